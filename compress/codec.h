@@ -1,0 +1,54 @@
+// Turns one boundary tensor into bytes and back. A codec is stateless and thread-safe: equal
+// values and keys give equal bytes. What must be remembered between messages lives outside.
+//
+// decode(bytes) is bit-specified: the same on every SIMD target, thread count and backend.
+// Layouts are in docs/compression.md.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "compress/kernels.h"
+#include "compress/spec.h"
+#include "tensor/tensor.h"
+
+namespace thinwire {
+
+class Codec {
+ public:
+  virtual ~Codec() = default;
+
+  const CodecSpec& spec() const { return spec_; }
+
+  // No payload of `values` of this shape and type is longer. Receive limits rest on it.
+  virtual size_t MaxPayloadBytes(const Shape& shape, DType dtype) const = 0;
+
+  // Writes the payload of `x` ([batch, ...], fp32 or bf16, which widens exactly) to `payload`
+  // (host memory of at least MaxPayloadBytes) and returns its length. `random_key` is the key of
+  // this message's counter-based random numbers (stochastic rounding). InvalidArgument if `x`
+  // holds NaN or infinity and the codec cannot carry them; `payload` is then unspecified.
+  virtual absl::StatusOr<size_t> Encode(const Tensor& x, uint64_t random_key,
+                                        absl::Span<uint8_t> payload) const = 0;
+
+  // Overwrites every element of `x`; shape and type come from the boundary, never from the
+  // payload. InvalidArgument if `payload` is malformed or is not for that tensor; `x` is then
+  // unspecified.
+  virtual absl::Status Decode(absl::Span<const uint8_t> payload, Tensor* x) const = 0;
+
+ protected:
+  explicit Codec(const CodecSpec& spec) : spec_(spec) {}
+
+ private:
+  CodecSpec spec_;
+};
+
+// `kernels` belongs to the device of the tensors and outlives the codec. InvalidArgument if the
+// specification is out of range (see CheckSpec).
+absl::StatusOr<std::unique_ptr<Codec>> NewCodec(const CodecSpec& spec, CodecKernels* kernels);
+
+}  // namespace thinwire

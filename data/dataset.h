@@ -1,0 +1,54 @@
+// Labelled samples in memory. Immutable once loaded; any thread.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "tensor/shape.h"
+
+namespace thinwire {
+
+class Dataset {
+ public:
+  virtual ~Dataset() = default;
+  virtual int64_t size() const = 0;
+  virtual int64_t classes() const = 0;
+  virtual Shape sample_shape() const = 0;  // batch extent 1: [1, h, w, c]
+  virtual int32_t label(int64_t sample) const = 0;
+  // The normalised sample, channels-last, h w c floats. `crop` shifts a zero-padded image (the
+  // pad is of raw pixels, as torchvision's RandomCrop pads before Normalize).
+  struct Augmentation {
+    int dy = 0, dx = 0;  // pixels, -pad to pad
+    bool flip = false;   // left to right
+  };
+  virtual void Load(int64_t sample, const Augmentation& augmentation,
+                    absl::Span<float> out) const = 0;
+  // Which data this is: equal on two machines iff bytes and order are equal.
+  virtual uint64_t digest() const = 0;
+
+  // How this kind of data may be augmented: crop padding in pixels (0: none), flips or not.
+  virtual int crop_padding() const = 0;
+  virtual bool may_flip() const = 0;
+};
+
+struct DataSplits {
+  std::unique_ptr<Dataset> train, test;
+};
+
+struct DataOptions {
+  std::string name;  // cifar10, digits
+  std::string dir;   // cifar10: the folder that holds data_batch_1.bin (or cifar-10-batches-bin/)
+  int64_t limit = 0;  // first n training samples; 0: all
+  int64_t test_limit = 0;
+  bool verify = true;  // compare checksums with those of the official files
+};
+
+// NotFound names the missing file and how to get it; DataLoss names file, the size or checksum
+// met and the one wanted; InvalidArgument an unknown name and the names there are.
+absl::StatusOr<DataSplits> LoadData(const DataOptions& options);
+
+}  // namespace thinwire

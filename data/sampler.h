@@ -1,0 +1,36 @@
+// Which samples make which batch, and how each is augmented: pure functions of (seed, epoch,
+// sample), so that the first and the last stage agree without talking.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "data/dataset.h"
+
+namespace thinwire {
+
+// The order of an epoch: a permutation of [0, size). Epochs count from 1.
+std::vector<int64_t> EpochOrder(uint64_t seed, int64_t epoch, int64_t size);
+
+// Batch i of an epoch: samples [i batch, min((i+1) batch, size)) of the order. Partial last
+// batches are kept.
+int64_t NumBatches(int64_t size, int64_t batch_size);
+
+// Microbatch m of `count` of a batch of n samples: [first, last). Sizes differ by at most one,
+// the larger ones first. `count` must not exceed n: callers use min(count, n) microbatches.
+struct SampleRange {
+  int64_t first = 0, last = 0;
+};
+SampleRange MicrobatchRange(int64_t n, int count, int microbatch);
+
+// The 64-bit digest that frames carry for the samples of one microbatch.
+uint64_t SampleDigest(absl::Span<const int64_t> samples);
+
+// fixed: per sample; per_epoch: anew in each epoch.
+enum class AugmentKind { kNone, kFixed, kPerEpoch };
+
+Dataset::Augmentation AugmentationOf(const Dataset& data, AugmentKind kind, uint64_t seed,
+                                     int64_t epoch, int64_t sample);
+
+}  // namespace thinwire

@@ -1,0 +1,47 @@
+#!/usr/bin/env bash
+# Installs what Thinwire needs to build and run on Debian 12. Idempotent; wants root or sudo.
+# usage: deploy/setup.sh [--bench]     --bench adds PyTorch, the yardstick of tests/bench
+set -euo pipefail
+
+packages=(
+  bazel-bootstrap bazel-rules-java g++ git ca-certificates
+  libgrpc++-dev libprotobuf-dev protobuf-compiler protobuf-compiler-grpc libabsl-dev
+  libdnnl-dev ocl-icd-libopencl1 libhwy-dev
+  prometheus-cpp-dev zlib1g-dev
+  libcli11-dev libyaml-cpp-dev libspdlog-dev nlohmann-json3-dev
+  libgtest-dev libgmock-dev libbenchmark-dev
+)
+case "${1-}" in
+  '') ;;
+  --bench) packages+=(python3-torch python3-numpy) ;;
+  --test) packages+=(clang-14 libclang-rt-14-dev clang-format-14 prometheus iproute2 curl python3-minimal) ;;
+  *) echo "setup.sh: unknown argument '$1', want --test or --bench" >&2; exit 2 ;;
+esac
+
+system=unknown
+[[ -r /etc/os-release ]] && system=$(. /etc/os-release && echo "${ID:-unknown} ${VERSION_ID:-}")
+if [[ $system != 'debian 12' ]]; then
+  echo "setup.sh: this is '$system', not 'debian 12'. Install the equivalents of these packages yourself:" >&2
+  printf '  %s\n' "${packages[@]}" >&2
+  exit 1
+fi
+
+missing=()
+for package in "${packages[@]}"; do
+  [[ $(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null || true) == installed ]] || missing+=("$package")
+done
+if (( ${#missing[@]} == 0 )); then
+  echo "setup.sh: all ${#packages[@]} packages are installed."
+  exit 0
+fi
+
+as_root=()
+if (( EUID != 0 )); then
+  command -v sudo >/dev/null || { echo "setup.sh: run as root, or install sudo. Wanted: ${missing[*]}" >&2; exit 1; }
+  as_root=(sudo)
+fi
+echo "setup.sh: installing ${missing[*]}"
+export DEBIAN_FRONTEND=noninteractive
+"${as_root[@]}" apt-get update -q -o Acquire::Retries=3 >/dev/null
+"${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "${missing[@]}" >/dev/null
+echo "setup.sh: done."

@@ -1,0 +1,69 @@
+// A model as data: a list of named blocks of layers with shapes, parameters and FLOPs. Knows
+// nothing of devices; nn/ builds what stands here.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tensor/shape.h"
+
+namespace thinwire {
+
+enum class LayerKind {
+  kConv2d,         // square kernel, stride, padding, optional bias; channels-last
+  kBatchNorm,      // over the last axis; eps 1e-5, momentum 0.1
+  kReLU,
+  kMaxPool,        // square kernel, stride, padding
+  kGlobalAvgPool,  // [batch, h, w, c] -> [batch, c]
+  kFlatten,        // [batch, h, w, c] -> [batch, c h w], in PyTorch's (NCHW) order
+  kLinear,         // y = x W^T + b
+  kResidual,       // y = body(x) + shortcut(x); an empty shortcut is the identity
+};
+
+// What one parameter or buffer of a layer is called and how it starts.
+struct ParameterSpec {
+  enum class Init { kUniformFanIn, kZeros, kOnes };
+  std::string name;  // PyTorch's: "layer1.0.conv1.weight"
+  Shape shape;       // PyTorch's layout: convolutions OIHW, linear [out, in]
+  Init init = Init::kZeros;
+  int64_t fan_in = 0;      // kUniformFanIn draws from U(-1/sqrt(fan_in), 1/sqrt(fan_in))
+  bool trainable = true;   // false: running statistics
+};
+
+struct LayerSpec {
+  LayerKind kind = LayerKind::kReLU;
+  std::string name;  // full dotted prefix of its parameters: "layer1.0.conv1"; empty without any
+  int64_t in_features = 0, out_features = 0;      // channels for images
+  int64_t kernel = 0, stride = 1, padding = 0;    // pixels
+  bool bias = false;
+  std::vector<LayerSpec> body, shortcut;          // kResidual
+
+  // Shapes of one sample with the batch extent 1, filled in when the model is built.
+  Shape in, out;
+};
+
+// The unit that a cut can stand behind.
+struct BlockSpec {
+  std::string name;  // "stem", "layer1.0", "head"
+  std::vector<LayerSpec> layers;
+  Shape in, out;  // batch extent 1
+};
+
+struct Model {
+  std::string name;
+  std::vector<BlockSpec> blocks;
+  Shape input;      // batch extent 1
+  int64_t classes = 0;
+};
+
+// Parameters and buffers in model order, as PyTorch's state_dict lists them (weight, bias,
+// running_mean, running_var; num_batches_tracked is not kept here).
+std::vector<ParameterSpec> Parameters(const LayerSpec& layer);
+std::vector<ParameterSpec> Parameters(const BlockSpec& block);
+int64_t TrainableParameters(const Model& model);  // elements
+
+// Multiply-adds counted as two; forward pass of one sample. Backward is taken as twice that.
+double ForwardFlops(const BlockSpec& block);
+
+}  // namespace thinwire

@@ -1,0 +1,41 @@
+// Pipeline schedules as data: what one stage does in one step, in order. Pure functions.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+namespace thinwire {
+
+enum class ScheduleKind {
+  kGPipe,                // all forwards, then all backwards (Huang et al., NeurIPS 2019)
+  kOneForwardOneBackward  // PipeDream-Flush (Narayanan et al., SC 2021)
+};
+
+struct Action {
+  enum class Kind { kForward, kBackward };
+  Kind kind;
+  int microbatch;  // from 0
+
+  friend bool operator==(const Action& a, const Action& b) {
+    return a.kind == b.kind && a.microbatch == b.microbatch;
+  }
+};
+
+absl::StatusOr<ScheduleKind> ScheduleFromName(const std::string& name);  // "gpipe", "1f1b"
+const char* Name(ScheduleKind kind);
+
+// The actions of `stage` (from 0) in one step. Every schedule runs each microbatch forward once
+// and backward once, and both in ascending order. A forward needs the activation of the stage
+// before it, a backward the gradient of the stage behind it; sends are part of an action.
+std::vector<Action> StageActions(ScheduleKind kind, int stage, int stages, int microbatches);
+
+// The most microbatches that are forward but not yet backward at `stage` at any time: what its
+// queues must hold and what activation memory is for.
+int MaxInFlight(ScheduleKind kind, int stage, int stages, int microbatches);
+
+// "F0 F1 B0 F2 B1 B2"
+std::string Spelled(const std::vector<Action>& actions);
+
+}  // namespace thinwire

@@ -1,0 +1,50 @@
+// The makespan of one step of a schedule: what `thinwire plan` promises and measured step times
+// are judged by. A discrete-event simulation; pure.
+#pragma once
+
+#include <vector>
+
+#include "schedule/schedule.h"
+
+namespace thinwire {
+
+struct StageCost {
+  double forward_seconds = 0;   // of one microbatch, on one core group
+  double backward_seconds = 0;
+  double update_seconds = 0;    // optimizer, once per step, after the stage's last backward
+};
+
+// One boundary and direction, per message (one microbatch).
+struct TransferCost {
+  double encode_seconds = 0;
+  double decode_seconds = 0;
+  double wire_bytes = 0;
+};
+
+struct LinkRate {
+  double bits_per_second = 0;  // of each direction; 0: infinitely fast
+  double latency_seconds = 0;
+};
+
+struct Simulation {
+  ScheduleKind schedule = ScheduleKind::kOneForwardOneBackward;
+  int microbatches = 1;
+  std::vector<StageCost> stages;
+  std::vector<TransferCost> activations, gradients;  // stages - 1 each
+  LinkRate link;
+  // Processor groups that the stages share on one host: at most this many actions, encodes and
+  // decodes run at once, the longest-waiting first. 0: every stage has its own machine.
+  int cores = 0;
+};
+
+struct Makespan {
+  double seconds = 0;
+  std::vector<double> busy_seconds;  // per stage: compute, without codec work
+  double bubble_ratio = 0;  // 1 - sum(busy) / (stages seconds)
+};
+
+// Encode and decode overlap with compute of the same stage (one codec worker per direction);
+// messages of one boundary and direction share the link one after another.
+Makespan Simulate(const Simulation& simulation);
+
+}  // namespace thinwire

@@ -1,0 +1,22 @@
+// Element types. The numbers travel in frames and cross the plugin ABI: never reuse one.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace thinwire {
+
+enum class DType : uint8_t { kF32 = 1, kBF16 = 2, kF16 = 3 };
+
+constexpr size_t SizeOf(DType type) { return type == DType::kF32 ? 4 : 2; }
+
+constexpr const char* Name(DType type) {
+  switch (type) {
+    case DType::kF32: return "fp32";
+    case DType::kBF16: return "bf16";
+    case DType::kF16: return "fp16";
+  }
+  return "unknown";
+}
+
+}  // namespace thinwire

@@ -1,0 +1,54 @@
+#include "tensor/tensor.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+
+#include "tensor/cpu/device.h"
+
+namespace thinwire {
+namespace {
+
+TEST(TensorTest, ItsViewTellsShapeTypeAndMemory) {
+  const Tensor tensor = *Tensor::Allocate(CpuDevice(), DType::kBF16, {2, 3});
+  const TensorView view = tensor.view();
+  EXPECT_EQ(view.rank, 2);
+  EXPECT_EQ(view.dims[1], 3);
+  EXPECT_EQ(view.elements(), 6);
+  EXPECT_EQ(view.dtype, DType::kBF16);
+  EXPECT_EQ(view.data, tensor.data());
+  EXPECT_EQ(tensor.bytes(), 12u);
+}
+
+TEST(BufferTest, WrappedMemoryKeepsItsOwner) {
+  auto owner = std::make_shared<std::array<float, 4>>();
+  std::weak_ptr<std::array<float, 4>> alive = owner;
+  Tensor tensor(Buffer::Wrap(CpuDevice(), owner->data(), 16, owner), DType::kF32, {4});
+  owner.reset();
+  EXPECT_FALSE(alive.expired());
+  tensor = Tensor();
+  EXPECT_TRUE(alive.expired());
+}
+
+TEST(CpuDeviceTest, AFreedBlockIsUsedAgain) {
+  const size_t before = CpuDevice()->bytes_in_use();
+  void* first = nullptr;
+  ASSERT_TRUE(CpuDevice()->Allocate(100000, &first).ok());
+  EXPECT_GE(CpuDevice()->bytes_in_use(), before + 100000);
+  CpuDevice()->Free(first);
+  EXPECT_EQ(CpuDevice()->bytes_in_use(), before);
+  void* second = nullptr;
+  ASSERT_TRUE(CpuDevice()->Allocate(100001, &second).ok());
+  EXPECT_EQ(first, second);
+  CpuDevice()->Free(second);
+}
+
+TEST(CpuDeviceTest, SaysWhatItCouldNotAllocate) {
+  void* memory = nullptr;
+  const Error error = CpuDevice()->Allocate(size_t{1} << 60, &memory);
+  EXPECT_EQ(ToStatus(error).code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_NE(std::string(error.message).find("1152921504606846976"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace thinwire
