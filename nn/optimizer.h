@@ -1,0 +1,36 @@
+// Turns accumulated gradients into new parameter values. fp32 throughout.
+#pragma once
+
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "nn/ops.h"
+#include "nn/segment.h"
+
+namespace thinwire {
+
+struct OptimizerSpec {
+  enum class Kind { kSgd };
+  Kind kind = Kind::kSgd;
+  double momentum = 0;
+  double weight_decay = 0;  // added to the gradient of every parameter, batch norm and bias too
+  bool nesterov = false;
+};
+
+class Optimizer {
+ public:
+  virtual ~Optimizer() = default;
+  // One update of every trainable parameter with learning rate `lr`; clears the gradients.
+  // PyTorch's SGD: g += wd p; v = momentum v + g (v = g first); p -= lr (nesterov ? g + momentum v
+  // : v).
+  virtual absl::Status Step(double lr) = 0;
+};
+
+// `parameters` outlive the optimizer.
+absl::StatusOr<std::unique_ptr<Optimizer>> NewOptimizer(const OptimizerSpec& spec,
+                                                        absl::Span<Parameter> parameters,
+                                                        Device* device, Ops* ops);
+
+}  // namespace thinwire

@@ -1,0 +1,84 @@
+// The blocks between two cuts, built on one device: forward, backward, parameters.
+//
+// Nothing of a microbatch is kept in the segment: a schedule has several microbatches between
+// their Forward and their Backward, and each brings its own Saved. One thread at a time.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "models/model.h"
+#include "nn/ops.h"
+#include "tensor/tensor.h"
+
+namespace thinwire {
+
+// One parameter or buffer in fp32 and PyTorch's layout, in device memory.
+struct Parameter {
+  ParameterSpec spec;
+  Tensor value;
+  Tensor gradient;  // same shape; empty for running statistics. Backward adds to it.
+};
+
+// What Backward needs of one microbatch's Forward, in the order it was put there. Freed with it.
+class Saved {
+ public:
+  void Push(Tensor tensor) { tensors_.push_back(std::move(tensor)); }
+  Tensor Pop() {
+    Tensor tensor = std::move(tensors_.back());
+    tensors_.pop_back();
+    return tensor;
+  }
+  bool empty() const { return tensors_.empty(); }
+  // Bytes held, shared memory counted each time it stands here.
+  size_t bytes() const;
+
+ private:
+  std::vector<Tensor> tensors_;
+};
+
+enum class Mode {
+  kTrain,    // batch statistics; running statistics are updated; fills Saved
+  kEvaluate  // running statistics; Saved may be null; changes nothing
+};
+
+struct SegmentOptions {
+  Device* device = nullptr;  // outlives the segment
+  Ops* ops = nullptr;        // of the same backend; outlives the segment
+  DType compute = DType::kF32;  // of activations and gradients; parameters stay fp32
+  uint64_t init_seed = 0;
+  bool needs_input_gradient = true;  // false for the segment that reads the data
+};
+
+class Segment {
+ public:
+  virtual ~Segment() = default;
+
+  // x: [batch, ...] of the first block's `in`, in the compute type.
+  // Returns the last block's output. Any batch size.
+  virtual absl::StatusOr<Tensor> Forward(const Tensor& x, Mode mode, Saved* saved) = 0;
+
+  // dy: gradient of the loss with respect to Forward's result. Empties `saved`. Adds to the
+  // parameters' gradients; returns dx, or an empty tensor without needs_input_gradient.
+  virtual absl::StatusOr<Tensor> Backward(const Tensor& dy, Saved* saved) = 0;
+
+  // In model order; stable addresses.
+  virtual absl::Span<Parameter> parameters() = 0;
+
+  // After values were written from outside (optimizer, checkpoint): device copies in the compute
+  // type and the kernels' own layouts are made anew.
+  virtual absl::Status ParametersChanged() = 0;
+
+  virtual absl::Status ClearGradients() = 0;
+};
+
+// Parameters start as f(init_seed, parameter name) and nothing else.
+absl::StatusOr<std::unique_ptr<Segment>> BuildSegment(absl::Span<const BlockSpec> blocks,
+                                                      const SegmentOptions& options);
+
+}  // namespace thinwire
