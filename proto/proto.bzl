@@ -14,7 +14,7 @@ def cc_grpc_library(name, srcs, deps = [], visibility = ["//visibility:public"])
     sources = [s + end for s in stems for end in (".pb.cc", ".grpc.pb.cc")]
     native.filegroup(
         name = name + "_srcs",
-        srcs = srcs + [dep + "_srcs" for dep in deps],
+        srcs = srcs + [":" + dep.lstrip(":") + "_srcs" for dep in deps],
     )
     native.genrule(
         name = name + "_generated",
@@ -29,5 +29,5 @@ def cc_grpc_library(name, srcs, deps = [], visibility = ["//visibility:public"])
         srcs = sources,
         hdrs = headers,
         visibility = visibility,
-        deps = deps + ["@debian//:grpc"],
+        deps = [":" + dep.lstrip(":") for dep in deps] + ["@debian//:grpc"],
     )

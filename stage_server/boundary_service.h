@@ -1,0 +1,30 @@
+// The gRPC service at which upstream stages dial in: hands each accepted stream to the stage that
+// waits for it.
+#pragma once
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "grpcpp/grpcpp.h"
+#include "stage_server/link.h"
+
+namespace thinwire {
+
+class BoundaryService {
+ public:
+  virtual ~BoundaryService() = default;
+
+  // To register at a ServerBuilder before the server starts. Owned by this object.
+  virtual grpc::Service* service() = 0;
+
+  // From now on one upstream stage may dial this cut: it must bring the options' run, generation
+  // and cut, all others are refused with FAILED_PRECONDITION naming both. Returns the link at
+  // once; its Receive waits for the peer like for any message, and what is sent before the peer
+  // has come is queued. The link must be destroyed before this service.
+  virtual absl::StatusOr<std::unique_ptr<Link>> Listen(const LinkOptions& options) = 0;
+};
+
+std::unique_ptr<BoundaryService> NewBoundaryService();
+
+}  // namespace thinwire
