@@ -11,8 +11,8 @@
 namespace thinwire {
 
 enum class LayerKind {
-  kConv2d,         // square kernel, stride, padding, optional bias; channels-last
-  kBatchNorm,      // over the last axis; eps 1e-5, momentum 0.1
+  kConv2d,     // square kernel, stride, padding, optional bias; channels-last
+  kBatchNorm,  // over the last axis; eps 1e-5, momentum 0.1
   kReLU,
   kMaxPool,        // square kernel, stride, padding
   kGlobalAvgPool,  // [batch, h, w, c] -> [batch, c]
@@ -27,17 +27,19 @@ struct ParameterSpec {
   std::string name;  // PyTorch's: "layer1.0.conv1.weight"
   Shape shape;       // PyTorch's layout: convolutions OIHW, linear [out, in]
   Init init = Init::kZeros;
-  int64_t fan_in = 0;      // kUniformFanIn draws from U(-1/sqrt(fan_in), 1/sqrt(fan_in))
-  bool trainable = true;   // false: running statistics
+  int64_t fan_in = 0;     // kUniformFanIn draws from U(-1/sqrt(fan_in), 1/sqrt(fan_in))
+  bool trainable = true;  // false: running statistics
 };
 
 struct LayerSpec {
   LayerKind kind = LayerKind::kReLU;
   std::string name;  // full dotted prefix of its parameters: "layer1.0.conv1"; empty without any
-  int64_t in_features = 0, out_features = 0;      // channels for images
-  int64_t kernel = 0, stride = 1, padding = 0;    // pixels
+  // Channels for images; kConv2d, kLinear and kBatchNorm (where both are the same) only. When a
+  // model is built, in_features 0 is taken from the shape.
+  int64_t in_features = 0, out_features = 0;
+  int64_t kernel = 0, stride = 1, padding = 0;  // pixels
   bool bias = false;
-  std::vector<LayerSpec> body, shortcut;          // kResidual
+  std::vector<LayerSpec> body, shortcut;  // kResidual
 
   // Shapes of one sample with the batch extent 1, filled in when the model is built.
   Shape in, out;
@@ -53,7 +55,7 @@ struct BlockSpec {
 struct Model {
   std::string name;
   std::vector<BlockSpec> blocks;
-  Shape input;      // batch extent 1
+  Shape input;  // batch extent 1
   int64_t classes = 0;
 };
 
@@ -63,7 +65,10 @@ std::vector<ParameterSpec> Parameters(const LayerSpec& layer);
 std::vector<ParameterSpec> Parameters(const BlockSpec& block);
 int64_t TrainableParameters(const Model& model);  // elements
 
-// Multiply-adds counted as two; forward pass of one sample. Backward is taken as twice that.
+const char* Name(LayerKind kind);  // as experiment files spell it: "conv2d", "global_avg_pool"
+
+// Of convolutions and linear layers, a multiply-add counted as two; forward pass of one sample.
+// Backward is taken as twice that. Elementwise layers count nothing, as is usual.
 double ForwardFlops(const BlockSpec& block);
 
 }  // namespace thinwire

@@ -23,8 +23,7 @@ absl::StatusOr<std::vector<Cut>> NamedCuts(const Model& model,
 // The `count` cuts that minimise the greatest stage cost, where a stage costs its forward and
 // backward FLOPs plus `flops_per_byte` for every fp32 boundary byte it sends in both directions.
 // Ties go to the earlier cut. InvalidArgument when there are too few blocks.
-absl::StatusOr<std::vector<Cut>> BalancedCuts(const Model& model, int count,
-                                              double flops_per_byte);
+absl::StatusOr<std::vector<Cut>> BalancedCuts(const Model& model, int count, double flops_per_byte);
 
 // Neighbouring segments (cuts + 1 of them) for `stages` processes, balanced by FLOPs: the first
 // segment of each stage. InvalidArgument unless 1 <= stages <= cuts + 1.

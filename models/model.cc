@@ -1,0 +1,111 @@
+#include "models/model.h"
+
+namespace thinwire {
+namespace {
+
+using Init = ParameterSpec::Init;
+
+// The weight, of `shape`, and the bias of a convolution or linear layer, as PyTorch starts them.
+std::vector<ParameterSpec> WeightAndBias(const LayerSpec& layer, Shape shape) {
+  const int64_t fan_in = shape.elements() / layer.out_features;
+  std::vector<ParameterSpec> parameters = {
+      {layer.name + ".weight", shape, Init::kUniformFanIn, fan_in}};
+  if (layer.bias) {
+    parameters.push_back(
+        {layer.name + ".bias", Shape{layer.out_features}, Init::kUniformFanIn, fan_in});
+  }
+  return parameters;
+}
+
+std::vector<ParameterSpec> BatchNormParameters(const LayerSpec& layer) {
+  const Shape channels = {layer.in_features};
+  return {{layer.name + ".weight", channels, Init::kOnes},
+          {layer.name + ".bias", channels, Init::kZeros},
+          {layer.name + ".running_mean", channels, Init::kZeros, 0, /*trainable=*/false},
+          {layer.name + ".running_var", channels, Init::kOnes, 0, /*trainable=*/false}};
+}
+
+std::vector<ParameterSpec> ParametersOfAll(const std::vector<LayerSpec>& layers) {
+  std::vector<ParameterSpec> all;
+  for (const LayerSpec& layer : layers) {
+    for (ParameterSpec& parameter : Parameters(layer)) all.push_back(std::move(parameter));
+  }
+  return all;
+}
+
+double FlopsOfAll(const std::vector<LayerSpec>& layers) {
+  double flops = 0;
+  for (const LayerSpec& layer : layers) {
+    if (layer.kind == LayerKind::kConv2d || layer.kind == LayerKind::kLinear) {
+      const double taps = layer.kind == LayerKind::kConv2d ? layer.kernel * layer.kernel : 1;
+      flops += 2.0 * layer.out.elements() * layer.in_features * taps;
+    }
+    flops += FlopsOfAll(layer.body) + FlopsOfAll(layer.shortcut);
+  }
+  return flops;
+}
+
+}  // namespace
+
+const char* Name(LayerKind kind) {
+  switch (kind) {
+    case LayerKind::kConv2d:
+      return "conv2d";
+    case LayerKind::kBatchNorm:
+      return "batch_norm";
+    case LayerKind::kReLU:
+      return "relu";
+    case LayerKind::kMaxPool:
+      return "max_pool";
+    case LayerKind::kGlobalAvgPool:
+      return "global_avg_pool";
+    case LayerKind::kFlatten:
+      return "flatten";
+    case LayerKind::kLinear:
+      return "linear";
+    case LayerKind::kResidual:
+      return "residual";
+  }
+  return "";
+}
+
+std::vector<ParameterSpec> Parameters(const LayerSpec& layer) {
+  switch (layer.kind) {
+    case LayerKind::kConv2d:
+      return WeightAndBias(layer,
+                           {layer.out_features, layer.in_features, layer.kernel, layer.kernel});
+    case LayerKind::kLinear:
+      return WeightAndBias(layer, {layer.out_features, layer.in_features});
+    case LayerKind::kBatchNorm:
+      return BatchNormParameters(layer);
+    case LayerKind::kResidual: {
+      std::vector<ParameterSpec> all = ParametersOfAll(layer.body);
+      for (ParameterSpec& p : ParametersOfAll(layer.shortcut)) all.push_back(std::move(p));
+      return all;
+    }
+    case LayerKind::kReLU:
+    case LayerKind::kMaxPool:
+    case LayerKind::kGlobalAvgPool:
+    case LayerKind::kFlatten:
+      break;
+  }
+  return {};
+}
+
+std::vector<ParameterSpec> Parameters(const BlockSpec& block) {
+  return ParametersOfAll(block.layers);
+}
+
+int64_t TrainableParameters(const Model& model) {
+  int64_t elements = 0;
+  for (const BlockSpec& block : model.blocks) {
+    for (const ParameterSpec& parameter : Parameters(block)) {
+      if (parameter.trainable) elements += parameter.shape.elements();
+    }
+  }
+  return elements;
+}
+
+double ForwardFlops(const BlockSpec& block) { return FlopsOfAll(block.layers); }
+
+}  // namespace thinwire

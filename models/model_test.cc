@@ -1,0 +1,84 @@
+#include "models/model.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace thinwire {
+namespace {
+
+using ::testing::ElementsAre;
+
+std::vector<std::string> Names(const std::vector<ParameterSpec>& parameters) {
+  std::vector<std::string> names;
+  for (const ParameterSpec& p : parameters) names.push_back(p.name);
+  return names;
+}
+
+LayerSpec Layer(LayerKind kind, std::string name, int64_t in_features, int64_t out_features) {
+  LayerSpec layer;
+  layer.kind = kind;
+  layer.name = std::move(name);
+  layer.in_features = in_features;
+  layer.out_features = out_features;
+  return layer;
+}
+
+TEST(ParametersTest, ConvolutionIsOihwAndDrawsFromItsFanIn) {
+  LayerSpec conv = Layer(LayerKind::kConv2d, "conv1", 3, 16);
+  conv.kernel = 5;
+  const std::vector<ParameterSpec> parameters = Parameters(conv);
+  ASSERT_EQ(parameters.size(), 1u);
+  EXPECT_EQ(parameters[0].name, "conv1.weight");
+  EXPECT_EQ(parameters[0].shape, (Shape{16, 3, 5, 5}));
+  EXPECT_EQ(parameters[0].init, ParameterSpec::Init::kUniformFanIn);
+  EXPECT_EQ(parameters[0].fan_in, 75);
+  EXPECT_TRUE(parameters[0].trainable);
+}
+
+TEST(ParametersTest, BiasDrawsFromTheFanInOfItsWeight) {
+  LayerSpec linear = Layer(LayerKind::kLinear, "fc", 512, 10);
+  linear.bias = true;
+  const std::vector<ParameterSpec> parameters = Parameters(linear);
+  ASSERT_THAT(Names(parameters), ElementsAre("fc.weight", "fc.bias"));
+  EXPECT_EQ(parameters[0].shape, (Shape{10, 512}));
+  EXPECT_EQ(parameters[1].shape, (Shape{10}));
+  EXPECT_EQ(parameters[1].init, ParameterSpec::Init::kUniformFanIn);
+  EXPECT_EQ(parameters[1].fan_in, 512);
+}
+
+TEST(ParametersTest, BatchNormStartsAsTheIdentityAndItsStatisticsAreNotTrained) {
+  const std::vector<ParameterSpec> parameters =
+      Parameters(Layer(LayerKind::kBatchNorm, "bn1", 16, 16));
+  ASSERT_THAT(Names(parameters),
+              ElementsAre("bn1.weight", "bn1.bias", "bn1.running_mean", "bn1.running_var"));
+  using Init = ParameterSpec::Init;
+  const Init inits[] = {Init::kOnes, Init::kZeros, Init::kZeros, Init::kOnes};
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_EQ(parameters[i].shape, (Shape{16})) << i;
+    EXPECT_EQ(parameters[i].init, inits[i]) << i;
+    EXPECT_EQ(parameters[i].trainable, i < 2) << i;
+  }
+}
+
+TEST(ParametersTest, ResidualListsItsBodyBeforeItsShortcut) {
+  LayerSpec residual = Layer(LayerKind::kResidual, "", 0, 0);
+  residual.body = {Layer(LayerKind::kLinear, "a", 4, 4), Layer(LayerKind::kReLU, "", 0, 0)};
+  residual.shortcut = {Layer(LayerKind::kLinear, "b", 4, 4)};
+  EXPECT_THAT(Names(Parameters(residual)), ElementsAre("a.weight", "b.weight"));
+}
+
+TEST(ForwardFlopsTest, CountsTwoForEveryMultiplyAddOfConvolutionsAndLinears) {
+  LayerSpec conv = Layer(LayerKind::kConv2d, "conv", 3, 16);
+  conv.kernel = 3;
+  conv.out = {1, 8, 8, 16};
+  LayerSpec linear = Layer(LayerKind::kLinear, "fc", 100, 10);
+  linear.out = {1, 10};
+  LayerSpec residual = Layer(LayerKind::kResidual, "", 0, 0);
+  residual.body = {conv};
+  BlockSpec block;
+  block.layers = {residual, Layer(LayerKind::kReLU, "", 0, 0), linear};
+  EXPECT_EQ(ForwardFlops(block), 2.0 * (8 * 8 * 16 * 3 * 3 * 3 + 10 * 100));
+}
+
+}  // namespace
+}  // namespace thinwire
