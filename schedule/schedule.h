@@ -9,7 +9,7 @@
 namespace thinwire {
 
 enum class ScheduleKind {
-  kGPipe,                // all forwards, then all backwards (Huang et al., NeurIPS 2019)
+  kGPipe,                 // all forwards, then all backwards (Huang et al., NeurIPS 2019)
   kOneForwardOneBackward  // PipeDream-Flush (Narayanan et al., SC 2021)
 };
 
@@ -23,7 +23,8 @@ struct Action {
   }
 };
 
-absl::StatusOr<ScheduleKind> ScheduleFromName(const std::string& name);  // "gpipe", "1f1b"
+// "gpipe", "1f1b". InvalidArgument names the two.
+absl::StatusOr<ScheduleKind> ScheduleFromName(const std::string& name);
 const char* Name(ScheduleKind kind);
 
 // The actions of `stage` (from 0) in one step. Every schedule runs each microbatch forward once
@@ -34,6 +35,20 @@ std::vector<Action> StageActions(ScheduleKind kind, int stage, int stages, int m
 // The most microbatches that are forward but not yet backward at `stage` at any time: what its
 // queues must hold and what activation memory is for.
 int MaxInFlight(ScheduleKind kind, int stage, int stages, int microbatches);
+
+// The most messages that are sent but not yet consumed (by the start of the action that needs
+// them) at any time, across `boundary` (between stages `boundary` and `boundary` + 1) in either
+// direction. A receive queue of this capacity never overflows and never blocks the schedule: one
+// more message is the peer's error.
+//
+// It is MaxInFlight of the upstream stage, which ends at the boundary and starts its traffic:
+// - Activations: each unconsumed one belongs to a microbatch that the upstream stage has forward
+//   and cannot have backward, as its gradient has not left downstream. All of them wait there
+//   when the downstream stage has not begun.
+// - Gradients: each unconsumed one belongs to a microbatch forward and not yet backward upstream.
+//   All of them wait there when the downstream stage is done and the upstream one has yet to run
+//   its last backwards.
+int QueueCapacity(ScheduleKind kind, int boundary, int stages, int microbatches);
 
 // "F0 F1 B0 F2 B1 B2"
 std::string Spelled(const std::vector<Action>& actions);

@@ -9,9 +9,9 @@
 namespace thinwire {
 
 struct StageCost {
-  double forward_seconds = 0;   // of one microbatch, on one core group
+  double forward_seconds = 0;  // of one microbatch, on one core group
   double backward_seconds = 0;
-  double update_seconds = 0;    // optimizer, once per step, after the stage's last backward
+  double update_seconds = 0;  // optimizer, once per step, after the stage's last backward
 };
 
 // One boundary and direction, per message (one microbatch).
@@ -40,7 +40,7 @@ struct Simulation {
 struct Makespan {
   double seconds = 0;
   std::vector<double> busy_seconds;  // per stage: compute, without codec work
-  double bubble_ratio = 0;  // 1 - sum(busy) / (stages seconds)
+  double bubble_ratio = 0;           // 1 - sum(busy) / (stages seconds)
 };
 
 // Encode and decode overlap with compute of the same stage (one codec worker per direction);

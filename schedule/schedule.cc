@@ -1,0 +1,56 @@
+#include "schedule/schedule.h"
+
+#include <algorithm>
+#include <cassert>
+
+#include "absl/strings/str_cat.h"
+
+namespace thinwire {
+
+absl::StatusOr<ScheduleKind> ScheduleFromName(const std::string& name) {
+  for (ScheduleKind kind : {ScheduleKind::kGPipe, ScheduleKind::kOneForwardOneBackward}) {
+    if (name == Name(kind)) return kind;
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("unknown schedule '", name, "': want gpipe or 1f1b"));
+}
+
+const char* Name(ScheduleKind kind) { return kind == ScheduleKind::kGPipe ? "gpipe" : "1f1b"; }
+
+// Both schedules first run up to their in-flight bound forward, then one backward before each
+// further forward, then the rest backward; for GPipe the bound is everything.
+std::vector<Action> StageActions(ScheduleKind kind, int stage, int stages, int microbatches) {
+  const int in_flight = MaxInFlight(kind, stage, stages, microbatches);
+  std::vector<Action> actions;
+  int forward = 0, backward = 0;
+  while (backward < microbatches) {
+    if (forward < microbatches && forward - backward < in_flight) {
+      actions.push_back({Action::Kind::kForward, forward++});
+    } else {
+      actions.push_back({Action::Kind::kBackward, backward++});
+    }
+  }
+  return actions;
+}
+
+int MaxInFlight(ScheduleKind kind, int stage, int stages, int microbatches) {
+  assert(0 <= stage && stage < stages && microbatches >= 1);
+  if (kind == ScheduleKind::kGPipe) return microbatches;
+  return std::min(stages - stage, microbatches);
+}
+
+int QueueCapacity(ScheduleKind kind, int boundary, int stages, int microbatches) {
+  assert(boundary + 1 < stages);
+  return MaxInFlight(kind, /*stage=*/boundary, stages, microbatches);
+}
+
+std::string Spelled(const std::vector<Action>& actions) {
+  std::string text;
+  for (const Action& action : actions) {
+    absl::StrAppend(&text, text.empty() ? "" : " ",
+                    action.kind == Action::Kind::kForward ? "F" : "B", action.microbatch);
+  }
+  return text;
+}
+
+}  // namespace thinwire

@@ -1,0 +1,76 @@
+#include "schedule/schedule.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace thinwire {
+namespace {
+
+constexpr ScheduleKind kGPipe = ScheduleKind::kGPipe;
+constexpr ScheduleKind k1F1B = ScheduleKind::kOneForwardOneBackward;
+
+TEST(GPipeTest, RunsAllForwardsThenAllBackwards) {
+  EXPECT_EQ(Spelled(StageActions(kGPipe, /*stage=*/1, /*stages=*/3, /*microbatches=*/3)),
+            "F0 F1 F2 B0 B1 B2");
+}
+
+TEST(OneForwardOneBackwardTest, FirstOfThreeStagesRunsTwoAhead) {
+  EXPECT_EQ(Spelled(StageActions(k1F1B, /*stage=*/0, /*stages=*/3, /*microbatches=*/4)),
+            "F0 F1 F2 B0 F3 B1 B2 B3");
+}
+
+TEST(OneForwardOneBackwardTest, MiddleStageRunsOneAhead) {
+  EXPECT_EQ(Spelled(StageActions(k1F1B, /*stage=*/1, /*stages=*/3, /*microbatches=*/4)),
+            "F0 F1 B0 F2 B1 F3 B2 B3");
+}
+
+TEST(OneForwardOneBackwardTest, LastStageAlternates) {
+  EXPECT_EQ(Spelled(StageActions(k1F1B, /*stage=*/2, /*stages=*/3, /*microbatches=*/4)),
+            "F0 B0 F1 B1 F2 B2 F3 B3");
+}
+
+TEST(OneForwardOneBackwardTest, FewerMicrobatchesThanStagesOnlyWarmUpAndDrain) {
+  EXPECT_EQ(Spelled(StageActions(k1F1B, /*stage=*/0, /*stages=*/8, /*microbatches=*/2)),
+            "F0 F1 B0 B1");
+}
+
+TEST(StageActionsTest, RunsEachMicrobatchOnceEachWayInAscendingOrderWithinTheInFlightBound) {
+  for (ScheduleKind kind : {kGPipe, k1F1B}) {
+    for (int stages = 1; stages <= 8; ++stages) {
+      for (int microbatches = 1; microbatches <= 16; ++microbatches) {
+        for (int stage = 0; stage < stages; ++stage) {
+          SCOPED_TRACE(testing::Message() << Name(kind) << " stage " << stage << " of " << stages
+                                          << ", microbatches " << microbatches);
+          int forward = 0, backward = 0, most = 0;
+          for (const Action& action : StageActions(kind, stage, stages, microbatches)) {
+            int& next = action.kind == Action::Kind::kForward ? forward : backward;
+            ASSERT_EQ(action.microbatch, next++);
+            ASSERT_LE(backward, forward);
+            most = std::max(most, forward - backward);
+          }
+          ASSERT_EQ(forward, microbatches);
+          ASSERT_EQ(backward, microbatches);
+          ASSERT_EQ(most, MaxInFlight(kind, stage, stages, microbatches));
+        }
+      }
+    }
+  }
+}
+
+TEST(MaxInFlightTest, GPipeHoldsAllMicrobatchesAnd1F1BOnlyThoseStillOnTheirWay) {
+  EXPECT_EQ(MaxInFlight(kGPipe, /*stage=*/3, /*stages=*/4, /*microbatches=*/16), 16);
+  EXPECT_EQ(MaxInFlight(k1F1B, /*stage=*/0, /*stages=*/4, /*microbatches=*/16), 4);
+  EXPECT_EQ(MaxInFlight(k1F1B, /*stage=*/3, /*stages=*/4, /*microbatches=*/16), 1);
+  EXPECT_EQ(MaxInFlight(k1F1B, /*stage=*/0, /*stages=*/4, /*microbatches=*/2), 2);
+}
+
+TEST(ScheduleFromNameTest, KnowsItsNamesAndRefusesOthers) {
+  for (ScheduleKind kind : {kGPipe, k1F1B}) EXPECT_EQ(*ScheduleFromName(Name(kind)), kind);
+  const absl::Status status = ScheduleFromName("2f2b").status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(status.message(), "unknown schedule '2f2b': want gpipe or 1f1b");
+}
+
+}  // namespace
+}  // namespace thinwire
