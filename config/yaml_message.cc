@@ -1,0 +1,417 @@
+#include "config/yaml_message.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cctype>
+#include <charconv>
+#include <cmath>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "base/nearest_name.h"
+#include "base/status.h"
+#include "google/protobuf/descriptor.h"
+
+namespace thinwire {
+namespace {
+
+using google::protobuf::Descriptor;
+using google::protobuf::FieldDescriptor;
+using google::protobuf::Message;
+using google::protobuf::Reflection;
+
+// Where we are in the document, for errors.
+struct Place {
+  std::string source;
+  std::string path;  // "compression.activations"; empty at the root
+
+  Place Below(const std::string& name) const {
+    return {source, path.empty() ? name : absl::StrCat(path, ".", name)};
+  }
+  Place Element(size_t i) const { return {source, absl::StrCat(path, "[", i, "]")}; }
+};
+
+absl::Status Error(const Place& place, int line, const std::string& what) {
+  return absl::InvalidArgumentError(absl::StrCat(YamlPlace(place.source, line), place.path,
+                                                 place.path.empty() ? "" : ": ", what));
+}
+
+std::string Met(const YamlNode& node) {
+  switch (node.kind) {
+    case YamlNode::Kind::kNull:
+      return "nothing";
+    case YamlNode::Kind::kList:
+      return "a list";
+    case YamlNode::Kind::kMap:
+      return "a map";
+    case YamlNode::Kind::kScalar:
+      break;
+  }
+  const std::string shown = node.text.size() > 60 ? node.text.substr(0, 60) + "..." : node.text;
+  return node.quoted ? absl::StrCat("the text \"", shown, "\"") : shown;
+}
+
+absl::Status WrongType(const Place& place, const YamlNode& node, const std::string& wanted) {
+  return Error(place, node.line, absl::StrCat("met ", Met(node), ", want ", wanted));
+}
+
+bool IsPlainScalar(const YamlNode& node) {
+  return node.kind == YamlNode::Kind::kScalar && !node.quoted;
+}
+
+absl::StatusOr<uint64_t> ToWhole(const Place& place, const YamlNode& node, uint64_t greatest) {
+  uint64_t value = 0;
+  const char* end = node.text.data() + node.text.size();
+  const auto read = std::from_chars(node.text.data(), end, value);
+  if (!IsPlainScalar(node) || read.ec != std::errc() || read.ptr != end || value > greatest) {
+    return WrongType(place, node, absl::StrCat("a whole number from 0 to ", greatest));
+  }
+  return value;
+}
+
+// Decimal only; what is too large for a double, or not zero but too small, is refused.
+absl::StatusOr<double> ToDouble(const Place& place, const YamlNode& node) {
+  double value = 0;
+  const std::string mantissa = node.text.substr(0, node.text.find_first_of("eE"));
+  const bool is_decimal = node.text.find_first_not_of("0123456789+-.eE") == std::string::npos;
+  const bool is_zero = mantissa.find_first_of("123456789") == std::string::npos;
+  if (!IsPlainScalar(node) || !is_decimal || !absl::SimpleAtod(node.text, &value) ||
+      !std::isfinite(value) || (value == 0 && !is_zero)) {
+    return WrongType(place, node, "a number");
+  }
+  return value;
+}
+
+absl::StatusOr<bool> ToBool(const Place& place, const YamlNode& node) {
+  if (IsPlainScalar(node)) {
+    for (const char* word : {"true", "True", "TRUE"}) {
+      if (node.text == word) return true;
+    }
+    for (const char* word : {"false", "False", "FALSE"}) {
+      if (node.text == word) return false;
+    }
+  }
+  return WrongType(place, node, "true or false");
+}
+
+absl::Status SetScalar(const Place& place, const YamlNode& node, const FieldDescriptor* field,
+                       Message* message) {
+  const Reflection* reflection = message->GetReflection();
+  switch (field->cpp_type()) {
+    case FieldDescriptor::CPPTYPE_UINT32: {
+      ASSIGN_OR_RETURN(const uint64_t value, ToWhole(place, node, UINT32_MAX));
+      reflection->SetUInt32(message, field, static_cast<uint32_t>(value));
+      return absl::OkStatus();
+    }
+    case FieldDescriptor::CPPTYPE_UINT64: {
+      ASSIGN_OR_RETURN(const uint64_t value, ToWhole(place, node, UINT64_MAX));
+      reflection->SetUInt64(message, field, value);
+      return absl::OkStatus();
+    }
+    case FieldDescriptor::CPPTYPE_DOUBLE: {
+      ASSIGN_OR_RETURN(const double value, ToDouble(place, node));
+      reflection->SetDouble(message, field, value);
+      return absl::OkStatus();
+    }
+    case FieldDescriptor::CPPTYPE_BOOL: {
+      ASSIGN_OR_RETURN(const bool value, ToBool(place, node));
+      reflection->SetBool(message, field, value);
+      return absl::OkStatus();
+    }
+    default:
+      assert(field->cpp_type() == FieldDescriptor::CPPTYPE_STRING);
+      if (node.kind != YamlNode::Kind::kScalar) return WrongType(place, node, "text");
+      reflection->SetString(message, field, node.text);
+      return absl::OkStatus();
+  }
+}
+
+absl::Status SetStrings(const Place& place, const YamlNode& node, const FieldDescriptor* field,
+                        Message* message) {
+  const Reflection* reflection = message->GetReflection();
+  reflection->ClearField(message, field);
+  if (node.kind == YamlNode::Kind::kScalar) {
+    reflection->AddString(message, field, node.text);
+    return absl::OkStatus();
+  }
+  if (node.kind == YamlNode::Kind::kMap) return WrongType(place, node, "a list of names");
+  for (size_t i = 0; i < node.items.size(); ++i) {
+    const YamlNode& item = node.items[i];
+    if (item.kind != YamlNode::Kind::kScalar) return WrongType(place.Element(i), item, "a name");
+    reflection->AddString(message, field, item.text);
+  }
+  if (node.items.empty()) reflection->AddString(message, field, kEmptyList);
+  return absl::OkStatus();
+}
+
+absl::Status MergeNode(const Place& place, const YamlNode& node, Message* message);
+
+absl::Status SetMessages(const Place& place, const YamlNode& node, const FieldDescriptor* field,
+                         Message* message) {
+  if (node.kind != YamlNode::Kind::kList) return WrongType(place, node, "a list");
+  const Reflection* reflection = message->GetReflection();
+  reflection->ClearField(message, field);
+  for (size_t i = 0; i < node.items.size(); ++i) {
+    RETURN_IF_ERROR(
+        MergeNode(place.Element(i), node.items[i], reflection->AddMessage(message, field)));
+  }
+  return absl::OkStatus();
+}
+
+// Reflection shows a map as a list of entries {key, value}.
+Message* MutableValue(const std::string& key, const FieldDescriptor* field, Message* message) {
+  const Reflection* reflection = message->GetReflection();
+  const FieldDescriptor* key_field = field->message_type()->map_key();
+  const FieldDescriptor* value_field = field->message_type()->map_value();
+  for (int i = 0; i < reflection->FieldSize(*message, field); ++i) {
+    Message* entry = reflection->MutableRepeatedMessage(message, field, i);
+    if (entry->GetReflection()->GetString(*entry, key_field) == key) {
+      return entry->GetReflection()->MutableMessage(entry, value_field);
+    }
+  }
+  Message* entry = reflection->AddMessage(message, field);
+  entry->GetReflection()->SetString(entry, key_field, key);
+  return entry->GetReflection()->MutableMessage(entry, value_field);
+}
+
+absl::Status MergeMap(const Place& place, const YamlNode& node, const FieldDescriptor* field,
+                      Message* message) {
+  if (node.kind == YamlNode::Kind::kNull) return absl::OkStatus();
+  if (node.kind != YamlNode::Kind::kMap) return WrongType(place, node, "a map");
+  for (size_t i = 0; i < node.keys.size(); ++i) {
+    RETURN_IF_ERROR(MergeNode(place.Below(node.keys[i]), node.items[i],
+                              MutableValue(node.keys[i], field, message)));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status MergeField(const Place& place, const YamlNode& node, const FieldDescriptor* field,
+                        Message* message) {
+  if (field->is_map()) return MergeMap(place, node, field, message);
+  const bool holds_messages = field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE;
+  if (field->is_repeated()) {
+    return holds_messages ? SetMessages(place, node, field, message)
+                          : SetStrings(place, node, field, message);
+  }
+  if (!holds_messages) return SetScalar(place, node, field, message);
+  return MergeNode(place, node, message->GetReflection()->MutableMessage(message, field));
+}
+
+std::vector<std::string> FieldNames(const Descriptor* descriptor) {
+  std::vector<std::string> names;
+  for (int i = 0; i < descriptor->field_count(); ++i) names.push_back(descriptor->field(i)->name());
+  return names;
+}
+
+// An empty section (`compression:` with all of it commented out) says nothing and is no error.
+absl::Status MergeNode(const Place& place, const YamlNode& node, Message* message) {
+  if (node.kind == YamlNode::Kind::kNull) return absl::OkStatus();
+  const std::vector<std::string> names = FieldNames(message->GetDescriptor());
+  if (node.kind != YamlNode::Kind::kMap) {
+    return WrongType(place, node, absl::StrCat("a map of ", absl::StrJoin(names, ", ")));
+  }
+  for (size_t i = 0; i < node.keys.size(); ++i) {
+    const std::string& key = node.keys[i];
+    const FieldDescriptor* field = message->GetDescriptor()->FindFieldByName(key);
+    if (field == nullptr) {
+      return Error(place.Below(key), node.key_lines[i],
+                   absl::StrCat("unknown field; did you mean ", NearestName(key, names),
+                                "? Fields here: ", absl::StrJoin(names, ", ")));
+    }
+    RETURN_IF_ERROR(MergeField(place.Below(key), node.items[i], field, message));
+  }
+  return absl::OkStatus();
+}
+
+// The steps of a path. A map's key ends where a field of the map's values follows, so it may hold
+// dots.
+std::vector<std::string> PathSteps(const std::string& path, const Descriptor* descriptor) {
+  const std::vector<std::string> parts = absl::StrSplit(path, '.');
+  std::vector<std::string> steps;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    steps.push_back(parts[i]);
+    const FieldDescriptor* field = descriptor ? descriptor->FindFieldByName(parts[i]) : nullptr;
+    descriptor = field != nullptr ? field->message_type() : nullptr;
+    if (field == nullptr || !field->is_map() || i + 1 == parts.size()) continue;
+    descriptor = descriptor->map_value()->message_type();
+    std::string key = parts[++i];
+    while (i + 1 < parts.size() && descriptor->FindFieldByName(parts[i + 1]) == nullptr) {
+      absl::StrAppend(&key, ".", parts[++i]);
+    }
+    steps.push_back(key);
+  }
+  return steps;
+}
+
+// A command line has no lines.
+void ForgetLines(YamlNode* node) {
+  node->line = 0;
+  std::fill(node->key_lines.begin(), node->key_lines.end(), 0);
+  for (YamlNode& item : node->items) ForgetLines(&item);
+}
+
+// --- Writing.
+
+// Plain where every YAML reader takes it for text, or where only a text field can stand.
+std::string Quoted(const std::string& text) {
+  const bool is_plain = !text.empty() && text != "null" && text != "Null" && text != "NULL" &&
+                        std::all_of(text.begin(), text.end(), [](char c) {
+                          return std::isalnum(static_cast<unsigned char>(c)) || c == '_' ||
+                                 c == '.' || c == '/' || c == '-';
+                        });
+  if (is_plain && text[0] != '-' && text[0] != '.') return text;
+  std::string quoted = "\"";
+  for (char c : text) {
+    if (c == '\n') {
+      quoted += "\\n";
+    } else if (c == '\t') {
+      quoted += "\\t";
+    } else {
+      if (c == '"' || c == '\\') quoted += '\\';
+      quoted += c;
+    }
+  }
+  return quoted + "\"";
+}
+
+// The shortest digits that read back to the same double, with a point before any exponent, as
+// YAML 1.1 readers want it.
+std::string Digits(double value) {
+  char buffer[32];
+  std::string text(buffer, std::to_chars(buffer, buffer + sizeof(buffer), value).ptr);
+  const size_t exponent = text.find('e');
+  if (exponent != std::string::npos && text.find('.') == std::string::npos) {
+    text.insert(exponent, ".0");
+  }
+  return text;
+}
+
+std::string WrittenScalar(const Message& message, const FieldDescriptor* field) {
+  const Reflection* reflection = message.GetReflection();
+  switch (field->cpp_type()) {
+    case FieldDescriptor::CPPTYPE_UINT32:
+      return absl::StrCat(reflection->GetUInt32(message, field));
+    case FieldDescriptor::CPPTYPE_UINT64:
+      return absl::StrCat(reflection->GetUInt64(message, field));
+    case FieldDescriptor::CPPTYPE_DOUBLE:
+      return Digits(reflection->GetDouble(message, field));
+    case FieldDescriptor::CPPTYPE_BOOL:
+      return reflection->GetBool(message, field) ? "true" : "false";
+    default:
+      return Quoted(reflection->GetString(message, field));
+  }
+}
+
+void WriteMessage(const Message& message, const std::string& indent, std::string* out);
+
+// A key with a message below it.
+void WriteSection(const std::string& key, const Message& message, const std::string& indent,
+                  std::string* out) {
+  std::string below;
+  WriteMessage(message, indent + "  ", &below);
+  absl::StrAppend(out, indent, key, below.empty() ? ": {}\n" : ":\n", below);
+}
+
+void WriteMap(const Message& message, const FieldDescriptor* field, const std::string& indent,
+              std::string* out) {
+  const Reflection* reflection = message.GetReflection();
+  std::vector<std::pair<std::string, const Message*>> entries;
+  for (int i = 0; i < reflection->FieldSize(message, field); ++i) {
+    const Message& entry = reflection->GetRepeatedMessage(message, field, i);
+    const Reflection* pair = entry.GetReflection();
+    entries.emplace_back(pair->GetString(entry, field->message_type()->map_key()),
+                         &pair->GetMessage(entry, field->message_type()->map_value()));
+  }
+  std::sort(entries.begin(), entries.end());
+  absl::StrAppend(out, indent, field->name(), ":\n");
+  for (const auto& [key, value] : entries) WriteSection(Quoted(key), *value, indent + "  ", out);
+}
+
+void WriteMessages(const Message& message, const FieldDescriptor* field, const std::string& indent,
+                   std::string* out) {
+  const Reflection* reflection = message.GetReflection();
+  absl::StrAppend(out, indent, field->name(), ":\n");
+  for (int i = 0; i < reflection->FieldSize(message, field); ++i) {
+    std::string below;
+    WriteMessage(reflection->GetRepeatedMessage(message, field, i), indent + "    ", &below);
+    if (below.empty()) {
+      absl::StrAppend(out, indent, "  - {}\n");
+    } else {
+      below[indent.size() + 2] = '-';  // the first of the element's fields carries the dash
+      absl::StrAppend(out, below);
+    }
+  }
+}
+
+void WriteStrings(const Message& message, const FieldDescriptor* field, const std::string& indent,
+                  std::string* out) {
+  const Reflection* reflection = message.GetReflection();
+  std::vector<std::string> items;
+  for (int i = 0; i < reflection->FieldSize(message, field); ++i) {
+    items.push_back(Quoted(reflection->GetRepeatedString(message, field, i)));
+  }
+  absl::StrAppend(out, indent, field->name(), ": [", absl::StrJoin(items, ", "), "]\n");
+}
+
+void WriteMessage(const Message& message, const std::string& indent, std::string* out) {
+  const Reflection* reflection = message.GetReflection();
+  const Descriptor* descriptor = message.GetDescriptor();
+  for (int i = 0; i < descriptor->field_count(); ++i) {
+    const FieldDescriptor* field = descriptor->field(i);
+    const bool holds_messages = field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE;
+    if (field->is_repeated() ? reflection->FieldSize(message, field) == 0
+                             : !reflection->HasField(message, field)) {
+      continue;
+    }
+    if (field->is_map()) {
+      WriteMap(message, field, indent, out);
+    } else if (field->is_repeated()) {
+      (holds_messages ? WriteMessages : WriteStrings)(message, field, indent, out);
+    } else if (holds_messages) {
+      WriteSection(field->name(), reflection->GetMessage(message, field), indent, out);
+    } else {
+      absl::StrAppend(out, indent, field->name(), ": ", WrittenScalar(message, field), "\n");
+    }
+  }
+}
+
+}  // namespace
+
+absl::Status MergeYaml(const std::string& text, const std::string& source, Message* message) {
+  ASSIGN_OR_RETURN(const YamlNode root, ParseYaml(text, source));
+  return MergeNode({source, ""}, root, message);
+}
+
+absl::Status Override(const std::string& assignment, Message* message) {
+  const std::string source = absl::StrCat("--set ", assignment);
+  const size_t equals = assignment.find('=');
+  if (equals == std::string::npos || equals == 0) {
+    return absl::InvalidArgumentError(absl::StrCat(source, ": want path.to.field=value"));
+  }
+  ASSIGN_OR_RETURN(YamlNode node, ParseYaml(assignment.substr(equals + 1), source));
+  std::vector<std::string> steps =
+      PathSteps(assignment.substr(0, equals), message->GetDescriptor());
+  ForgetLines(&node);
+  for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
+    YamlNode above;
+    above.kind = YamlNode::Kind::kMap;
+    above.keys.push_back(*step);
+    above.key_lines.push_back(0);
+    above.items.push_back(std::move(node));
+    node = std::move(above);
+  }
+  return MergeNode({source, ""}, node, message);
+}
+
+std::string WriteYaml(const Message& message) {
+  std::string out;
+  WriteMessage(message, "", &out);
+  return out;
+}
+
+}  // namespace thinwire
