@@ -50,7 +50,7 @@ double FlopsOfAll(const std::vector<LayerSpec>& layers) {
 const char* Name(LayerKind kind) {
   switch (kind) {
     case LayerKind::kConv2d:
-      return "conv2d";
+      return "conv";
     case LayerKind::kBatchNorm:
       return "batch_norm";
     case LayerKind::kReLU:

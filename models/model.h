@@ -65,7 +65,7 @@ std::vector<ParameterSpec> Parameters(const LayerSpec& layer);
 std::vector<ParameterSpec> Parameters(const BlockSpec& block);
 int64_t TrainableParameters(const Model& model);  // elements
 
-const char* Name(LayerKind kind);  // as experiment files spell it: "conv2d", "global_avg_pool"
+const char* Name(LayerKind kind);  // as experiment files spell it: "conv", "global_avg_pool"
 
 // Of convolutions and linear layers, a multiply-add counted as two; forward pass of one sample.
 // Backward is taken as twice that. Elementwise layers count nothing, as is usual.

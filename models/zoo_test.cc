@@ -129,7 +129,7 @@ TEST(NamedModelTest, RefusesInputsWidthsAndClassesOutOfRange) {
   ModelOptions options;
   options.name = "resnet8";
   options.input = {1, 64};
-  EXPECT_THAT(Refusal(NamedModel(options)), HasSubstr("conv1: conv2d on [1, 64]"));
+  EXPECT_THAT(Refusal(NamedModel(options)), HasSubstr("conv1: conv on [1, 64]"));
   options.input = {2, 8, 8, 1};
   EXPECT_THAT(Refusal(NamedModel(options)), HasSubstr("model input [2, 8, 8, 1]"));
   options.input = {1, 8, 8, 1};
