@@ -1,0 +1,32 @@
+#include "base/build_info.h"
+
+#include <fstream>
+
+#include "base/build_stamp.h"
+
+namespace thinwire {
+
+std::string BuildCommit() { return THINWIRE_COMMIT; }
+
+std::string BuildId() {
+#ifdef __clang__
+  const std::string compiler = "clang " __clang_version__;
+#else
+  const std::string compiler = "gcc " __VERSION__;
+#endif
+#ifdef NDEBUG
+  return BuildCommit() + " " + compiler + " opt";
+#else
+  return BuildCommit() + " " + compiler + " fastbuild";
+#endif
+}
+
+std::string CpuModel() {
+  std::ifstream cpuinfo("/proc/cpuinfo");
+  for (std::string line; std::getline(cpuinfo, line);) {
+    if (line.rfind("model name", 0) == 0) return line.substr(line.find(':') + 2);
+  }
+  return "unknown";
+}
+
+}  // namespace thinwire
