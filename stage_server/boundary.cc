@@ -1,0 +1,366 @@
+#include "stage_server/boundary.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/random.h"
+#include "base/status.h"
+#include "compress/distortion.h"
+#include "tensor/cpu/device.h"
+
+namespace thinwire {
+namespace {
+
+const char* Name(Direction direction) {
+  return direction == DIRECTION_ACTIVATION ? "activation" : "gradient";
+}
+
+// An acknowledgement has no elements and no codec.
+bool IsAcknowledgement(const MessageKey& key) {
+  return key.direction == DIRECTION_GRADIENT && key.phase != PHASE_TRAIN;
+}
+
+uint64_t MessageRandomKey(const BoundarySpec& spec, const MessageKey& key) {
+  const uint64_t stream = RandomKey(
+      spec.codec_seed, absl::StrCat(spec.name, "/", Name(spec.direction), "/", key.phase));
+  return RandomKey(stream, key.step, key.microbatch);
+}
+
+BoundaryStatistics::Traffic& TrafficOf(Phase phase, BoundaryStatistics* statistics) {
+  return phase == PHASE_TRAIN ? statistics->train : statistics->evaluate;
+}
+
+void Accumulate(const Distortion& distortion, BoundaryStatistics* statistics) {
+  ++statistics->measured_messages;
+  statistics->last_distortion = distortion;
+  statistics->distortion_sum.relative_error += distortion.relative_error;
+  statistics->distortion_sum.cosine += distortion.cosine;
+  statistics->distortion_sum.nonzero_fraction += distortion.nonzero_fraction;
+}
+
+}  // namespace
+
+absl::StatusOr<uint64_t> MaxPayloadBytes(const BoundarySpec& spec) {
+  ASSIGN_OR_RETURN(auto codec, NewCodec(spec.codec, spec.kernels));
+  const Shape largest = spec.sample.WithBatch(spec.max_batch);
+  const uint64_t exact = static_cast<uint64_t>(largest.elements()) * SizeOf(spec.compute);
+  return std::max<uint64_t>(exact, codec->MaxPayloadBytes(largest, spec.compute));
+}
+
+absl::StatusOr<std::unique_ptr<BoundarySender>> BoundarySender::New(const BoundarySpec& spec,
+                                                                    Link* link, Worker worker) {
+  ASSIGN_OR_RETURN(auto codec, NewCodec(spec.codec, spec.kernels));
+  ASSIGN_OR_RETURN(auto exact, NewCodec(CodecSpec(), spec.kernels));
+  return std::unique_ptr<BoundarySender>(
+      new BoundarySender(spec, link, worker, std::move(codec), std::move(exact)));
+}
+
+BoundarySender::BoundarySender(const BoundarySpec& spec, Link* link, Worker worker,
+                               std::unique_ptr<Codec> codec, std::unique_ptr<Codec> exact)
+    : spec_(spec), link_(link), codec_(std::move(codec)), exact_(std::move(exact)) {
+  if (worker == Worker::kOwnThread) worker_.emplace([this] { WorkerLoop(); });
+}
+
+BoundarySender::~BoundarySender() {
+  {
+    absl::MutexLock lock(&mutex_);
+    stopping_ = true;
+  }
+  if (worker_) worker_->join();
+}
+
+absl::Status BoundarySender::Send(MessageKey key, uint64_t sample_digest, bool compress,
+                                  Tensor x) {
+  return Submit({key, sample_digest, compress, std::move(x)});
+}
+
+absl::Status BoundarySender::SendAcknowledgement(MessageKey key) {
+  return Submit({key, /*sample_digest=*/0, /*compress=*/false, Tensor()});
+}
+
+absl::Status BoundarySender::Submit(Job job) {
+  job.key.direction = spec_.direction;
+  job.key.cut = spec_.cut;
+  if (!worker_) return EncodeAndSend(std::move(job));
+  absl::MutexLock lock(&mutex_);
+  RETURN_IF_ERROR(status_);
+  jobs_.push_back(std::move(job));
+  return absl::OkStatus();
+}
+
+void BoundarySender::WorkerLoop() {
+  for (;;) {
+    Job job;
+    {
+      absl::MutexLock lock(&mutex_);
+      const auto something_to_do = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+        return stopping_ || !jobs_.empty();
+      };
+      mutex_.Await(absl::Condition(&something_to_do));
+      if (stopping_) return;
+      job = std::move(jobs_.front());
+      jobs_.pop_front();
+    }
+    const absl::Status status = EncodeAndSend(std::move(job));
+    if (!status.ok()) {
+      link_->Close(status);
+      absl::MutexLock lock(&mutex_);
+      status_ = status;
+      return;
+    }
+  }
+}
+
+absl::Status BoundarySender::EncodeAndSend(Job job) {
+  Message message;
+  message.key = job.key;
+  message.dtype = spec_.compute;
+  message.sample_digest = job.sample_digest;
+  message.shape = job.x.empty() ? Shape{0} : job.x.shape();
+  if (job.compress) message.codec = spec_.codec;
+  if (!job.x.empty()) {
+    const absl::Time start = absl::Now();
+    const double cpu_start = ThreadCpuSeconds();
+    absl::StatusOr<Payload> payload = Encode(job);
+    if (!payload.ok()) return Annotate(payload.status(), job.key);
+    message.payload = *std::move(payload);
+    const double seconds = absl::ToDoubleSeconds(absl::Now() - start);
+    const double cpu_seconds = ThreadCpuSeconds() - cpu_start;
+    if (job.key.phase == PHASE_TRAIN) {
+      absl::MutexLock lock(&mutex_);
+      statistics_.encode.Observe(seconds);
+      statistics_.encode_cpu_seconds += cpu_seconds;
+    }
+    if (spec_.error_every > 0 && job.key.phase == PHASE_TRAIN && job.compress &&
+        job.key.step % spec_.error_every == 0) {
+      RETURN_IF_ERROR(Annotate(MeasureError(job, message.payload), job.key));
+    }
+  }
+  const uint64_t payload_bytes = message.payload.bytes.size();
+  const uint64_t wire_bytes = link_->Send(std::move(message));
+  absl::MutexLock lock(&mutex_);
+  BoundaryStatistics::Traffic& traffic = TrafficOf(job.key.phase, &statistics_);
+  ++traffic.messages;
+  traffic.elements += job.x.empty() ? 0 : job.x.elements();
+  traffic.raw_bytes += job.x.empty() ? 0 : job.x.bytes();
+  traffic.payload_bytes += payload_bytes;
+  traffic.wire_bytes += wire_bytes;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Payload> BoundarySender::Encode(const Job& job) {
+  const bool as_it_is = !job.compress || spec_.codec.kind == CodecKind::kNone;
+  if (as_it_is && spec_.device->is_host()) {
+    // The tensor's own memory goes to the wire: nobody writes to it any more.
+    const auto* data = static_cast<const uint8_t*>(job.x.data());
+    return Payload{job.x.buffer(), absl::MakeConstSpan(data, job.x.bytes())};
+  }
+  const Codec& codec = as_it_is ? *exact_ : *codec_;
+  const size_t capacity = codec.MaxPayloadBytes(job.x.shape(), job.x.dtype());
+  ASSIGN_OR_RETURN(auto buffer, Buffer::Allocate(CpuDevice(), capacity));
+  auto* data = static_cast<uint8_t*>(buffer->data());
+  ASSIGN_OR_RETURN(const size_t bytes,
+                   codec.Encode(job.x, MessageRandomKey(spec_, job.key),
+                                  absl::MakeSpan(data, capacity)));
+  return Payload{std::move(buffer), absl::MakeConstSpan(data, bytes)};
+}
+
+absl::Status BoundarySender::MeasureError(const Job& job, const Payload& payload) {
+  ASSIGN_OR_RETURN(Tensor decoded,
+                   Tensor::Allocate(spec_.device, job.x.dtype(), job.x.shape()));
+  RETURN_IF_ERROR(codec_->Decode(payload.bytes, &decoded));
+  ASSIGN_OR_RETURN(const Distortion distortion,
+                   MeasureDistortion(job.x, decoded, spec_.kernels));
+  absl::MutexLock lock(&mutex_);
+  Accumulate(distortion, &statistics_);
+  return absl::OkStatus();
+}
+
+absl::Status BoundarySender::Annotate(const absl::Status& status, const MessageKey& key) const {
+  if (status.ok()) return status;
+  return absl::Status(status.code(), absl::StrCat("cut ", spec_.name, ": ", key.ToString(), ": ",
+                                                  status.message()));
+}
+
+BoundaryStatistics BoundarySender::statistics() const {
+  absl::MutexLock lock(&mutex_);
+  return statistics_;
+}
+
+absl::StatusOr<std::unique_ptr<BoundaryReceiver>> BoundaryReceiver::New(const BoundarySpec& spec,
+                                                                        Link* link,
+                                                                        Worker worker) {
+  ASSIGN_OR_RETURN(auto codec, NewCodec(spec.codec, spec.kernels));
+  ASSIGN_OR_RETURN(auto exact, NewCodec(CodecSpec(), spec.kernels));
+  return std::unique_ptr<BoundaryReceiver>(
+      new BoundaryReceiver(spec, link, worker, std::move(codec), std::move(exact)));
+}
+
+BoundaryReceiver::BoundaryReceiver(const BoundarySpec& spec, Link* link, Worker worker,
+                                   std::unique_ptr<Codec> codec, std::unique_ptr<Codec> exact)
+    : spec_(spec), link_(link), codec_(std::move(codec)), exact_(std::move(exact)) {
+  if (worker == Worker::kOwnThread) worker_.emplace([this] { WorkerLoop(); });
+}
+
+BoundaryReceiver::~BoundaryReceiver() {
+  if (worker_) {
+    link_->Close(absl::CancelledError(absl::StrCat("cut ", spec_.name, ": closed")));
+    worker_->join();
+  }
+}
+
+void BoundaryReceiver::WorkerLoop() {
+  for (;;) {
+    // Woken by Close: the executor's own waits are the ones with deadlines.
+    absl::StatusOr<Decoded> decoded = ReceiveAndDecode(absl::InfiniteFuture());
+    absl::MutexLock lock(&mutex_);
+    if (!decoded.ok()) {
+      status_ = decoded.status();
+      return;
+    }
+    if (static_cast<int>(ready_.size()) >= spec_.capacity) {
+      status_ = absl::ResourceExhaustedError(
+          absl::StrCat("cut ", spec_.name, ": ", spec_.peer, " sent ", spec_.capacity + 1,
+                       " messages that were not asked for, the schedule allows ",
+                       spec_.capacity));
+      link_->Close(status_);
+      return;
+    }
+    ready_.push_back(*std::move(decoded));
+  }
+}
+
+absl::StatusOr<BoundaryReceiver::Decoded> BoundaryReceiver::ReceiveAndDecode(
+    absl::Time deadline) {
+  ASSIGN_OR_RETURN(Message message, link_->Receive(deadline));
+  {
+    absl::MutexLock lock(&mutex_);
+    statistics_.last_receive_unix_seconds = absl::ToDoubleSeconds(absl::Now() - absl::UnixEpoch());
+  }
+  Decoded decoded;
+  decoded.key = message.key;
+  decoded.codec = message.codec;
+  decoded.sample_digest = message.sample_digest;
+  if (IsAcknowledgement(message.key)) return decoded;
+  absl::Status status = CheckHeader(message);
+  if (status.ok()) {
+    absl::StatusOr<Tensor> tensor = Decode(message);
+    if (tensor.ok()) decoded.tensor = *std::move(tensor);
+    status = tensor.status();
+  }
+  if (!status.ok()) {
+    const absl::Status named(status.code(), absl::StrCat("cut ", spec_.name, ": ",
+                                                         message.key.ToString(), ": ",
+                                                         status.message()));
+    link_->Close(named);
+    return named;
+  }
+  return decoded;
+}
+
+absl::Status BoundaryReceiver::CheckHeader(const Message& message) const {
+  if (message.dtype != spec_.compute) {
+    return absl::InvalidArgumentError(absl::StrCat("element type ", thinwire::Name(message.dtype),
+                                                   ", want ", thinwire::Name(spec_.compute)));
+  }
+  const Shape& shape = message.shape;
+  if (shape.rank() < 1 || shape[0] < 1 || shape[0] > spec_.max_batch ||
+      shape != spec_.sample.WithBatch(shape[0])) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("shape ", shape.ToString(), ", want ",
+                     spec_.sample.WithBatch(spec_.max_batch).ToString(), " or fewer samples"));
+  }
+  const CodecSpec none;
+  if (message.codec != spec_.codec && message.codec != none) {
+    return absl::InvalidArgumentError(absl::StrCat("codec ", message.codec.ToString(), ", want ",
+                                                   spec_.codec.ToString(), " or none"));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Tensor> BoundaryReceiver::Decode(const Message& message) {
+  const absl::Time start = absl::Now();
+  const double cpu_start = ThreadCpuSeconds();
+  Tensor tensor;
+  if (message.codec.kind == CodecKind::kNone && spec_.device->is_host()) {
+    const size_t want = message.shape.elements() * SizeOf(spec_.compute);
+    if (message.payload.bytes.size() != want) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "payload of ", message.payload.bytes.size(), " bytes, want ", want));
+    }
+    // The gathered payload becomes the tensor.
+    auto* data = const_cast<uint8_t*>(message.payload.bytes.data());
+    tensor = Tensor(Buffer::Wrap(spec_.device, data, want, message.payload.owner), spec_.compute,
+                    message.shape);
+  } else {
+    ASSIGN_OR_RETURN(tensor, Tensor::Allocate(spec_.device, spec_.compute, message.shape));
+    const Codec& codec = message.codec.kind == CodecKind::kNone ? *exact_ : *codec_;
+    RETURN_IF_ERROR(codec.Decode(message.payload.bytes, &tensor));
+  }
+  if (message.key.phase == PHASE_TRAIN) {
+    absl::MutexLock lock(&mutex_);
+    statistics_.decode.Observe(absl::ToDoubleSeconds(absl::Now() - start));
+    statistics_.decode_cpu_seconds += ThreadCpuSeconds() - cpu_start;
+  }
+  return tensor;
+}
+
+absl::StatusOr<BoundaryReceiver::Decoded> BoundaryReceiver::Next(const MessageKey& wanted,
+                                                                 absl::Time deadline) {
+  if (!worker_) return ReceiveAndDecode(deadline);
+  absl::MutexLock lock(&mutex_);
+  const auto something = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return !ready_.empty() || !status_.ok();
+  };
+  if (!mutex_.AwaitWithDeadline(absl::Condition(&something), deadline)) {
+    return absl::DeadlineExceededError(absl::StrCat("cut ", spec_.name, ": no ",
+                                                    wanted.ToString(), " from ", spec_.peer,
+                                                    " by the deadline"));
+  }
+  if (ready_.empty()) return status_;
+  Decoded decoded = std::move(ready_.front());
+  ready_.pop_front();
+  return decoded;
+}
+
+absl::StatusOr<BoundaryReceiver::Received> BoundaryReceiver::Receive(Expected expected,
+                                                                     absl::Time deadline) {
+  expected.key.direction = spec_.direction;
+  expected.key.cut = spec_.cut;
+  ASSIGN_OR_RETURN(Decoded got, Next(expected.key, deadline));
+  const std::string at = absl::StrCat("cut ", spec_.name, ": ", expected.key.ToString(), ": ");
+  if (!(got.key == expected.key)) {
+    return absl::InvalidArgumentError(absl::StrCat(at, "got the ", got.key.ToString()));
+  }
+  if (got.tensor.shape()[0] != expected.batch) {
+    return absl::InvalidArgumentError(absl::StrCat(at, got.tensor.shape()[0], " samples, want ",
+                                                   expected.batch));
+  }
+  const CodecSpec want = expected.compressed ? spec_.codec : CodecSpec();
+  if (got.codec != want) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(at, "codec ", got.codec.ToString(), ", want ", want.ToString()));
+  }
+  if (expected.sample_digest && *expected.sample_digest != got.sample_digest) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        at, "sample digest ", absl::Hex(got.sample_digest), ", want ",
+        absl::Hex(*expected.sample_digest), ": the stages do not read the same samples"));
+  }
+  return Received{std::move(got.tensor), got.sample_digest};
+}
+
+absl::Status BoundaryReceiver::ReceiveAcknowledgement(MessageKey key, absl::Time deadline) {
+  key.direction = spec_.direction;
+  key.cut = spec_.cut;
+  ASSIGN_OR_RETURN(Decoded got, Next(key, deadline));
+  if (got.key == key) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("cut ", spec_.name, ": ", key.ToString(),
+                                                 ": got the ", got.key.ToString()));
+}
+
+BoundaryStatistics BoundaryReceiver::statistics() const {
+  absl::MutexLock lock(&mutex_);
+  return statistics_;
+}
+
+}  // namespace thinwire

@@ -1,0 +1,146 @@
+#include "stage_server/executor.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "absl/time/clock.h"
+#include "base/status.h"
+#include "schedule/schedule.h"
+
+namespace thinwire {
+
+absl::Status Executor::Train(uint32_t epoch, int64_t samples,
+                             const std::function<void(const StepReport&)>& on_step) {
+  const StageSpec& spec = stage_->spec();
+  const int64_t steps = NumBatches(samples, spec.batch_size);
+  absl::Time last = absl::Now();
+  for (int64_t i = 0; i < steps; ++i) {
+    const SampleRange batch{i * spec.batch_size, std::min((i + 1) * spec.batch_size, samples)};
+    Work work;
+    work.phase = PHASE_TRAIN;
+    work.epoch = epoch;
+    work.step = static_cast<uint64_t>((epoch - 1) * steps + i + 1);
+    work.batch_size = batch.last - batch.first;
+    work.compress = epoch > spec.warmup_epochs;
+    StepReport report;
+    report.set_epoch(epoch);
+    report.set_step(work.step);
+    report.set_samples(work.batch_size);
+    report.set_learning_rate(LearningRate(lr_, epoch, work.step, steps));
+    const absl::Status status = TrainStep(work, batch, report.learning_rate(), &report);
+    if (!status.ok()) return Failed(status);
+    const absl::Time now = absl::Now();
+    report.set_seconds(absl::ToDoubleSeconds(now - last));
+    last = now;
+    Publish(work.step);
+    on_step(report);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Executor::TrainStep(Work work, const SampleRange& batch, double lr,
+                                 StepReport* report) {
+  const StageSpec& spec = stage_->spec();
+  const int count = static_cast<int>(std::min<int64_t>(spec.microbatches, work.batch_size));
+  LossSums sums;
+  for (const Action& action :
+       StageActions(spec.schedule, spec.stage, spec.stages(), count)) {
+    RETURN_IF_ERROR(Stopped());
+    const SampleRange part = MicrobatchRange(work.batch_size, count, action.microbatch);
+    work.microbatch = action.microbatch;
+    work.samples = part.last - part.first;
+    work.deadline = absl::Now() + spec.deadline;
+    if (action.kind == Action::Kind::kForward) {
+      ASSIGN_OR_RETURN(const LossSums one, ForwardOne(work, batch, part));
+      sums.loss += one.loss;
+      sums.correct += one.correct;
+    } else {
+      RETURN_IF_ERROR(stage_->Backward(work));
+    }
+  }
+  RETURN_IF_ERROR(stage_->Update(lr));
+  report->set_loss(sums.loss / static_cast<double>(work.batch_size));
+  report->set_correct(sums.correct);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<LossSums> Executor::ForwardOne(Work work, const SampleRange& batch,
+                                              const SampleRange& part) {
+  std::optional<Samples> samples;
+  if (feed_ != nullptr) {
+    ScopedTimer timer(&stage_->activity()[static_cast<int>(Activity::kData)]);
+    ASSIGN_OR_RETURN(samples, feed_->Take(work, {batch.first + part.first,
+                                                 batch.first + part.last}));
+  }
+  return stage_->Forward(work, samples);
+}
+
+absl::StatusOr<EvaluationReport> Executor::Evaluate(uint32_t epoch, int64_t samples,
+                                                    bool compressed) {
+  const StageSpec& spec = stage_->spec();
+  const ActivitySeconds before = stage_->activity();
+  EvaluationReport report;
+  LossSums sums;
+  Work work;
+  work.phase = compressed ? PHASE_EVALUATE_COMPRESSED : PHASE_EVALUATE_UNCOMPRESSED;
+  work.epoch = epoch;
+  work.compress = compressed;
+  const auto run = [&]() -> absl::Status {
+    for (int64_t first = 0; first < samples; first += spec.batch_size) {
+      RETURN_IF_ERROR(Stopped());
+      const SampleRange batch{first, std::min(first + spec.batch_size, samples)};
+      ++work.step;
+      work.batch_size = work.samples = batch.last - batch.first;
+      work.deadline = absl::Now() + spec.deadline;
+      ASSIGN_OR_RETURN(const LossSums one, ForwardOne(work, batch, {0, work.samples}));
+      sums.loss += one.loss;
+      sums.correct += one.correct;
+    }
+    return stage_->FinishEvaluation(work);
+  };
+  const absl::Status status = run();
+  stage_->activity() = before;  // evaluation leaves no trace in the training counters
+  if (!status.ok()) return Failed(status);
+  report.set_loss(samples > 0 ? sums.loss / static_cast<double>(samples) : 0);
+  report.set_correct(sums.correct);
+  report.set_samples(samples);
+  return report;
+}
+
+absl::Status Executor::Failed(const absl::Status& status) {
+  stage_->CloseLinks(status);
+  stage_->Abandon();
+  const absl::Status stopped = Stopped();
+  return stopped.ok() ? status : stopped;
+}
+
+void Executor::Stop(const absl::Status& reason) {
+  {
+    absl::MutexLock lock(&mutex_);
+    if (stop_.ok()) stop_ = reason;
+  }
+  stage_->CloseLinks(reason);
+}
+
+absl::Status Executor::Stopped() const {
+  absl::MutexLock lock(&mutex_);
+  return stop_;
+}
+
+void Executor::Publish(uint64_t step) {
+  absl::MutexLock lock(&mutex_);
+  published_ = stage_->activity();
+  last_step_ = step;
+}
+
+ActivitySeconds Executor::activity() const {
+  absl::MutexLock lock(&mutex_);
+  return published_;
+}
+
+uint64_t Executor::last_step() const {
+  absl::MutexLock lock(&mutex_);
+  return last_step_;
+}
+
+}  // namespace thinwire

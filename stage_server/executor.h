@@ -1,0 +1,60 @@
+// Interprets a schedule: one epoch of training, one pass over the test set. Runs on one thread;
+// Stop is for the others.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "nn/lr_schedule.h"
+#include "proto/stage.pb.h"
+#include "stage_server/feed.h"
+#include "stage_server/local_stage.h"
+
+namespace thinwire {
+
+class Executor {
+ public:
+  // Both outlive the executor. `feed` is null at stages that read no data.
+  Executor(LocalStage* stage, Feed* feed, const LrScheduleSpec& lr) : stage_(stage), feed_(feed), lr_(lr) {}
+
+  // Trains epoch `epoch` over `samples` samples. `on_step` is called after every step, on this
+  // thread; its loss and accuracy are set at the last stage only. After an error the links are
+  // closed, so that neighbours stop too.
+  absl::Status Train(uint32_t epoch, int64_t samples,
+                     const std::function<void(const StepReport&)>& on_step);
+
+  // Runs the test set without changing anything. The report is filled at the last stage only.
+  absl::StatusOr<EvaluationReport> Evaluate(uint32_t epoch, int64_t samples, bool compressed);
+
+  // The call under way ends with `reason` within one action. Any thread.
+  void Stop(const absl::Status& reason);
+
+  // Any thread.
+  ActivitySeconds activity() const;
+  uint64_t last_step() const;
+
+ private:
+  absl::Status TrainStep(Work work, const SampleRange& batch, double lr, StepReport* report);
+  absl::StatusOr<LossSums> ForwardOne(Work work, const SampleRange& batch, const SampleRange& part);
+  absl::Status Stopped() const;
+  absl::Status Failed(const absl::Status& status);
+  void Publish(uint64_t step);
+
+  LocalStage* const stage_;
+  Feed* const feed_;
+  const LrScheduleSpec lr_;
+
+  mutable absl::Mutex mutex_;
+  absl::Status stop_ ABSL_GUARDED_BY(mutex_);
+  ActivitySeconds published_ ABSL_GUARDED_BY(mutex_){};
+  uint64_t last_step_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace thinwire

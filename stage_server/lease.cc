@@ -1,0 +1,74 @@
+#include "stage_server/lease.h"
+
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
+
+namespace thinwire {
+namespace {
+
+std::string Spelled(const Lease& lease) {
+  return absl::StrCat("run ", lease.run(), " generation ", lease.generation());
+}
+
+}  // namespace
+
+absl::Status LeaseHolder::Acquire(const Lease& lease, const std::string& holder,
+                                  absl::Duration duration, absl::Time now) {
+  if (lease.run().empty() || lease.generation() == 0 || !(duration > absl::ZeroDuration())) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("lease wants a run, a generation from 1 and a duration, got ",
+                     Spelled(lease), " for ", absl::FormatDuration(duration)));
+  }
+  absl::MutexLock lock(&mutex_);
+  if (held_ && now < held_->expires) {
+    const Lease& other = held_->lease;
+    if (other.run() != lease.run() || lease.generation() <= other.generation()) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("this server is leased to ", Spelled(other), " (", held_->holder,
+                       "), refused ", Spelled(lease)));
+    }
+  }
+  held_ = Held{lease, holder, duration, now + duration};
+  return absl::OkStatus();
+}
+
+absl::Status LeaseHolder::CheckLocked(const Lease& lease, absl::Time now) const {
+  if (!held_ || now >= held_->expires) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(Spelled(lease), " holds no lease of this server, or let it expire"));
+  }
+  if (held_->lease.run() != lease.run() || held_->lease.generation() != lease.generation()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("this server is leased to ", Spelled(held_->lease), " (", held_->holder,
+                     "), refused ", Spelled(lease)));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status LeaseHolder::Check(const Lease& lease, absl::Time now) const {
+  absl::MutexLock lock(&mutex_);
+  return CheckLocked(lease, now);
+}
+
+absl::Status LeaseHolder::Renew(const Lease& lease, absl::Time now) {
+  absl::MutexLock lock(&mutex_);
+  RETURN_IF_ERROR(CheckLocked(lease, now));
+  held_->expires = now + held_->duration;
+  return absl::OkStatus();
+}
+
+absl::Status LeaseHolder::Release(const Lease& lease, absl::Time now) {
+  absl::MutexLock lock(&mutex_);
+  RETURN_IF_ERROR(CheckLocked(lease, now));
+  held_.reset();
+  return absl::OkStatus();
+}
+
+bool LeaseHolder::TakeExpired(absl::Time now) {
+  absl::MutexLock lock(&mutex_);
+  if (!held_ || now < held_->expires) return false;
+  held_.reset();
+  return true;
+}
+
+}  // namespace thinwire

@@ -1,0 +1,44 @@
+// Who may use this server: one run at a time, fenced by generations, for as long as it keeps
+// renewing. Pure but for its lock; time is passed in. Any thread.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "proto/stage.pb.h"
+
+namespace thinwire {
+
+class LeaseHolder {
+ public:
+  // FailedPrecondition names the holder while another run's lease has not expired, or when the
+  // generation is not above that of the same run's.
+  absl::Status Acquire(const Lease& lease, const std::string& holder, absl::Duration duration,
+                       absl::Time now);
+  // FailedPrecondition names the holder unless `lease` is the one in force and has not expired.
+  absl::Status Check(const Lease& lease, absl::Time now) const;
+  absl::Status Renew(const Lease& lease, absl::Time now);
+  absl::Status Release(const Lease& lease, absl::Time now);
+
+  // True once after each lease that ran out; the server is then free.
+  bool TakeExpired(absl::Time now);
+
+ private:
+  struct Held {
+    Lease lease;
+    std::string holder;
+    absl::Duration duration;
+    absl::Time expires;
+  };
+  absl::Status CheckLocked(const Lease& lease, absl::Time now) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  mutable absl::Mutex mutex_;
+  std::optional<Held> held_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace thinwire

@@ -1,0 +1,71 @@
+#include "stage_server/lease.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace thinwire {
+namespace {
+
+using ::testing::HasSubstr;
+
+Lease LeaseOf(const std::string& run, uint64_t generation) {
+  Lease lease;
+  lease.set_run(run);
+  lease.set_generation(generation);
+  return lease;
+}
+
+class LeaseTest : public ::testing::Test {
+ protected:
+  const absl::Time start_ = absl::FromUnixSeconds(1000);
+  LeaseHolder holder_;
+
+  absl::Status Acquire(const Lease& lease, absl::Time now) {
+    return holder_.Acquire(lease, "host a", absl::Seconds(10), now);
+  }
+};
+
+TEST_F(LeaseTest, AnotherRunIsRefusedAndToldWhoHoldsIt) {
+  ASSERT_TRUE(Acquire(LeaseOf("one", 1), start_).ok());
+  const absl::Status status = Acquire(LeaseOf("two", 9), start_);
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("leased to run one generation 1 (host a)"));
+}
+
+TEST_F(LeaseTest, AHigherGenerationTakesOverAndFencesTheLowerOne) {
+  ASSERT_TRUE(Acquire(LeaseOf("one", 1), start_).ok());
+  ASSERT_TRUE(Acquire(LeaseOf("one", 2), start_).ok());
+  EXPECT_FALSE(holder_.Check(LeaseOf("one", 1), start_).ok());
+  EXPECT_TRUE(holder_.Check(LeaseOf("one", 2), start_).ok());
+}
+
+TEST_F(LeaseTest, TheSameOrALowerGenerationIsRefused) {
+  ASSERT_TRUE(Acquire(LeaseOf("one", 2), start_).ok());
+  EXPECT_FALSE(Acquire(LeaseOf("one", 2), start_).ok());
+  EXPECT_FALSE(Acquire(LeaseOf("one", 1), start_).ok());
+}
+
+TEST_F(LeaseTest, RenewingKeepsItAndSilenceEndsIt) {
+  ASSERT_TRUE(Acquire(LeaseOf("one", 1), start_).ok());
+  ASSERT_TRUE(holder_.Renew(LeaseOf("one", 1), start_ + absl::Seconds(9)).ok());
+  EXPECT_FALSE(holder_.TakeExpired(start_ + absl::Seconds(18)));
+  EXPECT_TRUE(holder_.TakeExpired(start_ + absl::Seconds(19)));
+  EXPECT_FALSE(holder_.TakeExpired(start_ + absl::Seconds(20)));
+  EXPECT_TRUE(Acquire(LeaseOf("two", 1), start_ + absl::Seconds(20)).ok());
+}
+
+TEST_F(LeaseTest, AReleasedServerIsFree) {
+  ASSERT_TRUE(Acquire(LeaseOf("one", 1), start_).ok());
+  ASSERT_TRUE(holder_.Release(LeaseOf("one", 1), start_).ok());
+  EXPECT_FALSE(holder_.Check(LeaseOf("one", 1), start_).ok());
+  EXPECT_TRUE(Acquire(LeaseOf("two", 1), start_).ok());
+}
+
+TEST_F(LeaseTest, WantsARunAGenerationAndADuration) {
+  EXPECT_FALSE(Acquire(LeaseOf("", 1), start_).ok());
+  EXPECT_FALSE(Acquire(LeaseOf("one", 0), start_).ok());
+  EXPECT_FALSE(holder_.Acquire(LeaseOf("one", 1), "a", absl::ZeroDuration(), start_).ok());
+}
+
+}  // namespace
+}  // namespace thinwire

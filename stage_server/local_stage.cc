@@ -1,0 +1,307 @@
+#include "stage_server/local_stage.h"
+
+#include <cmath>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
+
+namespace thinwire {
+namespace {
+
+// Evaluation has no backward to bound it: this many batches may be under way at a cut.
+constexpr int kEvaluationWindow = 2;
+
+double* Slot(ActivitySeconds* seconds, Activity activity) {
+  return &(*seconds)[static_cast<int>(activity)];
+}
+
+LinkOptions InnerLink(const BoundarySpec& incoming, uint64_t max_payload_bytes) {
+  LinkOptions options;
+  options.name = incoming.name;
+  options.peer = incoming.peer;
+  options.cut = incoming.cut;
+  options.receives = incoming.direction;
+  options.max_payload_bytes = max_payload_bytes;
+  options.queue_capacity = incoming.capacity;
+  return options;
+}
+
+}  // namespace
+
+BoundarySpec BoundaryOf(const StageSpec& spec, int cut, Direction direction,
+                        const Backend& backend) {
+  int sender = 0;  // the stage before the cut
+  while (sender + 1 < spec.stages() && spec.stage_starts[sender + 1] <= cut) ++sender;
+  BoundarySpec boundary;
+  boundary.name = spec.cuts[cut].name;
+  boundary.peer = "this process";
+  boundary.cut = cut;
+  boundary.direction = direction;
+  boundary.sample = spec.model.blocks[spec.cuts[cut].block].out;
+  boundary.compute = spec.compute;
+  boundary.codec = direction == DIRECTION_ACTIVATION ? spec.activation_codecs[cut]
+                                                     : spec.gradient_codecs[cut];
+  boundary.max_batch = spec.batch_size;
+  boundary.codec_seed = spec.codec_seed;
+  boundary.error_every = spec.error_every;
+  boundary.capacity =
+      std::max(kEvaluationWindow,
+               MaxInFlight(spec.schedule, sender, spec.stages(), spec.microbatches));
+  boundary.device = backend.device;
+  boundary.kernels = backend.kernels;
+  return boundary;
+}
+
+absl::StatusOr<std::unique_ptr<LocalStage>> LocalStage::Build(const StageSpec& spec,
+                                                    const Backend& backend) {
+  std::unique_ptr<LocalStage> stage(new LocalStage(spec, backend));
+  RETURN_IF_ERROR(stage->BuildSegments());
+  RETURN_IF_ERROR(stage->BuildInnerCuts());
+  stage->in_flight_.resize(spec.microbatches);
+  return stage;
+}
+
+LocalStage::~LocalStage() { CloseLinks(absl::CancelledError("the stage ends")); }
+
+absl::Status LocalStage::BuildSegments() {
+  for (int i = spec_.first_segment(); i < spec_.end_segment(); ++i) {
+    const BlockRange blocks = SegmentBlocks(spec_.model, spec_.cuts, i);
+    SegmentOptions options;
+    options.device = backend_.device;
+    options.ops = backend_.ops.get();
+    options.compute = spec_.compute;
+    options.init_seed = spec_.init_seed;
+    options.needs_input_gradient = i > 0;
+    ASSIGN_OR_RETURN(
+        auto segment,
+        BuildSegment(absl::MakeConstSpan(spec_.model.blocks)
+                         .subspan(blocks.first, blocks.last - blocks.first),
+                     options));
+    ASSIGN_OR_RETURN(auto optimizer, NewOptimizer(spec_.optimizer, segment->parameters(),
+                                                  backend_.device, backend_.ops.get()));
+    segments_.push_back(std::move(segment));
+    optimizers_.push_back(std::move(optimizer));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status LocalStage::BuildInnerCuts() {
+  for (int cut = spec_.first_segment(); cut + 1 < spec_.end_segment(); ++cut) {
+    const BoundarySpec activations = BoundaryOf(spec_, cut, DIRECTION_ACTIVATION, backend_);
+    const BoundarySpec gradients = BoundaryOf(spec_, cut, DIRECTION_GRADIENT, backend_);
+    ASSIGN_OR_RETURN(const uint64_t activation_bytes, MaxPayloadBytes(activations));
+    ASSIGN_OR_RETURN(const uint64_t gradient_bytes, MaxPayloadBytes(gradients));
+    InnerCut inner;
+    std::tie(inner.upstream, inner.downstream) = NewMemoryLinks(
+        InnerLink(gradients, gradient_bytes), InnerLink(activations, activation_bytes));
+    ASSIGN_OR_RETURN(inner.activations.sender, BoundarySender::New(activations,
+                                                                   inner.upstream.get(),
+                                                                   Worker::kInline));
+    ASSIGN_OR_RETURN(inner.activations.receiver,
+                     BoundaryReceiver::New(activations, inner.downstream.get(),
+                                           Worker::kInline));
+    ASSIGN_OR_RETURN(inner.gradients.sender,
+                     BoundarySender::New(gradients, inner.downstream.get(), Worker::kInline));
+    ASSIGN_OR_RETURN(inner.gradients.receiver,
+                     BoundaryReceiver::New(gradients, inner.upstream.get(), Worker::kInline));
+    inner_cuts_.push_back(std::move(inner));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status LocalStage::AttachUpstream(std::unique_ptr<Link> link, const std::string& peer) {
+  upstream_ = Channel();
+  upstream_link_ = std::move(link);
+  const int cut = spec_.upstream_cut();
+  BoundarySpec activations = BoundaryOf(spec_, cut, DIRECTION_ACTIVATION, backend_);
+  BoundarySpec gradients = BoundaryOf(spec_, cut, DIRECTION_GRADIENT, backend_);
+  activations.peer = gradients.peer = peer;
+  ASSIGN_OR_RETURN(upstream_.receiver, BoundaryReceiver::New(activations, upstream_link_.get(),
+                                                             Worker::kOwnThread));
+  ASSIGN_OR_RETURN(upstream_.sender, BoundarySender::New(gradients, upstream_link_.get(),
+                                                         Worker::kOwnThread));
+  return absl::OkStatus();
+}
+
+absl::Status LocalStage::AttachDownstream(std::unique_ptr<Link> link, const std::string& peer) {
+  downstream_ = Channel();
+  downstream_link_ = std::move(link);
+  const int cut = spec_.downstream_cut();
+  BoundarySpec activations = BoundaryOf(spec_, cut, DIRECTION_ACTIVATION, backend_);
+  BoundarySpec gradients = BoundaryOf(spec_, cut, DIRECTION_GRADIENT, backend_);
+  activations.peer = gradients.peer = peer;
+  ASSIGN_OR_RETURN(downstream_.sender, BoundarySender::New(activations, downstream_link_.get(),
+                                                           Worker::kOwnThread));
+  ASSIGN_OR_RETURN(downstream_.receiver,
+                   BoundaryReceiver::New(gradients, downstream_link_.get(), Worker::kOwnThread));
+  return absl::OkStatus();
+}
+
+void LocalStage::CloseLinks(const absl::Status& reason) {
+  if (upstream_link_) upstream_link_->Close(reason);
+  if (downstream_link_) downstream_link_->Close(reason);
+}
+
+absl::StatusOr<Tensor> LocalStage::Input(const Work& work, const std::optional<Samples>& samples,
+                                    uint64_t* digest) {
+  if (spec_.first()) {
+    *digest = samples->digest;
+    return samples->inputs;
+  }
+  ScopedTimer timer(Slot(&activity_, Activity::kReceiveWait));
+  BoundaryReceiver::Expected expected;
+  expected.key = work.key();
+  expected.batch = work.samples;
+  expected.compressed = work.compress;
+  if (samples) expected.sample_digest = samples->digest;
+  ASSIGN_OR_RETURN(auto received, upstream_.receiver->Receive(expected, work.deadline));
+  *digest = received.sample_digest;
+  if (work.phase != PHASE_TRAIN) {
+    RETURN_IF_ERROR(upstream_.sender->SendAcknowledgement(work.key()));
+  }
+  return std::move(received.tensor);
+}
+
+absl::StatusOr<Tensor> LocalStage::Cross(InnerCut* cut, const Work& work, bool gradient,
+                                    uint64_t digest, Tensor x) {
+  Channel& channel = gradient ? cut->gradients : cut->activations;
+  const int64_t batch = x.shape()[0];
+  RETURN_IF_ERROR(channel.sender->Send(work.key(), digest, work.compress, std::move(x)));
+  BoundaryReceiver::Expected expected;
+  expected.key = work.key();
+  expected.batch = batch;
+  expected.compressed = work.compress;
+  expected.sample_digest = digest;
+  ASSIGN_OR_RETURN(auto received, channel.receiver->Receive(expected, work.deadline));
+  return std::move(received.tensor);
+}
+
+absl::StatusOr<LossSums> LocalStage::Forward(const Work& work, const std::optional<Samples>& samples) {
+  const bool training = work.phase == PHASE_TRAIN;
+  auto in_flight = std::make_unique<InFlight>();
+  in_flight->saved.resize(segments_.size());
+  ASSIGN_OR_RETURN(Tensor x, Input(work, samples, &in_flight->sample_digest));
+  for (size_t i = 0; i < segments_.size(); ++i) {
+    {
+      ScopedTimer timer(Slot(&activity_, Activity::kForward));
+      ASSIGN_OR_RETURN(x, segments_[i]->Forward(x, training ? Mode::kTrain : Mode::kEvaluate,
+                                                training ? &in_flight->saved[i] : nullptr));
+    }
+    if (i + 1 == segments_.size()) break;
+    ASSIGN_OR_RETURN(x, Cross(&inner_cuts_[i], work, /*gradient=*/false,
+                              in_flight->sample_digest, std::move(x)));
+  }
+  LossSums sums;
+  if (spec_.last()) {
+    ScopedTimer timer(Slot(&activity_, Activity::kForward));
+    ASSIGN_OR_RETURN(sums, Loss(work, x, *samples, in_flight.get()));
+  } else {
+    RETURN_IF_ERROR(SendDownstream(work, in_flight->sample_digest, std::move(x)));
+  }
+  if (training) in_flight_[work.microbatch] = std::move(in_flight);
+  return sums;
+}
+
+absl::Status LocalStage::SendDownstream(const Work& work, uint64_t digest, Tensor y) {
+  if (work.phase != PHASE_TRAIN && work.step > kEvaluationWindow) {
+    ScopedTimer timer(Slot(&activity_, Activity::kSendWait));
+    MessageKey taken = work.key();
+    taken.step -= kEvaluationWindow;
+    RETURN_IF_ERROR(downstream_.receiver->ReceiveAcknowledgement(taken, work.deadline));
+  }
+  return downstream_.sender->Send(work.key(), digest, work.compress, std::move(y));
+}
+
+absl::StatusOr<LossSums> LocalStage::Loss(const Work& work, const Tensor& logits,
+                                     const Samples& samples, InFlight* in_flight) {
+  const bool training = work.phase == PHASE_TRAIN;
+  ASSIGN_OR_RETURN(LossSums sums,
+                   SoftmaxCrossEntropy(logits, samples.labels, work.batch_size, backend_.ops.get(),
+                                       training ? &in_flight->dlogits : nullptr));
+  if (!std::isfinite(sums.loss)) {
+    return absl::OutOfRangeError(absl::StrCat("stage ", spec_.stage, ": the loss is ", sums.loss,
+                                              training ? " at step " : " at test batch ",
+                                              work.step, " of epoch ", work.epoch));
+  }
+  return sums;
+}
+
+absl::Status LocalStage::Backward(const Work& work) {
+  const std::unique_ptr<InFlight> in_flight = std::move(in_flight_[work.microbatch]);
+  Tensor dy;
+  if (spec_.last()) {
+    dy = std::move(in_flight->dlogits);
+  } else {
+    ScopedTimer timer(Slot(&activity_, Activity::kReceiveWait));
+    BoundaryReceiver::Expected expected;
+    expected.key = work.key();
+    expected.batch = work.samples;
+    expected.compressed = work.compress;
+    expected.sample_digest = in_flight->sample_digest;
+    ASSIGN_OR_RETURN(auto received, downstream_.receiver->Receive(expected, work.deadline));
+    dy = std::move(received.tensor);
+  }
+  for (size_t i = segments_.size(); i-- > 0;) {
+    {
+      ScopedTimer timer(Slot(&activity_, Activity::kBackward));
+      ASSIGN_OR_RETURN(dy, segments_[i]->Backward(dy, &in_flight->saved[i]));
+    }
+    if (i == 0) break;
+    ASSIGN_OR_RETURN(dy, Cross(&inner_cuts_[i - 1], work, /*gradient=*/true,
+                               in_flight->sample_digest, std::move(dy)));
+  }
+  if (spec_.first()) return absl::OkStatus();
+  return upstream_.sender->Send(work.key(), in_flight->sample_digest, work.compress,
+                                std::move(dy));
+}
+
+absl::Status LocalStage::Update(double lr) {
+  ScopedTimer timer(Slot(&activity_, Activity::kOptimizer));
+  for (size_t i = 0; i < segments_.size(); ++i) {
+    RETURN_IF_ERROR(optimizers_[i]->Step(lr));
+    RETURN_IF_ERROR(segments_[i]->ParametersChanged());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status LocalStage::FinishEvaluation(Work last_batch) {
+  if (spec_.last()) return absl::OkStatus();
+  ScopedTimer timer(Slot(&activity_, Activity::kSendWait));
+  MessageKey key = last_batch.key();
+  const uint64_t batches = key.step;
+  key.step = batches > kEvaluationWindow ? batches - kEvaluationWindow + 1 : 1;
+  for (; key.step <= batches; ++key.step) {
+    RETURN_IF_ERROR(downstream_.receiver->ReceiveAcknowledgement(key, last_batch.deadline));
+  }
+  return absl::OkStatus();
+}
+
+void LocalStage::Abandon() {
+  for (auto& in_flight : in_flight_) in_flight.reset();
+}
+
+std::vector<const Parameter*> LocalStage::parameters() const {
+  std::vector<const Parameter*> all;
+  for (const auto& segment : segments_) {
+    for (const Parameter& parameter : segment->parameters()) all.push_back(&parameter);
+  }
+  return all;
+}
+
+std::vector<LocalStage::End> LocalStage::ends() const {
+  std::vector<End> ends;
+  const auto add = [&ends](const Channel& channel) {
+    if (channel.sender) ends.push_back({channel.sender.get(), nullptr});
+    if (channel.receiver) ends.push_back({nullptr, channel.receiver.get()});
+  };
+  add(upstream_);
+  for (const InnerCut& cut : inner_cuts_) {
+    add(cut.activations);
+    add(cut.gradients);
+  }
+  add(downstream_);
+  return ends;
+}
+
+}  // namespace thinwire

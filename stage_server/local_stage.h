@@ -1,0 +1,171 @@
+// What one process trains: its segments, the cuts inside it, and its ends of the cuts to its
+// neighbours. Runs single actions; the executor decides which and when.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "compress/kernels.h"
+#include "data/dataset.h"
+#include "data/sampler.h"
+#include "models/model.h"
+#include "models/partition.h"
+#include "nn/loss.h"
+#include "nn/optimizer.h"
+#include "nn/segment.h"
+#include "schedule/schedule.h"
+#include "stage_server/boundary.h"
+#include "stage_server/link.h"
+#include "stage_server/statistics.h"
+
+namespace thinwire {
+
+// One device's three interfaces. Ops belong to one run; device and kernels to the process.
+struct Backend {
+  Device* device = nullptr;
+  std::shared_ptr<Ops> ops;
+  CodecKernels* kernels = nullptr;
+};
+
+// The checked form of an experiment, for one stage.
+struct StageSpec {
+  Model model;
+  std::vector<Cut> cuts;
+  std::vector<int> stage_starts;  // first segment of each stage
+  int stage = 0;                  // from 0
+
+  ScheduleKind schedule = ScheduleKind::kOneForwardOneBackward;
+  int microbatches = 1;
+  int64_t batch_size = 0;
+  absl::Duration deadline;        // of every wait for a neighbour
+
+  std::vector<CodecSpec> activation_codecs, gradient_codecs;  // one per cut
+  int64_t warmup_epochs = 0;
+  int64_t error_every = 0;
+
+  DType compute = DType::kF32;
+  OptimizerSpec optimizer;
+  uint64_t init_seed = 0, data_seed = 0, codec_seed = 0;
+
+  int stages() const { return static_cast<int>(stage_starts.size()); }
+  bool first() const { return stage == 0; }
+  bool last() const { return stage + 1 == stages(); }
+  int first_segment() const { return stage_starts[stage]; }
+  int end_segment() const {
+    return last() ? static_cast<int>(cuts.size()) + 1 : stage_starts[stage + 1];
+  }
+  // Index of the cut to the stage before and behind. Not for first() and last().
+  int upstream_cut() const { return first_segment() - 1; }
+  int downstream_cut() const { return end_segment() - 1; }
+};
+
+// Both ends' spec of one direction of cut `cut`.
+BoundarySpec BoundaryOf(const StageSpec& spec, int cut, Direction direction,
+                        const Backend& backend);
+
+// Which microbatch of what: everything that an action needs to know.
+struct Work {
+  Phase phase = PHASE_TRAIN;
+  uint32_t epoch = 0;
+  uint64_t step = 0;           // as in FrameHeader
+  uint32_t microbatch = 0;
+  int64_t batch_size = 0;      // of the whole batch
+  int64_t samples = 0;         // of this microbatch
+  bool compress = false;
+  absl::Time deadline;
+
+  MessageKey key() const { return {phase, DIRECTION_UNSPECIFIED, 0, epoch, step, microbatch}; }
+};
+
+// The samples of one microbatch at a stage that reads data.
+struct Samples {
+  Tensor inputs;                // first stage
+  std::vector<int32_t> labels;  // last stage
+  uint64_t digest = 0;
+};
+
+class LocalStage {
+ public:
+  static absl::StatusOr<std::unique_ptr<LocalStage>> Build(const StageSpec& spec,
+                                                      const Backend& backend);
+  ~LocalStage();
+
+  // Neighbours. The links belong to the stage from now on; before the first action, and again
+  // whenever a pipeline is set up anew.
+  absl::Status AttachUpstream(std::unique_ptr<Link> link, const std::string& peer);
+  absl::Status AttachDownstream(std::unique_ptr<Link> link, const std::string& peer);
+  // Ends every wait at a neighbour. Any thread.
+  void CloseLinks(const absl::Status& reason);
+
+  // Runs one microbatch through this stage: takes the activation from `samples` or the stage
+  // before, hands it to the stage behind or, at the last stage, returns its loss (otherwise
+  // empty). Training keeps what the backward action needs.
+  absl::StatusOr<LossSums> Forward(const Work& work, const std::optional<Samples>& samples);
+  // `work` as in its Forward.
+  absl::Status Backward(const Work& work);
+  // After all backwards of a step.
+  absl::Status Update(double lr);
+  // Takes the acknowledgements that the last evaluation batches still owe.
+  absl::Status FinishEvaluation(Work last_batch);
+  // Drops what forwards left behind, when a step was broken off.
+  void Abandon();
+
+  // Safetensors files have names and tensors of this stage's segments.
+  std::vector<const Parameter*> parameters() const;
+
+  const StageSpec& spec() const { return spec_; }
+  ActivitySeconds& activity() { return activity_; }
+
+  struct End {
+    const BoundarySender* sender = nullptr;
+    const BoundaryReceiver* receiver = nullptr;
+  };
+  // Every end at this stage, cuts inside the process included. Any thread, after Attach.
+  std::vector<End> ends() const;
+
+ private:
+  // One direction's both ends inside the process, or the one end of a neighbour.
+  struct Channel {
+    std::unique_ptr<BoundarySender> sender;
+    std::unique_ptr<BoundaryReceiver> receiver;
+  };
+  struct InnerCut {
+    std::unique_ptr<Link> upstream, downstream;
+    Channel activations, gradients;
+  };
+  // Of one microbatch between its forward and its backward.
+  struct InFlight {
+    std::vector<Saved> saved;  // one per segment
+    Tensor dlogits;            // last stage
+    uint64_t sample_digest = 0;
+  };
+
+  LocalStage(const StageSpec& spec, const Backend& backend) : spec_(spec), backend_(backend) {}
+  absl::Status BuildSegments();
+  absl::Status BuildInnerCuts();
+  absl::StatusOr<Tensor> Input(const Work& work, const std::optional<Samples>& samples,
+                               uint64_t* digest);
+  absl::StatusOr<Tensor> Cross(InnerCut* cut, const Work& work, bool gradient, uint64_t digest,
+                               Tensor x);
+  absl::StatusOr<LossSums> Loss(const Work& work, const Tensor& logits, const Samples& samples,
+                                InFlight* in_flight);
+  absl::Status SendDownstream(const Work& work, uint64_t digest, Tensor y);
+
+  const StageSpec spec_;
+  const Backend backend_;
+  std::vector<std::unique_ptr<Segment>> segments_;
+  std::vector<std::unique_ptr<Optimizer>> optimizers_;
+  std::vector<InnerCut> inner_cuts_;
+  std::unique_ptr<Link> upstream_link_, downstream_link_;
+  Channel upstream_, downstream_;  // upstream: activations come in, gradients go out
+  std::vector<std::unique_ptr<InFlight>> in_flight_;  // by microbatch
+  ActivitySeconds activity_{};
+};
+
+}  // namespace thinwire

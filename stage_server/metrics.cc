@@ -1,0 +1,155 @@
+#include "stage_server/metrics.h"
+
+#include <limits>
+#include <utility>
+
+#include "base/build_info.h"
+#include "prometheus/client_metric.h"
+#include "prometheus/metric_family.h"
+
+namespace thinwire {
+namespace {
+
+using Labels = std::vector<prometheus::ClientMetric::Label>;
+using prometheus::MetricFamily;
+using prometheus::MetricType;
+
+// A family under construction.
+class Family {
+ public:
+  Family(const char* name, const char* help, MetricType type) {
+    family_.name = name;
+    family_.help = help;
+    family_.type = type;
+  }
+  void Add(Labels labels, double value) {
+    prometheus::ClientMetric metric;
+    metric.label = std::move(labels);
+    (family_.type == MetricType::Counter ? metric.counter.value : metric.gauge.value) = value;
+    family_.metric.push_back(std::move(metric));
+  }
+  void Add(Labels labels, const Histogram& histogram) {
+    prometheus::ClientMetric metric;
+    metric.label = std::move(labels);
+    uint64_t cumulative = 0;
+    for (size_t i = 0; i < histogram.counts().size(); ++i) {
+      cumulative += histogram.counts()[i];
+      const double bound = i < Histogram::kBounds.size() ? Histogram::kBounds[i]
+                                                         : std::numeric_limits<double>::infinity();
+      metric.histogram.bucket.push_back({cumulative, bound});
+    }
+    metric.histogram.sample_count = cumulative;
+    metric.histogram.sample_sum = histogram.sum();
+    family_.metric.push_back(std::move(metric));
+  }
+  void MoveTo(std::vector<MetricFamily>* families) {
+    if (!family_.metric.empty()) families->push_back(std::move(family_));
+  }
+
+ private:
+  MetricFamily family_;
+};
+
+Labels With(Labels labels, const char* name, const std::string& value) {
+  labels.push_back({name, value});
+  return labels;
+}
+
+Labels LabelsOf(const StageSnapshot& snapshot, const StageSnapshot::End& end) {
+  return {{"stage", std::to_string(snapshot.stage)},
+          {"boundary", end.boundary},
+          {"direction", end.direction}};
+}
+
+void AddTraffic(const StageSnapshot& snapshot, std::vector<MetricFamily>* families) {
+  Family raw("thinwire_boundary_raw_bytes_total",
+             "Bytes of sent tensors before encoding, in the compute type.", MetricType::Counter);
+  Family wire("thinwire_boundary_wire_bytes_total",
+              "Bytes of sent frames with their gRPC prefixes.", MetricType::Counter);
+  Family messages("thinwire_boundary_messages_total", "Tensors sent.", MetricType::Counter);
+  for (const StageSnapshot::End& end : snapshot.ends) {
+    if (!end.sender) continue;
+    const std::pair<const char*, const BoundaryStatistics::Traffic*> phases[] = {
+        {"train", &end.statistics.train}, {"eval", &end.statistics.evaluate}};
+    for (const auto& [phase, traffic] : phases) {
+      const Labels labels = With(LabelsOf(snapshot, end), "phase", phase);
+      raw.Add(labels, static_cast<double>(traffic->raw_bytes));
+      wire.Add(labels, static_cast<double>(traffic->wire_bytes));
+      messages.Add(labels, static_cast<double>(traffic->messages));
+    }
+  }
+  raw.MoveTo(families);
+  wire.MoveTo(families);
+  messages.MoveTo(families);
+}
+
+void AddCodecs(const StageSnapshot& snapshot, std::vector<MetricFamily>* families) {
+  Family info("thinwire_boundary_info", "The codec and feedback in force.", MetricType::Gauge);
+  Family encode("thinwire_codec_encode_seconds", "Wall time to encode one training message.",
+                MetricType::Histogram);
+  Family decode("thinwire_codec_decode_seconds", "Wall time to decode one training message.",
+                MetricType::Histogram);
+  Family error("thinwire_codec_relative_error",
+               "||m - D(C(m))|| / ||m|| of the last measured message.", MetricType::Gauge);
+  Family received("thinwire_link_last_receive_timestamp_seconds",
+                  "When the last message came, Unix time.", MetricType::Gauge);
+  for (const StageSnapshot::End& end : snapshot.ends) {
+    const Labels labels = LabelsOf(snapshot, end);
+    if (end.sender) {
+      info.Add(With(With(labels, "codec", end.codec), "feedback", "none"), 1);
+      encode.Add(labels, end.statistics.encode);
+      error.Add(labels, end.statistics.last_distortion.relative_error);
+    } else {
+      decode.Add(labels, end.statistics.decode);
+      received.Add(labels, end.statistics.last_receive_unix_seconds);
+    }
+  }
+  info.MoveTo(families);
+  encode.MoveTo(families);
+  decode.MoveTo(families);
+  error.MoveTo(families);
+  received.MoveTo(families);
+}
+
+void AddActivity(const StageSnapshot& snapshot, std::vector<MetricFamily>* families) {
+  Family seconds("thinwire_stage_seconds_total", "Training time by what it was spent on.",
+                 MetricType::Counter);
+  const Labels labels = {{"stage", std::to_string(snapshot.stage)}};
+  for (int i = 0; i < kNumActivities; ++i) {
+    seconds.Add(With(labels, "activity", Name(static_cast<Activity>(i))), snapshot.activity[i]);
+  }
+  double encode = 0, decode = 0;
+  for (const StageSnapshot::End& end : snapshot.ends) {
+    encode += end.statistics.encode.sum();
+    decode += end.statistics.decode.sum();
+  }
+  seconds.Add(With(labels, "activity", "encode"), encode);
+  seconds.Add(With(labels, "activity", "decode"), decode);
+  seconds.MoveTo(families);
+}
+
+}  // namespace
+
+std::vector<MetricFamily> StageMetrics::Collect() const {
+  std::vector<MetricFamily> families;
+  const std::optional<StageSnapshot> snapshot = snapshot_();
+  Family up("thinwire_stage_up", "1 while the server runs.", MetricType::Gauge);
+  Family memory("thinwire_stage_device_memory_bytes", "Device memory in use.", MetricType::Gauge);
+  Family build("thinwire_build_info", "The build that serves.", MetricType::Gauge);
+  Labels stage;
+  if (snapshot) stage.push_back({"stage", std::to_string(snapshot->stage)});
+  up.Add(stage, 1);
+  memory.Add(stage, static_cast<double>(device_memory_bytes_()));
+  build.Add({{"commit", BuildCommit()}, {"build", BuildId()}}, 1);
+  up.MoveTo(&families);
+  memory.MoveTo(&families);
+  build.MoveTo(&families);
+  if (snapshot) {
+    AddTraffic(*snapshot, &families);
+    AddCodecs(*snapshot, &families);
+    AddActivity(*snapshot, &families);
+  }
+  return families;
+}
+
+}  // namespace thinwire

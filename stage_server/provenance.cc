@@ -1,0 +1,54 @@
+#include "stage_server/provenance.h"
+
+#include <google/protobuf/stubs/common.h>
+
+#include "absl/strings/str_cat.h"
+#include "base/build_info.h"
+#include "grpcpp/grpcpp.h"
+#include "hwy/highway.h"
+#include "hwy/targets.h"
+#include "oneapi/dnnl/dnnl.hpp"
+
+namespace thinwire {
+namespace {
+
+// Highway numbers its targets so that the lowest bit is the best one.
+std::string SimdTarget() {
+  const int64_t supported = hwy::SupportedTargets();
+  return hwy::TargetName(supported & -supported);
+}
+
+std::string OneDnnIsa() {
+  switch (dnnl::get_effective_cpu_isa()) {
+    case dnnl::cpu_isa::sse41: return "sse41";
+    case dnnl::cpu_isa::avx: return "avx";
+    case dnnl::cpu_isa::avx2: return "avx2";
+    case dnnl::cpu_isa::avx512_core: return "avx512_core";
+    case dnnl::cpu_isa::avx512_core_vnni: return "avx512_core_vnni";
+    case dnnl::cpu_isa::avx512_core_bf16: return "avx512_core_bf16";
+    case dnnl::cpu_isa::avx512_core_amx: return "avx512_core_amx";
+    default: return absl::StrCat("isa ", static_cast<int>(dnnl::get_effective_cpu_isa()));
+  }
+}
+
+}  // namespace
+
+BuildInfo ThisBuild() {
+  BuildInfo build;
+  build.set_commit(BuildCommit());
+  build.set_build_id(BuildId());
+  build.set_cpu_model(CpuModel());
+  build.set_simd_target(SimdTarget());
+  build.set_onednn_isa(OneDnnIsa());
+  auto& libraries = *build.mutable_libraries();
+  libraries["grpc"] = grpc::Version();
+  libraries["protobuf"] =
+      google::protobuf::internal::VersionString(GOOGLE_PROTOBUF_VERSION);
+  const dnnl_version_t* dnnl = dnnl_version();
+  libraries["onednn"] = absl::StrCat(dnnl->major, ".", dnnl->minor, ".", dnnl->patch);
+  libraries["highway"] =
+      absl::StrCat(HWY_MAJOR, ".", HWY_MINOR, ".", HWY_PATCH);
+  return build;
+}
+
+}  // namespace thinwire

@@ -1,0 +1,10 @@
+// What this server is made of, for the run's record.
+#pragma once
+
+#include "proto/stage.pb.h"
+
+namespace thinwire {
+
+BuildInfo ThisBuild();
+
+}  // namespace thinwire

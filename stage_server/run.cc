@@ -1,0 +1,287 @@
+#include "stage_server/run.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/digest.h"
+#include "base/status.h"
+#include "config/specs.h"
+#include "stage_server/safetensors.h"
+#include "stage_server/stage_spec.h"
+
+namespace thinwire {
+namespace {
+
+constexpr absl::Duration kReportEvery = absl::Seconds(1);
+constexpr size_t kPieceBytes = size_t{1} << 20;
+
+uint64_t RunDigest(const Lease& lease) {
+  Digest digest;
+  digest.Add(lease.run().data(), lease.run().size());
+  return digest.value();
+}
+
+const char* NameOf(Direction direction) {
+  return direction == DIRECTION_ACTIVATION ? "activation" : "gradient";
+}
+
+void FillSender(const BoundarySender& sender, BoundaryReport* report) {
+  const BoundaryStatistics s = sender.statistics();
+  report->set_sender(true);
+  report->set_messages(s.train.messages);
+  report->set_elements(s.train.elements);
+  report->set_raw_bytes(s.train.raw_bytes);
+  report->set_payload_bytes(s.train.payload_bytes);
+  report->set_wire_bytes(s.train.wire_bytes);
+  report->set_all_wire_bytes(s.train.wire_bytes + s.evaluate.wire_bytes);
+  report->set_socket_bytes(sender.SocketBytesAcked());
+  report->set_encode_seconds(s.encode.sum());
+  report->set_encode_cpu_seconds(s.encode_cpu_seconds);
+  report->set_measured_messages(s.measured_messages);
+  if (s.measured_messages == 0) return;
+  const auto count = static_cast<double>(s.measured_messages);
+  report->set_relative_error(s.distortion_sum.relative_error / count);
+  report->set_cosine(s.distortion_sum.cosine / count);
+  report->set_nonzero_fraction(s.distortion_sum.nonzero_fraction / count);
+}
+
+void FillReceiver(const BoundaryReceiver& receiver, BoundaryReport* report) {
+  const BoundaryStatistics s = receiver.statistics();
+  report->set_decode_seconds(s.decode.sum());
+  report->set_decode_cpu_seconds(s.decode_cpu_seconds);
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<StageRun>> StageRun::New(const ConfigureRequest& request,
+                                                        const Backend& backend,
+                                                        BoundaryService* boundaries,
+                                                        ConfigureResponse* response) {
+  std::unique_ptr<StageRun> run(new StageRun);
+  run->backend_ = backend;
+  run->lease_ = request.lease();
+  ASSIGN_OR_RETURN(run->spec_, StageSpecFrom(request.experiment(), request.stage()));
+  RETURN_IF_ERROR(ToStatus(backend.ops->CheckComputeType(run->spec_.compute)));
+  RETURN_IF_ERROR(run->LoadFeed(request, response));
+  run->thread_ = std::thread([raw = run.get()] { raw->ExecutorLoop(); });
+  RETURN_IF_ERROR(run->OnExecutor([&]() -> absl::Status {
+    ASSIGN_OR_RETURN(run->stage_, LocalStage::Build(run->spec_, backend));
+    return absl::OkStatus();
+  }));
+  ASSIGN_OR_RETURN(const LrScheduleSpec lr, LrScheduleFrom(request.experiment()));
+  run->executor_ = std::make_unique<Executor>(
+      run->stage_.get(), run->feed_ ? &*run->feed_ : nullptr, lr);
+  RETURN_IF_ERROR(run->ListenUpstream(request, boundaries));
+  uint64_t trainable = 0;
+  for (const Parameter* parameter : run->stage_->parameters()) {
+    if (parameter->spec.trainable) trainable += parameter->value.elements();
+  }
+  response->set_parameters(trainable);
+  return run;
+}
+
+StageRun::~StageRun() {
+  if (executor_) executor_->Stop(absl::CancelledError("the run was released"));
+  if (!thread_.joinable()) return;
+  {
+    absl::MutexLock lock(&mutex_);
+    stopping_ = true;
+  }
+  thread_.join();
+}
+
+absl::Status StageRun::LoadFeed(const ConfigureRequest& request, ConfigureResponse* response) {
+  if (!spec_.first() && !spec_.last()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const DataOptions options, DataFrom(request.experiment()));
+  ASSIGN_OR_RETURN(data_, LoadData(options));
+  ASSIGN_OR_RETURN(const AugmentKind augment, AugmentFrom(request.experiment()));
+  FeedSpec feed;
+  feed.data_seed = spec_.data_seed;
+  feed.augment = augment;
+  feed.compute = spec_.compute;
+  feed.inputs = spec_.first();
+  feed.labels = spec_.last();
+  feed_.emplace(feed, &data_, backend_);
+  response->set_train_digest(data_.train->digest());
+  response->set_test_digest(data_.test->digest());
+  response->set_train_samples(data_.train->size());
+  response->set_test_samples(data_.test->size());
+  return absl::OkStatus();
+}
+
+absl::StatusOr<LinkOptions> StageRun::LinkOf(int cut, Direction receives,
+                                             const std::string& peer) const {
+  const BoundarySpec boundary = BoundaryOf(spec_, cut, receives, backend_);
+  LinkOptions options;
+  options.name = boundary.name;
+  options.peer = peer;
+  options.run = RunDigest(lease_);
+  options.generation = lease_.generation();
+  options.cut = cut;
+  options.receives = receives;
+  options.queue_capacity = boundary.capacity;
+  ASSIGN_OR_RETURN(options.max_payload_bytes, MaxPayloadBytes(boundary));
+  return options;
+}
+
+absl::Status StageRun::ListenUpstream(const ConfigureRequest& request,
+                                      BoundaryService* boundaries) {
+  if (spec_.first()) return absl::OkStatus();
+  const std::string peer = absl::StrCat("stage ", request.stage() - 1);
+  ASSIGN_OR_RETURN(const LinkOptions options,
+                   LinkOf(spec_.upstream_cut(), DIRECTION_ACTIVATION, peer));
+  ASSIGN_OR_RETURN(auto link, boundaries->Listen(options));
+  absl::MutexLock lock(&attach_mutex_);
+  return stage_->AttachUpstream(std::move(link), peer);
+}
+
+absl::Status StageRun::Connect(const std::string& downstream) {
+  if (spec_.last()) {
+    if (downstream.empty()) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        absl::StrCat("stage ", spec_.stage, " is the last: downstream ", downstream,
+                     ", want none"));
+  }
+  const std::string peer = absl::StrCat("stage ", spec_.stage + 1, " (", downstream, ")");
+  ASSIGN_OR_RETURN(const LinkOptions options,
+                   LinkOf(spec_.downstream_cut(), DIRECTION_GRADIENT, peer));
+  ASSIGN_OR_RETURN(auto link,
+                   DialLink(downstream, options, absl::Now() + spec_.deadline));
+  absl::MutexLock lock(&attach_mutex_);
+  return stage_->AttachDownstream(std::move(link), peer);
+}
+
+absl::Status StageRun::CheckSamples(int64_t samples, bool training) const {
+  if (samples < 1) {
+    return absl::InvalidArgumentError(absl::StrCat("samples: ", samples, ", want at least 1"));
+  }
+  if (!feed_) return absl::OkStatus();
+  const int64_t own = training ? data_.train->size() : data_.test->size();
+  if (samples == own) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("stage ", spec_.stage, " reads ", own,
+                                                 training ? " training" : " test",
+                                                 " samples, the run has ", samples));
+}
+
+absl::Status StageRun::Train(uint32_t epoch, int64_t samples, const OnEvent& on_event) {
+  RETURN_IF_ERROR(CheckSamples(samples, /*training=*/true));
+  return OnExecutor([&]() -> absl::Status {
+    absl::Time reported = absl::Now();
+    const absl::Status status =
+        executor_->Train(epoch, samples, [&](const StepReport& step) {
+          if (spec_.last()) {
+            StageEvent event;
+            *event.mutable_step() = step;
+            on_event(event);
+          }
+          if (absl::Now() - reported < kReportEvery) return;
+          reported = absl::Now();
+          StageEvent event;
+          *event.mutable_stage() = Report();
+          on_event(event);
+        });
+    RETURN_IF_ERROR(status);
+    StageEvent event;
+    *event.mutable_stage() = Report();
+    on_event(event);
+    return absl::OkStatus();
+  });
+}
+
+absl::Status StageRun::Evaluate(const EvaluateRequest& request, const OnEvent& on_event) {
+  RETURN_IF_ERROR(CheckSamples(request.samples(), /*training=*/false));
+  return OnExecutor([&]() -> absl::Status {
+    ASSIGN_OR_RETURN(
+        const EvaluationReport report,
+        executor_->Evaluate(request.epoch(), request.samples(), request.compressed()));
+    if (!spec_.last()) return absl::OkStatus();
+    StageEvent event;
+    *event.mutable_evaluation() = report;
+    on_event(event);
+    return absl::OkStatus();
+  });
+}
+
+absl::Status StageRun::ExportParameters(
+    const std::function<absl::Status(std::string_view)>& sink) {
+  return OnExecutor(
+      [&] { return WriteSafetensors(stage_->parameters(), kPieceBytes, sink); });
+}
+
+absl::Status StageRun::OnExecutor(const std::function<absl::Status()>& task) {
+  absl::MutexLock lock(&mutex_);
+  const auto free = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return task_ == nullptr && !result_;
+  };
+  // The task under way is bounded by its own deadlines.
+  mutex_.Await(absl::Condition(&free));
+  task_ = &task;
+  const auto done = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return result_.has_value(); };
+  mutex_.Await(absl::Condition(&done));
+  const absl::Status result = *std::move(result_);
+  result_.reset();
+  return result;
+}
+
+void StageRun::ExecutorLoop() {
+  absl::MutexLock lock(&mutex_);
+  for (;;) {
+    const auto something = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+      return stopping_ || task_ != nullptr;
+    };
+    mutex_.Await(absl::Condition(&something));
+    if (stopping_) return;
+    const std::function<absl::Status()>& task = *task_;
+    mutex_.Unlock();
+    absl::Status result = task();
+    mutex_.Lock();
+    task_ = nullptr;
+    result_ = std::move(result);
+  }
+}
+
+StageReport StageRun::Report() const {
+  StageReport report;
+  report.set_stage(spec_.stage);
+  report.set_step(executor_->last_step());
+  const ActivitySeconds seconds = executor_->activity();
+  for (int i = 0; i < kNumActivities; ++i) {
+    (*report.mutable_activity_seconds())[Name(static_cast<Activity>(i))] = seconds[i];
+  }
+  double encode = 0, decode = 0;
+  absl::MutexLock lock(&attach_mutex_);
+  for (const LocalStage::End& end : stage_->ends()) {
+    const BoundarySpec& spec = end.sender ? end.sender->spec() : end.receiver->spec();
+    BoundaryReport* boundary = report.add_boundaries();
+    boundary->set_boundary(spec.name);
+    boundary->set_gradient(spec.direction == DIRECTION_GRADIENT);
+    boundary->set_codec(spec.codec.ToString());
+    if (end.sender) {
+      FillSender(*end.sender, boundary);
+    } else {
+      FillReceiver(*end.receiver, boundary);
+    }
+    encode += boundary->encode_seconds();
+    decode += boundary->decode_seconds();
+  }
+  (*report.mutable_activity_seconds())["encode"] = encode;
+  (*report.mutable_activity_seconds())["decode"] = decode;
+  report.set_device_memory_bytes(backend_.device->bytes_in_use());
+  return report;
+}
+
+StageSnapshot StageRun::Snapshot() const {
+  StageSnapshot snapshot;
+  snapshot.stage = spec_.stage;
+  snapshot.activity = executor_->activity();
+  absl::MutexLock lock(&attach_mutex_);
+  for (const LocalStage::End& end : stage_->ends()) {
+    const BoundarySpec& spec = end.sender ? end.sender->spec() : end.receiver->spec();
+    snapshot.ends.push_back({spec.name, NameOf(spec.direction), Name(spec.codec.kind),
+                             end.sender != nullptr,
+                             end.sender ? end.sender->statistics() : end.receiver->statistics()});
+  }
+  return snapshot;
+}
+
+}  // namespace thinwire

@@ -1,0 +1,75 @@
+// One configured run at this server: the stage, its data and its executor, on a thread of its
+// own. Everything a lease gives is in here, so ending a lease is dropping this object.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <thread>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "proto/stage.pb.h"
+#include "stage_server/boundary_service.h"
+#include "stage_server/executor.h"
+#include "stage_server/metrics.h"
+
+namespace thinwire {
+
+class StageRun {
+ public:
+  // Builds the segments, loads data where the stage reads it, and listens for the upstream stage.
+  // `boundaries` outlives the run.
+  static absl::StatusOr<std::unique_ptr<StageRun>> New(const ConfigureRequest& request,
+                                                       const Backend& backend,
+                                                       BoundaryService* boundaries,
+                                                       ConfigureResponse* response);
+  ~StageRun();
+
+  // Dials the downstream stage.
+  absl::Status Connect(const std::string& downstream);
+
+  // Run on the executor's thread; the caller waits. One at a time. `on_event` is called on that
+  // thread.
+  using OnEvent = std::function<void(const StageEvent&)>;
+  absl::Status Train(uint32_t epoch, int64_t samples, const OnEvent& on_event);
+  absl::Status Evaluate(const EvaluateRequest& request, const OnEvent& on_event);
+  absl::Status ExportParameters(const std::function<absl::Status(std::string_view)>& sink);
+
+  // Ends whatever runs. Any thread.
+  void Stop(const absl::Status& reason) { executor_->Stop(reason); }
+
+  // Any thread.
+  StageSnapshot Snapshot() const;
+
+ private:
+  StageRun() = default;
+  absl::Status LoadFeed(const ConfigureRequest& request, ConfigureResponse* response);
+  absl::Status ListenUpstream(const ConfigureRequest& request, BoundaryService* boundaries);
+  absl::StatusOr<LinkOptions> LinkOf(int cut, Direction receives, const std::string& peer) const;
+  absl::Status CheckSamples(int64_t samples, bool training) const;
+  StageReport Report() const;
+  // Runs `task` on the executor's thread and waits for it.
+  absl::Status OnExecutor(const std::function<absl::Status()>& task);
+  void ExecutorLoop();
+
+  Backend backend_;
+  StageSpec spec_;
+  Lease lease_;
+  DataSplits data_;
+  std::optional<Feed> feed_;
+  std::unique_ptr<LocalStage> stage_;
+  std::unique_ptr<Executor> executor_;
+
+  absl::Mutex mutex_;
+  const std::function<absl::Status()>* task_ ABSL_GUARDED_BY(mutex_) = nullptr;
+  std::optional<absl::Status> result_ ABSL_GUARDED_BY(mutex_);
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  mutable absl::Mutex attach_mutex_;  // the stage's ends are being made or read
+  std::thread thread_;
+};
+
+}  // namespace thinwire

@@ -1,0 +1,31 @@
+// The stage server as an object: gRPC services, health and /metrics on their addresses.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+
+namespace thinwire {
+
+struct ServerOptions {
+  std::string listen = "127.0.0.1:0";          // "unix:/path" or "host:port"; port 0: ephemeral
+  std::string metrics_listen = "127.0.0.1:0";  // "host:port"
+};
+
+class StageServer {
+ public:
+  virtual ~StageServer() = default;
+  // Where it really listens, ports filled in.
+  virtual const std::string& address() const = 0;
+  virtual const std::string& metrics_address() const = 0;
+  // Ends runs and open calls; returns within about two seconds.
+  virtual void Shutdown() = 0;
+};
+
+// InvalidArgument or Unavailable name the address that cannot be listened on.
+absl::StatusOr<std::unique_ptr<StageServer>> StartStageServer(const ServerOptions& options);
+
+}  // namespace thinwire

@@ -1,0 +1,70 @@
+// The control service of a stage server: translates calls into one StageRun and its errors into
+// gRPC statuses. Leases decide who may call.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "proto/stage.grpc.pb.h"
+#include "stage_server/boundary_service.h"
+#include "stage_server/lease.h"
+#include "stage_server/run.h"
+
+namespace thinwire {
+
+class StageService final : public Stage::Service {
+ public:
+  // Makes the backend for a number of compute threads; once per run.
+  using BackendFactory = std::function<absl::StatusOr<Backend>(int threads)>;
+
+  // `boundaries` outlives the service.
+  StageService(BackendFactory backend, BoundaryService* boundaries);
+  ~StageService() override;
+
+  grpc::Status Acquire(grpc::ServerContext* context, const AcquireRequest* request,
+                       AcquireResponse* response) override;
+  grpc::Status Renew(grpc::ServerContext* context, const RenewRequest* request,
+                     RenewResponse* response) override;
+  grpc::Status Configure(grpc::ServerContext* context, const ConfigureRequest* request,
+                         ConfigureResponse* response) override;
+  grpc::Status Connect(grpc::ServerContext* context, const ConnectRequest* request,
+                       ConnectResponse* response) override;
+  grpc::Status Train(grpc::ServerContext* context, const TrainRequest* request,
+                     grpc::ServerWriter<StageEvent>* writer) override;
+  grpc::Status Evaluate(grpc::ServerContext* context, const EvaluateRequest* request,
+                        grpc::ServerWriter<StageEvent>* writer) override;
+  grpc::Status ExportParameters(grpc::ServerContext* context,
+                                const ExportParametersRequest* request,
+                                grpc::ServerWriter<FileChunk>* writer) override;
+  grpc::Status Release(grpc::ServerContext* context, const ReleaseRequest* request,
+                       ReleaseResponse* response) override;
+
+  // For /metrics; nothing while no run is configured. Any thread.
+  std::optional<StageSnapshot> Snapshot() const;
+
+  // Ends whatever runs; for the server's shutdown.
+  void Stop();
+
+ private:
+  absl::StatusOr<std::shared_ptr<StageRun>> RunOf(const Lease& lease) const;
+  grpc::Status Stream(grpc::ServerContext* context, const Lease& lease,
+                      grpc::ServerWriter<StageEvent>* writer,
+                      const std::function<absl::Status(StageRun*, const StageRun::OnEvent&)>& work);
+  void DropRun(const absl::Status& reason);
+  void WatchLease();
+
+  const BackendFactory backend_;
+  BoundaryService* const boundaries_;
+  LeaseHolder lease_;
+
+  mutable absl::Mutex mutex_;
+  std::shared_ptr<StageRun> run_ ABSL_GUARDED_BY(mutex_);
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  std::thread watcher_;
+};
+
+}  // namespace thinwire

@@ -1,0 +1,74 @@
+// What a stage counts while it works. Plain sums; metrics.h shows them to Prometheus, service.h
+// sends them to the coordinator.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <ctime>
+#include <string>
+
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "compress/distortion.h"
+
+namespace thinwire {
+
+// Durations in buckets of fixed bounds, as Prometheus wants them.
+class Histogram {
+ public:
+  static constexpr std::array<double, 12> kBounds = {1e-5, 3e-5, 1e-4, 3e-4, 1e-3, 3e-3,
+                                                     1e-2, 3e-2, 0.1,  0.3,  1,    3};  // seconds
+  void Observe(double seconds);
+  // Observations not above kBounds[i]; the last is above all bounds.
+  const std::array<uint64_t, kBounds.size() + 1>& counts() const { return counts_; }
+  double sum() const { return sum_; }
+
+ private:
+  std::array<uint64_t, kBounds.size() + 1> counts_{};
+  double sum_ = 0;
+};
+
+// Of one end of one boundary in one direction. A sender fills all but `decode`, a receiver only that.
+struct BoundaryStatistics {
+  struct Traffic {
+    uint64_t messages = 0;
+    uint64_t elements = 0;
+    uint64_t raw_bytes = 0;      // elements x compute type
+    uint64_t payload_bytes = 0;
+    uint64_t wire_bytes = 0;     // serialised frames + 5 bytes of gRPC prefix each
+  };
+  Traffic train, evaluate;
+
+  Histogram encode, decode;      // wall seconds, training
+  double encode_cpu_seconds = 0, decode_cpu_seconds = 0;
+  double last_receive_unix_seconds = 0;  // receiver; 0: never
+
+  uint64_t measured_messages = 0;
+  Distortion distortion_sum;     // over the measured messages
+  Distortion last_distortion;
+};
+
+// What an executor spends its time on.
+enum class Activity { kForward, kBackward, kSendWait, kReceiveWait, kOptimizer, kData };
+inline constexpr int kNumActivities = 6;
+const char* Name(Activity activity);  // "forward", "receive_wait", ...
+
+using ActivitySeconds = std::array<double, kNumActivities>;
+
+// CPU time of the calling thread, seconds.
+double ThreadCpuSeconds();
+
+// Adds its own lifetime to *seconds.
+class ScopedTimer {
+ public:
+  explicit ScopedTimer(double* seconds) : seconds_(seconds), start_(absl::Now()) {}
+  ~ScopedTimer() { *seconds_ += absl::ToDoubleSeconds(absl::Now() - start_); }
+  ScopedTimer(const ScopedTimer&) = delete;
+  ScopedTimer& operator=(const ScopedTimer&) = delete;
+
+ private:
+  double* seconds_;
+  absl::Time start_;
+};
+
+}  // namespace thinwire
