@@ -19,15 +19,17 @@ class Dataset {
   virtual int64_t classes() const = 0;
   virtual Shape sample_shape() const = 0;  // batch extent 1: [1, h, w, c]
   virtual int32_t label(int64_t sample) const = 0;
-  // The normalised sample, channels-last, h w c floats. `crop` shifts a zero-padded image (the
-  // pad is of raw pixels, as torchvision's RandomCrop pads before Normalize).
+  // torchvision's RandomCrop, then RandomHorizontalFlip: pixel (y, x) of the crop is (y + dy,
+  // x + dx) of the image, black outside (black as a raw pixel: the crop comes before
+  // normalisation); then the crop is flipped.
   struct Augmentation {
-    int dy = 0, dx = 0;  // pixels, -pad to pad
+    int dy = 0, dx = 0;  // pixels
     bool flip = false;   // left to right
   };
+  // Writes the normalised sample, channels-last, to `out`: h w c floats.
   virtual void Load(int64_t sample, const Augmentation& augmentation,
                     absl::Span<float> out) const = 0;
-  // Which data this is: equal on two machines iff bytes and order are equal.
+  // Which data this is: equal on two machines iff bytes, order and size (the limit) are equal.
   virtual uint64_t digest() const = 0;
 
   // How this kind of data may be augmented: crop padding in pixels (0: none), flips or not.
@@ -40,15 +42,16 @@ struct DataSplits {
 };
 
 struct DataOptions {
-  std::string name;  // cifar10, digits
-  std::string dir;   // cifar10: the folder that holds data_batch_1.bin (or cifar-10-batches-bin/)
+  std::string name;   // cifar10, digits
+  std::string dir;    // cifar10: the folder that holds data_batch_1.bin (or cifar-10-batches-bin/)
   int64_t limit = 0;  // first n training samples; 0: all
-  int64_t test_limit = 0;
-  bool verify = true;  // compare checksums with those of the official files
+  int64_t test_limit = 0;  // first n test samples; 0: all
+  bool verify = true;      // compare checksums with those of the official files
 };
 
 // NotFound names the missing file and how to get it; DataLoss names file, the size or checksum
-// met and the one wanted; InvalidArgument an unknown name and the names there are.
+// met and the one wanted; InvalidArgument an unknown name and the names there are, or a limit
+// that there are too few samples for.
 absl::StatusOr<DataSplits> LoadData(const DataOptions& options);
 
 }  // namespace thinwire

@@ -1,0 +1,150 @@
+#include "data/cifar10.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+namespace thinwire {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+constexpr int kRecordBytes = 3073;
+
+// Red, green and blue of every pixel of the image are 10 label + 0, 1, 2; the first pixel's red
+// is 255.
+std::string Record(int label) {
+  std::string record(kRecordBytes, '\0');
+  record[0] = static_cast<char>(label);
+  for (int c = 0; c < 3; ++c) {
+    std::fill_n(record.begin() + 1 + 1024 * c, 1024, static_cast<char>(10 * label + c));
+  }
+  record[1] = static_cast<char>(255);
+  return record;
+}
+
+// Five training files of two records each, labels 0 to 9 in order, and a test file of labels 9, 8.
+class Cifar10Test : public testing::Test {
+ protected:
+  Cifar10Test() {
+    options_.name = "cifar10";
+    options_.verify = false;
+    const auto* test = testing::UnitTest::GetInstance()->current_test_info();
+    options_.dir = testing::TempDir() + "/" + test->name();
+    std::filesystem::create_directories(options_.dir);
+    for (int i = 0; i < 5; ++i) WriteBatch(i + 1, Record(2 * i) + Record(2 * i + 1));
+    Write("test_batch.bin", Record(9) + Record(8));
+  }
+  ~Cifar10Test() override { std::filesystem::remove_all(options_.dir); }
+
+  void Write(const std::string& name, const std::string& bytes) {
+    std::ofstream(options_.dir + "/" + name, std::ios::binary) << bytes;
+  }
+  void WriteBatch(int i, const std::string& bytes) {
+    Write("data_batch_" + std::to_string(i) + ".bin", bytes);
+  }
+  DataSplits Load() {
+    absl::StatusOr<DataSplits> splits = LoadCifar10(options_);
+    EXPECT_TRUE(splits.ok()) << splits.status();
+    return splits.ok() ? *std::move(splits) : DataSplits();
+  }
+  std::string Refusal(absl::StatusCode code) {
+    const absl::Status status = LoadCifar10(options_).status();
+    EXPECT_EQ(status.code(), code) << status;
+    return std::string(status.message());
+  }
+
+  DataOptions options_;
+};
+
+TEST_F(Cifar10Test, ReadsTheBatchesInOrder) {
+  const DataSplits splits = Load();
+  ASSERT_EQ(splits.train->size(), 10);
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(splits.train->label(i), i);
+  ASSERT_EQ(splits.test->size(), 2);
+  EXPECT_EQ(splits.test->label(0), 9);
+  EXPECT_EQ(splits.train->classes(), 10);
+  EXPECT_EQ(splits.train->sample_shape(), (Shape{1, 32, 32, 3}));
+  EXPECT_EQ(splits.train->crop_padding(), 4);
+  EXPECT_TRUE(splits.train->may_flip());
+}
+
+TEST_F(Cifar10Test, PlanesBecomeChannelsLastAndAreNormalised) {
+  std::vector<float> image(32 * 32 * 3);
+  Load().train->Load(4, {}, absl::MakeSpan(image));
+  EXPECT_FLOAT_EQ(image[0], (1.0f - 0.4914f) / 0.2023f);
+  EXPECT_FLOAT_EQ(image[1], (41 / 255.0f - 0.4822f) / 0.1994f);
+  EXPECT_FLOAT_EQ(image[2], (42 / 255.0f - 0.4465f) / 0.2010f);
+  EXPECT_FLOAT_EQ(image[3], (40 / 255.0f - 0.4914f) / 0.2023f);
+}
+
+TEST_F(Cifar10Test, FindsTheFolderOfTheArchive) {
+  const std::string inner = options_.dir + "/cifar-10-batches-bin";
+  std::filesystem::create_directories(inner);
+  for (const auto& file : std::filesystem::directory_iterator(options_.dir)) {
+    if (file.is_regular_file()) {
+      std::filesystem::rename(file.path(), inner / file.path().filename());
+    }
+  }
+  EXPECT_EQ(Load().train->size(), 10);
+}
+
+TEST_F(Cifar10Test, LimitsKeepTheFirstSamplesAndNeedNoFurtherFiles) {
+  std::filesystem::remove(options_.dir + "/data_batch_3.bin");
+  options_.limit = 3;
+  options_.test_limit = 1;
+  const DataSplits splits = Load();
+  ASSERT_EQ(splits.train->size(), 3);
+  EXPECT_EQ(splits.train->label(2), 2);
+  EXPECT_EQ(splits.test->size(), 1);
+}
+
+TEST_F(Cifar10Test, LimitBeyondTheDataIsRefused) {
+  options_.limit = 11;
+  EXPECT_THAT(Refusal(absl::StatusCode::kInvalidArgument),
+              AllOf(HasSubstr("limit of 11"), HasSubstr("hold 10")));
+}
+
+TEST_F(Cifar10Test, DigestNamesBytesOrderAndLimit) {
+  const uint64_t whole = Load().train->digest();
+  EXPECT_EQ(Load().train->digest(), whole);
+  options_.limit = 9;
+  EXPECT_NE(Load().train->digest(), whole);
+  options_.limit = 0;
+  WriteBatch(1, Record(1) + Record(0));
+  EXPECT_NE(Load().train->digest(), whole);
+}
+
+TEST_F(Cifar10Test, MissingFileIsNamedWithHowToGetIt) {
+  std::filesystem::remove(options_.dir + "/data_batch_4.bin");
+  EXPECT_THAT(Refusal(absl::StatusCode::kNotFound),
+              AllOf(HasSubstr(options_.dir + "/data_batch_4.bin"),
+                    HasSubstr("cifar-10-binary.tar.gz"), HasSubstr("data.dir")));
+}
+
+TEST_F(Cifar10Test, WrongSizeIsRefused) {
+  WriteBatch(2, Record(0) + "x");
+  EXPECT_THAT(Refusal(absl::StatusCode::kDataLoss),
+              AllOf(HasSubstr("data_batch_2.bin has 3074 bytes"), HasSubstr("3073")));
+  WriteBatch(2, "");
+  EXPECT_THAT(Refusal(absl::StatusCode::kDataLoss), HasSubstr("data_batch_2.bin has 0 bytes"));
+}
+
+TEST_F(Cifar10Test, LabelOutOfRangeIsRefused) {
+  Write("test_batch.bin", Record(3) + Record(10));
+  EXPECT_THAT(Refusal(absl::StatusCode::kDataLoss),
+              HasSubstr("test_batch.bin: record 1 has label 10, want 0 to 9"));
+}
+
+TEST_F(Cifar10Test, OtherBytesThanTheOfficialOnesAreRefusedWhenVerified) {
+  options_.verify = true;
+  EXPECT_THAT(Refusal(absl::StatusCode::kDataLoss),
+              AllOf(HasSubstr("data_batch_1.bin has SHA-256 "),
+                    HasSubstr("want cee916563c9f80d84e3cc88e17fdc0941787f1244f00a67874d45b26")));
+}
+
+}  // namespace
+}  // namespace thinwire

@@ -1,0 +1,85 @@
+#include "data/digits.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace thinwire {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+DataSplits Digits(int64_t limit = 0, int64_t test_limit = 0) {
+  DataOptions options;
+  options.limit = limit;
+  options.test_limit = test_limit;
+  return *LoadDigits(options);
+}
+
+std::vector<int> SamplesPerClass(const Dataset& data) {
+  std::vector<int> counts(10);
+  for (int64_t i = 0; i < data.size(); ++i) ++counts[data.label(i)];
+  return counts;
+}
+
+TEST(DigitsTest, HoldsTheSamplesThatItsDescriptionCounts) {
+  const DataSplits digits = Digits();
+  EXPECT_THAT(SamplesPerClass(*digits.train),
+              ElementsAre(376, 389, 380, 389, 387, 376, 377, 387, 380, 382));
+  EXPECT_THAT(SamplesPerClass(*digits.test),
+              ElementsAre(178, 182, 177, 183, 181, 182, 181, 179, 174, 180));
+}
+
+TEST(DigitsTest, ImagesAreGreyMayMoveByOnePixelAndAreNeverFlipped) {
+  const DataSplits digits = Digits();
+  EXPECT_EQ(digits.train->sample_shape(), (Shape{1, 8, 8, 1}));
+  EXPECT_EQ(digits.train->classes(), 10);
+  EXPECT_EQ(digits.train->crop_padding(), 1);
+  EXPECT_FALSE(digits.train->may_flip());
+}
+
+TEST(DigitsTest, FirstTestImageIsThatOfTheFile) {
+  std::vector<float> image(64);
+  Digits().test->Load(0, {}, absl::MakeSpan(image));
+  const int row[] = {0, 0, 13, 15, 10, 15, 5, 0};  // its second row
+  for (int x = 0; x < 8; ++x) {
+    EXPECT_FLOAT_EQ(image[8 + x], (row[x] / 16.0f - 0.30774823f) / 0.37728035f) << x;
+  }
+}
+
+TEST(DigitsTest, TrainingSetHasMeanZeroAndDeviationOne) {
+  const DataSplits digits = Digits();
+  double sum = 0, squares = 0;
+  std::vector<float> image(64);
+  for (int64_t i = 0; i < digits.train->size(); ++i) {
+    digits.train->Load(i, {}, absl::MakeSpan(image));
+    for (float value : image) {
+      sum += value;
+      squares += double{value} * value;
+    }
+  }
+  const double n = 64.0 * digits.train->size();
+  EXPECT_NEAR(sum / n, 0, 1e-6);
+  EXPECT_NEAR(std::sqrt(squares / n), 1, 1e-6);
+}
+
+TEST(DigitsTest, LimitsKeepTheFirstSamples) {
+  const DataSplits all = Digits(), some = Digits(/*limit=*/5, /*test_limit=*/2);
+  ASSERT_EQ(some.train->size(), 5);
+  EXPECT_EQ(some.test->size(), 2);
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(some.train->label(i), all.train->label(i));
+  EXPECT_NE(some.train->digest(), all.train->digest());
+}
+
+TEST(DigitsTest, LimitBeyondTheDataIsRefused) {
+  DataOptions options;
+  options.test_limit = 1798;
+  const absl::Status status = LoadDigits(options).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("limit of 1798"));
+}
+
+}  // namespace
+}  // namespace thinwire

@@ -1,0 +1,50 @@
+// A dataset of 8-bit images in memory.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "data/dataset.h"
+
+namespace thinwire {
+
+struct ImageFormat {
+  int64_t height = 0, width = 0, channels = 0;
+  int64_t classes = 0;
+  // A raw pixel p of channel c becomes (p / white - mean[c]) / deviation[c], each step rounded to
+  // fp32, as torchvision's ToTensor and Normalize do.
+  float white = 255;
+  std::vector<float> mean, deviation;
+  int crop_padding = 0;
+  bool may_flip = false;
+
+  int64_t pixels() const { return height * width; }
+};
+
+class ImageDataset final : public Dataset {
+ public:
+  // `raw`: [sample, height, width, channels]; `labels`: one per sample, below classes. `digest`
+  // names both.
+  ImageDataset(ImageFormat format, std::vector<uint8_t> raw, std::vector<uint8_t> labels,
+               uint64_t digest);
+
+  int64_t size() const override { return static_cast<int64_t>(labels_.size()); }
+  int64_t classes() const override { return format_.classes; }
+  Shape sample_shape() const override {
+    return {1, format_.height, format_.width, format_.channels};
+  }
+  int32_t label(int64_t sample) const override { return labels_[sample]; }
+  void Load(int64_t sample, const Augmentation& augmentation, absl::Span<float> out) const override;
+  uint64_t digest() const override { return digest_; }
+  int crop_padding() const override { return format_.crop_padding; }
+  bool may_flip() const override { return format_.may_flip; }
+
+ private:
+  const ImageFormat format_;
+  const std::vector<uint8_t> raw_, labels_;
+  const uint64_t digest_;
+  std::vector<std::array<float, 256>> normalised_;  // [channel][raw pixel]
+};
+
+}  // namespace thinwire

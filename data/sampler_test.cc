@@ -1,0 +1,155 @@
+#include "data/sampler.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+#include <tuple>
+
+namespace thinwire {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+TEST(EpochOrderTest, IsAPermutation) {
+  const std::vector<int64_t> order = EpochOrder(/*seed=*/1, /*epoch=*/1, /*size=*/1000);
+  const std::set<int64_t> seen(order.begin(), order.end());
+  ASSERT_EQ(order.size(), 1000u);
+  EXPECT_EQ(seen.size(), 1000u);
+  EXPECT_EQ(*seen.begin(), 0);
+  EXPECT_EQ(*seen.rbegin(), 999);
+}
+
+TEST(EpochOrderTest, IsAFunctionOfSeedAndEpoch) {
+  EXPECT_EQ(EpochOrder(1, 2, 100), EpochOrder(1, 2, 100));
+  EXPECT_NE(EpochOrder(1, 2, 100), EpochOrder(1, 3, 100));
+  EXPECT_NE(EpochOrder(1, 2, 100), EpochOrder(2, 2, 100));
+}
+
+// Results of recorded runs rest on this order.
+TEST(EpochOrderTest, StaysWhatItWas) {
+  EXPECT_THAT(EpochOrder(/*seed=*/1, /*epoch=*/1, /*size=*/8), ElementsAre(6, 4, 2, 1, 0, 5, 7, 3));
+}
+
+TEST(EpochOrderTest, PutsEverySampleAtEveryPlaceAboutEquallyOften) {
+  int counts[4][4] = {};
+  for (int epoch = 1; epoch <= 4000; ++epoch) {
+    const std::vector<int64_t> order = EpochOrder(7, epoch, 4);
+    for (int place = 0; place < 4; ++place) ++counts[place][order[place]];
+  }
+  for (const auto& place : counts) {
+    for (int count : place) EXPECT_NEAR(count, 1000, 140);  // five standard deviations
+  }
+}
+
+TEST(EpochOrderTest, EmptyDataHaveAnEmptyOrder) { EXPECT_THAT(EpochOrder(1, 1, 0), IsEmpty()); }
+
+TEST(NumBatchesTest, KeepsThePartialLastBatch) {
+  EXPECT_EQ(NumBatches(100, 50), 2);
+  EXPECT_EQ(NumBatches(101, 50), 3);
+  EXPECT_EQ(NumBatches(1, 50), 1);
+  EXPECT_EQ(NumBatches(0, 50), 0);
+}
+
+TEST(MicrobatchRangeTest, LargerOnesComeFirst) {
+  std::vector<int64_t> sizes;
+  for (int m = 0; m < 4; ++m) {
+    const SampleRange range = MicrobatchRange(/*n=*/10, /*count=*/4, m);
+    sizes.push_back(range.last - range.first);
+  }
+  EXPECT_THAT(sizes, ElementsAre(3, 3, 2, 2));
+}
+
+TEST(MicrobatchRangeTest, CoversTheBatchWithoutGapsAndSizesDifferByAtMostOne) {
+  for (int64_t n = 1; n <= 40; ++n) {
+    for (int count = 1; count <= n; ++count) {
+      int64_t next = 0;
+      for (int m = 0; m < count; ++m) {
+        const SampleRange range = MicrobatchRange(n, count, m);
+        ASSERT_EQ(range.first, next);
+        ASSERT_GE(range.last - range.first, n / count);
+        ASSERT_LE(range.last - range.first, (n + count - 1) / count);
+        next = range.last;
+      }
+      ASSERT_EQ(next, n);
+    }
+  }
+}
+
+TEST(SampleDigestTest, NamesSamplesTheirOrderAndTheirNumber) {
+  const uint64_t digest = SampleDigest({1, 2, 3});
+  EXPECT_EQ(SampleDigest({1, 2, 3}), digest);
+  EXPECT_NE(SampleDigest({2, 1, 3}), digest);
+  EXPECT_NE(SampleDigest({1, 2}), digest);
+  EXPECT_NE(SampleDigest({0}), SampleDigest({}));
+}
+
+class FakeImages final : public Dataset {
+ public:
+  FakeImages(int padding, bool flips) : padding_(padding), flips_(flips) {}
+  int64_t size() const override { return 1000; }
+  int64_t classes() const override { return 2; }
+  Shape sample_shape() const override { return {1, 1, 1, 1}; }
+  int32_t label(int64_t) const override { return 0; }
+  void Load(int64_t, const Augmentation&, absl::Span<float>) const override {}
+  uint64_t digest() const override { return 0; }
+  int crop_padding() const override { return padding_; }
+  bool may_flip() const override { return flips_; }
+
+ private:
+  const int padding_;
+  const bool flips_;
+};
+
+using Fields = std::tuple<int, int, bool>;
+Fields Augmented(const Dataset& data, AugmentKind kind, uint64_t seed, int64_t epoch,
+                 int64_t sample) {
+  const Dataset::Augmentation a = AugmentationOf(data, kind, seed, epoch, sample);
+  return {a.dy, a.dx, a.flip};
+}
+
+std::vector<Fields> AllAugmented(const Dataset& data, AugmentKind kind, uint64_t seed,
+                                 int64_t epoch) {
+  std::vector<Fields> all;
+  for (int64_t i = 0; i < data.size(); ++i) all.push_back(Augmented(data, kind, seed, epoch, i));
+  return all;
+}
+
+TEST(AugmentationOfTest, NoneLeavesTheImageAsItIs) {
+  const FakeImages data(4, true);
+  EXPECT_EQ(Augmented(data, AugmentKind::kNone, 1, 1, 17), Fields(0, 0, false));
+}
+
+TEST(AugmentationOfTest, FixedIsTheSameInEveryEpochAndPerEpochIsNot) {
+  const FakeImages data(4, true);
+  EXPECT_EQ(AllAugmented(data, AugmentKind::kFixed, 1, 1),
+            AllAugmented(data, AugmentKind::kFixed, 1, 2));
+  EXPECT_NE(AllAugmented(data, AugmentKind::kPerEpoch, 1, 1),
+            AllAugmented(data, AugmentKind::kPerEpoch, 1, 2));
+  EXPECT_EQ(AllAugmented(data, AugmentKind::kPerEpoch, 1, 2),
+            AllAugmented(data, AugmentKind::kPerEpoch, 1, 2));
+  EXPECT_NE(AllAugmented(data, AugmentKind::kPerEpoch, 1, 2),
+            AllAugmented(data, AugmentKind::kPerEpoch, 2, 2));
+}
+
+TEST(AugmentationOfTest, ReachesEveryCropAndBothFlipsAndNothingElse) {
+  const FakeImages data(1, true);
+  const std::vector<Fields> all = AllAugmented(data, AugmentKind::kPerEpoch, 1, 1);
+  const std::set<Fields> seen(all.begin(), all.end());
+  EXPECT_EQ(seen.size(), 3u * 3u * 2u);
+  for (const auto& [dy, dx, flip] : seen) {
+    EXPECT_LE(std::abs(dy), 1);
+    EXPECT_LE(std::abs(dx), 1);
+  }
+}
+
+TEST(AugmentationOfTest, DataThatMayNotMoveOrFlipStay) {
+  const FakeImages data(0, false);
+  for (const Fields& fields : AllAugmented(data, AugmentKind::kPerEpoch, 1, 1)) {
+    EXPECT_EQ(fields, Fields(0, 0, false));
+  }
+}
+
+}  // namespace
+}  // namespace thinwire
