@@ -45,9 +45,11 @@ BoundarySpec BoundaryOf(const StageSpec& spec, int cut, Direction direction,
   boundary.max_batch = spec.batch_size;
   boundary.codec_seed = spec.codec_seed;
   boundary.error_every = spec.error_every;
-  boundary.capacity =
-      std::max(kEvaluationWindow,
-               MaxInFlight(spec.schedule, sender, spec.stages(), spec.microbatches));
+  boundary.capacity = kEvaluationWindow;
+  if (sender + 1 < spec.stages()) {
+    boundary.capacity = std::max(boundary.capacity, QueueCapacity(spec.schedule, sender, spec.stages(),
+                                                                  spec.microbatches));
+  }
   boundary.device = backend.device;
   boundary.kernels = backend.kernels;
   return boundary;
