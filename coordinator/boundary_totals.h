@@ -1,0 +1,40 @@
+// What the stages counted at their ends of the boundaries, put together.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "proto/coordinator.pb.h"
+#include "proto/stage.pb.h"
+
+namespace thinwire {
+
+// Keeps the newest report of every stage. Not thread-safe.
+class BoundaryTotals {
+ public:
+  // `cuts`: names in model order.
+  BoundaryTotals(std::vector<std::string> cuts, int stages);
+
+  // `stage` in the report must be below `stages`; reports of unknown boundaries are left out.
+  void Update(const StageReport& report);
+
+  // One record per cut, in model order, both directions.
+  std::vector<BoundaryRecord> Records() const;
+
+  // Sum of the stages' seconds of forward and backward.
+  double BusySeconds() const;
+
+ private:
+  std::vector<std::string> cuts_;
+  std::vector<StageReport> latest_;  // by stage
+};
+
+// raw bytes / wire bytes; 0 before the first message.
+double CompressionRatio(const DirectionRecord& record);
+
+// The link rate, bits per second, below which this codec saves time when encode, transfer and
+// decode follow one another: 8 (bytes saved) / (encode + decode seconds). 0 when nothing was saved
+// or timed.
+double BreakEvenBitsPerSecond(const DirectionRecord& record);
+
+}  // namespace thinwire

@@ -1,0 +1,102 @@
+#include "coordinator/fake_stage.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+
+namespace thinwire {
+
+FakeStage::FakeStage() {
+  configured.set_parameters(10);
+  configured.set_train_samples(4);
+  configured.set_test_samples(2);
+  train = [](const TrainRequest&, grpc::ServerContext*, Writer*) { return grpc::Status::OK; };
+  evaluate = [](const EvaluateRequest&, grpc::ServerContext*, Writer*) { return grpc::Status::OK; };
+  renew = [] { return grpc::Status::OK; };
+  int port = 0;
+  grpc::ServerBuilder builder;
+  builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
+  builder.RegisterService(this);
+  server_ = builder.BuildAndStart();
+  address_ = absl::StrCat("127.0.0.1:", port);
+}
+
+FakeStage::~FakeStage() { server_->Shutdown(std::chrono::system_clock::now()); }
+
+std::vector<std::string> FakeStage::calls() const {
+  absl::MutexLock lock(&mutex_);
+  return calls_;
+}
+
+bool FakeStage::released() const {
+  absl::MutexLock lock(&mutex_);
+  return std::count(calls_.begin(), calls_.end(), "Release") > 0;
+}
+
+void FakeStage::Note(std::string call) {
+  absl::MutexLock lock(&mutex_);
+  calls_.push_back(std::move(call));
+}
+
+grpc::Status FakeStage::Hang(grpc::ServerContext* context) {
+  while (!context->IsCancelled()) absl::SleepFor(absl::Milliseconds(1));
+  return grpc::Status(grpc::StatusCode::CANCELLED, "cancelled");
+}
+
+grpc::Status FakeStage::Acquire(grpc::ServerContext*, const AcquireRequest*,
+                                AcquireResponse* response) {
+  Note("Acquire");
+  response->set_device("cpu");
+  response->set_cores(4);
+  response->mutable_build()->set_commit("abc");
+  return grpc::Status::OK;
+}
+
+grpc::Status FakeStage::Renew(grpc::ServerContext*, const RenewRequest*, RenewResponse*) {
+  return renew();
+}
+
+grpc::Status FakeStage::Configure(grpc::ServerContext*, const ConfigureRequest* request,
+                                  ConfigureResponse* response) {
+  Note(absl::StrCat("Configure stage ", request->stage(), " threads ", request->threads()));
+  *response = configured;
+  return grpc::Status::OK;
+}
+
+grpc::Status FakeStage::Connect(grpc::ServerContext*, const ConnectRequest* request,
+                                ConnectResponse*) {
+  Note(absl::StrCat("Connect ", request->downstream()));
+  return grpc::Status::OK;
+}
+
+grpc::Status FakeStage::Train(grpc::ServerContext* context, const TrainRequest* request,
+                              Writer* writer) {
+  Note(absl::StrCat("Train ", request->epoch()));
+  return train(*request, context, writer);
+}
+
+grpc::Status FakeStage::Evaluate(grpc::ServerContext* context, const EvaluateRequest* request,
+                                 Writer* writer) {
+  Note(absl::StrCat("Evaluate ", request->epoch(), request->compressed() ? " compressed" : ""));
+  return evaluate(*request, context, writer);
+}
+
+grpc::Status FakeStage::ExportParameters(grpc::ServerContext*, const ExportParametersRequest*,
+                                         grpc::ServerWriter<FileChunk>* writer) {
+  Note("ExportParameters");
+  for (char byte : exported) {  // the smallest pieces
+    FileChunk chunk;
+    chunk.set_data(std::string(1, byte));
+    writer->Write(chunk);
+  }
+  return grpc::Status::OK;
+}
+
+grpc::Status FakeStage::Release(grpc::ServerContext*, const ReleaseRequest*, ReleaseResponse*) {
+  Note("Release");
+  return grpc::Status::OK;
+}
+
+}  // namespace thinwire

@@ -1,0 +1,60 @@
+// A stage server of a test, in the test's own process: answers by a script and trains nothing.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/synchronization/notification.h"
+#include "grpcpp/grpcpp.h"
+#include "proto/stage.grpc.pb.h"
+
+namespace thinwire {
+
+class FakeStage final : public Stage::Service {
+ public:
+  using Writer = grpc::ServerWriter<StageEvent>;
+
+  // Serves on 127.0.0.1, at a port that the system chooses.
+  FakeStage();
+  ~FakeStage() override;
+
+  const std::string& address() const { return address_; }
+  // Names of the calls that came, Renew left out.
+  std::vector<std::string> calls() const;
+  bool released() const;
+
+  // What the calls answer; set before the run starts.
+  ConfigureResponse configured;
+  std::string exported;  // the safetensors file
+  std::function<grpc::Status(const TrainRequest&, grpc::ServerContext*, Writer*)> train;
+  std::function<grpc::Status(const EvaluateRequest&, grpc::ServerContext*, Writer*)> evaluate;
+  std::function<grpc::Status()> renew;
+
+  // Waits like a stage whose neighbour does not send, until the call is cancelled.
+  static grpc::Status Hang(grpc::ServerContext* context);
+
+  grpc::Status Acquire(grpc::ServerContext*, const AcquireRequest*, AcquireResponse*) override;
+  grpc::Status Renew(grpc::ServerContext*, const RenewRequest*, RenewResponse*) override;
+  grpc::Status Configure(grpc::ServerContext*, const ConfigureRequest*,
+                         ConfigureResponse*) override;
+  grpc::Status Connect(grpc::ServerContext*, const ConnectRequest*, ConnectResponse*) override;
+  grpc::Status Train(grpc::ServerContext*, const TrainRequest*, Writer*) override;
+  grpc::Status Evaluate(grpc::ServerContext*, const EvaluateRequest*, Writer*) override;
+  grpc::Status ExportParameters(grpc::ServerContext*, const ExportParametersRequest*,
+                                grpc::ServerWriter<FileChunk>*) override;
+  grpc::Status Release(grpc::ServerContext*, const ReleaseRequest*, ReleaseResponse*) override;
+
+ private:
+  void Note(std::string call);
+
+  mutable absl::Mutex mutex_;
+  std::vector<std::string> calls_ ABSL_GUARDED_BY(mutex_);
+  std::string address_;
+  std::unique_ptr<grpc::Server> server_;
+};
+
+}  // namespace thinwire

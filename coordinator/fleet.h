@@ -1,0 +1,75 @@
+// All stages of a run: calls on all of them at once, and one answer to why it failed.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "coordinator/failure.h"
+#include "coordinator/heartbeat.h"
+#include "coordinator/stage_client.h"
+
+namespace thinwire {
+
+struct FleetOptions {
+  double lease_seconds = 15;
+  HeartbeatOptions heartbeat;
+  // How long the other stages may still tell their side once one has failed.
+  absl::Duration grace = absl::Seconds(1);
+};
+
+// Fails once and for good: after a failure or an interruption every call is cancelled.
+class Fleet {
+ public:
+  // One stage per address, in order. Lease: this run, generation 1.
+  Fleet(const std::vector<std::string>& addresses, const std::string& run,
+        const FleetOptions& options);
+  ~Fleet();
+
+  int size() const { return static_cast<int>(clients_.size()); }
+  StageClient& stage(int i) { return *clients_[static_cast<size_t>(i)]; }
+
+  // Acquires every stage and keeps the leases from then on. Answers by stage.
+  absl::Status Acquire(std::vector<AcquireResponse>* answers);
+
+  // Calls `work` for every stage at once, each on a thread of its own, and returns when all have
+  // returned. When one fails, here or through Fail, the others are cancelled after the grace and
+  // the root cause is returned. Cancelled after Interrupt. One thread at a time.
+  absl::Status OnAll(const std::function<absl::Status(StageClient&)>& work);
+
+  // A failure seen elsewhere: a process that died, a file that cannot be written. Any thread.
+  void Fail(Failure failure);
+
+  // Cancels everything at once. Any thread.
+  void Interrupt();
+  bool interrupted() const;
+
+  // Stops the heartbeats and frees the stages that answer. No other call after it.
+  void Release();
+
+ private:
+  bool Troubled() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return running_ == 0 || interrupted_ || !failures_.empty();
+  }
+  bool DoneOrInterrupted() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return running_ == 0 || interrupted_;
+  }
+  void AwaitAll();
+  void CancelAll();
+  void ProbeForTheLost();
+
+  const FleetOptions options_;
+  std::vector<std::unique_ptr<StageClient>> clients_;
+  std::vector<std::unique_ptr<Heartbeat>> heartbeats_;
+  mutable absl::Mutex mutex_;
+  int running_ ABSL_GUARDED_BY(mutex_) = 0;  // threads of OnAll
+  bool interrupted_ ABSL_GUARDED_BY(mutex_) = false;
+  std::vector<Failure> failures_ ABSL_GUARDED_BY(mutex_);  // in order of arrival
+};
+
+}  // namespace thinwire

@@ -1,0 +1,43 @@
+// Ctrl-C and SIGTERM: the first asks the run to end, the second ends the process at once.
+#pragma once
+
+#include <functional>
+#include <thread>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
+
+namespace thinwire {
+
+inline constexpr int kExitInterrupted = 130;
+
+// One per process, made by main before any other thread starts: those inherit that SIGINT and
+// SIGTERM are blocked, and only the thread of this object takes them.
+class Interruption {
+ public:
+  Interruption();
+  ~Interruption();
+
+  Interruption(const Interruption&) = delete;
+  Interruption& operator=(const Interruption&) = delete;
+
+  // Readable from the first signal on.
+  int fd() const { return seen_fd_; }
+  bool seen() const;
+
+  // Called once, on this object's thread, or at once when a signal has already come. Empty: nobody.
+  // After it has returned, the function set before runs no more.
+  void OnFirst(std::function<void()> callback);
+
+ private:
+  void Run();
+
+  int signal_fd_, seen_fd_, stop_fd_;
+  mutable absl::Mutex mutex_;
+  bool seen_ ABSL_GUARDED_BY(mutex_) = false;
+  std::function<void()> callback_ ABSL_GUARDED_BY(mutex_);
+  std::thread thread_;
+};
+
+}  // namespace thinwire

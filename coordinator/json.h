@@ -1,0 +1,15 @@
+// Protobuf messages as the JSON of summary.json and metrics.jsonl.
+#pragma once
+
+#include "google/protobuf/message.h"
+#include "nlohmann/json.hpp"
+
+namespace thinwire {
+
+// Every field under its name in the .proto file and in its order; unset fields with presence
+// (messages, `optional` scalars) are null, all others stand with their value. Integers are
+// numbers, also 64-bit ones; doubles print as the shortest text that reads back the same, NaN and
+// infinity as null. Maps with string keys are objects; bytes fields and other maps are not used.
+nlohmann::ordered_json ToJson(const google::protobuf::Message& message);
+
+}  // namespace thinwire

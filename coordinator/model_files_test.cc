@@ -1,0 +1,90 @@
+#include "coordinator/model_files.h"
+
+#include <filesystem>
+#include <fstream>
+
+#include "coordinator/fake_stage.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
+
+namespace thinwire {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+std::string Shard(const std::string& header, const std::string& data) {
+  std::string file(8, '\0');
+  file[0] = static_cast<char>(header.size());
+  return file + header + data;
+}
+
+std::string OneTensor(const std::string& name) {
+  return Shard("{\"__metadata__\":{\"format\":\"pt\"},\"" + name +
+                   "\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}",
+               "abcd");
+}
+
+std::string Read(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+std::string Written(const std::string& content) {
+  const std::string path = ::testing::TempDir() + "/shard.safetensors";
+  std::ofstream(path, std::ios::binary) << content;
+  return path;
+}
+
+TEST(ShardNameTest, CountsFromOneInFiveDigits) {
+  EXPECT_EQ(ShardName(0, 4), "model-00001-of-00004.safetensors");
+}
+
+TEST(ReadShardContentsTest, ListsTheTensorsWithoutTheMetadata) {
+  const auto contents = ReadShardContents(Written(OneTensor("fc.bias")));
+  ASSERT_TRUE(contents.ok()) << contents.status();
+  EXPECT_THAT(contents->tensors, ElementsAre("fc.bias"));
+  EXPECT_EQ(contents->data_bytes, 4u);
+}
+
+TEST(ReadShardContentsTest, AFileCutInItsHeaderIsRefusedAtEachByte) {
+  const std::string whole = OneTensor("fc.bias");
+  for (size_t size = 0; size < whole.size() - 4; ++size) {
+    EXPECT_EQ(ReadShardContents(Written(whole.substr(0, size))).status().code(),
+              absl::StatusCode::kDataLoss)
+        << size;
+  }
+}
+
+TEST(SaveModelTest, WritesOneShardPerStageAndAnIndexOfAll) {
+  FakeStage stages[2];
+  stages[0].exported = OneTensor("conv1.weight");
+  stages[1].exported = OneTensor("fc.weight");
+  const std::string dir = ::testing::TempDir() + "/model";
+  fs::create_directories(dir);
+  std::ofstream(dir + "/old") << "";
+  Fleet fleet({stages[0].address(), stages[1].address()}, "run", FleetOptions());
+  const absl::Status status = SaveModel(&fleet, dir);
+  ASSERT_TRUE(status.ok()) << status;
+  EXPECT_EQ(Read(dir + "/model-00002-of-00002.safetensors"), stages[1].exported);
+  EXPECT_EQ(nlohmann::json::parse(Read(dir + "/model.safetensors.index.json")).dump(),
+            R"({"metadata":{"total_size":8},"weight_map":{)"
+            R"("conv1.weight":"model-00001-of-00002.safetensors",)"
+            R"("fc.weight":"model-00002-of-00002.safetensors"}})");
+  EXPECT_FALSE(fs::exists(dir + "/old"));
+}
+
+TEST(SaveModelTest, AnExportThatIsNoSafetensorsFileLeavesNoModel) {
+  FakeStage stage;
+  stage.exported = "abc";
+  const std::string dir = ::testing::TempDir() + "/broken_model";
+  Fleet fleet({stage.address()}, "run", FleetOptions());
+  EXPECT_THAT(std::string(SaveModel(&fleet, dir).message()),
+              HasSubstr("model-00001-of-00001.safetensors: 3 bytes, want at least 8"));
+  EXPECT_FALSE(fs::exists(dir));
+}
+
+}  // namespace
+}  // namespace thinwire

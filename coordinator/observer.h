@@ -1,0 +1,41 @@
+// Who wants to know how a run goes: the record, the metrics, the terminal.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "proto/coordinator.pb.h"
+
+namespace thinwire {
+
+// What is known once every stage is configured.
+struct RunPlan {
+  uint32_t epochs = 0;
+  uint64_t steps_per_epoch = 0;
+  uint64_t train_samples = 0;
+};
+
+// Sums over training up to now.
+struct RunTotals {
+  std::vector<BoundaryRecord> boundaries;
+  // 1 - (forward and backward seconds of all stages) / (stages x training seconds).
+  double bubble_ratio = 0;
+};
+
+// Called by one thread at a time, in the order in which things happen. An error ends the run.
+class RunObserver {
+ public:
+  virtual ~RunObserver() = default;
+  virtual absl::Status OnStart(const RunPlan&) { return absl::OkStatus(); }
+  virtual absl::Status OnStep(const StepRecord&) { return absl::OkStatus(); }
+  // About once a second and at the end of each epoch.
+  virtual absl::Status OnTotals(const RunTotals&) { return absl::OkStatus(); }
+  // `compressed` says which of the two evaluations begins.
+  virtual absl::Status OnEvaluation(uint32_t /*epoch*/, bool /*compressed*/) {
+    return absl::OkStatus();
+  }
+  virtual absl::Status OnEpoch(const EpochRecord&) { return absl::OkStatus(); }
+};
+
+}  // namespace thinwire

@@ -1,0 +1,52 @@
+// The folder of one run: what stands in it, and that it is really written.
+//
+//   experiment.yaml  the resolved experiment       summary.json  outcome, epochs, boundaries
+//   metrics.jsonl    a line per step and epoch     targets.json  where Prometheus scrapes
+//   logs/            one file per local stage      model/        the trained parameters
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "proto/coordinator.pb.h"
+
+namespace thinwire {
+
+// Every error names the file and what the system said. After an error the files keep what was
+// written before. One thread at a time.
+class RunRecord {
+ public:
+  // Makes `dir` (and its parents) ready for a new run. AlreadyExists when a run stands there,
+  // unless `overwrite`: then that run's files are removed, and nothing else in the folder is.
+  static absl::StatusOr<std::unique_ptr<RunRecord>> Create(const std::string& dir, bool overwrite);
+  ~RunRecord();
+
+  const std::string& dir() const { return dir_; }
+  std::string logs_dir() const { return dir_ + "/logs"; }
+  std::string model_dir() const { return dir_ + "/model"; }
+
+  absl::Status WriteExperiment(const std::string& yaml);
+
+  // One line of metrics.jsonl each, handed to the system before the call returns.
+  absl::Status Append(const StepRecord& step);
+  absl::Status Append(const EpochRecord& epoch);
+
+  // Replaces summary.json as a whole: a reader sees the old or the new one.
+  absl::Status WriteSummary(const Summary& summary);
+
+  // `stages`: the stages' metrics addresses, host:port, empty where unknown.
+  absl::Status WriteTargets(const std::string& coordinator, const std::vector<std::string>& stages);
+
+ private:
+  RunRecord(std::string dir, int metrics) : dir_(std::move(dir)), metrics_(metrics) {}
+  absl::Status AppendLine(const std::string& line);
+
+  std::string dir_;
+  int metrics_;  // file descriptor of metrics.jsonl, owned
+};
+
+}  // namespace thinwire

@@ -1,0 +1,103 @@
+#include "coordinator/record.h"
+
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
+
+namespace thinwire {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+
+class RunRecordTest : public ::testing::Test {
+ protected:
+  RunRecordTest() : dir_(::testing::TempDir() + "/run") { fs::remove_all(dir_); }
+
+  std::unique_ptr<RunRecord> Create() {
+    auto record = RunRecord::Create(dir_, /*overwrite=*/false);
+    EXPECT_TRUE(record.ok()) << record.status();
+    return *std::move(record);
+  }
+  std::string Read(const std::string& name) {
+    std::ifstream file(dir_ + "/" + name);
+    return (std::ostringstream() << file.rdbuf()).str();
+  }
+
+  std::string dir_;
+};
+
+TEST_F(RunRecordTest, EachStepAndEpochIsOneTypedLineAtOnce) {
+  auto record = Create();
+  StepRecord step;
+  step.set_step(7);
+  ASSERT_TRUE(record->Append(step).ok());
+  EpochRecord epoch;
+  epoch.set_epoch(1);
+  ASSERT_TRUE(record->Append(epoch).ok());
+  std::istringstream lines(Read("metrics.jsonl"));
+  std::string first, second, none;
+  std::getline(lines, first);
+  std::getline(lines, second);
+  EXPECT_FALSE(std::getline(lines, none));
+  EXPECT_THAT(first, HasSubstr(R"({"type":"step","epoch":0,"step":7,)"));
+  EXPECT_THAT(second, HasSubstr(R"({"type":"epoch","epoch":1,)"));
+}
+
+TEST_F(RunRecordTest, AFolderWithARunIsRefusedAndKept) {
+  ASSERT_TRUE(Create()->WriteExperiment("name: first\n").ok());
+  const auto second = RunRecord::Create(dir_, /*overwrite=*/false);
+  EXPECT_EQ(second.status().code(), absl::StatusCode::kAlreadyExists);
+  EXPECT_THAT(std::string(second.status().message()), HasSubstr("--overwrite"));
+  EXPECT_EQ(Read("experiment.yaml"), "name: first\n");
+}
+
+TEST_F(RunRecordTest, OverwriteRemovesTheRunAndNothingElse) {
+  ASSERT_TRUE(Create()->WriteExperiment("name: first\n").ok());
+  std::ofstream(dir_ + "/notes.txt") << "mine";
+  ASSERT_TRUE(RunRecord::Create(dir_, /*overwrite=*/true).ok());
+  EXPECT_FALSE(fs::exists(dir_ + "/experiment.yaml"));
+  EXPECT_EQ(Read("notes.txt"), "mine");
+}
+
+TEST_F(RunRecordTest, SummaryIsReplacedAsAWhole) {
+  auto record = Create();
+  Summary summary;
+  summary.set_name("a-much-longer-name");
+  ASSERT_TRUE(record->WriteSummary(summary).ok());
+  summary.set_name("short");
+  ASSERT_TRUE(record->WriteSummary(summary).ok());
+  EXPECT_EQ(nlohmann::json::parse(Read("summary.json"))["name"], "short");
+  EXPECT_FALSE(fs::exists(dir_ + "/summary.json.tmp"));
+}
+
+TEST_F(RunRecordTest, TargetsListTheCoordinatorAndEveryStageWithAnAddress) {
+  ASSERT_TRUE(Create()->WriteTargets("127.0.0.1:9100", {"127.0.0.1:9101", ""}).ok());
+  EXPECT_EQ(nlohmann::json::parse(Read("targets.json")).dump(),
+            R"([{"labels":{"job":"coordinator"},"targets":["127.0.0.1:9100"]},)"
+            R"({"labels":{"job":"stage","stage":"0"},"targets":["127.0.0.1:9101"]}])");
+}
+
+TEST_F(RunRecordTest, AFullDiskIsAnErrorThatNamesTheFile) {
+  fs::create_directories(dir_);
+  auto record = Create();
+  fs::create_symlink("/dev/full", dir_ + "/summary.json.tmp");
+  const absl::Status status = record->WriteSummary(Summary());
+  EXPECT_THAT(std::string(status.message()),
+              AllOf(HasSubstr("summary.json"), HasSubstr("No space left on device")));
+}
+
+TEST_F(RunRecordTest, AFolderThatCannotBeMadeIsAnErrorThatNamesIt) {
+  std::ofstream(::testing::TempDir() + "/file") << "";
+  const auto record = RunRecord::Create(::testing::TempDir() + "/file/run", /*overwrite=*/false);
+  EXPECT_THAT(std::string(record.status().message()), HasSubstr("/file/run"));
+}
+
+}  // namespace
+}  // namespace thinwire

@@ -1,0 +1,270 @@
+#include "coordinator/run.h"
+
+#include <algorithm>
+#include <cassert>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/clock.h"
+#include "base/status.h"
+#include "coordinator/boundary_totals.h"
+#include "coordinator/threads.h"
+
+namespace thinwire {
+namespace {
+
+std::string Hex(uint64_t digest) { return absl::StrFormat("%016x", digest); }
+
+std::string Data(const StageClient& stage, const ConfigureResponse& data) {
+  return absl::StrCat(stage.Name(), " has ", data.train_samples(), " training samples (digest ",
+                      Hex(data.train_digest()), ") and ", data.test_samples(),
+                      " test samples (digest ", Hex(data.test_digest()), ")");
+}
+
+bool SameData(const ConfigureResponse& a, const ConfigureResponse& b) {
+  return a.train_digest() == b.train_digest() && a.test_digest() == b.test_digest() &&
+         a.train_samples() == b.train_samples() && a.test_samples() == b.test_samples();
+}
+
+// Running means of one epoch, from its steps.
+struct EpochSums {
+  double loss = 0;  // sum over samples
+  uint64_t correct = 0, samples = 0;
+  double lr = 0;
+
+  void Add(const StepReport& step) {
+    loss += step.loss() * step.samples();
+    correct += step.correct();
+    samples += step.samples();
+    lr = step.learning_rate();
+  }
+};
+
+StepRecord RecordOf(const StepReport& step) {
+  StepRecord record;
+  record.set_epoch(step.epoch());
+  record.set_step(step.step());
+  record.set_loss(step.loss());
+  record.set_accuracy(step.samples() == 0 ? 0 : 1.0 * step.correct() / step.samples());
+  record.set_lr(step.learning_rate());
+  record.set_samples(step.samples());
+  record.set_seconds(step.seconds());
+  return record;
+}
+
+class Runner {
+ public:
+  Runner(const Experiment& experiment, Fleet* fleet, RunObserver* observer, Summary* summary)
+      : experiment_(experiment),
+        fleet_(*fleet),
+        observer_(*observer),
+        summary_(*summary),
+        totals_({experiment.pipeline().cuts().begin(), experiment.pipeline().cuts().end()},
+                fleet->size()) {}
+
+  absl::Status Run() {
+    RETURN_IF_ERROR(Acquire());
+    RETURN_IF_ERROR(Configure());
+    RETURN_IF_ERROR(Connect());
+    RETURN_IF_ERROR(observer_.OnStart(Plan()));
+    for (uint32_t epoch = 1; epoch <= experiment_.epochs(); ++epoch) {
+      RETURN_IF_ERROR(RunEpoch(epoch));
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  absl::Status Acquire() {
+    std::vector<AcquireResponse> answers;
+    RETURN_IF_ERROR(fleet_.Acquire(&answers));
+    std::vector<StageHost> hosts;
+    for (int i = 0; i < fleet_.size(); ++i) {
+      hosts.push_back({HostOf(fleet_.stage(i).address()), static_cast<int>(answers[i].cores())});
+    }
+    threads_ = ThreadsPerStage(experiment_.pipeline().threads(), hosts);
+    summary_.set_device(answers[0].device());
+    const BuildInfo& build = answers[0].build();
+    Provenance& provenance = *summary_.mutable_provenance();
+    provenance.set_commit(build.commit());
+    provenance.set_build_id(build.build_id());
+    provenance.set_cpu_model(build.cpu_model());
+    provenance.set_simd_target(build.simd_target());
+    provenance.set_onednn_isa(build.onednn_isa());
+    *provenance.mutable_libraries() = build.libraries();
+    provenance.set_threads(static_cast<uint32_t>(threads_[0]));
+    provenance.set_microbatches(experiment_.pipeline().microbatches());
+    return absl::OkStatus();
+  }
+
+  absl::Status Configure() {
+    std::vector<ConfigureResponse> answers(static_cast<size_t>(fleet_.size()));
+    RETURN_IF_ERROR(fleet_.OnAll([&](StageClient& stage) {
+      auto answer = stage.Configure(experiment_, threads_[stage.stage()]);
+      if (answer.ok()) answers[stage.stage()] = *answer;
+      return answer.status();
+    }));
+    uint64_t parameters = 0;
+    for (const ConfigureResponse& answer : answers) parameters += answer.parameters();
+    summary_.set_parameters(parameters);
+    data_ = answers.front();
+    Provenance& provenance = *summary_.mutable_provenance();
+    provenance.set_train_digest(Hex(data_.train_digest()));
+    provenance.set_test_digest(Hex(data_.test_digest()));
+    provenance.set_train_samples(data_.train_samples());
+    provenance.set_test_samples(data_.test_samples());
+    if (!SameData(answers.front(), answers.back())) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          "first and last stage read different data: ", Data(fleet_.stage(0), answers.front()),
+          ", ", Data(fleet_.stage(fleet_.size() - 1), answers.back())));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Connect() {
+    return fleet_.OnAll([this](StageClient& stage) {
+      const bool last = stage.stage() + 1 == fleet_.size();
+      return stage.Connect(last ? "" : fleet_.stage(stage.stage() + 1).address());
+    });
+  }
+
+  RunPlan Plan() const {
+    const uint64_t batch = experiment_.data().batch_size();
+    return {experiment_.epochs(), (data_.train_samples() + batch - 1) / batch,
+            data_.train_samples()};
+  }
+
+  absl::Status RunEpoch(uint32_t epoch) {
+    EpochRecord& record = *summary_.add_epochs();
+    record.set_epoch(epoch);
+    absl::Status status = Train(epoch, &record);
+    if (status.ok()) status = Evaluate(epoch, &record);
+    if (!status.ok()) {
+      summary_.mutable_epochs()->RemoveLast();  // an epoch counts when it is complete
+      return status;
+    }
+    return observer_.OnEpoch(record);
+  }
+
+  absl::Status Train(uint32_t epoch, EpochRecord* record) {
+    TrainRequest request;
+    request.set_epoch(epoch);
+    request.set_samples(data_.train_samples());
+    EpochSums sums;
+    epoch_start_ = absl::Now();
+    RETURN_IF_ERROR(fleet_.OnAll([&](StageClient& stage) {
+      return stage.Train(request, [&](const StageEvent& event) {
+        absl::MutexLock lock(&events_);
+        return OnTrainEvent(stage, event, &sums);
+      });
+    }));
+    const double seconds = absl::ToDoubleSeconds(absl::Now() - epoch_start_);
+    training_seconds_ += seconds;
+    if (sums.samples != data_.train_samples()) {
+      return absl::InternalError(absl::StrCat("epoch ", epoch, ": the last stage reported ",
+                                              sums.samples, " trained samples of ",
+                                              data_.train_samples()));
+    }
+    record->set_lr(sums.lr);
+    record->mutable_train()->set_loss(sums.loss / sums.samples);
+    record->mutable_train()->set_accuracy(1.0 * sums.correct / sums.samples);
+    record->set_seconds(seconds);
+    record->set_samples_per_second(sums.samples / seconds);
+    return observer_.OnTotals(Totals(training_seconds_));
+  }
+
+  absl::Status OnTrainEvent(const StageClient& stage, const StageEvent& event, EpochSums* sums) {
+    if (event.has_step()) {
+      sums->Add(event.step());
+      return Own(observer_.OnStep(RecordOf(event.step())));
+    }
+    if (event.has_stage()) {
+      StageReport report = event.stage();
+      report.set_stage(static_cast<uint32_t>(stage.stage()));
+      totals_.Update(report);
+      return Own(observer_.OnTotals(
+          Totals(training_seconds_ + absl::ToDoubleSeconds(absl::Now() - epoch_start_))));
+    }
+    return absl::OkStatus();
+  }
+
+  // An observer's failure is the coordinator's own, whichever stage's event it came from.
+  absl::Status Own(absl::Status status) {
+    if (status.ok()) return status;
+    fleet_.Fail({Failure::kCoordinator, Failure::Kind::kError, std::move(status)});
+    return absl::CancelledError("the run has failed");
+  }
+
+  RunTotals Totals(double seconds) {
+    RunTotals totals;
+    totals.boundaries = totals_.Records();
+    *summary_.mutable_boundaries() = {totals.boundaries.begin(), totals.boundaries.end()};
+    const double available = fleet_.size() * seconds;
+    if (available > 0) totals.bubble_ratio = 1 - totals_.BusySeconds() / available;
+    return totals;
+  }
+
+  absl::Status Evaluate(uint32_t epoch, EpochRecord* record) {
+    const EvaluationConfig& config = experiment_.evaluation();
+    const bool due = config.every() > 0 && epoch % config.every() == 0;
+    if (!due && epoch != experiment_.epochs()) return absl::OkStatus();
+    const absl::Time start = absl::Now();
+    TestRecord test;
+    if (config.compressed()) {
+      RETURN_IF_ERROR(EvaluateOnce(epoch, /*compressed=*/true, test.mutable_compressed()));
+    }
+    if (config.uncompressed()) {
+      RETURN_IF_ERROR(EvaluateOnce(epoch, /*compressed=*/false, test.mutable_uncompressed()));
+    }
+    record->set_evaluation_seconds(absl::ToDoubleSeconds(absl::Now() - start));
+    if (config.compressed() || config.uncompressed()) *record->mutable_test() = test;
+    return absl::OkStatus();
+  }
+
+  absl::Status EvaluateOnce(uint32_t epoch, bool compressed, Measured* measured) {
+    RETURN_IF_ERROR(observer_.OnEvaluation(epoch, compressed));
+    EvaluateRequest request;
+    request.set_epoch(epoch);
+    request.set_compressed(compressed);
+    request.set_samples(data_.test_samples());
+    EvaluationReport report;
+    RETURN_IF_ERROR(fleet_.OnAll([&](StageClient& stage) {
+      return stage.Evaluate(request, [&](const StageEvent& event) {
+        absl::MutexLock lock(&events_);
+        if (event.has_evaluation()) report = event.evaluation();
+        return absl::OkStatus();
+      });
+    }));
+    if (report.samples() != data_.test_samples()) {
+      return absl::InternalError(absl::StrCat("epoch ", epoch, ": the last stage reported ",
+                                              report.samples(), " test samples of ",
+                                              data_.test_samples()));
+    }
+    measured->set_loss(report.loss());
+    measured->set_accuracy(1.0 * report.correct() / report.samples());
+    return absl::OkStatus();
+  }
+
+  const Experiment& experiment_;
+  Fleet& fleet_;
+  RunObserver& observer_;
+  Summary& summary_;
+  std::vector<int> threads_;  // per stage
+  ConfigureResponse data_;    // of the first stage
+  absl::Mutex events_;        // guards what the callbacks of OnAll's threads touch
+  BoundaryTotals totals_;
+  absl::Time epoch_start_;
+  double training_seconds_ = 0;  // of finished epochs
+};
+
+}  // namespace
+
+absl::Status RunExperiment(const Experiment& experiment, Fleet* fleet, RunObserver* observer,
+                           Summary* summary) {
+  summary->set_seed(experiment.seed());
+  summary->set_stages(static_cast<uint32_t>(fleet->size()));
+  return Runner(experiment, fleet, observer, summary).Run();
+}
+
+}  // namespace thinwire

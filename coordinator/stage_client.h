@@ -1,0 +1,102 @@
+// The calls of one stage server, as the coordinator makes them.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <set>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "grpcpp/grpcpp.h"
+#include "proto/stage.grpc.pb.h"
+
+namespace thinwire {
+
+// Calls in flight that can be cancelled together, from any thread.
+class CallSet {
+ public:
+  // False once cancelled: the call must then not be made.
+  bool Add(grpc::ClientContext* call);
+  void Remove(grpc::ClientContext* call);
+  // For good.
+  void Cancel();
+
+ private:
+  absl::Mutex mutex_;
+  bool cancelled_ ABSL_GUARDED_BY(mutex_) = false;
+  std::set<grpc::ClientContext*> calls_ ABSL_GUARDED_BY(mutex_);
+};
+
+// Blocking calls; any thread, several at once. Errors keep the server's code and read
+// "stage 2 (127.0.0.1:4711): Train: what the server said". Renewals have a channel of their own,
+// so that no other call delays them.
+class StageClient {
+ public:
+  using OnEvent = std::function<absl::Status(const StageEvent&)>;
+  using OnChunk = std::function<absl::Status(const FileChunk&)>;
+
+  // `address`: "unix:/path" or "host:port". Does not connect yet.
+  StageClient(int stage, std::string address, Lease lease);
+
+  int stage() const { return stage_; }
+  const std::string& address() const { return address_; }
+  std::string Name() const;  // "stage 2 (127.0.0.1:4711)"
+
+  // Waits up to 15 s for the server to be there.
+  absl::StatusOr<AcquireResponse> Acquire(double lease_seconds);
+  absl::StatusOr<ConfigureResponse> Configure(const Experiment& experiment, int threads);
+  absl::Status Connect(const std::string& downstream);  // an address; empty for the last stage
+
+  // Return when the stream has ended. An error of the callback ends the call and is returned. The
+  // lease of the request is filled in here.
+  absl::Status Train(TrainRequest request, const OnEvent& on_event);
+  absl::Status Evaluate(EvaluateRequest request, const OnEvent& on_event);
+  absl::Status ExportParameters(const OnChunk& on_chunk);
+
+  absl::Status Renew(absl::Time deadline);
+
+  // Ends the lease; also after Cancel. Waits up to 3 s.
+  absl::Status Release();
+
+  // Ends the calls in flight; later ones return Cancelled. Renewals are not touched.
+  void Cancel() { calls_.Cancel(); }
+  void CancelRenewals() { renewals_.Cancel(); }
+
+ private:
+  // A method of the stub, and how its calls are made and named.
+  struct Method {
+    const char* name;
+    Stage::Stub* stub;
+    CallSet* calls;
+    absl::Duration timeout;
+  };
+  Method Control(const char* name, absl::Duration timeout) {
+    return {name, stub_.get(), &calls_, timeout};
+  }
+  absl::Status Error(const Method& method, const grpc::Status& status) const;
+  template <typename Request, typename Response>
+  absl::StatusOr<Response> Unary(const Method& method,
+                                 grpc::Status (Stage::Stub::*function)(grpc::ClientContext*,
+                                                                       const Request&, Response*),
+                                 Request request);
+  template <typename Request, typename Response>
+  absl::Status Stream(const Method& method,
+                      std::unique_ptr<grpc::ClientReader<Response>> (Stage::Stub::*function)(
+                          grpc::ClientContext*, const Request&),
+                      Request request, const std::function<absl::Status(const Response&)>& handle);
+
+  const int stage_;
+  const std::string address_;
+  const Lease lease_;
+  std::shared_ptr<grpc::Channel> channel_;
+  std::unique_ptr<Stage::Stub> stub_;
+  std::unique_ptr<Stage::Stub> renewal_stub_;
+  CallSet calls_, renewals_;
+};
+
+}  // namespace thinwire
