@@ -22,7 +22,8 @@ absl::StatusOr<std::vector<Cut>> NamedCuts(const Model& model,
 
 // The `count` cuts that minimise the greatest stage cost, where a stage costs its forward and
 // backward FLOPs plus `flops_per_byte` for every fp32 boundary byte it sends in both directions.
-// Ties go to the earlier cut. InvalidArgument when there are too few blocks.
+// Ties go to the earlier cuts. A cut is named after the block before it ("layer1.1").
+// InvalidArgument when there are too few blocks.
 absl::StatusOr<std::vector<Cut>> BalancedCuts(const Model& model, int count, double flops_per_byte);
 
 // Neighbouring segments (cuts + 1 of them) for `stages` processes, balanced by FLOPs: the first

@@ -1,0 +1,153 @@
+#include "models/partition.h"
+
+#include <algorithm>
+#include <cassert>
+#include <functional>
+#include <limits>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/nearest_name.h"
+#include "base/status.h"
+
+namespace thinwire {
+namespace {
+
+// "layer1" of "layer1.0"; a block without a dot is its own group.
+std::string Group(const std::string& block) { return block.substr(0, block.find('.')); }
+
+// The last block that `name` stands for, or -1.
+int BlockBefore(const Model& model, const std::string& name) {
+  for (int i = static_cast<int>(model.blocks.size()) - 1; i >= 0; --i) {
+    const std::string& block = model.blocks[i].name;
+    if (block == name || Group(block) == name) return i;
+  }
+  return -1;
+}
+
+// Every name a cut may have: groups and blocks in model order, without the end.
+std::vector<std::string> CutNames(const Model& model) {
+  std::vector<std::string> names;
+  const int last = static_cast<int>(model.blocks.size()) - 1;
+  for (int i = 0; i < last; ++i) {
+    const std::string& block = model.blocks[i].name;
+    const std::string group = Group(block);
+    const bool known = std::find(names.begin(), names.end(), group) != names.end();
+    if (!known && BlockBefore(model, group) < last) names.push_back(group);
+    if (group != block) names.push_back(block);
+  }
+  return names;
+}
+
+absl::StatusOr<Cut> NamedCut(const Model& model, const std::string& name) {
+  const int block = BlockBefore(model, name);
+  if (block < 0) {
+    const std::vector<std::string> names = CutNames(model);
+    return absl::InvalidArgumentError(absl::StrCat("model ", model.name, " has no cut '", name,
+                                                   "': did you mean ", NearestName(name, names),
+                                                   "? There are ", absl::StrJoin(names, ", ")));
+  }
+  if (block + 1 == static_cast<int>(model.blocks.size())) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("cut '", name, "' is the end of model ", model.name, ": nothing follows it"));
+  }
+  return Cut{name, block};
+}
+
+// Splits `items` in a row into `parts` runs of at least one so that the costliest run is
+// cheapest; of all such splits the one with the earliest starts. cost(first, last) is of the run
+// [first, last) and does not rest on the other runs. Returns the first item of each run.
+std::vector<int> BalancedRuns(int items, int parts,
+                              const std::function<double(int first, int last)>& cost) {
+  assert(1 <= parts && parts <= items);
+  // rest[k][i]: the least possible greatest cost of items [i, items) in k runs.
+  constexpr double kNever = std::numeric_limits<double>::infinity();
+  std::vector<std::vector<double>> rest(parts + 1, std::vector<double>(items + 1, kNever));
+  rest[0][items] = 0;
+  for (int k = 1; k <= parts; ++k) {
+    for (int i = 0; i < items; ++i) {
+      for (int j = i + 1; j <= items; ++j) {
+        rest[k][i] = std::min(rest[k][i], std::max(cost(i, j), rest[k - 1][j]));
+      }
+    }
+  }
+  std::vector<int> starts = {0};
+  for (int k = parts - 1; k > 0; --k) {
+    int next = starts.back() + 1;
+    while (std::max(cost(starts.back(), next), rest[k][next]) > rest[parts][0]) ++next;
+    starts.push_back(next);
+  }
+  return starts;
+}
+
+// Forward and backward, of one sample.
+double Flops(const Model& model, int first, int last) {
+  double flops = 0;
+  for (int i = first; i < last; ++i) flops += 3 * ForwardFlops(model.blocks[i]);
+  return flops;
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<Cut>> NamedCuts(const Model& model,
+                                           const std::vector<std::string>& names) {
+  std::vector<Cut> cuts;
+  for (const std::string& name : names) {
+    ASSIGN_OR_RETURN(Cut cut, NamedCut(model, name));
+    if (!cuts.empty() && cut.block <= cuts.back().block) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "cut '", name, "' ",
+          cut.block == cuts.back().block ? "is the same as '" : "stands in the model before '",
+          cuts.back().name, "': want every cut once, in model order"));
+    }
+    cuts.push_back(std::move(cut));
+  }
+  return cuts;
+}
+
+absl::StatusOr<std::vector<Cut>> BalancedCuts(const Model& model, int count,
+                                              double flops_per_byte) {
+  const int blocks = static_cast<int>(model.blocks.size());
+  if (count < 0 || count >= blocks) {
+    return absl::InvalidArgumentError(absl::StrCat(count, " cuts, but model ", model.name, " has ",
+                                                   blocks, " blocks: want 0 to ", blocks - 1));
+  }
+  // The activation that leaves at the end and the gradient that leaves at the start.
+  const auto sent_bytes = [&model, blocks](int first, int last) {
+    int64_t elements = 0;
+    if (first > 0) elements += model.blocks[first].in.elements();
+    if (last < blocks) elements += model.blocks[last - 1].out.elements();
+    return 4.0 * static_cast<double>(elements);
+  };
+  const std::vector<int> starts = BalancedRuns(blocks, count + 1, [&](int first, int last) {
+    return Flops(model, first, last) + flops_per_byte * sent_bytes(first, last);
+  });
+  std::vector<Cut> cuts;
+  for (size_t i = 1; i < starts.size(); ++i) {
+    cuts.push_back({model.blocks[starts[i] - 1].name, starts[i] - 1});
+  }
+  return cuts;
+}
+
+absl::StatusOr<std::vector<int>> StageStarts(const Model& model, const std::vector<Cut>& cuts,
+                                             int stages) {
+  const int segments = static_cast<int>(cuts.size()) + 1;
+  if (stages < 1 || stages > segments) {
+    return absl::InvalidArgumentError(absl::StrCat("stages is ", stages, ", but ", cuts.size(),
+                                                   " cuts make ", segments, " segments: want 1 to ",
+                                                   segments));
+  }
+  return BalancedRuns(segments, stages, [&](int first, int last) {
+    return Flops(model, SegmentBlocks(model, cuts, first).first,
+                 SegmentBlocks(model, cuts, last - 1).last);
+  });
+}
+
+BlockRange SegmentBlocks(const Model& model, const std::vector<Cut>& cuts, int segment) {
+  assert(0 <= segment && segment <= static_cast<int>(cuts.size()));
+  const bool is_last = segment == static_cast<int>(cuts.size());
+  return {segment == 0 ? 0 : cuts[segment - 1].block + 1,
+          is_last ? static_cast<int>(model.blocks.size()) : cuts[segment].block + 1};
+}
+
+}  // namespace thinwire
