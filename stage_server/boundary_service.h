@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
@@ -15,8 +16,10 @@ class BoundaryService {
  public:
   virtual ~BoundaryService() = default;
 
-  // To register at a ServerBuilder before the server starts. Owned by this object.
-  virtual grpc::Service* service() = 0;
+  // Registers the service and sets the limits, windows and keepalive that the data plane needs of a
+  // server which will listen at `address` ("unix:/path", "host:port"). This object outlives the
+  // server.
+  virtual void Configure(const std::string& address, grpc::ServerBuilder* builder) = 0;
 
   // From now on one upstream stage may dial this cut: it must bring the options' run, generation
   // and cut, all others are refused with FAILED_PRECONDITION naming both. Returns the link at

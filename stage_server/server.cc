@@ -42,7 +42,7 @@ class StageServerImpl final : public StageServer {
     int port = 0;
     builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
     builder.AddListeningPort(options.listen, grpc::InsecureServerCredentials(), &port);
-    boundaries_->Configure(&builder);
+    boundaries_->Configure(options.listen, &builder);
     builder.RegisterService(&service_);
     server_ = builder.BuildAndStart();
     if (server_ == nullptr) {

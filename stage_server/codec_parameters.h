@@ -1,0 +1,17 @@
+// A codec's specification as it travels in a frame, and back.
+#pragma once
+
+#include "absl/status/statusor.h"
+#include "compress/spec.h"
+#include "proto/boundary.pb.h"
+
+namespace thinwire {
+
+// Only the parameters that belong to the codec's kind are set.
+CodecParameters ToParameters(const CodecSpec& spec);
+
+// InvalidArgument names the field whose number means nothing here. Whether the parameters make
+// sense together is for CheckSpec, and whether they are the expected ones for the receiver.
+absl::StatusOr<CodecSpec> FromParameters(const CodecParameters& parameters);
+
+}  // namespace thinwire

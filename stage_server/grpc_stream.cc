@@ -1,0 +1,211 @@
+#include "stage_server/grpc_stream.h"
+
+#include <array>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "stage_server/frame.h"
+#include "stage_server/tcp_info.h"
+
+namespace thinwire {
+namespace {
+
+using Owner = std::shared_ptr<const void>;
+
+// A slice of bytes that stay where they are. gRPC may free it on a thread of its own, after the
+// link has gone.
+grpc::Slice ToSlice(const Payload& payload) {
+  return grpc::Slice(
+      const_cast<uint8_t*>(payload.bytes.data()), payload.bytes.size(),
+      [](void* owner) { delete static_cast<Owner*>(owner); }, new Owner(payload.owner));
+}
+
+grpc::ByteBuffer ToByteBuffer(const OutgoingFrame& frame) {
+  const grpc::Slice prefix(frame.prefix);
+  if (frame.payload.bytes.empty()) return grpc::ByteBuffer(&prefix, 1);
+  const std::array<grpc::Slice, 2> slices = {prefix, ToSlice(frame.payload)};
+  return grpc::ByteBuffer(slices.data(), slices.size());
+}
+
+IncomingFrame ToIncomingFrame(const grpc::ByteBuffer& buffer) {
+  const auto slices = std::make_shared<std::vector<grpc::Slice>>();
+  IncomingFrame frame;
+  if (!buffer.Dump(slices.get()).ok()) return frame;  // then it parses as a frame without header
+  for (const grpc::Slice& slice : *slices) frame.parts.emplace_back(slice.begin(), slice.size());
+  frame.owner = slices;
+  return frame;
+}
+
+}  // namespace
+
+uint64_t GrpcStream::Send(const Message& message) {
+  uint64_t wire_bytes = 0;
+  {
+    const std::vector<OutgoingFrame> frames = ToFrames(message, options_.run, options_.generation);
+    const std::lock_guard<std::mutex> lock(mutex_);
+    for (const OutgoingFrame& frame : frames) {
+      wire_bytes += frame.wire_bytes();
+      if (ending_ == Ending::kNone) outbox_.push_back(ToByteBuffer(frame));
+    }
+  }
+  WriteNext();
+  return wire_bytes;
+}
+
+absl::StatusOr<Message> GrpcStream::Receive(absl::Time deadline) {
+  absl::StatusOr<Message> message = inbox_.Receive(deadline, Waiting());
+  if (!message.ok() && !absl::IsDeadlineExceeded(message.status())) {
+    End(Ending::kPeerRefused, message.status());
+  }
+  return message;
+}
+
+void GrpcStream::Close(const absl::Status& reason) {
+  inbox_.Close(reason);
+  End(Ending::kClosed, reason);
+}
+
+absl::Status GrpcStream::Flush(absl::Time deadline) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  const bool settled = WaitUntil(&changed_, &lock, deadline, [this] {
+    return ending_ != Ending::kNone || (outbox_.empty() && !writing_);
+  });
+  if (ending_ == Ending::kPeerEnded) {
+    return absl::UnavailableError(
+        absl::StrCat(LinkPrefix(options_), "the peer ended the stream: ", reason_.ToString()));
+  }
+  if (ending_ != Ending::kNone) return reason_;
+  if (settled) return absl::OkStatus();
+  return absl::DeadlineExceededError(absl::StrCat(
+      "cut ", options_.name, ", to ", options_.peer, ": ", outbox_.size() + (writing_ ? 1 : 0),
+      " frames are not sent by the deadline", attached_ ? "" : "; the peer has not connected"));
+}
+
+uint64_t GrpcStream::SocketBytesAcked() const {
+  std::string address;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    address = peer_address_;
+  }
+  return TcpBytesAcked(address);
+}
+
+absl::Status GrpcStream::WaitAccepted(absl::Time deadline) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  WaitUntil(&changed_, &lock, deadline, [this] { return accepted_ || calls_ == nullptr; });
+  if (calls_ == nullptr) return reason_;
+  if (accepted_) return absl::OkStatus();
+  return absl::UnavailableError("not reached by the deadline");
+}
+
+bool GrpcStream::WaitDone(absl::Time deadline) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  return WaitUntil(&changed_, &lock, deadline, [this] { return calls_ == nullptr; });
+}
+
+bool GrpcStream::Attach(StreamCalls* calls) {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (attached_ || ending_ != Ending::kNone) return false;
+    attached_ = true;
+    calls_ = calls;
+  }
+  calls->StartRead(&read_buffer_);
+  WriteNext();
+  return true;
+}
+
+void GrpcStream::OnAccepted() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  accepted_ = true;
+  peer_address_ = calls_->PeerAddress();
+  changed_.notify_all();
+}
+
+void GrpcStream::OnReadDone(bool ok) {
+  StreamCalls* calls;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    calls = calls_;
+  }
+  if (!ok) {
+    if (!calls->status_follows()) inbox_.PeerIsGone("closed the stream");
+    return End(Ending::kPeerEnded, absl::UnavailableError("the peer ended the stream"));
+  }
+  const absl::Status taken = inbox_.Push(ToIncomingFrame(read_buffer_));
+  read_buffer_.Clear();
+  if (!taken.ok()) return End(Ending::kPeerRefused, taken);
+  calls->StartRead(&read_buffer_);
+}
+
+void GrpcStream::OnWriteDone(bool ok) {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    writing_ = false;
+    write_buffer_.Clear();
+    changed_.notify_all();
+  }
+  if (!ok) End(Ending::kPeerEnded, absl::UnavailableError("the peer takes no more frames"));
+  WriteNext();
+  FinishIfIdle();
+}
+
+void GrpcStream::OnDone(const absl::Status& peer_status) {
+  inbox_.PeerIsGone(absl::StrCat("ended the stream: ", peer_status.ToString()));
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (ending_ == Ending::kPeerEnded) reason_ = peer_status;
+  calls_ = nullptr;
+  changed_.notify_all();
+}
+
+void GrpcStream::End(Ending ending, const absl::Status& reason) {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (ending_ == Ending::kNone) {
+      ending_ = ending;
+      reason_ = reason;
+    }
+    outbox_.clear();
+    changed_.notify_all();
+    const bool cancel = ending == Ending::kClosed || (ending == Ending::kPeerRefused && writing_);
+    if (cancel && calls_ != nullptr) calls_->Cancel();
+  }
+  FinishIfIdle();
+}
+
+void GrpcStream::WriteNext() {
+  StreamCalls* calls;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (calls_ == nullptr || ending_ != Ending::kNone || writing_ || outbox_.empty()) return;
+    writing_ = true;
+    write_buffer_.Swap(&outbox_.front());
+    outbox_.pop_front();
+    calls = calls_;
+  }
+  calls->StartWrite(&write_buffer_);
+}
+
+void GrpcStream::FinishIfIdle() {
+  StreamCalls* calls;
+  Ending ending;
+  absl::Status reason;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (calls_ == nullptr || ending_ == Ending::kNone || writing_ || finishing_) return;
+    finishing_ = true;
+    calls = calls_;
+    ending = ending_;
+    reason = reason_;
+  }
+  calls->Finish(ending, reason);
+}
+
+std::string GrpcStream::Waiting() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return attached_ ? "" : "the peer has not connected";
+}
+
+}  // namespace thinwire

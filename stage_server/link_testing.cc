@@ -1,0 +1,124 @@
+#include "stage_server/link_testing.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "base/random.h"
+
+namespace thinwire {
+namespace {
+
+[[noreturn]] void Die(const std::string& why) {
+  std::fprintf(stderr, "%s\n", why.c_str());
+  abort();
+}
+
+LinkOptions SharedOptions() {
+  LinkOptions options;
+  options.name = "layer3";
+  options.run = 77;
+  options.generation = 5;
+  options.cut = 3;
+  options.max_payload_bytes = 32 << 20;
+  options.queue_capacity = 4;
+  return options;
+}
+
+}  // namespace
+
+LinkOptions UpstreamOptions() {
+  LinkOptions options = SharedOptions();
+  options.peer = "stage 4";
+  options.receives = DIRECTION_GRADIENT;
+  return options;
+}
+
+LinkOptions DownstreamOptions() {
+  LinkOptions options = SharedOptions();
+  options.peer = "stage 3";
+  options.receives = DIRECTION_ACTIVATION;
+  return options;
+}
+
+Message TestMessage(Direction direction, size_t payload_bytes, uint32_t microbatch) {
+  const auto bytes = std::make_shared<std::vector<uint8_t>>(payload_bytes);
+  for (size_t i = 0; i < payload_bytes; i += 8) {
+    const uint64_t word = RandomKey(microbatch, i);
+    std::memcpy(bytes->data() + i, &word, std::min<size_t>(8, payload_bytes - i));
+  }
+  Message message;
+  message.key = {PHASE_TRAIN, direction, 3, 2, 1234567, microbatch};
+  message.dtype = DType::kBF16;
+  message.shape = Shape{25, 32, 32, 64};
+  message.codec.kind = CodecKind::kTopK;
+  message.codec.scope = Scope::kSample;
+  message.codec.ratio = 0.1;
+  message.sample_digest = 0xFEDCBA9876543210u;
+  message.payload = {bytes, *bytes};
+  return message;
+}
+
+bool SameMessage(const Message& a, const Message& b) {
+  return a.key == b.key && a.dtype == b.dtype && a.shape == b.shape && a.codec == b.codec &&
+         a.sample_digest == b.sample_digest && a.payload.bytes == b.payload.bytes;
+}
+
+TestServer::TestServer(Socket socket) : service_(NewBoundaryService()) {
+  if (socket == Socket::kUnix) {
+    char folder[] = "/tmp/thinwire-XXXXXX";
+    if (mkdtemp(folder) == nullptr) Die("no temporary folder");
+    folder_ = folder;
+    address_ = absl::StrCat("unix:", folder_, "/link.sock");
+  } else {
+    address_ = "127.0.0.1:0";
+  }
+  grpc::ServerBuilder builder;
+  int port = 0;
+  builder.AddListeningPort(address_, grpc::InsecureServerCredentials(), &port);
+  service_->Configure(address_, &builder);
+  server_ = builder.BuildAndStart();
+  if (server_ == nullptr) Die(absl::StrCat("cannot listen at ", address_));
+  if (socket == Socket::kTcp) address_ = absl::StrCat("127.0.0.1:", port);
+}
+
+void TestServer::Stop() {
+  if (server_ == nullptr) return;
+  server_->Shutdown(absl::ToChronoTime(absl::Now()));
+  server_->Wait();
+  server_ = nullptr;
+}
+
+TestServer::~TestServer() {
+  Stop();
+  if (!folder_.empty()) rmdir(folder_.c_str());
+}
+
+ConnectedLinks::ConnectedLinks(Transport transport, const LinkOptions& upstream_options,
+                               const LinkOptions& downstream_options) {
+  if (transport == Transport::kMemory) {
+    std::tie(upstream, downstream) = NewMemoryLinks(upstream_options, downstream_options);
+    return;
+  }
+  server = std::make_unique<TestServer>(transport == Transport::kUnix ? TestServer::Socket::kUnix
+                                                                      : TestServer::Socket::kTcp);
+  absl::StatusOr<std::unique_ptr<Link>> listening = server->service()->Listen(downstream_options);
+  if (!listening.ok()) Die(listening.status().ToString());
+  downstream = *std::move(listening);
+  absl::StatusOr<std::unique_ptr<Link>> dialled =
+      DialLink(server->address(), upstream_options, TestDeadline());
+  if (!dialled.ok()) Die(dialled.status().ToString());
+  upstream = *std::move(dialled);
+}
+
+absl::Time TestDeadline() { return absl::Now() + absl::Seconds(30); }
+
+}  // namespace thinwire
