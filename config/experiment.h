@@ -1,0 +1,29 @@
+// Experiment files: a YAML file and `--set` overrides in, a checked message that says everything
+// out. What may stand in a file: docs/experiment_file.md.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "proto/experiment.pb.h"
+
+namespace thinwire {
+
+// Reads the file, applies the overrides ("compression.activations.codec=topk") and resolves
+// (config/resolve.h). Of overrides to one field the last wins. An override that chooses another
+// codec, model, optimizer or learning-rate schedule drops what the file says for the former one;
+// such choices are applied before the other overrides, whatever their order.
+// NotFound for a file that cannot be read; InvalidArgument names the file or the override, the
+// field's path, the value met and those wanted.
+absl::StatusOr<Experiment> LoadExperiment(const std::string& path,
+                                          const std::vector<std::string>& overrides);
+
+// The same for the text of a file, which errors call `source`.
+absl::StatusOr<Experiment> ParseExperiment(const std::string& text, const std::string& source,
+                                           const std::vector<std::string>& overrides);
+
+// A file that ParseExperiment turns into an equal message, for a resolved experiment.
+std::string ToYaml(const Experiment& experiment);
+
+}  // namespace thinwire

@@ -1,0 +1,287 @@
+#include "config/resolve.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
+#include "config/checks.h"
+#include "config/choices.h"
+#include "config/known_data.h"
+#include "config/specs.h"
+#include "config/yaml_message.h"
+
+namespace thinwire {
+namespace {
+
+// What belongs to one codec, schedule, optimizer, model or layer only stands in choices.cc; what
+// follows from other fields is filled in below.
+constexpr char kDefaults[] = R"(
+name: experiment
+seed: 1
+model: {}
+data: {batch_size: 100, augment: per_epoch, limit: 0, test_limit: 0, verify: true}
+pipeline: {microbatches: 1, schedule: 1f1b, threads: auto, transport: unix, deadline_seconds: 60}
+compression:
+  activations: {feedback: none}
+  gradients: {feedback: none}
+  warmup_epochs: 0
+optimizer: {}
+lr_schedule: {warmup_steps: 0}
+precision: fp32
+device: auto
+evaluation: {every: 1, compressed: true, uncompressed: true}
+metrics: {error_every: 20}
+)";
+
+constexpr char kAuto[] = "auto";
+
+// `cuts: auto`: a stage that computes 100 GFLOP/s behind a link of 1 GB/s.
+constexpr double kFlopsPerByte = 100;
+// Cuts when neither they nor the stages are given.
+constexpr int kAutoCuts = 3;
+
+constexpr size_t kMaxNameBytes = 128;
+constexpr uint32_t kMaxBatchSize = 1 << 20;
+constexpr uint32_t kMaxClasses = 1 << 20;
+constexpr uint64_t kMaxThreads = 1024;
+constexpr double kMaxDeadlineSeconds = 86400;
+
+absl::Status Required(bool given, const std::string& path) {
+  if (given) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(path, ": is required"));
+}
+
+absl::Status FillDefaults(Experiment* e) {
+  Experiment filled;
+  RETURN_IF_ERROR(MergeYaml(kDefaults, "defaults", &filled));
+  filled.MergeFrom(*e);
+  *e = std::move(filled);
+  return absl::OkStatus();
+}
+
+absl::Status CheckRunName(const std::string& name) {
+  const auto is_allowed = [](char c) {
+    return ('a' <= c && c <= 'z') || ('A' <= c && c <= 'Z') || ('0' <= c && c <= '9') || c == '.' ||
+           c == '_' || c == '-';
+  };
+  const bool good = !name.empty() && name.size() <= kMaxNameBytes && name != "." && name != ".." &&
+                    name[0] != '-' && std::all_of(name.begin(), name.end(), is_allowed);
+  if (good) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "name: \"", name, "\", want 1 to ", kMaxNameBytes,
+      " letters, digits, '.', '_' and '-', not '.' or '..' and not beginning with '-'"));
+}
+
+absl::Status ResolveData(DataConfig* data) {
+  RETURN_IF_ERROR(Required(data->has_name(), "data.name"));
+  ASSIGN_OR_RETURN(const KnownData known, FindKnownData(data->name()));
+  if (known.has_folder && !data->has_dir()) data->set_dir(absl::StrCat("data/", data->name()));
+  RETURN_IF_ERROR(CheckValue(data->batch_size() >= 1 && data->batch_size() <= kMaxBatchSize,
+                             "data.batch_size", data->batch_size(),
+                             absl::StrCat("1 to ", kMaxBatchSize)));
+  if (data->augment() == "true") data->set_augment("per_epoch");
+  if (data->augment() == "false") data->set_augment("none");
+  return CheckName("data.augment", "augmentation", data->augment(),
+                   {"none", "fixed", "per_epoch", "true", "false"});
+}
+
+absl::Status ResolveLayers(const std::string& path,
+                           google::protobuf::RepeatedPtrField<LayerConfig>* layers) {
+  for (int i = 0; i < layers->size(); ++i) {
+    LayerConfig* layer = layers->Mutable(i);
+    const std::string at = absl::StrCat(path, "[", i, "]");
+    RETURN_IF_ERROR(ResolveChoice(at, layer));
+    if (layer->kind() == "max_pool" && !layer->has_stride()) layer->set_stride(layer->kernel());
+    RETURN_IF_ERROR(ResolveLayers(at + ".body", layer->mutable_body()));
+    RETURN_IF_ERROR(ResolveLayers(at + ".shortcut", layer->mutable_shortcut()));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ResolveModel(const DataConfig& data, ModelConfig* model) {
+  RETURN_IF_ERROR(ResolveChoice("model", model));
+  ASSIGN_OR_RETURN(const KnownData known, FindKnownData(data.name()));
+  if (!model->has_classes()) model->set_classes(static_cast<uint32_t>(known.classes));
+  RETURN_IF_ERROR(
+      CheckValue(model->classes() >= known.classes && model->classes() <= kMaxClasses,
+                 "model.classes", model->classes(),
+                 absl::StrCat(known.classes, ", which data ", data.name(), " has, or more")));
+  if (model->has_width()) {
+    RETURN_IF_ERROR(CheckValue(model->width() >= 1, "model.width", model->width(), "at least 1"));
+  }
+  for (int i = 0; i < model->blocks_size(); ++i) {
+    const std::string path = absl::StrCat("model.blocks[", i, "]");
+    BlockConfig* block = model->mutable_blocks(i);
+    RETURN_IF_ERROR(Required(block->has_name(), path + ".name"));
+    if (block->name() == kAuto || block->name() == kEmptyList) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          path, ".name: \"", block->name(), "\" has a meaning of its own in pipeline.cuts"));
+    }
+    RETURN_IF_ERROR(ResolveLayers(path + ".layers", block->mutable_layers()));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckPipeline(const Experiment& e) {
+  const PipelineConfig& pipeline = e.pipeline();
+  RETURN_IF_ERROR(
+      CheckValue(pipeline.microbatches() >= 1 && pipeline.microbatches() <= e.data().batch_size(),
+                 "pipeline.microbatches", pipeline.microbatches(),
+                 absl::StrCat("1 to ", e.data().batch_size(), ", the batch size")));
+  RETURN_IF_ERROR(
+      CheckName("pipeline.schedule", "schedule", pipeline.schedule(), {"gpipe", "1f1b"}));
+  RETURN_IF_ERROR(
+      CheckName("pipeline.transport", "transport", pipeline.transport(), {"unix", "tcp"}));
+  const double deadline = pipeline.deadline_seconds();
+  RETURN_IF_ERROR(CheckValue(deadline > 0 && deadline <= kMaxDeadlineSeconds,
+                             "pipeline.deadline_seconds", deadline,
+                             absl::StrCat("more than 0 and at most ", kMaxDeadlineSeconds)));
+  uint64_t threads = 0;
+  if (pipeline.threads() == kAuto ||
+      (absl::SimpleAtoi(pipeline.threads(), &threads) && threads >= 1 && threads <= kMaxThreads)) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("pipeline.threads: ", pipeline.threads(), ", want auto or 1 to ", kMaxThreads));
+}
+
+// How many cuts `auto` makes: stages - 1, or kAutoCuts where the model has as many.
+int NumAutoCuts(const PipelineConfig& pipeline, const Model& model) {
+  if (pipeline.has_stages()) return static_cast<int>(pipeline.stages()) - 1;
+  return std::min(kAutoCuts, static_cast<int>(model.blocks.size()) - 1);
+}
+
+bool IsUncut(const PipelineConfig& pipeline) {
+  return pipeline.cuts_size() == 1 && pipeline.cuts(0) == kEmptyList;
+}
+
+absl::Status ResolveCuts(Experiment* e) {
+  PipelineConfig* pipeline = e->mutable_pipeline();
+  if (pipeline->has_stages()) {
+    RETURN_IF_ERROR(CheckValue(pipeline->stages() >= 1 && pipeline->stages() <= (1u << 16),
+                               "pipeline.stages", pipeline->stages(), "1 to cuts + 1"));
+  }
+  const bool is_auto =
+      pipeline->cuts().empty() || (pipeline->cuts_size() == 1 && pipeline->cuts(0) == kAuto);
+  if (is_auto) {
+    ASSIGN_OR_RETURN(const Model model, ModelFrom(*e));
+    const int count = NumAutoCuts(*pipeline, model);
+    pipeline->clear_cuts();
+    if (count == 0) {
+      pipeline->add_cuts(kEmptyList);
+    } else {
+      absl::StatusOr<std::vector<Cut>> cuts = BalancedCuts(model, count, kFlopsPerByte);
+      if (!cuts.ok()) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("pipeline.cuts: auto: ", cuts.status().message()));
+      }
+      for (const Cut& cut : *cuts) pipeline->add_cuts(cut.name);
+    }
+  }
+  const int num_cuts = IsUncut(*pipeline) ? 0 : pipeline->cuts_size();
+  if (!pipeline->has_stages()) pipeline->set_stages(static_cast<uint32_t>(num_cuts) + 1);
+  return PartitionFrom(*e).status();
+}
+
+absl::Status ResolveDirection(const std::string& path, DirectionConfig* direction) {
+  RETURN_IF_ERROR(ResolveChoice(path, direction));
+  RETURN_IF_ERROR(CheckName(path + ".feedback", "feedback", direction->feedback(), {"none"}));
+  const absl::Status status = CodecFrom(*direction).status();
+  if (status.ok()) return status;
+  return absl::InvalidArgumentError(absl::StrCat(path, ": ", status.message()));
+}
+
+// The general entry below what the cut's own says.
+absl::Status ResolveOwn(const std::string& path, const DirectionConfig& general,
+                        DirectionConfig* own) {
+  DirectionConfig merged = general;
+  ForgetReplaced(*own, &merged);
+  merged.MergeFrom(*own);
+  *own = std::move(merged);
+  return ResolveDirection(path, own);
+}
+
+absl::Status ResolveCompression(const Experiment& e, CompressionConfig* compression) {
+  RETURN_IF_ERROR(ResolveDirection("compression.activations", compression->mutable_activations()));
+  RETURN_IF_ERROR(ResolveDirection("compression.gradients", compression->mutable_gradients()));
+  RETURN_IF_ERROR(CheckValue(compression->warmup_epochs() <= e.epochs(),
+                             "compression.warmup_epochs", compression->warmup_epochs(),
+                             absl::StrCat("0 to ", e.epochs(), ", the epochs")));
+  std::vector<std::string> cuts(e.pipeline().cuts().begin(), e.pipeline().cuts().end());
+  if (IsUncut(e.pipeline())) cuts.clear();
+  for (auto& [cut, own] : *compression->mutable_boundaries()) {
+    const std::string path = absl::StrCat("compression.boundaries.", cut);
+    if (cuts.empty()) {
+      return absl::InvalidArgumentError(absl::StrCat(path, ": the model is not cut"));
+    }
+    RETURN_IF_ERROR(CheckName(path, "cut", cut, cuts));
+    if (own.has_activations()) {
+      RETURN_IF_ERROR(
+          ResolveOwn(path + ".activations", compression->activations(), own.mutable_activations()));
+    }
+    if (own.has_gradients()) {
+      RETURN_IF_ERROR(
+          ResolveOwn(path + ".gradients", compression->gradients(), own.mutable_gradients()));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ResolveOptimizer(OptimizerConfig* optimizer) {
+  RETURN_IF_ERROR(ResolveChoice("optimizer", optimizer));
+  RETURN_IF_ERROR(Required(optimizer->has_lr(), "optimizer.lr"));
+  const double lr = optimizer->lr(), momentum = optimizer->momentum();
+  const double decay = optimizer->weight_decay();
+  RETURN_IF_ERROR(
+      CheckValue(lr > 0 && std::isfinite(lr), "optimizer.lr", lr, "a finite number above 0"));
+  RETURN_IF_ERROR(CheckValue(momentum >= 0 && momentum < 1, "optimizer.momentum", momentum,
+                             "at least 0 and less than 1"));
+  RETURN_IF_ERROR(CheckValue(decay >= 0 && std::isfinite(decay), "optimizer.weight_decay", decay,
+                             "a finite number, at least 0"));
+  return CheckValue(!optimizer->nesterov() || momentum > 0, "optimizer.momentum", momentum,
+                    "more than 0 with nesterov");
+}
+
+absl::Status ResolveLrSchedule(const Experiment& e, LrScheduleConfig* schedule) {
+  RETURN_IF_ERROR(ResolveChoice("lr_schedule", schedule));
+  const bool ends = schedule->name() == "cosine" || schedule->name() == "linear";
+  if (ends && !schedule->has_t_max()) schedule->set_t_max(e.epochs());
+  if (ends) {
+    RETURN_IF_ERROR(
+        CheckValue(schedule->t_max() >= 1, "lr_schedule.t_max", schedule->t_max(), "at least 1"));
+    const double min_lr = schedule->min_lr(), lr = e.optimizer().lr();
+    RETURN_IF_ERROR(CheckValue(min_lr >= 0 && min_lr <= lr, "lr_schedule.min_lr", min_lr,
+                               absl::StrCat("0 to ", lr, ", which is optimizer.lr")));
+  }
+  if (schedule->name() != "step") return absl::OkStatus();
+  RETURN_IF_ERROR(CheckValue(schedule->step_size() >= 1, "lr_schedule.step_size",
+                             schedule->step_size(), "at least 1"));
+  const double gamma = schedule->gamma();
+  return CheckValue(gamma > 0 && gamma <= 1, "lr_schedule.gamma", gamma,
+                    "more than 0 and at most 1");
+}
+
+}  // namespace
+
+absl::Status Resolve(Experiment* e) {
+  RETURN_IF_ERROR(FillDefaults(e));
+  RETURN_IF_ERROR(CheckRunName(e->name()));
+  RETURN_IF_ERROR(Required(e->has_epochs(), "epochs"));
+  RETURN_IF_ERROR(CheckValue(e->epochs() >= 1, "epochs", e->epochs(), "at least 1"));
+  RETURN_IF_ERROR(CheckName("precision", "precision", e->precision(), {"fp32", "bf16"}));
+  RETURN_IF_ERROR(CheckName("device", "device", e->device(), {"auto", "cpu"}));
+  RETURN_IF_ERROR(ResolveData(e->mutable_data()));
+  RETURN_IF_ERROR(ResolveModel(e->data(), e->mutable_model()));
+  RETURN_IF_ERROR(ResolveOptimizer(e->mutable_optimizer()));
+  RETURN_IF_ERROR(ResolveLrSchedule(*e, e->mutable_lr_schedule()));
+  RETURN_IF_ERROR(CheckPipeline(*e));
+  RETURN_IF_ERROR(ResolveCuts(e));
+  return ResolveCompression(*e, e->mutable_compression());
+}
+
+}  // namespace thinwire

@@ -1,0 +1,221 @@
+#include "config/specs.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/random.h"
+#include "base/status.h"
+#include "config/checks.h"
+#include "config/known_data.h"
+#include "config/yaml_message.h"
+#include "models/zoo.h"
+
+namespace thinwire {
+namespace {
+
+using LayerConfigs = google::protobuf::RepeatedPtrField<LayerConfig>;
+
+constexpr LayerKind kLayerKinds[] = {
+    LayerKind::kConv2d,        LayerKind::kBatchNorm, LayerKind::kReLU,   LayerKind::kMaxPool,
+    LayerKind::kGlobalAvgPool, LayerKind::kFlatten,   LayerKind::kLinear, LayerKind::kResidual};
+
+absl::StatusOr<LayerKind> KindOf(const LayerConfig& config) {
+  std::vector<std::string> names;
+  for (LayerKind kind : kLayerKinds) {
+    if (config.kind() == Name(kind)) return kind;
+    names.push_back(Name(kind));
+  }
+  return UnknownName("kind", "kind", config.kind(), names);
+}
+
+absl::StatusOr<std::vector<LayerSpec>> LayersFrom(const LayerConfigs& configs,
+                                                  const std::string& block) {
+  std::vector<LayerSpec> layers;
+  for (const LayerConfig& config : configs) {
+    LayerSpec layer;
+    ASSIGN_OR_RETURN(layer.kind, KindOf(config));
+    if (!config.name().empty()) layer.name = absl::StrCat(block, ".", config.name());
+    layer.out_features = config.out();
+    layer.kernel = config.kernel();
+    if (config.has_stride()) layer.stride = config.stride();
+    layer.padding = config.padding();
+    layer.bias = config.bias();
+    ASSIGN_OR_RETURN(layer.body, LayersFrom(config.body(), block));
+    ASSIGN_OR_RETURN(layer.shortcut, LayersFrom(config.shortcut(), block));
+    layers.push_back(std::move(layer));
+  }
+  return layers;
+}
+
+absl::StatusOr<std::vector<BlockSpec>> BlocksFrom(const ModelConfig& config) {
+  std::vector<BlockSpec> blocks;
+  for (const BlockConfig& from : config.blocks()) {
+    BlockSpec block;
+    block.name = from.name();
+    absl::StatusOr<std::vector<LayerSpec>> layers = LayersFrom(from.layers(), from.name());
+    if (!layers.ok()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("block ", from.name(), ": ", layers.status().message()));
+    }
+    block.layers = *std::move(layers);
+    blocks.push_back(std::move(block));
+  }
+  return blocks;
+}
+
+absl::Status WithPath(const std::string& path, const absl::Status& status) {
+  if (status.ok()) return status;
+  return absl::Status(status.code(), absl::StrCat(path, ": ", status.message()));
+}
+
+absl::StatusOr<Model> BuildModel(const ModelConfig& config, const Shape& input) {
+  if (config.name() == "custom") {
+    ASSIGN_OR_RETURN(std::vector<BlockSpec> blocks, BlocksFrom(config));
+    return CustomModel(config.name(), std::move(blocks), input, config.classes());
+  }
+  ModelOptions options;
+  options.name = config.name();
+  options.width = config.width();
+  options.classes = config.classes();
+  options.input = input;
+  return NamedModel(options);
+}
+
+// `general`, or what one cut has of its own.
+const DirectionConfig& DirectionOf(const CompressionConfig& compression, const std::string& cut,
+                                   bool gradient) {
+  const auto found = compression.boundaries().find(cut);
+  if (found != compression.boundaries().end()) {
+    const BoundaryConfig& own = found->second;
+    if (gradient && own.has_gradients()) return own.gradients();
+    if (!gradient && own.has_activations()) return own.activations();
+  }
+  return gradient ? compression.gradients() : compression.activations();
+}
+
+absl::Status FillUniform(const DirectionConfig& config, CodecSpec* spec) {
+  spec->bits = config.bits();
+  spec->group = config.group();
+  ASSIGN_OR_RETURN(spec->scope, ScopeFromName(config.scope()));
+  ASSIGN_OR_RETURN(spec->range, RangeFromName(config.range()));
+  ASSIGN_OR_RETURN(spec->rounding, RoundingFromName(config.rounding()));
+  ASSIGN_OR_RETURN(spec->zero, ZeroFromName(config.zero()));
+  return absl::OkStatus();
+}
+
+absl::Status FillTopK(const DirectionConfig& config, CodecSpec* spec) {
+  spec->ratio = config.ratio();
+  spec->k = config.k();
+  ASSIGN_OR_RETURN(spec->scope, ScopeFromName(config.scope()));
+  ASSIGN_OR_RETURN(spec->values, ValuesFromName(config.values()));
+  ASSIGN_OR_RETURN(spec->count, CountFromName(config.count()));
+  ASSIGN_OR_RETURN(spec->pad, PadFromName(config.pad()));
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<Model> ModelFrom(const Experiment& experiment) {
+  ASSIGN_OR_RETURN(const KnownData data, FindKnownData(experiment.data().name()));
+  absl::StatusOr<Model> model = BuildModel(experiment.model(), data.sample);
+  if (!model.ok()) return WithPath("model", model.status());
+  return model;
+}
+
+absl::StatusOr<Partition> PartitionFrom(const Experiment& experiment) {
+  Partition partition;
+  ASSIGN_OR_RETURN(partition.model, ModelFrom(experiment));
+  const auto& given = experiment.pipeline().cuts();
+  std::vector<std::string> names(given.begin(), given.end());
+  if (names == std::vector<std::string>{kEmptyList}) names.clear();
+  absl::StatusOr<std::vector<Cut>> cuts = NamedCuts(partition.model, names);
+  if (!cuts.ok()) return WithPath("pipeline.cuts", cuts.status());
+  partition.cuts = *std::move(cuts);
+  absl::StatusOr<std::vector<int>> starts = StageStarts(
+      partition.model, partition.cuts, static_cast<int>(experiment.pipeline().stages()));
+  if (!starts.ok()) return WithPath("pipeline.stages", starts.status());
+  partition.stage_starts = *std::move(starts);
+  return partition;
+}
+
+absl::StatusOr<CodecSpec> ActivationCodec(const Experiment& experiment, const std::string& cut) {
+  return CodecFrom(DirectionOf(experiment.compression(), cut, /*gradient=*/false));
+}
+
+absl::StatusOr<CodecSpec> GradientCodec(const Experiment& experiment, const std::string& cut) {
+  return CodecFrom(DirectionOf(experiment.compression(), cut, /*gradient=*/true));
+}
+
+absl::StatusOr<CodecSpec> CodecFrom(const DirectionConfig& config) {
+  CodecSpec spec;
+  ASSIGN_OR_RETURN(spec.kind, CodecKindFromName(config.codec()));
+  if (spec.kind == CodecKind::kUniform) RETURN_IF_ERROR(FillUniform(config, &spec));
+  if (spec.kind == CodecKind::kTopK) RETURN_IF_ERROR(FillTopK(config, &spec));
+  RETURN_IF_ERROR(CheckSpec(spec));
+  return spec;
+}
+
+absl::StatusOr<DataOptions> DataFrom(const Experiment& experiment) {
+  const DataConfig& config = experiment.data();
+  RETURN_IF_ERROR(FindKnownData(config.name()).status());
+  DataOptions options;
+  options.name = config.name();
+  options.dir = config.dir();
+  options.limit = config.limit();
+  options.test_limit = config.test_limit();
+  options.verify = config.verify();
+  return options;
+}
+
+absl::StatusOr<AugmentKind> AugmentFrom(const Experiment& experiment) {
+  const std::string& name = experiment.data().augment();
+  if (name == "none") return AugmentKind::kNone;
+  if (name == "fixed") return AugmentKind::kFixed;
+  if (name == "per_epoch") return AugmentKind::kPerEpoch;
+  return UnknownName("data.augment", "augmentation", name, {"none", "fixed", "per_epoch"});
+}
+
+absl::StatusOr<OptimizerSpec> OptimizerFrom(const Experiment& experiment) {
+  const OptimizerConfig& config = experiment.optimizer();
+  RETURN_IF_ERROR(CheckName("optimizer.name", "optimizer", config.name(), {"sgd"}));
+  OptimizerSpec spec;
+  spec.momentum = config.momentum();
+  spec.weight_decay = config.weight_decay();
+  spec.nesterov = config.nesterov();
+  return spec;
+}
+
+absl::StatusOr<LrScheduleSpec> LrScheduleFrom(const Experiment& experiment) {
+  const LrScheduleConfig& config = experiment.lr_schedule();
+  LrScheduleSpec spec;
+  ASSIGN_OR_RETURN(spec.kind, LrScheduleFromName(config.name()));
+  spec.lr = experiment.optimizer().lr();
+  spec.min_lr = config.min_lr();
+  spec.t_max = config.t_max();
+  spec.step_size = config.step_size();
+  spec.gamma = config.gamma();
+  spec.warmup_steps = config.warmup_steps();
+  return spec;
+}
+
+absl::StatusOr<ScheduleKind> ScheduleFrom(const Experiment& experiment) {
+  return ScheduleFromName(experiment.pipeline().schedule());
+}
+
+absl::StatusOr<DType> ComputeFrom(const Experiment& experiment) {
+  if (experiment.precision() == "fp32") return DType::kF32;
+  if (experiment.precision() == "bf16") return DType::kBF16;
+  return UnknownName("precision", "precision", experiment.precision(), {"fp32", "bf16"});
+}
+
+Seeds SeedsFrom(const Experiment& experiment) {
+  const SeedsConfig& given = experiment.seeds();
+  const uint64_t seed = experiment.seed();
+  Seeds seeds;
+  seeds.init = given.has_init() ? given.init() : RandomKey(seed, "init");
+  seeds.data = given.has_data() ? given.data() : RandomKey(seed, "data");
+  seeds.codec = given.has_codec() ? given.codec() : RandomKey(seed, "codec");
+  return seeds;
+}
+
+}  // namespace thinwire

@@ -1,0 +1,52 @@
+// What the folders below are told to do, from a resolved experiment (config/resolve.h). Pure
+// functions; of an experiment that is not resolved they refuse what they need and do not find.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "compress/spec.h"
+#include "data/dataset.h"
+#include "data/sampler.h"
+#include "models/model.h"
+#include "models/partition.h"
+#include "nn/lr_schedule.h"
+#include "nn/optimizer.h"
+#include "proto/experiment.pb.h"
+#include "schedule/schedule.h"
+#include "tensor/dtype.h"
+
+namespace thinwire {
+
+// Built for the input shape of the experiment's data; nothing is loaded.
+absl::StatusOr<Model> ModelFrom(const Experiment& experiment);
+
+struct Partition {
+  Model model;
+  std::vector<Cut> cuts;          // in model order
+  std::vector<int> stage_starts;  // first segment of each stage
+};
+absl::StatusOr<Partition> PartitionFrom(const Experiment& experiment);
+
+// Of one cut, by its name: the boundary's own entry, or the general one.
+absl::StatusOr<CodecSpec> ActivationCodec(const Experiment& experiment, const std::string& cut);
+absl::StatusOr<CodecSpec> GradientCodec(const Experiment& experiment, const std::string& cut);
+absl::StatusOr<CodecSpec> CodecFrom(const DirectionConfig& config);
+
+absl::StatusOr<DataOptions> DataFrom(const Experiment& experiment);
+absl::StatusOr<AugmentKind> AugmentFrom(const Experiment& experiment);
+absl::StatusOr<OptimizerSpec> OptimizerFrom(const Experiment& experiment);
+absl::StatusOr<LrScheduleSpec> LrScheduleFrom(const Experiment& experiment);
+absl::StatusOr<ScheduleKind> ScheduleFrom(const Experiment& experiment);
+// The element type of compute and of what crosses cuts.
+absl::StatusOr<DType> ComputeFrom(const Experiment& experiment);
+
+struct Seeds {
+  uint64_t init = 0, data = 0, codec = 0;
+};
+// Seeds that the experiment does not give are RandomKey(seed, "init"), "data" and "codec".
+Seeds SeedsFrom(const Experiment& experiment);
+
+}  // namespace thinwire
