@@ -1,0 +1,43 @@
+#include "stage_server/stage_spec.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
+#include "config/specs.h"
+
+namespace thinwire {
+
+absl::StatusOr<StageSpec> StageSpecFrom(const Experiment& experiment, int stage) {
+  StageSpec spec;
+  ASSIGN_OR_RETURN(Partition partition, PartitionFrom(experiment));
+  spec.model = std::move(partition.model);
+  spec.cuts = std::move(partition.cuts);
+  spec.stage_starts = std::move(partition.stage_starts);
+  spec.stage = stage;
+  if (stage < 0 || stage >= spec.stages()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("stage ", stage, ", want 0 to ", spec.stages() - 1));
+  }
+  ASSIGN_OR_RETURN(spec.schedule, ScheduleFrom(experiment));
+  spec.microbatches = static_cast<int>(experiment.pipeline().microbatches());
+  spec.batch_size = experiment.data().batch_size();
+  spec.deadline = absl::Seconds(experiment.pipeline().deadline_seconds());
+  for (const Cut& cut : spec.cuts) {
+    ASSIGN_OR_RETURN(const CodecSpec activations, ActivationCodec(experiment, cut.name));
+    ASSIGN_OR_RETURN(const CodecSpec gradients, GradientCodec(experiment, cut.name));
+    spec.activation_codecs.push_back(activations);
+    spec.gradient_codecs.push_back(gradients);
+  }
+  spec.warmup_epochs = experiment.compression().warmup_epochs();
+  spec.error_every = experiment.metrics().error_every();
+  ASSIGN_OR_RETURN(spec.compute, ComputeFrom(experiment));
+  ASSIGN_OR_RETURN(spec.optimizer, OptimizerFrom(experiment));
+  const Seeds seeds = SeedsFrom(experiment);
+  spec.init_seed = seeds.init;
+  spec.data_seed = seeds.data;
+  spec.codec_seed = seeds.codec;
+  return spec;
+}
+
+}  // namespace thinwire
