@@ -1,0 +1,56 @@
+#include "nn/cpu/linear.h"
+
+namespace thinwire::cpu {
+namespace {
+
+using Desc = dnnl::memory::desc;
+using Tag = dnnl::memory::format_tag;
+using Type = dnnl::memory::data_type;
+
+class LinearKind final : public WeightedKind {
+ public:
+  LinearKind(OneDnn* onednn, const LinearSpec& spec) : onednn_(onednn), spec_(spec) {}
+
+  const char* name() const override { return "linear"; }
+  bool bias() const override { return spec_.bias; }
+  Desc weights() const override { return Desc(WeightDims(), Type::f32, Tag::ab); }
+
+  dnnl::primitive_desc Forward(int64_t n) const override { return ForwardHint(n); }
+
+  dnnl::primitive_desc BackwardData(int64_t n) const override {
+    const dnnl::inner_product_backward_data::desc op(X(n), AnyWeights(ComputeType()), Y(n));
+    return dnnl::inner_product_backward_data::primitive_desc(op, Attributes(), onednn_->engine,
+                                                             ForwardHint(n));
+  }
+
+  dnnl::primitive_desc BackwardWeights(int64_t n) const override {
+    const dnnl::inner_product_backward_weights::desc op(X(n), AnyWeights(Type::f32), Bias(), Y(n));
+    return dnnl::inner_product_backward_weights::primitive_desc(op, Attributes(), onednn_->engine,
+                                                                ForwardHint(n));
+  }
+
+ private:
+  dnnl::inner_product_forward::primitive_desc ForwardHint(int64_t n) const {
+    const dnnl::inner_product_forward::desc op(dnnl::prop_kind::forward_training, X(n),
+                                               AnyWeights(ComputeType()), Bias(), Y(n));
+    return dnnl::inner_product_forward::primitive_desc(op, Attributes(), onednn_->engine);
+  }
+
+  Type ComputeType() const { return OneDnnType(spec_.compute); }
+  dnnl::memory::dims WeightDims() const { return {spec_.out_features, spec_.in_features}; }
+  Desc AnyWeights(Type type) const { return Desc(WeightDims(), type, Tag::any); }
+  Desc Bias() const { return spec_.bias ? Desc({spec_.out_features}, Type::f32, Tag::a) : Desc(); }
+  Desc X(int64_t n) const { return Desc({n, spec_.in_features}, ComputeType(), Tag::ab); }
+  Desc Y(int64_t n) const { return Desc({n, spec_.out_features}, ComputeType(), Tag::ab); }
+
+  OneDnn* const onednn_;
+  const LinearSpec spec_;
+};
+
+}  // namespace
+
+std::unique_ptr<WeightedKind> NewLinearKind(OneDnn* onednn, const LinearSpec& spec) {
+  return std::make_unique<LinearKind>(onednn, spec);
+}
+
+}  // namespace thinwire::cpu

@@ -1,0 +1,197 @@
+#include "nn/cpu/ops.h"
+
+#include <cassert>
+#include <cstring>
+#include <memory>
+#include <utility>
+
+#include "nn/cpu/batch_norm.h"
+#include "nn/cpu/conv2d.h"
+#include "nn/cpu/cross_entropy.h"
+#include "nn/cpu/elementwise.h"
+#include "nn/cpu/linear.h"
+#include "nn/cpu/onednn.h"
+#include "nn/cpu/pooling.h"
+#include "nn/cpu/weighted.h"
+
+namespace thinwire {
+namespace {
+
+// Interface is Conv2d or Linear: the same four calls.
+template <typename Interface>
+class WeightedOp final : public Interface {
+ public:
+  WeightedOp(cpu::OneDnn* onednn, std::unique_ptr<cpu::WeightedKind> kind)
+      : weighted_(onednn, std::move(kind)) {}
+
+  Error LoadWeights(const float* weights, const float* bias) override {
+    return weighted_.LoadWeights(weights, bias);
+  }
+  Error Forward(const TensorView& x, const TensorView& y) override {
+    return weighted_.Forward(x, y);
+  }
+  Error BackwardData(const TensorView& dy, const TensorView& dx) override {
+    return weighted_.BackwardData(dy, dx);
+  }
+  Error BackwardWeights(const TensorView& x, const TensorView& dy, float* weights_gradient,
+                        float* bias_gradient) override {
+    return weighted_.BackwardWeights(x, dy, weights_gradient, bias_gradient);
+  }
+
+ private:
+  cpu::Weighted weighted_;
+};
+
+class CpuOps final : public Ops {
+ public:
+  explicit CpuOps(int threads) : onednn_(threads) {}
+
+  Error CheckComputeType(DType compute) override {
+    if (compute == DType::kF32) return Error{};
+    if (compute != DType::kBF16) {
+      return MakeError(absl::StatusCode::kInvalidArgument,
+                       "cpu: compute type is %s, want fp32 or bf16", Name(compute));
+    }
+    const unsigned have = static_cast<unsigned>(dnnl_get_effective_cpu_isa());
+    const unsigned want = static_cast<unsigned>(dnnl_cpu_isa_avx512_core_bf16);
+    if ((have & want) == want) return Error{};
+    return MakeError(absl::StatusCode::kFailedPrecondition,
+                     "cpu: bf16 needs AVX512-BF16 (avx512_core_bf16); oneDNN has %s here",
+                     CpuInstructionSet());
+  }
+
+  Error NewConv2d(const Conv2dSpec& spec, Conv2d** conv) override {
+    if (Error error = CheckComputeType(spec.compute); !error.ok()) return error;
+    const int64_t extent = std::min(spec.height, spec.width) + 2 * spec.padding;
+    if (spec.in_channels < 1 || spec.out_channels < 1 || spec.kernel < 1 || spec.stride < 1 ||
+        spec.padding < 0 || spec.kernel > extent) {
+      return MakeError(absl::StatusCode::kInvalidArgument,
+                       "conv2d: kernel %lld, stride %lld, padding %lld do not fit [%lld, %lld, "
+                       "%lld] -> %lld channels",
+                       static_cast<long long>(spec.kernel), static_cast<long long>(spec.stride),
+                       static_cast<long long>(spec.padding), static_cast<long long>(spec.height),
+                       static_cast<long long>(spec.width), static_cast<long long>(spec.in_channels),
+                       static_cast<long long>(spec.out_channels));
+    }
+    *conv = new WeightedOp<Conv2d>(&onednn_, cpu::NewConv2dKind(&onednn_, spec));
+    return Error{};
+  }
+
+  Error NewLinear(const LinearSpec& spec, Linear** linear) override {
+    if (Error error = CheckComputeType(spec.compute); !error.ok()) return error;
+    if (spec.in_features < 1 || spec.out_features < 1) {
+      return MakeError(
+          absl::StatusCode::kInvalidArgument, "linear: %lld -> %lld features, want at least 1",
+          static_cast<long long>(spec.in_features), static_cast<long long>(spec.out_features));
+    }
+    *linear = new WeightedOp<Linear>(&onednn_, cpu::NewLinearKind(&onednn_, spec));
+    return Error{};
+  }
+
+  Error NormalizeBatch(const BatchNormForward& arguments) override {
+    return cpu::NormalizeBatch(threads(), arguments);
+  }
+  Error NormalizeByRunning(const BatchNormInference& arguments) override {
+    return cpu::NormalizeByRunning(threads(), arguments);
+  }
+  Error NormalizeBatchBackward(const BatchNormBackward& arguments) override {
+    return cpu::NormalizeBatchBackward(threads(), arguments);
+  }
+
+  Error Relu(const TensorView& x, const TensorView& y) override {
+    cpu::Relu(threads(), x, y);
+    return Error{};
+  }
+  Error ReluBackward(const TensorView& y, const TensorView& dy, const TensorView& dx) override {
+    cpu::ReluBackward(threads(), y, dy, dx);
+    return Error{};
+  }
+  Error Add(const TensorView& a, const TensorView& b, const TensorView& sum) override {
+    assert(a.dtype == b.dtype && a.elements() == b.elements());
+    cpu::Add(threads(), a, b, sum);
+    return Error{};
+  }
+  Error Convert(const TensorView& from, const TensorView& to) override {
+    assert(from.elements() == to.elements());
+    cpu::Convert(threads(), from, to);
+    return Error{};
+  }
+
+  Error MaxPool(const PoolSpec& spec, const TensorView& x, const TensorView& y) override {
+    cpu::MaxPool(threads(), spec, x, y);
+    return Error{};
+  }
+  Error MaxPoolBackward(const PoolSpec& spec, const TensorView& x, const TensorView& dy,
+                        const TensorView& dx) override {
+    cpu::MaxPoolBackward(threads(), spec, x, dy, dx);
+    return Error{};
+  }
+  Error GlobalAvgPool(const TensorView& x, const TensorView& y) override {
+    cpu::GlobalAvgPool(threads(), x, y);
+    return Error{};
+  }
+  Error GlobalAvgPoolBackward(const TensorView& dy, const TensorView& dx) override {
+    cpu::GlobalAvgPoolBackward(threads(), dy, dx);
+    return Error{};
+  }
+  Error ToChannelsFirst(const TensorView& x, const TensorView& y) override {
+    cpu::ToChannelsFirst(threads(), x, y);
+    return Error{};
+  }
+  Error ToChannelsLast(const TensorView& y, const TensorView& x) override {
+    cpu::ToChannelsLast(threads(), y, x);
+    return Error{};
+  }
+
+  Error SoftmaxCrossEntropy(const CrossEntropy& arguments, double* loss,
+                            int64_t* correct) override {
+    cpu::SoftmaxCrossEntropy(arguments, loss, correct);
+    return Error{};
+  }
+
+  Error Sgd(const SgdUpdate& arguments) override {
+    cpu::Sgd(threads(), arguments);
+    return Error{};
+  }
+  Error Zero(float* values, int64_t n) override {
+    std::memset(values, 0, n * sizeof(float));
+    return Error{};
+  }
+
+ private:
+  int threads() const { return onednn_.threads; }
+
+  cpu::OneDnn onednn_;
+};
+
+}  // namespace
+
+std::unique_ptr<Ops> NewCpuOps(int threads) {
+  assert(threads >= 1);
+  return std::make_unique<CpuOps>(threads);
+}
+
+const char* CpuInstructionSet() {
+  switch (dnnl_get_effective_cpu_isa()) {
+    case dnnl_cpu_isa_sse41:
+      return "sse41";
+    case dnnl_cpu_isa_avx:
+      return "avx";
+    case dnnl_cpu_isa_avx2:
+      return "avx2";
+    case dnnl_cpu_isa_avx2_vnni:
+      return "avx2_vnni";
+    case dnnl_cpu_isa_avx512_core:
+      return "avx512_core";
+    case dnnl_cpu_isa_avx512_core_vnni:
+      return "avx512_core_vnni";
+    case dnnl_cpu_isa_avx512_core_bf16:
+      return "avx512_core_bf16";
+    case dnnl_cpu_isa_avx512_core_amx:
+      return "avx512_core_amx";
+    default:
+      return "unknown";
+  }
+}
+
+}  // namespace thinwire

@@ -1,0 +1,161 @@
+#include "nn/cpu/pooling.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "nn/cpu/bf16.h"
+#include "nn/cpu/parallel.h"
+
+namespace thinwire::cpu {
+namespace {
+
+// Calls body(T*) with the element type of `view`.
+template <typename Body>
+void WithType(const TensorView& view, const Body& body) {
+  if (view.dtype == DType::kF32) {
+    body(static_cast<float*>(view.data));
+  } else {
+    body(static_cast<uint16_t*>(view.data));
+  }
+}
+
+template <typename T>
+T* As(const TensorView& view, T*) {
+  return static_cast<T*>(view.data);
+}
+
+// One image's maxima: visits every output element with the position of its winner in the image.
+struct Windows {
+  Windows(const PoolSpec& spec, const TensorView& x, const TensorView& y)
+      : spec(spec),
+        height(x.dims[1]),
+        width(x.dims[2]),
+        channels(x.dims[3]),
+        out_height(y.dims[1]),
+        out_width(y.dims[2]) {}
+
+  template <typename T, typename Visit>
+  void ForEachWinner(const T* image, const Visit& visit) const {
+    for (int64_t oy = 0; oy < out_height; ++oy) {
+      for (int64_t ox = 0; ox < out_width; ++ox) {
+        for (int64_t c = 0; c < channels; ++c) {
+          visit((oy * out_width + ox) * channels + c, Winner(image, oy, ox, c));
+        }
+      }
+    }
+  }
+
+  // NaN wins, as in PyTorch.
+  template <typename T>
+  int64_t Winner(const T* image, int64_t oy, int64_t ox, int64_t c) const {
+    const int64_t top = oy * spec.stride - spec.padding, left = ox * spec.stride - spec.padding;
+    int64_t winner = -1;
+    float best = 0;
+    for (int64_t y = std::max<int64_t>(top, 0); y < std::min(top + spec.kernel, height); ++y) {
+      for (int64_t x = std::max<int64_t>(left, 0); x < std::min(left + spec.kernel, width); ++x) {
+        const int64_t at = (y * width + x) * channels + c;
+        const float v = LoadOne(image + at);
+        if (winner < 0 || v > best || v != v) {
+          winner = at;
+          best = v;
+        }
+      }
+    }
+    return winner;
+  }
+
+  const PoolSpec spec;
+  const int64_t height, width, channels, out_height, out_width;
+};
+
+// y[i][column][row] = x[i][row][column] for each of n matrices.
+void TransposeEach(int threads, const TensorView& from, const TensorView& to, int64_t rows,
+                   int64_t columns) {
+  const int64_t n = from.dims[0];
+  WithType(from, [&](auto* x) {
+    auto* y = As(to, x);
+    ParallelFor(threads, n, [&](int64_t i) {
+      const int64_t base = i * rows * columns;
+      for (int64_t row = 0; row < rows; ++row) {
+        for (int64_t column = 0; column < columns; ++column) {
+          y[base + column * rows + row] = x[base + row * columns + column];
+        }
+      }
+    });
+  });
+}
+
+}  // namespace
+
+void MaxPool(int threads, const PoolSpec& spec, const TensorView& x, const TensorView& y) {
+  const Windows windows(spec, x, y);
+  const int64_t n = x.dims[0], in = x.elements() / n, out = y.elements() / n;
+  WithType(x, [&](auto* from) {
+    auto* to = As(y, from);
+    ParallelFor(threads, n, [&](int64_t i) {
+      windows.ForEachWinner(from + i * in, [&](int64_t at, int64_t winner) {
+        to[i * out + at] = from[i * in + winner];
+      });
+    });
+  });
+}
+
+void MaxPoolBackward(int threads, const PoolSpec& spec, const TensorView& x, const TensorView& dy,
+                     const TensorView& dx) {
+  const Windows windows(spec, x, dy);
+  const int64_t n = x.dims[0], in = x.elements() / n, out = dy.elements() / n;
+  WithType(x, [&](auto* from) {
+    const auto* gradient = As(dy, from);
+    auto* to = As(dx, from);
+    ParallelFor(threads, n, [&](int64_t i) {
+      std::vector<float> sums(in);  // windows overlap: rounded once, at the end
+      windows.ForEachWinner(from + i * in, [&](int64_t at, int64_t winner) {
+        sums[winner] += LoadOne(gradient + i * out + at);
+      });
+      for (int64_t j = 0; j < in; ++j) StoreOne(sums[j], to + i * in + j);
+    });
+  });
+}
+
+void GlobalAvgPool(int threads, const TensorView& x, const TensorView& y) {
+  const int64_t n = x.dims[0], pixels = x.dims[1] * x.dims[2], channels = x.dims[3];
+  WithType(x, [&](auto* from) {
+    auto* to = As(y, from);
+    ParallelFor(threads, n, [&](int64_t i) {
+      std::vector<float> sums(channels);
+      const auto* image = from + i * pixels * channels;
+      for (int64_t pixel = 0; pixel < pixels; ++pixel) {
+        for (int64_t c = 0; c < channels; ++c) sums[c] += LoadOne(image + pixel * channels + c);
+      }
+      for (int64_t c = 0; c < channels; ++c) {
+        StoreOne(sums[c] / static_cast<float>(pixels), to + i * channels + c);
+      }
+    });
+  });
+}
+
+void GlobalAvgPoolBackward(int threads, const TensorView& dy, const TensorView& dx) {
+  const int64_t n = dx.dims[0], pixels = dx.dims[1] * dx.dims[2], channels = dx.dims[3];
+  WithType(dy, [&](auto* from) {
+    auto* to = As(dx, from);
+    ParallelFor(threads, n, [&](int64_t i) {
+      auto* image = to + i * pixels * channels;
+      for (int64_t c = 0; c < channels; ++c) {
+        StoreOne(LoadOne(from + i * channels + c) / static_cast<float>(pixels), image + c);
+      }
+      for (int64_t pixel = 1; pixel < pixels; ++pixel) {
+        std::copy(image, image + channels, image + pixel * channels);
+      }
+    });
+  });
+}
+
+void ToChannelsFirst(int threads, const TensorView& x, const TensorView& y) {
+  TransposeEach(threads, x, y, x.dims[1] * x.dims[2], x.dims[3]);
+}
+
+void ToChannelsLast(int threads, const TensorView& y, const TensorView& x) {
+  TransposeEach(threads, y, x, x.dims[3], x.dims[1] * x.dims[2]);
+}
+
+}  // namespace thinwire::cpu

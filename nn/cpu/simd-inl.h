@@ -1,0 +1,50 @@
+// Loads and stores of fp32 and bf16 (nn/cpu/bf16.h) as fp32 vectors, for every Highway target.
+
+#if defined(THINWIRE_NN_CPU_SIMD_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef THINWIRE_NN_CPU_SIMD_INL_H_
+#undef THINWIRE_NN_CPU_SIMD_INL_H_
+#else
+#define THINWIRE_NN_CPU_SIMD_INL_H_
+#endif
+
+#include <cstdint>
+
+#include "hwy/highway.h"
+#include "nn/cpu/bf16.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace thinwire {
+namespace HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+using FloatTag = hn::ScalableTag<float>;
+using FloatVec = hn::Vec<FloatTag>;
+
+HWY_INLINE FloatVec LoadFloats(FloatTag d, const float* from) { return hn::LoadU(d, from); }
+HWY_INLINE void StoreFloats(FloatVec v, FloatTag d, float* to) { hn::StoreU(v, d, to); }
+
+HWY_INLINE FloatVec LoadFloats(FloatTag d, const uint16_t* from) {
+  const hn::Rebind<uint16_t, FloatTag> d16;
+  const hn::RebindToUnsigned<FloatTag> d32;
+  return hn::BitCast(d, hn::ShiftLeft<16>(hn::PromoteTo(d32, hn::LoadU(d16, from))));
+}
+
+// Round to nearest, ties to even; NaN stays NaN.
+HWY_INLINE void StoreFloats(FloatVec v, FloatTag d, uint16_t* to) {
+  const hn::Rebind<uint16_t, FloatTag> d16;
+  const hn::RebindToUnsigned<FloatTag> d32;
+  const auto bits = hn::BitCast(d32, v);
+  const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(d32, 1));
+  auto rounded = hn::ShiftRight<16>(hn::Add(bits, hn::Add(odd, hn::Set(d32, 0x7FFF))));
+  rounded = hn::IfThenElse(hn::RebindMask(d32, hn::IsNaN(v)), hn::Set(d32, 0x7FC0), rounded);
+  (void)d;
+  hn::StoreU(hn::TruncateTo(d16, rounded), d16, to);
+}
+
+// NOLINTNEXTLINE(google-readability-namespace-comments)
+}  // namespace HWY_NAMESPACE
+}  // namespace thinwire
+HWY_AFTER_NAMESPACE();
+
+#endif  // per-target include guard

@@ -1,0 +1,65 @@
+// What convolution and the linear layer share: a forward and two backward primitives for each
+// batch size, weights packed into the layouts those prefer, weight gradients unpacked.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "nn/cpu/onednn.h"
+#include "tensor/tensor.h"
+
+namespace thinwire::cpu {
+
+// Which oneDNN operation: its descriptions for a batch of n. Activations are plain (the last axis
+// contiguous), weights `format_tag::any`.
+class WeightedKind {
+ public:
+  virtual ~WeightedKind() = default;
+  virtual const char* name() const = 0;
+  virtual bool bias() const = 0;
+  // fp32 and plain, as parameters are kept.
+  virtual dnnl::memory::desc weights() const = 0;
+  virtual dnnl::primitive_desc Forward(int64_t n) const = 0;
+  virtual dnnl::primitive_desc BackwardData(int64_t n) const = 0;
+  virtual dnnl::primitive_desc BackwardWeights(int64_t n) const = 0;
+};
+
+class Weighted {
+ public:
+  Weighted(OneDnn* onednn, std::unique_ptr<WeightedKind> kind)
+      : onednn_(onednn), kind_(std::move(kind)) {}
+
+  Error LoadWeights(const float* weights, const float* bias);
+  Error Forward(const TensorView& x, const TensorView& y);
+  Error BackwardData(const TensorView& dy, const TensorView& dx);
+  Error BackwardWeights(const TensorView& x, const TensorView& dy, float* weights_gradient,
+                        float* bias_gradient);
+
+ private:
+  using Executions = std::unordered_map<int64_t, std::unique_ptr<Execution>>;  // by batch size
+
+  // The weights in one layout. Batch sizes and directions may agree on it.
+  struct Packed {
+    dnnl::memory memory;
+    dnnl::reorder pack;
+    bool fresh = false;
+  };
+
+  void* PackedWeights(const dnnl::memory::desc& layout);
+  void AddWeightsGradient(const dnnl::memory::desc& layout, const float* from, float* to);
+  Execution* Find(Executions* executions, int64_t n,
+                  dnnl::primitive_desc (WeightedKind::*describe)(int64_t) const,
+                  std::vector<int> arguments);
+
+  OneDnn* const onednn_;
+  const std::unique_ptr<WeightedKind> kind_;
+  const float* weights_ = nullptr;
+  const float* bias_ = nullptr;
+  Executions forward_, backward_data_, backward_weights_;
+  std::vector<Packed> packed_;
+  std::vector<float> bias_gradient_;
+};
+
+}  // namespace thinwire::cpu

@@ -1,0 +1,199 @@
+// Every layer's gradients against numeric ones: for L = sum(r y) with a random r, dL/dv is
+// (L(v + h) - L(v - h)) / 2h, summed in fp64, for the input and for every parameter.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <ostream>
+
+#include "nn/testing.h"
+
+namespace thinwire {
+namespace {
+
+struct Case {
+  std::string name;
+  std::vector<LayerSpec> layers;
+  Shape input;
+  int64_t batch = 2;
+  double step = 0.25;       // of the difference; what is linear may take a large one
+  double tolerance = 2e-5;  // relative to the greatest element of the gradient
+};
+
+std::ostream& operator<<(std::ostream& out, const Case& c) { return out << c.name; }
+
+LayerSpec BatchNormSpec(std::string name) {
+  return LayerOf(LayerKind::kBatchNorm, std::move(name));
+}
+LayerSpec ReluSpec() { return LayerOf(LayerKind::kReLU); }
+
+LayerSpec MaxPoolSpec(int64_t kernel, int64_t stride, int64_t padding) {
+  LayerSpec spec = LayerOf(LayerKind::kMaxPool);
+  spec.kernel = kernel;
+  spec.stride = stride;
+  spec.padding = padding;
+  return spec;
+}
+
+// Curved functions want a small step, kinks (ReLU, maximum) too; fp32 wants it not too small.
+Case Curved(Case c) {
+  c.step = 2e-3;
+  c.tolerance = 1e-2;
+  return c;
+}
+
+std::vector<Case> Cases() {
+  const std::vector<LayerSpec> body = {ConvSpec("c1", 6, 3, 1, 1), BatchNormSpec("b1"), ReluSpec(),
+                                       ConvSpec("c2", 6, 3, 1, 1), BatchNormSpec("b2")};
+  const std::vector<LayerSpec> strided = {ConvSpec("c1", 6, 3, 2, 1), BatchNormSpec("b1")};
+  const std::vector<LayerSpec> projection = {ConvSpec("p", 6, 1, 2, 0), BatchNormSpec("pb")};
+  return {
+      {"Conv3x3", {ConvSpec("c", 4, 3, 1, 1)}, {1, 5, 6, 3}, 3},
+      {"Conv3x3OneImage", {ConvSpec("c", 4, 3, 1, 1)}, {1, 5, 6, 3}, 1},
+      {"Conv3x3WithBias", {ConvSpec("c", 5, 3, 1, 1, true)}, {1, 5, 5, 3}},
+      {"Conv3x3Stride2", {ConvSpec("c", 16, 3, 2, 1)}, {1, 7, 8, 16}},
+      {"Conv3x3NoPadding", {ConvSpec("c", 4, 3, 1, 0)}, {1, 6, 5, 4}},
+      {"Conv5x5", {ConvSpec("c", 3, 5, 1, 2)}, {1, 6, 6, 2}},
+      {"Conv1x1Stride2", {ConvSpec("c", 8, 1, 2, 0)}, {1, 6, 6, 16}, 3},
+      {"Linear", {LinearLayerSpec("l", 7)}, {1, 10}, 3},
+      {"LinearOneRowNoBias", {LinearLayerSpec("l", 7, false)}, {1, 10}, 1},
+      {"FlattenThenLinear", {LayerOf(LayerKind::kFlatten), LinearLayerSpec("l", 4)}, {1, 3, 2, 5}},
+      {"GlobalAvgPool", {LayerOf(LayerKind::kGlobalAvgPool)}, {1, 3, 4, 5}, 3},
+      Curved({"MaxPoolOverlapping", {MaxPoolSpec(3, 2, 1)}, {1, 7, 6, 3}, 3}),
+      Curved({"Relu", {ConvSpec("c", 4, 1, 1, 0), ReluSpec()}, {1, 4, 4, 3}}),
+      Curved({"BatchNorm", {BatchNormSpec("b")}, {1, 4, 4, 5}, 3}),
+      Curved({"BatchNormOneImage", {BatchNormSpec("b")}, {1, 5, 5, 16}, 1}),
+      Curved({"BatchNormRelu", {BatchNormSpec("b"), ReluSpec()}, {1, 4, 4, 16}, 3}),
+      Curved({"BatchNormReluOddChannels", {BatchNormSpec("b"), ReluSpec()}, {1, 3, 3, 7}, 3}),
+      Curved({"ResidualIdentity", {ResidualSpec(body), ReluSpec()}, {1, 4, 4, 6}, 3}),
+      Curved({"ResidualOneImage", {ResidualSpec(body), ReluSpec()}, {1, 4, 4, 6}, 1}),
+      Curved({"ResidualWithoutRelu", {ResidualSpec(body)}, {1, 4, 4, 6}}),
+      Curved(
+          {"ResidualProjected", {ResidualSpec(strided, projection), ReluSpec()}, {1, 6, 6, 3}, 3}),
+      {"ResidualWithoutBatchNorm", {ResidualSpec({ConvSpec("c", 3, 3, 1, 1)})}, {1, 4, 4, 3}},
+      Curved({"ResidualWithoutBatchNormThenRelu",
+              {ResidualSpec({ConvSpec("c", 3, 3, 1, 1)}), ReluSpec()},
+              {1, 4, 4, 3}}),
+      {"ResidualOfNothing", {ResidualSpec({})}, {1, 2, 2, 3}},
+  };
+}
+
+class GradientTest : public testing::TestWithParam<Case> {
+ protected:
+  GradientTest()
+      : ops_(NewCpuOps(2)),
+        segment_(Built(OneBlock(GetParam().layers, GetParam().input), ops_.get())),
+        x_(RandomTensor(GetParam().input.WithBatch(GetParam().batch), "x")) {
+    // Scales of 1 and biases of 0 would hide mistakes.
+    for (Parameter& parameter : segment_->parameters()) {
+      if (parameter.spec.init == ParameterSpec::Init::kUniformFanIn) continue;
+      RandomStream random(RandomKey(5, parameter.spec.name));
+      for (float& value : parameter.value.floats()) value += 0.5f * random.NextFloat();
+    }
+    EXPECT_TRUE(segment_->ParametersChanged().ok());
+  }
+
+  // L at the present values; the weights r on the first call.
+  double Loss() {
+    Saved saved;
+    const Tensor y = *segment_->Forward(x_, Mode::kTrain, &saved);
+    if (r_.empty()) r_ = RandomTensor(y.shape(), "r");
+    double loss = 0;
+    for (int64_t i = 0; i < y.elements(); ++i) {
+      loss += static_cast<double>(r_.floats()[i]) * static_cast<double>(y.floats()[i]);
+    }
+    return loss;
+  }
+
+  // L with values[i] = value.
+  double LossAt(float value, float* element) {
+    const float before = *element;
+    *element = value;
+    EXPECT_TRUE(segment_->ParametersChanged().ok());
+    const double loss = Loss();
+    *element = before;
+    EXPECT_TRUE(segment_->ParametersChanged().ok());
+    return loss;
+  }
+
+  // The distance of `gradient` from the nearest of three differences: a kink of a ReLU within one
+  // step on either side spoils two of them.
+  double Distance(double gradient, float* element) {
+    const float h = static_cast<float>(GetParam().step), here = *element;
+    const float up = here + h, down = here - h;
+    const double above = LossAt(up, element), middle = Loss(), below = LossAt(down, element);
+    const double up_step = static_cast<double>(up) - static_cast<double>(here);
+    const double down_step = static_cast<double>(here) - static_cast<double>(down);
+    return std::min({std::abs(gradient - (above - below) / (up_step + down_step)),
+                     std::abs(gradient - (above - middle) / up_step),
+                     std::abs(gradient - (middle - below) / down_step)});
+  }
+
+  // At most 48 elements of `values`, evenly spread.
+  void Compare(const std::string& what, absl::Span<float> values,
+               absl::Span<const float> gradient) {
+    double greatest = 1e-3;
+    for (float g : gradient) greatest = std::max(greatest, std::abs(static_cast<double>(g)));
+    const size_t stride = values.size() / 48 + 1;
+    for (size_t i = 0; i < values.size(); i += stride) {
+      EXPECT_LE(Distance(static_cast<double>(gradient[i]), &values[i]) / greatest,
+                GetParam().tolerance)
+          << what << "[" << i << "]";
+    }
+  }
+
+  std::unique_ptr<Ops> ops_;
+  std::unique_ptr<Segment> segment_;
+  Tensor x_, r_;
+};
+
+TEST_P(GradientTest, AgreesWithDifferences) {
+  Loss();
+  Saved saved;
+  ASSERT_TRUE(segment_->Forward(x_, Mode::kTrain, &saved).ok());
+  const Tensor dx = *segment_->Backward(r_, &saved);
+  EXPECT_TRUE(saved.empty());
+  Compare("x", x_.floats(), dx.floats());
+  for (Parameter& parameter : segment_->parameters()) {
+    if (!parameter.spec.trainable) continue;
+    Compare(parameter.spec.name, parameter.value.floats(), parameter.gradient.floats());
+  }
+}
+
+// Weights and activations are rounded to 8 bits of mantissa on the way; where that moves a value
+// across a ReLU's kink, its gradient appears or vanishes altogether.
+TEST_P(GradientTest, BF16StaysCloseToFP32) {
+  if (!ops_->CheckComputeType(DType::kBF16).ok()) GTEST_SKIP() << "no AVX512-BF16 here";
+  Loss();
+  const Tensor x16 = Converted(x_, DType::kBF16, ops_.get());
+  const Tensor r16 = Converted(r_, DType::kBF16, ops_.get());
+  const auto segment16 =
+      Built(OneBlock(GetParam().layers, GetParam().input), ops_.get(), DType::kBF16);
+  for (size_t i = 0; i < segment16->parameters().size(); ++i) {
+    const auto from = segment_->parameters()[i].value.floats();
+    std::copy(from.begin(), from.end(), segment16->parameters()[i].value.floats().begin());
+  }
+  ASSERT_TRUE(segment16->ParametersChanged().ok());
+  Saved saved, saved16;
+  const Tensor y =
+      *segment_->Forward(Converted(x16, DType::kF32, ops_.get()), Mode::kTrain, &saved);
+  const Tensor y16 = *segment16->Forward(x16, Mode::kTrain, &saved16);
+  const Tensor dx = *segment_->Backward(Converted(r16, DType::kF32, ops_.get()), &saved);
+  const Tensor dx16 = *segment16->Backward(r16, &saved16);
+
+  EXPECT_LT(RelativeDistance(Converted(y16, DType::kF32, ops_.get()), y), 0.01);
+  EXPECT_LT(RelativeDistance(Converted(dx16, DType::kF32, ops_.get()), dx), 0.08);
+  for (size_t i = 0; i < segment16->parameters().size(); ++i) {
+    const Parameter& parameter = segment_->parameters()[i];
+    if (!parameter.spec.trainable) continue;
+    EXPECT_LT(RelativeDistance(segment16->parameters()[i].gradient, parameter.gradient), 0.08)
+        << parameter.spec.name;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Layers, GradientTest, testing::ValuesIn(Cases()),
+                         [](const auto& info) { return info.param.name; });
+
+}  // namespace
+}  // namespace thinwire

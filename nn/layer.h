@@ -1,0 +1,42 @@
+// A step of a segment's forward and backward pass, above any backend.
+#pragma once
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "nn/ops.h"
+#include "nn/segment.h"
+#include "tensor/tensor.h"
+
+namespace thinwire {
+
+// Where and in what type a layer computes.
+struct LayerContext {
+  Device* device = nullptr;
+  Ops* ops = nullptr;
+  DType compute = DType::kF32;
+
+  // For a layer's result.
+  absl::StatusOr<Tensor> NewTensor(const Shape& shape) const {
+    return Tensor::Allocate(device, compute, shape);
+  }
+};
+
+// Tensors come by value: a layer that is done with its input lets go of it, and the memory serves
+// the next layer. Layers keep nothing of a microbatch but in Saved, where Backward pops what
+// Forward pushed, in reverse order.
+class Layer {
+ public:
+  virtual ~Layer() = default;
+
+  // `saved` may be null when evaluating.
+  virtual absl::StatusOr<Tensor> Forward(Tensor x, Mode mode, Saved* saved) = 0;
+
+  // Adds to the gradients of the layer's parameters and returns dx. dx is empty when the layer was
+  // built without need of it; layers for which it costs little return it nevertheless.
+  virtual absl::StatusOr<Tensor> Backward(Tensor dy, Saved* saved) = 0;
+
+  // See Segment::ParametersChanged.
+  virtual absl::Status ParametersChanged() { return absl::OkStatus(); }
+};
+
+}  // namespace thinwire

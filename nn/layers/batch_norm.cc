@@ -1,0 +1,101 @@
+#include "nn/layers/batch_norm.h"
+
+#include <utility>
+
+#include "base/status.h"
+#include "nn/parameters.h"
+
+namespace thinwire {
+
+BatchNormLayer::BatchNormLayer(const LayerSpec& spec, bool relu, absl::Span<Parameter> parameters,
+                               const LayerContext& context)
+    : relu_(relu),
+      channels_(spec.in_features),
+      context_(context),
+      weight_(FindParameter(parameters, spec.name + ".weight")),
+      bias_(FindParameter(parameters, spec.name + ".bias")),
+      running_mean_(FindParameter(parameters, spec.name + ".running_mean")),
+      running_var_(FindParameter(parameters, spec.name + ".running_var")) {}
+
+absl::StatusOr<Tensor> BatchNormLayer::ForwardAdding(Tensor x, Tensor residual, Mode mode,
+                                                     Saved* saved) {
+  ASSIGN_OR_RETURN(Tensor y, context_.NewTensor(x.shape()));
+  if (mode == Mode::kEvaluate) {
+    BatchNormInference a;
+    a.x = x.view();
+    a.residual = residual.view();
+    a.y = y.view();
+    a.scale = Floats(weight_->value);
+    a.bias = Floats(bias_->value);
+    a.running_mean = Floats(running_mean_->value);
+    a.running_var = Floats(running_var_->value);
+    a.relu = relu_;
+    RETURN_IF_ERROR(ToStatus(context_.ops->NormalizeByRunning(a)));
+    return y;
+  }
+  ASSIGN_OR_RETURN(Tensor statistics, Normalize(x, residual, y));
+  saved->Push(std::move(x));
+  if (relu_) saved->Push(y);
+  saved->Push(std::move(statistics));
+  return y;
+}
+
+// Returns [2, channels]: mean, rstd.
+absl::StatusOr<Tensor> BatchNormLayer::Normalize(const Tensor& x, const Tensor& residual,
+                                                 const Tensor& y) const {
+  ASSIGN_OR_RETURN(Tensor statistics,
+                   Tensor::Allocate(context_.device, DType::kF32, {2, channels_}));
+  BatchNormForward a;
+  a.x = x.view();
+  a.residual = residual.view();
+  a.y = y.view();
+  a.scale = Floats(weight_->value);
+  a.bias = Floats(bias_->value);
+  a.running_mean = Floats(running_mean_->value);
+  a.running_var = Floats(running_var_->value);
+  a.mean = Floats(statistics);
+  a.rstd = Floats(statistics) + channels_;
+  a.relu = relu_;
+  RETURN_IF_ERROR(ToStatus(context_.ops->NormalizeBatch(a)));
+  return statistics;
+}
+
+absl::StatusOr<Tensor> BatchNormLayer::Backward(Tensor dy, Saved* saved) {
+  ASSIGN_OR_RETURN(Tensor dx, context_.NewTensor(dy.shape()));
+  RETURN_IF_ERROR(Differentiate(dy, dx, Tensor(), saved));
+  return dx;
+}
+
+absl::StatusOr<BatchNormLayer::Gradients> BatchNormLayer::BackwardAdding(Tensor dy, Saved* saved) {
+  Gradients gradients;
+  ASSIGN_OR_RETURN(gradients.dx, context_.NewTensor(dy.shape()));
+  if (relu_) {
+    ASSIGN_OR_RETURN(gradients.dresidual, context_.NewTensor(dy.shape()));
+  }
+  RETURN_IF_ERROR(Differentiate(dy, gradients.dx, gradients.dresidual, saved));
+  if (!relu_) gradients.dresidual = std::move(dy);
+  return gradients;
+}
+
+absl::Status BatchNormLayer::Differentiate(const Tensor& dy, const Tensor& dx,
+                                           const Tensor& dresidual, Saved* saved) {
+  const Tensor statistics = saved->Pop();
+  const Tensor y = relu_ ? saved->Pop() : Tensor();
+  const Tensor x = saved->Pop();
+  BatchNormBackward a;
+  a.x = x.view();
+  a.y = y.view();
+  a.dy = dy.view();
+  a.dx = dx.view();
+  a.dresidual = dresidual.view();
+  a.scale = Floats(weight_->value);
+  a.bias = Floats(bias_->value);
+  a.mean = Floats(statistics);
+  a.rstd = Floats(statistics) + channels_;
+  a.dscale = Floats(weight_->gradient);
+  a.dbias = Floats(bias_->gradient);
+  a.relu = relu_;
+  return ToStatus(context_.ops->NormalizeBatchBackward(a));
+}
+
+}  // namespace thinwire

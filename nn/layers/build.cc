@@ -1,0 +1,84 @@
+#include "nn/layers/build.h"
+
+#include <utility>
+
+#include "base/status.h"
+#include "nn/layers/batch_norm.h"
+#include "nn/layers/residual.h"
+#include "nn/layers/simple.h"
+#include "nn/layers/weighted.h"
+
+namespace thinwire {
+namespace {
+
+bool IsKind(absl::Span<const LayerSpec> specs, size_t i, LayerKind kind) {
+  return i < specs.size() && specs[i].kind == kind;
+}
+
+// The ReLU behind a layer becomes a part of it, when it can.
+bool TakesRelu(const LayerSpec& spec) {
+  if (spec.kind == LayerKind::kBatchNorm) return true;
+  return spec.kind == LayerKind::kResidual && !spec.body.empty() &&
+         spec.body.back().kind == LayerKind::kBatchNorm;
+}
+
+struct Builder {
+  absl::Span<Parameter> parameters;
+  const LayerContext& context;
+
+  absl::StatusOr<std::unique_ptr<Layer>> Residual(const LayerSpec& spec, bool relu,
+                                                  bool needs_dx) const {
+    absl::Span<const LayerSpec> body = spec.body;
+    std::unique_ptr<BatchNormLayer> last;
+    if (TakesRelu(spec)) {
+      last = std::make_unique<BatchNormLayer>(body.back(), relu, parameters, context);
+      body.remove_suffix(1);
+    }
+    ASSIGN_OR_RETURN(auto body_layers, BuildLayers(body, needs_dx, parameters, context));
+    ASSIGN_OR_RETURN(auto shortcut, BuildLayers(spec.shortcut, needs_dx, parameters, context));
+    return NewResidualLayer(std::move(body_layers), std::move(last), std::move(shortcut), context);
+  }
+
+  absl::StatusOr<std::unique_ptr<Layer>> Build(const LayerSpec& spec, bool relu,
+                                               bool needs_dx) const {
+    switch (spec.kind) {
+      case LayerKind::kConv2d:
+        return NewConv2dLayer(spec, needs_dx, parameters, context);
+      case LayerKind::kLinear:
+        return NewLinearLayer(spec, needs_dx, parameters, context);
+      case LayerKind::kBatchNorm:
+        return std::make_unique<BatchNormLayer>(spec, relu, parameters, context);
+      case LayerKind::kResidual:
+        return Residual(spec, relu, needs_dx);
+      case LayerKind::kReLU:
+        return NewReluLayer(context);
+      case LayerKind::kMaxPool:
+        return NewMaxPoolLayer(spec, context);
+      case LayerKind::kGlobalAvgPool:
+        return NewGlobalAvgPoolLayer(spec, context);
+      case LayerKind::kFlatten:
+        return NewFlattenLayer(spec, context);
+    }
+    return absl::InvalidArgumentError("unknown layer kind");
+  }
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Sequence>> BuildLayers(absl::Span<const LayerSpec> specs,
+                                                      bool needs_dx,
+                                                      absl::Span<Parameter> parameters,
+                                                      const LayerContext& context) {
+  const Builder builder{parameters, context};
+  auto sequence = std::make_unique<Sequence>();
+  for (size_t i = 0; i < specs.size(); ++i) {
+    const LayerSpec& spec = specs[i];
+    const bool relu = TakesRelu(spec) && IsKind(specs, i + 1, LayerKind::kReLU);
+    ASSIGN_OR_RETURN(auto layer, builder.Build(spec, relu, needs_dx || i > 0));
+    sequence->Append(std::move(layer));
+    if (relu) ++i;
+  }
+  return sequence;
+}
+
+}  // namespace thinwire

@@ -1,0 +1,22 @@
+// From a description to layers that compute it, with batch norm, addition and ReLU fused.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "models/model.h"
+#include "nn/layer.h"
+#include "nn/layers/sequence.h"
+
+namespace thinwire {
+
+// Without `needs_dx` the first convolution or linear layer leaves out its data gradient, if it
+// stands first. `parameters` holds those of `specs` and outlives the layers.
+absl::StatusOr<std::unique_ptr<Sequence>> BuildLayers(absl::Span<const LayerSpec> specs,
+                                                      bool needs_dx,
+                                                      absl::Span<Parameter> parameters,
+                                                      const LayerContext& context);
+
+}  // namespace thinwire

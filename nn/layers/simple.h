@@ -1,0 +1,19 @@
+// Layers without parameters.
+#pragma once
+
+#include <memory>
+
+#include "models/model.h"
+#include "nn/layer.h"
+
+namespace thinwire {
+
+// y = max(x, 0). Keeps y: it is the next layer's x anyway.
+std::unique_ptr<Layer> NewReluLayer(const LayerContext& context);
+// Keeps x.
+std::unique_ptr<Layer> NewMaxPoolLayer(const LayerSpec& spec, const LayerContext& context);
+// Keep nothing.
+std::unique_ptr<Layer> NewGlobalAvgPoolLayer(const LayerSpec& spec, const LayerContext& context);
+std::unique_ptr<Layer> NewFlattenLayer(const LayerSpec& spec, const LayerContext& context);
+
+}  // namespace thinwire

@@ -1,0 +1,92 @@
+#include "nn/layers/weighted.h"
+
+#include <utility>
+
+#include "base/status.h"
+#include "nn/parameters.h"
+
+namespace thinwire {
+namespace {
+
+// Op is Conv2d or Linear.
+template <typename Op>
+class WeightedLayer final : public Layer {
+ public:
+  WeightedLayer(const LayerSpec& spec, bool needs_dx, absl::Span<Parameter> parameters,
+                const LayerContext& context, std::unique_ptr<Op> op)
+      : in_(spec.in),
+        out_(spec.out),
+        needs_dx_(needs_dx),
+        context_(context),
+        weight_(FindParameter(parameters, spec.name + ".weight")),
+        bias_(spec.bias ? FindParameter(parameters, spec.name + ".bias") : nullptr),
+        op_(std::move(op)) {}
+
+  absl::StatusOr<Tensor> Forward(Tensor x, Mode mode, Saved* saved) override {
+    ASSIGN_OR_RETURN(Tensor y, context_.NewTensor(out_.WithBatch(x.shape()[0])));
+    RETURN_IF_ERROR(ToStatus(op_->Forward(x.view(), y.view())));
+    if (mode == Mode::kTrain) saved->Push(std::move(x));
+    return y;
+  }
+
+  absl::StatusOr<Tensor> Backward(Tensor dy, Saved* saved) override {
+    Tensor x = saved->Pop();
+    RETURN_IF_ERROR(ToStatus(op_->BackwardWeights(x.view(), dy.view(), Floats(weight_->gradient),
+                                                  bias_ ? Floats(bias_->gradient) : nullptr)));
+    x = Tensor();
+    if (!needs_dx_) return Tensor();
+    ASSIGN_OR_RETURN(Tensor dx, context_.NewTensor(in_.WithBatch(dy.shape()[0])));
+    RETURN_IF_ERROR(ToStatus(op_->BackwardData(dy.view(), dx.view())));
+    return dx;
+  }
+
+  absl::Status ParametersChanged() override {
+    return ToStatus(
+        op_->LoadWeights(Floats(weight_->value), bias_ ? Floats(bias_->value) : nullptr));
+  }
+
+ private:
+  const Shape in_, out_;
+  const bool needs_dx_;
+  const LayerContext context_;
+  Parameter* const weight_;
+  Parameter* const bias_;
+  const std::unique_ptr<Op> op_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Layer>> NewConv2dLayer(const LayerSpec& spec, bool needs_dx,
+                                                      absl::Span<Parameter> parameters,
+                                                      const LayerContext& context) {
+  Conv2dSpec conv;
+  conv.in_channels = spec.in_features;
+  conv.out_channels = spec.out_features;
+  conv.height = spec.in[1];
+  conv.width = spec.in[2];
+  conv.kernel = spec.kernel;
+  conv.stride = spec.stride;
+  conv.padding = spec.padding;
+  conv.bias = spec.bias;
+  conv.compute = context.compute;
+  Conv2d* op = nullptr;
+  RETURN_IF_ERROR(ToStatus(context.ops->NewConv2d(conv, &op)));
+  return std::make_unique<WeightedLayer<Conv2d>>(spec, needs_dx, parameters, context,
+                                                 std::unique_ptr<Conv2d>(op));
+}
+
+absl::StatusOr<std::unique_ptr<Layer>> NewLinearLayer(const LayerSpec& spec, bool needs_dx,
+                                                      absl::Span<Parameter> parameters,
+                                                      const LayerContext& context) {
+  LinearSpec linear;
+  linear.in_features = spec.in_features;
+  linear.out_features = spec.out_features;
+  linear.bias = spec.bias;
+  linear.compute = context.compute;
+  Linear* op = nullptr;
+  RETURN_IF_ERROR(ToStatus(context.ops->NewLinear(linear, &op)));
+  return std::make_unique<WeightedLayer<Linear>>(spec, needs_dx, parameters, context,
+                                                 std::unique_ptr<Linear>(op));
+}
+
+}  // namespace thinwire

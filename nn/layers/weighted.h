@@ -1,0 +1,22 @@
+// Convolutions and linear layers: what has a weight and perhaps a bias.
+#pragma once
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "models/model.h"
+#include "nn/layer.h"
+
+namespace thinwire {
+
+// Keep x for Backward. Parameters are found by the spec's name and outlive the layer. Without
+// `needs_dx`, Backward returns an empty tensor and saves the work.
+absl::StatusOr<std::unique_ptr<Layer>> NewConv2dLayer(const LayerSpec& spec, bool needs_dx,
+                                                      absl::Span<Parameter> parameters,
+                                                      const LayerContext& context);
+absl::StatusOr<std::unique_ptr<Layer>> NewLinearLayer(const LayerSpec& spec, bool needs_dx,
+                                                      absl::Span<Parameter> parameters,
+                                                      const LayerContext& context);
+
+}  // namespace thinwire

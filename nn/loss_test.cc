@@ -1,0 +1,73 @@
+#include "nn/loss.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "nn/cpu/ops.h"
+#include "tensor/cpu/device.h"
+
+namespace thinwire {
+namespace {
+
+class LossTest : public testing::Test {
+ protected:
+  static Tensor Logits(const Shape& shape, const std::vector<float>& values) {
+    Tensor logits = *Tensor::Allocate(CpuDevice(), DType::kF32, shape);
+    std::copy(values.begin(), values.end(), logits.floats().begin());
+    return logits;
+  }
+  absl::StatusOr<LossSums> Loss(const Tensor& logits, const std::vector<int32_t>& labels,
+                                int64_t batch_size, Tensor* dlogits = nullptr) {
+    return SoftmaxCrossEntropy(logits, labels, batch_size, ops_.get(), dlogits);
+  }
+
+  std::unique_ptr<Ops> ops_ = NewCpuOps(1);
+};
+
+TEST_F(LossTest, SumsMinusLogProbabilities) {
+  const LossSums sums = *Loss(Logits({2, 2}, {0, 0, std::log(3.0f), 0}), {0, 1}, 2);
+  EXPECT_NEAR(sums.loss, std::log(2.0) + std::log(4.0), 1e-6);
+}
+
+TEST_F(LossTest, TheGradientIsSoftmaxMinusOnehotOverTheWholeBatch) {
+  Tensor dlogits;
+  ASSERT_TRUE(Loss(Logits({1, 2}, {std::log(3.0f), 0}), {1}, /*batch_size=*/10, &dlogits).ok());
+  EXPECT_NEAR(dlogits.floats()[0], 0.075, 1e-7);
+  EXPECT_NEAR(dlogits.floats()[1], -0.075, 1e-7);
+}
+
+TEST_F(LossTest, TheLowerClassWinsTies) {
+  EXPECT_EQ(Loss(Logits({2, 3}, {1, 1, 0, 1, 1, 0}), {0, 1}, 2)->correct, 1);
+}
+
+TEST_F(LossTest, HugeLogitsDoNotOverflow) {
+  const LossSums sums = *Loss(Logits({1, 2}, {3e38f, -3e38f}), {1}, 1);
+  EXPECT_TRUE(std::isfinite(sums.loss));
+  EXPECT_GT(sums.loss, 5e38);
+}
+
+TEST_F(LossTest, BF16LogitsGiveABF16Gradient) {
+  const Tensor logits = Logits({1, 2}, {1, 0});
+  Tensor rounded = *Tensor::Allocate(CpuDevice(), DType::kBF16, logits.shape());
+  ASSERT_TRUE(ops_->Convert(logits.view(), rounded.view()).ok());
+  Tensor dlogits;
+  EXPECT_NEAR(Loss(rounded, {0}, 1, &dlogits)->loss, std::log(1 + std::exp(-1.0)), 1e-12);
+  EXPECT_EQ(dlogits.dtype(), DType::kBF16);
+}
+
+TEST_F(LossTest, RefusesALabelOutsideTheClasses) {
+  for (int32_t label : {-1, 2}) {
+    const auto sums = Loss(Logits({1, 2}, {0, 0}), {label}, 1);
+    EXPECT_EQ(sums.status().code(), absl::StatusCode::kInvalidArgument) << label;
+  }
+}
+
+TEST_F(LossTest, RefusesAsManyLabelsAsThereAreNotRows) {
+  EXPECT_FALSE(Loss(Logits({1, 2}, {0, 0}), {0, 1}, 1).ok());
+}
+
+}  // namespace
+}  // namespace thinwire

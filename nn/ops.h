@@ -1,0 +1,169 @@
+// One of a backend's three interfaces (the others: tensor/device.h, compress/kernels.h): the
+// arithmetic of layers. Pure-virtual and plain data only, because backends may be plugins.
+//
+// Images are channels-last, [batch, height, width, channels]. "Compute type" is fp32 or bf16, the
+// type of activations and their gradients; every float* is fp32. All memory is the backend's own
+// device memory unless a comment says host. bf16 results round to nearest, ties to even; sums,
+// statistics and parameter gradients are fp32 or better.
+//
+// Results depend only on inputs, thread count and instruction set. One thread at a time uses an
+// Ops and what it made; what was made is destroyed first. Memory passed in may be freed or
+// overwritten once a call has returned (a device orders its own frees after the work).
+#pragma once
+
+#include <cstdint>
+
+#include "tensor/error.h"
+#include "tensor/tensor.h"
+
+namespace thinwire {
+
+struct Conv2dSpec {
+  int64_t in_channels = 0, out_channels = 0;
+  int64_t height = 0, width = 0;                // of x, pixels
+  int64_t kernel = 0, stride = 1, padding = 0;  // pixels, both directions alike
+  bool bias = false;
+  DType compute = DType::kF32;
+};
+
+// y = x * W + b.   x: [n, height, width, in]   W: [out, in, kernel, kernel]   y: [n, h', w', out]
+// with h' = (height + 2 padding - kernel) / stride + 1. Any n; each new n is prepared once.
+class Conv2d {
+ public:
+  virtual ~Conv2d() = default;
+  // Before the first Forward, and whenever the values have changed. `bias` is null without one.
+  // Both stay where they are, unchanged, until the next call.
+  virtual Error LoadWeights(const float* weights, const float* bias) = 0;
+  virtual Error Forward(const TensorView& x, const TensorView& y) = 0;
+  virtual Error BackwardData(const TensorView& dy, const TensorView& dx) = 0;
+  // Adds to dW and, with a bias, to db (else null).
+  virtual Error BackwardWeights(const TensorView& x, const TensorView& dy, float* weights_gradient,
+                                float* bias_gradient) = 0;
+};
+
+struct LinearSpec {
+  int64_t in_features = 0, out_features = 0;
+  bool bias = false;
+  DType compute = DType::kF32;
+};
+
+// y = x W^T + b, row by row.   x: [n, in]   W: [out, in]   b: [out]   y: [n, out]
+class Linear {
+ public:
+  virtual ~Linear() = default;
+  // As Conv2d's.
+  virtual Error LoadWeights(const float* weights, const float* bias) = 0;
+  virtual Error Forward(const TensorView& x, const TensorView& y) = 0;
+  virtual Error BackwardData(const TensorView& dy, const TensorView& dx) = 0;
+  virtual Error BackwardWeights(const TensorView& x, const TensorView& dy, float* weights_gradient,
+                                float* bias_gradient) = 0;
+};
+
+// Batch norm over all axes but the last (Ioffe & Szegedy, ICML 2015), with what usually follows:
+//   z = scale (x - mean) rstd + bias [+ residual],   y = relu ? max(z, 0) : z.
+// x, y, residual: [..., channels] in the compute type. A view without data is absent.
+struct BatchNormForward {
+  TensorView x, residual, y;
+  const float* scale = nullptr;  // [channels], as all below
+  const float* bias = nullptr;
+  float* running_mean = nullptr;  // r = (1 - momentum) r + momentum (batch statistic);
+  float* running_var = nullptr;   // the variance there divides by count - 1, as PyTorch's
+  float* mean = nullptr;          // out: of this batch
+  float* rstd = nullptr;          // out: 1 / sqrt(biased variance + epsilon)
+  float momentum = 0.1f;
+  float epsilon = 1e-5f;
+  bool relu = false;
+};
+
+// The same function of running statistics; writes y only.
+struct BatchNormInference {
+  TensorView x, residual, y;
+  const float* scale = nullptr;
+  const float* bias = nullptr;
+  const float* running_mean = nullptr;
+  const float* running_var = nullptr;
+  float epsilon = 1e-5f;
+  bool relu = false;
+};
+
+struct BatchNormBackward {
+  TensorView x;          // Forward's
+  TensorView y;          // Forward's; read only with relu
+  TensorView dy, dx;     // distinct memory
+  TensorView dresidual;  // out: dz, the gradient before the ReLU; absent without a residual
+  const float* scale = nullptr;
+  const float* bias = nullptr;  // Forward's, unchanged
+  const float* mean = nullptr;
+  const float* rstd = nullptr;
+  float* dscale = nullptr;  // added to
+  float* dbias = nullptr;   // added to
+  bool relu = false;
+};
+
+struct PoolSpec {
+  int64_t kernel = 0, stride = 1, padding = 0;  // pixels; padding never wins a maximum
+};
+
+// `n` values of one parameter; PyTorch's SGD, in one pass that also clears the gradient:
+//   g += weight_decay p;  v = momentum v + g;  p -= lr (nesterov ? g + momentum v : v).
+struct SgdUpdate {
+  float* value = nullptr;
+  float* gradient = nullptr;
+  float* velocity = nullptr;  // starts as zeros; null when momentum is 0
+  int64_t n = 0;
+  float lr = 0, momentum = 0, weight_decay = 0;
+  bool nesterov = false;
+};
+
+struct CrossEntropy {
+  TensorView logits;                // [n, classes]
+  TensorView dlogits;               // as logits; absent: not wanted
+  const int32_t* labels = nullptr;  // host, [n], all within classes
+  int64_t batch_size = 0;           // dlogits is divided by it
+};
+
+class Ops {
+ public:
+  virtual ~Ops() = default;
+
+  // FailedPrecondition names what the processor or device lacks for this compute type;
+  // InvalidArgument for a type that the backend does not compute in at all.
+  virtual Error CheckComputeType(DType compute) = 0;
+
+  // The caller deletes *conv, *linear. Errors of CheckComputeType; InvalidArgument for a shape.
+  virtual Error NewConv2d(const Conv2dSpec& spec, Conv2d** conv) = 0;
+  virtual Error NewLinear(const LinearSpec& spec, Linear** linear) = 0;
+
+  // InvalidArgument when there is one value a channel only: its variance says nothing.
+  virtual Error NormalizeBatch(const BatchNormForward& arguments) = 0;
+  virtual Error NormalizeByRunning(const BatchNormInference& arguments) = 0;
+  virtual Error NormalizeBatchBackward(const BatchNormBackward& arguments) = 0;
+
+  // Elementwise, equal shapes; outputs may be inputs.
+  virtual Error Relu(const TensorView& x, const TensorView& y) = 0;
+  virtual Error ReluBackward(const TensorView& y, const TensorView& dy, const TensorView& dx) = 0;
+  virtual Error Add(const TensorView& a, const TensorView& b, const TensorView& sum) = 0;
+  // Between fp32 and bf16 (or equal types: a copy). Widening is exact.
+  virtual Error Convert(const TensorView& from, const TensorView& to) = 0;
+
+  // x: [n, h, w, c]   y: [n, h', w', c]. The first of equal maxima, in row order, takes dy.
+  virtual Error MaxPool(const PoolSpec& spec, const TensorView& x, const TensorView& y) = 0;
+  virtual Error MaxPoolBackward(const PoolSpec& spec, const TensorView& x, const TensorView& dy,
+                                const TensorView& dx) = 0;
+  // x: [n, h, w, c]   y: [n, c], the mean over pixels.
+  virtual Error GlobalAvgPool(const TensorView& x, const TensorView& y) = 0;
+  virtual Error GlobalAvgPoolBackward(const TensorView& dy, const TensorView& dx) = 0;
+  // [n, h, w, c] -> [n, c h w] with pixels innermost, and back.
+  virtual Error ToChannelsFirst(const TensorView& x, const TensorView& y) = 0;
+  virtual Error ToChannelsLast(const TensorView& y, const TensorView& x) = 0;
+
+  // Softmax cross-entropy: *loss is the sum over rows; *correct counts rows whose first greatest
+  // logit is the label's. dlogits = (softmax(logits) - onehot(labels)) / batch_size.
+  virtual Error SoftmaxCrossEntropy(const CrossEntropy& arguments, double* loss,
+                                    int64_t* correct) = 0;
+
+  virtual Error Sgd(const SgdUpdate& arguments) = 0;
+  virtual Error Zero(float* values, int64_t n) = 0;
+};
+
+}  // namespace thinwire

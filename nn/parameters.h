@@ -1,0 +1,26 @@
+// A segment's parameters: their first values, and how layers find theirs.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "models/model.h"
+#include "nn/segment.h"
+#include "tensor/device.h"
+
+namespace thinwire {
+
+// All of `blocks`, in model order, with cleared gradients. A value is a function of (seed, name).
+absl::StatusOr<std::vector<Parameter>> InitialParameters(absl::Span<const BlockSpec> blocks,
+                                                         uint64_t seed, Device* device);
+
+// Names are unique: parameters are built from the same specs as the layers that ask.
+Parameter* FindParameter(absl::Span<Parameter> parameters, const std::string& name);
+
+inline float* Floats(const Tensor& tensor) { return static_cast<float*>(tensor.data()); }
+
+}  // namespace thinwire

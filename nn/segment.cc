@@ -1,0 +1,96 @@
+#include "nn/segment.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
+#include "nn/layers/build.h"
+#include "nn/layers/sequence.h"
+#include "nn/parameters.h"
+
+namespace thinwire {
+namespace {
+
+class BuiltSegment final : public Segment {
+ public:
+  BuiltSegment(absl::Span<const BlockSpec> blocks, const SegmentOptions& options,
+               std::vector<Parameter> parameters)
+      : name_(blocks.front().name),
+        in_(blocks.front().in),
+        out_(blocks.back().out),
+        options_(options),
+        parameters_(std::move(parameters)) {}
+
+  absl::Status Build(absl::Span<const BlockSpec> blocks) {
+    const LayerContext context{options_.device, options_.ops, options_.compute};
+    for (const BlockSpec& block : blocks) {
+      const bool needs_dx = options_.needs_input_gradient || &block != &blocks.front();
+      ASSIGN_OR_RETURN(auto layers,
+                       BuildLayers(block.layers, needs_dx, absl::MakeSpan(parameters_), context));
+      layers_.Append(std::move(layers));
+    }
+    return ParametersChanged();
+  }
+
+  absl::StatusOr<Tensor> Forward(const Tensor& x, Mode mode, Saved* saved) override {
+    RETURN_IF_ERROR(Check("x", x, in_));
+    return layers_.Forward(x, mode, saved);
+  }
+
+  absl::StatusOr<Tensor> Backward(const Tensor& dy, Saved* saved) override {
+    RETURN_IF_ERROR(Check("dy", dy, out_));
+    ASSIGN_OR_RETURN(Tensor dx, layers_.Backward(dy, saved));
+    return options_.needs_input_gradient ? dx : Tensor();
+  }
+
+  absl::Span<Parameter> parameters() override { return absl::MakeSpan(parameters_); }
+
+  absl::Status ParametersChanged() override { return layers_.ParametersChanged(); }
+
+  absl::Status ClearGradients() override {
+    for (const Parameter& parameter : parameters_) {
+      if (!parameter.spec.trainable) continue;
+      RETURN_IF_ERROR(
+          ToStatus(options_.ops->Zero(Floats(parameter.gradient), parameter.gradient.elements())));
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  absl::Status Check(const char* what, const Tensor& tensor, const Shape& sample) const {
+    const bool fits = !tensor.empty() && tensor.shape().rank() == sample.rank() &&
+                      tensor.shape()[0] > 0 &&
+                      tensor.shape() == sample.WithBatch(tensor.shape()[0]);
+    if (fits && tensor.dtype() == options_.compute) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        absl::StrCat("segment from block ", name_, ": ", what, " is ", Name(tensor.dtype()), " ",
+                     tensor.shape().ToString(), ", want ", Name(options_.compute), " ",
+                     sample.ToString(), " with any batch"));
+  }
+
+  const std::string name_;
+  const Shape in_, out_;
+  const SegmentOptions options_;
+  std::vector<Parameter> parameters_;
+  Sequence layers_;
+};
+
+}  // namespace
+
+size_t Saved::bytes() const {
+  size_t bytes = 0;
+  for (const Tensor& tensor : tensors_) bytes += tensor.bytes();
+  return bytes;
+}
+
+absl::StatusOr<std::unique_ptr<Segment>> BuildSegment(absl::Span<const BlockSpec> blocks,
+                                                      const SegmentOptions& options) {
+  if (blocks.empty()) return absl::InvalidArgumentError("a segment has at least one block");
+  RETURN_IF_ERROR(ToStatus(options.ops->CheckComputeType(options.compute)));
+  ASSIGN_OR_RETURN(auto parameters, InitialParameters(blocks, options.init_seed, options.device));
+  auto segment = std::make_unique<BuiltSegment>(blocks, options, std::move(parameters));
+  RETURN_IF_ERROR(segment->Build(blocks));
+  return segment;
+}
+
+}  // namespace thinwire

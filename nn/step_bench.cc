@@ -1,0 +1,112 @@
+// Training speed of one uncut CIFAR ResNet-18 on this machine: forward, backward, SGD. Prints one
+// line of JSON. Data and labels are random and stay the same.
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "base/random.h"
+#include "base/status.h"
+#include "models/zoo.h"
+#include "nn/cpu/ops.h"
+#include "nn/loss.h"
+#include "nn/optimizer.h"
+#include "nn/segment.h"
+#include "tensor/cpu/device.h"
+
+namespace thinwire {
+namespace {
+
+struct BenchOptions {
+  int64_t width = 64, batch = 100;
+  std::string precision = "fp32";
+  int threads = 2, steps = 5, warmup = 2;
+};
+
+absl::StatusOr<Tensor> RandomImages(int64_t batch, DType compute, Ops* ops) {
+  const Shape shape = {batch, 32, 32, 3};
+  ASSIGN_OR_RETURN(Tensor images, Tensor::Allocate(CpuDevice(), DType::kF32, shape));
+  RandomStream random(RandomKey(1, "images"));
+  for (float& value : images.floats()) value = 2 * random.NextFloat() - 1;
+  ASSIGN_OR_RETURN(Tensor converted, Tensor::Allocate(CpuDevice(), compute, shape));
+  RETURN_IF_ERROR(ToStatus(ops->Convert(images.view(), converted.view())));
+  return converted;
+}
+
+// Seconds of each step after the warm-up.
+absl::StatusOr<std::vector<double>> TimeSteps(const BenchOptions& bench) {
+  const auto ops = NewCpuOps(bench.threads);
+  SegmentOptions options;
+  options.device = CpuDevice();
+  options.ops = ops.get();
+  options.compute = bench.precision == "bf16" ? DType::kBF16 : DType::kF32;
+  options.needs_input_gradient = false;
+  ModelOptions model_options;
+  model_options.name = "resnet18";
+  model_options.width = bench.width;
+  model_options.input = {1, 32, 32, 3};
+  ASSIGN_OR_RETURN(const Model model, NamedModel(model_options));
+  ASSIGN_OR_RETURN(auto segment, BuildSegment(model.blocks, options));
+  OptimizerSpec sgd;
+  sgd.momentum = 0.9;
+  sgd.weight_decay = 5e-4;
+  ASSIGN_OR_RETURN(auto optimizer,
+                   NewOptimizer(sgd, segment->parameters(), CpuDevice(), ops.get()));
+  ASSIGN_OR_RETURN(const Tensor images, RandomImages(bench.batch, options.compute, ops.get()));
+  std::vector<int32_t> labels(bench.batch);
+  for (int64_t i = 0; i < bench.batch; ++i) labels[i] = static_cast<int32_t>(i % 10);
+
+  std::vector<double> seconds;
+  for (int step = 0; step < bench.warmup + bench.steps; ++step) {
+    const auto start = std::chrono::steady_clock::now();
+    Saved saved;
+    ASSIGN_OR_RETURN(Tensor logits, segment->Forward(images, Mode::kTrain, &saved));
+    Tensor dlogits;
+    RETURN_IF_ERROR(SoftmaxCrossEntropy(logits, labels, bench.batch, ops.get(), &dlogits).status());
+    RETURN_IF_ERROR(segment->Backward(dlogits, &saved).status());
+    RETURN_IF_ERROR(optimizer->Step(0.01));
+    RETURN_IF_ERROR(segment->ParametersChanged());
+    const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start;
+    if (step >= bench.warmup) seconds.push_back(passed.count());
+  }
+  return seconds;
+}
+
+int Main(int argc, char** argv) {
+  BenchOptions bench;
+  CLI::App app("Training speed of one uncut CIFAR ResNet-18");
+  app.add_option("--width", bench.width, "channels of the first stage");
+  app.add_option("--batch", bench.batch, "images a step");
+  app.add_option("--precision", bench.precision, "fp32 or bf16")
+      ->check(CLI::IsMember({"fp32", "bf16"}));
+  app.add_option("--threads", bench.threads, "OpenMP threads")->check(CLI::PositiveNumber);
+  app.add_option("--steps", bench.steps, "steps timed")->check(CLI::PositiveNumber);
+  app.add_option("--warmup", bench.warmup, "steps before");
+  CLI11_PARSE(app, argc, argv);
+
+  absl::StatusOr<std::vector<double>> seconds = TimeSteps(bench);
+  if (!seconds.ok()) {
+    std::fprintf(stderr, "step_bench: %s\n", seconds.status().ToString().c_str());
+    return 1;
+  }
+  std::sort(seconds->begin(), seconds->end());
+  const double median = (*seconds)[seconds->size() / 2];
+  const nlohmann::json line = {{"width", bench.width},
+                               {"batch", bench.batch},
+                               {"precision", bench.precision},
+                               {"threads", bench.threads},
+                               {"isa", CpuInstructionSet()},
+                               {"step_seconds", median},
+                               {"images_per_second", static_cast<double>(bench.batch) / median}};
+  std::printf("%s\n", line.dump().c_str());
+  return 0;
+}
+
+}  // namespace
+}  // namespace thinwire
+
+int main(int argc, char** argv) { return thinwire::Main(argc, argv); }

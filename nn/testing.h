@@ -1,0 +1,119 @@
+// Small things that the tests of segments share: random tensors, models made of a few layers.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/random.h"
+#include "models/zoo.h"
+#include "nn/cpu/ops.h"
+#include "nn/segment.h"
+#include "tensor/cpu/device.h"
+
+namespace thinwire {
+
+// Uniform in [-1, 1), a function of (shape, name).
+inline Tensor RandomTensor(const Shape& shape, const std::string& name) {
+  Tensor tensor = *Tensor::Allocate(CpuDevice(), DType::kF32, shape);
+  RandomStream random(RandomKey(7, name));
+  for (float& value : tensor.floats()) value = 2 * random.NextFloat() - 1;
+  return tensor;
+}
+
+inline Tensor Converted(const Tensor& tensor, DType type, Ops* ops) {
+  Tensor converted = *Tensor::Allocate(CpuDevice(), type, tensor.shape());
+  EXPECT_TRUE(ops->Convert(tensor.view(), converted.view()).ok());
+  return converted;
+}
+
+inline std::vector<float> Values(const Tensor& tensor) {
+  const auto floats = tensor.floats();
+  return std::vector<float>(floats.begin(), floats.end());
+}
+
+// |a - b| / |b| in the Euclidean norm.
+inline double RelativeDistance(const std::vector<float>& a, const std::vector<float>& b) {
+  EXPECT_EQ(a.size(), b.size());
+  double distance = 0, norm = 0;
+  for (size_t i = 0; i < b.size(); ++i) {
+    const double difference = static_cast<double>(a[i]) - static_cast<double>(b[i]);
+    distance += difference * difference;
+    norm += static_cast<double>(b[i]) * static_cast<double>(b[i]);
+  }
+  return std::sqrt(distance / norm);
+}
+inline double RelativeDistance(const Tensor& a, const Tensor& b) {
+  return RelativeDistance(Values(a), Values(b));
+}
+
+inline LayerSpec LayerOf(LayerKind kind, std::string name = "") {
+  LayerSpec spec;
+  spec.kind = kind;
+  spec.name = std::move(name);
+  return spec;
+}
+
+inline LayerSpec ConvSpec(std::string name, int64_t out, int64_t kernel, int64_t stride,
+                          int64_t padding, bool bias = false) {
+  LayerSpec spec = LayerOf(LayerKind::kConv2d, std::move(name));
+  spec.out_features = out;
+  spec.kernel = kernel;
+  spec.stride = stride;
+  spec.padding = padding;
+  spec.bias = bias;
+  return spec;
+}
+
+inline LayerSpec LinearLayerSpec(std::string name, int64_t out, bool bias = true) {
+  LayerSpec spec = LayerOf(LayerKind::kLinear, std::move(name));
+  spec.out_features = out;
+  spec.bias = bias;
+  return spec;
+}
+
+inline LayerSpec ResidualSpec(std::vector<LayerSpec> body, std::vector<LayerSpec> shortcut = {}) {
+  LayerSpec spec = LayerOf(LayerKind::kResidual);
+  spec.body = std::move(body);
+  spec.shortcut = std::move(shortcut);
+  return spec;
+}
+
+// One block of `layers` on samples of `input` (batch extent 1). A head, left out of the result,
+// makes a model of them, whose making fills in the shapes.
+inline std::vector<BlockSpec> OneBlock(std::vector<LayerSpec> layers, const Shape& input) {
+  bool image = input.rank() == 4;
+  for (const LayerSpec& layer : layers) {
+    image &= layer.kind != LayerKind::kFlatten && layer.kind != LayerKind::kGlobalAvgPool;
+  }
+  BlockSpec block, head;
+  block.name = "block";
+  block.layers = std::move(layers);
+  head.name = "head";
+  if (image) head.layers.push_back(LayerOf(LayerKind::kGlobalAvgPool));
+  head.layers.push_back(LinearLayerSpec("head.fc", 2));
+  auto model = CustomModel("test", {block, head}, input, /*classes=*/2);
+  EXPECT_TRUE(model.ok()) << model.status();
+  return {model->blocks.front()};
+}
+
+inline std::unique_ptr<Segment> Built(absl::Span<const BlockSpec> blocks, Ops* ops,
+                                      DType compute = DType::kF32,
+                                      bool needs_input_gradient = true) {
+  SegmentOptions options;
+  options.device = CpuDevice();
+  options.ops = ops;
+  options.compute = compute;
+  options.init_seed = 3;
+  options.needs_input_gradient = needs_input_gradient;
+  auto segment = BuildSegment(blocks, options);
+  EXPECT_TRUE(segment.ok()) << segment.status();
+  return *std::move(segment);
+}
+
+}  // namespace thinwire
