@@ -3,6 +3,8 @@
 #include <cassert>
 #include <utility>
 
+#include "config/yaml_message.h"
+
 namespace thinwire {
 namespace {
 
@@ -32,6 +34,12 @@ double Seconds(const StageReport& report, const char* activity) {
 }
 
 }  // namespace
+
+std::vector<std::string> CutNames(const Experiment& experiment) {
+  const auto& cuts = experiment.pipeline().cuts();
+  if (cuts.size() == 1 && cuts[0] == kEmptyList) return {};
+  return {cuts.begin(), cuts.end()};
+}
 
 BoundaryTotals::BoundaryTotals(std::vector<std::string> cuts, int stages)
     : cuts_(std::move(cuts)), latest_(static_cast<size_t>(stages)) {}

@@ -5,9 +5,13 @@
 #include <vector>
 
 #include "proto/coordinator.pb.h"
+#include "proto/experiment.pb.h"
 #include "proto/stage.pb.h"
 
 namespace thinwire {
+
+// Names of the cuts of a resolved experiment, in model order; empty for the uncut model.
+std::vector<std::string> CutNames(const Experiment& experiment);
 
 // Keeps the newest report of every stage. Not thread-safe.
 class BoundaryTotals {

@@ -77,6 +77,14 @@ TEST(BoundaryTotalsTest, BusyIsForwardAndBackwardOfAllStages) {
   EXPECT_EQ(totals.BusySeconds(), 7.0);
 }
 
+TEST(CutNamesTest, TheUncutModelHasNone) {
+  Experiment experiment;
+  experiment.mutable_pipeline()->add_cuts("none");
+  EXPECT_TRUE(CutNames(experiment).empty());
+  experiment.mutable_pipeline()->set_cuts(0, "layer1");
+  EXPECT_EQ(CutNames(experiment), std::vector<std::string>{"layer1"});
+}
+
 TEST(BreakEvenTest, IsBitsSavedPerSecondOfCodecWork) {
   DirectionRecord record;
   record.set_raw_bytes(400);

@@ -61,8 +61,7 @@ class Runner {
         fleet_(*fleet),
         observer_(*observer),
         summary_(*summary),
-        totals_({experiment.pipeline().cuts().begin(), experiment.pipeline().cuts().end()},
-                fleet->size()) {}
+        totals_(CutNames(experiment), fleet->size()) {}
 
   absl::Status Run() {
     RETURN_IF_ERROR(Acquire());

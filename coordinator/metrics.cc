@@ -1,0 +1,180 @@
+#include "coordinator/metrics.h"
+
+#include <exception>
+
+#include "absl/strings/str_cat.h"
+#include "coordinator/boundary_totals.h"
+#include "prometheus/counter.h"
+#include "prometheus/gauge.h"
+#include "prometheus/histogram.h"
+
+namespace thinwire {
+namespace {
+
+using prometheus::Counter;
+using prometheus::Gauge;
+using prometheus::Histogram;
+using prometheus::Labels;
+using prometheus::Registry;
+
+const Histogram::BucketBoundaries kStepSeconds = {0.001, 0.003, 0.01, 0.03, 0.1, 0.3,
+                                                  1,     3,     10,   30,   100};
+
+Gauge& NewGauge(Registry* registry, const char* name, const char* help, const Labels& labels) {
+  return prometheus::BuildGauge().Name(name).Help(help).Register(*registry).Add(labels);
+}
+
+Counter& NewCounter(Registry* registry, const char* name, const char* help, const Labels& labels) {
+  return prometheus::BuildCounter().Name(name).Help(help).Register(*registry).Add(labels);
+}
+
+Labels With(Labels labels, const std::string& name, const std::string& value) {
+  labels[name] = value;
+  return labels;
+}
+
+// Of one boundary and direction.
+struct DirectionSeries {
+  DirectionSeries(Registry* registry, const Labels& labels)
+      : ratio(NewGauge(registry, "thinwire_compression_ratio",
+                       "Raw bytes over wire bytes, training so far", labels)),
+        wire_bytes(NewCounter(registry, "thinwire_run_wire_bytes_total",
+                              "Bytes of serialised frames of training messages", labels)),
+        error(NewGauge(registry, "thinwire_run_relative_error",
+                       "Mean relative error of the measured messages", labels)),
+        breakeven(NewGauge(registry, "thinwire_breakeven_bits_per_second",
+                           "Link rate below which the codec saves time when encode, transfer and "
+                           "decode follow one another",
+                           labels)) {}
+
+  void Update(const DirectionRecord& record) {
+    ratio.Set(CompressionRatio(record));
+    const double more = static_cast<double>(record.wire_bytes()) - wire_bytes.Value();
+    if (more > 0) wire_bytes.Increment(more);
+    error.Set(record.relative_error());
+    breakeven.Set(BreakEvenBitsPerSecond(record));
+  }
+
+  Gauge& ratio;
+  Counter& wire_bytes;
+  Gauge& error;
+  Gauge& breakeven;
+};
+
+// Of one kind of evaluation.
+struct TestSeries {
+  TestSeries(Registry* registry, const Labels& labels)
+      : loss(NewGauge(registry, "thinwire_test_loss", "Mean over the test samples", labels)),
+        accuracy(
+            NewGauge(registry, "thinwire_test_accuracy", "Fraction of the test samples", labels)) {}
+
+  void Update(const Measured& measured) {
+    loss.Set(measured.loss());
+    accuracy.Set(measured.accuracy());
+  }
+
+  Gauge& loss;
+  Gauge& accuracy;
+};
+
+}  // namespace
+
+struct RunMetrics::Series {
+  Series(Registry* r, const Labels& run)
+      : epoch(NewGauge(r, "thinwire_epoch", "Epoch of the last step, from 1", run)),
+        step(NewGauge(r, "thinwire_step", "Last optimizer step, from 1", run)),
+        train_loss(NewGauge(r, "thinwire_train_loss", "Of the last step's batch", run)),
+        train_accuracy(
+            NewGauge(r, "thinwire_train_accuracy", "Of the last step's batch, as a fraction", run)),
+        learning_rate(NewGauge(r, "thinwire_learning_rate", "Of the last step", run)),
+        eta_seconds(
+            NewGauge(r, "thinwire_eta_seconds", "Estimated time until the run is done", run)),
+        bubble_ratio(NewGauge(r, "thinwire_pipeline_bubble_ratio",
+                              "1 - forward and backward seconds / (stages x training seconds)",
+                              run)),
+        samples(NewCounter(r, "thinwire_samples_total", "Trained samples", run)),
+        step_seconds(prometheus::BuildHistogram()
+                         .Name("thinwire_step_seconds")
+                         .Help("Wall time of a training step at the last stage")
+                         .Register(*r)
+                         .Add(run, kStepSeconds)),
+        compressed(r, With(run, "inference", "compressed")),
+        uncompressed(r, With(run, "inference", "uncompressed")) {}
+
+  Gauge &epoch, &step, &train_loss, &train_accuracy, &learning_rate, &eta_seconds, &bubble_ratio;
+  Counter& samples;
+  Histogram& step_seconds;
+  TestSeries compressed, uncompressed;
+  struct Boundary {
+    DirectionSeries activations, gradients;
+  };
+  std::vector<Boundary> boundaries;  // in the order of the cuts
+};
+
+RunMetrics::RunMetrics(const std::string& run, const std::vector<std::string>& cuts,
+                       Registry* registry) {
+  const Labels labels = {{"run", run}};
+  series_ = std::make_unique<Series>(registry, labels);
+  for (const std::string& cut : cuts) {
+    const Labels boundary = With(labels, "boundary", cut);
+    series_->boundaries.push_back(
+        {DirectionSeries(registry, With(boundary, "direction", "activation")),
+         DirectionSeries(registry, With(boundary, "direction", "gradient"))});
+  }
+}
+
+RunMetrics::~RunMetrics() = default;
+
+absl::Status RunMetrics::OnStart(const RunPlan& plan) {
+  pace_.Start(plan);
+  return absl::OkStatus();
+}
+
+absl::Status RunMetrics::OnStep(const StepRecord& step) {
+  pace_.Add(step);
+  series_->epoch.Set(step.epoch());
+  series_->step.Set(static_cast<double>(step.step()));
+  series_->train_loss.Set(step.loss());
+  series_->train_accuracy.Set(step.accuracy());
+  series_->learning_rate.Set(step.lr());
+  series_->eta_seconds.Set(pace_.EtaSeconds());
+  series_->samples.Increment(step.samples());
+  series_->step_seconds.Observe(step.seconds());
+  return absl::OkStatus();
+}
+
+absl::Status RunMetrics::OnTotals(const RunTotals& totals) {
+  series_->bubble_ratio.Set(totals.bubble_ratio);
+  for (size_t i = 0; i < series_->boundaries.size() && i < totals.boundaries.size(); ++i) {
+    series_->boundaries[i].activations.Update(totals.boundaries[i].activations());
+    series_->boundaries[i].gradients.Update(totals.boundaries[i].gradients());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RunMetrics::OnEpoch(const EpochRecord& epoch) {
+  pace_.Add(epoch);
+  series_->eta_seconds.Set(pace_.EtaSeconds());
+  if (epoch.test().has_compressed()) series_->compressed.Update(epoch.test().compressed());
+  if (epoch.test().has_uncompressed()) series_->uncompressed.Update(epoch.test().uncompressed());
+  return absl::OkStatus();
+}
+
+absl::StatusOr<MetricsServer> ServeMetrics(const std::string& listen,
+                                           std::shared_ptr<Registry> registry) {
+  MetricsServer server;
+  try {  // the library reports by exceptions
+    server.exposer = std::make_unique<prometheus::Exposer>(listen, /*num_threads=*/1);
+  } catch (const std::exception&) {
+    return absl::UnavailableError(absl::StrCat("cannot serve metrics at ", listen,
+                                               ": is the address taken? See "
+                                               "--metrics_listen"));
+  }
+  server.exposer->RegisterCollectable(registry);
+  const std::vector<int> ports = server.exposer->GetListeningPorts();
+  server.address =
+      absl::StrCat(listen.substr(0, listen.rfind(':')), ":", ports.empty() ? 0 : ports.front());
+  return server;
+}
+
+}  // namespace thinwire

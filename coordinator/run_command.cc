@@ -1,0 +1,235 @@
+#include "coordinator/run_command.h"
+
+#include <poll.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <random>
+#include <thread>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/time/clock.h"
+#include "base/status.h"
+#include "config/experiment.h"
+#include "coordinator/boundary_totals.h"
+#include "coordinator/fleet.h"
+#include "coordinator/launcher.h"
+#include "coordinator/metrics.h"
+#include "coordinator/model_files.h"
+#include "coordinator/progress.h"
+#include "coordinator/record.h"
+#include "coordinator/run.h"
+#include "coordinator/threads.h"
+
+namespace thinwire {
+namespace {
+
+int Complain(const absl::Status& status, int exit_code) {
+  std::fprintf(stderr, "thinwire: %s\n", std::string(status.message()).c_str());
+  return exit_code;
+}
+
+std::string UtcNow() {
+  return absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", absl::Now(), absl::UTCTimeZone());
+}
+
+// Unique among the runs of one name.
+std::string NewRunId(const std::string& name) {
+  std::random_device random;
+  return absl::StrFormat("%s-%08x", name, random());
+}
+
+// 0 when stdout is no terminal.
+int TerminalColumns() {
+  winsize size;
+  if (isatty(STDOUT_FILENO) == 0 || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0) return 0;
+  return size.ws_col == 0 ? 80 : size.ws_col;
+}
+
+// Writes what it hears to the run's folder.
+class Recorder final : public RunObserver {
+ public:
+  explicit Recorder(RunRecord* record) : record_(*record) {}
+  absl::Status OnStep(const StepRecord& step) override { return record_.Append(step); }
+  absl::Status OnEpoch(const EpochRecord& epoch) override { return record_.Append(epoch); }
+
+ private:
+  RunRecord& record_;
+};
+
+// Passes everything on to several observers, in order, until one has an error.
+class Observers final : public RunObserver {
+ public:
+  explicit Observers(std::vector<RunObserver*> observers) : observers_(std::move(observers)) {}
+  absl::Status OnStart(const RunPlan& plan) override { return Tell(&RunObserver::OnStart, plan); }
+  absl::Status OnStep(const StepRecord& step) override { return Tell(&RunObserver::OnStep, step); }
+  absl::Status OnTotals(const RunTotals& totals) override {
+    return Tell(&RunObserver::OnTotals, totals);
+  }
+  absl::Status OnEvaluation(uint32_t epoch, bool compressed) override {
+    return Tell(&RunObserver::OnEvaluation, epoch, compressed);
+  }
+  absl::Status OnEpoch(const EpochRecord& epoch) override {
+    return Tell(&RunObserver::OnEpoch, epoch);
+  }
+
+ private:
+  template <typename Method, typename... Arguments>
+  absl::Status Tell(Method method, const Arguments&... arguments) {
+    for (RunObserver* observer : observers_) RETURN_IF_ERROR((observer->*method)(arguments...));
+    return absl::OkStatus();
+  }
+
+  std::vector<RunObserver*> observers_;
+};
+
+// One `thinwire run`, after the experiment and the folder have been accepted.
+class RunSession {
+ public:
+  RunSession(const RunFlags& flags, Experiment experiment, std::unique_ptr<RunRecord> record,
+             Interruption* interruption)
+      : flags_(flags),
+        experiment_(std::move(experiment)),
+        record_(std::move(record)),
+        interruption_(*interruption),
+        run_(NewRunId(experiment_.name())),
+        progress_({stdout, TerminalColumns(), flags.quiet, &absl::Now}) {}
+
+  int Run() {
+    summary_.set_name(experiment_.name());
+    summary_.set_status("failed");
+    summary_.mutable_provenance()->set_started(UtcNow());
+    absl::Status status = Train();
+    interruption_.OnFirst(nullptr);
+    if (fleet_) fleet_->Release();
+    const int exit_code = Conclude(std::move(status));
+    Linger();
+    return exit_code;
+  }
+
+ private:
+  absl::Status Train() {
+    RETURN_IF_ERROR(record_->WriteExperiment(ToYaml(experiment_)));
+    ASSIGN_OR_RETURN(const std::vector<std::string> addresses, Stages());
+    ASSIGN_OR_RETURN(metrics_server_, ServeMetrics(flags_.metrics_listen, registry_));
+    RETURN_IF_ERROR(record_->WriteTargets(metrics_server_.address, StageMetrics()));
+    fleet_ = std::make_unique<Fleet>(addresses, run_, FleetOptions());
+    interruption_.OnFirst([this] { fleet_->Interrupt(); });
+    if (local_) local_->Watch([this](Failure failure) { fleet_->Fail(std::move(failure)); });
+
+    Recorder recorder(record_.get());
+    RunMetrics metrics(run_, CutNames(experiment_), registry_.get());
+    Observers observers({&recorder, &metrics, &progress_});
+    RETURN_IF_ERROR(RunExperiment(experiment_, fleet_.get(), &observers, &summary_));
+    return SaveModel(fleet_.get(), record_->model_dir());
+  }
+
+  // The stages' addresses; starts them unless the user has.
+  absl::StatusOr<std::vector<std::string>> Stages() {
+    if (!flags_.stages.empty()) return flags_.stages;
+    LaunchOptions options;
+    options.binary = flags_.stage_server;
+    if (options.binary.empty()) {
+      ASSIGN_OR_RETURN(options.binary,
+                       FindStageServer(std::filesystem::read_symlink("/proc/self/exe").string()));
+    }
+    options.stages = static_cast<int>(experiment_.pipeline().stages());
+    const int cores = static_cast<int>(std::thread::hardware_concurrency());
+    const std::vector<StageHost> hosts(experiment_.pipeline().stages(), {"", cores});
+    options.threads = ThreadsPerStage(experiment_.pipeline().threads(), hosts).front();
+    options.tcp = experiment_.pipeline().transport() == "tcp";
+    options.logs_dir = record_->logs_dir();
+    options.interrupt_fd = interruption_.fd();
+    ASSIGN_OR_RETURN(local_, LocalStages::Start(options));
+    std::vector<std::string> addresses;
+    for (const auto& address : local_->addresses()) addresses.push_back(address.listen);
+    return addresses;
+  }
+
+  std::vector<std::string> StageMetrics() const {
+    std::vector<std::string> addresses;
+    if (local_ == nullptr) return addresses;  // servers started by hand have their own
+    for (const auto& address : local_->addresses()) addresses.push_back(address.metrics);
+    return addresses;
+  }
+
+  // Writes the summary and tells the user how it went.
+  int Conclude(absl::Status status) {
+    const bool interrupted = !status.ok() && interruption_.seen();
+    summary_.set_status(status.ok() ? "completed" : interrupted ? "interrupted" : "failed");
+    if (!status.ok() && !interrupted) summary_.set_error(std::string(status.message()));
+    summary_.mutable_provenance()->set_finished(UtcNow());
+    const absl::Status written = record_->WriteSummary(summary_);
+    if (interrupted) {
+      progress_.Say("interrupted; what was reached is in " + record_->dir());
+    } else if (status.ok() && !flags_.quiet) {
+      progress_.Say(Farewell());
+    }
+    if (!status.ok() && !interrupted) {
+      progress_.Break();
+      Complain(status, kExitFailed);
+    }
+    if (!written.ok()) return Complain(written, kExitFailed);
+    return status.ok() ? kExitDone : interrupted ? kExitInterrupted : kExitFailed;
+  }
+
+  std::string Farewell() const {
+    const std::vector<BoundaryRecord> boundaries(summary_.boundaries().begin(),
+                                                 summary_.boundaries().end());
+    return absl::StrCat(BoundaryTable(boundaries), "summary:  ", record_->dir(),
+                        "/summary.json\nmetrics:  ", record_->dir(),
+                        "/metrics.jsonl\nmodel:    ", record_->model_dir());
+  }
+
+  // Prometheus may scrape the end of the run.
+  void Linger() {
+    if (flags_.metrics_linger_seconds <= 0 || metrics_server_.exposer == nullptr) return;
+    pollfd end = {interruption_.fd(), POLLIN, 0};
+    poll(&end, 1, static_cast<int>(flags_.metrics_linger_seconds * 1000));
+  }
+
+  const RunFlags& flags_;
+  const Experiment experiment_;
+  const std::unique_ptr<RunRecord> record_;
+  Interruption& interruption_;
+  const std::string run_;
+  Progress progress_;
+  Summary summary_;
+  const std::shared_ptr<prometheus::Registry> registry_ = std::make_shared<prometheus::Registry>();
+  MetricsServer metrics_server_;
+  std::unique_ptr<Fleet> fleet_;
+  std::unique_ptr<LocalStages> local_;  // goes first: its watcher reports to the fleet
+};
+
+absl::Status CheckStages(const RunFlags& flags, const Experiment& experiment) {
+  if (flags.stages.empty() || flags.stages.size() == experiment.pipeline().stages()) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("--stages: ", flags.stages.size(), " addresses, want ",
+                   experiment.pipeline().stages(), ", the experiment's pipeline.stages"));
+}
+
+}  // namespace
+
+int RunCommand(const RunFlags& flags, Interruption* interruption) {
+  absl::StatusOr<Experiment> experiment = LoadExperiment(flags.experiment, flags.overrides);
+  if (!experiment.ok()) return Complain(experiment.status(), kExitUsage);
+  const absl::Status stages = CheckStages(flags, *experiment);
+  if (!stages.ok()) return Complain(stages, kExitUsage);
+  const std::string dir = flags.out.empty() ? "runs/" + experiment->name() : flags.out;
+  auto record = RunRecord::Create(dir, flags.overwrite);
+  if (!record.ok()) {
+    return Complain(record.status(),
+                    absl::IsAlreadyExists(record.status()) ? kExitUsage : kExitFailed);
+  }
+  return RunSession(flags, *std::move(experiment), *std::move(record), interruption).Run();
+}
+
+}  // namespace thinwire
