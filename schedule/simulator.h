@@ -39,12 +39,14 @@ struct Simulation {
 
 struct Makespan {
   double seconds = 0;
-  std::vector<double> busy_seconds;  // per stage: compute, without codec work
+  std::vector<double> busy_seconds;  // per stage: compute and update, without codec work
   double bubble_ratio = 0;           // 1 - sum(busy) / (stages seconds)
 };
 
-// Encode and decode overlap with compute of the same stage (one codec worker per direction);
-// messages of one boundary and direction share the link one after another.
+// Every stage runs its actions in order, each as soon as its input is decoded, and its update
+// last. Encode and decode overlap with compute: each boundary and direction has one worker at
+// either end and one link, which take their messages one after another; latency delays a message
+// but does not hold the link.
 Makespan Simulate(const Simulation& simulation);
 
 }  // namespace thinwire
