@@ -1,0 +1,92 @@
+#include "config/choices.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "config/yaml_message.h"
+#include "proto/experiment.pb.h"
+
+namespace thinwire {
+namespace {
+
+template <typename Message>
+Message Read(const std::string& yaml) {
+  Message message;
+  const absl::Status status = MergeYaml(yaml, "test", &message);
+  EXPECT_TRUE(status.ok()) << status;
+  return message;
+}
+
+template <typename Message>
+std::string Resolved(const std::string& yaml) {
+  Message message = Read<Message>(yaml);
+  const absl::Status status = ResolveChoice("here", &message);
+  return status.ok() ? WriteYaml(message) : std::string(status.message());
+}
+
+std::string Overlaid(const std::string& under, const std::string& over) {
+  DirectionConfig message = Read<DirectionConfig>(under);
+  const DirectionConfig next = Read<DirectionConfig>(over);
+  ForgetReplaced(next, &message);
+  message.MergeFrom(next);
+  return WriteYaml(message);
+}
+
+TEST(ResolveChoiceTest, FillsOnlyWhatBelongsToTheChoice) {
+  EXPECT_EQ(Resolved<DirectionConfig>("{}"), "codec: none\n");
+  EXPECT_EQ(Resolved<DirectionConfig>("{codec: uniform, bits: 4}"),
+            "codec: uniform\nbits: 4\nrange: min_max\nscope: tensor\nrounding: nearest\n"
+            "zero: free\n");
+  EXPECT_EQ(Resolved<DirectionConfig>("{codec: topk, k: 3}"),
+            "codec: topk\nscope: sample\nk: 3\nvalues: fp32\ncount: ceil\npad: none\n");
+  EXPECT_EQ(Resolved<LrScheduleConfig>("{}"), "name: constant\n");
+  EXPECT_EQ(Resolved<LayerConfig>("{kind: conv, name: c, out: 4, kernel: 3}"),
+            "kind: conv\nname: c\nout: 4\nkernel: 3\nstride: 1\npadding: 0\nbias: true\n");
+}
+
+TEST(ResolveChoiceTest, RefusesAFieldOfAnotherChoice) {
+  EXPECT_EQ(Resolved<DirectionConfig>("{codec: topk, bits: 4}"),
+            "here.bits: does not belong to codec topk, which takes ratio, k, scope, values, count, "
+            "pad, feedback");
+  EXPECT_EQ(Resolved<DirectionConfig>("{ratio: 0.1}"),
+            "here.ratio: does not belong to codec none, which takes feedback");
+  EXPECT_EQ(Resolved<LrScheduleConfig>("{t_max: 5}"),
+            "here.t_max: does not belong to name constant, which takes warmup_steps");
+  EXPECT_EQ(Resolved<ModelConfig>("{name: resnet8, blocks: [{name: a}]}"),
+            "here.blocks: does not belong to name resnet8, which takes width, classes");
+}
+
+TEST(ResolveChoiceTest, RefusesUnknownAndMissingChoices) {
+  EXPECT_EQ(Resolved<DirectionConfig>("{codec: topkk}"),
+            "here.codec: unknown codec \"topkk\"; did you mean topk? Known: none, fp16, bf16, "
+            "uniform, topk");
+  EXPECT_EQ(Resolved<OptimizerConfig>("{name: adam}"),
+            "here.name: unknown name \"adam\"; known: sgd");
+  EXPECT_EQ(Resolved<ModelConfig>("{}"),
+            "here.name: is required; known: resnet8, resnet18, resnet20, resnet34, custom");
+}
+
+TEST(ResolveChoiceTest, RefusesAMissingFieldThatTheChoiceRequires) {
+  EXPECT_EQ(Resolved<LrScheduleConfig>("{name: step}"),
+            "here.step_size: is required with name step");
+  EXPECT_EQ(Resolved<ModelConfig>("{name: custom}"), "here.blocks: is required with name custom");
+}
+
+TEST(ForgetReplacedTest, ANewChoiceStartsFromItsOwnDefaults) {
+  EXPECT_EQ(Overlaid("{codec: uniform, bits: 4, scope: channel, feedback: none}", "{codec: topk}"),
+            "codec: topk\nfeedback: none\n");
+}
+
+TEST(ForgetReplacedTest, TheSameChoiceKeepsItsFields) {
+  EXPECT_EQ(Overlaid("{codec: uniform, bits: 4}", "{codec: uniform, scope: channel}"),
+            "codec: uniform\nbits: 4\nscope: channel\n");
+  EXPECT_EQ(Overlaid("{codec: uniform, bits: 4}", "{bits: 3}"), "codec: uniform\nbits: 3\n");
+}
+
+TEST(ForgetReplacedTest, RatioAndKReplaceEachOther) {
+  EXPECT_EQ(Overlaid("{codec: topk, ratio: 0.1}", "{k: 3}"), "codec: topk\nk: 3\n");
+  EXPECT_EQ(Overlaid("{codec: topk, k: 3}", "{ratio: 0.5}"), "codec: topk\nratio: 0.5\n");
+}
+
+}  // namespace
+}  // namespace thinwire

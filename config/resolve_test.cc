@@ -1,0 +1,299 @@
+#include "config/resolve.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "config/experiment.h"
+#include "google/protobuf/util/message_differencer.h"
+
+namespace thinwire {
+namespace {
+
+using ::google::protobuf::util::MessageDifferencer;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+// The least that an experiment must say.
+constexpr char kLeast[] = R"(
+model: {name: resnet8}
+data: {name: digits}
+optimizer: {lr: 0.1}
+epochs: 3
+)";
+
+Experiment With(const std::vector<std::string>& overrides, const std::string& text = kLeast) {
+  const auto e = ParseExperiment(text, "least.yaml", overrides);
+  EXPECT_TRUE(e.ok()) << e.status();
+  return e.ok() ? *e : Experiment();
+}
+
+std::string ErrorWith(const std::vector<std::string>& overrides, const std::string& text = kLeast) {
+  const auto e = ParseExperiment(text, "f.yaml", overrides);
+  EXPECT_EQ(e.status().code(), absl::StatusCode::kInvalidArgument);
+  return std::string(e.status().message());
+}
+
+TEST(ResolveTest, FillsEveryDefaultThatMeansSomething) {
+  EXPECT_EQ(ToYaml(With({"compression.activations.codec=uniform", "lr_schedule.name=cosine"})),
+            R"(name: least
+seed: 1
+model:
+  name: resnet8
+  width: 16
+  classes: 10
+data:
+  name: digits
+  batch_size: 100
+  augment: per_epoch
+  limit: 0
+  test_limit: 0
+  verify: true
+pipeline:
+  cuts: [layer1.0, layer2.0, layer3.0]
+  stages: 4
+  microbatches: 1
+  schedule: 1f1b
+  threads: auto
+  transport: unix
+  deadline_seconds: 60
+compression:
+  activations:
+    codec: uniform
+    bits: 8
+    range: min_max
+    scope: tensor
+    rounding: nearest
+    zero: free
+    feedback: none
+  gradients:
+    codec: none
+    feedback: none
+  warmup_epochs: 0
+optimizer:
+  name: sgd
+  lr: 0.1
+  momentum: 0
+  weight_decay: 0
+  nesterov: false
+lr_schedule:
+  name: cosine
+  t_max: 3
+  min_lr: 0
+  warmup_steps: 0
+epochs: 3
+precision: fp32
+device: auto
+evaluation:
+  every: 1
+  compressed: true
+  uncompressed: true
+metrics:
+  error_every: 20
+)");
+}
+
+TEST(ResolveTest, AResolvedExperimentResolvesToItself) {
+  const Experiment once =
+      With({"compression.activations={codec: topk, ratio: 0.1}", "pipeline.cuts=[layer1, layer2]",
+            "compression.boundaries.layer1.gradients={codec: uniform, bits: 3}",
+            "lr_schedule={name: step, step_size: 2}", "data.augment=false"});
+  Experiment twice = once;
+  ASSERT_TRUE(Resolve(&twice).ok());
+  EXPECT_TRUE(MessageDifferencer::Equals(once, twice));
+}
+
+TEST(ResolveTest, SeedsThatAreAbsentStayAbsent) {
+  EXPECT_FALSE(With({}).seeds().has_init());
+  EXPECT_EQ(With({"seeds.data=7"}).seeds().data(), 7u);
+}
+
+TEST(ResolveTest, AugmentTakesBooleans) {
+  EXPECT_EQ(With({"data.augment=true"}).data().augment(), "per_epoch");
+  EXPECT_EQ(With({"data.augment=false"}).data().augment(), "none");
+}
+
+TEST(ResolveTest, AFolderIsFilledInOnlyForDataThatHasOne) {
+  EXPECT_EQ(With({"data.name=cifar10"}).data().dir(), "data/cifar10");
+  EXPECT_FALSE(With({}).data().has_dir());
+}
+
+TEST(ResolveTest, AutoCutsFollowTheStages) {
+  EXPECT_EQ(With({"pipeline.cuts=auto", "pipeline.stages=3"}).pipeline().cuts_size(), 2);
+  EXPECT_THAT(With({"pipeline.stages=1"}).pipeline().cuts(), ElementsAre("none"));
+}
+
+TEST(ResolveTest, StagesFollowTheCuts) {
+  EXPECT_EQ(With({"pipeline.cuts=[layer1]"}).pipeline().stages(), 2u);
+  const Experiment uncut = With({"pipeline.cuts=[]"});
+  EXPECT_EQ(uncut.pipeline().stages(), 1u);
+  EXPECT_THAT(uncut.pipeline().cuts(), ElementsAre("none"));
+}
+
+TEST(ResolveTest, ACutsOwnEntryLeavesTheRestToTheGeneralOne) {
+  const Experiment e = With({"pipeline.cuts=[layer1, layer2]",
+                             "compression.gradients={codec: topk, ratio: 0.1, values: fp16}",
+                             "compression.boundaries.layer1.gradients.ratio=0.2",
+                             "compression.boundaries.layer2.gradients.k=5"});
+  const DirectionConfig& first = e.compression().boundaries().at("layer1").gradients();
+  EXPECT_EQ(first.codec(), "topk");
+  EXPECT_EQ(first.ratio(), 0.2);
+  EXPECT_EQ(first.values(), "fp16");
+  const DirectionConfig& second = e.compression().boundaries().at("layer2").gradients();
+  EXPECT_EQ(second.k(), 5u);
+  EXPECT_FALSE(second.has_ratio());
+  EXPECT_FALSE(e.compression().boundaries().at("layer1").has_activations());
+}
+
+TEST(ResolveTest, ACutsOwnCodecDropsTheGeneralOnesFields) {
+  const Experiment e =
+      With({"pipeline.cuts=[layer1]", "compression.gradients={codec: topk, ratio: 0.1}",
+            "compression.boundaries.layer1.gradients={codec: uniform, bits: 4}"});
+  const DirectionConfig& own = e.compression().boundaries().at("layer1").gradients();
+  EXPECT_FALSE(own.has_ratio());
+  EXPECT_EQ(own.scope(), "tensor");
+  EXPECT_EQ(own.bits(), 4u);
+}
+
+TEST(ResolveTest, RequiredFieldsAreNamed) {
+  EXPECT_EQ(ErrorWith({}, "model: {name: resnet8}\ndata: {name: digits}\noptimizer: {lr: 0.1}\n"),
+            "f.yaml: epochs: is required");
+  EXPECT_EQ(ErrorWith({}, "epochs: 1"), "f.yaml: data.name: is required");
+  EXPECT_THAT(ErrorWith({}, "epochs: 1\ndata: {name: digits}\n"),
+              HasSubstr("f.yaml: model.name: is required; known: resnet8"));
+  EXPECT_EQ(ErrorWith({}, "epochs: 1\ndata: {name: digits}\nmodel: {name: resnet8}\n"),
+            "f.yaml: optimizer.lr: is required");
+}
+
+TEST(ResolveTest, EveryValueOutOfRangeIsRefusedByNameAndValue) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"name=a/b",
+       "name: \"a/b\", want 1 to 128 letters, digits, '.', '_' and '-', not '.' or '..' "
+       "and not beginning with '-'"},
+      {"name=..", "name: \"..\", want 1 to 128 letters"},
+      {"epochs=0", "epochs: 0, want at least 1"},
+      {"precision=fp64",
+       "precision: unknown precision \"fp64\"; did you mean fp32? Known: fp32, "
+       "bf16"},
+      {"device=cuda", "device: unknown device \"cuda\"; did you mean auto? Known: auto, cpu"},
+      {"data.name=mnist",
+       "data.name: unknown data \"mnist\"; did you mean digits? Known: cifar10, "
+       "digits"},
+      {"data.batch_size=0", "data.batch_size: 0, want 1 to 1048576"},
+      {"data.augment=yes",
+       "data.augment: unknown augmentation \"yes\"; did you mean none? Known: "
+       "none, fixed, per_epoch, true, false"},
+      {"model.name=resnet", "model.name: unknown name \"resnet\"; did you mean resnet8? Known: "},
+      {"model.classes=9", "model.classes: 9, want 10, which data digits has, or more"},
+      {"model.width=0", "model.width: 0, want at least 1"},
+      {"model.width=1000000", "model: resnet8: width is 1000000, want 1 to 65536"},
+      {"optimizer.lr=0", "optimizer.lr: 0, want a finite number above 0"},
+      {"optimizer.lr=-0.1", "optimizer.lr: -0.1, want a finite number above 0"},
+      {"optimizer.momentum=1", "optimizer.momentum: 1, want at least 0 and less than 1"},
+      {"optimizer.weight_decay=-1", "optimizer.weight_decay: -1, want a finite number, at least 0"},
+      {"optimizer.nesterov=true", "optimizer.momentum: 0, want more than 0 with nesterov"},
+      {"optimizer.name=adam", "optimizer.name: unknown name \"adam\"; known: sgd"},
+      {"lr_schedule={name: cosine, t_max: 0}", "lr_schedule.t_max: 0, want at least 1"},
+      {"lr_schedule={name: linear, min_lr: 1}",
+       "lr_schedule.min_lr: 1, want 0 to 0.1, which is optimizer.lr"},
+      {"lr_schedule={name: step, step_size: 0}", "lr_schedule.step_size: 0, want at least 1"},
+      {"lr_schedule={name: step, step_size: 1, gamma: 1.5}",
+       "lr_schedule.gamma: 1.5, want more than 0 and at most 1"},
+      {"pipeline.microbatches=0", "pipeline.microbatches: 0, want 1 to 100, the batch size"},
+      {"pipeline.microbatches=101", "pipeline.microbatches: 101, want 1 to 100, the batch size"},
+      {"pipeline.schedule=1f2b",
+       "pipeline.schedule: unknown schedule \"1f2b\"; did you mean 1f1b? "
+       "Known: gpipe, 1f1b"},
+      {"pipeline.transport=rdma", "pipeline.transport: unknown transport \"rdma\""},
+      {"pipeline.deadline_seconds=0",
+       "pipeline.deadline_seconds: 0, want more than 0 and at most 86400"},
+      {"pipeline.threads=0", "pipeline.threads: 0, want auto or 1 to 1024"},
+      {"pipeline.threads=many", "pipeline.threads: many, want auto or 1 to 1024"},
+      {"pipeline.stages=0", "pipeline.stages: 0, want 1 to cuts + 1"},
+      {"pipeline.stages=9", "pipeline.cuts: auto: "},
+      {"pipeline={cuts: [layer1], stages: 3}", "pipeline.stages: "},
+      {"pipeline.cuts=[layer9]", "pipeline.cuts: "},
+      {"compression.warmup_epochs=4", "compression.warmup_epochs: 4, want 0 to 3, the epochs"},
+      {"compression.activations={codec: uniform, bits: 9}",
+       "compression.activations: uniform: bits is 9, want 1 to 8"},
+      {"compression.activations={codec: uniform, bits: 0}",
+       "compression.activations: uniform: bits is 0"},
+      {"compression.activations={codec: uniform, rounding: up}",
+       "compression.activations: rounding: unknown \"up\""},
+      {"compression.activations={codec: topk}", "compression.activations: topk: ratio is 0 and k "},
+      {"compression.activations={codec: topk, ratio: 1.5}",
+       "compression.activations: topk: ratio is 1.5"},
+      {"compression.activations={codec: topk, ratio: 0.1, k: 4}",
+       "compression.activations: topk: ratio is 0.1 and k is 4, want exactly one of them set"},
+      {"compression.gradients={codec: topk, ratio: 0.1, bits: 4}",
+       "compression.gradients.bits: does not belong to codec topk"},
+      {"compression.gradients.feedback=ef",
+       "compression.gradients.feedback: unknown feedback \"ef\"; known: none"},
+      {"compression.boundaries.layer9.gradients.codec=fp16",
+       "compression.boundaries.layer9: unknown cut \"layer9\"; did you mean layer1.0? Known: "},
+  };
+  for (const auto& [assignment, message] : cases) {
+    EXPECT_THAT(ErrorWith({assignment}), HasSubstr(std::string("f.yaml: ") + message))
+        << assignment;
+  }
+}
+
+TEST(ResolveTest, AnUncutModelHasNoBoundaries) {
+  EXPECT_EQ(ErrorWith({"pipeline.cuts=[]", "compression.boundaries.none.gradients.codec=fp16"}),
+            "f.yaml: compression.boundaries.none: the model is not cut");
+}
+
+constexpr char kCustom[] = R"(
+model:
+  name: custom
+  blocks:
+    - name: stem
+      layers:
+        - {kind: conv, name: conv, out: 4, kernel: 3, padding: 1}
+        - {kind: max_pool, kernel: 2}
+    - name: body
+      layers:
+        - {kind: residual, body: [{kind: conv, name: c, out: 4, kernel: 1, bias: false}]}
+    - name: head
+      layers: [{kind: flatten}, {kind: linear, name: fc, out: 10}]
+data: {name: digits}
+optimizer: {lr: 0.1}
+epochs: 1
+)";
+
+TEST(ResolveTest, ACustomModelsLayersAreFilledIn) {
+  const Experiment e = With({}, kCustom);
+  const LayerConfig& pool = e.model().blocks(0).layers(1);
+  EXPECT_EQ(pool.stride(), 2u);
+  EXPECT_EQ(pool.padding(), 0u);
+  EXPECT_FALSE(e.model().blocks(1).layers(0).body(0).bias());
+  EXPECT_TRUE(e.model().blocks(2).layers(1).bias());
+  EXPECT_EQ(e.pipeline().cuts_size(), 2);
+}
+
+TEST(ResolveTest, ACustomModelsErrorsNameBlockAndLayer) {
+  const auto error_with_block = [](const std::string& block) {
+    return ErrorWith({"model.blocks=[" + block + "]"}, kCustom);
+  };
+  EXPECT_EQ(error_with_block("{layers: []}"), "f.yaml: model.blocks[0].name: is required");
+  EXPECT_EQ(error_with_block("{name: auto}"),
+            "f.yaml: model.blocks[0].name: \"auto\" has a meaning of its own in pipeline.cuts");
+  EXPECT_EQ(error_with_block("{name: a, layers: [{kind: relu}, {kind: convv}]}"),
+            "f.yaml: model.blocks[0].layers[1].kind: unknown kind \"convv\"; did you mean conv? "
+            "Known: conv, batch_norm, relu, max_pool, global_avg_pool, flatten, linear, residual");
+  EXPECT_EQ(error_with_block("{name: a, layers: [{kind: conv, name: c, out: 1}]}"),
+            "f.yaml: model.blocks[0].layers[0].kernel: is required with kind conv");
+  EXPECT_EQ(error_with_block("{name: a, layers: [{kind: relu, kernel: 3}]}"),
+            "f.yaml: model.blocks[0].layers[0].kernel: does not belong to kind relu, which takes "
+            "name");
+  EXPECT_THAT(error_with_block("{name: a, layers: [{kind: residual, body: [{kind: linear}]}]}"),
+              HasSubstr("model.blocks[0].layers[0].body[0].name: is required with kind linear"));
+  EXPECT_THAT(error_with_block("{name: a, layers: [{kind: linear, name: fc, out: 10}]}"),
+              HasSubstr("f.yaml: model: block a: "));
+}
+
+}  // namespace
+}  // namespace thinwire

@@ -1,0 +1,168 @@
+#include "config/specs.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "base/random.h"
+#include "config/experiment.h"
+
+namespace thinwire {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+constexpr char kExperiment[] = R"(
+seed: 5
+model: {name: resnet8, width: 8}
+data: {name: digits, limit: 100}
+pipeline: {cuts: [layer1, layer2, layer3], stages: 2}
+compression:
+  activations: {codec: topk, ratio: 0.1}
+  gradients: {codec: uniform, bits: 4, rounding: stochastic}
+  boundaries: {layer2: {gradients: {codec: topk, k: 7}}}
+optimizer: {lr: 0.1, momentum: 0.9, weight_decay: 0.0005, nesterov: true}
+lr_schedule: {name: linear, min_lr: 0.01, warmup_steps: 3}
+epochs: 4
+precision: bf16
+)";
+
+Experiment With(const std::vector<std::string>& overrides) {
+  const auto e = ParseExperiment(kExperiment, "test.yaml", overrides);
+  EXPECT_TRUE(e.ok()) << e.status();
+  return e.ok() ? *e : Experiment();
+}
+
+TEST(SpecsTest, TheModelIsBuiltForTheData) {
+  const auto model = ModelFrom(With({}));
+  ASSERT_TRUE(model.ok()) << model.status();
+  EXPECT_EQ(model->input, (Shape{1, 8, 8, 1}));
+  EXPECT_EQ(model->classes, 10);
+  EXPECT_EQ(model->blocks[0].out, (Shape{1, 8, 8, 8}));
+}
+
+TEST(SpecsTest, ACustomModelsParametersAreNamedBelowTheirBlock) {
+  const auto e = ParseExperiment(R"(
+model:
+  name: custom
+  blocks:
+    - name: all
+      layers:
+        - kind: flatten
+        - {kind: residual, body: [{kind: linear, name: a, out: 64}]}
+        - {kind: linear, name: fc, out: 10, bias: false}
+data: {name: digits}
+optimizer: {lr: 0.1}
+epochs: 1
+)",
+                                 "custom.yaml", {});
+  ASSERT_TRUE(e.ok()) << e.status();
+  const auto model = ModelFrom(*e);
+  ASSERT_TRUE(model.ok()) << model.status();
+  std::vector<std::string> names;
+  for (const ParameterSpec& parameter : Parameters(model->blocks[0])) {
+    names.push_back(parameter.name);
+  }
+  EXPECT_THAT(names, ElementsAre("all.a.weight", "all.a.bias", "all.fc.weight"));
+}
+
+TEST(SpecsTest, ThePartitionHasCutsAndStages) {
+  const auto partition = PartitionFrom(With({}));
+  ASSERT_TRUE(partition.ok()) << partition.status();
+  ASSERT_EQ(partition->cuts.size(), 3u);
+  EXPECT_EQ(partition->cuts[0].name, "layer1");
+  EXPECT_EQ(partition->cuts[0].block, 1);
+  EXPECT_EQ(partition->stage_starts.size(), 2u);
+}
+
+TEST(SpecsTest, AnUncutModelIsOneStage) {
+  Experiment e = With({"pipeline.stages=1"});
+  e.mutable_compression()->clear_boundaries();
+  e.mutable_pipeline()->clear_cuts();
+  e.mutable_pipeline()->add_cuts("none");
+  const auto partition = PartitionFrom(e);
+  ASSERT_TRUE(partition.ok()) << partition.status();
+  EXPECT_THAT(partition->cuts, IsEmpty());
+  EXPECT_THAT(partition->stage_starts, ElementsAre(0));
+}
+
+TEST(SpecsTest, ACutHasItsOwnCodecOrTheGeneralOne) {
+  const Experiment e = With({});
+  CodecSpec topk;
+  topk.kind = CodecKind::kTopK;
+  topk.scope = Scope::kSample;
+  topk.ratio = 0.1;
+  EXPECT_EQ(*ActivationCodec(e, "layer1"), topk);
+  EXPECT_EQ(*ActivationCodec(e, "layer2"), topk);
+  CodecSpec uniform;
+  uniform.kind = CodecKind::kUniform;
+  uniform.bits = 4;
+  uniform.rounding = Rounding::kStochastic;
+  EXPECT_EQ(*GradientCodec(e, "layer1"), uniform);
+  CodecSpec seven = topk;
+  seven.ratio = 0;
+  seven.k = 7;
+  EXPECT_EQ(*GradientCodec(e, "layer2"), seven);
+}
+
+TEST(SpecsTest, DataOptimizerAndRateFollowTheFile) {
+  const Experiment e = With({});
+  EXPECT_EQ(DataFrom(e)->name, "digits");
+  EXPECT_EQ(DataFrom(e)->limit, 100);
+  EXPECT_TRUE(DataFrom(e)->verify);
+  EXPECT_EQ(*AugmentFrom(e), AugmentKind::kPerEpoch);
+  EXPECT_EQ(OptimizerFrom(e)->momentum, 0.9);
+  EXPECT_EQ(OptimizerFrom(e)->weight_decay, 0.0005);
+  EXPECT_TRUE(OptimizerFrom(e)->nesterov);
+  const auto rate = LrScheduleFrom(e);
+  ASSERT_TRUE(rate.ok()) << rate.status();
+  EXPECT_EQ(rate->kind, LrScheduleSpec::Kind::kLinear);
+  EXPECT_EQ(rate->lr, 0.1);
+  EXPECT_EQ(rate->min_lr, 0.01);
+  EXPECT_EQ(rate->t_max, 4);
+  EXPECT_EQ(rate->warmup_steps, 3);
+}
+
+TEST(SpecsTest, EveryNameThatAFileMayUseHasASpec) {
+  for (const char* name : {"constant", "cosine", "linear"}) {
+    EXPECT_TRUE(LrScheduleFrom(With({"lr_schedule={name: " + std::string(name) + "}"})).ok());
+  }
+  EXPECT_TRUE(LrScheduleFrom(With({"lr_schedule={name: step, step_size: 2}"})).ok());
+  EXPECT_EQ(*ScheduleFrom(With({"pipeline.schedule=gpipe"})), ScheduleKind::kGPipe);
+  EXPECT_EQ(*ScheduleFrom(With({})), ScheduleKind::kOneForwardOneBackward);
+  EXPECT_EQ(*ComputeFrom(With({})), DType::kBF16);
+  EXPECT_EQ(*ComputeFrom(With({"precision=fp32"})), DType::kF32);
+  EXPECT_EQ(*AugmentFrom(With({"data.augment=fixed"})), AugmentKind::kFixed);
+  EXPECT_EQ(*AugmentFrom(With({"data.augment=none"})), AugmentKind::kNone);
+  for (const char* name : {"resnet8", "resnet18", "resnet20", "resnet34"}) {
+    EXPECT_TRUE(ModelFrom(With({"model.name=" + std::string(name)})).ok()) << name;
+  }
+}
+
+TEST(SpecsTest, AbsentSeedsFollowTheSeed) {
+  const Seeds derived = SeedsFrom(With({}));
+  EXPECT_EQ(derived.init, RandomKey(5, "init"));
+  EXPECT_EQ(derived.data, RandomKey(5, "data"));
+  EXPECT_EQ(derived.codec, RandomKey(5, "codec"));
+  const Seeds given = SeedsFrom(With({"seeds.data=0"}));
+  EXPECT_EQ(given.data, 0u);
+  EXPECT_EQ(given.init, derived.init);
+}
+
+TEST(SpecsTest, AnUnresolvedExperimentIsRefusedAndNotGuessedAt) {
+  const Experiment empty;
+  EXPECT_FALSE(PartitionFrom(empty).ok());
+  EXPECT_FALSE(ActivationCodec(empty, "layer1").ok());
+  EXPECT_FALSE(DataFrom(empty).ok());
+  EXPECT_FALSE(AugmentFrom(empty).ok());
+  EXPECT_FALSE(OptimizerFrom(empty).ok());
+  EXPECT_FALSE(LrScheduleFrom(empty).ok());
+  EXPECT_FALSE(ScheduleFrom(empty).ok());
+  EXPECT_FALSE(ComputeFrom(empty).ok());
+}
+
+}  // namespace
+}  // namespace thinwire
