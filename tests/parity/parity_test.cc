@@ -1,0 +1,149 @@
+// A narrow CIFAR ResNet-18 against what PyTorch made of it (make_fixtures.py): logits, loss, every
+// gradient, ten steps of SGD, evaluation. All within 1e-4 of the tensor's norm.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "models/zoo.h"
+#include "nn/cpu/ops.h"
+#include "nn/loss.h"
+#include "nn/optimizer.h"
+#include "nn/segment.h"
+#include "tensor/cpu/device.h"
+
+namespace thinwire {
+namespace {
+
+constexpr char kFixture[] = "tests/parity/resnet18_w4.safetensors";
+constexpr int64_t kBatch = 8;
+constexpr int kSteps = 10;
+
+std::map<std::string, std::vector<float>> ReadFixture() {
+  std::ifstream file(kFixture, std::ios::binary);
+  const std::string bytes((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  uint64_t header_bytes = 0;
+  EXPECT_GT(bytes.size(), sizeof(header_bytes)) << kFixture;
+  std::memcpy(&header_bytes, bytes.data(), sizeof(header_bytes));
+  const auto header = nlohmann::json::parse(bytes.substr(8, header_bytes));
+  std::map<std::string, std::vector<float>> tensors;
+  for (const auto& [name, entry] : header.items()) {
+    if (name == "__metadata__") continue;
+    const size_t begin = entry["data_offsets"][0], end = entry["data_offsets"][1];
+    std::vector<float>& values = tensors[name];
+    values.resize((end - begin) / sizeof(float));
+    std::memcpy(values.data(), bytes.data() + 8 + header_bytes + begin, end - begin);
+  }
+  return tensors;
+}
+
+class ParityTest : public testing::Test {
+ protected:
+  ParityTest() : fixture_(ReadFixture()), ops_(NewCpuOps(2)) {
+    ModelOptions model;
+    model.name = "resnet18";
+    model.width = 4;
+    model.input = {1, 32, 32, 3};
+    SegmentOptions options;
+    options.device = CpuDevice();
+    options.ops = ops_.get();
+    options.needs_input_gradient = false;
+    segment_ = *BuildSegment(NamedModel(model)->blocks, options);
+    for (Parameter& parameter : segment_->parameters()) {
+      const std::vector<float>& values = Expected("initial." + parameter.spec.name);
+      std::copy(values.begin(), values.end(), parameter.value.floats().begin());
+    }
+    EXPECT_TRUE(segment_->ParametersChanged().ok());
+  }
+
+  const std::vector<float>& Expected(const std::string& name) {
+    EXPECT_EQ(fixture_.count(name), 1u) << name;
+    return fixture_[name];
+  }
+
+  void ExpectParity(const std::string& name, absl::Span<const float> values) {
+    const std::vector<float>& expected = Expected(name);
+    ASSERT_EQ(values.size(), expected.size()) << name;
+    double distance = 0, norm = 0;
+    for (size_t i = 0; i < values.size(); ++i) {
+      const double e = static_cast<double>(expected[i]);
+      distance += (static_cast<double>(values[i]) - e) * (static_cast<double>(values[i]) - e);
+      norm += e * e;
+    }
+    worst_ = std::max(worst_, std::sqrt(distance / norm));
+    EXPECT_LE(std::sqrt(distance), 1e-4 * std::sqrt(norm)) << name;
+  }
+
+  // PyTorch's [n, c, h, w] to ours.
+  Tensor Images(int batch) {
+    const std::vector<float>& nchw = Expected("images." + std::to_string(batch));
+    Tensor nhwc = *Tensor::Allocate(CpuDevice(), DType::kF32, {kBatch, 32, 32, 3});
+    for (int64_t i = 0; i < kBatch; ++i) {
+      for (int64_t c = 0; c < 3; ++c) {
+        for (int64_t pixel = 0; pixel < 1024; ++pixel) {
+          nhwc.floats()[(i * 1024 + pixel) * 3 + c] = nchw[(i * 3 + c) * 1024 + pixel];
+        }
+      }
+    }
+    return nhwc;
+  }
+
+  // Returns the mean loss; leaves gradients.
+  double ForwardAndBackward(int batch, Tensor* logits) {
+    const std::vector<float>& labels = Expected("labels." + std::to_string(batch));
+    Saved saved;
+    *logits = *segment_->Forward(Images(batch), Mode::kTrain, &saved);
+    Tensor dlogits;
+    const LossSums sums = *SoftmaxCrossEntropy(
+        *logits, std::vector<int32_t>(labels.begin(), labels.end()), kBatch, ops_.get(), &dlogits);
+    EXPECT_TRUE(segment_->Backward(dlogits, &saved).ok());
+    return sums.loss / kBatch;
+  }
+
+  std::map<std::string, std::vector<float>> fixture_;
+  std::unique_ptr<Ops> ops_;
+  std::unique_ptr<Segment> segment_;
+  double worst_ = 0;
+};
+
+TEST_F(ParityTest, LogitsLossAndEveryGradientAreThoseOfPyTorch) {
+  Tensor logits;
+  const double loss = ForwardAndBackward(0, &logits);
+  EXPECT_NEAR(loss, Expected("losses")[0], 1e-4 * loss);
+  ExpectParity("logits", logits.floats());
+  for (const Parameter& parameter : segment_->parameters()) {
+    if (!parameter.spec.trainable) continue;
+    ExpectParity("gradient." + parameter.spec.name, parameter.gradient.floats());
+  }
+  RecordProperty("worst", std::to_string(worst_));
+}
+
+TEST_F(ParityTest, TenStepsOfSgdEndWherePyTorchEnds) {
+  OptimizerSpec spec;
+  spec.momentum = 0.9;
+  spec.weight_decay = 5e-4;
+  const auto sgd = *NewOptimizer(spec, segment_->parameters(), CpuDevice(), ops_.get());
+  Tensor logits;
+  for (int step = 0; step < kSteps; ++step) {
+    const double loss = ForwardAndBackward(step % 2, &logits);
+    EXPECT_NEAR(loss, Expected("losses")[step], 1e-4 * loss) << "step " << step;
+    ASSERT_TRUE(sgd->Step(0.01).ok());
+    ASSERT_TRUE(segment_->ParametersChanged().ok());
+  }
+  for (const Parameter& parameter : segment_->parameters()) {
+    ExpectParity("final." + parameter.spec.name, parameter.value.floats());
+  }
+  ExpectParity("evaluated", segment_->Forward(Images(0), Mode::kEvaluate, nullptr)->floats());
+  RecordProperty("worst", std::to_string(worst_));
+}
+
+}  // namespace
+}  // namespace thinwire
