@@ -50,9 +50,9 @@ class LocalStages {
   // Stop. Once.
   void Watch(std::function<void(Failure)> on_death);
 
-  // Ends the children: SIGTERM, after `grace` SIGKILL. All are gone when it returns, and so are the
-  // sockets. Idempotent.
-  void Stop(absl::Duration grace = absl::Seconds(3));
+  // Ends the children: SIGTERM, after `grace` SIGKILL (a released stage has nothing to lose). All are
+  // gone when it returns, and so are the sockets. Idempotent.
+  void Stop(absl::Duration grace = absl::Milliseconds(500));
 
  private:
   explicit LocalStages(const LaunchOptions& options);

@@ -101,6 +101,9 @@ class RunSession {
         run_(NewRunId(experiment_.name())),
         progress_({stdout, TerminalColumns(), flags.quiet, &absl::Now}) {}
 
+  // The metrics server takes two seconds to stop and the process is about to end: let it be.
+  ~RunSession() { (void)metrics_server_.exposer.release(); }
+
   int Run() {
     summary_.set_name(experiment_.name());
     summary_.set_status("failed");
