@@ -8,8 +8,8 @@
 namespace thinwire {
 
 struct Distortion {
-  double relative_error = 0;  // ||x - y|| / ||x||; 0 when both are zero, infinity when only x is
-  double cosine = 1;          // <x, y> / (||x|| ||y||); 1 when both are zero, 0 when one is
+  double relative_error = 0;    // ||x - y|| / ||x||; 0 when both are zero, infinity when only x is
+  double cosine = 1;            // <x, y> / (||x|| ||y||); 1 when both are zero, 0 when one is
   double nonzero_fraction = 0;  // of y
 };
 

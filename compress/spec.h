@@ -6,6 +6,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "tensor/dtype.h"
 
 namespace thinwire {
@@ -56,8 +57,8 @@ struct CodecSpec {
   Zero zero = Zero::kFree;
 
   // topk
-  double ratio = 0;    // in (0, 1], or 0 when `k` is set
-  uint64_t k = 0;      // absolute entries per scope, or 0 when `ratio` is set
+  double ratio = 0;  // in (0, 1], or 0 when `k` is set
+  uint64_t k = 0;    // absolute entries per scope, or 0 when `ratio` is set
   Count count = Count::kCeil;
   Pad pad = Pad::kNone;
   DType values = DType::kF32;  // of what is kept
@@ -69,6 +70,7 @@ struct CodecSpec {
   std::string ToString() const;
 };
 
+// Names as experiment files spell them.
 const char* Name(CodecKind kind);  // "topk"
 const char* Name(Scope scope);
 const char* Name(Range range);
@@ -76,6 +78,17 @@ const char* Name(Rounding rounding);
 const char* Name(Zero zero);
 const char* Name(Count count);
 const char* Name(Pad pad);
+
+// The inverse of Name. InvalidArgument gives the name met, the nearest valid one and all valid
+// ones.
+absl::StatusOr<CodecKind> CodecKindFromName(const std::string& name);
+absl::StatusOr<Scope> ScopeFromName(const std::string& name);
+absl::StatusOr<Range> RangeFromName(const std::string& name);
+absl::StatusOr<Rounding> RoundingFromName(const std::string& name);
+absl::StatusOr<Zero> ZeroFromName(const std::string& name);
+absl::StatusOr<Count> CountFromName(const std::string& name);
+absl::StatusOr<Pad> PadFromName(const std::string& name);
+absl::StatusOr<DType> ValuesFromName(const std::string& name);  // topk's `values`
 
 // InvalidArgument naming codec, parameter, the value met and the values wanted.
 absl::Status CheckSpec(const CodecSpec& spec);

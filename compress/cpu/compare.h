@@ -1,0 +1,11 @@
+// Two tensors side by side, for distortion.
+#pragma once
+
+#include "compress/kernels.h"
+
+namespace thinwire {
+
+// See CodecKernels::Compare. Sums are of eight interleaved lanes, the same on every machine.
+Error CpuCompare(const TensorView& x, const TensorView& y, CodecKernels::Sums* sums);
+
+}  // namespace thinwire

@@ -1,0 +1,60 @@
+// fp16 and bf16 numbers in plain integer arithmetic, so that every machine gives the same bits.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+
+namespace thinwire {
+
+inline uint32_t BitsOf(float x) {
+  uint32_t bits;
+  std::memcpy(&bits, &x, 4);
+  return bits;
+}
+inline float FloatOf(uint32_t bits) {
+  float x;
+  std::memcpy(&x, &bits, 4);
+  return x;
+}
+
+constexpr uint32_t kMagnitudeMask = 0x7FFFFFFFu;  // |x| as an ordered integer
+constexpr uint32_t kInfinityBits = 0x7F800000u;   // magnitudes from here on are not finite
+constexpr float kMaxHalf = 65504.0f;
+constexpr float kMaxBFloat = 0x1.FEp127f;
+
+// Rounds to nearest even; a NaN stays a (quiet) NaN.
+inline uint16_t ToBFloat(float x) {
+  const uint32_t bits = BitsOf(x);
+  if ((bits & kMagnitudeMask) > kInfinityBits) return static_cast<uint16_t>((bits >> 16) | 0x40);
+  return static_cast<uint16_t>((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16);
+}
+inline float FromBFloat(uint16_t b) { return FloatOf(static_cast<uint32_t>(b) << 16); }
+
+// Requires 0 <= x <= kMaxHalf. Rounds to nearest even.
+inline uint16_t ToHalf(float x) {
+  // Adding 0.5 lets the adder round a value below the normal halves at its last bit, 2^-24.
+  if (x < 0x1p-14f) return static_cast<uint16_t>(BitsOf(x + 0.5f) - BitsOf(0.5f));
+  const uint32_t bits = BitsOf(x) - (112u << 23);
+  return static_cast<uint16_t>((bits + 0xFFF + ((bits >> 13) & 1)) >> 13);
+}
+// Requires a finite h >= 0.
+inline float FromHalf(uint16_t h) {
+  if (h < 0x400) return h * 0x1p-24f;
+  return FloatOf((static_cast<uint32_t>(h) << 13) + (112u << 23));
+}
+
+// fp16 travels scaled by 2^e, with the largest e in [-113, 126] that keeps `largest` (finite, >= 0)
+// at or below kMaxHalf: tiny gradients survive and no finite value overflows.
+constexpr int kLeastPreScale = -113, kMostPreScale = 126;
+inline int16_t PreScaleFor(float largest) {
+  if (largest == 0) return 0;
+  int exponent;
+  const float fraction = std::frexp(largest, &exponent);
+  const int e = (fraction * 0x1p16f <= kMaxHalf ? 16 : 15) - exponent;
+  return static_cast<int16_t>(e < kMostPreScale ? e : kMostPreScale);
+}
+// Requires -126 <= e <= 127.
+inline float PowerOfTwo(int e) { return FloatOf(static_cast<uint32_t>(e + 127) << 23); }
+
+}  // namespace thinwire

@@ -1,0 +1,48 @@
+#include "compress/cpu/kernels.h"
+
+#include "compress/cpu/cast.h"
+#include "compress/cpu/compare.h"
+#include "compress/cpu/topk.h"
+#include "compress/cpu/uniform.h"
+
+namespace thinwire {
+namespace {
+
+class HostCodecKernels final : public CodecKernels {
+ public:
+  Error CastEncode(const TensorView& x, DType to, uint8_t* payload, size_t capacity,
+                   size_t* bytes) override {
+    return CpuCastEncode(x, to, payload, capacity, bytes);
+  }
+  Error CastDecode(const uint8_t* payload, size_t bytes, DType from, const TensorView& x) override {
+    return CpuCastDecode(payload, bytes, from, x);
+  }
+  Error UniformEncode(const TensorView& x, const CodecSpec& spec, uint64_t random_key,
+                      uint8_t* payload, size_t capacity, size_t* bytes) override {
+    return CpuUniformEncode(x, spec, random_key, payload, capacity, bytes);
+  }
+  Error UniformDecode(const uint8_t* payload, size_t bytes, const CodecSpec& spec,
+                      const TensorView& x) override {
+    return CpuUniformDecode(payload, bytes, spec, x);
+  }
+  Error TopKEncode(const TensorView& x, const CodecSpec& spec, uint8_t* payload, size_t capacity,
+                   size_t* bytes) override {
+    return CpuTopKEncode(x, spec, payload, capacity, bytes);
+  }
+  Error TopKDecode(const uint8_t* payload, size_t bytes, const CodecSpec& spec,
+                   const TensorView& x) override {
+    return CpuTopKDecode(payload, bytes, spec, x);
+  }
+  Error Compare(const TensorView& x, const TensorView& y, Sums* sums) override {
+    return CpuCompare(x, y, sums);
+  }
+};
+
+}  // namespace
+
+CodecKernels* CpuCodecKernels() {
+  static CodecKernels* const kernels = new HostCodecKernels;
+  return kernels;
+}
+
+}  // namespace thinwire

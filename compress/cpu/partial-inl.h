@@ -1,0 +1,45 @@
+// Vectors at the end of an array. Included once per SIMD target.
+#if defined(THINWIRE_COMPRESS_CPU_PARTIAL_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef THINWIRE_COMPRESS_CPU_PARTIAL_INL_H_
+#undef THINWIRE_COMPRESS_CPU_PARTIAL_INL_H_
+#else
+#define THINWIRE_COMPRESS_CPU_PARTIAL_INL_H_
+#endif
+
+#include <cstddef>
+#include <cstring>
+
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace thinwire {
+namespace HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+// The first `n` elements at `from`, `pad` in the lanes behind them. Any alignment.
+template <class D, typename T = hn::TFromD<D>>
+HWY_INLINE hn::Vec<D> LoadPart(D d, const T* from, size_t n, T pad = T{}) {
+  constexpr size_t kLanes = hn::MaxLanes(d);
+  if (HWY_LIKELY(n >= kLanes)) return hn::LoadU(d, from);
+  HWY_ALIGN T lanes[kLanes];
+  for (size_t i = 0; i < kLanes; ++i) lanes[i] = pad;
+  std::memcpy(static_cast<void*>(lanes), static_cast<const void*>(from), n * sizeof(T));
+  return hn::Load(d, lanes);
+}
+
+// Stores the first `n` lanes at `to`. Any alignment.
+template <class D, typename T = hn::TFromD<D>>
+HWY_INLINE void StorePart(hn::Vec<D> v, D d, T* to, size_t n) {
+  constexpr size_t kLanes = hn::MaxLanes(d);
+  if (HWY_LIKELY(n >= kLanes)) return hn::StoreU(v, d, to);
+  HWY_ALIGN T lanes[kLanes];
+  hn::Store(v, d, lanes);
+  std::memcpy(static_cast<void*>(to), static_cast<const void*>(lanes), n * sizeof(T));
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace thinwire
+HWY_AFTER_NAMESPACE();
+
+#endif

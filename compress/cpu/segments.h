@@ -1,0 +1,34 @@
+// How a block of elements falls into scopes.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+#include "compress/layout.h"
+
+namespace thinwire {
+
+// Cuts [begin, begin + n) at multiples of `period` and calls
+// visit(offset in the block, length, whole periods before it, phase in its period).
+template <typename Visit>
+void ForEachSegment(int64_t begin, size_t n, int64_t period, Visit visit) {
+  int64_t index = begin / period;
+  int64_t phase = begin % period;
+  for (size_t offset = 0; offset < n;) {
+    const size_t length = std::min<int64_t>(n - offset, period - phase);
+    visit(offset, length, index, phase);
+    offset += length;
+    ++index;
+    phase = 0;
+  }
+}
+
+// Strided scopes repeat every `count` elements. Parameters laid out for this many elements, a
+// multiple of it, keep vectors full when there are few channels.
+inline int64_t PeriodOf(const Scopes& scopes) {
+  constexpr int64_t kEnough = 512;
+  return (kEnough + scopes.count - 1) / scopes.count * scopes.count;
+}
+
+}  // namespace thinwire

@@ -1,0 +1,205 @@
+#include "compress/cpu/select.h"
+
+#include <cstring>
+
+#include "compress/cpu/half.h"
+#include "compress/cpu/scan.h"
+#include "compress/cpu/scratch.h"
+
+// Each SIMD target compiles this file once more, from foreach_target.h on.
+// clang-format off
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "compress/cpu/select.cc"
+#include "hwy/foreach_target.h"
+#include "hwy/highway.h"
+#include "compress/cpu/partial-inl.h"
+// clang-format on
+
+HWY_BEFORE_NAMESPACE();
+namespace thinwire {
+namespace HWY_NAMESPACE {
+
+using F32 = hn::ScalableTag<float>;
+using I32 = hn::RebindToSigned<F32>;
+using U32 = hn::RebindToUnsigned<F32>;
+constexpr size_t kLanes = hn::MaxLanes(F32());
+
+HWY_INLINE hn::Vec<I32> Magnitudes(hn::Vec<F32> x) {
+  return hn::And(hn::BitCast(I32(), x), hn::Set(I32(), 0x7FFFFFFF));
+}
+
+// Magnitudes of at least `threshold` in x[0, n). Requires threshold > 0.
+size_t CountAtLeastImpl(const float* HWY_RESTRICT x, size_t n, uint32_t threshold) {
+  const auto below = hn::Set(I32(), static_cast<int32_t>(threshold - 1));
+  size_t count = 0;
+  size_t i = 0;
+  for (; i + 4 * kLanes <= n; i += 4 * kLanes) {
+    for (size_t j = 0; j < 4; ++j) {
+      const auto m = Magnitudes(hn::LoadU(F32(), x + i + j * kLanes));
+      count += hn::CountTrue(I32(), hn::Gt(m, below));
+    }
+  }
+  for (; i < n; i += kLanes) {
+    const auto m = Magnitudes(LoadPart(F32(), x + i, n - i));
+    count += hn::CountTrue(I32(), hn::Gt(m, below));
+  }
+  return count;
+}
+
+// Writes the elements with magnitudes in [from, to) to `out`. Requires from > 0 and memory for
+// kCollectSlack more.
+size_t CollectBetweenImpl(const float* HWY_RESTRICT x, size_t n, uint32_t from, uint32_t to,
+                          float* HWY_RESTRICT out) {
+  const auto below = hn::Set(I32(), static_cast<int32_t>(from - 1));
+  const auto end = hn::Set(I32(), static_cast<int32_t>(to));
+  size_t count = 0;
+  for (size_t i = 0; i < n; i += kLanes) {
+    const auto v = LoadPart(F32(), x + i, n - i);
+    const auto m = Magnitudes(v);
+    const auto inside = hn::And(hn::Gt(m, below), hn::Lt(m, end));
+    count += hn::CompressStore(v, hn::RebindMask(F32(), inside), F32(), out + count);
+  }
+  return count;
+}
+
+size_t CollectAtLeastImpl(const float* HWY_RESTRICT x, size_t n, uint32_t threshold, uint32_t base,
+                          float* HWY_RESTRICT values, uint32_t* HWY_RESTRICT positions) {
+  const U32 u;
+  const auto below = hn::Set(I32(), static_cast<int32_t>(threshold) - 1);
+  auto position = hn::Iota(u, base);
+  size_t count = 0;
+  for (size_t i = 0; i < n; i += kLanes) {
+    const auto v = LoadPart(F32(), x + i, n - i);
+    auto kept = hn::Gt(Magnitudes(v), below);
+    if (HWY_UNLIKELY(n - i < kLanes)) kept = hn::And(kept, hn::FirstN(I32(), n - i));
+    hn::CompressStore(position, hn::RebindMask(u, kept), u, positions + count);
+    count += hn::CompressStore(v, hn::RebindMask(F32(), kept), F32(), values + count);
+    position = hn::Add(position, hn::Set(u, kLanes));
+  }
+  return count;
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace thinwire
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace thinwire {
+
+HWY_EXPORT(CountAtLeastImpl);
+HWY_EXPORT(CollectBetweenImpl);
+HWY_EXPORT(CollectAtLeastImpl);
+
+namespace {
+
+// A histogram costs more than it saves below this many elements.
+constexpr size_t kSmall = 4096;
+
+// The upper 11 bits of a magnitude (exponent and 3 bits of fraction) are its bucket.
+constexpr uint32_t kBucketShift = 20;
+constexpr uint32_t kNumBuckets = 1u << (31 - kBucketShift);
+constexpr uint32_t kFirstNonFiniteBucket = kInfinityBits >> kBucketShift;
+
+size_t CountAtLeast(const float* x, size_t n, uint32_t threshold) {
+  return HWY_DYNAMIC_DISPATCH(CountAtLeastImpl)(x, n, threshold);
+}
+
+// The k-th largest of magnitudes that all have the bits `prefix` above bit `num_bits`: tries its
+// bits from the highest, keeping each that leaves at least k elements. 1 <= k <= n.
+Selection SelectByBits(const float* x, size_t n, size_t k, uint32_t prefix, uint32_t num_bits) {
+  Selection s;
+  s.threshold = prefix;
+  size_t at_least = n;
+  for (uint32_t bit = num_bits; bit-- > 0 && at_least != k;) {
+    const uint32_t higher = s.threshold | (1u << bit);
+    const size_t count = CountAtLeast(x, n, higher);
+    if (count >= k) {
+      s.threshold = higher;
+      at_least = count;
+    }
+  }
+  s.all_ties = at_least == k;
+  if (!s.all_ties) s.num_ties = k - CountAtLeast(x, n, s.threshold + 1);
+  return s;
+}
+
+Selection SelectSmall(const float* x, size_t n, size_t k, uint32_t largest) {
+  Selection s;
+  s.finite = largest < kInfinityBits;
+  if (!s.finite) return s;
+  uint32_t num_bits = 0;
+  while (num_bits < 31 && (largest >> num_bits) != 0) ++num_bits;
+  return SelectByBits(x, n, k, 0, num_bits);
+}
+
+// Neighbours count into unlike tables, so that equal ones (zeros) do not wait for each other.
+struct Histogram {
+  static constexpr size_t kTables = 4;
+  uint32_t tables[kTables][kNumBuckets];
+
+  void Count(const float* x, size_t n) {
+    std::memset(tables, 0, sizeof(tables));
+    size_t i = 0;
+    for (; i + kTables <= n; i += kTables) {
+      for (size_t t = 0; t < kTables; ++t) ++tables[t][BucketOf(x[i + t])];
+    }
+    for (; i < n; ++i) ++tables[0][BucketOf(x[i])];
+  }
+  static uint32_t BucketOf(float x) { return (BitsOf(x) & kMagnitudeMask) >> kBucketShift; }
+  size_t operator[](uint32_t bucket) const {
+    size_t sum = 0;
+    for (const auto& table : tables) sum += table[bucket];
+    return sum;
+  }
+};
+
+Selection SelectByHistogram(const float* x, size_t n, size_t k) {
+  static thread_local Histogram histogram;
+  histogram.Count(x, n);
+  Selection s;
+  uint32_t bucket = kNumBuckets - 1;
+  size_t above = 0;
+  for (; above + histogram[bucket] < k; --bucket) above += histogram[bucket];
+  for (uint32_t b = kFirstNonFiniteBucket; b < kNumBuckets; ++b) s.finite &= histogram[b] == 0;
+  if (!s.finite) return s;
+
+  // The K-th lies in `bucket`. Zeros are left out: no bit tells them apart.
+  static thread_local Scratch<float> memory;
+  const uint32_t from = bucket << kBucketShift;
+  float* candidates = memory.Get(histogram[bucket] + kCollectSlack);
+  const size_t num_candidates = HWY_DYNAMIC_DISPATCH(CollectBetweenImpl)(
+      x, n, from > 0 ? from : 1, from + (1u << kBucketShift), candidates);
+  const size_t wanted = k - above;
+  if (num_candidates < wanted) {
+    s.all_ties = k == n;
+    s.num_ties = wanted - num_candidates;
+    return s;
+  }
+  s = SelectByBits(candidates, num_candidates, wanted, from, kBucketShift);
+  if (s.threshold == 0) s.threshold = 1;  // all candidates, and no zeros
+  return s;
+}
+
+}  // namespace
+
+Selection SelectLargest(const float* x, size_t n, size_t k) {
+  if (n <= kSmall) return SelectSmall(x, n, k, LargestMagnitude(x, n));
+  return SelectByHistogram(x, n, k);
+}
+
+size_t FindNthOfMagnitude(const float* x, size_t n, uint32_t magnitude, size_t nth) {
+  size_t i = 0;
+  for (; i < n; ++i) {
+    nth -= (BitsOf(x[i]) & kMagnitudeMask) == magnitude;
+    if (nth == 0) break;
+  }
+  return i;
+}
+
+size_t CollectAtLeast(const float* x, size_t n, uint32_t threshold, uint32_t base, float* values,
+                      uint32_t* positions) {
+  return HWY_DYNAMIC_DISPATCH(CollectAtLeastImpl)(x, n, threshold, base, values, positions);
+}
+
+}  // namespace thinwire
+#endif  // HWY_ONCE

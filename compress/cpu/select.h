@@ -1,0 +1,32 @@
+// Which magnitudes are among the K largest: exactly, without sorting.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace thinwire {
+
+// Magnitudes are bits of |x|, which are ordered like the values.
+struct Selection {
+  bool finite = true;  // false: x holds NaN or infinity and the rest means nothing
+  // The K largest are the magnitudes of at least `threshold`, if `all_ties`; otherwise those above
+  // `threshold` and `num_ties` of those that equal it.
+  uint32_t threshold = 0;
+  bool all_ties = false;
+  size_t num_ties = 0;
+};
+
+// Of x[0, n), 1 <= k <= n.
+Selection SelectLargest(const float* x, size_t n, size_t k);
+
+// Index of the `nth` (from 1) element of exactly this magnitude. Requires that there is one.
+size_t FindNthOfMagnitude(const float* x, size_t n, uint32_t magnitude, size_t nth);
+
+// Writes, in order, the elements with a magnitude of at least `threshold` and their positions
+// (index + base), and returns how many. `values` and `positions` have memory for kCollectSlack
+// more.
+constexpr size_t kCollectSlack = 64;
+size_t CollectAtLeast(const float* x, size_t n, uint32_t threshold, uint32_t base, float* values,
+                      uint32_t* positions);
+
+}  // namespace thinwire

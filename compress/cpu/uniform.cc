@@ -1,0 +1,242 @@
+#include "compress/cpu/uniform.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "compress/cpu/blocks.h"
+#include "compress/cpu/bytes.h"
+#include "compress/cpu/pack.h"
+#include "compress/cpu/philox.h"
+#include "compress/cpu/quantize.h"
+#include "compress/cpu/ranges.h"
+#include "compress/cpu/scratch.h"
+#include "compress/cpu/segments.h"
+#include "compress/layout.h"
+
+namespace thinwire {
+namespace {
+
+// Quantises a block of strided scopes with the parameters of one period.
+class StridedEncoder {
+ public:
+  StridedEncoder(const CodecSpec& spec, const Scopes& scopes, const uint8_t* header)
+      : period_(PeriodOf(scopes)), grid_(GridOf(spec)) {
+    static thread_local Scratch<float> memory;
+    offset_ = memory.Get(3 * period_);
+    lift_ = offset_ + period_;
+    inverse_ = lift_ + period_;
+    for (int64_t i = 0; i < period_; ++i) {
+      const EncodeLine line =
+          EncodeLineOf(ReadRange(spec, header, i % scopes.count), grid_.divisor);
+      offset_[i] = line.offset;
+      lift_[i] = line.lift;
+      inverse_[i] = line.inverse;
+    }
+  }
+
+  void operator()(const float* x, int64_t begin, size_t n, const uint32_t* random,
+                  uint8_t* codes) const {
+    ForEachSegment(begin, n, period_, [&](size_t at, size_t length, int64_t, int64_t phase) {
+      QuantizeEach(x + at, length, {offset_ + phase, lift_ + phase, inverse_ + phase},
+                   grid_.zero_code, grid_.max_code, random ? random + at : nullptr, codes + at);
+    });
+  }
+
+ private:
+  int64_t period_;
+  UniformGrid grid_;
+  float *offset_, *lift_, *inverse_;
+};
+
+class ContiguousEncoder {
+ public:
+  ContiguousEncoder(const CodecSpec& spec, const Scopes& scopes, const uint8_t* header)
+      : spec_(spec), scopes_(scopes), header_(header), grid_(GridOf(spec)) {}
+
+  void operator()(const float* x, int64_t begin, size_t n, const uint32_t* random,
+                  uint8_t* codes) const {
+    ForEachSegment(
+        begin, n, scopes_.elements, [&](size_t at, size_t length, int64_t scope, int64_t) {
+          const EncodeLine line = EncodeLineOf(ReadRange(spec_, header_, scope), grid_.divisor);
+          Quantize(x + at, length, line, grid_.zero_code, grid_.max_code,
+                   random ? random + at : nullptr, codes + at);
+        });
+  }
+
+ private:
+  const CodecSpec& spec_;
+  const Scopes& scopes_;
+  const uint8_t* header_;
+  UniformGrid grid_;
+};
+
+template <typename Encoder>
+void EncodeCodes(const TensorView& x, const CodecSpec& spec, uint64_t random_key,
+                 const Encoder& encoder, uint8_t* out) {
+  alignas(64) float scratch[kBlock];
+  alignas(64) uint32_t random[kBlock];
+  alignas(64) uint8_t codes[kBlock];
+  const bool by_chance = spec.rounding == Rounding::kStochastic;
+  const int64_t total = x.elements();
+  for (int64_t begin = 0; begin < total; begin += kBlock) {
+    const size_t n = std::min<int64_t>(kBlock, total - begin);
+    if (by_chance) PhiloxNumbers(random_key, begin, n, random);
+    encoder(ReadFloats(x, begin, n, scratch), begin, n, by_chance ? random : nullptr, codes);
+    PackCodes(codes, n, spec.bits, out + begin / 8 * spec.bits);
+  }
+}
+
+class StridedDecoder {
+ public:
+  StridedDecoder(const CodecSpec& spec, const Scopes& scopes, const uint8_t* header)
+      : period_(PeriodOf(scopes)), grid_(GridOf(spec)) {
+    static thread_local Scratch<float> memory;
+    offset_ = memory.Get(2 * period_);
+    range_ = offset_ + period_;
+    for (int64_t i = 0; i < period_; ++i) {
+      const DecodeLine line = ReadRange(spec, header, i % scopes.count);
+      offset_[i] = line.offset;
+      range_[i] = line.range;
+    }
+  }
+
+  void operator()(const uint8_t* codes, int64_t begin, size_t n, float* x) const {
+    const float reciprocal = 1.0f / static_cast<float>(grid_.divisor);
+    ForEachSegment(begin, n, period_, [&](size_t at, size_t length, int64_t, int64_t phase) {
+      DequantizeEach(codes + at, length, {offset_ + phase, range_ + phase}, grid_.zero_code,
+                     reciprocal, x + at);
+    });
+  }
+
+ private:
+  int64_t period_;
+  UniformGrid grid_;
+  float *offset_, *range_;
+};
+
+class ContiguousDecoder {
+ public:
+  ContiguousDecoder(const CodecSpec& spec, const Scopes& scopes, const uint8_t* header)
+      : spec_(spec), scopes_(scopes), header_(header), grid_(GridOf(spec)) {}
+
+  void operator()(const uint8_t* codes, int64_t begin, size_t n, float* x) const {
+    const float reciprocal = 1.0f / static_cast<float>(grid_.divisor);
+    ForEachSegment(begin, n, scopes_.elements,
+                   [&](size_t at, size_t length, int64_t scope, int64_t) {
+                     Dequantize(codes + at, length, ReadRange(spec_, header_, scope),
+                                grid_.zero_code, reciprocal, x + at);
+                   });
+  }
+
+ private:
+  const CodecSpec& spec_;
+  const Scopes& scopes_;
+  const uint8_t* header_;
+  UniformGrid grid_;
+};
+
+uint8_t LargestCode(const uint8_t* codes, size_t n) {
+  uint8_t largest = 0;
+  for (size_t i = 0; i < n; ++i) largest = std::max(largest, codes[i]);
+  return largest;
+}
+
+template <typename Decoder>
+Error DecodeCodes(const uint8_t* in, const CodecSpec& spec, const Decoder& decoder,
+                  const TensorView& x) {
+  alignas(64) float scratch[kBlock];
+  alignas(64) uint8_t codes[kBlock];
+  const int64_t total = x.elements();
+  const int32_t max_code = GridOf(spec).max_code;
+  const bool has_unused_code = max_code != (1 << spec.bits) - 1;
+  for (int64_t begin = 0; begin < total; begin += kBlock) {
+    const size_t n = std::min<int64_t>(kBlock, total - begin);
+    UnpackCodes(in + begin / 8 * spec.bits, n, spec.bits, codes);
+    if (has_unused_code && LargestCode(codes, n) > max_code) {
+      return MakeError(absl::StatusCode::kInvalidArgument, "uniform: code %d, want at most %d",
+                       LargestCode(codes, n), max_code);
+    }
+    decoder(codes, begin, n, FloatsToWrite(x, begin, scratch));
+    FinishFloats(x, begin, n, scratch);
+  }
+  return Error{};
+}
+
+Error CheckLastByte(const uint8_t* codes, const CodecSpec& spec, int64_t total) {
+  const uint64_t bits = uint64_t{spec.bits} * total;
+  if (bits % 8 == 0 || (codes[bits / 8] >> (bits % 8)) == 0) return Error{};
+  return MakeError(absl::StatusCode::kInvalidArgument,
+                   "uniform: unused bits of the last byte 0x%02x are set", codes[bits / 8]);
+}
+
+void Fill(const TensorView& x, float value) {
+  alignas(64) float scratch[kBlock];
+  for (int64_t begin = 0; begin < x.elements(); begin += kBlock) {
+    const size_t n = std::min<int64_t>(kBlock, x.elements() - begin);
+    float* to = FloatsToWrite(x, begin, scratch);
+    std::fill(to, to + n, value);
+    FinishFloats(x, begin, n, scratch);
+  }
+}
+
+Error DecodeConstant(const uint8_t* payload, const TensorView& x) {
+  const float value = LoadAs<float>(payload + 2);
+  if (!std::isfinite(value)) {
+    return MakeError(absl::StatusCode::kInvalidArgument,
+                     "uniform: constant %g, want a finite value", static_cast<double>(value));
+  }
+  Fill(x, value);
+  return Error{};
+}
+
+bool IsConstant(const CodecSpec& spec, const Scopes& scopes, const uint8_t* payload, size_t bytes) {
+  return spec.range == Range::kFixedPoint && scopes.count > 0 && bytes == kConstantTensorBytes &&
+         LoadAs<int16_t>(payload) == kConstantTensor;
+}
+
+}  // namespace
+
+Error CpuUniformEncode(const TensorView& x, const CodecSpec& spec, uint64_t random_key,
+                       uint8_t* payload, size_t capacity, size_t* bytes) {
+  const Scopes scopes = ScopesOf(x, spec.scope, spec.group);
+  *bytes = UniformPayloadBytes(spec, scopes);
+  if (capacity < UniformMaxPayloadBytes(spec, scopes)) {
+    return MakeError(absl::StatusCode::kInvalidArgument,
+                     "uniform: payload memory of %zu bytes, want %zu", capacity,
+                     UniformMaxPayloadBytes(spec, scopes));
+  }
+  bool constant = false;
+  const Error error = WriteRanges(x, spec, scopes, payload, &constant);
+  if (!error.ok()) return error;
+  if (constant) {
+    *bytes = kConstantTensorBytes;
+    return Error{};
+  }
+  uint8_t* codes = payload + UniformHeaderBytes(spec, scopes);
+  if (scopes.strided) {
+    EncodeCodes(x, spec, random_key, StridedEncoder(spec, scopes, payload), codes);
+  } else {
+    EncodeCodes(x, spec, random_key, ContiguousEncoder(spec, scopes, payload), codes);
+  }
+  return Error{};
+}
+
+Error CpuUniformDecode(const uint8_t* payload, size_t bytes, const CodecSpec& spec,
+                       const TensorView& x) {
+  const Scopes scopes = ScopesOf(x, spec.scope, spec.group);
+  if (IsConstant(spec, scopes, payload, bytes)) return DecodeConstant(payload, x);
+  if (bytes != UniformPayloadBytes(spec, scopes)) {
+    return MakeError(absl::StatusCode::kInvalidArgument, "uniform: payload of %zu bytes, want %zu",
+                     bytes, UniformPayloadBytes(spec, scopes));
+  }
+  Error error = CheckRanges(spec, scopes, payload);
+  if (!error.ok()) return error;
+  const uint8_t* codes = payload + UniformHeaderBytes(spec, scopes);
+  error = CheckLastByte(codes, spec, scopes.total);
+  if (!error.ok() || scopes.count == 0) return error;
+  if (scopes.strided) return DecodeCodes(codes, spec, StridedDecoder(spec, scopes, payload), x);
+  return DecodeCodes(codes, spec, ContiguousDecoder(spec, scopes, payload), x);
+}
+
+}  // namespace thinwire

@@ -1,0 +1,42 @@
+#include "compress/distortion.h"
+
+#include <cmath>
+#include <limits>
+
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
+
+namespace thinwire {
+namespace {
+
+double RelativeError(const CodecKernels::Sums& sums) {
+  if (sums.x > 0) return std::sqrt(sums.difference / sums.x);
+  return sums.y > 0 ? std::numeric_limits<double>::infinity() : 0;
+}
+
+double Cosine(const CodecKernels::Sums& sums) {
+  if (sums.x > 0 && sums.y > 0) return sums.product / (std::sqrt(sums.x) * std::sqrt(sums.y));
+  return sums.x > 0 || sums.y > 0 ? 0 : 1;
+}
+
+}  // namespace
+
+absl::StatusOr<Distortion> MeasureDistortion(const Tensor& x, const Tensor& y,
+                                             CodecKernels* kernels) {
+  if (x.shape() != y.shape()) {
+    return absl::InvalidArgumentError(absl::StrCat("distortion: shapes ", x.shape().ToString(),
+                                                   " and ", y.shape().ToString(),
+                                                   ", want equal ones"));
+  }
+  CodecKernels::Sums sums;
+  RETURN_IF_ERROR(ToStatus(kernels->Compare(x.view(), y.view(), &sums)));
+  Distortion distortion;
+  distortion.relative_error = RelativeError(sums);
+  distortion.cosine = Cosine(sums);
+  if (y.elements() > 0) {
+    distortion.nonzero_fraction = static_cast<double>(sums.nonzeros_y) / y.elements();
+  }
+  return distortion;
+}
+
+}  // namespace thinwire

@@ -1,0 +1,46 @@
+#include "compress/distortion.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "compress/cpu/kernels.h"
+#include "compress/round_trip.h"
+
+namespace thinwire {
+namespace {
+
+Distortion Between(const std::vector<float>& x, const std::vector<float>& y) {
+  return *MeasureDistortion(TensorOf(x), TensorOf(y), CpuCodecKernels());
+}
+
+TEST(DistortionTest, MeasuresLengthAngleAndNonZeros) {
+  const Distortion d = Between({3, 4, 0, 0}, {3, 0, 0, 0});
+  EXPECT_DOUBLE_EQ(d.relative_error, 0.8);
+  EXPECT_DOUBLE_EQ(d.cosine, 0.6);
+  EXPECT_DOUBLE_EQ(d.nonzero_fraction, 0.25);
+}
+
+TEST(DistortionTest, EqualTensorsHaveNone) {
+  const std::vector<float> x = RandomValues(10001, 1);
+  EXPECT_EQ(Between(x, x).relative_error, 0);
+  EXPECT_NEAR(Between(x, x).cosine, 1, 1e-15);
+}
+
+TEST(DistortionTest, ZerosAreDefined) {
+  EXPECT_EQ(Between({0, 0}, {0, 0}).relative_error, 0);
+  EXPECT_EQ(Between({0, 0}, {0, 0}).cosine, 1);
+  EXPECT_EQ(Between({0, 0}, {1, 0}).relative_error, INFINITY);
+  EXPECT_EQ(Between({1, 0}, {0, 0}).relative_error, 1);
+  EXPECT_EQ(Between({1, 0}, {0, 0}).cosine, 0);
+  EXPECT_EQ(Between({}, {}).nonzero_fraction, 0);
+}
+
+TEST(DistortionTest, ShapesMustAgree) {
+  EXPECT_FALSE(
+      MeasureDistortion(TensorOf({2, 1}, {1, 2}), TensorOf({1, 2}, {1, 2}), CpuCodecKernels())
+          .ok());
+}
+
+}  // namespace
+}  // namespace thinwire

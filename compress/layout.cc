@@ -1,0 +1,116 @@
+#include "compress/layout.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+
+namespace thinwire {
+namespace {
+
+size_t BytesOfBits(uint64_t bits) { return static_cast<size_t>((bits + 7) / 8); }
+
+}  // namespace
+
+Scopes ScopesOf(const Shape& shape, Scope scope, uint32_t group) {
+  Scopes s;
+  s.total = shape.elements();
+  if (s.total == 0) return s;
+  const int rank = shape.rank();
+  const int64_t last = rank > 0 ? shape[rank - 1] : 1;
+  switch (scope) {
+    case Scope::kTensor:
+      s.elements = s.total;
+      break;
+    case Scope::kSample:
+      s.elements = rank > 0 ? s.total / shape[0] : 1;
+      break;
+    case Scope::kToken:
+      s.elements = last;
+      break;
+    case Scope::kGroup:
+      s.elements = std::min<int64_t>(group, s.total);
+      break;
+    case Scope::kChannel:
+      s.elements = s.total / last;
+      s.strided = true;
+      break;
+  }
+  s.count = (s.total + s.elements - 1) / s.elements;
+  return s;
+}
+
+Scopes ScopesOf(const TensorView& x, Scope scope, uint32_t group) {
+  Shape shape;
+  for (int i = 0; i < x.rank; ++i) shape.Append(x.dims[i]);
+  return ScopesOf(shape, scope, group);
+}
+
+int64_t NumKept(const CodecSpec& spec, int64_t n) {
+  if (n == 0) return 0;
+  double kept;
+  if (spec.k > 0) {
+    return static_cast<int64_t>(std::min<uint64_t>(spec.k, n));
+  } else if (spec.count == Count::kPaper1) {
+    kept = n - std::trunc(n * (1 - spec.ratio));
+  } else {
+    // ratio * n may lie one rounding above the whole number that is meant: 0.07 * 100 > 7.
+    kept = std::ceil(spec.ratio * n * (1 - 0x1p-50));
+  }
+  return std::clamp<int64_t>(static_cast<int64_t>(kept), 1, n);
+}
+
+UniformGrid GridOf(const CodecSpec& spec) {
+  const int32_t half = 1 << (spec.bits - 1);
+  switch (spec.range) {
+    case Range::kMinMax:
+      return {2 * half - 1, 0, 2 * half - 1};
+    case Range::kMaxAbs:
+      return {2 * half - 2, half - 1, half - 1};
+    case Range::kFixedPoint:
+      return {2 * half - 1, half, half};
+  }
+  assert(false);
+  return {};
+}
+
+size_t UniformHeaderBytes(const CodecSpec& spec, const Scopes& scopes) {
+  switch (spec.range) {
+    case Range::kMinMax:
+      return 8 * scopes.count;
+    case Range::kMaxAbs:
+      return 4 * scopes.count;
+    case Range::kFixedPoint:
+      return 2 + 2 * scopes.count;
+  }
+  assert(false);
+  return 0;
+}
+
+size_t UniformPayloadBytes(const CodecSpec& spec, const Scopes& scopes) {
+  return UniformHeaderBytes(spec, scopes) + BytesOfBits(uint64_t{spec.bits} * scopes.total);
+}
+
+size_t UniformMaxPayloadBytes(const CodecSpec& spec, const Scopes& scopes) {
+  const size_t bytes = UniformPayloadBytes(spec, scopes);
+  return spec.range == Range::kFixedPoint ? std::max(bytes, kConstantTensorBytes) : bytes;
+}
+
+uint32_t PackedIndexBits(int64_t n) {
+  uint32_t bits = 0;
+  while ((int64_t{1} << bits) < n) ++bits;
+  return bits;
+}
+
+size_t TopKMaxPayloadBytes(const CodecSpec& spec, const Scopes& scopes) {
+  const uint64_t entries = NumKept(spec, scopes.elements) * scopes.count;
+  // The smallest coding is chosen, so neither of these two can be exceeded.
+  const size_t index_bytes =
+      std::min(BytesOfBits(scopes.total), BytesOfBits(entries * PackedIndexBits(scopes.total)));
+  return kTopKHeaderBytes + entries * SizeOf(spec.values) + index_bytes;
+}
+
+size_t CastPayloadBytes(DType to, int64_t elements) {
+  return (to == DType::kF16 ? 2 : 0) + elements * SizeOf(to);
+}
+
+}  // namespace thinwire

@@ -1,0 +1,98 @@
+#include "compress/spec.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace thinwire {
+namespace {
+
+using ::testing::HasSubstr;
+
+CodecSpec TopK(double ratio) {
+  CodecSpec spec;
+  spec.kind = CodecKind::kTopK;
+  spec.ratio = ratio;
+  spec.scope = Scope::kSample;
+  return spec;
+}
+
+CodecSpec Uniform(uint32_t bits) {
+  CodecSpec spec;
+  spec.kind = CodecKind::kUniform;
+  spec.bits = bits;
+  return spec;
+}
+
+std::string ErrorOf(const CodecSpec& spec) { return std::string(CheckSpec(spec).message()); }
+
+TEST(CodecSpecTest, SpellsEveryParameterThatMatters) {
+  EXPECT_EQ(TopK(0.1).ToString(), "topk(ratio=0.1, scope=sample, values=fp32)");
+  EXPECT_EQ(Uniform(4).ToString(),
+            "uniform(bits=4, range=min_max, scope=tensor, rounding=nearest, zero=free)");
+  EXPECT_EQ(CodecSpec{}.ToString(), "none");
+}
+
+TEST(CodecSpecTest, DiffersInAnyField) {
+  CodecSpec other = TopK(0.1);
+  EXPECT_EQ(other, TopK(0.1));
+  other.pad = Pad::kExactK;
+  EXPECT_NE(other, TopK(0.1));
+}
+
+TEST(CheckSpecTest, AcceptsWhatThePapersUse) {
+  EXPECT_TRUE(CheckSpec(TopK(1)).ok());
+  EXPECT_TRUE(CheckSpec(Uniform(1)).ok());
+  EXPECT_TRUE(CheckSpec(CodecSpec{}).ok());
+}
+
+TEST(CheckSpecTest, NamesTheRatioItRefuses) {
+  EXPECT_THAT(ErrorOf(TopK(1.5)), HasSubstr("topk: ratio is 1.5"));
+  EXPECT_THAT(ErrorOf(TopK(-0.5)), HasSubstr("topk: ratio is -0.5"));
+  EXPECT_THAT(ErrorOf(TopK(std::nan(""))), HasSubstr("topk: ratio is nan"));
+}
+
+TEST(CheckSpecTest, WantsEitherARatioOrACount) {
+  CodecSpec both = TopK(0.5);
+  both.k = 3;
+  EXPECT_THAT(ErrorOf(both), HasSubstr("exactly one"));
+  EXPECT_THAT(ErrorOf(TopK(0)), HasSubstr("exactly one"));
+}
+
+TEST(CheckSpecTest, SymmetricRangesNeedTwoBits) {
+  CodecSpec spec = Uniform(1);
+  spec.range = Range::kMaxAbs;
+  EXPECT_THAT(ErrorOf(spec), HasSubstr("want 2 to 8 with range max_abs"));
+  EXPECT_THAT(ErrorOf(Uniform(9)), HasSubstr("uniform: bits is 9"));
+}
+
+TEST(CheckSpecTest, AGroupSizeBelongsToTheGroupScope) {
+  CodecSpec spec = Uniform(4);
+  spec.scope = Scope::kGroup;
+  EXPECT_THAT(ErrorOf(spec), HasSubstr("group is 0 with scope group"));
+  spec.group = 64;
+  EXPECT_TRUE(CheckSpec(spec).ok());
+  spec.scope = Scope::kTensor;
+  EXPECT_THAT(ErrorOf(spec), HasSubstr("group is 64 with scope tensor"));
+}
+
+TEST(FromNameTest, InvertsName) {
+  EXPECT_EQ(*CodecKindFromName("topk"), CodecKind::kTopK);
+  EXPECT_EQ(*ScopeFromName("channel"), Scope::kChannel);
+  EXPECT_EQ(*RangeFromName("fixed_point"), Range::kFixedPoint);
+  EXPECT_EQ(*RoundingFromName("stochastic"), Rounding::kStochastic);
+  EXPECT_EQ(*ZeroFromName("on_grid"), Zero::kOnGrid);
+  EXPECT_EQ(*CountFromName("paper1"), Count::kPaper1);
+  EXPECT_EQ(*PadFromName("exact_k"), Pad::kExactK);
+  EXPECT_EQ(*ValuesFromName("bf16"), DType::kBF16);
+}
+
+TEST(FromNameTest, SuggestsTheNearestName) {
+  EXPECT_EQ(CodecKindFromName("topc").status().message(),
+            "codec: unknown \"topc\", nearest is \"topk\" (want one of none, fp16, bf16, uniform, "
+            "topk)");
+}
+
+}  // namespace
+}  // namespace thinwire

@@ -1,0 +1,39 @@
+#include "compress/topk.h"
+
+#include "base/status.h"
+#include "compress/layout.h"
+
+namespace thinwire {
+namespace {
+
+class TopKCodec final : public Codec {
+ public:
+  TopKCodec(const CodecSpec& spec, CodecKernels* kernels) : Codec(spec), kernels_(kernels) {}
+
+  size_t MaxPayloadBytes(const Shape& shape, DType /*dtype*/) const override {
+    return TopKMaxPayloadBytes(spec(), ScopesOf(shape, spec().scope, spec().group));
+  }
+
+  absl::StatusOr<size_t> Encode(const Tensor& x, uint64_t /*random_key*/,
+                                absl::Span<uint8_t> payload) const override {
+    size_t bytes = 0;
+    RETURN_IF_ERROR(
+        ToStatus(kernels_->TopKEncode(x.view(), spec(), payload.data(), payload.size(), &bytes)));
+    return bytes;
+  }
+
+  absl::Status Decode(absl::Span<const uint8_t> payload, Tensor* x) const override {
+    return ToStatus(kernels_->TopKDecode(payload.data(), payload.size(), spec(), x->view()));
+  }
+
+ private:
+  CodecKernels* kernels_;
+};
+
+}  // namespace
+
+std::unique_ptr<Codec> NewTopKCodec(const CodecSpec& spec, CodecKernels* kernels) {
+  return std::make_unique<TopKCodec>(spec, kernels);
+}
+
+}  // namespace thinwire
