@@ -96,8 +96,10 @@ void BoundarySender::WorkerLoop() {
       const auto something_to_do = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
         return stopping_ || !jobs_.empty();
       };
+      encoding_ = false;
       mutex_.Await(absl::Condition(&something_to_do));
       if (stopping_) return;
+      encoding_ = true;
       job = std::move(jobs_.front());
       jobs_.pop_front();
     }
@@ -109,6 +111,21 @@ void BoundarySender::WorkerLoop() {
       return;
     }
   }
+}
+
+absl::Status BoundarySender::Flush(absl::Time deadline) {
+  {
+    absl::MutexLock lock(&mutex_);
+    const auto idle = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+      return !status_.ok() || (jobs_.empty() && !encoding_);
+    };
+    if (!mutex_.AwaitWithDeadline(absl::Condition(&idle), deadline)) {
+      return absl::DeadlineExceededError(absl::StrCat("cut ", spec_.name, ": ", jobs_.size(),
+                                                      " messages were not encoded in time"));
+    }
+    RETURN_IF_ERROR(status_);
+  }
+  return link_->Flush(deadline);
 }
 
 absl::Status BoundarySender::EncodeAndSend(Job job) {

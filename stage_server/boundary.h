@@ -59,6 +59,9 @@ class BoundarySender {
   // A message without a tensor: "took one of yours" (see Executor on evaluation).
   absl::Status SendAcknowledgement(MessageKey key);
 
+  // Waits until all that was queued has been handed to the transport; returns the first error.
+  absl::Status Flush(absl::Time deadline);
+
   // Any thread.
   BoundaryStatistics statistics() const;
   uint64_t SocketBytesAcked() const { return link_->SocketBytesAcked(); }
@@ -88,6 +91,7 @@ class BoundarySender {
 
   mutable absl::Mutex mutex_;
   std::deque<Job> jobs_ ABSL_GUARDED_BY(mutex_);
+  bool encoding_ ABSL_GUARDED_BY(mutex_) = false;  // the worker has taken a job
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status status_ ABSL_GUARDED_BY(mutex_);
   BoundaryStatistics statistics_ ABSL_GUARDED_BY(mutex_);

@@ -32,6 +32,10 @@ absl::Status Executor::Train(uint32_t epoch, int64_t samples,
     const absl::Time now = absl::Now();
     report.set_seconds(absl::ToDoubleSeconds(now - last));
     last = now;
+    if (i + 1 == steps) {
+      const absl::Status sent = stage_->FlushSends(now + spec.deadline);
+      if (!sent.ok()) return Failed(sent);
+    }
     Publish(work.step);
     on_step(report);
   }

@@ -16,8 +16,11 @@ double* Slot(ActivitySeconds* seconds, Activity activity) {
   return &(*seconds)[static_cast<int>(activity)];
 }
 
-LinkOptions InnerLink(const BoundarySpec& incoming, uint64_t max_payload_bytes) {
+LinkOptions InnerLink(const StageSpec& spec, const BoundarySpec& incoming,
+                      uint64_t max_payload_bytes) {
   LinkOptions options;
+  options.run = spec.run;
+  options.generation = spec.generation;
   options.name = incoming.name;
   options.peer = incoming.peer;
   options.cut = incoming.cut;
@@ -96,7 +99,8 @@ absl::Status LocalStage::BuildInnerCuts() {
     ASSIGN_OR_RETURN(const uint64_t gradient_bytes, MaxPayloadBytes(gradients));
     InnerCut inner;
     std::tie(inner.upstream, inner.downstream) = NewMemoryLinks(
-        InnerLink(gradients, gradient_bytes), InnerLink(activations, activation_bytes));
+        InnerLink(spec_, gradients, gradient_bytes),
+        InnerLink(spec_, activations, activation_bytes));
     ASSIGN_OR_RETURN(inner.activations.sender, BoundarySender::New(activations,
                                                                    inner.upstream.get(),
                                                                    Worker::kInline));
@@ -276,6 +280,13 @@ absl::Status LocalStage::FinishEvaluation(Work last_batch) {
   for (; key.step <= batches; ++key.step) {
     RETURN_IF_ERROR(downstream_.receiver->ReceiveAcknowledgement(key, last_batch.deadline));
   }
+  return absl::OkStatus();
+}
+
+absl::Status LocalStage::FlushSends(absl::Time deadline) {
+  ScopedTimer timer(Slot(&activity_, Activity::kSendWait));
+  if (upstream_.sender) RETURN_IF_ERROR(upstream_.sender->Flush(deadline));
+  if (downstream_.sender) RETURN_IF_ERROR(downstream_.sender->Flush(deadline));
   return absl::OkStatus();
 }
 

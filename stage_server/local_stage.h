@@ -39,6 +39,8 @@ struct StageSpec {
   std::vector<Cut> cuts;
   std::vector<int> stage_starts;  // first segment of each stage
   int stage = 0;                  // from 0
+  uint64_t run = 0;               // digest of the run's id, as frames carry it
+  uint64_t generation = 0;
 
   ScheduleKind schedule = ScheduleKind::kOneForwardOneBackward;
   int microbatches = 1;
@@ -113,6 +115,8 @@ class LocalStage {
   absl::Status Update(double lr);
   // Takes the acknowledgements that the last evaluation batches still owe.
   absl::Status FinishEvaluation(Work last_batch);
+  // Waits until the codec workers have encoded and handed over all that was sent.
+  absl::Status FlushSends(absl::Time deadline);
   // Drops what forwards left behind, when a step was broken off.
   void Abandon();
 

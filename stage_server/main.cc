@@ -61,7 +61,7 @@ int Main(int argc, char** argv) {
   CLI::App app(kDescription, "stage_server");
   app.add_option("--listen", options.listen, "gRPC address: host:port or unix:/path; port 0 picks one")
       ->capture_default_str();
-  app.add_option("--metrics_listen", options.metrics_listen, "Prometheus /metrics: host:port")
+  app.add_option("--metrics_listen", options.metrics_listen, "Prometheus /metrics: host:port; empty for none")
       ->capture_default_str();
   app.add_option("--ready_fd", ready_fd,
                  "descriptor that gets one line of JSON with both addresses once serving");

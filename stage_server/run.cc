@@ -59,8 +59,9 @@ absl::StatusOr<std::unique_ptr<StageRun>> StageRun::New(const ConfigureRequest& 
                                                         ConfigureResponse* response) {
   std::unique_ptr<StageRun> run(new StageRun);
   run->backend_ = backend;
-  run->lease_ = request.lease();
   ASSIGN_OR_RETURN(run->spec_, StageSpecFrom(request.experiment(), request.stage()));
+  run->spec_.run = RunDigest(request.lease());
+  run->spec_.generation = request.lease().generation();
   RETURN_IF_ERROR(ToStatus(backend.ops->CheckComputeType(run->spec_.compute)));
   RETURN_IF_ERROR(run->LoadFeed(request, response));
   run->thread_ = std::thread([raw = run.get()] { raw->ExecutorLoop(); });
@@ -115,8 +116,8 @@ absl::StatusOr<LinkOptions> StageRun::LinkOf(int cut, Direction receives,
   LinkOptions options;
   options.name = boundary.name;
   options.peer = peer;
-  options.run = RunDigest(lease_);
-  options.generation = lease_.generation();
+  options.run = spec_.run;
+  options.generation = spec_.generation;
   options.cut = cut;
   options.receives = receives;
   options.queue_capacity = boundary.capacity;

@@ -58,7 +58,6 @@ class StageRun {
 
   Backend backend_;
   StageSpec spec_;
-  Lease lease_;
   DataSplits data_;
   std::optional<Feed> feed_;
   std::unique_ptr<LocalStage> stage_;

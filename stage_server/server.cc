@@ -67,6 +67,7 @@ class StageServerImpl final : public StageServer {
 
  private:
   absl::Status StartMetrics(const std::string& listen) {
+    if (listen.empty()) return absl::OkStatus();
     try {
       exposer_ = std::make_unique<prometheus::Exposer>(listen, /*num_threads=*/2);
     } catch (const std::exception& error) {

@@ -12,7 +12,7 @@ namespace thinwire {
 
 struct ServerOptions {
   std::string listen = "127.0.0.1:0";          // "unix:/path" or "host:port"; port 0: ephemeral
-  std::string metrics_listen = "127.0.0.1:0";  // "host:port"
+  std::string metrics_listen = "127.0.0.1:0";  // "host:port"; empty: no /metrics
 };
 
 class StageServer {

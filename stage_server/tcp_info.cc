@@ -6,6 +6,7 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstring>
 #include <memory>
@@ -72,10 +73,11 @@ uint64_t TcpBytesAcked(const std::string& peer) {
   absl::string_view address = peer;
   if (!absl::ConsumePrefix(&address, "ipv4:") && !absl::ConsumePrefix(&address, "ipv6:")) return 0;
   const std::string wanted = absl::StrReplaceAll(address, {{"%5B", "["}, {"%5D", "]"}});
+  uint64_t busiest = 0;
   for (int fd : OpenFiles()) {
-    if (IsConnectedTo(fd, wanted)) return BytesAcked(fd);
+    if (IsConnectedTo(fd, wanted)) busiest = std::max(busiest, BytesAcked(fd));
   }
-  return 0;
+  return busiest;
 }
 
 }  // namespace thinwire

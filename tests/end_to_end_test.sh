@@ -1,0 +1,164 @@
+#!/usr/bin/env bash
+# Whole processes on loopback: a run as a user starts it, and what happens when something breaks.
+# usage: end_to_end_test.sh THINWIRE STAGE_SERVER
+set -uo pipefail
+thinwire=$1 stage_server=$2
+work=$(mktemp -d)
+failures=0 children=() stages=()
+
+cleanup() {
+  for child in "${children[@]}"; do kill -9 "$child" 2>/dev/null; done
+  mountpoint -q "$work/full" 2>/dev/null && umount "$work/full"
+  rm -rf "$work"
+}
+trap cleanup EXIT
+
+# check WHAT COMMAND...: the command must succeed
+check() {
+  local what=$1
+  shift
+  if "$@"; then echo "ok: $what"; else echo "FAILED: $what"; failures=$((failures + 1)); fi
+}
+equals() { [[ $1 == "$2" ]] || { echo "  got '$1', want '$2'"; return 1; }; }
+contains() { grep -qE -- "$2" "$1" || { echo "  '$2' is not in:"; tail -5 "$1" | sed 's/^/  /'; return 1; }; }
+# within SECONDS COMMAND...: succeeds as soon as the command does
+within() {
+  local end=$((SECONDS + $1))
+  shift
+  until "$@"; do (( SECONDS < end )) || return 1; sleep 0.1; done
+}
+gone() { local pid; for pid in "$@"; do ! kill -0 "$pid" 2>/dev/null || return 1; done; }
+started() { [[ $(wc -l <"$work/$1/metrics.jsonl" 2>/dev/null || echo 0) -gt 3 ]]; }
+
+cat >"$work/short.yaml" <<'YAML'
+name: short
+model: {name: resnet8, width: 8}
+data: {name: digits, batch_size: 50, limit: 400, test_limit: 200}
+pipeline: {cuts: [stem, layer1, layer2], threads: 1}
+compression: {activations: {codec: topk, ratio: 0.2}, gradients: {codec: uniform, bits: 8}}
+optimizer: {name: sgd, lr: 0.05, momentum: 0.9}
+epochs: 2
+YAML
+long=(--set epochs=100000 --set evaluation.every=0)
+
+# start NAME ARGUMENTS...: a long run in the background
+start() {
+  local name=$1
+  shift
+  "$thinwire" run "$work/short.yaml" --out "$work/$name" "${long[@]}" "$@" >"$work/$name.log" 2>&1 &
+  run=$!
+  children+=("$run")
+  within 30 started "$name" || { echo "FAILED: $name did not start"; cat "$work/$name.log"; exit 1; }
+  mapfile -t stages < <(pgrep -P "$run" -f stage_server)
+}
+# stage_pid RUN STAGE: children of the coordinator in order of stages
+stage_pid() { pgrep -P "$1" -f stage_server | sort -n | sed -n "$(($2 + 1))p"; }
+
+echo '== a run'
+"$thinwire" run "$work/short.yaml" --out "$work/short" >"$work/short.log" 2>&1
+check 'exits 0' equals $? 0
+check 'summary says completed' contains "$work/short/summary.json" '"status": *"completed"'
+check 'both accuracies stand there' contains "$work/short/summary.json" '"uncompressed"'
+check 'steps stand in metrics.jsonl' equals "$(grep -c '"type": *"step"' "$work/short/metrics.jsonl")" 16
+check 'epochs stand in metrics.jsonl' equals "$(grep -c '"type": *"epoch"' "$work/short/metrics.jsonl")" 2
+check 'the resolved experiment runs again' "$thinwire" plan "$work/short/experiment.yaml" >/dev/null
+check 'parameters were saved' test -n "$(find "$work/short" -name 'model.safetensors.index.json')"
+"$thinwire" run "$work/short.yaml" --out "$work/short" >"$work/again.log" 2>&1
+check 'an existing run is not overwritten' equals $? 2
+check 'and is named' contains "$work/again.log" "$work/short"
+
+echo '== a repeated run'
+"$thinwire" run "$work/short.yaml" --out "$work/repeat" >/dev/null 2>&1
+losses() { grep -o '"loss": *[^,]*' "$1/metrics.jsonl" | head -16; }
+check 'has the same losses to the last bit' equals "$(losses "$work/repeat")" "$(losses "$work/short")"
+
+echo '== bad input'
+"$thinwire" run "$work/short.yaml" --set model.widht=3 --out "$work/bad" >"$work/bad.log" 2>&1
+check 'an unknown field is a usage error' equals $? 2
+check 'and its nearest name is offered' contains "$work/bad.log" 'width'
+"$thinwire" run "$work/short.yaml" --set pipeline.cuts=layer9 --out "$work/bad" >"$work/bad.log" 2>&1
+check 'an impossible cut is a usage error' equals $? 2
+"$thinwire" run "$work/short.yaml" --set data.name=cifar10 --set "data.dir=$work/none" --out "$work/nodata" >"$work/bad.log" 2>&1
+check 'absent data fails the run' equals $? 1
+check 'and the file is named' contains "$work/bad.log" "$work/none"
+"$thinwire" run "$work/short.yaml" --set optimizer.lr=1e30 --set compression.activations.codec=none \
+  --set compression.gradients.codec=none --out "$work/nan" >"$work/bad.log" 2>&1
+check 'a loss that is no number fails the run' equals $? 1
+check 'naming stage and step' contains "$work/bad.log" 'stage 3.*(nan|inf).*step [0-9]+'
+"$thinwire" run "$work/short.yaml" --stages 127.0.0.1:1,127.0.0.1:1,127.0.0.1:1,127.0.0.1:1 --out "$work/unreachable" >"$work/bad.log" 2>&1
+check 'unreachable stages fail the run' equals $? 1
+check 'naming one' contains "$work/bad.log" 'stage 0.*127\.0\.0\.1:1'
+
+echo '== a stage dies'
+start dies
+kill -9 "$(stage_pid "$run" 2)"
+wait "$run"
+check 'the run fails' equals $? 1
+check 'naming the stage' contains "$work/dies.log" 'stage 2'
+check 'the record says failed' contains "$work/dies/summary.json" '"status": *"failed"'
+check 'no stage is left' within 5 gone "${stages[@]}"
+
+echo '== a stage hangs'
+start hangs
+hung=$(stage_pid "$run" 1)
+kill -STOP "$hung"
+since=$SECONDS
+wait "$run"
+check 'the run fails' equals $? 1
+check 'within 30 seconds' test $((SECONDS - since)) -lt 30
+check 'naming the stage' contains "$work/hangs.log" 'stage 1'
+check 'no stage is left, stopped or not' within 5 gone "${stages[@]}"
+
+echo '== Ctrl-C'
+start interrupted
+kill -INT "$run"
+wait "$run"
+check 'exits 130' equals $? 130
+check 'the record says interrupted' contains "$work/interrupted/summary.json" '"status": *"interrupted"'
+
+echo '== the coordinator is killed'
+start killed
+kill -9 "$run"
+wait "$run" 2>/dev/null
+check 'its stages end' within 8 gone "${stages[@]}"
+
+echo '== metrics while training'
+start metrics
+for page in $(grep -oE '127\.0\.0\.1:[0-9]+' "$work/metrics/targets.json"); do
+  curl -sf "http://$page/metrics" >"$work/page"
+  check "promtool finds nothing at $page" promtool check metrics <"$work/page"
+  check 'the page has our series' contains "$work/page" '^thinwire_'
+done
+check 'five pages' equals "$(grep -oE '127\.0\.0\.1:[0-9]+' "$work/metrics/targets.json" | wc -l)" 5
+page=$(grep -oE '127\.0\.0\.1:[0-9]+' "$work/metrics/targets.json" | head -1)
+"$thinwire" run "$work/short.yaml" --out "$work/taken" --metrics_listen "$page" >"$work/taken.log" 2>&1
+check 'a taken port fails another run' equals $? 1
+check 'and is named' contains "$work/taken.log" "${page#*:}"
+kill -INT "$run"; wait "$run"
+
+echo '== servers started by hand'
+targets=()
+for i in 0 1 2 3; do
+  "$stage_server" --listen 127.0.0.1:0 2>"$work/server$i.log" &
+  children+=($!)
+done
+for i in 0 1 2 3; do
+  within 10 contains "$work/server$i.log" 'serving on' >/dev/null
+  targets+=("$(grep -oE 'serving on [0-9.:]+' "$work/server$i.log" | cut -d' ' -f3)")
+done
+list=$(IFS=,; echo "${targets[*]}")
+"$thinwire" run "$work/short.yaml" --set pipeline.threads=1 --stages "$list" --out "$work/byhand" >"$work/byhand.log" 2>&1
+check 'train' equals $? 0
+check 'to the same losses over TCP' equals "$(losses "$work/byhand")" "$(losses "$work/short")"
+"$thinwire" run "$work/short.yaml" --stages "$list" --out "$work/byhand2" >"$work/byhand.log" 2>&1
+check 'and serve the next run' equals $? 0
+
+if (( EUID == 0 )) && mkdir "$work/full" && mount -t tmpfs -o size=256k tmpfs "$work/full" 2>/dev/null; then
+  echo '== a full disk'
+  "$thinwire" run "$work/short.yaml" --out "$work/full/run" "${long[@]}" >"$work/full.log" 2>&1
+  check 'fails the run' equals $? 1
+  check 'saying why' contains "$work/full.log" 'No space left'
+fi
+
+echo "$failures failures"
+(( failures == 0 ))

@@ -1,0 +1,158 @@
+// N stages are one stage: for every codec, schedule, precision and transport, however the
+// segments are spread over servers, every step's loss and the final parameters are the same bits.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "config/experiment.h"
+#include "nn/cpu/ops.h"
+#include "tests/pipeline.h"
+
+namespace thinwire {
+namespace {
+
+using ::testing::ElementsAreArray;
+using ::testing::SizeIs;
+
+constexpr char kExperiment[] = R"(
+name: equivalence
+model: {name: resnet8, width: 8}
+data: {name: digits, batch_size: 42, limit: 100, test_limit: 90}
+pipeline: {cuts: [stem, layer1, layer2], microbatches: 4, threads: 1}
+optimizer: {name: sgd, lr: 0.1, momentum: 0.9, weight_decay: 0.0005}
+epochs: 2
+)";
+
+class Folder {
+ public:
+  Folder() {
+    char path[] = "/tmp/thinwire-test-XXXXXX";
+    path_ = mkdtemp(path);
+  }
+  ~Folder() { (void)!std::system(("rm -rf " + path_).c_str()); }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+Outcome Train(const std::vector<std::string>& overrides, bool tcp = false) {
+  const Folder folder;
+  const std::string file = folder.path() + "/experiment.yaml";
+  std::ofstream(file) << kExperiment;
+  absl::StatusOr<Experiment> experiment = LoadExperiment(file, overrides);
+  EXPECT_TRUE(experiment.ok()) << experiment.status();
+  auto pipeline = Pipeline::Start(*experiment, tcp, folder.path());
+  EXPECT_TRUE(pipeline.ok()) << pipeline.status();
+  const absl::Status ready = (*pipeline)->SetUp();
+  EXPECT_TRUE(ready.ok()) << ready;
+  absl::StatusOr<Outcome> outcome = (*pipeline)->Run();
+  EXPECT_TRUE(outcome.ok()) << outcome.status();
+  return outcome.ok() ? *outcome : Outcome{};
+}
+
+void ExpectSame(const Outcome& a, const Outcome& b) {
+  EXPECT_THAT(b.step_losses, ElementsAreArray(a.step_losses));
+  EXPECT_EQ(b.compressed_loss, a.compressed_loss);
+  EXPECT_EQ(b.uncompressed_loss, a.uncompressed_loss);
+  EXPECT_EQ(b.compressed_correct, a.compressed_correct);
+  ASSERT_EQ(b.parameters.size(), a.parameters.size());
+  for (const auto& [name, bytes] : a.parameters) {
+    const auto found = b.parameters.find(name);
+    ASSERT_NE(found, b.parameters.end()) << name;
+    EXPECT_TRUE(found->second == bytes) << name << " differs";
+  }
+}
+
+struct Codec {
+  const char* name;
+  std::vector<std::string> overrides;
+};
+
+const Codec kCodecs[] = {
+    {"none", {}},
+    {"uniform nearest",
+     {"compression.activations={codec: uniform, bits: 4}",
+      "compression.gradients={codec: uniform, bits: 6}"}},
+    {"uniform stochastic",
+     {"compression.activations={codec: uniform, bits: 4, rounding: stochastic}",
+      "compression.gradients={codec: uniform, bits: 4, rounding: stochastic, scope: sample}"}},
+    {"topk",
+     {"compression.activations={codec: topk, ratio: 0.2}",
+      "compression.gradients={codec: topk, ratio: 0.1}"}},
+};
+
+class EquivalenceTest : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(EquivalenceTest, StagesScheduleAndTransportChangeNothing) {
+  const std::string precision = absl::StrCat("precision=", GetParam());
+  if (!NewCpuOps(1)->CheckComputeType(precision == "precision=bf16" ? DType::kBF16 : DType::kF32)
+           .ok()) {
+    GTEST_SKIP() << "this processor does not compute in " << GetParam();
+  }
+  for (const Codec& codec : kCodecs) {
+    SCOPED_TRACE(codec.name);
+    const auto with = [&](std::vector<std::string> more) {
+      more.push_back(precision);
+      more.insert(more.end(), codec.overrides.begin(), codec.overrides.end());
+      return more;
+    };
+    const Outcome one = Train(with({"pipeline.stages=1"}));
+    EXPECT_THAT(one.step_losses, SizeIs(6));
+    for (const char* schedule : {"gpipe", "1f1b"}) {
+      const std::string set = absl::StrCat("pipeline.schedule=", schedule);
+      SCOPED_TRACE(set);
+      ExpectSame(one, Train(with({"pipeline.stages=2", set})));
+      ExpectSame(one, Train(with({"pipeline.stages=4", set})));
+      ExpectSame(one, Train(with({"pipeline.stages=4", set}), /*tcp=*/true));
+    }
+    ExpectSame(one, Train(with({"pipeline.stages=1"})));  // and a second run is the first
+  }
+}
+
+TEST_P(EquivalenceTest, WithoutACodecCutsChangeNothing) {
+  const std::string precision = absl::StrCat("precision=", GetParam());
+  if (!NewCpuOps(1)->CheckComputeType(precision == "precision=bf16" ? DType::kBF16 : DType::kF32)
+           .ok()) {
+    GTEST_SKIP() << "this processor does not compute in " << GetParam();
+  }
+  ExpectSame(Train({precision, "pipeline.cuts=[]"}), Train({precision, "pipeline.stages=4"}));
+}
+
+INSTANTIATE_TEST_SUITE_P(Precisions, EquivalenceTest, ::testing::Values("fp32", "bf16"));
+
+TEST(WireBytesTest, ACutInsideAProcessCountsWhatAWireWouldCarry) {
+  const std::vector<std::string> topk = kCodecs[3].overrides;
+  std::vector<std::string> one = topk, four = topk;
+  one.push_back("pipeline.stages=1");
+  four.push_back("pipeline.stages=4");
+  const Outcome inside = Train(one), outside = Train(four);
+  ASSERT_THAT(inside.boundaries, SizeIs(6));
+  for (const auto& [name, sender] : inside.boundaries) {
+    const BoundaryReport& other = outside.boundaries.at(name);
+    EXPECT_EQ(sender.messages(), other.messages()) << name;
+    EXPECT_EQ(sender.payload_bytes(), other.payload_bytes()) << name;
+    // A header names the run by digest and the generation: equal sizes.
+    EXPECT_EQ(sender.wire_bytes(), other.wire_bytes()) << name;
+  }
+}
+
+TEST(WireBytesTest, AgreeWithWhatTheSocketSaw) {
+  const Outcome outcome = Train({"pipeline.stages=4", "data.limit=0"}, /*tcp=*/true);
+  for (const auto& [name, sender] : outcome.boundaries) {
+    ASSERT_GT(sender.socket_bytes(), 0u) << name;
+    const double ratio = static_cast<double>(sender.socket_bytes()) /
+                         static_cast<double>(sender.all_wire_bytes());
+    EXPECT_GT(ratio, 0.99) << name;
+    EXPECT_LT(ratio, 1.01) << name;
+  }
+}
+
+}  // namespace
+}  // namespace thinwire

@@ -1,0 +1,61 @@
+// Stage servers of one test and the calls that a coordinator would make: whole servers over real
+// sockets, without processes.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "proto/experiment.pb.h"
+#include "proto/stage.grpc.pb.h"
+#include "stage_server/server.h"
+
+namespace thinwire {
+
+// What must not depend on how a run was spread.
+struct Outcome {
+  std::vector<double> step_losses;
+  double compressed_loss = 0, uncompressed_loss = 0;
+  uint64_t compressed_correct = 0, uncompressed_correct = 0;
+  std::map<std::string, std::string> parameters;  // name -> raw bytes
+  // By "cut/gradient" or "cut/activation": what the senders counted in training.
+  std::map<std::string, BoundaryReport> boundaries;
+};
+
+class Pipeline {
+ public:
+  // `experiment` is resolved; one server per stage, on Unix sockets in `folder` or on TCP.
+  static absl::StatusOr<std::unique_ptr<Pipeline>> Start(const Experiment& experiment, bool tcp,
+                                                         const std::string& folder);
+  ~Pipeline();
+
+  // Acquire, Configure and Connect.
+  absl::Status SetUp();
+  // All epochs of the experiment, then both evaluations and the export.
+  absl::StatusOr<Outcome> Run();
+
+ private:
+  struct Member {
+    std::unique_ptr<StageServer> server;
+    std::unique_ptr<Stage::Stub> stub;
+    std::string address;
+  };
+  using Events = std::vector<StageEvent>;
+
+  Pipeline() = default;
+  // Runs one streaming call at every stage at once and returns each stage's events.
+  template <typename Call>
+  absl::StatusOr<std::vector<Events>> AtEveryStage(const Call& call);
+  absl::Status Export(Outcome* outcome);
+  absl::StatusOr<EvaluationReport> Evaluate(bool compressed);
+
+  Experiment experiment_;
+  Lease lease_;
+  std::vector<Member> members_;
+  uint64_t train_samples_ = 0, test_samples_ = 0;
+};
+
+}  // namespace thinwire
