@@ -108,6 +108,22 @@ TEST(ExperimentTest, ErrorsNameTheFileOrTheOverride) {
   EXPECT_EQ(LoadExperiment("/nonexistent/e.yaml", {}).status().code(), absl::StatusCode::kNotFound);
 }
 
+std::vector<std::string> FilesIn(const std::string& folder) {
+  std::vector<std::string> files;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
+    if (entry.path().extension() == ".yaml") files.push_back(entry.path().string());
+  }
+  return files;
+}
+
+// The seeds of the fuzz test, among them the examples of docs/experiment_file.md.
+TEST(CorpusTest, EveryFileLoads) {
+  EXPECT_THAT(FilesIn("config/corpus"), SizeIs(4));
+  for (const std::string& file : FilesIn("config/corpus")) {
+    EXPECT_TRUE(LoadExperiment(file, {}).ok()) << LoadExperiment(file, {}).status();
+  }
+}
+
 TEST(ToYamlTest, LoadsAgainToAnEqualMessage) {
   for (const std::vector<std::string>& overrides : std::vector<std::vector<std::string>>{
            {},
@@ -124,18 +140,10 @@ TEST(ToYamlTest, LoadsAgainToAnEqualMessage) {
   }
 }
 
-std::vector<std::string> ShippedFiles() {
-  std::vector<std::string> files;
-  for (const auto& entry : std::filesystem::recursive_directory_iterator("experiments")) {
-    if (entry.path().extension() == ".yaml") files.push_back(entry.path().string());
-  }
-  return files;
-}
-
 TEST(ShippedExperimentsTest, EveryFileLoadsWithAndWithoutCompression) {
-  EXPECT_THAT(ShippedFiles(), Contains(EndsWith("quickstart.yaml")));
-  EXPECT_THAT(ShippedFiles(), Contains(EndsWith("resnet18.yaml")));
-  for (const std::string& file : ShippedFiles()) {
+  EXPECT_THAT(FilesIn("experiments"), Contains(EndsWith("quickstart.yaml")));
+  EXPECT_THAT(FilesIn("experiments"), Contains(EndsWith("resnet18.yaml")));
+  for (const std::string& file : FilesIn("experiments")) {
     SCOPED_TRACE(file);
     EXPECT_TRUE(LoadExperiment(file, {}).ok()) << LoadExperiment(file, {}).status();
     for (const std::string codec :
