@@ -33,6 +33,7 @@ absl::Status RootCause(std::vector<Failure> failures) {
   std::stable_sort(failures.begin(), failures.end(),
                    [](const Failure& a, const Failure& b) { return Rank(a) < Rank(b); });
   const Failure& cause = failures.front();
+  if (cause.stage == Failure::kCoordinator) return cause.status;  // the stages only followed
   std::string message(cause.status.message());
   std::set<int> told = {cause.stage};
   for (const Failure& other : failures) {

@@ -22,7 +22,8 @@ struct Failure {
 
 // The cause, with what the other stages said below it, a line each. Dead stages come first, then
 // silent ones, then errors that no missing neighbour explains (anything but Unavailable,
-// DeadlineExceeded and Cancelled), then those in this order; ties to the one that came first.
+// DeadlineExceeded and Cancelled), then those in this order; ties to the one that came first. The
+// coordinator's own failure stands alone.
 // `failures` is in order of arrival and not empty.
 absl::Status RootCause(std::vector<Failure> failures);
 

@@ -44,5 +44,11 @@ TEST(RootCauseTest, CancelledCallsAndASecondWordOfAStageAreLeftOut) {
             "stage 1 died");
 }
 
+TEST(RootCauseTest, TheCoordinatorsOwnFailureStandsAlone) {
+  EXPECT_EQ(Cause({{Failure::kCoordinator, Kind::kError, absl::InternalError("disk is full")},
+                   {1, Kind::kError, absl::UnavailableError("stage 1: the peer is gone")}}),
+            "disk is full");
+}
+
 }  // namespace
 }  // namespace thinwire

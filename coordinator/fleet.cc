@@ -104,7 +104,7 @@ void Fleet::ProbeForTheLost() {
     const absl::Status answer = stage(i).Renew(absl::Now() + kProbe);
     if (absl::IsUnavailable(answer)) {
       Fail({i, Failure::Kind::kSilent,
-            absl::UnavailableError(absl::StrCat(stage(i).Name(), " is gone: ", answer.message()))});
+            absl::UnavailableError(absl::StrCat(stage(i).Name(), " is gone"))});
     } else if (absl::IsDeadlineExceeded(answer)) {
       Fail({i, Failure::Kind::kSilent,
             absl::UnavailableError(absl::StrCat(stage(i).Name(), " does not answer"))});

@@ -8,6 +8,8 @@
 
 #include <utility>
 
+#include "coordinator/exit_code.h"
+
 namespace thinwire {
 namespace {
 

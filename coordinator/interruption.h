@@ -10,8 +10,6 @@
 
 namespace thinwire {
 
-inline constexpr int kExitInterrupted = 130;
-
 // One per process, made by main before any other thread starts: those inherit that SIGINT and
 // SIGTERM are blocked, and only the thread of this object takes them.
 class Interruption {

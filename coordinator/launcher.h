@@ -50,8 +50,8 @@ class LocalStages {
   // Stop. Once.
   void Watch(std::function<void(Failure)> on_death);
 
-  // Ends the children: SIGTERM, after `grace` SIGKILL (a released stage has nothing to lose). All are
-  // gone when it returns, and so are the sockets. Idempotent.
+  // Ends the children: SIGTERM, after `grace` SIGKILL (a released stage has nothing to lose). All
+  // are gone when it returns, and so are the sockets. Idempotent.
   void Stop(absl::Duration grace = absl::Milliseconds(500));
 
  private:

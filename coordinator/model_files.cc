@@ -53,6 +53,22 @@ absl::Status WriteIndex(const std::string& dir, int shards) {
   return ReplaceFile(dir + "/model.safetensors.index.json", index.dump(2) + "\n");
 }
 
+// Gathers the files in `temporary`, which then becomes `dir`.
+absl::Status SaveModelAs(Fleet* fleet, const std::string& temporary, const std::string& dir) {
+  std::error_code error;
+  fs::remove_all(temporary, error);
+  if (!error) fs::create_directories(temporary, error);
+  if (error) return FileError(temporary, "cannot make the folder", error.value());
+  RETURN_IF_ERROR(fleet->OnAll([&](StageClient& stage) {
+    return ReceiveShard(stage, temporary + "/" + ShardName(stage.stage(), fleet->size()));
+  }));
+  RETURN_IF_ERROR(WriteIndex(temporary, fleet->size()));
+  fs::remove_all(dir, error);
+  if (!error) fs::rename(temporary, dir, error);
+  if (error) return FileError(dir, "cannot replace the folder", error.value());
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 std::string ShardName(int shard, int shards) {
@@ -87,18 +103,10 @@ absl::StatusOr<ShardContents> ReadShardContents(const std::string& path) {
 
 absl::Status SaveModel(Fleet* fleet, const std::string& dir) {
   const std::string temporary = dir + ".tmp";
-  std::error_code error;
-  fs::remove_all(temporary, error);
-  if (!error) fs::create_directories(temporary, error);
-  if (error) return FileError(temporary, "cannot make the folder", error.value());
-  RETURN_IF_ERROR(fleet->OnAll([&](StageClient& stage) {
-    return ReceiveShard(stage, temporary + "/" + ShardName(stage.stage(), fleet->size()));
-  }));
-  RETURN_IF_ERROR(WriteIndex(temporary, fleet->size()));
-  fs::remove_all(dir, error);
-  if (!error) fs::rename(temporary, dir, error);
-  if (error) return FileError(dir, "cannot replace the folder", error.value());
-  return absl::OkStatus();
+  absl::Status status = SaveModelAs(fleet, temporary, dir);
+  std::error_code ignored;
+  fs::remove_all(temporary, ignored);  // only there after an error
+  return status;
 }
 
 }  // namespace thinwire

@@ -18,6 +18,7 @@
 #include "base/status.h"
 #include "config/experiment.h"
 #include "coordinator/boundary_totals.h"
+#include "coordinator/exit_code.h"
 #include "coordinator/fleet.h"
 #include "coordinator/launcher.h"
 #include "coordinator/metrics.h"

@@ -21,10 +21,8 @@ struct RunFlags {
   std::string stage_server;  // path of the binary; empty: look beside our own
 };
 
-enum ExitCode { kExitDone = 0, kExitFailed = 1, kExitUsage = 2 };  // and kExitInterrupted
-
-// Says what went wrong on stderr and returns the process's exit code. On the main thread and before
-// gRPC is used (see LocalStages::Start).
+// Says what went wrong on stderr and returns the process's exit code (exit_code.h). On the main
+// thread and before gRPC is used (see LocalStages::Start).
 int RunCommand(const RunFlags& flags, Interruption* interruption);
 
 }  // namespace thinwire

@@ -1,0 +1,340 @@
+#include "coordinator/plan.h"
+
+#include <algorithm>
+#include <functional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "base/status.h"
+#include "compress/codec.h"
+#include "config/specs.h"
+#include "models/cost.h"
+#include "proto/boundary.pb.h"
+#include "schedule/simulator.h"
+
+namespace thinwire {
+namespace {
+
+// docs/wire.md: payloads travel in chunks of this size; gRPC puts 5 bytes before each frame.
+constexpr int64_t kChunkBytes = int64_t{4} << 20;
+constexpr int64_t kGrpcPrefixBytes = 5;
+constexpr double kLinkRates[] = {10e6, 100e6, 1e9, 10e9, 0};  // bits per second
+
+bool HasBatchNorm(const std::vector<LayerSpec>& layers) {
+  return std::any_of(layers.begin(), layers.end(), [](const LayerSpec& layer) {
+    return layer.kind == LayerKind::kBatchNorm || HasBatchNorm(layer.body) ||
+           HasBatchNorm(layer.shortcut);
+  });
+}
+
+// Serialised frames of a message with a payload of that length, in the middle of a run.
+int64_t WireBytes(const CodecSpec& codec, const Shape& shape, int64_t payload_bytes) {
+  FrameHeader header;
+  header.set_run(1);
+  header.set_generation(1);
+  header.set_epoch(1);
+  header.set_step(10'000);
+  header.set_microbatch(1);
+  header.set_phase(PHASE_TRAIN);
+  header.set_direction(DIRECTION_ACTIVATION);
+  header.set_cut(1);
+  header.set_payload_crc32c(1);
+  const int64_t chunks = std::max<int64_t>(1, (payload_bytes + kChunkBytes - 1) / kChunkBytes);
+  header.set_chunks(static_cast<uint32_t>(chunks));
+  int64_t bytes = 0;
+  for (int64_t chunk = 0; chunk < chunks; ++chunk) {
+    Frame frame;
+    frame.set_header_crc32c(1);
+    *frame.mutable_header() = header;
+    frame.mutable_header()->set_chunk(static_cast<uint32_t>(chunk));
+    if (chunk == 0) {
+      FrameHeader& first = *frame.mutable_header();
+      first.set_dtype(1);
+      for (int64_t extent : shape) first.add_shape(static_cast<uint32_t>(extent));
+      first.mutable_codec()->set_kind(static_cast<uint32_t>(codec.kind));
+      first.mutable_codec()->set_bits(codec.bits);
+      first.mutable_codec()->set_ratio(codec.ratio);
+      first.mutable_codec()->set_scope(static_cast<uint32_t>(codec.scope));
+      first.set_sample_digest(1);
+      first.set_payload_bytes(static_cast<uint64_t>(payload_bytes));
+    }
+    // The payload's own tag and length take at most 5 bytes.
+    bytes += static_cast<int64_t>(frame.ByteSizeLong()) + 5 + kGrpcPrefixBytes;
+  }
+  return bytes + payload_bytes;
+}
+
+// A message of one microbatch, at most.
+struct MessageCost {
+  int64_t raw_bytes = 0, wire_bytes = 0;
+  double codec_seconds = 0;  // to encode, and again to decode
+};
+
+class Planner {
+ public:
+  Planner(const Experiment& experiment, const PlanAssumptions& assumptions)
+      : experiment_(experiment) {
+    plan_.assumptions = assumptions;
+  }
+
+  absl::StatusOr<Plan> Make() {
+    ASSIGN_OR_RETURN(partition_, PartitionFrom(experiment_));
+    ASSIGN_OR_RETURN(schedule_, ScheduleFrom(experiment_));
+    ASSIGN_OR_RETURN(compute_, ComputeFrom(experiment_));
+    segments_ = SegmentCosts(partition_.model, partition_.cuts);
+    plan_.model = partition_.model.name;
+    plan_.batch_size = experiment_.data().batch_size();
+    plan_.microbatches = experiment_.pipeline().microbatches();
+    plan_.microbatch_size = (plan_.batch_size + plan_.microbatches - 1) / plan_.microbatches;
+    plan_.schedule = Name(schedule_);
+    plan_.warmup_epochs = experiment_.compression().warmup_epochs();
+    for (const BlockSpec& block : partition_.model.blocks) {
+      plan_.batch_norm = plan_.batch_norm || HasBatchNorm(block.layers);
+    }
+    for (int stage = 0; stage < num_stages(); ++stage) AddStage(stage);
+    RETURN_IF_ERROR(AddBoundaries());
+    for (double rate : kLinkRates) RETURN_IF_ERROR(AddStep(rate));
+    return plan_;
+  }
+
+ private:
+  int num_stages() const { return static_cast<int>(partition_.stage_starts.size()); }
+  int end_segment(int stage) const {
+    return stage + 1 < num_stages() ? partition_.stage_starts[stage + 1]
+                                    : static_cast<int>(segments_.size());
+  }
+
+  void AddStage(int stage) {
+    const int first = partition_.stage_starts[stage], end = end_segment(stage);
+    const auto& blocks = partition_.model.blocks;
+    PlannedStage planned;
+    planned.first_block =
+        blocks[SegmentBlocks(partition_.model, partition_.cuts, first).first].name;
+    planned.last_block =
+        blocks[SegmentBlocks(partition_.model, partition_.cuts, end - 1).last - 1].name;
+    TrainingMemory memory;
+    memory.samples_in_flight =
+        plan_.microbatch_size *
+        MaxInFlight(schedule_, stage, num_stages(), static_cast<int>(plan_.microbatches));
+    memory.element_bytes = static_cast<int>(SizeOf(compute_));
+    memory.optimizer_buffers = experiment_.optimizer().momentum() > 0 ? 1 : 0;
+    for (int segment = first; segment < end; ++segment) {
+      planned.parameters += segments_[segment].parameters;
+      planned.forward_flops += segments_[segment].forward_flops;
+      planned.memory_bytes += TrainingBytes(segments_[segment], memory);
+    }
+    plan_.stages.push_back(planned);
+  }
+
+  absl::Status AddBoundaries() {
+    int stage = 0;
+    for (size_t cut = 0; cut < partition_.cuts.size(); ++cut) {
+      const std::string& name = partition_.cuts[cut].name;
+      PlannedBoundary boundary;
+      boundary.name = name;
+      boundary.upstream_stage = stage;
+      boundary.in_memory = static_cast<int>(cut) + 1 < end_segment(stage);
+      if (!boundary.in_memory) ++stage;
+      boundary.elements = segments_[cut].boundary_elements;
+      ASSIGN_OR_RETURN(const CodecSpec activations, ActivationCodec(experiment_, name));
+      ASSIGN_OR_RETURN(const CodecSpec gradients, GradientCodec(experiment_, name));
+      ASSIGN_OR_RETURN(boundary.activations, Direction(cut, activations));
+      ASSIGN_OR_RETURN(boundary.gradients, Direction(cut, gradients));
+      plan_.boundaries.push_back(boundary);
+    }
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<MessageCost> Message(size_t cut, const CodecSpec& codec, int64_t samples) const {
+    const Shape shape = partition_.model.blocks[partition_.cuts[cut].block].out.WithBatch(samples);
+    // Only its bound is asked for, which needs no kernels.
+    ASSIGN_OR_RETURN(const std::unique_ptr<Codec> bound, NewCodec(codec, /*kernels=*/nullptr));
+    MessageCost cost;
+    cost.raw_bytes = shape.elements() * static_cast<int64_t>(SizeOf(compute_));
+    cost.wire_bytes =
+        WireBytes(codec, shape, static_cast<int64_t>(bound->MaxPayloadBytes(shape, compute_)));
+    if (codec.kind != CodecKind::kNone) {
+      cost.codec_seconds = static_cast<double>(cost.raw_bytes) /
+                           (plan_.assumptions.codec_gigabytes_per_second * 1e9);
+    }
+    return cost;
+  }
+
+  // Sums over the microbatches of a full step; their sizes differ by at most one.
+  absl::StatusOr<PlannedDirection> Direction(size_t cut, const CodecSpec& codec) const {
+    PlannedDirection direction;
+    direction.codec = codec;
+    double codec_seconds = 0;
+    for (int64_t m = 0; m < plan_.microbatches; ++m) {
+      const int64_t samples = plan_.batch_size / plan_.microbatches +
+                              (m < plan_.batch_size % plan_.microbatches ? 1 : 0);
+      ASSIGN_OR_RETURN(const MessageCost message, Message(cut, codec, samples));
+      direction.raw_bytes += message.raw_bytes;
+      direction.wire_bytes += message.wire_bytes;
+      codec_seconds += 2 * message.codec_seconds;
+    }
+    const int64_t saved_bytes = direction.raw_bytes - direction.wire_bytes;
+    if (saved_bytes > 0 && codec_seconds > 0) {
+      direction.break_even_bits_per_second = 8.0 * static_cast<double>(saved_bytes) / codec_seconds;
+    }
+    return direction;
+  }
+
+  using CodecOf = std::function<CodecSpec(const PlannedDirection&)>;
+
+  // Of the largest microbatch, so rather too long than too short.
+  absl::StatusOr<Makespan> StepAt(double bits_per_second, const CodecOf& codec_of) const {
+    Simulation simulation;
+    simulation.schedule = schedule_;
+    simulation.microbatches = static_cast<int>(plan_.microbatches);
+    simulation.link = {bits_per_second, plan_.assumptions.latency_ms / 1000};
+    for (const PlannedStage& stage : plan_.stages) {
+      const double forward = stage.forward_flops * static_cast<double>(plan_.microbatch_size) /
+                             (plan_.assumptions.gflops * 1e9);
+      simulation.stages.push_back({forward, 2 * forward, 0});
+    }
+    for (size_t cut = 0; cut < plan_.boundaries.size(); ++cut) {
+      const PlannedBoundary& boundary = plan_.boundaries[cut];
+      if (boundary.in_memory) continue;
+      for (auto [direction, transfers] : {std::pair(&boundary.activations, &simulation.activations),
+                                          std::pair(&boundary.gradients, &simulation.gradients)}) {
+        ASSIGN_OR_RETURN(const MessageCost message,
+                         Message(cut, codec_of(*direction), plan_.microbatch_size));
+        transfers->push_back({message.codec_seconds, message.codec_seconds,
+                              static_cast<double>(message.wire_bytes)});
+      }
+    }
+    return Simulate(simulation);
+  }
+
+  absl::Status AddStep(double bits_per_second) {
+    ASSIGN_OR_RETURN(const Makespan compressed,
+                     StepAt(bits_per_second, [](const PlannedDirection& d) { return d.codec; }));
+    ASSIGN_OR_RETURN(const Makespan uncompressed,
+                     StepAt(bits_per_second, [](const PlannedDirection&) { return CodecSpec(); }));
+    plan_.steps.push_back(
+        {bits_per_second, compressed.seconds, uncompressed.seconds, compressed.bubble_ratio});
+    return absl::OkStatus();
+  }
+
+  const Experiment& experiment_;
+  Plan plan_;
+  Partition partition_;
+  ScheduleKind schedule_ = ScheduleKind::kOneForwardOneBackward;
+  DType compute_ = DType::kF32;
+  std::vector<SegmentCost> segments_;
+};
+
+std::string Heading(const Plan& plan) {
+  int64_t parameters = 0;
+  for (const PlannedStage& stage : plan.stages) parameters += stage.parameters;
+  return absl::StrFormat(
+      "%s: %d parameters, %d cuts, %d stages; batches of %d in %d microbatches, %s\n", plan.model,
+      parameters, plan.boundaries.size(), plan.stages.size(), plan.batch_size, plan.microbatches,
+      plan.schedule);
+}
+
+std::string StageTable(const Plan& plan) {
+  std::string text = absl::StrFormat("\n%-6s %-24s %12s %14s %10s\n", "stage", "blocks",
+                                     "parameters", "MFLOP/sample", "memory MB");
+  for (size_t i = 0; i < plan.stages.size(); ++i) {
+    const PlannedStage& stage = plan.stages[i];
+    const std::string blocks = stage.first_block == stage.last_block
+                                   ? stage.first_block
+                                   : absl::StrCat(stage.first_block, " to ", stage.last_block);
+    absl::StrAppendFormat(&text, "%-6d %-24s %12d %14.2f %10.1f\n", i, blocks, stage.parameters,
+                          stage.forward_flops / 1e6, stage.memory_bytes / 1e6);
+  }
+  return text +
+         "FLOPs of the forward pass; the backward pass is taken as twice that. Memory: "
+         "parameters,\n"
+         "gradients, momentum and what is kept for the backward pass, without kernel workspace.\n";
+}
+
+std::string DirectionRow(const PlannedBoundary& boundary, const char* name,
+                         const PlannedDirection& direction) {
+  const double raw = static_cast<double>(direction.raw_bytes);
+  const double wire = static_cast<double>(direction.wire_bytes);
+  const std::string link =
+      boundary.in_memory ? "memory"
+                         : absl::StrCat(boundary.upstream_stage, "-", boundary.upstream_stage + 1);
+  const std::string break_even =
+      direction.break_even_bits_per_second > 0
+          ? absl::StrFormat("%.0f", direction.break_even_bits_per_second / 1e6)
+          : "-";
+  return absl::StrFormat("%-10s %-7s %-10s %10d %10.1f %10.1f %8s %10s  %s\n", boundary.name, link,
+                         name, boundary.elements, raw / 1e3, wire / 1e3,
+                         absl::StrFormat("%.1f x", raw / wire), break_even,
+                         direction.codec.ToString());
+}
+
+std::string BoundaryTable(const Plan& plan) {
+  if (plan.boundaries.empty()) return "";
+  std::string text = absl::StrFormat("\n%-10s %-7s %-10s %10s %10s %10s %8s %10s  %s\n", "boundary",
+                                     "link", "direction", "elem/sample", "raw kB", "wire kB",
+                                     "ratio", "break-even", "codec");
+  for (const PlannedBoundary& boundary : plan.boundaries) {
+    absl::StrAppend(&text, DirectionRow(boundary, "activation", boundary.activations),
+                    DirectionRow(boundary, "gradient", boundary.gradients));
+  }
+  absl::StrAppendFormat(&text,
+                        "Per step. Wire bytes are the most that can be sent, headers included: "
+                        "topk sends fewer when\n"
+                        "it finds zeros or a shorter index. Break-even: the link rate in Mbit/s "
+                        "below which the codec\n"
+                        "saves time, if it encodes and decodes %g GB/s.\n",
+                        plan.assumptions.codec_gigabytes_per_second);
+  if (plan.warmup_epochs > 0) {
+    absl::StrAppendFormat(&text, "The first %d epochs travel uncompressed.\n", plan.warmup_epochs);
+  }
+  return text;
+}
+
+std::string RateName(double bits_per_second) {
+  if (bits_per_second == 0) return "infinite";
+  if (bits_per_second >= 1e9) return absl::StrFormat("%g Gbit/s", bits_per_second / 1e9);
+  return absl::StrFormat("%g Mbit/s", bits_per_second / 1e6);
+}
+
+std::string StepTable(const Plan& plan) {
+  std::string text = absl::StrFormat("\n%-12s %12s %16s %10s %12s %8s\n", "link rate", "step ms",
+                                     "uncompressed ms", "speed-up", "samples/s", "bubble");
+  for (const PlannedStep& step : plan.steps) {
+    absl::StrAppendFormat(&text, "%-12s %12.2f %16.2f %10s %12.0f %8s\n",
+                          RateName(step.bits_per_second), 1e3 * step.seconds,
+                          1e3 * step.uncompressed_seconds,
+                          absl::StrFormat("%.2f x", step.uncompressed_seconds / step.seconds),
+                          static_cast<double>(plan.batch_size) / step.seconds,
+                          absl::StrFormat("%.0f %%", 100 * step.bubble_ratio));
+  }
+  absl::StrAppendFormat(
+      &text,
+      "Simulated, if each stage has a machine of its own that computes %g GFLOP/s (--gflops), "
+      "codecs\n"
+      "take %g GB/s (--codec_gbps) and links have a latency of %g ms (--latency_ms).\n",
+      plan.assumptions.gflops, plan.assumptions.codec_gigabytes_per_second,
+      plan.assumptions.latency_ms);
+  return text;
+}
+
+}  // namespace
+
+absl::StatusOr<Plan> MakePlan(const Experiment& experiment, const PlanAssumptions& assumptions) {
+  return Planner(experiment, assumptions).Make();
+}
+
+std::string FormatPlan(const Plan& plan) {
+  std::string text =
+      absl::StrCat(Heading(plan), StageTable(plan), BoundaryTable(plan), StepTable(plan));
+  if (plan.batch_norm && plan.microbatches > 1) {
+    absl::StrAppendFormat(
+        &text,
+        "\nNote: batch norm normalises each microbatch of %d samples by itself, so what the model\n"
+        "learns depends on pipeline.microbatches. Papers' results want 1.\n",
+        plan.microbatch_size);
+  }
+  return text;
+}
+
+}  // namespace thinwire
