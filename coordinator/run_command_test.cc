@@ -1,0 +1,136 @@
+#include "coordinator/run_command.h"
+
+#include <signal.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "coordinator/exit_code.h"
+#include "coordinator/fake_stage.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
+
+namespace thinwire {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+constexpr char kExperiment[] = R"(
+model: {name: resnet8}
+data: {name: digits}
+pipeline: {cuts: [layer1]}
+optimizer: {lr: 0.1}
+epochs: 1
+)";
+
+StageEvent FourSamples() {
+  StageEvent event;
+  event.mutable_step()->set_step(1);
+  event.mutable_step()->set_samples(4);
+  event.mutable_step()->set_correct(1);
+  return event;
+}
+
+// Two stages that answer as if they had trained.
+class RunCommandTest : public ::testing::Test {
+ protected:
+  RunCommandTest() {
+    const std::string root = ::testing::TempDir() + "/run_command";
+    fs::remove_all(root);
+    fs::create_directories(root);
+    flags_.experiment = root + "/two.yaml";
+    std::ofstream(flags_.experiment) << kExperiment;
+    flags_.out = root + "/out";
+    flags_.stages = {first_.address(), last_.address()};
+    flags_.quiet = true;
+    first_.exported = last_.exported = std::string("\2\0\0\0\0\0\0\0{}", 10);
+    last_.train = [](const TrainRequest&, grpc::ServerContext*, FakeStage::Writer* writer) {
+      writer->Write(FourSamples());
+      return grpc::Status::OK;
+    };
+    last_.evaluate = [](const EvaluateRequest&, grpc::ServerContext*, FakeStage::Writer* writer) {
+      StageEvent event;
+      event.mutable_evaluation()->set_correct(1);
+      event.mutable_evaluation()->set_samples(2);
+      writer->Write(event);
+      return grpc::Status::OK;
+    };
+  }
+  int Run() {
+    Interruption interruption;
+    return RunCommand(flags_, &interruption);
+  }
+  nlohmann::json Summary() {
+    std::ifstream file(flags_.out + "/summary.json");
+    return nlohmann::json::parse(file);
+  }
+
+  FakeStage first_, last_;
+  RunFlags flags_;
+};
+
+TEST_F(RunCommandTest, ACompletedRunLeavesEveryFileAndFreesTheStages) {
+  EXPECT_EQ(Run(), kExitDone);
+  for (const char* name : {"experiment.yaml", "metrics.jsonl", "summary.json", "targets.json",
+                           "model/model.safetensors.index.json"}) {
+    EXPECT_TRUE(fs::exists(flags_.out + "/" + name)) << name;
+  }
+  EXPECT_EQ(Summary()["status"], "completed");
+  EXPECT_EQ(Summary()["name"], "two");  // the file's
+  EXPECT_EQ(Summary()["epochs"][0]["test"]["compressed"]["accuracy"], 0.5);
+  EXPECT_TRUE(first_.released());
+  EXPECT_TRUE(last_.released());
+}
+
+TEST_F(RunCommandTest, AFailedRunSaysWhyInItsSummary) {
+  last_.train = [](const TrainRequest&, grpc::ServerContext*, FakeStage::Writer*) {
+    return grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, "step 1: loss is nan");
+  };
+  EXPECT_EQ(Run(), kExitFailed);
+  EXPECT_EQ(Summary()["status"], "failed");
+  EXPECT_THAT(std::string(Summary()["error"]), HasSubstr("step 1: loss is nan"));
+  EXPECT_TRUE(first_.released());
+}
+
+TEST_F(RunCommandTest, AnInterruptedRunKeepsItsSummaryAndFreesTheStages) {
+  first_.train = [](const TrainRequest&, grpc::ServerContext* context, FakeStage::Writer*) {
+    kill(getpid(), SIGINT);  // the user, in the midst of training
+    return FakeStage::Hang(context);
+  };
+  EXPECT_EQ(Run(), kExitInterrupted);
+  EXPECT_EQ(Summary()["status"], "interrupted");
+  EXPECT_TRUE(last_.released());
+}
+
+TEST_F(RunCommandTest, AWrongNumberOfStagesIsAUsageErrorBeforeAnythingIsWritten) {
+  flags_.stages.pop_back();
+  EXPECT_EQ(Run(), kExitUsage);
+  EXPECT_FALSE(fs::exists(flags_.out));
+}
+
+TEST_F(RunCommandTest, AnExperimentThatIsWrongIsAUsageErrorBeforeAnythingIsWritten) {
+  flags_.overrides = {"epochs=many"};
+  EXPECT_EQ(Run(), kExitUsage);
+  EXPECT_FALSE(fs::exists(flags_.out));
+}
+
+TEST_F(RunCommandTest, ARunInTheFolderIsKeptUnlessOverwriteIsGiven) {
+  ASSERT_EQ(Run(), kExitDone);
+  EXPECT_EQ(Run(), kExitUsage);
+  flags_.overwrite = true;
+  EXPECT_EQ(Run(), kExitDone);
+}
+
+TEST_F(RunCommandTest, AStageServerThatIsNotThereFailsTheRun) {
+  flags_.stages.clear();
+  flags_.stage_server = "/nonexistent/stage_server";
+  EXPECT_EQ(Run(), kExitFailed);
+  EXPECT_THAT(std::string(Summary()["error"]), HasSubstr("cannot execute"));
+  EXPECT_THAT(first_.calls(), IsEmpty());
+}
+
+}  // namespace
+}  // namespace thinwire
