@@ -180,6 +180,7 @@ class GrpcBoundaryService final
 }  // namespace
 
 std::unique_ptr<BoundaryService> NewBoundaryService() {
+  KeepGrpc();
   return std::make_unique<GrpcBoundaryService>();
 }
 

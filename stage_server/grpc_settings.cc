@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "grpc/grpc.h"
 #include "stage_server/frame.h"
 
 namespace thinwire {
@@ -36,6 +37,11 @@ std::vector<Setting> SharedSettings(const std::string& address) {
 }
 
 }  // namespace
+
+void KeepGrpc() {
+  static const bool kept = (grpc_init(), true);
+  static_cast<void>(kept);
+}
 
 grpc::ChannelArguments DataChannelArguments(const std::string& target) {
   grpc::ChannelArguments arguments;

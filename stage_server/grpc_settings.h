@@ -13,6 +13,10 @@ constexpr char kGenerationMetadata[] = "thinwire-generation";
 constexpr char kCutMetadata[] = "thinwire-cut";
 constexpr char kExchangeMethod[] = "/thinwire.Boundary/Exchange";
 
+// Keeps gRPC's threads for the rest of the process. Without it the last channel or server to go
+// ends them, which at times takes 10 s (a poller that sleeps through the shutdown, gRPC 1.51).
+void KeepGrpc();
+
 // For a channel that carries one boundary and nothing else.
 grpc::ChannelArguments DataChannelArguments(const std::string& target);
 

@@ -126,17 +126,21 @@ void GrpcStream::OnAccepted() {
 
 void GrpcStream::OnReadDone(bool ok) {
   StreamCalls* calls;
+  bool ending;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     calls = calls_;
+    ending = ending_ != Ending::kNone;
   }
   if (!ok) {
     if (!calls->status_follows()) inbox_.PeerIsGone("closed the stream");
     return End(Ending::kPeerEnded, absl::UnavailableError("the peer ended the stream"));
   }
-  const absl::Status taken = inbox_.Push(ToIncomingFrame(read_buffer_));
+  absl::Status taken;
+  if (!ending) taken = inbox_.Push(ToIncomingFrame(read_buffer_));
   read_buffer_.Clear();
-  if (!taken.ok()) return End(Ending::kPeerRefused, taken);
+  if (!taken.ok()) End(Ending::kPeerRefused, taken);
+  // Also after an error: gRPC ends a call only when nothing that has come is left unread.
   calls->StartRead(&read_buffer_);
 }
 
