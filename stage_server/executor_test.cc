@@ -1,0 +1,186 @@
+// Stages as threads of one process, joined by memory links: small enough for the thread sanitizer.
+#include "stage_server/executor.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <thread>
+#include <vector>
+
+#include "compress/cpu/kernels.h"
+#include "config/experiment.h"
+#include "config/specs.h"
+#include "nn/cpu/ops.h"
+#include "stage_server/stage_spec.h"
+#include "tensor/cpu/device.h"
+
+namespace thinwire {
+namespace {
+
+using ::testing::ElementsAreArray;
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+
+constexpr char kExperiment[] = R"(
+name: executor
+model: {name: resnet8, width: 4}
+data: {name: digits, batch_size: 20, limit: 50, test_limit: 90}
+pipeline: {cuts: [stem, layer2], microbatches: 3, threads: 1}
+compression: {activations: {codec: topk, ratio: 0.3}, gradients: {codec: uniform, bits: 8}}
+optimizer: {name: sgd, lr: 0.1, momentum: 0.9}
+epochs: 1
+)";
+
+// All stages of one experiment.
+class Stages {
+ public:
+  explicit Stages(const std::vector<std::string>& overrides) {
+    experiment_ = *ParseExperiment(kExperiment, "test", overrides);
+    data_ = *LoadData(*DataFrom(experiment_));
+    for (uint32_t i = 0; i < experiment_.pipeline().stages(); ++i) AddStage(static_cast<int>(i));
+    for (size_t i = 0; i + 1 < stages_.size(); ++i) Join(i);
+  }
+
+  // Runs `task` of every stage on a thread of its own.
+  std::vector<absl::Status> AtEveryStage(const std::function<absl::Status(size_t)>& task) {
+    std::vector<absl::Status> statuses(stages_.size());
+    std::vector<std::thread> threads;
+    for (size_t i = 0; i < stages_.size(); ++i) {
+      threads.emplace_back([&, i] { statuses[i] = task(i); });
+    }
+    for (std::thread& thread : threads) thread.join();
+    return statuses;
+  }
+
+  std::vector<double> Train() {
+    std::vector<double> losses;
+    const auto statuses = AtEveryStage([&](size_t i) {
+      return executors_[i]->Train(1, data_.train->size(), [&, i](const StepReport& step) {
+        if (i + 1 == stages_.size()) losses.push_back(step.loss());
+      });
+    });
+    for (const absl::Status& status : statuses) EXPECT_TRUE(status.ok()) << status;
+    return losses;
+  }
+
+  EvaluationReport Evaluate(bool compressed) {
+    EvaluationReport result;
+    const auto statuses = AtEveryStage([&](size_t i) {
+      const auto report = executors_[i]->Evaluate(1, data_.test->size(), compressed);
+      if (report.ok() && i + 1 == stages_.size()) result = *report;
+      return report.status();
+    });
+    for (const absl::Status& status : statuses) EXPECT_TRUE(status.ok()) << status;
+    return result;
+  }
+
+  Executor& executor(size_t i) { return *executors_[i]; }
+  LocalStage& stage(size_t i) { return *stages_[i]; }
+  int64_t train_size() const { return data_.train->size(); }
+
+ private:
+  void AddStage(int i) {
+    const StageSpec spec = *StageSpecFrom(experiment_, i);
+    const Backend backend{CpuDevice(), NewCpuOps(1), CpuCodecKernels()};
+    stages_.push_back(*LocalStage::Build(spec, backend));
+    FeedSpec feed;
+    feed.data_seed = spec.data_seed;
+    feed.augment = *AugmentFrom(experiment_);
+    feed.inputs = spec.first();
+    feed.labels = spec.last();
+    feeds_.push_back(std::make_unique<Feed>(feed, &data_, backend));
+    executors_.push_back(std::make_unique<Executor>(
+        stages_.back().get(), spec.first() || spec.last() ? feeds_.back().get() : nullptr,
+        *LrScheduleFrom(experiment_)));
+  }
+
+  void Join(size_t i) {
+    const StageSpec& spec = stages_[i]->spec();
+    const Backend backend{CpuDevice(), nullptr, CpuCodecKernels()};
+    const auto options = [&](Direction receives) {
+      const BoundarySpec boundary = BoundaryOf(spec, spec.downstream_cut(), receives, backend);
+      LinkOptions link;
+      link.name = boundary.name;
+      link.peer = "a neighbour";
+      link.cut = boundary.cut;
+      link.receives = receives;
+      link.max_payload_bytes = *MaxPayloadBytes(boundary);
+      link.queue_capacity = boundary.capacity;
+      return link;
+    };
+    auto [up, down] = NewMemoryLinks(options(DIRECTION_GRADIENT), options(DIRECTION_ACTIVATION));
+    ASSERT_TRUE(stages_[i]->AttachDownstream(std::move(up), "downstream").ok());
+    ASSERT_TRUE(stages_[i + 1]->AttachUpstream(std::move(down), "upstream").ok());
+  }
+
+  Experiment experiment_;
+  DataSplits data_;
+  std::vector<std::unique_ptr<LocalStage>> stages_;
+  std::vector<std::unique_ptr<Feed>> feeds_;
+  std::vector<std::unique_ptr<Executor>> executors_;
+};
+
+class ExecutorTest : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(ExecutorTest, StagesOnThreadsTrainAndEvaluateLikeOne) {
+  const std::string schedule = std::string("pipeline.schedule=") + GetParam();
+  Stages one({schedule, "pipeline.stages=1"}), three({schedule, "pipeline.stages=3"});
+  const std::vector<double> losses = one.Train();
+  ASSERT_THAT(losses, SizeIs(3));
+  EXPECT_THAT(three.Train(), ElementsAreArray(losses));
+  for (bool compressed : {true, false}) {
+    const EvaluationReport want = one.Evaluate(compressed), got = three.Evaluate(compressed);
+    EXPECT_EQ(got.samples(), 90u);
+    EXPECT_EQ(got.loss(), want.loss());
+    EXPECT_EQ(got.correct(), want.correct());
+  }
+}
+
+TEST_P(ExecutorTest, EvaluationChangesNothing) {
+  const std::string schedule = std::string("pipeline.schedule=") + GetParam();
+  Stages plain({schedule}), evaluated({schedule});
+  evaluated.Evaluate(true);
+  evaluated.Evaluate(false);
+  EXPECT_THAT(evaluated.Train(), ElementsAreArray(plain.Train()));
+  for (const LocalStage::End& end : evaluated.stage(0).ends()) {
+    if (end.sender == nullptr) continue;
+    EXPECT_EQ(end.sender->statistics().train.messages,
+              plain.stage(0).ends()[0].sender->statistics().train.messages);
+    EXPECT_GT(end.sender->statistics().evaluate.messages, 0u);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Schedules, ExecutorTest, ::testing::Values("gpipe", "1f1b"));
+
+TEST(ExecutorTest, StopEndsAWaitForANeighbour) {
+  Stages stages({"pipeline.stages=3", "pipeline.deadline_seconds=300"});
+  std::thread stopper([&] { stages.executor(1).Stop(absl::CancelledError("enough")); });
+  const absl::Status status =
+      stages.executor(1).Train(1, stages.train_size(), [](const StepReport&) {});
+  stopper.join();
+  EXPECT_EQ(status.code(), absl::StatusCode::kCancelled);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("enough"));
+}
+
+TEST(ExecutorTest, ASilentNeighbourIsNamedAtTheDeadline) {
+  Stages stages({"pipeline.stages=3", "pipeline.deadline_seconds=0.05"});
+  const absl::Status status =
+      stages.executor(1).Train(1, stages.train_size(), [](const StepReport&) {});
+  EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("upstream"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("microbatch 0"));
+}
+
+TEST(ExecutorTest, ALossThatIsNoNumberNamesStageAndStep) {
+  Stages stages({"optimizer.lr=1e30", "compression.activations.codec=none",
+                 "compression.gradients.codec=none"});
+  const auto statuses = stages.AtEveryStage([&](size_t i) {
+    return stages.executor(i).Train(1, stages.train_size(), [](const StepReport&) {});
+  });
+  EXPECT_THAT(std::string(statuses[2].message()), HasSubstr("stage 2: the loss is"));
+  EXPECT_THAT(std::string(statuses[2].message()), HasSubstr("at step 2 of epoch 1"));
+  EXPECT_FALSE(statuses[0].ok());  // and nobody waits for ever
+}
+
+}  // namespace
+}  // namespace thinwire
