@@ -99,12 +99,14 @@ HWY_INLINE hn::Vec<F32> FromHalfLanes(hn::Vec<U16> h) {
 
 void NarrowToBFloatImpl(const float* HWY_RESTRICT from, size_t n, uint8_t* HWY_RESTRICT to) {
   for (size_t i = 0; i < n; i += kLanes) {
+    PrefetchPage(from + i);
     StorePart(ToBFloatLanes(LoadPart(F32(), from + i, n - i)), U16(), AsU16(to + 2 * i), n - i);
   }
 }
 
 void WidenBFloatImpl(const uint8_t* HWY_RESTRICT from, size_t n, float* HWY_RESTRICT to) {
   for (size_t i = 0; i < n; i += kLanes) {
+    PrefetchPage(from + 2 * i);
     const auto b = LoadPart(U16(), AsU16(from + 2 * i), n - i);
     StorePart(FromBFloatLanes(b), F32(), to + i, n - i);
   }
@@ -114,6 +116,7 @@ void NarrowToHalfImpl(const float* HWY_RESTRICT from, size_t n, float scale,
                       uint8_t* HWY_RESTRICT to) {
   const auto scales = hn::Set(F32(), scale);
   for (size_t i = 0; i < n; i += kLanes) {
+    PrefetchPage(from + i);
     const auto x = hn::Mul(RoundableToHalf(LoadPart(F32(), from + i, n - i)), scales);
     StorePart(ToHalfLanes(x), U16(), AsU16(to + 2 * i), n - i);
   }
@@ -123,6 +126,7 @@ void WidenHalfImpl(const uint8_t* HWY_RESTRICT from, size_t n, float scale,
                    float* HWY_RESTRICT to) {
   const auto scales = hn::Set(F32(), scale);
   for (size_t i = 0; i < n; i += kLanes) {
+    PrefetchPage(from + 2 * i);
     const auto h = LoadPart(U16(), AsU16(from + 2 * i), n - i);
     StorePart(hn::Mul(FromHalfLanes(h), scales), F32(), to + i, n - i);
   }

@@ -8,8 +8,6 @@
 namespace thinwire {
 namespace {
 
-constexpr size_t kReadBlock = 256;
-
 size_t BytesOfBits(uint64_t bits) { return static_cast<size_t>((bits + 7) / 8); }
 
 uint32_t FloorLog2(uint64_t x) { return 63 - static_cast<uint32_t>(__builtin_clzll(x)); }
@@ -78,15 +76,17 @@ IndexPlan PlanRice(const uint32_t* positions, size_t count, int64_t n) {
   constexpr uint32_t kCandidates = 5;
   const uint32_t most = std::min(FloorLog2(n / count) + 1, kMaxRiceBits);
   const uint32_t least = most >= kCandidates - 1 ? most - (kCandidates - 1) : 0;
-  uint64_t quotients[kCandidates] = {};
-  ForEachGap(positions, count, [&](uint32_t gap) {
-    gap >>= least;
+  // Gaps sum up to less than n, so 32 bits hold every sum.
+  uint32_t quotients[kCandidates] = {};
+  for (uint32_t j = 0; j < kCandidates; ++j) quotients[j] = positions[0] >> (least + j);
+  for (size_t i = 1; i < count; ++i) {
+    const uint32_t gap = (positions[i] - positions[i - 1] - 1) >> least;
     for (uint32_t j = 0; j < kCandidates; ++j) quotients[j] += gap >> j;
-  });
+  }
   IndexPlan best;
   for (uint32_t k = least; k <= most; ++k) {
     const size_t bytes =
-        BytesOfBits(uint64_t{k} * count) + BytesOfBits(quotients[k - least] + count);
+        BytesOfBits(uint64_t{k} * count) + BytesOfBits(uint64_t{quotients[k - least]} + count);
     if (k == least || bytes < best.bytes) best = {IndexCoding::kRice, k, bytes};
   }
   return best;
@@ -115,6 +115,11 @@ uint64_t CountSetBits(const uint8_t* from, const uint8_t* end) {
 
 bool UnusedBitsAreZero(const uint8_t* bytes, uint64_t bits) {
   return bits % 8 == 0 || (bytes[bits / 8] >> (bits % 8)) == 0;
+}
+
+uint64_t FieldAt(const uint8_t* fields, const uint8_t* end, uint64_t index, uint32_t width) {
+  const uint64_t bit = index * width;
+  return (LoadUpTo8(fields + bit / 8, end) >> (bit % 8)) & ((uint64_t{1} << width) - 1);
 }
 
 Error Malformed(const char* what, uint64_t met, uint64_t wanted) {
@@ -163,7 +168,8 @@ Error IndexReader::Open(const IndexPlan& plan, const uint8_t* bytes, size_t coun
   plan_ = plan;
   n_ = n;
   packed_bits_ = PackedIndexBits(n);
-  fields_ = flags_ = bytes;
+  fields_ = bytes;
+  const uint8_t* flags = bytes;
   end_ = bytes + plan.bytes;
   if (plan.coding == IndexCoding::kPacked) {
     const uint64_t bits = uint64_t{packed_bits_} * count;
@@ -183,81 +189,77 @@ Error IndexReader::Open(const IndexPlan& plan, const uint8_t* bytes, size_t coun
     if (plan.bytes < BytesOfBits(bits)) {
       return Malformed("remainder bytes", plan.bytes, BytesOfBits(bits));
     }
-    flags_ = bytes + BytesOfBits(bits);
+    flags = bytes + BytesOfBits(bits);
     if (!UnusedBitsAreZero(bytes, bits)) return Malformed("unused bits of remainders", 1, 0);
     // Longer flags could only spell positions beyond n; shorter ones keep every sum in 64 bits.
     const uint64_t most = BytesOfBits((static_cast<uint64_t>(n) >> plan.rice_bits) + count);
-    if (static_cast<uint64_t>(end_ - flags_) > most) {
-      return Malformed("quotient bytes", end_ - flags_, most);
+    if (static_cast<uint64_t>(end_ - flags) > most) {
+      return Malformed("quotient bytes", end_ - flags, most);
     }
-    if (flags_ < end_ && end_[-1] == 0) return Malformed("last quotient byte", 0, 1);
+    if (flags < end_ && end_[-1] == 0) return Malformed("last quotient byte", 0, 1);
   }
-  const uint64_t set = CountSetBits(flags_, end_);
+  const uint64_t set = CountSetBits(flags, end_);
   if (set != count) return Malformed("set bits", set, count);
-  word_ = LoadUpTo8(flags_, end_);
+  bits_ = SetBits(flags, end_);
   return Error{};
 }
 
 Error IndexReader::Read(size_t num, uint32_t* positions) {
-  uint64_t wide[kReadBlock];
-  for (size_t done = 0; done < num;) {
-    const size_t now = std::min(kReadBlock, num - done);
-    switch (plan_.coding) {
-      case IndexCoding::kBitmap:
-        ReadBitmap(now, wide);
-        break;
-      case IndexCoding::kPacked:
-        ReadPacked(now, wide);
-        break;
-      case IndexCoding::kRice:
-        ReadRice(now, wide);
-        break;
-    }
-    for (size_t i = 0; i < now; ++i) {
-      if (wide[i] < least_ || wide[i] >= static_cast<uint64_t>(n_)) {
-        return MakeError(absl::StatusCode::kInvalidArgument,
-                         "topk: index %llu is out of order or outside %lld elements",
-                         static_cast<unsigned long long>(wide[i]), static_cast<long long>(n_));
-      }
-      least_ = wide[i] + 1;
-      positions[done + i] = static_cast<uint32_t>(wide[i]);
-    }
-    done += now;
+  if (num == 0) return Error{};
+  // Flags ascend by construction: the last position speaks for all.
+  uint64_t last = 0;
+  bool ascending = true;
+  switch (plan_.coding) {
+    case IndexCoding::kBitmap:
+      last = ReadBitmap(num, positions);
+      break;
+    case IndexCoding::kPacked:
+      last = ReadPacked(num, positions, &ascending);
+      break;
+    case IndexCoding::kRice:
+      last = ReadRice(num, positions);
+      break;
   }
-  return Error{};
+  if (ascending && last < static_cast<uint64_t>(n_)) return Error{};
+  return MakeError(absl::StatusCode::kInvalidArgument,
+                   "topk: an index up to %llu is out of order or outside %lld elements",
+                   static_cast<unsigned long long>(last), static_cast<long long>(n_));
 }
 
-uint64_t IndexReader::NextSetBit() {
-  while (word_ == 0) {
-    word_bit_ += 64;
-    word_ = LoadUpTo8(flags_ + word_bit_ / 8, end_);
+uint64_t IndexReader::ReadBitmap(size_t num, uint32_t* positions) {
+  SetBits bits = bits_;
+  for (size_t i = 0; i < num; ++i) positions[i] = static_cast<uint32_t>(bits.Next());
+  bits_ = bits;
+  return positions[num - 1];
+}
+
+uint64_t IndexReader::ReadPacked(size_t num, uint32_t* positions, bool* ascending) {
+  uint64_t largest = 0;
+  for (size_t i = 0; i < num; ++i) {
+    const uint64_t position = FieldAt(fields_, end_, num_read_++, packed_bits_);
+    *ascending &= position >= least_;
+    largest = std::max(largest, position);
+    least_ = position + 1;
+    positions[i] = static_cast<uint32_t>(position);
   }
-  const uint64_t bit = word_bit_ + static_cast<uint64_t>(__builtin_ctzll(word_));
-  word_ &= word_ - 1;
-  return bit;
-}
-
-uint64_t IndexReader::Field(uint64_t index, uint32_t width) const {
-  const uint64_t bit = index * width;
-  return (LoadUpTo8(fields_ + bit / 8, end_) >> (bit % 8)) & ((uint64_t{1} << width) - 1);
-}
-
-void IndexReader::ReadBitmap(size_t num, uint64_t* positions) {
-  for (size_t i = 0; i < num; ++i) positions[i] = NextSetBit();
-}
-
-void IndexReader::ReadPacked(size_t num, uint64_t* positions) {
-  for (size_t i = 0; i < num; ++i) positions[i] = Field(num_read_++, packed_bits_);
+  return largest;
 }
 
 // The i-th flag stands behind i others and the sum of the quotients up to the i-th gap.
-void IndexReader::ReadRice(size_t num, uint64_t* positions) {
-  for (size_t i = 0; i < num; ++i) {
-    const uint64_t quotients = NextSetBit() - num_read_;
-    remainders_ += Field(num_read_, plan_.rice_bits);
-    positions[i] = (quotients << plan_.rice_bits) + remainders_ + num_read_;
-    ++num_read_;
+uint64_t IndexReader::ReadRice(size_t num, uint32_t* positions) {
+  SetBits bits = bits_;
+  const uint32_t k = plan_.rice_bits;
+  uint64_t index = num_read_, remainders = remainders_, position = 0;
+  for (size_t i = 0; i < num; ++i, ++index) {
+    const uint64_t quotients = bits.Next() - index;
+    remainders += FieldAt(fields_, end_, index, k);
+    position = (quotients << k) + remainders + index;
+    positions[i] = static_cast<uint32_t>(position);
   }
+  bits_ = bits;
+  num_read_ = index;
+  remainders_ = remainders;
+  return position;
 }
 
 }  // namespace thinwire

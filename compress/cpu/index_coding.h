@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "compress/cpu/bytes.h"
 #include "compress/layout.h"
 #include "tensor/error.h"
 
@@ -21,6 +22,31 @@ IndexPlan PlanIndices(const uint32_t* positions, size_t count, int64_t n);
 void WriteIndices(const IndexPlan& plan, const uint32_t* positions, size_t count, int64_t n,
                   uint8_t* bytes);
 
+// Visits the set bits of [from, end) from the lowest of the first byte on.
+class SetBits {
+ public:
+  SetBits() = default;
+  SetBits(const uint8_t* from, const uint8_t* end)
+      : from_(from), end_(end), word_(LoadUpTo8(from, end)) {}
+  // Requires that there is one left.
+  uint64_t Next() {
+    while (word_ == 0) {
+      from_ += 8;
+      first_bit_ += 64;
+      word_ = LoadUpTo8(from_, end_);
+    }
+    const uint64_t bit = first_bit_ + static_cast<uint64_t>(__builtin_ctzll(word_));
+    word_ &= word_ - 1;
+    return bit;
+  }
+
+ private:
+  const uint8_t* from_ = nullptr;
+  const uint8_t* end_ = nullptr;
+  uint64_t word_ = 0;       // what is left of the eight bytes at from_
+  uint64_t first_bit_ = 0;  // of word_
+};
+
 // Reads positions from bytes of any origin.
 class IndexReader {
  public:
@@ -32,23 +58,20 @@ class IndexReader {
   Error Read(size_t num, uint32_t* positions);
 
  private:
-  void ReadBitmap(size_t num, uint64_t* positions);
-  void ReadPacked(size_t num, uint64_t* positions);
-  void ReadRice(size_t num, uint64_t* positions);
-  uint64_t NextSetBit();
-  uint64_t Field(uint64_t index, uint32_t width) const;
+  // All return the largest position, of which `positions` have only the low 32 bits.
+  uint64_t ReadBitmap(size_t num, uint32_t* positions);
+  uint64_t ReadPacked(size_t num, uint32_t* positions, bool* ascending);
+  uint64_t ReadRice(size_t num, uint32_t* positions);
 
   IndexPlan plan_;
-  const uint8_t* fields_ = nullptr;  // packed positions, or Rice's remainders
-  const uint8_t* flags_ = nullptr;   // the bitmap, or Rice's quotients
-  const uint8_t* end_ = nullptr;
   int64_t n_ = 0;
+  SetBits bits_;                     // of the bitmap, or of Rice's quotients
+  const uint8_t* fields_ = nullptr;  // packed positions, or Rice's remainders
+  const uint8_t* end_ = nullptr;
   uint32_t packed_bits_ = 0;
   uint64_t num_read_ = 0;
   uint64_t remainders_ = 0;  // sum of those read
-  uint64_t least_ = 0;       // the next position is at least this
-  uint64_t word_ = 0;        // set bits of flags_ not yet visited, of the word at word_bit_
-  uint64_t word_bit_ = 0;
+  uint64_t least_ = 0;       // the next packed position is at least this
 };
 
 }  // namespace thinwire

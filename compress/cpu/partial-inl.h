@@ -1,4 +1,5 @@
-// Vectors at the end of an array. Included once per SIMD target.
+// Passes over arrays: vectors at their end, memory asked for ahead of time. Included once per SIMD
+// target.
 #if defined(THINWIRE_COMPRESS_CPU_PARTIAL_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef THINWIRE_COMPRESS_CPU_PARTIAL_INL_H_
 #undef THINWIRE_COMPRESS_CPU_PARTIAL_INL_H_
@@ -7,8 +8,10 @@
 #endif
 
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 
+#include "hwy/cache_control.h"
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -16,6 +19,14 @@ namespace thinwire {
 namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
+
+// Asks for what a pass over an array reads a page after `from`: hardware prefetchers stop at page
+// ends, and waiting at each more than halves the speed. The address may lie behind the array.
+template <typename T>
+HWY_INLINE void PrefetchPage(const T* from) {
+  constexpr uintptr_t kPageBytes = 4096;
+  hwy::Prefetch(reinterpret_cast<const T*>(reinterpret_cast<uintptr_t>(from) + kPageBytes));
+}
 
 // The first `n` elements at `from`, `pad` in the lanes behind them. Any alignment.
 template <class D, typename T = hn::TFromD<D>>

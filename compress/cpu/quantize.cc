@@ -58,6 +58,7 @@ HWY_INLINE void QuantizeAll(const float* HWY_RESTRICT x, size_t n, const Lines& 
   const auto zero = hn::Set(I32(), zero_code);
   for (size_t i = 0; i < n; i += kLanes) {
     const size_t left = n - i;
+    PrefetchPage(x + i);
     const auto mapped = lines.Map(LoadPart(F32(), x + i, left), i, left);
     const auto y = hn::Min(hn::Max(mapped, least), most);
     const auto rounded =

@@ -34,6 +34,8 @@ void AddToRangeImpl(const float* HWY_RESTRICT x, size_t n, ValueRange* range) {
   auto top0 = hn::Set(s, static_cast<int32_t>(range->magnitude)), top1 = top0;
   size_t i = 0;
   for (; i + 2 * kLanes <= n; i += 2 * kLanes) {
+    PrefetchPage(x + i);
+    PrefetchPage(x + i + kLanes);
     const auto a = hn::LoadU(d, x + i);
     const auto b = hn::LoadU(d, x + i + kLanes);
     min0 = hn::Min(min0, a);
@@ -59,6 +61,7 @@ uint32_t AddToRangesImpl(const float* HWY_RESTRICT x, size_t n, float* HWY_RESTR
   const F32 d;
   auto top = hn::Zero(I32());
   for (size_t i = 0; i < n; i += kLanes) {
+    PrefetchPage(x + i);
     const auto a = LoadPart(d, x + i, n - i);
     StorePart(hn::Min(LoadPart(d, min + i, n - i), a), d, min + i, n - i);
     StorePart(hn::Max(LoadPart(d, max + i, n - i), a), d, max + i, n - i);
@@ -70,6 +73,7 @@ uint32_t AddToRangesImpl(const float* HWY_RESTRICT x, size_t n, float* HWY_RESTR
 uint32_t LargestMagnitudeImpl(const float* HWY_RESTRICT x, size_t n) {
   auto top = hn::Zero(I32());
   for (size_t i = 0; i < n; i += kLanes) {
+    PrefetchPage(x + i);
     top = hn::Max(top, Magnitudes(LoadPart(F32(), x + i, n - i)));
   }
   return Largest(top);
@@ -79,6 +83,7 @@ uint32_t LargestFiniteMagnitudeImpl(const float* HWY_RESTRICT x, size_t n) {
   const auto infinity = hn::Set(I32(), 0x7F800000);
   auto top = hn::Zero(I32());
   for (size_t i = 0; i < n; i += kLanes) {
+    PrefetchPage(x + i);
     const auto magnitude = Magnitudes(LoadPart(F32(), x + i, n - i));
     top = hn::Max(top, hn::IfThenElseZero(hn::Lt(magnitude, infinity), magnitude));
   }

@@ -54,6 +54,7 @@ size_t CollectBetweenImpl(const float* HWY_RESTRICT x, size_t n, uint32_t from, 
   const auto end = hn::Set(I32(), static_cast<int32_t>(to));
   size_t count = 0;
   for (size_t i = 0; i < n; i += kLanes) {
+    PrefetchPage(x + i);
     const auto v = LoadPart(F32(), x + i, n - i);
     const auto m = Magnitudes(v);
     const auto inside = hn::And(hn::Gt(m, below), hn::Lt(m, end));
@@ -62,21 +63,46 @@ size_t CollectBetweenImpl(const float* HWY_RESTRICT x, size_t n, uint32_t from, 
   return count;
 }
 
-size_t CollectAtLeastImpl(const float* HWY_RESTRICT x, size_t n, uint32_t threshold, uint32_t base,
-                          float* HWY_RESTRICT values, uint32_t* HWY_RESTRICT positions) {
+// The thresholds of elements [i, i + left): one for all, or one each.
+struct OneThreshold {
+  HWY_INLINE hn::Vec<I32> At(size_t, size_t) const { return threshold; }
+  hn::Vec<I32> threshold;
+};
+struct ManyThresholds {
+  HWY_INLINE hn::Vec<I32> At(size_t i, size_t left) const {
+    return hn::BitCast(I32(), LoadPart(U32(), thresholds + i, left));
+  }
+  const uint32_t* thresholds;
+};
+
+template <class Thresholds>
+HWY_INLINE size_t Collect(const float* HWY_RESTRICT x, size_t n, const Thresholds& thresholds,
+                          uint32_t base, float* HWY_RESTRICT values,
+                          uint32_t* HWY_RESTRICT positions) {
   const U32 u;
-  const auto below = hn::Set(I32(), static_cast<int32_t>(threshold) - 1);
   auto position = hn::Iota(u, base);
   size_t count = 0;
   for (size_t i = 0; i < n; i += kLanes) {
+    PrefetchPage(x + i);
     const auto v = LoadPart(F32(), x + i, n - i);
-    auto kept = hn::Gt(Magnitudes(v), below);
+    auto kept = hn::Gt(hn::Add(Magnitudes(v), hn::Set(I32(), 1)), thresholds.At(i, n - i));
     if (HWY_UNLIKELY(n - i < kLanes)) kept = hn::And(kept, hn::FirstN(I32(), n - i));
     hn::CompressStore(position, hn::RebindMask(u, kept), u, positions + count);
     count += hn::CompressStore(v, hn::RebindMask(F32(), kept), F32(), values + count);
     position = hn::Add(position, hn::Set(u, kLanes));
   }
   return count;
+}
+
+size_t CollectAtLeastImpl(const float* x, size_t n, uint32_t threshold, uint32_t base,
+                          float* values, uint32_t* positions) {
+  const OneThreshold one = {hn::Set(I32(), static_cast<int32_t>(threshold))};
+  return Collect(x, n, one, base, values, positions);
+}
+
+size_t CollectAtLeastEachImpl(const float* x, size_t n, const uint32_t* thresholds, uint32_t base,
+                              float* values, uint32_t* positions) {
+  return Collect(x, n, ManyThresholds{thresholds}, base, values, positions);
 }
 
 }  // namespace HWY_NAMESPACE
@@ -89,6 +115,7 @@ namespace thinwire {
 HWY_EXPORT(CountAtLeastImpl);
 HWY_EXPORT(CollectBetweenImpl);
 HWY_EXPORT(CollectAtLeastImpl);
+HWY_EXPORT(CollectAtLeastEachImpl);
 
 namespace {
 
@@ -141,6 +168,7 @@ struct Histogram {
     std::memset(tables, 0, sizeof(tables));
     size_t i = 0;
     for (; i + kTables <= n; i += kTables) {
+      __builtin_prefetch(x + i + 1024);
       for (size_t t = 0; t < kTables; ++t) ++tables[t][BucketOf(x[i + t])];
     }
     for (; i < n; ++i) ++tables[0][BucketOf(x[i])];
@@ -199,6 +227,11 @@ size_t FindNthOfMagnitude(const float* x, size_t n, uint32_t magnitude, size_t n
 size_t CollectAtLeast(const float* x, size_t n, uint32_t threshold, uint32_t base, float* values,
                       uint32_t* positions) {
   return HWY_DYNAMIC_DISPATCH(CollectAtLeastImpl)(x, n, threshold, base, values, positions);
+}
+
+size_t CollectAtLeastEach(const float* x, size_t n, const uint32_t* thresholds, uint32_t base,
+                          float* values, uint32_t* positions) {
+  return HWY_DYNAMIC_DISPATCH(CollectAtLeastEachImpl)(x, n, thresholds, base, values, positions);
 }
 
 }  // namespace thinwire

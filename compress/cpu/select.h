@@ -29,4 +29,8 @@ constexpr size_t kCollectSlack = 64;
 size_t CollectAtLeast(const float* x, size_t n, uint32_t threshold, uint32_t base, float* values,
                       uint32_t* positions);
 
+// The same with a threshold of its own for each element.
+size_t CollectAtLeastEach(const float* x, size_t n, const uint32_t* thresholds, uint32_t base,
+                          float* values, uint32_t* positions);
+
 }  // namespace thinwire

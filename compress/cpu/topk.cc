@@ -71,11 +71,12 @@ class SparseWriter {
 
   void Write(const uint32_t* positions, const float* values, size_t n) {
     ZeroUpTo(static_cast<int64_t>(positions[n - 1]) + 1);
+    uint8_t* const data = data_;  // a local: the stores below may not alias it
     if (size_ == 4) {
-      for (size_t i = 0; i < n; ++i) StoreAs(values[i], data_ + 4 * uint64_t{positions[i]});
+      for (size_t i = 0; i < n; ++i) StoreAs(values[i], data + 4 * uint64_t{positions[i]});
     } else {
       for (size_t i = 0; i < n; ++i) {
-        StoreAs(ToBFloat(values[i]), data_ + 2 * uint64_t{positions[i]});
+        StoreAs(ToBFloat(values[i]), data + 2 * uint64_t{positions[i]});
       }
     }
   }
@@ -159,7 +160,7 @@ Error CheckHeader(const Header& h, size_t bytes, const CodecSpec& spec, const Sc
 
 Error DecodeEntries(const Header& h, IndexReader* indices, const uint8_t* values,
                     const CodecSpec& spec, const Scopes& scopes, const TensorView& x) {
-  constexpr size_t kEntries = 1024;
+  constexpr size_t kEntries = 512;  // and the zeros around them stay in the cache
   uint32_t positions[kEntries];
   float floats[kEntries];
   const int64_t most = NumKept(spec, scopes.elements);
