@@ -82,7 +82,8 @@ class Runner {
     for (int i = 0; i < fleet_.size(); ++i) {
       hosts.push_back({HostOf(fleet_.stage(i).address()), static_cast<int>(answers[i].cores())});
     }
-    threads_ = ThreadsPerStage(experiment_.pipeline().threads(), hosts);
+    threads_ = ThreadsPerStage(experiment_.pipeline().threads(),
+                               static_cast<int>(experiment_.pipeline().microbatches()), hosts);
     summary_.set_device(answers[0].device());
     const BuildInfo& build = answers[0].build();
     Provenance& provenance = *summary_.mutable_provenance();

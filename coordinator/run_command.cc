@@ -146,7 +146,10 @@ class RunSession {
     options.stages = static_cast<int>(experiment_.pipeline().stages());
     const int cores = static_cast<int>(std::thread::hardware_concurrency());
     const std::vector<StageHost> hosts(experiment_.pipeline().stages(), {"", cores});
-    options.threads = ThreadsPerStage(experiment_.pipeline().threads(), hosts).front();
+    options.threads =
+        ThreadsPerStage(experiment_.pipeline().threads(),
+                        static_cast<int>(experiment_.pipeline().microbatches()), hosts)
+            .front();
     options.tcp = experiment_.pipeline().transport() == "tcp";
     options.logs_dir = record_->logs_dir();
     options.interrupt_fd = interruption_.fd();

@@ -8,14 +8,16 @@
 
 namespace thinwire {
 
-std::vector<int> ThreadsPerStage(const std::string& threads, const std::vector<StageHost>& stages) {
+std::vector<int> ThreadsPerStage(const std::string& threads, int microbatches,
+                                 const std::vector<StageHost>& stages) {
   int fixed = 0;
   if (absl::SimpleAtoi(threads, &fixed)) return std::vector<int>(stages.size(), fixed);
   std::map<std::string, int> stages_on;
   for (const StageHost& stage : stages) ++stages_on[stage.host];
   std::vector<int> result;
   for (const StageHost& stage : stages) {
-    result.push_back(std::max(1, stage.cores / stages_on[stage.host]));
+    const int at_once = std::min(stages_on[stage.host], microbatches);
+    result.push_back(std::max(1, stage.cores / at_once));
   }
   return result;
 }

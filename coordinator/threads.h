@@ -13,8 +13,10 @@ struct StageHost {
 };
 
 // `threads` is the experiment's pipeline.threads: a number, the same for all, or "auto": the
-// host's cores shared by its stages, at least 1.
-std::vector<int> ThreadsPerStage(const std::string& threads, const std::vector<StageHost>& stages);
+// host's cores shared by those of its stages that can compute at once, at least 1. No more stages
+// than there are microbatches compute at once: with one, stages take turns and each gets all cores.
+std::vector<int> ThreadsPerStage(const std::string& threads, int microbatches,
+                                 const std::vector<StageHost>& stages);
 
 // "10.0.0.7:4711" -> "10.0.0.7"; every Unix socket is on the host "".
 std::string HostOf(const std::string& address);

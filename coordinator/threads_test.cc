@@ -9,15 +9,20 @@ namespace {
 using ::testing::ElementsAre;
 
 TEST(ThreadsPerStageTest, AutoSharesTheCoresOfAHost) {
-  EXPECT_THAT(ThreadsPerStage("auto", {{"a", 8}, {"a", 8}, {"b", 4}}), ElementsAre(4, 4, 4));
+  EXPECT_THAT(ThreadsPerStage("auto", 8, {{"a", 8}, {"a", 8}, {"b", 4}}), ElementsAre(4, 4, 4));
 }
 
 TEST(ThreadsPerStageTest, EveryStageGetsAtLeastOneThread) {
-  EXPECT_THAT(ThreadsPerStage("auto", {{"", 2}, {"", 2}, {"", 2}}), ElementsAre(1, 1, 1));
+  EXPECT_THAT(ThreadsPerStage("auto", 8, {{"", 2}, {"", 2}, {"", 2}}), ElementsAre(1, 1, 1));
+}
+
+TEST(ThreadsPerStageTest, WithOneMicrobatchStagesTakeTurns) {
+  EXPECT_THAT(ThreadsPerStage("auto", 1, {{"", 2}, {"", 2}, {"", 2}}), ElementsAre(2, 2, 2));
+  EXPECT_THAT(ThreadsPerStage("auto", 2, {{"", 8}, {"", 8}, {"", 8}}), ElementsAre(4, 4, 4));
 }
 
 TEST(ThreadsPerStageTest, ANumberHoldsForAll) {
-  EXPECT_THAT(ThreadsPerStage("3", {{"", 1}, {"", 1}}), ElementsAre(3, 3));
+  EXPECT_THAT(ThreadsPerStage("3", 1, {{"", 1}, {"", 1}}), ElementsAre(3, 3));
 }
 
 TEST(HostOfTest, IsWhatStandsBeforeThePort) {
