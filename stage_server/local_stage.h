@@ -125,6 +125,7 @@ class LocalStage {
 
   const StageSpec& spec() const { return spec_; }
   ActivitySeconds& activity() { return activity_; }
+  const ActivitySeconds& activity() const { return activity_; }
 
   struct End {
     const BoundarySender* sender = nullptr;
