@@ -32,14 +32,24 @@ class RunMetrics final : public RunObserver {
   std::unique_ptr<Series> series_;
 };
 
-struct MetricsServer {
-  std::unique_ptr<prometheus::Exposer> exposer;
-  std::string address;  // host:port, with the port that was taken
-};
+// /metrics over HTTP, for as long as this object lives.
+class MetricsServer {
+ public:
+  // Serves `registry` at http://LISTEN/metrics; port 0 lets the system choose. Unavailable when the
+  // address cannot be bound.
+  static absl::StatusOr<std::unique_ptr<MetricsServer>> Start(
+      const std::string& listen, std::shared_ptr<prometheus::Registry> registry);
+  ~MetricsServer();
 
-// Serves `registry` at http://LISTEN/metrics; port 0 lets the system choose. Unavailable when the
-// address cannot be bound.
-absl::StatusOr<MetricsServer> ServeMetrics(const std::string& listen,
-                                           std::shared_ptr<prometheus::Registry> registry);
+  // host:port, with the port that was taken.
+  const std::string& address() const { return address_; }
+
+ private:
+  MetricsServer() = default;
+
+  std::unique_ptr<prometheus::Exposer> exposer_;
+  std::string host_, address_;
+  int port_ = 0;
+};
 
 }  // namespace thinwire

@@ -55,18 +55,18 @@ TEST_F(RunMetricsTest, AnEpochSetsTheEvaluationThatWasMade) {
       HasSubstr("thinwire_test_accuracy{inference=\"compressed\",run=\"digits-1a2b\"} 0.5\n"));
 }
 
-TEST(ServeMetricsTest, TellsThePortThatItTook) {
-  const auto server = ServeMetrics("127.0.0.1:0", std::make_shared<prometheus::Registry>());
+TEST(MetricsServerTest, TellsThePortThatItTook) {
+  const auto server = MetricsServer::Start("127.0.0.1:0", std::make_shared<prometheus::Registry>());
   ASSERT_TRUE(server.ok()) << server.status();
-  EXPECT_THAT(server->address, ::testing::StartsWith("127.0.0.1:"));
-  EXPECT_NE(server->address, "127.0.0.1:0");
+  EXPECT_THAT((*server)->address(), ::testing::StartsWith("127.0.0.1:"));
+  EXPECT_NE((*server)->address(), "127.0.0.1:0");
 }
 
-TEST(ServeMetricsTest, ATakenPortIsAnErrorThatNamesIt) {
+TEST(MetricsServerTest, ATakenPortIsAnErrorThatNamesIt) {
   const auto registry = std::make_shared<prometheus::Registry>();
-  const auto first = ServeMetrics("127.0.0.1:0", registry);
-  const auto second = ServeMetrics(first->address, registry);
-  EXPECT_THAT(std::string(second.status().message()), HasSubstr(first->address));
+  const auto first = MetricsServer::Start("127.0.0.1:0", registry);
+  const auto second = MetricsServer::Start((*first)->address(), registry);
+  EXPECT_THAT(std::string(second.status().message()), HasSubstr((*first)->address()));
 }
 
 }  // namespace

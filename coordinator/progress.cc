@@ -189,6 +189,9 @@ absl::Status Progress::OnEpoch(const EpochRecord& epoch) {
   pace_.Add(epoch);
   Line(EpochLine(epoch, state_.plan.epochs, raw_bytes_ - raw_before_epoch_,
                  wire_bytes_ - wire_before_epoch_));
+  if (epoch.seconds() > 0) {  // until the next epoch has a rate of its own
+    state_.wire_bytes_per_second = (wire_bytes_ - wire_before_epoch_) / epoch.seconds();
+  }
   raw_before_epoch_ = raw_bytes_;
   wire_before_epoch_ = wire_bytes_;
   shown_ = rated_ = options_.now();

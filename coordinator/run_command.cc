@@ -102,9 +102,6 @@ class RunSession {
         run_(NewRunId(experiment_.name())),
         progress_({stdout, TerminalColumns(), flags.quiet, &absl::Now}) {}
 
-  // The metrics server takes two seconds to stop and the process is about to end: let it be.
-  ~RunSession() { (void)metrics_server_.exposer.release(); }
-
   int Run() {
     summary_.set_name(experiment_.name());
     summary_.set_status("failed");
@@ -121,8 +118,8 @@ class RunSession {
   absl::Status Train() {
     RETURN_IF_ERROR(record_->WriteExperiment(ToYaml(experiment_)));
     ASSIGN_OR_RETURN(const std::vector<std::string> addresses, Stages());
-    ASSIGN_OR_RETURN(metrics_server_, ServeMetrics(flags_.metrics_listen, registry_));
-    RETURN_IF_ERROR(record_->WriteTargets(metrics_server_.address, StageMetrics()));
+    ASSIGN_OR_RETURN(metrics_server_, MetricsServer::Start(flags_.metrics_listen, registry_));
+    RETURN_IF_ERROR(record_->WriteTargets(metrics_server_->address(), StageMetrics()));
     fleet_ = std::make_unique<Fleet>(addresses, run_, FleetOptions());
     interruption_.OnFirst([this] { fleet_->Interrupt(); });
     if (local_) local_->Watch([this](Failure failure) { fleet_->Fail(std::move(failure)); });
@@ -196,7 +193,7 @@ class RunSession {
 
   // Prometheus may scrape the end of the run.
   void Linger() {
-    if (flags_.metrics_linger_seconds <= 0 || metrics_server_.exposer == nullptr) return;
+    if (flags_.metrics_linger_seconds <= 0 || metrics_server_ == nullptr) return;
     pollfd end = {interruption_.fd(), POLLIN, 0};
     poll(&end, 1, static_cast<int>(flags_.metrics_linger_seconds * 1000));
   }
@@ -209,7 +206,7 @@ class RunSession {
   Progress progress_;
   Summary summary_;
   const std::shared_ptr<prometheus::Registry> registry_ = std::make_shared<prometheus::Registry>();
-  MetricsServer metrics_server_;
+  std::unique_ptr<MetricsServer> metrics_server_;
   std::unique_ptr<Fleet> fleet_;
   std::unique_ptr<LocalStages> local_;  // goes first: its watcher reports to the fleet
 };
