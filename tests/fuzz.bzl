@@ -1,9 +1,9 @@
 """Fuzz targets that run in every build: without --config=fuzz they replay their corpus."""
 
-def fuzz_test(name, srcs, corpus, deps):
+def fuzz_test(name, srcs, corpus, deps, mutations = 20000):
     """A test of LLVMFuzzerTestOneInput.
 
-    `bazel test` replays the corpus; to search for new inputs,
+    `bazel test` replays the corpus and changed copies of it; to search for new inputs,
     `bazel run --config=fuzz //folder:NAME -- -runs=-1 -max_total_time=60`.
 
     Args:
@@ -11,12 +11,13 @@ def fuzz_test(name, srcs, corpus, deps):
       srcs: with LLVMFuzzerTestOneInput.
       corpus: a folder of this package, one input a file.
       deps: as usual.
+      mutations: how many changed copies; libFuzzer makes its own and ignores the flag.
     """
     native.cc_test(
         name = name,
         size = "small",
         srcs = srcs,
-        args = ["-runs=0", native.package_name() + "/" + corpus],
+        args = ["-runs=0", "-mutations=%d" % mutations, native.package_name() + "/" + corpus],
         data = native.glob([corpus + "/**"]),
         linkopts = select({
             "@debian//:fuzz": ["-fsanitize=fuzzer"],

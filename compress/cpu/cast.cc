@@ -40,7 +40,7 @@ void Narrow(const float* from, size_t n, DType to, float scale, uint8_t* out) {
 void Widen(const uint8_t* from, size_t n, DType type, float scale, float* out) {
   switch (type) {
     case DType::kF32:
-      std::memcpy(out, from, 4 * n);
+      CopyFloats(from, n, out);
       return;
     case DType::kBF16:
       WidenBFloat(from, n, out);

@@ -1,5 +1,5 @@
-// Arrays between fp32 and the 16-bit types, the same bits on every SIMD target. The 16-bit side
-// may have any alignment: payloads have none.
+// Arrays between fp32 and the types on the wire, the same bits on every SIMD target. The side of
+// bytes may have any alignment, as payloads do.
 #pragma once
 
 #include <cstddef>
@@ -15,5 +15,8 @@ void WidenBFloat(const uint8_t* from, size_t n, float* to);
 // values above 0x1.FFCp127 for that one, which decodes to a finite value.
 void NarrowToHalf(const float* from, size_t n, float scale, uint8_t* to);
 void WidenHalf(const uint8_t* from, size_t n, float scale, float* to);
+
+// Floats from any alignment.
+void CopyFloats(const uint8_t* from, size_t n, float* to);
 
 }  // namespace thinwire

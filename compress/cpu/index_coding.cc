@@ -248,11 +248,14 @@ uint64_t IndexReader::ReadPacked(size_t num, uint32_t* positions, bool* ascendin
 // The i-th flag stands behind i others and the sum of the quotients up to the i-th gap.
 uint64_t IndexReader::ReadRice(size_t num, uint32_t* positions) {
   SetBits bits = bits_;
+  // Locals: the stores to `positions` may not alias them.
+  const uint8_t* const fields = fields_;
+  const uint8_t* const end = end_;
   const uint32_t k = plan_.rice_bits;
   uint64_t index = num_read_, remainders = remainders_, position = 0;
   for (size_t i = 0; i < num; ++i, ++index) {
     const uint64_t quotients = bits.Next() - index;
-    remainders += FieldAt(fields_, end_, index, k);
+    remainders += FieldAt(fields, end, index, k);
     position = (quotients << k) + remainders + index;
     positions[i] = static_cast<uint32_t>(position);
   }

@@ -52,7 +52,7 @@ void WriteValues(float* values, size_t n, DType type, int exponent, uint8_t* out
 void ReadValues(const uint8_t* from, size_t n, DType type, int exponent, float* values) {
   switch (type) {
     case DType::kF32:
-      std::memcpy(values, from, 4 * n);
+      CopyFloats(from, n, values);
       return;
     case DType::kF16:
       WidenHalf(from, n, PowerOfTwo(-exponent), values);
