@@ -137,6 +137,7 @@ TEST_F(LocalStagesTest, ABinaryThatCannotBeExecutedIsAnError) {
 // A process of its own starts stages and dies like a coordinator that is killed.
 TEST_F(LocalStagesTest, ChildrenDieWithTheirCoordinatorEvenOneThatIsStopped) {
   setenv("FAKE_STAGE", "deaf", /*overwrite=*/1);
+  options_.tcp = true;  // nobody is left to remove sockets
   int pids[2];
   ASSERT_EQ(pipe(pids), 0);
   const pid_t coordinator = fork();
