@@ -127,18 +127,19 @@ void GrpcStream::OnAccepted() {
 void GrpcStream::OnReadDone(bool ok) {
   StreamCalls* calls;
   bool ending;
+  grpc::ByteBuffer received;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     calls = calls_;
     ending = ending_ != Ending::kNone;
+    received.Swap(&read_buffer_);
   }
   if (!ok) {
     if (!calls->status_follows()) inbox_.PeerIsGone("closed the stream");
     return End(Ending::kPeerEnded, absl::UnavailableError("the peer ended the stream"));
   }
   absl::Status taken;
-  if (!ending) taken = inbox_.Push(ToIncomingFrame(read_buffer_));
-  read_buffer_.Clear();
+  if (!ending) taken = inbox_.Push(ToIncomingFrame(received));
   if (!taken.ok()) End(Ending::kPeerRefused, taken);
   // Also after an error: gRPC ends a call only when nothing that has come is left unread.
   calls->StartRead(&read_buffer_);
@@ -157,8 +158,8 @@ void GrpcStream::OnWriteDone(bool ok) {
 }
 
 void GrpcStream::OnDone(const absl::Status& peer_status) {
-  inbox_.PeerIsGone(absl::StrCat("ended the stream: ", peer_status.ToString()));
   const std::lock_guard<std::mutex> lock(mutex_);
+  inbox_.PeerIsGone(absl::StrCat("ended the stream: ", peer_status.ToString()));
   if (ending_ == Ending::kPeerEnded) reason_ = peer_status;
   calls_ = nullptr;
   changed_.notify_all();

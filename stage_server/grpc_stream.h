@@ -76,7 +76,6 @@ class GrpcStream {
 
   const LinkOptions options_;
   Inbox inbox_;
-  grpc::ByteBuffer read_buffer_;  // of the read under way
 
   mutable std::mutex mutex_;  // guards the rest
   std::condition_variable changed_;
@@ -85,6 +84,7 @@ class GrpcStream {
   bool accepted_ = false;
   std::string peer_address_;
   std::deque<grpc::ByteBuffer> outbox_;
+  grpc::ByteBuffer read_buffer_;  // of the read under way
   bool writing_ = false;
   grpc::ByteBuffer write_buffer_;  // of the write under way
   Ending ending_ = Ending::kNone;

@@ -42,6 +42,10 @@ absl::Status Inbox::Enqueue(Arrived arrived) {
 }
 
 absl::Status Inbox::Push(const IncomingFrame& frame) {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (!end_.ok()) return end_;
+  }
   Arrived arrived;
   absl::Status status = Check(frame, &arrived.frame);
   arrived.owner = frame.owner;
