@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <ctime>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -37,8 +38,17 @@ absl::StatusOr<Tensor> RandomImages(int64_t batch, DType compute, Ops* ops) {
   return converted;
 }
 
-// Seconds of each step after the warm-up.
-absl::StatusOr<std::vector<double>> TimeSteps(const BenchOptions& bench) {
+struct Times {
+  std::vector<double> wall, cpu;  // seconds; cpu is of all threads
+};
+
+double Median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+// Of each step after the warm-up.
+absl::StatusOr<Times> TimeSteps(const BenchOptions& bench) {
   const auto ops = NewCpuOps(bench.threads);
   SegmentOptions options;
   options.device = CpuDevice();
@@ -60,9 +70,10 @@ absl::StatusOr<std::vector<double>> TimeSteps(const BenchOptions& bench) {
   std::vector<int32_t> labels(bench.batch);
   for (int64_t i = 0; i < bench.batch; ++i) labels[i] = static_cast<int32_t>(i % 10);
 
-  std::vector<double> seconds;
+  Times times;
   for (int step = 0; step < bench.warmup + bench.steps; ++step) {
     const auto start = std::chrono::steady_clock::now();
+    const std::clock_t cpu_start = std::clock();
     Saved saved;
     ASSIGN_OR_RETURN(Tensor logits, segment->Forward(images, Mode::kTrain, &saved));
     Tensor dlogits;
@@ -71,9 +82,11 @@ absl::StatusOr<std::vector<double>> TimeSteps(const BenchOptions& bench) {
     RETURN_IF_ERROR(optimizer->Step(0.01));
     RETURN_IF_ERROR(segment->ParametersChanged());
     const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start;
-    if (step >= bench.warmup) seconds.push_back(passed.count());
+    if (step < bench.warmup) continue;
+    times.wall.push_back(passed.count());
+    times.cpu.push_back(static_cast<double>(std::clock() - cpu_start) / CLOCKS_PER_SEC);
   }
-  return seconds;
+  return times;
 }
 
 int Main(int argc, char** argv) {
@@ -88,19 +101,19 @@ int Main(int argc, char** argv) {
   app.add_option("--warmup", bench.warmup, "steps before");
   CLI11_PARSE(app, argc, argv);
 
-  absl::StatusOr<std::vector<double>> seconds = TimeSteps(bench);
-  if (!seconds.ok()) {
-    std::fprintf(stderr, "step_bench: %s\n", seconds.status().ToString().c_str());
+  const absl::StatusOr<Times> times = TimeSteps(bench);
+  if (!times.ok()) {
+    std::fprintf(stderr, "step_bench: %s\n", times.status().ToString().c_str());
     return 1;
   }
-  std::sort(seconds->begin(), seconds->end());
-  const double median = (*seconds)[seconds->size() / 2];
+  const double median = Median(times->wall);
   const nlohmann::json line = {{"width", bench.width},
                                {"batch", bench.batch},
                                {"precision", bench.precision},
                                {"threads", bench.threads},
                                {"isa", CpuInstructionSet()},
                                {"step_seconds", median},
+                               {"step_cpu_seconds", Median(times->cpu)},
                                {"images_per_second", static_cast<double>(bench.batch) / median}};
   std::printf("%s\n", line.dump().c_str());
   return 0;
