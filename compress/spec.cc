@@ -1,14 +1,12 @@
 #include "compress/spec.h"
 
-#include <algorithm>
 #include <cstddef>
-#include <numeric>
 #include <tuple>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "base/status.h"
+#include "base/nearest_name.h"
 
 namespace thinwire {
 namespace {
@@ -24,21 +22,6 @@ constexpr Count kCounts[] = {Count::kCeil, Count::kPaper1};
 constexpr Pad kPads[] = {Pad::kNone, Pad::kExactK};
 constexpr DType kValueTypes[] = {DType::kF32, DType::kF16, DType::kBF16};
 
-// Levenshtein's distance: insertions, deletions and replacements between two names.
-size_t EditDistance(const std::string& a, const std::string& b) {
-  std::vector<size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), 0);
-  for (size_t i = 0; i < a.size(); ++i) {
-    size_t diagonal = row[0]++;
-    for (size_t j = 0; j < b.size(); ++j) {
-      const size_t replaced = diagonal + (a[i] != b[j]);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({row[j] + 1, row[j + 1] + 1, replaced});
-    }
-  }
-  return row.back();
-}
-
 template <typename Enum, size_t kNumValues>
 absl::StatusOr<Enum> FromName(const char* what, const std::string& name,
                               const Enum (&values)[kNumValues]) {
@@ -47,12 +30,8 @@ absl::StatusOr<Enum> FromName(const char* what, const std::string& name,
     if (name == Name(value)) return value;
     names.push_back(Name(value));
   }
-  const auto nearest =
-      std::min_element(names.begin(), names.end(), [&](const std::string& a, const std::string& b) {
-        return EditDistance(name, a) < EditDistance(name, b);
-      });
   return absl::InvalidArgumentError(absl::StrCat(what, ": unknown \"", name, "\", nearest is \"",
-                                                 *nearest, "\" (want one of ",
+                                                 NearestName(name, names), "\" (want one of ",
                                                  absl::StrJoin(names, ", "), ")"));
 }
 

@@ -143,6 +143,7 @@ IndexPlan PlanIndices(const uint32_t* positions, size_t count, int64_t n) {
 
 void WriteIndices(const IndexPlan& plan, const uint32_t* positions, size_t count, int64_t n,
                   uint8_t* bytes) {
+  if (plan.bytes == 0) return;
   switch (plan.coding) {
     case IndexCoding::kBitmap: {
       FlagWriter flags(bytes, plan.bytes);

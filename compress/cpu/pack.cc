@@ -72,6 +72,7 @@ HWY_EXPORT(SqueezeImpl);
 HWY_EXPORT(SpreadImpl);
 
 void PackCodes(uint8_t* codes, size_t n, uint32_t bits, uint8_t* bytes) {
+  if (n == 0) return;
   if (bits == 8) {
     std::memcpy(bytes, codes, n);
     return;
@@ -90,6 +91,7 @@ void PackCodes(uint8_t* codes, size_t n, uint32_t bits, uint8_t* bytes) {
 }
 
 void UnpackCodes(const uint8_t* bytes, size_t n, uint32_t bits, uint8_t* codes) {
+  if (n == 0) return;
   if (bits == 8) {
     std::memcpy(codes, bytes, n);
     return;
