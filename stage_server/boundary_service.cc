@@ -180,7 +180,7 @@ class GrpcBoundaryService final
 }  // namespace
 
 std::unique_ptr<BoundaryService> NewBoundaryService() {
-  KeepGrpc();
+  PrepareProcess();
   return std::make_unique<GrpcBoundaryService>();
 }
 

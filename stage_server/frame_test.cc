@@ -166,8 +166,9 @@ TEST(ParseFrameTest, UnknownFieldsOfEveryWireTypeAreSkipped) {
   const std::string fixed32 =
       "\x4D"
       "1234";
-  const absl::StatusOr<ParsedFrame> frame =
-      Parse(varint + fields.header + fixed64 + fields.checksum + length + fields.payload + fixed32);
+  const std::string bytes =
+      varint + fields.header + fixed64 + fields.checksum + length + fields.payload + fixed32;
+  const absl::StatusOr<ParsedFrame> frame = Parse(bytes);
   ASSERT_TRUE(frame.ok()) << frame.status();
   EXPECT_EQ(PayloadOf(*frame), "payload");
 }

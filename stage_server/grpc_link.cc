@@ -99,7 +99,7 @@ class DialledLink final : public Link {
 
 absl::StatusOr<std::unique_ptr<Link>> DialLink(const std::string& target,
                                                const LinkOptions& options, absl::Time deadline) {
-  KeepGrpc();
+  PrepareProcess();
   auto link = std::make_unique<DialledLink>(target, options);
   const absl::Status accepted = link->WaitAccepted(deadline);
   if (accepted.ok()) return std::unique_ptr<Link>(std::move(link));

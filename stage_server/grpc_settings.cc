@@ -1,5 +1,7 @@
 #include "stage_server/grpc_settings.h"
 
+#include <malloc.h>
+
 #include <utility>
 #include <vector>
 
@@ -38,9 +40,14 @@ std::vector<Setting> SharedSettings(const std::string& address) {
 
 }  // namespace
 
-void KeepGrpc() {
-  static const bool kept = (grpc_init(), true);
-  static_cast<void>(kept);
+void PrepareProcess() {
+  static const bool prepared = [] {
+    grpc_init();
+    mallopt(M_MMAP_THRESHOLD, 32 << 20);
+    mallopt(M_TRIM_THRESHOLD, 256 << 20);
+    return true;
+  }();
+  static_cast<void>(prepared);
 }
 
 grpc::ChannelArguments DataChannelArguments(const std::string& target) {
