@@ -36,9 +36,9 @@ class BoundaryTotals {
 // raw bytes / wire bytes; 0 before the first message.
 double CompressionRatio(const DirectionRecord& record);
 
-// The link rate, bits per second, below which this codec saves time when encode, transfer and
-// decode follow one another: 8 (bytes saved) / (encode + decode seconds). 0 when nothing was saved
+// The link rate, bytes per second, below which this codec saves time when encode, transfer and
+// decode follow one another: bytes saved / (encode + decode seconds). 0 when nothing was saved
 // or timed.
-double BreakEvenBitsPerSecond(const DirectionRecord& record);
+double BreakEvenBytesPerSecond(const DirectionRecord& record);
 
 }  // namespace thinwire

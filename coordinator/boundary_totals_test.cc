@@ -85,13 +85,13 @@ TEST(CutNamesTest, TheUncutModelHasNone) {
   EXPECT_EQ(CutNames(experiment), std::vector<std::string>{"layer1"});
 }
 
-TEST(BreakEvenTest, IsBitsSavedPerSecondOfCodecWork) {
+TEST(BreakEvenTest, IsBytesSavedPerSecondOfCodecWork) {
   DirectionRecord record;
   record.set_raw_bytes(400);
   record.set_wire_bytes(50);
   record.set_encode_seconds(1);
   record.set_decode_seconds(3);
-  EXPECT_EQ(BreakEvenBitsPerSecond(record), 700.0);
+  EXPECT_EQ(BreakEvenBytesPerSecond(record), 87.5);
   EXPECT_EQ(CompressionRatio(record), 8.0);
 }
 
@@ -100,7 +100,7 @@ TEST(BreakEvenTest, IsZeroWhenNothingIsSaved) {
   record.set_raw_bytes(400);
   record.set_wire_bytes(410);
   record.set_encode_seconds(1);
-  EXPECT_EQ(BreakEvenBitsPerSecond(record), 0.0);
+  EXPECT_EQ(BreakEvenBytesPerSecond(record), 0.0);
 }
 
 }  // namespace

@@ -50,7 +50,7 @@ struct DirectionSeries {
                               "Bytes of serialised frames of training messages", labels)),
         error(NewGauge(registry, "thinwire_run_relative_error",
                        "Mean relative error of the measured messages", labels)),
-        breakeven(NewGauge(registry, "thinwire_breakeven_bits_per_second",
+        breakeven(NewGauge(registry, "thinwire_breakeven_bytes_per_second",
                            "Link rate below which the codec saves time when encode, transfer and "
                            "decode follow one another",
                            labels)) {}
@@ -60,7 +60,7 @@ struct DirectionSeries {
     const double more = static_cast<double>(record.wire_bytes()) - wire_bytes.Value();
     if (more > 0) wire_bytes.Increment(more);
     error.Set(record.relative_error());
-    breakeven.Set(BreakEvenBitsPerSecond(record));
+    breakeven.Set(BreakEvenBytesPerSecond(record));
   }
 
   Gauge& ratio;

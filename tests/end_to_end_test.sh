@@ -7,7 +7,7 @@ work=$(mktemp -d)
 failures=0 children=() stages=()
 
 cleanup() {
-  for child in "${children[@]}"; do kill -9 "$child" 2>/dev/null; done
+  for child in "${children[@]}"; do kill -9 "$child" 2>/dev/null && wait "$child" 2>/dev/null; done
   mountpoint -q "$work/full" 2>/dev/null && umount "$work/full"
   rm -rf "$work"
 }
@@ -28,7 +28,7 @@ within() {
   until "$@"; do (( SECONDS < end )) || return 1; sleep 0.1; done
 }
 gone() { local pid; for pid in "$@"; do ! kill -0 "$pid" 2>/dev/null || return 1; done; }
-started() { [[ $(wc -l <"$work/$1/metrics.jsonl" 2>/dev/null || echo 0) -gt 3 ]]; }
+started() { [[ -e $work/$1/metrics.jsonl && $(wc -l <"$work/$1/metrics.jsonl") -gt 3 ]]; }
 
 cat >"$work/short.yaml" <<'YAML'
 name: short
@@ -61,7 +61,8 @@ check 'summary says completed' contains "$work/short/summary.json" '"status": *"
 check 'both accuracies stand there' contains "$work/short/summary.json" '"uncompressed"'
 check 'steps stand in metrics.jsonl' equals "$(grep -c '"type": *"step"' "$work/short/metrics.jsonl")" 16
 check 'epochs stand in metrics.jsonl' equals "$(grep -c '"type": *"epoch"' "$work/short/metrics.jsonl")" 2
-check 'the resolved experiment runs again' "$thinwire" plan "$work/short/experiment.yaml" >/dev/null
+"$thinwire" plan "$work/short/experiment.yaml" >"$work/plan.log" 2>&1
+check 'the resolved experiment loads again' equals $? 0
 check 'parameters were saved' test -n "$(find "$work/short" -name 'model.safetensors.index.json')"
 "$thinwire" run "$work/short.yaml" --out "$work/short" >"$work/again.log" 2>&1
 check 'an existing run is not overwritten' equals $? 2
