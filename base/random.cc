@@ -23,8 +23,8 @@ uint64_t RandomKey(uint64_t key, uint64_t a, uint64_t b) { return Mix(Mix(key ^ 
 
 std::array<uint32_t, 4> Philox(uint64_t key, uint64_t counter) {
   uint32_t k0 = static_cast<uint32_t>(key), k1 = static_cast<uint32_t>(key >> 32);
-  std::array<uint32_t, 4> x = {static_cast<uint32_t>(counter),
-                               static_cast<uint32_t>(counter >> 32), 0, 0};
+  std::array<uint32_t, 4> x = {static_cast<uint32_t>(counter), static_cast<uint32_t>(counter >> 32),
+                               0, 0};
   for (int round = 0; round < 10; ++round) {
     const uint64_t p0 = uint64_t{0xD2511F53u} * x[0];
     const uint64_t p1 = uint64_t{0xCD9E8D57u} * x[2];

@@ -6,10 +6,10 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
-#define RETURN_IF_ERROR(expression)                        \
-  do {                                                     \
-    absl::Status thinwire_status_ = (expression);          \
-    if (!thinwire_status_.ok()) return thinwire_status_;   \
+#define RETURN_IF_ERROR(expression)                      \
+  do {                                                   \
+    absl::Status thinwire_status_ = (expression);        \
+    if (!thinwire_status_.ok()) return thinwire_status_; \
   } while (false)
 
 #define THINWIRE_CONCAT_INNER_(a, b) a##b

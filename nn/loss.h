@@ -18,8 +18,7 @@ struct LossSums {
 // logits: [n, classes], fp32 or bf16. When `dlogits` is not null it becomes
 // (softmax(logits) - onehot(label)) / batch_size in the type of `logits`: the whole batch's size,
 // so that the microbatches' gradients add up. InvalidArgument for a label outside the classes.
-absl::StatusOr<LossSums> SoftmaxCrossEntropy(const Tensor& logits,
-                                             absl::Span<const int32_t> labels, int64_t batch_size,
-                                             Ops* ops, Tensor* dlogits);
+absl::StatusOr<LossSums> SoftmaxCrossEntropy(const Tensor& logits, absl::Span<const int32_t> labels,
+                                             int64_t batch_size, Ops* ops, Tensor* dlogits);
 
 }  // namespace thinwire

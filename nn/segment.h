@@ -48,8 +48,8 @@ enum class Mode {
 };
 
 struct SegmentOptions {
-  Device* device = nullptr;  // outlives the segment
-  Ops* ops = nullptr;        // of the same backend; outlives the segment
+  Device* device = nullptr;     // outlives the segment
+  Ops* ops = nullptr;           // of the same backend; outlives the segment
   DType compute = DType::kF32;  // of activations and gradients; parameters stay fp32
   uint64_t init_seed = 0;
   bool needs_input_gradient = true;  // false for the segment that reads the data

@@ -69,8 +69,7 @@ BoundarySender::~BoundarySender() {
   if (worker_) worker_->join();
 }
 
-absl::Status BoundarySender::Send(MessageKey key, uint64_t sample_digest, bool compress,
-                                  Tensor x) {
+absl::Status BoundarySender::Send(MessageKey key, uint64_t sample_digest, bool compress, Tensor x) {
   return Submit({key, sample_digest, compress, std::move(x)});
 }
 
@@ -176,18 +175,15 @@ absl::StatusOr<Payload> BoundarySender::Encode(const Job& job) {
   const size_t capacity = codec.MaxPayloadBytes(job.x.shape(), job.x.dtype());
   ASSIGN_OR_RETURN(auto buffer, Buffer::Allocate(CpuDevice(), capacity));
   auto* data = static_cast<uint8_t*>(buffer->data());
-  ASSIGN_OR_RETURN(const size_t bytes,
-                   codec.Encode(job.x, MessageRandomKey(spec_, job.key),
-                                  absl::MakeSpan(data, capacity)));
+  ASSIGN_OR_RETURN(const size_t bytes, codec.Encode(job.x, MessageRandomKey(spec_, job.key),
+                                                    absl::MakeSpan(data, capacity)));
   return Payload{std::move(buffer), absl::MakeConstSpan(data, bytes)};
 }
 
 absl::Status BoundarySender::MeasureError(const Job& job, const Payload& payload) {
-  ASSIGN_OR_RETURN(Tensor decoded,
-                   Tensor::Allocate(spec_.device, job.x.dtype(), job.x.shape()));
+  ASSIGN_OR_RETURN(Tensor decoded, Tensor::Allocate(spec_.device, job.x.dtype(), job.x.shape()));
   RETURN_IF_ERROR(codec_->Decode(payload.bytes, &decoded));
-  ASSIGN_OR_RETURN(const Distortion distortion,
-                   MeasureDistortion(job.x, decoded, spec_.kernels));
+  ASSIGN_OR_RETURN(const Distortion distortion, MeasureDistortion(job.x, decoded, spec_.kernels));
   absl::MutexLock lock(&mutex_);
   Accumulate(distortion, &statistics_);
   return absl::OkStatus();
@@ -205,8 +201,7 @@ BoundaryStatistics BoundarySender::statistics() const {
 }
 
 absl::StatusOr<std::unique_ptr<BoundaryReceiver>> BoundaryReceiver::New(const BoundarySpec& spec,
-                                                                        Link* link,
-                                                                        Worker worker) {
+                                                                        Link* link, Worker worker) {
   ASSIGN_OR_RETURN(auto codec, NewCodec(spec.codec, spec.kernels));
   ASSIGN_OR_RETURN(auto exact, NewCodec(CodecSpec(), spec.kernels));
   return std::unique_ptr<BoundaryReceiver>(
@@ -238,8 +233,7 @@ void BoundaryReceiver::WorkerLoop() {
     if (static_cast<int>(ready_.size()) >= spec_.capacity) {
       status_ = absl::ResourceExhaustedError(
           absl::StrCat("cut ", spec_.name, ": ", spec_.peer, " sent ", spec_.capacity + 1,
-                       " messages that were not asked for, the schedule allows ",
-                       spec_.capacity));
+                       " messages that were not asked for, the schedule allows ", spec_.capacity));
       link_->Close(status_);
       return;
     }
@@ -247,8 +241,7 @@ void BoundaryReceiver::WorkerLoop() {
   }
 }
 
-absl::StatusOr<BoundaryReceiver::Decoded> BoundaryReceiver::ReceiveAndDecode(
-    absl::Time deadline) {
+absl::StatusOr<BoundaryReceiver::Decoded> BoundaryReceiver::ReceiveAndDecode(absl::Time deadline) {
   ASSIGN_OR_RETURN(Message message, link_->Receive(deadline));
   {
     absl::MutexLock lock(&mutex_);
@@ -266,9 +259,9 @@ absl::StatusOr<BoundaryReceiver::Decoded> BoundaryReceiver::ReceiveAndDecode(
     status = tensor.status();
   }
   if (!status.ok()) {
-    const absl::Status named(status.code(), absl::StrCat("cut ", spec_.name, ": ",
-                                                         message.key.ToString(), ": ",
-                                                         status.message()));
+    const absl::Status named(
+        status.code(),
+        absl::StrCat("cut ", spec_.name, ": ", message.key.ToString(), ": ", status.message()));
     link_->Close(named);
     return named;
   }
@@ -302,8 +295,8 @@ absl::StatusOr<Tensor> BoundaryReceiver::Decode(const Message& message) {
   if (message.codec.kind == CodecKind::kNone && spec_.device->is_host()) {
     const size_t want = message.shape.elements() * SizeOf(spec_.compute);
     if (message.payload.bytes.size() != want) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "payload of ", message.payload.bytes.size(), " bytes, want ", want));
+      return absl::InvalidArgumentError(
+          absl::StrCat("payload of ", message.payload.bytes.size(), " bytes, want ", want));
     }
     // The gathered payload becomes the tensor.
     auto* data = const_cast<uint8_t*>(message.payload.bytes.data());
@@ -330,9 +323,8 @@ absl::StatusOr<BoundaryReceiver::Decoded> BoundaryReceiver::Next(const MessageKe
     return !ready_.empty() || !status_.ok();
   };
   if (!mutex_.AwaitWithDeadline(absl::Condition(&something), deadline)) {
-    return absl::DeadlineExceededError(absl::StrCat("cut ", spec_.name, ": no ",
-                                                    wanted.ToString(), " from ", spec_.peer,
-                                                    " by the deadline"));
+    return absl::DeadlineExceededError(absl::StrCat("cut ", spec_.name, ": no ", wanted.ToString(),
+                                                    " from ", spec_.peer, " by the deadline"));
   }
   if (ready_.empty()) return status_;
   Decoded decoded = std::move(ready_.front());
@@ -350,8 +342,8 @@ absl::StatusOr<BoundaryReceiver::Received> BoundaryReceiver::Receive(Expected ex
     return absl::InvalidArgumentError(absl::StrCat(at, "got the ", got.key.ToString()));
   }
   if (got.tensor.shape()[0] != expected.batch) {
-    return absl::InvalidArgumentError(absl::StrCat(at, got.tensor.shape()[0], " samples, want ",
-                                                   expected.batch));
+    return absl::InvalidArgumentError(
+        absl::StrCat(at, got.tensor.shape()[0], " samples, want ", expected.batch));
   }
   const CodecSpec want = expected.compressed ? spec_.codec : CodecSpec();
   if (got.codec != want) {
@@ -371,8 +363,8 @@ absl::Status BoundaryReceiver::ReceiveAcknowledgement(MessageKey key, absl::Time
   key.cut = spec_.cut;
   ASSIGN_OR_RETURN(Decoded got, Next(key, deadline));
   if (got.key == key) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("cut ", spec_.name, ": ", key.ToString(),
-                                                 ": got the ", got.key.ToString()));
+  return absl::InvalidArgumentError(
+      absl::StrCat("cut ", spec_.name, ": ", key.ToString(), ": got the ", got.key.ToString()));
 }
 
 BoundaryStatistics BoundaryReceiver::statistics() const {

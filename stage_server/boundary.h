@@ -23,14 +23,14 @@ namespace thinwire {
 
 // One direction of one cut; equal at both ends.
 struct BoundarySpec {
-  std::string name;      // of the cut: "layer1"
-  std::string peer;      // who is at the other end, for messages: "stage 2 (10.0.0.7:4700)"
-  uint32_t cut = 0;      // index in model order
+  std::string name;  // of the cut: "layer1"
+  std::string peer;  // who is at the other end, for messages: "stage 2 (10.0.0.7:4700)"
+  uint32_t cut = 0;  // index in model order
   Direction direction = DIRECTION_UNSPECIFIED;
-  Shape sample;          // batch extent 1
+  Shape sample;  // batch extent 1
   DType compute = DType::kF32;
   CodecSpec codec;
-  int64_t max_batch = 0;     // samples of the largest message
+  int64_t max_batch = 0;  // samples of the largest message
   uint64_t codec_seed = 0;
   int64_t error_every = 0;   // distortion is measured on every n-th step; 0: never
   int capacity = 1;          // messages in flight
@@ -75,8 +75,8 @@ class BoundarySender {
     Tensor x;
   };
 
-  BoundarySender(const BoundarySpec& spec, Link* link, Worker worker,
-                 std::unique_ptr<Codec> codec, std::unique_ptr<Codec> exact);
+  BoundarySender(const BoundarySpec& spec, Link* link, Worker worker, std::unique_ptr<Codec> codec,
+                 std::unique_ptr<Codec> exact);
   void WorkerLoop();
   absl::Status Submit(Job job);
   absl::Status EncodeAndSend(Job job);
@@ -101,12 +101,12 @@ class BoundarySender {
 class BoundaryReceiver {
  public:
   // `link` outlives the receiver and is closed before it is destroyed.
-  static absl::StatusOr<std::unique_ptr<BoundaryReceiver>> New(const BoundarySpec& spec,
-                                                               Link* link, Worker worker);
+  static absl::StatusOr<std::unique_ptr<BoundaryReceiver>> New(const BoundarySpec& spec, Link* link,
+                                                               Worker worker);
   ~BoundaryReceiver();
 
   struct Expected {
-    MessageKey key;   // direction and cut are filled in
+    MessageKey key;  // direction and cut are filled in
     int64_t batch = 0;
     bool compressed = false;
     // Absent where this stage cannot know: the message's own digest is then handed on.

@@ -47,8 +47,7 @@ absl::Status Executor::TrainStep(Work work, const SampleRange& batch, double lr,
   const StageSpec& spec = stage_->spec();
   const int count = static_cast<int>(std::min<int64_t>(spec.microbatches, work.batch_size));
   LossSums sums;
-  for (const Action& action :
-       StageActions(spec.schedule, spec.stage, spec.stages(), count)) {
+  for (const Action& action : StageActions(spec.schedule, spec.stage, spec.stages(), count)) {
     RETURN_IF_ERROR(Stopped());
     const SampleRange part = MicrobatchRange(work.batch_size, count, action.microbatch);
     work.microbatch = action.microbatch;
@@ -73,8 +72,8 @@ absl::StatusOr<LossSums> Executor::ForwardOne(Work work, const SampleRange& batc
   std::optional<Samples> samples;
   if (feed_ != nullptr) {
     ScopedTimer timer(&stage_->activity()[static_cast<int>(Activity::kData)]);
-    ASSIGN_OR_RETURN(samples, feed_->Take(work, {batch.first + part.first,
-                                                 batch.first + part.last}));
+    ASSIGN_OR_RETURN(samples,
+                     feed_->Take(work, {batch.first + part.first, batch.first + part.last}));
   }
   return stage_->Forward(work, samples);
 }

@@ -22,7 +22,8 @@ namespace thinwire {
 class Executor {
  public:
   // Both outlive the executor. `feed` is null at stages that read no data.
-  Executor(LocalStage* stage, Feed* feed, const LrScheduleSpec& lr) : stage_(stage), feed_(feed), lr_(lr) {}
+  Executor(LocalStage* stage, Feed* feed, const LrScheduleSpec& lr)
+      : stage_(stage), feed_(feed), lr_(lr) {}
 
   // Trains epoch `epoch` over `samples` samples. `on_step` is called after every step, on this
   // thread; its loss and accuracy are set at the last stage only. After an error the links are

@@ -47,8 +47,8 @@ absl::StatusOr<Tensor> Feed::Inputs(const Dataset& data, const Work& work) {
   ASSIGN_OR_RETURN(Tensor inputs, Tensor::Allocate(backend_.device, spec_.compute, shape));
   if (!backend_.device->is_host()) {
     ASSIGN_OR_RETURN(Tensor copied, Tensor::Allocate(backend_.device, DType::kF32, shape));
-    RETURN_IF_ERROR(ToStatus(
-        backend_.device->CopyFromHost(copied.data(), images.data(), images.bytes())));
+    RETURN_IF_ERROR(
+        ToStatus(backend_.device->CopyFromHost(copied.data(), images.data(), images.bytes())));
     images = std::move(copied);
   }
   RETURN_IF_ERROR(ToStatus(backend_.ops->Convert(images.view(), inputs.view())));

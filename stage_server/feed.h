@@ -36,9 +36,9 @@ class Feed {
   const FeedSpec spec_;
   const DataSplits* const data_;
   const Backend backend_;
-  uint32_t epoch_ = 0;           // whose order `order_` is
+  uint32_t epoch_ = 0;  // whose order `order_` is
   std::vector<int64_t> order_;
-  std::vector<int64_t> ids_;     // of the microbatch at hand
+  std::vector<int64_t> ids_;  // of the microbatch at hand
 };
 
 }  // namespace thinwire

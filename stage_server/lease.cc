@@ -16,16 +16,16 @@ absl::Status LeaseHolder::Acquire(const Lease& lease, const std::string& holder,
                                   absl::Duration duration, absl::Time now) {
   if (lease.run().empty() || lease.generation() == 0 || !(duration > absl::ZeroDuration())) {
     return absl::InvalidArgumentError(
-        absl::StrCat("lease wants a run, a generation from 1 and a duration, got ",
-                     Spelled(lease), " for ", absl::FormatDuration(duration)));
+        absl::StrCat("lease wants a run, a generation from 1 and a duration, got ", Spelled(lease),
+                     " for ", absl::FormatDuration(duration)));
   }
   absl::MutexLock lock(&mutex_);
   if (held_ && now < held_->expires) {
     const Lease& other = held_->lease;
     if (other.run() != lease.run() || lease.generation() <= other.generation()) {
-      return absl::FailedPreconditionError(
-          absl::StrCat("this server is leased to ", Spelled(other), " (", held_->holder,
-                       "), refused ", Spelled(lease)));
+      return absl::FailedPreconditionError(absl::StrCat("this server is leased to ", Spelled(other),
+                                                        " (", held_->holder, "), refused ",
+                                                        Spelled(lease)));
     }
   }
   held_ = Held{lease, holder, duration, now + duration};
@@ -38,9 +38,9 @@ absl::Status LeaseHolder::CheckLocked(const Lease& lease, absl::Time now) const 
         absl::StrCat(Spelled(lease), " holds no lease of this server, or let it expire"));
   }
   if (held_->lease.run() != lease.run() || held_->lease.generation() != lease.generation()) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("this server is leased to ", Spelled(held_->lease), " (", held_->holder,
-                     "), refused ", Spelled(lease)));
+    return absl::FailedPreconditionError(absl::StrCat("this server is leased to ",
+                                                      Spelled(held_->lease), " (", held_->holder,
+                                                      "), refused ", Spelled(lease)));
   }
   return absl::OkStatus();
 }

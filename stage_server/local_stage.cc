@@ -43,15 +43,15 @@ BoundarySpec BoundaryOf(const StageSpec& spec, int cut, Direction direction,
   boundary.direction = direction;
   boundary.sample = spec.model.blocks[spec.cuts[cut].block].out;
   boundary.compute = spec.compute;
-  boundary.codec = direction == DIRECTION_ACTIVATION ? spec.activation_codecs[cut]
-                                                     : spec.gradient_codecs[cut];
+  boundary.codec =
+      direction == DIRECTION_ACTIVATION ? spec.activation_codecs[cut] : spec.gradient_codecs[cut];
   boundary.max_batch = spec.batch_size;
   boundary.codec_seed = spec.codec_seed;
   boundary.error_every = spec.error_every;
   boundary.capacity = kEvaluationWindow;
   if (sender + 1 < spec.stages()) {
-    boundary.capacity = std::max(boundary.capacity, QueueCapacity(spec.schedule, sender, spec.stages(),
-                                                                  spec.microbatches));
+    boundary.capacity = std::max(
+        boundary.capacity, QueueCapacity(spec.schedule, sender, spec.stages(), spec.microbatches));
   }
   boundary.device = backend.device;
   boundary.kernels = backend.kernels;
@@ -59,7 +59,7 @@ BoundarySpec BoundaryOf(const StageSpec& spec, int cut, Direction direction,
 }
 
 absl::StatusOr<std::unique_ptr<LocalStage>> LocalStage::Build(const StageSpec& spec,
-                                                    const Backend& backend) {
+                                                              const Backend& backend) {
   std::unique_ptr<LocalStage> stage(new LocalStage(spec, backend));
   RETURN_IF_ERROR(stage->BuildSegments());
   RETURN_IF_ERROR(stage->BuildInnerCuts());
@@ -78,11 +78,10 @@ absl::Status LocalStage::BuildSegments() {
     options.compute = spec_.compute;
     options.init_seed = spec_.init_seed;
     options.needs_input_gradient = i > 0;
-    ASSIGN_OR_RETURN(
-        auto segment,
-        BuildSegment(absl::MakeConstSpan(spec_.model.blocks)
-                         .subspan(blocks.first, blocks.last - blocks.first),
-                     options));
+    ASSIGN_OR_RETURN(auto segment,
+                     BuildSegment(absl::MakeConstSpan(spec_.model.blocks)
+                                      .subspan(blocks.first, blocks.last - blocks.first),
+                                  options));
     ASSIGN_OR_RETURN(auto optimizer, NewOptimizer(spec_.optimizer, segment->parameters(),
                                                   backend_.device, backend_.ops.get()));
     segments_.push_back(std::move(segment));
@@ -98,15 +97,13 @@ absl::Status LocalStage::BuildInnerCuts() {
     ASSIGN_OR_RETURN(const uint64_t activation_bytes, MaxPayloadBytes(activations));
     ASSIGN_OR_RETURN(const uint64_t gradient_bytes, MaxPayloadBytes(gradients));
     InnerCut inner;
-    std::tie(inner.upstream, inner.downstream) = NewMemoryLinks(
-        InnerLink(spec_, gradients, gradient_bytes),
-        InnerLink(spec_, activations, activation_bytes));
-    ASSIGN_OR_RETURN(inner.activations.sender, BoundarySender::New(activations,
-                                                                   inner.upstream.get(),
-                                                                   Worker::kInline));
+    std::tie(inner.upstream, inner.downstream) =
+        NewMemoryLinks(InnerLink(spec_, gradients, gradient_bytes),
+                       InnerLink(spec_, activations, activation_bytes));
+    ASSIGN_OR_RETURN(inner.activations.sender,
+                     BoundarySender::New(activations, inner.upstream.get(), Worker::kInline));
     ASSIGN_OR_RETURN(inner.activations.receiver,
-                     BoundaryReceiver::New(activations, inner.downstream.get(),
-                                           Worker::kInline));
+                     BoundaryReceiver::New(activations, inner.downstream.get(), Worker::kInline));
     ASSIGN_OR_RETURN(inner.gradients.sender,
                      BoundarySender::New(gradients, inner.downstream.get(), Worker::kInline));
     ASSIGN_OR_RETURN(inner.gradients.receiver,
@@ -117,40 +114,37 @@ absl::Status LocalStage::BuildInnerCuts() {
 }
 
 absl::Status LocalStage::AttachUpstream(std::unique_ptr<Link> link, const std::string& peer) {
-  upstream_ = Channel();
-  upstream_link_ = std::move(link);
-  const int cut = spec_.upstream_cut();
-  BoundarySpec activations = BoundaryOf(spec_, cut, DIRECTION_ACTIVATION, backend_);
-  BoundarySpec gradients = BoundaryOf(spec_, cut, DIRECTION_GRADIENT, backend_);
-  activations.peer = gradients.peer = peer;
-  ASSIGN_OR_RETURN(upstream_.receiver, BoundaryReceiver::New(activations, upstream_link_.get(),
-                                                             Worker::kOwnThread));
-  ASSIGN_OR_RETURN(upstream_.sender, BoundarySender::New(gradients, upstream_link_.get(),
-                                                         Worker::kOwnThread));
-  return absl::OkStatus();
+  return Attach(spec_.upstream_cut(), DIRECTION_GRADIENT, std::move(link), peer, &upstream_);
 }
 
 absl::Status LocalStage::AttachDownstream(std::unique_ptr<Link> link, const std::string& peer) {
-  downstream_ = Channel();
-  downstream_link_ = std::move(link);
-  const int cut = spec_.downstream_cut();
-  BoundarySpec activations = BoundaryOf(spec_, cut, DIRECTION_ACTIVATION, backend_);
-  BoundarySpec gradients = BoundaryOf(spec_, cut, DIRECTION_GRADIENT, backend_);
-  activations.peer = gradients.peer = peer;
-  ASSIGN_OR_RETURN(downstream_.sender, BoundarySender::New(activations, downstream_link_.get(),
-                                                           Worker::kOwnThread));
-  ASSIGN_OR_RETURN(downstream_.receiver,
-                   BoundaryReceiver::New(gradients, downstream_link_.get(), Worker::kOwnThread));
+  return Attach(spec_.downstream_cut(), DIRECTION_ACTIVATION, std::move(link), peer, &downstream_);
+}
+
+absl::Status LocalStage::Attach(int cut, Direction sends, std::unique_ptr<Link> link,
+                                const std::string& peer, Neighbour* neighbour) {
+  neighbour->receiver.reset();  // ends of a former link go before it
+  neighbour->sender.reset();
+  neighbour->link = std::move(link);
+  const Direction receives =
+      sends == DIRECTION_ACTIVATION ? DIRECTION_GRADIENT : DIRECTION_ACTIVATION;
+  BoundarySpec out = BoundaryOf(spec_, cut, sends, backend_);
+  BoundarySpec in = BoundaryOf(spec_, cut, receives, backend_);
+  out.peer = in.peer = peer;
+  ASSIGN_OR_RETURN(neighbour->sender,
+                   BoundarySender::New(out, neighbour->link.get(), Worker::kOwnThread));
+  ASSIGN_OR_RETURN(neighbour->receiver,
+                   BoundaryReceiver::New(in, neighbour->link.get(), Worker::kOwnThread));
   return absl::OkStatus();
 }
 
 void LocalStage::CloseLinks(const absl::Status& reason) {
-  if (upstream_link_) upstream_link_->Close(reason);
-  if (downstream_link_) downstream_link_->Close(reason);
+  if (upstream_.link) upstream_.link->Close(reason);
+  if (downstream_.link) downstream_.link->Close(reason);
 }
 
 absl::StatusOr<Tensor> LocalStage::Input(const Work& work, const std::optional<Samples>& samples,
-                                    uint64_t* digest) {
+                                         uint64_t* digest) {
   if (spec_.first()) {
     *digest = samples->digest;
     return samples->inputs;
@@ -170,7 +164,7 @@ absl::StatusOr<Tensor> LocalStage::Input(const Work& work, const std::optional<S
 }
 
 absl::StatusOr<Tensor> LocalStage::Cross(InnerCut* cut, const Work& work, bool gradient,
-                                    uint64_t digest, Tensor x) {
+                                         uint64_t digest, Tensor x) {
   Channel& channel = gradient ? cut->gradients : cut->activations;
   const int64_t batch = x.shape()[0];
   RETURN_IF_ERROR(channel.sender->Send(work.key(), digest, work.compress, std::move(x)));
@@ -183,7 +177,8 @@ absl::StatusOr<Tensor> LocalStage::Cross(InnerCut* cut, const Work& work, bool g
   return std::move(received.tensor);
 }
 
-absl::StatusOr<LossSums> LocalStage::Forward(const Work& work, const std::optional<Samples>& samples) {
+absl::StatusOr<LossSums> LocalStage::Forward(const Work& work,
+                                             const std::optional<Samples>& samples) {
   const bool training = work.phase == PHASE_TRAIN;
   auto in_flight = std::make_unique<InFlight>();
   in_flight->saved.resize(segments_.size());
@@ -195,8 +190,8 @@ absl::StatusOr<LossSums> LocalStage::Forward(const Work& work, const std::option
                                                 training ? &in_flight->saved[i] : nullptr));
     }
     if (i + 1 == segments_.size()) break;
-    ASSIGN_OR_RETURN(x, Cross(&inner_cuts_[i], work, /*gradient=*/false,
-                              in_flight->sample_digest, std::move(x)));
+    ASSIGN_OR_RETURN(x, Cross(&inner_cuts_[i], work, /*gradient=*/false, in_flight->sample_digest,
+                              std::move(x)));
   }
   LossSums sums;
   if (spec_.last()) {
@@ -220,15 +215,15 @@ absl::Status LocalStage::SendDownstream(const Work& work, uint64_t digest, Tenso
 }
 
 absl::StatusOr<LossSums> LocalStage::Loss(const Work& work, const Tensor& logits,
-                                     const Samples& samples, InFlight* in_flight) {
+                                          const Samples& samples, InFlight* in_flight) {
   const bool training = work.phase == PHASE_TRAIN;
   ASSIGN_OR_RETURN(LossSums sums,
                    SoftmaxCrossEntropy(logits, samples.labels, work.batch_size, backend_.ops.get(),
                                        training ? &in_flight->dlogits : nullptr));
   if (!std::isfinite(sums.loss)) {
     return absl::OutOfRangeError(absl::StrCat("stage ", spec_.stage, ": the loss is ", sums.loss,
-                                              training ? " at step " : " at test batch ",
-                                              work.step, " of epoch ", work.epoch));
+                                              training ? " at step " : " at test batch ", work.step,
+                                              " of epoch ", work.epoch));
   }
   return sums;
 }
@@ -258,8 +253,7 @@ absl::Status LocalStage::Backward(const Work& work) {
                                in_flight->sample_digest, std::move(dy)));
   }
   if (spec_.first()) return absl::OkStatus();
-  return upstream_.sender->Send(work.key(), in_flight->sample_digest, work.compress,
-                                std::move(dy));
+  return upstream_.sender->Send(work.key(), in_flight->sample_digest, work.compress, std::move(dy));
 }
 
 absl::Status LocalStage::Update(double lr) {
@@ -304,9 +298,9 @@ std::vector<const Parameter*> LocalStage::parameters() const {
 
 std::vector<LocalStage::End> LocalStage::ends() const {
   std::vector<End> ends;
-  const auto add = [&ends](const Channel& channel) {
-    if (channel.sender) ends.push_back({channel.sender.get(), nullptr});
-    if (channel.receiver) ends.push_back({nullptr, channel.receiver.get()});
+  const auto add = [&ends](const auto& both) {
+    if (both.sender) ends.push_back({both.sender.get(), nullptr});
+    if (both.receiver) ends.push_back({nullptr, both.receiver.get()});
   };
   add(upstream_);
   for (const InnerCut& cut : inner_cuts_) {

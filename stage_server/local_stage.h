@@ -45,7 +45,7 @@ struct StageSpec {
   ScheduleKind schedule = ScheduleKind::kOneForwardOneBackward;
   int microbatches = 1;
   int64_t batch_size = 0;
-  absl::Duration deadline;        // of every wait for a neighbour
+  absl::Duration deadline;  // of every wait for a neighbour
 
   std::vector<CodecSpec> activation_codecs, gradient_codecs;  // one per cut
   int64_t warmup_epochs = 0;
@@ -75,10 +75,10 @@ BoundarySpec BoundaryOf(const StageSpec& spec, int cut, Direction direction,
 struct Work {
   Phase phase = PHASE_TRAIN;
   uint32_t epoch = 0;
-  uint64_t step = 0;           // as in FrameHeader
+  uint64_t step = 0;  // as in FrameHeader
   uint32_t microbatch = 0;
-  int64_t batch_size = 0;      // of the whole batch
-  int64_t samples = 0;         // of this microbatch
+  int64_t batch_size = 0;  // of the whole batch
+  int64_t samples = 0;     // of this microbatch
   bool compress = false;
   absl::Time deadline;
 
@@ -95,7 +95,7 @@ struct Samples {
 class LocalStage {
  public:
   static absl::StatusOr<std::unique_ptr<LocalStage>> Build(const StageSpec& spec,
-                                                      const Backend& backend);
+                                                           const Backend& backend);
   ~LocalStage();
 
   // Neighbours. The links belong to the stage from now on; before the first action, and again
@@ -135,7 +135,13 @@ class LocalStage {
   std::vector<End> ends() const;
 
  private:
-  // One direction's both ends inside the process, or the one end of a neighbour.
+  // Our ends of both directions of the cut to a neighbour. Ends go before their link.
+  struct Neighbour {
+    std::unique_ptr<Link> link;
+    std::unique_ptr<BoundarySender> sender;
+    std::unique_ptr<BoundaryReceiver> receiver;
+  };
+  // Both ends of one direction of a cut inside the process.
   struct Channel {
     std::unique_ptr<BoundarySender> sender;
     std::unique_ptr<BoundaryReceiver> receiver;
@@ -154,6 +160,8 @@ class LocalStage {
   LocalStage(const StageSpec& spec, const Backend& backend) : spec_(spec), backend_(backend) {}
   absl::Status BuildSegments();
   absl::Status BuildInnerCuts();
+  absl::Status Attach(int cut, Direction sends, std::unique_ptr<Link> link, const std::string& peer,
+                      Neighbour* neighbour);
   absl::StatusOr<Tensor> Input(const Work& work, const std::optional<Samples>& samples,
                                uint64_t* digest);
   absl::StatusOr<Tensor> Cross(InnerCut* cut, const Work& work, bool gradient, uint64_t digest,
@@ -167,8 +175,7 @@ class LocalStage {
   std::vector<std::unique_ptr<Segment>> segments_;
   std::vector<std::unique_ptr<Optimizer>> optimizers_;
   std::vector<InnerCut> inner_cuts_;
-  std::unique_ptr<Link> upstream_link_, downstream_link_;
-  Channel upstream_, downstream_;  // upstream: activations come in, gradients go out
+  Neighbour upstream_, downstream_;
   std::vector<std::unique_ptr<InFlight>> in_flight_;  // by microbatch
   ActivitySeconds activity_{};
 };

@@ -59,9 +59,11 @@ int Main(int argc, char** argv) {
   ServerOptions options;
   int ready_fd = -1, lifeline_fd = -1;
   CLI::App app(kDescription, "stage_server");
-  app.add_option("--listen", options.listen, "gRPC address: host:port or unix:/path; port 0 picks one")
+  app.add_option("--listen", options.listen,
+                 "gRPC address: host:port or unix:/path; port 0 picks one")
       ->capture_default_str();
-  app.add_option("--metrics_listen", options.metrics_listen, "Prometheus /metrics: host:port; empty for none")
+  app.add_option("--metrics_listen", options.metrics_listen,
+                 "Prometheus /metrics: host:port; empty for none")
       ->capture_default_str();
   app.add_option("--ready_fd", ready_fd,
                  "descriptor that gets one line of JSON with both addresses once serving");

@@ -20,14 +20,22 @@ std::string SimdTarget() {
 
 std::string OneDnnIsa() {
   switch (dnnl::get_effective_cpu_isa()) {
-    case dnnl::cpu_isa::sse41: return "sse41";
-    case dnnl::cpu_isa::avx: return "avx";
-    case dnnl::cpu_isa::avx2: return "avx2";
-    case dnnl::cpu_isa::avx512_core: return "avx512_core";
-    case dnnl::cpu_isa::avx512_core_vnni: return "avx512_core_vnni";
-    case dnnl::cpu_isa::avx512_core_bf16: return "avx512_core_bf16";
-    case dnnl::cpu_isa::avx512_core_amx: return "avx512_core_amx";
-    default: return absl::StrCat("isa ", static_cast<int>(dnnl::get_effective_cpu_isa()));
+    case dnnl::cpu_isa::sse41:
+      return "sse41";
+    case dnnl::cpu_isa::avx:
+      return "avx";
+    case dnnl::cpu_isa::avx2:
+      return "avx2";
+    case dnnl::cpu_isa::avx512_core:
+      return "avx512_core";
+    case dnnl::cpu_isa::avx512_core_vnni:
+      return "avx512_core_vnni";
+    case dnnl::cpu_isa::avx512_core_bf16:
+      return "avx512_core_bf16";
+    case dnnl::cpu_isa::avx512_core_amx:
+      return "avx512_core_amx";
+    default:
+      return absl::StrCat("isa ", static_cast<int>(dnnl::get_effective_cpu_isa()));
   }
 }
 
@@ -42,12 +50,10 @@ BuildInfo ThisBuild() {
   build.set_onednn_isa(OneDnnIsa());
   auto& libraries = *build.mutable_libraries();
   libraries["grpc"] = grpc::Version();
-  libraries["protobuf"] =
-      google::protobuf::internal::VersionString(GOOGLE_PROTOBUF_VERSION);
+  libraries["protobuf"] = google::protobuf::internal::VersionString(GOOGLE_PROTOBUF_VERSION);
   const dnnl_version_t* dnnl = dnnl_version();
   libraries["onednn"] = absl::StrCat(dnnl->major, ".", dnnl->minor, ".", dnnl->patch);
-  libraries["highway"] =
-      absl::StrCat(HWY_MAJOR, ".", HWY_MINOR, ".", HWY_PATCH);
+  libraries["highway"] = absl::StrCat(HWY_MAJOR, ".", HWY_MINOR, ".", HWY_PATCH);
   return build;
 }
 

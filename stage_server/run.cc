@@ -70,8 +70,8 @@ absl::StatusOr<std::unique_ptr<StageRun>> StageRun::New(const ConfigureRequest& 
     return absl::OkStatus();
   }));
   ASSIGN_OR_RETURN(const LrScheduleSpec lr, LrScheduleFrom(request.experiment()));
-  run->executor_ = std::make_unique<Executor>(
-      run->stage_.get(), run->feed_ ? &*run->feed_ : nullptr, lr);
+  run->executor_ =
+      std::make_unique<Executor>(run->stage_.get(), run->feed_ ? &*run->feed_ : nullptr, lr);
   RETURN_IF_ERROR(run->ListenUpstream(request, boundaries));
   uint64_t trainable = 0;
   for (const Parameter* parameter : run->stage_->parameters()) {
@@ -139,15 +139,13 @@ absl::Status StageRun::ListenUpstream(const ConfigureRequest& request,
 absl::Status StageRun::Connect(const std::string& downstream) {
   if (spec_.last()) {
     if (downstream.empty()) return absl::OkStatus();
-    return absl::InvalidArgumentError(
-        absl::StrCat("stage ", spec_.stage, " is the last: downstream ", downstream,
-                     ", want none"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "stage ", spec_.stage, " is the last: downstream ", downstream, ", want none"));
   }
   const std::string peer = absl::StrCat("stage ", spec_.stage + 1, " (", downstream, ")");
   ASSIGN_OR_RETURN(const LinkOptions options,
                    LinkOf(spec_.downstream_cut(), DIRECTION_GRADIENT, peer));
-  ASSIGN_OR_RETURN(auto link,
-                   DialLink(downstream, options, absl::Now() + spec_.deadline));
+  ASSIGN_OR_RETURN(auto link, DialLink(downstream, options, absl::Now() + spec_.deadline));
   absl::MutexLock lock(&attach_mutex_);
   return stage_->AttachDownstream(std::move(link), peer);
 }
@@ -168,19 +166,18 @@ absl::Status StageRun::Train(uint32_t epoch, int64_t samples, const OnEvent& on_
   RETURN_IF_ERROR(CheckSamples(samples, /*training=*/true));
   return OnExecutor([&]() -> absl::Status {
     absl::Time reported = absl::Now();
-    const absl::Status status =
-        executor_->Train(epoch, samples, [&](const StepReport& step) {
-          if (spec_.last()) {
-            StageEvent event;
-            *event.mutable_step() = step;
-            on_event(event);
-          }
-          if (absl::Now() - reported < kReportEvery) return;
-          reported = absl::Now();
-          StageEvent event;
-          *event.mutable_stage() = Report();
-          on_event(event);
-        });
+    const absl::Status status = executor_->Train(epoch, samples, [&](const StepReport& step) {
+      if (spec_.last()) {
+        StageEvent event;
+        *event.mutable_step() = step;
+        on_event(event);
+      }
+      if (absl::Now() - reported < kReportEvery) return;
+      reported = absl::Now();
+      StageEvent event;
+      *event.mutable_stage() = Report();
+      on_event(event);
+    });
     RETURN_IF_ERROR(status);
     StageEvent event;
     *event.mutable_stage() = Report();
@@ -192,9 +189,8 @@ absl::Status StageRun::Train(uint32_t epoch, int64_t samples, const OnEvent& on_
 absl::Status StageRun::Evaluate(const EvaluateRequest& request, const OnEvent& on_event) {
   RETURN_IF_ERROR(CheckSamples(request.samples(), /*training=*/false));
   return OnExecutor([&]() -> absl::Status {
-    ASSIGN_OR_RETURN(
-        const EvaluationReport report,
-        executor_->Evaluate(request.epoch(), request.samples(), request.compressed()));
+    ASSIGN_OR_RETURN(const EvaluationReport report,
+                     executor_->Evaluate(request.epoch(), request.samples(), request.compressed()));
     if (!spec_.last()) return absl::OkStatus();
     StageEvent event;
     *event.mutable_evaluation() = report;
@@ -203,10 +199,8 @@ absl::Status StageRun::Evaluate(const EvaluateRequest& request, const OnEvent& o
   });
 }
 
-absl::Status StageRun::ExportParameters(
-    const std::function<absl::Status(std::string_view)>& sink) {
-  return OnExecutor(
-      [&] { return WriteSafetensors(stage_->parameters(), kPieceBytes, sink); });
+absl::Status StageRun::ExportParameters(const std::function<absl::Status(std::string_view)>& sink) {
+  return OnExecutor([&] { return WriteSafetensors(stage_->parameters(), kPieceBytes, sink); });
 }
 
 absl::Status StageRun::OnExecutor(const std::function<absl::Status()>& task) {

@@ -43,8 +43,7 @@ absl::Status WriteSafetensors(const std::vector<const Parameter*>& parameters, s
   for (const Parameter* parameter : parameters) {
     const Tensor& value = parameter->value;
     host.resize(value.bytes());
-    RETURN_IF_ERROR(
-        ToStatus(value.device()->CopyToHost(host.data(), value.data(), value.bytes())));
+    RETURN_IF_ERROR(ToStatus(value.device()->CopyToHost(host.data(), value.data(), value.bytes())));
     RETURN_IF_ERROR(write(host));
   }
   return absl::OkStatus();

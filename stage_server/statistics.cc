@@ -12,12 +12,18 @@ void Histogram::Observe(double seconds) {
 
 const char* Name(Activity activity) {
   switch (activity) {
-    case Activity::kForward: return "forward";
-    case Activity::kBackward: return "backward";
-    case Activity::kSendWait: return "send_wait";
-    case Activity::kReceiveWait: return "receive_wait";
-    case Activity::kOptimizer: return "optimizer";
-    case Activity::kData: return "data";
+    case Activity::kForward:
+      return "forward";
+    case Activity::kBackward:
+      return "backward";
+    case Activity::kSendWait:
+      return "send_wait";
+    case Activity::kReceiveWait:
+      return "receive_wait";
+    case Activity::kOptimizer:
+      return "optimizer";
+    case Activity::kData:
+      return "data";
   }
   return "unknown";
 }

@@ -28,23 +28,24 @@ class Histogram {
   double sum_ = 0;
 };
 
-// Of one end of one boundary in one direction. A sender fills all but `decode`, a receiver only that.
+// Of one end of one boundary in one direction. A sender fills all but `decode`, a receiver only
+// that.
 struct BoundaryStatistics {
   struct Traffic {
     uint64_t messages = 0;
     uint64_t elements = 0;
-    uint64_t raw_bytes = 0;      // elements x compute type
+    uint64_t raw_bytes = 0;  // elements x compute type
     uint64_t payload_bytes = 0;
-    uint64_t wire_bytes = 0;     // serialised frames + 5 bytes of gRPC prefix each
+    uint64_t wire_bytes = 0;  // serialised frames + 5 bytes of gRPC prefix each
   };
   Traffic train, evaluate;
 
-  Histogram encode, decode;      // wall seconds, training
+  Histogram encode, decode;  // wall seconds, training
   double encode_cpu_seconds = 0, decode_cpu_seconds = 0;
   double last_receive_unix_seconds = 0;  // receiver; 0: never
 
   uint64_t measured_messages = 0;
-  Distortion distortion_sum;     // over the measured messages
+  Distortion distortion_sum;  // over the measured messages
   Distortion last_distortion;
 };
 

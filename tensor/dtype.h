@@ -12,9 +12,12 @@ constexpr size_t SizeOf(DType type) { return type == DType::kF32 ? 4 : 2; }
 
 constexpr const char* Name(DType type) {
   switch (type) {
-    case DType::kF32: return "fp32";
-    case DType::kBF16: return "bf16";
-    case DType::kF16: return "fp16";
+    case DType::kF32:
+      return "fp32";
+    case DType::kBF16:
+      return "bf16";
+    case DType::kF16:
+      return "fp16";
   }
   return "unknown";
 }

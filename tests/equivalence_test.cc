@@ -92,7 +92,8 @@ class EquivalenceTest : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(EquivalenceTest, StagesScheduleAndTransportChangeNothing) {
   const std::string precision = absl::StrCat("precision=", GetParam());
-  if (!NewCpuOps(1)->CheckComputeType(precision == "precision=bf16" ? DType::kBF16 : DType::kF32)
+  if (!NewCpuOps(1)
+           ->CheckComputeType(precision == "precision=bf16" ? DType::kBF16 : DType::kF32)
            .ok()) {
     GTEST_SKIP() << "this processor does not compute in " << GetParam();
   }
@@ -118,7 +119,8 @@ TEST_P(EquivalenceTest, StagesScheduleAndTransportChangeNothing) {
 
 TEST_P(EquivalenceTest, WithoutACodecCutsChangeNothing) {
   const std::string precision = absl::StrCat("precision=", GetParam());
-  if (!NewCpuOps(1)->CheckComputeType(precision == "precision=bf16" ? DType::kBF16 : DType::kF32)
+  if (!NewCpuOps(1)
+           ->CheckComputeType(precision == "precision=bf16" ? DType::kBF16 : DType::kF32)
            .ok()) {
     GTEST_SKIP() << "this processor does not compute in " << GetParam();
   }
@@ -147,8 +149,8 @@ TEST(WireBytesTest, AgreeWithWhatTheSocketSaw) {
   const Outcome outcome = Train({"pipeline.stages=4", "data.limit=0"}, /*tcp=*/true);
   for (const auto& [name, sender] : outcome.boundaries) {
     ASSERT_GT(sender.socket_bytes(), 0u) << name;
-    const double ratio = static_cast<double>(sender.socket_bytes()) /
-                         static_cast<double>(sender.all_wire_bytes());
+    const double ratio =
+        static_cast<double>(sender.socket_bytes()) / static_cast<double>(sender.all_wire_bytes());
     EXPECT_GT(ratio, 0.99) << name;
     EXPECT_LT(ratio, 1.01) << name;
   }

@@ -49,8 +49,8 @@ absl::StatusOr<std::unique_ptr<Pipeline>> Pipeline::Start(const Experiment& expe
     Member member;
     ASSIGN_OR_RETURN(member.server, StartStageServer(options));
     member.address = member.server->address();
-    member.stub = Stage::NewStub(
-        grpc::CreateChannel(member.address, grpc::InsecureChannelCredentials()));
+    member.stub =
+        Stage::NewStub(grpc::CreateChannel(member.address, grpc::InsecureChannelCredentials()));
     pipeline->members_.push_back(std::move(member));
   }
   return pipeline;
@@ -154,8 +154,7 @@ absl::StatusOr<Outcome> Pipeline::Run() {
     *request.mutable_lease() = lease_;
     request.set_epoch(epoch);
     request.set_samples(train_samples_);
-    ASSIGN_OR_RETURN(const auto events,
-                     AtEveryStage([&](Stage::Stub* stub, CallContext* context) {
+    ASSIGN_OR_RETURN(const auto events, AtEveryStage([&](Stage::Stub* stub, CallContext* context) {
                        return stub->Train(context, request);
                      }));
     for (const StageEvent& event : events.back()) {
