@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Writes resnet18_w4.safetensors: what PyTorch makes of a narrow CIFAR ResNet-18, for parity_test.cc.
+"""Writes resnet18_w4.safetensors: what PyTorch makes of a narrow CIFAR ResNet-18 (parity_test.cc).
 
 Run once, on Debian 12 with python3-torch (deploy/setup.sh --bench); the result is committed.
 Tensors, all fp32 (labels too):
