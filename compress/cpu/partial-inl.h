@@ -20,8 +20,8 @@ namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Asks for what a pass over an array reads a page after `from`: hardware prefetchers stop at page
-// ends, and waiting at each more than halves the speed. The address may lie behind the array.
+// Asks for what a pass over an array reads a page after `from`. Without it a pass over 25 MiB took
+// twice as long (docs/benchmarks/codecs.md). The address may lie behind the array.
 template <typename T>
 HWY_INLINE void PrefetchPage(const T* from) {
   constexpr uintptr_t kPageBytes = 4096;

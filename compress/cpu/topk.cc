@@ -108,8 +108,9 @@ class ScopeGuard {
     if (scopes_.count == 1) return true;  // the count of the header was checked
     bool accepted = true;
     for (size_t i = 0; i < n; ++i) {
-      accepted &= scopes_.strided ? ++counts_[positions[i] % scopes_.count] <= most_
-                                  : CountInRun(positions[i]) <= most_;
+      accepted &= scopes_.strided
+                      ? ++counts_[positions[i] % static_cast<uint32_t>(scopes_.count)] <= most_
+                      : CountInRun(positions[i]) <= most_;
     }
     return accepted;
   }
