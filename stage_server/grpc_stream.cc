@@ -14,12 +14,13 @@ namespace {
 
 using Owner = std::shared_ptr<const void>;
 
-// A slice of bytes that stay where they are. gRPC may free it on a thread of its own, after the
-// link has gone.
+// gRPC may call this on a thread of its own, after the link has gone.
+void ReleaseOwner(void* owner) { delete static_cast<Owner*>(owner); }
+
+// A slice of bytes that stay where they are.
 grpc::Slice ToSlice(const Payload& payload) {
-  return grpc::Slice(
-      const_cast<uint8_t*>(payload.bytes.data()), payload.bytes.size(),
-      [](void* owner) { delete static_cast<Owner*>(owner); }, new Owner(payload.owner));
+  return grpc::Slice(const_cast<uint8_t*>(payload.bytes.data()), payload.bytes.size(), ReleaseOwner,
+                     new Owner(payload.owner));
 }
 
 grpc::ByteBuffer ToByteBuffer(const OutgoingFrame& frame) {
