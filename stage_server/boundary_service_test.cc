@@ -50,6 +50,7 @@ class RawPeer {
       : channel_(grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(),
                                            DataChannelArguments(address))),
         method_(kExchangeMethod, grpc::internal::RpcMethod::BIDI_STREAMING) {
+    context_.set_wait_for_ready(true);
     context_.set_deadline(absl::ToChronoTime(TestDeadline()));
     context_.AddMetadata("thinwire-run", "77");
     context_.AddMetadata("thinwire-generation", "5");
