@@ -63,8 +63,9 @@ BoundarySender::BoundarySender(const BoundarySpec& spec, Link* link, Worker work
 
 BoundarySender::~BoundarySender() {
   {
-    absl::MutexLock lock(&mutex_);
+    const std::lock_guard<std::mutex> lock(mutex_);
     stopping_ = true;
+    changed_.notify_all();
   }
   if (worker_) worker_->join();
 }
@@ -81,9 +82,10 @@ absl::Status BoundarySender::Submit(Job job) {
   job.key.direction = spec_.direction;
   job.key.cut = spec_.cut;
   if (!worker_) return EncodeAndSend(std::move(job));
-  absl::MutexLock lock(&mutex_);
+  const std::lock_guard<std::mutex> lock(mutex_);
   RETURN_IF_ERROR(status_);
   jobs_.push_back(std::move(job));
+  changed_.notify_all();
   return absl::OkStatus();
 }
 
@@ -91,12 +93,10 @@ void BoundarySender::WorkerLoop() {
   for (;;) {
     Job job;
     {
-      absl::MutexLock lock(&mutex_);
-      const auto something_to_do = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-        return stopping_ || !jobs_.empty();
-      };
+      std::unique_lock<std::mutex> lock(mutex_);
       encoding_ = false;
-      mutex_.Await(absl::Condition(&something_to_do));
+      changed_.notify_all();
+      changed_.wait(lock, [this] { return stopping_ || !jobs_.empty(); });
       if (stopping_) return;
       encoding_ = true;
       job = std::move(jobs_.front());
@@ -105,8 +105,9 @@ void BoundarySender::WorkerLoop() {
     const absl::Status status = EncodeAndSend(std::move(job));
     if (!status.ok()) {
       link_->Close(status);
-      absl::MutexLock lock(&mutex_);
+      const std::lock_guard<std::mutex> lock(mutex_);
       status_ = status;
+      changed_.notify_all();
       return;
     }
   }
@@ -114,11 +115,11 @@ void BoundarySender::WorkerLoop() {
 
 absl::Status BoundarySender::Flush(absl::Time deadline) {
   {
-    absl::MutexLock lock(&mutex_);
-    const auto idle = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    std::unique_lock<std::mutex> lock(mutex_);
+    const bool idle = changed_.wait_until(lock, absl::ToChronoTime(deadline), [this] {
       return !status_.ok() || (jobs_.empty() && !encoding_);
-    };
-    if (!mutex_.AwaitWithDeadline(absl::Condition(&idle), deadline)) {
+    });
+    if (!idle) {
       return absl::DeadlineExceededError(absl::StrCat("cut ", spec_.name, ": ", jobs_.size(),
                                                       " messages were not encoded in time"));
     }
@@ -143,7 +144,7 @@ absl::Status BoundarySender::EncodeAndSend(Job job) {
     const double seconds = absl::ToDoubleSeconds(absl::Now() - start);
     const double cpu_seconds = ThreadCpuSeconds() - cpu_start;
     if (job.key.phase == PHASE_TRAIN) {
-      absl::MutexLock lock(&mutex_);
+      const std::lock_guard<std::mutex> lock(mutex_);
       statistics_.encode.Observe(seconds);
       statistics_.encode_cpu_seconds += cpu_seconds;
     }
@@ -154,7 +155,7 @@ absl::Status BoundarySender::EncodeAndSend(Job job) {
   }
   const uint64_t payload_bytes = message.payload.bytes.size();
   const uint64_t wire_bytes = link_->Send(std::move(message));
-  absl::MutexLock lock(&mutex_);
+  const std::lock_guard<std::mutex> lock(mutex_);
   BoundaryStatistics::Traffic& traffic = TrafficOf(job.key.phase, &statistics_);
   ++traffic.messages;
   traffic.elements += job.x.empty() ? 0 : job.x.elements();
@@ -184,7 +185,7 @@ absl::Status BoundarySender::MeasureError(const Job& job, const Payload& payload
   ASSIGN_OR_RETURN(Tensor decoded, Tensor::Allocate(spec_.device, job.x.dtype(), job.x.shape()));
   RETURN_IF_ERROR(codec_->Decode(payload.bytes, &decoded));
   ASSIGN_OR_RETURN(const Distortion distortion, MeasureDistortion(job.x, decoded, spec_.kernels));
-  absl::MutexLock lock(&mutex_);
+  const std::lock_guard<std::mutex> lock(mutex_);
   Accumulate(distortion, &statistics_);
   return absl::OkStatus();
 }
@@ -196,7 +197,7 @@ absl::Status BoundarySender::Annotate(const absl::Status& status, const MessageK
 }
 
 BoundaryStatistics BoundarySender::statistics() const {
-  absl::MutexLock lock(&mutex_);
+  const std::lock_guard<std::mutex> lock(mutex_);
   return statistics_;
 }
 
@@ -222,29 +223,28 @@ BoundaryReceiver::~BoundaryReceiver() {
 }
 
 void BoundaryReceiver::WorkerLoop() {
-  for (;;) {
+  absl::Status status;
+  while (status.ok()) {
     // Woken by Close: the executor's own waits are the ones with deadlines.
     absl::StatusOr<Decoded> decoded = ReceiveAndDecode(absl::InfiniteFuture());
-    absl::MutexLock lock(&mutex_);
-    if (!decoded.ok()) {
-      status_ = decoded.status();
-      return;
-    }
-    if (static_cast<int>(ready_.size()) >= spec_.capacity) {
-      status_ = absl::ResourceExhaustedError(
+    const std::lock_guard<std::mutex> lock(mutex_);
+    status = decoded.status();
+    if (status.ok() && static_cast<int>(ready_.size()) >= spec_.capacity) {
+      status = absl::ResourceExhaustedError(
           absl::StrCat("cut ", spec_.name, ": ", spec_.peer, " sent ", spec_.capacity + 1,
                        " messages that were not asked for, the schedule allows ", spec_.capacity));
-      link_->Close(status_);
-      return;
+      link_->Close(status);
     }
-    ready_.push_back(*std::move(decoded));
+    if (status.ok()) ready_.push_back(*std::move(decoded));
+    status_ = status;
+    changed_.notify_all();
   }
 }
 
 absl::StatusOr<BoundaryReceiver::Decoded> BoundaryReceiver::ReceiveAndDecode(absl::Time deadline) {
   ASSIGN_OR_RETURN(Message message, link_->Receive(deadline));
   {
-    absl::MutexLock lock(&mutex_);
+    const std::lock_guard<std::mutex> lock(mutex_);
     statistics_.last_receive_unix_seconds = absl::ToDoubleSeconds(absl::Now() - absl::UnixEpoch());
   }
   Decoded decoded;
@@ -308,7 +308,7 @@ absl::StatusOr<Tensor> BoundaryReceiver::Decode(const Message& message) {
     RETURN_IF_ERROR(codec.Decode(message.payload.bytes, &tensor));
   }
   if (message.key.phase == PHASE_TRAIN) {
-    absl::MutexLock lock(&mutex_);
+    const std::lock_guard<std::mutex> lock(mutex_);
     statistics_.decode.Observe(absl::ToDoubleSeconds(absl::Now() - start));
     statistics_.decode_cpu_seconds += ThreadCpuSeconds() - cpu_start;
   }
@@ -318,11 +318,9 @@ absl::StatusOr<Tensor> BoundaryReceiver::Decode(const Message& message) {
 absl::StatusOr<BoundaryReceiver::Decoded> BoundaryReceiver::Next(const MessageKey& wanted,
                                                                  absl::Time deadline) {
   if (!worker_) return ReceiveAndDecode(deadline);
-  absl::MutexLock lock(&mutex_);
-  const auto something = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return !ready_.empty() || !status_.ok();
-  };
-  if (!mutex_.AwaitWithDeadline(absl::Condition(&something), deadline)) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  if (!changed_.wait_until(lock, absl::ToChronoTime(deadline),
+                           [this] { return !ready_.empty() || !status_.ok(); })) {
     return absl::DeadlineExceededError(absl::StrCat("cut ", spec_.name, ": no ", wanted.ToString(),
                                                     " from ", spec_.peer, " by the deadline"));
   }
@@ -368,7 +366,7 @@ absl::Status BoundaryReceiver::ReceiveAcknowledgement(MessageKey key, absl::Time
 }
 
 BoundaryStatistics BoundaryReceiver::statistics() const {
-  absl::MutexLock lock(&mutex_);
+  const std::lock_guard<std::mutex> lock(mutex_);
   return statistics_;
 }
 

@@ -3,16 +3,16 @@
 // remember belongs here, at both ends.
 #pragma once
 
+#include <condition_variable>
 #include <deque>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "compress/codec.h"
 #include "stage_server/link.h"
@@ -89,12 +89,13 @@ class BoundarySender {
   const std::unique_ptr<Codec> codec_;
   const std::unique_ptr<Codec> exact_;  // what carries uncompressed messages
 
-  mutable absl::Mutex mutex_;
-  std::deque<Job> jobs_ ABSL_GUARDED_BY(mutex_);
-  bool encoding_ ABSL_GUARDED_BY(mutex_) = false;  // the worker has taken a job
-  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
-  absl::Status status_ ABSL_GUARDED_BY(mutex_);
-  BoundaryStatistics statistics_ ABSL_GUARDED_BY(mutex_);
+  mutable std::mutex mutex_;  // guards what follows, but for the worker
+  std::condition_variable changed_;
+  std::deque<Job> jobs_;
+  bool encoding_ = false;  // the worker has taken a job
+  bool stopping_ = false;
+  absl::Status status_;
+  BoundaryStatistics statistics_;
   std::optional<std::thread> worker_;
 };
 
@@ -146,10 +147,11 @@ class BoundaryReceiver {
   const std::unique_ptr<Codec> codec_;
   const std::unique_ptr<Codec> exact_;  // what carries uncompressed messages
 
-  mutable absl::Mutex mutex_;
-  std::deque<Decoded> ready_ ABSL_GUARDED_BY(mutex_);
-  absl::Status status_ ABSL_GUARDED_BY(mutex_);
-  BoundaryStatistics statistics_ ABSL_GUARDED_BY(mutex_);
+  mutable std::mutex mutex_;  // guards what follows, but for the worker
+  std::condition_variable changed_;
+  std::deque<Decoded> ready_;
+  absl::Status status_;
+  BoundaryStatistics statistics_;
   std::optional<std::thread> worker_;
 };
 

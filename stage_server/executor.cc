@@ -119,30 +119,30 @@ absl::Status Executor::Failed(const absl::Status& status) {
 
 void Executor::Stop(const absl::Status& reason) {
   {
-    absl::MutexLock lock(&mutex_);
+    const std::lock_guard<std::mutex> lock(mutex_);
     if (stop_.ok()) stop_ = reason;
   }
   stage_->CloseLinks(reason);
 }
 
 absl::Status Executor::Stopped() const {
-  absl::MutexLock lock(&mutex_);
+  const std::lock_guard<std::mutex> lock(mutex_);
   return stop_;
 }
 
 void Executor::Publish(uint64_t step) {
-  absl::MutexLock lock(&mutex_);
+  const std::lock_guard<std::mutex> lock(mutex_);
   published_ = stage_->activity();
   last_step_ = step;
 }
 
 ActivitySeconds Executor::activity() const {
-  absl::MutexLock lock(&mutex_);
+  const std::lock_guard<std::mutex> lock(mutex_);
   return published_;
 }
 
 uint64_t Executor::last_step() const {
-  absl::MutexLock lock(&mutex_);
+  const std::lock_guard<std::mutex> lock(mutex_);
   return last_step_;
 }
 

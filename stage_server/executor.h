@@ -2,16 +2,14 @@
 // Stop is for the others.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/synchronization/mutex.h"
 #include "nn/lr_schedule.h"
 #include "proto/stage.pb.h"
 #include "stage_server/feed.h"
@@ -52,10 +50,10 @@ class Executor {
   Feed* const feed_;
   const LrScheduleSpec lr_;
 
-  mutable absl::Mutex mutex_;
-  absl::Status stop_ ABSL_GUARDED_BY(mutex_);
-  ActivitySeconds published_ ABSL_GUARDED_BY(mutex_){};
-  uint64_t last_step_ ABSL_GUARDED_BY(mutex_) = 0;
+  mutable std::mutex mutex_;  // guards the rest
+  absl::Status stop_;
+  ActivitySeconds published_{};
+  uint64_t last_step_ = 0;
 };
 
 }  // namespace thinwire

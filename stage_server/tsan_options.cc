@@ -17,7 +17,5 @@ extern "C" const char* __tsan_default_suppressions() {
          // gRPC calls these after all that came before, which it orders by its own atomics.
          "race_top:ServerReactor::OnDone\n"
          "race:ReleaseOwner\n"
-         // The pool's blocks go from thread to thread under an absl::Mutex.
-         "race:PooledHostMemory\n"
          "race_top:ExtendCrc32cAndCopy\n";
 }

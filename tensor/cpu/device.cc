@@ -2,12 +2,11 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <mutex>
 #include <vector>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/numeric/bits.h"
-#include "absl/synchronization/mutex.h"
 
 namespace thinwire {
 namespace {
@@ -29,7 +28,7 @@ class PooledHostMemory final : public Device {
 
   Error Allocate(size_t bytes, void** memory) override {
     const size_t size = RoundToClass(bytes);
-    absl::MutexLock lock(&mutex_);
+    const std::lock_guard<std::mutex> lock(mutex_);
     std::vector<void*>& kept = free_[size];
     if (!kept.empty()) {
       *memory = kept.back();
@@ -47,7 +46,7 @@ class PooledHostMemory final : public Device {
   }
 
   void Free(void* memory) override {
-    absl::MutexLock lock(&mutex_);
+    const std::lock_guard<std::mutex> lock(mutex_);
     const auto found = sizes_.find(memory);
     free_[found->second].push_back(memory);
     in_use_ -= found->second;
@@ -55,7 +54,7 @@ class PooledHostMemory final : public Device {
   }
 
   size_t bytes_in_use() const override {
-    absl::MutexLock lock(&mutex_);
+    const std::lock_guard<std::mutex> lock(mutex_);
     return in_use_;
   }
 
@@ -69,10 +68,10 @@ class PooledHostMemory final : public Device {
   }
 
  private:
-  mutable absl::Mutex mutex_;
-  absl::flat_hash_map<size_t, std::vector<void*>> free_ ABSL_GUARDED_BY(mutex_);  // by size class
-  absl::flat_hash_map<void*, size_t> sizes_ ABSL_GUARDED_BY(mutex_);              // of used blocks
-  size_t in_use_ ABSL_GUARDED_BY(mutex_) = 0;
+  mutable std::mutex mutex_;                              // guards the rest
+  absl::flat_hash_map<size_t, std::vector<void*>> free_;  // by size class
+  absl::flat_hash_map<void*, size_t> sizes_;              // of used blocks
+  size_t in_use_ = 0;
 };
 
 }  // namespace
