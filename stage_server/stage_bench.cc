@@ -27,7 +27,7 @@
 namespace thinwire {
 namespace {
 
-constexpr int kWarmupSteps = 2, kSteps = 8;
+constexpr int kWarmupSteps = 3, kSteps = 24;
 
 struct BenchStage {
   std::unique_ptr<LocalStage> stage;

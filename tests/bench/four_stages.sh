@@ -15,10 +15,10 @@ trap 'rm -rf "$work"' EXIT
 speed() {
   local name=$1
   shift
-  "$bin/coordinator/thinwire" run experiments/cifar10/resnet18-w16.yaml --quiet --overwrite --out "$work/$name" \
+  "$bin/coordinator/thinwire" run experiments/cifar10/resnet18-w16.yaml --quiet --overwrite --out "$work/run-$name" \
     --set epochs=2 --set evaluation.compressed=false --set evaluation.uncompressed=false \
     --set data.dir="$data" --set data.verify=false --set metrics.error_every=0 "$@"
-  grep -o '"samples_per_second": *[0-9.]*' "$work/$name/summary.json" | tail -1 | grep -oE '[0-9.]+$'
+  grep -o '"samples_per_second": *[0-9.]*' "$work/run-$name/summary.json" | tail -1 | grep -oE '[0-9.]+$'
 }
 median() { sort -g | awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }'; }
 
