@@ -11,6 +11,8 @@
 namespace thinwire {
 namespace {
 
+constexpr absl::Duration kAcknowledgementPatience = absl::Seconds(1);
+
 const char* Name(Direction direction) {
   return direction == DIRECTION_ACTIVATION ? "activation" : "gradient";
 }
@@ -125,7 +127,21 @@ absl::Status BoundarySender::Flush(absl::Time deadline) {
     }
     RETURN_IF_ERROR(status_);
   }
-  return link_->Flush(deadline);
+  RETURN_IF_ERROR(link_->Flush(deadline));
+  AwaitAcknowledgement(std::min(deadline, absl::Now() + kAcknowledgementPatience));
+  return absl::OkStatus();
+}
+
+// gRPC does not say when bytes have left, the kernel does. Without a TCP socket there is nothing
+// to ask.
+void BoundarySender::AwaitAcknowledgement(absl::Time deadline) const {
+  const BoundaryStatistics sent = statistics();
+  const uint64_t wire_bytes = sent.train.wire_bytes + sent.evaluate.wire_bytes;
+  for (uint64_t acked = SocketBytesAcked(); acked > 0 && acked < wire_bytes;
+       acked = SocketBytesAcked()) {
+    if (absl::Now() >= deadline) return;
+    absl::SleepFor(absl::Milliseconds(1));
+  }
 }
 
 absl::Status BoundarySender::EncodeAndSend(Job job) {

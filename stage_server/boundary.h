@@ -59,7 +59,8 @@ class BoundarySender {
   // A message without a tensor: "took one of yours" (see Executor on evaluation).
   absl::Status SendAcknowledgement(MessageKey key);
 
-  // Waits until all that was queued has been handed to the transport; returns the first error.
+  // Waits until all that was queued has been handed to the transport, and over TCP up to a second
+  // longer until the peer has acknowledged it, so that byte counts agree; returns the first error.
   absl::Status Flush(absl::Time deadline);
 
   // Any thread.
@@ -79,6 +80,7 @@ class BoundarySender {
                  std::unique_ptr<Codec> exact);
   void WorkerLoop();
   absl::Status Submit(Job job);
+  void AwaitAcknowledgement(absl::Time deadline) const;
   absl::Status EncodeAndSend(Job job);
   absl::StatusOr<Payload> Encode(const Job& job);
   absl::Status MeasureError(const Job& job, const Payload& payload);
