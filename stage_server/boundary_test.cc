@@ -1,5 +1,4 @@
-#include "stage_server/boundary.h"
-
+// Both ends of a boundary, joined by a memory link.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -8,6 +7,8 @@
 
 #include "absl/time/clock.h"
 #include "compress/cpu/kernels.h"
+#include "stage_server/boundary_receiver.h"
+#include "stage_server/boundary_sender.h"
 #include "tensor/cpu/device.h"
 
 namespace thinwire {

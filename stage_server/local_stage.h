@@ -21,6 +21,8 @@
 #include "nn/segment.h"
 #include "schedule/schedule.h"
 #include "stage_server/boundary.h"
+#include "stage_server/boundary_receiver.h"
+#include "stage_server/boundary_sender.h"
 #include "stage_server/link.h"
 #include "stage_server/statistics.h"
 
