@@ -80,6 +80,7 @@ TEST_P(BoundaryTest, CompressesAndTellsWhatItCost) {
   ASSERT_TRUE(received.ok()) << received.status();
   EXPECT_THAT(received->tensor.floats(), ElementsAre(0, -4, 3, 0));
   EXPECT_EQ(received->sample_digest, 5u);
+  ASSERT_TRUE(sender_->Flush(Soon()).ok());  // it counts after it has sent
   const BoundaryStatistics sent = sender_->statistics();
   EXPECT_EQ(sent.train.messages, 1u);
   EXPECT_EQ(sent.train.elements, 4u);
