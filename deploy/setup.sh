@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Installs what Thinwire needs to build and run on Debian 12. Idempotent; wants root or sudo.
-# usage: deploy/setup.sh [--bench]     --bench adds PyTorch, the yardstick of tests/bench
+# usage: deploy/setup.sh [--test|--bench]     --test adds what tests/run.sh needs, --bench PyTorch, the
+#        yardstick of tests/bench
 set -euo pipefail
 
 packages=(
