@@ -73,6 +73,12 @@ echo '== a repeated run'
 losses() { grep -o '"loss": *[^,]*' "$1/metrics.jsonl" | head -16; }
 check 'has the same losses to the last bit' equals "$(losses "$work/repeat")" "$(losses "$work/short")"
 
+echo '== the same cuts in one and in two processes'
+for stages in 1 2; do
+  "$thinwire" run "$work/short.yaml" --set "pipeline.stages=$stages" --out "$work/in$stages" >/dev/null 2>&1
+  check "$stages: the same losses to the last bit" equals "$(losses "$work/in$stages")" "$(losses "$work/short")"
+done
+
 echo '== bad input'
 "$thinwire" run "$work/short.yaml" --set model.widht=3 --out "$work/bad" >"$work/bad.log" 2>&1
 check 'an unknown field is a usage error' equals $? 2
