@@ -280,7 +280,8 @@ TEST(SegmentTest, BF16StaysCloseToFP32) {
   ASSERT_EQ(y16.dtype(), DType::kBF16);
   ASSERT_TRUE(bf16->Backward(Converted(dy, DType::kBF16, ops.get()), &saved).ok());
   EXPECT_LT(RelativeDistance(Converted(y16, DType::kF32, ops.get()), y32), 0.02);
-  // Random logit gradients leave little but ReLU masks in the first layers, and those flip.
+  // Loose: 0.14 was met here. ReLU masks that flip between the types would explain it; each layer
+  // alone is held to less in gradient_test.cc.
   EXPECT_LT(RelativeDistance(Gradients(bf16.get()), Gradients(fp32.get())), 0.2);
 }
 
