@@ -12,6 +12,8 @@ bool KeepsInput(const LayerSpec& layer) {
     case LayerKind::kBatchNorm:
     case LayerKind::kMaxPool:
     case LayerKind::kLinear:
+    case LayerKind::kLayerNorm:
+    case LayerKind::kMaxout:
       return true;
     case LayerKind::kResidual:
       return first_keeps(layer.body) || first_keeps(layer.shortcut);

@@ -14,7 +14,7 @@ struct SegmentCost {
   int64_t parameters = 0;    // trainable elements
   double forward_flops = 0;  // one sample; backward is twice that
   // Elements per sample that a forward keeps for its backward: inputs of convolutions, linear
-  // layers, batch norms and poolings and outputs of ReLUs, each tensor once. The batch norm,
+  // layers, norms, poolings and maxouts and outputs of ReLUs, each tensor once. The batch norm,
   // addition and ReLU at the end of a residual block are one pass, and what lies between is not
   // kept.
   int64_t kept_elements = 0;

@@ -5,16 +5,23 @@ namespace {
 
 using Init = ParameterSpec::Init;
 
-// The weight, of `shape`, and the bias of a convolution or linear layer, as PyTorch starts them.
+// The weight, of `shape`, and the bias of a convolution or linear layer; the bias starts as
+// PyTorch's.
 std::vector<ParameterSpec> WeightAndBias(const LayerSpec& layer, Shape shape) {
-  const int64_t fan_in = shape.elements() / layer.out_features;
+  const int64_t fan_in = shape.elements() / shape[0], fan_out = shape.elements() / shape[1];
   std::vector<ParameterSpec> parameters = {
-      {layer.name + ".weight", shape, Init::kUniformFanIn, fan_in}};
+      {layer.name + ".weight", shape, layer.init, fan_in, /*trainable=*/true, fan_out}};
   if (layer.bias) {
     parameters.push_back(
         {layer.name + ".bias", Shape{layer.out_features}, Init::kUniformFanIn, fan_in});
   }
   return parameters;
+}
+
+std::vector<ParameterSpec> LayerNormParameters(const LayerSpec& layer) {
+  const Shape features = {layer.in_features};
+  return {{layer.name + ".weight", features, Init::kOnes},
+          {layer.name + ".bias", features, Init::kZeros}};
 }
 
 std::vector<ParameterSpec> BatchNormParameters(const LayerSpec& layer) {
@@ -63,6 +70,10 @@ const char* Name(LayerKind kind) {
       return "flatten";
     case LayerKind::kLinear:
       return "linear";
+    case LayerKind::kLayerNorm:
+      return "layer_norm";
+    case LayerKind::kMaxout:
+      return "maxout";
     case LayerKind::kResidual:
       return "residual";
   }
@@ -78,6 +89,8 @@ std::vector<ParameterSpec> Parameters(const LayerSpec& layer) {
       return WeightAndBias(layer, {layer.out_features, layer.in_features});
     case LayerKind::kBatchNorm:
       return BatchNormParameters(layer);
+    case LayerKind::kLayerNorm:
+      return LayerNormParameters(layer);
     case LayerKind::kResidual: {
       std::vector<ParameterSpec> all = ParametersOfAll(layer.body);
       for (ParameterSpec& p : ParametersOfAll(layer.shortcut)) all.push_back(std::move(p));
@@ -87,6 +100,7 @@ std::vector<ParameterSpec> Parameters(const LayerSpec& layer) {
     case LayerKind::kMaxPool:
     case LayerKind::kGlobalAvgPool:
     case LayerKind::kFlatten:
+    case LayerKind::kMaxout:
       break;
   }
   return {};

@@ -17,29 +17,35 @@ enum class LayerKind {
   kMaxPool,        // square kernel, stride, padding
   kGlobalAvgPool,  // [batch, h, w, c] -> [batch, c]
   kFlatten,        // [batch, h, w, c] -> [batch, c h w], in PyTorch's (NCHW) order
-  kLinear,         // y = x W^T + b
+  kLinear,         // y = x W^T + b over the last axis, of any rank from 2
+  kLayerNorm,      // over the last axis of each row; eps 1e-5
+  kMaxout,         // the greatest of each `group` neighbours of the last axis
   kResidual,       // y = body(x) + shortcut(x); an empty shortcut is the identity
 };
 
 // What one parameter or buffer of a layer is called and how it starts.
 struct ParameterSpec {
-  enum class Init { kUniformFanIn, kZeros, kOnes };
+  // Uniform in +-1/sqrt(fan_in), or in +-sqrt(6 / (fan_in + fan_out)) (Glorot & Bengio, 2010).
+  enum class Init { kUniformFanIn, kXavierUniform, kZeros, kOnes };
   std::string name;  // PyTorch's: "layer1.0.conv1.weight"
   Shape shape;       // PyTorch's layout: convolutions OIHW, linear [out, in]
   Init init = Init::kZeros;
-  int64_t fan_in = 0;     // kUniformFanIn draws from U(-1/sqrt(fan_in), 1/sqrt(fan_in))
+  int64_t fan_in = 0;
   bool trainable = true;  // false: running statistics
+  int64_t fan_out = 0;
 };
 
 struct LayerSpec {
   LayerKind kind = LayerKind::kReLU;
   std::string name;  // full dotted prefix of its parameters: "layer1.0.conv1"; empty without any
-  // Channels for images; kConv2d, kLinear and kBatchNorm (where both are the same) only. When a
+  // Channels for images; kConv2d, kLinear and the norms (where both are the same) only. When a
   // model is built, in_features 0 is taken from the shape.
   int64_t in_features = 0, out_features = 0;
   int64_t kernel = 0, stride = 1, padding = 0;  // pixels
   bool bias = false;
-  std::vector<LayerSpec> body, shortcut;  // kResidual
+  ParameterSpec::Init init = ParameterSpec::Init::kUniformFanIn;  // kConv2d, kLinear: the weight's
+  int64_t group = 0;                                              // kMaxout: features
+  std::vector<LayerSpec> body, shortcut;                          // kResidual
 
   // Shapes of one sample with the batch extent 1, filled in when the model is built.
   Shape in, out;

@@ -60,6 +60,29 @@ TEST(ParametersTest, BatchNormStartsAsTheIdentityAndItsStatisticsAreNotTrained) 
   }
 }
 
+TEST(ParametersTest, LayerNormStartsAsTheNormAloneAndHasNoStatistics) {
+  const std::vector<ParameterSpec> parameters =
+      Parameters(Layer(LayerKind::kLayerNorm, "ln", 16, 16));
+  ASSERT_THAT(Names(parameters), ElementsAre("ln.weight", "ln.bias"));
+  EXPECT_EQ(parameters[0].init, ParameterSpec::Init::kOnes);
+  EXPECT_EQ(parameters[1].init, ParameterSpec::Init::kZeros);
+  EXPECT_EQ(parameters[1].shape, (Shape{16}));
+}
+
+TEST(ParametersTest, MaxoutHasNone) {
+  EXPECT_THAT(Parameters(Layer(LayerKind::kMaxout, "", 0, 0)), ::testing::IsEmpty());
+}
+
+TEST(ParametersTest, XavierKnowsBothFansOfItsWeight) {
+  LayerSpec conv = Layer(LayerKind::kConv2d, "conv", 3, 16);
+  conv.kernel = 5;
+  conv.init = ParameterSpec::Init::kXavierUniform;
+  const ParameterSpec weight = Parameters(conv)[0];
+  EXPECT_EQ(weight.init, ParameterSpec::Init::kXavierUniform);
+  EXPECT_EQ(weight.fan_in, 3 * 25);
+  EXPECT_EQ(weight.fan_out, 16 * 25);
+}
+
 TEST(ParametersTest, ResidualListsItsBodyBeforeItsShortcut) {
   LayerSpec residual = Layer(LayerKind::kResidual, "", 0, 0);
   residual.body = {Layer(LayerKind::kLinear, "a", 4, 4), Layer(LayerKind::kReLU, "", 0, 0)};

@@ -70,14 +70,29 @@ absl::StatusOr<Shape> MaxPoolShape(LayerSpec* layer) {
   return Windowed(*layer, layer->in[3]);
 }
 
-absl::StatusOr<Shape> LinearShape(LayerSpec* layer) {
-  RETURN_IF_ERROR(CheckRank(*layer, 2, "[1, features] (flatten or pool images first)"));
-  RETURN_IF_ERROR(FillInFeatures(layer));
-  RETURN_IF_ERROR(CheckRange(*layer, "out_features", layer->out_features, 1, kMaxFeatures));
-  return Shape{1, layer->out_features};
+// The input's, with another last axis.
+Shape WithLast(const Shape& in, int64_t features) {
+  Shape out;
+  for (int axis = 0; axis < in.rank() - 1; ++axis) out.Append(in[axis]);
+  out.Append(features);
+  return out;
 }
 
-absl::StatusOr<Shape> BatchNormShape(LayerSpec* layer) {
+absl::StatusOr<Shape> LinearShape(LayerSpec* layer) {
+  RETURN_IF_ERROR(FillInFeatures(layer));
+  RETURN_IF_ERROR(CheckRange(*layer, "out_features", layer->out_features, 1, kMaxFeatures));
+  return WithLast(layer->in, layer->out_features);
+}
+
+absl::StatusOr<Shape> MaxoutShape(const LayerSpec& layer) {
+  const int64_t features = layer.in[layer.in.rank() - 1];
+  RETURN_IF_ERROR(CheckRange(layer, "group", layer.group, 1, features));
+  if (features % layer.group == 0) return WithLast(layer.in, features / layer.group);
+  return Misfit(layer, absl::StrCat("group is ", layer.group, ", which does not divide ", features,
+                                    " features"));
+}
+
+absl::StatusOr<Shape> NormShape(LayerSpec* layer) {
   RETURN_IF_ERROR(FillInFeatures(layer));
   if (layer->out_features == 0) layer->out_features = layer->in_features;
   RETURN_IF_ERROR(CheckRange(*layer, "out_features", layer->out_features, layer->in_features,
@@ -100,7 +115,8 @@ absl::StatusOr<Shape> LayerShape(LayerSpec* layer) {
     case LayerKind::kConv2d:
       return Conv2dShape(layer);
     case LayerKind::kBatchNorm:
-      return BatchNormShape(layer);
+    case LayerKind::kLayerNorm:
+      return NormShape(layer);
     case LayerKind::kReLU:
       return layer->in;
     case LayerKind::kMaxPool:
@@ -109,10 +125,13 @@ absl::StatusOr<Shape> LayerShape(LayerSpec* layer) {
       RETURN_IF_ERROR(CheckRank(*layer, 4, "[1, height, width, channels]"));
       return Shape{1, layer->in[3]};
     case LayerKind::kFlatten:
+      RETURN_IF_ERROR(CheckRank(*layer, 4, "[1, height, width, channels]"));
       RETURN_IF_ERROR(CheckRange(*layer, "features", layer->in.elements(), 1, kMaxFeatures));
       return Shape{1, layer->in.elements()};
     case LayerKind::kLinear:
       return LinearShape(layer);
+    case LayerKind::kMaxout:
+      return MaxoutShape(*layer);
     case LayerKind::kResidual:
       return ResidualShape(layer);
   }
@@ -125,7 +144,8 @@ absl::StatusOr<Shape> FillLayers(std::vector<LayerSpec>* layers, const Shape& in
     layer.in = shape;
     ASSIGN_OR_RETURN(layer.out, LayerShape(&layer));
     for (int axis = 1; axis < layer.out.rank() - 1; ++axis) {
-      RETURN_IF_ERROR(CheckRange(layer, "image side", layer.out[axis], 1, kMaxPixels));
+      const char* const what = layer.out.rank() == 4 ? "image side" : "positions";
+      RETURN_IF_ERROR(CheckRange(layer, what, layer.out[axis], 1, kMaxPixels));
     }
     shape = layer.out;
   }
@@ -133,15 +153,17 @@ absl::StatusOr<Shape> FillLayers(std::vector<LayerSpec>* layers, const Shape& in
 }
 
 absl::Status CheckInput(const Shape& input) {
-  bool good = (input.rank() == 2 || input.rank() == 4) && input[0] == 1;
+  bool good = input.rank() >= 2 && input.rank() <= 4 && input[0] == 1;
   for (int axis = 1; axis < input.rank(); ++axis) {
     const int64_t limit = axis == input.rank() - 1 ? kMaxFeatures : kMaxPixels;
     good = good && 1 <= input[axis] && input[axis] <= limit;
   }
   if (good) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
-      "model input ", input.ToString(), ": want [1, height, width, channels] with sides up to ",
-      kMaxPixels, " or [1, features], features up to ", kMaxFeatures));
+      "model input ", input.ToString(),
+      ": want [1, height, width, channels], [1, positions, features] or [1, features], sides and "
+      "positions up to ",
+      kMaxPixels, ", features up to ", kMaxFeatures));
 }
 
 }  // namespace

@@ -93,7 +93,8 @@ BlockSpec Head(int64_t classes) {
 }
 
 bool HasParameters(LayerKind kind) {
-  return kind == LayerKind::kConv2d || kind == LayerKind::kLinear || kind == LayerKind::kBatchNorm;
+  return kind == LayerKind::kConv2d || kind == LayerKind::kLinear ||
+         kind == LayerKind::kBatchNorm || kind == LayerKind::kLayerNorm;
 }
 
 absl::Status CheckLayerNames(const std::vector<LayerSpec>& layers, std::set<std::string>* seen) {
@@ -170,7 +171,8 @@ absl::StatusOr<Model> CustomModel(std::string name, std::vector<BlockSpec> block
   if (model.blocks.back().out != want) {
     return absl::InvalidArgumentError(absl::StrCat(
         "model ", model.name, ": block ", model.blocks.back().name, " gives ",
-        model.blocks.back().out.ToString(), ", want ", want.ToString(), " for its classes"));
+        model.blocks.back().out.ToString(), ", want ", want.ToString(), " for its classes",
+        model.blocks.back().out.rank() > 2 ? " (flatten or pool images first)" : ""));
   }
   return model;
 }

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "models/shapes.h"
+
 namespace thinwire {
 namespace {
 
@@ -163,7 +165,41 @@ TEST(CustomModelTest, WrongFeaturesNameBlockLayerAndShape) {
       AllOf(HasSubstr("block only: fc: linear on [1, 64]"), HasSubstr("in_features is 32")));
 }
 
-TEST(CustomModelTest, LinearOnImagesIsRefused) {
+TEST(CustomModelTest, LinearNormAndMaxoutWorkOnTheLastAxisOfAnyRank) {
+  LayerSpec maxout = Of(LayerKind::kMaxout);
+  maxout.group = 3;
+  for (const Shape& input : {Shape{1, 8}, Shape{1, 5, 8}, Shape{1, 5, 5, 8}}) {
+    BlockSpec rows;
+    rows.name = "rows";
+    rows.layers = {Of(LayerKind::kLayerNorm, "ln"), Linear("map", 12), maxout};
+    Model model;
+    model.input = input;
+    model.blocks = {rows};
+    ASSERT_TRUE(FillShapes(&model).ok()) << input.ToString();
+    const std::vector<LayerSpec>& layers = model.blocks[0].layers;
+    EXPECT_EQ(layers[0].in_features, 8);
+    EXPECT_EQ(layers[0].out, input);
+    EXPECT_EQ(layers[1].out.rank(), input.rank());
+    EXPECT_EQ(layers[1].out.elements() * 8, input.elements() * 12);
+    EXPECT_EQ(layers[2].out.rank(), input.rank());
+    EXPECT_EQ(layers[2].out.elements() * 2, input.elements());
+  }
+}
+
+TEST(CustomModelTest, AMaxoutGroupMustDivideTheFeatures) {
+  LayerSpec maxout = Of(LayerKind::kMaxout);
+  EXPECT_THAT(Refusal(OneBlock({maxout}, {1, 64}, 10)), HasSubstr("group is 0, want 1 to 64"));
+  maxout.group = 5;
+  EXPECT_THAT(Refusal(OneBlock({maxout}, {1, 64}, 10)),
+              HasSubstr("group is 5, which does not divide 64 features"));
+}
+
+TEST(CustomModelTest, OnlyImagesAreFlattened) {
+  EXPECT_THAT(Refusal(OneBlock({Of(LayerKind::kFlatten), Linear("fc", 10)}, {1, 8}, 10)),
+              HasSubstr("flatten on [1, 8]: want an input of shape [1, height, width, channels]"));
+}
+
+TEST(CustomModelTest, LogitsPerPixelAreRefused) {
   EXPECT_THAT(Refusal(OneBlock({Linear("fc", 10)}, {1, 8, 8, 1}, 10)), HasSubstr("flatten"));
 }
 

@@ -26,6 +26,9 @@ std::ostream& operator<<(std::ostream& out, const Case& c) { return out << c.nam
 LayerSpec BatchNormSpec(std::string name) {
   return LayerOf(LayerKind::kBatchNorm, std::move(name));
 }
+LayerSpec LayerNormSpec(std::string name) {
+  return LayerOf(LayerKind::kLayerNorm, std::move(name));
+}
 LayerSpec ReluSpec() { return LayerOf(LayerKind::kReLU); }
 
 LayerSpec MaxPoolSpec(int64_t kernel, int64_t stride, int64_t padding) {
@@ -58,10 +61,17 @@ std::vector<Case> Cases() {
       {"Conv1x1Stride2", {ConvSpec("c", 8, 1, 2, 0)}, {1, 6, 6, 16}, 3},
       {"Linear", {LinearLayerSpec("l", 7)}, {1, 10}, 3},
       {"LinearOneRowNoBias", {LinearLayerSpec("l", 7, false)}, {1, 10}, 1},
+      {"LinearOnSequences", {LinearLayerSpec("l", 7)}, {1, 4, 10}, 3},
+      {"LinearOnImages", {LinearLayerSpec("l", 3, false)}, {1, 2, 4, 5}},
       {"FlattenThenLinear", {LayerOf(LayerKind::kFlatten), LinearLayerSpec("l", 4)}, {1, 3, 2, 5}},
       {"GlobalAvgPool", {LayerOf(LayerKind::kGlobalAvgPool)}, {1, 3, 4, 5}, 3},
       Curved({"MaxPoolOverlapping", {MaxPoolSpec(3, 2, 1)}, {1, 7, 6, 3}, 3}),
       Curved({"Relu", {ConvSpec("c", 4, 1, 1, 0), ReluSpec()}, {1, 4, 4, 3}}),
+      Curved({"Maxout", {MaxoutSpec(3)}, {1, 4, 15}, 3}),
+      Curved({"LayerNorm", {LayerNormSpec("n")}, {1, 37}, 4}),
+      Curved({"LayerNormOnSequences", {LayerNormSpec("n")}, {1, 40, 5}, 3}),
+      Curved({"LayerNormOnImages", {LayerNormSpec("n")}, {1, 4, 4, 16}, 3}),
+      Curved({"LayerNormOneRow", {LayerNormSpec("n")}, {1, 48}, 1}),
       Curved({"BatchNorm", {BatchNormSpec("b")}, {1, 4, 4, 5}, 3}),
       Curved({"BatchNormOneImage", {BatchNormSpec("b")}, {1, 5, 5, 16}, 1}),
       Curved({"BatchNormRelu", {BatchNormSpec("b"), ReluSpec()}, {1, 4, 4, 16}, 3}),

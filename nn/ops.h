@@ -48,6 +48,7 @@ struct LinearSpec {
 };
 
 // y = x W^T + b, row by row.   x: [n, in]   W: [out, in]   b: [out]   y: [n, out]
+// Layers pass tensors of more axes as rows.
 class Linear {
  public:
   virtual ~Linear() = default;
@@ -100,6 +101,27 @@ struct BatchNormBackward {
   bool relu = false;
 };
 
+// Layer norm over the last axis (Ba et al., 2016): y = scale (x - mean) rstd + bias, row by row.
+// x, y: [..., features] in the compute type.
+struct LayerNormForward {
+  TensorView x, y;
+  const float* scale = nullptr;  // [features]
+  const float* bias = nullptr;   // [features]
+  float* mean = nullptr;         // out: [rows], a row being all but the last axis
+  float* rstd = nullptr;         // out: [rows], 1 / sqrt(biased variance + epsilon)
+  float epsilon = 1e-5f;
+};
+
+struct LayerNormBackward {
+  TensorView x;       // Forward's
+  TensorView dy, dx;  // distinct memory
+  const float* scale = nullptr;
+  const float* mean = nullptr;  // Forward's, as rstd
+  const float* rstd = nullptr;
+  float* dscale = nullptr;  // added to
+  float* dbias = nullptr;   // added to
+};
+
 struct PoolSpec {
   int64_t kernel = 0, stride = 1, padding = 0;  // pixels; padding never wins a maximum
 };
@@ -139,6 +161,9 @@ class Ops {
   virtual Error NormalizeByRunning(const BatchNormInference& arguments) = 0;
   virtual Error NormalizeBatchBackward(const BatchNormBackward& arguments) = 0;
 
+  virtual Error NormalizeRows(const LayerNormForward& arguments) = 0;
+  virtual Error NormalizeRowsBackward(const LayerNormBackward& arguments) = 0;
+
   // Elementwise, equal shapes; outputs may be inputs.
   virtual Error Relu(const TensorView& x, const TensorView& y) = 0;
   virtual Error ReluBackward(const TensorView& y, const TensorView& dy, const TensorView& dx) = 0;
@@ -150,6 +175,11 @@ class Ops {
   virtual Error MaxPool(const PoolSpec& spec, const TensorView& x, const TensorView& y) = 0;
   virtual Error MaxPoolBackward(const PoolSpec& spec, const TensorView& x, const TensorView& dy,
                                 const TensorView& dx) = 0;
+  // x: [..., group c]   y: [..., c], the greatest of each `group` neighbours (Goodfellow et al.,
+  // ICML 2013). The first of equal maxima takes dy.
+  virtual Error Maxout(int64_t group, const TensorView& x, const TensorView& y) = 0;
+  virtual Error MaxoutBackward(int64_t group, const TensorView& x, const TensorView& dy,
+                               const TensorView& dx) = 0;
   // x: [n, h, w, c]   y: [n, c], the mean over pixels.
   virtual Error GlobalAvgPool(const TensorView& x, const TensorView& y) = 0;
   virtual Error GlobalAvgPoolBackward(const TensorView& dy, const TensorView& dx) = 0;

@@ -11,6 +11,14 @@
 namespace thinwire {
 namespace {
 
+// Of the values of a weight or bias.
+float Bound(const ParameterSpec& spec) {
+  if (spec.init == ParameterSpec::Init::kXavierUniform) {
+    return std::sqrt(6.0f / static_cast<float>(spec.fan_in + spec.fan_out));
+  }
+  return 1.0f / std::sqrt(static_cast<float>(spec.fan_in));
+}
+
 std::vector<float> InitialValues(const ParameterSpec& spec, uint64_t seed) {
   std::vector<float> values(spec.shape.elements());
   switch (spec.init) {
@@ -19,8 +27,9 @@ std::vector<float> InitialValues(const ParameterSpec& spec, uint64_t seed) {
     case ParameterSpec::Init::kOnes:
       std::fill(values.begin(), values.end(), 1.0f);
       break;
-    case ParameterSpec::Init::kUniformFanIn: {
-      const float bound = 1.0f / std::sqrt(static_cast<float>(spec.fan_in));
+    case ParameterSpec::Init::kUniformFanIn:
+    case ParameterSpec::Init::kXavierUniform: {
+      const float bound = Bound(spec);
       RandomStream random(RandomKey(seed, spec.name));
       for (float& value : values) value = (2 * random.NextFloat() - 1) * bound;
     }

@@ -86,6 +86,19 @@ TEST(SegmentTest, WeightsStartWithinOneOverTheRootOfFanIn) {
   }
 }
 
+TEST(SegmentTest, XavierWeightsStartWithinTheRootOfSixOverBothFans) {
+  LayerSpec spec = LinearLayerSpec("l", 100, /*bias=*/false);
+  spec.init = ParameterSpec::Init::kXavierUniform;
+  const auto ops = NewCpuOps(1);
+  const auto segment = Built(OneBlock({spec}, {1, 50}), ops.get());
+  const float bound = std::sqrt(6.0f / 150);
+  float greatest = 0;
+  for (float v : segment->parameters()[0].value.floats())
+    greatest = std::max(greatest, std::abs(v));
+  EXPECT_LE(greatest, bound);
+  EXPECT_GT(greatest, 0.99f * bound);
+}
+
 TEST(SegmentTest, ChainedSegmentsEqualOneBitForBit) {
   const auto ops = NewCpuOps(2);
   const auto blocks = SmallResNet();

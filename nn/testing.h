@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/random.h"
+#include "models/shapes.h"
 #include "models/zoo.h"
 #include "nn/cpu/ops.h"
 #include "nn/segment.h"
@@ -77,6 +78,12 @@ inline LayerSpec LinearLayerSpec(std::string name, int64_t out, bool bias = true
   return spec;
 }
 
+inline LayerSpec MaxoutSpec(int64_t group) {
+  LayerSpec spec = LayerOf(LayerKind::kMaxout);
+  spec.group = group;
+  return spec;
+}
+
 inline LayerSpec ResidualSpec(std::vector<LayerSpec> body, std::vector<LayerSpec> shortcut = {}) {
   LayerSpec spec = LayerOf(LayerKind::kResidual);
   spec.body = std::move(body);
@@ -84,22 +91,16 @@ inline LayerSpec ResidualSpec(std::vector<LayerSpec> body, std::vector<LayerSpec
   return spec;
 }
 
-// One block of `layers` on samples of `input` (batch extent 1). A head, left out of the result,
-// makes a model of them, whose making fills in the shapes.
+// One block of `layers` on samples of `input` (batch extent 1).
 inline std::vector<BlockSpec> OneBlock(std::vector<LayerSpec> layers, const Shape& input) {
-  bool image = input.rank() == 4;
-  for (const LayerSpec& layer : layers) {
-    image &= layer.kind != LayerKind::kFlatten && layer.kind != LayerKind::kGlobalAvgPool;
-  }
-  BlockSpec block, head;
-  block.name = "block";
-  block.layers = std::move(layers);
-  head.name = "head";
-  if (image) head.layers.push_back(LayerOf(LayerKind::kGlobalAvgPool));
-  head.layers.push_back(LinearLayerSpec("head.fc", 2));
-  auto model = CustomModel("test", {block, head}, input, /*classes=*/2);
-  EXPECT_TRUE(model.ok()) << model.status();
-  return {model->blocks.front()};
+  Model model;
+  model.input = input;
+  model.blocks.resize(1);
+  model.blocks[0].name = "block";
+  model.blocks[0].layers = std::move(layers);
+  const absl::Status status = FillShapes(&model);
+  EXPECT_TRUE(status.ok()) << status;
+  return model.blocks;
 }
 
 inline std::unique_ptr<Segment> Built(absl::Span<const BlockSpec> blocks, Ops* ops,

@@ -9,6 +9,7 @@
 #include "nn/cpu/conv2d.h"
 #include "nn/cpu/cross_entropy.h"
 #include "nn/cpu/elementwise.h"
+#include "nn/cpu/layer_norm.h"
 #include "nn/cpu/linear.h"
 #include "nn/cpu/onednn.h"
 #include "nn/cpu/pooling.h"
@@ -98,6 +99,15 @@ class CpuOps final : public Ops {
     return cpu::NormalizeBatchBackward(threads(), arguments);
   }
 
+  Error NormalizeRows(const LayerNormForward& arguments) override {
+    cpu::NormalizeRows(threads(), arguments);
+    return Error{};
+  }
+  Error NormalizeRowsBackward(const LayerNormBackward& arguments) override {
+    cpu::NormalizeRowsBackward(threads(), arguments);
+    return Error{};
+  }
+
   Error Relu(const TensorView& x, const TensorView& y) override {
     cpu::Relu(threads(), x, y);
     return Error{};
@@ -124,6 +134,15 @@ class CpuOps final : public Ops {
   Error MaxPoolBackward(const PoolSpec& spec, const TensorView& x, const TensorView& dy,
                         const TensorView& dx) override {
     cpu::MaxPoolBackward(threads(), spec, x, dy, dx);
+    return Error{};
+  }
+  Error Maxout(int64_t group, const TensorView& x, const TensorView& y) override {
+    cpu::Maxout(threads(), group, x, y);
+    return Error{};
+  }
+  Error MaxoutBackward(int64_t group, const TensorView& x, const TensorView& dy,
+                       const TensorView& dx) override {
+    cpu::MaxoutBackward(threads(), group, x, dy, dx);
     return Error{};
   }
   Error GlobalAvgPool(const TensorView& x, const TensorView& y) override {

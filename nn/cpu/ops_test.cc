@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -87,6 +88,144 @@ TEST(CpuOpsTest, RefusesAKernelLargerThanTheImage) {
   const Error error = NewCpuOps(1)->NewConv2d(spec, &conv);
   EXPECT_EQ(ToStatus(error).code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(conv, nullptr);
+}
+
+// Rows of `features` values that are no round numbers, around 1.
+std::vector<float> Wavy(int64_t rows, int64_t features) {
+  std::vector<float> values(rows * features);
+  for (size_t i = 0; i < values.size(); ++i) {
+    values[i] = 1.0f + static_cast<float>(std::sin(0.7 * static_cast<double>(i * i)));
+  }
+  return values;
+}
+
+TensorView Rows(DType type, void* data, int64_t rows, int64_t features) {
+  TensorView view = View(type, data, rows);
+  view.rank = 2;
+  view.dims[1] = features;
+  return view;
+}
+
+// Everything that a forward and backward pass writes, in fp32.
+struct LayerNormPass {
+  std::vector<float> y, mean, rstd, dx, dscale, dbias;
+
+  LayerNormPass(int threads, int64_t rows, int64_t features)
+      : y(rows * features),
+        mean(rows),
+        rstd(rows),
+        dx(rows * features),
+        dscale(features, 0.25f),  // gradients are added to what is there
+        dbias(features, -0.5f) {
+    std::vector<float> x = Wavy(rows, features), dy = Wavy(rows, features);
+    std::reverse(dy.begin(), dy.end());
+    const std::vector<float> scale = Wavy(1, features), bias(features, 3.0f);
+    const auto ops = NewCpuOps(threads);
+    LayerNormForward forward;
+    forward.x = Rows(DType::kF32, x.data(), rows, features);
+    forward.y = Rows(DType::kF32, y.data(), rows, features);
+    forward.scale = scale.data();
+    forward.bias = bias.data();
+    forward.mean = mean.data();
+    forward.rstd = rstd.data();
+    EXPECT_TRUE(ops->NormalizeRows(forward).ok());
+    LayerNormBackward backward;
+    backward.x = forward.x;
+    backward.dy = Rows(DType::kF32, dy.data(), rows, features);
+    backward.dx = Rows(DType::kF32, dx.data(), rows, features);
+    backward.scale = scale.data();
+    backward.mean = mean.data();
+    backward.rstd = rstd.data();
+    backward.dscale = dscale.data();
+    backward.dbias = dbias.data();
+    EXPECT_TRUE(ops->NormalizeRowsBackward(backward).ok());
+  }
+};
+
+void ExpectNear(const std::vector<float>& got, const std::vector<double>& want) {
+  ASSERT_EQ(got.size(), want.size());
+  for (size_t i = 0; i < got.size(); ++i) {
+    EXPECT_NEAR(got[i], want[i], 2e-5 * (1 + std::abs(want[i]))) << i;
+  }
+}
+
+// The textbook's formulas in fp64: dx = (g - mean(g) - xhat mean(g xhat)) / sigma.
+TEST(LayerNormTest, IsWhatTheFormulasSay) {
+  constexpr int64_t kRows = 70, kFeatures = 37;  // more than a tile of rows, no full vectors
+  const LayerNormPass pass(2, kRows, kFeatures);
+  const std::vector<float> x = Wavy(kRows, kFeatures), scale = Wavy(1, kFeatures);
+  std::vector<float> dy = x;
+  std::reverse(dy.begin(), dy.end());
+  std::vector<double> y, dx, dscale(kFeatures, 0.25), dbias(kFeatures, -0.5);
+  for (int64_t row = 0; row < kRows; ++row) {
+    const float *values = &x[row * kFeatures], *gradients = &dy[row * kFeatures];
+    double mean = 0, variance = 0, g_mean = 0, product_mean = 0;
+    for (int64_t j = 0; j < kFeatures; ++j) mean += values[j] / double{kFeatures};
+    for (int64_t j = 0; j < kFeatures; ++j) {
+      variance += (values[j] - mean) * (values[j] - mean) / kFeatures;
+    }
+    const double sigma = std::sqrt(variance + 1e-5);
+    for (int64_t j = 0; j < kFeatures; ++j) {
+      const double xhat = (values[j] - mean) / sigma, g = double{gradients[j]} * scale[j];
+      g_mean += g / kFeatures;
+      product_mean += g * xhat / kFeatures;
+      y.push_back(scale[j] * xhat + 3);
+      dscale[j] += gradients[j] * xhat;
+      dbias[j] += gradients[j];
+    }
+    for (int64_t j = 0; j < kFeatures; ++j) {
+      const double xhat = (values[j] - mean) / sigma, g = double{gradients[j]} * scale[j];
+      dx.push_back((g - g_mean - xhat * product_mean) / sigma);
+    }
+  }
+  ExpectNear(pass.y, y);
+  ExpectNear(pass.dx, dx);
+  ExpectNear(pass.dscale, dscale);
+  ExpectNear(pass.dbias, dbias);
+}
+
+TEST(LayerNormTest, DoesNotDependOnTheThreads) {
+  const LayerNormPass one(1, 1000, 40), three(3, 1000, 40);
+  EXPECT_EQ(one.y, three.y);
+  EXPECT_EQ(one.dx, three.dx);
+  EXPECT_EQ(one.dscale, three.dscale);
+  EXPECT_EQ(one.dbias, three.dbias);
+}
+
+TEST(LayerNormTest, AConstantRowBecomesItsBias) {
+  std::vector<float> x(20, 7.0f), y(20), scale(20, 2.0f), bias(20, 0.5f), mean(1), rstd(1);
+  LayerNormForward a;
+  a.x = Rows(DType::kF32, x.data(), 1, 20);
+  a.y = Rows(DType::kF32, y.data(), 1, 20);
+  a.scale = scale.data();
+  a.bias = bias.data();
+  a.mean = mean.data();
+  a.rstd = rstd.data();
+  ASSERT_TRUE(NewCpuOps(1)->NormalizeRows(a).ok());
+  EXPECT_EQ(y, bias);
+  EXPECT_EQ(mean[0], 7.0f);
+}
+
+TEST(MaxoutTest, TheFirstOfEqualMaximaIsKeptAndTakesTheGradient) {
+  std::vector<float> x = {1, 3, 3, -5, -2, -9}, y(2), dy = {10, 20}, dx(6, 99.0f);
+  const auto ops = NewCpuOps(1);
+  const TensorView in = Rows(DType::kF32, x.data(), 1, 6);
+  ASSERT_TRUE(ops->Maxout(3, in, Rows(DType::kF32, y.data(), 1, 2)).ok());
+  EXPECT_EQ(y, (std::vector<float>{3, -2}));
+  ASSERT_TRUE(ops->MaxoutBackward(3, in, Rows(DType::kF32, dy.data(), 1, 2),
+                                  Rows(DType::kF32, dx.data(), 1, 6))
+                  .ok());
+  EXPECT_EQ(dx, (std::vector<float>{0, 10, 0, 0, 20, 0}));
+}
+
+TEST(MaxoutTest, ANanWins) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  std::vector<float> x = {1, nan, 3, nan, 5, 2}, y(2);
+  ASSERT_TRUE(NewCpuOps(1)
+                  ->Maxout(3, Rows(DType::kF32, x.data(), 1, 6), Rows(DType::kF32, y.data(), 1, 2))
+                  .ok());
+  EXPECT_TRUE(std::isnan(y[0]));
+  EXPECT_TRUE(std::isnan(y[1]));
 }
 
 }  // namespace

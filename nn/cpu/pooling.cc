@@ -68,6 +68,23 @@ struct Windows {
   const int64_t height, width, channels, out_height, out_width;
 };
 
+constexpr int64_t kMaxoutGrain = 4 * 1024;  // outputs; below this one thread is sooner done
+
+// The first greatest of `group` values. NaN wins, as in PyTorch.
+template <typename T>
+int64_t FirstGreatest(const T* x, int64_t group) {
+  int64_t winner = 0;
+  float best = LoadOne(x);
+  for (int64_t i = 1; i < group; ++i) {
+    const float v = LoadOne(x + i);
+    if (v > best || (v != v && best == best)) {
+      winner = i;
+      best = v;
+    }
+  }
+  return winner;
+}
+
 // y[i][column][row] = x[i][row][column] for each of n matrices.
 void TransposeEach(int threads, const TensorView& from, const TensorView& to, int64_t rows,
                    int64_t columns) {
@@ -113,6 +130,32 @@ void MaxPoolBackward(int threads, const PoolSpec& spec, const TensorView& x, con
         sums[winner] += LoadOne(gradient + i * out + at);
       });
       for (int64_t j = 0; j < in; ++j) StoreOne(sums[j], to + i * in + j);
+    });
+  });
+}
+
+void Maxout(int threads, int64_t group, const TensorView& x, const TensorView& y) {
+  WithType(x, [&](auto* from) {
+    auto* to = As(y, from);
+    ParallelRange(threads, y.elements(), kMaxoutGrain, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const auto* values = from + i * group;
+        to[i] = values[FirstGreatest(values, group)];
+      }
+    });
+  });
+}
+
+void MaxoutBackward(int threads, int64_t group, const TensorView& x, const TensorView& dy,
+                    const TensorView& dx) {
+  WithType(x, [&](auto* from) {
+    const auto* gradient = As(dy, from);
+    auto* to = As(dx, from);
+    ParallelRange(threads, dy.elements(), kMaxoutGrain, [&](int64_t begin, int64_t end) {
+      std::fill(to + begin * group, to + end * group, 0);
+      for (int64_t i = begin; i < end; ++i) {
+        to[i * group + FirstGreatest(from + i * group, group)] = gradient[i];
+      }
     });
   });
 }

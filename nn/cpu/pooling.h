@@ -1,4 +1,4 @@
-// Pooling and changes of layout; contracts in nn/ops.h.
+// Pooling, maxout and changes of layout; contracts in nn/ops.h.
 #pragma once
 
 #include "nn/ops.h"
@@ -8,6 +8,9 @@ namespace thinwire::cpu {
 void MaxPool(int threads, const PoolSpec& spec, const TensorView& x, const TensorView& y);
 void MaxPoolBackward(int threads, const PoolSpec& spec, const TensorView& x, const TensorView& dy,
                      const TensorView& dx);
+void Maxout(int threads, int64_t group, const TensorView& x, const TensorView& y);
+void MaxoutBackward(int threads, int64_t group, const TensorView& x, const TensorView& dy,
+                    const TensorView& dx);
 void GlobalAvgPool(int threads, const TensorView& x, const TensorView& y);
 void GlobalAvgPoolBackward(int threads, const TensorView& dy, const TensorView& dx);
 void ToChannelsFirst(int threads, const TensorView& x, const TensorView& y);

@@ -4,6 +4,7 @@
 
 #include "base/status.h"
 #include "nn/layers/batch_norm.h"
+#include "nn/layers/layer_norm.h"
 #include "nn/layers/residual.h"
 #include "nn/layers/simple.h"
 #include "nn/layers/weighted.h"
@@ -48,12 +49,16 @@ struct Builder {
         return NewLinearLayer(spec, needs_dx, parameters, context);
       case LayerKind::kBatchNorm:
         return std::make_unique<BatchNormLayer>(spec, relu, parameters, context);
+      case LayerKind::kLayerNorm:
+        return NewLayerNormLayer(spec, parameters, context);
       case LayerKind::kResidual:
         return Residual(spec, relu, needs_dx);
       case LayerKind::kReLU:
         return NewReluLayer(context);
       case LayerKind::kMaxPool:
         return NewMaxPoolLayer(spec, context);
+      case LayerKind::kMaxout:
+        return NewMaxoutLayer(spec, context);
       case LayerKind::kGlobalAvgPool:
         return NewGlobalAvgPoolLayer(spec, context);
       case LayerKind::kFlatten:

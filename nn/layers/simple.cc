@@ -52,6 +52,30 @@ class MaxPoolLayer final : public Layer {
   const LayerContext context_;
 };
 
+class MaxoutLayer final : public Layer {
+ public:
+  MaxoutLayer(const LayerSpec& spec, const LayerContext& context)
+      : out_(spec.out), group_(spec.group), context_(context) {}
+
+  absl::StatusOr<Tensor> Forward(Tensor x, Mode mode, Saved* saved) override {
+    ASSIGN_OR_RETURN(Tensor y, context_.NewTensor(out_.WithBatch(x.shape()[0])));
+    RETURN_IF_ERROR(ToStatus(context_.ops->Maxout(group_, x.view(), y.view())));
+    if (mode == Mode::kTrain) saved->Push(std::move(x));
+    return y;
+  }
+  absl::StatusOr<Tensor> Backward(Tensor dy, Saved* saved) override {
+    const Tensor x = saved->Pop();
+    ASSIGN_OR_RETURN(Tensor dx, context_.NewTensor(x.shape()));
+    RETURN_IF_ERROR(ToStatus(context_.ops->MaxoutBackward(group_, x.view(), dy.view(), dx.view())));
+    return dx;
+  }
+
+ private:
+  const Shape out_;
+  const int64_t group_;
+  const LayerContext context_;
+};
+
 class GlobalAvgPoolLayer final : public Layer {
  public:
   GlobalAvgPoolLayer(const LayerSpec& spec, const LayerContext& context)
@@ -101,6 +125,9 @@ std::unique_ptr<Layer> NewReluLayer(const LayerContext& context) {
 }
 std::unique_ptr<Layer> NewMaxPoolLayer(const LayerSpec& spec, const LayerContext& context) {
   return std::make_unique<MaxPoolLayer>(spec, context);
+}
+std::unique_ptr<Layer> NewMaxoutLayer(const LayerSpec& spec, const LayerContext& context) {
+  return std::make_unique<MaxoutLayer>(spec, context);
 }
 std::unique_ptr<Layer> NewGlobalAvgPoolLayer(const LayerSpec& spec, const LayerContext& context) {
   return std::make_unique<GlobalAvgPoolLayer>(spec, context);

@@ -10,8 +10,9 @@ namespace thinwire {
 
 // y = max(x, 0). Keeps y: it is the next layer's x anyway.
 std::unique_ptr<Layer> NewReluLayer(const LayerContext& context);
-// Keeps x.
+// Keep x.
 std::unique_ptr<Layer> NewMaxPoolLayer(const LayerSpec& spec, const LayerContext& context);
+std::unique_ptr<Layer> NewMaxoutLayer(const LayerSpec& spec, const LayerContext& context);
 // Keep nothing.
 std::unique_ptr<Layer> NewGlobalAvgPoolLayer(const LayerSpec& spec, const LayerContext& context);
 std::unique_ptr<Layer> NewFlattenLayer(const LayerSpec& spec, const LayerContext& context);

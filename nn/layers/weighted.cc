@@ -1,5 +1,6 @@
 #include "nn/layers/weighted.h"
 
+#include <type_traits>
 #include <utility>
 
 #include "base/status.h"
@@ -7,6 +8,19 @@
 
 namespace thinwire {
 namespace {
+
+// What the op sees of a tensor: a linear layer's leading axes are all rows.
+template <typename Op>
+TensorView ViewFor(const Tensor& tensor) {
+  TensorView view = tensor.view();
+  if (std::is_same_v<Op, Linear>) {
+    const int64_t features = view.dims[view.rank - 1];
+    view.dims[0] = view.elements() / features;
+    view.dims[1] = features;
+    view.rank = 2;
+  }
+  return view;
+}
 
 // Op is Conv2d or Linear.
 template <typename Op>
@@ -24,19 +38,20 @@ class WeightedLayer final : public Layer {
 
   absl::StatusOr<Tensor> Forward(Tensor x, Mode mode, Saved* saved) override {
     ASSIGN_OR_RETURN(Tensor y, context_.NewTensor(out_.WithBatch(x.shape()[0])));
-    RETURN_IF_ERROR(ToStatus(op_->Forward(x.view(), y.view())));
+    RETURN_IF_ERROR(ToStatus(op_->Forward(ViewFor<Op>(x), ViewFor<Op>(y))));
     if (mode == Mode::kTrain) saved->Push(std::move(x));
     return y;
   }
 
   absl::StatusOr<Tensor> Backward(Tensor dy, Saved* saved) override {
     Tensor x = saved->Pop();
-    RETURN_IF_ERROR(ToStatus(op_->BackwardWeights(x.view(), dy.view(), Floats(weight_->gradient),
-                                                  bias_ ? Floats(bias_->gradient) : nullptr)));
+    RETURN_IF_ERROR(
+        ToStatus(op_->BackwardWeights(ViewFor<Op>(x), ViewFor<Op>(dy), Floats(weight_->gradient),
+                                      bias_ ? Floats(bias_->gradient) : nullptr)));
     x = Tensor();
     if (!needs_dx_) return Tensor();
     ASSIGN_OR_RETURN(Tensor dx, context_.NewTensor(in_.WithBatch(dy.shape()[0])));
-    RETURN_IF_ERROR(ToStatus(op_->BackwardData(dy.view(), dx.view())));
+    RETURN_IF_ERROR(ToStatus(op_->BackwardData(ViewFor<Op>(dy), ViewFor<Op>(dx))));
     return dx;
   }
 

@@ -1,4 +1,4 @@
-// Convolutions and linear layers: what has a weight and perhaps a bias.
+// Convolutions and linear layers (over the last axis): what has a weight and perhaps a bias.
 #pragma once
 
 #include <memory>

@@ -1,0 +1,129 @@
+#include "models/bottleneck.h"
+
+#include <cassert>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/nearest_name.h"
+#include "base/status.h"
+#include "models/zoo.h"
+
+namespace thinwire {
+namespace {
+
+using Layers = std::vector<LayerSpec>;
+
+constexpr BottleneckKind kKinds[] = {BottleneckKind::kNone, BottleneckKind::kLinear,
+                                     BottleneckKind::kLayerNorm, BottleneckKind::kMaxout};
+
+LayerSpec Norm(std::string name) {
+  LayerSpec layer;
+  layer.kind = LayerKind::kLayerNorm;
+  layer.name = std::move(name);
+  return layer;
+}
+
+LayerSpec Maxout(int64_t group) {
+  LayerSpec layer;
+  layer.kind = LayerKind::kMaxout;
+  layer.group = group;
+  return layer;
+}
+
+LayerSpec Map(std::string name, int64_t out_features, bool image) {
+  LayerSpec layer;
+  layer.kind = image ? LayerKind::kConv2d : LayerKind::kLinear;
+  layer.name = std::move(name);
+  layer.out_features = out_features;
+  layer.kernel = 1;
+  layer.init = ParameterSpec::Init::kXavierUniform;
+  return layer;
+}
+
+absl::Status Refused(const char* field, int64_t value, const std::string& wanted) {
+  return absl::InvalidArgumentError(absl::StrCat(field, ": ", value, ", want ", wanted));
+}
+
+// A layer norm of one feature is constant, so a code of two is the narrowest that can be normed.
+absl::Status Check(const BottleneckSpec& spec, int64_t channels) {
+  if (spec.kind == BottleneckKind::kMaxout) {
+    if (spec.group >= 1 && channels % spec.group == 0 && channels / spec.group >= 2) {
+      return absl::OkStatus();
+    }
+    return Refused("group", spec.group,
+                   absl::StrCat("a divisor of the cut's ", channels, " channels that leaves at least 2"));
+  }
+  const int64_t least = spec.kind == BottleneckKind::kLayerNorm ? 2 : 1;
+  if (least <= spec.width && spec.width <= channels) return absl::OkStatus();
+  return Refused("width", spec.width,
+                 absl::StrCat(least, " to ", channels, ", the channels of the cut"));
+}
+
+Layers Encoder(const BottleneckSpec& spec, const std::string& name, bool image) {
+  switch (spec.kind) {
+    case BottleneckKind::kNone:
+      break;
+    case BottleneckKind::kLinear:
+      return {Map(name + ".encode", spec.width, image)};
+    case BottleneckKind::kLayerNorm:
+      return {Norm(name + ".norm"), Map(name + ".encode", spec.width, image),
+              Norm(name + ".code_norm")};
+    case BottleneckKind::kMaxout:
+      return {Norm(name + ".norm"), Maxout(spec.group), Norm(name + ".code_norm")};
+  }
+  return {};
+}
+
+}  // namespace
+
+const char* Name(BottleneckKind kind) {
+  switch (kind) {
+    case BottleneckKind::kNone:
+      return "none";
+    case BottleneckKind::kLinear:
+      return "linear";
+    case BottleneckKind::kLayerNorm:
+      return "layer_norm";
+    case BottleneckKind::kMaxout:
+      return "maxout";
+  }
+  return "";
+}
+
+absl::StatusOr<BottleneckKind> BottleneckKindFromName(const std::string& name) {
+  std::vector<std::string> names;
+  for (BottleneckKind kind : kKinds) {
+    if (name == Name(kind)) return kind;
+    names.push_back(Name(kind));
+  }
+  return absl::InvalidArgumentError(absl::StrCat("unknown bottleneck '", name, "': did you mean ",
+                                                 NearestName(name, names), "? There are ",
+                                                 absl::StrJoin(names, ", ")));
+}
+
+absl::StatusOr<Model> WithBottlenecks(Model model, const std::vector<Cut>& cuts,
+                                      const std::vector<BottleneckSpec>& specs) {
+  assert(cuts.size() == specs.size());
+  for (size_t i = 0; i < cuts.size(); ++i) {
+    if (specs[i].kind == BottleneckKind::kNone) continue;
+    BlockSpec& before = model.blocks[cuts[i].block];
+    BlockSpec& behind = model.blocks[cuts[i].block + 1];
+    const int64_t channels = behind.in[behind.in.rank() - 1];
+    const absl::Status status = Check(specs[i], channels);
+    if (!status.ok()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "cut ", cuts[i].name, ": ", Name(specs[i].kind), " bottleneck: ", status.message()));
+    }
+    const std::string name = absl::StrCat("bottleneck.", cuts[i].name);
+    const bool image = behind.in.rank() == 4;
+    for (LayerSpec& layer : Encoder(specs[i], name, image)) {
+      before.layers.push_back(std::move(layer));
+    }
+    behind.layers.insert(behind.layers.begin(), Map(name + ".decode", channels, image));
+  }
+  // Checks names against the model's own and fills the shapes anew.
+  return CustomModel(std::move(model.name), std::move(model.blocks), model.input, model.classes);
+}
+
+}  // namespace thinwire

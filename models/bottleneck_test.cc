@@ -1,0 +1,184 @@
+#include "models/bottleneck.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "models/cost.h"
+#include "models/zoo.h"
+
+namespace thinwire {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+using Init = ParameterSpec::Init;
+
+Model ResNet8() {
+  ModelOptions options;
+  options.name = "resnet8";
+  options.input = {1, 8, 8, 1};
+  return *NamedModel(options);
+}
+
+// Two linear blocks.
+Model OfRows() {
+  LayerSpec linear;
+  linear.kind = LayerKind::kLinear;
+  linear.out_features = 12;
+  std::vector<BlockSpec> blocks(2);
+  for (size_t i = 0; i < blocks.size(); ++i) {
+    blocks[i].name = linear.name = "b" + std::to_string(i);
+    blocks[i].layers = {linear};
+  }
+  return *CustomModel("rows", blocks, {1, 6}, 12);
+}
+
+BottleneckSpec Of(BottleneckKind kind, int64_t width, int64_t group = 0) {
+  BottleneckSpec spec;
+  spec.kind = kind;
+  spec.width = width;
+  spec.group = group;
+  return spec;
+}
+
+const BottleneckSpec kNoBottleneck;
+
+Model With(const Model& model, const std::string& cut, const BottleneckSpec& spec) {
+  auto narrow = WithBottlenecks(model, *NamedCuts(model, {cut}), {spec});
+  EXPECT_TRUE(narrow.ok()) << narrow.status();
+  return narrow.ok() ? *narrow : model;
+}
+
+std::string Refusal(const Model& model, const std::string& cut, const BottleneckSpec& spec) {
+  const absl::Status status = WithBottlenecks(model, *NamedCuts(model, {cut}), {spec}).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  return std::string(status.message());
+}
+
+std::vector<std::string> BottleneckParameters(const Model& model) {
+  std::vector<std::string> names;
+  for (const BlockSpec& block : model.blocks) {
+    for (const ParameterSpec& parameter : Parameters(block)) {
+      if (parameter.name.rfind("bottleneck.", 0) != 0) continue;
+      names.push_back(block.name + ": " + parameter.name + " " + parameter.shape.ToString());
+    }
+  }
+  return names;
+}
+
+TEST(BottleneckTest, LinearIsTwoConvolutionsOfOnePixelOnImages) {
+  const Model model = With(ResNet8(), "layer2", Of(BottleneckKind::kLinear, 4));
+  EXPECT_EQ(model.blocks[2].out, (Shape{1, 4, 4, 4}));
+  EXPECT_EQ(model.blocks[3].in, (Shape{1, 4, 4, 4}));
+  EXPECT_EQ(model.blocks[3].out, ResNet8().blocks[3].out);
+  EXPECT_THAT(BottleneckParameters(model),
+              ElementsAre("layer2.0: bottleneck.layer2.encode.weight [4, 32, 1, 1]",
+                          "layer3.0: bottleneck.layer2.decode.weight [32, 4, 1, 1]"));
+}
+
+TEST(BottleneckTest, LinearIsTwoLinearLayersElsewhere) {
+  EXPECT_THAT(BottleneckParameters(With(OfRows(), "b0", Of(BottleneckKind::kLinear, 3))),
+              ElementsAre("b0: bottleneck.b0.encode.weight [3, 12]",
+                          "b1: bottleneck.b0.decode.weight [12, 3]"));
+}
+
+TEST(BottleneckTest, LayerNormNormsBeforeTheMapAndTheCode) {
+  EXPECT_THAT(
+      BottleneckParameters(With(OfRows(), "b0", Of(BottleneckKind::kLayerNorm, 3))),
+      ElementsAre("b0: bottleneck.b0.norm.weight [12]", "b0: bottleneck.b0.norm.bias [12]",
+                  "b0: bottleneck.b0.encode.weight [3, 12]",
+                  "b0: bottleneck.b0.code_norm.weight [3]", "b0: bottleneck.b0.code_norm.bias [3]",
+                  "b1: bottleneck.b0.decode.weight [12, 3]"));
+}
+
+TEST(BottleneckTest, MaxoutKeepsOneChannelOfAGroup) {
+  const Model model = With(OfRows(), "b0", Of(BottleneckKind::kMaxout, 0, /*group=*/4));
+  EXPECT_EQ(model.blocks[0].out, (Shape{1, 3}));
+  EXPECT_THAT(
+      BottleneckParameters(model),
+      ElementsAre("b0: bottleneck.b0.norm.weight [12]", "b0: bottleneck.b0.norm.bias [12]",
+                  "b0: bottleneck.b0.code_norm.weight [3]", "b0: bottleneck.b0.code_norm.bias [3]",
+                  "b1: bottleneck.b0.decode.weight [12, 3]"));
+}
+
+TEST(BottleneckTest, BothMapsStartXavierUniform) {
+  const Model model = With(ResNet8(), "layer2", Of(BottleneckKind::kLinear, 4));
+  for (int block : {2, 3}) {
+    for (const ParameterSpec& parameter : Parameters(model.blocks[block])) {
+      if (parameter.name.rfind("bottleneck.", 0) != 0) continue;
+      EXPECT_EQ(parameter.init, Init::kXavierUniform) << parameter.name;
+      EXPECT_EQ(parameter.fan_in + parameter.fan_out, 36) << parameter.name;
+    }
+  }
+}
+
+TEST(BottleneckTest, ABlockBetweenTwoCutsDecodesAndEncodes) {
+  const Model model = ResNet8();
+  const auto narrow =
+      WithBottlenecks(model, *NamedCuts(model, {"layer1", "layer2"}),
+                      {Of(BottleneckKind::kLinear, 2), Of(BottleneckKind::kLinear, 8)});
+  ASSERT_TRUE(narrow.ok()) << narrow.status();
+  EXPECT_EQ(narrow->blocks[2].layers.front().name, "bottleneck.layer1.decode");
+  EXPECT_EQ(narrow->blocks[2].layers.back().name, "bottleneck.layer2.encode");
+  EXPECT_EQ(narrow->blocks[2].in, (Shape{1, 8, 8, 2}));
+  EXPECT_EQ(narrow->blocks[2].out, (Shape{1, 4, 4, 8}));
+}
+
+TEST(BottleneckTest, ACutWithoutOneStaysAsItWas) {
+  const Model model = With(ResNet8(), "layer1", kNoBottleneck);
+  EXPECT_THAT(BottleneckParameters(model), ElementsAre());
+  EXPECT_EQ(TrainableParameters(model), TrainableParameters(ResNet8()));
+}
+
+TEST(BottleneckTest, ItsLayersCostParametersAndFlopsAndTheBoundaryIsTheCode) {
+  const Model plain = ResNet8(), model = With(plain, "layer1", Of(BottleneckKind::kLinear, 4));
+  const std::vector<Cut> cuts = *NamedCuts(plain, {"layer1"});
+  const auto before = SegmentCosts(plain, cuts), after = SegmentCosts(model, cuts);
+  EXPECT_EQ(after[0].boundary_elements, 8 * 8 * 4);
+  for (int segment : {0, 1}) {
+    EXPECT_EQ(after[segment].parameters - before[segment].parameters, 16 * 4);
+    EXPECT_EQ(after[segment].forward_flops - before[segment].forward_flops, 2 * 8 * 8 * 16 * 4);
+  }
+  // The encoder reads what the ReLU keeps anyway; the decoder keeps the code, and the block behind
+  // its own input as before.
+  EXPECT_EQ(after[0].kept_elements, before[0].kept_elements);
+  EXPECT_EQ(after[1].kept_elements, before[1].kept_elements + 8 * 8 * 4);
+}
+
+TEST(BottleneckTest, WidthsOutOfRangeAreRefusedByCutAndValue) {
+  EXPECT_EQ(Refusal(ResNet8(), "layer1", Of(BottleneckKind::kLinear, 0)),
+            "cut layer1: linear bottleneck: width: 0, want 1 to 16, the channels of the cut");
+  EXPECT_THAT(Refusal(ResNet8(), "layer1", Of(BottleneckKind::kLinear, 17)),
+              HasSubstr("width: 17, want 1 to 16"));
+  EXPECT_THAT(Refusal(ResNet8(), "layer1", Of(BottleneckKind::kLayerNorm, 1)),
+              HasSubstr("width: 1, want 2 to 16"));
+}
+
+TEST(BottleneckTest, GroupsThatDoNotDivideTheChannelsAreRefused) {
+  EXPECT_EQ(Refusal(ResNet8(), "layer1", Of(BottleneckKind::kMaxout, 0, 3)),
+            "cut layer1: maxout bottleneck: group: 3, want a divisor of the cut's 16 channels "
+            "that leaves at least 2");
+  EXPECT_THAT(Refusal(ResNet8(), "layer1", Of(BottleneckKind::kMaxout, 0, 0)),
+              HasSubstr("group: 0, want"));
+  EXPECT_THAT(Refusal(ResNet8(), "layer1", Of(BottleneckKind::kMaxout, 0, 16)),
+              HasSubstr("group: 16, want"));
+}
+
+TEST(BottleneckTest, AModelsOwnLayerOfThatNameIsRefused) {
+  Model model = OfRows();
+  model.blocks[0].layers[0].name = "bottleneck.b0.decode";
+  EXPECT_THAT(Refusal(model, "b0", Of(BottleneckKind::kLinear, 3)),
+              HasSubstr("two layers are named 'bottleneck.b0.decode'"));
+}
+
+TEST(BottleneckKindTest, AnUnknownNameGetsTheNearest) {
+  EXPECT_EQ(*BottleneckKindFromName("layer_norm"), BottleneckKind::kLayerNorm);
+  EXPECT_THAT(std::string(BottleneckKindFromName("layernorm").status().message()),
+              AllOf(HasSubstr("unknown bottleneck 'layernorm'"),
+                    HasSubstr("did you mean layer_norm?"), HasSubstr("none, linear, ")));
+}
+
+}  // namespace
+}  // namespace thinwire

@@ -1,0 +1,16 @@
+// Layer norm over the last axis (LayerNormForward in nn/ops.h).
+#pragma once
+
+#include <memory>
+
+#include "absl/types/span.h"
+#include "models/model.h"
+#include "nn/layer.h"
+
+namespace thinwire {
+
+// Keeps x and each row's statistics for Backward. Parameters outlive the layer.
+std::unique_ptr<Layer> NewLayerNormLayer(const LayerSpec& spec, absl::Span<Parameter> parameters,
+                                         const LayerContext& context);
+
+}  // namespace thinwire
