@@ -34,7 +34,7 @@ optimizer: {}
 lr_schedule: {warmup_steps: 0}
 precision: fp32
 device: auto
-evaluation: {every: 1, compressed: true, uncompressed: true}
+evaluation: {every: 1, compressed: true, uncompressed: true, recalibrated: false}
 metrics: {error_every: 20}
 )";
 
@@ -49,6 +49,7 @@ constexpr size_t kMaxNameBytes = 128;
 constexpr uint32_t kMaxBatchSize = 1 << 20;
 constexpr uint32_t kMaxClasses = 1 << 20;
 constexpr uint64_t kMaxThreads = 1024;
+constexpr uint32_t kRecalibrationSamples = 2000;
 constexpr double kMaxDeadlineSeconds = 86400;
 
 absl::Status Required(bool given, const std::string& path) {
@@ -266,6 +267,30 @@ absl::Status ResolveLrSchedule(const Experiment& e, LrScheduleConfig* schedule) 
                     "more than 0 and at most 1");
 }
 
+absl::Status ResolveEvaluation(const Experiment& e, EvaluationConfig* evaluation) {
+  if (!evaluation->recalibrated()) return absl::OkStatus();
+  if (!evaluation->uncompressed()) {
+    return absl::InvalidArgumentError(
+        "evaluation.recalibrated: true, want evaluation.uncompressed: true with it");
+  }
+  ASSIGN_OR_RETURN(const Model model, ModelFrom(e));
+  const bool has_batch_norm =
+      std::any_of(model.blocks.begin(), model.blocks.end(), [](const BlockSpec& block) {
+        const std::vector<ParameterSpec> parameters = Parameters(block);
+        return std::any_of(parameters.begin(), parameters.end(),
+                           [](const ParameterSpec& parameter) { return !parameter.trainable; });
+      });
+  if (!has_batch_norm) {
+    return absl::InvalidArgumentError(
+        "evaluation.recalibrated: true, want false: the model has no batch norm");
+  }
+  if (!evaluation->has_recalibration_samples()) {
+    evaluation->set_recalibration_samples(kRecalibrationSamples);
+  }
+  return CheckValue(evaluation->recalibration_samples() >= 1, "evaluation.recalibration_samples",
+                    evaluation->recalibration_samples(), "at least 1");
+}
+
 }  // namespace
 
 absl::Status Resolve(Experiment* e) {
@@ -281,6 +306,7 @@ absl::Status Resolve(Experiment* e) {
   RETURN_IF_ERROR(ResolveLrSchedule(*e, e->mutable_lr_schedule()));
   RETURN_IF_ERROR(CheckPipeline(*e));
   RETURN_IF_ERROR(ResolveCuts(e));
+  RETURN_IF_ERROR(ResolveEvaluation(*e, e->mutable_evaluation()));
   return ResolveCompression(*e, e->mutable_compression());
 }
 

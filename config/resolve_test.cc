@@ -91,6 +91,7 @@ evaluation:
   every: 1
   compressed: true
   uncompressed: true
+  recalibrated: false
 metrics:
   error_every: 20
 )");
@@ -119,6 +120,19 @@ TEST(ResolveTest, AugmentTakesBooleans) {
 TEST(ResolveTest, AFolderIsFilledInOnlyForDataThatHasOne) {
   EXPECT_EQ(With({"data.name=cifar10"}).data().dir(), "data/cifar10");
   EXPECT_FALSE(With({}).data().has_dir());
+}
+
+TEST(ResolveTest, RecalibrationNeedsTheUncompressedEvaluationAndBatchNorm) {
+  EXPECT_EQ(With({"evaluation.recalibrated=true"}).evaluation().recalibration_samples(), 2000u);
+  EXPECT_FALSE(With({}).evaluation().has_recalibration_samples());
+  EXPECT_EQ(ErrorWith({"evaluation={recalibrated: true, uncompressed: false}"}),
+            "f.yaml: evaluation.recalibrated: true, want evaluation.uncompressed: true with it");
+  EXPECT_EQ(ErrorWith({"evaluation={recalibrated: true, recalibration_samples: 0}"}),
+            "f.yaml: evaluation.recalibration_samples: 0, want at least 1");
+  EXPECT_EQ(ErrorWith({"evaluation.recalibrated=true",
+                       "model={name: custom, blocks: [{name: a, layers: [{kind: "
+                       "flatten}, {kind: linear, name: fc, out: 10}]}]}"}),
+            "f.yaml: evaluation.recalibrated: true, want false: the model has no batch norm");
 }
 
 TEST(ResolveTest, AutoCutsFollowTheStages) {

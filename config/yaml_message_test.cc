@@ -107,7 +107,8 @@ TEST(YamlMessageTest, AWrongTypeNamesLinePathValueAndWhatIsWanted) {
   EXPECT_EQ(ErrorOf("epochs:"),
             "f.yaml:1: epochs: met nothing, want a whole number from 0 to 4294967295");
   EXPECT_EQ(ErrorOf("evaluation: 3"),
-            "f.yaml:1: evaluation: met 3, want a map of every, compressed, uncompressed");
+            "f.yaml:1: evaluation: met 3, want a map of every, compressed, uncompressed, "
+            "recalibrated, recalibration_samples");
   EXPECT_EQ(ErrorOf("pipeline: {cuts: {a: b}}"),
             "f.yaml:1: pipeline.cuts: met a map, want a list of names");
   EXPECT_EQ(ErrorOf("pipeline: {cuts: [a, [b]]}"),

@@ -79,7 +79,12 @@ grpc::Status FakeStage::Train(grpc::ServerContext* context, const TrainRequest* 
 
 grpc::Status FakeStage::Evaluate(grpc::ServerContext* context, const EvaluateRequest* request,
                                  Writer* writer) {
-  Note(absl::StrCat("Evaluate ", request->epoch(), request->compressed() ? " compressed" : ""));
+  std::string call = absl::StrCat("Evaluate ", request->epoch());
+  if (request->compressed()) call += " compressed";
+  if (request->recalibration_samples() > 0) {
+    absl::StrAppend(&call, " recalibrated on ", request->recalibration_samples());
+  }
+  Note(call);
   return evaluate(*request, context, writer);
 }
 

@@ -119,12 +119,13 @@ struct RunMetrics::Series {
                          .Register(*r)
                          .Add(run, kStepSeconds)),
         compressed(r, With(run, "inference", "compressed")),
-        uncompressed(r, With(run, "inference", "uncompressed")) {}
+        uncompressed(r, With(run, "inference", "uncompressed")),
+        uncompressed_recalibrated(r, With(run, "inference", "uncompressed_recalibrated")) {}
 
   Gauge &epoch, &step, &train_loss, &train_accuracy, &learning_rate, &eta_seconds, &bubble_ratio;
   Counter& samples;
   Histogram& step_seconds;
-  TestSeries compressed, uncompressed;
+  TestSeries compressed, uncompressed, uncompressed_recalibrated;
   struct Boundary {
     DirectionSeries activations, gradients;
   };
@@ -175,8 +176,12 @@ absl::Status RunMetrics::OnTotals(const RunTotals& totals) {
 absl::Status RunMetrics::OnEpoch(const EpochRecord& epoch) {
   pace_.Add(epoch);
   series_->eta_seconds.Set(pace_.EtaSeconds());
-  if (epoch.test().has_compressed()) series_->compressed.Update(epoch.test().compressed());
-  if (epoch.test().has_uncompressed()) series_->uncompressed.Update(epoch.test().uncompressed());
+  const TestRecord& test = epoch.test();
+  if (test.has_compressed()) series_->compressed.Update(test.compressed());
+  if (test.has_uncompressed()) series_->uncompressed.Update(test.uncompressed());
+  if (test.has_uncompressed_recalibrated()) {
+    series_->uncompressed_recalibrated.Update(test.uncompressed_recalibrated());
+  }
   return absl::OkStatus();
 }
 

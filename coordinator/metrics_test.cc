@@ -49,7 +49,10 @@ TEST_F(RunMetricsTest, TotalsAreCountersThatFollowTheStages) {
 TEST_F(RunMetricsTest, AnEpochSetsTheEvaluationThatWasMade) {
   EpochRecord epoch;
   epoch.mutable_test()->mutable_compressed()->set_accuracy(0.5);
+  epoch.mutable_test()->mutable_uncompressed_recalibrated()->set_accuracy(0.25);
   ASSERT_TRUE(metrics_.OnEpoch(epoch).ok());
+  EXPECT_THAT(Text(), HasSubstr("thinwire_test_accuracy{inference=\"uncompressed_recalibrated\","
+                                "run=\"digits-1a2b\"} 0.25\n"));
   EXPECT_THAT(
       Text(),
       HasSubstr("thinwire_test_accuracy{inference=\"compressed\",run=\"digits-1a2b\"} 0.5\n"));

@@ -23,6 +23,13 @@ struct RunTotals {
   double bubble_ratio = 0;
 };
 
+// How the test set is run.
+enum class Inference {
+  kCompressed,               // with the codecs
+  kUncompressed,             // without
+  kUncompressedRecalibrated  // without, batch norm statistics re-estimated without them
+};
+
 // Called by one thread at a time, in the order in which things happen. An error ends the run.
 class RunObserver {
  public:
@@ -31,10 +38,8 @@ class RunObserver {
   virtual absl::Status OnStep(const StepRecord&) { return absl::OkStatus(); }
   // About once a second and at the end of each epoch.
   virtual absl::Status OnTotals(const RunTotals&) { return absl::OkStatus(); }
-  // `compressed` says which of the two evaluations begins.
-  virtual absl::Status OnEvaluation(uint32_t /*epoch*/, bool /*compressed*/) {
-    return absl::OkStatus();
-  }
+  // `inference` begins.
+  virtual absl::Status OnEvaluation(uint32_t /*epoch*/, Inference) { return absl::OkStatus(); }
   virtual absl::Status OnEpoch(const EpochRecord&) { return absl::OkStatus(); }
 };
 

@@ -26,6 +26,18 @@ std::string Bar(double share, int width) {
 
 std::string Percent(double fraction) { return absl::StrFormat("%.1f %%", 100 * fraction); }
 
+const char* Name(Inference inference) {
+  switch (inference) {
+    case Inference::kCompressed:
+      return "with the codecs";
+    case Inference::kUncompressed:
+      return "without codecs";
+    case Inference::kUncompressedRecalibrated:
+      return "without codecs, recalibrated";
+  }
+  return "";
+}
+
 std::string TestAccuracy(const TestRecord& test) {
   std::string text = "; test accuracy ";
   if (test.has_compressed()) {
@@ -34,6 +46,10 @@ std::string TestAccuracy(const TestRecord& test) {
   if (test.has_uncompressed()) {
     absl::StrAppend(&text, test.has_compressed() ? ", " : "",
                     Percent(test.uncompressed().accuracy()), " uncompressed");
+  }
+  if (test.has_uncompressed_recalibrated()) {
+    absl::StrAppend(&text, ", ", Percent(test.uncompressed_recalibrated().accuracy()),
+                    " recalibrated");
   }
   return text;
 }
@@ -177,10 +193,10 @@ absl::Status Progress::OnTotals(const RunTotals& totals) {
   return absl::OkStatus();
 }
 
-absl::Status Progress::OnEvaluation(uint32_t epoch, bool compressed) {
+absl::Status Progress::OnEvaluation(uint32_t epoch, Inference inference) {
   if (options_.columns > 0 && !options_.quiet) {
-    Redraw(absl::StrFormat("epoch %d/%d evaluating %s", epoch, state_.plan.epochs,
-                           compressed ? "with the codecs" : "without codecs"));
+    Redraw(
+        absl::StrFormat("epoch %d/%d evaluating %s", epoch, state_.plan.epochs, Name(inference)));
   }
   return absl::OkStatus();
 }

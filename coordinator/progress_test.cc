@@ -68,6 +68,14 @@ TEST(EpochLineTest, TellsBothEvaluationsAndTheTraffic) {
             "60.1 % uncompressed; sent 10.0 MB, 10.0 x smaller; 1190 samples/s");
 }
 
+TEST(EpochLineTest, TellsARecalibratedEvaluation) {
+  EpochRecord epoch = Epoch();
+  epoch.mutable_test()->mutable_uncompressed()->set_accuracy(0.6);
+  epoch.mutable_test()->mutable_uncompressed_recalibrated()->set_accuracy(0.61);
+  EXPECT_THAT(EpochLine(epoch, 10, /*raw_bytes=*/0, /*wire_bytes=*/0),
+              HasSubstr("; test accuracy 60.0 % uncompressed, 61.0 % recalibrated;"));
+}
+
 TEST(EpochLineTest, LeavesOutWhatWasNotMeasured) {
   EXPECT_EQ(EpochLine(Epoch(), 10, /*raw_bytes=*/0, /*wire_bytes=*/0),
             "epoch 2/10: train loss 1.2346, accuracy 56.8 %; 1190 samples/s");

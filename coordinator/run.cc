@@ -212,22 +212,30 @@ class Runner {
     const absl::Time start = absl::Now();
     TestRecord test;
     if (config.compressed()) {
-      RETURN_IF_ERROR(EvaluateOnce(epoch, /*compressed=*/true, test.mutable_compressed()));
+      RETURN_IF_ERROR(EvaluateOnce(epoch, Inference::kCompressed, test.mutable_compressed()));
     }
     if (config.uncompressed()) {
-      RETURN_IF_ERROR(EvaluateOnce(epoch, /*compressed=*/false, test.mutable_uncompressed()));
+      RETURN_IF_ERROR(EvaluateOnce(epoch, Inference::kUncompressed, test.mutable_uncompressed()));
+    }
+    if (config.recalibrated()) {
+      RETURN_IF_ERROR(EvaluateOnce(epoch, Inference::kUncompressedRecalibrated,
+                                   test.mutable_uncompressed_recalibrated()));
     }
     record->set_evaluation_seconds(absl::ToDoubleSeconds(absl::Now() - start));
     if (config.compressed() || config.uncompressed()) *record->mutable_test() = test;
     return absl::OkStatus();
   }
 
-  absl::Status EvaluateOnce(uint32_t epoch, bool compressed, Measured* measured) {
-    RETURN_IF_ERROR(observer_.OnEvaluation(epoch, compressed));
+  absl::Status EvaluateOnce(uint32_t epoch, Inference inference, Measured* measured) {
+    RETURN_IF_ERROR(observer_.OnEvaluation(epoch, inference));
     EvaluateRequest request;
     request.set_epoch(epoch);
-    request.set_compressed(compressed);
+    request.set_compressed(inference == Inference::kCompressed);
     request.set_samples(data_.test_samples());
+    if (inference == Inference::kUncompressedRecalibrated) {
+      request.set_recalibration_samples(std::min<uint64_t>(
+          experiment_.evaluation().recalibration_samples(), data_.train_samples()));
+    }
     EvaluationReport report;
     RETURN_IF_ERROR(fleet_.OnAll([&](StageClient& stage) {
       return stage.Evaluate(request, [&](const StageEvent& event) {

@@ -73,8 +73,8 @@ class Observers final : public RunObserver {
   absl::Status OnTotals(const RunTotals& totals) override {
     return Tell(&RunObserver::OnTotals, totals);
   }
-  absl::Status OnEvaluation(uint32_t epoch, bool compressed) override {
-    return Tell(&RunObserver::OnEvaluation, epoch, compressed);
+  absl::Status OnEvaluation(uint32_t epoch, Inference inference) override {
+    return Tell(&RunObserver::OnEvaluation, epoch, inference);
   }
   absl::Status OnEpoch(const EpochRecord& epoch) override {
     return Tell(&RunObserver::OnEpoch, epoch);

@@ -72,7 +72,8 @@ class RunTest : public ::testing::Test {
     last_.evaluate = [](const EvaluateRequest& request, grpc::ServerContext*,
                         FakeStage::Writer* writer) {
       StageEvent event;
-      event.mutable_evaluation()->set_loss(request.compressed() ? 4 : 3);
+      const bool recalibrated = request.recalibration_samples() > 0;
+      event.mutable_evaluation()->set_loss(request.compressed() ? 4 : recalibrated ? 2 : 3);
       event.mutable_evaluation()->set_correct(1);
       event.mutable_evaluation()->set_samples(2);
       writer->Write(event);
@@ -155,6 +156,16 @@ TEST_F(RunTest, EvaluatesOnlyAfterTheLastEpochWhenEveryIsZero) {
   EXPECT_FALSE(summary_.epochs(0).has_test());
   EXPECT_TRUE(summary_.epochs(1).test().has_compressed());
   EXPECT_FALSE(summary_.epochs(1).test().has_uncompressed());
+}
+
+TEST_F(RunTest, TheRecalibratedEvaluationComesLastAndOnNoMoreSamplesThanThereAre) {
+  experiment_.set_epochs(1);
+  experiment_.mutable_evaluation()->set_recalibrated(true);
+  experiment_.mutable_evaluation()->set_recalibration_samples(2000);
+  ASSERT_TRUE(Train().ok());
+  EXPECT_THAT(last_.calls(), Contains("Evaluate 1 recalibrated on 4"));
+  EXPECT_EQ(summary_.epochs(0).test().uncompressed().loss(), 3.0);
+  EXPECT_EQ(summary_.epochs(0).test().uncompressed_recalibrated().loss(), 2.0);
 }
 
 TEST_F(RunTest, StagesThatReadDifferentDataAreRefused) {

@@ -43,8 +43,11 @@ class Saved {
 };
 
 enum class Mode {
-  kTrain,    // batch statistics; running statistics are updated; fills Saved
-  kEvaluate  // running statistics; Saved may be null; changes nothing
+  kTrain,     // batch statistics; running statistics are updated; fills Saved
+  kEvaluate,  // running statistics; Saved may be null; changes nothing
+  // As kEvaluate, but with batch statistics, which running statistics become as they are (the
+  // variance unbiased): see recalibration.h.
+  kRecalibrate
 };
 
 struct SegmentOptions {

@@ -78,36 +78,58 @@ absl::StatusOr<LossSums> Executor::ForwardOne(Work work, const SampleRange& batc
   return stage_->Forward(work, samples);
 }
 
-absl::StatusOr<EvaluationReport> Executor::Evaluate(uint32_t epoch, int64_t samples,
-                                                    bool compressed) {
-  const StageSpec& spec = stage_->spec();
+absl::StatusOr<EvaluationReport> Executor::Evaluate(const EvaluateRequest& request) {
   const ActivitySeconds before = stage_->activity();
-  EvaluationReport report;
-  LossSums sums;
+  const auto samples = static_cast<int64_t>(request.samples());
   Work work;
-  work.phase = compressed ? PHASE_EVALUATE_COMPRESSED : PHASE_EVALUATE_UNCOMPRESSED;
-  work.epoch = epoch;
-  work.compress = compressed;
-  const auto run = [&]() -> absl::Status {
-    for (int64_t first = 0; first < samples; first += spec.batch_size) {
-      RETURN_IF_ERROR(Stopped());
-      const SampleRange batch{first, std::min(first + spec.batch_size, samples)};
-      ++work.step;
-      work.batch_size = work.samples = batch.last - batch.first;
-      work.deadline = absl::Now() + spec.deadline;
-      ASSIGN_OR_RETURN(const LossSums one, ForwardOne(work, batch, {0, work.samples}));
-      sums.loss += one.loss;
-      sums.correct += one.correct;
-    }
-    return stage_->FinishEvaluation(work);
-  };
-  const absl::Status status = run();
+  work.epoch = request.epoch();
+  work.compress = request.compressed();
+  work.phase = work.compress ? PHASE_EVALUATE_COMPRESSED : PHASE_EVALUATE_UNCOMPRESSED;
+  const absl::StatusOr<LossSums> sums = request.recalibration_samples() > 0
+                                            ? RecalibratedPass(work, request)
+                                            : Pass(work, samples, [] { return absl::OkStatus(); });
   stage_->activity() = before;  // evaluation leaves no trace in the training counters
-  if (!status.ok()) return Failed(status);
-  report.set_loss(samples > 0 ? sums.loss / static_cast<double>(samples) : 0);
-  report.set_correct(sums.correct);
-  report.set_samples(samples);
+  if (!sums.ok()) return Failed(sums.status());
+  EvaluationReport report;
+  report.set_loss(samples > 0 ? sums->loss / static_cast<double>(samples) : 0);
+  report.set_correct(sums->correct);
+  report.set_samples(request.samples());
   return report;
+}
+
+absl::StatusOr<LossSums> Executor::Pass(Work work, int64_t samples,
+                                        const std::function<absl::Status()>& after_batch) {
+  const int64_t batch_size = stage_->spec().batch_size;
+  LossSums sums;
+  for (int64_t first = 0; first < samples; first += batch_size) {
+    RETURN_IF_ERROR(Stopped());
+    const SampleRange batch{first, std::min(first + batch_size, samples)};
+    ++work.step;
+    work.batch_size = work.samples = batch.last - batch.first;
+    work.deadline = absl::Now() + stage_->spec().deadline;
+    ASSIGN_OR_RETURN(const LossSums one, ForwardOne(work, batch, {0, work.samples}));
+    RETURN_IF_ERROR(after_batch());
+    sums.loss += one.loss;
+    sums.correct += one.correct;
+  }
+  RETURN_IF_ERROR(stage_->FinishEvaluation(work));
+  return sums;
+}
+
+absl::StatusOr<LossSums> Executor::RecalibratedPass(Work work, const EvaluateRequest& request) {
+  ASSIGN_OR_RETURN(const auto recalibration, stage_->StartRecalibration());
+  const auto passes = [&]() -> absl::StatusOr<LossSums> {
+    work.phase = PHASE_RECALIBRATE;
+    RETURN_IF_ERROR(Pass(work, static_cast<int64_t>(request.recalibration_samples()), [&] {
+                      return recalibration->AddBatch();
+                    }).status());
+    RETURN_IF_ERROR(recalibration->Apply());
+    work.phase = PHASE_EVALUATE_RECALIBRATED;
+    return Pass(work, static_cast<int64_t>(request.samples()), [] { return absl::OkStatus(); });
+  };
+  absl::StatusOr<LossSums> sums = passes();
+  RETURN_IF_ERROR(recalibration->Restore());
+  return sums;
 }
 
 absl::Status Executor::Failed(const absl::Status& status) {

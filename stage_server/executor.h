@@ -1,4 +1,4 @@
-// Interprets a schedule: one epoch of training, one pass over the test set. Runs on one thread;
+// Interprets a schedule: one epoch of training, one evaluation. Runs on one thread;
 // Stop is for the others.
 #pragma once
 
@@ -29,8 +29,8 @@ class Executor {
   absl::Status Train(uint32_t epoch, int64_t samples,
                      const std::function<void(const StepReport&)>& on_step);
 
-  // Runs the test set without changing anything. The report is filled at the last stage only.
-  absl::StatusOr<EvaluationReport> Evaluate(uint32_t epoch, int64_t samples, bool compressed);
+  // Runs the test set and leaves everything as it was. The report is filled at the last stage only.
+  absl::StatusOr<EvaluationReport> Evaluate(const EvaluateRequest& request);
 
   // The call under way ends with `reason` within one action. Any thread.
   void Stop(const absl::Status& reason);
@@ -42,6 +42,10 @@ class Executor {
  private:
   absl::Status TrainStep(Work work, const SampleRange& batch, double lr, StepReport* report);
   absl::StatusOr<LossSums> ForwardOne(Work work, const SampleRange& batch, const SampleRange& part);
+  // Forward over the first `samples` samples of the set that belongs to work.phase, in order.
+  absl::StatusOr<LossSums> Pass(Work work, int64_t samples,
+                                const std::function<absl::Status()>& after_batch);
+  absl::StatusOr<LossSums> RecalibratedPass(Work work, const EvaluateRequest& request);
   absl::Status Stopped() const;
   absl::Status Failed(const absl::Status& status);
   void Publish(uint64_t step);

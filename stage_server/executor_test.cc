@@ -52,10 +52,10 @@ class Stages {
     return statuses;
   }
 
-  std::vector<double> Train() {
+  std::vector<double> Train(uint32_t epoch = 1) {
     std::vector<double> losses;
     const auto statuses = AtEveryStage([&](size_t i) {
-      return executors_[i]->Train(1, data_.train->size(), [&, i](const StepReport& step) {
+      return executors_[i]->Train(epoch, data_.train->size(), [&, i](const StepReport& step) {
         if (i + 1 == stages_.size()) losses.push_back(step.loss());
       });
     });
@@ -63,15 +63,32 @@ class Stages {
     return losses;
   }
 
-  EvaluationReport Evaluate(bool compressed) {
+  EvaluationReport Evaluate(bool compressed, uint64_t recalibration_samples = 0) {
+    EvaluateRequest request;
+    request.set_epoch(1);
+    request.set_compressed(compressed);
+    request.set_samples(data_.test->size());
+    request.set_recalibration_samples(recalibration_samples);
     EvaluationReport result;
     const auto statuses = AtEveryStage([&](size_t i) {
-      const auto report = executors_[i]->Evaluate(1, data_.test->size(), compressed);
+      const auto report = executors_[i]->Evaluate(request);
       if (report.ok() && i + 1 == stages_.size()) result = *report;
       return report.status();
     });
     for (const absl::Status& status : statuses) EXPECT_TRUE(status.ok()) << status;
     return result;
+  }
+
+  // Of all stages, parameters and running statistics.
+  std::vector<float> Values() const {
+    std::vector<float> values;
+    for (const auto& stage : stages_) {
+      for (const Parameter* parameter : stage->parameters()) {
+        const auto floats = parameter->value.floats();
+        values.insert(values.end(), floats.begin(), floats.end());
+      }
+    }
+    return values;
   }
 
   Executor& executor(size_t i) { return *executors_[i]; }
@@ -134,14 +151,23 @@ TEST_P(ExecutorTest, StagesOnThreadsTrainAndEvaluateLikeOne) {
     EXPECT_EQ(got.loss(), want.loss());
     EXPECT_EQ(got.correct(), want.correct());
   }
+  const EvaluationReport want = one.Evaluate(false, 30), got = three.Evaluate(false, 30);
+  EXPECT_EQ(got.loss(), want.loss());
+  EXPECT_NE(got.loss(), one.Evaluate(false).loss());
+  EXPECT_NE(got.loss(), one.Evaluate(false, 50).loss());
 }
 
 TEST_P(ExecutorTest, EvaluationChangesNothing) {
   const std::string schedule = std::string("pipeline.schedule=") + GetParam();
   Stages plain({schedule}), evaluated({schedule});
+  EXPECT_THAT(evaluated.Train(), ElementsAreArray(plain.Train()));
   evaluated.Evaluate(true);
   evaluated.Evaluate(false);
-  EXPECT_THAT(evaluated.Train(), ElementsAreArray(plain.Train()));
+  evaluated.Evaluate(false, 50);
+  EXPECT_THAT(evaluated.Values(), ElementsAreArray(plain.Values()));
+  EXPECT_EQ(evaluated.executor(0).last_step(), plain.executor(0).last_step());
+  EXPECT_THAT(evaluated.Train(2), ElementsAreArray(plain.Train(2)));
+  EXPECT_THAT(evaluated.Values(), ElementsAreArray(plain.Values()));
   for (const LocalStage::End& end : evaluated.stage(0).ends()) {
     if (end.sender == nullptr) continue;
     EXPECT_EQ(end.sender->statistics().train.messages,
@@ -151,6 +177,30 @@ TEST_P(ExecutorTest, EvaluationChangesNothing) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Schedules, ExecutorTest, ::testing::Values("gpipe", "1f1b"));
+
+// The rate falls to nearly nothing, so that the running statistics are those of the parameters.
+TEST(ExecutorTest, WithoutACodecRecalibrationChangesLittle) {
+  Stages stages({"pipeline.stages=1", "pipeline.microbatches=1", "data.limit=1000",
+                 "data.batch_size=50", "data.augment=none", "epochs=6", "lr_schedule.name=cosine",
+                 "compression.activations.codec=none", "compression.gradients.codec=none"});
+  for (uint32_t epoch = 1; epoch <= 6; ++epoch) stages.Train(epoch);
+  const EvaluationReport plain = stages.Evaluate(false),
+                         recalibrated = stages.Evaluate(false, 1000);
+  EXPECT_GT(plain.correct(), 70u);  // of 90
+  EXPECT_NEAR(recalibrated.correct(), plain.correct(), 4);
+  EXPECT_NEAR(recalibrated.loss(), plain.loss(), 0.05);
+}
+
+TEST(ExecutorTest, AFailedRecalibrationPutsTheStatisticsBack) {
+  Stages stages({"pipeline.stages=3", "pipeline.deadline_seconds=0.05"});
+  const std::vector<float> before = stages.Values();
+  EvaluateRequest request;
+  request.set_epoch(1);
+  request.set_samples(90);
+  request.set_recalibration_samples(50);
+  EXPECT_FALSE(stages.executor(0).Evaluate(request).ok());  // nobody acknowledges its batches
+  EXPECT_THAT(stages.Values(), ElementsAreArray(before));
+}
 
 TEST(ExecutorTest, StopEndsAWaitForANeighbour) {
   Stages stages({"pipeline.stages=3", "pipeline.deadline_seconds=300"});

@@ -10,7 +10,8 @@ namespace thinwire {
 
 absl::StatusOr<Samples> Feed::Take(const Work& work, const SampleRange& range) {
   const bool training = work.phase == PHASE_TRAIN;
-  const Dataset& data = training ? *data_->train : *data_->test;
+  const bool from_train = training || work.phase == PHASE_RECALIBRATE;
+  const Dataset& data = from_train ? *data_->train : *data_->test;
   ids_.resize(range.last - range.first);
   if (training) {
     if (epoch_ != work.epoch) {

@@ -27,7 +27,7 @@ class Feed {
       : spec_(spec), data_(data), backend_(backend) {}
 
   // Samples [first, last) of the epoch's order: shuffled and augmented in training, as they stand
-  // in the test set.
+  // in the training set when recalibrating and in the test set when evaluating.
   absl::StatusOr<Samples> Take(const Work& work, const SampleRange& range);
 
  private:

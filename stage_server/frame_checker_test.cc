@@ -82,8 +82,9 @@ TEST(FrameCheckerTest, RefusesAnotherCutOrDirection) {
 }
 
 TEST(FrameCheckerTest, RefusesUnknownPhases) {
+  EXPECT_TRUE(CheckFirst([](FrameHeader* h) { h->set_phase(PHASE_EVALUATE_RECALIBRATED); }).ok());
   ExpectInvalid(CheckFirst([](FrameHeader* h) { h->set_phase(PHASE_UNSPECIFIED); }),
-                "phase is 0, want 1 to 3");
+                "phase is 0, want 1 to 5");
   ExpectInvalid(CheckFirst([](FrameHeader* h) { h->set_phase(static_cast<Phase>(9)); }),
                 "phase is 9");
 }

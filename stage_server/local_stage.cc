@@ -12,6 +12,11 @@ namespace {
 // Evaluation has no backward to bound it: this many batches may be under way at a cut.
 constexpr int kEvaluationWindow = 2;
 
+Mode ModeOf(Phase phase) {
+  if (phase == PHASE_TRAIN) return Mode::kTrain;
+  return phase == PHASE_RECALIBRATE ? Mode::kRecalibrate : Mode::kEvaluate;
+}
+
 double* Slot(ActivitySeconds* seconds, Activity activity) {
   return &(*seconds)[static_cast<int>(activity)];
 }
@@ -143,6 +148,12 @@ void LocalStage::CloseLinks(const absl::Status& reason) {
   if (downstream_.link) downstream_.link->Close(reason);
 }
 
+absl::StatusOr<std::unique_ptr<Recalibration>> LocalStage::StartRecalibration() {
+  std::vector<Segment*> segments;
+  for (const auto& segment : segments_) segments.push_back(segment.get());
+  return Recalibration::Start(std::move(segments), backend_.device);
+}
+
 absl::StatusOr<Tensor> LocalStage::Input(const Work& work, const std::optional<Samples>& samples,
                                          uint64_t* digest) {
   if (spec_.first()) {
@@ -186,7 +197,7 @@ absl::StatusOr<LossSums> LocalStage::Forward(const Work& work,
   for (size_t i = 0; i < segments_.size(); ++i) {
     {
       ScopedTimer timer(Slot(&activity_, Activity::kForward));
-      ASSIGN_OR_RETURN(x, segments_[i]->Forward(x, training ? Mode::kTrain : Mode::kEvaluate,
+      ASSIGN_OR_RETURN(x, segments_[i]->Forward(x, ModeOf(work.phase),
                                                 training ? &in_flight->saved[i] : nullptr));
     }
     if (i + 1 == segments_.size()) break;
@@ -194,6 +205,7 @@ absl::StatusOr<LossSums> LocalStage::Forward(const Work& work,
                               std::move(x)));
   }
   LossSums sums;
+  if (work.phase == PHASE_RECALIBRATE && spec_.last()) return sums;
   if (spec_.last()) {
     ScopedTimer timer(Slot(&activity_, Activity::kForward));
     ASSIGN_OR_RETURN(sums, Loss(work, x, *samples, in_flight.get()));

@@ -18,6 +18,7 @@
 #include "models/partition.h"
 #include "nn/loss.h"
 #include "nn/optimizer.h"
+#include "nn/recalibration.h"
 #include "nn/segment.h"
 #include "schedule/schedule.h"
 #include "stage_server/boundary.h"
@@ -117,6 +118,9 @@ class LocalStage {
   absl::Status Update(double lr);
   // Takes the acknowledgements that the last evaluation batches still owe.
   absl::Status FinishEvaluation(Work last_batch);
+  // Of all segments of this stage; goes before the stage. Its batches are Forwards of
+  // PHASE_RECALIBRATE, which return no loss.
+  absl::StatusOr<std::unique_ptr<Recalibration>> StartRecalibration();
   // Waits until the codec workers have encoded and handed over all that was sent.
   absl::Status FlushSends(absl::Time deadline);
   // Drops what forwards left behind, when a step was broken off.

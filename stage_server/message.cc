@@ -13,6 +13,10 @@ const char* NameOf(Phase phase) {
       return "compressed evaluation";
     case PHASE_EVALUATE_UNCOMPRESSED:
       return "uncompressed evaluation";
+    case PHASE_RECALIBRATE:
+      return "recalibration";
+    case PHASE_EVALUATE_RECALIBRATED:
+      return "recalibrated evaluation";
     default:
       return "unknown phase";
   }

@@ -162,6 +162,18 @@ absl::Status StageRun::CheckSamples(int64_t samples, bool training) const {
                                                  " samples, the run has ", samples));
 }
 
+absl::Status StageRun::CheckRecalibration(const EvaluateRequest& request) const {
+  const uint64_t samples = request.recalibration_samples();
+  if (samples > 0 && request.compressed()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "recalibration_samples: ", samples, " with compressed, want 0 or an uncompressed one"));
+  }
+  if (!feed_ || samples <= static_cast<uint64_t>(data_.train->size())) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("recalibration_samples: ", samples, ", stage ",
+                                                 spec_.stage, " reads ", data_.train->size(),
+                                                 " training samples"));
+}
+
 absl::Status StageRun::Train(uint32_t epoch, int64_t samples, const OnEvent& on_event) {
   RETURN_IF_ERROR(CheckSamples(samples, /*training=*/true));
   return OnExecutor([&]() -> absl::Status {
@@ -188,9 +200,9 @@ absl::Status StageRun::Train(uint32_t epoch, int64_t samples, const OnEvent& on_
 
 absl::Status StageRun::Evaluate(const EvaluateRequest& request, const OnEvent& on_event) {
   RETURN_IF_ERROR(CheckSamples(request.samples(), /*training=*/false));
+  RETURN_IF_ERROR(CheckRecalibration(request));
   return OnExecutor([&]() -> absl::Status {
-    ASSIGN_OR_RETURN(const EvaluationReport report,
-                     executor_->Evaluate(request.epoch(), request.samples(), request.compressed()));
+    ASSIGN_OR_RETURN(const EvaluationReport report, executor_->Evaluate(request));
     if (!spec_.last()) return absl::OkStatus();
     StageEvent event;
     *event.mutable_evaluation() = report;

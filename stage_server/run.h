@@ -51,6 +51,7 @@ class StageRun {
   absl::Status ListenUpstream(const ConfigureRequest& request, BoundaryService* boundaries);
   absl::StatusOr<LinkOptions> LinkOf(int cut, Direction receives, const std::string& peer) const;
   absl::Status CheckSamples(int64_t samples, bool training) const;
+  absl::Status CheckRecalibration(const EvaluateRequest& request) const;
   StageReport Report() const;
   // Runs `task` on the executor's thread and waits for it.
   absl::Status OnExecutor(const std::function<absl::Status()>& task);

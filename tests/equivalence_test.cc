@@ -61,6 +61,7 @@ void ExpectSame(const Outcome& a, const Outcome& b) {
   EXPECT_THAT(b.step_losses, ElementsAreArray(a.step_losses));
   EXPECT_EQ(b.compressed_loss, a.compressed_loss);
   EXPECT_EQ(b.uncompressed_loss, a.uncompressed_loss);
+  EXPECT_EQ(b.recalibrated_loss, a.recalibrated_loss);
   EXPECT_EQ(b.compressed_correct, a.compressed_correct);
   ASSERT_EQ(b.parameters.size(), a.parameters.size());
   for (const auto& [name, bytes] : a.parameters) {
@@ -106,6 +107,7 @@ TEST_P(EquivalenceTest, StagesScheduleAndTransportChangeNothing) {
     };
     const Outcome one = Train(with({"pipeline.stages=1"}));
     EXPECT_THAT(one.step_losses, SizeIs(6));
+    EXPECT_NE(one.recalibrated_loss, one.uncompressed_loss);
     for (const char* schedule : {"gpipe", "1f1b"}) {
       const std::string set = absl::StrCat("pipeline.schedule=", schedule);
       SCOPED_TRACE(set);

@@ -121,12 +121,14 @@ absl::StatusOr<std::vector<Pipeline::Events>> Pipeline::AtEveryStage(const Call&
   return events;
 }
 
-absl::StatusOr<EvaluationReport> Pipeline::Evaluate(bool compressed) {
+absl::StatusOr<EvaluationReport> Pipeline::Evaluate(bool compressed,
+                                                    uint64_t recalibration_samples) {
   EvaluateRequest request;
   *request.mutable_lease() = lease_;
   request.set_epoch(experiment_.epochs());
   request.set_compressed(compressed);
   request.set_samples(test_samples_);
+  request.set_recalibration_samples(recalibration_samples);
   ASSIGN_OR_RETURN(const auto events, AtEveryStage([&](Stage::Stub* stub, CallContext* context) {
                      return stub->Evaluate(context, request);
                    }));
@@ -167,11 +169,13 @@ absl::StatusOr<Outcome> Pipeline::Run() {
       }
     }
   }
-  ASSIGN_OR_RETURN(const EvaluationReport compressed, Evaluate(true));
-  ASSIGN_OR_RETURN(const EvaluationReport uncompressed, Evaluate(false));
+  ASSIGN_OR_RETURN(const EvaluationReport compressed, Evaluate(true, 0));
+  ASSIGN_OR_RETURN(const EvaluationReport uncompressed, Evaluate(false, 0));
+  ASSIGN_OR_RETURN(const EvaluationReport recalibrated, Evaluate(false, train_samples_));
   outcome.compressed_loss = compressed.loss();
   outcome.compressed_correct = compressed.correct();
   outcome.uncompressed_loss = uncompressed.loss();
+  outcome.recalibrated_loss = recalibrated.loss();
   outcome.uncompressed_correct = uncompressed.correct();
   RETURN_IF_ERROR(Export(&outcome));
   return outcome;

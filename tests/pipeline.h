@@ -18,7 +18,7 @@ namespace thinwire {
 // What must not depend on how a run was spread.
 struct Outcome {
   std::vector<double> step_losses;
-  double compressed_loss = 0, uncompressed_loss = 0;
+  double compressed_loss = 0, uncompressed_loss = 0, recalibrated_loss = 0;
   uint64_t compressed_correct = 0, uncompressed_correct = 0;
   std::map<std::string, std::string> parameters;  // name -> raw bytes
   // By "cut/gradient" or "cut/activation": what the senders counted in training.
@@ -34,7 +34,7 @@ class Pipeline {
 
   // Acquire, Configure and Connect.
   absl::Status SetUp();
-  // All epochs of the experiment, then both evaluations and the export.
+  // All epochs of the experiment, then the three evaluations and the export.
   absl::StatusOr<Outcome> Run();
 
  private:
@@ -50,7 +50,7 @@ class Pipeline {
   template <typename Call>
   absl::StatusOr<std::vector<Events>> AtEveryStage(const Call& call);
   absl::Status Export(Outcome* outcome);
-  absl::StatusOr<EvaluationReport> Evaluate(bool compressed);
+  absl::StatusOr<EvaluationReport> Evaluate(bool compressed, uint64_t recalibration_samples);
 
   Experiment experiment_;
   Lease lease_;

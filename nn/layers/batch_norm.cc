@@ -33,7 +33,8 @@ absl::StatusOr<Tensor> BatchNormLayer::ForwardAdding(Tensor x, Tensor residual, 
     RETURN_IF_ERROR(ToStatus(context_.ops->NormalizeByRunning(a)));
     return y;
   }
-  ASSIGN_OR_RETURN(Tensor statistics, Normalize(x, residual, y));
+  ASSIGN_OR_RETURN(Tensor statistics, Normalize(x, residual, y, mode));
+  if (mode == Mode::kRecalibrate) return y;
   saved->Push(std::move(x));
   if (relu_) saved->Push(y);
   saved->Push(std::move(statistics));
@@ -42,7 +43,7 @@ absl::StatusOr<Tensor> BatchNormLayer::ForwardAdding(Tensor x, Tensor residual, 
 
 // Returns [2, channels]: mean, rstd.
 absl::StatusOr<Tensor> BatchNormLayer::Normalize(const Tensor& x, const Tensor& residual,
-                                                 const Tensor& y) const {
+                                                 const Tensor& y, Mode mode) const {
   ASSIGN_OR_RETURN(Tensor statistics,
                    Tensor::Allocate(context_.device, DType::kF32, {2, channels_}));
   BatchNormForward a;
@@ -55,6 +56,7 @@ absl::StatusOr<Tensor> BatchNormLayer::Normalize(const Tensor& x, const Tensor& 
   a.running_var = Floats(running_var_->value);
   a.mean = Floats(statistics);
   a.rstd = Floats(statistics) + channels_;
+  if (mode == Mode::kRecalibrate) a.momentum = 1;
   a.relu = relu_;
   RETURN_IF_ERROR(ToStatus(context_.ops->NormalizeBatch(a)));
   return statistics;

@@ -27,7 +27,8 @@ class BatchNormLayer final : public Layer {
   absl::StatusOr<Gradients> BackwardAdding(Tensor dy, Saved* saved);
 
  private:
-  absl::StatusOr<Tensor> Normalize(const Tensor& x, const Tensor& residual, const Tensor& y) const;
+  absl::StatusOr<Tensor> Normalize(const Tensor& x, const Tensor& residual, const Tensor& y,
+                                   Mode mode) const;
   absl::Status Differentiate(const Tensor& dy, const Tensor& dx, const Tensor& dresidual,
                              Saved* saved);
 
