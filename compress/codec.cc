@@ -18,6 +18,8 @@ absl::StatusOr<std::unique_ptr<Codec>> NewCodec(const CodecSpec& spec, CodecKern
       return NewUniformCodec(spec, kernels);
     case CodecKind::kTopK:
       return NewTopKCodec(spec, kernels);
+    default:
+      return absl::UnimplementedError(spec.ToString());
   }
   return absl::InternalError("codec: kind passed the check and is not known");
 }

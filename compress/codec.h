@@ -19,6 +19,20 @@
 
 namespace thinwire {
 
+class SupportMap;
+
+// What a message may use besides its tensor.
+struct MessageContext {
+  // Key of the message's counter-based random numbers. Encode only: what a decoder needs of it is
+  // in the payload.
+  uint64_t random_key = 0;
+  // The received activation's non-zeros; set iff spec().needs_support(). Same elements as x.
+  const SupportMap* support = nullptr;
+  // What WarmStart gave for the message before; null or of another shape: a fresh start. Encode
+  // only.
+  const Tensor* warm_start = nullptr;
+};
+
 class Codec {
  public:
   virtual ~Codec() = default;
@@ -29,16 +43,23 @@ class Codec {
   virtual size_t MaxPayloadBytes(const Shape& shape, DType dtype) const = 0;
 
   // Writes the payload of `x` ([batch, ...], fp32 or bf16, which widens exactly) to `payload`
-  // (host memory of at least MaxPayloadBytes) and returns its length. `random_key` is the key of
-  // this message's counter-based random numbers (stochastic rounding). InvalidArgument if `x`
-  // holds NaN or infinity and the codec cannot carry them; `payload` is then unspecified.
-  virtual absl::StatusOr<size_t> Encode(const Tensor& x, uint64_t random_key,
+  // (host memory of at least MaxPayloadBytes) and returns its length. InvalidArgument if `x` holds
+  // NaN or infinity and the codec cannot carry them; `payload` is then unspecified.
+  virtual absl::StatusOr<size_t> Encode(const Tensor& x, const MessageContext& context,
                                         absl::Span<uint8_t> payload) const = 0;
 
   // Overwrites every element of `x`; shape and type come from the boundary, never from the
   // payload. InvalidArgument if `payload` is malformed or is not for that tensor; `x` is then
   // unspecified.
-  virtual absl::Status Decode(absl::Span<const uint8_t> payload, Tensor* x) const = 0;
+  virtual absl::Status Decode(absl::Span<const uint8_t> payload, const MessageContext& context,
+                              Tensor* x) const = 0;
+
+  // low_rank: the factor that the next message's iteration may start from, from the payload of
+  // this one ([columns, rank] or [samples, columns, rank], fp32). Empty for other codecs.
+  virtual absl::StatusOr<Tensor> WarmStart(absl::Span<const uint8_t> /*payload*/,
+                                           const Shape& /*shape*/) const {
+    return Tensor();
+  }
 
  protected:
   explicit Codec(const CodecSpec& spec) : spec_(spec) {}

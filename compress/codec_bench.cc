@@ -64,7 +64,7 @@ void Encode(benchmark::State& state, const CodecSpec& spec, const Tensor& (*tens
   auto payload = *Buffer::Allocate(CpuDevice(), most);
   size_t bytes = 0;
   for (auto _ : state) {
-    bytes = *codec->Encode(x, 1, {static_cast<uint8_t*>(payload->data()), most});
+    bytes = *codec->Encode(x, {1}, {static_cast<uint8_t*>(payload->data()), most});
     benchmark::ClobberMemory();
   }
   SetBytes(state, bytes);
@@ -75,10 +75,10 @@ void Decode(benchmark::State& state, const CodecSpec& spec, const Tensor& (*tens
   const size_t most = codec->MaxPayloadBytes(kShape, DType::kF32);
   auto payload = *Buffer::Allocate(CpuDevice(), most);
   uint8_t* data = static_cast<uint8_t*>(payload->data());
-  const size_t bytes = *codec->Encode(tensor(), 1, {data, most});
+  const size_t bytes = *codec->Encode(tensor(), {1}, {data, most});
   Tensor y = *Tensor::Allocate(CpuDevice(), DType::kF32, kShape);
   for (auto _ : state) {
-    if (!codec->Decode({data, bytes}, &y).ok()) state.SkipWithError("decode failed");
+    if (!codec->Decode({data, bytes}, {}, &y).ok()) state.SkipWithError("decode failed");
     benchmark::ClobberMemory();
   }
   SetBytes(state, bytes);
@@ -130,7 +130,7 @@ void RegisterAll() {
     Register(std::string("topk10_") + Name(scope), spec);
   }
   spec.scope = Scope::kSample;
-  spec.values = DType::kF16;
+  spec.values = Values::kF16;
   Register("topk10_sample_fp16", spec);
 }
 

@@ -24,7 +24,7 @@ struct Choice {
 
 // Bytes: codec, scope, bits or value type, options, ratio, and three extents.
 Choice ChoiceOf(const uint8_t* b) {
-  constexpr DType kValues[] = {DType::kF32, DType::kF16, DType::kBF16};
+  constexpr Values kValues[] = {Values::kF32, Values::kF16, Values::kBF16};
   Choice c;
   c.spec.kind = static_cast<CodecKind>(b[0] % 5);
   c.spec.scope = static_cast<Scope>(b[1] % 5);
@@ -51,10 +51,10 @@ Tensor NewTensor(const Choice& c) { return *Tensor::Allocate(CpuDevice(), c.dtyp
 // What topk decoded in fp32 has at most K entries per scope, so sending it again loses nothing.
 void RequireTheSameAgain(const Codec& codec, const Choice& c, const Tensor& x) {
   std::vector<uint8_t> payload(codec.MaxPayloadBytes(c.shape, c.dtype));
-  const auto bytes = codec.Encode(x, 0, absl::MakeSpan(payload));
+  const auto bytes = codec.Encode(x, {}, absl::MakeSpan(payload));
   Require(bytes.ok());
   Tensor y = NewTensor(c);
-  Require(codec.Decode(absl::MakeConstSpan(payload.data(), *bytes), &y).ok());
+  Require(codec.Decode(absl::MakeConstSpan(payload.data(), *bytes), {}, &y).ok());
   Require(std::equal(x.floats().begin(), x.floats().end(), y.floats().begin()));
 }
 
@@ -68,11 +68,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto codec = NewCodec(c.spec, CpuCodecKernels());
   if (!codec.ok()) return 0;
   Tensor x = NewTensor(c);
-  if (!(*codec)->Decode({data + kChoiceBytes, size - kChoiceBytes}, &x).ok()) return 0;
+  if (!(*codec)->Decode({data + kChoiceBytes, size - kChoiceBytes}, {}, &x).ok()) return 0;
   const bool is_cast = c.spec.kind != CodecKind::kUniform && c.spec.kind != CodecKind::kTopK;
   if (is_cast || c.dtype != DType::kF32) return 0;
   for (float value : x.floats()) Require(std::isfinite(value));
-  if (c.spec.kind == CodecKind::kTopK && c.spec.values == DType::kF32) {
+  if (c.spec.kind == CodecKind::kTopK && c.spec.values == Values::kF32) {
     RequireTheSameAgain(**codec, c, x);
   }
   return 0;

@@ -42,7 +42,7 @@ std::vector<CodecSpec> EverySpec() {
     spec.scope = scope;
     for (double ratio : {0.02, 0.1, 0.6}) {
       spec.ratio = ratio;
-      for (DType values : {DType::kF32, DType::kF16, DType::kBF16}) {
+      for (Values values : {Values::kF32, Values::kF16, Values::kBF16}) {
         spec.values = values;
         for (Pad pad : {Pad::kNone, Pad::kExactK}) {
           spec.pad = pad;
@@ -138,7 +138,7 @@ TEST(EveryCodecTest, RefusesPayloadMemoryThatIsTooSmall) {
     const auto codec = CodecOf(spec);
     const size_t bytes = EncodeToBytes(spec, x)->size();
     std::vector<uint8_t> payload(bytes - 1);
-    EXPECT_EQ(codec->Encode(x, 1, absl::MakeSpan(payload)).status().code(),
+    EXPECT_EQ(codec->Encode(x, {1}, absl::MakeSpan(payload)).status().code(),
               absl::StatusCode::kInvalidArgument)
         << spec.ToString();
   }

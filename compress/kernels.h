@@ -11,6 +11,13 @@
 
 namespace thinwire {
 
+// A bit per element of a tensor, bit i % 64 of word i / 64, unused bits zero; device memory.
+struct SupportView {
+  const uint64_t* words = nullptr;
+  int64_t elements = 0;
+  int64_t count = 0;  // of set bits
+};
+
 // Payload memory is host memory. Encoders check that `capacity` suffices, write the payload's
 // length to *bytes and fail with InvalidArgument on NaN or infinity (except the casts, which
 // carry them). Decoders treat `payload` as hostile. Any thread, several at once.
@@ -33,6 +40,14 @@ class CodecKernels {
                            size_t capacity, size_t* bytes) = 0;
   virtual Error TopKDecode(const uint8_t* payload, size_t bytes, const CodecSpec& spec,
                            const TensorView& x) = 0;
+
+  // Sets the bits of the elements that are not +-0; `words` holds ceil(elements / 64) words.
+  virtual Error FindNonzeros(const TensorView& x, uint64_t* words, int64_t* count) = 0;
+
+  // out = a x + b y, element by element, in fp32: each product and the sum rounded on its own, then
+  // to the type of `out`. All of one shape, each fp32 or bf16; `out` may be x or y.
+  virtual Error Combine(float a, const TensorView& x, float b, const TensorView& y,
+                        const TensorView& out) = 0;
 
   // ||x - y||^2, ||x||^2, ||y||^2 and <x, y> in fp64, and the non-zeros of x and of y.
   struct Sums {

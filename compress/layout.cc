@@ -101,12 +101,14 @@ uint32_t PackedIndexBits(int64_t n) {
   return bits;
 }
 
+size_t BytesPerValue(Values values) { return values == Values::kF32 ? 4 : 2; }
+
 size_t TopKMaxPayloadBytes(const CodecSpec& spec, const Scopes& scopes) {
   const uint64_t entries = NumKept(spec, scopes.elements) * scopes.count;
   // The smallest coding is chosen, so neither of these two can be exceeded.
   const size_t index_bytes =
       std::min(BytesOfBits(scopes.total), BytesOfBits(entries * PackedIndexBits(scopes.total)));
-  return kTopKHeaderBytes + entries * SizeOf(spec.values) + index_bytes;
+  return kTopKHeaderBytes + entries * BytesPerValue(spec.values) + index_bytes;
 }
 
 size_t CastPayloadBytes(DType to, int64_t elements) {

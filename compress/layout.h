@@ -51,6 +51,8 @@ constexpr size_t kTopKHeaderBytes = 8;
 constexpr uint32_t kMaxRiceBits = 31;
 // ceil(log2 n): what a packed index takes. Requires n < 2^32.
 uint32_t PackedIndexBits(int64_t n);
+// Not of Values::kUniform.
+size_t BytesPerValue(Values values);
 size_t TopKMaxPayloadBytes(const CodecSpec& spec, const Scopes& scopes);
 // topk counts and places entries in 32 bits.
 constexpr int64_t kTopKMaxElements = (int64_t{1} << 32) - 1;

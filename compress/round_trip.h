@@ -66,7 +66,7 @@ inline absl::StatusOr<std::vector<uint8_t>> EncodeToBytes(const CodecSpec& spec,
                                                           uint64_t random_key = 1) {
   const auto codec = CodecOf(spec);
   std::vector<uint8_t> payload(codec->MaxPayloadBytes(x.shape(), x.dtype()));
-  ASSIGN_OR_RETURN(const size_t bytes, codec->Encode(x, random_key, absl::MakeSpan(payload)));
+  ASSIGN_OR_RETURN(const size_t bytes, codec->Encode(x, {random_key}, absl::MakeSpan(payload)));
   payload.resize(bytes);
   return payload;
 }
@@ -77,7 +77,7 @@ inline absl::StatusOr<Tensor> DecodeFromBytes(const CodecSpec& spec,
                                               const Shape& shape, DType dtype = DType::kF32) {
   Tensor y = *Tensor::Allocate(CpuDevice(), dtype, shape);
   if (y.bytes() > 0) std::memset(y.data(), 0x3F, y.bytes());
-  RETURN_IF_ERROR(CodecOf(spec)->Decode(payload, &y));
+  RETURN_IF_ERROR(CodecOf(spec)->Decode(payload, {}, &y));
   return y;
 }
 

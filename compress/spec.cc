@@ -1,216 +1,137 @@
 #include "compress/spec.h"
 
-#include <cstddef>
+#include <string>
 #include <tuple>
+#include <type_traits>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "base/nearest_name.h"
+#include "base/status.h"
+#include "compress/spec_parameters.h"
 
 namespace thinwire {
 namespace {
 
-constexpr CodecKind kCodecKinds[] = {CodecKind::kNone, CodecKind::kFp16, CodecKind::kBf16,
-                                     CodecKind::kUniform, CodecKind::kTopK};
-constexpr Scope kScopes[] = {Scope::kTensor, Scope::kSample, Scope::kChannel, Scope::kToken,
-                             Scope::kGroup};
-constexpr Range kRanges[] = {Range::kMinMax, Range::kMaxAbs, Range::kFixedPoint};
-constexpr Rounding kRoundings[] = {Rounding::kNearest, Rounding::kStochastic};
-constexpr Zero kZeros[] = {Zero::kFree, Zero::kOnGrid};
-constexpr Count kCounts[] = {Count::kCeil, Count::kPaper1};
-constexpr Pad kPads[] = {Pad::kNone, Pad::kExactK};
-constexpr DType kValueTypes[] = {DType::kF32, DType::kF16, DType::kBF16};
-
-template <typename Enum, size_t kNumValues>
-absl::StatusOr<Enum> FromName(const char* what, const std::string& name,
-                              const Enum (&values)[kNumValues]) {
-  std::vector<std::string> names;
-  for (Enum value : values) {
-    if (name == Name(value)) return value;
-    names.push_back(Name(value));
-  }
-  return absl::InvalidArgumentError(absl::StrCat(what, ": unknown \"", name, "\", nearest is \"",
-                                                 NearestName(name, names), "\" (want one of ",
-                                                 absl::StrJoin(names, ", "), ")"));
+template <typename... Parts>
+absl::Status Refuse(const CodecSpec& spec, const Parts&... parts) {
+  return absl::InvalidArgumentError(absl::StrCat(Name(spec.kind), ": ", parts...));
 }
+
+bool IsPowerOfTwo(uint32_t n) { return n != 0 && (n & (n - 1)) == 0; }
 
 absl::Status CheckGroup(const CodecSpec& spec) {
   if ((spec.scope == Scope::kGroup) == (spec.group > 0)) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat(Name(spec.kind), ": group is ", spec.group, " with scope ", Name(spec.scope),
-                   ", want a number of elements with scope group and 0 otherwise"));
+  return Refuse(spec, "group is ", spec.group, " with scope ", Name(spec.scope),
+                ", want a number of elements with scope group and 0 otherwise");
+}
+
+absl::Status CheckBits(const CodecSpec& spec) {
+  // An odd number of levels needs two bits: one bit would leave the level zero alone.
+  const uint32_t least = spec.range == Range::kMaxAbs ? 2 : 1;
+  if (spec.bits >= least && spec.bits <= 8) return absl::OkStatus();
+  return Refuse(spec, "bits is ", spec.bits, ", want ", least, " to 8 with range ",
+                Name(spec.range));
 }
 
 absl::Status CheckUniform(const CodecSpec& spec) {
-  // An odd number of levels needs two bits: one bit would leave the level zero alone.
-  const uint32_t least_bits = spec.range == Range::kMaxAbs ? 2 : 1;
-  if (spec.bits < least_bits || spec.bits > 8) {
-    return absl::InvalidArgumentError(absl::StrCat("uniform: bits is ", spec.bits, ", want ",
-                                                   least_bits, " to 8 with range ",
-                                                   Name(spec.range)));
+  RETURN_IF_ERROR(CheckBits(spec));
+  const bool rotates = spec.rotation == Rotation::kHadamard;
+  const uint32_t block = spec.rotation_block;
+  if (rotates && (!IsPowerOfTwo(block) || block < 2 || block > (1u << 15))) {
+    return Refuse(spec, "rotation_block is ", block, ", want a power of two from 2 to 32768");
+  }
+  if (!rotates && block != 0) {
+    return Refuse(spec, "rotation_block is ", block, " without rotation, want 0");
+  }
+  if (spec.support == Support::kReceivedNonzero && spec.scope != Scope::kTensor &&
+      spec.scope != Scope::kGroup) {
+    return Refuse(spec, "scope is ", Name(spec.scope),
+                  " with support received_nonzero, want one of tensor, group");
   }
   return CheckGroup(spec);
+}
+
+absl::Status CheckValues(const CodecSpec& spec) {
+  if (spec.values == Values::kUniform) {
+    if (spec.range == Range::kFixedPoint) {
+      return Refuse(spec, "range is fixed_point with values uniform, want min_max or max_abs");
+    }
+    return CheckBits(spec);
+  }
+  if (spec.group == 0) return absl::OkStatus();
+  return Refuse(spec, "group is ", spec.group, " with values ", Name(spec.values),
+                ", want it with values uniform only");
+}
+
+absl::Status CheckKept(const CodecSpec& spec) {
+  if (!(spec.ratio >= 0 && spec.ratio <= 1)) {
+    return Refuse(spec, "ratio is ", spec.ratio, ", want more than 0 and at most 1");
+  }
+  if ((spec.ratio > 0) == (spec.k > 0)) {
+    return Refuse(spec, "ratio is ", spec.ratio, " and k is ", spec.k,
+                  ", want exactly one of them set");
+  }
+  if (spec.count == Count::kPaper1 && spec.k > 0) {
+    return Refuse(spec, "count paper1 with k ", spec.k, ", want a ratio");
+  }
+  if (spec.scope == Scope::kGroup) {
+    return Refuse(spec, "scope is group, want one of tensor, sample, channel, token");
+  }
+  return CheckValues(spec);
 }
 
 absl::Status CheckTopK(const CodecSpec& spec) {
-  if (!(spec.ratio >= 0 && spec.ratio <= 1)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("topk: ratio is ", spec.ratio, ", want more than 0 and at most 1"));
+  if (spec.needs_support() && spec.pad == Pad::kExactK) {
+    return Refuse(spec, "pad is exact_k with ",
+                  spec.indices == Indices::kShared ? "indices shared" : "support received_nonzero",
+                  ", want none");
   }
-  if ((spec.ratio > 0) == (spec.k > 0)) {
-    return absl::InvalidArgumentError(absl::StrCat("topk: ratio is ", spec.ratio, " and k is ",
-                                                   spec.k, ", want exactly one of them set"));
+  if (spec.indices == Indices::kOwn) return CheckKept(spec);
+  if (spec.ratio > 0 || spec.k > 0 || spec.support != Support::kAll) {
+    return Refuse(spec, "ratio is ", spec.ratio, ", k is ", spec.k, ", support is ",
+                  Name(spec.support), " with indices shared, want none of them set");
   }
-  if (spec.count == Count::kPaper1 && spec.k > 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("topk: count paper1 with k ", spec.k, ", want a ratio"));
+  return CheckValues(spec);
+}
+
+absl::Status CheckThreshold(const CodecSpec& spec) {
+  if (!(spec.threshold > 0 && spec.threshold <= 3e38)) {
+    return Refuse(spec, "threshold is ", spec.threshold, ", want a finite number above 0");
   }
-  if (spec.scope == Scope::kGroup) {
-    return absl::InvalidArgumentError(
-        "topk: scope is group, want one of tensor, sample, channel, token");
-  }
-  if (spec.values != DType::kF32 && spec.values != DType::kF16 && spec.values != DType::kBF16) {
-    return absl::InvalidArgumentError(absl::StrCat("topk: values is element type ",
-                                                   static_cast<int>(spec.values),
-                                                   ", want one of fp32, fp16, bf16"));
-  }
-  return CheckGroup(spec);
+  return CheckValues(spec);
 }
 
 auto AllFields(const CodecSpec& s) {
-  return std::tie(s.kind, s.scope, s.group, s.bits, s.range, s.rounding, s.zero, s.ratio, s.k,
-                  s.count, s.pad, s.values);
+  return std::tie(s.kind, s.scope, s.group, s.bits, s.range, s.rounding, s.zero, s.rotation,
+                  s.rotation_block, s.ratio, s.k, s.count, s.pad, s.unbiased, s.values, s.threshold,
+                  s.relative_to, s.indices, s.support, s.format, s.block, s.rank, s.per_sample,
+                  s.lossless, s.plugin);
+}
+
+template <typename T>
+std::string Spelled(T value) {
+  if constexpr (std::is_same_v<T, bool>) {
+    return value ? "true" : "false";
+  } else if constexpr (std::is_enum_v<T>) {
+    return Name(value);
+  } else {
+    return absl::StrCat(value);
+  }
 }
 
 }  // namespace
 
-const char* Name(CodecKind kind) {
-  switch (kind) {
-    case CodecKind::kNone:
-      return "none";
-    case CodecKind::kFp16:
-      return "fp16";
-    case CodecKind::kBf16:
-      return "bf16";
-    case CodecKind::kUniform:
-      return "uniform";
-    case CodecKind::kTopK:
-      return "topk";
-  }
-  return "unknown";
-}
-
-const char* Name(Scope scope) {
-  switch (scope) {
-    case Scope::kTensor:
-      return "tensor";
-    case Scope::kSample:
-      return "sample";
-    case Scope::kChannel:
-      return "channel";
-    case Scope::kToken:
-      return "token";
-    case Scope::kGroup:
-      return "group";
-  }
-  return "unknown";
-}
-
-const char* Name(Range range) {
-  switch (range) {
-    case Range::kMinMax:
-      return "min_max";
-    case Range::kMaxAbs:
-      return "max_abs";
-    case Range::kFixedPoint:
-      return "fixed_point";
-  }
-  return "unknown";
-}
-
-const char* Name(Rounding rounding) {
-  switch (rounding) {
-    case Rounding::kNearest:
-      return "nearest";
-    case Rounding::kStochastic:
-      return "stochastic";
-  }
-  return "unknown";
-}
-
-const char* Name(Zero zero) {
-  switch (zero) {
-    case Zero::kFree:
-      return "free";
-    case Zero::kOnGrid:
-      return "on_grid";
-  }
-  return "unknown";
-}
-
-const char* Name(Count count) {
-  switch (count) {
-    case Count::kCeil:
-      return "ceil";
-    case Count::kPaper1:
-      return "paper1";
-  }
-  return "unknown";
-}
-
-const char* Name(Pad pad) {
-  switch (pad) {
-    case Pad::kNone:
-      return "none";
-    case Pad::kExactK:
-      return "exact_k";
-  }
-  return "unknown";
-}
-
-absl::StatusOr<CodecKind> CodecKindFromName(const std::string& name) {
-  return FromName("codec", name, kCodecKinds);
-}
-absl::StatusOr<Scope> ScopeFromName(const std::string& name) {
-  return FromName("scope", name, kScopes);
-}
-absl::StatusOr<Range> RangeFromName(const std::string& name) {
-  return FromName("range", name, kRanges);
-}
-absl::StatusOr<Rounding> RoundingFromName(const std::string& name) {
-  return FromName("rounding", name, kRoundings);
-}
-absl::StatusOr<Zero> ZeroFromName(const std::string& name) {
-  return FromName("zero", name, kZeros);
-}
-absl::StatusOr<Count> CountFromName(const std::string& name) {
-  return FromName("count", name, kCounts);
-}
-absl::StatusOr<Pad> PadFromName(const std::string& name) { return FromName("pad", name, kPads); }
-absl::StatusOr<DType> ValuesFromName(const std::string& name) {
-  return FromName("values", name, kValueTypes);
-}
-
 bool operator==(const CodecSpec& a, const CodecSpec& b) { return AllFields(a) == AllFields(b); }
 
 std::string CodecSpec::ToString() const {
-  std::string scope_text = absl::StrCat("scope=", Name(scope));
-  if (scope == Scope::kGroup) absl::StrAppend(&scope_text, ", group=", group);
-  if (kind == CodecKind::kUniform) {
-    std::string text = absl::StrCat("uniform(bits=", bits, ", range=", Name(range), ", ",
-                                    scope_text, ", rounding=", Name(rounding));
-    if (range == Range::kMinMax) absl::StrAppend(&text, ", zero=", Name(zero));
-    return text + ")";
-  }
-  if (kind == CodecKind::kTopK) {
-    std::string text = k > 0 ? absl::StrCat("topk(k=", k) : absl::StrCat("topk(ratio=", ratio);
-    absl::StrAppend(&text, ", ", scope_text, ", values=", Name(values));
-    if (count != Count::kCeil) absl::StrAppend(&text, ", count=", Name(count));
-    if (pad != Pad::kNone) absl::StrAppend(&text, ", pad=", Name(pad));
-    return text + ")";
-  }
-  return Name(kind);
+  std::vector<std::string> parameters;
+  VisitParameters(*this, [&](const char* name, const auto& value, bool is_rare) {
+    if (is_rare && value == std::decay_t<decltype(value)>{}) return;
+    parameters.push_back(absl::StrCat(name, "=", Spelled(value)));
+  });
+  if (parameters.empty()) return Name(kind);
+  return absl::StrCat(Name(kind), "(", absl::StrJoin(parameters, ", "), ")");
 }
 
 absl::Status CheckSpec(const CodecSpec& spec) {
@@ -218,14 +139,28 @@ absl::Status CheckSpec(const CodecSpec& spec) {
     case CodecKind::kNone:
     case CodecKind::kFp16:
     case CodecKind::kBf16:
+    case CodecKind::kFp8:
       return absl::OkStatus();
     case CodecKind::kUniform:
       return CheckUniform(spec);
     case CodecKind::kTopK:
       return CheckTopK(spec);
+    case CodecKind::kRandomK:
+      return CheckKept(spec);
+    case CodecKind::kThreshold:
+      return CheckThreshold(spec);
+    case CodecKind::kBlockwise8:
+      if (spec.block > 0) return absl::OkStatus();
+      return Refuse(spec, "block is 0, want at least 1 element");
+    case CodecKind::kLowRank:
+      if (spec.rank > 0) return absl::OkStatus();
+      return Refuse(spec, "rank is 0, want at least 1");
+    case CodecKind::kPlugin:
+      if (spec.plugin != 0) return absl::OkStatus();
+      return Refuse(spec, "no library, want one that was loaded");
   }
   return absl::InvalidArgumentError(
-      absl::StrCat("codec: unknown number ", static_cast<int>(spec.kind), ", want 0 to 4"));
+      absl::StrCat("codec: unknown number ", static_cast<int>(spec.kind), ", want 0 to 10"));
 }
 
 }  // namespace thinwire

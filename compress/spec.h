@@ -6,13 +6,23 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
-#include "tensor/dtype.h"
 
 namespace thinwire {
 
 // The numbers travel in frames: never reuse one.
-enum class CodecKind : uint8_t { kNone = 0, kFp16 = 1, kBf16 = 2, kUniform = 3, kTopK = 4 };
+enum class CodecKind : uint8_t {
+  kNone = 0,
+  kFp16 = 1,
+  kBf16 = 2,
+  kUniform = 3,
+  kTopK = 4,
+  kFp8 = 5,
+  kRandomK = 6,
+  kThreshold = 7,
+  kBlockwise8 = 8,  // SWARM's wire: absmax per block and a codebook of 256 entries
+  kLowRank = 9,     // PowerSGD: P^ and Q of a warm-started power iteration
+  kPlugin = 10,     // a user's own library (codec_plugin.h)
+};
 
 // Over which elements one threshold or one range is taken. Tensors are [batch, ..., channels].
 enum class Scope : uint8_t {
@@ -35,7 +45,13 @@ enum class Zero : uint8_t {
   kOnGrid = 1,  // the range is moved so that zero is a level
 };
 
-// topk: how K follows from the ratio.
+// uniform: what happens to the tensor before it is quantised.
+enum class Rotation : uint8_t {
+  kNone = 0,
+  kHadamard = 1,  // random signs and an orthonormal Hadamard transform of each block
+};
+
+// topk, randomk: how K follows from the ratio.
 enum class Count : uint8_t {
   kCeil = 0,    // K = ceil(ratio n), capped to n
   kPaper1 = 1,  // K = n - int(n (1 - ratio)) as in the released code of arXiv 2401.07788
@@ -45,50 +61,122 @@ enum class Pad : uint8_t {
   kExactK = 1,  // exactly K entries, zeros included, for comparisons
 };
 
+// topk, randomk, threshold: how the kept values travel. The numbers are those of DType.
+enum class Values : uint8_t {
+  kF32 = 1,
+  kBF16 = 2,
+  kF16 = 3,
+  kUniform = 4,  // bits, range, rounding, zero, group as for the codec uniform; range of all values
+};
+
+// topk, gradients: who says where the kept entries stand.
+enum class Indices : uint8_t {
+  kOwn = 0,     // the message
+  kShared = 1,  // the received activation's non-zeros: all of them are sent, values only
+};
+
+// Gradients: which entries can be sent at all.
+enum class Support : uint8_t {
+  kAll = 0,
+  kReceivedNonzero = 1,  // where the received activation is not zero; no index says so
+};
+
+// threshold: what `threshold` is a multiple of, per message.
+enum class RelativeTo : uint8_t { kAbsolute = 0, kRms = 1, kMax = 2 };
+
+enum class Fp8Format : uint8_t { kE4M3 = 0, kE5M2 = 1 };  // OCP 8-bit floating point
+
+// What squeezes the payload once more, without loss.
+enum class Lossless : uint8_t { kNone = 0, kZstd = 1 };
+
 struct CodecSpec {
   CodecKind kind = CodecKind::kNone;
   Scope scope = Scope::kTensor;
-  uint32_t group = 0;  // elements, for Scope::kGroup
+  uint32_t group = 0;  // elements, for Scope::kGroup; kept values of one range, 0: all
 
-  // uniform
+  // uniform, and Values::kUniform but for the rotation
   uint32_t bits = 8;  // 1 to 8
   Range range = Range::kMinMax;
   Rounding rounding = Rounding::kNearest;
   Zero zero = Zero::kFree;
+  Rotation rotation = Rotation::kNone;
+  uint32_t rotation_block = 0;  // elements, a power of two from 2 to 2^15; 0 without rotation
 
-  // topk
+  // topk, randomk
   double ratio = 0;  // in (0, 1], or 0 when `k` is set
   uint64_t k = 0;    // absolute entries per scope, or 0 when `ratio` is set
   Count count = Count::kCeil;
   Pad pad = Pad::kNone;
-  DType values = DType::kF32;  // of what is kept
+  bool unbiased = false;  // randomk: kept values times n / K
+
+  // topk, randomk, threshold
+  Values values = Values::kF32;
+
+  // threshold: kept are the entries of at least this magnitude, zeros never
+  double threshold = 0;
+  RelativeTo relative_to = RelativeTo::kAbsolute;
+
+  // gradients: indices of topk; support of uniform, topk, threshold, randomk and the casts
+  Indices indices = Indices::kOwn;
+  Support support = Support::kAll;
+
+  Fp8Format format = Fp8Format::kE4M3;  // fp8
+  uint32_t block = 0;                   // blockwise8: elements of one absmax
+  uint32_t rank = 0;                    // low_rank
+  bool per_sample = false;              // low_rank: a matrix per sample, not one per message
+
+  Lossless lossless = Lossless::kNone;  // any codec
+
+  uint64_t plugin = 0;  // kPlugin: digest of library name, version and parameters; see LoadPlugin
+
+  // True if both ends need the non-zeros of the received activation (MessageContext::support).
+  bool needs_support() const {
+    return indices == Indices::kShared || support == Support::kReceivedNonzero;
+  }
 
   friend bool operator==(const CodecSpec& a, const CodecSpec& b);
   friend bool operator!=(const CodecSpec& a, const CodecSpec& b) { return !(a == b); }
 
-  // "topk(ratio=0.1, scope=sample, values=fp32)": name and every parameter that matters to it.
+  // True for the tensor's own bytes: what carries messages that are sent exactly.
+  bool is_exact() const { return *this == CodecSpec(); }
+
+  // "topk(ratio=0.1, scope=sample, values=fp32)": name and the parameters that matter to it, but
+  // for those rarely changed that have their defaults.
   std::string ToString() const;
 };
 
 // Names as experiment files spell them.
 const char* Name(CodecKind kind);  // "topk"
-const char* Name(Scope scope);
-const char* Name(Range range);
-const char* Name(Rounding rounding);
-const char* Name(Zero zero);
-const char* Name(Count count);
-const char* Name(Pad pad);
+const char* Name(Scope);
+const char* Name(Range);
+const char* Name(Rounding);
+const char* Name(Zero);
+const char* Name(Rotation);
+const char* Name(Count);
+const char* Name(Pad);
+const char* Name(Values);
+const char* Name(Indices);
+const char* Name(Support);
+const char* Name(RelativeTo);
+const char* Name(Fp8Format);
+const char* Name(Lossless);
 
-// The inverse of Name. InvalidArgument gives the name met, the nearest valid one and all valid
-// ones.
-absl::StatusOr<CodecKind> CodecKindFromName(const std::string& name);
-absl::StatusOr<Scope> ScopeFromName(const std::string& name);
-absl::StatusOr<Range> RangeFromName(const std::string& name);
-absl::StatusOr<Rounding> RoundingFromName(const std::string& name);
-absl::StatusOr<Zero> ZeroFromName(const std::string& name);
-absl::StatusOr<Count> CountFromName(const std::string& name);
-absl::StatusOr<Pad> PadFromName(const std::string& name);
-absl::StatusOr<DType> ValuesFromName(const std::string& name);  // topk's `values`
+// The inverse of Name, into *to. InvalidArgument gives the name met, the nearest valid one and all
+// valid ones.
+absl::Status FromName(const std::string& name, CodecKind* to);
+absl::Status FromName(const std::string& name, Scope* to);
+absl::Status FromName(const std::string& name, Range* to);
+absl::Status FromName(const std::string& name, Rounding* to);
+absl::Status FromName(const std::string& name, Zero* to);
+absl::Status FromName(const std::string& name, Rotation* to);
+absl::Status FromName(const std::string& name, Count* to);
+absl::Status FromName(const std::string& name, Pad* to);
+absl::Status FromName(const std::string& name, Values* to);
+absl::Status FromName(const std::string& name, Indices* to);
+absl::Status FromName(const std::string& name, Support* to);
+absl::Status FromName(const std::string& name, RelativeTo* to);
+absl::Status FromName(const std::string& name, Fp8Format* to);
+absl::Status FromName(const std::string& name, Lossless* to);
 
 // InvalidArgument naming codec, parameter, the value met and the values wanted.
 absl::Status CheckSpec(const CodecSpec& spec);

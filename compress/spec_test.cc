@@ -77,21 +77,39 @@ TEST(CheckSpecTest, AGroupSizeBelongsToTheGroupScope) {
   EXPECT_THAT(ErrorOf(spec), HasSubstr("group is 64 with scope tensor"));
 }
 
+template <typename Enum>
+void ExpectNamesInvert() {
+  for (int i = 0; i <= UINT8_MAX; ++i) {
+    const auto value = static_cast<Enum>(i);
+    if (std::string(Name(value)) == "unknown") continue;
+    Enum back;
+    ASSERT_TRUE(FromName(Name(value), &back).ok());
+    EXPECT_EQ(back, value) << Name(value);
+  }
+}
+
 TEST(FromNameTest, InvertsName) {
-  EXPECT_EQ(*CodecKindFromName("topk"), CodecKind::kTopK);
-  EXPECT_EQ(*ScopeFromName("channel"), Scope::kChannel);
-  EXPECT_EQ(*RangeFromName("fixed_point"), Range::kFixedPoint);
-  EXPECT_EQ(*RoundingFromName("stochastic"), Rounding::kStochastic);
-  EXPECT_EQ(*ZeroFromName("on_grid"), Zero::kOnGrid);
-  EXPECT_EQ(*CountFromName("paper1"), Count::kPaper1);
-  EXPECT_EQ(*PadFromName("exact_k"), Pad::kExactK);
-  EXPECT_EQ(*ValuesFromName("bf16"), DType::kBF16);
+  ExpectNamesInvert<CodecKind>();
+  ExpectNamesInvert<Scope>();
+  ExpectNamesInvert<Range>();
+  ExpectNamesInvert<Rounding>();
+  ExpectNamesInvert<Zero>();
+  ExpectNamesInvert<Rotation>();
+  ExpectNamesInvert<Count>();
+  ExpectNamesInvert<Pad>();
+  ExpectNamesInvert<Values>();
+  ExpectNamesInvert<Indices>();
+  ExpectNamesInvert<Support>();
+  ExpectNamesInvert<RelativeTo>();
+  ExpectNamesInvert<Fp8Format>();
+  ExpectNamesInvert<Lossless>();
 }
 
 TEST(FromNameTest, SuggestsTheNearestName) {
-  EXPECT_EQ(CodecKindFromName("topc").status().message(),
+  CodecKind kind;
+  EXPECT_EQ(FromName("topc", &kind).message(),
             "codec: unknown \"topc\", nearest is \"topk\" (want one of none, fp16, bf16, uniform, "
-            "topk)");
+            "topk, fp8, randomk, threshold, blockwise8, low_rank, plugin)");
 }
 
 }  // namespace

@@ -14,7 +14,7 @@ class TopKCodec final : public Codec {
     return TopKMaxPayloadBytes(spec(), ScopesOf(shape, spec().scope, spec().group));
   }
 
-  absl::StatusOr<size_t> Encode(const Tensor& x, uint64_t /*random_key*/,
+  absl::StatusOr<size_t> Encode(const Tensor& x, const MessageContext& /*context*/,
                                 absl::Span<uint8_t> payload) const override {
     size_t bytes = 0;
     RETURN_IF_ERROR(
@@ -22,7 +22,8 @@ class TopKCodec final : public Codec {
     return bytes;
   }
 
-  absl::Status Decode(absl::Span<const uint8_t> payload, Tensor* x) const override {
+  absl::Status Decode(absl::Span<const uint8_t> payload, const MessageContext& /*context*/,
+                      Tensor* x) const override {
     return ToStatus(kernels_->TopKDecode(payload.data(), payload.size(), spec(), x->view()));
   }
 

@@ -137,14 +137,14 @@ TEST(TopKTest, TenPercentCostAboutFiveBitsAnIndex) {
 
 TEST(TopKTest, HalfPrecisionValuesSurviveWhenTiny) {
   CodecSpec spec = TopK(0.5);
-  spec.values = DType::kF16;
+  spec.values = Values::kF16;
   const std::vector<float> y = *RoundTrip(spec, TensorOf({1e-12f, 0, -3e-13f, 0}));
   EXPECT_NEAR(y[0] / 1e-12f, 1, 0x1p-11);
   EXPECT_NEAR(y[2] / -3e-13f, 1, 0x1p-11);
 }
 
 TEST(TopKTest, ShortValuesAreFiniteEvenAtTheEndOfTheRange) {
-  for (DType type : {DType::kF16, DType::kBF16}) {
+  for (Values type : {Values::kF16, Values::kBF16}) {
     CodecSpec spec = TopK(0.5);
     spec.values = type;
     const std::vector<float> y = *RoundTrip(spec, TensorOf({3.4028235e38f, 0}));
@@ -154,7 +154,7 @@ TEST(TopKTest, ShortValuesAreFiniteEvenAtTheEndOfTheRange) {
 
 TEST(TopKTest, BFloatTensorsLoseNothingButTheSmall) {
   CodecSpec spec = TopK(0.5);
-  spec.values = DType::kBF16;
+  spec.values = Values::kBF16;
   EXPECT_THAT(*RoundTrip(spec, BFloatTensorOf({2, 2}, {1.5f, -0.25f, 0.125f, -8.0f})),
               ElementsAre(1.5f, 0, 0, -8.0f));
 }

@@ -14,15 +14,16 @@ class UniformCodec final : public Codec {
     return UniformMaxPayloadBytes(spec(), ScopesOf(shape, spec().scope, spec().group));
   }
 
-  absl::StatusOr<size_t> Encode(const Tensor& x, uint64_t random_key,
+  absl::StatusOr<size_t> Encode(const Tensor& x, const MessageContext& context,
                                 absl::Span<uint8_t> payload) const override {
     size_t bytes = 0;
-    RETURN_IF_ERROR(ToStatus(kernels_->UniformEncode(x.view(), spec(), random_key, payload.data(),
-                                                     payload.size(), &bytes)));
+    RETURN_IF_ERROR(ToStatus(kernels_->UniformEncode(x.view(), spec(), context.random_key,
+                                                     payload.data(), payload.size(), &bytes)));
     return bytes;
   }
 
-  absl::Status Decode(absl::Span<const uint8_t> payload, Tensor* x) const override {
+  absl::Status Decode(absl::Span<const uint8_t> payload, const MessageContext& /*context*/,
+                      Tensor* x) const override {
     return ToStatus(kernels_->UniformDecode(payload.data(), payload.size(), spec(), x->view()));
   }
 

@@ -73,7 +73,7 @@ std::vector<CodecSpec> SpecsOfThePage() {
   specs[7].k = 1;
   specs.push_back(specs[7]);
   specs[8].k = 8;
-  specs[8].values = DType::kBF16;
+  specs[8].values = Values::kBF16;
   return specs;
 }
 

@@ -40,7 +40,8 @@ void ForgetReplacedBy(const Experiment& overlay, Experiment* e) {
 
 bool IsChoice(const std::string& assignment) {
   const std::string path = assignment.substr(0, assignment.find('='));
-  return absl::EndsWith(path, ".codec") || absl::EndsWith(path, ".name");
+  return absl::EndsWith(path, ".codec") || absl::EndsWith(path, ".name") ||
+         absl::EndsWith(path, ".kind") || absl::EndsWith(path, ".feedback");
 }
 
 absl::Status ApplyOverrides(std::vector<std::string> overrides, Experiment* e) {

@@ -11,6 +11,7 @@
 #include "base/status.h"
 #include "config/checks.h"
 #include "config/choices.h"
+#include "config/direction.h"
 #include "config/known_data.h"
 #include "config/specs.h"
 #include "config/yaml_message.h"
@@ -27,9 +28,8 @@ model: {}
 data: {batch_size: 100, augment: per_epoch, limit: 0, test_limit: 0, verify: true}
 pipeline: {microbatches: 1, schedule: 1f1b, threads: auto, transport: unix, deadline_seconds: 60}
 compression:
-  activations: {feedback: none}
-  gradients: {feedback: none}
   warmup_epochs: 0
+  warmup_steps: 0
 optimizer: {}
 lr_schedule: {warmup_steps: 0}
 precision: fp32
@@ -189,27 +189,11 @@ absl::Status ResolveCuts(Experiment* e) {
   return PartitionFrom(*e).status();
 }
 
-absl::Status ResolveDirection(const std::string& path, DirectionConfig* direction) {
-  RETURN_IF_ERROR(ResolveChoice(path, direction));
-  RETURN_IF_ERROR(CheckName(path + ".feedback", "feedback", direction->feedback(), {"none"}));
-  const absl::Status status = CodecFrom(*direction).status();
-  if (status.ok()) return status;
-  return absl::InvalidArgumentError(absl::StrCat(path, ": ", status.message()));
-}
-
-// The general entry below what the cut's own says.
-absl::Status ResolveOwn(const std::string& path, const DirectionConfig& general,
-                        DirectionConfig* own) {
-  DirectionConfig merged = general;
-  ForgetReplaced(*own, &merged);
-  merged.MergeFrom(*own);
-  *own = std::move(merged);
-  return ResolveDirection(path, own);
-}
-
 absl::Status ResolveCompression(const Experiment& e, CompressionConfig* compression) {
-  RETURN_IF_ERROR(ResolveDirection("compression.activations", compression->mutable_activations()));
-  RETURN_IF_ERROR(ResolveDirection("compression.gradients", compression->mutable_gradients()));
+  RETURN_IF_ERROR(ResolveDirection("compression.activations", /*gradient=*/false,
+                                   compression->mutable_activations()));
+  RETURN_IF_ERROR(ResolveDirection("compression.gradients", /*gradient=*/true,
+                                   compression->mutable_gradients()));
   RETURN_IF_ERROR(CheckValue(compression->warmup_epochs() <= e.epochs(),
                              "compression.warmup_epochs", compression->warmup_epochs(),
                              absl::StrCat("0 to ", e.epochs(), ", the epochs")));
@@ -222,12 +206,12 @@ absl::Status ResolveCompression(const Experiment& e, CompressionConfig* compress
     }
     RETURN_IF_ERROR(CheckName(path, "cut", cut, cuts));
     if (own.has_activations()) {
-      RETURN_IF_ERROR(
-          ResolveOwn(path + ".activations", compression->activations(), own.mutable_activations()));
+      RETURN_IF_ERROR(ResolveOwnDirection(path + ".activations", /*gradient=*/false,
+                                          compression->activations(), own.mutable_activations()));
     }
     if (own.has_gradients()) {
-      RETURN_IF_ERROR(
-          ResolveOwn(path + ".gradients", compression->gradients(), own.mutable_gradients()));
+      RETURN_IF_ERROR(ResolveOwnDirection(path + ".gradients", /*gradient=*/true,
+                                          compression->gradients(), own.mutable_gradients()));
     }
   }
   return absl::OkStatus();

@@ -68,11 +68,14 @@ compression:
     scope: tensor
     rounding: nearest
     zero: free
-    feedback: none
+    feedback:
+      kind: none
   gradients:
     codec: none
-    feedback: none
+    feedback:
+      kind: none
   warmup_epochs: 0
+  warmup_steps: 0
 optimizer:
   name: sgd
   lr: 0.1
@@ -243,9 +246,9 @@ TEST(ResolveTest, EveryValueOutOfRangeIsRefusedByNameAndValue) {
       {"compression.activations={codec: topk, ratio: 0.1, k: 4}",
        "compression.activations: topk: ratio is 0.1 and k is 4, want exactly one of them set"},
       {"compression.gradients={codec: topk, ratio: 0.1, bits: 4}",
-       "compression.gradients.bits: does not belong to codec topk"},
+       "compression.gradients.bits: belongs to values uniform, values is fp32"},
       {"compression.gradients.feedback=ef",
-       "compression.gradients.feedback: unknown feedback \"ef\"; known: none"},
+       "compression.gradients.feedback: ef with codec none, which leaves no error"},
       {"compression.boundaries.layer9.gradients.codec=fp16",
        "compression.boundaries.layer9: unknown cut \"layer9\"; did you mean layer1.0? Known: "},
   };

@@ -1,13 +1,16 @@
 #include "config/specs.h"
 
+#include <type_traits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/random.h"
 #include "base/status.h"
+#include "compress/spec_parameters.h"
 #include "config/checks.h"
 #include "config/known_data.h"
 #include "config/yaml_message.h"
+#include "google/protobuf/descriptor.h"
 #include "models/zoo.h"
 
 namespace thinwire {
@@ -81,35 +84,24 @@ absl::StatusOr<Model> BuildModel(const ModelConfig& config, const Shape& input) 
   return NamedModel(options);
 }
 
-// `general`, or what one cut has of its own.
-const DirectionConfig& DirectionOf(const CompressionConfig& compression, const std::string& cut,
-                                   bool gradient) {
-  const auto found = compression.boundaries().find(cut);
-  if (found != compression.boundaries().end()) {
-    const BoundaryConfig& own = found->second;
-    if (gradient && own.has_gradients()) return own.gradients();
-    if (!gradient && own.has_activations()) return own.activations();
+// Sets *to from the field of that name, if it is there.
+template <typename T>
+absl::Status Read(const DirectionConfig& config, const char* name, T* to) {
+  const google::protobuf::FieldDescriptor* field =
+      DirectionConfig::descriptor()->FindFieldByName(name);
+  const google::protobuf::Reflection* reflection = config.GetReflection();
+  if (!reflection->HasField(config, field)) return absl::OkStatus();
+  if constexpr (std::is_enum_v<T>) {
+    return FromName(reflection->GetString(config, field), to);
+  } else if constexpr (std::is_same_v<T, bool>) {
+    *to = reflection->GetBool(config, field);
+  } else if constexpr (std::is_same_v<T, double>) {
+    *to = reflection->GetDouble(config, field);
+  } else if constexpr (std::is_same_v<T, uint64_t>) {
+    *to = reflection->GetUInt64(config, field);
+  } else {
+    *to = reflection->GetUInt32(config, field);
   }
-  return gradient ? compression.gradients() : compression.activations();
-}
-
-absl::Status FillUniform(const DirectionConfig& config, CodecSpec* spec) {
-  spec->bits = config.bits();
-  spec->group = config.group();
-  ASSIGN_OR_RETURN(spec->scope, ScopeFromName(config.scope()));
-  ASSIGN_OR_RETURN(spec->range, RangeFromName(config.range()));
-  ASSIGN_OR_RETURN(spec->rounding, RoundingFromName(config.rounding()));
-  ASSIGN_OR_RETURN(spec->zero, ZeroFromName(config.zero()));
-  return absl::OkStatus();
-}
-
-absl::Status FillTopK(const DirectionConfig& config, CodecSpec* spec) {
-  spec->ratio = config.ratio();
-  spec->k = config.k();
-  ASSIGN_OR_RETURN(spec->scope, ScopeFromName(config.scope()));
-  ASSIGN_OR_RETURN(spec->values, ValuesFromName(config.values()));
-  ASSIGN_OR_RETURN(spec->count, CountFromName(config.count()));
-  ASSIGN_OR_RETURN(spec->pad, PadFromName(config.pad()));
   return absl::OkStatus();
 }
 
@@ -138,20 +130,45 @@ absl::StatusOr<Partition> PartitionFrom(const Experiment& experiment) {
   return partition;
 }
 
-absl::StatusOr<CodecSpec> ActivationCodec(const Experiment& experiment, const std::string& cut) {
-  return CodecFrom(DirectionOf(experiment.compression(), cut, /*gradient=*/false));
-}
-
-absl::StatusOr<CodecSpec> GradientCodec(const Experiment& experiment, const std::string& cut) {
-  return CodecFrom(DirectionOf(experiment.compression(), cut, /*gradient=*/true));
+const DirectionConfig& DirectionOf(const Experiment& experiment, const std::string& cut,
+                                   bool gradient) {
+  const CompressionConfig& compression = experiment.compression();
+  const auto found = compression.boundaries().find(cut);
+  if (found != compression.boundaries().end()) {
+    const BoundaryConfig& own = found->second;
+    if (gradient && own.has_gradients()) return own.gradients();
+    if (!gradient && own.has_activations()) return own.activations();
+  }
+  return gradient ? compression.gradients() : compression.activations();
 }
 
 absl::StatusOr<CodecSpec> CodecFrom(const DirectionConfig& config) {
   CodecSpec spec;
-  ASSIGN_OR_RETURN(spec.kind, CodecKindFromName(config.codec()));
-  if (spec.kind == CodecKind::kUniform) RETURN_IF_ERROR(FillUniform(config, &spec));
-  if (spec.kind == CodecKind::kTopK) RETURN_IF_ERROR(FillTopK(config, &spec));
+  RETURN_IF_ERROR(FromName(config.codec(), &spec.kind));
+  absl::Status status;
+  VisitParameters(spec, [&](const char* name, auto& value, bool) {
+    status.Update(Read(config, name, &value));
+  });
+  RETURN_IF_ERROR(status);
   RETURN_IF_ERROR(CheckSpec(spec));
+  return spec;
+}
+
+absl::StatusOr<FeedbackSpec> FeedbackFrom(const FeedbackConfig& config, bool gradient) {
+  FeedbackSpec spec;
+  if (config.kind() == "none" || (config.kind() == "ef_mixed_a" && !gradient)) return spec;
+  const bool is_ef = config.kind() == "ef_mixed_a" || config.kind() == "lazy";
+  const std::string kind = is_ef ? "ef" : config.kind() == "aq_sgd" ? "ef21" : config.kind();
+  RETURN_IF_ERROR(FromName(kind, &spec.kind));
+  RETURN_IF_ERROR(FromName(config.key(), &spec.key));
+  RETURN_IF_ERROR(FromName(config.store(), &spec.store));
+  RETURN_IF_ERROR(FromName(config.on_full(), &spec.on_full));
+  if (config.has_init()) RETURN_IF_ERROR(FromName(config.init(), &spec.init));
+  if (config.has_decay()) spec.decay = config.decay();
+  spec.limit_bytes = config.limit_bytes();
+  spec.digest_every = config.digest_every();
+  spec.dir = config.dir();
+  RETURN_IF_ERROR(CheckFeedback(spec));
   return spec;
 }
 

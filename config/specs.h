@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "compress/feedback_spec.h"
 #include "compress/spec.h"
 #include "data/dataset.h"
 #include "data/sampler.h"
@@ -30,10 +31,12 @@ struct Partition {
 };
 absl::StatusOr<Partition> PartitionFrom(const Experiment& experiment);
 
-// Of one cut, by its name: the boundary's own entry, or the general one.
-absl::StatusOr<CodecSpec> ActivationCodec(const Experiment& experiment, const std::string& cut);
-absl::StatusOr<CodecSpec> GradientCodec(const Experiment& experiment, const std::string& cut);
 absl::StatusOr<CodecSpec> CodecFrom(const DirectionConfig& config);
+// ef_mixed_a is ef for gradients and none for activations.
+absl::StatusOr<FeedbackSpec> FeedbackFrom(const FeedbackConfig& config, bool gradient);
+// One direction of one cut: the boundary's own entry, or the general one.
+const DirectionConfig& DirectionOf(const Experiment& experiment, const std::string& cut,
+                                   bool gradient);
 
 absl::StatusOr<DataOptions> DataFrom(const Experiment& experiment);
 absl::StatusOr<AugmentKind> AugmentFrom(const Experiment& experiment);

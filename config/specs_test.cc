@@ -95,17 +95,17 @@ TEST(SpecsTest, ACutHasItsOwnCodecOrTheGeneralOne) {
   topk.kind = CodecKind::kTopK;
   topk.scope = Scope::kSample;
   topk.ratio = 0.1;
-  EXPECT_EQ(*ActivationCodec(e, "layer1"), topk);
-  EXPECT_EQ(*ActivationCodec(e, "layer2"), topk);
+  EXPECT_EQ(*CodecFrom(DirectionOf(e, "layer1", /*gradient=*/false)), topk);
+  EXPECT_EQ(*CodecFrom(DirectionOf(e, "layer2", /*gradient=*/false)), topk);
   CodecSpec uniform;
   uniform.kind = CodecKind::kUniform;
   uniform.bits = 4;
   uniform.rounding = Rounding::kStochastic;
-  EXPECT_EQ(*GradientCodec(e, "layer1"), uniform);
+  EXPECT_EQ(*CodecFrom(DirectionOf(e, "layer1", /*gradient=*/true)), uniform);
   CodecSpec seven = topk;
   seven.ratio = 0;
   seven.k = 7;
-  EXPECT_EQ(*GradientCodec(e, "layer2"), seven);
+  EXPECT_EQ(*CodecFrom(DirectionOf(e, "layer2", /*gradient=*/true)), seven);
 }
 
 TEST(SpecsTest, DataOptimizerAndRateFollowTheFile) {
@@ -155,7 +155,7 @@ TEST(SpecsTest, AbsentSeedsFollowTheSeed) {
 TEST(SpecsTest, AnUnresolvedExperimentIsRefusedAndNotGuessedAt) {
   const Experiment empty;
   EXPECT_FALSE(PartitionFrom(empty).ok());
-  EXPECT_FALSE(ActivationCodec(empty, "layer1").ok());
+  EXPECT_FALSE(CodecFrom(DirectionOf(empty, "layer1", /*gradient=*/false)).ok());
   EXPECT_FALSE(DataFrom(empty).ok());
   EXPECT_FALSE(AugmentFrom(empty).ok());
   EXPECT_FALSE(OptimizerFrom(empty).ok());

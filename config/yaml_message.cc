@@ -190,6 +190,9 @@ absl::Status MergeMap(const Place& place, const YamlNode& node, const FieldDescr
   return absl::OkStatus();
 }
 
+// `feedback: ef` is short for `feedback: {kind: ef}`.
+bool HasShorthand(const Descriptor& descriptor) { return descriptor.field(0)->name() == "kind"; }
+
 absl::Status MergeField(const Place& place, const YamlNode& node, const FieldDescriptor* field,
                         Message* message) {
   if (field->is_map()) return MergeMap(place, node, field, message);
@@ -199,7 +202,11 @@ absl::Status MergeField(const Place& place, const YamlNode& node, const FieldDes
                           : SetStrings(place, node, field, message);
   }
   if (!holds_messages) return SetScalar(place, node, field, message);
-  return MergeNode(place, node, message->GetReflection()->MutableMessage(message, field));
+  Message* below = message->GetReflection()->MutableMessage(message, field);
+  if (node.kind == YamlNode::Kind::kScalar && HasShorthand(*field->message_type())) {
+    return SetScalar(place, node, field->message_type()->field(0), below);
+  }
+  return MergeNode(place, node, below);
 }
 
 std::vector<std::string> FieldNames(const Descriptor* descriptor) {

@@ -137,8 +137,10 @@ class Planner {
       boundary.in_memory = static_cast<int>(cut) + 1 < end_segment(stage);
       if (!boundary.in_memory) ++stage;
       boundary.elements = segments_[cut].boundary_elements;
-      ASSIGN_OR_RETURN(const CodecSpec activations, ActivationCodec(experiment_, name));
-      ASSIGN_OR_RETURN(const CodecSpec gradients, GradientCodec(experiment_, name));
+      ASSIGN_OR_RETURN(const CodecSpec activations,
+                       CodecFrom(DirectionOf(experiment_, name, /*gradient=*/false)));
+      ASSIGN_OR_RETURN(const CodecSpec gradients,
+                       CodecFrom(DirectionOf(experiment_, name, /*gradient=*/true)));
       ASSIGN_OR_RETURN(boundary.activations, Direction(cut, activations));
       ASSIGN_OR_RETURN(boundary.gradients, Direction(cut, gradients));
       plan_.boundaries.push_back(boundary);

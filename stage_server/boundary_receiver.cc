@@ -120,7 +120,7 @@ absl::StatusOr<Tensor> BoundaryReceiver::Decode(const Message& message) {
   } else {
     ASSIGN_OR_RETURN(tensor, Tensor::Allocate(spec_.device, spec_.compute, message.shape));
     const Codec& codec = message.codec.kind == CodecKind::kNone ? *exact_ : *codec_;
-    RETURN_IF_ERROR(codec.Decode(message.payload.bytes, &tensor));
+    RETURN_IF_ERROR(codec.Decode(message.payload.bytes, {}, &tensor));
   }
   if (message.key.phase == PHASE_TRAIN) {
     const std::lock_guard<std::mutex> lock(mutex_);

@@ -182,14 +182,14 @@ absl::StatusOr<Payload> BoundarySender::Encode(const Job& job) {
   const size_t capacity = codec.MaxPayloadBytes(job.x.shape(), job.x.dtype());
   ASSIGN_OR_RETURN(auto buffer, Buffer::Allocate(CpuDevice(), capacity));
   auto* data = static_cast<uint8_t*>(buffer->data());
-  ASSIGN_OR_RETURN(const size_t bytes, codec.Encode(job.x, MessageRandomKey(spec_, job.key),
+  ASSIGN_OR_RETURN(const size_t bytes, codec.Encode(job.x, {MessageRandomKey(spec_, job.key)},
                                                     absl::MakeSpan(data, capacity)));
   return Payload{std::move(buffer), absl::MakeConstSpan(data, bytes)};
 }
 
 absl::Status BoundarySender::MeasureError(const Job& job, const Payload& payload) {
   ASSIGN_OR_RETURN(Tensor decoded, Tensor::Allocate(spec_.device, job.x.dtype(), job.x.shape()));
-  RETURN_IF_ERROR(codec_->Decode(payload.bytes, &decoded));
+  RETURN_IF_ERROR(codec_->Decode(payload.bytes, {}, &decoded));
   ASSIGN_OR_RETURN(const Distortion distortion, MeasureDistortion(job.x, decoded, spec_.kernels));
   const std::lock_guard<std::mutex> lock(mutex_);
   Accumulate(distortion, &statistics_);

@@ -11,7 +11,7 @@ CodecSpec Uniform() {
   spec.scope = Scope::kGroup;
   spec.group = 64;
   spec.bits = 3;
-  spec.range = Range::kMaxAbs;
+  spec.range = Range::kMinMax;
   spec.rounding = Rounding::kStochastic;
   spec.zero = Zero::kOnGrid;
   return spec;
@@ -22,10 +22,9 @@ CodecSpec TopK() {
   spec.kind = CodecKind::kTopK;
   spec.scope = Scope::kToken;
   spec.ratio = 0.1;
-  spec.k = 12;
   spec.count = Count::kPaper1;
   spec.pad = Pad::kExactK;
-  spec.values = DType::kF16;
+  spec.values = Values::kF16;
   return spec;
 }
 
@@ -56,7 +55,7 @@ TEST(CodecParametersTest, UnknownNumbersAreNamed) {
   CodecParameters parameters = ToParameters(Uniform());
   parameters.set_rounding(7);
   EXPECT_EQ(FromParameters(parameters).status(),
-            absl::InvalidArgumentError("codec.rounding is 7, want 0 to 1"));
+            absl::InvalidArgumentError("codec.rounding is 7, want a known number"));
 }
 
 }  // namespace

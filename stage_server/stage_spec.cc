@@ -24,8 +24,10 @@ absl::StatusOr<StageSpec> StageSpecFrom(const Experiment& experiment, int stage)
   spec.batch_size = experiment.data().batch_size();
   spec.deadline = absl::Seconds(experiment.pipeline().deadline_seconds());
   for (const Cut& cut : spec.cuts) {
-    ASSIGN_OR_RETURN(const CodecSpec activations, ActivationCodec(experiment, cut.name));
-    ASSIGN_OR_RETURN(const CodecSpec gradients, GradientCodec(experiment, cut.name));
+    ASSIGN_OR_RETURN(const CodecSpec activations,
+                     CodecFrom(DirectionOf(experiment, cut.name, /*gradient=*/false)));
+    ASSIGN_OR_RETURN(const CodecSpec gradients,
+                     CodecFrom(DirectionOf(experiment, cut.name, /*gradient=*/true)));
     spec.activation_codecs.push_back(activations);
     spec.gradient_codecs.push_back(gradients);
   }

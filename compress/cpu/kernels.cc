@@ -1,7 +1,9 @@
 #include "compress/cpu/kernels.h"
 
 #include "compress/cpu/cast.h"
+#include "compress/cpu/combine.h"
 #include "compress/cpu/compare.h"
+#include "compress/cpu/nonzeros.h"
 #include "compress/cpu/topk.h"
 #include "compress/cpu/uniform.h"
 
@@ -32,6 +34,13 @@ class HostCodecKernels final : public CodecKernels {
   Error TopKDecode(const uint8_t* payload, size_t bytes, const CodecSpec& spec,
                    const TensorView& x) override {
     return CpuTopKDecode(payload, bytes, spec, x);
+  }
+  Error FindNonzeros(const TensorView& x, uint64_t* words, int64_t* count) override {
+    return CpuFindNonzeros(x, words, count);
+  }
+  Error Combine(float a, const TensorView& x, float b, const TensorView& y,
+                const TensorView& out) override {
+    return CpuCombine(a, x, b, y, out);
   }
   Error Compare(const TensorView& x, const TensorView& y, Sums* sums) override {
     return CpuCompare(x, y, sums);

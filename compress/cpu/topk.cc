@@ -33,32 +33,36 @@ const float* AllFloats(const TensorView& x) {
   return ReadFloats(x, 0, n, x.dtype == DType::kF32 ? nullptr : memory.Get(n));
 }
 
-void WriteValues(float* values, size_t n, DType type, int exponent, uint8_t* out) {
+void WriteValues(float* values, size_t n, Values type, int exponent, uint8_t* out) {
   switch (type) {
-    case DType::kF32:
+    case Values::kF32:
       std::memcpy(out, values, 4 * n);
       return;
-    case DType::kF16:
+    case Values::kF16:
       NarrowToHalf(values, n, PowerOfTwo(exponent), out);
       return;
-    case DType::kBF16:
+    case Values::kBF16:
       // Only finite values are decoded: what would round to infinity stays the largest bf16.
       for (size_t i = 0; i < n; ++i) values[i] = std::clamp(values[i], -kMaxBFloat, kMaxBFloat);
       NarrowToBFloat(values, n, out);
       return;
+    case Values::kUniform:
+      return;
   }
 }
 
-void ReadValues(const uint8_t* from, size_t n, DType type, int exponent, float* values) {
+void ReadValues(const uint8_t* from, size_t n, Values type, int exponent, float* values) {
   switch (type) {
-    case DType::kF32:
+    case Values::kF32:
       CopyFloats(from, n, values);
       return;
-    case DType::kF16:
+    case Values::kF16:
       WidenHalf(from, n, PowerOfTwo(-exponent), values);
       return;
-    case DType::kBF16:
+    case Values::kBF16:
       WidenBFloat(from, n, values);
+      return;
+    case Values::kUniform:
       return;
   }
 }
@@ -138,7 +142,7 @@ Error CheckHeader(const Header& h, size_t bytes, const CodecSpec& spec, const Sc
     return MakeError(absl::StatusCode::kInvalidArgument, "topk: %u entries, want %s%llu", h.count,
                      exact ? "" : "at most ", static_cast<unsigned long long>(most));
   }
-  if (bytes < kTopKHeaderBytes + uint64_t{h.count} * SizeOf(spec.values)) {
+  if (bytes < kTopKHeaderBytes + uint64_t{h.count} * BytesPerValue(spec.values)) {
     return MakeError(absl::StatusCode::kInvalidArgument,
                      "topk: payload of %zu bytes, want room for %u values", bytes, h.count);
   }
@@ -151,7 +155,7 @@ Error CheckHeader(const Header& h, size_t bytes, const CodecSpec& spec, const Sc
     return MakeError(absl::StatusCode::kInvalidArgument,
                      "topk: %d remainder bits with index coding %d", h.rice_bits, h.coding);
   }
-  const bool is_half = spec.values == DType::kF16;
+  const bool is_half = spec.values == Values::kF16;
   if (h.exponent < (is_half ? kLeastPreScale : 0) || h.exponent > (is_half ? kMostPreScale : 0)) {
     return MakeError(absl::StatusCode::kInvalidArgument, "topk: pre-scale exponent %d of %s values",
                      h.exponent, Name(spec.values));
@@ -175,7 +179,7 @@ Error DecodeEntries(const Header& h, IndexReader* indices, const uint8_t* values
       return MakeError(absl::StatusCode::kInvalidArgument, "topk: more than %lld entries in one %s",
                        static_cast<long long>(most), Name(spec.scope));
     }
-    ReadValues(values + done * SizeOf(spec.values), n, spec.values, h.exponent, floats);
+    ReadValues(values + done * BytesPerValue(spec.values), n, spec.values, h.exponent, floats);
     if (LargestMagnitude(floats, n) >= kInfinityBits) {
       return MakeError(absl::StatusCode::kInvalidArgument,
                        "topk: a value is NaN or infinite, want finite values");
@@ -200,7 +204,7 @@ Error CpuTopKEncode(const TensorView& x, const CodecSpec& spec, uint8_t* payload
   const Kept kept = KeepLargest(AllFloats(x), scopes, spec);
   if (!kept.finite) return NonFiniteError("topk", x);
   const IndexPlan plan = PlanIndices(kept.positions, kept.count, scopes.total);
-  const size_t value_bytes = kept.count * SizeOf(spec.values);
+  const size_t value_bytes = kept.count * BytesPerValue(spec.values);
   *bytes = kTopKHeaderBytes + value_bytes + plan.bytes;
   if (capacity < *bytes) {
     return MakeError(absl::StatusCode::kInvalidArgument,
@@ -208,7 +212,7 @@ Error CpuTopKEncode(const TensorView& x, const CodecSpec& spec, uint8_t* payload
   }
   Header header = {static_cast<uint8_t>(plan.coding), static_cast<uint8_t>(plan.rice_bits), 0,
                    static_cast<uint32_t>(kept.count)};
-  if (spec.values == DType::kF16) {
+  if (spec.values == Values::kF16) {
     header.exponent = PreScaleFor(FloatOf(LargestMagnitude(kept.values, kept.count)));
   }
   StoreAs(header, payload);
@@ -232,7 +236,7 @@ Error CpuTopKDecode(const uint8_t* payload, size_t bytes, const CodecSpec& spec,
   Error error = CheckHeader(header, bytes, spec, scopes);
   if (!error.ok()) return error;
   const uint8_t* values = payload + kTopKHeaderBytes;
-  const size_t value_bytes = header.count * SizeOf(spec.values);
+  const size_t value_bytes = header.count * BytesPerValue(spec.values);
   const IndexPlan plan = {static_cast<IndexCoding>(header.coding), header.rice_bits,
                           bytes - kTopKHeaderBytes - value_bytes};
   IndexReader indices;

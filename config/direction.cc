@@ -1,0 +1,111 @@
+#include "config/direction.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
+#include "config/checks.h"
+#include "config/choices.h"
+#include "config/specs.h"
+#include "config/yaml_message.h"
+
+namespace thinwire {
+namespace {
+
+// Defaults of fields that belong to a codec only together with another field's value.
+const char* FurtherDefaults(const DirectionConfig& direction) {
+  if (direction.codec() == "topk" && direction.indices() != "shared") {
+    return "{scope: sample, count: ceil, pad: none}";
+  }
+  if (direction.rotation() == "hadamard") return "{rotation_block: 1024}";
+  return "{}";
+}
+
+const char* ValueDefaults(const DirectionConfig& direction) {
+  if (direction.values() != "uniform") return "{}";
+  return "{bits: 8, range: min_max, rounding: nearest, zero: free}";
+}
+
+absl::Status FillBelow(const char* defaults, DirectionConfig* direction) {
+  DirectionConfig filled;
+  RETURN_IF_ERROR(MergeYaml(defaults, "defaults", &filled));
+  filled.MergeFrom(*direction);
+  *direction = std::move(filled);
+  return absl::OkStatus();
+}
+
+// A field that is set and has no say would be a wish that nobody grants.
+absl::Status CheckValueFields(const std::string& path, const DirectionConfig& direction) {
+  const bool has_values = direction.codec() == "topk" || direction.codec() == "randomk" ||
+                          direction.codec() == "threshold";
+  if (!has_values || direction.values() == "uniform") return absl::OkStatus();
+  for (const auto& [name, is_set] :
+       {std::pair("bits", direction.has_bits()), std::pair("range", direction.has_range()),
+        std::pair("rounding", direction.has_rounding()), std::pair("zero", direction.has_zero()),
+        std::pair("group", direction.has_group())}) {
+    if (is_set) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          path, ".", name, ": belongs to values uniform, values is ", direction.values()));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckGradientOnly(const std::string& path, const DirectionConfig& direction) {
+  if (direction.has_epilogue_only() && direction.epilogue_only()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ".epilogue_only: true, want it for gradients only"));
+  }
+  if (direction.indices() == "shared" || direction.support() == "received_nonzero") {
+    return absl::InvalidArgumentError(absl::StrCat(
+        path, direction.indices() == "shared" ? ".indices: shared" : ".support: received_nonzero",
+        ", want it for gradients only: an activation has no received activation before it"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ResolveFeedback(const std::string& path, bool gradient, DirectionConfig* direction) {
+  FeedbackConfig* feedback = direction->mutable_feedback();
+  RETURN_IF_ERROR(ResolveChoice(path + ".feedback", feedback));
+  const absl::Status status = FeedbackFrom(*feedback, gradient).status();
+  if (!status.ok()) return absl::InvalidArgumentError(absl::StrCat(path, ": ", status.message()));
+  if (feedback->kind() != "none" && direction->codec() == "none") {
+    return absl::InvalidArgumentError(absl::StrCat(path, ".feedback: ", feedback->kind(),
+                                                   " with codec none, which leaves no error"));
+  }
+  const bool can_split = direction->codec() == "topk" || direction->codec() == "randomk";
+  if (feedback->kind() == "ef_mixed_b" && !can_split) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ".feedback: ef_mixed_b halves the budget of topk or randomk, codec is ",
+                     direction->codec()));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status ResolveDirection(const std::string& path, bool gradient, DirectionConfig* direction) {
+  RETURN_IF_ERROR(ResolveChoice(path, direction));
+  RETURN_IF_ERROR(FillBelow(FurtherDefaults(*direction), direction));
+  RETURN_IF_ERROR(CheckValueFields(path, *direction));
+  RETURN_IF_ERROR(FillBelow(ValueDefaults(*direction), direction));
+  if (!gradient) RETURN_IF_ERROR(CheckGradientOnly(path, *direction));
+  if (direction->has_on_nonfinite()) {
+    RETURN_IF_ERROR(
+        CheckName(path + ".on_nonfinite", "policy", direction->on_nonfinite(), {"error", "pass"}));
+  }
+  const absl::Status status = CodecFrom(*direction).status();
+  if (!status.ok()) return absl::InvalidArgumentError(absl::StrCat(path, ": ", status.message()));
+  return ResolveFeedback(path, gradient, direction);
+}
+
+absl::Status ResolveOwnDirection(const std::string& path, bool gradient,
+                                 const DirectionConfig& general, DirectionConfig* own) {
+  DirectionConfig merged = general;
+  ForgetReplaced(*own, &merged);
+  merged.MergeFrom(*own);
+  *own = std::move(merged);
+  return ResolveDirection(path, gradient, own);
+}
+
+}  // namespace thinwire

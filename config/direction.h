@@ -1,0 +1,19 @@
+// Defaults and checks of one direction of a cut.
+#pragma once
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "proto/experiment.pb.h"
+
+namespace thinwire {
+
+// `path` is where it stands in the file. InvalidArgument names the field, the value met and what is
+// wanted.
+absl::Status ResolveDirection(const std::string& path, bool gradient, DirectionConfig* direction);
+
+// The same for a cut's own entry, below which the general one stands.
+absl::Status ResolveOwnDirection(const std::string& path, bool gradient,
+                                 const DirectionConfig& general, DirectionConfig* own);
+
+}  // namespace thinwire
