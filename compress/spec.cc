@@ -134,6 +134,14 @@ std::string CodecSpec::ToString() const {
   return absl::StrCat(Name(kind), "(", absl::StrJoin(parameters, ", "), ")");
 }
 
+CodecSpec DefaultSpec(CodecKind kind) {
+  CodecSpec spec;
+  spec.kind = kind;
+  if (kind == CodecKind::kTopK || kind == CodecKind::kRandomK) spec.scope = Scope::kSample;
+  if (kind == CodecKind::kBlockwise8) spec.block = 4096;
+  return spec;
+}
+
 absl::Status CheckSpec(const CodecSpec& spec) {
   switch (spec.kind) {
     case CodecKind::kNone:

@@ -178,6 +178,10 @@ absl::Status FromName(const std::string& name, RelativeTo* to);
 absl::Status FromName(const std::string& name, Fp8Format* to);
 absl::Status FromName(const std::string& name, Lossless* to);
 
+// `kind` with the values that parameters have which an experiment file leaves out. Not all of them
+// may be left out: topk needs a ratio or k.
+CodecSpec DefaultSpec(CodecKind kind);
+
 // InvalidArgument naming codec, parameter, the value met and the values wanted.
 absl::Status CheckSpec(const CodecSpec& spec);
 
