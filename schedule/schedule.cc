@@ -44,6 +44,11 @@ int QueueCapacity(ScheduleKind kind, int boundary, int stages, int microbatches)
   return MaxInFlight(kind, /*stage=*/boundary, stages, microbatches);
 }
 
+bool InCoolDown(int stage, int stages, int microbatches, int microbatch) {
+  assert(0 <= stage && stage < stages && 0 <= microbatch && microbatch < microbatches);
+  return microbatch + stages - 1 - stage >= microbatches;
+}
+
 std::string Spelled(const std::vector<Action>& actions) {
   std::string text;
   for (const Action& action : actions) {

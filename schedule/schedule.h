@@ -50,6 +50,11 @@ int MaxInFlight(ScheduleKind kind, int stage, int stages, int microbatches);
 //   its last backwards.
 int QueueCapacity(ScheduleKind kind, int boundary, int stages, int microbatches);
 
+// True if `stage` runs the backward of `microbatch` in the cool-down of 1F1B: no forward is left
+// there to run meanwhile, so whoever waits for this gradient waits idle. That is for the last
+// stages - 1 - stage microbatches.
+bool InCoolDown(int stage, int stages, int microbatches, int microbatch);
+
 // "F0 F1 B0 F2 B1 B2"
 std::string Spelled(const std::vector<Action>& actions);
 
