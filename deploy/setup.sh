@@ -15,7 +15,7 @@ packages=(
 case "${1-}" in
   '') ;;
   --bench) packages+=(python3-torch python3-numpy) ;;
-  --test) packages+=(clang-14 libclang-rt-14-dev clang-format-14 prometheus iproute2 curl procps) ;;
+  --test) packages+=(clang-14 libclang-rt-14-dev clang-format-14 prometheus iproute2 curl procps python3) ;;
   *) echo "setup.sh: unknown argument '$1', want --test or --bench" >&2; exit 2 ;;
 esac
 

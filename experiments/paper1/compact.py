@@ -1,0 +1,87 @@
+#!/usr/bin/env python3
+"""The result of one run in a few lines of JSON, from its summary.json.
+
+usage: compact.py SUMMARY --suite SUITE --configuration NAME --output FILE
+
+Accuracies are fractions of all test images; `best` is each inference's own maximum over the
+evaluated epochs, and so may come from different ones. Sums and means of the boundaries are of
+training, as docs/metrics.md defines them.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+
+INFERENCES = ("compressed", "uncompressed", "uncompressed_recalibrated")
+
+
+def accuracies(epoch):
+    row = {"epoch": epoch["epoch"], "train": epoch["train"]["accuracy"]}
+    for inference in INFERENCES:
+        measured = epoch["test"][inference]
+        row[inference] = measured["accuracy"] if measured else None
+    return row
+
+
+def best(rows, inference):
+    values = [row[inference] for row in rows if row[inference] is not None]
+    return max(values) if values else None
+
+
+def direction(record):
+    return {
+        "codec": record["parameters"],
+        "raw_bytes": record["raw_bytes"],
+        "wire_bytes": record["wire_bytes"],
+        "wire_bits_per_element": round(record["wire_bits_per_element"], 4),
+        "relative_error": round(record["relative_error"], 4),
+    }
+
+
+def compact(summary, suite, configuration):
+    if summary["status"] != "completed":
+        raise ValueError(f"status is {summary['status']}, want completed")
+    rows = [accuracies(epoch) for epoch in summary["epochs"] if epoch["test"]]
+    provenance = summary["provenance"]
+    return {
+        "suite": suite,
+        "configuration": configuration,
+        "seed": summary["seed"],
+        "epochs": len(summary["epochs"]),
+        "final": {inference: rows[-1][inference] for inference in INFERENCES},
+        "best": {inference: best(rows, inference) for inference in INFERENCES},
+        "evaluated": rows,
+        "boundaries": [
+            {
+                "name": boundary["name"],
+                "activations": direction(boundary["activations"]),
+                "gradients": direction(boundary["gradients"]),
+            }
+            for boundary in summary["boundaries"]
+        ],
+        "stages": summary["stages"],
+        "provenance": {
+            key: provenance[key]
+            for key in ("commit", "cpu_model", "simd_target", "onednn_isa", "threads",
+                        "microbatches", "train_samples", "test_samples", "started", "finished")
+        },
+    }
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("summary", type=pathlib.Path)
+    parser.add_argument("--suite", required=True)
+    parser.add_argument("--configuration", required=True)
+    parser.add_argument("--output", type=pathlib.Path, required=True)
+    options = parser.parse_args()
+    summary = json.loads(options.summary.read_text())
+    text = json.dumps(compact(summary, options.suite, options.configuration), indent=1) + "\n"
+    partial = options.output.with_suffix(".partial")
+    partial.write_text(text)
+    os.replace(partial, options.output)  # a result is there as a whole or not at all
+
+
+if __name__ == "__main__":
+    main()

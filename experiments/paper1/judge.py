@@ -1,0 +1,247 @@
+#!/usr/bin/env python3
+"""Tables and verdicts of the paper1 suites, written into docs/results.md between two markers.
+
+usage: judge.py [--results DIR] [--page FILE] [--seeds "1 2 3"]
+
+Reads DIR/SUITE/CONFIGURATION-seedN.json as run.sh leaves them. "On" is the accuracy with the codecs
+at inference, "off" without them, "recalibrated" without them and with batch norm statistics
+re-estimated. Differences are in points and paired by seed: the runs of one seed share initial
+parameters and the order of data.
+"""
+
+import argparse
+import json
+import math
+import pathlib
+from typing import Dict, List, NamedTuple, Tuple
+
+from paired import Region, deviation, estimate, overall, verdict
+
+ON, OFF, RECALIBRATED = "compressed", "uncompressed", "uncompressed_recalibrated"
+MARGIN = 1.0  # points
+MORE = Region(MARGIN, math.inf)
+NO_MORE = Region(-math.inf, MARGIN)
+SAME = Region(-MARGIN, MARGIN)
+GAP = Region(7 - MARGIN, 15 + MARGIN)  # the paper's 7 to 15 points
+WANTED = {
+    MORE: "more than 1",
+    NO_MORE: "no more than 1",
+    SAME: "between −1 and 1",
+    GAP: "7 to 15, give or take 1",
+}
+
+BEGIN = "<!-- paper1: from here to its end written by experiments/paper1/judge.py -->"
+END = "<!-- paper1: end -->"
+
+SUITES = {
+    "full": "width 64, 100 epochs, the paper's setting",
+    "narrow": "width 16, 5 epochs",
+    "aq_sgd": "width 16, 10,000 images, 20 epochs",
+}
+
+
+class Comparison(NamedTuple):
+    """(configuration, inference) minus (configuration, inference), and what is claimed of it."""
+
+    left: Tuple[str, str]
+    right: Tuple[str, str]
+    claimed: Region
+
+
+class Claim(NamedTuple):
+    number: str
+    text: str
+    suites: Tuple[str, ...]
+    comparisons: List[Comparison]
+
+
+FEEDBACKS = ("topk10-ef", "topk10-ef21", "topk10-ef21-exact")
+
+CLAIMS = [
+    Claim("i", "gradients need milder compression than activations: few bits for activations and "
+          "many for gradients beat the reverse", ("full", "narrow"),
+          [Comparison(("uniform-2-8", ON), ("uniform-8-2", ON), MORE),
+           Comparison(("uniform-4-8", ON), ("uniform-8-4", ON), MORE)]),
+    Claim("ii", "TopK of 50 to 10 % stays near the baseline, 5 % is clearly lower",
+          ("full", "narrow"),
+          [Comparison(("none", ON), ("topk50", ON), NO_MORE),
+           Comparison(("none", ON), ("topk10", ON), NO_MORE),
+           Comparison(("none", ON), ("topk5", ON), MORE)]),
+    Claim("iii", "a network trained through TopK needs it at inference: on is 7 to 15 points above "
+          "off", ("full", "narrow"),
+          [Comparison((name, ON), (name, OFF), GAP) for name in ("topk50", "topk10", "topk5")]),
+    Claim("iv", "EF and EF21 gain nothing with compression at inference, but nearly close the gap "
+          "between on and off", ("full", "narrow"),
+          [Comparison((name, ON), ("topk10", ON), NO_MORE) for name in FEEDBACKS]
+          + [Comparison((name, ON), (name, OFF), SAME) for name in FEEDBACKS]),
+    Claim("v", "AQ-SGD with TopK 30 % stays near the baseline, 10 % is clearly worse", ("aq_sgd",),
+          [Comparison(("none", ON), ("topk30", ON), NO_MORE),
+           Comparison(("none", ON), ("topk10", ON), MORE),
+           Comparison(("none-augmented", ON), ("topk30-augmented", ON), NO_MORE),
+           Comparison(("none-augmented", ON), ("topk10-augmented", ON), MORE)]),
+]
+
+Runs = Dict[str, Dict[int, dict]]  # configuration -> seed -> result
+
+
+def load(folder: pathlib.Path) -> Runs:
+    runs: Runs = {}
+    for path in sorted(folder.glob("*.json")):
+        result = json.loads(path.read_text())
+        if path.name != f"{result['configuration']}-seed{result['seed']}.json":
+            raise ValueError(f"{path} holds {result['configuration']}, seed {result['seed']}")
+        runs.setdefault(result["configuration"], {})[result["seed"]] = result
+    return runs
+
+
+def points(runs: Runs, side: Tuple[str, str], seed: int, epoch: str) -> float:
+    configuration, inference = side
+    return 100 * runs[configuration][seed][epoch][inference]
+
+
+def missing(runs: Runs, comparison: Comparison, seeds: List[int]) -> str:
+    """What is not there, in words; empty when all is."""
+    parts = []
+    for configuration in dict.fromkeys((comparison.left[0], comparison.right[0])):
+        absent = [str(seed) for seed in seeds if seed not in runs.get(configuration, {})]
+        if absent:
+            parts.append(f"{configuration}: seed {', '.join(absent)} missing")
+    return "; ".join(parts)
+
+
+def compare(runs: Runs, comparison: Comparison, seeds: List[int], epoch: str):
+    return estimate([points(runs, comparison.left, seed, epoch)
+                     - points(runs, comparison.right, seed, epoch) for seed in seeds])
+
+
+def spelled(side: Tuple[str, str]) -> str:
+    words = {ON: "on", OFF: "off", RECALIBRATED: "recalibrated"}
+    return f"{side[0]} {words[side[1]]}"
+
+
+def interval(found) -> str:
+    return f"{found.mean:+.2f} [{found.low:+.2f}, {found.high:+.2f}]".replace("-", "−")
+
+
+def judge(runs: Runs, claim: Claim, seeds: List[int]) -> List[str]:
+    rows, verdicts = [], []
+    for comparison in claim.comparisons:
+        name = f"{spelled(comparison.left)} − {spelled(comparison.right)}"
+        absent = missing(runs, comparison, seeds)
+        if absent:
+            verdicts.append("not judged")
+            rows.append(f"| {name} | {WANTED[comparison.claimed]} | | | | not judged: {absent} |")
+            continue
+        last = compare(runs, comparison, seeds, "final")
+        best = compare(runs, comparison, seeds, "best")
+        verdicts.append(verdict(last, comparison.claimed))
+        rows.append(f"| {name} | {WANTED[comparison.claimed]} | {last.n} | {interval(last)} | "
+                    f"{interval(best)} | {verdicts[-1]} |")
+    return [f"**({claim.number}) {overall(verdicts)}**: {claim.text}.", "",
+            "| difference | claimed, points | n | last epoch | best epochs | verdict |",
+            "|---|---|---|---|---|---|", *rows, ""]
+
+
+def spread(values: List[float]) -> str:
+    if any(value is None for value in values):
+        return ""
+    mean = f"{100 * sum(values) / len(values):.2f}"
+    return mean if len(values) < 2 else f"{mean} ± {100 * deviation(values):.2f}"
+
+
+def bits(results: List[dict], direction: str) -> str:
+    ends = [boundary[direction] for result in results for boundary in result["boundaries"]]
+    raw = sum(end["raw_bytes"] for end in ends)  # of fp32 elements
+    return f"{32 * sum(end['wire_bytes'] for end in ends) / raw:.2f}" if raw else ""
+
+
+def error(results: List[dict], direction: str) -> str:
+    errors = [boundary[direction]["relative_error"]
+              for result in results for boundary in result["boundaries"]]
+    return f"{sum(errors) / len(errors):.3f}" if errors else ""
+
+
+def accuracy_table(runs: Runs) -> List[str]:
+    rows = ["| configuration | seeds | on | off | recalibrated | best on | best off | "
+            "bits per element | relative error |", "|---|---|---|---|---|---|---|---|---|"]
+    for name, by_seed in runs.items():
+        results = [by_seed[seed] for seed in sorted(by_seed)]
+        cells = [spread([r["final"][inference] for r in results])
+                 for inference in (ON, OFF, RECALIBRATED)]
+        cells += [spread([r["best"][inference] for r in results]) for inference in (ON, OFF)]
+        for cell in (bits, error):
+            cells.append(f"{cell(results, 'activations')} / {cell(results, 'gradients')}")
+        seeds = ", ".join(str(seed) for seed in sorted(by_seed))
+        rows.append(f"| {name} | {seeds} | " + " | ".join(cells) + " |")
+    return rows + [""]
+
+
+def gap_table(runs: Runs) -> List[str]:
+    """How much of the gap between on and off the statistics of batch norm make."""
+    rows = []
+    for name, by_seed in runs.items():
+        if name.startswith("none") or len(by_seed) < 2:
+            continue
+        seeds = sorted(by_seed)
+        cells = [interval(compare(runs, Comparison((name, ON), (name, right), SAME), seeds,
+                                  "final")) for right in (OFF, RECALIBRATED)]
+        rows.append(f"| {name} | {len(seeds)} | {cells[0]} | {cells[1]} |")
+    if not rows:
+        return []
+    return ["| configuration | n | on − off | on − recalibrated |", "|---|---|---|---|", *rows, ""]
+
+
+def machines(runs: Runs) -> str:
+    """Where the runs were made, one line."""
+    seen = {}
+    for by_seed in runs.values():
+        for result in by_seed.values():
+            p = result["provenance"]
+            seen[f"{p['cpu_model']} ({p['simd_target']}, {p['onednn_isa']}), {p['threads']} "
+                 f"threads, commit {p['commit']}"] = True
+    return "Runs: " + "; ".join(seen) + "."
+
+
+def in_table_order(runs: Runs, configurations: pathlib.Path) -> Runs:
+    order = [line.split("|")[1].strip() for line in configurations.read_text().splitlines()
+             if "|" in line and not line.startswith("#")]
+    known = {name: order.index(name) for name in runs if name in order}
+    return {name: runs[name] for name in sorted(runs, key=lambda n: known.get(n, len(order)))}
+
+
+def report(results: pathlib.Path, configurations: pathlib.Path, seeds: List[int]) -> str:
+    lines = []
+    for suite, setting in SUITES.items():
+        runs = in_table_order(load(results / suite), configurations)
+        if not runs:
+            continue
+        lines += [f"### {suite}: {setting}", "", machines(runs), "", *accuracy_table(runs),
+                  *gap_table(runs)]
+        for claim in CLAIMS:
+            if suite in claim.suites:
+                lines += judge(runs, claim, seeds)
+    return "\n".join(lines)
+
+
+def replace_part(page: str, part: str) -> str:
+    if page.count(BEGIN) != 1 or page.count(END) != 1 or page.index(BEGIN) > page.index(END):
+        raise ValueError(f"want one line {BEGIN} and below it one line {END}")
+    before, rest = page.split(BEGIN)
+    return f"{before}{BEGIN}\n\n{part}\n{END}{rest.split(END)[1]}"
+
+
+def main():
+    here = pathlib.Path(__file__).resolve().parent
+    docs = here.parent.parent / "docs"
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--results", type=pathlib.Path, default=docs / "results" / "paper1")
+    parser.add_argument("--page", type=pathlib.Path, default=docs / "results.md")
+    parser.add_argument("--seeds", default="1 2 3", help="all of them are needed for a verdict")
+    options = parser.parse_args()
+    seeds = [int(seed) for seed in options.seeds.split()]
+    part = report(options.results, here / "configurations", seeds)
+    options.page.write_text(replace_part(options.page.read_text(), part))
+
+
+if __name__ == "__main__":
+    main()

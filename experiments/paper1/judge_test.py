@@ -1,0 +1,171 @@
+#!/usr/bin/env python3
+"""The statistics against published tables, the verdicts, and the page that judge.py writes."""
+
+import json
+import pathlib
+import tempfile
+import unittest
+
+import judge
+import paired
+from compact import compact
+
+
+class CriticalTest(unittest.TestCase):
+    def test_agrees_with_the_tables_of_student(self):
+        for df, t in ((1, 12.706), (2, 4.303), (3, 3.182), (4, 2.776), (9, 2.262), (30, 2.042)):
+            self.assertAlmostEqual(paired.critical(df), t, places=3)
+
+    def test_nears_the_normal_distribution(self):
+        self.assertAlmostEqual(paired.critical(10000), 1.960, places=3)
+
+    def test_one_degree_of_freedom_is_cauchys(self):
+        self.assertAlmostEqual(paired.within(1.0, 1), 0.5)
+
+
+class EstimateTest(unittest.TestCase):
+    def test_mean_and_interval(self):
+        found = paired.estimate([1.0, 2.0, 3.0])  # sd 1, t 4.3027, over sqrt(3): 2.4841
+        self.assertEqual((found.n, found.mean), (3, 2.0))
+        self.assertAlmostEqual(found.low, 2 - 2.4841, places=4)
+        self.assertAlmostEqual(found.high, 2 + 2.4841, places=4)
+
+    def test_equal_differences_leave_no_doubt(self):
+        found = paired.estimate([0.5, 0.5])
+        self.assertEqual((found.low, found.high), (0.5, 0.5))
+
+    def test_one_difference_has_no_interval(self):
+        with self.assertRaises(ValueError):
+            paired.estimate([1.0])
+
+
+class VerdictTest(unittest.TestCase):
+    def found(self, low, high):
+        return paired.Estimate(3, (low + high) / 2, low, high)
+
+    def test_no_difference_needs_the_interval_inside_the_margin(self):
+        for low, high, says in ((-0.9, 0.9, "confirmed"), (-1.1, 0.9, "undecided"),
+                                (-3, 3, "undecided"), (1.2, 2, "not confirmed"),
+                                (-2, -1.2, "not confirmed")):
+            self.assertEqual(paired.verdict(self.found(low, high), judge.SAME), says)
+
+    def test_more_needs_the_interval_beyond_the_margin(self):
+        for low, high, says in ((1.1, 5, "confirmed"), (0.2, 5, "undecided"),
+                                (0.2, 0.9, "not confirmed"), (-5, -2, "not confirmed")):
+            self.assertEqual(paired.verdict(self.found(low, high), judge.MORE), says)
+
+    def test_no_more_is_one_sided(self):
+        self.assertEqual(paired.verdict(self.found(-9, 0.5), judge.NO_MORE), "confirmed")
+        self.assertEqual(paired.verdict(self.found(1.5, 9), judge.NO_MORE), "not confirmed")
+
+    def test_all_parts_of_a_claim_have_to_hold(self):
+        yes, no, maybe, absent = "confirmed", "not confirmed", "undecided", "not judged"
+        self.assertEqual(paired.overall([yes, yes]), yes)
+        self.assertEqual(paired.overall([yes, maybe]), maybe)
+        self.assertEqual(paired.overall([maybe, no, yes]), no)
+        self.assertEqual(paired.overall([no, absent]), absent)
+
+
+def result(configuration, seed, on, off):
+    accuracies = {judge.ON: on, judge.OFF: off, judge.RECALIBRATED: off}
+    end = {"codec": "none", "raw_bytes": 32, "wire_bytes": 4, "relative_error": 0.5}
+    return {
+        "configuration": configuration, "seed": seed, "final": accuracies, "best": accuracies,
+        "boundaries": [{"name": "layer1", "activations": end, "gradients": end}],
+        "provenance": {"commit": "abc", "cpu_model": "cpu", "simd_target": "simd",
+                       "onednn_isa": "isa", "threads": 2},
+    }
+
+
+class PageTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.results = pathlib.Path(folder.name)
+        self.narrow = self.results / "narrow"
+        self.narrow.mkdir()
+
+    def write(self, configuration, seed, on, off=0.5):
+        path = self.narrow / f"{configuration}-seed{seed}.json"
+        path.write_text(json.dumps(result(configuration, seed, on, off)))
+
+    def report(self, seeds=(1, 2, 3)):
+        table = pathlib.Path(judge.__file__).resolve().parent / "configurations"
+        return judge.report(self.results, table, list(seeds))
+
+    def test_differences_are_paired_by_seed(self):
+        for seed in (1, 2, 3):  # seeds differ by 10 points, pairs by 5 and no more
+            for fw, bw in ((2, 8), (4, 8)):
+                self.write(f"uniform-{fw}-{bw}", seed, 0.5 + 0.1 * seed)
+                self.write(f"uniform-{bw}-{fw}", seed, 0.45 + 0.1 * seed)
+        self.assertIn("**(i) confirmed**", self.report())
+        self.assertIn("| uniform-2-8 on − uniform-8-2 on | more than 1 | 3 | +5.00 [+5.00, +5.00]",
+                      self.report())
+
+    def test_a_missing_seed_is_named_and_nothing_is_judged(self):
+        self.write("uniform-2-8", 1, 0.6)
+        self.write("uniform-8-2", 1, 0.5)
+        self.write("uniform-8-2", 2, 0.5)
+        page = self.report(seeds=(1, 2))
+        self.assertIn("**(i) not judged**", page)
+        self.assertIn("not judged: uniform-2-8: seed 2 missing |", page)
+
+    def test_configurations_stand_in_the_order_of_the_table(self):
+        for name in ("topk5", "none", "topk50"):
+            self.write(name, 1, 0.6)
+        page = self.report()
+        self.assertLess(page.index("| none | 1 |"), page.index("| topk50 | 1 |"))
+        self.assertLess(page.index("| topk50 | 1 |"), page.index("| topk5 | 1 |"))
+        self.assertIn("| 60.00 | 50.00 | 50.00 | 60.00 | 50.00 | 4.00 / 4.00 | 0.500 / 0.500 |", page)
+
+    def test_every_configuration_of_a_claim_is_one_that_is_run(self):
+        table = pathlib.Path(judge.__file__).resolve().parent / "configurations"
+        rows = [line.split("|") for line in table.read_text().splitlines() if "|" in line
+                and not line.startswith("#")]
+        known = {(suite, row[1].strip()) for row in rows for suite in row[0].split()}
+        for claim in judge.CLAIMS:
+            for suite in claim.suites:
+                for comparison in claim.comparisons:
+                    self.assertIn((suite, comparison.left[0]), known)
+                    self.assertIn((suite, comparison.right[0]), known)
+
+    def test_only_what_stands_between_the_markers_changes(self):
+        page = f"before\n{judge.BEGIN}\nold\n{judge.END}\nafter\n"
+        self.assertEqual(judge.replace_part(page, "new"),
+                         f"before\n{judge.BEGIN}\n\nnew\n{judge.END}\nafter\n")
+        with self.assertRaises(ValueError):
+            judge.replace_part("no markers", "new")
+
+
+class CompactTest(unittest.TestCase):
+    def summary(self):
+        def epoch(number, on, off):
+            test = {"compressed": {"accuracy": on}, "uncompressed": {"accuracy": off},
+                    "uncompressed_recalibrated": None}
+            return {"epoch": number, "train": {"accuracy": 0.5}, "test": test}
+        keys = ("commit", "cpu_model", "simd_target", "onednn_isa", "threads", "microbatches",
+                "train_samples", "test_samples", "started", "finished")
+        return {"status": "completed", "seed": 7, "stages": 1, "boundaries": [],
+                "provenance": {key: 1 for key in keys},
+                "epochs": [epoch(1, 0.5, 0.4), epoch(2, 0.7, 0.2),
+                           {"epoch": 3, "train": {"accuracy": 0.6}, "test": None},
+                           epoch(4, 0.6, 0.3)]}
+
+    def test_final_is_the_last_and_best_each_inferences_own(self):
+        short = compact(self.summary(), "narrow", "topk10")
+        self.assertEqual((short["seed"], short["epochs"]), (7, 4))
+        self.assertEqual(short["final"]["compressed"], 0.6)
+        self.assertEqual(short["best"]["compressed"], 0.7)
+        self.assertEqual(short["best"]["uncompressed"], 0.4)
+        self.assertIsNone(short["best"]["uncompressed_recalibrated"])
+        self.assertEqual([row["epoch"] for row in short["evaluated"]], [1, 2, 4])
+
+    def test_a_run_that_did_not_finish_is_refused(self):
+        summary = self.summary()
+        summary["status"] = "interrupted"
+        with self.assertRaises(ValueError):
+            compact(summary, "narrow", "topk10")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,137 @@
+#!/usr/bin/env bash
+# Runs the configurations of one suite, seed by seed, and keeps a compact result of each run.
+# Whatever has its result already is left out, so a second call goes on where the first one stopped.
+set -uo pipefail
+
+usage() {
+  cat <<'USAGE'
+usage: experiments/paper1/run.sh [options]
+
+  --width narrow|full   narrow: width 16, 5 epochs; full: width 64, 100 epochs (default: narrow)
+  --aq_sgd              the AQ-SGD suite instead: width 16, 10,000 images, 20 epochs
+  --seeds "1 2 3"       seeds, all configurations of one before the next (default: "1 2 3")
+  --only REGEX          configurations whose name matches as a whole (default: all)
+  --data DIR            CIFAR-10's binary version (default: data/cifar10)
+  --out DIR             folder of the runs (default: runs/paper1)
+  --results DIR         folder of the compact results (default: docs/results/paper1)
+  --bin DIR             where thinwire and stage_server are (default: bazel-bin's)
+  --list                print what stands and what is missing, run nothing
+
+Results: RESULTS/SUITE/CONFIGURATION-seedN.json. A configuration that this build does not know is
+left out and named. Exit codes: 0 all done, 1 a run failed, 2 wrong usage, 130 interrupted.
+
+examples:
+  experiments/paper1/run.sh --data ~/cifar-10-batches-bin
+  experiments/paper1/run.sh --seeds 1 --only 'none|topk.*' --bin /opt/thinwire
+  experiments/paper1/run.sh --aq_sgd --seeds "1 2 3"
+  experiments/paper1/run.sh --width full --seeds 1 --list
+USAGE
+}
+
+refuse() { echo "run.sh: $*; see --help" >&2; exit 2; }
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+root=$(cd "$here/../.." && pwd)
+suite='' aq_sgd='' seeds='1 2 3' only='.*' data="data/cifar10" bin='' list=''
+out="$root/runs/paper1" results="$root/docs/results/paper1"
+
+while (( $# )); do
+  case $1 in
+    --help|-h) usage; exit 0 ;;
+    --aq_sgd) aq_sgd=1; shift; continue ;;
+    --list) list=1; shift; continue ;;
+    --width|--seeds|--only|--data|--out|--results|--bin) (( $# > 1 )) || refuse "$1 wants a value" ;;
+    *) refuse "unknown option $1" ;;
+  esac
+  case $1 in
+    --width) suite=$2 ;;
+    --seeds) seeds=$2 ;;
+    --only) only=$2 ;;
+    --data) data=$2 ;;
+    --out) out=$2 ;;
+    --results) results=$2 ;;
+    --bin) bin=$2 ;;
+  esac
+  shift 2
+done
+case $suite in ''|narrow|full) ;; *) refuse "--width $suite, want narrow or full" ;; esac
+[[ -z $aq_sgd || -z $suite ]] || refuse '--aq_sgd has a width of its own, leave --width out'
+suite=${suite:-${aq_sgd:+aq_sgd}}
+suite=${suite:-narrow}
+for seed in $seeds; do [[ $seed =~ ^[0-9]+$ ]] || refuse "--seeds: $seed, want whole numbers"; done
+data=$(realpath -m "$data")
+
+thinwire=${bin:+$bin/thinwire} stage_server=${bin:+$bin/stage_server}
+thinwire=${thinwire:-$root/bazel-bin/coordinator/thinwire}
+stage_server=${stage_server:-$root/bazel-bin/stage_server/stage_server}
+experiment=$here/$suite/experiment.yaml
+for file in "$thinwire" "$stage_server"; do
+  [[ -x $file ]] || refuse "$file is not there: build it, or give --bin"
+done
+
+trim() { local text=$1; text=${text#"${text%%[![:space:]]*}"}; echo "${text%"${text##*[![:space:]]}"}"; }
+
+# Rows of this suite into names, settings (a --set list per name).
+names=() activations=() gradients=() further=()
+while IFS='|' read -r suites name a g more; do
+  [[ $suites == '#'* || -z $suites ]] && continue
+  [[ " $suites " == *" $suite "* ]] || continue
+  name=$(trim "$name")
+  [[ $name =~ ^($only)$ ]] || continue
+  names+=("$name") activations+=("$(trim "$a")") gradients+=("$(trim "$g")")
+  further+=("$(trim "$more")")
+done < "$here/configurations"
+(( ${#names[@]} )) || refuse "--only $only matches no configuration of $suite"
+
+failed=0 done_now=0 kept=0 unknown=0
+
+# run_one INDEX SEED
+run_one() {
+  local name=${names[$1]} seed=$2 setting
+  local id=$name-seed$seed
+  local result=$results/$suite/$id.json run=$out/$suite/$id
+  if [[ -e $result ]]; then
+    kept=$((kept + 1))
+    [[ -n $list ]] && echo "$id: $result"
+    return 0
+  fi
+  if [[ -n $list ]]; then echo "$id: missing"; return 0; fi
+
+  local settings=(--set "name=$suite-$name" --set "seed=$seed" --set "data.dir=$data"
+                  --set "compression.activations=${activations[$1]}"
+                  --set "compression.gradients=${gradients[$1]}")
+  for setting in ${further[$1]}; do settings+=(--set "$setting"); done
+  if ! "$thinwire" plan "$experiment" "${settings[@]}" > /dev/null 2> "$run.refused"; then
+    echo "$id: left out, this build refuses it: $(head -1 "$run.refused")"
+    unknown=$((unknown + 1))
+    rm -f "$run.refused"
+    return 0
+  fi
+  rm -f "$run.refused"
+  echo "$id: started $(date -u +%FT%TZ)"
+  "$thinwire" run "$experiment" "${settings[@]}" --out "$run" --overwrite \
+    --stage_server "$stage_server" > "$run.log" 2>&1 < /dev/null
+  local status=$?
+  if (( status == 130 )); then echo "$id: interrupted"; exit 130; fi
+  if (( status != 0 )); then
+    echo "$id: failed with $status, see $run.log: $(tail -1 "$run.log")"
+    failed=$((failed + 1))
+    return 0
+  fi
+  if ! python3 "$here/compact.py" "$run/summary.json" --suite "$suite" --configuration "$name" \
+      --output "$result"; then
+    failed=$((failed + 1))
+    return 0
+  fi
+  rm -rf "$run/model"
+  done_now=$((done_now + 1))
+  echo "$id: $(grep -E '^epoch [0-9]+/[0-9]+: ' "$run.log" | tail -1)"
+}
+
+[[ -n $list ]] || mkdir -p "$out/$suite" "$results/$suite" || exit 1
+trap 'exit 130' INT TERM
+for seed in $seeds; do
+  for i in "${!names[@]}"; do run_one "$i" "$seed"; done
+done
+echo "$suite: $done_now done, $kept were there, $unknown unknown to this build, $failed failed"
+(( failed == 0 ))
