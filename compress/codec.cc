@@ -2,6 +2,7 @@
 
 #include "base/status.h"
 #include "compress/cast.h"
+#include "compress/fp8.h"
 #include "compress/topk.h"
 #include "compress/uniform.h"
 
@@ -18,6 +19,8 @@ absl::StatusOr<std::unique_ptr<Codec>> NewCodec(const CodecSpec& spec, CodecKern
       return NewUniformCodec(spec, kernels);
     case CodecKind::kTopK:
       return NewTopKCodec(spec, kernels);
+    case CodecKind::kFp8:
+      return NewFp8Codec(spec, kernels);
     default:
       return absl::UnimplementedError(spec.ToString());
   }

@@ -31,6 +31,13 @@ class CodecKernels {
   virtual Error CastDecode(const uint8_t* payload, size_t bytes, DType from,
                            const TensorView& x) = 0;
 
+  // To nearest even, after a power of two that brings the largest |x| to the format's upper end.
+  // The decoder refuses codes that are no finite number in fp32.
+  virtual Error Fp8Encode(const TensorView& x, Fp8Format format, uint8_t* payload, size_t capacity,
+                          size_t* bytes) = 0;
+  virtual Error Fp8Decode(const uint8_t* payload, size_t bytes, Fp8Format format,
+                          const TensorView& x) = 0;
+
   virtual Error UniformEncode(const TensorView& x, const CodecSpec& spec, uint64_t random_key,
                               uint8_t* payload, size_t capacity, size_t* bytes) = 0;
   virtual Error UniformDecode(const uint8_t* payload, size_t bytes, const CodecSpec& spec,

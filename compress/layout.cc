@@ -115,4 +115,6 @@ size_t CastPayloadBytes(DType to, int64_t elements) {
   return (to == DType::kF16 ? 2 : 0) + elements * SizeOf(to);
 }
 
+size_t Fp8PayloadBytes(int64_t elements) { return kFp8HeaderBytes + elements; }
+
 }  // namespace thinwire

@@ -60,4 +60,8 @@ constexpr int64_t kTopKMaxElements = (int64_t{1} << 32) - 1;
 // The casts: fp16 has its pre-scale exponent (i16) in front.
 size_t CastPayloadBytes(DType to, int64_t elements);
 
+// fp8: a pre-scale exponent (i16), then a byte per element.
+constexpr size_t kFp8HeaderBytes = 2;
+size_t Fp8PayloadBytes(int64_t elements);
+
 }  // namespace thinwire

@@ -44,14 +44,16 @@ inline float FromHalf(uint16_t h) {
   return FloatOf((static_cast<uint32_t>(h) << 13) + (112u << 23));
 }
 
-// fp16 travels scaled by 2^e, with the largest e in [-113, 126] that keeps `largest` (finite, >= 0)
-// at or below kMaxHalf: tiny gradients survive and no finite value overflows.
+// A short type travels scaled by 2^e, with the largest e up to 126 that keeps `largest` (finite,
+// >= 0) at or below `most`, the type's largest value: tiny gradients survive and no finite value
+// overflows. For fp16 e is -113 or more.
 constexpr int kLeastPreScale = -113, kMostPreScale = 126;
-inline int16_t PreScaleFor(float largest) {
+inline int16_t PreScaleFor(float largest, float most = kMaxHalf) {
   if (largest == 0) return 0;
-  int exponent;
+  int exponent, most_exponent;
   const float fraction = std::frexp(largest, &exponent);
-  const int e = (fraction * 0x1p16f <= kMaxHalf ? 16 : 15) - exponent;
+  const float most_fraction = std::frexp(most, &most_exponent);
+  const int e = (fraction <= most_fraction ? most_exponent : most_exponent - 1) - exponent;
   return static_cast<int16_t>(e < kMostPreScale ? e : kMostPreScale);
 }
 // Requires -126 <= e <= 127.

@@ -3,6 +3,7 @@
 #include "compress/cpu/cast.h"
 #include "compress/cpu/combine.h"
 #include "compress/cpu/compare.h"
+#include "compress/cpu/fp8.h"
 #include "compress/cpu/nonzeros.h"
 #include "compress/cpu/topk.h"
 #include "compress/cpu/uniform.h"
@@ -18,6 +19,14 @@ class HostCodecKernels final : public CodecKernels {
   }
   Error CastDecode(const uint8_t* payload, size_t bytes, DType from, const TensorView& x) override {
     return CpuCastDecode(payload, bytes, from, x);
+  }
+  Error Fp8Encode(const TensorView& x, Fp8Format format, uint8_t* payload, size_t capacity,
+                  size_t* bytes) override {
+    return CpuFp8Encode(x, format, payload, capacity, bytes);
+  }
+  Error Fp8Decode(const uint8_t* payload, size_t bytes, Fp8Format format,
+                  const TensorView& x) override {
+    return CpuFp8Decode(payload, bytes, format, x);
   }
   Error UniformEncode(const TensorView& x, const CodecSpec& spec, uint64_t random_key,
                       uint8_t* payload, size_t capacity, size_t* bytes) override {
