@@ -98,6 +98,14 @@ const std::map<std::string, Choice>& Choices() {
           {"key", "store", "decay", "on_full", "limit_bytes", "dir"},
           "{key: slot, store: fp32, decay: 1, on_full: error, limit_bytes: 0}",
           {}}}}},
+      {"BottleneckConfig",
+       {"kind",
+        "linear",
+        {},
+        {{"none", {}, "{}", {}},
+         {"linear", {"width"}, "{}", {"width"}},
+         {"layer_norm", {"width"}, "{}", {"width"}},
+         {"maxout", {"group"}, "{}", {"group"}}}}},
       {"LrScheduleConfig",
        {"name",
         "constant",
@@ -132,8 +140,10 @@ const std::map<std::string, Choice>& Choices() {
           "{stride: 1, padding: 0, bias: true}",
           {"name", "out", "kernel"}},
          {"batch_norm", {}, "{}", {"name"}},
+         {"layer_norm", {}, "{}", {"name"}},
          {"relu", {}, "{}", {}},
          {"max_pool", {"kernel", "stride", "padding"}, "{padding: 0}", {"kernel"}},
+         {"maxout", {"group"}, "{}", {"group"}},
          {"global_avg_pool", {}, "{}", {}},
          {"flatten", {}, "{}", {}},
          {"linear", {"out", "bias"}, "{bias: true}", {"name", "out"}},
@@ -197,9 +207,9 @@ absl::Status CheckBelonging(const std::string& path, const Message& message, con
     }
     Names takes = chosen.fields;
     takes.insert(takes.end(), choice.common.begin(), choice.common.end());
-    return absl::InvalidArgumentError(absl::StrCat(path, ".", name, ": does not belong to ",
-                                                   choice.field, " ", chosen.name, ", which takes ",
-                                                   absl::StrJoin(takes, ", ")));
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ".", name, ": does not belong to ", choice.field, " ", chosen.name,
+                     ", which takes ", takes.empty() ? "nothing" : absl::StrJoin(takes, ", ")));
   }
   return absl::OkStatus();
 }

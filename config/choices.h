@@ -1,6 +1,7 @@
 // Fields that choose one of several things (a direction's codec, the name of a learning-rate
 // schedule, the kind of a layer), and which other fields of the message belong to which choice.
-// Works on DirectionConfig, LrScheduleConfig, OptimizerConfig, ModelConfig and LayerConfig.
+// Works on DirectionConfig, BottleneckConfig, LrScheduleConfig, OptimizerConfig, ModelConfig and
+// LayerConfig.
 #pragma once
 
 #include <string>

@@ -26,6 +26,9 @@ void ForgetReplacedBy(const Experiment& overlay, Experiment* e) {
   CompressionConfig* compression = e->mutable_compression();
   ForgetReplaced(overlay.compression().activations(), compression->mutable_activations());
   ForgetReplaced(overlay.compression().gradients(), compression->mutable_gradients());
+  if (compression->has_bottleneck()) {
+    ForgetReplaced(overlay.compression().bottleneck(), compression->mutable_bottleneck());
+  }
   for (auto& [cut, boundary] : *compression->mutable_boundaries()) {
     const auto found = overlay.compression().boundaries().find(cut);
     if (found == overlay.compression().boundaries().end()) continue;
@@ -34,6 +37,9 @@ void ForgetReplacedBy(const Experiment& overlay, Experiment* e) {
     }
     if (boundary.has_gradients()) {
       ForgetReplaced(found->second.gradients(), boundary.mutable_gradients());
+    }
+    if (boundary.has_bottleneck()) {
+      ForgetReplaced(found->second.bottleneck(), boundary.mutable_bottleneck());
     }
   }
 }

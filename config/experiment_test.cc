@@ -97,6 +97,23 @@ TEST(ExperimentTest, OverridingTheCodecOfOneCutWorksOnAResolvedFile) {
   EXPECT_EQ(again->compression().boundaries().at("layer1").activations().bits(), 2u);
 }
 
+TEST(ExperimentTest, OverridingTheKindOfABottleneckDropsItsWidth) {
+  const Experiment narrow =
+      *With({"compression.bottleneck={kind: layer_norm, width: 4}",
+             "compression.boundaries.layer1.bottleneck.width=8", "evaluation.uncompressed=false"});
+  const auto compression = [&](const std::vector<std::string>& overrides) {
+    const auto e = ParseExperiment(ToYaml(narrow), "resolved.yaml", overrides);
+    EXPECT_TRUE(e.ok()) << e.status();
+    return e.ok() ? e->compression() : CompressionConfig();
+  };
+  EXPECT_EQ(compression({"compression.bottleneck.width=5"}).bottleneck().kind(), "layer_norm");
+  EXPECT_FALSE(compression({"compression.bottleneck.kind=none"}).bottleneck().has_width());
+  const CompressionConfig maxout =
+      compression({"compression.bottleneck.group=2", "compression.bottleneck.kind=maxout"});
+  EXPECT_EQ(maxout.bottleneck().group(), 2u);
+  EXPECT_EQ(maxout.boundaries().at("layer1").bottleneck().width(), 8u);
+}
+
 TEST(ExperimentTest, TheLastOverrideOfAFieldWins) {
   EXPECT_EQ(With({"epochs=5", "epochs=6"})->epochs(), 6u);
 }

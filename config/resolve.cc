@@ -34,7 +34,7 @@ optimizer: {}
 lr_schedule: {warmup_steps: 0}
 precision: fp32
 device: auto
-evaluation: {every: 1, compressed: true, uncompressed: true, recalibrated: false}
+evaluation: {every: 1, compressed: true, recalibrated: false}
 metrics: {error_every: 20}
 )";
 
@@ -186,7 +186,17 @@ absl::Status ResolveCuts(Experiment* e) {
   }
   const int num_cuts = IsUncut(*pipeline) ? 0 : pipeline->cuts_size();
   if (!pipeline->has_stages()) pipeline->set_stages(static_cast<uint32_t>(num_cuts) + 1);
-  return PartitionFrom(*e).status();
+  return absl::OkStatus();
+}
+
+// The general entry below what the cut's own says.
+absl::Status ResolveOwnBottleneck(const std::string& path, const BottleneckConfig& general,
+                                  BottleneckConfig* own) {
+  BottleneckConfig merged = general;
+  ForgetReplaced(*own, &merged);
+  merged.MergeFrom(*own);
+  *own = std::move(merged);
+  return ResolveChoice(path, own);
 }
 
 absl::Status ResolveCompression(const Experiment& e, CompressionConfig* compression) {
@@ -197,6 +207,9 @@ absl::Status ResolveCompression(const Experiment& e, CompressionConfig* compress
   RETURN_IF_ERROR(CheckValue(compression->warmup_epochs() <= e.epochs(),
                              "compression.warmup_epochs", compression->warmup_epochs(),
                              absl::StrCat("0 to ", e.epochs(), ", the epochs")));
+  if (compression->has_bottleneck()) {
+    RETURN_IF_ERROR(ResolveChoice("compression.bottleneck", compression->mutable_bottleneck()));
+  }
   std::vector<std::string> cuts(e.pipeline().cuts().begin(), e.pipeline().cuts().end());
   if (IsUncut(e.pipeline())) cuts.clear();
   for (auto& [cut, own] : *compression->mutable_boundaries()) {
@@ -212,6 +225,10 @@ absl::Status ResolveCompression(const Experiment& e, CompressionConfig* compress
     if (own.has_gradients()) {
       RETURN_IF_ERROR(ResolveOwnDirection(path + ".gradients", /*gradient=*/true,
                                           compression->gradients(), own.mutable_gradients()));
+    }
+    if (own.has_bottleneck()) {
+      RETURN_IF_ERROR(ResolveOwnBottleneck(path + ".bottleneck", compression->bottleneck(),
+                                           own.mutable_bottleneck()));
     }
   }
   return absl::OkStatus();
@@ -249,6 +266,14 @@ absl::Status ResolveLrSchedule(const Experiment& e, LrScheduleConfig* schedule) 
   const double gamma = schedule->gamma();
   return CheckValue(gamma > 0 && gamma <= 1, "lr_schedule.gamma", gamma,
                     "more than 0 and at most 1");
+}
+
+absl::Status ResolveUncompressed(const Experiment& e, EvaluationConfig* evaluation) {
+  const std::string reason = WhyNotUncompressed(e);
+  if (!evaluation->has_uncompressed()) evaluation->set_uncompressed(reason.empty());
+  if (reason.empty() || !evaluation->uncompressed()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("evaluation.uncompressed: true, want false: ", reason));
 }
 
 absl::Status ResolveEvaluation(const Experiment& e, EvaluationConfig* evaluation) {
@@ -290,8 +315,10 @@ absl::Status Resolve(Experiment* e) {
   RETURN_IF_ERROR(ResolveLrSchedule(*e, e->mutable_lr_schedule()));
   RETURN_IF_ERROR(CheckPipeline(*e));
   RETURN_IF_ERROR(ResolveCuts(e));
-  RETURN_IF_ERROR(ResolveEvaluation(*e, e->mutable_evaluation()));
-  return ResolveCompression(*e, e->mutable_compression());
+  RETURN_IF_ERROR(ResolveCompression(*e, e->mutable_compression()));
+  RETURN_IF_ERROR(PartitionFrom(*e).status());
+  RETURN_IF_ERROR(ResolveUncompressed(*e, e->mutable_evaluation()));
+  return ResolveEvaluation(*e, e->mutable_evaluation());
 }
 
 }  // namespace thinwire

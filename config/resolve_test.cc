@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "config/experiment.h"
 #include "google/protobuf/util/message_differencer.h"
 
@@ -258,6 +259,61 @@ TEST(ResolveTest, EveryValueOutOfRangeIsRefusedByNameAndValue) {
   }
 }
 
+TEST(ResolveTest, ABottleneckIsLinearUnlessItSaysOtherwise) {
+  const Experiment e = With({"compression.bottleneck.width=4"});
+  EXPECT_EQ(e.compression().bottleneck().kind(), "linear");
+  EXPECT_FALSE(With({}).compression().has_bottleneck());
+}
+
+TEST(ResolveTest, ACutsOwnBottleneckLeavesTheRestToTheGeneralOne) {
+  const Experiment e = With({"pipeline.cuts=[stem, layer1, layer2]",
+                             "compression.bottleneck={kind: layer_norm, width: 8}",
+                             "compression.boundaries.layer1.bottleneck.width=4",
+                             "compression.boundaries.layer2.bottleneck.kind=none"});
+  const BottleneckConfig& first = e.compression().boundaries().at("layer1").bottleneck();
+  EXPECT_EQ(first.kind(), "layer_norm");
+  EXPECT_EQ(first.width(), 4u);
+  const BottleneckConfig& second = e.compression().boundaries().at("layer2").bottleneck();
+  EXPECT_EQ(second.kind(), "none");
+  EXPECT_FALSE(second.has_width());
+  Experiment again = e;
+  ASSERT_TRUE(Resolve(&again).ok());
+  EXPECT_TRUE(MessageDifferencer::Equals(e, again));
+}
+
+TEST(ResolveTest, ABottleneckThatDoesNotFitIsRefused) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"{kind: linear}", "compression.bottleneck.width: is required with kind linear"},
+      {"{kind: maxout}", "compression.bottleneck.group: is required with kind maxout"},
+      {"{kind: liner, width: 4}",
+       "compression.bottleneck.kind: unknown kind \"liner\"; did you mean linear? Known: none, "
+       "linear, layer_norm, maxout"},
+      {"{kind: maxout, width: 4}", "compression.bottleneck.width: does not belong to kind maxout"},
+      {"{kind: none, width: 4}",
+       "compression.bottleneck.width: does not belong to kind none, which takes nothing"},
+      {"{width: 0}", "compression: cut layer1.0: linear bottleneck: width: 0, want 1 to 16"},
+      {"{width: 17}", "compression: cut layer1.0: linear bottleneck: width: 17, want 1 to 16"},
+      {"{kind: layer_norm, width: 1}", "layer_norm bottleneck: width: 1, want 2 to 16"},
+      {"{kind: maxout, group: 3}", "maxout bottleneck: group: 3, want a divisor of the cut's 16"},
+  };
+  for (const auto& [bottleneck, message] : cases) {
+    EXPECT_THAT(ErrorWith({absl::StrCat("compression.bottleneck=", bottleneck)}),
+                HasSubstr(message))
+        << bottleneck;
+  }
+}
+
+TEST(ResolveTest, AModelWithABottleneckHasNoUncompressedEvaluation) {
+  EXPECT_TRUE(With({}).evaluation().uncompressed());
+  EXPECT_FALSE(With({"compression.bottleneck.width=4"}).evaluation().uncompressed());
+  EXPECT_TRUE(With({"compression.bottleneck.kind=none"}).evaluation().uncompressed());
+  EXPECT_TRUE(
+      With({"compression.bottleneck.width=4", "pipeline.cuts=[]"}).evaluation().uncompressed());
+  EXPECT_EQ(ErrorWith({"compression.bottleneck.width=4", "evaluation.uncompressed=true"}),
+            "f.yaml: evaluation.uncompressed: true, want false: cut layer1.0 has a bottleneck, "
+            "which is part of the model and cannot be switched off");
+}
+
 TEST(ResolveTest, AnUncutModelHasNoBoundaries) {
   EXPECT_EQ(ErrorWith({"pipeline.cuts=[]", "compression.boundaries.none.gradients.codec=fp16"}),
             "f.yaml: compression.boundaries.none: the model is not cut");
@@ -298,9 +354,11 @@ TEST(ResolveTest, ACustomModelsErrorsNameBlockAndLayer) {
   EXPECT_EQ(error_with_block("{layers: []}"), "f.yaml: model.blocks[0].name: is required");
   EXPECT_EQ(error_with_block("{name: auto}"),
             "f.yaml: model.blocks[0].name: \"auto\" has a meaning of its own in pipeline.cuts");
-  EXPECT_EQ(error_with_block("{name: a, layers: [{kind: relu}, {kind: convv}]}"),
-            "f.yaml: model.blocks[0].layers[1].kind: unknown kind \"convv\"; did you mean conv? "
-            "Known: conv, batch_norm, relu, max_pool, global_avg_pool, flatten, linear, residual");
+  EXPECT_EQ(
+      error_with_block("{name: a, layers: [{kind: relu}, {kind: convv}]}"),
+      "f.yaml: model.blocks[0].layers[1].kind: unknown kind \"convv\"; did you mean conv? "
+      "Known: conv, batch_norm, layer_norm, relu, max_pool, maxout, global_avg_pool, flatten, "
+      "linear, residual");
   EXPECT_EQ(error_with_block("{name: a, layers: [{kind: conv, name: c, out: 1}]}"),
             "f.yaml: model.blocks[0].layers[0].kernel: is required with kind conv");
   EXPECT_EQ(error_with_block("{name: a, layers: [{kind: relu, kernel: 3}]}"),
@@ -308,8 +366,10 @@ TEST(ResolveTest, ACustomModelsErrorsNameBlockAndLayer) {
             "name");
   EXPECT_THAT(error_with_block("{name: a, layers: [{kind: residual, body: [{kind: linear}]}]}"),
               HasSubstr("model.blocks[0].layers[0].body[0].name: is required with kind linear"));
+  EXPECT_THAT(error_with_block("{name: a, layers: [{kind: max_pool, kernel: 9}]}"),
+              HasSubstr("f.yaml: model: block a: max_pool on [1, 8, 8, 1]: kernel 9 with "));
   EXPECT_THAT(error_with_block("{name: a, layers: [{kind: linear, name: fc, out: 10}]}"),
-              HasSubstr("f.yaml: model: block a: "));
+              HasSubstr("block a gives [1, 8, 8, 10], want [1, 10] for its classes (flatten"));
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "config/known_data.h"
 #include "config/yaml_message.h"
 #include "google/protobuf/descriptor.h"
+#include "models/bottleneck.h"
 #include "models/zoo.h"
 
 namespace thinwire {
@@ -19,8 +20,9 @@ namespace {
 using LayerConfigs = google::protobuf::RepeatedPtrField<LayerConfig>;
 
 constexpr LayerKind kLayerKinds[] = {
-    LayerKind::kConv2d,        LayerKind::kBatchNorm, LayerKind::kReLU,   LayerKind::kMaxPool,
-    LayerKind::kGlobalAvgPool, LayerKind::kFlatten,   LayerKind::kLinear, LayerKind::kResidual};
+    LayerKind::kConv2d,  LayerKind::kBatchNorm, LayerKind::kLayerNorm,     LayerKind::kReLU,
+    LayerKind::kMaxPool, LayerKind::kMaxout,    LayerKind::kGlobalAvgPool, LayerKind::kFlatten,
+    LayerKind::kLinear,  LayerKind::kResidual};
 
 absl::StatusOr<LayerKind> KindOf(const LayerConfig& config) {
   std::vector<std::string> names;
@@ -43,6 +45,7 @@ absl::StatusOr<std::vector<LayerSpec>> LayersFrom(const LayerConfigs& configs,
     if (config.has_stride()) layer.stride = config.stride();
     layer.padding = config.padding();
     layer.bias = config.bias();
+    layer.group = config.group();
     ASSIGN_OR_RETURN(layer.body, LayersFrom(config.body(), block));
     ASSIGN_OR_RETURN(layer.shortcut, LayersFrom(config.shortcut(), block));
     layers.push_back(std::move(layer));
@@ -84,6 +87,38 @@ absl::StatusOr<Model> BuildModel(const ModelConfig& config, const Shape& input) 
   return NamedModel(options);
 }
 
+std::vector<std::string> GivenCuts(const Experiment& experiment) {
+  const auto& given = experiment.pipeline().cuts();
+  std::vector<std::string> names(given.begin(), given.end());
+  if (names == std::vector<std::string>{kEmptyList}) names.clear();
+  return names;
+}
+
+// The general bottleneck, or the one that the cut has of its own.
+absl::StatusOr<BottleneckSpec> BottleneckAt(const CompressionConfig& compression,
+                                            const std::string& cut) {
+  const auto found = compression.boundaries().find(cut);
+  const bool own = found != compression.boundaries().end() && found->second.has_bottleneck();
+  BottleneckSpec spec;
+  if (!own && !compression.has_bottleneck()) return spec;
+  const BottleneckConfig& config = own ? found->second.bottleneck() : compression.bottleneck();
+  ASSIGN_OR_RETURN(spec.kind, BottleneckKindFromName(config.kind()));
+  spec.width = config.width();
+  spec.group = config.group();
+  return spec;
+}
+
+absl::Status AddBottlenecks(const CompressionConfig& compression, Partition* partition) {
+  std::vector<BottleneckSpec> specs;
+  for (const Cut& cut : partition->cuts) {
+    ASSIGN_OR_RETURN(const BottleneckSpec spec, BottleneckAt(compression, cut.name));
+    specs.push_back(spec);
+  }
+  ASSIGN_OR_RETURN(partition->model,
+                   WithBottlenecks(std::move(partition->model), partition->cuts, specs));
+  return absl::OkStatus();
+}
+
 // Sets *to from the field of that name, if it is there.
 template <typename T>
 absl::Status Read(const DirectionConfig& config, const char* name, T* to) {
@@ -117,17 +152,25 @@ absl::StatusOr<Model> ModelFrom(const Experiment& experiment) {
 absl::StatusOr<Partition> PartitionFrom(const Experiment& experiment) {
   Partition partition;
   ASSIGN_OR_RETURN(partition.model, ModelFrom(experiment));
-  const auto& given = experiment.pipeline().cuts();
-  std::vector<std::string> names(given.begin(), given.end());
-  if (names == std::vector<std::string>{kEmptyList}) names.clear();
-  absl::StatusOr<std::vector<Cut>> cuts = NamedCuts(partition.model, names);
+  absl::StatusOr<std::vector<Cut>> cuts = NamedCuts(partition.model, GivenCuts(experiment));
   if (!cuts.ok()) return WithPath("pipeline.cuts", cuts.status());
   partition.cuts = *std::move(cuts);
+  RETURN_IF_ERROR(WithPath("compression", AddBottlenecks(experiment.compression(), &partition)));
   absl::StatusOr<std::vector<int>> starts = StageStarts(
       partition.model, partition.cuts, static_cast<int>(experiment.pipeline().stages()));
   if (!starts.ok()) return WithPath("pipeline.stages", starts.status());
   partition.stage_starts = *std::move(starts);
   return partition;
+}
+
+std::string WhyNotUncompressed(const Experiment& experiment) {
+  for (const std::string& cut : GivenCuts(experiment)) {
+    const absl::StatusOr<BottleneckSpec> spec = BottleneckAt(experiment.compression(), cut);
+    if (!spec.ok() || spec->kind == BottleneckKind::kNone) continue;
+    return absl::StrCat("cut ", cut, " has a bottleneck, which is part of the model and cannot be ",
+                        "switched off");
+  }
+  return "";
 }
 
 const DirectionConfig& DirectionOf(const Experiment& experiment, const std::string& cut,

@@ -21,15 +21,18 @@
 
 namespace thinwire {
 
-// Built for the input shape of the experiment's data; nothing is loaded.
+// Built for the input shape of the experiment's data, without bottlenecks; nothing is loaded.
 absl::StatusOr<Model> ModelFrom(const Experiment& experiment);
 
 struct Partition {
-  Model model;
+  Model model;                    // with the layers of its bottlenecks
   std::vector<Cut> cuts;          // in model order
   std::vector<int> stage_starts;  // first segment of each stage
 };
 absl::StatusOr<Partition> PartitionFrom(const Experiment& experiment);
+
+// Why the model has no evaluation without compression; empty when it has.
+std::string WhyNotUncompressed(const Experiment& experiment);
 
 absl::StatusOr<CodecSpec> CodecFrom(const DirectionConfig& config);
 // ef_mixed_a is ef for gradients and none for activations.

@@ -53,6 +53,8 @@ model:
       layers:
         - kind: flatten
         - {kind: residual, body: [{kind: linear, name: a, out: 64}]}
+        - {kind: layer_norm, name: ln}
+        - {kind: maxout, group: 4}
         - {kind: linear, name: fc, out: 10, bias: false}
 data: {name: digits}
 optimizer: {lr: 0.1}
@@ -66,7 +68,9 @@ epochs: 1
   for (const ParameterSpec& parameter : Parameters(model->blocks[0])) {
     names.push_back(parameter.name);
   }
-  EXPECT_THAT(names, ElementsAre("all.a.weight", "all.a.bias", "all.fc.weight"));
+  EXPECT_THAT(names, ElementsAre("all.a.weight", "all.a.bias", "all.ln.weight", "all.ln.bias",
+                                 "all.fc.weight"));
+  EXPECT_EQ(model->blocks[0].layers.back().in_features, 16);
 }
 
 TEST(SpecsTest, ThePartitionHasCutsAndStages) {
@@ -76,6 +80,21 @@ TEST(SpecsTest, ThePartitionHasCutsAndStages) {
   EXPECT_EQ(partition->cuts[0].name, "layer1");
   EXPECT_EQ(partition->cuts[0].block, 1);
   EXPECT_EQ(partition->stage_starts.size(), 2u);
+}
+
+TEST(SpecsTest, ThePartitionsModelHasItsBottlenecks) {
+  const Experiment e = With({"compression.bottleneck.width=3",
+                             "compression.boundaries.layer2.bottleneck={kind: maxout, group: 4}",
+                             "compression.boundaries.layer3.bottleneck.kind=none"});
+  const auto partition = PartitionFrom(e);
+  ASSERT_TRUE(partition.ok()) << partition.status();
+  const auto shape_at = [&](int cut) {
+    return partition->model.blocks[partition->cuts[cut].block].out;
+  };
+  EXPECT_EQ(shape_at(0), (Shape{1, 8, 8, 3}));
+  EXPECT_EQ(shape_at(1), (Shape{1, 4, 4, 4}));
+  EXPECT_EQ(shape_at(2), (Shape{1, 2, 2, 32}));
+  EXPECT_EQ(ModelFrom(e)->blocks[1].out, (Shape{1, 8, 8, 8}));
 }
 
 TEST(SpecsTest, AnUncutModelIsOneStage) {

@@ -9,6 +9,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 #include "base/status.h"
+#include "config/specs.h"
 #include "coordinator/boundary_totals.h"
 #include "coordinator/threads.h"
 
@@ -220,6 +221,9 @@ class Runner {
     if (config.recalibrated()) {
       RETURN_IF_ERROR(EvaluateOnce(epoch, Inference::kUncompressedRecalibrated,
                                    test.mutable_uncompressed_recalibrated()));
+    }
+    if (const std::string reason = WhyNotUncompressed(experiment_); !reason.empty()) {
+      test.set_uncompressed_reason(reason);
     }
     record->set_evaluation_seconds(absl::ToDoubleSeconds(absl::Now() - start));
     if (config.compressed() || config.uncompressed()) *record->mutable_test() = test;

@@ -116,6 +116,7 @@ TEST_F(RunTest, AnEpochIsTheMeanOverItsSamplesAndHasBothEvaluations) {
   EXPECT_EQ(epoch.test().compressed().loss(), 4.0);
   EXPECT_EQ(epoch.test().uncompressed().loss(), 3.0);
   EXPECT_EQ(epoch.test().uncompressed().accuracy(), 0.5);
+  EXPECT_FALSE(epoch.test().has_uncompressed_reason());
   EXPECT_GT(epoch.samples_per_second(), 0.0);
 }
 
@@ -166,6 +167,16 @@ TEST_F(RunTest, TheRecalibratedEvaluationComesLastAndOnNoMoreSamplesThanThereAre
   EXPECT_THAT(last_.calls(), Contains("Evaluate 1 recalibrated on 4"));
   EXPECT_EQ(summary_.epochs(0).test().uncompressed().loss(), 3.0);
   EXPECT_EQ(summary_.epochs(0).test().uncompressed_recalibrated().loss(), 2.0);
+}
+
+TEST_F(RunTest, ABottleneckIsTheReasonForNoUncompressedEvaluation) {
+  experiment_.mutable_compression()->mutable_bottleneck()->set_kind("linear");
+  experiment_.mutable_evaluation()->set_uncompressed(false);
+  ASSERT_TRUE(Train().ok());
+  const TestRecord& test = summary_.epochs(1).test();
+  EXPECT_FALSE(test.has_uncompressed());
+  EXPECT_EQ(test.uncompressed_reason(),
+            "cut layer1 has a bottleneck, which is part of the model and cannot be switched off");
 }
 
 TEST_F(RunTest, StagesThatReadDifferentDataAreRefused) {

@@ -79,6 +79,12 @@ for stages in 1 2; do
   check "$stages: the same losses to the last bit" equals "$(losses "$work/in$stages")" "$(losses "$work/short")"
 done
 
+echo '== a bottleneck'
+"$thinwire" run "$work/short.yaml" --set compression.bottleneck.width=4 --out "$work/narrow" >/dev/null 2>&1
+check 'exits 0' equals $? 0
+check 'there is no uncompressed accuracy' contains "$work/narrow/summary.json" '"uncompressed": *null'
+check 'and it says why' contains "$work/narrow/summary.json" '"uncompressed_reason": *"cut stem has a bottleneck'
+
 echo '== bad input'
 "$thinwire" run "$work/short.yaml" --set model.widht=3 --out "$work/bad" >"$work/bad.log" 2>&1
 check 'an unknown field is a usage error' equals $? 2

@@ -87,6 +87,11 @@ const Codec kCodecs[] = {
     {"topk",
      {"compression.activations={codec: topk, ratio: 0.2}",
       "compression.gradients={codec: topk, ratio: 0.1}"}},
+    {"bottlenecks",
+     {"compression.bottleneck={kind: linear, width: 4}",
+      "compression.boundaries.layer1.bottleneck={kind: layer_norm, width: 3}",
+      "compression.boundaries.layer2.bottleneck={kind: maxout, group: 4}",
+      "compression.activations={codec: uniform, bits: 4}"}},
 };
 
 class EquivalenceTest : public ::testing::TestWithParam<const char*> {};

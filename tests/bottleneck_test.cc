@@ -1,0 +1,71 @@
+// A small network learns through bottlenecks at its cuts, whose code a codec narrows further.
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "config/experiment.h"
+#include "tests/pipeline.h"
+
+namespace thinwire {
+namespace {
+
+constexpr int kTestSamples = 500;
+
+constexpr char kExperiment[] = R"(
+model: {name: resnet8, width: 16}
+data: {name: digits, batch_size: 64, test_limit: 500}
+pipeline: {cuts: [layer1, layer2, layer3], stages: 2, threads: 1}
+compression: {activations: {codec: uniform}, gradients: {codec: uniform}}
+optimizer: {lr: 0.05, momentum: 0.9}
+)";
+
+Outcome Train(const std::string& bottleneck, int epochs) {
+  const absl::StatusOr<Experiment> experiment = ParseExperiment(
+      kExperiment, "learns.yaml",
+      {absl::StrCat("compression.bottleneck=", bottleneck), absl::StrCat("epochs=", epochs)});
+  EXPECT_TRUE(experiment.ok()) << experiment.status();
+  auto pipeline = Pipeline::Start(*experiment, /*tcp=*/true, /*folder=*/"");
+  EXPECT_TRUE(pipeline.ok()) << pipeline.status();
+  const absl::Status ready = (*pipeline)->SetUp();
+  EXPECT_TRUE(ready.ok()) << ready;
+  absl::StatusOr<Outcome> outcome = (*pipeline)->Run();
+  EXPECT_TRUE(outcome.ok()) << outcome.status();
+  return outcome.ok() ? *outcome : Outcome{};
+}
+
+class BottleneckTest : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(BottleneckTest, ASmallNetworkLearns) {
+  const Outcome outcome = Train(GetParam(), /*epochs=*/6);
+  EXPECT_GT(outcome.compressed_correct, 0.9 * kTestSamples);
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, BottleneckTest,
+                         ::testing::Values("{kind: linear, width: 4}",
+                                           "{kind: layer_norm, width: 4}",
+                                           "{kind: maxout, group: 4}"));
+
+// Without weight decay only gradients move them.
+TEST(BottleneckLayersTest, EncodersAndDecodersAreTrained) {
+  const Outcome one = Train("{width: 4}", /*epochs=*/1), two = Train("{width: 4}", /*epochs=*/2);
+  for (const char* cut : {"layer1", "layer2", "layer3"}) {
+    for (const char* layer : {"encode", "decode"}) {
+      const std::string name = absl::StrCat("bottleneck.", cut, ".", layer, ".weight");
+      ASSERT_EQ(one.parameters.count(name), 1u) << name;
+      EXPECT_NE(one.parameters.at(name), two.parameters.at(name)) << name;
+    }
+  }
+}
+
+TEST(BottleneckLayersTest, OnlyTheCodeCrosses) {
+  const Outcome outcome = Train("{width: 4}", /*epochs=*/1);
+  const BoundaryReport& sent = outcome.boundaries.at("layer1/activation");
+  constexpr uint64_t kSamples = 3823, kCode = 8 * 8 * 4;
+  EXPECT_EQ(sent.raw_bytes(), kSamples * kCode * sizeof(float));
+}
+
+}  // namespace
+}  // namespace thinwire
