@@ -3,13 +3,35 @@
 #include "base/status.h"
 #include "compress/cast.h"
 #include "compress/fp8.h"
-#include "compress/topk.h"
+#include "compress/layout.h"
+#include "compress/sparse.h"
+#include "compress/supported.h"
 #include "compress/uniform.h"
 
 namespace thinwire {
+namespace {
+
+// The others send positions or derive them, and do so among the supported entries.
+bool IsSupportedFromOutside(const CodecSpec& spec) {
+  if (spec.indices == Indices::kShared) return true;
+  return spec.support == Support::kReceivedNonzero && spec.kind != CodecKind::kTopK &&
+         spec.kind != CodecKind::kThreshold && spec.kind != CodecKind::kRandomK;
+}
+
+CodecSpec WithoutSupport(CodecSpec spec) {
+  if (spec.indices == Indices::kShared) return CodecOfValues(spec);
+  spec.support = Support::kAll;
+  return spec;
+}
+
+}  // namespace
 
 absl::StatusOr<std::unique_ptr<Codec>> NewCodec(const CodecSpec& spec, CodecKernels* kernels) {
   RETURN_IF_ERROR(CheckSpec(spec));
+  if (IsSupportedFromOutside(spec)) {
+    ASSIGN_OR_RETURN(std::unique_ptr<Codec> inner, NewCodec(WithoutSupport(spec), kernels));
+    return NewSupportedCodec(spec, std::move(inner), kernels);
+  }
   switch (spec.kind) {
     case CodecKind::kNone:
     case CodecKind::kFp16:
@@ -18,7 +40,9 @@ absl::StatusOr<std::unique_ptr<Codec>> NewCodec(const CodecSpec& spec, CodecKern
     case CodecKind::kUniform:
       return NewUniformCodec(spec, kernels);
     case CodecKind::kTopK:
-      return NewTopKCodec(spec, kernels);
+    case CodecKind::kThreshold:
+    case CodecKind::kRandomK:
+      return NewSparseCodec(spec, kernels);
     case CodecKind::kFp8:
       return NewFp8Codec(spec, kernels);
     default:

@@ -18,6 +18,12 @@ struct SupportView {
   int64_t count = 0;  // of set bits
 };
 
+// What a sparse codec's message may use besides its tensor: MessageContext as plain data.
+struct SparseContext {
+  uint64_t random_key = 0;               // encode only
+  const SupportView* support = nullptr;  // of as many elements as x; null: all may be sent
+};
+
 // Payload memory is host memory. Encoders check that `capacity` suffices, write the payload's
 // length to *bytes and fail with InvalidArgument on NaN or infinity (except the casts, which
 // carry them). Decoders treat `payload` as hostile. Any thread, several at once.
@@ -43,10 +49,34 @@ class CodecKernels {
   virtual Error UniformDecode(const uint8_t* payload, size_t bytes, const CodecSpec& spec,
                               const TensorView& x) = 0;
 
-  virtual Error TopKEncode(const TensorView& x, const CodecSpec& spec, uint8_t* payload,
-                           size_t capacity, size_t* bytes) = 0;
-  virtual Error TopKDecode(const uint8_t* payload, size_t bytes, const CodecSpec& spec,
-                           const TensorView& x) = 0;
+  // topk with indices of its own. Entries without support are zeros, whatever they hold. K counts
+  // a scope's elements, supported or not; where an entry stood is its rank among the supported.
+  virtual Error TopKEncode(const TensorView& x, const CodecSpec& spec, const SparseContext& context,
+                           uint8_t* payload, size_t capacity, size_t* bytes) = 0;
+  // The same payload with the entries of at least the threshold, which is computed in the order of
+  // docs/compression.md.
+  virtual Error ThresholdEncode(const TensorView& x, const CodecSpec& spec,
+                                const SparseContext& context, uint8_t* payload, size_t capacity,
+                                size_t* bytes) = 0;
+  // Of either.
+  virtual Error EntriesDecode(const uint8_t* payload, size_t bytes, const CodecSpec& spec,
+                              const SparseContext& context, const TensorView& x) = 0;
+
+  // Which entries are kept follows from the seed (docs/compression.md): element i draws number i of
+  // the seed's random stream, and the K highest of each scope are kept, of those with support.
+  virtual Error RandomKEncode(const TensorView& x, const CodecSpec& spec,
+                              const SparseContext& context, uint8_t* payload, size_t capacity,
+                              size_t* bytes) = 0;
+  virtual Error RandomKDecode(const uint8_t* payload, size_t bytes, const CodecSpec& spec,
+                              const SparseContext& context, const TensorView& x) = 0;
+
+  // The elements of x whose bits are set, in memory order. `compact`: [support.count], fp32 or of
+  // x's type. Requires support.elements == x.elements(), as does Expand.
+  virtual Error Compact(const TensorView& x, const SupportView& support,
+                        const TensorView& compact) = 0;
+  // The inverse: overwrites all of x, with zero where no bit is set. Narrows to nearest even.
+  virtual Error Expand(const TensorView& compact, const SupportView& support,
+                       const TensorView& x) = 0;
 
   // Sets the bits of the elements that are not +-0; `words` holds ceil(elements / 64) words.
   virtual Error FindNonzeros(const TensorView& x, uint64_t* words, int64_t* count) = 0;

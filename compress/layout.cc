@@ -9,6 +9,12 @@ namespace {
 
 size_t BytesOfBits(uint64_t bits) { return static_cast<size_t>((bits + 7) / 8); }
 
+Shape ShapeOf(const TensorView& x) {
+  Shape shape;
+  for (int i = 0; i < x.rank; ++i) shape.Append(x.dims[i]);
+  return shape;
+}
+
 }  // namespace
 
 Scopes ScopesOf(const Shape& shape, Scope scope, uint32_t group) {
@@ -40,9 +46,7 @@ Scopes ScopesOf(const Shape& shape, Scope scope, uint32_t group) {
 }
 
 Scopes ScopesOf(const TensorView& x, Scope scope, uint32_t group) {
-  Shape shape;
-  for (int i = 0; i < x.rank; ++i) shape.Append(x.dims[i]);
-  return ScopesOf(shape, scope, group);
+  return ScopesOf(ShapeOf(x), scope, group);
 }
 
 int64_t NumKept(const CodecSpec& spec, int64_t n) {
@@ -101,14 +105,88 @@ uint32_t PackedIndexBits(int64_t n) {
   return bits;
 }
 
-size_t BytesPerValue(Values values) { return values == Values::kF32 ? 4 : 2; }
+int64_t MostEntriesOfScope(const CodecSpec& spec, int64_t n) {
+  return spec.kind == CodecKind::kThreshold ? n : NumKept(spec, n);
+}
 
-size_t TopKMaxPayloadBytes(const CodecSpec& spec, const Scopes& scopes) {
-  const uint64_t entries = NumKept(spec, scopes.elements) * scopes.count;
+int64_t MostEntries(const CodecSpec& spec, const Scopes& scopes) {
+  return MostEntriesOfScope(spec, scopes.elements) * scopes.count;
+}
+
+size_t EntriesMaxPayloadBytes(const CodecSpec& spec, const Scopes& scopes) {
+  const uint64_t entries = MostEntries(spec, scopes);
   // The smallest coding is chosen, so neither of these two can be exceeded.
   const size_t index_bytes =
       std::min(BytesOfBits(scopes.total), BytesOfBits(entries * PackedIndexBits(scopes.total)));
-  return kTopKHeaderBytes + entries * BytesPerValue(spec.values) + index_bytes;
+  return kEntriesHeaderBytes + ValueBytes(spec, entries) + index_bytes;
+}
+
+size_t RandomKHeaderBytes(const CodecSpec& spec) {
+  return kSeedBytes + (spec.values == Values::kF16 ? 2 : 0);
+}
+
+size_t RandomKMaxPayloadBytes(const CodecSpec& spec, const Scopes& scopes) {
+  return RandomKHeaderBytes(spec) +
+         ValueBytes(spec, NumKept(spec, scopes.elements) * scopes.count);
+}
+
+size_t ValueBytes(const CodecSpec& spec, int64_t n) {
+  switch (spec.values) {
+    case Values::kF32:
+      return 4 * n;
+    case Values::kBF16:
+    case Values::kF16:
+      return 2 * n;
+    case Values::kUniform: {
+      const CodecSpec uniform = CodecOfValues(spec);
+      return UniformPayloadBytes(uniform, ScopesOf(Shape({n}), uniform.scope, uniform.group));
+    }
+  }
+  assert(false);
+  return 0;
+}
+
+CodecSpec CodecOfValues(const CodecSpec& spec) {
+  CodecSpec codec;
+  switch (spec.values) {
+    case Values::kF32:
+      break;
+    case Values::kBF16:
+      codec.kind = CodecKind::kBf16;
+      break;
+    case Values::kF16:
+      codec.kind = CodecKind::kFp16;
+      break;
+    case Values::kUniform:
+      codec.kind = CodecKind::kUniform;
+      codec.scope = spec.group > 0 ? Scope::kGroup : Scope::kTensor;
+      codec.group = spec.group;
+      codec.bits = spec.bits;
+      codec.range = spec.range;
+      codec.rounding = spec.rounding;
+      codec.zero = spec.zero;
+      break;
+  }
+  return codec;
+}
+
+MatrixView MatricesOf(const Shape& shape, bool per_sample) {
+  const int64_t total = shape.elements();
+  if (total == 0) return {};
+  MatrixView view;
+  view.columns = shape.rank() > 1 ? shape[shape.rank() - 1] : 1;
+  view.count = per_sample && shape.rank() > 0 ? shape[0] : 1;
+  view.rows = total / view.columns / view.count;
+  return view;
+}
+
+MatrixView MatricesOf(const TensorView& x, bool per_sample) {
+  return MatricesOf(ShapeOf(x), per_sample);
+}
+
+size_t LowRankPayloadBytes(const CodecSpec& spec, const MatrixView& view) {
+  const int64_t rank = std::min({int64_t{spec.rank}, view.rows, view.columns});
+  return 4 * view.count * rank * (view.rows + view.columns);
 }
 
 size_t CastPayloadBytes(DType to, int64_t elements) {

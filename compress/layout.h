@@ -45,17 +45,40 @@ UniformGrid GridOf(const CodecSpec& spec);
 constexpr int16_t kConstantTensor = INT16_MIN;
 constexpr size_t kConstantTensorBytes = 6;
 
-// topk: what says where the kept values stood.
+// topk, threshold: what says where the kept values stood.
 enum class IndexCoding : uint8_t { kBitmap = 0, kPacked = 1, kRice = 2 };
-constexpr size_t kTopKHeaderBytes = 8;
+constexpr size_t kEntriesHeaderBytes = 8;
 constexpr uint32_t kMaxRiceBits = 31;
 // ceil(log2 n): what a packed index takes. Requires n < 2^32.
 uint32_t PackedIndexBits(int64_t n);
-// Not of Values::kUniform.
-size_t BytesPerValue(Values values);
-size_t TopKMaxPayloadBytes(const CodecSpec& spec, const Scopes& scopes);
-// topk counts and places entries in 32 bits.
-constexpr int64_t kTopKMaxElements = (int64_t{1} << 32) - 1;
+// topk, threshold: how many entries a scope of n elements, or all scopes, may send.
+int64_t MostEntriesOfScope(const CodecSpec& spec, int64_t n);
+int64_t MostEntries(const CodecSpec& spec, const Scopes& scopes);
+size_t EntriesMaxPayloadBytes(const CodecSpec& spec, const Scopes& scopes);
+// topk, threshold and randomk count and place entries in 32 bits.
+constexpr int64_t kSparseMaxElements = (int64_t{1} << 32) - 1;
+
+// randomk: the seed, and before fp16 values their pre-scale exponent.
+constexpr size_t kSeedBytes = 8;
+size_t RandomKHeaderBytes(const CodecSpec& spec);
+size_t RandomKMaxPayloadBytes(const CodecSpec& spec, const Scopes& scopes);
+
+// topk, threshold, randomk: bytes of n kept values, without an exponent before them.
+size_t ValueBytes(const CodecSpec& spec, int64_t n);
+// The codec that sends a flat tensor as `spec` sends its kept values.
+CodecSpec CodecOfValues(const CodecSpec& spec);
+
+// low_rank: a tensor as matrices whose rows lie one behind the other. A row is the last axis; of a
+// tensor of one axis, an element.
+struct MatrixView {
+  int64_t count = 0;  // matrices; 0 for an empty tensor
+  int64_t rows = 0;   // of each
+  int64_t columns = 0;
+};
+MatrixView MatricesOf(const Shape& shape, bool per_sample);
+MatrixView MatricesOf(const TensorView& x, bool per_sample);
+// A rank above rows or columns counts as the smaller of these: low_rank refuses it with a tensor.
+size_t LowRankPayloadBytes(const CodecSpec& spec, const MatrixView& view);
 
 // The casts: fp16 has its pre-scale exponent (i16) in front.
 size_t CastPayloadBytes(DType to, int64_t elements);

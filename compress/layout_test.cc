@@ -72,7 +72,7 @@ TEST(PackedIndexBitsTest, CoversEveryIndex) {
   EXPECT_EQ(PackedIndexBits(2), 1u);
   EXPECT_EQ(PackedIndexBits(256), 8u);
   EXPECT_EQ(PackedIndexBits(257), 9u);
-  EXPECT_EQ(PackedIndexBits(kTopKMaxElements), 32u);
+  EXPECT_EQ(PackedIndexBits(kSparseMaxElements), 32u);
 }
 
 // Both ends of the range must decode exactly: the reciprocal has to give one at the last code.

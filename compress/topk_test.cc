@@ -1,5 +1,3 @@
-#include "compress/topk.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -123,7 +123,7 @@ uint64_t FieldAt(const uint8_t* fields, const uint8_t* end, uint64_t index, uint
 }
 
 Error Malformed(const char* what, uint64_t met, uint64_t wanted) {
-  return MakeError(absl::StatusCode::kInvalidArgument, "topk: %s %llu, want %llu", what,
+  return MakeError(absl::StatusCode::kInvalidArgument, "indices: %s %llu, want %llu", what,
                    static_cast<unsigned long long>(met), static_cast<unsigned long long>(wanted));
 }
 
@@ -223,7 +223,7 @@ Error IndexReader::Read(size_t num, uint32_t* positions) {
   }
   if (ascending && last < static_cast<uint64_t>(n_)) return Error{};
   return MakeError(absl::StatusCode::kInvalidArgument,
-                   "topk: an index up to %llu is out of order or outside %lld elements",
+                   "indices: one up to %llu is out of order or outside %lld elements",
                    static_cast<unsigned long long>(last), static_cast<long long>(n_));
 }
 

@@ -51,7 +51,7 @@ TEST(IndexCodingTest, PlansNoMoreBytesThanAnyCodingTakes) {
 }
 
 TEST(IndexCodingTest, LastElementsOfAHugeTensorFit) {
-  const int64_t n = kTopKMaxElements;
+  const int64_t n = kSparseMaxElements;
   const std::vector<uint32_t> positions = {0, 1u << 31, 0xFFFFFFFDu, 0xFFFFFFFEu};
   ExpectThereAndBack(PlanIndices(positions.data(), positions.size(), n), positions, n);
   ExpectThereAndBack({IndexCoding::kRice, 31, 31 + 2}, {0, 5, 7, 9, 11, 13, 15, 0xFFFFFFFEu}, n);

@@ -132,21 +132,31 @@ void KeepStrided(const float* x, const Scopes& scopes, const CodecSpec& spec, Ke
   collector.CollectThroughRow(scopes.elements - 1);
 }
 
+// This thread's arrays, for so many entries.
+Kept MemoryFor(size_t most) {
+  static thread_local Scratch<float> values;
+  static thread_local Scratch<uint32_t> positions;
+  Kept kept;
+  kept.values = values.Get(most + kCollectSlack);
+  kept.positions = positions.Get(most + kCollectSlack);
+  return kept;
+}
+
 }  // namespace
 
 Kept KeepLargest(const float* x, const Scopes& scopes, const CodecSpec& spec) {
-  static thread_local Scratch<float> values;
-  static thread_local Scratch<uint32_t> positions;
-  const size_t most = NumKept(spec, scopes.elements) * scopes.count + kCollectSlack;
-  Kept kept;
-  kept.values = values.Get(most);
-  uint32_t* where = positions.Get(most);
-  kept.positions = where;
+  Kept kept = MemoryFor(NumKept(spec, scopes.elements) * scopes.count);
   if (scopes.strided) {
-    KeepStrided(x, scopes, spec, &kept, where);
+    KeepStrided(x, scopes, spec, &kept, kept.positions);
   } else {
-    KeepContiguous(x, scopes, spec, &kept, where);
+    KeepContiguous(x, scopes, spec, &kept, kept.positions);
   }
+  return kept;
+}
+
+Kept KeepAtLeast(const float* x, size_t n, uint32_t least) {
+  Kept kept = MemoryFor(n);
+  kept.count = CollectAtLeast(x, n, least, 0, kept.values, kept.positions);
   return kept;
 }
 

@@ -1,4 +1,4 @@
-// topk's choice: which entries of a tensor are kept.
+// What topk and threshold choose: which entries of a tensor are kept.
 #pragma once
 
 #include <cstddef>
@@ -13,10 +13,13 @@ struct Kept {
   bool finite = true;  // false: the tensor holds NaN or infinity and the rest means nothing
   size_t count = 0;
   float* values = nullptr;  // in memory order, as are positions
-  const uint32_t* positions = nullptr;
+  uint32_t* positions = nullptr;
 };
 
 // Of x[0, scopes.total). The arrays are this thread's until its next call.
 Kept KeepLargest(const float* x, const Scopes& scopes, const CodecSpec& spec);
+
+// Those of x[0, n), which are finite, with magnitude bits of at least `least` > 0. As above.
+Kept KeepAtLeast(const float* x, size_t n, uint32_t least);
 
 }  // namespace thinwire

@@ -2,9 +2,13 @@
 
 #include "compress/cpu/cast.h"
 #include "compress/cpu/combine.h"
+#include "compress/cpu/compact.h"
 #include "compress/cpu/compare.h"
+#include "compress/cpu/entries.h"
 #include "compress/cpu/fp8.h"
 #include "compress/cpu/nonzeros.h"
+#include "compress/cpu/randomk.h"
+#include "compress/cpu/threshold.h"
 #include "compress/cpu/topk.h"
 #include "compress/cpu/uniform.h"
 
@@ -36,13 +40,33 @@ class HostCodecKernels final : public CodecKernels {
                       const TensorView& x) override {
     return CpuUniformDecode(payload, bytes, spec, x);
   }
-  Error TopKEncode(const TensorView& x, const CodecSpec& spec, uint8_t* payload, size_t capacity,
-                   size_t* bytes) override {
-    return CpuTopKEncode(x, spec, payload, capacity, bytes);
+  Error TopKEncode(const TensorView& x, const CodecSpec& spec, const SparseContext& context,
+                   uint8_t* payload, size_t capacity, size_t* bytes) override {
+    return CpuTopKEncode(x, spec, context, payload, capacity, bytes);
   }
-  Error TopKDecode(const uint8_t* payload, size_t bytes, const CodecSpec& spec,
-                   const TensorView& x) override {
-    return CpuTopKDecode(payload, bytes, spec, x);
+  Error ThresholdEncode(const TensorView& x, const CodecSpec& spec, const SparseContext& context,
+                        uint8_t* payload, size_t capacity, size_t* bytes) override {
+    return CpuThresholdEncode(x, spec, context, payload, capacity, bytes);
+  }
+  Error EntriesDecode(const uint8_t* payload, size_t bytes, const CodecSpec& spec,
+                      const SparseContext& context, const TensorView& x) override {
+    return CpuEntriesDecode(payload, bytes, spec, context, x);
+  }
+  Error RandomKEncode(const TensorView& x, const CodecSpec& spec, const SparseContext& context,
+                      uint8_t* payload, size_t capacity, size_t* bytes) override {
+    return CpuRandomKEncode(x, spec, context, payload, capacity, bytes);
+  }
+  Error RandomKDecode(const uint8_t* payload, size_t bytes, const CodecSpec& spec,
+                      const SparseContext& context, const TensorView& x) override {
+    return CpuRandomKDecode(payload, bytes, spec, context, x);
+  }
+  Error Compact(const TensorView& x, const SupportView& support,
+                const TensorView& compact) override {
+    return CpuCompact(x, support, compact);
+  }
+  Error Expand(const TensorView& compact, const SupportView& support,
+               const TensorView& x) override {
+    return CpuExpand(compact, support, x);
   }
   Error FindNonzeros(const TensorView& x, uint64_t* words, int64_t* count) override {
     return CpuFindNonzeros(x, words, count);

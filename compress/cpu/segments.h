@@ -24,6 +24,10 @@ void ForEachSegment(int64_t begin, size_t n, int64_t period, Visit visit) {
   }
 }
 
+inline int64_t ScopeAt(const Scopes& scopes, int64_t element) {
+  return scopes.strided ? element % scopes.count : element / scopes.elements;
+}
+
 // Strided scopes repeat every `count` elements. Parameters laid out for this many elements, a
 // multiple of it, keep vectors full when there are few channels.
 inline int64_t PeriodOf(const Scopes& scopes) {

@@ -1,19 +1,14 @@
-// topk: the entries of largest magnitude of each scope.
+// The CPU's topk: see kernels.h for the contract, docs/compression.md for the payload.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
-#include "compress/spec.h"
-#include "tensor/error.h"
-#include "tensor/tensor.h"
+#include "compress/kernels.h"
 
 namespace thinwire {
 
-// See CodecKernels::TopKEncode and TopKDecode.
-Error CpuTopKEncode(const TensorView& x, const CodecSpec& spec, uint8_t* payload, size_t capacity,
-                    size_t* bytes);
-Error CpuTopKDecode(const uint8_t* payload, size_t bytes, const CodecSpec& spec,
-                    const TensorView& x);
+Error CpuTopKEncode(const TensorView& x, const CodecSpec& spec, const SparseContext& context,
+                    uint8_t* payload, size_t capacity, size_t* bytes);
 
 }  // namespace thinwire

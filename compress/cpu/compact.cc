@@ -1,0 +1,176 @@
+#include "compress/cpu/compact.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "compress/cpu/blocks.h"
+#include "compress/cpu/scratch.h"
+
+// Each SIMD target compiles this file once more, from foreach_target.h on.
+// clang-format off
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "compress/cpu/compact.cc"
+#include "hwy/foreach_target.h"
+#include "hwy/highway.h"
+#include "compress/cpu/partial-inl.h"
+// clang-format on
+
+HWY_BEFORE_NAMESPACE();
+namespace thinwire {
+namespace HWY_NAMESPACE {
+
+using F32 = hn::ScalableTag<float>;
+using F32x4 = hn::FixedTag<float, 4>;
+using Bytes16 = hn::FixedTag<uint8_t, 16>;
+constexpr size_t kLanes = hn::MaxLanes(F32());
+
+// The mask of as many elements as a vector has, from the lowest bits of `bits`.
+HWY_INLINE hn::Mask<F32> MaskOf(uint64_t bits) {
+  uint8_t bytes[8];
+  std::memcpy(bytes, &bits, 8);
+  return hn::LoadMaskBits(F32(), bytes);
+}
+
+// Writes those of x[0, n) whose bits are set, and returns how many. Memory for kLanes more.
+size_t CompactImpl(const float* HWY_RESTRICT x, size_t n, const uint64_t* HWY_RESTRICT words,
+                   float* HWY_RESTRICT out) {
+  size_t count = 0;
+  for (size_t word = 0; word < n; word += 64) {
+    uint64_t bits = words[word / 64];
+    for (size_t i = word; bits != 0; i += kLanes, bits >>= kLanes) {
+      const auto v = LoadPart(F32(), x + i, n - i);
+      count += hn::CompressStore(v, MaskOf(bits), F32(), out + count);
+    }
+  }
+  return count;
+}
+
+// For every mask of four elements: from which byte of the next compact ones each byte comes; 0x80
+// gives zero.
+struct ExpandTable {
+  ExpandTable() {
+    for (int mask = 0; mask < 16; ++mask) {
+      int next = 0;
+      for (int lane = 0; lane < 4; ++lane) {
+        const bool is_set = (mask >> lane) & 1;
+        for (int b = 0; b < 4; ++b) {
+          bytes[mask][4 * lane + b] = static_cast<uint8_t>(is_set ? 4 * next + b : 0x80);
+        }
+        next += is_set;
+      }
+    }
+  }
+  alignas(16) uint8_t bytes[16][16];
+};
+
+// Overwrites x[0, n rounded up to 64): the next element of `compact` where a bit is set, zero
+// elsewhere. Three more elements of `compact` are read.
+void ExpandImpl(const float* HWY_RESTRICT compact, const uint64_t* HWY_RESTRICT words, size_t n,
+                float* HWY_RESTRICT x) {
+  static const ExpandTable table;
+  const F32x4 d;
+  const Bytes16 bytes;
+  for (size_t word = 0; word < n; word += 64) {
+    uint64_t bits = words[word / 64];
+    for (size_t i = word; i < word + 64; i += 4, bits >>= 4) {
+      const auto next = hn::BitCast(bytes, hn::LoadU(d, compact));
+      const auto from = hn::Load(bytes, table.bytes[bits & 15]);
+      hn::StoreU(hn::BitCast(d, hn::TableLookupBytesOr0(next, from)), d, x + i);
+      compact += __builtin_popcountll(bits & 15);
+    }
+  }
+}
+
+void KeepSupportedImpl(const uint64_t* HWY_RESTRICT words, size_t n, float* HWY_RESTRICT x) {
+  for (size_t word = 0; word < n; word += 64) {
+    uint64_t bits = words[word / 64];
+    const size_t end = n < word + 64 ? n : word + 64;
+    for (size_t i = word; i < end; i += kLanes, bits >>= kLanes) {
+      const auto kept = hn::IfThenElseZero(MaskOf(bits), LoadPart(F32(), x + i, end - i));
+      StorePart(kept, F32(), x + i, end - i);
+    }
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace thinwire
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace thinwire {
+
+HWY_EXPORT(CompactImpl);
+HWY_EXPORT(ExpandImpl);
+HWY_EXPORT(KeepSupportedImpl);
+
+namespace {
+
+static_assert(kBlock % 64 == 0, "a block starts at a whole word");
+constexpr size_t kSlack = 64;  // of vectors at the end of a block
+
+size_t CountSetBits(const uint64_t* words, size_t n) {
+  size_t count = 0;
+  for (size_t word = 0; word < n; word += 64) count += __builtin_popcountll(words[word / 64]);
+  return count;
+}
+
+// Elements [begin, begin + n) of a tensor, in its type.
+void WriteFloats(const float* from, size_t n, int64_t begin, const TensorView& x) {
+  if (x.dtype == DType::kF32) {
+    std::memcpy(static_cast<float*>(x.data) + begin, from, 4 * n);
+  } else {
+    FinishFloats(x, begin, n, from);
+  }
+}
+
+}  // namespace
+
+Error CpuCompact(const TensorView& x, const SupportView& support, const TensorView& compact) {
+  alignas(64) float scratch[kBlock], block[kBlock + kSlack];
+  int64_t count = 0;
+  for (int64_t begin = 0; begin < support.elements; begin += kBlock) {
+    const size_t n = std::min<int64_t>(kBlock, support.elements - begin);
+    const float* from = ReadFloats(x, begin, n, scratch);
+    const size_t kept =
+        HWY_DYNAMIC_DISPATCH(CompactImpl)(from, n, support.words + begin / 64, block);
+    if (kept > 0) WriteFloats(block, kept, count, compact);
+    count += kept;
+  }
+  return Error{};
+}
+
+Error CpuExpand(const TensorView& compact, const SupportView& support, const TensorView& x) {
+  alignas(64) float block[kBlock + kSlack], out[kBlock], scratch[kBlock];
+  int64_t count = 0;
+  for (int64_t begin = 0; begin < support.elements; begin += kBlock) {
+    const size_t n = std::min<int64_t>(kBlock, support.elements - begin);
+    const uint64_t* words = support.words + begin / 64;
+    const size_t kept = CountSetBits(words, n);
+    if (kept > 0) std::memcpy(block, ReadFloats(compact, count, kept, scratch), 4 * kept);
+    count += kept;
+    const bool in_place = n == kBlock && x.dtype == DType::kF32;
+    float* to = in_place ? static_cast<float*>(x.data) + begin : out;
+    HWY_DYNAMIC_DISPATCH(ExpandImpl)(block, words, n, to);
+    if (!in_place) WriteFloats(out, n, begin, x);
+  }
+  return Error{};
+}
+
+const float* SupportedFloats(const TensorView& x, const SupportView* support) {
+  static thread_local Scratch<float> memory;
+  const int64_t n = x.elements();
+  if (support == nullptr) {
+    return ReadFloats(x, 0, n, x.dtype == DType::kF32 ? nullptr : memory.Get(n));
+  }
+  float* copy = memory.Get(n);
+  if (n > 0 && ReadFloats(x, 0, n, copy) != copy) std::memcpy(copy, x.data, 4 * n);
+  KeepSupported(*support, copy);
+  return copy;
+}
+
+void KeepSupported(const SupportView& support, float* x) {
+  HWY_DYNAMIC_DISPATCH(KeepSupportedImpl)(support.words, support.elements, x);
+}
+
+}  // namespace thinwire
+#endif  // HWY_ONCE

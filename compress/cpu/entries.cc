@@ -1,0 +1,179 @@
+#include "compress/cpu/entries.h"
+
+#include <algorithm>
+
+#include "compress/cpu/bytes.h"
+#include "compress/cpu/index_coding.h"
+#include "compress/cpu/scratch.h"
+#include "compress/cpu/sparse_writer.h"
+#include "compress/cpu/support_ranks.h"
+#include "compress/cpu/values.h"
+#include "compress/layout.h"
+
+namespace thinwire {
+namespace {
+
+// The first kEntriesHeaderBytes bytes of a payload.
+struct Header {
+  uint8_t coding;
+  uint8_t rice_bits;
+  int16_t exponent;  // values were multiplied by 2^exponent; 0 unless they are fp16
+  uint32_t count;
+};
+static_assert(sizeof(Header) == kEntriesHeaderBytes, "as in docs/compression.md");
+
+// Holds a payload to so many entries per scope. Positions come in ascending order.
+class ScopeGuard {
+ public:
+  ScopeGuard(const Scopes& scopes, int64_t most) : scopes_(scopes), most_(most) {
+    if (!scopes.strided) return;
+    static thread_local Scratch<int64_t> memory;
+    counts_ = memory.Get(scopes.count);
+    std::fill(counts_, counts_ + scopes.count, 0);
+  }
+  // False if a scope has too many.
+  bool Accept(const uint32_t* positions, size_t n) {
+    if (scopes_.count == 1) return true;  // the count of the header was checked
+    bool accepted = true;
+    for (size_t i = 0; i < n; ++i) {
+      accepted &= scopes_.strided
+                      ? ++counts_[positions[i] % static_cast<uint32_t>(scopes_.count)] <= most_
+                      : CountInRun(positions[i]) <= most_;
+    }
+    return accepted;
+  }
+
+ private:
+  int64_t CountInRun(int64_t position) {
+    if (position >= run_end_) {
+      run_end_ = (position / scopes_.elements + 1) * scopes_.elements;
+      run_count_ = 0;
+    }
+    return ++run_count_;
+  }
+
+  const Scopes& scopes_;
+  int64_t most_;
+  int64_t* counts_ = nullptr;
+  int64_t run_end_ = 0;
+  int64_t run_count_ = 0;
+};
+
+// How many places an entry may have.
+int64_t PlacesOf(int64_t total, const SparseContext& context) {
+  return context.support == nullptr ? total : context.support->count;
+}
+
+Error CheckHeader(const Header& h, size_t bytes, const CodecSpec& spec, const Scopes& scopes) {
+  const uint64_t most = MostEntries(spec, scopes);
+  const bool exact = spec.pad == Pad::kExactK;
+  if (h.count > most || (exact && h.count != most)) {
+    return MakeError(absl::StatusCode::kInvalidArgument, "%s: %u entries, want %s%llu",
+                     Name(spec.kind), h.count, exact ? "" : "at most ",
+                     static_cast<unsigned long long>(most));
+  }
+  if (bytes < kEntriesHeaderBytes + ValueBytes(spec, h.count)) {
+    return MakeError(absl::StatusCode::kInvalidArgument,
+                     "%s: payload of %zu bytes, want room for %u values", Name(spec.kind), bytes,
+                     h.count);
+  }
+  if (h.coding > static_cast<uint8_t>(IndexCoding::kRice)) {
+    return MakeError(absl::StatusCode::kInvalidArgument, "%s: index coding %d, want 0 to 2",
+                     Name(spec.kind), h.coding);
+  }
+  const bool is_rice = h.coding == static_cast<uint8_t>(IndexCoding::kRice);
+  if (h.rice_bits > (is_rice ? kMaxRiceBits : 0)) {
+    return MakeError(absl::StatusCode::kInvalidArgument,
+                     "%s: %d remainder bits with index coding %d", Name(spec.kind), h.rice_bits,
+                     h.coding);
+  }
+  return Error{};
+}
+
+// `indices` and `values` are open, for `count` entries.
+Error DecodeEntries(size_t count, IndexReader* indices, ValueReader* values, const CodecSpec& spec,
+                    const SparseContext& context, const TensorView& x) {
+  constexpr size_t kEntries = 512;  // and the zeros around them stay in the cache
+  uint32_t positions[kEntries];
+  float floats[kEntries];
+  const Scopes scopes = ScopesOf(x, spec.scope, spec.group);
+  const int64_t most = MostEntriesOfScope(spec, scopes.elements);
+  ScopeGuard guard(scopes, most);
+  SupportedPositions supported(context.support == nullptr ? SupportView() : *context.support);
+  SparseWriter writer(x);
+  for (size_t done = 0; done < count;) {
+    const size_t n = std::min(kEntries, count - done);
+    Error error = indices->Read(n, positions);
+    if (!error.ok()) return error;
+    if (context.support != nullptr) supported.FromRanks(positions, n);
+    if (!guard.Accept(positions, n)) {
+      return MakeError(absl::StatusCode::kInvalidArgument, "%s: more than %lld entries in one %s",
+                       Name(spec.kind), static_cast<long long>(most), Name(spec.scope));
+    }
+    error = values->Read(n, floats);
+    if (!error.ok()) return error;
+    writer.Write(positions, floats, n);
+    done += n;
+  }
+  writer.Finish();
+  return Error{};
+}
+
+}  // namespace
+
+Error CheckElements(const CodecSpec& spec, int64_t total) {
+  if (total <= kSparseMaxElements) return Error{};
+  return MakeError(absl::StatusCode::kInvalidArgument, "%s: %lld elements, want at most %lld",
+                   Name(spec.kind), static_cast<long long>(total),
+                   static_cast<long long>(kSparseMaxElements));
+}
+
+Error WriteEntries(Kept* kept, int64_t total, const CodecSpec& spec, const SparseContext& context,
+                   uint8_t* payload, size_t capacity, size_t* bytes) {
+  if (context.support != nullptr) ToRanks(*context.support, kept->positions, kept->count);
+  const int64_t places = PlacesOf(total, context);
+  const IndexPlan plan = PlanIndices(kept->positions, kept->count, places);
+  const size_t value_bytes = ValueBytes(spec, kept->count);
+  *bytes = kEntriesHeaderBytes + value_bytes + plan.bytes;
+  if (capacity < *bytes) {
+    return MakeError(absl::StatusCode::kInvalidArgument,
+                     "%s: payload memory of %zu bytes, want %zu", Name(spec.kind), capacity,
+                     *bytes);
+  }
+  const Header header = {static_cast<uint8_t>(plan.coding), static_cast<uint8_t>(plan.rice_bits),
+                         ValueExponent(kept->values, kept->count, spec),
+                         static_cast<uint32_t>(kept->count)};
+  StoreAs(header, payload);
+  WriteIndices(plan, kept->positions, kept->count, places,
+               payload + kEntriesHeaderBytes + value_bytes);
+  return WriteValues(kept->values, kept->count, spec, header.exponent, context.random_key,
+                     payload + kEntriesHeaderBytes);
+}
+
+Error CpuEntriesDecode(const uint8_t* payload, size_t bytes, const CodecSpec& spec,
+                       const SparseContext& context, const TensorView& x) {
+  const Scopes scopes = ScopesOf(x, spec.scope, spec.group);
+  Error error = CheckElements(spec, scopes.total);
+  if (!error.ok()) return error;
+  if (bytes < kEntriesHeaderBytes) {
+    return MakeError(absl::StatusCode::kInvalidArgument,
+                     "%s: payload of %zu bytes, want at least %zu", Name(spec.kind), bytes,
+                     kEntriesHeaderBytes);
+  }
+  const Header header = LoadAs<Header>(payload);
+  error = CheckHeader(header, bytes, spec, scopes);
+  if (!error.ok()) return error;
+  const uint8_t* from = payload + kEntriesHeaderBytes;
+  const size_t value_bytes = ValueBytes(spec, header.count);
+  const IndexPlan plan = {static_cast<IndexCoding>(header.coding), header.rice_bits,
+                          bytes - kEntriesHeaderBytes - value_bytes};
+  IndexReader indices;
+  error = indices.Open(plan, from + value_bytes, header.count, PlacesOf(scopes.total, context));
+  if (!error.ok()) return error;
+  ValueReader values;
+  error = values.Open(from, header.count, spec, header.exponent);
+  if (!error.ok()) return error;
+  return DecodeEntries(header.count, &indices, &values, spec, context, x);
+}
+
+}  // namespace thinwire

@@ -1,0 +1,133 @@
+#include "compress/cpu/randomk.h"
+
+#include <algorithm>
+
+#include "compress/cpu/blocks.h"
+#include "compress/cpu/bytes.h"
+#include "compress/cpu/compact.h"
+#include "compress/cpu/entries.h"
+#include "compress/cpu/half.h"
+#include "compress/cpu/kept.h"
+#include "compress/cpu/nonfinite.h"
+#include "compress/cpu/philox.h"
+#include "compress/cpu/scan.h"
+#include "compress/cpu/scratch.h"
+#include "compress/cpu/segments.h"
+#include "compress/cpu/sparse_writer.h"
+#include "compress/cpu/values.h"
+#include "compress/layout.h"
+
+namespace thinwire {
+namespace {
+
+// Every element draws a lot: the upper 30 bits of its number in the seed's stream, plus one, as the
+// bits of a small fp32, so that topk's choice finds the K highest of each scope. Without support
+// the lot is zero, which is never kept.
+Kept Draw(const Scopes& scopes, const CodecSpec& spec, uint64_t seed, const SupportView* support) {
+  static thread_local Scratch<float> memory;
+  alignas(64) uint32_t random[kBlock];
+  float* lots = memory.Get(scopes.total);
+  for (int64_t begin = 0; begin < scopes.total; begin += kBlock) {
+    const size_t n = std::min<int64_t>(kBlock, scopes.total - begin);
+    PhiloxNumbers(seed, begin, n, random);
+    for (size_t i = 0; i < n; ++i) lots[begin + i] = FloatOf((random[i] >> 2) + 1);
+  }
+  if (support != nullptr) KeepSupported(*support, lots);
+  return KeepLargest(lots, scopes, spec);
+}
+
+// Supported elements of every scope. The memory is this thread's.
+const int64_t* CountSupported(const Scopes& scopes, const SupportView& support) {
+  static thread_local Scratch<int64_t> memory;
+  int64_t* counts = memory.Get(scopes.count);
+  std::fill(counts, counts + scopes.count, 0);
+  for (int64_t word = 0; 64 * word < support.elements; ++word) {
+    for (uint64_t bits = support.words[word]; bits != 0; bits &= bits - 1) {
+      ++counts[ScopeAt(scopes, 64 * word + __builtin_ctzll(bits))];
+    }
+  }
+  return counts;
+}
+
+// Times what could have been kept over what is: the mean over all seeds is then the tensor.
+void Rescale(const Scopes& scopes, const CodecSpec& spec, const SupportView* support, Kept* kept) {
+  const int64_t most = NumKept(spec, scopes.elements);
+  const auto factor = [&](int64_t n) {
+    return static_cast<float>(static_cast<double>(n) / static_cast<double>(std::min(most, n)));
+  };
+  if (support == nullptr) {
+    const float times = factor(scopes.elements);
+    for (size_t i = 0; i < kept->count; ++i) kept->values[i] *= times;
+    return;
+  }
+  const int64_t* counts = CountSupported(scopes, *support);
+  for (size_t i = 0; i < kept->count; ++i) {
+    kept->values[i] *= factor(counts[ScopeAt(scopes, kept->positions[i])]);
+  }
+}
+
+}  // namespace
+
+Error CpuRandomKEncode(const TensorView& x, const CodecSpec& spec, const SparseContext& context,
+                       uint8_t* payload, size_t capacity, size_t* bytes) {
+  const Scopes scopes = ScopesOf(x, spec.scope, spec.group);
+  const Error error = CheckElements(spec, scopes.total);
+  if (!error.ok()) return error;
+  const float* values = SupportedFloats(x, context.support);
+  if (LargestMagnitude(values, scopes.total) >= kInfinityBits) {
+    return NonFiniteError(Name(spec.kind), x);
+  }
+  Kept kept = Draw(scopes, spec, context.random_key, context.support);
+  *bytes = RandomKHeaderBytes(spec) + ValueBytes(spec, kept.count);
+  if (capacity < *bytes) {
+    return MakeError(absl::StatusCode::kInvalidArgument,
+                     "randomk: payload memory of %zu bytes, want %zu", capacity, *bytes);
+  }
+  for (size_t i = 0; i < kept.count; ++i) kept.values[i] = values[kept.positions[i]];
+  if (spec.unbiased) Rescale(scopes, spec, context.support, &kept);
+  if (LargestMagnitude(kept.values, kept.count) >= kInfinityBits) {
+    return MakeError(absl::StatusCode::kInvalidArgument,
+                     "randomk: a value times n / K overflows, want values that fp32 holds");
+  }
+  StoreAs(context.random_key, payload);
+  const int16_t exponent = ValueExponent(kept.values, kept.count, spec);
+  if (spec.values == Values::kF16) StoreAs(exponent, payload + kSeedBytes);
+  // The seed's own numbers say who is kept: rounding needs others.
+  return WriteValues(kept.values, kept.count, spec, exponent, ~context.random_key,
+                     payload + RandomKHeaderBytes(spec));
+}
+
+Error CpuRandomKDecode(const uint8_t* payload, size_t bytes, const CodecSpec& spec,
+                       const SparseContext& context, const TensorView& x) {
+  const Scopes scopes = ScopesOf(x, spec.scope, spec.group);
+  Error error = CheckElements(spec, scopes.total);
+  if (!error.ok()) return error;
+  const size_t header_bytes = RandomKHeaderBytes(spec);
+  if (bytes < header_bytes) {
+    return MakeError(absl::StatusCode::kInvalidArgument,
+                     "randomk: payload of %zu bytes, want at least %zu", bytes, header_bytes);
+  }
+  const Kept kept = Draw(scopes, spec, LoadAs<uint64_t>(payload), context.support);
+  if (bytes != header_bytes + ValueBytes(spec, kept.count)) {
+    return MakeError(absl::StatusCode::kInvalidArgument, "randomk: payload of %zu bytes, want %zu",
+                     bytes, header_bytes + ValueBytes(spec, kept.count));
+  }
+  const int exponent =
+      spec.values == Values::kF16 ? LoadAs<int16_t>(payload + kSeedBytes) : int16_t{0};
+  ValueReader values;
+  error = values.Open(payload + header_bytes, kept.count, spec, exponent);
+  if (!error.ok()) return error;
+  constexpr size_t kEntries = 512;  // and the zeros around them stay in the cache
+  float floats[kEntries];
+  SparseWriter writer(x);
+  for (size_t done = 0; done < kept.count; done += kEntries) {
+    const size_t n = std::min(kEntries, kept.count - done);
+    error = values.Read(n, floats);
+    if (!error.ok()) return error;
+    writer.Write(kept.positions + done, floats, n);
+  }
+  writer.Finish();
+  return Error{};
+}
+
+}  // namespace thinwire

@@ -1,0 +1,14 @@
+// The CPU's threshold: see kernels.h for the contract, docs/compression.md for the payload.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "compress/kernels.h"
+
+namespace thinwire {
+
+Error CpuThresholdEncode(const TensorView& x, const CodecSpec& spec, const SparseContext& context,
+                         uint8_t* payload, size_t capacity, size_t* bytes);
+
+}  // namespace thinwire

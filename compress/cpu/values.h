@@ -1,0 +1,37 @@
+// The kept values of a sparse codec on the wire, in memory order: as numbers of one type, or
+// quantised like a flat tensor by the codec uniform.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "compress/spec.h"
+#include "tensor/error.h"
+
+namespace thinwire {
+
+// The pre-scale exponent of fp16 values, as under the codec fp16; 0 for other types.
+int16_t ValueExponent(const float* values, size_t n, const CodecSpec& spec);
+
+// Writes ValueBytes(spec, n) bytes. Requires finite values, which it may change. `random_key` is
+// for stochastic rounding. InvalidArgument if their range overflows fp32 (uniform).
+Error WriteValues(float* values, size_t n, const CodecSpec& spec, int exponent, uint64_t random_key,
+                  uint8_t* out);
+
+// Reads values from bytes of any origin.
+class ValueReader {
+ public:
+  // `from` holds ValueBytes(spec, n) bytes and outlives the reader, of which a thread has one at a
+  // time. InvalidArgument if the exponent or what uniform says is impossible.
+  Error Open(const uint8_t* from, size_t n, const CodecSpec& spec, int exponent);
+  // The next `n`, of all that there are. InvalidArgument unless they are finite.
+  Error Read(size_t n, float* values);
+
+ private:
+  const uint8_t* from_ = nullptr;   // the next value, for all but uniform
+  const float* decoded_ = nullptr;  // the next value, for uniform
+  CodecSpec spec_;
+  float scale_ = 1;
+};
+
+}  // namespace thinwire
