@@ -4,6 +4,7 @@
 #include "compress/cast.h"
 #include "compress/fp8.h"
 #include "compress/layout.h"
+#include "compress/low_rank.h"
 #include "compress/sparse.h"
 #include "compress/supported.h"
 #include "compress/uniform.h"
@@ -45,6 +46,8 @@ absl::StatusOr<std::unique_ptr<Codec>> NewCodec(const CodecSpec& spec, CodecKern
       return NewSparseCodec(spec, kernels);
     case CodecKind::kFp8:
       return NewFp8Codec(spec, kernels);
+    case CodecKind::kLowRank:
+      return NewLowRankCodec(spec, kernels);
     default:
       return absl::UnimplementedError(spec.ToString());
   }

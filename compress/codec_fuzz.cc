@@ -22,11 +22,11 @@ struct Choice {
   DType dtype = DType::kF32;
 };
 
-// Bytes: codec, scope, bits or value type, options, ratio, and three extents.
+// Bytes: codec, scope, bits or value type or rank, options, ratio, and three extents.
 Choice ChoiceOf(const uint8_t* b) {
   constexpr Values kValues[] = {Values::kF32, Values::kF16, Values::kBF16};
   Choice c;
-  c.spec.kind = static_cast<CodecKind>(b[0] % 5);
+  c.spec.kind = static_cast<CodecKind>(b[0] % 10);
   c.spec.scope = static_cast<Scope>(b[1] % 5);
   c.spec.group = c.spec.scope == Scope::kGroup ? 1 + b[1] / 5 : 0;
   c.spec.bits = 1 + b[2] % 8;
@@ -37,6 +37,8 @@ Choice ChoiceOf(const uint8_t* b) {
   c.spec.values = kValues[b[2] % 3];
   c.spec.count = static_cast<Count>(b[3] / 16 % 2);
   c.spec.pad = static_cast<Pad>(b[3] / 32 % 2);
+  if (c.spec.kind == CodecKind::kLowRank) c.spec.rank = 1 + b[2] % 4;
+  c.spec.per_sample = b[1] % 2 != 0;
   c.dtype = b[3] / 64 % 2 ? DType::kBF16 : DType::kF32;
   c.shape = {b[5] % 5, b[6] % 9, b[7] % 64};
   return c;
@@ -69,7 +71,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (!codec.ok()) return 0;
   Tensor x = NewTensor(c);
   if (!(*codec)->Decode({data + kChoiceBytes, size - kChoiceBytes}, {}, &x).ok()) return 0;
-  const bool is_cast = c.spec.kind != CodecKind::kUniform && c.spec.kind != CodecKind::kTopK;
+  const bool is_cast = c.spec.kind != CodecKind::kUniform && c.spec.kind != CodecKind::kTopK &&
+                       c.spec.kind != CodecKind::kLowRank;
   if (is_cast || c.dtype != DType::kF32) return 0;
   for (float value : x.floats()) Require(std::isfinite(value));
   if (c.spec.kind == CodecKind::kTopK && c.spec.values == Values::kF32) {

@@ -6,6 +6,7 @@
 #include "compress/cpu/compare.h"
 #include "compress/cpu/entries.h"
 #include "compress/cpu/fp8.h"
+#include "compress/cpu/low_rank.h"
 #include "compress/cpu/nonzeros.h"
 #include "compress/cpu/randomk.h"
 #include "compress/cpu/threshold.h"
@@ -67,6 +68,14 @@ class HostCodecKernels final : public CodecKernels {
   Error Expand(const TensorView& compact, const SupportView& support,
                const TensorView& x) override {
     return CpuExpand(compact, support, x);
+  }
+  Error LowRankEncode(const TensorView& x, const CodecSpec& spec, const float* warm_start,
+                      uint8_t* payload, size_t capacity, size_t* bytes) override {
+    return CpuLowRankEncode(x, spec, warm_start, payload, capacity, bytes);
+  }
+  Error LowRankDecode(const uint8_t* payload, size_t bytes, const CodecSpec& spec,
+                      const TensorView& x) override {
+    return CpuLowRankDecode(payload, bytes, spec, x);
   }
   Error FindNonzeros(const TensorView& x, uint64_t* words, int64_t* count) override {
     return CpuFindNonzeros(x, words, count);
