@@ -91,7 +91,20 @@ def load(folder: pathlib.Path) -> Runs:
         if path.name != f"{result['configuration']}-seed{result['seed']}.json":
             raise ValueError(f"{path} holds {result['configuration']}, seed {result['seed']}")
         runs.setdefault(result["configuration"], {})[result["seed"]] = result
+    refuse_twins(runs)
     return runs
+
+
+def refuse_twins(runs: Runs):
+    """Two configurations with the same accuracies: one was trained with a setting ignored."""
+    seen: Dict[str, str] = {}
+    for configuration, by_seed in runs.items():
+        for seed, result in by_seed.items():
+            numbers = json.dumps([seed, result["evaluated"]])
+            twin = seen.setdefault(numbers, configuration)
+            if twin != configuration:
+                raise ValueError(f"{twin} and {configuration} have the same accuracies with seed "
+                                 f"{seed}, in every epoch: one of them is not what its name says")
 
 
 def points(runs: Runs, side: Tuple[str, str], seed: int, epoch: str) -> float:

@@ -71,6 +71,7 @@ def result(configuration, seed, on, off):
     end = {"codec": "none", "raw_bytes": 32, "wire_bytes": 4, "relative_error": 0.5}
     return {
         "configuration": configuration, "seed": seed, "final": accuracies, "best": accuracies,
+        "evaluated": [{"epoch": 1, **accuracies}],
         "boundaries": [{"name": "layer1", "activations": end, "gradients": end}],
         "provenance": {"commit": "abc", "cpu_model": "cpu", "simd_target": "simd",
                        "onednn_isa": "isa", "threads": 2},
@@ -95,9 +96,9 @@ class PageTest(unittest.TestCase):
 
     def test_differences_are_paired_by_seed(self):
         for seed in (1, 2, 3):  # seeds differ by 10 points, pairs by 5 and no more
-            for fw, bw in ((2, 8), (4, 8)):
-                self.write(f"uniform-{fw}-{bw}", seed, 0.5 + 0.1 * seed)
-                self.write(f"uniform-{bw}-{fw}", seed, 0.45 + 0.1 * seed)
+            for few, many in ((2, 8), (4, 8)):
+                self.write(f"uniform-{few}-{many}", seed, 0.5 + 0.1 * seed + 0.01 * few)
+                self.write(f"uniform-{many}-{few}", seed, 0.45 + 0.1 * seed + 0.01 * few)
         self.assertIn("**(i) confirmed**", self.report())
         self.assertIn("| uniform-2-8 on − uniform-8-2 on | more than 1 | 3 | +5.00 [+5.00, +5.00]",
                       self.report())
@@ -111,12 +112,20 @@ class PageTest(unittest.TestCase):
         self.assertIn("not judged: uniform-2-8: seed 2 missing |", page)
 
     def test_configurations_stand_in_the_order_of_the_table(self):
-        for name in ("topk5", "none", "topk50"):
-            self.write(name, 1, 0.6)
+        for name, on in (("topk5", 0.55), ("none", 0.6), ("topk50", 0.65)):
+            self.write(name, 1, on)
         page = self.report()
         self.assertLess(page.index("| none | 1 |"), page.index("| topk50 | 1 |"))
         self.assertLess(page.index("| topk50 | 1 |"), page.index("| topk5 | 1 |"))
-        self.assertIn("| 60.00 | 50.00 | 50.00 | 60.00 | 50.00 | 4.00 / 4.00 | 0.500 / 0.500 |", page)
+        self.assertIn("| none | 1 | 60.00 | 50.00 | 50.00 | 60.00 | 50.00 | 4.00 / 4.00 | 0.500 / 0.500 |", page)
+
+    def test_configurations_with_the_same_numbers_are_refused(self):
+        self.write("topk10", 1, 0.6)
+        self.write("topk10", 2, 0.6)  # another seed may
+        self.report()
+        self.write("topk10-ef", 2, 0.6)
+        with self.assertRaisesRegex(ValueError, "topk10-ef and topk10 .* seed 2"):
+            self.report()
 
     def test_every_configuration_of_a_claim_is_one_that_is_run(self):
         table = pathlib.Path(judge.__file__).resolve().parent / "configurations"
