@@ -15,6 +15,7 @@
 #include "absl/types/span.h"
 #include "compress/feedback_spec.h"
 #include "compress/kernels.h"
+#include "compress/row_place.h"
 #include "tensor/tensor.h"
 
 namespace thinwire {
@@ -26,12 +27,12 @@ struct StateStoreOptions {
   StateStorage store = StateStorage::kF32;
   int64_t elements = 0;      // of a row
   uint64_t limit_bytes = 0;  // of all rows; 0: none
-  std::string dir;           // empty: memory; otherwise an unnamed file in this folder
+  std::string dir;           // rows lie in a file of this folder; empty: in memory
   Device* device = nullptr;  // where rows are read and changed; outlives the store
   CodecKernels* kernels = nullptr;
 };
 
-// Rows are numbered in the order in which they were added. One thread at a time; a row stays open
+// Rows are numbered in the order in which they were added. One thread at a time; a row is open
 // (Load, ToWrite) until the next one is.
 class StateStore {
  public:
@@ -39,52 +40,57 @@ class StateStore {
 
   // An error names the folder in which no file could be made.
   static absl::StatusOr<std::unique_ptr<StateStore>> New(const StateStoreOptions& options);
-  virtual ~StateStore() = default;
 
   const StateStoreOptions& options() const { return options_; }
-  uint64_t row_bytes() const { return row_bytes_; }
-  size_t capacity() const { return capacity_; }  // rows within the limit
+  size_t row_bytes() const { return row_bytes_; }  // as stored
+  size_t capacity() const { return capacity_; }    // rows within the limit
   // Of every row, by its number.
   const std::vector<uint64_t>& keys() const { return keys_; }
 
   // The row's number, or kAbsent.
   size_t Find(uint64_t key) const;
-  // A new row, which must be written before it is loaded. Requires that it is absent and that
-  // there is room. ResourceExhausted when there is no memory.
+  // A new row, to be saved before it is loaded. Requires that it is absent and within the capacity.
+  // ResourceExhausted when there is no memory.
   absl::StatusOr<size_t> Add(uint64_t key);
   // Forgets all rows.
-  void Clear();
+  absl::Status Clear();
 
-  // The row's values, [elements] of fp32 on the device; of kAbsent: zeros, not to be written. What
-  // the caller changes there is undefined until Save.
-  virtual absl::StatusOr<TensorView> Load(size_t row) = 0;
-  // The same without the values that were there.
-  virtual absl::StatusOr<TensorView> ToWrite(size_t row) = 0;
-  // Stores the open row as it is now. A row with NaN or infinity is kept by fp32 and fp16; q8 and
-  // q4 store zeros for it.
-  virtual absl::Status Save(size_t row) = 0;
+  // Opens a row: its values, [elements] of fp32 on the device. The caller may change them and then
+  // saves the row.
+  absl::StatusOr<TensorView> Load(size_t row);
+  // Opens a row whose values do not matter: all of them will be written.
+  TensorView ToWrite(size_t row);
+  // Stores the open row. fp32 and fp16 keep NaN and infinity; q8 and q4 store a row with one as
+  // zeros.
+  absl::Status Save(size_t row);
+  // As many zeros; not to be written.
+  TensorView zeros() const { return RowView(zeros_->data()); }
 
-  // The stored bytes, row_bytes() of them in host memory: what checkpoints hold. Restore adds the
-  // row or replaces it; InvalidArgument when the size differs, ResourceExhausted when the limit is
-  // met.
-  virtual absl::Status ReadStored(size_t row, absl::Span<uint8_t> to) = 0;
+  // The stored bytes: what checkpoints hold. `to` has row_bytes(), host memory.
+  absl::Status ReadStored(size_t row, absl::Span<uint8_t> to);
+  // Adds the row or replaces it. InvalidArgument when the size is another, ResourceExhausted when
+  // the limit is met.
   absl::Status Restore(uint64_t key, absl::Span<const uint8_t> stored);
 
   // Of the row's key and stored bytes.
   absl::StatusOr<uint64_t> RowDigest(size_t row);
 
- protected:
-  explicit StateStore(const StateStoreOptions& options);
-  // Makes room for rows up to number `row`.
-  virtual absl::Status Grow(size_t row) = 0;
-  virtual absl::Status WriteStored(size_t row, absl::Span<const uint8_t> from) = 0;
-  // The stored bytes where they lie, or copied to memory that the next call overwrites.
-  virtual absl::StatusOr<const uint8_t*> Stored(size_t row) = 0;
-
  private:
+  explicit StateStore(const StateStoreOptions& options);
+  absl::Status MakePlace();
+  TensorView RowView(void* data) const;
+  absl::Status EncodeRow(const TensorView& values, uint8_t* to) const;
+  absl::Status DecodeRow(const uint8_t* from, const TensorView& values) const;
+  absl::StatusOr<const uint8_t*> Stored(size_t row);
+
   const StateStoreOptions options_;
-  const uint64_t row_bytes_;
+  const size_t row_bytes_;
   const size_t capacity_;
+  const bool in_place_;  // fp32 in memory: rows lie on the device and are changed where they are
+  std::unique_ptr<RowPlace> place_;
+  std::shared_ptr<Buffer> zeros_;
+  std::shared_ptr<Buffer> open_;  // the open row's values, unless in place
+  std::vector<uint8_t> copied_;   // a row in place on a device that the host cannot read
   std::vector<uint64_t> keys_;
   absl::flat_hash_map<uint64_t, size_t> rows_;
 };

@@ -1,0 +1,230 @@
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
+#include "compress/feedback.h"
+#include "compress/tracked_rows.h"
+
+namespace thinwire {
+
+absl::StatusOr<std::unique_ptr<FeedbackSender>> FeedbackSender::New(
+    const FeedbackOptions& options) {
+  RETURN_IF_ERROR(CheckFeedback(options.spec));
+  std::unique_ptr<FeedbackSender> sender(new FeedbackSender(options));
+  ASSIGN_OR_RETURN(sender->exact_, NewCodec(CodecSpec(), options.kernels));
+  if (options.spec.kind != FeedbackKind::kNone) {
+    ASSIGN_OR_RETURN(sender->state_, NewStateStore(options));
+  }
+  return sender;
+}
+
+absl::StatusOr<FeedbackSender::Encoded> FeedbackSender::Encode(const Codec& codec,
+                                                               const Outgoing& outgoing,
+                                                               absl::Span<uint8_t> payload) {
+  last_message_ = Tensor();
+  const FeedbackSpec& spec = options_.spec;
+  if (outgoing.frozen || spec.kind == FeedbackKind::kNone) {
+    return EncodePlain(codec, outgoing, payload);
+  }
+  RETURN_IF_ERROR(CheckFeedbackOf(spec, codec.spec()));
+  RETURN_IF_ERROR(CheckMessage(options_, outgoing.x->shape(), outgoing.rows.size()));
+  RETURN_IF_ERROR(rows_.Plan(*state_, outgoing.rows, spec.on_full));
+  if (!outgoing.compress || IsFirstVisit(spec, rows_)) {
+    return EncodeExact(*exact_, outgoing, payload);
+  }
+  if (IsLossless(codec.spec())) return EncodeExact(codec, outgoing, payload);
+  switch (spec.kind) {
+    case FeedbackKind::kEf21:
+      return EncodeEf21(codec, outgoing, payload);
+    case FeedbackKind::kSplit:
+      return EncodeSplit(codec, outgoing, payload);
+    default:
+      return EncodeEf(codec, outgoing, payload);
+  }
+}
+
+absl::StatusOr<FeedbackSender::Encoded> FeedbackSender::EncodePlain(const Codec& codec,
+                                                                    const Outgoing& outgoing,
+                                                                    absl::Span<uint8_t> payload) {
+  const Codec& carrier = outgoing.compress ? codec : *exact_;
+  Encoded encoded;
+  ASSIGN_OR_RETURN(encoded.bytes, EncodeWarm(carrier, *outgoing.x, outgoing, payload));
+  encoded.exact = carrier.spec().is_exact();
+  encoded.message = *outgoing.x;
+  if (!outgoing.want_received) return encoded;
+  if (IsLossless(carrier.spec())) {
+    encoded.decoded = *outgoing.x;
+  } else {
+    ASSIGN_OR_RETURN(encoded.decoded,
+                     decoded_memory_.Get(options_.device, options_.compute, outgoing.x->shape()));
+    RETURN_IF_ERROR(
+        carrier.Decode(payload.subspan(0, encoded.bytes), outgoing.context, &encoded.decoded));
+  }
+  encoded.received = encoded.decoded;
+  return encoded;
+}
+
+absl::StatusOr<FeedbackSender::Encoded> FeedbackSender::EncodeExact(const Codec& carrier,
+                                                                    const Outgoing& outgoing,
+                                                                    absl::Span<uint8_t> payload) {
+  const bool tracks = options_.spec.kind == FeedbackKind::kEf21;
+  Encoded encoded;
+  encoded.message = *outgoing.x;
+  if (!tracks) {
+    ASSIGN_OR_RETURN(encoded.message, AddState(*outgoing.x, 1, options_.compute));
+  }
+  ASSIGN_OR_RETURN(encoded.bytes, carrier.Encode(encoded.message, outgoing.context, payload));
+  encoded.exact = carrier.spec().is_exact();
+  encoded.decoded = encoded.received = encoded.message;
+  if (!tracks) {
+    RETURN_IF_ERROR(ClearErrors());
+    return encoded;
+  }
+  encoded.first_visit = IsFirstVisit(options_.spec, rows_);
+  RETURN_IF_ERROR(rows_.Commit(state_.get()));
+  RETURN_IF_ERROR(SetRows(rows_, *outgoing.x, options_.kernels, state_.get()));
+  if (IsDigestDue(options_.spec, outgoing.step)) {
+    ASSIGN_OR_RETURN(encoded.state_digest, DigestOfRows(rows_, state_.get()));
+  }
+  return encoded;
+}
+
+absl::StatusOr<FeedbackSender::Encoded> FeedbackSender::EncodeEf(const Codec& codec,
+                                                                 const Outgoing& outgoing,
+                                                                 absl::Span<uint8_t> payload) {
+  Encoded encoded;
+  ASSIGN_OR_RETURN(encoded.message, AddState(*outgoing.x, 1, DType::kF32));
+  ASSIGN_OR_RETURN(encoded.bytes, EncodeWarm(codec, encoded.message, outgoing, payload));
+  // In the type that the receiver decodes to: rounding to it is a loss too and is paid back.
+  ASSIGN_OR_RETURN(encoded.decoded,
+                   decoded_memory_.Get(options_.device, options_.compute, outgoing.x->shape()));
+  RETURN_IF_ERROR(
+      codec.Decode(payload.subspan(0, encoded.bytes), outgoing.context, &encoded.decoded));
+  encoded.received = encoded.decoded;
+  RETURN_IF_ERROR(KeepErrors(encoded.message, encoded.decoded));
+  return encoded;
+}
+
+absl::StatusOr<FeedbackSender::Encoded> FeedbackSender::EncodeSplit(const Codec& codec,
+                                                                    const Outgoing& outgoing,
+                                                                    absl::Span<uint8_t> payload) {
+  const Tensor& x = *outgoing.x;
+  Encoded encoded;
+  ASSIGN_OR_RETURN(const Tensor e, GatherState(x.shape()));
+  ASSIGN_OR_RETURN(encoded.bytes, split_.Encode(codec.spec(), x, e, outgoing.context, payload));
+  ASSIGN_OR_RETURN(encoded.decoded,
+                   decoded_memory_.Get(options_.device, options_.compute, x.shape()));
+  RETURN_IF_ERROR(split_.Decode(codec.spec(), payload.subspan(0, encoded.bytes), outgoing.context,
+                                &encoded.decoded));
+  RETURN_IF_ERROR(ToStatus(options_.kernels->Combine(1, x.view(), 1, e.view(), e.view())));
+  encoded.message = e;
+  encoded.received = encoded.decoded;
+  RETURN_IF_ERROR(KeepErrors(encoded.message, encoded.decoded));
+  return encoded;
+}
+
+absl::StatusOr<FeedbackSender::Encoded> FeedbackSender::EncodeEf21(const Codec& codec,
+                                                                   const Outgoing& outgoing,
+                                                                   absl::Span<uint8_t> payload) {
+  const Tensor& x = *outgoing.x;
+  Encoded encoded;
+  ASSIGN_OR_RETURN(encoded.message, AddState(x, -1, DType::kF32));
+  ASSIGN_OR_RETURN(encoded.bytes, EncodeWarm(codec, encoded.message, outgoing, payload));
+  ASSIGN_OR_RETURN(encoded.decoded, decoded_memory_.Get(options_.device, DType::kF32, x.shape()));
+  RETURN_IF_ERROR(
+      codec.Decode(payload.subspan(0, encoded.bytes), outgoing.context, &encoded.decoded));
+  if (outgoing.want_received) {
+    ASSIGN_OR_RETURN(encoded.received,
+                     received_memory_.Get(options_.device, options_.compute, x.shape()));
+  }
+  RETURN_IF_ERROR(rows_.Commit(state_.get()));
+  RETURN_IF_ERROR(AddToRows(rows_, encoded.decoded, options_.kernels, state_.get(),
+                            outgoing.want_received ? &encoded.received : nullptr));
+  if (IsDigestDue(options_.spec, outgoing.step)) {
+    ASSIGN_OR_RETURN(encoded.state_digest, DigestOfRows(rows_, state_.get()));
+  }
+  last_message_ = encoded.message;
+  last_decoded_ = encoded.decoded;
+  return encoded;
+}
+
+absl::StatusOr<size_t> FeedbackSender::EncodeWarm(const Codec& codec, const Tensor& x,
+                                                  const Outgoing& outgoing,
+                                                  absl::Span<uint8_t> payload) {
+  MessageContext context = outgoing.context;
+  context.warm_start = warm_start_.empty() ? nullptr : &warm_start_;
+  ASSIGN_OR_RETURN(const size_t bytes, codec.Encode(x, context, payload));
+  if (!outgoing.frozen && outgoing.compress) {
+    ASSIGN_OR_RETURN(warm_start_, codec.WarmStart(payload.subspan(0, bytes), x.shape()));
+  }
+  return bytes;
+}
+
+absl::StatusOr<TensorView> FeedbackSender::StateOf(size_t i) {
+  if (!rows_.is_known(i)) return state_->zeros();
+  return state_->Load(rows_.number(i));
+}
+
+absl::StatusOr<Tensor> FeedbackSender::AddState(const Tensor& x, float sign, DType dtype) {
+  ASSIGN_OR_RETURN(const Tensor sum, message_memory_.Get(options_.device, dtype, x.shape()));
+  for (size_t i = 0; i < rows_.size(); ++i) {
+    ASSIGN_OR_RETURN(const TensorView state, StateOf(i));
+    RETURN_IF_ERROR(
+        ToStatus(options_.kernels->Combine(1, RowOf(x, i), sign, state, RowOf(sum, i))));
+  }
+  return sum;
+}
+
+absl::StatusOr<Tensor> FeedbackSender::GatherState(const Shape& shape) {
+  ASSIGN_OR_RETURN(const Tensor all, message_memory_.Get(options_.device, DType::kF32, shape));
+  for (size_t i = 0; i < rows_.size(); ++i) {
+    ASSIGN_OR_RETURN(const TensorView state, StateOf(i));
+    RETURN_IF_ERROR(
+        ToStatus(options_.kernels->Combine(1, state, 1, state_->zeros(), RowOf(all, i))));
+  }
+  return all;
+}
+
+// e <- decay m - decay D(C(m)).
+absl::Status FeedbackSender::KeepErrors(const Tensor& message, const Tensor& sent) {
+  const float decay = static_cast<float>(options_.spec.decay);
+  RETURN_IF_ERROR(rows_.Commit(state_.get()));
+  for (size_t i = 0; i < rows_.size(); ++i) {
+    if (!rows_.is_stored(i)) continue;
+    const TensorView e = state_->ToWrite(rows_.number(i));
+    RETURN_IF_ERROR(
+        ToStatus(options_.kernels->Combine(decay, RowOf(message, i), -decay, RowOf(sent, i), e)));
+    RETURN_IF_ERROR(state_->Save(rows_.number(i)));
+  }
+  last_message_ = message;
+  last_decoded_ = sent;
+  return absl::OkStatus();
+}
+
+// A row that is not there yet is zero already.
+absl::Status FeedbackSender::ClearErrors() {
+  for (size_t i = 0; i < rows_.size(); ++i) {
+    if (!rows_.is_known(i)) continue;
+    const TensorView zeros = state_->zeros();
+    RETURN_IF_ERROR(
+        ToStatus(options_.kernels->Combine(1, zeros, 1, zeros, state_->ToWrite(rows_.number(i)))));
+    RETURN_IF_ERROR(state_->Save(rows_.number(i)));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<double> FeedbackSender::RelativeResidual(const Tensor& x) const {
+  if (last_message_.empty()) return 0;
+  CodecKernels::Sums of_x, of_loss;
+  RETURN_IF_ERROR(ToStatus(options_.kernels->Compare(x.view(), last_message_.view(), &of_x)));
+  double residual = of_x.y;
+  if (options_.spec.kind != FeedbackKind::kEf21) {
+    RETURN_IF_ERROR(
+        ToStatus(options_.kernels->Compare(last_message_.view(), last_decoded_.view(), &of_loss)));
+    residual = options_.spec.decay * options_.spec.decay * of_loss.difference;
+  }
+  if (residual == 0) return 0;
+  return std::sqrt(residual / of_x.x);
+}
+
+}  // namespace thinwire

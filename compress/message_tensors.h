@@ -1,0 +1,40 @@
+// Tensors of a message on its way through compensation: row by row, in memory that the next message
+// uses again.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "base/status.h"
+#include "tensor/tensor.h"
+
+namespace thinwire {
+
+// Sample i of x, flat.
+inline TensorView RowOf(const Tensor& x, size_t i) {
+  TensorView row;
+  row.rank = 1;
+  row.dims[0] = x.elements() / x.shape()[0];
+  row.dtype = x.dtype();
+  row.data = static_cast<uint8_t*>(x.data()) + i * row.dims[0] * SizeOf(x.dtype());
+  return row;
+}
+
+// A tensor whose memory is allocated once for the largest message.
+class ReusedTensor {
+ public:
+  // Uninitialised; shares its memory with what was got before.
+  absl::StatusOr<Tensor> Get(Device* device, DType dtype, const Shape& shape) {
+    const size_t bytes = shape.elements() * SizeOf(dtype);
+    if (buffer_ == nullptr || buffer_->bytes() < bytes) {
+      ASSIGN_OR_RETURN(buffer_, Buffer::Allocate(device, bytes));
+    }
+    return Tensor(buffer_, dtype, shape);
+  }
+
+ private:
+  std::shared_ptr<Buffer> buffer_;
+};
+
+}  // namespace thinwire
