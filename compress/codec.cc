@@ -1,6 +1,7 @@
 #include "compress/codec.h"
 
 #include "base/status.h"
+#include "compress/blockwise8.h"
 #include "compress/cast.h"
 #include "compress/fp8.h"
 #include "compress/layout.h"
@@ -48,6 +49,8 @@ absl::StatusOr<std::unique_ptr<Codec>> NewCodec(const CodecSpec& spec, CodecKern
       return NewFp8Codec(spec, kernels);
     case CodecKind::kLowRank:
       return NewLowRankCodec(spec, kernels);
+    case CodecKind::kBlockwise8:
+      return NewBlockwise8Codec(spec, kernels);
     default:
       return absl::UnimplementedError(spec.ToString());
   }

@@ -44,6 +44,13 @@ class CodecKernels {
   virtual Error Fp8Decode(const uint8_t* payload, size_t bytes, Fp8Format format,
                           const TensorView& x) = 0;
 
+  // Per `block` elements absmax, and of each fp32(x / absmax) the nearest entry of the codebook
+  // (docs/compression.md), the lower one in a tie.
+  virtual Error Blockwise8Encode(const TensorView& x, uint32_t block, uint8_t* payload,
+                                 size_t capacity, size_t* bytes) = 0;
+  virtual Error Blockwise8Decode(const uint8_t* payload, size_t bytes, uint32_t block,
+                                 const TensorView& x) = 0;
+
   virtual Error UniformEncode(const TensorView& x, const CodecSpec& spec, uint64_t random_key,
                               uint8_t* payload, size_t capacity, size_t* bytes) = 0;
   virtual Error UniformDecode(const uint8_t* payload, size_t bytes, const CodecSpec& spec,

@@ -195,4 +195,8 @@ size_t CastPayloadBytes(DType to, int64_t elements) {
 
 size_t Fp8PayloadBytes(int64_t elements) { return kFp8HeaderBytes + elements; }
 
+size_t Blockwise8PayloadBytes(uint32_t block, int64_t elements) {
+  return 4 * ((elements + block - 1) / block) + elements;
+}
+
 }  // namespace thinwire

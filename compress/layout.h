@@ -87,4 +87,7 @@ size_t CastPayloadBytes(DType to, int64_t elements);
 constexpr size_t kFp8HeaderBytes = 2;
 size_t Fp8PayloadBytes(int64_t elements);
 
+// blockwise8: an absmax (fp32) per block, then a byte per element. Requires block > 0.
+size_t Blockwise8PayloadBytes(uint32_t block, int64_t elements);
+
 }  // namespace thinwire

@@ -1,5 +1,6 @@
 #include "compress/cpu/kernels.h"
 
+#include "compress/cpu/blockwise8.h"
 #include "compress/cpu/cast.h"
 #include "compress/cpu/combine.h"
 #include "compress/cpu/compact.h"
@@ -32,6 +33,14 @@ class HostCodecKernels final : public CodecKernels {
   Error Fp8Decode(const uint8_t* payload, size_t bytes, Fp8Format format,
                   const TensorView& x) override {
     return CpuFp8Decode(payload, bytes, format, x);
+  }
+  Error Blockwise8Encode(const TensorView& x, uint32_t block, uint8_t* payload, size_t capacity,
+                         size_t* bytes) override {
+    return CpuBlockwise8Encode(x, block, payload, capacity, bytes);
+  }
+  Error Blockwise8Decode(const uint8_t* payload, size_t bytes, uint32_t block,
+                         const TensorView& x) override {
+    return CpuBlockwise8Decode(payload, bytes, block, x);
   }
   Error UniformEncode(const TensorView& x, const CodecSpec& spec, uint64_t random_key,
                       uint8_t* payload, size_t capacity, size_t* bytes) override {

@@ -1,0 +1,17 @@
+// blockwise8: SWARM's wire format (arXiv 2301.11913): absmax per block of elements, and of each
+// element a byte that names the nearest entry of a fixed codebook of 256 on [-1, 1].
+//
+// The codebook is that of dynamic tree quantisation (Dettmers, arXiv 1511.04561, and block-wise in
+// arXiv 2110.02861): seven decades, each with twice the entries of the one below, so small values
+// keep a relative precision that uniform grids lack.
+#pragma once
+
+#include <memory>
+
+#include "compress/codec.h"
+
+namespace thinwire {
+
+std::unique_ptr<Codec> NewBlockwise8Codec(const CodecSpec& spec, CodecKernels* kernels);
+
+}  // namespace thinwire
