@@ -9,6 +9,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
+#include "config/capture.h"
 #include "config/checks.h"
 #include "config/choices.h"
 #include "config/direction.h"
@@ -318,7 +319,9 @@ absl::Status Resolve(Experiment* e) {
   RETURN_IF_ERROR(ResolveCompression(*e, e->mutable_compression()));
   RETURN_IF_ERROR(PartitionFrom(*e).status());
   RETURN_IF_ERROR(ResolveUncompressed(*e, e->mutable_evaluation()));
-  return ResolveEvaluation(*e, e->mutable_evaluation());
+  RETURN_IF_ERROR(ResolveEvaluation(*e, e->mutable_evaluation()));
+  if (e->has_capture()) RETURN_IF_ERROR(ResolveCapture(*e, e->mutable_capture()));
+  return absl::OkStatus();
 }
 
 }  // namespace thinwire

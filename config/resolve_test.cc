@@ -372,5 +372,46 @@ TEST(ResolveTest, ACustomModelsErrorsNameBlockAndLayer) {
               HasSubstr("block a gives [1, 8, 8, 10], want [1, 10] for its classes (flatten"));
 }
 
+constexpr char kCut[] = R"(
+model: {name: resnet8}
+data: {name: digits, batch_size: 10}
+pipeline: {cuts: [layer1, layer2]}
+optimizer: {lr: 0.1}
+epochs: 3
+)";
+
+TEST(ResolveTest, ACaptureIsOfAllCutsBothWaysUnlessItSays) {
+  EXPECT_FALSE(With({}, kCut).has_capture());
+  const Experiment e = With({"capture.steps=[1, 30]"}, kCut);
+  EXPECT_THAT(e.capture().steps(), ElementsAre(1, 30));
+  EXPECT_THAT(e.capture().what(), ElementsAre("activations", "gradients"));
+  EXPECT_THAT(e.capture().cuts(), ElementsAre("layer1", "layer2"));
+  EXPECT_THAT(With({"capture={steps: 3, cuts: layer2}"}, kCut).capture().cuts(),
+              ElementsAre("layer2"));
+}
+
+TEST(ResolveTest, AnImpossibleCaptureIsRefused) {
+  EXPECT_THAT(ErrorWith({"capture={}"}, kCut), HasSubstr("capture.steps: is required"));
+  EXPECT_THAT(ErrorWith({"capture.steps=[2, 2]"}, kCut), HasSubstr("2 after 2, want ascending"));
+  EXPECT_THAT(ErrorWith({"capture.steps=0"}, kCut), HasSubstr("0 after 0, want ascending"));
+  EXPECT_THAT(ErrorWith({"capture.steps=[]"}, kCut), HasSubstr("a list of whole numbers"));
+  EXPECT_THAT(ErrorWith({"capture={steps: 1, cuts: layer3}"}, kCut), HasSubstr("capture.cuts"));
+  EXPECT_THAT(ErrorWith({"capture={steps: 1, cuts: [layer1, layer1]}"}, kCut),
+              HasSubstr("layer1 stands there twice"));
+  EXPECT_THAT(ErrorWith({"capture={steps: 1, what: weights}"}, kCut), HasSubstr("activations"));
+  EXPECT_THAT(ErrorWith({"capture.steps=1", "pipeline.cuts=[]"}, kCut),
+              HasSubstr("the model is not cut"));
+}
+
+TEST(ResolveTest, ACaptureBeyondItsLimitIsRefusedWithBothNumbers) {
+  // layer2 of an 8x8 image: 4 x 4 x 32 fp32, 10 samples, both directions.
+  EXPECT_THAT(
+      With({"capture={steps: 1, cuts: layer2, limit_bytes: 40960}"}, kCut).capture().limit_bytes(),
+      40960u);
+  EXPECT_THAT(ErrorWith({"capture={steps: [1, 2], cuts: layer2, limit_bytes: 81919}"}, kCut),
+              HasSubstr("2 steps of 1 cuts have 81920 bytes, want at most capture.limit_bytes, "
+                        "81919"));
+}
+
 }  // namespace
 }  // namespace thinwire

@@ -149,6 +149,25 @@ absl::Status SetStrings(const Place& place, const YamlNode& node, const FieldDes
   return absl::OkStatus();
 }
 
+absl::Status SetWholes(const Place& place, const YamlNode& node, const FieldDescriptor* field,
+                       Message* message) {
+  const Reflection* reflection = message->GetReflection();
+  reflection->ClearField(message, field);
+  if (node.kind == YamlNode::Kind::kScalar) {
+    ASSIGN_OR_RETURN(const uint64_t value, ToWhole(place, node, UINT64_MAX));
+    reflection->AddUInt64(message, field, value);
+    return absl::OkStatus();
+  }
+  if (node.kind != YamlNode::Kind::kList || node.items.empty()) {
+    return WrongType(place, node, "a list of whole numbers");
+  }
+  for (size_t i = 0; i < node.items.size(); ++i) {
+    ASSIGN_OR_RETURN(const uint64_t value, ToWhole(place.Element(i), node.items[i], UINT64_MAX));
+    reflection->AddUInt64(message, field, value);
+  }
+  return absl::OkStatus();
+}
+
 absl::Status MergeNode(const Place& place, const YamlNode& node, Message* message);
 
 absl::Status SetMessages(const Place& place, const YamlNode& node, const FieldDescriptor* field,
@@ -198,6 +217,9 @@ absl::Status MergeField(const Place& place, const YamlNode& node, const FieldDes
   if (field->is_map()) return MergeMap(place, node, field, message);
   const bool holds_messages = field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE;
   if (field->is_repeated()) {
+    if (field->cpp_type() == FieldDescriptor::CPPTYPE_UINT64) {
+      return SetWholes(place, node, field, message);
+    }
     return holds_messages ? SetMessages(place, node, field, message)
                           : SetStrings(place, node, field, message);
   }
@@ -355,12 +377,14 @@ void WriteMessages(const Message& message, const FieldDescriptor* field, const s
   }
 }
 
-void WriteStrings(const Message& message, const FieldDescriptor* field, const std::string& indent,
+void WriteScalars(const Message& message, const FieldDescriptor* field, const std::string& indent,
                   std::string* out) {
   const Reflection* reflection = message.GetReflection();
   std::vector<std::string> items;
   for (int i = 0; i < reflection->FieldSize(message, field); ++i) {
-    items.push_back(Quoted(reflection->GetRepeatedString(message, field, i)));
+    items.push_back(field->cpp_type() == FieldDescriptor::CPPTYPE_UINT64
+                        ? absl::StrCat(reflection->GetRepeatedUInt64(message, field, i))
+                        : Quoted(reflection->GetRepeatedString(message, field, i)));
   }
   absl::StrAppend(out, indent, field->name(), ": [", absl::StrJoin(items, ", "), "]\n");
 }
@@ -378,7 +402,7 @@ void WriteMessage(const Message& message, const std::string& indent, std::string
     if (field->is_map()) {
       WriteMap(message, field, indent, out);
     } else if (field->is_repeated()) {
-      (holds_messages ? WriteMessages : WriteStrings)(message, field, indent, out);
+      (holds_messages ? WriteMessages : WriteScalars)(message, field, indent, out);
     } else if (holds_messages) {
       WriteSection(field->name(), reflection->GetMessage(message, field), indent, out);
     } else {

@@ -1,11 +1,12 @@
 // YAML into any protobuf message and back, by reflection. Fields may be string, bool, uint32,
-// uint64, double, a message, a list of strings or messages, or a map from strings to messages.
+// uint64, double, a message, a list of strings, uint64 or messages, or a map from strings to
+// messages.
 //
 // The rules: keys are the fields' names. Text fields take any scalar as it stands (`threads: 2`).
 // Numbers and booleans are never narrowed, rounded or read out of quotes. A list replaces the list
-// that was there; messages and maps are merged. A list of strings takes one scalar as its only
-// element. As a protobuf list cannot tell "empty" from "absent", an empty list of strings is
-// stored, and may be written, as the one element "none".
+// that was there; messages and maps are merged. A list of strings or numbers takes one scalar as
+// its only element. As a protobuf list cannot tell "empty" from "absent", an empty list of strings
+// is stored, and may be written, as the one element "none".
 #pragma once
 
 #include <string>

@@ -27,10 +27,16 @@ absl::Status WriteAll(int file, const std::string& path, std::string_view data) 
 }
 
 absl::Status ReplaceFile(const std::string& path, std::string_view data) {
+  return ReplaceFile(path, [data](const FileSink& sink) { return sink(data); });
+}
+
+absl::Status ReplaceFile(const std::string& path,
+                         const std::function<absl::Status(const FileSink&)>& write) {
   const std::string temporary = path + ".tmp";
   const int file = open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   if (file < 0) return FileError(temporary, "cannot open", errno);
-  absl::Status status = WriteAll(file, temporary, data);
+  absl::Status status =
+      write([&](std::string_view data) { return WriteAll(file, temporary, data); });
   if (status.ok() && fsync(file) != 0) status = FileError(temporary, "cannot sync", errno);
   if (close(file) != 0 && status.ok()) status = FileError(temporary, "cannot close", errno);
   if (status.ok() && std::rename(temporary.c_str(), path.c_str()) != 0) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -40,6 +41,10 @@ class RunObserver {
   virtual absl::Status OnTotals(const RunTotals&) { return absl::OkStatus(); }
   // `inference` begins.
   virtual absl::Status OnEvaluation(uint32_t /*epoch*/, Inference) { return absl::OkStatus(); }
+  // What was captured of one step: a safetensors file per stage (see stage.proto).
+  virtual absl::Status OnCapture(uint64_t /*step*/, const std::vector<std::string>& /*files*/) {
+    return absl::OkStatus();
+  }
   virtual absl::Status OnEpoch(const EpochRecord&) { return absl::OkStatus(); }
 };
 

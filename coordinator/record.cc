@@ -3,15 +3,18 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <system_error>
 
 #include "absl/strings/str_cat.h"
+#include "base/safetensors.h"
 #include "base/status.h"
 #include "coordinator/file.h"
 #include "coordinator/json.h"
+#include "coordinator/tensor_file.h"
 
 namespace thinwire {
 namespace {
@@ -20,7 +23,8 @@ namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
 constexpr const char* kEntries[] = {"experiment.yaml", "metrics.jsonl", "summary.json",
-                                    "targets.json",    "logs",          "model"};
+                                    "targets.json",    "logs",          "model",
+                                    "captures"};
 
 bool HoldsARun(const std::string& dir) {
   std::error_code ignored;
@@ -90,6 +94,19 @@ absl::Status RunRecord::Append(const StepRecord& step) {
 
 absl::Status RunRecord::Append(const EpochRecord& epoch) {
   return AppendLine(Line("epoch", ToJson(epoch)));
+}
+
+absl::Status RunRecord::WriteCapture(uint64_t step, const std::vector<std::string>& files) {
+  Safetensors all;
+  for (const std::string& file : files) {
+    ASSIGN_OR_RETURN(const Safetensors one, ParseSafetensors(file));
+    all.tensors.insert(all.tensors.end(), one.tensors.begin(), one.tensors.end());
+  }
+  std::sort(all.tensors.begin(), all.tensors.end(),
+            [](const StoredTensor& a, const StoredTensor& b) { return a.name < b.name; });
+  all.metadata["step"] = absl::StrCat(step);
+  RETURN_IF_ERROR(MakeFolder(dir_ + "/captures"));
+  return WriteTensorFile(absl::StrCat(dir_, "/captures/step-", step, ".safetensors"), all);
 }
 
 absl::Status RunRecord::WriteSummary(const Summary& summary) {

@@ -3,8 +3,10 @@
 //   experiment.yaml  the resolved experiment       summary.json  outcome, epochs, boundaries
 //   metrics.jsonl    a line per step and epoch     targets.json  where Prometheus scrapes
 //   logs/            one file per local stage      model/        the trained parameters
+//   captures/        tensors of chosen steps, if the experiment asks for them
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <utility>
@@ -34,6 +36,9 @@ class RunRecord {
   // One line of metrics.jsonl each, handed to the system before the call returns.
   absl::Status Append(const StepRecord& step);
   absl::Status Append(const EpochRecord& epoch);
+
+  // captures/step-N.safetensors of the stages' files, tensors in order of their names.
+  absl::Status WriteCapture(uint64_t step, const std::vector<std::string>& files);
 
   // Replaces summary.json as a whole: a reader sees the old or the new one.
   absl::Status WriteSummary(const Summary& summary);

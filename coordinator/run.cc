@@ -67,6 +67,7 @@ class Runner {
   absl::Status Run() {
     RETURN_IF_ERROR(Acquire());
     RETURN_IF_ERROR(Configure());
+    RETURN_IF_ERROR(CheckCaptureSteps());
     RETURN_IF_ERROR(Connect());
     RETURN_IF_ERROR(observer_.OnStart(Plan()));
     for (uint32_t epoch = 1; epoch <= experiment_.epochs(); ++epoch) {
@@ -140,6 +141,7 @@ class Runner {
     EpochRecord& record = *summary_.add_epochs();
     record.set_epoch(epoch);
     absl::Status status = Train(epoch, &record);
+    if (status.ok()) status = FetchCaptures(epoch);
     if (status.ok()) status = Evaluate(epoch, &record);
     if (!status.ok()) {
       summary_.mutable_epochs()->RemoveLast();  // an epoch counts when it is complete
@@ -173,6 +175,35 @@ class Runner {
     record->set_seconds(seconds);
     record->set_samples_per_second(sums.samples / seconds);
     return observer_.OnTotals(Totals(training_seconds_));
+  }
+
+  // Only now is it known how many steps there are.
+  absl::Status CheckCaptureSteps() const {
+    const uint64_t steps = Plan().steps_per_epoch * experiment_.epochs();
+    for (const uint64_t step : experiment_.capture().steps()) {
+      if (step > steps) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("capture.steps: ", step, ", the run has ", steps, " steps"));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  // Steps of this epoch, so that the stages hold no more than an epoch's.
+  absl::Status FetchCaptures(uint32_t epoch) {
+    const uint64_t steps = Plan().steps_per_epoch;
+    for (const uint64_t step : experiment_.capture().steps()) {
+      if (step <= (epoch - 1) * steps || step > epoch * steps) continue;
+      std::vector<std::string> files(static_cast<size_t>(fleet_.size()));
+      RETURN_IF_ERROR(fleet_.OnAll([&](StageClient& stage) {
+        return stage.ExportCapture(step, [&](const FileChunk& chunk) {
+          files[stage.stage()] += chunk.data();
+          return absl::OkStatus();
+        });
+      }));
+      RETURN_IF_ERROR(observer_.OnCapture(step, files));
+    }
+    return absl::OkStatus();
   }
 
   absl::Status OnTrainEvent(const StageClient& stage, const StageEvent& event, EpochSums* sums) {

@@ -59,6 +59,9 @@ class Recorder final : public RunObserver {
   explicit Recorder(RunRecord* record) : record_(*record) {}
   absl::Status OnStep(const StepRecord& step) override { return record_.Append(step); }
   absl::Status OnEpoch(const EpochRecord& epoch) override { return record_.Append(epoch); }
+  absl::Status OnCapture(uint64_t step, const std::vector<std::string>& files) override {
+    return record_.WriteCapture(step, files);
+  }
 
  private:
   RunRecord& record_;
@@ -78,6 +81,9 @@ class Observers final : public RunObserver {
   }
   absl::Status OnEpoch(const EpochRecord& epoch) override {
     return Tell(&RunObserver::OnEpoch, epoch);
+  }
+  absl::Status OnCapture(uint64_t step, const std::vector<std::string>& files) override {
+    return Tell(&RunObserver::OnCapture, step, files);
   }
 
  private:

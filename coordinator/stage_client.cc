@@ -172,6 +172,13 @@ absl::Status StageClient::ExportParameters(const OnChunk& on_chunk) {
                 ExportParametersRequest(), on_chunk);
 }
 
+absl::Status StageClient::ExportCapture(uint64_t step, const OnChunk& on_chunk) {
+  ExportCaptureRequest request;
+  request.set_step(step);
+  return Stream(Control("ExportCapture", kExport), &Stage::Stub::ExportCapture, std::move(request),
+                on_chunk);
+}
+
 absl::Status StageClient::Renew(absl::Time deadline) {
   const Method method = {"Renew", renewal_stub_.get(), &renewals_, deadline - absl::Now()};
   return Unary(method, &Stage::Stub::Renew, RenewRequest()).status();

@@ -57,6 +57,7 @@ class StageClient {
   absl::Status Train(TrainRequest request, const OnEvent& on_event);
   absl::Status Evaluate(EvaluateRequest request, const OnEvent& on_event);
   absl::Status ExportParameters(const OnChunk& on_chunk);
+  absl::Status ExportCapture(uint64_t step, const OnChunk& on_chunk);
 
   absl::Status Renew(absl::Time deadline);
 

@@ -4,9 +4,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
 #include <thread>
 #include <vector>
 
+#include "base/safetensors.h"
 #include "compress/cpu/kernels.h"
 #include "config/experiment.h"
 #include "config/specs.h"
@@ -19,6 +21,7 @@ namespace {
 
 using ::testing::ElementsAreArray;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
 constexpr char kExperiment[] = R"(
@@ -89,6 +92,23 @@ class Stages {
       }
     }
     return values;
+  }
+
+  // What all stages captured of a step, by name: raw bytes.
+  std::map<std::string, std::string> TakeCaptures(uint64_t step) {
+    std::map<std::string, std::string> tensors;
+    for (const auto& stage : stages_) {
+      std::string file;
+      const absl::Status status = stage->TakeCapture(step, 1000, [&](std::string_view piece) {
+        file += piece;
+        return absl::OkStatus();
+      });
+      EXPECT_TRUE(status.ok()) << status;
+      const auto parsed = ParseSafetensors(file);
+      EXPECT_TRUE(parsed.ok()) << parsed.status();
+      for (const StoredTensor& tensor : parsed->tensors) tensors[tensor.name] = tensor.data;
+    }
+    return tensors;
   }
 
   Executor& executor(size_t i) { return *executors_[i]; }
@@ -173,6 +193,23 @@ TEST_P(ExecutorTest, EvaluationChangesNothing) {
     EXPECT_EQ(end.sender->statistics().train.messages,
               plain.stage(0).ends()[0].sender->statistics().train.messages);
     EXPECT_GT(end.sender->statistics().evaluate.messages, 0u);
+  }
+}
+
+TEST_P(ExecutorTest, CapturesDependNeitherOnTheStagesNorOnThemselves) {
+  const std::string schedule = std::string("pipeline.schedule=") + GetParam();
+  const std::string capture = "capture.steps=[2, 3]";
+  Stages plain({schedule}), one({schedule, capture, "pipeline.stages=1"}),
+      three({schedule, capture, "pipeline.stages=3"});
+  const std::vector<double> losses = plain.Train();
+  EXPECT_THAT(one.Train(), ElementsAreArray(losses));
+  EXPECT_THAT(three.Train(), ElementsAreArray(losses));
+  EXPECT_THAT(plain.TakeCaptures(2), IsEmpty());
+  EXPECT_THAT(three.TakeCaptures(1), IsEmpty());
+  for (uint64_t step : {2, 3}) {
+    const auto captured = one.TakeCaptures(step);
+    EXPECT_THAT(captured, SizeIs(2 * 2 * 3));  // directions, cuts, microbatches
+    EXPECT_EQ(three.TakeCaptures(step), captured);
   }
 }
 

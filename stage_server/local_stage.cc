@@ -178,6 +178,7 @@ absl::StatusOr<Tensor> LocalStage::Cross(InnerCut* cut, const Work& work, bool g
                                          uint64_t digest, Tensor x) {
   Channel& channel = gradient ? cut->gradients : cut->activations;
   const int64_t batch = x.shape()[0];
+  RETURN_IF_ERROR(OfferToCapture(work, channel.sender->spec(), x));
   RETURN_IF_ERROR(channel.sender->Send(work.key(), digest, work.compress, std::move(x)));
   BoundaryReceiver::Expected expected;
   expected.key = work.key();
@@ -223,7 +224,16 @@ absl::Status LocalStage::SendDownstream(const Work& work, uint64_t digest, Tenso
     taken.step -= kEvaluationWindow;
     RETURN_IF_ERROR(downstream_.receiver->ReceiveAcknowledgement(taken, work.deadline));
   }
+  RETURN_IF_ERROR(OfferToCapture(work, downstream_.sender->spec(), y));
   return downstream_.sender->Send(work.key(), digest, work.compress, std::move(y));
+}
+
+absl::Status LocalStage::OfferToCapture(const Work& work, const BoundarySpec& boundary,
+                                        const Tensor& x) {
+  MessageKey key = work.key();
+  key.direction = boundary.direction;
+  key.cut = boundary.cut;
+  return capture_.Offer(key, boundary.name, x);
 }
 
 absl::StatusOr<LossSums> LocalStage::Loss(const Work& work, const Tensor& logits,
@@ -265,6 +275,7 @@ absl::Status LocalStage::Backward(const Work& work) {
                                in_flight->sample_digest, std::move(dy)));
   }
   if (spec_.first()) return absl::OkStatus();
+  RETURN_IF_ERROR(OfferToCapture(work, upstream_.sender->spec(), dy));
   return upstream_.sender->Send(work.key(), in_flight->sample_digest, work.compress, std::move(dy));
 }
 

@@ -2,9 +2,11 @@
 // neighbours. Runs single actions; the executor decides which and when.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -24,6 +26,7 @@
 #include "stage_server/boundary.h"
 #include "stage_server/boundary_receiver.h"
 #include "stage_server/boundary_sender.h"
+#include "stage_server/capture.h"
 #include "stage_server/link.h"
 #include "stage_server/statistics.h"
 
@@ -53,6 +56,7 @@ struct StageSpec {
   std::vector<CodecSpec> activation_codecs, gradient_codecs;  // one per cut
   int64_t warmup_epochs = 0;
   int64_t error_every = 0;
+  CaptureSpec capture;
 
   DType compute = DType::kF32;
   OptimizerSpec optimizer;
@@ -123,6 +127,11 @@ class LocalStage {
   absl::StatusOr<std::unique_ptr<Recalibration>> StartRecalibration();
   // Waits until the codec workers have encoded and handed over all that was sent.
   absl::Status FlushSends(absl::Time deadline);
+  // What was captured of one step; see Capture::Take.
+  absl::Status TakeCapture(uint64_t step, size_t piece_bytes,
+                           const std::function<absl::Status(std::string_view)>& sink) {
+    return capture_.Take(step, piece_bytes, sink);
+  }
   // Drops what forwards left behind, when a step was broken off.
   void Abandon();
 
@@ -163,7 +172,8 @@ class LocalStage {
     uint64_t sample_digest = 0;
   };
 
-  LocalStage(const StageSpec& spec, const Backend& backend) : spec_(spec), backend_(backend) {}
+  LocalStage(const StageSpec& spec, const Backend& backend)
+      : spec_(spec), backend_(backend), capture_(spec.capture) {}
   absl::Status BuildSegments();
   absl::Status BuildInnerCuts();
   absl::Status Attach(int cut, Direction sends, std::unique_ptr<Link> link, const std::string& peer,
@@ -175,6 +185,7 @@ class LocalStage {
   absl::StatusOr<LossSums> Loss(const Work& work, const Tensor& logits, const Samples& samples,
                                 InFlight* in_flight);
   absl::Status SendDownstream(const Work& work, uint64_t digest, Tensor y);
+  absl::Status OfferToCapture(const Work& work, const BoundarySpec& boundary, const Tensor& x);
 
   const StageSpec spec_;
   const Backend backend_;
@@ -183,6 +194,7 @@ class LocalStage {
   std::vector<InnerCut> inner_cuts_;
   Neighbour upstream_, downstream_;
   std::vector<std::unique_ptr<InFlight>> in_flight_;  // by microbatch
+  Capture capture_;
   ActivitySeconds activity_{};
 };
 

@@ -212,7 +212,12 @@ absl::Status StageRun::Evaluate(const EvaluateRequest& request, const OnEvent& o
 }
 
 absl::Status StageRun::ExportParameters(const std::function<absl::Status(std::string_view)>& sink) {
-  return OnExecutor([&] { return WriteSafetensors(stage_->parameters(), kPieceBytes, sink); });
+  return OnExecutor([&] { return WriteParameters(stage_->parameters(), kPieceBytes, sink); });
+}
+
+absl::Status StageRun::ExportCapture(uint64_t step,
+                                     const std::function<absl::Status(std::string_view)>& sink) {
+  return OnExecutor([&] { return stage_->TakeCapture(step, kPieceBytes, sink); });
 }
 
 absl::Status StageRun::OnExecutor(const std::function<absl::Status()>& task) {

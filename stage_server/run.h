@@ -38,6 +38,8 @@ class StageRun {
   absl::Status Train(uint32_t epoch, int64_t samples, const OnEvent& on_event);
   absl::Status Evaluate(const EvaluateRequest& request, const OnEvent& on_event);
   absl::Status ExportParameters(const std::function<absl::Status(std::string_view)>& sink);
+  absl::Status ExportCapture(uint64_t step,
+                             const std::function<absl::Status(std::string_view)>& sink);
 
   // Ends whatever runs. Any thread.
   void Stop(const absl::Status& reason) { executor_->Stop(reason); }

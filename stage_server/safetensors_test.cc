@@ -26,7 +26,7 @@ TEST(SafetensorsTest, HeaderAndDataAreWhereTheFormatWantsThem) {
 
   std::string file;
   size_t longest = 0;
-  ASSERT_TRUE(WriteSafetensors({&weight, &bias}, /*piece_bytes=*/5, [&](std::string_view piece) {
+  ASSERT_TRUE(WriteParameters({&weight, &bias}, /*piece_bytes=*/5, [&](std::string_view piece) {
                 longest = std::max(longest, piece.size());
                 file += piece;
                 return absl::OkStatus();
@@ -49,7 +49,7 @@ TEST(SafetensorsTest, HeaderAndDataAreWhereTheFormatWantsThem) {
 
 TEST(SafetensorsTest, TheSinksErrorEndsTheFile) {
   int calls = 0;
-  const absl::Status status = WriteSafetensors({}, 4, [&](std::string_view) {
+  const absl::Status status = WriteParameters({}, 4, [&](std::string_view) {
     ++calls;
     return absl::CancelledError("enough");
   });

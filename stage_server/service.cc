@@ -42,6 +42,16 @@ class EventQueue {
   std::optional<absl::Status> result_ ABSL_GUARDED_BY(mutex_);
 };
 
+// Sends a file's pieces one by one.
+std::function<absl::Status(std::string_view)> ChunksTo(grpc::ServerWriter<FileChunk>* writer) {
+  return [writer](std::string_view bytes) {
+    FileChunk chunk;
+    chunk.set_data(bytes.data(), bytes.size());
+    return writer->Write(chunk) ? absl::OkStatus()
+                                : absl::CancelledError("the coordinator ended the call");
+  };
+}
+
 }  // namespace
 
 StageService::StageService(BackendFactory backend, BoundaryService* boundaries)
@@ -173,12 +183,14 @@ grpc::Status StageService::ExportParameters(grpc::ServerContext*,
                                             grpc::ServerWriter<FileChunk>* writer) {
   const absl::StatusOr<std::shared_ptr<StageRun>> run = RunOf(request->lease());
   if (!run.ok()) return ToGrpcStatus(run.status());
-  return ToGrpcStatus((*run)->ExportParameters([writer](std::string_view bytes) {
-    FileChunk chunk;
-    chunk.set_data(bytes.data(), bytes.size());
-    return writer->Write(chunk) ? absl::OkStatus()
-                                : absl::CancelledError("the coordinator ended the call");
-  }));
+  return ToGrpcStatus((*run)->ExportParameters(ChunksTo(writer)));
+}
+
+grpc::Status StageService::ExportCapture(grpc::ServerContext*, const ExportCaptureRequest* request,
+                                         grpc::ServerWriter<FileChunk>* writer) {
+  const absl::StatusOr<std::shared_ptr<StageRun>> run = RunOf(request->lease());
+  if (!run.ok()) return ToGrpcStatus(run.status());
+  return ToGrpcStatus((*run)->ExportCapture(request->step(), ChunksTo(writer)));
 }
 
 grpc::Status StageService::Release(grpc::ServerContext*, const ReleaseRequest* request,

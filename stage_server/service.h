@@ -40,6 +40,8 @@ class StageService final : public Stage::Service {
   grpc::Status ExportParameters(grpc::ServerContext* context,
                                 const ExportParametersRequest* request,
                                 grpc::ServerWriter<FileChunk>* writer) override;
+  grpc::Status ExportCapture(grpc::ServerContext* context, const ExportCaptureRequest* request,
+                             grpc::ServerWriter<FileChunk>* writer) override;
   grpc::Status Release(grpc::ServerContext* context, const ReleaseRequest* request,
                        ReleaseResponse* response) override;
 

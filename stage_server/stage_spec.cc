@@ -1,5 +1,6 @@
 #include "stage_server/stage_spec.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -7,6 +8,23 @@
 #include "config/specs.h"
 
 namespace thinwire {
+namespace {
+
+CaptureSpec CaptureOf(const Experiment& experiment, const std::vector<Cut>& cuts) {
+  const CaptureConfig& config = experiment.capture();
+  CaptureSpec capture;
+  capture.steps.insert(config.steps().begin(), config.steps().end());
+  for (size_t i = 0; i < cuts.size(); ++i) {
+    const bool is_named = std::count(config.cuts().begin(), config.cuts().end(), cuts[i].name) > 0;
+    if (is_named) capture.cuts.insert(static_cast<uint32_t>(i));
+  }
+  for (const std::string& what : config.what()) {
+    (what == "gradients" ? capture.gradients : capture.activations) = true;
+  }
+  return capture;
+}
+
+}  // namespace
 
 absl::StatusOr<StageSpec> StageSpecFrom(const Experiment& experiment, int stage) {
   StageSpec spec;
@@ -33,6 +51,7 @@ absl::StatusOr<StageSpec> StageSpecFrom(const Experiment& experiment, int stage)
   }
   spec.warmup_epochs = experiment.compression().warmup_epochs();
   spec.error_every = experiment.metrics().error_every();
+  spec.capture = CaptureOf(experiment, spec.cuts);
   ASSIGN_OR_RETURN(spec.compute, ComputeFrom(experiment));
   ASSIGN_OR_RETURN(spec.optimizer, OptimizerFrom(experiment));
   const Seeds seeds = SeedsFrom(experiment);

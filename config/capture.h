@@ -1,0 +1,13 @@
+// Defaults and checks of an experiment's `capture`.
+#pragma once
+
+#include "absl/status/status.h"
+#include "proto/experiment.pb.h"
+
+namespace thinwire {
+
+// The rest of `experiment` is resolved. InvalidArgument names the field, the value met and what is
+// wanted; so it is when the tensors would take more than limit_bytes.
+absl::Status ResolveCapture(const Experiment& experiment, CaptureConfig* capture);
+
+}  // namespace thinwire
