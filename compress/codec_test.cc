@@ -12,6 +12,68 @@
 namespace thinwire {
 namespace {
 
+// Every way to send kept values, by which codes and on which support.
+std::vector<CodecSpec> SpecsOfValues() {
+  std::vector<CodecSpec> specs;
+  for (Support support : {Support::kAll, Support::kReceivedNonzero}) {
+    CodecSpec spec;
+    spec.support = support;
+    for (Values values : {Values::kF32, Values::kF16, Values::kBF16}) {
+      spec.values = values;
+      specs.push_back(spec);
+    }
+    spec.values = Values::kUniform;
+    spec.bits = 5;
+    specs.push_back(spec);
+    spec.group = 7;
+    spec.range = Range::kMaxAbs;
+    spec.rounding = Rounding::kStochastic;
+    specs.push_back(spec);
+  }
+  return specs;
+}
+
+void AppendSparseSpecs(const CodecSpec& values, std::vector<CodecSpec>* specs) {
+  CodecSpec spec = values;
+  spec.kind = CodecKind::kThreshold;
+  spec.threshold = 0.5;
+  for (RelativeTo to : {RelativeTo::kAbsolute, RelativeTo::kRms, RelativeTo::kMax}) {
+    spec.relative_to = to;
+    specs->push_back(spec);
+  }
+  spec = values;
+  spec.ratio = 0.3;
+  for (Scope scope : {Scope::kTensor, Scope::kSample, Scope::kChannel, Scope::kToken}) {
+    spec.scope = scope;
+    spec.kind = CodecKind::kTopK;
+    specs->push_back(spec);
+    spec.kind = CodecKind::kRandomK;
+    specs->push_back(spec);
+    spec.unbiased = true;
+    specs->push_back(spec);
+    spec.unbiased = false;
+  }
+  spec = values;
+  if (spec.support == Support::kReceivedNonzero) return;
+  spec.kind = CodecKind::kTopK;
+  spec.indices = Indices::kShared;
+  specs->push_back(spec);
+}
+
+// Codecs that send all elements, on the support.
+void AppendSupportedSpecs(std::vector<CodecSpec>* specs) {
+  CodecSpec spec;
+  spec.support = Support::kReceivedNonzero;
+  for (CodecKind kind :
+       {CodecKind::kNone, CodecKind::kFp16, CodecKind::kBf16, CodecKind::kUniform}) {
+    spec.kind = kind;
+    specs->push_back(spec);
+  }
+  spec.scope = Scope::kGroup;
+  spec.group = 7;
+  specs->push_back(spec);
+}
+
 std::vector<CodecSpec> EverySpec() {
   std::vector<CodecSpec> specs;
   CodecSpec spec;
@@ -51,6 +113,8 @@ std::vector<CodecSpec> EverySpec() {
       }
     }
   }
+  for (const CodecSpec& values : SpecsOfValues()) AppendSparseSpecs(values, &specs);
+  AppendSupportedSpecs(&specs);
   spec = CodecSpec();
   spec.kind = CodecKind::kFp8;
   for (Fp8Format format : {Fp8Format::kE4M3, Fp8Format::kE5M2}) {

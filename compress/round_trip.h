@@ -3,6 +3,7 @@
 
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -10,6 +11,7 @@
 #include "base/status.h"
 #include "compress/codec.h"
 #include "compress/cpu/kernels.h"
+#include "compress/support.h"
 #include "tensor/cpu/device.h"
 #include "tensor/tensor.h"
 
@@ -62,11 +64,42 @@ inline std::unique_ptr<Codec> CodecOf(const CodecSpec& spec) {
   return std::move(*NewCodec(spec, CpuCodecKernels()));
 }
 
+inline SupportMap SupportOfValues(const std::vector<float>& activation) {
+  return *SupportMap::Of(TensorOf(activation), CpuCodecKernels());
+}
+// About half of the elements, the first among them.
+inline SupportMap SomeSupport(int64_t elements) {
+  std::vector<float> activation(elements);
+  for (int64_t i = 0; i < elements; ++i) {
+    activation[i] = static_cast<float>((static_cast<uint32_t>(i) * 0x9E3779B9u >> 31) ^ 1);
+  }
+  return SupportOfValues(activation);
+}
+
+// A codec that needs a support and is given none gets SomeSupport.
+class TestContext {
+ public:
+  TestContext(const CodecSpec& spec, int64_t elements, uint64_t random_key,
+              const SupportMap* support) {
+    context_.random_key = random_key;
+    if (!spec.needs_support()) return;
+    if (support == nullptr) some_ = SomeSupport(elements);
+    context_.support = support != nullptr ? support : &*some_;
+  }
+  const MessageContext& get() const { return context_; }
+
+ private:
+  MessageContext context_;
+  std::optional<SupportMap> some_;
+};
+
 inline absl::StatusOr<std::vector<uint8_t>> EncodeToBytes(const CodecSpec& spec, const Tensor& x,
-                                                          uint64_t random_key = 1) {
+                                                          uint64_t random_key = 1,
+                                                          const SupportMap* support = nullptr) {
   const auto codec = CodecOf(spec);
+  const TestContext context(spec, x.elements(), random_key, support);
   std::vector<uint8_t> payload(codec->MaxPayloadBytes(x.shape(), x.dtype()));
-  ASSIGN_OR_RETURN(const size_t bytes, codec->Encode(x, {random_key}, absl::MakeSpan(payload)));
+  ASSIGN_OR_RETURN(const size_t bytes, codec->Encode(x, context.get(), absl::MakeSpan(payload)));
   payload.resize(bytes);
   return payload;
 }
@@ -74,17 +107,20 @@ inline absl::StatusOr<std::vector<uint8_t>> EncodeToBytes(const CodecSpec& spec,
 // Decodes over ones, so that an element left alone shows.
 inline absl::StatusOr<Tensor> DecodeFromBytes(const CodecSpec& spec,
                                               const std::vector<uint8_t>& payload,
-                                              const Shape& shape, DType dtype = DType::kF32) {
+                                              const Shape& shape, DType dtype = DType::kF32,
+                                              const SupportMap* support = nullptr) {
   Tensor y = *Tensor::Allocate(CpuDevice(), dtype, shape);
   if (y.bytes() > 0) std::memset(y.data(), 0x3F, y.bytes());
-  RETURN_IF_ERROR(CodecOf(spec)->Decode(payload, {}, &y));
+  const TestContext context(spec, shape.elements(), 0, support);
+  RETURN_IF_ERROR(CodecOf(spec)->Decode(payload, context.get(), &y));
   return y;
 }
 
 inline absl::StatusOr<std::vector<float>> RoundTrip(const CodecSpec& spec, const Tensor& x,
-                                                    uint64_t random_key = 1) {
-  ASSIGN_OR_RETURN(const std::vector<uint8_t> payload, EncodeToBytes(spec, x, random_key));
-  ASSIGN_OR_RETURN(const Tensor y, DecodeFromBytes(spec, payload, x.shape(), x.dtype()));
+                                                    uint64_t random_key = 1,
+                                                    const SupportMap* support = nullptr) {
+  ASSIGN_OR_RETURN(const std::vector<uint8_t> payload, EncodeToBytes(spec, x, random_key, support));
+  ASSIGN_OR_RETURN(const Tensor y, DecodeFromBytes(spec, payload, x.shape(), x.dtype(), support));
   return FloatsOf(y);
 }
 
