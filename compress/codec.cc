@@ -5,6 +5,7 @@
 #include "compress/cast.h"
 #include "compress/fp8.h"
 #include "compress/layout.h"
+#include "compress/lossless.h"
 #include "compress/low_rank.h"
 #include "compress/sparse.h"
 #include "compress/supported.h"
@@ -26,10 +27,19 @@ CodecSpec WithoutSupport(CodecSpec spec) {
   return spec;
 }
 
+CodecSpec WithoutLossless(CodecSpec spec) {
+  spec.lossless = Lossless::kNone;
+  return spec;
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Codec>> NewCodec(const CodecSpec& spec, CodecKernels* kernels) {
   RETURN_IF_ERROR(CheckSpec(spec));
+  if (spec.lossless == Lossless::kZstd) {
+    ASSIGN_OR_RETURN(std::unique_ptr<Codec> inner, NewCodec(WithoutLossless(spec), kernels));
+    return NewLosslessCodec(spec, std::move(inner));
+  }
   if (IsSupportedFromOutside(spec)) {
     ASSIGN_OR_RETURN(std::unique_ptr<Codec> inner, NewCodec(WithoutSupport(spec), kernels));
     return NewSupportedCodec(spec, std::move(inner), kernels);

@@ -1,0 +1,78 @@
+#include "compress/lossless.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
+#include "compress/squeeze.h"
+
+namespace thinwire {
+namespace {
+
+// The payload's first byte.
+constexpr uint8_t kStored = 0, kZstd = 1;
+
+class LosslessCodec final : public Codec {
+ public:
+  LosslessCodec(const CodecSpec& spec, std::unique_ptr<Codec> inner)
+      : Codec(spec), inner_(std::move(inner)) {}
+
+  size_t MaxPayloadBytes(const Shape& shape, DType dtype) const override {
+    return 1 + inner_->MaxPayloadBytes(shape, dtype);
+  }
+
+  absl::StatusOr<size_t> Encode(const Tensor& x, const MessageContext& context,
+                                absl::Span<uint8_t> payload) const override {
+    if (payload.size() < MaxPayloadBytes(x.shape(), x.dtype())) {
+      return absl::InvalidArgumentError(absl::StrCat("lossless: payload memory of ", payload.size(),
+                                                     " bytes, want ",
+                                                     MaxPayloadBytes(x.shape(), x.dtype())));
+    }
+    ASSIGN_OR_RETURN(const size_t bytes, inner_->Encode(x, context, payload.subspan(1)));
+    ASSIGN_OR_RETURN(const auto squeezed, Squeeze(payload.subspan(1, bytes)));
+    if (squeezed.empty()) {
+      payload[0] = kStored;
+      return 1 + bytes;
+    }
+    payload[0] = kZstd;
+    std::copy(squeezed.begin(), squeezed.end(), payload.begin() + 1);
+    return 1 + squeezed.size();
+  }
+
+  absl::Status Decode(absl::Span<const uint8_t> payload, const MessageContext& context,
+                      Tensor* x) const override {
+    ASSIGN_OR_RETURN(const auto inner_payload, InnerPayload(payload, x->shape(), x->dtype()));
+    return inner_->Decode(inner_payload, context, x);
+  }
+
+  absl::StatusOr<Tensor> WarmStart(absl::Span<const uint8_t> payload,
+                                   const Shape& shape) const override {
+    // The type is not known here; payloads of fp32 tensors are the longest.
+    ASSIGN_OR_RETURN(const auto inner_payload, InnerPayload(payload, shape, DType::kF32));
+    return inner_->WarmStart(inner_payload, shape);
+  }
+
+ private:
+  // Within `payload` or in this thread's memory, until its next message.
+  absl::StatusOr<absl::Span<const uint8_t>> InnerPayload(absl::Span<const uint8_t> payload,
+                                                         const Shape& shape, DType dtype) const {
+    if (payload.empty() || payload[0] > kZstd) {
+      return absl::InvalidArgumentError(
+          payload.empty() ? "lossless: empty payload, want at least 1 byte"
+                          : absl::StrCat("lossless: form ", payload[0], ", want 0 or 1"));
+    }
+    if (payload[0] == kStored) return payload.subspan(1);
+    return Unsqueeze(payload.subspan(1), inner_->MaxPayloadBytes(shape, dtype));
+  }
+
+  std::unique_ptr<Codec> inner_;
+};
+
+}  // namespace
+
+std::unique_ptr<Codec> NewLosslessCodec(const CodecSpec& spec, std::unique_ptr<Codec> inner) {
+  return std::make_unique<LosslessCodec>(spec, std::move(inner));
+}
+
+}  // namespace thinwire

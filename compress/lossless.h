@@ -1,0 +1,17 @@
+// The last stage of any codec: its payload squeezed once more by zstd, or stored where that does
+// not pay.
+//
+// A message costs one byte more than before at worst. Each thread keeps zstd's memory and one
+// payload's, so that a message allocates nothing after the largest one.
+#pragma once
+
+#include <memory>
+
+#include "compress/codec.h"
+
+namespace thinwire {
+
+// `inner`: the codec of the same specification with Lossless::kNone.
+std::unique_ptr<Codec> NewLosslessCodec(const CodecSpec& spec, std::unique_ptr<Codec> inner);
+
+}  // namespace thinwire
