@@ -7,6 +7,7 @@
 #include "compress/layout.h"
 #include "compress/lossless.h"
 #include "compress/low_rank.h"
+#include "compress/plugin_codec.h"
 #include "compress/sparse.h"
 #include "compress/supported.h"
 #include "compress/uniform.h"
@@ -61,8 +62,8 @@ absl::StatusOr<std::unique_ptr<Codec>> NewCodec(const CodecSpec& spec, CodecKern
       return NewLowRankCodec(spec, kernels);
     case CodecKind::kBlockwise8:
       return NewBlockwise8Codec(spec, kernels);
-    default:
-      return absl::UnimplementedError(spec.ToString());
+    case CodecKind::kPlugin:
+      return NewPluginCodec(spec, kernels);
   }
   return absl::InternalError("codec: kind passed the check and is not known");
 }
