@@ -17,7 +17,7 @@ namespace {
 struct Example {
   std::string codec;
   Shape shape;
-  std::vector<float> values, decoded;
+  std::vector<float> values, support, decoded;
   std::vector<uint8_t> bytes;
 };
 
@@ -34,6 +34,7 @@ void AddLine(const std::string& line, Example* example) {
   while (text >> word) {
     if (key == "shape") example->shape.Append(std::stoll(word));
     if (key == "values") example->values.push_back(std::stof(word));
+    if (key == "support") example->support.push_back(std::stof(word));
     if (key == "decoded") example->decoded.push_back(std::stof(word));
     if (key == "bytes") example->bytes.push_back(std::stoi(word, nullptr, 16));
   }
@@ -63,9 +64,14 @@ TEST(WorkedExamplesTest, AreWhatTheCodecsWriteAndRead) {
     const auto spec = ParseCodec(example.codec);
     ASSERT_TRUE(spec.ok()) << spec.status();
     const Tensor x = TensorOf(example.shape, example.values);
-    EXPECT_EQ(*EncodeToBytes(*spec, x), example.bytes) << example.codec;
-    EXPECT_EQ(FloatsOf(*DecodeFromBytes(*spec, example.bytes, example.shape)), example.decoded)
-        << example.codec;
+    const SupportMap support = SupportOfValues(example.support);
+    const auto bytes = EncodeToBytes(*spec, x, /*random_key=*/1, &support);
+    ASSERT_TRUE(bytes.ok()) << example.codec << bytes.status();
+    EXPECT_EQ(*bytes, example.bytes) << example.codec;
+    const auto decoded =
+        DecodeFromBytes(*spec, example.bytes, example.shape, DType::kF32, &support);
+    ASSERT_TRUE(decoded.ok()) << example.codec << decoded.status();
+    EXPECT_EQ(FloatsOf(*decoded), example.decoded) << example.codec;
   }
 }
 
