@@ -16,16 +16,16 @@ constexpr int kTestSamples = 500;
 
 constexpr char kExperiment[] = R"(
 model: {name: resnet8, width: 16}
-data: {name: digits, batch_size: 64, test_limit: 500}
+data: {name: digits, batch_size: 64, augment: none, test_limit: 500}
 pipeline: {cuts: [layer1, layer2, layer3], stages: 2, threads: 1}
 compression: {activations: {codec: uniform}, gradients: {codec: uniform}}
 optimizer: {lr: 0.05, momentum: 0.9}
+lr_schedule: {name: cosine}
 )";
 
-Outcome Train(const std::string& bottleneck, int epochs) {
-  const absl::StatusOr<Experiment> experiment = ParseExperiment(
-      kExperiment, "learns.yaml",
-      {absl::StrCat("compression.bottleneck=", bottleneck), absl::StrCat("epochs=", epochs)});
+Outcome Train(const std::vector<std::string>& overrides) {
+  const absl::StatusOr<Experiment> experiment =
+      ParseExperiment(kExperiment, "learns.yaml", overrides);
   EXPECT_TRUE(experiment.ok()) << experiment.status();
   auto pipeline = Pipeline::Start(*experiment, /*tcp=*/true, /*folder=*/"");
   EXPECT_TRUE(pipeline.ok()) << pipeline.status();
@@ -39,7 +39,7 @@ Outcome Train(const std::string& bottleneck, int epochs) {
 class BottleneckTest : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(BottleneckTest, ASmallNetworkLearns) {
-  const Outcome outcome = Train(GetParam(), /*epochs=*/6);
+  const Outcome outcome = Train({absl::StrCat("compression.bottleneck=", GetParam()), "epochs=4"});
   EXPECT_GT(outcome.compressed_correct, 0.9 * kTestSamples);
 }
 
@@ -50,7 +50,10 @@ INSTANTIATE_TEST_SUITE_P(Kinds, BottleneckTest,
 
 // Without weight decay only gradients move them.
 TEST(BottleneckLayersTest, EncodersAndDecodersAreTrained) {
-  const Outcome one = Train("{width: 4}", /*epochs=*/1), two = Train("{width: 4}", /*epochs=*/2);
+  const auto after = [](const std::string& epochs) {
+    return Train({"compression.bottleneck.width=4", "data.limit=256", "epochs=" + epochs});
+  };
+  const Outcome one = after("1"), two = after("2");
   for (const char* cut : {"layer1", "layer2", "layer3"}) {
     for (const char* layer : {"encode", "decode"}) {
       const std::string name = absl::StrCat("bottleneck.", cut, ".", layer, ".weight");
@@ -61,9 +64,9 @@ TEST(BottleneckLayersTest, EncodersAndDecodersAreTrained) {
 }
 
 TEST(BottleneckLayersTest, OnlyTheCodeCrosses) {
-  const Outcome outcome = Train("{width: 4}", /*epochs=*/1);
+  const Outcome outcome = Train({"compression.bottleneck.width=4", "data.limit=256", "epochs=1"});
   const BoundaryReport& sent = outcome.boundaries.at("layer1/activation");
-  constexpr uint64_t kSamples = 3823, kCode = 8 * 8 * 4;
+  constexpr uint64_t kSamples = 256, kCode = 8 * 8 * 4;
   EXPECT_EQ(sent.raw_bytes(), kSamples * kCode * sizeof(float));
 }
 
