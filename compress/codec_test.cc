@@ -128,6 +128,17 @@ std::vector<CodecSpec> EverySpec() {
     spec.block = block;
     specs.push_back(spec);
   }
+  spec = CodecSpec();
+  spec.kind = CodecKind::kUniform;
+  spec.rotation = Rotation::kHadamard;
+  for (uint32_t block : {2, 16, 256}) {
+    spec.rotation_block = block;
+    for (Range range : {Range::kMinMax, Range::kMaxAbs, Range::kFixedPoint}) {
+      spec.range = range;
+      spec.rounding = range == Range::kMinMax ? Rounding::kNearest : Rounding::kStochastic;
+      specs.push_back(spec);
+    }
+  }
   for (size_t i = specs.size(); i > 0; i -= std::min<size_t>(i, 17)) {
     specs.push_back(specs[i - 1]);
     specs.back().lossless = Lossless::kZstd;

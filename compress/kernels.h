@@ -51,6 +51,8 @@ class CodecKernels {
   virtual Error Blockwise8Decode(const uint8_t* payload, size_t bytes, uint32_t block,
                                  const TensorView& x) = 0;
 
+  // With Rotation::kHadamard the payload begins with `random_key`, whose numbers are the signs; the
+  // rest is of the rotated tensor in fp32, its rounding by the numbers of ~random_key.
   virtual Error UniformEncode(const TensorView& x, const CodecSpec& spec, uint64_t random_key,
                               uint8_t* payload, size_t capacity, size_t* bytes) = 0;
   virtual Error UniformDecode(const uint8_t* payload, size_t bytes, const CodecSpec& spec,

@@ -9,6 +9,10 @@ namespace {
 
 size_t BytesOfBits(uint64_t bits) { return static_cast<size_t>((bits + 7) / 8); }
 
+size_t KeyBytes(const CodecSpec& spec) {
+  return spec.rotation == Rotation::kNone ? 0 : kRotationKeyBytes;
+}
+
 Shape ShapeOf(const TensorView& x) {
   Shape shape;
   for (int i = 0; i < x.rank; ++i) shape.Append(x.dims[i]);
@@ -91,12 +95,14 @@ size_t UniformHeaderBytes(const CodecSpec& spec, const Scopes& scopes) {
 }
 
 size_t UniformPayloadBytes(const CodecSpec& spec, const Scopes& scopes) {
-  return UniformHeaderBytes(spec, scopes) + BytesOfBits(uint64_t{spec.bits} * scopes.total);
+  return KeyBytes(spec) + UniformHeaderBytes(spec, scopes) +
+         BytesOfBits(uint64_t{spec.bits} * scopes.total);
 }
 
 size_t UniformMaxPayloadBytes(const CodecSpec& spec, const Scopes& scopes) {
   const size_t bytes = UniformPayloadBytes(spec, scopes);
-  return spec.range == Range::kFixedPoint ? std::max(bytes, kConstantTensorBytes) : bytes;
+  if (spec.range != Range::kFixedPoint) return bytes;
+  return std::max(bytes, KeyBytes(spec) + kConstantTensorBytes);
 }
 
 uint32_t PackedIndexBits(int64_t n) {

@@ -26,7 +26,8 @@ Scopes ScopesOf(const TensorView& x, Scope scope, uint32_t group);
 int64_t NumKept(const CodecSpec& spec, int64_t n);
 
 // uniform: bytes of ranges before the codes, and of the whole payload, which its shape fixes but
-// for a constant tensor under fixed_point (below).
+// for a constant tensor under fixed_point (below). With rotation the key of its signs comes first.
+constexpr size_t kRotationKeyBytes = 8;
 size_t UniformHeaderBytes(const CodecSpec& spec, const Scopes& scopes);
 size_t UniformPayloadBytes(const CodecSpec& spec, const Scopes& scopes);
 size_t UniformMaxPayloadBytes(const CodecSpec& spec, const Scopes& scopes);

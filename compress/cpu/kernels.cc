@@ -10,6 +10,7 @@
 #include "compress/cpu/low_rank.h"
 #include "compress/cpu/nonzeros.h"
 #include "compress/cpu/randomk.h"
+#include "compress/cpu/rotated_uniform.h"
 #include "compress/cpu/threshold.h"
 #include "compress/cpu/topk.h"
 #include "compress/cpu/uniform.h"
@@ -44,10 +45,16 @@ class HostCodecKernels final : public CodecKernels {
   }
   Error UniformEncode(const TensorView& x, const CodecSpec& spec, uint64_t random_key,
                       uint8_t* payload, size_t capacity, size_t* bytes) override {
+    if (spec.rotation == Rotation::kHadamard) {
+      return CpuRotatedUniformEncode(x, spec, random_key, payload, capacity, bytes);
+    }
     return CpuUniformEncode(x, spec, random_key, payload, capacity, bytes);
   }
   Error UniformDecode(const uint8_t* payload, size_t bytes, const CodecSpec& spec,
                       const TensorView& x) override {
+    if (spec.rotation == Rotation::kHadamard) {
+      return CpuRotatedUniformDecode(payload, bytes, spec, x);
+    }
     return CpuUniformDecode(payload, bytes, spec, x);
   }
   Error TopKEncode(const TensorView& x, const CodecSpec& spec, const SparseContext& context,

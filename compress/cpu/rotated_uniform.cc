@@ -1,0 +1,146 @@
+#include "compress/cpu/rotated_uniform.h"
+
+#include <algorithm>
+
+#include "compress/cpu/blocks.h"
+#include "compress/cpu/bytes.h"
+#include "compress/cpu/hadamard.h"
+#include "compress/cpu/half.h"
+#include "compress/cpu/nonfinite.h"
+#include "compress/cpu/philox.h"
+#include "compress/cpu/scan.h"
+#include "compress/cpu/scratch.h"
+#include "compress/cpu/uniform.h"
+#include "compress/layout.h"
+
+namespace thinwire {
+namespace {
+
+CodecSpec WithoutRotation(CodecSpec spec) {
+  spec.rotation = Rotation::kNone;
+  spec.rotation_block = 0;
+  return spec;
+}
+
+TensorView FloatsLike(const TensorView& x, float* data) {
+  TensorView view = x;
+  view.data = data;
+  view.dtype = DType::kF32;
+  return view;
+}
+
+// Transforms whole blocks of x[0, n), then the rest cut into descending powers of two.
+void TransformAll(float* x, size_t n, size_t block) {
+  for (size_t size = block; n > 0; size /= 2) {
+    const size_t length = n / size * size;
+    Hadamard(x, length, size);
+    x += length;
+    n -= length;
+  }
+}
+
+// Elements of a whole number of blocks that fit a cache, where the tensor is worked on.
+int64_t ChunkOf(const CodecSpec& spec) { return std::max<int64_t>(kBlock, spec.rotation_block); }
+
+// The signs of elements [begin, begin + n).
+void FlipSignsAt(const float* from, int64_t begin, size_t n, uint64_t key, float* to) {
+  alignas(64) uint32_t numbers[kBlock / 32];
+  PhiloxNumbers(key, begin / 32, (n + 31) / 32, numbers);
+  FlipSigns(from, n, numbers, to);
+}
+
+// Signs and transforms of elements [begin, end). Returns the bits of the largest magnitude before.
+uint32_t RotateChunk(const TensorView& x, int64_t begin, int64_t end, const CodecSpec& spec,
+                     uint64_t key, float* out) {
+  uint32_t largest = 0;
+  for (int64_t i = begin; i < end; i += kBlock) {
+    const size_t n = std::min<int64_t>(kBlock, end - i);
+    const float* from = ReadFloats(x, i, n, out + i);
+    largest = std::max(largest, LargestMagnitude(from, n));
+    FlipSignsAt(from, i, n, key, out + i);
+  }
+  TransformAll(out + begin, end - begin, spec.rotation_block);
+  return largest;
+}
+
+// Up to 2^125 / block^2 neither the transform nor the inverse of what its codes decode to
+// overflows.
+Error Rotate(const TensorView& x, const CodecSpec& spec, uint64_t key, float* out) {
+  const double block = spec.rotation_block, most = 0x1p125 / (block * block);
+  const int64_t total = x.elements(), chunk = ChunkOf(spec);
+  for (int64_t begin = 0; begin < total; begin += chunk) {
+    const int64_t end = std::min(begin + chunk, total);
+    const uint32_t largest = RotateChunk(x, begin, end, spec, key, out);
+    if (largest >= kInfinityBits) return NonFiniteError("uniform", x);
+    if (FloatOf(largest) > most) {
+      return MakeError(
+          absl::StatusCode::kInvalidArgument,
+          "uniform: a value of magnitude %g, want at most %g with blocks of %u rotated",
+          static_cast<double>(FloatOf(largest)), most, spec.rotation_block);
+    }
+  }
+  return Error{};
+}
+
+// In place in `y`, then to x unless it is that memory.
+Error RotateBack(float* y, const CodecSpec& spec, uint64_t key, const TensorView& x) {
+  const float most = 0x1p127f / static_cast<float>(spec.rotation_block);
+  const int64_t total = x.elements(), chunk = ChunkOf(spec);
+  for (int64_t begin = 0; begin < total; begin += chunk) {
+    const int64_t end = std::min(begin + chunk, total);
+    const float largest = FloatOf(LargestMagnitude(y + begin, end - begin));
+    if (!(largest <= most)) {
+      return MakeError(absl::StatusCode::kInvalidArgument,
+                       "uniform: a rotated value of magnitude %g, want at most %g",
+                       static_cast<double>(largest), static_cast<double>(most));
+    }
+    TransformAll(y + begin, end - begin, spec.rotation_block);
+    for (int64_t i = begin; i < end; i += kBlock) {
+      const size_t n = std::min<int64_t>(kBlock, end - i);
+      FlipSignsAt(y + i, i, n, key, y + i);
+      FinishFloats(x, i, n, y + i);
+    }
+  }
+  return Error{};
+}
+
+float* ThreadsFloats(int64_t n) {
+  static thread_local Scratch<float> memory;
+  return memory.Get(n);
+}
+
+}  // namespace
+
+Error CpuRotatedUniformEncode(const TensorView& x, const CodecSpec& spec, uint64_t random_key,
+                              uint8_t* payload, size_t capacity, size_t* bytes) {
+  if (capacity < kRotationKeyBytes) {
+    return MakeError(absl::StatusCode::kInvalidArgument,
+                     "uniform: payload memory of %zu bytes, want at least %zu", capacity,
+                     kRotationKeyBytes);
+  }
+  float* const rotated = ThreadsFloats(x.elements());
+  Error error = Rotate(x, spec, random_key, rotated);
+  if (!error.ok()) return error;
+  StoreAs<uint64_t>(random_key, payload);
+  // Rounding must not depend on the signs.
+  error = CpuUniformEncode(FloatsLike(x, rotated), WithoutRotation(spec), ~random_key,
+                           payload + kRotationKeyBytes, capacity - kRotationKeyBytes, bytes);
+  *bytes += kRotationKeyBytes;
+  return error;
+}
+
+Error CpuRotatedUniformDecode(const uint8_t* payload, size_t bytes, const CodecSpec& spec,
+                              const TensorView& x) {
+  if (bytes < kRotationKeyBytes) {
+    return MakeError(absl::StatusCode::kInvalidArgument,
+                     "uniform: payload of %zu bytes, want at least %zu", bytes, kRotationKeyBytes);
+  }
+  float* const rotated =
+      x.dtype == DType::kF32 ? static_cast<float*>(x.data) : ThreadsFloats(x.elements());
+  const Error error = CpuUniformDecode(payload + kRotationKeyBytes, bytes - kRotationKeyBytes,
+                                       WithoutRotation(spec), FloatsLike(x, rotated));
+  if (!error.ok()) return error;
+  return RotateBack(rotated, spec, LoadAs<uint64_t>(payload), x);
+}
+
+}  // namespace thinwire
