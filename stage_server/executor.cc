@@ -27,7 +27,8 @@ absl::Status Executor::Train(uint32_t epoch, int64_t samples,
     report.set_step(work.step);
     report.set_samples(work.batch_size);
     report.set_learning_rate(LearningRate(lr_, epoch, work.step, steps));
-    const absl::Status status = TrainStep(work, batch, report.learning_rate(), &report);
+    absl::Status status = Accumulate(work, batch, &report);
+    if (status.ok()) status = stage_->Update(report.learning_rate());
     if (!status.ok()) return Failed(status);
     const absl::Time now = absl::Now();
     report.set_seconds(absl::ToDoubleSeconds(now - last));
@@ -42,8 +43,33 @@ absl::Status Executor::Train(uint32_t epoch, int64_t samples,
   return absl::OkStatus();
 }
 
-absl::Status Executor::TrainStep(Work work, const SampleRange& batch, double lr,
-                                 StepReport* report) {
+absl::StatusOr<StepReport> Executor::Gradients(const GradientsRequest& request) {
+  const StageSpec& spec = stage_->spec();
+  const auto samples = static_cast<int64_t>(request.samples());
+  const int64_t first = static_cast<int64_t>(request.batch() - 1) * spec.batch_size;
+  const SampleRange batch{first, std::min(first + spec.batch_size, samples)};
+  Work work;
+  work.phase = PHASE_TRAIN;
+  work.epoch = request.epoch();
+  work.step = (request.epoch() - 1) * NumBatches(samples, spec.batch_size) + request.batch();
+  work.batch_size = batch.last - batch.first;
+  work.compress = request.compressed();
+  StepReport report;
+  report.set_epoch(request.epoch());
+  report.set_step(work.step);
+  report.set_samples(work.batch_size);
+  RETURN_IF_ERROR(stage_->ClearGradients());
+  // What recalibration puts back is what a forward in training changes.
+  ASSIGN_OR_RETURN(const auto statistics, stage_->StartRecalibration());
+  absl::Status status = Accumulate(work, batch, &report);
+  if (status.ok()) status = stage_->FlushSends(absl::Now() + spec.deadline);
+  if (!status.ok()) status = Failed(status);
+  RETURN_IF_ERROR(statistics->Restore());
+  if (!status.ok()) return status;
+  return report;
+}
+
+absl::Status Executor::Accumulate(Work work, const SampleRange& batch, StepReport* report) {
   const StageSpec& spec = stage_->spec();
   const int count = static_cast<int>(std::min<int64_t>(spec.microbatches, work.batch_size));
   LossSums sums;
@@ -61,7 +87,6 @@ absl::Status Executor::TrainStep(Work work, const SampleRange& batch, double lr,
       RETURN_IF_ERROR(stage_->Backward(work));
     }
   }
-  RETURN_IF_ERROR(stage_->Update(lr));
   report->set_loss(sums.loss / static_cast<double>(work.batch_size));
   report->set_correct(sums.correct);
   return absl::OkStatus();

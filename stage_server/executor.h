@@ -29,6 +29,11 @@ class Executor {
   absl::Status Train(uint32_t epoch, int64_t samples,
                      const std::function<void(const StepReport&)>& on_step);
 
+  // Leaves the gradients of one training batch's loss in the parameters' `gradient`, as Train would
+  // have them before its update; running statistics stay as they were. The report is filled as in
+  // Train. ClearGradients is the caller's duty before whatever trains next.
+  absl::StatusOr<StepReport> Gradients(const GradientsRequest& request);
+
   // Runs the test set and leaves everything as it was. The report is filled at the last stage only.
   absl::StatusOr<EvaluationReport> Evaluate(const EvaluateRequest& request);
 
@@ -40,7 +45,8 @@ class Executor {
   uint64_t last_step() const;
 
  private:
-  absl::Status TrainStep(Work work, const SampleRange& batch, double lr, StepReport* report);
+  // Forward and backward of a whole batch.
+  absl::Status Accumulate(Work work, const SampleRange& batch, StepReport* report);
   absl::StatusOr<LossSums> ForwardOne(Work work, const SampleRange& batch, const SampleRange& part);
   // Forward over the first `samples` samples of the set that belongs to work.phase, in order.
   absl::StatusOr<LossSums> Pass(Work work, int64_t samples,

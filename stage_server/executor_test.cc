@@ -111,6 +111,28 @@ class Stages {
     return tensors;
   }
 
+  // Gradients of a batch, of all stages in model order.
+  std::vector<float> Gradients(uint64_t batch, bool compressed) {
+    GradientsRequest request;
+    request.set_epoch(1);
+    request.set_batch(batch);
+    request.set_samples(data_.train->size());
+    request.set_compressed(compressed);
+    const auto statuses =
+        AtEveryStage([&](size_t i) { return executors_[i]->Gradients(request).status(); });
+    for (const absl::Status& status : statuses) EXPECT_TRUE(status.ok()) << status;
+    std::vector<float> gradients;
+    for (const auto& stage : stages_) {
+      for (const Parameter* parameter : stage->parameters()) {
+        if (!parameter->spec.trainable) continue;
+        const auto floats = parameter->gradient.floats();
+        gradients.insert(gradients.end(), floats.begin(), floats.end());
+      }
+      EXPECT_TRUE(stage->ClearGradients().ok());
+    }
+    return gradients;
+  }
+
   Executor& executor(size_t i) { return *executors_[i]; }
   LocalStage& stage(size_t i) { return *stages_[i]; }
   int64_t train_size() const { return data_.train->size(); }
@@ -211,6 +233,47 @@ TEST_P(ExecutorTest, CapturesDependNeitherOnTheStagesNorOnThemselves) {
     EXPECT_THAT(captured, SizeIs(2 * 2 * 3));  // directions, cuts, microbatches
     EXPECT_EQ(three.TakeCaptures(step), captured);
   }
+}
+
+TEST_P(ExecutorTest, GradientsLeaveTheRunAsItWas) {
+  const std::string schedule = std::string("pipeline.schedule=") + GetParam();
+  Stages plain({schedule}), probed({schedule});
+  probed.Gradients(1, true);
+  probed.Gradients(3, false);
+  EXPECT_THAT(probed.Values(), ElementsAreArray(plain.Values()));
+  EXPECT_THAT(probed.Train(), ElementsAreArray(plain.Train()));
+  EXPECT_THAT(probed.Values(), ElementsAreArray(plain.Values()));
+}
+
+TEST_P(ExecutorTest, GradientsAreThoseOfTheStepAndDependOnTheCodec) {
+  const std::string schedule = std::string("pipeline.schedule=") + GetParam();
+  Stages one({schedule, "pipeline.stages=1"}), three({schedule, "pipeline.stages=3"});
+  const std::vector<float> raw = one.Gradients(2, false);
+  EXPECT_THAT(one.Gradients(2, false), ElementsAreArray(raw));
+  EXPECT_THAT(three.Gradients(2, false), ElementsAreArray(raw));
+  const std::vector<float> compressed = one.Gradients(2, true);
+  EXPECT_THAT(three.Gradients(2, true), ElementsAreArray(compressed));
+  EXPECT_NE(raw, compressed);
+  EXPECT_NE(raw, one.Gradients(1, false));
+}
+
+// Plain SGD with rate 1 subtracts the gradient.
+TEST(ExecutorTest, AStepSubtractsTheGradient) {
+  const std::vector<std::string> sgd = {"pipeline.stages=1", "optimizer.momentum=0",
+                                        "optimizer.lr=1", "data.limit=20"};
+  Stages probed(sgd), trained(sgd);
+  const std::vector<float> gradients = probed.Gradients(1, true);
+  trained.Train();
+  std::vector<float> before, after;
+  for (const auto& [stages, values] : {std::pair(&probed, &before), std::pair(&trained, &after)}) {
+    for (const Parameter* parameter : stages->stage(0).parameters()) {
+      if (!parameter->spec.trainable) continue;
+      const auto floats = parameter->value.floats();
+      values->insert(values->end(), floats.begin(), floats.end());
+    }
+  }
+  ASSERT_EQ(before.size(), gradients.size());
+  for (size_t i = 0; i < before.size(); ++i) EXPECT_EQ(after[i], before[i] - gradients[i]) << i;
 }
 
 INSTANTIATE_TEST_SUITE_P(Schedules, ExecutorTest, ::testing::Values("gpipe", "1f1b"));

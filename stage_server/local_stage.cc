@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
+#include "stage_server/safetensors.h"
 
 namespace thinwire {
 namespace {
@@ -277,6 +278,17 @@ absl::Status LocalStage::Backward(const Work& work) {
   if (spec_.first()) return absl::OkStatus();
   RETURN_IF_ERROR(OfferToCapture(work, upstream_.sender->spec(), dy));
   return upstream_.sender->Send(work.key(), in_flight->sample_digest, work.compress, std::move(dy));
+}
+
+absl::Status LocalStage::ClearGradients() {
+  for (const auto& segment : segments_) RETURN_IF_ERROR(segment->ClearGradients());
+  return absl::OkStatus();
+}
+
+absl::Status LocalStage::ImportParameters(std::string_view file) {
+  RETURN_IF_ERROR(ReadParameters(file, parameters()));
+  for (const auto& segment : segments_) RETURN_IF_ERROR(segment->ParametersChanged());
+  return absl::OkStatus();
 }
 
 absl::Status LocalStage::Update(double lr) {

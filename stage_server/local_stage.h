@@ -118,6 +118,10 @@ class LocalStage {
   absl::StatusOr<LossSums> Forward(const Work& work, const std::optional<Samples>& samples);
   // `work` as in its Forward.
   absl::Status Backward(const Work& work);
+  // Gradients are zero. Update does so too.
+  absl::Status ClearGradients();
+  // Parameters have the values of the safetensors file `file`; see ReadParameters.
+  absl::Status ImportParameters(std::string_view file);
   // After all backwards of a step.
   absl::Status Update(double lr);
   // Takes the acknowledgements that the last evaluation batches still owe.

@@ -14,6 +14,7 @@ namespace {
 
 constexpr absl::Duration kReportEvery = absl::Seconds(1);
 constexpr size_t kPieceBytes = size_t{1} << 20;
+constexpr uint64_t kMaxHeaderBytes = uint64_t{16} << 20;  // of an imported file
 
 uint64_t RunDigest(const Lease& lease) {
   Digest digest;
@@ -209,6 +210,45 @@ absl::Status StageRun::Evaluate(const EvaluateRequest& request, const OnEvent& o
     on_event(event);
     return absl::OkStatus();
   });
+}
+
+absl::Status StageRun::Gradients(const GradientsRequest& request, const OnEvent& on_event) {
+  RETURN_IF_ERROR(CheckSamples(request.samples(), /*training=*/true));
+  const int64_t batches = NumBatches(static_cast<int64_t>(request.samples()), spec_.batch_size);
+  if (request.epoch() < 1 || request.batch() < 1 ||
+      static_cast<int64_t>(request.batch()) > batches) {
+    return absl::InvalidArgumentError(absl::StrCat("epoch ", request.epoch(), ", batch ",
+                                                   request.batch(),
+                                                   ": want epochs from 1, batches 1 to ", batches));
+  }
+  return OnExecutor([&]() -> absl::Status {
+    ASSIGN_OR_RETURN(const StepReport step, executor_->Gradients(request));
+    RETURN_IF_ERROR(WriteGradients(stage_->parameters(), kPieceBytes, [&](std::string_view piece) {
+      StageEvent event;
+      event.mutable_gradients()->set_data(piece.data(), piece.size());
+      on_event(event);
+      return absl::OkStatus();
+    }));
+    RETURN_IF_ERROR(stage_->ClearGradients());
+    StageEvent event;
+    if (spec_.last()) {
+      *event.mutable_step() = step;
+      on_event(event);
+    }
+    *event.mutable_stage() = Report();
+    on_event(event);
+    return absl::OkStatus();
+  });
+}
+
+uint64_t StageRun::MaxImportBytes() const {
+  uint64_t bytes = kMaxHeaderBytes;
+  for (const Parameter* parameter : stage_->parameters()) bytes += parameter->value.bytes();
+  return bytes;
+}
+
+absl::Status StageRun::ImportParameters(std::string_view file) {
+  return OnExecutor([&] { return stage_->ImportParameters(file); });
 }
 
 absl::Status StageRun::ExportParameters(const std::function<absl::Status(std::string_view)>& sink) {

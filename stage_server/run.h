@@ -37,6 +37,10 @@ class StageRun {
   using OnEvent = std::function<void(const StageEvent&)>;
   absl::Status Train(uint32_t epoch, int64_t samples, const OnEvent& on_event);
   absl::Status Evaluate(const EvaluateRequest& request, const OnEvent& on_event);
+  absl::Status Gradients(const GradientsRequest& request, const OnEvent& on_event);
+  // The bytes of the safetensors file that ImportParameters takes are at most this many.
+  uint64_t MaxImportBytes() const;
+  absl::Status ImportParameters(std::string_view file);
   absl::Status ExportParameters(const std::function<absl::Status(std::string_view)>& sink);
   absl::Status ExportCapture(uint64_t step,
                              const std::function<absl::Status(std::string_view)>& sink);

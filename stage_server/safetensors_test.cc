@@ -2,8 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <string>
+#include <vector>
 
 #include "nlohmann/json.hpp"
 #include "tensor/cpu/device.h"
@@ -55,6 +57,65 @@ TEST(SafetensorsTest, TheSinksErrorEndsTheFile) {
   });
   EXPECT_EQ(status.code(), absl::StatusCode::kCancelled);
   EXPECT_EQ(calls, 1);
+}
+
+class ReadParametersTest : public ::testing::Test {
+ protected:
+  ReadParametersTest()
+      : weight_(Of("fc.weight", {2, 1}, {1.5f, -2.0f})), bias_(Of("fc.bias", {1}, {7})) {}
+
+  static Parameter Of(const std::string& name, const Shape& shape,
+                      const std::vector<float>& values) {
+    Parameter parameter;
+    parameter.spec.name = name;
+    parameter.spec.shape = shape;
+    parameter.value = *Tensor::Allocate(CpuDevice(), DType::kF32, shape);
+    std::copy(values.begin(), values.end(), parameter.value.floats().begin());
+    return parameter;
+  }
+  static std::string Written(const std::vector<const Parameter*>& parameters) {
+    std::string file;
+    const absl::Status status = WriteParameters(parameters, 1000, [&](std::string_view piece) {
+      file += piece;
+      return absl::OkStatus();
+    });
+    EXPECT_TRUE(status.ok()) << status;
+    return file;
+  }
+  // The error of reading into both parameters, which must have changed neither.
+  std::string ErrorOf(const std::string& file) {
+    const std::string before = Written({&weight_, &bias_});
+    const absl::Status status = ReadParameters(file, {&weight_, &bias_});
+    EXPECT_FALSE(status.ok());
+    EXPECT_EQ(Written({&weight_, &bias_}), before);
+    return std::string(status.message());
+  }
+
+  Parameter weight_, bias_;
+};
+
+TEST_F(ReadParametersTest, WhatWasWrittenComesBackWhateverTheOrder) {
+  const std::string file = Written({&bias_, &weight_});
+  const std::string before = Written({&weight_, &bias_});
+  weight_.value.floats()[1] = bias_.value.floats()[0] = 3;
+  const absl::Status status = ReadParameters(file, {&weight_, &bias_});
+  ASSERT_TRUE(status.ok()) << status;
+  EXPECT_EQ(Written({&weight_, &bias_}), before);
+}
+
+TEST_F(ReadParametersTest, AMissingTensorIsNamed) {
+  EXPECT_EQ(ErrorOf(Written({&weight_})), "parameter fc.bias is missing");
+}
+
+TEST_F(ReadParametersTest, ATensorLeftOverIsNamed) {
+  const Parameter scale = Of("fc.scale", {1}, {1});
+  EXPECT_EQ(ErrorOf(Written({&weight_, &bias_, &scale})),
+            "tensor fc.scale is no parameter of this stage");
+}
+
+TEST_F(ReadParametersTest, AnotherShapeIsNamedWithBoth) {
+  const Parameter wide = Of("fc.bias", {2}, {1, 2});
+  EXPECT_EQ(ErrorOf(Written({&weight_, &wide})), "parameter fc.bias: F32 [2], want F32 [1]");
 }
 
 }  // namespace

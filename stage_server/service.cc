@@ -186,6 +186,35 @@ grpc::Status StageService::ExportParameters(grpc::ServerContext*,
   return ToGrpcStatus((*run)->ExportParameters(ChunksTo(writer)));
 }
 
+grpc::Status StageService::ImportParameters(grpc::ServerContext*,
+                                            grpc::ServerReader<ImportParametersRequest>* reader,
+                                            ImportParametersResponse*) {
+  ImportParametersRequest request;
+  if (!reader->Read(&request)) {
+    return ToGrpcStatus(absl::InvalidArgumentError("no lease and no parameters came"));
+  }
+  const absl::StatusOr<std::shared_ptr<StageRun>> run = RunOf(request.lease());
+  if (!run.ok()) return ToGrpcStatus(run.status());
+  const uint64_t most = (*run)->MaxImportBytes();
+  std::string file;
+  do {
+    file += request.data();
+    if (file.size() > most) {
+      return ToGrpcStatus(absl::InvalidArgumentError(absl::StrCat(
+          "parameters of more than ", most, " bytes, this stage's and a header of 16 MiB")));
+    }
+  } while (reader->Read(&request));
+  return ToGrpcStatus((*run)->ImportParameters(file));
+}
+
+grpc::Status StageService::Gradients(grpc::ServerContext* context, const GradientsRequest* request,
+                                     grpc::ServerWriter<StageEvent>* writer) {
+  return Stream(context, request->lease(), writer,
+                [request](StageRun* run, const StageRun::OnEvent& on_event) {
+                  return run->Gradients(*request, on_event);
+                });
+}
+
 grpc::Status StageService::ExportCapture(grpc::ServerContext*, const ExportCaptureRequest* request,
                                          grpc::ServerWriter<FileChunk>* writer) {
   const absl::StatusOr<std::shared_ptr<StageRun>> run = RunOf(request->lease());

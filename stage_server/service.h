@@ -40,6 +40,11 @@ class StageService final : public Stage::Service {
   grpc::Status ExportParameters(grpc::ServerContext* context,
                                 const ExportParametersRequest* request,
                                 grpc::ServerWriter<FileChunk>* writer) override;
+  grpc::Status ImportParameters(grpc::ServerContext* context,
+                                grpc::ServerReader<ImportParametersRequest>* reader,
+                                ImportParametersResponse* response) override;
+  grpc::Status Gradients(grpc::ServerContext* context, const GradientsRequest* request,
+                         grpc::ServerWriter<StageEvent>* writer) override;
   grpc::Status ExportCapture(grpc::ServerContext* context, const ExportCaptureRequest* request,
                              grpc::ServerWriter<FileChunk>* writer) override;
   grpc::Status Release(grpc::ServerContext* context, const ReleaseRequest* request,

@@ -73,6 +73,31 @@ class ServiceTest : public ::testing::Test {
     return reader->Finish();
   }
 
+  std::string Export(const Lease& lease) {
+    grpc::ClientContext context;
+    ExportParametersRequest request;
+    *request.mutable_lease() = lease;
+    auto reader = stub_->ExportParameters(&context, request);
+    std::string file;
+    for (FileChunk chunk; reader->Read(&chunk);) file += chunk.data();
+    EXPECT_TRUE(reader->Finish().ok());
+    return file;
+  }
+  // In pieces of 1000 bytes.
+  grpc::Status Import(const Lease& lease, const std::string& file) {
+    grpc::ClientContext context;
+    ImportParametersResponse response;
+    auto writer = stub_->ImportParameters(&context, &response);
+    for (size_t at = 0; at < file.size(); at += 1000) {
+      ImportParametersRequest request;
+      if (at == 0) *request.mutable_lease() = lease;
+      request.set_data(file.substr(at, 1000));
+      if (!writer->Write(request)) break;
+    }
+    writer->WritesDone();
+    return writer->Finish();
+  }
+
   std::unique_ptr<StageServer> server_;
   std::shared_ptr<grpc::Channel> channel_;
   std::unique_ptr<Stage::Stub> stub_;
@@ -126,6 +151,51 @@ TEST_F(ServiceTest, ConfiguresAndTrainsAndNamesWrongNumbers) {
               HasSubstr("reads 40 training samples, the run has 41"));
   EXPECT_TRUE(Train(LeaseOf("one"), 40, &steps).ok());
   EXPECT_EQ(steps, 2);
+}
+
+TEST_F(ServiceTest, WhatWasExportedIsImportedAndNothingElse) {
+  const Lease lease = LeaseOf("one");
+  ASSERT_TRUE(Acquire(lease, &acquired_).ok());
+  ASSERT_TRUE(Configure(lease, 0, 1, &configured_).ok());
+  const std::string initial = Export(lease);
+  int steps = 0;
+  ASSERT_TRUE(Train(lease, 40, &steps).ok());
+  const std::string trained = Export(lease);
+  ASSERT_NE(trained, initial);
+  EXPECT_EQ(Import(lease, initial.substr(0, initial.size() - 1)).error_code(),
+            grpc::StatusCode::DATA_LOSS);
+  EXPECT_EQ(Export(lease), trained);
+  const grpc::Status status = Import(lease, initial);
+  ASSERT_TRUE(status.ok()) << status.error_message();
+  EXPECT_EQ(Export(lease), initial);
+  EXPECT_EQ(Import(LeaseOf("two"), initial).error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+}
+
+TEST_F(ServiceTest, MoreThanTheStageHasIsNotGathered) {
+  const Lease lease = LeaseOf("one");
+  ASSERT_TRUE(Acquire(lease, &acquired_).ok());
+  ASSERT_TRUE(Configure(lease, 0, 1, &configured_).ok());
+  const grpc::Status status = Import(lease, std::string(size_t{20} << 20, 'x'));
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_THAT(status.error_message(), HasSubstr("parameters of more than"));
+}
+
+TEST_F(ServiceTest, ABatchThatTheEpochDoesNotHaveIsRefused) {
+  const Lease lease = LeaseOf("one");
+  ASSERT_TRUE(Acquire(lease, &acquired_).ok());
+  ASSERT_TRUE(Configure(lease, 0, 1, &configured_).ok());
+  for (uint64_t batch : {0, 3}) {
+    grpc::ClientContext context;
+    GradientsRequest request;
+    *request.mutable_lease() = lease;
+    request.set_epoch(1);
+    request.set_batch(batch);
+    request.set_samples(40);
+    auto reader = stub_->Gradients(&context, request);
+    StageEvent event;
+    while (reader->Read(&event)) continue;
+    EXPECT_THAT(reader->Finish().error_message(), HasSubstr("batches 1 to 2"));
+  }
 }
 
 TEST_F(ServiceTest, HealthServiceSaysServing) {
