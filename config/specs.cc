@@ -1,11 +1,13 @@
 #include "config/specs.h"
 
+#include <string_view>
 #include <type_traits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/random.h"
 #include "base/status.h"
+#include "compress/plugin.h"
 #include "compress/spec_parameters.h"
 #include "config/checks.h"
 #include "config/known_data.h"
@@ -190,9 +192,13 @@ absl::StatusOr<CodecSpec> CodecFrom(const DirectionConfig& config) {
   RETURN_IF_ERROR(FromName(config.codec(), &spec.kind));
   absl::Status status;
   VisitParameters(spec, [&](const char* name, auto& value, bool) {
+    if (name == std::string_view("plugin")) return;  // a path there, a digest here
     status.Update(Read(config, name, &value));
   });
   RETURN_IF_ERROR(status);
+  if (spec.kind == CodecKind::kPlugin) {
+    ASSIGN_OR_RETURN(spec.plugin, LoadPlugin(config.plugin(), config.parameters()));
+  }
   RETURN_IF_ERROR(CheckSpec(spec));
   return spec;
 }

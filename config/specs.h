@@ -34,6 +34,7 @@ absl::StatusOr<Partition> PartitionFrom(const Experiment& experiment);
 // Why the model has no evaluation without compression; empty when it has.
 std::string WhyNotUncompressed(const Experiment& experiment);
 
+// Opens the library of codec `plugin`, from the working directory; an error names its path.
 absl::StatusOr<CodecSpec> CodecFrom(const DirectionConfig& config);
 // ef_mixed_a is ef for gradients and none for activations.
 absl::StatusOr<FeedbackSpec> FeedbackFrom(const FeedbackConfig& config, bool gradient);

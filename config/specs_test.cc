@@ -7,12 +7,14 @@
 #include <vector>
 
 #include "base/random.h"
+#include "compress/plugin.h"
 #include "config/experiment.h"
 
 namespace thinwire {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 constexpr char kExperiment[] = R"(
@@ -169,6 +171,23 @@ TEST(SpecsTest, AbsentSeedsFollowTheSeed) {
   const Seeds given = SeedsFrom(With({"seeds.data=0"}));
   EXPECT_EQ(given.data, 0u);
   EXPECT_EQ(given.init, derived.init);
+}
+
+TEST(SpecsTest, APluginsLibraryIsLoaded) {
+  const CodecSpec spec = *CodecFrom(
+      With({"compression.gradients={codec: plugin, plugin: compress/libfake.so, parameters: "
+            "'{\"other\": 3}'}"})
+          .compression()
+          .gradients());
+  EXPECT_EQ(spec.kind, CodecKind::kPlugin);
+  EXPECT_EQ(CodecText(spec), R"(fake 1.0 {"mischief":"none","other":3})");
+}
+
+TEST(SpecsTest, AMissingLibraryIsNamed) {
+  DirectionConfig config;
+  config.set_codec("plugin");
+  config.set_plugin("no/such.so");
+  EXPECT_THAT(CodecFrom(config).status().message(), HasSubstr("no/such.so: cannot open"));
 }
 
 TEST(SpecsTest, AnUnresolvedExperimentIsRefusedAndNotGuessedAt) {

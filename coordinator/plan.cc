@@ -8,6 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "base/status.h"
 #include "compress/codec.h"
+#include "compress/plugin.h"
 #include "config/specs.h"
 #include "models/cost.h"
 #include "proto/boundary.pb.h"
@@ -268,7 +269,7 @@ std::string DirectionRow(const PlannedBoundary& boundary, const char* name,
   return absl::StrFormat("%-10s %-7s %-10s %10d %10.1f %10.1f %8s %10s  %s\n", boundary.name, link,
                          name, boundary.elements, raw / 1e3, wire / 1e3,
                          absl::StrFormat("%.1f x", raw / wire), break_even,
-                         direction.codec.ToString());
+                         CodecText(direction.codec));
 }
 
 std::string BoundaryTable(const Plan& plan) {

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/digest.h"
 #include "base/status.h"
+#include "compress/plugin.h"
 #include "config/specs.h"
 #include "stage_server/safetensors.h"
 #include "stage_server/stage_spec.h"
@@ -307,7 +308,7 @@ StageReport StageRun::Report() const {
     BoundaryReport* boundary = report.add_boundaries();
     boundary->set_boundary(spec.name);
     boundary->set_gradient(spec.direction == DIRECTION_GRADIENT);
-    boundary->set_codec(spec.codec.ToString());
+    boundary->set_codec(CodecText(spec.codec));
     if (end.sender) {
       FillSender(*end.sender, boundary);
     } else {
@@ -329,7 +330,7 @@ StageSnapshot StageRun::Snapshot() const {
   absl::MutexLock lock(&attach_mutex_);
   for (const LocalStage::End& end : stage_->ends()) {
     const BoundarySpec& spec = end.sender ? end.sender->spec() : end.receiver->spec();
-    snapshot.ends.push_back({spec.name, NameOf(spec.direction), Name(spec.codec.kind),
+    snapshot.ends.push_back({spec.name, NameOf(spec.direction), CodecName(spec.codec),
                              end.sender != nullptr,
                              end.sender ? end.sender->statistics() : end.receiver->statistics()});
   }
