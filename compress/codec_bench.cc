@@ -97,6 +97,43 @@ void Register(const std::string& name, const CodecSpec& spec) {
   }
 }
 
+void RegisterEightBits() {
+  CodecSpec spec;
+  spec.kind = CodecKind::kFp8;
+  Register("fp8_e4m3", spec);
+  spec.format = Fp8Format::kE5M2;
+  Register("fp8_e5m2", spec);
+  spec = CodecSpec();
+  spec.kind = CodecKind::kBlockwise8;
+  spec.block = 4096;
+  Register("blockwise8", spec);
+}
+
+void RegisterRotations() {
+  CodecSpec spec;
+  spec.kind = CodecKind::kUniform;
+  spec.bits = 4;
+  spec.rotation = Rotation::kHadamard;
+  for (uint32_t block : {64, 1024, 32768}) {
+    spec.rotation_block = block;
+    Register("uniform4_hadamard" + std::to_string(block), spec);
+  }
+}
+
+void RegisterLossless() {
+  CodecSpec spec;
+  spec.lossless = Lossless::kZstd;
+  Register("none_zstd", spec);
+  spec.kind = CodecKind::kUniform;
+  for (uint32_t bits : {2, 4, 8}) {
+    spec.bits = bits;
+    Register("uniform" + std::to_string(bits) + "_zstd", spec);
+  }
+  spec.kind = CodecKind::kTopK;
+  spec.ratio = 0.1;
+  Register("topk10_zstd", spec);
+}
+
 void RegisterAll() {
   benchmark::RegisterBenchmark("memcpy", Memcpy);
   CodecSpec spec;
@@ -132,6 +169,9 @@ void RegisterAll() {
   spec.scope = Scope::kSample;
   spec.values = Values::kF16;
   Register("topk10_sample_fp16", spec);
+  RegisterEightBits();
+  RegisterRotations();
+  RegisterLossless();
 }
 
 }  // namespace

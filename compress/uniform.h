@@ -6,6 +6,9 @@
 //
 // A constant scope is exact under min_max and max_abs, a constant tensor under all three. The fp16
 // scales are of values multiplied by one power of two per message: tiny gradients survive.
+//
+// With rotation hadamard all of this is done to the tensor after random signs and an orthonormal
+// Hadamard transform of each block, which takes an outlier's length apart (arXiv 1611.00429).
 #pragma once
 
 #include <memory>
