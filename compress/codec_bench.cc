@@ -11,6 +11,7 @@
 #include "base/random.h"
 #include "compress/codec.h"
 #include "compress/cpu/kernels.h"
+#include "compress/support.h"
 #include "tensor/cpu/device.h"
 
 namespace thinwire {
@@ -42,6 +43,13 @@ const Tensor& Gradients() {
   return *x;
 }
 
+// A gradient's: where the activations are not zero, about half of the elements.
+MessageContext ContextOf(const CodecSpec& spec) {
+  static const SupportMap* const support =
+      new SupportMap(*SupportMap::Of(Activations(), CpuCodecKernels()));
+  return {1, spec.needs_support() ? support : nullptr};
+}
+
 void SetBytes(benchmark::State& state, size_t payload_bytes) {
   state.SetBytesProcessed(state.iterations() * kShape.elements() * 4);
   state.counters["bits_per_element"] = 8.0 * payload_bytes / kShape.elements();
@@ -60,11 +68,12 @@ void Memcpy(benchmark::State& state) {
 void Encode(benchmark::State& state, const CodecSpec& spec, const Tensor& (*tensor)()) {
   const auto codec = std::move(*NewCodec(spec, CpuCodecKernels()));
   const Tensor& x = tensor();
+  const MessageContext context = ContextOf(spec);
   const size_t most = codec->MaxPayloadBytes(kShape, DType::kF32);
   auto payload = *Buffer::Allocate(CpuDevice(), most);
   size_t bytes = 0;
   for (auto _ : state) {
-    bytes = *codec->Encode(x, {1}, {static_cast<uint8_t*>(payload->data()), most});
+    bytes = *codec->Encode(x, context, {static_cast<uint8_t*>(payload->data()), most});
     benchmark::ClobberMemory();
   }
   SetBytes(state, bytes);
@@ -75,10 +84,11 @@ void Decode(benchmark::State& state, const CodecSpec& spec, const Tensor& (*tens
   const size_t most = codec->MaxPayloadBytes(kShape, DType::kF32);
   auto payload = *Buffer::Allocate(CpuDevice(), most);
   uint8_t* data = static_cast<uint8_t*>(payload->data());
-  const size_t bytes = *codec->Encode(tensor(), {1}, {data, most});
+  const MessageContext context = ContextOf(spec);
+  const size_t bytes = *codec->Encode(tensor(), context, {data, most});
   Tensor y = *Tensor::Allocate(CpuDevice(), DType::kF32, kShape);
   for (auto _ : state) {
-    if (!codec->Decode({data, bytes}, {}, &y).ok()) state.SkipWithError("decode failed");
+    if (!codec->Decode({data, bytes}, context, &y).ok()) state.SkipWithError("decode failed");
     benchmark::ClobberMemory();
   }
   SetBytes(state, bytes);
@@ -134,6 +144,38 @@ void RegisterLossless() {
   Register("topk10_zstd", spec);
 }
 
+void RegisterChosenEntries() {
+  CodecSpec spec;
+  spec.kind = CodecKind::kTopK;
+  spec.ratio = 0.1;
+  spec.values = Values::kUniform;
+  spec.bits = 4;
+  Register("topk10_uniform4", spec);
+  spec.values = Values::kF32;
+  spec.support = Support::kReceivedNonzero;
+  Register("topk10_supported", spec);
+  spec.support = Support::kAll;
+  spec.kind = CodecKind::kRandomK;
+  Register("randomk10", spec);
+  spec.unbiased = true;
+  spec.scope = Scope::kSample;
+  Register("randomk10_sample_unbiased", spec);
+  spec = CodecSpec();
+  spec.kind = CodecKind::kThreshold;
+  spec.threshold = 1.5;
+  spec.relative_to = RelativeTo::kRms;
+  Register("threshold_rms", spec);
+  spec = CodecSpec();
+  spec.kind = CodecKind::kTopK;
+  spec.indices = Indices::kShared;
+  Register("topk_shared", spec);
+  spec = CodecSpec();
+  spec.kind = CodecKind::kUniform;
+  spec.bits = 4;
+  spec.support = Support::kReceivedNonzero;
+  Register("uniform4_supported", spec);
+}
+
 void RegisterAll() {
   benchmark::RegisterBenchmark("memcpy", Memcpy);
   CodecSpec spec;
@@ -169,6 +211,7 @@ void RegisterAll() {
   spec.scope = Scope::kSample;
   spec.values = Values::kF16;
   Register("topk10_sample_fp16", spec);
+  RegisterChosenEntries();
   RegisterEightBits();
   RegisterRotations();
   RegisterLossless();

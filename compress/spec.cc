@@ -95,9 +95,23 @@ absl::Status CheckTopK(const CodecSpec& spec) {
   return CheckValues(spec);
 }
 
+absl::Status CheckNoPad(const CodecSpec& spec) {
+  if (spec.pad == Pad::kNone) return absl::OkStatus();
+  return Refuse(spec, "pad is ", Name(spec.pad), ", want none");
+}
+
+absl::Status CheckRandomK(const CodecSpec& spec) {
+  RETURN_IF_ERROR(CheckNoPad(spec));
+  return CheckKept(spec);
+}
+
 absl::Status CheckThreshold(const CodecSpec& spec) {
+  RETURN_IF_ERROR(CheckNoPad(spec));
   if (!(spec.threshold > 0 && spec.threshold <= 3e38)) {
     return Refuse(spec, "threshold is ", spec.threshold, ", want a finite number above 0");
+  }
+  if (spec.scope != Scope::kTensor) {
+    return Refuse(spec, "scope is ", Name(spec.scope), ", want tensor");
   }
   return CheckValues(spec);
 }
@@ -154,7 +168,7 @@ absl::Status CheckSpec(const CodecSpec& spec) {
     case CodecKind::kTopK:
       return CheckTopK(spec);
     case CodecKind::kRandomK:
-      return CheckKept(spec);
+      return CheckRandomK(spec);
     case CodecKind::kThreshold:
       return CheckThreshold(spec);
     case CodecKind::kBlockwise8:

@@ -88,6 +88,29 @@ void ExpectNamesInvert() {
   }
 }
 
+TEST(CheckSpecTest, OnlyTopKPads) {
+  CodecSpec spec;
+  spec.pad = Pad::kExactK;
+  spec.ratio = 0.1;
+  spec.kind = CodecKind::kTopK;
+  EXPECT_TRUE(CheckSpec(spec).ok());
+  spec.kind = CodecKind::kRandomK;
+  EXPECT_FALSE(CheckSpec(spec).ok());
+  spec.kind = CodecKind::kThreshold;
+  spec.threshold = 1;
+  EXPECT_FALSE(CheckSpec(spec).ok());
+  spec.pad = Pad::kNone;
+  EXPECT_TRUE(CheckSpec(spec).ok());
+}
+
+TEST(CheckSpecTest, AThresholdHoldsForTheTensor) {
+  CodecSpec spec;
+  spec.kind = CodecKind::kThreshold;
+  spec.threshold = 1;
+  spec.scope = Scope::kSample;
+  EXPECT_FALSE(CheckSpec(spec).ok());
+}
+
 TEST(FromNameTest, InvertsName) {
   ExpectNamesInvert<CodecKind>();
   ExpectNamesInvert<Scope>();
