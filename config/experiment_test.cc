@@ -79,7 +79,7 @@ TEST(ExperimentTest, AnOverriddenParameterKeepsTheOthers) {
 
 TEST(ExperimentTest, AParameterOfAnotherCodecIsAnErrorInAnOverrideToo) {
   EXPECT_THAT(std::string(With({"compression.activations.bits=4"}).status().message()),
-              HasSubstr("compression.activations.bits: does not belong to codec topk"));
+              HasSubstr("compression.activations.bits: belongs to values uniform"));
 }
 
 TEST(ExperimentTest, OverridingAnotherChoiceDropsItsFields) {

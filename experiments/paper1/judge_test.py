@@ -3,12 +3,15 @@
 
 import json
 import pathlib
+import sys
 import tempfile
 import unittest
 
 import judge
 import paired
-from compact import compact
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+from compact import compact  # noqa: E402
 
 
 class CriticalTest(unittest.TestCase):

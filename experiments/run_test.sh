@@ -51,8 +51,9 @@ FAKE
 cp "$work/bin/thinwire" "$work/bin/stage_server"
 chmod +x "$work/bin/"*
 
+suite=paper1/narrow
 go() {
-  "$run" --bin "$work/bin" --out "$work/runs" --results "$work/results" "$@" \
+  "$run" ${suite:+"$suite"} --bin "$work/bin" --out "$work/runs" --results "$work/results" "$@" \
     > "$work/output" 2>&1
 }
 says() { grep -q -- "$1" "$work/output"; }
@@ -65,7 +66,11 @@ exits() {
 }
 
 expect 'unknown options are refused' exits 2 go --nonsense
-expect 'a width that is none is refused' exits 2 go --width wide
+suite=paper1/wide
+expect 'a suite that is none is refused' exits 2 go
+suite=
+expect 'and none at all' exits 2 go
+suite=paper1/narrow
 expect 'a name that matches nothing is refused' exits 2 go --only nothing
 expect 'help works' exits 0 go --help
 expect 'help has examples' says 'examples:'
@@ -73,10 +78,10 @@ expect 'help has examples' says 'examples:'
 expect 'two seeds run' exits 0 go --only 'none|topk50' --seeds '1 2'
 expect 'all of one seed before the next' calls \
   'narrow-none 1,narrow-topk50 1,narrow-none 2,narrow-topk50 2'
-expect 'a result is kept' grep -q '"compressed": 0.25' "$work/results/narrow/topk50-seed2.json"
-expect 'the model is not' test ! -e "$work/runs/narrow/none-seed1/model"
+expect 'a result is kept' grep -q '"compressed": 0.25' "$work/results/paper1/narrow/topk50-seed2.json"
+expect 'the model is not' test ! -e "$work/runs/paper1/narrow/none-seed1/model"
 
-rm "$work/calls" "$work/results/narrow/none-seed2.json"
+rm "$work/calls" "$work/results/paper1/narrow/none-seed2.json"
 expect 'a second call runs what is missing' exits 0 go --only 'none|topk50' --seeds '1 2'
 expect 'and nothing else' calls 'narrow-none 2'
 
@@ -90,7 +95,7 @@ rm "$work/calls"
 echo 'narrow-topk5 3:1' > "$work/status"
 expect 'a failure shows in the exit code' exits 1 go --only 'topk5|uniform-2-8' --seeds 3
 expect 'the others run' calls 'narrow-topk5 3,narrow-uniform-2-8 3'
-expect 'and a failure has no result' test ! -e "$work/results/narrow/topk5-seed3.json"
+expect 'and a failure has no result' test ! -e "$work/results/paper1/narrow/topk5-seed3.json"
 
 rm "$work/calls"
 echo 'narrow-topk5 3:130' > "$work/status"
@@ -98,6 +103,7 @@ expect 'an interruption ends the script' exits 130 go --only 'topk5|uniform-4-8'
 expect 'at once' calls 'narrow-topk5 3'
 
 rm "$work/calls"
-expect 'AQ-SGD has a table of its own' exits 0 go --aq_sgd --only 'none.*' --seeds 1
+suite=paper1/aq_sgd
+expect 'AQ-SGD has a table of its own' exits 0 go --only 'none.*' --seeds 1
 expect 'with its names' calls 'aq_sgd-none 1,aq_sgd-none-augmented 1'
 echo "$checks checks passed"

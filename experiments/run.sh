@@ -5,15 +5,20 @@ set -uo pipefail
 
 usage() {
   cat <<'USAGE'
-usage: experiments/paper1/run.sh [options]
+usage: experiments/run.sh SUITE [options]
 
-  --width narrow|full   narrow: width 16, 5 epochs; full: width 64, 100 epochs (default: narrow)
-  --aq_sgd              the AQ-SGD suite instead: width 16, 10,000 images, 20 epochs
+SUITE is a folder of experiments/ with an experiment.yaml; ../configurations, seen from there, names
+what is trained:
+  paper1/narrow         arXiv 2401.07788 at width 16, 5 epochs
+  paper1/full           the same at width 64, 100 epochs
+  paper1/aq_sgd         AQ-SGD: width 16, 10,000 images, 20 epochs
+  paper2/narrow         the operators of arXiv 2301.02654 at equal bytes, width 16, 5 epochs
+
   --seeds "1 2 3"       seeds, all configurations of one before the next (default: "1 2 3")
   --only REGEX          configurations whose name matches as a whole (default: all)
   --data DIR            CIFAR-10's binary version (default: data/cifar10)
-  --out DIR             folder of the runs (default: runs/paper1)
-  --results DIR         folder of the compact results (default: docs/results/paper1)
+  --out DIR             folder of the runs (default: runs)
+  --results DIR         folder of the compact results (default: docs/results)
   --bin DIR             where thinwire and stage_server are (default: bazel-bin's)
   --list                print what stands and what is missing, run nothing
 
@@ -21,30 +26,29 @@ Results: RESULTS/SUITE/CONFIGURATION-seedN.json. A configuration that this build
 left out and named. Exit codes: 0 all done, 1 a run failed, 2 wrong usage, 130 interrupted.
 
 examples:
-  experiments/paper1/run.sh --data ~/cifar-10-batches-bin
-  experiments/paper1/run.sh --seeds 1 --only 'none|topk.*' --bin /opt/thinwire
-  experiments/paper1/run.sh --aq_sgd --seeds "1 2 3"
-  experiments/paper1/run.sh --width full --seeds 1 --list
+  experiments/run.sh paper1/narrow --data ~/cifar-10-batches-bin
+  experiments/run.sh paper1/narrow --seeds 1 --only 'none|topk.*' --bin /opt/thinwire
+  experiments/run.sh paper1/aq_sgd --seeds "1 2 3"
+  experiments/run.sh paper1/full --seeds 1 --list
 USAGE
 }
 
 refuse() { echo "run.sh: $*; see --help" >&2; exit 2; }
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-root=$(cd "$here/../.." && pwd)
-suite='' aq_sgd='' seeds='1 2 3' only='.*' data="data/cifar10" bin='' list=''
-out="$root/runs/paper1" results="$root/docs/results/paper1"
+root=$(cd "$here/.." && pwd)
+suite='' seeds='1 2 3' only='.*' data="data/cifar10" bin='' list=''
+out="$root/runs" results="$root/docs/results"
 
 while (( $# )); do
   case $1 in
     --help|-h) usage; exit 0 ;;
-    --aq_sgd) aq_sgd=1; shift; continue ;;
     --list) list=1; shift; continue ;;
-    --width|--seeds|--only|--data|--out|--results|--bin) (( $# > 1 )) || refuse "$1 wants a value" ;;
-    *) refuse "unknown option $1" ;;
+    --seeds|--only|--data|--out|--results|--bin) (( $# > 1 )) || refuse "$1 wants a value" ;;
+    -*) refuse "unknown option $1" ;;
+    *) [[ -z $suite ]] || refuse "two suites, $suite and $1"; suite=${1%/}; shift; continue ;;
   esac
   case $1 in
-    --width) suite=$2 ;;
     --seeds) seeds=$2 ;;
     --only) only=$2 ;;
     --data) data=$2 ;;
@@ -54,10 +58,9 @@ while (( $# )); do
   esac
   shift 2
 done
-case $suite in ''|narrow|full) ;; *) refuse "--width $suite, want narrow or full" ;; esac
-[[ -z $aq_sgd || -z $suite ]] || refuse '--aq_sgd has a width of its own, leave --width out'
-suite=${suite:-${aq_sgd:+aq_sgd}}
-suite=${suite:-narrow}
+[[ -n $suite ]] || refuse 'no suite'
+[[ -r $here/$suite/experiment.yaml ]] || refuse "no suite $suite: $here/$suite/experiment.yaml is not there"
+kind=${suite##*/} table=$here/$(dirname "$suite")/configurations
 for seed in $seeds; do [[ $seed =~ ^[0-9]+$ ]] || refuse "--seeds: $seed, want whole numbers"; done
 data=$(realpath -m "$data")
 
@@ -75,12 +78,12 @@ trim() { local text=$1; text=${text#"${text%%[![:space:]]*}"}; echo "${text%"${t
 names=() activations=() gradients=() further=()
 while IFS='|' read -r suites name a g more; do
   [[ $suites == '#'* || -z $suites ]] && continue
-  [[ " $suites " == *" $suite "* ]] || continue
+  [[ " $suites " == *" $kind "* ]] || continue
   name=$(trim "$name")
   [[ $name =~ ^($only)$ ]] || continue
   names+=("$name") activations+=("$(trim "$a")") gradients+=("$(trim "$g")")
   further+=("$(trim "$more")")
-done < "$here/configurations"
+done < "$table"
 (( ${#names[@]} )) || refuse "--only $only matches no configuration of $suite"
 
 failed=0 done_now=0 kept=0 unknown=0
@@ -97,7 +100,7 @@ run_one() {
   fi
   if [[ -n $list ]]; then echo "$id: missing"; return 0; fi
 
-  local settings=(--set "name=$suite-$name" --set "seed=$seed" --set "data.dir=$data"
+  local settings=(--set "name=$kind-$name" --set "seed=$seed" --set "data.dir=$data"
                   --set "compression.activations=${activations[$1]}"
                   --set "compression.gradients=${gradients[$1]}")
   for setting in ${further[$1]}; do settings+=(--set "$setting"); done
@@ -118,7 +121,7 @@ run_one() {
     failed=$((failed + 1))
     return 0
   fi
-  if ! python3 "$here/compact.py" "$run/summary.json" --suite "$suite" --configuration "$name" \
+  if ! python3 "$here/compact.py" "$run/summary.json" --suite "$kind" --configuration "$name" \
       --output "$result"; then
     failed=$((failed + 1))
     return 0
