@@ -47,8 +47,18 @@ void ChooseSparse(const uint8_t* b, CodecSpec* spec) {
   spec->unbiased = spec->kind == CodecKind::kRandomK && b[8] / 4 % 2;
 }
 
-// Bytes: codec, scope, bits or value type or rank, options, ratio or threshold, three extents,
-// options of sparse codecs, and the support.
+// What the codecs of all elements have besides.
+void ChooseDense(const uint8_t* b, CodecSpec* spec) {
+  if (spec->kind == CodecKind::kFp8) spec->format = static_cast<Fp8Format>(b[2] % 2);
+  if (spec->kind == CodecKind::kBlockwise8) spec->block = 1 + b[4];
+  if (spec->kind == CodecKind::kUniform && b[0] / 20 % 2) {
+    spec->rotation = Rotation::kHadamard;
+    spec->rotation_block = 2u << (b[4] % 15);
+  }
+}
+
+// Bytes: codec, lossless stage and rotation, scope, bits or value type or rank or format, options,
+// ratio or threshold or block, three extents, options of sparse codecs, and the support.
 Choice ChoiceOf(const uint8_t* b) {
   Choice c;
   c.spec.kind = static_cast<CodecKind>(b[0] % static_cast<int>(CodecKind::kPlugin));
@@ -65,7 +75,12 @@ Choice ChoiceOf(const uint8_t* b) {
   } else if (b[8] / 2 % 2) {
     c.spec.support = Support::kReceivedNonzero;
   }
-  if (IsSparse(c.spec.kind)) ChooseSparse(b, &c.spec);
+  if (IsSparse(c.spec.kind)) {
+    ChooseSparse(b, &c.spec);
+  } else {
+    ChooseDense(b, &c.spec);
+  }
+  c.spec.lossless = static_cast<Lossless>(b[0] / 10 % 2);
   c.dtype = b[3] / 64 % 2 ? DType::kBF16 : DType::kF32;
   c.shape = {b[5] % 5, b[6] % 9, b[7] % 64};
   c.support = b[9];
@@ -104,9 +119,10 @@ void RequireTheSameTensor(const Codec& codec, const Choice& c, const MessageCont
   Require(std::equal(x.floats().begin(), x.floats().end(), y.floats().begin()));
 }
 
-// Positions that both ends know leave one way to say the same.
+// Positions that both ends know leave one way to say the same. Frames say it in many.
 void RequireTheSamePayload(const Codec& codec, MessageContext context, const Tensor& x,
                            absl::Span<const uint8_t> payload) {
+  if (codec.spec().lossless != Lossless::kNone) return;
   if (codec.spec().kind == CodecKind::kRandomK) {
     std::memcpy(&context.random_key, payload.data(), sizeof(context.random_key));
   }
@@ -119,7 +135,7 @@ bool IsFinite(const CodecSpec& spec) {
     return spec.values == Values::kUniform;
   }
   return spec.kind == CodecKind::kUniform || spec.kind == CodecKind::kLowRank ||
-         IsSparse(spec.kind);
+         spec.kind == CodecKind::kFp8 || spec.kind == CodecKind::kBlockwise8 || IsSparse(spec.kind);
 }
 
 void CheckDecoded(const Codec& codec, const Choice& c, const MessageContext& context,
