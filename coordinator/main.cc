@@ -8,6 +8,7 @@
 #include "coordinator/exit_code.h"
 #include "coordinator/interruption.h"
 #include "coordinator/plan_command.h"
+#include "coordinator/probe_command.h"
 #include "coordinator/run_command.h"
 
 namespace {
@@ -28,13 +29,39 @@ constexpr char kPlanExamples[] =
     "  thinwire plan experiments/quickstart.yaml\n"
     "  thinwire plan experiments/quickstart.yaml --set pipeline.microbatches=8 --latency_ms 20\n";
 
-void AddExperiment(CLI::App* command, std::string* experiment,
-                   std::vector<std::string>* overrides) {
-  command->add_option("EXPERIMENT", *experiment, "experiment file (YAML)")->required();
+constexpr char kProbeExamples[] =
+    "Takes a run's final weights and the first batches of the epoch that would follow, or an\n"
+    "experiment's initial weights and its first batches. Computes the gradient of each batch "
+    "without\n"
+    "codecs, then with each codec on activations alone (forward), on gradients alone (backward) "
+    "and\n"
+    "on both, and tells how far the parameter gradient is from the one without: cosine, relative\n"
+    "error, ratio of norms; for the whole model and for the segments between the cuts. Beside it "
+    "what\n"
+    "the codec cost (wire bits per element) and lost at the cuts. The experiment's own compression "
+    "is\n"
+    "left aside. Nothing is trained and the run's folder is not written to.\n\n"
+    "Examples:\n"
+    "  thinwire probe runs/quickstart\n"
+    "  thinwire probe experiments/quickstart.yaml --batches 8 --out probe.md --out probe.json\n"
+    "  thinwire probe runs/quickstart --codec 'topk(ratio=0.1, scope=sample)' \\\n"
+    "      --codec 'uniform(bits=4, zero=on_grid)' --format csv\n"
+    "  thinwire probe runs/quickstart \\\n"
+    "      --codec 'topk(ratio=0.1, scope=sample) | topk(indices=shared)'\n"
+    "A pair 'A | G' has A on activations and G on gradients.\n"
+    "Exit codes: 0 done, 1 probe failed, 2 wrong usage, experiment or codec, 130 interrupted.\n";
+
+void AddOverrides(CLI::App* command, std::vector<std::string>* overrides) {
   command
       ->add_option("--set", *overrides,
                    "override a field: path=value, as compression.gradients.bits=4; may stand often")
       ->allow_extra_args(false);
+}
+
+void AddExperiment(CLI::App* command, std::string* experiment,
+                   std::vector<std::string>* overrides) {
+  command->add_option("EXPERIMENT", *experiment, "experiment file (YAML)")->required();
+  AddOverrides(command, overrides);
 }
 
 CLI::App* AddRun(CLI::App* app, thinwire::RunFlags* flags) {
@@ -80,6 +107,30 @@ CLI::App* AddPlan(CLI::App* app, thinwire::PlanFlags* flags) {
   return plan;
 }
 
+CLI::App* AddProbe(CLI::App* app, thinwire::ProbeFlags* flags) {
+  CLI::App* probe = app->add_subcommand(
+      "probe", "compare parameter gradients with and without codecs on given weights");
+  probe->footer(kProbeExamples);
+  probe->add_option("TARGET", flags->target, "folder of a completed run, or an experiment file")
+      ->required();
+  AddOverrides(probe, &flags->overrides);
+  probe->add_option("--batches", flags->batches, "batches to compare")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
+  probe
+      ->add_option("--codec", flags->codecs,
+                   "a codec, or a pair 'A | G', to try; may stand often (default: a standard list)")
+      ->allow_extra_args(false);
+  probe->add_option("--levels", flags->levels, "file of codecs to try, one per line");
+  probe->add_option("--format", flags->format, "md, csv or json (default: as the file ends, or md)")
+      ->check(CLI::IsMember({"md", "csv", "json"}));
+  probe->add_option("--out", flags->out, "file to write (default: stdout); may stand often")
+      ->allow_extra_args(false);
+  probe->add_option("--stage_server", flags->stage_server,
+                    "stage server binary (default: the one beside thinwire)");
+  return probe;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -91,11 +142,14 @@ int main(int argc, char** argv) {
   app.require_subcommand(1);
   const CLI::App* run = AddRun(&app, &run_flags);
   AddPlan(&app, &plan_flags);
+  thinwire::ProbeFlags probe_flags;
+  const CLI::App* probe = AddProbe(&app, &probe_flags);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? thinwire::kExitDone : thinwire::kExitUsage;
   }
   if (run->parsed()) return thinwire::RunCommand(run_flags, &interruption);
+  if (probe->parsed()) return thinwire::ProbeCommand(probe_flags, &interruption);
   return thinwire::PlanCommand(plan_flags);
 }

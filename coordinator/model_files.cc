@@ -3,11 +3,14 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <system_error>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -99,6 +102,39 @@ absl::StatusOr<ShardContents> ReadShardContents(const std::string& path) {
   }
   contents.data_bytes = size - kLengthBytes - header_bytes;
   return contents;
+}
+
+absl::StatusOr<LoadedModel> LoadModel(const std::string& dir) {
+  const std::string path = dir + "/model.safetensors.index.json";
+  std::ifstream file(path);
+  if (!file) return FileError(path, "cannot open", errno);
+  const auto index = nlohmann::json::parse(file, nullptr, /*allow_exceptions=*/false);
+  if (!index.is_object() || !index.contains("weight_map") || !index["weight_map"].is_object()) {
+    return absl::DataLossError(absl::StrCat(path, ": is no index with a weight_map"));
+  }
+  std::map<std::string, std::vector<std::string>> by_shard;  // names of tensors
+  for (const auto& [tensor, shard] : index["weight_map"].items()) {
+    if (!shard.is_string() || fs::path(shard.get<std::string>()).has_parent_path()) {
+      return absl::DataLossError(absl::StrCat(path, ": ", tensor, " stands in no shard"));
+    }
+    by_shard[shard.get<std::string>()].push_back(tensor);
+  }
+  LoadedModel model;
+  for (const auto& [shard, names] : by_shard) {
+    ASSIGN_OR_RETURN(TensorFile read, ReadTensorFile(dir + "/" + shard));
+    for (const std::string& name : names) {
+      const auto& there = read.contents.tensors;
+      const auto found = std::find_if(there.begin(), there.end(),
+                                      [&](const StoredTensor& one) { return one.name == name; });
+      if (found == there.end()) {
+        return absl::DataLossError(
+            absl::StrCat(dir, "/", shard, ": ", name, ", which the index names, is not there"));
+      }
+      model.tensors.push_back(*found);
+    }
+    model.shards.push_back(std::move(read));
+  }
+  return model;
 }
 
 absl::Status SaveModel(Fleet* fleet, const std::string& dir) {

@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "coordinator/fleet.h"
+#include "coordinator/tensor_file.h"
 
 namespace thinwire {
 
@@ -21,6 +22,15 @@ struct ShardContents {
 };
 // DataLoss naming the file when it is no safetensors file or is cut short.
 absl::StatusOr<ShardContents> ReadShardContents(const std::string& path);
+
+// A saved model.
+struct LoadedModel {
+  std::vector<TensorFile> shards;
+  std::vector<StoredTensor> tensors;  // of all shards; point into them
+};
+// Reads what SaveModel wrote. Errors name the file: one that is missing or malformed, a tensor that
+// the index names and its shard does not have.
+absl::StatusOr<LoadedModel> LoadModel(const std::string& dir);
 
 // Streams one shard per stage into `dir` and writes model.safetensors.index.json, which says in
 // which shard a tensor stands. The folder appears when it is complete and replaces an older one.

@@ -76,6 +76,36 @@ TEST(SaveModelTest, WritesOneShardPerStageAndAnIndexOfAll) {
   EXPECT_FALSE(fs::exists(dir + "/old"));
 }
 
+TEST(LoadModelTest, ReadsWhatWasSaved) {
+  FakeStage stages[2];
+  stages[0].exported = OneTensor("conv1.weight");
+  stages[1].exported = OneTensor("fc.weight");
+  const std::string dir = ::testing::TempDir() + "/loaded";
+  Fleet fleet({stages[0].address(), stages[1].address()}, "run", FleetOptions());
+  ASSERT_TRUE(SaveModel(&fleet, dir).ok());
+  const auto model = LoadModel(dir);
+  ASSERT_TRUE(model.ok()) << model.status();
+  ASSERT_EQ(model->tensors.size(), 2u);
+  EXPECT_EQ(model->tensors[0].name, "conv1.weight");
+  EXPECT_EQ(model->tensors[1].data, "abcd");
+  fs::remove(dir + "/model-00002-of-00002.safetensors");
+  EXPECT_THAT(std::string(LoadModel(dir).status().message()),
+              HasSubstr("model-00002-of-00002.safetensors: cannot open"));
+}
+
+TEST(LoadModelTest, ATensorThatItsShardDoesNotHaveIsNamed) {
+  const std::string dir = ::testing::TempDir() + "/short_model";
+  fs::create_directories(dir);
+  std::ofstream(dir + "/a.safetensors", std::ios::binary) << OneTensor("fc.bias");
+  std::ofstream(dir + "/model.safetensors.index.json")
+      << R"({"weight_map": {"fc.bias": "a.safetensors", "fc.weight": "a.safetensors"}})";
+  EXPECT_THAT(std::string(LoadModel(dir).status().message()),
+              HasSubstr("a.safetensors: fc.weight, which the index names, is not there"));
+  std::ofstream(dir + "/model.safetensors.index.json")
+      << R"({"weight_map": {"fc.bias": "../a.safetensors"}})";
+  EXPECT_THAT(std::string(LoadModel(dir).status().message()), HasSubstr("fc.bias stands in no"));
+}
+
 TEST(SaveModelTest, AnExportThatIsNoSafetensorsFileLeavesNoModel) {
   FakeStage stage;
   stage.exported = "abc";

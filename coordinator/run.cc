@@ -11,23 +11,12 @@
 #include "base/status.h"
 #include "config/specs.h"
 #include "coordinator/boundary_totals.h"
-#include "coordinator/threads.h"
+#include "coordinator/stage_setup.h"
 
 namespace thinwire {
 namespace {
 
 std::string Hex(uint64_t digest) { return absl::StrFormat("%016x", digest); }
-
-std::string Data(const StageClient& stage, const ConfigureResponse& data) {
-  return absl::StrCat(stage.Name(), " has ", data.train_samples(), " training samples (digest ",
-                      Hex(data.train_digest()), ") and ", data.test_samples(),
-                      " test samples (digest ", Hex(data.test_digest()), ")");
-}
-
-bool SameData(const ConfigureResponse& a, const ConfigureResponse& b) {
-  return a.train_digest() == b.train_digest() && a.test_digest() == b.test_digest() &&
-         a.train_samples() == b.train_samples() && a.test_samples() == b.test_samples();
-}
 
 // Running means of one epoch, from its steps.
 struct EpochSums {
@@ -68,7 +57,6 @@ class Runner {
     RETURN_IF_ERROR(Acquire());
     RETURN_IF_ERROR(Configure());
     RETURN_IF_ERROR(CheckCaptureSteps());
-    RETURN_IF_ERROR(Connect());
     RETURN_IF_ERROR(observer_.OnStart(Plan()));
     for (uint32_t epoch = 1; epoch <= experiment_.epochs(); ++epoch) {
       RETURN_IF_ERROR(RunEpoch(epoch));
@@ -80,12 +68,7 @@ class Runner {
   absl::Status Acquire() {
     std::vector<AcquireResponse> answers;
     RETURN_IF_ERROR(fleet_.Acquire(&answers));
-    std::vector<StageHost> hosts;
-    for (int i = 0; i < fleet_.size(); ++i) {
-      hosts.push_back({HostOf(fleet_.stage(i).address()), static_cast<int>(answers[i].cores())});
-    }
-    threads_ = ThreadsPerStage(experiment_.pipeline().threads(),
-                               static_cast<int>(experiment_.pipeline().microbatches()), hosts);
+    threads_ = StageThreads(experiment_, &fleet_, answers);
     summary_.set_device(answers[0].device());
     const BuildInfo& build = answers[0].build();
     Provenance& provenance = *summary_.mutable_provenance();
@@ -101,34 +84,15 @@ class Runner {
   }
 
   absl::Status Configure() {
-    std::vector<ConfigureResponse> answers(static_cast<size_t>(fleet_.size()));
-    RETURN_IF_ERROR(fleet_.OnAll([&](StageClient& stage) {
-      auto answer = stage.Configure(experiment_, threads_[stage.stage()]);
-      if (answer.ok()) answers[stage.stage()] = *answer;
-      return answer.status();
-    }));
-    uint64_t parameters = 0;
-    for (const ConfigureResponse& answer : answers) parameters += answer.parameters();
-    summary_.set_parameters(parameters);
-    data_ = answers.front();
+    ASSIGN_OR_RETURN(const Configured configured, ConfigureStages(experiment_, threads_, &fleet_));
+    summary_.set_parameters(configured.parameters);
+    data_ = configured.data;
     Provenance& provenance = *summary_.mutable_provenance();
     provenance.set_train_digest(Hex(data_.train_digest()));
     provenance.set_test_digest(Hex(data_.test_digest()));
     provenance.set_train_samples(data_.train_samples());
     provenance.set_test_samples(data_.test_samples());
-    if (!SameData(answers.front(), answers.back())) {
-      return absl::FailedPreconditionError(absl::StrCat(
-          "first and last stage read different data: ", Data(fleet_.stage(0), answers.front()),
-          ", ", Data(fleet_.stage(fleet_.size() - 1), answers.back())));
-    }
     return absl::OkStatus();
-  }
-
-  absl::Status Connect() {
-    return fleet_.OnAll([this](StageClient& stage) {
-      const bool last = stage.stage() + 1 == fleet_.size();
-      return stage.Connect(last ? "" : fleet_.stage(stage.stage() + 1).address());
-    });
   }
 
   RunPlan Plan() const {

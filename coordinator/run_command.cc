@@ -5,11 +5,9 @@
 #include <unistd.h>
 
 #include <cstdio>
-#include <filesystem>
 #include <memory>
 #include <optional>
 #include <random>
-#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -21,12 +19,12 @@
 #include "coordinator/exit_code.h"
 #include "coordinator/fleet.h"
 #include "coordinator/launcher.h"
+#include "coordinator/local_launch.h"
 #include "coordinator/metrics.h"
 #include "coordinator/model_files.h"
 #include "coordinator/progress.h"
 #include "coordinator/record.h"
 #include "coordinator/run.h"
-#include "coordinator/threads.h"
 
 namespace thinwire {
 namespace {
@@ -140,20 +138,7 @@ class RunSession {
   // The stages' addresses; starts them unless the user has.
   absl::StatusOr<std::vector<std::string>> Stages() {
     if (!flags_.stages.empty()) return flags_.stages;
-    LaunchOptions options;
-    options.binary = flags_.stage_server;
-    if (options.binary.empty()) {
-      ASSIGN_OR_RETURN(options.binary,
-                       FindStageServer(std::filesystem::read_symlink("/proc/self/exe").string()));
-    }
-    options.stages = static_cast<int>(experiment_.pipeline().stages());
-    const int cores = static_cast<int>(std::thread::hardware_concurrency());
-    const std::vector<StageHost> hosts(experiment_.pipeline().stages(), {"", cores});
-    options.threads =
-        ThreadsPerStage(experiment_.pipeline().threads(),
-                        static_cast<int>(experiment_.pipeline().microbatches()), hosts)
-            .front();
-    options.tcp = experiment_.pipeline().transport() == "tcp";
+    ASSIGN_OR_RETURN(LaunchOptions options, LocalLaunch(experiment_, flags_.stage_server));
     options.logs_dir = record_->logs_dir();
     options.interrupt_fd = interruption_.fd();
     ASSIGN_OR_RETURN(local_, LocalStages::Start(options));

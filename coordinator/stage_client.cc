@@ -16,6 +16,7 @@ constexpr absl::Duration kShortCall = absl::Seconds(15);
 constexpr absl::Duration kConfigure = absl::Minutes(10);
 constexpr absl::Duration kConnect = absl::Seconds(60);
 constexpr absl::Duration kExport = absl::Minutes(10);
+constexpr size_t kPieceBytes = size_t{1} << 20;
 constexpr absl::Duration kRelease = absl::Seconds(3);
 
 // A connection of its own, straight to the stage.
@@ -170,6 +171,30 @@ absl::Status StageClient::Evaluate(EvaluateRequest request, const OnEvent& on_ev
 absl::Status StageClient::ExportParameters(const OnChunk& on_chunk) {
   return Stream(Control("ExportParameters", kExport), &Stage::Stub::ExportParameters,
                 ExportParametersRequest(), on_chunk);
+}
+
+absl::Status StageClient::Gradients(GradientsRequest request, const OnEvent& on_event) {
+  return Stream(Control("Gradients", absl::InfiniteDuration()), &Stage::Stub::Gradients,
+                std::move(request), on_event);
+}
+
+absl::Status StageClient::ImportParameters(const Safetensors& parameters) {
+  const Method method = Control("ImportParameters", kExport);
+  Call call(method.calls, method.timeout);
+  if (!call.admitted()) return Error(method, Cancelled());
+  ImportParametersResponse response;
+  const auto writer = method.stub->ImportParameters(call.context(), &response);
+  ImportParametersRequest request;
+  *request.mutable_lease() = lease_;
+  // Whatever ends the writing early is what Finish tells.
+  (void)WriteSafetensors(parameters, kPieceBytes, [&](std::string_view piece) {
+    request.set_data(piece.data(), piece.size());
+    const bool is_open = writer->Write(request);
+    request.clear_lease();
+    return is_open ? absl::OkStatus() : absl::CancelledError("the stage ended the call");
+  });
+  writer->WritesDone();
+  return Error(method, writer->Finish());
 }
 
 absl::Status StageClient::ExportCapture(uint64_t step, const OnChunk& on_chunk) {

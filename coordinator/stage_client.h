@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "base/safetensors.h"
 #include "grpcpp/grpcpp.h"
 #include "proto/stage.grpc.pb.h"
 
@@ -57,7 +58,11 @@ class StageClient {
   absl::Status Train(TrainRequest request, const OnEvent& on_event);
   absl::Status Evaluate(EvaluateRequest request, const OnEvent& on_event);
   absl::Status ExportParameters(const OnChunk& on_chunk);
+  absl::Status Gradients(GradientsRequest request, const OnEvent& on_event);
   absl::Status ExportCapture(uint64_t step, const OnChunk& on_chunk);
+
+  // Sends the tensors as one safetensors file.
+  absl::Status ImportParameters(const Safetensors& parameters);
 
   absl::Status Renew(absl::Time deadline);
 

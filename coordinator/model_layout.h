@@ -1,0 +1,28 @@
+// Which parameter of a model stands in which segment, and at which stage.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "base/safetensors.h"
+#include "proto/experiment.pb.h"
+
+namespace thinwire {
+
+struct ModelLayout {
+  std::vector<std::string> segments;               // "stem to layer1.1", in model order
+  std::map<std::string, int> segment_of;           // parameters that are trained
+  std::vector<std::vector<std::string>> at_stage;  // parameters and buffers, in model order
+};
+
+// Of a resolved experiment.
+absl::StatusOr<ModelLayout> LayoutOf(const Experiment& experiment);
+
+// The saved tensors of each stage, in model order; what is missing is left to the stage to notice.
+// InvalidArgument names a tensor that the model does not have.
+absl::StatusOr<std::vector<Safetensors>> SharesOf(const ModelLayout& layout,
+                                                  const std::vector<StoredTensor>& tensors);
+
+}  // namespace thinwire

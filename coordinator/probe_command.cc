@@ -1,0 +1,175 @@
+#include "coordinator/probe_command.h"
+
+#include <stdlib.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <random>
+#include <system_error>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "base/status.h"
+#include "config/experiment.h"
+#include "coordinator/exit_code.h"
+#include "coordinator/file.h"
+#include "coordinator/fleet.h"
+#include "coordinator/json.h"
+#include "coordinator/launcher.h"
+#include "coordinator/local_launch.h"
+#include "coordinator/model_files.h"
+#include "coordinator/probe.h"
+#include "coordinator/probe_configurations.h"
+#include "coordinator/probe_table.h"
+
+namespace thinwire {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Gone with this object.
+class TemporaryFolder {
+ public:
+  static absl::StatusOr<std::unique_ptr<TemporaryFolder>> Make() {
+    std::string path = (fs::temp_directory_path() / "thinwire-probe-XXXXXX").string();
+    if (mkdtemp(path.data()) == nullptr) return FileError(path, "cannot make the folder", errno);
+    return std::unique_ptr<TemporaryFolder>(new TemporaryFolder(path));
+  }
+  ~TemporaryFolder() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+  const std::string& path() const { return path_; }
+
+ private:
+  explicit TemporaryFolder(std::string path) : path_(std::move(path)) {}
+  const std::string path_;
+};
+
+// What is to be done, with the memory that the task's weights point into.
+struct Prepared {
+  ProbeTask task;
+  std::optional<LoadedModel> model;
+  std::vector<std::string> skipped;
+};
+
+// The user's codecs must all be right; of the standard ones those are left out that this build or
+// this model does not take.
+absl::Status AddConfigurations(const ProbeFlags& flags, Prepared* prepared) {
+  const bool is_standard = flags.codecs.empty() && flags.levels.empty();
+  std::vector<ProbeConfiguration> all;
+  for (const std::string& text : is_standard ? StandardProbeCodecs() : flags.codecs) {
+    absl::StatusOr<std::vector<ProbeConfiguration>> some = ParseProbeCodec(text);
+    if (!some.ok()) {
+      return absl::InvalidArgumentError(absl::StrCat("--codec: ", some.status().message()));
+    }
+    all.insert(all.end(), some->begin(), some->end());
+  }
+  if (!flags.levels.empty()) {
+    ASSIGN_OR_RETURN(const std::vector<ProbeConfiguration> some, ReadProbeCodecs(flags.levels));
+    all.insert(all.end(), some.begin(), some.end());
+  }
+  for (const ProbeConfiguration& one : all) {
+    absl::Status status = CheckAvailable(one);
+    if (status.ok()) status = WithCodecs(prepared->task.experiment, one).status();
+    if (status.ok()) {
+      prepared->task.configurations.push_back(one);
+    } else if (is_standard || absl::IsUnimplemented(status)) {
+      prepared->skipped.push_back(absl::StrCat(one.Directions(), ": ", status.message()));
+    } else {
+      return status;
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Prepared> Prepare(const ProbeFlags& flags) {
+  std::error_code ignored;
+  const bool is_run = fs::is_directory(flags.target, ignored);
+  std::vector<std::string> overrides = {"pipeline.stages=1"};  // unless the user says otherwise
+  overrides.insert(overrides.end(), flags.overrides.begin(), flags.overrides.end());
+  Prepared prepared;
+  ProbeTask& task = prepared.task;
+  const std::string path = is_run ? flags.target + "/experiment.yaml" : flags.target;
+  ASSIGN_OR_RETURN(task.experiment, LoadExperiment(path, overrides));
+  task.batches = flags.batches;
+  if (is_run) {
+    ASSIGN_OR_RETURN(const Experiment trained, LoadExperiment(path, {}));
+    task.epochs_trained = trained.epochs();
+    ASSIGN_OR_RETURN(prepared.model, LoadModel(flags.target + "/model"));
+    task.weights = prepared.model->tensors;
+  }
+  RETURN_IF_ERROR(AddConfigurations(flags, &prepared));
+  return prepared;
+}
+
+std::string FormatOf(const ProbeFlags& flags, const std::string& path) {
+  if (!flags.format.empty()) return flags.format;
+  return absl::EndsWith(path, ".json") ? "json" : absl::EndsWith(path, ".csv") ? "csv" : "md";
+}
+
+std::string Formatted(const ProbeReport& report, const std::string& format) {
+  if (format == "json") return ToJson(report).dump(2) + "\n";
+  return format == "csv" ? ProbeCsv(report) : ProbeMarkdown(report);
+}
+
+absl::Status Write(const ProbeFlags& flags, const ProbeReport& report) {
+  for (const std::string& path : flags.out) {
+    RETURN_IF_ERROR(ReplaceFile(path, Formatted(report, FormatOf(flags, path))));
+  }
+  if (!flags.out.empty()) return absl::OkStatus();
+  return WriteAll(fileno(stdout), "stdout", Formatted(report, FormatOf(flags, "")));
+}
+
+void Say(const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); }
+
+// Starts the stages, probes, and ends them.
+absl::Status Probe(const ProbeFlags& flags, const ProbeTask& task, Interruption* interruption,
+                   ProbeReport* report) {
+  ASSIGN_OR_RETURN(const auto logs, TemporaryFolder::Make());
+  ASSIGN_OR_RETURN(LaunchOptions options, LocalLaunch(task.experiment, flags.stage_server));
+  options.logs_dir = logs->path();
+  options.interrupt_fd = interruption->fd();
+  ASSIGN_OR_RETURN(const auto local, LocalStages::Start(options));
+  std::vector<std::string> addresses;
+  for (const auto& address : local->addresses()) addresses.push_back(address.listen);
+  std::random_device random;
+  Fleet fleet(addresses, absl::StrFormat("probe-%08x", random()), FleetOptions());
+  interruption->OnFirst([&fleet] { fleet.Interrupt(); });
+  local->Watch([&fleet](Failure failure) { fleet.Fail(std::move(failure)); });
+  const absl::Status status = RunProbe(task, &fleet, Say, report);
+  interruption->OnFirst(nullptr);
+  fleet.Release();
+  local->Stop();  // its watcher reports to the fleet
+  return status;
+}
+
+int Complain(const absl::Status& status, int exit_code) {
+  Say(absl::StrCat("thinwire: ", status.message()));
+  return exit_code;
+}
+
+}  // namespace
+
+int ProbeCommand(const ProbeFlags& flags, Interruption* interruption) {
+  const absl::StatusOr<Prepared> prepared = Prepare(flags);
+  if (!prepared.ok()) return Complain(prepared.status(), kExitUsage);
+  ProbeReport report;
+  report.set_source(flags.target);
+  for (const std::string& skipped : prepared->skipped) {
+    Say(absl::StrCat("skipped, ", skipped));
+    report.add_skipped(skipped);
+  }
+  absl::Status status = Probe(flags, prepared->task, interruption, &report);
+  if (!status.ok() && interruption->seen())
+    return Complain(absl::CancelledError("interrupted"), kExitInterrupted);
+  if (status.ok()) status = Write(flags, report);
+  return status.ok() ? kExitDone : Complain(status, kExitFailed);
+}
+
+}  // namespace thinwire

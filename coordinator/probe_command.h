@@ -1,0 +1,27 @@
+// `thinwire probe`: from a run or an experiment to tables of how its gradients take codecs.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "coordinator/interruption.h"
+
+namespace thinwire {
+
+// What the command line says.
+struct ProbeFlags {
+  std::string target;                  // folder of a run, or path of an experiment file
+  std::vector<std::string> overrides;  // path=value
+  int batches = 4;
+  std::vector<std::string> codecs;  // as ParseProbeCodec takes them
+  std::string levels;               // path of a file of them; empty: none
+  std::string format;               // md, csv, json; empty: by the file's ending, md on stdout
+  std::vector<std::string> out;     // files; none: stdout
+  std::string stage_server;         // path of the binary; empty: look beside our own
+};
+
+// Says how far it is and what went wrong on stderr and returns the process's exit code
+// (exit_code.h). On the main thread and before gRPC is used (see LocalStages::Start).
+int ProbeCommand(const ProbeFlags& flags, Interruption* interruption);
+
+}  // namespace thinwire
