@@ -11,14 +11,17 @@ namespace {
 std::atomic<int64_t> num_allocations{0};
 }  // namespace
 
-void* operator new(size_t bytes) {
+// Not inlined: GCC 12 would take new and free for a mismatch.
+__attribute__((noinline)) void* operator new(size_t bytes) {
   ++num_allocations;
   void* memory = std::malloc(bytes > 0 ? bytes : 1);
   if (memory == nullptr) std::abort();
   return memory;
 }
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, size_t /*bytes*/) noexcept { std::free(memory); }
+__attribute__((noinline)) void operator delete(void* memory) noexcept { std::free(memory); }
+__attribute__((noinline)) void operator delete(void* memory, size_t /*bytes*/) noexcept {
+  std::free(memory);
+}
 
 namespace thinwire {
 namespace {
