@@ -6,6 +6,7 @@
 #include <hwy/targets.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "compress/round_trip.h"
@@ -224,6 +225,23 @@ TEST(EveryCodecTest, OneElementTravels) {
     const float tolerance = spec.kind == CodecKind::kBlockwise8 ? 0.0053f : 1e-6f;
     EXPECT_NEAR((*RoundTrip(spec, TensorOf({1, 1}, {-0.75f})))[0], -0.75f, tolerance)
         << spec.ToString();
+  }
+}
+
+TEST(EveryCodecTest, ZerosArriveAsZerosAndTinyValuesStayTiny) {
+  for (const Shape& shape : {Shape{1, 1}, Shape{3, 5, 7}, Shape{2, 64}}) {
+    const std::vector<float> zeros(shape.elements());
+    for (const CodecSpec& spec : EverySpec()) {
+      EXPECT_EQ(*RoundTrip(spec, TensorOf(shape, zeros)), zeros) << spec.ToString();
+      for (float tiny : {1e-45f, 1e-40f}) {  // denormals
+        std::vector<float> x = zeros;
+        for (size_t i = 0; i < x.size(); ++i) x[i] = tiny * static_cast<float>(i % 3);
+        const std::vector<float> y = *RoundTrip(spec, TensorOf(shape, x));
+        EXPECT_TRUE(std::all_of(y.begin(), y.end(), [&](float value) {
+          return std::fabs(value) <= 100 * tiny;
+        })) << spec.ToString();
+      }
+    }
   }
 }
 

@@ -113,19 +113,34 @@ void ExpectAsInner(const CodecSpec& spec, const CodecSpec& inner, const std::vec
   EXPECT_LE(payload.size(), CodecOf(spec)->MaxPayloadBytes({n}, DType::kF32)) << spec.ToString();
 }
 
+std::vector<CodecSpec> ElementwiseSpecs() {
+  std::vector<CodecSpec> specs;
+  for (CodecKind kind : {CodecKind::kNone, CodecKind::kFp16, CodecKind::kBf16, CodecKind::kFp8,
+                         CodecKind::kBlockwise8, CodecKind::kUniform}) {
+    specs.push_back(Supported(kind));
+    if (kind == CodecKind::kBlockwise8) specs.back().block = 5;
+  }
+  CodecSpec spec = Supported(CodecKind::kUniform);
+  spec.rotation = Rotation::kHadamard;
+  spec.rotation_block = 8;
+  specs.push_back(spec);
+  spec = Supported(CodecKind::kUniform);
+  spec.scope = Scope::kGroup;
+  spec.group = 5;
+  spec.range = Range::kFixedPoint;
+  specs.push_back(spec);
+  spec.lossless = Lossless::kZstd;
+  specs.push_back(spec);
+  return specs;
+}
+
 TEST(SupportedTest, ElementwiseCodecsSendTheSupportedEntriesAlone) {
   for (int64_t n : kSizes) {
     for (double share : kShares) {
       const std::vector<float> x = RandomValues(n, 3), activation = Activation(n, share, n);
-      for (CodecKind kind : {CodecKind::kNone, CodecKind::kFp16, CodecKind::kBf16, CodecKind::kFp8,
-                             CodecKind::kUniform}) {
-        CodecSpec spec = Supported(kind), inner = spec;
+      for (const CodecSpec& spec : ElementwiseSpecs()) {
+        CodecSpec inner = spec;
         inner.support = Support::kAll;
-        ExpectAsInner(spec, inner, x, activation);
-        if (kind != CodecKind::kUniform) continue;
-        spec.scope = inner.scope = Scope::kGroup;
-        spec.group = inner.group = 5;
-        spec.range = inner.range = Range::kFixedPoint;
         ExpectAsInner(spec, inner, x, activation);
       }
       for (Values values : {Values::kF32, Values::kF16, Values::kBF16, Values::kUniform}) {
