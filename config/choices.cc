@@ -12,6 +12,7 @@
 #include "config/checks.h"
 #include "config/yaml_message.h"
 #include "google/protobuf/descriptor.h"
+#include "proto/experiment.pb.h"
 
 namespace thinwire {
 namespace {
@@ -47,17 +48,17 @@ const std::map<std::string, Choice>& Choices() {
          {"fp8", {"format", "support"}, "{format: e4m3}", {}},
          {"uniform",
           {"bits", "range", "scope", "group", "rounding", "zero", "rotation", "rotation_block",
-           "support"},
+           "support", "level"},
           "{bits: 8, range: min_max, scope: tensor, rounding: nearest, zero: free}",
           {}},
          {"topk",
           {"ratio", "k", "scope", "values", "count", "pad", "bits", "range", "rounding", "zero",
-           "group", "indices", "support"},
+           "group", "indices", "support", "level"},
           "{values: fp32}",
           {}},
          {"randomk",
           {"ratio", "k", "scope", "values", "count", "bits", "range", "rounding", "zero", "group",
-           "unbiased", "support"},
+           "unbiased", "support", "level"},
           "{scope: sample, values: fp32, count: ceil}",
           {}},
          {"threshold",
@@ -214,6 +215,13 @@ absl::Status CheckBelonging(const std::string& path, const Message& message, con
   return absl::OkStatus();
 }
 
+// One way of choosing the level replaces the other, and one table the other.
+void ForgetReplacedLevel(const DirectionConfig& next, DirectionConfig* direction) {
+  const bool has_table = !next.level().by_epoch().empty();
+  const bool had_table = !direction->level().by_epoch().empty();
+  if (has_table || (next.level().has_target_error() && had_table)) direction->clear_level();
+}
+
 }  // namespace
 
 absl::Status ResolveChoice(const std::string& path, Message* message) {
@@ -252,6 +260,8 @@ void ForgetReplaced(const Message& next, Message* message) {
     ForgetReplaced(next.GetReflection()->GetMessage(next, feedback),
                    reflection->MutableMessage(message, feedback));
   }
+  ForgetReplacedLevel(static_cast<const DirectionConfig&>(next),
+                      static_cast<DirectionConfig*>(message));
   if (IsSet(next, "k") && !IsSet(next, "ratio")) {
     reflection->ClearField(message, Field(*message, "ratio"));
   }

@@ -38,18 +38,19 @@ TEST(ResolveChoiceTest, FillsOnlyWhatBelongsToTheChoice) {
             "codec: uniform\nbits: 4\nrange: min_max\nscope: tensor\nrounding: nearest\n"
             "zero: free\n");
   EXPECT_EQ(Resolved<DirectionConfig>("{codec: topk, k: 3}"),
-            "codec: topk\nscope: sample\nk: 3\nvalues: fp32\ncount: ceil\npad: none\n");
+            "codec: topk\nk: 3\nvalues: fp32\n");  // the rest depends on `indices`
   EXPECT_EQ(Resolved<LrScheduleConfig>("{}"), "name: constant\n");
   EXPECT_EQ(Resolved<LayerConfig>("{kind: conv, name: c, out: 4, kernel: 3}"),
             "kind: conv\nname: c\nout: 4\nkernel: 3\nstride: 1\npadding: 0\nbias: true\n");
 }
 
 TEST(ResolveChoiceTest, RefusesAFieldOfAnotherChoice) {
-  EXPECT_EQ(Resolved<DirectionConfig>("{codec: topk, bits: 4}"),
-            "here.bits: does not belong to codec topk, which takes ratio, k, scope, values, count, "
-            "pad, feedback");
+  EXPECT_EQ(Resolved<DirectionConfig>("{codec: fp8, bits: 4}"),
+            "here.bits: does not belong to codec fp8, which takes format, support, feedback, "
+            "lossless, on_nonfinite, epilogue_only");
   EXPECT_EQ(Resolved<DirectionConfig>("{ratio: 0.1}"),
-            "here.ratio: does not belong to codec none, which takes feedback");
+            "here.ratio: does not belong to codec none, which takes support, feedback, lossless, "
+            "on_nonfinite, epilogue_only");
   EXPECT_EQ(Resolved<LrScheduleConfig>("{t_max: 5}"),
             "here.t_max: does not belong to name constant, which takes warmup_steps");
   EXPECT_EQ(Resolved<ModelConfig>("{name: resnet8, blocks: [{name: a}]}"),
@@ -59,7 +60,7 @@ TEST(ResolveChoiceTest, RefusesAFieldOfAnotherChoice) {
 TEST(ResolveChoiceTest, RefusesUnknownAndMissingChoices) {
   EXPECT_EQ(Resolved<DirectionConfig>("{codec: topkk}"),
             "here.codec: unknown codec \"topkk\"; did you mean topk? Known: none, fp16, bf16, "
-            "uniform, topk");
+            "fp8, uniform, topk, randomk, threshold, blockwise8, low_rank, plugin");
   EXPECT_EQ(Resolved<OptimizerConfig>("{name: adam}"),
             "here.name: unknown name \"adam\"; known: sgd");
   EXPECT_EQ(Resolved<ModelConfig>("{}"),
@@ -74,7 +75,7 @@ TEST(ResolveChoiceTest, RefusesAMissingFieldThatTheChoiceRequires) {
 
 TEST(ForgetReplacedTest, ANewChoiceStartsFromItsOwnDefaults) {
   EXPECT_EQ(Overlaid("{codec: uniform, bits: 4, scope: channel, feedback: none}", "{codec: topk}"),
-            "codec: topk\nfeedback: none\n");
+            "codec: topk\nfeedback:\n  kind: none\n");
 }
 
 TEST(ForgetReplacedTest, TheSameChoiceKeepsItsFields) {
@@ -86,6 +87,20 @@ TEST(ForgetReplacedTest, TheSameChoiceKeepsItsFields) {
 TEST(ForgetReplacedTest, RatioAndKReplaceEachOther) {
   EXPECT_EQ(Overlaid("{codec: topk, ratio: 0.1}", "{k: 3}"), "codec: topk\nk: 3\n");
   EXPECT_EQ(Overlaid("{codec: topk, k: 3}", "{ratio: 0.5}"), "codec: topk\nratio: 0.5\n");
+}
+
+TEST(ForgetReplacedTest, OneWayOfChoosingTheLevelReplacesTheOther) {
+  EXPECT_EQ(
+      Overlaid("{codec: uniform, level: {by_epoch: {1: 8, 3: 4}}}", "{level: {by_epoch: {2: 6}}}"),
+      "codec: uniform\nlevel:\n  by_epoch:\n    2: 6\n");
+  EXPECT_EQ(Overlaid("{codec: uniform, level: {by_epoch: {1: 8}}}",
+                     "{level: {target_error: 0.1, min: 2, max: 8}}"),
+            "codec: uniform\nlevel:\n  target_error: 0.1\n  min: 2\n  max: 8\n");
+  EXPECT_EQ(
+      Overlaid("{codec: uniform, level: {target_error: 0.1, min: 2, max: 8}}", "{level: {min: 4}}"),
+      "codec: uniform\nlevel:\n  target_error: 0.1\n  min: 4\n  max: 8\n");
+  EXPECT_EQ(Overlaid("{codec: uniform, level: {by_epoch: {1: 8}}}", "{codec: topk}"),
+            "codec: topk\n");
 }
 
 }  // namespace

@@ -82,6 +82,21 @@ absl::Status ResolveFeedback(const std::string& path, bool gradient, DirectionCo
   return absl::OkStatus();
 }
 
+absl::Status CheckRest(const std::string& at, const Experiment& experiment,
+                       const DirectionConfig& direction) {
+  const FeedbackConfig& feedback = direction.feedback();
+  if (feedback.key() == "batch" && experiment.data().shuffle() != "batches") {
+    return absl::InvalidArgumentError(
+        absl::StrCat(at, ".feedback.key: batch with data.shuffle ", experiment.data().shuffle(),
+                     ", want batches: only then does a batch come back"));
+  }
+  if (direction.level().has_target_error() && experiment.metrics().error_every() == 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        at, ".level.target_error: with metrics.error_every 0, want the error to be measured"));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status ResolveDirection(const std::string& path, bool gradient, DirectionConfig* direction) {
@@ -94,9 +109,12 @@ absl::Status ResolveDirection(const std::string& path, bool gradient, DirectionC
     RETURN_IF_ERROR(
         CheckName(path + ".on_nonfinite", "policy", direction->on_nonfinite(), {"error", "pass"}));
   }
-  const absl::Status status = CodecFrom(*direction).status();
-  if (!status.ok()) return absl::InvalidArgumentError(absl::StrCat(path, ": ", status.message()));
-  return ResolveFeedback(path, gradient, direction);
+  const absl::Status codec = CodecFrom(*direction).status();
+  if (!codec.ok()) return absl::InvalidArgumentError(absl::StrCat(path, ": ", codec.message()));
+  RETURN_IF_ERROR(ResolveFeedback(path, gradient, direction));
+  const absl::Status whole = DirectionFrom(*direction, gradient).status();
+  if (whole.ok()) return whole;
+  return absl::InvalidArgumentError(absl::StrCat(path, ": ", whole.message()));
 }
 
 absl::Status ResolveOwnDirection(const std::string& path, bool gradient,
@@ -106,6 +124,23 @@ absl::Status ResolveOwnDirection(const std::string& path, bool gradient,
   merged.MergeFrom(*own);
   *own = std::move(merged);
   return ResolveDirection(path, gradient, own);
+}
+
+absl::Status CheckCompressionAt(const Experiment& experiment, const std::string& cut) {
+  const DirectionConfig& activations = DirectionOf(experiment, cut, /*gradient=*/false);
+  const DirectionConfig& gradients = DirectionOf(experiment, cut, /*gradient=*/true);
+  const std::string at = absl::StrCat("compression, cut ", cut, ": ");
+  RETURN_IF_ERROR(CheckRest(at + "activations", experiment, activations));
+  RETURN_IF_ERROR(CheckRest(at + "gradients", experiment, gradients));
+  if (gradients.indices() != "shared") return absl::OkStatus();
+  // Under ef the mask is that of x + e. What ef21 keeps at both ends is dense.
+  ASSIGN_OR_RETURN(const FeedbackSpec feedback,
+                   FeedbackFrom(activations.feedback(), /*gradient=*/false));
+  const bool has_mask = feedback.kind == FeedbackKind::kNone || feedback.kind == FeedbackKind::kEf;
+  if (activations.codec() == "topk" && has_mask) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      at, "gradients.indices: shared with activations of codec ", activations.codec(),
+      " and feedback ", activations.feedback().kind(), ", want topk with feedback none or ef"));
 }
 
 }  // namespace thinwire

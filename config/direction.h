@@ -16,4 +16,8 @@ absl::Status ResolveDirection(const std::string& path, bool gradient, DirectionC
 absl::Status ResolveOwnDirection(const std::string& path, bool gradient,
                                  const DirectionConfig& general, DirectionConfig* own);
 
+// What both directions of a cut and the rest of the experiment must agree on; its `compression` is
+// resolved but for that. The error names the cut.
+absl::Status CheckCompressionAt(const Experiment& experiment, const std::string& cut);
+
 }  // namespace thinwire

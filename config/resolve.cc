@@ -26,7 +26,8 @@ constexpr char kDefaults[] = R"(
 name: experiment
 seed: 1
 model: {}
-data: {batch_size: 100, augment: per_epoch, limit: 0, test_limit: 0, verify: true}
+data: {batch_size: 100, augment: per_epoch, limit: 0, test_limit: 0, verify: true,
+       shuffle: samples}
 pipeline: {microbatches: 1, schedule: 1f1b, threads: auto, transport: unix, deadline_seconds: 60}
 compression:
   warmup_epochs: 0
@@ -88,6 +89,7 @@ absl::Status ResolveData(DataConfig* data) {
                              absl::StrCat("1 to ", kMaxBatchSize)));
   if (data->augment() == "true") data->set_augment("per_epoch");
   if (data->augment() == "false") data->set_augment("none");
+  RETURN_IF_ERROR(CheckName("data.shuffle", "shuffle", data->shuffle(), {"samples", "batches"}));
   return CheckName("data.augment", "augmentation", data->augment(),
                    {"none", "fixed", "per_epoch", "true", "false"});
 }
@@ -232,6 +234,7 @@ absl::Status ResolveCompression(const Experiment& e, CompressionConfig* compress
                                            own.mutable_bottleneck()));
     }
   }
+  for (const std::string& cut : cuts) RETURN_IF_ERROR(CheckCompressionAt(e, cut));
   return absl::OkStatus();
 }
 

@@ -53,6 +53,7 @@ data:
   limit: 0
   test_limit: 0
   verify: true
+  shuffle: samples
 pipeline:
   cuts: [layer1.0, layer2.0, layer3.0]
   stages: 4

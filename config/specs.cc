@@ -4,6 +4,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "base/random.h"
 #include "base/status.h"
@@ -221,6 +222,48 @@ absl::StatusOr<FeedbackSpec> FeedbackFrom(const FeedbackConfig& config, bool gra
   return spec;
 }
 
+absl::StatusOr<LevelSpec> LevelFrom(const LevelConfig& config) {
+  LevelSpec spec;
+  const bool by_error = config.has_target_error() || config.has_min() || config.has_max();
+  if (!config.by_epoch().empty() && by_error) {
+    return absl::InvalidArgumentError(
+        "level: by_epoch and target_error, min or max, want one way of choosing");
+  }
+  if (by_error) {
+    spec.kind = LevelKind::kByError;
+    if (!config.has_target_error() || !config.has_min() || !config.has_max()) {
+      return absl::InvalidArgumentError("level: want target_error, min and max together");
+    }
+    spec.target_error = config.target_error();
+    spec.min = config.min();
+    spec.max = config.max();
+    return spec;
+  }
+  spec.kind = LevelKind::kByEpoch;
+  for (const auto& [key, level] : config.by_epoch()) {
+    uint32_t epoch = 0;
+    if (!absl::SimpleAtoi(key, &epoch) || absl::StrCat(epoch) != key) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("level.by_epoch: key ", key, ", want an epoch, from 1"));
+    }
+    spec.by_epoch[epoch] = level;
+  }
+  return spec;
+}
+
+absl::StatusOr<DirectionSpec> DirectionFrom(const DirectionConfig& config, bool gradient) {
+  DirectionSpec spec;
+  ASSIGN_OR_RETURN(spec.codec, CodecFrom(config));
+  ASSIGN_OR_RETURN(spec.feedback, FeedbackFrom(config.feedback(), gradient));
+  if (config.has_level()) {
+    ASSIGN_OR_RETURN(spec.level, LevelFrom(config.level()));
+  }
+  RETURN_IF_ERROR(CheckLevel(spec.level, spec.codec));
+  if (config.on_nonfinite() == "pass") spec.on_nonfinite = OnNonfinite::kPass;
+  spec.epilogue_only = config.epilogue_only();
+  return spec;
+}
+
 absl::StatusOr<DataOptions> DataFrom(const Experiment& experiment) {
   const DataConfig& config = experiment.data();
   RETURN_IF_ERROR(FindKnownData(config.name()).status());
@@ -231,6 +274,13 @@ absl::StatusOr<DataOptions> DataFrom(const Experiment& experiment) {
   options.test_limit = config.test_limit();
   options.verify = config.verify();
   return options;
+}
+
+absl::StatusOr<ShuffleKind> ShuffleFrom(const Experiment& experiment) {
+  const std::string& name = experiment.data().shuffle();
+  if (name == "samples") return ShuffleKind::kSamples;
+  if (name == "batches") return ShuffleKind::kBatches;
+  return UnknownName("data.shuffle", "shuffle", name, {"samples", "batches"});
 }
 
 absl::StatusOr<AugmentKind> AugmentFrom(const Experiment& experiment) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "compress/direction_spec.h"
 #include "compress/feedback_spec.h"
 #include "compress/spec.h"
 #include "data/dataset.h"
@@ -38,11 +39,14 @@ std::string WhyNotUncompressed(const Experiment& experiment);
 absl::StatusOr<CodecSpec> CodecFrom(const DirectionConfig& config);
 // ef_mixed_a is ef for gradients and none for activations.
 absl::StatusOr<FeedbackSpec> FeedbackFrom(const FeedbackConfig& config, bool gradient);
+absl::StatusOr<LevelSpec> LevelFrom(const LevelConfig& config);
+absl::StatusOr<DirectionSpec> DirectionFrom(const DirectionConfig& config, bool gradient);
 // One direction of one cut: the boundary's own entry, or the general one.
 const DirectionConfig& DirectionOf(const Experiment& experiment, const std::string& cut,
                                    bool gradient);
 
 absl::StatusOr<DataOptions> DataFrom(const Experiment& experiment);
+absl::StatusOr<ShuffleKind> ShuffleFrom(const Experiment& experiment);
 absl::StatusOr<AugmentKind> AugmentFrom(const Experiment& experiment);
 absl::StatusOr<OptimizerSpec> OptimizerFrom(const Experiment& experiment);
 absl::StatusOr<LrScheduleSpec> LrScheduleFrom(const Experiment& experiment);

@@ -183,19 +183,16 @@ absl::Status SetMessages(const Place& place, const YamlNode& node, const FieldDe
 }
 
 // Reflection shows a map as a list of entries {key, value}.
-Message* MutableValue(const std::string& key, const FieldDescriptor* field, Message* message) {
+Message* MutableEntry(const std::string& key, const FieldDescriptor* field, Message* message) {
   const Reflection* reflection = message->GetReflection();
   const FieldDescriptor* key_field = field->message_type()->map_key();
-  const FieldDescriptor* value_field = field->message_type()->map_value();
   for (int i = 0; i < reflection->FieldSize(*message, field); ++i) {
     Message* entry = reflection->MutableRepeatedMessage(message, field, i);
-    if (entry->GetReflection()->GetString(*entry, key_field) == key) {
-      return entry->GetReflection()->MutableMessage(entry, value_field);
-    }
+    if (entry->GetReflection()->GetString(*entry, key_field) == key) return entry;
   }
   Message* entry = reflection->AddMessage(message, field);
   entry->GetReflection()->SetString(entry, key_field, key);
-  return entry->GetReflection()->MutableMessage(entry, value_field);
+  return entry;
 }
 
 absl::Status MergeMap(const Place& place, const YamlNode& node, const FieldDescriptor* field,
@@ -203,8 +200,15 @@ absl::Status MergeMap(const Place& place, const YamlNode& node, const FieldDescr
   if (node.kind == YamlNode::Kind::kNull) return absl::OkStatus();
   if (node.kind != YamlNode::Kind::kMap) return WrongType(place, node, "a map");
   for (size_t i = 0; i < node.keys.size(); ++i) {
-    RETURN_IF_ERROR(MergeNode(place.Below(node.keys[i]), node.items[i],
-                              MutableValue(node.keys[i], field, message)));
+    const Place below = place.Below(node.keys[i]);
+    Message* entry = MutableEntry(node.keys[i], field, message);
+    const FieldDescriptor* value = field->message_type()->map_value();
+    if (value->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) {
+      RETURN_IF_ERROR(
+          MergeNode(below, node.items[i], entry->GetReflection()->MutableMessage(entry, value)));
+    } else {
+      RETURN_IF_ERROR(SetScalar(below, node.items[i], value, entry));
+    }
   }
   return absl::OkStatus();
 }
@@ -269,7 +273,8 @@ std::vector<std::string> PathSteps(const std::string& path, const Descriptor* de
     if (field == nullptr || !field->is_map() || i + 1 == parts.size()) continue;
     descriptor = descriptor->map_value()->message_type();
     std::string key = parts[++i];
-    while (i + 1 < parts.size() && descriptor->FindFieldByName(parts[i + 1]) == nullptr) {
+    while (i + 1 < parts.size() &&
+           (descriptor == nullptr || descriptor->FindFieldByName(parts[i + 1]) == nullptr)) {
       absl::StrAppend(&key, ".", parts[++i]);
     }
     steps.push_back(key);
@@ -349,16 +354,23 @@ void WriteSection(const std::string& key, const Message& message, const std::str
 void WriteMap(const Message& message, const FieldDescriptor* field, const std::string& indent,
               std::string* out) {
   const Reflection* reflection = message.GetReflection();
+  const FieldDescriptor* value = field->message_type()->map_value();
   std::vector<std::pair<std::string, const Message*>> entries;
   for (int i = 0; i < reflection->FieldSize(message, field); ++i) {
     const Message& entry = reflection->GetRepeatedMessage(message, field, i);
-    const Reflection* pair = entry.GetReflection();
-    entries.emplace_back(pair->GetString(entry, field->message_type()->map_key()),
-                         &pair->GetMessage(entry, field->message_type()->map_value()));
+    entries.emplace_back(entry.GetReflection()->GetString(entry, field->message_type()->map_key()),
+                         &entry);
   }
   std::sort(entries.begin(), entries.end());
   absl::StrAppend(out, indent, field->name(), ":\n");
-  for (const auto& [key, value] : entries) WriteSection(Quoted(key), *value, indent + "  ", out);
+  for (const auto& [key, entry] : entries) {
+    if (value->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) {
+      WriteSection(Quoted(key), entry->GetReflection()->GetMessage(*entry, value), indent + "  ",
+                   out);
+    } else {
+      absl::StrAppend(out, indent, "  ", Quoted(key), ": ", WrittenScalar(*entry, value), "\n");
+    }
+  }
 }
 
 void WriteMessages(const Message& message, const FieldDescriptor* field, const std::string& indent,

@@ -84,10 +84,9 @@ TEST(YamlMessageTest, AnEmptySectionSaysNothing) {
 }
 
 TEST(YamlMessageTest, AnUnknownFieldNamesLinePathNearestAndAll) {
-  EXPECT_EQ(ErrorOf("compression:\n  activations:\n    codec: topk\n    ratoi: 0.1\n"),
-            "f.yaml:4: compression.activations.ratoi: unknown field; did you mean ratio? Fields "
-            "here: codec, bits, range, scope, group, rounding, zero, ratio, k, values, count, pad, "
-            "feedback");
+  EXPECT_EQ(ErrorOf("evaluation:\n  every: 2\n  compresed: true\n"),
+            "f.yaml:3: evaluation.compresed: unknown field; did you mean compressed? Fields here: "
+            "every, compressed, uncompressed, recalibrated, recalibration_samples");
   EXPECT_THAT(ErrorOf("model: {blocks: [{name: a}, {nam: b}]}"),
               HasSubstr("f.yaml:1: model.blocks[1].nam: unknown field; did you mean name?"));
   EXPECT_THAT(ErrorOf("compression: {boundaries: {layer1: {activation: {}}}}"),

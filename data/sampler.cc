@@ -11,13 +11,45 @@
 
 namespace thinwire {
 
+namespace {
+
+// Epochs count from 1, so this one's order is free to say which samples make which batch.
+constexpr int64_t kFixedBatches = 0;
+
+void Permute(RandomStream random, absl::Span<int64_t> items) {  // Fisher-Yates
+  for (size_t i = items.size(); i > 1; --i) {
+    std::swap(items[i - 1], items[random.Below(static_cast<uint32_t>(i))]);
+  }
+}
+
+}  // namespace
+
 std::vector<int64_t> EpochOrder(uint64_t seed, int64_t epoch, int64_t size) {
   assert(0 <= size && size <= std::numeric_limits<uint32_t>::max());
   std::vector<int64_t> order(size);
   std::iota(order.begin(), order.end(), 0);
-  RandomStream random(RandomKey(RandomKey(seed, "shuffle"), epoch));
-  for (int64_t i = size - 1; i > 0; --i) {  // Fisher-Yates
-    std::swap(order[i], order[random.Below(static_cast<uint32_t>(i + 1))]);
+  Permute(RandomStream(RandomKey(RandomKey(seed, "shuffle"), epoch)), absl::MakeSpan(order));
+  return order;
+}
+
+std::vector<int64_t> BatchOrder(const Shuffle& shuffle, int64_t epoch, int64_t size) {
+  std::vector<int64_t> order(NumBatches(size, shuffle.batch_size));
+  std::iota(order.begin(), order.end(), 0);
+  if (shuffle.kind == ShuffleKind::kSamples) return order;
+  Permute(RandomStream(RandomKey(RandomKey(shuffle.seed, "batches"), epoch)),
+          absl::MakeSpan(order).subspan(0, size / shuffle.batch_size));
+  return order;
+}
+
+std::vector<int64_t> EpochOrder(const Shuffle& shuffle, int64_t epoch, int64_t size) {
+  if (shuffle.kind == ShuffleKind::kSamples) return EpochOrder(shuffle.seed, epoch, size);
+  const std::vector<int64_t> fixed = EpochOrder(shuffle.seed, kFixedBatches, size);
+  std::vector<int64_t> order;
+  order.reserve(size);
+  for (int64_t batch : BatchOrder(shuffle, epoch, size)) {
+    const int64_t first = batch * shuffle.batch_size;
+    order.insert(order.end(), fixed.begin() + first,
+                 fixed.begin() + std::min(first + shuffle.batch_size, size));
   }
   return order;
 }

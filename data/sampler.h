@@ -13,6 +13,25 @@ namespace thinwire {
 // The order of an epoch: a permutation of [0, size). Epochs count from 1.
 std::vector<int64_t> EpochOrder(uint64_t seed, int64_t epoch, int64_t size);
 
+// What is shuffled anew in each epoch.
+enum class ShuffleKind : uint8_t {
+  kSamples,  // the samples
+  kBatches,  // the batches, which hold the same samples in every epoch; a smaller one stays last
+};
+
+struct Shuffle {
+  ShuffleKind kind = ShuffleKind::kSamples;
+  uint64_t seed = 0;
+  int64_t batch_size = 0;
+};
+
+// The order of an epoch under either kind.
+std::vector<int64_t> EpochOrder(const Shuffle& shuffle, int64_t epoch, int64_t size);
+
+// Which batch stands where in an epoch: entry i names batch i of the epoch by a number that, under
+// kBatches, always means the same samples. Under kSamples entry i is i.
+std::vector<int64_t> BatchOrder(const Shuffle& shuffle, int64_t epoch, int64_t size);
+
 // Batch i of an epoch: samples [i batch, min((i+1) batch, size)) of the order. Partial last
 // batches are kept.
 int64_t NumBatches(int64_t size, int64_t batch_size);

@@ -3,8 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <map>
 #include <set>
 #include <tuple>
+#include <vector>
 
 namespace thinwire {
 namespace {
@@ -44,6 +47,35 @@ TEST(EpochOrderTest, PutsEverySampleAtEveryPlaceAboutEquallyOften) {
 }
 
 TEST(EpochOrderTest, EmptyDataHaveAnEmptyOrder) { EXPECT_THAT(EpochOrder(1, 1, 0), IsEmpty()); }
+
+TEST(ShuffleTest, OfSamplesIsTheOrderOfOld) {
+  const Shuffle shuffle{ShuffleKind::kSamples, /*seed=*/3, /*batch_size=*/10};
+  EXPECT_EQ(EpochOrder(shuffle, 2, 25), EpochOrder(3, 2, 25));
+  EXPECT_THAT(BatchOrder(shuffle, 2, 25), ElementsAre(0, 1, 2));
+}
+
+TEST(ShuffleTest, OfBatchesKeepsTheSamplesOfEachTogetherAndTheSmallerOneLast) {
+  const Shuffle shuffle{ShuffleKind::kBatches, /*seed=*/3, /*batch_size=*/4};
+  std::map<int64_t, std::vector<int64_t>> batches;
+  std::set<std::vector<int64_t>> orders;
+  for (int epoch = 1; epoch <= 20; ++epoch) {
+    const std::vector<int64_t> order = EpochOrder(shuffle, epoch, 22);
+    const std::vector<int64_t> names = BatchOrder(shuffle, epoch, 22);
+    ASSERT_EQ(std::set<int64_t>(order.begin(), order.end()).size(), 22u);
+    ASSERT_EQ(names.size(), 6u);
+    EXPECT_EQ(names.back(), 5);
+    orders.insert(names);
+    for (size_t i = 0; i < names.size(); ++i) {
+      const std::vector<int64_t> batch(order.begin() + 4 * i,
+                                       order.begin() + std::min<size_t>(4 * i + 4, 22));
+      const auto [known, is_new] = batches.emplace(names[i], batch);
+      EXPECT_EQ(known->second, batch) << "batch " << names[i] << " in epoch " << epoch;
+    }
+  }
+  EXPECT_GT(orders.size(), 15u);
+  EXPECT_NE(EpochOrder(shuffle, 1, 22),
+            EpochOrder(Shuffle{ShuffleKind::kBatches, /*seed=*/4, 4}, 1, 22));
+}
 
 TEST(NumBatchesTest, KeepsThePartialLastBatch) {
   EXPECT_EQ(NumBatches(100, 50), 2);

@@ -33,6 +33,8 @@ absl::Status Assembler::Begin(const FrameHeader& header) {
   for (uint32_t extent : header.shape()) message_.shape.Append(extent);
   ASSIGN_OR_RETURN(message_.codec, FromParameters(header.codec()));
   message_.sample_digest = header.sample_digest();
+  message_.first_visit = header.first_visit();
+  if (header.has_state_digest()) message_.state_digest = header.state_digest();
   filled_ = 0;
   buffer_ = nullptr;
   if (header.payload_bytes() == 0) return absl::OkStatus();

@@ -6,8 +6,9 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "compress/direction_spec.h"
+#include "compress/feedback.h"
 #include "compress/kernels.h"
-#include "compress/spec.h"
 #include "stage_server/message.h"
 #include "tensor/tensor.h"
 
@@ -22,7 +23,11 @@ struct BoundarySpec {
   Shape sample;  // batch extent 1
   DType compute = DType::kF32;
   CodecSpec codec;
-  int64_t max_batch = 0;  // samples of the largest message
+  LevelSpec level;
+  FeedbackSpec feedback;
+  OnNonfinite on_nonfinite = OnNonfinite::kError;
+  bool keeps_support = false;  // activations: the gradients' codec needs what they received
+  int64_t max_batch = 0;       // samples of the largest message
   uint64_t codec_seed = 0;
   int64_t error_every = 0;   // distortion is measured on every n-th step; 0: never
   int capacity = 1;          // messages in flight
@@ -30,10 +35,24 @@ struct BoundarySpec {
   CodecKernels* kernels = nullptr;
 };
 
-// The longest payload that this direction can carry, exact messages included.
+// The longest payload that this direction can carry: exact messages, every level and what feedback
+// sends included.
 absl::StatusOr<uint64_t> MaxPayloadBytes(const BoundarySpec& spec);
+
+FeedbackOptions FeedbackOptionsOf(const BoundarySpec& spec);
 
 // How one end works: on a thread of its own (a wire), or within the caller's (inside a process).
 enum class Worker { kOwnThread, kInline };
+
+// The codec of the last message, made anew when a level changes it. One thread at a time.
+class CodecInForce {
+ public:
+  explicit CodecInForce(CodecKernels* kernels) : kernels_(kernels) {}
+  absl::StatusOr<const Codec*> Get(const CodecSpec& spec);
+
+ private:
+  CodecKernels* const kernels_;
+  std::unique_ptr<Codec> codec_;
+};
 
 }  // namespace thinwire

@@ -17,24 +17,34 @@ bool IsAcknowledgement(const MessageKey& key) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<BoundaryReceiver>> BoundaryReceiver::New(const BoundarySpec& spec,
-                                                                        Link* link, Worker worker) {
-  ASSIGN_OR_RETURN(auto codec, NewCodec(spec.codec, spec.kernels));
-  ASSIGN_OR_RETURN(auto exact, NewCodec(CodecSpec(), spec.kernels));
+                                                                        Link* link, Worker worker,
+                                                                        SupportMaps* support) {
+  ASSIGN_OR_RETURN(auto decoder, MessageDecoder::New(spec, support));
   return std::unique_ptr<BoundaryReceiver>(
-      new BoundaryReceiver(spec, link, worker, std::move(codec), std::move(exact)));
+      new BoundaryReceiver(spec, link, worker, std::move(decoder)));
 }
 
 BoundaryReceiver::BoundaryReceiver(const BoundarySpec& spec, Link* link, Worker worker,
-                                   std::unique_ptr<Codec> codec, std::unique_ptr<Codec> exact)
-    : spec_(spec), link_(link), codec_(std::move(codec)), exact_(std::move(exact)) {
+                                   std::unique_ptr<MessageDecoder> decoder)
+    : spec_(spec), link_(link), decoder_(std::move(decoder)) {
   if (worker == Worker::kOwnThread) worker_.emplace([this] { WorkerLoop(); });
 }
 
 BoundaryReceiver::~BoundaryReceiver() {
-  if (worker_) {
-    link_->Close(absl::CancelledError(absl::StrCat("cut ", spec_.name, ": closed")));
-    worker_->join();
+  if (!worker_) return;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    stopping_ = true;
+    changed_.notify_all();
   }
+  link_->Close(absl::CancelledError(absl::StrCat("cut ", spec_.name, ": closed")));
+  worker_->join();
+}
+
+void BoundaryReceiver::StartEpoch(std::shared_ptr<const EpochRows> rows) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  rows_ = std::move(rows);
+  changed_.notify_all();
 }
 
 void BoundaryReceiver::WorkerLoop() {
@@ -65,9 +75,10 @@ absl::StatusOr<BoundaryReceiver::Decoded> BoundaryReceiver::ReceiveAndDecode(abs
   Decoded decoded;
   decoded.key = message.key;
   decoded.codec = message.codec;
+  decoded.first_visit = message.first_visit;
   decoded.sample_digest = message.sample_digest;
   if (IsAcknowledgement(message.key)) return decoded;
-  absl::Status status = CheckHeader(message);
+  absl::Status status = decoder_->Check(message);
   if (status.ok()) {
     absl::StatusOr<Tensor> tensor = Decode(message);
     if (tensor.ok()) decoded.tensor = *std::move(tensor);
@@ -83,51 +94,37 @@ absl::StatusOr<BoundaryReceiver::Decoded> BoundaryReceiver::ReceiveAndDecode(abs
   return decoded;
 }
 
-absl::Status BoundaryReceiver::CheckHeader(const Message& message) const {
-  if (message.dtype != spec_.compute) {
-    return absl::InvalidArgumentError(absl::StrCat("element type ", thinwire::Name(message.dtype),
-                                                   ", want ", thinwire::Name(spec_.compute)));
-  }
-  const Shape& shape = message.shape;
-  if (shape.rank() < 1 || shape[0] < 1 || shape[0] > spec_.max_batch ||
-      shape != spec_.sample.WithBatch(shape[0])) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("shape ", shape.ToString(), ", want ",
-                     spec_.sample.WithBatch(spec_.max_batch).ToString(), " or fewer samples"));
-  }
-  const CodecSpec none;
-  if (message.codec != spec_.codec && message.codec != none) {
-    return absl::InvalidArgumentError(absl::StrCat("codec ", message.codec.ToString(), ", want ",
-                                                   spec_.codec.ToString(), " or none"));
-  }
-  return absl::OkStatus();
-}
-
 absl::StatusOr<Tensor> BoundaryReceiver::Decode(const Message& message) {
+  std::shared_ptr<const EpochRows> rows;
+  if (decoder_->NeedsRows(message)) {
+    ASSIGN_OR_RETURN(rows, RowsOf(message.key.epoch));
+  }
   const absl::Time start = absl::Now();
   const double cpu_start = ThreadCpuSeconds();
-  Tensor tensor;
-  if (message.codec.kind == CodecKind::kNone && spec_.device->is_host()) {
-    const size_t want = message.shape.elements() * SizeOf(spec_.compute);
-    if (message.payload.bytes.size() != want) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("payload of ", message.payload.bytes.size(), " bytes, want ", want));
-    }
-    // The gathered payload becomes the tensor.
-    auto* data = const_cast<uint8_t*>(message.payload.bytes.data());
-    tensor = Tensor(Buffer::Wrap(spec_.device, data, want, message.payload.owner), spec_.compute,
-                    message.shape);
-  } else {
-    ASSIGN_OR_RETURN(tensor, Tensor::Allocate(spec_.device, spec_.compute, message.shape));
-    const Codec& codec = message.codec.kind == CodecKind::kNone ? *exact_ : *codec_;
-    RETURN_IF_ERROR(codec.Decode(message.payload.bytes, {}, &tensor));
-  }
+  ASSIGN_OR_RETURN(Tensor tensor, decoder_->Decode(message, rows.get()));
   if (message.key.phase == PHASE_TRAIN) {
     const std::lock_guard<std::mutex> lock(mutex_);
     statistics_.decode.Observe(absl::ToDoubleSeconds(absl::Now() - start));
     statistics_.decode_cpu_seconds += ThreadCpuSeconds() - cpu_start;
   }
   return tensor;
+}
+
+// A neighbour may be an epoch ahead of our executor, which ends the wait when it gets there. One
+// that claims an epoch gone by, or the wrong one, is found out at once or by the executor's
+// deadline.
+absl::StatusOr<std::shared_ptr<const EpochRows>> BoundaryReceiver::RowsOf(uint32_t epoch) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  const auto is_there = [&] { return stopping_ || (rows_ && rows_->epoch() >= epoch); };
+  if (worker_) {
+    changed_.wait(lock, is_there);
+  } else if (!is_there()) {
+    return absl::FailedPreconditionError(absl::StrCat("epoch ", epoch, " has not begun"));
+  }
+  if (stopping_) return absl::CancelledError("closed");
+  if (rows_->epoch() == epoch) return rows_;
+  return absl::InvalidArgumentError(
+      absl::StrCat("epoch ", epoch, ", want ", rows_->epoch(), ", which has begun"));
 }
 
 absl::StatusOr<BoundaryReceiver::Decoded> BoundaryReceiver::Next(const MessageKey& wanted,
@@ -158,17 +155,24 @@ absl::StatusOr<BoundaryReceiver::Received> BoundaryReceiver::Receive(Expected ex
     return absl::InvalidArgumentError(
         absl::StrCat(at, got.tensor.shape()[0], " samples, want ", expected.batch));
   }
-  const CodecSpec want = expected.compressed ? spec_.codec : CodecSpec();
-  if (got.codec != want) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(at, "codec ", got.codec.ToString(), ", want ", want.ToString()));
-  }
+  RETURN_IF_ERROR(CheckExactness(expected, got));
   if (expected.sample_digest && *expected.sample_digest != got.sample_digest) {
     return absl::InvalidArgumentError(absl::StrCat(
         at, "sample digest ", absl::Hex(got.sample_digest), ", want ",
         absl::Hex(*expected.sample_digest), ": the stages do not read the same samples"));
   }
   return Received{std::move(got.tensor), got.sample_digest};
+}
+
+// Exact where it had to be, and coded unless something allows a message to go exactly.
+absl::Status BoundaryReceiver::CheckExactness(const Expected& expected, const Decoded& got) const {
+  const bool is_exact = got.codec.is_exact();
+  const bool may_be_exact = !expected.compressed || spec_.codec.is_exact() || got.first_visit ||
+                            spec_.on_nonfinite == OnNonfinite::kPass;
+  if (is_exact ? may_be_exact : expected.compressed) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "cut ", spec_.name, ": ", expected.key.ToString(), ": codec ", got.codec.ToString(),
+      ", want ", (expected.compressed ? spec_.codec : CodecSpec()).ToString()));
 }
 
 absl::Status BoundaryReceiver::ReceiveAcknowledgement(MessageKey key, absl::Time deadline) {

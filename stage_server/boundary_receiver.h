@@ -11,20 +11,26 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "compress/codec.h"
 #include "stage_server/boundary.h"
+#include "stage_server/epoch_rows.h"
 #include "stage_server/link.h"
+#include "stage_server/message_decoder.h"
 #include "stage_server/statistics.h"
+#include "stage_server/support_maps.h"
 #include "tensor/tensor.h"
 
 namespace thinwire {
 
 class BoundaryReceiver {
  public:
-  // `link` outlives the receiver and is closed before it is destroyed.
+  // `link` outlives the receiver and is closed before it is destroyed; `support` as for the sender.
   static absl::StatusOr<std::unique_ptr<BoundaryReceiver>> New(const BoundarySpec& spec, Link* link,
-                                                               Worker worker);
+                                                               Worker worker, SupportMaps* support);
   ~BoundaryReceiver();
+
+  // The rows of an epoch, without which its messages wait where the receiver keeps state. The
+  // executor's thread.
+  void StartEpoch(std::shared_ptr<const EpochRows> rows);
 
   struct Expected {
     MessageKey key;  // direction and cut are filled in
@@ -39,37 +45,45 @@ class BoundaryReceiver {
   };
 
   // The next message, which must be the expected one. DeadlineExceeded names cut, peer and the
-  // message waited for; InvalidArgument field, value met and wanted. The executor's thread.
+  // message waited for; InvalidArgument field, value met and wanted; FailedPrecondition what the
+  // state of both ends contradicts. The executor's thread.
   absl::StatusOr<Received> Receive(Expected expected, absl::Time deadline);
   absl::Status ReceiveAcknowledgement(MessageKey key, absl::Time deadline);
 
   BoundaryStatistics statistics() const;
   const BoundarySpec& spec() const { return spec_; }
 
+  // What feedback remembers, for checkpoints. Between an epoch's last message and the next one's
+  // first.
+  FeedbackReceiver& feedback() { return decoder_->feedback(); }
+
  private:
   struct Decoded {
     MessageKey key;
     CodecSpec codec;
+    bool first_visit = false;
     uint64_t sample_digest = 0;
     Tensor tensor;  // empty for an acknowledgement
   };
 
   BoundaryReceiver(const BoundarySpec& spec, Link* link, Worker worker,
-                   std::unique_ptr<Codec> codec, std::unique_ptr<Codec> exact);
+                   std::unique_ptr<MessageDecoder> decoder);
   void WorkerLoop();
   absl::StatusOr<Decoded> ReceiveAndDecode(absl::Time deadline);
   absl::StatusOr<Decoded> Next(const MessageKey& wanted, absl::Time deadline);
-  absl::Status CheckHeader(const Message& message) const;
   absl::StatusOr<Tensor> Decode(const Message& message);
+  absl::StatusOr<std::shared_ptr<const EpochRows>> RowsOf(uint32_t epoch);
+  absl::Status CheckExactness(const Expected& expected, const Decoded& got) const;
 
   const BoundarySpec spec_;
   Link* const link_;
-  const std::unique_ptr<Codec> codec_;
-  const std::unique_ptr<Codec> exact_;  // what carries uncompressed messages
+  const std::unique_ptr<MessageDecoder> decoder_;  // of whoever decodes
 
   mutable std::mutex mutex_;  // guards what follows, but for the worker
   std::condition_variable changed_;
   std::deque<Decoded> ready_;
+  std::shared_ptr<const EpochRows> rows_;
+  bool stopping_ = false;
   absl::Status status_;
   BoundaryStatistics statistics_;
   std::optional<std::thread> worker_;

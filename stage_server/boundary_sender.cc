@@ -5,51 +5,41 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "base/random.h"
 #include "base/status.h"
-#include "compress/distortion.h"
-#include "tensor/cpu/device.h"
 
 namespace thinwire {
 namespace {
 
 constexpr absl::Duration kAcknowledgementPatience = absl::Seconds(1);
 
-const char* Name(Direction direction) {
-  return direction == DIRECTION_ACTIVATION ? "activation" : "gradient";
-}
-
-uint64_t MessageRandomKey(const BoundarySpec& spec, const MessageKey& key) {
-  const uint64_t stream = RandomKey(
-      spec.codec_seed, absl::StrCat(spec.name, "/", Name(spec.direction), "/", key.phase));
-  return RandomKey(stream, key.step, key.microbatch);
-}
-
 BoundaryStatistics::Traffic& TrafficOf(Phase phase, BoundaryStatistics* statistics) {
   return phase == PHASE_TRAIN ? statistics->train : statistics->evaluate;
 }
 
-void Accumulate(const Distortion& distortion, BoundaryStatistics* statistics) {
+void Accumulate(const MeasuredError& error, BoundaryStatistics* statistics) {
+  MeasuredError& sum = statistics->error_sum;
   ++statistics->measured_messages;
-  statistics->last_distortion = distortion;
-  statistics->distortion_sum.relative_error += distortion.relative_error;
-  statistics->distortion_sum.cosine += distortion.cosine;
-  statistics->distortion_sum.nonzero_fraction += distortion.nonzero_fraction;
+  statistics->last_error = error;
+  sum.received.relative_error += error.received.relative_error;
+  sum.received.cosine += error.received.cosine;
+  sum.received.nonzero_fraction += error.received.nonzero_fraction;
+  sum.codec_relative_error += error.codec_relative_error;
+  sum.relative_residual += error.relative_residual;
 }
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<BoundarySender>> BoundarySender::New(const BoundarySpec& spec,
-                                                                    Link* link, Worker worker) {
-  ASSIGN_OR_RETURN(auto codec, NewCodec(spec.codec, spec.kernels));
-  ASSIGN_OR_RETURN(auto exact, NewCodec(CodecSpec(), spec.kernels));
+                                                                    Link* link, Worker worker,
+                                                                    SupportMaps* support) {
+  ASSIGN_OR_RETURN(auto encoder, MessageEncoder::New(spec, support));
   return std::unique_ptr<BoundarySender>(
-      new BoundarySender(spec, link, worker, std::move(codec), std::move(exact)));
+      new BoundarySender(spec, link, worker, std::move(encoder)));
 }
 
 BoundarySender::BoundarySender(const BoundarySpec& spec, Link* link, Worker worker,
-                               std::unique_ptr<Codec> codec, std::unique_ptr<Codec> exact)
-    : spec_(spec), link_(link), codec_(std::move(codec)), exact_(std::move(exact)) {
+                               std::unique_ptr<MessageEncoder> encoder)
+    : spec_(spec), link_(link), encoder_(std::move(encoder)) {
   if (worker == Worker::kOwnThread) worker_.emplace([this] { WorkerLoop(); });
 }
 
@@ -63,16 +53,17 @@ BoundarySender::~BoundarySender() {
 }
 
 absl::Status BoundarySender::Send(MessageKey key, uint64_t sample_digest, bool compress, Tensor x) {
-  return Submit({key, sample_digest, compress, std::move(x)});
+  return Submit({{key, compress, std::move(x)}, sample_digest, rows_});
 }
 
 absl::Status BoundarySender::SendAcknowledgement(MessageKey key) {
-  return Submit({key, /*sample_digest=*/0, /*compress=*/false, Tensor()});
+  return Submit({{key, /*compress=*/false, Tensor()}, /*sample_digest=*/0, nullptr});
 }
 
 absl::Status BoundarySender::Submit(Job job) {
-  job.key.direction = spec_.direction;
-  job.key.cut = spec_.cut;
+  job.outgoing.key.direction = spec_.direction;
+  job.outgoing.key.cut = spec_.cut;
+  job.outgoing.rows = job.rows.get();
   if (!worker_) return EncodeAndSend(std::move(job));
   const std::lock_guard<std::mutex> lock(mutex_);
   RETURN_IF_ERROR(status_);
@@ -135,64 +126,41 @@ void BoundarySender::AwaitAcknowledgement(absl::Time deadline) const {
 }
 
 absl::Status BoundarySender::EncodeAndSend(Job job) {
+  const MessageKey& key = job.outgoing.key;
+  const Tensor& x = job.outgoing.x;
   Message message;
-  message.key = job.key;
+  message.key = key;
   message.dtype = spec_.compute;
   message.sample_digest = job.sample_digest;
-  message.shape = job.x.empty() ? Shape{0} : job.x.shape();
-  if (job.compress) message.codec = spec_.codec;
-  if (!job.x.empty()) {
-    const absl::Time start = absl::Now();
-    const double cpu_start = ThreadCpuSeconds();
-    absl::StatusOr<Payload> payload = Encode(job);
-    if (!payload.ok()) return Annotate(payload.status(), job.key);
-    message.payload = *std::move(payload);
-    const double seconds = absl::ToDoubleSeconds(absl::Now() - start);
-    const double cpu_seconds = ThreadCpuSeconds() - cpu_start;
-    if (job.key.phase == PHASE_TRAIN) {
-      const std::lock_guard<std::mutex> lock(mutex_);
-      statistics_.encode.Observe(seconds);
-      statistics_.encode_cpu_seconds += cpu_seconds;
-    }
-    if (spec_.error_every > 0 && job.key.phase == PHASE_TRAIN && job.compress &&
-        job.key.step % spec_.error_every == 0) {
-      RETURN_IF_ERROR(Annotate(MeasureError(job, message.payload), job.key));
-    }
-  }
+  message.shape = x.empty() ? Shape{0} : x.shape();
+  if (!x.empty()) RETURN_IF_ERROR(Annotate(Encode(job, &message), key));
   const uint64_t payload_bytes = message.payload.bytes.size();
   const uint64_t wire_bytes = link_->Send(std::move(message));
   const std::lock_guard<std::mutex> lock(mutex_);
-  BoundaryStatistics::Traffic& traffic = TrafficOf(job.key.phase, &statistics_);
+  BoundaryStatistics::Traffic& traffic = TrafficOf(key.phase, &statistics_);
   ++traffic.messages;
-  traffic.elements += job.x.empty() ? 0 : job.x.elements();
-  traffic.raw_bytes += job.x.empty() ? 0 : job.x.bytes();
+  traffic.elements += x.empty() ? 0 : x.elements();
+  traffic.raw_bytes += x.empty() ? 0 : x.bytes();
   traffic.payload_bytes += payload_bytes;
   traffic.wire_bytes += wire_bytes;
   return absl::OkStatus();
 }
 
-absl::StatusOr<Payload> BoundarySender::Encode(const Job& job) {
-  const bool as_it_is = !job.compress || spec_.codec.kind == CodecKind::kNone;
-  if (as_it_is && spec_.device->is_host()) {
-    // The tensor's own memory goes to the wire: nobody writes to it any more.
-    const auto* data = static_cast<const uint8_t*>(job.x.data());
-    return Payload{job.x.buffer(), absl::MakeConstSpan(data, job.x.bytes())};
+absl::Status BoundarySender::Encode(const Job& job, Message* message) {
+  const absl::Time start = absl::Now();
+  const double cpu_start = ThreadCpuSeconds();
+  RETURN_IF_ERROR(encoder_->Encode(job.outgoing, message));
+  const double seconds = absl::ToDoubleSeconds(absl::Now() - start);
+  const double cpu_seconds = ThreadCpuSeconds() - cpu_start;
+  std::optional<MeasuredError> error;
+  if (encoder_->IsMeasured(job.outgoing)) {
+    ASSIGN_OR_RETURN(error, encoder_->Measure(job.outgoing, *message));
   }
-  const Codec& codec = as_it_is ? *exact_ : *codec_;
-  const size_t capacity = codec.MaxPayloadBytes(job.x.shape(), job.x.dtype());
-  ASSIGN_OR_RETURN(auto buffer, Buffer::Allocate(CpuDevice(), capacity));
-  auto* data = static_cast<uint8_t*>(buffer->data());
-  ASSIGN_OR_RETURN(const size_t bytes, codec.Encode(job.x, {MessageRandomKey(spec_, job.key)},
-                                                    absl::MakeSpan(data, capacity)));
-  return Payload{std::move(buffer), absl::MakeConstSpan(data, bytes)};
-}
-
-absl::Status BoundarySender::MeasureError(const Job& job, const Payload& payload) {
-  ASSIGN_OR_RETURN(Tensor decoded, Tensor::Allocate(spec_.device, job.x.dtype(), job.x.shape()));
-  RETURN_IF_ERROR(codec_->Decode(payload.bytes, {}, &decoded));
-  ASSIGN_OR_RETURN(const Distortion distortion, MeasureDistortion(job.x, decoded, spec_.kernels));
+  if (job.outgoing.key.phase != PHASE_TRAIN) return absl::OkStatus();
   const std::lock_guard<std::mutex> lock(mutex_);
-  Accumulate(distortion, &statistics_);
+  statistics_.encode.Observe(seconds);
+  statistics_.encode_cpu_seconds += cpu_seconds;
+  if (error) Accumulate(*error, &statistics_);
   return absl::OkStatus();
 }
 

@@ -11,25 +11,32 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "compress/codec.h"
 #include "stage_server/boundary.h"
+#include "stage_server/epoch_rows.h"
 #include "stage_server/link.h"
+#include "stage_server/message_encoder.h"
 #include "stage_server/statistics.h"
+#include "stage_server/support_maps.h"
 #include "tensor/tensor.h"
 
 namespace thinwire {
 
 class BoundarySender {
  public:
-  // `link` outlives the sender.
+  // `link` outlives the sender, and so does `support`: this end's, shared with the receiver of the
+  // other direction; null where no codec needs it.
   static absl::StatusOr<std::unique_ptr<BoundarySender>> New(const BoundarySpec& spec, Link* link,
-                                                             Worker worker);
+                                                             Worker worker, SupportMaps* support);
   ~BoundarySender();
+
+  // Training messages sent from now on are of that epoch. Needed with feedback only. The executor's
+  // thread.
+  void StartEpoch(std::shared_ptr<const EpochRows> rows) { rows_ = std::move(rows); }
 
   // Queues `x` for encoding and returns: never waits for the network. `key` needs no direction or
   // cut. `compress` false sends the tensor as it is. Returns the first error of anything queued
-  // before, InvalidArgument when `x` holds NaN or infinity and is compressed; errors name cut,
-  // direction and step. The executor's thread.
+  // before, InvalidArgument when `x` holds NaN or infinity, is compressed and may not pass; errors
+  // name cut, direction and step. The executor's thread.
   absl::Status Send(MessageKey key, uint64_t sample_digest, bool compress, Tensor x);
   // A message without a tensor: "took one of yours" (see Executor on evaluation).
   absl::Status SendAcknowledgement(MessageKey key);
@@ -43,28 +50,29 @@ class BoundarySender {
   uint64_t SocketBytesAcked() const { return link_->SocketBytesAcked(); }
   const BoundarySpec& spec() const { return spec_; }
 
+  // What feedback remembers, for checkpoints. Between a Flush and the next Send.
+  FeedbackSender& feedback() { return encoder_->feedback(); }
+
  private:
   struct Job {
-    MessageKey key;
-    uint64_t sample_digest;
-    bool compress;
-    Tensor x;
+    MessageEncoder::Outgoing outgoing;
+    uint64_t sample_digest = 0;
+    std::shared_ptr<const EpochRows> rows;
   };
 
-  BoundarySender(const BoundarySpec& spec, Link* link, Worker worker, std::unique_ptr<Codec> codec,
-                 std::unique_ptr<Codec> exact);
+  BoundarySender(const BoundarySpec& spec, Link* link, Worker worker,
+                 std::unique_ptr<MessageEncoder> encoder);
   void WorkerLoop();
   absl::Status Submit(Job job);
   void AwaitAcknowledgement(absl::Time deadline) const;
   absl::Status EncodeAndSend(Job job);
-  absl::StatusOr<Payload> Encode(const Job& job);
-  absl::Status MeasureError(const Job& job, const Payload& payload);
+  absl::Status Encode(const Job& job, Message* message);
   absl::Status Annotate(const absl::Status& status, const MessageKey& key) const;
 
   const BoundarySpec spec_;
   Link* const link_;
-  const std::unique_ptr<Codec> codec_;
-  const std::unique_ptr<Codec> exact_;  // what carries uncompressed messages
+  std::shared_ptr<const EpochRows> rows_;          // of the executor's thread
+  const std::unique_ptr<MessageEncoder> encoder_;  // of whoever encodes
 
   mutable std::mutex mutex_;  // guards what follows, but for the worker
   std::condition_variable changed_;

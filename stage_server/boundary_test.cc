@@ -47,8 +47,8 @@ class BoundaryTest : public ::testing::TestWithParam<Worker> {
     up.max_payload_bytes = down.max_payload_bytes = *MaxPayloadBytes(spec_);
     up.queue_capacity = down.queue_capacity = 8;
     std::tie(up_, down_) = NewMemoryLinks(up, down);
-    sender_ = *BoundarySender::New(spec_, up_.get(), worker);
-    receiver_ = *BoundaryReceiver::New(spec_, down_.get(), worker);
+    sender_ = *BoundarySender::New(spec_, up_.get(), worker, nullptr);
+    receiver_ = *BoundaryReceiver::New(spec_, down_.get(), worker, nullptr);
   }
 
   static Tensor Of(std::vector<float> values, int64_t batch = 1) {
@@ -88,7 +88,7 @@ TEST_P(BoundaryTest, CompressesAndTellsWhatItCost) {
   EXPECT_GT(sent.train.wire_bytes, sent.train.payload_bytes);
   EXPECT_EQ(sent.evaluate.messages, 0u);
   EXPECT_EQ(sent.measured_messages, 1u);
-  EXPECT_NEAR(sent.last_distortion.relative_error, std::sqrt(1.25 / 26.25), 1e-6);
+  EXPECT_NEAR(sent.last_error.received.relative_error, std::sqrt(1.25 / 26.25), 1e-6);
 }
 
 TEST_P(BoundaryTest, UncompressedMessagesAreExactWhateverTheCodec) {

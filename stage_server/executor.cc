@@ -14,6 +14,7 @@ absl::Status Executor::Train(uint32_t epoch, int64_t samples,
   const StageSpec& spec = stage_->spec();
   const int64_t steps = NumBatches(samples, spec.batch_size);
   absl::Time last = absl::Now();
+  stage_->StartEpoch(EpochOf(spec, epoch, samples));
   for (int64_t i = 0; i < steps; ++i) {
     const SampleRange batch{i * spec.batch_size, std::min((i + 1) * spec.batch_size, samples)};
     Work work;
@@ -21,7 +22,7 @@ absl::Status Executor::Train(uint32_t epoch, int64_t samples,
     work.epoch = epoch;
     work.step = static_cast<uint64_t>((epoch - 1) * steps + i + 1);
     work.batch_size = batch.last - batch.first;
-    work.compress = epoch > spec.warmup_epochs;
+    work.compress = epoch > spec.warmup_epochs && work.step > spec.warmup_steps;
     StepReport report;
     report.set_epoch(epoch);
     report.set_step(work.step);
@@ -58,6 +59,7 @@ absl::StatusOr<StepReport> Executor::Gradients(const GradientsRequest& request) 
   report.set_epoch(request.epoch());
   report.set_step(work.step);
   report.set_samples(work.batch_size);
+  stage_->StartEpoch(EpochOf(spec, request.epoch(), samples));
   RETURN_IF_ERROR(stage_->ClearGradients());
   // What recalibration puts back is what a forward in training changes.
   ASSIGN_OR_RETURN(const auto statistics, stage_->StartRecalibration());
@@ -72,6 +74,7 @@ absl::StatusOr<StepReport> Executor::Gradients(const GradientsRequest& request) 
 absl::Status Executor::Accumulate(Work work, const SampleRange& batch, StepReport* report) {
   const StageSpec& spec = stage_->spec();
   const int count = static_cast<int>(std::min<int64_t>(spec.microbatches, work.batch_size));
+  work.microbatches = count;
   LossSums sums;
   for (const Action& action : StageActions(spec.schedule, spec.stage, spec.stages(), count)) {
     RETURN_IF_ERROR(Stopped());

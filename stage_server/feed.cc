@@ -15,7 +15,7 @@ absl::StatusOr<Samples> Feed::Take(const Work& work, const SampleRange& range) {
   ids_.resize(range.last - range.first);
   if (training) {
     if (epoch_ != work.epoch) {
-      order_ = EpochOrder(spec_.data_seed, work.epoch, data.size());
+      order_ = EpochOrder(spec_.shuffle, work.epoch, data.size());
       epoch_ = work.epoch;
     }
     std::copy(order_.begin() + range.first, order_.begin() + range.last, ids_.begin());

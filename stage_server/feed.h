@@ -14,6 +14,7 @@ namespace thinwire {
 
 struct FeedSpec {
   uint64_t data_seed = 0;
+  Shuffle shuffle;
   AugmentKind augment = AugmentKind::kPerEpoch;
   DType compute = DType::kF32;
   bool inputs = false;  // fill Samples::inputs (first stage)

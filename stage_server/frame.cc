@@ -61,6 +61,8 @@ void DescribeTensor(const Message& message, FrameHeader* header) {
   *header->mutable_codec() = ToParameters(message.codec);
   header->set_sample_digest(message.sample_digest);
   header->set_payload_bytes(message.payload.bytes.size());
+  header->set_first_visit(message.first_visit);
+  if (message.state_digest) header->set_state_digest(*message.state_digest);
 }
 
 absl::Status Truncated(const char* what, uint64_t wanted, uint64_t left) {

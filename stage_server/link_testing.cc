@@ -63,13 +63,16 @@ Message TestMessage(Direction direction, size_t payload_bytes, uint32_t microbat
   message.codec.scope = Scope::kSample;
   message.codec.ratio = 0.1;
   message.sample_digest = 0xFEDCBA9876543210u;
+  message.first_visit = microbatch % 2 == 1;
+  if (microbatch % 3 == 1) message.state_digest = 0x0123456789ABCDEFu + microbatch;
   message.payload = {bytes, *bytes};
   return message;
 }
 
 bool SameMessage(const Message& a, const Message& b) {
   return a.key == b.key && a.dtype == b.dtype && a.shape == b.shape && a.codec == b.codec &&
-         a.sample_digest == b.sample_digest && a.payload.bytes == b.payload.bytes;
+         a.sample_digest == b.sample_digest && a.first_visit == b.first_visit &&
+         a.state_digest == b.state_digest && a.payload.bytes == b.payload.bytes;
 }
 
 TestServer::TestServer(Socket socket) : service_(NewBoundaryService()) {

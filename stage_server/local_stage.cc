@@ -1,5 +1,6 @@
 #include "stage_server/local_stage.h"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -49,8 +50,13 @@ BoundarySpec BoundaryOf(const StageSpec& spec, int cut, Direction direction,
   boundary.direction = direction;
   boundary.sample = spec.model.blocks[spec.cuts[cut].block].out;
   boundary.compute = spec.compute;
-  boundary.codec =
-      direction == DIRECTION_ACTIVATION ? spec.activation_codecs[cut] : spec.gradient_codecs[cut];
+  const bool is_activation = direction == DIRECTION_ACTIVATION;
+  const DirectionSpec& does = is_activation ? spec.activations[cut] : spec.gradients[cut];
+  boundary.codec = does.codec;
+  boundary.level = does.level;
+  boundary.feedback = does.feedback;
+  boundary.on_nonfinite = does.on_nonfinite;
+  boundary.keeps_support = is_activation && spec.gradients[cut].codec.needs_support();
   boundary.max_batch = spec.batch_size;
   boundary.codec_seed = spec.codec_seed;
   boundary.error_every = spec.error_every;
@@ -62,6 +68,25 @@ BoundarySpec BoundaryOf(const StageSpec& spec, int cut, Direction direction,
   boundary.device = backend.device;
   boundary.kernels = backend.kernels;
   return boundary;
+}
+
+EpochSpec EpochOf(const StageSpec& spec, uint32_t epoch, int64_t samples) {
+  EpochSpec of;
+  of.shuffle = {spec.shuffle, spec.data_seed, spec.batch_size};
+  of.microbatches = spec.microbatches;
+  of.epoch = epoch;
+  of.samples = samples;
+  return of;
+}
+
+bool NeedsSampleIds(const StageSpec& spec) {
+  const auto needs = [](const DirectionSpec& does) {
+    const StateKey key = does.feedback.key;
+    return does.feedback.kind != FeedbackKind::kNone &&
+           (key == StateKey::kSample || key == StateKey::kBatch);
+  };
+  return std::any_of(spec.activations.begin(), spec.activations.end(), needs) ||
+         std::any_of(spec.gradients.begin(), spec.gradients.end(), needs);
 }
 
 absl::StatusOr<std::unique_ptr<LocalStage>> LocalStage::Build(const StageSpec& spec,
@@ -106,14 +131,18 @@ absl::Status LocalStage::BuildInnerCuts() {
     std::tie(inner.upstream, inner.downstream) =
         NewMemoryLinks(InnerLink(spec_, gradients, gradient_bytes),
                        InnerLink(spec_, activations, activation_bytes));
+    inner.upstream_support = std::make_unique<SupportMaps>();
+    inner.downstream_support = std::make_unique<SupportMaps>();
+    Link *up = inner.upstream.get(), *down = inner.downstream.get();
+    SupportMaps *at_up = inner.upstream_support.get(), *at_down = inner.downstream_support.get();
     ASSIGN_OR_RETURN(inner.activations.sender,
-                     BoundarySender::New(activations, inner.upstream.get(), Worker::kInline));
+                     BoundarySender::New(activations, up, Worker::kInline, at_up));
     ASSIGN_OR_RETURN(inner.activations.receiver,
-                     BoundaryReceiver::New(activations, inner.downstream.get(), Worker::kInline));
+                     BoundaryReceiver::New(activations, down, Worker::kInline, at_down));
     ASSIGN_OR_RETURN(inner.gradients.sender,
-                     BoundarySender::New(gradients, inner.downstream.get(), Worker::kInline));
+                     BoundarySender::New(gradients, down, Worker::kInline, at_down));
     ASSIGN_OR_RETURN(inner.gradients.receiver,
-                     BoundaryReceiver::New(gradients, inner.upstream.get(), Worker::kInline));
+                     BoundaryReceiver::New(gradients, up, Worker::kInline, at_up));
     inner_cuts_.push_back(std::move(inner));
   }
   return absl::OkStatus();
@@ -132,15 +161,17 @@ absl::Status LocalStage::Attach(int cut, Direction sends, std::unique_ptr<Link> 
   neighbour->receiver.reset();  // ends of a former link go before it
   neighbour->sender.reset();
   neighbour->link = std::move(link);
+  neighbour->support = std::make_unique<SupportMaps>();
   const Direction receives =
       sends == DIRECTION_ACTIVATION ? DIRECTION_GRADIENT : DIRECTION_ACTIVATION;
   BoundarySpec out = BoundaryOf(spec_, cut, sends, backend_);
   BoundarySpec in = BoundaryOf(spec_, cut, receives, backend_);
   out.peer = in.peer = peer;
-  ASSIGN_OR_RETURN(neighbour->sender,
-                   BoundarySender::New(out, neighbour->link.get(), Worker::kOwnThread));
+  Link* const wire = neighbour->link.get();
+  SupportMaps* const support = neighbour->support.get();
+  ASSIGN_OR_RETURN(neighbour->sender, BoundarySender::New(out, wire, Worker::kOwnThread, support));
   ASSIGN_OR_RETURN(neighbour->receiver,
-                   BoundaryReceiver::New(in, neighbour->link.get(), Worker::kOwnThread));
+                   BoundaryReceiver::New(in, wire, Worker::kOwnThread, support));
   return absl::OkStatus();
 }
 
@@ -155,6 +186,31 @@ absl::StatusOr<std::unique_ptr<Recalibration>> LocalStage::StartRecalibration() 
   return Recalibration::Start(std::move(segments), backend_.device);
 }
 
+void LocalStage::StartEpoch(const EpochSpec& spec) {
+  const auto rows = std::make_shared<const EpochRows>(spec, NeedsSampleIds(spec_));
+  for (const End& end : ends()) {
+    if (end.sender) end.sender->StartEpoch(rows);
+    if (end.receiver) end.receiver->StartEpoch(rows);
+  }
+}
+
+// Both ends of a message decide this alike.
+bool LocalStage::Compresses(const Work& work, const BoundarySpec& boundary) const {
+  if (!work.compress) return false;
+  if (work.phase != PHASE_TRAIN) {
+    // State by sample knows nothing of test samples, and what it did for training was to send
+    // nearly the exact tensor (AQ-SGD).
+    return boundary.feedback.kind != FeedbackKind::kEf21 ||
+           boundary.feedback.key != StateKey::kSample;
+  }
+  if (boundary.direction == DIRECTION_ACTIVATION || !spec_.gradients[boundary.cut].epilogue_only) {
+    return true;
+  }
+  // The receiver of a cut's gradients is the segment before it.
+  return InCoolDown(static_cast<int>(boundary.cut), static_cast<int>(spec_.cuts.size()) + 1,
+                    work.microbatches, static_cast<int>(work.microbatch));
+}
+
 absl::StatusOr<Tensor> LocalStage::Input(const Work& work, const std::optional<Samples>& samples,
                                          uint64_t* digest) {
   if (spec_.first()) {
@@ -165,7 +221,7 @@ absl::StatusOr<Tensor> LocalStage::Input(const Work& work, const std::optional<S
   BoundaryReceiver::Expected expected;
   expected.key = work.key();
   expected.batch = work.samples;
-  expected.compressed = work.compress;
+  expected.compressed = Compresses(work, upstream_.receiver->spec());
   if (samples) expected.sample_digest = samples->digest;
   ASSIGN_OR_RETURN(auto received, upstream_.receiver->Receive(expected, work.deadline));
   *digest = received.sample_digest;
@@ -180,11 +236,12 @@ absl::StatusOr<Tensor> LocalStage::Cross(InnerCut* cut, const Work& work, bool g
   Channel& channel = gradient ? cut->gradients : cut->activations;
   const int64_t batch = x.shape()[0];
   RETURN_IF_ERROR(OfferToCapture(work, channel.sender->spec(), x));
-  RETURN_IF_ERROR(channel.sender->Send(work.key(), digest, work.compress, std::move(x)));
+  const bool compress = Compresses(work, channel.sender->spec());
+  RETURN_IF_ERROR(channel.sender->Send(work.key(), digest, compress, std::move(x)));
   BoundaryReceiver::Expected expected;
   expected.key = work.key();
   expected.batch = batch;
-  expected.compressed = work.compress;
+  expected.compressed = compress;
   expected.sample_digest = digest;
   ASSIGN_OR_RETURN(auto received, channel.receiver->Receive(expected, work.deadline));
   return std::move(received.tensor);
@@ -226,7 +283,8 @@ absl::Status LocalStage::SendDownstream(const Work& work, uint64_t digest, Tenso
     RETURN_IF_ERROR(downstream_.receiver->ReceiveAcknowledgement(taken, work.deadline));
   }
   RETURN_IF_ERROR(OfferToCapture(work, downstream_.sender->spec(), y));
-  return downstream_.sender->Send(work.key(), digest, work.compress, std::move(y));
+  return downstream_.sender->Send(work.key(), digest, Compresses(work, downstream_.sender->spec()),
+                                  std::move(y));
 }
 
 absl::Status LocalStage::OfferToCapture(const Work& work, const BoundarySpec& boundary,
@@ -261,7 +319,7 @@ absl::Status LocalStage::Backward(const Work& work) {
     BoundaryReceiver::Expected expected;
     expected.key = work.key();
     expected.batch = work.samples;
-    expected.compressed = work.compress;
+    expected.compressed = Compresses(work, downstream_.receiver->spec());
     expected.sample_digest = in_flight->sample_digest;
     ASSIGN_OR_RETURN(auto received, downstream_.receiver->Receive(expected, work.deadline));
     dy = std::move(received.tensor);
@@ -277,7 +335,8 @@ absl::Status LocalStage::Backward(const Work& work) {
   }
   if (spec_.first()) return absl::OkStatus();
   RETURN_IF_ERROR(OfferToCapture(work, upstream_.sender->spec(), dy));
-  return upstream_.sender->Send(work.key(), in_flight->sample_digest, work.compress, std::move(dy));
+  const bool compress = Compresses(work, upstream_.sender->spec());
+  return upstream_.sender->Send(work.key(), in_flight->sample_digest, compress, std::move(dy));
 }
 
 absl::Status LocalStage::ClearGradients() {
@@ -321,6 +380,10 @@ absl::Status LocalStage::FlushSends(absl::Time deadline) {
 
 void LocalStage::Abandon() {
   for (auto& in_flight : in_flight_) in_flight.reset();
+  for (InnerCut& cut : inner_cuts_) {
+    cut.upstream_support->Clear();
+    cut.downstream_support->Clear();
+  }
 }
 
 std::vector<const Parameter*> LocalStage::parameters() const {

@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
+#include "compress/direction_spec.h"
 #include "compress/kernels.h"
 #include "data/dataset.h"
 #include "data/sampler.h"
@@ -27,8 +28,10 @@
 #include "stage_server/boundary_receiver.h"
 #include "stage_server/boundary_sender.h"
 #include "stage_server/capture.h"
+#include "stage_server/epoch_rows.h"
 #include "stage_server/link.h"
 #include "stage_server/statistics.h"
+#include "stage_server/support_maps.h"
 
 namespace thinwire {
 
@@ -53,14 +56,16 @@ struct StageSpec {
   int64_t batch_size = 0;
   absl::Duration deadline;  // of every wait for a neighbour
 
-  std::vector<CodecSpec> activation_codecs, gradient_codecs;  // one per cut
-  int64_t warmup_epochs = 0;
+  std::vector<DirectionSpec> activations, gradients;  // one per cut
+  int64_t warmup_epochs = 0;  // messages go exact in these epochs and in these steps
+  uint64_t warmup_steps = 0;
   int64_t error_every = 0;
   CaptureSpec capture;
 
   DType compute = DType::kF32;
   OptimizerSpec optimizer;
   uint64_t init_seed = 0, data_seed = 0, codec_seed = 0;
+  ShuffleKind shuffle = ShuffleKind::kSamples;
 
   int stages() const { return static_cast<int>(stage_starts.size()); }
   bool first() const { return stage == 0; }
@@ -78,15 +83,22 @@ struct StageSpec {
 BoundarySpec BoundaryOf(const StageSpec& spec, int cut, Direction direction,
                         const Backend& backend);
 
+// How epoch `epoch` over `samples` samples is made of batches.
+EpochSpec EpochOf(const StageSpec& spec, uint32_t epoch, int64_t samples);
+
+// True if any message of the run needs to know which samples it holds.
+bool NeedsSampleIds(const StageSpec& spec);
+
 // Which microbatch of what: everything that an action needs to know.
 struct Work {
   Phase phase = PHASE_TRAIN;
   uint32_t epoch = 0;
   uint64_t step = 0;  // as in FrameHeader
   uint32_t microbatch = 0;
-  int64_t batch_size = 0;  // of the whole batch
+  int microbatches = 1;    // of the whole batch
+  int64_t batch_size = 0;  // likewise
   int64_t samples = 0;     // of this microbatch
-  bool compress = false;
+  bool compress = false;   // no warm-up, and no evaluation without codecs
   absl::Time deadline;
 
   MessageKey key() const { return {phase, DIRECTION_UNSPECIFIED, 0, epoch, step, microbatch}; }
@@ -111,6 +123,9 @@ class LocalStage {
   absl::Status AttachDownstream(std::unique_ptr<Link> link, const std::string& peer);
   // Ends every wait at a neighbour. Any thread.
   void CloseLinks(const absl::Status& reason);
+
+  // Before the first action of an epoch of training.
+  void StartEpoch(const EpochSpec& spec);
 
   // Runs one microbatch through this stage: takes the activation from `samples` or the stage
   // before, hands it to the stage behind or, at the last stage, returns its loss (otherwise
@@ -147,16 +162,18 @@ class LocalStage {
   const ActivitySeconds& activity() const { return activity_; }
 
   struct End {
-    const BoundarySender* sender = nullptr;
-    const BoundaryReceiver* receiver = nullptr;
+    BoundarySender* sender = nullptr;
+    BoundaryReceiver* receiver = nullptr;
   };
-  // Every end at this stage, cuts inside the process included. Any thread, after Attach.
+  // Every end at this stage, cuts inside the process included. Any thread, after Attach; what an
+  // end may be asked is for the end to say.
   std::vector<End> ends() const;
 
  private:
   // Our ends of both directions of the cut to a neighbour. Ends go before their link.
   struct Neighbour {
     std::unique_ptr<Link> link;
+    std::unique_ptr<SupportMaps> support;
     std::unique_ptr<BoundarySender> sender;
     std::unique_ptr<BoundaryReceiver> receiver;
   };
@@ -167,6 +184,7 @@ class LocalStage {
   };
   struct InnerCut {
     std::unique_ptr<Link> upstream, downstream;
+    std::unique_ptr<SupportMaps> upstream_support, downstream_support;
     Channel activations, gradients;
   };
   // Of one microbatch between its forward and its backward.
@@ -184,6 +202,7 @@ class LocalStage {
                       Neighbour* neighbour);
   absl::StatusOr<Tensor> Input(const Work& work, const std::optional<Samples>& samples,
                                uint64_t* digest);
+  bool Compresses(const Work& work, const BoundarySpec& boundary) const;
   absl::StatusOr<Tensor> Cross(InnerCut* cut, const Work& work, bool gradient, uint64_t digest,
                                Tensor x);
   absl::StatusOr<LossSums> Loss(const Work& work, const Tensor& logits, const Samples& samples,

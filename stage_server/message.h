@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/types/span.h"
@@ -41,8 +42,10 @@ struct Message {
   MessageKey key;
   DType dtype = DType::kF32;
   Shape shape;
-  CodecSpec codec;
+  CodecSpec codec;  // none: the tensor as it is, whatever the boundary's codec
   uint64_t sample_digest = 0;
+  bool first_visit = false;  // these two as in FrameHeader
+  std::optional<uint64_t> state_digest;
   Payload payload;
 };
 

@@ -91,14 +91,18 @@ void AddCodecs(const StageSnapshot& snapshot, std::vector<MetricFamily>* familie
                 MetricType::Histogram);
   Family error("thinwire_codec_relative_error",
                "||m - D(C(m))|| / ||m|| of the last measured message.", MetricType::Gauge);
+  Family residual("thinwire_feedback_residual_norm",
+                  "||e|| / ||x|| (ef) or ||x - A|| / ||x|| (ef21) of the last measured message.",
+                  MetricType::Gauge);
   Family received("thinwire_link_last_receive_timestamp_seconds",
                   "When the last message came, Unix time.", MetricType::Gauge);
   for (const StageSnapshot::End& end : snapshot.ends) {
     const Labels labels = LabelsOf(snapshot, end);
     if (end.sender) {
-      info.Add(With(With(labels, "codec", end.codec), "feedback", "none"), 1);
+      info.Add(With(With(labels, "codec", end.codec), "feedback", end.feedback), 1);
       encode.Add(labels, end.statistics.encode);
-      error.Add(labels, end.statistics.last_distortion.relative_error);
+      error.Add(labels, end.statistics.last_error.codec_relative_error);
+      residual.Add(labels, end.statistics.last_error.relative_residual);
     } else {
       decode.Add(labels, end.statistics.decode);
       received.Add(labels, end.statistics.last_receive_unix_seconds);
@@ -108,6 +112,7 @@ void AddCodecs(const StageSnapshot& snapshot, std::vector<MetricFamily>* familie
   encode.MoveTo(families);
   decode.MoveTo(families);
   error.MoveTo(families);
+  residual.MoveTo(families);
   received.MoveTo(families);
 }
 

@@ -15,7 +15,7 @@ namespace thinwire {
 
 struct StageSnapshot {
   struct End {
-    std::string boundary, direction, codec;  // "layer1", "gradient", "topk"
+    std::string boundary, direction, codec, feedback;  // "layer1", "gradient", "topk", "ef"
     bool sender = false;
     BoundaryStatistics statistics;
   };

@@ -42,9 +42,11 @@ void FillSender(const BoundarySender& sender, BoundaryReport* report) {
   report->set_measured_messages(s.measured_messages);
   if (s.measured_messages == 0) return;
   const auto count = static_cast<double>(s.measured_messages);
-  report->set_relative_error(s.distortion_sum.relative_error / count);
-  report->set_cosine(s.distortion_sum.cosine / count);
-  report->set_nonzero_fraction(s.distortion_sum.nonzero_fraction / count);
+  report->set_relative_error(s.error_sum.received.relative_error / count);
+  report->set_cosine(s.error_sum.received.cosine / count);
+  report->set_nonzero_fraction(s.error_sum.received.nonzero_fraction / count);
+  report->set_codec_relative_error(s.error_sum.codec_relative_error / count);
+  report->set_relative_residual(s.error_sum.relative_residual / count);
 }
 
 void FillReceiver(const BoundaryReceiver& receiver, BoundaryReport* report) {
@@ -100,6 +102,7 @@ absl::Status StageRun::LoadFeed(const ConfigureRequest& request, ConfigureRespon
   ASSIGN_OR_RETURN(const AugmentKind augment, AugmentFrom(request.experiment()));
   FeedSpec feed;
   feed.data_seed = spec_.data_seed;
+  feed.shuffle = {spec_.shuffle, spec_.data_seed, spec_.batch_size};
   feed.augment = augment;
   feed.compute = spec_.compute;
   feed.inputs = spec_.first();
@@ -309,6 +312,7 @@ StageReport StageRun::Report() const {
     boundary->set_boundary(spec.name);
     boundary->set_gradient(spec.direction == DIRECTION_GRADIENT);
     boundary->set_codec(CodecText(spec.codec));
+    boundary->set_feedback(spec.feedback.ToString());
     if (end.sender) {
       FillSender(*end.sender, boundary);
     } else {
@@ -331,7 +335,7 @@ StageSnapshot StageRun::Snapshot() const {
   for (const LocalStage::End& end : stage_->ends()) {
     const BoundarySpec& spec = end.sender ? end.sender->spec() : end.receiver->spec();
     snapshot.ends.push_back({spec.name, NameOf(spec.direction), CodecName(spec.codec),
-                             end.sender != nullptr,
+                             Name(spec.feedback.kind), end.sender != nullptr,
                              end.sender ? end.sender->statistics() : end.receiver->statistics()});
   }
   return snapshot;

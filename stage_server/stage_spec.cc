@@ -42,16 +42,18 @@ absl::StatusOr<StageSpec> StageSpecFrom(const Experiment& experiment, int stage)
   spec.batch_size = experiment.data().batch_size();
   spec.deadline = absl::Seconds(experiment.pipeline().deadline_seconds());
   for (const Cut& cut : spec.cuts) {
-    ASSIGN_OR_RETURN(const CodecSpec activations,
-                     CodecFrom(DirectionOf(experiment, cut.name, /*gradient=*/false)));
-    ASSIGN_OR_RETURN(const CodecSpec gradients,
-                     CodecFrom(DirectionOf(experiment, cut.name, /*gradient=*/true)));
-    spec.activation_codecs.push_back(activations);
-    spec.gradient_codecs.push_back(gradients);
+    ASSIGN_OR_RETURN(DirectionSpec activations,
+                     DirectionFrom(DirectionOf(experiment, cut.name, /*gradient=*/false), false));
+    ASSIGN_OR_RETURN(DirectionSpec gradients,
+                     DirectionFrom(DirectionOf(experiment, cut.name, /*gradient=*/true), true));
+    spec.activations.push_back(std::move(activations));
+    spec.gradients.push_back(std::move(gradients));
   }
   spec.warmup_epochs = experiment.compression().warmup_epochs();
+  spec.warmup_steps = experiment.compression().warmup_steps();
   spec.error_every = experiment.metrics().error_every();
   spec.capture = CaptureOf(experiment, spec.cuts);
+  ASSIGN_OR_RETURN(spec.shuffle, ShuffleFrom(experiment));
   ASSIGN_OR_RETURN(spec.compute, ComputeFrom(experiment));
   ASSIGN_OR_RETURN(spec.optimizer, OptimizerFrom(experiment));
   const Seeds seeds = SeedsFrom(experiment);

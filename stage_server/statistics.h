@@ -28,6 +28,13 @@ class Histogram {
   double sum_ = 0;
 };
 
+// What one message lost.
+struct MeasuredError {
+  Distortion received;              // of what the receiver uses, against the tensor
+  double codec_relative_error = 0;  // ||m - D(C(m))|| / ||m|| of what the codec got
+  double relative_residual = 0;     // ||e|| / ||x||; under ef21 ||x - A|| / ||x||
+};
+
 // Of one end of one boundary in one direction. A sender fills all but `decode`, a receiver only
 // that.
 struct BoundaryStatistics {
@@ -45,8 +52,8 @@ struct BoundaryStatistics {
   double last_receive_unix_seconds = 0;  // receiver; 0: never
 
   uint64_t measured_messages = 0;
-  Distortion distortion_sum;  // over the measured messages
-  Distortion last_distortion;
+  MeasuredError error_sum;  // over the measured messages
+  MeasuredError last_error;
 };
 
 // What an executor spends its time on.
