@@ -6,6 +6,23 @@
 #include "compress/tracked_rows.h"
 
 namespace thinwire {
+namespace {
+
+// Codecs that carry NaN and infinity, or may: state would keep them for ever.
+bool MayCarryNonfinite(CodecKind kind) {
+  return kind == CodecKind::kFp16 || kind == CodecKind::kBf16 || kind == CodecKind::kPlugin;
+}
+
+absl::Status CheckFinite(const CodecSpec& codec, const Tensor& message, CodecKernels* kernels) {
+  if (!MayCarryNonfinite(codec.kind)) return absl::OkStatus();
+  CodecKernels::Sums sums;
+  RETURN_IF_ERROR(ToStatus(kernels->Compare(message.view(), message.view(), &sums)));
+  if (std::isfinite(sums.x)) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      Name(codec.kind), ": a message with NaN or infinity, want finite values under feedback"));
+}
+
+}  // namespace
 
 absl::StatusOr<std::unique_ptr<FeedbackSender>> FeedbackSender::New(
     const FeedbackOptions& options) {
@@ -94,6 +111,7 @@ absl::StatusOr<FeedbackSender::Encoded> FeedbackSender::EncodeEf(const Codec& co
                                                                  absl::Span<uint8_t> payload) {
   Encoded encoded;
   ASSIGN_OR_RETURN(encoded.message, AddState(*outgoing.x, 1, DType::kF32));
+  RETURN_IF_ERROR(CheckFinite(codec.spec(), encoded.message, options_.kernels));
   ASSIGN_OR_RETURN(encoded.bytes, EncodeWarm(codec, encoded.message, outgoing, payload));
   // In the type that the receiver decodes to: rounding to it is a loss too and is paid back.
   ASSIGN_OR_RETURN(encoded.decoded,
@@ -129,6 +147,7 @@ absl::StatusOr<FeedbackSender::Encoded> FeedbackSender::EncodeEf21(const Codec& 
   const Tensor& x = *outgoing.x;
   Encoded encoded;
   ASSIGN_OR_RETURN(encoded.message, AddState(x, -1, DType::kF32));
+  RETURN_IF_ERROR(CheckFinite(codec.spec(), encoded.message, options_.kernels));
   ASSIGN_OR_RETURN(encoded.bytes, EncodeWarm(codec, encoded.message, outgoing, payload));
   ASSIGN_OR_RETURN(encoded.decoded, decoded_memory_.Get(options_.device, DType::kF32, x.shape()));
   RETURN_IF_ERROR(

@@ -376,22 +376,43 @@ TEST(WarmStartTest, IsKeptFromTrainingMessagesOnly) {
   }
 }
 
-TEST(RefusalTest, ValuesThatTheCodecRefusesLeaveStateAsItWas) {
+TEST(NonfiniteTest, IsRefusedAndLeavesStateAsItWasUnderEveryCodec) {
   for (const FeedbackKind kind : {FeedbackKind::kEf, FeedbackKind::kEf21, FeedbackKind::kSplit}) {
-    FeedbackPair pair(FeedbackOptionsOf(SpecOf(kind), kSample));
-    const auto codec = CodecOf(TopKOf(0.1));
-    ASSERT_TRUE(pair.Send(*codec, MessageOf(2, 1), {0, 1}).ok());
-    const auto before = StoredRows(pair.sender->state());
-    Tensor x = MessageOf(3, 2);
-    x.floats()[5] = NAN;
-    EXPECT_EQ(pair.Send(*codec, x, {0, 1, 2}).status().code(), absl::StatusCode::kInvalidArgument);
-    EXPECT_EQ(StoredRows(pair.sender->state()), before);
-    FeedbackSender::Outgoing exact;
-    exact.compress = false;
-    EXPECT_TRUE(std::isnan(pair.Send(*codec, x, {0, 1, 2}, exact)->floats()[5]));
-    // The row heals: the next message of it is refused or not, but an exact one is enough.
-    EXPECT_TRUE(pair.Send(*codec, MessageOf(3, 3), {0, 1, 2}, exact).ok());
-    EXPECT_TRUE(pair.Send(*codec, MessageOf(3, 4), {0, 1, 2}).ok());
+    for (const CodecSpec& spec : Codecs()) {
+      if (!CheckFeedbackOf(SpecOf(kind), spec).ok()) continue;
+      for (const float value : {NAN, INFINITY}) {
+        FeedbackPair pair(FeedbackOptionsOf(SpecOf(kind), kSample));
+        const auto codec = CodecOf(spec);
+        ASSERT_TRUE(pair.Send(*codec, MessageOf(2, 1), {0, 1}).ok());
+        const auto before = StoredRows(pair.sender->state());
+        Tensor x = MessageOf(3, 2);
+        x.floats()[5] = value;
+        EXPECT_EQ(pair.Send(*codec, x, {0, 1, 2}).status().code(),
+                  absl::StatusCode::kInvalidArgument)
+            << spec.ToString();
+        EXPECT_EQ(StoredRows(pair.sender->state()), before);
+      }
+    }
+  }
+}
+
+TEST(NonfiniteTest, SentExactlyItDoesNotStayInState) {
+  for (const FeedbackKind kind : {FeedbackKind::kEf, FeedbackKind::kEf21, FeedbackKind::kSplit}) {
+    for (const StateStorage store : {StateStorage::kF32, StateStorage::kQ8}) {
+      FeedbackSpec spec = SpecOf(kind);
+      spec.store = store;
+      spec.digest_every = kind == FeedbackKind::kEf21 ? 1 : 0;
+      FeedbackPair pair(FeedbackOptionsOf(spec, kSample));
+      const auto codec = CodecOf(TopKOf(0.1));
+      ASSERT_TRUE(pair.Send(*codec, MessageOf(3, 1), {0, 1, 2}).ok());
+      Tensor x = MessageOf(3, 2);
+      x.floats()[5] = NAN;
+      FeedbackSender::Outgoing exact;
+      exact.compress = false;
+      EXPECT_TRUE(std::isnan(pair.Send(*codec, x, {0, 1, 2}, exact)->floats()[5]));
+      const auto next = pair.Send(*codec, MessageOf(3, 3), {0, 1, 2});
+      EXPECT_TRUE(next.ok()) << next.status();
+    }
   }
 }
 

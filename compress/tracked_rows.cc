@@ -1,5 +1,7 @@
 #include "compress/tracked_rows.h"
 
+#include <cmath>
+
 #include "base/status.h"
 #include "compress/message_tensors.h"
 #include "compress/state_digest.h"
@@ -30,8 +32,12 @@ absl::Status SetRows(const MessageRows& rows, const Tensor& x, CodecKernels* ker
                      StateStore* store) {
   for (size_t i = 0; i < rows.size(); ++i) {
     if (!rows.is_stored(i)) continue;
+    const TensorView row = RowOf(x, i), zeros = store->zeros();
+    CodecKernels::Sums sums;
+    RETURN_IF_ERROR(ToStatus(kernels->Compare(row, zeros, &sums)));
     const TensorView after = store->ToWrite(rows.number(i));
-    RETURN_IF_ERROR(ToStatus(kernels->Combine(1, RowOf(x, i), 1, store->zeros(), after)));
+    RETURN_IF_ERROR(
+        ToStatus(kernels->Combine(1, std::isfinite(sums.x) ? row : zeros, 1, zeros, after)));
     RETURN_IF_ERROR(store->Save(rows.number(i)));
   }
   return absl::OkStatus();

@@ -19,7 +19,7 @@ namespace thinwire {
 absl::Status AddToRows(const MessageRows& rows, const Tensor& d, CodecKernels* kernels,
                        StateStore* store, Tensor* used);
 
-// A <- x.
+// A <- x; a row with NaN or infinity, which no codec could take back, becomes zero.
 absl::Status SetRows(const MessageRows& rows, const Tensor& x, CodecKernels* kernels,
                      StateStore* store);
 
