@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -61,6 +62,14 @@ Closeness WholeCloseness(const Gradient& g, const Gradient& g0) {
   GradientComparison comparison;
   for (size_t i = 0; i < g.size(); ++i) comparison.Add(g[i], g0[i]);
   return comparison.Result();
+}
+
+ProbeMeasure WholeMeasure(const std::vector<Batch>& batches, const std::vector<Batch>& references) {
+  std::vector<Closeness> whole;
+  for (size_t i = 0; i < batches.size(); ++i) {
+    whole.push_back(WholeCloseness(batches[i].gradient, references[i].gradient));
+  }
+  return MeasureOf(whole);
 }
 
 Spread LossOf(const std::vector<Batch>& batches) {
@@ -223,7 +232,7 @@ class Prober {
 
   absl::Status AddRow(size_t index) {
     const ProbeConfiguration& configuration = task_.configurations[index];
-    ASSIGN_OR_RETURN(const Measured measured, Measure(configuration));
+    ASSIGN_OR_RETURN(Measured measured, Measure(configuration));
     ProbeRow* row = report_.add_rows();
     row->set_compressed(configuration.Directions());
     row->set_activations(configuration.activations.value_or(CodecSpec()).ToString());
@@ -231,11 +240,10 @@ class Prober {
     AddBoundaries(measured.boundaries, element_bytes_, configuration.activations.has_value(),
                   configuration.gradients.has_value(), row);
     *row->mutable_loss() = LossOf(measured.batches);
-    std::vector<Closeness> whole;
-    for (size_t i = 0; i < measured.batches.size(); ++i) {
-      whole.push_back(WholeCloseness(measured.batches[i].gradient, (*reference_)[i].gradient));
+    *row->mutable_all() = WholeMeasure(measured.batches, *reference_);
+    if (configuration.gradients && forward_codec_ && forward_codec_ == configuration.activations) {
+      *row->mutable_given_forward() = WholeMeasure(measured.batches, forward_);
     }
-    *row->mutable_all() = MeasureOf(whole);
     for (size_t segment = 0; segment < layout_.segments.size(); ++segment) {
       std::vector<Closeness> part;
       for (size_t i = 0; i < measured.batches.size(); ++i) {
@@ -249,6 +257,10 @@ class Prober {
                                  task_.configurations.size(), row->compressed(), row->activations(),
                                  row->gradients(), row->bits_per_element(),
                                  row->all().cosine().mean()));
+    if (!configuration.gradients) {
+      forward_codec_ = configuration.activations;
+      forward_ = std::move(measured.batches);
+    }
     return absl::OkStatus();
   }
 
@@ -262,6 +274,9 @@ class Prober {
   size_t element_bytes_ = 0;         // of what crosses uncompressed
   bool verified_ = false;            // the data's checksums need comparing once
   const std::vector<Batch>* reference_ = nullptr;
+  // The last configuration that compressed activations alone.
+  std::optional<CodecSpec> forward_codec_;
+  std::vector<Batch> forward_;
 };
 
 }  // namespace

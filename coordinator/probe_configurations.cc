@@ -103,18 +103,15 @@ const std::vector<std::string>& StandardProbeCodecs() {
   static const auto* const codecs = [] {
     auto* all = new std::vector<std::string>;
     for (const char* bits : {"8", "4", "2"}) {
-      for (const char* zero : {"free", "on_grid"}) {
-        all->push_back(absl::StrCat("uniform(bits=", bits, ", zero=", zero, ")"));
+      for (const char* what : {"", ", support=received_nonzero", ", zero=on_grid"}) {
+        all->push_back(absl::StrCat("uniform(bits=", bits, what, ")"));
       }
     }
-    for (const char* support : {"all", "received_nonzero"}) {
-      for (const char* ratio : {"0.5", "0.3", "0.1", "0.05", "0.01"}) {
+    for (const char* ratio : {"0.5", "0.3", "0.1", "0.05", "0.01"}) {
+      for (const char* support : {"all", "received_nonzero"}) {
         all->push_back(
             absl::StrCat("topk(ratio=", ratio, ", scope=sample, support=", support, ")"));
       }
-    }
-    for (const char* bits : {"8", "4", "2"}) {
-      all->push_back(absl::StrCat("uniform(bits=", bits, ", support=received_nonzero)"));
     }
     all->push_back("fp8");
     all->push_back("blockwise8");

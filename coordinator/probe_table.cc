@@ -34,7 +34,9 @@ std::string Heading(const ProbeReport& report) {
                         "the next epoch, each "
                         "with codecs against the same without; mean ± standard deviation over "
                         "batches. %d parameters, "
-                        "cuts behind %s. Loss %s.",
+                        "cuts behind %s. \"Given forward\": against the gradient with activations "
+                        "compressed alone. Loss "
+                        "%s.",
                         report.batches(), report.batch_size(), report.microbatches(),
                         report.precision(), report.parameters(), absl::StrJoin(report.cuts(), ", "),
                         Shown(report.loss(), 3));
@@ -59,13 +61,16 @@ std::string Table(const ProbeReport& report, const Key& key) {
   std::stable_sort(rows.begin(), rows.end(),
                    [&](const ProbeRow* a, const ProbeRow* b) { return key(*a) < key(*b); });
   std::string text =
-      "| bits per element | boundary error | compressed | codec | cosine | error | norm ratio |\n"
-      "|---|---|---|---|---|---|---|\n";
+      "| bits per element | boundary error | compressed | codec | cosine | error | norm ratio | "
+      "error given forward |\n"
+      "|---|---|---|---|---|---|---|---|\n";
   for (const ProbeRow* row : rows) {
-    absl::StrAppendFormat(&text, "| %.3f | %.4f | %s | `%s` | %s | %s | %s |\n",
-                          row->bits_per_element(), row->boundary_error(), row->compressed(),
-                          CodecOf(*row), Shown(row->all().cosine(), 4),
-                          Shown(row->all().relative_error(), 4), Shown(row->all().norm_ratio(), 4));
+    const std::string given =
+        row->has_given_forward() ? Shown(row->given_forward().relative_error(), 4) : "";
+    absl::StrAppendFormat(
+        &text, "| %.3f | %.4f | %s | `%s` | %s | %s | %s | %s |\n", row->bits_per_element(),
+        row->boundary_error(), row->compressed(), CodecOf(*row), Shown(row->all().cosine(), 4),
+        Shown(row->all().relative_error(), 4), Shown(row->all().norm_ratio(), 4), given);
   }
   return text;
 }

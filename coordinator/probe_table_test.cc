@@ -27,6 +27,8 @@ void AddRow(const std::string& compressed, double bits, double error, ProbeRepor
     Set(1, -1, measure->mutable_relative_error());
     Set(2, -1, measure->mutable_norm_ratio());
   }
+  if (compressed != "both") return;
+  Set(3, -1, row->mutable_given_forward()->mutable_relative_error());
 }
 
 ProbeReport TwoRows() {
@@ -43,9 +45,9 @@ TEST(ProbeTableTest, RowsAreSortedByBitsAndByTheBoundarysError) {
   const std::string text = ProbeMarkdown(TwoRows());
   const std::string coarse =
       "| 4.000 | 0.5000 | both | `fp16 \\| topk(ratio=0.1, scope=sample)` | 0.5000 ± 0.2500 | "
-      "1.0000 | 2.0000 |\n";
+      "1.0000 | 2.0000 | 3.0000 |\n";
   const std::string fine =
-      "| 16.000 | 0.0010 | forward | `fp16` | 0.5000 ± 0.2500 | 1.0000 | 2.0000 |\n";
+      "| 16.000 | 0.0010 | forward | `fp16` | 0.5000 ± 0.2500 | 1.0000 | 2.0000 |  |\n";
   EXPECT_THAT(text, HasSubstr(coarse + fine));  // by bits
   EXPECT_THAT(text, HasSubstr(fine + coarse));  // by error
   EXPECT_THAT(text, HasSubstr("| forward | `fp16` | 0.5000, 1.0000 |"));

@@ -65,6 +65,10 @@ for row in report["rows"]:
     assert len(row["segments"]) == 4
     assert len(row["boundaries"]) == (6 if row["compressed"] == "both" else 3)
     assert 0 < row["boundary_error"] and 0 < row["bits_per_element"] < 32
+# given the forward codec, both differ from it by the backward codec alone
+both = [row for row in report["rows"] if row["compressed"] == "both"]
+assert all(0 < row["given_forward"]["relative_error"]["mean"] for row in both)
+assert all(row["given_forward"] is None for row in report["rows"] if row not in both)
 # backward messages reach only what lies before their cut
 backward = [row for row in report["rows"] if row["compressed"] == "backward"]
 assert all(row["segments"][3]["relative_error"]["mean"] == 0 for row in backward)
