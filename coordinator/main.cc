@@ -5,6 +5,7 @@
 #include <string>
 
 #include "CLI/CLI.hpp"
+#include "coordinator/codecs_command.h"
 #include "coordinator/exit_code.h"
 #include "coordinator/interruption.h"
 #include "coordinator/plan_command.h"
@@ -57,6 +58,14 @@ void AddOverrides(CLI::App* command, std::vector<std::string>* overrides) {
                    "override a field: path=value, as compression.gradients.bits=4; may stand often")
       ->allow_extra_args(false);
 }
+
+constexpr char kCodecsExamples[] =
+    "Examples:\n"
+    "  thinwire codecs\n"
+    "  thinwire codecs --conformance 'topk(ratio=0.1, scope=sample)'\n"
+    "  thinwire codecs --conformance ./libsign.so --parameters '{\"center\": false}'\n"
+    "  thinwire codecs --measure runs/quickstart/captures/*.safetensors\n"
+    "Exit codes: 0 done or all checks passed, 1 failed, 2 wrong usage.\n";
 
 void AddExperiment(CLI::App* command, std::string* experiment,
                    std::vector<std::string>* overrides) {
@@ -131,6 +140,28 @@ CLI::App* AddProbe(CLI::App* app, thinwire::ProbeFlags* flags) {
   return probe;
 }
 
+CLI::App* AddCodecs(CLI::App* app, thinwire::CodecsFlags* flags) {
+  CLI::App* codecs = app->add_subcommand(
+      "codecs", "list every codec and compensation; check or measure one or all of them");
+  codecs->footer(kCodecsExamples);
+  codecs->add_option("--conformance", flags->conformance,
+                     "check a codec: its text, as topk(ratio=0.1), or the path of a library");
+  codecs->add_flag("--measure", flags->measure,
+                   "bytes, error and speed on the tensors of FILES, or of a short run");
+  codecs->add_option("FILES", flags->files, "safetensors files, such as a run's captures");
+  codecs->add_option("--codec", flags->codec, "measure this one, not the usual ones");
+  codecs->add_option("--parameters", flags->parameters, "JSON handed to a library");
+  codecs->add_option("--format", flags->format, "md or json")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"md", "json"}));
+  codecs->add_option("--seconds", flags->seconds, "longest measurement; fewer rounds than 30 then")
+      ->capture_default_str()
+      ->check(CLI::NonNegativeNumber);
+  codecs->add_option("--stage_server", flags->stage_server,
+                     "stage server binary of the short run (default: the one beside thinwire)");
+  return codecs;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -144,6 +175,8 @@ int main(int argc, char** argv) {
   AddPlan(&app, &plan_flags);
   thinwire::ProbeFlags probe_flags;
   const CLI::App* probe = AddProbe(&app, &probe_flags);
+  thinwire::CodecsFlags codecs_flags;
+  const CLI::App* codecs = AddCodecs(&app, &codecs_flags);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -151,5 +184,6 @@ int main(int argc, char** argv) {
   }
   if (run->parsed()) return thinwire::RunCommand(run_flags, &interruption);
   if (probe->parsed()) return thinwire::ProbeCommand(probe_flags, &interruption);
+  if (codecs->parsed()) return thinwire::CodecsCommand(codecs_flags, &interruption);
   return thinwire::PlanCommand(plan_flags);
 }

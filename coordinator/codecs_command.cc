@@ -1,0 +1,99 @@
+#include "coordinator/codecs_command.h"
+
+#include <cstdio>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
+#include "compress/plugin.h"
+#include "compress/spec_text.h"
+#include "coordinator/codec_list.h"
+#include "coordinator/codec_measure.h"
+#include "coordinator/conformance_command.h"
+#include "coordinator/exit_code.h"
+#include "coordinator/sample_tensors.h"
+
+namespace thinwire {
+namespace {
+
+int Complain(const absl::Status& status, int exit_code) {
+  std::fprintf(stderr, "thinwire: %s\n", std::string(status.message()).c_str());
+  return exit_code;
+}
+
+// A codec's text, or the path of a library.
+absl::StatusOr<CodecSpec> CodecFromText(const std::string& text, const std::string& parameters) {
+  if (absl::StrContains(text, '/') || absl::EndsWith(text, ".so")) {
+    CodecSpec spec;
+    spec.kind = CodecKind::kPlugin;
+    ASSIGN_OR_RETURN(spec.plugin, LoadPlugin(text, parameters));
+    return spec;
+  }
+  if (!parameters.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--parameters belong to a library, ", text, " is a built-in codec"));
+  }
+  return ParseCodec(text);
+}
+
+absl::StatusOr<std::vector<CodecSpec>> CodecsToMeasure(const CodecsFlags& flags) {
+  std::vector<CodecSpec> specs;
+  if (!flags.codec.empty()) {
+    ASSIGN_OR_RETURN(const CodecSpec spec, CodecFromText(flags.codec, flags.parameters));
+    return std::vector<CodecSpec>{spec};
+  }
+  for (const std::string& text : StandardCodecs()) {
+    ASSIGN_OR_RETURN(const CodecSpec spec, ParseCodec(text));
+    specs.push_back(spec);
+  }
+  return specs;
+}
+
+absl::StatusOr<std::string> Measure(const CodecsFlags& flags, const std::vector<CodecSpec>& codecs,
+                                    TextFormat format, Interruption* interruption) {
+  ASSIGN_OR_RETURN(const std::vector<SampleTensor> tensors,
+                   flags.files.empty() ? CaptureSampleTensors(flags.stage_server, interruption)
+                                       : ReadSampleTensors(flags.files));
+  MeasureOptions options;
+  options.seconds = flags.seconds;
+  options.stopped = [interruption] { return interruption->seen(); };
+  ASSIGN_OR_RETURN(const Measurements measured, MeasureCodecs(codecs, tensors, options));
+  return FormatMeasurements(measured, format);
+}
+
+absl::Status CheckFlags(const CodecsFlags& flags) {
+  if (!flags.conformance.empty() && flags.measure) {
+    return absl::InvalidArgumentError("--conformance and --measure: want one of them");
+  }
+  if (!flags.measure && (!flags.codec.empty() || !flags.files.empty())) {
+    return absl::InvalidArgumentError("--codec and files belong to --measure");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+int CodecsCommand(const CodecsFlags& flags, Interruption* interruption) {
+  const absl::Status usage = CheckFlags(flags);
+  if (!usage.ok()) return Complain(usage, kExitUsage);
+  if (!flags.conformance.empty()) {
+    const auto spec = CodecFromText(flags.conformance, flags.parameters);
+    if (!spec.ok()) return Complain(spec.status(), kExitUsage);
+    return ConformanceCommand(*spec);
+  }
+  const TextFormat format = flags.format == "json" ? TextFormat::kJson : TextFormat::kMarkdown;
+  absl::StatusOr<std::string> text;
+  if (flags.measure) {
+    const auto codecs = CodecsToMeasure(flags);
+    if (!codecs.ok()) return Complain(codecs.status(), kExitUsage);
+    text = Measure(flags, *codecs, format, interruption);
+  } else {
+    text = CodecList(format);
+  }
+  if (interruption->seen()) return kExitInterrupted;
+  if (!text.ok()) return Complain(text.status(), kExitFailed);
+  std::fputs(text->c_str(), stdout);
+  return kExitDone;
+}
+
+}  // namespace thinwire
