@@ -1,0 +1,72 @@
+#!/usr/bin/env bash
+# The way of docs/add_a_codec.md: a codec out of the tree, compiled against one header, checked, measured
+# and trained with.
+# usage: own_codec_test.sh THINWIRE STAGE_SERVER HEADER SOURCE QUICKSTART
+set -uo pipefail
+thinwire=$1 stage_server=$2 header=$3 source=$4 quickstart=$5
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+failures=0
+
+# check WHAT COMMAND...: the command must succeed
+check() {
+  local what=$1
+  shift
+  if "$@"; then echo "ok: $what"; else echo "FAILED: $what"; failures=$((failures + 1)); fi
+}
+equals() { [[ $1 == "$2" ]] || { echo "  got '$1', want '$2'"; return 1; }; }
+contains() { grep -qE -- "$2" "$1" || { echo "  '$2' is not in:"; tail -5 "$1" | sed 's/^/  /'; return 1; }; }
+
+echo '== compiled out of the tree'
+mkdir "$work/include"
+cp "$header" "$work/include/"
+check 'as C' gcc -Wall -Wextra -Werror -O2 -ffp-contract=off -shared -fPIC -I "$work/include" "$source" -o "$work/libsign.so"
+check 'the header serves C++' g++ -Wall -Wextra -Werror -fsyntax-only -x c++ "$work/include/codec_plugin.h"
+check 'the example has at most 100 lines' test "$(wc -l <"$source")" -le 100
+
+echo '== conformance'
+for parameters in '{}' '{"center": false}'; do
+  "$thinwire" codecs --conformance "$work/libsign.so" --parameters "$parameters" >"$work/log" 2>&1
+  check "passes with $parameters" equals $? 0
+  check 'nothing fails' equals "$(grep -c '^FAIL' "$work/log")" 0
+done
+sed 's/if (bytes != bound(codec, shape))/if (0)/' "$source" >"$work/trusting.c"
+gcc -O2 -shared -fPIC -I "$work/include" "$work/trusting.c" -o "$work/libtrusting.so"
+"$thinwire" codecs --conformance "$work/libtrusting.so" >"$work/log" 2>&1
+check 'a decoder that trusts lengths fails' equals $? 1
+check 'in the check of cuts' contains "$work/log" '^FAIL  every cut'
+sed 's/  const layout l = layout_of(shape);/  abort();\n&/' "$source" >"$work/crashing.c"
+gcc -O2 -shared -fPIC -I "$work/include" "$work/crashing.c" -o "$work/libcrashing.so"
+"$thinwire" codecs --conformance "$work/libcrashing.so" >"$work/log" 2>&1
+check 'a codec that crashes fails' equals $? 1
+check 'which is said' contains "$work/log" '^FAIL .*crashed: Aborted'
+"$thinwire" codecs --conformance "$work/libsign.so" --parameters '{"centre": false}' >"$work/log" 2>&1
+check 'an unknown parameter is a usage error' equals $? 2
+check 'and the nearest is named' contains "$work/log" 'nearest is "center"'
+"$thinwire" codecs --conformance "$work/none.so" >"$work/log" 2>&1
+check 'a missing library is a usage error' equals $? 2
+check 'with its path' contains "$work/log" "$work/none.so: cannot open"
+
+echo '== measuring'
+"$thinwire" codecs --measure --codec "$work/libsign.so" --seconds 5 --format json --stage_server "$stage_server" \
+  >"$work/log" 2>&1
+check 'works on a run of its own' equals $? 0
+check 'on an activation' contains "$work/log" '"tensors": "activation"'
+check 'at about a bit per element' contains "$work/log" '"wire_bits_per_element": 1\.0'
+
+echo '== training'
+"$thinwire" run "$quickstart" --out "$work/run" --stage_server "$stage_server" \
+  --set "compression.activations={codec: plugin, plugin: $work/libsign.so}" \
+  --set "compression.gradients={codec: plugin, plugin: $work/libsign.so, parameters: '{\"center\": false}'}" \
+  --set epochs=6 --set evaluation.every=0 >"$work/log" 2>&1
+check 'with the codec both ways ends well' equals $? 0
+check 'the codec has its own name' contains "$work/run/summary.json" '"codec": *"sign 1 '
+accuracy=$(grep -oE '"accuracy": *[0-9.]+' "$work/run/summary.json" | tail -2 | head -1 | grep -oE '[0-9.]+$')
+check "it learns ($accuracy)" awk "BEGIN { exit !($accuracy > 0.5) }"
+"$thinwire" run "$quickstart" --out "$work/missing" --stage_server "$stage_server" \
+  --set "compression.activations={codec: plugin, plugin: $work/none.so}" >"$work/log" 2>&1
+check 'a missing library is a usage error' equals $? 2
+check 'with its path' contains "$work/log" "$work/none.so: cannot open"
+
+echo "$failures failures"
+(( failures == 0 ))
