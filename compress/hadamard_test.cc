@@ -4,9 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
-#include "compress/distortion.h"
 #include "compress/round_trip.h"
 
 namespace thinwire {
