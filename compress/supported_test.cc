@@ -63,6 +63,31 @@ constexpr double kShares[] = {0, 0.01, 0.3, 0.5, 0.9, 1};
 constexpr int64_t kSizes[] = {0,  1,  2,  3,   4,    5,    7,    8,    15,   16,   17,
                               63, 64, 65, 127, 1000, 4095, 4096, 4097, 4100, 20001};
 
+// A number too small for any normal one is not zero, -0 is.
+TEST(SupportMapTest, KnowsWhatIsNotZeroOnEverySimdTarget) {
+  for (int64_t target : hwy::SupportedAndGeneratedTargets()) {
+    hwy::SetSupportedTargetsForTest(target);
+    hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+    for (int64_t n : kSizes) {
+      std::vector<float> x = Activation(n, 0.5, n);
+      for (int64_t i = 0; i < n; ++i) {
+        if (x[i] == 0) x[i] = i % 2 != 0 ? -0.0f : 0.0f;
+        if (x[i] != 0 && i % 3 == 0) x[i] = i % 2 != 0 ? 1e-45f : NAN;
+      }
+      const SupportMap support = SupportOfValues(x);
+      int64_t count = 0;
+      for (int64_t i = 0; i < 64 * ((n + 63) / 64); ++i) {
+        const bool wanted = i < n && x[i] != 0;
+        ASSERT_EQ(support.view().words[i / 64] >> (i % 64) & 1, wanted) << n << " " << i;
+        count += wanted;
+      }
+      EXPECT_EQ(support.count(), count);
+    }
+  }
+  hwy::SetSupportedTargetsForTest(0);
+  hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+}
+
 TEST(CompactTest, GathersAndExpandScattersOnEverySimdTarget) {
   for (int64_t target : hwy::SupportedAndGeneratedTargets()) {
     hwy::SetSupportedTargetsForTest(target);

@@ -24,13 +24,6 @@ using F32x4 = hn::FixedTag<float, 4>;
 using Bytes16 = hn::FixedTag<uint8_t, 16>;
 constexpr size_t kLanes = hn::MaxLanes(F32());
 
-// The mask of as many elements as a vector has, from the lowest bits of `bits`.
-HWY_INLINE hn::Mask<F32> MaskOf(uint64_t bits) {
-  uint8_t bytes[8];
-  std::memcpy(bytes, &bits, 8);
-  return hn::LoadMaskBits(F32(), bytes);
-}
-
 // Writes those of x[0, n) whose bits are set, and returns how many. Memory for kLanes more.
 size_t CompactImpl(const float* HWY_RESTRICT x, size_t n, const uint64_t* HWY_RESTRICT words,
                    float* HWY_RESTRICT out) {
@@ -39,7 +32,7 @@ size_t CompactImpl(const float* HWY_RESTRICT x, size_t n, const uint64_t* HWY_RE
     uint64_t bits = words[word / 64];
     for (size_t i = word; bits != 0; i += kLanes, bits >>= kLanes) {
       const auto v = LoadPart(F32(), x + i, n - i);
-      count += hn::CompressStore(v, MaskOf(bits), F32(), out + count);
+      count += StoreCompressed(v, MaskOfBits(F32(), bits), F32(), out + count);
     }
   }
   return count;
@@ -86,7 +79,8 @@ void KeepSupportedImpl(const uint64_t* HWY_RESTRICT words, size_t n, float* HWY_
     uint64_t bits = words[word / 64];
     const size_t end = n < word + 64 ? n : word + 64;
     for (size_t i = word; i < end; i += kLanes, bits >>= kLanes) {
-      const auto kept = hn::IfThenElseZero(MaskOf(bits), LoadPart(F32(), x + i, end - i));
+      const auto kept =
+          hn::IfThenElseZero(MaskOfBits(F32(), bits), LoadPart(F32(), x + i, end - i));
       StorePart(kept, F32(), x + i, end - i);
     }
   }

@@ -49,6 +49,23 @@ HWY_INLINE void StorePart(hn::Vec<D> v, D d, T* to, size_t n) {
   std::memcpy(static_cast<void*>(to), static_cast<const void*>(lanes), n * sizeof(T));
 }
 
+// The mask of as many lanes as a vector has, from the lowest bits of `bits`.
+template <class D>
+HWY_INLINE hn::Mask<D> MaskOfBits(D d, uint64_t bits) {
+  uint8_t bytes[8];
+  std::memcpy(bytes, &bits, 8);
+  return hn::LoadMaskBits(d, bytes);
+}
+
+// Stores the lanes of `v` that the mask names, one behind the other, and returns how many.
+// Overwrites a whole vector at `to`. CompressStore need not, but Zen 4 compresses into memory
+// slowly: with it, encoding topk took four times as long there.
+template <class D, typename T = hn::TFromD<D>>
+HWY_INLINE size_t StoreCompressed(hn::Vec<D> v, hn::Mask<D> mask, D d, T* to) {
+  hn::StoreU(hn::Compress(v, mask), d, to);
+  return hn::CountTrue(d, mask);
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace thinwire
 HWY_AFTER_NAMESPACE();

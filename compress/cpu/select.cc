@@ -58,7 +58,7 @@ size_t CollectBetweenImpl(const float* HWY_RESTRICT x, size_t n, uint32_t from, 
     const auto v = LoadPart(F32(), x + i, n - i);
     const auto m = Magnitudes(v);
     const auto inside = hn::And(hn::Gt(m, below), hn::Lt(m, end));
-    count += hn::CompressStore(v, hn::RebindMask(F32(), inside), F32(), out + count);
+    count += StoreCompressed(v, hn::RebindMask(F32(), inside), F32(), out + count);
   }
   return count;
 }
@@ -87,8 +87,8 @@ HWY_INLINE size_t Collect(const float* HWY_RESTRICT x, size_t n, const Threshold
     const auto v = LoadPart(F32(), x + i, n - i);
     auto kept = hn::Gt(hn::Add(Magnitudes(v), hn::Set(I32(), 1)), thresholds.At(i, n - i));
     if (HWY_UNLIKELY(n - i < kLanes)) kept = hn::And(kept, hn::FirstN(I32(), n - i));
-    hn::CompressStore(position, hn::RebindMask(u, kept), u, positions + count);
-    count += hn::CompressStore(v, hn::RebindMask(F32(), kept), F32(), values + count);
+    StoreCompressed(position, hn::RebindMask(u, kept), u, positions + count);
+    count += StoreCompressed(v, hn::RebindMask(F32(), kept), F32(), values + count);
     position = hn::Add(position, hn::Set(u, kLanes));
   }
   return count;

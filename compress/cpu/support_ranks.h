@@ -12,7 +12,7 @@ namespace thinwire {
 // Replaces ascending positions of supported entries by their ranks.
 void ToRanks(const SupportView& support, uint32_t* positions, size_t n);
 
-// The inverse, block by block.
+// The inverse, for ranks that ascend.
 class SupportedPositions {
  public:
   explicit SupportedPositions(const SupportView& support) : support_(support) {}
@@ -20,10 +20,15 @@ class SupportedPositions {
   void FromRanks(uint32_t* ranks, size_t n);
 
  private:
+  void ListNextRun();
+
+  static constexpr int64_t kRun = 4096;  // elements
+  static constexpr size_t kSlack = 64;   // for whole vectors
   SupportView support_;
-  int64_t word_ = -1;  // where the search stands
-  uint64_t left_ = 0;  // bits of that word from `rank_` on
-  uint32_t rank_ = 0;  // of the lowest bit of left_
+  int64_t next_ = 0;         // the first element that no run has listed
+  uint32_t first_rank_ = 0;  // of the positions listed
+  uint32_t num_listed_ = 0;
+  uint32_t positions_[kRun + kSlack];
 };
 
 }  // namespace thinwire
