@@ -73,12 +73,6 @@ absl::Status ResolveFeedback(const std::string& path, bool gradient, DirectionCo
     return absl::InvalidArgumentError(absl::StrCat(path, ".feedback: ", feedback->kind(),
                                                    " with codec none, which leaves no error"));
   }
-  const bool can_split = direction->codec() == "topk" || direction->codec() == "randomk";
-  if (feedback->kind() == "ef_mixed_b" && !can_split) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(path, ".feedback: ef_mixed_b halves the budget of topk or randomk, codec is ",
-                     direction->codec()));
-  }
   return absl::OkStatus();
 }
 

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/random.h"
 #include "base/status.h"
+#include "compress/feedback_plan.h"
 #include "compress/plugin.h"
 #include "compress/spec_parameters.h"
 #include "config/checks.h"
@@ -259,6 +260,7 @@ absl::StatusOr<DirectionSpec> DirectionFrom(const DirectionConfig& config, bool 
     ASSIGN_OR_RETURN(spec.level, LevelFrom(config.level()));
   }
   RETURN_IF_ERROR(CheckLevel(spec.level, spec.codec));
+  RETURN_IF_ERROR(CheckFeedbackOf(spec.feedback, spec.codec));
   if (config.on_nonfinite() == "pass") spec.on_nonfinite = OnNonfinite::kPass;
   spec.epilogue_only = config.epilogue_only();
   return spec;

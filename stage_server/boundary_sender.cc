@@ -156,6 +156,7 @@ absl::Status BoundarySender::Encode(const Job& job, Message* message) {
   if (encoder_->IsMeasured(job.outgoing)) {
     ASSIGN_OR_RETURN(error, encoder_->Measure(job.outgoing, *message));
   }
+  encoder_->Finish();
   if (job.outgoing.key.phase != PHASE_TRAIN) return absl::OkStatus();
   const std::lock_guard<std::mutex> lock(mutex_);
   statistics_.encode.Observe(seconds);

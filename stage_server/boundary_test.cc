@@ -2,8 +2,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <functional>
 #include <limits>
+#include <memory>
 #include <utility>
+#include <vector>
 
 #include "absl/time/clock.h"
 #include "compress/cpu/kernels.h"
@@ -15,8 +19,11 @@ namespace thinwire {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsNan;
+using ::testing::Not;
 
 // Both ends of the activations of one cut.
 class BoundaryTest : public ::testing::TestWithParam<Worker> {
@@ -37,18 +44,23 @@ class BoundaryTest : public ::testing::TestWithParam<Worker> {
     Make(GetParam());
   }
 
-  void Make(Worker worker) {
+  // `change` makes the receiver's specification another one.
+  void Make(
+      Worker worker, const std::function<void(BoundarySpec*)>& change = [](BoundarySpec*) {},
+      SupportMaps* at_sender = nullptr, SupportMaps* at_receiver = nullptr) {
     receiver_.reset();
     sender_.reset();
+    BoundarySpec of_receiver = spec_;
+    change(&of_receiver);
     LinkOptions up, down;
     up.name = down.name = spec_.name;
     up.receives = DIRECTION_GRADIENT;
-    down.receives = DIRECTION_ACTIVATION;
+    down.receives = spec_.direction;
     up.max_payload_bytes = down.max_payload_bytes = *MaxPayloadBytes(spec_);
     up.queue_capacity = down.queue_capacity = 8;
     std::tie(up_, down_) = NewMemoryLinks(up, down);
-    sender_ = *BoundarySender::New(spec_, up_.get(), worker, nullptr);
-    receiver_ = *BoundaryReceiver::New(spec_, down_.get(), worker, nullptr);
+    sender_ = *BoundarySender::New(spec_, up_.get(), worker, at_sender);
+    receiver_ = *BoundaryReceiver::New(of_receiver, down_.get(), worker, at_receiver);
   }
 
   static Tensor Of(std::vector<float> values, int64_t batch = 1) {
@@ -140,6 +152,77 @@ TEST_P(BoundaryTest, NanNamesCutDirectionAndStep) {
   EXPECT_FALSE(status.ok());
   EXPECT_THAT(std::string(status.message()),
               AllOf(HasSubstr("layer1"), HasSubstr("activation"), HasSubstr("step 17")));
+}
+
+TEST_P(BoundaryTest, NanPassesExactlyWhereItMayAndNoStateRemembersIt) {
+  spec_.on_nonfinite = OnNonfinite::kPass;
+  const auto rows = std::make_shared<const EpochRows>(
+      EpochSpec{{ShuffleKind::kSamples, 0, /*batch_size=*/1}, 1, /*epoch=*/1, /*samples=*/9},
+      /*needs_ids=*/false);
+  for (FeedbackKind kind : {FeedbackKind::kNone, FeedbackKind::kEf, FeedbackKind::kEf21}) {
+    SCOPED_TRACE(Name(kind));
+    spec_.feedback.kind = kind;
+    Make(GetParam());
+    sender_->StartEpoch(rows);
+    receiver_->StartEpoch(rows);
+    const auto cross = [&](uint64_t step, std::vector<float> values) {
+      EXPECT_TRUE(sender_->Send(Key(step), 5, true, Of(std::move(values))).ok());
+      const auto received = receiver_->Receive(Expect(step), Soon());
+      EXPECT_TRUE(received.ok()) << received.status();
+      const auto floats = received->tensor.floats();
+      return std::vector<float>(floats.begin(), floats.end());
+    };
+    cross(1, {1, -4, 3, 0.5});
+    const std::vector<float> with_nan = cross(2, {1, std::nanf(""), 3, 0.5});
+    EXPECT_TRUE(std::isnan(with_nan[1]));
+    EXPECT_EQ(with_nan[2], 3);
+    cross(3, {8, 7, 0, 0});
+    EXPECT_THAT(cross(4, {8, 7, 0, 0}), ElementsAre(8, 7, 0, 0));
+    EXPECT_THAT(cross(5, {0, 0, 5, 0}), Each(Not(IsNan())));
+  }
+}
+
+TEST_P(BoundaryTest, AnExactMessageIsRefusedWhereACompressedOneIsExpected) {
+  ASSERT_TRUE(sender_->Send(Key(1), 5, /*compress=*/false, Of({1, 2, 3, 4})).ok());
+  EXPECT_THAT(std::string(receiver_->Receive(Expect(1), Soon()).status().message()),
+              AllOf(HasSubstr("codec none"), HasSubstr("want topk(")));
+}
+
+TEST_P(BoundaryTest, TheLevelOfItsEpochIsTakenAndNoOther) {
+  spec_.level.kind = LevelKind::kByEpoch;
+  spec_.level.by_epoch = {{2, 0.25}};
+  Make(GetParam());
+  BoundaryReceiver::Expected expected = Expect(1);
+  expected.key.epoch = 2;
+  ASSERT_TRUE(sender_->Send(expected.key, 5, true, Of({1, -4, 3, 0.5})).ok());
+  EXPECT_THAT(receiver_->Receive(expected, Soon())->tensor.floats(), ElementsAre(0, -4, 0, 0));
+
+  Make(GetParam(), [](BoundarySpec* of_receiver) { of_receiver->level.by_epoch = {{2, 0.75}}; });
+  ASSERT_TRUE(sender_->Send(expected.key, 5, true, Of({1, -4, 3, 0.5})).ok());
+  EXPECT_THAT(std::string(receiver_->Receive(expected, Soon()).status().message()),
+              AllOf(HasSubstr("ratio=0.25"), HasSubstr("ratio=0.75")));
+}
+
+TEST_P(BoundaryTest, AGradientOnASupportThatNobodyKnowsIsRefused) {
+  spec_.direction = DIRECTION_GRADIENT;
+  spec_.codec = CodecSpec();
+  spec_.codec.kind = CodecKind::kTopK;
+  spec_.codec.indices = Indices::kShared;
+  SupportMaps at_sender, at_receiver;
+  const MessageKey key = Key(1);
+  at_sender.Put(key, *SupportMap::Of(Of({0, 1, 0, 1}), CpuCodecKernels()));
+  Make(
+      GetParam(), [](BoundarySpec*) {}, &at_sender, &at_receiver);
+  ASSERT_TRUE(sender_->Send(key, 5, true, Of({1, -4, 3, 0.5})).ok());
+  EXPECT_THAT(std::string(receiver_->Receive(Expect(1), Soon()).status().message()),
+              HasSubstr("its support is not known"));
+
+  at_sender.Put(key, *SupportMap::Of(Of({0, 1, 0, 1}), CpuCodecKernels()));
+  at_receiver.Put(key, *SupportMap::Of(Of({0, 2, 0, 2}), CpuCodecKernels()));
+  Make(
+      GetParam(), [](BoundarySpec*) {}, &at_sender, &at_receiver);
+  ASSERT_TRUE(sender_->Send(key, 5, true, Of({1, -4, 3, 0.5})).ok());
+  EXPECT_THAT(receiver_->Receive(Expect(1), Soon())->tensor.floats(), ElementsAre(0, -4, 0, 0.5));
 }
 
 TEST_P(BoundaryTest, ADeadlineNamesCutAndMessage) {

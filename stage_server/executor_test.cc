@@ -1,20 +1,13 @@
-// Stages as threads of one process, joined by memory links: small enough for the thread sanitizer.
 #include "stage_server/executor.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <map>
+#include <string>
 #include <thread>
 #include <vector>
 
-#include "base/safetensors.h"
-#include "compress/cpu/kernels.h"
-#include "config/experiment.h"
-#include "config/specs.h"
-#include "nn/cpu/ops.h"
-#include "stage_server/stage_spec.h"
-#include "tensor/cpu/device.h"
+#include "stage_server/stages_testing.h"
 
 namespace thinwire {
 namespace {
@@ -34,156 +27,16 @@ optimizer: {name: sgd, lr: 0.1, momentum: 0.9}
 epochs: 1
 )";
 
-// All stages of one experiment.
-class Stages {
- public:
-  explicit Stages(const std::vector<std::string>& overrides) {
-    experiment_ = *ParseExperiment(kExperiment, "test", overrides);
-    data_ = *LoadData(*DataFrom(experiment_));
-    for (uint32_t i = 0; i < experiment_.pipeline().stages(); ++i) AddStage(static_cast<int>(i));
-    for (size_t i = 0; i + 1 < stages_.size(); ++i) Join(i);
-  }
-
-  // Runs `task` of every stage on a thread of its own.
-  std::vector<absl::Status> AtEveryStage(const std::function<absl::Status(size_t)>& task) {
-    std::vector<absl::Status> statuses(stages_.size());
-    std::vector<std::thread> threads;
-    for (size_t i = 0; i < stages_.size(); ++i) {
-      threads.emplace_back([&, i] { statuses[i] = task(i); });
-    }
-    for (std::thread& thread : threads) thread.join();
-    return statuses;
-  }
-
-  std::vector<double> Train(uint32_t epoch = 1) {
-    std::vector<double> losses;
-    const auto statuses = AtEveryStage([&](size_t i) {
-      return executors_[i]->Train(epoch, data_.train->size(), [&, i](const StepReport& step) {
-        if (i + 1 == stages_.size()) losses.push_back(step.loss());
-      });
-    });
-    for (const absl::Status& status : statuses) EXPECT_TRUE(status.ok()) << status;
-    return losses;
-  }
-
-  EvaluationReport Evaluate(bool compressed, uint64_t recalibration_samples = 0) {
-    EvaluateRequest request;
-    request.set_epoch(1);
-    request.set_compressed(compressed);
-    request.set_samples(data_.test->size());
-    request.set_recalibration_samples(recalibration_samples);
-    EvaluationReport result;
-    const auto statuses = AtEveryStage([&](size_t i) {
-      const auto report = executors_[i]->Evaluate(request);
-      if (report.ok() && i + 1 == stages_.size()) result = *report;
-      return report.status();
-    });
-    for (const absl::Status& status : statuses) EXPECT_TRUE(status.ok()) << status;
-    return result;
-  }
-
-  // Of all stages, parameters and running statistics.
-  std::vector<float> Values() const {
-    std::vector<float> values;
-    for (const auto& stage : stages_) {
-      for (const Parameter* parameter : stage->parameters()) {
-        const auto floats = parameter->value.floats();
-        values.insert(values.end(), floats.begin(), floats.end());
-      }
-    }
-    return values;
-  }
-
-  // What all stages captured of a step, by name: raw bytes.
-  std::map<std::string, std::string> TakeCaptures(uint64_t step) {
-    std::map<std::string, std::string> tensors;
-    for (const auto& stage : stages_) {
-      std::string file;
-      const absl::Status status = stage->TakeCapture(step, 1000, [&](std::string_view piece) {
-        file += piece;
-        return absl::OkStatus();
-      });
-      EXPECT_TRUE(status.ok()) << status;
-      const auto parsed = ParseSafetensors(file);
-      EXPECT_TRUE(parsed.ok()) << parsed.status();
-      for (const StoredTensor& tensor : parsed->tensors) tensors[tensor.name] = tensor.data;
-    }
-    return tensors;
-  }
-
-  // Gradients of a batch, of all stages in model order.
-  std::vector<float> Gradients(uint64_t batch, bool compressed) {
-    GradientsRequest request;
-    request.set_epoch(1);
-    request.set_batch(batch);
-    request.set_samples(data_.train->size());
-    request.set_compressed(compressed);
-    const auto statuses =
-        AtEveryStage([&](size_t i) { return executors_[i]->Gradients(request).status(); });
-    for (const absl::Status& status : statuses) EXPECT_TRUE(status.ok()) << status;
-    std::vector<float> gradients;
-    for (const auto& stage : stages_) {
-      for (const Parameter* parameter : stage->parameters()) {
-        if (!parameter->spec.trainable) continue;
-        const auto floats = parameter->gradient.floats();
-        gradients.insert(gradients.end(), floats.begin(), floats.end());
-      }
-      EXPECT_TRUE(stage->ClearGradients().ok());
-    }
-    return gradients;
-  }
-
-  Executor& executor(size_t i) { return *executors_[i]; }
-  LocalStage& stage(size_t i) { return *stages_[i]; }
-  int64_t train_size() const { return data_.train->size(); }
-
- private:
-  void AddStage(int i) {
-    const StageSpec spec = *StageSpecFrom(experiment_, i);
-    const Backend backend{CpuDevice(), NewCpuOps(1), CpuCodecKernels()};
-    stages_.push_back(*LocalStage::Build(spec, backend));
-    FeedSpec feed;
-    feed.data_seed = spec.data_seed;
-    feed.augment = *AugmentFrom(experiment_);
-    feed.inputs = spec.first();
-    feed.labels = spec.last();
-    feeds_.push_back(std::make_unique<Feed>(feed, &data_, backend));
-    executors_.push_back(std::make_unique<Executor>(
-        stages_.back().get(), spec.first() || spec.last() ? feeds_.back().get() : nullptr,
-        *LrScheduleFrom(experiment_)));
-  }
-
-  void Join(size_t i) {
-    const StageSpec& spec = stages_[i]->spec();
-    const Backend backend{CpuDevice(), nullptr, CpuCodecKernels()};
-    const auto options = [&](Direction receives) {
-      const BoundarySpec boundary = BoundaryOf(spec, spec.downstream_cut(), receives, backend);
-      LinkOptions link;
-      link.name = boundary.name;
-      link.peer = "a neighbour";
-      link.cut = boundary.cut;
-      link.receives = receives;
-      link.max_payload_bytes = *MaxPayloadBytes(boundary);
-      link.queue_capacity = boundary.capacity;
-      return link;
-    };
-    auto [up, down] = NewMemoryLinks(options(DIRECTION_GRADIENT), options(DIRECTION_ACTIVATION));
-    ASSERT_TRUE(stages_[i]->AttachDownstream(std::move(up), "downstream").ok());
-    ASSERT_TRUE(stages_[i + 1]->AttachUpstream(std::move(down), "upstream").ok());
-  }
-
-  Experiment experiment_;
-  DataSplits data_;
-  std::vector<std::unique_ptr<LocalStage>> stages_;
-  std::vector<std::unique_ptr<Feed>> feeds_;
-  std::vector<std::unique_ptr<Executor>> executors_;
+struct SmallStages : Stages {
+  explicit SmallStages(const std::vector<std::string>& overrides)
+      : Stages(kExperiment, overrides) {}
 };
 
 class ExecutorTest : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(ExecutorTest, StagesOnThreadsTrainAndEvaluateLikeOne) {
   const std::string schedule = std::string("pipeline.schedule=") + GetParam();
-  Stages one({schedule, "pipeline.stages=1"}), three({schedule, "pipeline.stages=3"});
+  SmallStages one({schedule, "pipeline.stages=1"}), three({schedule, "pipeline.stages=3"});
   const std::vector<double> losses = one.Train();
   ASSERT_THAT(losses, SizeIs(3));
   EXPECT_THAT(three.Train(), ElementsAreArray(losses));
@@ -201,7 +54,7 @@ TEST_P(ExecutorTest, StagesOnThreadsTrainAndEvaluateLikeOne) {
 
 TEST_P(ExecutorTest, EvaluationChangesNothing) {
   const std::string schedule = std::string("pipeline.schedule=") + GetParam();
-  Stages plain({schedule}), evaluated({schedule});
+  SmallStages plain({schedule}), evaluated({schedule});
   EXPECT_THAT(evaluated.Train(), ElementsAreArray(plain.Train()));
   evaluated.Evaluate(true);
   evaluated.Evaluate(false);
@@ -221,7 +74,7 @@ TEST_P(ExecutorTest, EvaluationChangesNothing) {
 TEST_P(ExecutorTest, CapturesDependNeitherOnTheStagesNorOnThemselves) {
   const std::string schedule = std::string("pipeline.schedule=") + GetParam();
   const std::string capture = "capture.steps=[2, 3]";
-  Stages plain({schedule}), one({schedule, capture, "pipeline.stages=1"}),
+  SmallStages plain({schedule}), one({schedule, capture, "pipeline.stages=1"}),
       three({schedule, capture, "pipeline.stages=3"});
   const std::vector<double> losses = plain.Train();
   EXPECT_THAT(one.Train(), ElementsAreArray(losses));
@@ -237,7 +90,7 @@ TEST_P(ExecutorTest, CapturesDependNeitherOnTheStagesNorOnThemselves) {
 
 TEST_P(ExecutorTest, GradientsLeaveTheRunAsItWas) {
   const std::string schedule = std::string("pipeline.schedule=") + GetParam();
-  Stages plain({schedule}), probed({schedule});
+  SmallStages plain({schedule}), probed({schedule});
   probed.Gradients(1, true);
   probed.Gradients(3, false);
   EXPECT_THAT(probed.Values(), ElementsAreArray(plain.Values()));
@@ -247,7 +100,7 @@ TEST_P(ExecutorTest, GradientsLeaveTheRunAsItWas) {
 
 TEST_P(ExecutorTest, GradientsAreThoseOfTheStepAndDependOnTheCodec) {
   const std::string schedule = std::string("pipeline.schedule=") + GetParam();
-  Stages one({schedule, "pipeline.stages=1"}), three({schedule, "pipeline.stages=3"});
+  SmallStages one({schedule, "pipeline.stages=1"}), three({schedule, "pipeline.stages=3"});
   const std::vector<float> raw = one.Gradients(2, false);
   EXPECT_THAT(one.Gradients(2, false), ElementsAreArray(raw));
   EXPECT_THAT(three.Gradients(2, false), ElementsAreArray(raw));
@@ -261,7 +114,7 @@ TEST_P(ExecutorTest, GradientsAreThoseOfTheStepAndDependOnTheCodec) {
 TEST(ExecutorTest, AStepSubtractsTheGradient) {
   const std::vector<std::string> sgd = {"pipeline.stages=1", "optimizer.momentum=0",
                                         "optimizer.lr=1", "data.limit=20"};
-  Stages probed(sgd), trained(sgd);
+  SmallStages probed(sgd), trained(sgd);
   const std::vector<float> gradients = probed.Gradients(1, true);
   trained.Train();
   std::vector<float> before, after;
@@ -280,9 +133,10 @@ INSTANTIATE_TEST_SUITE_P(Schedules, ExecutorTest, ::testing::Values("gpipe", "1f
 
 // The rate falls to nearly nothing, so that the running statistics are those of the parameters.
 TEST(ExecutorTest, WithoutACodecRecalibrationChangesLittle) {
-  Stages stages({"pipeline.stages=1", "pipeline.microbatches=1", "data.limit=1000",
-                 "data.batch_size=50", "data.augment=none", "epochs=6", "lr_schedule.name=cosine",
-                 "compression.activations.codec=none", "compression.gradients.codec=none"});
+  SmallStages stages({"pipeline.stages=1", "pipeline.microbatches=1", "data.limit=1000",
+                      "data.batch_size=50", "data.augment=none", "epochs=6",
+                      "lr_schedule.name=cosine", "compression.activations.codec=none",
+                      "compression.gradients.codec=none"});
   for (uint32_t epoch = 1; epoch <= 6; ++epoch) stages.Train(epoch);
   const EvaluationReport plain = stages.Evaluate(false),
                          recalibrated = stages.Evaluate(false, 1000);
@@ -292,7 +146,7 @@ TEST(ExecutorTest, WithoutACodecRecalibrationChangesLittle) {
 }
 
 TEST(ExecutorTest, AFailedRecalibrationPutsTheStatisticsBack) {
-  Stages stages({"pipeline.stages=3", "pipeline.deadline_seconds=0.05"});
+  SmallStages stages({"pipeline.stages=3", "pipeline.deadline_seconds=0.05"});
   const std::vector<float> before = stages.Values();
   EvaluateRequest request;
   request.set_epoch(1);
@@ -303,7 +157,7 @@ TEST(ExecutorTest, AFailedRecalibrationPutsTheStatisticsBack) {
 }
 
 TEST(ExecutorTest, StopEndsAWaitForANeighbour) {
-  Stages stages({"pipeline.stages=3", "pipeline.deadline_seconds=300"});
+  SmallStages stages({"pipeline.stages=3", "pipeline.deadline_seconds=300"});
   std::thread stopper([&] { stages.executor(1).Stop(absl::CancelledError("enough")); });
   const absl::Status status =
       stages.executor(1).Train(1, stages.train_size(), [](const StepReport&) {});
@@ -313,7 +167,7 @@ TEST(ExecutorTest, StopEndsAWaitForANeighbour) {
 }
 
 TEST(ExecutorTest, ASilentNeighbourIsNamedAtTheDeadline) {
-  Stages stages({"pipeline.stages=3", "pipeline.deadline_seconds=0.05"});
+  SmallStages stages({"pipeline.stages=3", "pipeline.deadline_seconds=0.05"});
   const absl::Status status =
       stages.executor(1).Train(1, stages.train_size(), [](const StepReport&) {});
   EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded);
@@ -322,8 +176,8 @@ TEST(ExecutorTest, ASilentNeighbourIsNamedAtTheDeadline) {
 }
 
 TEST(ExecutorTest, ALossThatIsNoNumberNamesStageAndStep) {
-  Stages stages({"optimizer.lr=1e30", "compression.activations.codec=none",
-                 "compression.gradients.codec=none"});
+  SmallStages stages({"optimizer.lr=1e30", "compression.activations.codec=none",
+                      "compression.gradients.codec=none"});
   const auto statuses = stages.AtEveryStage([&](size_t i) {
     return stages.executor(i).Train(1, stages.train_size(), [](const StepReport&) {});
   });

@@ -72,7 +72,9 @@ absl::StatusOr<FeedbackSender::Encoded> MessageEncoder::EncodeOrPass(
     return encoded;
   }
   ASSIGN_OR_RETURN(const bool is_finite, IsFinite(*outgoing.x, spec_.kernels));
-  if (is_finite) return encoded;
+  if (is_finite && !state_may_hold_nan_) return encoded;
+  // What goes exactly under ef21 becomes the state, and spoils one more difference.
+  state_may_hold_nan_ = spec_.feedback.kind == FeedbackKind::kEf21;
   outgoing.compress = false;
   return feedback_->Encode(*codec_, outgoing, payload);
 }
@@ -120,6 +122,11 @@ absl::Status MessageEncoder::Encode(const Outgoing& outgoing, Message* message) 
     support_->Put(outgoing.key, std::move(map));
   }
   return absl::OkStatus();
+}
+
+void MessageEncoder::Finish() {
+  encoded_ = FeedbackSender::Encoded();
+  map_ = SupportMap();
 }
 
 absl::StatusOr<MeasuredError> MessageEncoder::Measure(const Outgoing& outgoing,

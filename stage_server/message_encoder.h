@@ -41,6 +41,9 @@ class MessageEncoder {
   // Of the message just encoded.
   absl::StatusOr<MeasuredError> Measure(const Outgoing& outgoing, const Message& message);
 
+  // Lets go of the tensors of the message just encoded.
+  void Finish();
+
   FeedbackSender& feedback() { return *feedback_; }
 
  private:
@@ -56,6 +59,7 @@ class MessageEncoder {
   const std::unique_ptr<FeedbackSender> feedback_;
   CodecInForce codecs_;
   LevelController level_;
+  bool state_may_hold_nan_ = false;
 
   // Of the message under way or just encoded. Tensors may share the memory of feedback_.
   const Codec* codec_ = nullptr;

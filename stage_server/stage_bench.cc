@@ -43,6 +43,7 @@ absl::StatusOr<std::vector<BenchStage>> BuildStages(const Experiment& experiment
     BenchStage stage;
     ASSIGN_OR_RETURN(stage.stage, LocalStage::Build(spec, backend));
     FeedSpec feed;
+    feed.shuffle = {spec.shuffle, spec.data_seed, spec.batch_size};
     feed.compute = spec.compute;
     feed.inputs = spec.first();
     feed.labels = spec.last();
