@@ -7,6 +7,7 @@
  *   - Payloads come from other machines: decode checks every byte that it relies on.
  *   - decode gives the same bits on every machine: fixed order of sums, -ffp-contract=off.
  *   - No C++ exception leaves a function.
+ *   - No pointer that a function gets is null, also of no bytes.
  *   - Values are little-endian fp32; a tensor in bf16 is widened before and narrowed after.
  */
 #ifndef THINWIRE_COMPRESS_CODEC_PLUGIN_H_

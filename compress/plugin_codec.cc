@@ -26,6 +26,13 @@ class ErrorText {
 
 thinwire_shape_v1 ShapeOf(const Shape& shape) { return {shape.begin(), shape.rank()}; }
 
+// C libraries may hand a pointer on to memcpy, which wants one even for no bytes.
+template <typename T>
+T* NotNull(T* memory) {
+  alignas(16) static uint8_t nothing[16];
+  return memory != nullptr ? memory : reinterpret_cast<T*>(nothing);
+}
+
 bool IsHostF32(const Tensor& x) { return x.dtype() == DType::kF32 && x.device()->is_host(); }
 
 class PluginCodec final : public Codec {
@@ -50,8 +57,8 @@ class PluginCodec final : public Codec {
     const thinwire_shape_v1 dims = ShapeOf(x.shape());
     size_t bytes = 0;
     ErrorText error;
-    if (plugin_.table->encode(plugin_.codec, values, &dims, context.random_key, payload.data(),
-                              bound, &bytes, error.to()) != 0) {
+    if (plugin_.table->encode(plugin_.codec, NotNull(values), &dims, context.random_key,
+                              NotNull(payload.data()), bound, &bytes, error.to()) != 0) {
       return error.Status(plugin_);
     }
     if (bytes > bound) {
@@ -72,8 +79,8 @@ class PluginCodec final : public Codec {
     void* to = in_place ? x->data() : memory->data();
     const thinwire_shape_v1 dims = ShapeOf(x->shape());
     ErrorText error;
-    if (plugin_.table->decode(plugin_.codec, payload.data(), payload.size(), &dims,
-                              static_cast<float*>(to), error.to()) != 0) {
+    if (plugin_.table->decode(plugin_.codec, NotNull(payload.data()), payload.size(), &dims,
+                              NotNull(static_cast<float*>(to)), error.to()) != 0) {
       return error.Status(plugin_);
     }
     if (in_place) return absl::OkStatus();
