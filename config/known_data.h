@@ -13,6 +13,7 @@ struct KnownData {
   std::string name;
   Shape sample;  // of one sample, batch extent 1: [1, 32, 32, 3]
   int64_t classes = 0;
+  int64_t train_samples = 0;  // all of them
   bool has_folder = false;  // read from files, not embedded
 };
 

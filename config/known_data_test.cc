@@ -16,6 +16,7 @@ TEST(KnownDataTest, SaysOfDigitsWhatTheLoaderSays) {
   ASSERT_TRUE(loaded.ok()) << loaded.status();
   EXPECT_EQ(known->sample, loaded->train->sample_shape());
   EXPECT_EQ(known->classes, loaded->train->classes());
+  EXPECT_EQ(known->train_samples, loaded->train->size());
 }
 
 TEST(KnownDataTest, Cifar10IsTenClassesOfColourImages) {

@@ -22,6 +22,10 @@ StageReport UpstreamStage() {
   sent->set_raw_bytes(400);
   sent->set_wire_bytes(50);
   sent->set_encode_seconds(1);
+  sent->set_feedback("ef(key=slot, store=fp32)");
+  sent->set_relative_error(0.5);
+  sent->set_codec_relative_error(0.25);
+  sent->set_relative_residual(0.75);
   (*report.mutable_activity_seconds())["forward"] = 3;
   AddEnd(&report, "layer1", /*gradient=*/true, /*sender=*/false)->set_decode_seconds(7);
   return report;
@@ -52,6 +56,10 @@ TEST(BoundaryTotalsTest, PutsBothEndsOfADirectionTogether) {
   EXPECT_EQ(activations.wire_bits_per_element(), 4.0);
   EXPECT_EQ(activations.encode_seconds(), 1.0);
   EXPECT_EQ(activations.decode_seconds(), 2.0);
+  EXPECT_EQ(activations.feedback(), "ef(key=slot, store=fp32)");
+  EXPECT_EQ(activations.relative_error(), 0.5);
+  EXPECT_EQ(activations.codec_relative_error(), 0.25);
+  EXPECT_EQ(activations.relative_residual(), 0.75);
   EXPECT_EQ(totals.Records()[0].gradients().codec(), "none");
   EXPECT_EQ(totals.Records()[0].gradients().decode_seconds(), 7.0);
 }

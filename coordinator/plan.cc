@@ -50,6 +50,8 @@ class Planner {
     plan_.microbatch_size = (plan_.batch_size + plan_.microbatches - 1) / plan_.microbatches;
     plan_.schedule = Name(schedule_);
     plan_.warmup_epochs = experiment_.compression().warmup_epochs();
+    plan_.warmup_steps = experiment_.compression().warmup_steps();
+    ASSIGN_OR_RETURN(plan_.state, PlanState(experiment_));
     for (const BlockSpec& block : partition_.model.blocks) {
       plan_.batch_norm = plan_.batch_norm || HasBatchNorm(block.layers);
     }
@@ -98,12 +100,13 @@ class Planner {
       boundary.in_memory = static_cast<int>(cut) + 1 < end_segment(stage);
       if (!boundary.in_memory) ++stage;
       boundary.elements = segments_[cut].boundary_elements;
-      ASSIGN_OR_RETURN(const CodecSpec activations,
-                       CodecFrom(DirectionOf(experiment_, name, /*gradient=*/false)));
-      ASSIGN_OR_RETURN(const CodecSpec gradients,
-                       CodecFrom(DirectionOf(experiment_, name, /*gradient=*/true)));
-      ASSIGN_OR_RETURN(boundary.activations, Direction(cut, activations));
-      ASSIGN_OR_RETURN(boundary.gradients, Direction(cut, gradients));
+      for (bool gradient : {false, true}) {
+        ASSIGN_OR_RETURN(const DirectionSpec does,
+                         DirectionFrom(DirectionOf(experiment_, name, gradient), gradient));
+        PlannedDirection& planned = gradient ? boundary.gradients : boundary.activations;
+        ASSIGN_OR_RETURN(planned, Direction(cut, Target(does.codec, does.level)));
+        planned.level = does.level;
+      }
       plan_.boundaries.push_back(boundary);
     }
     return absl::OkStatus();
@@ -117,7 +120,7 @@ class Planner {
     cost.raw_bytes = shape.elements() * static_cast<int64_t>(SizeOf(compute_));
     cost.wire_bytes =
         WireBytes(codec, shape, static_cast<int64_t>(bound->MaxPayloadBytes(shape, compute_)));
-    if (codec.kind != CodecKind::kNone) {
+    if (!codec.is_exact()) {
       cost.codec_seconds = static_cast<double>(cost.raw_bytes) /
                            (plan_.assumptions.codec_gigabytes_per_second * 1e9);
     }
@@ -226,10 +229,10 @@ std::string DirectionRow(const PlannedBoundary& boundary, const char* name,
       direction.break_even_bits_per_second > 0
           ? absl::StrFormat("%.0f", direction.break_even_bits_per_second / 1e6)
           : "-";
-  return absl::StrFormat("%-10s %-7s %-10s %10d %10.1f %10.1f %8s %10s  %s\n", boundary.name, link,
-                         name, boundary.elements, raw / 1e3, wire / 1e3,
+  return absl::StrFormat("%-10s %-7s %-10s %10d %10.1f %10.1f %8s %10s  %s %s\n", boundary.name,
+                         link, name, boundary.elements, raw / 1e3, wire / 1e3,
                          absl::StrFormat("%.1f x", raw / wire), break_even,
-                         CodecText(direction.codec));
+                         CodecText(direction.codec), direction.level.ToString());
 }
 
 std::string BoundaryTable(const Plan& plan) {
@@ -250,6 +253,9 @@ std::string BoundaryTable(const Plan& plan) {
                         plan.assumptions.codec_gigabytes_per_second);
   if (plan.warmup_epochs > 0) {
     absl::StrAppendFormat(&text, "The first %d epochs travel uncompressed.\n", plan.warmup_epochs);
+  }
+  if (plan.warmup_steps > 0) {
+    absl::StrAppendFormat(&text, "The first %d steps travel uncompressed.\n", plan.warmup_steps);
   }
   return text;
 }
@@ -288,8 +294,8 @@ absl::StatusOr<Plan> MakePlan(const Experiment& experiment, const PlanAssumption
 }
 
 std::string FormatPlan(const Plan& plan) {
-  std::string text =
-      absl::StrCat(Heading(plan), StageTable(plan), BoundaryTable(plan), StepTable(plan));
+  std::string text = absl::StrCat(Heading(plan), StageTable(plan), BoundaryTable(plan),
+                                  FormatState(plan.state), StepTable(plan));
   if (plan.batch_norm && plan.microbatches > 1) {
     absl::StrAppendFormat(
         &text,

@@ -6,7 +6,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "compress/level.h"
 #include "compress/spec.h"
+#include "coordinator/state_plan.h"
 #include "proto/experiment.pb.h"
 
 namespace thinwire {
@@ -28,7 +30,8 @@ struct PlannedStage {
 
 // One direction of one boundary.
 struct PlannedDirection {
-  CodecSpec codec;
+  CodecSpec codec;  // with a level schedule the one it ends at
+  LevelSpec level;
   int64_t raw_bytes = 0;   // per step
   int64_t wire_bytes = 0;  // per step, at most: payload bounds, frame headers, gRPC prefixes
   double break_even_bits_per_second = 0;  // serial, as measured ones are; 0: nothing is saved
@@ -54,10 +57,12 @@ struct Plan {
   int64_t batch_size = 0, microbatches = 1, microbatch_size = 0;  // samples; the largest microbatch
   std::string schedule;
   bool batch_norm = false;
-  uint32_t warmup_epochs = 0;
+  uint32_t warmup_epochs = 0;  // the longer of the two warm-ups counts
+  uint64_t warmup_steps = 0;
   PlanAssumptions assumptions;
   std::vector<PlannedStage> stages;
   std::vector<PlannedBoundary> boundaries;
+  StatePlan state;                 // of feedback
   std::vector<PlannedStep> steps;  // one per link rate, slowest first
 };
 

@@ -25,6 +25,7 @@
 #include "coordinator/progress.h"
 #include "coordinator/record.h"
 #include "coordinator/run.h"
+#include "coordinator/state_plan.h"
 
 namespace thinwire {
 namespace {
@@ -211,6 +212,13 @@ absl::Status CheckStages(const RunFlags& flags, const Experiment& experiment) {
                    experiment.pipeline().stages(), ", the experiment's pipeline.stages"));
 }
 
+// Stages on this machine share its memory; of others' machines nothing is known here.
+absl::Status CheckState(const RunFlags& flags, const Experiment& experiment) {
+  if (!flags.stages.empty()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const StatePlan state, PlanState(experiment));
+  return CheckMemory(state, MachineMemoryBytes(), /*one_machine=*/true);
+}
+
 }  // namespace
 
 int RunCommand(const RunFlags& flags, Interruption* interruption) {
@@ -218,6 +226,8 @@ int RunCommand(const RunFlags& flags, Interruption* interruption) {
   if (!experiment.ok()) return Complain(experiment.status(), kExitUsage);
   const absl::Status stages = CheckStages(flags, *experiment);
   if (!stages.ok()) return Complain(stages, kExitUsage);
+  const absl::Status state = CheckState(flags, *experiment);
+  if (!state.ok()) return Complain(state, kExitUsage);
   const std::string dir = flags.out.empty() ? "runs/" + experiment->name() : flags.out;
   auto record = RunRecord::Create(dir, flags.overwrite);
   if (!record.ok()) {

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -92,49 +93,68 @@ const Codec kCodecs[] = {
       "compression.boundaries.layer1.bottleneck={kind: layer_norm, width: 3}",
       "compression.boundaries.layer2.bottleneck={kind: maxout, group: 4}",
       "compression.activations={codec: uniform, bits: 4}"}},
+    {"aq_sgd and ef",
+     {"compression.activations={codec: uniform, bits: 4, feedback: {kind: aq_sgd, digest_every: "
+      "1}}",
+      "compression.gradients={codec: low_rank, rank: 2, feedback: ef}"}},
+    {"ef21 and lazy in the epilogue",
+     {"compression.activations={codec: topk, ratio: 0.2, feedback: {kind: ef21, digest_every: 1}}",
+      "compression.gradients={codec: topk, ratio: 0.1, feedback: lazy, epilogue_only: true}"}},
+    {"shared indices under ef, after a warm-up",
+     {"compression.activations={codec: topk, ratio: 0.2, feedback: ef}",
+      "compression.gradients={codec: topk, indices: shared}", "compression.warmup_steps=2"}},
+    {"levels",
+     {"compression.activations={codec: topk, ratio: 0.5, level: {by_epoch: {2: 0.1}}}",
+      "compression.gradients={codec: uniform, level: {target_error: 0.1, min: 2, max: 8}}",
+      "metrics.error_every=1"}},
 };
 
-class EquivalenceTest : public ::testing::TestWithParam<const char*> {};
+class EquivalenceTest : public ::testing::TestWithParam<std::tuple<const char*, Codec>> {
+ protected:
+  std::string precision() const { return absl::StrCat("precision=", std::get<0>(GetParam())); }
+  bool IsComputed() const {
+    const DType compute =
+        std::string(std::get<0>(GetParam())) == "bf16" ? DType::kBF16 : DType::kF32;
+    return NewCpuOps(1)->CheckComputeType(compute).ok();
+  }
+};
 
 TEST_P(EquivalenceTest, StagesScheduleAndTransportChangeNothing) {
-  const std::string precision = absl::StrCat("precision=", GetParam());
-  if (!NewCpuOps(1)
-           ->CheckComputeType(precision == "precision=bf16" ? DType::kBF16 : DType::kF32)
-           .ok()) {
-    GTEST_SKIP() << "this processor does not compute in " << GetParam();
+  if (!IsComputed()) GTEST_SKIP() << "this processor does not compute with " << precision();
+  const auto with = [&](std::vector<std::string> more) {
+    const std::vector<std::string>& overrides = std::get<1>(GetParam()).overrides;
+    more.push_back(precision());
+    more.insert(more.end(), overrides.begin(), overrides.end());
+    return more;
+  };
+  SCOPED_TRACE(std::get<1>(GetParam()).name);
+  const Outcome one = Train(with({"pipeline.stages=1"}));
+  EXPECT_THAT(one.step_losses, SizeIs(6));
+  EXPECT_NE(one.recalibrated_loss, one.uncompressed_loss);
+  for (const char* schedule : {"gpipe", "1f1b"}) {
+    const std::string set = absl::StrCat("pipeline.schedule=", schedule);
+    SCOPED_TRACE(set);
+    ExpectSame(one, Train(with({"pipeline.stages=2", set})));
+    ExpectSame(one, Train(with({"pipeline.stages=4", set})));
+    ExpectSame(one, Train(with({"pipeline.stages=4", set}), /*tcp=*/true));
   }
-  for (const Codec& codec : kCodecs) {
-    SCOPED_TRACE(codec.name);
-    const auto with = [&](std::vector<std::string> more) {
-      more.push_back(precision);
-      more.insert(more.end(), codec.overrides.begin(), codec.overrides.end());
-      return more;
-    };
-    const Outcome one = Train(with({"pipeline.stages=1"}));
-    EXPECT_THAT(one.step_losses, SizeIs(6));
-    EXPECT_NE(one.recalibrated_loss, one.uncompressed_loss);
-    for (const char* schedule : {"gpipe", "1f1b"}) {
-      const std::string set = absl::StrCat("pipeline.schedule=", schedule);
-      SCOPED_TRACE(set);
-      ExpectSame(one, Train(with({"pipeline.stages=2", set})));
-      ExpectSame(one, Train(with({"pipeline.stages=4", set})));
-      ExpectSame(one, Train(with({"pipeline.stages=4", set}), /*tcp=*/true));
-    }
-    ExpectSame(one, Train(with({"pipeline.stages=1"})));  // and a second run is the first
-  }
+  ExpectSame(one, Train(with({"pipeline.stages=1"})));  // and a second run is the first
 }
 
-TEST_P(EquivalenceTest, WithoutACodecCutsChangeNothing) {
-  const std::string precision = absl::StrCat("precision=", GetParam());
-  if (!NewCpuOps(1)
-           ->CheckComputeType(precision == "precision=bf16" ? DType::kBF16 : DType::kF32)
-           .ok()) {
-    GTEST_SKIP() << "this processor does not compute in " << GetParam();
-  }
-  ExpectSame(Train({precision, "pipeline.cuts=[]"}), Train({precision, "pipeline.stages=4"}));
+INSTANTIATE_TEST_SUITE_P(PrecisionsAndCodecs, EquivalenceTest,
+                         ::testing::Combine(::testing::Values("fp32", "bf16"),
+                                            ::testing::ValuesIn(kCodecs)));
+
+using UncutTest = EquivalenceTest;
+
+TEST_P(UncutTest, WithoutACodecCutsChangeNothing) {
+  if (!IsComputed()) GTEST_SKIP() << "this processor does not compute with " << precision();
+  ExpectSame(Train({precision(), "pipeline.cuts=[]"}), Train({precision(), "pipeline.stages=4"}));
 }
 
-INSTANTIATE_TEST_SUITE_P(Precisions, EquivalenceTest, ::testing::Values("fp32", "bf16"));
+INSTANTIATE_TEST_SUITE_P(Precisions, UncutTest,
+                         ::testing::Combine(::testing::Values("fp32", "bf16"),
+                                            ::testing::Values(kCodecs[0])));
 
 TEST(WireBytesTest, ACutInsideAProcessCountsWhatAWireWouldCarry) {
   const std::vector<std::string> topk = kCodecs[3].overrides;

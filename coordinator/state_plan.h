@@ -1,0 +1,44 @@
+// What feedback will remember, and where, before anything runs. Pure.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "compress/feedback_plan.h"
+#include "compress/feedback_spec.h"
+#include "proto/experiment.pb.h"
+
+namespace thinwire {
+
+// One direction of a cut that has feedback.
+struct PlannedState {
+  std::string boundary;
+  bool gradient = false;
+  FeedbackSpec feedback;
+  uint64_t rows = 0;  // samples that have one
+  int sender_stage = 0, receiver_stage = 0;
+  StateBytes bytes;  // of all rows at either end, once each has been visited
+};
+
+struct StatePlan {
+  std::vector<PlannedState> directions;      // in model order
+  std::vector<uint64_t> stage_memory_bytes;  // of both ends; state in files is not in it
+};
+
+// `experiment` is resolved.
+absl::StatusOr<StatePlan> PlanState(const Experiment& experiment);
+
+// ResourceExhausted if the state that is kept in memory is more than a machine has, naming the
+// stage, its bytes and the directions that take most of them. `one_machine`: all stages share it.
+absl::Status CheckMemory(const StatePlan& plan, uint64_t machine_bytes, bool one_machine);
+
+// Bytes of this machine's memory.
+uint64_t MachineMemoryBytes();
+
+// A table; empty without feedback.
+std::string FormatState(const StatePlan& plan);
+
+}  // namespace thinwire
