@@ -15,6 +15,7 @@ namespace thinwire {
 namespace {
 
 using ::google::protobuf::util::MessageDifferencer;
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -412,6 +413,78 @@ TEST(ResolveTest, ACaptureBeyondItsLimitIsRefusedWithBothNumbers) {
   EXPECT_THAT(ErrorWith({"capture={steps: [1, 2], cuts: layer2, limit_bytes: 81919}"}, kCut),
               HasSubstr("2 steps of 1 cuts have 81920 bytes, want at most capture.limit_bytes, "
                         "81919"));
+}
+
+TEST(ResolveCompressionTest, SharedIndicesNeedAMaskOnTheActivations) {
+  const std::string shared = "compression.gradients={codec: topk, indices: shared}";
+  for (const char* feedback : {"none", "ef", "lazy", "ef_mixed_a"}) {
+    With({shared, absl::StrCat("compression.activations={codec: topk, ratio: 0.1, feedback: ",
+                               feedback, "}")});
+  }
+  EXPECT_THAT(ErrorWith({shared}),
+              AllOf(HasSubstr("cut layer1.0: gradients.indices: shared with activations of codec "
+                              "none"),
+                    HasSubstr("want topk with feedback none or ef")));
+  for (const char* feedback : {"ef21", "aq_sgd", "ef_mixed_b"}) {
+    EXPECT_THAT(
+        ErrorWith(
+            {shared, absl::StrCat("compression.activations={codec: topk, ratio: 0.1, feedback: ",
+                                  feedback, "}")}),
+        HasSubstr(absl::StrCat("and feedback ", feedback)));
+  }
+  // One cut's own activations are enough to spoil it.
+  EXPECT_THAT(ErrorWith({shared, "compression.activations={codec: topk, ratio: 0.1}",
+                         "compression.boundaries.layer2.0.activations.codec=fp16"}),
+              HasSubstr("cut layer2.0"));
+}
+
+TEST(ResolveCompressionTest, StateByBatchNeedsBatchesThatComeBack) {
+  const std::string by_batch =
+      "compression.gradients={codec: topk, ratio: 0.1, feedback: {kind: ef, key: batch}}";
+  EXPECT_THAT(ErrorWith({by_batch}),
+              AllOf(HasSubstr("gradients.feedback.key: batch with data.shuffle samples"),
+                    HasSubstr("want batches")));
+  EXPECT_EQ(With({by_batch, "data.shuffle=batches"}).data().shuffle(), "batches");
+  EXPECT_THAT(ErrorWith({"data.shuffle=batch"}), HasSubstr("data.shuffle"));
+}
+
+TEST(ResolveCompressionTest, FeedbackThatCannotWorkIsRefused) {
+  EXPECT_THAT(ErrorWith({"compression.gradients={codec: uniform, feedback: ef_mixed_b}"}),
+              AllOf(HasSubstr("compression.gradients"), HasSubstr("cannot be halved")));
+  EXPECT_THAT(
+      ErrorWith(
+          {"compression.gradients={codec: randomk, ratio: 0.1, unbiased: true, feedback: ef}"}),
+      HasSubstr("contraction"));
+  EXPECT_THAT(ErrorWith({"compression.gradients={codec: topk, ratio: 0.1, support: "
+                         "received_nonzero, feedback: ef}"}),
+              HasSubstr("outside the support"));
+}
+
+TEST(ResolveCompressionTest, Levels) {
+  const auto level = [](const std::string& codec, const std::string& level) {
+    return std::vector<std::string>{
+        absl::StrCat("compression.activations={", codec, ", level: {", level, "}}")};
+  };
+  const Experiment e = With(level("codec: topk, ratio: 0.5", "by_epoch: {\"2\": 0.1, 3: 0.05}"));
+  EXPECT_EQ(e.compression().activations().level().by_epoch().at("2"), 0.1);
+  EXPECT_EQ(ToYaml(*ParseExperiment(ToYaml(e), "again.yaml", {})), ToYaml(e));
+  With(level("codec: uniform", "target_error: 0.1, min: 2, max: 8"));
+  EXPECT_THAT(ErrorWith(level("codec: fp16", "by_epoch: {2: 0.1}")),
+              HasSubstr("level: does not belong to codec fp16"));
+  EXPECT_THAT(ErrorWith(level("codec: topk, k: 3", "by_epoch: {2: 0.1}")),
+              HasSubstr("with a ratio"));
+  EXPECT_THAT(ErrorWith(level("codec: topk, ratio: 0.5", "by_epoch: {two: 0.1}")),
+              HasSubstr("key two, want an epoch"));
+  EXPECT_THAT(ErrorWith(level("codec: uniform", "by_epoch: {2: 2.5}")), HasSubstr("whole bits"));
+  EXPECT_THAT(ErrorWith(level("codec: uniform", "target_error: 0.1")),
+              HasSubstr("target_error, min and max together"));
+  EXPECT_THAT(
+      ErrorWith(level("codec: uniform", "target_error: 0.1, min: 2, max: 8, by_epoch: {2: 4}")),
+      HasSubstr("one way of choosing"));
+  std::vector<std::string> unmeasured =
+      level("codec: uniform", "target_error: 0.1, min: 2, max: 8");
+  unmeasured.push_back("metrics.error_every=0");
+  EXPECT_THAT(ErrorWith(unmeasured), HasSubstr("metrics.error_every 0"));
 }
 
 }  // namespace

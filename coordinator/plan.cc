@@ -8,6 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "base/status.h"
 #include "compress/codec.h"
+#include "compress/direction_spec.h"
 #include "compress/plugin.h"
 #include "config/specs.h"
 #include "coordinator/wire_bytes.h"
@@ -104,8 +105,7 @@ class Planner {
         ASSIGN_OR_RETURN(const DirectionSpec does,
                          DirectionFrom(DirectionOf(experiment_, name, gradient), gradient));
         PlannedDirection& planned = gradient ? boundary.gradients : boundary.activations;
-        ASSIGN_OR_RETURN(planned, Direction(cut, Target(does.codec, does.level)));
-        planned.level = does.level;
+        ASSIGN_OR_RETURN(planned, Direction(cut, does));
       }
       plan_.boundaries.push_back(boundary);
     }
@@ -128,14 +128,20 @@ class Planner {
   }
 
   // Sums over the microbatches of a full step; their sizes differ by at most one.
-  absl::StatusOr<PlannedDirection> Direction(size_t cut, const CodecSpec& codec) const {
+  absl::StatusOr<PlannedDirection> Direction(size_t cut, const DirectionSpec& does) const {
     PlannedDirection direction;
-    direction.codec = codec;
+    direction.codec = Target(does.codec, does.level);
+    direction.level = does.level;
     double codec_seconds = 0;
     for (int64_t m = 0; m < plan_.microbatches; ++m) {
       const int64_t samples = plan_.batch_size / plan_.microbatches +
                               (m < plan_.batch_size % plan_.microbatches ? 1 : 0);
-      ASSIGN_OR_RETURN(const MessageCost message, Message(cut, codec, samples));
+      const bool is_exact = does.epilogue_only &&
+                            !InCoolDown(static_cast<int>(cut), static_cast<int>(segments_.size()),
+                                        static_cast<int>(plan_.microbatches), static_cast<int>(m));
+      direction.exact_messages += is_exact;
+      ASSIGN_OR_RETURN(const MessageCost message,
+                       Message(cut, is_exact ? CodecSpec() : direction.codec, samples));
       direction.raw_bytes += message.raw_bytes;
       direction.wire_bytes += message.wire_bytes;
       codec_seconds += 2 * message.codec_seconds;
@@ -165,10 +171,16 @@ class Planner {
       if (boundary.in_memory) continue;
       for (auto [direction, transfers] : {std::pair(&boundary.activations, &simulation.activations),
                                           std::pair(&boundary.gradients, &simulation.gradients)}) {
-        ASSIGN_OR_RETURN(const MessageCost message,
+        ASSIGN_OR_RETURN(const MessageCost coded,
                          Message(cut, codec_of(*direction), plan_.microbatch_size));
-        transfers->push_back({message.codec_seconds, message.codec_seconds,
-                              static_cast<double>(message.wire_bytes)});
+        ASSIGN_OR_RETURN(const MessageCost exact, Message(cut, {}, plan_.microbatch_size));
+        // The simulator knows one cost for all messages of a direction: their mean.
+        const double exact_share =
+            static_cast<double>(direction->exact_messages) / plan_.microbatches;
+        const double codec_seconds = (1 - exact_share) * coded.codec_seconds;
+        transfers->push_back({codec_seconds, codec_seconds,
+                              (1 - exact_share) * static_cast<double>(coded.wire_bytes) +
+                                  exact_share * static_cast<double>(exact.wire_bytes)});
       }
     }
     return Simulate(simulation);
@@ -229,10 +241,16 @@ std::string DirectionRow(const PlannedBoundary& boundary, const char* name,
       direction.break_even_bits_per_second > 0
           ? absl::StrFormat("%.0f", direction.break_even_bits_per_second / 1e6)
           : "-";
-  return absl::StrFormat("%-10s %-7s %-10s %10d %10.1f %10.1f %8s %10s  %s %s\n", boundary.name,
-                         link, name, boundary.elements, raw / 1e3, wire / 1e3,
-                         absl::StrFormat("%.1f x", raw / wire), break_even,
-                         CodecText(direction.codec), direction.level.ToString());
+  std::string codec = CodecText(direction.codec);
+  if (direction.level.kind != LevelKind::kFixed) {
+    absl::StrAppend(&codec, ", level ", direction.level.ToString());
+  }
+  if (direction.exact_messages > 0) {
+    absl::StrAppend(&codec, ", ", direction.exact_messages, " messages exact");
+  }
+  return absl::StrFormat("%-10s %-7s %-10s %10d %10.1f %10.1f %8s %10s  %s\n", boundary.name, link,
+                         name, boundary.elements, raw / 1e3, wire / 1e3,
+                         absl::StrFormat("%.1f x", raw / wire), break_even, codec);
 }
 
 std::string BoundaryTable(const Plan& plan) {

@@ -32,8 +32,9 @@ struct PlannedStage {
 struct PlannedDirection {
   CodecSpec codec;  // with a level schedule the one it ends at
   LevelSpec level;
-  int64_t raw_bytes = 0;   // per step
-  int64_t wire_bytes = 0;  // per step, at most: payload bounds, frame headers, gRPC prefixes
+  int64_t exact_messages = 0;  // per step: those outside the epilogue, under epilogue_only
+  int64_t raw_bytes = 0;       // per step
+  int64_t wire_bytes = 0;      // per step, at most: payload bounds, frame headers, gRPC prefixes
   double break_even_bits_per_second = 0;  // serial, as measured ones are; 0: nothing is saved
 };
 

@@ -108,5 +108,31 @@ TEST(FormatPlanTest, TheUncutModelHasNoBoundaryTable) {
   EXPECT_THAT(FormatPlan(PlanOf({"pipeline.cuts=none"})), Not(HasSubstr("wire kB")));
 }
 
+TEST(PlanTest, OutsideTheEpilogueGradientsGoExact) {
+  const std::string topk = "compression.gradients={codec: topk, ratio: 0.1";
+  const Plan always = PlanOf({topk + "}"}), epilogue = PlanOf({topk + ", epilogue_only: true}"});
+  // Two microbatches: the segment before layer3 receives the second in its cool-down, those before
+  // it both.
+  EXPECT_EQ(epilogue.boundaries[0].gradients.wire_bytes, always.boundaries[0].gradients.wire_bytes);
+  EXPECT_EQ(epilogue.boundaries[2].gradients.exact_messages, 1);
+  EXPECT_GT(epilogue.boundaries[2].gradients.wire_bytes,
+            always.boundaries[2].gradients.wire_bytes * 3);
+  EXPECT_GT(epilogue.steps[0].seconds, always.steps[0].seconds);
+}
+
+TEST(PlanTest, ALevelScheduleIsPlannedAtItsEnd) {
+  const Plan plan =
+      PlanOf({"compression.activations={codec: topk, ratio: 0.9, level: {by_epoch: {2: 0.1}}}"});
+  EXPECT_EQ(plan.boundaries[0].activations.wire_bytes,
+            PlanOf({}).boundaries[0].activations.wire_bytes);
+  EXPECT_THAT(FormatPlan(plan), HasSubstr("level by_epoch(2: 0.1)"));
+}
+
+TEST(PlanTest, TheStateOfFeedbackIsInTheTable) {
+  EXPECT_THAT(FormatPlan(PlanOf({"compression.activations.feedback=ef21"})),
+              HasSubstr("ef21(key=slot"));
+  EXPECT_THAT(FormatPlan(PlanOf({})), Not(HasSubstr("State of feedback")));
+}
+
 }  // namespace
 }  // namespace thinwire
