@@ -7,20 +7,32 @@
 #include "compress/cpu/bytes.h"
 #include "compress/cpu/convert.h"
 #include "compress/cpu/half.h"
+#include "compress/cpu/parallel.h"
 #include "compress/cpu/scan.h"
 #include "compress/layout.h"
 
 namespace thinwire {
 namespace {
 
-int16_t PreScaleOf(const TensorView& x) {
-  alignas(64) float scratch[kBlock];
-  uint32_t largest = 0;
-  for (int64_t i = 0; i < x.elements(); i += kBlock) {
-    const size_t n = std::min<int64_t>(kBlock, x.elements() - i);
-    largest = std::max(largest, LargestFiniteMagnitude(ReadFloats(x, i, n, scratch), n));
-  }
+int16_t PreScaleOf(const TensorView& x, const Parts& parts) {
+  const uint32_t largest = LargestOfParts(parts, [&](int64_t begin, int64_t end) {
+    alignas(64) float scratch[kBlock];
+    uint32_t of_part = 0;
+    ForEachBlock(begin, end, [&](int64_t i, size_t n) {
+      of_part = std::max(of_part, LargestFiniteMagnitude(ReadFloats(x, i, n, scratch), n));
+    });
+    return of_part;
+  });
   return PreScaleFor(FloatOf(largest));
+}
+
+void CopyBytes(const void* from, int64_t element_bytes, const Parts& parts, void* to) {
+  ForEachPart(parts, [&](int, int64_t begin, int64_t end) {
+    if (begin == end) return;
+    std::memcpy(static_cast<uint8_t*>(to) + begin * element_bytes,
+                static_cast<const uint8_t*>(from) + begin * element_bytes,
+                (end - begin) * element_bytes);
+  });
 }
 
 void Narrow(const float* from, size_t n, DType to, float scale, uint8_t* out) {
@@ -53,41 +65,45 @@ void Widen(const uint8_t* from, size_t n, DType type, float scale, float* out) {
 
 }  // namespace
 
-Error CpuCastEncode(const TensorView& x, DType to, uint8_t* payload, size_t capacity,
-                    size_t* bytes) {
+Error CpuCastEncode(const TensorView& x, DType to, uint8_t* payload, size_t capacity, size_t* bytes,
+                    int threads) {
   const int64_t elements = x.elements();
   *bytes = CastPayloadBytes(to, elements);
   if (capacity < *bytes) {
     return MakeError(absl::StatusCode::kInvalidArgument,
                      "%s: payload memory of %zu bytes, want %zu", Name(to), capacity, *bytes);
   }
+  const Parts parts(elements, threads);
   if (to == x.dtype) {
-    if (*bytes > 0) std::memcpy(payload, x.data, *bytes);
+    CopyBytes(x.data, SizeOf(to), parts, payload);
     return Error{};
   }
   float scale = 1;
   if (to == DType::kF16) {
-    const int16_t exponent = PreScaleOf(x);
+    const int16_t exponent = PreScaleOf(x, parts);
     StoreAs<int16_t>(exponent, payload);
     payload += 2;
     scale = PowerOfTwo(exponent);
   }
-  alignas(64) float scratch[kBlock];
-  for (int64_t i = 0; i < elements; i += kBlock) {
-    const size_t n = std::min<int64_t>(kBlock, elements - i);
-    Narrow(ReadFloats(x, i, n, scratch), n, to, scale, payload + i * SizeOf(to));
-  }
+  ForEachPart(parts, [&](int, int64_t begin, int64_t end) {
+    alignas(64) float scratch[kBlock];
+    ForEachBlock(begin, end, [&](int64_t i, size_t n) {
+      Narrow(ReadFloats(x, i, n, scratch), n, to, scale, payload + i * SizeOf(to));
+    });
+  });
   return Error{};
 }
 
-Error CpuCastDecode(const uint8_t* payload, size_t bytes, DType from, const TensorView& x) {
+Error CpuCastDecode(const uint8_t* payload, size_t bytes, DType from, const TensorView& x,
+                    int threads) {
   const int64_t elements = x.elements();
   if (bytes != CastPayloadBytes(from, elements)) {
     return MakeError(absl::StatusCode::kInvalidArgument, "%s: payload of %zu bytes, want %zu",
                      Name(from), bytes, CastPayloadBytes(from, elements));
   }
+  const Parts parts(elements, threads);
   if (from == x.dtype) {
-    if (bytes > 0) std::memcpy(x.data, payload, bytes);
+    CopyBytes(payload, SizeOf(from), parts, x.data);
     return Error{};
   }
   float scale = 1;
@@ -101,12 +117,13 @@ Error CpuCastDecode(const uint8_t* payload, size_t bytes, DType from, const Tens
     payload += 2;
     scale = PowerOfTwo(-exponent);
   }
-  alignas(64) float scratch[kBlock];
-  for (int64_t i = 0; i < elements; i += kBlock) {
-    const size_t n = std::min<int64_t>(kBlock, elements - i);
-    Widen(payload + i * SizeOf(from), n, from, scale, FloatsToWrite(x, i, scratch));
-    FinishFloats(x, i, n, scratch);
-  }
+  ForEachPart(parts, [&](int, int64_t begin, int64_t end) {
+    alignas(64) float scratch[kBlock];
+    ForEachBlock(begin, end, [&](int64_t i, size_t n) {
+      Widen(payload + i * SizeOf(from), n, from, scale, FloatsToWrite(x, i, scratch));
+      FinishFloats(x, i, n, scratch);
+    });
+  });
   return Error{};
 }
 

@@ -10,8 +10,9 @@
 namespace thinwire {
 
 // See CodecKernels::CastEncode and CastDecode.
-Error CpuCastEncode(const TensorView& x, DType to, uint8_t* payload, size_t capacity,
-                    size_t* bytes);
-Error CpuCastDecode(const uint8_t* payload, size_t bytes, DType from, const TensorView& x);
+Error CpuCastEncode(const TensorView& x, DType to, uint8_t* payload, size_t capacity, size_t* bytes,
+                    int threads);
+Error CpuCastDecode(const uint8_t* payload, size_t bytes, DType from, const TensorView& x,
+                    int threads);
 
 }  // namespace thinwire

@@ -12,6 +12,7 @@
 #include <algorithm>
 
 #include "compress/cpu/blocks.h"
+#include "compress/cpu/parallel.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace thinwire {
@@ -40,17 +41,17 @@ namespace thinwire {
 
 HWY_EXPORT(CombineImpl);
 
-Error CpuCombine(float a, const TensorView& x, float b, const TensorView& y,
-                 const TensorView& out) {
-  alignas(64) float x_scratch[kBlock], y_scratch[kBlock], out_scratch[kBlock];
-  const int64_t total = out.elements();
-  for (int64_t begin = 0; begin < total; begin += kBlock) {
-    const size_t n = std::min<int64_t>(kBlock, total - begin);
-    const float* from = ReadFloats(x, begin, n, x_scratch);
-    const float* other = ReadFloats(y, begin, n, y_scratch);
-    HWY_DYNAMIC_DISPATCH(CombineImpl)(a, from, b, other, n, FloatsToWrite(out, begin, out_scratch));
-    FinishFloats(out, begin, n, out_scratch);
-  }
+Error CpuCombine(float a, const TensorView& x, float b, const TensorView& y, const TensorView& out,
+                 int threads) {
+  ForEachPart(Parts(out.elements(), threads), [&](int, int64_t begin, int64_t end) {
+    alignas(64) float x_scratch[kBlock], y_scratch[kBlock], out_scratch[kBlock];
+    ForEachBlock(begin, end, [&](int64_t i, size_t n) {
+      const float* from = ReadFloats(x, i, n, x_scratch);
+      const float* other = ReadFloats(y, i, n, y_scratch);
+      HWY_DYNAMIC_DISPATCH(CombineImpl)(a, from, b, other, n, FloatsToWrite(out, i, out_scratch));
+      FinishFloats(out, i, n, out_scratch);
+    });
+  });
   return Error{};
 }
 

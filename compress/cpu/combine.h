@@ -7,6 +7,7 @@
 namespace thinwire {
 
 // See CodecKernels::Combine.
-Error CpuCombine(float a, const TensorView& x, float b, const TensorView& y, const TensorView& out);
+Error CpuCombine(float a, const TensorView& x, float b, const TensorView& y, const TensorView& out,
+                 int threads);
 
 }  // namespace thinwire

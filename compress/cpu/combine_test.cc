@@ -42,7 +42,7 @@ TEST(CombineTest, RoundsProductsAndSumOnTheirOwnOnEverySimdTarget) {
     hwy::SetSupportedTargetsForTest(target);
     hwy::GetChosenTarget().Update(hwy::SupportedTargets());
     std::vector<float> out(kElements);
-    ASSERT_TRUE(CpuCombine(a, ViewOf(x), b, ViewOf(y), ViewOf(out)).ok());
+    ASSERT_TRUE(CpuCombine(a, ViewOf(x), b, ViewOf(y), ViewOf(out), /*threads=*/1).ok());
     EXPECT_EQ(out, want) << hwy::TargetName(target);
   }
   hwy::SetSupportedTargetsForTest(0);
@@ -51,10 +51,10 @@ TEST(CombineTest, RoundsProductsAndSumOnTheirOwnOnEverySimdTarget) {
 
 TEST(CombineTest, TheSumMayTakeThePlaceOfEither) {
   std::vector<float> x = RandomValues(1), y = RandomValues(2), out(kElements);
-  ASSERT_TRUE(CpuCombine(1, ViewOf(x), -1, ViewOf(y), ViewOf(out)).ok());
+  ASSERT_TRUE(CpuCombine(1, ViewOf(x), -1, ViewOf(y), ViewOf(out), /*threads=*/1).ok());
   std::vector<float> left = x, right = y;
-  ASSERT_TRUE(CpuCombine(1, ViewOf(left), -1, ViewOf(y), ViewOf(left)).ok());
-  ASSERT_TRUE(CpuCombine(1, ViewOf(x), -1, ViewOf(right), ViewOf(right)).ok());
+  ASSERT_TRUE(CpuCombine(1, ViewOf(left), -1, ViewOf(y), ViewOf(left), /*threads=*/1).ok());
+  ASSERT_TRUE(CpuCombine(1, ViewOf(x), -1, ViewOf(right), ViewOf(right), /*threads=*/1).ok());
   EXPECT_EQ(left, out);
   EXPECT_EQ(right, out);
 }
@@ -63,7 +63,7 @@ TEST(CombineTest, BFloatIsWidenedAndTheSumRoundedToEven) {
   std::vector<uint16_t> x(3, ToBFloat(1)), out(3);
   std::vector<float> y = {0x1p-8f, 0x1.1p-8f,
                           0x3p-8f};  // half a step of bf16, more, one and a half
-  ASSERT_TRUE(CpuCombine(1, ViewOf(x), 1, ViewOf(y), ViewOf(out)).ok());
+  ASSERT_TRUE(CpuCombine(1, ViewOf(x), 1, ViewOf(y), ViewOf(out), /*threads=*/1).ok());
   EXPECT_EQ(out, std::vector<uint16_t>({ToBFloat(1), ToBFloat(1.0078125f), ToBFloat(1.015625f)}));
 }
 

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "compress/cpu/blocks.h"
+#include "compress/cpu/parallel.h"
 #include "compress/cpu/scratch.h"
 
 // Each SIMD target compiles this file once more, from foreach_target.h on.
@@ -108,6 +109,18 @@ size_t CountSetBits(const uint64_t* words, size_t n) {
   return count;
 }
 
+// For each part the set bits before it.
+struct PartOffsets {
+  PartOffsets(const uint64_t* words, const Parts& parts) {
+    if (parts.count() == 1) return;
+    ForEachPart(parts, [&](int part, int64_t begin, int64_t end) {
+      if (part + 1 < parts.count()) at[part + 1] = CountSetBits(words + begin / 64, end - begin);
+    });
+    for (int part = 1; part < parts.count(); ++part) at[part] += at[part - 1];
+  }
+  int64_t at[Parts::kMost] = {};
+};
+
 // Elements [begin, begin + n) of a tensor, in its type.
 void WriteFloats(const float* from, size_t n, int64_t begin, const TensorView& x) {
   if (x.dtype == DType::kF32) {
@@ -117,53 +130,68 @@ void WriteFloats(const float* from, size_t n, int64_t begin, const TensorView& x
   }
 }
 
+void KeepSupportedOf(const uint64_t* words, size_t n, float* x) {
+  HWY_DYNAMIC_DISPATCH(KeepSupportedImpl)(words, n, x);
+}
+
 }  // namespace
 
-Error CpuCompact(const TensorView& x, const SupportView& support, const TensorView& compact) {
-  alignas(64) float scratch[kBlock], block[kBlock + kSlack];
-  int64_t count = 0;
-  for (int64_t begin = 0; begin < support.elements; begin += kBlock) {
-    const size_t n = std::min<int64_t>(kBlock, support.elements - begin);
-    const float* from = ReadFloats(x, begin, n, scratch);
-    const size_t kept =
-        HWY_DYNAMIC_DISPATCH(CompactImpl)(from, n, support.words + begin / 64, block);
-    if (kept > 0) WriteFloats(block, kept, count, compact);
-    count += kept;
-  }
+Error CpuCompact(const TensorView& x, const SupportView& support, const TensorView& compact,
+                 int threads) {
+  const Parts parts(support.elements, threads);
+  const PartOffsets offsets(support.words, parts);
+  ForEachPart(parts, [&](int part, int64_t begin, int64_t end) {
+    alignas(64) float scratch[kBlock], block[kBlock + kSlack];
+    int64_t count = offsets.at[part];
+    ForEachBlock(begin, end, [&](int64_t i, size_t n) {
+      const float* from = ReadFloats(x, i, n, scratch);
+      const size_t kept = HWY_DYNAMIC_DISPATCH(CompactImpl)(from, n, support.words + i / 64, block);
+      if (kept > 0) WriteFloats(block, kept, count, compact);
+      count += kept;
+    });
+  });
   return Error{};
 }
 
-Error CpuExpand(const TensorView& compact, const SupportView& support, const TensorView& x) {
-  alignas(64) float block[kBlock + kSlack], out[kBlock], scratch[kBlock];
-  int64_t count = 0;
-  for (int64_t begin = 0; begin < support.elements; begin += kBlock) {
-    const size_t n = std::min<int64_t>(kBlock, support.elements - begin);
-    const uint64_t* words = support.words + begin / 64;
-    const size_t kept = CountSetBits(words, n);
-    if (kept > 0) std::memcpy(block, ReadFloats(compact, count, kept, scratch), 4 * kept);
-    count += kept;
-    const bool in_place = n == kBlock && x.dtype == DType::kF32;
-    float* to = in_place ? static_cast<float*>(x.data) + begin : out;
-    HWY_DYNAMIC_DISPATCH(ExpandImpl)(block, words, n, to);
-    if (!in_place) WriteFloats(out, n, begin, x);
-  }
+Error CpuExpand(const TensorView& compact, const SupportView& support, const TensorView& x,
+                int threads) {
+  const Parts parts(support.elements, threads);
+  const PartOffsets offsets(support.words, parts);
+  ForEachPart(parts, [&](int part, int64_t begin, int64_t end) {
+    alignas(64) float block[kBlock + kSlack], out[kBlock], scratch[kBlock];
+    int64_t count = offsets.at[part];
+    ForEachBlock(begin, end, [&](int64_t i, size_t n) {
+      const uint64_t* words = support.words + i / 64;
+      const size_t kept = CountSetBits(words, n);
+      if (kept > 0) std::memcpy(block, ReadFloats(compact, count, kept, scratch), 4 * kept);
+      count += kept;
+      const bool in_place = n == kBlock && x.dtype == DType::kF32;
+      float* to = in_place ? static_cast<float*>(x.data) + i : out;
+      HWY_DYNAMIC_DISPATCH(ExpandImpl)(block, words, n, to);
+      if (!in_place) WriteFloats(out, n, i, x);
+    });
+  });
   return Error{};
 }
 
-const float* SupportedFloats(const TensorView& x, const SupportView* support) {
+const float* SupportedFloats(const TensorView& x, const SupportView* support, int threads) {
   static thread_local Scratch<float> memory;
-  const int64_t n = x.elements();
-  if (support == nullptr) {
-    return ReadFloats(x, 0, n, x.dtype == DType::kF32 ? nullptr : memory.Get(n));
-  }
-  float* copy = memory.Get(n);
-  if (n > 0 && ReadFloats(x, 0, n, copy) != copy) std::memcpy(copy, x.data, 4 * n);
-  KeepSupported(*support, copy);
+  const int64_t total = x.elements();
+  if (support == nullptr && x.dtype == DType::kF32) return static_cast<const float*>(x.data);
+  float* const copy = memory.Get(total);
+  ForEachPart(Parts(total, threads), [&](int, int64_t begin, int64_t end) {
+    const size_t n = end - begin;
+    const float* from = ReadFloats(x, begin, n, copy + begin);
+    if (n > 0 && from != copy + begin) std::memcpy(copy + begin, from, 4 * n);
+    if (support != nullptr) KeepSupportedOf(support->words + begin / 64, n, copy + begin);
+  });
   return copy;
 }
 
-void KeepSupported(const SupportView& support, float* x) {
-  HWY_DYNAMIC_DISPATCH(KeepSupportedImpl)(support.words, support.elements, x);
+void KeepSupported(const SupportView& support, int threads, float* x) {
+  ForEachPart(Parts(support.elements, threads), [&](int, int64_t begin, int64_t end) {
+    KeepSupportedOf(support.words + begin / 64, end - begin, x + begin);
+  });
 }
 
 }  // namespace thinwire

@@ -8,14 +8,16 @@
 
 namespace thinwire {
 
-Error CpuCompact(const TensorView& x, const SupportView& support, const TensorView& compact);
-Error CpuExpand(const TensorView& compact, const SupportView& support, const TensorView& x);
+Error CpuCompact(const TensorView& x, const SupportView& support, const TensorView& compact,
+                 int threads);
+Error CpuExpand(const TensorView& compact, const SupportView& support, const TensorView& x,
+                int threads);
 
 // All of x as fp32, and zero what is not supported; `support` may be null: all of it is. x's own
 // memory, or this thread's until its next call.
-const float* SupportedFloats(const TensorView& x, const SupportView* support);
+const float* SupportedFloats(const TensorView& x, const SupportView* support, int threads);
 
 // Overwrites x[0, support.elements) with zeros where no bit is set.
-void KeepSupported(const SupportView& support, float* x);
+void KeepSupported(const SupportView& support, int threads, float* x);
 
 }  // namespace thinwire

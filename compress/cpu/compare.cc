@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "compress/cpu/blocks.h"
+#include "compress/cpu/parallel.h"
+#include "compress/cpu/scratch.h"
 
 namespace thinwire {
 namespace {
@@ -32,29 +34,55 @@ double Total(const double (&lanes)[kLanes]) {
   return sum;
 }
 
-}  // namespace
+using Sums = CodecKernels::Sums;
 
-Error CpuCompare(const TensorView& x, const TensorView& y, CodecKernels::Sums* sums) {
-  if (x.elements() != y.elements()) {
-    return MakeError(absl::StatusCode::kInvalidArgument,
-                     "compare: tensors of %lld and %lld elements, want equal shapes",
-                     static_cast<long long>(x.elements()), static_cast<long long>(y.elements()));
-  }
+Sums SumsOfRun(const TensorView& x, const TensorView& y, int64_t begin, int64_t end) {
   alignas(64) float scratch_x[kBlock], scratch_y[kBlock];
   Lanes lanes;
-  *sums = {};
-  for (int64_t begin = 0; begin < x.elements(); begin += kBlock) {
-    const size_t n = std::min<int64_t>(kBlock, x.elements() - begin);
-    const float* a = ReadFloats(x, begin, n, scratch_x);
-    const float* b = ReadFloats(y, begin, n, scratch_y);
+  Sums sums;
+  ForEachBlock(begin, end, [&](int64_t i, size_t n) {
+    const float* a = ReadFloats(x, i, n, scratch_x);
+    const float* b = ReadFloats(y, i, n, scratch_y);
     AddBlock(a, b, n, &lanes);
-    sums->nonzeros_x += CountNonZeros(a, n);
-    sums->nonzeros_y += CountNonZeros(b, n);
+    sums.nonzeros_x += CountNonZeros(a, n);
+    sums.nonzeros_y += CountNonZeros(b, n);
+  });
+  sums.difference = Total(lanes.difference);
+  sums.x = Total(lanes.x);
+  sums.y = Total(lanes.y);
+  sums.product = Total(lanes.product);
+  return sums;
+}
+
+void Add(const Sums& run, Sums* sums) {
+  sums->difference += run.difference;
+  sums->x += run.x;
+  sums->y += run.y;
+  sums->product += run.product;
+  sums->nonzeros_x += run.nonzeros_x;
+  sums->nonzeros_y += run.nonzeros_y;
+}
+
+}  // namespace
+
+Error CpuCompare(const TensorView& x, const TensorView& y, Sums* sums, int threads) {
+  const int64_t total = x.elements();
+  if (total != y.elements()) {
+    return MakeError(absl::StatusCode::kInvalidArgument,
+                     "compare: tensors of %lld and %lld elements, want equal shapes",
+                     static_cast<long long>(total), static_cast<long long>(y.elements()));
   }
-  sums->difference = Total(lanes.difference);
-  sums->x = Total(lanes.x);
-  sums->y = Total(lanes.y);
-  sums->product = Total(lanes.product);
+  constexpr int64_t kRun = kMostOfOneThread;
+  static thread_local Scratch<Sums> memory;
+  const int64_t num_runs = (total + kRun - 1) / kRun;
+  Sums* const runs = memory.Get(num_runs);
+  ForEachPart(Parts(total, threads, kRun), [&](int, int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; i += kRun) {
+      runs[i / kRun] = SumsOfRun(x, y, i, std::min(i + kRun, end));
+    }
+  });
+  *sums = {};
+  for (int64_t i = 0; i < num_runs; ++i) Add(runs[i], sums);
   return Error{};
 }
 

@@ -4,6 +4,7 @@
 
 #include "compress/cpu/bytes.h"
 #include "compress/cpu/index_coding.h"
+#include "compress/cpu/parallel.h"
 #include "compress/cpu/scratch.h"
 #include "compress/cpu/sparse_writer.h"
 #include "compress/cpu/support_ranks.h"
@@ -90,33 +91,65 @@ Error CheckHeader(const Header& h, size_t bytes, const CodecSpec& spec, const Sc
   return Error{};
 }
 
-// `indices` and `values` are open, for `count` entries.
-Error DecodeEntries(size_t count, IndexReader* indices, ValueReader* values, const CodecSpec& spec,
-                    const SparseContext& context, const TensorView& x) {
-  constexpr size_t kEntries = 512;  // and the zeros around them stay in the cache
-  uint32_t positions[kEntries];
-  float floats[kEntries];
-  const Scopes scopes = ScopesOf(x, spec.scope, spec.group);
-  const int64_t most = MostEntriesOfScope(spec, scopes.elements);
-  ScopeGuard guard(scopes, most);
-  SupportedPositions supported(context.support == nullptr ? SupportView() : *context.support);
-  SparseWriter writer(x);
+// Where entries stand in the tensor, block by block.
+class PositionReader {
+ public:
+  // `indices` is open; all outlive the reader.
+  PositionReader(IndexReader* indices, const CodecSpec& spec, const Scopes& scopes,
+                 const SupportView* support)
+      : indices_(indices),
+        spec_(spec),
+        most_(MostEntriesOfScope(spec, scopes.elements)),
+        guard_(scopes, most_),
+        has_support_(support != nullptr),
+        supported_(has_support_ ? *support : SupportView()) {}
+
+  Error Read(size_t n, uint32_t* positions) {
+    const Error error = indices_->Read(n, positions);
+    if (!error.ok()) return error;
+    if (has_support_) supported_.FromRanks(positions, n);
+    if (guard_.Accept(positions, n)) return Error{};
+    return MakeError(absl::StatusCode::kInvalidArgument, "%s: more than %lld entries in one %s",
+                     Name(spec_.kind), static_cast<long long>(most_), Name(spec_.scope));
+  }
+
+ private:
+  IndexReader* indices_;
+  const CodecSpec& spec_;
+  int64_t most_;
+  ScopeGuard guard_;
+  bool has_support_;
+  SupportedPositions supported_;
+};
+
+// In one pass over the payload. `values` is open, for `count` entries.
+Error DecodeEntries(size_t count, PositionReader* positions, ValueReader* values,
+                    const TensorView& x) {
+  uint32_t block[kEntriesAtOnce];
+  float floats[kEntriesAtOnce];
+  SparseWriter writer(x, 0, x.elements());
   for (size_t done = 0; done < count;) {
-    const size_t n = std::min(kEntries, count - done);
-    Error error = indices->Read(n, positions);
+    const size_t n = std::min(kEntriesAtOnce, count - done);
+    Error error = positions->Read(n, block);
+    if (error.ok()) error = values->Read(n, floats);
     if (!error.ok()) return error;
-    if (context.support != nullptr) supported.FromRanks(positions, n);
-    if (!guard.Accept(positions, n)) {
-      return MakeError(absl::StatusCode::kInvalidArgument, "%s: more than %lld entries in one %s",
-                       Name(spec.kind), static_cast<long long>(most), Name(spec.scope));
-    }
-    error = values->Read(n, floats);
-    if (!error.ok()) return error;
-    writer.Write(positions, floats, n);
+    writer.Write(block, floats, n);
     done += n;
   }
   writer.Finish();
   return Error{};
+}
+
+// The same by threads, once one of them has read all positions: each depends on those before.
+Error DecodeEntriesByParts(size_t count, PositionReader* positions, const ValueReader& values,
+                           int threads, const TensorView& x) {
+  static thread_local Scratch<uint32_t> memory;
+  uint32_t* const all = memory.Get(count);
+  for (size_t done = 0; done < count; done += kEntriesAtOnce) {
+    const Error error = positions->Read(std::min(kEntriesAtOnce, count - done), all + done);
+    if (!error.ok()) return error;
+  }
+  return WriteSparse(all, count, values, threads, x);
 }
 
 }  // namespace
@@ -129,10 +162,10 @@ Error CheckElements(const CodecSpec& spec, int64_t total) {
 }
 
 Error WriteEntries(Kept* kept, int64_t total, const CodecSpec& spec, const SparseContext& context,
-                   uint8_t* payload, size_t capacity, size_t* bytes) {
+                   uint8_t* payload, size_t capacity, size_t* bytes, int threads) {
   if (context.support != nullptr) ToRanks(*context.support, kept->positions, kept->count);
   const int64_t places = PlacesOf(total, context);
-  const IndexPlan plan = PlanIndices(kept->positions, kept->count, places);
+  const IndexPlan plan = PlanIndices(kept->positions, kept->count, places, threads);
   const size_t value_bytes = ValueBytes(spec, kept->count);
   *bytes = kEntriesHeaderBytes + value_bytes + plan.bytes;
   if (capacity < *bytes) {
@@ -141,17 +174,17 @@ Error WriteEntries(Kept* kept, int64_t total, const CodecSpec& spec, const Spars
                      *bytes);
   }
   const Header header = {static_cast<uint8_t>(plan.coding), static_cast<uint8_t>(plan.rice_bits),
-                         ValueExponent(kept->values, kept->count, spec),
+                         ValueExponent(kept->values, kept->count, spec, threads),
                          static_cast<uint32_t>(kept->count)};
   StoreAs(header, payload);
-  WriteIndices(plan, kept->positions, kept->count, places,
+  WriteIndices(plan, kept->positions, kept->count, places, threads,
                payload + kEntriesHeaderBytes + value_bytes);
-  return WriteValues(kept->values, kept->count, spec, header.exponent, context.random_key,
+  return WriteValues(kept->values, kept->count, spec, header.exponent, context.random_key, threads,
                      payload + kEntriesHeaderBytes);
 }
 
 Error CpuEntriesDecode(const uint8_t* payload, size_t bytes, const CodecSpec& spec,
-                       const SparseContext& context, const TensorView& x) {
+                       const SparseContext& context, const TensorView& x, int threads) {
   const Scopes scopes = ScopesOf(x, spec.scope, spec.group);
   Error error = CheckElements(spec, scopes.total);
   if (!error.ok()) return error;
@@ -171,9 +204,13 @@ Error CpuEntriesDecode(const uint8_t* payload, size_t bytes, const CodecSpec& sp
   error = indices.Open(plan, from + value_bytes, header.count, PlacesOf(scopes.total, context));
   if (!error.ok()) return error;
   ValueReader values;
-  error = values.Open(from, header.count, spec, header.exponent);
+  error = values.Open(from, header.count, spec, header.exponent, threads);
   if (!error.ok()) return error;
-  return DecodeEntries(header.count, &indices, &values, spec, context, x);
+  PositionReader positions(&indices, spec, scopes, context.support);
+  if (Parts(scopes.total, threads).count() == 1) {
+    return DecodeEntries(header.count, &positions, &values, x);
+  }
+  return DecodeEntriesByParts(header.count, &positions, values, threads, x);
 }
 
 }  // namespace thinwire

@@ -12,10 +12,10 @@ namespace thinwire {
 // InvalidArgument if the payload's memory does not suffice or the tensor, of `total` elements, has
 // too many. Takes the arrays of `kept` for its own.
 Error WriteEntries(Kept* kept, int64_t total, const CodecSpec& spec, const SparseContext& context,
-                   uint8_t* payload, size_t capacity, size_t* bytes);
+                   uint8_t* payload, size_t capacity, size_t* bytes, int threads);
 
 Error CpuEntriesDecode(const uint8_t* payload, size_t bytes, const CodecSpec& spec,
-                       const SparseContext& context, const TensorView& x);
+                       const SparseContext& context, const TensorView& x, int threads);
 
 // InvalidArgument if a sparse codec cannot place entries in so large a tensor.
 Error CheckElements(const CodecSpec& spec, int64_t total);

@@ -12,7 +12,8 @@ namespace thinwire {
 
 // See CodecKernels::Fp8Encode and Fp8Decode.
 Error CpuFp8Encode(const TensorView& x, Fp8Format format, uint8_t* payload, size_t capacity,
-                   size_t* bytes);
-Error CpuFp8Decode(const uint8_t* payload, size_t bytes, Fp8Format format, const TensorView& x);
+                   size_t* bytes, int threads);
+Error CpuFp8Decode(const uint8_t* payload, size_t bytes, Fp8Format format, const TensorView& x,
+                   int threads);
 
 }  // namespace thinwire

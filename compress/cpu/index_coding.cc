@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "compress/cpu/bytes.h"
+#include "compress/cpu/parallel.h"
 
 namespace thinwire {
 namespace {
@@ -72,24 +73,61 @@ void ForEachGap(const uint32_t* positions, size_t count, Visit visit) {
   }
 }
 
-IndexPlan PlanRice(const uint32_t* positions, size_t count, int64_t n) {
-  constexpr uint32_t kCandidates = 5;
-  const uint32_t most = std::min(FloorLog2(n / count) + 1, kMaxRiceBits);
-  const uint32_t least = most >= kCandidates - 1 ? most - (kCandidates - 1) : 0;
-  // Gaps sum up to less than n, so 32 bits hold every sum.
-  uint32_t quotients[kCandidates] = {};
-  for (uint32_t j = 0; j < kCandidates; ++j) quotients[j] = positions[0] >> (least + j);
-  for (size_t i = 1; i < count; ++i) {
-    const uint32_t gap = (positions[i] - positions[i - 1] - 1) >> least;
-    for (uint32_t j = 0; j < kCandidates; ++j) quotients[j] += gap >> j;
+// Quotients of the gaps with `least` remainder bits and with up to four more, summed.
+constexpr uint32_t kRiceCandidates = 5;
+struct Quotients {
+  uint32_t sums[kRiceCandidates] = {};  // gaps sum up to less than 2^32, and so does each of these
+};
+
+// Of the gaps before entries [begin, end).
+Quotients QuotientsOf(const uint32_t* positions, int64_t begin, int64_t end, uint32_t least) {
+  Quotients q;
+  for (int64_t i = begin; i < end; ++i) {
+    const uint32_t next = i == 0 ? 0 : positions[i - 1] + 1;
+    const uint32_t gap = (positions[i] - next) >> least;
+    for (uint32_t j = 0; j < kRiceCandidates; ++j) q.sums[j] += gap >> j;
   }
+  return q;
+}
+
+IndexPlan PlanRice(const uint32_t* positions, size_t count, int64_t n, int threads) {
+  const uint32_t most = std::min(FloorLog2(n / count) + 1, kMaxRiceBits);
+  const uint32_t least = most >= kRiceCandidates - 1 ? most - (kRiceCandidates - 1) : 0;
+  const Parts parts(count, threads);
+  Quotients quotients[Parts::kMost];
+  ForEachPart(parts, [&](int part, int64_t begin, int64_t end) {
+    quotients[part] = QuotientsOf(positions, begin, end, least);
+  });
   IndexPlan best;
   for (uint32_t k = least; k <= most; ++k) {
-    const size_t bytes =
-        BytesOfBits(uint64_t{k} * count) + BytesOfBits(uint64_t{quotients[k - least]} + count);
+    uint64_t sum = 0;
+    for (int part = 0; part < parts.count(); ++part) sum += quotients[part].sums[k - least];
+    const size_t bytes = BytesOfBits(uint64_t{k} * count) + BytesOfBits(sum + count);
     if (k == least || bytes < best.bytes) best = {IndexCoding::kRice, k, bytes};
   }
   return best;
+}
+
+// Parts of the places begin at whole bytes, and so do parts of the entries below.
+static_assert(kBlock % 8 == 0, "eight flags or fields fill whole bytes");
+
+void WriteBitmap(const uint32_t* positions, size_t count, int64_t n, int threads, uint8_t* bytes) {
+  ForEachPart(Parts(n, threads), [&](int, int64_t begin, int64_t end) {
+    const uint32_t* const last = positions + count;
+    const uint32_t* next = std::lower_bound(positions, last, begin);
+    FlagWriter flags(bytes + begin / 8, BytesOfBits(end - begin));
+    for (; next < last && *next < end; ++next) flags.Set(*next - begin);
+    flags.Finish();
+  });
+}
+
+void WritePacked(const uint32_t* positions, size_t count, uint32_t width, int threads,
+                 uint8_t* bytes) {
+  ForEachPart(Parts(count, threads), [&](int, int64_t begin, int64_t end) {
+    FieldWriter fields(bytes + begin / 8 * width);
+    for (int64_t i = begin; i < end; ++i) fields.Add(positions[i], width);
+    fields.Finish();
+  });
 }
 
 void WriteRice(const IndexPlan& plan, const uint32_t* positions, size_t count, uint8_t* bytes) {
@@ -129,35 +167,28 @@ Error Malformed(const char* what, uint64_t met, uint64_t wanted) {
 
 }  // namespace
 
-IndexPlan PlanIndices(const uint32_t* positions, size_t count, int64_t n) {
+IndexPlan PlanIndices(const uint32_t* positions, size_t count, int64_t n, int threads) {
   const IndexPlan bitmap = {IndexCoding::kBitmap, 0, BytesOfBits(n)};
   const IndexPlan packed = {IndexCoding::kPacked, 0,
                             BytesOfBits(uint64_t{PackedIndexBits(n)} * count)};
   IndexPlan best = packed.bytes < bitmap.bytes ? packed : bitmap;
   if (count > 0) {
-    const IndexPlan rice = PlanRice(positions, count, n);
+    const IndexPlan rice = PlanRice(positions, count, n, threads);
     if (rice.bytes < best.bytes) best = rice;
   }
   return best;
 }
 
 void WriteIndices(const IndexPlan& plan, const uint32_t* positions, size_t count, int64_t n,
-                  uint8_t* bytes) {
+                  int threads, uint8_t* bytes) {
   if (plan.bytes == 0) return;
   switch (plan.coding) {
-    case IndexCoding::kBitmap: {
-      FlagWriter flags(bytes, plan.bytes);
-      for (size_t i = 0; i < count; ++i) flags.Set(positions[i]);
-      flags.Finish();
+    case IndexCoding::kBitmap:
+      WriteBitmap(positions, count, n, threads, bytes);
       return;
-    }
-    case IndexCoding::kPacked: {
-      const uint32_t width = PackedIndexBits(n);
-      FieldWriter fields(bytes);
-      for (size_t i = 0; i < count; ++i) fields.Add(positions[i], width);
-      fields.Finish();
+    case IndexCoding::kPacked:
+      WritePacked(positions, count, PackedIndexBits(n), threads, bytes);
       return;
-    }
     case IndexCoding::kRice:
       WriteRice(plan, positions, count, bytes);
       return;

@@ -18,9 +18,9 @@ struct IndexPlan {
 
 // The coding with the fewest bytes for these positions; the lower number wins a tie. Rice's
 // remainder takes log2(n / count) bits, one more, or up to three fewer: whichever is smallest.
-IndexPlan PlanIndices(const uint32_t* positions, size_t count, int64_t n);
+IndexPlan PlanIndices(const uint32_t* positions, size_t count, int64_t n, int threads);
 void WriteIndices(const IndexPlan& plan, const uint32_t* positions, size_t count, int64_t n,
-                  uint8_t* bytes);
+                  int threads, uint8_t* bytes);
 
 // Visits the set bits of [from, end) from the lowest of the first byte on.
 class SetBits {

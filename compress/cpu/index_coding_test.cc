@@ -20,7 +20,7 @@ std::vector<uint32_t> Positions(int64_t n, uint32_t one_in, uint64_t seed) {
 
 void ExpectThereAndBack(const IndexPlan& plan, const std::vector<uint32_t>& positions, int64_t n) {
   std::vector<uint8_t> bytes(plan.bytes);
-  WriteIndices(plan, positions.data(), positions.size(), n, bytes.data());
+  WriteIndices(plan, positions.data(), positions.size(), n, /*threads=*/1, bytes.data());
   IndexReader reader;
   ASSERT_TRUE(reader.Open(plan, bytes.data(), positions.size(), n).ok());
   std::vector<uint32_t> read(positions.size());
@@ -34,7 +34,7 @@ TEST(IndexCodingTest, ReadsWhatItWroteAtEveryDensity) {
   for (int64_t n : {1, 7, 64, 65, 1000, 100003}) {
     for (uint32_t one_in : {1, 2, 3, 10, 100, 1000}) {
       const std::vector<uint32_t> positions = Positions(n, one_in, n + one_in);
-      const IndexPlan plan = PlanIndices(positions.data(), positions.size(), n);
+      const IndexPlan plan = PlanIndices(positions.data(), positions.size(), n, /*threads=*/1);
       ExpectThereAndBack(plan, positions, n);
     }
   }
@@ -44,7 +44,7 @@ TEST(IndexCodingTest, PlansNoMoreBytesThanAnyCodingTakes) {
   const int64_t n = 4096;
   for (uint32_t one_in : {1, 2, 4, 5, 20, 500}) {
     const std::vector<uint32_t> positions = Positions(n, one_in, one_in);
-    const IndexPlan plan = PlanIndices(positions.data(), positions.size(), n);
+    const IndexPlan plan = PlanIndices(positions.data(), positions.size(), n, /*threads=*/1);
     EXPECT_LE(plan.bytes, 512u);
     EXPECT_LE(plan.bytes, (12 * positions.size() + 7) / 8);
   }
@@ -53,7 +53,8 @@ TEST(IndexCodingTest, PlansNoMoreBytesThanAnyCodingTakes) {
 TEST(IndexCodingTest, LastElementsOfAHugeTensorFit) {
   const int64_t n = kSparseMaxElements;
   const std::vector<uint32_t> positions = {0, 1u << 31, 0xFFFFFFFDu, 0xFFFFFFFEu};
-  ExpectThereAndBack(PlanIndices(positions.data(), positions.size(), n), positions, n);
+  ExpectThereAndBack(PlanIndices(positions.data(), positions.size(), n, /*threads=*/1), positions,
+                     n);
   ExpectThereAndBack({IndexCoding::kRice, 31, 31 + 2}, {0, 5, 7, 9, 11, 13, 15, 0xFFFFFFFEu}, n);
 }
 

@@ -1,7 +1,9 @@
 #include "compress/cpu/kept.h"
 
 #include <algorithm>
+#include <cstring>
 
+#include "compress/cpu/parallel.h"
 #include "compress/cpu/scratch.h"
 #include "compress/cpu/segments.h"
 #include "compress/cpu/select.h"
@@ -14,32 +16,103 @@ void LeaveOutZeros(const CodecSpec& spec, Selection* s) {
   if (spec.pad == Pad::kNone && s->threshold == 0) *s = {s->finite, 1, /*all_ties=*/true, 0};
 }
 
-// Of the entries that equal the threshold, those before the cut are kept.
-void CollectScope(const float* x, size_t n, const Selection& s, uint32_t base, Kept* kept,
-                  uint32_t* positions) {
-  size_t cut = n;
-  if (!s.all_ties) {
-    cut = s.num_ties == 0 ? 0 : FindNthOfMagnitude(x, n, s.threshold, s.num_ties) + 1;
+// Entries of one part of the tensor, somewhere in the arrays of Kept.
+struct Run {
+  size_t start = 0;
+  size_t count = 0;
+  bool finite = true;
+};
+
+// Appends the entries of the runs, which begin where they stand or behind it.
+void Join(const Run* runs, int num_runs, Kept* kept) {
+  for (int i = 0; i < num_runs; ++i) {
+    const Run& run = runs[i];
+    kept->finite &= run.finite;
+    if (run.start != kept->count) {
+      std::memmove(kept->values + kept->count, kept->values + run.start, 4 * run.count);
+      std::memmove(kept->positions + kept->count, kept->positions + run.start, 4 * run.count);
+    }
+    kept->count += run.count;
   }
-  kept->count += CollectAtLeast(x, cut, s.threshold, base, kept->values + kept->count,
-                                positions + kept->count);
-  if (cut == n) return;
-  kept->count +=
-      CollectAtLeast(x + cut, n - cut, s.threshold + 1, base + static_cast<uint32_t>(cut),
-                     kept->values + kept->count, positions + kept->count);
 }
 
-void KeepContiguous(const float* x, const Scopes& scopes, const CodecSpec& spec, Kept* kept,
-                    uint32_t* positions) {
-  const size_t n = scopes.elements;
-  const size_t k = NumKept(spec, n);
-  for (int64_t i = 0; i < scopes.count; ++i) {
-    Selection s = SelectLargest(x + i * n, n, k);
+// The least magnitude kept of a scope before element `ties_end`; from there on one more.
+struct ScopeCut {
+  uint32_t threshold;
+  size_t ties_end;
+};
+
+ScopeCut CutOf(const float* x, size_t n, const Selection& s, int threads) {
+  if (s.all_ties) return {s.threshold, n};
+  if (s.num_ties == 0) return {s.threshold, 0};
+  return {s.threshold, FindNthOfMagnitude(x, n, s.threshold, s.num_ties, threads) + 1};
+}
+
+// Appends the entries of elements [begin, end) of the scope x, whose first position is `base`.
+void Collect(const float* x, size_t begin, size_t end, const ScopeCut& cut, uint32_t base,
+             const Kept& memory, Run* run) {
+  const size_t middle = std::clamp(cut.ties_end, begin, end);
+  float* values = memory.values + run->start;
+  uint32_t* positions = memory.positions + run->start;
+  run->count +=
+      CollectAtLeast(x + begin, middle - begin, cut.threshold, base + static_cast<uint32_t>(begin),
+                     values + run->count, positions + run->count);
+  run->count += CollectAtLeast(x + middle, end - middle, cut.threshold + 1,
+                               base + static_cast<uint32_t>(middle), values + run->count,
+                               positions + run->count);
+}
+
+// The same of a whole scope x[0, n), by threads, each to as much memory as its part has elements.
+void CollectByParts(const float* x, size_t n, const ScopeCut& cut, uint32_t base, int threads,
+                    Kept* kept) {
+  const Parts parts(n, threads);
+  Run runs[Parts::kMost];
+  ForEachPart(parts, [&](int part, int64_t begin, int64_t end) {
+    runs[part].start = kept->count + begin + part * kCollectSlack;
+    Collect(x, begin, end, cut, base, *kept, &runs[part]);
+  });
+  Join(runs, parts.count(), kept);
+}
+
+// The scopes in x[begin, end).
+void KeepWholeScopes(const float* x, int64_t begin, int64_t end, const Scopes& scopes,
+                     const CodecSpec& spec, const Kept& memory, Run* run) {
+  const size_t n = scopes.elements, k = NumKept(spec, n);
+  for (int64_t i = begin; i < end; i += n) {
+    Selection s = SelectLargest(x + i, n, k, /*threads=*/1);
+    run->finite = s.finite;
+    if (!run->finite) return;
+    LeaveOutZeros(spec, &s);
+    const ScopeCut cut = CutOf(x + i, n, s, /*threads=*/1);
+    Collect(x + i, 0, n, cut, static_cast<uint32_t>(i), memory, run);
+  }
+}
+
+// One scope after the other, each by all threads.
+void KeepLargeScopes(const float* x, const Scopes& scopes, const CodecSpec& spec, int threads,
+                     Kept* kept) {
+  const size_t n = scopes.elements, k = NumKept(spec, n);
+  for (int64_t i = 0; i < scopes.total; i += n) {
+    Selection s = SelectLargest(x + i, n, k, threads);
     kept->finite = s.finite;
     if (!kept->finite) return;
     LeaveOutZeros(spec, &s);
-    CollectScope(x + i * n, n, s, static_cast<uint32_t>(i * n), kept, positions);
+    const ScopeCut cut = CutOf(x + i, n, s, threads);
+    CollectByParts(x + i, n, cut, static_cast<uint32_t>(i), threads, kept);
   }
+}
+
+void KeepContiguous(const float* x, const Scopes& scopes, const CodecSpec& spec, int threads,
+                    Kept* kept) {
+  if (SplitsScopes(scopes, threads)) return KeepLargeScopes(x, scopes, spec, threads, kept);
+  const Parts parts(scopes.total, threads, scopes.elements);
+  Run runs[Parts::kMost];
+  ForEachPart(parts, [&](int part, int64_t begin, int64_t end) {
+    runs[part].start =
+        begin / scopes.elements * NumKept(spec, scopes.elements) + part * kCollectSlack;
+    KeepWholeScopes(x, begin, end, scopes, spec, *kept, &runs[part]);
+  });
+  Join(runs, parts.count(), kept);
 }
 
 // A channel's threshold: ties are kept up to `last_tie_row` and dropped behind it.
@@ -64,13 +137,14 @@ bool CutChannels(const float* x, const Scopes& scopes, const CodecSpec& spec, in
   }
   for (int64_t c = 0; c < num; ++c) {
     const float* column = columns + c * stride;
-    Selection s = SelectLargest(column, rows, NumKept(spec, rows));
+    Selection s = SelectLargest(column, rows, NumKept(spec, rows), /*threads=*/1);
     if (!s.finite) return false;
     LeaveOutZeros(spec, &s);
     cuts[c] = {s.threshold, rows - 1, first + c};
     if (s.all_ties) continue;
     if (s.num_ties > 0) {
-      cuts[c].last_tie_row = FindNthOfMagnitude(column, rows, s.threshold, s.num_ties);
+      cuts[c].last_tie_row =
+          FindNthOfMagnitude(column, rows, s.threshold, s.num_ties, /*threads=*/1);
     } else {
       ++cuts[c].threshold;
     }
@@ -78,85 +152,123 @@ bool CutChannels(const float* x, const Scopes& scopes, const CodecSpec& spec, in
   return true;
 }
 
-// Collects rows in memory order with one threshold per channel.
+// False if a value is not finite.
+bool CutAllChannels(const float* x, const Scopes& scopes, const CodecSpec& spec, int threads,
+                    ChannelCut* cuts) {
+  constexpr int64_t kChannelsAtOnce = 16;  // a cache line
+  const int64_t rows = scopes.elements;
+  bool finite[Parts::kMost];
+  const Parts parts(scopes.total, threads, kChannelsAtOnce * rows);
+  ForEachPart(parts, [&](int part, int64_t begin, int64_t end) {
+    finite[part] = true;
+    for (int64_t c = begin / rows; c < end / rows && finite[part]; c += kChannelsAtOnce) {
+      const int64_t num = std::min(kChannelsAtOnce, end / rows - c);
+      finite[part] = CutChannels(x, scopes, spec, c, num, cuts + c);
+    }
+  });
+  return std::all_of(finite, finite + parts.count(), [](bool is) { return is; });
+}
+
+// Collects the entries of some rows with one threshold per channel.
 class StridedCollector {
  public:
-  StridedCollector(const float* x, const Scopes& scopes, const ChannelCut* cuts, Kept* kept,
-                   uint32_t* positions)
-      : x_(x), scopes_(scopes), period_(PeriodOf(scopes)), kept_(kept), positions_(positions) {
-    static thread_local Scratch<uint32_t> memory;
-    thresholds_ = memory.Get(period_);
-    for (int64_t c = 0; c < scopes.count; ++c) SetThreshold(c, cuts[c].threshold);
+  // `cuts` of all channels, ascending in last_tie_row.
+  StridedCollector(const float* x, const Scopes& scopes, const ChannelCut* cuts, const Kept& memory,
+                   Run* run)
+      : x_(x), scopes_(scopes), cuts_(cuts), period_(PeriodOf(scopes)), run_(run) {
+    static thread_local Scratch<uint32_t> thresholds;
+    thresholds_ = thresholds.Get(period_);
+    values_ = memory.values + run->start;
+    positions_ = memory.positions + run->start;
   }
+  // Elements [begin, end), which are whole rows.
+  void Collect(int64_t begin, int64_t end) {
+    next_ = begin;
+    for (int64_t c = 0; c < scopes_.count; ++c) {
+      const int64_t ties_end = (cuts_[c].last_tie_row + 1) * scopes_.count;
+      SetThreshold(cuts_[c].channel, cuts_[c].threshold + (ties_end <= begin));
+    }
+    for (int64_t c = 0; c < scopes_.count; ++c) {
+      const int64_t ties_end = (cuts_[c].last_tie_row + 1) * scopes_.count;
+      if (ties_end <= begin) continue;
+      if (ties_end >= end) break;
+      CollectUpTo(ties_end);
+      SetThreshold(cuts_[c].channel, cuts_[c].threshold + 1);
+    }
+    CollectUpTo(end);
+  }
+
+ private:
   void SetThreshold(int64_t channel, uint32_t threshold) {
     for (int64_t i = channel; i < period_; i += scopes_.count) thresholds_[i] = threshold;
   }
-  void CollectThroughRow(int64_t row) {
-    const int64_t end = (row + 1) * scopes_.count;
+  void CollectUpTo(int64_t end) {
     for (; next_ < end; next_ += period_) {
       const size_t n = std::min(period_, end - next_);
-      kept_->count += CollectAtLeastEach(x_ + next_, n, thresholds_, static_cast<uint32_t>(next_),
-                                         kept_->values + kept_->count, positions_ + kept_->count);
+      run_->count += CollectAtLeastEach(x_ + next_, n, thresholds_, static_cast<uint32_t>(next_),
+                                        values_ + run_->count, positions_ + run_->count);
     }
     next_ = end;
   }
 
- private:
   const float* x_;
   const Scopes& scopes_;
+  const ChannelCut* cuts_;
   int64_t period_;
-  Kept* kept_;
-  uint32_t* positions_;
+  Run* run_;
   uint32_t* thresholds_;
+  float* values_;
+  uint32_t* positions_;
   int64_t next_ = 0;  // always the first element of a row
 };
 
-void KeepStrided(const float* x, const Scopes& scopes, const CodecSpec& spec, Kept* kept,
-                 uint32_t* positions) {
+void KeepStrided(const float* x, const Scopes& scopes, const CodecSpec& spec, int threads,
+                 Kept* kept) {
   static thread_local Scratch<ChannelCut> memory;
-  constexpr int64_t kChannelsAtOnce = 16;  // a cache line
   ChannelCut* cuts = memory.Get(scopes.count);
-  for (int64_t c = 0; c < scopes.count; c += kChannelsAtOnce) {
-    const int64_t num = std::min(kChannelsAtOnce, scopes.count - c);
-    kept->finite = CutChannels(x, scopes, spec, c, num, cuts + c);
-    if (!kept->finite) return;
-  }
-  StridedCollector collector(x, scopes, cuts, kept, positions);
+  kept->finite = CutAllChannels(x, scopes, spec, threads, cuts);
+  if (!kept->finite) return;
   std::sort(cuts, cuts + scopes.count, [](const ChannelCut& a, const ChannelCut& b) {
     return a.last_tie_row < b.last_tie_row;
   });
-  for (int64_t c = 0; c < scopes.count; ++c) {
-    collector.CollectThroughRow(cuts[c].last_tie_row);
-    collector.SetThreshold(cuts[c].channel, cuts[c].threshold + 1);
-  }
-  collector.CollectThroughRow(scopes.elements - 1);
+  const Parts parts(scopes.total, threads, scopes.count);
+  Run runs[Parts::kMost];
+  ForEachPart(parts, [&](int part, int64_t begin, int64_t end) {
+    runs[part].start = begin + part * kCollectSlack;
+    StridedCollector(x, scopes, cuts, *kept, &runs[part]).Collect(begin, end);
+  });
+  Join(runs, parts.count(), kept);
 }
 
-// This thread's arrays, for so many entries.
-Kept MemoryFor(size_t most) {
+// This thread's arrays for entries of `total` elements, `most` of which are kept. Threads write
+// theirs to arrays as long as the tensor, of which they touch little.
+Kept MemoryFor(int64_t total, size_t most, int threads) {
   static thread_local Scratch<float> values;
   static thread_local Scratch<uint32_t> positions;
+  const int parts = Parts(total, threads).count();
+  const size_t n = (parts == 1 ? most : total) + parts * kCollectSlack;
   Kept kept;
-  kept.values = values.Get(most + kCollectSlack);
-  kept.positions = positions.Get(most + kCollectSlack);
+  kept.values = values.Get(n);
+  kept.positions = positions.Get(n);
   return kept;
 }
 
 }  // namespace
 
-Kept KeepLargest(const float* x, const Scopes& scopes, const CodecSpec& spec) {
-  Kept kept = MemoryFor(NumKept(spec, scopes.elements) * scopes.count);
+Kept KeepLargest(const float* x, const Scopes& scopes, const CodecSpec& spec, int threads) {
+  if (scopes.total == 0) return Kept();
+  Kept kept = MemoryFor(scopes.total, NumKept(spec, scopes.elements) * scopes.count, threads);
   if (scopes.strided) {
-    KeepStrided(x, scopes, spec, &kept, kept.positions);
+    KeepStrided(x, scopes, spec, threads, &kept);
   } else {
-    KeepContiguous(x, scopes, spec, &kept, kept.positions);
+    KeepContiguous(x, scopes, spec, threads, &kept);
   }
   return kept;
 }
 
-Kept KeepAtLeast(const float* x, size_t n, uint32_t least) {
-  Kept kept = MemoryFor(n);
-  kept.count = CollectAtLeast(x, n, least, 0, kept.values, kept.positions);
+Kept KeepAtLeast(const float* x, size_t n, uint32_t least, int threads) {
+  Kept kept = MemoryFor(n, n, threads);
+  CollectByParts(x, n, {least, n}, /*base=*/0, threads, &kept);
   return kept;
 }
 

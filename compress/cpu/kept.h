@@ -17,9 +17,9 @@ struct Kept {
 };
 
 // Of x[0, scopes.total). The arrays are this thread's until its next call.
-Kept KeepLargest(const float* x, const Scopes& scopes, const CodecSpec& spec);
+Kept KeepLargest(const float* x, const Scopes& scopes, const CodecSpec& spec, int threads);
 
 // Those of x[0, n), which are finite, with magnitude bits of at least `least` > 0. As above.
-Kept KeepAtLeast(const float* x, size_t n, uint32_t least);
+Kept KeepAtLeast(const float* x, size_t n, uint32_t least, int threads);
 
 }  // namespace thinwire

@@ -1,8 +1,7 @@
 #include "compress/cpu/nonzeros.h"
 
-#include <algorithm>
-
 #include "compress/cpu/blocks.h"
+#include "compress/cpu/parallel.h"
 
 // Each SIMD target compiles this file once more, from foreach_target.h on.
 // clang-format off
@@ -51,16 +50,17 @@ namespace thinwire {
 
 HWY_EXPORT(FindNonzerosImpl);
 
-Error CpuFindNonzeros(const TensorView& x, uint64_t* words, int64_t* count) {
-  alignas(64) float scratch[kBlock];
+Error CpuFindNonzeros(const TensorView& x, uint64_t* words, int64_t* count, int threads) {
   static_assert(kBlock % 64 == 0, "a block fills whole words");
-  const int64_t total = x.elements();
-  *count = 0;
-  for (int64_t begin = 0; begin < total; begin += kBlock) {
-    const size_t n = std::min<int64_t>(kBlock, total - begin);
-    const float* from = ReadFloats(x, begin, n, scratch);
-    *count += HWY_DYNAMIC_DISPATCH(FindNonzerosImpl)(from, n, words + begin / 64);
-  }
+  *count = SumOfParts(Parts(x.elements(), threads), [&](int64_t begin, int64_t end) {
+    alignas(64) float scratch[kBlock];
+    size_t nonzeros = 0;
+    ForEachBlock(begin, end, [&](int64_t i, size_t n) {
+      const float* from = ReadFloats(x, i, n, scratch);
+      nonzeros += HWY_DYNAMIC_DISPATCH(FindNonzerosImpl)(from, n, words + i / 64);
+    });
+    return nonzeros;
+  });
   return Error{};
 }
 

@@ -9,6 +9,6 @@
 namespace thinwire {
 
 // See CodecKernels::FindNonzeros.
-Error CpuFindNonzeros(const TensorView& x, uint64_t* words, int64_t* count);
+Error CpuFindNonzeros(const TensorView& x, uint64_t* words, int64_t* count, int threads);
 
 }  // namespace thinwire

@@ -9,6 +9,7 @@
 #include "compress/cpu/half.h"
 #include "compress/cpu/kept.h"
 #include "compress/cpu/nonfinite.h"
+#include "compress/cpu/parallel.h"
 #include "compress/cpu/philox.h"
 #include "compress/cpu/scan.h"
 #include "compress/cpu/scratch.h"
@@ -23,17 +24,19 @@ namespace {
 // Every element draws a lot: the upper 30 bits of its number in the seed's stream, plus one, as the
 // bits of a small fp32, so that topk's choice finds the K highest of each scope. Without support
 // the lot is zero, which is never kept.
-Kept Draw(const Scopes& scopes, const CodecSpec& spec, uint64_t seed, const SupportView* support) {
+Kept Draw(const Scopes& scopes, const CodecSpec& spec, uint64_t seed, const SupportView* support,
+          int threads) {
   static thread_local Scratch<float> memory;
-  alignas(64) uint32_t random[kBlock];
   float* lots = memory.Get(scopes.total);
-  for (int64_t begin = 0; begin < scopes.total; begin += kBlock) {
-    const size_t n = std::min<int64_t>(kBlock, scopes.total - begin);
-    PhiloxNumbers(seed, begin, n, random);
-    for (size_t i = 0; i < n; ++i) lots[begin + i] = FloatOf((random[i] >> 2) + 1);
-  }
-  if (support != nullptr) KeepSupported(*support, lots);
-  return KeepLargest(lots, scopes, spec);
+  ForEachPart(Parts(scopes.total, threads), [&](int, int64_t begin, int64_t end) {
+    alignas(64) uint32_t random[kBlock];
+    ForEachBlock(begin, end, [&](int64_t first, size_t n) {
+      PhiloxNumbers(seed, first, n, random);
+      for (size_t i = 0; i < n; ++i) lots[first + i] = FloatOf((random[i] >> 2) + 1);
+    });
+  });
+  if (support != nullptr) KeepSupported(*support, threads, lots);
+  return KeepLargest(lots, scopes, spec, threads);
 }
 
 // Supported elements of every scope. The memory is this thread's.
@@ -69,36 +72,38 @@ void Rescale(const Scopes& scopes, const CodecSpec& spec, const SupportView* sup
 }  // namespace
 
 Error CpuRandomKEncode(const TensorView& x, const CodecSpec& spec, const SparseContext& context,
-                       uint8_t* payload, size_t capacity, size_t* bytes) {
+                       uint8_t* payload, size_t capacity, size_t* bytes, int threads) {
   const Scopes scopes = ScopesOf(x, spec.scope, spec.group);
   const Error error = CheckElements(spec, scopes.total);
   if (!error.ok()) return error;
-  const float* values = SupportedFloats(x, context.support);
-  if (LargestMagnitude(values, scopes.total) >= kInfinityBits) {
+  const float* values = SupportedFloats(x, context.support, threads);
+  if (LargestMagnitude(values, scopes.total, threads) >= kInfinityBits) {
     return NonFiniteError(Name(spec.kind), x);
   }
-  Kept kept = Draw(scopes, spec, context.random_key, context.support);
+  Kept kept = Draw(scopes, spec, context.random_key, context.support, threads);
   *bytes = RandomKHeaderBytes(spec) + ValueBytes(spec, kept.count);
   if (capacity < *bytes) {
     return MakeError(absl::StatusCode::kInvalidArgument,
                      "randomk: payload memory of %zu bytes, want %zu", capacity, *bytes);
   }
-  for (size_t i = 0; i < kept.count; ++i) kept.values[i] = values[kept.positions[i]];
+  ForEachPart(Parts(kept.count, threads), [&](int, int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) kept.values[i] = values[kept.positions[i]];
+  });
   if (spec.unbiased) Rescale(scopes, spec, context.support, &kept);
-  if (LargestMagnitude(kept.values, kept.count) >= kInfinityBits) {
+  if (LargestMagnitude(kept.values, kept.count, threads) >= kInfinityBits) {
     return MakeError(absl::StatusCode::kInvalidArgument,
                      "randomk: a value times n / K overflows, want values that fp32 holds");
   }
   StoreAs(context.random_key, payload);
-  const int16_t exponent = ValueExponent(kept.values, kept.count, spec);
+  const int16_t exponent = ValueExponent(kept.values, kept.count, spec, threads);
   if (spec.values == Values::kF16) StoreAs(exponent, payload + kSeedBytes);
   // The seed's own numbers say who is kept: rounding needs others.
-  return WriteValues(kept.values, kept.count, spec, exponent, ~context.random_key,
+  return WriteValues(kept.values, kept.count, spec, exponent, ~context.random_key, threads,
                      payload + RandomKHeaderBytes(spec));
 }
 
 Error CpuRandomKDecode(const uint8_t* payload, size_t bytes, const CodecSpec& spec,
-                       const SparseContext& context, const TensorView& x) {
+                       const SparseContext& context, const TensorView& x, int threads) {
   const Scopes scopes = ScopesOf(x, spec.scope, spec.group);
   Error error = CheckElements(spec, scopes.total);
   if (!error.ok()) return error;
@@ -107,7 +112,7 @@ Error CpuRandomKDecode(const uint8_t* payload, size_t bytes, const CodecSpec& sp
     return MakeError(absl::StatusCode::kInvalidArgument,
                      "randomk: payload of %zu bytes, want at least %zu", bytes, header_bytes);
   }
-  const Kept kept = Draw(scopes, spec, LoadAs<uint64_t>(payload), context.support);
+  const Kept kept = Draw(scopes, spec, LoadAs<uint64_t>(payload), context.support, threads);
   if (bytes != header_bytes + ValueBytes(spec, kept.count)) {
     return MakeError(absl::StatusCode::kInvalidArgument, "randomk: payload of %zu bytes, want %zu",
                      bytes, header_bytes + ValueBytes(spec, kept.count));
@@ -115,19 +120,9 @@ Error CpuRandomKDecode(const uint8_t* payload, size_t bytes, const CodecSpec& sp
   const int exponent =
       spec.values == Values::kF16 ? LoadAs<int16_t>(payload + kSeedBytes) : int16_t{0};
   ValueReader values;
-  error = values.Open(payload + header_bytes, kept.count, spec, exponent);
+  error = values.Open(payload + header_bytes, kept.count, spec, exponent, threads);
   if (!error.ok()) return error;
-  constexpr size_t kEntries = 512;  // and the zeros around them stay in the cache
-  float floats[kEntries];
-  SparseWriter writer(x);
-  for (size_t done = 0; done < kept.count; done += kEntries) {
-    const size_t n = std::min(kEntries, kept.count - done);
-    error = values.Read(n, floats);
-    if (!error.ok()) return error;
-    writer.Write(kept.positions + done, floats, n);
-  }
-  writer.Finish();
-  return Error{};
+  return WriteSparse(kept.positions, kept.count, values, threads, x);
 }
 
 }  // namespace thinwire

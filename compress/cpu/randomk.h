@@ -9,8 +9,8 @@
 namespace thinwire {
 
 Error CpuRandomKEncode(const TensorView& x, const CodecSpec& spec, const SparseContext& context,
-                       uint8_t* payload, size_t capacity, size_t* bytes);
+                       uint8_t* payload, size_t capacity, size_t* bytes, int threads);
 Error CpuRandomKDecode(const uint8_t* payload, size_t bytes, const CodecSpec& spec,
-                       const SparseContext& context, const TensorView& x);
+                       const SparseContext& context, const TensorView& x, int threads);
 
 }  // namespace thinwire

@@ -7,6 +7,7 @@
 #include "compress/cpu/bytes.h"
 #include "compress/cpu/half.h"
 #include "compress/cpu/nonfinite.h"
+#include "compress/cpu/parallel.h"
 #include "compress/cpu/scan.h"
 #include "compress/cpu/scratch.h"
 #include "compress/cpu/segments.h"
@@ -18,48 +19,88 @@ struct MinMax {
   float min, max;
 };
 
-// min and max of every scope; false if a value is not finite. The memory is this thread's.
-bool MeasureContiguous(const TensorView& x, const Scopes& scopes, MinMax* out) {
+// Of x[begin, end).
+ValueRange RangeOf(const TensorView& x, int64_t begin, int64_t end) {
   alignas(64) float scratch[kBlock];
   // fp32 is read in place, so that only bf16 needs blocks.
-  const int64_t step = x.dtype == DType::kF32 ? scopes.elements : kBlock;
-  for (int64_t s = 0; s < scopes.count; ++s) {
-    const int64_t end = std::min((s + 1) * scopes.elements, scopes.total);
-    ValueRange range;
-    for (int64_t i = s * scopes.elements; i < end; i += step) {
-      const size_t n = std::min(step, end - i);
-      AddToRange(ReadFloats(x, i, n, scratch), n, &range);
-    }
-    if (range.magnitude >= kInfinityBits) return false;
-    out[s] = {range.min, range.max};
+  const int64_t step = x.dtype == DType::kF32 ? end - begin : kBlock;
+  ValueRange range;
+  for (int64_t i = begin; i < end; i += step) {
+    const size_t n = std::min(step, end - i);
+    AddToRange(ReadFloats(x, i, n, scratch), n, &range);
   }
-  return true;
+  return range;
 }
 
-bool MeasureStrided(const TensorView& x, const Scopes& scopes, MinMax* out) {
-  static thread_local Scratch<float> memory;
-  const int64_t period = PeriodOf(scopes);
-  float* min = memory.Get(2 * period);
-  float* max = min + period;
-  std::fill(min, max, ValueRange().min);
+// The same by all threads.
+ValueRange RangeOfLargeScope(const TensorView& x, int64_t begin, int64_t end, int threads) {
+  const Parts parts(end - begin, threads);
+  ValueRange ranges[Parts::kMost];
+  ForEachPart(parts, [&](int part, int64_t first, int64_t last) {
+    ranges[part] = RangeOf(x, begin + first, begin + last);
+  });
+  for (int part = 1; part < parts.count(); ++part) {
+    ranges[0] = {std::min(ranges[0].min, ranges[part].min),
+                 std::max(ranges[0].max, ranges[part].max),
+                 std::max(ranges[0].magnitude, ranges[part].magnitude)};
+  }
+  return ranges[0];
+}
+
+// min and max of every scope; false if a value is not finite.
+bool MeasureContiguous(const TensorView& x, const Scopes& scopes, int threads, MinMax* out) {
+  const bool splits_scopes = SplitsScopes(scopes, threads);
+  const Parts parts(scopes.total, splits_scopes ? 1 : threads,
+                    std::max<int64_t>(scopes.elements, 1));
+  const uint32_t magnitude = LargestOfParts(parts, [&](int64_t first, int64_t last) {
+    uint32_t largest = 0;
+    for (int64_t begin = first; begin < last; begin += scopes.elements) {
+      const int64_t end = std::min(begin + scopes.elements, last);
+      const ValueRange range =
+          splits_scopes ? RangeOfLargeScope(x, begin, end, threads) : RangeOf(x, begin, end);
+      out[begin / scopes.elements] = {range.min, range.max};
+      largest = std::max(largest, range.magnitude);
+    }
+    return largest;
+  });
+  return magnitude < kInfinityBits;
+}
+
+// One period's minima and maxima, of the elements [begin, end); returns the largest magnitude.
+uint32_t AddPeriods(const TensorView& x, int64_t begin, int64_t end, int64_t period, float* min,
+                    float* max) {
+  std::fill(min, min + period, ValueRange().min);
   std::fill(max, max + period, ValueRange().max);
   alignas(64) float scratch[kBlock];
   uint32_t magnitude = 0;
-  for (int64_t begin = 0; begin < scopes.total; begin += kBlock) {
-    const size_t n = std::min<int64_t>(kBlock, scopes.total - begin);
-    const float* values = ReadFloats(x, begin, n, scratch);
-    ForEachSegment(begin, n, period, [&](size_t offset, size_t length, int64_t, int64_t phase) {
+  ForEachBlock(begin, end, [&](int64_t block, size_t n) {
+    const float* values = ReadFloats(x, block, n, scratch);
+    ForEachSegment(block, n, period, [&](size_t offset, size_t length, int64_t, int64_t phase) {
       magnitude =
           std::max(magnitude, AddToRanges(values + offset, length, min + phase, max + phase));
     });
-  }
+  });
+  return magnitude;
+}
+
+bool MeasureStrided(const TensorView& x, const Scopes& scopes, int threads, MinMax* out) {
+  static thread_local Scratch<float> memory;
+  const int64_t period = PeriodOf(scopes);
+  const Parts parts(scopes.total, threads);
+  float* const minima = memory.Get(2 * period * parts.count());  // of each part, then the maxima
+  float* const maxima = minima + period * parts.count();
+  uint32_t magnitudes[Parts::kMost];
+  ForEachPart(parts, [&](int part, int64_t begin, int64_t end) {
+    magnitudes[part] =
+        AddPeriods(x, begin, end, period, minima + part * period, maxima + part * period);
+  });
   for (int64_t c = 0; c < scopes.count; ++c) {
-    out[c] = {min[c], max[c]};
-    for (int64_t i = c + scopes.count; i < period; i += scopes.count) {
-      out[c] = {std::min(out[c].min, min[i]), std::max(out[c].max, max[i])};
+    out[c] = {minima[c], maxima[c]};
+    for (int64_t i = c + scopes.count; i < period * parts.count(); i += scopes.count) {
+      out[c] = {std::min(out[c].min, minima[i]), std::max(out[c].max, maxima[i])};
     }
   }
-  return magnitude < kInfinityBits;
+  return *std::max_element(magnitudes, magnitudes + parts.count()) < kInfinityBits;
 }
 
 // [min, max] moved so that a level is zero: the minimum becomes minus a whole number of steps.
@@ -76,7 +117,8 @@ Error WriteMinMax(const CodecSpec& spec, const Scopes& scopes, const MinMax* mea
                   uint8_t* header) {
   for (int64_t s = 0; s < scopes.count; ++s) {
     const MinMax& m = measured[s];
-    DecodeLine line{m.min + 0.0f, m.max - m.min};  // -0 becomes 0: one value, one payload
+    // -0 becomes 0: one value, one payload.
+    DecodeLine line{m.min + 0.0f, (m.max - m.min) + 0.0f};
     if (spec.zero == Zero::kOnGrid && line.range > 0) {
       line = WithZeroOnGrid(m, GridOf(spec).divisor);
     }
@@ -121,12 +163,12 @@ void WriteFixedPoint(const Scopes& scopes, const MinMax* measured, uint8_t* head
 }  // namespace
 
 Error WriteRanges(const TensorView& x, const CodecSpec& spec, const Scopes& scopes, uint8_t* header,
-                  bool* constant) {
+                  bool* constant, int threads) {
   static thread_local Scratch<MinMax> memory;
   MinMax* measured = memory.Get(scopes.count);
   *constant = false;
-  const bool finite =
-      scopes.strided ? MeasureStrided(x, scopes, measured) : MeasureContiguous(x, scopes, measured);
+  const bool finite = scopes.strided ? MeasureStrided(x, scopes, threads, measured)
+                                     : MeasureContiguous(x, scopes, threads, measured);
   if (!finite) return NonFiniteError("uniform", x);
   switch (spec.range) {
     case Range::kMinMax:

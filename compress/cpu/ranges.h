@@ -17,7 +17,7 @@ namespace thinwire {
 // kConstantTensorBytes and true to *constant. InvalidArgument if x holds NaN or infinity or a range
 // overflows fp32.
 Error WriteRanges(const TensorView& x, const CodecSpec& spec, const Scopes& scopes, uint8_t* header,
-                  bool* constant);
+                  bool* constant, int threads);
 
 // The range of one scope. Requires CheckRanges.
 DecodeLine ReadRange(const CodecSpec& spec, const uint8_t* header, int64_t scope);

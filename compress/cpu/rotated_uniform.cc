@@ -7,6 +7,7 @@
 #include "compress/cpu/hadamard.h"
 #include "compress/cpu/half.h"
 #include "compress/cpu/nonfinite.h"
+#include "compress/cpu/parallel.h"
 #include "compress/cpu/philox.h"
 #include "compress/cpu/scan.h"
 #include "compress/cpu/scratch.h"
@@ -65,43 +66,47 @@ uint32_t RotateChunk(const TensorView& x, int64_t begin, int64_t end, const Code
 
 // Up to 2^125 / block^2 neither the transform nor the inverse of what its codes decode to
 // overflows.
-Error Rotate(const TensorView& x, const CodecSpec& spec, uint64_t key, float* out) {
+Error Rotate(const TensorView& x, const CodecSpec& spec, uint64_t key, int threads, float* out) {
   const double block = spec.rotation_block, most = 0x1p125 / (block * block);
-  const int64_t total = x.elements(), chunk = ChunkOf(spec);
-  for (int64_t begin = 0; begin < total; begin += chunk) {
-    const int64_t end = std::min(begin + chunk, total);
-    const uint32_t largest = RotateChunk(x, begin, end, spec, key, out);
-    if (largest >= kInfinityBits) return NonFiniteError("uniform", x);
-    if (FloatOf(largest) > most) {
-      return MakeError(
-          absl::StatusCode::kInvalidArgument,
-          "uniform: a value of magnitude %g, want at most %g with blocks of %u rotated",
-          static_cast<double>(FloatOf(largest)), most, spec.rotation_block);
+  const int64_t chunk = ChunkOf(spec);
+  const Parts parts(x.elements(), threads, chunk);
+  const uint32_t largest = LargestOfParts(parts, [&](int64_t first, int64_t last) {
+    uint32_t of_part = 0;
+    for (int64_t begin = first; begin < last; begin += chunk) {
+      const int64_t end = std::min(begin + chunk, last);
+      of_part = std::max(of_part, RotateChunk(x, begin, end, spec, key, out));
     }
-  }
-  return Error{};
+    return of_part;
+  });
+  if (largest >= kInfinityBits) return NonFiniteError("uniform", x);
+  if (FloatOf(largest) <= most) return Error{};
+  return MakeError(absl::StatusCode::kInvalidArgument,
+                   "uniform: a value of magnitude %g, want at most %g with blocks of %u rotated",
+                   static_cast<double>(FloatOf(largest)), most, spec.rotation_block);
 }
 
 // In place in `y`, then to x unless it is that memory.
-Error RotateBack(float* y, const CodecSpec& spec, uint64_t key, const TensorView& x) {
+Error RotateBack(float* y, const CodecSpec& spec, uint64_t key, int threads, const TensorView& x) {
   const float most = 0x1p127f / static_cast<float>(spec.rotation_block);
-  const int64_t total = x.elements(), chunk = ChunkOf(spec);
-  for (int64_t begin = 0; begin < total; begin += chunk) {
-    const int64_t end = std::min(begin + chunk, total);
-    const float largest = FloatOf(LargestMagnitude(y + begin, end - begin));
-    if (!(largest <= most)) {
-      return MakeError(absl::StatusCode::kInvalidArgument,
-                       "uniform: a rotated value of magnitude %g, want at most %g",
-                       static_cast<double>(largest), static_cast<double>(most));
+  const int64_t chunk = ChunkOf(spec);
+  const Parts parts(x.elements(), threads, chunk);
+  return TryEachPart(parts, [&](int, int64_t first, int64_t last) {
+    for (int64_t begin = first; begin < last; begin += chunk) {
+      const int64_t end = std::min(begin + chunk, last);
+      const float largest = FloatOf(LargestMagnitude(y + begin, end - begin));
+      if (!(largest <= most)) {
+        return MakeError(absl::StatusCode::kInvalidArgument,
+                         "uniform: a rotated value of magnitude %g, want at most %g",
+                         static_cast<double>(largest), static_cast<double>(most));
+      }
+      TransformAll(y + begin, end - begin, spec.rotation_block);
+      ForEachBlock(begin, end, [&](int64_t i, size_t n) {
+        FlipSignsAt(y + i, i, n, key, y + i);
+        FinishFloats(x, i, n, y + i);
+      });
     }
-    TransformAll(y + begin, end - begin, spec.rotation_block);
-    for (int64_t i = begin; i < end; i += kBlock) {
-      const size_t n = std::min<int64_t>(kBlock, end - i);
-      FlipSignsAt(y + i, i, n, key, y + i);
-      FinishFloats(x, i, n, y + i);
-    }
-  }
-  return Error{};
+    return Error{};
+  });
 }
 
 float* ThreadsFloats(int64_t n) {
@@ -112,25 +117,26 @@ float* ThreadsFloats(int64_t n) {
 }  // namespace
 
 Error CpuRotatedUniformEncode(const TensorView& x, const CodecSpec& spec, uint64_t random_key,
-                              uint8_t* payload, size_t capacity, size_t* bytes) {
+                              uint8_t* payload, size_t capacity, size_t* bytes, int threads) {
   if (capacity < kRotationKeyBytes) {
     return MakeError(absl::StatusCode::kInvalidArgument,
                      "uniform: payload memory of %zu bytes, want at least %zu", capacity,
                      kRotationKeyBytes);
   }
   float* const rotated = ThreadsFloats(x.elements());
-  Error error = Rotate(x, spec, random_key, rotated);
+  Error error = Rotate(x, spec, random_key, threads, rotated);
   if (!error.ok()) return error;
   StoreAs<uint64_t>(random_key, payload);
   // Rounding must not depend on the signs.
-  error = CpuUniformEncode(FloatsLike(x, rotated), WithoutRotation(spec), ~random_key,
-                           payload + kRotationKeyBytes, capacity - kRotationKeyBytes, bytes);
+  error =
+      CpuUniformEncode(FloatsLike(x, rotated), WithoutRotation(spec), ~random_key,
+                       payload + kRotationKeyBytes, capacity - kRotationKeyBytes, bytes, threads);
   *bytes += kRotationKeyBytes;
   return error;
 }
 
 Error CpuRotatedUniformDecode(const uint8_t* payload, size_t bytes, const CodecSpec& spec,
-                              const TensorView& x) {
+                              const TensorView& x, int threads) {
   if (bytes < kRotationKeyBytes) {
     return MakeError(absl::StatusCode::kInvalidArgument,
                      "uniform: payload of %zu bytes, want at least %zu", bytes, kRotationKeyBytes);
@@ -138,9 +144,9 @@ Error CpuRotatedUniformDecode(const uint8_t* payload, size_t bytes, const CodecS
   float* const rotated =
       x.dtype == DType::kF32 ? static_cast<float*>(x.data) : ThreadsFloats(x.elements());
   const Error error = CpuUniformDecode(payload + kRotationKeyBytes, bytes - kRotationKeyBytes,
-                                       WithoutRotation(spec), FloatsLike(x, rotated));
+                                       WithoutRotation(spec), FloatsLike(x, rotated), threads);
   if (!error.ok()) return error;
-  return RotateBack(rotated, spec, LoadAs<uint64_t>(payload), x);
+  return RotateBack(rotated, spec, LoadAs<uint64_t>(payload), threads, x);
 }
 
 }  // namespace thinwire

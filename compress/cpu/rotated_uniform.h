@@ -14,8 +14,8 @@ namespace thinwire {
 
 // See CodecKernels::UniformEncode and UniformDecode, with Rotation::kHadamard.
 Error CpuRotatedUniformEncode(const TensorView& x, const CodecSpec& spec, uint64_t random_key,
-                              uint8_t* payload, size_t capacity, size_t* bytes);
+                              uint8_t* payload, size_t capacity, size_t* bytes, int threads);
 Error CpuRotatedUniformDecode(const uint8_t* payload, size_t bytes, const CodecSpec& spec,
-                              const TensorView& x);
+                              const TensorView& x, int threads);
 
 }  // namespace thinwire

@@ -1,5 +1,7 @@
 #include "compress/cpu/scan.h"
 
+#include "compress/cpu/parallel.h"
+
 // Each SIMD target compiles this file once more, from foreach_target.h on.
 // clang-format off
 #undef HWY_TARGET_INCLUDE
@@ -110,6 +112,11 @@ uint32_t AddToRanges(const float* x, size_t n, float* min, float* max) {
 }
 uint32_t LargestMagnitude(const float* x, size_t n) {
   return HWY_DYNAMIC_DISPATCH(LargestMagnitudeImpl)(x, n);
+}
+uint32_t LargestMagnitude(const float* x, size_t n, int threads) {
+  return LargestOfParts(Parts(n, threads), [&](int64_t begin, int64_t end) {
+    return LargestMagnitude(x + begin, end - begin);
+  });
 }
 uint32_t LargestFiniteMagnitude(const float* x, size_t n) {
   return HWY_DYNAMIC_DISPATCH(LargestFiniteMagnitudeImpl)(x, n);

@@ -23,4 +23,7 @@ uint32_t AddToRanges(const float* x, size_t n, float* min, float* max);
 uint32_t LargestMagnitude(const float* x, size_t n);
 uint32_t LargestFiniteMagnitude(const float* x, size_t n);
 
+// LargestMagnitude by so many threads.
+uint32_t LargestMagnitude(const float* x, size_t n, int threads);
+
 }  // namespace thinwire

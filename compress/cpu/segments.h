@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "compress/cpu/parallel.h"
 #include "compress/layout.h"
 
 namespace thinwire {
@@ -26,6 +27,12 @@ void ForEachSegment(int64_t begin, size_t n, int64_t period, Visit visit) {
 
 inline int64_t ScopeAt(const Scopes& scopes, int64_t element) {
   return scopes.strided ? element % scopes.count : element / scopes.elements;
+}
+
+// Whether threads share each scope, one scope after the other, because there are too few scopes for
+// a thread to take whole ones. Not for strided scopes.
+inline bool SplitsScopes(const Scopes& scopes, int threads) {
+  return scopes.count < threads && scopes.elements > kMostOfOneThread;
 }
 
 // Strided scopes repeat every `count` elements. Parameters laid out for this many elements, a

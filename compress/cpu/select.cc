@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "compress/cpu/half.h"
+#include "compress/cpu/parallel.h"
 #include "compress/cpu/scan.h"
 #include "compress/cpu/scratch.h"
 
@@ -127,26 +128,29 @@ constexpr uint32_t kBucketShift = 20;
 constexpr uint32_t kNumBuckets = 1u << (31 - kBucketShift);
 constexpr uint32_t kFirstNonFiniteBucket = kInfinityBits >> kBucketShift;
 
-size_t CountAtLeast(const float* x, size_t n, uint32_t threshold) {
-  return HWY_DYNAMIC_DISPATCH(CountAtLeastImpl)(x, n, threshold);
+size_t CountAtLeast(const float* x, size_t n, uint32_t threshold, int threads) {
+  return SumOfParts(Parts(n, threads), [&](int64_t begin, int64_t end) {
+    return HWY_DYNAMIC_DISPATCH(CountAtLeastImpl)(x + begin, end - begin, threshold);
+  });
 }
 
 // The k-th largest of magnitudes that all have the bits `prefix` above bit `num_bits`: tries its
 // bits from the highest, keeping each that leaves at least k elements. 1 <= k <= n.
-Selection SelectByBits(const float* x, size_t n, size_t k, uint32_t prefix, uint32_t num_bits) {
+Selection SelectByBits(const float* x, size_t n, size_t k, uint32_t prefix, uint32_t num_bits,
+                       int threads) {
   Selection s;
   s.threshold = prefix;
   size_t at_least = n;
   for (uint32_t bit = num_bits; bit-- > 0 && at_least != k;) {
     const uint32_t higher = s.threshold | (1u << bit);
-    const size_t count = CountAtLeast(x, n, higher);
+    const size_t count = CountAtLeast(x, n, higher, threads);
     if (count >= k) {
       s.threshold = higher;
       at_least = count;
     }
   }
   s.all_ties = at_least == k;
-  if (!s.all_ties) s.num_ties = k - CountAtLeast(x, n, s.threshold + 1);
+  if (!s.all_ties) s.num_ties = k - CountAtLeast(x, n, s.threshold + 1, threads);
   return s;
 }
 
@@ -156,7 +160,7 @@ Selection SelectSmall(const float* x, size_t n, size_t k, uint32_t largest) {
   if (!s.finite) return s;
   uint32_t num_bits = 0;
   while (num_bits < 31 && (largest >> num_bits) != 0) ++num_bits;
-  return SelectByBits(x, n, k, 0, num_bits);
+  return SelectByBits(x, n, k, 0, num_bits, /*threads=*/1);
 }
 
 // Neighbours count into unlike tables, so that equal ones (zeros) do not wait for each other.
@@ -181,9 +185,59 @@ struct Histogram {
   }
 };
 
-Selection SelectByHistogram(const float* x, size_t n, size_t k) {
-  static thread_local Histogram histogram;
-  histogram.Count(x, n);
+// A histogram of each part of an array. The memory is this thread's until its next.
+class Histograms {
+ public:
+  Histograms(const float* x, const Parts& parts) : count_(parts.count()) {
+    static thread_local Scratch<Histogram> memory;
+    of_parts_ = memory.Get(count_);
+    ForEachPart(parts, [&](int part, int64_t begin, int64_t end) {
+      of_parts_[part].Count(x + begin, end - begin);
+    });
+  }
+  const Histogram& of(int part) const { return of_parts_[part]; }
+  size_t operator[](uint32_t bucket) const {
+    size_t sum = 0;
+    for (int part = 0; part < count_; ++part) sum += of_parts_[part][bucket];
+    return sum;
+  }
+
+ private:
+  Histogram* of_parts_;
+  int count_;
+};
+
+// The elements of x in `bucket`, zeros left out: no bit tells them apart. The memory is this
+// thread's until its next call.
+struct Candidates {
+  float* values = nullptr;
+  size_t count = 0;
+};
+Candidates CollectBucket(const float* x, const Parts& parts, const Histograms& histograms,
+                         uint32_t bucket) {
+  static thread_local Scratch<float> memory;
+  const uint32_t from = bucket << kBucketShift;
+  Candidates all;
+  all.values = memory.Get(histograms[bucket] + parts.count() * kCollectSlack);
+  size_t starts[Parts::kMost + 1] = {}, counts[Parts::kMost];
+  for (int part = 0; part < parts.count(); ++part) {
+    starts[part + 1] = starts[part] + histograms.of(part)[bucket] + kCollectSlack;
+  }
+  ForEachPart(parts, [&](int part, int64_t begin, int64_t end) {
+    counts[part] = HWY_DYNAMIC_DISPATCH(CollectBetweenImpl)(
+        x + begin, end - begin, from > 0 ? from : 1, from + (1u << kBucketShift),
+        all.values + starts[part]);
+  });
+  for (int part = 0; part < parts.count(); ++part) {
+    std::memmove(all.values + all.count, all.values + starts[part], 4 * counts[part]);
+    all.count += counts[part];
+  }
+  return all;
+}
+
+Selection SelectByHistogram(const float* x, size_t n, size_t k, int threads) {
+  const Parts parts(n, threads);
+  const Histograms histogram(x, parts);
   Selection s;
   uint32_t bucket = kNumBuckets - 1;
   size_t above = 0;
@@ -191,37 +245,48 @@ Selection SelectByHistogram(const float* x, size_t n, size_t k) {
   for (uint32_t b = kFirstNonFiniteBucket; b < kNumBuckets; ++b) s.finite &= histogram[b] == 0;
   if (!s.finite) return s;
 
-  // The K-th lies in `bucket`. Zeros are left out: no bit tells them apart.
-  static thread_local Scratch<float> memory;
-  const uint32_t from = bucket << kBucketShift;
-  float* candidates = memory.Get(histogram[bucket] + kCollectSlack);
-  const size_t num_candidates = HWY_DYNAMIC_DISPATCH(CollectBetweenImpl)(
-      x, n, from > 0 ? from : 1, from + (1u << kBucketShift), candidates);
+  const Candidates candidates = CollectBucket(x, parts, histogram, bucket);  // the K-th is there
   const size_t wanted = k - above;
-  if (num_candidates < wanted) {
+  if (candidates.count < wanted) {
     s.all_ties = k == n;
-    s.num_ties = wanted - num_candidates;
+    s.num_ties = wanted - candidates.count;
     return s;
   }
-  s = SelectByBits(candidates, num_candidates, wanted, from, kBucketShift);
+  s = SelectByBits(candidates.values, candidates.count, wanted, bucket << kBucketShift,
+                   kBucketShift, threads);
   if (s.threshold == 0) s.threshold = 1;  // all candidates, and no zeros
   return s;
 }
 
-}  // namespace
-
-Selection SelectLargest(const float* x, size_t n, size_t k) {
-  if (n <= kSmall) return SelectSmall(x, n, k, LargestMagnitude(x, n));
-  return SelectByHistogram(x, n, k);
-}
-
-size_t FindNthOfMagnitude(const float* x, size_t n, uint32_t magnitude, size_t nth) {
+// The same as FindNthOfMagnitude.
+size_t FindNthInOrder(const float* x, size_t n, uint32_t magnitude, size_t nth) {
   size_t i = 0;
   for (; i < n; ++i) {
     nth -= (BitsOf(x[i]) & kMagnitudeMask) == magnitude;
     if (nth == 0) break;
   }
   return i;
+}
+
+}  // namespace
+
+Selection SelectLargest(const float* x, size_t n, size_t k, int threads) {
+  if (n <= kSmall) return SelectSmall(x, n, k, LargestMagnitude(x, n));
+  return SelectByHistogram(x, n, k, threads);
+}
+
+size_t FindNthOfMagnitude(const float* x, size_t n, uint32_t magnitude, size_t nth, int threads) {
+  const Parts parts(n, threads);
+  if (parts.count() == 1 || magnitude == 0) return FindNthInOrder(x, n, magnitude, nth);
+  size_t counts[Parts::kMost];
+  ForEachPart(parts, [&](int part, int64_t begin, int64_t end) {
+    counts[part] = CountAtLeast(x + begin, end - begin, magnitude, /*threads=*/1) -
+                   CountAtLeast(x + begin, end - begin, magnitude + 1, /*threads=*/1);
+  });
+  int part = 0;
+  for (; counts[part] < nth; ++part) nth -= counts[part];
+  const int64_t begin = parts.begin(part);
+  return begin + FindNthInOrder(x + begin, parts.end(part) - begin, magnitude, nth);
 }
 
 size_t CollectAtLeast(const float* x, size_t n, uint32_t threshold, uint32_t base, float* values,

@@ -17,10 +17,10 @@ struct Selection {
 };
 
 // Of x[0, n), 1 <= k <= n.
-Selection SelectLargest(const float* x, size_t n, size_t k);
+Selection SelectLargest(const float* x, size_t n, size_t k, int threads);
 
 // Index of the `nth` (from 1) element of exactly this magnitude. Requires that there is one.
-size_t FindNthOfMagnitude(const float* x, size_t n, uint32_t magnitude, size_t nth);
+size_t FindNthOfMagnitude(const float* x, size_t n, uint32_t magnitude, size_t nth, int threads);
 
 // Writes, in order, the elements with a magnitude of at least `threshold` and their positions
 // (index + base), and returns how many. `values` and `positions` have memory for kCollectSlack

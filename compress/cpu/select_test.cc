@@ -26,7 +26,7 @@ TEST(SelectLargestTest, AgreesWithSorting) {
                    [](float v) { return BitsOf(v) & kMagnitudeMask; });
     std::sort(sorted.rbegin(), sorted.rend());
     for (size_t k : {size_t{1}, n / 10 + 1, n / 2 + 1, n}) {
-      const Selection s = SelectLargest(x.data(), n, k);
+      const Selection s = SelectLargest(x.data(), n, k, /*threads=*/1);
       const uint32_t kth = sorted[k - 1];
       ASSERT_TRUE(s.finite);
       if (s.all_ties) {
@@ -47,9 +47,9 @@ TEST(SelectLargestTest, ReportsWhatIsNotFinite) {
   for (size_t n : {10, 10000}) {
     std::vector<float> x(n, 1.0f);
     x[n / 2] = NAN;
-    EXPECT_FALSE(SelectLargest(x.data(), n, 1).finite);
+    EXPECT_FALSE(SelectLargest(x.data(), n, 1, /*threads=*/1).finite);
     x[n / 2] = -INFINITY;
-    EXPECT_FALSE(SelectLargest(x.data(), n, n).finite);
+    EXPECT_FALSE(SelectLargest(x.data(), n, n, /*threads=*/1).finite);
   }
 }
 

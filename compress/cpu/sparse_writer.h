@@ -7,15 +7,17 @@
 
 #include "compress/cpu/bytes.h"
 #include "compress/cpu/half.h"
+#include "compress/cpu/values.h"
+#include "tensor/error.h"
 #include "tensor/tensor.h"
 
 namespace thinwire {
 
-// Writes elements in ascending order and zeros between them.
+// Writes elements of x[begin, end) in ascending order and zeros between them.
 class SparseWriter {
  public:
-  explicit SparseWriter(const TensorView& x)
-      : data_(static_cast<uint8_t*>(x.data)), size_(SizeOf(x.dtype)), total_(x.elements()) {}
+  SparseWriter(const TensorView& x, int64_t begin, int64_t end)
+      : data_(static_cast<uint8_t*>(x.data)), size_(SizeOf(x.dtype)), written_(begin), end_(end) {}
 
   // Requires n > 0.
   void Write(const uint32_t* positions, const float* values, size_t n) {
@@ -29,7 +31,7 @@ class SparseWriter {
       }
     }
   }
-  void Finish() { ZeroUpTo(total_); }
+  void Finish() { ZeroUpTo(end_); }
 
  private:
   void ZeroUpTo(int64_t end) {
@@ -39,8 +41,16 @@ class SparseWriter {
 
   uint8_t* data_;
   int64_t size_;
-  int64_t total_;
-  int64_t written_ = 0;
+  int64_t written_;  // up to here
+  int64_t end_;
 };
+
+// How many entries are written at once: they and the zeros around them stay in the cache.
+constexpr size_t kEntriesAtOnce = 512;
+
+// Overwrites all of x: the next `count` of `values` at ascending `positions` below x.elements(),
+// zeros elsewhere. InvalidArgument if a value is not finite.
+Error WriteSparse(const uint32_t* positions, size_t count, const ValueReader& values, int threads,
+                  const TensorView& x);
 
 }  // namespace thinwire

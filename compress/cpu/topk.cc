@@ -10,13 +10,13 @@ namespace thinwire {
 
 // Zeros are never sent, and entries without support are zeros here: so what is kept has support.
 Error CpuTopKEncode(const TensorView& x, const CodecSpec& spec, const SparseContext& context,
-                    uint8_t* payload, size_t capacity, size_t* bytes) {
+                    uint8_t* payload, size_t capacity, size_t* bytes, int threads) {
   const Scopes scopes = ScopesOf(x, spec.scope, spec.group);
   const Error error = CheckElements(spec, scopes.total);
   if (!error.ok()) return error;
-  Kept kept = KeepLargest(SupportedFloats(x, context.support), scopes, spec);
+  Kept kept = KeepLargest(SupportedFloats(x, context.support, threads), scopes, spec, threads);
   if (!kept.finite) return NonFiniteError(Name(spec.kind), x);
-  return WriteEntries(&kept, scopes.total, spec, context, payload, capacity, bytes);
+  return WriteEntries(&kept, scopes.total, spec, context, payload, capacity, bytes, threads);
 }
 
 }  // namespace thinwire

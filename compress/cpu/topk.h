@@ -9,6 +9,6 @@
 namespace thinwire {
 
 Error CpuTopKEncode(const TensorView& x, const CodecSpec& spec, const SparseContext& context,
-                    uint8_t* payload, size_t capacity, size_t* bytes);
+                    uint8_t* payload, size_t capacity, size_t* bytes, int threads);
 
 }  // namespace thinwire

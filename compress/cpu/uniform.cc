@@ -7,6 +7,7 @@
 #include "compress/cpu/blocks.h"
 #include "compress/cpu/bytes.h"
 #include "compress/cpu/pack.h"
+#include "compress/cpu/parallel.h"
 #include "compress/cpu/philox.h"
 #include "compress/cpu/quantize.h"
 #include "compress/cpu/ranges.h"
@@ -73,18 +74,18 @@ class ContiguousEncoder {
 
 template <typename Encoder>
 void EncodeCodes(const TensorView& x, const CodecSpec& spec, uint64_t random_key,
-                 const Encoder& encoder, uint8_t* out) {
-  alignas(64) float scratch[kBlock];
-  alignas(64) uint32_t random[kBlock];
-  alignas(64) uint8_t codes[kBlock];
+                 const Encoder& encoder, int threads, uint8_t* out) {
   const bool by_chance = spec.rounding == Rounding::kStochastic;
-  const int64_t total = x.elements();
-  for (int64_t begin = 0; begin < total; begin += kBlock) {
-    const size_t n = std::min<int64_t>(kBlock, total - begin);
-    if (by_chance) PhiloxNumbers(random_key, begin, n, random);
-    encoder(ReadFloats(x, begin, n, scratch), begin, n, by_chance ? random : nullptr, codes);
-    PackCodes(codes, n, spec.bits, out + begin / 8 * spec.bits);
-  }
+  ForEachPart(Parts(x.elements(), threads), [&](int, int64_t begin, int64_t end) {
+    alignas(64) float scratch[kBlock];
+    alignas(64) uint32_t random[kBlock];
+    alignas(64) uint8_t codes[kBlock];
+    ForEachBlock(begin, end, [&](int64_t i, size_t n) {
+      if (by_chance) PhiloxNumbers(random_key, i, n, random);
+      encoder(ReadFloats(x, i, n, scratch), i, n, by_chance ? random : nullptr, codes);
+      PackCodes(codes, n, spec.bits, out + i / 8 * spec.bits);
+    });
+  });
 }
 
 class StridedDecoder {
@@ -143,24 +144,26 @@ uint8_t LargestCode(const uint8_t* codes, size_t n) {
 }
 
 template <typename Decoder>
-Error DecodeCodes(const uint8_t* in, const CodecSpec& spec, const Decoder& decoder,
+Error DecodeCodes(const uint8_t* in, const CodecSpec& spec, const Decoder& decoder, int threads,
                   const TensorView& x) {
-  alignas(64) float scratch[kBlock];
-  alignas(64) uint8_t codes[kBlock];
-  const int64_t total = x.elements();
-  const int32_t max_code = GridOf(spec).max_code;
-  const bool has_unused_code = max_code != (1 << spec.bits) - 1;
-  for (int64_t begin = 0; begin < total; begin += kBlock) {
-    const size_t n = std::min<int64_t>(kBlock, total - begin);
-    UnpackCodes(in + begin / 8 * spec.bits, n, spec.bits, codes);
-    if (has_unused_code && LargestCode(codes, n) > max_code) {
-      return MakeError(absl::StatusCode::kInvalidArgument, "uniform: code %d, want at most %d",
-                       LargestCode(codes, n), max_code);
-    }
-    decoder(codes, begin, n, FloatsToWrite(x, begin, scratch));
-    FinishFloats(x, begin, n, scratch);
-  }
-  return Error{};
+  const uint32_t max_code = GridOf(spec).max_code;
+  const bool has_unused_code = max_code != (1u << spec.bits) - 1;
+  const Parts parts(x.elements(), threads);
+  const uint32_t largest = LargestOfParts(parts, [&](int64_t begin, int64_t end) {
+    alignas(64) float scratch[kBlock];
+    alignas(64) uint8_t codes[kBlock];
+    uint8_t of_part = 0;
+    ForEachBlock(begin, end, [&](int64_t i, size_t n) {
+      UnpackCodes(in + i / 8 * spec.bits, n, spec.bits, codes);
+      if (has_unused_code) of_part = std::max(of_part, LargestCode(codes, n));
+      decoder(codes, i, n, FloatsToWrite(x, i, scratch));
+      FinishFloats(x, i, n, scratch);
+    });
+    return of_part;
+  });
+  if (largest <= max_code) return Error{};
+  return MakeError(absl::StatusCode::kInvalidArgument, "uniform: code %u, want at most %u", largest,
+                   max_code);
 }
 
 Error CheckLastByte(const uint8_t* codes, const CodecSpec& spec, int64_t total) {
@@ -170,23 +173,24 @@ Error CheckLastByte(const uint8_t* codes, const CodecSpec& spec, int64_t total) 
                    "uniform: unused bits of the last byte 0x%02x are set", codes[bits / 8]);
 }
 
-void Fill(const TensorView& x, float value) {
-  alignas(64) float scratch[kBlock];
-  for (int64_t begin = 0; begin < x.elements(); begin += kBlock) {
-    const size_t n = std::min<int64_t>(kBlock, x.elements() - begin);
-    float* to = FloatsToWrite(x, begin, scratch);
-    std::fill(to, to + n, value);
-    FinishFloats(x, begin, n, scratch);
-  }
+void Fill(const TensorView& x, float value, int threads) {
+  ForEachPart(Parts(x.elements(), threads), [&](int, int64_t begin, int64_t end) {
+    alignas(64) float scratch[kBlock];
+    ForEachBlock(begin, end, [&](int64_t i, size_t n) {
+      float* to = FloatsToWrite(x, i, scratch);
+      std::fill(to, to + n, value);
+      FinishFloats(x, i, n, scratch);
+    });
+  });
 }
 
-Error DecodeConstant(const uint8_t* payload, const TensorView& x) {
+Error DecodeConstant(const uint8_t* payload, const TensorView& x, int threads) {
   const float value = LoadAs<float>(payload + 2);
   if (!std::isfinite(value)) {
     return MakeError(absl::StatusCode::kInvalidArgument,
                      "uniform: constant %g, want a finite value", static_cast<double>(value));
   }
-  Fill(x, value);
+  Fill(x, value, threads);
   return Error{};
 }
 
@@ -198,7 +202,7 @@ bool IsConstant(const CodecSpec& spec, const Scopes& scopes, const uint8_t* payl
 }  // namespace
 
 Error CpuUniformEncode(const TensorView& x, const CodecSpec& spec, uint64_t random_key,
-                       uint8_t* payload, size_t capacity, size_t* bytes) {
+                       uint8_t* payload, size_t capacity, size_t* bytes, int threads) {
   const Scopes scopes = ScopesOf(x, spec.scope, spec.group);
   *bytes = UniformPayloadBytes(spec, scopes);
   if (capacity < UniformMaxPayloadBytes(spec, scopes)) {
@@ -207,7 +211,7 @@ Error CpuUniformEncode(const TensorView& x, const CodecSpec& spec, uint64_t rand
                      UniformMaxPayloadBytes(spec, scopes));
   }
   bool constant = false;
-  const Error error = WriteRanges(x, spec, scopes, payload, &constant);
+  const Error error = WriteRanges(x, spec, scopes, payload, &constant, threads);
   if (!error.ok()) return error;
   if (constant) {
     *bytes = kConstantTensorBytes;
@@ -215,17 +219,17 @@ Error CpuUniformEncode(const TensorView& x, const CodecSpec& spec, uint64_t rand
   }
   uint8_t* codes = payload + UniformHeaderBytes(spec, scopes);
   if (scopes.strided) {
-    EncodeCodes(x, spec, random_key, StridedEncoder(spec, scopes, payload), codes);
+    EncodeCodes(x, spec, random_key, StridedEncoder(spec, scopes, payload), threads, codes);
   } else {
-    EncodeCodes(x, spec, random_key, ContiguousEncoder(spec, scopes, payload), codes);
+    EncodeCodes(x, spec, random_key, ContiguousEncoder(spec, scopes, payload), threads, codes);
   }
   return Error{};
 }
 
 Error CpuUniformDecode(const uint8_t* payload, size_t bytes, const CodecSpec& spec,
-                       const TensorView& x) {
+                       const TensorView& x, int threads) {
   const Scopes scopes = ScopesOf(x, spec.scope, spec.group);
-  if (IsConstant(spec, scopes, payload, bytes)) return DecodeConstant(payload, x);
+  if (IsConstant(spec, scopes, payload, bytes)) return DecodeConstant(payload, x, threads);
   if (bytes != UniformPayloadBytes(spec, scopes)) {
     return MakeError(absl::StatusCode::kInvalidArgument, "uniform: payload of %zu bytes, want %zu",
                      bytes, UniformPayloadBytes(spec, scopes));
@@ -235,8 +239,10 @@ Error CpuUniformDecode(const uint8_t* payload, size_t bytes, const CodecSpec& sp
   const uint8_t* codes = payload + UniformHeaderBytes(spec, scopes);
   error = CheckLastByte(codes, spec, scopes.total);
   if (!error.ok() || scopes.count == 0) return error;
-  if (scopes.strided) return DecodeCodes(codes, spec, StridedDecoder(spec, scopes, payload), x);
-  return DecodeCodes(codes, spec, ContiguousDecoder(spec, scopes, payload), x);
+  if (scopes.strided) {
+    return DecodeCodes(codes, spec, StridedDecoder(spec, scopes, payload), threads, x);
+  }
+  return DecodeCodes(codes, spec, ContiguousDecoder(spec, scopes, payload), threads, x);
 }
 
 }  // namespace thinwire

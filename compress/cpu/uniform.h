@@ -12,8 +12,8 @@ namespace thinwire {
 
 // See CodecKernels::UniformEncode and UniformDecode.
 Error CpuUniformEncode(const TensorView& x, const CodecSpec& spec, uint64_t random_key,
-                       uint8_t* payload, size_t capacity, size_t* bytes);
+                       uint8_t* payload, size_t capacity, size_t* bytes, int threads);
 Error CpuUniformDecode(const uint8_t* payload, size_t bytes, const CodecSpec& spec,
-                       const TensorView& x);
+                       const TensorView& x, int threads);
 
 }  // namespace thinwire

@@ -5,6 +5,7 @@
 
 #include "compress/cpu/convert.h"
 #include "compress/cpu/half.h"
+#include "compress/cpu/parallel.h"
 #include "compress/cpu/scan.h"
 #include "compress/cpu/scratch.h"
 #include "compress/cpu/uniform.h"
@@ -21,36 +22,48 @@ TensorView FlatView(const float* values, size_t n) {
   return view;
 }
 
-}  // namespace
-
-int16_t ValueExponent(const float* values, size_t n, const CodecSpec& spec) {
-  return spec.values == Values::kF16 ? PreScaleFor(FloatOf(LargestMagnitude(values, n))) : 0;
-}
-
-Error WriteValues(float* values, size_t n, const CodecSpec& spec, int exponent, uint64_t random_key,
-                  uint8_t* out) {
+// As fixed-width numbers.
+void WriteNumbers(float* values, size_t n, const CodecSpec& spec, float scale, uint8_t* out) {
   switch (spec.values) {
     case Values::kF32:
       if (n > 0) std::memcpy(out, values, 4 * n);
-      return Error{};
+      return;
     case Values::kF16:
-      NarrowToHalf(values, n, PowerOfTwo(exponent), out);
-      return Error{};
+      NarrowToHalf(values, n, scale, out);
+      return;
     case Values::kBF16:
       // Only finite values are decoded: what would round to infinity stays the largest bf16.
       for (size_t i = 0; i < n; ++i) values[i] = std::clamp(values[i], -kMaxBFloat, kMaxBFloat);
       NarrowToBFloat(values, n, out);
-      return Error{};
-    case Values::kUniform: {
-      size_t bytes = 0;
-      return CpuUniformEncode(FlatView(values, n), CodecOfValues(spec), random_key, out,
-                              ValueBytes(spec, n), &bytes);
-    }
+      return;
+    case Values::kUniform:
+      return;
   }
+}
+
+}  // namespace
+
+int16_t ValueExponent(const float* values, size_t n, const CodecSpec& spec, int threads) {
+  if (spec.values != Values::kF16) return 0;
+  return PreScaleFor(FloatOf(LargestMagnitude(values, n, threads)));
+}
+
+Error WriteValues(float* values, size_t n, const CodecSpec& spec, int exponent, uint64_t random_key,
+                  int threads, uint8_t* out) {
+  if (spec.values == Values::kUniform) {
+    size_t bytes = 0;
+    return CpuUniformEncode(FlatView(values, n), CodecOfValues(spec), random_key, out,
+                            ValueBytes(spec, n), &bytes, threads);
+  }
+  ForEachPart(Parts(n, threads), [&](int, int64_t begin, int64_t end) {
+    WriteNumbers(values + begin, end - begin, spec, PowerOfTwo(exponent),
+                 out + ValueBytes(spec, begin));
+  });
   return Error{};
 }
 
-Error ValueReader::Open(const uint8_t* from, size_t n, const CodecSpec& spec, int exponent) {
+Error ValueReader::Open(const uint8_t* from, size_t n, const CodecSpec& spec, int exponent,
+                        int threads) {
   from_ = from;
   spec_ = spec;
   const bool is_half = spec.values == Values::kF16;
@@ -63,7 +76,16 @@ Error ValueReader::Open(const uint8_t* from, size_t n, const CodecSpec& spec, in
   static thread_local Scratch<float> memory;
   float* all = memory.Get(n);
   decoded_ = all;
-  return CpuUniformDecode(from, ValueBytes(spec, n), CodecOfValues(spec), FlatView(all, n));
+  return CpuUniformDecode(from, ValueBytes(spec, n), CodecOfValues(spec), FlatView(all, n),
+                          threads);
+}
+
+void ValueReader::Skip(size_t n) {
+  if (spec_.values == Values::kUniform) {
+    decoded_ += n;
+  } else {
+    from_ += ValueBytes(spec_, n);
+  }
 }
 
 Error ValueReader::Read(size_t n, float* values) {
@@ -79,10 +101,10 @@ Error ValueReader::Read(size_t n, float* values) {
       break;
     case Values::kUniform:
       std::memcpy(values, decoded_, 4 * n);
-      decoded_ += n;
+      Skip(n);
       return Error{};  // finite, as its ranges are
   }
-  from_ += ValueBytes(spec_, n);
+  Skip(n);
   if (LargestMagnitude(values, n) < kInfinityBits) return Error{};
   return MakeError(absl::StatusCode::kInvalidArgument,
                    "%s: a value is NaN or infinite, want finite values", Name(spec_.kind));

@@ -11,19 +11,21 @@
 namespace thinwire {
 
 // The pre-scale exponent of fp16 values, as under the codec fp16; 0 for other types.
-int16_t ValueExponent(const float* values, size_t n, const CodecSpec& spec);
+int16_t ValueExponent(const float* values, size_t n, const CodecSpec& spec, int threads);
 
 // Writes ValueBytes(spec, n) bytes. Requires finite values, which it may change. `random_key` is
 // for stochastic rounding. InvalidArgument if their range overflows fp32 (uniform).
 Error WriteValues(float* values, size_t n, const CodecSpec& spec, int exponent, uint64_t random_key,
-                  uint8_t* out);
+                  int threads, uint8_t* out);
 
 // Reads values from bytes of any origin.
 class ValueReader {
  public:
   // `from` holds ValueBytes(spec, n) bytes and outlives the reader, of which a thread has one at a
   // time. InvalidArgument if the exponent or what uniform says is impossible.
-  Error Open(const uint8_t* from, size_t n, const CodecSpec& spec, int exponent);
+  Error Open(const uint8_t* from, size_t n, const CodecSpec& spec, int exponent, int threads);
+  // Leaves out the next `n`.
+  void Skip(size_t n);
   // The next `n`, of all that there are. InvalidArgument unless they are finite.
   Error Read(size_t n, float* values);
 
