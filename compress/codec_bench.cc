@@ -1,13 +1,17 @@
 // Encode and decode speed of every codec, as fp32 bytes per second (encode: of its input, decode:
-// of its output), beside memcpy of the same 25 MiB in the same run. One thread.
+// of its output), beside memcpy of the same 25 MiB in the same run. One thread, or codecs with
+// --threads=N.
 //   bazel run --config=opt //compress:codec_bench -- --benchmark_enable_random_interleaving=true
 //     --benchmark_repetitions=30 --benchmark_min_time=0.02 --benchmark_report_aggregates_only=true
 #include <benchmark/benchmark.h>
 
 #include <cmath>
+#include <cstdio>
 #include <cstring>
 #include <string>
 
+#include "absl/strings/numbers.h"
+#include "absl/strings/strip.h"
 #include "base/random.h"
 #include "compress/codec.h"
 #include "compress/cpu/kernels.h"
@@ -43,10 +47,17 @@ const Tensor& Gradients() {
   return *x;
 }
 
+int num_threads = 1;  // set by main, before the first use of Kernels
+
+CodecKernels* Kernels() {
+  static const auto kernels = NewCpuCodecKernels(num_threads);
+  return kernels.get();
+}
+
 // A gradient's: where the activations are not zero, about half of the elements.
 MessageContext ContextOf(const CodecSpec& spec) {
   static const SupportMap* const support =
-      new SupportMap(*SupportMap::Of(Activations(), CpuCodecKernels()));
+      new SupportMap(*SupportMap::Of(Activations(), Kernels()));
   return {1, spec.needs_support() ? support : nullptr};
 }
 
@@ -66,7 +77,7 @@ void Memcpy(benchmark::State& state) {
 }
 
 void Encode(benchmark::State& state, const CodecSpec& spec, const Tensor& (*tensor)()) {
-  const auto codec = std::move(*NewCodec(spec, CpuCodecKernels()));
+  const auto codec = std::move(*NewCodec(spec, Kernels()));
   const Tensor& x = tensor();
   const MessageContext context = ContextOf(spec);
   const size_t most = codec->MaxPayloadBytes(kShape, DType::kF32);
@@ -80,7 +91,7 @@ void Encode(benchmark::State& state, const CodecSpec& spec, const Tensor& (*tens
 }
 
 void Decode(benchmark::State& state, const CodecSpec& spec, const Tensor& (*tensor)()) {
-  const auto codec = std::move(*NewCodec(spec, CpuCodecKernels()));
+  const auto codec = std::move(*NewCodec(spec, Kernels()));
   const size_t most = codec->MaxPayloadBytes(kShape, DType::kF32);
   auto payload = *Buffer::Allocate(CpuDevice(), most);
   uint8_t* data = static_cast<uint8_t*>(payload->data());
@@ -100,10 +111,13 @@ void Register(const std::string& name, const CodecSpec& spec) {
     const Tensor& (*tensor)();
   } inputs[] = {{"activations", Activations}, {"gradients", Gradients}};
   for (const auto& input : inputs) {
-    benchmark::RegisterBenchmark((name + "/encode/" + input.name).c_str(), Encode, spec,
-                                 input.tensor);
-    benchmark::RegisterBenchmark((name + "/decode/" + input.name).c_str(), Decode, spec,
-                                 input.tensor);
+    auto* encode = benchmark::RegisterBenchmark((name + "/encode/" + input.name).c_str(), Encode,
+                                                spec, input.tensor);
+    auto* decode = benchmark::RegisterBenchmark((name + "/decode/" + input.name).c_str(), Decode,
+                                                spec, input.tensor);
+    if (num_threads == 1) continue;
+    encode->UseRealTime();  // the other threads' time is no CPU time of this one
+    decode->UseRealTime();
   }
 }
 
@@ -217,12 +231,26 @@ void RegisterAll() {
   RegisterLossless();
 }
 
+// Reads the arguments that the library left: --threads=N, or none. False for any other.
+bool ReadThreads(int argc, char** argv) {
+  for (int i = 1; i < argc; ++i) {
+    absl::string_view value = argv[i];
+    if (!absl::ConsumePrefix(&value, "--threads=") || !absl::SimpleAtoi(value, &num_threads) ||
+        num_threads < 1) {
+      std::fprintf(stderr, "argument %s, want --threads=N with N of at least 1\n", argv[i]);
+      return false;
+    }
+  }
+  return true;
+}
+
 }  // namespace
 }  // namespace thinwire
 
 int main(int argc, char** argv) {
-  thinwire::RegisterAll();
   benchmark::Initialize(&argc, argv);
+  if (!thinwire::ReadThreads(argc, argv)) return 1;
+  thinwire::RegisterAll();
   benchmark::RunSpecifiedBenchmarks();
   return 0;
 }
