@@ -37,6 +37,14 @@ LinkOptions InnerLink(const StageSpec& spec, const BoundarySpec& incoming,
   return options;
 }
 
+// Where compute waits for the codec, the codec has its threads: at cuts inside the process, and
+// everywhere when a batch is one microbatch. Otherwise the two overlap.
+CodecKernels* KernelsFor(const StageSpec& spec, int cut, const Backend& backend) {
+  const bool is_inner = cut >= spec.first_segment() && cut + 1 < spec.end_segment();
+  const bool waits = is_inner || spec.microbatches == 1;
+  return waits && backend.threaded_kernels ? backend.threaded_kernels.get() : backend.kernels;
+}
+
 }  // namespace
 
 BoundarySpec BoundaryOf(const StageSpec& spec, int cut, Direction direction,
@@ -66,7 +74,7 @@ BoundarySpec BoundaryOf(const StageSpec& spec, int cut, Direction direction,
         boundary.capacity, QueueCapacity(spec.schedule, sender, spec.stages(), spec.microbatches));
   }
   boundary.device = backend.device;
-  boundary.kernels = backend.kernels;
+  boundary.kernels = KernelsFor(spec, cut, backend);
   return boundary;
 }
 

@@ -40,6 +40,8 @@ struct Backend {
   Device* device = nullptr;
   std::shared_ptr<Ops> ops;
   CodecKernels* kernels = nullptr;
+  // The same with the threads that ops use, of one run; null: only one thread each.
+  std::shared_ptr<CodecKernels> threaded_kernels = nullptr;
 };
 
 // The checked form of an experiment, for one stage.

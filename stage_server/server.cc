@@ -85,7 +85,7 @@ class StageServerImpl final : public StageServer {
       return absl::InvalidArgumentError(absl::StrCat("threads: ", threads, ", want at least 1"));
     }
 
-    return Backend{CpuDevice(), NewCpuOps(threads), CpuCodecKernels()};
+    return Backend{CpuDevice(), NewCpuOps(threads), CpuCodecKernels(), NewCpuCodecKernels(threads)};
   }
 
   std::unique_ptr<BoundaryService> boundaries_;
