@@ -168,9 +168,9 @@ TEST(FrameCheckerTest, AcceptsShapesWithoutElements) {
 
 TEST(FrameCheckerTest, RefusesUnknownCodecNumbers) {
   ExpectInvalid(CheckFirst([](FrameHeader* h) { h->mutable_codec()->set_kind(99); }),
-                "codec.kind is 99, want 0 to");
+                "codec.kind is 99, want a known number");
   ExpectInvalid(CheckFirst([](FrameHeader* h) { h->mutable_codec()->set_scope(99); }),
-                "codec.scope is 99, want 0 to");
+                "codec.scope is 99, want a known number");
   ExpectInvalid(CheckFirst([](FrameHeader* h) { h->mutable_codec()->set_values(0); }),
                 "codec.values is 0, want a known number");
 }

@@ -72,9 +72,7 @@ absl::StatusOr<FeedbackSender::Encoded> MessageEncoder::EncodeOrPass(
     return encoded;
   }
   ASSIGN_OR_RETURN(const bool is_finite, IsFinite(*outgoing.x, spec_.kernels));
-  if (is_finite && !state_may_hold_nan_) return encoded;
-  // What goes exactly under ef21 becomes the state, and spoils one more difference.
-  state_may_hold_nan_ = spec_.feedback.kind == FeedbackKind::kEf21;
+  if (is_finite) return encoded;
   outgoing.compress = false;
   return feedback_->Encode(*codec_, outgoing, payload);
 }

@@ -59,7 +59,6 @@ class MessageEncoder {
   const std::unique_ptr<FeedbackSender> feedback_;
   CodecInForce codecs_;
   LevelController level_;
-  bool state_may_hold_nan_ = false;
 
   // Of the message under way or just encoded. Tensors may share the memory of feedback_.
   const Codec* codec_ = nullptr;
