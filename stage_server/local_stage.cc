@@ -1,6 +1,5 @@
 #include "stage_server/local_stage.h"
 
-#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -10,9 +9,6 @@
 
 namespace thinwire {
 namespace {
-
-// Evaluation has no backward to bound it: this many batches may be under way at a cut.
-constexpr int kEvaluationWindow = 2;
 
 Mode ModeOf(Phase phase) {
   if (phase == PHASE_TRAIN) return Mode::kTrain;
@@ -37,65 +33,7 @@ LinkOptions InnerLink(const StageSpec& spec, const BoundarySpec& incoming,
   return options;
 }
 
-// Where compute waits for the codec, the codec has its threads: at cuts inside the process, and
-// everywhere when a batch is one microbatch. Otherwise the two overlap.
-CodecKernels* KernelsFor(const StageSpec& spec, int cut, const Backend& backend) {
-  const bool is_inner = cut >= spec.first_segment() && cut + 1 < spec.end_segment();
-  const bool waits = is_inner || spec.microbatches == 1;
-  return waits && backend.threaded_kernels ? backend.threaded_kernels.get() : backend.kernels;
-}
-
 }  // namespace
-
-BoundarySpec BoundaryOf(const StageSpec& spec, int cut, Direction direction,
-                        const Backend& backend) {
-  int sender = 0;  // the stage before the cut
-  while (sender + 1 < spec.stages() && spec.stage_starts[sender + 1] <= cut) ++sender;
-  BoundarySpec boundary;
-  boundary.name = spec.cuts[cut].name;
-  boundary.peer = "this process";
-  boundary.cut = cut;
-  boundary.direction = direction;
-  boundary.sample = spec.model.blocks[spec.cuts[cut].block].out;
-  boundary.compute = spec.compute;
-  const bool is_activation = direction == DIRECTION_ACTIVATION;
-  const DirectionSpec& does = is_activation ? spec.activations[cut] : spec.gradients[cut];
-  boundary.codec = does.codec;
-  boundary.level = does.level;
-  boundary.feedback = does.feedback;
-  boundary.on_nonfinite = does.on_nonfinite;
-  boundary.keeps_support = is_activation && spec.gradients[cut].codec.needs_support();
-  boundary.max_batch = spec.batch_size;
-  boundary.codec_seed = spec.codec_seed;
-  boundary.error_every = spec.error_every;
-  boundary.capacity = kEvaluationWindow;
-  if (sender + 1 < spec.stages()) {
-    boundary.capacity = std::max(
-        boundary.capacity, QueueCapacity(spec.schedule, sender, spec.stages(), spec.microbatches));
-  }
-  boundary.device = backend.device;
-  boundary.kernels = KernelsFor(spec, cut, backend);
-  return boundary;
-}
-
-EpochSpec EpochOf(const StageSpec& spec, uint32_t epoch, int64_t samples) {
-  EpochSpec of;
-  of.shuffle = {spec.shuffle, spec.data_seed, spec.batch_size};
-  of.microbatches = spec.microbatches;
-  of.epoch = epoch;
-  of.samples = samples;
-  return of;
-}
-
-bool NeedsSampleIds(const StageSpec& spec) {
-  const auto needs = [](const DirectionSpec& does) {
-    const StateKey key = does.feedback.key;
-    return does.feedback.kind != FeedbackKind::kNone &&
-           (key == StateKey::kSample || key == StateKey::kBatch);
-  };
-  return std::any_of(spec.activations.begin(), spec.activations.end(), needs) ||
-         std::any_of(spec.gradients.begin(), spec.gradients.end(), needs);
-}
 
 absl::StatusOr<std::unique_ptr<LocalStage>> LocalStage::Build(const StageSpec& spec,
                                                               const Backend& backend) {
@@ -202,23 +140,6 @@ void LocalStage::StartEpoch(const EpochSpec& spec) {
   }
 }
 
-// Both ends of a message decide this alike.
-bool LocalStage::Compresses(const Work& work, const BoundarySpec& boundary) const {
-  if (!work.compress) return false;
-  if (work.phase != PHASE_TRAIN) {
-    // State by sample knows nothing of test samples, and what it did for training was to send
-    // nearly the exact tensor (AQ-SGD).
-    return boundary.feedback.kind != FeedbackKind::kEf21 ||
-           boundary.feedback.key != StateKey::kSample;
-  }
-  if (boundary.direction == DIRECTION_ACTIVATION || !spec_.gradients[boundary.cut].epilogue_only) {
-    return true;
-  }
-  // The receiver of a cut's gradients is the segment before it.
-  return InCoolDown(static_cast<int>(boundary.cut), static_cast<int>(spec_.cuts.size()) + 1,
-                    work.microbatches, static_cast<int>(work.microbatch));
-}
-
 absl::StatusOr<Tensor> LocalStage::Input(const Work& work, const std::optional<Samples>& samples,
                                          uint64_t* digest) {
   if (spec_.first()) {
@@ -229,7 +150,7 @@ absl::StatusOr<Tensor> LocalStage::Input(const Work& work, const std::optional<S
   BoundaryReceiver::Expected expected;
   expected.key = work.key();
   expected.batch = work.samples;
-  expected.compressed = Compresses(work, upstream_.receiver->spec());
+  expected.compressed = Compresses(spec_, work, upstream_.receiver->spec());
   if (samples) expected.sample_digest = samples->digest;
   ASSIGN_OR_RETURN(auto received, upstream_.receiver->Receive(expected, work.deadline));
   *digest = received.sample_digest;
@@ -244,7 +165,7 @@ absl::StatusOr<Tensor> LocalStage::Cross(InnerCut* cut, const Work& work, bool g
   Channel& channel = gradient ? cut->gradients : cut->activations;
   const int64_t batch = x.shape()[0];
   RETURN_IF_ERROR(OfferToCapture(work, channel.sender->spec(), x));
-  const bool compress = Compresses(work, channel.sender->spec());
+  const bool compress = Compresses(spec_, work, channel.sender->spec());
   RETURN_IF_ERROR(channel.sender->Send(work.key(), digest, compress, std::move(x)));
   BoundaryReceiver::Expected expected;
   expected.key = work.key();
@@ -291,8 +212,8 @@ absl::Status LocalStage::SendDownstream(const Work& work, uint64_t digest, Tenso
     RETURN_IF_ERROR(downstream_.receiver->ReceiveAcknowledgement(taken, work.deadline));
   }
   RETURN_IF_ERROR(OfferToCapture(work, downstream_.sender->spec(), y));
-  return downstream_.sender->Send(work.key(), digest, Compresses(work, downstream_.sender->spec()),
-                                  std::move(y));
+  return downstream_.sender->Send(
+      work.key(), digest, Compresses(spec_, work, downstream_.sender->spec()), std::move(y));
 }
 
 absl::Status LocalStage::OfferToCapture(const Work& work, const BoundarySpec& boundary,
@@ -327,7 +248,7 @@ absl::Status LocalStage::Backward(const Work& work) {
     BoundaryReceiver::Expected expected;
     expected.key = work.key();
     expected.batch = work.samples;
-    expected.compressed = Compresses(work, downstream_.receiver->spec());
+    expected.compressed = Compresses(spec_, work, downstream_.receiver->spec());
     expected.sample_digest = in_flight->sample_digest;
     ASSIGN_OR_RETURN(auto received, downstream_.receiver->Receive(expected, work.deadline));
     dy = std::move(received.tensor);
@@ -343,7 +264,7 @@ absl::Status LocalStage::Backward(const Work& work) {
   }
   if (spec_.first()) return absl::OkStatus();
   RETURN_IF_ERROR(OfferToCapture(work, upstream_.sender->spec(), dy));
-  const bool compress = Compresses(work, upstream_.sender->spec());
+  const bool compress = Compresses(spec_, work, upstream_.sender->spec());
   return upstream_.sender->Send(work.key(), in_flight->sample_digest, compress, std::move(dy));
 }
 
