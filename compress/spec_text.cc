@@ -96,6 +96,7 @@ absl::StatusOr<CodecSpec> ParseCodec(const std::string& text) {
   CodecSpec spec = DefaultSpec(kind);
   absl::StatusOr<Parameters> given = Split(inside);
   const absl::Status status = given.ok() ? Fill(*std::move(given), &spec) : given.status();
+  if (spec.indices == Indices::kShared) spec.scope = CodecSpec().scope;  // has none
   if (status.ok()) return spec;
   return absl::InvalidArgumentError(absl::StrCat(text, ": ", status.message()));
 }
