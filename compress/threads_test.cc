@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <map>
 
 #include "compress/round_trip.h"
 
@@ -35,10 +36,13 @@ std::vector<float> CoarseValues(int64_t n) {
   return values;
 }
 
-std::vector<Tensor> TensorsOf(const Shape& shape) {
-  std::vector<Tensor> tensors;
-  tensors.push_back(SmoothTensor(shape));
-  tensors.push_back(BFloatTensorOf(shape, CoarseValues(shape.elements())));
+const std::vector<Tensor>& TensorsOf(const Shape& shape) {
+  static std::map<int64_t, std::vector<Tensor>> made;  // by elements
+  std::vector<Tensor>& tensors = made[shape.elements()];
+  if (tensors.empty()) {
+    tensors.push_back(SmoothTensor(shape));
+    tensors.push_back(BFloatTensorOf(shape, CoarseValues(shape.elements())));
+  }
   return tensors;
 }
 
@@ -208,7 +212,7 @@ INSTANTIATE_TEST_SUITE_P(EveryCodec, ThreadsTest, testing::ValuesIn(EverySpec())
 
 TEST(KernelThreadsTest, SumsAndNonzerosAreThoseOfOneThread) {
   const Shape shape = kShapes[2];
-  const std::vector<Tensor> tensors = TensorsOf(shape);
+  const std::vector<Tensor>& tensors = TensorsOf(shape);
   const TensorView x = tensors[0].view(), y = tensors[1].view();
   Tensor sum = *Tensor::Allocate(CpuDevice(), DType::kF32, shape);
   Tensor sum_of_threads = *Tensor::Allocate(CpuDevice(), DType::kF32, shape);
