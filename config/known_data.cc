@@ -8,8 +8,8 @@ namespace thinwire {
 
 absl::StatusOr<KnownData> FindKnownData(const std::string& name) {
   const std::vector<KnownData> all = {
-      {"cifar10", {1, 32, 32, 3}, 10, 50000, /*has_folder=*/true},
-      {"digits", {1, 8, 8, 1}, 10, 3823, /*has_folder=*/false},
+      {"cifar10", {1, 32, 32, 3}, 10, 50000, 10000, /*has_folder=*/true},
+      {"digits", {1, 8, 8, 1}, 10, 3823, 1797, /*has_folder=*/false},
   };
   std::vector<std::string> names;
   for (const KnownData& data : all) {

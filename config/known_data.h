@@ -14,6 +14,7 @@ struct KnownData {
   Shape sample;  // of one sample, batch extent 1: [1, 32, 32, 3]
   int64_t classes = 0;
   int64_t train_samples = 0;  // all of them
+  int64_t test_samples = 0;
   bool has_folder = false;  // read from files, not embedded
 };
 

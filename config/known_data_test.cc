@@ -17,6 +17,7 @@ TEST(KnownDataTest, SaysOfDigitsWhatTheLoaderSays) {
   EXPECT_EQ(known->sample, loaded->train->sample_shape());
   EXPECT_EQ(known->classes, loaded->train->classes());
   EXPECT_EQ(known->train_samples, loaded->train->size());
+  EXPECT_EQ(known->test_samples, loaded->test->size());
 }
 
 TEST(KnownDataTest, Cifar10IsTenClassesOfColourImages) {

@@ -14,6 +14,7 @@
 #include "config/choices.h"
 #include "config/direction.h"
 #include "config/known_data.h"
+#include "config/smallest_message.h"
 #include "config/specs.h"
 #include "config/yaml_message.h"
 
@@ -320,9 +321,10 @@ absl::Status Resolve(Experiment* e) {
   RETURN_IF_ERROR(CheckPipeline(*e));
   RETURN_IF_ERROR(ResolveCuts(e));
   RETURN_IF_ERROR(ResolveCompression(*e, e->mutable_compression()));
-  RETURN_IF_ERROR(PartitionFrom(*e).status());
+  ASSIGN_OR_RETURN(const Partition partition, PartitionFrom(*e));
   RETURN_IF_ERROR(ResolveUncompressed(*e, e->mutable_evaluation()));
   RETURN_IF_ERROR(ResolveEvaluation(*e, e->mutable_evaluation()));
+  RETURN_IF_ERROR(CheckSmallestMessages(*e, partition));
   if (e->has_capture()) RETURN_IF_ERROR(ResolveCapture(*e, e->mutable_capture()));
   return absl::OkStatus();
 }

@@ -448,6 +448,40 @@ TEST(ResolveCompressionTest, StateByBatchNeedsBatchesThatComeBack) {
   EXPECT_THAT(ErrorWith({"data.shuffle=batch"}), HasSubstr("data.shuffle"));
 }
 
+TEST(ResolveCompressionTest, ARankThatTheSmallestMessageDoesNotHaveIsRefused) {
+  // What crosses behind layer1 is [8, 8, 16].
+  const std::string rank = "compression.gradients={codec: low_rank, rank: ";
+  EXPECT_EQ(With({"pipeline.cuts=[layer1.0]", rank + "15}"}).pipeline().cuts_size(), 1);
+  EXPECT_THAT(ErrorWith({"pipeline.cuts=[layer1.0]", rank + "16}"}),
+              AllOf(HasSubstr("cut layer1.0: gradients: low_rank: rank 16"),
+                    HasSubstr("a matrix of 1472 x 16, want less than both")));
+}
+
+// Rows of one vector a sample, so that few samples have no rank.
+constexpr char kVectors[] = R"(
+model:
+  name: custom
+  blocks:
+    - {name: flat, layers: [{kind: flatten}]}
+    - {name: head, layers: [{kind: linear, name: fc, out: 10}]}
+data: {name: digits, limit: 206, test_limit: 105}
+pipeline: {cuts: [flat]}
+optimizer: {lr: 0.1}
+epochs: 1
+)";
+
+TEST(ResolveCompressionTest, TheSmallestMessageIsThatOfTheLastBatch) {
+  const std::string activations = "compression.activations={codec: low_rank, rank: ";
+  const std::string gradients = "compression.gradients={codec: low_rank, rank: ";
+  With({gradients + "5}"}, kVectors);
+  EXPECT_THAT(ErrorWith({gradients + "6}"}, kVectors), HasSubstr("smallest message [6, 64]"));
+  EXPECT_THAT(ErrorWith({gradients + "5}", "pipeline.microbatches=4"}, kVectors),
+              HasSubstr("smallest message [1, 64]"));
+  EXPECT_THAT(ErrorWith({activations + "5}"}, kVectors), HasSubstr("smallest message [5, 64]"));
+  With({activations + "5}", "evaluation.compressed=false"}, kVectors);
+  With({activations + "5, feedback: aq_sgd}"}, kVectors);
+}
+
 TEST(ResolveCompressionTest, FeedbackThatCannotWorkIsRefused) {
   EXPECT_THAT(ErrorWith({"compression.gradients={codec: uniform, feedback: ef_mixed_b}"}),
               AllOf(HasSubstr("compression.gradients"), HasSubstr("cannot be halved")));

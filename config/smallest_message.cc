@@ -1,0 +1,80 @@
+#include "config/smallest_message.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
+#include "compress/layout.h"
+#include "config/known_data.h"
+
+namespace thinwire {
+namespace {
+
+// The last of `samples` samples in batches of `batch`.
+int64_t LastBatch(int64_t samples, int64_t batch) { return (samples - 1) % batch + 1; }
+
+int64_t SmallestMicrobatch(int64_t batch, int64_t microbatches) {
+  return batch / std::min(batch, microbatches);
+}
+
+int64_t Limited(int64_t samples, uint64_t limit) {
+  return limit > 0 ? static_cast<int64_t>(std::min<uint64_t>(limit, samples)) : samples;
+}
+
+// Samples of the smallest message of training, and of evaluation.
+struct Smallest {
+  int64_t train, evaluate;
+};
+absl::StatusOr<Smallest> SmallestOf(const Experiment& experiment) {
+  ASSIGN_OR_RETURN(const KnownData data, FindKnownData(experiment.data().name()));
+  const int64_t batch = experiment.data().batch_size();
+  const int64_t microbatches = experiment.pipeline().microbatches();
+  const int64_t train = Limited(data.train_samples, experiment.data().limit());
+  const int64_t last = LastBatch(train, batch);
+  const int64_t first = std::min(train, batch);
+  return Smallest{
+      std::min(SmallestMicrobatch(first, microbatches), SmallestMicrobatch(last, microbatches)),
+      LastBatch(Limited(data.test_samples, experiment.data().test_limit()), batch)};
+}
+
+// Evaluation codes activations, but for those that ef21 keeps by sample.
+bool IsEvaluated(const Experiment& experiment, const DirectionSpec& does, bool gradient) {
+  const bool exact =
+      does.feedback.kind == FeedbackKind::kEf21 && does.feedback.key == StateKey::kSample;
+  return !gradient && !exact && experiment.evaluation().compressed();
+}
+
+absl::Status CheckRank(const CodecSpec& codec, const Shape& message) {
+  if (codec.kind != CodecKind::kLowRank) return absl::OkStatus();
+  const MatrixView view = MatricesOf(message, codec.per_sample);
+  if (codec.rank < std::min(view.rows, view.columns)) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("low_rank: rank ", codec.rank, " of the smallest message ", message.ToString(),
+                   ", a matrix of ", view.rows, " x ", view.columns, ", want less than both"));
+}
+
+}  // namespace
+
+absl::Status CheckSmallestMessages(const Experiment& experiment, const Partition& partition) {
+  ASSIGN_OR_RETURN(const Smallest smallest, SmallestOf(experiment));
+  for (const Cut& cut : partition.cuts) {
+    for (const bool gradient : {false, true}) {
+      ASSIGN_OR_RETURN(const DirectionSpec does,
+                       DirectionFrom(DirectionOf(experiment, cut.name, gradient), gradient));
+      const int64_t samples = IsEvaluated(experiment, does, gradient)
+                                  ? std::min(smallest.train, smallest.evaluate)
+                                  : smallest.train;
+      const absl::Status status =
+          CheckRank(does.codec, partition.model.blocks[cut.block].out.WithBatch(samples));
+      if (status.ok()) continue;
+      return absl::InvalidArgumentError(
+          absl::StrCat("compression, cut ", cut.name, ": ",
+                       gradient ? "gradients: " : "activations: ", status.message()));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace thinwire

@@ -1,0 +1,16 @@
+// What must hold of the smallest message that a run sends, so that it fails before it starts and
+// not with the last batch of an epoch.
+#pragma once
+
+#include "absl/status/status.h"
+#include "config/specs.h"
+#include "proto/experiment.pb.h"
+
+namespace thinwire {
+
+// InvalidArgument naming cut and direction where low_rank is to factor a message with no more rows
+// or columns than its rank: of a microbatch, of the last batch, or of evaluation's last one.
+// `experiment` is resolved, `partition` made from it.
+absl::Status CheckSmallestMessages(const Experiment& experiment, const Partition& partition);
+
+}  // namespace thinwire
