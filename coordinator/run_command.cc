@@ -214,8 +214,8 @@ absl::Status CheckStages(const RunFlags& flags, const Experiment& experiment) {
 
 // Stages on this machine share its memory; of others' machines nothing is known here.
 absl::Status CheckState(const RunFlags& flags, const Experiment& experiment) {
-  if (!flags.stages.empty()) return absl::OkStatus();
   ASSIGN_OR_RETURN(const StatePlan state, PlanState(experiment));
+  if (!flags.stages.empty()) return absl::OkStatus();
   return CheckMemory(state, MachineMemoryBytes(), /*one_machine=*/true);
 }
 

@@ -71,6 +71,20 @@ absl::Status Refuse(const StatePlan& plan, int stage, uint64_t bytes, uint64_t m
       "dir"));
 }
 
+// Every epoch visits all rows: a limit that they exceed would end the run in the first one.
+absl::Status CheckLimit(const PlannedState& state, const Shape& sample) {
+  const FeedbackSpec& feedback = state.feedback;
+  if (feedback.limit_bytes == 0 || feedback.on_full == OnFull::kPlain) return absl::OkStatus();
+  FeedbackSpec unlimited = feedback;
+  unlimited.limit_bytes = 0;
+  const uint64_t wanted = StateBytesOf(unlimited, sample, state.rows).sender;
+  if (wanted <= feedback.limit_bytes) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "compression, cut ", state.boundary, ": ", state.gradient ? "gradients" : "activations",
+      ".feedback.limit_bytes: ", feedback.limit_bytes, " with on_full error, want at least ",
+      wanted, " for ", state.rows, " rows, or on_full plain"));
+}
+
 }  // namespace
 
 absl::StatusOr<StatePlan> PlanState(const Experiment& experiment) {
@@ -92,7 +106,9 @@ absl::StatusOr<StatePlan> PlanState(const Experiment& experiment) {
       state.rows = RowsOf(state.feedback.key, experiment, samples);
       state.sender_stage = gradient ? behind : before;
       state.receiver_stage = gradient ? before : behind;
-      state.bytes = StateBytesOf(state.feedback, partition.model.blocks[at.block].out, state.rows);
+      const Shape& sample = partition.model.blocks[at.block].out;
+      state.bytes = StateBytesOf(state.feedback, sample, state.rows);
+      RETURN_IF_ERROR(CheckLimit(state, sample));
       plan.stage_memory_bytes[before] += MemoryOf(state, before);
       if (behind != before) plan.stage_memory_bytes[behind] += MemoryOf(state, behind);
       plan.directions.push_back(state);

@@ -28,7 +28,8 @@ struct StatePlan {
   std::vector<uint64_t> stage_memory_bytes;  // of both ends; state in files is not in it
 };
 
-// `experiment` is resolved.
+// `experiment` is resolved. InvalidArgument naming cut and direction where limit_bytes is less than
+// all rows take and a row without room ends the run.
 absl::StatusOr<StatePlan> PlanState(const Experiment& experiment);
 
 // ResourceExhausted if the state that is kept in memory is more than a machine has, naming the

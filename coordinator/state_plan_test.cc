@@ -86,6 +86,22 @@ TEST(StatePlanTest, StateInAFileTakesNoMemory) {
   EXPECT_THAT(FormatState(plan), HasSubstr("in a file"));
 }
 
+TEST(StatePlanTest, ALimitThatWouldEndTheRunIsRefused) {
+  const auto with = [](const std::string& limit) {
+    return PlanState(*ParseExperiment(
+        kExperiment, "test", {"compression.activations.feedback={kind: aq_sgd, " + limit + "}"}));
+  };
+  EXPECT_TRUE(with("limit_bytes: 409600").ok());
+  const absl::Status status = with("limit_bytes: 409599").status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()),
+              AllOf(HasSubstr("cut layer1: activations.feedback.limit_bytes: 409599"),
+                    HasSubstr("at least 409600 for 100 rows")));
+  const auto plain = with("limit_bytes: 409599, on_full: plain");
+  ASSERT_TRUE(plain.ok()) << plain.status();
+  EXPECT_EQ(plain->directions[0].bytes.sender, 99u * 4096);
+}
+
 TEST(StatePlanTest, TheTableNamesBytesAndStages) {
   EXPECT_THAT(FormatState(PlanOf({"compression.gradients.feedback=aq_sgd"})),
               AllOf(HasSubstr("gradient"), HasSubstr("0.4 @1"), HasSubstr("0.4 @0"),
