@@ -26,12 +26,15 @@ absl::StatusOr<std::unique_ptr<BoundaryReceiver>> BoundaryReceiver::New(const Bo
 
 BoundaryReceiver::BoundaryReceiver(const BoundarySpec& spec, Link* link, Worker worker,
                                    std::unique_ptr<MessageDecoder> decoder)
-    : spec_(spec), link_(link), decoder_(std::move(decoder)) {
-  if (worker == Worker::kOwnThread) worker_.emplace([this] { WorkerLoop(); });
+    : spec_(spec),
+      link_(link),
+      decoder_(std::move(decoder)),
+      has_worker_(worker == Worker::kOwnThread) {
+  if (has_worker_) worker_.emplace([this] { WorkerLoop(); });
 }
 
 BoundaryReceiver::~BoundaryReceiver() {
-  if (!worker_) return;
+  if (!has_worker_) return;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     stopping_ = true;
@@ -116,7 +119,7 @@ absl::StatusOr<Tensor> BoundaryReceiver::Decode(const Message& message) {
 absl::StatusOr<std::shared_ptr<const EpochRows>> BoundaryReceiver::RowsOf(uint32_t epoch) {
   std::unique_lock<std::mutex> lock(mutex_);
   const auto is_there = [&] { return stopping_ || (rows_ && rows_->epoch() >= epoch); };
-  if (worker_) {
+  if (has_worker_) {
     changed_.wait(lock, is_there);
   } else if (!is_there()) {
     return absl::FailedPreconditionError(absl::StrCat("epoch ", epoch, " has not begun"));
@@ -129,7 +132,7 @@ absl::StatusOr<std::shared_ptr<const EpochRows>> BoundaryReceiver::RowsOf(uint32
 
 absl::StatusOr<BoundaryReceiver::Decoded> BoundaryReceiver::Next(const MessageKey& wanted,
                                                                  absl::Time deadline) {
-  if (!worker_) return ReceiveAndDecode(deadline);
+  if (!has_worker_) return ReceiveAndDecode(deadline);
   std::unique_lock<std::mutex> lock(mutex_);
   if (!changed_.wait_until(lock, absl::ToChronoTime(deadline),
                            [this] { return !ready_.empty() || !status_.ok(); })) {

@@ -78,6 +78,7 @@ class BoundaryReceiver {
   const BoundarySpec spec_;
   Link* const link_;
   const std::unique_ptr<MessageDecoder> decoder_;  // of whoever decodes
+  const bool has_worker_;                          // worker_ is still being made when it looks
 
   mutable std::mutex mutex_;  // guards what follows, but for the worker
   std::condition_variable changed_;

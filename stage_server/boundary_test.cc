@@ -138,6 +138,21 @@ TEST_P(BoundaryTest, ACompressedMessageIsRefusedWhereAnExactOneIsExpected) {
               HasSubstr("codec topk("));
 }
 
+TEST_P(BoundaryTest, WithoutStateNothingIsAFirstVisit) {
+  const Tensor x = Of({1, 2, 3, 4});
+  Message message;
+  message.key = Key(1);
+  message.key.direction = spec_.direction;
+  message.shape = x.shape();
+  message.sample_digest = 5;
+  message.first_visit = true;  // would excuse that it is exact
+  message.payload = {x.buffer(), {static_cast<const uint8_t*>(x.data()), x.bytes()}};
+  up_->Send(std::move(message));
+  const absl::Status status = receiver_->Receive(Expect(1), Soon()).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()), AllOf(HasSubstr("layer1"), HasSubstr("first_visit")));
+}
+
 TEST_P(BoundaryTest, AShapeThatIsNotTheCutsIsRefused) {
   ASSERT_TRUE(sender_->Send(Key(1), 5, true, Of({1, 2, 3})).ok());
   EXPECT_THAT(std::string(receiver_->Receive(Expect(1), Soon()).status().message()),

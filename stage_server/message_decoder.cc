@@ -29,6 +29,11 @@ absl::Status MessageDecoder::Check(const Message& message) const {
         absl::StrCat("shape ", shape.ToString(), ", want ",
                      spec_.sample.WithBatch(spec_.max_batch).ToString(), " or fewer samples"));
   }
+  if (!NeedsRows(message) && (message.first_visit || message.state_digest)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(message.first_visit ? "first_visit" : "state_digest",
+                     " of a message without state at the receiver, want neither"));
+  }
   if (message.codec.is_exact()) return absl::OkStatus();
   return CheckMet(message.codec, spec_.codec, spec_.level, message.key.epoch,
                   message.key.phase == PHASE_TRAIN);

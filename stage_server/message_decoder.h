@@ -22,8 +22,8 @@ class MessageDecoder {
   static absl::StatusOr<std::unique_ptr<MessageDecoder>> New(const BoundarySpec& spec,
                                                              SupportMaps* support);
 
-  // InvalidArgument if type, shape or codec are not what this direction can carry in that epoch and
-  // phase. Whether a message had to be exact is for BoundaryReceiver::Receive.
+  // InvalidArgument if type, shape, codec or marks of state are not what this direction can carry
+  // in that epoch and phase. Whether a message had to be exact is for BoundaryReceiver::Receive.
   absl::Status Check(const Message& message) const;
 
   // True if Decode needs the rows of the message's epoch.
