@@ -9,12 +9,14 @@
 #include <cstdio>
 #include <cstring>
 #include <string>
+#include <vector>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/strip.h"
 #include "base/random.h"
 #include "compress/codec.h"
 #include "compress/cpu/kernels.h"
+#include "compress/scalar_reference.h"
 #include "compress/support.h"
 #include "tensor/cpu/device.h"
 
@@ -103,6 +105,47 @@ void Decode(benchmark::State& state, const CodecSpec& spec, const Tensor& (*tens
     benchmark::ClobberMemory();
   }
   SetBytes(state, bytes);
+}
+
+void ScalarUniform(benchmark::State& state, bool decodes) {
+  const Tensor& x = Gradients();
+  const Tensor y = *Tensor::Allocate(CpuDevice(), DType::kF32, kShape);
+  std::vector<uint8_t> codes(x.elements());
+  const auto grid = ScalarUniformEncode(x.floats(), codes.data());
+  for (auto _ : state) {
+    if (decodes) {
+      ScalarUniformDecode(codes.data(), grid, y.floats());
+    } else {
+      ScalarUniformEncode(x.floats(), codes.data());
+    }
+    benchmark::ClobberMemory();
+  }
+  SetBytes(state, codes.size());
+}
+
+void ScalarTopK(benchmark::State& state, bool decodes) {
+  const Tensor& x = Gradients();
+  const Tensor y = *Tensor::Allocate(CpuDevice(), DType::kF32, kShape);
+  const size_t n = x.elements() / kShape[0];
+  ScalarEntries entries;
+  ScalarTopKEncode(x.floats(), n, n / 10, &entries);
+  for (auto _ : state) {
+    if (decodes) {
+      ScalarTopKDecode(entries, y.floats());
+    } else {
+      ScalarTopKEncode(x.floats(), n, n / 10, &entries);
+    }
+    benchmark::ClobberMemory();
+  }
+  SetBytes(state, 8 * entries.values.size());
+}
+
+void RegisterReferences() {
+  for (const bool decodes : {false, true}) {
+    const std::string tail = decodes ? "/decode/gradients" : "/encode/gradients";
+    benchmark::RegisterBenchmark(("scalar_uniform8" + tail).c_str(), ScalarUniform, decodes);
+    benchmark::RegisterBenchmark(("scalar_topk10_sample" + tail).c_str(), ScalarTopK, decodes);
+  }
 }
 
 void Register(const std::string& name, const CodecSpec& spec) {
@@ -229,6 +272,7 @@ void RegisterAll() {
   RegisterEightBits();
   RegisterRotations();
   RegisterLossless();
+  RegisterReferences();
 }
 
 // Reads the arguments that the library left: --threads=N, or none. False for any other.
