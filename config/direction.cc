@@ -1,5 +1,6 @@
 #include "config/direction.h"
 
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -87,6 +88,14 @@ absl::Status CheckRest(const std::string& at, const Experiment& experiment,
   if (direction.level().has_target_error() && experiment.metrics().error_every() == 0) {
     return absl::InvalidArgumentError(absl::StrCat(
         at, ".level.target_error: with metrics.error_every 0, want the error to be measured"));
+  }
+  for (const auto& [epoch, level] : direction.level().by_epoch()) {
+    // Evaluation uses the last level: one that nothing was trained at would be evaluated.
+    if (std::stoul(epoch) > experiment.epochs()) {
+      return absl::InvalidArgumentError(absl::StrCat(at, ".level.by_epoch: epoch ", epoch,
+                                                     " of level ", level, ", the run has ",
+                                                     experiment.epochs()));
+    }
   }
   return absl::OkStatus();
 }

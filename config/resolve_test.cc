@@ -509,6 +509,8 @@ TEST(ResolveCompressionTest, Levels) {
               HasSubstr("with a ratio"));
   EXPECT_THAT(ErrorWith(level("codec: topk, ratio: 0.5", "by_epoch: {two: 0.1}")),
               HasSubstr("key two, want an epoch"));
+  EXPECT_THAT(ErrorWith(level("codec: topk, ratio: 0.5", "by_epoch: {2: 0.1, 9: 0.05}")),
+              HasSubstr("level.by_epoch: epoch 9 of level 0.05, the run has 3"));
   EXPECT_THAT(ErrorWith(level("codec: uniform", "by_epoch: {2: 2.5}")), HasSubstr("whole bits"));
   EXPECT_THAT(ErrorWith(level("codec: uniform", "target_error: 0.1")),
               HasSubstr("target_error, min and max together"));

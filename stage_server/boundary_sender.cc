@@ -1,6 +1,7 @@
 #include "stage_server/boundary_sender.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -16,7 +17,12 @@ BoundaryStatistics::Traffic& TrafficOf(Phase phase, BoundaryStatistics* statisti
   return phase == PHASE_TRAIN ? statistics->train : statistics->evaluate;
 }
 
+// The error relative to a message of zeros is no number, and would make every mean it enters none.
 void Accumulate(const MeasuredError& error, BoundaryStatistics* statistics) {
+  if (!std::isfinite(error.received.relative_error + error.codec_relative_error +
+                     error.relative_residual)) {
+    return;
+  }
   MeasuredError& sum = statistics->error_sum;
   ++statistics->measured_messages;
   statistics->last_error = error;

@@ -103,6 +103,24 @@ TEST_P(BoundaryTest, CompressesAndTellsWhatItCost) {
   EXPECT_NEAR(sent.last_error.received.relative_error, std::sqrt(1.25 / 26.25), 1e-6);
 }
 
+TEST_P(BoundaryTest, ARelativeErrorOfZerosIsNotCounted) {
+  spec_.feedback.kind = FeedbackKind::kEf;
+  Make(GetParam());
+  const auto rows = std::make_shared<const EpochRows>(
+      EpochSpec{{ShuffleKind::kSamples, 0, /*batch_size=*/1}, 1, /*epoch=*/1, /*samples=*/9},
+      /*needs_ids=*/false);
+  sender_->StartEpoch(rows);
+  receiver_->StartEpoch(rows);
+  // The second message is what the first one left: x is zero, the receiver's is not.
+  for (const auto& [step, value] : {std::pair(1, 1.0f), std::pair(2, 0.0f)}) {
+    ASSERT_TRUE(sender_->Send(Key(step), 5, true, Of({value, value, value, value})).ok());
+    ASSERT_TRUE(receiver_->Receive(Expect(step), Soon()).ok());
+  }
+  ASSERT_TRUE(sender_->Flush(Soon()).ok());
+  EXPECT_EQ(sender_->statistics().measured_messages, 1u);
+  EXPECT_TRUE(std::isfinite(sender_->statistics().error_sum.received.relative_error));
+}
+
 TEST_P(BoundaryTest, UncompressedMessagesAreExactWhateverTheCodec) {
   ASSERT_TRUE(sender_->Send(Key(1), 5, /*compress=*/false, Of({1, -4, 3, 0.5})).ok());
   BoundaryReceiver::Expected expected = Expect(1);
