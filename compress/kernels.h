@@ -87,8 +87,8 @@ class CodecKernels {
   virtual Error Expand(const TensorView& compact, const SupportView& support,
                        const TensorView& x) = 0;
 
-  // `warm_start`: [columns, rank] in host memory, per matrix, as the payload before had it; or null.
-  // InvalidArgument if the rank is not below rows and columns (see MatricesOf).
+  // `warm_start`: [columns, rank] in host memory, per matrix, as the payload before had it; or
+  // null. InvalidArgument if the rank is not below rows and columns (see MatricesOf).
   virtual Error LowRankEncode(const TensorView& x, const CodecSpec& spec, const float* warm_start,
                               uint8_t* payload, size_t capacity, size_t* bytes) = 0;
   virtual Error LowRankDecode(const uint8_t* payload, size_t bytes, const CodecSpec& spec,

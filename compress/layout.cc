@@ -132,8 +132,7 @@ size_t RandomKHeaderBytes(const CodecSpec& spec) {
 }
 
 size_t RandomKMaxPayloadBytes(const CodecSpec& spec, const Scopes& scopes) {
-  return RandomKHeaderBytes(spec) +
-         ValueBytes(spec, NumKept(spec, scopes.elements) * scopes.count);
+  return RandomKHeaderBytes(spec) + ValueBytes(spec, NumKept(spec, scopes.elements) * scopes.count);
 }
 
 size_t ValueBytes(const CodecSpec& spec, int64_t n) {

@@ -51,8 +51,9 @@ absl::Status Check(const BottleneckSpec& spec, int64_t channels) {
     if (spec.group >= 1 && channels % spec.group == 0 && channels / spec.group >= 2) {
       return absl::OkStatus();
     }
-    return Refused("group", spec.group,
-                   absl::StrCat("a divisor of the cut's ", channels, " channels that leaves at least 2"));
+    return Refused(
+        "group", spec.group,
+        absl::StrCat("a divisor of the cut's ", channels, " channels that leaves at least 2"));
   }
   const int64_t least = spec.kind == BottleneckKind::kLayerNorm ? 2 : 1;
   if (least <= spec.width && spec.width <= channels) return absl::OkStatus();
