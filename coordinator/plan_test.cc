@@ -122,7 +122,8 @@ TEST(PlanTest, OutsideTheEpilogueGradientsGoExact) {
 
 TEST(PlanTest, ALevelScheduleIsPlannedAtItsEnd) {
   const Plan plan =
-      PlanOf({"compression.activations={codec: topk, ratio: 0.9, level: {by_epoch: {2: 0.1}}}"});
+      PlanOf({"epochs=2",
+              "compression.activations={codec: topk, ratio: 0.9, level: {by_epoch: {2: 0.1}}}"});
   EXPECT_EQ(plan.boundaries[0].activations.wire_bytes,
             PlanOf({}).boundaries[0].activations.wire_bytes);
   EXPECT_THAT(FormatPlan(plan), HasSubstr("level by_epoch(2: 0.1)"));
