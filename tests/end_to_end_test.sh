@@ -2,9 +2,10 @@
 # Whole processes on loopback: a run as a user starts it, and what happens when something breaks.
 # usage: end_to_end_test.sh THINWIRE STAGE_SERVER
 set -uo pipefail
+source "$(dirname "$0")/checks.sh"
 thinwire=$1 stage_server=$2
 work=$(mktemp -d)
-failures=0 children=() stages=()
+children=() stages=()
 
 cleanup() {
   for child in "${children[@]}"; do kill -9 "$child" 2>/dev/null && wait "$child" 2>/dev/null; done
@@ -13,21 +14,6 @@ cleanup() {
 }
 trap cleanup EXIT
 
-# check WHAT COMMAND...: the command must succeed
-check() {
-  local what=$1
-  shift
-  if "$@"; then echo "ok: $what"; else echo "FAILED: $what"; failures=$((failures + 1)); fi
-}
-equals() { [[ $1 == "$2" ]] || { echo "  got '$1', want '$2'"; return 1; }; }
-contains() { grep -qE -- "$2" "$1" || { echo "  '$2' is not in:"; tail -5 "$1" | sed 's/^/  /'; return 1; }; }
-# within SECONDS COMMAND...: succeeds as soon as the command does
-within() {
-  local end=$((SECONDS + $1))
-  shift
-  until "$@"; do (( SECONDS < end )) || return 1; sleep 0.1; done
-}
-gone() { local pid; for pid in "$@"; do ! kill -0 "$pid" 2>/dev/null || return 1; done; }
 started() { [[ -e $work/$1/metrics.jsonl && $(wc -l <"$work/$1/metrics.jsonl") -gt 3 ]]; }
 
 cat >"$work/short.yaml" <<'YAML'

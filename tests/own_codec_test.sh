@@ -3,19 +3,10 @@
 # and trained with.
 # usage: own_codec_test.sh THINWIRE STAGE_SERVER HEADER SOURCE QUICKSTART
 set -uo pipefail
+source "$(dirname "$0")/checks.sh"
 thinwire=$1 stage_server=$2 header=$3 source=$4 quickstart=$5
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-failures=0
-
-# check WHAT COMMAND...: the command must succeed
-check() {
-  local what=$1
-  shift
-  if "$@"; then echo "ok: $what"; else echo "FAILED: $what"; failures=$((failures + 1)); fi
-}
-equals() { [[ $1 == "$2" ]] || { echo "  got '$1', want '$2'"; return 1; }; }
-contains() { grep -qE -- "$2" "$1" || { echo "  '$2' is not in:"; tail -5 "$1" | sed 's/^/  /'; return 1; }; }
 
 echo '== compiled out of the tree'
 mkdir "$work/include"

@@ -2,9 +2,10 @@
 # `thinwire probe` as a user starts it, on a tiny run: what it says, and that it changes nothing.
 # usage: probe_test.sh THINWIRE STAGE_SERVER
 set -uo pipefail
+source "$(dirname "$0")/checks.sh"
 thinwire=$1 stage_server=$2
 work=$(mktemp -d)
-failures=0 probe=
+probe=
 
 cleanup() {
   [[ -n $probe ]] && kill -9 "$probe" 2>/dev/null && wait "$probe" 2>/dev/null
@@ -12,20 +13,6 @@ cleanup() {
 }
 trap cleanup EXIT
 
-# check WHAT COMMAND...: the command must succeed
-check() {
-  local what=$1
-  shift
-  if "$@"; then echo "ok: $what"; else echo "FAILED: $what"; failures=$((failures + 1)); fi
-}
-equals() { [[ $1 == "$2" ]] || { echo "  got '$1', want '$2'"; return 1; }; }
-contains() { grep -qE -- "$2" "$1" || { echo "  '$2' is not in:"; tail -5 "$1" | sed 's/^/  /'; return 1; }; }
-within() {
-  local end=$((SECONDS + $1))
-  shift
-  until "$@"; do (( SECONDS < end )) || return 1; sleep 0.1; done
-}
-gone() { local pid; for pid in "$@"; do ! kill -0 "$pid" 2>/dev/null || return 1; done; }
 state() { (cd "$work/run" && find . -type f -exec sha256sum {} + | sort); }
 probe_run() { "$thinwire" probe "$work/run" --stage_server "$stage_server" "$@"; }
 

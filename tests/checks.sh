@@ -1,0 +1,20 @@
+# What the shell tests share: checks that count, and waiting with a limit. Source it; `failures` is the
+# number of checks that failed.
+failures=0
+
+# check WHAT COMMAND...: the command must succeed
+check() {
+  local what=$1
+  shift
+  if "$@"; then echo "ok: $what"; else echo "FAILED: $what"; failures=$((failures + 1)); fi
+}
+equals() { [[ $1 == "$2" ]] || { echo "  got '$1', want '$2'"; return 1; }; }
+contains() { grep -qE -- "$2" "$1" || { echo "  '$2' is not in:"; tail -5 "$1" | sed 's/^/  /'; return 1; }; }
+# within SECONDS COMMAND...: succeeds as soon as the command does
+within() {
+  local end=$((SECONDS + $1))
+  shift
+  until "$@"; do (( SECONDS < end )) || return 1; sleep 0.1; done
+}
+# gone PID...: none of these processes is there
+gone() { local pid; for pid in "$@"; do ! kill -0 "$pid" 2>/dev/null || return 1; done; }
