@@ -75,11 +75,10 @@ absl::Status AddConfigurations(const ProbeFlags& flags, Prepared* prepared) {
     all.insert(all.end(), some.begin(), some.end());
   }
   for (const ProbeConfiguration& one : all) {
-    absl::Status status = CheckAvailable(one);
-    if (status.ok()) status = WithCodecs(prepared->task.experiment, one).status();
+    const absl::Status status = WithCodecs(prepared->task.experiment, one).status();
     if (status.ok()) {
       prepared->task.configurations.push_back(one);
-    } else if (is_standard || absl::IsUnimplemented(status)) {
+    } else if (is_standard) {  // a model may be too small for one
       prepared->skipped.push_back(absl::StrCat(one.Directions(), ": ", status.message()));
     } else {
       return status;

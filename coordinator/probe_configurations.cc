@@ -7,7 +7,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "base/status.h"
-#include "compress/codec.h"
 #include "compress/spec_text.h"
 #include "config/codec_config.h"
 #include "config/resolve.h"
@@ -120,13 +119,6 @@ const std::vector<std::string>& StandardProbeCodecs() {
     return all;
   }();
   return *codecs;
-}
-
-absl::Status CheckAvailable(const ProbeConfiguration& configuration) {
-  for (const auto& codec : {configuration.activations, configuration.gradients}) {
-    if (codec) RETURN_IF_ERROR(NewCodec(*codec, /*kernels=*/nullptr).status());
-  }
-  return absl::OkStatus();
 }
 
 absl::StatusOr<Experiment> WithCodecs(Experiment experiment,

@@ -34,9 +34,6 @@ absl::StatusOr<std::vector<ProbeConfiguration>> ReadProbeCodecs(const std::strin
 // ParseProbeCodec.
 const std::vector<std::string>& StandardProbeCodecs();
 
-// Unimplemented, naming it, if this build lacks one of the configuration's codecs.
-absl::Status CheckAvailable(const ProbeConfiguration& configuration);
-
 // The resolved `experiment` with these codecs at every cut and no other compression: no
 // compensation, no warm-up, no overrides. Resolved again. The error of every message is measured.
 absl::StatusOr<Experiment> WithCodecs(Experiment experiment,
