@@ -1,5 +1,7 @@
 #include "tensor/cpu/device.h"
 
+#include <unistd.h>
+
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
@@ -25,6 +27,7 @@ class PooledHostMemory final : public Device {
  public:
   const char* name() const override { return "cpu"; }
   bool is_host() const override { return true; }
+  Device* host() override { return this; }
 
   Error Allocate(size_t bytes, void** memory) override {
     const size_t size = RoundToClass(bytes);
@@ -64,6 +67,18 @@ class PooledHostMemory final : public Device {
   }
   Error CopyToHost(void* host, const void* device, size_t bytes) override {
     std::memcpy(host, device, bytes);
+    return Error{};
+  }
+  Error Finish() override { return Error{}; }
+  Error NewRecorder(Recorder** /*recorder*/) override {
+    return MakeError(absl::StatusCode::kUnimplemented, "cpu: does not record");
+  }
+  // A stage reports its own memory only: the rest of the host is others' business.
+  Error Usage(DeviceUsage* usage) override {
+    *usage = DeviceUsage();
+    usage->bytes_total = static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) *
+                         static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+    usage->bytes_used = bytes_in_use();
     return Error{};
   }
 

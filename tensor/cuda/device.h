@@ -1,0 +1,57 @@
+// One GPU: memory from a stream-ordered pool, page-locked host memory, a stream per thread,
+// recordings as CUDA graphs.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstddef>
+
+#include "tensor/device.h"
+
+namespace thinwire {
+
+class CudaDevice : public Device {
+ public:
+  virtual int index() const = 0;
+  virtual int multiprocessors() const = 0;
+
+  // Makes this device the calling thread's and gives the stream on which all of the thread's work
+  // goes. Kernels and library handles use it and no other; never the default stream.
+  virtual Error Stream(cudaStream_t* stream) = 0;
+
+  // Asynchronous on the thread's stream. `host` is of host() or stays unchanged until Finish.
+  virtual Error SubmitCopyFromHost(void* device, const void* host, size_t bytes) = 0;
+  virtual Error SubmitCopyToHost(void* host, const void* device, size_t bytes) = 0;
+};
+
+// For the life of the process: threads and freed memory refer to it. *device is not deleted.
+Error NewCudaDevice(int index, CudaDevice** device);
+
+// Device memory for the length of a scope, on the calling thread's stream.
+class CudaScratch {
+ public:
+  explicit CudaScratch(CudaDevice* device) : device_(device) {}
+  ~CudaScratch() { Release(); }
+  CudaScratch(const CudaScratch&) = delete;
+  CudaScratch& operator=(const CudaScratch&) = delete;
+
+  Error Reserve(size_t bytes) {
+    Release();
+    return device_->Allocate(bytes, &memory_);
+  }
+  template <typename T>
+  T* as() const {
+    return static_cast<T*>(memory_);
+  }
+
+ private:
+  void Release() {
+    if (memory_ != nullptr) device_->Free(memory_);
+    memory_ = nullptr;
+  }
+
+  CudaDevice* const device_;
+  void* memory_ = nullptr;
+};
+
+}  // namespace thinwire
