@@ -19,11 +19,6 @@ struct DeviceDescription {
   char libraries[256] = {};  // "CUDA 13.0, cuDNN 9.19.0, cuBLAS 13.1.0, driver 580.65"
 };
 
-struct OpsOptions {
-  bool deterministic = true;  // equal bits in every run and process; false: whatever is fastest
-  bool tf32 = false;          // products of fp32 in TF32, sums in fp32
-};
-
 // Any thread. What it hands out does not outlive the library, which is never closed.
 class BackendPlugin {
  public:

@@ -144,6 +144,12 @@ struct CrossEntropy {
   int64_t batch_size = 0;           // dlogits is divided by it
 };
 
+// How a backend that has a choice computes; the CPU has none, and refuses tf32.
+struct OpsOptions {
+  bool deterministic = true;  // equal bits in every run and process; false: whatever is fastest
+  bool tf32 = false;          // products of fp32 in TF32, sums in fp32
+};
+
 class Ops {
  public:
   virtual ~Ops() = default;
