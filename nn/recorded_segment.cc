@@ -1,0 +1,175 @@
+#include "nn/recorded_segment.h"
+
+#include <cstdio>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "base/status.h"
+
+namespace thinwire {
+namespace {
+
+// A tensor in memory of its own name: only `slot` and outsiders count as its users, whoever else
+// uses the memory below it.
+Tensor Leased(const Tensor& tensor) {
+  if (tensor.empty()) return Tensor();
+  return Tensor(Buffer::Wrap(tensor.device(), tensor.data(), tensor.bytes(), tensor.buffer()),
+                tensor.dtype(), tensor.shape());
+}
+
+bool IsUnused(const Tensor& leased) { return leased.empty() || leased.buffer().use_count() == 1; }
+
+// One microbatch in flight: both its passes on memory of their own.
+struct Slot {
+  std::unique_ptr<Recorder> recorder;
+  Tensor token;  // a microbatch's Saved holds it, and nothing else of the slot
+  Tensor x, y;   // y leased, as dx
+  Tensor dy, dx;
+  Saved saved;       // filled by every replay of the forward pass
+  int forward = -1;  // recordings; -1: not yet
+  int backward = -1;
+
+  // Nobody waits for a backward pass, and nobody reads what the last ones returned. Other users
+  // only ever let go, so that what is seen unused stays so.
+  bool is_free() const { return IsUnused(token) && IsUnused(y) && IsUnused(dx); }
+};
+
+class RecordedSegment final : public Segment {
+ public:
+  RecordedSegment(std::unique_ptr<Segment> segment, const RecordingOptions& options,
+                  std::unique_ptr<Recorder> parameters)
+      : segment_(std::move(segment)),
+        options_(options),
+        parameters_recorder_(std::move(parameters)) {}
+
+  // Passes of a size run layer by layer once before they are recorded: libraries prepare
+  // themselves for a shape in its first pass, by means that cannot be recorded. That pass has its
+  // backward pass before any that is recorded has.
+  absl::StatusOr<Tensor> Forward(const Tensor& x, Mode mode, Saved* saved) override {
+    const bool records = mode == Mode::kTrain && recording_ && IsRecordedSize(x.shape()[0]) &&
+                         prepared_[x.shape()[0]]++ > 0;
+    if (records) {
+      ASSIGN_OR_RETURN(Slot* const slot, FreeSlot(x));
+      RETURN_IF_ERROR(ToStatus(options_.ops->Convert(x.view(), slot->x.view())));
+      if (slot->forward < 0) RecordForward(slot);
+      if (slot->forward >= 0) {
+        RETURN_IF_ERROR(ToStatus(slot->recorder->Replay(slot->forward)));
+        saved->Push(slot->token);
+        return slot->y;
+      }
+    }
+    ASSIGN_OR_RETURN(Tensor y, segment_->Forward(x, mode, saved));
+    if (mode == Mode::kTrain) saved->Push(Tensor());
+    return y;
+  }
+
+  absl::StatusOr<Tensor> Backward(const Tensor& dy, Saved* saved) override {
+    const Tensor token = saved->Pop();
+    if (token.empty()) return segment_->Backward(dy, saved);
+    auto* const slot = static_cast<Slot*>(token.data());
+    RETURN_IF_ERROR(ToStatus(options_.ops->Convert(dy.view(), slot->dy.view())));
+    if (slot->backward < 0 && recording_) RecordBackward(slot);
+    if (slot->backward < 0) {
+      Saved of_forward = slot->saved;
+      return segment_->Backward(slot->dy, &of_forward);
+    }
+    RETURN_IF_ERROR(ToStatus(slot->recorder->Replay(slot->backward)));
+    return slot->dx;
+  }
+
+  absl::Span<Parameter> parameters() override { return segment_->parameters(); }
+
+  // As for passes: once without a recording.
+  absl::Status ParametersChanged() override {
+    if (parameters_changed_ < 0 && recording_ && parameters_prepared_) {
+      Record(parameters_recorder_.get(), &parameters_changed_,
+             [this] { return segment_->ParametersChanged(); });
+    }
+    parameters_prepared_ = true;
+    if (parameters_changed_ < 0) return segment_->ParametersChanged();
+    return ToStatus(parameters_recorder_->Replay(parameters_changed_));
+  }
+
+  absl::Status ClearGradients() override { return segment_->ClearGradients(); }
+
+ private:
+  bool IsRecordedSize(int64_t batch) const {
+    return batch >= options_.least_batch && batch <= options_.most_batch;
+  }
+
+  // The same slots serve the same microbatches of every step as long as nobody holds on to what
+  // they returned.
+  absl::StatusOr<Slot*> FreeSlot(const Tensor& x) {
+    auto& slots = slots_[x.shape()[0]];
+    for (const auto& slot : slots) {
+      if (slot->is_free()) return slot.get();
+    }
+    auto slot = std::make_unique<Slot>();
+    Recorder* recorder = nullptr;
+    RETURN_IF_ERROR(ToStatus(options_.device->NewRecorder(&recorder)));
+    slot->recorder.reset(recorder);
+    slot->token = Tensor(Buffer::Wrap(options_.device, slot.get(), 0, nullptr), x.dtype(), {0});
+    ASSIGN_OR_RETURN(slot->x, Tensor::Allocate(options_.device, x.dtype(), x.shape()));
+    slots.push_back(std::move(slot));
+    return slots.back().get();
+  }
+
+  void RecordForward(Slot* slot) {
+    Tensor y;
+    Record(slot->recorder.get(), &slot->forward, [&]() -> absl::Status {
+      slot->saved = Saved();
+      ASSIGN_OR_RETURN(y, segment_->Forward(slot->x, Mode::kTrain, &slot->saved));
+      ASSIGN_OR_RETURN(slot->dy, Tensor::Allocate(options_.device, y.dtype(), y.shape()));
+      return absl::OkStatus();
+    });
+    slot->y = Leased(y);
+  }
+
+  void RecordBackward(Slot* slot) {
+    Tensor dx;
+    Record(slot->recorder.get(), &slot->backward, [&]() -> absl::Status {
+      Saved of_forward = slot->saved;
+      ASSIGN_OR_RETURN(dx, segment_->Backward(slot->dy, &of_forward));
+      return absl::OkStatus();
+    });
+    slot->dx = Leased(dx);
+  }
+
+  // Leaves *recording negative if that cannot be recorded, and asks no more.
+  template <typename Submit>
+  void Record(Recorder* recorder, int* recording, const Submit& submit) {
+    absl::Status status = ToStatus(recorder->Start());
+    if (status.ok()) {
+      status = submit();
+      if (status.ok()) status = ToStatus(recorder->Stop(recording));
+      if (!status.ok()) recorder->Abandon();
+    }
+    if (status.ok()) return;
+    *recording = -1;
+    recording_ = false;
+    std::fprintf(stderr, "%s: passes run layer by layer, recording failed: %s\n",
+                 options_.device->name(), std::string(status.message()).c_str());
+  }
+
+  const std::unique_ptr<Segment> segment_;
+  const RecordingOptions options_;
+  bool recording_ = true;                                        // until a recording fails
+  std::map<int64_t, int64_t> prepared_;                          // forward passes by batch size
+  std::map<int64_t, std::vector<std::unique_ptr<Slot>>> slots_;  // likewise
+  std::unique_ptr<Recorder> parameters_recorder_;
+  bool parameters_prepared_ = false;
+  int parameters_changed_ = -1;
+};
+
+}  // namespace
+
+std::unique_ptr<Segment> RecordSegment(std::unique_ptr<Segment> segment,
+                                       const RecordingOptions& options) {
+  Recorder* recorder = nullptr;
+  if (!options.device->NewRecorder(&recorder).ok()) return segment;
+  return std::make_unique<RecordedSegment>(std::move(segment), options,
+                                           std::unique_ptr<Recorder>(recorder));
+}
+
+}  // namespace thinwire
