@@ -1,0 +1,71 @@
+// Sums, extremes and unions over a warp or a block. The order of operations is fixed by the
+// block's size, so equal inputs give equal bits.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+
+namespace thinwire {
+
+constexpr unsigned kWholeWarp = 0xFFFFFFFFu;
+constexpr unsigned kWarpThreads = 32;
+constexpr unsigned kMostWarps = 32;  // of a block
+
+// Operations on float, double and integers of 32 or 64 bits. Of a NaN and a number, Least and
+// Greatest give one or the other: look for NaN apart.
+struct Sum {
+  template <typename T>
+  __device__ T operator()(T a, T b) const {
+    return a + b;
+  }
+};
+struct Least {
+  template <typename T>
+  __device__ T operator()(T a, T b) const {
+    return b < a ? b : a;
+  }
+};
+struct Greatest {
+  template <typename T>
+  __device__ T operator()(T a, T b) const {
+    return b > a ? b : a;
+  }
+};
+struct Union {  // bitwise
+  template <typename T>
+  __device__ T operator()(T a, T b) const {
+    return a | b;
+  }
+};
+
+// Over the warp's first `count` (1 to 32) values; every thread of the warp calls it and gets the
+// result. A tree: value i takes value i + 16, then i + 8, ...
+template <typename Operation, typename T>
+__device__ inline T WarpReduce(T value, unsigned count = kWarpThreads) {
+  const Operation operation;
+  const unsigned lane = threadIdx.x % kWarpThreads;
+#pragma unroll
+  for (unsigned distance = kWarpThreads / 2; distance > 0; distance /= 2) {
+    const T other = __shfl_down_sync(kWholeWarp, value, distance);
+    if (lane + distance < count) value = operation(value, other);
+  }
+  return __shfl_sync(kWholeWarp, value, 0);
+}
+
+// Over the block's values; every thread of the block calls it and gets the result. Also a
+// __syncthreads().
+template <typename Operation, typename T>
+__device__ inline T BlockReduce(T value) {
+  __shared__ T of_warps[kMostWarps];
+  const unsigned warp = threadIdx.x / kWarpThreads, lane = threadIdx.x % kWarpThreads;
+  const unsigned warps = blockDim.x / kWarpThreads;
+  value = WarpReduce<Operation>(value);
+  if (lane == 0) of_warps[warp] = value;
+  __syncthreads();
+  value = of_warps[lane < warps ? lane : 0];
+  __syncthreads();  // the next call writes of_warps
+  return WarpReduce<Operation>(value, warps);
+}
+
+}  // namespace thinwire
