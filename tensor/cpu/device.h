@@ -1,4 +1,4 @@
-// The CPU as a Device: host memory from a pool of power-of-two size classes.
+// The CPU as a Device: heap memory, kept for reuse (tensor/host_pool.h).
 #pragma once
 
 #include "tensor/device.h"

@@ -1,0 +1,42 @@
+// Host memory as a Device: blocks of a few sizes, kept for reuse. Where they come from (the heap,
+// page-locked memory) is the subclass's.
+#pragma once
+
+#include <mutex>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "tensor/device.h"
+
+namespace thinwire {
+
+// Does not record. Its usage is its own only: the rest of the host is others' business.
+class HostPool : public Device {
+ public:
+  bool is_host() const final { return true; }
+  Device* host() final { return this; }
+
+  Error Allocate(size_t bytes, void** memory) final;
+  void Free(void* memory) final;
+  size_t bytes_in_use() const final;
+
+  Error CopyFromHost(void* device, const void* host, size_t bytes) final;
+  Error CopyToHost(void* host, const void* device, size_t bytes) final;
+  Error Finish() final { return Error{}; }
+  Error NewRecorder(Recorder** recorder) final;
+  Error Usage(DeviceUsage* usage) final;
+
+ protected:
+  static constexpr size_t kAlignment = 64;
+
+  // `bytes` is a multiple of kAlignment. Null when there is no more.
+  virtual void* Obtain(size_t bytes) = 0;
+
+ private:
+  mutable std::mutex mutex_;                              // guards the rest
+  absl::flat_hash_map<size_t, std::vector<void*>> free_;  // by size class
+  absl::flat_hash_map<void*, size_t> sizes_;              // of used blocks
+  size_t in_use_ = 0;
+};
+
+}  // namespace thinwire
