@@ -126,13 +126,19 @@ struct PoolSpec {
   int64_t kernel = 0, stride = 1, padding = 0;  // pixels; padding never wins a maximum
 };
 
-// `n` values of one parameter; PyTorch's SGD, in one pass that also clears the gradient:
-//   g += weight_decay p;  v = momentum v + g;  p -= lr (nesterov ? g + momentum v : v).
-struct SgdUpdate {
+// `n` values of one parameter.
+struct SgdParameter {
   float* value = nullptr;
   float* gradient = nullptr;
   float* velocity = nullptr;  // starts as zeros; null when momentum is 0
   int64_t n = 0;
+};
+
+// PyTorch's SGD of every parameter, in one pass that also clears the gradients:
+//   g += weight_decay p;  v = momentum v + g;  p -= lr (nesterov ? g + momentum v : v).
+struct SgdUpdate {
+  const SgdParameter* parameters = nullptr;  // host, [count]
+  int64_t count = 0;
   float lr = 0, momentum = 0, weight_decay = 0;
   bool nesterov = false;
 };

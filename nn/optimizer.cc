@@ -26,19 +26,19 @@ class Sgd final : public Optimizer {
   }
 
   absl::Status Step(double lr) override {
+    std::vector<SgdParameter> parameters;
     for (const Slot& slot : slots_) {
-      SgdUpdate update;
-      update.value = Floats(slot.parameter->value);
-      update.gradient = Floats(slot.parameter->gradient);
-      update.velocity = Floats(slot.velocity);
-      update.n = slot.parameter->value.elements();
-      update.lr = static_cast<float>(lr);
-      update.momentum = static_cast<float>(spec_.momentum);
-      update.weight_decay = static_cast<float>(spec_.weight_decay);
-      update.nesterov = spec_.nesterov;
-      RETURN_IF_ERROR(ToStatus(ops_->Sgd(update)));
+      parameters.push_back({Floats(slot.parameter->value), Floats(slot.parameter->gradient),
+                            Floats(slot.velocity), slot.parameter->value.elements()});
     }
-    return absl::OkStatus();
+    SgdUpdate update;
+    update.parameters = parameters.data();
+    update.count = static_cast<int64_t>(parameters.size());
+    update.lr = static_cast<float>(lr);
+    update.momentum = static_cast<float>(spec_.momentum);
+    update.weight_decay = static_cast<float>(spec_.weight_decay);
+    update.nesterov = spec_.nesterov;
+    return ToStatus(ops_->Sgd(update));
   }
 
  private:

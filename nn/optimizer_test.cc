@@ -69,6 +69,24 @@ TEST_F(OptimizerTest, NesterovLooksAhead) {
   EXPECT_FLOAT_EQ(Step(sgd.get(), 1, 0.25), 0.625);  // g + 0.5 v = 1.5
 }
 
+TEST_F(OptimizerTest, EveryParameterIsUpdatedWithItsOwnGradientAndVelocity) {
+  parameters_.resize(2);
+  parameters_[1].spec.name = "q";
+  parameters_[1].value = *Tensor::Allocate(CpuDevice(), DType::kF32, {2});
+  parameters_[1].gradient = *Tensor::Allocate(CpuDevice(), DType::kF32, {2});
+  for (float& value : parameters_[1].value.floats()) value = 4;
+  OptimizerSpec spec;
+  spec.momentum = 0.5;
+  const auto sgd = *New(spec);
+  for (float want : {3.0f, 1.5f}) {  // v = 4, then 6
+    for (float& g : parameters_[1].gradient.floats()) g = 4;
+    Step(sgd.get(), 1, 0.25);
+    EXPECT_FLOAT_EQ(parameters_[1].value.floats()[1], want);
+    EXPECT_EQ(parameters_[1].gradient.floats()[1], 0);
+  }
+  EXPECT_FLOAT_EQ(parameters_[0].value.floats()[0], 0.375f);  // v = 1, then 1.5
+}
+
 TEST_F(OptimizerTest, RunningStatisticsAreLeftAlone) {
   parameters_[0].spec.trainable = false;
   const auto sgd = *New({});

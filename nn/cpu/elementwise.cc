@@ -75,32 +75,32 @@ void Widen(const uint16_t* from, int64_t n, float* to) { ConvertTyped(from, n, t
 void Narrow(const float* from, int64_t n, uint16_t* to) { ConvertTyped(from, n, to); }
 
 // Multiplications and additions are rounded one by one, so every instruction set agrees.
-void SgdRange(const SgdUpdate& u, int64_t begin, int64_t end) {
+void SgdRange(const SgdUpdate& u, const SgdParameter& parameter, int64_t begin, int64_t end) {
   const FloatTag d;
   const int64_t lanes = hn::Lanes(d);
   const FloatVec decay = hn::Set(d, u.weight_decay), momentum = hn::Set(d, u.momentum);
   const FloatVec lr = hn::Set(d, u.lr);
   int64_t i = begin;
   for (; i + lanes <= end; i += lanes) {
-    const FloatVec p = hn::LoadU(d, u.value + i);
-    FloatVec g = hn::Add(hn::LoadU(d, u.gradient + i), hn::Mul(decay, p));
-    if (u.velocity != nullptr) {
-      const FloatVec v = hn::Add(hn::Mul(momentum, hn::LoadU(d, u.velocity + i)), g);
-      hn::StoreU(v, d, u.velocity + i);
+    const FloatVec p = hn::LoadU(d, parameter.value + i);
+    FloatVec g = hn::Add(hn::LoadU(d, parameter.gradient + i), hn::Mul(decay, p));
+    if (parameter.velocity != nullptr) {
+      const FloatVec v = hn::Add(hn::Mul(momentum, hn::LoadU(d, parameter.velocity + i)), g);
+      hn::StoreU(v, d, parameter.velocity + i);
       g = u.nesterov ? hn::Add(g, hn::Mul(momentum, v)) : v;
     }
-    hn::StoreU(hn::Sub(p, hn::Mul(lr, g)), d, u.value + i);
-    hn::StoreU(hn::Zero(d), d, u.gradient + i);
+    hn::StoreU(hn::Sub(p, hn::Mul(lr, g)), d, parameter.value + i);
+    hn::StoreU(hn::Zero(d), d, parameter.gradient + i);
   }
   for (; i < end; ++i) {
-    float g = u.gradient[i] + u.weight_decay * u.value[i];
-    if (u.velocity != nullptr) {
-      const float v = u.momentum * u.velocity[i] + g;
-      u.velocity[i] = v;
+    float g = parameter.gradient[i] + u.weight_decay * parameter.value[i];
+    if (parameter.velocity != nullptr) {
+      const float v = u.momentum * parameter.velocity[i] + g;
+      parameter.velocity[i] = v;
       g = u.nesterov ? g + u.momentum * v : v;
     }
-    u.value[i] -= u.lr * g;
-    u.gradient[i] = 0;
+    parameter.value[i] -= u.lr * g;
+    parameter.gradient[i] = 0;
   }
 }
 
@@ -178,9 +178,12 @@ void Convert(int threads, const TensorView& from, const TensorView& to) {
 }
 
 void Sgd(int threads, const SgdUpdate& arguments) {
-  ParallelRange(threads, arguments.n, kGrain, [&](int64_t i, int64_t end) {
-    HWY_DYNAMIC_DISPATCH(SgdRange)(arguments, i, end);
-  });
+  for (int64_t p = 0; p < arguments.count; ++p) {
+    const SgdParameter& parameter = arguments.parameters[p];
+    ParallelRange(threads, parameter.n, kGrain, [&](int64_t i, int64_t end) {
+      HWY_DYNAMIC_DISPATCH(SgdRange)(arguments, parameter, i, end);
+    });
+  }
 }
 
 void Accumulate(int threads, const float* source, int64_t n, float* target) {
