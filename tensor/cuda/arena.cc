@@ -1,0 +1,61 @@
+#include "tensor/cuda/arena.h"
+
+#include <algorithm>
+
+#include "tensor/cuda/error.h"
+#include "tensor/cuda/relaxed_capture.h"
+
+namespace thinwire {
+namespace {
+
+// Large enough that the small tensors of a pass share few chunks.
+constexpr size_t kLeastChunkBytes = size_t{16} << 20;
+
+}  // namespace
+
+Error Arena::New(Streams* streams, MemoryPool* pool, std::unique_ptr<Arena>* arena) {
+  cudaStream_t stream = nullptr;
+  RETURN_ERROR(streams->Take(&stream));
+  arena->reset(new Arena(streams, pool, stream));
+  return Error{};
+}
+
+Arena::~Arena() {
+  const RelaxedCapture relaxed;
+  for (void* const chunk : chunks_) pool_->Free(stream_, chunk);
+  streams_->GiveBack(stream_);
+}
+
+Error Arena::Allocate(size_t bytes, void** memory) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  *memory = blocks_.Take(bytes);
+  if (*memory != nullptr) return Error{};
+  RETURN_ERROR(AddChunk(FreeBlocks::RoundUp(bytes)));
+  *memory = blocks_.Take(bytes);
+  return Error{};
+}
+
+// When memory is short, just as much as is needed.
+Error Arena::AddChunk(size_t bytes) {
+  const RelaxedCapture relaxed;
+  void* chunk = nullptr;
+  size_t chunk_bytes = std::max(bytes, kLeastChunkBytes);
+  Error error = pool_->Allocate(stream_, chunk_bytes, &chunk);
+  if (!error.ok() && chunk_bytes > bytes) {
+    chunk_bytes = bytes;
+    error = pool_->Allocate(stream_, chunk_bytes, &chunk);
+  }
+  RETURN_ERROR(error);
+  chunks_.push_back(chunk);
+  blocks_.AddChunk(chunk, chunk_bytes);
+  // Other streams may use it from now on.
+  CUDA_RETURN_IF_ERROR(cudaStreamSynchronize(stream_));
+  return Error{};
+}
+
+void Arena::Free(void* memory) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  blocks_.Return(memory);
+}
+
+}  // namespace thinwire

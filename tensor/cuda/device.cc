@@ -1,0 +1,176 @@
+#include "tensor/cuda/device.h"
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <utility>
+
+#include "tensor/cuda/arena.h"
+#include "tensor/cuda/error.h"
+#include "tensor/cuda/memory_pool.h"
+#include "tensor/cuda/pinned_memory.h"
+#include "tensor/cuda/recorder.h"
+#include "tensor/cuda/streams.h"
+#include "tensor/cuda/usage.h"
+
+namespace thinwire {
+namespace {
+
+class Gpu final : public CudaDevice {
+ public:
+  explicit Gpu(int index)
+      : index_(index),
+        name_("cuda:" + std::to_string(index)),
+        host_(name_ + " host"),
+        streams_(index),
+        pool_(name_) {}
+
+  Error Open() {
+    cudaStream_t stream;
+    RETURN_ERROR(Stream(&stream));
+    CUDA_RETURN_IF_ERROR(
+        cudaDeviceGetAttribute(&multiprocessors_, cudaDevAttrMultiProcessorCount, index_));
+    return pool_.Open(index_);
+  }
+
+  const char* name() const override { return name_.c_str(); }
+  bool is_host() const override { return false; }
+  Device* host() override { return &host_; }
+  int index() const override { return index_; }
+  int multiprocessors() const override { return multiprocessors_; }
+  size_t bytes_in_use() const override { return pool_.bytes_in_use(); }
+  Error Stream(cudaStream_t* stream) override { return streams_.OfThread(stream); }
+
+  Error Allocate(size_t bytes, void** memory) override;
+  void Free(void* memory) override;
+
+  Error SubmitCopyFromHost(void* device, const void* host, size_t bytes) override {
+    return SubmitCopy(device, host, bytes, cudaMemcpyHostToDevice);
+  }
+  Error SubmitCopyToHost(void* host, const void* device, size_t bytes) override {
+    return SubmitCopy(host, device, bytes, cudaMemcpyDeviceToHost);
+  }
+  Error CopyFromHost(void* device, const void* host, size_t bytes) override {
+    RETURN_ERROR(CheckMayWait("copy from the host"));
+    RETURN_ERROR(SubmitCopyFromHost(device, host, bytes));
+    return Finish();
+  }
+  Error CopyToHost(void* host, const void* device, size_t bytes) override {
+    RETURN_ERROR(CheckMayWait("copy to the host"));
+    RETURN_ERROR(SubmitCopyToHost(host, device, bytes));
+    return Finish();
+  }
+
+  Error Finish() override {
+    RETURN_ERROR(CheckMayWait("wait"));
+    cudaStream_t stream;
+    RETURN_ERROR(Stream(&stream));
+    CUDA_RETURN_IF_ERROR(cudaStreamSynchronize(stream));
+    return Error{};
+  }
+
+  Error NewRecorder(Recorder** recorder) override {
+    std::unique_ptr<Arena> arena;
+    RETURN_ERROR(Arena::New(&streams_, &pool_, &arena));
+    *recorder = new CudaRecorder(this, std::move(arena));
+    return Error{};
+  }
+
+  Error Usage(DeviceUsage* usage) override {
+    cudaStream_t stream;
+    RETURN_ERROR(Stream(&stream));  // cudaMemGetInfo is about the thread's device
+    size_t free = 0, total = 0;
+    CUDA_RETURN_IF_ERROR(cudaMemGetInfo(&free, &total));
+    usage->bytes_total = total;
+    usage->bytes_used = total - free;
+    usage->busy_fraction = BusyFraction(index_);
+    return Error{};
+  }
+
+ private:
+  Error SubmitCopy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind) {
+    if (bytes == 0) return Error{};
+    cudaStream_t stream;
+    RETURN_ERROR(Stream(&stream));
+    CUDA_RETURN_IF_ERROR(cudaMemcpyAsync(to, from, bytes, kind, stream));
+    return Error{};
+  }
+
+  // CUDA would refuse too, but spoil the recording with it.
+  Error CheckMayWait(const char* what) const {
+    if (CudaRecorder::OfThread() == nullptr) return Error{};
+    return MakeError(absl::StatusCode::kFailedPrecondition, "%s: no %s while recording",
+                     name_.c_str(), what);
+  }
+
+  // Null for memory of the pool.
+  std::shared_ptr<Arena> ArenaOf(void* memory) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const auto found = in_arenas_.find(memory);
+    return found == in_arenas_.end() ? nullptr : found->second;
+  }
+
+  const int index_;
+  const std::string name_;
+  int multiprocessors_ = 0;
+  PinnedMemory host_;
+  Streams streams_;
+  MemoryPool pool_;
+  std::mutex mutex_;
+  // Used blocks that are not the pool's; guarded by mutex_.
+  std::unordered_map<void*, std::shared_ptr<Arena>> in_arenas_;
+};
+
+Error Gpu::Allocate(size_t bytes, void** memory) {
+  const CudaRecorder* const recorder = CudaRecorder::OfThread();
+  if (recorder != nullptr && recorder->device() == this) {
+    RETURN_ERROR(recorder->arena()->Allocate(bytes, memory));
+    const std::lock_guard<std::mutex> lock(mutex_);
+    in_arenas_[*memory] = recorder->arena();
+    return Error{};
+  }
+  cudaStream_t stream;
+  RETURN_ERROR(Stream(&stream));
+  return pool_.Allocate(stream, bytes, memory);
+}
+
+void Gpu::Free(void* memory) {
+  CudaRecorder* const recorder = CudaRecorder::OfThread();
+  const std::shared_ptr<Arena> arena = ArenaOf(memory);
+  if (recorder != nullptr && recorder->arena() != arena) {
+    recorder->FreeLater(this, memory);
+    return;
+  }
+  if (arena == nullptr) {
+    cudaStream_t stream;
+    if (Stream(&stream).ok()) pool_.Free(stream, memory);
+    return;
+  }
+  // Within a recording the next user comes later in the same order. Otherwise it may be a replay
+  // on any stream.
+  if (recorder == nullptr) (void)Finish();
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    in_arenas_.erase(memory);
+  }
+  arena->Free(memory);
+}
+
+}  // namespace
+
+Error NewCudaDevice(int index, CudaDevice** device) {
+  int count = 0;
+  CUDA_RETURN_IF_ERROR(cudaGetDeviceCount(&count));
+  if (index < 0 || index >= count) {
+    return MakeError(absl::StatusCode::kInvalidArgument, "cuda:%d: there %s %d CUDA device%s",
+                     index, count == 1 ? "is" : "are", count, count == 1 ? "" : "s");
+  }
+  auto* const opened =
+      new Gpu(index);  // also stays when it does not open: this thread refers to it
+  RETURN_ERROR(opened->Open());
+  *device = opened;
+  return Error{};
+}
+
+}  // namespace thinwire

@@ -1,0 +1,60 @@
+#include "tensor/cuda/memory_pool.h"
+
+#include <cstdint>
+
+#include "tensor/cuda/error.h"
+
+namespace thinwire {
+
+Error MemoryPool::Open(int device) {
+  CUDA_RETURN_IF_ERROR(cudaDeviceGetDefaultMemPool(&pool_, device));
+  // Otherwise each wait for a stream would give back what is free at that moment.
+  uint64_t keep = UINT64_MAX;
+  CUDA_RETURN_IF_ERROR(cudaMemPoolSetAttribute(pool_, cudaMemPoolAttrReleaseThreshold, &keep));
+  return Error{};
+}
+
+Error MemoryPool::Allocate(cudaStream_t stream, size_t bytes, void** memory) {
+  const size_t size = bytes == 0 ? 1 : bytes;
+  cudaError_t code = cudaMallocAsync(memory, size, stream);
+  if (code == cudaErrorMemoryAllocation) {
+    (void)cudaGetLastError();
+    CUDA_RETURN_IF_ERROR(cudaStreamSynchronize(stream));
+    CUDA_RETURN_IF_ERROR(cudaMemPoolTrimTo(pool_, 0));
+    code = cudaMallocAsync(memory, size, stream);
+  }
+  if (code == cudaErrorMemoryAllocation) return OutOfMemory(bytes);
+  CUDA_RETURN_IF_ERROR(code);
+  const std::lock_guard<std::mutex> lock(mutex_);
+  sizes_[*memory] = size;
+  in_use_ += size;
+  return Error{};
+}
+
+Error MemoryPool::OutOfMemory(size_t bytes) const {
+  (void)cudaGetLastError();
+  size_t free = 0, total = 0;
+  CUDA_RETURN_IF_ERROR(cudaMemGetInfo(&free, &total));
+  return MakeError(absl::StatusCode::kResourceExhausted,
+                   "%s: no memory for %zu bytes; %zu are in use by this process' tensors, %zu of "
+                   "the device's %zu are free",
+                   name_.c_str(), bytes, bytes_in_use(), free, total);
+}
+
+void MemoryPool::Free(cudaStream_t stream, void* memory) {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const auto found = sizes_.find(memory);
+    in_use_ -= found->second;
+    sizes_.erase(found);
+  }
+  // An error is that of earlier work, and the next call that can report it does.
+  (void)cudaFreeAsync(memory, stream);
+}
+
+size_t MemoryPool::bytes_in_use() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return in_use_;
+}
+
+}  // namespace thinwire

@@ -1,0 +1,41 @@
+// Device memory in the order of streams: a block that one stream frees is there for the next
+// allocation without a wait.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <mutex>
+#include <string>
+#include <unordered_map>
+
+#include "tensor/error.h"
+
+namespace thinwire {
+
+// The pool of one device. Any thread whose current device it is.
+class MemoryPool {
+ public:
+  // `name`, of the device, is for errors.
+  explicit MemoryPool(std::string name) : name_(std::move(name)) {}
+
+  // Before all else.
+  Error Open(int device);
+
+  // Aligned to 64 (CUDA's blocks to 256); never null, also for no bytes. When memory is short,
+  // waits for `stream` and gives back what the pool keeps before it says ResourceExhausted.
+  Error Allocate(cudaStream_t stream, size_t bytes, void** memory);
+  // Once `stream` has come so far.
+  void Free(cudaStream_t stream, void* memory);
+  size_t bytes_in_use() const;
+
+ private:
+  Error OutOfMemory(size_t bytes) const;
+
+  const std::string name_;
+  cudaMemPool_t pool_ = nullptr;
+  mutable std::mutex mutex_;
+  std::unordered_map<void*, size_t> sizes_;  // of used blocks; guarded by mutex_
+  size_t in_use_ = 0;                        // guarded by mutex_
+};
+
+}  // namespace thinwire

@@ -1,0 +1,51 @@
+// A Recorder (tensor/device.h) that captures the calling thread's stream as CUDA graphs.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <memory>
+#include <vector>
+
+#include "tensor/cuda/arena.h"
+#include "tensor/cuda/device.h"
+
+namespace thinwire {
+
+class CudaRecorder final : public Recorder {
+ public:
+  CudaRecorder(CudaDevice* device, std::shared_ptr<Arena> arena)
+      : device_(device), arena_(std::move(arena)) {}
+  // Not by a thread on which another recorder records: it waits for what was replayed.
+  ~CudaRecorder() override;
+
+  // The one that records what this thread submits, or null.
+  static CudaRecorder* OfThread();
+
+  Error Start() override;
+  Error Stop(int* recording) override;
+  void Abandon() override;
+  Error Replay(int recording) override;
+
+  CudaDevice* device() const { return device_; }
+  // For what the thread allocates meanwhile.
+  const std::shared_ptr<Arena>& arena() const { return arena_; }
+  // Frees device memory that is not the arena's once the recording has ended: until then the
+  // stream takes no order to do so.
+  void FreeLater(Device* device, void* memory) { to_free_.push_back({device, memory}); }
+
+ private:
+  struct Freed {
+    Device* device;
+    void* memory;
+  };
+
+  // Without an error, *graph holds what was submitted.
+  Error EndCapture(cudaGraph_t* graph);
+
+  CudaDevice* const device_;
+  const std::shared_ptr<Arena> arena_;
+  std::vector<cudaGraphExec_t> recordings_;
+  std::vector<Freed> to_free_;
+};
+
+}  // namespace thinwire

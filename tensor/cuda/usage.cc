@@ -1,0 +1,60 @@
+#include "tensor/cuda/usage.h"
+
+#include <cuda_runtime.h>
+#include <dlfcn.h>
+
+namespace thinwire {
+namespace {
+
+// What we use of NVML (NVIDIA's API reference), which comes with drivers and not with the toolkit.
+using NvmlDevice = struct NvmlOpaqueDevice*;
+struct NvmlUtilization {
+  unsigned gpu = 0, memory = 0;  // percent
+};
+constexpr int kNvmlSuccess = 0;
+
+class Monitor {
+ public:
+  Monitor() {
+    void* const library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
+    if (library == nullptr) return;
+    int (*init)() = nullptr;
+    works_ = Find(library, "nvmlInit_v2", &init) &&
+             Find(library, "nvmlDeviceGetHandleByPciBusId_v2", &handle_of_) &&
+             Find(library, "nvmlDeviceGetUtilizationRates", &utilization_of_) &&
+             init() == kNvmlSuccess;
+  }
+
+  double BusyFraction(int device) const {
+    // NVML counts devices that CUDA_VISIBLE_DEVICES hides; the bus knows them by one name.
+    char bus_id[32] = {};
+    NvmlDevice handle = nullptr;
+    NvmlUtilization utilization;
+    if (!works_ || cudaDeviceGetPCIBusId(bus_id, sizeof(bus_id), device) != cudaSuccess ||
+        handle_of_(bus_id, &handle) != kNvmlSuccess ||
+        utilization_of_(handle, &utilization) != kNvmlSuccess) {
+      return -1;
+    }
+    return utilization.gpu / 100.0;
+  }
+
+ private:
+  template <typename Function>
+  static bool Find(void* library, const char* name, Function* function) {
+    *function = reinterpret_cast<Function>(dlsym(library, name));
+    return *function != nullptr;
+  }
+
+  bool works_ = false;
+  int (*handle_of_)(const char* bus_id, NvmlDevice* device) = nullptr;
+  int (*utilization_of_)(NvmlDevice device, NvmlUtilization* utilization) = nullptr;
+};
+
+}  // namespace
+
+double BusyFraction(int device) {
+  static const Monitor* const monitor = new Monitor;
+  return monitor->BusyFraction(device);
+}
+
+}  // namespace thinwire
