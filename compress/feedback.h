@@ -5,6 +5,9 @@
 //
 // State is kept by row: each sample of a message has one, and the caller says which (StateKey).
 // Arithmetic on state is fp32 whatever the tensors' type.
+//
+// On a device that is not the host the payload is there when Encode returns; tensors and state may
+// still be under way, and go to another thread after Finish (tensor/device.h).
 #pragma once
 
 #include <cstddef>
@@ -19,9 +22,9 @@
 #include "compress/feedback_options.h"
 #include "compress/feedback_plan.h"
 #include "compress/feedback_spec.h"
-#include "compress/message_rows.h"
 #include "compress/message_tensors.h"
 #include "compress/split_codec.h"
+#include "compress/state_rows.h"
 #include "compress/state_store.h"
 #include "tensor/tensor.h"
 
@@ -88,20 +91,16 @@ class FeedbackSender {
   // Encodes with the factor kept for low_rank, and keeps the next unless frozen.
   absl::StatusOr<size_t> EncodeWarm(const Codec& codec, const Tensor& x, const Outgoing& outgoing,
                                     absl::Span<uint8_t> payload);
-  // The state of sample i, zeros if it has none.
-  absl::StatusOr<TensorView> StateOf(size_t i);
   // x + sign * state, of `dtype`.
   absl::StatusOr<Tensor> AddState(const Tensor& x, float sign, DType dtype);
-  absl::StatusOr<Tensor> GatherState(const Shape& shape);
   absl::Status KeepErrors(const Tensor& message, const Tensor& sent);
-  absl::Status ClearErrors();
 
   const FeedbackOptions options_;
   std::unique_ptr<StateStore> state_;
+  std::unique_ptr<StateRows> rows_;  // null without state
   std::unique_ptr<Codec> exact_;
   SplitCodec split_;
   Tensor warm_start_;
-  MessageRows rows_;
   ReusedTensor message_memory_, decoded_memory_, received_memory_;
   Tensor last_message_, last_decoded_;  // empty after a message without a residual
 };
@@ -142,9 +141,9 @@ class FeedbackReceiver {
 
   const FeedbackOptions options_;
   std::unique_ptr<StateStore> state_;
+  std::unique_ptr<StateRows> rows_;  // null without state
   std::unique_ptr<Codec> exact_;
   SplitCodec split_;
-  MessageRows rows_;
   ReusedTensor decoded_memory_;
 };
 

@@ -4,7 +4,6 @@
 #include "base/status.h"
 #include "compress/feedback.h"
 #include "compress/state_digest.h"
-#include "compress/tracked_rows.h"
 
 namespace thinwire {
 
@@ -15,6 +14,7 @@ absl::StatusOr<std::unique_ptr<FeedbackReceiver>> FeedbackReceiver::New(
   ASSIGN_OR_RETURN(receiver->exact_, NewCodec(CodecSpec(), options.kernels));
   if (options.spec.kind == FeedbackKind::kEf21) {
     ASSIGN_OR_RETURN(receiver->state_, NewStateStore(options));
+    receiver->rows_ = std::make_unique<StateRows>(receiver->state_.get(), options.kernels);
   }
   return receiver;
 }
@@ -24,7 +24,7 @@ absl::StatusOr<Tensor> FeedbackReceiver::Decode(const Codec& codec, const Incomi
   if (tracks) {
     RETURN_IF_ERROR(CheckFeedbackOf(options_.spec, codec.spec()));
     RETURN_IF_ERROR(CheckMessage(options_, incoming.shape, incoming.rows.size()));
-    RETURN_IF_ERROR(rows_.Plan(*state_, incoming.rows, options_.spec.on_full));
+    RETURN_IF_ERROR(rows_->Plan(incoming.rows, options_.spec.on_full));
   }
   RETURN_IF_ERROR(CheckFlags(incoming, tracks));
   if (!tracks) return DecodePlain(codec, incoming);
@@ -54,25 +54,23 @@ absl::StatusOr<Tensor> FeedbackReceiver::DecodeTracked(const Codec& codec,
                    Tensor::Allocate(options_.device, options_.compute, incoming.shape));
   if (IsLossless(carrier.spec())) {
     RETURN_IF_ERROR(carrier.Decode(incoming.payload, incoming.context, &used));
-    RETURN_IF_ERROR(rows_.Commit(state_.get()));
-    RETURN_IF_ERROR(SetRows(rows_, used, options_.kernels, state_.get()));
+    RETURN_IF_ERROR(rows_->Set(used));
     return used;
   }
   ASSIGN_OR_RETURN(Tensor decoded,
                    decoded_memory_.Get(options_.device, DType::kF32, incoming.shape));
   RETURN_IF_ERROR(carrier.Decode(incoming.payload, incoming.context, &decoded));
-  RETURN_IF_ERROR(rows_.Commit(state_.get()));
-  RETURN_IF_ERROR(AddToRows(rows_, decoded, options_.kernels, state_.get(), &used));
+  RETURN_IF_ERROR(rows_->Track(decoded, &used));
   return used;
 }
 
 absl::Status FeedbackReceiver::CheckFlags(const Incoming& incoming, bool tracks) const {
-  const bool first_visit = tracks && IsFirstVisit(options_.spec, rows_);
+  const bool first_visit = tracks && IsFirstVisit(options_.spec, rows_->message());
   if (incoming.first_visit != first_visit) {
     return absl::FailedPreconditionError(absl::StrCat(
         "DESYNC: step ", incoming.step, ": first_visit is ", incoming.first_visit,
         " in the message, want ", first_visit,
-        first_visit ? absl::StrCat(": new here are the rows ", rows_.NewKeys())
+        first_visit ? absl::StrCat(": new here are the rows ", rows_->message().NewKeys())
                     : absl::StrCat(": none of the rows ", ListOfKeys(incoming.rows), " is new")));
   }
   if (first_visit && !incoming.exact) {
@@ -87,7 +85,7 @@ absl::Status FeedbackReceiver::CheckFlags(const Incoming& incoming, bool tracks)
 
 absl::Status FeedbackReceiver::CheckDigest(const Incoming& incoming) {
   if (!incoming.state_digest.has_value()) return absl::OkStatus();
-  ASSIGN_OR_RETURN(const uint64_t digest, DigestOfRows(rows_, state_.get()));
+  ASSIGN_OR_RETURN(const uint64_t digest, rows_->Digest());
   if (digest == *incoming.state_digest) return absl::OkStatus();
   const auto row = DifferingRow(digest, *incoming.state_digest, incoming.rows.size());
   return absl::FailedPreconditionError(

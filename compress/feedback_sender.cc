@@ -3,7 +3,6 @@
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "compress/feedback.h"
-#include "compress/tracked_rows.h"
 
 namespace thinwire {
 namespace {
@@ -31,6 +30,7 @@ absl::StatusOr<std::unique_ptr<FeedbackSender>> FeedbackSender::New(
   ASSIGN_OR_RETURN(sender->exact_, NewCodec(CodecSpec(), options.kernels));
   if (options.spec.kind != FeedbackKind::kNone) {
     ASSIGN_OR_RETURN(sender->state_, NewStateStore(options));
+    sender->rows_ = std::make_unique<StateRows>(sender->state_.get(), options.kernels);
   }
   return sender;
 }
@@ -45,8 +45,8 @@ absl::StatusOr<FeedbackSender::Encoded> FeedbackSender::Encode(const Codec& code
   }
   RETURN_IF_ERROR(CheckFeedbackOf(spec, codec.spec()));
   RETURN_IF_ERROR(CheckMessage(options_, outgoing.x->shape(), outgoing.rows.size()));
-  RETURN_IF_ERROR(rows_.Plan(*state_, outgoing.rows, spec.on_full));
-  if (!outgoing.compress || IsFirstVisit(spec, rows_)) {
+  RETURN_IF_ERROR(rows_->Plan(outgoing.rows, spec.on_full));
+  if (!outgoing.compress || IsFirstVisit(spec, rows_->message())) {
     return EncodeExact(*exact_, outgoing, payload);
   }
   if (IsLossless(codec.spec())) return EncodeExact(codec, outgoing, payload);
@@ -94,14 +94,13 @@ absl::StatusOr<FeedbackSender::Encoded> FeedbackSender::EncodeExact(const Codec&
   encoded.exact = carrier.spec().is_exact();
   encoded.decoded = encoded.received = encoded.message;
   if (!tracks) {
-    RETURN_IF_ERROR(ClearErrors());
+    RETURN_IF_ERROR(rows_->Clear());
     return encoded;
   }
-  encoded.first_visit = IsFirstVisit(options_.spec, rows_);
-  RETURN_IF_ERROR(rows_.Commit(state_.get()));
-  RETURN_IF_ERROR(SetRows(rows_, *outgoing.x, options_.kernels, state_.get()));
+  encoded.first_visit = IsFirstVisit(options_.spec, rows_->message());
+  RETURN_IF_ERROR(rows_->Set(*outgoing.x));
   if (IsDigestDue(options_.spec, outgoing.step)) {
-    ASSIGN_OR_RETURN(encoded.state_digest, DigestOfRows(rows_, state_.get()));
+    ASSIGN_OR_RETURN(encoded.state_digest, rows_->Digest());
   }
   return encoded;
 }
@@ -128,7 +127,8 @@ absl::StatusOr<FeedbackSender::Encoded> FeedbackSender::EncodeSplit(const Codec&
                                                                     absl::Span<uint8_t> payload) {
   const Tensor& x = *outgoing.x;
   Encoded encoded;
-  ASSIGN_OR_RETURN(const Tensor e, GatherState(x.shape()));
+  ASSIGN_OR_RETURN(const Tensor e, message_memory_.Get(options_.device, DType::kF32, x.shape()));
+  RETURN_IF_ERROR(rows_->Gather(e));
   ASSIGN_OR_RETURN(encoded.bytes, split_.Encode(codec.spec(), x, e, outgoing.context, payload));
   ASSIGN_OR_RETURN(encoded.decoded,
                    decoded_memory_.Get(options_.device, options_.compute, x.shape()));
@@ -156,11 +156,10 @@ absl::StatusOr<FeedbackSender::Encoded> FeedbackSender::EncodeEf21(const Codec& 
     ASSIGN_OR_RETURN(encoded.received,
                      received_memory_.Get(options_.device, options_.compute, x.shape()));
   }
-  RETURN_IF_ERROR(rows_.Commit(state_.get()));
-  RETURN_IF_ERROR(AddToRows(rows_, encoded.decoded, options_.kernels, state_.get(),
-                            outgoing.want_received ? &encoded.received : nullptr));
+  RETURN_IF_ERROR(
+      rows_->Track(encoded.decoded, outgoing.want_received ? &encoded.received : nullptr));
   if (IsDigestDue(options_.spec, outgoing.step)) {
-    ASSIGN_OR_RETURN(encoded.state_digest, DigestOfRows(rows_, state_.get()));
+    ASSIGN_OR_RETURN(encoded.state_digest, rows_->Digest());
   }
   last_message_ = encoded.message;
   last_decoded_ = encoded.decoded;
@@ -179,56 +178,16 @@ absl::StatusOr<size_t> FeedbackSender::EncodeWarm(const Codec& codec, const Tens
   return bytes;
 }
 
-absl::StatusOr<TensorView> FeedbackSender::StateOf(size_t i) {
-  if (!rows_.is_known(i)) return state_->zeros();
-  return state_->Load(rows_.number(i));
-}
-
 absl::StatusOr<Tensor> FeedbackSender::AddState(const Tensor& x, float sign, DType dtype) {
   ASSIGN_OR_RETURN(const Tensor sum, message_memory_.Get(options_.device, dtype, x.shape()));
-  for (size_t i = 0; i < rows_.size(); ++i) {
-    ASSIGN_OR_RETURN(const TensorView state, StateOf(i));
-    RETURN_IF_ERROR(
-        ToStatus(options_.kernels->Combine(1, RowOf(x, i), sign, state, RowOf(sum, i))));
-  }
+  RETURN_IF_ERROR(rows_->AddTo(x, sign, sum));
   return sum;
 }
 
-absl::StatusOr<Tensor> FeedbackSender::GatherState(const Shape& shape) {
-  ASSIGN_OR_RETURN(const Tensor all, message_memory_.Get(options_.device, DType::kF32, shape));
-  for (size_t i = 0; i < rows_.size(); ++i) {
-    ASSIGN_OR_RETURN(const TensorView state, StateOf(i));
-    RETURN_IF_ERROR(
-        ToStatus(options_.kernels->Combine(1, state, 1, state_->zeros(), RowOf(all, i))));
-  }
-  return all;
-}
-
-// e <- decay m - decay D(C(m)).
 absl::Status FeedbackSender::KeepErrors(const Tensor& message, const Tensor& sent) {
-  const float decay = static_cast<float>(options_.spec.decay);
-  RETURN_IF_ERROR(rows_.Commit(state_.get()));
-  for (size_t i = 0; i < rows_.size(); ++i) {
-    if (!rows_.is_stored(i)) continue;
-    const TensorView e = state_->ToWrite(rows_.number(i));
-    RETURN_IF_ERROR(
-        ToStatus(options_.kernels->Combine(decay, RowOf(message, i), -decay, RowOf(sent, i), e)));
-    RETURN_IF_ERROR(state_->Save(rows_.number(i)));
-  }
+  RETURN_IF_ERROR(rows_->KeepErrors(static_cast<float>(options_.spec.decay), message, sent));
   last_message_ = message;
   last_decoded_ = sent;
-  return absl::OkStatus();
-}
-
-// A row that is not there yet is zero already.
-absl::Status FeedbackSender::ClearErrors() {
-  for (size_t i = 0; i < rows_.size(); ++i) {
-    if (!rows_.is_known(i)) continue;
-    const TensorView zeros = state_->zeros();
-    RETURN_IF_ERROR(
-        ToStatus(options_.kernels->Combine(1, zeros, 1, zeros, state_->ToWrite(rows_.number(i)))));
-    RETURN_IF_ERROR(state_->Save(rows_.number(i)));
-  }
   return absl::OkStatus();
 }
 

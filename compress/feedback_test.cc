@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cfloat>
 #include <cmath>
 
 #include "compress/feedback_pair.h"
@@ -414,6 +415,40 @@ TEST(NonfiniteTest, SentExactlyItDoesNotStayInState) {
       EXPECT_TRUE(next.ok()) << next.status();
     }
   }
+}
+
+// fp32 has finite numbers above the largest bf16, 3.39e38: at a bf16 receiver they are infinite.
+TEST(NonfiniteTest, WhatOverflowsTheReceiversTypeDoesNotStayInState) {
+  constexpr float kLargestBFloat = 0x1.FEp127f;
+  CodecSpec fp16;
+  fp16.kind = CodecKind::kFp16;
+  FeedbackPair pair(FeedbackOptionsOf(SpecOf(FeedbackKind::kEf), {1, 2}, DType::kBF16));
+  const auto codec = CodecOf(fp16);
+  const auto send = [&](float value) {
+    return pair.Send(*codec, BFloatTensorOf({1, 2}, {value, 1}), {0});
+  };
+  // A row that says: 0x1.8p119 is still to be sent.
+  ASSERT_TRUE(pair.sender->state()
+                  ->Restore(0, absl::MakeConstSpan(BytesOf(TensorOf({0x1.8p119f, 0}))))
+                  .ok());
+  ASSERT_EQ(FloatsOf(*send(kLargestBFloat))[0], INFINITY);
+  // Beside such a value, 1 is nothing in fp16: it is still to be sent.
+  EXPECT_EQ(StoredRows(pair.sender->state())[0], BytesOf(TensorOf({0, 1})));
+  EXPECT_EQ(FloatsOf(*send(2)), std::vector<float>({2, 2}));
+}
+
+TEST(NonfiniteTest, ATrackedSumThatOverflowsBeginsAnewAtBothEnds) {
+  FeedbackSpec spec = SpecOf(FeedbackKind::kEf21);
+  spec.digest_every = 1;
+  FeedbackPair pair(FeedbackOptionsOf(spec, {1, 2}));
+  CodecSpec bf16;
+  bf16.kind = CodecKind::kBf16;
+  const auto codec = CodecOf(bf16);
+  EXPECT_EQ(FloatsOf(*pair.Send(*codec, TensorOf({1, 2}, {FLT_MAX, 1}), {0}))[0], INFINITY);
+  EXPECT_EQ(StoredRows(pair.receiver->state())[0], BytesOf(TensorOf({0, 1})));
+  const auto next = pair.Send(*codec, TensorOf({1, 2}, {2, 1}), {0});
+  ASSERT_TRUE(next.ok()) << next.status();
+  EXPECT_EQ(FloatsOf(*next), std::vector<float>({2, 1}));
 }
 
 TEST(RefusalTest, AMalformedPayloadLeavesTheReceiversStateAsItWas) {

@@ -24,9 +24,34 @@ struct SparseContext {
   const SupportView* support = nullptr;  // of as many elements as x; null: all may be sent
 };
 
+// The rows of a message, one per sample, all of one length and type (fp32 or bf16): one behind the
+// other from `data` on, or, where that is null, wherever `each` says, a host array that is read
+// during the call. A row without memory reads as zeros and takes nothing.
+struct RowsView {
+  void* data = nullptr;
+  void* const* each = nullptr;
+  DType dtype = DType::kF32;
+};
+
+// out = a x + b y, element by element, in fp32: each product and the sum rounded on its own, then
+// to the type of `out`. A row of `out` may be that of x or y.
+struct RowSums {
+  int64_t count = 0;     // rows
+  int64_t elements = 0;  // of each
+  float a = 1, b = 1;
+  RowsView x, y, out;
+  RowsView also;  // gets the sums too, in a type of its own
+  // A sum that is NaN or infinite is zero in `out`, but not in `also`.
+  bool zero_nonfinite = false;
+};
+
 // Payload memory is host memory. Encoders check that `capacity` suffices, write the payload's
 // length to *bytes and fail with InvalidArgument on NaN or infinity (except the casts, which
 // carry them). Decoders treat `payload` as hostile. Any thread, several at once.
+//
+// Encoders, decoders, FindNonzeros and Compare have finished when they return, as has all that the
+// thread submitted before. CombineRows, Compact and Expand are submitted in the thread's order and
+// may run later (tensor/device.h).
 class CodecKernels {
  public:
   virtual ~CodecKernels() = default;
@@ -97,10 +122,19 @@ class CodecKernels {
   // Sets the bits of the elements that are not +-0; `words` holds ceil(elements / 64) words.
   virtual Error FindNonzeros(const TensorView& x, uint64_t* words, int64_t* count) = 0;
 
-  // out = a x + b y, element by element, in fp32: each product and the sum rounded on its own, then
-  // to the type of `out`. All of one shape, each fp32 or bf16; `out` may be x or y.
-  virtual Error Combine(float a, const TensorView& x, float b, const TensorView& y,
-                        const TensorView& out) = 0;
+  virtual Error CombineRows(const RowSums& sums) = 0;
+  // out = a x + b y of whole tensors, of one shape.
+  Error Combine(float a, const TensorView& x, float b, const TensorView& y, const TensorView& out) {
+    RowSums sums;
+    sums.count = 1;
+    sums.elements = out.elements();
+    sums.a = a;
+    sums.b = b;
+    sums.x = {x.data, nullptr, x.dtype};
+    sums.y = {y.data, nullptr, y.dtype};
+    sums.out = {out.data, nullptr, out.dtype};
+    return CombineRows(sums);
+  }
 
   // ||x - y||^2, ||x||^2, ||y||^2 and <x, y> in fp64, and the non-zeros of x and of y.
   struct Sums {

@@ -24,10 +24,10 @@ class MessageRows {
   absl::Status Commit(StateStore* store);
 
   size_t size() const { return rows_.size(); }
-  // Of sample i: has a row been written before this message; will one have been after it; its
-  // number, which a new one has after Commit.
+  // Of sample i: has a row been written before this message; its number, StateStore::kAbsent if it
+  // has none, as a new one before Commit and one that found no room.
   bool is_known(size_t i) const { return rows_[i].known; }
-  bool is_stored(size_t i) const { return rows_[i].stored; }
+  bool is_there(size_t i) const { return rows_[i].number != StateStore::kAbsent; }
   size_t number(size_t i) const { return rows_[i].number; }
   // New rows that find room.
   size_t num_new() const { return num_new_; }

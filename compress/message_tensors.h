@@ -7,6 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "base/status.h"
+#include "compress/kernels.h"
 #include "tensor/tensor.h"
 
 namespace thinwire {
@@ -19,6 +20,11 @@ inline TensorView RowOf(const Tensor& x, size_t i) {
   row.dtype = x.dtype();
   row.data = static_cast<uint8_t*>(x.data()) + i * row.dims[0] * SizeOf(x.dtype());
   return row;
+}
+
+// The samples of x from `first` on.
+inline RowsView RowsFrom(const Tensor& x, size_t first) {
+  return {RowOf(x, first).data, nullptr, x.dtype()};
 }
 
 // A tensor whose memory is allocated once for the largest message.

@@ -6,7 +6,6 @@
 #include "base/status.h"
 #include "compress/layout.h"
 #include "compress/plugin.h"
-#include "tensor/cpu/device.h"
 
 namespace thinwire {
 namespace {
@@ -74,7 +73,7 @@ class PluginCodec final : public Codec {
     const size_t float_bytes = CastPayloadBytes(DType::kF32, x->elements());
     std::shared_ptr<Buffer> memory;
     if (!in_place) {
-      ASSIGN_OR_RETURN(memory, Buffer::Allocate(CpuDevice(), float_bytes));
+      ASSIGN_OR_RETURN(memory, Buffer::Allocate(x->device()->host(), float_bytes));
     }
     void* to = in_place ? x->data() : memory->data();
     const thinwire_shape_v1 dims = ShapeOf(x->shape());
@@ -93,7 +92,7 @@ class PluginCodec final : public Codec {
   absl::StatusOr<const float*> HostFloats(const Tensor& x, std::shared_ptr<Buffer>* memory) const {
     if (IsHostF32(x)) return static_cast<const float*>(x.data());
     size_t bytes = CastPayloadBytes(DType::kF32, x.elements());
-    ASSIGN_OR_RETURN(*memory, Buffer::Allocate(CpuDevice(), bytes));
+    ASSIGN_OR_RETURN(*memory, Buffer::Allocate(x.device()->host(), bytes));
     RETURN_IF_ERROR(ToStatus(kernels_->CastEncode(
         x.view(), DType::kF32, static_cast<uint8_t*>((*memory)->data()), bytes, &bytes)));
     return static_cast<const float*>((*memory)->data());

@@ -7,7 +7,6 @@
 #include "base/digest.h"
 #include "base/status.h"
 #include "compress/layout.h"
-#include "tensor/cpu/device.h"
 
 namespace thinwire {
 namespace {
@@ -53,15 +52,11 @@ StateStore::StateStore(const StateStoreOptions& options)
 absl::StatusOr<std::unique_ptr<StateStore>> StateStore::New(const StateStoreOptions& options) {
   std::unique_ptr<StateStore> store(new StateStore(options));
   RETURN_IF_ERROR(store->MakePlace());
-  const std::vector<float> zeros(options.elements);
-  const size_t bytes = 4 * zeros.size();
-  ASSIGN_OR_RETURN(store->zeros_, Buffer::Allocate(options.device, bytes));
-  RETURN_IF_ERROR(
-      ToStatus(options.device->CopyFromHost(store->zeros_->data(), zeros.data(), bytes)));
+  const size_t bytes = CastPayloadBytes(DType::kF32, options.elements);
   if (!store->in_place_) {
     ASSIGN_OR_RETURN(store->open_, Buffer::Allocate(options.device, bytes));
   } else if (!options.device->is_host()) {
-    store->copied_.resize(bytes);
+    ASSIGN_OR_RETURN(store->copied_, Buffer::Allocate(options.device->host(), bytes));
   }
   return store;
 }
@@ -70,7 +65,8 @@ absl::Status StateStore::MakePlace() {
   if (!options_.dir.empty()) {
     ASSIGN_OR_RETURN(place_, NewRowFile(options_.dir, row_bytes_));
   } else {
-    place_ = NewRowMemory(in_place_ ? options_.device : CpuDevice(), row_bytes_, capacity_);
+    Device* const device = in_place_ ? options_.device : options_.device->host();
+    place_ = NewRowMemory(device, row_bytes_, capacity_);
   }
   return absl::OkStatus();
 }
@@ -133,7 +129,12 @@ absl::Status StateStore::EncodeRow(const TensorView& values, uint8_t* to) const 
   if (error.code != static_cast<int32_t>(absl::StatusCode::kInvalidArgument)) {
     return ToStatus(error);
   }
-  return ToStatus(options_.kernels->UniformEncode(zeros(), spec, 0, to, row_bytes_, &bytes));
+  RowSums zeros;
+  zeros.count = 1;
+  zeros.elements = options_.elements;
+  zeros.out.data = values.data;
+  RETURN_IF_ERROR(ToStatus(options_.kernels->CombineRows(zeros)));
+  return ToStatus(options_.kernels->UniformEncode(values, spec, 0, to, row_bytes_, &bytes));
 }
 
 absl::Status StateStore::DecodeRow(const uint8_t* from, const TensorView& values) const {
@@ -148,8 +149,9 @@ absl::Status StateStore::DecodeRow(const uint8_t* from, const TensorView& values
 absl::StatusOr<const uint8_t*> StateStore::Stored(size_t row) {
   ASSIGN_OR_RETURN(const uint8_t* const stored, place_->Read(row));
   if (!in_place_ || options_.device->is_host()) return stored;
-  RETURN_IF_ERROR(ToStatus(options_.device->CopyToHost(copied_.data(), stored, row_bytes_)));
-  return copied_.data();
+  uint8_t* const copy = static_cast<uint8_t*>(copied_->data());
+  RETURN_IF_ERROR(ToStatus(options_.device->CopyToHost(copy, stored, row_bytes_)));
+  return copy;
 }
 
 absl::Status StateStore::ReadStored(size_t row, absl::Span<uint8_t> to) {

@@ -32,8 +32,8 @@ struct StateStoreOptions {
   CodecKernels* kernels = nullptr;
 };
 
-// Rows are numbered in the order in which they were added. One thread at a time; a row is open
-// (Load, ToWrite) until the next one is.
+// Rows are numbered in the order in which they were added. One thread at a time; rows on a device
+// that is not the host go to another thread after Finish.
 class StateStore {
  public:
   static constexpr size_t kAbsent = SIZE_MAX;
@@ -55,6 +55,9 @@ class StateStore {
   // Forgets all rows.
   absl::Status Clear();
 
+  // How many rows can be open (Load, ToWrite) at once: all, where they are changed in place, or
+  // one, until the next is opened.
+  size_t most_open() const { return in_place_ ? SIZE_MAX : 1; }
   // Opens a row: its values, [elements] of fp32 on the device. The caller may change them and then
   // saves the row.
   absl::StatusOr<TensorView> Load(size_t row);
@@ -63,8 +66,6 @@ class StateStore {
   // Stores the open row. fp32 and fp16 keep NaN and infinity; q8 and q4 store a row with one as
   // zeros.
   absl::Status Save(size_t row);
-  // As many zeros; not to be written.
-  TensorView zeros() const { return RowView(zeros_->data()); }
 
   // The stored bytes: what checkpoints hold. `to` has row_bytes(), host memory.
   absl::Status ReadStored(size_t row, absl::Span<uint8_t> to);
@@ -88,9 +89,8 @@ class StateStore {
   const size_t capacity_;
   const bool in_place_;  // fp32 in memory: rows lie on the device and are changed where they are
   std::unique_ptr<RowPlace> place_;
-  std::shared_ptr<Buffer> zeros_;
-  std::shared_ptr<Buffer> open_;  // the open row's values, unless in place
-  std::vector<uint8_t> copied_;   // a row in place on a device that the host cannot read
+  std::shared_ptr<Buffer> open_;    // the open row's values, unless in place
+  std::shared_ptr<Buffer> copied_;  // a row in place on a device that the host cannot read
   std::vector<uint64_t> keys_;
   absl::flat_hash_map<uint64_t, size_t> rows_;
 };

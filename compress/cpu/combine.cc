@@ -19,7 +19,8 @@ namespace thinwire {
 namespace HWY_NAMESPACE {
 
 // `to` may be x or y: a vector is read before it is written.
-void CombineImpl(float a, const float* x, float b, const float* y, size_t n, float* to) {
+void CombineImpl(float a, const float* x, float b, const float* y, size_t n, bool zero_nonfinite,
+                 float* to) {
   const hn::ScalableTag<float> d;
   constexpr size_t kLanes = hn::MaxLanes(d);
   const auto of_x = hn::Set(d, a), of_y = hn::Set(d, b);
@@ -28,7 +29,9 @@ void CombineImpl(float a, const float* x, float b, const float* y, size_t n, flo
     PrefetchPage(y + i);
     const auto left = hn::Mul(of_x, LoadPart(d, x + i, n - i));
     const auto right = hn::Mul(of_y, LoadPart(d, y + i, n - i));
-    StorePart(hn::Add(left, right), d, to + i, n - i);
+    const auto sum = hn::Add(left, right);
+    const auto kept = zero_nonfinite ? hn::IfThenElseZero(hn::IsFinite(sum), sum) : sum;
+    StorePart(kept, d, to + i, n - i);
   }
 }
 
@@ -41,16 +44,59 @@ namespace thinwire {
 
 HWY_EXPORT(CombineImpl);
 
-Error CpuCombine(float a, const TensorView& x, float b, const TensorView& y, const TensorView& out,
-                 int threads) {
-  ForEachPart(Parts(out.elements(), threads), [&](int, int64_t begin, int64_t end) {
-    alignas(64) float x_scratch[kBlock], y_scratch[kBlock], out_scratch[kBlock];
-    ForEachBlock(begin, end, [&](int64_t i, size_t n) {
-      const float* from = ReadFloats(x, i, n, x_scratch);
-      const float* other = ReadFloats(y, i, n, y_scratch);
-      HWY_DYNAMIC_DISPATCH(CombineImpl)(a, from, b, other, n, FloatsToWrite(out, i, out_scratch));
-      FinishFloats(out, i, n, out_scratch);
-    });
+namespace {
+
+// Row i, flat; no data if it has no memory.
+TensorView RowAt(const RowsView& rows, int64_t i, int64_t elements) {
+  TensorView row;
+  row.rank = 1;
+  row.dims[0] = elements;
+  row.dtype = rows.dtype;
+  if (rows.data != nullptr) {
+    row.data = static_cast<uint8_t*>(rows.data) + i * elements * SizeOf(rows.dtype);
+  } else if (rows.each != nullptr) {
+    row.data = rows.each[i];
+  }
+  return row;
+}
+
+const float* ReadOrZeros(const TensorView& row, int64_t begin, size_t n, float* scratch) {
+  if (row.data != nullptr) return ReadFloats(row, begin, n, scratch);
+  std::fill_n(scratch, n, 0.0f);
+  return scratch;
+}
+
+// Elements [begin, end) of row i.
+void CombineRow(const RowSums& sums, int64_t row, int64_t begin, int64_t end) {
+  const TensorView x = RowAt(sums.x, row, sums.elements), y = RowAt(sums.y, row, sums.elements);
+  const TensorView out = RowAt(sums.out, row, sums.elements);
+  const TensorView also = RowAt(sums.also, row, sums.elements);
+  alignas(64) float x_scratch[kBlock], y_scratch[kBlock], out_scratch[kBlock];
+  ForEachBlock(begin, end, [&](int64_t i, size_t n) {
+    const float* from = ReadOrZeros(x, i, n, x_scratch);
+    const float* other = ReadOrZeros(y, i, n, y_scratch);
+    const auto write = [&](const TensorView& to, bool zero_nonfinite) {
+      if (to.data == nullptr) return;
+      HWY_DYNAMIC_DISPATCH(CombineImpl)
+      (sums.a, from, sums.b, other, n, zero_nonfinite, FloatsToWrite(to, i, out_scratch));
+      FinishFloats(to, i, n, out_scratch);
+    };
+    write(also, false);  // before `out`, which may be x or y
+    write(out, sums.zero_nonfinite);
+  });
+}
+
+}  // namespace
+
+Error CpuCombineRows(const RowSums& sums, int threads) {
+  const int64_t total = sums.count * sums.elements;
+  ForEachPart(Parts(total, threads), [&](int, int64_t begin, int64_t end) {
+    while (begin < end) {
+      const int64_t row = begin / sums.elements, first = row * sums.elements;
+      const int64_t row_end = std::min(end, first + sums.elements);
+      CombineRow(sums, row, begin - first, row_end - first);
+      begin = row_end;
+    }
   });
   return Error{};
 }

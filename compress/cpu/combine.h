@@ -1,13 +1,12 @@
-// Sums of two tensors.
+// Sums of a message's rows.
 #pragma once
 
+#include "compress/kernels.h"
 #include "tensor/error.h"
-#include "tensor/tensor.h"
 
 namespace thinwire {
 
-// See CodecKernels::Combine.
-Error CpuCombine(float a, const TensorView& x, float b, const TensorView& y, const TensorView& out,
-                 int threads);
+// See CodecKernels::CombineRows.
+Error CpuCombineRows(const RowSums& sums, int threads);
 
 }  // namespace thinwire

@@ -100,10 +100,7 @@ class HostCodecKernels final : public CodecKernels {
   Error FindNonzeros(const TensorView& x, uint64_t* words, int64_t* count) override {
     return CpuFindNonzeros(x, words, count, threads_);
   }
-  Error Combine(float a, const TensorView& x, float b, const TensorView& y,
-                const TensorView& out) override {
-    return CpuCombine(a, x, b, y, out, threads_);
-  }
+  Error CombineRows(const RowSums& sums) override { return CpuCombineRows(sums, threads_); }
   Error Compare(const TensorView& x, const TensorView& y, Sums* sums) override {
     return CpuCompare(x, y, sums, threads_);
   }
