@@ -1,0 +1,276 @@
+#include "third_party/cuda_on_host/block.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "third_party/cuda_on_host/fiber.h"
+
+thread_local uint3 threadIdx;
+thread_local uint3 blockIdx;
+thread_local dim3 blockDim;
+thread_local dim3 gridDim;
+
+namespace cuda_on_host {
+namespace {
+
+// Where threads meet, again and again. What they bring is kept for two generations: a thread that
+// still reads holds up the next, and nobody gets to the one after that.
+struct Barrier {
+  uint64_t generation = 0;  // how often all have met
+  int arrived = 0;          // of this generation
+  Site site = {};           // of this generation, where the first came
+};
+
+struct Warp {
+  Barrier barrier;
+  uint64_t values[2][kWarp];
+  uint32_t ballot[2];
+};
+
+struct Thread {
+  enum State { kNotStarted, kRunning, kWaiting, kDone } state = kNotStarted;
+  // While it waits:
+  Fiber* fiber = nullptr;
+  const Barrier* barrier = nullptr;
+  uint64_t generation = 0;
+  Site site = {};
+};
+
+enum class Order { kForward, kReverse, kShuffle };
+
+Order OrderFromEnvironment() {
+  const char* name = getenv("THINWIRE_EMULATED_ORDER");
+  if (name == nullptr || *name == '\0' || strcmp(name, "forward") == 0) return Order::kForward;
+  if (strcmp(name, "reverse") == 0) return Order::kReverse;
+  if (strcmp(name, "shuffle") == 0) return Order::kShuffle;
+  fprintf(stderr,
+          "cuda_on_host: THINWIRE_EMULATED_ORDER is '%s', want forward, reverse or shuffle\n",
+          name);
+  abort();
+}
+
+bool Same(const Site& a, const Site& b) {
+  return a.line == b.line && strcmp(a.function, b.function) == 0 && strcmp(a.file, b.file) == 0;
+}
+
+std::string Described(const Thread& thread) {
+  switch (thread.state) {
+    case Thread::kNotStarted:
+      return "have not started";
+    case Thread::kRunning:
+      return "run";
+    case Thread::kDone:
+      return "have returned";
+    case Thread::kWaiting:
+      break;
+  }
+  return std::string("wait at ") + thread.site.function + ", " + thread.site.file + ":" +
+         std::to_string(thread.site.line);
+}
+
+// A host thread's fibers, kept for its later blocks.
+struct Fibers {
+  std::vector<std::unique_ptr<Fiber>> all;
+  std::vector<Fiber*> free;
+};
+thread_local Fibers fibers;
+
+// The blocks of one grid, one at a time. Fibers take threads that have not started, one after the
+// other, so that one fiber runs them all as long as no thread waits.
+class Block {
+ public:
+  Block(int num_threads, const std::function<void()>& body);
+
+  void Run();
+  int MeetAll(const Site& site, bool predicate);
+  WarpValues MeetWarp(const Site& site, uint32_t mask, uint64_t value);
+
+ private:
+  static void FiberMain(void*);
+
+  Fiber* FreeFiber();
+  void Resume(Fiber* fiber);
+  void StartThreads();
+  bool ResumeReleased();
+  void EnterThread(int index);
+  // Counts the running thread in; returns when `members` have come.
+  void Meet(Barrier* barrier, int members, const Site& site);
+  [[noreturn]] void Fail(const char* problem) const;
+
+  const std::function<void()>& body_;
+  const Order order_;
+  std::minstd_rand generator_{1};
+  std::vector<int> sequence_;  // in which threads run from meeting to meeting
+  std::vector<Thread> threads_;
+  std::vector<Warp> warps_;
+  Barrier barrier_;
+  int count_[2];
+  size_t num_started_ = 0;
+  size_t num_done_ = 0;
+  int current_ = 0;
+  Fiber* fiber_ = nullptr;  // under current_
+};
+thread_local Block* block = nullptr;
+
+Block::Block(int num_threads, const std::function<void()>& body)
+    : body_(body),
+      order_(OrderFromEnvironment()),
+      sequence_(num_threads),
+      threads_(num_threads),
+      warps_(num_threads / kWarp) {
+  for (int i = 0; i < num_threads; ++i) {
+    sequence_[i] = order_ == Order::kReverse ? num_threads - 1 - i : i;
+  }
+}
+
+void Block::Run() {
+  for (Thread& thread : threads_) thread.state = Thread::kNotStarted;
+  num_started_ = num_done_ = 0;
+  if (order_ == Order::kShuffle) std::shuffle(sequence_.begin(), sequence_.end(), generator_);
+  while (num_started_ < threads_.size()) Resume(FreeFiber());
+  while (num_done_ < threads_.size()) {
+    if (order_ == Order::kShuffle) std::shuffle(sequence_.begin(), sequence_.end(), generator_);
+    if (!ResumeReleased()) Fail("threads wait for others that do not come");
+  }
+}
+
+void Block::FiberMain(void*) {
+  Fiber* const self = block->fiber_;
+  for (;;) {
+    block->StartThreads();
+    fibers.free.push_back(self);
+    self->Suspend();
+  }
+}
+
+Fiber* Block::FreeFiber() {
+  if (fibers.free.empty()) {
+    fibers.all.push_back(std::make_unique<Fiber>(&FiberMain, nullptr));
+    return fibers.all.back().get();
+  }
+  Fiber* const fiber = fibers.free.back();
+  fibers.free.pop_back();
+  return fiber;
+}
+
+void Block::Resume(Fiber* fiber) {
+  fiber_ = fiber;
+  fiber->Resume();
+}
+
+void Block::StartThreads() {
+  while (num_started_ < threads_.size()) {
+    const int index = sequence_[num_started_++];
+    EnterThread(index);
+    body_();
+    threads_[index].state = Thread::kDone;
+    ++num_done_;
+  }
+}
+
+// Lets each thread go on whose meeting is complete. False if there was none.
+bool Block::ResumeReleased() {
+  bool any = false;
+  for (const int index : sequence_) {
+    const Thread& thread = threads_[index];
+    if (thread.state != Thread::kWaiting || thread.barrier->generation == thread.generation) {
+      continue;
+    }
+    EnterThread(index);
+    Resume(thread.fiber);
+    any = true;
+  }
+  return any;
+}
+
+void Block::EnterThread(int index) {
+  current_ = index;
+  threads_[index].state = Thread::kRunning;
+  threadIdx = {static_cast<unsigned>(index), 0, 0};
+}
+
+void Block::Meet(Barrier* barrier, int members, const Site& site) {
+  Thread& thread = threads_[current_];
+  thread.state = Thread::kWaiting;
+  thread.fiber = fiber_;
+  thread.barrier = barrier;
+  thread.generation = barrier->generation;
+  thread.site = site;
+  if (barrier->arrived == 0) barrier->site = site;
+  if (!Same(barrier->site, site)) Fail("threads that must meet are at different places");
+  if (++barrier->arrived < members) {
+    fiber_->Suspend();
+    return;
+  }
+  thread.state = Thread::kRunning;
+  barrier->arrived = 0;
+  ++barrier->generation;
+}
+
+int Block::MeetAll(const Site& site, bool predicate) {
+  int* const count = &count_[barrier_.generation % 2];
+  if (barrier_.arrived == 0) *count = 0;
+  *count += predicate;
+  Meet(&barrier_, static_cast<int>(threads_.size()), site);
+  return *count;
+}
+
+WarpValues Block::MeetWarp(const Site& site, uint32_t mask, uint64_t value) {
+  if (mask != 0xffffffffu) {
+    fprintf(stderr, "cuda_on_host: %s:%d: %s with mask 0x%08x, want 0xffffffff\n", site.file,
+            site.line, site.function, mask);
+    abort();
+  }
+  Warp* const warp = &warps_[current_ / kWarp];
+  const int lane = current_ % kWarp;
+  const int side = warp->barrier.generation % 2;
+  if (warp->barrier.arrived == 0) warp->ballot[side] = 0;
+  warp->values[side][lane] = value;
+  warp->ballot[side] |= static_cast<uint32_t>(value != 0) << lane;
+  Meet(&warp->barrier, kWarp, site);
+  return {warp->values[side], warp->ballot[side]};
+}
+
+void Block::Fail(const char* problem) const {
+  fprintf(stderr, "cuda_on_host: block (%u, %u, %u): %s\n", blockIdx.x, blockIdx.y, blockIdx.z,
+          problem);
+  for (size_t first = 0, last; first < threads_.size(); first = last) {
+    const std::string what = Described(threads_[first]);
+    last = first + 1;
+    while (last < threads_.size() && Described(threads_[last]) == what) ++last;
+    fprintf(stderr, "  threads %zu to %zu %s\n", first, last - 1, what.c_str());
+  }
+  abort();
+}
+
+}  // namespace
+
+void RunGrid(dim3 grid, dim3 block_size, const std::function<void()>& thread) {
+  Block one(static_cast<int>(block_size.x), thread);
+  block = &one;
+  gridDim = grid;
+  blockDim = block_size;
+  for (unsigned z = 0; z < grid.z; ++z) {
+    for (unsigned y = 0; y < grid.y; ++y) {
+      for (unsigned x = 0; x < grid.x; ++x) {
+        blockIdx = {x, y, z};
+        one.Run();
+      }
+    }
+  }
+  block = nullptr;
+}
+
+int MeetBlock(const Site& site, bool predicate) { return block->MeetAll(site, predicate); }
+
+WarpValues MeetWarp(const Site& site, uint32_t mask, uint64_t value) {
+  return block->MeetWarp(site, mask, value);
+}
+
+}  // namespace cuda_on_host

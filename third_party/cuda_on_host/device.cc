@@ -1,0 +1,145 @@
+#include "third_party/cuda_on_host/device.h"
+
+#include <cstdio>
+#include <cstdlib>
+
+#include "third_party/cuda_on_host/memory.h"
+#include "third_party/cuda_on_host/queue.h"
+#include "third_party/cuda_on_host/stream.h"
+
+namespace cuda_on_host {
+namespace {
+
+thread_local cudaError_t last_error = cudaSuccess;
+thread_local int current_device = 0;
+
+constexpr int kMultiprocessors = 4;  // few, so that kernels meet the end of their grids
+constexpr int kMostThreads = 1024;
+constexpr int kSharedBytes = 48 << 10;
+
+bool IsDevice(int device) { return device >= 0 && device < NumDevices(); }
+
+}  // namespace
+
+cudaError_t Noted(cudaError_t code) {
+  if (code != cudaSuccess) last_error = code;
+  return code;
+}
+
+int CurrentDevice() { return current_device; }
+
+int NumDevices() { return static_cast<int>(Setting("THINWIRE_EMULATED_DEVICES", 1)); }
+
+long long Setting(const char* name, long long otherwise) {
+  const char* text = getenv(name);
+  if (text == nullptr || *text == '\0') return otherwise;
+  char* end = nullptr;
+  const long long value = strtoll(text, &end, 10);
+  if (*end != '\0' || value < 0) {
+    fprintf(stderr, "cuda_on_host: %s is '%s', want a whole number\n", name, text);
+    abort();
+  }
+  return value;
+}
+
+}  // namespace cuda_on_host
+
+using namespace cuda_on_host;  // NOLINT: the functions below are CUDA's, in no namespace
+
+cudaError_t cudaGetLastError() {
+  const cudaError_t error = last_error;
+  last_error = cudaSuccess;
+  return error;
+}
+
+cudaError_t cudaPeekAtLastError() { return last_error; }
+
+cudaError_t cudaDriverGetVersion(int* version) {
+  *version = CUDART_VERSION;
+  return cudaSuccess;
+}
+
+cudaError_t cudaRuntimeGetVersion(int* version) {
+  *version = CUDART_VERSION;
+  return cudaSuccess;
+}
+
+cudaError_t cudaGetDeviceCount(int* count) {
+  *count = NumDevices();
+  return Noted(*count > 0 ? cudaSuccess : cudaErrorNoDevice);
+}
+
+cudaError_t cudaSetDevice(int device) {
+  if (!IsDevice(device)) return Noted(cudaErrorInvalidDevice);
+  current_device = device;
+  return cudaSuccess;
+}
+
+cudaError_t cudaGetDevice(int* device) {
+  *device = current_device;
+  return cudaSuccess;
+}
+
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
+  if (!IsDevice(device)) return Noted(cudaErrorInvalidDevice);
+  *properties = {};
+  snprintf(properties->name, sizeof(properties->name), "emulated GPU");
+  properties->totalGlobalMem = DeviceMemoryBytes();
+  properties->sharedMemPerBlock = kSharedBytes;
+  properties->warpSize = 32;
+  properties->maxThreadsPerBlock = kMostThreads;
+  properties->major = 9;
+  properties->minor = 0;
+  properties->multiProcessorCount = kMultiprocessors;
+  properties->maxThreadsPerMultiProcessor = 2048;
+  return cudaSuccess;
+}
+
+cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device) {
+  cudaDeviceProp of;
+  if (const cudaError_t error = cudaGetDeviceProperties(&of, device); error != cudaSuccess) {
+    return error;
+  }
+  switch (attribute) {
+    case cudaDevAttrMaxThreadsPerBlock:
+      *value = of.maxThreadsPerBlock;
+      break;
+    case cudaDevAttrMaxSharedMemoryPerBlock:
+      *value = kSharedBytes;
+      break;
+    case cudaDevAttrWarpSize:
+      *value = of.warpSize;
+      break;
+    case cudaDevAttrMultiProcessorCount:
+      *value = of.multiProcessorCount;
+      break;
+    case cudaDevAttrMaxThreadsPerMultiProcessor:
+      *value = of.maxThreadsPerMultiProcessor;
+      break;
+    case cudaDevAttrComputeCapabilityMajor:
+      *value = of.major;
+      break;
+    case cudaDevAttrComputeCapabilityMinor:
+      *value = of.minor;
+      break;
+    case cudaDevAttrMemoryPoolsSupported:
+      *value = 1;
+      break;
+    default:
+      return Noted(cudaErrorInvalidValue);
+  }
+  return cudaSuccess;
+}
+
+cudaError_t cudaDeviceGetPCIBusId(char* id, int bytes, int device) {
+  if (!IsDevice(device)) return Noted(cudaErrorInvalidDevice);
+  if (bytes < 13) return Noted(cudaErrorInvalidValue);
+  snprintf(id, bytes, "0000:%02X:00.0", device);
+  return cudaSuccess;
+}
+
+cudaError_t cudaDeviceSynchronize() {
+  if (InvalidateCaptures()) return Noted(cudaErrorStreamCaptureUnsupported);
+  FinishEveryQueue();
+  return cudaSuccess;
+}

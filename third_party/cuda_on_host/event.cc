@@ -1,0 +1,103 @@
+#include <atomic>
+#include <chrono>
+#include <memory>
+
+#include "third_party/cuda_on_host/device.h"
+#include "third_party/cuda_on_host/queue.h"
+#include "third_party/cuda_on_host/stream.h"
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// One recording. Work that waits for it keeps it while the event is recorded anew.
+struct Recording {
+  std::shared_ptr<cuda_on_host::Queue> queue;  // null: of the null stream
+  std::atomic<bool> done{false};
+  Clock::time_point time;
+
+  void Wait() {
+    if (queue != nullptr) queue->RunWhile([this] { return !done; });
+  }
+};
+
+}  // namespace
+
+// Used by one thread at a time.
+struct CUevent_st {
+  bool timed = true;
+  bool captured = false;
+  std::shared_ptr<Recording> last;  // null until it is recorded
+};
+
+using namespace cuda_on_host;  // NOLINT: the functions below are CUDA's, in no namespace
+
+cudaError_t cudaEventCreate(cudaEvent_t* event) {
+  *event = new CUevent_st;
+  return cudaSuccess;
+}
+
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
+  *event = new CUevent_st;
+  (*event)->timed = (flags & cudaEventDisableTiming) == 0;
+  return cudaSuccess;
+}
+
+cudaError_t cudaEventDestroy(cudaEvent_t event) {
+  if (event == nullptr) return Noted(cudaErrorInvalidResourceHandle);
+  delete event;
+  return cudaSuccess;
+}
+
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+  cudaStreamCaptureStatus status;
+  cudaStreamIsCapturing(stream, &status);
+  event->captured = status != cudaStreamCaptureStatusNone;
+  if (event->captured) return cudaSuccess;  // orders what is in order anyway
+  const auto recording = std::make_shared<Recording>();
+  if (stream != nullptr) recording->queue = stream->queue;
+  event->last = recording;
+  return Noted(Submit(stream, {cudaGraphNodeTypeHost, [recording] {
+                                 recording->time = Clock::now();
+                                 recording->done = true;
+                               }}));
+}
+
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
+  cudaStreamCaptureStatus status;
+  cudaStreamIsCapturing(stream, &status);
+  if (status != cudaStreamCaptureStatusNone) {
+    if (event->captured) return cudaSuccess;
+    InvalidateCapture(stream);
+    return Noted(cudaErrorStreamCaptureIsolation);
+  }
+  if (event->captured) return Noted(cudaErrorCapturedEvent);
+  if (event->last == nullptr) return cudaSuccess;
+  return Noted(
+      Submit(stream, {cudaGraphNodeTypeHost, [recording = event->last] { recording->Wait(); }}));
+}
+
+cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+  if (event->captured) return Noted(cudaErrorCapturedEvent);
+  if (event->last != nullptr) event->last->Wait();
+  return cudaSuccess;
+}
+
+// Each question gives the event's stream time for one piece of work.
+cudaError_t cudaEventQuery(cudaEvent_t event) {
+  if (event->captured) return Noted(cudaErrorCapturedEvent);
+  if (event->last == nullptr || event->last->done) return cudaSuccess;
+  event->last->queue->RunOne();
+  return cudaErrorNotReady;
+}
+
+cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t end) {
+  for (cudaEvent_t event : {start, end}) {
+    if (event->captured) return Noted(cudaErrorCapturedEvent);
+    if (event->last == nullptr || !event->timed) return Noted(cudaErrorInvalidResourceHandle);
+    if (!event->last->done) return Noted(cudaErrorNotReady);
+  }
+  *milliseconds =
+      std::chrono::duration<float, std::milli>(end->last->time - start->last->time).count();
+  return cudaSuccess;
+}

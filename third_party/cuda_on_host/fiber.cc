@@ -1,0 +1,115 @@
+#include "third_party/cuda_on_host/fiber.h"
+
+#include <sys/mman.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define CUDA_ON_HOST_ASAN
+#endif
+#elif defined(__SANITIZE_ADDRESS__)
+#define CUDA_ON_HOST_ASAN
+#endif
+#ifdef CUDA_ON_HOST_ASAN
+#include <sanitizer/asan_interface.h>
+#include <sanitizer/common_interface_defs.h>
+#endif
+
+// Keeps the registers that a called function must keep on the stack, puts the stack pointer into
+// *rdi, and goes on where the stack rsi was left.
+extern "C" __attribute__((visibility("hidden"))) void cuda_on_host_switch(void** from, void* to);
+asm(R"(
+.text
+.p2align 4
+.hidden cuda_on_host_switch
+.globl cuda_on_host_switch
+.type cuda_on_host_switch,@function
+cuda_on_host_switch:
+  pushq %rbp
+  pushq %rbx
+  pushq %r12
+  pushq %r13
+  pushq %r14
+  pushq %r15
+  movq %rsp, (%rdi)
+  movq %rsi, %rsp
+  popq %r15
+  popq %r14
+  popq %r13
+  popq %r12
+  popq %rbx
+  popq %rbp
+  ret
+.size cuda_on_host_switch,.-cuda_on_host_switch
+)");
+
+namespace cuda_on_host {
+namespace {
+
+constexpr size_t kGuardBytes = 4096;
+#ifdef CUDA_ON_HOST_ASAN
+constexpr size_t kStackBytes = 512 << 10;  // it puts red zones around variables
+
+void BeforeSwitch(void** own_fake_stack, const void* bottom, size_t bytes) {
+  __sanitizer_start_switch_fiber(own_fake_stack, bottom, bytes);
+}
+void AfterSwitch(void* own_fake_stack, const void** bottom, size_t* bytes) {
+  __sanitizer_finish_switch_fiber(own_fake_stack, bottom, bytes);
+}
+void ForgetPoison(void* memory, size_t bytes) { __asan_unpoison_memory_region(memory, bytes); }
+#else
+constexpr size_t kStackBytes = 128 << 10;
+
+void BeforeSwitch(void**, const void*, size_t) {}
+void AfterSwitch(void*, const void**, size_t*) {}
+void ForgetPoison(void*, size_t) {}
+#endif
+
+thread_local Fiber* starting = nullptr;
+
+}  // namespace
+
+Fiber::Fiber(void (*run)(void*), void* argument) : run_(run), argument_(argument) {
+  void* memory = mmap(nullptr, kGuardBytes + kStackBytes, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
+  if (memory == MAP_FAILED || mprotect(memory, kGuardBytes, PROT_NONE) != 0) {
+    perror("cuda_on_host: a stack for a thread of a block");
+    abort();
+  }
+  mapping_ = static_cast<char*>(memory);
+  // As cuda_on_host_switch leaves a stack: six registers, then where to go on. Above, a zero where
+  // Start's caller would be, for whoever walks the stack; it also aligns it as after a call.
+  void** top = reinterpret_cast<void**>(mapping_ + kGuardBytes + kStackBytes) - 8;
+  top[6] = reinterpret_cast<void*>(&Fiber::Start);
+  fiber_stack_ = top;
+}
+
+Fiber::~Fiber() {
+  ForgetPoison(mapping_ + kGuardBytes, kStackBytes);
+  munmap(mapping_, kGuardBytes + kStackBytes);
+}
+
+void Fiber::Start() {
+  Fiber* const self = starting;
+  AfterSwitch(nullptr, &self->host_bottom_, &self->host_bytes_);
+  self->run_(self->argument_);
+  abort();
+}
+
+void Fiber::Resume() {
+  starting = this;
+  void* fake_stack = nullptr;
+  BeforeSwitch(&fake_stack, mapping_ + kGuardBytes, kStackBytes);
+  cuda_on_host_switch(&host_stack_, fiber_stack_);
+  AfterSwitch(fake_stack, nullptr, nullptr);
+}
+
+void Fiber::Suspend() {
+  BeforeSwitch(&fiber_fake_stack_, host_bottom_, host_bytes_);
+  cuda_on_host_switch(&fiber_stack_, host_stack_);
+  AfterSwitch(fiber_fake_stack_, &host_bottom_, &host_bytes_);
+}
+
+}  // namespace cuda_on_host

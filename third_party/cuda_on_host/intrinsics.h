@@ -1,0 +1,184 @@
+// The functions of device code that tensor/cuda/README.md allows.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+
+#include "third_party/cuda_on_host/block.h"
+
+// Each caller's place, for messages about threads that do not meet.
+#define CUDA_ON_HOST_HERE const char *file = __builtin_FILE(), int line = __builtin_LINE()
+
+inline void __syncthreads(CUDA_ON_HOST_HERE) {
+  cuda_on_host::MeetBlock({"__syncthreads", file, line}, false);
+}
+inline int __syncthreads_count(int predicate, CUDA_ON_HOST_HERE) {
+  return cuda_on_host::MeetBlock({"__syncthreads_count", file, line}, predicate != 0);
+}
+inline int __syncthreads_or(int predicate, CUDA_ON_HOST_HERE) {
+  return cuda_on_host::MeetBlock({"__syncthreads_or", file, line}, predicate != 0) != 0;
+}
+inline int __syncthreads_and(int predicate, CUDA_ON_HOST_HERE) {
+  return cuda_on_host::MeetBlock({"__syncthreads_and", file, line}, predicate == 0) == 0;
+}
+
+inline void __syncwarp(unsigned mask = 0xffffffffu, CUDA_ON_HOST_HERE) {
+  cuda_on_host::MeetWarp({"__syncwarp", file, line}, mask, 0);
+}
+inline unsigned __ballot_sync(unsigned mask, int predicate, CUDA_ON_HOST_HERE) {
+  return cuda_on_host::MeetWarp({"__ballot_sync", file, line}, mask, predicate != 0).ballot;
+}
+inline int __any_sync(unsigned mask, int predicate, CUDA_ON_HOST_HERE) {
+  return cuda_on_host::MeetWarp({"__any_sync", file, line}, mask, predicate != 0).ballot != 0;
+}
+inline int __all_sync(unsigned mask, int predicate, CUDA_ON_HOST_HERE) {
+  return cuda_on_host::MeetWarp({"__all_sync", file, line}, mask, predicate == 0).ballot == 0;
+}
+
+namespace cuda_on_host {
+
+template <typename To, typename From>
+To BitsAs(From from) {
+  static_assert(sizeof(To) == sizeof(From));
+  To to;
+  memcpy(&to, &from, sizeof(to));
+  return to;
+}
+
+inline int Lane() { return static_cast<int>(threadIdx.x % kWarp); }
+
+// `source` is the lane to read, or a lane outside the segment for one's own value.
+template <typename T>
+T Shuffle(const Site& site, unsigned mask, T value, int source, bool inside) {
+  static_assert(std::is_arithmetic_v<T> && (sizeof(T) == 4 || sizeof(T) == 8));
+  uint64_t bits = 0;
+  memcpy(&bits, &value, sizeof(value));
+  bits = MeetWarp(site, mask, bits).of_lane[inside ? source : Lane()];
+  memcpy(&value, &bits, sizeof(value));
+  return value;
+}
+
+}  // namespace cuda_on_host
+
+// Lanes exchange values within segments of `width`, a power of two.
+template <typename T>
+T __shfl_sync(unsigned mask, T value, int source, int width = 32, CUDA_ON_HOST_HERE) {
+  const int first = cuda_on_host::Lane() & -width;
+  return cuda_on_host::Shuffle({"__shfl_sync", file, line}, mask, value,
+                               first | (source & (width - 1)), true);
+}
+template <typename T>
+T __shfl_up_sync(unsigned mask, T value, unsigned delta, int width = 32, CUDA_ON_HOST_HERE) {
+  const int first = cuda_on_host::Lane() & -width;
+  const int source = cuda_on_host::Lane() - static_cast<int>(delta);
+  return cuda_on_host::Shuffle({"__shfl_up_sync", file, line}, mask, value, source,
+                               source >= first);
+}
+template <typename T>
+T __shfl_down_sync(unsigned mask, T value, unsigned delta, int width = 32, CUDA_ON_HOST_HERE) {
+  const int first = cuda_on_host::Lane() & -width;
+  const int source = cuda_on_host::Lane() + static_cast<int>(delta);
+  return cuda_on_host::Shuffle({"__shfl_down_sync", file, line}, mask, value, source,
+                               source < first + width);
+}
+template <typename T>
+T __shfl_xor_sync(unsigned mask, T value, int lane_mask, int width = 32, CUDA_ON_HOST_HERE) {
+  const int first = cuda_on_host::Lane() & -width;
+  const int source = cuda_on_host::Lane() ^ lane_mask;
+  return cuda_on_host::Shuffle({"__shfl_xor_sync", file, line}, mask, value, source,
+                               source < first + width);
+}
+#undef CUDA_ON_HOST_HERE
+
+inline void __threadfence() {}
+inline void __threadfence_block() {}
+
+inline int __popc(unsigned x) { return __builtin_popcount(x); }
+inline int __popcll(unsigned long long x) { return __builtin_popcountll(x); }
+inline int __clz(int x) { return x == 0 ? 32 : __builtin_clz(static_cast<unsigned>(x)); }
+inline int __clzll(long long x) {
+  return x == 0 ? 64 : __builtin_clzll(static_cast<unsigned long long>(x));
+}
+inline int __ffs(int x) { return __builtin_ffs(x); }
+inline int __ffsll(long long x) { return __builtin_ffsll(x); }
+inline unsigned __brev(unsigned x) {
+  unsigned reversed = 0;
+  for (int bit = 0; bit < 32; ++bit) reversed |= (x >> bit & 1) << (31 - bit);
+  return reversed;
+}
+inline unsigned long long __brevll(unsigned long long x) {
+  return static_cast<unsigned long long>(__brev(static_cast<unsigned>(x))) << 32 |
+         __brev(static_cast<unsigned>(x >> 32));
+}
+inline unsigned __umulhi(unsigned a, unsigned b) {
+  return static_cast<unsigned>((static_cast<uint64_t>(a) * b) >> 32);
+}
+inline unsigned long long __umul64hi(unsigned long long a, unsigned long long b) {
+  return static_cast<unsigned long long>((static_cast<unsigned __int128>(a) * b) >> 64);
+}
+
+inline unsigned __float_as_uint(float x) { return cuda_on_host::BitsAs<unsigned>(x); }
+inline int __float_as_int(float x) { return cuda_on_host::BitsAs<int>(x); }
+inline float __uint_as_float(unsigned x) { return cuda_on_host::BitsAs<float>(x); }
+inline float __int_as_float(int x) { return cuda_on_host::BitsAs<float>(x); }
+inline long long __double_as_longlong(double x) { return cuda_on_host::BitsAs<long long>(x); }
+inline double __longlong_as_double(long long x) { return cuda_on_host::BitsAs<double>(x); }
+
+template <typename T>
+T __ldg(const T* p) {
+  return *p;
+}
+
+// min and max of two numbers of one type.
+#define CUDA_ON_HOST_MIN_MAX(T)                    \
+  inline T min(T a, T b) { return b < a ? b : a; } \
+  inline T max(T a, T b) { return a < b ? b : a; }
+CUDA_ON_HOST_MIN_MAX(int)
+CUDA_ON_HOST_MIN_MAX(unsigned int)
+CUDA_ON_HOST_MIN_MAX(long)
+CUDA_ON_HOST_MIN_MAX(unsigned long)
+CUDA_ON_HOST_MIN_MAX(long long)
+CUDA_ON_HOST_MIN_MAX(unsigned long long)
+#undef CUDA_ON_HOST_MIN_MAX
+inline float min(float a, float b) { return fminf(a, b); }
+inline float max(float a, float b) { return fmaxf(a, b); }
+inline double min(double a, double b) { return fmin(a, b); }
+inline double max(double a, double b) { return fmax(a, b); }
+
+// Each returns the old value.
+#define CUDA_ON_HOST_ATOMICS(T)                                                                  \
+  inline T atomicAdd(T* p, T value) { return __atomic_fetch_add(p, value, __ATOMIC_RELAXED); }   \
+  inline T atomicAnd(T* p, T value) { return __atomic_fetch_and(p, value, __ATOMIC_RELAXED); }   \
+  inline T atomicOr(T* p, T value) { return __atomic_fetch_or(p, value, __ATOMIC_RELAXED); }     \
+  inline T atomicXor(T* p, T value) { return __atomic_fetch_xor(p, value, __ATOMIC_RELAXED); }   \
+  inline T atomicExch(T* p, T value) { return __atomic_exchange_n(p, value, __ATOMIC_RELAXED); } \
+  inline T atomicCAS(T* p, T expected, T value) {                                                \
+    __atomic_compare_exchange_n(p, &expected, value, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED); \
+    return expected;                                                                             \
+  }
+CUDA_ON_HOST_ATOMICS(int)
+CUDA_ON_HOST_ATOMICS(unsigned int)
+CUDA_ON_HOST_ATOMICS(unsigned long long)
+#undef CUDA_ON_HOST_ATOMICS
+
+#define CUDA_ON_HOST_ATOMIC_MIN_MAX(T)                                                          \
+  inline T atomicMin(T* p, T value) {                                                           \
+    T old = __atomic_load_n(p, __ATOMIC_RELAXED);                                               \
+    while (value < old && !__atomic_compare_exchange_n(p, &old, value, false, __ATOMIC_RELAXED, \
+                                                       __ATOMIC_RELAXED)) {                     \
+    }                                                                                           \
+    return old;                                                                                 \
+  }                                                                                             \
+  inline T atomicMax(T* p, T value) {                                                           \
+    T old = __atomic_load_n(p, __ATOMIC_RELAXED);                                               \
+    while (old < value && !__atomic_compare_exchange_n(p, &old, value, false, __ATOMIC_RELAXED, \
+                                                       __ATOMIC_RELAXED)) {                     \
+    }                                                                                           \
+    return old;                                                                                 \
+  }
+CUDA_ON_HOST_ATOMIC_MIN_MAX(int)
+CUDA_ON_HOST_ATOMIC_MIN_MAX(unsigned int)
+CUDA_ON_HOST_ATOMIC_MIN_MAX(long long)
+CUDA_ON_HOST_ATOMIC_MIN_MAX(unsigned long long)
+#undef CUDA_ON_HOST_ATOMIC_MIN_MAX

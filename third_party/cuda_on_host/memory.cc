@@ -1,0 +1,277 @@
+#include "third_party/cuda_on_host/memory.h"
+
+#include <array>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <mutex>
+
+#include "third_party/cuda_on_host/device.h"
+#include "third_party/cuda_on_host/queue.h"
+#include "third_party/cuda_on_host/stream.h"
+
+struct CUmemPoolHandle_st {
+  uint64_t release_threshold = 0;
+};
+
+namespace cuda_on_host {
+namespace {
+
+constexpr int kMostDevices = 16;
+constexpr size_t kAlignment = 256;
+
+struct Allocation {
+  size_t bytes;
+  cudaMemoryType type;
+  int device;
+  bool leaving;  // freed on a stream that has not got there
+};
+
+struct PerDevice {
+  uint64_t used = 0;
+  uint64_t most_used = 0;
+  CUmemPoolHandle_st pool;
+};
+
+std::mutex mutex;
+std::map<uintptr_t, Allocation> allocations;     // guarded by mutex
+std::array<PerDevice, kMostDevices> per_device;  // guarded by mutex
+
+uintptr_t Address(const void* pointer) { return reinterpret_cast<uintptr_t>(pointer); }
+
+// Null when there is none left.
+void* Take(size_t bytes, cudaMemoryType type, int device) {
+  std::lock_guard<std::mutex> lock(mutex);
+  PerDevice& of = per_device[device];
+  const bool counted = type == cudaMemoryTypeDevice;
+  if (counted && (of.used > DeviceMemoryBytes() || bytes > DeviceMemoryBytes() - of.used)) {
+    return nullptr;
+  }
+  void* memory = nullptr;
+  if (posix_memalign(&memory, kAlignment, bytes) != 0) return nullptr;
+  memset(memory, 0xff, bytes);  // not a number, so that reads before writes show
+  allocations[Address(memory)] = {bytes, type, device, false};
+  if (counted) of.used += bytes;
+  if (of.used > of.most_used) of.most_used = of.used;
+  return memory;
+}
+
+void Release(void* memory) {
+  {
+    std::lock_guard<std::mutex> lock(mutex);
+    const auto found = allocations.find(Address(memory));
+    if (found->second.type == cudaMemoryTypeDevice) {
+      per_device[found->second.device].used -= found->second.bytes;
+    }
+    allocations.erase(found);
+  }
+  free(memory);
+}
+
+// False unless `memory` is a block of that type that nobody has freed.
+bool StartRelease(void* memory, cudaMemoryType type) {
+  std::lock_guard<std::mutex> lock(mutex);
+  const auto found = allocations.find(Address(memory));
+  if (found == allocations.end() || found->second.type != type || found->second.leaving) {
+    return false;
+  }
+  found->second.leaving = true;
+  return true;
+}
+
+cudaError_t Allocate(void** memory, size_t bytes, cudaMemoryType type) {
+  *memory = nullptr;
+  if (bytes == 0) return cudaSuccess;
+  *memory = Take(bytes, type, CurrentDevice());
+  if (*memory == nullptr) {  // until what was freed on streams has left
+    FinishEveryQueue();
+    *memory = Take(bytes, type, CurrentDevice());
+  }
+  return *memory == nullptr ? cudaErrorMemoryAllocation : cudaSuccess;
+}
+
+// What a copy of that kind may touch at its ends.
+bool KindFits(cudaMemcpyKind kind, cudaMemoryType to, cudaMemoryType from) {
+  const bool to_device = to == cudaMemoryTypeDevice;
+  const bool from_device = from == cudaMemoryTypeDevice;
+  switch (kind) {
+    case cudaMemcpyHostToHost:
+      return !to_device && !from_device;
+    case cudaMemcpyHostToDevice:
+      return to_device && !from_device;
+    case cudaMemcpyDeviceToHost:
+      return !to_device && from_device;
+    case cudaMemcpyDeviceToDevice:
+      return to_device && from_device;
+    case cudaMemcpyDefault:
+      return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+size_t DeviceMemoryBytes() {
+  return static_cast<size_t>(Setting("THINWIRE_EMULATED_MEMORY", 16LL << 30));
+}
+
+cudaMemoryType TypeOf(const void* begin, size_t bytes) {
+  std::lock_guard<std::mutex> lock(mutex);
+  auto after = allocations.upper_bound(Address(begin));
+  if (after == allocations.begin()) return cudaMemoryTypeUnregistered;
+  const auto& [address, allocation] = *--after;
+  const size_t offset = Address(begin) - address;
+  return offset <= allocation.bytes && bytes <= allocation.bytes - offset
+             ? allocation.type
+             : cudaMemoryTypeUnregistered;
+}
+
+}  // namespace cuda_on_host
+
+using namespace cuda_on_host;  // NOLINT: the functions below are CUDA's, in no namespace
+
+cudaError_t cudaMalloc(void** memory, size_t bytes) {
+  if (UnsafeWhileCapturing()) return Noted(cudaErrorStreamCaptureUnsupported);
+  return Noted(Allocate(memory, bytes, cudaMemoryTypeDevice));
+}
+
+cudaError_t cudaFree(void* memory) {
+  if (memory == nullptr) return cudaSuccess;
+  if (UnsafeWhileCapturing()) return Noted(cudaErrorStreamCaptureUnsupported);
+  if (!StartRelease(memory, cudaMemoryTypeDevice)) return Noted(cudaErrorInvalidValue);
+  FinishEveryQueue();
+  Release(memory);
+  return cudaSuccess;
+}
+
+cudaError_t cudaMallocAsync(void** memory, size_t bytes, cudaStream_t stream) {
+  if (InvalidateCapture(stream)) return Noted(cudaErrorStreamCaptureUnsupported);
+  return Noted(Allocate(memory, bytes, cudaMemoryTypeDevice));
+}
+
+cudaError_t cudaFreeAsync(void* memory, cudaStream_t stream) {
+  if (memory == nullptr) return cudaSuccess;
+  if (InvalidateCapture(stream)) return Noted(cudaErrorStreamCaptureUnsupported);
+  if (!StartRelease(memory, cudaMemoryTypeDevice)) return Noted(cudaErrorInvalidValue);
+  return Noted(Submit(stream, {cudaGraphNodeTypeHost, [memory] { Release(memory); }}));
+}
+
+cudaError_t cudaHostAlloc(void** memory, size_t bytes, unsigned) {
+  if (UnsafeWhileCapturing()) return Noted(cudaErrorStreamCaptureUnsupported);
+  return Noted(Allocate(memory, bytes, cudaMemoryTypeHost));
+}
+
+cudaError_t cudaMallocHost(void** memory, size_t bytes) {
+  return cudaHostAlloc(memory, bytes, cudaHostAllocDefault);
+}
+
+cudaError_t cudaFreeHost(void* memory) {
+  if (memory == nullptr) return cudaSuccess;
+  if (UnsafeWhileCapturing()) return Noted(cudaErrorStreamCaptureUnsupported);
+  if (!StartRelease(memory, cudaMemoryTypeHost)) return Noted(cudaErrorInvalidValue);
+  FinishEveryQueue();
+  Release(memory);
+  return cudaSuccess;
+}
+
+cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
+  std::lock_guard<std::mutex> lock(mutex);
+  const uint64_t used = per_device[CurrentDevice()].used;
+  *total = DeviceMemoryBytes();
+  *free = used < *total ? *total - used : 0;
+  return cudaSuccess;
+}
+
+cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const void* pointer) {
+  *attributes = {};
+  attributes->type = TypeOf(pointer, 1);
+  attributes->device = CurrentDevice();
+  void* const same = const_cast<void*>(pointer);
+  if (attributes->type != cudaMemoryTypeUnregistered) attributes->devicePointer = same;
+  if (attributes->type != cudaMemoryTypeDevice) attributes->hostPointer = same;
+  return cudaSuccess;
+}
+
+cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
+                            cudaStream_t stream) {
+  return cudaMemcpy2DAsync(to, bytes, from, bytes, bytes, 1, kind, stream);
+}
+
+cudaError_t cudaMemcpy2DAsync(void* to, size_t to_pitch, const void* from, size_t from_pitch,
+                              size_t width, size_t height, cudaMemcpyKind kind,
+                              cudaStream_t stream) {
+  if (width == 0 || height == 0) return cudaSuccess;
+  if (width > to_pitch || width > from_pitch) return Noted(cudaErrorInvalidPitchValue);
+  if (!KindFits(kind, TypeOf(to, to_pitch * (height - 1) + width),
+                TypeOf(from, from_pitch * (height - 1) + width))) {
+    return Noted(cudaErrorInvalidValue);
+  }
+  return Noted(Submit(stream, {cudaGraphNodeTypeMemcpy, [=] {
+                                 for (size_t row = 0; row < height; ++row) {
+                                   memcpy(static_cast<char*>(to) + row * to_pitch,
+                                          static_cast<const char*>(from) + row * from_pitch, width);
+                                 }
+                               }}));
+}
+
+cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind) {
+  return cudaMemcpyAsync(to, from, bytes, kind, nullptr);
+}
+
+cudaError_t cudaMemsetAsync(void* memory, int value, size_t bytes, cudaStream_t stream) {
+  if (bytes == 0) return cudaSuccess;
+  if (TypeOf(memory, bytes) == cudaMemoryTypeUnregistered) return Noted(cudaErrorInvalidValue);
+  return Noted(Submit(
+      stream, {cudaGraphNodeTypeMemset, [memory, value, bytes] { memset(memory, value, bytes); }}));
+}
+
+cudaError_t cudaMemset(void* memory, int value, size_t bytes) {
+  return cudaMemsetAsync(memory, value, bytes, nullptr);
+}
+
+cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t* pool, int device) {
+  if (device < 0 || device >= NumDevices()) return Noted(cudaErrorInvalidDevice);
+  *pool = &per_device[device].pool;
+  return cudaSuccess;
+}
+
+cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, cudaMemPoolAttr attribute, void* value) {
+  std::lock_guard<std::mutex> lock(mutex);
+  switch (attribute) {
+    case cudaMemPoolAttrReleaseThreshold:
+      pool->release_threshold = *static_cast<uint64_t*>(value);
+      return cudaSuccess;
+    case cudaMemPoolReuseFollowEventDependencies:
+    case cudaMemPoolReuseAllowOpportunistic:
+    case cudaMemPoolReuseAllowInternalDependencies:
+      return cudaSuccess;  // nothing is reused
+    default:
+      return Noted(cudaErrorInvalidValue);
+  }
+}
+
+cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t pool, cudaMemPoolAttr attribute, void* value) {
+  std::lock_guard<std::mutex> lock(mutex);
+  for (const PerDevice& of : per_device) {
+    if (&of.pool != pool) continue;
+    switch (attribute) {
+      case cudaMemPoolAttrReleaseThreshold:
+        *static_cast<uint64_t*>(value) = pool->release_threshold;
+        return cudaSuccess;
+      case cudaMemPoolAttrReservedMemCurrent:
+      case cudaMemPoolAttrUsedMemCurrent:
+        *static_cast<uint64_t*>(value) = of.used;
+        return cudaSuccess;
+      case cudaMemPoolAttrReservedMemHigh:
+      case cudaMemPoolAttrUsedMemHigh:
+        *static_cast<uint64_t*>(value) = of.most_used;
+        return cudaSuccess;
+      default:
+        break;
+    }
+  }
+  return Noted(cudaErrorInvalidValue);
+}
+
+cudaError_t cudaMemPoolTrimTo(cudaMemPool_t, size_t) { return cudaSuccess; }  // keeps nothing
