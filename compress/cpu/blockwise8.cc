@@ -10,6 +10,7 @@
 #include "compress/cpu/parallel.h"
 #include "compress/cpu/scan.h"
 #include "compress/layout.h"
+#include "compress/refusals.h"
 
 namespace thinwire {
 namespace {
@@ -43,10 +44,7 @@ Error CpuBlockwise8Encode(const TensorView& x, uint32_t block, uint8_t* payload,
                           size_t* bytes, int threads) {
   const int64_t elements = x.elements();
   *bytes = Blockwise8PayloadBytes(block, elements);
-  if (capacity < *bytes) {
-    return MakeError(absl::StatusCode::kInvalidArgument,
-                     "blockwise8: payload memory of %zu bytes, want %zu", capacity, *bytes);
-  }
+  if (const Error error = CheckCapacity("blockwise8", capacity, *bytes); !error.ok()) return error;
   uint8_t* codes = payload + (*bytes - elements);
   const Parts parts(elements, threads, block);
   const uint32_t largest = LargestOfParts(parts, [&](int64_t first, int64_t last) {
@@ -65,21 +63,14 @@ Error CpuBlockwise8Encode(const TensorView& x, uint32_t block, uint8_t* payload,
 Error CpuBlockwise8Decode(const uint8_t* payload, size_t bytes, uint32_t block, const TensorView& x,
                           int threads) {
   const int64_t elements = x.elements();
-  if (bytes != Blockwise8PayloadBytes(block, elements)) {
-    return MakeError(absl::StatusCode::kInvalidArgument,
-                     "blockwise8: payload of %zu bytes, want %zu", bytes,
-                     Blockwise8PayloadBytes(block, elements));
-  }
+  const Error error =
+      CheckPayloadBytes("blockwise8", bytes, Blockwise8PayloadBytes(block, elements));
+  if (!error.ok()) return error;
   const uint8_t* codes = payload + (bytes - elements);
   return TryEachPart(Parts(elements, threads, block), [&](int, int64_t first, int64_t last) {
     for (int64_t begin = first; begin < last; begin += block) {
       const uint32_t largest = LoadAs<uint32_t>(payload + 4 * (begin / block));
-      if (largest >= kInfinityBits) {
-        return MakeError(
-            absl::StatusCode::kInvalidArgument,
-            "blockwise8: absmax of block %lld is %g, want a finite number, not negative",
-            static_cast<long long>(begin / block), static_cast<double>(FloatOf(largest)));
-      }
+      if (largest >= kInfinityBits) return AbsmaxError(begin / block, FloatOf(largest));
       DecodeBlock(codes, begin, std::min<int64_t>(begin + block, last), FloatOf(largest), x);
     }
     return Error{};

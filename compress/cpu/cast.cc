@@ -10,6 +10,7 @@
 #include "compress/cpu/parallel.h"
 #include "compress/cpu/scan.h"
 #include "compress/layout.h"
+#include "compress/refusals.h"
 
 namespace thinwire {
 namespace {
@@ -69,10 +70,7 @@ Error CpuCastEncode(const TensorView& x, DType to, uint8_t* payload, size_t capa
                     int threads) {
   const int64_t elements = x.elements();
   *bytes = CastPayloadBytes(to, elements);
-  if (capacity < *bytes) {
-    return MakeError(absl::StatusCode::kInvalidArgument,
-                     "%s: payload memory of %zu bytes, want %zu", Name(to), capacity, *bytes);
-  }
+  if (const Error error = CheckCapacity(Name(to), capacity, *bytes); !error.ok()) return error;
   const Parts parts(elements, threads);
   if (to == x.dtype) {
     CopyBytes(x.data, SizeOf(to), parts, payload);
@@ -97,10 +95,8 @@ Error CpuCastEncode(const TensorView& x, DType to, uint8_t* payload, size_t capa
 Error CpuCastDecode(const uint8_t* payload, size_t bytes, DType from, const TensorView& x,
                     int threads) {
   const int64_t elements = x.elements();
-  if (bytes != CastPayloadBytes(from, elements)) {
-    return MakeError(absl::StatusCode::kInvalidArgument, "%s: payload of %zu bytes, want %zu",
-                     Name(from), bytes, CastPayloadBytes(from, elements));
-  }
+  Error error = CheckPayloadBytes(Name(from), bytes, CastPayloadBytes(from, elements));
+  if (!error.ok()) return error;
   const Parts parts(elements, threads);
   if (from == x.dtype) {
     CopyBytes(payload, SizeOf(from), parts, x.data);
@@ -109,11 +105,8 @@ Error CpuCastDecode(const uint8_t* payload, size_t bytes, DType from, const Tens
   float scale = 1;
   if (from == DType::kF16) {
     const int16_t exponent = LoadAs<int16_t>(payload);
-    if (exponent < kLeastPreScale || exponent > kMostPreScale) {
-      return MakeError(absl::StatusCode::kInvalidArgument,
-                       "fp16: pre-scale exponent %d, want %d to %d", exponent, kLeastPreScale,
-                       kMostPreScale);
-    }
+    error = CheckPreScale(Name(from), exponent, kLeastPreScale, kMostPreScale);
+    if (!error.ok()) return error;
     payload += 2;
     scale = PowerOfTwo(-exponent);
   }

@@ -4,20 +4,10 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "compress/cpu/fp8_line.h"
 #include "compress/spec.h"
 
 namespace thinwire {
-
-// The largest finite value: 1.75 * 2^8 or 1.75 * 2^15.
-constexpr float LargestFp8(Fp8Format format) {
-  return format == Fp8Format::kE4M3 ? 448.0f : 57344.0f;
-}
-
-// How fp32 becomes fp8: times a power of two, then no code (without its sign) above this one.
-struct Fp8Line {
-  float scale;
-  uint8_t largest_code;
-};
 
 // codes[i] = sign and min(fp8 of |x[i]| * scale, largest_code), to nearest even. x is finite and
 // x * scale at most LargestFp8.

@@ -1,18 +1,21 @@
-// fp16 and bf16 numbers in plain integer arithmetic, so that every machine gives the same bits.
+// fp16 and bf16 numbers in plain integer arithmetic, so that every machine and GPU gives the same
+// bits.
 #pragma once
 
 #include <cmath>
 #include <cstdint>
 #include <cstring>
 
+#include "base/host_device.h"
+
 namespace thinwire {
 
-inline uint32_t BitsOf(float x) {
+HOST_DEVICE inline uint32_t BitsOf(float x) {
   uint32_t bits;
   std::memcpy(&bits, &x, 4);
   return bits;
 }
-inline float FloatOf(uint32_t bits) {
+HOST_DEVICE inline float FloatOf(uint32_t bits) {
   float x;
   std::memcpy(&x, &bits, 4);
   return x;
@@ -24,22 +27,22 @@ constexpr float kMaxHalf = 65504.0f;
 constexpr float kMaxBFloat = 0x1.FEp127f;
 
 // Rounds to nearest even; a NaN stays a (quiet) NaN.
-inline uint16_t ToBFloat(float x) {
+HOST_DEVICE inline uint16_t ToBFloat(float x) {
   const uint32_t bits = BitsOf(x);
   if ((bits & kMagnitudeMask) > kInfinityBits) return static_cast<uint16_t>((bits >> 16) | 0x40);
   return static_cast<uint16_t>((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16);
 }
-inline float FromBFloat(uint16_t b) { return FloatOf(static_cast<uint32_t>(b) << 16); }
+HOST_DEVICE inline float FromBFloat(uint16_t b) { return FloatOf(static_cast<uint32_t>(b) << 16); }
 
 // Requires 0 <= x <= kMaxHalf. Rounds to nearest even.
-inline uint16_t ToHalf(float x) {
+HOST_DEVICE inline uint16_t ToHalf(float x) {
   // Adding 0.5 lets the adder round a value below the normal halves at its last bit, 2^-24.
   if (x < 0x1p-14f) return static_cast<uint16_t>(BitsOf(x + 0.5f) - BitsOf(0.5f));
   const uint32_t bits = BitsOf(x) - (112u << 23);
   return static_cast<uint16_t>((bits + 0xFFF + ((bits >> 13) & 1)) >> 13);
 }
 // Requires a finite h >= 0.
-inline float FromHalf(uint16_t h) {
+HOST_DEVICE inline float FromHalf(uint16_t h) {
   if (h < 0x400) return h * 0x1p-24f;
   return FloatOf((static_cast<uint32_t>(h) << 13) + (112u << 23));
 }
@@ -48,7 +51,7 @@ inline float FromHalf(uint16_t h) {
 // >= 0) at or below `most`, the type's largest value: tiny gradients survive and no finite value
 // overflows. For fp16 e is -113 or more.
 constexpr int kLeastPreScale = -113, kMostPreScale = 126;
-inline int16_t PreScaleFor(float largest, float most = kMaxHalf) {
+HOST_DEVICE inline int16_t PreScaleFor(float largest, float most = kMaxHalf) {
   if (largest == 0) return 0;
   int exponent, most_exponent;
   const float fraction = std::frexp(largest, &exponent);
@@ -57,6 +60,6 @@ inline int16_t PreScaleFor(float largest, float most = kMaxHalf) {
   return static_cast<int16_t>(e < kMostPreScale ? e : kMostPreScale);
 }
 // Requires -126 <= e <= 127.
-inline float PowerOfTwo(int e) { return FloatOf(static_cast<uint32_t>(e + 127) << 23); }
+HOST_DEVICE inline float PowerOfTwo(int e) { return FloatOf(static_cast<uint32_t>(e + 127) << 23); }
 
 }  // namespace thinwire

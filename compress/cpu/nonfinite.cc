@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "compress/cpu/blocks.h"
+#include "compress/refusals.h"
 
 namespace thinwire {
 
@@ -14,8 +15,7 @@ Error NonFiniteError(const char* codec, const TensorView& x) {
     value = *ReadFloats(x, i, 1, &scratch);
     if (!std::isfinite(value)) break;
   }
-  return MakeError(absl::StatusCode::kInvalidArgument, "%s: element %lld is %g, want finite values",
-                   codec, static_cast<long long>(i), static_cast<double>(value));
+  return NonFiniteElement(codec, i, value);
 }
 
 }  // namespace thinwire

@@ -8,16 +8,11 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "compress/cpu/range_line.h"
+
 namespace thinwire {
 
-// From values of one scope to its grid. `lift` is a power of two that keeps `inverse` finite.
-struct EncodeLine {
-  float offset = 0, lift = 1, inverse = 0;
-};
-struct DecodeLine {
-  float offset = 0, range = 0;
-};
-// The same for neighbouring elements of unlike scopes: one entry per element.
+// Lines of neighbouring elements of unlike scopes: one entry per element.
 struct EncodeLines {
   const float *offset, *lift, *inverse;
 };

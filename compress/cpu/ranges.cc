@@ -1,23 +1,19 @@
 #include "compress/cpu/ranges.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "compress/cpu/blocks.h"
 #include "compress/cpu/bytes.h"
 #include "compress/cpu/half.h"
 #include "compress/cpu/nonfinite.h"
 #include "compress/cpu/parallel.h"
+#include "compress/cpu/range_header.h"
 #include "compress/cpu/scan.h"
 #include "compress/cpu/scratch.h"
 #include "compress/cpu/segments.h"
 
 namespace thinwire {
 namespace {
-
-struct MinMax {
-  float min, max;
-};
 
 // Of x[begin, end).
 ValueRange RangeOf(const TensorView& x, int64_t begin, int64_t end) {
@@ -103,37 +99,17 @@ bool MeasureStrided(const TensorView& x, const Scopes& scopes, int threads, MinM
   return *std::max_element(magnitudes, magnitudes + parts.count()) < kInfinityBits;
 }
 
-// [min, max] moved so that a level is zero: the minimum becomes minus a whole number of steps.
-DecodeLine WithZeroOnGrid(const MinMax& m, int32_t divisor) {
-  const float low = std::min(m.min, 0.0f);
-  const float range = std::max(m.max, 0.0f) - low;
-  const double steps = -static_cast<double>(low) / range * divisor;
-  const float code = static_cast<float>(std::nearbyint(steps));
-  const float reciprocal = 1.0f / static_cast<float>(divisor);
-  return {0.0f - (code * reciprocal) * range, range};
-}
-
 Error WriteMinMax(const CodecSpec& spec, const Scopes& scopes, const MinMax* measured,
                   uint8_t* header) {
   for (int64_t s = 0; s < scopes.count; ++s) {
     const MinMax& m = measured[s];
-    // -0 becomes 0: one value, one payload.
-    DecodeLine line{m.min + 0.0f, (m.max - m.min) + 0.0f};
-    if (spec.zero == Zero::kOnGrid && line.range > 0) {
-      line = WithZeroOnGrid(m, GridOf(spec).divisor);
-    }
-    if (!std::isfinite(line.range) || !std::isfinite(line.offset + line.range)) {
-      return MakeError(absl::StatusCode::kInvalidArgument,
-                       "uniform: values from %g to %g, want a range that fp32 holds",
-                       static_cast<double>(m.min), static_cast<double>(m.max));
-    }
+    const DecodeLine line = MinMaxLine(m, spec.zero, GridOf(spec).divisor);
+    if (!IsUsable(line)) return RangeOverflow(m);
     StoreAs(line.offset, header + 8 * s);
     StoreAs(line.range, header + 8 * s + 4);
   }
   return Error{};
 }
-
-float LargestOf(const MinMax& m) { return std::max(-m.min, m.max) + 0.0f; }
 
 void WriteMaxAbs(const Scopes& scopes, const MinMax* measured, uint8_t* header) {
   for (int64_t s = 0; s < scopes.count; ++s) StoreAs(LargestOf(measured[s]), header + 4 * s);
@@ -148,15 +124,13 @@ void WriteFixedPoint(const Scopes& scopes, const MinMax* measured, uint8_t* head
     *constant &= measured[s].min == measured[0].min && measured[s].max == measured[0].min;
   }
   if (*constant) {
-    StoreAs(kConstantTensor, header);
-    StoreAs(measured[0].min + 0.0f, header + 2);
+    WriteConstant(measured[0].min + 0.0f, header);
     return;
   }
   const int16_t exponent = PreScaleFor(largest);
-  const float scale = PowerOfTwo(exponent);
   StoreAs(exponent, header);
   for (int64_t s = 0; s < scopes.count; ++s) {
-    StoreAs(ToHalf(LargestOf(measured[s]) * scale), header + 2 + 2 * s);
+    StoreAs(FixedPointScale(measured[s], exponent), header + 2 + 2 * s);
   }
 }
 
@@ -181,48 +155,6 @@ Error WriteRanges(const TensorView& x, const CodecSpec& spec, const Scopes& scop
       return Error{};
   }
   return Error{};
-}
-
-DecodeLine ReadRange(const CodecSpec& spec, const uint8_t* header, int64_t scope) {
-  switch (spec.range) {
-    case Range::kMinMax:
-      return {LoadAs<float>(header + 8 * scope), LoadAs<float>(header + 8 * scope + 4)};
-    case Range::kMaxAbs:
-      return {0, LoadAs<float>(header + 4 * scope)};
-    case Range::kFixedPoint:
-      return {0, FromHalf(LoadAs<uint16_t>(header + 2 + 2 * scope)) *
-                     PowerOfTwo(-LoadAs<int16_t>(header))};
-  }
-  return {};
-}
-
-Error CheckRanges(const CodecSpec& spec, const Scopes& scopes, const uint8_t* header) {
-  if (spec.range == Range::kFixedPoint) {
-    const int exponent = LoadAs<int16_t>(header);
-    if (exponent < kLeastPreScale || exponent > kMostPreScale) {
-      return MakeError(absl::StatusCode::kInvalidArgument,
-                       "uniform: pre-scale exponent %d, want %d to %d", exponent, kLeastPreScale,
-                       kMostPreScale);
-    }
-  }
-  for (int64_t s = 0; s < scopes.count; ++s) {
-    const bool is_half = spec.range != Range::kFixedPoint ||
-                         LoadAs<uint16_t>(header + 2 + 2 * s) < 0x7C00;  // finite, no sign
-    const DecodeLine line = is_half ? ReadRange(spec, header, s) : DecodeLine{0, -1};
-    if (!(line.range >= 0) || !std::isfinite(line.range) ||
-        !std::isfinite(line.offset + line.range)) {
-      return MakeError(absl::StatusCode::kInvalidArgument,
-                       "uniform: scope %lld has no finite range of at least 0",
-                       static_cast<long long>(s));
-    }
-  }
-  return Error{};
-}
-
-EncodeLine EncodeLineOf(const DecodeLine& range, int32_t divisor) {
-  if (range.range == 0) return {range.offset, 1, 0};
-  const float lift = range.range < 0x1p-60f ? 0x1p64f : 1.0f;
-  return {range.offset, lift, static_cast<float>(divisor) / (range.range * lift)};
 }
 
 }  // namespace thinwire

@@ -1,19 +1,18 @@
 #include "compress/cpu/uniform.h"
 
 #include <algorithm>
-#include <cmath>
-#include <cstring>
 
 #include "compress/cpu/blocks.h"
-#include "compress/cpu/bytes.h"
 #include "compress/cpu/pack.h"
 #include "compress/cpu/parallel.h"
 #include "compress/cpu/philox.h"
 #include "compress/cpu/quantize.h"
+#include "compress/cpu/range_header.h"
 #include "compress/cpu/ranges.h"
 #include "compress/cpu/scratch.h"
 #include "compress/cpu/segments.h"
 #include "compress/layout.h"
+#include "compress/refusals.h"
 
 namespace thinwire {
 namespace {
@@ -161,16 +160,7 @@ Error DecodeCodes(const uint8_t* in, const CodecSpec& spec, const Decoder& decod
     });
     return of_part;
   });
-  if (largest <= max_code) return Error{};
-  return MakeError(absl::StatusCode::kInvalidArgument, "uniform: code %u, want at most %u", largest,
-                   max_code);
-}
-
-Error CheckLastByte(const uint8_t* codes, const CodecSpec& spec, int64_t total) {
-  const uint64_t bits = uint64_t{spec.bits} * total;
-  if (bits % 8 == 0 || (codes[bits / 8] >> (bits % 8)) == 0) return Error{};
-  return MakeError(absl::StatusCode::kInvalidArgument,
-                   "uniform: unused bits of the last byte 0x%02x are set", codes[bits / 8]);
+  return CheckLargestCode(largest, max_code);
 }
 
 void Fill(const TensorView& x, float value, int threads) {
@@ -185,18 +175,10 @@ void Fill(const TensorView& x, float value, int threads) {
 }
 
 Error DecodeConstant(const uint8_t* payload, const TensorView& x, int threads) {
-  const float value = LoadAs<float>(payload + 2);
-  if (!std::isfinite(value)) {
-    return MakeError(absl::StatusCode::kInvalidArgument,
-                     "uniform: constant %g, want a finite value", static_cast<double>(value));
-  }
-  Fill(x, value, threads);
-  return Error{};
-}
-
-bool IsConstant(const CodecSpec& spec, const Scopes& scopes, const uint8_t* payload, size_t bytes) {
-  return spec.range == Range::kFixedPoint && scopes.count > 0 && bytes == kConstantTensorBytes &&
-         LoadAs<int16_t>(payload) == kConstantTensor;
+  float value;
+  const Error error = ReadConstant(payload, &value);
+  if (error.ok()) Fill(x, value, threads);
+  return error;
 }
 
 }  // namespace
@@ -205,13 +187,10 @@ Error CpuUniformEncode(const TensorView& x, const CodecSpec& spec, uint64_t rand
                        uint8_t* payload, size_t capacity, size_t* bytes, int threads) {
   const Scopes scopes = ScopesOf(x, spec.scope, spec.group);
   *bytes = UniformPayloadBytes(spec, scopes);
-  if (capacity < UniformMaxPayloadBytes(spec, scopes)) {
-    return MakeError(absl::StatusCode::kInvalidArgument,
-                     "uniform: payload memory of %zu bytes, want %zu", capacity,
-                     UniformMaxPayloadBytes(spec, scopes));
-  }
+  Error error = CheckCapacity("uniform", capacity, UniformMaxPayloadBytes(spec, scopes));
+  if (!error.ok()) return error;
   bool constant = false;
-  const Error error = WriteRanges(x, spec, scopes, payload, &constant, threads);
+  error = WriteRanges(x, spec, scopes, payload, &constant, threads);
   if (!error.ok()) return error;
   if (constant) {
     *bytes = kConstantTensorBytes;
@@ -230,11 +209,9 @@ Error CpuUniformDecode(const uint8_t* payload, size_t bytes, const CodecSpec& sp
                        const TensorView& x, int threads) {
   const Scopes scopes = ScopesOf(x, spec.scope, spec.group);
   if (IsConstant(spec, scopes, payload, bytes)) return DecodeConstant(payload, x, threads);
-  if (bytes != UniformPayloadBytes(spec, scopes)) {
-    return MakeError(absl::StatusCode::kInvalidArgument, "uniform: payload of %zu bytes, want %zu",
-                     bytes, UniformPayloadBytes(spec, scopes));
-  }
-  Error error = CheckRanges(spec, scopes, payload);
+  Error error = CheckPayloadBytes("uniform", bytes, UniformPayloadBytes(spec, scopes));
+  if (!error.ok()) return error;
+  error = CheckRanges(spec, scopes, payload);
   if (!error.ok()) return error;
   const uint8_t* codes = payload + UniformHeaderBytes(spec, scopes);
   error = CheckLastByte(codes, spec, scopes.total);

@@ -1,0 +1,71 @@
+// The arithmetic of one scope of uniform: from what was measured to what travels, and from there to
+// the grid. Plain functions, for every backend.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+
+#include "base/host_device.h"
+#include "compress/cpu/half.h"
+#include "compress/spec.h"
+
+namespace thinwire {
+
+// Of a scope's values, of which there is one at least.
+struct MinMax {
+  float min, max;
+};
+
+// From values of one scope to its grid. `lift` is a power of two that keeps `inverse` finite.
+struct EncodeLine {
+  float offset = 0, lift = 1, inverse = 0;
+};
+struct DecodeLine {
+  float offset = 0, range = 0;
+};
+
+HOST_DEVICE inline bool IsFinite(float x) { return (BitsOf(x) & kMagnitudeMask) < kInfinityBits; }
+
+// -0 becomes 0, here and below: one value, one payload.
+HOST_DEVICE inline float LargestOf(const MinMax& m) {
+  return (m.max > -m.min ? m.max : -m.min) + 0.0f;
+}
+
+// [min, max] moved so that a level is zero: the minimum becomes minus a whole number of steps.
+HOST_DEVICE inline DecodeLine WithZeroOnGrid(const MinMax& m, int32_t divisor) {
+  const float low = m.min < 0 ? m.min : 0.0f;
+  const float range = (m.max > 0 ? m.max : 0.0f) - low;
+  const double steps = -static_cast<double>(low) / range * divisor;
+  const float code = static_cast<float>(std::nearbyint(steps));
+  const float reciprocal = 1.0f / static_cast<float>(divisor);
+  return {0.0f - (code * reciprocal) * range, range};
+}
+
+// What travels under min_max.
+HOST_DEVICE inline DecodeLine MinMaxLine(const MinMax& m, Zero zero, int32_t divisor) {
+  const DecodeLine line{m.min + 0.0f, (m.max - m.min) + 0.0f};
+  return zero == Zero::kOnGrid && line.range > 0 ? WithZeroOnGrid(m, divisor) : line;
+}
+
+// What travels under fixed_point, for a pre-scale exponent, and back. Requires a finite `half` of
+// no sign.
+HOST_DEVICE inline uint16_t FixedPointScale(const MinMax& m, int exponent) {
+  return ToHalf(LargestOf(m) * PowerOfTwo(exponent));
+}
+HOST_DEVICE inline float FixedPointRange(uint16_t half, int exponent) {
+  return FromHalf(half) * PowerOfTwo(-exponent);
+}
+
+// Whether all that a scope decodes to is finite.
+HOST_DEVICE inline bool IsUsable(const DecodeLine& line) {
+  return line.range >= 0 && IsFinite(line.range) && IsFinite(line.offset + line.range);
+}
+
+// How values of a range are mapped to the grid.
+HOST_DEVICE inline EncodeLine EncodeLineOf(const DecodeLine& range, int32_t divisor) {
+  if (range.range == 0) return {range.offset, 1, 0};
+  const float lift = range.range < 0x1p-60f ? 0x1p64f : 1.0f;
+  return {range.offset, lift, static_cast<float>(divisor) / (range.range * lift)};
+}
+
+}  // namespace thinwire

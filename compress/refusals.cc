@@ -1,0 +1,41 @@
+#include "compress/refusals.h"
+
+namespace thinwire {
+
+Error CheckCapacity(const char* codec, size_t capacity, size_t want) {
+  if (capacity >= want) return Error{};
+  return MakeError(absl::StatusCode::kInvalidArgument, "%s: payload memory of %zu bytes, want %zu",
+                   codec, capacity, want);
+}
+
+Error CheckPayloadBytes(const char* codec, size_t bytes, size_t want) {
+  if (bytes == want) return Error{};
+  return MakeError(absl::StatusCode::kInvalidArgument, "%s: payload of %zu bytes, want %zu", codec,
+                   bytes, want);
+}
+
+Error CheckPreScale(const char* codec, int exponent, int least, int most) {
+  if (exponent >= least && exponent <= most) return Error{};
+  return MakeError(absl::StatusCode::kInvalidArgument, "%s: pre-scale exponent %d, want %d to %d",
+                   codec, exponent, least, most);
+}
+
+Error NonFiniteElement(const char* codec, int64_t element, float value) {
+  return MakeError(absl::StatusCode::kInvalidArgument, "%s: element %lld is %g, want finite values",
+                   codec, static_cast<long long>(element), static_cast<double>(value));
+}
+
+Error CheckLargestFp8(uint32_t largest, int exponent, uint32_t most) {
+  if (largest <= most) return Error{};
+  return MakeError(absl::StatusCode::kInvalidArgument,
+                   "fp8: magnitude code 0x%02x with exponent %d, want at most 0x%02x", largest,
+                   exponent, most);
+}
+
+Error AbsmaxError(int64_t block, float absmax) {
+  return MakeError(absl::StatusCode::kInvalidArgument,
+                   "blockwise8: absmax of block %lld is %g, want a finite number, not negative",
+                   static_cast<long long>(block), static_cast<double>(absmax));
+}
+
+}  // namespace thinwire
