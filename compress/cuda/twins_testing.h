@@ -1,0 +1,248 @@
+// What the tests of GPU codec kernels share: the same call made on the CPU and on the backend under
+// test, whose errors, payloads and tensors must be equal to the last bit.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <limits>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/random.h"
+#include "compress/cpu/half.h"
+#include "compress/cpu/kernels.h"
+#include "compress/cuda/kernels.h"
+#include "compress/kernels.h"
+#include "tensor/cpu/device.h"
+#include "tensor/cuda/device.h"
+#include "tensor/tensor.h"
+
+namespace thinwire {
+
+// Where a call runs.
+struct Twin {
+  Device* device;
+  CodecKernels* kernels;
+};
+inline Twin CpuTwin() { return {CpuDevice(), CpuCodecKernels()}; }
+inline Twin GpuTwin() {
+  static const Twin* const twin = [] {
+    CudaDevice* device = nullptr;
+    const Error error = NewCudaDevice(/*index=*/0, &device);
+    if (!error.ok()) throw std::runtime_error(error.message);
+    return new Twin{device, NewCudaCodecKernels(device).release()};
+  }();
+  return *twin;
+}
+
+// `values` (as many as `shape` has) in host memory, as fp32 or rounded to bf16.
+inline Tensor HostTensor(const Shape& shape, DType dtype, const std::vector<float>& values) {
+  Tensor x = *Tensor::Allocate(CpuDevice(), dtype, shape);
+  for (int64_t i = 0; i < x.elements(); ++i) {
+    if (dtype == DType::kF32) {
+      static_cast<float*>(x.data())[i] = values[i];
+    } else {
+      static_cast<uint16_t*>(x.data())[i] = ToBFloat(values[i]);
+    }
+  }
+  return x;
+}
+
+// A copy in memory of `device`.
+inline Tensor On(Device* device, const Tensor& x) {
+  Tensor copy = *Tensor::Allocate(device, x.dtype(), x.shape());
+  const bool ok = x.device()->is_host()
+                      ? device->CopyFromHost(copy.data(), x.data(), x.bytes()).ok()
+                      : x.device()->CopyToHost(copy.data(), x.data(), x.bytes()).ok();
+  EXPECT_TRUE(ok);
+  return copy;
+}
+
+inline std::vector<uint8_t> BytesOf(const Tensor& x) {
+  const Tensor host = On(CpuDevice(), x);
+  std::vector<uint8_t> bytes(host.bytes());
+  if (!bytes.empty()) std::memcpy(bytes.data(), host.data(), bytes.size());
+  return bytes;
+}
+
+// About normal; as deterministic as its seed.
+inline std::vector<float> NormalValues(int64_t n, uint64_t seed = 1) {
+  RandomStream random(RandomKey(seed, "values"));
+  std::vector<float> values(n);
+  for (float& value : values) {
+    value = random.NextFloat() + random.NextFloat() + random.NextFloat() - 1.5f;
+  }
+  return values;
+}
+
+struct NamedValues {
+  std::string name;
+  std::vector<float> values;
+};
+
+// Finite tensors of n elements at which encoders have to be careful.
+inline std::vector<NamedValues> FiniteCases(int64_t n) {
+  const auto made = [n](const char* name, const std::function<float(int64_t)>& value) {
+    NamedValues named{name, std::vector<float>(n)};
+    for (int64_t i = 0; i < n; ++i) named.values[i] = value(i);
+    return named;
+  };
+  const std::vector<float> normal = NormalValues(n);
+  return {
+      {"normal", normal},
+      made("zeros", [](int64_t i) { return i % 3 == 0 ? -0.0f : 0.0f; }),
+      made("constant", [](int64_t) { return 2.75f; }),
+      made("negative constant", [](int64_t) { return -0.1f; }),
+      made("ReLU", [&](int64_t i) { return std::fmax(normal[i], 0.0f); }),
+      made("denormal", [&](int64_t i) { return normal[i] * 0x1p-130f; }),
+      made("least", [](int64_t i) { return i % 2 == 0 ? 0x1p-149f : -0x1p-149f; }),
+      made("tiny", [&](int64_t i) { return normal[i] * 1e-25f; }),
+      made("large", [&](int64_t i) { return normal[i] * 1e37f; }),
+      made("unlike sizes", [&](int64_t i) { return std::ldexp(normal[i], i % 200 - 100); }),
+      made("ties", [](int64_t i) { return static_cast<float>(i % 17) * 0.5f; }),
+  };
+}
+
+// Tensors with values of which some codecs make an error; n > 0.
+inline std::vector<NamedValues> ExtremeCases(int64_t n) {
+  std::vector<NamedValues> cases;
+  const auto add = [&](const char* name, float first, float last) {
+    NamedValues named{name, NormalValues(n)};
+    named.values[n / 2] = first;
+    named.values[n - 1] = last;
+    cases.push_back(named);
+  };
+  const float most = std::numeric_limits<float>::max();
+  const float infinity = std::numeric_limits<float>::infinity();
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  add("largest", most, most);
+  add("overflowing range", most, -most);
+  add("infinity", infinity, 1);
+  add("negative infinity last", 1, -infinity);
+  add("NaN", nan, 2);
+  add("negative NaN last", 3, -nan);
+  add("two that are not finite", infinity, nan);
+  return cases;
+}
+
+using EncodeCall = std::function<Error(CodecKernels* kernels, const TensorView& x, uint8_t* payload,
+                                       size_t capacity, size_t* bytes)>;
+using DecodeCall = std::function<Error(CodecKernels* kernels, const uint8_t* payload, size_t bytes,
+                                       const TensorView& x)>;
+
+struct Encoded {
+  Error error;
+  std::vector<uint8_t> payload;
+};
+
+// Into `capacity` bytes; what lies behind them must stay as it was.
+inline Encoded EncodeOn(const Twin& twin, const Tensor& host_x, size_t capacity,
+                        const EncodeCall& encode) {
+  constexpr size_t kGuard = 64;
+  const Tensor x = On(twin.device, host_x);
+  Encoded encoded;
+  encoded.payload.assign(capacity + kGuard, 0xA5);
+  size_t bytes = 0;
+  encoded.error = encode(twin.kernels, x.view(), encoded.payload.data(), capacity, &bytes);
+  for (size_t i = capacity; i < capacity + kGuard; ++i) EXPECT_EQ(encoded.payload[i], 0xA5);
+  EXPECT_LE(encoded.error.ok() ? bytes : 0, capacity);
+  encoded.payload.resize(encoded.error.ok() ? bytes : 0);
+  EXPECT_EQ(BytesOf(x), BytesOf(host_x)) << "the encoder changed its tensor";
+  return encoded;
+}
+
+struct Decoded {
+  Error error;
+  std::vector<uint8_t> bytes;  // of the tensor; none after an error
+};
+
+// Over a tensor of no meaning, so that an element left alone shows.
+inline Decoded DecodeOn(const Twin& twin, const std::vector<uint8_t>& payload, const Shape& shape,
+                        DType dtype, const DecodeCall& decode) {
+  Tensor before = *Tensor::Allocate(CpuDevice(), dtype, shape);
+  if (before.bytes() > 0) std::memset(before.data(), 0x3F, before.bytes());
+  const Tensor x = On(twin.device, before);
+  // Of exactly its size, so that the address sanitizer sees a byte read behind it.
+  const std::vector<uint8_t> exact(payload.begin(), payload.end());
+  Decoded decoded;
+  decoded.error = decode(twin.kernels, exact.data(), exact.size(), x.view());
+  EXPECT_TRUE(twin.device->Finish().ok());
+  if (decoded.error.ok()) decoded.bytes = BytesOf(x);
+  return decoded;
+}
+
+inline void ExpectSameError(const Error& expected, const Error& met) {
+  EXPECT_EQ(expected.code, met.code);
+  EXPECT_STREQ(expected.message, met.message);
+}
+
+// Both twins' verdict on one payload: the same error, or the same bits.
+inline void ExpectSameDecoding(const std::vector<uint8_t>& payload, const Shape& shape, DType dtype,
+                               const DecodeCall& decode) {
+  const Decoded expected = DecodeOn(CpuTwin(), payload, shape, dtype, decode);
+  const Decoded met = DecodeOn(GpuTwin(), payload, shape, dtype, decode);
+  ExpectSameError(expected.error, met.error);
+  EXPECT_TRUE(expected.bytes == met.bytes) << "the decoded tensors differ";
+}
+
+// Both twins' payload, or error, for one tensor. Returns the CPU's.
+inline Encoded ExpectSameEncoding(const Tensor& x, size_t capacity, const EncodeCall& encode) {
+  const Encoded expected = EncodeOn(CpuTwin(), x, capacity, encode);
+  const Encoded met = EncodeOn(GpuTwin(), x, capacity, encode);
+  ExpectSameError(expected.error, met.error);
+  EXPECT_TRUE(expected.payload == met.payload)
+      << "payloads of " << expected.payload.size() << " and " << met.payload.size()
+      << " bytes differ at byte "
+      << std::mismatch(expected.payload.begin(), expected.payload.end(), met.payload.begin(),
+                       met.payload.end())
+                 .first -
+             expected.payload.begin();
+  return expected;
+}
+
+// Both ways.
+inline void ExpectTwins(const Tensor& x, size_t capacity, const EncodeCall& encode,
+                        const DecodeCall& decode) {
+  const Encoded encoded = ExpectSameEncoding(x, capacity, encode);
+  if (encoded.error.ok()) ExpectSameDecoding(encoded.payload, x.shape(), x.dtype(), decode);
+}
+
+// The payload cut at each byte, and one byte too long.
+inline void ExpectSameVerdictsWhenCut(const std::vector<uint8_t>& payload, const Shape& shape,
+                                      DType dtype, const DecodeCall& decode) {
+  for (size_t bytes = 0; bytes <= payload.size() + 1; ++bytes) {
+    SCOPED_TRACE(absl::StrCat("cut to ", bytes, " of ", payload.size(), " bytes"));
+    std::vector<uint8_t> cut = payload;
+    cut.resize(bytes);
+    ExpectSameDecoding(cut, shape, dtype, decode);
+  }
+}
+
+// Each byte in turn overwritten by values that fields of a header dislike, and payloads of random
+// bytes.
+inline void ExpectSameVerdictsWhenDamaged(const std::vector<uint8_t>& payload, const Shape& shape,
+                                          DType dtype, const DecodeCall& decode) {
+  for (size_t i = 0; i < payload.size(); ++i) {
+    for (uint8_t value : {0x00, 0x01, 0x7C, 0x7F, 0x80, 0xFF}) {
+      SCOPED_TRACE(absl::StrCat("byte ", i, " is ", value));
+      std::vector<uint8_t> damaged = payload;
+      damaged[i] = value;
+      ExpectSameDecoding(damaged, shape, dtype, decode);
+    }
+  }
+  RandomStream random(RandomKey(1, "damage"));
+  for (int turn = 0; turn < 50; ++turn) {
+    SCOPED_TRACE(absl::StrCat("random bytes, turn ", turn));
+    std::vector<uint8_t> noise = payload;
+    for (uint8_t& byte : noise) byte = static_cast<uint8_t>(random.Next());
+    ExpectSameDecoding(noise, shape, dtype, decode);
+  }
+}
+
+}  // namespace thinwire
