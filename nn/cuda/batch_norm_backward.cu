@@ -1,0 +1,198 @@
+// dx = scale rstd (dz - mean(dz) - xhat mean(dz xhat)) with xhat = (x - mean) rstd.
+
+#include "nn/cuda/batch_norm.h"
+#include "nn/cuda/columns.cuh"
+#include "tensor/cuda/error.h"
+#include "tensor/cuda/launch.h"
+
+namespace thinwire::cuda {
+namespace {
+
+// How dz comes from dy.
+enum class Mask {
+  kNone,        // no ReLU
+  kRecomputed,  // of z = (x - mean) slope + bias
+  kStored       // of y; dz is written to dresidual
+};
+
+template <typename T>
+struct Arguments {
+  const T* x;
+  const T* y;
+  const T* dy;
+  T* dresidual;
+  T* dx;
+  const float* scale;
+  const float* bias;
+  const float* mean;
+  const float* rstd;
+  float* offset;  // dx = slope dz + offset + x_slope (x - mean), each [channels]
+  float* x_slope;
+};
+
+// A thread's channels.
+template <int kN>
+struct Channels {
+  float mean[kN], slope[kN], bias[kN];
+
+  template <typename T>
+  __device__ Channels(const Arguments<T>& a, const ColumnThread<kN>& thread) {
+    if (!thread.has_rows()) return;
+#pragma unroll
+    for (int i = 0; i < kN; ++i) {
+      const int64_t c = thread.column + i;
+      mean[i] = a.mean[c];
+      slope[i] = a.scale[c] * a.rstd[c];
+      bias[i] = a.bias[c];
+    }
+  }
+};
+
+template <int kN>
+struct Row {
+  float x[kN], dy[kN], y[kN];
+};
+
+template <Mask kMask, int kN, typename T>
+__device__ inline Row<kN> ReadRow(const Arguments<T>& a, const T* dy, int64_t at) {
+  Row<kN> row;
+  LoadAligned(a.x + at, row.x);
+  LoadAligned(dy + at, row.dy);
+  if constexpr (kMask == Mask::kStored) LoadAligned(a.y + at, row.y);
+  return row;
+}
+
+template <Mask kMask, int kN>
+__device__ inline float MaskedGradient(const Row<kN>& row, const Channels<kN>& channels, int i,
+                                       float centred) {
+  if constexpr (kMask == Mask::kNone) return row.dy[i];
+  const float z =
+      kMask == Mask::kStored ? row.y[i] : centred * channels.slope[i] + channels.bias[i];
+  return z > 0 ? row.dy[i] : 0;
+}
+
+// The sums of dz and of dz (x - mean).
+template <typename T, int kN, Mask kMask>
+__global__ void SumGradients(Arguments<T> a, ColumnGrid grid, double* tile_sums) {
+  const ColumnThread<kN> thread(grid);
+  const Channels<kN> channels(a, thread);
+  float sums[2][kN] = {};
+  thread.template ForEachRow<2>(
+      [&](int64_t row) { return ReadRow<kMask, kN>(a, a.dy, row * grid.columns + thread.column); },
+      [&](int64_t row, const Row<kN>& values) {
+        float dz[kN];
+#pragma unroll
+        for (int i = 0; i < kN; ++i) {
+          const float centred = values.x[i] - channels.mean[i];
+          dz[i] = MaskedGradient<kMask>(values, channels, i, centred);
+          sums[0][i] += dz[i];
+          sums[1][i] += dz[i] * centred;
+        }
+        if constexpr (kMask == Mask::kStored) {
+          StoreAligned(dz, a.dresidual + row * grid.columns + thread.column);
+        }
+      });
+  StoreTileSums(grid, sums, tile_sums);
+}
+
+template <typename T>
+__global__ void FinishGradients(Arguments<T> a, ColumnGrid grid, const double* tile_sums,
+                                float* dscale, float* dbias) {
+  int64_t c = 0;
+  double totals[2];
+  if (!SumTiles(tile_sums, grid.tiles, grid.columns, &c, totals)) return;
+  const double n = static_cast<double>(grid.rows), rstd = static_cast<double>(a.rstd[c]);
+  const double slope = static_cast<double>(a.scale[c] * a.rstd[c]);
+  dbias[c] += static_cast<float>(totals[0]);
+  dscale[c] += static_cast<float>(totals[1] * rstd);
+  a.offset[c] = static_cast<float>(-slope * totals[0] / n);
+  a.x_slope[c] = static_cast<float>(-slope * rstd * rstd * totals[1] / n);
+}
+
+// kMask: what is left to do to `dy`.
+template <typename T, int kN, Mask kMask>
+__global__ void ApplyGradients(Arguments<T> a, const T* dy, ColumnGrid grid) {
+  const ColumnThread<kN> thread(grid);
+  if (!thread.has_rows()) return;
+  const Channels<kN> channels(a, thread);
+  float offset[kN], x_slope[kN];
+#pragma unroll
+  for (int i = 0; i < kN; ++i) {
+    offset[i] = a.offset[thread.column + i];
+    x_slope[i] = a.x_slope[thread.column + i];
+  }
+  thread.template ForEachRow<2>(
+      [&](int64_t row) { return ReadRow<kMask, kN>(a, dy, row * grid.columns + thread.column); },
+      [&](int64_t row, const Row<kN>& values) {
+        float dx[kN];
+#pragma unroll
+        for (int i = 0; i < kN; ++i) {
+          const float centred = values.x[i] - channels.mean[i];
+          const float dz = MaskedGradient<kMask>(values, channels, i, centred);
+          dx[i] = dz * channels.slope[i] + (centred * x_slope[i] + offset[i]);
+        }
+        StoreAligned(dx, a.dx + row * grid.columns + thread.column);
+      });
+}
+
+template <typename T>
+Arguments<T> ArgumentsOf(const BatchNormBackward& a, float* coefficients, int64_t channels) {
+  return {static_cast<const T*>(a.x.data),
+          static_cast<const T*>(a.y.data),
+          static_cast<const T*>(a.dy.data),
+          static_cast<T*>(a.dresidual.data),
+          static_cast<T*>(a.dx.data),
+          a.scale,
+          a.bias,
+          a.mean,
+          a.rstd,
+          coefficients,
+          coefficients + channels};
+}
+
+// The three kernels. kLeft: what the third has left to mask.
+template <typename T, int kN, Mask kMask, Mask kLeft>
+Error LaunchAll(cudaStream_t stream, const BatchNormBackward& views, const Arguments<T>& a,
+                const ColumnGrid& grid, double* tile_sums) {
+  RETURN_ERROR(Launch(stream, grid.blocks(), dim3(kThreads), SumGradients<T, kN, kMask>, a, grid,
+                      tile_sums));
+  RETURN_ERROR(Launch(stream, BlocksFor(grid.columns, kColumnsOfBlock), dim3(kThreads),
+                      FinishGradients<T>, a, grid, tile_sums, views.dscale, views.dbias));
+  const T* const dy = kMask == Mask::kStored ? a.dresidual : a.dy;
+  return Launch(stream, grid.blocks(), dim3(kThreads), ApplyGradients<T, kN, kLeft>, a, dy, grid);
+}
+
+}  // namespace
+
+Error NormalizeBatchBackward(CudaDevice* device, const BatchNormBackward& a) {
+  const int64_t channels = a.x.dims[a.x.rank - 1];
+  if (channels == 0) return Error{};
+  const bool wide = channels % WideOf(a.x.dtype) == 0 &&
+                    AreAligned(a.x.data, a.y.data, a.dy.data, a.dx.data, a.dresidual.data);
+  const ColumnGrid grid(a.x.elements() / channels, channels, wide ? WideOf(a.x.dtype) : 1);
+  cudaStream_t stream;
+  RETURN_ERROR(device->Stream(&stream));
+  const bool residual = a.dresidual.data != nullptr;
+  if (residual && !a.relu) {
+    CUDA_RETURN_IF_ERROR(cudaMemcpyAsync(a.dresidual.data, a.dy.data,
+                                         static_cast<size_t>(a.dy.elements()) * SizeOf(a.dy.dtype),
+                                         cudaMemcpyDeviceToDevice, stream));
+  }
+  CudaScratch tile_sums(device), coefficients(device);
+  RETURN_ERROR(tile_sums.Reserve(TileSumsBytes(grid)));
+  RETURN_ERROR(coefficients.Reserve(static_cast<size_t>(2 * channels) * sizeof(float)));
+  return WithElements(a.x.dtype, wide, [&](auto elements) {
+    using T = typename decltype(elements)::Type;
+    constexpr int kN = decltype(elements)::kVector;
+    const Arguments<T> arguments = ArgumentsOf<T>(a, coefficients.as<float>(), channels);
+    double* const sums = tile_sums.as<double>();
+    if (!a.relu) {
+      return LaunchAll<T, kN, Mask::kNone, Mask::kNone>(stream, a, arguments, grid, sums);
+    }
+    return residual ? LaunchAll<T, kN, Mask::kStored, Mask::kNone>(stream, a, arguments, grid, sums)
+                    : LaunchAll<T, kN, Mask::kRecomputed, Mask::kRecomputed>(stream, a, arguments,
+                                                                             grid, sums);
+  });
+}
+
+}  // namespace thinwire::cuda

@@ -1,0 +1,151 @@
+// Passes over a [rows, columns] matrix in which a thread stays in its columns, and sums over rows.
+//
+// A block of 256 threads is `width` vectors wide and 256 / width rows deep, so that few columns
+// (16) and many (512) are both read in whole lines. Sums go through a thread's rows of a tile in
+// fp32 (at most 64 of them), through the threads of a warp in fp32, and from there on in fp64: over
+// the warps of a block, then over tiles in a second kernel. All that follows from the matrix's
+// shape and element type, so equal inputs give equal bits on every device.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <cstdint>
+
+#include "nn/cuda/vectors.cuh"
+#include "tensor/cuda/reduce.cuh"
+
+namespace thinwire::cuda {
+
+// How the matrix is dealt to blocks.
+struct ColumnGrid {
+  int64_t rows = 0, columns = 0;
+  int64_t groups = 0;     // blocks side by side
+  int64_t tiles = 0;      // blocks below one another
+  int64_t rows_each = 0;  // of a thread, in one tile
+  unsigned width = 0;     // vectors side by side in a block: a power of two, at most 32
+
+  // For vectors of `vector` elements.
+  ColumnGrid(int64_t rows, int64_t columns, int64_t vector) : rows(rows), columns(columns) {
+    const int64_t vectors = (columns + vector - 1) / vector;
+    width = 1;
+    while (width < kWarpThreads && width < vectors) width *= 2;
+    groups = (vectors + width - 1) / width;
+    const int64_t deep = kThreads / width;
+    constexpr int64_t kBlocks = 2048;  // enough to fill a device
+    rows_each = std::clamp<int64_t>(rows * groups / (deep * kBlocks), 8, 64);
+    tiles = (rows + deep * rows_each - 1) / (deep * rows_each);
+  }
+  dim3 blocks() const { return dim3(static_cast<unsigned>(groups * tiles)); }
+};
+
+// One thread's kN columns, and its rows.
+template <int kN>
+struct ColumnThread {
+  int64_t tile, column;      // of the block; the thread's first
+  int64_t row, end, stride;  // no rows when the columns lie outside
+
+  __device__ explicit ColumnThread(const ColumnGrid& grid) {
+    const int64_t group = static_cast<int64_t>(blockIdx.x) % grid.groups;
+    tile = static_cast<int64_t>(blockIdx.x) / grid.groups;
+    column = (group * grid.width + threadIdx.x % grid.width) * kN;
+    stride = kThreads / grid.width;
+    row = tile * stride * grid.rows_each + threadIdx.x / grid.width;
+    end = (tile + 1) * stride * grid.rows_each;
+    if (end > grid.rows) end = grid.rows;
+    if (column >= grid.columns) end = row;
+  }
+  __device__ bool has_rows() const { return row < end; }
+
+  // use(row, read(row)) for each row, ascending. kAhead rows are read before the first of them is
+  // used, so that loads overlap.
+  template <int kAhead, typename Read, typename Use>
+  __device__ void ForEachRow(const Read& read, const Use& use) const {
+    int64_t at = row;
+    for (; at + (kAhead - 1) * stride < end; at += kAhead * stride) {
+      decltype(read(at)) values[kAhead];
+#pragma unroll
+      for (int i = 0; i < kAhead; ++i) values[i] = read(at + i * stride);
+#pragma unroll
+      for (int i = 0; i < kAhead; ++i) use(at + i * stride, values[i]);
+    }
+    for (; at < end; at += stride) use(at, read(at));
+  }
+};
+
+// Adds up over the rows of a block. sums[k][i]: a thread's k-th sum of its i-th column. Calls
+// result(k, j, total) once for each of the block's width kN columns j. Every thread calls it once.
+template <int kSums, int kN, typename Result>
+__device__ inline void AddUpRows(unsigned width, float (&sums)[kSums][kN], const Result& result) {
+  __shared__ float of_warps[kSums][kWarps][kWarpThreads * kN];
+  const unsigned warp = threadIdx.x / kWarpThreads, lane = threadIdx.x % kWarpThreads;
+#pragma unroll
+  for (int k = 0; k < kSums; ++k) {
+#pragma unroll
+    for (int i = 0; i < kN; ++i) {
+      for (unsigned distance = kWarpThreads / 2; distance >= width; distance /= 2) {
+        sums[k][i] += __shfl_xor_sync(kWholeWarp, sums[k][i], distance);
+      }
+      if (lane < width) of_warps[k][warp][lane * kN + i] = sums[k][i];
+    }
+  }
+  __syncthreads();
+  const unsigned columns = width * kN;
+  for (unsigned at = threadIdx.x; at < kSums * columns; at += kThreads) {
+    const unsigned k = at / columns, j = at % columns;
+    double total = 0;
+    for (int w = 0; w < kWarps; ++w) total += static_cast<double>(of_warps[k][w][j]);
+    result(static_cast<int>(k), static_cast<int64_t>(j), total);
+  }
+}
+
+// First kernel: the two sums of each column of a tile go to tile_sums, [tiles, 2, columns].
+template <int kN>
+__device__ inline void StoreTileSums(const ColumnGrid& grid, float (&sums)[2][kN],
+                                     double* tile_sums) {
+  const ColumnThread<kN> thread(grid);
+  const int64_t first = thread.column - static_cast<int64_t>(threadIdx.x % grid.width) * kN;
+  double* const of_tile = tile_sums + 2 * thread.tile * grid.columns;
+  AddUpRows(grid.width, sums, [&](int k, int64_t j, double total) {
+    if (first + j < grid.columns) of_tile[k * grid.columns + first + j] = total;
+  });
+}
+
+inline size_t TileSumsBytes(const ColumnGrid& grid) {
+  return static_cast<size_t>(2 * grid.tiles * grid.columns) * sizeof(double);
+}
+
+// Second kernel: blocks of 256 threads serve kColumnsOfBlock columns each.
+constexpr int kColumnsOfBlock = 8;
+
+// The totals of one column over all tiles. Every thread calls it; true in the threads that have
+// one.
+__device__ inline bool SumTiles(const double* tile_sums, int64_t tiles, int64_t columns,
+                                int64_t* column, double (&totals)[2]) {
+  __shared__ double of_warps[2][kWarps][kColumnsOfBlock];
+  const unsigned warp = threadIdx.x / kWarpThreads, lane = threadIdx.x % kWarpThreads;
+  *column = static_cast<int64_t>(blockIdx.x) * kColumnsOfBlock + threadIdx.x % kColumnsOfBlock;
+  double sums[2] = {0, 0};
+  if (*column < columns) {
+    for (int64_t tile = threadIdx.x / kColumnsOfBlock; tile < tiles;
+         tile += kThreads / kColumnsOfBlock) {
+      sums[0] += tile_sums[2 * tile * columns + *column];
+      sums[1] += tile_sums[(2 * tile + 1) * columns + *column];
+    }
+  }
+  for (int k = 0; k < 2; ++k) {
+    for (int distance = kWarpThreads / 2; distance >= kColumnsOfBlock; distance /= 2) {
+      sums[k] += __shfl_xor_sync(kWholeWarp, sums[k], distance);
+    }
+    if (lane < kColumnsOfBlock) of_warps[k][warp][lane] = sums[k];
+  }
+  __syncthreads();
+  if (threadIdx.x >= kColumnsOfBlock || *column >= columns) return false;
+  for (int k = 0; k < 2; ++k) {
+    totals[k] = 0;
+    for (int w = 0; w < kWarps; ++w) totals[k] += of_warps[k][w][threadIdx.x];
+  }
+  return true;
+}
+
+}  // namespace thinwire::cuda

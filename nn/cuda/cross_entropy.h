@@ -1,0 +1,13 @@
+// Softmax cross-entropy; contract in nn/ops.h. Exponentials and sums in fp64, as the CPU's.
+#pragma once
+
+#include "nn/ops.h"
+#include "tensor/cuda/device.h"
+
+namespace thinwire::cuda {
+
+// Waits for its results, and so for all that this thread has submitted.
+Error SoftmaxCrossEntropy(CudaDevice* device, const CrossEntropy& arguments, double* loss,
+                          int64_t* correct);
+
+}  // namespace thinwire::cuda

@@ -1,0 +1,83 @@
+#include "nn/cuda/layer_norm.h"
+#include "nn/cuda/rows.cuh"
+#include "tensor/cuda/error.h"
+#include "tensor/cuda/launch.h"
+
+namespace thinwire::cuda {
+namespace {
+
+template <typename T>
+struct ForwardArguments {
+  const T* x;
+  T* y;
+  const float* scale;
+  const float* bias;
+  float* mean;
+  float* rstd;
+  float epsilon;
+  int64_t rows, features;
+};
+
+template <typename T, int kN, int kRowWarps>
+__global__ void NormalizeRow(ForwardArguments<T> a) {
+  const RowThread<kRowWarps> thread;
+  if (thread.row >= a.rows) return;
+  const T* const x = a.x + thread.row * a.features;
+  T* const y = a.y + thread.row * a.features;
+  const float n = static_cast<float>(a.features);
+  float values[kN], scale[kN], bias[kN];
+  float sum = 0;
+  for (int64_t j = thread.index * kN; j < a.features; j += thread.kCount * kN) {
+    LoadAligned(x + j, values);
+    for (int i = 0; i < kN; ++i) sum += values[i];
+  }
+  const float mean = thread.template Reduce<Sum>(sum) / n;
+  float squares = 0;
+  for (int64_t j = thread.index * kN; j < a.features; j += thread.kCount * kN) {
+    LoadAligned(x + j, values);
+    for (int i = 0; i < kN; ++i) squares += (values[i] - mean) * (values[i] - mean);
+  }
+  const float variance = thread.template Reduce<Sum>(squares) / n;
+  const float rstd = 1.0f / sqrtf(variance + a.epsilon);
+  for (int64_t j = thread.index * kN; j < a.features; j += thread.kCount * kN) {
+    LoadAligned(x + j, values);
+    LoadAligned(a.scale + j, scale);
+    LoadAligned(a.bias + j, bias);
+    for (int i = 0; i < kN; ++i) values[i] = (values[i] - mean) * rstd * scale[i] + bias[i];
+    StoreAligned(values, y + j);
+  }
+  if (thread.index == 0) {
+    a.mean[thread.row] = mean;
+    a.rstd[thread.row] = rstd;
+  }
+}
+
+}  // namespace
+
+Error NormalizeRows(CudaDevice* device, const LayerNormForward& a) {
+  const int64_t features = a.x.dims[a.x.rank - 1];
+  const int64_t rows = features == 0 ? 0 : a.x.elements() / features;
+  const bool wide =
+      features % WideOf(a.x.dtype) == 0 && AreAligned(a.x.data, a.y.data, a.scale, a.bias);
+  cudaStream_t stream;
+  RETURN_ERROR(device->Stream(&stream));
+  return WithElements(a.x.dtype, wide, [&](auto elements) {
+    using T = typename decltype(elements)::Type;
+    constexpr int kN = decltype(elements)::kVector;
+    const ForwardArguments<T> arguments{static_cast<const T*>(a.x.data),
+                                        static_cast<T*>(a.y.data),
+                                        a.scale,
+                                        a.bias,
+                                        a.mean,
+                                        a.rstd,
+                                        a.epsilon,
+                                        rows,
+                                        features};
+    return IsLongRow(features) ? Launch(stream, BlocksFor(rows, 1), dim3(kThreads),
+                                        NormalizeRow<T, kN, kWarps>, arguments)
+                               : Launch(stream, BlocksFor(rows, kWarps), dim3(kThreads),
+                                        NormalizeRow<T, kN, 1>, arguments);
+  });
+}
+
+}  // namespace thinwire::cuda

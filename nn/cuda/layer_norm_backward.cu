@@ -1,0 +1,135 @@
+// With xhat = (x - mean) rstd and g = scale dy:
+//   dx = rstd (g - mean(g) - xhat mean(g xhat)),  dscale += sum(dy xhat),  dbias += sum(dy).
+
+#include "nn/cuda/columns.cuh"
+#include "nn/cuda/layer_norm.h"
+#include "nn/cuda/rows.cuh"
+#include "tensor/cuda/error.h"
+#include "tensor/cuda/launch.h"
+
+namespace thinwire::cuda {
+namespace {
+
+template <typename T>
+struct Arguments {
+  const T* x;
+  const T* dy;
+  T* dx;
+  const float* scale;
+  const float* mean;
+  const float* rstd;
+};
+
+template <typename T, int kN, int kRowWarps>
+__global__ void DifferentiateRow(Arguments<T> a, int64_t rows, int64_t features) {
+  const RowThread<kRowWarps> thread;
+  if (thread.row >= rows) return;
+  const T* const x = a.x + thread.row * features;
+  const T* const dy = a.dy + thread.row * features;
+  T* const dx = a.dx + thread.row * features;
+  const float mean = a.mean[thread.row], rstd = a.rstd[thread.row];
+  float xs[kN], dys[kN], scale[kN];
+  float g_sum = 0, product_sum = 0;
+  for (int64_t j = thread.index * kN; j < features; j += thread.kCount * kN) {
+    LoadAligned(x + j, xs);
+    LoadAligned(dy + j, dys);
+    LoadAligned(a.scale + j, scale);
+    for (int i = 0; i < kN; ++i) {
+      const float g = dys[i] * scale[i];
+      g_sum += g;
+      product_sum += g * ((xs[i] - mean) * rstd);
+    }
+  }
+  const float g_mean = thread.template Reduce<Sum>(g_sum) / static_cast<float>(features);
+  const float product_mean =
+      thread.template Reduce<Sum>(product_sum) / static_cast<float>(features);
+  for (int64_t j = thread.index * kN; j < features; j += thread.kCount * kN) {
+    LoadAligned(x + j, xs);
+    LoadAligned(dy + j, dys);
+    LoadAligned(a.scale + j, scale);
+    for (int i = 0; i < kN; ++i) {
+      const float xhat = (xs[i] - mean) * rstd;
+      xs[i] = (dys[i] * scale[i] - g_mean - xhat * product_mean) * rstd;
+    }
+    StoreAligned(xs, dx + j);
+  }
+}
+
+template <int kN>
+struct Row {
+  float x[kN], dy[kN], mean, rstd;
+};
+
+// The sums of dy xhat and of dy.
+template <typename T, int kN>
+__global__ void SumParameterGradients(Arguments<T> a, ColumnGrid grid, double* tile_sums) {
+  const ColumnThread<kN> thread(grid);
+  float sums[2][kN] = {};
+  thread.template ForEachRow<2>(
+      [&](int64_t row) {
+        const int64_t at = row * grid.columns + thread.column;
+        Row<kN> values;
+        LoadAligned(a.x + at, values.x);
+        LoadAligned(a.dy + at, values.dy);
+        values.mean = a.mean[row];
+        values.rstd = a.rstd[row];
+        return values;
+      },
+      [&](int64_t, const Row<kN>& values) {
+#pragma unroll
+        for (int i = 0; i < kN; ++i) {
+          sums[0][i] += values.dy[i] * ((values.x[i] - values.mean) * values.rstd);
+          sums[1][i] += values.dy[i];
+        }
+      });
+  StoreTileSums(grid, sums, tile_sums);
+}
+
+__global__ void AddParameterGradients(ColumnGrid grid, const double* tile_sums, float* dscale,
+                                      float* dbias) {
+  int64_t j = 0;
+  double totals[2];
+  if (!SumTiles(tile_sums, grid.tiles, grid.columns, &j, totals)) return;
+  dscale[j] += static_cast<float>(totals[0]);
+  dbias[j] += static_cast<float>(totals[1]);
+}
+
+template <typename T, int kN>
+Error LaunchAll(cudaStream_t stream, const LayerNormBackward& views, const ColumnGrid& grid,
+                double* tile_sums) {
+  const Arguments<T> a{static_cast<const T*>(views.x.data),
+                       static_cast<const T*>(views.dy.data),
+                       static_cast<T*>(views.dx.data),
+                       views.scale,
+                       views.mean,
+                       views.rstd};
+  RETURN_ERROR(Launch(stream, grid.blocks(), dim3(kThreads), SumParameterGradients<T, kN>, a, grid,
+                      tile_sums));
+  RETURN_ERROR(Launch(stream, BlocksFor(grid.columns, kColumnsOfBlock), dim3(kThreads),
+                      AddParameterGradients, grid, tile_sums, views.dscale, views.dbias));
+  return IsLongRow(grid.columns)
+             ? Launch(stream, BlocksFor(grid.rows, 1), dim3(kThreads),
+                      DifferentiateRow<T, kN, kWarps>, a, grid.rows, grid.columns)
+             : Launch(stream, BlocksFor(grid.rows, kWarps), dim3(kThreads),
+                      DifferentiateRow<T, kN, 1>, a, grid.rows, grid.columns);
+}
+
+}  // namespace
+
+Error NormalizeRowsBackward(CudaDevice* device, const LayerNormBackward& a) {
+  const int64_t features = a.x.dims[a.x.rank - 1];
+  if (features == 0) return Error{};
+  const bool wide =
+      features % WideOf(a.x.dtype) == 0 && AreAligned(a.x.data, a.dy.data, a.dx.data, a.scale);
+  const ColumnGrid grid(a.x.elements() / features, features, wide ? WideOf(a.x.dtype) : 1);
+  cudaStream_t stream;
+  RETURN_ERROR(device->Stream(&stream));
+  CudaScratch tile_sums(device);
+  RETURN_ERROR(tile_sums.Reserve(TileSumsBytes(grid)));
+  return WithElements(a.x.dtype, wide, [&](auto elements) {
+    return LaunchAll<typename decltype(elements)::Type, decltype(elements)::kVector>(
+        stream, a, grid, tile_sums.as<double>());
+  });
+}
+
+}  // namespace thinwire::cuda

@@ -1,0 +1,143 @@
+#include "nn/cuda/ops.h"
+
+#include <algorithm>
+
+#include "nn/cuda/batch_norm.h"
+#include "nn/cuda/cross_entropy.h"
+#include "nn/cuda/elementwise.h"
+#include "nn/cuda/layer_norm.h"
+#include "nn/cuda/maxout.h"
+#include "nn/cuda/pooling.h"
+#include "nn/cuda/sgd.h"
+#include "nn/cuda/transpose.h"
+#include "tensor/cuda/error.h"
+
+namespace thinwire {
+namespace {
+
+Error CheckCompute(DType compute) {
+  if (compute == DType::kF32 || compute == DType::kBF16) return Error{};
+  return MakeError(absl::StatusCode::kInvalidArgument,
+                   "cuda: compute type is %s, want fp32 or bf16", Name(compute));
+}
+
+Error CheckSpec(const Conv2dSpec& spec) {
+  const int64_t extent = std::min(spec.height, spec.width) + 2 * spec.padding;
+  if (spec.in_channels < 1 || spec.out_channels < 1 || spec.kernel < 1 || spec.stride < 1 ||
+      spec.padding < 0 || spec.kernel > extent) {
+    return MakeError(absl::StatusCode::kInvalidArgument,
+                     "conv2d: kernel %lld, stride %lld, padding %lld do not fit [%lld, %lld, "
+                     "%lld] -> %lld channels",
+                     static_cast<long long>(spec.kernel), static_cast<long long>(spec.stride),
+                     static_cast<long long>(spec.padding), static_cast<long long>(spec.height),
+                     static_cast<long long>(spec.width), static_cast<long long>(spec.in_channels),
+                     static_cast<long long>(spec.out_channels));
+  }
+  return Error{};
+}
+
+Error CheckSpec(const LinearSpec& spec) {
+  if (spec.in_features < 1 || spec.out_features < 1) {
+    return MakeError(
+        absl::StatusCode::kInvalidArgument, "linear: %lld -> %lld features, want at least 1",
+        static_cast<long long>(spec.in_features), static_cast<long long>(spec.out_features));
+  }
+  return Error{};
+}
+
+class CudaOps final : public Ops {
+ public:
+  CudaOps(CudaDevice* device, const OpsOptions& options) : device_(device), options_(options) {}
+
+  // Every device that runs this code's instructions (8.0 and later) computes in bf16.
+  Error CheckComputeType(DType compute) override { return CheckCompute(compute); }
+
+  Error NewConv2d(const Conv2dSpec& spec, Conv2d**) override {
+    RETURN_ERROR(CheckCompute(spec.compute));
+    RETURN_ERROR(CheckSpec(spec));
+    return MakeError(absl::StatusCode::kUnimplemented, "cuda: no convolution");
+  }
+  Error NewLinear(const LinearSpec& spec, Linear**) override {
+    RETURN_ERROR(CheckCompute(spec.compute));
+    RETURN_ERROR(CheckSpec(spec));
+    return MakeError(absl::StatusCode::kUnimplemented, "cuda: no matrix product");
+  }
+
+  Error NormalizeBatch(const BatchNormForward& arguments) override {
+    return cuda::NormalizeBatch(device_, arguments);
+  }
+  Error NormalizeByRunning(const BatchNormInference& arguments) override {
+    return cuda::NormalizeByRunning(device_, arguments);
+  }
+  Error NormalizeBatchBackward(const BatchNormBackward& arguments) override {
+    return cuda::NormalizeBatchBackward(device_, arguments);
+  }
+
+  Error NormalizeRows(const LayerNormForward& arguments) override {
+    return cuda::NormalizeRows(device_, arguments);
+  }
+  Error NormalizeRowsBackward(const LayerNormBackward& arguments) override {
+    return cuda::NormalizeRowsBackward(device_, arguments);
+  }
+
+  Error Relu(const TensorView& x, const TensorView& y) override {
+    return cuda::Relu(device_, x, y);
+  }
+  Error ReluBackward(const TensorView& y, const TensorView& dy, const TensorView& dx) override {
+    return cuda::ReluBackward(device_, y, dy, dx);
+  }
+  Error Add(const TensorView& a, const TensorView& b, const TensorView& sum) override {
+    return cuda::Add(device_, a, b, sum);
+  }
+  Error Convert(const TensorView& from, const TensorView& to) override {
+    return cuda::Convert(device_, from, to);
+  }
+
+  Error MaxPool(const PoolSpec& spec, const TensorView& x, const TensorView& y) override {
+    return cuda::MaxPool(device_, spec, x, y);
+  }
+  Error MaxPoolBackward(const PoolSpec& spec, const TensorView& x, const TensorView& dy,
+                        const TensorView& dx) override {
+    return cuda::MaxPoolBackward(device_, spec, x, dy, dx);
+  }
+  Error Maxout(int64_t group, const TensorView& x, const TensorView& y) override {
+    return cuda::Maxout(device_, group, x, y);
+  }
+  Error MaxoutBackward(int64_t group, const TensorView& x, const TensorView& dy,
+                       const TensorView& dx) override {
+    return cuda::MaxoutBackward(device_, group, x, dy, dx);
+  }
+  Error GlobalAvgPool(const TensorView& x, const TensorView& y) override {
+    return cuda::GlobalAvgPool(device_, x, y);
+  }
+  Error GlobalAvgPoolBackward(const TensorView& dy, const TensorView& dx) override {
+    return cuda::GlobalAvgPoolBackward(device_, dy, dx);
+  }
+  Error ToChannelsFirst(const TensorView& x, const TensorView& y) override {
+    return cuda::ToChannelsFirst(device_, x, y);
+  }
+  Error ToChannelsLast(const TensorView& y, const TensorView& x) override {
+    return cuda::ToChannelsLast(device_, y, x);
+  }
+
+  Error SoftmaxCrossEntropy(const CrossEntropy& arguments, double* loss,
+                            int64_t* correct) override {
+    return cuda::SoftmaxCrossEntropy(device_, arguments, loss, correct);
+  }
+
+  Error Sgd(const SgdUpdate& arguments) override { return cuda::Sgd(device_, arguments); }
+  Error Zero(float* values, int64_t n) override { return cuda::Zero(device_, values, n); }
+
+ private:
+  CudaDevice* const device_;
+  const OpsOptions options_;
+};
+
+}  // namespace
+
+Error NewCudaOps(CudaDevice* device, const OpsOptions& options, Ops** ops) {
+  *ops = new CudaOps(device, options);
+  return Error{};
+}
+
+}  // namespace thinwire

@@ -1,0 +1,63 @@
+// Neighbouring elements in one access of 16 bytes. Kernels take how many as a template parameter:
+// kWide<T> where rows and memory allow it, else 1.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+
+#include "tensor/cuda/bf16.cuh"
+#include "tensor/error.h"
+#include "tensor/tensor.h"
+
+namespace thinwire::cuda {
+
+constexpr int kThreads = 256;  // of a block
+constexpr int kWarps = kThreads / 32;
+
+template <typename T>
+constexpr int kWide = 16 / sizeof(T);
+
+// kN neighbours, widened. `from` is aligned to 16 bytes unless kN is 1.
+template <int kN, typename T>
+__device__ inline void LoadAligned(const T* from, float (&x)[kN]) {
+  if constexpr (kN == 1) {
+    x[0] = Load(from);
+  } else {
+    LoadVector<kN>(static_cast<const T*>(__builtin_assume_aligned(from, 16)), kN, x);
+  }
+}
+template <int kN, typename T>
+__device__ inline void StoreAligned(const float (&x)[kN], T* to) {
+  if constexpr (kN == 1) {
+    Store(x[0], to);
+  } else {
+    StoreVector<kN>(x, kN, static_cast<T*>(__builtin_assume_aligned(to, 16)));
+  }
+}
+
+// True for null, too.
+template <typename... P>
+bool AreAligned(const P*... pointers) {
+  return ((reinterpret_cast<uintptr_t>(pointers) % 16 == 0) && ...);
+}
+
+template <typename T, int kN>
+struct Elements {
+  using Type = T;
+  static constexpr int kVector = kN;
+};
+
+// body(Elements<T, kN>()) for the type of elements and, if they are `wide`, kN = kWide<T>.
+template <typename Body>
+Error WithElements(DType type, bool wide, const Body& body) {
+  if (type == DType::kF32) {
+    return wide ? body(Elements<float, kWide<float>>()) : body(Elements<float, 1>());
+  }
+  return wide ? body(Elements<uint16_t, kWide<uint16_t>>()) : body(Elements<uint16_t, 1>());
+}
+
+// Of a view's element type.
+inline int64_t WideOf(DType type) { return static_cast<int64_t>(16 / SizeOf(type)); }
+
+}  // namespace thinwire::cuda
