@@ -25,6 +25,13 @@ Error NonFiniteElement(const char* codec, int64_t element, float value) {
                    codec, static_cast<long long>(element), static_cast<double>(value));
 }
 
+Error CheckCompared(int64_t x_elements, int64_t y_elements) {
+  if (x_elements == y_elements) return Error{};
+  return MakeError(absl::StatusCode::kInvalidArgument,
+                   "compare: tensors of %lld and %lld elements, want equal shapes",
+                   static_cast<long long>(x_elements), static_cast<long long>(y_elements));
+}
+
 Error CheckLargestFp8(uint32_t largest, int exponent, uint32_t most) {
   if (largest <= most) return Error{};
   return MakeError(absl::StatusCode::kInvalidArgument,

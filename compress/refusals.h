@@ -18,6 +18,9 @@ Error CheckPreScale(const char* codec, int exponent, int least, int most);
 // The error of a codec that cannot carry NaN or infinity; `element` is the first such.
 Error NonFiniteElement(const char* codec, int64_t element, float value);
 
+// InvalidArgument unless two tensors that are compared have as many elements.
+Error CheckCompared(int64_t x_elements, int64_t y_elements);
+
 // fp8: of all codes without their signs the largest, where it is above what fp32 holds.
 Error CheckLargestFp8(uint32_t largest, int exponent, uint32_t most);
 

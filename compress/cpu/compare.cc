@@ -5,6 +5,7 @@
 #include "compress/cpu/blocks.h"
 #include "compress/cpu/parallel.h"
 #include "compress/cpu/scratch.h"
+#include "compress/refusals.h"
 
 namespace thinwire {
 namespace {
@@ -67,11 +68,8 @@ void Add(const Sums& run, Sums* sums) {
 
 Error CpuCompare(const TensorView& x, const TensorView& y, Sums* sums, int threads) {
   const int64_t total = x.elements();
-  if (total != y.elements()) {
-    return MakeError(absl::StatusCode::kInvalidArgument,
-                     "compare: tensors of %lld and %lld elements, want equal shapes",
-                     static_cast<long long>(total), static_cast<long long>(y.elements()));
-  }
+  const Error unequal = CheckCompared(total, y.elements());
+  if (!unequal.ok()) return unequal;
   constexpr int64_t kRun = kMostOfOneThread;
   static thread_local Scratch<Sums> memory;
   const int64_t num_runs = (total + kRun - 1) / kRun;

@@ -1,10 +1,8 @@
 #include "compress/cpu/low_rank.h"
 
 #include <algorithm>
-#include <cfloat>
 #include <cmath>
 
-#include "base/random.h"
 #include "compress/cpu/blocks.h"
 #include "compress/cpu/bytes.h"
 #include "compress/cpu/convert.h"
@@ -14,13 +12,16 @@
 #include "compress/cpu/orthonormal.h"
 #include "compress/cpu/scan.h"
 #include "compress/cpu/scratch.h"
-#include "compress/layout.h"
+#include "compress/low_rank_matrices.h"
+#include "compress/refusals.h"
 
 namespace thinwire {
 namespace {
 
 // Rows of a block: what fits the first-level cache, but enough to use the factors more than once.
-size_t BlockRows(size_t columns) { return std::clamp<size_t>(8192 / columns, 16, 128); }
+size_t BlockRows(size_t columns) {
+  return static_cast<size_t>(LowRankBlockRows(static_cast<int64_t>(columns)));
+}
 
 // One matrix of a tensor and the factors' size.
 struct Matrix {
@@ -50,34 +51,6 @@ void ForEachBlock(const Matrix& m, float lift, Visit visit) {
   }
 }
 
-// Entry c of column j of a start that knows nothing: four uniform numbers, of variance 1 together.
-float FreshStart(size_t c, size_t j) {
-  static const uint64_t key = RandomKey(0, "low_rank");
-  int32_t sum = 0;
-  for (const uint32_t number : Philox(key, j << 32 | c)) sum += static_cast<int32_t>(number >> 8);
-  constexpr float kRootOf3 = 1.73205081f;
-  return static_cast<float>(sum - (1 << 25)) * 0x1p-24f * kRootOf3;
-}
-
-// Column j of what the iteration starts from, times a power of two so that its largest entry lies
-// in [0.5, 1): only its direction matters, and products neither overflow nor vanish. A column of
-// zeros knows no direction: it starts afresh.
-void StartColumn(const float* warm_start, size_t columns, size_t rank, size_t j, float* to) {
-  float largest = 0;
-  for (size_t c = 0; warm_start != nullptr && c < columns; ++c) {
-    to[c] = warm_start[c * rank + j];
-    largest = std::max(largest, std::fabs(to[c]));
-  }
-  const bool fresh = !(largest > 0) || !std::isfinite(largest);
-  for (size_t c = 0; fresh && c < columns; ++c) {
-    to[c] = FreshStart(c, j);
-    largest = std::max(largest, std::fabs(to[c]));
-  }
-  int exponent;
-  std::frexp(largest, &exponent);
-  for (size_t c = 0; c < columns; ++c) to[c] = std::ldexp(to[c], -exponent);
-}
-
 Columns Start(const Matrix& m, const float* warm_start) {
   static thread_local Scratch<float> memory;
   const size_t stride = PaddedElements(m.columns);
@@ -85,7 +58,8 @@ Columns Start(const Matrix& m, const float* warm_start) {
   float* q = memory.Get(padded);
   std::fill_n(q, padded, 0.0f);
   for (size_t j = 0; j < m.rank; ++j) {
-    StartColumn(warm_start, m.columns, m.rank, j, q + j * stride);
+    LowRankStartColumn(warm_start, static_cast<int64_t>(m.columns), static_cast<int64_t>(m.rank),
+                       static_cast<int64_t>(j), q + j * stride);
   }
   return {q, stride, m.rank};
 }
@@ -123,20 +97,13 @@ float Reproject(const Matrix& m, float lift, const Columns& p, uint8_t* to) {
   return largest;
 }
 
-// What keeps the largest value far from the ends of fp32, where sums of products would be lost.
-float LiftFor(uint32_t largest) {
-  const float value = FloatOf(largest);
-  if (value == 0 || (value >= 0x1p-60f && value <= 0x1p60f)) return 1;
-  return value < 1 ? 0x1p64f : 0x1p-64f;
-}
-
 Error EncodeMatrix(const Matrix& m, const float* warm_start, uint8_t* payload) {
   static thread_local Scratch<float> memory;
   const Columns q = Start(m, warm_start);
   const Columns p{memory.Get(m.rows * m.rank), m.rows, m.rank};
   const uint32_t largest = Project(m, 1, q, p);
   if (largest >= kInfinityBits) return NonFiniteError("low_rank", m.x);
-  const float lift = LiftFor(largest);
+  const float lift = LowRankLift(largest);
   if (lift != 1) Project(m, lift, q, p);
   Orthonormalise(p.values, m.rows, m.rank);
   for (size_t i = 0; i < m.rows; ++i) {
@@ -144,12 +111,8 @@ Error EncodeMatrix(const Matrix& m, const float* warm_start, uint8_t* payload) {
       StoreAs(p.values[j * m.rows + i], payload + 4 * (i * m.rank + j));
     }
   }
-  const float largest_factor = Reproject(m, lift, p, payload + 4 * m.rows * m.rank);
-  // Entries of P are at most 1, so that no sum over the rank can overflow.
-  const float limit = FLT_MAX / static_cast<float>(2 * m.rank);
-  if (largest_factor <= limit) return Error{};
-  return MakeError(absl::StatusCode::kInvalidArgument, "low_rank: factor of %g, want at most %g",
-                   static_cast<double>(largest_factor), static_cast<double>(limit));
+  return CheckLowRankFactor(Reproject(m, lift, p, payload + 4 * m.rows * m.rank),
+                            static_cast<int64_t>(m.rank));
 }
 
 // Memory for `n` floats of the payload, which lies at any address.
@@ -181,59 +144,41 @@ Error DecodeMatrix(const Matrix& m, const uint8_t* payload) {
     largest = std::max({largest, LargestMagnitude(p, rows * m.rank), LargestMagnitude(to, n)});
     FinishFloats(m.x, begin, n, scratch);
   }
-  if (largest < kInfinityBits) return Error{};
-  return MakeError(absl::StatusCode::kInvalidArgument,
-                   "low_rank: the payload's factors or their product are not finite");
+  return largest < kInfinityBits ? Error{} : LowRankNonFinitePayload();
 }
 
-// The first matrix of x. InvalidArgument if its rank is no less than what it has by itself.
-Error FirstMatrix(const TensorView& x, const CodecSpec& spec, Matrix* m, int64_t* count) {
-  const MatrixView view = MatricesOf(x, spec.per_sample);
-  *count = view.count;
-  if (view.count > 0 && spec.rank >= std::min(view.rows, view.columns)) {
-    return MakeError(absl::StatusCode::kInvalidArgument,
-                     "low_rank: rank %u of a matrix of %lld x %lld, want less than both", spec.rank,
-                     static_cast<long long>(view.rows), static_cast<long long>(view.columns));
-  }
-  *m = {x, 0, static_cast<size_t>(view.rows), static_cast<size_t>(view.columns), spec.rank};
-  return Error{};
+Matrix FirstOf(const LowRankMatrices& all, const TensorView& x) {
+  return {x, 0, static_cast<size_t>(all.rows), static_cast<size_t>(all.columns),
+          static_cast<size_t>(all.rank)};
 }
-
-size_t PayloadBytes(const Matrix& m) { return 4 * m.rank * (m.rows + m.columns); }
 
 }  // namespace
 
 Error CpuLowRankEncode(const TensorView& x, const CodecSpec& spec, const float* warm_start,
                        uint8_t* payload, size_t capacity, size_t* bytes) {
-  Matrix m;
-  int64_t count;
-  Error error = FirstMatrix(x, spec, &m, &count);
+  LowRankMatrices all;
+  Error error = LowRankMatricesOf(x, spec, &all);
   if (!error.ok()) return error;
-  *bytes = count * PayloadBytes(m);
-  if (capacity < *bytes) {
-    return MakeError(absl::StatusCode::kInvalidArgument,
-                     "low_rank: payload memory of %zu bytes, want %zu", capacity, *bytes);
-  }
-  for (int64_t i = 0; i < count && error.ok(); ++i) {
-    error = EncodeMatrix(m, warm_start, payload + i * PayloadBytes(m));
+  *bytes = all.count * all.payload_bytes();
+  error = CheckCapacity("low_rank", capacity, *bytes);
+  Matrix m = FirstOf(all, x);
+  for (int64_t i = 0; i < all.count && error.ok(); ++i) {
+    error = EncodeMatrix(m, warm_start, payload + i * all.payload_bytes());
     m.begin += m.rows * m.columns;
-    if (warm_start != nullptr) warm_start += m.columns * m.rank;
+    if (warm_start != nullptr) warm_start += all.q_floats();
   }
   return error;
 }
 
 Error CpuLowRankDecode(const uint8_t* payload, size_t bytes, const CodecSpec& spec,
                        const TensorView& x) {
-  Matrix m;
-  int64_t count;
-  Error error = FirstMatrix(x, spec, &m, &count);
+  LowRankMatrices all;
+  Error error = LowRankMatricesOf(x, spec, &all);
   if (!error.ok()) return error;
-  if (bytes != count * PayloadBytes(m)) {
-    return MakeError(absl::StatusCode::kInvalidArgument, "low_rank: payload of %zu bytes, want %zu",
-                     bytes, count * PayloadBytes(m));
-  }
-  for (int64_t i = 0; i < count && error.ok(); ++i) {
-    error = DecodeMatrix(m, payload + i * PayloadBytes(m));
+  error = CheckPayloadBytes("low_rank", bytes, all.count * all.payload_bytes());
+  Matrix m = FirstOf(all, x);
+  for (int64_t i = 0; i < all.count && error.ok(); ++i) {
+    error = DecodeMatrix(m, payload + i * all.payload_bytes());
     m.begin += m.rows * m.columns;
   }
   return error;

@@ -1,0 +1,66 @@
+#include "compress/low_rank_matrices.h"
+
+#include <algorithm>
+#include <cfloat>
+#include <cmath>
+
+#include "base/random.h"
+#include "compress/layout.h"
+
+namespace thinwire {
+namespace {
+
+// Entry c of column j of a start that knows nothing: four uniform numbers, of variance 1 together.
+float FreshStart(int64_t c, int64_t j) {
+  static const uint64_t key = RandomKey(0, "low_rank");
+  const uint64_t block = static_cast<uint64_t>(j) << 32 | static_cast<uint64_t>(c);
+  int32_t sum = 0;
+  for (const uint32_t number : Philox(key, block)) sum += static_cast<int32_t>(number >> 8);
+  constexpr float kRootOf3 = 1.73205081f;
+  return static_cast<float>(sum - (1 << 25)) * 0x1p-24f * kRootOf3;
+}
+
+}  // namespace
+
+Error LowRankMatricesOf(const TensorView& x, const CodecSpec& spec, LowRankMatrices* matrices) {
+  const MatrixView view = MatricesOf(x, spec.per_sample);
+  if (view.count > 0 && spec.rank >= std::min(view.rows, view.columns)) {
+    return MakeError(absl::StatusCode::kInvalidArgument,
+                     "low_rank: rank %u of a matrix of %lld x %lld, want less than both", spec.rank,
+                     static_cast<long long>(view.rows), static_cast<long long>(view.columns));
+  }
+  *matrices = {view.count, view.rows, view.columns, spec.rank};
+  return Error{};
+}
+
+void LowRankStartColumn(const float* warm_start, int64_t columns, int64_t rank, int64_t j,
+                        float* to) {
+  float largest = 0;
+  for (int64_t c = 0; warm_start != nullptr && c < columns; ++c) {
+    to[c] = warm_start[c * rank + j];
+    largest = std::max(largest, std::fabs(to[c]));
+  }
+  const bool fresh = !(largest > 0) || !std::isfinite(largest);
+  for (int64_t c = 0; fresh && c < columns; ++c) {
+    to[c] = FreshStart(c, j);
+    largest = std::max(largest, std::fabs(to[c]));
+  }
+  int exponent;
+  std::frexp(largest, &exponent);
+  for (int64_t c = 0; c < columns; ++c) to[c] = std::ldexp(to[c], -exponent);
+}
+
+Error CheckLowRankFactor(float largest, int64_t rank) {
+  // Entries of P are at most 1, so that no sum over the rank can overflow.
+  const float limit = FLT_MAX / static_cast<float>(2 * rank);
+  if (largest <= limit) return Error{};
+  return MakeError(absl::StatusCode::kInvalidArgument, "low_rank: factor of %g, want at most %g",
+                   static_cast<double>(largest), static_cast<double>(limit));
+}
+
+Error LowRankNonFinitePayload() {
+  return MakeError(absl::StatusCode::kInvalidArgument,
+                   "low_rank: the payload's factors or their product are not finite");
+}
+
+}  // namespace thinwire
