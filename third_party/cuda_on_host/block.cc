@@ -11,10 +11,10 @@
 
 #include "third_party/cuda_on_host/fiber.h"
 
-thread_local uint3 threadIdx;
-thread_local uint3 blockIdx;
-thread_local dim3 blockDim;
-thread_local dim3 gridDim;
+__thread uint3 threadIdx;
+__thread uint3 blockIdx;
+__thread dim3 blockDim;
+__thread dim3 gridDim;
 
 namespace cuda_on_host {
 namespace {
@@ -204,13 +204,11 @@ void Block::Meet(Barrier* barrier, int members, const Site& site) {
   thread.site = site;
   if (barrier->arrived == 0) barrier->site = site;
   if (!Same(barrier->site, site)) Fail("threads that must meet are at different places");
-  if (++barrier->arrived < members) {
-    fiber_->Suspend();
-    return;
+  if (++barrier->arrived == members) {
+    barrier->arrived = 0;
+    ++barrier->generation;
   }
-  thread.state = Thread::kRunning;
-  barrier->arrived = 0;
-  ++barrier->generation;
+  fiber_->Suspend();  // the last one too, so that all go on in their order
 }
 
 int Block::MeetAll(const Site& site, bool predicate) {

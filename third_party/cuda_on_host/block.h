@@ -6,11 +6,12 @@
 
 #include "third_party/cuda_on_host/types.h"
 
-// Where the running thread stands; as in CUDA.
-extern thread_local uint3 threadIdx;
-extern thread_local uint3 blockIdx;
-extern thread_local dim3 blockDim;
-extern thread_local dim3 gridDim;
+// Where the running thread stands; as in CUDA. (With thread_local each use would first ask whether
+// they are initialised.)
+extern __thread uint3 threadIdx;
+extern __thread uint3 blockIdx;
+extern __thread dim3 blockDim;
+extern __thread dim3 gridDim;
 
 namespace cuda_on_host {
 

@@ -2,37 +2,404 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <functional>
 #include <numeric>
+#include <string>
+#include <thread>
 #include <vector>
 
 #include "third_party/cuda_on_host/emulator_test_kernels.h"
 
 namespace {
 
-TEST(EmulatorTest, ThreadsMeetAtBarriers) {
-  std::vector<int> values(4 * 64);
+using testing::Each;
+using testing::ElementsAre;
+
+// Device memory for `n` values; a thread's work on a stream of its own.
+template <typename T>
+class OnDevice {
+ public:
+  explicit OnDevice(const std::vector<T>& values) : n_(values.size()) {
+    EXPECT_EQ(cudaMalloc(&memory_, bytes()), cudaSuccess);
+    EXPECT_EQ(cudaMemcpy(memory_, values.data(), bytes(), cudaMemcpyHostToDevice), cudaSuccess);
+  }
+  ~OnDevice() { EXPECT_EQ(cudaFree(memory_), cudaSuccess); }
+
+  T* get() { return memory_; }
+  size_t bytes() const { return n_ * sizeof(T); }
+  // After everything that was submitted.
+  std::vector<T> Values() {
+    std::vector<T> values(n_);
+    EXPECT_EQ(cudaMemcpy(values.data(), memory_, bytes(), cudaMemcpyDeviceToHost), cudaSuccess);
+    return values;
+  }
+  // Of what has run so far.
+  T Peek(int i) { return memory_[i]; }
+
+ private:
+  size_t n_;
+  T* memory_ = nullptr;
+};
+
+std::vector<int> Counting(int n) {
+  std::vector<int> values(n);
   std::iota(values.begin(), values.end(), 0);
-  int* device = nullptr;
-  ASSERT_EQ(cudaMalloc(&device, values.size() * 4), cudaSuccess);
-  cudaMemcpy(device, values.data(), values.size() * 4, cudaMemcpyHostToDevice);
-  ASSERT_EQ(Reverse(dim3(4), device, nullptr), cudaSuccess);
-  cudaMemcpy(values.data(), device, values.size() * 4, cudaMemcpyDeviceToHost);
-  for (int i = 0; i < 4 * 64; ++i) EXPECT_EQ(values[i], i / 64 * 64 + 63 - i % 64);
-  cudaFree(device);
+  return values;
 }
 
-TEST(EmulatorTest, LanesShuffle) {
-  std::vector<int> values(2 * 256), sums(2);
-  std::iota(values.begin(), values.end(), 0);
-  int *device = nullptr, *device_sums = nullptr;
-  cudaMalloc(&device, values.size() * 4);
-  cudaMalloc(&device_sums, sums.size() * 4);
-  cudaMemcpy(device, values.data(), values.size() * 4, cudaMemcpyHostToDevice);
-  ASSERT_EQ(SumBlocks(dim3(2), device, device_sums, nullptr), cudaSuccess);
-  cudaMemcpy(sums.data(), device_sums, sums.size() * 4, cudaMemcpyDeviceToHost);
-  EXPECT_THAT(sums, testing::ElementsAre(255 * 256 / 2, 255 * 256 / 2 + 256 * 256));
-  cudaFree(device);
-  cudaFree(device_sums);
+class Order {
+ public:
+  explicit Order(const std::string& name) {
+    setenv("THINWIRE_EMULATED_ORDER", name.c_str(), /*overwrite=*/1);
+  }
+  ~Order() { unsetenv("THINWIRE_EMULATED_ORDER"); }
+};
+
+class StreamTest : public testing::Test {
+ protected:
+  StreamTest() { EXPECT_EQ(cudaStreamCreate(&stream_), cudaSuccess); }
+  ~StreamTest() override { EXPECT_EQ(cudaStreamDestroy(stream_), cudaSuccess); }
+
+  cudaGraphExec_t Captured(const std::function<void()>& submit) {
+    EXPECT_EQ(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal), cudaSuccess);
+    submit();
+    cudaGraph_t graph = nullptr;
+    EXPECT_EQ(cudaStreamEndCapture(stream_, &graph), cudaSuccess);
+    EXPECT_EQ(cudaGraphGetNodes(graph, nullptr, &num_nodes_), cudaSuccess);
+    cudaGraphExec_t executable = nullptr;
+    EXPECT_EQ(cudaGraphInstantiate(&executable, graph), cudaSuccess);
+    EXPECT_EQ(cudaGraphDestroy(graph), cudaSuccess);
+    return executable;
+  }
+
+  cudaStream_t stream_ = nullptr;
+  size_t num_nodes_ = 0;
+};
+
+// Each of these in every order of threads.
+class KernelTest : public testing::TestWithParam<const char*> {
+ protected:
+  Order order_{GetParam()};
+};
+INSTANTIATE_TEST_SUITE_P(Orders, KernelTest, testing::Values("forward", "reverse", "shuffle"));
+
+TEST_P(KernelTest, ThreadsMeetAtBarriers) {
+  OnDevice<int> values(Counting(3 * 64));
+  ASSERT_EQ(Reverse(3, values.get(), nullptr), cudaSuccess);
+  const std::vector<int> reversed = values.Values();
+  for (int i = 0; i < 3 * 64; ++i) EXPECT_EQ(reversed[i], i / 64 * 64 + 63 - i % 64);
+}
+
+TEST_P(KernelTest, BarriersAreMetAgainAndAgain) {
+  OnDevice<int> values(Counting(1024));
+  ASSERT_EQ(Rotate(values.get(), 100, nullptr), cudaSuccess);
+  const std::vector<int> rotated = values.Values();
+  for (int i = 0; i < 1024; ++i) EXPECT_EQ(rotated[i], (i + 100) % 1024);
+}
+
+TEST_P(KernelTest, LanesAddUpByShuffles) {
+  OnDevice<int> values(Counting(2 * 256)), sums({0, 0});
+  ASSERT_EQ(SumBlocks(2, values.get(), sums.get(), nullptr), cudaSuccess);
+  EXPECT_THAT(sums.Values(), ElementsAre(255 * 256 / 2, 255 * 256 / 2 + 256 * 256));
+}
+
+TEST_P(KernelTest, LanesExchangeWithinSegments) {
+  std::vector<int> host = Counting(64);
+  for (int& value : host) value = value * value + 1;
+  OnDevice<int> values(host);
+  OnDevice<unsigned> results(std::vector<unsigned>(6 * 64));
+  ASSERT_EQ(Exchange(values.get(), results.get(), nullptr), cudaSuccess);
+  const std::vector<unsigned> found = results.Values();
+  for (int i = 0; i < 64; ++i) {
+    const int first = i / 16 * 16;
+    EXPECT_EQ(found[0 * 64 + i], unsigned(host[first + 5]));
+    EXPECT_EQ(found[1 * 64 + i], unsigned(host[i - 3 >= first ? i - 3 : i])) << i;
+    EXPECT_EQ(found[2 * 64 + i], unsigned(host[i + 3 < first + 16 ? i + 3 : i])) << i;
+    EXPECT_EQ(found[3 * 64 + i], unsigned(host[i ^ 1]));
+    EXPECT_EQ(found[4 * 64 + i], 0x55555555u);
+    EXPECT_EQ(found[5 * 64 + i], 1u);
+  }
+}
+
+TEST_P(KernelTest, BarriersCount) {
+  OnDevice<int> values(Counting(96)), counts({-1, -1, -1});
+  ASSERT_EQ(CountBlock(values.get(), counts.get(), nullptr), cudaSuccess);
+  EXPECT_THAT(counts.Values(), ElementsAre(48, 1, 0));
+}
+
+TEST_P(KernelTest, AtomicsGatherFromAllBlocks) {
+  std::vector<int> host = Counting(1000);
+  host[17] = -5;
+  OnDevice<int> values(host);
+  OnDevice<Totals> totals({Totals{0, 0, 0, 0}});
+  ASSERT_EQ(Total(values.get(), 1000, totals.get(), nullptr), cudaSuccess);
+  const Totals total = totals.Values()[0];
+  EXPECT_EQ(total.sum, 999u * 1000 / 2 - 17 - 5);
+  EXPECT_EQ(total.least, -5);
+  EXPECT_EQ(total.most, 999);
+  EXPECT_EQ(total.bits, static_cast<unsigned>(-5) | 1023u);
+}
+
+TEST(OrderTest, AMissingBarrierShowsInOneOrderOrTheOther) {
+  std::vector<std::vector<int>> found;
+  for (const char* name : {"forward", "reverse", "shuffle"}) {
+    Order order(name);
+    OnDevice<int> values(Counting(64));
+    ASSERT_EQ(ReverseWithoutBarrier(values.get(), nullptr), cudaSuccess);
+    found.push_back(values.Values());
+  }
+  EXPECT_EQ(found[0][0], -1);  // thread 63 has not stored yet
+  EXPECT_EQ(found[1][0], 63);
+  EXPECT_NE(found[0], found[1]);
+  EXPECT_NE(found[0], found[2]);
+  EXPECT_NE(found[1], found[2]);
+}
+
+TEST(DivergenceDeathTest, ThreadsAtDifferentBarriers) {
+  EXPECT_DEATH(TwoBarriers(nullptr),
+               "block \\(0, 0, 0\\): threads that must meet are at different places\n"
+               "  threads 0 to 31 wait at __syncthreads, .*emulator_test_kernels.cu:[0-9]+\n"
+               "  threads 32 to 32 wait at __syncthreads, .*emulator_test_kernels.cu:[0-9]+\n"
+               "  threads 33 to 63 have not started\n");
+}
+
+TEST(DivergenceDeathTest, AThreadReturnsThatOthersWaitFor) {
+  EXPECT_DEATH(EarlyReturn(nullptr),
+               "block \\(1, 0, 0\\): threads wait for others that do not come\n"
+               "  threads 0 to 39 wait at __syncthreads, .*\n"
+               "  threads 40 to 40 have returned\n"
+               "  threads 41 to 63 wait at __syncthreads, ");
+}
+
+TEST(DivergenceDeathTest, LanesShuffleAtDifferentPlaces) {
+  OnDevice<int> value({0});
+  EXPECT_DEATH(ShuffleInBranches(value.get(), nullptr),
+               "threads that must meet are at different places\n"
+               "  threads 0 to 0 wait at __shfl_xor_sync, ");
+}
+
+TEST(DivergenceDeathTest, HalfAWarp) {
+  OnDevice<int> value({0});
+  EXPECT_DEATH(ShuffleHalfWarp(value.get(), nullptr), "__shfl_sync with mask 0x0000ffff");
+}
+
+TEST_F(StreamTest, WorkRunsWhenSomebodyWaits) {
+  OnDevice<float> values({0, 0});
+  ASSERT_EQ(AddLine(values.get(), 2, {1, 1}, stream_), cudaSuccess);
+  EXPECT_EQ(values.Peek(1), 0);
+  ASSERT_EQ(cudaStreamSynchronize(stream_), cudaSuccess);
+  EXPECT_EQ(values.Peek(1), 2);
+}
+
+TEST_F(StreamTest, AskingLetsWorkGoOn) {
+  OnDevice<float> values({0});
+  cudaEvent_t event;
+  ASSERT_EQ(cudaEventCreate(&event), cudaSuccess);
+  AddLine(values.get(), 1, {0, 1}, stream_);
+  AddLine(values.get(), 1, {0, 1}, stream_);
+  ASSERT_EQ(cudaEventRecord(event, stream_), cudaSuccess);
+  AddLine(values.get(), 1, {0, 1}, stream_);
+  EXPECT_EQ(cudaStreamQuery(stream_), cudaErrorNotReady);
+  EXPECT_EQ(values.Peek(0), 1);
+  while (cudaEventQuery(event) == cudaErrorNotReady) {
+  }
+  EXPECT_EQ(values.Peek(0), 2);
+  while (cudaStreamQuery(stream_) == cudaErrorNotReady) {
+  }
+  EXPECT_EQ(values.Peek(0), 3);
+  EXPECT_EQ(cudaPeekAtLastError(), cudaSuccess);  // not being ready is no error
+  cudaEventDestroy(event);
+}
+
+TEST_F(StreamTest, AStreamWaitsForAnothersEvent) {
+  cudaStream_t other;
+  cudaEvent_t event;
+  ASSERT_EQ(cudaStreamCreate(&other), cudaSuccess);
+  ASSERT_EQ(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), cudaSuccess);
+  OnDevice<int> values(Counting(64)), sum(std::vector<int>(64));
+  ASSERT_EQ(Reverse(1, values.get(), stream_), cudaSuccess);
+  ASSERT_EQ(cudaEventRecord(event, stream_), cudaSuccess);
+  ASSERT_EQ(cudaStreamWaitEvent(other, event), cudaSuccess);
+  ASSERT_EQ(cudaMemcpyAsync(sum.get(), values.get(), sum.bytes(), cudaMemcpyDeviceToDevice, other),
+            cudaSuccess);
+  ASSERT_EQ(cudaStreamSynchronize(other), cudaSuccess);
+  EXPECT_EQ(sum.Peek(0), 63);
+  float milliseconds;
+  EXPECT_EQ(cudaEventElapsedTime(&milliseconds, event, event), cudaErrorInvalidResourceHandle);
+  cudaEventDestroy(event);
+  cudaStreamDestroy(other);
+}
+
+TEST_F(StreamTest, AGraphRepeatsWhatWasCaptured) {
+  OnDevice<float> values({0, 0, 0});
+  float last = -1;
+  Pair pair = {10, 1};
+  const cudaGraphExec_t graph = Captured([&] {
+    cudaMemsetAsync(values.get(), 0, 4, stream_);
+    EXPECT_EQ(AddLine(values.get(), 3, pair, stream_), cudaSuccess);
+    cudaMemcpyAsync(&last, values.get() + 2, 4, cudaMemcpyDeviceToHost, stream_);
+  });
+  EXPECT_EQ(num_nodes_, 3u);
+  pair = {0, 0};  // the arguments were copied
+  ASSERT_EQ(cudaStreamSynchronize(stream_), cudaSuccess);
+  EXPECT_EQ(values.Peek(2), 0) << "capturing runs nothing";
+  for (int run = 1; run <= 3; ++run) {
+    ASSERT_EQ(cudaGraphLaunch(graph, stream_), cudaSuccess);
+    ASSERT_EQ(cudaStreamSynchronize(stream_), cudaSuccess);
+    EXPECT_THAT(values.Values(), ElementsAre(1, 11 * run, 21 * run));
+    EXPECT_EQ(last, 21 * run);
+  }
+  ASSERT_EQ(cudaGraphExecDestroy(graph), cudaSuccess);
+}
+
+TEST_F(StreamTest, WaitingForACapturingStreamLosesTheCapture) {
+  OnDevice<float> values({0});
+  ASSERT_EQ(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeRelaxed), cudaSuccess);
+  EXPECT_EQ(cudaStreamSynchronize(stream_), cudaErrorStreamCaptureUnsupported);
+  EXPECT_EQ(cudaGetLastError(), cudaErrorStreamCaptureUnsupported);
+  EXPECT_EQ(cudaGetLastError(), cudaSuccess);
+  EXPECT_EQ(AddLine(values.get(), 1, {1, 1}, stream_), cudaErrorStreamCaptureInvalidated);
+  cudaStreamCaptureStatus status;
+  cudaStreamIsCapturing(stream_, &status);
+  EXPECT_EQ(status, cudaStreamCaptureStatusInvalidated);
+  cudaGraph_t graph;
+  EXPECT_EQ(cudaStreamEndCapture(stream_, &graph), cudaErrorStreamCaptureInvalidated);
+  EXPECT_EQ(graph, nullptr);
+  EXPECT_EQ(AddLine(values.get(), 1, {1, 1}, stream_), cudaSuccess);
+  EXPECT_EQ(cudaStreamEndCapture(stream_, &graph), cudaErrorStreamCaptureUnmatched);
+  EXPECT_EQ(cudaStreamSynchronize(stream_), cudaSuccess);
+  cudaGetLastError();
+}
+
+TEST_F(StreamTest, AllocatingWhileAThreadCapturesWantsTheRelaxedMode) {
+  ASSERT_EQ(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal), cudaSuccess);
+  cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
+  ASSERT_EQ(cudaThreadExchangeStreamCaptureMode(&mode), cudaSuccess);
+  int* memory = nullptr;
+  EXPECT_EQ(cudaMalloc(&memory, 4), cudaSuccess);
+  EXPECT_EQ(cudaFree(memory), cudaSuccess);
+  ASSERT_EQ(cudaThreadExchangeStreamCaptureMode(&mode), cudaSuccess);
+  EXPECT_EQ(mode, cudaStreamCaptureModeRelaxed);
+  EXPECT_EQ(cudaMalloc(&memory, 4), cudaErrorStreamCaptureUnsupported);
+  cudaGraph_t graph;
+  EXPECT_EQ(cudaStreamEndCapture(stream_, &graph), cudaErrorStreamCaptureInvalidated);
+  cudaGetLastError();
+}
+
+TEST_F(StreamTest, FreedMemoryStaysUntilTheStreamGetsThere) {
+  setenv("THINWIRE_EMULATED_MEMORY", "1000", /*overwrite=*/1);
+  void *first = nullptr, *second = nullptr;
+  size_t free, total;
+  ASSERT_EQ(cudaMallocAsync(&first, 600, stream_), cudaSuccess);
+  EXPECT_EQ(cudaMallocAsync(&second, 401, stream_), cudaErrorMemoryAllocation);
+  EXPECT_EQ(second, nullptr);
+  ASSERT_EQ(cudaFreeAsync(first, stream_), cudaSuccess);
+  EXPECT_EQ(cudaFreeAsync(first, stream_), cudaErrorInvalidValue);
+  cudaMemGetInfo(&free, &total);
+  EXPECT_EQ(free, 400u);
+  EXPECT_EQ(total, 1000u);
+  EXPECT_EQ(cudaMallocAsync(&second, 1000, stream_), cudaSuccess);  // makes the stream go on
+  EXPECT_EQ(cudaFree(second), cudaSuccess);
+  cudaMemGetInfo(&free, &total);
+  EXPECT_EQ(free, 1000u);
+  unsetenv("THINWIRE_EMULATED_MEMORY");
+  cudaGetLastError();
+}
+
+TEST_F(StreamTest, NothingCanBeSubmittedForFreedMemory) {
+  int* gone = nullptr;
+  ASSERT_EQ(cudaMallocAsync(&gone, 4, stream_), cudaSuccess);
+  ASSERT_EQ(Store(gone, 0, stream_), cudaSuccess);
+  ASSERT_EQ(cudaFreeAsync(gone, stream_), cudaSuccess);
+  EXPECT_EQ(Store(gone, 0, stream_), cudaErrorInvalidValue);
+  EXPECT_EQ(cudaMemsetAsync(gone, 0, 4, stream_), cudaErrorInvalidValue);
+  EXPECT_EQ(cudaStreamSynchronize(stream_), cudaSuccess);
+  cudaGetLastError();
+}
+
+TEST(MemoryTest, IsAlignedAndFullOfNans) {
+  for (const size_t bytes : {size_t{4}, size_t{100}, size_t{4096}}) {
+    float* memory = nullptr;
+    ASSERT_EQ(cudaMalloc(&memory, bytes), cudaSuccess);
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(memory) % 256, 0u);
+    std::vector<float> values(bytes / 4);
+    cudaMemcpy(values.data(), memory, bytes, cudaMemcpyDeviceToHost);
+    EXPECT_THAT(values, Each(testing::IsNan()));
+    EXPECT_EQ(cudaFree(memory), cudaSuccess);
+  }
+}
+
+TEST(MemoryTest, CopiesNameTheirDirection) {
+  OnDevice<int> values(Counting(4));
+  int host[5];
+  EXPECT_EQ(cudaMemcpy(host, values.get(), 16, cudaMemcpyDefault), cudaSuccess);
+  EXPECT_EQ(cudaMemcpy(host, values.get(), 16, cudaMemcpyHostToDevice), cudaErrorInvalidValue);
+  EXPECT_EQ(cudaMemcpy(values.get(), host, 16, cudaMemcpyDeviceToDevice), cudaErrorInvalidValue);
+  EXPECT_EQ(cudaMemcpy(host, values.get(), 20, cudaMemcpyDeviceToHost), cudaErrorInvalidValue);
+  EXPECT_EQ(cudaMemset(values.get() + 1, 0, 16), cudaErrorInvalidValue);
+  EXPECT_EQ(cudaGetLastError(), cudaErrorInvalidValue);
+}
+
+TEST(MemoryTest, CopiesRows) {
+  OnDevice<int> values(Counting(12));
+  std::vector<int> host(6, -1);
+  ASSERT_EQ(cudaMemcpy2DAsync(host.data(), 8, values.get() + 1, 16, 8, 3, cudaMemcpyDeviceToHost),
+            cudaSuccess);
+  EXPECT_THAT(host, ElementsAre(1, 2, 5, 6, 9, 10));
+  EXPECT_EQ(cudaMemcpy2DAsync(host.data(), 4, values.get(), 16, 8, 3, cudaMemcpyDeviceToHost),
+            cudaErrorInvalidPitchValue);
+  cudaGetLastError();
+}
+
+TEST(LaunchTest, RefusesTheHostsMemoryAndOddBlocks) {
+  int on_host = 0;
+  EXPECT_EQ(Store(&on_host, 0, nullptr), cudaErrorInvalidValue);
+  EXPECT_EQ(SumBlocks(0, nullptr, nullptr, nullptr), cudaErrorInvalidConfiguration);
+  int* locked = nullptr;
+  ASSERT_EQ(cudaHostAlloc(&locked, 4, cudaHostAllocDefault), cudaSuccess);
+  EXPECT_EQ(Store(locked, 0, nullptr), cudaSuccess);
+  EXPECT_EQ(*locked, 1);
+  EXPECT_EQ(cudaFreeHost(locked), cudaSuccess);
+  cudaGetLastError();
+}
+
+TEST(LaunchDeathTest, TheAddressSanitizerSeesKernels) {
+#ifndef __SANITIZE_ADDRESS__
+  GTEST_SKIP() << "built without it";
+#endif
+  OnDevice<int> values(Counting(3));
+  EXPECT_DEATH(Store(values.get(), 3, nullptr), "heap-buffer-overflow");
+}
+
+TEST(DeviceTest, CountsAndDescribes) {
+  setenv("THINWIRE_EMULATED_DEVICES", "2", /*overwrite=*/1);
+  int count = 0;
+  EXPECT_EQ(cudaGetDeviceCount(&count), cudaSuccess);
+  EXPECT_EQ(count, 2);
+  EXPECT_EQ(cudaSetDevice(2), cudaErrorInvalidDevice);
+  EXPECT_STREQ(cudaGetErrorString(cudaGetLastError()), "invalid device ordinal");
+  cudaDeviceProp properties;
+  ASSERT_EQ(cudaGetDeviceProperties(&properties, 1), cudaSuccess);
+  EXPECT_STREQ(properties.name, "emulated GPU");
+  unsetenv("THINWIRE_EMULATED_DEVICES");
+}
+
+TEST(ThreadsTest, HostThreadsRunKernelsAtOnce) {
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([] {
+      cudaStream_t stream;
+      cudaStreamCreate(&stream);
+      OnDevice<int> values(Counting(1024));
+      for (int i = 0; i < 10; ++i) Rotate(values.get(), 10, stream);
+      cudaStreamSynchronize(stream);
+      EXPECT_EQ(values.Peek(0), 100);
+      EXPECT_EQ(values.Peek(1023), 99);
+      cudaStreamDestroy(stream);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
 }
 
 }  // namespace

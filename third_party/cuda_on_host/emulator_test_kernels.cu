@@ -4,11 +4,21 @@ namespace {
 
 constexpr unsigned kAll = 0xffffffffu;
 
+__constant__ const int kSegment[] = {16};
+
+template <typename... P>
+cudaError_t Launch(cudaStream_t stream, int blocks, int threads, void (*kernel)(P...),
+                   P... arguments) {
+  void* pointers[] = {const_cast<void*>(static_cast<const void*>(&arguments))..., nullptr};
+  return cudaLaunchKernel(kernel, dim3(blocks), dim3(threads), pointers, 0, stream);
+}
+
 __global__ void ReverseKernel(int* values) {
   __shared__ int staged[64];
-  staged[threadIdx.x] = values[blockIdx.x * 64 + threadIdx.x];
+  int* const mine = values + blockIdx.x * 64 + threadIdx.x;
+  staged[threadIdx.x] = *mine;
   __syncthreads();
-  values[blockIdx.x * 64 + threadIdx.x] = staged[63 - threadIdx.x];
+  *mine = staged[63 - threadIdx.x];
 }
 
 __global__ void SumBlocksKernel(const int* values, int* sums) {
@@ -25,14 +35,131 @@ __global__ void SumBlocksKernel(const int* values, int* sums) {
   }
 }
 
-}  // namespace
-
-cudaError_t Reverse(dim3 grid, int* values, cudaStream_t stream) {
-  void* arguments[] = {&values};
-  return cudaLaunchKernel(ReverseKernel, grid, dim3(64), arguments, 0, stream);
+__global__ void ExchangeKernel(const int* values, unsigned* results) {
+  const int i = threadIdx.x;
+  const int value = values[i];
+  const int width = kSegment[0];
+  results[0 * 64 + i] = __shfl_sync(kAll, value, 5, width);
+  results[1 * 64 + i] = __shfl_up_sync(kAll, value, 3, width);
+  results[2 * 64 + i] = __shfl_down_sync(kAll, value, 3, width);
+  results[3 * 64 + i] = __shfl_xor_sync(kAll, value, 1, width);
+  results[4 * 64 + i] = __ballot_sync(kAll, value % 2 == 1);
+  results[5 * 64 + i] = __all_sync(kAll, value > 0) != 0;
+  __syncwarp();
 }
 
-cudaError_t SumBlocks(dim3 grid, const int* values, int* sums, cudaStream_t stream) {
-  void* arguments[] = {&values, &sums};
-  return cudaLaunchKernel(SumBlocksKernel, grid, dim3(256), arguments, 0, stream);
+__global__ void CountBlockKernel(const int* values, int* counts) {
+  const int value = values[threadIdx.x];
+  const int odd = __syncthreads_count(value % 2 == 1);
+  const int any = __syncthreads_or(value == 7);
+  const int all = __syncthreads_and(value == 7);
+  if (threadIdx.x != 95) return;
+  counts[0] = odd;
+  counts[1] = any != 0;
+  counts[2] = all != 0;
+}
+
+__global__ void TotalKernel(const int* values, int n, Totals* totals) {
+  const int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
+  if (i >= n) return;
+  atomicAdd(&totals->sum, static_cast<unsigned long long>(values[i]));
+  atomicMin(&totals->least, values[i]);
+  atomicMax(&totals->most, values[i]);
+  atomicOr(&totals->bits, static_cast<unsigned>(values[i]));
+}
+
+__global__ void AddLineKernel(float* values, int n, Pair pair) {
+  for (int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x); i < n;
+       i += static_cast<int>(gridDim.x * blockDim.x)) {
+    values[i] += static_cast<float>(pair.first * i + pair.second);
+  }
+}
+
+__global__ void RotateKernel(int* values, int rounds) {
+  __shared__ int ring[1024];
+  const unsigned i = threadIdx.x;
+  ring[i] = values[i];
+  __syncthreads();
+  for (int round = 0; round < rounds; ++round) {
+    const int next = ring[(i + 1) % 1024];
+    __syncthreads();
+    ring[i] = next;
+    __syncthreads();
+  }
+  values[i] = ring[i];
+}
+
+__global__ void ReverseWithoutBarrierKernel(int* values) {
+  __shared__ int staged[64];
+  staged[threadIdx.x] = -1;
+  __syncthreads();
+  staged[threadIdx.x] = values[threadIdx.x];
+  values[threadIdx.x] = staged[63 - threadIdx.x];
+}
+
+__global__ void TwoBarriersKernel() {
+  if (threadIdx.x < 32) {
+    __syncthreads();
+  } else {
+    __syncthreads();
+  }
+}
+
+__global__ void EarlyReturnKernel() {
+  if (blockIdx.x == 1 && threadIdx.x == 40) return;
+  __syncthreads();
+}
+
+__global__ void ShuffleInBranchesKernel(int* value) {
+  int sum = 0;
+  if (threadIdx.x % 2 == 0) {
+    sum = __shfl_xor_sync(kAll, 1, 2);
+  } else {
+    sum = __shfl_xor_sync(kAll, 2, 2);
+  }
+  *value = sum;
+}
+
+__global__ void ShuffleHalfWarpKernel(int* value) {
+  if (threadIdx.x < 16) *value = __shfl_sync(0xffffu, 1, 0);
+}
+
+__global__ void StoreKernel(int* values, int64_t i) { values[i] = 1; }
+
+}  // namespace
+
+cudaError_t Reverse(int blocks, int* values, cudaStream_t stream) {
+  return Launch(stream, blocks, 64, ReverseKernel, values);
+}
+cudaError_t SumBlocks(int blocks, const int* values, int* sums, cudaStream_t stream) {
+  return Launch(stream, blocks, 256, SumBlocksKernel, values, sums);
+}
+cudaError_t Exchange(const int* values, unsigned* results, cudaStream_t stream) {
+  return Launch(stream, 1, 64, ExchangeKernel, values, results);
+}
+cudaError_t CountBlock(const int* values, int* counts, cudaStream_t stream) {
+  return Launch(stream, 1, 96, CountBlockKernel, values, counts);
+}
+cudaError_t Total(const int* values, int n, Totals* totals, cudaStream_t stream) {
+  return Launch(stream, (n + 127) / 128, 128, TotalKernel, values, n, totals);
+}
+cudaError_t AddLine(float* values, int n, Pair pair, cudaStream_t stream) {
+  return Launch(stream, 2, 32, AddLineKernel, values, n, pair);
+}
+cudaError_t Rotate(int* values, int rounds, cudaStream_t stream) {
+  return Launch(stream, 1, 1024, RotateKernel, values, rounds);
+}
+cudaError_t ReverseWithoutBarrier(int* values, cudaStream_t stream) {
+  return Launch(stream, 1, 64, ReverseWithoutBarrierKernel, values);
+}
+cudaError_t TwoBarriers(cudaStream_t stream) { return Launch(stream, 1, 64, TwoBarriersKernel); }
+cudaError_t EarlyReturn(cudaStream_t stream) { return Launch(stream, 2, 64, EarlyReturnKernel); }
+cudaError_t ShuffleInBranches(int* value, cudaStream_t stream) {
+  return Launch(stream, 1, 32, ShuffleInBranchesKernel, value);
+}
+cudaError_t ShuffleHalfWarp(int* value, cudaStream_t stream) {
+  return Launch(stream, 1, 32, ShuffleHalfWarpKernel, value);
+}
+cudaError_t Store(int* values, int64_t i, cudaStream_t stream) {
+  return Launch(stream, 1, 32, StoreKernel, values, i);
 }

@@ -122,7 +122,7 @@ cudaMemoryType TypeOf(const void* begin, size_t bytes) {
   if (after == allocations.begin()) return cudaMemoryTypeUnregistered;
   const auto& [address, allocation] = *--after;
   const size_t offset = Address(begin) - address;
-  return offset <= allocation.bytes && bytes <= allocation.bytes - offset
+  return !allocation.leaving && offset <= allocation.bytes && bytes <= allocation.bytes - offset
              ? allocation.type
              : cudaMemoryTypeUnregistered;
 }

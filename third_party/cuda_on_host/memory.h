@@ -9,7 +9,8 @@ namespace cuda_on_host {
 
 size_t DeviceMemoryBytes();
 
-// cudaMemoryTypeUnregistered unless all of [begin, begin + bytes] lies in one block.
+// cudaMemoryTypeUnregistered unless all of [begin, begin + bytes] lies in one block that
+// nobody has freed.
 cudaMemoryType TypeOf(const void* begin, size_t bytes);
 
 }  // namespace cuda_on_host
