@@ -106,6 +106,21 @@ __device__ inline void LoadVector(const T* from, int64_t n, float (&x)[kN]) {
 #pragma unroll
   for (int i = 0; i < kN; ++i) x[i] = i < n ? Load(from + i) : 0.0f;
 }
+// kCount whole vectors, one every `stride` elements, a multiple of kN: none is waited for before
+// the last is asked for.
+template <int kN, int kCount, typename T>
+__device__ inline void LoadVectors(const T* from, int64_t stride, float (&x)[kCount][kN]) {
+  if (bf16_internal::IsWide<kN>(from)) {
+#pragma unroll
+    for (int j = 0; j < kCount; ++j) bf16_internal::Wide<kN>::Load(from + j * stride, x[j]);
+    return;
+  }
+#pragma unroll
+  for (int j = 0; j < kCount; ++j) {
+#pragma unroll
+    for (int i = 0; i < kN; ++i) x[j][i] = Load(from + j * stride + i);
+  }
+}
 // Stores the first min(n, kN).
 template <int kN, typename T>
 __device__ inline void StoreVector(const float (&x)[kN], int64_t n, T* to) {

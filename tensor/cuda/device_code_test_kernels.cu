@@ -1,0 +1,81 @@
+#include "tensor/cuda/bf16.cuh"
+#include "tensor/cuda/device_code_test_kernels.h"
+#include "tensor/cuda/launch.h"
+#include "tensor/cuda/reduce.cuh"
+#include "tensor/cuda/scan.cuh"
+
+namespace thinwire {
+namespace {
+
+constexpr int kThreads = 128;
+
+__global__ void Convert(const float* from, int64_t n, uint16_t* to, float* wide) {
+  for (int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < n;
+       i += int64_t{gridDim.x} * blockDim.x) {
+    Store(from[i], to + i);
+    wide[i] = Load(to + i);
+  }
+}
+
+template <int kN, typename T>
+__global__ void Copy(const T* from, int64_t n, T* to) {
+  const int64_t i = (int64_t{blockIdx.x} * blockDim.x + threadIdx.x) * kN;
+  if (i >= n) return;
+  float x[kN];
+  LoadVector(from + i, n - i, x);
+  StoreVector(x, n - i, to + i);
+}
+
+__global__ void Reduce(const float* values, Reduced* reduced) {
+  const float value = values[threadIdx.x];
+  Reduced& mine = reduced[threadIdx.x];
+  mine.sum = BlockReduce<Sum>(value);
+  mine.double_sum = BlockReduce<Sum>(static_cast<double>(value));
+  mine.least = BlockReduce<Least>(value);
+  mine.greatest = BlockReduce<Greatest>(value);
+  mine.long_least = BlockReduce<Least>(static_cast<int64_t>(value * 1e9f));
+  mine.bits = BlockReduce<Union>(threadIdx.x == 5 ? 0x80000001u : threadIdx.x);
+}
+
+__global__ void Scan(const uint32_t* values, Scanned* scanned) {
+  const uint32_t value = values[threadIdx.x];
+  Scanned& mine = scanned[threadIdx.x];
+  mine.before = BlockExclusiveSum(value, &mine.total);
+  mine.long_before = BlockExclusiveSum(int64_t{value} << 20, &mine.long_total);
+}
+
+template <int kN, typename T>
+Error LaunchCopy(CudaDevice* device, const T* from, int64_t n, T* to) {
+  cudaStream_t stream;
+  RETURN_ERROR(device->Stream(&stream));
+  return Launch(stream, BlocksFor(n, kThreads * kN), kThreads, Copy<kN, T>, from, n, to);
+}
+
+}  // namespace
+
+Error ConvertAll(CudaDevice* device, const float* from, int64_t n, uint16_t* to, float* wide) {
+  cudaStream_t stream;
+  RETURN_ERROR(device->Stream(&stream));
+  return Launch(stream, BlocksFor(n, kThreads, /*most=*/8), kThreads, Convert, from, n, to, wide);
+}
+
+Error CopyByVectors(CudaDevice* device, int width, const float* from, int64_t n, float* to) {
+  return width == 4 ? LaunchCopy<4>(device, from, n, to) : LaunchCopy<8>(device, from, n, to);
+}
+Error CopyByVectors(CudaDevice* device, int width, const uint16_t* from, int64_t n, uint16_t* to) {
+  return width == 4 ? LaunchCopy<4>(device, from, n, to) : LaunchCopy<8>(device, from, n, to);
+}
+
+Error ReduceAll(CudaDevice* device, int threads, const float* values, Reduced* reduced) {
+  cudaStream_t stream;
+  RETURN_ERROR(device->Stream(&stream));
+  return Launch(stream, 1, threads, Reduce, values, reduced);
+}
+
+Error ScanAll(CudaDevice* device, int threads, const uint32_t* values, Scanned* scanned) {
+  cudaStream_t stream;
+  RETURN_ERROR(device->Stream(&stream));
+  return Launch(stream, 1, threads, Scan, values, scanned);
+}
+
+}  // namespace thinwire
