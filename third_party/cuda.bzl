@@ -2,7 +2,8 @@
 
 load("//third_party/cuda:compile.bzl", "cuda_objects")
 
-_ONLY_WITH_CUDA = select({
+# Of targets that want the CUDA toolkit.
+ONLY_WITH_CUDA = select({
     "//third_party/cuda:enabled": [],
     "//conditions:default": ["//third_party/cuda:never"],
 })
@@ -20,14 +21,16 @@ def cuda_library(name, srcs = [], hdrs = [], deps = [], cuda_deps = [], **kwargs
 
     Args:
       name: of the target for the GPU.
-      srcs: .cu files, and .cc files that may include <cuda_runtime.h>.
+      srcs: .cu files, .cc files that may include <cuda_runtime.h>, headers of their own.
       hdrs: .h and .cuh files.
       deps: ordinary C++ libraries.
       cuda_deps: other cuda_library targets; `:name_emulated` depends on their `_emulated` twins.
       **kwargs: of both cc_library targets: visibility, testonly, tags, ...
     """
     device = [source for source in srcs if source.endswith(".cu")]
-    host = [source for source in srcs if not source.endswith(".cu")]
+    own_hdrs = [source for source in srcs if source.endswith(".h") or source.endswith(".cuh")]
+    host = [source for source in srcs if source not in device and not source.endswith(".cuh")]
+    textual = [source for source in own_hdrs if source not in host]
     common = {key: kwargs[key] for key in ["tags", "testonly"] if key in kwargs}
     found = deps + cuda_deps + ["@cuda//:cudart"]
 
@@ -35,8 +38,8 @@ def cuda_library(name, srcs = [], hdrs = [], deps = [], cuda_deps = [], **kwargs
         cuda_objects(
             name = name + "_nvcc",
             srcs = device,
-            hdrs = hdrs,
-            target_compatible_with = _ONLY_WITH_CUDA,
+            hdrs = hdrs + own_hdrs,
+            target_compatible_with = ONLY_WITH_CUDA,
             deps = found,
             visibility = ["//visibility:private"],
             **common
@@ -46,7 +49,7 @@ def cuda_library(name, srcs = [], hdrs = [], deps = [], cuda_deps = [], **kwargs
         srcs = host,
         hdrs = hdrs,
         linkstatic = True,
-        target_compatible_with = _ONLY_WITH_CUDA,
+        target_compatible_with = ONLY_WITH_CUDA,
         deps = found + ([name + "_nvcc"] if device else []),
         **kwargs
     )
@@ -67,7 +70,31 @@ def cuda_library(name, srcs = [], hdrs = [], deps = [], cuda_deps = [], **kwargs
         srcs = host + wrapped,
         hdrs = hdrs,
         copts = ["-Wno-unknown-pragmas"],
-        textual_hdrs = device,
+        textual_hdrs = device + textual,
         deps = deps + [_emulated(dep) for dep in cuda_deps] + ["//third_party/cuda_on_host"],
+        **kwargs
+    )
+
+def backend_plugin(name, deps, srcs = [], emulated = False, **kwargs):
+    """A shared library that shows one symbol, thinwire_backend (backend/plugin.h), and needs no other of its host.
+
+    Args:
+      name: of the file, "libthinwire_cuda.so".
+      deps: its libraries, all of cuda_library's `:name` or all `:name_emulated`.
+      srcs: .cc files.
+      emulated: made of `:name_emulated` targets; otherwise it exists with --config=cuda only.
+      **kwargs: of the cc_binary.
+    """
+    native.cc_binary(
+        name = name,
+        srcs = srcs,
+        additional_linker_inputs = ["//third_party/cuda:plugin.lds"],
+        linkopts = [
+            "-Wl,--version-script=$(location //third_party/cuda:plugin.lds)",
+            "-Wl,-z,defs",
+        ],
+        linkshared = True,
+        target_compatible_with = [] if emulated else ONLY_WITH_CUDA,
+        deps = deps,
         **kwargs
     )

@@ -99,20 +99,20 @@ __device__ inline void AddUpRows(unsigned width, float (&sums)[kSums][kN], const
   }
 }
 
-// First kernel: the two sums of each column of a tile go to tile_sums, [tiles, 2, columns].
-template <int kN>
-__device__ inline void StoreTileSums(const ColumnGrid& grid, float (&sums)[2][kN],
+// First kernel: the sums of each column of a tile go to tile_sums, [tiles, kSums, columns].
+template <int kSums, int kN>
+__device__ inline void StoreTileSums(const ColumnGrid& grid, float (&sums)[kSums][kN],
                                      double* tile_sums) {
   const ColumnThread<kN> thread(grid);
   const int64_t first = thread.column - static_cast<int64_t>(threadIdx.x % grid.width) * kN;
-  double* const of_tile = tile_sums + 2 * thread.tile * grid.columns;
+  double* const of_tile = tile_sums + kSums * thread.tile * grid.columns;
   AddUpRows(grid.width, sums, [&](int k, int64_t j, double total) {
     if (first + j < grid.columns) of_tile[k * grid.columns + first + j] = total;
   });
 }
 
-inline size_t TileSumsBytes(const ColumnGrid& grid) {
-  return static_cast<size_t>(2 * grid.tiles * grid.columns) * sizeof(double);
+inline size_t TileSumsBytes(const ColumnGrid& grid, int sums = 2) {
+  return static_cast<size_t>(sums * grid.tiles * grid.columns) * sizeof(double);
 }
 
 // Second kernel: blocks of 256 threads serve kColumnsOfBlock columns each.
@@ -120,20 +120,23 @@ constexpr int kColumnsOfBlock = 8;
 
 // The totals of one column over all tiles. Every thread calls it; true in the threads that have
 // one.
+template <int kSums>
 __device__ inline bool SumTiles(const double* tile_sums, int64_t tiles, int64_t columns,
-                                int64_t* column, double (&totals)[2]) {
-  __shared__ double of_warps[2][kWarps][kColumnsOfBlock];
+                                int64_t* column, double (&totals)[kSums]) {
+  __shared__ double of_warps[kSums][kWarps][kColumnsOfBlock];
   const unsigned warp = threadIdx.x / kWarpThreads, lane = threadIdx.x % kWarpThreads;
   *column = static_cast<int64_t>(blockIdx.x) * kColumnsOfBlock + threadIdx.x % kColumnsOfBlock;
-  double sums[2] = {0, 0};
+  double sums[kSums] = {};
   if (*column < columns) {
     for (int64_t tile = threadIdx.x / kColumnsOfBlock; tile < tiles;
          tile += kThreads / kColumnsOfBlock) {
-      sums[0] += tile_sums[2 * tile * columns + *column];
-      sums[1] += tile_sums[(2 * tile + 1) * columns + *column];
+#pragma unroll
+      for (int k = 0; k < kSums; ++k) {
+        sums[k] += tile_sums[(kSums * tile + k) * columns + *column];
+      }
     }
   }
-  for (int k = 0; k < 2; ++k) {
+  for (int k = 0; k < kSums; ++k) {
     for (int distance = kWarpThreads / 2; distance >= kColumnsOfBlock; distance /= 2) {
       sums[k] += __shfl_xor_sync(kWholeWarp, sums[k], distance);
     }
@@ -141,7 +144,7 @@ __device__ inline bool SumTiles(const double* tile_sums, int64_t tiles, int64_t 
   }
   __syncthreads();
   if (threadIdx.x >= kColumnsOfBlock || *column >= columns) return false;
-  for (int k = 0; k < 2; ++k) {
+  for (int k = 0; k < kSums; ++k) {
     totals[k] = 0;
     for (int w = 0; w < kWarps; ++w) totals[k] += of_warps[k][w][threadIdx.x];
   }

@@ -1,11 +1,16 @@
 #include "nn/cuda/ops.h"
 
 #include <algorithm>
+#include <memory>
 
 #include "nn/cuda/batch_norm.h"
+#include "nn/cuda/conv2d.h"
+#include "nn/cuda/convolution.h"
 #include "nn/cuda/cross_entropy.h"
 #include "nn/cuda/elementwise.h"
 #include "nn/cuda/layer_norm.h"
+#include "nn/cuda/linear.h"
+#include "nn/cuda/matmul.h"
 #include "nn/cuda/maxout.h"
 #include "nn/cuda/pooling.h"
 #include "nn/cuda/sgd.h"
@@ -47,20 +52,23 @@ Error CheckSpec(const LinearSpec& spec) {
 
 class CudaOps final : public Ops {
  public:
-  CudaOps(CudaDevice* device, const OpsOptions& options) : device_(device), options_(options) {}
+  CudaOps(CudaDevice* device, const OpsOptions& options)
+      : device_(device),
+        convolutions_(cuda::NewConvolutionLibrary(device, options)),
+        matmul_(cuda::NewMatmul(device, options)) {}
 
   // Every device that runs this code's instructions (8.0 and later) computes in bf16.
   Error CheckComputeType(DType compute) override { return CheckCompute(compute); }
 
-  Error NewConv2d(const Conv2dSpec& spec, Conv2d**) override {
+  Error NewConv2d(const Conv2dSpec& spec, Conv2d** conv) override {
     RETURN_ERROR(CheckCompute(spec.compute));
     RETURN_ERROR(CheckSpec(spec));
-    return MakeError(absl::StatusCode::kUnimplemented, "cuda: no convolution");
+    return cuda::NewConv2d(device_, spec, convolutions_->New(spec), conv);
   }
-  Error NewLinear(const LinearSpec& spec, Linear**) override {
+  Error NewLinear(const LinearSpec& spec, Linear** linear) override {
     RETURN_ERROR(CheckCompute(spec.compute));
     RETURN_ERROR(CheckSpec(spec));
-    return MakeError(absl::StatusCode::kUnimplemented, "cuda: no matrix product");
+    return cuda::NewLinear(device_, spec, matmul_.get(), linear);
   }
 
   Error NormalizeBatch(const BatchNormForward& arguments) override {
@@ -130,7 +138,8 @@ class CudaOps final : public Ops {
 
  private:
   CudaDevice* const device_;
-  const OpsOptions options_;
+  const std::unique_ptr<cuda::ConvolutionLibrary> convolutions_;
+  const std::unique_ptr<cuda::Matmul> matmul_;
 };
 
 }  // namespace

@@ -1,0 +1,91 @@
+#include "nn/cuda/bias.h"
+#include "nn/cuda/columns.cuh"
+#include "nn/cuda/vectors.cuh"
+#include "tensor/cuda/launch.h"
+
+namespace thinwire::cuda {
+namespace {
+
+// `vectors` of kN elements in all, `of_row` in a row.
+template <typename T, int kN>
+__global__ void AddToRows(const float* bias, T* y, int64_t vectors, int64_t of_row) {
+  const int64_t step = static_cast<int64_t>(gridDim.x) * blockDim.x;
+  const int64_t column_step = step % of_row;
+  int64_t at = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  int64_t column = at % of_row;
+  for (; at < vectors; at += step) {
+    float values[kN];
+    LoadAligned(y + at * kN, values);
+#pragma unroll
+    for (int i = 0; i < kN; ++i) values[i] += bias[column * kN + i];
+    StoreAligned(values, y + at * kN);
+    column += column_step;
+    if (column >= of_row) column -= of_row;
+  }
+}
+
+template <typename T, int kN>
+__global__ void SumRows(const T* dy, ColumnGrid grid, double* tile_sums) {
+  const ColumnThread<kN> thread(grid);
+  float sums[1][kN] = {};
+  struct Values {
+    float of[kN];
+  };
+  thread.template ForEachRow<4>(
+      [&](int64_t row) {
+        Values values;
+        LoadAligned(dy + row * grid.columns + thread.column, values.of);
+        return values;
+      },
+      [&](int64_t, const Values& values) {
+#pragma unroll
+        for (int i = 0; i < kN; ++i) sums[0][i] += values.of[i];
+      });
+  StoreTileSums(grid, sums, tile_sums);
+}
+
+__global__ void AddTileSums(ColumnGrid grid, const double* tile_sums, float* sums) {
+  int64_t column = 0;
+  double totals[1];
+  if (!SumTiles(tile_sums, grid.tiles, grid.columns, &column, totals)) return;
+  sums[column] += static_cast<float>(totals[0]);
+}
+
+}  // namespace
+
+Error AddBias(CudaDevice* device, const float* bias, const TensorView& y) {
+  const int64_t channels = y.dims[y.rank - 1];
+  if (y.elements() == 0) return Error{};
+  const bool wide = channels % WideOf(y.dtype) == 0 && AreAligned(y.data);
+  cudaStream_t stream;
+  RETURN_ERROR(device->Stream(&stream));
+  const int64_t most_blocks = int64_t{8} * device->multiprocessors();
+  return WithElements(y.dtype, wide, [&](auto elements) {
+    using T = typename decltype(elements)::Type;
+    constexpr int kN = decltype(elements)::kVector;
+    const int64_t vectors = y.elements() / kN;
+    return Launch(stream, BlocksFor(vectors, kThreads, most_blocks), dim3(kThreads),
+                  AddToRows<T, kN>, bias, static_cast<T*>(y.data), vectors, channels / kN);
+  });
+}
+
+Error AddColumnSums(CudaDevice* device, const TensorView& dy, float* sums) {
+  const int64_t channels = dy.dims[dy.rank - 1];
+  if (dy.elements() == 0) return Error{};
+  const bool wide = channels % WideOf(dy.dtype) == 0 && AreAligned(dy.data);
+  const ColumnGrid grid(dy.elements() / channels, channels, wide ? WideOf(dy.dtype) : 1);
+  cudaStream_t stream;
+  RETURN_ERROR(device->Stream(&stream));
+  CudaScratch tile_sums(device);
+  RETURN_ERROR(tile_sums.Reserve(TileSumsBytes(grid, /*sums=*/1)));
+  RETURN_ERROR(WithElements(dy.dtype, wide, [&](auto elements) {
+    using T = typename decltype(elements)::Type;
+    constexpr int kN = decltype(elements)::kVector;
+    return Launch(stream, grid.blocks(), dim3(kThreads), SumRows<T, kN>,
+                  static_cast<const T*>(dy.data), grid, tile_sums.as<double>());
+  }));
+  return Launch(stream, BlocksFor(channels, kColumnsOfBlock), dim3(kThreads), AddTileSums, grid,
+                tile_sums.as<double>(), sums);
+}
+
+}  // namespace thinwire::cuda

@@ -1,0 +1,84 @@
+#include "nn/cuda/conv2d.h"
+
+#include <cassert>
+#include <utility>
+
+#include "nn/cuda/bias.h"
+#include "nn/cuda/filter.h"
+#include "tensor/cuda/error.h"
+
+namespace thinwire::cuda {
+namespace {
+
+class PackedConv2d final : public Conv2d {
+ public:
+  PackedConv2d(CudaDevice* device, const Conv2dSpec& spec, std::unique_ptr<Convolution> convolution)
+      : device_(device),
+        spec_(spec),
+        filter_{spec.out_channels, spec.in_channels, spec.kernel * spec.kernel},
+        convolution_(std::move(convolution)),
+        packed_(device) {}
+
+  Error ReserveWeights() {
+    return packed_.Reserve(static_cast<size_t>(filter_.elements()) * SizeOf(spec_.compute));
+  }
+
+  Error LoadWeights(const float* weights, const float* bias) override {
+    assert(spec_.bias == (bias != nullptr));
+    bias_ = bias;
+    return PackFilter(device_, filter_, weights, spec_.compute, packed_.as<void>());
+  }
+
+  // In bf16 y is rounded twice where there is a bias: before and after it is added.
+  Error Forward(const TensorView& x, const TensorView& y) override {
+    RETURN_ERROR(CheckAlignment(x.data, y.data));
+    RETURN_ERROR(convolution_->Forward(x.dims[0], x.data, packed_.as<void>(), y.data));
+    return spec_.bias ? AddBias(device_, bias_, y) : Error{};
+  }
+
+  Error BackwardData(const TensorView& dy, const TensorView& dx) override {
+    RETURN_ERROR(CheckAlignment(dx.data, dy.data));
+    return convolution_->BackwardData(dy.dims[0], dy.data, packed_.as<void>(), dx.data);
+  }
+
+  Error BackwardWeights(const TensorView& x, const TensorView& dy, float* weights_gradient,
+                        float* bias_gradient) override {
+    assert(spec_.bias == (bias_gradient != nullptr));
+    RETURN_ERROR(CheckAlignment(x.data, dy.data));
+    CudaScratch dw(device_);
+    RETURN_ERROR(dw.Reserve(static_cast<size_t>(filter_.elements()) * sizeof(float)));
+    RETURN_ERROR(convolution_->BackwardWeights(x.dims[0], x.data, dy.data, dw.as<float>()));
+    RETURN_ERROR(AddPackedGradient(device_, filter_, dw.as<float>(), weights_gradient));
+    return spec_.bias ? AddColumnSums(device_, dy, bias_gradient) : Error{};
+  }
+
+ private:
+  // Of tensors from elsewhere, that is; Device::Allocate's are.
+  static Error CheckAlignment(const void* x, const void* y) {
+    for (const void* data : {x, y}) {
+      if (reinterpret_cast<uintptr_t>(data) % 16 == 0) continue;
+      return MakeError(absl::StatusCode::kInvalidArgument,
+                       "conv2d: a tensor at %p, want it aligned to 16 bytes", data);
+    }
+    return Error{};
+  }
+
+  CudaDevice* const device_;
+  const Conv2dSpec spec_;
+  const FilterShape filter_;
+  const std::unique_ptr<Convolution> convolution_;
+  CudaScratch packed_;
+  const float* bias_ = nullptr;
+};
+
+}  // namespace
+
+Error NewConv2d(CudaDevice* device, const Conv2dSpec& spec,
+                std::unique_ptr<Convolution> convolution, Conv2d** conv) {
+  auto made = std::make_unique<PackedConv2d>(device, spec, std::move(convolution));
+  RETURN_ERROR(made->ReserveWeights());
+  *conv = made.release();
+  return Error{};
+}
+
+}  // namespace thinwire::cuda

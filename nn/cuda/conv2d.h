@@ -1,0 +1,17 @@
+// Convolution with its parameters as layers keep them; contract in nn/ops.h.
+#pragma once
+
+#include <memory>
+
+#include "nn/cuda/convolution.h"
+#include "nn/ops.h"
+#include "tensor/cuda/device.h"
+
+namespace thinwire::cuda {
+
+// `convolution` computes what `spec`, which is valid, describes. The caller deletes *conv.
+// ResourceExhausted when there is no memory for the packed weights.
+Error NewConv2d(CudaDevice* device, const Conv2dSpec& spec,
+                std::unique_ptr<Convolution> convolution, Conv2d** conv);
+
+}  // namespace thinwire::cuda

@@ -1,0 +1,95 @@
+#include "nn/cuda/convolution_graph.h"
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "nn/cuda/convolution_plan.h"
+#include "nn/cuda/fastest_plan.h"
+#include "nn/cuda/workspace.h"
+
+namespace thinwire::cuda {
+namespace {
+
+constexpr int64_t kMostWorkspaceBytes = int64_t{1} << 30;
+constexpr size_t kPlansToTime = 8;
+
+class GraphConvolution final : public Convolution {
+ public:
+  GraphConvolution(CudnnHandle* cudnn, const OpsOptions& options, const Conv2dSpec& spec)
+      : cudnn_(cudnn), options_(options), spec_(spec) {}
+
+  Error Forward(int64_t n, const void* x, const void* w, void* y) override {
+    return Run(Pass::kForward, n, x, w, y);
+  }
+  Error BackwardData(int64_t n, const void* dy, const void* w, void* dx) override {
+    return Run(Pass::kBackwardData, n, dx, w, dy);
+  }
+  Error BackwardWeights(int64_t n, const void* x, const void* dy, float* dw) override {
+    return Run(Pass::kBackwardWeights, n, x, dw, dy);
+  }
+
+ private:
+  using Plan = std::optional<ConvolutionPlan>;  // nothing: cuDNN has none
+
+  Error Run(Pass pass, int64_t n, const void* x, const void* w, const void* y) {
+    cudnnHandle_t handle;
+    RETURN_ERROR(cudnn_->Get(&handle));
+    auto plan = plans_.find({pass, n});
+    if (plan == plans_.end()) {
+      Plan chosen;
+      RETURN_ERROR(Choose(handle, {pass, spec_, n}, x, w, y, &chosen));
+      plan = plans_.emplace(std::pair(pass, n), std::move(chosen)).first;
+    }
+    if (!plan->second.has_value()) {
+      return MakeError(absl::StatusCode::kUnimplemented, "conv2d: cuDNN's graph API has no plan");
+    }
+    Workspace workspace(cudnn_->device());
+    RETURN_ERROR(workspace.Reserve(static_cast<size_t>(plan->second->workspace_bytes())));
+    return plan->second->Run(handle, x, w, y, workspace.data());
+  }
+
+  Error Choose(cudnnHandle_t handle, const ConvolutionGraph& graph, const void* x, const void* w,
+               const void* y, Plan* chosen) const {
+    cudaStream_t stream;
+    RETURN_ERROR(cudnn_->device()->Stream(&stream));
+    cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
+    CUDA_RETURN_IF_ERROR(cudaStreamIsCapturing(stream, &capture));
+    if (capture != cudaStreamCaptureStatusNone) {
+      return MakeError(absl::StatusCode::kFailedPrecondition,
+                       "conv2d: the first batch of %lld cannot be recorded",
+                       static_cast<long long>(graph.n));
+    }
+    PlanRules rules;
+    rules.deterministic = options_.deterministic;
+    rules.tensor_cores = options_.tf32 || spec_.compute != DType::kF32;
+    rules.most_workspace_bytes = kMostWorkspaceBytes;
+    const size_t most = options_.deterministic ? 1 : kPlansToTime;
+    std::vector<ConvolutionPlan> plans;
+    const Error error = FindPlans(handle, graph, rules, most, &plans);
+    if (error.code == static_cast<int32_t>(absl::StatusCode::kUnimplemented)) return Error{};
+    RETURN_ERROR(error);
+    size_t fastest = 0;
+    if (plans.size() > 1) {
+      RETURN_ERROR(FindFastest(cudnn_->device(), handle, plans, x, w, y, &fastest));
+    }
+    *chosen = std::move(plans[fastest]);
+    return Error{};
+  }
+
+  CudnnHandle* const cudnn_;
+  const OpsOptions options_;
+  const Conv2dSpec spec_;
+  std::map<std::pair<Pass, int64_t>, Plan> plans_;  // by pass and batch size; recordings use them
+};
+
+}  // namespace
+
+std::unique_ptr<Convolution> NewGraphConvolution(CudnnHandle* cudnn, const OpsOptions& options,
+                                                 const Conv2dSpec& spec) {
+  return std::make_unique<GraphConvolution>(cudnn, options, spec);
+}
+
+}  // namespace thinwire::cuda

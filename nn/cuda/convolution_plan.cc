@@ -1,0 +1,223 @@
+#include "nn/cuda/convolution_plan.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "nn/cuda/convolution.h"
+
+namespace thinwire::cuda {
+namespace {
+
+enum Role : int64_t { kX = 1, kW = 2, kY = 3 };  // also the tensors' ids in a graph
+
+// What convolution.h promises for every tensor.
+constexpr int64_t kAlignmentBytes = 16;
+
+// The names that a pass's node gives to its parts.
+struct PassNames {
+  cudnnBackendDescriptorType_t node;
+  cudnnBackendAttributeName_t convolution, x, w, y, alpha, beta;
+};
+
+constexpr PassNames NamesOf(Pass pass) {
+  switch (pass) {
+    case Pass::kForward:
+      return {CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA};
+    case Pass::kBackwardData:
+      return {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA};
+    case Pass::kBackwardWeights:
+      break;
+  }
+  return {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR,
+          CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC,
+          CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X,
+          CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW,
+          CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY,
+          CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_ALPHA,
+          CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA};
+}
+
+// cuDNN names the extents [outer, channels, height, width] whatever lies next to what; the strides
+// say that channels do.
+CudnnDescriptor ChannelsLast(Role role, DType type, int64_t outer, int64_t channels, int64_t height,
+                             int64_t width) {
+  CudnnDescriptor tensor(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
+  tensor.Set(CUDNN_ATTR_TENSOR_UNIQUE_ID, int64_t{role});
+  tensor.Set(CUDNN_ATTR_TENSOR_DATA_TYPE, CudnnType(type));
+  tensor.Set(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, kAlignmentBytes);
+  tensor.Set(CUDNN_ATTR_TENSOR_DIMENSIONS, std::vector<int64_t>{outer, channels, height, width});
+  tensor.Set(CUDNN_ATTR_TENSOR_STRIDES,
+             std::vector<int64_t>{height * width * channels, 1, width * channels, channels});
+  return tensor;
+}
+
+CudnnDescriptor SlidingWindow(const Conv2dSpec& spec) {
+  const auto both = [](int64_t pixels) { return std::vector<int64_t>{pixels, pixels}; };
+  CudnnDescriptor window(CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR);
+  window.Set(CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_DATA_FLOAT);
+  window.Set(CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_CROSS_CORRELATION);
+  window.Set(CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, int64_t{2});
+  window.Set(CUDNN_ATTR_CONVOLUTION_DILATIONS, both(1));
+  window.Set(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, both(spec.stride));
+  window.Set(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, both(spec.padding));
+  window.Set(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, both(spec.padding));
+  return window;
+}
+
+// A finalized graph with what it refers to.
+struct BuiltGraph {
+  CudnnDescriptor x, w, y, window, node, graph;
+};
+
+Error Build(cudnnHandle_t handle, const ConvolutionGraph& wanted, BuiltGraph* built) {
+  const Conv2dSpec& spec = wanted.spec;
+  const DType weights = wanted.pass == Pass::kBackwardWeights ? DType::kF32 : spec.compute;
+  built->x = ChannelsLast(kX, spec.compute, wanted.n, spec.in_channels, spec.height, spec.width);
+  built->w =
+      ChannelsLast(kW, weights, spec.out_channels, spec.in_channels, spec.kernel, spec.kernel);
+  built->y = ChannelsLast(kY, spec.compute, wanted.n, spec.out_channels,
+                          OutputExtent(spec, spec.height), OutputExtent(spec, spec.width));
+  built->window = SlidingWindow(spec);
+  RETURN_ERROR(built->x.Finalize());
+  RETURN_ERROR(built->w.Finalize());
+  RETURN_ERROR(built->y.Finalize());
+  RETURN_ERROR(built->window.Finalize());
+
+  const PassNames names = NamesOf(wanted.pass);
+  built->node = CudnnDescriptor(names.node);
+  built->node.Set(names.convolution, built->window);
+  built->node.Set(names.x, built->x);
+  built->node.Set(names.w, built->w);
+  built->node.Set(names.y, built->y);
+  built->node.Set(names.alpha, 1.0f);
+  built->node.Set(names.beta, 0.0f);
+  RETURN_ERROR(built->node.Finalize());
+
+  built->graph = CudnnDescriptor(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
+  built->graph.Set(CUDNN_ATTR_OPERATIONGRAPH_HANDLE, handle);
+  built->graph.Set(CUDNN_ATTR_OPERATIONGRAPH_OPS, built->node);
+  return built->graph.Finalize();
+}
+
+// Engine configurations that the heuristics propose, best first.
+Error Propose(const BuiltGraph& built, cudnnBackendHeurMode_t mode,
+              std::vector<CudnnDescriptor>* configs) {
+  CudnnDescriptor heuristics(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
+  heuristics.Set(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, built.graph);
+  heuristics.Set(CUDNN_ATTR_ENGINEHEUR_MODE, mode);
+  RETURN_ERROR(heuristics.Finalize());
+  int64_t count = 0;
+  RETURN_ERROR(heuristics.Count(CUDNN_ATTR_ENGINEHEUR_RESULTS, &count));
+  if (count <= 0) return Error{};
+  for (int64_t i = 0; i < count; ++i) configs->emplace_back(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
+  return heuristics.Get(CUDNN_ATTR_ENGINEHEUR_RESULTS, configs);
+}
+
+bool IsForbidden(cudnnBackendNumericalNote_t note, const PlanRules& rules) {
+  switch (note) {
+    case CUDNN_NUMERICAL_NOTE_TENSOR_CORE:
+      return !rules.tensor_cores;
+    case CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC:
+      return rules.deterministic;
+    case CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS:          // fp32 to fp16
+    case CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION:  // sums in fp16
+    // Their transforms amplify rounding errors by an order of magnitude; the small tile's do not.
+    case CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_6x6:
+    case CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_13x13:
+      return true;
+    default:
+      return false;
+  }
+}
+
+// Of the engine behind a configuration.
+Error Notes(const CudnnDescriptor& config, std::vector<cudnnBackendNumericalNote_t>* notes) {
+  std::vector<CudnnDescriptor> engines;
+  engines.emplace_back(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
+  RETURN_ERROR(config.Get(CUDNN_ATTR_ENGINECFG_ENGINE, &engines));
+  if (engines.empty()) {
+    return MakeError(absl::StatusCode::kInternal, "cuDNN: a configuration without an engine");
+  }
+  notes->resize(CUDNN_NUMERICAL_NOTE_TYPE_COUNT);
+  return engines[0].Get(CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, notes);
+}
+
+bool IsExhausted(const Error& error) {
+  return error.code == static_cast<int32_t>(absl::StatusCode::kResourceExhausted);
+}
+
+// Unimplemented for a configuration that does not qualify.
+Error MakePlan(cudnnHandle_t handle, CudnnDescriptor config, const PlanRules& rules,
+               std::vector<ConvolutionPlan>* plans) {
+  std::vector<cudnnBackendNumericalNote_t> notes;
+  RETURN_ERROR(Notes(config, &notes));
+  for (const cudnnBackendNumericalNote_t note : notes) {
+    if (IsForbidden(note, rules)) {
+      return MakeError(absl::StatusCode::kUnimplemented, "an engine with numerical note %d", note);
+    }
+  }
+  CudnnDescriptor plan(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
+  plan.Set(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, handle);
+  plan.Set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, config);
+  RETURN_ERROR(plan.Finalize());
+  std::vector<int64_t> workspace_bytes(1);
+  RETURN_ERROR(plan.Get(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, &workspace_bytes));
+  if (workspace_bytes.size() != 1 || workspace_bytes[0] > rules.most_workspace_bytes) {
+    return MakeError(absl::StatusCode::kUnimplemented, "an engine with too large a workspace");
+  }
+  plans->emplace_back(std::move(config), std::move(plan), workspace_bytes[0]);
+  return Error{};
+}
+
+}  // namespace
+
+Error ConvolutionPlan::Run(cudnnHandle_t handle, const void* x, const void* w, const void* y,
+                           void* workspace) const {
+  CudnnDescriptor memory(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
+  memory.Set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, std::vector<int64_t>{kX, kW, kY});
+  memory.SetPointers(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS,
+                     {const_cast<void*>(x), const_cast<void*>(w), const_cast<void*>(y)});
+  memory.SetPointers(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, {workspace});
+  RETURN_ERROR(memory.Finalize());
+  CUDNN_RETURN_IF_ERROR(cudnnBackendExecute(handle, plan_.get(), memory.get()));
+  return Error{};
+}
+
+Error FindPlans(cudnnHandle_t handle, const ConvolutionGraph& graph, const PlanRules& rules,
+                size_t most, std::vector<ConvolutionPlan>* plans) {
+  BuiltGraph built;
+  RETURN_ERROR(Build(handle, graph, &built));
+  Error last = MakeError(absl::StatusCode::kUnimplemented, "cuDNN proposes no engine");
+  // The fallback list holds what runs nearly anything; without it, "best" might not run at all.
+  for (const auto mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_B, CUDNN_HEUR_MODE_FALLBACK}) {
+    std::vector<CudnnDescriptor> configs;
+    if (const Error error = Propose(built, mode, &configs); !error.ok()) {
+      last = error;
+      continue;
+    }
+    for (CudnnDescriptor& config : configs) {
+      if (plans->size() >= most) return Error{};
+      const Error error = MakePlan(handle, std::move(config), rules, plans);
+      if (error.ok()) continue;
+      // Short of memory for once, another process would choose otherwise.
+      if (IsExhausted(error)) return error;
+      last = error;
+    }
+  }
+  if (!plans->empty()) return Error{};
+  return MakeError(absl::StatusCode::kUnimplemented, "cuDNN has no plan: %s", last.message);
+}
+
+}  // namespace thinwire::cuda

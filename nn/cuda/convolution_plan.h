@@ -1,0 +1,54 @@
+// Execution plans of cuDNN's graph API for a graph of one node, a convolution.
+#pragma once
+
+#include <cudnn.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "nn/cuda/cudnn.h"
+#include "nn/ops.h"
+
+namespace thinwire::cuda {
+
+enum class Pass { kForward, kBackwardData, kBackwardWeights };
+
+// One pass of a convolution for a batch of n. Channels-last tensors as in convolution.h, each in
+// the role that it has in Forward: dy is a y, dx an x and dw a w.
+struct ConvolutionGraph {
+  Pass pass = Pass::kForward;
+  Conv2dSpec spec;
+  int64_t n = 0;
+};
+
+// What a plan may do to the numbers. Inputs are never narrowed and sums never less than fp32.
+struct PlanRules {
+  bool deterministic = true;
+  bool tensor_cores = false;  // which for fp32 means TF32
+  int64_t most_workspace_bytes = 0;
+};
+
+class ConvolutionPlan {
+ public:
+  ConvolutionPlan(CudnnDescriptor config, CudnnDescriptor plan, int64_t workspace_bytes)
+      : config_(std::move(config)), plan_(std::move(plan)), workspace_bytes_(workspace_bytes) {}
+
+  int64_t workspace_bytes() const { return workspace_bytes_; }
+
+  // Submits it. One of x, w, y is the result; `workspace` may be null when it is to have no bytes.
+  Error Run(cudnnHandle_t handle, const void* x, const void* w, const void* y,
+            void* workspace) const;
+
+ private:
+  CudnnDescriptor config_;  // kept as long as the plan that was made from it
+  CudnnDescriptor plan_;
+  int64_t workspace_bytes_;
+};
+
+// Appends up to `most` plans in the order of cuDNN's heuristics, which depends on the graph, the
+// device and cuDNN's version only. Unimplemented, with cuDNN's last reason, when there is none;
+// ResourceExhausted when memory was short.
+Error FindPlans(cudnnHandle_t handle, const ConvolutionGraph& graph, const PlanRules& rules,
+                size_t most, std::vector<ConvolutionPlan>* plans);
+
+}  // namespace thinwire::cuda

@@ -1,0 +1,87 @@
+#include "nn/cuda/linear.h"
+
+#include <cassert>
+#include <memory>
+
+#include "nn/cuda/bias.h"
+#include "nn/cuda/filter.h"
+#include "tensor/cuda/error.h"
+
+namespace thinwire::cuda {
+namespace {
+
+class MatmulLinear final : public Linear {
+ public:
+  MatmulLinear(CudaDevice* device, const LinearSpec& spec, Matmul* matmul)
+      : device_(device), spec_(spec), matmul_(matmul), weights_(device), bias_(device) {}
+
+  Error Reserve() {
+    const size_t of_element = SizeOf(spec_.compute);
+    RETURN_ERROR(
+        weights_.Reserve(static_cast<size_t>(spec_.out_features * spec_.in_features) * of_element));
+    return bias_.Reserve(static_cast<size_t>(spec_.out_features) * of_element);
+  }
+
+  // Copies in the compute type: in bf16 that rounds the bias too, as cuBLASLt adds it in y's type
+  // to sums that are fp32 still. fp32 has a copy of its own for the sake of its alignment.
+  Error LoadWeights(const float* weights, const float* bias) override {
+    assert(spec_.bias == (bias != nullptr));
+    RETURN_ERROR(PackFilter(device_, {spec_.out_features, spec_.in_features}, weights,
+                            spec_.compute, weights_.as<void>()));
+    if (!spec_.bias) return Error{};
+    return PackFilter(device_, {1, spec_.out_features}, bias, spec_.compute, bias_.as<void>());
+  }
+
+  // y = x W^T + b
+  Error Forward(const TensorView& x, const TensorView& y) override {
+    MatmulShape shape = Shape(x.dims[0], spec_.out_features, spec_.in_features);
+    shape.transpose_b = true;
+    shape.bias = spec_.bias;
+    return matmul_->Run(shape, x.data, weights_.as<void>(), spec_.bias ? bias_.as<void>() : nullptr,
+                        y.data);
+  }
+
+  // dx = dy W
+  Error BackwardData(const TensorView& dy, const TensorView& dx) override {
+    const MatmulShape shape = Shape(dy.dims[0], spec_.in_features, spec_.out_features);
+    return matmul_->Run(shape, dy.data, weights_.as<void>(), nullptr, dx.data);
+  }
+
+  // dW += dy^T x
+  Error BackwardWeights(const TensorView& x, const TensorView& dy, float* weights_gradient,
+                        float* bias_gradient) override {
+    assert(spec_.bias == (bias_gradient != nullptr));
+    MatmulShape shape = Shape(spec_.out_features, spec_.in_features, x.dims[0]);
+    shape.transpose_a = true;
+    shape.accumulate = true;
+    shape.product = DType::kF32;
+    RETURN_ERROR(matmul_->Run(shape, dy.data, x.data, nullptr, weights_gradient));
+    return spec_.bias ? AddColumnSums(device_, dy, bias_gradient) : Error{};
+  }
+
+ private:
+  MatmulShape Shape(int64_t rows, int64_t columns, int64_t inner) const {
+    MatmulShape shape;
+    shape.rows = rows;
+    shape.columns = columns;
+    shape.inner = inner;
+    shape.factors = shape.product = spec_.compute;
+    return shape;
+  }
+
+  CudaDevice* const device_;
+  const LinearSpec spec_;
+  Matmul* const matmul_;
+  CudaScratch weights_, bias_;
+};
+
+}  // namespace
+
+Error NewLinear(CudaDevice* device, const LinearSpec& spec, Matmul* matmul, Linear** linear) {
+  auto made = std::make_unique<MatmulLinear>(device, spec, matmul);
+  RETURN_ERROR(made->Reserve());
+  *linear = made.release();
+  return Error{};
+}
+
+}  // namespace thinwire::cuda

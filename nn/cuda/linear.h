@@ -1,0 +1,14 @@
+// The linear layer with its parameters as layers keep them; contract in nn/ops.h.
+#pragma once
+
+#include "nn/cuda/matmul.h"
+#include "nn/ops.h"
+#include "tensor/cuda/device.h"
+
+namespace thinwire::cuda {
+
+// `spec` is valid; `matmul` outlives *linear, which the caller deletes. ResourceExhausted when
+// there is no memory for the weights in the compute type.
+Error NewLinear(CudaDevice* device, const LinearSpec& spec, Matmul* matmul, Linear** linear);
+
+}  // namespace thinwire::cuda

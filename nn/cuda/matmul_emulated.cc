@@ -1,0 +1,76 @@
+// The emulator's twin of matmul.h: oneDNN's sgemm on one thread, in fp32 whatever the types; bf16
+// is widened before and rounded after.
+#include <memory>
+#include <oneapi/dnnl/dnnl.hpp>
+#include <utility>
+#include <vector>
+
+#include "nn/cpu/onednn.h"
+#include "nn/cpu/ops.h"
+#include "nn/cuda/host_work.h"
+#include "nn/cuda/matmul.h"
+
+namespace thinwire::cuda {
+namespace {
+
+TensorView Flat(const void* data, DType type, int64_t n) {
+  TensorView view;
+  view.data = const_cast<void*>(data);
+  view.dtype = type;
+  view.rank = 1;
+  view.dims[0] = n;
+  return view;
+}
+
+std::vector<float> Read(Ops* cpu, const void* from, DType type, int64_t n) {
+  std::vector<float> values(static_cast<size_t>(n));
+  (void)cpu->Convert(Flat(from, type, n), Flat(values.data(), DType::kF32, n));
+  return values;
+}
+
+Error Multiply(Ops* cpu, const MatmulShape& shape, const void* a, const void* b, const void* bias,
+               void* c) {
+  const int64_t rows = shape.rows, columns = shape.columns, inner = shape.inner;
+  const std::vector<float> wide_a = Read(cpu, a, shape.factors, rows * inner);
+  const std::vector<float> wide_b = Read(cpu, b, shape.factors, inner * columns);
+  std::vector<float> wide_c(static_cast<size_t>(rows * columns));
+  if (shape.accumulate) wide_c = Read(cpu, c, shape.product, rows * columns);
+  if (shape.bias) {
+    const std::vector<float> wide_bias = Read(cpu, bias, shape.product, columns);
+    for (int64_t i = 0; i < rows * columns; ++i) wide_c[i] += wide_bias[i % columns];
+  }
+  const cpu::ThreadsInForce threads(1);
+  const dnnl::status status = dnnl::sgemm(
+      shape.transpose_a ? 'T' : 'N', shape.transpose_b ? 'T' : 'N', rows, columns, inner,
+      /*alpha=*/1, wide_a.data(), shape.transpose_a ? rows : inner, wide_b.data(),
+      shape.transpose_b ? inner : columns, /*beta=*/1, wide_c.data(), columns);
+  if (status != dnnl::status::success) {
+    return MakeError(absl::StatusCode::kInternal, "dnnl::sgemm: status %d",
+                     static_cast<int>(status));
+  }
+  return cpu->Convert(Flat(wide_c.data(), DType::kF32, rows * columns),
+                      Flat(c, shape.product, rows * columns));
+}
+
+class EmulatedMatmul final : public Matmul {
+ public:
+  explicit EmulatedMatmul(CudaDevice* device) : work_(device), cpu_(NewCpuOps(1)) {}
+
+  Error Run(const MatmulShape& shape, const void* a, const void* b, const void* bias,
+            void* c) override {
+    return work_.Submit(
+        [cpu = cpu_, shape, a, b, bias, c] { return Multiply(cpu.get(), shape, a, b, bias, c); });
+  }
+
+ private:
+  HostWork work_;
+  const std::shared_ptr<Ops> cpu_;
+};
+
+}  // namespace
+
+std::unique_ptr<Matmul> NewMatmul(CudaDevice* device, const OpsOptions&) {
+  return std::make_unique<EmulatedMatmul>(device);
+}
+
+}  // namespace thinwire::cuda
