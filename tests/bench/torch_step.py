@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """Training speed of CIFAR ResNet-18 in PyTorch: forward, backward, SGD. The counterpart of
-nn/step_bench.cc, with the same options and the same line of JSON."""
+tests/bench/step_bench.cc, with the same options and the same line of JSON."""
 import argparse
 import contextlib
 import json

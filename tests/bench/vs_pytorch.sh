@@ -3,14 +3,14 @@
 # 100, forward, backward and SGD. Runs of the two alternate, so that what else the machine does
 # meets both; ratios are medians over pairs of PyTorch's step to ours, above 1 is faster: of wall
 # time, and of the processor time of all threads, which a busy machine disturbs less.
-# usage: tests/bench/vs_pytorch.sh [STEP_BENCH]    default bazel-bin/nn/step_bench
+# usage: tests/bench/vs_pytorch.sh [STEP_BENCH]    default bazel-bin/tests/step_bench
 #        PAIRS=5 THREADS=2 CONFIGS="16:fp32 64:fp32 16:bf16 64:bf16" in the environment, and
 #        OMP_WAIT_POLICY=passive where other processes use the cores too
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-bench=${1:-bazel-bin/nn/step_bench}
+bench=${1:-bazel-bin/tests/step_bench}
 pairs=${PAIRS:-5} threads=${THREADS:-$(nproc)}
-[[ -x $bench ]] || { echo "vs_pytorch.sh: no $bench: bazel build --config=opt //nn:step_bench" >&2; exit 1; }
+[[ -x $bench ]] || { echo "vs_pytorch.sh: no $bench: bazel build --config=opt //tests:step_bench" >&2; exit 1; }
 /usr/bin/python3 -c 'import torch' || { echo "vs_pytorch.sh: deploy/setup.sh --bench first" >&2; exit 1; }
 
 lines=$(mktemp)
