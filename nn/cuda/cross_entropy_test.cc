@@ -1,0 +1,90 @@
+// Both sides compute in fp64 and round once. Exponentials may differ by a unit in fp64's last
+// place, so results by one in the last place of what they are rounded to.
+
+#include <gtest/gtest.h>
+
+#include "nn/cuda/testing.h"
+
+namespace thinwire {
+namespace {
+
+struct Loss {
+  double loss = -1;
+  int64_t correct = -1;
+  Floats dlogits;
+};
+
+Loss LossOf(Side* side, DType type, int64_t n, int64_t classes, const Floats& logits,
+            bool gradients) {
+  std::vector<int32_t> labels(n);
+  for (int64_t i = 0; i < n; ++i) labels[i] = static_cast<int32_t>(i * 7 % classes);
+  CrossEntropy a;
+  a.logits = side->Of(type, Shape({n, classes}), logits);
+  if (gradients) a.dlogits = side->Unwritten(type, Shape({n, classes}));
+  a.labels = labels.data();
+  a.batch_size = n + 3;
+  Loss loss;
+  EXPECT_TRUE((*side)->SoftmaxCrossEntropy(a, &loss.loss, &loss.correct).ok());
+  if (gradients) loss.dlogits = side->Read(a.dlogits);
+  return loss;
+}
+
+class CrossEntropyTest : public testing::TestWithParam<std::tuple<DType, int64_t, int64_t>> {
+ protected:
+  void ExpectTwin(const Floats& logits) {
+    const auto [type, n, classes] = GetParam();
+    Side cpu = CpuSide(), device = DeviceSide(), misaligned = DeviceSide(1);
+    const Loss want = LossOf(&cpu, type, n, classes, logits, true);
+    for (Side* side : {&device, &misaligned}) {
+      const Loss got = LossOf(side, type, n, classes, logits, true);
+      EXPECT_NEAR(got.loss, want.loss, 1e-12 * (1 + std::abs(want.loss)));
+      EXPECT_EQ(got.correct, want.correct);
+      ExpectNear({{"dlogits", want.dlogits}}, {{"dlogits", got.dlogits}},
+                 Rounded(type, 0x1p-23, 1e-15));
+    }
+  }
+};
+
+TEST_P(CrossEntropyTest, IsTheCpus) {
+  const auto [type, n, classes] = GetParam();
+  ExpectTwin(RandomFloats(n * classes, 1, 5, 3));
+}
+
+TEST_P(CrossEntropyTest, TheFirstOfEqualLogitsIsTheOneThatCounts) {
+  const auto [type, n, classes] = GetParam();
+  Floats logits = RandomFloats(n * classes, 1);
+  for (float& v : logits) v = std::round(v);
+  ExpectTwin(logits);
+}
+
+TEST_P(CrossEntropyTest, WithoutGradientsTheLossIsTheSame) {
+  const auto [type, n, classes] = GetParam();
+  const Floats logits = RandomFloats(n * classes, 1);
+  Side side = DeviceSide();
+  const Loss with = LossOf(&side, type, n, classes, logits, true);
+  const Loss without = LossOf(&side, type, n, classes, logits, false);
+  EXPECT_EQ(with.loss, without.loss);
+  EXPECT_EQ(with.correct, without.correct);
+}
+
+INSTANTIATE_TEST_SUITE_P(Sizes, CrossEntropyTest,
+                         testing::Combine(testing::Values(DType::kF32, DType::kBF16),
+                                          testing::Values(1, 9, 300),
+                                          testing::Values(1, 3, 10, 100, 1500)));
+
+TEST(CrossEntropyNumericsTest, LargeLogitsDoNotOverflow) {
+  Side side = DeviceSide();
+  const Loss loss = LossOf(&side, DType::kF32, 1, 3, {1000, 3e38f, -3e38f}, true);
+  EXPECT_EQ(loss.loss, 3e38f - 1000.0f);
+  EXPECT_EQ(loss.dlogits, (Floats{-0.25f, 0.25f, 0}));
+}
+
+TEST(CrossEntropyNumericsTest, NoRowsAreNoLoss) {
+  Side side = DeviceSide();
+  const Loss loss = LossOf(&side, DType::kF32, 0, 10, {}, true);
+  EXPECT_EQ(loss.loss, 0);
+  EXPECT_EQ(loss.correct, 0);
+}
+
+}  // namespace
+}  // namespace thinwire

@@ -1,0 +1,79 @@
+// Sums along a row are taken in fp32 on both sides, in another order: they differ by a few units in
+// the last place, and so does what follows from them. 1e-5 of values around 1.
+
+#include <gtest/gtest.h>
+
+#include "nn/cuda/testing.h"
+
+namespace thinwire {
+namespace {
+
+class LayerNormTest : public testing::TestWithParam<std::tuple<DType, Shape>> {
+ protected:
+  DType type() const { return std::get<0>(GetParam()); }
+  Shape shape() const { return std::get<1>(GetParam()); }
+  int64_t features() const { return shape()[shape().rank() - 1]; }
+  int64_t rows() const { return shape().elements() / features(); }
+};
+
+TEST_P(LayerNormTest, ForwardIsTheCpus) {
+  ExpectTwins(Rounded(type(), 1e-5, 1e-5), [&](Side* side) -> Outputs {
+    LayerNormForward a;
+    a.x = side->Of(type(), shape(), RandomFloats(shape().elements(), 1, 0.5f, 2));
+    a.y = side->Unwritten(type(), shape());
+    a.scale = side->Of(RandomFloats(features(), 2, 1, 0.1f));
+    a.bias = side->Of(RandomFloats(features(), 3));
+    a.mean = side->Unwritten(rows());
+    a.rstd = side->Unwritten(rows());
+    // Of one feature only epsilon is left of the variance, of whose root rstd is the reciprocal.
+    if (features() == 1) a.epsilon = 1;
+    EXPECT_TRUE((*side)->NormalizeRows(a).ok());
+    return {{"y", side->Read(a.y)},
+            {"mean", side->Read(a.mean, rows())},
+            {"rstd", side->Read(a.rstd, rows())}};
+  });
+}
+
+// dscale and dbias are sums over all rows and start at what was there.
+TEST_P(LayerNormTest, BackwardIsTheCpus) {
+  const double many = std::sqrt(static_cast<double>(std::max(rows(), features())));
+  ExpectTwins(Rounded(type(), 1e-5, 2e-6 * many + 1e-5), [&](Side* side) -> Outputs {
+    LayerNormBackward a;
+    a.x = side->Of(type(), shape(), RandomFloats(shape().elements(), 1, 0.5f, 2));
+    a.dy = side->Of(type(), shape(), RandomFloats(shape().elements(), 2));
+    a.dx = side->Unwritten(type(), shape());
+    a.scale = side->Of(RandomFloats(features(), 3, 1, 0.1f));
+    a.mean = side->Of(RandomFloats(rows(), 4, 0.5f, 0.1f));
+    a.rstd = side->Of(RandomFloats(rows(), 5, 0.5f, 0.1f));
+    a.dscale = side->Of(RandomFloats(features(), 6, 100));
+    a.dbias = side->Of(RandomFloats(features(), 7, -100));
+    EXPECT_TRUE((*side)->NormalizeRowsBackward(a).ok());
+    return {{"dx", side->Read(a.dx)},
+            {"dscale", side->Read(a.dscale, features())},
+            {"dbias", side->Read(a.dbias, features())}};
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Shapes, LayerNormTest,
+    testing::Combine(testing::Values(DType::kF32, DType::kBF16),
+                     testing::Values(Shape({1, 1}), Shape({5, 3}), Shape({3, 7, 16}),
+                                     Shape({1, 64}), Shape({70, 100}), Shape({2, 9, 768}),
+                                     Shape({4, 1024}), Shape({3, 1025}), Shape({2, 1600}),
+                                     Shape({1, 20000}), Shape({3000, 8}))));
+
+TEST(LayerNormNumericsTest, AConstantRowBecomesItsBias) {
+  Side side = DeviceSide();
+  LayerNormForward a;
+  a.x = side.Of(DType::kF32, Shape({1, 40}), Floats(40, 7));
+  a.y = side.Unwritten(DType::kF32, Shape({1, 40}));
+  a.scale = side.Of(Floats(40, 2));
+  a.bias = side.Of(Floats(40, 0.5f));
+  a.mean = side.Unwritten(1);
+  a.rstd = side.Unwritten(1);
+  ASSERT_TRUE(side->NormalizeRows(a).ok());
+  EXPECT_EQ(side.Read(a.y), Floats(40, 0.5f));
+}
+
+}  // namespace
+}  // namespace thinwire

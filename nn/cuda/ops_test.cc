@@ -1,0 +1,169 @@
+#include "nn/cuda/ops.h"
+
+#include <gtest/gtest.h>
+
+#include "nn/cuda/testing.h"
+
+namespace thinwire {
+namespace {
+
+TEST(CudaOpsTest, ComputesInFp32AndBf16Only) {
+  Side side = DeviceSide();
+  EXPECT_TRUE(side->CheckComputeType(DType::kF32).ok());
+  EXPECT_TRUE(side->CheckComputeType(DType::kBF16).ok());
+  EXPECT_EQ(ToStatus(side->CheckComputeType(DType::kF16)).code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
+TEST(CudaOpsTest, RefusesShapesInTheCpusWords) {
+  Side device = DeviceSide(), cpu = CpuSide();
+  Conv2dSpec spec;
+  spec.in_channels = spec.out_channels = 1;
+  spec.height = spec.width = 4;
+  spec.kernel = 7;
+  spec.padding = 1;
+  Conv2d* conv = nullptr;
+  EXPECT_EQ(ToStatus(device->NewConv2d(spec, &conv)), ToStatus(cpu->NewConv2d(spec, &conv)));
+  EXPECT_EQ(conv, nullptr);
+  Linear* linear = nullptr;
+  EXPECT_EQ(ToStatus(device->NewLinear({}, &linear)), ToStatus(cpu->NewLinear({}, &linear)));
+  EXPECT_EQ(linear, nullptr);
+}
+
+// Every call that can be recorded, on fixed tensors.
+class EveryCall {
+ public:
+  explicit EveryCall(Side* side) : ops_(*side) {
+    const auto tensor = [&](uint64_t seed) {
+      return side->Of(DType::kF32, kImages, RandomFloats(kImages.elements(), seed));
+    };
+    const auto channels = [&](float value) { return side->Of(Floats(kImages[3], value)); };
+    batch_.x = rows_.x = tensor(1);
+    batch_.residual = tensor(2);
+    batch_.y = Output(side, "batch norm", kImages);
+    rows_.y = Output(side, "layer norm", kImages);
+    batch_.scale = rows_.scale = channels(1.5f);
+    batch_.bias = rows_.bias = channels(0.25f);
+    batch_.running_mean = channels(0);
+    batch_.running_var = channels(1);
+    batch_.mean = channels(0);
+    batch_.rstd = channels(0);
+    batch_.relu = true;
+    rows_.mean = side->Unwritten(kImages.elements() / kImages[3]);
+    rows_.rstd = side->Unwritten(kImages.elements() / kImages[3]);
+    batch_dx_ = Output(side, "batch norm's dx", kImages);
+    batch_dresidual_ = Output(side, "dresidual", kImages);
+    rows_dx_ = Output(side, "layer norm's dx", kImages);
+    // Adds up over all submissions.
+    gradients_ = side->Of(DType::kF32, Shape({2, kImages[3]}), Floats(2 * kImages[3]));
+    outputs_.push_back({"dscale, dbias", gradients_});
+    sum_ = Output(side, "sum", kImages);
+    narrow_ = side->Unwritten(DType::kBF16, kImages);
+    outputs_.push_back({"narrow", narrow_});
+    pooled_ = Output(side, "max pool", Shape({kImages[0], 3, 3, kImages[3]}));
+    pooled_dx_ = Output(side, "max pool's dx", kImages);
+    half_ = Output(side, "maxout", Shape({kImages.elements() / 2}));
+    half_dx_ = Output(side, "maxout's dx", kImages);
+    means_ = Output(side, "means", Shape({kImages[0], kImages[3]}));
+    means_dx_ = Output(side, "means' dx", kImages);
+    turned_ = Output(side, "channels first", kImages);
+    value_ = side->Of(DType::kF32, kImages, RandomFloats(kImages.elements(), 3));
+    outputs_.push_back({"value", value_});
+  }
+
+  void Submit() {
+    EXPECT_TRUE(ops_->NormalizeBatch(batch_).ok());
+    EXPECT_TRUE(ops_->NormalizeRows(rows_).ok());
+    SubmitBackward();
+    EXPECT_TRUE(ops_->Relu(rows_.y, sum_).ok());
+    EXPECT_TRUE(ops_->ReluBackward(batch_.y, sum_, sum_).ok());
+    EXPECT_TRUE(ops_->Add(sum_, batch_.y, sum_).ok());
+    EXPECT_TRUE(ops_->Convert(sum_, narrow_).ok());
+    const PoolSpec pool{2, 3, 1};
+    EXPECT_TRUE(ops_->MaxPool(pool, sum_, pooled_).ok());
+    EXPECT_TRUE(ops_->MaxPoolBackward(pool, sum_, pooled_, pooled_dx_).ok());
+    EXPECT_TRUE(ops_->Maxout(2, sum_, half_).ok());
+    EXPECT_TRUE(ops_->MaxoutBackward(2, sum_, half_, half_dx_).ok());
+    EXPECT_TRUE(ops_->GlobalAvgPool(sum_, means_).ok());
+    EXPECT_TRUE(ops_->GlobalAvgPoolBackward(means_, means_dx_).ok());
+    EXPECT_TRUE(ops_->ToChannelsFirst(sum_, turned_).ok());
+    SgdParameter parameter;
+    parameter.value = static_cast<float*>(value_.data);
+    parameter.gradient = static_cast<float*>(turned_.data);
+    parameter.n = kImages.elements();
+    SgdUpdate update;
+    update.parameters = &parameter;
+    update.count = 1;
+    update.lr = 0.5f;
+    EXPECT_TRUE(ops_->Sgd(update).ok());
+    EXPECT_TRUE(ops_->Zero(static_cast<float*>(turned_.data), 7).ok());
+  }
+
+  Outputs Read() const {
+    Outputs outputs;
+    for (const auto& [name, view] : outputs_) outputs.push_back({name, ops_.Read(view)});
+    return outputs;
+  }
+
+ private:
+  const Shape kImages{2, 6, 6, 16};
+
+  TensorView Output(Side* side, const char* name, const Shape& shape) {
+    outputs_.push_back({name, side->Unwritten(DType::kF32, shape)});
+    return outputs_.back().second;
+  }
+
+  void SubmitBackward() {
+    BatchNormBackward batch;
+    batch.x = batch_.x;
+    batch.y = batch_.y;
+    batch.dy = rows_.y;
+    batch.dx = batch_dx_;
+    batch.dresidual = batch_dresidual_;
+    batch.scale = batch_.scale;
+    batch.bias = batch_.bias;
+    batch.mean = batch_.mean;
+    batch.rstd = batch_.rstd;
+    batch.dscale = static_cast<float*>(gradients_.data);
+    batch.dbias = batch.dscale + kImages[3];
+    batch.relu = true;
+    EXPECT_TRUE(ops_->NormalizeBatchBackward(batch).ok());
+    LayerNormBackward rows;
+    rows.x = rows_.x;
+    rows.dy = batch_.y;
+    rows.dx = rows_dx_;
+    rows.scale = rows_.scale;
+    rows.mean = rows_.mean;
+    rows.rstd = rows_.rstd;
+    rows.dscale = batch.dscale;
+    rows.dbias = batch.dbias;
+    EXPECT_TRUE(ops_->NormalizeRowsBackward(rows).ok());
+  }
+
+  Side& ops_;
+  BatchNormForward batch_;
+  LayerNormForward rows_;
+  TensorView batch_dx_, batch_dresidual_, rows_dx_, gradients_, sum_, narrow_, pooled_, pooled_dx_,
+      half_, half_dx_, means_, means_dx_, turned_, value_;
+  std::vector<std::pair<std::string, TensorView>> outputs_;
+};
+
+TEST(CudaOpsTest, WhatIsRecordedAndReplayedIsWhatWasCalled) {
+  Side plain_side = DeviceSide(), recorded_side = DeviceSide();
+  EveryCall plain(&plain_side), recorded(&recorded_side);
+  for (int i = 0; i < 3; ++i) plain.Submit();
+
+  Recorder* made = nullptr;
+  ASSERT_TRUE(recorded_side.device()->NewRecorder(&made).ok());
+  const std::unique_ptr<Recorder> recorder(made);
+  int recording = -1;
+  recorded.Submit();
+  ASSERT_TRUE(recorder->Start().ok());
+  recorded.Submit();
+  ASSERT_TRUE(recorder->Stop(&recording).ok());
+  for (int i = 0; i < 2; ++i) ASSERT_TRUE(recorder->Replay(recording).ok());
+  ExpectNear(plain.Read(), recorded.Read(), kSameBits);
+}
+
+}  // namespace
+}  // namespace thinwire

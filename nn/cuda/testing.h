@@ -1,0 +1,173 @@
+// What tests of the kernels here share: the same calls on the CPU, whose results are the
+// definition, and on the device under test.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/random.h"
+#include "nn/cpu/ops.h"
+#include "nn/cuda/ops.h"
+#include "tensor/cpu/device.h"
+#include "tensor/cuda/device.h"
+#include "tensor/tensor.h"
+
+namespace thinwire {
+
+using Floats = std::vector<float>;
+
+// Normal numbers, about: sums of uniform ones. The same for equal arguments.
+inline Floats RandomFloats(int64_t n, uint64_t seed, float mean = 0, float deviation = 1) {
+  RandomStream random(RandomKey(seed, "test"));
+  Floats values(n);
+  for (float& value : values) {
+    float sum = -6;
+    for (int i = 0; i < 12; ++i) sum += random.NextFloat();
+    value = mean + deviation * sum;
+  }
+  return values;
+}
+
+// A backend's Ops with tensors of its own.
+class Side {
+ public:
+  // Tensors begin `misaligned` elements behind aligned memory.
+  Side(Device* device, Ops* ops, int64_t misaligned)
+      : device_(device), ops_(ops), misaligned_(misaligned) {}
+
+  Ops* operator->() const { return ops_; }
+  Device* device() const { return device_; }
+
+  // `values` rounded to `dtype`.
+  TensorView Of(DType dtype, const Shape& shape, const Floats& values) {
+    EXPECT_EQ(static_cast<int64_t>(values.size()), shape.elements());
+    const TensorView view = Allocate(dtype, shape);
+    const std::vector<char> bytes = Converted(values.data(), DType::kF32, values.size(), dtype);
+    EXPECT_TRUE(device_->CopyFromHost(view.data, bytes.data(), bytes.size()).ok());
+    return view;
+  }
+  // NaN everywhere, which a kernel that leaves something out leaves there.
+  TensorView Unwritten(DType dtype, const Shape& shape) {
+    return Of(dtype, shape, Floats(shape.elements(), std::nanf("")));
+  }
+  float* Of(const Floats& values) {
+    const Shape shape({static_cast<int64_t>(values.size())});
+    return static_cast<float*>(Of(DType::kF32, shape, values).data);
+  }
+  float* Unwritten(int64_t n) { return Of(Floats(n, std::nanf(""))); }
+
+  Floats Read(const TensorView& view) const {
+    std::vector<char> bytes(view.elements() * SizeOf(view.dtype));
+    EXPECT_TRUE(device_->CopyToHost(bytes.data(), view.data, bytes.size()).ok());
+    const std::vector<char> wide =
+        Converted(bytes.data(), view.dtype, view.elements(), DType::kF32);
+    Floats values(view.elements());
+    if (!values.empty()) std::memcpy(values.data(), wide.data(), wide.size());
+    return values;
+  }
+  Floats Read(float* values, int64_t n) const {
+    return Read(View(DType::kF32, Shape({n}), values));
+  }
+
+ private:
+  static TensorView View(DType dtype, const Shape& shape, void* data) {
+    TensorView view;
+    view.data = data;
+    view.dtype = dtype;
+    view.rank = shape.rank();
+    std::copy(shape.begin(), shape.end(), view.dims);
+    return view;
+  }
+  TensorView Allocate(DType dtype, const Shape& shape) {
+    memory_.push_back(*Tensor::Allocate(device_, dtype, {shape.elements() + misaligned_}));
+    return View(dtype, shape,
+                static_cast<char*>(memory_.back().data()) + misaligned_ * SizeOf(dtype));
+  }
+  static std::vector<char> Converted(const void* from, DType from_type, int64_t n, DType to_type) {
+    std::vector<char> to(n * SizeOf(to_type));
+    const Shape shape({n});
+    EXPECT_TRUE(NewCpuOps(1)
+                    ->Convert(View(from_type, shape, const_cast<void*>(from)),
+                              View(to_type, shape, to.data()))
+                    .ok());
+    return to;
+  }
+
+  Device* const device_;
+  Ops* const ops_;
+  const int64_t misaligned_;
+  std::vector<Tensor> memory_;
+};
+
+inline Side CpuSide() {
+  static Ops* const ops = NewCpuOps(2).release();
+  return Side(CpuDevice(), ops, 0);
+}
+
+inline Side DeviceSide(int64_t misaligned = 0) {
+  static CudaDevice* const device = [] {
+    CudaDevice* device = nullptr;
+    EXPECT_TRUE(NewCudaDevice(0, &device).ok());
+    return device;
+  }();
+  static Ops* const ops = [] {
+    Ops* ops = nullptr;
+    EXPECT_TRUE(NewCudaOps(device, OpsOptions(), &ops).ok());
+    return ops;
+  }();
+  return Side(device, ops, misaligned);
+}
+
+// What a call wrote, by name.
+using Outputs = std::vector<std::pair<std::string, Floats>>;
+
+// |got - want| <= relative |want| + absolute; NaN equals NaN.
+struct Tolerance {
+  double relative = 0, absolute = 0;
+};
+constexpr Tolerance kSameBits{};
+
+inline bool IsNear(float want, float got, const Tolerance& tolerance) {
+  if (std::isnan(want) || std::isnan(got)) return std::isnan(want) && std::isnan(got);
+  if (want == got) return std::signbit(want) == std::signbit(got) || tolerance.absolute > 0;
+  return std::abs(static_cast<double>(got) - want) <=
+         tolerance.relative * std::abs(static_cast<double>(want)) + tolerance.absolute;
+}
+
+inline void ExpectNear(const Outputs& want, const Outputs& got, const Tolerance& tolerance) {
+  ASSERT_EQ(want.size(), got.size());
+  for (size_t k = 0; k < want.size(); ++k) {
+    const Floats &a = want[k].second, &b = got[k].second;
+    ASSERT_EQ(a.size(), b.size()) << want[k].first;
+    for (size_t i = 0; i < a.size(); ++i) {
+      ASSERT_TRUE(IsNear(a[i], b[i], tolerance))
+          << want[k].first << "[" << i << "]: " << b[i] << ", want " << a[i];
+    }
+  }
+}
+
+// run(&side) makes a call on one side and returns what it wrote. The device's results are those of
+// the CPU, whether or not memory allows wide accesses, and the same bits each time.
+template <typename Run>
+void ExpectTwins(const Tolerance& tolerance, const Run& run) {
+  Side cpu = CpuSide(), device = DeviceSide(), again = DeviceSide(), misaligned = DeviceSide(1);
+  const Outputs want = run(&cpu), got = run(&device);
+  ExpectNear(want, got, tolerance);
+  ExpectNear(got, run(&again), kSameBits);
+  ExpectNear(want, run(&misaligned), tolerance);
+}
+
+// Of results that are rounded to `type` at the end: half a unit in the last place of bf16 is
+// 2^-9, and values on either side of a tie come out a unit apart.
+inline Tolerance Rounded(DType type, double relative, double absolute) {
+  return {type == DType::kBF16 ? 0x1p-7 : relative, absolute};
+}
+
+}  // namespace thinwire
