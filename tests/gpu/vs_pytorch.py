@@ -1,0 +1,111 @@
+#!/usr/bin/env python3
+"""One stage on a GPU beside PyTorch on the same GPU: CIFAR ResNet-18, forward, backward and SGD.
+
+Runs of ours, of eager PyTorch and of torch.compile alternate, so that what else the machine does
+meets all of them; PyTorch runs channels-last, with cudnn.benchmark and fused SGD. Ratios are medians
+over rounds of PyTorch's step to ours: above 1 we are faster. Prints a table; --json keeps every run.
+
+  tests/gpu/vs_pytorch.py --bench DIR/step_bench --cuda_plugin DIR/libthinwire_cuda.so
+  tests/gpu/vs_pytorch.py --batches 100 --precisions bf16 --rounds 5 --json vs_pytorch.json
+"""
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+TORCH_STEP = os.path.join(HERE, "..", "bench", "torch_step.py")
+# Name, further options of torch_step.py. "max-autotune" records CUDA graphs, as we do.
+YARDSTICKS = [("eager", []), ("compile", ["--compile", "default"]),
+              ("compile, graphs", ["--compile", "max-autotune"])]
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--bench", default="bazel-bin/tests/step_bench")
+    parser.add_argument("--cuda_plugin", default="", help="default: where step_bench looks")
+    parser.add_argument("--device", default="cuda:0")
+    parser.add_argument("--width", type=int, default=64)
+    parser.add_argument("--batches", type=int, nargs="+", default=[100, 512])
+    parser.add_argument("--precisions", nargs="+", default=["bf16", "tf32"])
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--steps", type=int, default=100)
+    parser.add_argument("--seconds", type=float, default=240, help="no new round after this time")
+    parser.add_argument("--json", help="file that gets every run")
+    return parser.parse_args()
+
+
+def measure(command):
+    """The line of JSON that a benchmark prints, or what it failed with."""
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode != 0:
+        reason = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
+        return {"failed": f"exit {done.returncode}: {reason}"}
+    return json.loads(done.stdout.strip().splitlines()[-1])
+
+
+def one_round(args, batch, precision):
+    common = ["--width", str(args.width), "--batch", str(batch), "--precision", precision,
+              "--device", args.device, "--steps", str(args.steps), "--warmup", "15"]
+    plugin = ["--cuda_plugin", args.cuda_plugin] if args.cuda_plugin else []
+    runs = {"thinwire": measure([args.bench, *common, *plugin]),
+            "thinwire, deterministic": measure([args.bench, *common, *plugin, "--deterministic"])}
+    for name, options in YARDSTICKS:
+        runs[name] = measure([sys.executable, "-B", TORCH_STEP, *common, *options])
+    return {"batch": batch, "precision": precision, "runs": runs}
+
+
+def speed(rounds, name):
+    steps = [r["runs"][name]["images_per_second"] for r in rounds if "failed" not in r["runs"][name]]
+    return statistics.median(steps) if steps else None
+
+
+def ratio(rounds, name):
+    pairs = [(r["runs"][name], r["runs"]["thinwire"]) for r in rounds]
+    ratios = sorted(theirs["step_seconds"] / ours["step_seconds"] for theirs, ours in pairs
+                    if "failed" not in theirs and "failed" not in ours)
+    if not ratios:
+        return "failed"
+    return f"**{statistics.median(ratios):.2f}** ({ratios[0]:.2f} to {ratios[-1]:.2f})"
+
+
+def print_table(groups):
+    names = ["thinwire", "thinwire, deterministic"] + [name for name, _ in YARDSTICKS]
+    print("| batch | type | rounds | " + " | ".join(f"{n}, images/s" for n in names) + " | " +
+          " | ".join(f"ours / {name}" for name, _ in YARDSTICKS) + " |")
+    print("|---" * (3 + len(names) + len(YARDSTICKS)) + "|")
+    for (batch, precision), rounds in groups.items():
+        speeds = [speed(rounds, name) for name in names]
+        print(f"| {batch} | {precision} | {len(rounds)} | " +
+              " | ".join("failed" if s is None else f"{s:.0f}" for s in speeds) + " | " +
+              " | ".join(ratio(rounds, name) for name, _ in YARDSTICKS) + " |")
+
+
+def main():
+    args = parse_arguments()
+    groups, failures = {}, set()
+    start = time.monotonic()
+    for _ in range(args.rounds):
+        for batch in args.batches:
+            for precision in args.precisions:
+                if groups and time.monotonic() - start > args.seconds:
+                    continue
+                done = one_round(args, batch, precision)
+                groups.setdefault((batch, precision), []).append(done)
+                failures |= {f"{n}, batch {batch}, {precision}: {run['failed']}"
+                             for n, run in done["runs"].items() if "failed" in run}
+    print_table(groups)
+    for failure in sorted(failures):
+        print(f"failed: {failure}", file=sys.stderr)
+    if args.json:
+        with open(args.json, "w", encoding="utf-8") as file:
+            json.dump([one for rounds in groups.values() for one in rounds], file, indent=1)
+    sys.exit(1 if any(f.startswith("thinwire") for f in failures) else 0)
+
+
+if __name__ == "__main__":
+    main()
