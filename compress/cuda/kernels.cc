@@ -1,5 +1,8 @@
 #include "compress/cuda/kernels.h"
 
+#include "compress/cuda/combine.h"
+#include "compress/cuda/compare.h"
+
 namespace thinwire {
 namespace {
 
@@ -72,8 +75,10 @@ class CudaKernels final : public CodecKernels {
   Error FindNonzeros(const TensorView&, uint64_t*, int64_t*) override {
     return Missing("FindNonzeros");
   }
-  Error CombineRows(const RowSums&) override { return Missing("CombineRows"); }
-  Error Compare(const TensorView&, const TensorView&, Sums*) override { return Missing("Compare"); }
+  Error CombineRows(const RowSums& sums) override { return CudaCombineRows(device_, sums); }
+  Error Compare(const TensorView& x, const TensorView& y, Sums* sums) override {
+    return CudaCompare(device_, x, y, sums);
+  }
 
  private:
   CudaDevice* const device_;

@@ -1,0 +1,106 @@
+#include "compress/cuda/compare.h"
+#include "compress/refusals.h"
+#include "tensor/cuda/bf16.cuh"
+#include "tensor/cuda/launch.h"
+#include "tensor/cuda/reduce.cuh"
+
+namespace thinwire {
+namespace {
+
+using Sums = CodecKernels::Sums;
+
+constexpr unsigned kThreads = 256, kThreadsOfTotal = 512;
+constexpr int kVector = 4, kVectors = 16;  // elements of a thread: kVectors times kVector
+constexpr int64_t kTile = int64_t{kThreads} * kVector * kVectors;
+
+// One thread's share; an aggregate, so that a kernel may keep it in registers.
+struct Share {
+  double difference, x, y, product;
+  int64_t nonzeros_x, nonzeros_y;
+};
+
+// The block's shares as one, written by its first thread.
+__device__ void AddUp(const Share& share, Share* to) {
+  Share sum;
+  sum.difference = BlockReduce<Sum>(share.difference);
+  sum.x = BlockReduce<Sum>(share.x);
+  sum.y = BlockReduce<Sum>(share.y);
+  sum.product = BlockReduce<Sum>(share.product);
+  sum.nonzeros_x = BlockReduce<Sum>(share.nonzeros_x);
+  sum.nonzeros_y = BlockReduce<Sum>(share.nonzeros_y);
+  if (threadIdx.x == 0) *to = sum;
+}
+
+// A block per tile. What lies behind the last element reads as zeros, which add nothing.
+template <typename X, typename Y>
+__global__ void CompareKernel(const X* x, const Y* y, int64_t total, Share* of_tiles) {
+  Share share = {};
+  for (int v = 0; v < kVectors; ++v) {
+    const int64_t i = blockIdx.x * kTile + (int64_t{v} * kThreads + threadIdx.x) * kVector;
+    if (i >= total) break;
+    float of_x[kVector], of_y[kVector];
+    LoadVector<kVector>(x + i, total - i, of_x);
+    LoadVector<kVector>(y + i, total - i, of_y);
+    for (int k = 0; k < kVector; ++k) {
+      const double a = of_x[k], b = of_y[k], d = a - b;
+      share.difference += d * d;
+      share.x += a * a;
+      share.y += b * b;
+      share.product += a * b;
+      share.nonzeros_x += a != 0;
+      share.nonzeros_y += b != 0;
+    }
+  }
+  AddUp(share, of_tiles + blockIdx.x);
+}
+
+__global__ void TotalKernel(const Share* of_tiles, int64_t tiles, Share* total) {
+  Share share = {};
+  for (int64_t i = threadIdx.x; i < tiles; i += blockDim.x) {
+    const Share tile = of_tiles[i];
+    share.difference += tile.difference;
+    share.x += tile.x;
+    share.y += tile.y;
+    share.product += tile.product;
+    share.nonzeros_x += tile.nonzeros_x;
+    share.nonzeros_y += tile.nonzeros_y;
+  }
+  AddUp(share, total);
+}
+
+template <typename X, typename Y>
+Error LaunchCompare(cudaStream_t stream, const TensorView& x, const TensorView& y, int64_t tiles,
+                    Share* of_tiles) {
+  return Launch(stream, dim3(static_cast<unsigned>(tiles)), dim3(kThreads), CompareKernel<X, Y>,
+                static_cast<const X*>(x.data), static_cast<const Y*>(y.data), x.elements(),
+                of_tiles);
+}
+
+template <typename X>
+Error LaunchCompare(cudaStream_t stream, const TensorView& x, const TensorView& y, int64_t tiles,
+                    Share* of_tiles) {
+  return y.dtype == DType::kF32 ? LaunchCompare<X, float>(stream, x, y, tiles, of_tiles)
+                                : LaunchCompare<X, uint16_t>(stream, x, y, tiles, of_tiles);
+}
+
+}  // namespace
+
+Error CudaCompare(CudaDevice* device, const TensorView& x, const TensorView& y, Sums* sums) {
+  RETURN_ERROR(CheckCompared(x.elements(), y.elements()));
+  const int64_t tiles = (x.elements() + kTile - 1) / kTile;
+  cudaStream_t stream;
+  RETURN_ERROR(device->Stream(&stream));
+  CudaScratch shares(device);  // of the tiles, and behind them the total
+  RETURN_ERROR(shares.Reserve((tiles + 1) * sizeof(Share)));
+  Share* const of_tiles = shares.as<Share>();
+  RETURN_ERROR(x.dtype == DType::kF32 ? LaunchCompare<float>(stream, x, y, tiles, of_tiles)
+                                      : LaunchCompare<uint16_t>(stream, x, y, tiles, of_tiles));
+  RETURN_ERROR(Launch(stream, dim3(1), dim3(kThreadsOfTotal), TotalKernel, of_tiles, tiles,
+                      of_tiles + tiles));
+  Share total;
+  RETURN_ERROR(device->CopyToHost(&total, of_tiles + tiles, sizeof(total)));
+  *sums = {total.difference, total.x, total.y, total.product, total.nonzeros_x, total.nonzeros_y};
+  return Error{};
+}
+
+}  // namespace thinwire
