@@ -38,7 +38,8 @@ absl::Status Assembler::Begin(const FrameHeader& header) {
   filled_ = 0;
   buffer_ = nullptr;
   if (header.payload_bytes() == 0) return absl::OkStatus();
-  ASSIGN_OR_RETURN(buffer_, Buffer::Allocate(CpuDevice(), header.payload_bytes()));
+  Device* const host = options_.host != nullptr ? options_.host : CpuDevice();
+  ASSIGN_OR_RETURN(buffer_, Buffer::Allocate(host, header.payload_bytes()));
   return absl::OkStatus();
 }
 

@@ -20,7 +20,7 @@ class Assembler {
   explicit Assembler(const LinkOptions& options) : options_(options) {}
 
   // `frame` has passed the link's FrameChecker. Returns the message with its last chunk; its
-  // payload stands in one buffer of CpuDevice(), aligned to 64. DataLoss: a payload's checksum
+  // payload stands in one buffer of options.host, aligned to 64. DataLoss: a payload's checksum
   // differs; ResourceExhausted: no memory. After an error the link is lost.
   absl::StatusOr<std::optional<Message>> Add(const ParsedFrame& frame);
 

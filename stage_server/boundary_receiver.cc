@@ -20,6 +20,7 @@ absl::StatusOr<std::unique_ptr<BoundaryReceiver>> BoundaryReceiver::New(const Bo
                                                                         Link* link, Worker worker,
                                                                         SupportMaps* support) {
   ASSIGN_OR_RETURN(auto decoder, MessageDecoder::New(spec, support));
+  RETURN_IF_ERROR(ToStatus(spec.device->Finish()));  // its memory is for whoever decodes
   return std::unique_ptr<BoundaryReceiver>(
       new BoundaryReceiver(spec, link, worker, std::move(decoder)));
 }
@@ -55,8 +56,9 @@ void BoundaryReceiver::WorkerLoop() {
   while (status.ok()) {
     // Woken by Close: the executor's own waits are the ones with deadlines.
     absl::StatusOr<Decoded> decoded = ReceiveAndDecode(absl::InfiniteFuture());
-    const std::lock_guard<std::mutex> lock(mutex_);
     status = decoded.status();
+    if (!status.ok()) (void)spec_.device->Finish();  // others free the memory that we used
+    const std::lock_guard<std::mutex> lock(mutex_);
     if (status.ok() && static_cast<int>(ready_.size()) >= spec_.capacity) {
       status = absl::ResourceExhaustedError(
           absl::StrCat("cut ", spec_.name, ": ", spec_.peer, " sent ", spec_.capacity + 1,
@@ -105,6 +107,7 @@ absl::StatusOr<Tensor> BoundaryReceiver::Decode(const Message& message) {
   const absl::Time start = absl::Now();
   const double cpu_start = ThreadCpuSeconds();
   ASSIGN_OR_RETURN(Tensor tensor, decoder_->Decode(message, rows.get()));
+  RETURN_IF_ERROR(ToStatus(spec_.device->Finish()));  // the tensor is the executor's
   if (message.key.phase == PHASE_TRAIN) {
     const std::lock_guard<std::mutex> lock(mutex_);
     statistics_.decode.Observe(absl::ToDoubleSeconds(absl::Now() - start));

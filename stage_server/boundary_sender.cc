@@ -39,6 +39,7 @@ absl::StatusOr<std::unique_ptr<BoundarySender>> BoundarySender::New(const Bounda
                                                                     Link* link, Worker worker,
                                                                     SupportMaps* support) {
   ASSIGN_OR_RETURN(auto encoder, MessageEncoder::New(spec, support));
+  RETURN_IF_ERROR(ToStatus(spec.device->Finish()));  // its memory is for whoever encodes
   return std::unique_ptr<BoundarySender>(
       new BoundarySender(spec, link, worker, std::move(encoder)));
 }
@@ -93,6 +94,7 @@ void BoundarySender::WorkerLoop() {
     }
     const absl::Status status = EncodeAndSend(std::move(job));
     if (!status.ok()) {
+      (void)spec_.device->Finish();  // others free the memory that this thread used
       link_->Close(status);
       const std::lock_guard<std::mutex> lock(mutex_);
       status_ = status;
@@ -132,21 +134,25 @@ void BoundarySender::AwaitAcknowledgement(absl::Time deadline) const {
 }
 
 absl::Status BoundarySender::EncodeAndSend(Job job) {
-  const MessageKey& key = job.outgoing.key;
-  const Tensor& x = job.outgoing.x;
+  const MessageKey key = job.outgoing.key;
+  Tensor& x = job.outgoing.x;
   Message message;
   message.key = key;
   message.dtype = spec_.compute;
   message.sample_digest = job.sample_digest;
   message.shape = x.empty() ? Shape{0} : x.shape();
   if (!x.empty()) RETURN_IF_ERROR(Annotate(Encode(job, &message), key));
+  const uint64_t elements = x.empty() ? 0 : x.elements(), raw_bytes = x.empty() ? 0 : x.bytes();
+  // The peer's answer lets the executor free its own references; ours goes first, so that memory
+  // is freed by the thread that used it last.
+  x = Tensor();
   const uint64_t payload_bytes = message.payload.bytes.size();
   const uint64_t wire_bytes = link_->Send(std::move(message));
   const std::lock_guard<std::mutex> lock(mutex_);
   BoundaryStatistics::Traffic& traffic = TrafficOf(key.phase, &statistics_);
   ++traffic.messages;
-  traffic.elements += x.empty() ? 0 : x.elements();
-  traffic.raw_bytes += x.empty() ? 0 : x.bytes();
+  traffic.elements += elements;
+  traffic.raw_bytes += raw_bytes;
   traffic.payload_bytes += payload_bytes;
   traffic.wire_bytes += wire_bytes;
   return absl::OkStatus();
@@ -156,6 +162,7 @@ absl::Status BoundarySender::Encode(const Job& job, Message* message) {
   const absl::Time start = absl::Now();
   const double cpu_start = ThreadCpuSeconds();
   RETURN_IF_ERROR(encoder_->Encode(job.outgoing, message));
+  RETURN_IF_ERROR(ToStatus(spec_.device->Finish()));  // the state's update is part of it
   const double seconds = absl::ToDoubleSeconds(absl::Now() - start);
   const double cpu_seconds = ThreadCpuSeconds() - cpu_start;
   std::optional<MeasuredError> error;

@@ -1,5 +1,6 @@
 // N stages are one stage, whatever the codec and the feedback: three cuts inside one process
 // against four stages with wires between them, several microbatches under way, state bit for bit.
+// And a device that is not the host is as good as one that is, alone or beside it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -7,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "stage_server/late_device.h"
 #include "stage_server/stages_testing.h"
 
 namespace thinwire {
@@ -45,8 +47,9 @@ struct Outcome {
   std::vector<double> errors;
 };
 
-Outcome Trained(const std::vector<std::string>& overrides, uint32_t epochs = 2) {
-  Stages stages(kExperiment, overrides);
+Outcome Trained(const std::vector<std::string>& overrides, uint32_t epochs = 2,
+                const BackendOf& backend_of = CpuBackend) {
+  Stages stages(kExperiment, overrides, backend_of);
   Outcome outcome;
   for (uint32_t epoch = 1; epoch <= epochs; ++epoch) {
     for (double loss : stages.Train(epoch)) outcome.losses.push_back(loss);
@@ -83,7 +86,10 @@ void ExpectSame(const Outcome& a, const Outcome& b) {
   EXPECT_THAT(b.errors, ElementsAreArray(a.errors));
 }
 
-// One stage against four under either schedule.
+Backend LateBackend(int /*stage*/) { return NewLateBackend(); }
+Backend LateThenCpu(int stage) { return stage == 0 ? NewLateBackend() : CpuBackend(stage); }
+
+// One stage against four under either schedule, on the host and elsewhere.
 Outcome ExpectStagesChangeNothing(std::vector<std::string> overrides, uint32_t epochs = 2) {
   overrides.push_back("pipeline.stages=1");
   const Outcome one = Trained(overrides, epochs);
@@ -92,6 +98,13 @@ Outcome ExpectStagesChangeNothing(std::vector<std::string> overrides, uint32_t e
   ExpectSame(one, Trained(overrides, epochs));
   overrides.back() = "pipeline.schedule=1f1b";
   ExpectSame(one, Trained(overrides, epochs));
+  {
+    SCOPED_TRACE("on a device that is not the host");
+    ExpectSame(one, Trained(overrides, epochs, LateBackend));
+  }
+  SCOPED_TRACE("two stages, the first on such a device");
+  overrides.push_back("pipeline.stages=2");
+  ExpectSame(one, Trained(overrides, epochs, LateThenCpu));
   return one;
 }
 

@@ -8,6 +8,24 @@
 #include "schedule/schedule.h"
 
 namespace thinwire {
+namespace {
+
+// Of the samples [all.first, all.last), batch after batch, each in as many parts as there may be.
+std::vector<FeedRequest> RequestsOf(const Work& work, const SampleRange& all, int64_t batch_size,
+                                    int microbatches) {
+  std::vector<FeedRequest> requests;
+  for (int64_t first = all.first; first < all.last; first += batch_size) {
+    const int64_t samples = std::min(batch_size, all.last - first);
+    const int count = static_cast<int>(std::min<int64_t>(microbatches, samples));
+    for (int m = 0; m < count; ++m) {
+      const SampleRange part = MicrobatchRange(samples, count, m);
+      requests.push_back({work.phase, work.epoch, {first + part.first, first + part.last}});
+    }
+  }
+  return requests;
+}
+
+}  // namespace
 
 absl::Status Executor::Train(uint32_t epoch, int64_t samples,
                              const std::function<void(const StepReport&)>& on_step) {
@@ -15,11 +33,12 @@ absl::Status Executor::Train(uint32_t epoch, int64_t samples,
   const int64_t steps = NumBatches(samples, spec.batch_size);
   absl::Time last = absl::Now();
   stage_->StartEpoch(EpochOf(spec, epoch, samples));
+  Work work;
+  work.phase = PHASE_TRAIN;
+  work.epoch = epoch;
+  Announce(work, {0, samples}, spec.microbatches);
   for (int64_t i = 0; i < steps; ++i) {
     const SampleRange batch{i * spec.batch_size, std::min((i + 1) * spec.batch_size, samples)};
-    Work work;
-    work.phase = PHASE_TRAIN;
-    work.epoch = epoch;
     work.step = static_cast<uint64_t>((epoch - 1) * steps + i + 1);
     work.batch_size = batch.last - batch.first;
     work.compress = epoch > spec.warmup_epochs && work.step > spec.warmup_steps;
@@ -60,6 +79,7 @@ absl::StatusOr<StepReport> Executor::Gradients(const GradientsRequest& request) 
   report.set_step(work.step);
   report.set_samples(work.batch_size);
   stage_->StartEpoch(EpochOf(spec, request.epoch(), samples));
+  Announce(work, batch, spec.microbatches);
   RETURN_IF_ERROR(stage_->ClearGradients());
   // What recalibration puts back is what a forward in training changes.
   ASSIGN_OR_RETURN(const auto statistics, stage_->StartRecalibration());
@@ -69,6 +89,11 @@ absl::StatusOr<StepReport> Executor::Gradients(const GradientsRequest& request) 
   RETURN_IF_ERROR(statistics->Restore());
   if (!status.ok()) return status;
   return report;
+}
+
+void Executor::Announce(const Work& work, const SampleRange& all, int microbatches) {
+  if (feed_ == nullptr) return;
+  feed_->Announce(RequestsOf(work, all, stage_->spec().batch_size, microbatches));
 }
 
 absl::Status Executor::Accumulate(Work work, const SampleRange& batch, StepReport* report) {
@@ -100,8 +125,9 @@ absl::StatusOr<LossSums> Executor::ForwardOne(Work work, const SampleRange& batc
   std::optional<Samples> samples;
   if (feed_ != nullptr) {
     ScopedTimer timer(&stage_->activity()[static_cast<int>(Activity::kData)]);
-    ASSIGN_OR_RETURN(samples,
-                     feed_->Take(work, {batch.first + part.first, batch.first + part.last}));
+    ASSIGN_OR_RETURN(
+        samples,
+        feed_->Take({work.phase, work.epoch, {batch.first + part.first, batch.first + part.last}}));
   }
   return stage_->Forward(work, samples);
 }
@@ -129,6 +155,7 @@ absl::StatusOr<LossSums> Executor::Pass(Work work, int64_t samples,
                                         const std::function<absl::Status()>& after_batch) {
   const int64_t batch_size = stage_->spec().batch_size;
   LossSums sums;
+  Announce(work, {0, samples}, /*microbatches=*/1);
   for (int64_t first = 0; first < samples; first += batch_size) {
     RETURN_IF_ERROR(Stopped());
     const SampleRange batch{first, std::min(first + batch_size, samples)};

@@ -45,6 +45,8 @@ class Executor {
   uint64_t last_step() const;
 
  private:
+  // What the feed will be asked for.
+  void Announce(const Work& work, const SampleRange& all, int microbatches);
   // Forward and backward of a whole batch.
   absl::Status Accumulate(Work work, const SampleRange& batch, StepReport* report);
   absl::StatusOr<LossSums> ForwardOne(Work work, const SampleRange& batch, const SampleRange& part);

@@ -7,6 +7,7 @@
 #include <thread>
 #include <vector>
 
+#include "stage_server/late_device.h"
 #include "stage_server/stages_testing.h"
 
 namespace thinwire {
@@ -28,8 +29,9 @@ epochs: 1
 )";
 
 struct SmallStages : Stages {
-  explicit SmallStages(const std::vector<std::string>& overrides)
-      : Stages(kExperiment, overrides) {}
+  explicit SmallStages(const std::vector<std::string>& overrides,
+                       const BackendOf& backend_of = CpuBackend)
+      : Stages(kExperiment, overrides, backend_of) {}
 };
 
 class ExecutorTest : public ::testing::TestWithParam<const char*> {};
@@ -108,6 +110,24 @@ TEST_P(ExecutorTest, GradientsAreThoseOfTheStepAndDependOnTheCodec) {
   EXPECT_THAT(three.Gradients(2, true), ElementsAreArray(compressed));
   EXPECT_NE(raw, compressed);
   EXPECT_NE(raw, one.Gradients(1, false));
+}
+
+TEST_P(ExecutorTest, ADeviceThatIsNotTheHostDoesTheSame) {
+  const std::string schedule = std::string("pipeline.schedule=") + GetParam();
+  for (const char* codec : {"{codec: topk, ratio: 0.3}", "{codec: none}"}) {
+    SCOPED_TRACE(codec);
+    const std::vector<std::string> overrides = {schedule, "capture.steps=2",
+                                                std::string("compression.activations=") + codec,
+                                                std::string("compression.gradients=") + codec};
+    SmallStages host(overrides), late(overrides, [](int) { return NewLateBackend(); });
+    EXPECT_THAT(late.Gradients(1, true), ElementsAreArray(host.Gradients(1, true)));
+    EXPECT_THAT(late.Train(), ElementsAreArray(host.Train()));
+    EXPECT_EQ(late.Evaluate(true).loss(), host.Evaluate(true).loss());
+    EXPECT_EQ(late.Evaluate(false).loss(), host.Evaluate(false).loss());
+    EXPECT_EQ(late.Evaluate(false, 30).loss(), host.Evaluate(false, 30).loss());
+    EXPECT_EQ(late.TakeCaptures(2), host.TakeCaptures(2));
+    EXPECT_THAT(late.Values(), ElementsAreArray(host.Values()));
+  }
 }
 
 // Plain SGD with rate 1 subtracts the gradient.

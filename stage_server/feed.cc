@@ -1,57 +1,100 @@
 #include "stage_server/feed.h"
 
-#include <numeric>
 #include <utility>
 
 #include "base/status.h"
-#include "tensor/cpu/device.h"
 
 namespace thinwire {
+namespace {
 
-absl::StatusOr<Samples> Feed::Take(const Work& work, const SampleRange& range) {
-  const bool training = work.phase == PHASE_TRAIN;
-  const bool from_train = training || work.phase == PHASE_RECALIBRATE;
-  const Dataset& data = from_train ? *data_->train : *data_->test;
-  ids_.resize(range.last - range.first);
-  if (training) {
-    if (epoch_ != work.epoch) {
-      order_ = EpochOrder(spec_.shuffle, work.epoch, data.size());
-      epoch_ = work.epoch;
-    }
-    std::copy(order_.begin() + range.first, order_.begin() + range.last, ids_.begin());
-  } else {
-    std::iota(ids_.begin(), ids_.end(), range.first);
+// Loaded ahead at most: one that is about to be taken, and the next.
+constexpr size_t kAhead = 2;
+
+}  // namespace
+
+Feed::Feed(const FeedSpec& spec, const DataSplits* data, const Backend& backend)
+    : spec_(spec), backend_(backend), loader_(spec, data, backend.device->host()) {
+  if (!backend.device->is_host()) thread_.emplace([this] { LoadAhead(); });
+}
+
+Feed::~Feed() {
+  if (!thread_) return;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    stopping_ = true;
+    changed_.notify_all();
   }
+  thread_->join();
+}
+
+void Feed::Announce(const std::vector<FeedRequest>& requests) {
+  if (!thread_) return;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  Expect(requests);
+}
+
+void Feed::Expect(const std::vector<FeedRequest>& requests) {
+  expected_.assign(requests.begin(), requests.end());
+  loaded_.clear();
+  ++announcement_;
+  changed_.notify_all();
+}
+
+void Feed::LoadAhead() {
+  std::unique_lock<std::mutex> lock(mutex_);
+  for (;;) {
+    changed_.wait(lock, [this] {
+      return stopping_ || (loaded_.size() < kAhead && loaded_.size() < expected_.size());
+    });
+    if (stopping_) return;
+    const FeedRequest request = expected_[loaded_.size()];
+    const uint64_t announcement = announcement_;
+    lock.unlock();
+    absl::StatusOr<LoadedSamples> samples = loader_.Load(request);
+    lock.lock();
+    // What was taken meanwhile came before it.
+    if (announcement == announcement_) loaded_.push_back(std::move(samples));
+    changed_.notify_all();
+  }
+}
+
+absl::StatusOr<LoadedSamples> Feed::TakeLoaded(const FeedRequest& request) {
+  if (!thread_) return loader_.Load(request);
+  std::unique_lock<std::mutex> lock(mutex_);
+  if (expected_.empty() || !(expected_.front() == request)) Expect({request});
+  changed_.wait(lock, [this] { return !loaded_.empty(); });
+  const absl::Status status = loaded_.front().status();
+  LoadedSamples samples;
+  if (status.ok()) samples = *std::move(loaded_.front());
+  loaded_.pop_front();
+  expected_.pop_front();
+  changed_.notify_all();
+  if (!status.ok()) return status;
+  return samples;
+}
+
+absl::StatusOr<Samples> Feed::Take(const FeedRequest& request) {
+  ASSIGN_OR_RETURN(LoadedSamples loaded, TakeLoaded(request));
   Samples samples;
-  samples.digest = SampleDigest(ids_);
-  if (spec_.labels) {
-    for (int64_t id : ids_) samples.labels.push_back(data.label(id));
-  }
+  samples.labels = std::move(loaded.labels);
+  samples.digest = loaded.digest;
   if (spec_.inputs) {
-    ASSIGN_OR_RETURN(samples.inputs, Inputs(data, work));
+    ASSIGN_OR_RETURN(samples.inputs, Inputs(std::move(loaded.images)));
   }
   return samples;
 }
 
-absl::StatusOr<Tensor> Feed::Inputs(const Dataset& data, const Work& work) {
-  const Shape shape = data.sample_shape().WithBatch(static_cast<int64_t>(ids_.size()));
-  const int64_t sample_elements = data.sample_shape().elements();
-  ASSIGN_OR_RETURN(Tensor images, Tensor::Allocate(CpuDevice(), DType::kF32, shape));
-  for (size_t i = 0; i < ids_.size(); ++i) {
-    Dataset::Augmentation augmentation;
-    if (work.phase == PHASE_TRAIN) {
-      augmentation = AugmentationOf(data, spec_.augment, spec_.data_seed, work.epoch, ids_[i]);
-    }
-    data.Load(ids_[i], augmentation, images.floats().subspan(i * sample_elements, sample_elements));
-  }
-  if (spec_.compute == DType::kF32 && backend_.device->is_host()) return images;
-  ASSIGN_OR_RETURN(Tensor inputs, Tensor::Allocate(backend_.device, spec_.compute, shape));
+absl::StatusOr<Tensor> Feed::Inputs(Tensor images) const {
   if (!backend_.device->is_host()) {
-    ASSIGN_OR_RETURN(Tensor copied, Tensor::Allocate(backend_.device, DType::kF32, shape));
+    ASSIGN_OR_RETURN(Tensor copied,
+                     Tensor::Allocate(backend_.device, images.dtype(), images.shape()));
     RETURN_IF_ERROR(
         ToStatus(backend_.device->CopyFromHost(copied.data(), images.data(), images.bytes())));
     images = std::move(copied);
   }
+  if (spec_.compute == images.dtype()) return images;
+  ASSIGN_OR_RETURN(const Tensor inputs,
+                   Tensor::Allocate(backend_.device, spec_.compute, images.shape()));
   RETURN_IF_ERROR(ToStatus(backend_.ops->Convert(images.view(), inputs.view())));
   return inputs;
 }

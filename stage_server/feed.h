@@ -1,45 +1,53 @@
 // Hands the first stage its inputs and the last stage its labels, in the order that (seed, epoch)
-// fixes.
+// fixes. For a device that computes while the host does something else, a thread of the feed loads
+// ahead.
 #pragma once
 
+#include <condition_variable>
 #include <cstdint>
+#include <deque>
+#include <mutex>
+#include <optional>
+#include <thread>
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "data/dataset.h"
-#include "data/sampler.h"
 #include "stage_server/local_stage.h"
+#include "stage_server/sample_loader.h"
 
 namespace thinwire {
 
-struct FeedSpec {
-  uint64_t data_seed = 0;
-  Shuffle shuffle;
-  AugmentKind augment = AugmentKind::kPerEpoch;
-  DType compute = DType::kF32;
-  bool inputs = false;  // fill Samples::inputs (first stage)
-  bool labels = false;  // fill Samples::labels (last stage)
-};
-
+// Take and Announce: one thread.
 class Feed {
  public:
   // `data` outlives the feed.
-  Feed(const FeedSpec& spec, const DataSplits* data, const Backend& backend)
-      : spec_(spec), data_(data), backend_(backend) {}
+  Feed(const FeedSpec& spec, const DataSplits* data, const Backend& backend);
+  ~Feed();
 
-  // Samples [first, last) of the epoch's order: shuffled and augmented in training, as they stand
-  // in the training set when recalibrating and in the test set when evaluating.
-  absl::StatusOr<Samples> Take(const Work& work, const SampleRange& range);
+  // What the next Takes ask for, in this order. Only speed depends on it: whoever takes something
+  // else waits for it, and the rest is forgotten.
+  void Announce(const std::vector<FeedRequest>& requests);
+
+  // Inputs are on the backend's device, in the compute type.
+  absl::StatusOr<Samples> Take(const FeedRequest& request);
 
  private:
-  absl::StatusOr<Tensor> Inputs(const Dataset& data, const Work& work);
+  absl::StatusOr<LoadedSamples> TakeLoaded(const FeedRequest& request);
+  absl::StatusOr<Tensor> Inputs(Tensor images) const;
+  void Expect(const std::vector<FeedRequest>& requests);  // with the lock held
+  void LoadAhead();
 
   const FeedSpec spec_;
-  const DataSplits* const data_;
   const Backend backend_;
-  uint32_t epoch_ = 0;  // whose order `order_` is
-  std::vector<int64_t> order_;
-  std::vector<int64_t> ids_;  // of the microbatch at hand
+  SampleLoader loader_;  // of the thread, or without one of whoever takes
+
+  std::mutex mutex_;  // guards what follows, but for the thread
+  std::condition_variable changed_;
+  std::deque<FeedRequest> expected_;                  // announced and not yet taken
+  std::deque<absl::StatusOr<LoadedSamples>> loaded_;  // of the first of these
+  uint64_t announcement_ = 0;                         // whose requests these are
+  bool stopping_ = false;
+  std::optional<std::thread> thread_;  // where the device is not the host
 };
 
 }  // namespace thinwire

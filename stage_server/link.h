@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "stage_server/message.h"
+#include "tensor/device.h"
 
 namespace thinwire {
 
@@ -26,6 +27,8 @@ struct LinkOptions {
   uint64_t max_payload_bytes = 0;
   // Received messages that nobody has taken. One more is the peer's protocol error.
   int queue_capacity = 1;
+  // Memory of the host that received payloads are gathered in; null: that of CpuDevice().
+  Device* host = nullptr;
 };
 
 class Link {

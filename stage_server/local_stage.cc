@@ -1,10 +1,12 @@
 #include "stage_server/local_stage.h"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
+#include "nn/recorded_segment.h"
 #include "stage_server/safetensors.h"
 
 namespace thinwire {
@@ -30,6 +32,7 @@ LinkOptions InnerLink(const StageSpec& spec, const BoundarySpec& incoming,
   options.receives = incoming.direction;
   options.max_payload_bytes = max_payload_bytes;
   options.queue_capacity = incoming.capacity;
+  options.host = incoming.device->host();
   return options;
 }
 
@@ -47,6 +50,12 @@ absl::StatusOr<std::unique_ptr<LocalStage>> LocalStage::Build(const StageSpec& s
 LocalStage::~LocalStage() { CloseLinks(absl::CancelledError("the stage ends")); }
 
 absl::Status LocalStage::BuildSegments() {
+  const int64_t microbatches = std::min<int64_t>(spec_.microbatches, spec_.batch_size);
+  RecordingOptions recording;
+  recording.device = backend_.device;
+  recording.ops = backend_.ops.get();
+  recording.least_batch = spec_.batch_size / microbatches;
+  recording.most_batch = (spec_.batch_size + microbatches - 1) / microbatches;
   for (int i = spec_.first_segment(); i < spec_.end_segment(); ++i) {
     const BlockRange blocks = SegmentBlocks(spec_.model, spec_.cuts, i);
     SegmentOptions options;
@@ -61,7 +70,7 @@ absl::Status LocalStage::BuildSegments() {
                                   options));
     ASSIGN_OR_RETURN(auto optimizer, NewOptimizer(spec_.optimizer, segment->parameters(),
                                                   backend_.device, backend_.ops.get()));
-    segments_.push_back(std::move(segment));
+    segments_.push_back(RecordSegment(std::move(segment), recording));
     optimizers_.push_back(std::move(optimizer));
   }
   return absl::OkStatus();
@@ -187,6 +196,7 @@ absl::StatusOr<LossSums> LocalStage::Forward(const Work& work,
       ScopedTimer timer(Slot(&activity_, Activity::kForward));
       ASSIGN_OR_RETURN(x, segments_[i]->Forward(x, ModeOf(work.phase),
                                                 training ? &in_flight->saved[i] : nullptr));
+      RETURN_IF_ERROR(FinishCompute());
     }
     if (i + 1 == segments_.size()) break;
     ASSIGN_OR_RETURN(x, Cross(&inner_cuts_[i], work, /*gradient=*/false, in_flight->sample_digest,
@@ -257,6 +267,7 @@ absl::Status LocalStage::Backward(const Work& work) {
     {
       ScopedTimer timer(Slot(&activity_, Activity::kBackward));
       ASSIGN_OR_RETURN(dy, segments_[i]->Backward(dy, &in_flight->saved[i]));
+      RETURN_IF_ERROR(FinishCompute());
     }
     if (i == 0) break;
     ASSIGN_OR_RETURN(dy, Cross(&inner_cuts_[i - 1], work, /*gradient=*/true,
@@ -285,7 +296,7 @@ absl::Status LocalStage::Update(double lr) {
     RETURN_IF_ERROR(optimizers_[i]->Step(lr));
     RETURN_IF_ERROR(segments_[i]->ParametersChanged());
   }
-  return absl::OkStatus();
+  return FinishCompute();
 }
 
 absl::Status LocalStage::FinishEvaluation(Work last_batch) {

@@ -125,6 +125,9 @@ class LocalStage {
   absl::Status BuildInnerCuts();
   absl::Status Attach(int cut, Direction sends, std::unique_ptr<Link> link, const std::string& peer,
                       Neighbour* neighbour);
+  // Within the timer of what was submitted, so that its seconds are those of the device; and before
+  // a tensor goes to a codec's thread.
+  absl::Status FinishCompute() { return ToStatus(backend_.device->Finish()); }
   absl::StatusOr<Tensor> Input(const Work& work, const std::optional<Samples>& samples,
                                uint64_t* digest);
   absl::StatusOr<Tensor> Cross(InnerCut* cut, const Work& work, bool gradient, uint64_t digest,

@@ -43,12 +43,18 @@ bool MessageDecoder::NeedsRows(const Message& message) const {
   return message.key.phase == PHASE_TRAIN && spec_.feedback.kind == FeedbackKind::kEf21;
 }
 
-// The gathered payload becomes the tensor.
-absl::StatusOr<Tensor> MessageDecoder::Wrap(const Message& message) const {
+// The gathered payload becomes the tensor where it lies, or is copied to where tensors live.
+absl::StatusOr<Tensor> MessageDecoder::TakeExact(const Message& message) const {
   const size_t want = message.shape.elements() * SizeOf(spec_.compute);
   if (message.payload.bytes.size() != want) {
     return absl::InvalidArgumentError(
         absl::StrCat("payload of ", message.payload.bytes.size(), " bytes, want ", want));
+  }
+  if (!spec_.device->is_host()) {
+    ASSIGN_OR_RETURN(const Tensor x, Tensor::Allocate(spec_.device, spec_.compute, message.shape));
+    const void* const bytes = message.payload.bytes.data();
+    RETURN_IF_ERROR(ToStatus(spec_.device->CopyFromHost(x.data(), bytes, want)));
+    return x;
   }
   auto* data = const_cast<uint8_t*>(message.payload.bytes.data());
   return Tensor(Buffer::Wrap(spec_.device, data, want, message.payload.owner), spec_.compute,
@@ -64,7 +70,7 @@ absl::StatusOr<Tensor> MessageDecoder::DecodeBytes(const Message& message, const
   }
   const bool remembers = NeedsRows(message);
   incoming.exact = message.codec.is_exact();
-  if (incoming.exact && !remembers && spec_.device->is_host()) return Wrap(message);
+  if (incoming.exact && !remembers) return TakeExact(message);
   std::vector<uint64_t> row_keys;
   if (remembers) {
     ASSIGN_OR_RETURN(row_keys,

@@ -40,7 +40,7 @@ class MessageDecoder {
                  std::unique_ptr<FeedbackReceiver> feedback)
       : spec_(spec), support_(support), feedback_(std::move(feedback)), codecs_(spec.kernels) {}
   absl::StatusOr<Tensor> DecodeBytes(const Message& message, const EpochRows* rows);
-  absl::StatusOr<Tensor> Wrap(const Message& message) const;
+  absl::StatusOr<Tensor> TakeExact(const Message& message) const;
 
   const BoundarySpec spec_;
   SupportMaps* const support_;

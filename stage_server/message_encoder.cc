@@ -8,7 +8,6 @@
 #include "base/random.h"
 #include "base/status.h"
 #include "compress/distortion.h"
-#include "tensor/cpu/device.h"
 
 namespace thinwire {
 namespace {
@@ -25,6 +24,17 @@ absl::StatusOr<bool> IsFinite(const Tensor& x, CodecKernels* kernels) {
   CodecKernels::Sums sums;
   RETURN_IF_ERROR(ToStatus(kernels->Compare(x.view(), x.view(), &sums)));
   return std::isfinite(sums.x);
+}
+
+// The tensor's own bytes: its memory, or where the host cannot read that a copy.
+absl::StatusOr<Payload> RawBytes(const Tensor& x) {
+  std::shared_ptr<Buffer> buffer = x.buffer();
+  if (!x.device()->is_host()) {
+    ASSIGN_OR_RETURN(buffer, Buffer::Allocate(x.device()->host(), x.bytes()));
+    RETURN_IF_ERROR(ToStatus(x.device()->CopyToHost(buffer->data(), x.data(), x.bytes())));
+  }
+  const auto* data = static_cast<const uint8_t*>(buffer->data());
+  return Payload{std::move(buffer), {data, x.bytes()}};
 }
 
 }  // namespace
@@ -87,11 +97,11 @@ absl::StatusOr<Payload> MessageEncoder::EncodeBytes(const Outgoing& outgoing) {
         rows, outgoing.rows->Of(spec_.feedback.key, outgoing.key.step, outgoing.key.microbatch));
   }
   const bool compress = outgoing.compress && !spec_.codec.is_exact();
-  if (!compress && !remembers && spec_.device->is_host()) {
+  if (!compress && !remembers) {
     encoded_ = FeedbackSender::Encoded();
     encoded_.exact = true;
     encoded_.received = encoded_.message = encoded_.decoded = x;
-    return Payload{x.buffer(), {static_cast<const uint8_t*>(x.data()), x.bytes()}};
+    return RawBytes(x);
   }
   FeedbackSender::Outgoing out;
   out.x = &x;
@@ -103,7 +113,7 @@ absl::StatusOr<Payload> MessageEncoder::EncodeBytes(const Outgoing& outgoing) {
   // Without feedback a measurement decodes on its own, outside of the time that encoding takes.
   out.want_received = training && (spec_.keeps_support || (remembers && IsMeasured(outgoing)));
   const size_t capacity = FeedbackMaxPayloadBytes(spec_.feedback, *codec_, x.shape(), x.dtype());
-  ASSIGN_OR_RETURN(auto buffer, Buffer::Allocate(CpuDevice(), capacity));
+  ASSIGN_OR_RETURN(auto buffer, Buffer::Allocate(spec_.device->host(), capacity));
   auto* data = static_cast<uint8_t*>(buffer->data());
   ASSIGN_OR_RETURN(encoded_, EncodeOrPass(out, absl::MakeSpan(data, capacity)));
   return Payload{std::move(buffer), absl::MakeConstSpan(data, encoded_.bytes)};

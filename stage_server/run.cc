@@ -126,6 +126,7 @@ absl::StatusOr<LinkOptions> StageRun::LinkOf(int cut, Direction receives,
   options.cut = cut;
   options.receives = receives;
   options.queue_capacity = boundary.capacity;
+  options.host = boundary.device->host();
   ASSIGN_OR_RETURN(options.max_payload_bytes, MaxPayloadBytes(boundary));
   return options;
 }
@@ -286,7 +287,10 @@ void StageRun::ExecutorLoop() {
       return stopping_ || task_ != nullptr;
     };
     mutex_.Await(absl::Condition(&something));
-    if (stopping_) return;
+    if (stopping_) {
+      (void)backend_.device->Finish();  // another thread frees the memory that this one used
+      return;
+    }
     const std::function<absl::Status()>& task = *task_;
     mutex_.Unlock();
     absl::Status result = task();

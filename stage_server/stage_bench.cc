@@ -80,7 +80,7 @@ absl::Status RunStep(std::vector<BenchStage>& stages, uint64_t step) {
     for (BenchStage& stage : stages) {
       std::optional<Samples> samples;
       if (stage.stage->spec().first() || stage.stage->spec().last()) {
-        ASSIGN_OR_RETURN(samples, stage.feed->Take(work, part));
+        ASSIGN_OR_RETURN(samples, stage.feed->Take({work.phase, work.epoch, part}));
       }
       RETURN_IF_ERROR(stage.stage->Forward(work, samples).status());
     }

@@ -16,11 +16,26 @@
 #include "tensor/cpu/device.h"
 
 namespace thinwire {
+namespace {
 
-Stages::Stages(const std::string& experiment, const std::vector<std::string>& overrides) {
+void AppendTo(std::vector<float>* values, const Tensor& tensor) {
+  const size_t before = values->size();
+  values->resize(before + tensor.elements());
+  const Error error =
+      tensor.device()->CopyToHost(values->data() + before, tensor.data(), tensor.bytes());
+  EXPECT_TRUE(error.ok()) << error.message;
+}
+
+}  // namespace
+
+Backend CpuBackend(int /*stage*/) { return {CpuDevice(), NewCpuOps(1), CpuCodecKernels()}; }
+
+Stages::Stages(const std::string& experiment, const std::vector<std::string>& overrides,
+               const BackendOf& backend_of) {
   experiment_ = *ParseExperiment(experiment, "test", overrides);
   data_ = *LoadData(*DataFrom(experiment_));
-  for (uint32_t i = 0; i < experiment_.pipeline().stages(); ++i) AddStage(static_cast<int>(i));
+  const int stages = static_cast<int>(experiment_.pipeline().stages());
+  for (int i = 0; i < stages; ++i) AddStage(i, backend_of(i));
   for (size_t i = 0; i + 1 < stages_.size(); ++i) Join(i);
 }
 
@@ -65,8 +80,7 @@ std::vector<float> Stages::Values() const {
   std::vector<float> values;
   for (const auto& stage : stages_) {
     for (const Parameter* parameter : stage->parameters()) {
-      const auto floats = parameter->value.floats();
-      values.insert(values.end(), floats.begin(), floats.end());
+      AppendTo(&values, parameter->value);
     }
   }
   return values;
@@ -101,22 +115,22 @@ std::vector<float> Stages::Gradients(uint64_t batch, bool compressed) {
   for (const auto& stage : stages_) {
     for (const Parameter* parameter : stage->parameters()) {
       if (!parameter->spec.trainable) continue;
-      const auto floats = parameter->gradient.floats();
-      gradients.insert(gradients.end(), floats.begin(), floats.end());
+      AppendTo(&gradients, parameter->gradient);
     }
     EXPECT_TRUE(stage->ClearGradients().ok());
   }
   return gradients;
 }
 
-void Stages::AddStage(int i) {
+void Stages::AddStage(int i, const Backend& backend) {
   const StageSpec spec = *StageSpecFrom(experiment_, i);
-  const Backend backend{CpuDevice(), NewCpuOps(1), CpuCodecKernels()};
+  backends_.push_back(backend);
   stages_.push_back(*LocalStage::Build(spec, backend));
   FeedSpec feed;
   feed.data_seed = spec.data_seed;
   feed.shuffle = {spec.shuffle, spec.data_seed, spec.batch_size};
   feed.augment = *AugmentFrom(experiment_);
+  feed.compute = spec.compute;
   feed.inputs = spec.first();
   feed.labels = spec.last();
   feeds_.push_back(std::make_unique<Feed>(feed, &data_, backend));
@@ -127,8 +141,9 @@ void Stages::AddStage(int i) {
 
 void Stages::Join(size_t i) {
   const StageSpec& spec = stages_[i]->spec();
-  const Backend backend{CpuDevice(), nullptr, CpuCodecKernels()};
+  // Gradients are received by the stage before the cut.
   const auto options = [&](Direction receives) {
+    const Backend& backend = backends_[receives == DIRECTION_GRADIENT ? i : i + 1];
     const BoundarySpec boundary = BoundaryOf(spec, spec.downstream_cut(), receives, backend);
     LinkOptions link;
     link.name = boundary.name;
@@ -137,6 +152,7 @@ void Stages::Join(size_t i) {
     link.receives = receives;
     link.max_payload_bytes = *MaxPayloadBytes(boundary);
     link.queue_capacity = boundary.capacity;
+    link.host = backend.device->host();
     return link;
   };
   auto [up, down] = NewMemoryLinks(options(DIRECTION_GRADIENT), options(DIRECTION_ACTIVATION));

@@ -19,10 +19,15 @@
 
 namespace thinwire {
 
+// Of stage i, from 0.
+using BackendOf = std::function<Backend(int)>;
+Backend CpuBackend(int stage);
+
 // Failed expectations of the test are how errors are told.
 class Stages {
  public:
-  Stages(const std::string& experiment, const std::vector<std::string>& overrides);
+  Stages(const std::string& experiment, const std::vector<std::string>& overrides,
+         const BackendOf& backend_of = CpuBackend);
 
   // Runs `task` of every stage on a thread of its own.
   std::vector<absl::Status> AtEveryStage(const std::function<absl::Status(size_t)>& task);
@@ -52,11 +57,12 @@ class Stages {
   int64_t train_size() const { return data_.train->size(); }
 
  private:
-  void AddStage(int i);
+  void AddStage(int i, const Backend& backend);
   void Join(size_t i);
 
   Experiment experiment_;
   DataSplits data_;
+  std::vector<Backend> backends_;
   std::vector<std::unique_ptr<LocalStage>> stages_;
   std::vector<std::unique_ptr<Feed>> feeds_;
   std::vector<std::unique_ptr<Executor>> executors_;
