@@ -9,10 +9,11 @@
 #include "tensor/cuda/arena.h"
 #include "tensor/cuda/error.h"
 #include "tensor/cuda/memory_pool.h"
+#include "tensor/cuda/nvml.h"
 #include "tensor/cuda/pinned_memory.h"
+#include "tensor/cuda/probe.h"
 #include "tensor/cuda/recorder.h"
 #include "tensor/cuda/streams.h"
-#include "tensor/cuda/usage.h"
 
 namespace thinwire {
 namespace {
@@ -31,7 +32,8 @@ class Gpu final : public CudaDevice {
     RETURN_ERROR(Stream(&stream));
     CUDA_RETURN_IF_ERROR(
         cudaDeviceGetAttribute(&multiprocessors_, cudaDevAttrMultiProcessorCount, index_));
-    return pool_.Open(index_);
+    RETURN_ERROR(pool_.Open(index_));
+    return CheckRunsKernels(index_, stream);
   }
 
   const char* name() const override { return name_.c_str(); }

@@ -1,4 +1,4 @@
-#include "tensor/cuda/usage.h"
+#include "tensor/cuda/nvml.h"
 
 #include <cuda_runtime.h>
 #include <dlfcn.h>
@@ -22,6 +22,7 @@ class Monitor {
     works_ = Find(library, "nvmlInit_v2", &init) &&
              Find(library, "nvmlDeviceGetHandleByPciBusId_v2", &handle_of_) &&
              Find(library, "nvmlDeviceGetUtilizationRates", &utilization_of_) &&
+             Find(library, "nvmlSystemGetDriverVersion", &driver_version_) &&
              init() == kNvmlSuccess;
   }
 
@@ -38,6 +39,12 @@ class Monitor {
     return utilization.gpu / 100.0;
   }
 
+  std::string DriverVersion() const {
+    char version[80] = {};
+    if (!works_ || driver_version_(version, sizeof(version)) != kNvmlSuccess) return "";
+    return version;
+  }
+
  private:
   template <typename Function>
   static bool Find(void* library, const char* name, Function* function) {
@@ -48,13 +55,18 @@ class Monitor {
   bool works_ = false;
   int (*handle_of_)(const char* bus_id, NvmlDevice* device) = nullptr;
   int (*utilization_of_)(NvmlDevice device, NvmlUtilization* utilization) = nullptr;
+  int (*driver_version_)(char* version, unsigned bytes) = nullptr;
 };
+
+const Monitor& TheMonitor() {
+  static const Monitor* const monitor = new Monitor;
+  return *monitor;
+}
 
 }  // namespace
 
-double BusyFraction(int device) {
-  static const Monitor* const monitor = new Monitor;
-  return monitor->BusyFraction(device);
-}
+double BusyFraction(int device) { return TheMonitor().BusyFraction(device); }
+
+std::string DriverVersion() { return TheMonitor().DriverVersion(); }
 
 }  // namespace thinwire

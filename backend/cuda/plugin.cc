@@ -1,0 +1,118 @@
+#include "backend/plugin.h"
+
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "backend/build_id.h"
+#include "backend/cuda/libraries.h"
+#include "compress/cuda/kernels.h"
+#include "nn/cuda/ops.h"
+#include "tensor/cuda/device.h"
+#include "tensor/cuda/error.h"
+#include "tensor/cuda/nvml.h"
+
+namespace thinwire {
+namespace {
+
+// CUDA's numbers: 13000 is 13.0.
+std::string Spelled(int version) { return absl::StrCat(version / 1000, ".", version % 1000 / 10); }
+
+std::string Driver(int cuda_version) {
+  const std::string version = DriverVersion();
+  return version.empty() ? absl::StrCat("driver for CUDA ", Spelled(cuda_version))
+                         : absl::StrCat("driver ", version);
+}
+
+// As much of it as has room.
+template <size_t kBytes>
+void Put(absl::string_view text, char (&to)[kBytes]) {
+  to[text.copy(to, kBytes - 1)] = '\0';
+}
+
+class CudaBackend final : public BackendPlugin {
+ public:
+  Error CountDevices(int* count) override {
+    int driver = 0, runtime = 0;
+    CUDA_RETURN_IF_ERROR(cudaDriverGetVersion(&driver));
+    CUDA_RETURN_IF_ERROR(cudaRuntimeGetVersion(&runtime));
+    if (driver == 0) {
+      return MakeError(absl::StatusCode::kUnavailable, "no NVIDIA driver was found");
+    }
+    *count = 0;
+    const cudaError_t code = cudaGetDeviceCount(count);
+    if (code == cudaErrorInsufficientDriver) {
+      (void)cudaGetLastError();
+      return MakeError(absl::StatusCode::kUnavailable,
+                       "the NVIDIA driver is for CUDA %s, want one for %s or later",
+                       Spelled(driver).c_str(), Spelled(runtime).c_str());
+    }
+    if (code == cudaErrorNoDevice) {
+      (void)cudaGetLastError();
+      return Error{};
+    }
+    return CudaError(code, "cudaGetDeviceCount");
+  }
+
+  Error Describe(int index, DeviceDescription* description) override {
+    RETURN_ERROR(CheckIndex(index));
+    cudaDeviceProp properties;
+    int driver = 0, runtime = 0;
+    CUDA_RETURN_IF_ERROR(cudaGetDeviceProperties(&properties, index));
+    CUDA_RETURN_IF_ERROR(cudaDriverGetVersion(&driver));
+    CUDA_RETURN_IF_ERROR(cudaRuntimeGetVersion(&runtime));
+    *description = DeviceDescription();
+    Put(properties.name, description->name);
+    Put(absl::StrCat("CUDA ", Spelled(runtime), ", ", ArithmeticLibraries(), ", ", Driver(driver)),
+        description->libraries);
+    return Error{};
+  }
+
+  Error Open(int index, Device** device, CodecKernels** kernels) override {
+    RETURN_ERROR(CheckIndex(index));
+    const std::lock_guard<std::mutex> lock(mutex_);
+    Opened& opened = opened_[index];
+    if (opened.device == nullptr) {
+      RETURN_ERROR(NewCudaDevice(index, &opened.device));
+      opened.kernels = NewCudaCodecKernels(opened.device);
+    }
+    *device = opened.device;
+    *kernels = opened.kernels.get();
+    return Error{};
+  }
+
+  Error NewOps(Device* device, const OpsOptions& options, Ops** ops) override {
+    return NewCudaOps(static_cast<CudaDevice*>(device), options, ops);
+  }
+
+ private:
+  struct Opened {
+    CudaDevice* device = nullptr;
+    std::unique_ptr<CodecKernels> kernels;
+  };
+
+  Error CheckIndex(int index) {
+    int count = 0;
+    RETURN_ERROR(CountDevices(&count));
+    if (index >= 0 && index < count) return Error{};
+    return MakeError(absl::StatusCode::kInvalidArgument, "cuda:%d: there are %d CUDA devices",
+                     index, count);
+  }
+
+  std::mutex mutex_;
+  std::map<int, Opened> opened_;  // guarded by mutex_; none is removed
+};
+
+}  // namespace
+}  // namespace thinwire
+
+extern "C" const thinwire::BackendEntry* thinwire_backend() {
+  // Never destroyed: threads that outlive main still free memory.
+  static const auto* const entry =
+      new thinwire::BackendEntry{thinwire::BackendBuildId(), new thinwire::CudaBackend};
+  return entry;
+}

@@ -1,0 +1,79 @@
+// A whole plugin, opened as a stage server opens it.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+
+#include "backend/load.h"
+#include "backend/testing.h"
+#include "tensor/cpu/device.h"
+
+namespace thinwire {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr char kPlugin[] = "backend/emulated/libthinwire_emulated.so";
+
+TEST(EmulatedBackendTest, OpensAndDescribesItself) {
+  const auto opened = OpenDevice("cuda", kPlugin);
+  ASSERT_TRUE(opened.ok()) << opened.status();
+  EXPECT_STREQ(opened->device->name(), "cuda:0");
+  EXPECT_FALSE(opened->device->is_host());
+  EXPECT_NE(opened->kernels, nullptr);
+  EXPECT_STREQ(opened->description.name, "emulated GPU");
+  EXPECT_THAT(opened->description.libraries, testing::StartsWith("CUDA 13.0, "));
+  EXPECT_EQ(opened->note, "");
+  const auto again = OpenDevice("auto", kPlugin);
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(again->device, opened->device);
+  EXPECT_EQ(again->kernels, opened->kernels);
+  EXPECT_EQ(again->note, "device auto: cuda:0 of 1");
+}
+
+TEST(EmulatedBackendTest, SeesTheDevicesThereAre) {
+  setenv("THINWIRE_EMULATED_DEVICES", "2", /*overwrite=*/1);
+  const auto second = OpenDevice("cuda:1", kPlugin);
+  ASSERT_TRUE(second.ok()) << second.status();
+  EXPECT_STREQ(second->device->name(), "cuda:1");
+  EXPECT_EQ(
+      OpenDevice("cuda:2", kPlugin).status(),
+      absl::InvalidArgumentError("device cuda:2: there are 2 CUDA devices, cuda:0 to cuda:1"));
+  DeviceDescription description;
+  EXPECT_THAT(second->plugin->Describe(2, &description).message,
+              HasSubstr("cuda:2: there are 2 CUDA devices"));
+
+  setenv("THINWIRE_EMULATED_DEVICES", "0", /*overwrite=*/1);
+  EXPECT_EQ(OpenDevice("cuda", kPlugin).status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(OpenDevice("auto", kPlugin)->device, CpuDevice());
+  unsetenv("THINWIRE_EMULATED_DEVICES");
+}
+
+TEST(EmulatedBackendTest, TensorsGoThereAndBack) {
+  const Tensor sent = *Tensor::Allocate(CpuDevice(), DType::kF32, {3});
+  std::memcpy(sent.data(), "abcdefghijkl", 12);
+  const auto there = ToDevice(sent);
+  ASSERT_TRUE(there.ok()) << there.status();
+  EXPECT_EQ(there->device(), BackendUnderTest().device);
+  const auto back = ToHost(*there);
+  ASSERT_TRUE(back.ok()) << back.status();
+  EXPECT_EQ(std::memcmp(back->data(), "abcdefghijkl", 12), 0);
+}
+
+TEST(EmulatedBackendTest, MakesOps) {
+  const auto ops = BackendUnderTest().NewOps();
+  ASSERT_TRUE(ops.ok()) << ops.status();
+  const Tensor x = *Tensor::Allocate(CpuDevice(), DType::kF32, {4});
+  const float values[] = {-1, 2, -3, 4};
+  std::memcpy(x.data(), values, sizeof(values));
+  const Tensor there = *ToDevice(x);
+  const Error error = (*ops)->Relu(there.view(), there.view());
+  ASSERT_TRUE(error.ok()) << error.message;
+  EXPECT_THAT(ToHost(there)->floats(), testing::ElementsAre(0, 2, 0, 4));
+}
+
+}  // namespace
+}  // namespace thinwire

@@ -1,0 +1,55 @@
+#include "backend/testing.h"
+
+#include <cstdlib>
+#include <stdexcept>
+#include <string>
+
+#include "backend/load.h"
+#include "base/status.h"
+#include "tensor/cpu/device.h"
+
+namespace thinwire {
+namespace {
+
+std::string PluginPath() {
+  if (const char* const named = std::getenv("THINWIRE_PLUGIN")) return named;
+  const char* const runfiles = std::getenv("TEST_SRCDIR");
+  const std::string root =
+      runfiles == nullptr ? "bazel-bin/" : std::string(runfiles) + "/thinwire/";
+  return root + "backend/emulated/libthinwire_emulated.so";
+}
+
+TestedBackend OpenTested() {
+  const absl::StatusOr<OpenedDevice> opened = OpenDevice("cuda:0", PluginPath());
+  if (!opened.ok()) throw std::runtime_error(std::string(opened.status().message()));
+  return TestedBackend{opened->plugin, opened->device, opened->kernels};
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Ops>> TestedBackend::NewOps(const OpsOptions& options) const {
+  Ops* ops = nullptr;
+  RETURN_IF_ERROR(ToStatus(plugin->NewOps(device, options, &ops)));
+  return std::unique_ptr<Ops>(ops);
+}
+
+const TestedBackend& BackendUnderTest() {
+  static const TestedBackend backend = OpenTested();
+  return backend;
+}
+
+absl::StatusOr<Tensor> ToDevice(const Tensor& host) {
+  Device* const device = BackendUnderTest().device;
+  ASSIGN_OR_RETURN(Tensor copy, Tensor::Allocate(device, host.dtype(), host.shape()));
+  RETURN_IF_ERROR(ToStatus(device->CopyFromHost(copy.data(), host.data(), host.bytes())));
+  return copy;
+}
+
+absl::StatusOr<Tensor> ToHost(const Tensor& tensor) {
+  ASSIGN_OR_RETURN(Tensor copy, Tensor::Allocate(CpuDevice(), tensor.dtype(), tensor.shape()));
+  RETURN_IF_ERROR(
+      ToStatus(tensor.device()->CopyToHost(copy.data(), tensor.data(), tensor.bytes())));
+  return copy;
+}
+
+}  // namespace thinwire
