@@ -2,6 +2,7 @@
 
 #include "compress/cuda/combine.h"
 #include "compress/cuda/compare.h"
+#include "compress/cuda/low_rank.h"
 
 namespace thinwire {
 namespace {
@@ -65,12 +66,13 @@ class CudaKernels final : public CodecKernels {
   Error Expand(const TensorView&, const SupportView&, const TensorView&) override {
     return Missing("Expand");
   }
-  Error LowRankEncode(const TensorView&, const CodecSpec&, const float*, uint8_t*, size_t,
-                      size_t*) override {
-    return Missing("LowRankEncode");
+  Error LowRankEncode(const TensorView& x, const CodecSpec& spec, const float* warm_start,
+                      uint8_t* payload, size_t capacity, size_t* bytes) override {
+    return CudaLowRankEncode(device_, x, spec, warm_start, payload, capacity, bytes);
   }
-  Error LowRankDecode(const uint8_t*, size_t, const CodecSpec&, const TensorView&) override {
-    return Missing("LowRankDecode");
+  Error LowRankDecode(const uint8_t* payload, size_t bytes, const CodecSpec& spec,
+                      const TensorView& x) override {
+    return CudaLowRankDecode(device_, payload, bytes, spec, x);
   }
   Error FindNonzeros(const TensorView&, uint64_t*, int64_t*) override {
     return Missing("FindNonzeros");

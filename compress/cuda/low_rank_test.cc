@@ -1,0 +1,208 @@
+#include "compress/cuda/low_rank.h"
+
+#include <gtest/gtest.h>
+
+#include <cfloat>
+#include <cmath>
+
+#include "compress/cuda/twins_testing.h"
+#include "compress/layout.h"
+
+namespace thinwire {
+namespace {
+
+CodecSpec SpecOf(uint32_t rank, bool per_sample = false) {
+  CodecSpec spec;
+  spec.kind = CodecKind::kLowRank;
+  spec.rank = rank;
+  spec.per_sample = per_sample;
+  return spec;
+}
+
+size_t PayloadBytes(const CodecSpec& spec, const Shape& shape) {
+  return LowRankPayloadBytes(spec, MatricesOf(shape, spec.per_sample));
+}
+
+EncodeCall EncodeWith(const CodecSpec& spec, const float* warm_start = nullptr) {
+  return [=](CodecKernels* kernels, const TensorView& x, uint8_t* payload, size_t capacity,
+             size_t* bytes) {
+    return kernels->LowRankEncode(x, spec, warm_start, payload, capacity, bytes);
+  };
+}
+
+DecodeCall DecodeWith(const CodecSpec& spec) {
+  return [=](CodecKernels* kernels, const uint8_t* payload, size_t bytes, const TensorView& x) {
+    return kernels->LowRankDecode(payload, bytes, spec, x);
+  };
+}
+
+struct Case {
+  Shape shape;
+  uint32_t rank;
+  bool per_sample = false;
+};
+
+// Rows and columns that are and are not multiples of tiles, one matrix and several.
+std::vector<Case> Cases() {
+  return {{{2, 2}, 1},    {{9, 3}, 2},           {{37, 5}, 4},
+          {{130, 8}, 3},  {{4, 6, 6, 64}, 4},    {{700, 12}, 5},
+          {{50, 33}, 9},  {{3, 40, 7}, 2, true}, {{2, 9, 5, 16}, 4, true},
+          {{40, 600}, 6}, {{1100, 4}, 1}};
+}
+
+std::string Spelled(const Case& c, DType dtype) {
+  return absl::StrCat(c.shape.ToString(), " rank ", c.rank, " ", c.per_sample, " ", Name(dtype));
+}
+
+// ||x - decoded|| / ||x||.
+double ErrorOf(const CodecSpec& spec, const Tensor& x, const std::vector<uint8_t>& payload) {
+  Tensor y = *Tensor::Allocate(CpuDevice(), DType::kF32, x.shape());
+  EXPECT_TRUE(
+      CpuCodecKernels()->LowRankDecode(payload.data(), payload.size(), spec, y.view()).ok());
+  CodecKernels::Sums sums;
+  EXPECT_TRUE(CpuCodecKernels()->Compare(x.view(), y.view(), &sums).ok());
+  return sums.x == 0 ? std::sqrt(sums.y) : std::sqrt(sums.difference / sums.x);
+}
+
+TEST(CudaLowRankTest, DecodesToTheCpusBits) {
+  for (const Case& c : Cases()) {
+    for (const DType dtype : {DType::kF32, DType::kBF16}) {
+      SCOPED_TRACE(Spelled(c, dtype));
+      const CodecSpec spec = SpecOf(c.rank, c.per_sample);
+      const Tensor x = HostTensor(c.shape, dtype, NormalValues(c.shape.elements()));
+      const Encoded encoded = EncodeOn(CpuTwin(), x, PayloadBytes(spec, c.shape), EncodeWith(spec));
+      ASSERT_TRUE(encoded.error.ok()) << encoded.error.message;
+      ExpectSameDecoding(encoded.payload, c.shape, dtype, DecodeWith(spec));
+    }
+  }
+}
+
+TEST(CudaLowRankTest, JudgesDamagedPayloadsAsTheCpuDoes) {
+  const CodecSpec spec = SpecOf(2, /*per_sample=*/true);
+  const Shape shape = {2, 5, 3};
+  const Encoded encoded =
+      EncodeOn(CpuTwin(), HostTensor(shape, DType::kF32, NormalValues(shape.elements())),
+               PayloadBytes(spec, shape), EncodeWith(spec));
+  ExpectSameVerdictsWhenCut(encoded.payload, shape, DType::kF32, DecodeWith(spec));
+  ExpectSameVerdictsWhenDamaged(encoded.payload, shape, DType::kF32, DecodeWith(spec));
+  ExpectSameVerdictsWhenDamaged(encoded.payload, shape, DType::kBF16, DecodeWith(spec));
+}
+
+TEST(CudaLowRankTest, RefusesFactorsThatAreNotFiniteWhereverTheyStand) {
+  const CodecSpec spec = SpecOf(1);
+  const Shape shape = {5, 6};
+  for (const float value : {NAN, INFINITY, FLT_MAX}) {
+    for (size_t i = 0; i < 5 + 6; ++i) {
+      for (const float other : {0.0f, 1.0f, -2.0f}) {
+        std::vector<float> factors(5 + 6, other);
+        factors[i] = value;
+        std::vector<uint8_t> payload(4 * factors.size());
+        std::memcpy(payload.data(), factors.data(), payload.size());
+        ExpectSameDecoding(payload, shape, DType::kF32, DecodeWith(spec));
+      }
+    }
+  }
+}
+
+// The factors are those of the CPU but for sums in fp64 in another order, of which rounding to fp32
+// leaves a last bit here and there.
+TEST(CudaLowRankTest, EncodesToTheCpusFactors) {
+  for (const Case& c : Cases()) {
+    for (const DType dtype : {DType::kF32, DType::kBF16}) {
+      SCOPED_TRACE(Spelled(c, dtype));
+      const CodecSpec spec = SpecOf(c.rank, c.per_sample);
+      const Tensor x = HostTensor(c.shape, dtype, NormalValues(c.shape.elements()));
+      const size_t bytes = PayloadBytes(spec, c.shape);
+      const Encoded expected = EncodeOn(CpuTwin(), x, bytes, EncodeWith(spec));
+      const Encoded met = EncodeOn(GpuTwin(), x, bytes, EncodeWith(spec));
+      ASSERT_TRUE(met.error.ok()) << met.error.message;
+      ASSERT_EQ(met.payload.size(), expected.payload.size());
+      for (size_t i = 0; i < bytes; i += 4) {
+        float a, b;
+        std::memcpy(&a, &expected.payload[i], 4);
+        std::memcpy(&b, &met.payload[i], 4);
+        ASSERT_NEAR(a, b, 4e-6 * (std::fabs(a) + 1)) << "float " << i / 4;
+      }
+      EXPECT_NEAR(ErrorOf(spec, x, met.payload), ErrorOf(spec, x, expected.payload), 1e-6);
+    }
+  }
+}
+
+TEST(CudaLowRankTest, ApproximatesAsWellAsTheCpuAtEverySize) {
+  const CodecSpec spec = SpecOf(3);
+  const Shape shape = {60, 10};
+  for (const NamedValues& named : FiniteCases(600)) {
+    SCOPED_TRACE(named.name);
+    const Tensor x = HostTensor(shape, DType::kF32, named.values);
+    const Encoded expected = EncodeOn(CpuTwin(), x, PayloadBytes(spec, shape), EncodeWith(spec));
+    const Encoded met = EncodeOn(GpuTwin(), x, PayloadBytes(spec, shape), EncodeWith(spec));
+    ExpectSameError(expected.error, met.error);
+    if (!expected.error.ok()) continue;
+    EXPECT_NEAR(ErrorOf(spec, x, met.payload), ErrorOf(spec, x, expected.payload), 1e-5);
+  }
+}
+
+TEST(CudaLowRankTest, StartsFromTheFactorBefore) {
+  const CodecSpec spec = SpecOf(2, /*per_sample=*/true);
+  const Shape shape = {3, 50, 20};
+  const Tensor x = HostTensor(shape, DType::kF32, NormalValues(shape.elements()));
+  const size_t bytes = PayloadBytes(spec, shape), p = 50 * 2, q = 20 * 2;
+  std::vector<float> start;
+  double error = 1;
+  for (int step = 0; step < 6; ++step) {
+    const Encoded met =
+        EncodeOn(GpuTwin(), x, bytes, EncodeWith(spec, step == 0 ? nullptr : start.data()));
+    const Encoded expected =
+        EncodeOn(CpuTwin(), x, bytes, EncodeWith(spec, step == 0 ? nullptr : start.data()));
+    EXPECT_NEAR(ErrorOf(spec, x, met.payload), ErrorOf(spec, x, expected.payload), 1e-6);
+    EXPECT_LT(ErrorOf(spec, x, met.payload), error);
+    error = ErrorOf(spec, x, met.payload);
+    start.resize(3 * q);
+    for (size_t matrix = 0; matrix < 3; ++matrix) {
+      std::memcpy(start.data() + matrix * q, &met.payload[4 * (matrix * (p + q) + p)], 4 * q);
+    }
+  }
+}
+
+// A matrix of lower rank than asked for: what Gram-Schmidt leaves of the rest is zeros.
+TEST(CudaLowRankTest, ColumnsThatVanishAreZeros) {
+  const CodecSpec spec = SpecOf(3);
+  std::vector<float> values(40 * 8);
+  for (int i = 0; i < 40 * 8; ++i) values[i] = static_cast<float>((i / 8 + 1) * (i % 8 - 3));
+  const Tensor x = HostTensor({40, 8}, DType::kF32, values);
+  const Encoded met = EncodeOn(GpuTwin(), x, PayloadBytes(spec, {40, 8}), EncodeWith(spec));
+  for (int column = 1; column < 3; ++column) {
+    for (int row = 0; row < 40 + 8; ++row) {
+      float factor;
+      std::memcpy(&factor, &met.payload[4 * (3 * row + column)], 4);
+      EXPECT_EQ(factor, 0) << row << " " << column;
+    }
+  }
+  EXPECT_LT(ErrorOf(spec, x, met.payload), 1e-6);
+}
+
+TEST(CudaLowRankTest, RefusesWhatTheCpuRefuses) {
+  const Shape shape = {2, 30, 6};
+  const int64_t n = shape.elements();
+  for (const bool per_sample : {false, true}) {
+    const CodecSpec spec = SpecOf(2, per_sample);
+    const size_t bytes = PayloadBytes(spec, shape);
+    std::vector<NamedValues> all = ExtremeCases(n);
+    all.push_back({"large everywhere", std::vector<float>(n, 2e38f)});
+    for (const NamedValues& named : all) {
+      SCOPED_TRACE(named.name);
+      const Tensor x = HostTensor(shape, DType::kF32, named.values);
+      const Encoded expected = EncodeOn(CpuTwin(), x, bytes, EncodeWith(spec));
+      const Encoded met = EncodeOn(GpuTwin(), x, bytes, EncodeWith(spec));
+      ExpectSameError(expected.error, met.error);
+    }
+    const Tensor x = HostTensor(shape, DType::kF32, NormalValues(n));
+    ExpectSameEncoding(x, bytes - 1, EncodeWith(spec));
+    ExpectSameEncoding(x, bytes, EncodeWith(SpecOf(6, per_sample)));
+  }
+  ExpectTwins(HostTensor({0, 30, 6}, DType::kF32, {}), 0, EncodeWith(SpecOf(2)),
+              DecodeWith(SpecOf(2)));
+}
+
+}  // namespace
+}  // namespace thinwire

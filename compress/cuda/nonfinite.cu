@@ -1,0 +1,59 @@
+#include <cuda_runtime.h>
+
+#include <cstdint>
+
+#include "compress/cpu/half.h"
+#include "compress/cuda/nonfinite.h"
+#include "compress/refusals.h"
+#include "tensor/cuda/bf16.cuh"
+#include "tensor/cuda/error.h"
+#include "tensor/cuda/launch.h"
+
+namespace thinwire {
+namespace {
+
+constexpr int kThreads = 256;
+constexpr int64_t kMostBlocks = 4096;
+
+// Complements, so that zero stands for none.
+template <typename T>
+__global__ void FindFirst(const T* x, int64_t n, unsigned long long* complement) {
+  const int64_t step = static_cast<int64_t>(gridDim.x) * blockDim.x;
+  for (int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < n; i += step) {
+    if ((__float_as_uint(Load(x + i)) & kMagnitudeMask) < kInfinityBits) continue;
+    atomicMax(complement, ~static_cast<unsigned long long>(i));
+    return;
+  }
+}
+
+float ValueOf(float x) { return x; }
+float ValueOf(uint16_t b) { return FromBFloat(b); }
+
+template <typename T>
+Error ErrorOf(CudaDevice* device, const char* codec, const T* x, int64_t n) {
+  cudaStream_t stream;
+  RETURN_ERROR(device->Stream(&stream));
+  CudaScratch scratch(device);
+  RETURN_ERROR(scratch.Reserve(sizeof(unsigned long long)));
+  auto* const found = scratch.as<unsigned long long>();
+  CUDA_RETURN_IF_ERROR(cudaMemsetAsync(found, 0, sizeof(*found), stream));
+  RETURN_ERROR(Launch(stream, BlocksFor(n, kThreads, kMostBlocks), dim3(kThreads), FindFirst<T>, x,
+                      n, found));
+  unsigned long long complement = 0;
+  RETURN_ERROR(device->CopyToHost(&complement, found, sizeof(complement)));
+  const int64_t first = static_cast<int64_t>(~complement);
+  T element;
+  RETURN_ERROR(device->CopyToHost(&element, x + first, sizeof(element)));
+  return NonFiniteElement(codec, first, ValueOf(element));
+}
+
+}  // namespace
+
+Error CudaNonFiniteError(CudaDevice* device, const char* codec, const TensorView& x) {
+  if (x.dtype == DType::kF32) {
+    return ErrorOf(device, codec, static_cast<const float*>(x.data), x.elements());
+  }
+  return ErrorOf(device, codec, static_cast<const uint16_t*>(x.data), x.elements());
+}
+
+}  // namespace thinwire

@@ -1,0 +1,63 @@
+#include "compress/cuda/orthonormal.h"
+#include "tensor/cuda/launch.h"
+#include "tensor/cuda/reduce.cuh"
+
+namespace thinwire {
+namespace {
+
+// A block works on a set of columns alone. Each thread has the same elements of every column, so
+// that only sums need the others.
+constexpr unsigned kThreads = 1024;
+
+constexpr double kVanished = 0x1p-20;
+constexpr double kLostMuch = 0.5;
+
+// p -= along q unless `along` is 0; then <next, p>.
+__device__ double TakeAwayAndMultiply(const float* q, double along, const float* next, int64_t n,
+                                      float* p) {
+  double sum = 0;
+#pragma unroll 4
+  for (int64_t i = threadIdx.x; i < n; i += kThreads) {
+    float value = p[i];
+    if (along != 0) {
+      value = static_cast<float>(static_cast<double>(value) - along * static_cast<double>(q[i]));
+      p[i] = value;
+    }
+    const float other = next == p ? value : next[i];
+    sum += static_cast<double>(other) * static_cast<double>(value);
+  }
+  return BlockReduce<Sum>(sum);
+}
+
+// p -= <q, p> q for each of the `count` columns q; returns the length of p then.
+__device__ double TakeAway(const float* columns, int64_t count, int64_t n, float* p) {
+  double along = TakeAwayAndMultiply(p, 0, count > 0 ? columns : p, n, p);
+  for (int64_t k = 0; k < count; ++k) {
+    const float* const q = columns + k * n;
+    along = TakeAwayAndMultiply(q, along, k + 1 < count ? q + n : p, n, p);
+  }
+  return sqrt(along);
+}
+
+__global__ void OrthonormaliseKernel(float* all, int64_t count, int64_t n) {
+  float* const columns = all + static_cast<int64_t>(blockIdx.x) * count * n;
+  for (int64_t j = 0; j < count; ++j) {
+    float* const p = columns + j * n;
+    const double before = TakeAway(columns, 0, n, p);
+    double left = TakeAway(columns, j, n, p);
+    if (left < kLostMuch * before && left > kVanished * before) left = TakeAway(columns, j, n, p);
+    const bool vanished = left <= kVanished * before;
+    for (int64_t i = threadIdx.x; i < n; i += kThreads) {
+      p[i] = vanished ? 0.0f : static_cast<float>(static_cast<double>(p[i]) / left);
+    }
+  }
+}
+
+}  // namespace
+
+Error Orthonormalise(cudaStream_t stream, float* p, int64_t matrices, int64_t count, int64_t n) {
+  return Launch(stream, dim3(static_cast<unsigned>(matrices)), dim3(kThreads), OrthonormaliseKernel,
+                p, count, n);
+}
+
+}  // namespace thinwire
