@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "compress/cpu/bytes.h"
+#include "compress/cpu/entries_header.h"
 #include "compress/cpu/index_coding.h"
 #include "compress/cpu/parallel.h"
 #include "compress/cpu/scratch.h"
@@ -13,15 +14,6 @@
 
 namespace thinwire {
 namespace {
-
-// The first kEntriesHeaderBytes bytes of a payload.
-struct Header {
-  uint8_t coding;
-  uint8_t rice_bits;
-  int16_t exponent;  // values were multiplied by 2^exponent; 0 unless they are fp16
-  uint32_t count;
-};
-static_assert(sizeof(Header) == kEntriesHeaderBytes, "as in docs/compression.md");
 
 // Holds a payload to so many entries per scope. Positions come in ascending order.
 class ScopeGuard {
@@ -63,32 +55,6 @@ class ScopeGuard {
 // How many places an entry may have.
 int64_t PlacesOf(int64_t total, const SparseContext& context) {
   return context.support == nullptr ? total : context.support->count;
-}
-
-Error CheckHeader(const Header& h, size_t bytes, const CodecSpec& spec, const Scopes& scopes) {
-  const uint64_t most = MostEntries(spec, scopes);
-  const bool exact = spec.pad == Pad::kExactK;
-  if (h.count > most || (exact && h.count != most)) {
-    return MakeError(absl::StatusCode::kInvalidArgument, "%s: %u entries, want %s%llu",
-                     Name(spec.kind), h.count, exact ? "" : "at most ",
-                     static_cast<unsigned long long>(most));
-  }
-  if (bytes < kEntriesHeaderBytes + ValueBytes(spec, h.count)) {
-    return MakeError(absl::StatusCode::kInvalidArgument,
-                     "%s: payload of %zu bytes, want room for %u values", Name(spec.kind), bytes,
-                     h.count);
-  }
-  if (h.coding > static_cast<uint8_t>(IndexCoding::kRice)) {
-    return MakeError(absl::StatusCode::kInvalidArgument, "%s: index coding %d, want 0 to 2",
-                     Name(spec.kind), h.coding);
-  }
-  const bool is_rice = h.coding == static_cast<uint8_t>(IndexCoding::kRice);
-  if (h.rice_bits > (is_rice ? kMaxRiceBits : 0)) {
-    return MakeError(absl::StatusCode::kInvalidArgument,
-                     "%s: %d remainder bits with index coding %d", Name(spec.kind), h.rice_bits,
-                     h.coding);
-  }
-  return Error{};
 }
 
 // Where entries stand in the tensor, block by block.
@@ -154,13 +120,6 @@ Error DecodeEntriesByParts(size_t count, PositionReader* positions, const ValueR
 
 }  // namespace
 
-Error CheckElements(const CodecSpec& spec, int64_t total) {
-  if (total <= kSparseMaxElements) return Error{};
-  return MakeError(absl::StatusCode::kInvalidArgument, "%s: %lld elements, want at most %lld",
-                   Name(spec.kind), static_cast<long long>(total),
-                   static_cast<long long>(kSparseMaxElements));
-}
-
 Error WriteEntries(Kept* kept, int64_t total, const CodecSpec& spec, const SparseContext& context,
                    uint8_t* payload, size_t capacity, size_t* bytes, int threads) {
   if (context.support != nullptr) ToRanks(*context.support, kept->positions, kept->count);
@@ -173,9 +132,9 @@ Error WriteEntries(Kept* kept, int64_t total, const CodecSpec& spec, const Spars
                      "%s: payload memory of %zu bytes, want %zu", Name(spec.kind), capacity,
                      *bytes);
   }
-  const Header header = {static_cast<uint8_t>(plan.coding), static_cast<uint8_t>(plan.rice_bits),
-                         ValueExponent(kept->values, kept->count, spec, threads),
-                         static_cast<uint32_t>(kept->count)};
+  const EntriesHeader header = {
+      static_cast<uint8_t>(plan.coding), static_cast<uint8_t>(plan.rice_bits),
+      ValueExponent(kept->values, kept->count, spec, threads), static_cast<uint32_t>(kept->count)};
   StoreAs(header, payload);
   WriteIndices(plan, kept->positions, kept->count, places, threads,
                payload + kEntriesHeaderBytes + value_bytes);
@@ -188,13 +147,8 @@ Error CpuEntriesDecode(const uint8_t* payload, size_t bytes, const CodecSpec& sp
   const Scopes scopes = ScopesOf(x, spec.scope, spec.group);
   Error error = CheckElements(spec, scopes.total);
   if (!error.ok()) return error;
-  if (bytes < kEntriesHeaderBytes) {
-    return MakeError(absl::StatusCode::kInvalidArgument,
-                     "%s: payload of %zu bytes, want at least %zu", Name(spec.kind), bytes,
-                     kEntriesHeaderBytes);
-  }
-  const Header header = LoadAs<Header>(payload);
-  error = CheckHeader(header, bytes, spec, scopes);
+  EntriesHeader header;
+  error = ReadEntriesHeader(payload, bytes, spec, scopes, &header);
   if (!error.ok()) return error;
   const uint8_t* from = payload + kEntriesHeaderBytes;
   const size_t value_bytes = ValueBytes(spec, header.count);

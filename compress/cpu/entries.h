@@ -17,7 +17,4 @@ Error WriteEntries(Kept* kept, int64_t total, const CodecSpec& spec, const Spars
 Error CpuEntriesDecode(const uint8_t* payload, size_t bytes, const CodecSpec& spec,
                        const SparseContext& context, const TensorView& x, int threads);
 
-// InvalidArgument if a sparse codec cannot place entries in so large a tensor.
-Error CheckElements(const CodecSpec& spec, int64_t total);
-
 }  // namespace thinwire

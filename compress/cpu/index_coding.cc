@@ -195,16 +195,9 @@ void WriteIndices(const IndexPlan& plan, const uint32_t* positions, size_t count
   }
 }
 
-Error IndexReader::Open(const IndexPlan& plan, const uint8_t* bytes, size_t count, int64_t n) {
-  *this = IndexReader();
-  plan_ = plan;
-  n_ = n;
-  packed_bits_ = PackedIndexBits(n);
-  fields_ = bytes;
-  const uint8_t* flags = bytes;
-  end_ = bytes + plan.bytes;
+Error CheckIndexBytes(const IndexPlan& plan, const uint8_t* bytes, size_t count, int64_t n) {
   if (plan.coding == IndexCoding::kPacked) {
-    const uint64_t bits = uint64_t{packed_bits_} * count;
+    const uint64_t bits = uint64_t{PackedIndexBits(n)} * count;
     if (plan.bytes != BytesOfBits(bits)) {
       return Malformed("packed index bytes", plan.bytes, BytesOfBits(bits));
     }
@@ -216,20 +209,33 @@ Error IndexReader::Open(const IndexPlan& plan, const uint8_t* bytes, size_t coun
       return Malformed("bitmap bytes", plan.bytes, BytesOfBits(n));
     }
     if (!UnusedBitsAreZero(bytes, n)) return Malformed("unused bits of the bitmap", 1, 0);
-  } else {
-    const uint64_t bits = uint64_t{plan.rice_bits} * count;
-    if (plan.bytes < BytesOfBits(bits)) {
-      return Malformed("remainder bytes", plan.bytes, BytesOfBits(bits));
-    }
-    flags = bytes + BytesOfBits(bits);
-    if (!UnusedBitsAreZero(bytes, bits)) return Malformed("unused bits of remainders", 1, 0);
-    // Longer flags could only spell positions beyond n; shorter ones keep every sum in 64 bits.
-    const uint64_t most = BytesOfBits((static_cast<uint64_t>(n) >> plan.rice_bits) + count);
-    if (static_cast<uint64_t>(end_ - flags) > most) {
-      return Malformed("quotient bytes", end_ - flags, most);
-    }
-    if (flags < end_ && end_[-1] == 0) return Malformed("last quotient byte", 0, 1);
+    return Error{};
   }
+  const uint64_t bits = uint64_t{plan.rice_bits} * count;
+  if (plan.bytes < BytesOfBits(bits)) {
+    return Malformed("remainder bytes", plan.bytes, BytesOfBits(bits));
+  }
+  if (!UnusedBitsAreZero(bytes, bits)) return Malformed("unused bits of remainders", 1, 0);
+  // Longer flags could only spell positions beyond n; shorter ones keep every sum in 64 bits.
+  const size_t flag_bytes = plan.bytes - BytesOfBits(bits);
+  const uint64_t most = BytesOfBits((static_cast<uint64_t>(n) >> plan.rice_bits) + count);
+  if (flag_bytes > most) return Malformed("quotient bytes", flag_bytes, most);
+  if (flag_bytes > 0 && bytes[plan.bytes - 1] == 0) return Malformed("last quotient byte", 0, 1);
+  return Error{};
+}
+
+Error IndexReader::Open(const IndexPlan& plan, const uint8_t* bytes, size_t count, int64_t n) {
+  *this = IndexReader();
+  const Error error = CheckIndexBytes(plan, bytes, count, n);
+  if (!error.ok()) return error;
+  plan_ = plan;
+  n_ = n;
+  packed_bits_ = PackedIndexBits(n);
+  fields_ = bytes;
+  end_ = bytes + plan.bytes;
+  if (plan.coding == IndexCoding::kPacked) return Error{};
+  const bool is_rice = plan.coding == IndexCoding::kRice;
+  const uint8_t* flags = bytes + (is_rice ? BytesOfBits(uint64_t{plan.rice_bits} * count) : 0);
   const uint64_t set = CountSetBits(flags, end_);
   if (set != count) return Malformed("set bits", set, count);
   bits_ = SetBits(flags, end_);

@@ -47,6 +47,10 @@ class SetBits {
   uint64_t first_bit_ = 0;  // of word_
 };
 
+// InvalidArgument unless plan.bytes at `bytes` are as many as `count` positions below n can take
+// and no unused bit is set. How many flags are set, and what the positions are, is not looked at.
+Error CheckIndexBytes(const IndexPlan& plan, const uint8_t* bytes, size_t count, int64_t n);
+
 // Reads positions from bytes of any origin.
 class IndexReader {
  public:

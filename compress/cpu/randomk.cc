@@ -5,7 +5,7 @@
 #include "compress/cpu/blocks.h"
 #include "compress/cpu/bytes.h"
 #include "compress/cpu/compact.h"
-#include "compress/cpu/entries.h"
+#include "compress/cpu/entries_header.h"
 #include "compress/cpu/half.h"
 #include "compress/cpu/kept.h"
 #include "compress/cpu/nonfinite.h"

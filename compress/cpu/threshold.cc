@@ -5,32 +5,29 @@
 
 #include "compress/cpu/compact.h"
 #include "compress/cpu/entries.h"
+#include "compress/cpu/entries_header.h"
 #include "compress/cpu/half.h"
 #include "compress/cpu/kept.h"
 #include "compress/cpu/nonfinite.h"
 #include "compress/cpu/parallel.h"
 #include "compress/cpu/scan.h"
 #include "compress/cpu/scratch.h"
+#include "compress/cpu/threshold_unit.h"
 #include "compress/layout.h"
 
 namespace thinwire {
 namespace {
 
-// The order of the sum is part of the payload's definition (docs/compression.md): sixteen lanes of
-// each run of 4096 elements, so that vectors and thread blocks can follow it.
-constexpr int64_t kRun = 4096;
-constexpr int64_t kLanes = 16;
-
 double SumOfRun(const float* x, int64_t n) {
-  double lanes[kLanes] = {};
+  double lanes[kThresholdLanes] = {};
   int64_t i = 0;
-  for (; i + kLanes <= n; i += kLanes) {
-    for (int64_t lane = 0; lane < kLanes; ++lane) {
+  for (; i + kThresholdLanes <= n; i += kThresholdLanes) {
+    for (int64_t lane = 0; lane < kThresholdLanes; ++lane) {
       const double value = x[i + lane];
       lanes[lane] += value * value;
     }
   }
-  for (; i < n; ++i) lanes[i % kLanes] += double{x[i]} * double{x[i]};
+  for (; i < n; ++i) lanes[i % kThresholdLanes] += double{x[i]} * double{x[i]};
   double sum = 0;
   for (const double lane : lanes) sum += lane;
   return sum;
@@ -38,11 +35,11 @@ double SumOfRun(const float* x, int64_t n) {
 
 double SumOfSquares(const float* x, int64_t n, int threads) {
   static thread_local Scratch<double> memory;
-  const int64_t num_runs = (n + kRun - 1) / kRun;
+  const int64_t num_runs = (n + kThresholdRun - 1) / kThresholdRun;
   double* const runs = memory.Get(num_runs);
-  ForEachPart(Parts(n, threads, kRun), [&](int, int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; i += kRun) {
-      runs[i / kRun] = SumOfRun(x + i, std::min(kRun, end - i));
+  ForEachPart(Parts(n, threads, kThresholdRun), [&](int, int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; i += kThresholdRun) {
+      runs[i / kThresholdRun] = SumOfRun(x + i, std::min(kThresholdRun, end - i));
     }
   });
   double sum = 0;
@@ -62,15 +59,6 @@ double UnitOf(const float* x, int64_t n, int64_t count, uint32_t largest, Relati
       return FloatOf(largest);
   }
   return 1;
-}
-
-// Bits of the least fp32 magnitude that is at least `threshold` and not zero; of infinity if no
-// finite one is.
-uint32_t LeastMagnitude(double threshold) {
-  if (threshold > double{FloatOf(kInfinityBits - 1)}) return kInfinityBits;
-  const float nearest = static_cast<float>(threshold);
-  const uint32_t bits = BitsOf(nearest) + (double{nearest} < threshold);
-  return std::max(bits, 1u);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include "compress/cpu/compact.h"
 #include "compress/cpu/entries.h"
+#include "compress/cpu/entries_header.h"
 #include "compress/cpu/kept.h"
 #include "compress/cpu/nonfinite.h"
 #include "compress/layout.h"

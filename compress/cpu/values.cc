@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "compress/cpu/convert.h"
+#include "compress/cpu/entries_header.h"
 #include "compress/cpu/half.h"
 #include "compress/cpu/parallel.h"
 #include "compress/cpu/scan.h"
@@ -66,11 +67,8 @@ Error ValueReader::Open(const uint8_t* from, size_t n, const CodecSpec& spec, in
                         int threads) {
   from_ = from;
   spec_ = spec;
-  const bool is_half = spec.values == Values::kF16;
-  if (exponent < (is_half ? kLeastPreScale : 0) || exponent > (is_half ? kMostPreScale : 0)) {
-    return MakeError(absl::StatusCode::kInvalidArgument, "%s: pre-scale exponent %d of %s values",
-                     Name(spec.kind), exponent, Name(spec.values));
-  }
+  const Error error = CheckValueExponent(spec, exponent);
+  if (!error.ok()) return error;
   scale_ = PowerOfTwo(-exponent);
   if (spec.values != Values::kUniform) return Error{};
   static thread_local Scratch<float> memory;
@@ -106,8 +104,7 @@ Error ValueReader::Read(size_t n, float* values) {
   }
   Skip(n);
   if (LargestMagnitude(values, n) < kInfinityBits) return Error{};
-  return MakeError(absl::StatusCode::kInvalidArgument,
-                   "%s: a value is NaN or infinite, want finite values", Name(spec_.kind));
+  return NonFiniteValue(spec_);
 }
 
 }  // namespace thinwire

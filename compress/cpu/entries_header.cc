@@ -1,0 +1,62 @@
+#include "compress/cpu/entries_header.h"
+
+#include "compress/cpu/bytes.h"
+#include "compress/cpu/half.h"
+
+namespace thinwire {
+
+Error CheckElements(const CodecSpec& spec, int64_t total) {
+  if (total <= kSparseMaxElements) return Error{};
+  return MakeError(absl::StatusCode::kInvalidArgument, "%s: %lld elements, want at most %lld",
+                   Name(spec.kind), static_cast<long long>(total),
+                   static_cast<long long>(kSparseMaxElements));
+}
+
+Error ReadEntriesHeader(const uint8_t* payload, size_t bytes, const CodecSpec& spec,
+                        const Scopes& scopes, EntriesHeader* header) {
+  if (bytes < kEntriesHeaderBytes) {
+    return MakeError(absl::StatusCode::kInvalidArgument,
+                     "%s: payload of %zu bytes, want at least %zu", Name(spec.kind), bytes,
+                     kEntriesHeaderBytes);
+  }
+  const EntriesHeader h = LoadAs<EntriesHeader>(payload);
+  const uint64_t most = MostEntries(spec, scopes);
+  const bool exact = spec.pad == Pad::kExactK;
+  if (h.count > most || (exact && h.count != most)) {
+    return MakeError(absl::StatusCode::kInvalidArgument, "%s: %u entries, want %s%llu",
+                     Name(spec.kind), h.count, exact ? "" : "at most ",
+                     static_cast<unsigned long long>(most));
+  }
+  if (bytes < kEntriesHeaderBytes + ValueBytes(spec, h.count)) {
+    return MakeError(absl::StatusCode::kInvalidArgument,
+                     "%s: payload of %zu bytes, want room for %u values", Name(spec.kind), bytes,
+                     h.count);
+  }
+  if (h.coding > static_cast<uint8_t>(IndexCoding::kRice)) {
+    return MakeError(absl::StatusCode::kInvalidArgument, "%s: index coding %d, want 0 to 2",
+                     Name(spec.kind), h.coding);
+  }
+  const bool is_rice = h.coding == static_cast<uint8_t>(IndexCoding::kRice);
+  if (h.rice_bits > (is_rice ? kMaxRiceBits : 0)) {
+    return MakeError(absl::StatusCode::kInvalidArgument,
+                     "%s: %d remainder bits with index coding %d", Name(spec.kind), h.rice_bits,
+                     h.coding);
+  }
+  *header = h;
+  return Error{};
+}
+
+Error CheckValueExponent(const CodecSpec& spec, int exponent) {
+  const bool is_half = spec.values == Values::kF16;
+  const int least = is_half ? kLeastPreScale : 0, most = is_half ? kMostPreScale : 0;
+  if (least <= exponent && exponent <= most) return Error{};
+  return MakeError(absl::StatusCode::kInvalidArgument, "%s: pre-scale exponent %d of %s values",
+                   Name(spec.kind), exponent, Name(spec.values));
+}
+
+Error NonFiniteValue(const CodecSpec& spec) {
+  return MakeError(absl::StatusCode::kInvalidArgument,
+                   "%s: a value is NaN or infinite, want finite values", Name(spec.kind));
+}
+
+}  // namespace thinwire

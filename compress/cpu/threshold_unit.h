@@ -1,0 +1,25 @@
+// What threshold computes, the same numbers on CPU and GPU.
+#pragma once
+
+#include <cstdint>
+
+#include "base/host_device.h"
+#include "compress/cpu/half.h"
+
+namespace thinwire {
+
+// The order of the sum of squares is part of the payload's definition (docs/compression.md):
+// sixteen lanes of each run of 4096 elements, so that vectors and thread blocks can follow it.
+constexpr int64_t kThresholdRun = 4096;
+constexpr int64_t kThresholdLanes = 16;
+
+// Bits of the least fp32 magnitude that is at least `threshold` and not zero; of infinity if no
+// finite one is.
+HOST_DEVICE inline uint32_t LeastMagnitude(double threshold) {
+  if (threshold > double{FloatOf(kInfinityBits - 1)}) return kInfinityBits;
+  const float nearest = static_cast<float>(threshold);
+  const uint32_t bits = BitsOf(nearest) + (double{nearest} < threshold);
+  return bits > 1 ? bits : 1;
+}
+
+}  // namespace thinwire
