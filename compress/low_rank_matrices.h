@@ -20,8 +20,8 @@ struct LowRankMatrices {
   int64_t rank = 0;
 
   // Of one: P, [rows, rank], then Q, [columns, rank].
-  int64_t p_floats() const { return rows * rank; }
-  int64_t q_floats() const { return columns * rank; }
+  HOST_DEVICE int64_t p_floats() const { return rows * rank; }
+  HOST_DEVICE int64_t q_floats() const { return columns * rank; }
   size_t payload_bytes() const { return 4 * static_cast<size_t>(p_floats() + q_floats()); }
 };
 
