@@ -1,0 +1,170 @@
+#include "nn/recorded_segment.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "backend/testing.h"
+#include "nn/optimizer.h"
+#include "nn/parameters.h"
+#include "nn/testing.h"
+
+namespace thinwire {
+namespace {
+
+using ::testing::ElementsAreArray;
+
+std::vector<BlockSpec> SmallNetwork() {
+  return OneBlock(
+      {ConvSpec("conv1", 8, 3, 1, 1), LayerOf(LayerKind::kBatchNorm, "bn1"),
+       LayerOf(LayerKind::kReLU),
+       ResidualSpec(
+           {ConvSpec("conv2", 8, 3, 1, 1, /*bias=*/true), LayerOf(LayerKind::kBatchNorm, "bn2")}),
+       LayerOf(LayerKind::kReLU), LayerOf(LayerKind::kGlobalAvgPool), LinearLayerSpec("fc", 5)},
+      {1, 6, 6, 3});
+}
+
+// One network twice on the tested backend: `recorded` records batches of 4, `plain` none.
+class RecordedSegmentTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    blocks_ = SmallNetwork();
+    ops_ = *BackendUnderTest().NewOps();
+    device_ = BackendUnderTest().device;
+    plain_ = Network();
+    recorded_ = RecordSegment(Network(), {device_, ops_.get(), 4, 4});
+    for (Segment* segment : {plain_.get(), recorded_.get()}) {
+      OptimizerSpec sgd;
+      sgd.momentum = 0.9;
+      optimizers_.push_back(*NewOptimizer(sgd, segment->parameters(), device_, ops_.get()));
+    }
+  }
+
+  std::unique_ptr<Segment> Network() {
+    SegmentOptions options;
+    options.device = device_;
+    options.ops = ops_.get();
+    options.init_seed = 3;
+    return *BuildSegment(blocks_, options);
+  }
+
+  Tensor Random(const Shape& shape, const std::string& name) {
+    return *ToDevice(RandomTensor(shape, name));
+  }
+  Tensor X(int64_t batch, int i) { return Random({batch, 6, 6, 3}, "x" + std::to_string(i)); }
+  Tensor Dy(int64_t batch, int i) { return Random({batch, 5}, "dy" + std::to_string(i)); }
+
+  // Gives both the same pass and wants the same result, bit for bit.
+  void Forward(const Tensor& x, Saved* plain, Saved* recorded) {
+    ExpectEqual(*plain_->Forward(x, Mode::kTrain, plain),
+                *recorded_->Forward(x, Mode::kTrain, recorded));
+  }
+  void Backward(const Tensor& dy, Saved* plain, Saved* recorded) {
+    ExpectEqual(*plain_->Backward(dy, plain), *recorded_->Backward(dy, recorded));
+  }
+  void Update(double lr) {
+    for (int i = 0; i < 2; ++i) {
+      ASSERT_TRUE(optimizers_[i]->Step(lr).ok());
+      ASSERT_TRUE((i == 0 ? plain_ : recorded_)->ParametersChanged().ok());
+    }
+    for (size_t i = 0; i < plain_->parameters().size(); ++i) {
+      ExpectEqual(plain_->parameters()[i].value, recorded_->parameters()[i].value);
+    }
+  }
+  static void ExpectEqual(const Tensor& a, const Tensor& b) {
+    ASSERT_EQ(a.shape(), b.shape());
+    EXPECT_THAT(Values(*ToHost(a)), ElementsAreArray(Values(*ToHost(b))));
+  }
+
+  std::vector<BlockSpec> blocks_;
+  std::unique_ptr<Ops> ops_;
+  Device* device_ = nullptr;
+  std::unique_ptr<Segment> plain_, recorded_;
+  std::vector<std::unique_ptr<Optimizer>> optimizers_;
+};
+
+TEST_F(RecordedSegmentTest, TrainsBitForBitLikeTheSegmentItself) {
+  for (int step = 0; step < 5; ++step) {
+    Saved plain, recorded;
+    Forward(X(4, step), &plain, &recorded);
+    Backward(Dy(4, step), &plain, &recorded);
+    Update(0.1 / (step + 1));
+  }
+}
+
+TEST_F(RecordedSegmentTest, SeveralMicrobatchesAreInFlight) {
+  for (int step = 0; step < 4; ++step) {
+    Saved plain[3], recorded[3];
+    for (int i = 0; i < 3; ++i) Forward(X(4, 3 * step + i), &plain[i], &recorded[i]);
+    for (int i = 0; i < 3; ++i) Backward(Dy(4, 3 * step + i), &plain[i], &recorded[i]);
+    Update(0.1);
+  }
+}
+
+TEST_F(RecordedSegmentTest, OtherBatchSizesRunBetweenRecordedOnes) {
+  for (int step = 0; step < 6; ++step) {
+    const int64_t batch = step % 3 == 2 ? 3 : 4;
+    Saved plain, recorded;
+    Forward(X(batch, step), &plain, &recorded);
+    Backward(Dy(batch, step), &plain, &recorded);
+    Update(0.1);
+  }
+}
+
+TEST_F(RecordedSegmentTest, ResultsStayAsLongAsTheyAreHeld) {
+  std::vector<Tensor> held;
+  std::vector<std::vector<float>> then;
+  for (int step = 0; step < 4; ++step) {
+    Saved saved;
+    held.push_back(*recorded_->Forward(X(4, step), Mode::kTrain, &saved));
+    then.push_back(Values(*ToHost(held.back())));
+    held.push_back(*recorded_->Backward(Dy(4, step), &saved));
+    then.push_back(Values(*ToHost(held.back())));
+  }
+  for (size_t i = 0; i < held.size(); ++i) {
+    EXPECT_THAT(Values(*ToHost(held[i])), ElementsAreArray(then[i])) << i;
+  }
+}
+
+TEST_F(RecordedSegmentTest, AForwardWithoutItsBackwardIsForgotten) {
+  for (int step = 0; step < 6; ++step) {
+    Saved plain, recorded;
+    Forward(X(4, step), &plain, &recorded);
+    if (step % 2 == 1) continue;  // the step was broken off
+    Backward(Dy(4, step), &plain, &recorded);
+    Update(0.1);
+  }
+}
+
+TEST_F(RecordedSegmentTest, MemoryDoesNotGrowFromStepToStep) {
+  size_t after_three = 0;
+  for (int step = 0; step < 8; ++step) {
+    Saved saved;
+    ASSERT_TRUE(recorded_->Forward(X(4, step), Mode::kTrain, &saved).ok());
+    ASSERT_TRUE(recorded_->Backward(Dy(4, step), &saved).ok());
+    if (step == 2) after_three = device_->bytes_in_use();
+  }
+  EXPECT_EQ(device_->bytes_in_use(), after_three);
+}
+
+TEST_F(RecordedSegmentTest, EvaluationBetweenStepsChangesNothing) {
+  for (int step = 0; step < 3; ++step) {
+    Saved plain, recorded;
+    Forward(X(4, step), &plain, &recorded);
+    ExpectEqual(*plain_->Forward(X(4, 99), Mode::kEvaluate, nullptr),
+                *recorded_->Forward(X(4, 99), Mode::kEvaluate, nullptr));
+    Backward(Dy(4, step), &plain, &recorded);
+    Update(0.1);
+  }
+}
+
+TEST(RecordSegmentTest, LeavesASegmentAloneWhereTheDeviceDoesNotRecord) {
+  const auto ops = NewCpuOps(1);
+  auto segment = Built(SmallNetwork(), ops.get());
+  const Segment* const itself = segment.get();
+  EXPECT_EQ(RecordSegment(std::move(segment), {CpuDevice(), ops.get(), 4, 4}).get(), itself);
+}
+
+}  // namespace
+}  // namespace thinwire
