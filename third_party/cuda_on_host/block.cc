@@ -55,8 +55,10 @@ Order OrderFromEnvironment() {
   abort();
 }
 
+bool Same(const char* a, const char* b) { return a == b || strcmp(a, b) == 0; }
+
 bool Same(const Site& a, const Site& b) {
-  return a.line == b.line && strcmp(a.function, b.function) == 0 && strcmp(a.file, b.file) == 0;
+  return a.line == b.line && Same(a.function, b.function) && Same(a.file, b.file);
 }
 
 std::string Described(const Thread& thread) {

@@ -5,6 +5,10 @@
 #include <cstdio>
 #include <cstdlib>
 
+#ifndef __x86_64__
+#error "fibers are written for x86-64"
+#endif
+
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer)
 #define CUDA_ON_HOST_ASAN
@@ -41,7 +45,8 @@ cuda_on_host_switch:
   popq %r12
   popq %rbx
   popq %rbp
-  ret
+  popq %rcx
+  jmp *%rcx
 .size cuda_on_host_switch,.-cuda_on_host_switch
 )");
 
