@@ -85,12 +85,14 @@ class RecordedSegmentTest : public ::testing::Test {
 };
 
 TEST_F(RecordedSegmentTest, TrainsBitForBitLikeTheSegmentItself) {
+  ::testing::internal::CaptureStderr();
   for (int step = 0; step < 5; ++step) {
     Saved plain, recorded;
     Forward(X(4, step), &plain, &recorded);
     Backward(Dy(4, step), &plain, &recorded);
     Update(0.1 / (step + 1));
   }
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "") << "a recording failed";
 }
 
 TEST_F(RecordedSegmentTest, SeveralMicrobatchesAreInFlight) {
@@ -157,6 +159,57 @@ TEST_F(RecordedSegmentTest, EvaluationBetweenStepsChangesNothing) {
     Backward(Dy(4, step), &plain, &recorded);
     Update(0.1);
   }
+}
+
+// Host memory whose recordings fail.
+class FailingToRecord final : public Device {
+ public:
+  class Fails final : public Recorder {
+   public:
+    Error Start() override { return MakeError(absl::StatusCode::kInternal, "no graphs today"); }
+    Error Stop(int* /*recording*/) override { return Start(); }
+    void Abandon() override {}
+    Error Replay(int /*recording*/) override { return Start(); }
+  };
+
+  const char* name() const override { return "forgetful"; }
+  bool is_host() const override { return true; }
+  Device* host() override { return this; }
+  Error Allocate(size_t bytes, void** memory) override {
+    return CpuDevice()->Allocate(bytes, memory);
+  }
+  void Free(void* memory) override { CpuDevice()->Free(memory); }
+  size_t bytes_in_use() const override { return CpuDevice()->bytes_in_use(); }
+  Error CopyFromHost(void* device, const void* host, size_t bytes) override {
+    return CpuDevice()->CopyFromHost(device, host, bytes);
+  }
+  Error CopyToHost(void* host, const void* device, size_t bytes) override {
+    return CpuDevice()->CopyToHost(host, device, bytes);
+  }
+  Error Finish() override { return Error{}; }
+  Error NewRecorder(Recorder** recorder) override {
+    *recorder = new Fails;
+    return Error{};
+  }
+  Error Usage(DeviceUsage* usage) override { return CpuDevice()->Usage(usage); }
+};
+
+TEST(RecordSegmentTest, AFailedRecordingIsSaidOnceAndCostsNothing) {
+  const auto ops = NewCpuOps(1);
+  FailingToRecord device;
+  const auto plain = Built(SmallNetwork(), ops.get());
+  const auto recorded = RecordSegment(Built(SmallNetwork(), ops.get()), {&device, ops.get(), 4, 4});
+  ::testing::internal::CaptureStderr();
+  for (int step = 0; step < 3; ++step) {
+    const Tensor x = RandomTensor({4, 6, 6, 3}, "x"), dy = RandomTensor({4, 5}, "dy");
+    Saved of_plain, of_recorded;
+    EXPECT_EQ(Values(*plain->Forward(x, Mode::kTrain, &of_plain)),
+              Values(*recorded->Forward(x, Mode::kTrain, &of_recorded)));
+    EXPECT_EQ(Values(*plain->Backward(dy, &of_plain)),
+              Values(*recorded->Backward(dy, &of_recorded)));
+  }
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(),
+            "forgetful: passes run layer by layer, recording failed: no graphs today\n");
 }
 
 TEST(RecordSegmentTest, LeavesASegmentAloneWhereTheDeviceDoesNotRecord) {
