@@ -1,8 +1,12 @@
 #include "compress/cuda/kernels.h"
 
+#include "compress/cuda/blockwise8.h"
+#include "compress/cuda/cast.h"
 #include "compress/cuda/combine.h"
 #include "compress/cuda/compare.h"
+#include "compress/cuda/fp8.h"
 #include "compress/cuda/low_rank.h"
+#include "compress/cuda/uniform.h"
 
 namespace thinwire {
 namespace {
@@ -15,30 +19,38 @@ class CudaKernels final : public CodecKernels {
  public:
   explicit CudaKernels(CudaDevice* device) : device_(device) {}
 
-  Error CastEncode(const TensorView&, DType, uint8_t*, size_t, size_t*) override {
-    return Missing("CastEncode");
+  Error CastEncode(const TensorView& x, DType to, uint8_t* payload, size_t capacity,
+                   size_t* bytes) override {
+    return CudaCastEncode(device_, x, to, payload, capacity, bytes);
   }
-  Error CastDecode(const uint8_t*, size_t, DType, const TensorView&) override {
-    return Missing("CastDecode");
+  Error CastDecode(const uint8_t* payload, size_t bytes, DType from, const TensorView& x) override {
+    return CudaCastDecode(device_, payload, bytes, from, x);
   }
-  Error Fp8Encode(const TensorView&, Fp8Format, uint8_t*, size_t, size_t*) override {
-    return Missing("Fp8Encode");
+  Error Fp8Encode(const TensorView& x, Fp8Format format, uint8_t* payload, size_t capacity,
+                  size_t* bytes) override {
+    return CudaFp8Encode(device_, x, format, payload, capacity, bytes);
   }
-  Error Fp8Decode(const uint8_t*, size_t, Fp8Format, const TensorView&) override {
-    return Missing("Fp8Decode");
+  Error Fp8Decode(const uint8_t* payload, size_t bytes, Fp8Format format,
+                  const TensorView& x) override {
+    return CudaFp8Decode(device_, payload, bytes, format, x);
   }
-  Error Blockwise8Encode(const TensorView&, uint32_t, uint8_t*, size_t, size_t*) override {
-    return Missing("Blockwise8Encode");
+  Error Blockwise8Encode(const TensorView& x, uint32_t block, uint8_t* payload, size_t capacity,
+                         size_t* bytes) override {
+    return CudaBlockwise8Encode(device_, x, block, payload, capacity, bytes);
   }
-  Error Blockwise8Decode(const uint8_t*, size_t, uint32_t, const TensorView&) override {
-    return Missing("Blockwise8Decode");
+  Error Blockwise8Decode(const uint8_t* payload, size_t bytes, uint32_t block,
+                         const TensorView& x) override {
+    return CudaBlockwise8Decode(device_, payload, bytes, block, x);
   }
-  Error UniformEncode(const TensorView&, const CodecSpec&, uint64_t, uint8_t*, size_t,
-                      size_t*) override {
-    return Missing("UniformEncode");
+  Error UniformEncode(const TensorView& x, const CodecSpec& spec, uint64_t random_key,
+                      uint8_t* payload, size_t capacity, size_t* bytes) override {
+    if (spec.rotation == Rotation::kHadamard) return Missing("UniformEncode with rotation");
+    return CudaUniformEncode(device_, x, spec, random_key, payload, capacity, bytes);
   }
-  Error UniformDecode(const uint8_t*, size_t, const CodecSpec&, const TensorView&) override {
-    return Missing("UniformDecode");
+  Error UniformDecode(const uint8_t* payload, size_t bytes, const CodecSpec& spec,
+                      const TensorView& x) override {
+    if (spec.rotation == Rotation::kHadamard) return Missing("UniformDecode with rotation");
+    return CudaUniformDecode(device_, payload, bytes, spec, x);
   }
   Error TopKEncode(const TensorView&, const CodecSpec&, const SparseContext&, uint8_t*, size_t,
                    size_t*) override {

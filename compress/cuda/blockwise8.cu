@@ -1,0 +1,197 @@
+#include <cuda_runtime.h>
+
+#include <algorithm>
+
+#include "compress/cpu/codebook_table.h"
+#include "compress/cuda/blockwise8.h"
+#include "compress/cuda/device_payload.h"
+#include "compress/cuda/extremes.cuh"
+#include "compress/cuda/nonfinite.h"
+#include "compress/cuda/scope_cursor.cuh"
+#include "compress/cuda/tile.cuh"
+#include "compress/layout.h"
+#include "compress/refusals.h"
+#include "tensor/cuda/bf16.cuh"
+#include "tensor/cuda/error.h"
+
+namespace thinwire {
+namespace {
+
+constexpr int64_t kBlocksEach = 8;  // per multiprocessor: each loads the codebook's table once
+
+__global__ void AbsmaxKernel(const Extremes* extremes, int64_t count, float* absmax,
+                             uint32_t* nonfinite) {
+  const int64_t b = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (b >= count) return;
+  const uint32_t largest = LargestMagnitude(extremes[b]);
+  if (largest >= kInfinityBits) atomicMax(nonfinite, 1u);
+  absmax[b] = __uint_as_float(largest);
+}
+
+// The code of the value nearest to t (codebook_table.h).
+__device__ uint32_t NearestCode(float t, const int32_t* table) {
+  const uint32_t bits = __float_as_uint(t), magnitude = bits & kMagnitudeMask;
+  // From 0 to 1 it is, but for elements of blocks that are refused.
+  const int32_t in_table =
+      min(max(static_cast<int32_t>(magnitude), kCodebookLeastBits), kCodebookOneBits);
+  const bool negative = bits >> 31 != 0;
+  const int32_t bucket = (in_table >> kCodebookLowBits) - kCodebookFirstBucket;
+  const int32_t entry = table[bucket + (negative ? kCodebookBuckets : 0)];
+  const int32_t rank = (entry + (in_table & kCodebookLowMask)) >> kCodebookLowBits;
+  return static_cast<uint32_t>(kZeroCode + (negative ? -rank : rank));
+}
+
+template <typename T>
+__global__ void EncodeKernel(const T* x, int64_t n, ContiguousScopes blocks, const float* absmax,
+                             const CodebookTable* table, uint8_t* codes) {
+  constexpr int kEntries = 2 * kCodebookBuckets;
+  __shared__ int32_t entries[kEntries];
+  for (int i = threadIdx.x; i < kEntries; i += blockDim.x) entries[i] = table->entries[i];
+  __syncthreads();
+  for (int64_t tile = blockIdx.x; tile * kTile < n; tile += gridDim.x) {
+    ScopeCursor cursor(blocks, TileBegin(tile));
+    VisitTile(tile, x, n, [&](int64_t i, const float(&v)[4]) {
+      uint32_t word = 0;
+      cursor.ForEach(
+          n - i, [&](int64_t block) { return absmax[block]; },
+          [&](int k, float unit) {
+            const uint32_t code = unit == 0 ? kZeroCode : NearestCode(v[k] / unit, entries);
+            word |= code << (8 * k);
+          });
+      if (i < n) *reinterpret_cast<uint32_t*>(codes + i) = word;
+      cursor.Advance();
+    });
+  }
+}
+
+struct Values {
+  float of_code[256];
+};
+
+template <typename T>
+__global__ void DecodeKernel(const uint8_t* codes, const float* absmax, int64_t n,
+                             ContiguousScopes blocks, Values values, T* x,
+                             unsigned long long* refused) {
+  __shared__ float of_code[256];
+  of_code[threadIdx.x] = values.of_code[threadIdx.x];
+  __syncthreads();
+  ScopeCursor cursor(blocks, TileBegin(blockIdx.x));
+  for (int j = 0; j < kTileVectors; ++j) {
+    const int64_t i = TileBegin(blockIdx.x) + j * kTileStride;
+    if (i >= n) return;
+    const uint32_t word = *reinterpret_cast<const uint32_t*>(codes + i);
+    float v[4] = {};
+    const auto unit_of = [&](int64_t block) {
+      const float unit = absmax[block];
+      if (__float_as_uint(unit) >= kInfinityBits) {
+        atomicMax(refused, ~static_cast<unsigned long long>(block));
+      }
+      return unit;
+    };
+    cursor.ForEach(n - i, unit_of,
+                   [&](int k, float unit) { v[k] = of_code[(word >> (8 * k)) & 0xFFu] * unit; });
+    StoreVector(v, n - i, x + i);
+    cursor.Advance();
+  }
+}
+static_assert(kTileThreads == 256, "a thread loads a value of the codebook");
+
+Values ValuesOfCodes() {
+  const std::array<float, 256> codebook = CodebookValues();
+  Values values;
+  std::copy(codebook.begin(), codebook.end(), values.of_code);
+  return values;
+}
+
+Scopes BlocksOf(const TensorView& x, uint32_t block) { return ScopesOf(x, Scope::kGroup, block); }
+
+template <typename T>
+Error SubmitEncode(CudaDevice* device, const TensorView& x, uint32_t block, uint8_t* payload,
+                   uint32_t* nonfinite) {
+  cudaStream_t stream;
+  RETURN_ERROR(device->Stream(&stream));
+  const Scopes blocks = BlocksOf(x, block);
+  CudaScratch extremes(device), table(device);
+  RETURN_ERROR(extremes.Reserve(blocks.count * sizeof(Extremes)));
+  RETURN_ERROR(table.Reserve(sizeof(CodebookTable)));
+  const CodebookTable& host_table = TheCodebookTable();
+  RETURN_ERROR(device->SubmitCopyFromHost(table.as<void>(), &host_table, sizeof(host_table)));
+  RETURN_ERROR(SubmitExtremes(device, x, blocks, Measured::kAll, extremes.as<Extremes>()));
+  CUDA_RETURN_IF_ERROR(cudaMemsetAsync(nonfinite, 0, sizeof(*nonfinite), stream));
+  float* const absmax = reinterpret_cast<float*>(payload);
+  RETURN_ERROR(Launch(stream, BlocksFor(blocks.count, kTileThreads), dim3(kTileThreads),
+                      AbsmaxKernel, extremes.as<const Extremes>(), blocks.count, absmax,
+                      nonfinite));
+  const dim3 grid = BlocksFor(blocks.total, kTile, kBlocksEach * device->multiprocessors());
+  return Launch(stream, grid, dim3(kTileThreads), EncodeKernel<T>, static_cast<const T*>(x.data),
+                blocks.total, ContiguousScopesOf(blocks), absmax, table.as<const CodebookTable>(),
+                payload + 4 * blocks.count);
+}
+
+template <typename T>
+Error SubmitDecode(CudaDevice* device, const uint8_t* payload, uint32_t block, const TensorView& x,
+                   unsigned long long* refused) {
+  cudaStream_t stream;
+  RETURN_ERROR(device->Stream(&stream));
+  const Scopes blocks = BlocksOf(x, block);
+  CUDA_RETURN_IF_ERROR(cudaMemsetAsync(refused, 0, sizeof(*refused), stream));
+  return LaunchTiles(stream, blocks.total, DecodeKernel<T>, payload + 4 * blocks.count,
+                     reinterpret_cast<const float*>(payload), blocks.total,
+                     ContiguousScopesOf(blocks), ValuesOfCodes(), static_cast<T*>(x.data), refused);
+}
+
+size_t HeaderBytes(const TensorView& x, uint32_t block) {
+  return Blockwise8PayloadBytes(block, x.elements()) - x.elements();
+}
+
+}  // namespace
+
+Error SubmitBlockwise8Encode(CudaDevice* device, const TensorView& x, uint32_t block,
+                             uint8_t* payload, uint32_t* nonfinite) {
+  return x.dtype == DType::kF32 ? SubmitEncode<float>(device, x, block, payload, nonfinite)
+                                : SubmitEncode<uint16_t>(device, x, block, payload, nonfinite);
+}
+
+Error SubmitBlockwise8Decode(CudaDevice* device, const uint8_t* payload, uint32_t block,
+                             const TensorView& x, unsigned long long* refused) {
+  return x.dtype == DType::kF32 ? SubmitDecode<float>(device, payload, block, x, refused)
+                                : SubmitDecode<uint16_t>(device, payload, block, x, refused);
+}
+
+Error CudaBlockwise8Encode(CudaDevice* device, const TensorView& x, uint32_t block,
+                           uint8_t* payload, size_t capacity, size_t* bytes) {
+  *bytes = Blockwise8PayloadBytes(block, x.elements());
+  RETURN_ERROR(CheckCapacity("blockwise8", capacity, *bytes));
+  if (x.elements() == 0) return Error{};
+  DevicePayload on_device(device);
+  RETURN_ERROR(on_device.Reserve(HeaderBytes(x, block), *bytes));
+  CudaScratch found(device);
+  RETURN_ERROR(found.Reserve(sizeof(uint32_t)));
+  RETURN_ERROR(SubmitBlockwise8Encode(device, x, block, on_device.bytes(), found.as<uint32_t>()));
+  uint32_t nonfinite = 0;
+  RETURN_ERROR(device->SubmitCopyToHost(&nonfinite, found.as<uint32_t>(), sizeof(nonfinite)));
+  RETURN_ERROR(device->CopyToHost(payload, on_device.bytes(), *bytes));
+  return nonfinite == 0 ? Error{} : CudaNonFiniteError(device, "blockwise8", x);
+}
+
+Error CudaBlockwise8Decode(CudaDevice* device, const uint8_t* payload, size_t bytes, uint32_t block,
+                           const TensorView& x) {
+  RETURN_ERROR(CheckPayloadBytes("blockwise8", bytes, Blockwise8PayloadBytes(block, x.elements())));
+  if (x.elements() == 0) return Error{};
+  DevicePayload on_device(device);
+  RETURN_ERROR(on_device.Reserve(HeaderBytes(x, block), bytes));
+  CudaScratch found(device);
+  RETURN_ERROR(found.Reserve(sizeof(unsigned long long)));
+  RETURN_ERROR(device->SubmitCopyFromHost(on_device.bytes(), payload, bytes));
+  RETURN_ERROR(
+      SubmitBlockwise8Decode(device, on_device.bytes(), block, x, found.as<unsigned long long>()));
+  unsigned long long refused = 0;
+  RETURN_ERROR(device->CopyToHost(&refused, found.as<void>(), sizeof(refused)));
+  if (refused == 0) return Error{};
+  const int64_t first = static_cast<int64_t>(~refused);
+  float absmax;
+  std::memcpy(&absmax, payload + 4 * first, sizeof(absmax));
+  return AbsmaxError(first, absmax);
+}
+
+}  // namespace thinwire

@@ -1,0 +1,27 @@
+// blockwise8: absmax per block and a code per element.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "tensor/cuda/device.h"
+#include "tensor/tensor.h"
+
+namespace thinwire {
+
+// See CodecKernels::Blockwise8Encode and Blockwise8Decode.
+Error CudaBlockwise8Encode(CudaDevice* device, const TensorView& x, uint32_t block,
+                           uint8_t* payload, size_t capacity, size_t* bytes);
+Error CudaBlockwise8Decode(CudaDevice* device, const uint8_t* payload, size_t bytes, uint32_t block,
+                           const TensorView& x);
+
+// The same within device memory, for tensors that are not empty; launches only. The codes lie at a
+// multiple of 4 bytes, with memory up to the next one behind them. *nonfinite becomes 1 if x holds
+// NaN or infinity and 0 otherwise, *refused the complement of the first block whose absmax is
+// refused, 0 if there is none.
+Error SubmitBlockwise8Encode(CudaDevice* device, const TensorView& x, uint32_t block,
+                             uint8_t* payload, uint32_t* nonfinite);
+Error SubmitBlockwise8Decode(CudaDevice* device, const uint8_t* payload, uint32_t block,
+                             const TensorView& x, unsigned long long* refused);
+
+}  // namespace thinwire

@@ -1,0 +1,205 @@
+#include <cuda_runtime.h>
+
+#include <algorithm>
+
+#include "compress/cuda/extremes.cuh"
+#include "compress/cuda/extremes.h"
+#include "tensor/cuda/bf16.cuh"
+#include "tensor/cuda/error.h"
+#include "tensor/cuda/launch.h"
+#include "tensor/cuda/reduce.cuh"
+
+namespace thinwire {
+namespace {
+
+constexpr int kThreads = 256;
+constexpr int kBatch = 4;              // vectors that a thread asks for at once
+constexpr int64_t kShort = 2048;       // elements of a scope that part of a warp looks at
+constexpr int64_t kColumns = 1024;     // of a block over strided scopes, four per thread
+constexpr int64_t kBlocksEach = 8;     // per multiprocessor, where a tensor has enough elements
+constexpr int64_t kLeastChunk = 4096;  // elements that are worth a block
+
+// Of x[begin, end), this thread's share among `threads` (4 at least).
+template <typename T>
+__device__ Extremes OfShare(const T* x, int64_t begin, int64_t end, unsigned thread,
+                            unsigned threads, Measured measured) {
+  Extremes e = {};
+  // Vectors begin at multiples of four, wherever the scope does; fewer than four are left at
+  // either end.
+  const int64_t first = min((begin + 3) / 4 * 4, end), last = max(end / 4 * 4, first);
+  if (thread < first - begin) AddValue(Load(x + begin + thread), measured, &e);
+  if (thread < end - last) AddValue(Load(x + last + thread), measured, &e);
+  const int64_t stride = 4 * static_cast<int64_t>(threads);
+  int64_t i = first + 4 * static_cast<int64_t>(thread);
+  for (; i + (kBatch - 1) * stride < last; i += kBatch * stride) {
+    float v[kBatch][4];
+    LoadVectors(x + i, stride, v);
+    for (int j = 0; j < kBatch; ++j) {
+      for (int k = 0; k < 4; ++k) AddValue(v[j][k], measured, &e);
+    }
+  }
+  for (; i < last; i += stride) {
+    float v[4];
+    LoadVector(x + i, 4, v);
+    for (int k = 0; k < 4; ++k) AddValue(v[k], measured, &e);
+  }
+  return e;
+}
+
+__device__ int64_t EndOf(const Scopes& scopes, int64_t scope) {
+  return min((scope + 1) * scopes.elements, scopes.total);
+}
+
+// Scopes of a few elements: `lanes` threads (4 to 32, a power of two) for each.
+template <typename T>
+__global__ void ShortKernel(const T* x, Scopes scopes, unsigned lanes, Measured measured,
+                            Extremes* extremes) {
+  const unsigned lane = threadIdx.x % lanes;
+  const int64_t scope =
+      static_cast<int64_t>(blockIdx.x) * (blockDim.x / lanes) + threadIdx.x / lanes;
+  Extremes e = {};
+  if (scope < scopes.count) {
+    e = OfShare(x, scope * scopes.elements, EndOf(scopes, scope), lane, lanes, measured);
+  }
+  for (unsigned distance = lanes / 2; distance > 0; distance /= 2) {
+    e.greatest = max(e.greatest, __shfl_xor_sync(kWholeWarp, e.greatest, distance));
+    e.least = max(e.least, __shfl_xor_sync(kWholeWarp, e.least, distance));
+  }
+  if (scope < scopes.count && lane == 0) extremes[scope] = e;
+}
+
+// A block per chunk of a scope. `extremes` begin as zeros.
+template <typename T>
+__global__ void LongKernel(const T* x, Scopes scopes, int64_t chunk, int64_t chunks_each,
+                           Measured measured, Extremes* extremes) {
+  const int64_t scope = blockIdx.x / chunks_each;
+  const int64_t begin = scope * scopes.elements + (blockIdx.x - scope * chunks_each) * chunk;
+  const int64_t end = min(begin + chunk, EndOf(scopes, scope));
+  Extremes e = {};
+  if (begin < end) e = OfShare(x, begin, end, threadIdx.x, blockDim.x, measured);
+  e.greatest = BlockReduce<Greatest>(e.greatest);
+  e.least = BlockReduce<Greatest>(e.least);
+  if (threadIdx.x == 0) AddShared(e, &extremes[scope]);
+}
+
+// Strided scopes as columns of a matrix whose rows are `period` elements: a multiple of the number
+// of scopes, so that a column lies in one scope, and of four. A block looks at kColumns of them in
+// `rows_each` rows. `extremes` begin as zeros.
+struct Columns {
+  int64_t period = 0, tiles = 0;  // tiles of kColumns in a row
+  int64_t rows = 0, rows_each = 0;
+};
+
+template <typename T>
+__device__ void AddColumns(const T* x, const Scopes& scopes, const Columns& columns, int64_t column,
+                           int64_t row, int64_t end, Measured measured, Extremes (&e)[4]) {
+  const int64_t period = columns.period;
+  int64_t i = row * period + column;
+  for (; row + kBatch <= end && i + (kBatch - 1) * period + 4 <= scopes.total;
+       row += kBatch, i += kBatch * period) {
+    float v[kBatch][4];
+    LoadVectors(x + i, period, v);
+    for (int j = 0; j < kBatch; ++j) {
+      for (int k = 0; k < 4; ++k) AddValue(v[j][k], measured, &e[k]);
+    }
+  }
+  for (; row < end; ++row, i += period) {
+    float v[4];
+    LoadVector(x + i, scopes.total - i, v);
+    for (int k = 0; k < 4; ++k) {
+      if (i + k < scopes.total) AddValue(v[k], measured, &e[k]);
+    }
+  }
+}
+
+template <typename T>
+__global__ void StridedKernel(const T* x, Scopes scopes, Columns columns, Measured measured,
+                              Extremes* extremes) {
+  // Few scopes have a slot each, many a slot per column.
+  __shared__ Extremes slots[kColumns];
+  const int64_t tile = blockIdx.x % columns.tiles, rows = blockIdx.x / columns.tiles;
+  const int64_t first = tile * kColumns, column = first + 4 * static_cast<int64_t>(threadIdx.x);
+  const bool few = scopes.count <= kColumns;
+  for (int64_t s = threadIdx.x; s < kColumns; s += blockDim.x) slots[s] = {};
+  __syncthreads();
+  if (column < columns.period) {
+    Extremes e[4] = {};
+    const int64_t row = rows * columns.rows_each;
+    AddColumns(x, scopes, columns, column, row, min(row + columns.rows_each, columns.rows),
+               measured, e);
+    for (int k = 0; k < 4; ++k) {
+      AddShared(e[k], &slots[few ? (column + k) % scopes.count : column + k - first]);
+    }
+  }
+  __syncthreads();
+  for (int64_t s = threadIdx.x; s < kColumns; s += blockDim.x) {
+    const int64_t scope = few ? s : (first + s) % scopes.count;
+    const bool is_used = few ? s < scopes.count : first + s < columns.period;
+    if (is_used) AddShared(slots[s], &extremes[scope]);
+  }
+}
+
+int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+template <typename T>
+Error SubmitShort(cudaStream_t stream, const T* x, const Scopes& scopes, Measured measured,
+                  Extremes* extremes) {
+  unsigned lanes = 4;
+  while (lanes < kWarpThreads && 4 * kBatch * lanes < scopes.elements) lanes *= 2;
+  return Launch(stream, BlocksFor(scopes.count, kThreads / lanes), dim3(kThreads), ShortKernel<T>,
+                x, scopes, lanes, measured, extremes);
+}
+
+template <typename T>
+Error SubmitLong(cudaStream_t stream, int64_t blocks, const T* x, const Scopes& scopes,
+                 Measured measured, Extremes* extremes) {
+  // Chunks of whole vectors, so that only the scope's own ends are ragged.
+  const int64_t chunk = std::max(CeilDiv(CeilDiv(scopes.total, blocks), 4) * 4, kLeastChunk);
+  const int64_t chunks_each = CeilDiv(scopes.elements, chunk);
+  return Launch(stream, BlocksFor(scopes.count * chunks_each, 1), dim3(kThreads), LongKernel<T>, x,
+                scopes, chunk, chunks_each, measured, extremes);
+}
+
+template <typename T>
+Error SubmitStrided(cudaStream_t stream, int64_t blocks, const T* x, const Scopes& scopes,
+                    Measured measured, Extremes* extremes) {
+  static_assert(kColumns == 4 * kThreads);
+  Columns columns;
+  columns.period = scopes.count;
+  while (columns.period % 4 != 0) columns.period += scopes.count;
+  columns.period *= CeilDiv(kColumns, columns.period);
+  columns.tiles = CeilDiv(columns.period, kColumns);
+  columns.rows = CeilDiv(scopes.total, columns.period);
+  const int64_t row_blocks = std::clamp<int64_t>(blocks / columns.tiles, 1, columns.rows);
+  columns.rows_each = std::max<int64_t>(CeilDiv(columns.rows, row_blocks), kBatch);
+  const int64_t all = columns.tiles * CeilDiv(columns.rows, columns.rows_each);
+  return Launch(stream, BlocksFor(all, 1), dim3(kThreads), StridedKernel<T>, x, scopes, columns,
+                measured, extremes);
+}
+
+template <typename T>
+Error Submit(CudaDevice* device, const T* x, const Scopes& scopes, Measured measured,
+             Extremes* extremes) {
+  cudaStream_t stream;
+  RETURN_ERROR(device->Stream(&stream));
+  if (!scopes.strided && scopes.elements <= kShort) {
+    return SubmitShort(stream, x, scopes, measured, extremes);
+  }
+  CUDA_RETURN_IF_ERROR(cudaMemsetAsync(extremes, 0, scopes.count * sizeof(Extremes), stream));
+  const int64_t blocks = kBlocksEach * device->multiprocessors();
+  return scopes.strided ? SubmitStrided(stream, blocks, x, scopes, measured, extremes)
+                        : SubmitLong(stream, blocks, x, scopes, measured, extremes);
+}
+
+}  // namespace
+
+Error SubmitExtremes(CudaDevice* device, const TensorView& x, const Scopes& scopes,
+                     Measured measured, Extremes* extremes) {
+  if (scopes.count == 0) return Error{};
+  if (x.dtype == DType::kF32) {
+    return Submit(device, static_cast<const float*>(x.data), scopes, measured, extremes);
+  }
+  return Submit(device, static_cast<const uint16_t*>(x.data), scopes, measured, extremes);
+}
+
+}  // namespace thinwire

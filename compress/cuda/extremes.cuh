@@ -1,0 +1,48 @@
+// What Extremes (extremes.h) say, and how a kernel gathers them.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+
+#include "base/host_device.h"
+#include "compress/cpu/half.h"
+#include "compress/cpu/range_line.h"
+#include "compress/cuda/extremes.h"
+
+namespace thinwire {
+
+HOST_DEVICE inline uint32_t KeyOfBits(uint32_t bits) {
+  return bits ^ ((bits >> 31) != 0 ? 0xFFFFFFFFu : 0x80000000u);
+}
+HOST_DEVICE inline uint32_t BitsOfKey(uint32_t key) {
+  return key ^ ((key >> 31) != 0 ? 0x80000000u : 0xFFFFFFFFu);
+}
+
+__device__ inline void AddValue(float x, Measured measured, Extremes* e) {
+  uint32_t bits = __float_as_uint(x);
+  if (measured == Measured::kFinite && (bits & kMagnitudeMask) >= kInfinityBits) bits = 0;
+  const uint32_t key = KeyOfBits(bits);
+  e->greatest = key > e->greatest ? key : e->greatest;
+  e->least = ~key > e->least ? ~key : e->least;
+}
+
+// Adds to extremes that other threads add to.
+__device__ inline void AddShared(const Extremes& value, Extremes* shared) {
+  atomicMax(&shared->greatest, value.greatest);
+  atomicMax(&shared->least, value.least);
+}
+
+// Of one value at least.
+HOST_DEVICE inline MinMax MinMaxOf(const Extremes& e) {
+  return {FloatOf(BitsOfKey(~e.least)), FloatOf(BitsOfKey(e.greatest))};
+}
+
+// Bits of the largest |x|; kInfinityBits or more if any is not finite.
+HOST_DEVICE inline uint32_t LargestMagnitude(const Extremes& e) {
+  const uint32_t least = BitsOfKey(~e.least) & kMagnitudeMask;
+  const uint32_t greatest = BitsOfKey(e.greatest) & kMagnitudeMask;
+  return least > greatest ? least : greatest;
+}
+
+}  // namespace thinwire

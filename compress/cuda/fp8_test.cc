@@ -1,0 +1,93 @@
+#include "compress/cuda/fp8.h"
+
+#include <gtest/gtest.h>
+
+#include "compress/cuda/twins_testing.h"
+#include "compress/layout.h"
+
+namespace thinwire {
+namespace {
+
+EncodeCall EncodeAs(Fp8Format format) {
+  return
+      [format](CodecKernels* kernels, const TensorView& x, uint8_t* payload, size_t capacity,
+               size_t* bytes) { return kernels->Fp8Encode(x, format, payload, capacity, bytes); };
+}
+DecodeCall DecodeAs(Fp8Format format) {
+  return [format](CodecKernels* kernels, const uint8_t* payload, size_t bytes,
+                  const TensorView& x) { return kernels->Fp8Decode(payload, bytes, format, x); };
+}
+
+const Shape kShapes[] = {{0}, {1}, {3}, {5, 7}, {2, 3, 5, 64}, {4096}, {3, 33333}};
+constexpr DType kTensorTypes[] = {DType::kF32, DType::kBF16};
+constexpr Fp8Format kFormats[] = {Fp8Format::kE4M3, Fp8Format::kE5M2};
+
+TEST(CudaFp8Test, BytesAndBitsAreTheCpus) {
+  for (const Shape& shape : kShapes) {
+    std::vector<NamedValues> cases = FiniteCases(shape.elements());
+    if (shape.elements() > 0) {
+      for (NamedValues& c : ExtremeCases(shape.elements())) cases.push_back(c);
+    }
+    for (const NamedValues& c : cases) {
+      for (DType dtype : kTensorTypes) {
+        const Tensor x = HostTensor(shape, dtype, c.values);
+        for (Fp8Format format : kFormats) {
+          SCOPED_TRACE(absl::StrCat(c.name, " ", shape.ToString(), " of ", Name(dtype), " as ",
+                                    Name(format)));
+          ExpectTwins(x, Fp8PayloadBytes(x.elements()), EncodeAs(format), DecodeAs(format));
+        }
+      }
+    }
+  }
+}
+
+// The largest magnitude sets the scale: all upper halves of smaller floats round as on the CPU.
+TEST(CudaFp8Test, FloatsOfEveryMagnitudeNarrowToTheCpusBits) {
+  for (uint32_t low : {0u, 1u, 0x7FFFu, 0x8000u, 0xFFFFu}) {
+    std::vector<float> values(65536);
+    for (uint32_t i = 0; i < 65536; ++i) {
+      const float value = FloatOf(i << 16 | low);
+      values[i] = std::fabs(value) < 448.0f ? value : 448.0f;
+    }
+    const Tensor x = HostTensor({65536}, DType::kF32, values);
+    for (Fp8Format format : kFormats) {
+      ExpectSameEncoding(x, Fp8PayloadBytes(65536), EncodeAs(format));
+    }
+  }
+}
+
+TEST(CudaFp8Test, EveryCodeMeetsTheCpusVerdict) {
+  for (Fp8Format format : kFormats) {
+    for (int exponent : {-121, -120, -114, -113, -50, 0, 8, 126, 127}) {
+      for (int code = 0; code < 256; ++code) {
+        SCOPED_TRACE(absl::StrCat(Name(format), " exponent ", exponent, " code ", code));
+        const std::vector<uint8_t> payload = {static_cast<uint8_t>(exponent),
+                                              static_cast<uint8_t>(exponent >> 8),
+                                              static_cast<uint8_t>(code)};
+        ExpectSameDecoding(payload, {1}, DType::kF32, DecodeAs(format));
+      }
+    }
+  }
+}
+
+TEST(CudaFp8Test, DamagedPayloadsMeetTheCpusVerdict) {
+  const Shape shape = {3, 7};
+  for (DType dtype : kTensorTypes) {
+    const Tensor x = HostTensor(shape, dtype, NormalValues(21));
+    for (Fp8Format format : kFormats) {
+      const Encoded encoded =
+          ExpectSameEncoding(x, Fp8PayloadBytes(x.elements()), EncodeAs(format));
+      ExpectSameVerdictsWhenCut(encoded.payload, shape, dtype, DecodeAs(format));
+      ExpectSameVerdictsWhenDamaged(encoded.payload, shape, dtype, DecodeAs(format));
+    }
+  }
+}
+
+TEST(CudaFp8Test, TooLittlePayloadMemoryIsTheCpusError) {
+  const Tensor x = HostTensor({9}, DType::kF32, NormalValues(9));
+  EXPECT_FALSE(
+      ExpectSameEncoding(x, Fp8PayloadBytes(9) - 1, EncodeAs(Fp8Format::kE4M3)).error.ok());
+}
+
+}  // namespace
+}  // namespace thinwire

@@ -1,0 +1,37 @@
+// fp16 with a power of two (compress/cpu/convert.h) in a kernel, the same bits. What multiplies
+// touches no NaN: a GPU would change its bits.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+
+#include "compress/cpu/half.h"
+
+namespace thinwire {
+
+// Half of scale * x, with sign, infinity and NaN. Finite values above 0x1.FFCp127 count as that.
+__device__ inline uint16_t ScaledHalf(float x, float scale) {
+  constexpr uint32_t kMostRoundable = 0x7F7FE000u;
+  const uint32_t bits = __float_as_uint(x);
+  const uint32_t sign = (bits & ~kMagnitudeMask) >> 16;
+  uint32_t magnitude = bits & kMagnitudeMask;
+  if (magnitude > kInfinityBits) return static_cast<uint16_t>(sign | 0x7E00u);
+  if (magnitude > kMostRoundable && magnitude < kInfinityBits) magnitude = kMostRoundable;
+  const float scaled = __uint_as_float(magnitude) * scale;
+  if (__float_as_uint(scaled) >= 143u << 23) return static_cast<uint16_t>(sign | 0x7C00u);
+  return static_cast<uint16_t>(sign | ToHalf(scaled));
+}
+
+// scale * h.
+__device__ inline float ScaledOfHalf(uint16_t h, float scale) {
+  const uint32_t sign = static_cast<uint32_t>(h & 0x8000u) << 16;
+  const uint32_t magnitude = h & 0x7FFFu;
+  if (magnitude > 0x7C00u) {
+    return __uint_as_float(sign | (magnitude << 13) | kInfinityBits | 0x00400000u);
+  }
+  if (magnitude == 0x7C00u) return __uint_as_float(sign | kInfinityBits);
+  return __uint_as_float(sign | __float_as_uint(FromHalf(magnitude) * scale));
+}
+
+}  // namespace thinwire

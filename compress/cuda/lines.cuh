@@ -1,0 +1,113 @@
+// The line of each element of a tensor, for kernels that go over it tile by tile (tile.cuh): read
+// from the header for contiguous scopes, from a table for strided ones.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+
+#include "compress/cuda/ranges.cuh"
+#include "compress/cuda/scope_cursor.cuh"
+#include "compress/layout.h"
+
+namespace thinwire {
+
+// From ranges to what a kernel wants.
+struct ToEncodeLine {
+  int32_t divisor;
+  __device__ EncodeLine operator()(const DecodeLine& range) const {
+    return EncodeLineOf(range, divisor);
+  }
+};
+struct ToDecodeLine {
+  __device__ DecodeLine operator()(const DecodeLine& range) const { return range; }
+};
+
+template <typename ToLine>
+struct ContiguousLines {
+  RangeHeader header;
+  ContiguousScopes scopes;
+  ToLine to_line;
+
+  class Cursor {
+   public:
+    __device__ Cursor(const ContiguousLines& lines, int64_t element)
+        : lines_(lines), cursor_(lines.scopes, element) {}
+    __device__ void Advance() { cursor_.Advance(); }
+    // Calls apply(k, line) for each of a vector's elements, of which `left` are in the tensor.
+    template <typename Apply>
+    __device__ void ForEach(int64_t left, const Apply& apply) const {
+      const auto line_of = [&](int64_t scope) { return lines_.to_line(lines_.header.Read(scope)); };
+      cursor_.ForEach(left, line_of, apply);
+    }
+
+   private:
+    const ContiguousLines& lines_;
+    ScopeCursor cursor_;
+  };
+};
+
+// A line's numbers, each in an array of `period` floats: a multiple of the number of scopes and of
+// four, so that vectors of the tensor meet vectors of the table.
+struct LineTable {
+  float* floats;
+  int64_t period;
+  int64_t step;  // from a thread's vector to its next: kTileStride % period
+
+  __device__ void Load(int number, int64_t phase, float (&v)[4]) const {
+    LoadVector(floats + number * period + phase, 4, v);
+  }
+};
+
+__device__ inline void WriteLine(const EncodeLine& line, int64_t i, const LineTable& table) {
+  table.floats[i] = line.offset;
+  table.floats[table.period + i] = line.lift;
+  table.floats[2 * table.period + i] = line.inverse;
+}
+__device__ inline void WriteLine(const DecodeLine& line, int64_t i, const LineTable& table) {
+  table.floats[i] = line.offset;
+  table.floats[table.period + i] = line.range;
+}
+
+template <typename Apply>
+__device__ inline void ForEachLine(const LineTable& table, int64_t phase, ToEncodeLine,
+                                   const Apply& apply) {
+  float offset[4], lift[4], inverse[4];
+  table.Load(0, phase, offset), table.Load(1, phase, lift), table.Load(2, phase, inverse);
+#pragma unroll
+  for (int k = 0; k < 4; ++k) apply(k, EncodeLine{offset[k], lift[k], inverse[k]});
+}
+template <typename Apply>
+__device__ inline void ForEachLine(const LineTable& table, int64_t phase, ToDecodeLine,
+                                   const Apply& apply) {
+  float offset[4], range[4];
+  table.Load(0, phase, offset), table.Load(1, phase, range);
+#pragma unroll
+  for (int k = 0; k < 4; ++k) apply(k, DecodeLine{offset[k], range[k]});
+}
+
+template <typename ToLine>
+struct StridedLines {
+  LineTable table;
+  ToLine to_line;
+
+  class Cursor {
+   public:
+    __device__ Cursor(const StridedLines& lines, int64_t element)
+        : lines_(lines), phase_(element % lines.table.period) {}
+    __device__ void Advance() {
+      phase_ += lines_.table.step;
+      if (phase_ >= lines_.table.period) phase_ -= lines_.table.period;
+    }
+    template <typename Apply>
+    __device__ void ForEach(int64_t, const Apply& apply) const {
+      ForEachLine(lines_.table, phase_, lines_.to_line, apply);
+    }
+
+   private:
+    const StridedLines& lines_;
+    int64_t phase_;
+  };
+};
+
+}  // namespace thinwire

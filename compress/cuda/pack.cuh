@@ -1,0 +1,56 @@
+// Codes of 1 to 8 bits without gaps (compress/cpu/pack.h), between the threads of a warp and words.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+
+#include "tensor/cuda/reduce.cuh"
+
+namespace thinwire {
+
+// A warp holds 128 codes of b bits, each thread four neighbours as a piece: 4 b bits, the first
+// code in the lowest. They are 4 b words, of which thread w has word w. Both functions are called
+// by whole warps.
+class WarpPacker {
+ public:
+  __device__ explicit WarpPacker(uint32_t bits)
+      : bits_(bits), lane_(threadIdx.x % kWarpThreads), first_(8 * lane_ / bits) {}
+
+  __device__ bool HasWord() const { return lane_ < 4 * bits_; }
+  // Where this thread's word stands, if this thread's piece begins with `element`.
+  __device__ int64_t WordIndex(int64_t element) const {
+    return element / 128 * (4 * static_cast<int64_t>(bits_)) + lane_;
+  }
+
+  // Unspecified for threads without a word.
+  __device__ uint32_t Pack(uint32_t piece) const {
+    const uint32_t width = 4 * bits_, skipped = (32 * lane_ - width * first_) % 32;
+    // As many pieces as a word can touch, wherever it begins.
+    const uint32_t pieces = (2 * bits_ - (bits_ & (0 - bits_)) + 7) / bits_;
+    uint32_t word = PieceOf(piece, first_) >> skipped;
+    uint32_t position = width - skipped;
+    for (uint32_t turn = 1; turn < pieces; ++turn, position += width) {
+      const uint32_t other = PieceOf(piece, first_ + turn);
+      if (position < 32) word |= other << position;
+    }
+    return word;
+  }
+
+  __device__ uint32_t Unpack(uint32_t word) const {
+    const uint32_t index = bits_ * lane_ / 8, offset = bits_ * lane_ % 8 * 4;
+    const uint32_t low = PieceOf(word, index), high = PieceOf(word, index + 1);
+    const uint32_t piece = offset == 0 ? low : (low >> offset) | (high << (32 - offset));
+    return bits_ == 8 ? piece : piece & ((1u << (4 * bits_)) - 1);
+  }
+
+ private:
+  __device__ static uint32_t PieceOf(uint32_t value, uint32_t lane) {
+    return __shfl_sync(kWholeWarp, value, static_cast<int>(lane % kWarpThreads));
+  }
+
+  uint32_t bits_, lane_;
+  uint32_t first_;  // the thread whose piece this thread's word begins in
+};
+
+}  // namespace thinwire

@@ -1,0 +1,37 @@
+// The ranges of uniform's scopes, read in a kernel.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+
+#include "compress/cpu/range_line.h"
+#include "compress/spec.h"
+
+namespace thinwire {
+
+struct RangeHeader {
+  const uint8_t* bytes;
+  Range range;
+
+  __device__ const float* floats() const { return reinterpret_cast<const float*>(bytes); }
+  // fixed_point: the exponent, then a half per scope.
+  __device__ int exponent() const { return *reinterpret_cast<const int16_t*>(bytes); }
+  __device__ uint16_t half(int64_t scope) const {
+    return reinterpret_cast<const uint16_t*>(bytes)[1 + scope];
+  }
+
+  __device__ DecodeLine Read(int64_t scope) const {
+    switch (range) {
+      case Range::kMinMax:
+        return {floats()[2 * scope], floats()[2 * scope + 1]};
+      case Range::kMaxAbs:
+        return {0, floats()[scope]};
+      case Range::kFixedPoint:
+        return {0, FixedPointRange(half(scope), exponent())};
+    }
+    return {};
+  }
+};
+
+}  // namespace thinwire

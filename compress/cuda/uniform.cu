@@ -1,0 +1,285 @@
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <type_traits>
+
+#include "compress/cpu/range_header.h"
+#include "compress/cuda/device_payload.h"
+#include "compress/cuda/extremes.cuh"
+#include "compress/cuda/lines.cuh"
+#include "compress/cuda/nonfinite.h"
+#include "compress/cuda/pack.cuh"
+#include "compress/cuda/philox.cuh"
+#include "compress/cuda/ranges.h"
+#include "compress/cuda/tile.cuh"
+#include "compress/cuda/uniform.h"
+#include "compress/refusals.h"
+#include "tensor/cuda/bf16.cuh"
+#include "tensor/cuda/error.h"
+
+namespace thinwire {
+namespace {
+
+struct Grid {
+  uint32_t bits;
+  UniformGrid codes;
+  bool by_chance;
+  uint64_t random_key;
+};
+Grid GridFor(const CodecSpec& spec, uint64_t random_key) {
+  return {spec.bits, GridOf(spec), spec.rounding == Rounding::kStochastic, random_key};
+}
+
+// Of one element; `random` is its number (compress/cpu/quantize.h).
+__device__ uint32_t CodeOf(float x, const EncodeLine& line, const Grid& grid, uint32_t random) {
+  const float least = static_cast<float>(-grid.codes.zero_code);
+  const float most = static_cast<float>(grid.codes.max_code - grid.codes.zero_code);
+  const float mapped = ((x - line.offset) * line.lift) * line.inverse;
+  const float y = fminf(fmaxf(mapped, least), most);
+  float rounded = rintf(y);
+  if (grid.by_chance) {
+    const float whole = floorf(y);
+    const float chance = static_cast<float>(random >> 8) * 0x1p-24f;
+    rounded = chance < y - whole ? whole + 1.0f : whole;
+  }
+  return static_cast<uint32_t>(static_cast<int32_t>(rounded) + grid.codes.zero_code);
+}
+
+template <typename T, typename Lines>
+__global__ void EncodeKernel(const T* x, int64_t n, Lines lines, Grid grid, uint32_t* words,
+                             int64_t num_words) {
+  typename Lines::Cursor cursor(lines, TileBegin(blockIdx.x));
+  const WarpPacker packer(grid.bits);
+  VisitTile(blockIdx.x, x, n, [&](int64_t i, const float(&v)[4]) {
+    uint32_t random[4] = {};
+    if (grid.by_chance) PhiloxNumbers(grid.random_key, i / 4, random);
+    uint32_t piece = 0;
+    const int left = LeftOf(n, i);
+    cursor.ForEach(left, [&](int k, const EncodeLine& line) {
+      if (k < left) piece |= CodeOf(v[k], line, grid, random[k]) << (k * grid.bits);
+    });
+    cursor.Advance();
+    const uint32_t word = packer.Pack(piece);
+    const int64_t index = packer.WordIndex(i);
+    if (packer.HasWord() && index < num_words) words[index] = word;
+  });
+}
+
+template <typename T, typename Lines>
+__global__ void DecodeKernel(const uint32_t* words, int64_t num_words, Lines lines, Grid grid,
+                             float reciprocal, T* x, int64_t n, UniformDecoded* found) {
+  const int64_t begin = TileBegin(blockIdx.x);
+  typename Lines::Cursor cursor(lines, begin);
+  const WarpPacker packer(grid.bits);
+  uint32_t loaded[kTileVectors];
+#pragma unroll
+  for (int j = 0; j < kTileVectors; ++j) {
+    const int64_t index = packer.WordIndex(begin + j * kTileStride);
+    loaded[j] = packer.HasWord() && index < num_words ? words[index] : 0;
+  }
+#pragma unroll
+  for (int j = 0; j < kTileVectors; ++j) {
+    const int64_t i = begin + j * kTileStride;
+    const uint32_t piece = packer.Unpack(loaded[j]);
+    const uint32_t mask = (1u << grid.bits) - 1;
+    const int left = LeftOf(n, i);
+    float v[4] = {};
+    cursor.ForEach(left, [&](int k, const DecodeLine& line) {
+      const int32_t code = static_cast<int32_t>((piece >> (k * grid.bits)) & mask);
+      if (code > grid.codes.max_code && k < left) {
+        atomicMax(&found->largest_code, static_cast<uint32_t>(code));
+      }
+      const float step = static_cast<float>(code - grid.codes.zero_code) * reciprocal;
+      v[k] = step * line.range + line.offset;
+    });
+    cursor.Advance();
+    StoreVector(v, left, x + i);
+  }
+}
+
+template <typename ToLine>
+__global__ void TableKernel(RangeHeader header, int64_t count, ToLine to_line, LineTable table) {
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (i < table.period) WriteLine(to_line(header.Read(i % count)), i, table);
+}
+
+template <typename T>
+__global__ void FillKernel(float value, T* x, int64_t n) {
+  const float v[4] = {value, value, value, value};
+  for (int j = 0; j < kTileVectors; ++j) {
+    const int64_t i = TileBegin(blockIdx.x) + j * kTileStride;
+    StoreVector(v, n - i, x + i);
+  }
+}
+
+int64_t NumWords(const CodecSpec& spec, const Scopes& scopes) {
+  return (spec.bits * scopes.total + 31) / 32;
+}
+
+// A table of lines of `numbers` floats each, from the header.
+template <typename ToLine>
+Error SubmitTable(CudaDevice* device, const RangeHeader& header, const Scopes& scopes,
+                  ToLine to_line, int numbers, CudaScratch* memory, LineTable* table) {
+  cudaStream_t stream;
+  RETURN_ERROR(device->Stream(&stream));
+  table->period = scopes.count;
+  while (table->period % 4 != 0) table->period += scopes.count;
+  table->step = kTileStride % table->period;
+  RETURN_ERROR(memory->Reserve(numbers * table->period * sizeof(float)));
+  table->floats = memory->as<float>();
+  return Launch(stream, BlocksFor(table->period, kTileThreads), dim3(kTileThreads),
+                TableKernel<ToLine>, header, scopes.count, to_line, *table);
+}
+
+// submit(lines) with the lines of all elements, by what the header says.
+template <typename ToLine, typename Submit>
+Error WithLines(CudaDevice* device, const RangeHeader& header, const Scopes& scopes, ToLine to_line,
+                int numbers, const Submit& submit) {
+  if (!scopes.strided) {
+    return submit(ContiguousLines<ToLine>{header, ContiguousScopesOf(scopes), to_line});
+  }
+  CudaScratch memory(device);
+  StridedLines<ToLine> lines{{}, to_line};
+  RETURN_ERROR(SubmitTable(device, header, scopes, to_line, numbers, &memory, &lines.table));
+  return submit(lines);
+}
+
+template <typename T>
+Error SubmitCodes(CudaDevice* device, const TensorView& x, const CodecSpec& spec,
+                  uint64_t random_key, const Scopes& scopes, uint8_t* payload) {
+  cudaStream_t stream;
+  RETURN_ERROR(device->Stream(&stream));
+  const Grid grid = GridFor(spec, random_key);
+  auto* const words = reinterpret_cast<uint32_t*>(payload + UniformHeaderBytes(spec, scopes));
+  const auto submit = [&](const auto& lines) {
+    return LaunchTiles(stream, scopes.total, EncodeKernel<T, std::decay_t<decltype(lines)>>,
+                       static_cast<const T*>(x.data), scopes.total, lines, grid, words,
+                       NumWords(spec, scopes));
+  };
+  return WithLines(device, RangeHeader{payload, spec.range}, scopes,
+                   ToEncodeLine{grid.codes.divisor}, /*numbers=*/3, submit);
+}
+
+template <typename T>
+Error SubmitValues(CudaDevice* device, const uint8_t* payload, const CodecSpec& spec,
+                   const Scopes& scopes, const TensorView& x, UniformDecoded* found) {
+  cudaStream_t stream;
+  RETURN_ERROR(device->Stream(&stream));
+  const Grid grid = GridFor(spec, /*random_key=*/0);
+  const float reciprocal = 1.0f / static_cast<float>(grid.codes.divisor);
+  const auto* const words =
+      reinterpret_cast<const uint32_t*>(payload + UniformHeaderBytes(spec, scopes));
+  const auto submit = [&](const auto& lines) {
+    return LaunchTiles(stream, scopes.total, DecodeKernel<T, std::decay_t<decltype(lines)>>, words,
+                       NumWords(spec, scopes), lines, grid, reciprocal, static_cast<T*>(x.data),
+                       scopes.total, found);
+  };
+  return WithLines(device, RangeHeader{payload, spec.range}, scopes, ToDecodeLine{},
+                   /*numbers=*/2, submit);
+}
+
+Error DecodeConstant(CudaDevice* device, const uint8_t* payload, const TensorView& x) {
+  float value;
+  RETURN_ERROR(ReadConstant(payload, &value));
+  cudaStream_t stream;
+  RETURN_ERROR(device->Stream(&stream));
+  const int64_t n = x.elements();
+  RETURN_ERROR(
+      x.dtype == DType::kF32
+          ? LaunchTiles(stream, n, FillKernel<float>, value, static_cast<float*>(x.data), n)
+          : LaunchTiles(stream, n, FillKernel<uint16_t>, value, static_cast<uint16_t*>(x.data), n));
+  return device->Finish();
+}
+
+}  // namespace
+
+Error SubmitUniformEncode(CudaDevice* device, const TensorView& x, const CodecSpec& spec,
+                          uint64_t random_key, uint8_t* payload, UniformEncoded* found) {
+  cudaStream_t stream;
+  RETURN_ERROR(device->Stream(&stream));
+  const Scopes scopes = ScopesOf(x, spec.scope, spec.group);
+  CudaScratch extremes(device);
+  RETURN_ERROR(extremes.Reserve(scopes.count * sizeof(Extremes)));
+  CUDA_RETURN_IF_ERROR(cudaMemsetAsync(found, 0, sizeof(*found), stream));
+  RETURN_ERROR(SubmitExtremes(device, x, scopes, Measured::kAll, extremes.as<Extremes>()));
+  RETURN_ERROR(SubmitRanges(device, extremes.as<const Extremes>(), spec, scopes, payload, found));
+  return x.dtype == DType::kF32
+             ? SubmitCodes<float>(device, x, spec, random_key, scopes, payload)
+             : SubmitCodes<uint16_t>(device, x, spec, random_key, scopes, payload);
+}
+
+Error UniformEncodeError(CudaDevice* device, const TensorView& x, const CodecSpec& spec,
+                         const UniformEncoded& found) {
+  if (found.nonfinite != 0) return CudaNonFiniteError(device, "uniform", x);
+  if (found.overflow == 0) return Error{};
+  const Scopes scopes = ScopesOf(x, spec.scope, spec.group);
+  const int64_t first = static_cast<int64_t>(~found.overflow);
+  CudaScratch extremes(device);
+  RETURN_ERROR(extremes.Reserve(scopes.count * sizeof(Extremes)));
+  RETURN_ERROR(SubmitExtremes(device, x, scopes, Measured::kAll, extremes.as<Extremes>()));
+  Extremes of_scope;
+  RETURN_ERROR(
+      device->CopyToHost(&of_scope, extremes.as<const Extremes>() + first, sizeof(of_scope)));
+  return RangeOverflow(MinMaxOf(of_scope));
+}
+
+Error SubmitUniformDecode(CudaDevice* device, const uint8_t* payload, const CodecSpec& spec,
+                          const TensorView& x, UniformDecoded* found) {
+  cudaStream_t stream;
+  RETURN_ERROR(device->Stream(&stream));
+  const Scopes scopes = ScopesOf(x, spec.scope, spec.group);
+  CUDA_RETURN_IF_ERROR(cudaMemsetAsync(found, 0, sizeof(*found), stream));
+  RETURN_ERROR(SubmitCheckRanges(device, payload, spec, scopes, found));
+  return x.dtype == DType::kF32 ? SubmitValues<float>(device, payload, spec, scopes, x, found)
+                                : SubmitValues<uint16_t>(device, payload, spec, scopes, x, found);
+}
+
+Error CudaUniformEncode(CudaDevice* device, const TensorView& x, const CodecSpec& spec,
+                        uint64_t random_key, uint8_t* payload, size_t capacity, size_t* bytes) {
+  const Scopes scopes = ScopesOf(x, spec.scope, spec.group);
+  *bytes = UniformPayloadBytes(spec, scopes);
+  RETURN_ERROR(CheckCapacity("uniform", capacity, UniformMaxPayloadBytes(spec, scopes)));
+  if (scopes.count == 0) {
+    std::fill(payload, payload + *bytes, 0);  // fixed_point's exponent
+    return Error{};
+  }
+  DevicePayload on_device(device);
+  RETURN_ERROR(on_device.Reserve(UniformHeaderBytes(spec, scopes), *bytes));
+  CudaScratch memory(device);
+  RETURN_ERROR(memory.Reserve(sizeof(UniformEncoded)));
+  auto* const found_on_device = memory.as<UniformEncoded>();
+  RETURN_ERROR(
+      SubmitUniformEncode(device, x, spec, random_key, on_device.bytes(), found_on_device));
+  UniformEncoded found;
+  RETURN_ERROR(device->SubmitCopyToHost(&found, found_on_device, sizeof(found)));
+  RETURN_ERROR(device->CopyToHost(payload, on_device.bytes(), *bytes));
+  RETURN_ERROR(UniformEncodeError(device, x, spec, found));
+  if (spec.range == Range::kFixedPoint && found.varies == 0) {
+    WriteConstant(found.constant, payload);
+    *bytes = kConstantTensorBytes;
+  }
+  return Error{};
+}
+
+Error CudaUniformDecode(CudaDevice* device, const uint8_t* payload, size_t bytes,
+                        const CodecSpec& spec, const TensorView& x) {
+  const Scopes scopes = ScopesOf(x, spec.scope, spec.group);
+  if (IsConstant(spec, scopes, payload, bytes)) return DecodeConstant(device, payload, x);
+  RETURN_ERROR(CheckPayloadBytes("uniform", bytes, UniformPayloadBytes(spec, scopes)));
+  RETURN_ERROR(CheckExponent(spec, payload));
+  if (scopes.count == 0) return Error{};
+  DevicePayload on_device(device);
+  RETURN_ERROR(on_device.Reserve(UniformHeaderBytes(spec, scopes), bytes));
+  CudaScratch memory(device);
+  RETURN_ERROR(memory.Reserve(sizeof(UniformDecoded)));
+  auto* const found_on_device = memory.as<UniformDecoded>();
+  RETURN_ERROR(device->SubmitCopyFromHost(on_device.bytes(), payload, bytes));
+  RETURN_ERROR(SubmitUniformDecode(device, on_device.bytes(), spec, x, found_on_device));
+  UniformDecoded found;
+  RETURN_ERROR(device->CopyToHost(&found, found_on_device, sizeof(found)));
+  if (found.bad_ranges != 0) return CheckRanges(spec, scopes, payload);
+  RETURN_ERROR(CheckLastByte(payload + UniformHeaderBytes(spec, scopes), spec, scopes.total));
+  return CheckLargestCode(found.largest_code, GridOf(spec).max_code);
+}
+
+}  // namespace thinwire

@@ -1,0 +1,47 @@
+// uniform: a grid of 2^bits levels over the range of each scope.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "compress/layout.h"
+#include "compress/spec.h"
+#include "tensor/cuda/device.h"
+#include "tensor/tensor.h"
+
+namespace thinwire {
+
+// See CodecKernels::UniformEncode and UniformDecode; without rotation.
+Error CudaUniformEncode(CudaDevice* device, const TensorView& x, const CodecSpec& spec,
+                        uint64_t random_key, uint8_t* payload, size_t capacity, size_t* bytes);
+Error CudaUniformDecode(CudaDevice* device, const uint8_t* payload, size_t bytes,
+                        const CodecSpec& spec, const TensorView& x);
+
+// Within device memory, for tensors that are not empty; launches only. `payload` has memory for
+// UniformPayloadBytes; its codes begin at a multiple of 4 bytes, with memory up to the next one
+// behind them.
+
+// What an encoder has found, in device memory.
+struct UniformEncoded {
+  uint32_t nonfinite;  // 1 if x holds NaN or infinity
+  uint32_t largest;    // fixed_point: bits of the largest magnitude
+  uint32_t varies;     // fixed_point: 1 unless all values are equal
+  float constant;      // fixed_point: their value if they are; the payload then means nothing
+  unsigned long long overflow;  // complement of the first scope whose range overflows; 0: none
+};
+Error SubmitUniformEncode(CudaDevice* device, const TensorView& x, const CodecSpec& spec,
+                          uint64_t random_key, uint8_t* payload, UniformEncoded* found);
+// The encoder's error, if `found` (in host memory by now) means one. May wait.
+Error UniformEncodeError(CudaDevice* device, const TensorView& x, const CodecSpec& spec,
+                         const UniformEncoded& found);
+
+// What a decoder has found, in device memory. x is unspecified if anything is refused.
+struct UniformDecoded {
+  uint32_t bad_ranges;    // 1 if CheckRanges would refuse them
+  uint32_t largest_code;  // of those above the grid's
+};
+// Not for constant tensors. Requires CheckExponent.
+Error SubmitUniformDecode(CudaDevice* device, const uint8_t* payload, const CodecSpec& spec,
+                          const TensorView& x, UniformDecoded* found);
+
+}  // namespace thinwire

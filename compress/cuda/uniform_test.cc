@@ -1,0 +1,184 @@
+#include "compress/cuda/uniform.h"
+
+#include <gtest/gtest.h>
+
+#include "compress/cuda/twins_testing.h"
+#include "compress/layout.h"
+
+namespace thinwire {
+namespace {
+
+EncodeCall EncodeBy(const CodecSpec& spec, uint64_t random_key = 7) {
+  return [=](CodecKernels* kernels, const TensorView& x, uint8_t* payload, size_t capacity,
+             size_t* bytes) {
+    return kernels->UniformEncode(x, spec, random_key, payload, capacity, bytes);
+  };
+}
+DecodeCall DecodeBy(const CodecSpec& spec) {
+  return [=](CodecKernels* kernels, const uint8_t* payload, size_t bytes, const TensorView& x) {
+    return kernels->UniformDecode(payload, bytes, spec, x);
+  };
+}
+
+size_t Capacity(const CodecSpec& spec, const Shape& shape) {
+  return UniformMaxPayloadBytes(spec, ScopesOf(shape, spec.scope, spec.group));
+}
+
+CodecSpec SpecOf(Range range, uint32_t bits) {
+  CodecSpec spec;
+  spec.kind = CodecKind::kUniform;
+  spec.range = range;
+  spec.bits = bits;
+  return spec;
+}
+
+constexpr DType kTensorTypes[] = {DType::kF32, DType::kBF16};
+constexpr Range kRanges[] = {Range::kMinMax, Range::kMaxAbs, Range::kFixedPoint};
+
+// Every range with each of these scopes.
+std::vector<CodecSpec> Scoped(const CodecSpec& spec) {
+  std::vector<CodecSpec> specs;
+  for (Scope scope : {Scope::kTensor, Scope::kSample, Scope::kToken, Scope::kChannel}) {
+    specs.push_back(spec);
+    specs.back().scope = scope;
+  }
+  for (uint32_t group : {1, 3, 64, 1000, 5000}) {
+    specs.push_back(spec);
+    specs.back().scope = Scope::kGroup;
+    specs.back().group = group;
+  }
+  return specs;
+}
+
+// Both roundings, and both places of zero.
+std::vector<CodecSpec> SpecsOf(Range range, uint32_t bits) {
+  std::vector<CodecSpec> specs;
+  for (const CodecSpec& scoped : Scoped(SpecOf(range, bits))) {
+    for (Rounding rounding : {Rounding::kNearest, Rounding::kStochastic}) {
+      for (Zero zero : {Zero::kFree, Zero::kOnGrid}) {
+        if (zero == Zero::kOnGrid && range != Range::kMinMax) continue;
+        specs.push_back(scoped);
+        specs.back().rounding = rounding;
+        specs.back().zero = zero;
+      }
+    }
+  }
+  return specs;
+}
+
+void ExpectTwinsOf(const CodecSpec& spec, const Shape& shape, DType dtype, const NamedValues& c) {
+  SCOPED_TRACE(
+      absl::StrCat(spec.ToString(), " of ", c.name, " ", shape.ToString(), " ", Name(dtype)));
+  ExpectTwins(HostTensor(shape, dtype, c.values), Capacity(spec, shape), EncodeBy(spec),
+              DecodeBy(spec));
+}
+
+TEST(CudaUniformTest, EveryNumberOfBitsHasTheCpusBytes) {
+  const Shape shape = {2, 3, 5, 37};
+  const NamedValues normal{"normal", NormalValues(shape.elements())};
+  for (Range range : kRanges) {
+    for (uint32_t bits = range == Range::kMaxAbs ? 2 : 1; bits <= 8; ++bits) {
+      for (const CodecSpec& spec : SpecsOf(range, bits)) {
+        for (DType dtype : kTensorTypes) ExpectTwinsOf(spec, shape, dtype, normal);
+      }
+    }
+  }
+}
+
+TEST(CudaUniformTest, EveryShapeHasTheCpusBytes) {
+  for (const Shape& shape : {Shape{}, Shape{0}, Shape{1}, Shape{2, 0, 3}, Shape{127}, Shape{129, 1},
+                             Shape{1, 513}, Shape{2, 9, 9, 64}, Shape{4, 1025}, Shape{3, 2049}}) {
+    const NamedValues normal{"normal", NormalValues(shape.elements())};
+    for (Range range : kRanges) {
+      for (uint32_t bits : {3, 8}) {
+        for (const CodecSpec& spec : Scoped(SpecOf(range, bits))) {
+          for (DType dtype : kTensorTypes) ExpectTwinsOf(spec, shape, dtype, normal);
+        }
+      }
+    }
+  }
+}
+
+TEST(CudaUniformTest, SpecialValuesHaveTheCpusBytesAndErrors) {
+  const Shape shape = {3, 5, 33};
+  std::vector<NamedValues> cases = FiniteCases(shape.elements());
+  for (NamedValues& c : ExtremeCases(shape.elements())) cases.push_back(c);
+  for (const NamedValues& c : cases) {
+    for (Range range : kRanges) {
+      for (const CodecSpec& spec : SpecsOf(range, 4)) {
+        for (DType dtype : kTensorTypes) ExpectTwinsOf(spec, shape, dtype, c);
+      }
+    }
+  }
+}
+
+TEST(CudaUniformTest, LargeTensorsHaveTheCpusBytes) {
+  for (const Shape& shape : {Shape{2, 28, 28, 67}, Shape{3, 33333}}) {
+    const NamedValues normal{"normal", NormalValues(shape.elements())};
+    for (Range range : kRanges) {
+      for (CodecSpec spec : Scoped(SpecOf(range, 5))) {
+        spec.rounding = Rounding::kStochastic;
+        ExpectTwinsOf(spec, shape, DType::kF32, normal);
+        spec.rounding = Rounding::kNearest;
+        ExpectTwinsOf(spec, shape, DType::kBF16, normal);
+      }
+    }
+  }
+}
+
+TEST(CudaUniformTest, UnalignedTensorsAreFine) {
+  const int64_t n = 5000;
+  const Tensor x = HostTensor({n + 3}, DType::kF32, NormalValues(n + 3));
+  const Tensor on_gpu = On(GpuTwin().device, x);
+  TensorView from = x.view(), from_gpu = on_gpu.view();
+  from.dims[0] = from_gpu.dims[0] = n;
+  from.data = static_cast<float*>(from.data) + 3;
+  from_gpu.data = static_cast<float*>(from_gpu.data) + 3;
+  for (Range range : kRanges) {
+    for (const CodecSpec& spec : Scoped(SpecOf(range, 7))) {
+      SCOPED_TRACE(spec.ToString());
+      std::vector<uint8_t> expected(Capacity(spec, {n})), met(expected.size());
+      size_t bytes = 0;
+      ASSERT_TRUE(
+          EncodeBy(spec)(CpuCodecKernels(), from, expected.data(), expected.size(), &bytes).ok());
+      ASSERT_TRUE(EncodeBy(spec)(GpuTwin().kernels, from_gpu, met.data(), met.size(), &bytes).ok());
+      EXPECT_EQ(expected, met);
+    }
+  }
+}
+
+TEST(CudaUniformTest, DamagedPayloadsMeetTheCpusVerdict) {
+  const Shape shape = {3, 7};
+  const Tensor x = HostTensor(shape, DType::kF32, NormalValues(shape.elements()));
+  for (Range range : kRanges) {
+    for (Scope scope : {Scope::kTensor, Scope::kToken, Scope::kChannel}) {
+      CodecSpec spec = SpecOf(range, 3);
+      spec.scope = scope;
+      SCOPED_TRACE(spec.ToString());
+      const Encoded encoded = ExpectSameEncoding(x, Capacity(spec, shape), EncodeBy(spec));
+      ExpectSameVerdictsWhenCut(encoded.payload, shape, DType::kF32, DecodeBy(spec));
+      ExpectSameVerdictsWhenDamaged(encoded.payload, shape, DType::kF32, DecodeBy(spec));
+    }
+  }
+}
+
+TEST(CudaUniformTest, DamagedConstantsMeetTheCpusVerdict) {
+  const Shape shape = {3, 7};
+  const CodecSpec spec = SpecOf(Range::kFixedPoint, 4);
+  const Tensor x = HostTensor(shape, DType::kBF16, std::vector<float>(21, -1.5f));
+  const Encoded encoded = ExpectSameEncoding(x, Capacity(spec, shape), EncodeBy(spec));
+  ASSERT_EQ(encoded.payload.size(), kConstantTensorBytes);
+  ExpectSameVerdictsWhenCut(encoded.payload, shape, DType::kBF16, DecodeBy(spec));
+  ExpectSameVerdictsWhenDamaged(encoded.payload, shape, DType::kBF16, DecodeBy(spec));
+}
+
+TEST(CudaUniformTest, TooLittlePayloadMemoryIsTheCpusError) {
+  const Tensor x = HostTensor({9}, DType::kF32, NormalValues(9));
+  for (Range range : kRanges) {
+    const CodecSpec spec = SpecOf(range, 4);
+    EXPECT_FALSE(ExpectSameEncoding(x, Capacity(spec, {9}) - 1, EncodeBy(spec)).error.ok());
+  }
+}
+
+}  // namespace
+}  // namespace thinwire
