@@ -49,9 +49,8 @@ struct RowSums {
 // length to *bytes and fail with InvalidArgument on NaN or infinity (except the casts, which
 // carry them). Decoders treat `payload` as hostile. Any thread, several at once.
 //
-// Encoders, decoders, FindNonzeros and Compare have finished when they return, as has all that the
-// thread submitted before. CombineRows, Compact and Expand are submitted in the thread's order and
-// may run later (tensor/device.h).
+// Encoders, decoders, FindNonzeros and Compare have finished when they return. CombineRows, Compact
+// and Expand are submitted in the thread's order and may run later (tensor/device.h).
 class CodecKernels {
  public:
   virtual ~CodecKernels() = default;
