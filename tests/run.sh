@@ -1,17 +1,28 @@
 #!/usr/bin/env bash
 # Builds and runs every test: optimised, then ASAN + UBSAN (which also replays the fuzz corpora),
-# then TSAN for the link and the executor.   usage: tests/run.sh [opt|sanitize|thread]...
-# Ends with a line "N passed, N failed" and fails unless all passed.
+# then TSAN for the link and the executor. Then compiles what is for GPUs, if there is a CUDA toolkit
+# ($CUDA_HOME or /usr/local/cuda).   usage: tests/run.sh [opt|sanitize|thread|cuda]...
+# Ends with a line "N passed, N failed" (", N skipped") and fails unless all passed.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
 deploy/setup.sh --test || exit 1
 parts=("$@")
-(( ${#parts[@]} )) || parts=(opt sanitize thread)
+(( ${#parts[@]} )) || parts=(opt sanitize thread cuda)
 
 log=$(mktemp)
-trap 'rm -f "$log"' EXIT
-passed=0 failed=0
+targets=$(mktemp)
+trap 'rm -f "$log" "$targets"' EXIT
+passed=0 failed=0 skipped=0
+
+# count TITLE STARTED STATUS PASSED FAILED
+count() {
+  local title=$1 started=$2 status=$3 ok=$4 bad=$5
+  if (( status != 0 && bad == 0 )); then bad=1; fi  # not even analysed
+  passed=$((passed + ok)) failed=$((failed + bad))
+  printf '== %s: %d passed, %d failed, %.1f minutes\n' "$title" "$ok" "$bad" \
+    "$(awk "BEGIN { print ($SECONDS - $started) / 60 }")"
+}
 
 # run_part TITLE BAZEL_ARGUMENTS...
 run_part() {
@@ -21,13 +32,28 @@ run_part() {
   bazel test --keep_going --color=no --curses=no --noshow_progress "$@" 2>&1 | tee "$log" |
     grep -vE '(NO STATUS|^$|^INFO: (Analyzed|Found|Elapsed|Build)|PASSED in)'
   local status=${PIPESTATUS[0]}
-  local ok bad
-  ok=$(grep -cE '^//[^ ]+ .*PASSED in' "$log")
-  bad=$(grep -cE '^//[^ ]+ .*(FAILED|TIMEOUT|NO STATUS)' "$log")
-  if (( status != 0 && bad == 0 )); then bad=1; fi  # the build itself failed
-  passed=$((passed + ok)) failed=$((failed + bad))
-  printf '== %s: %d passed, %d failed, %.1f minutes\n' "$title" "$ok" "$bad" \
-    "$(awk "BEGIN { print ($SECONDS - $started) / 60 }")"
+  skipped=$((skipped + $(grep -cE '^//[^ ]+ .*SKIPPED' "$log")))
+  count "$title" "$started" "$status" "$(grep -cE '^//[^ ]+ .*PASSED in' "$log")" \
+    "$(grep -cE '^//[^ ]+ .*(FAILED|TIMEOUT|NO STATUS)' "$log")"
+}
+
+# Each target that exists with --config=cuda only, and what depends on one.
+run_cuda() {
+  local started=$SECONDS toolkit=${CUDA_HOME:-/usr/local/cuda}
+  if [[ ! -x $toolkit/bin/nvcc ]]; then
+    echo "== CUDA: not compiled, $toolkit/bin/nvcc does not exist"
+    skipped=$((skipped + 1))
+    return
+  fi
+  echo "== CUDA"
+  bazel query --noshow_progress \
+    'rdeps(//..., attr(target_compatible_with, "//third_party/cuda:never", //...))' >"$targets" &&
+    bazel build --config=opt --config=cuda --keep_going --color=no --curses=no --noshow_progress \
+      --show_result=100000 --target_pattern_file="$targets" >"$log" 2>&1
+  local status=$?
+  grep -vE '^(Target .* up-to-date|  bazel-bin/|Loading:|Analyzing:|INFO:|$)' "$log"
+  count CUDA "$started" "$status" "$(grep -cE '^Target .* up-to-date' "$log")" \
+    "$(grep -cE '^Target .* failed to build' "$log")"
 }
 
 for part in "${parts[@]}"; do
@@ -38,8 +64,11 @@ for part in "${parts[@]}"; do
         --test_tag_filters=-no_sanitizer --build_tests_only //... ;;
     thread)
       run_part 'threads' --config=tsan --build_tests_only //stage_server/... ;;
-    *) echo "tests/run.sh: unknown part '$part', want opt, sanitize or thread" >&2; exit 2 ;;
+    cuda) run_cuda ;;
+    *) echo "tests/run.sh: unknown part '$part', want opt, sanitize, thread or cuda" >&2; exit 2 ;;
   esac
 done
-echo "$passed passed, $failed failed"
+result="$passed passed, $failed failed"
+if (( skipped > 0 )); then result+=", $skipped skipped"; fi
+echo "$result"
 (( failed == 0 && passed > 0 ))
