@@ -65,7 +65,7 @@ __global__ void FinishStatistics(const T* x, ColumnGrid grid, const double* tile
   const double shifted = totals[0] / n;
   const double mean = shifted + static_cast<double>(Load(x + c));
   const double square = totals[1] / n - shifted * shifted;
-  const double variance = square < 0 ? 0 : square;
+  const double variance = square > 0 ? square : 0;
   statistics.mean[c] = static_cast<float>(mean);
   statistics.rstd[c] = static_cast<float>(1.0 / sqrt(variance + statistics.epsilon));
   Move(statistics.running_mean + c, statistics.momentum, mean);

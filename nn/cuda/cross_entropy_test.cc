@@ -29,10 +29,15 @@ Loss LossOf(Side* side, DType type, int64_t n, int64_t classes, const Floats& lo
   return loss;
 }
 
-class CrossEntropyTest : public testing::TestWithParam<std::tuple<DType, int64_t, int64_t>> {
+struct Size {
+  int64_t n, classes;
+};
+
+class CrossEntropyTest : public testing::TestWithParam<std::tuple<DType, Size>> {
  protected:
   void ExpectTwin(const Floats& logits) {
-    const auto [type, n, classes] = GetParam();
+    const auto [type, size] = GetParam();
+    const auto [n, classes] = size;
     Side cpu = CpuSide(), device = DeviceSide(), misaligned = DeviceSide(1);
     const Loss want = LossOf(&cpu, type, n, classes, logits, true);
     for (Side* side : {&device, &misaligned}) {
@@ -46,19 +51,22 @@ class CrossEntropyTest : public testing::TestWithParam<std::tuple<DType, int64_t
 };
 
 TEST_P(CrossEntropyTest, IsTheCpus) {
-  const auto [type, n, classes] = GetParam();
+  const auto [type, size] = GetParam();
+  const auto [n, classes] = size;
   ExpectTwin(RandomFloats(n * classes, 1, 5, 3));
 }
 
 TEST_P(CrossEntropyTest, TheFirstOfEqualLogitsIsTheOneThatCounts) {
-  const auto [type, n, classes] = GetParam();
+  const auto [type, size] = GetParam();
+  const auto [n, classes] = size;
   Floats logits = RandomFloats(n * classes, 1);
   for (float& v : logits) v = std::round(v);
   ExpectTwin(logits);
 }
 
 TEST_P(CrossEntropyTest, WithoutGradientsTheLossIsTheSame) {
-  const auto [type, n, classes] = GetParam();
+  const auto [type, size] = GetParam();
+  const auto [n, classes] = size;
   const Floats logits = RandomFloats(n * classes, 1);
   Side side = DeviceSide();
   const Loss with = LossOf(&side, type, n, classes, logits, true);
@@ -69,8 +77,8 @@ TEST_P(CrossEntropyTest, WithoutGradientsTheLossIsTheSame) {
 
 INSTANTIATE_TEST_SUITE_P(Sizes, CrossEntropyTest,
                          testing::Combine(testing::Values(DType::kF32, DType::kBF16),
-                                          testing::Values(1, 9, 300),
-                                          testing::Values(1, 3, 10, 100, 1500)));
+                                          testing::Values(Size{1, 1}, Size{9, 3}, Size{300, 10},
+                                                          Size{17, 100}, Size{5, 1500})));
 
 TEST(CrossEntropyNumericsTest, LargeLogitsDoNotOverflow) {
   Side side = DeviceSide();

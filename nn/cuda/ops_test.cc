@@ -1,5 +1,3 @@
-#include "nn/cuda/ops.h"
-
 #include <gtest/gtest.h>
 
 #include "nn/cuda/testing.h"

@@ -12,35 +12,39 @@
 #include <utility>
 #include <vector>
 
+#include "backend/testing.h"
 #include "base/random.h"
 #include "nn/cpu/ops.h"
-#include "nn/cuda/ops.h"
 #include "tensor/cpu/device.h"
-#include "tensor/cuda/device.h"
 #include "tensor/tensor.h"
 
 namespace thinwire {
 
 using Floats = std::vector<float>;
 
-// Normal numbers, about: sums of uniform ones. The same for equal arguments.
+// Numbers of this mean and standard deviation, as sums of uniform ones. The same for equal
+// arguments.
 inline Floats RandomFloats(int64_t n, uint64_t seed, float mean = 0, float deviation = 1) {
   RandomStream random(RandomKey(seed, "test"));
   Floats values(n);
   for (float& value : values) {
-    float sum = -6;
-    for (int i = 0; i < 12; ++i) sum += random.NextFloat();
-    value = mean + deviation * sum;
+    float sum = -1.5f;
+    for (int i = 0; i < 3; ++i) sum += random.NextFloat();
+    value = mean + 2 * deviation * sum;  // the variance of a uniform one is 1 / 12
   }
   return values;
 }
 
-// A backend's Ops with tensors of its own.
+// A backend's Ops with tensors of its own, around which nothing may be written.
 class Side {
  public:
   // Tensors begin `misaligned` elements behind aligned memory.
   Side(Device* device, Ops* ops, int64_t misaligned)
       : device_(device), ops_(ops), misaligned_(misaligned) {}
+  Side(Side&&) = default;
+  ~Side() {
+    for (const auto& [memory, view] : tensors_) ExpectGuardsAround(view, memory);
+  }
 
   Ops* operator->() const { return ops_; }
   Device* device() const { return device_; }
@@ -86,9 +90,23 @@ class Side {
     return view;
   }
   TensorView Allocate(DType dtype, const Shape& shape) {
-    memory_.push_back(*Tensor::Allocate(device_, dtype, {shape.elements() + misaligned_}));
-    return View(dtype, shape,
-                static_cast<char*>(memory_.back().data()) + misaligned_ * SizeOf(dtype));
+    const int64_t guarded = shape.elements() + misaligned_ + kGuardElements;
+    const Tensor memory = *Tensor::Allocate(device_, dtype, {guarded});
+    const std::vector<char> guards(memory.bytes(), kGuard);
+    EXPECT_TRUE(device_->CopyFromHost(memory.data(), guards.data(), guards.size()).ok());
+    char* const data = static_cast<char*>(memory.data()) + misaligned_ * SizeOf(dtype);
+    tensors_.push_back({memory, View(dtype, shape, data)});
+    return tensors_.back().second;
+  }
+  void ExpectGuardsAround(const TensorView& view, const Tensor& memory) const {
+    std::vector<char> bytes(memory.bytes());
+    EXPECT_TRUE(device_->CopyToHost(bytes.data(), memory.data(), bytes.size()).ok());
+    const auto begin =
+        bytes.begin() + (static_cast<char*>(view.data) - static_cast<char*>(memory.data()));
+    const auto end = begin + view.elements() * static_cast<int64_t>(SizeOf(view.dtype));
+    const auto is_guard = [](char byte) { return byte == kGuard; };
+    EXPECT_TRUE(std::all_of(bytes.begin(), begin, is_guard)) << "written before a tensor";
+    EXPECT_TRUE(std::all_of(end, bytes.end(), is_guard)) << "written behind a tensor";
   }
   static std::vector<char> Converted(const void* from, DType from_type, int64_t n, DType to_type) {
     std::vector<char> to(n * SizeOf(to_type));
@@ -100,10 +118,13 @@ class Side {
     return to;
   }
 
+  static constexpr char kGuard = 0x5A;
+  static constexpr int64_t kGuardElements = 32;
+
   Device* const device_;
   Ops* const ops_;
   const int64_t misaligned_;
-  std::vector<Tensor> memory_;
+  std::vector<std::pair<Tensor, TensorView>> tensors_;
 };
 
 inline Side CpuSide() {
@@ -112,17 +133,8 @@ inline Side CpuSide() {
 }
 
 inline Side DeviceSide(int64_t misaligned = 0) {
-  static CudaDevice* const device = [] {
-    CudaDevice* device = nullptr;
-    EXPECT_TRUE(NewCudaDevice(0, &device).ok());
-    return device;
-  }();
-  static Ops* const ops = [] {
-    Ops* ops = nullptr;
-    EXPECT_TRUE(NewCudaOps(device, OpsOptions(), &ops).ok());
-    return ops;
-  }();
-  return Side(device, ops, misaligned);
+  static Ops* const ops = BackendUnderTest().NewOps()->release();
+  return Side(BackendUnderTest().device, ops, misaligned);
 }
 
 // What a call wrote, by name.
