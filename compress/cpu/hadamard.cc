@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "compress/cpu/rotation.h"
+
 // Each SIMD target compiles this file once more, from foreach_target.h on.
 // clang-format off
 #undef HWY_TARGET_INCLUDE
@@ -127,13 +129,6 @@ namespace {
 
 constexpr size_t kStride = 64;         // what vectors of every target divide four times
 constexpr size_t kRunOfBlocks = 4096;  // small blocks that go through the passes together
-
-// fp32(1 / sqrt(size)).
-float InverseRoot(size_t size) {
-  float root = 1;
-  for (; size >= 4; size /= 4) root /= 2;
-  return size == 2 ? root * 0x1.6A09E6p-1f : root;
-}
 
 // Fewer elements than passes take at a time, zeros behind them.
 void TransformRest(float* x, size_t n, size_t size) {

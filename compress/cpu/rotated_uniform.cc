@@ -9,6 +9,7 @@
 #include "compress/cpu/nonfinite.h"
 #include "compress/cpu/parallel.h"
 #include "compress/cpu/philox.h"
+#include "compress/cpu/rotation.h"
 #include "compress/cpu/scan.h"
 #include "compress/cpu/scratch.h"
 #include "compress/cpu/uniform.h"
@@ -16,19 +17,6 @@
 
 namespace thinwire {
 namespace {
-
-CodecSpec WithoutRotation(CodecSpec spec) {
-  spec.rotation = Rotation::kNone;
-  spec.rotation_block = 0;
-  return spec;
-}
-
-TensorView FloatsLike(const TensorView& x, float* data) {
-  TensorView view = x;
-  view.data = data;
-  view.dtype = DType::kF32;
-  return view;
-}
 
 // Transforms whole blocks of x[0, n), then the rest cut into descending powers of two.
 void TransformAll(float* x, size_t n, size_t block) {
@@ -39,9 +27,6 @@ void TransformAll(float* x, size_t n, size_t block) {
     n -= length;
   }
 }
-
-// Elements of a whole number of blocks that fit a cache, where the tensor is worked on.
-int64_t ChunkOf(const CodecSpec& spec) { return std::max<int64_t>(kBlock, spec.rotation_block); }
 
 // The signs of elements [begin, begin + n).
 void FlipSignsAt(const float* from, int64_t begin, size_t n, uint64_t key, float* to) {
@@ -64,11 +49,8 @@ uint32_t RotateChunk(const TensorView& x, int64_t begin, int64_t end, const Code
   return largest;
 }
 
-// Up to 2^125 / block^2 neither the transform nor the inverse of what its codes decode to
-// overflows.
 Error Rotate(const TensorView& x, const CodecSpec& spec, uint64_t key, int threads, float* out) {
-  const double block = spec.rotation_block, most = 0x1p125 / (block * block);
-  const int64_t chunk = ChunkOf(spec);
+  const int64_t chunk = PieceOfRotation(spec.rotation_block);
   const Parts parts(x.elements(), threads, chunk);
   const uint32_t largest = LargestOfParts(parts, [&](int64_t first, int64_t last) {
     uint32_t of_part = 0;
@@ -79,25 +61,20 @@ Error Rotate(const TensorView& x, const CodecSpec& spec, uint64_t key, int threa
     return of_part;
   });
   if (largest >= kInfinityBits) return NonFiniteError("uniform", x);
-  if (FloatOf(largest) <= most) return Error{};
-  return MakeError(absl::StatusCode::kInvalidArgument,
-                   "uniform: a value of magnitude %g, want at most %g with blocks of %u rotated",
-                   static_cast<double>(FloatOf(largest)), most, spec.rotation_block);
+  if (FloatOf(largest) <= MostToRotate(spec.rotation_block)) return Error{};
+  return TooLargeToRotate(FloatOf(largest), spec.rotation_block);
 }
 
 // In place in `y`, then to x unless it is that memory.
 Error RotateBack(float* y, const CodecSpec& spec, uint64_t key, int threads, const TensorView& x) {
-  const float most = 0x1p127f / static_cast<float>(spec.rotation_block);
-  const int64_t chunk = ChunkOf(spec);
+  const int64_t chunk = PieceOfRotation(spec.rotation_block);
   const Parts parts(x.elements(), threads, chunk);
   return TryEachPart(parts, [&](int, int64_t first, int64_t last) {
     for (int64_t begin = first; begin < last; begin += chunk) {
       const int64_t end = std::min(begin + chunk, last);
       const float largest = FloatOf(LargestMagnitude(y + begin, end - begin));
-      if (!(largest <= most)) {
-        return MakeError(absl::StatusCode::kInvalidArgument,
-                         "uniform: a rotated value of magnitude %g, want at most %g",
-                         static_cast<double>(largest), static_cast<double>(most));
+      if (!(largest <= MostRotated(spec.rotation_block))) {
+        return TooLargeRotated(largest, spec.rotation_block);
       }
       TransformAll(y + begin, end - begin, spec.rotation_block);
       ForEachBlock(begin, end, [&](int64_t i, size_t n) {

@@ -6,6 +6,7 @@
 #include "compress/cuda/compare.h"
 #include "compress/cuda/fp8.h"
 #include "compress/cuda/low_rank.h"
+#include "compress/cuda/rotated_uniform.h"
 #include "compress/cuda/uniform.h"
 
 namespace thinwire {
@@ -44,12 +45,16 @@ class CudaKernels final : public CodecKernels {
   }
   Error UniformEncode(const TensorView& x, const CodecSpec& spec, uint64_t random_key,
                       uint8_t* payload, size_t capacity, size_t* bytes) override {
-    if (spec.rotation == Rotation::kHadamard) return Missing("UniformEncode with rotation");
+    if (spec.rotation == Rotation::kHadamard) {
+      return CudaRotatedUniformEncode(device_, x, spec, random_key, payload, capacity, bytes);
+    }
     return CudaUniformEncode(device_, x, spec, random_key, payload, capacity, bytes);
   }
   Error UniformDecode(const uint8_t* payload, size_t bytes, const CodecSpec& spec,
                       const TensorView& x) override {
-    if (spec.rotation == Rotation::kHadamard) return Missing("UniformDecode with rotation");
+    if (spec.rotation == Rotation::kHadamard) {
+      return CudaRotatedUniformDecode(device_, payload, bytes, spec, x);
+    }
     return CudaUniformDecode(device_, payload, bytes, spec, x);
   }
   Error TopKEncode(const TensorView&, const CodecSpec&, const SparseContext&, uint8_t*, size_t,

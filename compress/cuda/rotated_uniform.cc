@@ -1,0 +1,102 @@
+#include "compress/cuda/rotated_uniform.h"
+
+#include <algorithm>
+
+#include "compress/cpu/bytes.h"
+#include "compress/cpu/range_line.h"
+#include "compress/cpu/rotation.h"
+#include "compress/cuda/hadamard.h"
+#include "compress/cuda/nonfinite.h"
+#include "compress/cuda/uniform.h"
+#include "compress/layout.h"
+#include "tensor/cuda/error.h"
+
+namespace thinwire {
+namespace {
+
+// Where a rotation reports what it refuses.
+class Refusals {
+ public:
+  explicit Refusals(CudaDevice* device) : device_(device), memory_(device) {}
+
+  Error Open() {
+    cudaStream_t stream;
+    RETURN_ERROR(device_->Stream(&stream));
+    RETURN_ERROR(memory_.Reserve(sizeof(unsigned long long)));
+    CUDA_RETURN_IF_ERROR(
+        cudaMemsetAsync(memory_.as<void>(), 0, sizeof(unsigned long long), stream));
+    return Error{};
+  }
+  unsigned long long* on_device() const { return memory_.as<unsigned long long>(); }
+  // Waits.
+  Error Read(unsigned long long* refused) const {
+    return device_->CopyToHost(refused, on_device(), sizeof(*refused));
+  }
+
+ private:
+  CudaDevice* const device_;
+  CudaScratch memory_;
+};
+
+}  // namespace
+
+Error CudaRotatedUniformEncode(CudaDevice* device, const TensorView& x, const CodecSpec& spec,
+                               uint64_t random_key, uint8_t* payload, size_t capacity,
+                               size_t* bytes) {
+  if (capacity < kRotationKeyBytes) {
+    return MakeError(absl::StatusCode::kInvalidArgument,
+                     "uniform: payload memory of %zu bytes, want at least %zu", capacity,
+                     kRotationKeyBytes);
+  }
+  const int64_t elements = x.elements();
+  const uint32_t block = spec.rotation_block;
+  CudaScratch rotated(device);
+  Refusals refusals(device);
+  RETURN_ERROR(refusals.Open());
+  if (elements > 0) {
+    RETURN_ERROR(rotated.Reserve(elements * sizeof(float)));
+    // All of it is one piece: named is the largest value.
+    const RotationLimit limit = {static_cast<float>(MostToRotate(block)), elements,
+                                 refusals.on_device()};
+    RETURN_ERROR(SubmitRotate(device, x, block, random_key, limit, rotated.as<float>()));
+  }
+  StoreAs<uint64_t>(random_key, payload);
+  // Rounding must not depend on the signs.
+  const Error error = CudaUniformEncode(
+      device, FloatsLike(x, rotated.as<float>()), WithoutRotation(spec), ~random_key,
+      payload + kRotationKeyBytes, capacity - kRotationKeyBytes, bytes);
+  *bytes += kRotationKeyBytes;
+  unsigned long long refused = 0;
+  RETURN_ERROR(refusals.Read(&refused));
+  if (refused == 0) return error;
+  const float magnitude = RefusedMagnitude(refused);
+  return IsFinite(magnitude) ? TooLargeToRotate(magnitude, block)
+                             : CudaNonFiniteError(device, "uniform", x);
+}
+
+Error CudaRotatedUniformDecode(CudaDevice* device, const uint8_t* payload, size_t bytes,
+                               const CodecSpec& spec, const TensorView& x) {
+  if (bytes < kRotationKeyBytes) {
+    return MakeError(absl::StatusCode::kInvalidArgument,
+                     "uniform: payload of %zu bytes, want at least %zu", bytes, kRotationKeyBytes);
+  }
+  const uint32_t block = spec.rotation_block;
+  CudaScratch memory(device);
+  float* rotated = static_cast<float*>(x.data);
+  if (x.dtype != DType::kF32) {
+    RETURN_ERROR(memory.Reserve(std::max<int64_t>(x.elements(), 1) * sizeof(float)));
+    rotated = memory.as<float>();
+  }
+  RETURN_ERROR(CudaUniformDecode(device, payload + kRotationKeyBytes, bytes - kRotationKeyBytes,
+                                 WithoutRotation(spec), FloatsLike(x, rotated)));
+  if (x.elements() == 0) return Error{};
+  Refusals refusals(device);
+  RETURN_ERROR(refusals.Open());
+  const RotationLimit limit = {MostRotated(block), PieceOfRotation(block), refusals.on_device()};
+  RETURN_ERROR(SubmitRotateBack(device, rotated, block, LoadAs<uint64_t>(payload), limit, x));
+  unsigned long long refused = 0;
+  RETURN_ERROR(refusals.Read(&refused));
+  return refused == 0 ? Error{} : TooLargeRotated(RefusedMagnitude(refused), block);
+}
+
+}  // namespace thinwire

@@ -1,0 +1,125 @@
+#include "compress/cuda/rotated_uniform.h"
+
+#include <gtest/gtest.h>
+
+#include "compress/cuda/twins_testing.h"
+#include "compress/layout.h"
+
+namespace thinwire {
+namespace {
+
+EncodeCall EncodeBy(const CodecSpec& spec, uint64_t random_key = 7) {
+  return [=](CodecKernels* kernels, const TensorView& x, uint8_t* payload, size_t capacity,
+             size_t* bytes) {
+    return kernels->UniformEncode(x, spec, random_key, payload, capacity, bytes);
+  };
+}
+DecodeCall DecodeBy(const CodecSpec& spec) {
+  return [=](CodecKernels* kernels, const uint8_t* payload, size_t bytes, const TensorView& x) {
+    return kernels->UniformDecode(payload, bytes, spec, x);
+  };
+}
+
+size_t Capacity(const CodecSpec& spec, const Shape& shape) {
+  return UniformMaxPayloadBytes(spec, ScopesOf(shape, spec.scope, spec.group));
+}
+
+CodecSpec SpecOf(uint32_t block, uint32_t bits = 8) {
+  CodecSpec spec;
+  spec.kind = CodecKind::kUniform;
+  spec.bits = bits;
+  spec.rotation = Rotation::kHadamard;
+  spec.rotation_block = block;
+  return spec;
+}
+
+constexpr DType kTensorTypes[] = {DType::kF32, DType::kBF16};
+
+void ExpectTwinsOf(const CodecSpec& spec, const Shape& shape, DType dtype, const NamedValues& c) {
+  SCOPED_TRACE(
+      absl::StrCat(spec.ToString(), " of ", c.name, " ", shape.ToString(), " ", Name(dtype)));
+  ExpectTwins(HostTensor(shape, dtype, c.values), Capacity(spec, shape), EncodeBy(spec),
+              DecodeBy(spec));
+}
+
+TEST(CudaRotatedUniformTest, EveryBlockHasTheCpusBytes) {
+  for (int64_t n : {0, 1, 2, 3, 255, 257, 5000, 8192, 8193, 16384, 24576, 40000, 65535, 98304}) {
+    const NamedValues normal{"normal", NormalValues(n)};
+    for (uint32_t block = 2; block <= 1u << 15; block *= 2) {
+      // Small tensors are of one remainder under all the larger blocks.
+      if (block > 2 * n + 2) continue;
+      for (DType dtype : kTensorTypes) ExpectTwinsOf(SpecOf(block), {n}, dtype, normal);
+    }
+  }
+}
+
+TEST(CudaRotatedUniformTest, SpecialValuesHaveTheCpusBytesAndErrors) {
+  const Shape shape = {3, 5, 33};
+  std::vector<NamedValues> cases = FiniteCases(shape.elements());
+  for (NamedValues& c : ExtremeCases(shape.elements())) cases.push_back(c);
+  for (const NamedValues& c : cases) {
+    for (Range range : {Range::kMinMax, Range::kMaxAbs, Range::kFixedPoint}) {
+      for (Scope scope : {Scope::kTensor, Scope::kToken, Scope::kChannel}) {
+        CodecSpec spec = SpecOf(64, 4);
+        spec.range = range;
+        spec.scope = scope;
+        spec.rounding = Rounding::kStochastic;
+        for (DType dtype : kTensorTypes) ExpectTwinsOf(spec, shape, dtype, c);
+      }
+    }
+  }
+}
+
+TEST(CudaRotatedUniformTest, TheLargestValueIsNamed) {
+  const Shape shape = {20000};
+  std::vector<float> values = NormalValues(20000);
+  values[100] = 1e33f;
+  values[19999] = -3e33f;
+  const CodecSpec spec = SpecOf(1024);
+  const Encoded encoded = ExpectSameEncoding(HostTensor(shape, DType::kF32, values),
+                                             Capacity(spec, shape), EncodeBy(spec));
+  EXPECT_EQ(encoded.error.code, static_cast<int>(absl::StatusCode::kInvalidArgument));
+}
+
+// Ranges that are finite, but too large to be rotated back.
+TEST(CudaRotatedUniformTest, TooLargeRotatedValuesMeetTheCpusError) {
+  const Shape shape = {30000};
+  for (uint32_t block : {2u, 64u, 8192u, 32768u}) {
+    CodecSpec spec = SpecOf(block);
+    spec.scope = Scope::kGroup;
+    spec.group = 1000;
+    Encoded encoded = EncodeOn(CpuTwin(), HostTensor(shape, DType::kF32, NormalValues(30000)),
+                               Capacity(spec, shape), EncodeBy(spec));
+    ASSERT_TRUE(encoded.error.ok());
+    for (int group : {9, 10, 25}) {
+      const float range = 1e38f * static_cast<float>(group);
+      std::memcpy(encoded.payload.data() + kRotationKeyBytes + 8 * group + 4, &range, 4);
+    }
+    for (DType dtype : kTensorTypes) {
+      ExpectSameDecoding(encoded.payload, shape, dtype, DecodeBy(spec));
+    }
+  }
+}
+
+TEST(CudaRotatedUniformTest, DamagedPayloadsMeetTheCpusVerdict) {
+  const Shape shape = {3, 7};
+  const CodecSpec spec = SpecOf(4, 3);
+  for (DType dtype : kTensorTypes) {
+    const Encoded encoded =
+        ExpectSameEncoding(HostTensor(shape, dtype, NormalValues(shape.elements())),
+                           Capacity(spec, shape), EncodeBy(spec));
+    ExpectSameVerdictsWhenCut(encoded.payload, shape, dtype, DecodeBy(spec));
+    ExpectSameVerdictsWhenDamaged(encoded.payload, shape, dtype, DecodeBy(spec));
+  }
+}
+
+TEST(CudaRotatedUniformTest, TooLittlePayloadMemoryIsTheCpusError) {
+  const Tensor x = HostTensor({9}, DType::kF32, NormalValues(9));
+  const CodecSpec spec = SpecOf(4);
+  for (size_t capacity : {size_t{0}, size_t{7}, size_t{8}, Capacity(spec, {9}) - 1}) {
+    EXPECT_FALSE(ExpectSameEncoding(x, capacity, EncodeBy(spec)).error.ok());
+  }
+}
+
+}  // namespace
+}  // namespace thinwire
