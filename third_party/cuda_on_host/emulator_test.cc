@@ -192,6 +192,41 @@ TEST_F(StreamTest, WorkRunsWhenSomebodyWaits) {
   EXPECT_EQ(values.Peek(1), 2);
 }
 
+TEST_F(StreamTest, WorkRunsAtOnceInEagerStreams) {
+  setenv("THINWIRE_EMULATED_STREAMS", "eager", /*overwrite=*/1);
+  OnDevice<float> values({0, 0});
+  ASSERT_EQ(AddLine(values.get(), 2, {1, 1}, stream_), cudaSuccess);
+  EXPECT_EQ(values.Peek(1), 2);
+  unsetenv("THINWIRE_EMULATED_STREAMS");
+}
+
+TEST_F(StreamTest, MuchWorkDoesNotWaitForAnybody) {
+  OnDevice<float> values({0});
+  for (int i = 0; i < 300; ++i) AddLine(values.get(), 1, {0, 1}, stream_);
+  EXPECT_GT(values.Peek(0), 0);
+  EXPECT_EQ(values.Values()[0], 300);
+}
+
+TEST_F(StreamTest, EventsMeasureTime) {
+  OnDevice<float> values({0});
+  cudaEvent_t start, end;
+  cudaEventCreate(&start);
+  cudaEventCreate(&end);
+  float milliseconds = -1;
+  EXPECT_EQ(cudaEventElapsedTime(&milliseconds, start, end), cudaErrorInvalidResourceHandle);
+  cudaEventRecord(start, stream_);
+  AddLine(values.get(), 1, {0, 1}, stream_);
+  cudaEventRecord(end, stream_);
+  EXPECT_EQ(cudaEventElapsedTime(&milliseconds, start, end), cudaErrorNotReady);
+  EXPECT_EQ(cudaEventSynchronize(end), cudaSuccess);
+  EXPECT_EQ(values.Peek(0), 1);
+  EXPECT_EQ(cudaEventElapsedTime(&milliseconds, start, end), cudaSuccess);
+  EXPECT_GT(milliseconds, 0);
+  cudaEventDestroy(start);
+  cudaEventDestroy(end);
+  cudaGetLastError();
+}
+
 TEST_F(StreamTest, AskingLetsWorkGoOn) {
   OnDevice<float> values({0});
   cudaEvent_t event;
@@ -270,6 +305,36 @@ TEST_F(StreamTest, WaitingForACapturingStreamLosesTheCapture) {
   EXPECT_EQ(cudaStreamEndCapture(stream_, &graph), cudaErrorStreamCaptureUnmatched);
   EXPECT_EQ(cudaStreamSynchronize(stream_), cudaSuccess);
   cudaGetLastError();
+}
+
+TEST_F(StreamTest, EventsDoNotCrossTheBorderOfACapture) {
+  cudaEvent_t inside, outside;
+  cudaEventCreate(&inside);
+  cudaEventCreate(&outside);
+  cudaEventRecord(outside, stream_);
+  ASSERT_EQ(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal), cudaSuccess);
+  EXPECT_EQ(cudaEventRecord(inside, stream_), cudaSuccess);
+  EXPECT_EQ(cudaStreamWaitEvent(stream_, inside), cudaSuccess);
+  EXPECT_EQ(cudaEventSynchronize(inside), cudaErrorCapturedEvent);
+  EXPECT_EQ(cudaStreamWaitEvent(stream_, outside), cudaErrorStreamCaptureIsolation);
+  cudaGraph_t graph;
+  EXPECT_EQ(cudaStreamEndCapture(stream_, &graph), cudaErrorStreamCaptureInvalidated);
+  cudaEventDestroy(inside);
+  cudaEventDestroy(outside);
+  cudaGetLastError();
+}
+
+TEST_F(StreamTest, ACaptureEndsOnTheThreadThatBeganIt) {
+  ASSERT_EQ(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal), cudaSuccess);
+  cudaGraph_t graph = nullptr;
+  std::thread([&] {
+    void* memory = nullptr;
+    EXPECT_EQ(cudaMalloc(&memory, 4), cudaSuccess);  // this capture is none of its business
+    EXPECT_EQ(cudaFree(memory), cudaSuccess);
+    EXPECT_EQ(cudaStreamEndCapture(stream_, &graph), cudaErrorStreamCaptureWrongThread);
+  }).join();
+  ASSERT_EQ(cudaStreamEndCapture(stream_, &graph), cudaSuccess);
+  EXPECT_EQ(cudaGraphDestroy(graph), cudaSuccess);
 }
 
 TEST_F(StreamTest, AllocatingWhileAThreadCapturesWantsTheRelaxedMode) {

@@ -18,14 +18,11 @@ std::mutex queues_mutex;
 std::vector<std::shared_ptr<Queue>> queues;  // guarded by queues_mutex
 
 bool Eager() {
-  static const bool eager = [] {
-    const char* name = getenv("THINWIRE_EMULATED_STREAMS");
-    if (name == nullptr || *name == '\0' || strcmp(name, "late") == 0) return false;
-    if (strcmp(name, "eager") == 0) return true;
-    fprintf(stderr, "cuda_on_host: THINWIRE_EMULATED_STREAMS is '%s', want late or eager\n", name);
-    abort();
-  }();
-  return eager;
+  const char* name = getenv("THINWIRE_EMULATED_STREAMS");
+  if (name == nullptr || *name == '\0' || strcmp(name, "late") == 0) return false;
+  if (strcmp(name, "eager") == 0) return true;
+  fprintf(stderr, "cuda_on_host: THINWIRE_EMULATED_STREAMS is '%s', want late or eager\n", name);
+  abort();
 }
 
 }  // namespace
