@@ -1,5 +1,3 @@
-#include "compress/cuda/blockwise8.h"
-
 #include <gtest/gtest.h>
 
 #include "compress/cuda/twins_testing.h"
@@ -27,11 +25,7 @@ constexpr uint32_t kBlocks[] = {1, 2, 3, 5, 64, 1000, 2049, 4096, 4000000000u};
 
 TEST(CudaBlockwise8Test, BytesAndBitsAreTheCpus) {
   for (const Shape& shape : kShapes) {
-    std::vector<NamedValues> cases = FiniteCases(shape.elements());
-    if (shape.elements() > 0) {
-      for (NamedValues& c : ExtremeCases(shape.elements())) cases.push_back(c);
-    }
-    for (const NamedValues& c : cases) {
+    for (const NamedValues& c : CasesOf(shape.elements())) {
       for (DType dtype : kTensorTypes) {
         const Tensor x = HostTensor(shape, dtype, c.values);
         for (uint32_t block : kBlocks) {

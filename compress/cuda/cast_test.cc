@@ -1,5 +1,3 @@
-#include "compress/cuda/cast.h"
-
 #include <gtest/gtest.h>
 
 #include "compress/cuda/twins_testing.h"
@@ -24,11 +22,7 @@ constexpr DType kWireTypes[] = {DType::kF32, DType::kBF16, DType::kF16};
 
 TEST(CudaCastTest, BytesAndBitsAreTheCpus) {
   for (const Shape& shape : kShapes) {
-    std::vector<NamedValues> cases = FiniteCases(shape.elements());
-    if (shape.elements() > 0) {
-      for (NamedValues& c : ExtremeCases(shape.elements())) cases.push_back(c);
-    }
-    for (const NamedValues& c : cases) {
+    for (const NamedValues& c : CasesOf(shape.elements())) {
       for (DType dtype : kTensorTypes) {
         const Tensor x = HostTensor(shape, dtype, c.values);
         for (DType to : kWireTypes) {

@@ -1,5 +1,3 @@
-#include "compress/cuda/rotated_uniform.h"
-
 #include <gtest/gtest.h>
 
 #include "compress/cuda/twins_testing.h"
@@ -55,9 +53,7 @@ TEST(CudaRotatedUniformTest, EveryBlockHasTheCpusBytes) {
 
 TEST(CudaRotatedUniformTest, SpecialValuesHaveTheCpusBytesAndErrors) {
   const Shape shape = {3, 5, 33};
-  std::vector<NamedValues> cases = FiniteCases(shape.elements());
-  for (NamedValues& c : ExtremeCases(shape.elements())) cases.push_back(c);
-  for (const NamedValues& c : cases) {
+  for (const NamedValues& c : CasesOf(shape.elements())) {
     for (Range range : {Range::kMinMax, Range::kMaxAbs, Range::kFixedPoint}) {
       for (Scope scope : {Scope::kTensor, Scope::kToken, Scope::kChannel}) {
         CodecSpec spec = SpecOf(64, 4);

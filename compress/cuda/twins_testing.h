@@ -1,5 +1,5 @@
 // What the tests of GPU codec kernels share: the same call made on the CPU and on the backend under
-// test, whose errors, payloads and tensors must be equal to the last bit.
+// test (backend/testing.h), whose errors, payloads and tensors must be equal to the last bit.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -9,18 +9,16 @@
 #include <cstring>
 #include <functional>
 #include <limits>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "backend/testing.h"
 #include "base/random.h"
 #include "compress/cpu/half.h"
 #include "compress/cpu/kernels.h"
-#include "compress/cuda/kernels.h"
 #include "compress/kernels.h"
 #include "tensor/cpu/device.h"
-#include "tensor/cuda/device.h"
 #include "tensor/tensor.h"
 
 namespace thinwire {
@@ -31,15 +29,7 @@ struct Twin {
   CodecKernels* kernels;
 };
 inline Twin CpuTwin() { return {CpuDevice(), CpuCodecKernels()}; }
-inline Twin GpuTwin() {
-  static const Twin* const twin = [] {
-    CudaDevice* device = nullptr;
-    const Error error = NewCudaDevice(/*index=*/0, &device);
-    if (!error.ok()) throw std::runtime_error(error.message);
-    return new Twin{device, NewCudaCodecKernels(device).release()};
-  }();
-  return *twin;
-}
+inline Twin GpuTwin() { return {BackendUnderTest().device, BackendUnderTest().kernels}; }
 
 // `values` (as many as `shape` has) in host memory, as fp32 or rounded to bf16.
 inline Tensor HostTensor(const Shape& shape, DType dtype, const std::vector<float>& values) {
@@ -128,6 +118,15 @@ inline std::vector<NamedValues> ExtremeCases(int64_t n) {
   add("NaN", nan, 2);
   add("negative NaN last", 3, -nan);
   add("two that are not finite", infinity, nan);
+  return cases;
+}
+
+// All of them, for n >= 0; of more elements than tests of every case have time for, normal ones.
+inline std::vector<NamedValues> CasesOf(int64_t n) {
+  if (n > 5000) return {{"normal", NormalValues(n)}};
+  std::vector<NamedValues> cases = FiniteCases(n);
+  if (n == 0) return cases;
+  for (NamedValues& c : ExtremeCases(n)) cases.push_back(c);
   return cases;
 }
 

@@ -1,5 +1,3 @@
-#include "compress/cuda/uniform.h"
-
 #include <gtest/gtest.h>
 
 #include "compress/cuda/twins_testing.h"
@@ -101,9 +99,7 @@ TEST(CudaUniformTest, EveryShapeHasTheCpusBytes) {
 
 TEST(CudaUniformTest, SpecialValuesHaveTheCpusBytesAndErrors) {
   const Shape shape = {3, 5, 33};
-  std::vector<NamedValues> cases = FiniteCases(shape.elements());
-  for (NamedValues& c : ExtremeCases(shape.elements())) cases.push_back(c);
-  for (const NamedValues& c : cases) {
+  for (const NamedValues& c : CasesOf(shape.elements())) {
     for (Range range : kRanges) {
       for (const CodecSpec& spec : SpecsOf(range, 4)) {
         for (DType dtype : kTensorTypes) ExpectTwinsOf(spec, shape, dtype, c);
