@@ -12,6 +12,7 @@
 #include "config/capture.h"
 #include "config/checks.h"
 #include "config/choices.h"
+#include "config/devices.h"
 #include "config/direction.h"
 #include "config/known_data.h"
 #include "config/smallest_message.h"
@@ -36,7 +37,7 @@ compression:
 optimizer: {}
 lr_schedule: {warmup_steps: 0}
 precision: fp32
-device: auto
+deterministic: true
 evaluation: {every: 1, compressed: true, recalibrated: false}
 metrics: {error_every: 20}
 )";
@@ -312,14 +313,14 @@ absl::Status Resolve(Experiment* e) {
   RETURN_IF_ERROR(CheckRunName(e->name()));
   RETURN_IF_ERROR(Required(e->has_epochs(), "epochs"));
   RETURN_IF_ERROR(CheckValue(e->epochs() >= 1, "epochs", e->epochs(), "at least 1"));
-  RETURN_IF_ERROR(CheckName("precision", "precision", e->precision(), {"fp32", "bf16"}));
-  RETURN_IF_ERROR(CheckName("device", "device", e->device(), {"auto", "cpu"}));
+  RETURN_IF_ERROR(CheckName("precision", "precision", e->precision(), {"fp32", "tf32", "bf16"}));
   RETURN_IF_ERROR(ResolveData(e->mutable_data()));
   RETURN_IF_ERROR(ResolveModel(e->data(), e->mutable_model()));
   RETURN_IF_ERROR(ResolveOptimizer(e->mutable_optimizer()));
   RETURN_IF_ERROR(ResolveLrSchedule(*e, e->mutable_lr_schedule()));
   RETURN_IF_ERROR(CheckPipeline(*e));
   RETURN_IF_ERROR(ResolveCuts(e));
+  RETURN_IF_ERROR(ResolveDevices(e));
   RETURN_IF_ERROR(ResolveCompression(*e, e->mutable_compression()));
   ASSIGN_OR_RETURN(const Partition partition, PartitionFrom(*e));
   RETURN_IF_ERROR(ResolveUncompressed(*e, e->mutable_evaluation()));

@@ -92,7 +92,7 @@ lr_schedule:
   warmup_steps: 0
 epochs: 3
 precision: fp32
-device: auto
+device: [auto]
 evaluation:
   every: 1
   compressed: true
@@ -100,6 +100,7 @@ evaluation:
   recalibrated: false
 metrics:
   error_every: 20
+deterministic: true
 )");
 }
 
@@ -197,8 +198,10 @@ TEST(ResolveTest, EveryValueOutOfRangeIsRefusedByNameAndValue) {
       {"epochs=0", "epochs: 0, want at least 1"},
       {"precision=fp64",
        "precision: unknown precision \"fp64\"; did you mean fp32? Known: fp32, "
-       "bf16"},
-      {"device=cuda", "device: unknown device \"cuda\"; did you mean auto? Known: auto, cpu"},
+       "tf32, bf16"},
+      {"device=gpu", "device: device \"gpu\": want auto, cpu, cuda or cuda:N"},
+      {"device=cuda:-1", "device: device \"cuda:-1\": want"},
+      {"device=[]", "device: device \"none\": want"},
       {"data.name=mnist",
        "data.name: unknown data \"mnist\"; did you mean digits? Known: cifar10, "
        "digits"},

@@ -321,9 +321,10 @@ absl::StatusOr<ScheduleKind> ScheduleFrom(const Experiment& experiment) {
 }
 
 absl::StatusOr<DType> ComputeFrom(const Experiment& experiment) {
-  if (experiment.precision() == "fp32") return DType::kF32;
-  if (experiment.precision() == "bf16") return DType::kBF16;
-  return UnknownName("precision", "precision", experiment.precision(), {"fp32", "bf16"});
+  const std::string& name = experiment.precision();
+  if (name == "fp32" || name == "tf32") return DType::kF32;
+  if (name == "bf16") return DType::kBF16;
+  return UnknownName("precision", "precision", name, {"fp32", "tf32", "bf16"});
 }
 
 Seeds SeedsFrom(const Experiment& experiment) {

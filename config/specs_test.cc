@@ -156,6 +156,7 @@ TEST(SpecsTest, EveryNameThatAFileMayUseHasASpec) {
   EXPECT_EQ(*ScheduleFrom(With({})), ScheduleKind::kOneForwardOneBackward);
   EXPECT_EQ(*ComputeFrom(With({})), DType::kBF16);
   EXPECT_EQ(*ComputeFrom(With({"precision=fp32"})), DType::kF32);
+  EXPECT_EQ(*ComputeFrom(With({"precision=tf32"})), DType::kF32);
   EXPECT_EQ(*AugmentFrom(With({"data.augment=fixed"})), AugmentKind::kFixed);
   EXPECT_EQ(*AugmentFrom(With({"data.augment=none"})), AugmentKind::kNone);
   for (const char* name : {"resnet8", "resnet18", "resnet20", "resnet34"}) {

@@ -219,7 +219,8 @@ TEST(WriteYamlTest, ReadsBackToAnEqualMessage) {
       "data: {dir: '~', name: '', augment: 'null'}\npipeline: {cuts: [], deadline_seconds: 0.1}\n"
       "model: {blocks: [{name: a, layers: [{kind: residual, body: [{kind: relu}]}]}, {}]}\n"
       "optimizer: {lr: 0.30000000000000004, weight_decay: 5e-324, momentum: 1.7e308}\n");
-  e.set_device("two\nlines\tand K\xC3\xB6ln");
+  e.add_device("cuda:1");
+  e.add_device("two\nlines\tand K\xC3\xB6ln");
   const Experiment again = Merged(WriteYaml(e));
   EXPECT_TRUE(MessageDifferencer::Equals(e, again)) << WriteYaml(e);
 }

@@ -12,6 +12,7 @@ FakeStage::FakeStage() {
   configured.set_parameters(10);
   configured.set_train_samples(4);
   configured.set_test_samples(2);
+  configured.mutable_device()->set_name("cpu");
   train = [](const TrainRequest&, grpc::ServerContext*, Writer*) { return grpc::Status::OK; };
   evaluate = [](const EvaluateRequest&, grpc::ServerContext*, Writer*) { return grpc::Status::OK; };
   renew = [] { return grpc::Status::OK; };
@@ -48,7 +49,6 @@ grpc::Status FakeStage::Hang(grpc::ServerContext* context) {
 grpc::Status FakeStage::Acquire(grpc::ServerContext*, const AcquireRequest*,
                                 AcquireResponse* response) {
   Note("Acquire");
-  response->set_device("cpu");
   response->set_cores(4);
   response->mutable_build()->set_commit("abc");
   return grpc::Status::OK;

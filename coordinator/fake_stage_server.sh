@@ -7,9 +7,10 @@ for argument in "$@"; do
     --listen=*) listen="${argument#*=}" ;;
     --ready_fd=*) ready="${argument#*=}" ;;
     --lifeline_fd=*) lifeline="${argument#*=}" ;;
+    --cuda_plugin=*) plugin=", plugin ${argument#*=}" ;;
   esac
 done
-echo "listening at $listen with $OMP_NUM_THREADS threads, $OMP_WAIT_POLICY"
+echo "listening at $listen with $OMP_NUM_THREADS threads, $OMP_WAIT_POLICY$plugin"
 case "$FAKE_STAGE" in
   broken) echo "cannot read data"; exit 3 ;;
   mute) exec sleep infinity ;;

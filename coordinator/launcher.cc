@@ -176,6 +176,9 @@ absl::Status LocalStages::Spawn(int stage) {
                         : absl::StrCat("--listen=unix:", socket_dir_, "/stage-", stage, ".sock"),
                     "--metrics_listen=127.0.0.1:0", absl::StrCat("--ready_fd=", plan.ready_fd),
                     absl::StrCat("--lifeline_fd=", plan.lifeline_fd)};
+  if (!options_.cuda_plugin.empty()) {
+    plan.arguments.push_back(absl::StrCat("--cuda_plugin=", options_.cuda_plugin));
+  }
   plan.environment = ChildEnvironment(options_.threads);
   const std::vector<char*> arguments = ChildPlan::Pointers(&plan.arguments);
   const std::vector<char*> environment = ChildPlan::Pointers(&plan.environment);

@@ -19,9 +19,10 @@ namespace thinwire {
 struct LaunchOptions {
   std::string binary;  // stage_server
   int stages = 1;
-  int threads = 1;       // compute threads of each
-  bool tcp = false;      // on 127.0.0.1, else Unix sockets in a private temporary folder
-  std::string logs_dir;  // stage-0.log, ... take the children's output
+  int threads = 1;          // compute threads of each
+  bool tcp = false;         // on 127.0.0.1, else Unix sockets in a private temporary folder
+  std::string cuda_plugin;  // as the stage server's flag; empty: not given
+  std::string logs_dir;     // stage-0.log, ... take the children's output
   absl::Duration patience = absl::Seconds(30);  // until a child serves
   int interrupt_fd = -1;                        // readable: give up waiting
 };

@@ -66,6 +66,13 @@ TEST_F(LocalStagesTest, TcpStagesChooseTheirPorts) {
   EXPECT_EQ(Start()->addresses()[0].listen, "127.0.0.1:0");  // the fake repeats what it was told
 }
 
+TEST_F(LocalStagesTest, TheCudaPluginIsPassedOn) {
+  options_.cuda_plugin = "/opt/x/libthinwire_cuda.so";
+  Start();
+  EXPECT_THAT(LastLine(options_.logs_dir + "/stage-0.log"),
+              EndsWith(", plugin /opt/x/libthinwire_cuda.so"));
+}
+
 TEST_F(LocalStagesTest, ChildrenLeadProcessGroupsOfTheirOwn) {
   auto stages = Start();
   for (pid_t process : stages->processes()) EXPECT_EQ(getpgid(process), process);

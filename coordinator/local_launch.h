@@ -9,8 +9,8 @@
 
 namespace thinwire {
 
-// For the resolved `experiment`; logs_dir and interrupt_fd are left to the caller. `binary` is the
-// stage server's path; empty: look beside our own, NotFound names the places.
+// For the resolved `experiment`; cuda_plugin, logs_dir and interrupt_fd are left to the caller.
+// `binary` is the stage server's path; empty: look beside our own, NotFound names the places.
 absl::StatusOr<LaunchOptions> LocalLaunch(const Experiment& experiment, const std::string& binary);
 
 }  // namespace thinwire

@@ -73,6 +73,12 @@ void AddExperiment(CLI::App* command, std::string* experiment,
   AddOverrides(command, overrides);
 }
 
+void AddCudaPlugin(CLI::App* command, std::string* path) {
+  command->add_option("--cuda_plugin", *path,
+                      "libthinwire_cuda.so of stages started here (default: where stage_server "
+                      "looks for it)");
+}
+
 CLI::App* AddRun(CLI::App* app, thinwire::RunFlags* flags) {
   CLI::App* run = app->add_subcommand("run", "train an experiment");
   run->footer(kRunExamples);
@@ -93,6 +99,7 @@ CLI::App* AddRun(CLI::App* app, thinwire::RunFlags* flags) {
   run->add_flag("--quiet", flags->quiet, "print errors only");
   run->add_option("--stage_server", flags->stage_server,
                   "stage server binary (default: the one beside thinwire)");
+  AddCudaPlugin(run, &flags->cuda_plugin);
   return run;
 }
 
@@ -137,6 +144,7 @@ CLI::App* AddProbe(CLI::App* app, thinwire::ProbeFlags* flags) {
       ->allow_extra_args(false);
   probe->add_option("--stage_server", flags->stage_server,
                     "stage server binary (default: the one beside thinwire)");
+  AddCudaPlugin(probe, &flags->cuda_plugin);
   return probe;
 }
 

@@ -10,6 +10,7 @@
 #include "compress/codec.h"
 #include "compress/direction_spec.h"
 #include "compress/plugin.h"
+#include "config/devices.h"
 #include "config/specs.h"
 #include "coordinator/wire_bytes.h"
 #include "models/cost.h"
@@ -50,13 +51,15 @@ class Planner {
     plan_.microbatches = experiment_.pipeline().microbatches();
     plan_.microbatch_size = (plan_.batch_size + plan_.microbatches - 1) / plan_.microbatches;
     plan_.schedule = Name(schedule_);
+    plan_.precision = experiment_.precision();
+    plan_.deterministic = OpsOptionsFrom(experiment_).deterministic;
     plan_.warmup_epochs = experiment_.compression().warmup_epochs();
     plan_.warmup_steps = experiment_.compression().warmup_steps();
     ASSIGN_OR_RETURN(plan_.state, PlanState(experiment_));
     for (const BlockSpec& block : partition_.model.blocks) {
       plan_.batch_norm = plan_.batch_norm || HasBatchNorm(block.layers);
     }
-    for (int stage = 0; stage < num_stages(); ++stage) AddStage(stage);
+    for (int stage = 0; stage < num_stages(); ++stage) RETURN_IF_ERROR(AddStage(stage));
     RETURN_IF_ERROR(AddBoundaries());
     for (double rate : kLinkRates) RETURN_IF_ERROR(AddStep(rate));
     return plan_;
@@ -69,10 +72,11 @@ class Planner {
                                     : static_cast<int>(segments_.size());
   }
 
-  void AddStage(int stage) {
+  absl::Status AddStage(int stage) {
     const int first = partition_.stage_starts[stage], end = end_segment(stage);
     const auto& blocks = partition_.model.blocks;
     PlannedStage planned;
+    ASSIGN_OR_RETURN(planned.device, DeviceOf(experiment_, stage));
     planned.first_block =
         blocks[SegmentBlocks(partition_.model, partition_.cuts, first).first].name;
     planned.last_block =
@@ -89,6 +93,7 @@ class Planner {
       planned.memory_bytes += TrainingBytes(segments_[segment], memory);
     }
     plan_.stages.push_back(planned);
+    return absl::OkStatus();
   }
 
   absl::Status AddBoundaries() {
@@ -208,21 +213,22 @@ std::string Heading(const Plan& plan) {
   int64_t parameters = 0;
   for (const PlannedStage& stage : plan.stages) parameters += stage.parameters;
   return absl::StrFormat(
-      "%s: %d parameters, %d cuts, %d stages; batches of %d in %d microbatches, %s\n", plan.model,
-      parameters, plan.boundaries.size(), plan.stages.size(), plan.batch_size, plan.microbatches,
-      plan.schedule);
+      "%s: %d parameters, %d cuts, %d stages; batches of %d in %d microbatches, %s, %s%s\n",
+      plan.model, parameters, plan.boundaries.size(), plan.stages.size(), plan.batch_size,
+      plan.microbatches, plan.schedule, plan.precision,
+      plan.deterministic ? "" : " not deterministic");
 }
 
 std::string StageTable(const Plan& plan) {
-  std::string text = absl::StrFormat("\n%-6s %-24s %12s %14s %10s\n", "stage", "blocks",
-                                     "parameters", "MFLOP/sample", "memory MB");
+  std::string text = absl::StrFormat("\n%-6s %-24s %12s %14s %10s  %s\n", "stage", "blocks",
+                                     "parameters", "MFLOP/sample", "memory MB", "device");
   for (size_t i = 0; i < plan.stages.size(); ++i) {
     const PlannedStage& stage = plan.stages[i];
     const std::string blocks = stage.first_block == stage.last_block
                                    ? stage.first_block
                                    : absl::StrCat(stage.first_block, " to ", stage.last_block);
-    absl::StrAppendFormat(&text, "%-6d %-24s %12d %14.2f %10.1f\n", i, blocks, stage.parameters,
-                          stage.forward_flops / 1e6, stage.memory_bytes / 1e6);
+    absl::StrAppendFormat(&text, "%-6d %-24s %12d %14.2f %10.1f  %s\n", i, blocks, stage.parameters,
+                          stage.forward_flops / 1e6, stage.memory_bytes / 1e6, stage.device);
   }
   return text +
          "FLOPs of the forward pass; the backward pass is taken as twice that. Memory: "

@@ -23,6 +23,7 @@ struct PlanAssumptions {
 
 struct PlannedStage {
   std::string first_block, last_block;
+  std::string device;        // as asked for: "auto", "cuda:1"
   int64_t parameters = 0;    // trainable elements
   double forward_flops = 0;  // one sample; backward is taken as twice that
   int64_t memory_bytes = 0;  // parameters, gradients, momentum, what is kept for backward
@@ -57,6 +58,8 @@ struct Plan {
   std::string model;
   int64_t batch_size = 0, microbatches = 1, microbatch_size = 0;  // samples; the largest microbatch
   std::string schedule;
+  std::string precision;
+  bool deterministic = true;
   bool batch_norm = false;
   uint32_t warmup_epochs = 0;  // the longer of the two warm-ups counts
   uint64_t warmup_steps = 0;

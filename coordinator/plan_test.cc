@@ -104,6 +104,14 @@ TEST(FormatPlanTest, TellsLinksRatesAndAssumptions) {
   EXPECT_THAT(text, HasSubstr("100 GFLOP/s (--gflops)"));
 }
 
+TEST(FormatPlanTest, TellsPrecisionAndDevices) {
+  const std::string text = FormatPlan(PlanOf(
+      {"pipeline.stages=2", "device=[cuda:1, auto]", "precision=tf32", "deterministic=false"}));
+  EXPECT_THAT(text, HasSubstr(", tf32 not deterministic\n"));
+  EXPECT_THAT(text, HasSubstr("  cuda:1\n"));
+  EXPECT_THAT(text, HasSubstr("  auto\n"));
+}
+
 TEST(FormatPlanTest, TheUncutModelHasNoBoundaryTable) {
   EXPECT_THAT(FormatPlan(PlanOf({"pipeline.cuts=none"})), Not(HasSubstr("wire kB")));
 }

@@ -90,15 +90,16 @@ absl::Status AddConfigurations(const ProbeFlags& flags, Prepared* prepared) {
 absl::StatusOr<Prepared> Prepare(const ProbeFlags& flags) {
   std::error_code ignored;
   const bool is_run = fs::is_directory(flags.target, ignored);
-  std::vector<std::string> overrides = {"pipeline.stages=1"};  // unless the user says otherwise
+  const std::string path = is_run ? flags.target + "/experiment.yaml" : flags.target;
+  ASSIGN_OR_RETURN(const Experiment trained, LoadExperiment(path, {}));
+  // Unless the user says otherwise.
+  std::vector<std::string> overrides = {"pipeline.stages=1", "device=" + trained.device(0)};
   overrides.insert(overrides.end(), flags.overrides.begin(), flags.overrides.end());
   Prepared prepared;
   ProbeTask& task = prepared.task;
-  const std::string path = is_run ? flags.target + "/experiment.yaml" : flags.target;
   ASSIGN_OR_RETURN(task.experiment, LoadExperiment(path, overrides));
   task.batches = flags.batches;
   if (is_run) {
-    ASSIGN_OR_RETURN(const Experiment trained, LoadExperiment(path, {}));
     task.epochs_trained = trained.epochs();
     ASSIGN_OR_RETURN(prepared.model, LoadModel(flags.target + "/model"));
     task.weights = prepared.model->tensors;
@@ -132,6 +133,7 @@ absl::Status Probe(const ProbeFlags& flags, const ProbeTask& task, Interruption*
                    ProbeReport* report) {
   ASSIGN_OR_RETURN(const auto logs, TemporaryFolder::Make());
   ASSIGN_OR_RETURN(LaunchOptions options, LocalLaunch(task.experiment, flags.stage_server));
+  options.cuda_plugin = flags.cuda_plugin;
   options.logs_dir = logs->path();
   options.interrupt_fd = interruption->fd();
   ASSIGN_OR_RETURN(const auto local, LocalStages::Start(options));

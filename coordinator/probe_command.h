@@ -18,6 +18,7 @@ struct ProbeFlags {
   std::string format;               // md, csv, json; empty: by the file's ending, md on stdout
   std::vector<std::string> out;     // files; none: stdout
   std::string stage_server;         // path of the binary; empty: look beside our own
+  std::string cuda_plugin;          // as in `thinwire run`
 };
 
 // Says how far it is and what went wrong on stderr and returns the process's exit code

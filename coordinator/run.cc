@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 #include "base/status.h"
@@ -44,6 +45,18 @@ StepRecord RecordOf(const StepReport& step) {
   return record;
 }
 
+// "cuda:0 NVIDIA H200": one for all, or those of all stages.
+std::string Together(const std::vector<DeviceInfo>& devices) {
+  std::vector<std::string> names;
+  for (const DeviceInfo& device : devices) {
+    names.push_back(device.model().empty() ? device.name()
+                                           : absl::StrCat(device.name(), " ", device.model()));
+  }
+  const bool all_alike =
+      std::all_of(names.begin(), names.end(), [&](const auto& name) { return name == names[0]; });
+  return all_alike ? names[0] : absl::StrJoin(names, ", ");
+}
+
 class Runner {
  public:
   Runner(const Experiment& experiment, Fleet* fleet, RunObserver* observer, Summary* summary)
@@ -69,7 +82,6 @@ class Runner {
     std::vector<AcquireResponse> answers;
     RETURN_IF_ERROR(fleet_.Acquire(&answers));
     threads_ = StageThreads(experiment_, &fleet_, answers);
-    summary_.set_device(answers[0].device());
     const BuildInfo& build = answers[0].build();
     Provenance& provenance = *summary_.mutable_provenance();
     provenance.set_commit(build.commit());
@@ -92,6 +104,13 @@ class Runner {
     provenance.set_test_digest(Hex(data_.test_digest()));
     provenance.set_train_samples(data_.train_samples());
     provenance.set_test_samples(data_.test_samples());
+    for (const DeviceInfo& device : configured.devices) {
+      DeviceRecord& record = *provenance.add_devices();
+      record.set_name(device.name());
+      record.set_model(device.model());
+      record.set_libraries(device.libraries());
+    }
+    summary_.set_device(Together(configured.devices));
     return absl::OkStatus();
   }
 

@@ -140,6 +140,7 @@ class RunSession {
   absl::StatusOr<std::vector<std::string>> Stages() {
     if (!flags_.stages.empty()) return flags_.stages;
     ASSIGN_OR_RETURN(LaunchOptions options, LocalLaunch(experiment_, flags_.stage_server));
+    options.cuda_plugin = flags_.cuda_plugin;
     options.logs_dir = record_->logs_dir();
     options.interrupt_fd = interruption_.fd();
     ASSIGN_OR_RETURN(local_, LocalStages::Start(options));

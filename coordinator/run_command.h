@@ -19,6 +19,7 @@ struct RunFlags {
   double metrics_linger_seconds = 0;
   bool quiet = false;
   std::string stage_server;  // path of the binary; empty: look beside our own
+  std::string cuda_plugin;   // of stages started here; empty: the stage server looks for it
 };
 
 // Says what went wrong on stderr and returns the process's exit code (exit_code.h). On the main

@@ -141,6 +141,19 @@ TEST_F(RunTest, SummarySaysWhatRan) {
   EXPECT_EQ(summary_.boundaries(0).name(), "layer1");
 }
 
+TEST_F(RunTest, SummaryNamesTheDevicesOfAllStagesWhereTheyDiffer) {
+  DeviceInfo* device = last_.configured.mutable_device();
+  device->set_name("cuda:1");
+  device->set_model("NVIDIA H200");
+  device->set_libraries("CUDA 13.0");
+  ASSERT_TRUE(Train().ok());
+  EXPECT_EQ(summary_.device(), "cpu, cuda:1 NVIDIA H200");
+  ASSERT_EQ(summary_.provenance().devices_size(), 2);
+  EXPECT_EQ(summary_.provenance().devices(0).name(), "cpu");
+  EXPECT_EQ(summary_.provenance().devices(1).model(), "NVIDIA H200");
+  EXPECT_EQ(summary_.provenance().devices(1).libraries(), "CUDA 13.0");
+}
+
 TEST_F(RunTest, EvaluatesEveryNthEpochAndAfterTheLast) {
   experiment_.set_epochs(3);
   experiment_.mutable_evaluation()->set_every(2);

@@ -28,6 +28,7 @@ data: {name: digits, batch_size: 512}
 pipeline: {cuts: [layer1], stages: 1}
 optimizer: {name: sgd, lr: 0.05, momentum: 0.9}
 epochs: 2
+device: cpu
 evaluation: {every: 0, compressed: false, uncompressed: true}
 capture: {steps: [4]}
 )";

@@ -52,7 +52,10 @@ absl::StatusOr<Configured> ConfigureStages(const Experiment& experiment,
   }));
   Configured configured;
   configured.data = answers.front();
-  for (const ConfigureResponse& answer : answers) configured.parameters += answer.parameters();
+  for (const ConfigureResponse& answer : answers) {
+    configured.parameters += answer.parameters();
+    configured.devices.push_back(answer.device());
+  }
   return configured;
 }
 

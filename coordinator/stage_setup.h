@@ -16,8 +16,9 @@ std::vector<int> StageThreads(const Experiment& experiment, Fleet* fleet,
                               const std::vector<AcquireResponse>& answers);
 
 struct Configured {
-  ConfigureResponse data;   // of the first stage
-  uint64_t parameters = 0;  // trainable elements of all stages
+  ConfigureResponse data;           // of the first stage
+  uint64_t parameters = 0;          // trainable elements of all stages
+  std::vector<DeviceInfo> devices;  // by stage
 };
 // Configures all stages and connects each with the next. FailedPrecondition, naming both, when
 // first and last stage read different data. May be called again with another experiment.

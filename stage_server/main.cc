@@ -68,6 +68,9 @@ int Main(int argc, char** argv) {
   app.add_option("--metrics_listen", options.metrics_listen,
                  "Prometheus /metrics: host:port; empty for none")
       ->capture_default_str();
+  app.add_option("--cuda_plugin", options.cuda_plugin,
+                 "path of libthinwire_cuda.so, opened when a run asks for a GPU (default: beside\n"
+                 "this program, in lib/ beside it, or in the build's tree)");
   app.add_option("--ready_fd", ready_fd,
                  "descriptor that gets one line of JSON with both addresses once serving");
   app.add_option("--lifeline_fd", lifeline_fd, "descriptor whose end of file ends the server");

@@ -133,21 +133,40 @@ void AddActivity(const StageSnapshot& snapshot, std::vector<MetricFamily>* famil
   seconds.MoveTo(families);
 }
 
+void AddDevice(const Labels& stage, Device* device, const std::string& model,
+               std::vector<MetricFamily>* families) {
+  Family memory("thinwire_stage_device_memory_bytes", "Device memory in use by this server.",
+                MetricType::Gauge);
+  Family utilization("thinwire_stage_device_utilization_ratio",
+                     "Share of recent time in which the device was busy, with whoever's work.",
+                     MetricType::Gauge);
+  Family info("thinwire_stage_device_info", "The device that the stage computes on.",
+              MetricType::Gauge);
+  memory.Add(stage, static_cast<double>(device->bytes_in_use()));
+  DeviceUsage usage;
+  if (device->Usage(&usage).ok() && usage.busy_fraction >= 0) {
+    utilization.Add(stage, usage.busy_fraction);
+  }
+  info.Add(With(With(stage, "device", device->name()), "model", model), 1);
+  memory.MoveTo(families);
+  utilization.MoveTo(families);
+  info.MoveTo(families);
+}
+
 }  // namespace
 
 std::vector<MetricFamily> StageMetrics::Collect() const {
   std::vector<MetricFamily> families;
   const std::optional<StageSnapshot> snapshot = snapshot_();
   Family up("thinwire_stage_up", "1 while the server runs.", MetricType::Gauge);
-  Family memory("thinwire_stage_device_memory_bytes", "Device memory in use.", MetricType::Gauge);
   Family build("thinwire_build_info", "The build that serves.", MetricType::Gauge);
   Labels stage;
   if (snapshot) stage.push_back({"stage", std::to_string(snapshot->stage)});
   up.Add(stage, 1);
-  memory.Add(stage, static_cast<double>(device_memory_bytes_()));
   build.Add({{"commit", BuildCommit()}, {"build", BuildId()}}, 1);
   up.MoveTo(&families);
-  memory.MoveTo(&families);
+  AddDevice(stage, snapshot ? snapshot->device : idle_, snapshot ? snapshot->device_model : "",
+            &families);
   build.MoveTo(&families);
   if (snapshot) {
     AddTraffic(*snapshot, &families);

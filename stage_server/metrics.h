@@ -10,6 +10,7 @@
 
 #include "prometheus/collectable.h"
 #include "stage_server/statistics.h"
+#include "tensor/device.h"
 
 namespace thinwire {
 
@@ -20,6 +21,8 @@ struct StageSnapshot {
     BoundaryStatistics statistics;
   };
   int stage = 0;
+  Device* device = nullptr;
+  std::string device_model;  // "NVIDIA H200"; empty for the CPU
   std::vector<End> ends;
   ActivitySeconds activity{};
 };
@@ -27,16 +30,15 @@ struct StageSnapshot {
 class StageMetrics final : public prometheus::Collectable {
  public:
   // `snapshot` is called from scrapes, on any thread; nothing while no run is configured.
-  // `device_memory_bytes` likewise.
-  StageMetrics(std::function<std::optional<StageSnapshot>()> snapshot,
-               std::function<size_t()> device_memory_bytes)
-      : snapshot_(std::move(snapshot)), device_memory_bytes_(std::move(device_memory_bytes)) {}
+  // Meanwhile the device shown is `idle`. Devices are there as long as the process.
+  StageMetrics(std::function<std::optional<StageSnapshot>()> snapshot, Device* idle)
+      : snapshot_(std::move(snapshot)), idle_(idle) {}
 
   std::vector<prometheus::MetricFamily> Collect() const override;
 
  private:
   const std::function<std::optional<StageSnapshot>()> snapshot_;
-  const std::function<size_t()> device_memory_bytes_;
+  Device* const idle_;
 };
 
 }  // namespace thinwire

@@ -55,6 +55,12 @@ void FillReceiver(const BoundaryReceiver& receiver, BoundaryReport* report) {
   report->set_decode_cpu_seconds(s.decode_cpu_seconds);
 }
 
+void FillDevice(const Backend& backend, DeviceInfo* device) {
+  device->set_name(backend.device->name());
+  device->set_model(backend.description.name);
+  device->set_libraries(backend.description.libraries);
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<StageRun>> StageRun::New(const ConfigureRequest& request,
@@ -67,6 +73,7 @@ absl::StatusOr<std::unique_ptr<StageRun>> StageRun::New(const ConfigureRequest& 
   run->spec_.run = RunDigest(request.lease());
   run->spec_.generation = request.lease().generation();
   RETURN_IF_ERROR(ToStatus(backend.ops->CheckComputeType(run->spec_.compute)));
+  FillDevice(backend, response->mutable_device());
   RETURN_IF_ERROR(run->LoadFeed(request, response));
   run->thread_ = std::thread([raw = run.get()] { raw->ExecutorLoop(); });
   RETURN_IF_ERROR(run->OnExecutor([&]() -> absl::Status {
@@ -334,6 +341,8 @@ StageReport StageRun::Report() const {
 StageSnapshot StageRun::Snapshot() const {
   StageSnapshot snapshot;
   snapshot.stage = spec_.stage;
+  snapshot.device = backend_.device;
+  snapshot.device_model = backend_.description.name;
   snapshot.activity = executor_->activity();
   absl::MutexLock lock(&attach_mutex_);
   for (const LocalStage::End& end : stage_->ends()) {

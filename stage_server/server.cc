@@ -6,13 +6,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "base/status.h"
-#include "compress/cpu/kernels.h"
 #include "grpcpp/grpcpp.h"
 #include "grpcpp/health_check_service_interface.h"
-#include "nn/cpu/ops.h"
 #include "prometheus/exposer.h"
 #include "stage_server/boundary_service.h"
 #include "stage_server/metrics.h"
+#include "stage_server/open_backend.h"
 #include "stage_server/service.h"
 #include "tensor/cpu/device.h"
 
@@ -27,11 +26,13 @@ std::string WithPort(const std::string& address, int port) {
 
 class StageServerImpl final : public StageServer {
  public:
-  StageServerImpl()
+  explicit StageServerImpl(const std::string& cuda_plugin)
       : boundaries_(NewBoundaryService()),
-        service_(MakeBackend, boundaries_.get()),
-        metrics_(std::make_shared<StageMetrics>([this] { return service_.Snapshot(); },
-                                                [] { return CpuDevice()->bytes_in_use(); })) {}
+        service_([cuda_plugin](
+                     const BackendRequest& request) { return OpenBackend(request, cuda_plugin); },
+                 boundaries_.get()),
+        metrics_(
+            std::make_shared<StageMetrics>([this] { return service_.Snapshot(); }, CpuDevice())) {}
 
   ~StageServerImpl() override { Shutdown(); }
 
@@ -80,14 +81,6 @@ class StageServerImpl final : public StageServer {
     return absl::OkStatus();
   }
 
-  static absl::StatusOr<Backend> MakeBackend(int threads) {
-    if (threads < 1) {
-      return absl::InvalidArgumentError(absl::StrCat("threads: ", threads, ", want at least 1"));
-    }
-
-    return Backend{CpuDevice(), NewCpuOps(threads), CpuCodecKernels(), NewCpuCodecKernels(threads)};
-  }
-
   std::unique_ptr<BoundaryService> boundaries_;
   StageService service_;
   std::shared_ptr<StageMetrics> metrics_;
@@ -99,7 +92,7 @@ class StageServerImpl final : public StageServer {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<StageServer>> StartStageServer(const ServerOptions& options) {
-  auto server = std::make_unique<StageServerImpl>();
+  auto server = std::make_unique<StageServerImpl>(options.cuda_plugin);
   RETURN_IF_ERROR(server->Start(options));
   return server;
 }

@@ -13,6 +13,7 @@ namespace thinwire {
 struct ServerOptions {
   std::string listen = "127.0.0.1:0";          // "unix:/path" or "host:port"; port 0: ephemeral
   std::string metrics_listen = "127.0.0.1:0";  // "host:port"; empty: no /metrics
+  std::string cuda_plugin;  // path of the CUDA backend; empty: where backend/load.h looks
 };
 
 class StageServer {

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "base/status.h"
+#include "config/devices.h"
 #include "stage_server/grpc_status.h"
 #include "stage_server/provenance.h"
 
@@ -108,7 +109,6 @@ grpc::Status StageService::Acquire(grpc::ServerContext* context, const AcquireRe
   if (!status.ok()) return ToGrpcStatus(status);
   DropRun(absl::CancelledError("another generation took the server over"));
   *response->mutable_build() = ThisBuild();
-  response->set_device("cpu");
   response->set_cores(static_cast<uint32_t>(sysconf(_SC_NPROCESSORS_ONLN)));
   return grpc::Status::OK;
 }
@@ -123,7 +123,7 @@ grpc::Status StageService::Configure(grpc::ServerContext*, const ConfigureReques
   const absl::Status held = lease_.Check(request->lease(), absl::Now());
   if (!held.ok()) return ToGrpcStatus(held);
   DropRun(absl::CancelledError("the stage is configured anew"));
-  absl::StatusOr<Backend> backend = backend_(static_cast<int>(request->threads()));
+  absl::StatusOr<Backend> backend = OpenBackendOf(*request);
   if (!backend.ok()) return ToGrpcStatus(backend.status());
   absl::StatusOr<std::unique_ptr<StageRun>> run =
       StageRun::New(*request, *backend, boundaries_, response);
@@ -132,6 +132,15 @@ grpc::Status StageService::Configure(grpc::ServerContext*, const ConfigureReques
   if (stopping_) return ToGrpcStatus(absl::CancelledError("the stage server shuts down"));
   run_ = *std::move(run);
   return grpc::Status::OK;
+}
+
+absl::StatusOr<Backend> StageService::OpenBackendOf(const ConfigureRequest& request) const {
+  BackendRequest wanted;
+  ASSIGN_OR_RETURN(wanted.device,
+                   DeviceOf(request.experiment(), static_cast<int>(request.stage())));
+  wanted.ops = OpsOptionsFrom(request.experiment());
+  wanted.threads = static_cast<int>(request.threads());
+  return backend_(wanted);
 }
 
 grpc::Status StageService::Connect(grpc::ServerContext*, const ConnectRequest* request,

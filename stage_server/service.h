@@ -12,14 +12,15 @@
 #include "proto/stage.grpc.pb.h"
 #include "stage_server/boundary_service.h"
 #include "stage_server/lease.h"
+#include "stage_server/open_backend.h"
 #include "stage_server/run.h"
 
 namespace thinwire {
 
 class StageService final : public Stage::Service {
  public:
-  // Makes the backend for a number of compute threads; once per run.
-  using BackendFactory = std::function<absl::StatusOr<Backend>(int threads)>;
+  // Once per run.
+  using BackendFactory = std::function<absl::StatusOr<Backend>(const BackendRequest&)>;
 
   // `boundaries` outlives the service.
   StageService(BackendFactory backend, BoundaryService* boundaries);
@@ -57,6 +58,7 @@ class StageService final : public Stage::Service {
   void Stop();
 
  private:
+  absl::StatusOr<Backend> OpenBackendOf(const ConfigureRequest& request) const;
   absl::StatusOr<std::shared_ptr<StageRun>> RunOf(const Lease& lease) const;
   grpc::Status Stream(grpc::ServerContext* context, const Lease& lease,
                       grpc::ServerWriter<StageEvent>* writer,

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "backend/plugin.h"
 #include "compress/direction_spec.h"
 #include "compress/kernels.h"
 #include "data/sampler.h"
@@ -29,6 +30,7 @@ struct Backend {
   CodecKernels* kernels = nullptr;
   // The same with the threads that ops use, of one run; null: only one thread each.
   std::shared_ptr<CodecKernels> threaded_kernels = nullptr;
+  DeviceDescription description = {};  // empty for the CPU
 };
 
 // The checked form of an experiment, for one stage.

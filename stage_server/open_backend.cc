@@ -1,0 +1,39 @@
+#include "stage_server/open_backend.h"
+
+#include <cstdio>
+
+#include "absl/strings/str_cat.h"
+#include "backend/load.h"
+#include "base/status.h"
+#include "compress/cpu/kernels.h"
+#include "nn/cpu/ops.h"
+
+namespace thinwire {
+
+absl::StatusOr<Backend> OpenBackend(const BackendRequest& request, const std::string& cuda_plugin) {
+  if (request.threads < 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("threads: ", request.threads, ", want at least 1"));
+  }
+  ASSIGN_OR_RETURN(const OpenedDevice opened, OpenDevice(request.device, cuda_plugin));
+  if (!opened.note.empty()) std::fprintf(stderr, "stage_server: %s\n", opened.note.c_str());
+  Backend backend;
+  backend.device = opened.device;
+  backend.kernels = opened.kernels;
+  backend.description = opened.description;
+  if (opened.plugin != nullptr) {
+    Ops* ops = nullptr;
+    RETURN_IF_ERROR(ToStatus(opened.plugin->NewOps(opened.device, request.ops, &ops)));
+    backend.ops.reset(ops);
+    return backend;
+  }
+  if (request.ops.tf32) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "precision tf32 on device ", opened.device->name(), ", want fp32 or bf16, or a GPU"));
+  }
+  backend.ops = NewCpuOps(request.threads);
+  backend.threaded_kernels = NewCpuCodecKernels(request.threads);
+  return backend;
+}
+
+}  // namespace thinwire
