@@ -20,6 +20,8 @@ class GraphConvolution final : public Convolution {
  public:
   GraphConvolution(CudnnHandle* cudnn, const OpsOptions& options, const Conv2dSpec& spec)
       : cudnn_(cudnn), options_(options), spec_(spec) {}
+  // Plans hold kernels that may still run.
+  ~GraphConvolution() override { (void)cudnn_->device()->Finish(); }
 
   Error Forward(int64_t n, const void* x, const void* w, void* y) override {
     return Run(Pass::kForward, n, x, w, y);

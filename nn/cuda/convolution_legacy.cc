@@ -75,7 +75,8 @@ class LegacyConvolution final : public Convolution {
       return cudnnGetConvolutionForwardWorkspaceSize(handle, p->x.get(), p->w.get(),
                                                      p->window.get(), p->y.get(), algorithm, bytes);
     };
-    RETURN_ERROR(Choose<cudnnConvolutionFwdAlgoPerf_t>(list, measure, &p->forward));
+    RETURN_ERROR(Choose<cudnnConvolutionFwdAlgoPerf_t>(
+        list, measure, CUDNN_CONVOLUTION_FWD_ALGO_WINOGRAD_NONFUSED, &p->forward));
     Workspace workspace(cudnn_->device());
     RETURN_ERROR(workspace.Reserve(p->forward->workspace_bytes));
     CUDNN_RETURN_IF_ERROR(cudnnConvolutionForward(
@@ -96,7 +97,8 @@ class LegacyConvolution final : public Convolution {
       return cudnnGetConvolutionBackwardDataWorkspaceSize(
           handle, p->w.get(), p->y.get(), p->window.get(), p->x.get(), algorithm, bytes);
     };
-    RETURN_ERROR(Choose<cudnnConvolutionBwdDataAlgoPerf_t>(list, measure, &p->backward_data));
+    RETURN_ERROR(Choose<cudnnConvolutionBwdDataAlgoPerf_t>(
+        list, measure, CUDNN_CONVOLUTION_BWD_DATA_ALGO_WINOGRAD_NONFUSED, &p->backward_data));
     Workspace workspace(cudnn_->device());
     RETURN_ERROR(workspace.Reserve(p->backward_data->workspace_bytes));
     CUDNN_RETURN_IF_ERROR(cudnnConvolutionBackwardData(
@@ -121,7 +123,8 @@ class LegacyConvolution final : public Convolution {
       return cudnnGetConvolutionBackwardFilterWorkspaceSize(
           handle, p->x.get(), p->y.get(), p->window.get(), p->w.get(), algorithm, bytes);
     };
-    RETURN_ERROR(Choose<cudnnConvolutionBwdFilterAlgoPerf_t>(list, measure, &p->backward_weights));
+    RETURN_ERROR(Choose<cudnnConvolutionBwdFilterAlgoPerf_t>(
+        list, measure, CUDNN_CONVOLUTION_BWD_FILTER_ALGO_WINOGRAD_NONFUSED, &p->backward_weights));
     Workspace workspace(cudnn_->device());
     RETURN_ERROR(workspace.Reserve(p->backward_weights->workspace_bytes));
     CUDNN_RETURN_IF_ERROR(cudnnConvolutionBackwardFilter(
@@ -182,9 +185,10 @@ class LegacyConvolution final : public Convolution {
     return options_.tf32 ? CUDNN_DEFAULT_MATH : CUDNN_FMA_MATH;
   }
 
-  // list(most, &count, found) and measure(algorithm, &bytes) ask cuDNN.
+  // list(most, &count, found) and measure(algorithm, &bytes) ask cuDNN. `coarse` is not chosen: the
+  // transforms of large Winograd tiles amplify rounding errors (convolution_plan.cc).
   template <typename Performance, typename Algorithm, typename List, typename Measure>
-  Error Choose(const List& list, const Measure& measure,
+  Error Choose(const List& list, const Measure& measure, Algorithm coarse,
                std::optional<Choice<Algorithm>>* choice) const {
     if (choice->has_value()) return Error{};
     Performance found[kMostAlgorithms];
@@ -194,7 +198,7 @@ class LegacyConvolution final : public Convolution {
       return CudnnError(status, "cudnnGetConvolution...Algorithm_v7");
     }
     for (int i = 0; i < count; ++i) {
-      if (found[i].status != CUDNN_STATUS_SUCCESS) continue;
+      if (found[i].status != CUDNN_STATUS_SUCCESS || found[i].algo == coarse) continue;
       if (options_.deterministic && found[i].determinism != CUDNN_DETERMINISTIC) continue;
       size_t bytes = 0;
       if (measure(found[i].algo, &bytes) != CUDNN_STATUS_SUCCESS) continue;

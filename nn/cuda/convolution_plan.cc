@@ -208,9 +208,11 @@ Error FindPlans(cudnnHandle_t handle, const ConvolutionGraph& graph, const PlanR
       continue;
     }
     for (CudnnDescriptor& config : configs) {
-      if (plans->size() >= most) return Error{};
       const Error error = MakePlan(handle, std::move(config), rules, plans);
-      if (error.ok()) continue;
+      if (error.ok()) {
+        if (plans->size() >= most) return Error{};
+        continue;
+      }
       // Short of memory for once, another process would choose otherwise.
       if (IsExhausted(error)) return error;
       last = error;

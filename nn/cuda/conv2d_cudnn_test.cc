@@ -1,0 +1,53 @@
+// cuDNN's graph API and its older calls, each on its own: conv2d_test sees whichever of them takes
+// a convolution. Wants a GPU.
+#include "nn/cuda/conv2d.h"
+#include "nn/cuda/conv2d_testing.h"
+#include "nn/cuda/convolution_graph.h"
+#include "nn/cuda/convolution_legacy.h"
+#include "nn/cuda/convolution_widened.h"
+#include "nn/cuda/cudnn.h"
+#include "nn/cuda/device_testing.h"
+
+namespace thinwire {
+namespace {
+
+using MakeByCudnn = std::unique_ptr<cuda::Convolution> (*)(cuda::CudnnHandle*, const OpsOptions&,
+                                                           const Conv2dSpec&);
+
+void ExpectConvolutionsBy(MakeByCudnn make, const Precision& precision) {
+  cuda::CudnnHandle cudnn(OwnDevice());
+  const auto by_cudnn = [&](const OpsOptions& options, const Conv2dSpec& spec) {
+    return make(&cudnn, options, spec);
+  };
+  ExpectConvolutions(
+      ConvCases(), OwnDevice(), precision, [&](const Conv2dSpec& spec, Conv2d** conv) {
+        auto convolution = cuda::Widened(OwnDevice(), precision.options, spec, by_cudnn);
+        return cuda::NewConv2d(OwnDevice(), spec, std::move(convolution), conv);
+      });
+}
+
+TEST(GraphConvolutionTest, IsTheCpusInFP32) {
+  ExpectConvolutionsBy(&cuda::NewGraphConvolution, FP32());
+}
+TEST(GraphConvolutionTest, IsCloseInTF32) {
+  ExpectConvolutionsBy(&cuda::NewGraphConvolution, TF32());
+}
+TEST(GraphConvolutionTest, RoundsResultsButNoSumsInBF16) {
+  ExpectConvolutionsBy(&cuda::NewGraphConvolution, BF16());
+}
+TEST(GraphConvolutionTest, IsTheCpusInFP32WhenTimed) {
+  ExpectConvolutionsBy(&cuda::NewGraphConvolution, WhateverIsFastest(FP32()));
+}
+
+TEST(LegacyConvolutionTest, IsTheCpusInFP32) {
+  ExpectConvolutionsBy(&cuda::NewLegacyConvolution, FP32());
+}
+TEST(LegacyConvolutionTest, IsCloseInTF32) {
+  ExpectConvolutionsBy(&cuda::NewLegacyConvolution, TF32());
+}
+TEST(LegacyConvolutionTest, RoundsResultsButNoSumsInBF16) {
+  ExpectConvolutionsBy(&cuda::NewLegacyConvolution, BF16());
+}
+
+}  // namespace
+}  // namespace thinwire

@@ -1,0 +1,77 @@
+#include "nn/cuda/product_testing.h"
+
+namespace thinwire {
+namespace {
+
+struct LinearCase {
+  int64_t n, in, out;
+  bool bias;
+};
+
+// ResNet-18's, a language model's, and sizes that nothing divides.
+constexpr LinearCase kCases[] = {{100, 512, 10, true}, {3, 512, 10, true},   {1, 1, 1, true},
+                                 {64, 256, 256, true}, {129, 257, 63, true}, {7, 33, 5, false},
+                                 {128, 768, 96, false}};
+
+LinearSpec SpecOf(const LinearCase& of, DType compute) {
+  LinearSpec spec;
+  spec.in_features = of.in;
+  spec.out_features = of.out;
+  spec.bias = of.bias;
+  spec.compute = compute;
+  return spec;
+}
+
+ProductShapes ShapesOf(const LinearCase& of) {
+  return {{of.n, of.in}, {of.out, of.in}, {of.n, of.out}, of.bias};
+}
+
+Outputs RunLinear(Side* side, Ops* ops, const LinearCase& of, DType compute, DType values) {
+  Linear* made = nullptr;
+  const Error error = ops->NewLinear(SpecOf(of, compute), &made);
+  EXPECT_TRUE(error.ok()) << error.message;
+  const std::unique_ptr<Linear> linear(made);
+  if (linear == nullptr) return {};
+  return RunProduct(side, linear.get(), ShapesOf(of), compute, values);
+}
+
+void ExpectLinears(const Precision& precision) {
+  const std::unique_ptr<Ops> ops = TestedOps(precision.options), on_cpu = NewCpuOps(1);
+  for (const LinearCase& of : kCases) {
+    SCOPED_TRACE(ShapesOf(of).x.ToString() + " -> " + ShapesOf(of).y.ToString());
+    Side cpu = CpuSide(), device = DeviceSide(), misaligned = DeviceSide(/*misaligned=*/1);
+    const Outputs want = RunLinear(&cpu, on_cpu.get(), of, DType::kF32, precision.compute);
+    const DType compute = precision.compute;
+    ExpectClose(want, RunLinear(&device, ops.get(), of, compute, compute), precision);
+    ExpectClose(want, RunLinear(&misaligned, ops.get(), of, compute, compute), precision);
+  }
+}
+
+TEST(LinearTest, IsTheCpusInFP32) { ExpectLinears(FP32()); }
+TEST(LinearTest, IsCloseInTF32) { ExpectLinears(TF32()); }
+TEST(LinearTest, RoundsResultsButNoSumsInBF16) { ExpectLinears(BF16()); }
+
+TEST(LinearTest, GivesEqualBitsInEveryOps) {
+  for (const Precision& precision : {FP32(), TF32(), BF16()}) {
+    Outputs of_ops[2];
+    for (Outputs& outputs : of_ops) {
+      const std::unique_ptr<Ops> ops = TestedOps(precision.options);
+      Side side = DeviceSide();
+      outputs = RunLinear(&side, ops.get(), kCases[4], precision.compute, precision.compute);
+    }
+    ExpectNear(of_ops[0], of_ops[1], kSameBits);
+  }
+}
+
+TEST(LinearTest, IsRecordedAndReplayed) {
+  for (const Precision& precision : {FP32(), BF16()}) {
+    const std::unique_ptr<Ops> ops = TestedOps(precision.options);
+    Linear* made = nullptr;
+    ASSERT_TRUE(ops->NewLinear(SpecOf(kCases[1], precision.compute), &made).ok());
+    const std::unique_ptr<Linear> linear(made);
+    ExpectReplays(linear.get(), ShapesOf(kCases[1]), precision.compute);
+  }
+}
+
+}  // namespace
+}  // namespace thinwire
