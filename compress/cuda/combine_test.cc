@@ -1,5 +1,3 @@
-#include "compress/cuda/combine.h"
-
 #include <gtest/gtest.h>
 
 #include <string>

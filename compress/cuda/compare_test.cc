@@ -1,5 +1,3 @@
-#include "compress/cuda/compare.h"
-
 #include <gtest/gtest.h>
 
 #include <cmath>

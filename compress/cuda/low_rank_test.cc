@@ -1,5 +1,3 @@
-#include "compress/cuda/low_rank.h"
-
 #include <gtest/gtest.h>
 
 #include <cfloat>
