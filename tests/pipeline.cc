@@ -37,7 +37,8 @@ void AddTensors(const std::string& file, std::map<std::string, std::string>* par
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Pipeline>> Pipeline::Start(const Experiment& experiment, bool tcp,
-                                                          const std::string& folder) {
+                                                          const std::string& folder,
+                                                          const std::string& cuda_plugin) {
   std::unique_ptr<Pipeline> pipeline(new Pipeline);
   pipeline->experiment_ = experiment;
   pipeline->lease_.set_run("test");
@@ -45,6 +46,7 @@ absl::StatusOr<std::unique_ptr<Pipeline>> Pipeline::Start(const Experiment& expe
   for (uint32_t i = 0; i < experiment.pipeline().stages(); ++i) {
     ServerOptions options;
     options.metrics_listen.clear();  // its server takes a second to stop
+    options.cuda_plugin = cuda_plugin;
     if (!tcp) options.listen = absl::StrCat("unix:", folder, "/", i, ".sock");
     Member member;
     ASSIGN_OR_RETURN(member.server, StartStageServer(options));

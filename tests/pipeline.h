@@ -28,8 +28,10 @@ struct Outcome {
 class Pipeline {
  public:
   // `experiment` is resolved; one server per stage, on Unix sockets in `folder` or on TCP.
+  // `cuda_plugin` as the servers' flag.
   static absl::StatusOr<std::unique_ptr<Pipeline>> Start(const Experiment& experiment, bool tcp,
-                                                         const std::string& folder);
+                                                         const std::string& folder,
+                                                         const std::string& cuda_plugin = "");
   ~Pipeline();
 
   // Acquire, Configure and Connect.

@@ -1,0 +1,111 @@
+// What a run on GPUs promises, on the emulated one: N stages are one stage, numbers are close to
+// the CPU's, and a GPU and a CPU in one pipeline keep equal state.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "config/experiment.h"
+#include "tests/pipeline.h"
+
+namespace thinwire {
+namespace {
+
+using ::testing::DoubleNear;
+using ::testing::ElementsAreArray;
+using ::testing::Pointwise;
+using ::testing::SizeIs;
+
+constexpr char kPlugin[] = "backend/emulated/libthinwire_emulated.so";
+
+// The quickstart, narrower and shorter.
+constexpr char kExperiment[] = R"(
+name: device
+model: {name: resnet8, width: 4}
+data: {name: digits, batch_size: 10, limit: 25, test_limit: 20}
+pipeline: {cuts: [layer1, layer2], microbatches: 2, threads: 1}
+metrics: {error_every: 1}
+optimizer: {name: sgd, lr: 0.05, momentum: 0.9, weight_decay: 0.0005}
+epochs: 1
+device: cuda
+)";
+
+class Folder {
+ public:
+  Folder() {
+    char path[] = "/tmp/thinwire-test-XXXXXX";
+    path_ = mkdtemp(path);
+  }
+  ~Folder() { (void)!std::system(("rm -rf " + path_).c_str()); }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+Outcome Train(const std::vector<std::string>& overrides) {
+  const Folder folder;
+  const auto experiment = ParseExperiment(kExperiment, "test", overrides);
+  EXPECT_TRUE(experiment.ok()) << experiment.status();
+  const auto pipeline = Pipeline::Start(*experiment, /*tcp=*/false, folder.path(), kPlugin);
+  EXPECT_TRUE(pipeline.ok()) << pipeline.status();
+  const absl::Status ready = (*pipeline)->SetUp();
+  EXPECT_TRUE(ready.ok()) << ready;
+  const absl::StatusOr<Outcome> outcome = (*pipeline)->Run();
+  EXPECT_TRUE(outcome.ok()) << outcome.status();
+  return outcome.ok() ? *outcome : Outcome{};
+}
+
+std::vector<std::string> Both(const std::string& direction, const std::string& more) {
+  return {absl::StrCat("compression.activations={", direction, "}"),
+          absl::StrCat("compression.gradients={", direction, "}"), more};
+}
+
+const char* const kDirections[] = {
+    "codec: none",
+    "codec: topk, ratio: 0.2",
+    "codec: topk, ratio: 0.2, feedback: {kind: ef21, digest_every: 1}",
+    "codec: uniform, bits: 4, feedback: ef",
+    "codec: low_rank, rank: 2, feedback: {kind: ef21, digest_every: 1}",
+};
+
+class DeviceTest : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(DeviceTest, StagesOnAGpuAreOneStage) {
+  const Outcome one = Train(Both(GetParam(), "pipeline.stages=1"));
+  ASSERT_THAT(one.step_losses, SizeIs(3));
+  const Outcome three = Train(Both(GetParam(), "pipeline.stages=3"));
+  EXPECT_THAT(three.step_losses, ElementsAreArray(one.step_losses));
+  EXPECT_EQ(three.compressed_loss, one.compressed_loss);
+  EXPECT_EQ(three.uncompressed_loss, one.uncompressed_loss);
+  EXPECT_EQ(three.recalibrated_loss, one.recalibrated_loss);
+  EXPECT_TRUE(three.parameters == one.parameters);
+  for (const auto& [name, sender] : one.boundaries) {
+    EXPECT_EQ(three.boundaries.at(name).wire_bytes(), sender.wire_bytes()) << name;
+  }
+}
+
+// Every step's digests of the state are compared by the receivers.
+TEST_P(DeviceTest, AGpuAndACpuTrainTogether) {
+  for (const char* devices : {"device=[cuda, cpu, cuda]", "device=[cpu, cuda, cpu]"}) {
+    SCOPED_TRACE(devices);
+    EXPECT_THAT(Train(Both(GetParam(), devices)).step_losses, SizeIs(3));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Codecs, DeviceTest, ::testing::ValuesIn(kDirections));
+
+TEST(DeviceLossTest, IsCloseToTheCpus) {
+  const std::vector<std::string> exact = {"compression.activations.codec=none"};
+  const Outcome gpu = Train(exact);
+  const Outcome cpu = Train({exact[0], "device=cpu"});
+  EXPECT_THAT(gpu.step_losses, Pointwise(DoubleNear(1e-3), cpu.step_losses));
+  EXPECT_NEAR(gpu.uncompressed_loss, cpu.uncompressed_loss, 1e-3);
+  EXPECT_NE(gpu.step_losses, std::vector<double>());
+}
+
+}  // namespace
+}  // namespace thinwire
