@@ -11,6 +11,7 @@
 #include "compress/cpu/support_ranks.h"
 #include "compress/cpu/values.h"
 #include "compress/layout.h"
+#include "compress/refusals.h"
 
 namespace thinwire {
 namespace {
@@ -127,11 +128,8 @@ Error WriteEntries(Kept* kept, int64_t total, const CodecSpec& spec, const Spars
   const IndexPlan plan = PlanIndices(kept->positions, kept->count, places, threads);
   const size_t value_bytes = ValueBytes(spec, kept->count);
   *bytes = kEntriesHeaderBytes + value_bytes + plan.bytes;
-  if (capacity < *bytes) {
-    return MakeError(absl::StatusCode::kInvalidArgument,
-                     "%s: payload memory of %zu bytes, want %zu", Name(spec.kind), capacity,
-                     *bytes);
-  }
+  const Error error = CheckCapacity(Name(spec.kind), capacity, *bytes);
+  if (!error.ok()) return error;
   const EntriesHeader header = {
       static_cast<uint8_t>(plan.coding), static_cast<uint8_t>(plan.rice_bits),
       ValueExponent(kept->values, kept->count, spec, threads), static_cast<uint32_t>(kept->count)};

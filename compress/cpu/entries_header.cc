@@ -12,13 +12,16 @@ Error CheckElements(const CodecSpec& spec, int64_t total) {
                    static_cast<long long>(kSparseMaxElements));
 }
 
+Error CheckHeaderBytes(const CodecSpec& spec, size_t bytes, size_t want) {
+  if (bytes >= want) return Error{};
+  return MakeError(absl::StatusCode::kInvalidArgument,
+                   "%s: payload of %zu bytes, want at least %zu", Name(spec.kind), bytes, want);
+}
+
 Error ReadEntriesHeader(const uint8_t* payload, size_t bytes, const CodecSpec& spec,
                         const Scopes& scopes, EntriesHeader* header) {
-  if (bytes < kEntriesHeaderBytes) {
-    return MakeError(absl::StatusCode::kInvalidArgument,
-                     "%s: payload of %zu bytes, want at least %zu", Name(spec.kind), bytes,
-                     kEntriesHeaderBytes);
-  }
+  const Error error = CheckHeaderBytes(spec, bytes, kEntriesHeaderBytes);
+  if (!error.ok()) return error;
   const EntriesHeader h = LoadAs<EntriesHeader>(payload);
   const uint64_t most = MostEntries(spec, scopes);
   const bool exact = spec.pad == Pad::kExactK;
@@ -57,6 +60,11 @@ Error CheckValueExponent(const CodecSpec& spec, int exponent) {
 Error NonFiniteValue(const CodecSpec& spec) {
   return MakeError(absl::StatusCode::kInvalidArgument,
                    "%s: a value is NaN or infinite, want finite values", Name(spec.kind));
+}
+
+Error OverflowOfProduct() {
+  return MakeError(absl::StatusCode::kInvalidArgument,
+                   "randomk: a value times n / K overflows, want values that fp32 holds");
 }
 
 }  // namespace thinwire

@@ -23,6 +23,9 @@ static_assert(sizeof(EntriesHeader) == kEntriesHeaderBytes, "as in docs/compress
 // InvalidArgument if a sparse codec cannot place entries in so large a tensor.
 Error CheckElements(const CodecSpec& spec, int64_t total);
 
+// InvalidArgument unless a payload has a header's bytes.
+Error CheckHeaderBytes(const CodecSpec& spec, size_t bytes, size_t want);
+
 // InvalidArgument unless the payload holds a header, that many values at least, and both are
 // possible for the scopes. The exponent is not looked at.
 Error ReadEntriesHeader(const uint8_t* payload, size_t bytes, const CodecSpec& spec,
@@ -33,5 +36,8 @@ Error CheckValueExponent(const CodecSpec& spec, int exponent);
 
 // The error of a decoder that met NaN or infinity.
 Error NonFiniteValue(const CodecSpec& spec);
+
+// randomk, unbiased: the error of an encoder whose products are not finite.
+Error OverflowOfProduct();
 
 }  // namespace thinwire

@@ -17,6 +17,7 @@
 #include "compress/cpu/sparse_writer.h"
 #include "compress/cpu/values.h"
 #include "compress/layout.h"
+#include "compress/refusals.h"
 
 namespace thinwire {
 namespace {
@@ -74,7 +75,7 @@ void Rescale(const Scopes& scopes, const CodecSpec& spec, const SupportView* sup
 Error CpuRandomKEncode(const TensorView& x, const CodecSpec& spec, const SparseContext& context,
                        uint8_t* payload, size_t capacity, size_t* bytes, int threads) {
   const Scopes scopes = ScopesOf(x, spec.scope, spec.group);
-  const Error error = CheckElements(spec, scopes.total);
+  Error error = CheckElements(spec, scopes.total);
   if (!error.ok()) return error;
   const float* values = SupportedFloats(x, context.support, threads);
   if (LargestMagnitude(values, scopes.total, threads) >= kInfinityBits) {
@@ -82,17 +83,14 @@ Error CpuRandomKEncode(const TensorView& x, const CodecSpec& spec, const SparseC
   }
   Kept kept = Draw(scopes, spec, context.random_key, context.support, threads);
   *bytes = RandomKHeaderBytes(spec) + ValueBytes(spec, kept.count);
-  if (capacity < *bytes) {
-    return MakeError(absl::StatusCode::kInvalidArgument,
-                     "randomk: payload memory of %zu bytes, want %zu", capacity, *bytes);
-  }
+  error = CheckCapacity(Name(spec.kind), capacity, *bytes);
+  if (!error.ok()) return error;
   ForEachPart(Parts(kept.count, threads), [&](int, int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) kept.values[i] = values[kept.positions[i]];
   });
   if (spec.unbiased) Rescale(scopes, spec, context.support, &kept);
   if (LargestMagnitude(kept.values, kept.count, threads) >= kInfinityBits) {
-    return MakeError(absl::StatusCode::kInvalidArgument,
-                     "randomk: a value times n / K overflows, want values that fp32 holds");
+    return OverflowOfProduct();
   }
   StoreAs(context.random_key, payload);
   const int16_t exponent = ValueExponent(kept.values, kept.count, spec, threads);
@@ -108,15 +106,11 @@ Error CpuRandomKDecode(const uint8_t* payload, size_t bytes, const CodecSpec& sp
   Error error = CheckElements(spec, scopes.total);
   if (!error.ok()) return error;
   const size_t header_bytes = RandomKHeaderBytes(spec);
-  if (bytes < header_bytes) {
-    return MakeError(absl::StatusCode::kInvalidArgument,
-                     "randomk: payload of %zu bytes, want at least %zu", bytes, header_bytes);
-  }
+  error = CheckHeaderBytes(spec, bytes, header_bytes);
+  if (!error.ok()) return error;
   const Kept kept = Draw(scopes, spec, LoadAs<uint64_t>(payload), context.support, threads);
-  if (bytes != header_bytes + ValueBytes(spec, kept.count)) {
-    return MakeError(absl::StatusCode::kInvalidArgument, "randomk: payload of %zu bytes, want %zu",
-                     bytes, header_bytes + ValueBytes(spec, kept.count));
-  }
+  error = CheckPayloadBytes(Name(spec.kind), bytes, header_bytes + ValueBytes(spec, kept.count));
+  if (!error.ok()) return error;
   const int exponent =
       spec.values == Values::kF16 ? LoadAs<int16_t>(payload + kSeedBytes) : int16_t{0};
   ValueReader values;

@@ -3,18 +3,20 @@
 #include "compress/cuda/blockwise8.h"
 #include "compress/cuda/cast.h"
 #include "compress/cuda/combine.h"
+#include "compress/cuda/compact.h"
 #include "compress/cuda/compare.h"
+#include "compress/cuda/entries.h"
 #include "compress/cuda/fp8.h"
 #include "compress/cuda/low_rank.h"
+#include "compress/cuda/nonzeros.h"
+#include "compress/cuda/randomk.h"
 #include "compress/cuda/rotated_uniform.h"
+#include "compress/cuda/threshold.h"
+#include "compress/cuda/topk.h"
 #include "compress/cuda/uniform.h"
 
 namespace thinwire {
 namespace {
-
-Error Missing(const char* entry) {
-  return MakeError(absl::StatusCode::kUnimplemented, "%s: not on the GPU", entry);
-}
 
 class CudaKernels final : public CodecKernels {
  public:
@@ -57,31 +59,33 @@ class CudaKernels final : public CodecKernels {
     }
     return CudaUniformDecode(device_, payload, bytes, spec, x);
   }
-  Error TopKEncode(const TensorView&, const CodecSpec&, const SparseContext&, uint8_t*, size_t,
-                   size_t*) override {
-    return Missing("TopKEncode");
+  Error TopKEncode(const TensorView& x, const CodecSpec& spec, const SparseContext& context,
+                   uint8_t* payload, size_t capacity, size_t* bytes) override {
+    return CudaTopKEncode(device_, x, spec, context, payload, capacity, bytes);
   }
-  Error ThresholdEncode(const TensorView&, const CodecSpec&, const SparseContext&, uint8_t*, size_t,
-                        size_t*) override {
-    return Missing("ThresholdEncode");
+  Error ThresholdEncode(const TensorView& x, const CodecSpec& spec, const SparseContext& context,
+                        uint8_t* payload, size_t capacity, size_t* bytes) override {
+    return CudaThresholdEncode(device_, x, spec, context, payload, capacity, bytes);
   }
-  Error EntriesDecode(const uint8_t*, size_t, const CodecSpec&, const SparseContext&,
-                      const TensorView&) override {
-    return Missing("EntriesDecode");
+  Error EntriesDecode(const uint8_t* payload, size_t bytes, const CodecSpec& spec,
+                      const SparseContext& context, const TensorView& x) override {
+    return CudaEntriesDecode(device_, payload, bytes, spec, context, x);
   }
-  Error RandomKEncode(const TensorView&, const CodecSpec&, const SparseContext&, uint8_t*, size_t,
-                      size_t*) override {
-    return Missing("RandomKEncode");
+  Error RandomKEncode(const TensorView& x, const CodecSpec& spec, const SparseContext& context,
+                      uint8_t* payload, size_t capacity, size_t* bytes) override {
+    return CudaRandomKEncode(device_, x, spec, context, payload, capacity, bytes);
   }
-  Error RandomKDecode(const uint8_t*, size_t, const CodecSpec&, const SparseContext&,
-                      const TensorView&) override {
-    return Missing("RandomKDecode");
+  Error RandomKDecode(const uint8_t* payload, size_t bytes, const CodecSpec& spec,
+                      const SparseContext& context, const TensorView& x) override {
+    return CudaRandomKDecode(device_, payload, bytes, spec, context, x);
   }
-  Error Compact(const TensorView&, const SupportView&, const TensorView&) override {
-    return Missing("Compact");
+  Error Compact(const TensorView& x, const SupportView& support,
+                const TensorView& compact) override {
+    return CudaCompact(device_, x, support, compact);
   }
-  Error Expand(const TensorView&, const SupportView&, const TensorView&) override {
-    return Missing("Expand");
+  Error Expand(const TensorView& compact, const SupportView& support,
+               const TensorView& x) override {
+    return CudaExpand(device_, compact, support, x);
   }
   Error LowRankEncode(const TensorView& x, const CodecSpec& spec, const float* warm_start,
                       uint8_t* payload, size_t capacity, size_t* bytes) override {
@@ -91,8 +95,8 @@ class CudaKernels final : public CodecKernels {
                       const TensorView& x) override {
     return CudaLowRankDecode(device_, payload, bytes, spec, x);
   }
-  Error FindNonzeros(const TensorView&, uint64_t*, int64_t*) override {
-    return Missing("FindNonzeros");
+  Error FindNonzeros(const TensorView& x, uint64_t* words, int64_t* count) override {
+    return CudaFindNonzeros(device_, x, words, count);
   }
   Error CombineRows(const RowSums& sums) override { return CudaCombineRows(device_, sums); }
   Error Compare(const TensorView& x, const TensorView& y, Sums* sums) override {

@@ -1,0 +1,62 @@
+// How the threads of a block go through a tile of a bitmap (bitmap.h).
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+
+#include "compress/cuda/bitmap.h"
+#include "tensor/cuda/scan.cuh"
+
+namespace thinwire {
+
+__device__ inline bool IsSet(const uint32_t* words, int64_t i) {
+  return (words[i / 32] >> (i % 32)) & 1;
+}
+
+// The bits of `word` below bit `lane`.
+__device__ inline uint32_t BitsBelow(uint32_t word, unsigned lane) {
+  return word & ((1u << lane) - 1);
+}
+
+// 32 bits from bit `begin` on, of which those before `end` matter.
+__device__ inline uint32_t BitsFrom(const uint32_t* words, int64_t begin, int64_t end) {
+  const int64_t word = begin / 32;
+  const int shift = static_cast<int>(begin % 32);
+  const uint32_t low = words[word] >> shift;
+  if (shift == 0 || (word + 1) * 32 >= end) return low;
+  return low | words[word + 1] << (32 - shift);
+}
+
+struct TileWord {
+  uint32_t bits;
+  uint64_t before;  // set bits of all words before it
+};
+
+// This thread's word of the block's tile. The whole block, of kTileWords threads, calls it.
+__device__ inline TileWord LoadTileWord(const uint32_t* words, int64_t num_words,
+                                        const uint64_t* offsets) {
+  const int64_t word = int64_t{blockIdx.x} * kTileWords + threadIdx.x;
+  const uint32_t bits = word < num_words ? words[word] : 0;
+  uint32_t total;
+  const uint32_t before = BlockExclusiveSum(static_cast<uint32_t>(__popc(bits)), &total);
+  return {bits, offsets[blockIdx.x] + before};
+}
+
+// Calls visit(i, is_set, rank) for elements i < n, each lane for one of every word of its warp;
+// rank: set bits before i. Whole warps call it, and visit is called by whole warps but at the end
+// of the bitmap.
+template <typename Visit>
+__device__ inline void VisitWords(const TileWord& own, int64_t n, Visit visit) {
+  const unsigned lane = threadIdx.x % kWarpThreads;
+  const int64_t first = int64_t{blockIdx.x} * kTileWords + threadIdx.x - lane;
+#pragma unroll 8
+  for (int j = 0; j < static_cast<int>(kWarpThreads); ++j) {
+    const uint32_t bits = __shfl_sync(kWholeWarp, own.bits, j);
+    const uint64_t before = __shfl_sync(kWholeWarp, own.before, j);
+    const int64_t i = (first + j) * 32 + lane;
+    if (i < n) visit(i, ((bits >> lane) & 1) != 0, before + __popc(BitsBelow(bits, lane)));
+  }
+}
+
+}  // namespace thinwire

@@ -1,0 +1,83 @@
+#include "compress/cuda/entries.h"
+
+#include "compress/cpu/bytes.h"
+#include "compress/cpu/entries_header.h"
+#include "compress/cuda/bitmap.h"
+#include "compress/cuda/entry_list.h"
+#include "compress/cuda/nonfinite.h"
+#include "compress/layout.h"
+#include "compress/refusals.h"
+#include "tensor/cuda/error.h"
+
+namespace thinwire {
+
+Error EntriesOnDevice::Reserve(cudaStream_t stream, const TensorView& x, const CodecSpec& spec,
+                               const SparseContext& context, int64_t most) {
+  x_ = x;
+  spec_ = spec;
+  context_ = context;
+  const int64_t n = x.elements();
+  RETURN_ERROR(kept_.Reserve(BitmapBytes(n) + 8));
+  RETURN_ERROR(offsets_.Reserve(TileOffsetsBytes(n)));
+  RETURN_ERROR(places_.Reserve(4 * (most + 1)));
+  RETURN_ERROR(plan_.Reserve(sizeof(EntriesPlan)));
+  RETURN_ERROR(values_.Reserve(spec, most));
+  if (context.support == nullptr) {
+    RETURN_ERROR(indices_.Reserve(most, n, kept()));
+  } else {
+    RETURN_ERROR(support_offsets_.Reserve(TileOffsetsBytes(n)));
+    RETURN_ERROR(indices_.Reserve(most, context.support->count, nullptr));
+  }
+  CUDA_RETURN_IF_ERROR(cudaMemsetAsync(plan(), 0, sizeof(EntriesPlan), stream));
+  return Error{};
+}
+
+Error EntriesOnDevice::Submit(cudaStream_t stream) {
+  const int64_t n = x_.elements();
+  const RankedBits bits = {kept(), offsets_.as<uint64_t>()};
+  RETURN_ERROR(SubmitTileOffsets(stream, kept(), n, offsets_.as<uint64_t>()));
+  RankedBits support;
+  if (context_.support != nullptr) {
+    support = {WordsOf(context_.support), support_offsets_.as<uint64_t>()};
+    RETURN_ERROR(SubmitTileOffsets(stream, support.words, n, support_offsets_.as<uint64_t>()));
+  }
+  EntryList list;
+  list.values = values_.data();
+  list.places = places_.as<uint32_t>();
+  list.largest = &plan()->largest;
+  RETURN_ERROR(SubmitEntryList(stream, x_, bits, support, list));
+  const uint64_t* const count = bits.offsets + NumTiles(n);
+  RETURN_ERROR(indices_.Submit(stream, list.places, count, plan()));
+  return values_.Submit(stream, count, list.largest);
+}
+
+Error EntriesOnDevice::CopyToHost(uint8_t* payload, size_t capacity, size_t* bytes) {
+  EntriesPlan plan;
+  RETURN_ERROR(device_->CopyToHost(&plan, this->plan(), sizeof(plan)));
+  if (plan.nonfinite != 0) return CudaNonFiniteError(device_, Name(spec_.kind), x_);
+  *bytes =
+      kEntriesHeaderBytes + ValueBytes(spec_, plan.count) + plan.fields_bytes + plan.flags_bytes;
+  RETURN_ERROR(CheckCapacity(Name(spec_.kind), capacity, *bytes));
+  const Error copied = SubmitCopies(plan, payload);
+  const Error finished = device_->Finish();
+  return copied.ok() ? finished : copied;
+}
+
+Error EntriesOnDevice::SubmitCopies(const EntriesPlan& plan, uint8_t* payload) {
+  const EntriesHeader header = {static_cast<uint8_t>(plan.coding),
+                                static_cast<uint8_t>(plan.rice_bits),
+                                ValueExponentFor(spec_, plan.largest), plan.count};
+  StoreAs(header, payload);
+  uint8_t* const values = payload + kEntriesHeaderBytes;
+  uint8_t* const fields = values + ValueBytes(spec_, plan.count);
+  if (plan.fields_bytes > 0) {
+    RETURN_ERROR(device_->SubmitCopyToHost(fields, indices_.fields(), plan.fields_bytes));
+  }
+  if (plan.flags_bytes > 0) {
+    const void* const flags = indices_.flags(static_cast<IndexCoding>(plan.coding));
+    RETURN_ERROR(device_->SubmitCopyToHost(fields + plan.fields_bytes, flags, plan.flags_bytes));
+  }
+  return values_.SubmitCopyToHost(plan.count, context_.random_key, values);
+}
+
+}  // namespace thinwire

@@ -1,0 +1,63 @@
+// The payload of topk and threshold: chosen entries, and where they stood.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "compress/cuda/index_coding.h"
+#include "compress/cuda/kept_values.h"
+#include "compress/kernels.h"
+#include "tensor/cuda/device.h"
+
+namespace thinwire {
+
+// A payload in device memory, part by part, until its length is known.
+class EntriesOnDevice {
+ public:
+  explicit EntriesOnDevice(CudaDevice* device)
+      : device_(device),
+        kept_(device),
+        offsets_(device),
+        support_offsets_(device),
+        places_(device),
+        plan_(device),
+        values_(device),
+        indices_(device) {}
+
+  // For at most `most` entries of x; what `context` refers to outlives this. *plan() is all zero.
+  Error Reserve(cudaStream_t stream, const TensorView& x, const CodecSpec& spec,
+                const SparseContext& context, int64_t most);
+
+  // To be set: the bits of elements to keep, all of them supported (BitmapBytes(x.elements())).
+  uint32_t* kept() const { return kept_.as<uint32_t>(); }
+  // To be set: `nonfinite`.
+  EntriesPlan* plan() const { return plan_.as<EntriesPlan>(); }
+
+  // Lists what is kept, chooses and writes the index coding, narrows the values. Launches only;
+  // what is missing then is the header, and uniform's quantisation.
+  Error Submit(cudaStream_t stream);
+
+  // Waits for the length, and for the copies. InvalidArgument if the tensor holds NaN or infinity,
+  // the payload's memory does not suffice, or values overflow (uniform).
+  Error CopyToHost(uint8_t* payload, size_t capacity, size_t* bytes);
+
+ private:
+  Error SubmitCopies(const EntriesPlan& plan, uint8_t* payload);
+
+  CudaDevice* const device_;
+  TensorView x_;
+  CodecSpec spec_;
+  SparseContext context_;
+  CudaScratch kept_, offsets_, support_offsets_;
+  CudaScratch places_, plan_;
+  KeptValues values_;
+  IndexBytes indices_;
+};
+
+// See CodecKernels::EntriesDecode.
+Error CudaEntriesDecode(CudaDevice* device, const uint8_t* payload, size_t bytes,
+                        const CodecSpec& spec, const SparseContext& context, const TensorView& x);
+
+}  // namespace thinwire

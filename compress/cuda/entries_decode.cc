@@ -1,0 +1,127 @@
+#include <memory>
+#include <new>
+
+#include "compress/cpu/entries.h"
+#include "compress/cpu/entries_header.h"
+#include "compress/cpu/index_coding.h"
+#include "compress/cuda/bitmap.h"
+#include "compress/cuda/entries.h"
+#include "compress/cuda/place_reader.h"
+#include "compress/cuda/scope_counts.h"
+#include "compress/cuda/sparse_writer.h"
+#include "compress/layout.h"
+#include "tensor/cuda/error.h"
+
+namespace thinwire {
+namespace {
+
+// Memory that a refused payload needs on the host.
+struct HostCopy {
+  explicit HostCopy(size_t bytes) : memory(new (std::nothrow) uint8_t[bytes + 1]) {}
+  std::unique_ptr<uint8_t[]> memory;
+};
+
+// What is wrong with a payload that the device found at fault: the CPU twin reads it once more, so
+// that the words are the same. The run ends with it, and time does not matter.
+Error RefusalOf(CudaDevice* device, const uint8_t* payload, size_t bytes, const CodecSpec& spec,
+                const SparseContext& context, const TensorView& x) {
+  const int64_t n = x.elements();
+  const size_t word_bytes = 8 * static_cast<size_t>((n + 63) / 64);
+  const HostCopy host_x(n * SizeOf(x.dtype)), words(context.support == nullptr ? 0 : word_bytes);
+  if (host_x.memory == nullptr || words.memory == nullptr) {
+    return MakeError(absl::StatusCode::kInvalidArgument, "%s: malformed payload of %zu bytes",
+                     Name(spec.kind), bytes);
+  }
+  TensorView view = x;
+  view.data = host_x.memory.get();
+  SparseContext on_host = context;
+  SupportView support;
+  if (context.support != nullptr) {
+    support = *context.support;
+    RETURN_ERROR(device->CopyToHost(words.memory.get(), support.words, word_bytes));
+    support.words = reinterpret_cast<const uint64_t*>(words.memory.get());
+    on_host.support = &support;
+  }
+  const Error error = CpuEntriesDecode(payload, bytes, spec, on_host, view, /*threads=*/1);
+  if (!error.ok()) return error;
+  return MakeError(absl::StatusCode::kInternal, "%s: the GPU refuses what the CPU decodes",
+                   Name(spec.kind));
+}
+
+// Sets *fault if a scope has too many entries.
+Error SubmitScopeGuard(CudaDevice* device, cudaStream_t stream, const CodecSpec& spec,
+                       const Scopes& scopes, const RankedBits& bits, uint32_t* fault) {
+  const int64_t most = MostEntriesOfScope(spec, scopes.elements);
+  if (scopes.count <= 1 || most == scopes.elements) return Error{};
+  CudaScratch counts(device);
+  RETURN_ERROR(counts.Reserve(4 * scopes.count));
+  RETURN_ERROR(SubmitScopeCounts(stream, bits, scopes, counts.as<uint32_t>()));
+  return SubmitMostCheck(stream, counts.as<uint32_t>(), scopes.count, most, fault);
+}
+
+// Memory and launches of one payload; *fault, in device memory, becomes 1 if it is not as it
+// should be. An error is one of the values or the device's.
+class Decoding {
+ public:
+  explicit Decoding(CudaDevice* device)
+      : device_(device), support_offsets_(device), places_(device), values_(device) {}
+
+  Error Submit(cudaStream_t stream, const EntriesHeader& header, const uint8_t* values,
+               const EntryIndices& indices, const CodecSpec& spec, const SparseContext& context,
+               const TensorView& x, uint32_t* fault) {
+    const int64_t n = x.elements();
+    RankedBits support;
+    if (context.support != nullptr) {
+      RETURN_ERROR(support_offsets_.Reserve(TileOffsetsBytes(n)));
+      support = {WordsOf(context.support), support_offsets_.as<uint64_t>()};
+      RETURN_ERROR(SubmitTileOffsets(stream, support.words, n, support_offsets_.as<uint64_t>()));
+    }
+    RETURN_ERROR(places_.Submit(stream, indices, n, support, fault));
+    const Scopes scopes = ScopesOf(x, spec.scope, spec.group);
+    RETURN_ERROR(SubmitScopeGuard(device_, stream, spec, scopes, places_.bits(), fault));
+    RETURN_ERROR(values_.Submit(stream, values, header.count, spec, header.exponent));
+    return SubmitSparse(stream, places_.bits(), values_.values(), header.count, x, fault);
+  }
+
+ private:
+  CudaDevice* const device_;
+  CudaScratch support_offsets_;
+  PlaceReader places_;
+  PayloadValues values_;
+};
+
+}  // namespace
+
+Error CudaEntriesDecode(CudaDevice* device, const uint8_t* payload, size_t bytes,
+                        const CodecSpec& spec, const SparseContext& context, const TensorView& x) {
+  const Scopes scopes = ScopesOf(x, spec.scope, spec.group);
+  RETURN_ERROR(CheckElements(spec, scopes.total));
+  EntriesHeader header;
+  RETURN_ERROR(ReadEntriesHeader(payload, bytes, spec, scopes, &header));
+  const uint8_t* const values = payload + kEntriesHeaderBytes;
+  const size_t value_bytes = ValueBytes(spec, header.count);
+  EntryIndices indices;
+  indices.plan = {static_cast<IndexCoding>(header.coding), header.rice_bits,
+                  bytes - kEntriesHeaderBytes - value_bytes};
+  indices.bytes = values + value_bytes;
+  indices.count = header.count;
+  indices.places = context.support == nullptr ? scopes.total : context.support->count;
+  RETURN_ERROR(CheckIndexBytes(indices.plan, indices.bytes, header.count, indices.places));
+
+  cudaStream_t stream;
+  RETURN_ERROR(device->Stream(&stream));
+  CudaScratch fault(device);
+  RETURN_ERROR(fault.Reserve(4));
+  CUDA_RETURN_IF_ERROR(cudaMemsetAsync(fault.as<void>(), 0, 4, stream));
+  Decoding decoding(device);
+  const Error error =
+      decoding.Submit(stream, header, values, indices, spec, context, x, fault.as<uint32_t>());
+  // Waits, also after an error: until then the payload is being read.
+  uint32_t is_faulty = 0;
+  RETURN_ERROR(device->CopyToHost(&is_faulty, fault.as<void>(), 4));
+  constexpr int kInvalidArgument = static_cast<int>(absl::StatusCode::kInvalidArgument);
+  const bool is_refused = is_faulty != 0 || error.code == kInvalidArgument;
+  return is_refused ? RefusalOf(device, payload, bytes, spec, context, x) : error;
+}
+
+}  // namespace thinwire

@@ -1,0 +1,51 @@
+#include "compress/cuda/kept.h"
+
+#include "compress/cuda/bitmap.h"
+#include "compress/cuda/channels.h"
+#include "compress/cuda/radix_select.h"
+#include "compress/cuda/select.h"
+#include "tensor/cuda/error.h"
+
+namespace thinwire {
+namespace {
+
+Error SubmitSelect(CudaDevice* device, cudaStream_t stream, const Keys& keys, const Choice& choice,
+                   uint32_t* kept, uint32_t* nonfinite) {
+  if (IsSmallScope(keys.elements)) {
+    return SubmitSelectInSmallScopes(stream, keys, choice, kept, nonfinite);
+  }
+  return SubmitSelectInLargeScopes(device, stream, keys, choice, kept, nonfinite);
+}
+
+// In a copy whose channels lie one behind the other.
+Error SubmitSelectInChannels(CudaDevice* device, cudaStream_t stream, const Keys& keys,
+                             int64_t channels, const Choice& choice, uint32_t* kept,
+                             uint32_t* nonfinite) {
+  CudaScratch copy(device), of_copy(device);
+  RETURN_ERROR(copy.Reserve(keys.total * SizeOf(keys.dtype)));
+  RETURN_ERROR(of_copy.Reserve(BitmapBytes(keys.total)));
+  CUDA_RETURN_IF_ERROR(cudaMemsetAsync(of_copy.as<void>(), 0, BitmapBytes(keys.total), stream));
+  RETURN_ERROR(SubmitTranspose(stream, keys, channels, copy.as<void>()));
+  Keys columns = keys;
+  columns.data = copy.as<void>();
+  columns.support = nullptr;
+  RETURN_ERROR(SubmitSelect(device, stream, columns, choice, of_copy.as<uint32_t>(), nonfinite));
+  return SubmitTransposeBits(stream, of_copy.as<uint32_t>(), keys.elements, channels, kept);
+}
+
+}  // namespace
+
+Error SubmitKeepLargest(CudaDevice* device, cudaStream_t stream, const Keys& keys,
+                        const Scopes& scopes, const Choice& choice, uint32_t* kept,
+                        uint32_t* nonfinite) {
+  CUDA_RETURN_IF_ERROR(cudaMemsetAsync(kept, 0, BitmapBytes(scopes.total), stream));
+  if (scopes.total == 0) return Error{};
+  Keys of_scopes = keys;
+  of_scopes.total = scopes.total;
+  of_scopes.elements = scopes.elements;
+  const bool is_turned = scopes.strided && scopes.count > 1 && scopes.elements > 1;
+  if (!is_turned) return SubmitSelect(device, stream, of_scopes, choice, kept, nonfinite);
+  return SubmitSelectInChannels(device, stream, of_scopes, scopes.count, choice, kept, nonfinite);
+}
+
+}  // namespace thinwire

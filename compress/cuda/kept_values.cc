@@ -1,0 +1,70 @@
+#include "compress/cuda/kept_values.h"
+
+#include "compress/cpu/entries_header.h"
+#include "compress/cpu/half.h"
+#include "compress/cuda/payload_copy.h"
+#include "compress/cuda/uniform.h"
+#include "compress/layout.h"
+#include "tensor/cuda/error.h"
+
+namespace thinwire {
+namespace {
+
+bool IsNarrow(const CodecSpec& spec) {
+  return spec.values == Values::kBF16 || spec.values == Values::kF16;
+}
+
+TensorView FlatView(float* values, int64_t n) {
+  TensorView view;
+  view.data = values;
+  view.dims[0] = n;
+  view.rank = 1;
+  return view;
+}
+
+}  // namespace
+
+Error KeptValues::Reserve(const CodecSpec& spec, int64_t most) {
+  spec_ = spec;
+  most_ = most;
+  RETURN_ERROR(values_.Reserve(4 * (most + 1)));
+  return IsNarrow(spec) ? narrow_.Reserve(2 * (most + 1)) : Error{};
+}
+
+Error KeptValues::Submit(cudaStream_t stream, const uint64_t* count, const uint32_t* largest) {
+  if (!IsNarrow(spec_)) return Error{};
+  return SubmitNarrowValues(stream, data(), count, most_, spec_.values, largest,
+                            narrow_.as<uint16_t>());
+}
+
+Error KeptValues::SubmitCopyToHost(int64_t count, uint64_t random_key, uint8_t* out) {
+  const size_t bytes = ValueBytes(spec_, count);
+  if (spec_.values == Values::kUniform) {
+    size_t written = 0;
+    return CudaUniformEncode(device_, FlatView(data(), count), CodecOfValues(spec_), random_key,
+                             out, bytes, &written);
+  }
+  if (bytes == 0) return Error{};
+  const void* const from = IsNarrow(spec_) ? narrow_.as<void>() : data();
+  return device_->SubmitCopyToHost(out, from, bytes);
+}
+
+int16_t ValueExponentFor(const CodecSpec& spec, uint32_t largest) {
+  return spec.values == Values::kF16 ? PreScaleFor(FloatOf(largest)) : int16_t{0};
+}
+
+Error PayloadValues::Submit(cudaStream_t stream, const uint8_t* bytes, int64_t count,
+                            const CodecSpec& spec, int exponent) {
+  RETURN_ERROR(CheckValueExponent(spec, exponent));
+  if (spec.values == Values::kUniform) {
+    RETURN_ERROR(memory_.Reserve(4 * (count + 1)));
+    result_ = {memory_.as<void>(), Values::kF32, 1};
+    return CudaUniformDecode(device_, bytes, ValueBytes(spec, count), CodecOfValues(spec),
+                             FlatView(memory_.as<float>(), count));
+  }
+  RETURN_ERROR(SubmitPayloadCopy(device_, stream, bytes, ValueBytes(spec, count), &memory_));
+  result_ = {memory_.as<void>(), spec.values, PowerOfTwo(-exponent)};
+  return Error{};
+}
+
+}  // namespace thinwire

@@ -1,0 +1,61 @@
+// The kept values of a sparse codec on their way to the wire, in device memory.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "compress/cuda/values.h"
+#include "compress/spec.h"
+#include "tensor/cuda/device.h"
+
+namespace thinwire {
+
+class KeptValues {
+ public:
+  explicit KeptValues(CudaDevice* device) : device_(device), values_(device), narrow_(device) {}
+
+  // For at most `most` values.
+  Error Reserve(const CodecSpec& spec, int64_t most);
+  // To be written, in memory order.
+  float* data() const { return values_.as<float>(); }
+
+  // Of data()[0, *count), the largest magnitude of which is *largest, both in device memory: as
+  // they travel, but for uniform's. Launches only.
+  Error Submit(cudaStream_t stream, const uint64_t* count, const uint32_t* largest);
+
+  // Writes ValueBytes(spec, count) bytes to host memory, perhaps only at the stream's end.
+  // `random_key` is for stochastic rounding. InvalidArgument if their range overflows fp32
+  // (uniform, which waits).
+  Error SubmitCopyToHost(int64_t count, uint64_t random_key, uint8_t* out);
+
+ private:
+  CudaDevice* const device_;
+  CodecSpec spec_;
+  int64_t most_ = 0;
+  CudaScratch values_, narrow_;
+};
+
+// What precedes fp16 values: the exponent of the power of two that goes with their largest
+// magnitude, of which these are the bits; 0 for other types.
+int16_t ValueExponentFor(const CodecSpec& spec, uint32_t largest);
+
+// `count` values from a payload, of any origin, in device memory.
+class PayloadValues {
+ public:
+  explicit PayloadValues(CudaDevice* device) : device_(device), memory_(device) {}
+
+  // `bytes`, ValueBytes(spec, count) of host memory, stay until the stream is done. InvalidArgument
+  // if the exponent or what uniform says is impossible; uniform waits.
+  Error Submit(cudaStream_t stream, const uint8_t* bytes, int64_t count, const CodecSpec& spec,
+               int exponent);
+  const WireValues& values() const { return result_; }
+
+ private:
+  CudaDevice* const device_;
+  CudaScratch memory_;
+  WireValues result_;
+};
+
+}  // namespace thinwire

@@ -1,0 +1,33 @@
+// What a choice of the K largest goes by: the bits of |x|, which are ordered like the values.
+#pragma once
+
+#include <cstdint>
+
+#include "compress/cuda/bitmap.h"
+#include "compress/kernels.h"
+#include "tensor/tensor.h"
+
+namespace thinwire {
+
+// `total` elements in device memory in scopes of `elements` each, one behind the other. Elements
+// without support count as zeros, whatever they hold.
+struct Keys {
+  const void* data = nullptr;
+  DType dtype = DType::kF32;          // or kBF16
+  const uint32_t* support = nullptr;  // a bitmap (bitmap.h), or null: all have support
+  int64_t total = 0;
+  int64_t elements = 0;
+};
+
+// Of one scope. `support` may be null.
+inline Keys KeysOf(const TensorView& x, const SupportView* support) {
+  return {x.data, x.dtype, WordsOf(support), x.elements(), x.elements()};
+}
+
+// Of each scope the `k` largest are kept, the first among equal ones.
+struct Choice {
+  int64_t k = 0;       // 1 to the scope's elements
+  bool zeros = false;  // zeros too, where a scope has fewer than k others
+};
+
+}  // namespace thinwire

@@ -1,0 +1,183 @@
+#include "compress/cuda/bitmap.cuh"
+#include "compress/cuda/entry_tiles.cuh"
+#include "compress/cuda/payload_copy.h"
+#include "compress/cuda/place_reader.h"
+#include "compress/cuda/prefix_sums.h"
+#include "tensor/cuda/launch.h"
+
+namespace thinwire {
+namespace {
+
+// Field i of `width` <= 32 bits. A word beyond the last field's can be read.
+__device__ inline uint64_t FieldAt(const uint32_t* fields, int64_t i, uint32_t width) {
+  const int64_t bit = i * width;
+  const uint64_t words = fields[bit / 32] | uint64_t{fields[bit / 32 + 1]} << 32;
+  return (words >> (bit % 32)) & ((uint64_t{1} << width) - 1);
+}
+
+__global__ void CheckCountKernel(const uint64_t* count, uint64_t want, uint32_t* fault) {
+  if (threadIdx.x == 0 && *count != want) *fault = 1;
+}
+
+__global__ void ReadPackedKernel(const uint32_t* fields, uint32_t width, int64_t count,
+                                 uint64_t num_places, uint32_t* places, uint32_t* fault) {
+  const int64_t first = (int64_t{blockIdx.x} * kEntryThreads + threadIdx.x) * int64_t{kEntriesEach};
+  if (first >= count) return;
+  uint64_t least = first == 0 ? 0 : FieldAt(fields, first - 1, width) + 1;
+  bool ascends = true;
+  BitCollector bits(places);
+  for (int j = 0; j < kEntriesEach && first + j < count; ++j) {
+    const uint64_t place = FieldAt(fields, first + j, width);
+    ascends &= place >= least && place < num_places;
+    if (place < num_places) bits.Set(place);
+    least = place + 1;
+  }
+  bits.Finish();
+  if (!ascends) *fault = 1;
+}
+
+// quotients[i]: the zeros before the one of entry i.
+__global__ void ListQuotientsKernel(const uint32_t* flags, const uint64_t* offsets, int64_t bits,
+                                    uint64_t count, uint64_t* quotients) {
+  const TileWord own = LoadTileWord(flags, NumWords(bits), offsets);
+  VisitWords(own, bits, [&](int64_t i, bool is_set, uint64_t rank) {
+    if (is_set && rank < count) quotients[rank] = static_cast<uint64_t>(i) - rank;
+  });
+}
+
+__global__ void SumRemaindersKernel(const uint32_t* fields, uint32_t width, int64_t count,
+                                    uint64_t* sums) {
+  uint64_t sum = 0;
+  for (int j = 0; j < kEntriesEach; ++j) {
+    const int64_t i = int64_t{blockIdx.x} * kEntryTile + j * kEntryThreads + threadIdx.x;
+    if (i < count) sum += FieldAt(fields, i, width);
+  }
+  sum = BlockReduce<Sum>(sum);
+  if (threadIdx.x == 0) sums[blockIdx.x] = sum;
+}
+
+// Places ascend by construction. *num_flags: how many quotients there are.
+__global__ void ReadRiceKernel(const uint32_t* fields, uint32_t width, const uint64_t* quotients,
+                               const uint64_t* num_flags, const uint64_t* sums, int64_t count,
+                               uint64_t num_places, uint32_t* places, uint32_t* fault) {
+  if (*num_flags != static_cast<uint64_t>(count)) return;  // a fault, found elsewhere
+  const int64_t first = (int64_t{blockIdx.x} * kEntryThreads + threadIdx.x) * int64_t{kEntriesEach};
+  uint64_t remainders[kEntriesEach], sum = 0, total;
+  for (int j = 0; j < kEntriesEach; ++j) {
+    remainders[j] = first + j < count ? FieldAt(fields, first + j, width) : 0;
+    sum += remainders[j];
+  }
+  uint64_t before = sums[blockIdx.x] + BlockExclusiveSum(sum, &total);
+  bool inside = true;
+  BitCollector bits(places);
+  for (int j = 0; j < kEntriesEach && first + j < count; ++j) {
+    const int64_t i = first + j;
+    before += remainders[j];
+    const uint64_t place = (quotients[i] << width) + before + static_cast<uint64_t>(i);
+    inside &= place < num_places;
+    if (place < num_places) bits.Set(place);
+  }
+  bits.Finish();
+  if (!inside) *fault = 1;
+}
+
+// The bits of places, which are ranks of supported elements, where those stand: a word per thread.
+__global__ void SpreadKernel(const uint32_t* places, RankedBits support, int64_t elements,
+                             uint32_t* bits) {
+  const int64_t num_words = NumWords(elements);
+  const TileWord own = LoadTileWord(support.words, num_words, support.offsets);
+  const int64_t word = int64_t{blockIdx.x} * kTileWords + threadIdx.x;
+  if (word >= num_words) return;
+  uint32_t spread = 0;
+  if (own.bits != 0) {
+    const int64_t before = static_cast<int64_t>(own.before);
+    uint32_t next = BitsFrom(places, before, before + __popc(own.bits));
+    for (uint32_t left = own.bits; left != 0; left &= left - 1, next >>= 1) {
+      if ((next & 1) != 0) spread |= left & (~left + 1);
+    }
+  }
+  bits[word] = spread;
+}
+
+Error ReserveZeros(cudaStream_t stream, size_t bytes, CudaScratch* memory) {
+  RETURN_ERROR(memory->Reserve(bytes));
+  CUDA_RETURN_IF_ERROR(cudaMemsetAsync(memory->as<void>(), 0, bytes, stream));
+  return Error{};
+}
+
+}  // namespace
+
+Error PlaceReader::SubmitPacked(cudaStream_t stream, const EntryIndices& indices, uint32_t* fault,
+                                const uint32_t** places) {
+  RETURN_ERROR(SubmitPayloadCopy(device_, stream, indices.bytes, indices.plan.bytes, &fields_));
+  RETURN_ERROR(ReserveZeros(stream, BitmapBytes(indices.places) + 8, &places_));
+  *places = places_.as<uint32_t>();
+  return Launch(stream, BlocksFor(indices.count, kEntryTile), dim3(kEntryThreads), ReadPackedKernel,
+                fields_.as<uint32_t>(), PackedIndexBits(indices.places), indices.count,
+                static_cast<uint64_t>(indices.places), places_.as<uint32_t>(), fault);
+}
+
+Error PlaceReader::SubmitRice(cudaStream_t stream, const EntryIndices& indices, uint32_t* fault,
+                              const uint32_t** places) {
+  const int64_t count = indices.count, tiles = NumEntryTiles(count);
+  const uint32_t width = indices.plan.rice_bits;
+  const size_t fields_bytes = static_cast<size_t>((uint64_t{width} * count + 7) / 8);
+  const size_t flags_bytes = indices.plan.bytes - fields_bytes;
+  const int64_t num_flags = 8 * static_cast<int64_t>(flags_bytes);
+  RETURN_ERROR(SubmitPayloadCopy(device_, stream, indices.bytes, fields_bytes, &fields_));
+  RETURN_ERROR(
+      SubmitPayloadCopy(device_, stream, indices.bytes + fields_bytes, flags_bytes, &flags_));
+  RETURN_ERROR(flag_offsets_.Reserve(TileOffsetsBytes(num_flags)));
+  RETURN_ERROR(quotients_.Reserve(8 * (count + 1)));
+  RETURN_ERROR(sums_.Reserve(8 * (tiles + 1)));
+  RETURN_ERROR(ReserveZeros(stream, BitmapBytes(indices.places) + 8, &places_));
+  *places = places_.as<uint32_t>();
+
+  const dim3 threads(kEntryThreads);
+  uint64_t* const offsets = flag_offsets_.as<uint64_t>();
+  const uint64_t* const found = offsets + NumTiles(num_flags);
+  RETURN_ERROR(SubmitTileOffsets(stream, flags_.as<uint32_t>(), num_flags, offsets));
+  RETURN_ERROR(Launch(stream, dim3(1), dim3(32), CheckCountKernel, found,
+                      static_cast<uint64_t>(count), fault));
+  RETURN_ERROR(Launch(stream, BlocksFor(NumTiles(num_flags), 1), dim3(kTileWords),
+                      ListQuotientsKernel, flags_.as<uint32_t>(), offsets, num_flags,
+                      static_cast<uint64_t>(count), quotients_.as<uint64_t>()));
+  RETURN_ERROR(Launch(stream, BlocksFor(tiles, 1), threads, SumRemaindersKernel,
+                      fields_.as<uint32_t>(), width, count, sums_.as<uint64_t>()));
+  RETURN_ERROR(SubmitPrefixSums(stream, sums_.as<uint64_t>(), tiles));
+  return Launch(stream, BlocksFor(tiles, 1), threads, ReadRiceKernel, fields_.as<uint32_t>(), width,
+                quotients_.as<uint64_t>(), found, sums_.as<uint64_t>(), count,
+                static_cast<uint64_t>(indices.places), places_.as<uint32_t>(), fault);
+}
+
+Error PlaceReader::Submit(cudaStream_t stream, const EntryIndices& indices, int64_t elements,
+                          const RankedBits& support, uint32_t* fault) {
+  const uint32_t* places = nullptr;
+  switch (indices.plan.coding) {
+    case IndexCoding::kBitmap:
+      RETURN_ERROR(SubmitPayloadCopy(device_, stream, indices.bytes, indices.plan.bytes, &flags_));
+      places = flags_.as<uint32_t>();
+      break;
+    case IndexCoding::kPacked:
+      RETURN_ERROR(SubmitPacked(stream, indices, fault, &places));
+      break;
+    case IndexCoding::kRice:
+      RETURN_ERROR(SubmitRice(stream, indices, fault, &places));
+      break;
+  }
+  result_.words = places;
+  if (support.words != nullptr) {
+    RETURN_ERROR(bits_.Reserve(BitmapBytes(elements) + 8));
+    result_.words = bits_.as<uint32_t>();
+    RETURN_ERROR(Launch(stream, BlocksFor(NumTiles(elements), 1), dim3(kTileWords), SpreadKernel,
+                        places, support, elements, bits_.as<uint32_t>()));
+  }
+  RETURN_ERROR(offsets_.Reserve(TileOffsetsBytes(elements)));
+  uint64_t* const offsets = offsets_.as<uint64_t>();
+  result_.offsets = offsets;
+  RETURN_ERROR(SubmitTileOffsets(stream, result_.words, elements, offsets));
+  return Launch(stream, dim3(1), dim3(32), CheckCountKernel, offsets + NumTiles(elements),
+                static_cast<uint64_t>(indices.count), fault);
+}
+
+}  // namespace thinwire

@@ -1,0 +1,62 @@
+// Where entries stand, read from bytes of any origin: as a bitmap over the tensor's elements.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "compress/cpu/index_coding.h"
+#include "compress/cuda/entry_list.h"
+#include "tensor/cuda/device.h"
+
+namespace thinwire {
+
+// What says where the entries of a payload stand.
+struct EntryIndices {
+  IndexPlan plan;
+  const uint8_t* bytes = nullptr;  // in host memory; as CheckIndexBytes wants them
+  int64_t count = 0;               // of entries
+  int64_t places = 0;              // of the tensor's elements, or of those with support
+};
+
+// The memory of one payload's indices on the device.
+class PlaceReader {
+ public:
+  explicit PlaceReader(CudaDevice* device)
+      : device_(device),
+        fields_(device),
+        flags_(device),
+        flag_offsets_(device),
+        quotients_(device),
+        sums_(device),
+        places_(device),
+        bits_(device),
+        offsets_(device) {}
+
+  // indices.bytes stay until the stream is done. Sets *fault, in device memory, to 1 unless they
+  // are of exactly indices.count ascending places; what bits() says is then of no use, but none is
+  // set beyond the tensor.
+  Error Submit(cudaStream_t stream, const EntryIndices& indices, int64_t elements,
+               const RankedBits& support, uint32_t* fault);
+
+  // Over the elements.
+  const RankedBits& bits() const { return result_; }
+
+ private:
+  // Each returns in *places a bitmap over the places.
+  Error SubmitPacked(cudaStream_t stream, const EntryIndices& indices, uint32_t* fault,
+                     const uint32_t** places);
+  Error SubmitRice(cudaStream_t stream, const EntryIndices& indices, uint32_t* fault,
+                   const uint32_t** places);
+
+  CudaDevice* const device_;
+  CudaScratch fields_, flags_;            // as they came
+  CudaScratch flag_offsets_, quotients_;  // before each tile of flags; before each entry
+  CudaScratch sums_;                      // of remainders, before each tile of entries
+  CudaScratch places_, bits_;             // bitmaps over places and over elements
+  CudaScratch offsets_;
+  RankedBits result_;
+};
+
+}  // namespace thinwire

@@ -1,0 +1,265 @@
+#include "compress/cuda/keys.cuh"
+#include "compress/cuda/radix_select.h"
+#include "tensor/cuda/launch.h"
+
+namespace thinwire {
+namespace {
+
+constexpr int kThreads = 256;
+constexpr int kAtOnce = 8;  // loads of a thread under way
+constexpr int kBins = 2048;
+constexpr uint32_t kFirstNonFiniteBin = kNonFiniteMagnitude >> 20;
+constexpr uint64_t kLeastNonZero = uint64_t{1} << 32;  // of a magnitude of 1
+
+// Which bits of a key are a level's digit.
+struct Level {
+  int shift;
+  int bits;
+  __device__ uint32_t Digit(uint64_t key) const {
+    return static_cast<uint32_t>(key >> shift) & ((1u << bits) - 1);
+  }
+};
+constexpr Level kNoLevel = {0, 0};
+
+// Kept are the keys from `upper` on; of those in [lower, upper) the `wanted` largest.
+struct Range {
+  uint64_t lower, upper, wanted;
+};
+
+// The one or two scopes that a run of elements, no longer than a scope, lies in.
+struct RunScopes {
+  __device__ RunScopes(int64_t begin, int64_t elements)
+      : first(begin / elements), elements(elements), boundary((first + 1) * elements) {}
+  // 0 or 1.
+  __device__ int Of(int64_t i) const { return i >= boundary; }
+  __device__ uint64_t KeyOf(int64_t i, uint32_t magnitude) const {
+    const int64_t end = i < boundary ? boundary : boundary + elements;
+    return uint64_t{magnitude} << 32 | static_cast<uint64_t>(end - 1 - i);
+  }
+  int64_t first, elements, boundary;
+};
+
+// A histogram for each of a run's scopes, in shared memory; added to those in device memory.
+struct Histograms {
+  __device__ Histograms(uint32_t (&bins)[2 * kBins], int scopes) : bins(bins), num(scopes * kBins) {
+    for (int i = threadIdx.x; i < num; i += kThreads) bins[i] = 0;
+    __syncthreads();
+  }
+  __device__ void Add(int scope, uint32_t digit) { atomicAdd(&bins[scope * kBins + digit], 1u); }
+  __device__ void AddTo(uint32_t* tables) const {
+    __syncthreads();
+    for (int i = threadIdx.x; i < num; i += kThreads) {
+      if (bins[i] != 0) atomicAdd(&tables[i], bins[i]);
+    }
+  }
+  uint32_t (&bins)[2 * kBins];
+  int num;
+};
+
+// The first level's histograms. `run`: elements of a block.
+template <typename T>
+__global__ void CountAllKernel(TypedKeys<T> keys, int64_t run, bool zeros, Level level,
+                               uint32_t* tables) {
+  __shared__ uint32_t bins[2 * kBins];
+  const int64_t begin = run * blockIdx.x, end = min(begin + run, keys.total);
+  const RunScopes scopes(begin, keys.elements);
+  Histograms histograms(bins, 1 + scopes.Of(end - 1));
+  for (int64_t first = begin + threadIdx.x; first < end; first += kAtOnce * kThreads) {
+    uint32_t magnitudes[kAtOnce];
+#pragma unroll
+    for (int j = 0; j < kAtOnce; ++j) {
+      const int64_t i = first + j * kThreads;
+      magnitudes[j] = i < end ? keys.Magnitude(i) : 0;
+    }
+#pragma unroll
+    for (int j = 0; j < kAtOnce; ++j) {
+      const int64_t i = first + j * kThreads;
+      if (i >= end || (magnitudes[j] == 0 && !zeros)) continue;
+      histograms.Add(scopes.Of(i), level.Digit(uint64_t{magnitudes[j]} << 32));
+    }
+  }
+  histograms.AddTo(tables + scopes.first * kBins);
+}
+
+// A block per scope: finds the digit of the K-th largest and clears the histogram for the next
+// level. *undecided becomes 1 if candidates are left.
+__global__ void PickKernel(uint32_t* tables, Range* ranges, Level level, uint32_t* undecided) {
+  constexpr int kEach = kBins / kThreads;
+  const Range range = ranges[blockIdx.x];
+  if (range.lower == range.upper) return;
+  uint32_t* const table = tables + int64_t{blockIdx.x} * kBins;
+  const int top = kBins - 1 - static_cast<int>(threadIdx.x) * kEach;
+  uint32_t counts[kEach], sum = 0, total;
+  for (int j = 0; j < kEach; ++j) {
+    counts[j] = table[top - j];
+    table[top - j] = 0;
+    sum += counts[j];
+  }
+  uint32_t above = BlockExclusiveSum(sum, &total);
+  if (total < range.wanted) {  // only of non-zeros: all of them are kept
+    if (threadIdx.x == 0) ranges[blockIdx.x] = {range.lower, range.lower, 0};
+    return;
+  }
+  if (range.wanted <= above || range.wanted > uint64_t{above} + sum) return;
+  int j = 0;
+  for (; uint64_t{above} + counts[j] < range.wanted; ++j) above += counts[j];
+  const int higher = level.shift + level.bits;
+  const uint64_t prefix = range.lower >> higher << higher;
+  const uint64_t digit = static_cast<uint64_t>(top - j);
+  Range next;
+  next.lower = max(range.lower, prefix + (digit << level.shift));
+  next.upper = prefix + ((digit + 1) << level.shift);
+  next.wanted = range.wanted - above;
+  if (next.wanted == counts[j]) next.upper = next.lower;
+  if (next.lower < next.upper) atomicOr(undecided, 1u);
+  ranges[blockIdx.x] = next;
+}
+
+// Sets the ranges before the first level, and looks for NaN and infinity in its histogram.
+__global__ void StartKernel(const uint32_t* tables, Range* ranges, int64_t scopes, uint64_t k,
+                            bool zeros, uint32_t* nonfinite) {
+  const int64_t scope = int64_t{blockIdx.x} * kThreads + threadIdx.x;
+  if (scope >= scopes) return;
+  ranges[scope] = {zeros ? 0 : kLeastNonZero, uint64_t{1} << 63, k};
+  for (uint32_t bin = kFirstNonFiniteBin; bin < kBins; ++bin) {
+    if (tables[scope * kBins + bin] != 0) atomicOr(nonfinite, 1u);
+  }
+}
+
+// What a lane does with its element: vote it into a word of what is kept or of the candidates.
+struct Votes {
+  uint32_t kept, candidates;
+};
+
+// Looks at all elements (kFirst) or at the candidates so far: keeps what lies above its scope's
+// range, leaves candidates only within it and counts their digits, unless there is no next level.
+// *wanted, if not null: whether there can be any candidates.
+template <typename T, bool kFirst>
+__global__ void NarrowKernel(TypedKeys<T> keys, int64_t run, const Range* ranges, Level level,
+                             const uint32_t* wanted, uint32_t* tables, uint32_t* candidates,
+                             uint32_t* kept) {
+  __shared__ uint32_t bins[2 * kBins];
+  if (wanted != nullptr && *wanted == 0) return;
+  const unsigned lane = threadIdx.x % 32;
+  const int64_t begin = run * blockIdx.x, end = min(begin + run, keys.total);
+  const RunScopes scopes(begin, keys.elements);
+  const int num_scopes = 1 + scopes.Of(end - 1);
+  const Range low = ranges[scopes.first], high = ranges[scopes.first + num_scopes - 1];
+  Histograms histograms(bins, num_scopes);
+  for (int64_t first = begin / 32 + threadIdx.x / 32 * 32; first * 32 < end; first += kThreads) {
+    const bool has_word = (first + lane) * 32 < end;
+    const uint32_t before = !kFirst && has_word ? candidates[first + lane] : 0;
+    if (!kFirst && !__any_sync(kWholeWarp, before != 0)) continue;
+    Votes own = {0, 0};
+    for (int word = 0; word < 32; word += kAtOnce) {
+      uint32_t magnitudes[kAtOnce];
+      bool looks[kAtOnce];
+#pragma unroll
+      for (int j = 0; j < kAtOnce; ++j) {
+        const int64_t i = (first + word + j) * 32 + lane;
+        const uint32_t candidate = kFirst ? 0 : __shfl_sync(kWholeWarp, before, word + j);
+        looks[j] = i < end && (kFirst || ((candidate >> lane) & 1) != 0);
+        magnitudes[j] = looks[j] ? keys.Magnitude(i) : 0;
+      }
+#pragma unroll
+      for (int j = 0; j < kAtOnce; ++j) {
+        const int64_t i = (first + word + j) * 32 + lane;
+        const int scope = scopes.Of(i);
+        const uint64_t key = scopes.KeyOf(i, magnitudes[j]);
+        const bool above = looks[j] && key >= (scope == 0 ? low.upper : high.upper);
+        const bool inside = looks[j] && !above && key >= (scope == 0 ? low.lower : high.lower);
+        if (inside && level.bits > 0) histograms.Add(scope, level.Digit(key));
+        const Votes votes = {__ballot_sync(kWholeWarp, above), __ballot_sync(kWholeWarp, inside)};
+        if (static_cast<int>(lane) == word + j) own = votes;
+      }
+    }
+    if (!has_word) continue;
+    kept[first + lane] = kFirst ? own.kept : kept[first + lane] | own.kept;
+    candidates[first + lane] = own.candidates;
+  }
+  if (level.bits > 0) histograms.AddTo(tables + scopes.first * kBins);
+}
+
+// The levels that tell keys apart: places of a scope have ceil(log2 elements) bits, and bf16
+// magnitudes end in 16 zeros.
+int LevelsOf(const Keys& keys, Level* levels) {
+  int count = 0;
+  levels[count++] = {52, 11};
+  levels[count++] = {42, 10};
+  if (keys.dtype == DType::kF32) levels[count++] = {32, 10};
+  if (keys.elements > int64_t{1} << 21) levels[count++] = {21, 11};
+  levels[count++] = {10, 11};
+  levels[count++] = {0, 10};
+  return count;
+}
+
+// Elements of a block: whole tiles, no more than a scope, and enough blocks for every
+// multiprocessor.
+int64_t RunOf(const Keys& keys, const CudaDevice& device) {
+  int64_t run = kTileBits;
+  while (2 * run <= keys.elements && keys.total / (2 * run) >= 8 * device.multiprocessors()) {
+    run *= 2;
+  }
+  return run;
+}
+
+// The memory of a selection.
+struct Work {
+  explicit Work(CudaDevice* device)
+      : table_memory(device), range_memory(device), candidate_memory(device), flag_memory(device) {}
+  Error Reserve(const Keys& keys, int levels, cudaStream_t stream) {
+    const int64_t scopes = keys.total / keys.elements;
+    const size_t table_bytes = 4 * static_cast<size_t>(scopes) * kBins;
+    RETURN_ERROR(table_memory.Reserve(table_bytes));
+    RETURN_ERROR(range_memory.Reserve(sizeof(Range) * scopes));
+    RETURN_ERROR(candidate_memory.Reserve(BitmapBytes(keys.total)));
+    RETURN_ERROR(flag_memory.Reserve(4 * levels));
+    CUDA_RETURN_IF_ERROR(cudaMemsetAsync(tables(), 0, table_bytes, stream));
+    CUDA_RETURN_IF_ERROR(cudaMemsetAsync(undecided(), 0, 4 * levels, stream));
+    return Error{};
+  }
+  uint32_t* tables() const { return table_memory.as<uint32_t>(); }
+  Range* ranges() const { return range_memory.as<Range>(); }
+  uint32_t* candidates() const { return candidate_memory.as<uint32_t>(); }
+  uint32_t* undecided() const { return flag_memory.as<uint32_t>(); }
+
+  CudaScratch table_memory, range_memory, candidate_memory, flag_memory;
+};
+
+template <typename T>
+Error SubmitOf(CudaDevice* device, cudaStream_t stream, const Keys& all, const Choice& choice,
+               uint32_t* kept, uint32_t* nonfinite) {
+  Level levels[6];
+  const int num_levels = LevelsOf(all, levels);
+  Work work(device);
+  RETURN_ERROR(work.Reserve(all, num_levels, stream));
+  const TypedKeys<T> keys = As<T>(all);
+  const int64_t scopes = all.total / all.elements, run = RunOf(all, *device);
+  const dim3 blocks = BlocksFor(all.total, run), threads(kThreads);
+  RETURN_ERROR(Launch(stream, blocks, threads, CountAllKernel<T>, keys, run, choice.zeros,
+                      levels[0], work.tables()));
+  RETURN_ERROR(Launch(stream, BlocksFor(scopes, kThreads), threads, StartKernel, work.tables(),
+                      work.ranges(), scopes, static_cast<uint64_t>(choice.k), choice.zeros,
+                      nonfinite));
+  for (int i = 0; i < num_levels; ++i) {
+    RETURN_ERROR(Launch(stream, dim3(static_cast<unsigned>(scopes)), threads, PickKernel,
+                        work.tables(), work.ranges(), levels[i], work.undecided() + i));
+    const Level next = i + 1 < num_levels ? levels[i + 1] : kNoLevel;
+    const uint32_t* const wanted = i == 0 ? nullptr : work.undecided() + i - 1;
+    RETURN_ERROR(Launch(stream, blocks, threads,
+                        i == 0 ? NarrowKernel<T, true> : NarrowKernel<T, false>, keys, run,
+                        work.ranges(), next, wanted, work.tables(), work.candidates(), kept));
+  }
+  return Error{};
+}
+
+}  // namespace
+
+Error SubmitSelectInLargeScopes(CudaDevice* device, cudaStream_t stream, const Keys& keys,
+                                const Choice& choice, uint32_t* kept, uint32_t* nonfinite) {
+  return keys.dtype == DType::kF32
+             ? SubmitOf<float>(device, stream, keys, choice, kept, nonfinite)
+             : SubmitOf<uint16_t>(device, stream, keys, choice, kept, nonfinite);
+}
+
+}  // namespace thinwire

@@ -1,0 +1,147 @@
+#include "compress/cuda/randomk.h"
+
+#include "compress/cpu/bytes.h"
+#include "compress/cpu/entries_header.h"
+#include "compress/cpu/half.h"
+#include "compress/cuda/bitmap.h"
+#include "compress/cuda/entry_list.h"
+#include "compress/cuda/kept_values.h"
+#include "compress/cuda/lots.h"
+#include "compress/cuda/mark.h"
+#include "compress/cuda/nonfinite.h"
+#include "compress/cuda/scope_counts.h"
+#include "compress/cuda/sparse_writer.h"
+#include "compress/layout.h"
+#include "compress/refusals.h"
+#include "tensor/cuda/error.h"
+
+namespace thinwire {
+namespace {
+
+// In device memory until the host reads it.
+struct Found {
+  uint64_t count;         // of entries
+  uint32_t largest;       // magnitude bits of all elements that have support
+  uint32_t largest_kept;  // of what is sent
+};
+
+// Memory and launches of one payload.
+class Encoding {
+ public:
+  explicit Encoding(CudaDevice* device)
+      : device_(device),
+        drawn_(device),
+        support_offsets_(device),
+        support_counts_(device),
+        places_(device),
+        found_(device),
+        values_(device) {}
+
+  Error Submit(cudaStream_t stream, const TensorView& x, const CodecSpec& spec,
+               const SparseContext& context) {
+    const Scopes scopes = ScopesOf(x, spec.scope, spec.group);
+    const int64_t most = NumKept(spec, scopes.elements) * scopes.count;
+    RETURN_ERROR(places_.Reserve(4 * (most + 1)));
+    RETURN_ERROR(values_.Reserve(spec, most));
+    RETURN_ERROR(found_.Reserve(sizeof(Found)));
+    CUDA_RETURN_IF_ERROR(cudaMemsetAsync(found(), 0, sizeof(Found), stream));
+    RETURN_ERROR(
+        SubmitLargestMagnitude(device_, stream, KeysOf(x, context.support), &found()->largest));
+    RETURN_ERROR(drawn_.Submit(stream, scopes, spec, context.random_key, context.support));
+    EntryList list;
+    list.values = values_.data();
+    list.places = places_.as<uint32_t>();
+    list.largest = spec.unbiased ? nullptr : &found()->largest_kept;
+    RETURN_ERROR(SubmitEntryList(stream, x, drawn_.bits(), /*support=*/{}, list));
+    if (spec.unbiased) RETURN_ERROR(SubmitFactors(stream, scopes, spec, context, most));
+    RETURN_ERROR(values_.Submit(stream, drawn_.count(), &found()->largest_kept));
+    CUDA_RETURN_IF_ERROR(cudaMemcpyAsync(&found()->count, drawn_.count(), sizeof(uint64_t),
+                                         cudaMemcpyDeviceToDevice, stream));
+    return Error{};
+  }
+
+  Found* found() const { return found_.as<Found>(); }
+  KeptValues* values() { return &values_; }
+
+ private:
+  Error SubmitFactors(cudaStream_t stream, const Scopes& scopes, const CodecSpec& spec,
+                      const SparseContext& context, int64_t most) {
+    LotFactors factors = {scopes, NumKept(spec, scopes.elements), nullptr};
+    if (context.support != nullptr) {
+      RETURN_ERROR(support_offsets_.Reserve(TileOffsetsBytes(scopes.total)));
+      RETURN_ERROR(support_counts_.Reserve(4 * (scopes.count + 1)));
+      const RankedBits support = {WordsOf(context.support), support_offsets_.as<uint64_t>()};
+      RETURN_ERROR(
+          SubmitTileOffsets(stream, support.words, scopes.total, support_offsets_.as<uint64_t>()));
+      RETURN_ERROR(SubmitScopeCounts(stream, support, scopes, support_counts_.as<uint32_t>()));
+      factors.counts = support_counts_.as<uint32_t>();
+    }
+    return SubmitLotFactors(stream, factors, places_.as<uint32_t>(), drawn_.count(), most,
+                            values_.data(), &found()->largest_kept);
+  }
+
+  CudaDevice* const device_;
+  DrawnByLot drawn_;
+  CudaScratch support_offsets_, support_counts_;
+  CudaScratch places_, found_;
+  KeptValues values_;
+};
+
+}  // namespace
+
+Error CudaRandomKEncode(CudaDevice* device, const TensorView& x, const CodecSpec& spec,
+                        const SparseContext& context, uint8_t* payload, size_t capacity,
+                        size_t* bytes) {
+  RETURN_ERROR(CheckElements(spec, x.elements()));
+  cudaStream_t stream;
+  RETURN_ERROR(device->Stream(&stream));
+  Encoding encoding(device);
+  RETURN_ERROR(encoding.Submit(stream, x, spec, context));
+  Found found;
+  RETURN_ERROR(device->CopyToHost(&found, encoding.found(), sizeof(found)));
+  if (found.largest >= kInfinityBits) return CudaNonFiniteError(device, Name(spec.kind), x);
+  const int64_t count = static_cast<int64_t>(found.count);
+  *bytes = RandomKHeaderBytes(spec) + ValueBytes(spec, count);
+  RETURN_ERROR(CheckCapacity(Name(spec.kind), capacity, *bytes));
+  if (found.largest_kept >= kInfinityBits) return OverflowOfProduct();
+  StoreAs(context.random_key, payload);
+  if (spec.values == Values::kF16) {
+    StoreAs(ValueExponentFor(spec, found.largest_kept), payload + kSeedBytes);
+  }
+  // The seed's own numbers say who is kept: rounding needs others.
+  const Error copied = encoding.values()->SubmitCopyToHost(count, ~context.random_key,
+                                                           payload + RandomKHeaderBytes(spec));
+  const Error finished = device->Finish();
+  return copied.ok() ? finished : copied;
+}
+
+Error CudaRandomKDecode(CudaDevice* device, const uint8_t* payload, size_t bytes,
+                        const CodecSpec& spec, const SparseContext& context, const TensorView& x) {
+  const Scopes scopes = ScopesOf(x, spec.scope, spec.group);
+  RETURN_ERROR(CheckElements(spec, scopes.total));
+  const size_t header_bytes = RandomKHeaderBytes(spec);
+  RETURN_ERROR(CheckHeaderBytes(spec, bytes, header_bytes));
+  cudaStream_t stream;
+  RETURN_ERROR(device->Stream(&stream));
+  DrawnByLot drawn(device);
+  RETURN_ERROR(drawn.Submit(stream, scopes, spec, LoadAs<uint64_t>(payload), context.support));
+  uint64_t found = 0;
+  RETURN_ERROR(device->CopyToHost(&found, drawn.count(), sizeof(found)));
+  const int64_t count = static_cast<int64_t>(found);
+  RETURN_ERROR(CheckPayloadBytes(Name(spec.kind), bytes, header_bytes + ValueBytes(spec, count)));
+  const int exponent =
+      spec.values == Values::kF16 ? LoadAs<int16_t>(payload + kSeedBytes) : int16_t{0};
+  CudaScratch fault(device);
+  RETURN_ERROR(fault.Reserve(4));
+  CUDA_RETURN_IF_ERROR(cudaMemsetAsync(fault.as<void>(), 0, 4, stream));
+  PayloadValues values(device);
+  RETURN_ERROR(values.Submit(stream, payload + header_bytes, count, spec, exponent));
+  const Error submitted =
+      SubmitSparse(stream, drawn.bits(), values.values(), count, x, fault.as<uint32_t>());
+  // Waits, also after an error: until then the payload is being read.
+  uint32_t is_nonfinite = 0;
+  RETURN_ERROR(device->CopyToHost(&is_nonfinite, fault.as<void>(), 4));
+  return is_nonfinite != 0 ? NonFiniteValue(spec) : submitted;
+}
+
+}  // namespace thinwire

@@ -1,0 +1,121 @@
+#include <gtest/gtest.h>
+
+#include "compress/cuda/sparse_testing.h"
+#include "compress/layout.h"
+
+namespace thinwire {
+namespace {
+
+CodecSpec RandomK(double ratio, Scope scope = Scope::kTensor, bool unbiased = false) {
+  CodecSpec spec;
+  spec.kind = CodecKind::kRandomK;
+  spec.ratio = ratio;
+  spec.scope = scope;
+  spec.unbiased = unbiased;
+  return spec;
+}
+
+size_t Capacity(const CodecSpec& spec, const Shape& shape) {
+  return RandomKMaxPayloadBytes(spec, ScopesOf(shape, spec.scope, spec.group));
+}
+
+EncodeCall Encode(const CodecSpec& spec, const TwinSupport* support = nullptr) {
+  return EncodeBy(&CodecKernels::RandomKEncode, spec, support);
+}
+DecodeCall Decode(const CodecSpec& spec, const TwinSupport* support = nullptr) {
+  return DecodeBy(&CodecKernels::RandomKDecode, spec, support);
+}
+
+// Of every type; returns the CPU's payload of bf16.
+std::vector<uint8_t> ExpectTwinsOf(const CodecSpec& spec, const Shape& shape, const NamedValues& c,
+                                   const TwinSupport* support = nullptr) {
+  std::vector<uint8_t> payload;
+  for (DType dtype : kTensorTypes) {
+    SCOPED_TRACE(TraceOf(spec, shape, dtype, c.name));
+    const Encoded encoded = ExpectSameEncoding(HostTensor(shape, dtype, c.values),
+                                               Capacity(spec, shape), Encode(spec, support));
+    if (encoded.error.ok()) {
+      ExpectSameDecoding(encoded.payload, shape, dtype, Decode(spec, support));
+    }
+    payload = encoded.payload;
+  }
+  return payload;
+}
+
+constexpr Scope kScopes[] = {Scope::kTensor, Scope::kSample, Scope::kChannel, Scope::kToken};
+
+TEST(CudaRandomKTest, EveryShapeScopeAndRatioHasTheCpusBytes) {
+  for (const Shape& shape : {Shape{}, Shape{0, 3}, Shape{1}, Shape{2, 3}, Shape{3, 17},
+                             Shape{2, 3, 5, 33}, Shape{2, 1500}, Shape{20011, 2}}) {
+    const NamedValues normal{"normal", NormalValues(shape.elements())};
+    for (Scope scope : kScopes) {
+      if (shape.elements() > 10000 && scope == Scope::kToken) continue;
+      for (double ratio : {0.001, 0.1, 1.0}) {
+        for (bool unbiased : {false, true}) {
+          ExpectTwinsOf(RandomK(ratio, scope, unbiased), shape, normal);
+        }
+      }
+    }
+  }
+}
+
+TEST(CudaRandomKTest, EveryKindOfValuesHasTheCpusBytes) {
+  for (const NamedValues& c : FiniteCases(2000)) {
+    for (const CodecSpec& spec : EveryKindOfValues(RandomK(0.2, Scope::kSample, true))) {
+      ExpectTwinsOf(spec, {2, 1000}, c);
+    }
+  }
+}
+
+TEST(CudaRandomKTest, OnlyWhatHasSupportDraws) {
+  for (const Shape& shape : {Shape{1}, Shape{7, 11, 13}, Shape{2, 9000}, Shape{500, 3}}) {
+    for (uint32_t one_in : {1, 2, 30}) {
+      const TwinSupport support(SomeOf(shape.elements(), one_in));
+      for (Scope scope : kScopes) {
+        for (bool unbiased : {false, true}) {
+          CodecSpec spec = RandomK(0.2, scope, unbiased);
+          spec.support = Support::kReceivedNonzero;
+          ExpectTwinsOf(spec, shape, {"normal", NormalValues(shape.elements())}, &support);
+        }
+      }
+    }
+  }
+}
+
+TEST(CudaRandomKTest, NaNInfinityAndOverflowAreRefused) {
+  const TwinSupport support(SomeOf(3000, 2));
+  for (const NamedValues& c : ExtremeCases(3000)) {
+    for (bool unbiased : {false, true}) {
+      CodecSpec spec = RandomK(0.9, Scope::kTensor, unbiased);
+      ExpectTwinsOf(spec, {3000}, c);
+      spec.support = Support::kReceivedNonzero;
+      ExpectTwinsOf(spec, {3000}, c, &support);
+    }
+  }
+  const std::vector<float> large(100, 1e38f);
+  ExpectTwinsOf(RandomK(0.1, Scope::kTensor, true), {100}, {"large", large});
+}
+
+TEST(CudaRandomKTest, TooLittleMemoryIsRefused) {
+  const Tensor x = HostTensor({100}, DType::kF32, NormalValues(100));
+  for (size_t capacity : {0, 7, 8, 47}) ExpectSameEncoding(x, capacity, Encode(RandomK(0.1)));
+}
+
+TEST(CudaRandomKTest, CutAndDamagedPayloadsGetTheCpusVerdict) {
+  const TwinSupport support(SomeOf(30, 2));
+  for (const CodecSpec& of_values : EveryKindOfValues(RandomK(0.3, Scope::kToken))) {
+    for (bool has_support : {false, true}) {
+      CodecSpec spec = of_values;
+      if (has_support) spec.support = Support::kReceivedNonzero;
+      const TwinSupport* const given = has_support ? &support : nullptr;
+      const Shape shape = {3, 10};
+      SCOPED_TRACE(spec.ToString());
+      const auto payload = ExpectTwinsOf(spec, shape, {"normal", NormalValues(30)}, given);
+      ExpectSameVerdictsWhenCut(payload, shape, DType::kF32, Decode(spec, given));
+      ExpectSameVerdictsWhenDamaged(payload, shape, DType::kBF16, Decode(spec, given));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace thinwire

@@ -1,0 +1,164 @@
+#include "compress/cuda/keys.cuh"
+#include "compress/cuda/select.h"
+#include "tensor/cuda/launch.h"
+
+namespace thinwire {
+namespace {
+
+constexpr int kThreads = 256;
+
+// Sums over the warps of a scope: a part of a block, or all of it.
+template <int kWarps>
+class ScopeSum {
+ public:
+  __device__ explicit ScopeSum(uint32_t (*of_warps)[kWarps]) : of_warps_(of_warps) {}
+
+  // The sum of what each thread of the scope has; *before: of the warps before this one.
+  __device__ uint32_t operator()(uint32_t value, uint32_t* before) {
+    value = WarpReduce<Sum>(value);
+    *before = 0;
+    if (kWarps == 1) return value;
+    const int warp = threadIdx.x / kWarpThreads;
+    // Two arrays in turn: this call's meeting is after all have read the other.
+    turn_ ^= 1;
+    if (threadIdx.x % kWarpThreads == 0) of_warps_[turn_][warp] = value;
+    __syncthreads();
+    uint32_t sum = 0;
+    for (int i = 0; i < kWarps; ++i) {
+      if (i == warp) *before = sum;
+      sum += of_warps_[turn_][i];
+    }
+    return sum;
+  }
+
+ private:
+  uint32_t (*of_warps_)[kWarps];
+  int turn_ = 0;
+};
+
+template <int kWords>
+__device__ uint32_t CountAtLeast(const uint32_t (&magnitudes)[kWords], uint32_t least) {
+  uint32_t count = 0;
+#pragma unroll
+  for (int j = 0; j < kWords; ++j) count += magnitudes[j] >= least;
+  return count;
+}
+
+// Elements of [begin, end) whose magnitude equals the threshold. `magnitudes` are of this lane's
+// element of the words from first_word on.
+template <int kWords>
+__device__ uint32_t CountTies(const uint32_t (&magnitudes)[kWords], uint32_t threshold,
+                              int64_t first_word, int64_t begin, int64_t end) {
+  uint32_t count = 0;
+#pragma unroll
+  for (int j = 0; j < kWords; ++j) {
+    const int64_t i = (first_word + j) * 32 + threadIdx.x % kWarpThreads;
+    count += i >= begin && i < end && magnitudes[j] == threshold;
+  }
+  return count;
+}
+
+// In lane j word first_word + j of what is kept: what is above the threshold, and those of its
+// equals before which there are fewer than `ties`, of which `before` lie in earlier warps.
+template <int kWords>
+__device__ uint32_t KeptWord(const uint32_t (&magnitudes)[kWords], uint32_t threshold,
+                             uint32_t ties, uint32_t before, int64_t first_word, int64_t begin,
+                             int64_t end) {
+  const unsigned lane = threadIdx.x % kWarpThreads;
+  uint32_t own_word = 0;
+#pragma unroll
+  for (int j = 0; j < kWords; ++j) {
+    const int64_t i = (first_word + j) * 32 + lane;
+    const bool is_tie = i >= begin && i < end && magnitudes[j] == threshold;
+    const uint32_t all_ties = __ballot_sync(kWholeWarp, is_tie);
+    const bool is_kept =
+        magnitudes[j] > threshold || (is_tie && before + __popc(BitsBelow(all_ties, lane)) < ties);
+    const uint32_t word = __ballot_sync(kWholeWarp, is_kept);
+    if (lane == static_cast<unsigned>(j)) own_word = word;
+    before += __popc(all_ties);
+  }
+  return own_word;
+}
+
+// Words at the ends of [begin, end) may be shared with other scopes.
+__device__ inline void StoreWord(uint32_t bits, int64_t word, bool is_own, int64_t begin,
+                                 int64_t end, uint32_t* kept) {
+  if (!is_own || word * 32 >= end) return;
+  if (word * 32 >= begin && word * 32 + 32 <= end) {
+    kept[word] = bits;
+  } else {
+    atomicOr(&kept[word], bits);
+  }
+}
+
+// Lanes hold neighbours, so that each vote of a warp is a word of the bitmap; each warp has kWords
+// words of its scope, which need not begin or end with one.
+template <typename T, int kWarps, int kWords>
+__global__ void SelectKernel(TypedKeys<T> keys, uint32_t k, bool zeros, uint32_t* kept,
+                             uint32_t* nonfinite) {
+  __shared__ uint32_t of_warps[2][kWarps];
+  ScopeSum<kWarps> sum(of_warps);
+  uint32_t before;
+  const unsigned lane = threadIdx.x % kWarpThreads;
+  const int64_t scope =
+      (int64_t{blockIdx.x} * kThreads + threadIdx.x) / (kWarps * int64_t{kWarpThreads});
+  const int64_t begin = scope * keys.elements, end = begin + keys.elements;
+  if (begin >= keys.total) return;  // whole warps, and with kWarps > 1 whole blocks
+  const int64_t first_word = begin / 32 + threadIdx.x / kWarpThreads % kWarps * kWords;
+
+  uint32_t magnitudes[kWords], largest = 0;
+#pragma unroll
+  for (int j = 0; j < kWords; ++j) {
+    const int64_t i = (first_word + j) * 32 + lane;
+    magnitudes[j] = i >= begin && i < end ? keys.Magnitude(i) : 0;
+    largest = max(largest, magnitudes[j]);
+  }
+  if (largest >= kNonFiniteMagnitude) atomicOr(nonfinite, 1u);
+
+  uint32_t threshold = 0;
+  for (int bit = 30; bit >= 0; --bit) {
+    const uint32_t higher = threshold | 1u << bit;
+    const uint32_t count = sum(CountAtLeast(magnitudes, higher), &before);
+    if (count >= k) threshold = higher;
+    if (count == k) break;
+  }
+
+  // Its equals are taken in order until there are k. With a threshold of zero fewer than k are
+  // left: all, and as many zeros as are wanted.
+  const uint32_t above = sum(CountAtLeast(magnitudes, threshold + 1), &before);
+  const uint32_t ties = threshold > 0 || zeros ? k - above : 0;
+  sum(CountTies(magnitudes, threshold, first_word, begin, end), &before);
+  const uint32_t word = KeptWord(magnitudes, threshold, ties, before, first_word, begin, end);
+  StoreWord(word, first_word + lane, lane < kWords, begin, end, kept);
+}
+
+template <typename T, int kWarps, int kWords>
+Error Submit(cudaStream_t stream, const Keys& keys, const Choice& choice, uint32_t* kept,
+             uint32_t* nonfinite) {
+  static_assert(kThreads % (kWarps * kWarpThreads) == 0 && kWords <= 32, "warps are whole");
+  const int64_t scopes = keys.total / keys.elements;
+  return Launch(stream, BlocksFor(scopes, kThreads / (kWarps * kWarpThreads)), dim3(kThreads),
+                SelectKernel<T, kWarps, kWords>, As<T>(keys), static_cast<uint32_t>(choice.k),
+                choice.zeros, kept, nonfinite);
+}
+
+template <typename T>
+Error SubmitOf(cudaStream_t stream, const Keys& keys, const Choice& choice, uint32_t* kept,
+               uint32_t* nonfinite) {
+  const int64_t words = WordsOfScope(keys.elements);
+  if (words <= 4) return Submit<T, 1, 4>(stream, keys, choice, kept, nonfinite);
+  if (words <= 8) return Submit<T, 1, 8>(stream, keys, choice, kept, nonfinite);
+  if (words <= 32) return Submit<T, 1, 32>(stream, keys, choice, kept, nonfinite);
+  if (words <= 128) return Submit<T, 8, 16>(stream, keys, choice, kept, nonfinite);
+  return Submit<T, 8, 32>(stream, keys, choice, kept, nonfinite);
+}
+
+}  // namespace
+
+Error SubmitSelectInSmallScopes(cudaStream_t stream, const Keys& keys, const Choice& choice,
+                                uint32_t* kept, uint32_t* nonfinite) {
+  return keys.dtype == DType::kF32 ? SubmitOf<float>(stream, keys, choice, kept, nonfinite)
+                                   : SubmitOf<uint16_t>(stream, keys, choice, kept, nonfinite);
+}
+
+}  // namespace thinwire

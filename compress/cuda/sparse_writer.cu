@@ -1,0 +1,38 @@
+#include "compress/cuda/bitmap.cuh"
+#include "compress/cuda/sparse_writer.h"
+#include "compress/cuda/values.cuh"
+#include "tensor/cuda/bf16.cuh"
+#include "tensor/cuda/launch.h"
+
+namespace thinwire {
+namespace {
+
+template <typename T>
+__global__ void SparseKernel(RankedBits bits, WireValues values, uint64_t count, int64_t n, T* x,
+                             uint32_t* fault) {
+  const TileWord own = LoadTileWord(bits.words, NumWords(n), bits.offsets);
+  bool finite = true;
+  VisitWords(own, n, [&](int64_t i, bool is_set, uint64_t rank) {
+    const bool has_value = is_set && rank < count;
+    const float value = has_value ? ValueAt(values, static_cast<int64_t>(rank)) : 0;
+    finite &= (BitsOf(value) & kMagnitudeMask) < kInfinityBits;
+    Store(value, x + i);
+  });
+  if (!finite && fault != nullptr) atomicOr(fault, 1u);
+}
+
+}  // namespace
+
+Error SubmitSparse(cudaStream_t stream, const RankedBits& bits, const WireValues& values,
+                   int64_t count, const TensorView& x, uint32_t* fault) {
+  const int64_t n = x.elements();
+  const dim3 blocks = BlocksFor(NumTiles(n), 1);
+  if (x.dtype == DType::kF32) {
+    return Launch(stream, blocks, dim3(kTileWords), SparseKernel<float>, bits, values, count, n,
+                  static_cast<float*>(x.data), fault);
+  }
+  return Launch(stream, blocks, dim3(kTileWords), SparseKernel<uint16_t>, bits, values, count, n,
+                static_cast<uint16_t*>(x.data), fault);
+}
+
+}  // namespace thinwire

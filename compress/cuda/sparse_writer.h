@@ -1,0 +1,21 @@
+// A decoded tensor that is zero but for some of its elements.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+
+#include "compress/cuda/entry_list.h"
+#include "compress/cuda/values.h"
+#include "tensor/error.h"
+#include "tensor/tensor.h"
+
+namespace thinwire {
+
+// Overwrites all of x: values[0, count) where bits are set, in order, and zeros elsewhere, and
+// where more bits are set than there are values. Sets *fault, unless it is null, to 1 if a value
+// is NaN or infinite.
+Error SubmitSparse(cudaStream_t stream, const RankedBits& bits, const WireValues& values,
+                   int64_t count, const TensorView& x, uint32_t* fault);
+
+}  // namespace thinwire

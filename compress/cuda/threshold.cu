@@ -1,0 +1,128 @@
+#include <cmath>
+
+#include "compress/cpu/entries_header.h"
+#include "compress/cpu/threshold_unit.h"
+#include "compress/cuda/keys.cuh"
+#include "compress/cuda/mark.h"
+#include "compress/cuda/threshold.h"
+#include "tensor/cuda/launch.h"
+
+namespace thinwire {
+namespace {
+
+constexpr int kThreads = 256;
+constexpr int kRunsOfBlock = kThreads / static_cast<int>(kThresholdLanes);
+
+// A thread per lane of a run: each sums its own, then all sum those in the order of lanes.
+template <typename T>
+__global__ void SumRunsKernel(TypedKeys<T> keys, int64_t runs, double* sums) {
+  constexpr int kLanes = static_cast<int>(kThresholdLanes);
+  const int lane = threadIdx.x % kLanes;
+  const int64_t run = int64_t{blockIdx.x} * kRunsOfBlock + threadIdx.x / kLanes;
+  const int64_t begin = run * kThresholdRun, end = min(begin + kThresholdRun, keys.total);
+  double of_lane = 0;
+#pragma unroll 8
+  for (int64_t i = begin + lane; i < end; i += kLanes) {
+    const double value = __uint_as_float(keys.Magnitude(i));
+    of_lane += value * value;
+  }
+  double sum = 0;
+  for (int j = 0; j < kLanes; ++j) sum += __shfl_sync(kWholeWarp, of_lane, j, kLanes);
+  if (lane == 0 && run < runs) sums[run] = sum;
+}
+
+// One block: *least from the sums of runs, which the first thread adds in their order.
+__global__ void RmsThresholdKernel(const double* sums, int64_t runs, int64_t count,
+                                   double threshold, uint32_t* least) {
+  __shared__ double some[kThreads];
+  double sum = 0;
+  for (int64_t first = 0; first < runs; first += kThreads) {
+    const int64_t num = min(runs - first, int64_t{kThreads});
+    if (threadIdx.x < num) some[threadIdx.x] = sums[first + threadIdx.x];
+    __syncthreads();
+    if (threadIdx.x == 0) {
+      for (int64_t i = 0; i < num; ++i) sum += some[i];
+    }
+    __syncthreads();
+  }
+  if (threadIdx.x != 0) return;
+  const double unit = sqrt(sum / static_cast<double>(count));
+  *least = LeastMagnitude(threshold * unit);
+}
+
+__global__ void MaxThresholdKernel(const uint32_t* largest, double threshold, uint32_t* least) {
+  if (threadIdx.x == 0) *least = LeastMagnitude(threshold * double{FloatOf(*largest)});
+}
+
+// What the threshold is computed from, and the threshold itself.
+struct Unit {
+  explicit Unit(CudaDevice* device) : sums(device), largest(device), least(device) {}
+  CudaScratch sums, largest, least;
+};
+
+template <typename T>
+Error SubmitRms(cudaStream_t stream, const Keys& keys, int64_t count, double threshold,
+                Unit* unit) {
+  const int64_t runs = (keys.total + kThresholdRun - 1) / kThresholdRun;
+  RETURN_ERROR(unit->sums.Reserve(8 * (runs + 1)));
+  RETURN_ERROR(Launch(stream, BlocksFor(runs, kRunsOfBlock), dim3(kThreads), SumRunsKernel<T>,
+                      As<T>(keys), runs, unit->sums.as<double>()));
+  return Launch(stream, dim3(1), dim3(kThreads), RmsThresholdKernel, unit->sums.as<double>(), runs,
+                count, threshold, unit->least.as<uint32_t>());
+}
+
+Error SubmitMax(CudaDevice* device, cudaStream_t stream, const Keys& keys, double threshold,
+                Unit* unit) {
+  RETURN_ERROR(unit->largest.Reserve(4));
+  CUDA_RETURN_IF_ERROR(cudaMemsetAsync(unit->largest.as<void>(), 0, 4, stream));
+  RETURN_ERROR(SubmitLargestMagnitude(device, stream, keys, unit->largest.as<uint32_t>()));
+  return Launch(stream, dim3(1), dim3(32), MaxThresholdKernel, unit->largest.as<uint32_t>(),
+                threshold, unit->least.as<uint32_t>());
+}
+
+// Sets *least.
+Error SubmitLeast(CudaDevice* device, cudaStream_t stream, const Keys& keys, int64_t count,
+                  const CodecSpec& spec, Unit* unit, LeastMarked* least) {
+  RETURN_ERROR(unit->least.Reserve(4));
+  least->in_memory = unit->least.as<uint32_t>();
+  switch (spec.relative_to) {
+    case RelativeTo::kAbsolute:
+      *least = {LeastMagnitude(spec.threshold), nullptr};
+      return Error{};
+    case RelativeTo::kRms:
+      return keys.dtype == DType::kF32
+                 ? SubmitRms<float>(stream, keys, count, spec.threshold, unit)
+                 : SubmitRms<uint16_t>(stream, keys, count, spec.threshold, unit);
+    case RelativeTo::kMax:
+      return SubmitMax(device, stream, keys, spec.threshold, unit);
+  }
+  return Error{};
+}
+
+}  // namespace
+
+Error SubmitThresholdEncode(CudaDevice* device, const TensorView& x, const CodecSpec& spec,
+                            const SparseContext& context, EntriesOnDevice* payload) {
+  cudaStream_t stream;
+  RETURN_ERROR(device->Stream(&stream));
+  const Keys keys = KeysOf(x, context.support);
+  const int64_t count = context.support == nullptr ? keys.total : context.support->count;
+  RETURN_ERROR(payload->Reserve(stream, x, spec, context, count));
+  Unit unit(device);
+  LeastMarked least;
+  RETURN_ERROR(SubmitLeast(device, stream, keys, count, spec, &unit, &least));
+  RETURN_ERROR(SubmitMark(stream, keys, least, payload->kept(), /*count=*/nullptr,
+                          &payload->plan()->nonfinite));
+  return payload->Submit(stream);
+}
+
+Error CudaThresholdEncode(CudaDevice* device, const TensorView& x, const CodecSpec& spec,
+                          const SparseContext& context, uint8_t* payload, size_t capacity,
+                          size_t* bytes) {
+  RETURN_ERROR(CheckElements(spec, x.elements()));
+  EntriesOnDevice on_device(device);
+  RETURN_ERROR(SubmitThresholdEncode(device, x, spec, context, &on_device));
+  return on_device.CopyToHost(payload, capacity, bytes);
+}
+
+}  // namespace thinwire

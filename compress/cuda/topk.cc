@@ -1,0 +1,33 @@
+#include "compress/cuda/topk.h"
+
+#include "compress/cpu/entries_header.h"
+#include "compress/cuda/kept.h"
+#include "compress/layout.h"
+#include "tensor/cuda/error.h"
+
+namespace thinwire {
+
+// Zeros are never sent where there is a support, and entries without it are zeros here: so what is
+// kept has support.
+Error SubmitTopKEncode(CudaDevice* device, const TensorView& x, const CodecSpec& spec,
+                       const SparseContext& context, EntriesOnDevice* payload) {
+  cudaStream_t stream;
+  RETURN_ERROR(device->Stream(&stream));
+  const Scopes scopes = ScopesOf(x, spec.scope, spec.group);
+  RETURN_ERROR(payload->Reserve(stream, x, spec, context, MostEntries(spec, scopes)));
+  const Choice choice = {NumKept(spec, scopes.elements), spec.pad == Pad::kExactK};
+  RETURN_ERROR(SubmitKeepLargest(device, stream, KeysOf(x, context.support), scopes, choice,
+                                 payload->kept(), &payload->plan()->nonfinite));
+  return payload->Submit(stream);
+}
+
+Error CudaTopKEncode(CudaDevice* device, const TensorView& x, const CodecSpec& spec,
+                     const SparseContext& context, uint8_t* payload, size_t capacity,
+                     size_t* bytes) {
+  RETURN_ERROR(CheckElements(spec, x.elements()));
+  EntriesOnDevice on_device(device);
+  RETURN_ERROR(SubmitTopKEncode(device, x, spec, context, &on_device));
+  return on_device.CopyToHost(payload, capacity, bytes);
+}
+
+}  // namespace thinwire

@@ -1,0 +1,254 @@
+#include <gtest/gtest.h>
+
+#include "compress/cuda/sparse_testing.h"
+#include "compress/layout.h"
+
+namespace thinwire {
+namespace {
+
+CodecSpec TopK(double ratio, Scope scope = Scope::kTensor) {
+  CodecSpec spec;
+  spec.kind = CodecKind::kTopK;
+  spec.ratio = ratio;
+  spec.scope = scope;
+  return spec;
+}
+
+size_t Capacity(const CodecSpec& spec, const Shape& shape) {
+  return EntriesMaxPayloadBytes(spec, ScopesOf(shape, spec.scope, spec.group));
+}
+
+EncodeCall Encode(const CodecSpec& spec, const TwinSupport* support = nullptr) {
+  return EncodeBy(&CodecKernels::TopKEncode, spec, support);
+}
+DecodeCall Decode(const CodecSpec& spec, const TwinSupport* support = nullptr) {
+  return DecodeBy(&CodecKernels::EntriesDecode, spec, support);
+}
+
+// Of every type; returns the CPU's payload of fp32.
+std::vector<uint8_t> ExpectTwinsOf(const CodecSpec& spec, const Shape& shape, const NamedValues& c,
+                                   const TwinSupport* support = nullptr) {
+  std::vector<uint8_t> payload;
+  for (DType dtype : kTensorTypes) {
+    SCOPED_TRACE(TraceOf(spec, shape, dtype, c.name));
+    const Tensor x = HostTensor(shape, dtype, c.values);
+    const Encoded encoded = ExpectSameEncoding(x, Capacity(spec, shape), Encode(spec, support));
+    if (encoded.error.ok()) {
+      ExpectSameDecoding(encoded.payload, shape, dtype, Decode(spec, support));
+    }
+    if (dtype == DType::kF32) payload = encoded.payload;
+  }
+  return payload;
+}
+
+constexpr Scope kScopes[] = {Scope::kTensor, Scope::kSample, Scope::kChannel, Scope::kToken};
+
+TEST(CudaTopKTest, EveryShapeScopeAndRatioHasTheCpusBytes) {
+  for (const Shape& shape : {Shape{}, Shape{0, 3}, Shape{1}, Shape{2, 3}, Shape{7, 1, 5},
+                             Shape{3, 17}, Shape{2, 3, 5, 33}, Shape{40, 64}, Shape{2, 1500}}) {
+    const NamedValues normal{"normal", NormalValues(shape.elements())};
+    for (Scope scope : kScopes) {
+      for (double ratio : {0.001, 0.1, 0.5, 1.0}) {
+        ExpectTwinsOf(TopK(ratio, scope), shape, normal);
+      }
+    }
+  }
+}
+
+TEST(CudaTopKTest, EveryContentHasTheCpusBytes) {
+  const Shape shape = {3, 7, 11, 13};
+  for (const NamedValues& c : FiniteCases(shape.elements())) {
+    for (Scope scope : kScopes) {
+      for (double ratio : {0.02, 0.3}) ExpectTwinsOf(TopK(ratio, scope), shape, c);
+    }
+  }
+}
+
+// Scopes of many blocks each, in which elements of one block belong to two.
+TEST(CudaTopKTest, LargeScopesHaveTheCpusBytes) {
+  for (const Shape& shape : {Shape{30011}, Shape{2, 8193}}) {
+    for (const NamedValues& c : FiniteCases(shape.elements())) {
+      ExpectTwinsOf(TopK(0.1, Scope::kSample), shape, c);
+    }
+  }
+  const NamedValues normal{"normal", NormalValues(40000)};
+  for (double ratio : {0.0001, 0.01, 0.9, 1.0}) {
+    ExpectTwinsOf(TopK(ratio, Scope::kSample), {4, 10000}, normal);
+  }
+  ExpectTwinsOf(TopK(0.1), {100003}, {"normal", NormalValues(100003)});
+}
+
+// Long enough for places of more than 21 bits.
+TEST(CudaTopKTest, TiesOfAVeryLargeScopeGoToTheLowerIndex) {
+  const Shape shape = {(int64_t{1} << 21) + 77};
+  NamedValues c{"ties", std::vector<float>(shape.elements())};
+  for (size_t i = 0; i < c.values.size(); ++i) c.values[i] = i % 5 == 3 ? -1.5f : 0;
+  ExpectTwinsOf(TopK(0.15), shape, c);
+}
+
+TEST(CudaTopKTest, LargeChannelsHaveTheCpusBytes) {
+  for (const Shape& shape : {Shape{9000, 3}, Shape{130, 70, 5}, Shape{300, 40}}) {
+    for (const NamedValues& c : FiniteCases(shape.elements())) {
+      ExpectTwinsOf(TopK(0.07, Scope::kChannel), shape, c);
+    }
+  }
+}
+
+TEST(CudaTopKTest, EveryKindOfValuesHasTheCpusBytes) {
+  for (const Shape& shape : {Shape{0}, Shape{1}, Shape{5, 601}}) {
+    for (const NamedValues& c : FiniteCases(shape.elements())) {
+      for (const CodecSpec& spec : EveryKindOfValues(TopK(0.1, Scope::kSample))) {
+        ExpectTwinsOf(spec, shape, c);
+      }
+    }
+  }
+}
+
+TEST(CudaTopKTest, ExactKSendsTheCpusZeros) {
+  for (Scope scope : kScopes) {
+    CodecSpec spec = TopK(0.4, scope);
+    spec.pad = Pad::kExactK;
+    for (const Shape& shape : {Shape{1}, Shape{5, 33}, Shape{9000, 2}}) {
+      if (shape.elements() > 1000 && scope == Scope::kToken) continue;
+      for (const NamedValues& c : FiniteCases(shape.elements())) {
+        if (c.name == "normal" || c.name == "zeros" || c.name == "ReLU" || c.name == "ties") {
+          ExpectTwinsOf(spec, shape, c);
+        }
+      }
+    }
+  }
+}
+
+TEST(CudaTopKTest, KOfEitherKindIsTheCpus) {
+  const Shape shape = {6, 500};
+  const NamedValues normal{"normal", NormalValues(shape.elements())};
+  CodecSpec paper1 = TopK(0.033, Scope::kSample);
+  paper1.count = Count::kPaper1;
+  ExpectTwinsOf(paper1, shape, normal);
+  for (uint64_t k : {1, 17, 500, 1000}) {
+    CodecSpec spec = TopK(0, Scope::kSample);
+    spec.k = k;
+    ExpectTwinsOf(spec, shape, normal);
+  }
+}
+
+TEST(CudaTopKTest, EveryCodingOfIndicesIsTheCpus) {
+  const Shape shape = {50000};
+  const NamedValues normal{"normal", NormalValues(shape.elements())};
+  NamedValues crowded{"crowded", std::vector<float>(shape.elements())};
+  for (int i = 0; i < 4000; ++i) crowded.values[i < 2000 ? i : 46000 + i] = 1 + i % 3;
+  const auto coding = [&](const NamedValues& c, uint64_t k) {
+    CodecSpec spec = TopK(0);
+    spec.k = k;
+    return static_cast<IndexCoding>(ExpectTwinsOf(spec, shape, c)[0]);
+  };
+  EXPECT_EQ(coding(normal, 1), IndexCoding::kPacked);
+  EXPECT_EQ(coding(normal, 500), IndexCoding::kRice);
+  EXPECT_EQ(coding(normal, 5000), IndexCoding::kRice);
+  EXPECT_EQ(coding(normal, 25000), IndexCoding::kBitmap);
+  EXPECT_EQ(coding(crowded, 4000), IndexCoding::kRice);
+  EXPECT_EQ(coding(crowded, 100), IndexCoding::kRice);
+}
+
+TEST(CudaTopKTest, WithASupportPlacesAreRanks) {
+  for (const Shape& shape : {Shape{1}, Shape{7, 11, 13}, Shape{9000, 3}, Shape{100, 3}}) {
+    for (uint32_t one_in : {1, 2, 30}) {
+      const TwinSupport support(SomeOf(shape.elements(), one_in));
+      for (Scope scope : kScopes) {
+        if (shape.elements() > 10000 && scope == Scope::kToken) continue;
+        for (double ratio : {0.01, 0.2}) {
+          CodecSpec spec = TopK(ratio, scope);
+          spec.support = Support::kReceivedNonzero;
+          ExpectTwinsOf(spec, shape, {"normal", NormalValues(shape.elements())}, &support);
+        }
+      }
+    }
+  }
+  const TwinSupport none{std::vector<bool>(100)};
+  CodecSpec spec = TopK(0.5);
+  spec.support = Support::kReceivedNonzero;
+  ExpectTwinsOf(spec, {100}, {"normal", NormalValues(100)}, &none);
+}
+
+TEST(CudaTopKTest, NaNAndInfinityAreRefusedWhereTheyHaveSupport) {
+  for (const Shape& shape : {Shape{1}, Shape{4, 100}, Shape{9000}, Shape{40, 7}}) {
+    for (const NamedValues& c : ExtremeCases(shape.elements())) {
+      for (Scope scope : kScopes) {
+        if (shape.elements() > 1000 && scope != Scope::kTensor) continue;
+        ExpectTwinsOf(TopK(0.1, scope), shape, c);
+        CodecSpec spec = TopK(0.1, scope);
+        spec.support = Support::kReceivedNonzero;
+        const TwinSupport support(SomeOf(shape.elements(), 2));
+        ExpectTwinsOf(spec, shape, c, &support);
+      }
+    }
+  }
+  CodecSpec uniform = TopK(0.5);
+  uniform.values = Values::kUniform;
+  for (const NamedValues& c : ExtremeCases(1000)) ExpectTwinsOf(uniform, {1000}, c);
+}
+
+TEST(CudaTopKTest, TooLittleMemoryIsRefused) {
+  const Tensor x = HostTensor({1000}, DType::kF32, NormalValues(1000));
+  for (size_t capacity : {0, 7, 8, 100, 400, 450}) {
+    ExpectSameEncoding(x, capacity, Encode(TopK(0.1)));
+  }
+}
+
+// Small payloads of each coding, with values of each kind.
+struct Small {
+  Small(const CodecSpec& spec, const Shape& shape, IndexCoding want, uint32_t support_one_in = 0)
+      : spec(spec), shape(shape) {
+    NamedValues c{"normal", NormalValues(shape.elements())};
+    if (support_one_in > 0) {
+      support = std::make_unique<TwinSupport>(SomeOf(shape.elements(), support_one_in));
+      this->spec.support = Support::kReceivedNonzero;
+    }
+    payload = ExpectTwinsOf(this->spec, shape, c, support.get());
+    EXPECT_EQ(static_cast<IndexCoding>(payload[0]), want);
+  }
+  CodecSpec spec;
+  Shape shape;
+  std::unique_ptr<TwinSupport> support;
+  std::vector<uint8_t> payload;
+};
+std::vector<Small> SmallPayloads() {
+  std::vector<Small> all;
+  CodecSpec one = TopK(0, Scope::kSample);
+  one.k = 1;
+  const auto with = [](CodecSpec spec, Values values, uint32_t bits = 8) {
+    spec.values = values;
+    spec.bits = bits;
+    spec.range = Range::kMaxAbs;
+    return spec;
+  };
+  all.emplace_back(TopK(0.5, Scope::kChannel), Shape{5, 3}, IndexCoding::kBitmap);
+  all.emplace_back(with(TopK(0.3, Scope::kSample), Values::kF16), Shape{3, 9},
+                   IndexCoding::kBitmap);
+  all.emplace_back(with(one, Values::kBF16), Shape{1, 300}, IndexCoding::kPacked);
+  all.emplace_back(with(TopK(0.02, Scope::kSample), Values::kF16), Shape{5, 100},
+                   IndexCoding::kRice);
+  all.emplace_back(with(TopK(0.06), Values::kUniform, 3), Shape{200}, IndexCoding::kRice);
+  all.emplace_back(with(TopK(0.05, Scope::kToken), Values::kBF16), Shape{2, 4, 60},
+                   IndexCoding::kRice, 2);
+  all.emplace_back(TopK(0.5), Shape{50}, IndexCoding::kBitmap, 3);
+  return all;
+}
+
+TEST(CudaTopKTest, CutPayloadsGetTheCpusVerdict) {
+  for (const Small& s : SmallPayloads()) {
+    SCOPED_TRACE(s.spec.ToString());
+    ExpectSameVerdictsWhenCut(s.payload, s.shape, DType::kF32, Decode(s.spec, s.support.get()));
+  }
+}
+
+TEST(CudaTopKTest, DamagedPayloadsGetTheCpusVerdict) {
+  for (const Small& s : SmallPayloads()) {
+    SCOPED_TRACE(s.spec.ToString());
+    ExpectSameVerdictsWhenDamaged(s.payload, s.shape, DType::kBF16,
+                                  Decode(s.spec, s.support.get()));
+  }
+}
+
+}  // namespace
+}  // namespace thinwire
