@@ -23,8 +23,8 @@ class Gpu final : public CudaDevice {
   explicit Gpu(int index)
       : index_(index),
         name_("cuda:" + std::to_string(index)),
-        host_(name_ + " host"),
         streams_(index),
+        host_(name_ + " host", &streams_),
         pool_(name_) {}
 
   Error Open() {
@@ -80,8 +80,7 @@ class Gpu final : public CudaDevice {
   }
 
   Error Usage(DeviceUsage* usage) override {
-    cudaStream_t stream;
-    RETURN_ERROR(Stream(&stream));  // cudaMemGetInfo is about the thread's device
+    RETURN_ERROR(streams_.MakeCurrent());
     size_t free = 0, total = 0;
     CUDA_RETURN_IF_ERROR(cudaMemGetInfo(&free, &total));
     usage->bytes_total = total;
@@ -116,8 +115,8 @@ class Gpu final : public CudaDevice {
   const int index_;
   const std::string name_;
   int multiprocessors_ = 0;
-  PinnedMemory host_;
   Streams streams_;
+  PinnedMemory host_;
   MemoryPool pool_;
   std::mutex mutex_;
   // Used blocks that are not the pool's; guarded by mutex_.

@@ -209,7 +209,24 @@ TEST_F(CudaDeviceTest, MemoryGoesFromThreadToThread) {
   EXPECT_EQ(device_->bytes_in_use(), 0u);
 }
 
-// Memory that one thread's locals own is freed while the thread ends.
+TEST_F(CudaDeviceTest, ThreadsDoNotDisturbEachOther) {
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([this, t] {
+      const char letter = static_cast<char>('a' + t);
+      for (size_t bytes = 1; bytes < 20000; bytes += 97) {
+        void* const memory = Allocate(bytes);
+        ASSERT_OK(Fill(memory, letter, bytes));
+        ASSERT_EQ(Read(memory, bytes), std::string(bytes, letter));
+        device_->Free(memory);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(device_->bytes_in_use(), 0u);
+}
+
+// Destructors of thread_locals come last of what a thread runs.
 TEST_F(CudaDeviceTest, AThreadFreesMemoryToItsVeryEnd) {
   struct Owner {
     Device* device = nullptr;
@@ -217,7 +234,7 @@ TEST_F(CudaDeviceTest, AThreadFreesMemoryToItsVeryEnd) {
     ~Owner() { device->Free(memory); }
   };
   std::thread([&] {
-    thread_local Owner owner;  // destroyed after the thread's stream was given back
+    thread_local Owner owner;
     owner.device = device_;
     owner.memory = Allocate(100);
   }).join();

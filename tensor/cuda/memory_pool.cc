@@ -16,18 +16,20 @@ Error MemoryPool::Open(int device) {
 
 Error MemoryPool::Allocate(cudaStream_t stream, size_t bytes, void** memory) {
   const size_t size = bytes == 0 ? 1 : bytes;
-  cudaError_t code = cudaMallocAsync(memory, size, stream);
+  void* block = nullptr;
+  cudaError_t code = cudaMallocAsync(&block, size, stream);
   if (code == cudaErrorMemoryAllocation) {
     (void)cudaGetLastError();
     CUDA_RETURN_IF_ERROR(cudaStreamSynchronize(stream));
     CUDA_RETURN_IF_ERROR(cudaMemPoolTrimTo(pool_, 0));
-    code = cudaMallocAsync(memory, size, stream);
+    code = cudaMallocAsync(&block, size, stream);
   }
   if (code == cudaErrorMemoryAllocation) return OutOfMemory(bytes);
   CUDA_RETURN_IF_ERROR(code);
   const std::lock_guard<std::mutex> lock(mutex_);
-  sizes_[*memory] = size;
+  sizes_[block] = size;
   in_use_ += size;
+  *memory = block;
   return Error{};
 }
 

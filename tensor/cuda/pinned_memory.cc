@@ -7,6 +7,7 @@
 namespace thinwire {
 
 void* PinnedMemory::Obtain(size_t bytes) {
+  if (!streams_->MakeCurrent().ok()) return nullptr;
   const RelaxedCapture relaxed;
   void* memory = nullptr;
   if (cudaHostAlloc(&memory, bytes, cudaHostAllocPortable) == cudaSuccess) return memory;

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <string>
+#include <utility>
 
+#include "tensor/cuda/streams.h"
 #include "tensor/host_pool.h"
 
 namespace thinwire {
@@ -10,13 +12,15 @@ namespace thinwire {
 // Good for every device of the process. Locking pages is slow: blocks are kept for good.
 class PinnedMemory final : public HostPool {
  public:
-  explicit PinnedMemory(std::string name) : name_(std::move(name)) {}
+  // `streams` are the device's for whose sake pages are locked.
+  PinnedMemory(std::string name, Streams* streams) : name_(std::move(name)), streams_(streams) {}
   const char* name() const override { return name_.c_str(); }
 
  private:
   void* Obtain(size_t bytes) override;
 
   const std::string name_;
+  Streams* const streams_;
 };
 
 }  // namespace thinwire

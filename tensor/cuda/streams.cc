@@ -1,30 +1,29 @@
 #include "tensor/cuda/streams.h"
 
+#include <cstring>
+#include <memory>
+
 #include "tensor/cuda/error.h"
 
 namespace thinwire {
 namespace {
 
-struct Held {
-  Streams* of = nullptr;
-  cudaStream_t stream = nullptr;
-};
-
-// Pointers and numbers, which are there until the very end of a thread: what it frees while it
-// ends may need its stream again.
 thread_local int current_device = -1;
-thread_local std::vector<Held>* held = nullptr;  // by this thread, one per device
-
-struct AtThreadEnd {
-  ~AtThreadEnd() {
-    if (held == nullptr) return;
-    for (const Held& one : *held) one.of->GiveBack(one.stream);
-    delete held;
-    held = nullptr;
-  }
-};
 
 }  // namespace
+
+struct Streams::Held {
+  Streams* of;
+  cudaStream_t stream;
+};
+
+Streams::Streams(int device)
+    : device_(device), key_error_(pthread_key_create(&key_, &GiveBackAtThreadEnd)) {}
+
+void Streams::GiveBackAtThreadEnd(void* held) {
+  const std::unique_ptr<const Held> ours(static_cast<const Held*>(held));
+  ours->of->GiveBack(ours->stream);
+}
 
 Error Streams::MakeCurrent() {
   if (current_device == device_) return Error{};
@@ -34,19 +33,17 @@ Error Streams::MakeCurrent() {
 }
 
 Error Streams::OfThread(cudaStream_t* stream) {
-  RETURN_ERROR(MakeCurrent());
-  if (held == nullptr) {
-    thread_local AtThreadEnd at_thread_end;
-    (void)at_thread_end;
-    held = new std::vector<Held>;
+  if (key_error_ != 0) {
+    return MakeError(absl::StatusCode::kResourceExhausted, "cuda:%d: pthread_key_create: %s",
+                     device_, std::strerror(key_error_));
   }
-  for (const Held& one : *held) {
-    if (one.of != this) continue;
-    *stream = one.stream;
+  RETURN_ERROR(MakeCurrent());
+  if (const void* const held = pthread_getspecific(key_)) {
+    *stream = static_cast<const Held*>(held)->stream;
     return Error{};
   }
   RETURN_ERROR(Take(stream));
-  held->push_back({this, *stream});
+  pthread_setspecific(key_, new Held{this, *stream});
   return Error{};
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cuda_runtime.h>
+#include <pthread.h>
 
 #include <mutex>
 #include <vector>
@@ -14,7 +15,13 @@ namespace thinwire {
 // Never destroyed: threads refer to it until they end. Any thread.
 class Streams {
  public:
-  explicit Streams(int device) : device_(device) {}
+  explicit Streams(int device);
+  Streams(const Streams&) = delete;
+  Streams& operator=(const Streams&) = delete;
+
+  // Makes the device the calling thread's. For calls of CUDA without a stream: those of a thread
+  // that never did so use device 0, whichever ours is.
+  Error MakeCurrent();
 
   // The calling thread's, created on first use; also makes the device the thread's.
   Error OfThread(cudaStream_t* stream);
@@ -24,9 +31,13 @@ class Streams {
   void GiveBack(cudaStream_t stream);
 
  private:
-  Error MakeCurrent();
+  struct Held;
+  static void GiveBackAtThreadEnd(void* held);
 
   const int device_;
+  // A thread's Held. Not a thread_local: those are destroyed before it, and may free memory then.
+  pthread_key_t key_ = 0;
+  const int key_error_;
   std::mutex mutex_;
   std::vector<cudaStream_t> idle_;  // guarded by mutex_
 };
