@@ -179,7 +179,7 @@ Error NormalizeBatch(CudaDevice* device, const BatchNormForward& a) {
                                 static_cast<double>(a.epsilon)};
     RETURN_ERROR(Launch(stream, grid.blocks(), dim3(kThreads), SumStatistics<T, kN>, apply.x, grid,
                         tile_sums.as<double>()));
-    RETURN_ERROR(Launch(stream, BlocksFor(grid.columns, kColumnsOfBlock), dim3(kThreads),
+    RETURN_ERROR(Launch(stream, BlocksWith(kColumnsOfBlock, grid.columns), dim3(kThreads),
                         FinishStatistics<T>, apply.x, grid, tile_sums.as<double>(), statistics));
     return LaunchApply<T, kN>(stream, apply, grid);
   });

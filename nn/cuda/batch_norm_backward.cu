@@ -156,7 +156,7 @@ Error LaunchAll(cudaStream_t stream, const BatchNormBackward& views, const Argum
                 const ColumnGrid& grid, double* tile_sums) {
   RETURN_ERROR(Launch(stream, grid.blocks(), dim3(kThreads), SumGradients<T, kN, kMask>, a, grid,
                       tile_sums));
-  RETURN_ERROR(Launch(stream, BlocksFor(grid.columns, kColumnsOfBlock), dim3(kThreads),
+  RETURN_ERROR(Launch(stream, BlocksWith(kColumnsOfBlock, grid.columns), dim3(kThreads),
                       FinishGradients<T>, a, grid, tile_sums, views.dscale, views.dbias));
   const T* const dy = kMask == Mask::kStored ? a.dresidual : a.dy;
   return Launch(stream, grid.blocks(), dim3(kThreads), ApplyGradients<T, kN, kLeft>, a, dy, grid);

@@ -95,9 +95,9 @@ TEST_P(BatchNormTest, BackwardIsTheCpus) {
 INSTANTIATE_TEST_SUITE_P(
     Shapes, BatchNormTest,
     testing::Combine(testing::Values(DType::kF32, DType::kBF16),
-                     testing::Values(Shape({2, 1, 1, 1}), Shape({3, 5, 7, 3}), Shape({8, 8, 8, 16}),
-                                     Shape({2, 9, 9, 64}), Shape({5, 3, 3, 100}),
-                                     Shape({4, 4, 4, 512}), Shape({7, 24}), Shape({1, 90, 90, 4})),
+                     testing::Values(Shape({2, 1, 1, 1}), Shape({3, 5, 7, 3}), Shape({5, 8, 8, 16}),
+                                     Shape({2, 5, 5, 64}), Shape({5, 3, 3, 100}),
+                                     Shape({4, 4, 4, 512}), Shape({7, 24}), Shape({1, 60, 60, 4})),
                      testing::Values(Variant{false, false}, Variant{true, false},
                                      Variant{false, true}, Variant{true, true})));
 

@@ -85,8 +85,8 @@ __global__ void AddUpLosses(const Totals* of_rows, int64_t rows, Totals* totals)
 template <typename T>
 Error LaunchRows(cudaStream_t stream, const Arguments<T>& a) {
   return IsLongRow(a.classes)
-             ? Launch(stream, BlocksFor(a.rows, 1), dim3(kThreads), LossOfRow<T, kWarps>, a)
-             : Launch(stream, BlocksFor(a.rows, kWarps), dim3(kThreads), LossOfRow<T, 1>, a);
+             ? Launch(stream, BlocksWith(1, a.rows), dim3(kThreads), LossOfRow<T, kWarps>, a)
+             : Launch(stream, BlocksWith(kWarps, a.rows), dim3(kThreads), LossOfRow<T, 1>, a);
 }
 
 }  // namespace

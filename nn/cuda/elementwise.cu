@@ -132,9 +132,9 @@ Error LaunchMap(CudaDevice* device, bool wide, int64_t n, const Operation& opera
   cudaStream_t stream;
   RETURN_ERROR(device->Stream(&stream));
   constexpr int64_t kBlock = kVectorsEach * kThreads;
-  return wide ? Launch(stream, BlocksFor(n, kBlock * kN), dim3(kThreads), Map<kN, Operation>,
+  return wide ? Launch(stream, BlocksWith(kBlock * kN, n), dim3(kThreads), Map<kN, Operation>,
                        operation, n)
-              : Launch(stream, BlocksFor(n, kBlock), dim3(kThreads), Map<1, Operation>, operation,
+              : Launch(stream, BlocksWith(kBlock, n), dim3(kThreads), Map<1, Operation>, operation,
                        n);
 }
 

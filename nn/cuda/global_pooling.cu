@@ -80,7 +80,7 @@ Error GlobalAvgPool(CudaDevice* device, const TensorView& x, const TensorView& y
     using T = typename decltype(elements)::Type;
     constexpr int kN = decltype(elements)::kVector;
     const Images images(x, kN);
-    return Launch(stream, BlocksFor(x.dims[0] * images.groups, 1), dim3(kThreads),
+    return Launch(stream, BlocksWith(1, x.dims[0] * images.groups), dim3(kThreads),
                   MeanOverPixels<T, kN>, static_cast<const T*>(x.data), static_cast<T*>(y.data),
                   images);
   });
@@ -93,7 +93,7 @@ Error GlobalAvgPoolBackward(CudaDevice* device, const TensorView& dy, const Tens
     using T = typename decltype(elements)::Type;
     constexpr int kN = decltype(elements)::kVector;
     const Images images(dx, kN);
-    return Launch(stream, BlocksFor(dx.dims[0] * images.groups, 1), dim3(kThreads),
+    return Launch(stream, BlocksWith(1, dx.dims[0] * images.groups), dim3(kThreads),
                   SpreadOverPixels<T, kN>, static_cast<const T*>(dy.data), static_cast<T*>(dx.data),
                   images);
   });

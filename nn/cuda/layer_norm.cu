@@ -73,9 +73,9 @@ Error NormalizeRows(CudaDevice* device, const LayerNormForward& a) {
                                         a.epsilon,
                                         rows,
                                         features};
-    return IsLongRow(features) ? Launch(stream, BlocksFor(rows, 1), dim3(kThreads),
+    return IsLongRow(features) ? Launch(stream, BlocksWith(1, rows), dim3(kThreads),
                                         NormalizeRow<T, kN, kWarps>, arguments)
-                               : Launch(stream, BlocksFor(rows, kWarps), dim3(kThreads),
+                               : Launch(stream, BlocksWith(kWarps, rows), dim3(kThreads),
                                         NormalizeRow<T, kN, 1>, arguments);
   });
 }

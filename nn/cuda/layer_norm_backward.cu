@@ -105,12 +105,12 @@ Error LaunchAll(cudaStream_t stream, const LayerNormBackward& views, const Colum
                        views.rstd};
   RETURN_ERROR(Launch(stream, grid.blocks(), dim3(kThreads), SumParameterGradients<T, kN>, a, grid,
                       tile_sums));
-  RETURN_ERROR(Launch(stream, BlocksFor(grid.columns, kColumnsOfBlock), dim3(kThreads),
+  RETURN_ERROR(Launch(stream, BlocksWith(kColumnsOfBlock, grid.columns), dim3(kThreads),
                       AddParameterGradients, grid, tile_sums, views.dscale, views.dbias));
   return IsLongRow(grid.columns)
-             ? Launch(stream, BlocksFor(grid.rows, 1), dim3(kThreads),
+             ? Launch(stream, BlocksWith(1, grid.rows), dim3(kThreads),
                       DifferentiateRow<T, kN, kWarps>, a, grid.rows, grid.columns)
-             : Launch(stream, BlocksFor(grid.rows, kWarps), dim3(kThreads),
+             : Launch(stream, BlocksWith(kWarps, grid.rows), dim3(kThreads),
                       DifferentiateRow<T, kN, 1>, a, grid.rows, grid.columns);
 }
 

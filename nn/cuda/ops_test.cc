@@ -28,6 +28,43 @@ TEST(CudaOpsTest, RefusesShapesInTheCpusWords) {
   EXPECT_EQ(linear, nullptr);
 }
 
+// Nothing is written but dscale and dbias, to which nothing is added.
+TEST(CudaOpsTest, NoSamplesAreNoError) {
+  Side side = DeviceSide();
+  const Shape none({0, 2, 2, 8});
+  const TensorView x = side.Unwritten(DType::kF32, none), y = side.Unwritten(DType::kF32, none),
+                   flat = side.Unwritten(DType::kF32, Shape({0, 8}));
+  BatchNormInference inference;
+  inference.x = x;
+  inference.y = y;
+  EXPECT_TRUE(side->NormalizeByRunning(inference).ok());
+  BatchNormBackward batch;
+  batch.x = batch.dy = x;
+  batch.dx = y;
+  batch.scale = batch.bias = batch.mean = batch.rstd = side.Of(Floats(8, 1));
+  batch.dscale = side.Of(Floats(8, 3));
+  batch.dbias = side.Of(Floats(8, 4));
+  EXPECT_TRUE(side->NormalizeBatchBackward(batch).ok());
+  LayerNormForward rows;
+  rows.x = x;
+  rows.y = y;
+  EXPECT_TRUE(side->NormalizeRows(rows).ok());
+  LayerNormBackward rows_backward;
+  rows_backward.x = rows_backward.dy = x;
+  rows_backward.dx = y;
+  rows_backward.dscale = batch.dscale;
+  rows_backward.dbias = batch.dbias;
+  EXPECT_TRUE(side->NormalizeRowsBackward(rows_backward).ok());
+  EXPECT_TRUE(side->MaxPool({1, 1, 0}, x, y).ok());
+  EXPECT_TRUE(side->MaxPoolBackward({1, 1, 0}, x, y, y).ok());
+  EXPECT_TRUE(side->Maxout(1, x, y).ok());
+  EXPECT_TRUE(side->MaxoutBackward(1, x, x, y).ok());
+  EXPECT_TRUE(side->GlobalAvgPool(x, flat).ok());
+  EXPECT_TRUE(side->GlobalAvgPoolBackward(flat, x).ok());
+  EXPECT_EQ(side.Read(batch.dscale, 8), Floats(8, 3));
+  EXPECT_EQ(side.Read(batch.dbias, 8), Floats(8, 4));
+}
+
 // Every call that can be recorded, on fixed tensors.
 class EveryCall {
  public:

@@ -125,7 +125,7 @@ Error MaxPool(CudaDevice* device, const PoolSpec& spec, const TensorView& x, con
   RETURN_ERROR(device->Stream(&stream));
   return WithElements(x.dtype, IsWide(x, y, y), [&](auto elements) {
     using T = typename decltype(elements)::Type;
-    return Launch(stream, BlocksFor(y.dims[0] * y.dims[1], 1), dim3(kThreads),
+    return Launch(stream, BlocksWith(1, y.dims[0] * y.dims[1]), dim3(kThreads),
                   MaxPoolRow<T, decltype(elements)::kVector>, static_cast<const T*>(x.data),
                   static_cast<T*>(y.data), Windows(spec, x, y));
   });
@@ -137,7 +137,7 @@ Error MaxPoolBackward(CudaDevice* device, const PoolSpec& spec, const TensorView
   RETURN_ERROR(device->Stream(&stream));
   return WithElements(x.dtype, IsWide(x, dy, dx), [&](auto elements) {
     using T = typename decltype(elements)::Type;
-    return Launch(stream, BlocksFor(x.dims[0] * x.dims[1], 1), dim3(kThreads),
+    return Launch(stream, BlocksWith(1, x.dims[0] * x.dims[1]), dim3(kThreads),
                   MaxPoolBackwardRow<T, decltype(elements)::kVector>, static_cast<const T*>(x.data),
                   static_cast<const T*>(dy.data), static_cast<T*>(dx.data), Windows(spec, x, dy));
   });

@@ -53,6 +53,7 @@ class Side {
   TensorView Of(DType dtype, const Shape& shape, const Floats& values) {
     EXPECT_EQ(static_cast<int64_t>(values.size()), shape.elements());
     const TensorView view = Allocate(dtype, shape);
+    if (values.empty()) return view;
     const std::vector<char> bytes = Converted(values.data(), DType::kF32, values.size(), dtype);
     EXPECT_TRUE(device_->CopyFromHost(view.data, bytes.data(), bytes.size()).ok());
     return view;
@@ -68,12 +69,13 @@ class Side {
   float* Unwritten(int64_t n) { return Of(Floats(n, std::nanf(""))); }
 
   Floats Read(const TensorView& view) const {
+    if (view.elements() == 0) return {};
     std::vector<char> bytes(view.elements() * SizeOf(view.dtype));
     EXPECT_TRUE(device_->CopyToHost(bytes.data(), view.data, bytes.size()).ok());
     const std::vector<char> wide =
         Converted(bytes.data(), view.dtype, view.elements(), DType::kF32);
     Floats values(view.elements());
-    if (!values.empty()) std::memcpy(values.data(), wide.data(), wide.size());
+    std::memcpy(values.data(), wide.data(), wide.size());
     return values;
   }
   Floats Read(float* values, int64_t n) const {

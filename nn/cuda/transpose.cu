@@ -49,7 +49,7 @@ Error TransposeEach(CudaDevice* device, const TensorView& from, const TensorView
   const int64_t tiles = ((rows + kTile - 1) / kTile) * ((columns + kTile - 1) / kTile);
   return WithElements(from.dtype, /*wide=*/false, [&](auto elements) {
     using T = typename decltype(elements)::Type;
-    return Launch(stream, BlocksFor(from.dims[0] * tiles, 1), dim3(kThreads), TransposeTile<T>,
+    return Launch(stream, BlocksWith(1, from.dims[0] * tiles), dim3(kThreads), TransposeTile<T>,
                   static_cast<const T*>(from.data), static_cast<T*>(to.data), rows, columns);
   });
 }

@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "tensor/cuda/bf16.cuh"
+#include "tensor/cuda/launch.h"
 #include "tensor/error.h"
 #include "tensor/tensor.h"
 
@@ -14,6 +15,10 @@ namespace thinwire::cuda {
 
 constexpr int kThreads = 256;  // of a block
 constexpr int kWarps = kThreads / 32;
+
+// Blocks with `each` of n apiece, for kernels that do not go on to further ones. CUDA refuses more
+// than 2^31 - 1 of them.
+inline dim3 BlocksWith(int64_t each, int64_t n) { return BlocksFor(n, each, 0xFFFFFFFF); }
 
 template <typename T>
 constexpr int kWide = 16 / sizeof(T);
