@@ -1,0 +1,241 @@
+"""The parts of run.py, in their order: what is right before what is fast. Each takes a Session and
+the Results so far, and returns figures, numbers and tables (Results.add), or raises Failed or
+Skipped."""
+import collections
+import concurrent.futures
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+
+import speed
+from results import figure
+from session import Failed, Run
+
+# `seconds`: what it wants to begin with, and its time limit unless that is `most`.
+Part = collections.namedtuple("Part", "name seconds what run most needs_data always",
+                              defaults=(None, False, False))
+
+QUICKSTART = "experiments/quickstart.yaml"
+# A quickstart that the emulator can do.
+TINY = {"model.width": 4, "data.limit": 20, "data.test_limit": 20, "data.batch_size": 20,
+        "pipeline.threads": 1, "epochs": 1}
+
+
+def first_line(command):
+    """Of what it prints; "unknown" if it cannot be run."""
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+        return done.stdout.strip().splitlines()[0]
+    except (OSError, subprocess.SubprocessError, IndexError):
+        return "unknown"
+
+
+def device(session, results):
+    """Which machine this is, and that a run reaches its GPU at all."""
+    query = "name,driver_version,memory.total,compute_cap,power.limit,clocks.max.sm,clocks.max.mem"
+    results.facts["GPU"] = first_line(["nvidia-smi", f"--query-gpu={query}",
+                                       "--format=csv,noheader"])
+    version = "import torch; print(torch.__version__, 'for CUDA', torch.version.cuda)"
+    results.facts["PyTorch"] = first_line([sys.executable, "-c", version])
+    results.facts["Python"] = sys.version.split()[0]
+    run = session.train("device", QUICKSTART, {**TINY, "device": "cuda", "model.width": 16})
+    origin = run.summary()["provenance"]
+    results.facts["CPU"] = f"{origin['cpu_model']}, {session.cores} cores"
+    results.facts["device"] = origin["devices"][0]["model"]
+    results.facts["libraries"] = origin["devices"][0]["libraries"]
+    results.facts["build"] = origin["build_id"]
+    if session.rehearse:
+        results.facts["rehearsal"] = "tiny sizes; speeds mean nothing"
+    return {"numbers": {"provenance": origin}}
+
+
+def run_tests(session, program, tests, shards=1):
+    """A GoogleTest program, in `shards` processes at once; returns how many tests ran. Failed names
+    those that failed."""
+    def one(index):
+        env = {"THINWIRE_PLUGIN": session.plugin}
+        if shards > 1:
+            env.update(GTEST_TOTAL_SHARDS=str(shards), GTEST_SHARD_INDEX=str(index))
+        return session.run([session.program(program), f"--gtest_filter={tests}", "--gtest_brief=1"],
+                           env=env, may_fail=True)
+
+    with concurrent.futures.ThreadPoolExecutor(shards) as pool:
+        ends = list(pool.map(one, range(shards)))
+    output = "\n".join(out for _, out in ends)
+    failed = sorted(set(re.findall(r"^\[  FAILED  \] ([\w/]+\.[\w/]+)", output, re.MULTILINE)))
+    if failed:
+        raise Failed(f"{len(failed)} tests failed: " + ", ".join(failed))
+    stopped = [status for status, _ in ends if status != 0]
+    if stopped:
+        raise Failed(f"{program} ended with status {stopped[0]}, see log.txt")
+    ran = sum(int(n) for n in re.findall(r"^\[  PASSED  \] (\d+)", output, re.MULTILINE))
+    if ran == 0:
+        raise Failed(f"{program} has no test {tests}")
+    return ran
+
+
+def twins(session, _):
+    """Every kernel against its CPU twin."""
+    tests = "CudaCastTest.*:SgdTest.*:RecordSegmentTest.*" if session.rehearse else "-*ParityTest*"
+    ran = run_tests(session, "twins", tests, shards=max(1, min(8, session.cores // 2)))
+    return {"figures": [figure("tests", ran)]}
+
+
+def device_tests(session, _):
+    """What is linked with CUDA itself: memory, streams, recordings; both ways into cuDNN."""
+    # Tests of the device want its memory for themselves.
+    ran = run_tests(session, "device_tests", "CudaDeviceTest.*:RecorderTest.*")
+    rest = "BiasTest.*" if session.rehearse else "-CudaDeviceTest.*:RecorderTest.*"
+    return {"figures": [figure("tests", ran + run_tests(session, "device_tests", rest))]}
+
+
+def parity(session, _):
+    """A network's step against PyTorch's, in fp32."""
+    path = os.path.join(session.work, "parity.json")
+    session.run([session.program("twins"), "--gtest_filter=*ParityTest*",
+                 f"--gtest_output=json:{path}"], env={"THINWIRE_PLUGIN": session.plugin})
+    with open(path, encoding="utf-8") as file:
+        tests = [test for suite in json.load(file)["testsuites"] for test in suite["testsuite"]]
+    return {"figures": [figure(f"{test['name']}: furthest tensor", float(test["worst"]))
+                        for test in tests]}
+
+
+def both(codec):
+    return {"compression.activations": codec, "compression.gradients": codec}
+
+
+CODECS = {
+    "none": both("{codec: none}"),
+    "topk, ef21": both("{codec: topk, ratio: 0.1, feedback: {kind: ef21, digest_every: 1}}"),
+    "uniform": both("{codec: uniform, bits: 4}"),
+    "uniform, bf16": {**both("{codec: uniform, bits: 4}"), "precision": "bf16"},
+}
+
+
+def short(session, codec):
+    """Settings of a quickstart of a few steps."""
+    sizes = TINY if session.rehearse else {"data.limit": 256, "data.test_limit": 100, "epochs": 2}
+    return {"device": "cuda", "pipeline.microbatches": 4, **sizes, **CODECS[codec]}
+
+
+def what_differs(one, other):
+    """Of what may not depend on how a run was spread: names of what is not equal."""
+    kinds = {"losses": Run.losses, "accuracies": Run.tests, "wire bytes": Run.wire_bytes,
+             "parameters": Run.parameters}
+    return [kind for kind, of in kinds.items() if of(one) != of(other)]
+
+
+def n_stages(session, _):
+    """N stages on the GPU are one stage, bit for bit."""
+    spreads = {"one": {"pipeline.stages": 1}, "1f1b": {"pipeline.stages": 4},
+               "gpipe": {"pipeline.stages": 4, "pipeline.schedule": "gpipe"}}
+    names = ["topk, ef21"] if session.rehearse else list(CODECS)
+
+    def train(job):
+        name, spread = job
+        folder = re.sub(r"\W+", "-", f"n-{name}-{spread}")
+        settings = {**short(session, name), **spreads[spread]}
+        return job, session.train(folder, QUICKSTART, settings)
+
+    jobs = [(name, spread) for name in names for spread in spreads]
+    with concurrent.futures.ThreadPoolExecutor(max(1, min(4, session.cores // 4))) as pool:
+        runs = dict(pool.map(train, jobs))
+    unequal = [f"{name}, 4 stages {spread}: {', '.join(differences)} differ"
+               for name, spread in jobs if spread != "one"
+               if (differences := what_differs(runs[name, "one"], runs[name, spread]))]
+    if unequal:
+        raise Failed("; ".join(unequal))
+    steps = len(runs[jobs[0]].losses())
+    return {"figures": [figure("runs equal to one stage's", len(jobs) - len(names)),
+                        figure("steps each", steps)]}
+
+
+def mixed(session, _):
+    """GPUs and CPUs in one pipeline: every step's digests of the state are compared by the
+    receivers, and a difference ends the run."""
+    for devices in ("[cpu, cuda:0, cuda:0, cpu]", "[cuda:0, cpu, cpu, cuda:0]"):
+        settings = {**short(session, "topk, ef21"), "device": devices}
+        run = session.train("mixed", QUICKSTART, settings)
+        if not run.losses():
+            raise Failed(f"{devices}: no step was recorded")
+    return {"figures": [figure("steps with equal state", len(run.losses()))]}
+
+
+def quickstart(session, _):
+    """The README's first run on the GPU."""
+    run = session.train("quickstart", QUICKSTART,
+                        {"device": "cuda", **(TINY if session.rehearse else {})})
+    last = run.epochs[-1]
+    accuracy = last["test"]["compressed"]["accuracy"]
+    if accuracy < 0.95 and not session.rehearse:
+        raise Failed(f"test accuracy {accuracy}, want 0.95 or more")
+    return {"figures": [figure("test accuracy, compressed", accuracy, at_least=0.95),
+                        figure("four processes", run.speed(), "samples/s")]}
+
+
+PAPER1 = {  # bits and ratios of activations/gradients
+    "none": both("{codec: none}"),
+    "topk 0.1": both("{codec: topk, ratio: 0.1, count: paper1}"),
+    "topk 0.05": both("{codec: topk, ratio: 0.05, count: paper1}"),
+    "uniform 2/8": {"compression.activations": "{codec: uniform, bits: 2}",
+                    "compression.gradients": "{codec: uniform, bits: 8}"},
+    "uniform 8/2": {"compression.activations": "{codec: uniform, bits: 8}",
+                    "compression.gradients": "{codec: uniform, bits: 2}"},
+}
+
+
+def paper1(session, _):
+    """ResNet-18 of full width on CIFAR-10 as in arXiv 2401.07788, for as many of its 100 epochs as
+    the time allows: each configuration gets an equal share and is interrupted then."""
+    sizes = {"data.limit": 100, "data.test_limit": 100, "model.width": 4, "epochs": 1,
+             "data.verify": "false"} if session.rehearse else {}
+    runs = {}
+    for i, (name, codec) in enumerate(PAPER1.items()):
+        share = (session.left() - 10) / (len(PAPER1) - i)
+        runs[name] = session.train("paper1-" + re.sub(r"\W+", "-", name),
+                                   "experiments/paper1/full/experiment.yaml",
+                                   {"data.dir": session.data, "device": "cuda", **codec, **sizes},
+                                   limit=share, ends_by=signal.SIGINT, may_fail=True)
+        if not runs[name].epochs:
+            raise Failed(f"{name}: no epoch was done in {share:.0f} s, see log.txt")
+    common = min(len(run.epochs) for run in runs.values())
+    tables = ["| codec | epochs | last: on | off | recalibrated | "
+              f"after {common} epochs: on | off | samples/s |", "|---" * 8 + "|"]
+    for name, run in runs.items():
+        tables.append(f"| {name} | {len(run.epochs)} | " + " | ".join(
+            accuracies(run.epochs[-1]) + accuracies(run.epochs[common - 1])[:2]) +
+                      f" | {run.speed():.0f} |")
+    return {"figures": [figure("epochs of each at least", common)], "tables": "\n".join(tables),
+            "numbers": {name: run.epochs for name, run in runs.items()}}
+
+
+def accuracies(epoch):
+    kinds = ("compressed", "uncompressed", "uncompressed_recalibrated")
+    tests = [epoch["test"].get(kind) for kind in kinds]
+    return ["-" if test is None else f"{100 * test['accuracy']:.2f} %" for test in tests]
+
+
+PARTS = [
+    Part("device", 30, "machine, versions, a short run on the GPU", device, most=90, always=True),
+    Part("twins", 90, "every kernel against its CPU twin", twins, most=240),
+    Part("device_tests", 45, "memory, streams, recordings, cuDNN's calls", device_tests, most=150),
+    Part("parity", 15, "a network's step against PyTorch's", parity, most=60),
+    Part("n_stages", 90, "N stages are one stage, bit for bit", n_stages, most=240),
+    Part("mixed", 30, "GPUs and CPUs in one pipeline", mixed, most=90),
+    Part("quickstart", 40, "the README's first run reaches its accuracy", quickstart, most=120),
+    Part("codecs", 60, "codecs against the card's copies", speed.codecs, most=150),
+    Part("four_stages", 80, "four stages on one GPU against one", speed.four_stages, most=150),
+    Part("step_bf16_512", 100, "a step against PyTorch, bf16, batch 512",
+         speed.step("bf16", 512), most=240),
+    Part("step_bf16_100", 100, "the same, batch 100", speed.step("bf16", 100), most=240),
+    Part("codecs_in_pytorch", 60, "codecs against PyTorch", speed.codecs_in_pytorch, most=150),
+    Part("step_tf32_512", 100, "a step against PyTorch, TF32, batch 512",
+         speed.step("tf32", 512), most=240),
+    Part("step_tf32_100", 100, "the same, batch 100", speed.step("tf32", 100), most=240),
+    Part("step_autotuned", 150, "against PyTorch's longest search, bf16, batch 512",
+         speed.step("bf16", 512, ["compile, autotuned"]), most=400),
+    Part("paper1", 120, "arXiv 2401.07788 on CIFAR-10", paper1, most=1e9, needs_data=True),
+]

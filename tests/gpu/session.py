@@ -1,0 +1,160 @@
+"""What the parts of run.py work with: the programs, commands with a time limit and a log, training
+runs and what they leave."""
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import time
+
+# Where Bazel puts them; in a bundle they lie in its root.
+PROGRAMS = {
+    "thinwire": "coordinator",
+    "stage_server": "stage_server",
+    "step_bench": "tests",
+    "twins": "tests/gpu",
+    "device_tests": "tests/gpu",
+    "codec_bench": "compress/cuda",
+    "libthinwire_cuda.so": "backend/cuda",
+}
+# Linked with CUDA itself; on the emulator they are programs of their own.
+LINKED_WITH_CUDA = ("device_tests", "codec_bench")
+LOGGED_CHARACTERS = 20000  # of each command's output, from its end
+
+
+class Failed(Exception):
+    """What a part found wrong; its text ends up in the table."""
+
+
+class Skipped(Exception):
+    """Why a part cannot run here."""
+
+
+class Session:
+    """One call of run.py. `root`: of the bundle or of the sources."""
+
+    def __init__(self, root, work, log_path, plugin="", rehearse=False, data=""):
+        self.root, self.work, self.log_path = root, work, log_path
+        self.rehearse, self.data = rehearse, data
+        self.plugin = plugin or self.program("libthinwire_cuda.so")
+        self.cores = len(os.sched_getaffinity(0))
+        self._end = time.monotonic()
+
+    def begin(self, seconds):
+        """The part that begins now has so many."""
+        self._end = time.monotonic() + seconds
+
+    def left(self):
+        return self._end - time.monotonic()
+
+    def log(self, text):
+        with open(self.log_path, "a", encoding="utf-8") as file:
+            file.write(text.rstrip("\n") + "\n")
+
+    def program(self, name):
+        """Its path. Failed, naming the places, if there is none."""
+        built = name + "_emulated" if self.rehearse and name in LINKED_WITH_CUDA else name
+        folders = ["", os.path.join("bazel-bin", PROGRAMS[name]), PROGRAMS[name]]
+        paths = [os.path.join(self.root, folder, built) for folder in folders]
+        for path in paths:
+            if os.path.isfile(path):
+                return path
+        raise Failed(f"no program {built}: looked for " + ", ".join(paths))
+
+    def file(self, *parts):
+        return os.path.join(self.root, *parts)
+
+    def run(self, command, env=None, limit=None, ends_by=signal.SIGKILL, may_fail=False):
+        """Runs it in `root`; returns its exit status and standard output. When the time is up it
+        gets `ends_by`, and Failed is raised unless it `may_fail`, as for a status other than 0."""
+        limit = min(limit or self.left(), self.left())
+        shown = " ".join(str(part) for part in command)
+        start = time.monotonic()
+        # A process group of its own, so that its children end with it.
+        child = subprocess.Popen([str(part) for part in command], cwd=self.root, text=True,
+                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                 env={**os.environ, **(env or {})}, start_new_session=True)
+        timed_out = False
+        try:
+            out, err = child.communicate(timeout=max(limit, 0.1))
+        except subprocess.TimeoutExpired:
+            timed_out = True
+            out, err = self._end_of(child, ends_by)
+        seconds = time.monotonic() - start
+        self.log(f"$ {shown}\n{out[-LOGGED_CHARACTERS:]}{err[-LOGGED_CHARACTERS:]}"
+                 f"-> status {child.returncode}, {seconds:.1f} s{', time is up' * timed_out}\n")
+        if child.returncode != 0 and not may_fail:
+            reason = f"not done after {limit:.0f} s" if timed_out else f"exit {child.returncode}"
+            lines = (err.strip() or out.strip()).splitlines()[-3:]
+            raise Failed(f"{os.path.basename(str(command[0]))}: {reason}: {' / '.join(lines)}")
+        return child.returncode, out
+
+    @staticmethod
+    def _end_of(child, ends_by):
+        try:
+            os.killpg(child.pid, ends_by)
+            return child.communicate(timeout=20)
+        except subprocess.TimeoutExpired:
+            os.killpg(child.pid, signal.SIGKILL)
+            return child.communicate()
+
+    def train(self, name, experiment, settings, **kwargs):
+        """`thinwire run` with --set of `settings`; kwargs as run()'s. Returns a Run."""
+        folder = os.path.join(self.work, name)
+        command = [self.program("thinwire"), "run", self.file(*experiment.split("/")), "--quiet",
+                   "--overwrite", "--out", folder, "--stage_server", self.program("stage_server"),
+                   "--cuda_plugin", self.plugin]
+        for key, value in settings.items():
+            command += ["--set", f"{key}={value}"]
+        self.run(command, **kwargs)
+        return Run(folder)
+
+
+class Run:
+    """A run's folder."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.steps, self.epochs = [], []
+        path = os.path.join(folder, "metrics.jsonl")
+        if os.path.exists(path):
+            with open(path, encoding="utf-8") as file:
+                for line in file:
+                    entry = json.loads(line)
+                    (self.steps if entry["type"] == "step" else self.epochs).append(entry)
+
+    def summary(self):
+        with open(os.path.join(self.folder, "summary.json"), encoding="utf-8") as file:
+            return json.load(file)
+
+    def losses(self):
+        return [step["loss"] for step in self.steps]
+
+    def tests(self):
+        return [epoch["test"] for epoch in self.epochs]
+
+    def wire_bytes(self):
+        return {f"{boundary['name']}/{direction}": boundary[direction]["wire_bytes"]
+                for boundary in self.summary()["boundaries"]
+                for direction in ("activations", "gradients")}
+
+    def parameters(self):
+        """A digest of each tensor of the trained model."""
+        digests, folder = {}, os.path.join(self.folder, "model")
+        for name in sorted(os.listdir(folder)):
+            if not name.endswith(".safetensors"):
+                continue
+            with open(os.path.join(folder, name), "rb") as file:
+                content = file.read()
+            start = 8 + int.from_bytes(content[:8], "little")
+            for tensor, entry in json.loads(content[8:start]).items():
+                if tensor != "__metadata__":
+                    begin, end = entry["data_offsets"]
+                    part = content[start + begin:start + end]
+                    digests[tensor] = hashlib.sha256(part).hexdigest()
+        return digests
+
+    def speed(self):
+        """Samples a second: the median of the epochs but the first."""
+        speeds = sorted(epoch["samples_per_second"] for epoch in self.epochs[1:] or self.epochs)
+        return speeds[len(speeds) // 2]

@@ -1,0 +1,161 @@
+"""Parts of run.py that time something. Ratios are above 1 where we are faster."""
+import json
+import os
+import random
+import statistics
+import sys
+
+from results import figure
+from session import Failed, Skipped
+
+IMAGE_BYTES = 3 * 32 * 32
+
+
+def json_lines(text):
+    return [json.loads(line) for line in text.splitlines() if line.startswith("{")]
+
+
+def has_pytorch(session):
+    status, _ = session.run([sys.executable, "-c", "import torch"], may_fail=True)
+    return status == 0
+
+
+def codecs(session, _):
+    """Every codec from device memory to device memory, as a share of the card's copies."""
+    sizes = ["--mib", "512"]
+    if session.rehearse:
+        sizes = ["--mib", "1", "--repeats", "1", "--entry_repeats", "1", "--warmup", "0",
+                 "--only", "ratio=0.1"]
+    lines = json_lines(session.run([session.program("codec_bench"), *sizes])[1])
+    copy, rows = lines[0], lines[1:]
+    figures = [figure(name, copy[key] / 1e9, "GB/s") for name, key in
+               (("copies, read and written", "read_and_written_per_second"),
+                ("from the GPU across PCIe", "to_host_bytes_per_second"),
+                ("to the GPU across PCIe", "from_host_bytes_per_second"))]
+    for kind, aims in (("uniform", {"encode": 0.8, "decode": 0.8}),
+                       ("topk", {"encode": 0.4, "decode": 0.4})):
+        for direction, aim in aims.items():
+            shares = [row["of_copy"] for row in rows
+                      if row["codec"].startswith(kind) and row["direction"] == direction]
+            if shares:
+                figures.append(figure(f"{kind}, slowest {direction}, of a copy", min(shares),
+                                      at_least=aim))
+    return {"figures": figures, "numbers": lines, "tables": codec_table(rows)}
+
+
+def codec_table(rows):
+    lines = ["Of a copy: fp32 bytes of the tensor a second, over those of cudaMemcpyAsync from device "
+             "to device.", "", "| codec | tensor | bits/element | encode, GB/s | of a copy | decode, "
+             "GB/s | of a copy | with PCIe: encode | decode |", "|---" * 9 + "|"]
+    pairs = {}
+    for row in rows:
+        pairs.setdefault((row["codec"], row["tensor"]), {})[row["direction"]] = row
+    for (codec, tensor), pair in pairs.items():
+        cells = [f"{pair['encode']['bits_per_element']:.2f}"]
+        for direction in ("encode", "decode"):
+            row = pair[direction]
+            cells += [f"{row['bytes_per_second'] / 1e9:.0f}", f"{row['of_copy']:.2f}"]
+        cells += [f"{pair[d]['entry_bytes_per_second'] / 1e9:.1f}" for d in ("encode", "decode")]
+        lines.append(f"| `{codec}` | {tensor} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def codecs_in_pytorch(session, results):
+    """The same on the same tensors as one would write it in PyTorch."""
+    if not has_pytorch(session):
+        raise Skipped("python3 has no torch")
+    sizes = ["--device", "cpu", "--mib", "1", "--repeats", "1"] if session.rehearse else []
+    script = session.file("tests", "gpu", "codecs_in_pytorch.py")
+    theirs = json_lines(session.run([sys.executable, "-B", script, *sizes])[1])
+    ours = {(row["codec"], row["tensor"], row["direction"]): row["bytes_per_second"]
+            for row in results.parts.get("codecs", {}).get("numbers", [])[1:]}
+    lines = ["| codec | tensor | direction | PyTorch | theirs, GB/s | ours, GB/s | ours / theirs |",
+             "|---" * 7 + "|"]
+    ratios = []
+    for row in theirs:
+        mine = ours.get((row["codec"], row["tensor"], row["direction"]))
+        cells = ["", ""]
+        if mine is not None:
+            ratios.append(mine / row["bytes_per_second"])
+            cells = [f"{mine / 1e9:.0f}", f"{ratios[-1]:.1f}"]
+        lines.append(f"| `{row['codec']}` | {row['tensor']} | {row['direction']} | {row['operator']} "
+                     f"| {row['bytes_per_second'] / 1e9:.1f} | " + " | ".join(cells) + " |")
+    figures = [figure("least ours / theirs", min(ratios), at_least=1)] if ratios else []
+    return {"figures": figures, "numbers": theirs, "tables": "\n".join(lines)}
+
+
+def random_images(folder, images):
+    """Files of CIFAR-10's binary format with random pixels and labels."""
+    os.makedirs(folder, exist_ok=True)
+    numbers = random.Random(1)
+    names = [f"data_batch_{i}.bin" for i in range(1, 6)] + ["test_batch.bin"]
+    for name in names:
+        with open(os.path.join(folder, name), "wb") as file:
+            for _ in range(images):
+                file.write(bytes([numbers.randrange(10)]) + numbers.randbytes(IMAGE_BYTES))
+
+
+def four_stages(session, _):
+    """Four processes on one GPU against one with the uncut model, alternating."""
+    folder = os.path.join(session.work, "images")
+    random_images(folder, 10 if session.rehearse else 2048)
+    common = {"data.dir": folder, "data.verify": "false", "data.augment": "none", "device": "cuda",
+              "compression.activations": "{codec: none}", "compression.gradients": "{codec: none}",
+              "model.width": 64, "precision": "bf16", "data.batch_size": 512, "epochs": 5,
+              "deterministic": "false", "pipeline.microbatches": 4, "evaluation.compressed": "false",
+              "evaluation.uncompressed": "false", "metrics.error_every": 0}
+    if session.rehearse:
+        common.update({"model.width": 4, "data.batch_size": 8, "epochs": 1, "data.limit": 8,
+                       "pipeline.threads": 1})
+    spreads = {"four": {"pipeline.stages": 4}, "one": {"pipeline.stages": 1, "pipeline.cuts": "[]"}}
+    speeds = {name: [] for name in spreads}
+    for _ in range(1 if session.rehearse else 3):
+        for name, spread in spreads.items():
+            run = session.train("speed", "experiments/cifar10/resnet18-w16.yaml", {**common, **spread})
+            speeds[name].append(run.speed())
+    ratios = [four / one for four, one in zip(speeds["four"], speeds["one"])]
+    return {"figures": [figure("one stage", statistics.median(speeds["one"]), "samples/s"),
+                        figure("four stages", statistics.median(speeds["four"]), "samples/s"),
+                        figure("four / one", statistics.median(ratios), at_least=0.85)],
+            "numbers": speeds}
+
+
+def step(precision, batch, yardsticks=("eager", "compile", "compile, graphs")):
+    """A part: training steps of one whole ResNet-18 against PyTorch's."""
+
+    def run(session, _):
+        if not has_pytorch(session) and not session.rehearse:
+            raise Skipped("python3 has no torch")
+        path = os.path.join(session.work, f"step-{precision}-{batch}-{len(yardsticks)}.json")
+        sizes = ["--width", "4", "--steps", "1", "--rounds", "1", "--device",
+                 "cuda:0"] if session.rehearse else ["--rounds", "3"]
+        session.run([sys.executable, "-B", session.file("tests", "gpu", "vs_pytorch.py"),
+                     "--bench", session.program("step_bench"), "--cuda_plugin", session.plugin,
+                     "--batches", 2 if session.rehearse else batch, "--precisions", precision,
+                     "--yardsticks", *yardsticks, "--seconds", int(session.left() / 2),
+                     "--json", path, *sizes], may_fail=True)
+        if not os.path.exists(path):
+            raise Failed("no round was done, see log.txt")
+        with open(path, encoding="utf-8") as file:
+            rounds = [one["runs"] for one in json.load(file)]
+        return {"figures": step_figures(rounds, yardsticks), "numbers": rounds}
+
+    return run
+
+
+def step_figures(rounds, yardsticks):
+    for one in rounds:
+        for name in ("thinwire", "thinwire, deterministic"):
+            if "failed" in one[name]:
+                raise Failed(f"{name}: {one[name]['failed']}")
+    figures = []
+    for name in ("thinwire", "thinwire, deterministic", *yardsticks):
+        speeds = [one[name]["images_per_second"] for one in rounds if "failed" not in one[name]]
+        if speeds:
+            figures.append(figure(name, statistics.median(speeds), "images/s"))
+    for name in yardsticks:
+        ratios = [one[name]["step_seconds"] / one["thinwire"]["step_seconds"] for one in rounds
+                  if "failed" not in one[name]]
+        if ratios:
+            figures.append(figure(f"ours / {name}", statistics.median(ratios), at_least=1))
+    return figures
