@@ -1,20 +1,55 @@
 #!/usr/bin/env bash
-# Makes a portable tarball of both programs and the example experiments: runs on x86-64-v2 Linux
-# with glibc 2.34 or newer (Debian 12, Ubuntu 22.04, …) without any package.
-# usage: deploy/bundle.sh [OUTPUT.tar.gz]     default: thinwire-COMMIT.tar.gz
+# Makes a portable tarball: both programs, the CUDA backend where there is a toolkit ($CUDA_HOME,
+# else /usr/local/cuda), with it what tests/gpu/run.sh runs, and the example experiments. Runs on
+# x86-64-v2 Linux with glibc 2.34 or newer (Debian 12, Ubuntu 22.04, …) without any package; a GPU
+# wants its driver, cuDNN 9 and cuBLAS too.
+# usage: deploy/bundle.sh [OUTPUT.tar.xz]     default: thinwire-COMMIT.tar.xz
 set -euo pipefail
 cd "$(dirname "$0")/.."
+readonly most_bytes=25000000
 
 deploy/setup.sh
-output=${1:-thinwire-$(git rev-parse --short=12 HEAD 2>/dev/null || echo local).tar.gz}
+output=${1:-thinwire-$(git rev-parse --short=12 HEAD 2>/dev/null || echo local).tar.xz}
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
-bazel build --config=bundle //coordinator:thinwire //stage_server
-mkdir -p "$folder/thinwire/lib"
-install -m 755 bazel-bin/coordinator/thinwire bazel-bin/stage_server/stage_server "$folder/thinwire/"
-cp -r experiments README.md "$folder/thinwire/"
-# What is linked shared and is not part of every system: beside the programs.
-ldd "$folder"/thinwire/{thinwire,stage_server} | awk '$2 == "=>" { print $3 }' | sort -u |
-  grep -vE '/(libc|libm|libdl|librt|libpthread|ld-linux-x86-64)\.so' | xargs -I{} cp -L {} "$folder/thinwire/lib/"
-tar -C "$folder" -czf "$output" thinwire
-echo "bundle.sh: $output, $(du -h "$output" | cut -f1)"
+bundle=$folder/thinwire
+mkdir -p "$bundle/lib"
+
+targets=(//coordinator:thinwire //stage_server)
+programs=(coordinator/thinwire stage_server/stage_server)
+cuda=()
+toolkit=${CUDA_HOME:-/usr/local/cuda}
+if [[ -x $toolkit/bin/nvcc ]]; then
+  cuda=(--config=cuda --define=cuda_arch=all)
+  targets+=(//backend/cuda:libthinwire_cuda.so //tests:step_bench //tests/gpu:twins //tests/gpu:device_tests
+            //compress/cuda:codec_bench)
+  programs+=(backend/cuda/libthinwire_cuda.so tests/step_bench tests/gpu/twins tests/gpu/device_tests
+             compress/cuda/codec_bench)
+  mkdir -p "$bundle"/tests/{gpu,bench,parity}
+  cp tests/gpu/*.{py,sh,md} "$bundle/tests/gpu/"
+  rm "$bundle"/tests/gpu/*_test.*
+  cp tests/bench/{resnet,torch_step}.py "$bundle/tests/bench/"
+  cp tests/parity/resnet18_w4.safetensors "$bundle/tests/parity/"
+else
+  echo "bundle.sh: no CUDA backend, $toolkit/bin/nvcc does not exist"
+fi
+
+bazel build --config=bundle "${cuda[@]}" "${targets[@]}"
+for program in "${programs[@]}"; do
+  install -m 755 "bazel-bin/$program" "$bundle/"
+done
+cp -r experiments README.md "$bundle/"
+# What is linked shared and is not part of every system or of CUDA: beside the programs.
+find "$bundle" -maxdepth 1 -type f -perm -u+x -exec ldd {} + | awk '$2 == "=>" { print $3 }' | sort -u |
+  grep -vE '/(libc|libm|libdl|librt|libpthread|ld-linux-x86-64|libcu[a-zA-Z]*|libnv[a-zA-Z]*)\.so' |
+  xargs -I{} cp -L {} "$bundle/lib/"
+(cd "$bundle" && strip --strip-unneeded "${programs[@]##*/}" lib/*)
+
+tar -C "$folder" -c thinwire | xz -9e >"$output"
+(cd "$bundle" && du -b --apparent-size -- * lib/* | sort -k2)
+bytes=$(stat -c %s "$output")
+echo "bundle.sh: $output, $bytes bytes"
+if (( bytes > most_bytes )); then
+  echo "bundle.sh: want at most $most_bytes bytes" >&2
+  exit 1
+fi

@@ -21,7 +21,6 @@ _FLAGS = [
     "-O3",
     # Sums and products are rounded one by one, as on the host.
     "--fmad=false",
-    "-lineinfo",
     "-Werror=all-warnings",
     "-Xcompiler=-fPIC,-Wall,-Wextra,-Werror,-ffp-contract=off,-march=x86-64-v2,-fno-omit-frame-pointer",
 ]
@@ -35,6 +34,8 @@ def _cuda_objects(ctx):
     arguments = ctx.actions.args()
     arguments.add_all(_FLAGS)
     arguments.add_all(_arch_flags(ctx))
+    if ctx.var.get("bundle") != "1":
+        arguments.add("-lineinfo")  # for profilers
     arguments.add(toolchain.compiler_executable, format = "-ccbin=%s")
     arguments.add_all([".", ctx.bin_dir.path], before_each = "-I")
     arguments.add_all(headers.defines, before_each = "-D")
