@@ -53,7 +53,7 @@ __global__ void EncodeKernel(const T* x, int64_t n, ContiguousScopes blocks, con
     VisitTile(tile, x, n, [&](int64_t i, const float(&v)[4]) {
       uint32_t word = 0;
       cursor.ForEach(
-          n - i, [&](int64_t block) { return absmax[block]; },
+          LeftOf(n, i), [&](int64_t block) { return absmax[block]; },
           [&](int k, float unit) {
             const uint32_t code = unit == 0 ? kZeroCode : NearestCode(v[k] / unit, entries);
             word |= code << (8 * k);
@@ -88,7 +88,7 @@ __global__ void DecodeKernel(const uint8_t* codes, const float* absmax, int64_t 
       }
       return unit;
     };
-    cursor.ForEach(n - i, unit_of,
+    cursor.ForEach(LeftOf(n, i), unit_of,
                    [&](int k, float unit) { v[k] = of_code[(word >> (8 * k)) & 0xFFu] * unit; });
     StoreVector(v, n - i, x + i);
     cursor.Advance();

@@ -1,5 +1,6 @@
 // The line of each element of a tensor, for kernels that go over it tile by tile (tile.cuh): read
-// from the header for contiguous scopes, from a table for strided ones.
+// from the header for contiguous scopes (once by each thread if there is one scope only), from a
+// table for strided ones.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -23,6 +24,29 @@ struct ToDecodeLine {
   __device__ DecodeLine operator()(const DecodeLine& range) const { return range; }
 };
 
+// Of a single scope.
+template <typename ToLine>
+struct OneLine {
+  RangeHeader header;
+  ToLine to_line;
+
+  class Cursor {
+   public:
+    __device__ Cursor(const OneLine& one, int64_t) : line_(one.to_line(one.header.Read(0))) {}
+    __device__ void Advance() {}
+    // Calls apply(k, line) for each of a vector's elements, but perhaps not for those behind the
+    // `left` that are in the tensor.
+    template <typename Apply>
+    __device__ void ForEach(int, const Apply& apply) const {
+#pragma unroll
+      for (int k = 0; k < 4; ++k) apply(k, line_);
+    }
+
+   private:
+    decltype(ToLine()(DecodeLine())) line_;
+  };
+};
+
 template <typename ToLine>
 struct ContiguousLines {
   RangeHeader header;
@@ -34,9 +58,8 @@ struct ContiguousLines {
     __device__ Cursor(const ContiguousLines& lines, int64_t element)
         : lines_(lines), cursor_(lines.scopes, element) {}
     __device__ void Advance() { cursor_.Advance(); }
-    // Calls apply(k, line) for each of a vector's elements, of which `left` are in the tensor.
     template <typename Apply>
-    __device__ void ForEach(int64_t left, const Apply& apply) const {
+    __device__ void ForEach(int left, const Apply& apply) const {
       const auto line_of = [&](int64_t scope) { return lines_.to_line(lines_.header.Read(scope)); };
       cursor_.ForEach(left, line_of, apply);
     }
@@ -100,7 +123,7 @@ struct StridedLines {
       if (phase_ >= lines_.table.period) phase_ -= lines_.table.period;
     }
     template <typename Apply>
-    __device__ void ForEach(int64_t, const Apply& apply) const {
+    __device__ void ForEach(int, const Apply& apply) const {
       ForEachLine(lines_.table, phase_, lines_.to_line, apply);
     }
 

@@ -15,7 +15,11 @@ namespace thinwire {
 class WarpPacker {
  public:
   __device__ explicit WarpPacker(uint32_t bits)
-      : bits_(bits), lane_(threadIdx.x % kWarpThreads), first_(8 * lane_ / bits) {}
+      : bits_(bits),
+        lane_(threadIdx.x % kWarpThreads),
+        first_(8 * lane_ / bits),
+        skipped_((32 * lane_ - 4 * bits * first_) % 32),
+        pieces_((2 * bits - (bits & (0 - bits)) + 7) / bits) {}
 
   __device__ bool HasWord() const { return lane_ < 4 * bits_; }
   // Where this thread's word stands, if this thread's piece begins with `element`.
@@ -25,12 +29,9 @@ class WarpPacker {
 
   // Unspecified for threads without a word.
   __device__ uint32_t Pack(uint32_t piece) const {
-    const uint32_t width = 4 * bits_, skipped = (32 * lane_ - width * first_) % 32;
-    // As many pieces as a word can touch, wherever it begins.
-    const uint32_t pieces = (2 * bits_ - (bits_ & (0 - bits_)) + 7) / bits_;
-    uint32_t word = PieceOf(piece, first_) >> skipped;
-    uint32_t position = width - skipped;
-    for (uint32_t turn = 1; turn < pieces; ++turn, position += width) {
+    uint32_t word = PieceOf(piece, first_) >> skipped_;
+    uint32_t position = 4 * bits_ - skipped_;
+    for (uint32_t turn = 1; turn < pieces_; ++turn, position += 4 * bits_) {
       const uint32_t other = PieceOf(piece, first_ + turn);
       if (position < 32) word |= other << position;
     }
@@ -50,7 +51,9 @@ class WarpPacker {
   }
 
   uint32_t bits_, lane_;
-  uint32_t first_;  // the thread whose piece this thread's word begins in
+  uint32_t first_;    // the thread whose piece this thread's word begins in
+  uint32_t skipped_;  // bits of that piece that are the word's before
+  uint32_t pieces_;   // as many as a word can touch, wherever it begins
 };
 
 }  // namespace thinwire

@@ -39,7 +39,7 @@ class ScopeCursor {
   // Calls apply(k, line_of(scope)) for each element k of the vector; not for elements from `left`
   // on if these might be of no scope.
   template <typename LineOf, typename Apply>
-  __device__ void ForEach(int64_t left, const LineOf& line_of, const Apply& apply) const {
+  __device__ void ForEach(int left, const LineOf& line_of, const Apply& apply) const {
     if (left <= 0) return;
     if (within_ + 4 <= scopes_.elements) {
       const auto line = line_of(scope_);

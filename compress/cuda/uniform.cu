@@ -56,8 +56,9 @@ __global__ void EncodeKernel(const T* x, int64_t n, Lines lines, Grid grid, uint
     uint32_t piece = 0;
     const int left = LeftOf(n, i);
     cursor.ForEach(left, [&](int k, const EncodeLine& line) {
-      if (k < left) piece |= CodeOf(v[k], line, grid, random[k]) << (k * grid.bits);
+      piece |= CodeOf(v[k], line, grid, random[k]) << (k * grid.bits);
     });
+    if (left < 4) piece &= (1u << (left * grid.bits)) - 1;
     cursor.Advance();
     const uint32_t word = packer.Pack(piece);
     const int64_t index = packer.WordIndex(i);
@@ -135,6 +136,7 @@ Error SubmitTable(CudaDevice* device, const RangeHeader& header, const Scopes& s
 template <typename ToLine, typename Submit>
 Error WithLines(CudaDevice* device, const RangeHeader& header, const Scopes& scopes, ToLine to_line,
                 int numbers, const Submit& submit) {
+  if (scopes.count == 1) return submit(OneLine<ToLine>{header, to_line});
   if (!scopes.strided) {
     return submit(ContiguousLines<ToLine>{header, ContiguousScopesOf(scopes), to_line});
   }

@@ -109,16 +109,17 @@ TEST(CudaUniformTest, SpecialValuesHaveTheCpusBytesAndErrors) {
 }
 
 TEST(CudaUniformTest, LargeTensorsHaveTheCpusBytes) {
-  for (const Shape& shape : {Shape{2, 28, 28, 67}, Shape{3, 33333}}) {
-    const NamedValues normal{"normal", NormalValues(shape.elements())};
+  const Shape images = {2, 28, 28, 67}, odd = {3, 33333};
+  for (Scope scope : {Scope::kTensor, Scope::kSample, Scope::kChannel}) {
     for (Range range : kRanges) {
-      for (CodecSpec spec : Scoped(SpecOf(range, 5))) {
-        spec.rounding = Rounding::kStochastic;
-        ExpectTwinsOf(spec, shape, DType::kF32, normal);
-        spec.rounding = Rounding::kNearest;
-        ExpectTwinsOf(spec, shape, DType::kBF16, normal);
-      }
+      CodecSpec spec = SpecOf(range, 5);
+      spec.scope = scope;
+      spec.rounding = Rounding::kStochastic;
+      ExpectTwinsOf(spec, images, DType::kF32, {"normal", NormalValues(images.elements())});
     }
+    CodecSpec spec = SpecOf(Range::kMinMax, 8);
+    spec.scope = scope;
+    ExpectTwinsOf(spec, odd, DType::kBF16, {"normal", NormalValues(odd.elements())});
   }
 }
 
