@@ -21,6 +21,7 @@ _FLAGS = [
     "-O3",
     # Sums and products are rounded one by one, as on the host.
     "--fmad=false",
+    "-lineinfo",
     "-Werror=all-warnings",
     "-Xcompiler=-fPIC,-Wall,-Wextra,-Werror,-ffp-contract=off,-march=x86-64-v2,-fno-omit-frame-pointer",
 ]
@@ -32,10 +33,9 @@ def _cuda_objects(ctx):
     deps = cc_common.merge_cc_infos(cc_infos = [dep[CcInfo] for dep in ctx.attr.deps])
     headers = deps.compilation_context
     arguments = ctx.actions.args()
-    arguments.add_all(_FLAGS)
+    is_bundle = ctx.var.get("bundle") == "1"  # goes without line numbers, which profilers want
+    arguments.add_all([flag for flag in _FLAGS if flag != "-lineinfo" or not is_bundle])
     arguments.add_all(_arch_flags(ctx))
-    if ctx.var.get("bundle") != "1":
-        arguments.add("-lineinfo")  # for profilers
     arguments.add(toolchain.compiler_executable, format = "-ccbin=%s")
     arguments.add_all([".", ctx.bin_dir.path], before_each = "-I")
     arguments.add_all(headers.defines, before_each = "-D")
