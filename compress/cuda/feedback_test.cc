@@ -125,11 +125,11 @@ void ExpectEndsAgree(const FeedbackSpec& spec, const CodecSpec& codec, DType dty
 
 // Of every kind with rows as they are, of a few with rows that are encoded.
 std::vector<CodecSpec> CodecsWith(StateStorage store) {
-  if (store != StateStorage::kF32) return {UniformOf(4)};
+  if (store != StateStorage::kF32) return {UniformOf(4), TopKOf(0.1)};
   CodecSpec low_rank;
   low_rank.kind = CodecKind::kLowRank;
   low_rank.rank = 2;
-  return {UniformOf(4), UniformOf(2, Rounding::kStochastic), low_rank};
+  return {UniformOf(4), UniformOf(2, Rounding::kStochastic), TopKOf(0.1), low_rank};
 }
 
 FeedbackSpec Tracked(StateInit init, StateStorage store) {
@@ -167,6 +167,10 @@ TEST_P(UnlikeEndsTest, AgreeUnderEf) {
       ExpectEndsAgree(spec, codec, GetParam());
     }
   }
+}
+
+TEST_P(UnlikeEndsTest, AgreeUnderSplitErrors) {
+  ExpectEndsAgree(SpecOf(FeedbackKind::kSplit), TopKOf(0.1), GetParam());
 }
 
 TEST_P(UnlikeEndsTest, AgreeWithRowsInAFile) {
