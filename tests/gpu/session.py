@@ -72,6 +72,7 @@ class Session:
         start = time.monotonic()
         # A process group of its own, so that its children end with it.
         child = subprocess.Popen([str(part) for part in command], cwd=self.root, text=True,
+                                 errors="replace",
                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                  env={**os.environ, **(env or {})}, start_new_session=True)
         timed_out = False

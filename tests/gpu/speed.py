@@ -44,9 +44,10 @@ def codecs(session, _):
 
 
 def codec_table(rows):
-    lines = ["Of a copy: fp32 bytes of the tensor a second, over those of cudaMemcpyAsync from device "
-             "to device.", "", "| codec | tensor | bits/element | encode, GB/s | of a copy | decode, "
-             "GB/s | of a copy | with PCIe: encode | decode |", "|---" * 9 + "|"]
+    lines = ["Of a copy: fp32 bytes of the tensor a second, over those of cudaMemcpyAsync from "
+             "device to device.", "",
+             "| codec | tensor | bits/element | encode, GB/s | of a copy | decode, GB/s "
+             "| of a copy | with PCIe: encode | decode |", "|---" * 9 + "|"]
     pairs = {}
     for row in rows:
         pairs.setdefault((row["codec"], row["tensor"]), {})[row["direction"]] = row
@@ -78,8 +79,9 @@ def codecs_in_pytorch(session, results):
         if mine is not None:
             ratios.append(mine / row["bytes_per_second"])
             cells = [f"{mine / 1e9:.0f}", f"{ratios[-1]:.1f}"]
-        lines.append(f"| `{row['codec']}` | {row['tensor']} | {row['direction']} | {row['operator']} "
-                     f"| {row['bytes_per_second'] / 1e9:.1f} | " + " | ".join(cells) + " |")
+        cells = [f"`{row['codec']}`", row["tensor"], row["direction"], row["operator"],
+                 f"{row['bytes_per_second'] / 1e9:.1f}", *cells]
+        lines.append("| " + " | ".join(cells) + " |")
     figures = [figure("least ours / theirs", min(ratios), at_least=1)] if ratios else []
     return {"figures": figures, "numbers": theirs, "tables": "\n".join(lines)}
 
@@ -102,16 +104,18 @@ def four_stages(session, _):
     common = {"data.dir": folder, "data.verify": "false", "data.augment": "none", "device": "cuda",
               "compression.activations": "{codec: none}", "compression.gradients": "{codec: none}",
               "model.width": 64, "precision": "bf16", "data.batch_size": 512, "epochs": 5,
-              "deterministic": "false", "pipeline.microbatches": 4, "evaluation.compressed": "false",
-              "evaluation.uncompressed": "false", "metrics.error_every": 0}
+              "deterministic": "false", "pipeline.microbatches": 4, "metrics.error_every": 0,
+              "evaluation.compressed": "false", "evaluation.uncompressed": "false"}
     if session.rehearse:
         common.update({"model.width": 4, "data.batch_size": 8, "epochs": 1, "data.limit": 8,
                        "pipeline.threads": 1})
-    spreads = {"four": {"pipeline.stages": 4}, "one": {"pipeline.stages": 1, "pipeline.cuts": "[]"}}
+    spreads = {"four": {"pipeline.stages": 4},
+               "one": {"pipeline.stages": 1, "pipeline.cuts": "[]"}}
     speeds = {name: [] for name in spreads}
     for _ in range(1 if session.rehearse else 3):
         for name, spread in spreads.items():
-            run = session.train("speed", "experiments/cifar10/resnet18-w16.yaml", {**common, **spread})
+            run = session.train("speed", "experiments/cifar10/resnet18-w16.yaml",
+                                {**common, **spread})
             speeds[name].append(run.speed())
     ratios = [four / one for four, one in zip(speeds["four"], speeds["one"])]
     return {"figures": [figure("one stage", statistics.median(speeds["one"]), "samples/s"),
@@ -127,6 +131,8 @@ def step(precision, batch, yardsticks=("eager", "compile", "compile, graphs")):
         if not has_pytorch(session) and not session.rehearse:
             raise Skipped("python3 has no torch")
         path = os.path.join(session.work, f"step-{precision}-{batch}-{len(yardsticks)}.json")
+        if os.path.exists(path):
+            os.remove(path)  # of an earlier call
         sizes = ["--width", "4", "--steps", "1", "--rounds", "1", "--device",
                  "cuda:0"] if session.rehearse else ["--rounds", "3"]
         session.run([sys.executable, "-B", session.file("tests", "gpu", "vs_pytorch.py"),
