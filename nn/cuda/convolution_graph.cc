@@ -70,7 +70,7 @@ class GraphConvolution final : public Convolution {
     rules.most_workspace_bytes = kMostWorkspaceBytes;
     const size_t most = options_.deterministic ? 1 : kPlansToTime;
     std::vector<ConvolutionPlan> plans;
-    const Error error = FindPlans(handle, graph, rules, most, &plans);
+    const Error error = FindPlans({handle, nullptr}, graph, rules, most, &plans);
     if (error.code == static_cast<int32_t>(absl::StatusCode::kUnimplemented)) return Error{};
     RETURN_ERROR(error);
     size_t fastest = 0;

@@ -81,7 +81,7 @@ struct BuiltGraph {
   CudnnDescriptor x, w, y, window, node, graph;
 };
 
-Error Build(cudnnHandle_t handle, const ConvolutionGraph& wanted, BuiltGraph* built) {
+Error Build(const PlanTarget& target, const ConvolutionGraph& wanted, BuiltGraph* built) {
   const Conv2dSpec& spec = wanted.spec;
   const DType weights = wanted.pass == Pass::kBackwardWeights ? DType::kF32 : spec.compute;
   built->x = ChannelsLast(kX, spec.compute, wanted.n, spec.in_channels, spec.height, spec.width);
@@ -106,17 +106,22 @@ Error Build(cudnnHandle_t handle, const ConvolutionGraph& wanted, BuiltGraph* bu
   RETURN_ERROR(built->node.Finalize());
 
   built->graph = CudnnDescriptor(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
-  built->graph.Set(CUDNN_ATTR_OPERATIONGRAPH_HANDLE, handle);
+  if (target.handle != nullptr) {
+    built->graph.Set(CUDNN_ATTR_OPERATIONGRAPH_HANDLE, target.handle);
+  }
   built->graph.Set(CUDNN_ATTR_OPERATIONGRAPH_OPS, built->node);
   return built->graph.Finalize();
 }
 
 // Engine configurations that the heuristics propose, best first.
-Error Propose(const BuiltGraph& built, cudnnBackendHeurMode_t mode,
+Error Propose(const PlanTarget& target, const BuiltGraph& built, cudnnBackendHeurMode_t mode,
               std::vector<CudnnDescriptor>* configs) {
   CudnnDescriptor heuristics(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
   heuristics.Set(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, built.graph);
   heuristics.Set(CUDNN_ATTR_ENGINEHEUR_MODE, mode);
+  if (target.handle == nullptr) {
+    heuristics.Set(CUDNN_ATTR_ENGINEHEUR_DEVICEPROP, *target.description);
+  }
   RETURN_ERROR(heuristics.Finalize());
   int64_t count = 0;
   RETURN_ERROR(heuristics.Count(CUDNN_ATTR_ENGINEHEUR_RESULTS, &count));
@@ -159,7 +164,7 @@ bool IsExhausted(const Error& error) {
 }
 
 // Unimplemented for a configuration that does not qualify.
-Error MakePlan(cudnnHandle_t handle, CudnnDescriptor config, const PlanRules& rules,
+Error MakePlan(const PlanTarget& target, CudnnDescriptor config, const PlanRules& rules,
                std::vector<ConvolutionPlan>* plans) {
   std::vector<cudnnBackendNumericalNote_t> notes;
   RETURN_ERROR(Notes(config, &notes));
@@ -169,7 +174,11 @@ Error MakePlan(cudnnHandle_t handle, CudnnDescriptor config, const PlanRules& ru
     }
   }
   CudnnDescriptor plan(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
-  plan.Set(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, handle);
+  if (target.handle != nullptr) {
+    plan.Set(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, target.handle);
+  } else {
+    plan.Set(CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, *target.description);
+  }
   plan.Set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, config);
   RETURN_ERROR(plan.Finalize());
   std::vector<int64_t> workspace_bytes(1);
@@ -195,20 +204,20 @@ Error ConvolutionPlan::Run(cudnnHandle_t handle, const void* x, const void* w, c
   return Error{};
 }
 
-Error FindPlans(cudnnHandle_t handle, const ConvolutionGraph& graph, const PlanRules& rules,
+Error FindPlans(const PlanTarget& target, const ConvolutionGraph& graph, const PlanRules& rules,
                 size_t most, std::vector<ConvolutionPlan>* plans) {
   BuiltGraph built;
-  RETURN_ERROR(Build(handle, graph, &built));
+  RETURN_ERROR(Build(target, graph, &built));
   Error last = MakeError(absl::StatusCode::kUnimplemented, "cuDNN proposes no engine");
   // The fallback list holds what runs nearly anything; without it, "best" might not run at all.
   for (const auto mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_B, CUDNN_HEUR_MODE_FALLBACK}) {
     std::vector<CudnnDescriptor> configs;
-    if (const Error error = Propose(built, mode, &configs); !error.ok()) {
+    if (const Error error = Propose(target, built, mode, &configs); !error.ok()) {
       last = error;
       continue;
     }
     for (CudnnDescriptor& config : configs) {
-      const Error error = MakePlan(handle, std::move(config), rules, plans);
+      const Error error = MakePlan(target, std::move(config), rules, plans);
       if (error.ok()) {
         if (plans->size() >= most) return Error{};
         continue;

@@ -28,6 +28,13 @@ struct PlanRules {
   int64_t most_workspace_bytes = 0;
 };
 
+// The GPU that plans are for: a handle's, or one that cuDNN only has a description of
+// (CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR) and for which it makes plans that cannot run.
+struct PlanTarget {
+  cudnnHandle_t handle = nullptr;
+  const CudnnDescriptor* description = nullptr;  // without a handle
+};
+
 class ConvolutionPlan {
  public:
   ConvolutionPlan(CudnnDescriptor config, CudnnDescriptor plan, int64_t workspace_bytes)
@@ -48,7 +55,7 @@ class ConvolutionPlan {
 // Appends up to `most` plans in the order of cuDNN's heuristics, which depends on the graph, the
 // device and cuDNN's version only. Unimplemented, with cuDNN's last reason, when there is none;
 // ResourceExhausted when memory was short.
-Error FindPlans(cudnnHandle_t handle, const ConvolutionGraph& graph, const PlanRules& rules,
+Error FindPlans(const PlanTarget& target, const ConvolutionGraph& graph, const PlanRules& rules,
                 size_t most, std::vector<ConvolutionPlan>* plans);
 
 }  // namespace thinwire::cuda

@@ -1,4 +1,5 @@
-// The weight gradient of a bf16 convolution where a library has none in fp32.
+// The weight gradient of a bf16 convolution where a library has none in fp32, as cuDNN 9.19 on
+// Hopper.
 #pragma once
 
 #include <cstdint>
