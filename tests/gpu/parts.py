@@ -6,7 +6,6 @@ import concurrent.futures
 import json
 import os
 import re
-import signal
 import subprocess
 import sys
 
@@ -190,7 +189,7 @@ PAPER1 = {  # bits and ratios of activations/gradients
 def paper1(session, _):
     """ResNet-18 of full width on CIFAR-10 as in arXiv 2401.07788, for as many of its 100 epochs as
     the time allows: each configuration gets an equal share and is interrupted then."""
-    sizes = {"data.limit": 100, "data.test_limit": 100, "model.width": 4, "epochs": 1,
+    sizes = {"data.limit": 20, "data.test_limit": 20, "data.batch_size": 10, "model.width": 4,
              "data.verify": "false"} if session.rehearse else {}
     runs = {}
     for i, (name, codec) in enumerate(PAPER1.items()):
@@ -198,7 +197,7 @@ def paper1(session, _):
         runs[name] = session.train("paper1-" + re.sub(r"\W+", "-", name),
                                    "experiments/paper1/full/experiment.yaml",
                                    {"data.dir": session.data, "device": "cuda", **codec, **sizes},
-                                   limit=share, ends_by=signal.SIGINT, may_fail=True)
+                                   limit=share, interrupts=True)
         if not runs[name].epochs:
             raise Failed(f"{name}: no epoch was done in {share:.0f} s, see log.txt")
     common = min(len(run.epochs) for run in runs.values())

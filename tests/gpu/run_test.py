@@ -156,6 +156,12 @@ class SessionTest(unittest.TestCase):
             self.session.run(["sh", "-c", "sleep 30 & sleep 30; wait"])
         self.assertLess(time.monotonic() - start, 15)
 
+    def test_a_command_may_be_interrupted_and_keep_what_it_did(self):
+        command = ["sh", "-c", "trap 'echo kept; exit 130' INT; while :; do sleep 0.1; done"]
+        self.assertEqual(self.session.run(command, limit=0.5, interrupts=True), (130, "kept\n"))
+        with self.assertRaisesRegex(Failed, "sh: exit 3"):
+            self.session.run(["sh", "-c", "exit 3"], interrupts=True)
+
     def test_a_missing_program_names_the_places(self):
         with self.assertRaisesRegex(Failed, "no program twins: .*bazel-bin/tests/gpu/twins"):
             self.session.program("twins")

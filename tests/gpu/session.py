@@ -64,9 +64,10 @@ class Session:
     def file(self, *parts):
         return os.path.join(self.root, *parts)
 
-    def run(self, command, env=None, limit=None, ends_by=signal.SIGKILL, may_fail=False):
-        """Runs it in `root`; returns its exit status and standard output. When the time is up it
-        gets `ends_by`, and Failed is raised unless it `may_fail`, as for a status other than 0."""
+    def run(self, command, env=None, limit=None, interrupts=False, may_fail=False):
+        """Runs it in `root`; returns its exit status and standard output. Failed for a status other
+        than 0, unless it `may_fail`, and when the time is up, unless that `interrupts` it (Ctrl-C)
+        and is no failure."""
         limit = min(limit or self.left(), self.left())
         shown = " ".join(str(part) for part in command)
         start = time.monotonic()
@@ -80,10 +81,12 @@ class Session:
             out, err = child.communicate(timeout=max(limit, 0.1))
         except subprocess.TimeoutExpired:
             timed_out = True
-            out, err = self._end_of(child, ends_by)
+            out, err = self._end_of(child, signal.SIGINT if interrupts else signal.SIGKILL)
         seconds = time.monotonic() - start
         self.log(f"$ {shown}\n{out[-LOGGED_CHARACTERS:]}{err[-LOGGED_CHARACTERS:]}"
                  f"-> status {child.returncode}, {seconds:.1f} s{', time is up' * timed_out}\n")
+        if timed_out and interrupts:
+            return child.returncode, out
         if child.returncode != 0 and not may_fail:
             reason = f"not done after {limit:.0f} s" if timed_out else f"exit {child.returncode}"
             lines = (err.strip() or out.strip()).splitlines()[-3:]
@@ -91,9 +94,9 @@ class Session:
         return child.returncode, out
 
     @staticmethod
-    def _end_of(child, ends_by):
+    def _end_of(child, with_signal):
         try:
-            os.killpg(child.pid, ends_by)
+            os.killpg(child.pid, with_signal)
             return child.communicate(timeout=20)
         except subprocess.TimeoutExpired:
             os.killpg(child.pid, signal.SIGKILL)

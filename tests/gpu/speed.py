@@ -72,17 +72,19 @@ def codecs_in_pytorch(session, results):
             for row in results.parts.get("codecs", {}).get("numbers", [])[1:]}
     lines = ["| codec | tensor | direction | PyTorch | theirs, GB/s | ours, GB/s | ours / theirs |",
              "|---" * 7 + "|"]
-    ratios = []
+    ratios = {"encode": [], "decode": []}
     for row in theirs:
         mine = ours.get((row["codec"], row["tensor"], row["direction"]))
         cells = ["", ""]
         if mine is not None:
-            ratios.append(mine / row["bytes_per_second"])
-            cells = [f"{mine / 1e9:.0f}", f"{ratios[-1]:.1f}"]
+            ratio = mine / row["bytes_per_second"]
+            ratios[row["direction"]].append(ratio)
+            cells = [f"{mine / 1e9:.0f}", f"{ratio:.1f}"]
         cells = [f"`{row['codec']}`", row["tensor"], row["direction"], row["operator"],
                  f"{row['bytes_per_second'] / 1e9:.1f}", *cells]
         lines.append("| " + " | ".join(cells) + " |")
-    figures = [figure("least ours / theirs", min(ratios), at_least=1)] if ratios else []
+    figures = [figure(f"least ours / theirs, {direction}", min(of), at_least=1)
+               for direction, of in ratios.items() if of]
     return {"figures": figures, "numbers": theirs, "tables": "\n".join(lines)}
 
 
@@ -157,8 +159,8 @@ def step_figures(rounds, yardsticks):
     figures = []
     for name in ("thinwire", "thinwire, deterministic", *yardsticks):
         speeds = [one[name]["images_per_second"] for one in rounds if "failed" not in one[name]]
-        if speeds:
-            figures.append(figure(name, statistics.median(speeds), "images/s"))
+        figures.append(figure(name, statistics.median(speeds), "images/s") if speeds else
+                       figure(name, "failed"))
     for name in yardsticks:
         ratios = [one[name]["step_seconds"] / one["thinwire"]["step_seconds"] for one in rounds
                   if "failed" not in one[name]]
