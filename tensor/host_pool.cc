@@ -52,12 +52,12 @@ size_t HostPool::bytes_in_use() const {
 }
 
 Error HostPool::CopyFromHost(void* device, const void* host, size_t bytes) {
-  std::memcpy(device, host, bytes);
+  if (bytes > 0) std::memcpy(device, host, bytes);
   return Error{};
 }
 
 Error HostPool::CopyToHost(void* host, const void* device, size_t bytes) {
-  std::memcpy(host, device, bytes);
+  if (bytes > 0) std::memcpy(host, device, bytes);
   return Error{};
 }
 

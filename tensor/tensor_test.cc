@@ -30,6 +30,11 @@ TEST(BufferTest, WrappedMemoryKeepsItsOwner) {
   EXPECT_TRUE(alive.expired());
 }
 
+TEST(CpuDeviceTest, CopiesOfNothingNeedNoMemory) {
+  EXPECT_TRUE(CpuDevice()->CopyFromHost(nullptr, nullptr, 0).ok());
+  EXPECT_TRUE(CpuDevice()->CopyToHost(nullptr, nullptr, 0).ok());
+}
+
 TEST(CpuDeviceTest, AFreedBlockIsUsedAgain) {
   const size_t before = CpuDevice()->bytes_in_use();
   void* first = nullptr;

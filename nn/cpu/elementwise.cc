@@ -164,6 +164,7 @@ void Add(int threads, const TensorView& a, const TensorView& b, const TensorView
 }
 
 void Convert(int threads, const TensorView& from, const TensorView& to) {
+  if (from.elements() == 0) return;  // perhaps without memory
   const size_t size = SizeOf(from.dtype);
   ParallelRange(threads, from.elements(), kGrain, [&](int64_t i, int64_t end) {
     if (from.dtype == to.dtype) {

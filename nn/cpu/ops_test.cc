@@ -36,6 +36,8 @@ uint16_t NarrowedOne(float value) {
   return narrow[0];
 }
 
+TEST(BF16Test, NothingNeedsNoMemory) { EXPECT_TRUE(Narrowed({}).empty()); }
+
 TEST(BF16Test, RoundsToNearestWithTiesToEven) {
   EXPECT_EQ(NarrowedOne(1.0f), 0x3F80);
   EXPECT_EQ(NarrowedOne(1.0f + 0x1p-8f), 0x3F80);            // tie, down to even
