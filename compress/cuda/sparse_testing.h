@@ -88,6 +88,11 @@ inline std::string TraceOf(const CodecSpec& spec, const Shape& shape, DType dtyp
   return absl::StrCat(spec.ToString(), " of ", contents, " ", shape.ToString(), " ", Name(dtype));
 }
 
+// Scopes of a few elements of which the emulator would take very long: a warp for each.
+inline bool HasManyTinyScopes(const Shape& shape, Scope scope) {
+  return ScopesOf(shape, scope, /*group=*/0).count > 1000;
+}
+
 // `spec` with every way in which values travel.
 inline std::vector<CodecSpec> EveryKindOfValues(const CodecSpec& spec) {
   std::vector<CodecSpec> specs;
