@@ -43,19 +43,32 @@ __device__ inline TileWord LoadTileWord(const uint32_t* words, int64_t num_words
   return {bits, offsets[blockIdx.x] + before};
 }
 
-// Calls visit(i, is_set, rank) for elements i < n, each lane for one of every word of its warp;
-// rank: set bits before i. Whole warps call it, and visit is called by whole warps but at the end
-// of the bitmap.
-template <typename Visit>
-__device__ inline void VisitWords(const TileWord& own, int64_t n, Visit visit) {
+// For elements i < n, each lane for one of every word of its warp, visit(i, is_set, rank,
+// load(i, is_set, rank)) with rank = set bits before i. Several loads come before the first of
+// their visits, which may store. Whole warps call it; load and visit may be called by parts of one.
+template <typename LoadOne, typename Visit>
+__device__ inline void VisitWords(const TileWord& own, int64_t n, LoadOne load, Visit visit) {
+  constexpr int kAtOnce = 8;
   const unsigned lane = threadIdx.x % kWarpThreads;
   const int64_t first = int64_t{blockIdx.x} * kTileWords + threadIdx.x - lane;
-#pragma unroll 8
-  for (int j = 0; j < static_cast<int>(kWarpThreads); ++j) {
-    const uint32_t bits = __shfl_sync(kWholeWarp, own.bits, j);
-    const uint64_t before = __shfl_sync(kWholeWarp, own.before, j);
-    const int64_t i = (first + j) * 32 + lane;
-    if (i < n) visit(i, ((bits >> lane) & 1) != 0, before + __popc(BitsBelow(bits, lane)));
+  for (int word = 0; word < static_cast<int>(kWarpThreads); word += kAtOnce) {
+    decltype(load(n, false, own.before)) values[kAtOnce];
+    bool is_set[kAtOnce];
+    uint64_t ranks[kAtOnce];
+#pragma unroll
+    for (int j = 0; j < kAtOnce; ++j) {
+      const uint32_t bits = __shfl_sync(kWholeWarp, own.bits, word + j);
+      const uint64_t before = __shfl_sync(kWholeWarp, own.before, word + j);
+      const int64_t i = (first + word + j) * 32 + lane;
+      is_set[j] = ((bits >> lane) & 1) != 0;
+      ranks[j] = before + __popc(BitsBelow(bits, lane));
+      if (i < n) values[j] = load(i, is_set[j], ranks[j]);
+    }
+#pragma unroll
+    for (int j = 0; j < kAtOnce; ++j) {
+      const int64_t i = (first + word + j) * 32 + lane;
+      if (i < n) visit(i, is_set[j], ranks[j], values[j]);
+    }
   }
 }
 

@@ -1,6 +1,7 @@
 #include "compress/cuda/codec_bench_calls.h"
 
 #include <memory>
+#include <vector>
 
 #include "compress/cuda/blockwise8.h"
 #include "compress/cuda/cast.h"
@@ -99,12 +100,27 @@ using SubmitEntries = Error (*)(CudaDevice*, const TensorView&, const CodecSpec&
 
 // The memory of the payload is taken from the pool in each call, as it is in a run.
 Error MakeEntries(CudaDevice* device, const CodecSpec& spec, const TensorView& x,
-                  SubmitEntries submit, DeviceCalls* calls) {
+                  const TensorView& y, SubmitEntries submit, DeviceCalls* calls) {
   calls->encode = [=] {
     EntriesOnDevice payload(device);
     return submit(device, x, spec, SparseContext{}, &payload);
   };
-  return calls->encode();
+  EntriesOnDevice encoded(device);
+  RETURN_ERROR(submit(device, x, spec, SparseContext{}, &encoded));
+  const Scopes scopes = ScopesOf(x, spec.scope, spec.group);
+  std::vector<uint8_t> payload(EntriesMaxPayloadBytes(spec, scopes));
+  size_t bytes = 0;
+  RETURN_ERROR(encoded.CopyToHost(payload.data(), payload.size(), &bytes));
+
+  cudaStream_t stream;
+  RETURN_ERROR(device->Stream(&stream));
+  const auto decoding = std::make_shared<EntriesToDecode>(device);
+  const auto fault = std::make_shared<CudaScratch>(device);
+  RETURN_ERROR(fault->Reserve(sizeof(uint32_t)));
+  RETURN_ERROR(decoding->SubmitCopy(stream, payload.data(), bytes, spec, SparseContext{}, y));
+  RETURN_ERROR(device->Finish());
+  calls->decode = [=] { return decoding->Submit(stream, y, fault->as<uint32_t>()); };
+  return Error{};
 }
 
 }  // namespace
@@ -122,9 +138,9 @@ Error MakeDeviceCalls(CudaDevice* device, const CodecSpec& spec, const TensorVie
     case CodecKind::kUniform:
       return MakeUniform(device, spec, x, y, calls);
     case CodecKind::kTopK:
-      return MakeEntries(device, spec, x, &SubmitTopKEncode, calls);
+      return MakeEntries(device, spec, x, y, &SubmitTopKEncode, calls);
     case CodecKind::kThreshold:
-      return MakeEntries(device, spec, x, &SubmitThresholdEncode, calls);
+      return MakeEntries(device, spec, x, y, &SubmitThresholdEncode, calls);
     default:
       return Error{};
   }

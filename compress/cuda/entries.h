@@ -8,6 +8,7 @@
 
 #include "compress/cuda/index_coding.h"
 #include "compress/cuda/kept_values.h"
+#include "compress/cuda/place_reader.h"
 #include "compress/kernels.h"
 #include "tensor/cuda/device.h"
 
@@ -54,6 +55,32 @@ class EntriesOnDevice {
   CudaScratch places_, plan_;
   KeptValues values_;
   IndexBytes indices_;
+};
+
+// A payload on its way into a tensor.
+class EntriesToDecode {
+ public:
+  explicit EntriesToDecode(CudaDevice* device)
+      : device_(device), support_offsets_(device), places_(device), values_(device) {}
+
+  // `payload`, in host memory, stays until the stream is done; what `context` refers to outlives
+  // this. InvalidArgument if what the host can see of it is impossible for x; uniform's values are
+  // decoded, for which this waits.
+  Error SubmitCopy(cudaStream_t stream, const uint8_t* payload, size_t bytes, const CodecSpec& spec,
+                   const SparseContext& context, const TensorView& x);
+
+  // Overwrites all of x. Launches only. Sets *fault, in device memory, to 1 if the payload is to be
+  // refused; x is then unspecified.
+  Error Submit(cudaStream_t stream, const TensorView& x, uint32_t* fault);
+
+ private:
+  CudaDevice* const device_;
+  CodecSpec spec_;
+  SparseContext context_;
+  int64_t count_ = 0;
+  CudaScratch support_offsets_;
+  PlaceReader places_;
+  PayloadValues values_;
 };
 
 // See CodecKernels::EntriesDecode.

@@ -6,7 +6,6 @@
 #include "compress/cpu/index_coding.h"
 #include "compress/cuda/bitmap.h"
 #include "compress/cuda/entries.h"
-#include "compress/cuda/place_reader.h"
 #include "compress/cuda/scope_counts.h"
 #include "compress/cuda/sparse_writer.h"
 #include "compress/layout.h"
@@ -59,45 +58,17 @@ Error SubmitScopeGuard(CudaDevice* device, cudaStream_t stream, const CodecSpec&
   return SubmitMostCheck(stream, counts.as<uint32_t>(), scopes.count, most, fault);
 }
 
-// Memory and launches of one payload; *fault, in device memory, becomes 1 if it is not as it
-// should be. An error is one of the values or the device's.
-class Decoding {
- public:
-  explicit Decoding(CudaDevice* device)
-      : device_(device), support_offsets_(device), places_(device), values_(device) {}
-
-  Error Submit(cudaStream_t stream, const EntriesHeader& header, const uint8_t* values,
-               const EntryIndices& indices, const CodecSpec& spec, const SparseContext& context,
-               const TensorView& x, uint32_t* fault) {
-    const int64_t n = x.elements();
-    RankedBits support;
-    if (context.support != nullptr) {
-      RETURN_ERROR(support_offsets_.Reserve(TileOffsetsBytes(n)));
-      support = {WordsOf(context.support), support_offsets_.as<uint64_t>()};
-      RETURN_ERROR(SubmitTileOffsets(stream, support.words, n, support_offsets_.as<uint64_t>()));
-    }
-    RETURN_ERROR(places_.Submit(stream, indices, n, support, fault));
-    const Scopes scopes = ScopesOf(x, spec.scope, spec.group);
-    RETURN_ERROR(SubmitScopeGuard(device_, stream, spec, scopes, places_.bits(), fault));
-    RETURN_ERROR(values_.Submit(stream, values, header.count, spec, header.exponent));
-    return SubmitSparse(stream, places_.bits(), values_.values(), header.count, x, fault);
-  }
-
- private:
-  CudaDevice* const device_;
-  CudaScratch support_offsets_;
-  PlaceReader places_;
-  PayloadValues values_;
-};
-
 }  // namespace
 
-Error CudaEntriesDecode(CudaDevice* device, const uint8_t* payload, size_t bytes,
-                        const CodecSpec& spec, const SparseContext& context, const TensorView& x) {
+Error EntriesToDecode::SubmitCopy(cudaStream_t stream, const uint8_t* payload, size_t bytes,
+                                  const CodecSpec& spec, const SparseContext& context,
+                                  const TensorView& x) {
+  spec_ = spec;
+  context_ = context;
   const Scopes scopes = ScopesOf(x, spec.scope, spec.group);
-  RETURN_ERROR(CheckElements(spec, scopes.total));
   EntriesHeader header;
   RETURN_ERROR(ReadEntriesHeader(payload, bytes, spec, scopes, &header));
+  count_ = header.count;
   const uint8_t* const values = payload + kEntriesHeaderBytes;
   const size_t value_bytes = ValueBytes(spec, header.count);
   EntryIndices indices;
@@ -107,15 +78,35 @@ Error CudaEntriesDecode(CudaDevice* device, const uint8_t* payload, size_t bytes
   indices.count = header.count;
   indices.places = context.support == nullptr ? scopes.total : context.support->count;
   RETURN_ERROR(CheckIndexBytes(indices.plan, indices.bytes, header.count, indices.places));
+  RETURN_ERROR(places_.SubmitCopy(stream, indices));
+  return values_.Submit(stream, values, header.count, spec, header.exponent);
+}
 
+Error EntriesToDecode::Submit(cudaStream_t stream, const TensorView& x, uint32_t* fault) {
+  const int64_t n = x.elements();
+  RankedBits support;
+  if (context_.support != nullptr) {
+    RETURN_ERROR(support_offsets_.Reserve(TileOffsetsBytes(n)));
+    support = {WordsOf(context_.support), support_offsets_.as<uint64_t>()};
+    RETURN_ERROR(SubmitTileOffsets(stream, support.words, n, support_offsets_.as<uint64_t>()));
+  }
+  RETURN_ERROR(places_.Submit(stream, n, support, fault));
+  const Scopes scopes = ScopesOf(x, spec_.scope, spec_.group);
+  RETURN_ERROR(SubmitScopeGuard(device_, stream, spec_, scopes, places_.bits(), fault));
+  return SubmitSparse(stream, places_.bits(), values_.values(), count_, x, fault);
+}
+
+Error CudaEntriesDecode(CudaDevice* device, const uint8_t* payload, size_t bytes,
+                        const CodecSpec& spec, const SparseContext& context, const TensorView& x) {
+  RETURN_ERROR(CheckElements(spec, x.elements()));
   cudaStream_t stream;
   RETURN_ERROR(device->Stream(&stream));
   CudaScratch fault(device);
   RETURN_ERROR(fault.Reserve(4));
   CUDA_RETURN_IF_ERROR(cudaMemsetAsync(fault.as<void>(), 0, 4, stream));
-  Decoding decoding(device);
-  const Error error =
-      decoding.Submit(stream, header, values, indices, spec, context, x, fault.as<uint32_t>());
+  EntriesToDecode entries(device);
+  Error error = entries.SubmitCopy(stream, payload, bytes, spec, context, x);
+  if (error.ok()) error = entries.Submit(stream, x, fault.as<uint32_t>());
   // Waits, also after an error: until then the payload is being read.
   uint32_t is_faulty = 0;
   RETURN_ERROR(device->CopyToHost(&is_faulty, fault.as<void>(), 4));

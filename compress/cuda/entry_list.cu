@@ -21,9 +21,9 @@ __global__ void EntryListKernel(const T* x, int64_t n, RankedBits kept, RankedBi
   }
   const TileWord own = LoadTileWord(kept.words, num_words, kept.offsets);
   uint32_t magnitude = 0;
-  VisitWords(own, n, [&](int64_t i, bool is_kept, uint64_t rank) {
+  const auto load = [&](int64_t i, bool is_kept, uint64_t) { return is_kept ? Load(x + i) : 0.0f; };
+  VisitWords(own, n, load, [&](int64_t i, bool is_kept, uint64_t rank, float value) {
     if (!is_kept) return;
-    const float value = Load(x + i);
     Store(value, values + rank);
     magnitude = max(magnitude, __float_as_uint(value) & 0x7FFFFFFFu);
     if (places == nullptr) return;

@@ -184,10 +184,11 @@ Error IndexBytes::Reserve(int64_t most, int64_t places, const uint32_t* bitmap) 
   most_ = most;
   places_ = places;
   bitmap_ = bitmap;
-  // The smallest coding is chosen, so neither the bitmap nor packed places are exceeded.
+  // The smallest coding is chosen, so neither the bitmap nor packed places are exceeded, but for
+  // what fills the last byte.
   const uint64_t packed = PackedIndexBits(places) * static_cast<uint64_t>(most);
   const uint64_t bits = std::min(static_cast<uint64_t>(places), packed);
-  bytes_ = static_cast<size_t>(bits / 32 + 1) * 4;
+  bytes_ = static_cast<size_t>(bits / 32 + 2) * 4;
   RETURN_ERROR(fields_.Reserve(bytes_));
   RETURN_ERROR(flags_.Reserve(bytes_));
   return sums_.Reserve(8 * kRiceCandidates * (NumEntryTiles(most) + 1));

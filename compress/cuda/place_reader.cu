@@ -40,7 +40,8 @@ __global__ void ReadPackedKernel(const uint32_t* fields, uint32_t width, int64_t
 __global__ void ListQuotientsKernel(const uint32_t* flags, const uint64_t* offsets, int64_t bits,
                                     uint64_t count, uint64_t* quotients) {
   const TileWord own = LoadTileWord(flags, NumWords(bits), offsets);
-  VisitWords(own, bits, [&](int64_t i, bool is_set, uint64_t rank) {
+  const auto nothing = [](int64_t, bool, uint64_t) { return 0; };
+  VisitWords(own, bits, nothing, [&](int64_t i, bool is_set, uint64_t rank, int) {
     if (is_set && rank < count) quotients[rank] = static_cast<uint64_t>(i) - rank;
   });
 }
@@ -107,31 +108,43 @@ Error ReserveZeros(cudaStream_t stream, size_t bytes, CudaScratch* memory) {
 
 }  // namespace
 
-Error PlaceReader::SubmitPacked(cudaStream_t stream, const EntryIndices& indices, uint32_t* fault,
-                                const uint32_t** places) {
-  RETURN_ERROR(SubmitPayloadCopy(device_, stream, indices.bytes, indices.plan.bytes, &fields_));
-  RETURN_ERROR(ReserveZeros(stream, BitmapBytes(indices.places) + 8, &places_));
-  *places = places_.as<uint32_t>();
-  return Launch(stream, BlocksFor(indices.count, kEntryTile), dim3(kEntryThreads), ReadPackedKernel,
-                fields_.as<uint32_t>(), PackedIndexBits(indices.places), indices.count,
-                static_cast<uint64_t>(indices.places), places_.as<uint32_t>(), fault);
+// Of packed places, or of Rice's remainders; flags are behind them.
+size_t PlaceReader::FieldsBytes() const {
+  switch (indices_.plan.coding) {
+    case IndexCoding::kBitmap:
+      return 0;
+    case IndexCoding::kPacked:
+      return indices_.plan.bytes;
+    case IndexCoding::kRice:
+      return static_cast<size_t>((uint64_t{indices_.plan.rice_bits} * indices_.count + 7) / 8);
+  }
+  return 0;
 }
 
-Error PlaceReader::SubmitRice(cudaStream_t stream, const EntryIndices& indices, uint32_t* fault,
-                              const uint32_t** places) {
-  const int64_t count = indices.count, tiles = NumEntryTiles(count);
-  const uint32_t width = indices.plan.rice_bits;
-  const size_t fields_bytes = static_cast<size_t>((uint64_t{width} * count + 7) / 8);
-  const size_t flags_bytes = indices.plan.bytes - fields_bytes;
-  const int64_t num_flags = 8 * static_cast<int64_t>(flags_bytes);
-  RETURN_ERROR(SubmitPayloadCopy(device_, stream, indices.bytes, fields_bytes, &fields_));
-  RETURN_ERROR(
-      SubmitPayloadCopy(device_, stream, indices.bytes + fields_bytes, flags_bytes, &flags_));
+Error PlaceReader::SubmitCopy(cudaStream_t stream, const EntryIndices& indices) {
+  indices_ = indices;
+  const size_t fields = FieldsBytes();
+  RETURN_ERROR(SubmitPayloadCopy(device_, stream, indices.bytes, fields, &fields_));
+  return SubmitPayloadCopy(device_, stream, indices.bytes + fields, indices.plan.bytes - fields,
+                           &flags_);
+}
+
+Error PlaceReader::SubmitPacked(cudaStream_t stream, uint32_t* fault) {
+  RETURN_ERROR(ReserveZeros(stream, BitmapBytes(indices_.places) + 8, &places_));
+  return Launch(stream, BlocksFor(indices_.count, kEntryTile), dim3(kEntryThreads),
+                ReadPackedKernel, fields_.as<uint32_t>(), PackedIndexBits(indices_.places),
+                indices_.count, static_cast<uint64_t>(indices_.places), places_.as<uint32_t>(),
+                fault);
+}
+
+Error PlaceReader::SubmitRice(cudaStream_t stream, uint32_t* fault) {
+  const int64_t count = indices_.count, tiles = NumEntryTiles(count);
+  const uint32_t width = indices_.plan.rice_bits;
+  const int64_t num_flags = 8 * static_cast<int64_t>(indices_.plan.bytes - FieldsBytes());
   RETURN_ERROR(flag_offsets_.Reserve(TileOffsetsBytes(num_flags)));
   RETURN_ERROR(quotients_.Reserve(8 * (count + 1)));
   RETURN_ERROR(sums_.Reserve(8 * (tiles + 1)));
-  RETURN_ERROR(ReserveZeros(stream, BitmapBytes(indices.places) + 8, &places_));
-  *places = places_.as<uint32_t>();
+  RETURN_ERROR(ReserveZeros(stream, BitmapBytes(indices_.places) + 8, &places_));
 
   const dim3 threads(kEntryThreads);
   uint64_t* const offsets = flag_offsets_.as<uint64_t>();
@@ -147,37 +160,28 @@ Error PlaceReader::SubmitRice(cudaStream_t stream, const EntryIndices& indices, 
   RETURN_ERROR(SubmitPrefixSums(stream, sums_.as<uint64_t>(), tiles));
   return Launch(stream, BlocksFor(tiles, 1), threads, ReadRiceKernel, fields_.as<uint32_t>(), width,
                 quotients_.as<uint64_t>(), found, sums_.as<uint64_t>(), count,
-                static_cast<uint64_t>(indices.places), places_.as<uint32_t>(), fault);
+                static_cast<uint64_t>(indices_.places), places_.as<uint32_t>(), fault);
 }
 
-Error PlaceReader::Submit(cudaStream_t stream, const EntryIndices& indices, int64_t elements,
-                          const RankedBits& support, uint32_t* fault) {
-  const uint32_t* places = nullptr;
-  switch (indices.plan.coding) {
-    case IndexCoding::kBitmap:
-      RETURN_ERROR(SubmitPayloadCopy(device_, stream, indices.bytes, indices.plan.bytes, &flags_));
-      places = flags_.as<uint32_t>();
-      break;
-    case IndexCoding::kPacked:
-      RETURN_ERROR(SubmitPacked(stream, indices, fault, &places));
-      break;
-    case IndexCoding::kRice:
-      RETURN_ERROR(SubmitRice(stream, indices, fault, &places));
-      break;
-  }
-  result_.words = places;
+Error PlaceReader::Submit(cudaStream_t stream, int64_t elements, const RankedBits& support,
+                          uint32_t* fault) {
+  const IndexCoding coding = indices_.plan.coding;
+  if (coding == IndexCoding::kPacked) RETURN_ERROR(SubmitPacked(stream, fault));
+  if (coding == IndexCoding::kRice) RETURN_ERROR(SubmitRice(stream, fault));
+  const bool is_bitmap = coding == IndexCoding::kBitmap;
+  result_.words = is_bitmap ? flags_.as<uint32_t>() : places_.as<uint32_t>();
   if (support.words != nullptr) {
     RETURN_ERROR(bits_.Reserve(BitmapBytes(elements) + 8));
-    result_.words = bits_.as<uint32_t>();
     RETURN_ERROR(Launch(stream, BlocksFor(NumTiles(elements), 1), dim3(kTileWords), SpreadKernel,
-                        places, support, elements, bits_.as<uint32_t>()));
+                        result_.words, support, elements, bits_.as<uint32_t>()));
+    result_.words = bits_.as<uint32_t>();
   }
   RETURN_ERROR(offsets_.Reserve(TileOffsetsBytes(elements)));
   uint64_t* const offsets = offsets_.as<uint64_t>();
   result_.offsets = offsets;
   RETURN_ERROR(SubmitTileOffsets(stream, result_.words, elements, offsets));
   return Launch(stream, dim3(1), dim3(32), CheckCountKernel, offsets + NumTiles(elements),
-                static_cast<uint64_t>(indices.count), fault);
+                static_cast<uint64_t>(indices_.count), fault);
 }
 
 }  // namespace thinwire

@@ -34,23 +34,25 @@ class PlaceReader {
         bits_(device),
         offsets_(device) {}
 
-  // indices.bytes stay until the stream is done. Sets *fault, in device memory, to 1 unless they
-  // are of exactly indices.count ascending places; what bits() says is then of no use, but none is
-  // set beyond the tensor.
-  Error Submit(cudaStream_t stream, const EntryIndices& indices, int64_t elements,
-               const RankedBits& support, uint32_t* fault);
+  // indices.bytes stay until the stream is done.
+  Error SubmitCopy(cudaStream_t stream, const EntryIndices& indices);
+
+  // Of what was copied; launches only. Sets *fault, in device memory, to 1 unless there are exactly
+  // indices.count ascending places; what bits() says is then of no use, but none is set beyond the
+  // tensor.
+  Error Submit(cudaStream_t stream, int64_t elements, const RankedBits& support, uint32_t* fault);
 
   // Over the elements.
   const RankedBits& bits() const { return result_; }
 
  private:
-  // Each returns in *places a bitmap over the places.
-  Error SubmitPacked(cudaStream_t stream, const EntryIndices& indices, uint32_t* fault,
-                     const uint32_t** places);
-  Error SubmitRice(cudaStream_t stream, const EntryIndices& indices, uint32_t* fault,
-                   const uint32_t** places);
+  // Each makes places_, a bitmap over the places.
+  Error SubmitPacked(cudaStream_t stream, uint32_t* fault);
+  Error SubmitRice(cudaStream_t stream, uint32_t* fault);
+  size_t FieldsBytes() const;
 
   CudaDevice* const device_;
+  EntryIndices indices_;
   CudaScratch fields_, flags_;            // as they came
   CudaScratch flag_offsets_, quotients_;  // before each tile of flags; before each entry
   CudaScratch sums_;                      // of remainders, before each tile of entries

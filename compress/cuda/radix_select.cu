@@ -126,56 +126,92 @@ __global__ void StartKernel(const uint32_t* tables, Range* ranges, int64_t scope
   }
 }
 
-// What a lane does with its element: vote it into a word of what is kept or of the candidates.
-struct Votes {
-  uint32_t kept, candidates;
+// The ranges of a run's scopes.
+struct RunRanges {
+  __device__ RunRanges(const Range* ranges, const RunScopes& scopes, int num_scopes)
+      : low(ranges[scopes.first]), high(ranges[scopes.first + num_scopes - 1]) {}
+  __device__ bool IsAbove(int scope, uint64_t key) const {
+    return key >= (scope == 0 ? low.upper : high.upper);
+  }
+  __device__ bool IsFrom(int scope, uint64_t key) const {
+    return key >= (scope == 0 ? low.lower : high.lower);
+  }
+  Range low, high;
 };
 
-// Looks at all elements (kFirst) or at the candidates so far: keeps what lies above its scope's
-// range, leaves candidates only within it and counts their digits, unless there is no next level.
-// *wanted, if not null: whether there can be any candidates.
-template <typename T, bool kFirst>
-__global__ void NarrowKernel(TypedKeys<T> keys, int64_t run, const Range* ranges, Level level,
-                             const uint32_t* wanted, uint32_t* tables, uint32_t* candidates,
-                             uint32_t* kept) {
+// Looks at all elements: keeps what lies above its scope's range, makes candidates of what lies
+// in it and counts their digits. Lanes hold neighbours, so that each vote of a warp is a word.
+template <typename T>
+__global__ void FindCandidatesKernel(TypedKeys<T> keys, int64_t run, const Range* ranges,
+                                     Level level, uint32_t* tables, uint32_t* candidates,
+                                     uint32_t* kept) {
   __shared__ uint32_t bins[2 * kBins];
-  if (wanted != nullptr && *wanted == 0) return;
-  const unsigned lane = threadIdx.x % 32;
+  const int lane = threadIdx.x % 32;
   const int64_t begin = run * blockIdx.x, end = min(begin + run, keys.total);
   const RunScopes scopes(begin, keys.elements);
   const int num_scopes = 1 + scopes.Of(end - 1);
-  const Range low = ranges[scopes.first], high = ranges[scopes.first + num_scopes - 1];
+  const RunRanges of(ranges, scopes, num_scopes);
   Histograms histograms(bins, num_scopes);
   for (int64_t first = begin / 32 + threadIdx.x / 32 * 32; first * 32 < end; first += kThreads) {
-    const bool has_word = (first + lane) * 32 < end;
-    const uint32_t before = !kFirst && has_word ? candidates[first + lane] : 0;
-    if (!kFirst && !__any_sync(kWholeWarp, before != 0)) continue;
-    Votes own = {0, 0};
+    uint32_t own_kept = 0, own_candidates = 0;
     for (int word = 0; word < 32; word += kAtOnce) {
       uint32_t magnitudes[kAtOnce];
-      bool looks[kAtOnce];
 #pragma unroll
       for (int j = 0; j < kAtOnce; ++j) {
         const int64_t i = (first + word + j) * 32 + lane;
-        const uint32_t candidate = kFirst ? 0 : __shfl_sync(kWholeWarp, before, word + j);
-        looks[j] = i < end && (kFirst || ((candidate >> lane) & 1) != 0);
-        magnitudes[j] = looks[j] ? keys.Magnitude(i) : 0;
+        magnitudes[j] = i < end ? keys.Magnitude(i) : 0;
       }
 #pragma unroll
       for (int j = 0; j < kAtOnce; ++j) {
         const int64_t i = (first + word + j) * 32 + lane;
         const int scope = scopes.Of(i);
         const uint64_t key = scopes.KeyOf(i, magnitudes[j]);
-        const bool above = looks[j] && key >= (scope == 0 ? low.upper : high.upper);
-        const bool inside = looks[j] && !above && key >= (scope == 0 ? low.lower : high.lower);
-        if (inside && level.bits > 0) histograms.Add(scope, level.Digit(key));
-        const Votes votes = {__ballot_sync(kWholeWarp, above), __ballot_sync(kWholeWarp, inside)};
-        if (static_cast<int>(lane) == word + j) own = votes;
+        const bool above = i < end && of.IsAbove(scope, key);
+        const bool inside = i < end && !above && of.IsFrom(scope, key);
+        if (inside) histograms.Add(scope, level.Digit(key));
+        const uint32_t kept_word = __ballot_sync(kWholeWarp, above);
+        const uint32_t candidates_word = __ballot_sync(kWholeWarp, inside);
+        if (lane == word + j) own_kept = kept_word, own_candidates = candidates_word;
       }
     }
-    if (!has_word) continue;
-    kept[first + lane] = kFirst ? own.kept : kept[first + lane] | own.kept;
-    candidates[first + lane] = own.candidates;
+    if ((first + lane) * 32 >= end) continue;
+    kept[first + lane] = own_kept;
+    candidates[first + lane] = own_candidates;
+  }
+  histograms.AddTo(tables + scopes.first * kBins);
+}
+
+// The same with the candidates so far, a word of them for each thread: those that lie above are
+// kept, and those that lie below are candidates no more. Does nothing if *wanted is 0: there are
+// none. Without bits `level` is that of the end.
+template <typename T>
+__global__ void NarrowKernel(TypedKeys<T> keys, int64_t run, const Range* ranges, Level level,
+                             const uint32_t* wanted, uint32_t* tables, uint32_t* candidates,
+                             uint32_t* kept) {
+  __shared__ uint32_t bins[2 * kBins];
+  if (*wanted == 0) return;
+  const int64_t begin = run * blockIdx.x, end = min(begin + run, keys.total);
+  const RunScopes scopes(begin, keys.elements);
+  const int num_scopes = 1 + scopes.Of(end - 1);
+  const RunRanges of(ranges, scopes, num_scopes);
+  Histograms histograms(bins, num_scopes);
+  for (int64_t word = begin / 32 + threadIdx.x; word * 32 < end; word += kThreads) {
+    const uint32_t before = candidates[word];
+    uint32_t own_kept = 0, own_candidates = 0;
+    for (uint32_t left = before; left != 0; left &= left - 1) {
+      const int64_t i = word * 32 + __ffs(static_cast<int>(left)) - 1;
+      const uint32_t bit = left & (~left + 1);
+      const int scope = scopes.Of(i);
+      const uint64_t key = scopes.KeyOf(i, keys.Magnitude(i));
+      if (of.IsAbove(scope, key)) {
+        own_kept |= bit;
+      } else if (of.IsFrom(scope, key)) {
+        own_candidates |= bit;
+        if (level.bits > 0) histograms.Add(scope, level.Digit(key));
+      }
+    }
+    if (own_kept != 0) kept[word] |= own_kept;
+    if (own_candidates != before) candidates[word] = own_candidates;
   }
   if (level.bits > 0) histograms.AddTo(tables + scopes.first * kBins);
 }
@@ -245,10 +281,13 @@ Error SubmitOf(CudaDevice* device, cudaStream_t stream, const Keys& all, const C
     RETURN_ERROR(Launch(stream, dim3(static_cast<unsigned>(scopes)), threads, PickKernel,
                         work.tables(), work.ranges(), levels[i], work.undecided() + i));
     const Level next = i + 1 < num_levels ? levels[i + 1] : kNoLevel;
-    const uint32_t* const wanted = i == 0 ? nullptr : work.undecided() + i - 1;
-    RETURN_ERROR(Launch(stream, blocks, threads,
-                        i == 0 ? NarrowKernel<T, true> : NarrowKernel<T, false>, keys, run,
-                        work.ranges(), next, wanted, work.tables(), work.candidates(), kept));
+    if (i == 0) {
+      RETURN_ERROR(Launch(stream, blocks, threads, FindCandidatesKernel<T>, keys, run,
+                          work.ranges(), next, work.tables(), work.candidates(), kept));
+    } else {
+      RETURN_ERROR(Launch(stream, blocks, threads, NarrowKernel<T>, keys, run, work.ranges(), next,
+                          work.undecided() + i - 1, work.tables(), work.candidates(), kept));
+    }
   }
   return Error{};
 }

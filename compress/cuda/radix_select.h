@@ -6,11 +6,11 @@
 // to lie in: a histogram, the digit where the K-th falls, a narrower range. What lies above the
 // range is kept, what lies below is dropped, and what lies in it stays a candidate.
 //
-// x is read twice as a whole, by the first level (11 bits) and by the one that finds the
-// candidates; after that candidates alone, found by a bitmap of an n-th of 32 bits. Of smooth
-// data these are some percent after the first level and next to none after the second. Levels of
-// magnitudes: 11, 10 and 10 bits (bf16: 11 and 10); levels of places run only where equal
-// magnitudes straddle the K-th, and read no more than the candidates either.
+// x is read twice as a whole: by the first level's histogram, and to find the candidates that it
+// leaves. After that only candidates are read, which a bitmap names: of smooth data some percent
+// of all after the first level (11 bits) and next to none after the second. Levels of magnitudes
+// have 11, 10 and 10 bits (bf16: 11 and 10); those of places run only where magnitudes that equal
+// the K-th largest are not all kept.
 #pragma once
 
 #include <cuda_runtime.h>

@@ -12,9 +12,10 @@ __global__ void SparseKernel(RankedBits bits, WireValues values, uint64_t count,
                              uint32_t* fault) {
   const TileWord own = LoadTileWord(bits.words, NumWords(n), bits.offsets);
   bool finite = true;
-  VisitWords(own, n, [&](int64_t i, bool is_set, uint64_t rank) {
-    const bool has_value = is_set && rank < count;
-    const float value = has_value ? ValueAt(values, static_cast<int64_t>(rank)) : 0;
+  const auto load = [&](int64_t, bool is_set, uint64_t rank) {
+    return is_set && rank < count ? ValueAt(values, static_cast<int64_t>(rank)) : 0.0f;
+  };
+  VisitWords(own, n, load, [&](int64_t i, bool, uint64_t, float value) {
     finite &= (BitsOf(value) & kMagnitudeMask) < kInfinityBits;
     Store(value, x + i);
   });

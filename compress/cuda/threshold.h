@@ -16,7 +16,7 @@ Error CudaThresholdEncode(CudaDevice* device, const TensorView& x, const CodecSp
                           size_t* bytes);
 
 // The same up to the copies to the host; launches only. x has at most kSparseMaxElements.
-// Reads x once, and once more before for a unit that is not absolute.
+// Reads x once, before that once more for a unit that is not absolute, and then what is kept.
 Error SubmitThresholdEncode(CudaDevice* device, const TensorView& x, const CodecSpec& spec,
                             const SparseContext& context, EntriesOnDevice* payload);
 

@@ -1,0 +1,36 @@
+#include "compress/cuda/prefix_sums.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "tensor/cuda/device.h"
+
+namespace thinwire {
+namespace {
+
+// More than a block takes at once, too.
+TEST(PrefixSumsTest, EachIsTheSumOfThoseBefore) {
+  CudaDevice* device = nullptr;
+  ASSERT_TRUE(NewCudaDevice(/*index=*/0, &device).ok());
+  cudaStream_t stream;
+  ASSERT_TRUE(device->Stream(&stream).ok());
+  for (int64_t n : {0, 1, 31, 4095, 4096, 4097, 20000}) {
+    SCOPED_TRACE(n);
+    std::vector<uint64_t> values(n + 1, 0xDEAD), expected(n + 1);
+    for (int64_t i = 0; i < n; ++i) {
+      values[i] = static_cast<uint64_t>(i * i % 1009) << 30;
+      expected[i + 1] = expected[i] + values[i];
+    }
+    CudaScratch sums(device);
+    const size_t bytes = 8 * values.size();
+    ASSERT_TRUE(sums.Reserve(bytes).ok());
+    ASSERT_TRUE(device->CopyFromHost(sums.as<void>(), values.data(), bytes).ok());
+    ASSERT_TRUE(SubmitPrefixSums(stream, sums.as<uint64_t>(), n).ok());
+    ASSERT_TRUE(device->CopyToHost(values.data(), sums.as<void>(), bytes).ok());
+    EXPECT_EQ(values, expected);
+  }
+}
+
+}  // namespace
+}  // namespace thinwire
