@@ -3,9 +3,9 @@
 #pragma once
 
 #include <mutex>
+#include <unordered_map>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "tensor/device.h"
 
 namespace thinwire {
@@ -33,9 +33,10 @@ class HostPool : public Device {
   virtual void* Obtain(size_t bytes) = 0;
 
  private:
-  mutable std::mutex mutex_;                              // guards the rest
-  absl::flat_hash_map<size_t, std::vector<void*>> free_;  // by size class
-  absl::flat_hash_map<void*, size_t> sizes_;              // of used blocks
+  // Of std, since plugins use it too: in a bundle they cannot link Abseil's tables.
+  mutable std::mutex mutex_;                             // guards the rest
+  std::unordered_map<size_t, std::vector<void*>> free_;  // by size class
+  std::unordered_map<void*, size_t> sizes_;              // of used blocks
   size_t in_use_ = 0;
 };
 

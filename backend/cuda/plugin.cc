@@ -6,8 +6,6 @@
 #include <mutex>
 #include <string>
 
-#include "absl/strings/str_cat.h"
-#include "absl/strings/string_view.h"
 #include "backend/build_id.h"
 #include "backend/cuda/libraries.h"
 #include "compress/cuda/kernels.h"
@@ -20,17 +18,18 @@ namespace thinwire {
 namespace {
 
 // CUDA's numbers: 13000 is 13.0.
-std::string Spelled(int version) { return absl::StrCat(version / 1000, ".", version % 1000 / 10); }
+std::string Spelled(int version) {
+  return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
+}
 
 std::string Driver(int cuda_version) {
   const std::string version = DriverVersion();
-  return version.empty() ? absl::StrCat("driver for CUDA ", Spelled(cuda_version))
-                         : absl::StrCat("driver ", version);
+  return version.empty() ? "driver for CUDA " + Spelled(cuda_version) : "driver " + version;
 }
 
 // As much of it as has room.
 template <size_t kBytes>
-void Put(absl::string_view text, char (&to)[kBytes]) {
+void Put(const std::string& text, char (&to)[kBytes]) {
   to[text.copy(to, kBytes - 1)] = '\0';
 }
 
@@ -67,7 +66,7 @@ class CudaBackend final : public BackendPlugin {
     CUDA_RETURN_IF_ERROR(cudaRuntimeGetVersion(&runtime));
     *description = DeviceDescription();
     Put(properties.name, description->name);
-    Put(absl::StrCat("CUDA ", Spelled(runtime), ", ", ArithmeticLibraries(), ", ", Driver(driver)),
+    Put("CUDA " + Spelled(runtime) + ", " + ArithmeticLibraries() + ", " + Driver(driver),
         description->libraries);
     return Error{};
   }
