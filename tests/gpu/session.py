@@ -90,8 +90,8 @@ class Session:
         if child.returncode != 0 and not may_fail:
             reason = f"not done after {limit:.0f} s" if timed_out else f"exit {child.returncode}"
             lines = (err.strip() or out.strip()).splitlines()
-            shown_lines = lines[:1] + lines[1:][-2:]  # a root cause comes first or last
-            raise Failed(f"{os.path.basename(str(command[0]))}: {reason}: {' / '.join(shown_lines)}")
+            told = lines[:1] + lines[1:][-2:]  # a root cause comes first or last
+            raise Failed(f"{os.path.basename(str(command[0]))}: {reason}: {' / '.join(told)}")
         return child.returncode, out
 
     @staticmethod
