@@ -8,6 +8,7 @@ namespace {
 constexpr int kThreads = 256;
 constexpr int kAtOnce = 8;  // loads of a thread under way
 constexpr int kBins = 2048;
+constexpr int64_t kLeastElements = kTileBits / 2;  // of a scope
 constexpr uint32_t kFirstNonFiniteBin = kNonFiniteMagnitude >> 20;
 constexpr uint64_t kLeastNonZero = uint64_t{1} << 32;  // of a magnitude of 1
 
@@ -18,6 +19,10 @@ struct Level {
   __device__ uint32_t Digit(uint64_t key) const {
     return static_cast<uint32_t>(key >> shift) & ((1u << bits) - 1);
   }
+  // Of a level above the places.
+  __device__ uint32_t DigitOfMagnitude(uint32_t magnitude) const {
+    return (magnitude >> (shift - 32)) & ((1u << bits) - 1);
+  }
 };
 constexpr Level kNoLevel = {0, 0};
 
@@ -26,17 +31,28 @@ struct Range {
   uint64_t lower, upper, wanted;
 };
 
-// The one or two scopes that a run of elements, no longer than a scope, lies in.
-struct RunScopes {
-  __device__ RunScopes(int64_t begin, int64_t elements)
-      : first(begin / elements), elements(elements), boundary((first + 1) * elements) {}
+// The elements of a block, no more than a scope has: they lie in one or two.
+struct Run {
+  template <typename T>
+  __device__ Run(const TypedKeys<T>& keys, int64_t most)
+      : begin(most * blockIdx.x),
+        length(static_cast<int>(min(most, keys.total - begin))),
+        scope(begin / keys.elements),
+        elements(keys.elements),
+        boundary((scope + 1) * keys.elements),
+        second(static_cast<int>(min(int64_t{length}, boundary - begin))) {}
+  __device__ int num_scopes() const { return second < length ? 2 : 1; }
   // 0 or 1.
-  __device__ int Of(int64_t i) const { return i >= boundary; }
-  __device__ uint64_t KeyOf(int64_t i, uint32_t magnitude) const {
-    const int64_t end = i < boundary ? boundary : boundary + elements;
-    return uint64_t{magnitude} << 32 | static_cast<uint64_t>(end - 1 - i);
+  __device__ int ScopeOf(int at) const { return at >= second; }
+  __device__ uint64_t KeyOf(int at, uint32_t magnitude) const {
+    const int64_t end = at < second ? boundary : boundary + elements;
+    return uint64_t{magnitude} << 32 | static_cast<uint64_t>(end - 1 - (begin + at));
   }
-  int64_t first, elements, boundary;
+  int64_t begin;
+  int length;
+  int64_t scope;  // the first's number
+  int64_t elements, boundary;
+  int second;  // where the second scope begins, or the length
 };
 
 // A histogram for each of a run's scopes, in shared memory; added to those in device memory.
@@ -56,29 +72,28 @@ struct Histograms {
   int num;
 };
 
-// The first level's histograms. `run`: elements of a block.
+// The first level's histograms. `most`: elements of a block.
 template <typename T>
-__global__ void CountAllKernel(TypedKeys<T> keys, int64_t run, bool zeros, Level level,
+__global__ void CountAllKernel(TypedKeys<T> keys, int64_t most, bool zeros, Level level,
                                uint32_t* tables) {
   __shared__ uint32_t bins[2 * kBins];
-  const int64_t begin = run * blockIdx.x, end = min(begin + run, keys.total);
-  const RunScopes scopes(begin, keys.elements);
-  Histograms histograms(bins, 1 + scopes.Of(end - 1));
-  for (int64_t first = begin + threadIdx.x; first < end; first += kAtOnce * kThreads) {
+  const Run run(keys, most);
+  Histograms histograms(bins, run.num_scopes());
+  for (int first = threadIdx.x; first < run.length; first += kAtOnce * kThreads) {
     uint32_t magnitudes[kAtOnce];
 #pragma unroll
     for (int j = 0; j < kAtOnce; ++j) {
-      const int64_t i = first + j * kThreads;
-      magnitudes[j] = i < end ? keys.Magnitude(i) : 0;
+      const int at = first + j * kThreads;
+      magnitudes[j] = at < run.length ? keys.Magnitude(run.begin + at) : 0;
     }
 #pragma unroll
     for (int j = 0; j < kAtOnce; ++j) {
-      const int64_t i = first + j * kThreads;
-      if (i >= end || (magnitudes[j] == 0 && !zeros)) continue;
-      histograms.Add(scopes.Of(i), level.Digit(uint64_t{magnitudes[j]} << 32));
+      const int at = first + j * kThreads;
+      if (at >= run.length || (magnitudes[j] == 0 && !zeros)) continue;
+      histograms.Add(run.ScopeOf(at), level.DigitOfMagnitude(magnitudes[j]));
     }
   }
-  histograms.AddTo(tables + scopes.first * kBins);
+  histograms.AddTo(tables + run.scope * kBins);
 }
 
 // A block per scope: finds the digit of the K-th largest and clears the histogram for the next
@@ -126,86 +141,80 @@ __global__ void StartKernel(const uint32_t* tables, Range* ranges, int64_t scope
   }
 }
 
-// The ranges of a run's scopes.
-struct RunRanges {
-  __device__ RunRanges(const Range* ranges, const RunScopes& scopes, int num_scopes)
-      : low(ranges[scopes.first]), high(ranges[scopes.first + num_scopes - 1]) {}
-  __device__ bool IsAbove(int scope, uint64_t key) const {
-    return key >= (scope == 0 ? low.upper : high.upper);
-  }
-  __device__ bool IsFrom(int scope, uint64_t key) const {
-    return key >= (scope == 0 ? low.lower : high.lower);
-  }
-  Range low, high;
+// A scope's range after the first level, which tells no places apart.
+struct MagnitudeRange {
+  __device__ explicit MagnitudeRange(const Range& range)
+      : lower(static_cast<uint32_t>(range.lower >> 32)),
+        upper(static_cast<uint32_t>(range.upper >> 32)) {}
+  uint32_t lower, upper;
 };
 
-// Looks at all elements: keeps what lies above its scope's range, makes candidates of what lies
-// in it and counts their digits. Lanes hold neighbours, so that each vote of a warp is a word.
+// Looks at all elements after the first level: keeps what lies above its scope's range, makes
+// candidates of what lies in it and counts their digits. Lanes hold neighbours, so that each vote
+// of a warp is a word.
 template <typename T>
-__global__ void FindCandidatesKernel(TypedKeys<T> keys, int64_t run, const Range* ranges,
+__global__ void FindCandidatesKernel(TypedKeys<T> keys, int64_t most, const Range* ranges,
                                      Level level, uint32_t* tables, uint32_t* candidates,
                                      uint32_t* kept) {
   __shared__ uint32_t bins[2 * kBins];
   const int lane = threadIdx.x % 32;
-  const int64_t begin = run * blockIdx.x, end = min(begin + run, keys.total);
-  const RunScopes scopes(begin, keys.elements);
-  const int num_scopes = 1 + scopes.Of(end - 1);
-  const RunRanges of(ranges, scopes, num_scopes);
-  Histograms histograms(bins, num_scopes);
-  for (int64_t first = begin / 32 + threadIdx.x / 32 * 32; first * 32 < end; first += kThreads) {
+  const Run run(keys, most);
+  const MagnitudeRange low(ranges[run.scope]), high(ranges[run.scope + run.num_scopes() - 1]);
+  Histograms histograms(bins, run.num_scopes());
+  for (int first = threadIdx.x / 32 * 32; first * 32 < run.length; first += kThreads) {
     uint32_t own_kept = 0, own_candidates = 0;
     for (int word = 0; word < 32; word += kAtOnce) {
       uint32_t magnitudes[kAtOnce];
 #pragma unroll
       for (int j = 0; j < kAtOnce; ++j) {
-        const int64_t i = (first + word + j) * 32 + lane;
-        magnitudes[j] = i < end ? keys.Magnitude(i) : 0;
+        const int at = (first + word + j) * 32 + lane;
+        magnitudes[j] = at < run.length ? keys.Magnitude(run.begin + at) : 0;
       }
 #pragma unroll
       for (int j = 0; j < kAtOnce; ++j) {
-        const int64_t i = (first + word + j) * 32 + lane;
-        const int scope = scopes.Of(i);
-        const uint64_t key = scopes.KeyOf(i, magnitudes[j]);
-        const bool above = i < end && of.IsAbove(scope, key);
-        const bool inside = i < end && !above && of.IsFrom(scope, key);
-        if (inside) histograms.Add(scope, level.Digit(key));
+        const int at = (first + word + j) * 32 + lane;
+        const int scope = run.ScopeOf(at);
+        const uint32_t lower = scope == 0 ? low.lower : high.lower;
+        const uint32_t upper = scope == 0 ? low.upper : high.upper;
+        const bool above = at < run.length && magnitudes[j] >= upper;
+        const bool inside = at < run.length && magnitudes[j] >= lower && magnitudes[j] < upper;
+        if (inside) histograms.Add(scope, level.DigitOfMagnitude(magnitudes[j]));
         const uint32_t kept_word = __ballot_sync(kWholeWarp, above);
         const uint32_t candidates_word = __ballot_sync(kWholeWarp, inside);
         if (lane == word + j) own_kept = kept_word, own_candidates = candidates_word;
       }
     }
-    if ((first + lane) * 32 >= end) continue;
-    kept[first + lane] = own_kept;
-    candidates[first + lane] = own_candidates;
+    if ((first + lane) * 32 >= run.length) continue;
+    kept[run.begin / 32 + first + lane] = own_kept;
+    candidates[run.begin / 32 + first + lane] = own_candidates;
   }
-  histograms.AddTo(tables + scopes.first * kBins);
+  histograms.AddTo(tables + run.scope * kBins);
 }
 
 // The same with the candidates so far, a word of them for each thread: those that lie above are
 // kept, and those that lie below are candidates no more. Does nothing if *wanted is 0: there are
 // none. Without bits `level` is that of the end.
 template <typename T>
-__global__ void NarrowKernel(TypedKeys<T> keys, int64_t run, const Range* ranges, Level level,
+__global__ void NarrowKernel(TypedKeys<T> keys, int64_t most, const Range* ranges, Level level,
                              const uint32_t* wanted, uint32_t* tables, uint32_t* candidates,
                              uint32_t* kept) {
   __shared__ uint32_t bins[2 * kBins];
   if (*wanted == 0) return;
-  const int64_t begin = run * blockIdx.x, end = min(begin + run, keys.total);
-  const RunScopes scopes(begin, keys.elements);
-  const int num_scopes = 1 + scopes.Of(end - 1);
-  const RunRanges of(ranges, scopes, num_scopes);
-  Histograms histograms(bins, num_scopes);
-  for (int64_t word = begin / 32 + threadIdx.x; word * 32 < end; word += kThreads) {
+  const Run run(keys, most);
+  const Range low = ranges[run.scope], high = ranges[run.scope + run.num_scopes() - 1];
+  Histograms histograms(bins, run.num_scopes());
+  for (int first = threadIdx.x; first * 32 < run.length; first += kThreads) {
+    const int64_t word = run.begin / 32 + first;
     const uint32_t before = candidates[word];
     uint32_t own_kept = 0, own_candidates = 0;
     for (uint32_t left = before; left != 0; left &= left - 1) {
-      const int64_t i = word * 32 + __ffs(static_cast<int>(left)) - 1;
+      const int at = first * 32 + __ffs(static_cast<int>(left)) - 1;
       const uint32_t bit = left & (~left + 1);
-      const int scope = scopes.Of(i);
-      const uint64_t key = scopes.KeyOf(i, keys.Magnitude(i));
-      if (of.IsAbove(scope, key)) {
+      const int scope = run.ScopeOf(at);
+      const uint64_t key = run.KeyOf(at, keys.Magnitude(run.begin + at));
+      if (key >= (scope == 0 ? low.upper : high.upper)) {
         own_kept |= bit;
-      } else if (of.IsFrom(scope, key)) {
+      } else if (key >= (scope == 0 ? low.lower : high.lower)) {
         own_candidates |= bit;
         if (level.bits > 0) histograms.Add(scope, level.Digit(key));
       }
@@ -213,7 +222,7 @@ __global__ void NarrowKernel(TypedKeys<T> keys, int64_t run, const Range* ranges
     if (own_kept != 0) kept[word] |= own_kept;
     if (own_candidates != before) candidates[word] = own_candidates;
   }
-  if (level.bits > 0) histograms.AddTo(tables + scopes.first * kBins);
+  if (level.bits > 0) histograms.AddTo(tables + run.scope * kBins);
 }
 
 // The levels that tell keys apart: places of a scope have ceil(log2 elements) bits, and bf16
@@ -229,11 +238,12 @@ int LevelsOf(const Keys& keys, Level* levels) {
   return count;
 }
 
-// Elements of a block: whole tiles, no more than a scope, and enough blocks for every
-// multiprocessor.
+// Elements of a block at most: whole rounds of its threads, no more than a scope has, and enough
+// blocks for every multiprocessor.
 int64_t RunOf(const Keys& keys, const CudaDevice& device) {
-  int64_t run = kTileBits;
-  while (2 * run <= keys.elements && keys.total / (2 * run) >= 8 * device.multiprocessors()) {
+  int64_t run = kLeastElements;
+  while (2 * run <= keys.elements &&
+         (run < kTileBits || keys.total / (2 * run) >= 8 * device.multiprocessors())) {
     run *= 2;
   }
   return run;

@@ -78,6 +78,13 @@ TEST(CudaTopKTest, LargeScopesHaveTheCpusBytes) {
   ExpectTwinsOf(TopK(0.1), {100003}, {"normal", NormalValues(100003)});
 }
 
+// Scopes a little shorter than a tile, so many that some tile holds a whole one and more.
+TEST(CudaTopKTest, ScopesOfAlmostATileHaveTheCpusBytes) {
+  const Shape shape = {266, 8161};
+  const NamedValues normal{"normal", NormalValues(shape.elements())};
+  ExpectTwinsOf(TopK(0.1, Scope::kSample), shape, normal);
+}
+
 // Long enough for places of more than 21 bits.
 TEST(CudaTopKTest, TiesOfAVeryLargeScopeGoToTheLowerIndex) {
   const Shape shape = {(int64_t{1} << 21) + 77};
