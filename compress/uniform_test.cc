@@ -165,6 +165,16 @@ TEST(UniformTest, FixedPointClipsThePositiveEndOnly) {
               ElementsAre(0.5f, -1.0f, 0.0f, 0.5f));
 }
 
+TEST(UniformTest, TheLargestFloatsSurviveHalfPrecisionScales) {
+  const float most = std::numeric_limits<float>::max();
+  const std::vector<float> y =
+      *RoundTrip(Uniform(8, Range::kFixedPoint), TensorOf({most, -most, 0, most / 2}));
+  EXPECT_NEAR(y[0] / most, 127.0f / 128, 0.001);
+  EXPECT_NEAR(y[1] / most, -1, 0.001);
+  EXPECT_EQ(y[2], 0);
+  EXPECT_NEAR(y[3] / most, 0.5, 0.001);
+}
+
 TEST(UniformTest, TinyGradientsSurviveHalfPrecisionScales) {
   const std::vector<float> y =
       *RoundTrip(Uniform(8, Range::kFixedPoint), TensorOf({1e-20f, -2e-20f, 0, 5e-21f}));

@@ -1,5 +1,6 @@
 #include "nn/recorded_segment.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <map>
 #include <utility>
@@ -35,6 +36,11 @@ struct Slot {
   bool is_free() const { return IsUnused(token) && IsUnused(y) && IsUnused(dx); }
 };
 
+// Passes that ran layer by layer.
+struct Prepared {
+  int64_t forward = 0, backward = 0;
+};
+
 class RecordedSegment final : public Segment {
  public:
   RecordedSegment(std::unique_ptr<Segment> segment, const RecordingOptions& options,
@@ -44,16 +50,17 @@ class RecordedSegment final : public Segment {
         parameters_recorder_(std::move(parameters)) {}
 
   // Passes of a size run layer by layer once before they are recorded: libraries prepare
-  // themselves for a shape in its first pass, by means that cannot be recorded. That pass has its
-  // backward pass before any that is recorded has.
+  // themselves for a shape in its first pass, by means that cannot be recorded. A step that breaks
+  // off may leave its forward pass without the backward pass.
   absl::StatusOr<Tensor> Forward(const Tensor& x, Mode mode, Saved* saved) override {
     const bool records = mode == Mode::kTrain && recording_ && IsRecordedSize(x.shape()[0]) &&
-                         prepared_[x.shape()[0]]++ > 0;
+                         prepared_[x.shape()[0]].forward++ > 0;
     if (records) {
       ASSIGN_OR_RETURN(Slot* const slot, FreeSlot(x));
       RETURN_IF_ERROR(ToStatus(options_.ops->Convert(x.view(), slot->x.view())));
-      if (slot->forward < 0) RecordForward(slot);
-      if (slot->forward >= 0) {
+      const bool is_recorded = slot->forward >= 0 || RecordForward(slot);
+      if (!is_recorded) Drop(slot, x.shape()[0]);
+      if (is_recorded) {
         RETURN_IF_ERROR(ToStatus(slot->recorder->Replay(slot->forward)));
         saved->Push(slot->token);
         return slot->y;
@@ -66,11 +73,16 @@ class RecordedSegment final : public Segment {
 
   absl::StatusOr<Tensor> Backward(const Tensor& dy, Saved* saved) override {
     const Tensor token = saved->Pop();
-    if (token.empty()) return segment_->Backward(dy, saved);
+    int64_t& prepared = prepared_[dy.shape()[0]].backward;
+    if (token.empty()) {
+      ++prepared;
+      return segment_->Backward(dy, saved);
+    }
     auto* const slot = static_cast<Slot*>(token.data());
     RETURN_IF_ERROR(ToStatus(options_.ops->Convert(dy.view(), slot->dy.view())));
-    if (slot->backward < 0 && recording_) RecordBackward(slot);
+    if (slot->backward < 0 && recording_ && prepared > 0) RecordBackward(slot);
     if (slot->backward < 0) {
+      ++prepared;
       Saved of_forward = slot->saved;
       return segment_->Backward(slot->dy, &of_forward);
     }
@@ -115,7 +127,15 @@ class RecordedSegment final : public Segment {
     return slots.back().get();
   }
 
-  void RecordForward(Slot* slot) {
+  // Of a slot that nobody uses.
+  void Drop(Slot* slot, int64_t batch) {
+    auto& slots = slots_[batch];
+    slots.erase(std::find_if(slots.begin(), slots.end(),
+                             [slot](const auto& each) { return each.get() == slot; }));
+  }
+
+  // Whether that could be recorded.
+  bool RecordForward(Slot* slot) {
     Tensor y;
     Record(slot->recorder.get(), &slot->forward, [&]() -> absl::Status {
       slot->saved = Saved();
@@ -124,6 +144,7 @@ class RecordedSegment final : public Segment {
       return absl::OkStatus();
     });
     slot->y = Leased(y);
+    return slot->forward >= 0;
   }
 
   void RecordBackward(Slot* slot) {
@@ -155,7 +176,7 @@ class RecordedSegment final : public Segment {
   const std::unique_ptr<Segment> segment_;
   const RecordingOptions options_;
   bool recording_ = true;                                        // until a recording fails
-  std::map<int64_t, int64_t> prepared_;                          // forward passes by batch size
+  std::map<int64_t, Prepared> prepared_;                         // by batch size
   std::map<int64_t, std::vector<std::unique_ptr<Slot>>> slots_;  // likewise
   std::unique_ptr<Recorder> parameters_recorder_;
   bool parameters_prepared_ = false;

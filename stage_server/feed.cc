@@ -40,6 +40,18 @@ void Feed::Expect(const std::vector<FeedRequest>& requests) {
   changed_.notify_all();
 }
 
+absl::StatusOr<LoadedSamples> Feed::Load(const FeedRequest& request) {
+  ASSIGN_OR_RETURN(LoadedSamples samples, loader_.Load(request));
+  if (backend_.device->is_host() || samples.images.empty()) return samples;
+  const Tensor& images = samples.images;
+  ASSIGN_OR_RETURN(Tensor copied,
+                   Tensor::Allocate(backend_.device, images.dtype(), images.shape()));
+  RETURN_IF_ERROR(
+      ToStatus(backend_.device->CopyFromHost(copied.data(), images.data(), images.bytes())));
+  samples.images = std::move(copied);
+  return samples;
+}
+
 void Feed::LoadAhead() {
   std::unique_lock<std::mutex> lock(mutex_);
   for (;;) {
@@ -50,7 +62,7 @@ void Feed::LoadAhead() {
     const FeedRequest request = expected_[loaded_.size()];
     const uint64_t announcement = announcement_;
     lock.unlock();
-    absl::StatusOr<LoadedSamples> samples = loader_.Load(request);
+    absl::StatusOr<LoadedSamples> samples = Load(request);
     lock.lock();
     // What was taken meanwhile came before it.
     if (announcement == announcement_) loaded_.push_back(std::move(samples));
@@ -59,7 +71,7 @@ void Feed::LoadAhead() {
 }
 
 absl::StatusOr<LoadedSamples> Feed::TakeLoaded(const FeedRequest& request) {
-  if (!thread_) return loader_.Load(request);
+  if (!thread_) return Load(request);
   std::unique_lock<std::mutex> lock(mutex_);
   if (expected_.empty() || !(expected_.front() == request)) Expect({request});
   changed_.wait(lock, [this] { return !loaded_.empty(); });
@@ -85,13 +97,6 @@ absl::StatusOr<Samples> Feed::Take(const FeedRequest& request) {
 }
 
 absl::StatusOr<Tensor> Feed::Inputs(Tensor images) const {
-  if (!backend_.device->is_host()) {
-    ASSIGN_OR_RETURN(Tensor copied,
-                     Tensor::Allocate(backend_.device, images.dtype(), images.shape()));
-    RETURN_IF_ERROR(
-        ToStatus(backend_.device->CopyFromHost(copied.data(), images.data(), images.bytes())));
-    images = std::move(copied);
-  }
   if (spec_.compute == images.dtype()) return images;
   ASSIGN_OR_RETURN(const Tensor inputs,
                    Tensor::Allocate(backend_.device, spec_.compute, images.shape()));

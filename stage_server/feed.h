@@ -32,6 +32,8 @@ class Feed {
   absl::StatusOr<Samples> Take(const FeedRequest& request);
 
  private:
+  // With images on the backend's device.
+  absl::StatusOr<LoadedSamples> Load(const FeedRequest& request);
   absl::StatusOr<LoadedSamples> TakeLoaded(const FeedRequest& request);
   absl::StatusOr<Tensor> Inputs(Tensor images) const;
   void Expect(const std::vector<FeedRequest>& requests);  // with the lock held

@@ -196,6 +196,7 @@ absl::StatusOr<LossSums> LocalStage::Forward(const Work& work,
       ScopedTimer timer(Slot(&activity_, Activity::kForward));
       ASSIGN_OR_RETURN(x, segments_[i]->Forward(x, ModeOf(work.phase),
                                                 training ? &in_flight->saved[i] : nullptr));
+      if (i + 1 == segments_.size() && spec_.last()) break;  // the loss waits
       RETURN_IF_ERROR(FinishCompute());
     }
     if (i + 1 == segments_.size()) break;

@@ -50,7 +50,9 @@ HOST_DEVICE inline DecodeLine MinMaxLine(const MinMax& m, Zero zero, int32_t div
 // What travels under fixed_point, for a pre-scale exponent, and back. Requires a finite `half` of
 // no sign.
 HOST_DEVICE inline uint16_t FixedPointScale(const MinMax& m, int exponent) {
-  return ToHalf(LargestOf(m) * PowerOfTwo(exponent));
+  constexpr float kMost = 0x1.FFCp127f;  // what lies above would round up to 2^128
+  const float largest = LargestOf(m);
+  return ToHalf((largest > kMost ? kMost : largest) * PowerOfTwo(exponent));
 }
 HOST_DEVICE inline float FixedPointRange(uint16_t half, int exponent) {
   return FromHalf(half) * PowerOfTwo(-exponent);

@@ -169,8 +169,8 @@ Error CudaBlockwise8Encode(CudaDevice* device, const TensorView& x, uint32_t blo
   RETURN_ERROR(found.Reserve(sizeof(uint32_t)));
   RETURN_ERROR(SubmitBlockwise8Encode(device, x, block, on_device.bytes(), found.as<uint32_t>()));
   uint32_t nonfinite = 0;
-  RETURN_ERROR(device->SubmitCopyToHost(&nonfinite, found.as<uint32_t>(), sizeof(nonfinite)));
-  RETURN_ERROR(device->CopyToHost(payload, on_device.bytes(), *bytes));
+  RETURN_ERROR(device->SubmitCopyToHost(payload, on_device.bytes(), *bytes));
+  RETURN_ERROR(device->CopyToHost(&nonfinite, found.as<uint32_t>(), sizeof(nonfinite)));
   return nonfinite == 0 ? Error{} : CudaNonFiniteError(device, "blockwise8", x);
 }
 

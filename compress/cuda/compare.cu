@@ -54,7 +54,8 @@ __global__ void CompareKernel(const X* x, const Y* y, int64_t total, Share* of_t
   AddUp(share, of_tiles + blockIdx.x);
 }
 
-__global__ void TotalKernel(const Share* of_tiles, int64_t tiles, Share* total) {
+__global__ void __launch_bounds__(kThreadsOfTotal)
+    TotalKernel(const Share* of_tiles, int64_t tiles, Share* total) {
   Share share = {};
   for (int64_t i = threadIdx.x; i < tiles; i += blockDim.x) {
     const Share tile = of_tiles[i];

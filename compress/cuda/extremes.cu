@@ -13,10 +13,12 @@ namespace thinwire {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kBatch = 4;              // vectors that a thread asks for at once
-constexpr int64_t kShort = 2048;       // elements of a scope that part of a warp looks at
-constexpr int64_t kColumns = 1024;     // of a block over strided scopes, four per thread
-constexpr int64_t kBlocksEach = 8;     // per multiprocessor, where a tensor has enough elements
+constexpr int kBatch = 4;           // vectors that a thread asks for at once
+constexpr int64_t kShort = 2048;    // elements of a scope that part of a warp looks at
+constexpr int64_t kColumns = 1024;  // of a block over strided scopes, four per thread
+// Blocks per multiprocessor, where a tensor has enough elements: many, so that the last ones end
+// together; fewer where each ends with an atomic operation per column.
+constexpr int64_t kLongBlocksEach = 32, kStridedBlocksEach = 8;
 constexpr int64_t kLeastChunk = 4096;  // elements that are worth a block
 
 // Of x[begin, end), this thread's share among `threads` (4 at least).
@@ -186,9 +188,11 @@ Error Submit(CudaDevice* device, const T* x, const Scopes& scopes, Measured meas
     return SubmitShort(stream, x, scopes, measured, extremes);
   }
   CUDA_RETURN_IF_ERROR(cudaMemsetAsync(extremes, 0, scopes.count * sizeof(Extremes), stream));
-  const int64_t blocks = kBlocksEach * device->multiprocessors();
-  return scopes.strided ? SubmitStrided(stream, blocks, x, scopes, measured, extremes)
-                        : SubmitLong(stream, blocks, x, scopes, measured, extremes);
+  const int64_t multiprocessors = device->multiprocessors();
+  return scopes.strided
+             ? SubmitStrided(stream, kStridedBlocksEach * multiprocessors, x, scopes, measured,
+                             extremes)
+             : SubmitLong(stream, kLongBlocksEach * multiprocessors, x, scopes, measured, extremes);
 }
 
 }  // namespace

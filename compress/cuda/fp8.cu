@@ -146,8 +146,8 @@ Error CudaFp8Encode(CudaDevice* device, const TensorView& x, Fp8Format format, u
   RETURN_ERROR(SubmitFp8Encode(device, x, format, reinterpret_cast<int16_t*>(on_device.bytes()),
                                on_device.body(), found.as<uint32_t>()));
   uint32_t largest = 0;
-  RETURN_ERROR(device->SubmitCopyToHost(&largest, found.as<uint32_t>(), sizeof(largest)));
-  RETURN_ERROR(device->CopyToHost(payload, on_device.bytes(), *bytes));
+  RETURN_ERROR(device->SubmitCopyToHost(payload, on_device.bytes(), *bytes));
+  RETURN_ERROR(device->CopyToHost(&largest, found.as<uint32_t>(), sizeof(largest)));
   return largest < kInfinityBits ? Error{} : CudaNonFiniteError(device, "fp8", x);
 }
 

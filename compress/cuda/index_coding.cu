@@ -79,8 +79,9 @@ __device__ void Choose(const uint64_t* quotients, uint64_t places, uint32_t pack
 }
 
 // One block. Leaves in the first column of `sums` the quotients before each tile for Rice's k.
-__global__ void PlanKernel(const uint64_t* count, int64_t places, uint32_t packed_bits,
-                           int64_t stride, uint64_t* sums, EntriesPlan* plan) {
+__global__ void __launch_bounds__(kPlanThreads)
+    PlanKernel(const uint64_t* count, int64_t places, uint32_t packed_bits, int64_t stride,
+               uint64_t* sums, EntriesPlan* plan) {
   __shared__ uint64_t quotients[kRiceCandidates];
   const uint64_t n = *count;
   const int64_t tiles = NumEntryTiles(static_cast<int64_t>(n));
@@ -102,47 +103,64 @@ __global__ void PlanKernel(const uint64_t* count, int64_t places, uint32_t packe
   BlockPrefixSums(sums, tiles);
 }
 
-// The word of the given number in fields of `width` bits, the lowest bit first.
-template <typename ValueOf>
-__device__ uint32_t FieldsWord(int64_t word, uint32_t width, int64_t count, ValueOf value_of) {
-  const int64_t begin = word * 32;
-  uint32_t bits = 0;
-  for (int64_t i = begin / width; i < count && i * width < begin + 32; ++i) {
-    const int at = static_cast<int>(i * width - begin);  // -31 to 31
-    const uint64_t value = value_of(i);
-    bits |= static_cast<uint32_t>(at >= 0 ? value << at : value >> -at);
+// The values of a tile of entries. Readers of every 32nd, 16th, ... meet no bank twice.
+class TileValues {
+ public:
+  // The whole block calls it, and again for the next tile.
+  template <typename ValueOf>
+  __device__ TileValues(uint32_t (&memory)[kEntryTile + kEntryTile / 32], int64_t tile,
+                        int64_t entries, ValueOf value_of)
+      : values_(memory),
+        count_(static_cast<int>(min(entries - tile * kEntryTile, int64_t{kEntryTile}))) {
+    __syncthreads();
+    for (int i = threadIdx.x; i < count_; i += kEntryThreads) {
+      values_[i + i / 32] = value_of(tile * kEntryTile + i);
+    }
+    __syncthreads();
   }
-  return bits;
+  __device__ int count() const { return count_; }
+  __device__ uint32_t operator[](int i) const { return values_[i + i / 32]; }
+
+ private:
+  uint32_t* values_;
+  int count_;
+};
+
+// The lowest `width` bits of each value without gaps, the first value in the lowest bits. A whole
+// tile fills whole words, from fields[0] on.
+__device__ void WriteFields(const TileValues& values, uint32_t width, uint32_t* fields) {
+  const int bits = static_cast<int>(width), words = (values.count() * bits + 31) / 32;
+  const uint32_t mask = width < 32 ? (1u << width) - 1 : ~0u;
+  for (int word = threadIdx.x; word < words; word += kEntryThreads) {
+    const int begin = word * 32;
+    uint32_t filled = 0;
+    for (int i = begin / bits; i < values.count() && i * bits < begin + 32; ++i) {
+      const int at = i * bits - begin;  // -31 to 31
+      const uint32_t value = values[i] & mask;
+      filled |= at >= 0 ? value << at : value >> -at;
+    }
+    fields[word] = filled;
+  }
 }
 
-template <typename ValueOf>
-__device__ void WriteFields(uint32_t width, int64_t count, ValueOf value_of, uint32_t* fields) {
-  const int64_t words = (count * width + 31) / 32;
-  const int64_t step = int64_t{gridDim.x} * kEntryThreads;
-  for (int64_t i = int64_t{blockIdx.x} * kEntryThreads + threadIdx.x; i < words; i += step) {
-    fields[i] = FieldsWord(i, width, count, value_of);
+// Rice's quotients in unary: entry i's one is behind i others and the zeros of quotients 0 to i,
+// of which `zeros` are before the tile, which begins with entry `first`.
+__device__ void WriteQuotients(const TileValues& gaps, uint32_t rice_bits, int64_t first,
+                               uint64_t zeros, uint32_t* flags) {
+  const int begin = static_cast<int>(threadIdx.x) * kEntriesEach;
+  uint32_t quotients[kEntriesEach];
+  uint64_t sum = 0, total;
+  for (int j = 0; j < kEntriesEach; ++j) {
+    quotients[j] = begin + j < gaps.count() ? gaps[begin + j] >> rice_bits : 0;
+    sum += quotients[j];
   }
-}
-
-// Rice's quotients in unary: entry i's one is behind i others and the zeros of quotients 0 to i.
-__device__ void WriteQuotients(const uint32_t* entries, int64_t count, uint32_t rice_bits,
-                               const uint64_t* before_tiles, uint32_t* flags) {
-  for (int64_t tile = blockIdx.x; tile * kEntryTile < count; tile += gridDim.x) {
-    const int64_t first = tile * kEntryTile + int64_t{threadIdx.x} * kEntriesEach;
-    uint32_t quotients[kEntriesEach];
-    uint64_t sum = 0, total;
-    for (int j = 0; j < kEntriesEach; ++j) {
-      quotients[j] = first + j < count ? GapOf(entries, first + j) >> rice_bits : 0;
-      sum += quotients[j];
-    }
-    uint64_t zeros = before_tiles[tile] + BlockExclusiveSum(sum, &total);
-    BitCollector bits(flags);
-    for (int j = 0; j < kEntriesEach && first + j < count; ++j) {
-      zeros += quotients[j];
-      bits.Set(zeros + static_cast<uint64_t>(first + j));
-    }
-    bits.Finish();
+  zeros += BlockExclusiveSum(sum, &total);
+  BitCollector bits(flags);
+  for (int j = 0; j < kEntriesEach && begin + j < gaps.count(); ++j) {
+    zeros += quotients[j];
+    bits.Set(zeros + static_cast<uint64_t>(first + begin + j));
   }
+  bits.Finish();
 }
 
 __device__ void WriteBitmap(const uint32_t* entries, int64_t count, uint32_t* flags) {
@@ -155,26 +173,25 @@ __device__ void WriteBitmap(const uint32_t* entries, int64_t count, uint32_t* fl
 }
 
 __global__ void WriteIndicesKernel(const EntriesPlan* plan, const uint32_t* entries,
-                                   uint32_t packed_bits, bool has_bitmap, const uint64_t* sums,
-                                   uint32_t* fields, uint32_t* flags) {
+                                   uint32_t packed_bits, bool has_bitmap,
+                                   const uint64_t* before_tiles, uint32_t* fields,
+                                   uint32_t* flags) {
+  __shared__ uint32_t memory[kEntryTile + kEntryTile / 32];
   const EntriesPlan p = *plan;
   const int64_t count = p.count;
-  switch (static_cast<IndexCoding>(p.coding)) {
-    case IndexCoding::kBitmap:
-      if (!has_bitmap) WriteBitmap(entries, count, flags);
-      return;
-    case IndexCoding::kPacked:
-      WriteFields(
-          packed_bits, count, [&](int64_t i) { return entries[i]; }, fields);
-      return;
-    case IndexCoding::kRice: {
-      const uint32_t rice_bits = static_cast<uint32_t>(p.rice_bits);
-      const uint32_t mask = (1u << rice_bits) - 1;
-      const auto remainder = [&](int64_t i) { return GapOf(entries, i) & mask; };
-      if (rice_bits > 0) WriteFields(rice_bits, count, remainder, fields);
-      WriteQuotients(entries, count, rice_bits, sums, flags);
-      return;
-    }
+  const IndexCoding coding = static_cast<IndexCoding>(p.coding);
+  if (coding == IndexCoding::kBitmap) {
+    if (!has_bitmap) WriteBitmap(entries, count, flags);
+    return;
+  }
+  const bool is_rice = coding == IndexCoding::kRice;
+  const uint32_t width = is_rice ? static_cast<uint32_t>(p.rice_bits) : packed_bits;
+  for (int64_t tile = blockIdx.x; tile * kEntryTile < count; tile += gridDim.x) {
+    const TileValues values(memory, tile, count,
+                            [&](int64_t i) { return is_rice ? GapOf(entries, i) : entries[i]; });
+    if (width > 0) WriteFields(values, width, fields + tile * (kEntryTile / 32) * width);
+    if (!is_rice) continue;
+    WriteQuotients(values, width, tile * kEntryTile, before_tiles[tile], flags);
   }
 }
 

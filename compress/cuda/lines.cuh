@@ -59,14 +59,22 @@ struct ContiguousLines {
         : lines_(lines), cursor_(lines.scopes, element) {}
     __device__ void Advance() { cursor_.Advance(); }
     template <typename Apply>
-    __device__ void ForEach(int left, const Apply& apply) const {
-      const auto line_of = [&](int64_t scope) { return lines_.to_line(lines_.header.Read(scope)); };
+    __device__ void ForEach(int left, const Apply& apply) {
+      const auto line_of = [this](int64_t scope) {
+        if (scope != scope_) {
+          scope_ = scope;
+          line_ = lines_.to_line(lines_.header.Read(scope));
+        }
+        return line_;
+      };
       cursor_.ForEach(left, line_of, apply);
     }
 
    private:
     const ContiguousLines& lines_;
     ScopeCursor cursor_;
+    int64_t scope_ = -1;  // whose line this is: a thread's vectors are mostly of one scope
+    decltype(ToLine()(DecodeLine())) line_;
   };
 };
 

@@ -41,6 +41,9 @@ Error ErrorOf(CudaDevice* device, const char* codec, const T* x, int64_t n) {
                       n, found));
   unsigned long long complement = 0;
   RETURN_ERROR(device->CopyToHost(&complement, found, sizeof(complement)));
+  if (complement == 0) {
+    return MakeError(absl::StatusCode::kInternal, "%s: no element is NaN or infinite", codec);
+  }
   const int64_t first = static_cast<int64_t>(~complement);
   T element;
   RETURN_ERROR(device->CopyToHost(&element, x + first, sizeof(element)));

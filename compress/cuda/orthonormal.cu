@@ -7,7 +7,8 @@ namespace {
 
 // A block works on a set of columns alone. Each thread has the same elements of every column, so
 // that only sums need the others.
-constexpr unsigned kThreads = 1024;
+constexpr int kThreads = 1024;
+constexpr int kAtOnce = 4;  // loads of a thread under way, which its stores may not be between
 
 constexpr double kVanished = 0x1p-20;
 constexpr double kLostMuch = 0.5;
@@ -16,15 +17,28 @@ constexpr double kLostMuch = 0.5;
 __device__ double TakeAwayAndMultiply(const float* q, double along, const float* next, int64_t n,
                                       float* p) {
   double sum = 0;
-#pragma unroll 4
-  for (int64_t i = threadIdx.x; i < n; i += kThreads) {
-    float value = p[i];
-    if (along != 0) {
-      value = static_cast<float>(static_cast<double>(value) - along * static_cast<double>(q[i]));
-      p[i] = value;
+  for (int64_t first = threadIdx.x; first < n; first += kAtOnce * kThreads) {
+    float of_p[kAtOnce], of_q[kAtOnce], of_next[kAtOnce];
+#pragma unroll
+    for (int j = 0; j < kAtOnce; ++j) {
+      const int64_t i = first + j * kThreads;
+      of_p[j] = i < n ? p[i] : 0;
+      of_q[j] = i < n ? q[i] : 0;
+      of_next[j] = i < n ? next[i] : 0;
     }
-    const float other = next == p ? value : next[i];
-    sum += static_cast<double>(other) * static_cast<double>(value);
+#pragma unroll
+    for (int j = 0; j < kAtOnce; ++j) {
+      const int64_t i = first + j * kThreads;
+      if (i >= n) break;
+      float value = of_p[j];
+      if (along != 0) {
+        value =
+            static_cast<float>(static_cast<double>(value) - along * static_cast<double>(of_q[j]));
+        p[i] = value;
+      }
+      const float other = next == p ? value : of_next[j];
+      sum += static_cast<double>(other) * static_cast<double>(value);
+    }
   }
   return BlockReduce<Sum>(sum);
 }
@@ -39,7 +53,8 @@ __device__ double TakeAway(const float* columns, int64_t count, int64_t n, float
   return sqrt(along);
 }
 
-__global__ void OrthonormaliseKernel(float* all, int64_t count, int64_t n) {
+__global__ void __launch_bounds__(kThreads)
+    OrthonormaliseKernel(float* all, int64_t count, int64_t n) {
   float* const columns = all + static_cast<int64_t>(blockIdx.x) * count * n;
   for (int64_t j = 0; j < count; ++j) {
     float* const p = columns + j * n;

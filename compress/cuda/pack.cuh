@@ -24,7 +24,7 @@ class WarpPacker {
   __device__ bool HasWord() const { return lane_ < 4 * bits_; }
   // Where this thread's word stands, if this thread's piece begins with `element`.
   __device__ int64_t WordIndex(int64_t element) const {
-    return element / 128 * (4 * static_cast<int64_t>(bits_)) + lane_;
+    return (element >> 7) * (4 * static_cast<int64_t>(bits_)) + lane_;
   }
 
   // Unspecified for threads without a word.

@@ -23,40 +23,58 @@ namespace {
 struct Grid {
   uint32_t bits;
   UniformGrid codes;
-  bool by_chance;
-  uint64_t random_key;
 };
-Grid GridFor(const CodecSpec& spec, uint64_t random_key) {
-  return {spec.bits, GridOf(spec), spec.rounding == Rounding::kStochastic, random_key};
-}
 
-// Of one element; `random` is its number (compress/cpu/quantize.h).
-__device__ uint32_t CodeOf(float x, const EncodeLine& line, const Grid& grid, uint32_t random) {
+// Codes of values y from -255 to 255 (compress/cpu/quantize.h), less the code of zero.
+struct ToNearest {
+  struct Numbers {};
+  __device__ Numbers Of(int64_t) const { return {}; }
+  // Floats are integers from 2^23 on, where a sum rounds to nearest, ties to even: y's integer is
+  // what that adds to the bits.
+  __device__ uint32_t operator()(float y, const Numbers&, int) const {
+    return __float_as_uint(y + 0x1.8p23f) - __float_as_uint(0x1.8p23f);
+  }
+};
+struct ByChance {
+  uint64_t key;
+  struct Numbers {
+    uint32_t of[4];
+  };
+  // Of the four elements at i.
+  __device__ Numbers Of(int64_t i) const {
+    Numbers numbers;
+    PhiloxNumbers(key, i / 4, numbers.of);
+    return numbers;
+  }
+  __device__ uint32_t operator()(float y, const Numbers& numbers, int k) const {
+    const float whole = floorf(y);
+    const float chance = static_cast<float>(numbers.of[k] >> 8) * 0x1p-24f;
+    return static_cast<uint32_t>(static_cast<int32_t>(chance < y - whole ? whole + 1.0f : whole));
+  }
+};
+
+// What an element becomes before it is rounded.
+__device__ float OnGrid(float x, const EncodeLine& line, const Grid& grid) {
   const float least = static_cast<float>(-grid.codes.zero_code);
   const float most = static_cast<float>(grid.codes.max_code - grid.codes.zero_code);
   const float mapped = ((x - line.offset) * line.lift) * line.inverse;
-  const float y = fminf(fmaxf(mapped, least), most);
-  float rounded = rintf(y);
-  if (grid.by_chance) {
-    const float whole = floorf(y);
-    const float chance = static_cast<float>(random >> 8) * 0x1p-24f;
-    rounded = chance < y - whole ? whole + 1.0f : whole;
-  }
-  return static_cast<uint32_t>(static_cast<int32_t>(rounded) + grid.codes.zero_code);
+  return fminf(fmaxf(mapped, least), most);
 }
 
-template <typename T, typename Lines>
-__global__ void EncodeKernel(const T* x, int64_t n, Lines lines, Grid grid, uint32_t* words,
-                             int64_t num_words) {
-  typename Lines::Cursor cursor(lines, TileBegin(blockIdx.x));
+// The last tiles first: they are what the pass for the ranges has left in the cache.
+template <typename T, typename Lines, typename Round>
+__global__ void EncodeKernel(const T* x, int64_t n, Lines lines, Grid grid, Round round,
+                             uint32_t* words, int64_t num_words) {
+  const int64_t tile = gridDim.x - 1 - blockIdx.x;
+  typename Lines::Cursor cursor(lines, TileBegin(tile));
   const WarpPacker packer(grid.bits);
-  VisitTile(blockIdx.x, x, n, [&](int64_t i, const float(&v)[4]) {
-    uint32_t random[4] = {};
-    if (grid.by_chance) PhiloxNumbers(grid.random_key, i / 4, random);
+  VisitTile(tile, x, n, [&](int64_t i, const float(&v)[4]) {
+    const auto numbers = round.Of(i);
     uint32_t piece = 0;
     const int left = LeftOf(n, i);
     cursor.ForEach(left, [&](int k, const EncodeLine& line) {
-      piece |= CodeOf(v[k], line, grid, random[k]) << (k * grid.bits);
+      const uint32_t code = round(OnGrid(v[k], line, grid), numbers, k) + grid.codes.zero_code;
+      piece |= code << (k * grid.bits);
     });
     if (left < 4) piece &= (1u << (left * grid.bits)) - 1;
     cursor.Advance();
@@ -146,16 +164,17 @@ Error WithLines(CudaDevice* device, const RangeHeader& header, const Scopes& sco
   return submit(lines);
 }
 
-template <typename T>
-Error SubmitCodes(CudaDevice* device, const TensorView& x, const CodecSpec& spec,
-                  uint64_t random_key, const Scopes& scopes, uint8_t* payload) {
+template <typename T, typename Round>
+Error SubmitRounded(CudaDevice* device, const TensorView& x, const CodecSpec& spec, Round round,
+                    const Scopes& scopes, uint8_t* payload) {
   cudaStream_t stream;
   RETURN_ERROR(device->Stream(&stream));
-  const Grid grid = GridFor(spec, random_key);
+  const Grid grid = {spec.bits, GridOf(spec)};
   auto* const words = reinterpret_cast<uint32_t*>(payload + UniformHeaderBytes(spec, scopes));
   const auto submit = [&](const auto& lines) {
-    return LaunchTiles(stream, scopes.total, EncodeKernel<T, std::decay_t<decltype(lines)>>,
-                       static_cast<const T*>(x.data), scopes.total, lines, grid, words,
+    using Lines = std::decay_t<decltype(lines)>;
+    return LaunchTiles(stream, scopes.total, EncodeKernel<T, Lines, Round>,
+                       static_cast<const T*>(x.data), scopes.total, lines, grid, round, words,
                        NumWords(spec, scopes));
   };
   return WithLines(device, RangeHeader{payload, spec.range}, scopes,
@@ -163,11 +182,19 @@ Error SubmitCodes(CudaDevice* device, const TensorView& x, const CodecSpec& spec
 }
 
 template <typename T>
+Error SubmitCodes(CudaDevice* device, const TensorView& x, const CodecSpec& spec,
+                  uint64_t random_key, const Scopes& scopes, uint8_t* payload) {
+  return spec.rounding == Rounding::kStochastic
+             ? SubmitRounded<T>(device, x, spec, ByChance{random_key}, scopes, payload)
+             : SubmitRounded<T>(device, x, spec, ToNearest{}, scopes, payload);
+}
+
+template <typename T>
 Error SubmitValues(CudaDevice* device, const uint8_t* payload, const CodecSpec& spec,
                    const Scopes& scopes, const TensorView& x, UniformDecoded* found) {
   cudaStream_t stream;
   RETURN_ERROR(device->Stream(&stream));
-  const Grid grid = GridFor(spec, /*random_key=*/0);
+  const Grid grid = {spec.bits, GridOf(spec)};
   const float reciprocal = 1.0f / static_cast<float>(grid.codes.divisor);
   const auto* const words =
       reinterpret_cast<const uint32_t*>(payload + UniformHeaderBytes(spec, scopes));
@@ -253,8 +280,8 @@ Error CudaUniformEncode(CudaDevice* device, const TensorView& x, const CodecSpec
   RETURN_ERROR(
       SubmitUniformEncode(device, x, spec, random_key, on_device.bytes(), found_on_device));
   UniformEncoded found;
-  RETURN_ERROR(device->SubmitCopyToHost(&found, found_on_device, sizeof(found)));
-  RETURN_ERROR(device->CopyToHost(payload, on_device.bytes(), *bytes));
+  RETURN_ERROR(device->SubmitCopyToHost(payload, on_device.bytes(), *bytes));
+  RETURN_ERROR(device->CopyToHost(&found, found_on_device, sizeof(found)));
   RETURN_ERROR(UniformEncodeError(device, x, spec, found));
   if (spec.range == Range::kFixedPoint && found.varies == 0) {
     WriteConstant(found.constant, payload);

@@ -20,7 +20,7 @@ Error CudaError(cudaError_t code, const char* call);
       return ::thinwire::CudaError(cuda_code, #call);                     \
     }                                                                     \
   } while (false)
-#define RETURN_ERROR(call)                                                    \
-  do {                                                                        \
-    if (const ::thinwire::Error error_ = (call); !error_.ok()) return error_; \
+#define RETURN_ERROR(call)                                                                   \
+  do {                                                                                       \
+    if (const ::thinwire::Error found_error = (call); !found_error.ok()) return found_error; \
   } while (false)

@@ -11,6 +11,13 @@ Error MemoryPool::Open(int device) {
   // Otherwise each wait for a stream would give back what is free at that moment.
   uint64_t keep = UINT64_MAX;
   CUDA_RETURN_IF_ERROR(cudaMemPoolSetAttribute(pool_, cudaMemPoolAttrReleaseThreshold, &keep));
+  return LetStreamsWait(false);
+}
+
+Error MemoryPool::LetStreamsWait(bool wait) {
+  int value = wait;
+  CUDA_RETURN_IF_ERROR(
+      cudaMemPoolSetAttribute(pool_, cudaMemPoolReuseAllowInternalDependencies, &value));
   return Error{};
 }
 
@@ -20,6 +27,7 @@ Error MemoryPool::Allocate(cudaStream_t stream, size_t bytes, void** memory) {
   cudaError_t code = cudaMallocAsync(&block, size, stream);
   if (code == cudaErrorMemoryAllocation) {
     (void)cudaGetLastError();
+    RETURN_ERROR(LetStreamsWait(true));
     CUDA_RETURN_IF_ERROR(cudaStreamSynchronize(stream));
     CUDA_RETURN_IF_ERROR(cudaMemPoolTrimTo(pool_, 0));
     code = cudaMallocAsync(&block, size, stream);

@@ -22,13 +22,17 @@ class MemoryPool {
   Error Open(int device);
 
   // Aligned to 64 (CUDA's blocks to 256); never null, also for no bytes. When memory is short,
-  // waits for `stream` and gives back what the pool keeps before it says ResourceExhausted.
+  // waits for `stream`, gives back what the pool keeps, and from then on takes what other streams
+  // free later, before it says ResourceExhausted.
   Error Allocate(cudaStream_t stream, size_t bytes, void** memory);
   // Once `stream` has come so far.
   void Free(cudaStream_t stream, void* memory);
   size_t bytes_in_use() const;
 
  private:
+  // Whether a stream may get memory that another one frees later, and then waits for that one: a
+  // codec would wait for the computation that it is to run beside.
+  Error LetStreamsWait(bool wait);
   Error OutOfMemory(size_t bytes) const;
 
   const std::string name_;

@@ -31,8 +31,12 @@ class Monitor {
     char bus_id[32] = {};
     NvmlDevice handle = nullptr;
     NvmlUtilization utilization;
-    if (!works_ || cudaDeviceGetPCIBusId(bus_id, sizeof(bus_id), device) != cudaSuccess ||
-        handle_of_(bus_id, &handle) != kNvmlSuccess ||
+    if (!works_) return -1;
+    if (cudaDeviceGetPCIBusId(bus_id, sizeof(bus_id), device) != cudaSuccess) {
+      (void)cudaGetLastError();
+      return -1;
+    }
+    if (handle_of_(bus_id, &handle) != kNvmlSuccess ||
         utilization_of_(handle, &utilization) != kNvmlSuccess) {
       return -1;
     }

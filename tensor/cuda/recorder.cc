@@ -25,6 +25,8 @@ Error CudaRecorder::Start() {
     return MakeError(absl::StatusCode::kFailedPrecondition, "%s: this thread records already",
                      device_->name());
   }
+  // What earlier work frees is there for the recording.
+  RETURN_ERROR(device_->Finish());
   cudaStream_t stream;
   RETURN_ERROR(device_->Stream(&stream));
   CUDA_RETURN_IF_ERROR(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
@@ -34,11 +36,11 @@ Error CudaRecorder::Start() {
 
 Error CudaRecorder::EndCapture(cudaGraph_t* graph) {
   cudaStream_t stream;
-  RETURN_ERROR(device_->Stream(&stream));
-  const cudaError_t code = cudaStreamEndCapture(stream, graph);
+  Error error = device_->Stream(&stream);
+  if (error.ok()) error = CudaError(cudaStreamEndCapture(stream, graph), "cudaStreamEndCapture");
   recording_on_thread = nullptr;
   for (const Freed& freed : std::exchange(to_free_, {})) freed.device->Free(freed.memory);
-  return CudaError(code, "cudaStreamEndCapture");
+  return error;
 }
 
 Error CudaRecorder::Stop(int* recording) {
