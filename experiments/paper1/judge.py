@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tables and verdicts of the paper1 suites, written into docs/results.md between two markers.
+"""Tables, pictures and verdicts of the paper1 suites, for docs/results.md between two markers.
 
 usage: judge.py [--results DIR] [--page FILE] [--seeds "1 2 3"]
 
@@ -16,6 +16,7 @@ import pathlib
 from typing import Dict, List, NamedTuple, Tuple
 
 from paired import Region, deviation, estimate, overall, verdict
+from picture import Row, Series, picture
 
 ON, OFF, RECALIBRATED = "compressed", "uncompressed", "uncompressed_recalibrated"
 MARGIN = 1.0  # points
@@ -29,6 +30,12 @@ WANTED = {
     SAME: "between −1 and 1",
     GAP: "7 to 15, give or take 1",
 }
+
+SERIES = [
+    Series(ON, "with the codecs", "#0969da", "full"),
+    Series(RECALIBRATED, "without, recalibrated", "#1a7f37", "diamond"),
+    Series(OFF, "without", "#cf222e", "hollow"),
+]
 
 BEGIN = "<!-- paper1: from here to its end written by experiments/paper1/judge.py -->"
 END = "<!-- paper1: end -->"
@@ -222,14 +229,29 @@ def in_table_order(runs: Runs, configurations: pathlib.Path) -> Runs:
     return {name: runs[name] for name in sorted(runs, key=lambda n: known.get(n, len(order)))}
 
 
+def drawn(suite: str, runs: Runs) -> str:
+    rows = []
+    for name, by_seed in runs.items():
+        results = [by_seed[seed] for seed in sorted(by_seed)]
+        accuracies = {
+            kind.inference: [100 * r["final"][kind.inference] for r in results
+                             if r["final"][kind.inference] is not None] for kind in SERIES}
+        note = f"{bits(results, 'activations')} / {bits(results, 'gradients')} bits"
+        rows.append(Row(name, accuracies, note))
+    return picture(f"Test accuracy after the last epoch: {SUITES[suite]}", rows, SERIES)
+
+
 def report(results: pathlib.Path, configurations: pathlib.Path, seeds: List[int]) -> str:
+    """What stands between the markers; also draws results/SUITE.svg."""
     lines = []
     for suite, setting in SUITES.items():
         runs = in_table_order(load(results / suite), configurations)
         if not runs:
             continue
-        lines += [f"### {suite}: {setting}", "", machines(runs), "", *accuracy_table(runs),
-                  *gap_table(runs)]
+        (results / f"{suite}.svg").write_text(drawn(suite, runs))
+        lines += [f"### {suite}: {setting}", "", machines(runs), "",
+                  f"![Accuracy of each configuration](results/paper1/{suite}.svg)", "",
+                  *accuracy_table(runs), *gap_table(runs)]
         for claim in CLAIMS:
             if suite in claim.suites:
                 lines += judge(runs, claim, seeds)

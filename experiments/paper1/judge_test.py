@@ -6,9 +6,11 @@ import pathlib
 import sys
 import tempfile
 import unittest
+from xml.etree import ElementTree
 
 import judge
 import paired
+import picture
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 from compact import compact  # noqa: E402
@@ -147,6 +149,30 @@ class PageTest(unittest.TestCase):
                          f"before\n{judge.BEGIN}\n\nnew\n{judge.END}\nafter\n")
         with self.assertRaises(ValueError):
             judge.replace_part("no markers", "new")
+
+
+class PictureTest(unittest.TestCase):
+    def drawn(self, accuracies):
+        series = [picture.Series("on", "with <codecs>", "#111111", "full"),
+                  picture.Series("off", "without", "#222222", "hollow")]
+        root = ElementTree.fromstring(
+            picture.picture("title", [picture.Row("topk & ef", accuracies, "4 bits")], series))
+        circles = [e for e in root.iter("{http://www.w3.org/2000/svg}circle")]
+        return root, circles[2:]  # after the legend's
+
+    def test_each_seed_is_a_dot_and_each_mean_a_mark_in_scale(self):
+        _, circles = self.drawn({"on": [70.0, 80.0], "off": [50.0]})
+        of_seeds = [float(c.get("cx")) for c in circles if c.get("opacity")]
+        means = [float(c.get("cx")) for c in circles if not c.get("opacity")]
+        width = picture.WIDTH - picture.LEFT - picture.RIGHT
+        for x, percent in zip(of_seeds + means, (70, 80, 50, 75, 50)):
+            self.assertAlmostEqual(x, picture.LEFT + (percent - 50) / 30 * width, delta=0.1)
+        self.assertEqual((len(of_seeds), len(means)), (3, 2))
+
+    def test_what_was_not_measured_is_left_out(self):
+        root, circles = self.drawn({"on": [60.0], "off": []})
+        self.assertEqual(len(circles), 2)
+        self.assertIn("topk & ef", [e.text for e in root.iter() if e.text])
 
 
 class CompactTest(unittest.TestCase):
