@@ -130,6 +130,7 @@ TEST_F(RecordedSegmentTest, ResultsStayAsLongAsTheyAreHeld) {
 }
 
 TEST_F(RecordedSegmentTest, AForwardWithoutItsBackwardIsForgotten) {
+  ::testing::internal::CaptureStderr();
   for (int step = 0; step < 8; ++step) {
     Saved plain, recorded;
     Forward(X(4, step), &plain, &recorded);
@@ -137,6 +138,7 @@ TEST_F(RecordedSegmentTest, AForwardWithoutItsBackwardIsForgotten) {
     Backward(Dy(4, step), &plain, &recorded);
     Update(0.1);
   }
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "") << "a recording failed";
 }
 
 TEST_F(RecordedSegmentTest, MemoryDoesNotGrowFromStepToStep) {

@@ -104,12 +104,13 @@ __global__ void Apply(ApplyArguments<T> a, ColumnGrid grid) {
         a.rstd != nullptr ? a.scale[c] * a.rstd[c] : a.scale[c] / sqrtf(a.variance[c] + a.epsilon);
     bias[i] = a.bias[c];
   }
+  // Backwards: the end of x is still in the cache.
+  const auto at = [&](int64_t row) { return (grid.rows - 1 - row) * grid.columns + thread.column; };
   thread.template ForEachRow<4>(
       [&](int64_t row) {
-        const int64_t at = row * grid.columns + thread.column;
         RowPair<kN> values;
-        LoadAligned(a.x + at, values.x);
-        if constexpr (kResidual) LoadAligned(a.residual + at, values.residual);
+        LoadAligned(a.x + at(row), values.x);
+        if constexpr (kResidual) LoadAligned(a.residual + at(row), values.residual);
         return values;
       },
       [&](int64_t row, const RowPair<kN>& values) {
@@ -120,7 +121,7 @@ __global__ void Apply(ApplyArguments<T> a, ColumnGrid grid) {
           if constexpr (kResidual) z = z + values.residual[i];
           y[i] = a.relu && z < 0 ? 0 : z;
         }
-        StoreAligned(y, a.y + row * grid.columns + thread.column);
+        StoreAligned(y, a.y + at(row));
       });
 }
 

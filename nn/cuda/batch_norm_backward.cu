@@ -121,8 +121,10 @@ __global__ void ApplyGradients(Arguments<T> a, const T* dy, ColumnGrid grid) {
     offset[i] = a.offset[thread.column + i];
     x_slope[i] = a.x_slope[thread.column + i];
   }
+  // Backwards: the ends of x and dy are still in the cache.
+  const auto at = [&](int64_t row) { return (grid.rows - 1 - row) * grid.columns + thread.column; };
   thread.template ForEachRow<2>(
-      [&](int64_t row) { return ReadRow<kMask, kN>(a, dy, row * grid.columns + thread.column); },
+      [&](int64_t row) { return ReadRow<kMask, kN>(a, dy, at(row)); },
       [&](int64_t row, const Row<kN>& values) {
         float dx[kN];
 #pragma unroll
@@ -131,7 +133,7 @@ __global__ void ApplyGradients(Arguments<T> a, const T* dy, ColumnGrid grid) {
           const float dz = MaskedGradient<kMask>(values, channels, i, centred);
           dx[i] = dz * channels.slope[i] + (centred * x_slope[i] + offset[i]);
         }
-        StoreAligned(dx, a.dx + row * grid.columns + thread.column);
+        StoreAligned(dx, a.dx + at(row));
       });
 }
 

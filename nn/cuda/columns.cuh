@@ -1,10 +1,12 @@
 // Passes over a [rows, columns] matrix in which a thread stays in its columns, and sums over rows.
 //
 // A block of 256 threads is `width` vectors wide and 256 / width rows deep, so that few columns
-// (16) and many (512) are both read in whole lines. Sums go through a thread's rows of a tile in
-// fp32 (at most 64 of them), through the threads of a warp in fp32, and from there on in fp64: over
-// the warps of a block, then over tiles in a second kernel. All that follows from the matrix's
-// shape and element type, so equal inputs give equal bits on every device.
+// (16) and many (512) are both read in whole lines. Blocks take rows in turn, so that together they
+// go through memory in its order, and what a second pass finds in the cache is the matrix's end.
+// Sums go through a thread's rows in fp32 (at most 64 of them), through the threads of a warp in
+// fp32, and from there on in fp64: over the warps of a block, then over blocks in a second kernel.
+// All that follows from the matrix's shape and element type, so equal inputs give equal bits on
+// every device.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -20,10 +22,9 @@ namespace thinwire::cuda {
 // How the matrix is dealt to blocks.
 struct ColumnGrid {
   int64_t rows = 0, columns = 0;
-  int64_t groups = 0;     // blocks side by side
-  int64_t tiles = 0;      // blocks below one another
-  int64_t rows_each = 0;  // of a thread, in one tile
-  unsigned width = 0;     // vectors side by side in a block: a power of two, at most 32
+  int64_t groups = 0;  // blocks side by side
+  int64_t tiles = 0;   // blocks below one another; a tile is the rows of one
+  unsigned width = 0;  // vectors side by side in a block: a power of two, at most 32
 
   // For vectors of `vector` elements.
   ColumnGrid(int64_t rows, int64_t columns, int64_t vector) : rows(rows), columns(columns) {
@@ -32,8 +33,8 @@ struct ColumnGrid {
     while (width < kWarpThreads && width < vectors) width *= 2;
     groups = (vectors + width - 1) / width;
     const int64_t deep = kThreads / width;
-    constexpr int64_t kBlocks = 2048;  // enough to fill a device
-    rows_each = std::clamp<int64_t>(rows * groups / (deep * kBlocks), 8, 64);
+    constexpr int64_t kBlocks = 512;  // enough to fill a device, few enough to add up
+    const int64_t rows_each = std::clamp<int64_t>(rows * groups / (deep * kBlocks), 8, 64);
     tiles = (rows + deep * rows_each - 1) / (deep * rows_each);
   }
   dim3 blocks() const { return dim3(static_cast<unsigned>(groups * tiles)); }
@@ -49,11 +50,10 @@ struct ColumnThread {
     const int64_t group = static_cast<int64_t>(blockIdx.x) % grid.groups;
     tile = static_cast<int64_t>(blockIdx.x) / grid.groups;
     column = (group * grid.width + threadIdx.x % grid.width) * kN;
-    stride = kThreads / grid.width;
-    row = tile * stride * grid.rows_each + threadIdx.x / grid.width;
-    end = (tile + 1) * stride * grid.rows_each;
-    if (end > grid.rows) end = grid.rows;
-    if (column >= grid.columns) end = row;
+    const int64_t deep = kThreads / grid.width;
+    row = tile * deep + threadIdx.x / grid.width;
+    end = column < grid.columns ? grid.rows : row;
+    stride = grid.tiles * deep;
   }
   __device__ bool has_rows() const { return row < end; }
 

@@ -12,7 +12,7 @@ namespace {
 
 class PackedConv2d final : public Conv2d {
  public:
-  PackedConv2d(CudaDevice* device, const Conv2dSpec& spec, std::unique_ptr<Convolution> convolution)
+  PackedConv2d(CudaDevice* device, const Conv2dSpec& spec, std::shared_ptr<Convolution> convolution)
       : device_(device),
         spec_(spec),
         filter_{spec.out_channels, spec.in_channels, spec.kernel * spec.kernel},
@@ -66,7 +66,7 @@ class PackedConv2d final : public Conv2d {
   CudaDevice* const device_;
   const Conv2dSpec spec_;
   const FilterShape filter_;
-  const std::unique_ptr<Convolution> convolution_;
+  const std::shared_ptr<Convolution> convolution_;
   CudaScratch packed_;
   const float* bias_ = nullptr;
 };
@@ -74,7 +74,7 @@ class PackedConv2d final : public Conv2d {
 }  // namespace
 
 Error NewConv2d(CudaDevice* device, const Conv2dSpec& spec,
-                std::unique_ptr<Convolution> convolution, Conv2d** conv) {
+                std::shared_ptr<Convolution> convolution, Conv2d** conv) {
   auto made = std::make_unique<PackedConv2d>(device, spec, std::move(convolution));
   RETURN_ERROR(made->ReserveWeights());
   *conv = made.release();

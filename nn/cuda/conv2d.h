@@ -12,6 +12,6 @@ namespace thinwire::cuda {
 // `convolution` computes what `spec`, which is valid, describes. The caller deletes *conv.
 // ResourceExhausted when there is no memory for the packed weights.
 Error NewConv2d(CudaDevice* device, const Conv2dSpec& spec,
-                std::unique_ptr<Convolution> convolution, Conv2d** conv);
+                std::shared_ptr<Convolution> convolution, Conv2d** conv);
 
 }  // namespace thinwire::cuda

@@ -39,6 +39,21 @@ TEST(GraphConvolutionTest, IsTheCpusInFP32WhenTimed) {
   ExpectConvolutionsBy(&cuda::NewGraphConvolution, WhateverIsFastest(FP32()));
 }
 
+// Where it has none they are computed in fp32, slowly (convolution_widened.h).
+TEST(GraphConvolutionTest, HasWeightGradientsInBF16) {
+  cuda::CudnnHandle cudnn(OwnDevice());
+  const ConvCase of = {3, 64, 128, 32, 3, 2, 1};
+  const Shape x = ShapesOf(of).x, dy = ShapesOf(of).y;
+  Side side = OwnSide();
+  const Error error =
+      cuda::NewGraphConvolution(&cudnn, {}, SpecOf(of, DType::kBF16))
+          ->BackwardWeights(of.n, side.Of(DType::kBF16, x, Floats(x.elements(), 1)).data,
+                            side.Of(DType::kBF16, dy, Floats(dy.elements(), 1)).data,
+                            side.Unwritten(of.out * 9 * of.in));
+  if (cuda::IsUnimplemented(error)) GTEST_SKIP() << error.message;
+  EXPECT_TRUE(error.ok()) << error.message;
+}
+
 TEST(LegacyConvolutionTest, IsTheCpusInFP32) {
   ExpectConvolutionsBy(&cuda::NewLegacyConvolution, FP32());
 }

@@ -67,6 +67,26 @@ TEST(Conv2dTest, IsRecordedAndReplayed) {
   }
 }
 
+TEST(Conv2dTest, RefusesToRecordTheFirstBatchOfASize) {
+  const std::unique_ptr<Ops> ops = TestedOps(OpsOptions());
+  Conv2d* made = nullptr;
+  ASSERT_TRUE(ops->NewConv2d(SpecOf(kOne, DType::kF32), &made).ok());
+  const std::unique_ptr<Conv2d> conv(made);
+  Side side = DeviceSide();
+  (void)RunProduct(&side, conv.get(), ShapesOf(kOne), DType::kF32, DType::kF32);
+  ConvCase larger = kOne;
+  ++larger.n;
+  Product<Conv2d> product(&side, conv.get(), ShapesOf(larger), DType::kF32, DType::kF32);
+  Recorder* recorder_made = nullptr;
+  ExpectOk(side.device()->NewRecorder(&recorder_made));
+  const std::unique_ptr<Recorder> recorder(recorder_made);
+  ExpectOk(recorder->Start());
+  EXPECT_EQ(ToStatus(product.Forward()).code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(ToStatus(product.Backward()).code(), absl::StatusCode::kFailedPrecondition);
+  recorder->Abandon();
+  ExpectOk(product.Forward());
+}
+
 TEST(Conv2dTest, RefusesMemoryThatIsNotAligned) {
   const std::unique_ptr<Ops> ops = TestedOps(OpsOptions());
   Conv2d* made = nullptr;

@@ -3,11 +3,14 @@
 // CPU's) for the emulator.
 #pragma once
 
+#include <cuda_runtime.h>
+
 #include <cstdint>
 #include <memory>
 
 #include "nn/ops.h"
 #include "tensor/cuda/device.h"
+#include "tensor/cuda/error.h"
 
 namespace thinwire::cuda {
 
@@ -15,8 +18,8 @@ namespace thinwire::cuda {
 // compute type and aligned to 16 bytes; dw: as w, but fp32. Submitted to the calling thread's
 // stream.
 //
-// The first call of a kind and n prepares it (plans, perhaps timings) and cannot be recorded.
-// Unimplemented when the library has no kernel for it.
+// The first call of a kind and n prepares it (plans, perhaps timings) and cannot be recorded:
+// FailedPrecondition. Unimplemented when the library has no kernel for it.
 class Convolution {
  public:
   virtual ~Convolution() = default;
@@ -30,12 +33,27 @@ class Convolution {
 class ConvolutionLibrary {
  public:
   virtual ~ConvolutionLibrary() = default;
-  // The bias of `spec` is not looked at.
-  virtual std::unique_ptr<Convolution> New(const Conv2dSpec& spec) = 0;
+  // Perhaps the same for equal specs: it keeps no weights. The bias of `spec` is not looked at.
+  virtual std::shared_ptr<Convolution> New(const Conv2dSpec& spec) = 0;
 };
 
 std::unique_ptr<ConvolutionLibrary> NewConvolutionLibrary(CudaDevice* device,
                                                           const OpsOptions& options);
+
+// For implementations: FailedPrecondition if the calling thread records.
+inline Error CheckMayPrepare(CudaDevice* device, int64_t n) {
+  cudaStream_t stream;
+  RETURN_ERROR(device->Stream(&stream));
+  cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
+  CUDA_RETURN_IF_ERROR(cudaStreamIsCapturing(stream, &capture));
+  if (capture == cudaStreamCaptureStatusNone) return Error{};
+  return MakeError(absl::StatusCode::kFailedPrecondition,
+                   "conv2d: the first batch of %lld cannot be recorded", static_cast<long long>(n));
+}
+
+inline bool IsUnimplemented(const Error& error) {
+  return error.code == static_cast<int32_t>(absl::StatusCode::kUnimplemented);
+}
 
 // h' or w' of an extent of x.
 inline int64_t OutputExtent(const Conv2dSpec& spec, int64_t extent) {

@@ -1,4 +1,8 @@
 // cuDNN's twin of convolution.h: the graph API first, the older calls for what it does not plan.
+#include <array>
+#include <cstdint>
+#include <map>
+#include <memory>
 #include <utility>
 
 #include "nn/cuda/convolution.h"
@@ -36,17 +40,23 @@ class CudnnLibrary final : public ConvolutionLibrary {
  public:
   CudnnLibrary(CudaDevice* device, const OpsOptions& options) : cudnn_(device), options_(options) {}
 
-  std::unique_ptr<Convolution> New(const Conv2dSpec& spec) override {
+  // One for equal layers: preparing takes seconds where cuDNN compiles kernels or is timed.
+  std::shared_ptr<Convolution> New(const Conv2dSpec& spec) override {
     const auto either = [this](const OpsOptions& options, const Conv2dSpec& of) {
-      return std::make_unique<EitherConvolution>(NewGraphConvolution(&cudnn_, options, of),
+      return std::make_shared<EitherConvolution>(NewGraphConvolution(&cudnn_, options, of),
                                                  NewLegacyConvolution(&cudnn_, options, of));
     };
-    return Widened(cudnn_.device(), options_, spec, either);
+    std::shared_ptr<Convolution>& made =
+        made_[{spec.in_channels, spec.out_channels, spec.height, spec.width, spec.kernel,
+               spec.stride, spec.padding, static_cast<int64_t>(spec.compute)}];
+    if (made == nullptr) made = Widened(cudnn_.device(), options_, spec, either);
+    return made;
   }
 
  private:
   CudnnHandle cudnn_;
   const OpsOptions options_;
+  std::map<std::array<int64_t, 8>, std::shared_ptr<Convolution>> made_;  // by spec
 };
 
 }  // namespace

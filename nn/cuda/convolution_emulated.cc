@@ -2,6 +2,7 @@
 // compute type; bf16 is widened before and rounded after.
 #include <algorithm>
 #include <memory>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -120,29 +121,42 @@ class OnCpu {
 class EmulatedConvolution final : public Convolution {
  public:
   EmulatedConvolution(CudaDevice* device, std::shared_ptr<Ops> ops, const Conv2dSpec& spec)
-      : work_(device), cpu_(std::make_shared<OnCpu>(std::move(ops), spec)) {}
+      : device_(device), work_(device), cpu_(std::make_shared<OnCpu>(std::move(ops), spec)) {}
 
   Error Forward(int64_t n, const void* x, const void* w, void* y) override {
+    RETURN_ERROR(Prepare(n, &forward_));
     return work_.Submit([cpu = cpu_, n, x, w, y] { return cpu->Forward(n, x, w, y); });
   }
   Error BackwardData(int64_t n, const void* dy, const void* w, void* dx) override {
+    RETURN_ERROR(Prepare(n, &backward_data_));
     return work_.Submit([cpu = cpu_, n, dy, w, dx] { return cpu->BackwardData(n, dy, w, dx); });
   }
   Error BackwardWeights(int64_t n, const void* x, const void* dy, float* dw) override {
+    RETURN_ERROR(Prepare(n, &backward_weights_));
     return work_.Submit([cpu = cpu_, n, x, dy, dw] { return cpu->BackwardWeights(n, x, dy, dw); });
   }
 
  private:
+  // There is nothing to do, but what would fail on a GPU fails here too.
+  Error Prepare(int64_t n, std::set<int64_t>* prepared) {
+    if (prepared->count(n) > 0) return Error{};
+    RETURN_ERROR(CheckMayPrepare(device_, n));
+    prepared->insert(n);
+    return Error{};
+  }
+
+  CudaDevice* const device_;
   HostWork work_;
   const std::shared_ptr<OnCpu> cpu_;
+  std::set<int64_t> forward_, backward_data_, backward_weights_;  // batch sizes
 };
 
 class EmulatedLibrary final : public ConvolutionLibrary {
  public:
   explicit EmulatedLibrary(CudaDevice* device) : device_(device), ops_(NewCpuOps(1)) {}
 
-  std::unique_ptr<Convolution> New(const Conv2dSpec& spec) override {
-    return std::make_unique<EmulatedConvolution>(device_, ops_, spec);
+  std::shared_ptr<Convolution> New(const Conv2dSpec& spec) override {
+    return std::make_shared<EmulatedConvolution>(device_, ops_, spec);
   }
 
  private:

@@ -55,23 +55,10 @@ class GraphConvolution final : public Convolution {
 
   Error Choose(cudnnHandle_t handle, const ConvolutionGraph& graph, const void* x, const void* w,
                const void* y, Plan* chosen) const {
-    cudaStream_t stream;
-    RETURN_ERROR(cudnn_->device()->Stream(&stream));
-    cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
-    CUDA_RETURN_IF_ERROR(cudaStreamIsCapturing(stream, &capture));
-    if (capture != cudaStreamCaptureStatusNone) {
-      return MakeError(absl::StatusCode::kFailedPrecondition,
-                       "conv2d: the first batch of %lld cannot be recorded",
-                       static_cast<long long>(graph.n));
-    }
-    PlanRules rules;
-    rules.deterministic = options_.deterministic;
-    rules.tensor_cores = options_.tf32 || spec_.compute != DType::kF32;
-    rules.most_workspace_bytes = kMostWorkspaceBytes;
-    const size_t most = options_.deterministic ? 1 : kPlansToTime;
+    RETURN_ERROR(CheckMayPrepare(cudnn_->device(), graph.n));
     std::vector<ConvolutionPlan> plans;
-    const Error error = FindPlans({handle, nullptr}, graph, rules, most, &plans);
-    if (error.code == static_cast<int32_t>(absl::StatusCode::kUnimplemented)) return Error{};
+    const Error error = Find(handle, graph, &plans);
+    if (IsUnimplemented(error)) return Error{};
     RETURN_ERROR(error);
     size_t fastest = 0;
     if (plans.size() > 1) {
@@ -79,6 +66,24 @@ class GraphConvolution final : public Convolution {
     }
     *chosen = std::move(plans[fastest]);
     return Error{};
+  }
+
+  // The candidates: one if deterministic.
+  Error Find(cudnnHandle_t handle, const ConvolutionGraph& graph,
+             std::vector<ConvolutionPlan>* plans) const {
+    const bool bf16 = spec_.compute != DType::kF32;
+    PlanRules rules;
+    rules.deterministic = options_.deterministic;
+    rules.most_workspace_bytes = kMostWorkspaceBytes;
+    const size_t most = options_.deterministic ? 1 : kPlansToTime;
+    if (options_.deterministic && bf16) {
+      // The first of all may do without, as cuDNN 9.19's for 1 x 1 pixels at stride 2.
+      rules.tensor_cores = TensorCores::kRequired;
+      const Error error = FindPlans({handle, nullptr}, graph, rules, most, plans);
+      if (!IsUnimplemented(error)) return error;
+    }
+    rules.tensor_cores = options_.tf32 || bf16 ? TensorCores::kAllowed : TensorCores::kForbidden;
+    return FindPlans({handle, nullptr}, graph, rules, most, plans);
   }
 
   CudnnHandle* const cudnn_;

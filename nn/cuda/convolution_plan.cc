@@ -8,7 +8,12 @@
 namespace thinwire::cuda {
 namespace {
 
-enum Role : int64_t { kX = 1, kW = 2, kY = 3 };  // also the tensors' ids in a graph
+enum Role : int64_t { kX = 1, kW, kY, kSums, kFactor };  // also the tensors' ids in a graph
+
+constexpr float kOne = 1;
+
+// Of plans whose kernels cuDNN compiles, for about a second each.
+constexpr size_t kMostCompiled = 3;
 
 // What convolution.h promises for every tensor.
 constexpr int64_t kAlignmentBytes = 16;
@@ -63,6 +68,18 @@ CudnnDescriptor ChannelsLast(Role role, DType type, int64_t outer, int64_t chann
   return tensor;
 }
 
+// A float in host memory, read when a plan is submitted.
+CudnnDescriptor Scalar(Role role) {
+  CudnnDescriptor tensor(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
+  tensor.Set(CUDNN_ATTR_TENSOR_UNIQUE_ID, int64_t{role});
+  tensor.Set(CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_DATA_FLOAT);
+  tensor.Set(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, int64_t{alignof(float)});
+  tensor.Set(CUDNN_ATTR_TENSOR_DIMENSIONS, std::vector<int64_t>{1, 1, 1, 1});
+  tensor.Set(CUDNN_ATTR_TENSOR_STRIDES, std::vector<int64_t>{1, 1, 1, 1});
+  tensor.Set(CUDNN_ATTR_TENSOR_IS_BY_VALUE, true);
+  return tensor;
+}
+
 CudnnDescriptor SlidingWindow(const Conv2dSpec& spec) {
   const auto both = [](int64_t pixels) { return std::vector<int64_t>{pixels, pixels}; };
   CudnnDescriptor window(CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR);
@@ -76,17 +93,43 @@ CudnnDescriptor SlidingWindow(const Conv2dSpec& spec) {
   return window;
 }
 
+// How a result comes out of its sums. On Hopper cuDNN 9.19 has no engine for the fp32 weight
+// gradient of a bf16 convolution, but it compiles some at run time where a second node takes the
+// sums, which stay in fp32. With the identity as that node none of them splits the sums.
+enum class Result { kItself, kTimesOne };
+
 // A finalized graph with what it refers to.
 struct BuiltGraph {
-  CudnnDescriptor x, w, y, window, node, graph;
+  CudnnDescriptor x, w, y, window, node;
+  CudnnDescriptor sums, factor, multiply, scaling;  // of kTimesOne
+  CudnnDescriptor graph;
 };
 
-Error Build(const PlanTarget& target, const ConvolutionGraph& wanted, BuiltGraph* built) {
+// The node that makes `to` of built->sums.
+Error BuildScaling(const CudnnDescriptor& to, BuiltGraph* built) {
+  built->factor = Scalar(kFactor);
+  RETURN_ERROR(built->factor.Finalize());
+  built->multiply = CudnnDescriptor(CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
+  built->multiply.Set(CUDNN_ATTR_POINTWISE_MODE, CUDNN_POINTWISE_MUL);
+  built->multiply.Set(CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_DATA_FLOAT);
+  RETURN_ERROR(built->multiply.Finalize());
+  built->scaling = CudnnDescriptor(CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
+  built->scaling.Set(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, built->multiply);
+  built->scaling.Set(CUDNN_ATTR_OPERATION_POINTWISE_XDESC, built->sums);
+  built->scaling.Set(CUDNN_ATTR_OPERATION_POINTWISE_BDESC, built->factor);
+  built->scaling.Set(CUDNN_ATTR_OPERATION_POINTWISE_YDESC, to);
+  return built->scaling.Finalize();
+}
+
+// kTimesOne is for weight gradients.
+Error Build(const PlanTarget& target, const ConvolutionGraph& wanted, Result result,
+            BuiltGraph* built) {
   const Conv2dSpec& spec = wanted.spec;
-  const DType weights = wanted.pass == Pass::kBackwardWeights ? DType::kF32 : spec.compute;
+  const auto filter = [&](Role role, DType type) {
+    return ChannelsLast(role, type, spec.out_channels, spec.in_channels, spec.kernel, spec.kernel);
+  };
   built->x = ChannelsLast(kX, spec.compute, wanted.n, spec.in_channels, spec.height, spec.width);
-  built->w =
-      ChannelsLast(kW, weights, spec.out_channels, spec.in_channels, spec.kernel, spec.kernel);
+  built->w = filter(kW, wanted.pass == Pass::kBackwardWeights ? DType::kF32 : spec.compute);
   built->y = ChannelsLast(kY, spec.compute, wanted.n, spec.out_channels,
                           OutputExtent(spec, spec.height), OutputExtent(spec, spec.width));
   built->window = SlidingWindow(spec);
@@ -94,12 +137,18 @@ Error Build(const PlanTarget& target, const ConvolutionGraph& wanted, BuiltGraph
   RETURN_ERROR(built->w.Finalize());
   RETURN_ERROR(built->y.Finalize());
   RETURN_ERROR(built->window.Finalize());
+  if (result == Result::kTimesOne) {
+    built->sums = filter(kSums, DType::kF32);
+    built->sums.Set(CUDNN_ATTR_TENSOR_IS_VIRTUAL, true);
+    RETURN_ERROR(built->sums.Finalize());
+    RETURN_ERROR(BuildScaling(built->w, built));
+  }
 
   const PassNames names = NamesOf(wanted.pass);
   built->node = CudnnDescriptor(names.node);
   built->node.Set(names.convolution, built->window);
   built->node.Set(names.x, built->x);
-  built->node.Set(names.w, built->w);
+  built->node.Set(names.w, result == Result::kTimesOne ? built->sums : built->w);
   built->node.Set(names.y, built->y);
   built->node.Set(names.alpha, 1.0f);
   built->node.Set(names.beta, 0.0f);
@@ -109,7 +158,11 @@ Error Build(const PlanTarget& target, const ConvolutionGraph& wanted, BuiltGraph
   if (target.handle != nullptr) {
     built->graph.Set(CUDNN_ATTR_OPERATIONGRAPH_HANDLE, target.handle);
   }
-  built->graph.Set(CUDNN_ATTR_OPERATIONGRAPH_OPS, built->node);
+  if (result == Result::kTimesOne) {
+    built->graph.Set(CUDNN_ATTR_OPERATIONGRAPH_OPS, {&built->node, &built->scaling});
+  } else {
+    built->graph.Set(CUDNN_ATTR_OPERATIONGRAPH_OPS, built->node);
+  }
   return built->graph.Finalize();
 }
 
@@ -133,7 +186,7 @@ Error Propose(const PlanTarget& target, const BuiltGraph& built, cudnnBackendHeu
 bool IsForbidden(cudnnBackendNumericalNote_t note, const PlanRules& rules) {
   switch (note) {
     case CUDNN_NUMERICAL_NOTE_TENSOR_CORE:
-      return !rules.tensor_cores;
+      return rules.tensor_cores == TensorCores::kForbidden;
     case CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC:
       return rules.deterministic;
     case CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS:          // fp32 to fp16
@@ -164,10 +217,14 @@ bool IsExhausted(const Error& error) {
 }
 
 // Unimplemented for a configuration that does not qualify.
-Error MakePlan(const PlanTarget& target, CudnnDescriptor config, const PlanRules& rules,
-               std::vector<ConvolutionPlan>* plans) {
+Error MakePlan(const PlanTarget& target, Result result, CudnnDescriptor config,
+               const PlanRules& rules, std::vector<ConvolutionPlan>* plans) {
   std::vector<cudnnBackendNumericalNote_t> notes;
   RETURN_ERROR(Notes(config, &notes));
+  if (rules.tensor_cores == TensorCores::kRequired &&
+      std::find(notes.begin(), notes.end(), CUDNN_NUMERICAL_NOTE_TENSOR_CORE) == notes.end()) {
+    return MakeError(absl::StatusCode::kUnimplemented, "an engine without tensor cores");
+  }
   for (const cudnnBackendNumericalNote_t note : notes) {
     if (IsForbidden(note, rules)) {
       return MakeError(absl::StatusCode::kUnimplemented, "an engine with numerical note %d", note);
@@ -186,28 +243,15 @@ Error MakePlan(const PlanTarget& target, CudnnDescriptor config, const PlanRules
   if (workspace_bytes.size() != 1 || workspace_bytes[0] > rules.most_workspace_bytes) {
     return MakeError(absl::StatusCode::kUnimplemented, "an engine with too large a workspace");
   }
-  plans->emplace_back(std::move(config), std::move(plan), workspace_bytes[0]);
+  plans->emplace_back(std::move(config), std::move(plan), workspace_bytes[0],
+                      result == Result::kTimesOne);
   return Error{};
 }
 
-}  // namespace
-
-Error ConvolutionPlan::Run(cudnnHandle_t handle, const void* x, const void* w, const void* y,
-                           void* workspace) const {
-  CudnnDescriptor memory(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
-  memory.Set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, std::vector<int64_t>{kX, kW, kY});
-  memory.SetPointers(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS,
-                     {const_cast<void*>(x), const_cast<void*>(w), const_cast<void*>(y)});
-  memory.SetPointers(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, {workspace});
-  RETURN_ERROR(memory.Finalize());
-  CUDNN_RETURN_IF_ERROR(cudnnBackendExecute(handle, plan_.get(), memory.get()));
-  return Error{};
-}
-
-Error FindPlans(const PlanTarget& target, const ConvolutionGraph& graph, const PlanRules& rules,
-                size_t most, std::vector<ConvolutionPlan>* plans) {
+Error FindPlansFor(const PlanTarget& target, const ConvolutionGraph& graph, Result result,
+                   const PlanRules& rules, size_t most, std::vector<ConvolutionPlan>* plans) {
   BuiltGraph built;
-  RETURN_ERROR(Build(target, graph, &built));
+  RETURN_ERROR(Build(target, graph, result, &built));
   Error last = MakeError(absl::StatusCode::kUnimplemented, "cuDNN proposes no engine");
   // The fallback list holds what runs nearly anything; without it, "best" might not run at all.
   for (const auto mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_B, CUDNN_HEUR_MODE_FALLBACK}) {
@@ -217,7 +261,7 @@ Error FindPlans(const PlanTarget& target, const ConvolutionGraph& graph, const P
       continue;
     }
     for (CudnnDescriptor& config : configs) {
-      const Error error = MakePlan(target, std::move(config), rules, plans);
+      const Error error = MakePlan(target, result, std::move(config), rules, plans);
       if (error.ok()) {
         if (plans->size() >= most) return Error{};
         continue;
@@ -229,6 +273,34 @@ Error FindPlans(const PlanTarget& target, const ConvolutionGraph& graph, const P
   }
   if (!plans->empty()) return Error{};
   return MakeError(absl::StatusCode::kUnimplemented, "cuDNN has no plan: %s", last.message);
+}
+
+}  // namespace
+
+Error ConvolutionPlan::Run(cudnnHandle_t handle, const void* x, const void* w, const void* y,
+                           void* workspace) const {
+  CudnnDescriptor memory(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
+  std::vector<int64_t> ids = {kX, kW, kY};
+  std::vector<void*> pointers = {const_cast<void*>(x), const_cast<void*>(w), const_cast<void*>(y)};
+  if (scales_) {
+    ids.push_back(kFactor);
+    pointers.push_back(const_cast<float*>(&kOne));
+  }
+  memory.Set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, ids);
+  memory.SetPointers(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, pointers);
+  memory.SetPointers(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, {workspace});
+  RETURN_ERROR(memory.Finalize());
+  CUDNN_RETURN_IF_ERROR(cudnnBackendExecute(handle, plan_.get(), memory.get()));
+  return Error{};
+}
+
+Error FindPlans(const PlanTarget& target, const ConvolutionGraph& graph, const PlanRules& rules,
+                size_t most, std::vector<ConvolutionPlan>* plans) {
+  const Error error = FindPlansFor(target, graph, Result::kItself, rules, most, plans);
+  const bool is_wider = graph.pass == Pass::kBackwardWeights && graph.spec.compute != DType::kF32;
+  if (!is_wider || !IsUnimplemented(error)) return error;
+  return FindPlansFor(target, graph, Result::kTimesOne, rules, std::min(most, kMostCompiled),
+                      plans);
 }
 
 }  // namespace thinwire::cuda

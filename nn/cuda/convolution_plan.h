@@ -1,4 +1,4 @@
-// Execution plans of cuDNN's graph API for a graph of one node, a convolution.
+// Execution plans of cuDNN's graph API for one pass of a convolution.
 #pragma once
 
 #include <cudnn.h>
@@ -21,10 +21,12 @@ struct ConvolutionGraph {
   int64_t n = 0;
 };
 
+enum class TensorCores { kForbidden, kAllowed, kRequired };
+
 // What a plan may do to the numbers. Inputs are never narrowed and sums never less than fp32.
 struct PlanRules {
   bool deterministic = true;
-  bool tensor_cores = false;  // which for fp32 means TF32
+  TensorCores tensor_cores = TensorCores::kForbidden;  // which for fp32 mean TF32
   int64_t most_workspace_bytes = 0;
 };
 
@@ -37,8 +39,13 @@ struct PlanTarget {
 
 class ConvolutionPlan {
  public:
-  ConvolutionPlan(CudnnDescriptor config, CudnnDescriptor plan, int64_t workspace_bytes)
-      : config_(std::move(config)), plan_(std::move(plan)), workspace_bytes_(workspace_bytes) {}
+  // `scales`: of a graph with a factor (convolution_plan.cc).
+  ConvolutionPlan(CudnnDescriptor config, CudnnDescriptor plan, int64_t workspace_bytes,
+                  bool scales)
+      : config_(std::move(config)),
+        plan_(std::move(plan)),
+        workspace_bytes_(workspace_bytes),
+        scales_(scales) {}
 
   int64_t workspace_bytes() const { return workspace_bytes_; }
 
@@ -50,6 +57,7 @@ class ConvolutionPlan {
   CudnnDescriptor config_;  // kept as long as the plan that was made from it
   CudnnDescriptor plan_;
   int64_t workspace_bytes_;
+  bool scales_;
 };
 
 // Appends up to `most` plans in the order of cuDNN's heuristics, which depends on the graph, the

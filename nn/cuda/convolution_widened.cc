@@ -11,7 +11,7 @@ namespace {
 class WidenedConvolution final : public Convolution {
  public:
   WidenedConvolution(CudaDevice* device, const Conv2dSpec& spec,
-                     std::unique_ptr<Convolution> narrow, std::unique_ptr<Convolution> wide)
+                     std::shared_ptr<Convolution> narrow, std::shared_ptr<Convolution> wide)
       : device_(device), spec_(spec), narrow_(std::move(narrow)), wide_(std::move(wide)) {}
 
   Error Forward(int64_t n, const void* x, const void* w, void* y) override {
@@ -46,20 +46,20 @@ class WidenedConvolution final : public Convolution {
 
   CudaDevice* const device_;
   const Conv2dSpec spec_;
-  const std::unique_ptr<Convolution> narrow_, wide_;
+  const std::shared_ptr<Convolution> narrow_, wide_;
 };
 
 }  // namespace
 
-std::unique_ptr<Convolution> Widened(CudaDevice* device, const OpsOptions& options,
+std::shared_ptr<Convolution> Widened(CudaDevice* device, const OpsOptions& options,
                                      const Conv2dSpec& spec, const MakeConvolution& make) {
-  std::unique_ptr<Convolution> narrow = make(options, spec);
+  std::shared_ptr<Convolution> narrow = make(options, spec);
   if (spec.compute == DType::kF32) return narrow;
   OpsOptions tf32 = options;
   tf32.tf32 = true;
   Conv2dSpec fp32 = spec;
   fp32.compute = DType::kF32;
-  return std::make_unique<WidenedConvolution>(device, spec, std::move(narrow), make(tf32, fp32));
+  return std::make_shared<WidenedConvolution>(device, spec, std::move(narrow), make(tf32, fp32));
 }
 
 }  // namespace thinwire::cuda

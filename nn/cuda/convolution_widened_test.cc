@@ -9,7 +9,7 @@ namespace {
 // A library whose bf16 knows no weight gradient, and which keeps what it was asked for.
 class WithoutWeightGradient final : public Convolution {
  public:
-  explicit WithoutWeightGradient(std::unique_ptr<Convolution> rest) : rest_(std::move(rest)) {}
+  explicit WithoutWeightGradient(std::shared_ptr<Convolution> rest) : rest_(std::move(rest)) {}
   Error Forward(int64_t n, const void* x, const void* w, void* y) override {
     return rest_->Forward(n, x, w, y);
   }
@@ -21,7 +21,7 @@ class WithoutWeightGradient final : public Convolution {
   }
 
  private:
-  const std::unique_ptr<Convolution> rest_;
+  const std::shared_ptr<Convolution> rest_;
 };
 
 class WidenedTest : public testing::Test {
@@ -58,10 +58,10 @@ TEST_F(WidenedTest, ComputesTheWeightGradientInFP32WhereBF16HasNone) {
       OwnDevice(), OpsOptions(), spec_, [&](const OpsOptions& options, const Conv2dSpec& spec) {
         made.push_back(spec.compute);
         tf32.push_back(options.tf32);
-        std::unique_ptr<Convolution> convolution = library_->New(spec);
+        std::shared_ptr<Convolution> convolution = library_->New(spec);
         if (spec.compute == DType::kF32) return convolution;
-        return std::unique_ptr<Convolution>(
-            std::make_unique<WithoutWeightGradient>(std::move(convolution)));
+        return std::shared_ptr<Convolution>(
+            std::make_shared<WithoutWeightGradient>(std::move(convolution)));
       });
   EXPECT_EQ(made, std::vector<DType>({DType::kBF16, DType::kF32}));
   EXPECT_EQ(tf32, std::vector<bool>({false, true}));
@@ -77,7 +77,7 @@ TEST_F(WidenedTest, LeavesFP32AsItIs) {
   const auto widened =
       Widened(OwnDevice(), OpsOptions(), spec_, [&](const OpsOptions&, const Conv2dSpec& spec) {
         ++made;
-        std::unique_ptr<Convolution> convolution = library_->New(spec);
+        std::shared_ptr<Convolution> convolution = library_->New(spec);
         fp32 = convolution.get();
         return convolution;
       });

@@ -76,6 +76,13 @@ void CudnnDescriptor::SetArray(cudnnBackendAttributeName_t name, cudnnBackendAtt
   if (status != CUDNN_STATUS_SUCCESS) failure_ = AttributeError(status, "Set", name);
 }
 
+void CudnnDescriptor::Set(cudnnBackendAttributeName_t name,
+                          std::initializer_list<const CudnnDescriptor*> values) {
+  std::vector<cudnnBackendDescriptor_t> raw;
+  for (const CudnnDescriptor* value : values) raw.push_back(value->descriptor_);
+  SetArray(name, CUDNN_TYPE_BACKEND_DESCRIPTOR, static_cast<int64_t>(raw.size()), raw.data());
+}
+
 Error CudnnDescriptor::GetArray(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type,
                                 int64_t most, int64_t* count, void* values) const {
   if (!failure_.ok()) return failure_;

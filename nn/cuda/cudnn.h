@@ -5,6 +5,7 @@
 #include <cudnn.h>
 
 #include <cstdint>
+#include <initializer_list>
 #include <utility>
 #include <vector>
 
@@ -52,9 +53,11 @@ struct CudnnAttribute;
   }
 THINWIRE_CUDNN_ATTRIBUTE(cudnnHandle_t, CUDNN_TYPE_HANDLE);
 THINWIRE_CUDNN_ATTRIBUTE(cudnnDataType_t, CUDNN_TYPE_DATA_TYPE);
+THINWIRE_CUDNN_ATTRIBUTE(bool, CUDNN_TYPE_BOOLEAN);
 THINWIRE_CUDNN_ATTRIBUTE(int64_t, CUDNN_TYPE_INT64);
 THINWIRE_CUDNN_ATTRIBUTE(float, CUDNN_TYPE_FLOAT);
 THINWIRE_CUDNN_ATTRIBUTE(cudnnConvolutionMode_t, CUDNN_TYPE_CONVOLUTION_MODE);
+THINWIRE_CUDNN_ATTRIBUTE(cudnnPointwiseMode_t, CUDNN_TYPE_POINTWISE_MODE);
 THINWIRE_CUDNN_ATTRIBUTE(cudnnBackendHeurMode_t, CUDNN_TYPE_HEUR_MODE);
 THINWIRE_CUDNN_ATTRIBUTE(cudnnBackendNumericalNote_t, CUDNN_TYPE_NUMERICAL_NOTE);
 #undef THINWIRE_CUDNN_ATTRIBUTE
@@ -89,7 +92,9 @@ class CudnnDescriptor {
   void Set(cudnnBackendAttributeName_t name, const CudnnDescriptor& value) {
     SetArray(name, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &value.descriptor_);
   }
-  // Device memory; null is a value too.
+  // Likewise each of several.
+  void Set(cudnnBackendAttributeName_t name, std::initializer_list<const CudnnDescriptor*> values);
+  // Memory; null is a value too.
   void SetPointers(cudnnBackendAttributeName_t name, const std::vector<void*>& values) {
     SetArray(name, CUDNN_TYPE_VOID_PTR, static_cast<int64_t>(values.size()), values.data());
   }

@@ -22,15 +22,35 @@ __global__ void Pack(FilterShape shape, const float* weights, T* packed) {
   }
 }
 
-__global__ void AddPacked(FilterShape shape, const float* packed, float* gradient) {
-  const int64_t pairs = shape.out * shape.in;
-  const int64_t step = static_cast<int64_t>(gridDim.x) * blockDim.x;
-  int64_t pair = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
-  for (; pair < pairs; pair += step) {
-    const int64_t out = pair / shape.in, in = pair - out * shape.in;
-    const float* const from = packed + out * shape.pixels * shape.in + in;
-    float* const to = gradient + pair * shape.pixels;
-    for (int64_t p = 0; p < shape.pixels; ++p) to[p] += from[p * shape.in];
+// The part of one output channel's filter that a block turns around in shared memory.
+constexpr int kChannels = 256, kPixels = 16;
+
+struct Parts {
+  int64_t of_channels, of_pixels;
+
+  explicit Parts(const FilterShape& shape)
+      : of_channels((shape.in + kChannels - 1) / kChannels),
+        of_pixels((shape.pixels + kPixels - 1) / kPixels) {}
+};
+
+// Neighbouring threads read neighbours in `packed`, then add to neighbours in `gradient`.
+__global__ void AddPacked(FilterShape shape, Parts parts, const float* packed, float* gradient) {
+  __shared__ float part[kPixels][kChannels + 4];  // + 4: few of 3 x 3 pixels share a bank
+  const int64_t out = blockIdx.x / (parts.of_channels * parts.of_pixels);
+  const int64_t in = blockIdx.x / parts.of_pixels % parts.of_channels * kChannels;
+  const int64_t pixel = blockIdx.x % parts.of_pixels * kPixels;
+  const int channels = static_cast<int>(shape.in - in < kChannels ? shape.in - in : kChannels);
+  const int pixels =
+      static_cast<int>(shape.pixels - pixel < kPixels ? shape.pixels - pixel : kPixels);
+  const float* const from = packed + (out * shape.pixels + pixel) * shape.in + in;
+  float* const to = gradient + (out * shape.in + in) * shape.pixels + pixel;
+  const int thread = static_cast<int>(threadIdx.x);
+  for (int i = thread; i < channels * pixels; i += kThreads) {
+    part[i / channels][i % channels] = from[i / channels * shape.in + i % channels];
+  }
+  __syncthreads();
+  for (int i = thread; i < channels * pixels; i += kThreads) {
+    to[i / pixels * shape.pixels + i % pixels] += part[i % pixels][i / pixels];
   }
 }
 
@@ -54,7 +74,9 @@ Error AddPackedGradient(CudaDevice* device, const FilterShape& shape, const floa
                         float* gradient) {
   cudaStream_t stream;
   RETURN_ERROR(device->Stream(&stream));
-  return Launch(stream, Blocks(shape), dim3(kThreads), AddPacked, shape, packed, gradient);
+  const Parts parts(shape);
+  return Launch(stream, BlocksWith(1, shape.out * parts.of_channels * parts.of_pixels),
+                dim3(kThreads), AddPacked, shape, parts, packed, gradient);
 }
 
 }  // namespace thinwire::cuda

@@ -24,10 +24,11 @@ template <typename T, int kN, int kRowWarps>
 __global__ void DifferentiateRow(Arguments<T> a, int64_t rows, int64_t features) {
   const RowThread<kRowWarps> thread;
   if (thread.row >= rows) return;
-  const T* const x = a.x + thread.row * features;
-  const T* const dy = a.dy + thread.row * features;
-  T* const dx = a.dx + thread.row * features;
-  const float mean = a.mean[thread.row], rstd = a.rstd[thread.row];
+  const int64_t row = rows - 1 - thread.row;  // backwards: the end is still in the cache
+  const T* const x = a.x + row * features;
+  const T* const dy = a.dy + row * features;
+  T* const dx = a.dx + row * features;
+  const float mean = a.mean[row], rstd = a.rstd[row];
   float xs[kN], dys[kN], scale[kN];
   float g_sum = 0, product_sum = 0;
   for (int64_t j = thread.index * kN; j < features; j += thread.kCount * kN) {

@@ -124,10 +124,12 @@ class Bench:
                 seconds.append(start.elapsed_time(stop) / 1e3)
         return statistics.median(seconds)
 
-    def add(self, codec, direction, operator, call):
+    def add(self, codec, direction, operator, call, given=tuple):
+        """`call` with the arguments that `given` makes, which is not timed."""
         line = {"codec": codec, "tensor": self.name, "direction": direction, "operator": operator}
         try:
-            line["seconds"] = self.time(call)
+            arguments = given()
+            line["seconds"] = self.time(lambda: call(*arguments))
             line["bytes_per_second"] = self.bytes / line["seconds"]
         except RuntimeError as error:  # too little memory, or an operator that this version lacks
             print(f"# {line}: {str(error).splitlines()[0]}", flush=True)
@@ -135,9 +137,8 @@ class Bench:
         print(json.dumps(line), flush=True)
 
     def add_both(self, codec, operator, encode, decode):
-        message = encode()
         self.add(codec, "encode", operator, encode)
-        self.add(codec, "decode", operator, lambda: decode(message))
+        self.add(codec, "decode", operator, decode, given=lambda: (encode(),))
 
     def casts(self):
         x = self.x

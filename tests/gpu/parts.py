@@ -235,6 +235,6 @@ PARTS = [
          speed.step("tf32", 512), most=240),
     Part("step_tf32_100", 100, "the same, batch 100", speed.step("tf32", 100), most=240),
     Part("step_autotuned", 150, "against PyTorch's longest search, bf16, batch 512",
-         speed.step("bf16", 512, ["compile, autotuned"]), most=400),
+         speed.step("bf16", 512, ["compile, autotuned"], rounds=1), most=400),
     Part("paper1", 120, "arXiv 2401.07788 on CIFAR-10", paper1, most=1e9, needs_data=True),
 ]

@@ -126,7 +126,7 @@ def four_stages(session, _):
             "numbers": speeds}
 
 
-def step(precision, batch, yardsticks=("eager", "compile", "compile, graphs")):
+def step(precision, batch, yardsticks=("eager", "compile", "compile, graphs"), rounds=3):
     """A part: training steps of one whole ResNet-18 against PyTorch's."""
 
     def run(session, _):
@@ -136,7 +136,7 @@ def step(precision, batch, yardsticks=("eager", "compile", "compile, graphs")):
         if os.path.exists(path):
             os.remove(path)  # of an earlier call
         sizes = ["--width", "4", "--steps", "1", "--rounds", "1", "--device",
-                 "cuda:0"] if session.rehearse else ["--rounds", "3"]
+                 "cuda:0"] if session.rehearse else ["--rounds", rounds]
         session.run([sys.executable, "-B", session.file("tests", "gpu", "vs_pytorch.py"),
                      "--bench", session.program("step_bench"), "--cuda_plugin", session.plugin,
                      "--batches", 2 if session.rehearse else batch, "--precisions", precision,
@@ -145,8 +145,8 @@ def step(precision, batch, yardsticks=("eager", "compile", "compile, graphs")):
         if not os.path.exists(path):
             raise Failed("no round was done, see log.txt")
         with open(path, encoding="utf-8") as file:
-            rounds = [one["runs"] for one in json.load(file)]
-        return {"figures": step_figures(rounds, yardsticks), "numbers": rounds}
+            done = [one["runs"] for one in json.load(file)]
+        return {"figures": step_figures(done, yardsticks), "numbers": done}
 
     return run
 

@@ -49,17 +49,24 @@ def measure(command):
     if done.returncode != 0:
         reason = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
         return {"failed": f"exit {done.returncode}: {reason}"}
-    return json.loads(done.stdout.strip().splitlines()[-1])
+    try:
+        return json.loads(done.stdout.strip().splitlines()[-1])
+    except (IndexError, ValueError):
+        return {"failed": "printed no line of JSON last"}
 
 
-def one_round(args, batch, precision):
+def one_round(args, batch, precision, turn):
+    """In an order that changes with `turn`, so that coming first helps nobody."""
     common = ["--width", str(args.width), "--batch", str(batch), "--precision", precision,
               "--device", args.device, "--steps", str(args.steps), "--warmup", "15"]
     plugin = ["--cuda_plugin", args.cuda_plugin] if args.cuda_plugin else []
-    runs = {"thinwire": measure([args.bench, *common, *plugin]),
-            "thinwire, deterministic": measure([args.bench, *common, *plugin, "--deterministic"])}
+    commands = {"thinwire": [args.bench, *common, *plugin],
+                "thinwire, deterministic": [args.bench, *common, *plugin, "--deterministic"]}
     for name in args.yardsticks:
-        runs[name] = measure([sys.executable, "-B", TORCH_STEP, *common, *YARDSTICKS[name]])
+        commands[name] = [sys.executable, "-B", TORCH_STEP, *common, *YARDSTICKS[name]]
+    names = list(commands)
+    first = 2 * turn % len(names)  # past both of ours
+    runs = {name: measure(commands[name]) for name in names[first:] + names[:first]}
     return {"batch": batch, "precision": precision, "runs": runs}
 
 
@@ -100,12 +107,12 @@ def main():
     args = parse_arguments()
     groups, failures = {}, set()
     start = time.monotonic()
-    for _ in range(args.rounds):
+    for turn in range(args.rounds):
         for batch in args.batches:
             for precision in args.precisions:
                 if groups and time.monotonic() - start > args.seconds:
                     continue
-                done = one_round(args, batch, precision)
+                done = one_round(args, batch, precision, turn)
                 groups.setdefault((batch, precision), []).append(done)
                 write(args.json, groups)
                 failures |= {f"{n}, batch {batch}, {precision}: {run['failed']}"
