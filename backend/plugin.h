@@ -16,7 +16,7 @@ namespace thinwire {
 
 struct DeviceDescription {
   char name[128] = {};       // the maker's: "NVIDIA H200"
-  char libraries[256] = {};  // "CUDA 13.0, cuDNN 9.19.0, cuBLAS 13.1.0, driver 580.65"
+  char libraries[256] = {};  // "CUDA 13.0, cuDNN 9.19.0, NVRTC 13.0, cuBLAS 13.1.0, driver 580.65"
 };
 
 // Any thread. What it hands out does not outlive the library, which is never closed.
