@@ -23,8 +23,15 @@ std::string BuildId() {
 
 std::string CpuModel() {
   std::ifstream cpuinfo("/proc/cpuinfo");
+  return CpuModelIn(cpuinfo);
+}
+
+std::string CpuModelIn(std::istream& cpuinfo) {
+  constexpr size_t kSeparatorBytes = 2;  // ": "
   for (std::string line; std::getline(cpuinfo, line);) {
-    if (line.rfind("model name", 0) == 0) return line.substr(line.find(':') + 2);
+    const size_t colon = line.find(": ");
+    if (line.rfind("model name", 0) != 0 || colon == std::string::npos) continue;
+    return line.substr(colon + kSeparatorBytes);
   }
   return "unknown";
 }

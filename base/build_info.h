@@ -1,6 +1,7 @@
 // Which build this is, for provenance and for peers and plugins that must match.
 #pragma once
 
+#include <istream>
 #include <string>
 
 namespace thinwire {
@@ -13,5 +14,8 @@ std::string BuildId();
 
 // The processor's own name, from /proc/cpuinfo; "unknown" where there is none.
 std::string CpuModel();
+
+// The same from the text of such a file.
+std::string CpuModelIn(std::istream& cpuinfo);
 
 }  // namespace thinwire

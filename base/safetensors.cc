@@ -12,7 +12,7 @@
 namespace thinwire {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Json = nlohmann::json;  // ordered_json looks its keys up one by one
 
 constexpr size_t kLengthBytes = 8;
 constexpr size_t kAlignment = 8;  // of the data, as the format wants it

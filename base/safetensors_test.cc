@@ -81,6 +81,33 @@ TEST(SafetensorsTest, TensorsThatOverlapAreRefused) {
               HasSubstr("tensor b begins at byte 1, want 2"));
 }
 
+TEST(SafetensorsTest, AHeaderMayHoldManyTensors) {
+  Safetensors many;
+  for (int i = 0; i < 60'000; ++i) {
+    many.tensors.push_back({"t" + std::to_string(i), "U8", {0}, ""});
+  }
+  const std::string file = Written(many, size_t{1} << 20);
+  const auto parsed = ParseSafetensors(file);
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  EXPECT_THAT(parsed->tensors, SizeIs(60'000));
+}
+
+TEST(SafetensorsTest, TheOrderIsThatOfTheDataAndNotThatOfTheNames) {
+  const std::string file = Written({{}, {{"b", "U8", {1}, "x"}, {"a", "U8", {1}, "y"}}});
+  const auto parsed = ParseSafetensors(file);
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  ASSERT_THAT(parsed->tensors, SizeIs(2));
+  EXPECT_EQ(parsed->tensors[0].name, "b");
+  EXPECT_EQ(parsed->tensors[1].data, "y");
+}
+
+TEST(SafetensorsTest, ANameThatStandsTwiceIsRefused) {
+  EXPECT_THAT(ErrorOf(File(R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},)"
+                           R"("a":{"dtype":"U8","shape":[1],"data_offsets":[1,2]}})",
+                           "xy")),
+              HasSubstr("tensor a begins at byte 1, want 0"));
+}
+
 TEST(SafetensorsTest, AnUnknownTypeIsNamed) {
   EXPECT_THAT(ErrorOf(File(R"({"a":{"dtype":"F3","shape":[1],"data_offsets":[0,1]}})", "a")),
               HasSubstr("unknown dtype F3"));

@@ -28,8 +28,8 @@ struct MessageContext {
   uint64_t random_key = 0;
   // The received activation's non-zeros; set iff spec().needs_support(). Same elements as x.
   const SupportMap* support = nullptr;
-  // What WarmStart gave for the message before; null or of another shape: a fresh start. Encode
-  // only.
+  // What WarmStart gave for the message before; null or of another shape: a fresh start. Of any
+  // number of samples: those that it lacks start afresh. Encode only.
   const Tensor* warm_start = nullptr;
 };
 

@@ -18,6 +18,7 @@ class FarDevice final : public Device {
   }
   void Free(void* memory) override { CpuDevice()->Free(memory); }
   size_t bytes_in_use() const override { return CpuDevice()->bytes_in_use(); }
+  void Trim() override { CpuDevice()->Trim(); }
   Error CopyFromHost(void* device, const void* host, size_t bytes) override {
     ++num_copies_from_host;
     return CpuDevice()->CopyFromHost(device, host, bytes);

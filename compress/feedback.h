@@ -57,10 +57,10 @@ class FeedbackSender {
     Tensor received;  // what the receiver will use, of the compute type; only if want_received
   };
   // Writes the payload of one message to host memory of at least FeedbackMaxPayloadBytes.
-  // InvalidArgument if the codec does not go with the feedback or refuses the values (NaN),
-  // ResourceExhausted naming limit, bytes wanted and rows: state is then as before, and the same
-  // message may be sent without `compress`. Errors of the state's memory or file leave it
-  // unspecified.
+  // InvalidArgument if the codec does not go with the feedback or refuses the values (NaN; the same
+  // message may be sent without `compress`), ResourceExhausted naming limit, bytes wanted and rows,
+  // with and without `compress`: state is then as before. Errors of the state's memory or file
+  // leave it unspecified.
   absl::StatusOr<Encoded> Encode(const Codec& codec, const Outgoing& outgoing,
                                  absl::Span<uint8_t> payload);
 
@@ -70,7 +70,8 @@ class FeedbackSender {
 
   // For checkpoints: null under kNone.
   StateStore* state() { return state_.get(); }
-  // low_rank's factor after the last message it coded, under every kind; empty for other codecs.
+  // low_rank's factor after the last message it coded, under every kind; with per_sample also those
+  // of samples that only longer messages before it had. Empty for other codecs.
   const Tensor& warm_start() const { return warm_start_; }
   void set_warm_start(Tensor factor) { warm_start_ = std::move(factor); }
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -20,11 +22,17 @@ absl::Status Refuse(const FeedbackSpec& spec, const CodecSpec& codec, const Part
       absl::StrCat("feedback ", Name(spec.kind), " with codec ", codec.ToString(), ": ", parts...));
 }
 
-absl::Status RefuseUnbiased(const FeedbackSpec& spec, const CodecSpec& codec) {
+absl::Status CheckUnbiased(const FeedbackSpec& spec, const CodecSpec& codec) {
+  if (codec.ratio == 0) {
+    return Refuse(spec, codec, "its contraction, 2 - n / k, is not known before a message, want a ",
+                  "ratio or unbiased false");
+  }
   // E ||C(x) - x||^2 = (n / K - 1) ||x||^2.
-  const std::string contraction =
-      codec.ratio > 0 ? absl::StrCat("its contraction is ", 2 - 1 / codec.ratio) : "it expands";
-  return Refuse(spec, codec, contraction, ", want more than 0: unbiased false");
+  const double kept = spec.kind == FeedbackKind::kSplit ? codec.ratio / 2 : codec.ratio;
+  const double contraction = 2 - 1 / kept;
+  if (contraction > 0) return absl::OkStatus();
+  return Refuse(spec, codec, "its contraction is ", contraction,
+                ", want more than 0: a larger ratio or unbiased false");
 }
 
 absl::Status CheckSplit(const FeedbackSpec& spec, const CodecSpec& codec) {
@@ -43,7 +51,9 @@ bool IsLossless(const CodecSpec& codec) {
 
 absl::Status CheckFeedbackOf(const FeedbackSpec& spec, const CodecSpec& codec) {
   if (spec.kind == FeedbackKind::kNone) return absl::OkStatus();
-  if (codec.kind == CodecKind::kRandomK && codec.unbiased) return RefuseUnbiased(spec, codec);
+  if (codec.kind == CodecKind::kRandomK && codec.unbiased) {
+    RETURN_IF_ERROR(CheckUnbiased(spec, codec));
+  }
   if (codec.needs_support()) {
     return Refuse(spec, codec,
                   "what lies outside the support is never sent and only adds up in the state, "
@@ -86,6 +96,21 @@ StateBytes StateBytesOf(const FeedbackSpec& spec, const Shape& sample, uint64_t 
   return {bytes, spec.kind == FeedbackKind::kEf21 ? bytes : 0};
 }
 
+absl::StatusOr<size_t> CompensatedMaxPayloadBytes(const FeedbackSpec& spec, const CodecSpec& codec,
+                                                  const Shape& shape, DType compute) {
+  const auto most = [&](const CodecSpec& part, DType dtype) -> absl::StatusOr<size_t> {
+    // Its bound needs no kernels.
+    ASSIGN_OR_RETURN(const std::unique_ptr<Codec> bound, NewCodec(part, /*kernels=*/nullptr));
+    return bound->MaxPayloadBytes(shape, dtype);
+  };
+  if (spec.kind == FeedbackKind::kNone || IsLossless(codec)) return most(codec, compute);
+  if (spec.kind != FeedbackKind::kSplit) return most(codec, DType::kF32);
+  ASSIGN_OR_RETURN(const Halves halves, HalvesOf(codec, shape));
+  ASSIGN_OR_RETURN(const size_t of_x, most(halves.x, DType::kF32));
+  ASSIGN_OR_RETURN(const size_t of_e, most(halves.e, DType::kF32));
+  return kSplitHeaderBytes + of_x + of_e;
+}
+
 size_t FeedbackMaxPayloadBytes(const FeedbackSpec& spec, const Codec& codec, const Shape& shape,
                                DType compute) {
   // Compensated messages are fp32. Neither half of a budget takes more than the whole.
@@ -95,11 +120,20 @@ size_t FeedbackMaxPayloadBytes(const FeedbackSpec& spec, const Codec& codec, con
       {most, codec.MaxPayloadBytes(shape, compute), CastPayloadBytes(compute, shape.elements())});
 }
 
-Halves HalvesOf(const CodecSpec& codec) {
+absl::StatusOr<Halves> HalvesOf(const CodecSpec& codec, const Shape& shape) {
+  const int64_t elements = ScopesOf(shape, codec.scope, codec.group).elements;
+  // An empty tensor keeps nothing of any k.
+  const uint64_t k = elements > 0 ? NumKept(codec, elements) : 2;
+  if (k < 2) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        Name(FeedbackKind::kSplit), ": codec ", codec.ToString(), " keeps ", k, " of the ",
+        elements, " elements of a scope of ", shape.ToString(), ", want at least 2 to halve"));
+  }
   Halves halves{codec, codec};
-  halves.x.ratio = halves.e.ratio = codec.ratio / 2;
-  halves.e.k = codec.k / 2;
-  halves.x.k = codec.k - halves.e.k;
+  halves.x.ratio = halves.e.ratio = 0;
+  halves.x.count = halves.e.count = Count::kCeil;
+  halves.e.k = k / 2;
+  halves.x.k = k - halves.e.k;
   return halves;
 }
 

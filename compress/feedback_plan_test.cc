@@ -1,11 +1,14 @@
 #include "compress/feedback_plan.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "compress/round_trip.h"
 
 namespace thinwire {
 namespace {
+
+using ::testing::HasSubstr;
 
 CodecSpec TopK(double ratio) {
   CodecSpec spec;
@@ -34,8 +37,30 @@ TEST(CheckFeedbackOfTest, AnUnbiasedRandomKIsRefusedWithItsContraction) {
   for (const FeedbackKind kind : kKinds) {
     const absl::Status status = CheckFeedbackOf(FeedbackOf(kind), codec);
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-    EXPECT_NE(status.message().find("-8"), std::string::npos) << status;
+    const char* contraction = kind == FeedbackKind::kSplit ? "is -18" : "is -8";
+    EXPECT_THAT(status.message(), HasSubstr(contraction));
   }
+}
+
+TEST(CheckFeedbackOfTest, AnUnbiasedRandomKOfMoreThanHalfIsAContraction) {
+  CodecSpec codec;
+  codec.kind = CodecKind::kRandomK;
+  codec.unbiased = true;
+  for (const FeedbackKind kind : {FeedbackKind::kEf, FeedbackKind::kEf21}) {
+    for (const double ratio : {0.51, 0.9, 1.0}) {
+      codec.ratio = ratio;
+      EXPECT_TRUE(CheckFeedbackOf(FeedbackOf(kind), codec).ok()) << ratio;
+    }
+    codec.ratio = 0.5;
+    EXPECT_THAT(CheckFeedbackOf(FeedbackOf(kind), codec).message(),
+                HasSubstr("its contraction is 0, want more than 0"));
+  }
+  codec.ratio = 1;  // of which ef_mixed_b gives either half 0.5
+  EXPECT_FALSE(CheckFeedbackOf(FeedbackOf(FeedbackKind::kSplit), codec).ok());
+  codec.ratio = 0;
+  codec.k = 100;
+  EXPECT_THAT(CheckFeedbackOf(FeedbackOf(FeedbackKind::kEf), codec).message(),
+              HasSubstr("want a ratio or unbiased false"));
 }
 
 TEST(CheckFeedbackOfTest, WhatIsSentOnASupportOnlyIsRefused) {
@@ -65,12 +90,25 @@ TEST(CheckFeedbackOfTest, OnlyABudgetOfTwoCanBeHalved) {
 }
 
 TEST(HalvesOfTest, SumToTheWhole) {
-  EXPECT_EQ(HalvesOf(TopK(0.1)).x.ratio, 0.05);
-  EXPECT_EQ(HalvesOf(TopK(0.1)).e.ratio, 0.05);
-  CodecSpec seven = TopK(0);
-  seven.k = 7;
-  EXPECT_EQ(HalvesOf(seven).x.k, 4u);
-  EXPECT_EQ(HalvesOf(seven).e.k, 3u);
+  CodecSpec k_of_7 = TopK(0), paper1 = TopK(0.07);
+  k_of_7.k = 7;
+  paper1.count = Count::kPaper1;
+  for (const CodecSpec& codec : {TopK(0.07), k_of_7, paper1}) {
+    const auto halves = HalvesOf(codec, {2, 50});
+    ASSERT_TRUE(halves.ok()) << halves.status();
+    EXPECT_EQ(halves->x.k, 4u) << codec.ToString();
+    EXPECT_EQ(halves->e.k, 3u) << codec.ToString();
+    EXPECT_TRUE(CheckSpec(halves->x).ok()) << CheckSpec(halves->x);
+  }
+  EXPECT_EQ(HalvesOf(k_of_7, {1, 4})->x.k, 2u);  // there are no more than four
+  EXPECT_TRUE(HalvesOf(TopK(0.1), {0, 4}).ok());
+}
+
+TEST(HalvesOfTest, OneEntryIsRefused) {
+  const auto halves = HalvesOf(TopK(0.1), {2, 5});
+  EXPECT_EQ(halves.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(halves.status().message(),
+              HasSubstr("keeps 1 of the 10 elements of a scope of [2, 5], want at least 2"));
 }
 
 TEST(MeasureContractionTest, TellsContractionsFromExpansions) {
@@ -99,6 +137,27 @@ TEST(StateBytesTest, AreOfTheEndsThatKeepState) {
   EXPECT_EQ(StateBytesOf(spec, sample, 50).receiver, 100100u);
   spec.limit_bytes = 5000;
   EXPECT_EQ(StateBytesOf(spec, sample, 50).sender, 4004u);
+}
+
+TEST(CompensatedMaxPayloadBytesTest, IsWithoutExactMessages) {
+  const CodecSpec topk = TopK(0.05);  // five entries: 3 and 2
+  CodecSpec three = TopK(0), two = TopK(0);
+  three.k = 3;
+  two.k = 2;
+  const Shape shape = {2, 50};
+  const auto plain = [&](const CodecSpec& codec) {
+    return CodecOf(codec)->MaxPayloadBytes(shape, DType::kF32);
+  };
+  const auto most = [&](FeedbackKind kind, const CodecSpec& codec) {
+    return *CompensatedMaxPayloadBytes(FeedbackOf(kind), codec, shape, DType::kBF16);
+  };
+  EXPECT_EQ(most(FeedbackKind::kEf, topk), plain(topk));
+  EXPECT_EQ(most(FeedbackKind::kEf21, topk), plain(topk));
+  EXPECT_EQ(most(FeedbackKind::kSplit, topk), 8 + plain(three) + plain(two));
+  EXPECT_EQ(most(FeedbackKind::kNone, CodecSpec()), 200u);
+  EXPECT_LE(most(FeedbackKind::kSplit, topk),
+            FeedbackMaxPayloadBytes(FeedbackOf(FeedbackKind::kSplit), *CodecOf(topk), shape,
+                                    DType::kBF16));
 }
 
 TEST(FeedbackMaxPayloadBytesTest, HoldsExactMessagesAndBothHalves) {

@@ -109,6 +109,72 @@ TEST(EfMixedBTest, FollowsTheFormulaBitByBit) {
   }
 }
 
+// Entries of the two parts of the pair's last payload, both of topk.
+uint32_t EntriesOf(const FeedbackPair& pair) {
+  uint64_t x_bytes;
+  uint32_t of_x, of_e;
+  std::memcpy(&x_bytes, pair.payload.data(), 8);
+  std::memcpy(&of_x, pair.payload.data() + 8 + 4, 4);  // behind coding, bits and exponent
+  std::memcpy(&of_e, pair.payload.data() + 8 + x_bytes + 4, 4);
+  return of_x + of_e;
+}
+
+TEST(EfMixedBTest, NeverSendsMoreThanTheBudget) {
+  for (const Scope scope : {Scope::kTensor, Scope::kSample}) {
+    for (int k = 2; k <= 9; ++k) {
+      const int elements = scope == Scope::kTensor ? kBatch * kElements : kElements;
+      CodecSpec topk = TopKOf(static_cast<double>(k) / elements);
+      topk.scope = scope;
+      const uint32_t budget = scope == Scope::kTensor ? k : k * kBatch;
+      FeedbackPair pair(FeedbackOptionsOf(SpecOf(FeedbackKind::kSplit), {1, kElements}));
+      const auto codec = CodecOf(topk);
+      for (int step = 0; step < 3; ++step) {
+        const Tensor x = TensorOf(kShape, StepValues(step));
+        const auto received = pair.Send(*codec, x, {0, 1, 2});
+        ASSERT_TRUE(received.ok()) << received.status();
+        EXPECT_EQ(FloatsOf(*received), FloatsOf(pair.encoded.received));
+        if (step == 0) continue;  // e is zero
+        EXPECT_EQ(EntriesOf(pair), budget) << topk.ToString();
+      }
+    }
+  }
+}
+
+TEST(EfMixedBTest, ABudgetOfOneEntryIsRefusedAtBothEnds) {
+  const auto codec = CodecOf(TopKOf(1.0 / (kBatch * kElements)));
+  FeedbackPair pair(FeedbackOptionsOf(SpecOf(FeedbackKind::kSplit), {1, kElements}));
+  const Tensor x = TensorOf(kShape, StepValues(0));
+  EXPECT_EQ(pair.Send(*codec, x, {0, 1, 2}).status().code(), absl::StatusCode::kInvalidArgument);
+  const std::vector<uint8_t> payload(100);
+  FeedbackReceiver::Incoming incoming;
+  incoming.payload = payload;
+  incoming.shape = kShape;
+  EXPECT_EQ(pair.receiver->Decode(*codec, incoming).status().code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
+TEST(FeedbackTest, NoCompressedMessageIsLongerThanItsBound) {
+  CodecSpec random, zstd = TopKOf(0.06), fp16 = TopKOf(0.3);
+  random.kind = CodecKind::kRandomK;
+  random.ratio = 0.06;
+  zstd.lossless = Lossless::kZstd;
+  fp16.values = thinwire::Values::kF16;
+  for (const FeedbackKind kind :
+       {FeedbackKind::kNone, FeedbackKind::kEf, FeedbackKind::kEf21, FeedbackKind::kSplit}) {
+    for (const CodecSpec& spec : {TopKOf(0.06), random, zstd, fp16}) {
+      const FeedbackSpec feedback = SpecOf(kind);
+      const size_t most = *CompensatedMaxPayloadBytes(feedback, spec, kShape, DType::kF32);
+      FeedbackPair pair(FeedbackOptionsOf(feedback, {1, kElements}));
+      const auto codec = CodecOf(spec);
+      for (int step = 0; step < 5; ++step) {
+        const Tensor x = TensorOf(kShape, StepValues(step));
+        ASSERT_TRUE(pair.Send(*codec, x, {0, 1, 2}).ok());
+        EXPECT_LE(pair.payload.size(), most) << feedback.ToString() << " " << spec.ToString();
+      }
+    }
+  }
+}
+
 TEST(EfMixedBTest, HalvesOfRandomKFallOnDifferentPlaces) {
   CodecSpec random;
   random.kind = CodecKind::kRandomK;

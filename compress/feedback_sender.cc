@@ -1,4 +1,6 @@
 #include <cmath>
+#include <cstring>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
@@ -19,6 +21,20 @@ absl::Status CheckFinite(const CodecSpec& codec, const Tensor& message, CodecKer
   if (std::isfinite(sums.x)) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
       Name(codec.kind), ": a message with NaN or infinity, want finite values under feedback"));
+}
+
+// Factors of samples, [samples, columns, rank], and of `before` those of more samples: a message of
+// few forgets none. Other factors stay as they are.
+absl::StatusOr<Tensor> WithThoseBehind(Tensor next, const Tensor& before) {
+  if (next.empty() || before.empty() || next.shape().rank() != 3 || before.shape().rank() != 3 ||
+      before.shape()[0] <= next.shape()[0] ||
+      before.shape() != next.shape().WithBatch(before.shape()[0])) {
+    return next;
+  }
+  ASSIGN_OR_RETURN(Tensor all, Tensor::Allocate(next.device(), next.dtype(), before.shape()));
+  std::memcpy(all.data(), before.data(), before.bytes());
+  std::memcpy(all.data(), next.data(), next.bytes());
+  return all;
 }
 
 }  // namespace
@@ -173,7 +189,8 @@ absl::StatusOr<size_t> FeedbackSender::EncodeWarm(const Codec& codec, const Tens
   context.warm_start = warm_start_.empty() ? nullptr : &warm_start_;
   ASSIGN_OR_RETURN(const size_t bytes, codec.Encode(x, context, payload));
   if (!outgoing.frozen && outgoing.compress) {
-    ASSIGN_OR_RETURN(warm_start_, codec.WarmStart(payload.subspan(0, bytes), x.shape()));
+    ASSIGN_OR_RETURN(Tensor next, codec.WarmStart(payload.subspan(0, bytes), x.shape()));
+    ASSIGN_OR_RETURN(warm_start_, WithThoseBehind(std::move(next), warm_start_));
   }
   return bytes;
 }

@@ -222,6 +222,9 @@ TEST(OnFullTest, ErrorNamesLimitBytesAndRows) {
     for (const char* part : {"1152", "1536", "33, 34"}) {
       EXPECT_THAT(std::string(status.message()), HasSubstr(part));
     }
+    FeedbackSender::Outgoing exact;
+    exact.compress = false;
+    EXPECT_EQ(pair.Send(*codec, MessageOf(3, 2), {2, 33, 34}, exact).status(), status);
     EXPECT_TRUE(pair.Send(*codec, MessageOf(2, 3), {2, 3}).ok());  // state was as before
   }
 }
@@ -375,6 +378,40 @@ TEST(WarmStartTest, IsKeptFromTrainingMessagesOnly) {
     ASSERT_TRUE(other.Send(*codec, x, {0, 1, 2, 3}).ok());
     EXPECT_NE(other.payload, cold);
   }
+}
+
+TEST(WarmStartTest, ASmallerMessageForgetsNoSample) {
+  CodecSpec low_rank;
+  low_rank.kind = CodecKind::kLowRank;
+  low_rank.rank = 2;
+  low_rank.per_sample = true;
+  const auto codec = CodecOf(low_rank);
+  const Tensor four = MessageOf(4, 1), three = MessageOf(3, 1);
+  const auto last_of = [](const Tensor& factor) {
+    const std::vector<float> all = FloatsOf(factor);
+    return std::vector<float>(all.end() - static_cast<std::ptrdiff_t>(all.size() / 4), all.end());
+  };
+  FeedbackPair pair(FeedbackOptionsOf(SpecOf(FeedbackKind::kNone), kSample));
+  ASSERT_TRUE(pair.Send(*codec, four, {0, 1, 2, 3}).ok());
+  const std::vector<uint8_t> cold = pair.payload;
+  const Tensor of_four = pair.sender->warm_start();
+  ASSERT_TRUE(pair.Send(*codec, three, {0, 1, 2}).ok());
+  const Tensor kept = pair.sender->warm_start();
+  EXPECT_EQ(kept.shape(), of_four.shape());
+  EXPECT_EQ(last_of(kept), last_of(of_four));
+  EXPECT_NE(BytesOf(kept), BytesOf(of_four));
+  ASSERT_TRUE(pair.Send(*codec, four, {0, 1, 2, 3}).ok());
+  // One that never saw a smaller message.
+  FeedbackPair always(FeedbackOptionsOf(SpecOf(FeedbackKind::kNone), kSample));
+  ASSERT_TRUE(always.Send(*codec, four, {0, 1, 2, 3}).ok());
+  ASSERT_TRUE(always.Send(*codec, four, {0, 1, 2, 3}).ok());
+  const size_t bytes = cold.size() / 4;
+  const auto sample = [&](const std::vector<uint8_t>& payload, size_t i) {
+    const auto at = payload.begin() + static_cast<std::ptrdiff_t>(i * bytes);
+    return std::vector<uint8_t>(at, at + static_cast<std::ptrdiff_t>(bytes));
+  };
+  EXPECT_EQ(sample(pair.payload, 3), sample(always.payload, 3));
+  for (size_t i = 0; i < 4; ++i) EXPECT_NE(sample(pair.payload, i), sample(cold, i)) << i;
 }
 
 TEST(NonfiniteTest, IsRefusedAndLeavesStateAsItWasUnderEveryCodec) {

@@ -109,11 +109,20 @@ CodecSpec Largest(const CodecSpec& codec, const LevelSpec& spec) {
   return AtLevel(codec, level);
 }
 
+CodecSpec Lowest(const CodecSpec& codec, const LevelSpec& spec) {
+  if (spec.kind == LevelKind::kFixed) return codec;
+  if (spec.kind == LevelKind::kByError) return AtLevel(codec, spec.min);
+  double level = LevelOf(InEpoch(codec, spec, /*epoch=*/1));
+  for (const auto& [epoch, of_epoch] : spec.by_epoch) level = std::min(level, of_epoch);
+  return AtLevel(codec, level);
+}
+
 absl::Status CheckMet(const CodecSpec& met, const CodecSpec& codec, const LevelSpec& spec,
                       uint32_t epoch, bool training) {
   if (spec.kind == LevelKind::kByError) {
     const double level = LevelOf(met);
-    if (met == AtLevel(codec, level) && level >= spec.min && level <= spec.max) {
+    if (met.kind == codec.kind && level >= spec.min && level <= spec.max &&
+        met == AtLevel(codec, level)) {
       return absl::OkStatus();
     }
     return absl::InvalidArgumentError(absl::StrCat("codec ", met.ToString(), ", want ",

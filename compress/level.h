@@ -42,6 +42,8 @@ CodecSpec InEpoch(const CodecSpec& codec, const LevelSpec& spec, uint32_t epoch)
 CodecSpec Target(const CodecSpec& codec, const LevelSpec& spec);
 // The codec with the most to send that the specification allows: receive limits rest on it.
 CodecSpec Largest(const CodecSpec& codec, const LevelSpec& spec);
+// The codec with the least to send of all that training uses.
+CodecSpec Lowest(const CodecSpec& codec, const LevelSpec& spec);
 
 // OK if a message of that epoch may be coded by `met`. `training` false: by evaluation's codec.
 // InvalidArgument names what was met and what is wanted.

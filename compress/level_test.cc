@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 namespace thinwire {
 namespace {
 
@@ -51,6 +53,14 @@ TEST(LevelByEpochTest, TakesEffectFromItsEpochOnAndLeavesTheOwnLevelBefore) {
   EXPECT_EQ(InEpoch(TopK(0.9), spec, 3), TopK(0.5));
   EXPECT_EQ(InEpoch(TopK(0.9), spec, 4), TopK(0.1));
   EXPECT_EQ(InEpoch(TopK(0.9), spec, 99), TopK(0.1));
+}
+
+TEST(LowestTest, IsTheLeastLevelThatTrainingUses) {
+  EXPECT_EQ(Lowest(TopK(0.9), {}), TopK(0.9));
+  EXPECT_EQ(Lowest(TopK(0.9), ByEpoch({{2, 0.1}, {4, 0.5}})), TopK(0.1));
+  EXPECT_EQ(Lowest(TopK(0.1), ByEpoch({{2, 0.5}})), TopK(0.1));
+  EXPECT_EQ(Lowest(TopK(0.1), ByEpoch({{1, 0.5}})), TopK(0.5));  // its own is never used
+  EXPECT_EQ(Lowest(Uniform(8), ByError(0.1, 2, 6)), Uniform(2));
 }
 
 TEST(LevelByEpochTest, EvaluationUsesTheLastEntryFromTheStart) {
@@ -108,6 +118,16 @@ TEST(LevelByErrorTest, TheReceiverTakesAnyLevelWithinTheBoundsAndNothingElse) {
   other.scope = Scope::kTensor;
   EXPECT_FALSE(CheckMet(other, TopK(0.1), spec, 1, true).ok());
   EXPECT_FALSE(CheckMet(Uniform(8), TopK(0.1), spec, 1, true).ok());
+}
+
+// Ratios that no number of bits is made of.
+TEST(LevelByErrorTest, TheReceiverRefusesAnotherKindWhateverItsLevel) {
+  for (double ratio : {1e300, -5.0, double{NAN}, 4.0}) {
+    EXPECT_THAT(
+        std::string(CheckMet(TopK(ratio), Uniform(4), ByError(0.2, 2, 8), 1, true).message()),
+        AllOf(HasSubstr("codec topk"), HasSubstr("want uniform(bits=4")));
+    EXPECT_FALSE(CheckMet(TopK(ratio), TopK(0.1), ByError(0.2, 0.05, 0.5), 1, true).ok());
+  }
 }
 
 TEST(LevelByErrorTest, StartsWithinItsBounds) {

@@ -1,6 +1,7 @@
 #include "compress/low_rank.h"
 
 #include <cstring>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
@@ -20,13 +21,12 @@ class LowRankCodec final : public Codec {
 
   absl::StatusOr<size_t> Encode(const Tensor& x, const MessageContext& context,
                                 absl::Span<uint8_t> payload) const override {
-    const Tensor* start = context.warm_start;
-    const bool fits = start != nullptr && !start->empty() && start->dtype() == DType::kF32 &&
-                      start->device()->is_host() && start->shape() == StartShape(x.shape());
+    const MatrixView view = MatricesOf(x.shape(), spec().per_sample);
+    std::vector<float> padded;
+    const float* const start = StartOf(view, context.warm_start, &padded);
     size_t bytes = 0;
-    RETURN_IF_ERROR(
-        ToStatus(kernels_->LowRankEncode(x.view(), spec(), fits ? start->floats().data() : nullptr,
-                                         payload.data(), payload.size(), &bytes)));
+    RETURN_IF_ERROR(ToStatus(
+        kernels_->LowRankEncode(x.view(), spec(), start, payload.data(), payload.size(), &bytes)));
     return bytes;
   }
 
@@ -44,7 +44,8 @@ class LowRankCodec final : public Codec {
           absl::StrCat("low_rank: payload of ", payload.size(), " bytes, want ", want));
     }
     if (view.count == 0) return Tensor();
-    ASSIGN_OR_RETURN(Tensor q, Tensor::Allocate(CpuDevice(), DType::kF32, StartShape(shape)));
+    ASSIGN_OR_RETURN(Tensor q,
+                     Tensor::Allocate(CpuDevice(), DType::kF32, StartShape(view.count, view)));
     const size_t p_bytes = 4 * view.rows * spec().rank;
     const size_t q_bytes = 4 * view.columns * spec().rank;
     for (int64_t i = 0; i < view.count; ++i) {
@@ -55,10 +56,25 @@ class LowRankCodec final : public Codec {
   }
 
  private:
-  Shape StartShape(const Shape& shape) const {
-    const MatrixView view = MatricesOf(shape, spec().per_sample);
-    if (spec().per_sample) return {view.count, view.columns, spec().rank};
+  Shape StartShape(int64_t count, const MatrixView& view) const {
+    if (spec().per_sample) return {count, view.columns, spec().rank};
     return {view.columns, spec().rank};
+  }
+  // A factor for each matrix, or null: `warm_start` where it has as many, else a copy in *padded
+  // with zeros behind, which start afresh.
+  const float* StartOf(const MatrixView& view, const Tensor* warm_start,
+                       std::vector<float>* padded) const {
+    if (warm_start == nullptr || warm_start->empty() || warm_start->dtype() != DType::kF32 ||
+        !warm_start->device()->is_host() || warm_start->shape().rank() == 0 ||
+        warm_start->shape() != StartShape(warm_start->shape()[0], view)) {
+      return nullptr;
+    }
+    const absl::Span<const float> factors = warm_start->floats();
+    const size_t want = StartShape(view.count, view).elements();
+    if (factors.size() >= want) return factors.data();
+    padded->assign(factors.begin(), factors.end());
+    padded->resize(want);
+    return padded->data();
   }
 
   CodecKernels* kernels_;

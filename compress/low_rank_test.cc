@@ -142,6 +142,34 @@ TEST(LowRankTest, AWarmStartOfAnotherShapeIsAFreshStart) {
   const Tensor x = TensorOf({12, 7}, RandomValues(84, 1));
   const Tensor other = TensorOf({7, 3}, RandomValues(21, 2));
   EXPECT_EQ(ErrorOf(LowRank(2), x, &other), ErrorOf(LowRank(2), x));
+  const Tensor samples = TensorOf({2, 12, 7}, RandomValues(168, 1));
+  const CodecSpec spec = LowRank(2, /*per_sample=*/true);
+  const Tensor of_one = TensorOf({7, 2}, RandomValues(14, 2));
+  EXPECT_EQ(ErrorOf(spec, samples, &of_one), ErrorOf(spec, samples));
+  const Tensor wide = TensorOf({2, 7, 3}, RandomValues(42, 2));
+  EXPECT_EQ(ErrorOf(spec, samples, &wide), ErrorOf(spec, samples));
+}
+
+TEST(LowRankTest, PerSampleAStartOfMoreOrFewerSamplesServesThoseItHas) {
+  const CodecSpec spec = LowRank(2, /*per_sample=*/true);
+  const Tensor x = TensorOf({3, 12, 7}, RandomValues(252, 1));
+  const std::vector<float> values = RandomValues(4 * 14, 2);
+  const auto payload_from = [&](int64_t samples, std::vector<float> start) {
+    start.resize(14 * samples);
+    const Tensor tensor = TensorOf({samples, 7, 2}, start);
+    MessageContext context;
+    context.warm_start = &tensor;
+    std::vector<uint8_t> payload(CodecOf(spec)->MaxPayloadBytes(x.shape(), x.dtype()));
+    EXPECT_TRUE(CodecOf(spec)->Encode(x, context, absl::MakeSpan(payload)).ok());
+    return payload;
+  };
+  EXPECT_EQ(payload_from(4, values), payload_from(3, values));
+  const std::vector<uint8_t> full = payload_from(3, values), short_by_one = payload_from(2, values);
+  const std::vector<uint8_t> fresh = *EncodeToBytes(spec, x);
+  const auto last = static_cast<std::ptrdiff_t>(full.size() / 3 * 2);
+  EXPECT_TRUE(std::equal(full.begin(), full.begin() + last, short_by_one.begin()));
+  EXPECT_TRUE(std::equal(fresh.begin() + last, fresh.end(), short_by_one.begin() + last));
+  EXPECT_FALSE(std::equal(fresh.begin(), fresh.begin() + last, short_by_one.begin()));
 }
 
 // After a message of lower rank some columns of Q are zero: they must not stay so for ever.

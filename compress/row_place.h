@@ -26,13 +26,13 @@ class RowPlace {
   virtual absl::Status Write(size_t row) = 0;
 };
 
-// In slabs of `device`'s memory, each row aligned to 64 bytes; never more than `most_rows`. What
-// Read and ToWrite give is the row itself.
+// In slabs of `device`'s memory that grow from 64 KiB to 16 MiB, each row aligned to 64 bytes;
+// never more than `most_rows`. What Read and ToWrite give is the row itself.
 std::unique_ptr<RowPlace> NewRowMemory(Device* device, size_t row_bytes, size_t most_rows);
 
 // In a file of `dir` that has no name any more once it is open, so that it goes with the process.
-// Sparse; one row of it is held in memory. Errors name the file: ResourceExhausted when the disk or
-// a limit is met, otherwise Unavailable.
+// Sparse; one row of it is held in memory. Errors name the file: ResourceExhausted when the disk is
+// full or a limit is met (RLIMIT_FSIZE: where SIGXFSZ is ignored), otherwise Unavailable.
 absl::StatusOr<std::unique_ptr<RowPlace>> NewRowFile(const std::string& dir, size_t row_bytes);
 
 }  // namespace thinwire

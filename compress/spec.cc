@@ -1,5 +1,6 @@
 #include "compress/spec.h"
 
+#include <charconv>
 #include <string>
 #include <tuple>
 #include <type_traits>
@@ -129,6 +130,9 @@ std::string Spelled(T value) {
     return value ? "true" : "false";
   } else if constexpr (std::is_enum_v<T>) {
     return Name(value);
+  } else if constexpr (std::is_same_v<T, double>) {  // the shortest text that reads back to it
+    char text[32];
+    return {text, std::to_chars(text, text + sizeof(text), value, std::chars_format::general).ptr};
   } else {
     return absl::StrCat(value);
   }

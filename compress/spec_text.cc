@@ -31,6 +31,11 @@ absl::StatusOr<Parameters> Split(absl::string_view text) {
     if (!absl::StrContains(part, '=') || name.empty()) {
       return absl::InvalidArgumentError(absl::StrCat("met \"", part, "\", want name=value"));
     }
+    for (const auto& [earlier, value] : parameters) {
+      if (earlier == name) {
+        return absl::InvalidArgumentError(absl::StrCat("parameter \"", name, "\" comes twice"));
+      }
+    }
     parameters.emplace_back(name, absl::StripAsciiWhitespace(halves.second));
   }
   return parameters;

@@ -32,6 +32,16 @@ TEST(ParseCodecTest, InvertsToString) {
   }
 }
 
+TEST(ParseCodecTest, InvertsEveryRatio) {
+  for (const double ratio : {0.1, 0.12345678, 1.0 / 3, 1e-9, 0.07 + 1e-16}) {
+    CodecSpec spec = DefaultSpec(CodecKind::kTopK);
+    spec.ratio = ratio;
+    EXPECT_EQ(ParseCodec(spec.ToString())->ratio, ratio) << spec.ToString();
+  }
+  EXPECT_EQ(ParseCodec("topk(ratio=0.12345678)")->ToString(),
+            "topk(ratio=0.12345678, scope=sample, values=fp32)");
+}
+
 TEST(ParseCodecTest, WhatIsLeftOutHasItsDefault) {
   EXPECT_EQ(ParseCodec("topk(ratio=0.1)")->ToString(),
             "topk(ratio=0.1, scope=sample, values=fp32)");
@@ -41,6 +51,7 @@ TEST(ParseCodecTest, WhatIsLeftOutHasItsDefault) {
 TEST(ParseCodecTest, ErrorsNameWhatTheyMet) {
   EXPECT_THAT(ErrorOf("topc(ratio=1)"), HasSubstr("nearest is \"topk\""));
   EXPECT_THAT(ErrorOf("topk(ration=0.1)"), HasSubstr("nearest is \"ratio\""));
+  EXPECT_THAT(ErrorOf("topk(ratio=0.1, ratio=0.2)"), HasSubstr("\"ratio\" comes twice"));
   EXPECT_THAT(ErrorOf("topk(ratio=x)"), HasSubstr("ratio: met \"x\", want a number"));
   EXPECT_THAT(ErrorOf("topk(ratio=0.1"), HasSubstr("want a ) at the end"));
   EXPECT_THAT(ErrorOf("topk(ratio)"), HasSubstr("want name=value"));

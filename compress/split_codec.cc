@@ -8,19 +8,19 @@
 
 namespace thinwire {
 
-absl::Status SplitCodec::UseHalvesOf(const CodecSpec& codec) {
-  if (whole_ == codec) return absl::OkStatus();
-  const Halves halves = HalvesOf(codec);
-  ASSIGN_OR_RETURN(x_codec_, NewCodec(halves.x, kernels_));
-  ASSIGN_OR_RETURN(e_codec_, NewCodec(halves.e, kernels_));
-  whole_ = codec;
+absl::Status SplitCodec::UseHalvesOf(const CodecSpec& codec, const Shape& shape) {
+  ASSIGN_OR_RETURN(const Halves halves, HalvesOf(codec, shape));
+  if (x_codec_ == nullptr || x_codec_->spec() != halves.x || e_codec_->spec() != halves.e) {
+    ASSIGN_OR_RETURN(x_codec_, NewCodec(halves.x, kernels_));
+    ASSIGN_OR_RETURN(e_codec_, NewCodec(halves.e, kernels_));
+  }
   return absl::OkStatus();
 }
 
 absl::StatusOr<size_t> SplitCodec::Encode(const CodecSpec& codec, const Tensor& x, const Tensor& e,
                                           const MessageContext& context,
                                           absl::Span<uint8_t> payload) {
-  RETURN_IF_ERROR(UseHalvesOf(codec));
+  RETURN_IF_ERROR(UseHalvesOf(codec, x.shape()));
   if (payload.size() < kSplitHeaderBytes) {
     return absl::InvalidArgumentError(absl::StrCat("ef_mixed_b: payload memory of ", payload.size(),
                                                    " bytes, want at least ", kSplitHeaderBytes));
@@ -37,7 +37,7 @@ absl::StatusOr<size_t> SplitCodec::Encode(const CodecSpec& codec, const Tensor& 
 
 absl::Status SplitCodec::Decode(const CodecSpec& codec, absl::Span<const uint8_t> payload,
                                 const MessageContext& context, Tensor* sum) {
-  RETURN_IF_ERROR(UseHalvesOf(codec));
+  RETURN_IF_ERROR(UseHalvesOf(codec, sum->shape()));
   uint64_t x_bytes = 0;
   if (payload.size() >= kSplitHeaderBytes) {
     std::memcpy(&x_bytes, payload.data(), kSplitHeaderBytes);

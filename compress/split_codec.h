@@ -5,7 +5,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -30,11 +29,10 @@ class SplitCodec {
                       const MessageContext& context, Tensor* sum);
 
  private:
-  absl::Status UseHalvesOf(const CodecSpec& codec);
+  absl::Status UseHalvesOf(const CodecSpec& codec, const Shape& shape);
 
   CodecKernels* const kernels_;
-  std::optional<CodecSpec> whole_;  // whose halves these are
-  std::unique_ptr<Codec> x_codec_, e_codec_;
+  std::unique_ptr<Codec> x_codec_, e_codec_;  // of the halves of the last message
   ReusedTensor x_memory_, e_memory_;
 };
 

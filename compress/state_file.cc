@@ -1,5 +1,6 @@
 #include "compress/state_file.h"
 
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <vector>
@@ -78,6 +79,11 @@ absl::Status ReadWarmStart(const StoredTensor& stored, Tensor* warm_start) {
   for (const int64_t extent : stored.shape) shape.Append(extent);
   ASSIGN_OR_RETURN(*warm_start, Tensor::Allocate(CpuDevice(), DType::kF32, shape));
   std::memcpy(warm_start->data(), stored.data.data(), stored.data.size());
+  for (const float value : warm_start->floats()) {
+    if (std::isfinite(value)) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("state: ", stored.name, " has ", value, ", want finite numbers"));
+  }
   return absl::OkStatus();
 }
 

@@ -117,6 +117,17 @@ TEST(StateFileTest, AFactorComesBack) {
   EXPECT_EQ(FloatsOf(back), FloatsOf(factor));
 }
 
+TEST(StateFileTest, AFactorThatIsNotFiniteIsRefused) {
+  for (const float value : {NAN, -INFINITY}) {
+    Tensor back;
+    const absl::Status status = ReadState(
+        "layer1/activation/sender", FileOf(nullptr, TensorOf({2, 1}, {1, value})), nullptr, &back);
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(std::string(status.message()),
+                HasSubstr("layer1/activation/sender.warm_start has "));
+  }
+}
+
 TEST(StateFileTest, ErrorsNameTheTensor) {
   const auto codec = TopK();
   Ends ends(StateStorage::kF32), other(StateStorage::kF16);

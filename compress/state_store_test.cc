@@ -158,20 +158,38 @@ TEST(StateStoreTest, DigestsTellKeysAndValuesApart) {
   EXPECT_NE(*store->RowDigest(0), before);
 }
 
-TEST(StateStoreTest, MemoryGrowsBySlabsAndNotByRows) {
+TEST(StateStoreTest, MemoryGrowsBySlabsOfTwiceTheSizeBefore) {
   StateStoreOptions options = OptionsOf(StateStorage::kF32);
-  options.elements = 1 << 20;  // four rows to a slab
+  options.elements = 1 << 13;
+  const auto store = StoreOf(options);  // two rows fill the first slab
+  const size_t before = CpuDevice()->bytes_in_use();
+  const auto taken = [&] { return CpuDevice()->bytes_in_use() - before; };
+  ASSERT_TRUE(store->Add(0).ok());
+  EXPECT_EQ(taken(), 64u << 10);
+  ASSERT_TRUE(store->Add(1).ok());
+  EXPECT_EQ(taken(), 64u << 10);
+  ASSERT_TRUE(store->Add(2).ok());
+  EXPECT_EQ(taken(), 192u << 10);
+  // Eight slabs hold 2 + 4 + ... + 256 = 510 rows; the ninth and all later ones take 16 MiB.
+  for (uint64_t key = 3; key < 510; ++key) ASSERT_TRUE(store->Add(key).ok());
+  const size_t small = taken();
+  EXPECT_EQ(small, 510u << 15);
+  ASSERT_TRUE(store->Add(510).ok());
+  EXPECT_EQ(taken() - small, 16u << 20);
+  for (uint64_t key = 511; key < 510 + 513; ++key) ASSERT_TRUE(store->Add(key).ok());
+  EXPECT_EQ(taken() - small, 32u << 20);
+  ASSERT_TRUE(store->Clear().ok());
+  EXPECT_EQ(taken(), 0u);
+}
+
+TEST(StateStoreTest, MemoryIsForNoMoreRowsThanTheLimitAllows) {
+  StateStoreOptions options = OptionsOf(StateStorage::kF32);
+  options.elements = 1 << 13;
+  options.limit_bytes = 3 << 15;
   const auto store = StoreOf(options);
   const size_t before = CpuDevice()->bytes_in_use();
-  ASSERT_TRUE(store->Add(1).ok());
-  const size_t first = CpuDevice()->bytes_in_use();
-  EXPECT_EQ(first - before, 16u << 20);
-  for (uint64_t key = 2; key <= 4; ++key) ASSERT_TRUE(store->Add(key).ok());
-  EXPECT_EQ(CpuDevice()->bytes_in_use(), first);
-  ASSERT_TRUE(store->Add(5).ok());
-  EXPECT_EQ(CpuDevice()->bytes_in_use() - first, 16u << 20);
-  ASSERT_TRUE(store->Clear().ok());
-  EXPECT_EQ(CpuDevice()->bytes_in_use(), before);
+  for (uint64_t key = 0; key < 3; ++key) ASSERT_TRUE(store->Add(key).ok());
+  EXPECT_EQ(CpuDevice()->bytes_in_use() - before, 3u << 15);
 }
 
 TEST(StateFileTest, AFolderThatIsNotThereIsNamed) {

@@ -1,9 +1,11 @@
 #include "compress/supported.h"
 
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
+#include "compress/cpu/nonfinite.h"
 
 namespace thinwire {
 namespace {
@@ -23,7 +25,9 @@ class SupportedCodec final : public Codec {
     ASSIGN_OR_RETURN(const SupportView support, SupportOf(spec(), context, x.elements()));
     ASSIGN_OR_RETURN(const Tensor compact, CompactTensor(x, support));
     RETURN_IF_ERROR(ToStatus(kernels_->Compact(x.view(), support, compact.view())));
-    return inner_->Encode(compact, {context.random_key}, payload);
+    const absl::StatusOr<size_t> bytes = inner_->Encode(compact, {context.random_key}, payload);
+    if (!absl::IsInvalidArgument(bytes.status())) return bytes;
+    return Refusal(x, support, bytes.status());
   }
 
   absl::Status Decode(absl::Span<const uint8_t> payload, const MessageContext& context,
@@ -40,6 +44,21 @@ class SupportedCodec final : public Codec {
   }
   absl::StatusOr<Tensor> CompactTensor(const Tensor& x, const SupportView& support) const {
     return Tensor::Allocate(x.device(), InnerType(x.dtype()), {support.count});
+  }
+
+  // What `inner_` said, unless that was of a value: it counts the supported elements only.
+  absl::Status Refusal(const Tensor& x, const SupportView& support,
+                       const absl::Status& of_inner) const {
+    std::vector<uint8_t> values(x.bytes());
+    std::vector<uint64_t> words((x.elements() + 63) / 64);
+    RETURN_IF_ERROR(ToStatus(x.device()->CopyToHost(values.data(), x.data(), values.size())));
+    RETURN_IF_ERROR(
+        ToStatus(x.device()->CopyToHost(words.data(), support.words, 8 * words.size())));
+    TensorView on_host = x.view();
+    on_host.data = values.data();
+    const SupportView supported = {words.data(), support.elements, support.count};
+    if (FirstNonFinite(on_host, &supported) == x.elements()) return of_inner;
+    return ToStatus(NonFiniteError(Name(spec().kind), on_host, &supported));
   }
 
   std::unique_ptr<Codec> inner_;

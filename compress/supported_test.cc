@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "absl/strings/str_cat.h"
 #include "compress/layout.h"
 #include "compress/round_trip.h"
 
@@ -249,6 +250,26 @@ TEST(SupportedTest, WhatIsDroppedIsNotLookedAt) {
     EXPECT_THAT(*RoundTrip(spec, TensorOf({1, NAN, 2}), 1, &support), ElementsAre(1, 0, 2));
     EXPECT_EQ(EncodeToBytes(spec, TensorOf({1, 1, NAN}), 1, &support).status().code(),
               absl::StatusCode::kInvalidArgument);
+  }
+}
+
+TEST(SupportedTest, AnErrorNamesTheElementOfTheTensor) {
+  const SupportMap support = SupportOfValues({0, 1, 0, 1});
+  std::vector<CodecSpec> specs;
+  for (CodecKind kind : {CodecKind::kTopK, CodecKind::kThreshold, CodecKind::kRandomK,
+                         CodecKind::kUniform, CodecKind::kFp8, CodecKind::kBlockwise8}) {
+    specs.push_back(Supported(kind));
+    if (kind == CodecKind::kTopK || kind == CodecKind::kRandomK) specs.back().ratio = 1;
+    if (kind == CodecKind::kThreshold) specs.back().threshold = 0.5;
+    if (kind == CodecKind::kBlockwise8) specs.back().block = 2;
+  }
+  specs.push_back(Shared(Values::kUniform));
+  for (const CodecSpec& spec : specs) {
+    for (const Tensor& x :
+         {TensorOf({NAN, INFINITY, 1, 2}), BFloatTensorOf({4}, {NAN, INFINITY, 1, 2})}) {
+      EXPECT_EQ(EncodeToBytes(spec, x, 1, &support).status().message(),
+                absl::StrCat(Name(spec.kind), ": element 1 is inf, want finite values"));
+    }
   }
 }
 

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "config/checks.h"
+#include "config/known_data.h"
 #include "config/specs.h"
 
 namespace thinwire {
@@ -14,7 +15,15 @@ namespace {
 
 constexpr uint64_t kLimitBytes = uint64_t{1} << 30;
 
-absl::Status CheckSteps(const CaptureConfig& capture) {
+// Of a run on as many samples as the official data have.
+absl::StatusOr<uint64_t> StepsOf(const Experiment& experiment) {
+  ASSIGN_OR_RETURN(const KnownData data, FindKnownData(experiment.data().name()));
+  const uint64_t limit = experiment.data().limit(), batch = experiment.data().batch_size();
+  const uint64_t samples = limit > 0 ? limit : static_cast<uint64_t>(data.train_samples);
+  return (samples + batch - 1) / batch * experiment.epochs();
+}
+
+absl::Status CheckSteps(const Experiment& experiment, const CaptureConfig& capture) {
   if (capture.steps().empty()) {
     return absl::InvalidArgumentError("capture.steps: is required with capture");
   }
@@ -26,7 +35,10 @@ absl::Status CheckSteps(const CaptureConfig& capture) {
     }
     before = step;
   }
-  return absl::OkStatus();
+  ASSIGN_OR_RETURN(const uint64_t steps, StepsOf(experiment));
+  if (before <= steps) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("capture.steps: ", before, ", want at most ", steps, ", the run's last step"));
 }
 
 // Each of `names` is one of `known` and stands there once.
@@ -42,6 +54,12 @@ absl::Status CheckNames(const std::string& path, const std::string& what,
   return absl::OkStatus();
 }
 
+// The greatest number where the product is larger.
+uint64_t Times(uint64_t a, uint64_t b) {
+  uint64_t product = 0;
+  return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
+}
+
 absl::Status CheckBytes(const Experiment& experiment, const Partition& partition,
                         const CaptureConfig& capture) {
   ASSIGN_OR_RETURN(const DType compute, ComputeFrom(experiment));
@@ -51,8 +69,9 @@ absl::Status CheckBytes(const Experiment& experiment, const Partition& partition
     const Shape& sample = partition.model.blocks[cut.block].out;
     of_batch += static_cast<uint64_t>(sample.elements()) * SizeOf(compute);
   }
-  of_batch *= experiment.data().batch_size();
-  const uint64_t bytes = of_batch * capture.what_size() * capture.steps_size();
+  of_batch = Times(of_batch, experiment.data().batch_size());
+  const uint64_t bytes =
+      Times(of_batch, static_cast<uint64_t>(capture.what_size()) * capture.steps_size());
   if (bytes <= capture.limit_bytes()) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
       "capture: ", capture.steps_size(), " steps of ", capture.cuts_size(), " cuts have ", bytes,
@@ -74,7 +93,7 @@ absl::Status ResolveCapture(const Experiment& experiment, CaptureConfig* capture
   std::vector<std::string> cuts;
   for (const Cut& cut : partition.cuts) cuts.push_back(cut.name);
   if (capture->cuts().empty()) *capture->mutable_cuts() = {cuts.begin(), cuts.end()};
-  RETURN_IF_ERROR(CheckSteps(*capture));
+  RETURN_IF_ERROR(CheckSteps(experiment, *capture));
   RETURN_IF_ERROR(
       CheckNames("capture.what", "direction", capture->what(), {"activations", "gradients"}));
   RETURN_IF_ERROR(CheckNames("capture.cuts", "cut", capture->cuts(), cuts));

@@ -7,6 +7,7 @@
 #include "base/status.h"
 #include "config/checks.h"
 #include "config/choices.h"
+#include "config/silent_fields.h"
 #include "config/specs.h"
 #include "config/yaml_message.h"
 
@@ -32,23 +33,6 @@ absl::Status FillBelow(const char* defaults, DirectionConfig* direction) {
   RETURN_IF_ERROR(MergeYaml(defaults, "defaults", &filled));
   filled.MergeFrom(*direction);
   *direction = std::move(filled);
-  return absl::OkStatus();
-}
-
-// A field that is set and has no say would be a wish that nobody grants.
-absl::Status CheckValueFields(const std::string& path, const DirectionConfig& direction) {
-  const bool has_values = direction.codec() == "topk" || direction.codec() == "randomk" ||
-                          direction.codec() == "threshold";
-  if (!has_values || direction.values() == "uniform") return absl::OkStatus();
-  for (const auto& [name, is_set] :
-       {std::pair("bits", direction.has_bits()), std::pair("range", direction.has_range()),
-        std::pair("rounding", direction.has_rounding()), std::pair("zero", direction.has_zero()),
-        std::pair("group", direction.has_group())}) {
-    if (is_set) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          path, ".", name, ": belongs to values uniform, values is ", direction.values()));
-    }
-  }
   return absl::OkStatus();
 }
 
@@ -105,7 +89,6 @@ absl::Status CheckRest(const std::string& at, const Experiment& experiment,
 absl::Status ResolveDirection(const std::string& path, bool gradient, DirectionConfig* direction) {
   RETURN_IF_ERROR(ResolveChoice(path, direction));
   RETURN_IF_ERROR(FillBelow(FurtherDefaults(*direction), direction));
-  RETURN_IF_ERROR(CheckValueFields(path, *direction));
   RETURN_IF_ERROR(FillBelow(ValueDefaults(*direction), direction));
   if (!gradient) RETURN_IF_ERROR(CheckGradientOnly(path, *direction));
   if (direction->has_on_nonfinite()) {
@@ -114,18 +97,24 @@ absl::Status ResolveDirection(const std::string& path, bool gradient, DirectionC
   }
   const absl::Status codec = CodecFrom(*direction).status();
   if (!codec.ok()) return absl::InvalidArgumentError(absl::StrCat(path, ": ", codec.message()));
+  RETURN_IF_ERROR(CheckNoSilentField(path, *direction));
   RETURN_IF_ERROR(ResolveFeedback(path, gradient, direction));
   const absl::Status whole = DirectionFrom(*direction, gradient).status();
   if (whole.ok()) return whole;
   return absl::InvalidArgumentError(absl::StrCat(path, ": ", whole.message()));
 }
 
+DirectionConfig Overlaid(const DirectionConfig& general, const DirectionConfig& own) {
+  DirectionConfig merged = general;
+  ForgetReplaced(own, &merged);
+  merged.MergeFrom(own);
+  ForgetSilenced(general, own, merged, &merged);
+  return merged;
+}
+
 absl::Status ResolveOwnDirection(const std::string& path, bool gradient,
                                  const DirectionConfig& general, DirectionConfig* own) {
-  DirectionConfig merged = general;
-  ForgetReplaced(*own, &merged);
-  merged.MergeFrom(*own);
-  *own = std::move(merged);
+  *own = Overlaid(general, *own);
   return ResolveDirection(path, gradient, own);
 }
 
@@ -135,6 +124,12 @@ absl::Status CheckCompressionAt(const Experiment& experiment, const std::string&
   const std::string at = absl::StrCat("compression, cut ", cut, ": ");
   RETURN_IF_ERROR(CheckRest(at + "activations", experiment, activations));
   RETURN_IF_ERROR(CheckRest(at + "gradients", experiment, gradients));
+  if (activations.feedback().kind() == "ef_mixed_a" &&
+      gradients.feedback().kind() != "ef_mixed_a") {
+    return absl::InvalidArgumentError(absl::StrCat(
+        at, "activations.feedback.kind: ef_mixed_a with gradients.feedback.kind ",
+        gradients.feedback().kind(), ", want ef_mixed_a there: it acts on gradients alone"));
+  }
   if (gradients.indices() != "shared") return absl::OkStatus();
   // Under ef the mask is that of x + e. What ef21 keeps at both ends is dense.
   ASSIGN_OR_RETURN(const FeedbackSpec feedback,

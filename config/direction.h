@@ -12,7 +12,11 @@ namespace thinwire {
 // wanted.
 absl::Status ResolveDirection(const std::string& path, bool gradient, DirectionConfig* direction);
 
-// The same for a cut's own entry, below which the general one stands.
+// A cut's own entry laid over the general one, of whose fields those are forgotten that the own
+// choices replace or leave without a say.
+DirectionConfig Overlaid(const DirectionConfig& general, const DirectionConfig& own);
+
+// ResolveDirection for a cut's own entry, below which the general one stands.
 absl::Status ResolveOwnDirection(const std::string& path, bool gradient,
                                  const DirectionConfig& general, DirectionConfig* own);
 

@@ -1,12 +1,11 @@
 #include "config/experiment.h"
 
-#include <algorithm>
-
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "config/choices.h"
+#include "config/direction.h"
 #include "config/resolve.h"
+#include "config/silent_fields.h"
 #include "config/yaml_message.h"
 #include "config/yaml_tree.h"
 
@@ -44,20 +43,53 @@ void ForgetReplacedBy(const Experiment& overlay, Experiment* e) {
   }
 }
 
-bool IsChoice(const std::string& assignment) {
-  const std::string path = assignment.substr(0, assignment.find('='));
-  return absl::EndsWith(path, ".codec") || absl::EndsWith(path, ".name") ||
-         absl::EndsWith(path, ".kind") || absl::EndsWith(path, ".feedback");
+const DirectionConfig& GeneralOf(const CompressionConfig& compression, bool gradient) {
+  return gradient ? compression.gradients() : compression.activations();
 }
 
-absl::Status ApplyOverrides(std::vector<std::string> overrides, Experiment* e) {
-  std::stable_partition(overrides.begin(), overrides.end(), IsChoice);
+// What a cut's entry says itself.
+DirectionConfig OwnOf(const CompressionConfig& compression, const std::string& cut, bool gradient) {
+  const auto found = compression.boundaries().find(cut);
+  if (found == compression.boundaries().end()) return {};
+  return gradient ? found->second.gradients() : found->second.activations();
+}
+
+DirectionConfig WholeOf(const CompressionConfig& compression, const std::string& cut,
+                        bool gradient) {
+  return Overlaid(GeneralOf(compression, gradient), OwnOf(compression, cut, gradient));
+}
+
+// `after` is `before` with `overlay` over it.
+void ForgetSilencedBy(const CompressionConfig& before, const CompressionConfig& overlay,
+                      CompressionConfig* after) {
+  const CompressionConfig whole = *after;
+  for (const bool gradient : {false, true}) {
+    ForgetSilenced(GeneralOf(before, gradient), GeneralOf(overlay, gradient),
+                   GeneralOf(whole, gradient),
+                   gradient ? after->mutable_gradients() : after->mutable_activations());
+    for (auto& [cut, boundary] : *after->mutable_boundaries()) {
+      if (!(gradient ? boundary.has_gradients() : boundary.has_activations())) continue;
+      ForgetSilenced(WholeOf(before, cut, gradient), OwnOf(overlay, cut, gradient),
+                     WholeOf(whole, cut, gradient),
+                     gradient ? boundary.mutable_gradients() : boundary.mutable_activations());
+    }
+  }
+}
+
+// One overlay of all overrides: a choice then replaces that of the file, and none of the parameters
+// that another override gives it.
+absl::Status ApplyOverrides(const std::vector<std::string>& overrides, Experiment* e) {
+  Experiment all;
   for (const std::string& assignment : overrides) {
     Experiment overlay;
     RETURN_IF_ERROR(Override(assignment, &overlay));
-    ForgetReplacedBy(overlay, e);
-    RETURN_IF_ERROR(Override(assignment, e));
+    ForgetReplacedBy(overlay, &all);
+    RETURN_IF_ERROR(Override(assignment, &all));
   }
+  const CompressionConfig file = e->compression();
+  ForgetReplacedBy(all, e);
+  RETURN_IF_ERROR(MergeYaml(WriteYaml(all), "--set", e));  // MergeFrom would append lists
+  ForgetSilencedBy(file, all.compression(), e->mutable_compression());
   return absl::OkStatus();
 }
 

@@ -68,6 +68,38 @@ TEST(ExperimentTest, TheOrderOfCodecAndParameterDoesNotMatter) {
       4u);
 }
 
+TEST(ExperimentTest, NorWhereTheCodecStandsInAMap) {
+  constexpr char kUniform[] = "compression.activations={codec: uniform, bits: 4}";
+  const std::string file = ToYaml(*With({kUniform}));
+  const std::string ratio = "compression.activations.ratio=0.2";
+  for (const std::string codec :
+       {"compression.activations={codec: topk}", "compression={activations: {codec: topk}}"}) {
+    for (const auto& overrides : {std::vector{ratio, codec}, std::vector{codec, ratio}}) {
+      const auto e = ParseExperiment(file, "uniform.yaml", overrides);
+      ASSERT_TRUE(e.ok()) << e.status();
+      EXPECT_EQ(e->compression().activations().codec(), "topk");
+      EXPECT_EQ(e->compression().activations().ratio(), 0.2);
+      EXPECT_FALSE(e->compression().activations().has_bits());
+    }
+  }
+  const std::string decay = "compression.gradients.feedback.decay=0.5";
+  const auto e = ParseExperiment(file, "uniform.yaml",
+                                 {decay, "compression.gradients.feedback={kind: ef}",
+                                  "compression.gradients={codec: topk, ratio: 0.1}"});
+  ASSERT_TRUE(e.ok()) << e.status();
+  EXPECT_EQ(e->compression().gradients().feedback().decay(), 0.5);
+}
+
+TEST(ExperimentTest, AMapAndItsFieldsOverrideInTheirOrder) {
+  const std::string map = "compression.activations={codec: topk, ratio: 0.2}";
+  const std::string ratio = "compression.activations.ratio=0.3";
+  EXPECT_EQ(ActivationsWith({map, ratio}).ratio(), 0.3);
+  EXPECT_EQ(ActivationsWith({ratio, map}).ratio(), 0.2);
+  const DirectionConfig uniform = ActivationsWith({map, "compression.activations.codec=uniform"});
+  EXPECT_EQ(uniform.codec(), "uniform");
+  EXPECT_FALSE(uniform.has_ratio());
+}
+
 TEST(ExperimentTest, AnOverriddenParameterKeepsTheOthers) {
   const DirectionConfig activations = ActivationsWith({"compression.activations.ratio=0.5"});
   EXPECT_EQ(activations.ratio(), 0.5);
@@ -79,7 +111,73 @@ TEST(ExperimentTest, AnOverriddenParameterKeepsTheOthers) {
 
 TEST(ExperimentTest, AParameterOfAnotherCodecIsAnErrorInAnOverrideToo) {
   EXPECT_THAT(std::string(With({"compression.activations.bits=4"}).status().message()),
-              HasSubstr("compression.activations.bits: belongs to values uniform"));
+              HasSubstr("compression.activations.bits: 4, want values uniform with it"));
+}
+
+TEST(ExperimentTest, AnOverrideThatSilencesAFieldOfTheFileDropsIt) {
+  const auto compression = [](const std::string& file, const std::vector<std::string>& overrides) {
+    auto e = With({file});
+    EXPECT_TRUE(e.ok()) << e.status();
+    const auto again = ParseExperiment(ToYaml(*e), "resolved.yaml", overrides);
+    EXPECT_TRUE(again.ok()) << again.status();
+    return again.ok() ? again->compression() : CompressionConfig();
+  };
+  EXPECT_FALSE(compression("compression.gradients={codec: topk, ratio: 0.3}",
+                           {"compression.gradients.indices=shared"})
+                   .gradients()
+                   .has_ratio());
+  EXPECT_FALSE(compression("compression.gradients={codec: uniform, scope: group, group: 64}",
+                           {"compression.gradients.scope=channel"})
+                   .gradients()
+                   .has_group());
+  EXPECT_FALSE(compression("compression.gradients={codec: uniform, rotation: hadamard}",
+                           {"compression.gradients.rotation=none"})
+                   .gradients()
+                   .has_rotation_block());
+  EXPECT_EQ(compression("compression.gradients={codec: uniform, zero: on_grid}",
+                        {"compression.gradients.range=max_abs"})
+                .gradients()
+                .zero(),
+            "free");
+  EXPECT_FALSE(compression("compression.gradients={codec: topk, ratio: 0.3, values: uniform}",
+                           {"compression.gradients.values=fp16"})
+                   .gradients()
+                   .has_bits());
+  EXPECT_FALSE(compression("compression.boundaries.layer1.gradients={codec: topk, ratio: 0.3}",
+                           {"compression.boundaries.layer1.gradients.indices=shared"})
+                   .boundaries()
+                   .at("layer1")
+                   .gradients()
+                   .has_ratio());
+}
+
+TEST(ExperimentTest, AnOverrideThatSilencesTheGeneralFieldDropsACutsOwn) {
+  constexpr char kOwnRatio[] = R"(
+model: {name: resnet8}
+data: {name: digits}
+pipeline: {cuts: [layer1, layer2]}
+compression:
+  activations: {codec: topk, ratio: 0.1}
+  gradients: {codec: topk, ratio: 0.1}
+  boundaries: {layer1: {gradients: {ratio: 0.2}}}
+optimizer: {lr: 0.1}
+epochs: 1
+)";
+  const auto e = ParseExperiment(kOwnRatio, "f.yaml", {"compression.gradients.indices=shared"});
+  ASSERT_TRUE(e.ok()) << e.status();
+  EXPECT_FALSE(e->compression().boundaries().at("layer1").gradients().has_ratio());
+}
+
+TEST(ExperimentTest, AFieldThatOneOverrideSetsAndAnotherSilencesIsAnError) {
+  const std::string group = "compression.gradients.group=64";
+  const std::string scope = "compression.gradients.scope=tensor";
+  for (const std::vector<std::string>& order :
+       {std::vector<std::string>{group, scope}, std::vector<std::string>{scope, group}}) {
+    std::vector<std::string> overrides = {"compression.gradients.codec=uniform"};
+    overrides.insert(overrides.end(), order.begin(), order.end());
+    EXPECT_THAT(std::string(With(overrides).status().message()),
+                HasSubstr("compression.gradients.group: 64, want scope group with it"));
+  }
 }
 
 TEST(ExperimentTest, OverridingAnotherChoiceDropsItsFields) {
@@ -118,6 +216,16 @@ TEST(ExperimentTest, TheLastOverrideOfAFieldWins) {
   EXPECT_EQ(With({"epochs=5", "epochs=6"})->epochs(), 6u);
 }
 
+TEST(ExperimentTest, MoreSamplesThanTheDataHaveAreRefused) {
+  EXPECT_TRUE(With({"data.limit=3823", "data.test_limit=1797"}).ok());
+  EXPECT_THAT(std::string(With({"data.limit=5000"}).status().message()),
+              HasSubstr("data.limit: 5000, want at most 3823"));
+  EXPECT_THAT(std::string(With({"data.test_limit=1798"}).status().message()),
+              HasSubstr("data.test_limit: 1798, want at most 1797"));
+  EXPECT_THAT(std::string(With({"data={name: cifar10, limit: 50001}"}).status().message()),
+              HasSubstr("data.limit: 50001, want at most 50000"));
+}
+
 TEST(ExperimentTest, ErrorsNameTheFileOrTheOverride) {
   EXPECT_THAT(std::string(With({"epochs=x"}).status().message()), HasSubstr("--set epochs=x: "));
   EXPECT_EQ(With({"epochs=0"}).status().message(),
@@ -148,6 +256,12 @@ TEST(ToYamlTest, LoadsAgainToAnEqualMessage) {
            {"pipeline.cuts=auto", "pipeline.stages=2"},
            {"compression.boundaries.layer1.gradients={codec: uniform, bits: 3}", "seeds.init=0"},
            {"compression.boundaries.layer2.activations.k=9"},
+           {"compression.gradients={codec: topk, ratio: 0.2}",
+            "compression.boundaries.layer2.gradients.indices=shared"},
+           {"compression.gradients={codec: uniform, range: max_abs, scope: group, group: 64}",
+            "compression.boundaries.layer2.gradients.scope=tensor"},
+           {"compression.gradients={codec: randomk, ratio: 0.2, values: uniform, range: max_abs}",
+            "compression.boundaries.layer2.gradients.values=fp16"},
            {"lr_schedule={name: step, step_size: 2, gamma: 1.0e-05}", "data.name=cifar10"}}) {
     const auto e = With(overrides);
     ASSERT_TRUE(e.ok()) << e.status();

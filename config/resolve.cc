@@ -82,6 +82,12 @@ absl::Status CheckRunName(const std::string& name) {
       " letters, digits, '.', '_' and '-', not '.' or '..' and not beginning with '-'"));
 }
 
+absl::Status CheckLimit(const std::string& path, uint64_t limit, int64_t samples) {
+  if (limit <= static_cast<uint64_t>(samples)) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(path, ": ", limit, ", want at most ", samples, ", the samples there are"));
+}
+
 absl::Status ResolveData(DataConfig* data) {
   RETURN_IF_ERROR(Required(data->has_name(), "data.name"));
   ASSIGN_OR_RETURN(const KnownData known, FindKnownData(data->name()));
@@ -89,6 +95,8 @@ absl::Status ResolveData(DataConfig* data) {
   RETURN_IF_ERROR(CheckValue(data->batch_size() >= 1 && data->batch_size() <= kMaxBatchSize,
                              "data.batch_size", data->batch_size(),
                              absl::StrCat("1 to ", kMaxBatchSize)));
+  RETURN_IF_ERROR(CheckLimit("data.limit", data->limit(), known.train_samples));
+  RETURN_IF_ERROR(CheckLimit("data.test_limit", data->test_limit(), known.test_samples));
   if (data->augment() == "true") data->set_augment("per_epoch");
   if (data->augment() == "false") data->set_augment("none");
   RETURN_IF_ERROR(CheckName("data.shuffle", "shuffle", data->shuffle(), {"samples", "batches"}));

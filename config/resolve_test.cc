@@ -179,6 +179,53 @@ TEST(ResolveTest, ACutsOwnCodecDropsTheGeneralOnesFields) {
   EXPECT_EQ(own.bits(), 4u);
 }
 
+TEST(ResolveTest, AFieldWithoutASayIsRefused) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"{codec: uniform, bits: 4, group: 64}", "group: 64, want scope group with it"},
+      {"{codec: uniform, rotation_block: 64}",
+       "rotation_block: 64, want rotation hadamard with it"},
+      {"{codec: uniform, range: max_abs, zero: on_grid}", "zero: on_grid, want range min_max with"},
+      {"{codec: topk, ratio: 0.1, values: uniform, range: max_abs, zero: on_grid}",
+       "zero: on_grid, want range min_max with it"},
+      {"{codec: topk, ratio: 0.1, zero: free}", "zero: free, want values uniform with it"},
+      {"{codec: randomk, ratio: 0.1, group: 64}", "group: 64, want values uniform with it"},
+      {"{codec: topk, indices: shared, ratio: 0.5}", "ratio: 0.5, want indices own with it"},
+      {"{codec: topk, indices: shared, k: 5}", "k: 5, want indices own with it"},
+      {"{codec: topk, indices: shared, scope: tensor}", "scope: tensor, want indices own with it"},
+      {"{codec: topk, indices: shared, pad: exact_k}", "pad: exact_k, want indices own with it"},
+      {"{codec: topk, indices: shared, support: received_nonzero}",
+       "support: received_nonzero, want indices own with it"},
+  };
+  for (const auto& [gradients, message] : cases) {
+    EXPECT_THAT(ErrorWith({"compression.activations={codec: topk, ratio: 0.1}",
+                           absl::StrCat("compression.gradients=", gradients)}),
+                HasSubstr(absl::StrCat("f.yaml: compression.gradients.", message)))
+        << gradients;
+  }
+  With({"compression.gradients={codec: uniform, range: max_abs, zero: free}"});
+}
+
+TEST(ResolveTest, ACutsOwnEntryDropsWhatItSilences) {
+  const std::string cuts = "pipeline.cuts=[layer1]";
+  const std::string activations = "compression.activations={codec: topk, ratio: 0.1}";
+  const auto own = [&](const std::string& general, const std::string& own) {
+    const Experiment e = With({cuts, activations, absl::StrCat("compression.gradients=", general),
+                               absl::StrCat("compression.boundaries.layer1.gradients=", own)});
+    const auto& boundaries = e.compression().boundaries();
+    return boundaries.empty() ? DirectionConfig() : boundaries.at("layer1").gradients();
+  };
+  const DirectionConfig shared =
+      own("{codec: topk, ratio: 0.2, support: received_nonzero, level: {by_epoch: {2: 0.1}}}",
+          "{indices: shared}");
+  EXPECT_FALSE(shared.has_ratio() || shared.has_scope() || shared.has_count() || shared.has_pad() ||
+               shared.has_support() || shared.has_level());
+  EXPECT_EQ(own("{codec: uniform, scope: group, group: 64}", "{scope: tensor}").group(), 0u);
+  EXPECT_EQ(own("{codec: uniform, zero: on_grid}", "{range: max_abs}").zero(), "free");
+  EXPECT_THAT(ErrorWith({cuts, activations, "compression.gradients={codec: topk, ratio: 0.2}",
+                         "compression.boundaries.layer1.gradients={indices: shared, ratio: 0.3}"}),
+              HasSubstr("boundaries.layer1.gradients.ratio: 0.3, want indices own with it"));
+}
+
 TEST(ResolveTest, RequiredFieldsAreNamed) {
   EXPECT_EQ(ErrorWith({}, "model: {name: resnet8}\ndata: {name: digits}\noptimizer: {lr: 0.1}\n"),
             "f.yaml: epochs: is required");
@@ -252,7 +299,7 @@ TEST(ResolveTest, EveryValueOutOfRangeIsRefusedByNameAndValue) {
       {"compression.activations={codec: topk, ratio: 0.1, k: 4}",
        "compression.activations: topk: ratio is 0.1 and k is 4, want exactly one of them set"},
       {"compression.gradients={codec: topk, ratio: 0.1, bits: 4}",
-       "compression.gradients.bits: belongs to values uniform, values is fp32"},
+       "compression.gradients.bits: 4, want values uniform with it"},
       {"compression.gradients.feedback=ef",
        "compression.gradients.feedback: ef with codec none, which leaves no error"},
       {"compression.boundaries.layer9.gradients.codec=fp16",
@@ -420,7 +467,7 @@ TEST(ResolveTest, ACaptureBeyondItsLimitIsRefusedWithBothNumbers) {
 
 TEST(ResolveCompressionTest, SharedIndicesNeedAMaskOnTheActivations) {
   const std::string shared = "compression.gradients={codec: topk, indices: shared}";
-  for (const char* feedback : {"none", "ef", "lazy", "ef_mixed_a"}) {
+  for (const char* feedback : {"none", "ef", "lazy"}) {
     With({shared, absl::StrCat("compression.activations={codec: topk, ratio: 0.1, feedback: ",
                                feedback, "}")});
   }
@@ -485,6 +532,33 @@ TEST(ResolveCompressionTest, TheSmallestMessageIsThatOfTheLastBatch) {
   With({activations + "5, feedback: aq_sgd}"}, kVectors);
 }
 
+TEST(ResolveCompressionTest, EfMixedBNeedsTwoEntriesOfTheSmallestMessage) {
+  // A sample has 64 elements.
+  const std::string split = "compression.gradients={codec: topk, feedback: ef_mixed_b, ratio: ";
+  With({split + "0.02}"}, kVectors);
+  EXPECT_THAT(ErrorWith({split + "0.015}"}, kVectors),
+              AllOf(HasSubstr("cut flat: gradients: ef_mixed_b: codec topk(ratio=0.015"),
+                    HasSubstr("keeps 1 of the 64 elements of a scope of [6, 64]")));
+  EXPECT_THAT(ErrorWith({split + "0.1, level: {by_epoch: {1: 0.01}}}"}, kVectors),
+              HasSubstr("keeps 1 of the 64"));
+  With({split + "0.005, scope: tensor}"}, kVectors);  // 2 of 6 * 64
+  EXPECT_THAT(ErrorWith({split + "0.005, scope: tensor}", "pipeline.microbatches=2"}, kVectors),
+              HasSubstr("keeps 1 of the 192"));
+}
+
+TEST(ResolveCompressionTest, EfMixedAActsOnGradients) {
+  const std::string a = "{codec: topk, ratio: 0.1, feedback: {kind: ef_mixed_a, decay: ";
+  With({absl::StrCat("compression.activations=", a, "1}}"),
+        absl::StrCat("compression.gradients=", a, "1}}")});
+  With({absl::StrCat("compression.gradients=", a, "1}}")});
+  EXPECT_THAT(ErrorWith({absl::StrCat("compression.activations=", a, "7}}"),
+                         absl::StrCat("compression.gradients=", a, "1}}")}),
+              HasSubstr("compression.activations: feedback: decay is 7"));
+  EXPECT_THAT(ErrorWith({absl::StrCat("compression.activations=", a, "1}}")}),
+              HasSubstr("cut layer1.0: activations.feedback.kind: ef_mixed_a with "
+                        "gradients.feedback.kind none, want ef_mixed_a there"));
+}
+
 TEST(ResolveCompressionTest, FeedbackThatCannotWorkIsRefused) {
   EXPECT_THAT(ErrorWith({"compression.gradients={codec: uniform, feedback: ef_mixed_b}"}),
               AllOf(HasSubstr("compression.gradients"), HasSubstr("cannot be halved")));
@@ -492,6 +566,10 @@ TEST(ResolveCompressionTest, FeedbackThatCannotWorkIsRefused) {
       ErrorWith(
           {"compression.gradients={codec: randomk, ratio: 0.1, unbiased: true, feedback: ef}"}),
       HasSubstr("contraction"));
+  With({"compression.gradients={codec: randomk, ratio: 0.9, unbiased: true, feedback: ef}"});
+  EXPECT_THAT(ErrorWith({"compression.gradients={codec: randomk, ratio: 0.9, unbiased: true, "
+                         "feedback: ef, level: {by_epoch: {2: 0.4}}}"}),
+              HasSubstr("its contraction is -0.5, want more than 0"));
   EXPECT_THAT(ErrorWith({"compression.gradients={codec: topk, ratio: 0.1, support: "
                          "received_nonzero, feedback: ef}"}),
               HasSubstr("outside the support"));

@@ -6,7 +6,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
+#include "compress/feedback_plan.h"
 #include "compress/layout.h"
+#include "compress/level.h"
 #include "config/known_data.h"
 
 namespace thinwire {
@@ -55,6 +57,11 @@ absl::Status CheckRank(const CodecSpec& codec, const Shape& message) {
                    ", a matrix of ", view.rows, " x ", view.columns, ", want less than both"));
 }
 
+absl::Status CheckHalves(const DirectionSpec& does, const Shape& message) {
+  if (does.feedback.kind != FeedbackKind::kSplit) return absl::OkStatus();
+  return HalvesOf(Lowest(does.codec, does.level), message).status();
+}
+
 }  // namespace
 
 absl::Status CheckSmallestMessages(const Experiment& experiment, const Partition& partition) {
@@ -66,8 +73,9 @@ absl::Status CheckSmallestMessages(const Experiment& experiment, const Partition
       const int64_t samples = IsEvaluated(experiment, does, gradient)
                                   ? std::min(smallest.train, smallest.evaluate)
                                   : smallest.train;
-      const absl::Status status =
-          CheckRank(does.codec, partition.model.blocks[cut.block].out.WithBatch(samples));
+      const Shape& sample = partition.model.blocks[cut.block].out;
+      absl::Status status = CheckRank(does.codec, sample.WithBatch(samples));
+      status.Update(CheckHalves(does, sample.WithBatch(smallest.train)));
       if (status.ok()) continue;
       return absl::InvalidArgumentError(
           absl::StrCat("compression, cut ", cut.name, ": ",

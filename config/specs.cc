@@ -207,7 +207,7 @@ absl::StatusOr<CodecSpec> CodecFrom(const DirectionConfig& config) {
 
 absl::StatusOr<FeedbackSpec> FeedbackFrom(const FeedbackConfig& config, bool gradient) {
   FeedbackSpec spec;
-  if (config.kind() == "none" || (config.kind() == "ef_mixed_a" && !gradient)) return spec;
+  if (config.kind() == "none") return spec;
   const bool is_ef = config.kind() == "ef_mixed_a" || config.kind() == "lazy";
   const std::string kind = is_ef ? "ef" : config.kind() == "aq_sgd" ? "ef21" : config.kind();
   RETURN_IF_ERROR(FromName(kind, &spec.kind));
@@ -220,7 +220,7 @@ absl::StatusOr<FeedbackSpec> FeedbackFrom(const FeedbackConfig& config, bool gra
   spec.digest_every = config.digest_every();
   spec.dir = config.dir();
   RETURN_IF_ERROR(CheckFeedback(spec));
-  return spec;
+  return config.kind() == "ef_mixed_a" && !gradient ? FeedbackSpec() : spec;
 }
 
 absl::StatusOr<LevelSpec> LevelFrom(const LevelConfig& config) {
@@ -260,7 +260,7 @@ absl::StatusOr<DirectionSpec> DirectionFrom(const DirectionConfig& config, bool 
     ASSIGN_OR_RETURN(spec.level, LevelFrom(config.level()));
   }
   RETURN_IF_ERROR(CheckLevel(spec.level, spec.codec));
-  RETURN_IF_ERROR(CheckFeedbackOf(spec.feedback, spec.codec));
+  RETURN_IF_ERROR(CheckFeedbackOf(spec.feedback, Lowest(spec.codec, spec.level)));
   if (config.on_nonfinite() == "pass") spec.on_nonfinite = OnNonfinite::kPass;
   spec.epilogue_only = config.epilogue_only();
   return spec;

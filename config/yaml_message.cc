@@ -139,7 +139,11 @@ absl::Status SetStrings(const Place& place, const YamlNode& node, const FieldDes
     reflection->AddString(message, field, node.text);
     return absl::OkStatus();
   }
-  if (node.kind == YamlNode::Kind::kMap) return WrongType(place, node, "a list of names");
+  // Nothing is the empty list on a command line only: in a file, all entries may be commented out.
+  const bool is_empty_override = node.kind == YamlNode::Kind::kNull && node.line == 0;
+  if (node.kind != YamlNode::Kind::kList && !is_empty_override) {
+    return WrongType(place, node, "a list of names, [] for none");
+  }
   for (size_t i = 0; i < node.items.size(); ++i) {
     const YamlNode& item = node.items[i];
     if (item.kind != YamlNode::Kind::kScalar) return WrongType(place.Element(i), item, "a name");

@@ -6,7 +6,8 @@
 // Numbers and booleans are never narrowed, rounded or read out of quotes. A list replaces the list
 // that was there; messages and maps are merged. A list of strings or numbers takes one scalar as
 // its only element. As a protobuf list cannot tell "empty" from "absent", an empty list of strings
-// is stored, and may be written, as the one element "none".
+// is stored, and may be written, as the one element "none"; without a value (`cuts:`) it is an
+// error in a file and empty in an override.
 #pragma once
 
 #include <string>

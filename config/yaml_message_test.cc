@@ -109,7 +109,9 @@ TEST(YamlMessageTest, AWrongTypeNamesLinePathValueAndWhatIsWanted) {
             "f.yaml:1: evaluation: met 3, want a map of every, compressed, uncompressed, "
             "recalibrated, recalibration_samples");
   EXPECT_EQ(ErrorOf("pipeline: {cuts: {a: b}}"),
-            "f.yaml:1: pipeline.cuts: met a map, want a list of names");
+            "f.yaml:1: pipeline.cuts: met a map, want a list of names, [] for none");
+  EXPECT_THAT(ErrorOf("pipeline:\n  cuts:\n    # - layer1\n"),
+              HasSubstr("pipeline.cuts: met nothing, want a list of names, [] for none"));
   EXPECT_EQ(ErrorOf("pipeline: {cuts: [a, [b]]}"),
             "f.yaml:1: pipeline.cuts[1]: met a list, want a name");
   EXPECT_EQ(ErrorOf("compression: {boundaries: [a]}"),

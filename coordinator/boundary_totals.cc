@@ -23,8 +23,10 @@ void MergeSender(const BoundaryReport& end, DirectionRecord* record) {
   record->set_encode_seconds(end.encode_seconds());
   record->set_feedback(end.feedback());
   record->set_relative_error(end.relative_error());
-  record->set_codec_relative_error(end.codec_relative_error());
-  record->set_relative_residual(end.relative_residual());
+  if (end.has_codec_relative_error()) {
+    record->set_codec_relative_error(end.codec_relative_error());
+    record->set_relative_residual(end.relative_residual());
+  }
   record->set_cosine(end.cosine());
   record->set_nonzero_fraction(end.nonzero_fraction());
   record->set_socket_bytes(end.socket_bytes());

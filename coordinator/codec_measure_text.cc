@@ -2,6 +2,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "coordinator/codec_measure.h"
+#include "coordinator/json.h"
 #include "nlohmann/json.hpp"
 
 namespace thinwire {
@@ -50,7 +51,8 @@ std::string Json(const Measurements& measurements) {
     }
     rows.push_back(std::move(json));
   }
-  return nlohmann::ordered_json{{"rounds", measurements.rounds}, {"rows", rows}}.dump(2) + "\n";
+  return JsonText(nlohmann::ordered_json{{"rounds", measurements.rounds}, {"rows", rows}}, 2) +
+         "\n";
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include "coordinator/codecs_command.h"
 
+#include <unistd.h>
+
 #include <cstdio>
 
 #include "absl/strings/match.h"
@@ -11,6 +13,7 @@
 #include "coordinator/codec_measure.h"
 #include "coordinator/conformance_command.h"
 #include "coordinator/exit_code.h"
+#include "coordinator/file.h"
 #include "coordinator/sample_tensors.h"
 
 namespace thinwire {
@@ -79,7 +82,7 @@ int CodecsCommand(const CodecsFlags& flags, Interruption* interruption) {
   if (!flags.conformance.empty()) {
     const auto spec = CodecFromText(flags.conformance, flags.parameters);
     if (!spec.ok()) return Complain(spec.status(), kExitUsage);
-    return ConformanceCommand(*spec);
+    return ConformanceCommand(*spec, interruption);
   }
   const TextFormat format = flags.format == "json" ? TextFormat::kJson : TextFormat::kMarkdown;
   absl::StatusOr<std::string> text;
@@ -92,8 +95,8 @@ int CodecsCommand(const CodecsFlags& flags, Interruption* interruption) {
   }
   if (interruption->seen()) return kExitInterrupted;
   if (!text.ok()) return Complain(text.status(), kExitFailed);
-  std::fputs(text->c_str(), stdout);
-  return kExitDone;
+  const absl::Status printed = WriteAll(STDOUT_FILENO, "stdout", *text);
+  return printed.ok() ? kExitDone : Complain(printed, kExitFailed);
 }
 
 }  // namespace thinwire

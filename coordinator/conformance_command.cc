@@ -1,5 +1,7 @@
 #include "coordinator/conformance_command.h"
 
+#include <poll.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -28,17 +30,27 @@ struct Outcome {
 };
 
 // In the child: "+" or "-" and what was seen.
-[[noreturn]] void Report(const ConformanceCheck& check, int to) {
+[[noreturn]] void Report(const ConformanceCheck& check, pid_t parent, int to) {
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+  setpgid(0, 0);  // the terminal's Ctrl-C is for the parent
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != parent) _exit(1);  // it died before prctl
   alarm(kPatienceSeconds);
   const absl::StatusOr<std::string> seen = check.run();
   const std::string text = seen.ok() ? "+" + *seen : "-" + std::string(seen.status().message());
   _exit(WriteAll(to, "pipe", text).ok() ? 0 : 1);
 }
 
-std::string ReadAll(int file) {
+// All that comes from `file`. Cancelled once `interrupt_fd` is readable.
+absl::StatusOr<std::string> ReadAll(int file, int interrupt_fd) {
   std::string text;
   char piece[4096];
   for (;;) {
+    pollfd entries[] = {{file, POLLIN, 0}, {interrupt_fd, POLLIN, 0}};
+    if (poll(entries, 2, /*timeout=*/-1) < 0) continue;  // EINTR
+    if (entries[1].revents != 0) return absl::CancelledError("interrupted");
     const ssize_t n = read(file, piece, sizeof(piece));
     if (n > 0) text.append(piece, static_cast<size_t>(n));
     if (n == 0 || (n < 0 && errno != EINTR)) return text;
@@ -51,48 +63,68 @@ std::string DeathOf(int status) {
   return absl::StrCat("crashed: ", strsignal(WTERMSIG(status)));
 }
 
-Outcome RunInChild(const ConformanceCheck& check) {
+// Cancelled once `interrupt_fd` is readable; the child is gone then, too.
+absl::StatusOr<Outcome> RunInChild(const ConformanceCheck& check, int interrupt_fd) {
   int ends[2];
-  if (pipe(ends) != 0) return {false, absl::StrCat("no pipe: ", strerror(errno))};
+  if (pipe(ends) != 0) return absl::ErrnoToStatus(errno, "no pipe");
+  const pid_t parent = getpid();
   const pid_t child = fork();
-  if (child == 0) Report(check, ends[1]);
+  if (child == 0) Report(check, parent, ends[1]);
   close(ends[1]);
-  const std::string text = child < 0 ? "" : ReadAll(ends[0]);
+  const absl::StatusOr<std::string> text =
+      child > 0 ? ReadAll(ends[0], interrupt_fd) : absl::ErrnoToStatus(errno, "no process");
   close(ends[0]);
-  if (child < 0) return {false, absl::StrCat("no process: ", strerror(errno))};
+  if (child < 0) return text.status();
+  if (!text.ok()) kill(child, SIGKILL);
   int status = 0;
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
-  if (status != 0 || text.empty()) return {false, DeathOf(status)};
-  return {text[0] == '+', text.substr(1)};
+  if (!text.ok()) return text.status();
+  if (status != 0 || text->empty()) return Outcome{false, DeathOf(status)};
+  return Outcome{text->front() == '+', text->substr(1)};
+}
+
+absl::Status Print(const std::string& line) {
+  return WriteAll(STDOUT_FILENO, "stdout", line + "\n");
 }
 
 // True if it passed.
-bool RunAndPrint(const ConformanceCheck& check) {
-  std::fflush(stdout);  // or the child would print it again
-  const Outcome outcome = RunInChild(check);
-  std::printf("%s  %s%s%s\n", outcome.passed ? "PASS" : "FAIL", check.name.c_str(),
-              outcome.seen.empty() ? "" : ": ", outcome.seen.c_str());
+absl::StatusOr<bool> RunAndPrint(const ConformanceCheck& check, int interrupt_fd) {
+  ASSIGN_OR_RETURN(const Outcome outcome, RunInChild(check, interrupt_fd));
+  RETURN_IF_ERROR(Print(absl::StrCat(outcome.passed ? "PASS  " : "FAIL  ", check.name,
+                                     outcome.seen.empty() ? "" : ": ", outcome.seen)));
   return outcome.passed;
 }
 
-}  // namespace
-
-int ConformanceCommand(const CodecSpec& spec) {
-  std::printf("%s\n", CodecText(spec).c_str());
+// True if all passed.
+absl::StatusOr<bool> RunAll(const CodecSpec& spec, int interrupt_fd) {
+  RETURN_IF_ERROR(Print(CodecText(spec)));
   // Making the checks tries the codec, so that this comes in a child first.
   const ConformanceCheck takes_tensors = {
       "takes tensors of a usual shape", [&spec]() -> absl::StatusOr<std::string> {
         RETURN_IF_ERROR(ConformanceChecks(spec, CpuCodecKernels()).status());
         return std::string();
       }};
-  if (!RunAndPrint(takes_tensors)) return kExitFailed;
-  const auto checks = ConformanceChecks(spec, CpuCodecKernels());
-  if (!checks.ok()) return kExitFailed;
+  ASSIGN_OR_RETURN(const bool takes, RunAndPrint(takes_tensors, interrupt_fd));
+  if (!takes) return false;
+  ASSIGN_OR_RETURN(const auto checks, ConformanceChecks(spec, CpuCodecKernels()));
   int failed = 0;
-  for (const ConformanceCheck& check : *checks) failed += RunAndPrint(check) ? 0 : 1;
-  std::printf("%d of %d checks failed\n", failed, static_cast<int>(checks->size()) + 1);
-  return failed == 0 ? kExitDone : kExitFailed;
+  for (const ConformanceCheck& check : checks) {
+    ASSIGN_OR_RETURN(const bool passed, RunAndPrint(check, interrupt_fd));
+    failed += passed ? 0 : 1;
+  }
+  RETURN_IF_ERROR(Print(absl::StrCat(failed, " of ", checks.size() + 1, " checks failed")));
+  return failed == 0;
+}
+
+}  // namespace
+
+int ConformanceCommand(const CodecSpec& spec, Interruption* interruption) {
+  const absl::StatusOr<bool> passed = RunAll(spec, interruption->fd());
+  if (interruption->seen()) return kExitInterrupted;
+  if (passed.ok()) return *passed ? kExitDone : kExitFailed;
+  std::fprintf(stderr, "thinwire: %s\n", std::string(passed.status().message()).c_str());
+  return kExitFailed;
 }
 
 }  // namespace thinwire

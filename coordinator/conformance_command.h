@@ -2,11 +2,12 @@
 #pragma once
 
 #include "compress/spec.h"
+#include "coordinator/interruption.h"
 
 namespace thinwire {
 
 // Prints PASS or FAIL for each check and returns the process's exit code. A check that crashes, or
-// takes longer than two minutes, fails.
-int ConformanceCommand(const CodecSpec& spec);
+// takes longer than two minutes, fails. A signal ends the check under way and the command.
+int ConformanceCommand(const CodecSpec& spec, Interruption* interruption);
 
 }  // namespace thinwire

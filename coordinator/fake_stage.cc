@@ -9,13 +9,14 @@
 namespace thinwire {
 
 FakeStage::FakeStage() {
+  build.set_commit("abc");
   configured.set_parameters(10);
   configured.set_train_samples(4);
   configured.set_test_samples(2);
   configured.mutable_device()->set_name("cpu");
   train = [](const TrainRequest&, grpc::ServerContext*, Writer*) { return grpc::Status::OK; };
   evaluate = [](const EvaluateRequest&, grpc::ServerContext*, Writer*) { return grpc::Status::OK; };
-  renew = [] { return grpc::Status::OK; };
+  acquire = renew = [] { return grpc::Status::OK; };
   int port = 0;
   grpc::ServerBuilder builder;
   builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
@@ -50,8 +51,8 @@ grpc::Status FakeStage::Acquire(grpc::ServerContext*, const AcquireRequest*,
                                 AcquireResponse* response) {
   Note("Acquire");
   response->set_cores(4);
-  response->mutable_build()->set_commit("abc");
-  return grpc::Status::OK;
+  *response->mutable_build() = build;
+  return acquire();
 }
 
 grpc::Status FakeStage::Renew(grpc::ServerContext*, const RenewRequest*, RenewResponse*) {
@@ -96,6 +97,24 @@ grpc::Status FakeStage::ExportParameters(grpc::ServerContext*, const ExportParam
     chunk.set_data(std::string(1, byte));
     writer->Write(chunk);
   }
+  return grpc::Status::OK;
+}
+
+grpc::Status FakeStage::Gradients(grpc::ServerContext*, const GradientsRequest* request,
+                                  Writer* writer) {
+  Note(absl::StrCat("Gradients ", request->batch()));
+  StageEvent event;
+  event.mutable_gradients()->set_data(gradients);
+  writer->Write(event);
+  return grpc::Status::OK;
+}
+
+grpc::Status FakeStage::ExportCapture(grpc::ServerContext*, const ExportCaptureRequest* request,
+                                      grpc::ServerWriter<FileChunk>* writer) {
+  Note(absl::StrCat("ExportCapture ", request->step()));
+  FileChunk chunk;
+  chunk.set_data(captured);
+  writer->Write(chunk);
   return grpc::Status::OK;
 }
 

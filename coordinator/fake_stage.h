@@ -28,11 +28,14 @@ class FakeStage final : public Stage::Service {
   bool released() const;
 
   // What the calls answer; set before the run starts.
+  BuildInfo build;
   ConfigureResponse configured;
-  std::string exported;  // the safetensors file
+  std::string exported;   // the safetensors file
+  std::string captured;   // likewise, of every step
+  std::string gradients;  // likewise, of every batch
   std::function<grpc::Status(const TrainRequest&, grpc::ServerContext*, Writer*)> train;
   std::function<grpc::Status(const EvaluateRequest&, grpc::ServerContext*, Writer*)> evaluate;
-  std::function<grpc::Status()> renew;
+  std::function<grpc::Status()> acquire, renew;
 
   // Waits like a stage whose neighbour does not send, until the call is cancelled.
   static grpc::Status Hang(grpc::ServerContext* context);
@@ -46,6 +49,9 @@ class FakeStage final : public Stage::Service {
   grpc::Status Evaluate(grpc::ServerContext*, const EvaluateRequest*, Writer*) override;
   grpc::Status ExportParameters(grpc::ServerContext*, const ExportParametersRequest*,
                                 grpc::ServerWriter<FileChunk>*) override;
+  grpc::Status Gradients(grpc::ServerContext*, const GradientsRequest*, Writer*) override;
+  grpc::Status ExportCapture(grpc::ServerContext*, const ExportCaptureRequest*,
+                             grpc::ServerWriter<FileChunk>*) override;
   grpc::Status Release(grpc::ServerContext*, const ReleaseRequest*, ReleaseResponse*) override;
 
  private:

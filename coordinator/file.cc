@@ -1,11 +1,12 @@
 #include "coordinator/file.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
-#include <cstring>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 
@@ -14,6 +15,25 @@ namespace thinwire {
 absl::Status FileError(const std::string& path, std::string_view what, int error) {
   return absl::ErrnoToStatus(error,
                              absl::StrCat(path, ": ", absl::string_view(what.data(), what.size())));
+}
+
+absl::StatusOr<std::string> ReadFile(const std::string& path) {
+  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) return FileError(path, "cannot open", errno);
+  std::string data;
+  struct stat about;
+  if (fstat(file, &about) == 0 && S_ISREG(about.st_mode)) {
+    data.reserve(static_cast<size_t>(about.st_size));
+  }
+  std::vector<char> piece(size_t{1} << 20);
+  ssize_t bytes;
+  while ((bytes = read(file, piece.data(), piece.size())) > 0 || (bytes < 0 && errno == EINTR)) {
+    if (bytes > 0) data.append(piece.data(), static_cast<size_t>(bytes));
+  }
+  const absl::Status status = bytes < 0 ? FileError(path, "cannot read", errno) : absl::OkStatus();
+  close(file);
+  if (!status.ok()) return status;
+  return data;
 }
 
 absl::Status WriteAll(int file, const std::string& path, std::string_view data) {

@@ -1,4 +1,5 @@
-// Writing files so that a full disk is noticed.
+// Files as wholes, with errors that name them: a full disk is noticed, and a folder that is no
+// file.
 #pragma once
 
 #include <functional>
@@ -6,11 +7,15 @@
 #include <string_view>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 
 namespace thinwire {
 
 // "PATH: WHAT: No space left on device"; the code follows `error`, an errno value.
 absl::Status FileError(const std::string& path, std::string_view what, int error);
+
+// All of a file.
+absl::StatusOr<std::string> ReadFile(const std::string& path);
 
 // Writes all of `data` to the open descriptor. `path` is for messages.
 absl::Status WriteAll(int file, const std::string& path, std::string_view data);

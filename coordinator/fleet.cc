@@ -43,17 +43,19 @@ Fleet::~Fleet() { heartbeats_.clear(); }
 
 absl::Status Fleet::Acquire(std::vector<AcquireResponse>* answers) {
   answers->resize(clients_.size());
-  absl::Status status = OnAll([&](StageClient& client) {
+  heartbeats_.resize(clients_.size());
+  const absl::Status status = OnAll([&](StageClient& client) {
     auto answer = client.Acquire(options_.lease_seconds);
-    if (answer.ok()) (*answers)[static_cast<size_t>(client.stage())] = *answer;
-    return answer.status();
+    if (!answer.ok()) return answer.status();
+    const size_t i = static_cast<size_t>(client.stage());
+    (*answers)[i] = *std::move(answer);
+    // At once: others may take longer to come than this one's lease lasts.
+    heartbeats_[i] = std::make_unique<Heartbeat>(
+        &client, options_.heartbeat, [this](Failure failure) { Fail(std::move(failure)); });
+    return absl::OkStatus();
   });
-  if (!status.ok()) return status;
-  for (auto& client : clients_) {
-    heartbeats_.push_back(std::make_unique<Heartbeat>(
-        client.get(), options_.heartbeat, [this](Failure failure) { Fail(std::move(failure)); }));
-  }
-  return absl::OkStatus();
+  acquired_ = status.ok();
+  return status;
 }
 
 absl::Status Fleet::OnAll(const std::function<absl::Status(StageClient&)>& work) {
@@ -99,9 +101,9 @@ void Fleet::ProbeForTheLost() {
     const bool suspicion = std::any_of(failures_.begin(), failures_.end(), MayMeanLost);
     if (interrupted_ || !suspicion) return;
   }
-  if (heartbeats_.empty()) return;  // nothing is leased yet
+  if (!acquired_) return;  // not all are leased yet
   OnThreads(size(), [this](int i) {
-    const absl::Status answer = stage(i).Renew(absl::Now() + kProbe);
+    const absl::Status answer = stage(i).Renew(kProbe);
     if (absl::IsUnavailable(answer)) {
       Fail({i, Failure::Kind::kSilent,
             absl::UnavailableError(absl::StrCat(stage(i).Name(), " is gone"))});

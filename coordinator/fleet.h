@@ -16,6 +16,9 @@
 
 namespace thinwire {
 
+// Of stages that end with us anyway (LocalStages): a pause of ours must not end their leases.
+constexpr double kChildLeaseSeconds = 24 * 60 * 60;
+
 struct FleetOptions {
   double lease_seconds = 15;
   HeartbeatOptions heartbeat;
@@ -34,7 +37,7 @@ class Fleet {
   int size() const { return static_cast<int>(clients_.size()); }
   StageClient& stage(int i) { return *clients_[static_cast<size_t>(i)]; }
 
-  // Acquires every stage and keeps the leases from then on. Answers by stage.
+  // Acquires every stage and keeps each lease from then on. Answers by stage.
   absl::Status Acquire(std::vector<AcquireResponse>* answers);
 
   // Calls `work` for every stage at once, each on a thread of its own, and returns when all have
@@ -65,7 +68,8 @@ class Fleet {
 
   const FleetOptions options_;
   std::vector<std::unique_ptr<StageClient>> clients_;
-  std::vector<std::unique_ptr<Heartbeat>> heartbeats_;
+  std::vector<std::unique_ptr<Heartbeat>> heartbeats_;  // by stage; null until it is acquired
+  bool acquired_ = false;                               // all of them
   mutable absl::Mutex mutex_;
   int running_ ABSL_GUARDED_BY(mutex_) = 0;  // threads of OnAll
   bool interrupted_ ABSL_GUARDED_BY(mutex_) = false;

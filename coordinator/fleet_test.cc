@@ -84,6 +84,19 @@ TEST_F(FleetTest, AStageThatDoesNotAnswerFailsTheRunByName) {
   end.Notify();
 }
 
+TEST_F(FleetTest, ALeaseIsRenewedWhileOtherStagesAreYetToCome) {
+  absl::Notification renewed;
+  stages_[0].renew = [&] {
+    if (!renewed.HasBeenNotified()) renewed.Notify();
+    return grpc::Status::OK;
+  };
+  stages_[1].acquire = [&] {
+    renewed.WaitForNotification();
+    return grpc::Status::OK;
+  };
+  Acquired(Patient());
+}
+
 TEST_F(FleetTest, AStageThatIsGoneIsTheCauseAndItsNeighboursErrorANote) {
   TrainFails(0, grpc::StatusCode::UNAVAILABLE, "cut layer1: stage 1 is gone");
   TrainFails(1, grpc::StatusCode::UNAVAILABLE, "closed");

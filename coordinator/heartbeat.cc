@@ -1,12 +1,16 @@
 #include "coordinator/heartbeat.h"
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 
 namespace thinwire {
 namespace {
+
+// A round that takes this much longer than it may: the process was paused.
+constexpr absl::Duration kPause = absl::Seconds(2);
 
 // The stage may yet answer: nothing was heard from it.
 bool IsSilence(const absl::Status& status) {
@@ -15,6 +19,10 @@ bool IsSilence(const absl::Status& status) {
 
 }  // namespace
 
+absl::Duration MonotonicNow() {
+  return absl::FromChrono(std::chrono::steady_clock::now().time_since_epoch());
+}
+
 Heartbeat::Heartbeat(StageClient* client, const HeartbeatOptions& options, OnFailure on_failure)
     : client_(client), options_(options), on_failure_(std::move(on_failure)) {
   thread_ = std::thread([this] { Run(); });
@@ -22,34 +30,42 @@ Heartbeat::Heartbeat(StageClient* client, const HeartbeatOptions& options, OnFai
 
 Heartbeat::~Heartbeat() {
   {
-    absl::MutexLock lock(&mutex_);
+    std::lock_guard<std::mutex> lock(mutex_);
     stop_ = true;
   }
+  stopping_.notify_one();
   client_->CancelRenewals();
   thread_.join();
 }
 
 bool Heartbeat::WaitForStop(absl::Duration timeout) {
-  absl::MutexLock lock(&mutex_);
-  return mutex_.AwaitWithTimeout(absl::Condition(&stop_), timeout);
+  std::unique_lock<std::mutex> lock(mutex_);
+  return stopping_.wait_for(lock, absl::ToChronoNanoseconds(timeout), [this] { return stop_; });
 }
 
 void Heartbeat::Run() {
-  absl::Time silent_at = absl::Now() + options_.silence;
+  absl::Duration left = options_.silence;
+  absl::Duration since = options_.now();
   do {
-    const absl::Status status = client_->Renew(silent_at);
+    // Half at most: a pause that lets one renewal run out leaves time for another.
+    const absl::Duration patience = std::min(left, options_.silence / 2);
+    const absl::Status status = client_->Renew(patience);
     if (absl::IsCancelled(status)) return;
-    if (status.ok()) {
-      silent_at = absl::Now() + options_.silence;
-    } else if (!IsSilence(status)) {
+    if (!status.ok() && !IsSilence(status)) {
       return on_failure_({client_->stage(), Failure::Kind::kError, status});
-    } else if (absl::Now() >= silent_at) {
+    }
+    const absl::Duration now = options_.now();
+    const absl::Duration taken = now - since;  // by the renewal and the wait before it
+    since = now;
+    if (status.ok() || taken > options_.interval + patience + kPause) {
+      left = options_.silence;
+    } else if ((left -= taken) <= absl::ZeroDuration()) {
       return on_failure_(
           {client_->stage(), Failure::Kind::kSilent,
            absl::UnavailableError(absl::StrCat(client_->Name(), " has not answered for ",
                                                absl::ToDoubleSeconds(options_.silence), " s"))});
     }
-  } while (!WaitForStop(std::min(options_.interval, silent_at - absl::Now())));
+  } while (!WaitForStop(std::min(options_.interval, left)));
 }
 
 }  // namespace thinwire

@@ -1,25 +1,30 @@
 // Keeps the lease of one stage alive and notices when the stage has gone silent.
 #pragma once
 
+#include <condition_variable>
 #include <functional>
+#include <mutex>
 #include <thread>
 
-#include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "coordinator/failure.h"
 #include "coordinator/stage_client.h"
 
 namespace thinwire {
 
+// Time since some fixed moment; setting the wall clock does not change it.
+absl::Duration MonotonicNow();
+
 struct HeartbeatOptions {
   absl::Duration interval = absl::Seconds(1);
   absl::Duration silence = absl::Seconds(10);  // without an answer: the stage has failed
+  std::function<absl::Duration()> now = &MonotonicNow;
 };
 
 // A thread that renews the lease. Reports at most one failure, on that thread: kSilent, "stage 2
 // (127.0.0.1:4711) has not answered for 10 s", or kError when the stage answers that the lease is
-// not ours any more.
+// not ours any more. Only time in which we were there to listen is silence: after a pause of this
+// process the stage has all of it anew.
 class Heartbeat {
  public:
   using OnFailure = std::function<void(Failure)>;
@@ -39,8 +44,9 @@ class Heartbeat {
   StageClient* const client_;
   const HeartbeatOptions options_;
   const OnFailure on_failure_;
-  absl::Mutex mutex_;
-  bool stop_ ABSL_GUARDED_BY(mutex_) = false;
+  std::mutex mutex_;  // absl's waits follow the wall clock
+  std::condition_variable stopping_;
+  bool stop_ = false;  // guarded by mutex_
   std::thread thread_;
 };
 

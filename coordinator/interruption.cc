@@ -15,6 +15,11 @@ namespace {
 
 void MakeReadable(int event_fd) { eventfd_write(event_fd, 1); }
 
+bool IsIgnored(int signal) {
+  struct sigaction action;
+  return sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
+}
+
 }  // namespace
 
 Interruption::Interruption() {
@@ -22,6 +27,7 @@ Interruption::Interruption() {
   sigemptyset(&signals);
   sigaddset(&signals, SIGINT);
   sigaddset(&signals, SIGTERM);
+  if (!IsIgnored(SIGHUP)) sigaddset(&signals, SIGHUP);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   signal_fd_ = signalfd(-1, &signals, SFD_CLOEXEC);
   seen_fd_ = eventfd(0, EFD_CLOEXEC);
@@ -54,6 +60,7 @@ void Interruption::Run() {
     signalfd_siginfo info;
     if (read(signal_fd_, &info, sizeof(info)) != sizeof(info)) continue;
     absl::MutexLock lock(&mutex_);
+    if (seen_ && info.ssi_signo == SIGHUP) continue;
     if (seen_) _exit(kExitInterrupted);
     seen_ = true;
     MakeReadable(seen_fd_);

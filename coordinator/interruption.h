@@ -1,4 +1,5 @@
-// Ctrl-C and SIGTERM: the first asks the run to end, the second ends the process at once.
+// Ctrl-C, SIGTERM and a lost terminal: the first asks the run to end, the second ends the process
+// at once.
 #pragma once
 
 #include <functional>
@@ -10,8 +11,9 @@
 
 namespace thinwire {
 
-// One per process, made by main before any other thread starts: those inherit that SIGINT and
-// SIGTERM are blocked, and only the thread of this object takes them.
+// One per process, made by main before any other thread starts: those inherit that SIGINT, SIGTERM
+// and SIGHUP are blocked, and only the thread of this object takes them. SIGHUP is left alone where
+// it is ignored (nohup), and is no second signal: a terminal's end is often told twice.
 class Interruption {
  public:
   Interruption();

@@ -88,4 +88,8 @@ Json ToJson(const Message& message) {
   return object;
 }
 
+std::string JsonText(const Json& json, int indent) {
+  return json.dump(indent, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace);
+}
+
 }  // namespace thinwire

@@ -1,6 +1,8 @@
 // Protobuf messages as the JSON of summary.json and metrics.jsonl.
 #pragma once
 
+#include <string>
+
 #include "google/protobuf/message.h"
 #include "nlohmann/json.hpp"
 
@@ -11,5 +13,9 @@ namespace thinwire {
 // numbers, also 64-bit ones; doubles print as the shortest text that reads back the same, NaN and
 // infinity as null. Maps with string keys are objects; bytes fields and other maps are not used.
 nlohmann::ordered_json ToJson(const google::protobuf::Message& message);
+
+// On one line, or indented by `indent` spaces. Bytes that are not UTF-8, as file names may have,
+// become U+FFFD.
+std::string JsonText(const nlohmann::ordered_json& json, int indent = -1);
 
 }  // namespace thinwire

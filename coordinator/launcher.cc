@@ -27,7 +27,12 @@ namespace {
 
 // Longest path of a Unix socket, with its final zero.
 constexpr size_t kSocketPathBytes = 108;
+// Of a target "unix:PATH" gRPC takes these as they are; others, as %, have a meaning in a URI.
+constexpr char kPlainInUri[] =
+    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-~";
 constexpr int kExecFailed = 127;
+// A killed child is gone at once, unless a system call that cannot be broken off holds it.
+constexpr absl::Duration kLastPatience = absl::Seconds(5);
 
 absl::Status SystemError(const std::string& what) { return absl::ErrnoToStatus(errno, what); }
 
@@ -146,7 +151,9 @@ absl::Status LocalStages::MakeSocketFolder() {
   std::string folder = place != nullptr && *place != 0 ? place : "/tmp";
   const std::string name = "/thinwire-XXXXXX";
   const size_t longest = folder.size() + name.size() + strlen("/stage-9999.sock") + 1;
-  if (longest > kSocketPathBytes) folder = "/tmp";
+  if (longest > kSocketPathBytes || folder.find_first_not_of(kPlainInUri) != folder.npos) {
+    folder = "/tmp";
+  }
   folder += name;
   if (mkdtemp(folder.data()) == nullptr) {  // mode 0700
     return SystemError(absl::StrCat("cannot make a folder for the sockets at ", folder));
@@ -277,8 +284,11 @@ void LocalStages::Stop(absl::Duration grace) {
   const absl::Time deadline = absl::Now() + grace;
   for (int i = 0; i < options_.stages; ++i) {
     if (processes_[i] == 0) continue;
-    if (!Readable(process_fds_[i], deadline - absl::Now())) kill(-processes_[i], SIGKILL);
-    waitpid(std::exchange(processes_[i], 0), nullptr, 0);
+    if (!Readable(process_fds_[i], deadline - absl::Now())) {
+      kill(-processes_[i], SIGKILL);
+      Readable(process_fds_[i], kLastPatience);
+    }
+    waitpid(std::exchange(processes_[i], 0), nullptr, WNOHANG);
   }
   if (!socket_dir_.empty()) {
     std::error_code ignored;

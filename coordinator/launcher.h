@@ -52,7 +52,8 @@ class LocalStages {
   void Watch(std::function<void(Failure)> on_death);
 
   // Ends the children: SIGTERM, after `grace` SIGKILL (a released stage has nothing to lose). All
-  // are gone when it returns, and so are the sockets. Idempotent.
+  // are gone when it returns, and so are the sockets; only a child that the system holds is left to
+  // die after some seconds. Idempotent.
   void Stop(absl::Duration grace = absl::Milliseconds(500));
 
  private:

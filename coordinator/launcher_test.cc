@@ -55,6 +55,16 @@ TEST_F(LocalStagesTest, StagesServeOnSocketsInAPrivateFolderThatIsRemoved) {
   EXPECT_FALSE(fs::exists(folder));
 }
 
+TEST_F(LocalStagesTest, SocketsStandInTmpWhereTmpdirIsNoPlainAddress) {
+  for (const char* name : {"/a%41", "/a b", "/a?b", "/a#b"}) {
+    const std::string folder = ::testing::TempDir() + name;
+    fs::create_directories(folder);
+    setenv("TMPDIR", folder.c_str(), /*overwrite=*/1);
+    EXPECT_THAT(Start()->addresses()[0].listen, StartsWith("unix:/tmp/thinwire-"));
+  }
+  unsetenv("TMPDIR");
+}
+
 TEST_F(LocalStagesTest, OutputGoesToOneLogPerStage) {
   auto stages = Start();
   EXPECT_THAT(LastLine(options_.logs_dir + "/stage-1.log"),

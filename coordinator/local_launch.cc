@@ -1,20 +1,29 @@
 #include "coordinator/local_launch.h"
 
 #include <filesystem>
+#include <system_error>
 #include <thread>
 #include <vector>
 
 #include "base/status.h"
+#include "coordinator/file.h"
 #include "coordinator/threads.h"
 
 namespace thinwire {
+namespace {
+
+constexpr char kOwnBinary[] = "/proc/self/exe";
+
+}  // namespace
 
 absl::StatusOr<LaunchOptions> LocalLaunch(const Experiment& experiment, const std::string& binary) {
   LaunchOptions options;
   options.binary = binary;
   if (options.binary.empty()) {
-    ASSIGN_OR_RETURN(options.binary,
-                     FindStageServer(std::filesystem::read_symlink("/proc/self/exe").string()));
+    std::error_code error;
+    const std::filesystem::path own = std::filesystem::read_symlink(kOwnBinary, error);
+    if (error) return FileError(kOwnBinary, "cannot read the link", error.value());
+    ASSIGN_OR_RETURN(options.binary, FindStageServer(own.string()));
   }
   const PipelineConfig& pipeline = experiment.pipeline();
   options.stages = static_cast<int>(pipeline.stages());

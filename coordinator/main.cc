@@ -2,6 +2,7 @@
 
 #include <signal.h>
 
+#include <cmath>
 #include <string>
 
 #include "CLI/CLI.hpp"
@@ -52,6 +53,15 @@ constexpr char kProbeExamples[] =
     "A pair 'A | G' has A on activations and G on gradients.\n"
     "Exit codes: 0 done, 1 probe failed, 2 wrong usage, experiment or codec, 130 interrupted.\n";
 
+// CLI::NonNegativeNumber takes nan.
+const CLI::Validator kSeconds(
+    [](std::string& text) -> std::string {
+      double seconds = 0;
+      const bool is_number = CLI::detail::lexical_cast(text, seconds) && std::isfinite(seconds);
+      return is_number && seconds >= 0 ? "" : text + ", want a finite number of at least 0";
+    },
+    "SECONDS");
+
 void AddOverrides(CLI::App* command, std::vector<std::string>* overrides) {
   command
       ->add_option("--set", *overrides,
@@ -65,7 +75,7 @@ constexpr char kCodecsExamples[] =
     "  thinwire codecs --conformance 'topk(ratio=0.1, scope=sample)'\n"
     "  thinwire codecs --conformance ./libsign.so --parameters '{\"center\": false}'\n"
     "  thinwire codecs --measure runs/quickstart/captures/*.safetensors\n"
-    "Exit codes: 0 done or all checks passed, 1 failed, 2 wrong usage.\n";
+    "Exit codes: 0 done or all checks passed, 1 failed, 2 wrong usage, 130 interrupted.\n";
 
 void AddExperiment(CLI::App* command, std::string* experiment,
                    std::vector<std::string>* overrides) {
@@ -88,14 +98,15 @@ CLI::App* AddRun(CLI::App* app, thinwire::RunFlags* flags) {
   run->add_option("--stages", flags->stages,
                   "host:port of stage servers that are already running, in order, one per stage; "
                   "without it they are started on this machine")
-      ->delimiter(',');
+      ->delimiter(',')
+      ->allow_extra_args(false);
   run->add_option("--metrics_listen", flags->metrics_listen,
                   "host:port of /metrics; port 0: any. targets.json says which")
       ->capture_default_str();
   run->add_option("--metrics_linger", flags->metrics_linger_seconds,
                   "seconds to keep /metrics, and the stages, up after the run")
       ->capture_default_str()
-      ->check(CLI::NonNegativeNumber);
+      ->check(kSeconds);
   run->add_flag("--quiet", flags->quiet, "print errors only");
   run->add_option("--stage_server", flags->stage_server,
                   "stage server binary (default: the one beside thinwire)");
@@ -110,16 +121,13 @@ CLI::App* AddPlan(CLI::App* app, thinwire::PlanFlags* flags) {
   AddExperiment(plan, &flags->experiment, &flags->overrides);
   plan->add_option("--gflops", flags->assumptions.gflops,
                    "assumed compute speed of a stage, 10^9 operations per second")
-      ->capture_default_str()
-      ->check(CLI::PositiveNumber);
+      ->capture_default_str();
   plan->add_option("--codec_gbps", flags->assumptions.codec_gigabytes_per_second,
                    "assumed speed of encoding and of decoding, raw gigabytes per second")
-      ->capture_default_str()
-      ->check(CLI::PositiveNumber);
+      ->capture_default_str();
   plan->add_option("--latency_ms", flags->assumptions.latency_ms,
                    "assumed latency of every link, milliseconds")
-      ->capture_default_str()
-      ->check(CLI::NonNegativeNumber);
+      ->capture_default_str();
   return plan;
 }
 
@@ -164,7 +172,7 @@ CLI::App* AddCodecs(CLI::App* app, thinwire::CodecsFlags* flags) {
       ->check(CLI::IsMember({"md", "json"}));
   codecs->add_option("--seconds", flags->seconds, "longest measurement; fewer rounds than 30 then")
       ->capture_default_str()
-      ->check(CLI::NonNegativeNumber);
+      ->check(kSeconds);
   codecs->add_option("--stage_server", flags->stage_server,
                      "stage server binary of the short run (default: the one beside thinwire)");
   return codecs;
@@ -193,5 +201,5 @@ int main(int argc, char** argv) {
   if (run->parsed()) return thinwire::RunCommand(run_flags, &interruption);
   if (probe->parsed()) return thinwire::ProbeCommand(probe_flags, &interruption);
   if (codecs->parsed()) return thinwire::CodecsCommand(codecs_flags, &interruption);
-  return thinwire::PlanCommand(plan_flags);
+  return thinwire::PlanCommand(plan_flags, &interruption);
 }

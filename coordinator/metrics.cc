@@ -9,6 +9,7 @@
 #include <chrono>
 #include <exception>
 #include <thread>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "coordinator/boundary_totals.h"
@@ -69,20 +70,27 @@ struct DirectionSeries {
   Gauge& breakeven;
 };
 
-// Of one kind of evaluation.
-struct TestSeries {
-  TestSeries(Registry* registry, const Labels& labels)
-      : loss(NewGauge(registry, "thinwire_test_loss", "Mean over the test samples", labels)),
-        accuracy(
-            NewGauge(registry, "thinwire_test_accuracy", "Fraction of the test samples", labels)) {}
+// Of one kind of evaluation; there once it was made.
+class TestSeries {
+ public:
+  TestSeries(Registry* registry, Labels labels)
+      : registry_(*registry), labels_(std::move(labels)) {}
 
   void Update(const Measured& measured) {
-    loss.Set(measured.loss());
-    accuracy.Set(measured.accuracy());
+    if (loss_ == nullptr) {
+      loss_ = &NewGauge(&registry_, "thinwire_test_loss", "Mean over the test samples", labels_);
+      accuracy_ =
+          &NewGauge(&registry_, "thinwire_test_accuracy", "Fraction of the test samples", labels_);
+    }
+    loss_->Set(measured.loss());
+    accuracy_->Set(measured.accuracy());
   }
 
-  Gauge& loss;
-  Gauge& accuracy;
+ private:
+  Registry& registry_;
+  const Labels labels_;
+  Gauge* loss_ = nullptr;
+  Gauge* accuracy_ = nullptr;
 };
 
 // Makes a connection and drops it. Without effect unless `host` is an IPv4 address.

@@ -35,8 +35,8 @@ class RunMetrics final : public RunObserver {
 // /metrics over HTTP, for as long as this object lives.
 class MetricsServer {
  public:
-  // Serves `registry` at http://LISTEN/metrics; port 0 lets the system choose. Unavailable when the
-  // address cannot be bound.
+  // Serves `registry` at http://LISTEN/metrics, host:port; port 0 lets the system choose.
+  // Unavailable when the address cannot be bound.
   static absl::StatusOr<std::unique_ptr<MetricsServer>> Start(
       const std::string& listen, std::shared_ptr<prometheus::Registry> registry);
   ~MetricsServer();

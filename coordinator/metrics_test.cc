@@ -8,6 +8,7 @@ namespace thinwire {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 class RunMetricsTest : public ::testing::Test {
  protected:
@@ -47,6 +48,7 @@ TEST_F(RunMetricsTest, TotalsAreCountersThatFollowTheStages) {
 }
 
 TEST_F(RunMetricsTest, AnEpochSetsTheEvaluationThatWasMade) {
+  EXPECT_THAT(Text(), Not(HasSubstr("thinwire_test_")));
   EpochRecord epoch;
   epoch.mutable_test()->mutable_compressed()->set_accuracy(0.5);
   epoch.mutable_test()->mutable_uncompressed_recalibrated()->set_accuracy(0.25);
@@ -56,6 +58,7 @@ TEST_F(RunMetricsTest, AnEpochSetsTheEvaluationThatWasMade) {
   EXPECT_THAT(
       Text(),
       HasSubstr("thinwire_test_accuracy{inference=\"compressed\",run=\"digits-1a2b\"} 0.5\n"));
+  EXPECT_THAT(Text(), Not(HasSubstr("inference=\"uncompressed\"")));
 }
 
 TEST(MetricsServerTest, TellsThePortThatItTook) {

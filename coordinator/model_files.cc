@@ -3,12 +3,12 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -43,7 +43,7 @@ absl::Status ReceiveShard(StageClient& stage, const std::string& path) {
 }
 
 absl::Status WriteIndex(const std::string& dir, int shards) {
-  nlohmann::ordered_json weight_map = nlohmann::ordered_json::object();
+  nlohmann::json weight_map = nlohmann::json::object();
   uint64_t total_bytes = 0;
   for (int i = 0; i < shards; ++i) {
     const std::string name = ShardName(i, shards);
@@ -51,8 +51,8 @@ absl::Status WriteIndex(const std::string& dir, int shards) {
     for (const std::string& tensor : contents.tensors) weight_map[tensor] = name;
     total_bytes += contents.data_bytes;
   }
-  const nlohmann::ordered_json index = {{"metadata", {{"total_size", total_bytes}}},
-                                        {"weight_map", weight_map}};
+  const nlohmann::json index = {{"metadata", {{"total_size", total_bytes}}},
+                                {"weight_map", std::move(weight_map)}};
   return ReplaceFile(dir + "/model.safetensors.index.json", index.dump(2) + "\n");
 }
 
@@ -94,7 +94,7 @@ absl::StatusOr<ShardContents> ReadShardContents(const std::string& path) {
   }
   std::string header(header_bytes, '\0');
   file.read(header.data(), static_cast<std::streamsize>(header_bytes));
-  const auto json = nlohmann::ordered_json::parse(header, nullptr, /*allow_exceptions=*/false);
+  const auto json = nlohmann::json::parse(header, nullptr, /*allow_exceptions=*/false);
   if (!json.is_object()) return absl::DataLossError(absl::StrCat(path, ": header is not JSON"));
   ShardContents contents;
   for (const auto& [name, tensor] : json.items()) {
@@ -122,15 +122,15 @@ absl::StatusOr<LoadedModel> LoadModel(const std::string& dir) {
   LoadedModel model;
   for (const auto& [shard, names] : by_shard) {
     ASSIGN_OR_RETURN(TensorFile read, ReadTensorFile(dir + "/" + shard));
+    std::map<std::string_view, const StoredTensor*> there;
+    for (const StoredTensor& tensor : read.contents.tensors) there[tensor.name] = &tensor;
     for (const std::string& name : names) {
-      const auto& there = read.contents.tensors;
-      const auto found = std::find_if(there.begin(), there.end(),
-                                      [&](const StoredTensor& one) { return one.name == name; });
+      const auto found = there.find(name);
       if (found == there.end()) {
         return absl::DataLossError(
             absl::StrCat(dir, "/", shard, ": ", name, ", which the index names, is not there"));
       }
-      model.tensors.push_back(*found);
+      model.tensors.push_back(*found->second);
     }
     model.shards.push_back(std::move(read));
   }

@@ -17,7 +17,7 @@ std::string ShardName(int shard, int shards);
 
 // What a safetensors file says of itself.
 struct ShardContents {
-  std::vector<std::string> tensors;  // names, as they stand
+  std::vector<std::string> tensors;  // names, sorted
   uint64_t data_bytes = 0;           // of all tensors
 };
 // DataLoss naming the file when it is no safetensors file or is cut short.

@@ -14,10 +14,11 @@ namespace {
 namespace fs = std::filesystem;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::SizeIs;
 
 std::string Shard(const std::string& header, const std::string& data) {
   std::string file(8, '\0');
-  file[0] = static_cast<char>(header.size());
+  for (size_t i = 0; i < 4; ++i) file[i] = static_cast<char>(header.size() >> (8 * i));
   return file + header + data;
 }
 
@@ -47,6 +48,17 @@ TEST(ReadShardContentsTest, ListsTheTensorsWithoutTheMetadata) {
   ASSERT_TRUE(contents.ok()) << contents.status();
   EXPECT_THAT(contents->tensors, ElementsAre("fc.bias"));
   EXPECT_EQ(contents->data_bytes, 4u);
+}
+
+TEST(ReadShardContentsTest, AHeaderMayHoldManyTensors) {
+  std::string header;
+  for (int i = 0; i < 60'000; ++i) {
+    header += header.empty() ? "{\"t" : ",\"t";
+    header += std::to_string(i) + R"(":{"dtype":"U8","shape":[0],"data_offsets":[0,0]})";
+  }
+  const auto contents = ReadShardContents(Written(Shard(header + "}", "")));
+  ASSERT_TRUE(contents.ok()) << contents.status();
+  EXPECT_THAT(contents->tensors, SizeIs(60'000));
 }
 
 TEST(ReadShardContentsTest, AFileCutInItsHeaderIsRefusedAtEachByte) {
@@ -104,6 +116,9 @@ TEST(LoadModelTest, ATensorThatItsShardDoesNotHaveIsNamed) {
   std::ofstream(dir + "/model.safetensors.index.json")
       << R"({"weight_map": {"fc.bias": "../a.safetensors"}})";
   EXPECT_THAT(std::string(LoadModel(dir).status().message()), HasSubstr("fc.bias stands in no"));
+  std::ofstream(dir + "/model.safetensors.index.json") << R"({"weight_map": {"fc.bias": ".."}})";
+  EXPECT_THAT(std::string(LoadModel(dir).status().message()),
+              HasSubstr("/..: cannot read: Is a directory"));
 }
 
 TEST(SaveModelTest, AnExportThatIsNoSafetensorsFileLeavesNoModel) {

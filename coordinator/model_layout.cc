@@ -12,20 +12,26 @@ absl::StatusOr<ModelLayout> LayoutOf(const Experiment& experiment) {
   ASSIGN_OR_RETURN(const Partition partition, PartitionFrom(experiment));
   const auto& blocks = partition.model.blocks;
   ModelLayout layout;
-  for (int segment = 0; segment <= static_cast<int>(partition.cuts.size()); ++segment) {
-    const BlockRange range = SegmentBlocks(partition.model, partition.cuts, segment);
+  for (size_t segment = 0; segment <= partition.cuts.size(); ++segment) {
+    const int at = static_cast<int>(segment);
+    const BlockRange range = SegmentBlocks(partition.model, partition.cuts, at);
     const std::string &first = blocks[range.first].name, &last = blocks[range.last - 1].name;
     layout.segments.push_back(first == last ? first : absl::StrCat(first, " to ", last));
     const size_t stage = layout.at_stage.size();
-    if (stage < partition.stage_starts.size() && partition.stage_starts[stage] == segment) {
+    if (stage < partition.stage_starts.size() && partition.stage_starts[stage] == at) {
       layout.at_stage.emplace_back();
     }
+    size_t elements = 0;
     for (int i = range.first; i < range.last; ++i) {
       for (const ParameterSpec& parameter : Parameters(blocks[i])) {
         layout.at_stage.back().push_back(parameter.name);
-        if (parameter.trainable) layout.segment_of[parameter.name] = segment;
+        if (!parameter.trainable) continue;
+        const auto own = static_cast<size_t>(parameter.shape.elements());
+        layout.places[parameter.name] = {segment, elements, own};
+        elements += own;
       }
     }
+    layout.trained_elements.push_back(elements);
   }
   return layout;
 }

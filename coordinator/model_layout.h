@@ -1,6 +1,7 @@
 // Which parameter of a model stands in which segment, and at which stage.
 #pragma once
 
+#include <cstddef>
 #include <map>
 #include <string>
 #include <vector>
@@ -12,8 +13,13 @@
 namespace thinwire {
 
 struct ModelLayout {
+  // Elements [first, first + elements) of those that a segment trains, in model order.
+  struct Place {
+    size_t segment = 0, first = 0, elements = 0;
+  };
   std::vector<std::string> segments;               // "stem to layer1.1", in model order
-  std::map<std::string, int> segment_of;           // parameters that are trained
+  std::vector<size_t> trained_elements;            // by segment
+  std::map<std::string, Place> places;             // of the parameters that are trained
   std::vector<std::vector<std::string>> at_stage;  // parameters and buffers, in model order
 };
 

@@ -6,12 +6,14 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "base/status.h"
-#include "compress/codec.h"
 #include "compress/direction_spec.h"
+#include "compress/feedback_plan.h"
 #include "compress/plugin.h"
 #include "config/devices.h"
 #include "config/specs.h"
+#include "coordinator/plan_warnings.h"
 #include "coordinator/wire_bytes.h"
 #include "models/cost.h"
 #include "schedule/simulator.h"
@@ -28,6 +30,29 @@ bool HasBatchNorm(const std::vector<LayerSpec>& layers) {
   });
 }
 
+// Within these bounds all sums of a simulation are finite numbers.
+constexpr double kLeastSpeed = 1e-6, kMostSpeed = 1e12;
+
+// `flag` is the command line's.
+absl::Status CheckAssumption(const char* flag, double value, double least) {
+  if (value >= least && value <= kMostSpeed) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("--", flag, ": ", value, ", want ", least, " to ", kMostSpeed));
+}
+
+absl::Status CheckAssumptions(const PlanAssumptions& assumptions) {
+  RETURN_IF_ERROR(CheckAssumption("gflops", assumptions.gflops, kLeastSpeed));
+  RETURN_IF_ERROR(
+      CheckAssumption("codec_gbps", assumptions.codec_gigabytes_per_second, kLeastSpeed));
+  return CheckAssumption("latency_ms", assumptions.latency_ms, 0);
+}
+
+// What a message is made by.
+struct Coding {
+  CodecSpec codec;
+  FeedbackSpec feedback;
+};
+
 // A message of one microbatch, at most.
 struct MessageCost {
   int64_t raw_bytes = 0, wire_bytes = 0;
@@ -42,6 +67,7 @@ class Planner {
   }
 
   absl::StatusOr<Plan> Make() {
+    RETURN_IF_ERROR(CheckAssumptions(plan_.assumptions));
     ASSIGN_OR_RETURN(partition_, PartitionFrom(experiment_));
     ASSIGN_OR_RETURN(schedule_, ScheduleFrom(experiment_));
     ASSIGN_OR_RETURN(compute_, ComputeFrom(experiment_));
@@ -56,6 +82,7 @@ class Planner {
     plan_.warmup_epochs = experiment_.compression().warmup_epochs();
     plan_.warmup_steps = experiment_.compression().warmup_steps();
     ASSIGN_OR_RETURN(plan_.state, PlanState(experiment_));
+    ASSIGN_OR_RETURN(plan_.warnings, PlanWarnings(experiment_));
     for (const BlockSpec& block : partition_.model.blocks) {
       plan_.batch_norm = plan_.batch_norm || HasBatchNorm(block.layers);
     }
@@ -117,15 +144,14 @@ class Planner {
     return absl::OkStatus();
   }
 
-  absl::StatusOr<MessageCost> Message(size_t cut, const CodecSpec& codec, int64_t samples) const {
+  absl::StatusOr<MessageCost> Message(size_t cut, const Coding& coding, int64_t samples) const {
     const Shape shape = partition_.model.blocks[partition_.cuts[cut].block].out.WithBatch(samples);
-    // Only its bound is asked for, which needs no kernels.
-    ASSIGN_OR_RETURN(const std::unique_ptr<Codec> bound, NewCodec(codec, /*kernels=*/nullptr));
+    ASSIGN_OR_RETURN(const size_t payload_bytes,
+                     CompensatedMaxPayloadBytes(coding.feedback, coding.codec, shape, compute_));
     MessageCost cost;
     cost.raw_bytes = shape.elements() * static_cast<int64_t>(SizeOf(compute_));
-    cost.wire_bytes =
-        WireBytes(codec, shape, static_cast<int64_t>(bound->MaxPayloadBytes(shape, compute_)));
-    if (!codec.is_exact()) {
+    cost.wire_bytes = WireBytes(coding.codec, shape, static_cast<int64_t>(payload_bytes));
+    if (!coding.codec.is_exact()) {
       cost.codec_seconds = static_cast<double>(cost.raw_bytes) /
                            (plan_.assumptions.codec_gigabytes_per_second * 1e9);
     }
@@ -137,6 +163,7 @@ class Planner {
     PlannedDirection direction;
     direction.codec = Target(does.codec, does.level);
     direction.level = does.level;
+    direction.feedback = does.feedback;
     double codec_seconds = 0;
     for (int64_t m = 0; m < plan_.microbatches; ++m) {
       const int64_t samples = plan_.batch_size / plan_.microbatches +
@@ -145,8 +172,9 @@ class Planner {
                             !InCoolDown(static_cast<int>(cut), static_cast<int>(segments_.size()),
                                         static_cast<int>(plan_.microbatches), static_cast<int>(m));
       direction.exact_messages += is_exact;
-      ASSIGN_OR_RETURN(const MessageCost message,
-                       Message(cut, is_exact ? CodecSpec() : direction.codec, samples));
+      ASSIGN_OR_RETURN(
+          const MessageCost message,
+          Message(cut, is_exact ? Coding() : Coding{direction.codec, does.feedback}, samples));
       direction.raw_bytes += message.raw_bytes;
       direction.wire_bytes += message.wire_bytes;
       codec_seconds += 2 * message.codec_seconds;
@@ -158,10 +186,10 @@ class Planner {
     return direction;
   }
 
-  using CodecOf = std::function<CodecSpec(const PlannedDirection&)>;
+  using CodingOf = std::function<Coding(const PlannedDirection&)>;
 
   // Of the largest microbatch, so rather too long than too short.
-  absl::StatusOr<Makespan> StepAt(double bits_per_second, const CodecOf& codec_of) const {
+  absl::StatusOr<Makespan> StepAt(double bits_per_second, const CodingOf& coding_of) const {
     Simulation simulation;
     simulation.schedule = schedule_;
     simulation.microbatches = static_cast<int>(plan_.microbatches);
@@ -177,7 +205,7 @@ class Planner {
       for (auto [direction, transfers] : {std::pair(&boundary.activations, &simulation.activations),
                                           std::pair(&boundary.gradients, &simulation.gradients)}) {
         ASSIGN_OR_RETURN(const MessageCost coded,
-                         Message(cut, codec_of(*direction), plan_.microbatch_size));
+                         Message(cut, coding_of(*direction), plan_.microbatch_size));
         ASSIGN_OR_RETURN(const MessageCost exact, Message(cut, {}, plan_.microbatch_size));
         // The simulator knows one cost for all messages of a direction: their mean.
         const double exact_share =
@@ -193,9 +221,11 @@ class Planner {
 
   absl::Status AddStep(double bits_per_second) {
     ASSIGN_OR_RETURN(const Makespan compressed,
-                     StepAt(bits_per_second, [](const PlannedDirection& d) { return d.codec; }));
+                     StepAt(bits_per_second, [](const PlannedDirection& d) {
+                       return Coding{d.codec, d.feedback};
+                     }));
     ASSIGN_OR_RETURN(const Makespan uncompressed,
-                     StepAt(bits_per_second, [](const PlannedDirection&) { return CodecSpec(); }));
+                     StepAt(bits_per_second, [](const PlannedDirection&) { return Coding(); }));
     plan_.steps.push_back(
         {bits_per_second, compressed.seconds, uncompressed.seconds, compressed.bubble_ratio});
     return absl::OkStatus();
@@ -269,11 +299,11 @@ std::string BoundaryTable(const Plan& plan) {
                     DirectionRow(boundary, "gradient", boundary.gradients));
   }
   absl::StrAppendFormat(&text,
-                        "Per step. Wire bytes are the most that can be sent, headers included: "
-                        "topk sends fewer when\n"
-                        "it finds zeros or a shorter index. Break-even: the link rate in Mbit/s "
-                        "below which the codec\n"
-                        "saves time, if it encodes and decodes %g GB/s.\n",
+                        "Per step. Wire bytes are the most that compressed messages take, headers "
+                        "included: topk sends\n"
+                        "fewer when it finds zeros or a shorter index. Break-even: the link rate "
+                        "in Mbit/s below which\n"
+                        "the codec saves time, if it encodes and decodes %g GB/s.\n",
                         plan.assumptions.codec_gigabytes_per_second);
   if (plan.warmup_epochs > 0) {
     absl::StrAppendFormat(&text, "The first %d epochs travel uncompressed.\n", plan.warmup_epochs);
@@ -326,6 +356,9 @@ std::string FormatPlan(const Plan& plan) {
         "\nNote: batch norm normalises each microbatch of %d samples by itself, so what the model\n"
         "learns depends on pipeline.microbatches. Papers' results want 1.\n",
         plan.microbatch_size);
+  }
+  if (!plan.warnings.empty()) {
+    absl::StrAppend(&text, "\n", absl::StrJoin(plan.warnings, "\n"), "\n");
   }
   return text;
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "compress/feedback_spec.h"
 #include "compress/level.h"
 #include "compress/spec.h"
 #include "coordinator/state_plan.h"
@@ -13,12 +14,12 @@
 
 namespace thinwire {
 
-// What a plan cannot know. Every stage has a machine of its own.
+// What a plan cannot know. Every stage has a machine of its own. Speeds are from 1e-6 to 1e12.
 struct PlanAssumptions {
   double gflops = 100;                    // of a stage, 10^9 operations per second
   double codec_gigabytes_per_second = 1;  // of raw bytes, to encode and again to decode; codec none
                                           // takes no time
-  double latency_ms = 0;                  // of every link, one way
+  double latency_ms = 0;                  // of every link, one way; from 0 to 1e12
 };
 
 struct PlannedStage {
@@ -33,9 +34,12 @@ struct PlannedStage {
 struct PlannedDirection {
   CodecSpec codec;  // with a level schedule the one it ends at
   LevelSpec level;
+  FeedbackSpec feedback;
   int64_t exact_messages = 0;  // per step: those outside the epilogue, under epilogue_only
   int64_t raw_bytes = 0;       // per step
-  int64_t wire_bytes = 0;      // per step, at most: payload bounds, frame headers, gRPC prefixes
+  // Per step, at most, where all other messages are compressed: payload bounds, frame headers, gRPC
+  // prefixes.
+  int64_t wire_bytes = 0;
   double break_even_bits_per_second = 0;  // serial, as measured ones are; 0: nothing is saved
 };
 
@@ -68,9 +72,10 @@ struct Plan {
   std::vector<PlannedBoundary> boundaries;
   StatePlan state;                 // of feedback
   std::vector<PlannedStep> steps;  // one per link rate, slowest first
+  std::vector<std::string> warnings;
 };
 
-// `experiment` is resolved.
+// `experiment` is resolved. InvalidArgument names an assumption that is out of its range.
 absl::StatusOr<Plan> MakePlan(const Experiment& experiment, const PlanAssumptions& assumptions);
 
 // Tables and the assumptions behind them.

@@ -1,30 +1,39 @@
 #include "coordinator/plan_command.h"
 
+#include <unistd.h>
+
 #include <cstdio>
+#include <string>
 
 #include "base/status.h"
 #include "config/experiment.h"
 #include "coordinator/exit_code.h"
+#include "coordinator/file.h"
 #include "coordinator/state_plan.h"
 
 namespace thinwire {
 namespace {
 
-// Prints what it finds, and then refuses what would not run on machines like this one.
-absl::Status PrintPlan(const PlanFlags& flags) {
+int Complain(const absl::Status& status, int exit_code) {
+  std::fprintf(stderr, "thinwire: %s\n", std::string(status.message()).c_str());
+  return exit_code;
+}
+
+absl::StatusOr<Plan> PlanOf(const PlanFlags& flags) {
   ASSIGN_OR_RETURN(const Experiment experiment, LoadExperiment(flags.experiment, flags.overrides));
-  ASSIGN_OR_RETURN(const Plan plan, MakePlan(experiment, flags.assumptions));
-  std::fputs(FormatPlan(plan).c_str(), stdout);
-  return CheckMemory(plan.state, MachineMemoryBytes(), /*one_machine=*/false);
+  return MakePlan(experiment, flags.assumptions);
 }
 
 }  // namespace
 
-int PlanCommand(const PlanFlags& flags) {
-  const absl::Status status = PrintPlan(flags);
-  if (status.ok()) return kExitDone;
-  std::fprintf(stderr, "thinwire: %s\n", std::string(status.message()).c_str());
-  return kExitUsage;
+int PlanCommand(const PlanFlags& flags, Interruption* interruption) {
+  interruption->OnFirst([] { _exit(kExitInterrupted); });  // there is nothing to end first
+  const absl::StatusOr<Plan> plan = PlanOf(flags);
+  if (!plan.ok()) return Complain(plan.status(), kExitUsage);
+  const absl::Status printed = WriteAll(STDOUT_FILENO, "stdout", FormatPlan(*plan));
+  if (!printed.ok()) return Complain(printed, kExitFailed);
+  const absl::Status fits = CheckMemory(plan->state, MachineMemoryBytes(), /*one_machine=*/false);
+  return fits.ok() ? kExitDone : Complain(fits, kExitUsage);
 }
 
 }  // namespace thinwire

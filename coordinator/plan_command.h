@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "coordinator/interruption.h"
 #include "coordinator/plan.h"
 
 namespace thinwire {
@@ -14,7 +15,8 @@ struct PlanFlags {
   PlanAssumptions assumptions;
 };
 
-// Returns the process's exit code; what is wrong with the file goes to stderr.
-int PlanCommand(const PlanFlags& flags);
+// Prints the plan, and then refuses what would not run on machines like this one. Returns the
+// process's exit code; what is wrong goes to stderr. A signal ends the process.
+int PlanCommand(const PlanFlags& flags, Interruption* interruption);
 
 }  // namespace thinwire

@@ -1,5 +1,8 @@
 #include "coordinator/plan.h"
 
+#include <limits>
+
+#include "absl/strings/str_cat.h"
 #include "config/experiment.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -135,6 +138,51 @@ TEST(PlanTest, ALevelScheduleIsPlannedAtItsEnd) {
   EXPECT_EQ(plan.boundaries[0].activations.wire_bytes,
             PlanOf({}).boundaries[0].activations.wire_bytes);
   EXPECT_THAT(FormatPlan(plan), HasSubstr("level by_epoch(2: 0.1)"));
+}
+
+TEST(PlanTest, HalvesOfABudgetHaveTheirOwnHeaders) {
+  const auto wire_bytes = [](const char* feedback) {
+    return PlanOf({absl::StrCat(
+                      "compression.gradients={codec: topk, ratio: 0.1, feedback: ", feedback, "}")})
+        .boundaries[0]
+        .gradients.wire_bytes;
+  };
+  EXPECT_EQ(wire_bytes("ef"), wire_bytes("none"));
+  EXPECT_EQ(wire_bytes("aq_sgd"), wire_bytes("none"));
+  EXPECT_GT(wire_bytes("ef_mixed_b"), wire_bytes("none") + 2 * (8 + 8));  // two microbatches
+  EXPECT_LT(wire_bytes("ef_mixed_b"), 2 * wire_bytes("none"));
+}
+
+TEST(PlanTest, AssumptionsOutOfRangeAreRefusedByName) {
+  constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  const auto error = [](double PlanAssumptions::*field, double value) {
+    PlanAssumptions assumptions;
+    assumptions.*field = value;
+    return std::string(
+        MakePlan(*ParseExperiment(kExperiment, "test", {}), assumptions).status().message());
+  };
+  for (const double value : {kNaN, kInfinity, -kInfinity, -1.0}) {
+    EXPECT_THAT(error(&PlanAssumptions::gflops, value), HasSubstr("--gflops: ")) << value;
+    EXPECT_THAT(error(&PlanAssumptions::codec_gigabytes_per_second, value),
+                HasSubstr("--codec_gbps: "))
+        << value;
+    EXPECT_THAT(error(&PlanAssumptions::latency_ms, value), HasSubstr("--latency_ms: ")) << value;
+  }
+  EXPECT_EQ(error(&PlanAssumptions::gflops, 0), "--gflops: 0, want 1e-06 to 1e+12");
+  EXPECT_EQ(error(&PlanAssumptions::gflops, kNaN), "--gflops: nan, want 1e-06 to 1e+12");
+  EXPECT_EQ(error(&PlanAssumptions::codec_gigabytes_per_second, 0),
+            "--codec_gbps: 0, want 1e-06 to 1e+12");
+  EXPECT_EQ(error(&PlanAssumptions::latency_ms, 0), "");
+}
+
+TEST(FormatPlanTest, WarnsOfACodecThatExpandsUnderFeedback) {
+  const auto text = [](int bits) {
+    return FormatPlan(PlanOf(
+        {absl::StrCat("compression.gradients={codec: uniform, bits: ", bits, ", feedback: ef}")}));
+  };
+  EXPECT_THAT(text(1), HasSubstr("\nwarning: layer1, gradients: codec uniform(bits=1"));
+  EXPECT_THAT(text(4), Not(HasSubstr("warning")));
 }
 
 TEST(PlanTest, TheStateOfFeedbackIsInTheTable) {

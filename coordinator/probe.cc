@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -76,6 +77,16 @@ Spread LossOf(const std::vector<Batch>& batches) {
   std::vector<double> losses;
   for (const Batch& batch : batches) losses.push_back(batch.loss);
   return SpreadOf(losses);
+}
+
+// More than any stage's gradients take as a file.
+uint64_t MostGradientBytes(const ModelLayout& layout) {
+  constexpr uint64_t kFileBytes = 1024, kTensorBytes = 256;
+  uint64_t bytes = kFileBytes;
+  for (const auto& [name, place] : layout.places) {
+    bytes += place.elements * sizeof(float) + kTensorBytes + 2 * name.size();  // two: escaped
+  }
+  return bytes;
 }
 
 // Fills bits, errors and boundaries of the directions that `row` compresses.
@@ -182,12 +193,23 @@ class Prober {
     Batch batch;
     std::vector<std::string> files(static_cast<size_t>(fleet_.size()));
     absl::Mutex mutex;  // guards batch and totals
+    const uint64_t most_bytes = MostGradientBytes(layout_);
     RETURN_IF_ERROR(fleet_.OnAll([&](StageClient& stage) {
-      return stage.Gradients(request, [&](const StageEvent& event) {
-        if (event.has_gradients()) files[stage.stage()] += event.gradients().data();
+      std::string& file = files[stage.stage()];
+      return stage.Gradients(request, [&](const StageEvent& event) -> absl::Status {
+        file += event.gradients().data();  // empty in other events
+        if (file.size() > most_bytes) {
+          return absl::InternalError(absl::StrCat(stage.Name(), ": its gradients have ",
+                                                  file.size(), " bytes or more, want at most ",
+                                                  most_bytes));
+        }
         absl::MutexLock lock(&mutex);
         if (event.has_step()) batch.loss = event.step().loss();
-        if (event.has_stage()) totals->Update(event.stage());
+        if (event.has_stage()) {
+          StageReport report = event.stage();
+          report.set_stage(static_cast<uint32_t>(stage.stage()));
+          totals->Update(report);
+        }
         return absl::OkStatus();
       });
     }));
@@ -195,27 +217,49 @@ class Prober {
     return batch;
   }
 
-  absl::StatusOr<Gradient> GradientFrom(const std::vector<std::string>& files) const {
-    Gradient gradient(layout_.segments.size());
-    size_t tensors = 0;
-    for (const std::string& file : files) {
-      ASSIGN_OR_RETURN(const Safetensors parsed, ParseSafetensors(file));
-      for (const StoredTensor& tensor : parsed.tensors) {
-        const auto segment = layout_.segment_of.find(tensor.name);
-        if (segment == layout_.segment_of.end() || tensor.dtype != "F32") {
-          return absl::InternalError(absl::StrCat("a gradient of ", tensor.name, " as ",
-                                                  tensor.dtype, ", want trained parameters, F32"));
+  absl::StatusOr<Gradient> GradientFrom(const std::vector<std::string>& files) {
+    Gradient gradient;
+    for (const size_t elements : layout_.trained_elements) gradient.emplace_back(elements);
+    std::set<std::string> seen;
+    for (size_t stage = 0; stage < files.size(); ++stage) {
+      const std::string name = fleet_.stage(static_cast<int>(stage)).Name();
+      const absl::StatusOr<Safetensors> parsed = ParseSafetensors(files[stage]);
+      if (!parsed.ok()) {
+        return absl::InternalError(
+            absl::StrCat(name, ": its gradients: ", parsed.status().message()));
+      }
+      for (const StoredTensor& tensor : parsed->tensors) {
+        const absl::Status placed = Place(tensor, &gradient);
+        if (!placed.ok()) {
+          return absl::InternalError(absl::StrCat(name, ": ", placed.message()));
         }
-        std::vector<float>& values = gradient[segment->second];
-        const size_t at = values.size();
-        values.resize(at + tensor.data.size() / sizeof(float));
-        std::memcpy(values.data() + at, tensor.data.data(), tensor.data.size());
-        ++tensors;
+        if (!seen.insert(tensor.name).second) {
+          return absl::InternalError(
+              absl::StrCat(name, ": a second gradient of ", tensor.name, ", want one"));
+        }
       }
     }
-    if (tensors == layout_.segment_of.size()) return gradient;
+    if (seen.size() == layout_.places.size()) return gradient;
     return absl::InternalError(
-        absl::StrCat("gradients of ", tensors, " parameters, want ", layout_.segment_of.size()));
+        absl::StrCat("gradients of ", seen.size(), " parameters, want ", layout_.places.size()));
+  }
+
+  // Copies the gradient of one parameter to where it belongs.
+  absl::Status Place(const StoredTensor& tensor, Gradient* gradient) const {
+    const auto found = layout_.places.find(tensor.name);
+    if (found == layout_.places.end() || tensor.dtype != "F32") {
+      return absl::InternalError(absl::StrCat("a gradient of ", tensor.name, " as ", tensor.dtype,
+                                              ", want trained parameters, F32"));
+    }
+    const ModelLayout::Place& place = found->second;
+    if (tensor.data.size() != place.elements * sizeof(float)) {
+      return absl::InternalError(absl::StrCat("a gradient of ", tensor.name, " with ",
+                                              tensor.data.size() / sizeof(float),
+                                              " elements, want ", place.elements));
+    }
+    std::memcpy((*gradient)[place.segment].data() + place.first, tensor.data.data(),
+                tensor.data.size());
+    return absl::OkStatus();
   }
 
   // Without codecs: what stochastic gradient descent itself does to the direction.

@@ -1,6 +1,6 @@
 #include "coordinator/probe_command.h"
 
-#include <stdlib.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
@@ -26,30 +26,12 @@
 #include "coordinator/probe.h"
 #include "coordinator/probe_configurations.h"
 #include "coordinator/probe_table.h"
+#include "coordinator/temporary_folder.h"
 
 namespace thinwire {
 namespace {
 
 namespace fs = std::filesystem;
-
-// Gone with this object.
-class TemporaryFolder {
- public:
-  static absl::StatusOr<std::unique_ptr<TemporaryFolder>> Make() {
-    std::string path = (fs::temp_directory_path() / "thinwire-probe-XXXXXX").string();
-    if (mkdtemp(path.data()) == nullptr) return FileError(path, "cannot make the folder", errno);
-    return std::unique_ptr<TemporaryFolder>(new TemporaryFolder(path));
-  }
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  const std::string& path() const { return path_; }
-
- private:
-  explicit TemporaryFolder(std::string path) : path_(std::move(path)) {}
-  const std::string path_;
-};
 
 // What is to be done, with the memory that the task's weights point into.
 struct Prepared {
@@ -114,24 +96,46 @@ std::string FormatOf(const ProbeFlags& flags, const std::string& path) {
 }
 
 std::string Formatted(const ProbeReport& report, const std::string& format) {
-  if (format == "json") return ToJson(report).dump(2) + "\n";
+  if (format == "json") return JsonText(ToJson(report), 2) + "\n";
   return format == "csv" ? ProbeCsv(report) : ProbeMarkdown(report);
-}
-
-absl::Status Write(const ProbeFlags& flags, const ProbeReport& report) {
-  for (const std::string& path : flags.out) {
-    RETURN_IF_ERROR(ReplaceFile(path, Formatted(report, FormatOf(flags, path))));
-  }
-  if (!flags.out.empty()) return absl::OkStatus();
-  return WriteAll(fileno(stdout), "stdout", Formatted(report, FormatOf(flags, "")));
 }
 
 void Say(const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); }
 
+int Complain(const absl::Status& status, int exit_code) {
+  Say(absl::StrCat("thinwire: ", status.message()));
+  return exit_code;
+}
+
+// Whether files can be made there: known before the probe, which may take hours.
+absl::Status CheckOut(const std::vector<std::string>& files) {
+  for (const std::string& path : files) {
+    std::error_code ignored;
+    if (fs::is_directory(path, ignored)) return FileError(path, "cannot write", EISDIR);
+    const std::string folder = (fs::path(path).parent_path() / ".").string();
+    if (access(folder.c_str(), W_OK | X_OK) != 0) return FileError(path, "cannot write", errno);
+  }
+  return absl::OkStatus();
+}
+
+// Goes on with the other files after an error. A report that does not stand in all of them goes to
+// stdout as well.
+int Write(const ProbeFlags& flags, const ProbeReport& report) {
+  int exit_code = kExitDone;
+  for (const std::string& path : flags.out) {
+    const absl::Status status = ReplaceFile(path, Formatted(report, FormatOf(flags, path)));
+    if (!status.ok()) exit_code = Complain(status, kExitFailed);
+  }
+  if (!flags.out.empty() && exit_code == kExitDone) return exit_code;
+  const absl::Status status =
+      WriteAll(STDOUT_FILENO, "stdout", Formatted(report, FormatOf(flags, "")));
+  return status.ok() ? exit_code : Complain(status, kExitFailed);
+}
+
 // Starts the stages, probes, and ends them.
 absl::Status Probe(const ProbeFlags& flags, const ProbeTask& task, Interruption* interruption,
                    ProbeReport* report) {
-  ASSIGN_OR_RETURN(const auto logs, TemporaryFolder::Make());
+  ASSIGN_OR_RETURN(const auto logs, TemporaryFolder::Make("thinwire-probe"));
   ASSIGN_OR_RETURN(LaunchOptions options, LocalLaunch(task.experiment, flags.stage_server));
   options.cuda_plugin = flags.cuda_plugin;
   options.logs_dir = logs->path();
@@ -140,7 +144,9 @@ absl::Status Probe(const ProbeFlags& flags, const ProbeTask& task, Interruption*
   std::vector<std::string> addresses;
   for (const auto& address : local->addresses()) addresses.push_back(address.listen);
   std::random_device random;
-  Fleet fleet(addresses, absl::StrFormat("probe-%08x", random()), FleetOptions());
+  FleetOptions fleet_options;
+  fleet_options.lease_seconds = kChildLeaseSeconds;
+  Fleet fleet(addresses, absl::StrFormat("probe-%08x", random()), fleet_options);
   interruption->OnFirst([&fleet] { fleet.Interrupt(); });
   local->Watch([&fleet](Failure failure) { fleet.Fail(std::move(failure)); });
   const absl::Status status = RunProbe(task, &fleet, Say, report);
@@ -150,14 +156,11 @@ absl::Status Probe(const ProbeFlags& flags, const ProbeTask& task, Interruption*
   return status;
 }
 
-int Complain(const absl::Status& status, int exit_code) {
-  Say(absl::StrCat("thinwire: ", status.message()));
-  return exit_code;
-}
-
 }  // namespace
 
 int ProbeCommand(const ProbeFlags& flags, Interruption* interruption) {
+  const absl::Status out = CheckOut(flags.out);
+  if (!out.ok()) return Complain(out, kExitUsage);
   const absl::StatusOr<Prepared> prepared = Prepare(flags);
   if (!prepared.ok()) return Complain(prepared.status(), kExitUsage);
   ProbeReport report;
@@ -166,11 +169,11 @@ int ProbeCommand(const ProbeFlags& flags, Interruption* interruption) {
     Say(absl::StrCat("skipped, ", skipped));
     report.add_skipped(skipped);
   }
-  absl::Status status = Probe(flags, prepared->task, interruption, &report);
-  if (!status.ok() && interruption->seen())
+  const absl::Status status = Probe(flags, prepared->task, interruption, &report);
+  if (!status.ok() && interruption->seen()) {
     return Complain(absl::CancelledError("interrupted"), kExitInterrupted);
-  if (status.ok()) status = Write(flags, report);
-  return status.ok() ? kExitDone : Complain(status, kExitFailed);
+  }
+  return status.ok() ? Write(flags, report) : Complain(status, kExitFailed);
 }
 
 }  // namespace thinwire

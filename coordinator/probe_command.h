@@ -22,7 +22,8 @@ struct ProbeFlags {
 };
 
 // Says how far it is and what went wrong on stderr and returns the process's exit code
-// (exit_code.h). On the main thread and before gRPC is used (see LocalStages::Start).
+// (exit_code.h). A report that cannot be written to all of `out` is printed on stdout too. On the
+// main thread and before gRPC is used (see LocalStages::Start).
 int ProbeCommand(const ProbeFlags& flags, Interruption* interruption);
 
 }  // namespace thinwire

@@ -5,8 +5,8 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <filesystem>
+#include <iterator>
 #include <system_error>
 
 #include "absl/strings/str_cat.h"
@@ -22,16 +22,35 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-constexpr const char* kEntries[] = {"experiment.yaml", "metrics.jsonl", "summary.json",
-                                    "targets.json",    "logs",          "model",
-                                    "captures"};
+// In the order of their removal: what tells that a run stands there goes last.
+constexpr const char* kEntries[] = {"captures",       "model",        "logs",
+                                    "targets.json",   "summary.json", "metrics.jsonl",
+                                    "experiment.yaml"};
 
-bool HoldsARun(const std::string& dir) {
+bool Holds(const std::string& dir, const char* entry) {
   std::error_code ignored;
-  for (const char* entry : kEntries) {
-    if (fs::exists(fs::symlink_status(dir + "/" + entry, ignored))) return true;
+  return fs::exists(fs::symlink_status(dir + "/" + entry, ignored));
+}
+
+// AlreadyExists unless a run may be written to `dir`, where one may be removed if `overwrite`.
+absl::Status CheckFree(const std::string& dir, bool overwrite) {
+  const auto* taken = std::find_if(std::begin(kEntries), std::end(kEntries),
+                                   [&](const char* entry) { return Holds(dir, entry); });
+  if (taken == std::end(kEntries)) return absl::OkStatus();
+  // Every run leaves these, also one that broke off. Folders of other things may have a `model`.
+  const bool is_run =
+      Holds(dir, "experiment.yaml") && (Holds(dir, "metrics.jsonl") || Holds(dir, "summary.json"));
+  if (!is_run) {
+    return absl::AlreadyExistsError(absl::StrCat(
+        dir, ": has ", *taken,
+        " but is no folder of a run (experiment.yaml with metrics.jsonl or summary.json), so "
+        "nothing in it is replaced; give another folder with --out"));
   }
-  return false;
+  if (overwrite) return absl::OkStatus();
+  return absl::AlreadyExistsError(absl::StrCat(
+      dir,
+      ": a run is already recorded here; give --overwrite to replace it, or another folder with "
+      "--out"));
 }
 
 absl::Status RemoveRun(const std::string& dir) {
@@ -55,22 +74,16 @@ absl::Status MakeFolder(const std::string& path) {
 std::string Line(const char* type, const Json& fields) {
   Json line = {{"type", type}};
   for (const auto& [key, value] : fields.items()) line[key] = value;
-  return line.dump() + "\n";
+  return JsonText(line) + "\n";
 }
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<RunRecord>> RunRecord::Create(const std::string& dir,
                                                              bool overwrite) {
-  if (HoldsARun(dir)) {
-    if (!overwrite) {
-      return absl::AlreadyExistsError(absl::StrCat(
-          dir,
-          ": a run is already recorded here; give --overwrite to replace it, or another "
-          "folder with --out"));
-    }
-    RETURN_IF_ERROR(RemoveRun(dir));
-  }
+  RETURN_IF_ERROR(CheckFree(dir, overwrite));
+  RETURN_IF_ERROR(MakeFolder(dir));
+  RETURN_IF_ERROR(RemoveRun(dir));
   RETURN_IF_ERROR(MakeFolder(dir + "/logs"));
   const std::string path = dir + "/metrics.jsonl";
   const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
@@ -98,9 +111,13 @@ absl::Status RunRecord::Append(const EpochRecord& epoch) {
 
 absl::Status RunRecord::WriteCapture(uint64_t step, const std::vector<std::string>& files) {
   Safetensors all;
-  for (const std::string& file : files) {
-    ASSIGN_OR_RETURN(const Safetensors one, ParseSafetensors(file));
-    all.tensors.insert(all.tensors.end(), one.tensors.begin(), one.tensors.end());
+  for (size_t stage = 0; stage < files.size(); ++stage) {
+    const absl::StatusOr<Safetensors> one = ParseSafetensors(files[stage]);
+    if (!one.ok()) {
+      return absl::DataLossError(absl::StrCat("stage ", stage, ": its capture of step ", step, ": ",
+                                              one.status().message()));
+    }
+    all.tensors.insert(all.tensors.end(), one->tensors.begin(), one->tensors.end());
   }
   std::sort(all.tensors.begin(), all.tensors.end(),
             [](const StoredTensor& a, const StoredTensor& b) { return a.name < b.name; });
@@ -110,7 +127,7 @@ absl::Status RunRecord::WriteCapture(uint64_t step, const std::vector<std::strin
 }
 
 absl::Status RunRecord::WriteSummary(const Summary& summary) {
-  return ReplaceFile(dir_ + "/summary.json", ToJson(summary).dump(2) + "\n");
+  return ReplaceFile(dir_ + "/summary.json", JsonText(ToJson(summary), 2) + "\n");
 }
 
 absl::Status RunRecord::WriteTargets(const std::string& coordinator,
@@ -122,7 +139,7 @@ absl::Status RunRecord::WriteTargets(const std::string& coordinator,
     targets.push_back(
         {{"targets", {stages[i]}}, {"labels", {{"job", "stage"}, {"stage", std::to_string(i)}}}});
   }
-  return ReplaceFile(dir_ + "/targets.json", targets.dump(2) + "\n");
+  return ReplaceFile(dir_ + "/targets.json", JsonText(targets, 2) + "\n");
 }
 
 }  // namespace thinwire

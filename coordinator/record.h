@@ -24,6 +24,7 @@ class RunRecord {
  public:
   // Makes `dir` (and its parents) ready for a new run. AlreadyExists when a run stands there,
   // unless `overwrite`: then that run's files are removed, and nothing else in the folder is.
+  // AlreadyExists in any case when the folder has files of these names but is no run's.
   static absl::StatusOr<std::unique_ptr<RunRecord>> Create(const std::string& dir, bool overwrite);
   ~RunRecord();
 
@@ -37,7 +38,8 @@ class RunRecord {
   absl::Status Append(const StepRecord& step);
   absl::Status Append(const EpochRecord& epoch);
 
-  // captures/step-N.safetensors of the stages' files, tensors in order of their names.
+  // captures/step-N.safetensors of the stages' files, tensors in order of their names. DataLoss
+  // names the stage whose file is malformed, and the step.
   absl::Status WriteCapture(uint64_t step, const std::vector<std::string>& files);
 
   // Replaces summary.json as a whole: a reader sees the old or the new one.

@@ -66,6 +66,39 @@ TEST_F(RunRecordTest, OverwriteRemovesTheRunAndNothingElse) {
   EXPECT_EQ(Read("notes.txt"), "mine");
 }
 
+TEST_F(RunRecordTest, AFolderThatIsNoRunsIsRefusedAndLeftAsItIs) {
+  fs::create_directories(dir_ + "/model");
+  std::ofstream(dir_ + "/model/net.py") << "mine";
+  for (bool overwrite : {false, true}) {
+    const absl::Status status = RunRecord::Create(dir_, overwrite).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kAlreadyExists);
+    EXPECT_THAT(
+        std::string(status.message()),
+        AllOf(HasSubstr(dir_ + ": has model"), HasSubstr("experiment.yaml with metrics.jsonl")));
+  }
+  EXPECT_EQ(Read("model/net.py"), "mine");
+  EXPECT_EQ(std::distance(fs::directory_iterator(dir_), {}), 1);
+}
+
+TEST_F(RunRecordTest, TextThatIsNotUtf8IsReplaced) {
+  auto record = Create();
+  Summary summary;
+  summary.set_error("\xff: cannot write");
+  ASSERT_TRUE(record->WriteSummary(summary).ok());
+  EXPECT_EQ(nlohmann::json::parse(Read("summary.json"))["error"], "\uFFFD: cannot write");
+  ASSERT_TRUE(record->WriteTargets("\xff:1", {}).ok());
+  EXPECT_THAT(Read("targets.json"), HasSubstr("\uFFFD:1"));
+}
+
+TEST_F(RunRecordTest, ACaptureThatIsNoFileNamesItsStageAndStep) {
+  auto record = Create();
+  const std::string empty("\2\0\0\0\0\0\0\0{}", 10);
+  ASSERT_TRUE(record->WriteCapture(6, {empty, empty}).ok());
+  EXPECT_TRUE(fs::exists(dir_ + "/captures/step-6.safetensors"));
+  EXPECT_EQ(record->WriteCapture(7, {empty, "abc"}).message(),
+            "stage 1: its capture of step 7: safetensors: 3 bytes, want at least 8");
+}
+
 TEST_F(RunRecordTest, SummaryIsReplacedAsAWhole) {
   auto record = Create();
   Summary summary;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <cstdio>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -57,6 +58,44 @@ std::string Together(const std::vector<DeviceInfo>& devices) {
   return all_alike ? names[0] : absl::StrJoin(names, ", ");
 }
 
+StageRecord StageRecordOf(const BuildInfo& build, int threads) {
+  StageRecord record;
+  record.set_commit(build.commit());
+  record.set_build_id(build.build_id());
+  record.set_cpu_model(build.cpu_model());
+  record.set_simd_target(build.simd_target());
+  record.set_onednn_isa(build.onednn_isa());
+  record.set_threads(static_cast<uint32_t>(threads));
+  *record.mutable_libraries() = build.libraries();
+  return record;
+}
+
+// Tells the user, once, of a stage that runs another build than the first.
+void WarnOfOtherBuilds(const Provenance& provenance, Fleet* fleet) {
+  const std::string& first = provenance.stages(0).build_id();
+  for (int i = 1; i < provenance.stages_size(); ++i) {
+    const std::string& other = provenance.stages(i).build_id();
+    if (other == first) continue;
+    std::fprintf(stderr, "thinwire: warning: %s runs build \"%s\", %s runs build \"%s\"\n",
+                 fleet->stage(0).Name().c_str(), first.c_str(), fleet->stage(i).Name().c_str(),
+                 other.c_str());
+    return;
+  }
+}
+
+// More than what is captured of one step takes in one stage's file besides the tensors' bytes.
+uint64_t CaptureHeaderBytes(const Experiment& experiment) {
+  constexpr uint64_t kFileBytes = 1024, kTensorBytes = 256;
+  const CaptureConfig& capture = experiment.capture();
+  const uint64_t tensors_of_cut =
+      uint64_t{experiment.pipeline().microbatches()} * static_cast<uint64_t>(capture.what_size());
+  uint64_t bytes = kFileBytes;
+  for (const std::string& cut : capture.cuts()) {
+    bytes += tensors_of_cut * (kTensorBytes + 2 * cut.size());  // two: escaped
+  }
+  return bytes;
+}
+
 class Runner {
  public:
   Runner(const Experiment& experiment, Fleet* fleet, RunObserver* observer, Summary* summary)
@@ -82,16 +121,20 @@ class Runner {
     std::vector<AcquireResponse> answers;
     RETURN_IF_ERROR(fleet_.Acquire(&answers));
     threads_ = StageThreads(experiment_, &fleet_, answers);
-    const BuildInfo& build = answers[0].build();
     Provenance& provenance = *summary_.mutable_provenance();
-    provenance.set_commit(build.commit());
-    provenance.set_build_id(build.build_id());
-    provenance.set_cpu_model(build.cpu_model());
-    provenance.set_simd_target(build.simd_target());
-    provenance.set_onednn_isa(build.onednn_isa());
-    *provenance.mutable_libraries() = build.libraries();
-    provenance.set_threads(static_cast<uint32_t>(threads_[0]));
+    for (size_t i = 0; i < answers.size(); ++i) {
+      *provenance.add_stages() = StageRecordOf(answers[i].build(), threads_[i]);
+    }
+    const StageRecord& first = provenance.stages(0);
+    provenance.set_commit(first.commit());
+    provenance.set_build_id(first.build_id());
+    provenance.set_cpu_model(first.cpu_model());
+    provenance.set_simd_target(first.simd_target());
+    provenance.set_onednn_isa(first.onednn_isa());
+    *provenance.mutable_libraries() = first.libraries();
+    provenance.set_threads(first.threads());
     provenance.set_microbatches(experiment_.pipeline().microbatches());
+    WarnOfOtherBuilds(provenance, &fleet_);
     return absl::OkStatus();
   }
 
@@ -160,16 +203,32 @@ class Runner {
     return observer_.OnTotals(Totals(training_seconds_));
   }
 
-  // Only now is it known how many steps there are.
+  // Files that are not the official ones may hold fewer samples than the experiment was checked
+  // for.
   absl::Status CheckCaptureSteps() const {
     const uint64_t steps = Plan().steps_per_epoch * experiment_.epochs();
     for (const uint64_t step : experiment_.capture().steps()) {
       if (step > steps) {
-        return absl::InvalidArgumentError(
-            absl::StrCat("capture.steps: ", step, ", the run has ", steps, " steps"));
+        return absl::InvalidArgumentError(absl::StrCat("capture.steps: ", step, ", want at most ",
+                                                       steps, ": the stages have ",
+                                                       data_.train_samples(), " training samples"));
       }
     }
     return absl::OkStatus();
+  }
+
+  absl::Status TakeCapture(uint64_t step, StageClient& stage, std::string* file) const {
+    const uint64_t header = CaptureHeaderBytes(experiment_);
+    return stage.ExportCapture(step, [&](const FileChunk& chunk) {
+      const uint64_t bytes = file->size() + chunk.data().size();
+      if (bytes > header && bytes - header > experiment_.capture().limit_bytes()) {
+        return absl::ResourceExhaustedError(absl::StrCat(
+            stage.Name(), ": its capture of step ", step, " has ", bytes, " bytes or more, want ",
+            experiment_.capture().limit_bytes(), ", which is capture.limit_bytes, and a header"));
+      }
+      *file += chunk.data();
+      return absl::OkStatus();
+    });
   }
 
   // Steps of this epoch, so that the stages hold no more than an epoch's.
@@ -178,12 +237,8 @@ class Runner {
     for (const uint64_t step : experiment_.capture().steps()) {
       if (step <= (epoch - 1) * steps || step > epoch * steps) continue;
       std::vector<std::string> files(static_cast<size_t>(fleet_.size()));
-      RETURN_IF_ERROR(fleet_.OnAll([&](StageClient& stage) {
-        return stage.ExportCapture(step, [&](const FileChunk& chunk) {
-          files[stage.stage()] += chunk.data();
-          return absl::OkStatus();
-        });
-      }));
+      RETURN_IF_ERROR(fleet_.OnAll(
+          [&](StageClient& stage) { return TakeCapture(step, stage, &files[stage.stage()]); }));
       RETURN_IF_ERROR(observer_.OnCapture(step, files));
     }
     return absl::OkStatus();

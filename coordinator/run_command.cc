@@ -4,12 +4,15 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <random>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
@@ -18,10 +21,12 @@
 #include "coordinator/boundary_totals.h"
 #include "coordinator/exit_code.h"
 #include "coordinator/fleet.h"
+#include "coordinator/host_port.h"
 #include "coordinator/launcher.h"
 #include "coordinator/local_launch.h"
 #include "coordinator/metrics.h"
 #include "coordinator/model_files.h"
+#include "coordinator/plan_warnings.h"
 #include "coordinator/progress.h"
 #include "coordinator/record.h"
 #include "coordinator/run.h"
@@ -125,7 +130,9 @@ class RunSession {
     ASSIGN_OR_RETURN(const std::vector<std::string> addresses, Stages());
     ASSIGN_OR_RETURN(metrics_server_, MetricsServer::Start(flags_.metrics_listen, registry_));
     RETURN_IF_ERROR(record_->WriteTargets(metrics_server_->address(), StageMetrics()));
-    fleet_ = std::make_unique<Fleet>(addresses, run_, FleetOptions());
+    FleetOptions options;
+    if (local_) options.lease_seconds = kChildLeaseSeconds;
+    fleet_ = std::make_unique<Fleet>(addresses, run_, options);
     interruption_.OnFirst([this] { fleet_->Interrupt(); });
     if (local_) local_->Watch([this](Failure failure) { fleet_->Fail(std::move(failure)); });
 
@@ -162,15 +169,15 @@ class RunSession {
     summary_.set_status(status.ok() ? "completed" : interrupted ? "interrupted" : "failed");
     if (!status.ok() && !interrupted) summary_.set_error(std::string(status.message()));
     summary_.mutable_provenance()->set_finished(UtcNow());
+    if (!status.ok() && !interrupted) {  // at once: writing may fail as well
+      progress_.Break();
+      Complain(status, kExitFailed);
+    }
     const absl::Status written = record_->WriteSummary(summary_);
     if (interrupted) {
       progress_.Say("interrupted; what was reached is in " + record_->dir());
     } else if (status.ok() && !flags_.quiet) {
       progress_.Say(Farewell());
-    }
-    if (!status.ok() && !interrupted) {
-      progress_.Break();
-      Complain(status, kExitFailed);
     }
     if (!written.ok()) return Complain(written, kExitFailed);
     return status.ok() ? kExitDone : interrupted ? kExitInterrupted : kExitFailed;
@@ -188,7 +195,8 @@ class RunSession {
   void Linger() {
     if (flags_.metrics_linger_seconds <= 0 || metrics_server_ == nullptr) return;
     pollfd end = {interruption_.fd(), POLLIN, 0};
-    poll(&end, 1, static_cast<int>(flags_.metrics_linger_seconds * 1000));
+    const double longest = std::numeric_limits<int>::max();
+    poll(&end, 1, static_cast<int>(std::min(flags_.metrics_linger_seconds * 1000, longest)));
   }
 
   const RunFlags& flags_;
@@ -204,7 +212,26 @@ class RunSession {
   std::unique_ptr<LocalStages> local_;  // goes first: its watcher reports to the fleet
 };
 
+absl::Status InFlag(const char* flag, const absl::Status& status) {
+  if (status.ok()) return status;
+  return absl::Status(status.code(), absl::StrCat(flag, ": ", status.message()));
+}
+
+absl::Status CheckAddresses(const RunFlags& flags) {
+  for (const std::string& address : flags.stages) {
+    if (absl::StartsWith(address, "unix:")) continue;
+    const absl::StatusOr<HostPort> parsed = ParseHostPort(address);
+    RETURN_IF_ERROR(InFlag("--stages", parsed.status()));
+    if (parsed->port == 0) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--stages: \"", address, "\", want the port that the stage listens at"));
+    }
+  }
+  return InFlag("--metrics_listen", ParseHostPort(flags.metrics_listen).status());
+}
+
 absl::Status CheckStages(const RunFlags& flags, const Experiment& experiment) {
+  RETURN_IF_ERROR(CheckAddresses(flags));
   if (flags.stages.empty() || flags.stages.size() == experiment.pipeline().stages()) {
     return absl::OkStatus();
   }
@@ -220,6 +247,14 @@ absl::Status CheckState(const RunFlags& flags, const Experiment& experiment) {
   return CheckMemory(state, MachineMemoryBytes(), /*one_machine=*/true);
 }
 
+absl::Status Warn(const Experiment& experiment) {
+  ASSIGN_OR_RETURN(const std::vector<std::string> warnings, PlanWarnings(experiment));
+  for (const std::string& warning : warnings) {
+    std::fprintf(stderr, "thinwire: %s\n", warning.c_str());
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 int RunCommand(const RunFlags& flags, Interruption* interruption) {
@@ -229,6 +264,8 @@ int RunCommand(const RunFlags& flags, Interruption* interruption) {
   if (!stages.ok()) return Complain(stages, kExitUsage);
   const absl::Status state = CheckState(flags, *experiment);
   if (!state.ok()) return Complain(state, kExitUsage);
+  const absl::Status warned = flags.quiet ? absl::OkStatus() : Warn(*experiment);
+  if (!warned.ok()) return Complain(warned, kExitUsage);
   const std::string dir = flags.out.empty() ? "runs/" + experiment->name() : flags.out;
   auto record = RunRecord::Create(dir, flags.overwrite);
   if (!record.ok()) {

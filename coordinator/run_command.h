@@ -14,8 +14,8 @@ struct RunFlags {
   std::vector<std::string> overrides;  // path=value
   std::string out;                     // empty: runs/NAME
   bool overwrite = false;
-  std::vector<std::string> stages;  // of servers started by hand; empty: start them here
-  std::string metrics_listen = "127.0.0.1:0";
+  std::vector<std::string> stages;             // of servers started by hand; empty: start them here
+  std::string metrics_listen = "127.0.0.1:0";  // host:port
   double metrics_linger_seconds = 0;
   bool quiet = false;
   std::string stage_server;  // path of the binary; empty: look beside our own

@@ -85,6 +85,15 @@ TEST_F(RunCommandTest, ACompletedRunLeavesEveryFileAndFreesTheStages) {
   EXPECT_TRUE(last_.released());
 }
 
+TEST_F(RunCommandTest, WarnsOfACodecThatExpandsUnderFeedback) {
+  flags_.overrides = {"compression.gradients={codec: uniform, bits: 1, feedback: ef}"};
+  flags_.quiet = false;
+  ::testing::internal::CaptureStderr();
+  EXPECT_EQ(Run(), kExitDone);
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+              HasSubstr("thinwire: warning: layer1, gradients: codec uniform(bits=1, "));
+}
+
 TEST_F(RunCommandTest, AFailedRunSaysWhyInItsSummary) {
   last_.train = [](const TrainRequest&, grpc::ServerContext*, FakeStage::Writer*) {
     return grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, "step 1: loss is nan");
@@ -103,6 +112,31 @@ TEST_F(RunCommandTest, AnInterruptedRunKeepsItsSummaryAndFreesTheStages) {
   EXPECT_EQ(Run(), kExitInterrupted);
   EXPECT_EQ(Summary()["status"], "interrupted");
   EXPECT_TRUE(last_.released());
+}
+
+TEST_F(RunCommandTest, ALostTerminalInterruptsTheRun) {
+  signal(SIGHUP, SIG_DFL);  // whatever the tests were started with
+  first_.train = [](const TrainRequest&, grpc::ServerContext* context, FakeStage::Writer*) {
+    kill(getpid(), SIGHUP);
+    return FakeStage::Hang(context);
+  };
+  EXPECT_EQ(Run(), kExitInterrupted);
+  EXPECT_EQ(Summary()["status"], "interrupted");
+}
+
+TEST_F(RunCommandTest, AnAddressThatIsNoneIsAUsageErrorBeforeAnythingIsWritten) {
+  const std::vector<std::string> stages = flags_.stages;
+  for (const char* address : {"a", "127.0.0.1", "a:0", "a:ssh"}) {
+    flags_.stages[1] = address;
+    EXPECT_EQ(Run(), kExitUsage) << address;
+  }
+  flags_.stages = stages;
+  for (const char* address : {"9107", ":9108", "foo", "127.0.0.1:99999", ""}) {
+    flags_.metrics_listen = address;
+    EXPECT_EQ(Run(), kExitUsage) << address;
+  }
+  EXPECT_FALSE(fs::exists(flags_.out));
+  EXPECT_THAT(first_.calls(), IsEmpty());
 }
 
 TEST_F(RunCommandTest, AWrongNumberOfStagesIsAUsageErrorBeforeAnythingIsWritten) {

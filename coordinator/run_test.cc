@@ -11,6 +11,7 @@ using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
+using ::testing::Pair;
 
 class Recorder : public RunObserver {
  public:
@@ -26,10 +27,15 @@ class Recorder : public RunObserver {
     epochs.push_back(epoch);
     return absl::OkStatus();
   }
+  absl::Status OnCapture(uint64_t step, const std::vector<std::string>& files) override {
+    captures.emplace_back(step, files);
+    return absl::OkStatus();
+  }
 
   absl::Status on_step;
   std::vector<StepRecord> steps;
   std::vector<EpochRecord> epochs;
+  std::vector<std::pair<uint64_t, std::vector<std::string>>> captures;
   RunTotals last_totals;
 };
 
@@ -152,6 +158,65 @@ TEST_F(RunTest, SummaryNamesTheDevicesOfAllStagesWhereTheyDiffer) {
   EXPECT_EQ(summary_.provenance().devices(0).name(), "cpu");
   EXPECT_EQ(summary_.provenance().devices(1).model(), "NVIDIA H200");
   EXPECT_EQ(summary_.provenance().devices(1).libraries(), "CUDA 13.0");
+}
+
+TEST_F(RunTest, SummarySaysOfEachStageWhatItRanOn) {
+  first_.build.set_cpu_model("Xeon");
+  last_.build.set_cpu_model("EPYC");
+  last_.build.set_simd_target("AVX2");
+  (*last_.build.mutable_libraries())["oneDNN"] = "3.0";
+  ASSERT_TRUE(Train().ok());
+  EXPECT_EQ(summary_.provenance().cpu_model(), "Xeon");
+  ASSERT_EQ(summary_.provenance().stages_size(), 2);
+  EXPECT_EQ(summary_.provenance().stages(0).cpu_model(), "Xeon");
+  const StageRecord& last = summary_.provenance().stages(1);
+  EXPECT_EQ(last.commit(), "abc");
+  EXPECT_EQ(last.cpu_model(), "EPYC");
+  EXPECT_EQ(last.simd_target(), "AVX2");
+  EXPECT_EQ(last.libraries().at("oneDNN"), "3.0");
+  EXPECT_EQ(last.threads(), 2u);
+}
+
+TEST_F(RunTest, OneLineWarnsOfStagesWithDifferentBuilds) {
+  first_.build.set_build_id("abc gcc opt");
+  last_.build.set_build_id("abc gcc opt");
+  ::testing::internal::CaptureStderr();
+  ASSERT_TRUE(Train().ok());
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
+  summary_.Clear();
+  last_.build.set_build_id("def gcc opt");
+  ::testing::internal::CaptureStderr();
+  ASSERT_TRUE(Train().ok());
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(),
+            "thinwire: warning: stage 0 (" + first_.address() +
+                ") runs build \"abc gcc opt\", stage 1 (" + last_.address() +
+                ") runs build \"def gcc opt\"\n");
+}
+
+TEST_F(RunTest, CapturesAreHandedOverAfterTheirEpoch) {
+  experiment_.mutable_capture()->add_steps(3);
+  experiment_.mutable_capture()->set_limit_bytes(1000);
+  first_.captured = "first's";
+  last_.captured = "last's";
+  ASSERT_TRUE(Train().ok());
+  EXPECT_THAT(observer_.captures, ElementsAre(Pair(3, ElementsAre("first's", "last's"))));
+  EXPECT_THAT(first_.calls(), Contains("ExportCapture 3"));
+}
+
+TEST_F(RunTest, AStepToCaptureThatTheStagesDoNotReachIsRefusedBeforeTraining) {
+  experiment_.mutable_capture()->add_steps(5);
+  EXPECT_EQ(Train().message(),
+            "capture.steps: 5, want at most 4: the stages have 4 training samples");
+  EXPECT_THAT(first_.calls(), Not(Contains("Train 1")));
+}
+
+TEST_F(RunTest, ACaptureOfMoreThanItsLimitEndsTheRun) {
+  experiment_.mutable_capture()->add_steps(1);
+  experiment_.mutable_capture()->set_limit_bytes(1000);
+  last_.captured = std::string(2025, 'x');  // and 1024 of header
+  EXPECT_EQ(Train().message(), "stage 1 (" + last_.address() +
+                                   "): its capture of step 1 has 2025 bytes or more, want 1000, "
+                                   "which is capture.limit_bytes, and a header");
 }
 
 TEST_F(RunTest, EvaluatesEveryNthEpochAndAfterTheLast) {

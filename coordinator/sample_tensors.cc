@@ -1,12 +1,10 @@
 #include "coordinator/sample_tensors.h"
 
-#include <stdlib.h>
-
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <sstream>
+#include <memory>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -14,11 +12,16 @@
 #include "base/safetensors.h"
 #include "base/status.h"
 #include "coordinator/exit_code.h"
+#include "coordinator/file.h"
 #include "coordinator/run_command.h"
+#include "coordinator/temporary_folder.h"
+#include "coordinator/tensor_file.h"
 #include "tensor/cpu/device.h"
 
 namespace thinwire {
 namespace {
+
+namespace fs = std::filesystem;
 
 // As large as the first cut of a narrow ResNet: [512, 8, 8, 32], 4 MiB.
 constexpr char kExperiment[] = R"(
@@ -60,43 +63,25 @@ absl::StatusOr<SampleTensor> SampleFrom(const std::string& path, const StoredTen
 }
 
 absl::Status AddFile(const std::string& path, std::vector<SampleTensor>* all) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return absl::NotFoundError(absl::StrCat(path, ": cannot be read"));
-  std::ostringstream bytes;
-  bytes << file.rdbuf();
-  const std::string content = std::move(bytes).str();
-  const absl::StatusOr<Safetensors> parsed = ParseSafetensors(content);
-  if (!parsed.ok()) {
-    return absl::Status(parsed.status().code(),
-                        absl::StrCat(path, ": ", parsed.status().message()));
-  }
-  for (const StoredTensor& stored : parsed->tensors) {
+  ASSIGN_OR_RETURN(const TensorFile file, ReadTensorFile(path));
+  for (const StoredTensor& stored : file.contents.tensors) {
     ASSIGN_OR_RETURN(SampleTensor sample, SampleFrom(path, stored));
     all->push_back(std::move(sample));
   }
   return absl::OkStatus();
 }
 
-// Removed with everything in it.
-class TemporaryFolder {
- public:
-  static absl::StatusOr<std::unique_ptr<TemporaryFolder>> New() {
-    std::string path = (std::filesystem::temp_directory_path() / "thinwire-codecs-XXXXXX").string();
-    if (mkdtemp(path.data()) == nullptr) {
-      return absl::InternalError(absl::StrCat(path, ": no folder: ", strerror(errno)));
-    }
-    return std::unique_ptr<TemporaryFolder>(new TemporaryFolder(path));
+// The safetensors files of a folder, by name.
+absl::StatusOr<std::vector<std::string>> FilesIn(const std::string& folder) {
+  std::vector<std::string> files;
+  std::error_code error;
+  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
+    if (at->path().extension() == ".safetensors") files.push_back(at->path().string());
   }
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  const std::string& path() const { return path_; }
-
- private:
-  explicit TemporaryFolder(std::string path) : path_(std::move(path)) {}
-  const std::string path_;
-};
+  if (error) return FileError(folder, "cannot list", error.value());
+  std::sort(files.begin(), files.end());
+  return files;
+}
 
 }  // namespace
 
@@ -108,21 +93,18 @@ absl::StatusOr<std::vector<SampleTensor>> ReadSampleTensors(const std::vector<st
 
 absl::StatusOr<std::vector<SampleTensor>> CaptureSampleTensors(const std::string& stage_server,
                                                                Interruption* interruption) {
-  ASSIGN_OR_RETURN(const std::unique_ptr<TemporaryFolder> folder, TemporaryFolder::New());
+  ASSIGN_OR_RETURN(const std::unique_ptr<TemporaryFolder> folder,
+                   TemporaryFolder::Make("thinwire-codecs"));
   RunFlags flags;
   flags.experiment = folder->path() + "/codecs.yaml";
   flags.out = folder->path() + "/run";
   flags.quiet = true;
   flags.stage_server = stage_server;
-  std::ofstream(flags.experiment) << kExperiment;
+  RETURN_IF_ERROR(ReplaceFile(flags.experiment, kExperiment));
   if (RunCommand(flags, interruption) != kExitDone) {
     return absl::InternalError("the run that captures tensors failed; give safetensors files");
   }
-  std::vector<std::string> files;
-  for (const auto& entry : std::filesystem::directory_iterator(flags.out + "/captures")) {
-    if (entry.path().extension() == ".safetensors") files.push_back(entry.path().string());
-  }
-  std::sort(files.begin(), files.end());
+  ASSIGN_OR_RETURN(const std::vector<std::string> files, FilesIn(flags.out + "/captures"));
   return ReadSampleTensors(files);
 }
 

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <stdlib.h>
 
 #include <fstream>
 
@@ -59,10 +60,18 @@ TEST(ReadSampleTensorsTest, RefusalsNameFileAndTensor) {
               HasSubstr("sample.safetensors: tensor labels is I64, want F32 or BF16"));
   EXPECT_THAT(ErrorOf(FileWith("deep", "F32", {1, 1, 1, 1, 1, 1, 2})),
               HasSubstr("tensor deep has 7 axes, want 1 to 6"));
-  EXPECT_THAT(ErrorOf("no/such.safetensors"), HasSubstr("no/such.safetensors: cannot be read"));
+  EXPECT_THAT(ErrorOf("no/such.safetensors"), HasSubstr("no/such.safetensors: cannot open"));
   const std::string path = ::testing::TempDir() + "/broken.safetensors";
   std::ofstream(path) << "broken";
   EXPECT_THAT(ErrorOf(path), HasSubstr("broken.safetensors: "));
+  EXPECT_THAT(ErrorOf("/"), HasSubstr("/: cannot read: Is a directory"));
+}
+
+TEST(CaptureSampleTensorsTest, WithoutAPlaceForItsRunItIsAnErrorThatNamesThePlace) {
+  setenv("TMPDIR", "/nonexistent", /*overwrite=*/1);
+  Interruption interruption;
+  EXPECT_THAT(std::string(CaptureSampleTensors("", &interruption).status().message()),
+              HasSubstr("/nonexistent/thinwire-codecs-"));
 }
 
 }  // namespace

@@ -204,8 +204,8 @@ absl::Status StageClient::ExportCapture(uint64_t step, const OnChunk& on_chunk) 
                 on_chunk);
 }
 
-absl::Status StageClient::Renew(absl::Time deadline) {
-  const Method method = {"Renew", renewal_stub_.get(), &renewals_, deadline - absl::Now()};
+absl::Status StageClient::Renew(absl::Duration timeout) {
+  const Method method = {"Renew", renewal_stub_.get(), &renewals_, timeout};
   return Unary(method, &Stage::Stub::Renew, RenewRequest()).status();
 }
 

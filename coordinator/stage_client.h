@@ -64,7 +64,7 @@ class StageClient {
   // Sends the tensors as one safetensors file.
   absl::Status ImportParameters(const Safetensors& parameters);
 
-  absl::Status Renew(absl::Time deadline);
+  absl::Status Renew(absl::Duration timeout);
 
   // Ends the lease; also after Cancel. Waits up to 3 s.
   absl::Status Release();

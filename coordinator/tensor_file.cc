@@ -1,8 +1,5 @@
 #include "coordinator/tensor_file.h"
 
-#include <cerrno>
-#include <fstream>
-#include <iterator>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -12,11 +9,8 @@
 namespace thinwire {
 
 absl::StatusOr<TensorFile> ReadTensorFile(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return FileError(path, "cannot open", errno);
-  auto bytes = std::make_unique<std::string>(std::istreambuf_iterator<char>(file),
-                                             std::istreambuf_iterator<char>());
-  if (file.bad()) return FileError(path, "cannot read", EIO);
+  ASSIGN_OR_RETURN(std::string read, ReadFile(path));
+  auto bytes = std::make_unique<const std::string>(std::move(read));
   absl::StatusOr<Safetensors> contents = ParseSafetensors(*bytes);
   if (!contents.ok()) {
     return absl::DataLossError(absl::StrCat(path, ": ", contents.status().message()));

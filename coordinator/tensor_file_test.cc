@@ -37,5 +37,11 @@ TEST(TensorFileTest, AFileThatIsMalformedOrMissingIsNamed) {
   EXPECT_THAT(std::string(missing.message()), HasSubstr(path + "x"));
 }
 
+TEST(TensorFileTest, AFolderIsAnErrorThatNamesIt) {
+  const std::string dir = ::testing::TempDir();
+  EXPECT_THAT(std::string(ReadTensorFile(dir).status().message()),
+              HasSubstr(dir + ": cannot read: Is a directory"));
+}
+
 }  // namespace
 }  // namespace thinwire

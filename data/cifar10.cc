@@ -24,6 +24,7 @@ namespace {
 
 constexpr int64_t kPixels = 32 * 32, kChannels = 3, kClasses = 10;
 constexpr int64_t kRecordBytes = 1 + kPixels * kChannels;
+constexpr int64_t kMaxFileBytes = 10'000 * kRecordBytes;
 
 struct OfficialFile {
   const char* name;
@@ -41,6 +42,7 @@ constexpr OfficialFile kTestFiles[] = {
     {"test_batch.bin", "8e2eb146ae340b09e24670f29cabc6326dba54da8789dab6768acf480273f65b"},
 };
 
+// A whole number of records, at most as many as an official file has.
 absl::StatusOr<std::string> ReadFile(const std::string& path) {
   std::error_code error;
   const std::uintmax_t size = std::filesystem::file_size(path, error);
@@ -50,6 +52,10 @@ absl::StatusOr<std::string> ReadFile(const std::string& path) {
         "cannot read ", path,
         ": download https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz, unpack it, and set "
         "data.dir to the folder it makes"));
+  }
+  if (size == 0 || size % kRecordBytes != 0 || size > kMaxFileBytes) {
+    return absl::DataLossError(absl::StrCat(path, " has ", size, " bytes, want a multiple of ",
+                                            kRecordBytes, " up to ", kMaxFileBytes));
   }
   std::string bytes(size, '\0');
   if (!file.read(bytes.data(), static_cast<std::streamsize>(size))) {
@@ -65,11 +71,7 @@ std::string Sha256(const std::string& bytes) {
   return absl::BytesToHexString(absl::string_view(reinterpret_cast<char*>(digest), size));
 }
 
-absl::Status CheckFile(const std::string& path, const std::string& bytes, const char* sha256) {
-  if (bytes.empty() || bytes.size() % kRecordBytes != 0) {
-    return absl::DataLossError(
-        absl::StrCat(path, " has ", bytes.size(), " bytes, want a multiple of ", kRecordBytes));
-  }
+absl::Status CheckRecords(const std::string& path, const std::string& bytes, const char* sha256) {
   if (sha256 != nullptr && Sha256(bytes) != sha256) {
     return absl::DataLossError(
         absl::StrCat(path, " has SHA-256 ", Sha256(bytes), ", want ", sha256));
@@ -128,7 +130,7 @@ absl::StatusOr<std::unique_ptr<Dataset>> LoadFiles(const std::string& dir,
     if (limit > 0 && records.size() == limit) break;
     const std::string path = dir + "/" + file.name;
     ASSIGN_OR_RETURN(const std::string bytes, ReadFile(path));
-    RETURN_IF_ERROR(CheckFile(path, bytes, verify ? file.sha256 : nullptr));
+    RETURN_IF_ERROR(CheckRecords(path, bytes, verify ? file.sha256 : nullptr));
     const int64_t held = static_cast<int64_t>(bytes.size()) / kRecordBytes;
     records.Append(bytes, limit > 0 ? std::min(held, limit - records.size()) : held);
   }
@@ -146,7 +148,8 @@ absl::StatusOr<std::unique_ptr<Dataset>> LoadFiles(const std::string& dir,
 absl::StatusOr<DataSplits> LoadCifar10(const DataOptions& options) {
   std::string dir = options.dir.empty() ? "." : options.dir;
   const std::string inner = dir + "/cifar-10-batches-bin";
-  if (std::filesystem::exists(inner + "/" + kTrainFiles[0].name)) dir = inner;
+  std::error_code ignored;  // of the folder that is then read
+  if (std::filesystem::exists(inner + "/" + kTrainFiles[0].name, ignored)) dir = inner;
   DataSplits splits;
   ASSIGN_OR_RETURN(splits.train, LoadFiles(dir, kTrainFiles, options.limit, options.verify));
   ASSIGN_OR_RETURN(splits.test, LoadFiles(dir, kTestFiles, options.test_limit, options.verify));

@@ -1,8 +1,9 @@
 // CIFAR-10, binary version (Krizhevsky, 2009; https://www.cs.toronto.edu/~kriz/cifar.html).
 //
-// Files of records of 3073 bytes: label (0 to 9), then 1024 bytes each of red, green, blue, row
-// by row. Training: data_batch_1.bin to data_batch_5.bin, in this order; test: test_batch.bin.
-// Crops are padded by 4, flips allowed; normalised by the mean and deviation of the training set.
+// Files of up to 10,000 records of 3073 bytes: label (0 to 9), then 1024 bytes each of red, green,
+// blue, row by row. Training: data_batch_1.bin to data_batch_5.bin, in this order; test:
+// test_batch.bin. Crops are padded by 4, flips allowed; normalised by the mean and deviation of the
+// training set.
 #pragma once
 
 #include "absl/status/statusor.h"

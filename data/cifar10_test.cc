@@ -133,6 +133,20 @@ TEST_F(Cifar10Test, WrongSizeIsRefused) {
   EXPECT_THAT(Refusal(absl::StatusCode::kDataLoss), HasSubstr("data_batch_2.bin has 0 bytes"));
 }
 
+TEST_F(Cifar10Test, AFileLargerThanAnyOfTheFormatIsRefused) {
+  const std::string path = options_.dir + "/data_batch_5.bin";
+  std::filesystem::resize_file(path, 30'730'000u + kRecordBytes);
+  EXPECT_THAT(Refusal(absl::StatusCode::kDataLoss),
+              HasSubstr(path + " has 30733073 bytes, want a multiple of 3073 up to 30730000"));
+}
+
+TEST_F(Cifar10Test, AFolderWhoseNameIsTooLongIsNamed) {
+  const std::string dir = options_.dir;
+  options_.dir = std::string(300, 'x');
+  EXPECT_THAT(Refusal(absl::StatusCode::kNotFound), HasSubstr(options_.dir + "/data_batch_1.bin"));
+  options_.dir = dir;
+}
+
 TEST_F(Cifar10Test, LabelOutOfRangeIsRefused) {
   Write("test_batch.bin", Record(3) + Record(10));
   EXPECT_THAT(Refusal(absl::StatusCode::kDataLoss),

@@ -22,8 +22,9 @@ what is trained:
   --bin DIR             where thinwire and stage_server are (default: bazel-bin's)
   --list                print what stands and what is missing, run nothing
 
-Results: RESULTS/SUITE/CONFIGURATION-seedN.json. A configuration that this build does not know is
-left out and named. Exit codes: 0 all done, 1 a run failed, 2 wrong usage, 130 interrupted.
+Results: RESULTS/SUITE/CONFIGURATION-seedN.json. A configuration that this build does not know, so
+that its `thinwire plan` exits with 2, is left out and named. Exit codes: 0 all done, 1 a run or a
+plan failed, 2 wrong usage, 130 interrupted.
 
 examples:
   experiments/run.sh paper1/narrow --data ~/cifar-10-batches-bin
@@ -104,17 +105,24 @@ run_one() {
                   --set "compression.activations=${activations[$1]}"
                   --set "compression.gradients=${gradients[$1]}")
   for setting in ${further[$1]}; do settings+=(--set "$setting"); done
-  if ! "$thinwire" plan "$experiment" "${settings[@]}" > /dev/null 2> "$run.refused"; then
-    echo "$id: left out, this build refuses it: $(head -1 "$run.refused")"
+  "$thinwire" plan "$experiment" "${settings[@]}" > /dev/null 2> "$run.refused"
+  local status=$? reason
+  reason=$(head -1 "$run.refused")
+  rm -f "$run.refused"
+  if (( status == 2 )); then
+    echo "$id: left out, this build refuses it: $reason"
     unknown=$((unknown + 1))
-    rm -f "$run.refused"
     return 0
   fi
-  rm -f "$run.refused"
+  if (( status != 0 )); then
+    echo "$id: plan failed with $status, want 0 or, of a build that refuses it, 2: $reason"
+    failed=$((failed + 1))
+    return 0
+  fi
   echo "$id: started $(date -u +%FT%TZ)"
   "$thinwire" run "$experiment" "${settings[@]}" --out "$run" --overwrite \
     --stage_server "$stage_server" > "$run.log" 2>&1 < /dev/null
-  local status=$?
+  status=$?
   if (( status == 130 )); then echo "$id: interrupted"; exit 130; fi
   if (( status != 0 )); then
     echo "$id: failed with $status, see $run.log: $(tail -1 "$run.log")"

@@ -31,9 +31,9 @@ while (( $# )); do
   shift
 done
 if [[ $command == plan ]]; then
-  [[ -e $here/refuse && $name =~ $(cat "$here/refuse") ]] || exit 0
+  [[ -e $here/refuse && $name =~ $(cut -d: -f1 "$here/refuse") ]] || exit 0
   echo 'unknown feedback "ef"' >&2
-  exit 2
+  exit "$(cut -d: -f2 "$here/refuse")"
 fi
 echo "$name $seed" >> "$here/calls"
 if [[ -e $here/status && "$name $seed" == $(cut -d: -f1 "$here/status") ]]; then
@@ -86,10 +86,19 @@ expect 'a second call runs what is missing' exits 0 go --only 'none|topk50' --se
 expect 'and nothing else' calls 'narrow-none 2'
 
 rm "$work/calls"
-echo 'ef' > "$work/refuse"
+echo 'ef:2' > "$work/refuse"
 expect 'what the build does not know is no failure' exits 0 go --only 'topk10.*' --seeds 1
 expect 'and is named' says 'topk10-ef-seed1: left out.*unknown feedback'
 expect 'the rest runs' calls 'narrow-topk10 1'
+
+for status in 1 127 134 139; do
+  rm "$work/calls" "$work/results/paper1/narrow/topk10-seed1.json"
+  echo "ef:$status" > "$work/refuse"
+  expect "a plan that ends with $status is a failure" exits 1 go --only 'topk10|topk10-ef' --seeds 1
+  expect 'and is named' says "topk10-ef-seed1: plan failed with $status.*unknown feedback"
+  expect 'the rest runs' calls 'narrow-topk10 1'
+done
+rm "$work/refuse"
 
 rm "$work/calls"
 echo 'narrow-topk5 3:1' > "$work/status"

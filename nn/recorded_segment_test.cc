@@ -182,6 +182,7 @@ class FailingToRecord final : public Device {
   }
   void Free(void* memory) override { CpuDevice()->Free(memory); }
   size_t bytes_in_use() const override { return CpuDevice()->bytes_in_use(); }
+  void Trim() override { CpuDevice()->Trim(); }
   Error CopyFromHost(void* device, const void* host, size_t bytes) override {
     return CpuDevice()->CopyFromHost(device, host, bytes);
   }

@@ -37,11 +37,11 @@ class TaskGraph {
     double now = 0;
     while (!events_.empty()) {
       now = events_.top().seconds;
-      while (!events_.empty() && events_.top().seconds == now) {
+      do {  // at least one: NaN seconds are not equal to themselves
         const Event event = events_.top();
         events_.pop();
         event.kind == Event::Kind::kReady ? Ready(event.task, now) : End(event.task, now);
-      }
+      } while (!events_.empty() && events_.top().seconds == now);
       StartWaiting(now);
     }
     return now;

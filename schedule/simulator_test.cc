@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 namespace thinwire {
 namespace {
 
@@ -148,6 +150,15 @@ TEST(SimulateTest, TwoCoresNeverBeatHalfTheWork) {
     const double seconds = Simulate(simulation).seconds;
     EXPECT_GE(seconds, least) << stages;
     EXPECT_LE(seconds, work) << stages;
+  }
+}
+
+TEST(SimulateTest, ACostThatIsNoNumberEndsToo) {
+  for (ScheduleKind kind : kKinds) {
+    Simulation simulation = Pipeline(kind, 3, 4);
+    simulation.stages[1].forward_seconds = std::nan("");
+    simulation.cores = 2;
+    EXPECT_TRUE(std::isnan(Simulate(simulation).busy_seconds[1]));
   }
 }
 

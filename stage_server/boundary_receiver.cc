@@ -35,14 +35,17 @@ BoundaryReceiver::BoundaryReceiver(const BoundarySpec& spec, Link* link, Worker 
 }
 
 BoundaryReceiver::~BoundaryReceiver() {
-  if (!has_worker_) return;
+  Stop(absl::CancelledError(absl::StrCat("cut ", spec_.name, ": closed")));
+  if (worker_) worker_->join();
+}
+
+void BoundaryReceiver::Stop(const absl::Status& reason) {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    stopping_ = true;
+    if (status_.ok()) status_ = reason;
     changed_.notify_all();
   }
-  link_->Close(absl::CancelledError(absl::StrCat("cut ", spec_.name, ": closed")));
-  worker_->join();
+  link_->Close(reason);
 }
 
 void BoundaryReceiver::StartEpoch(std::shared_ptr<const EpochRows> rows) {
@@ -52,13 +55,13 @@ void BoundaryReceiver::StartEpoch(std::shared_ptr<const EpochRows> rows) {
 }
 
 void BoundaryReceiver::WorkerLoop() {
-  absl::Status status;
-  while (status.ok()) {
-    // Woken by Close: the executor's own waits are the ones with deadlines.
+  for (;;) {
+    // Woken by Stop: the executor's own waits are the ones with deadlines.
     absl::StatusOr<Decoded> decoded = ReceiveAndDecode(absl::InfiniteFuture());
-    status = decoded.status();
+    absl::Status status = decoded.status();
     if (!status.ok()) (void)spec_.device->Finish();  // others free the memory that we used
     const std::lock_guard<std::mutex> lock(mutex_);
+    if (!status_.ok()) return;
     if (status.ok() && static_cast<int>(ready_.size()) >= spec_.capacity) {
       status = absl::ResourceExhaustedError(
           absl::StrCat("cut ", spec_.name, ": ", spec_.peer, " sent ", spec_.capacity + 1,
@@ -68,6 +71,7 @@ void BoundaryReceiver::WorkerLoop() {
     if (status.ok()) ready_.push_back(*std::move(decoded));
     status_ = status;
     changed_.notify_all();
+    if (!status.ok()) return;
   }
 }
 
@@ -121,13 +125,13 @@ absl::StatusOr<Tensor> BoundaryReceiver::Decode(const Message& message) {
 // deadline.
 absl::StatusOr<std::shared_ptr<const EpochRows>> BoundaryReceiver::RowsOf(uint32_t epoch) {
   std::unique_lock<std::mutex> lock(mutex_);
-  const auto is_there = [&] { return stopping_ || (rows_ && rows_->epoch() >= epoch); };
+  const auto is_there = [&] { return !status_.ok() || (rows_ && rows_->epoch() >= epoch); };
   if (has_worker_) {
     changed_.wait(lock, is_there);
   } else if (!is_there()) {
     return absl::FailedPreconditionError(absl::StrCat("epoch ", epoch, " has not begun"));
   }
-  if (stopping_) return absl::CancelledError("closed");
+  RETURN_IF_ERROR(status_);
   if (rows_->epoch() == epoch) return rows_;
   return absl::InvalidArgumentError(
       absl::StrCat("epoch ", epoch, ", want ", rows_->epoch(), ", which has begun"));

@@ -23,7 +23,7 @@ namespace thinwire {
 
 class BoundaryReceiver {
  public:
-  // `link` outlives the receiver and is closed before it is destroyed; `support` as for the sender.
+  // `link` outlives the receiver; `support` as for the sender.
   static absl::StatusOr<std::unique_ptr<BoundaryReceiver>> New(const BoundarySpec& spec, Link* link,
                                                                Worker worker, SupportMaps* support);
   ~BoundaryReceiver();
@@ -49,6 +49,9 @@ class BoundaryReceiver {
   // state of both ends contradicts. The executor's thread.
   absl::StatusOr<Received> Receive(Expected expected, absl::Time deadline);
   absl::Status ReceiveAcknowledgement(MessageKey key, absl::Time deadline);
+
+  // Closes the link and ends every wait, which returns `reason`. Any thread.
+  void Stop(const absl::Status& reason);
 
   BoundaryStatistics statistics() const;
   const BoundarySpec& spec() const { return spec_; }
@@ -84,8 +87,7 @@ class BoundaryReceiver {
   std::condition_variable changed_;
   std::deque<Decoded> ready_;
   std::shared_ptr<const EpochRows> rows_;
-  bool stopping_ = false;
-  absl::Status status_;
+  absl::Status status_;  // why nothing more is decoded
   BoundaryStatistics statistics_;
   std::optional<std::thread> worker_;
 };

@@ -1,7 +1,6 @@
 #include "stage_server/boundary_sender.h"
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -15,22 +14,6 @@ constexpr absl::Duration kAcknowledgementPatience = absl::Seconds(1);
 
 BoundaryStatistics::Traffic& TrafficOf(Phase phase, BoundaryStatistics* statistics) {
   return phase == PHASE_TRAIN ? statistics->train : statistics->evaluate;
-}
-
-// The error relative to a message of zeros is no number, and would make every mean it enters none.
-void Accumulate(const MeasuredError& error, BoundaryStatistics* statistics) {
-  if (!std::isfinite(error.received.relative_error + error.codec_relative_error +
-                     error.relative_residual)) {
-    return;
-  }
-  MeasuredError& sum = statistics->error_sum;
-  ++statistics->measured_messages;
-  statistics->last_error = error;
-  sum.received.relative_error += error.received.relative_error;
-  sum.received.cosine += error.received.cosine;
-  sum.received.nonzero_fraction += error.received.nonzero_fraction;
-  sum.codec_relative_error += error.codec_relative_error;
-  sum.relative_residual += error.relative_residual;
 }
 
 }  // namespace
@@ -174,7 +157,7 @@ absl::Status BoundarySender::Encode(const Job& job, Message* message) {
   const std::lock_guard<std::mutex> lock(mutex_);
   statistics_.encode.Observe(seconds);
   statistics_.encode_cpu_seconds += cpu_seconds;
-  if (error) Accumulate(*error, &statistics_);
+  if (error) statistics_.errors.Add(*error);
   return absl::OkStatus();
 }
 

@@ -56,13 +56,14 @@ class ServerReactor final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grp
   std::shared_ptr<GrpcStream> stream_;  // null when refused
 };
 
-// The streams that wait for, or have, their peer. At most one for each cut.
+// The streams that wait for, or have, their peer. At most one for each cut: one that has ended
+// makes room for the next, even while its link is still there.
 class Listeners {
  public:
   absl::StatusOr<std::shared_ptr<GrpcStream>> Add(const LinkOptions& options) {
     const std::lock_guard<std::mutex> lock(mutex_);
     std::shared_ptr<GrpcStream>& at = by_cut_[options.cut];
-    if (at != nullptr) {
+    if (at != nullptr && !at->ended()) {
       return absl::FailedPreconditionError(
           absl::StrCat("cut ", options.name, " is already listened at for generation ",
                        at->options().generation, ", wanted for ", options.generation));
@@ -71,9 +72,11 @@ class Listeners {
     return at;
   }
 
-  void Remove(uint32_t cut) {
+  // Unless another one has taken its place.
+  void Remove(const std::shared_ptr<GrpcStream>& stream) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    by_cut_.erase(cut);
+    const auto found = by_cut_.find(stream->options().cut);
+    if (found != by_cut_.end() && found->second == stream) by_cut_.erase(found);
   }
 
   std::shared_ptr<GrpcStream> Find(uint64_t cut) const {
@@ -129,7 +132,7 @@ class AcceptedLink final : public Link {
   AcceptedLink(std::shared_ptr<GrpcStream> stream, std::shared_ptr<Listeners> listeners)
       : stream_(std::move(stream)), listeners_(std::move(listeners)) {}
   ~AcceptedLink() override {
-    listeners_->Remove(stream_->options().cut);
+    listeners_->Remove(stream_);
     stream_->Close(absl::CancelledError("the link was destroyed"));
     stream_->WaitDone(absl::Now() + kMaxEnding);
   }

@@ -24,7 +24,8 @@ class BoundaryService {
   // From now on one upstream stage may dial this cut: it must bring the options' run, generation
   // and cut, all others are refused with FAILED_PRECONDITION naming both. Returns the link at
   // once; its Receive waits for the peer like for any message, and what is sent before the peer
-  // has come is queued. The link must be destroyed before this service.
+  // has come is queued. FailedPrecondition while the cut has a link whose stream has not ended. The
+  // link must be destroyed before this service.
   virtual absl::StatusOr<std::unique_ptr<Link>> Listen(const LinkOptions& options) = 0;
 };
 

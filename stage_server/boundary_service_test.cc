@@ -184,6 +184,20 @@ TEST_F(BoundaryServiceTest, ACutIsListenedAtOnceUntilItsLinkIsDestroyed) {
   EXPECT_TRUE(absl::IsFailedPrecondition(Dial(UpstreamOptions()).status()));
 }
 
+// The calls of a run that was ended keep its links for a while.
+TEST_F(BoundaryServiceTest, AClosedLinkMakesRoomForTheNextAndLeavesItThere) {
+  LinkOptions options = DownstreamOptions();
+  options.generation = 6;
+  link_->Close(absl::CancelledError("the run was released"));
+  const absl::StatusOr<std::unique_ptr<Link>> next = server_.service()->Listen(options);
+  ASSERT_TRUE(next.ok()) << next.status();
+  link_ = nullptr;
+  options = UpstreamOptions();
+  options.generation = 6;
+  const absl::StatusOr<std::unique_ptr<Link>> upstream = Dial(options);
+  EXPECT_TRUE(upstream.ok()) << upstream.status();
+}
+
 TEST_F(BoundaryServiceTest, TheUpstreamStageOfAServerThatStoppedIsToldSo) {
   const absl::StatusOr<std::unique_ptr<Link>> upstream = Dial(UpstreamOptions());
   ASSERT_TRUE(upstream.ok()) << upstream.status();
@@ -202,6 +216,15 @@ TEST(DialLinkTest, AnAddressWhereNothingListensIsUnavailableAtTheDeadline) {
   EXPECT_THAT(std::string(status.message()),
               HasSubstr("cut layer3: stage 4 at unix:/nonexistent/link.sock has not accepted the "
                         "boundary"));
+}
+
+TEST(DialLinkTest, WhoStopsItDoesNotWaitForTheDeadline) {
+  int asked = 0;
+  const absl::Status status =
+      DialLink("unix:/nonexistent/link.sock", UpstreamOptions(), TestDeadline(), [&asked] {
+        return ++asked < 3 ? absl::OkStatus() : absl::CancelledError("enough");
+      }).status();
+  EXPECT_THAT(std::string(status.message()), HasSubstr("has not accepted the boundary: enough"));
 }
 
 TEST_F(BoundaryServiceTest, APeerThatEndsBetweenMessagesIsUnavailableAfterTheMessage) {

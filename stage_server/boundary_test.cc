@@ -6,6 +6,7 @@
 #include <functional>
 #include <limits>
 #include <memory>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -63,6 +64,15 @@ class BoundaryTest : public ::testing::TestWithParam<Worker> {
     receiver_ = *BoundaryReceiver::New(of_receiver, down_.get(), worker, at_receiver);
   }
 
+  // Of nine batches of one sample.
+  void StartEpoch() {
+    const auto rows = std::make_shared<const EpochRows>(
+        EpochSpec{{ShuffleKind::kSamples, 0, /*batch_size=*/1}, 1, /*epoch=*/1, /*samples=*/9},
+        /*needs_ids=*/false);
+    sender_->StartEpoch(rows);
+    receiver_->StartEpoch(rows);
+  }
+
   static Tensor Of(std::vector<float> values, int64_t batch = 1) {
     Tensor x = *Tensor::Allocate(CpuDevice(), DType::kF32,
                                  {batch, static_cast<int64_t>(values.size()) / batch});
@@ -99,26 +109,61 @@ TEST_P(BoundaryTest, CompressesAndTellsWhatItCost) {
   EXPECT_EQ(sent.train.raw_bytes, 16u);
   EXPECT_GT(sent.train.wire_bytes, sent.train.payload_bytes);
   EXPECT_EQ(sent.evaluate.messages, 0u);
-  EXPECT_EQ(sent.measured_messages, 1u);
-  EXPECT_NEAR(sent.last_error.received.relative_error, std::sqrt(1.25 / 26.25), 1e-6);
+  EXPECT_EQ(sent.errors.messages, 1u);
+  EXPECT_NEAR(sent.errors.relative_error, std::sqrt(1.25 / 26.25), 1e-6);
+  EXPECT_EQ(sent.errors.codec.relative_error, sent.errors.relative_error);
+  EXPECT_EQ(sent.errors.last_codec.relative_error, sent.errors.relative_error);
 }
 
 TEST_P(BoundaryTest, ARelativeErrorOfZerosIsNotCounted) {
   spec_.feedback.kind = FeedbackKind::kEf;
   Make(GetParam());
-  const auto rows = std::make_shared<const EpochRows>(
-      EpochSpec{{ShuffleKind::kSamples, 0, /*batch_size=*/1}, 1, /*epoch=*/1, /*samples=*/9},
-      /*needs_ids=*/false);
-  sender_->StartEpoch(rows);
-  receiver_->StartEpoch(rows);
+  StartEpoch();
   // The second message is what the first one left: x is zero, the receiver's is not.
   for (const auto& [step, value] : {std::pair(1, 1.0f), std::pair(2, 0.0f)}) {
     ASSERT_TRUE(sender_->Send(Key(step), 5, true, Of({value, value, value, value})).ok());
     ASSERT_TRUE(receiver_->Receive(Expect(step), Soon()).ok());
   }
   ASSERT_TRUE(sender_->Flush(Soon()).ok());
-  EXPECT_EQ(sender_->statistics().measured_messages, 1u);
-  EXPECT_TRUE(std::isfinite(sender_->statistics().error_sum.received.relative_error));
+  EXPECT_EQ(sender_->statistics().errors.messages, 1u);
+  EXPECT_TRUE(std::isfinite(sender_->statistics().errors.relative_error));
+}
+
+TEST_P(BoundaryTest, WithoutACodecTheCosineIsOneAndNoCodecErred) {
+  spec_.codec = CodecSpec();
+  Make(GetParam());
+  for (uint64_t step = 1; step <= 3; ++step) {
+    ASSERT_TRUE(sender_->Send(Key(step), 5, true, Of({1, 1, 0, 0.5f * step})).ok());
+    ASSERT_TRUE(receiver_->Receive(Expect(step), Soon()).ok());
+  }
+  ASSERT_TRUE(sender_->Flush(Soon()).ok());
+  const MeasuredErrors errors = sender_->statistics().errors;
+  EXPECT_EQ(errors.messages, 3u);
+  EXPECT_EQ(errors.cosine, 3);
+  EXPECT_EQ(errors.relative_error, 0);
+  EXPECT_EQ(errors.coded_messages, 0u);
+}
+
+TEST_P(BoundaryTest, TheCodecsErrorIsThatOfTheMessagesItCoded) {
+  spec_.feedback.kind = FeedbackKind::kEf21;
+  spec_.feedback.init = StateInit::kExact;
+  Make(GetParam());
+  StartEpoch();
+  // The first visit of the slot goes exact.
+  ASSERT_TRUE(sender_->Send(Key(1), 5, true, Of({1, -4, 3, 0.5})).ok());
+  ASSERT_TRUE(receiver_->Receive(Expect(1), Soon()).ok());
+  ASSERT_TRUE(sender_->Flush(Soon()).ok());
+  EXPECT_EQ(sender_->statistics().errors.messages, 1u);
+  EXPECT_EQ(sender_->statistics().errors.coded_messages, 0u);
+  ASSERT_TRUE(sender_->Send(Key(2), 5, true, Of({2, -8, 6, 1})).ok());
+  ASSERT_TRUE(receiver_->Receive(Expect(2), Soon()).ok());
+  ASSERT_TRUE(sender_->Flush(Soon()).ok());
+  const BoundaryStatistics sent = sender_->statistics();
+  EXPECT_EQ(sent.errors.messages, 2u);
+  EXPECT_EQ(sent.errors.coded_messages, 1u);
+  EXPECT_NEAR(sent.errors.codec.relative_error, std::sqrt(1.25 / 26.25), 1e-6);
+  EXPECT_NEAR(sent.errors.codec.relative_residual, 0.5, 1e-6);
+  EXPECT_EQ(sent.errors.last_codec.relative_error, sent.errors.codec.relative_error);
 }
 
 TEST_P(BoundaryTest, UncompressedMessagesAreExactWhateverTheCodec) {
@@ -283,6 +328,28 @@ TEST_P(BoundaryWorkerTest, MoreMessagesThanTheScheduleAllowsAreTheSendersError) 
   const absl::Status status = receiver_->Receive(Expect(3), Soon()).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_THAT(std::string(status.message()), HasSubstr("stage 7 (somewhere)"));
+}
+
+// The worker has taken a message of an epoch that the executor has not begun.
+TEST_P(BoundaryWorkerTest, StopEndsAWaitForAnEpochToo) {
+  spec_.feedback.kind = FeedbackKind::kEf21;
+  Make(GetParam());
+  StartEpoch();
+  BoundaryReceiver::Expected expected = Expect(10);
+  expected.key.epoch = 2;
+  sender_->StartEpoch(std::make_shared<const EpochRows>(
+      EpochSpec{{ShuffleKind::kSamples, 0, /*batch_size=*/1}, 1, /*epoch=*/2, /*samples=*/9},
+      /*needs_ids=*/false));
+  ASSERT_TRUE(sender_->Send(expected.key, 5, true, Of({1, 2, 3, 4})).ok());
+  ASSERT_TRUE(sender_->Flush(Soon()).ok());
+  while (receiver_->statistics().last_receive_unix_seconds == 0) {
+    absl::SleepFor(absl::Milliseconds(1));
+  }
+  absl::Status status;
+  std::thread executor([&] { status = receiver_->Receive(expected, Soon()).status(); });
+  receiver_->Stop(absl::CancelledError("enough"));
+  executor.join();
+  EXPECT_EQ(status, absl::CancelledError("enough"));
 }
 
 INSTANTIATE_TEST_SUITE_P(Workers, BoundaryWorkerTest, ::testing::Values(Worker::kOwnThread));

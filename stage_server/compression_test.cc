@@ -68,10 +68,10 @@ Outcome Trained(const std::vector<std::string>& overrides, uint32_t epochs = 2,
       outcome.states.insert(outcome.states.end(), here.begin(), here.end());
       const BoundaryStatistics statistics = sender.statistics();
       outcome.wire_bytes.push_back(statistics.train.wire_bytes);
-      const MeasuredError& error = statistics.error_sum;
+      const MeasuredErrors& errors = statistics.errors;
       outcome.errors.insert(outcome.errors.end(),
-                            {error.received.relative_error, error.received.cosine,
-                             error.codec_relative_error, error.relative_residual});
+                            {errors.relative_error, errors.cosine, errors.codec.relative_error,
+                             errors.codec.relative_residual});
     }
   }
   return outcome;

@@ -13,8 +13,8 @@ EpochRows::EpochRows(const EpochSpec& spec, bool needs_ids)
   batch_order_ = BatchOrder(spec.shuffle, spec.epoch, spec.samples);
 }
 
-int64_t EpochRows::BatchIndex(uint64_t step) const {
-  return static_cast<int64_t>(step) - 1 - (spec_.epoch - 1) * batches_;
+uint64_t EpochRows::BatchIndex(uint64_t step) const {
+  return step - 1 - (spec_.epoch - 1) * static_cast<uint64_t>(batches_);
 }
 
 int64_t EpochRows::BatchSize(int64_t index) const {
@@ -23,18 +23,19 @@ int64_t EpochRows::BatchSize(int64_t index) const {
 }
 
 int EpochRows::Microbatches(uint64_t step) const {
-  return static_cast<int>(std::min<int64_t>(spec_.microbatches, BatchSize(BatchIndex(step))));
+  const auto index = static_cast<int64_t>(BatchIndex(step));
+  return static_cast<int>(std::min<int64_t>(spec_.microbatches, BatchSize(index)));
 }
 
 absl::StatusOr<std::vector<uint64_t>> EpochRows::Of(StateKey key, uint64_t step,
                                                     uint32_t microbatch) const {
-  const int64_t index = BatchIndex(step);
-  if (index < 0 || index >= batches_) {
+  if (BatchIndex(step) >= static_cast<uint64_t>(batches_)) {
     const int64_t before = (spec_.epoch - 1) * batches_;
     return absl::InvalidArgumentError(absl::StrCat("step ", step, ", epoch ", spec_.epoch,
                                                    " has steps ", before + 1, " to ",
                                                    before + batches_));
   }
+  const auto index = static_cast<int64_t>(BatchIndex(step));
   const int count = Microbatches(step);
   if (microbatch >= static_cast<uint32_t>(count)) {
     return absl::InvalidArgumentError(

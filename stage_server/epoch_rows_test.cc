@@ -58,6 +58,9 @@ TEST(EpochRowsTest, RefusesWhatTheEpochDoesNotHave) {
   EXPECT_THAT(refusal(3, 0), AllOf(HasSubstr("step 3"), HasSubstr("steps 4 to 6")));
   EXPECT_THAT(refusal(7, 0), HasSubstr("step 7"));
   EXPECT_THAT(refusal(0, 0), HasSubstr("step 0"));
+  for (const uint64_t step : {uint64_t{1} << 63, UINT64_MAX}) {
+    EXPECT_THAT(refusal(step, 0), HasSubstr("steps 4 to 6"));
+  }
   EXPECT_THAT(refusal(6, 3), HasSubstr("microbatch 3, the batch has 3"));
 }
 

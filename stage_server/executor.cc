@@ -29,6 +29,7 @@ std::vector<FeedRequest> RequestsOf(const Work& work, const SampleRange& all, in
 
 absl::Status Executor::Train(uint32_t epoch, int64_t samples,
                              const std::function<void(const StepReport&)>& on_step) {
+  RETURN_IF_ERROR(stage_->CheckConnected());
   const StageSpec& spec = stage_->spec();
   const int64_t steps = NumBatches(samples, spec.batch_size);
   absl::Time last = absl::Now();
@@ -64,6 +65,7 @@ absl::Status Executor::Train(uint32_t epoch, int64_t samples,
 }
 
 absl::StatusOr<StepReport> Executor::Gradients(const GradientsRequest& request) {
+  RETURN_IF_ERROR(stage_->CheckConnected());
   const StageSpec& spec = stage_->spec();
   const auto samples = static_cast<int64_t>(request.samples());
   const int64_t first = static_cast<int64_t>(request.batch() - 1) * spec.batch_size;
@@ -80,15 +82,19 @@ absl::StatusOr<StepReport> Executor::Gradients(const GradientsRequest& request) 
   report.set_samples(work.batch_size);
   stage_->StartEpoch(EpochOf(spec, request.epoch(), samples));
   Announce(work, batch, spec.microbatches);
+  const absl::Status status = Probe(work, batch, &report);
+  if (!status.ok()) return Failed(status);
+  return report;
+}
+
+absl::Status Executor::Probe(const Work& work, const SampleRange& batch, StepReport* report) {
   RETURN_IF_ERROR(stage_->ClearGradients());
   // What recalibration puts back is what a forward in training changes.
   ASSIGN_OR_RETURN(const auto statistics, stage_->StartRecalibration());
-  absl::Status status = Accumulate(work, batch, &report);
-  if (status.ok()) status = stage_->FlushSends(absl::Now() + spec.deadline);
-  if (!status.ok()) status = Failed(status);
-  RETURN_IF_ERROR(statistics->Restore());
-  if (!status.ok()) return status;
-  return report;
+  absl::Status status = Accumulate(work, batch, report);
+  if (status.ok()) status = stage_->FlushSends(absl::Now() + stage_->spec().deadline);
+  status.Update(statistics->Restore());
+  return status;
 }
 
 void Executor::Announce(const Work& work, const SampleRange& all, int microbatches) {
@@ -133,6 +139,7 @@ absl::StatusOr<LossSums> Executor::ForwardOne(Work work, const SampleRange& batc
 }
 
 absl::StatusOr<EvaluationReport> Executor::Evaluate(const EvaluateRequest& request) {
+  RETURN_IF_ERROR(stage_->CheckConnected());
   const ActivitySeconds before = stage_->activity();
   const auto samples = static_cast<int64_t>(request.samples());
   Work work;
@@ -182,8 +189,10 @@ absl::StatusOr<LossSums> Executor::RecalibratedPass(Work work, const EvaluateReq
     work.phase = PHASE_EVALUATE_RECALIBRATED;
     return Pass(work, static_cast<int64_t>(request.samples()), [] { return absl::OkStatus(); });
   };
-  absl::StatusOr<LossSums> sums = passes();
-  RETURN_IF_ERROR(recalibration->Restore());
+  const absl::StatusOr<LossSums> sums = passes();
+  absl::Status status = sums.status();
+  status.Update(recalibration->Restore());
+  if (!status.ok()) return status;
   return sums;
 }
 

@@ -23,9 +23,11 @@ class Executor {
   Executor(LocalStage* stage, Feed* feed, const LrScheduleSpec& lr)
       : stage_(stage), feed_(feed), lr_(lr) {}
 
+  // Every call fails with FailedPrecondition, and changes nothing, while the stage is not connected
+  // to its neighbours. After any other error the links are closed, so that neighbours stop too.
+
   // Trains epoch `epoch` over `samples` samples. `on_step` is called after every step, on this
-  // thread; its loss and accuracy are set at the last stage only. After an error the links are
-  // closed, so that neighbours stop too.
+  // thread; its loss and accuracy are set at the last stage only.
   absl::Status Train(uint32_t epoch, int64_t samples,
                      const std::function<void(const StepReport&)>& on_step);
 
@@ -40,6 +42,9 @@ class Executor {
   // The call under way ends with `reason` within one action. Any thread.
   void Stop(const absl::Status& reason);
 
+  // With what; OK before. Any thread.
+  absl::Status Stopped() const;
+
   // Any thread.
   ActivitySeconds activity() const;
   uint64_t last_step() const;
@@ -49,12 +54,13 @@ class Executor {
   void Announce(const Work& work, const SampleRange& all, int microbatches);
   // Forward and backward of a whole batch.
   absl::Status Accumulate(Work work, const SampleRange& batch, StepReport* report);
+  // The same from gradients of zero, after which running statistics are what they were.
+  absl::Status Probe(const Work& work, const SampleRange& batch, StepReport* report);
   absl::StatusOr<LossSums> ForwardOne(Work work, const SampleRange& batch, const SampleRange& part);
   // Forward over the first `samples` samples of the set that belongs to work.phase, in order.
   absl::StatusOr<LossSums> Pass(Work work, int64_t samples,
                                 const std::function<absl::Status()>& after_batch);
   absl::StatusOr<LossSums> RecalibratedPass(Work work, const EvaluateRequest& request);
-  absl::Status Stopped() const;
   absl::Status Failed(const absl::Status& status);
   void Publish(uint64_t step);
 

@@ -4,9 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <string>
-#include <thread>
 #include <vector>
 
+#include "absl/time/clock.h"
 #include "stage_server/late_device.h"
 #include "stage_server/stages_testing.h"
 
@@ -178,12 +178,27 @@ TEST(ExecutorTest, AFailedRecalibrationPutsTheStatisticsBack) {
 
 TEST(ExecutorTest, StopEndsAWaitForANeighbour) {
   SmallStages stages({"pipeline.stages=3", "pipeline.deadline_seconds=300"});
-  std::thread stopper([&] { stages.executor(1).Stop(absl::CancelledError("enough")); });
-  const absl::Status status =
-      stages.executor(1).Train(1, stages.train_size(), [](const StepReport&) {});
-  stopper.join();
-  EXPECT_EQ(status.code(), absl::StatusCode::kCancelled);
-  EXPECT_THAT(std::string(status.message()), HasSubstr("enough"));
+  const BoundarySender& sender = stages.sender("layer2", DIRECTION_ACTIVATION);
+  const auto statuses = stages.AtEveryStage([&](size_t i) {
+    if (i < 2) return stages.executor(i).Train(1, stages.train_size(), [](const StepReport&) {});
+    // Under 1f1b stage 1 waits for a gradient once it has sent two activations.
+    while (sender.statistics().train.messages < 2) absl::SleepFor(absl::Milliseconds(1));
+    stages.executor(1).Stop(absl::CancelledError("enough"));
+    return absl::OkStatus();
+  });
+  EXPECT_FALSE(statuses[0].ok());
+  EXPECT_EQ(statuses[1], absl::CancelledError("enough"));
+}
+
+TEST(ExecutorTest, ANeighbourIsAttachedOnceAndNotAfterTheLinksWereClosed) {
+  SmallStages stages({"pipeline.stages=3"});
+  const auto attach = [&stages] {
+    return stages.stage(0).AttachDownstream(NewMemoryLinks({}, {}).first, "stage 1");
+  };
+  EXPECT_EQ(attach(),
+            absl::FailedPreconditionError("cut stem: stage 0 is connected there already"));
+  stages.stage(0).CloseLinks(absl::CancelledError("enough"));
+  EXPECT_EQ(attach(), absl::CancelledError("enough"));
 }
 
 TEST(ExecutorTest, ASilentNeighbourIsNamedAtTheDeadline) {

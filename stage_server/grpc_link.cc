@@ -1,3 +1,4 @@
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -80,7 +81,9 @@ class DialledLink final : public Link {
     if (!stream_->WaitDone(absl::Now() + kMaxEnding)) reactor_.release();
   }
 
-  absl::Status WaitAccepted(absl::Time deadline) { return stream_->WaitAccepted(deadline); }
+  absl::Status WaitAccepted(absl::Time deadline, const std::function<absl::Status()>& stopped) {
+    return stream_->WaitAccepted(deadline, stopped);
+  }
 
   uint64_t Send(Message message) override { return stream_->Send(message); }
   absl::StatusOr<Message> Receive(absl::Time deadline) override {
@@ -98,10 +101,11 @@ class DialledLink final : public Link {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Link>> DialLink(const std::string& target,
-                                               const LinkOptions& options, absl::Time deadline) {
+                                               const LinkOptions& options, absl::Time deadline,
+                                               const std::function<absl::Status()>& stopped) {
   PrepareProcess();
   auto link = std::make_unique<DialledLink>(target, options);
-  const absl::Status accepted = link->WaitAccepted(deadline);
+  const absl::Status accepted = link->WaitAccepted(deadline, stopped);
   if (accepted.ok()) return std::unique_ptr<Link>(std::move(link));
   const std::string message = absl::StrCat("cut ", options.name, ": ", options.peer, " at ", target,
                                            " has not accepted the boundary: ", accepted.message());

@@ -1,16 +1,21 @@
 #include "stage_server/grpc_stream.h"
 
+#include <algorithm>
 #include <array>
 #include <memory>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "base/status.h"
 #include "stage_server/frame.h"
 #include "stage_server/tcp_info.h"
 
 namespace thinwire {
 namespace {
+
+constexpr absl::Duration kStopCheckEvery = absl::Milliseconds(100);
 
 using Owner = std::shared_ptr<const void>;
 
@@ -93,9 +98,19 @@ uint64_t GrpcStream::SocketBytesAcked() const {
   return TcpBytesAcked(address);
 }
 
-absl::Status GrpcStream::WaitAccepted(absl::Time deadline) {
+bool GrpcStream::ended() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return ending_ != Ending::kNone;
+}
+
+absl::Status GrpcStream::WaitAccepted(absl::Time deadline,
+                                      const std::function<absl::Status()>& stopped) {
+  const auto is_settled = [this] { return accepted_ || calls_ == nullptr; };
   std::unique_lock<std::mutex> lock(mutex_);
-  WaitUntil(&changed_, &lock, deadline, [this] { return accepted_ || calls_ == nullptr; });
+  while (!is_settled() && absl::Now() < deadline) {
+    RETURN_IF_ERROR(stopped());
+    WaitUntil(&changed_, &lock, std::min(deadline, absl::Now() + kStopCheckEvery), is_settled);
+  }
   if (calls_ == nullptr) return reason_;
   if (accepted_) return absl::OkStatus();
   return absl::UnavailableError("not reached by the deadline");

@@ -10,6 +10,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <mutex>
 #include <string>
 
@@ -46,6 +47,8 @@ class GrpcStream {
   explicit GrpcStream(const LinkOptions& options) : options_(options), inbox_(options) {}
 
   const LinkOptions& options() const { return options_; }
+  // Nobody can attach any more, and who is attached leaves.
+  bool ended() const;
 
   // As in Link.
   uint64_t Send(const Message& message);
@@ -54,8 +57,9 @@ class GrpcStream {
   absl::Status Flush(absl::Time deadline);
   uint64_t SocketBytesAcked() const;
 
-  // Waits until the peer has accepted, else returns why it has not.
-  absl::Status WaitAccepted(absl::Time deadline);
+  // Waits until the peer has accepted, else returns why it has not. Looks at `stopped` every 100 ms
+  // and ends with its error.
+  absl::Status WaitAccepted(absl::Time deadline, const std::function<absl::Status()>& stopped);
   // True when no reactor is attached any more: its OnDone has come, or there never was one.
   bool WaitDone(absl::Time deadline);
 

@@ -68,6 +68,7 @@ class LateDevice final : public Device {
     for (const auto& [memory, size] : blocks_) bytes += size;
     return bytes;
   }
+  void Trim() override { CpuDevice()->Trim(); }
 
   Error CopyFromHost(void* device, const void* host, size_t bytes) override {
     return Copy(device, host, bytes, /*of_device=*/device, /*of_host=*/host);

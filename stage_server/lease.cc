@@ -6,20 +6,22 @@
 namespace thinwire {
 namespace {
 
+constexpr double kMaxSeconds = 86400;
+
 std::string Spelled(const Lease& lease) {
   return absl::StrCat("run ", lease.run(), " generation ", lease.generation());
 }
 
 }  // namespace
 
-absl::Status LeaseHolder::Acquire(const Lease& lease, const std::string& holder,
-                                  absl::Duration duration, absl::Time now) {
-  if (lease.run().empty() || lease.generation() == 0 || !(duration > absl::ZeroDuration())) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("lease wants a run, a generation from 1 and a duration, got ", Spelled(lease),
-                     " for ", absl::FormatDuration(duration)));
+absl::Status LeaseHolder::Acquire(const Lease& lease, const std::string& holder, double seconds,
+                                  absl::Time now) {
+  const bool is_bounded = seconds > 0 && seconds <= kMaxSeconds;  // and a number
+  if (lease.run().empty() || lease.generation() == 0 || !is_bounded) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "lease wants a run, a generation from 1 and lease_seconds above 0 and at most ",
+        kMaxSeconds, ", got ", Spelled(lease), " for ", seconds));
   }
-  absl::MutexLock lock(&mutex_);
   if (held_ && now < held_->expires) {
     const Lease& other = held_->lease;
     if (other.run() != lease.run() || lease.generation() <= other.generation()) {
@@ -28,11 +30,12 @@ absl::Status LeaseHolder::Acquire(const Lease& lease, const std::string& holder,
                                                         Spelled(lease)));
     }
   }
+  const absl::Duration duration = absl::Seconds(seconds);
   held_ = Held{lease, holder, duration, now + duration};
   return absl::OkStatus();
 }
 
-absl::Status LeaseHolder::CheckLocked(const Lease& lease, absl::Time now) const {
+absl::Status LeaseHolder::Check(const Lease& lease, absl::Time now) const {
   if (!held_ || now >= held_->expires) {
     return absl::FailedPreconditionError(
         absl::StrCat(Spelled(lease), " holds no lease of this server, or let it expire"));
@@ -45,27 +48,19 @@ absl::Status LeaseHolder::CheckLocked(const Lease& lease, absl::Time now) const 
   return absl::OkStatus();
 }
 
-absl::Status LeaseHolder::Check(const Lease& lease, absl::Time now) const {
-  absl::MutexLock lock(&mutex_);
-  return CheckLocked(lease, now);
-}
-
 absl::Status LeaseHolder::Renew(const Lease& lease, absl::Time now) {
-  absl::MutexLock lock(&mutex_);
-  RETURN_IF_ERROR(CheckLocked(lease, now));
+  RETURN_IF_ERROR(Check(lease, now));
   held_->expires = now + held_->duration;
   return absl::OkStatus();
 }
 
 absl::Status LeaseHolder::Release(const Lease& lease, absl::Time now) {
-  absl::MutexLock lock(&mutex_);
-  RETURN_IF_ERROR(CheckLocked(lease, now));
+  RETURN_IF_ERROR(Check(lease, now));
   held_.reset();
   return absl::OkStatus();
 }
 
 bool LeaseHolder::TakeExpired(absl::Time now) {
-  absl::MutexLock lock(&mutex_);
   if (!held_ || now < held_->expires) return false;
   held_.reset();
   return true;

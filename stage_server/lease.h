@@ -1,13 +1,11 @@
 // Who may use this server: one run at a time, fenced by generations, for as long as it keeps
-// renewing. Pure but for its lock; time is passed in. Any thread.
+// renewing. Pure: time is passed in, that of a clock which nobody sets. One thread at a time.
 #pragma once
 
 #include <optional>
 #include <string>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
-#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "proto/stage.pb.h"
 
@@ -15,9 +13,10 @@ namespace thinwire {
 
 class LeaseHolder {
  public:
-  // FailedPrecondition names the holder while another run's lease has not expired, or when the
-  // generation is not above that of the same run's.
-  absl::Status Acquire(const Lease& lease, const std::string& holder, absl::Duration duration,
+  // For `seconds` after now and after each renewal: more than 0, at most a day. FailedPrecondition
+  // names the holder while another run's lease has not expired, or when the generation is not above
+  // that of the same run's.
+  absl::Status Acquire(const Lease& lease, const std::string& holder, double seconds,
                        absl::Time now);
   // FailedPrecondition names the holder unless `lease` is the one in force and has not expired.
   absl::Status Check(const Lease& lease, absl::Time now) const;
@@ -34,11 +33,8 @@ class LeaseHolder {
     absl::Duration duration;
     absl::Time expires;
   };
-  absl::Status CheckLocked(const Lease& lease, absl::Time now) const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  mutable absl::Mutex mutex_;
-  std::optional<Held> held_ ABSL_GUARDED_BY(mutex_);
+  std::optional<Held> held_;
 };
 
 }  // namespace thinwire

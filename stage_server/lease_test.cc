@@ -3,6 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <limits>
+
+#include "absl/strings/str_cat.h"
+
 namespace thinwire {
 namespace {
 
@@ -21,7 +26,7 @@ class LeaseTest : public ::testing::Test {
   LeaseHolder holder_;
 
   absl::Status Acquire(const Lease& lease, absl::Time now) {
-    return holder_.Acquire(lease, "host a", absl::Seconds(10), now);
+    return holder_.Acquire(lease, "host a", /*seconds=*/10, now);
   }
 };
 
@@ -61,10 +66,20 @@ TEST_F(LeaseTest, AReleasedServerIsFree) {
   EXPECT_TRUE(Acquire(LeaseOf("two", 1), start_).ok());
 }
 
-TEST_F(LeaseTest, WantsARunAGenerationAndADuration) {
+TEST_F(LeaseTest, WantsARunAndAGeneration) {
   EXPECT_FALSE(Acquire(LeaseOf("", 1), start_).ok());
   EXPECT_FALSE(Acquire(LeaseOf("one", 0), start_).ok());
-  EXPECT_FALSE(holder_.Acquire(LeaseOf("one", 1), "a", absl::ZeroDuration(), start_).ok());
+}
+
+TEST_F(LeaseTest, LastsMoreThanNothingAndAtMostADay) {
+  constexpr double kInfinite = std::numeric_limits<double>::infinity();
+  for (const double seconds : {0.0, -1.0, 86401.0, kInfinite, std::nan("")}) {
+    const absl::Status status = holder_.Acquire(LeaseOf("one", 1), "a", seconds, start_);
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << seconds;
+    EXPECT_THAT(std::string(status.message()),
+                HasSubstr(absl::StrCat("at most 86400, got run one generation 1 for ", seconds)));
+  }
+  EXPECT_TRUE(holder_.Acquire(LeaseOf("one", 1), "a", 86400, start_).ok());
 }
 
 }  // namespace

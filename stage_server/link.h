@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -61,8 +62,10 @@ std::pair<std::unique_ptr<Link>, std::unique_ptr<Link>> NewMemoryLinks(
     const LinkOptions& upstream, const LinkOptions& downstream);
 
 // The upstream end: dials `target` ("unix:/path", "host:port") on a channel of its own and waits
-// until the peer has accepted the boundary. Unavailable or FailedPrecondition name peer and cut.
-absl::StatusOr<std::unique_ptr<Link>> DialLink(const std::string& target,
-                                               const LinkOptions& options, absl::Time deadline);
+// until the peer has accepted the boundary. Unavailable or FailedPrecondition name peer and cut; an
+// error of `stopped`, which is asked every 100 ms, ends the wait.
+absl::StatusOr<std::unique_ptr<Link>> DialLink(
+    const std::string& target, const LinkOptions& options, absl::Time deadline,
+    const std::function<absl::Status()>& stopped = [] { return absl::OkStatus(); });
 
 }  // namespace thinwire

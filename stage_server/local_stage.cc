@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "base/status.h"
 #include "nn/recorded_segment.h"
 #include "stage_server/safetensors.h"
@@ -113,26 +114,43 @@ absl::Status LocalStage::AttachDownstream(std::unique_ptr<Link> link, const std:
 
 absl::Status LocalStage::Attach(int cut, Direction sends, std::unique_ptr<Link> link,
                                 const std::string& peer, Neighbour* neighbour) {
-  neighbour->receiver.reset();  // ends of a former link go before it
-  neighbour->sender.reset();
-  neighbour->link = std::move(link);
-  neighbour->support = std::make_unique<SupportMaps>();
+  Neighbour made;
+  made.link = std::move(link);
+  made.support = std::make_unique<SupportMaps>();
   const Direction receives =
       sends == DIRECTION_ACTIVATION ? DIRECTION_GRADIENT : DIRECTION_ACTIVATION;
   BoundarySpec out = BoundaryOf(spec_, cut, sends, backend_);
   BoundarySpec in = BoundaryOf(spec_, cut, receives, backend_);
   out.peer = in.peer = peer;
-  Link* const wire = neighbour->link.get();
-  SupportMaps* const support = neighbour->support.get();
-  ASSIGN_OR_RETURN(neighbour->sender, BoundarySender::New(out, wire, Worker::kOwnThread, support));
-  ASSIGN_OR_RETURN(neighbour->receiver,
-                   BoundaryReceiver::New(in, wire, Worker::kOwnThread, support));
+  Link* const wire = made.link.get();
+  SupportMaps* const support = made.support.get();
+  ASSIGN_OR_RETURN(made.sender, BoundarySender::New(out, wire, Worker::kOwnThread, support));
+  ASSIGN_OR_RETURN(made.receiver, BoundaryReceiver::New(in, wire, Worker::kOwnThread, support));
+  absl::MutexLock lock(&neighbours_mutex_);
+  RETURN_IF_ERROR(closed_);
+  if (neighbour->link) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("cut ", out.name, ": stage ", spec_.stage, " is connected there already"));
+  }
+  *neighbour = std::move(made);
   return absl::OkStatus();
 }
 
+absl::Status LocalStage::CheckConnected() const {
+  absl::MutexLock lock(&neighbours_mutex_);
+  const bool lacks_upstream = !spec_.first() && !upstream_.link;
+  if (!lacks_upstream && (spec_.last() || downstream_.link)) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("stage ", spec_.stage, " is not connected to stage ",
+                   lacks_upstream ? spec_.stage - 1 : spec_.stage + 1));
+}
+
 void LocalStage::CloseLinks(const absl::Status& reason) {
-  if (upstream_.link) upstream_.link->Close(reason);
-  if (downstream_.link) downstream_.link->Close(reason);
+  absl::MutexLock lock(&neighbours_mutex_);
+  if (closed_.ok()) closed_ = reason;
+  for (const Neighbour* neighbour : {&upstream_, &downstream_}) {
+    if (neighbour->receiver) neighbour->receiver->Stop(reason);
+  }
 }
 
 absl::StatusOr<std::unique_ptr<Recalibration>> LocalStage::StartRecalibration() {
@@ -215,12 +233,17 @@ absl::StatusOr<LossSums> LocalStage::Forward(const Work& work,
   return sums;
 }
 
+// Not by the action's deadline, of which its forward may have taken the most.
+absl::Status LocalStage::AwaitAcknowledgement(const MessageKey& key) {
+  return downstream_.receiver->ReceiveAcknowledgement(key, absl::Now() + spec_.deadline);
+}
+
 absl::Status LocalStage::SendDownstream(const Work& work, uint64_t digest, Tensor y) {
   if (work.phase != PHASE_TRAIN && work.step > kEvaluationWindow) {
     ScopedTimer timer(Slot(&activity_, Activity::kSendWait));
     MessageKey taken = work.key();
     taken.step -= kEvaluationWindow;
-    RETURN_IF_ERROR(downstream_.receiver->ReceiveAcknowledgement(taken, work.deadline));
+    RETURN_IF_ERROR(AwaitAcknowledgement(taken));
   }
   RETURN_IF_ERROR(OfferToCapture(work, downstream_.sender->spec(), y));
   return downstream_.sender->Send(
@@ -307,7 +330,7 @@ absl::Status LocalStage::FinishEvaluation(Work last_batch) {
   const uint64_t batches = key.step;
   key.step = batches > kEvaluationWindow ? batches - kEvaluationWindow + 1 : 1;
   for (; key.step <= batches; ++key.step) {
-    RETURN_IF_ERROR(downstream_.receiver->ReceiveAcknowledgement(key, last_batch.deadline));
+    RETURN_IF_ERROR(AwaitAcknowledgement(key));
   }
   return absl::OkStatus();
 }
@@ -336,6 +359,7 @@ std::vector<const Parameter*> LocalStage::parameters() const {
 }
 
 std::vector<LocalStage::End> LocalStage::ends() const {
+  absl::MutexLock lock(&neighbours_mutex_);
   std::vector<End> ends;
   const auto add = [&ends](const auto& both) {
     if (both.sender) ends.push_back({both.sender.get(), nullptr});

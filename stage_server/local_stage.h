@@ -9,8 +9,10 @@
 #include <string_view>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "data/dataset.h"
@@ -42,11 +44,14 @@ class LocalStage {
                                                            const Backend& backend);
   ~LocalStage();
 
-  // Neighbours. The links belong to the stage from now on; before the first action, and again
-  // whenever a pipeline is set up anew.
+  // Neighbours, once each; on the thread of the actions, or before there is one. The link belongs
+  // to the stage from now on. After an error, which is CloseLinks' reason if there was one, nothing
+  // is attached.
   absl::Status AttachUpstream(std::unique_ptr<Link> link, const std::string& peer);
   absl::Status AttachDownstream(std::unique_ptr<Link> link, const std::string& peer);
-  // Ends every wait at a neighbour. Any thread.
+  // FailedPrecondition names a neighbour that is not attached: then no action may run. Any thread.
+  absl::Status CheckConnected() const;
+  // Ends every wait at a neighbour, for good. Any thread.
   void CloseLinks(const absl::Status& reason);
 
   // Before the first action of an epoch of training.
@@ -90,8 +95,8 @@ class LocalStage {
     BoundarySender* sender = nullptr;
     BoundaryReceiver* receiver = nullptr;
   };
-  // Every end at this stage, cuts inside the process included. Any thread, after Attach; what an
-  // end may be asked is for the end to say.
+  // Every end at this stage, cuts inside the process included. Any thread; they live as long as
+  // the stage, and what an end may be asked is for the end to say.
   std::vector<End> ends() const;
 
  private:
@@ -134,6 +139,7 @@ class LocalStage {
                                Tensor x);
   absl::StatusOr<LossSums> Loss(const Work& work, const Tensor& logits, const Samples& samples,
                                 InFlight* in_flight);
+  absl::Status AwaitAcknowledgement(const MessageKey& key);
   absl::Status SendDownstream(const Work& work, uint64_t digest, Tensor y);
   absl::Status OfferToCapture(const Work& work, const BoundarySpec& boundary, const Tensor& x);
 
@@ -142,8 +148,11 @@ class LocalStage {
   std::vector<std::unique_ptr<Segment>> segments_;
   std::vector<std::unique_ptr<Optimizer>> optimizers_;
   std::vector<InnerCut> inner_cuts_;
+  mutable absl::Mutex neighbours_mutex_;
+  // Guarded, but the thread that writes them may read them without.
   Neighbour upstream_, downstream_;
-  std::vector<std::unique_ptr<InFlight>> in_flight_;  // by microbatch
+  absl::Status closed_ ABSL_GUARDED_BY(neighbours_mutex_);  // the first reason of CloseLinks
+  std::vector<std::unique_ptr<InFlight>> in_flight_;        // by microbatch
   Capture capture_;
   ActivitySeconds activity_{};
 };

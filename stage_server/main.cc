@@ -45,6 +45,7 @@ int EndSignals() {
   sigaddset(&signals, SIGTERM);
   sigprocmask(SIG_BLOCK, &signals, nullptr);
   signal(SIGPIPE, SIG_IGN);
+  signal(SIGXFSZ, SIG_IGN);  // a write beyond the limit on files is an error that names the file
   return signalfd(-1, &signals, SFD_CLOEXEC);
 }
 

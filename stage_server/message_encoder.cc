@@ -150,11 +150,12 @@ absl::StatusOr<MeasuredError> MessageEncoder::Measure(const Outgoing& outgoing,
   }
   MeasuredError error;
   ASSIGN_OR_RETURN(error.received, MeasureDistortion(outgoing.x, received, spec_.kernels));
-  ASSIGN_OR_RETURN(error.relative_residual, feedback_->RelativeResidual(outgoing.x));
-  if (encoded_.exact) return error;  // the codec had no part in it
-  ASSIGN_OR_RETURN(const Distortion of_codec, MeasureDistortion(coded, decoded, spec_.kernels));
-  error.codec_relative_error = of_codec.relative_error;
-  level_.Observe(outgoing.key.step, error.codec_relative_error);
+  if (encoded_.exact) return error;
+  CodecError& of_codec = error.codec.emplace();
+  ASSIGN_OR_RETURN(of_codec.relative_residual, feedback_->RelativeResidual(outgoing.x));
+  ASSIGN_OR_RETURN(const Distortion distortion, MeasureDistortion(coded, decoded, spec_.kernels));
+  of_codec.relative_error = distortion.relative_error;
+  level_.Observe(outgoing.key.step, of_codec.relative_error);
   return error;
 }
 

@@ -90,9 +90,10 @@ void AddCodecs(const StageSnapshot& snapshot, std::vector<MetricFamily>* familie
   Family decode("thinwire_codec_decode_seconds", "Wall time to decode one training message.",
                 MetricType::Histogram);
   Family error("thinwire_codec_relative_error",
-               "||m - D(C(m))|| / ||m|| of the last measured message.", MetricType::Gauge);
+               "||m - D(C(m))|| / ||m|| of the last measured message that did not go exact.",
+               MetricType::Gauge);
   Family residual("thinwire_feedback_residual_norm",
-                  "||e|| / ||x|| (ef) or ||x - A|| / ||x|| (ef21) of the last measured message.",
+                  "||e|| / ||x|| (ef) or ||x - A|| / ||x|| (ef21) of the same message.",
                   MetricType::Gauge);
   Family received("thinwire_link_last_receive_timestamp_seconds",
                   "When the last message came, Unix time.", MetricType::Gauge);
@@ -101,8 +102,8 @@ void AddCodecs(const StageSnapshot& snapshot, std::vector<MetricFamily>* familie
     if (end.sender) {
       info.Add(With(With(labels, "codec", end.codec), "feedback", end.feedback), 1);
       encode.Add(labels, end.statistics.encode);
-      error.Add(labels, end.statistics.last_error.codec_relative_error);
-      residual.Add(labels, end.statistics.last_error.relative_residual);
+      error.Add(labels, end.statistics.errors.last_codec.relative_error);
+      residual.Add(labels, end.statistics.errors.last_codec.relative_residual);
     } else {
       decode.Add(labels, end.statistics.decode);
       received.Add(labels, end.statistics.last_receive_unix_seconds);

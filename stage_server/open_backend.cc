@@ -9,11 +9,16 @@
 #include "nn/cpu/ops.h"
 
 namespace thinwire {
+namespace {
+
+constexpr int kMaxThreads = 1024;  // as in an experiment file
+
+}  // namespace
 
 absl::StatusOr<Backend> OpenBackend(const BackendRequest& request, const std::string& cuda_plugin) {
-  if (request.threads < 1) {
+  if (request.threads < 1 || request.threads > kMaxThreads) {
     return absl::InvalidArgumentError(
-        absl::StrCat("threads: ", request.threads, ", want at least 1"));
+        absl::StrCat("threads: ", request.threads, ", want 1 to ", kMaxThreads));
   }
   ASSIGN_OR_RETURN(const OpenedDevice opened, OpenDevice(request.device, cuda_plugin));
   if (!opened.note.empty()) std::fprintf(stderr, "stage_server: %s\n", opened.note.c_str());

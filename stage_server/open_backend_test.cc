@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "absl/strings/str_cat.h"
 #include "tensor/cpu/device.h"
 
 namespace thinwire {
@@ -59,11 +60,14 @@ TEST(OpenBackendTest, TheCpuHasNoTf32) {
               HasSubstr("precision tf32 on device cpu, want fp32 or bf16"));
 }
 
-TEST(OpenBackendTest, ThreadsAreAtLeastOne) {
+TEST(OpenBackendTest, ThreadsAreBounded) {
   BackendRequest request;
   request.device = "cpu";
-  request.threads = 0;
-  EXPECT_THAT(std::string(OpenBackend(request, "").status().message()), HasSubstr("threads: 0"));
+  for (const int threads : {-1, 0, 1025}) {
+    request.threads = threads;
+    EXPECT_EQ(OpenBackend(request, "").status(),
+              absl::InvalidArgumentError(absl::StrCat("threads: ", threads, ", want 1 to 1024")));
+  }
 }
 
 }  // namespace

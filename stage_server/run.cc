@@ -1,5 +1,7 @@
 #include "stage_server/run.h"
 
+#include <malloc.h>
+
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -27,6 +29,19 @@ const char* NameOf(Direction direction) {
   return direction == DIRECTION_ACTIVATION ? "activation" : "gradient";
 }
 
+void FillErrors(const MeasuredErrors& sums, BoundaryReport* report) {
+  report->set_measured_messages(sums.messages);
+  if (sums.messages == 0) return;
+  const auto messages = static_cast<double>(sums.messages);
+  report->set_relative_error(sums.relative_error / messages);
+  report->set_cosine(sums.cosine / messages);
+  report->set_nonzero_fraction(sums.nonzero_fraction / messages);
+  if (sums.coded_messages == 0) return;
+  const auto coded = static_cast<double>(sums.coded_messages);
+  report->set_codec_relative_error(sums.codec.relative_error / coded);
+  report->set_relative_residual(sums.codec.relative_residual / coded);
+}
+
 void FillSender(const BoundarySender& sender, BoundaryReport* report) {
   const BoundaryStatistics s = sender.statistics();
   report->set_sender(true);
@@ -39,14 +54,7 @@ void FillSender(const BoundarySender& sender, BoundaryReport* report) {
   report->set_socket_bytes(sender.SocketBytesAcked());
   report->set_encode_seconds(s.encode.sum());
   report->set_encode_cpu_seconds(s.encode_cpu_seconds);
-  report->set_measured_messages(s.measured_messages);
-  if (s.measured_messages == 0) return;
-  const auto count = static_cast<double>(s.measured_messages);
-  report->set_relative_error(s.error_sum.received.relative_error / count);
-  report->set_cosine(s.error_sum.received.cosine / count);
-  report->set_nonzero_fraction(s.error_sum.received.nonzero_fraction / count);
-  report->set_codec_relative_error(s.error_sum.codec_relative_error / count);
-  report->set_relative_residual(s.error_sum.relative_residual / count);
+  FillErrors(s.errors, report);
 }
 
 void FillReceiver(const BoundaryReceiver& receiver, BoundaryReport* report) {
@@ -67,8 +75,7 @@ absl::StatusOr<std::unique_ptr<StageRun>> StageRun::New(const ConfigureRequest& 
                                                         const Backend& backend,
                                                         BoundaryService* boundaries,
                                                         ConfigureResponse* response) {
-  std::unique_ptr<StageRun> run(new StageRun);
-  run->backend_ = backend;
+  std::unique_ptr<StageRun> run(new StageRun(backend));
   ASSIGN_OR_RETURN(run->spec_, StageSpecFrom(request.experiment(), request.stage()));
   run->spec_.run = RunDigest(request.lease());
   run->spec_.generation = request.lease().generation();
@@ -90,6 +97,11 @@ absl::StatusOr<std::unique_ptr<StageRun>> StageRun::New(const ConfigureRequest& 
   }
   response->set_parameters(trainable);
   return run;
+}
+
+void StageRun::TrimDevice::operator()(Device* device) const {
+  device->Trim();
+  malloc_trim(0);  // otherwise most of the host's share stays with the process, in pieces
 }
 
 StageRun::~StageRun() {
@@ -145,7 +157,6 @@ absl::Status StageRun::ListenUpstream(const ConfigureRequest& request,
   ASSIGN_OR_RETURN(const LinkOptions options,
                    LinkOf(spec_.upstream_cut(), DIRECTION_ACTIVATION, peer));
   ASSIGN_OR_RETURN(auto link, boundaries->Listen(options));
-  absl::MutexLock lock(&attach_mutex_);
   return stage_->AttachUpstream(std::move(link), peer);
 }
 
@@ -155,12 +166,16 @@ absl::Status StageRun::Connect(const std::string& downstream) {
     return absl::InvalidArgumentError(absl::StrCat(
         "stage ", spec_.stage, " is the last: downstream ", downstream, ", want none"));
   }
+  if (stage_->CheckConnected().ok()) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "stage ", spec_.stage, " is connected to stage ", spec_.stage + 1, " already"));
+  }
   const std::string peer = absl::StrCat("stage ", spec_.stage + 1, " (", downstream, ")");
   ASSIGN_OR_RETURN(const LinkOptions options,
                    LinkOf(spec_.downstream_cut(), DIRECTION_GRADIENT, peer));
-  ASSIGN_OR_RETURN(auto link, DialLink(downstream, options, absl::Now() + spec_.deadline));
-  absl::MutexLock lock(&attach_mutex_);
-  return stage_->AttachDownstream(std::move(link), peer);
+  ASSIGN_OR_RETURN(auto link, DialLink(downstream, options, absl::Now() + spec_.deadline,
+                                       [this] { return executor_->Stopped(); }));
+  return OnExecutor([&] { return stage_->AttachDownstream(std::move(link), peer); });
 }
 
 absl::Status StageRun::CheckSamples(int64_t samples, bool training) const {
@@ -188,6 +203,9 @@ absl::Status StageRun::CheckRecalibration(const EvaluateRequest& request) const 
 }
 
 absl::Status StageRun::Train(uint32_t epoch, int64_t samples, const OnEvent& on_event) {
+  if (epoch < 1) {
+    return absl::InvalidArgumentError(absl::StrCat("epoch ", epoch, ": want epochs from 1"));
+  }
   RETURN_IF_ERROR(CheckSamples(samples, /*training=*/true));
   return OnExecutor([&]() -> absl::Status {
     absl::Time reported = absl::Now();
@@ -226,9 +244,9 @@ absl::Status StageRun::Evaluate(const EvaluateRequest& request, const OnEvent& o
 
 absl::Status StageRun::Gradients(const GradientsRequest& request, const OnEvent& on_event) {
   RETURN_IF_ERROR(CheckSamples(request.samples(), /*training=*/true));
-  const int64_t batches = NumBatches(static_cast<int64_t>(request.samples()), spec_.batch_size);
-  if (request.epoch() < 1 || request.batch() < 1 ||
-      static_cast<int64_t>(request.batch()) > batches) {
+  const auto batches =
+      static_cast<uint64_t>(NumBatches(static_cast<int64_t>(request.samples()), spec_.batch_size));
+  if (request.epoch() < 1 || request.batch() < 1 || request.batch() > batches) {
     return absl::InvalidArgumentError(absl::StrCat("epoch ", request.epoch(), ", batch ",
                                                    request.batch(),
                                                    ": want epochs from 1, batches 1 to ", batches));
@@ -316,7 +334,6 @@ StageReport StageRun::Report() const {
     (*report.mutable_activity_seconds())[Name(static_cast<Activity>(i))] = seconds[i];
   }
   double encode = 0, decode = 0;
-  absl::MutexLock lock(&attach_mutex_);
   for (const LocalStage::End& end : stage_->ends()) {
     const BoundarySpec& spec = end.sender ? end.sender->spec() : end.receiver->spec();
     BoundaryReport* boundary = report.add_boundaries();
@@ -344,7 +361,6 @@ StageSnapshot StageRun::Snapshot() const {
   snapshot.device = backend_.device;
   snapshot.device_model = backend_.description.name;
   snapshot.activity = executor_->activity();
-  absl::MutexLock lock(&attach_mutex_);
   for (const LocalStage::End& end : stage_->ends()) {
     const BoundarySpec& spec = end.sender ? end.sender->spec() : end.receiver->spec();
     snapshot.ends.push_back({spec.name, NameOf(spec.direction), CodecName(spec.codec),

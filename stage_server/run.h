@@ -29,7 +29,7 @@ class StageRun {
                                                        ConfigureResponse* response);
   ~StageRun();
 
-  // Dials the downstream stage.
+  // Dials the downstream stage. FailedPrecondition when it is connected already.
   absl::Status Connect(const std::string& downstream);
 
   // Run on the executor's thread; the caller waits. One at a time. `on_event` is called on that
@@ -52,7 +52,11 @@ class StageRun {
   StageSnapshot Snapshot() const;
 
  private:
-  StageRun() = default;
+  struct TrimDevice {
+    void operator()(Device* device) const;
+  };
+
+  explicit StageRun(const Backend& backend) : memory_(backend.device), backend_(backend) {}
   absl::Status LoadFeed(const ConfigureRequest& request, ConfigureResponse* response);
   absl::Status ListenUpstream(const ConfigureRequest& request, BoundaryService* boundaries);
   absl::StatusOr<LinkOptions> LinkOf(int cut, Direction receives, const std::string& peer) const;
@@ -63,7 +67,8 @@ class StageRun {
   absl::Status OnExecutor(const std::function<absl::Status()>& task);
   void ExecutorLoop();
 
-  Backend backend_;
+  std::unique_ptr<Device, TrimDevice> memory_;  // first: trimmed when all else has been freed
+  const Backend backend_;
   StageSpec spec_;
   DataSplits data_;
   std::optional<Feed> feed_;
@@ -74,7 +79,6 @@ class StageRun {
   const std::function<absl::Status()>* task_ ABSL_GUARDED_BY(mutex_) = nullptr;
   std::optional<absl::Status> result_ ABSL_GUARDED_BY(mutex_);
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
-  mutable absl::Mutex attach_mutex_;  // the stage's ends are being made or read
   std::thread thread_;
 };
 

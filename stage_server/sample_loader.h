@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -56,7 +57,7 @@ class SampleLoader {
   const FeedSpec spec_;
   const DataSplits* const data_;
   Device* const host_;
-  uint32_t epoch_ = 0;  // whose order `order_` is
+  std::optional<uint32_t> epoch_;  // whose order `order_` is
   std::vector<int64_t> order_;
   std::vector<int64_t> ids_;  // of the request at hand
 };

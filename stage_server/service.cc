@@ -2,12 +2,13 @@
 
 #include <unistd.h>
 
+#include <chrono>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "base/status.h"
 #include "config/devices.h"
+#include "config/resolve.h"
 #include "stage_server/grpc_status.h"
 #include "stage_server/provenance.h"
 
@@ -43,14 +44,9 @@ class EventQueue {
   std::optional<absl::Status> result_ ABSL_GUARDED_BY(mutex_);
 };
 
-// Sends a file's pieces one by one.
-std::function<absl::Status(std::string_view)> ChunksTo(grpc::ServerWriter<FileChunk>* writer) {
-  return [writer](std::string_view bytes) {
-    FileChunk chunk;
-    chunk.set_data(bytes.data(), bytes.size());
-    return writer->Write(chunk) ? absl::OkStatus()
-                                : absl::CancelledError("the coordinator ended the call");
-  };
+// For leases: the time of day may be set.
+absl::Time SteadyNow() {
+  return absl::UnixEpoch() + absl::FromChrono(std::chrono::steady_clock::now().time_since_epoch());
 }
 
 }  // namespace
@@ -64,11 +60,12 @@ StageService::~StageService() {
 }
 
 void StageService::Stop() {
-  {
-    absl::MutexLock lock(&mutex_);
-    stopping_ = true;
-  }
-  DropRun(absl::CancelledError("the stage server shuts down"));
+  (void)EndRun(
+      [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+        stopping_ = true;
+        return absl::OkStatus();
+      },
+      absl::CancelledError("the stage server shuts down"));
 }
 
 void StageService::WatchLease() {
@@ -78,36 +75,67 @@ void StageService::WatchLease() {
       mutex_.AwaitWithTimeout(absl::Condition(&stopping_), kLeaseCheckEvery);
       if (stopping_) return;
     }
-    if (lease_.TakeExpired(absl::Now())) {
-      DropRun(absl::DeadlineExceededError("the coordinator stopped renewing its lease"));
-    }
+    (void)EndRun(
+        [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+          return lease_.TakeExpired(SteadyNow()) ? absl::OkStatus()
+                                                 : absl::NotFoundError("no lease ran out");
+        },
+        absl::DeadlineExceededError("the coordinator stopped renewing its lease"));
   }
 }
 
-// The last user of the run destroys it: this call, or the one that still works for it.
-void StageService::DropRun(const absl::Status& reason) {
-  std::shared_ptr<StageRun> run;
-  {
-    absl::MutexLock lock(&mutex_);
-    run = std::move(run_);
-  }
-  if (run) run->Stop(reason);
+absl::Status StageService::EndRun(const std::function<absl::Status()>& change,
+                                  const absl::Status& reason) {
+  std::shared_ptr<StageRun> run;  // goes without the lock
+  absl::MutexLock lock(&mutex_);
+  RETURN_IF_ERROR(change());
+  run = std::move(run_);
+  if (run == nullptr) return absl::OkStatus();
+  run->Stop(reason);
+  for (grpc::ServerContext* context : transfers_) context->TryCancel();
+  return absl::OkStatus();
 }
 
 absl::StatusOr<std::shared_ptr<StageRun>> StageService::RunOf(const Lease& lease) const {
-  RETURN_IF_ERROR(lease_.Check(lease, absl::Now()));
   absl::MutexLock lock(&mutex_);
+  RETURN_IF_ERROR(lease_.Check(lease, SteadyNow()));
   if (run_ == nullptr) return absl::FailedPreconditionError("the stage is not configured");
   return run_;
 }
 
+bool StageService::WithClient(const StageRun* run, grpc::ServerContext* context,
+                              const std::function<bool()>& transfer) {
+  {
+    absl::MutexLock lock(&mutex_);
+    if (run_.get() != run) return false;
+    transfers_.insert(context);
+  }
+  const bool is_done = transfer();
+  absl::MutexLock lock(&mutex_);
+  transfers_.erase(context);
+  return is_done;
+}
+
+StageService::Sink StageService::ChunksTo(const StageRun* run, grpc::ServerContext* context,
+                                          grpc::ServerWriter<FileChunk>* writer) {
+  return [=](std::string_view bytes) {
+    FileChunk chunk;
+    chunk.set_data(bytes.data(), bytes.size());
+    return WithClient(run, context, [&] { return writer->Write(chunk); })
+               ? absl::OkStatus()
+               : absl::CancelledError("the coordinator ended the call or its run");
+  };
+}
+
 grpc::Status StageService::Acquire(grpc::ServerContext* context, const AcquireRequest* request,
                                    AcquireResponse* response) {
-  const absl::Status status =
-      lease_.Acquire(request->lease(), absl::StrCat(request->holder(), " at ", context->peer()),
-                     absl::Seconds(request->lease_seconds()), absl::Now());
+  const std::string holder = absl::StrCat(request->holder(), " at ", context->peer());
+  const absl::Status status = EndRun(
+      [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+        return lease_.Acquire(request->lease(), holder, request->lease_seconds(), SteadyNow());
+      },
+      absl::CancelledError("another generation took the server over"));
   if (!status.ok()) return ToGrpcStatus(status);
-  DropRun(absl::CancelledError("another generation took the server over"));
   *response->mutable_build() = ThisBuild();
   response->set_cores(static_cast<uint32_t>(sysconf(_SC_NPROCESSORS_ONLN)));
   return grpc::Status::OK;
@@ -115,23 +143,31 @@ grpc::Status StageService::Acquire(grpc::ServerContext* context, const AcquireRe
 
 grpc::Status StageService::Renew(grpc::ServerContext*, const RenewRequest* request,
                                  RenewResponse*) {
-  return ToGrpcStatus(lease_.Renew(request->lease(), absl::Now()));
+  absl::MutexLock lock(&mutex_);
+  return ToGrpcStatus(lease_.Renew(request->lease(), SteadyNow()));
 }
 
 grpc::Status StageService::Configure(grpc::ServerContext*, const ConfigureRequest* request,
                                      ConfigureResponse* response) {
-  const absl::Status held = lease_.Check(request->lease(), absl::Now());
-  if (!held.ok()) return ToGrpcStatus(held);
-  DropRun(absl::CancelledError("the stage is configured anew"));
-  absl::StatusOr<Backend> backend = OpenBackendOf(*request);
-  if (!backend.ok()) return ToGrpcStatus(backend.status());
-  absl::StatusOr<std::unique_ptr<StageRun>> run =
-      StageRun::New(*request, *backend, boundaries_, response);
-  if (!run.ok()) return ToGrpcStatus(run.status());
+  absl::MutexLock one_at_a_time(&build_mutex_);
+  return ToGrpcStatus(Build(*request, response));
+}
+
+absl::Status StageService::Build(const ConfigureRequest& request, ConfigureResponse* response) {
+  const auto check = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return stopping_ ? absl::CancelledError("the stage server shuts down")
+                     : lease_.Check(request.lease(), SteadyNow());
+  };
+  RETURN_IF_ERROR(EndRun(check, absl::CancelledError("the stage is configured anew")));
+  ConfigureRequest checked = request;
+  RETURN_IF_ERROR(Resolve(checked.mutable_experiment()));
+  ASSIGN_OR_RETURN(const Backend backend, OpenBackendOf(checked));
+  ASSIGN_OR_RETURN(std::unique_ptr<StageRun> run,
+                   StageRun::New(checked, backend, boundaries_, response));
   absl::MutexLock lock(&mutex_);
-  if (stopping_) return ToGrpcStatus(absl::CancelledError("the stage server shuts down"));
-  run_ = *std::move(run);
-  return grpc::Status::OK;
+  RETURN_IF_ERROR(check());  // it may be another's by now
+  run_ = std::move(run);
+  return absl::OkStatus();
 }
 
 absl::StatusOr<Backend> StageService::OpenBackendOf(const ConfigureRequest& request) const {
@@ -163,7 +199,10 @@ grpc::Status StageService::Stream(
   while (!result) {
     auto [events, finished] = queue.Take(absl::Milliseconds(100));
     bool reachable = !context->IsCancelled();
-    for (const StageEvent& event : events) reachable = reachable && writer->Write(event);
+    for (const StageEvent& event : events) {
+      reachable =
+          reachable && WithClient(run->get(), context, [&] { return writer->Write(event); });
+    }
     if (!reachable) (*run)->Stop(absl::CancelledError("the coordinator ended the call"));
     result = std::move(finished);
   }
@@ -187,15 +226,15 @@ grpc::Status StageService::Evaluate(grpc::ServerContext* context, const Evaluate
                 });
 }
 
-grpc::Status StageService::ExportParameters(grpc::ServerContext*,
+grpc::Status StageService::ExportParameters(grpc::ServerContext* context,
                                             const ExportParametersRequest* request,
                                             grpc::ServerWriter<FileChunk>* writer) {
   const absl::StatusOr<std::shared_ptr<StageRun>> run = RunOf(request->lease());
   if (!run.ok()) return ToGrpcStatus(run.status());
-  return ToGrpcStatus((*run)->ExportParameters(ChunksTo(writer)));
+  return ToGrpcStatus((*run)->ExportParameters(ChunksTo(run->get(), context, writer)));
 }
 
-grpc::Status StageService::ImportParameters(grpc::ServerContext*,
+grpc::Status StageService::ImportParameters(grpc::ServerContext* context,
                                             grpc::ServerReader<ImportParametersRequest>* reader,
                                             ImportParametersResponse*) {
   ImportParametersRequest request;
@@ -212,7 +251,7 @@ grpc::Status StageService::ImportParameters(grpc::ServerContext*,
       return ToGrpcStatus(absl::InvalidArgumentError(absl::StrCat(
           "parameters of more than ", most, " bytes, this stage's and a header of 16 MiB")));
     }
-  } while (reader->Read(&request));
+  } while (WithClient(run->get(), context, [&] { return reader->Read(&request); }));
   return ToGrpcStatus((*run)->ImportParameters(file));
 }
 
@@ -224,18 +263,21 @@ grpc::Status StageService::Gradients(grpc::ServerContext* context, const Gradien
                 });
 }
 
-grpc::Status StageService::ExportCapture(grpc::ServerContext*, const ExportCaptureRequest* request,
+grpc::Status StageService::ExportCapture(grpc::ServerContext* context,
+                                         const ExportCaptureRequest* request,
                                          grpc::ServerWriter<FileChunk>* writer) {
   const absl::StatusOr<std::shared_ptr<StageRun>> run = RunOf(request->lease());
   if (!run.ok()) return ToGrpcStatus(run.status());
-  return ToGrpcStatus((*run)->ExportCapture(request->step(), ChunksTo(writer)));
+  return ToGrpcStatus(
+      (*run)->ExportCapture(request->step(), ChunksTo(run->get(), context, writer)));
 }
 
 grpc::Status StageService::Release(grpc::ServerContext*, const ReleaseRequest* request,
                                    ReleaseResponse*) {
-  const absl::Status status = lease_.Release(request->lease(), absl::Now());
-  if (status.ok()) DropRun(absl::CancelledError("the run was released"));
-  return ToGrpcStatus(status);
+  const auto release = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return lease_.Release(request->lease(), SteadyNow());
+  };
+  return ToGrpcStatus(EndRun(release, absl::CancelledError("the run was released")));
 }
 
 std::optional<StageSnapshot> StageService::Snapshot() const {

@@ -2,9 +2,12 @@
 // gRPC statuses. Leases decide who may call.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
+#include <string_view>
 #include <thread>
 
 #include "absl/base/thread_annotations.h"
@@ -58,20 +61,35 @@ class StageService final : public Stage::Service {
   void Stop();
 
  private:
+  using Sink = std::function<absl::Status(std::string_view)>;
+
+  // Makes a change of the lease, and once that is made ends the run that was there, whose lease it
+  // was.
+  absl::Status EndRun(const std::function<absl::Status()>& change, const absl::Status& reason);
+  absl::Status Build(const ConfigureRequest& request, ConfigureResponse* response);
   absl::StatusOr<Backend> OpenBackendOf(const ConfigureRequest& request) const;
   absl::StatusOr<std::shared_ptr<StageRun>> RunOf(const Lease& lease) const;
   grpc::Status Stream(grpc::ServerContext* context, const Lease& lease,
                       grpc::ServerWriter<StageEvent>* writer,
                       const std::function<absl::Status(StageRun*, const StageRun::OnEvent&)>& work);
-  void DropRun(const absl::Status& reason);
+  // True if `transfer` is: a read or write for `run` that waits for the client, which may have gone
+  // silent. The end of the run ends it and the call.
+  bool WithClient(const StageRun* run, grpc::ServerContext* context,
+                  const std::function<bool()>& transfer);
+  // Sends a file's pieces one by one.
+  Sink ChunksTo(const StageRun* run, grpc::ServerContext* context,
+                grpc::ServerWriter<FileChunk>* writer);
   void WatchLease();
 
   const BackendFactory backend_;
   BoundaryService* const boundaries_;
-  LeaseHolder lease_;
+  absl::Mutex build_mutex_;  // held by the one Configure that builds; taken before mutex_
 
   mutable absl::Mutex mutex_;
+  LeaseHolder lease_ ABSL_GUARDED_BY(mutex_);
+  // Of the lease in force, with which it goes; the last call that works for it destroys it.
   std::shared_ptr<StageRun> run_ ABSL_GUARDED_BY(mutex_);
+  std::set<grpc::ServerContext*> transfers_ ABSL_GUARDED_BY(mutex_);  // see WithClient
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread watcher_;
 };

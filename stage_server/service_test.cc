@@ -1,16 +1,27 @@
 // The control calls over a real socket, as a coordinator makes them in the right and wrong order.
 #include "stage_server/service.h"
 
+#include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
+#include <atomic>
+#include <cstdlib>
+#include <functional>
 #include <memory>
 #include <string>
+#include <thread>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
 #include "config/experiment.h"
 #include "grpcpp/generic/generic_stub.h"
 #include "grpcpp/grpcpp.h"
 #include "stage_server/server.h"
+#include "tensor/host_pool.h"
 
 namespace thinwire {
 namespace {
@@ -58,20 +69,68 @@ class ServiceTest : public ::testing::Test {
     grpc::ClientContext context;
     ConfigureRequest request;
     *request.mutable_lease() = lease;
-    *request.mutable_experiment() = *ParseExperiment(kExperiment, "test", {});
+    *request.mutable_experiment() = *ParseExperiment(kExperiment, "test", overrides_);
+    change_(request.mutable_experiment());
     request.set_stage(stage);
     request.set_threads(threads);
     return stub_->Configure(&context, request, response);
   }
-  grpc::Status Train(const Lease& lease, uint64_t samples, int* steps) {
+  grpc::Status Train(const Lease& lease, uint64_t samples, int* steps, uint32_t epoch = 1) {
     grpc::ClientContext context;
     TrainRequest request;
     *request.mutable_lease() = lease;
-    request.set_epoch(1);
+    request.set_epoch(epoch);
     request.set_samples(samples);
     auto reader = stub_->Train(&context, request);
-    for (StageEvent event; reader->Read(&event);) *steps += event.has_step() ? 1 : 0;
+    for (StageEvent event; reader->Read(&event);) {
+      *steps += event.has_step() ? 1 : 0;
+      if (event.has_stage()) report_ = event.stage();
+    }
     return reader->Finish();
+  }
+  grpc::Status Evaluate(const Lease& lease, uint64_t samples) {
+    grpc::ClientContext context;
+    EvaluateRequest request;
+    *request.mutable_lease() = lease;
+    request.set_epoch(1);
+    request.set_samples(samples);
+    return EndOf(stub_->Evaluate(&context, request).get());
+  }
+  grpc::Status Gradients(const Lease& lease, uint64_t samples, uint64_t batch) {
+    grpc::ClientContext context;
+    GradientsRequest request;
+    *request.mutable_lease() = lease;
+    request.set_epoch(1);
+    request.set_batch(batch);
+    request.set_samples(samples);
+    return EndOf(stub_->Gradients(&context, request).get());
+  }
+  static grpc::Status EndOf(grpc::ClientReader<StageEvent>* reader) {
+    StageEvent event;
+    while (reader->Read(&event)) continue;
+    return reader->Finish();
+  }
+  grpc::Status Connect(const Lease& lease, const std::string& downstream) {
+    grpc::ClientContext context;
+    ConnectRequest request;
+    *request.mutable_lease() = lease;
+    request.set_downstream(downstream);
+    ConnectResponse response;
+    return stub_->Connect(&context, request, &response);
+  }
+  grpc::Status Release(const Lease& lease) {
+    grpc::ClientContext context;
+    ReleaseRequest request;
+    *request.mutable_lease() = lease;
+    ReleaseResponse response;
+    return stub_->Release(&context, request, &response);
+  }
+  // What the last report says of one direction of the only cut.
+  BoundaryReport SenderOf(bool gradient) const {
+    for (const BoundaryReport& end : report_.boundaries()) {
+      if (end.sender() && end.gradient() == gradient) return end;
+    }
+    return {};
   }
 
   std::string Export(const Lease& lease) {
@@ -102,6 +161,9 @@ class ServiceTest : public ::testing::Test {
   std::unique_ptr<StageServer> server_;
   std::shared_ptr<grpc::Channel> channel_;
   std::unique_ptr<Stage::Stub> stub_;
+  std::vector<std::string> overrides_;
+  std::function<void(Experiment*)> change_ = [](Experiment*) {};  // what a coordinator would not do
+  StageReport report_;                                            // the last one of training
   AcquireResponse acquired_;
   ConfigureResponse configured_;
 };
@@ -154,6 +216,33 @@ TEST_F(ServiceTest, ConfiguresAndTrainsAndNamesWrongNumbers) {
   EXPECT_EQ(steps, 2);
 }
 
+TEST_F(ServiceTest, ReportsMeansOfTheMeasuredMessagesThatEachNumberIsAbout) {
+  overrides_ = {"pipeline.cuts=[layer1]", "pipeline.stages=1", "metrics.error_every=1", "epochs=2",
+                "compression.activations={codec: uniform, bits: 4, feedback: aq_sgd}"};
+  const Lease lease = LeaseOf("one");
+  ASSERT_TRUE(Acquire(lease, &acquired_).ok());
+  const grpc::Status status = Configure(lease, 0, 1, &configured_);
+  ASSERT_TRUE(status.ok()) << status.error_message();
+  int steps = 0;
+  ASSERT_TRUE(Train(lease, 40, &steps, /*epoch=*/1).ok());  // first visits go exact
+  for (const bool gradient : {false, true}) {
+    const BoundaryReport exact = SenderOf(gradient);
+    EXPECT_EQ(exact.measured_messages(), 2u);
+    EXPECT_EQ(exact.cosine(), 1);
+    EXPECT_EQ(exact.relative_error(), 0);
+    EXPECT_FALSE(exact.has_codec_relative_error());
+    EXPECT_FALSE(exact.has_relative_residual());
+  }
+  ASSERT_TRUE(Train(lease, 40, &steps, /*epoch=*/2).ok());
+  const BoundaryReport coded = SenderOf(/*gradient=*/false);
+  EXPECT_EQ(coded.measured_messages(), 4u);
+  // What the codec got was the difference to the state.
+  EXPECT_NEAR(coded.codec_relative_error() * coded.relative_residual(), 2 * coded.relative_error(),
+              0.3 * coded.relative_error());
+  EXPECT_GT(coded.codec_relative_error(), 0.01);
+  EXPECT_LT(coded.cosine(), 1);
+}
+
 TEST_F(ServiceTest, WhatWasExportedIsImportedAndNothingElse) {
   const Lease lease = LeaseOf("one");
   ASSERT_TRUE(Acquire(lease, &acquired_).ok());
@@ -185,17 +274,197 @@ TEST_F(ServiceTest, ABatchThatTheEpochDoesNotHaveIsRefused) {
   const Lease lease = LeaseOf("one");
   ASSERT_TRUE(Acquire(lease, &acquired_).ok());
   ASSERT_TRUE(Configure(lease, 0, 1, &configured_).ok());
-  for (uint64_t batch : {0, 3}) {
-    grpc::ClientContext context;
-    GradientsRequest request;
-    *request.mutable_lease() = lease;
-    request.set_epoch(1);
-    request.set_batch(batch);
-    request.set_samples(40);
-    auto reader = stub_->Gradients(&context, request);
-    StageEvent event;
-    while (reader->Read(&event)) continue;
-    EXPECT_THAT(reader->Finish().error_message(), HasSubstr("batches 1 to 2"));
+  for (const uint64_t batch : {uint64_t{0}, uint64_t{3}, uint64_t{1} << 63}) {
+    EXPECT_THAT(Gradients(lease, 40, batch).error_message(), HasSubstr("batches 1 to 2"));
+  }
+}
+
+TEST_F(ServiceTest, EpochsCountFromOne) {
+  const Lease lease = LeaseOf("one");
+  ASSERT_TRUE(Acquire(lease, &acquired_).ok());
+  ASSERT_TRUE(Configure(lease, 0, 1, &configured_).ok());
+  int steps = 0;
+  EXPECT_THAT(Train(lease, 40, &steps, /*epoch=*/0).error_message(), HasSubstr("epoch 0"));
+}
+
+TEST_F(ServiceTest, NothingRunsBeforeTheNeighboursAreConnected) {
+  overrides_ = {"pipeline.cuts=[layer1]", "pipeline.stages=2"};
+  const Lease lease = LeaseOf("one");
+  ASSERT_TRUE(Acquire(lease, &acquired_).ok());
+  ASSERT_TRUE(Configure(lease, 0, 1, &configured_).ok());
+  int steps = 0;
+  for (const grpc::Status& status :
+       {Train(lease, 40, &steps), Evaluate(lease, 20), Gradients(lease, 40, 1)}) {
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+    EXPECT_EQ(status.error_message(), "stage 0 is not connected to stage 1");
+  }
+}
+
+TEST_F(ServiceTest, AnExperimentIsCheckedHereToo) {
+  const Lease lease = LeaseOf("one");
+  ASSERT_TRUE(Acquire(lease, &acquired_).ok());
+  change_ = [](Experiment* e) { e->mutable_data()->set_batch_size(0); };
+  EXPECT_THAT(Configure(lease, 0, 1, &configured_).error_message(), HasSubstr("data.batch_size"));
+  change_ = [](Experiment* e) { e->mutable_pipeline()->set_deadline_seconds(0); };
+  EXPECT_THAT(Configure(lease, 0, 1, &configured_).error_message(), HasSubstr("deadline_seconds"));
+  change_ = [](Experiment* e) { e->mutable_pipeline()->clear_microbatches(); };
+  const grpc::Status status = Configure(lease, 0, 1, &configured_);
+  ASSERT_TRUE(status.ok()) << status.error_message();  // absent: the default
+  int steps = 0;
+  EXPECT_TRUE(Train(lease, 40, &steps).ok());
+}
+
+// Takes connections and says nothing.
+class SilentListener {
+ public:
+  SilentListener() : socket_(socket(AF_INET, SOCK_STREAM, 0)) {
+    sockaddr_in address = {};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof(address);
+    auto* const any = reinterpret_cast<sockaddr*>(&address);
+    EXPECT_EQ(bind(socket_, any, size), 0);
+    EXPECT_EQ(listen(socket_, 1), 0);
+    EXPECT_EQ(getsockname(socket_, any, &size), 0);
+    address_ = absl::StrCat("127.0.0.1:", ntohs(address.sin_port));
+  }
+  ~SilentListener() {
+    close(connection_);
+    close(socket_);
+  }
+  const std::string& address() const { return address_; }
+  void WaitForDialler() { connection_ = accept(socket_, nullptr, nullptr); }
+
+ private:
+  const int socket_;
+  int connection_ = -1;
+  std::string address_;
+};
+
+TEST_F(ServiceTest, ReleaseEndsAConnectAndTheNextRunListensAtTheSameCuts) {
+  overrides_ = {"pipeline.cuts=[stem, layer1]", "pipeline.stages=3"};
+  ASSERT_TRUE(Acquire(LeaseOf("one"), &acquired_).ok());
+  ASSERT_TRUE(Configure(LeaseOf("one"), 1, 1, &configured_).ok());
+  SilentListener listener;
+  grpc::Status connected;
+  std::thread connect([&] { connected = Connect(LeaseOf("one"), listener.address()); });
+  listener.WaitForDialler();
+  ASSERT_TRUE(Release(LeaseOf("one")).ok());
+  ASSERT_TRUE(Acquire(LeaseOf("two"), &acquired_).ok());
+  const grpc::Status status = Configure(LeaseOf("two"), 1, 1, &configured_);
+  EXPECT_TRUE(status.ok()) << status.error_message();
+  connect.join();
+  EXPECT_THAT(connected.error_message(), HasSubstr("the run was released"));
+}
+
+TEST_F(ServiceTest, ReleaseEndsAnImportThatGoesSilent) {
+  overrides_ = {"pipeline.cuts=[stem, layer1]", "pipeline.stages=3"};
+  ASSERT_TRUE(Acquire(LeaseOf("one"), &acquired_).ok());
+  ASSERT_TRUE(Configure(LeaseOf("one"), 1, 1, &configured_).ok());
+  grpc::ClientContext context;
+  ImportParametersResponse response;
+  auto writer = stub_->ImportParameters(&context, &response);
+  ImportParametersRequest request;
+  *request.mutable_lease() = LeaseOf("one");
+  request.set_data(std::string(size_t{1} << 20, 'x'));
+  // More than flow control lets through unread.
+  for (int i = 0; i < 12; ++i) ASSERT_TRUE(writer->Write(request));
+  ASSERT_TRUE(Release(LeaseOf("one")).ok());
+  ASSERT_TRUE(Acquire(LeaseOf("two"), &acquired_).ok());
+  const grpc::Status status = Configure(LeaseOf("two"), 1, 1, &configured_);
+  EXPECT_TRUE(status.ok()) << status.error_message();
+  EXPECT_FALSE(writer->Finish().ok());
+}
+
+// The service with a backend of the test's own.
+class BackendTest : public ServiceTest {
+ protected:
+  BackendTest()
+      : boundaries_(NewBoundaryService()),
+        service_([this](const BackendRequest& request) { return open_(request); },
+                 boundaries_.get()) {}
+  void SetUp() override {
+    grpc::ServerBuilder builder;
+    int port = 0;
+    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
+    boundaries_->Configure("127.0.0.1:0", &builder);
+    builder.RegisterService(&service_);
+    grpc_server_ = builder.BuildAndStart();
+    channel_ =
+        grpc::CreateChannel(absl::StrCat("127.0.0.1:", port), grpc::InsecureChannelCredentials());
+    stub_ = Stage::NewStub(channel_);
+  }
+
+  StageService::BackendFactory open_;
+  std::unique_ptr<BoundaryService> boundaries_;
+  StageService service_;
+  std::unique_ptr<grpc::Server> grpc_server_;
+};
+
+TEST_F(BackendTest, AStageBuiltForALeaseThatHasEndedIsNobodys) {
+  absl::Notification building, go;
+  int opened = 0;
+  open_ = [&](const BackendRequest& request) {
+    if (++opened == 1) {
+      building.Notify();
+      go.WaitForNotification();
+    }
+    return OpenBackend(request, "");
+  };
+  ASSERT_TRUE(Acquire(LeaseOf("one"), &acquired_).ok());
+  grpc::Status late;
+  std::thread configure([&] {
+    ConfigureResponse response;
+    late = Configure(LeaseOf("one"), 0, 1, &response);
+  });
+  building.WaitForNotification();
+  ASSERT_TRUE(Release(LeaseOf("one")).ok());
+  ASSERT_TRUE(Acquire(LeaseOf("two"), &acquired_).ok());
+  go.Notify();
+  configure.join();
+  EXPECT_EQ(late.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+  EXPECT_THAT(late.error_message(), HasSubstr("leased to run two"));
+  int steps = 0;
+  EXPECT_THAT(Train(LeaseOf("two"), 40, &steps).error_message(), HasSubstr("not configured"));
+  ASSERT_TRUE(Configure(LeaseOf("two"), 0, 1, &configured_).ok());
+  EXPECT_TRUE(Train(LeaseOf("two"), 40, &steps).ok());
+}
+
+// The CPU's memory, counted.
+class CountedMemory final : public HostPool {
+ public:
+  const char* name() const override { return "counted"; }
+  int num_blocks() const { return num_blocks_; }
+
+ private:
+  void* Obtain(size_t bytes) override {
+    ++num_blocks_;
+    return std::aligned_alloc(kAlignment, bytes);
+  }
+  void Return(void* memory) override {
+    --num_blocks_;
+    std::free(memory);
+  }
+  std::atomic<int> num_blocks_{0};
+};
+
+TEST_F(BackendTest, ARunGivesBackItsMemory) {
+  CountedMemory memory;
+  open_ = [&memory](const BackendRequest& request) -> absl::StatusOr<Backend> {
+    absl::StatusOr<Backend> backend = OpenBackend(request, "");
+    if (backend.ok()) backend->device = &memory;
+    return backend;
+  };
+  for (const char* width : {"model.width=4", "model.width=6"}) {
+    overrides_ = {width, "pipeline.cuts=[layer1]", "pipeline.stages=1"};
+    ASSERT_TRUE(Acquire(LeaseOf(width), &acquired_).ok());
+    ASSERT_TRUE(Configure(LeaseOf(width), 0, 1, &configured_).ok());
+    int steps = 0;
+    const grpc::Status status = Train(LeaseOf(width), 40, &steps);
+    ASSERT_TRUE(status.ok()) << status.error_message();
+    EXPECT_GT(memory.num_blocks(), 0);
+    ASSERT_TRUE(Release(LeaseOf(width)).ok());
+    EXPECT_EQ(memory.num_blocks(), 0);
   }
 }
 

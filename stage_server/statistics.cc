@@ -1,6 +1,7 @@
 #include "stage_server/statistics.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace thinwire {
 
@@ -8,6 +9,23 @@ void Histogram::Observe(double seconds) {
   const auto bound = std::lower_bound(kBounds.begin(), kBounds.end(), seconds);
   ++counts_[bound - kBounds.begin()];
   sum_ += seconds;
+}
+
+void MeasuredErrors::Add(const MeasuredError& error) {
+  const CodecError of_codec = error.codec.value_or(CodecError());
+  if (!std::isfinite(error.received.relative_error + of_codec.relative_error +
+                     of_codec.relative_residual)) {
+    return;
+  }
+  ++messages;
+  relative_error += error.received.relative_error;
+  cosine += error.received.cosine;
+  nonzero_fraction += error.received.nonzero_fraction;
+  if (!error.codec) return;
+  ++coded_messages;
+  codec.relative_error += of_codec.relative_error;
+  codec.relative_residual += of_codec.relative_residual;
+  last_codec = of_codec;
 }
 
 const char* Name(Activity activity) {

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <ctime>
+#include <optional>
 #include <string>
 
 #include "absl/time/clock.h"
@@ -28,11 +29,28 @@ class Histogram {
   double sum_ = 0;
 };
 
+// What the codec made of one message, and what feedback owed then.
+struct CodecError {
+  double relative_error = 0;     // ||m - D(C(m))|| / ||m|| of what the codec got
+  double relative_residual = 0;  // ||e|| / ||x||; under ef21 ||x - A|| / ||x||
+};
+
 // What one message lost.
 struct MeasuredError {
   Distortion received;              // of what the receiver uses, against the tensor
-  double codec_relative_error = 0;  // ||m - D(C(m))|| / ||m|| of what the codec got
-  double relative_residual = 0;     // ||e|| / ||x||; under ef21 ||x - A|| / ||x||
+  std::optional<CodecError> codec;  // absent if the message went exact: no codec had part in it
+};
+
+// Of many messages: sums over them.
+struct MeasuredErrors {
+  uint64_t messages = 0;
+  double relative_error = 0, cosine = 0, nonzero_fraction = 0;  // of what the receiver uses
+  // Over those that did not go exact, and of the last of them.
+  uint64_t coded_messages = 0;
+  CodecError codec, last_codec;
+
+  // A message whose error relative to zeros is no number does not count: no mean would be one.
+  void Add(const MeasuredError& error);
 };
 
 // Of one end of one boundary in one direction. A sender fills all but `decode`, a receiver only
@@ -51,9 +69,7 @@ struct BoundaryStatistics {
   double encode_cpu_seconds = 0, decode_cpu_seconds = 0;
   double last_receive_unix_seconds = 0;  // receiver; 0: never
 
-  uint64_t measured_messages = 0;
-  MeasuredError error_sum;  // over the measured messages
-  MeasuredError last_error;
+  MeasuredErrors errors;
 };
 
 // What an executor spends its time on.

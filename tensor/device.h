@@ -56,6 +56,8 @@ class Device {
   // `memory` from Allocate of this device. Any thread.
   virtual void Free(void* memory) = 0;
   virtual size_t bytes_in_use() const = 0;
+  // Gives back what the pool, and that of host(), keeps and nobody uses. Any thread.
+  virtual void Trim() = 0;
 
   // Copies finish before they return.
   virtual Error CopyFromHost(void* device, const void* host, size_t bytes) = 0;

@@ -51,6 +51,14 @@ size_t HostPool::bytes_in_use() const {
   return in_use_;
 }
 
+void HostPool::Trim() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  for (const auto& [size, kept] : free_) {
+    for (void* memory : kept) Return(memory);
+  }
+  free_.clear();
+}
+
 Error HostPool::CopyFromHost(void* device, const void* host, size_t bytes) {
   if (bytes > 0) std::memcpy(device, host, bytes);
   return Error{};

@@ -1,5 +1,5 @@
-// Host memory as a Device: blocks of a few sizes, kept for reuse. Where they come from (the heap,
-// page-locked memory) is the subclass's.
+// Host memory as a Device: blocks of a few sizes, kept for reuse until Trim. Where they come from
+// (the heap, page-locked memory) is the subclass's.
 #pragma once
 
 #include <mutex>
@@ -19,6 +19,7 @@ class HostPool : public Device {
   Error Allocate(size_t bytes, void** memory) final;
   void Free(void* memory) final;
   size_t bytes_in_use() const final;
+  void Trim() final;
 
   Error CopyFromHost(void* device, const void* host, size_t bytes) final;
   Error CopyToHost(void* host, const void* device, size_t bytes) final;
@@ -31,6 +32,8 @@ class HostPool : public Device {
 
   // `bytes` is a multiple of kAlignment. Null when there is no more.
   virtual void* Obtain(size_t bytes) = 0;
+  // `memory` from Obtain.
+  virtual void Return(void* memory) = 0;
 
  private:
   // Of std, since plugins use it too: in a bundle they cannot link Abseil's tables.

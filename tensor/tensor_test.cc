@@ -2,9 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <memory>
+#include <set>
 
 #include "tensor/cpu/device.h"
+#include "tensor/host_pool.h"
 
 namespace thinwire {
 namespace {
@@ -46,6 +49,38 @@ TEST(CpuDeviceTest, AFreedBlockIsUsedAgain) {
   ASSERT_TRUE(CpuDevice()->Allocate(100001, &second).ok());
   EXPECT_EQ(first, second);
   CpuDevice()->Free(second);
+}
+
+class CountingPool final : public HostPool {
+ public:
+  const char* name() const override { return "counting"; }
+  std::set<void*> blocks;
+
+ private:
+  void* Obtain(size_t bytes) override {
+    return *blocks.insert(std::aligned_alloc(kAlignment, bytes)).first;
+  }
+  void Return(void* memory) override {
+    blocks.erase(memory);
+    std::free(memory);
+  }
+};
+
+TEST(HostPoolTest, TrimGivesBackWhatNobodyUses) {
+  CountingPool pool;
+  void *used = nullptr, *small = nullptr, *large = nullptr;
+  for (void** memory : {&used, &small}) ASSERT_TRUE(pool.Allocate(100, memory).ok());
+  ASSERT_TRUE(pool.Allocate(100000, &large).ok());
+  pool.Free(small);
+  pool.Free(large);
+  EXPECT_EQ(pool.blocks.size(), 3u);
+  pool.Trim();
+  EXPECT_EQ(pool.blocks, std::set<void*>{used});
+  ASSERT_TRUE(pool.Allocate(100, &small).ok());
+  pool.Free(small);
+  pool.Free(used);
+  pool.Trim();
+  EXPECT_TRUE(pool.blocks.empty());
 }
 
 TEST(CpuDeviceTest, SaysWhatItCouldNotAllocate) {

@@ -37,6 +37,11 @@ start() {
   within 30 started "$name" || { echo "FAILED: $name did not start"; cat "$work/$name.log"; exit 1; }
   mapfile -t stages < <(pgrep -P "$run" -f stage_server)
 }
+# address LOG: where a server that was started by hand listens
+address() {
+  within 10 contains "$1" 'serving on' >/dev/null
+  grep -oE 'serving on [0-9.:]+' "$1" | cut -d' ' -f3
+}
 # stage_pid RUN STAGE: children of the coordinator in order of stages
 stage_pid() { pgrep -P "$1" -f stage_server | sort -n | sed -n "$(($2 + 1))p"; }
 
@@ -45,6 +50,7 @@ echo '== a run'
 check 'exits 0' equals $? 0
 check 'summary says completed' contains "$work/short/summary.json" '"status": *"completed"'
 check 'both accuracies stand there' contains "$work/short/summary.json" '"uncompressed"'
+check 'a codec error that no step measured is null' contains "$work/short/summary.json" '"codec_relative_error": *null'
 check 'steps stand in metrics.jsonl' equals "$(grep -c '"type": *"step"' "$work/short/metrics.jsonl")" 16
 check 'epochs stand in metrics.jsonl' equals "$(grep -c '"type": *"epoch"' "$work/short/metrics.jsonl")" 2
 "$thinwire" plan "$work/short/experiment.yaml" >"$work/plan.log" 2>&1
@@ -108,6 +114,25 @@ check 'within 30 seconds' test $((SECONDS - since)) -lt 30
 check 'naming the stage' contains "$work/hangs.log" 'stage 1'
 check 'no stage is left, stopped or not' within 5 gone "${stages[@]}"
 
+echo '== the coordinator is paused'
+start paused
+kill -STOP "$run"
+sleep 17  # longer than a silence, and than a lease of stages that are not its children
+kill -CONT "$run"
+sleep 3
+kill -INT "$run"
+wait "$run"
+check 'the run goes on' equals $? 130
+check 'and none is blamed' contains "$work/paused/summary.json" '"status": *"interrupted"'
+
+echo '== a lost terminal'
+start hangup
+kill -HUP "$run"
+wait "$run"
+check 'exits 130' equals $? 130
+check 'the record says interrupted' contains "$work/hangup/summary.json" '"status": *"interrupted"'
+check 'no stage is left' gone "${stages[@]}"
+
 echo '== Ctrl-C'
 start interrupted
 kill -INT "$run"
@@ -142,8 +167,7 @@ for i in 0 1 2 3; do
   children+=($!)
 done
 for i in 0 1 2 3; do
-  within 10 contains "$work/server$i.log" 'serving on' >/dev/null
-  targets+=("$(grep -oE 'serving on [0-9.:]+' "$work/server$i.log" | cut -d' ' -f3)")
+  targets+=("$(address "$work/server$i.log")")
 done
 list=$(IFS=,; echo "${targets[*]}")
 "$thinwire" run "$work/short.yaml" --set pipeline.threads=1 --stages "$list" --out "$work/byhand" >"$work/byhand.log" 2>&1
@@ -151,6 +175,16 @@ check 'train' equals $? 0
 check 'to the same losses over TCP' equals "$(losses "$work/byhand")" "$(losses "$work/short")"
 "$thinwire" run "$work/short.yaml" --stages "$list" --out "$work/byhand2" >"$work/byhand.log" 2>&1
 check 'and serve the next run' equals $? 0
+
+echo '== a state file that may not grow'
+mkdir "$work/state"
+(ulimit -f 64; exec "$stage_server" --listen 127.0.0.1:0 2>"$work/limited.log") &
+children+=($!)
+"$thinwire" run "$work/short.yaml" --set pipeline.stages=1 \
+  --set "compression.activations.feedback={kind: ef, dir: $work/state}" \
+  --stages "$(address "$work/limited.log")" --out "$work/limited" >"$work/limited_run.log" 2>&1
+check 'fails the run' equals $? 1
+check 'naming the file' contains "$work/limited_run.log" "state file $work/state/thinwire-state-.*File too large"
 
 if (( EUID == 0 )) && mkdir "$work/full" && mount -t tmpfs -o size=256k tmpfs "$work/full" 2>/dev/null; then
   echo '== a full disk'

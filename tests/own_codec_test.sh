@@ -38,6 +38,34 @@ check 'and the nearest is named' contains "$work/log" 'nearest is "center"'
 check 'a missing library is a usage error' equals $? 2
 check 'with its path' contains "$work/log" "$work/none.so: cannot open"
 
+echo '== Ctrl-C while a codec hangs'
+# stuck FUNCTION LINE: a library that says so and waits for ever when LINE of FUNCTION is reached
+stuck() {
+  sed "1i #include <unistd.h>
+s/  $2/  if (write(2, \"stuck\\\\n\", 6) == 6) for (;;) pause();\n&/" "$source" >"$work/$1.c"
+  gcc -O2 -shared -fPIC -I "$work/include" "$work/$1.c" -o "$work/lib$1.so"
+}
+# interrupted WHAT COMMAND...: it ends with 130, and so do its children
+interrupted() {
+  local what=$1
+  shift
+  "$thinwire" "$@" >"$work/log" 2>&1 &
+  local command=$!
+  check "$what hangs" within 20 contains "$work/log" stuck >/dev/null
+  local children
+  mapfile -t children < <(pgrep -P "$command")
+  kill -INT "$command"
+  within 20 gone "$command" || kill -9 "$command"
+  wait "$command"
+  check "$what exits 130" equals $? 130
+  check "$what leaves no process" gone "${children[@]}"
+  check "$what calls no check failed" equals "$(grep -c '^FAIL' "$work/log")" 0
+}
+stuck encode '(void)key, (void)capacity;'
+interrupted 'conformance' codecs --conformance "$work/libencode.so"
+stuck bound '(void)codec;'
+interrupted 'plan' plan "$quickstart" --set "compression.activations={codec: plugin, plugin: $work/libbound.so}"
+
 echo '== measuring'
 "$thinwire" codecs --measure --codec "$work/libsign.so" --seconds 5 --format json --stage_server "$stage_server" \
   >"$work/log" 2>&1

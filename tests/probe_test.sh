@@ -68,6 +68,12 @@ check 'of initial weights too' contains "$work/initial.json" '"epochs_trained": 
 printf '# levels\nfp16\n' >"$work/levels"
 probe_run --levels "$work/levels" --format csv >"$work/levels.csv" 2>/dev/null
 check 'from a file' contains "$work/levels.csv" '^forward,"fp16","none","all",16\.'
+mkdir "$work/taken.md.tmp"
+probe_run --batches 1 --codec fp16 --out "$work/taken.md" --out "$work/after.csv" >"$work/stdout.md" 2>"$work/taken.log"
+check 'a file that cannot be written fails the probe' equals $? 1
+check 'and is named' contains "$work/taken.log" "thinwire: $work/taken.md.tmp: cannot open: Is a directory"
+check 'later files are written' contains "$work/after.csv" '^both,"fp16"'
+check 'the tables are on stdout, too' contains "$work/stdout.md" '`fp16`'
 check 'leave the run as it was' equals "$(state)" "$before"
 
 echo '== bad input'

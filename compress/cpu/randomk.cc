@@ -79,7 +79,7 @@ Error CpuRandomKEncode(const TensorView& x, const CodecSpec& spec, const SparseC
   if (!error.ok()) return error;
   const float* values = SupportedFloats(x, context.support, threads);
   if (LargestMagnitude(values, scopes.total, threads) >= kInfinityBits) {
-    return NonFiniteError(Name(spec.kind), x);
+    return NonFiniteError(Name(spec.kind), x, context.support);
   }
   Kept kept = Draw(scopes, spec, context.random_key, context.support, threads);
   *bytes = RandomKHeaderBytes(spec) + ValueBytes(spec, kept.count);

@@ -70,7 +70,7 @@ Error CpuThresholdEncode(const TensorView& x, const CodecSpec& spec, const Spars
   if (!error.ok()) return error;
   const float* values = SupportedFloats(x, context.support, threads);
   const uint32_t largest = LargestMagnitude(values, n, threads);
-  if (largest >= kInfinityBits) return NonFiniteError(Name(spec.kind), x);
+  if (largest >= kInfinityBits) return NonFiniteError(Name(spec.kind), x, context.support);
   Kept kept;
   if (largest > 0) {
     const int64_t count = context.support == nullptr ? n : context.support->count;

@@ -16,7 +16,7 @@ Error CpuTopKEncode(const TensorView& x, const CodecSpec& spec, const SparseCont
   const Error error = CheckElements(spec, scopes.total);
   if (!error.ok()) return error;
   Kept kept = KeepLargest(SupportedFloats(x, context.support, threads), scopes, spec, threads);
-  if (!kept.finite) return NonFiniteError(Name(spec.kind), x);
+  if (!kept.finite) return NonFiniteError(Name(spec.kind), x, context.support);
   return WriteEntries(&kept, scopes.total, spec, context, payload, capacity, bytes, threads);
 }
 

@@ -54,7 +54,9 @@ Error EntriesOnDevice::Submit(cudaStream_t stream) {
 Error EntriesOnDevice::CopyToHost(uint8_t* payload, size_t capacity, size_t* bytes) {
   EntriesPlan plan;
   RETURN_ERROR(device_->CopyToHost(&plan, this->plan(), sizeof(plan)));
-  if (plan.nonfinite != 0) return CudaNonFiniteError(device_, Name(spec_.kind), x_);
+  if (plan.nonfinite != 0) {
+    return CudaNonFiniteError(device_, Name(spec_.kind), x_, context_.support);
+  }
   *bytes =
       kEntriesHeaderBytes + ValueBytes(spec_, plan.count) + plan.fields_bytes + plan.flags_bytes;
   RETURN_ERROR(CheckCapacity(Name(spec_.kind), capacity, *bytes));

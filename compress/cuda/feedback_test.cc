@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cfloat>
 #include <string>
 #include <utility>
@@ -181,6 +182,29 @@ TEST_P(UnlikeEndsTest, AgreeWithRowsInAFile) {
 
 INSTANTIATE_TEST_SUITE_P(Types, UnlikeEndsTest, testing::Values(DType::kF32, DType::kBF16),
                          [](const auto& info) { return std::string(Name(info.param)); });
+
+// Each sample's factor is that of the last message that had the sample, on both backends.
+TEST(CudaFeedbackTest, LowRankPerSampleStartsFromTheCpusFactors) {
+  CodecSpec spec;
+  spec.kind = CodecKind::kLowRank;
+  spec.rank = 2;
+  spec.per_sample = true;
+  const FeedbackOptions cpu = OnCpu(SpecOf(FeedbackKind::kNone), DType::kF32);
+  const FeedbackOptions tested = OnTested(SpecOf(FeedbackKind::kNone), DType::kF32);
+  FeedbackPair reference(cpu), pair(tested);
+  const auto cpu_codec = CodecOf(spec), codec = std::move(*NewCodec(spec, tested.kernels));
+  for (int64_t samples : {4, 3, 4, 5}) {
+    const Shape shape = kSample.WithBatch(samples);
+    const Tensor x = TensorOf(shape, RandomValues(shape.elements(), 1));
+    ASSERT_TRUE(reference.Send(*cpu_codec, x, {}).ok());
+    ASSERT_TRUE(pair.Send(*codec, OnDevice(tested.device, x), {}).ok());
+    const std::vector<float> factors = FloatsOf(pair.sender->warm_start());
+    const std::vector<float> expected = FloatsOf(reference.sender->warm_start());
+    ASSERT_EQ(factors.size(), static_cast<size_t>(std::max<int64_t>(samples, 4) * 12 * 2));
+    ASSERT_EQ(factors.size(), expected.size());
+    for (size_t i = 0; i < factors.size(); ++i) ASSERT_NEAR(factors[i], expected[i], 1e-4) << i;
+  }
+}
 
 // fp32 has finite numbers above the largest bf16, 3.39e38: at a bf16 receiver they are infinite.
 TEST(CudaFeedbackTest, WhatOverflowsDoesNotStayInState) {

@@ -15,12 +15,14 @@ namespace {
 constexpr int kThreads = 256;
 constexpr int64_t kMostBlocks = 4096;
 
-// Complements, so that zero stands for none.
+// Complements, so that zero stands for none. `support`: null for all.
 template <typename T>
-__global__ void FindFirst(const T* x, int64_t n, unsigned long long* complement) {
+__global__ void FindFirst(const T* x, int64_t n, const uint64_t* support,
+                          unsigned long long* complement) {
   const int64_t step = static_cast<int64_t>(gridDim.x) * blockDim.x;
   for (int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < n; i += step) {
     if ((__float_as_uint(Load(x + i)) & kMagnitudeMask) < kInfinityBits) continue;
+    if (support != nullptr && (support[i / 64] >> (i % 64) & 1) == 0) continue;
     atomicMax(complement, ~static_cast<unsigned long long>(i));
     return;
   }
@@ -30,7 +32,8 @@ float ValueOf(float x) { return x; }
 float ValueOf(uint16_t b) { return FromBFloat(b); }
 
 template <typename T>
-Error ErrorOf(CudaDevice* device, const char* codec, const T* x, int64_t n) {
+Error ErrorOf(CudaDevice* device, const char* codec, const T* x, int64_t n,
+              const uint64_t* support) {
   cudaStream_t stream;
   RETURN_ERROR(device->Stream(&stream));
   CudaScratch scratch(device);
@@ -38,7 +41,7 @@ Error ErrorOf(CudaDevice* device, const char* codec, const T* x, int64_t n) {
   auto* const found = scratch.as<unsigned long long>();
   CUDA_RETURN_IF_ERROR(cudaMemsetAsync(found, 0, sizeof(*found), stream));
   RETURN_ERROR(Launch(stream, BlocksFor(n, kThreads, kMostBlocks), dim3(kThreads), FindFirst<T>, x,
-                      n, found));
+                      n, support, found));
   unsigned long long complement = 0;
   RETURN_ERROR(device->CopyToHost(&complement, found, sizeof(complement)));
   if (complement == 0) {
@@ -52,11 +55,13 @@ Error ErrorOf(CudaDevice* device, const char* codec, const T* x, int64_t n) {
 
 }  // namespace
 
-Error CudaNonFiniteError(CudaDevice* device, const char* codec, const TensorView& x) {
+Error CudaNonFiniteError(CudaDevice* device, const char* codec, const TensorView& x,
+                         const SupportView* support) {
+  const uint64_t* const words = support == nullptr ? nullptr : support->words;
   if (x.dtype == DType::kF32) {
-    return ErrorOf(device, codec, static_cast<const float*>(x.data), x.elements());
+    return ErrorOf(device, codec, static_cast<const float*>(x.data), x.elements(), words);
   }
-  return ErrorOf(device, codec, static_cast<const uint16_t*>(x.data), x.elements());
+  return ErrorOf(device, codec, static_cast<const uint16_t*>(x.data), x.elements(), words);
 }
 
 }  // namespace thinwire

@@ -99,7 +99,9 @@ Error CudaRandomKEncode(CudaDevice* device, const TensorView& x, const CodecSpec
   RETURN_ERROR(encoding.Submit(stream, x, spec, context));
   Found found;
   RETURN_ERROR(device->CopyToHost(&found, encoding.found(), sizeof(found)));
-  if (found.largest >= kInfinityBits) return CudaNonFiniteError(device, Name(spec.kind), x);
+  if (found.largest >= kInfinityBits) {
+    return CudaNonFiniteError(device, Name(spec.kind), x, context.support);
+  }
   const int64_t count = static_cast<int64_t>(found.count);
   *bytes = RandomKHeaderBytes(spec) + ValueBytes(spec, count);
   RETURN_ERROR(CheckCapacity(Name(spec.kind), capacity, *bytes));

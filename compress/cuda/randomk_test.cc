@@ -93,6 +93,10 @@ TEST(CudaRandomKTest, NaNInfinityAndOverflowAreRefused) {
       ExpectTwinsOf(spec, {3000}, c, &support);
     }
   }
+  const TwinSupport second({false, true});
+  CodecSpec supported = RandomK(1);
+  supported.support = Support::kReceivedNonzero;
+  ExpectTwinsOf(supported, {2}, {"dropped NaN", {NAN, INFINITY}}, &second);
   const std::vector<float> large(100, 1e38f);
   ExpectTwinsOf(RandomK(0.1, Scope::kTensor, true), {100}, {"large", large});
 }

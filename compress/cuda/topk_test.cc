@@ -190,6 +190,10 @@ TEST(CudaTopKTest, NaNAndInfinityAreRefusedWhereTheyHaveSupport) {
       }
     }
   }
+  const TwinSupport second({false, true});
+  CodecSpec supported = TopK(1);
+  supported.support = Support::kReceivedNonzero;
+  ExpectTwinsOf(supported, {2}, {"dropped NaN", {NAN, INFINITY}}, &second);
   CodecSpec uniform = TopK(0.5);
   uniform.values = Values::kUniform;
   for (const NamedValues& c : ExtremeCases(1000)) ExpectTwinsOf(uniform, {1000}, c);

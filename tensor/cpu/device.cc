@@ -13,6 +13,7 @@ class Heap final : public HostPool {
 
  private:
   void* Obtain(size_t bytes) override { return std::aligned_alloc(kAlignment, bytes); }
+  void Return(void* memory) override { std::free(memory); }
 };
 
 }  // namespace

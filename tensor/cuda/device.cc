@@ -42,6 +42,10 @@ class Gpu final : public CudaDevice {
   int index() const override { return index_; }
   int multiprocessors() const override { return multiprocessors_; }
   size_t bytes_in_use() const override { return pool_.bytes_in_use(); }
+  void Trim() override {
+    host_.Trim();
+    if (streams_.MakeCurrent().ok()) pool_.Trim();
+  }
   Error Stream(cudaStream_t* stream) override { return streams_.OfThread(stream); }
 
   Error Allocate(size_t bytes, void** memory) override;

@@ -261,6 +261,20 @@ TEST_F(CudaDeviceTest, HostMemoryIsPageLockedAndKept) {
   host->Free(again);
 }
 
+TEST_F(CudaDeviceTest, AfterTrimThereIsMemoryAsBefore) {
+  Device* const host = device_->host();
+  void* of_host = nullptr;
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_OK(host->Allocate(1000, &of_host));
+    void* const memory = Allocate(1000);
+    ASSERT_OK(device_->CopyFromHost(memory, of_host, 1000));
+    device_->Free(memory);
+    host->Free(of_host);
+    device_->Trim();
+  }
+  EXPECT_EQ(host->bytes_in_use(), 0u);
+}
+
 class RecorderTest : public CudaDeviceTest {
  protected:
   // Device to device, on the thread's stream.

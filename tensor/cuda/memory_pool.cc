@@ -62,6 +62,8 @@ void MemoryPool::Free(cudaStream_t stream, void* memory) {
   (void)cudaFreeAsync(memory, stream);
 }
 
+void MemoryPool::Trim() { (void)cudaMemPoolTrimTo(pool_, 0); }
+
 size_t MemoryPool::bytes_in_use() const {
   const std::lock_guard<std::mutex> lock(mutex_);
   return in_use_;

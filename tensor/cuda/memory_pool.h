@@ -28,6 +28,8 @@ class MemoryPool {
   // Once `stream` has come so far.
   void Free(cudaStream_t stream, void* memory);
   size_t bytes_in_use() const;
+  // Gives back what the pool keeps and no stream may still use.
+  void Trim();
 
  private:
   // Whether a stream may get memory that another one frees later, and then waits for that one: a

@@ -15,4 +15,10 @@ void* PinnedMemory::Obtain(size_t bytes) {
   return nullptr;
 }
 
+void PinnedMemory::Return(void* memory) {
+  if (!streams_->MakeCurrent().ok()) return;
+  const RelaxedCapture relaxed;
+  (void)cudaFreeHost(memory);
+}
+
 }  // namespace thinwire

@@ -9,7 +9,7 @@
 
 namespace thinwire {
 
-// Good for every device of the process. Locking pages is slow: blocks are kept for good.
+// Good for every device of the process. Locking pages is slow: blocks are kept until Trim.
 class PinnedMemory final : public HostPool {
  public:
   // `streams` are the device's for whose sake pages are locked.
@@ -18,6 +18,7 @@ class PinnedMemory final : public HostPool {
 
  private:
   void* Obtain(size_t bytes) override;
+  void Return(void* memory) override;
 
   const std::string name_;
   Streams* const streams_;

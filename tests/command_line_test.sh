@@ -1,0 +1,69 @@
+#!/usr/bin/env bash
+# What the command line refuses, and what becomes of output that cannot be written. Trains nothing.
+# usage: command_line_test.sh THINWIRE QUICKSTART
+set -uo pipefail
+source "$(dirname "$0")/checks.sh"
+thinwire=$1 quickstart=$2
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+# refused WHAT TEXT ARGUMENTS...: a usage error that says TEXT
+refused() {
+  local what=$1 text=$2
+  shift 2
+  timeout 20 "$thinwire" "$@" >"$work/log" 2>&1
+  check "$what is a usage error" equals $? 2
+  check '  which says why' contains "$work/log" "$text"
+}
+run() { refused "$1" "$2" run "$quickstart" --out "$work/out" "${@:3}"; }
+
+echo '== numbers'
+for number in nan inf -inf -1; do
+  run "--metrics_linger $number" "$number, want a finite number" "--metrics_linger=$number"
+  refused "--seconds $number" "$number, want a finite number" codecs --measure "--seconds=$number"
+  for flag in gflops codec_gbps latency_ms; do
+    refused "--$flag $number" "$flag" plan "$quickstart" "--$flag=$number"
+  done
+done
+
+echo '== addresses'
+for address in 9107 :9108 foo 127.0.0.1:99999; do
+  run "--metrics_listen $address" "--metrics_listen: \"$address\", want host:port" --metrics_listen "$address"
+done
+run 'a stage without a port' '--stages: "b", want host:port' --stages a:1,b,c:1,d:1
+refused 'an experiment behind --stages is one, and so a wrong number of stages' '--stages: 2 addresses, want 4' \
+  run --stages a:1,b:1 "$quickstart" --quiet --out "$work/out"
+check 'nothing was written' test ! -e "$work/out"
+
+echo '== folders'
+mkdir -p "$work/project/model"
+echo 'class Net' >"$work/project/model/net.py"
+refused 'a folder that is no run' 'project: has model but is no folder of a run' \
+  run "$quickstart" --out "$work/project" --overwrite
+check 'it is left as it was' equals "$(cat "$work/project/model/net.py") $(ls "$work/project")" 'class Net model'
+refused 'a probe into a folder that is not there' "$work/none/p.md: cannot write: No such file" \
+  probe "$quickstart" --out "$work/p.json" --out "$work/none/p.md"
+refused 'a probe into a file as a folder' 'Not a directory' probe "$quickstart" --out "$work/log/p.md"
+for command in "probe $quickstart" 'codecs --measure'; do
+  # shellcheck disable=SC2086
+  TMPDIR=/nonexistent "$thinwire" $command >"$work/log" 2>&1
+  check "$command without a temporary folder fails" equals $? 1
+  check '  naming it' contains "$work/log" '^thinwire: /nonexistent/thinwire-.*No such file or directory'
+done
+
+echo '== names that are not UTF-8'
+"$thinwire" run "$quickstart" --out "$work"/$'a\xff' --stage_server "$work"/$'\xff' >"$work/log" 2>&1
+check 'are no reason to crash' equals $? 1
+check 'the error is printed' contains "$work/log" 'cannot execute'
+check 'the summary says it' contains "$work"/$'a\xff/summary.json' 'cannot execute'
+
+echo '== a full disk'
+for command in "plan $quickstart" codecs 'codecs --conformance fp16'; do
+  # shellcheck disable=SC2086
+  "$thinwire" $command >/dev/full 2>"$work/log"
+  check "$command fails" equals $? 1
+  check '  saying why' contains "$work/log" 'stdout: cannot write: No space left on device'
+done
+
+echo "$failures failures"
+(( failures == 0 ))
