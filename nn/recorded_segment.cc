@@ -36,9 +36,9 @@ struct Slot {
   bool is_free() const { return IsUnused(token) && IsUnused(y) && IsUnused(dx); }
 };
 
-// Passes that ran layer by layer.
+// Passes that have run layer by layer, to their end.
 struct Prepared {
-  int64_t forward = 0, backward = 0;
+  bool forward = false, backward = false;
 };
 
 class RecordedSegment final : public Segment {
@@ -50,12 +50,10 @@ class RecordedSegment final : public Segment {
         parameters_recorder_(std::move(parameters)) {}
 
   // Passes of a size run layer by layer once before they are recorded: libraries prepare
-  // themselves for a shape in its first pass, by means that cannot be recorded. A step that breaks
-  // off may leave its forward pass without the backward pass.
+  // themselves for a shape in its first pass, by means that cannot be recorded.
   absl::StatusOr<Tensor> Forward(const Tensor& x, Mode mode, Saved* saved) override {
-    const bool records = mode == Mode::kTrain && recording_ && IsRecordedSize(x.shape()[0]) &&
-                         prepared_[x.shape()[0]].forward++ > 0;
-    if (records) {
+    Prepared& prepared = prepared_[x.shape()[0]];
+    if (mode == Mode::kTrain && recording_ && IsRecordedSize(x.shape()[0]) && prepared.forward) {
       ASSIGN_OR_RETURN(Slot* const slot, FreeSlot(x));
       RETURN_IF_ERROR(ToStatus(options_.ops->Convert(x.view(), slot->x.view())));
       const bool is_recorded = slot->forward >= 0 || RecordForward(slot);
@@ -67,24 +65,29 @@ class RecordedSegment final : public Segment {
       }
     }
     ASSIGN_OR_RETURN(Tensor y, segment_->Forward(x, mode, saved));
-    if (mode == Mode::kTrain) saved->Push(Tensor());
+    if (mode == Mode::kTrain) {
+      saved->Push(Tensor());
+      prepared.forward = true;
+    }
     return y;
   }
 
   absl::StatusOr<Tensor> Backward(const Tensor& dy, Saved* saved) override {
     const Tensor token = saved->Pop();
-    int64_t& prepared = prepared_[dy.shape()[0]].backward;
+    Prepared& prepared = prepared_[dy.shape()[0]];
     if (token.empty()) {
-      ++prepared;
-      return segment_->Backward(dy, saved);
+      ASSIGN_OR_RETURN(Tensor dx, segment_->Backward(dy, saved));
+      prepared.backward = true;
+      return dx;
     }
     auto* const slot = static_cast<Slot*>(token.data());
     RETURN_IF_ERROR(ToStatus(options_.ops->Convert(dy.view(), slot->dy.view())));
-    if (slot->backward < 0 && recording_ && prepared > 0) RecordBackward(slot);
+    if (slot->backward < 0 && recording_ && prepared.backward) RecordBackward(slot);
     if (slot->backward < 0) {
-      ++prepared;
       Saved of_forward = slot->saved;
-      return segment_->Backward(slot->dy, &of_forward);
+      ASSIGN_OR_RETURN(Tensor dx, segment_->Backward(slot->dy, &of_forward));
+      prepared.backward = true;
+      return dx;
     }
     RETURN_IF_ERROR(ToStatus(slot->recorder->Replay(slot->backward)));
     return slot->dx;

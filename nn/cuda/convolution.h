@@ -54,6 +54,9 @@ inline Error CheckMayPrepare(CudaDevice* device, int64_t n) {
 inline bool IsUnimplemented(const Error& error) {
   return error.code == static_cast<int32_t>(absl::StatusCode::kUnimplemented);
 }
+inline bool IsExhausted(const Error& error) {
+  return error.code == static_cast<int32_t>(absl::StatusCode::kResourceExhausted);
+}
 
 // h' or w' of an extent of x.
 inline int64_t OutputExtent(const Conv2dSpec& spec, int64_t extent) {

@@ -61,11 +61,14 @@ class GraphConvolution final : public Convolution {
     if (IsUnimplemented(error)) return Error{};
     RETURN_ERROR(error);
     size_t fastest = 0;
-    if (plans.size() > 1) {
-      RETURN_ERROR(FindFastest(cudnn_->device(), handle, plans, x, w, y, &fastest));
+    // One is run too: what cuDNN plans may fail on the device, and there are other ways.
+    const Error ran = FindFastest(cudnn_->device(), handle, plans, x, w, y, &fastest);
+    if (ran.ok()) {
+      *chosen = std::move(plans[fastest]);
+      return Error{};
     }
-    *chosen = std::move(plans[fastest]);
-    return Error{};
+    if (IsExhausted(ran)) return ran;
+    return cudnn_->device()->Finish();  // whose error would be the device's for good
   }
 
   // The candidates: one if deterministic.
@@ -76,7 +79,7 @@ class GraphConvolution final : public Convolution {
     rules.deterministic = options_.deterministic;
     rules.most_workspace_bytes = kMostWorkspaceBytes;
     const size_t most = options_.deterministic ? 1 : kPlansToTime;
-    if (options_.deterministic && bf16) {
+    if (options_.deterministic && (bf16 || options_.tf32)) {
       // The first of all may do without, as cuDNN 9.19's for 1 x 1 pixels at stride 2.
       rules.tensor_cores = TensorCores::kRequired;
       const Error error = FindPlans({handle, nullptr}, graph, rules, most, plans);

@@ -212,10 +212,6 @@ Error Notes(const CudnnDescriptor& config, std::vector<cudnnBackendNumericalNote
   return engines[0].Get(CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, notes);
 }
 
-bool IsExhausted(const Error& error) {
-  return error.code == static_cast<int32_t>(absl::StatusCode::kResourceExhausted);
-}
-
 // Unimplemented for a configuration that does not qualify.
 Error MakePlan(const PlanTarget& target, Result result, CudnnDescriptor config,
                const PlanRules& rules, std::vector<ConvolutionPlan>* plans) {
@@ -270,6 +266,8 @@ Error FindPlansFor(const PlanTarget& target, const ConvolutionGraph& graph, Resu
       if (IsExhausted(error)) return error;
       last = error;
     }
+    // Other modes repeat configurations, which are compiled again.
+    if (result == Result::kTimesOne && !plans->empty()) break;
   }
   if (!plans->empty()) return Error{};
   return MakeError(absl::StatusCode::kUnimplemented, "cuDNN has no plan: %s", last.message);
@@ -299,8 +297,12 @@ Error FindPlans(const PlanTarget& target, const ConvolutionGraph& graph, const P
   const Error error = FindPlansFor(target, graph, Result::kItself, rules, most, plans);
   const bool is_wider = graph.pass == Pass::kBackwardWeights && graph.spec.compute != DType::kF32;
   if (!is_wider || !IsUnimplemented(error)) return error;
-  return FindPlansFor(target, graph, Result::kTimesOne, rules, std::min(most, kMostCompiled),
-                      plans);
+  const Error second =
+      FindPlansFor(target, graph, Result::kTimesOne, rules, std::min(most, kMostCompiled), plans);
+  if (second.ok() || IsUnimplemented(second) || IsExhausted(second)) return second;
+  // Another cuDNN may not know such a graph, which can be done without.
+  return MakeError(absl::StatusCode::kUnimplemented, "cuDNN takes no graph of two nodes: %s",
+                   second.message);
 }
 
 }  // namespace thinwire::cuda

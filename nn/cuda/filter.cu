@@ -24,6 +24,7 @@ __global__ void Pack(FilterShape shape, const float* weights, T* packed) {
 
 // The part of one output channel's filter that a block turns around in shared memory.
 constexpr int kChannels = 256, kPixels = 16;
+constexpr int kAtOnce = 3;  // loads of a thread under way, between which its stores must not be
 
 struct Parts {
   int64_t of_channels, of_pixels;
@@ -44,13 +45,24 @@ __global__ void AddPacked(FilterShape shape, Parts parts, const float* packed, f
       static_cast<int>(shape.pixels - pixel < kPixels ? shape.pixels - pixel : kPixels);
   const float* const from = packed + (out * shape.pixels + pixel) * shape.in + in;
   float* const to = gradient + (out * shape.in + in) * shape.pixels + pixel;
-  const int thread = static_cast<int>(threadIdx.x);
-  for (int i = thread; i < channels * pixels; i += kThreads) {
+  const int thread = static_cast<int>(threadIdx.x), count = channels * pixels;
+  const auto turned = [&](int i) { return i / pixels * shape.pixels + i % pixels; };
+  for (int i = thread; i < count; i += kThreads) {
     part[i / channels][i % channels] = from[i / channels * shape.in + i % channels];
   }
   __syncthreads();
-  for (int i = thread; i < channels * pixels; i += kThreads) {
-    to[i / pixels * shape.pixels + i % pixels] += part[i % pixels][i / pixels];
+  for (int first = thread; first < count; first += kAtOnce * kThreads) {
+    float sums[kAtOnce];
+#pragma unroll
+    for (int j = 0; j < kAtOnce; ++j) {
+      const int i = first + j * kThreads;
+      sums[j] = i < count ? to[turned(i)] + part[i % pixels][i / pixels] : 0;
+    }
+#pragma unroll
+    for (int j = 0; j < kAtOnce; ++j) {
+      const int i = first + j * kThreads;
+      if (i < count) to[turned(i)] = sums[j];
+    }
   }
 }
 
