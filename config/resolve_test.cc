@@ -248,7 +248,6 @@ TEST(ResolveTest, EveryValueOutOfRangeIsRefusedByNameAndValue) {
        "tf32, bf16"},
       {"device=gpu", "device: device \"gpu\": want auto, cpu, cuda or cuda:N"},
       {"device=cuda:-1", "device: device \"cuda:-1\": want"},
-      {"device=[]", "device: device \"none\": want"},
       {"data.name=mnist",
        "data.name: unknown data \"mnist\"; did you mean digits? Known: cifar10, "
        "digits"},

@@ -46,7 +46,7 @@ std::string Met(const YamlNode& node) {
     case YamlNode::Kind::kNull:
       return "nothing";
     case YamlNode::Kind::kList:
-      return "a list";
+      return node.items.empty() ? "an empty list" : "a list";
     case YamlNode::Kind::kMap:
       return "a map";
     case YamlNode::Kind::kScalar:
@@ -131,6 +131,11 @@ absl::Status SetScalar(const Place& place, const YamlNode& node, const FieldDesc
   }
 }
 
+// The uncut model; no other list of names has a meaning without one.
+bool MayBeEmpty(const FieldDescriptor& field) {
+  return field.full_name() == "thinwire.PipelineConfig.cuts";
+}
+
 absl::Status SetStrings(const Place& place, const YamlNode& node, const FieldDescriptor* field,
                         Message* message) {
   const Reflection* reflection = message->GetReflection();
@@ -141,8 +146,11 @@ absl::Status SetStrings(const Place& place, const YamlNode& node, const FieldDes
   }
   // Nothing is the empty list on a command line only: in a file, all entries may be commented out.
   const bool is_empty_override = node.kind == YamlNode::Kind::kNull && node.line == 0;
-  if (node.kind != YamlNode::Kind::kList && !is_empty_override) {
-    return WrongType(place, node, "a list of names, [] for none");
+  const bool is_list = node.kind == YamlNode::Kind::kList || is_empty_override;
+  const bool may_be_empty = MayBeEmpty(*field);
+  if (!is_list || (node.items.empty() && !may_be_empty)) {
+    return WrongType(place, node,
+                     may_be_empty ? "a list of names, [] for none" : "a list of names");
   }
   for (size_t i = 0; i < node.items.size(); ++i) {
     const YamlNode& item = node.items[i];
@@ -177,6 +185,12 @@ absl::Status MergeNode(const Place& place, const YamlNode& node, Message* messag
 absl::Status SetMessages(const Place& place, const YamlNode& node, const FieldDescriptor* field,
                          Message* message) {
   if (node.kind != YamlNode::Kind::kList) return WrongType(place, node, "a list");
+  // An empty list leaves no trace in a message: an override could not take a file's list away. A
+  // list within an element ("[0]") takes nothing away, as the element is new.
+  const bool is_override = node.line == 0;
+  if (is_override && node.items.empty() && place.path.find('[') == std::string::npos) {
+    return WrongType(place, node, "at least one element");
+  }
   const Reflection* reflection = message->GetReflection();
   reflection->ClearField(message, field);
   for (size_t i = 0; i < node.items.size(); ++i) {

@@ -5,9 +5,9 @@
 // The rules: keys are the fields' names. Text fields take any scalar as it stands (`threads: 2`).
 // Numbers and booleans are never narrowed, rounded or read out of quotes. A list replaces the list
 // that was there; messages and maps are merged. A list of strings or numbers takes one scalar as
-// its only element. As a protobuf list cannot tell "empty" from "absent", an empty list of strings
+// its only element. As a protobuf list cannot tell "empty" from "absent", an empty `pipeline.cuts`
 // is stored, and may be written, as the one element "none"; without a value (`cuts:`) it is an
-// error in a file and empty in an override.
+// error in a file and empty in an override. Other lists of strings or numbers are never empty.
 #pragma once
 
 #include <string>

@@ -79,6 +79,17 @@ TEST(YamlMessageTest, AnEmptyListOfNamesIsNotAbsent) {
   EXPECT_THAT(Merged("pipeline: {stages: 1}").pipeline().cuts(), ElementsAre());
 }
 
+TEST(YamlMessageTest, OnlyTheListOfCutsMayBeEmpty) {
+  EXPECT_EQ(ErrorOf("device: []"), "f.yaml:1: device: met an empty list, want a list of names");
+  EXPECT_EQ(ErrorOf("capture: {what: []}"),
+            "f.yaml:1: capture.what: met an empty list, want a list of names");
+  EXPECT_EQ(ErrorOf("capture: {steps: []}"),
+            "f.yaml:1: capture.steps: met an empty list, want a list of whole numbers");
+  EXPECT_EQ(OverrideError("capture.what=[]"),
+            "--set capture.what=[]: capture.what: met an empty list, want a list of names");
+  EXPECT_EQ(OverrideError("device="), "--set device=: device: met nothing, want a list of names");
+}
+
 TEST(YamlMessageTest, AnEmptySectionSaysNothing) {
   EXPECT_EQ(Merged("compression:\n  boundaries:\nseed: 2\n").seed(), 2u);
 }
@@ -168,6 +179,16 @@ TEST(OverrideTest, AListReplacesTheListThatWasThere) {
   EXPECT_THAT(e.pipeline().cuts(), ElementsAre("none"));
   ASSERT_TRUE(Override("pipeline.cuts=[]", &e).ok());
   EXPECT_THAT(e.pipeline().cuts(), ElementsAre("none"));
+}
+
+TEST(OverrideTest, AListOfMessagesCannotBeEmptiedButThoseInItsElementsMayBeEmpty) {
+  for (const char* assignment : {"model.blocks=[]", "model={name: custom, blocks: []}"}) {
+    EXPECT_THAT(OverrideError(assignment),
+                HasSubstr(": model.blocks: met an empty list, want at least one element"));
+  }
+  Experiment e;
+  ASSERT_TRUE(Override("model.blocks=[{name: a, layers: []}]", &e).ok());
+  EXPECT_EQ(e.model().blocks_size(), 1);
 }
 
 TEST(OverrideTest, KeysOfMapsMayHoldDots) {

@@ -22,13 +22,15 @@ void MergeSender(const BoundaryReport& end, DirectionRecord* record) {
   }
   record->set_encode_seconds(end.encode_seconds());
   record->set_feedback(end.feedback());
-  record->set_relative_error(end.relative_error());
+  if (end.has_relative_error()) {
+    record->set_relative_error(end.relative_error());
+    record->set_cosine(end.cosine());
+    record->set_nonzero_fraction(end.nonzero_fraction());
+  }
   if (end.has_codec_relative_error()) {
     record->set_codec_relative_error(end.codec_relative_error());
     record->set_relative_residual(end.relative_residual());
   }
-  record->set_cosine(end.cosine());
-  record->set_nonzero_fraction(end.nonzero_fraction());
   record->set_socket_bytes(end.socket_bytes());
   record->set_all_wire_bytes(end.all_wire_bytes());
 }

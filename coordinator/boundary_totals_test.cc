@@ -61,6 +61,8 @@ TEST(BoundaryTotalsTest, PutsBothEndsOfADirectionTogether) {
   EXPECT_EQ(activations.codec_relative_error(), 0.25);
   EXPECT_EQ(activations.relative_residual(), 0.75);
   EXPECT_EQ(totals.Records()[0].gradients().codec(), "none");
+  EXPECT_FALSE(totals.Records()[0].gradients().has_relative_error()) << "none was measured";
+  EXPECT_FALSE(totals.Records()[0].gradients().has_cosine());
   EXPECT_FALSE(totals.Records()[0].gradients().has_codec_relative_error());
   EXPECT_FALSE(totals.Records()[0].gradients().has_relative_residual());
   EXPECT_EQ(totals.Records()[0].gradients().decode_seconds(), 7.0);

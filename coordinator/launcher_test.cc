@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "absl/strings/match.h"
 #include "absl/strings/strip.h"
 #include "absl/synchronization/notification.h"
 #include "gmock/gmock.h"
@@ -24,6 +25,16 @@ using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
 bool Exists(pid_t process) { return kill(process, 0) == 0; }
+
+// One bit for each, from 1.
+uint64_t IgnoredSignals(pid_t process) {
+  std::ifstream status("/proc/" + std::to_string(process) + "/status");
+  for (std::string line; std::getline(status, line);) {
+    if (absl::StartsWith(line, "SigIgn:")) return std::stoull(line.substr(7), nullptr, 16);
+  }
+  ADD_FAILURE() << "process " << process << " has no status";
+  return 0;
+}
 
 class LocalStagesTest : public ::testing::Test {
  protected:
@@ -86,6 +97,14 @@ TEST_F(LocalStagesTest, TheCudaPluginIsPassedOn) {
 TEST_F(LocalStagesTest, ChildrenLeadProcessGroupsOfTheirOwn) {
   auto stages = Start();
   for (pid_t process : stages->processes()) EXPECT_EQ(getpgid(process), process);
+}
+
+TEST_F(LocalStagesTest, ChildrenIgnoreNoSignalThatTheirParentDoes) {
+  for (int number : {SIGPIPE, SIGXFSZ}) signal(number, SIG_IGN);
+  auto stages = Start();
+  for (int number : {SIGPIPE, SIGXFSZ}) signal(number, SIG_DFL);
+  const uint64_t ignored = IgnoredSignals(stages->processes()[0]);
+  for (int number : {SIGPIPE, SIGXFSZ}) EXPECT_EQ(ignored >> (number - 1) & 1, 0u) << number;
 }
 
 TEST_F(LocalStagesTest, NoChildIsLeftAfterStop) {

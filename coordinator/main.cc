@@ -1,13 +1,18 @@
 // Command line to options.
 
 #include <signal.h>
+#include <unistd.h>
 
 #include <cmath>
+#include <cstdio>
+#include <iostream>
+#include <sstream>
 #include <string>
 
 #include "CLI/CLI.hpp"
 #include "coordinator/codecs_command.h"
 #include "coordinator/exit_code.h"
+#include "coordinator/file.h"
 #include "coordinator/interruption.h"
 #include "coordinator/plan_command.h"
 #include "coordinator/probe_command.h"
@@ -178,11 +183,24 @@ CLI::App* AddCodecs(CLI::App* app, thinwire::CodecsFlags* flags) {
   return codecs;
 }
 
+// Prints what CLI11 makes of a command line that it did not accept, or the help that was asked for.
+int Leave(const CLI::App& app, const CLI::ParseError& error) {
+  std::ostringstream help;
+  const int code = app.exit(error, help, std::cerr);
+  const absl::Status printed = thinwire::WriteAll(STDOUT_FILENO, "stdout", help.str());
+  if (!printed.ok()) {
+    std::fprintf(stderr, "thinwire: %s\n", std::string(printed.message()).c_str());
+    return thinwire::kExitFailed;
+  }
+  return code == 0 ? thinwire::kExitDone : thinwire::kExitUsage;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   thinwire::Interruption interruption;
   signal(SIGPIPE, SIG_IGN);  // a reader of our output may leave; the run goes on
+  signal(SIGXFSZ, SIG_IGN);  // a write beyond the limit on files is an error that names the file
   thinwire::RunFlags run_flags;
   thinwire::PlanFlags plan_flags;
   CLI::App app(kDescription, "thinwire");
@@ -196,7 +214,7 @@ int main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? thinwire::kExitDone : thinwire::kExitUsage;
+    return Leave(app, error);
   }
   if (run->parsed()) return thinwire::RunCommand(run_flags, &interruption);
   if (probe->parsed()) return thinwire::ProbeCommand(probe_flags, &interruption);

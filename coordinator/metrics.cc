@@ -49,25 +49,35 @@ struct DirectionSeries {
                        "Raw bytes over wire bytes, training so far", labels)),
         wire_bytes(NewCounter(registry, "thinwire_run_wire_bytes_total",
                               "Bytes of serialised frames of training messages", labels)),
-        error(NewGauge(registry, "thinwire_run_relative_error",
-                       "Mean relative error of the measured messages", labels)),
         breakeven(NewGauge(registry, "thinwire_breakeven_bytes_per_second",
                            "Link rate below which the codec saves time when encode, transfer and "
                            "decode follow one another",
-                           labels)) {}
+                           labels)),
+        registry(registry),
+        labels(labels) {}
 
+  // There once a message was measured.
+  Gauge& Error() {
+    if (error == nullptr) {
+      error = &NewGauge(registry, "thinwire_run_relative_error",
+                        "Mean relative error of the measured messages", labels);
+    }
+    return *error;
+  }
   void Update(const DirectionRecord& record) {
     ratio.Set(CompressionRatio(record));
     const double more = static_cast<double>(record.wire_bytes()) - wire_bytes.Value();
     if (more > 0) wire_bytes.Increment(more);
-    error.Set(record.relative_error());
+    if (record.has_relative_error()) Error().Set(record.relative_error());
     breakeven.Set(BreakEvenBytesPerSecond(record));
   }
 
   Gauge& ratio;
   Counter& wire_bytes;
-  Gauge& error;
   Gauge& breakeven;
+  Registry* const registry;
+  const Labels labels;
+  Gauge* error = nullptr;
 };
 
 // Of one kind of evaluation; there once it was made.

@@ -20,9 +20,11 @@ namespace {
 constexpr int64_t kMeasuredElements = 1 << 15;
 
 // low_rank projects, so it never expands. What an absolute threshold keeps of normal values says
-// nothing about the run's, and no element of e outgrows the threshold.
+// nothing about the run's, and no element of e outgrows the threshold. A plug-in may do anything,
+// and is for a stage to run.
 bool IsMeasured(const DirectionSpec& does) {
   return does.feedback.kind != FeedbackKind::kNone && does.codec.kind != CodecKind::kLowRank &&
+         does.codec.kind != CodecKind::kPlugin &&
          !(does.codec.kind == CodecKind::kThreshold &&
            does.codec.relative_to == RelativeTo::kAbsolute);
 }
@@ -48,13 +50,16 @@ absl::StatusOr<std::vector<std::string>> PlanWarnings(const Experiment& experime
       if (!IsMeasured(does)) continue;
       ASSIGN_OR_RETURN(const std::unique_ptr<Codec> codec,
                        NewCodec(Lowest(does.codec, does.level), CpuCodecKernels()));
-      ASSIGN_OR_RETURN(const double contraction,
-                       MeasureContraction(*codec, message, CpuDevice(), CpuCodecKernels()));
-      if (contraction > 0) continue;
-      warnings.push_back(
-          absl::StrCat("warning: ", cut.name, ", ", gradient ? "gradients" : "activations",
-                       ": codec ", CodecText(codec->spec()), " with ", Name(does.feedback.kind),
-                       ": contraction ", contraction, ", want more than 0; its state may grow"));
+      const absl::StatusOr<double> contraction =
+          MeasureContraction(*codec, message, CpuDevice(), CpuCodecKernels());
+      if (contraction.ok() && *contraction > 0) continue;
+      warnings.push_back(absl::StrCat(
+          "warning: ", cut.name, ", ", gradient ? "gradients" : "activations", ": codec ",
+          CodecText(codec->spec()), " with ", Name(does.feedback.kind), ": ",
+          contraction.ok()
+              ? absl::StrCat("contraction ", *contraction, ", want more than 0; its state may grow")
+              : absl::StrCat("its contraction cannot be measured: ",
+                             contraction.status().message())));
     }
   }
   return warnings;

@@ -57,11 +57,11 @@ std::string TestAccuracy(const TestRecord& test) {
 constexpr char kRow[] = "%-10s %-10s %10s %10s %8s %9s %9s  %s\n";
 
 std::string Row(const std::string& boundary, const char* direction, const DirectionRecord& r) {
-  return absl::StrFormat(kRow, boundary, direction, absl::StrFormat("%.2f", r.raw_bytes() / 1e6),
-                         absl::StrFormat("%.2f", r.wire_bytes() / 1e6),
-                         absl::StrFormat("%.1f x", CompressionRatio(r)),
-                         absl::StrFormat("%.2f", r.wire_bits_per_element()),
-                         absl::StrFormat("%.4f", r.relative_error()), r.parameters());
+  return absl::StrFormat(
+      kRow, boundary, direction, absl::StrFormat("%.2f", r.raw_bytes() / 1e6),
+      absl::StrFormat("%.2f", r.wire_bytes() / 1e6), absl::StrFormat("%.1f x", CompressionRatio(r)),
+      absl::StrFormat("%.2f", r.wire_bits_per_element()),
+      r.has_relative_error() ? absl::StrFormat("%.4f", r.relative_error()) : "-", r.parameters());
 }
 
 }  // namespace

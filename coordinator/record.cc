@@ -22,10 +22,21 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-// In the order of their removal: what tells that a run stands there goes last.
-constexpr const char* kEntries[] = {"captures",       "model",        "logs",
-                                    "targets.json",   "summary.json", "metrics.jsonl",
-                                    "experiment.yaml"};
+// Files of these names may be anybody's; beside the mark they are a run's.
+constexpr const char* kEntries[] = {"captures",
+                                    "model",
+                                    "logs",
+                                    "metrics.jsonl",
+                                    "targets.json",
+                                    "targets.json.tmp",
+                                    "summary.json",
+                                    "summary.json.tmp",
+                                    "experiment.yaml",
+                                    "experiment.yaml.tmp"};
+constexpr char kMark[] = ".thinwire";
+constexpr char kMarkText[] =
+    "This folder holds a run of Thinwire. While this file is here, `thinwire run --overwrite` may\n"
+    "remove the files and folders of that run.\n";
 
 bool Holds(const std::string& dir, const char* entry) {
   std::error_code ignored;
@@ -37,14 +48,11 @@ absl::Status CheckFree(const std::string& dir, bool overwrite) {
   const auto* taken = std::find_if(std::begin(kEntries), std::end(kEntries),
                                    [&](const char* entry) { return Holds(dir, entry); });
   if (taken == std::end(kEntries)) return absl::OkStatus();
-  // Every run leaves these, also one that broke off. Folders of other things may have a `model`.
-  const bool is_run =
-      Holds(dir, "experiment.yaml") && (Holds(dir, "metrics.jsonl") || Holds(dir, "summary.json"));
-  if (!is_run) {
+  if (!Holds(dir, kMark)) {
     return absl::AlreadyExistsError(absl::StrCat(
-        dir, ": has ", *taken,
-        " but is no folder of a run (experiment.yaml with metrics.jsonl or summary.json), so "
-        "nothing in it is replaced; give another folder with --out"));
+        dir, ": has ", *taken, " but no ", kMark,
+        ", the mark of a run's folder, so nothing in it is replaced; give another folder with "
+        "--out, or remove this one by hand"));
   }
   if (overwrite) return absl::OkStatus();
   return absl::AlreadyExistsError(absl::StrCat(
@@ -83,6 +91,8 @@ absl::StatusOr<std::unique_ptr<RunRecord>> RunRecord::Create(const std::string& 
                                                              bool overwrite) {
   RETURN_IF_ERROR(CheckFree(dir, overwrite));
   RETURN_IF_ERROR(MakeFolder(dir));
+  // A mark that is there stays: a full disk must not keep a run from being replaced.
+  if (!Holds(dir, kMark)) RETURN_IF_ERROR(ReplaceFile(dir + "/" + kMark, kMarkText));
   RETURN_IF_ERROR(RemoveRun(dir));
   RETURN_IF_ERROR(MakeFolder(dir + "/logs"));
   const std::string path = dir + "/metrics.jsonl";

@@ -4,6 +4,7 @@
 //   metrics.jsonl    a line per step and epoch     targets.json  where Prometheus scrapes
 //   logs/            one file per local stage      model/        the trained parameters
 //   captures/        tensors of chosen steps, if the experiment asks for them
+//   .thinwire        the mark of such a folder; made first, it stays as long as anything else
 #pragma once
 
 #include <cstdint>
@@ -22,9 +23,9 @@ namespace thinwire {
 // written before. One thread at a time.
 class RunRecord {
  public:
-  // Makes `dir` (and its parents) ready for a new run. AlreadyExists when a run stands there,
-  // unless `overwrite`: then that run's files are removed, and nothing else in the folder is.
-  // AlreadyExists in any case when the folder has files of these names but is no run's.
+  // Makes `dir` (and its parents) ready for a new run. AlreadyExists when a run stands there, or
+  // what is left of one, unless `overwrite`: then its files are removed, and nothing else in the
+  // folder is. AlreadyExists in any case when the folder has files of these names but no mark.
   static absl::StatusOr<std::unique_ptr<RunRecord>> Create(const std::string& dir, bool overwrite);
   ~RunRecord();
 

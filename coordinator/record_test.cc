@@ -66,18 +66,46 @@ TEST_F(RunRecordTest, OverwriteRemovesTheRunAndNothingElse) {
   EXPECT_EQ(Read("notes.txt"), "mine");
 }
 
-TEST_F(RunRecordTest, AFolderThatIsNoRunsIsRefusedAndLeftAsItIs) {
+TEST_F(RunRecordTest, OverwriteRemovesARunThatBrokeOffBeforeItsFirstFile) {
+  Create();
+  EXPECT_EQ(RunRecord::Create(dir_, /*overwrite=*/false).status().code(),
+            absl::StatusCode::kAlreadyExists);
+  std::ofstream(dir_ + "/logs/stage-0.log") << "former";
+  std::ofstream(dir_ + "/experiment.yaml.tmp") << "name: fir";
+  ASSERT_TRUE(RunRecord::Create(dir_, /*overwrite=*/true).ok());
+  EXPECT_FALSE(fs::exists(dir_ + "/logs/stage-0.log"));
+  EXPECT_FALSE(fs::exists(dir_ + "/experiment.yaml.tmp"));
+}
+
+TEST_F(RunRecordTest, ARunsFolderIsMarkedBeforeAnythingElseIsMade) {
+  fs::create_directories(dir_);
+  fs::create_symlink("/dev/full", dir_ + "/.thinwire.tmp");
+  EXPECT_THAT(std::string(RunRecord::Create(dir_, /*overwrite=*/false).status().message()),
+              AllOf(HasSubstr("/.thinwire"), HasSubstr("No space left on device")));
+  EXPECT_TRUE(fs::is_empty(dir_));
+}
+
+TEST_F(RunRecordTest, AMarkAloneIsNoRun) {
+  Create();
+  fs::remove_all(dir_ + "/logs");
+  fs::remove(dir_ + "/metrics.jsonl");
+  Create();
+}
+
+TEST_F(RunRecordTest, AFolderWithoutTheMarkIsRefusedAndLeftAsItIs) {
   fs::create_directories(dir_ + "/model");
   std::ofstream(dir_ + "/model/net.py") << "mine";
+  std::ofstream(dir_ + "/experiment.yaml") << "mine";
+  std::ofstream(dir_ + "/metrics.jsonl");
   for (bool overwrite : {false, true}) {
     const absl::Status status = RunRecord::Create(dir_, overwrite).status();
     EXPECT_EQ(status.code(), absl::StatusCode::kAlreadyExists);
-    EXPECT_THAT(
-        std::string(status.message()),
-        AllOf(HasSubstr(dir_ + ": has model"), HasSubstr("experiment.yaml with metrics.jsonl")));
+    EXPECT_THAT(std::string(status.message()),
+                AllOf(HasSubstr(dir_ + ": has model but no .thinwire"), HasSubstr("by hand")));
   }
   EXPECT_EQ(Read("model/net.py"), "mine");
-  EXPECT_EQ(std::distance(fs::directory_iterator(dir_), {}), 1);
+  EXPECT_EQ(Read("experiment.yaml"), "mine");
+  EXPECT_EQ(std::distance(fs::directory_iterator(dir_), {}), 3);
 }
 
 TEST_F(RunRecordTest, TextThatIsNotUtf8IsReplaced) {

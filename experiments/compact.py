@@ -30,12 +30,13 @@ def best(rows, inference):
 
 
 def direction(record):
+    error = record["relative_error"]
     return {
         "codec": record["parameters"],
         "raw_bytes": record["raw_bytes"],
         "wire_bytes": record["wire_bytes"],
         "wire_bits_per_element": round(record["wire_bits_per_element"], 4),
-        "relative_error": round(record["relative_error"], 4),
+        "relative_error": None if error is None else round(error, 4),  # none was measured
     }
 
 

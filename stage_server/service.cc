@@ -15,7 +15,7 @@
 namespace thinwire {
 namespace {
 
-constexpr absl::Duration kLeaseCheckEvery = absl::Milliseconds(500);
+constexpr std::chrono::milliseconds kLeaseCheckEvery{500};
 
 // Events from the executor's thread to the thread that writes them.
 class EventQueue {
@@ -60,6 +60,11 @@ StageService::~StageService() {
 }
 
 void StageService::Stop() {
+  {
+    const std::lock_guard<std::mutex> lock(watcher_mutex_);
+    watcher_ends_ = true;
+    changed_.notify_all();
+  }
   (void)EndRun(
       [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
         stopping_ = true;
@@ -71,9 +76,9 @@ void StageService::Stop() {
 void StageService::WatchLease() {
   for (;;) {
     {
-      absl::MutexLock lock(&mutex_);
-      mutex_.AwaitWithTimeout(absl::Condition(&stopping_), kLeaseCheckEvery);
-      if (stopping_) return;
+      // By a clock that nobody sets, as leases; absl's waits follow the time of day.
+      std::unique_lock<std::mutex> lock(watcher_mutex_);
+      if (changed_.wait_for(lock, kLeaseCheckEvery, [this] { return watcher_ends_; })) return;
     }
     (void)EndRun(
         [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
@@ -243,6 +248,7 @@ grpc::Status StageService::ImportParameters(grpc::ServerContext* context,
   }
   const absl::StatusOr<std::shared_ptr<StageRun>> run = RunOf(request.lease());
   if (!run.ok()) return ToGrpcStatus(run.status());
+  const Lease lease = request.lease();
   const uint64_t most = (*run)->MaxImportBytes();
   std::string file;
   do {
@@ -252,6 +258,10 @@ grpc::Status StageService::ImportParameters(grpc::ServerContext* context,
           "parameters of more than ", most, " bytes, this stage's and a header of 16 MiB")));
     }
   } while (WithClient(run->get(), context, [&] { return reader->Read(&request); }));
+  // Or the file was cut off.
+  if (const absl::Status status = RunOf(lease).status(); !status.ok()) {
+    return ToGrpcStatus(status);
+  }
   return ToGrpcStatus((*run)->ImportParameters(file));
 }
 

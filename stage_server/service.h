@@ -2,8 +2,10 @@
 // gRPC statuses. Leases decide who may call.
 #pragma once
 
+#include <condition_variable>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
@@ -91,6 +93,10 @@ class StageService final : public Stage::Service {
   std::shared_ptr<StageRun> run_ ABSL_GUARDED_BY(mutex_);
   std::set<grpc::ServerContext*> transfers_ ABSL_GUARDED_BY(mutex_);  // see WithClient
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+
+  std::mutex watcher_mutex_;  // of the next two
+  std::condition_variable changed_;
+  bool watcher_ends_ = false;
   std::thread watcher_;
 };
 

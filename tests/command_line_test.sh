@@ -38,7 +38,7 @@ check 'nothing was written' test ! -e "$work/out"
 echo '== folders'
 mkdir -p "$work/project/model"
 echo 'class Net' >"$work/project/model/net.py"
-refused 'a folder that is no run' 'project: has model but is no folder of a run' \
+refused 'a folder that is no run' 'project: has model but no .thinwire' \
   run "$quickstart" --out "$work/project" --overwrite
 check 'it is left as it was' equals "$(cat "$work/project/model/net.py") $(ls "$work/project")" 'class Net model'
 refused 'a probe into a folder that is not there' "$work/none/p.md: cannot write: No such file" \
@@ -51,6 +51,21 @@ for command in "probe $quickstart" 'codecs --measure'; do
   check '  naming it' contains "$work/log" '^thinwire: /nonexistent/thinwire-.*No such file or directory'
 done
 
+echo '== a limit on files'
+overwrite() { "$thinwire" run "$quickstart" --out "$work/limited" --overwrite --stage_server "$work/none" 2>&1; }
+# breaks_off FILE: a run that may write nothing fails at FILE
+breaks_off() {
+  (ulimit -f 0; overwrite) | cat >"$work/log"
+  equals "${PIPESTATUS[0]}" 1 && contains "$work/log" "$work/limited/$1.*File too large"
+}
+# replaced: the next run, which finds no stage server, writes its summary there
+replaced() { overwrite >"$work/log"; contains "$work/limited/summary.json" 'cannot execute'; }
+check 'a run that cannot mark its folder breaks off' breaks_off .thinwire
+check '  and is replaced' replaced
+check 'a run that cannot write its experiment breaks off' breaks_off experiment.yaml
+check '  leaving no summary' test ! -e "$work/limited/summary.json"
+check '  and is replaced' replaced
+
 echo '== names that are not UTF-8'
 "$thinwire" run "$quickstart" --out "$work"/$'a\xff' --stage_server "$work"/$'\xff' >"$work/log" 2>&1
 check 'are no reason to crash' equals $? 1
@@ -58,7 +73,7 @@ check 'the error is printed' contains "$work/log" 'cannot execute'
 check 'the summary says it' contains "$work"/$'a\xff/summary.json' 'cannot execute'
 
 echo '== a full disk'
-for command in "plan $quickstart" codecs 'codecs --conformance fp16'; do
+for command in --help 'run --help' "plan $quickstart" codecs 'codecs --conformance fp16'; do
   # shellcheck disable=SC2086
   "$thinwire" $command >/dev/full 2>"$work/log"
   check "$command fails" equals $? 1

@@ -49,6 +49,7 @@ s/  $2/  if (write(2, \"stuck\\\\n\", 6) == 6) for (;;) pause();\n&/" "$source" 
 interrupted() {
   local what=$1
   shift
+  : >"$work/log"  # or the last one's is taken for the next one's
   "$thinwire" "$@" >"$work/log" 2>&1 &
   local command=$!
   check "$what hangs" within 20 contains "$work/log" stuck >/dev/null
@@ -82,6 +83,10 @@ check 'with the codec both ways ends well' equals $? 0
 check 'the codec has its own name' contains "$work/run/summary.json" '"codec": *"sign 1 '
 accuracy=$(grep -oE '"accuracy": *[0-9.]+' "$work/run/summary.json" | tail -2 | head -1 | grep -oE '[0-9.]+$')
 check "it learns ($accuracy)" awk "BEGIN { exit !($accuracy > 0.5) }"
+"$thinwire" run "$quickstart" --out "$work/crashed" --stage_server "$stage_server" \
+  --set "compression.gradients={codec: plugin, plugin: $work/libcrashing.so, feedback: ef}" >"$work/log" 2>&1
+check 'a codec that crashes ends its stage and fails the run' equals $? 1
+check 'which has a summary' contains "$work/crashed/summary.json" '"status": *"failed"'
 "$thinwire" run "$quickstart" --out "$work/missing" --stage_server "$stage_server" \
   --set "compression.activations={codec: plugin, plugin: $work/none.so}" >"$work/log" 2>&1
 check 'a missing library is a usage error' equals $? 2

@@ -177,7 +177,8 @@ def bits(results: List[dict], direction: str) -> str:
 
 def error(results: List[dict], direction: str) -> str:
     errors = [boundary[direction]["relative_error"]
-              for result in results for boundary in result["boundaries"]]
+              for result in results for boundary in result["boundaries"]
+              if boundary[direction]["relative_error"] is not None]
     return f"{sum(errors) / len(errors):.3f}" if errors else ""
 
 

@@ -198,6 +198,15 @@ class CompactTest(unittest.TestCase):
         self.assertIsNone(short["best"]["uncompressed_recalibrated"])
         self.assertEqual([row["epoch"] for row in short["evaluated"]], [1, 2, 4])
 
+    def test_an_error_that_nobody_measured_stays_unknown(self):
+        summary = self.summary()
+        end = {"parameters": "fp16()", "raw_bytes": 4, "wire_bytes": 2, "wire_bits_per_element": 16,
+               "relative_error": None}
+        summary["boundaries"] = [{"name": "layer1", "activations": end, "gradients": end}]
+        short = compact(summary, "narrow", "fp16")
+        self.assertIsNone(short["boundaries"][0]["activations"]["relative_error"])
+        self.assertEqual(judge.error([short], "activations"), "")
+
     def test_a_run_that_did_not_finish_is_refused(self):
         summary = self.summary()
         summary["status"] = "interrupted"
