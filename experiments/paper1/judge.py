@@ -223,9 +223,10 @@ def machines(runs: Runs) -> str:
     return "Runs: " + "; ".join(seen) + "."
 
 
-def in_table_order(runs: Runs, configurations: pathlib.Path) -> Runs:
-    order = [line.split("|")[1].strip() for line in configurations.read_text().splitlines()
-             if "|" in line and not line.startswith("#")]
+def in_table_order(runs: Runs, configurations: pathlib.Path, suite: str) -> Runs:
+    rows = [line.split("|") for line in configurations.read_text().splitlines()
+            if "|" in line and not line.startswith("#")]
+    order = [row[1].strip() for row in rows if suite in row[0].split()]
     known = {name: order.index(name) for name in runs if name in order}
     return {name: runs[name] for name in sorted(runs, key=lambda n: known.get(n, len(order)))}
 
@@ -246,7 +247,7 @@ def report(results: pathlib.Path, configurations: pathlib.Path, seeds: List[int]
     """What stands between the markers; also draws results/SUITE.svg."""
     lines = []
     for suite, setting in SUITES.items():
-        runs = in_table_order(load(results / suite), configurations)
+        runs = in_table_order(load(results / suite), configurations, suite)
         if not runs:
             continue
         (results / f"{suite}.svg").write_text(drawn(suite, runs))

@@ -35,7 +35,7 @@ def span(rows: List[Row]) -> Tuple[int, int]:
 def marked(kind: str, x: float, y: float, colour: str) -> str:
     if kind == "full":
         return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="5" fill="{colour}"/>'
-    style = f'fill="white" stroke="{colour}" stroke-width="2"'
+    style = f'fill="none" stroke="{colour}" stroke-width="2"'
     if kind == "hollow":
         return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4.5" {style}/>'
     return f'<path d="M{x:.1f} {y - 5.5:.1f}l5.5 5.5l-5.5 5.5l-5.5-5.5z" {style}/>'
