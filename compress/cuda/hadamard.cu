@@ -112,8 +112,8 @@ __device__ void Steps(int first, int bits, float* values) {
 
 // Runs that are not whole yet go to `between`.
 template <typename From, typename To>
-__global__ void RunsKernel(const From* from, float* between, To* to, Plan plan, Signs signs,
-                           Limit limit) {
+__global__ void __launch_bounds__(kThreads)
+    RunsKernel(const From* from, float* between, To* to, Plan plan, Signs signs, Limit limit) {
   __shared__ float values[kTile + kTile / 32];
   __shared__ uint32_t numbers[4 * kSignBlocks];
   const Runs runs = RunsOf(plan, blockIdx.x);
