@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/status.h"
+#include "base/steady_time.h"
 #include "compress/codec.h"
 #include "compress/cpu/kernels.h"
 #include "compress/plugin.h"

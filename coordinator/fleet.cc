@@ -60,7 +60,7 @@ absl::Status Fleet::Acquire(std::vector<AcquireResponse>* answers) {
 
 absl::Status Fleet::OnAll(const std::function<absl::Status(StageClient&)>& work) {
   {
-    absl::MutexLock lock(&mutex_);
+    const std::lock_guard<std::mutex> lock(mutex_);
     running_ = size();
   }
   std::vector<std::thread> threads;
@@ -68,23 +68,25 @@ absl::Status Fleet::OnAll(const std::function<absl::Status(StageClient&)>& work)
     threads.emplace_back([this, &work, stage = client.get()] {
       absl::Status status = work(*stage);
       if (!status.ok()) Fail({stage->stage(), Failure::Kind::kError, std::move(status)});
-      absl::MutexLock lock(&mutex_);
+      const std::lock_guard<std::mutex> lock(mutex_);
       --running_;
+      changed_.notify_all();
     });
   }
   AwaitAll();
   for (std::thread& thread : threads) thread.join();
-  absl::MutexLock lock(&mutex_);
+  const std::lock_guard<std::mutex> lock(mutex_);
   if (interrupted_) return absl::CancelledError("interrupted");
   return failures_.empty() ? absl::OkStatus() : RootCause(failures_);
 }
 
 void Fleet::AwaitAll() {
   {
-    absl::MutexLock lock(&mutex_);
-    mutex_.Await(absl::Condition(this, &Fleet::Troubled));
+    std::unique_lock<std::mutex> lock(mutex_);
+    const auto over = [this] { return running_ == 0 || interrupted_; };
+    changed_.wait(lock, [&] { return over() || !failures_.empty(); });
     if (failures_.empty() && !interrupted_) return;
-    mutex_.AwaitWithTimeout(absl::Condition(this, &Fleet::DoneOrInterrupted), options_.grace);
+    changed_.wait_for(lock, absl::ToChronoNanoseconds(options_.grace), over);
   }
   ProbeForTheLost();
   CancelAll();
@@ -97,7 +99,7 @@ void Fleet::CancelAll() {
 // A neighbour of a lost stage fails before the heartbeat loses patience: ask whether all are there.
 void Fleet::ProbeForTheLost() {
   {
-    absl::MutexLock lock(&mutex_);
+    const std::lock_guard<std::mutex> lock(mutex_);
     const bool suspicion = std::any_of(failures_.begin(), failures_.end(), MayMeanLost);
     if (interrupted_ || !suspicion) return;
   }
@@ -115,20 +117,22 @@ void Fleet::ProbeForTheLost() {
 }
 
 void Fleet::Fail(Failure failure) {
-  absl::MutexLock lock(&mutex_);
+  const std::lock_guard<std::mutex> lock(mutex_);
   failures_.push_back(std::move(failure));
+  changed_.notify_all();
 }
 
 void Fleet::Interrupt() {
   {
-    absl::MutexLock lock(&mutex_);
+    const std::lock_guard<std::mutex> lock(mutex_);
     interrupted_ = true;
+    changed_.notify_all();
   }
   CancelAll();
 }
 
 bool Fleet::interrupted() const {
-  absl::MutexLock lock(&mutex_);
+  const std::lock_guard<std::mutex> lock(mutex_);
   return interrupted_;
 }
 

@@ -1,14 +1,14 @@
 // All stages of a run: calls on all of them at once, and one answer to why it failed.
 #pragma once
 
+#include <condition_variable>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
-#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "coordinator/failure.h"
 #include "coordinator/heartbeat.h"
@@ -56,12 +56,6 @@ class Fleet {
   void Release();
 
  private:
-  bool Troubled() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return running_ == 0 || interrupted_ || !failures_.empty();
-  }
-  bool DoneOrInterrupted() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return running_ == 0 || interrupted_;
-  }
   void AwaitAll();
   void CancelAll();
   void ProbeForTheLost();
@@ -70,10 +64,12 @@ class Fleet {
   std::vector<std::unique_ptr<StageClient>> clients_;
   std::vector<std::unique_ptr<Heartbeat>> heartbeats_;  // by stage; null until it is acquired
   bool acquired_ = false;                               // all of them
-  mutable absl::Mutex mutex_;
-  int running_ ABSL_GUARDED_BY(mutex_) = 0;  // threads of OnAll
-  bool interrupted_ ABSL_GUARDED_BY(mutex_) = false;
-  std::vector<Failure> failures_ ABSL_GUARDED_BY(mutex_);  // in order of arrival
+
+  mutable std::mutex mutex_;  // guards the rest
+  std::condition_variable changed_;
+  int running_ = 0;  // threads of OnAll
+  bool interrupted_ = false;
+  std::vector<Failure> failures_;  // in order of arrival
 };
 
 }  // namespace thinwire

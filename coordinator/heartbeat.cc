@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/steady_time.h"
 
 namespace thinwire {
 namespace {
@@ -18,10 +19,6 @@ bool IsSilence(const absl::Status& status) {
 }
 
 }  // namespace
-
-absl::Duration MonotonicNow() {
-  return absl::FromChrono(std::chrono::steady_clock::now().time_since_epoch());
-}
 
 Heartbeat::Heartbeat(StageClient* client, const HeartbeatOptions& options, OnFailure on_failure)
     : client_(client), options_(options), on_failure_(std::move(on_failure)) {
@@ -45,7 +42,7 @@ bool Heartbeat::WaitForStop(absl::Duration timeout) {
 
 void Heartbeat::Run() {
   absl::Duration left = options_.silence;
-  absl::Duration since = options_.now();
+  SteadyTime since = options_.now();
   do {
     // Half at most: a pause that lets one renewal run out leaves time for another.
     const absl::Duration patience = std::min(left, options_.silence / 2);
@@ -54,7 +51,7 @@ void Heartbeat::Run() {
     if (!status.ok() && !IsSilence(status)) {
       return on_failure_({client_->stage(), Failure::Kind::kError, status});
     }
-    const absl::Duration now = options_.now();
+    const SteadyTime now = options_.now();
     const absl::Duration taken = now - since;  // by the renewal and the wait before it
     since = now;
     if (status.ok() || taken > options_.interval + patience + kPause) {

@@ -7,18 +7,16 @@
 #include <thread>
 
 #include "absl/time/time.h"
+#include "base/steady_time.h"
 #include "coordinator/failure.h"
 #include "coordinator/stage_client.h"
 
 namespace thinwire {
 
-// Time since some fixed moment; setting the wall clock does not change it.
-absl::Duration MonotonicNow();
-
 struct HeartbeatOptions {
   absl::Duration interval = absl::Seconds(1);
   absl::Duration silence = absl::Seconds(10);  // without an answer: the stage has failed
-  std::function<absl::Duration()> now = &MonotonicNow;
+  std::function<SteadyTime()> now = &SteadyTime::Now;
 };
 
 // A thread that renews the lease. Reports at most one failure, on that thread: kSilent, "stage 2
@@ -44,7 +42,7 @@ class Heartbeat {
   StageClient* const client_;
   const HeartbeatOptions options_;
   const OnFailure on_failure_;
-  std::mutex mutex_;  // absl's waits follow the wall clock
+  std::mutex mutex_;
   std::condition_variable stopping_;
   bool stop_ = false;  // guarded by mutex_
   std::thread thread_;

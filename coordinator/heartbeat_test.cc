@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
+#include "base/steady_time.h"
 #include "coordinator/fake_stage.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -36,7 +37,7 @@ class HeartbeatTest : public ::testing::Test {
     StageClient client(1, stage_.address(), Lease());
     HeartbeatOptions options;
     options.interval = absl::Milliseconds(1);
-    options.now = [this] { return absl::Seconds(seconds_.load()); };
+    options.now = [this] { return SteadyTime() + absl::Seconds(seconds_.load()); };
     Heartbeat heartbeat(&client, options, [this](Failure failure) {
       failure_ = std::make_unique<Failure>(std::move(failure));
       end_.Notify();

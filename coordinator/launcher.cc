@@ -18,8 +18,8 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "base/status.h"
+#include "base/steady_time.h"
 #include "nlohmann/json.hpp"
 
 namespace thinwire {
@@ -142,7 +142,7 @@ absl::StatusOr<std::unique_ptr<LocalStages>> LocalStages::Start(const LaunchOpti
   if (!options.tcp) RETURN_IF_ERROR(stages->MakeSocketFolder());
   if (pipe2(stages->lifeline_, O_CLOEXEC) != 0) return SystemError("cannot make a pipe");
   for (int i = 0; i < options.stages; ++i) RETURN_IF_ERROR(stages->Spawn(i));
-  const absl::Time deadline = absl::Now() + options.patience;
+  const SteadyTime deadline = SteadyTime::Now() + options.patience;
   for (int i = 0; i < options.stages; ++i) RETURN_IF_ERROR(stages->AwaitReady(i, deadline));
   return stages;
 }
@@ -204,11 +204,11 @@ absl::Status LocalStages::Spawn(int stage) {
   return absl::OkStatus();
 }
 
-absl::Status LocalStages::AwaitReady(int stage, absl::Time deadline) {
+absl::Status LocalStages::AwaitReady(int stage, SteadyTime deadline) {
   std::string line;
   while (line.find('\n') == std::string::npos) {
     pollfd entries[] = {{ready_fds_[stage], POLLIN, 0}, {options_.interrupt_fd, POLLIN, 0}};
-    const int ready = poll(entries, 2, Milliseconds(deadline - absl::Now()));
+    const int ready = poll(entries, 2, Milliseconds(deadline - SteadyTime::Now()));
     if (ready < 0 && errno == EINTR) continue;
     if (ready == 0) {
       return absl::DeadlineExceededError(absl::StrCat("stage ", stage, " does not serve after ",
@@ -282,10 +282,10 @@ void LocalStages::Stop(absl::Duration grace) {
   for (pid_t process : processes_) {
     if (process > 0) kill(-process, SIGTERM);
   }
-  const absl::Time deadline = absl::Now() + grace;
+  const SteadyTime deadline = SteadyTime::Now() + grace;
   for (int i = 0; i < options_.stages; ++i) {
     if (processes_[i] == 0) continue;
-    if (!Readable(process_fds_[i], deadline - absl::Now())) {
+    if (!Readable(process_fds_[i], deadline - SteadyTime::Now())) {
       kill(-processes_[i], SIGKILL);
       Readable(process_fds_[i], kLastPatience);
     }

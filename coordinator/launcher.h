@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "base/steady_time.h"
 #include "coordinator/failure.h"
 
 namespace thinwire {
@@ -60,7 +61,7 @@ class LocalStages {
   explicit LocalStages(const LaunchOptions& options);
   absl::Status MakeSocketFolder();
   absl::Status Spawn(int stage);
-  absl::Status AwaitReady(int stage, absl::Time deadline);
+  absl::Status AwaitReady(int stage, SteadyTime deadline);
   absl::Status HowItEnded(int stage);
   void WatchLoop(const std::function<void(Failure)>& on_death);
 

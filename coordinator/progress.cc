@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/steady_time.h"
 #include "coordinator/boundary_totals.h"
 
 namespace thinwire {
@@ -166,7 +167,7 @@ absl::Status Progress::OnStep(const StepRecord& step) {
   state_.samples_per_second = pace_.SamplesPerSecond();
   state_.eta_seconds = pace_.EtaSeconds();
   const bool terminal = options_.columns > 0;
-  const absl::Time now = options_.now();
+  const SteadyTime now = options_.now();
   if (options_.quiet || now - shown_ < (terminal ? kRedraw : kPlainLine)) return absl::OkStatus();
   shown_ = now;
   if (terminal) {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "absl/time/time.h"
+#include "base/steady_time.h"
 #include "coordinator/observer.h"
 #include "coordinator/pace.h"
 #include "proto/coordinator.pb.h"
@@ -41,7 +41,7 @@ struct ProgressOptions {
   FILE* out = stdout;
   int columns = 0;  // of the terminal; 0: no terminal, plain lines
   bool quiet = false;
-  std::function<absl::Time()> now;
+  std::function<SteadyTime()> now;
 };
 
 class Progress final : public RunObserver {
@@ -69,8 +69,8 @@ class Progress final : public RunObserver {
   Pace pace_;
   double raw_bytes_ = 0, wire_bytes_ = 0;  // now
   double raw_before_epoch_ = 0, wire_before_epoch_ = 0;
-  absl::Time shown_;  // last line of progress
-  absl::Time rated_;  // when the link rate was last taken
+  SteadyTime shown_;  // last line of progress
+  SteadyTime rated_;  // when the link rate was last taken
   double wire_when_rated_ = 0;
   size_t drawn_ = 0;  // characters of the line being redrawn
 };

@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 
+#include "base/steady_time.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -102,10 +103,10 @@ std::string Printed(int columns, bool quiet) {
   char* text = nullptr;
   size_t size = 0;
   FILE* out = open_memstream(&text, &size);
-  absl::Time now = absl::UnixEpoch();
+  SteadyTime now;
   Progress progress({out, columns, quiet, [&now] { return now; }});
   EXPECT_TRUE(progress.OnStart(State().plan).ok());
-  now += absl::Seconds(1);
+  now = now + absl::Seconds(1);
   EXPECT_TRUE(progress.OnStep(State().step).ok());
   EXPECT_TRUE(progress.OnEpoch(Epoch()).ok());
   std::fclose(out);

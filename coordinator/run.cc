@@ -9,8 +9,8 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/synchronization/mutex.h"
-#include "absl/time/clock.h"
 #include "base/status.h"
+#include "base/steady_time.h"
 #include "config/specs.h"
 #include "coordinator/boundary_totals.h"
 #include "coordinator/stage_setup.h"
@@ -181,14 +181,14 @@ class Runner {
     request.set_epoch(epoch);
     request.set_samples(data_.train_samples());
     EpochSums sums;
-    epoch_start_ = absl::Now();
+    epoch_start_ = SteadyTime::Now();
     RETURN_IF_ERROR(fleet_.OnAll([&](StageClient& stage) {
       return stage.Train(request, [&](const StageEvent& event) {
         absl::MutexLock lock(&events_);
         return OnTrainEvent(stage, event, &sums);
       });
     }));
-    const double seconds = absl::ToDoubleSeconds(absl::Now() - epoch_start_);
+    const double seconds = SecondsSince(epoch_start_);
     training_seconds_ += seconds;
     if (sums.samples != data_.train_samples()) {
       return absl::InternalError(absl::StrCat("epoch ", epoch, ": the last stage reported ",
@@ -253,8 +253,7 @@ class Runner {
       StageReport report = event.stage();
       report.set_stage(static_cast<uint32_t>(stage.stage()));
       totals_.Update(report);
-      return Own(observer_.OnTotals(
-          Totals(training_seconds_ + absl::ToDoubleSeconds(absl::Now() - epoch_start_))));
+      return Own(observer_.OnTotals(Totals(training_seconds_ + SecondsSince(epoch_start_))));
     }
     return absl::OkStatus();
   }
@@ -279,7 +278,7 @@ class Runner {
     const EvaluationConfig& config = experiment_.evaluation();
     const bool due = config.every() > 0 && epoch % config.every() == 0;
     if (!due && epoch != experiment_.epochs()) return absl::OkStatus();
-    const absl::Time start = absl::Now();
+    const SteadyTime start = SteadyTime::Now();
     TestRecord test;
     if (config.compressed()) {
       RETURN_IF_ERROR(EvaluateOnce(epoch, Inference::kCompressed, test.mutable_compressed()));
@@ -294,7 +293,7 @@ class Runner {
     if (const std::string reason = WhyNotUncompressed(experiment_); !reason.empty()) {
       test.set_uncompressed_reason(reason);
     }
-    record->set_evaluation_seconds(absl::ToDoubleSeconds(absl::Now() - start));
+    record->set_evaluation_seconds(SecondsSince(start));
     if (config.compressed() || config.uncompressed()) *record->mutable_test() = test;
     return absl::OkStatus();
   }
@@ -335,7 +334,7 @@ class Runner {
   ConfigureResponse data_;    // of the first stage
   absl::Mutex events_;        // guards what the callbacks of OnAll's threads touch
   BoundaryTotals totals_;
-  absl::Time epoch_start_;
+  SteadyTime epoch_start_;
   double training_seconds_ = 0;  // of finished epochs
 };
 

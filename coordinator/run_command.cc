@@ -17,6 +17,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "base/status.h"
+#include "base/steady_time.h"
 #include "config/experiment.h"
 #include "coordinator/boundary_totals.h"
 #include "coordinator/exit_code.h"
@@ -110,7 +111,7 @@ class RunSession {
         record_(std::move(record)),
         interruption_(*interruption),
         run_(NewRunId(experiment_.name())),
-        progress_({stdout, TerminalColumns(), flags.quiet, &absl::Now}) {}
+        progress_({stdout, TerminalColumns(), flags.quiet, &SteadyTime::Now}) {}
 
   int Run() {
     summary_.set_name(experiment_.name());

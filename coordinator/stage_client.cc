@@ -6,6 +6,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "base/steady_time.h"
 
 namespace thinwire {
 namespace {
@@ -131,9 +133,9 @@ absl::Status StageClient::Stream(const Method& method,
 
 absl::StatusOr<AcquireResponse> StageClient::Acquire(double lease_seconds) {
   // In slices, so that Cancel is heard while nobody listens at the address.
-  const absl::Time deadline = absl::Now() + kArrival;
+  const SteadyTime deadline = SteadyTime::Now() + kArrival;
   while (!channel_->WaitForConnected(absl::ToChronoTime(absl::Now() + absl::Milliseconds(200)))) {
-    if (absl::Now() > deadline || !Call(&calls_, kArrival).admitted()) break;
+    if (SteadyTime::Now() > deadline || !Call(&calls_, kArrival).admitted()) break;
   }
   AcquireRequest request;
   request.set_lease_seconds(lease_seconds);

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "base/status.h"
+#include "base/steady_time.h"
 
 namespace thinwire {
 namespace {
@@ -57,7 +58,7 @@ void BoundaryReceiver::StartEpoch(std::shared_ptr<const EpochRows> rows) {
 void BoundaryReceiver::WorkerLoop() {
   for (;;) {
     // Woken by Stop: the executor's own waits are the ones with deadlines.
-    absl::StatusOr<Decoded> decoded = ReceiveAndDecode(absl::InfiniteFuture());
+    absl::StatusOr<Decoded> decoded = ReceiveAndDecode(SteadyTime::Never());
     absl::Status status = decoded.status();
     if (!status.ok()) (void)spec_.device->Finish();  // others free the memory that we used
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -75,7 +76,7 @@ void BoundaryReceiver::WorkerLoop() {
   }
 }
 
-absl::StatusOr<BoundaryReceiver::Decoded> BoundaryReceiver::ReceiveAndDecode(absl::Time deadline) {
+absl::StatusOr<BoundaryReceiver::Decoded> BoundaryReceiver::ReceiveAndDecode(SteadyTime deadline) {
   ASSIGN_OR_RETURN(Message message, link_->Receive(deadline));
   {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -108,13 +109,13 @@ absl::StatusOr<Tensor> BoundaryReceiver::Decode(const Message& message) {
   if (decoder_->NeedsRows(message)) {
     ASSIGN_OR_RETURN(rows, RowsOf(message.key.epoch));
   }
-  const absl::Time start = absl::Now();
+  const SteadyTime start = SteadyTime::Now();
   const double cpu_start = ThreadCpuSeconds();
   ASSIGN_OR_RETURN(Tensor tensor, decoder_->Decode(message, rows.get()));
   RETURN_IF_ERROR(ToStatus(spec_.device->Finish()));  // the tensor is the executor's
   if (message.key.phase == PHASE_TRAIN) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    statistics_.decode.Observe(absl::ToDoubleSeconds(absl::Now() - start));
+    statistics_.decode.Observe(SecondsSince(start));
     statistics_.decode_cpu_seconds += ThreadCpuSeconds() - cpu_start;
   }
   return tensor;
@@ -138,10 +139,10 @@ absl::StatusOr<std::shared_ptr<const EpochRows>> BoundaryReceiver::RowsOf(uint32
 }
 
 absl::StatusOr<BoundaryReceiver::Decoded> BoundaryReceiver::Next(const MessageKey& wanted,
-                                                                 absl::Time deadline) {
+                                                                 SteadyTime deadline) {
   if (!has_worker_) return ReceiveAndDecode(deadline);
   std::unique_lock<std::mutex> lock(mutex_);
-  if (!changed_.wait_until(lock, absl::ToChronoTime(deadline),
+  if (!changed_.wait_until(lock, deadline.chrono(),
                            [this] { return !ready_.empty() || !status_.ok(); })) {
     return absl::DeadlineExceededError(absl::StrCat("cut ", spec_.name, ": no ", wanted.ToString(),
                                                     " from ", spec_.peer, " by the deadline"));
@@ -153,7 +154,7 @@ absl::StatusOr<BoundaryReceiver::Decoded> BoundaryReceiver::Next(const MessageKe
 }
 
 absl::StatusOr<BoundaryReceiver::Received> BoundaryReceiver::Receive(Expected expected,
-                                                                     absl::Time deadline) {
+                                                                     SteadyTime deadline) {
   expected.key.direction = spec_.direction;
   expected.key.cut = spec_.cut;
   ASSIGN_OR_RETURN(Decoded got, Next(expected.key, deadline));
@@ -185,7 +186,7 @@ absl::Status BoundaryReceiver::CheckExactness(const Expected& expected, const De
       ", want ", (expected.compressed ? spec_.codec : CodecSpec()).ToString()));
 }
 
-absl::Status BoundaryReceiver::ReceiveAcknowledgement(MessageKey key, absl::Time deadline) {
+absl::Status BoundaryReceiver::ReceiveAcknowledgement(MessageKey key, SteadyTime deadline) {
   key.direction = spec_.direction;
   key.cut = spec_.cut;
   ASSIGN_OR_RETURN(Decoded got, Next(key, deadline));

@@ -10,7 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/time/time.h"
+#include "base/steady_time.h"
 #include "stage_server/boundary.h"
 #include "stage_server/epoch_rows.h"
 #include "stage_server/link.h"
@@ -47,8 +47,8 @@ class BoundaryReceiver {
   // The next message, which must be the expected one. DeadlineExceeded names cut, peer and the
   // message waited for; InvalidArgument field, value met and wanted; FailedPrecondition what the
   // state of both ends contradicts. The executor's thread.
-  absl::StatusOr<Received> Receive(Expected expected, absl::Time deadline);
-  absl::Status ReceiveAcknowledgement(MessageKey key, absl::Time deadline);
+  absl::StatusOr<Received> Receive(Expected expected, SteadyTime deadline);
+  absl::Status ReceiveAcknowledgement(MessageKey key, SteadyTime deadline);
 
   // Closes the link and ends every wait, which returns `reason`. Any thread.
   void Stop(const absl::Status& reason);
@@ -72,8 +72,8 @@ class BoundaryReceiver {
   BoundaryReceiver(const BoundarySpec& spec, Link* link, Worker worker,
                    std::unique_ptr<MessageDecoder> decoder);
   void WorkerLoop();
-  absl::StatusOr<Decoded> ReceiveAndDecode(absl::Time deadline);
-  absl::StatusOr<Decoded> Next(const MessageKey& wanted, absl::Time deadline);
+  absl::StatusOr<Decoded> ReceiveAndDecode(SteadyTime deadline);
+  absl::StatusOr<Decoded> Next(const MessageKey& wanted, SteadyTime deadline);
   absl::StatusOr<Tensor> Decode(const Message& message);
   absl::StatusOr<std::shared_ptr<const EpochRows>> RowsOf(uint32_t epoch);
   absl::Status CheckExactness(const Expected& expected, const Decoded& got) const;

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "base/status.h"
+#include "base/steady_time.h"
 
 namespace thinwire {
 namespace {
@@ -87,12 +88,11 @@ void BoundarySender::WorkerLoop() {
   }
 }
 
-absl::Status BoundarySender::Flush(absl::Time deadline) {
+absl::Status BoundarySender::Flush(SteadyTime deadline) {
   {
     std::unique_lock<std::mutex> lock(mutex_);
-    const bool idle = changed_.wait_until(lock, absl::ToChronoTime(deadline), [this] {
-      return !status_.ok() || (jobs_.empty() && !encoding_);
-    });
+    const bool idle = changed_.wait_until(
+        lock, deadline.chrono(), [this] { return !status_.ok() || (jobs_.empty() && !encoding_); });
     if (!idle) {
       return absl::DeadlineExceededError(absl::StrCat("cut ", spec_.name, ": ", jobs_.size(),
                                                       " messages were not encoded in time"));
@@ -100,18 +100,18 @@ absl::Status BoundarySender::Flush(absl::Time deadline) {
     RETURN_IF_ERROR(status_);
   }
   RETURN_IF_ERROR(link_->Flush(deadline));
-  AwaitAcknowledgement(std::min(deadline, absl::Now() + kAcknowledgementPatience));
+  AwaitAcknowledgement(std::min(deadline, SteadyTime::Now() + kAcknowledgementPatience));
   return absl::OkStatus();
 }
 
 // gRPC does not say when bytes have left, the kernel does. Without a TCP socket there is nothing
 // to ask.
-void BoundarySender::AwaitAcknowledgement(absl::Time deadline) const {
+void BoundarySender::AwaitAcknowledgement(SteadyTime deadline) const {
   const BoundaryStatistics sent = statistics();
   const uint64_t wire_bytes = sent.train.wire_bytes + sent.evaluate.wire_bytes;
   for (uint64_t acked = SocketBytesAcked(); acked > 0 && acked < wire_bytes;
        acked = SocketBytesAcked()) {
-    if (absl::Now() >= deadline) return;
+    if (SteadyTime::Now() >= deadline) return;
     absl::SleepFor(absl::Milliseconds(1));
   }
 }
@@ -142,11 +142,11 @@ absl::Status BoundarySender::EncodeAndSend(Job job) {
 }
 
 absl::Status BoundarySender::Encode(const Job& job, Message* message) {
-  const absl::Time start = absl::Now();
+  const SteadyTime start = SteadyTime::Now();
   const double cpu_start = ThreadCpuSeconds();
   RETURN_IF_ERROR(encoder_->Encode(job.outgoing, message));
   RETURN_IF_ERROR(ToStatus(spec_.device->Finish()));  // the state's update is part of it
-  const double seconds = absl::ToDoubleSeconds(absl::Now() - start);
+  const double seconds = SecondsSince(start);
   const double cpu_seconds = ThreadCpuSeconds() - cpu_start;
   std::optional<MeasuredError> error;
   if (encoder_->IsMeasured(job.outgoing)) {

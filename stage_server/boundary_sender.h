@@ -10,7 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/time/time.h"
+#include "base/steady_time.h"
 #include "stage_server/boundary.h"
 #include "stage_server/epoch_rows.h"
 #include "stage_server/link.h"
@@ -43,7 +43,7 @@ class BoundarySender {
 
   // Waits until all that was queued has been handed to the transport, and over TCP up to a second
   // longer until the peer has acknowledged it, so that byte counts agree; returns the first error.
-  absl::Status Flush(absl::Time deadline);
+  absl::Status Flush(SteadyTime deadline);
 
   // Any thread.
   BoundaryStatistics statistics() const;
@@ -64,7 +64,7 @@ class BoundarySender {
                  std::unique_ptr<MessageEncoder> encoder);
   void WorkerLoop();
   absl::Status Submit(Job job);
-  void AwaitAcknowledgement(absl::Time deadline) const;
+  void AwaitAcknowledgement(SteadyTime deadline) const;
   absl::Status EncodeAndSend(Job job);
   absl::Status Encode(const Job& job, Message* message);
   absl::Status Annotate(const absl::Status& status, const MessageKey& key) const;

@@ -9,6 +9,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
+#include "base/steady_time.h"
 #include "proto/boundary.grpc.pb.h"
 #include "stage_server/grpc_settings.h"
 #include "stage_server/grpc_status.h"
@@ -134,15 +135,15 @@ class AcceptedLink final : public Link {
   ~AcceptedLink() override {
     listeners_->Remove(stream_);
     stream_->Close(absl::CancelledError("the link was destroyed"));
-    stream_->WaitDone(absl::Now() + kMaxEnding);
+    stream_->WaitDone(SteadyTime::Now() + kMaxEnding);
   }
 
   uint64_t Send(Message message) override { return stream_->Send(message); }
-  absl::StatusOr<Message> Receive(absl::Time deadline) override {
+  absl::StatusOr<Message> Receive(SteadyTime deadline) override {
     return stream_->Receive(deadline);
   }
   void Close(absl::Status reason) override { stream_->Close(reason); }
-  absl::Status Flush(absl::Time deadline) override { return stream_->Flush(deadline); }
+  absl::Status Flush(SteadyTime deadline) override { return stream_->Flush(deadline); }
   uint64_t SocketBytesAcked() const override { return stream_->SocketBytesAcked(); }
 
  private:

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/time/clock.h"
+#include "base/steady_time.h"
 #include "compress/cpu/kernels.h"
 #include "stage_server/boundary_receiver.h"
 #include "stage_server/boundary_sender.h"
@@ -80,7 +81,7 @@ class BoundaryTest : public ::testing::TestWithParam<Worker> {
     return x;
   }
   static MessageKey Key(uint64_t step) { return {PHASE_TRAIN, {}, 0, 1, step, 0}; }
-  static absl::Time Soon() { return absl::Now() + absl::Seconds(30); }
+  static SteadyTime Soon() { return SteadyTime::Now() + absl::Seconds(30); }
   static BoundaryReceiver::Expected Expect(uint64_t step) {
     BoundaryReceiver::Expected expected;
     expected.key = Key(step);
@@ -305,7 +306,7 @@ TEST_P(BoundaryTest, AGradientOnASupportThatNobodyKnowsIsRefused) {
 
 TEST_P(BoundaryTest, ADeadlineNamesCutAndMessage) {
   const absl::Status status =
-      receiver_->Receive(Expect(3), absl::Now() + absl::Milliseconds(5)).status();
+      receiver_->Receive(Expect(3), SteadyTime::Now() + absl::Milliseconds(5)).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded);
   EXPECT_THAT(std::string(status.message()), HasSubstr("layer1"));
 }

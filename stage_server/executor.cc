@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <vector>
 
-#include "absl/time/clock.h"
 #include "base/status.h"
+#include "base/steady_time.h"
 #include "schedule/schedule.h"
 
 namespace thinwire {
@@ -32,7 +32,7 @@ absl::Status Executor::Train(uint32_t epoch, int64_t samples,
   RETURN_IF_ERROR(stage_->CheckConnected());
   const StageSpec& spec = stage_->spec();
   const int64_t steps = NumBatches(samples, spec.batch_size);
-  absl::Time last = absl::Now();
+  SteadyTime last = SteadyTime::Now();
   stage_->StartEpoch(EpochOf(spec, epoch, samples));
   Work work;
   work.phase = PHASE_TRAIN;
@@ -51,7 +51,7 @@ absl::Status Executor::Train(uint32_t epoch, int64_t samples,
     absl::Status status = Accumulate(work, batch, &report);
     if (status.ok()) status = stage_->Update(report.learning_rate());
     if (!status.ok()) return Failed(status);
-    const absl::Time now = absl::Now();
+    const SteadyTime now = SteadyTime::Now();
     report.set_seconds(absl::ToDoubleSeconds(now - last));
     last = now;
     if (i + 1 == steps) {
@@ -92,7 +92,7 @@ absl::Status Executor::Probe(const Work& work, const SampleRange& batch, StepRep
   // What recalibration puts back is what a forward in training changes.
   ASSIGN_OR_RETURN(const auto statistics, stage_->StartRecalibration());
   absl::Status status = Accumulate(work, batch, report);
-  if (status.ok()) status = stage_->FlushSends(absl::Now() + stage_->spec().deadline);
+  if (status.ok()) status = stage_->FlushSends(SteadyTime::Now() + stage_->spec().deadline);
   status.Update(statistics->Restore());
   return status;
 }
@@ -112,7 +112,7 @@ absl::Status Executor::Accumulate(Work work, const SampleRange& batch, StepRepor
     const SampleRange part = MicrobatchRange(work.batch_size, count, action.microbatch);
     work.microbatch = action.microbatch;
     work.samples = part.last - part.first;
-    work.deadline = absl::Now() + spec.deadline;
+    work.deadline = SteadyTime::Now() + spec.deadline;
     if (action.kind == Action::Kind::kForward) {
       ASSIGN_OR_RETURN(const LossSums one, ForwardOne(work, batch, part));
       sums.loss += one.loss;
@@ -168,7 +168,7 @@ absl::StatusOr<LossSums> Executor::Pass(Work work, int64_t samples,
     const SampleRange batch{first, std::min(first + batch_size, samples)};
     ++work.step;
     work.batch_size = work.samples = batch.last - batch.first;
-    work.deadline = absl::Now() + stage_->spec().deadline;
+    work.deadline = SteadyTime::Now() + stage_->spec().deadline;
     ASSIGN_OR_RETURN(const LossSums one, ForwardOne(work, batch, {0, work.samples}));
     RETURN_IF_ERROR(after_batch());
     sums.loss += one.loss;

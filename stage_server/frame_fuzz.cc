@@ -11,8 +11,8 @@
 #include <memory>
 #include <string>
 
-#include "absl/time/clock.h"
 #include "base/crc32c.h"
+#include "base/steady_time.h"
 #include "proto/boundary.pb.h"
 #include "stage_server/inbox.h"
 
@@ -83,7 +83,7 @@ IncomingFrame InParts(std::string bytes, size_t part_bytes) {
 // Takes what has come; aborts when it is not what the checks promise.
 void Drain(Inbox* inbox) {
   for (;;) {
-    const absl::StatusOr<Message> message = inbox->Receive(absl::UnixEpoch(), "");
+    const absl::StatusOr<Message> message = inbox->Receive(SteadyTime(), "");
     if (!message.ok()) return;
     if (message->payload.bytes.size() > kMaxPayload || message->shape.rank() < 1 ||
         message->key.cut != 1 || message->key.direction != DIRECTION_ACTIVATION) {

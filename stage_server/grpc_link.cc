@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
+#include "base/steady_time.h"
 #include "grpcpp/generic/generic_stub.h"
 #include "grpcpp/grpcpp.h"
 #include "stage_server/grpc_settings.h"
@@ -78,19 +79,19 @@ class DialledLink final : public Link {
   ~DialledLink() override {
     stream_->Close(absl::CancelledError("the link was destroyed"));
     // Rather a leak than freeing what gRPC still uses.
-    if (!stream_->WaitDone(absl::Now() + kMaxEnding)) reactor_.release();
+    if (!stream_->WaitDone(SteadyTime::Now() + kMaxEnding)) reactor_.release();
   }
 
-  absl::Status WaitAccepted(absl::Time deadline, const std::function<absl::Status()>& stopped) {
+  absl::Status WaitAccepted(SteadyTime deadline, const std::function<absl::Status()>& stopped) {
     return stream_->WaitAccepted(deadline, stopped);
   }
 
   uint64_t Send(Message message) override { return stream_->Send(message); }
-  absl::StatusOr<Message> Receive(absl::Time deadline) override {
+  absl::StatusOr<Message> Receive(SteadyTime deadline) override {
     return stream_->Receive(deadline);
   }
   void Close(absl::Status reason) override { stream_->Close(reason); }
-  absl::Status Flush(absl::Time deadline) override { return stream_->Flush(deadline); }
+  absl::Status Flush(SteadyTime deadline) override { return stream_->Flush(deadline); }
   uint64_t SocketBytesAcked() const override { return stream_->SocketBytesAcked(); }
 
  private:
@@ -101,7 +102,7 @@ class DialledLink final : public Link {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Link>> DialLink(const std::string& target,
-                                               const LinkOptions& options, absl::Time deadline,
+                                               const LinkOptions& options, SteadyTime deadline,
                                                const std::function<absl::Status()>& stopped) {
   PrepareProcess();
   auto link = std::make_unique<DialledLink>(target, options);

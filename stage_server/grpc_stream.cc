@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "base/status.h"
+#include "base/steady_time.h"
 #include "stage_server/frame.h"
 #include "stage_server/tcp_info.h"
 
@@ -60,7 +60,7 @@ uint64_t GrpcStream::Send(const Message& message) {
   return wire_bytes;
 }
 
-absl::StatusOr<Message> GrpcStream::Receive(absl::Time deadline) {
+absl::StatusOr<Message> GrpcStream::Receive(SteadyTime deadline) {
   absl::StatusOr<Message> message = inbox_.Receive(deadline, Waiting());
   if (!message.ok() && !absl::IsDeadlineExceeded(message.status())) {
     End(Ending::kPeerRefused, message.status());
@@ -73,9 +73,9 @@ void GrpcStream::Close(const absl::Status& reason) {
   End(Ending::kClosed, reason);
 }
 
-absl::Status GrpcStream::Flush(absl::Time deadline) {
+absl::Status GrpcStream::Flush(SteadyTime deadline) {
   std::unique_lock<std::mutex> lock(mutex_);
-  const bool settled = WaitUntil(&changed_, &lock, deadline, [this] {
+  const bool settled = changed_.wait_until(lock, deadline.chrono(), [this] {
     return ending_ != Ending::kNone || (outbox_.empty() && !writing_);
   });
   if (ending_ == Ending::kPeerEnded) {
@@ -103,22 +103,23 @@ bool GrpcStream::ended() const {
   return ending_ != Ending::kNone;
 }
 
-absl::Status GrpcStream::WaitAccepted(absl::Time deadline,
+absl::Status GrpcStream::WaitAccepted(SteadyTime deadline,
                                       const std::function<absl::Status()>& stopped) {
   const auto is_settled = [this] { return accepted_ || calls_ == nullptr; };
   std::unique_lock<std::mutex> lock(mutex_);
-  while (!is_settled() && absl::Now() < deadline) {
+  while (!is_settled() && SteadyTime::Now() < deadline) {
     RETURN_IF_ERROR(stopped());
-    WaitUntil(&changed_, &lock, std::min(deadline, absl::Now() + kStopCheckEvery), is_settled);
+    const SteadyTime next_check = std::min(deadline, SteadyTime::Now() + kStopCheckEvery);
+    changed_.wait_until(lock, next_check.chrono(), is_settled);
   }
   if (calls_ == nullptr) return reason_;
   if (accepted_) return absl::OkStatus();
   return absl::UnavailableError("not reached by the deadline");
 }
 
-bool GrpcStream::WaitDone(absl::Time deadline) {
+bool GrpcStream::WaitDone(SteadyTime deadline) {
   std::unique_lock<std::mutex> lock(mutex_);
-  return WaitUntil(&changed_, &lock, deadline, [this] { return calls_ == nullptr; });
+  return changed_.wait_until(lock, deadline.chrono(), [this] { return calls_ == nullptr; });
 }
 
 bool GrpcStream::Attach(StreamCalls* calls) {

@@ -16,7 +16,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/time/time.h"
+#include "base/steady_time.h"
 #include "grpcpp/grpcpp.h"
 #include "stage_server/inbox.h"
 #include "stage_server/link.h"
@@ -52,16 +52,16 @@ class GrpcStream {
 
   // As in Link.
   uint64_t Send(const Message& message);
-  absl::StatusOr<Message> Receive(absl::Time deadline);
+  absl::StatusOr<Message> Receive(SteadyTime deadline);
   void Close(const absl::Status& reason);
-  absl::Status Flush(absl::Time deadline);
+  absl::Status Flush(SteadyTime deadline);
   uint64_t SocketBytesAcked() const;
 
   // Waits until the peer has accepted, else returns why it has not. Looks at `stopped` every 100 ms
   // and ends with its error.
-  absl::Status WaitAccepted(absl::Time deadline, const std::function<absl::Status()>& stopped);
+  absl::Status WaitAccepted(SteadyTime deadline, const std::function<absl::Status()>& stopped);
   // True when no reactor is attached any more: its OnDone has come, or there never was one.
-  bool WaitDone(absl::Time deadline);
+  bool WaitDone(SteadyTime deadline);
 
   // From the reactor. Attach starts reading and is refused (false) when there has been a reactor
   // before or the stream is closed; `calls` stays valid until OnDone.

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
+#include "base/steady_time.h"
 
 namespace thinwire {
 namespace {
@@ -91,13 +92,13 @@ absl::Status Inbox::EndMet() const {
                                    assembler_.chunks(), " chunks)"));
 }
 
-absl::StatusOr<Message> Inbox::Receive(absl::Time deadline, const std::string& waiting) {
+absl::StatusOr<Message> Inbox::Receive(SteadyTime deadline, const std::string& waiting) {
   for (;;) {
     Arrived next;
     {
       std::unique_lock<std::mutex> lock(mutex_);
-      if (!WaitUntil(&arrived_, &lock, deadline,
-                     [this] { return !frames_.empty() || !end_.ok(); })) {
+      if (!arrived_.wait_until(lock, deadline.chrono(),
+                               [this] { return !frames_.empty() || !end_.ok(); })) {
         return Overdue(waiting);
       }
       if (frames_.empty()) return EndMet();

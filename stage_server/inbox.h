@@ -16,7 +16,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/time/time.h"
+#include "base/steady_time.h"
 #include "stage_server/assembler.h"
 #include "stage_server/frame.h"
 #include "stage_server/frame_checker.h"
@@ -29,17 +29,6 @@ struct IncomingFrame {
   ByteSpans parts;
   std::shared_ptr<const void> owner;  // keeps `parts` alive
 };
-
-// Waits on `cv` until `done()` or `deadline`; returns done().
-template <typename Predicate>
-bool WaitUntil(std::condition_variable* cv, std::unique_lock<std::mutex>* lock, absl::Time deadline,
-               Predicate done) {
-  if (deadline == absl::InfiniteFuture()) {
-    cv->wait(*lock, done);
-    return true;
-  }
-  return cv->wait_until(*lock, absl::ToChronoTime(deadline), done);
-}
 
 class Inbox {
  public:
@@ -60,7 +49,7 @@ class Inbox {
 
   // What Link::Receive says; `waiting` completes "no message by the deadline" where it is not
   // empty. One thread at a time.
-  absl::StatusOr<Message> Receive(absl::Time deadline, const std::string& waiting);
+  absl::StatusOr<Message> Receive(SteadyTime deadline, const std::string& waiting);
 
  private:
   struct Arrived {

@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
+#include "base/steady_time.h"
 
 namespace thinwire {
 namespace {
@@ -15,7 +16,7 @@ std::string Spelled(const Lease& lease) {
 }  // namespace
 
 absl::Status LeaseHolder::Acquire(const Lease& lease, const std::string& holder, double seconds,
-                                  absl::Time now) {
+                                  SteadyTime now) {
   const bool is_bounded = seconds > 0 && seconds <= kMaxSeconds;  // and a number
   if (lease.run().empty() || lease.generation() == 0 || !is_bounded) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -35,7 +36,7 @@ absl::Status LeaseHolder::Acquire(const Lease& lease, const std::string& holder,
   return absl::OkStatus();
 }
 
-absl::Status LeaseHolder::Check(const Lease& lease, absl::Time now) const {
+absl::Status LeaseHolder::Check(const Lease& lease, SteadyTime now) const {
   if (!held_ || now >= held_->expires) {
     return absl::FailedPreconditionError(
         absl::StrCat(Spelled(lease), " holds no lease of this server, or let it expire"));
@@ -48,19 +49,19 @@ absl::Status LeaseHolder::Check(const Lease& lease, absl::Time now) const {
   return absl::OkStatus();
 }
 
-absl::Status LeaseHolder::Renew(const Lease& lease, absl::Time now) {
+absl::Status LeaseHolder::Renew(const Lease& lease, SteadyTime now) {
   RETURN_IF_ERROR(Check(lease, now));
   held_->expires = now + held_->duration;
   return absl::OkStatus();
 }
 
-absl::Status LeaseHolder::Release(const Lease& lease, absl::Time now) {
+absl::Status LeaseHolder::Release(const Lease& lease, SteadyTime now) {
   RETURN_IF_ERROR(Check(lease, now));
   held_.reset();
   return absl::OkStatus();
 }
 
-bool LeaseHolder::TakeExpired(absl::Time now) {
+bool LeaseHolder::TakeExpired(SteadyTime now) {
   if (!held_ || now < held_->expires) return false;
   held_.reset();
   return true;

@@ -1,5 +1,5 @@
 // Who may use this server: one run at a time, fenced by generations, for as long as it keeps
-// renewing. Pure: time is passed in, that of a clock which nobody sets. One thread at a time.
+// renewing. Pure: time is passed in. One thread at a time.
 #pragma once
 
 #include <optional>
@@ -7,6 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "base/steady_time.h"
 #include "proto/stage.pb.h"
 
 namespace thinwire {
@@ -17,21 +18,21 @@ class LeaseHolder {
   // names the holder while another run's lease has not expired, or when the generation is not above
   // that of the same run's.
   absl::Status Acquire(const Lease& lease, const std::string& holder, double seconds,
-                       absl::Time now);
+                       SteadyTime now);
   // FailedPrecondition names the holder unless `lease` is the one in force and has not expired.
-  absl::Status Check(const Lease& lease, absl::Time now) const;
-  absl::Status Renew(const Lease& lease, absl::Time now);
-  absl::Status Release(const Lease& lease, absl::Time now);
+  absl::Status Check(const Lease& lease, SteadyTime now) const;
+  absl::Status Renew(const Lease& lease, SteadyTime now);
+  absl::Status Release(const Lease& lease, SteadyTime now);
 
   // True once after each lease that ran out; the server is then free.
-  bool TakeExpired(absl::Time now);
+  bool TakeExpired(SteadyTime now);
 
  private:
   struct Held {
     Lease lease;
     std::string holder;
     absl::Duration duration;
-    absl::Time expires;
+    SteadyTime expires;
   };
 
   std::optional<Held> held_;

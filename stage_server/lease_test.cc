@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "absl/strings/str_cat.h"
+#include "base/steady_time.h"
 
 namespace thinwire {
 namespace {
@@ -22,10 +23,10 @@ Lease LeaseOf(const std::string& run, uint64_t generation) {
 
 class LeaseTest : public ::testing::Test {
  protected:
-  const absl::Time start_ = absl::FromUnixSeconds(1000);
+  const SteadyTime start_ = SteadyTime() + absl::Seconds(1000);
   LeaseHolder holder_;
 
-  absl::Status Acquire(const Lease& lease, absl::Time now) {
+  absl::Status Acquire(const Lease& lease, SteadyTime now) {
     return holder_.Acquire(lease, "host a", /*seconds=*/10, now);
   }
 };

@@ -10,7 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/time/time.h"
+#include "base/steady_time.h"
 #include "stage_server/message.h"
 #include "tensor/device.h"
 
@@ -45,13 +45,13 @@ class Link {
   // the link: DataLoss (checksum), FailedPrecondition (run, generation), InvalidArgument (malformed
   // or over a limit), ResourceExhausted (queue full), Unavailable (the peer is gone), Cancelled
   // (Close). Every error names the cut and the peer. One thread at a time.
-  virtual absl::StatusOr<Message> Receive(absl::Time deadline) = 0;
+  virtual absl::StatusOr<Message> Receive(SteadyTime deadline) = 0;
 
   // Ends both directions and wakes Receive, which then returns `reason`. Idempotent; any thread.
   virtual void Close(absl::Status reason) = 0;
 
   // Waits until everything that was queued has been handed to the transport.
-  virtual absl::Status Flush(absl::Time deadline) = 0;
+  virtual absl::Status Flush(SteadyTime deadline) = 0;
 
   // tcpi_bytes_acked of the connection since it was made; 0 where there is no TCP socket.
   virtual uint64_t SocketBytesAcked() const = 0;
@@ -65,7 +65,7 @@ std::pair<std::unique_ptr<Link>, std::unique_ptr<Link>> NewMemoryLinks(
 // until the peer has accepted the boundary. Unavailable or FailedPrecondition name peer and cut; an
 // error of `stopped`, which is asked every 100 ms, ends the wait.
 absl::StatusOr<std::unique_ptr<Link>> DialLink(
-    const std::string& target, const LinkOptions& options, absl::Time deadline,
+    const std::string& target, const LinkOptions& options, SteadyTime deadline,
     const std::function<absl::Status()>& stopped = [] { return absl::OkStatus(); });
 
 }  // namespace thinwire

@@ -22,7 +22,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
-#include "absl/time/clock.h"
+#include "base/steady_time.h"
 #include "stage_server/frame.h"
 #include "stage_server/link_testing.h"
 
@@ -54,13 +54,13 @@ double LinkRate(Transport transport, int messages) {
       links.downstream->Send(answer);
     }
   });
-  const absl::Time start = absl::Now();
+  const SteadyTime start = SteadyTime::Now();
   for (int i = 0; i < messages; ++i) {
     if (i >= kInFlight) Require(links.upstream->Receive(TestDeadline()).ok(), "an answer");
     links.upstream->Send(message);
   }
   receiver.join();
-  return Rate(absl::Now() - start, messages);
+  return Rate(SteadyTime::Now() - start, messages);
 }
 
 struct SocketPair {
@@ -108,7 +108,7 @@ double SocketRate(Transport transport, int messages) {
       }
     }
   });
-  const absl::Time start = absl::Now();
+  const SteadyTime start = SteadyTime::Now();
   for (int i = 0; i < messages; ++i) {
     for (size_t done = 0; done < from.size();) {
       const ssize_t put = write(pair.sender, from.data() + done, from.size() - done);
@@ -117,7 +117,7 @@ double SocketRate(Transport transport, int messages) {
     }
   }
   receiver.join();
-  return Rate(absl::Now() - start, messages);
+  return Rate(SteadyTime::Now() - start, messages);
 }
 
 double Median(std::vector<double> values) {

@@ -7,7 +7,7 @@
 #include <thread>
 #include <utility>
 
-#include "absl/time/clock.h"
+#include "base/steady_time.h"
 #include "stage_server/frame.h"
 #include "stage_server/link_testing.h"
 
@@ -74,7 +74,7 @@ TEST_P(LinkTest, WireBytesOfALargePayloadExceedItByLessThanAThousandth) {
 
 TEST_P(LinkTest, ReceiveNamesCutAndPeerWhenNothingCame) {
   ConnectedLinks links(GetParam());
-  const absl::Status status = links.downstream->Receive(absl::Now()).status();
+  const absl::Status status = links.downstream->Receive(SteadyTime::Now()).status();
   EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
   EXPECT_THAT(std::string(status.message()),
               HasSubstr("cut layer3, from stage 3: no activation by the deadline"));
@@ -82,7 +82,7 @@ TEST_P(LinkTest, ReceiveNamesCutAndPeerWhenNothingCame) {
 
 TEST_P(LinkTest, AMessageCanBeReceivedAfterADeadlineHasPassed) {
   ConnectedLinks links(GetParam());
-  EXPECT_TRUE(absl::IsDeadlineExceeded(links.downstream->Receive(absl::Now()).status()));
+  EXPECT_TRUE(absl::IsDeadlineExceeded(links.downstream->Receive(SteadyTime::Now()).status()));
   links.upstream->Send(TestMessage(DIRECTION_ACTIVATION, 10));
   EXPECT_TRUE(links.downstream->Receive(TestDeadline()).ok());
 }

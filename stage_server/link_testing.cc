@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "base/random.h"
+#include "base/steady_time.h"
 
 namespace thinwire {
 namespace {
@@ -122,6 +123,6 @@ ConnectedLinks::ConnectedLinks(Transport transport, const LinkOptions& upstream_
   upstream = *std::move(dialled);
 }
 
-absl::Time TestDeadline() { return absl::Now() + absl::Seconds(30); }
+SteadyTime TestDeadline() { return SteadyTime::Now() + absl::Seconds(30); }
 
 }  // namespace thinwire

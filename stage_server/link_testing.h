@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "base/steady_time.h"
 #include "grpcpp/grpcpp.h"
 #include "stage_server/boundary_service.h"
 #include "stage_server/link.h"
@@ -57,6 +58,6 @@ struct ConnectedLinks {
 };
 
 // Far enough that only a defect meets it.
-absl::Time TestDeadline();
+SteadyTime TestDeadline();
 
 }  // namespace thinwire

@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "base/status.h"
+#include "base/steady_time.h"
 #include "nn/recorded_segment.h"
 #include "stage_server/safetensors.h"
 
@@ -235,7 +235,7 @@ absl::StatusOr<LossSums> LocalStage::Forward(const Work& work,
 
 // Not by the action's deadline, of which its forward may have taken the most.
 absl::Status LocalStage::AwaitAcknowledgement(const MessageKey& key) {
-  return downstream_.receiver->ReceiveAcknowledgement(key, absl::Now() + spec_.deadline);
+  return downstream_.receiver->ReceiveAcknowledgement(key, SteadyTime::Now() + spec_.deadline);
 }
 
 absl::Status LocalStage::SendDownstream(const Work& work, uint64_t digest, Tensor y) {
@@ -335,7 +335,7 @@ absl::Status LocalStage::FinishEvaluation(Work last_batch) {
   return absl::OkStatus();
 }
 
-absl::Status LocalStage::FlushSends(absl::Time deadline) {
+absl::Status LocalStage::FlushSends(SteadyTime deadline) {
   ScopedTimer timer(Slot(&activity_, Activity::kSendWait));
   if (upstream_.sender) RETURN_IF_ERROR(upstream_.sender->Flush(deadline));
   if (downstream_.sender) RETURN_IF_ERROR(downstream_.sender->Flush(deadline));

@@ -13,8 +13,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
-#include "absl/time/time.h"
 #include "absl/types/span.h"
+#include "base/steady_time.h"
 #include "data/dataset.h"
 #include "nn/loss.h"
 #include "nn/optimizer.h"
@@ -75,7 +75,7 @@ class LocalStage {
   // PHASE_RECALIBRATE, which return no loss.
   absl::StatusOr<std::unique_ptr<Recalibration>> StartRecalibration();
   // Waits until the codec workers have encoded and handed over all that was sent.
-  absl::Status FlushSends(absl::Time deadline);
+  absl::Status FlushSends(SteadyTime deadline);
   // What was captured of one step; see Capture::Take.
   absl::Status TakeCapture(uint64_t step, size_t piece_bytes,
                            const std::function<absl::Status(std::string_view)>& sink) {

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/steady_time.h"
 #include "stage_server/frame.h"
 #include "stage_server/inbox.h"
 #include "stage_server/link.h"
@@ -34,7 +35,7 @@ class MemoryLink final : public Link {
     return wire_bytes;
   }
 
-  absl::StatusOr<Message> Receive(absl::Time deadline) override {
+  absl::StatusOr<Message> Receive(SteadyTime deadline) override {
     return own_.Receive(deadline, "");
   }
 
@@ -44,7 +45,7 @@ class MemoryLink final : public Link {
     peer_.PeerIsGone("closed the link");
   }
 
-  absl::Status Flush(absl::Time) override { return absl::OkStatus(); }
+  absl::Status Flush(SteadyTime) override { return absl::OkStatus(); }
 
   uint64_t SocketBytesAcked() const override { return 0; }
 

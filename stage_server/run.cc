@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/digest.h"
 #include "base/status.h"
+#include "base/steady_time.h"
 #include "compress/plugin.h"
 #include "config/specs.h"
 #include "stage_server/safetensors.h"
@@ -173,7 +174,7 @@ absl::Status StageRun::Connect(const std::string& downstream) {
   const std::string peer = absl::StrCat("stage ", spec_.stage + 1, " (", downstream, ")");
   ASSIGN_OR_RETURN(const LinkOptions options,
                    LinkOf(spec_.downstream_cut(), DIRECTION_GRADIENT, peer));
-  ASSIGN_OR_RETURN(auto link, DialLink(downstream, options, absl::Now() + spec_.deadline,
+  ASSIGN_OR_RETURN(auto link, DialLink(downstream, options, SteadyTime::Now() + spec_.deadline,
                                        [this] { return executor_->Stopped(); }));
   return OnExecutor([&] { return stage_->AttachDownstream(std::move(link), peer); });
 }
@@ -208,15 +209,15 @@ absl::Status StageRun::Train(uint32_t epoch, int64_t samples, const OnEvent& on_
   }
   RETURN_IF_ERROR(CheckSamples(samples, /*training=*/true));
   return OnExecutor([&]() -> absl::Status {
-    absl::Time reported = absl::Now();
+    SteadyTime reported = SteadyTime::Now();
     const absl::Status status = executor_->Train(epoch, samples, [&](const StepReport& step) {
       if (spec_.last()) {
         StageEvent event;
         *event.mutable_step() = step;
         on_event(event);
       }
-      if (absl::Now() - reported < kReportEvery) return;
-      reported = absl::Now();
+      if (SteadyTime::Now() - reported < kReportEvery) return;
+      reported = SteadyTime::Now();
       StageEvent event;
       *event.mutable_stage() = Report();
       on_event(event);

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
+#include "base/steady_time.h"
 #include "config/devices.h"
 #include "config/resolve.h"
 #include "stage_server/grpc_status.h"
@@ -16,38 +17,35 @@ namespace thinwire {
 namespace {
 
 constexpr std::chrono::milliseconds kLeaseCheckEvery{500};
+constexpr std::chrono::milliseconds kEventsEvery{100};
 
 // Events from the executor's thread to the thread that writes them.
 class EventQueue {
  public:
   void Push(const StageEvent& event) {
-    absl::MutexLock lock(&mutex_);
+    const std::lock_guard<std::mutex> lock(mutex_);
     events_.push_back(event);
+    changed_.notify_one();
   }
   void Finish(absl::Status status) {
-    absl::MutexLock lock(&mutex_);
+    const std::lock_guard<std::mutex> lock(mutex_);
     result_ = std::move(status);
+    changed_.notify_one();
   }
   // Events that have come within `wait`, and the result once nothing follows it.
-  std::pair<std::vector<StageEvent>, std::optional<absl::Status>> Take(absl::Duration wait) {
-    absl::MutexLock lock(&mutex_);
-    const auto something = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-      return !events_.empty() || result_.has_value();
-    };
-    mutex_.AwaitWithTimeout(absl::Condition(&something), wait);
+  std::pair<std::vector<StageEvent>, std::optional<absl::Status>> Take(
+      std::chrono::milliseconds wait) {
+    std::unique_lock<std::mutex> lock(mutex_);
+    changed_.wait_for(lock, wait, [this] { return !events_.empty() || result_.has_value(); });
     return {std::exchange(events_, {}), result_};
   }
 
  private:
-  absl::Mutex mutex_;
-  std::vector<StageEvent> events_ ABSL_GUARDED_BY(mutex_);
-  std::optional<absl::Status> result_ ABSL_GUARDED_BY(mutex_);
+  std::mutex mutex_;  // guards the rest
+  std::condition_variable changed_;
+  std::vector<StageEvent> events_;
+  std::optional<absl::Status> result_;
 };
-
-// For leases: the time of day may be set.
-absl::Time SteadyNow() {
-  return absl::UnixEpoch() + absl::FromChrono(std::chrono::steady_clock::now().time_since_epoch());
-}
 
 }  // namespace
 
@@ -82,8 +80,8 @@ void StageService::WatchLease() {
     }
     (void)EndRun(
         [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-          return lease_.TakeExpired(SteadyNow()) ? absl::OkStatus()
-                                                 : absl::NotFoundError("no lease ran out");
+          return lease_.TakeExpired(SteadyTime::Now()) ? absl::OkStatus()
+                                                       : absl::NotFoundError("no lease ran out");
         },
         absl::DeadlineExceededError("the coordinator stopped renewing its lease"));
   }
@@ -103,7 +101,7 @@ absl::Status StageService::EndRun(const std::function<absl::Status()>& change,
 
 absl::StatusOr<std::shared_ptr<StageRun>> StageService::RunOf(const Lease& lease) const {
   absl::MutexLock lock(&mutex_);
-  RETURN_IF_ERROR(lease_.Check(lease, SteadyNow()));
+  RETURN_IF_ERROR(lease_.Check(lease, SteadyTime::Now()));
   if (run_ == nullptr) return absl::FailedPreconditionError("the stage is not configured");
   return run_;
 }
@@ -137,7 +135,8 @@ grpc::Status StageService::Acquire(grpc::ServerContext* context, const AcquireRe
   const std::string holder = absl::StrCat(request->holder(), " at ", context->peer());
   const absl::Status status = EndRun(
       [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-        return lease_.Acquire(request->lease(), holder, request->lease_seconds(), SteadyNow());
+        return lease_.Acquire(request->lease(), holder, request->lease_seconds(),
+                              SteadyTime::Now());
       },
       absl::CancelledError("another generation took the server over"));
   if (!status.ok()) return ToGrpcStatus(status);
@@ -149,7 +148,7 @@ grpc::Status StageService::Acquire(grpc::ServerContext* context, const AcquireRe
 grpc::Status StageService::Renew(grpc::ServerContext*, const RenewRequest* request,
                                  RenewResponse*) {
   absl::MutexLock lock(&mutex_);
-  return ToGrpcStatus(lease_.Renew(request->lease(), SteadyNow()));
+  return ToGrpcStatus(lease_.Renew(request->lease(), SteadyTime::Now()));
 }
 
 grpc::Status StageService::Configure(grpc::ServerContext*, const ConfigureRequest* request,
@@ -161,7 +160,7 @@ grpc::Status StageService::Configure(grpc::ServerContext*, const ConfigureReques
 absl::Status StageService::Build(const ConfigureRequest& request, ConfigureResponse* response) {
   const auto check = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return stopping_ ? absl::CancelledError("the stage server shuts down")
-                     : lease_.Check(request.lease(), SteadyNow());
+                     : lease_.Check(request.lease(), SteadyTime::Now());
   };
   RETURN_IF_ERROR(EndRun(check, absl::CancelledError("the stage is configured anew")));
   ConfigureRequest checked = request;
@@ -202,7 +201,7 @@ grpc::Status StageService::Stream(
   });
   std::optional<absl::Status> result;
   while (!result) {
-    auto [events, finished] = queue.Take(absl::Milliseconds(100));
+    auto [events, finished] = queue.Take(kEventsEvery);
     bool reachable = !context->IsCancelled();
     for (const StageEvent& event : events) {
       reachable =
@@ -285,7 +284,7 @@ grpc::Status StageService::ExportCapture(grpc::ServerContext* context,
 grpc::Status StageService::Release(grpc::ServerContext*, const ReleaseRequest* request,
                                    ReleaseResponse*) {
   const auto release = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return lease_.Release(request->lease(), SteadyNow());
+    return lease_.Release(request->lease(), SteadyTime::Now());
   };
   return ToGrpcStatus(EndRun(release, absl::CancelledError("the run was released")));
 }

@@ -8,6 +8,7 @@
 
 #include "absl/time/time.h"
 #include "backend/plugin.h"
+#include "base/steady_time.h"
 #include "compress/direction_spec.h"
 #include "compress/kernels.h"
 #include "data/sampler.h"
@@ -93,7 +94,7 @@ struct Work {
   int64_t batch_size = 0;  // likewise
   int64_t samples = 0;     // of this microbatch
   bool compress = false;   // no warm-up, and no evaluation without codecs
-  absl::Time deadline;
+  SteadyTime deadline;
 
   MessageKey key() const { return {phase, DIRECTION_UNSPECIFIED, 0, epoch, step, microbatch}; }
 };

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "base/steady_time.h"
 #include "compress/cpu/kernels.h"
 #include "config/experiment.h"
 #include "config/specs.h"
@@ -76,7 +77,7 @@ absl::Status RunStep(std::vector<BenchStage>& stages, uint64_t step) {
     work.microbatch = m;
     work.batch_size = spec.batch_size;
     work.samples = part.last - part.first;
-    work.deadline = absl::InfiniteFuture();
+    work.deadline = SteadyTime::Never();
     for (BenchStage& stage : stages) {
       std::optional<Samples> samples;
       if (stage.stage->spec().first() || stage.stage->spec().last()) {

@@ -8,8 +8,7 @@
 #include <optional>
 #include <string>
 
-#include "absl/time/clock.h"
-#include "absl/time/time.h"
+#include "base/steady_time.h"
 #include "compress/distortion.h"
 
 namespace thinwire {
@@ -85,14 +84,14 @@ double ThreadCpuSeconds();
 // Adds its own lifetime to *seconds.
 class ScopedTimer {
  public:
-  explicit ScopedTimer(double* seconds) : seconds_(seconds), start_(absl::Now()) {}
-  ~ScopedTimer() { *seconds_ += absl::ToDoubleSeconds(absl::Now() - start_); }
+  explicit ScopedTimer(double* seconds) : seconds_(seconds), start_(SteadyTime::Now()) {}
+  ~ScopedTimer() { *seconds_ += SecondsSince(start_); }
   ScopedTimer(const ScopedTimer&) = delete;
   ScopedTimer& operator=(const ScopedTimer&) = delete;
 
  private:
   double* seconds_;
-  absl::Time start_;
+  SteadyTime start_;
 };
 
 }  // namespace thinwire
