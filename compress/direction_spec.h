@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "compress/feedback_spec.h"
+#include "compress/feedback/spec.h"
 #include "compress/level.h"
 #include "compress/spec.h"
 

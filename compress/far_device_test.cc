@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "compress/feedback_pair.h"
+#include "compress/feedback/pair_testing.h"
 #include "compress/plugin.h"
 
 namespace thinwire {

@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
-#include "compress/feedback_plan.h"
+#include "compress/feedback/plan.h"
 #include "compress/layout.h"
 #include "compress/level.h"
 #include "config/known_data.h"

@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/random.h"
 #include "base/status.h"
-#include "compress/feedback_plan.h"
+#include "compress/feedback/plan.h"
 #include "compress/plugin.h"
 #include "compress/spec_parameters.h"
 #include "config/checks.h"

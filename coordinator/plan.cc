@@ -9,7 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "base/status.h"
 #include "compress/direction_spec.h"
-#include "compress/feedback_plan.h"
+#include "compress/feedback/plan.h"
 #include "compress/plugin.h"
 #include "config/devices.h"
 #include "config/specs.h"

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "compress/feedback_spec.h"
+#include "compress/feedback/spec.h"
 #include "compress/level.h"
 #include "compress/spec.h"
 #include "coordinator/state_plan.h"

@@ -7,7 +7,7 @@
 #include "base/status.h"
 #include "compress/codec.h"
 #include "compress/cpu/kernels.h"
-#include "compress/feedback_plan.h"
+#include "compress/feedback/plan.h"
 #include "compress/level.h"
 #include "compress/plugin.h"
 #include "config/specs.h"

@@ -7,8 +7,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "compress/feedback_plan.h"
-#include "compress/feedback_spec.h"
+#include "compress/feedback/plan.h"
+#include "compress/feedback/spec.h"
 #include "proto/experiment.pb.h"
 
 namespace thinwire {

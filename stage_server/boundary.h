@@ -7,7 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "compress/direction_spec.h"
-#include "compress/feedback.h"
+#include "compress/feedback/feedback.h"
 #include "compress/kernels.h"
 #include "stage_server/message.h"
 #include "tensor/tensor.h"

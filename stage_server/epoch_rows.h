@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "compress/feedback_spec.h"
+#include "compress/feedback/spec.h"
 #include "data/sampler.h"
 
 namespace thinwire {

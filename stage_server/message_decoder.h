@@ -6,7 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "compress/feedback.h"
+#include "compress/feedback/feedback.h"
 #include "stage_server/boundary.h"
 #include "stage_server/epoch_rows.h"
 #include "stage_server/message.h"

@@ -7,7 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "compress/codec.h"
-#include "compress/feedback.h"
+#include "compress/feedback/feedback.h"
 #include "compress/level.h"
 #include "compress/support.h"
 #include "stage_server/boundary.h"

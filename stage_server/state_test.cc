@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "compress/feedback.h"
+#include "compress/feedback/feedback.h"
 #include "stage_server/stages_testing.h"
 
 namespace thinwire {

@@ -1,6 +1,6 @@
 // A direction whose ends compute on unlike backends: what one remembers, the other must too, to the
 // last bit.
-#include "compress/feedback.h"
+#include "compress/feedback/feedback.h"
 
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "backend/testing.h"
-#include "compress/feedback_pair.h"
+#include "compress/feedback/pair_testing.h"
 
 namespace thinwire {
 namespace {

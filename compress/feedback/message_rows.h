@@ -1,0 +1,52 @@
+// The rows of state of one message's samples: which exist, which are new, which find no room. A
+// function of the messages' order only, so that both ends decide alike.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "compress/feedback/spec.h"
+#include "compress/feedback/state_store.h"
+
+namespace thinwire {
+
+class MessageRows {
+ public:
+  // Looks up the keys, which are valid until Commit. ResourceExhausted naming limit, bytes wanted
+  // and rows when they do not fit and `on_full` is error; InvalidArgument when a key comes twice.
+  absl::Status Plan(const StateStore& store, absl::Span<const uint64_t> keys, OnFull on_full);
+  // Adds the new rows; from now on all stored ones have a number.
+  absl::Status Commit(StateStore* store);
+
+  size_t size() const { return rows_.size(); }
+  // Of sample i: has a row been written before this message; its number, StateStore::kAbsent if it
+  // has none, as a new one before Commit and one that found no room.
+  bool is_known(size_t i) const { return rows_[i].known; }
+  bool is_there(size_t i) const { return rows_[i].number != StateStore::kAbsent; }
+  size_t number(size_t i) const { return rows_[i].number; }
+  // New rows that find room.
+  size_t num_new() const { return num_new_; }
+  std::string NewKeys() const;  // "7, 9, ... (12 in all)"
+
+ private:
+  struct Row {
+    size_t number;
+    bool known, stored;
+  };
+  absl::Status CheckKeysDiffer();
+
+  absl::Span<const uint64_t> keys_;
+  std::vector<Row> rows_;
+  std::vector<uint64_t> sorted_;
+  size_t num_new_ = 0;
+};
+
+// "7, 9, 4, ... (12 in all)": at most eight.
+std::string ListOfKeys(absl::Span<const uint64_t> keys);
+
+}  // namespace thinwire

@@ -1,0 +1,77 @@
+#include "compress/feedback/spec.h"
+
+#include "absl/strings/str_cat.h"
+#include "compress/enum_names.h"
+
+namespace thinwire {
+namespace {
+
+constexpr Named<FeedbackKind> kFeedbackKindNames[] = {{FeedbackKind::kNone, "none"},
+                                                      {FeedbackKind::kEf, "ef"},
+                                                      {FeedbackKind::kEf21, "ef21"},
+                                                      {FeedbackKind::kSplit, "ef_mixed_b"}};
+constexpr Named<StateKey> kStateKeyNames[] = {{StateKey::kStream, "stream"},
+                                              {StateKey::kSlot, "slot"},
+                                              {StateKey::kSample, "sample"},
+                                              {StateKey::kBatch, "batch"}};
+constexpr Named<StateInit> kStateInitNames[] = {{StateInit::kZero, "zero"},
+                                                {StateInit::kExact, "exact"}};
+constexpr Named<StateStorage> kStateStorageNames[] = {{StateStorage::kF32, "fp32"},
+                                                      {StateStorage::kF16, "fp16"},
+                                                      {StateStorage::kQ8, "q8"},
+                                                      {StateStorage::kQ4, "q4"}};
+constexpr Named<OnFull> kOnFullNames[] = {{OnFull::kError, "error"}, {OnFull::kPlain, "plain"}};
+
+}  // namespace
+
+const char* Name(FeedbackKind kind) { return NameIn(kFeedbackKindNames, kind); }
+const char* Name(StateKey key) { return NameIn(kStateKeyNames, key); }
+const char* Name(StateInit init) { return NameIn(kStateInitNames, init); }
+const char* Name(StateStorage store) { return NameIn(kStateStorageNames, store); }
+const char* Name(OnFull on_full) { return NameIn(kOnFullNames, on_full); }
+
+absl::Status FromName(const std::string& name, FeedbackKind* to) {
+  return FindName("feedback", name, kFeedbackKindNames, to);
+}
+absl::Status FromName(const std::string& name, StateKey* to) {
+  return FindName("key", name, kStateKeyNames, to);
+}
+absl::Status FromName(const std::string& name, StateInit* to) {
+  return FindName("init", name, kStateInitNames, to);
+}
+absl::Status FromName(const std::string& name, StateStorage* to) {
+  return FindName("store", name, kStateStorageNames, to);
+}
+absl::Status FromName(const std::string& name, OnFull* to) {
+  return FindName("on_full", name, kOnFullNames, to);
+}
+
+std::string FeedbackSpec::ToString() const {
+  if (kind == FeedbackKind::kNone) return Name(kind);
+  std::string text = absl::StrCat(Name(kind), "(key=", Name(key));
+  if (kind == FeedbackKind::kEf21) absl::StrAppend(&text, ", init=", Name(init));
+  absl::StrAppend(&text, ", store=", Name(store));
+  if (decay != 1) absl::StrAppend(&text, ", decay=", decay);
+  if (limit_bytes > 0) {
+    absl::StrAppend(&text, ", limit_bytes=", limit_bytes, ", on_full=", Name(on_full));
+  }
+  return text + ")";
+}
+
+absl::Status CheckFeedback(const FeedbackSpec& spec) {
+  if (!(spec.decay > 0 && spec.decay <= 1)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("feedback: decay is ", spec.decay, ", want more than 0 and at most 1"));
+  }
+  if (spec.limit_bytes == 0 && spec.on_full == OnFull::kPlain) {
+    return absl::InvalidArgumentError(
+        "feedback: on_full is plain without limit_bytes, want a limit");
+  }
+  if (spec.init == StateInit::kExact && spec.kind != FeedbackKind::kEf21) {
+    return absl::InvalidArgumentError(absl::StrCat("feedback: init is exact with kind ",
+                                                   Name(spec.kind), ", want it with ef21 only"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace thinwire

@@ -1,0 +1,194 @@
+#include "compress/feedback/state_store.h"
+
+#include <cassert>
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "base/digest.h"
+#include "base/status.h"
+#include "compress/layout.h"
+
+namespace thinwire {
+namespace {
+
+// q8, q4: one symmetric range per 256 elements, so that one large value costs its neighbours only.
+CodecSpec QuantizedSpec(StateStorage store) {
+  CodecSpec spec;
+  spec.kind = CodecKind::kUniform;
+  spec.bits = store == StateStorage::kQ8 ? 8 : 4;
+  spec.range = Range::kMaxAbs;
+  spec.scope = Scope::kGroup;
+  spec.group = 256;
+  return spec;
+}
+
+size_t CapacityOf(uint64_t limit_bytes, uint64_t row_bytes) {
+  if (limit_bytes == 0 || row_bytes == 0) return SIZE_MAX;
+  return limit_bytes / row_bytes;
+}
+
+}  // namespace
+
+uint64_t StoredRowBytes(StateStorage store, int64_t elements) {
+  switch (store) {
+    case StateStorage::kF32:
+      return CastPayloadBytes(DType::kF32, elements);
+    case StateStorage::kF16:
+      return CastPayloadBytes(DType::kF16, elements);
+    case StateStorage::kQ8:
+    case StateStorage::kQ4:
+      break;
+  }
+  const CodecSpec spec = QuantizedSpec(store);
+  return UniformPayloadBytes(spec, ScopesOf(Shape{elements}, spec.scope, spec.group));
+}
+
+StateStore::StateStore(const StateStoreOptions& options)
+    : options_(options),
+      row_bytes_(StoredRowBytes(options.store, options.elements)),
+      capacity_(CapacityOf(options.limit_bytes, row_bytes_)),
+      in_place_(options.store == StateStorage::kF32 && options.dir.empty()) {}
+
+absl::StatusOr<std::unique_ptr<StateStore>> StateStore::New(const StateStoreOptions& options) {
+  std::unique_ptr<StateStore> store(new StateStore(options));
+  RETURN_IF_ERROR(store->MakePlace());
+  const size_t bytes = CastPayloadBytes(DType::kF32, options.elements);
+  if (!store->in_place_) {
+    ASSIGN_OR_RETURN(store->open_, Buffer::Allocate(options.device, bytes));
+  } else if (!options.device->is_host()) {
+    ASSIGN_OR_RETURN(store->copied_, Buffer::Allocate(options.device->host(), bytes));
+  }
+  return store;
+}
+
+absl::Status StateStore::MakePlace() {
+  if (!options_.dir.empty()) {
+    ASSIGN_OR_RETURN(place_, NewRowFile(options_.dir, row_bytes_));
+  } else {
+    Device* const device = in_place_ ? options_.device : options_.device->host();
+    place_ = NewRowMemory(device, row_bytes_, capacity_);
+  }
+  return absl::OkStatus();
+}
+
+size_t StateStore::Find(uint64_t key) const {
+  const auto found = rows_.find(key);
+  return found == rows_.end() ? kAbsent : found->second;
+}
+
+absl::StatusOr<size_t> StateStore::Add(uint64_t key) {
+  assert(Find(key) == kAbsent && keys_.size() < capacity_);
+  RETURN_IF_ERROR(place_->Grow());
+  keys_.push_back(key);
+  return rows_[key] = keys_.size() - 1;
+}
+
+absl::Status StateStore::Clear() {
+  keys_.clear();
+  rows_.clear();
+  return MakePlace();
+}
+
+TensorView StateStore::RowView(void* data) const {
+  TensorView view;
+  view.data = data;
+  view.rank = 1;
+  view.dims[0] = options_.elements;
+  return view;
+}
+
+absl::StatusOr<TensorView> StateStore::Load(size_t row) {
+  ASSIGN_OR_RETURN(uint8_t* const stored, place_->Read(row));
+  if (in_place_) return RowView(stored);
+  const TensorView values = RowView(open_->data());
+  const absl::Status status = DecodeRow(stored, values);
+  if (status.ok()) return values;
+  return absl::Status(status.code(),
+                      absl::StrCat("state of row ", keys_[row], ": ", status.message()));
+}
+
+TensorView StateStore::ToWrite(size_t row) {
+  return RowView(in_place_ ? place_->ToWrite(row) : open_->data());
+}
+
+absl::Status StateStore::Save(size_t row) {
+  if (in_place_) return absl::OkStatus();
+  RETURN_IF_ERROR(EncodeRow(RowView(open_->data()), place_->ToWrite(row)));
+  return place_->Write(row);
+}
+
+absl::Status StateStore::EncodeRow(const TensorView& values, uint8_t* to) const {
+  size_t bytes = 0;
+  if (options_.store == StateStorage::kF32 || options_.store == StateStorage::kF16) {
+    const DType type = options_.store == StateStorage::kF32 ? DType::kF32 : DType::kF16;
+    return ToStatus(options_.kernels->CastEncode(values, type, to, row_bytes_, &bytes));
+  }
+  const CodecSpec spec = QuantizedSpec(options_.store);
+  const Error error =
+      options_.kernels->UniformEncode(values, spec, /*random_key=*/0, to, row_bytes_, &bytes);
+  if (error.code != static_cast<int32_t>(absl::StatusCode::kInvalidArgument)) {
+    return ToStatus(error);
+  }
+  RowSums zeros;
+  zeros.count = 1;
+  zeros.elements = options_.elements;
+  zeros.out.data = values.data;
+  RETURN_IF_ERROR(ToStatus(options_.kernels->CombineRows(zeros)));
+  return ToStatus(options_.kernels->UniformEncode(values, spec, 0, to, row_bytes_, &bytes));
+}
+
+absl::Status StateStore::DecodeRow(const uint8_t* from, const TensorView& values) const {
+  if (options_.store == StateStorage::kF32 || options_.store == StateStorage::kF16) {
+    const DType type = options_.store == StateStorage::kF32 ? DType::kF32 : DType::kF16;
+    return ToStatus(options_.kernels->CastDecode(from, row_bytes_, type, values));
+  }
+  return ToStatus(
+      options_.kernels->UniformDecode(from, row_bytes_, QuantizedSpec(options_.store), values));
+}
+
+absl::StatusOr<const uint8_t*> StateStore::Stored(size_t row) {
+  ASSIGN_OR_RETURN(const uint8_t* const stored, place_->Read(row));
+  if (!in_place_ || options_.device->is_host()) return stored;
+  uint8_t* const copy = static_cast<uint8_t*>(copied_->data());
+  RETURN_IF_ERROR(ToStatus(options_.device->CopyToHost(copy, stored, row_bytes_)));
+  return copy;
+}
+
+absl::Status StateStore::ReadStored(size_t row, absl::Span<uint8_t> to) {
+  assert(to.size() == row_bytes_);
+  ASSIGN_OR_RETURN(const uint8_t* const stored, Stored(row));
+  std::memcpy(to.data(), stored, row_bytes_);
+  return absl::OkStatus();
+}
+
+absl::Status StateStore::Restore(uint64_t key, absl::Span<const uint8_t> stored) {
+  if (stored.size() != row_bytes_) {
+    return absl::InvalidArgumentError(absl::StrCat("state of row ", key, " has ", stored.size(),
+                                                   " bytes, want ", row_bytes_, " as ",
+                                                   Name(options_.store)));
+  }
+  size_t row = Find(key);
+  if (row == kAbsent) {
+    if (keys_.size() == capacity_) {
+      return absl::ResourceExhaustedError(
+          absl::StrCat("state of row ", key, " exceeds limit_bytes ", options_.limit_bytes,
+                       ", which hold ", capacity_, " rows"));
+    }
+    ASSIGN_OR_RETURN(row, Add(key));
+  }
+  if (in_place_) {
+    return ToStatus(options_.device->CopyFromHost(place_->ToWrite(row), stored.data(), row_bytes_));
+  }
+  std::memcpy(place_->ToWrite(row), stored.data(), row_bytes_);
+  return place_->Write(row);
+}
+
+absl::StatusOr<uint64_t> StateStore::RowDigest(size_t row) {
+  ASSIGN_OR_RETURN(const uint8_t* const stored, Stored(row));
+  Digest digest;
+  digest.AddWord(keys_[row]);
+  digest.Add(stored, row_bytes_);
+  return digest.value();
+}
+
+}  // namespace thinwire

@@ -1,0 +1,98 @@
+// What a compensator remembers: rows of fp32 numbers, one per sample that a message may hold, found
+// by a 64-bit key. Stored as fp32 or encoded by bit-specified codecs, so that two ends which store
+// equal values hold equal bytes; in memory or in a file.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "compress/feedback/row_place.h"
+#include "compress/feedback/spec.h"
+#include "compress/kernels.h"
+#include "tensor/tensor.h"
+
+namespace thinwire {
+
+// Bytes of one stored row of so many elements.
+uint64_t StoredRowBytes(StateStorage store, int64_t elements);
+
+struct StateStoreOptions {
+  StateStorage store = StateStorage::kF32;
+  int64_t elements = 0;      // of a row
+  uint64_t limit_bytes = 0;  // of all rows; 0: none
+  std::string dir;           // rows lie in a file of this folder; empty: in memory
+  Device* device = nullptr;  // where rows are read and changed; outlives the store
+  CodecKernels* kernels = nullptr;
+};
+
+// Rows are numbered in the order in which they were added. One thread at a time; rows on a device
+// that is not the host go to another thread after Finish.
+class StateStore {
+ public:
+  static constexpr size_t kAbsent = SIZE_MAX;
+
+  // An error names the folder in which no file could be made.
+  static absl::StatusOr<std::unique_ptr<StateStore>> New(const StateStoreOptions& options);
+
+  const StateStoreOptions& options() const { return options_; }
+  size_t row_bytes() const { return row_bytes_; }  // as stored
+  size_t capacity() const { return capacity_; }    // rows within the limit
+  // Of every row, by its number.
+  const std::vector<uint64_t>& keys() const { return keys_; }
+
+  // The row's number, or kAbsent.
+  size_t Find(uint64_t key) const;
+  // A new row, to be saved before it is loaded. Requires that it is absent and within the capacity.
+  // ResourceExhausted when there is no memory.
+  absl::StatusOr<size_t> Add(uint64_t key);
+  // Forgets all rows.
+  absl::Status Clear();
+
+  // How many rows can be open (Load, ToWrite) at once: all, where they are changed in place, or
+  // one, until the next is opened.
+  size_t most_open() const { return in_place_ ? SIZE_MAX : 1; }
+  // Opens a row: its values, [elements] of fp32 on the device. The caller may change them and then
+  // saves the row.
+  absl::StatusOr<TensorView> Load(size_t row);
+  // Opens a row whose values do not matter: all of them will be written.
+  TensorView ToWrite(size_t row);
+  // Stores the open row. fp32 and fp16 keep NaN and infinity; q8 and q4 store a row with one as
+  // zeros.
+  absl::Status Save(size_t row);
+
+  // The stored bytes: what checkpoints hold. `to` has row_bytes(), host memory.
+  absl::Status ReadStored(size_t row, absl::Span<uint8_t> to);
+  // Adds the row or replaces it. InvalidArgument when the size is another, ResourceExhausted when
+  // the limit is met.
+  absl::Status Restore(uint64_t key, absl::Span<const uint8_t> stored);
+
+  // Of the row's key and stored bytes.
+  absl::StatusOr<uint64_t> RowDigest(size_t row);
+
+ private:
+  explicit StateStore(const StateStoreOptions& options);
+  absl::Status MakePlace();
+  TensorView RowView(void* data) const;
+  absl::Status EncodeRow(const TensorView& values, uint8_t* to) const;
+  absl::Status DecodeRow(const uint8_t* from, const TensorView& values) const;
+  absl::StatusOr<const uint8_t*> Stored(size_t row);
+
+  const StateStoreOptions options_;
+  const size_t row_bytes_;
+  const size_t capacity_;
+  const bool in_place_;  // fp32 in memory: rows lie on the device and are changed where they are
+  std::unique_ptr<RowPlace> place_;
+  std::shared_ptr<Buffer> open_;    // the open row's values, unless in place
+  std::shared_ptr<Buffer> copied_;  // a row in place on a device that the host cannot read
+  std::vector<uint64_t> keys_;
+  absl::flat_hash_map<uint64_t, size_t> rows_;
+};
+
+}  // namespace thinwire
