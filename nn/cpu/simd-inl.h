@@ -7,6 +7,7 @@
 #define THINWIRE_NN_CPU_SIMD_INL_H_
 #endif
 
+#include <cstddef>
 #include <cstdint>
 
 #include "hwy/highway.h"
@@ -40,6 +41,12 @@ HWY_INLINE void StoreFloats(FloatVec v, FloatTag d, uint16_t* to) {
   rounded = hn::IfThenElse(hn::RebindMask(d32, hn::IsNaN(v)), hn::Set(d32, 0x7FC0), rounded);
   (void)d;
   hn::StoreU(hn::TruncateTo(d16, rounded), d16, to);
+}
+
+HWY_INLINE void AddToDoubles(FloatVec v, FloatTag d, double* sums) {
+  HWY_ALIGN float lanes[HWY_MAX_BYTES / sizeof(float)];
+  hn::Store(v, d, lanes);
+  for (size_t i = 0; i < hn::Lanes(d); ++i) sums[i] += static_cast<double>(lanes[i]);
 }
 
 // NOLINTNEXTLINE(google-readability-namespace-comments)
