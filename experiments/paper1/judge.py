@@ -213,14 +213,18 @@ def gap_table(runs: Runs) -> List[str]:
 
 
 def machines(runs: Runs) -> str:
-    """Where the runs were made, one line."""
-    seen = {}
+    """Where the runs were made and by which commits, one line."""
+    commits: Dict[str, List[str]] = {}
     for by_seed in runs.values():
         for result in by_seed.values():
             p = result["provenance"]
-            seen[f"{p['cpu_model']} ({p['simd_target']}, {p['onednn_isa']}), {p['threads']} "
-                 f"threads, commit {p['commit']}"] = True
-    return "Runs: " + "; ".join(seen) + "."
+            machine = (f"{p['cpu_model']} ({p['simd_target']}, {p['onednn_isa']}), {p['threads']} "
+                       "threads")
+            of_machine = commits.setdefault(machine, [])
+            if p["commit"] not in of_machine:
+                of_machine.append(p["commit"])
+    return "Runs: " + "; ".join(f"{machine}, commit {', '.join(of_machine)}"
+                                for machine, of_machine in commits.items()) + "."
 
 
 def in_table_order(runs: Runs, configurations: pathlib.Path, suite: str) -> Runs:
