@@ -28,22 +28,32 @@ class ScopeGuard {
   // False if a scope has too many.
   bool Accept(const uint32_t* positions, size_t n) {
     if (scopes_.count == 1) return true;  // the count of the header was checked
-    bool accepted = true;
-    for (size_t i = 0; i < n; ++i) {
-      accepted &= scopes_.strided
-                      ? ++counts_[positions[i] % static_cast<uint32_t>(scopes_.count)] <= most_
-                      : CountInRun(positions[i]) <= most_;
-    }
-    return accepted;
+    return scopes_.strided ? AcceptStrided(positions, n) : AcceptRuns(positions, n);
   }
 
  private:
-  int64_t CountInRun(int64_t position) {
-    if (position >= run_end_) {
-      run_end_ = (position / scopes_.elements + 1) * scopes_.elements;
-      run_count_ = 0;
+  bool AcceptStrided(const uint32_t* positions, size_t n) {
+    bool accepted = true;
+    for (size_t i = 0; i < n; ++i) {
+      accepted &= ++counts_[positions[i] % static_cast<uint32_t>(scopes_.count)] <= most_;
     }
-    return ++run_count_;
+    return accepted;
+  }
+  bool AcceptRuns(const uint32_t* positions, size_t n) {
+    bool accepted = true;
+    for (const uint32_t *next = positions, *const end = positions + n; next < end;) {
+      if (*next >= run_end_) {
+        run_end_ = (*next / scopes_.elements + 1) * scopes_.elements;
+        run_count_ = 0;
+      }
+      // No more of one run than it has elements.
+      const uint32_t* const most = next + std::min<int64_t>(end - next, scopes_.elements);
+      const uint32_t* const last = std::lower_bound(next, most, run_end_);
+      run_count_ += last - next;
+      accepted &= run_count_ <= most_;
+      next = last;
+    }
+    return accepted;
   }
 
   const Scopes& scopes_;

@@ -155,11 +155,6 @@ bool UnusedBitsAreZero(const uint8_t* bytes, uint64_t bits) {
   return bits % 8 == 0 || (bytes[bits / 8] >> (bits % 8)) == 0;
 }
 
-uint64_t FieldAt(const uint8_t* fields, const uint8_t* end, uint64_t index, uint32_t width) {
-  const uint64_t bit = index * width;
-  return (LoadUpTo8(fields + bit / 8, end) >> (bit % 8)) & ((uint64_t{1} << width) - 1);
-}
-
 Error Malformed(const char* what, uint64_t met, uint64_t wanted) {
   return MakeError(absl::StatusCode::kInvalidArgument, "indices: %s %llu, want %llu", what,
                    static_cast<unsigned long long>(met), static_cast<unsigned long long>(wanted));
@@ -225,20 +220,22 @@ Error CheckIndexBytes(const IndexPlan& plan, const uint8_t* bytes, size_t count,
 }
 
 Error IndexReader::Open(const IndexPlan& plan, const uint8_t* bytes, size_t count, int64_t n) {
-  *this = IndexReader();
   const Error error = CheckIndexBytes(plan, bytes, count, n);
   if (!error.ok()) return error;
   plan_ = plan;
   n_ = n;
-  packed_bits_ = PackedIndexBits(n);
-  fields_ = bytes;
-  end_ = bytes + plan.bytes;
-  if (plan.coding == IndexCoding::kPacked) return Error{};
+  num_read_ = remainders_ = least_ = 0;
+  const uint8_t* const end = bytes + plan.bytes;
+  if (plan.coding == IndexCoding::kPacked) {
+    fields_ = FieldReader(bytes, end, PackedIndexBits(n));
+    return Error{};
+  }
   const bool is_rice = plan.coding == IndexCoding::kRice;
   const uint8_t* flags = bytes + (is_rice ? BytesOfBits(uint64_t{plan.rice_bits} * count) : 0);
-  const uint64_t set = CountSetBits(flags, end_);
+  const uint64_t set = CountSetBits(flags, end);
   if (set != count) return Malformed("set bits", set, count);
-  bits_ = SetBits(flags, end_);
+  bits_.Open(flags, end);
+  if (is_rice) fields_ = FieldReader(bytes, flags, plan.rice_bits);
   return Error{};
 }
 
@@ -265,16 +262,23 @@ Error IndexReader::Read(size_t num, uint32_t* positions) {
 }
 
 uint64_t IndexReader::ReadBitmap(size_t num, uint32_t* positions) {
-  SetBits bits = bits_;
-  for (size_t i = 0; i < num; ++i) positions[i] = static_cast<uint32_t>(bits.Next());
-  bits_ = bits;
-  return positions[num - 1];
+  uint64_t last = 0;
+  for (size_t done = 0; done < num;) {
+    const size_t n = std::min(num - done, bits_.size());
+    const uint32_t* const offsets = bits_.offsets();
+    const uint32_t first = static_cast<uint32_t>(bits_.first());
+    for (size_t i = 0; i < n; ++i) positions[done + i] = first + offsets[i];
+    last = bits_.first() + offsets[n - 1];
+    bits_.Skip(n);
+    done += n;
+  }
+  return last;
 }
 
 uint64_t IndexReader::ReadPacked(size_t num, uint32_t* positions, bool* ascending) {
   uint64_t largest = 0;
   for (size_t i = 0; i < num; ++i) {
-    const uint64_t position = FieldAt(fields_, end_, num_read_++, packed_bits_);
+    const uint64_t position = fields_.Next();
     *ascending &= position >= least_;
     largest = std::max(largest, position);
     least_ = position + 1;
@@ -285,20 +289,25 @@ uint64_t IndexReader::ReadPacked(size_t num, uint32_t* positions, bool* ascendin
 
 // The i-th flag stands behind i others and the sum of the quotients up to the i-th gap.
 uint64_t IndexReader::ReadRice(size_t num, uint32_t* positions) {
-  SetBits bits = bits_;
   // Locals: the stores to `positions` may not alias them.
-  const uint8_t* const fields = fields_;
-  const uint8_t* const end = end_;
+  FieldReader fields = fields_;
   const uint32_t k = plan_.rice_bits;
-  uint64_t index = num_read_, remainders = remainders_, position = 0;
-  for (size_t i = 0; i < num; ++i, ++index) {
-    const uint64_t quotients = bits.Next() - index;
-    remainders += FieldAt(fields, end, index, k);
-    position = (quotients << k) + remainders + index;
-    positions[i] = static_cast<uint32_t>(position);
+  uint64_t remainders = remainders_, position = 0;
+  for (size_t done = 0; done < num;) {
+    const size_t n = std::min(num - done, bits_.size());
+    const uint32_t* const offsets = bits_.offsets();
+    const uint64_t first = bits_.first(), index = num_read_;
+    for (size_t i = 0; i < n; ++i) {
+      const uint64_t quotients = first + offsets[i] - (index + i);
+      remainders += fields.Next();
+      position = (quotients << k) + remainders + index + i;
+      positions[done + i] = static_cast<uint32_t>(position);
+    }
+    bits_.Skip(n);
+    num_read_ += n;
+    done += n;
   }
-  bits_ = bits;
-  num_read_ = index;
+  fields_ = fields;
   remainders_ = remainders;
   return position;
 }

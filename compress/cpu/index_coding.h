@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "compress/cpu/bytes.h"
+#include "compress/cpu/set_bits.h"
 #include "compress/layout.h"
 #include "tensor/error.h"
 
@@ -22,29 +23,32 @@ IndexPlan PlanIndices(const uint32_t* positions, size_t count, int64_t n, int th
 void WriteIndices(const IndexPlan& plan, const uint32_t* positions, size_t count, int64_t n,
                   int threads, uint8_t* bytes);
 
-// Visits the set bits of [from, end) from the lowest of the first byte on.
-class SetBits {
+// Numbers of `width` <= 32 bits, one after the other. The lowest bit of a byte is the first.
+class FieldReader {
  public:
-  SetBits() = default;
-  SetBits(const uint8_t* from, const uint8_t* end)
-      : from_(from), end_(end), word_(LoadUpTo8(from, end)) {}
-  // Requires that there is one left.
+  FieldReader() = default;
+  FieldReader(const uint8_t* from, const uint8_t* end, uint32_t width)
+      : from_(from), end_(end), width_(width), mask_((uint64_t{1} << width) - 1) {}
+  // Zeros where no byte is left.
   uint64_t Next() {
-    while (word_ == 0) {
-      from_ += 8;
-      first_bit_ += 64;
-      word_ = LoadUpTo8(from_, end_);
+    if (filled_ < width_) {
+      word_ |= (LoadUpTo8(from_, end_) & 0xFFFFFFFF) << filled_;
+      from_ += 4;
+      filled_ += 32;
     }
-    const uint64_t bit = first_bit_ + static_cast<uint64_t>(__builtin_ctzll(word_));
-    word_ &= word_ - 1;
-    return bit;
+    const uint64_t field = word_ & mask_;
+    word_ >>= width_;
+    filled_ -= width_;
+    return field;
   }
 
  private:
   const uint8_t* from_ = nullptr;
   const uint8_t* end_ = nullptr;
-  uint64_t word_ = 0;       // what is left of the eight bytes at from_
-  uint64_t first_bit_ = 0;  // of word_
+  uint32_t width_ = 0;
+  uint64_t mask_ = 0;
+  uint64_t word_ = 0;    // bits that were read and not handed out
+  uint32_t filled_ = 0;  // so many of them
 };
 
 // InvalidArgument unless plan.bytes at `bytes` are as many as `count` positions below n can take
@@ -69,10 +73,8 @@ class IndexReader {
 
   IndexPlan plan_;
   int64_t n_ = 0;
-  SetBits bits_;                     // of the bitmap, or of Rice's quotients
-  const uint8_t* fields_ = nullptr;  // packed positions, or Rice's remainders
-  const uint8_t* end_ = nullptr;
-  uint32_t packed_bits_ = 0;
+  SetBits bits_;        // of the bitmap, or of Rice's quotients
+  FieldReader fields_;  // packed positions, or Rice's remainders
   uint64_t num_read_ = 0;
   uint64_t remainders_ = 0;  // sum of those read
   uint64_t least_ = 0;       // the next packed position is at least this

@@ -1,0 +1,46 @@
+// Which bits are set, as numbers.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace thinwire {
+
+// The set bits of [from, end), ascending from the lowest of the first byte, listed run by run: a
+// vector finds many at once. The bytes outlive the object.
+class SetBits {
+ public:
+  // Begins with these bytes; before that there are none.
+  void Open(const uint8_t* from, const uint8_t* end) {
+    from_ = from;
+    end_ = end;
+    first_ = next_first_ = 0;
+    next_ = num_listed_ = 0;
+  }
+
+  // Set bits that are listed and not yet skipped; lists on until there is one. Requires that one is
+  // left.
+  size_t size() {
+    while (next_ == num_listed_) ListNextRun();
+    return num_listed_ - next_;
+  }
+  // The i-th of these has the number first() + offsets()[i].
+  uint64_t first() const { return first_; }
+  const uint32_t* offsets() const { return listed_ + next_; }
+  void Skip(size_t n) { next_ += n; }
+
+ private:
+  void ListNextRun();
+
+  static constexpr size_t kRunBytes = 128;
+  static constexpr size_t kSlack = 64;  // for whole vectors
+  const uint8_t* from_ = nullptr;       // of the next run
+  const uint8_t* end_ = nullptr;
+  uint64_t first_ = 0;  // bit of the run that is listed
+  uint64_t next_first_ = 0;
+  size_t next_ = 0;
+  size_t num_listed_ = 0;
+  uint32_t listed_[8 * kRunBytes + kSlack];
+};
+
+}  // namespace thinwire
