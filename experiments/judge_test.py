@@ -3,17 +3,17 @@
 
 import json
 import pathlib
-import sys
 import tempfile
 import unittest
 from xml.etree import ElementTree
 
+import claims
 import judge
 import paired
 import picture
+from compact import compact
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
-from compact import compact  # noqa: E402
+EXPERIMENTS = pathlib.Path(judge.__file__).resolve().parent
 
 
 class CriticalTest(unittest.TestCase):
@@ -52,16 +52,16 @@ class VerdictTest(unittest.TestCase):
         for low, high, says in ((-0.9, 0.9, "confirmed"), (-1.1, 0.9, "undecided"),
                                 (-3, 3, "undecided"), (1.2, 2, "not confirmed"),
                                 (-2, -1.2, "not confirmed")):
-            self.assertEqual(paired.verdict(self.found(low, high), judge.SAME), says)
+            self.assertEqual(paired.verdict(self.found(low, high), claims.SAME), says)
 
     def test_more_needs_the_interval_beyond_the_margin(self):
         for low, high, says in ((1.1, 5, "confirmed"), (0.2, 5, "undecided"),
                                 (0.2, 0.9, "not confirmed"), (-5, -2, "not confirmed")):
-            self.assertEqual(paired.verdict(self.found(low, high), judge.MORE), says)
+            self.assertEqual(paired.verdict(self.found(low, high), claims.MORE), says)
 
     def test_no_more_is_one_sided(self):
-        self.assertEqual(paired.verdict(self.found(-9, 0.5), judge.NO_MORE), "confirmed")
-        self.assertEqual(paired.verdict(self.found(1.5, 9), judge.NO_MORE), "not confirmed")
+        self.assertEqual(paired.verdict(self.found(-9, 0.5), claims.NO_MORE), "confirmed")
+        self.assertEqual(paired.verdict(self.found(1.5, 9), claims.NO_MORE), "not confirmed")
 
     def test_all_parts_of_a_claim_have_to_hold(self):
         yes, no, maybe, absent = "confirmed", "not confirmed", "undecided", "not judged"
@@ -72,7 +72,7 @@ class VerdictTest(unittest.TestCase):
 
 
 def result(configuration, seed, on, off):
-    accuracies = {judge.ON: on, judge.OFF: off, judge.RECALIBRATED: off}
+    accuracies = {claims.ON: on, claims.OFF: off, claims.RECALIBRATED: off}
     end = {"codec": "none", "raw_bytes": 32, "wire_bytes": 4, "relative_error": 0.5}
     return {
         "configuration": configuration, "seed": seed, "final": accuracies, "best": accuracies,
@@ -88,16 +88,15 @@ class PageTest(unittest.TestCase):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.results = pathlib.Path(folder.name)
-        self.narrow = self.results / "narrow"
-        self.narrow.mkdir()
+        self.narrow = self.results / "paper1" / "narrow"
+        self.narrow.mkdir(parents=True)
 
     def write(self, configuration, seed, on, off=0.5):
         path = self.narrow / f"{configuration}-seed{seed}.json"
         path.write_text(json.dumps(result(configuration, seed, on, off)))
 
     def report(self, seeds=(1, 2, 3)):
-        table = pathlib.Path(judge.__file__).resolve().parent / "configurations"
-        return judge.report(self.results, table, list(seeds))
+        return judge.report(self.results, EXPERIMENTS, "paper1", list(seeds))
 
     def test_differences_are_paired_by_seed(self):
         for seed in (1, 2, 3):  # seeds differ by 10 points, pairs by 5 and no more
@@ -133,22 +132,23 @@ class PageTest(unittest.TestCase):
             self.report()
 
     def test_every_configuration_of_a_claim_is_one_that_is_run(self):
-        table = pathlib.Path(judge.__file__).resolve().parent / "configurations"
+        table = EXPERIMENTS / "paper1" / "configurations"
         rows = [line.split("|") for line in table.read_text().splitlines() if "|" in line
                 and not line.startswith("#")]
         known = {(suite, row[1].strip()) for row in rows for suite in row[0].split()}
-        for claim in judge.CLAIMS:
+        for claim in claims.CLAIMS:
             for suite in claim.suites:
                 for comparison in claim.comparisons:
                     self.assertIn((suite, comparison.left[0]), known)
                     self.assertIn((suite, comparison.right[0]), known)
 
     def test_only_what_stands_between_the_markers_changes(self):
-        page = f"before\n{judge.BEGIN}\nold\n{judge.END}\nafter\n"
-        self.assertEqual(judge.replace_part(page, "new"),
-                         f"before\n{judge.BEGIN}\n\nnew\n{judge.END}\nafter\n")
+        begin, end = judge.markers("paper2")
+        page = f"before\n{begin}\nold\n{end}\nafter\n"
+        self.assertEqual(judge.replace_part(page, "paper2", "new"),
+                         f"before\n{begin}\n\nnew\n{end}\nafter\n")
         with self.assertRaises(ValueError):
-            judge.replace_part("no markers", "new")
+            judge.replace_part(page, "paper1", "new")
 
 
 class PictureTest(unittest.TestCase):

@@ -1,91 +1,26 @@
 #!/usr/bin/env python3
-"""Tables, pictures and verdicts of the paper1 suites, for docs/results.md between two markers.
+"""Tables, pictures and verdicts of the suites, for docs/results.md between two markers per paper.
 
 usage: judge.py [--results DIR] [--page FILE] [--seeds "1 2 3"]
 
-Reads DIR/SUITE/CONFIGURATION-seedN.json as run.sh leaves them. "On" is the accuracy with the codecs
-at inference, "off" without them, "recalibrated" without them and with batch norm statistics
-re-estimated. Differences are in points and paired by seed: the runs of one seed share initial
-parameters and the order of data.
+Reads DIR/PAPER/SUITE/CONFIGURATION-seedN.json as run.sh leaves them. Differences are paired by seed:
+the runs of one seed share initial parameters and the order of data. What is claimed stands in
+claims.py.
 """
 
 import argparse
 import json
-import math
 import pathlib
-from typing import Dict, List, NamedTuple, Tuple
+from typing import Dict, List, Tuple
 
-from paired import Region, deviation, estimate, overall, verdict
+from claims import (CLAIMS, OFF, ON, RECALIBRATED, SAME, SUITES, WANTED, Claim, Comparison)
+from paired import deviation, estimate, overall, verdict
 from picture import Row, Series, picture
-
-ON, OFF, RECALIBRATED = "compressed", "uncompressed", "uncompressed_recalibrated"
-MARGIN = 1.0  # points
-MORE = Region(MARGIN, math.inf)
-NO_MORE = Region(-math.inf, MARGIN)
-SAME = Region(-MARGIN, MARGIN)
-GAP = Region(7 - MARGIN, 15 + MARGIN)  # the paper's 7 to 15 points
-WANTED = {
-    MORE: "more than 1",
-    NO_MORE: "no more than 1",
-    SAME: "between −1 and 1",
-    GAP: "7 to 15, give or take 1",
-}
 
 SERIES = [
     Series(ON, "with the codecs", "#0969da", "full"),
     Series(RECALIBRATED, "without, recalibrated", "#1a7f37", "diamond"),
     Series(OFF, "without", "#cf222e", "hollow"),
-]
-
-BEGIN = "<!-- paper1: from here to its end written by experiments/paper1/judge.py -->"
-END = "<!-- paper1: end -->"
-
-SUITES = {
-    "full": "width 64, 100 epochs, the paper's setting",
-    "narrow": "width 16, 5 epochs",
-    "aq_sgd": "width 16, 10,000 images, 20 epochs",
-}
-
-
-class Comparison(NamedTuple):
-    """(configuration, inference) minus (configuration, inference), and what is claimed of it."""
-
-    left: Tuple[str, str]
-    right: Tuple[str, str]
-    claimed: Region
-
-
-class Claim(NamedTuple):
-    number: str
-    text: str
-    suites: Tuple[str, ...]
-    comparisons: List[Comparison]
-
-
-FEEDBACKS = ("topk10-ef", "topk10-ef21", "topk10-ef21-exact")
-
-CLAIMS = [
-    Claim("i", "gradients need milder compression than activations: few bits for activations and "
-          "many for gradients beat the reverse", ("full", "narrow"),
-          [Comparison(("uniform-2-8", ON), ("uniform-8-2", ON), MORE),
-           Comparison(("uniform-4-8", ON), ("uniform-8-4", ON), MORE)]),
-    Claim("ii", "TopK of 50 to 10 % stays near the baseline, 5 % is clearly lower",
-          ("full", "narrow"),
-          [Comparison(("none", ON), ("topk50", ON), NO_MORE),
-           Comparison(("none", ON), ("topk10", ON), NO_MORE),
-           Comparison(("none", ON), ("topk5", ON), MORE)]),
-    Claim("iii", "a network trained through TopK needs it at inference: on is 7 to 15 points above "
-          "off", ("full", "narrow"),
-          [Comparison((name, ON), (name, OFF), GAP) for name in ("topk50", "topk10", "topk5")]),
-    Claim("iv", "EF and EF21 gain nothing with compression at inference, but nearly close the gap "
-          "between on and off", ("full", "narrow"),
-          [Comparison((name, ON), ("topk10", ON), NO_MORE) for name in FEEDBACKS]
-          + [Comparison((name, ON), (name, OFF), SAME) for name in FEEDBACKS]),
-    Claim("v", "AQ-SGD with TopK 30 % stays near the baseline, 10 % is clearly worse", ("aq_sgd",),
-          [Comparison(("none", ON), ("topk30", ON), NO_MORE),
-           Comparison(("none", ON), ("topk10", ON), MORE),
-           Comparison(("none-augmented", ON), ("topk30-augmented", ON), NO_MORE),
-           Comparison(("none-augmented", ON), ("topk10-augmented", ON), MORE)]),
 ]
 
 Runs = Dict[str, Dict[int, dict]]  # configuration -> seed -> result
@@ -235,7 +170,7 @@ def in_table_order(runs: Runs, configurations: pathlib.Path, suite: str) -> Runs
     return {name: runs[name] for name in sorted(runs, key=lambda n: known.get(n, len(order)))}
 
 
-def drawn(suite: str, runs: Runs) -> str:
+def drawn(setting: str, runs: Runs) -> str:
     rows = []
     for name, by_seed in runs.items():
         results = [by_seed[seed] for seed in sorted(by_seed)]
@@ -244,44 +179,53 @@ def drawn(suite: str, runs: Runs) -> str:
                              if r["final"][kind.inference] is not None] for kind in SERIES}
         note = f"{bits(results, 'activations')} / {bits(results, 'gradients')} bits"
         rows.append(Row(name, accuracies, note))
-    return picture(f"Test accuracy after the last epoch: {SUITES[suite]}", rows, SERIES)
+    return picture(f"Test accuracy after the last epoch: {setting}", rows, SERIES)
 
 
-def report(results: pathlib.Path, configurations: pathlib.Path, seeds: List[int]) -> str:
-    """What stands between the markers; also draws results/SUITE.svg."""
+def report(results: pathlib.Path, experiments: pathlib.Path, paper: str, seeds: List[int]) -> str:
+    """What stands between a paper's markers; also draws RESULTS/PAPER/SUITE.svg."""
     lines = []
-    for suite, setting in SUITES.items():
-        runs = in_table_order(load(results / suite), configurations, suite)
+    for suite, setting in SUITES[paper].items():
+        runs = in_table_order(load(results / paper / suite), experiments / paper / "configurations",
+                              suite)
         if not runs:
             continue
-        (results / f"{suite}.svg").write_text(drawn(suite, runs))
-        lines += [f"### {suite}: {setting}", "", machines(runs), "",
-                  f"![Accuracy of each configuration](results/paper1/{suite}.svg)", "",
+        (results / paper / f"{suite}.svg").write_text(drawn(setting, runs))
+        lines += [f"### {paper}/{suite}: {setting}", "", machines(runs), "",
+                  f"![Accuracy of each configuration](results/{paper}/{suite}.svg)", "",
                   *accuracy_table(runs), *gap_table(runs)]
         for claim in CLAIMS:
-            if suite in claim.suites:
+            if paper == "paper1" and suite in claim.suites:
                 lines += judge(runs, claim, seeds)
     return "\n".join(lines)
 
 
-def replace_part(page: str, part: str) -> str:
-    if page.count(BEGIN) != 1 or page.count(END) != 1 or page.index(BEGIN) > page.index(END):
-        raise ValueError(f"want one line {BEGIN} and below it one line {END}")
-    before, rest = page.split(BEGIN)
-    return f"{before}{BEGIN}\n\n{part}\n{END}{rest.split(END)[1]}"
+def markers(paper: str) -> Tuple[str, str]:
+    return (f"<!-- {paper}: from here to its end written by experiments/judge.py -->",
+            f"<!-- {paper}: end -->")
+
+
+def replace_part(page: str, paper: str, part: str) -> str:
+    begin, end = markers(paper)
+    if page.count(begin) != 1 or page.count(end) != 1 or page.index(begin) > page.index(end):
+        raise ValueError(f"want one line {begin} and below it one line {end}")
+    before, rest = page.split(begin)
+    return f"{before}{begin}\n\n{part}\n{end}{rest.split(end)[1]}"
 
 
 def main():
     here = pathlib.Path(__file__).resolve().parent
-    docs = here.parent.parent / "docs"
+    docs = here.parent / "docs"
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--results", type=pathlib.Path, default=docs / "results" / "paper1")
+    parser.add_argument("--results", type=pathlib.Path, default=docs / "results")
     parser.add_argument("--page", type=pathlib.Path, default=docs / "results.md")
     parser.add_argument("--seeds", default="1 2 3", help="all of them are needed for a verdict")
     options = parser.parse_args()
     seeds = [int(seed) for seed in options.seeds.split()]
-    part = report(options.results, here / "configurations", seeds)
-    options.page.write_text(replace_part(options.page.read_text(), part))
+    page = options.page.read_text()
+    for paper in SUITES:
+        page = replace_part(page, paper, report(options.results, here, paper, seeds))
+    options.page.write_text(page)
 
 
 if __name__ == "__main__":
