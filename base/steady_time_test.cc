@@ -3,6 +3,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
+#include <thread>
 
 #include "gtest/gtest.h"
 
@@ -32,8 +33,28 @@ TEST(SteadyTime, ConditionVariablesTakeIt) {
   EXPECT_EQ(deadline.chrono() - start.chrono(), std::chrono::milliseconds(2));
   EXPECT_FALSE(changed.wait_until(lock, deadline.chrono(), [] { return false; }));
   EXPECT_GE(SteadyTime::Now(), deadline);
-  EXPECT_TRUE(changed.wait_until(lock, SteadyTime::Never().chrono(), [] { return true; }));
   EXPECT_GT(SteadyTime::Never().chrono(), deadline.chrono());
+}
+
+TEST(SteadyTime, AWaitUntilNeverEndsWhenItIsWoken) {
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool woken = false;
+  std::unique_lock<std::mutex> lock(mutex);
+  std::thread waker([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    const std::lock_guard<std::mutex> held(mutex);
+    woken = true;
+    changed.notify_one();
+  });
+  int looks = 0;
+  EXPECT_TRUE(changed.wait_until(lock, SteadyTime::Never().chrono(), [&] {
+    ++looks;
+    return woken;
+  }));
+  EXPECT_LT(looks, 100);  // not by looking all the time
+  lock.unlock();
+  waker.join();
 }
 
 }  // namespace

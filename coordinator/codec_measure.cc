@@ -1,7 +1,6 @@
 #include "coordinator/codec_measure.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <memory>
@@ -17,12 +16,6 @@
 
 namespace thinwire {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double SecondsSince(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 double Median(std::vector<double> values) {
   const auto middle = values.begin() + static_cast<ptrdiff_t>(values.size() / 2);
@@ -60,15 +53,15 @@ class Bench {
   }
 
   absl::Status Round() {
-    const Clock::time_point start = Clock::now();
+    const SteadyTime start = SteadyTime::Now();
     std::memcpy(decoded_.data(), sample_.x.data(), sample_.x.bytes());
     copy_.push_back(SecondsSince(start));
     for (Trial& trial : trials_) {
       if (!trial.refused.ok()) continue;
-      const Clock::time_point begin = Clock::now();
+      const SteadyTime begin = SteadyTime::Now();
       ASSIGN_OR_RETURN(const size_t bytes, Encode(trial));
       trial.encode.push_back(SecondsSince(begin));
-      const Clock::time_point middle = Clock::now();
+      const SteadyTime middle = SteadyTime::Now();
       RETURN_IF_ERROR(Decode(trial, bytes));
       trial.decode.push_back(SecondsSince(middle));
     }
@@ -190,7 +183,7 @@ absl::StatusOr<Measurements> MeasureCodecs(const std::vector<CodecSpec>& codecs,
   }
   if (benches.empty()) return absl::InvalidArgumentError("no tensor with any element to measure");
   Measurements measured;
-  const Clock::time_point start = Clock::now();
+  const SteadyTime start = SteadyTime::Now();
   do {
     for (const auto& bench : benches) RETURN_IF_ERROR(bench->Round());
     ++measured.rounds;

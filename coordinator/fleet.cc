@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/steady_time.h"
 
 namespace thinwire {
 namespace {
@@ -86,7 +87,7 @@ void Fleet::AwaitAll() {
     const auto over = [this] { return running_ == 0 || interrupted_; };
     changed_.wait(lock, [&] { return over() || !failures_.empty(); });
     if (failures_.empty() && !interrupted_) return;
-    changed_.wait_for(lock, absl::ToChronoNanoseconds(options_.grace), over);
+    changed_.wait_until(lock, (SteadyTime::Now() + options_.grace).chrono(), over);
   }
   ProbeForTheLost();
   CancelAll();

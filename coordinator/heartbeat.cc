@@ -1,7 +1,6 @@
 #include "coordinator/heartbeat.h"
 
 #include <algorithm>
-#include <chrono>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -37,7 +36,8 @@ Heartbeat::~Heartbeat() {
 
 bool Heartbeat::WaitForStop(absl::Duration timeout) {
   std::unique_lock<std::mutex> lock(mutex_);
-  return stopping_.wait_for(lock, absl::ToChronoNanoseconds(timeout), [this] { return stop_; });
+  return stopping_.wait_until(lock, (SteadyTime::Now() + timeout).chrono(),
+                              [this] { return stop_; });
 }
 
 void Heartbeat::Run() {

@@ -22,7 +22,7 @@ WANTED = {
     GAP: "7 to 15, give or take 1",
 }
 
-SUITES = {  # by paper, in the order of their tables
+SUITES = {  # by paper, in the order of their tables; of paper2's nothing is claimed in numbers
     "paper1": {
         "full": "width 64, 100 epochs, the paper's setting",
         "narrow": "width 16, 5 epochs",
@@ -43,34 +43,34 @@ class Comparison(NamedTuple):
 
 
 class Claim(NamedTuple):
-    """Of suites of paper1; of paper2 nothing is claimed in numbers."""
-
     number: str
     text: str
     suites: Tuple[str, ...]
     comparisons: List[Comparison]
 
 
+FULL_AND_NARROW = ("paper1/full", "paper1/narrow")
 FEEDBACKS = ("topk10-ef", "topk10-ef21", "topk10-ef21-exact")
 
 CLAIMS = [
     Claim("i", "gradients need milder compression than activations: few bits for activations and "
-          "many for gradients beat the reverse", ("full", "narrow"),
+          "many for gradients beat the reverse", FULL_AND_NARROW,
           [Comparison(("uniform-2-8", ON), ("uniform-8-2", ON), MORE),
            Comparison(("uniform-4-8", ON), ("uniform-8-4", ON), MORE)]),
     Claim("ii", "TopK of 50 to 10 % stays near the baseline, 5 % is clearly lower",
-          ("full", "narrow"),
+          FULL_AND_NARROW,
           [Comparison(("none", ON), ("topk50", ON), NO_MORE),
            Comparison(("none", ON), ("topk10", ON), NO_MORE),
            Comparison(("none", ON), ("topk5", ON), MORE)]),
     Claim("iii", "a network trained through TopK needs it at inference: on is 7 to 15 points above "
-          "off", ("full", "narrow"),
+          "off", FULL_AND_NARROW,
           [Comparison((name, ON), (name, OFF), GAP) for name in ("topk50", "topk10", "topk5")]),
     Claim("iv", "EF and EF21 gain nothing with compression at inference, but nearly close the gap "
-          "between on and off", ("full", "narrow"),
+          "between on and off", FULL_AND_NARROW,
           [Comparison((name, ON), ("topk10", ON), NO_MORE) for name in FEEDBACKS]
           + [Comparison((name, ON), (name, OFF), SAME) for name in FEEDBACKS]),
-    Claim("v", "AQ-SGD with TopK 30 % stays near the baseline, 10 % is clearly worse", ("aq_sgd",),
+    Claim("v", "AQ-SGD with TopK 30 % stays near the baseline, 10 % is clearly worse",
+          ("paper1/aq_sgd",),
           [Comparison(("none", ON), ("topk30", ON), NO_MORE),
            Comparison(("none", ON), ("topk10", ON), MORE),
            Comparison(("none-augmented", ON), ("topk30-augmented", ON), NO_MORE),

@@ -13,7 +13,7 @@ import json
 import pathlib
 from typing import Dict, List, Tuple
 
-from claims import (CLAIMS, OFF, ON, RECALIBRATED, SAME, SUITES, WANTED, Claim, Comparison)
+from claims import CLAIMS, OFF, ON, RECALIBRATED, SAME, SUITES, WANTED, Claim, Comparison
 from paired import deviation, estimate, overall, verdict
 from picture import Row, Series, picture
 
@@ -195,7 +195,7 @@ def report(results: pathlib.Path, experiments: pathlib.Path, paper: str, seeds: 
                   f"![Accuracy of each configuration](results/{paper}/{suite}.svg)", "",
                   *accuracy_table(runs), *gap_table(runs)]
         for claim in CLAIMS:
-            if paper == "paper1" and suite in claim.suites:
+            if f"{paper}/{suite}" in claim.suites:
                 lines += judge(runs, claim, seeds)
     return "\n".join(lines)
 

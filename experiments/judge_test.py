@@ -123,6 +123,15 @@ class PageTest(unittest.TestCase):
         self.assertLess(page.index("| topk50 | 1 |"), page.index("| topk5 | 1 |"))
         self.assertIn("| none | 1 | 60.00 | 50.00 | 50.00 | 60.00 | 50.00 | 4.00 / 4.00 | 0.500 / 0.500 |", page)
 
+    def test_of_paper2_nothing_is_judged(self):
+        self.narrow = self.results / "paper2" / "narrow"
+        self.narrow.mkdir(parents=True)
+        self.write("topk", 1, 0.6)
+        page = judge.report(self.results, EXPERIMENTS, "paper2", [1])
+        self.assertIn("| topk | 1 | 60.00", page)
+        self.assertNotIn("judged", page)
+        self.assertTrue((self.results / "paper2" / "narrow.svg").exists())
+
     def test_configurations_with_the_same_numbers_are_refused(self):
         self.write("topk10", 1, 0.6)
         self.write("topk10", 2, 0.6)  # another seed may
@@ -135,7 +144,7 @@ class PageTest(unittest.TestCase):
         table = EXPERIMENTS / "paper1" / "configurations"
         rows = [line.split("|") for line in table.read_text().splitlines() if "|" in line
                 and not line.startswith("#")]
-        known = {(suite, row[1].strip()) for row in rows for suite in row[0].split()}
+        known = {(f"paper1/{suite}", row[1].strip()) for row in rows for suite in row[0].split()}
         for claim in claims.CLAIMS:
             for suite in claim.suites:
                 for comparison in claim.comparisons:

@@ -17,7 +17,7 @@ namespace thinwire {
 namespace {
 
 constexpr std::chrono::milliseconds kLeaseCheckEvery{500};
-constexpr std::chrono::milliseconds kEventsEvery{100};
+constexpr std::chrono::milliseconds kCancelCheckEvery{100};
 
 // Events from the executor's thread to the thread that writes them.
 class EventQueue {
@@ -201,7 +201,7 @@ grpc::Status StageService::Stream(
   });
   std::optional<absl::Status> result;
   while (!result) {
-    auto [events, finished] = queue.Take(kEventsEvery);
+    auto [events, finished] = queue.Take(kCancelCheckEvery);
     bool reachable = !context->IsCancelled();
     for (const StageEvent& event : events) {
       reachable =

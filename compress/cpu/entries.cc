@@ -47,11 +47,11 @@ class ScopeGuard {
         run_count_ = 0;
       }
       // No more of one run than it has elements.
-      const uint32_t* const most = next + std::min<int64_t>(end - next, scopes_.elements);
-      const uint32_t* const last = std::lower_bound(next, most, run_end_);
-      run_count_ += last - next;
+      const uint32_t* const furthest = next + std::min<int64_t>(end - next, scopes_.elements);
+      const uint32_t* const next_run = std::lower_bound(next, furthest, run_end_);
+      run_count_ += next_run - next;
       accepted &= run_count_ <= most_;
-      next = last;
+      next = next_run;
     }
     return accepted;
   }

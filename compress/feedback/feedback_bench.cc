@@ -1,9 +1,9 @@
 // What compensation costs on top of its codec: fp32 bytes of the tensor per second at the sender
 // and at the receiver, for every kind and storage, beside memcpy of the same 25 MiB in the same
 // run. One thread.
-//   bazel run --config=opt //compress/feedback:feedback_bench --
-//   --benchmark_enable_random_interleaving=true
-//     --benchmark_repetitions=30 --benchmark_min_time=0.02 --benchmark_report_aggregates_only=true
+//   bazel run --config=opt //compress/feedback:feedback_bench -- --benchmark_repetitions=30
+//     --benchmark_enable_random_interleaving=true --benchmark_min_time=0.02
+//     --benchmark_report_aggregates_only=true
 #include <benchmark/benchmark.h>
 
 #include <cstring>

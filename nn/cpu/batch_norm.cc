@@ -38,6 +38,8 @@ using cpu::ApplyArguments;
 using cpu::kTileRows;
 using cpu::Run;
 
+static_assert(cpu::ChannelRuns::kLanes % hn::MaxLanes(FloatTag()) == 0, "rows are whole vectors");
+
 // sums += column sums of (x - shift), squares += those of its square; kVectors side by side.
 template <int kVectors, typename T>
 HWY_INLINE void SumTile(const T* x, int64_t rows, int64_t width, const float* shift, double* sums,

@@ -49,6 +49,8 @@ using cpu::kTileRows;
 using cpu::Mask;
 using cpu::Run;
 
+static_assert(cpu::ChannelRuns::kLanes % hn::MaxLanes(FloatTag()) == 0, "rows are whole vectors");
+
 template <Mask kMask, typename T>
 HWY_INLINE FloatVec MaskedGradient(const BackwardArguments& a, FloatTag d, int64_t j,
                                    FloatVec centred, const T* dy, const T* y) {

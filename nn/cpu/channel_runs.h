@@ -23,9 +23,11 @@ inline constexpr int64_t kTileRows = 64;
 
 class ChannelRuns {
  public:
+  static constexpr int64_t kLanes = 16;  // AVX-512's; a multiple of every other target's
+
   explicit ChannelRuns(const TensorView& x) {
     channels_ = x.dims[x.rank - 1];
-    pixels_ = channels_ == 0 ? 0 : x.elements() / channels_;
+    pixels_ = x.elements() / channels_;
     int64_t repeat = kLanes / std::gcd(kLanes, channels_);
     while (repeat * channels_ < 4 * kLanes) repeat *= 2;
     width_ = repeat * channels_;
@@ -56,7 +58,6 @@ class ChannelRuns {
   }
 
  private:
-  static constexpr int64_t kLanes = 16;  // AVX-512's; a multiple of every other target's
   static constexpr int64_t kMaxRuns = 64;
   static constexpr int64_t kMinRunElements = 32 * 1024;  // 128 KiB of fp32
 

@@ -1,4 +1,5 @@
-// Loads and stores of fp32 and bf16 (nn/cpu/bf16.h) as fp32 vectors, for every Highway target.
+// Loads and stores of fp32 and bf16 (nn/cpu/bf16.h) as fp32 vectors, and their sums in fp64, for
+// every Highway target.
 
 #if defined(THINWIRE_NN_CPU_SIMD_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef THINWIRE_NN_CPU_SIMD_INL_H_
@@ -43,6 +44,7 @@ HWY_INLINE void StoreFloats(FloatVec v, FloatTag d, uint16_t* to) {
   hn::StoreU(hn::TruncateTo(d16, rounded), d16, to);
 }
 
+// sums[i] += v[i].
 HWY_INLINE void AddToDoubles(FloatVec v, FloatTag d, double* sums) {
   HWY_ALIGN float lanes[HWY_MAX_BYTES / sizeof(float)];
   hn::Store(v, d, lanes);
