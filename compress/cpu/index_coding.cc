@@ -4,7 +4,9 @@
 #include <cstring>
 
 #include "compress/cpu/bytes.h"
+#include "compress/cpu/pack.h"
 #include "compress/cpu/parallel.h"
+#include "compress/cpu/rice.h"
 
 namespace thinwire {
 namespace {
@@ -225,17 +227,16 @@ Error IndexReader::Open(const IndexPlan& plan, const uint8_t* bytes, size_t coun
   plan_ = plan;
   n_ = n;
   num_read_ = remainders_ = least_ = 0;
+  fields_ = bytes;
   const uint8_t* const end = bytes + plan.bytes;
-  if (plan.coding == IndexCoding::kPacked) {
-    fields_ = FieldReader(bytes, end, PackedIndexBits(n));
-    return Error{};
-  }
+  fields_end_ = end;
+  if (plan.coding == IndexCoding::kPacked) return Error{};
   const bool is_rice = plan.coding == IndexCoding::kRice;
   const uint8_t* flags = bytes + (is_rice ? BytesOfBits(uint64_t{plan.rice_bits} * count) : 0);
   const uint64_t set = CountSetBits(flags, end);
   if (set != count) return Malformed("set bits", set, count);
   bits_.Open(flags, end);
-  if (is_rice) fields_ = FieldReader(bytes, flags, plan.rice_bits);
+  fields_end_ = flags;
   return Error{};
 }
 
@@ -277,8 +278,10 @@ uint64_t IndexReader::ReadBitmap(size_t num, uint32_t* positions) {
 
 uint64_t IndexReader::ReadPacked(size_t num, uint32_t* positions, bool* ascending) {
   uint64_t largest = 0;
+  FieldReader fields(fields_, fields_end_, PackedIndexBits(n_), num_read_);
+  num_read_ += num;
   for (size_t i = 0; i < num; ++i) {
-    const uint64_t position = fields_.Next();
+    const uint64_t position = fields.Next();
     *ascending &= position >= least_;
     largest = std::max(largest, position);
     least_ = position + 1;
@@ -289,27 +292,41 @@ uint64_t IndexReader::ReadPacked(size_t num, uint32_t* positions, bool* ascendin
 
 // The i-th flag stands behind i others and the sum of the quotients up to the i-th gap.
 uint64_t IndexReader::ReadRice(size_t num, uint32_t* positions) {
-  // Locals: the stores to `positions` may not alias them.
-  FieldReader fields = fields_;
-  const uint32_t k = plan_.rice_bits;
-  uint64_t remainders = remainders_, position = 0;
-  for (size_t done = 0; done < num;) {
-    const size_t n = std::min(num - done, bits_.size());
-    const uint32_t* const offsets = bits_.offsets();
-    const uint64_t first = bits_.first(), index = num_read_;
-    for (size_t i = 0; i < n; ++i) {
-      const uint64_t quotients = first + offsets[i] - (index + i);
-      remainders += fields.Next();
-      position = (quotients << k) + remainders + index + i;
-      positions[done + i] = static_cast<uint32_t>(position);
-    }
-    bits_.Skip(n);
-    num_read_ += n;
-    done += n;
+  const uint64_t last_flag = ReadBitmap(num, positions);
+  if (plan_.rice_bits <= kMostRiceBitsAtOnce && num_read_ % 8 == 0) {
+    PlaceAtOnce(num, positions);
+  } else {
+    PlaceOneByOne(num, positions);
   }
-  fields_ = fields;
+  num_read_ += num;
+  const uint64_t last = num_read_ - 1;
+  return ((last_flag - last) << plan_.rice_bits) + remainders_ + last;
+}
+
+void IndexReader::PlaceAtOnce(size_t num, uint32_t* positions) {
+  constexpr size_t kAtOnce = 512;
+  uint8_t remainders[kAtOnce] = {};
+  const uint32_t k = plan_.rice_bits;
+  for (size_t done = 0; done < num; done += kAtOnce) {
+    const size_t n = std::min(kAtOnce, num - done);
+    const uint64_t first = num_read_ + done;
+    if (k > 0) UnpackCodes(fields_ + first / 8 * k, n, k, remainders);
+    const uint32_t before = static_cast<uint32_t>(remainders_);
+    const uint32_t sum =
+        PositionsOfFlags(positions + done, remainders, n, k, static_cast<uint32_t>(first), before);
+    remainders_ += sum - before;
+  }
+}
+
+void IndexReader::PlaceOneByOne(size_t num, uint32_t* positions) {
+  FieldReader fields(fields_, fields_end_, plan_.rice_bits, num_read_);
+  uint64_t remainders = remainders_;  // a local: the stores below may not alias it
+  for (size_t i = 0; i < num; ++i) {
+    remainders += fields.Next();
+    const uint64_t entry = num_read_ + i, quotients = positions[i] - entry;
+    positions[i] = static_cast<uint32_t>((quotients << plan_.rice_bits) + remainders + entry);
+  }
   remainders_ = remainders;
-  return position;
 }
 
 }  // namespace thinwire

@@ -26,9 +26,17 @@ void WriteIndices(const IndexPlan& plan, const uint32_t* positions, size_t count
 // Numbers of `width` <= 32 bits, one after the other. The lowest bit of a byte is the first.
 class FieldReader {
  public:
-  FieldReader() = default;
-  FieldReader(const uint8_t* from, const uint8_t* end, uint32_t width)
-      : from_(from), end_(end), width_(width), mask_((uint64_t{1} << width) - 1) {}
+  // Begins with number `first` of those that begin at `from`.
+  FieldReader(const uint8_t* from, const uint8_t* end, uint32_t width, uint64_t first)
+      : from_(from + first * width / 8),
+        end_(end),
+        width_(width),
+        mask_((uint64_t{1} << width) - 1) {
+    const uint32_t skipped = first * width % 8;
+    if (skipped == 0) return;
+    word_ = uint64_t{*from_++} >> skipped;
+    filled_ = 8 - skipped;
+  }
   // Zeros where no byte is left.
   uint64_t Next() {
     if (filled_ < width_) {
@@ -43,10 +51,10 @@ class FieldReader {
   }
 
  private:
-  const uint8_t* from_ = nullptr;
-  const uint8_t* end_ = nullptr;
-  uint32_t width_ = 0;
-  uint64_t mask_ = 0;
+  const uint8_t* from_;
+  const uint8_t* end_;
+  const uint32_t width_;
+  const uint64_t mask_;
   uint64_t word_ = 0;    // bits that were read and not handed out
   uint32_t filled_ = 0;  // so many of them
 };
@@ -70,11 +78,14 @@ class IndexReader {
   uint64_t ReadBitmap(size_t num, uint32_t* positions);
   uint64_t ReadPacked(size_t num, uint32_t* positions, bool* ascending);
   uint64_t ReadRice(size_t num, uint32_t* positions);
+  void PlaceAtOnce(size_t num, uint32_t* positions);
+  void PlaceOneByOne(size_t num, uint32_t* positions);
 
   IndexPlan plan_;
   int64_t n_ = 0;
-  SetBits bits_;        // of the bitmap, or of Rice's quotients
-  FieldReader fields_;  // packed positions, or Rice's remainders
+  SetBits bits_;                     // of the bitmap, or of Rice's quotients
+  const uint8_t* fields_ = nullptr;  // packed positions, or Rice's remainders
+  const uint8_t* fields_end_ = nullptr;
   uint64_t num_read_ = 0;
   uint64_t remainders_ = 0;  // sum of those read
   uint64_t least_ = 0;       // the next packed position is at least this

@@ -25,10 +25,11 @@ static_assert(kLanes <= 32, "memory behind a list, and what a word is shifted by
 size_t ListSetBitsImpl(const uint8_t* HWY_RESTRICT from, const uint8_t* end,
                        uint32_t* HWY_RESTRICT out) {
   const U32 d;
+  const auto lanes = hn::Iota(d, 0u);
   size_t count = 0;
   for (uint32_t first = 0; from < end; from += 8, first += 64) {
     uint64_t bits = LoadUpTo8(from, end);
-    auto number = hn::Iota(d, first);
+    auto number = hn::Add(lanes, hn::Set(d, first));
     for (; bits != 0; bits >>= kLanes) {
       count += StoreCompressed(number, MaskOfBits(d, bits), d, out + count);
       number = hn::Add(number, hn::Set(d, kLanes));
