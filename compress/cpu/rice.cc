@@ -1,7 +1,6 @@
 #include "compress/cpu/rice.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "compress/cpu/bytes.h"
 
