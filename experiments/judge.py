@@ -104,10 +104,16 @@ def spread(values: List[float]) -> str:
     return mean if len(values) < 2 else f"{mean} ± {100 * deviation(values):.2f}"
 
 
-def bits(results: List[dict], direction: str) -> str:
-    ends = [boundary[direction] for result in results for boundary in result["boundaries"]]
-    raw = sum(end["raw_bytes"] for end in ends)  # of fp32 elements
-    return f"{32 * sum(end['wire_bytes'] for end in ends) / raw:.2f}" if raw else ""
+def total(results: List[dict], direction: str, kind: str) -> int:
+    return sum(boundary[direction][kind] for result in results for boundary in result["boundaries"])
+
+
+def bits(runs: Runs, name: str, direction: str) -> str:
+    """On the wire, per fp32 element of the network's tensor: a learned map sends fewer elements."""
+    results = list(runs[name].values())
+    whole = list(runs.get("none", runs[name]).values())
+    raw = total(whole, direction, "raw_bytes") / len(whole) * len(results)
+    return f"{32 * total(results, direction, 'wire_bytes') / raw:.2f}" if raw else ""
 
 
 def error(results: List[dict], direction: str) -> str:
@@ -125,8 +131,8 @@ def accuracy_table(runs: Runs) -> List[str]:
         cells = [spread([r["final"][inference] for r in results])
                  for inference in (ON, OFF, RECALIBRATED)]
         cells += [spread([r["best"][inference] for r in results]) for inference in (ON, OFF)]
-        for cell in (bits, error):
-            cells.append(f"{cell(results, 'activations')} / {cell(results, 'gradients')}")
+        cells.append(f"{bits(runs, name, 'activations')} / {bits(runs, name, 'gradients')}")
+        cells.append(f"{error(results, 'activations')} / {error(results, 'gradients')}")
         seeds = ", ".join(str(seed) for seed in sorted(by_seed))
         rows.append(f"| {name} | {seeds} | " + " | ".join(cells) + " |")
     return rows + [""]
@@ -136,7 +142,8 @@ def gap_table(runs: Runs) -> List[str]:
     """How much of the gap between on and off the statistics of batch norm make."""
     rows = []
     for name, by_seed in runs.items():
-        if name.startswith("none") or len(by_seed) < 2:
+        cannot_be_off = any(result["final"][OFF] is None for result in by_seed.values())
+        if name.startswith("none") or cannot_be_off or len(by_seed) < 2:
             continue
         seeds = sorted(by_seed)
         cells = [interval(compare(runs, Comparison((name, ON), (name, right), SAME), seeds,
@@ -177,7 +184,7 @@ def drawn(setting: str, runs: Runs) -> str:
         accuracies = {
             kind.inference: [100 * r["final"][kind.inference] for r in results
                              if r["final"][kind.inference] is not None] for kind in SERIES}
-        note = f"{bits(results, 'activations')} / {bits(results, 'gradients')} bits"
+        note = f"{bits(runs, name, 'activations')} / {bits(runs, name, 'gradients')} bits"
         rows.append(Row(name, accuracies, note))
     return picture(f"Test accuracy after the last epoch: {setting}", rows, SERIES)
 

@@ -123,6 +123,25 @@ class PageTest(unittest.TestCase):
         self.assertLess(page.index("| topk50 | 1 |"), page.index("| topk5 | 1 |"))
         self.assertIn("| none | 1 | 60.00 | 50.00 | 50.00 | 60.00 | 50.00 | 4.00 / 4.00 | 0.500 / 0.500 |", page)
 
+    def test_bits_are_of_the_whole_tensor_where_a_map_sends_fewer_elements(self):
+        self.write("none", 1, 0.6)
+        self.write("ae", 1, 0.5)
+        path = self.narrow / "ae-seed1.json"
+        short = json.loads(path.read_text())
+        for direction in ("activations", "gradients"):
+            short["boundaries"][0][direction].update(raw_bytes=4, wire_bytes=4)
+        path.write_text(json.dumps(short))
+        self.assertIn("| ae | 1 | 50.00 | 50.00 | 50.00 | 50.00 | 50.00 | 4.00 / 4.00 |", self.report())
+
+    def test_a_codec_that_cannot_be_switched_off_has_no_gap(self):
+        for seed in (1, 2):
+            self.write("topk", seed, 0.6)
+            self.write("ae", seed, 0.6 + 0.01 * seed, off=None)
+        page = self.report()
+        self.assertIn("| ae | 1, 2 | 61.50 ± 0.71 |  |  |", page)
+        self.assertIn("| topk | 2 | ", page)
+        self.assertNotIn("| ae | 2 | ", page)
+
     def test_of_paper2_nothing_is_judged(self):
         self.narrow = self.results / "paper2" / "narrow"
         self.narrow.mkdir(parents=True)
