@@ -5,7 +5,7 @@ Fixed before the runs. "On" is the accuracy with the codecs at inference, "off" 
 """
 
 import math
-from typing import List, NamedTuple, Tuple
+from typing import List, NamedTuple, Optional, Tuple
 
 from paired import Region
 
@@ -35,11 +35,11 @@ SUITES = {  # by paper, in the order of their tables; of paper2's nothing is cla
 
 
 class Comparison(NamedTuple):
-    """(configuration, inference) minus (configuration, inference), and what is claimed of it."""
+    """(configuration, inference) minus (configuration, inference), and what is claimed of it, if anything."""
 
     left: Tuple[str, str]
     right: Tuple[str, str]
-    claimed: Region
+    claimed: Optional[Region] = None
 
 
 class Claim(NamedTuple):
@@ -76,3 +76,16 @@ CLAIMS = [
            Comparison(("none-augmented", ON), ("topk30-augmented", ON), NO_MORE),
            Comparison(("none-augmented", ON), ("topk10-augmented", ON), MORE)]),
 ]
+
+# By suite: what nobody claimed, for the words around the tables. No verdict.
+FURTHER = {
+    "paper1/narrow": [
+        Comparison(("uniform-8-4-on-grid", ON), ("uniform-8-4", ON)),
+        Comparison(("uniform-4-8", ON), ("uniform-8-4-on-grid", ON)),
+        Comparison(("none", ON), ("uniform-4-8", ON)),
+        Comparison(("none", ON), ("uniform-8-4", ON)),
+        Comparison(("none", ON), ("uniform-8-4-on-grid", ON)),
+        Comparison(("topk10", RECALIBRATED), ("topk10", OFF)),
+    ] + [Comparison((name, how), ("topk10", how))
+         for how in (OFF, RECALIBRATED) for name in FEEDBACKS],
+}

@@ -115,6 +115,14 @@ class PageTest(unittest.TestCase):
         self.assertIn("**(i) not judged**", page)
         self.assertIn("not judged: uniform-2-8: seed 2 missing |", page)
 
+    def test_further_differences_have_no_verdict(self):
+        for seed in (1, 2, 3):
+            self.write("uniform-4-8", seed, 0.6)
+            self.write("uniform-8-4-on-grid", seed, 0.5)
+        self.assertIn("| uniform-4-8 on − uniform-8-4-on-grid on | 3 | +10.00 [+10.00, +10.00] |",
+                      self.report())
+        self.assertNotIn("Further", self.report(seeds=(1, 2, 3, 4)))
+
     def test_configurations_stand_in_the_order_of_the_table(self):
         for name, on in (("topk5", 0.55), ("none", 0.6), ("topk50", 0.65)):
             self.write(name, 1, on)
@@ -164,11 +172,13 @@ class PageTest(unittest.TestCase):
         rows = [line.split("|") for line in table.read_text().splitlines() if "|" in line
                 and not line.startswith("#")]
         known = {(f"paper1/{suite}", row[1].strip()) for row in rows for suite in row[0].split()}
-        for claim in claims.CLAIMS:
-            for suite in claim.suites:
-                for comparison in claim.comparisons:
-                    self.assertIn((suite, comparison.left[0]), known)
-                    self.assertIn((suite, comparison.right[0]), known)
+        compared = [(suite, comparison) for claim in claims.CLAIMS for suite in claim.suites
+                    for comparison in claim.comparisons]
+        compared += [(suite, comparison) for suite, further in claims.FURTHER.items()
+                     for comparison in further]
+        for suite, comparison in compared:
+            self.assertIn((suite, comparison.left[0]), known)
+            self.assertIn((suite, comparison.right[0]), known)
 
     def test_only_what_stands_between_the_markers_changes(self):
         begin, end = judge.markers("paper2")
