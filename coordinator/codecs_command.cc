@@ -9,11 +9,11 @@
 #include "base/status.h"
 #include "compress/plugin.h"
 #include "compress/spec_text.h"
-#include "coordinator/codec_list.h"
-#include "coordinator/codec_measure.h"
+#include "coordinator/codecs/list.h"
+#include "coordinator/codecs/measure.h"
 #include "coordinator/conformance_command.h"
 #include "coordinator/exit_code.h"
-#include "coordinator/file.h"
+#include "coordinator/files/file.h"
 #include "coordinator/sample_tensors.h"
 
 namespace thinwire {

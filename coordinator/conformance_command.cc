@@ -17,7 +17,7 @@
 #include "compress/cpu/kernels.h"
 #include "compress/plugin.h"
 #include "coordinator/exit_code.h"
-#include "coordinator/file.h"
+#include "coordinator/files/file.h"
 
 namespace thinwire {
 namespace {

@@ -12,7 +12,7 @@
 #include "CLI/CLI.hpp"
 #include "coordinator/codecs_command.h"
 #include "coordinator/exit_code.h"
-#include "coordinator/file.h"
+#include "coordinator/files/file.h"
 #include "coordinator/interruption.h"
 #include "coordinator/plan_command.h"
 #include "coordinator/probe_command.h"

@@ -8,8 +8,8 @@
 #include "base/status.h"
 #include "config/experiment.h"
 #include "coordinator/exit_code.h"
-#include "coordinator/file.h"
-#include "coordinator/state_plan.h"
+#include "coordinator/files/file.h"
+#include "coordinator/plan/state_plan.h"
 
 namespace thinwire {
 namespace {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "coordinator/interruption.h"
-#include "coordinator/plan.h"
+#include "coordinator/plan/plan.h"
 
 namespace thinwire {
 

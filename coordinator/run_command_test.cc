@@ -6,7 +6,7 @@
 #include <fstream>
 
 #include "coordinator/exit_code.h"
-#include "coordinator/fake_stage.h"
+#include "coordinator/fleet/fake_stage_testing.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"

@@ -12,10 +12,10 @@
 #include "base/safetensors.h"
 #include "base/status.h"
 #include "coordinator/exit_code.h"
-#include "coordinator/file.h"
+#include "coordinator/files/file.h"
+#include "coordinator/files/temporary_folder.h"
+#include "coordinator/files/tensor_file.h"
 #include "coordinator/run_command.h"
-#include "coordinator/temporary_folder.h"
-#include "coordinator/tensor_file.h"
 #include "tensor/cpu/device.h"
 
 namespace thinwire {

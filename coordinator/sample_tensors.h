@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "coordinator/codec_measure.h"
+#include "coordinator/codecs/measure.h"
 #include "coordinator/interruption.h"
 
 namespace thinwire {

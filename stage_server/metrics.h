@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "prometheus/collectable.h"
-#include "stage_server/statistics.h"
+#include "stage_server/boundary/statistics.h"
 #include "tensor/device.h"
 
 namespace thinwire {

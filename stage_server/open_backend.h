@@ -6,7 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "nn/ops.h"
-#include "stage_server/stage.h"
+#include "stage_server/stage/stage.h"
 
 namespace thinwire {
 

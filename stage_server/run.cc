@@ -10,8 +10,9 @@
 #include "base/steady_time.h"
 #include "compress/plugin.h"
 #include "config/specs.h"
-#include "stage_server/safetensors.h"
-#include "stage_server/stage_spec.h"
+#include "stage_server/grpc/link.h"
+#include "stage_server/stage/safetensors.h"
+#include "stage_server/stage/stage_spec.h"
 
 namespace thinwire {
 namespace {

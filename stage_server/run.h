@@ -13,9 +13,9 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "proto/stage.pb.h"
-#include "stage_server/boundary_service.h"
-#include "stage_server/executor.h"
+#include "stage_server/grpc/boundary_service.h"
 #include "stage_server/metrics.h"
+#include "stage_server/stage/executor.h"
 
 namespace thinwire {
 

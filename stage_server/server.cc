@@ -9,7 +9,7 @@
 #include "grpcpp/grpcpp.h"
 #include "grpcpp/health_check_service_interface.h"
 #include "prometheus/exposer.h"
-#include "stage_server/boundary_service.h"
+#include "stage_server/grpc/boundary_service.h"
 #include "stage_server/metrics.h"
 #include "stage_server/open_backend.h"
 #include "stage_server/service.h"

@@ -10,7 +10,7 @@
 #include "base/steady_time.h"
 #include "config/devices.h"
 #include "config/resolve.h"
-#include "stage_server/grpc_status.h"
+#include "stage_server/grpc/status.h"
 #include "stage_server/provenance.h"
 
 namespace thinwire {

@@ -15,7 +15,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "proto/stage.grpc.pb.h"
-#include "stage_server/boundary_service.h"
+#include "stage_server/grpc/boundary_service.h"
 #include "stage_server/lease.h"
 #include "stage_server/open_backend.h"
 #include "stage_server/run.h"

@@ -63,7 +63,7 @@ for part in "${parts[@]}"; do
       run_part 'address and undefined behaviour' --config=asan --config=ubsan \
         --test_tag_filters=-no_sanitizer --build_tests_only //... ;;
     thread)
-      run_part 'threads' --config=tsan --build_tests_only //stage_server/... ;;
+      run_part 'threads' --config=tsan --build_tests_only //stage_server/... //wire/... ;;
     cuda) run_cuda ;;
     *) echo "tests/run.sh: unknown part '$part', want opt, sanitize, thread or cuda" >&2; exit 2 ;;
   esac

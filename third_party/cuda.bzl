@@ -13,7 +13,7 @@ def _emulated(label):
         return label + "_emulated"
     return "%s:%s_emulated" % (label, label.split("/")[-1])
 
-def cuda_library(name, srcs = [], hdrs = [], deps = [], cuda_deps = [], **kwargs):
+def cuda_library(name, srcs = None, hdrs = None, deps = [], cuda_deps = [], **kwargs):
     """Device code and the host code that launches it.
 
     Makes `:name`, by nvcc, which exists with --config=cuda only, and `:name_emulated`, by the
@@ -21,12 +21,17 @@ def cuda_library(name, srcs = [], hdrs = [], deps = [], cuda_deps = [], **kwargs
 
     Args:
       name: of the target for the GPU.
-      srcs: .cu files, .cc files that may include <cuda_runtime.h>, headers of their own.
-      hdrs: .h and .cuh files.
+      srcs: .cu files, .cc files that may include <cuda_runtime.h>, headers of their own; by default
+        NAME.cu and NAME.cc, where there are such.
+      hdrs: .h and .cuh files; by default NAME.h, where there is one.
       deps: ordinary C++ libraries.
       cuda_deps: other cuda_library targets; `:name_emulated` depends on their `_emulated` twins.
       **kwargs: of both cc_library targets: visibility, testonly, tags, ...
     """
+    if srcs == None:
+        srcs = native.glob([name + ".cc", name + ".cu"])
+    if hdrs == None:
+        hdrs = native.glob([name + ".h"])
     device = [source for source in srcs if source.endswith(".cu")]
     own_hdrs = [source for source in srcs if source.endswith(".h") or source.endswith(".cuh")]
     host = [source for source in srcs if source not in device and not source.endswith(".cuh")]

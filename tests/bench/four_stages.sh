@@ -31,7 +31,7 @@ for width in ${WIDTHS:-16 64}; do
     common=(--set model.width="$width" --set pipeline.microbatches="$microbatches" --set data.limit="$samples")
     : >"$work/one"; : >"$work/four"; : >"$work/bound"; : >"$work/over_one"; : >"$work/over_bound"
     for (( i = 0; i < pairs; ++i )); do
-      bound=$("$bin/stage_server/stage_bench" experiments/cifar10/resnet18-w16.yaml "$cores" data.dir="$data" data.verify=false \
+      bound=$("$bin/stage_server/stage/stage_bench" experiments/cifar10/resnet18-w16.yaml "$cores" data.dir="$data" data.verify=false \
         model.width="$width" pipeline.microbatches="$microbatches" | grep -oE '"samples_per_second":[0-9.]+' | grep -oE '[0-9.]+$')
       four=$(speed four "${common[@]}" --set pipeline.threads=1)
       one=$(speed one "${common[@]}" --set pipeline.stages=1 --set 'pipeline.cuts=[]' --set pipeline.threads="$cores")

@@ -1,0 +1,198 @@
+#include "coordinator/codecs/measure.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <memory>
+#include <utility>
+
+#include "base/status.h"
+#include "base/steady_time.h"
+#include "compress/codec.h"
+#include "compress/cpu/kernels.h"
+#include "compress/plugin.h"
+#include "coordinator/plan/wire_bytes.h"
+#include "tensor/cpu/device.h"
+
+namespace thinwire {
+namespace {
+
+double Median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+// One codec on one tensor: what it costs, and the seconds of each round.
+struct Trial {
+  std::unique_ptr<Codec> codec;
+  Tensor warm_start;
+  absl::Status refused;
+  int64_t wire_bytes = 0;
+  CodecKernels::Sums sums;
+  std::vector<double> encode, decode;
+};
+
+// All codecs on one tensor, and memory that they share.
+class Bench {
+ public:
+  Bench(const SampleTensor& sample, CodecKernels* kernels) : sample_(sample), kernels_(kernels) {}
+
+  absl::Status Prepare(const std::vector<CodecSpec>& codecs) {
+    ASSIGN_OR_RETURN(decoded_, Tensor::Allocate(CpuDevice(), sample_.x.dtype(), sample_.x.shape()));
+    if (decoded_.bytes() > 0) std::memset(decoded_.data(), 0, decoded_.bytes());
+    for (const CodecSpec& spec : codecs) {
+      Trial trial;
+      ASSIGN_OR_RETURN(trial.codec, NewCodec(spec, kernels_));
+      const size_t bound = trial.codec->MaxPayloadBytes(sample_.x.shape(), sample_.x.dtype());
+      if (payload_.size() < bound) payload_.resize(bound);
+      trials_.push_back(std::move(trial));
+    }
+    for (Trial& trial : trials_) trial.refused = FirstMessage(&trial);
+    return absl::OkStatus();
+  }
+
+  absl::Status Round() {
+    const SteadyTime start = SteadyTime::Now();
+    std::memcpy(decoded_.data(), sample_.x.data(), sample_.x.bytes());
+    copy_.push_back(SecondsSince(start));
+    for (Trial& trial : trials_) {
+      if (!trial.refused.ok()) continue;
+      const SteadyTime begin = SteadyTime::Now();
+      ASSIGN_OR_RETURN(const size_t bytes, Encode(trial));
+      trial.encode.push_back(SecondsSince(begin));
+      const SteadyTime middle = SteadyTime::Now();
+      RETURN_IF_ERROR(Decode(trial, bytes));
+      trial.decode.push_back(SecondsSince(middle));
+    }
+    return absl::OkStatus();
+  }
+
+  const SampleTensor& sample() const { return sample_; }
+  const std::vector<Trial>& trials() const { return trials_; }
+  double copy_seconds() const { return Median(copy_); }
+
+ private:
+  absl::StatusOr<size_t> Encode(const Trial& trial) {
+    MessageContext context;
+    context.random_key = 1;
+    if (!trial.warm_start.empty()) context.warm_start = &trial.warm_start;
+    return trial.codec->Encode(sample_.x, context, absl::MakeSpan(payload_));
+  }
+
+  absl::Status Decode(const Trial& trial, size_t bytes) {
+    return trial.codec->Decode(absl::MakeConstSpan(payload_.data(), bytes), {}, &decoded_);
+  }
+
+  absl::Status FirstMessage(Trial* trial) {
+    if (trial->codec->spec().needs_support()) {
+      return absl::InvalidArgumentError("needs a received activation");
+    }
+    ASSIGN_OR_RETURN(size_t bytes, Encode(*trial));
+    ASSIGN_OR_RETURN(
+        trial->warm_start,
+        trial->codec->WarmStart(absl::MakeConstSpan(payload_.data(), bytes), sample_.x.shape()));
+    ASSIGN_OR_RETURN(bytes, Encode(*trial));
+    RETURN_IF_ERROR(Decode(*trial, bytes));
+    trial->wire_bytes =
+        WireBytes(trial->codec->spec(), sample_.x.shape(), static_cast<int64_t>(bytes));
+    return ToStatus(kernels_->Compare(sample_.x.view(), decoded_.view(), &trial->sums));
+  }
+
+  const SampleTensor& sample_;
+  CodecKernels* kernels_;
+  std::vector<uint8_t> payload_;
+  Tensor decoded_;
+  std::vector<Trial> trials_;
+  std::vector<double> copy_;
+};
+
+// Row of codec `index`, from the benches of one group.
+CodecMeasurement Summarise(const std::vector<const Bench*>& group, size_t index) {
+  CodecMeasurement row;
+  row.codec = CodecText(group.front()->trials()[index].codec->spec());
+  row.group = group.front()->sample().group;
+  double raw = 0, elements = 0, wire = 0, copy = 0, encode = 0, decode = 0;
+  CodecKernels::Sums sums;
+  for (const Bench* bench : group) {
+    const Trial& trial = bench->trials()[index];
+    if (!trial.refused.ok()) {
+      row.refused = std::string(trial.refused.message());
+      return row;
+    }
+    raw += static_cast<double>(bench->sample().x.bytes());
+    elements += static_cast<double>(bench->sample().x.elements());
+    wire += static_cast<double>(trial.wire_bytes);
+    copy += bench->copy_seconds();
+    encode += Median(trial.encode);
+    decode += Median(trial.decode);
+    sums.difference += trial.sums.difference;
+    sums.x += trial.sums.x;
+    sums.y += trial.sums.y;
+    sums.product += trial.sums.product;
+  }
+  row.wire_bits_per_element = 8 * wire / elements;
+  row.relative_error = sums.x > 0 ? std::sqrt(sums.difference / sums.x) : 0;
+  row.cosine = sums.x > 0 && sums.y > 0 ? sums.product / std::sqrt(sums.x * sums.y) : 0;
+  row.encode_bytes_per_second = raw / encode;
+  row.decode_bytes_per_second = raw / decode;
+  row.encode_of_memcpy = copy / encode;
+  row.decode_of_memcpy = copy / decode;
+  row.break_even_bits_per_second = std::max(0.0, 8 * (raw - wire) / (encode + decode));
+  return row;
+}
+
+}  // namespace
+
+std::vector<std::string> StandardCodecs() {
+  std::vector<std::string> codecs = {"none", "fp16", "bf16", "fp8(format=e4m3)",
+                                     "fp8(format=e5m2)"};
+  for (const char* range : {"min_max", "max_abs", "fixed_point"}) {
+    for (const char* bits : {"8", "4", "2"}) {
+      codecs.push_back(std::string("uniform(bits=") + bits + ", range=" + range + ")");
+    }
+  }
+  for (const char* more :
+       {"uniform(bits=4, rotation=hadamard, rotation_block=1024)", "uniform(bits=4, lossless=zstd)",
+        "blockwise8", "topk(ratio=0.3)", "topk(ratio=0.1)", "topk(ratio=0.05)", "topk(ratio=0.01)",
+        "topk(ratio=0.1, values=fp16)", "topk(ratio=0.1, values=uniform, bits=4)",
+        "topk(ratio=0.1, lossless=zstd)", "randomk(ratio=0.1)",
+        "threshold(threshold=2, relative_to=rms)", "low_rank(rank=4)"}) {
+    codecs.emplace_back(more);
+  }
+  return codecs;
+}
+
+absl::StatusOr<Measurements> MeasureCodecs(const std::vector<CodecSpec>& codecs,
+                                           const std::vector<SampleTensor>& tensors,
+                                           const MeasureOptions& options) {
+  std::vector<std::unique_ptr<Bench>> benches;
+  std::vector<std::vector<const Bench*>> groups;  // in the order of their first tensors
+  for (const SampleTensor& tensor : tensors) {
+    if (tensor.x.elements() == 0) continue;
+    benches.push_back(std::make_unique<Bench>(tensor, CpuCodecKernels()));
+    RETURN_IF_ERROR(benches.back()->Prepare(codecs));
+    const auto same = std::find_if(groups.begin(), groups.end(), [&](const auto& group) {
+      return group.front()->sample().group == tensor.group;
+    });
+    if (same == groups.end()) {
+      groups.push_back({benches.back().get()});
+    } else {
+      same->push_back(benches.back().get());
+    }
+  }
+  if (benches.empty()) return absl::InvalidArgumentError("no tensor with any element to measure");
+  Measurements measured;
+  const SteadyTime start = SteadyTime::Now();
+  do {
+    for (const auto& bench : benches) RETURN_IF_ERROR(bench->Round());
+    ++measured.rounds;
+    if (options.stopped && options.stopped()) return absl::CancelledError("interrupted");
+  } while (measured.rounds < options.rounds && SecondsSince(start) < options.seconds);
+  for (const auto& group : groups) {
+    for (size_t i = 0; i < codecs.size(); ++i) measured.rows.push_back(Summarise(group, i));
+  }
+  return measured;
+}
+
+}  // namespace thinwire

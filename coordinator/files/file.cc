@@ -1,0 +1,69 @@
+#include "coordinator/files/file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+
+namespace thinwire {
+
+absl::Status FileError(const std::string& path, std::string_view what, int error) {
+  return absl::ErrnoToStatus(error,
+                             absl::StrCat(path, ": ", absl::string_view(what.data(), what.size())));
+}
+
+absl::StatusOr<std::string> ReadFile(const std::string& path) {
+  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) return FileError(path, "cannot open", errno);
+  std::string data;
+  struct stat about;
+  if (fstat(file, &about) == 0 && S_ISREG(about.st_mode)) {
+    data.reserve(static_cast<size_t>(about.st_size));
+  }
+  std::vector<char> piece(size_t{1} << 20);
+  ssize_t bytes;
+  while ((bytes = read(file, piece.data(), piece.size())) > 0 || (bytes < 0 && errno == EINTR)) {
+    if (bytes > 0) data.append(piece.data(), static_cast<size_t>(bytes));
+  }
+  const absl::Status status = bytes < 0 ? FileError(path, "cannot read", errno) : absl::OkStatus();
+  close(file);
+  if (!status.ok()) return status;
+  return data;
+}
+
+absl::Status WriteAll(int file, const std::string& path, std::string_view data) {
+  while (!data.empty()) {
+    const ssize_t written = write(file, data.data(), data.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return FileError(path, "cannot write", errno);
+    data.remove_prefix(static_cast<size_t>(written));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ReplaceFile(const std::string& path, std::string_view data) {
+  return ReplaceFile(path, [data](const FileSink& sink) { return sink(data); });
+}
+
+absl::Status ReplaceFile(const std::string& path,
+                         const std::function<absl::Status(const FileSink&)>& write) {
+  const std::string temporary = path + ".tmp";
+  const int file = open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  if (file < 0) return FileError(temporary, "cannot open", errno);
+  absl::Status status =
+      write([&](std::string_view data) { return WriteAll(file, temporary, data); });
+  if (status.ok() && fsync(file) != 0) status = FileError(temporary, "cannot sync", errno);
+  if (close(file) != 0 && status.ok()) status = FileError(temporary, "cannot close", errno);
+  if (status.ok() && std::rename(temporary.c_str(), path.c_str()) != 0) {
+    status = FileError(path, "cannot rename", errno);
+  }
+  if (!status.ok()) unlink(temporary.c_str());
+  return status;
+}
+
+}  // namespace thinwire

@@ -1,0 +1,155 @@
+#include "coordinator/files/record.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <iterator>
+#include <system_error>
+
+#include "absl/strings/str_cat.h"
+#include "base/safetensors.h"
+#include "base/status.h"
+#include "coordinator/files/file.h"
+#include "coordinator/files/json.h"
+#include "coordinator/files/tensor_file.h"
+
+namespace thinwire {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+// Files of these names may be anybody's; beside the mark they are a run's.
+constexpr const char* kEntries[] = {"captures",
+                                    "model",
+                                    "logs",
+                                    "metrics.jsonl",
+                                    "targets.json",
+                                    "targets.json.tmp",
+                                    "summary.json",
+                                    "summary.json.tmp",
+                                    "experiment.yaml",
+                                    "experiment.yaml.tmp"};
+constexpr char kMark[] = ".thinwire";
+constexpr char kMarkText[] =
+    "This folder holds a run of Thinwire. While this file is here, `thinwire run --overwrite` may\n"
+    "remove the files and folders of that run.\n";
+
+bool Holds(const std::string& dir, const char* entry) {
+  std::error_code ignored;
+  return fs::exists(fs::symlink_status(dir + "/" + entry, ignored));
+}
+
+// AlreadyExists unless a run may be written to `dir`, where one may be removed if `overwrite`.
+absl::Status CheckFree(const std::string& dir, bool overwrite) {
+  const auto* taken = std::find_if(std::begin(kEntries), std::end(kEntries),
+                                   [&](const char* entry) { return Holds(dir, entry); });
+  if (taken == std::end(kEntries)) return absl::OkStatus();
+  if (!Holds(dir, kMark)) {
+    return absl::AlreadyExistsError(absl::StrCat(
+        dir, ": has ", *taken, " but no ", kMark,
+        ", the mark of a run's folder, so nothing in it is replaced; give another folder with "
+        "--out, or remove this one by hand"));
+  }
+  if (overwrite) return absl::OkStatus();
+  return absl::AlreadyExistsError(absl::StrCat(
+      dir,
+      ": a run is already recorded here; give --overwrite to replace it, or another folder with "
+      "--out"));
+}
+
+absl::Status RemoveRun(const std::string& dir) {
+  for (const char* entry : kEntries) {
+    const std::string path = dir + "/" + entry;
+    std::error_code error;
+    fs::remove_all(path, error);
+    if (error) return FileError(path, "cannot remove", error.value());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status MakeFolder(const std::string& path) {
+  std::error_code error;
+  fs::create_directories(path, error);
+  if (error) return FileError(path, "cannot make the folder", error.value());
+  return absl::OkStatus();
+}
+
+// `fields` behind {"type": type}.
+std::string Line(const char* type, const Json& fields) {
+  Json line = {{"type", type}};
+  for (const auto& [key, value] : fields.items()) line[key] = value;
+  return JsonText(line) + "\n";
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<RunRecord>> RunRecord::Create(const std::string& dir,
+                                                             bool overwrite) {
+  RETURN_IF_ERROR(CheckFree(dir, overwrite));
+  RETURN_IF_ERROR(MakeFolder(dir));
+  // A mark that is there stays: a full disk must not keep a run from being replaced.
+  if (!Holds(dir, kMark)) RETURN_IF_ERROR(ReplaceFile(dir + "/" + kMark, kMarkText));
+  RETURN_IF_ERROR(RemoveRun(dir));
+  RETURN_IF_ERROR(MakeFolder(dir + "/logs"));
+  const std::string path = dir + "/metrics.jsonl";
+  const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  if (file < 0) return FileError(path, "cannot open", errno);
+  return std::unique_ptr<RunRecord>(new RunRecord(dir, file));
+}
+
+RunRecord::~RunRecord() { close(metrics_); }
+
+absl::Status RunRecord::AppendLine(const std::string& line) {
+  return WriteAll(metrics_, dir_ + "/metrics.jsonl", line);
+}
+
+absl::Status RunRecord::WriteExperiment(const std::string& yaml) {
+  return ReplaceFile(dir_ + "/experiment.yaml", yaml);
+}
+
+absl::Status RunRecord::Append(const StepRecord& step) {
+  return AppendLine(Line("step", ToJson(step)));
+}
+
+absl::Status RunRecord::Append(const EpochRecord& epoch) {
+  return AppendLine(Line("epoch", ToJson(epoch)));
+}
+
+absl::Status RunRecord::WriteCapture(uint64_t step, const std::vector<std::string>& files) {
+  Safetensors all;
+  for (size_t stage = 0; stage < files.size(); ++stage) {
+    const absl::StatusOr<Safetensors> one = ParseSafetensors(files[stage]);
+    if (!one.ok()) {
+      return absl::DataLossError(absl::StrCat("stage ", stage, ": its capture of step ", step, ": ",
+                                              one.status().message()));
+    }
+    all.tensors.insert(all.tensors.end(), one->tensors.begin(), one->tensors.end());
+  }
+  std::sort(all.tensors.begin(), all.tensors.end(),
+            [](const StoredTensor& a, const StoredTensor& b) { return a.name < b.name; });
+  all.metadata["step"] = absl::StrCat(step);
+  RETURN_IF_ERROR(MakeFolder(dir_ + "/captures"));
+  return WriteTensorFile(absl::StrCat(dir_, "/captures/step-", step, ".safetensors"), all);
+}
+
+absl::Status RunRecord::WriteSummary(const Summary& summary) {
+  return ReplaceFile(dir_ + "/summary.json", JsonText(ToJson(summary), 2) + "\n");
+}
+
+absl::Status RunRecord::WriteTargets(const std::string& coordinator,
+                                     const std::vector<std::string>& stages) {
+  Json targets = Json::array();
+  targets.push_back({{"targets", {coordinator}}, {"labels", {{"job", "coordinator"}}}});
+  for (size_t i = 0; i < stages.size(); ++i) {
+    if (stages[i].empty()) continue;
+    targets.push_back(
+        {{"targets", {stages[i]}}, {"labels", {{"job", "stage"}, {"stage", std::to_string(i)}}}});
+  }
+  return ReplaceFile(dir_ + "/targets.json", JsonText(targets, 2) + "\n");
+}
+
+}  // namespace thinwire

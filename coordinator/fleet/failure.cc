@@ -1,0 +1,47 @@
+#include "coordinator/fleet/failure.h"
+
+#include <algorithm>
+#include <cassert>
+#include <set>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+
+namespace thinwire {
+namespace {
+
+// The lower, the likelier the cause.
+int Rank(const Failure& failure) {
+  if (failure.kind == Failure::Kind::kDead) return 0;
+  if (failure.kind == Failure::Kind::kSilent) return 1;
+  switch (failure.status.code()) {
+    case absl::StatusCode::kDeadlineExceeded:
+      return 3;
+    case absl::StatusCode::kUnavailable:
+      return 4;
+    case absl::StatusCode::kCancelled:
+      return 5;
+    default:
+      return 2;
+  }
+}
+
+}  // namespace
+
+absl::Status RootCause(std::vector<Failure> failures) {
+  assert(!failures.empty());
+  std::stable_sort(failures.begin(), failures.end(),
+                   [](const Failure& a, const Failure& b) { return Rank(a) < Rank(b); });
+  const Failure& cause = failures.front();
+  if (cause.stage == Failure::kCoordinator) return cause.status;  // the stages only followed
+  std::string message(cause.status.message());
+  std::set<int> told = {cause.stage};
+  for (const Failure& other : failures) {
+    const bool only_cancelled = other.status.code() == absl::StatusCode::kCancelled;
+    if (only_cancelled || !told.insert(other.stage).second) continue;
+    absl::StrAppend(&message, "\n  also: ", other.status.message());
+  }
+  return absl::Status(cause.status.code(), message);
+}
+
+}  // namespace thinwire

@@ -1,0 +1,126 @@
+#include "coordinator/fleet/fake_stage_testing.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+
+namespace thinwire {
+
+FakeStage::FakeStage() {
+  build.set_commit("abc");
+  configured.set_parameters(10);
+  configured.set_train_samples(4);
+  configured.set_test_samples(2);
+  configured.mutable_device()->set_name("cpu");
+  train = [](const TrainRequest&, grpc::ServerContext*, Writer*) { return grpc::Status::OK; };
+  evaluate = [](const EvaluateRequest&, grpc::ServerContext*, Writer*) { return grpc::Status::OK; };
+  acquire = renew = [] { return grpc::Status::OK; };
+  int port = 0;
+  grpc::ServerBuilder builder;
+  builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
+  builder.RegisterService(this);
+  server_ = builder.BuildAndStart();
+  address_ = absl::StrCat("127.0.0.1:", port);
+}
+
+FakeStage::~FakeStage() { server_->Shutdown(std::chrono::system_clock::now()); }
+
+std::vector<std::string> FakeStage::calls() const {
+  absl::MutexLock lock(&mutex_);
+  return calls_;
+}
+
+bool FakeStage::released() const {
+  absl::MutexLock lock(&mutex_);
+  return std::count(calls_.begin(), calls_.end(), "Release") > 0;
+}
+
+void FakeStage::Note(std::string call) {
+  absl::MutexLock lock(&mutex_);
+  calls_.push_back(std::move(call));
+}
+
+grpc::Status FakeStage::Hang(grpc::ServerContext* context) {
+  while (!context->IsCancelled()) absl::SleepFor(absl::Milliseconds(1));
+  return grpc::Status(grpc::StatusCode::CANCELLED, "cancelled");
+}
+
+grpc::Status FakeStage::Acquire(grpc::ServerContext*, const AcquireRequest*,
+                                AcquireResponse* response) {
+  Note("Acquire");
+  response->set_cores(4);
+  *response->mutable_build() = build;
+  return acquire();
+}
+
+grpc::Status FakeStage::Renew(grpc::ServerContext*, const RenewRequest*, RenewResponse*) {
+  return renew();
+}
+
+grpc::Status FakeStage::Configure(grpc::ServerContext*, const ConfigureRequest* request,
+                                  ConfigureResponse* response) {
+  Note(absl::StrCat("Configure stage ", request->stage(), " threads ", request->threads()));
+  *response = configured;
+  return grpc::Status::OK;
+}
+
+grpc::Status FakeStage::Connect(grpc::ServerContext*, const ConnectRequest* request,
+                                ConnectResponse*) {
+  Note(absl::StrCat("Connect ", request->downstream()));
+  return grpc::Status::OK;
+}
+
+grpc::Status FakeStage::Train(grpc::ServerContext* context, const TrainRequest* request,
+                              Writer* writer) {
+  Note(absl::StrCat("Train ", request->epoch()));
+  return train(*request, context, writer);
+}
+
+grpc::Status FakeStage::Evaluate(grpc::ServerContext* context, const EvaluateRequest* request,
+                                 Writer* writer) {
+  std::string call = absl::StrCat("Evaluate ", request->epoch());
+  if (request->compressed()) call += " compressed";
+  if (request->recalibration_samples() > 0) {
+    absl::StrAppend(&call, " recalibrated on ", request->recalibration_samples());
+  }
+  Note(call);
+  return evaluate(*request, context, writer);
+}
+
+grpc::Status FakeStage::ExportParameters(grpc::ServerContext*, const ExportParametersRequest*,
+                                         grpc::ServerWriter<FileChunk>* writer) {
+  Note("ExportParameters");
+  for (char byte : exported) {  // the smallest pieces
+    FileChunk chunk;
+    chunk.set_data(std::string(1, byte));
+    writer->Write(chunk);
+  }
+  return grpc::Status::OK;
+}
+
+grpc::Status FakeStage::Gradients(grpc::ServerContext*, const GradientsRequest* request,
+                                  Writer* writer) {
+  Note(absl::StrCat("Gradients ", request->batch()));
+  StageEvent event;
+  event.mutable_gradients()->set_data(gradients);
+  writer->Write(event);
+  return grpc::Status::OK;
+}
+
+grpc::Status FakeStage::ExportCapture(grpc::ServerContext*, const ExportCaptureRequest* request,
+                                      grpc::ServerWriter<FileChunk>* writer) {
+  Note(absl::StrCat("ExportCapture ", request->step()));
+  FileChunk chunk;
+  chunk.set_data(captured);
+  writer->Write(chunk);
+  return grpc::Status::OK;
+}
+
+grpc::Status FakeStage::Release(grpc::ServerContext*, const ReleaseRequest*, ReleaseResponse*) {
+  Note("Release");
+  return grpc::Status::OK;
+}
+
+}  // namespace thinwire

@@ -1,0 +1,145 @@
+#include "coordinator/fleet/fleet.h"
+
+#include <algorithm>
+#include <thread>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/steady_time.h"
+
+namespace thinwire {
+namespace {
+
+constexpr absl::Duration kProbe = absl::Seconds(2);
+
+// What a stage says of a lost neighbour, and what gRPC says of a lost stage, look alike.
+bool MayMeanLost(const Failure& failure) {
+  return failure.kind == Failure::Kind::kError && failure.stage != Failure::kCoordinator &&
+         (absl::IsUnavailable(failure.status) || absl::IsDeadlineExceeded(failure.status) ||
+          absl::IsCancelled(failure.status));
+}
+
+// Runs work(i) for i in [0, count), each on its own thread.
+void OnThreads(int count, const std::function<void(int)>& work) {
+  std::vector<std::thread> threads;
+  threads.reserve(static_cast<size_t>(count));
+  for (int i = 0; i < count; ++i) threads.emplace_back(work, i);
+  for (std::thread& thread : threads) thread.join();
+}
+
+}  // namespace
+
+Fleet::Fleet(const std::vector<std::string>& addresses, const std::string& run,
+             const FleetOptions& options)
+    : options_(options) {
+  Lease lease;
+  lease.set_run(run);
+  lease.set_generation(1);
+  for (size_t i = 0; i < addresses.size(); ++i) {
+    clients_.push_back(std::make_unique<StageClient>(static_cast<int>(i), addresses[i], lease));
+  }
+}
+
+Fleet::~Fleet() { heartbeats_.clear(); }
+
+absl::Status Fleet::Acquire(std::vector<AcquireResponse>* answers) {
+  answers->resize(clients_.size());
+  heartbeats_.resize(clients_.size());
+  const absl::Status status = OnAll([&](StageClient& client) {
+    auto answer = client.Acquire(options_.lease_seconds);
+    if (!answer.ok()) return answer.status();
+    const size_t i = static_cast<size_t>(client.stage());
+    (*answers)[i] = *std::move(answer);
+    // At once: others may take longer to come than this one's lease lasts.
+    heartbeats_[i] = std::make_unique<Heartbeat>(
+        &client, options_.heartbeat, [this](Failure failure) { Fail(std::move(failure)); });
+    return absl::OkStatus();
+  });
+  acquired_ = status.ok();
+  return status;
+}
+
+absl::Status Fleet::OnAll(const std::function<absl::Status(StageClient&)>& work) {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    running_ = size();
+  }
+  std::vector<std::thread> threads;
+  for (auto& client : clients_) {
+    threads.emplace_back([this, &work, stage = client.get()] {
+      absl::Status status = work(*stage);
+      if (!status.ok()) Fail({stage->stage(), Failure::Kind::kError, std::move(status)});
+      const std::lock_guard<std::mutex> lock(mutex_);
+      --running_;
+      changed_.notify_all();
+    });
+  }
+  AwaitAll();
+  for (std::thread& thread : threads) thread.join();
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (interrupted_) return absl::CancelledError("interrupted");
+  return failures_.empty() ? absl::OkStatus() : RootCause(failures_);
+}
+
+void Fleet::AwaitAll() {
+  {
+    std::unique_lock<std::mutex> lock(mutex_);
+    const auto over = [this] { return running_ == 0 || interrupted_; };
+    changed_.wait(lock, [&] { return over() || !failures_.empty(); });
+    if (failures_.empty() && !interrupted_) return;
+    changed_.wait_until(lock, (SteadyTime::Now() + options_.grace).chrono(), over);
+  }
+  ProbeForTheLost();
+  CancelAll();
+}
+
+void Fleet::CancelAll() {
+  for (auto& client : clients_) client->Cancel();
+}
+
+// A neighbour of a lost stage fails before the heartbeat loses patience: ask whether all are there.
+void Fleet::ProbeForTheLost() {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const bool suspicion = std::any_of(failures_.begin(), failures_.end(), MayMeanLost);
+    if (interrupted_ || !suspicion) return;
+  }
+  if (!acquired_) return;  // not all are leased yet
+  OnThreads(size(), [this](int i) {
+    const absl::Status answer = stage(i).Renew(kProbe);
+    if (absl::IsUnavailable(answer)) {
+      Fail({i, Failure::Kind::kSilent,
+            absl::UnavailableError(absl::StrCat(stage(i).Name(), " is gone"))});
+    } else if (absl::IsDeadlineExceeded(answer)) {
+      Fail({i, Failure::Kind::kSilent,
+            absl::UnavailableError(absl::StrCat(stage(i).Name(), " does not answer"))});
+    }
+  });
+}
+
+void Fleet::Fail(Failure failure) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  failures_.push_back(std::move(failure));
+  changed_.notify_all();
+}
+
+void Fleet::Interrupt() {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    interrupted_ = true;
+    changed_.notify_all();
+  }
+  CancelAll();
+}
+
+bool Fleet::interrupted() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return interrupted_;
+}
+
+void Fleet::Release() {
+  heartbeats_.clear();
+  OnThreads(size(), [this](int i) { stage(i).Release().IgnoreError(); });
+}
+
+}  // namespace thinwire

@@ -1,0 +1,75 @@
+// All stages of a run: calls on all of them at once, and one answer to why it failed.
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "coordinator/fleet/failure.h"
+#include "coordinator/fleet/heartbeat.h"
+#include "coordinator/fleet/stage_client.h"
+
+namespace thinwire {
+
+// Of stages that end with us anyway (LocalStages): a pause of ours must not end their leases.
+constexpr double kChildLeaseSeconds = 24 * 60 * 60;
+
+struct FleetOptions {
+  double lease_seconds = 15;
+  HeartbeatOptions heartbeat;
+  // How long the other stages may still tell their side once one has failed.
+  absl::Duration grace = absl::Seconds(1);
+};
+
+// Fails once and for good: after a failure or an interruption every call is cancelled.
+class Fleet {
+ public:
+  // One stage per address, in order. Lease: this run, generation 1.
+  Fleet(const std::vector<std::string>& addresses, const std::string& run,
+        const FleetOptions& options);
+  ~Fleet();
+
+  int size() const { return static_cast<int>(clients_.size()); }
+  StageClient& stage(int i) { return *clients_[static_cast<size_t>(i)]; }
+
+  // Acquires every stage and keeps each lease from then on. Answers by stage.
+  absl::Status Acquire(std::vector<AcquireResponse>* answers);
+
+  // Calls `work` for every stage at once, each on a thread of its own, and returns when all have
+  // returned. When one fails, here or through Fail, the others are cancelled after the grace and
+  // the root cause is returned. Cancelled after Interrupt. One thread at a time.
+  absl::Status OnAll(const std::function<absl::Status(StageClient&)>& work);
+
+  // A failure seen elsewhere: a process that died, a file that cannot be written. Any thread.
+  void Fail(Failure failure);
+
+  // Cancels everything at once. Any thread.
+  void Interrupt();
+  bool interrupted() const;
+
+  // Stops the heartbeats and frees the stages that answer. No other call after it.
+  void Release();
+
+ private:
+  void AwaitAll();
+  void CancelAll();
+  void ProbeForTheLost();
+
+  const FleetOptions options_;
+  std::vector<std::unique_ptr<StageClient>> clients_;
+  std::vector<std::unique_ptr<Heartbeat>> heartbeats_;  // by stage; null until it is acquired
+  bool acquired_ = false;                               // all of them
+
+  mutable std::mutex mutex_;  // guards the rest
+  std::condition_variable changed_;
+  int running_ = 0;  // threads of OnAll
+  bool interrupted_ = false;
+  std::vector<Failure> failures_;  // in order of arrival
+};
+
+}  // namespace thinwire

@@ -1,0 +1,157 @@
+#include "coordinator/fleet/fleet.h"
+
+#include <memory>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
+#include "coordinator/fleet/fake_stage_testing.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace thinwire {
+namespace {
+
+using ::testing::HasSubstr;
+
+// Quick to lose patience: how long it takes is not what the tests are about.
+FleetOptions Impatient() {
+  FleetOptions options;
+  options.heartbeat = {absl::Milliseconds(10), absl::Milliseconds(100)};
+  options.grace = absl::Milliseconds(50);
+  return options;
+}
+
+FleetOptions Patient() {
+  FleetOptions options;
+  options.heartbeat = {absl::Milliseconds(10), absl::Minutes(1)};
+  options.grace = absl::Milliseconds(50);
+  return options;
+}
+
+absl::Status TrainAll(Fleet* fleet) {
+  return fleet->OnAll([](StageClient& stage) {
+    return stage.Train(TrainRequest(), [](const StageEvent&) { return absl::OkStatus(); });
+  });
+}
+
+class FleetTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    for (FakeStage& stage : stages_) {
+      stage.train = [](const TrainRequest&, grpc::ServerContext* context, FakeStage::Writer*) {
+        return FakeStage::Hang(context);
+      };
+    }
+  }
+  // Of `stages_`, with every lease taken.
+  std::unique_ptr<Fleet> Acquired(const FleetOptions& options) {
+    std::vector<std::string> addresses;
+    for (FakeStage& stage : stages_) addresses.push_back(stage.address());
+    auto fleet = std::make_unique<Fleet>(addresses, "run", options);
+    std::vector<AcquireResponse> answers;
+    EXPECT_TRUE(fleet->Acquire(&answers).ok());
+    return fleet;
+  }
+  void TrainFails(int stage, grpc::StatusCode code, const std::string& message) {
+    stages_[stage].train = [=](const TrainRequest&, grpc::ServerContext*, FakeStage::Writer*) {
+      return grpc::Status(code, message);
+    };
+  }
+
+  FakeStage stages_[3];
+};
+
+TEST_F(FleetTest, TheErrorOfOneStageEndsTheCallsOfTheOthersAndNamesIt) {
+  TrainFails(1, grpc::StatusCode::INVALID_ARGUMENT, "step 7: loss is nan");
+  const absl::Status status = TrainAll(Acquired(Patient()).get());
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(std::string(status.message()),
+            absl::StrCat("stage 1 (", stages_[1].address(), "): Train: step 7: loss is nan"));
+}
+
+TEST_F(FleetTest, AStageThatDoesNotAnswerFailsTheRunByName) {
+  absl::Notification end;
+  stages_[2].renew = [&] {
+    end.WaitForNotification();
+    return grpc::Status::OK;
+  };
+  auto fleet = Acquired(Impatient());
+  const absl::Status status = TrainAll(fleet.get());
+  EXPECT_THAT(
+      std::string(status.message()),
+      HasSubstr(absl::StrCat("stage 2 (", stages_[2].address(), ") has not answered for 0.1 s")));
+  end.Notify();
+}
+
+TEST_F(FleetTest, ALeaseIsRenewedWhileOtherStagesAreYetToCome) {
+  absl::Notification renewed;
+  stages_[0].renew = [&] {
+    if (!renewed.HasBeenNotified()) renewed.Notify();
+    return grpc::Status::OK;
+  };
+  stages_[1].acquire = [&] {
+    renewed.WaitForNotification();
+    return grpc::Status::OK;
+  };
+  Acquired(Patient());
+}
+
+TEST_F(FleetTest, AStageThatIsGoneIsTheCauseAndItsNeighboursErrorANote) {
+  TrainFails(0, grpc::StatusCode::UNAVAILABLE, "cut layer1: stage 1 is gone");
+  TrainFails(1, grpc::StatusCode::UNAVAILABLE, "closed");
+  stages_[1].renew = [] { return grpc::Status(grpc::StatusCode::UNAVAILABLE, "refused"); };
+  const absl::Status status = TrainAll(Acquired(Patient()).get());
+  EXPECT_THAT(std::string(status.message()),
+              AllOf(::testing::StartsWith("stage 1 "), HasSubstr("is gone"),
+                    HasSubstr("\n  also: stage 0 ")));
+}
+
+TEST_F(FleetTest, ALeaseThatIsLostFailsTheRun) {
+  auto fleet = Acquired(Patient());
+  stages_[0].renew = [] {
+    return grpc::Status(grpc::StatusCode::FAILED_PRECONDITION, "leased to run other");
+  };
+  EXPECT_THAT(std::string(TrainAll(fleet.get()).message()),
+              HasSubstr("Renew: leased to run other"));
+}
+
+TEST_F(FleetTest, AFailureSeenElsewhereEndsTheCalls) {
+  auto fleet = Acquired(Patient());
+  fleet->Fail({1, Failure::Kind::kDead, absl::UnavailableError("stage 1 was killed")});
+  EXPECT_EQ(std::string(TrainAll(fleet.get()).message()), "stage 1 was killed");
+}
+
+TEST_F(FleetTest, InterruptEndsTheCallsWithoutAnError) {
+  auto fleet = Acquired(Patient());
+  absl::Notification training;
+  stages_[0].train = [&](const TrainRequest&, grpc::ServerContext* context, FakeStage::Writer*) {
+    training.Notify();
+    return FakeStage::Hang(context);
+  };
+  std::thread user([&] {
+    training.WaitForNotification();
+    fleet->Interrupt();
+  });
+  EXPECT_EQ(TrainAll(fleet.get()).code(), absl::StatusCode::kCancelled);
+  EXPECT_TRUE(fleet->interrupted());
+  user.join();
+}
+
+TEST_F(FleetTest, ReleaseFreesTheStagesAlsoAfterAFailure) {
+  TrainFails(1, grpc::StatusCode::INTERNAL, "broken");
+  auto fleet = Acquired(Patient());
+  ASSERT_FALSE(TrainAll(fleet.get()).ok());
+  fleet->Release();
+  for (FakeStage& stage : stages_) EXPECT_TRUE(stage.released());
+}
+
+TEST_F(FleetTest, NoMoreCallsAreMadeAfterAFailure) {
+  TrainFails(1, grpc::StatusCode::INTERNAL, "broken");
+  auto fleet = Acquired(Patient());
+  ASSERT_FALSE(TrainAll(fleet.get()).ok());
+  EXPECT_THAT(std::string(TrainAll(fleet.get()).message()), HasSubstr("broken"));
+}
+
+}  // namespace
+}  // namespace thinwire

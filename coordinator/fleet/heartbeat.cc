@@ -1,0 +1,68 @@
+#include "coordinator/fleet/heartbeat.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/steady_time.h"
+
+namespace thinwire {
+namespace {
+
+// A round that takes this much longer than it may: the process was paused.
+constexpr absl::Duration kPause = absl::Seconds(2);
+
+// The stage may yet answer: nothing was heard from it.
+bool IsSilence(const absl::Status& status) {
+  return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status);
+}
+
+}  // namespace
+
+Heartbeat::Heartbeat(StageClient* client, const HeartbeatOptions& options, OnFailure on_failure)
+    : client_(client), options_(options), on_failure_(std::move(on_failure)) {
+  thread_ = std::thread([this] { Run(); });
+}
+
+Heartbeat::~Heartbeat() {
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    stop_ = true;
+  }
+  stopping_.notify_one();
+  client_->CancelRenewals();
+  thread_.join();
+}
+
+bool Heartbeat::WaitForStop(absl::Duration timeout) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  return stopping_.wait_until(lock, (SteadyTime::Now() + timeout).chrono(),
+                              [this] { return stop_; });
+}
+
+void Heartbeat::Run() {
+  absl::Duration left = options_.silence;
+  SteadyTime since = options_.now();
+  do {
+    // Half at most: a pause that lets one renewal run out leaves time for another.
+    const absl::Duration patience = std::min(left, options_.silence / 2);
+    const absl::Status status = client_->Renew(patience);
+    if (absl::IsCancelled(status)) return;
+    if (!status.ok() && !IsSilence(status)) {
+      return on_failure_({client_->stage(), Failure::Kind::kError, status});
+    }
+    const SteadyTime now = options_.now();
+    const absl::Duration taken = now - since;  // by the renewal and the wait before it
+    since = now;
+    if (status.ok() || taken > options_.interval + patience + kPause) {
+      left = options_.silence;
+    } else if ((left -= taken) <= absl::ZeroDuration()) {
+      return on_failure_(
+          {client_->stage(), Failure::Kind::kSilent,
+           absl::UnavailableError(absl::StrCat(client_->Name(), " has not answered for ",
+                                               absl::ToDoubleSeconds(options_.silence), " s"))});
+    }
+  } while (!WaitForStop(std::min(options_.interval, left)));
+}
+
+}  // namespace thinwire

@@ -1,0 +1,51 @@
+// Keeps the lease of one stage alive and notices when the stage has gone silent.
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <thread>
+
+#include "absl/time/time.h"
+#include "base/steady_time.h"
+#include "coordinator/fleet/failure.h"
+#include "coordinator/fleet/stage_client.h"
+
+namespace thinwire {
+
+struct HeartbeatOptions {
+  absl::Duration interval = absl::Seconds(1);
+  absl::Duration silence = absl::Seconds(10);  // without an answer: the stage has failed
+  std::function<SteadyTime()> now = &SteadyTime::Now;
+};
+
+// A thread that renews the lease. Reports at most one failure, on that thread: kSilent, "stage 2
+// (127.0.0.1:4711) has not answered for 10 s", or kError when the stage answers that the lease is
+// not ours any more. Only time in which we were there to listen is silence: after a pause of this
+// process the stage has all of it anew.
+class Heartbeat {
+ public:
+  using OnFailure = std::function<void(Failure)>;
+
+  // `client` outlives this object.
+  Heartbeat(StageClient* client, const HeartbeatOptions& options, OnFailure on_failure);
+  // Ends a renewal in flight; the client renews no more.
+  ~Heartbeat();
+
+  Heartbeat(const Heartbeat&) = delete;
+  Heartbeat& operator=(const Heartbeat&) = delete;
+
+ private:
+  void Run();
+  bool WaitForStop(absl::Duration timeout);
+
+  StageClient* const client_;
+  const HeartbeatOptions options_;
+  const OnFailure on_failure_;
+  std::mutex mutex_;
+  std::condition_variable stopping_;
+  bool stop_ = false;  // guarded by mutex_
+  std::thread thread_;
+};
+
+}  // namespace thinwire

@@ -1,0 +1,99 @@
+#include "coordinator/fleet/heartbeat.h"
+
+#include <algorithm>
+#include <atomic>
+#include <memory>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
+#include "base/steady_time.h"
+#include "coordinator/fleet/fake_stage_testing.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace thinwire {
+namespace {
+
+// What a stage says to a renewal, and how much time has passed by then.
+struct Answer {
+  int seconds;
+  grpc::StatusCode code;
+};
+
+constexpr grpc::StatusCode kNothing = grpc::StatusCode::UNAVAILABLE;
+
+// Of a stage that gives `answers`, the last one again and again, and a silence of ten seconds.
+class HeartbeatTest : public ::testing::Test {
+ protected:
+  // Until it fails, or has had `renewals` answers.
+  void Beat(const std::vector<Answer>& answers, size_t renewals) {
+    stage_.renew = [this, answers, renewals] {
+      const Answer answer = answers[std::min(renewals_.load(), answers.size() - 1)];
+      seconds_ += answer.seconds;
+      if (++renewals_ == renewals) end_.Notify();
+      return grpc::Status(answer.code, "");
+    };
+    StageClient client(1, stage_.address(), Lease());
+    HeartbeatOptions options;
+    options.interval = absl::Milliseconds(1);
+    options.now = [this] { return SteadyTime() + absl::Seconds(seconds_.load()); };
+    Heartbeat heartbeat(&client, options, [this](Failure failure) {
+      failure_ = std::make_unique<Failure>(std::move(failure));
+      end_.Notify();
+    });
+    end_.WaitForNotification();
+  }
+
+  std::atomic<int> seconds_{0};
+  std::atomic<size_t> renewals_{0};
+  absl::Notification end_;
+  std::unique_ptr<Failure> failure_;
+  FakeStage stage_;
+};
+
+TEST_F(HeartbeatTest, TenSecondsWithoutAnAnswerAreAFailure) {
+  Beat({{0, grpc::StatusCode::OK}, {1, kNothing}}, /*renewals=*/100);
+  ASSERT_NE(failure_, nullptr);
+  EXPECT_EQ(failure_->kind, Failure::Kind::kSilent);
+  EXPECT_EQ(renewals_, 11u);
+  EXPECT_EQ(std::string(failure_->status.message()),
+            absl::StrCat("stage 1 (", stage_.address(), ") has not answered for 10 s"));
+}
+
+TEST_F(HeartbeatTest, AnAnswerEndsASilence) {
+  Beat({{6, kNothing},
+        {3, kNothing},
+        {0, grpc::StatusCode::OK},
+        {6, kNothing},
+        {3, kNothing},
+        {0, grpc::StatusCode::OK}},
+       /*renewals=*/8);
+  EXPECT_EQ(failure_, nullptr);
+}
+
+TEST_F(HeartbeatTest, APauseOfOurOwnIsNoSilence) {
+  Beat({{0, grpc::StatusCode::OK},
+        {1, kNothing},
+        {12, kNothing},
+        {1, kNothing},
+        {0, grpc::StatusCode::OK}},
+       /*renewals=*/8);
+  EXPECT_EQ(failure_, nullptr);
+}
+
+TEST_F(HeartbeatTest, AfterAPauseAStageHasAllOfTheTimeAnew) {
+  Beat({{9, kNothing}, {1, kNothing}}, /*renewals=*/100);
+  ASSERT_NE(failure_, nullptr);
+  EXPECT_EQ(renewals_, 11u);
+}
+
+TEST_F(HeartbeatTest, ALeaseThatIsNotOursIsAFailureAtOnce) {
+  Beat({{20, grpc::StatusCode::FAILED_PRECONDITION}}, /*renewals=*/100);
+  ASSERT_NE(failure_, nullptr);
+  EXPECT_EQ(failure_->kind, Failure::Kind::kError);
+  EXPECT_EQ(renewals_, 1u);
+}
+
+}  // namespace
+}  // namespace thinwire

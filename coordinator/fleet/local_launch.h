@@ -1,0 +1,16 @@
+// How an experiment's stage servers are started on this machine.
+#pragma once
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "coordinator/fleet/launcher.h"
+#include "proto/experiment.pb.h"
+
+namespace thinwire {
+
+// For the resolved `experiment`; cuda_plugin, logs_dir and interrupt_fd are left to the caller.
+// `binary` is the stage server's path; empty: look beside our own, NotFound names the places.
+absl::StatusOr<LaunchOptions> LocalLaunch(const Experiment& experiment, const std::string& binary);
+
+}  // namespace thinwire

@@ -1,0 +1,220 @@
+#include "coordinator/fleet/stage_client.h"
+
+#include <unistd.h>
+
+#include <chrono>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "base/steady_time.h"
+
+namespace thinwire {
+namespace {
+
+constexpr absl::Duration kArrival = absl::Seconds(15);
+constexpr absl::Duration kShortCall = absl::Seconds(15);
+// Configure reads and checksums the data set.
+constexpr absl::Duration kConfigure = absl::Minutes(10);
+constexpr absl::Duration kConnect = absl::Seconds(60);
+constexpr absl::Duration kExport = absl::Minutes(10);
+constexpr size_t kPieceBytes = size_t{1} << 20;
+constexpr absl::Duration kRelease = absl::Seconds(3);
+
+// A connection of its own, straight to the stage.
+std::shared_ptr<grpc::Channel> NewChannel(const std::string& address) {
+  grpc::ChannelArguments arguments;
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
+}
+
+std::string Holder() {
+  char host[256] = "";
+  gethostname(host, sizeof(host) - 1);
+  return absl::StrCat(host, ", process ", getpid());
+}
+
+// A call that `calls` can cancel, from construction to destruction.
+class Call {
+ public:
+  Call(CallSet* calls, absl::Duration timeout) : calls_(calls) {
+    if (timeout < absl::InfiniteDuration()) {
+      context_.set_deadline(absl::ToChronoTime(absl::Now() + timeout));
+    }
+    admitted_ = calls_->Add(&context_);
+  }
+  ~Call() {
+    if (admitted_) calls_->Remove(&context_);
+  }
+
+  bool admitted() const { return admitted_; }
+  grpc::ClientContext* context() { return &context_; }
+
+ private:
+  CallSet* calls_;
+  grpc::ClientContext context_;
+  bool admitted_;
+};
+
+grpc::Status Cancelled() { return grpc::Status(grpc::StatusCode::CANCELLED, "cancelled"); }
+
+}  // namespace
+
+bool CallSet::Add(grpc::ClientContext* call) {
+  absl::MutexLock lock(&mutex_);
+  if (!cancelled_) calls_.insert(call);
+  return !cancelled_;
+}
+
+void CallSet::Remove(grpc::ClientContext* call) {
+  absl::MutexLock lock(&mutex_);
+  calls_.erase(call);
+}
+
+void CallSet::Cancel() {
+  absl::MutexLock lock(&mutex_);
+  cancelled_ = true;
+  for (grpc::ClientContext* call : calls_) call->TryCancel();
+}
+
+StageClient::StageClient(int stage, std::string address, Lease lease)
+    : stage_(stage),
+      address_(std::move(address)),
+      lease_(std::move(lease)),
+      channel_(NewChannel(address_)),
+      stub_(Stage::NewStub(channel_)),
+      renewal_stub_(Stage::NewStub(NewChannel(address_))) {}
+
+std::string StageClient::Name() const {
+  return absl::StrCat("stage ", stage_, " (", address_, ")");
+}
+
+absl::Status StageClient::Error(const Method& method, const grpc::Status& status) const {
+  if (status.ok()) return absl::OkStatus();
+  return absl::Status(static_cast<absl::StatusCode>(status.error_code()),
+                      absl::StrCat(Name(), ": ", method.name, ": ", status.error_message()));
+}
+
+template <typename Request, typename Response>
+absl::StatusOr<Response> StageClient::Unary(
+    const Method& method,
+    grpc::Status (Stage::Stub::*function)(grpc::ClientContext*, const Request&, Response*),
+    Request request) {
+  Call call(method.calls, method.timeout);
+  if (!call.admitted()) return Error(method, Cancelled());
+  *request.mutable_lease() = lease_;
+  Response response;
+  const grpc::Status status = (method.stub->*function)(call.context(), request, &response);
+  if (!status.ok()) return Error(method, status);
+  return response;
+}
+
+template <typename Request, typename Response>
+absl::Status StageClient::Stream(const Method& method,
+                                 std::unique_ptr<grpc::ClientReader<Response>> (
+                                     Stage::Stub::*function)(grpc::ClientContext*, const Request&),
+                                 Request request,
+                                 const std::function<absl::Status(const Response&)>& handle) {
+  Call call(method.calls, method.timeout);
+  if (!call.admitted()) return Error(method, Cancelled());
+  *request.mutable_lease() = lease_;
+  const auto reader = (method.stub->*function)(call.context(), request);
+  Response response;
+  absl::Status handled;
+  while (handled.ok() && reader->Read(&response)) handled = handle(response);
+  if (!handled.ok()) {
+    call.context()->TryCancel();
+    while (reader->Read(&response)) continue;
+  }
+  const absl::Status status = Error(method, reader->Finish());
+  return handled.ok() ? status : handled;
+}
+
+absl::StatusOr<AcquireResponse> StageClient::Acquire(double lease_seconds) {
+  // In slices, so that Cancel is heard while nobody listens at the address.
+  const SteadyTime deadline = SteadyTime::Now() + kArrival;
+  while (!channel_->WaitForConnected(absl::ToChronoTime(absl::Now() + absl::Milliseconds(200)))) {
+    if (SteadyTime::Now() > deadline || !Call(&calls_, kArrival).admitted()) break;
+  }
+  AcquireRequest request;
+  request.set_lease_seconds(lease_seconds);
+  request.set_holder(Holder());
+  return Unary(Control("Acquire", kShortCall), &Stage::Stub::Acquire, std::move(request));
+}
+
+absl::StatusOr<ConfigureResponse> StageClient::Configure(const Experiment& experiment,
+                                                         int threads) {
+  ConfigureRequest request;
+  *request.mutable_experiment() = experiment;
+  request.set_stage(static_cast<uint32_t>(stage_));
+  request.set_threads(static_cast<uint32_t>(threads));
+  return Unary(Control("Configure", kConfigure), &Stage::Stub::Configure, std::move(request));
+}
+
+absl::Status StageClient::Connect(const std::string& downstream) {
+  ConnectRequest request;
+  request.set_downstream(downstream);
+  return Unary(Control("Connect", kConnect), &Stage::Stub::Connect, std::move(request)).status();
+}
+
+// Without a deadline: an epoch may take days. A stage that hangs is noticed by its renewals, and
+// the stage itself waits for its neighbours with deadlines.
+absl::Status StageClient::Train(TrainRequest request, const OnEvent& on_event) {
+  return Stream(Control("Train", absl::InfiniteDuration()), &Stage::Stub::Train, std::move(request),
+                on_event);
+}
+
+absl::Status StageClient::Evaluate(EvaluateRequest request, const OnEvent& on_event) {
+  return Stream(Control("Evaluate", absl::InfiniteDuration()), &Stage::Stub::Evaluate,
+                std::move(request), on_event);
+}
+
+absl::Status StageClient::ExportParameters(const OnChunk& on_chunk) {
+  return Stream(Control("ExportParameters", kExport), &Stage::Stub::ExportParameters,
+                ExportParametersRequest(), on_chunk);
+}
+
+absl::Status StageClient::Gradients(GradientsRequest request, const OnEvent& on_event) {
+  return Stream(Control("Gradients", absl::InfiniteDuration()), &Stage::Stub::Gradients,
+                std::move(request), on_event);
+}
+
+absl::Status StageClient::ImportParameters(const Safetensors& parameters) {
+  const Method method = Control("ImportParameters", kExport);
+  Call call(method.calls, method.timeout);
+  if (!call.admitted()) return Error(method, Cancelled());
+  ImportParametersResponse response;
+  const auto writer = method.stub->ImportParameters(call.context(), &response);
+  ImportParametersRequest request;
+  *request.mutable_lease() = lease_;
+  // Whatever ends the writing early is what Finish tells.
+  (void)WriteSafetensors(parameters, kPieceBytes, [&](std::string_view piece) {
+    request.set_data(piece.data(), piece.size());
+    const bool is_open = writer->Write(request);
+    request.clear_lease();
+    return is_open ? absl::OkStatus() : absl::CancelledError("the stage ended the call");
+  });
+  writer->WritesDone();
+  return Error(method, writer->Finish());
+}
+
+absl::Status StageClient::ExportCapture(uint64_t step, const OnChunk& on_chunk) {
+  ExportCaptureRequest request;
+  request.set_step(step);
+  return Stream(Control("ExportCapture", kExport), &Stage::Stub::ExportCapture, std::move(request),
+                on_chunk);
+}
+
+absl::Status StageClient::Renew(absl::Duration timeout) {
+  const Method method = {"Renew", renewal_stub_.get(), &renewals_, timeout};
+  return Unary(method, &Stage::Stub::Renew, RenewRequest()).status();
+}
+
+absl::Status StageClient::Release() {
+  CallSet never_cancelled;
+  const Method method = {"Release", stub_.get(), &never_cancelled, kRelease};
+  return Unary(method, &Stage::Stub::Release, ReleaseRequest()).status();
+}
+
+}  // namespace thinwire

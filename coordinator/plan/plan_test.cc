@@ -1,0 +1,195 @@
+#include "coordinator/plan/plan.h"
+
+#include <limits>
+
+#include "absl/strings/str_cat.h"
+#include "config/experiment.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace thinwire {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr char kExperiment[] = R"(
+name: planned
+model: {name: resnet8, width: 16}
+data: {name: digits, batch_size: 64}
+pipeline: {cuts: [layer1, layer2, layer3], microbatches: 2}
+compression: {activations: {codec: topk, ratio: 0.1}}
+optimizer: {lr: 0.1, momentum: 0.9}
+epochs: 1
+)";
+
+Plan PlanOf(const std::vector<std::string>& overrides, const PlanAssumptions& assumptions = {}) {
+  const auto experiment = ParseExperiment(kExperiment, "test", overrides);
+  EXPECT_TRUE(experiment.ok()) << experiment.status();
+  auto plan = MakePlan(*experiment, assumptions);
+  EXPECT_TRUE(plan.ok()) << plan.status();
+  return *std::move(plan);
+}
+
+TEST(PlanTest, StagesHoldTheWholeModelBetweenThem) {
+  const Plan plan = PlanOf({});
+  const Plan whole = PlanOf({"pipeline.cuts=none"});
+  ASSERT_EQ(plan.stages.size(), 4u);
+  ASSERT_EQ(whole.stages.size(), 1u);
+  int64_t parameters = 0;
+  double flops = 0;
+  for (const PlannedStage& stage : plan.stages) {
+    parameters += stage.parameters;
+    flops += stage.forward_flops;
+  }
+  EXPECT_EQ(parameters, whole.stages[0].parameters);
+  EXPECT_EQ(flops, whole.stages[0].forward_flops);
+  EXPECT_EQ(plan.stages[1].first_block, "layer2.0");
+}
+
+TEST(PlanTest, RawBytesAreElementsTimesBatchTimesFour) {
+  const PlannedBoundary boundary = PlanOf({}).boundaries[0];
+  EXPECT_GT(boundary.elements, 0);
+  EXPECT_EQ(boundary.activations.raw_bytes, boundary.elements * 64 * 4);
+}
+
+TEST(PlanTest, UncompressedWireBytesAreRawBytesAndAHeaderPerMicrobatch) {
+  const PlannedDirection gradients = PlanOf({}).boundaries[0].gradients;
+  const int64_t overhead = gradients.wire_bytes - gradients.raw_bytes;
+  EXPECT_GT(overhead, 2 * 50);
+  EXPECT_LT(overhead, 2 * 150);
+  EXPECT_EQ(gradients.break_even_bits_per_second, 0.0);
+}
+
+TEST(PlanTest, BreakEvenIsBitsSavedPerSecondOfCodecWork) {
+  PlanAssumptions assumptions;
+  assumptions.codec_gigabytes_per_second = 2;
+  const PlannedDirection d = PlanOf({}, assumptions).boundaries[0].activations;
+  const double codec_seconds = 2 * d.raw_bytes / 2e9;
+  EXPECT_DOUBLE_EQ(d.break_even_bits_per_second,
+                   8.0 * (d.raw_bytes - d.wire_bytes) / codec_seconds);
+}
+
+TEST(PlanTest, AStepOfOneStageIsThreeForwardsOfTheBatch) {
+  PlanAssumptions assumptions;
+  assumptions.gflops = 10;
+  const Plan plan = PlanOf({"pipeline.stages=1"}, assumptions);
+  EXPECT_NEAR(plan.steps.back().seconds, 3 * 64 * plan.stages[0].forward_flops / 10e9, 1e-9);
+  EXPECT_TRUE(plan.boundaries[0].in_memory);
+  EXPECT_EQ(plan.steps.front().seconds, plan.steps.back().seconds);  // no link is in the way
+}
+
+TEST(PlanTest, ASlowLinkTakesAtLeastItsBytes) {
+  const Plan plan = PlanOf({});
+  const PlannedStep slowest = plan.steps.front();
+  EXPECT_EQ(slowest.bits_per_second, 10e6);
+  EXPECT_GT(slowest.seconds, 8.0 * plan.boundaries[0].gradients.wire_bytes / 10e6);
+  EXPECT_GT(slowest.uncompressed_seconds, slowest.seconds);
+  EXPECT_GT(slowest.seconds, plan.steps.back().seconds);
+}
+
+TEST(PlanTest, LatencyDelaysEveryRate) {
+  PlanAssumptions assumptions;
+  assumptions.latency_ms = 50;
+  EXPECT_GT(PlanOf({}, assumptions).steps.back().seconds, 6 * 0.050);  // three links, both ways
+}
+
+TEST(FormatPlanTest, WarnsOfBatchNormOnlyWithSeveralMicrobatches) {
+  EXPECT_THAT(FormatPlan(PlanOf({})), HasSubstr("each microbatch of 32 samples"));
+  EXPECT_THAT(FormatPlan(PlanOf({"pipeline.microbatches=1"})), Not(HasSubstr("Note:")));
+}
+
+TEST(FormatPlanTest, TellsLinksRatesAndAssumptions) {
+  const std::string text = FormatPlan(PlanOf({"pipeline.stages=2"}));
+  EXPECT_THAT(text, HasSubstr(" memory "));
+  EXPECT_THAT(text, HasSubstr(" 0-1 "));
+  EXPECT_THAT(text, HasSubstr("100 Mbit/s"));
+  EXPECT_THAT(text, HasSubstr("100 GFLOP/s (--gflops)"));
+}
+
+TEST(FormatPlanTest, TellsPrecisionAndDevices) {
+  const std::string text = FormatPlan(PlanOf(
+      {"pipeline.stages=2", "device=[cuda:1, auto]", "precision=tf32", "deterministic=false"}));
+  EXPECT_THAT(text, HasSubstr(", tf32 not deterministic\n"));
+  EXPECT_THAT(text, HasSubstr("  cuda:1\n"));
+  EXPECT_THAT(text, HasSubstr("  auto\n"));
+}
+
+TEST(FormatPlanTest, TheUncutModelHasNoBoundaryTable) {
+  EXPECT_THAT(FormatPlan(PlanOf({"pipeline.cuts=none"})), Not(HasSubstr("wire kB")));
+}
+
+TEST(PlanTest, OutsideTheEpilogueGradientsGoExact) {
+  const std::string topk = "compression.gradients={codec: topk, ratio: 0.1";
+  const Plan always = PlanOf({topk + "}"}), epilogue = PlanOf({topk + ", epilogue_only: true}"});
+  // Two microbatches: the segment before layer3 receives the second in its cool-down, those before
+  // it both.
+  EXPECT_EQ(epilogue.boundaries[0].gradients.wire_bytes, always.boundaries[0].gradients.wire_bytes);
+  EXPECT_EQ(epilogue.boundaries[2].gradients.exact_messages, 1);
+  EXPECT_GT(epilogue.boundaries[2].gradients.wire_bytes,
+            always.boundaries[2].gradients.wire_bytes * 3);
+  EXPECT_GT(epilogue.steps[0].seconds, always.steps[0].seconds);
+}
+
+TEST(PlanTest, ALevelScheduleIsPlannedAtItsEnd) {
+  const Plan plan =
+      PlanOf({"epochs=2",
+              "compression.activations={codec: topk, ratio: 0.9, level: {by_epoch: {2: 0.1}}}"});
+  EXPECT_EQ(plan.boundaries[0].activations.wire_bytes,
+            PlanOf({}).boundaries[0].activations.wire_bytes);
+  EXPECT_THAT(FormatPlan(plan), HasSubstr("level by_epoch(2: 0.1)"));
+}
+
+TEST(PlanTest, HalvesOfABudgetHaveTheirOwnHeaders) {
+  const auto wire_bytes = [](const char* feedback) {
+    return PlanOf({absl::StrCat(
+                      "compression.gradients={codec: topk, ratio: 0.1, feedback: ", feedback, "}")})
+        .boundaries[0]
+        .gradients.wire_bytes;
+  };
+  EXPECT_EQ(wire_bytes("ef"), wire_bytes("none"));
+  EXPECT_EQ(wire_bytes("aq_sgd"), wire_bytes("none"));
+  EXPECT_GT(wire_bytes("ef_mixed_b"), wire_bytes("none") + 2 * (8 + 8));  // two microbatches
+  EXPECT_LT(wire_bytes("ef_mixed_b"), 2 * wire_bytes("none"));
+}
+
+TEST(PlanTest, AssumptionsOutOfRangeAreRefusedByName) {
+  constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  const auto error = [](double PlanAssumptions::*field, double value) {
+    PlanAssumptions assumptions;
+    assumptions.*field = value;
+    return std::string(
+        MakePlan(*ParseExperiment(kExperiment, "test", {}), assumptions).status().message());
+  };
+  for (const double value : {kNaN, kInfinity, -kInfinity, -1.0}) {
+    EXPECT_THAT(error(&PlanAssumptions::gflops, value), HasSubstr("--gflops: ")) << value;
+    EXPECT_THAT(error(&PlanAssumptions::codec_gigabytes_per_second, value),
+                HasSubstr("--codec_gbps: "))
+        << value;
+    EXPECT_THAT(error(&PlanAssumptions::latency_ms, value), HasSubstr("--latency_ms: ")) << value;
+  }
+  EXPECT_EQ(error(&PlanAssumptions::gflops, 0), "--gflops: 0, want 1e-06 to 1e+12");
+  EXPECT_EQ(error(&PlanAssumptions::gflops, kNaN), "--gflops: nan, want 1e-06 to 1e+12");
+  EXPECT_EQ(error(&PlanAssumptions::codec_gigabytes_per_second, 0),
+            "--codec_gbps: 0, want 1e-06 to 1e+12");
+  EXPECT_EQ(error(&PlanAssumptions::latency_ms, 0), "");
+}
+
+TEST(FormatPlanTest, WarnsOfACodecThatExpandsUnderFeedback) {
+  const auto text = [](int bits) {
+    return FormatPlan(PlanOf(
+        {absl::StrCat("compression.gradients={codec: uniform, bits: ", bits, ", feedback: ef}")}));
+  };
+  EXPECT_THAT(text(1), HasSubstr("\nwarning: layer1, gradients: codec uniform(bits=1"));
+  EXPECT_THAT(text(4), Not(HasSubstr("warning")));
+}
+
+TEST(PlanTest, TheStateOfFeedbackIsInTheTable) {
+  EXPECT_THAT(FormatPlan(PlanOf({"compression.activations.feedback=ef21"})),
+              HasSubstr("ef21(key=slot"));
+  EXPECT_THAT(FormatPlan(PlanOf({})), Not(HasSubstr("State of feedback")));
+}
+
+}  // namespace
+}  // namespace thinwire

@@ -1,0 +1,162 @@
+#include "coordinator/plan/state_plan.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "base/status.h"
+#include "config/known_data.h"
+#include "config/specs.h"
+
+namespace thinwire {
+namespace {
+
+absl::StatusOr<uint64_t> TrainingSamples(const Experiment& experiment) {
+  ASSIGN_OR_RETURN(const KnownData data, FindKnownData(experiment.data().name()));
+  const uint64_t limit = experiment.data().limit(), all = data.train_samples;
+  return limit > 0 ? std::min(limit, all) : all;
+}
+
+uint64_t RowsOf(StateKey key, const Experiment& experiment, uint64_t samples) {
+  const uint64_t batch = std::min<uint64_t>(experiment.data().batch_size(), samples);
+  const uint64_t microbatches = std::min<uint64_t>(experiment.pipeline().microbatches(), batch);
+  switch (key) {
+    case StateKey::kStream:
+      return (batch + microbatches - 1) / microbatches;
+    case StateKey::kSlot:
+      return batch;
+    case StateKey::kSample:
+    case StateKey::kBatch:
+      return samples;
+  }
+  return samples;
+}
+
+int StageOf(const Partition& partition, int segment) {
+  const auto& starts = partition.stage_starts;
+  return static_cast<int>(std::upper_bound(starts.begin(), starts.end(), segment) -
+                          starts.begin()) -
+         1;
+}
+
+std::string Megabytes(uint64_t bytes) { return absl::StrFormat("%.1f", bytes / 1e6); }
+
+const char* DirectionName(const PlannedState& state) {
+  return state.gradient ? "gradient" : "activation";
+}
+
+// At that stage, or anywhere for a negative one.
+uint64_t MemoryOf(const PlannedState& state, int stage) {
+  if (!state.feedback.dir.empty()) return 0;
+  uint64_t bytes = 0;
+  if (stage < 0 || state.sender_stage == stage) bytes += state.bytes.sender;
+  if (stage < 0 || state.receiver_stage == stage) bytes += state.bytes.receiver;
+  return bytes;
+}
+
+absl::Status Refuse(const StatePlan& plan, int stage, uint64_t bytes, uint64_t machine_bytes) {
+  const auto most = std::max_element(
+      plan.directions.begin(), plan.directions.end(),
+      [&](const auto& a, const auto& b) { return MemoryOf(a, stage) < MemoryOf(b, stage); });
+  return absl::ResourceExhaustedError(absl::StrCat(
+      "the state of feedback takes ", Megabytes(bytes), " MB ",
+      stage < 0 ? "at all stages together" : absl::StrCat("at stage ", stage), ", the machine has ",
+      Megabytes(machine_bytes), " MB of memory; most of it, ", Megabytes(MemoryOf(*most, stage)),
+      " MB, is the ", DirectionName(*most), " at cut ", most->boundary, ": ",
+      most->feedback.ToString(), " with ", most->rows,
+      " rows. Less memory take store q8 or q4, another key, limit_bytes with on_full plain, or "
+      "dir"));
+}
+
+// Every epoch visits all rows: a limit that they exceed would end the run in the first one.
+absl::Status CheckLimit(const PlannedState& state, const Shape& sample) {
+  const FeedbackSpec& feedback = state.feedback;
+  if (feedback.limit_bytes == 0 || feedback.on_full == OnFull::kPlain) return absl::OkStatus();
+  FeedbackSpec unlimited = feedback;
+  unlimited.limit_bytes = 0;
+  const uint64_t wanted = StateBytesOf(unlimited, sample, state.rows).sender;
+  if (wanted <= feedback.limit_bytes) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "compression, cut ", state.boundary, ": ", state.gradient ? "gradients" : "activations",
+      ".feedback.limit_bytes: ", feedback.limit_bytes, " with on_full error, want at least ",
+      wanted, " for ", state.rows, " rows, or on_full plain"));
+}
+
+}  // namespace
+
+absl::StatusOr<StatePlan> PlanState(const Experiment& experiment) {
+  ASSIGN_OR_RETURN(const Partition partition, PartitionFrom(experiment));
+  ASSIGN_OR_RETURN(const uint64_t samples, TrainingSamples(experiment));
+  StatePlan plan;
+  plan.stage_memory_bytes.resize(partition.stage_starts.size());
+  for (size_t cut = 0; cut < partition.cuts.size(); ++cut) {
+    const Cut& at = partition.cuts[cut];
+    const int before = StageOf(partition, static_cast<int>(cut));
+    const int behind = StageOf(partition, static_cast<int>(cut) + 1);
+    for (bool gradient : {false, true}) {
+      PlannedState state;
+      const DirectionConfig& config = DirectionOf(experiment, at.name, gradient);
+      ASSIGN_OR_RETURN(state.feedback, FeedbackFrom(config.feedback(), gradient));
+      if (state.feedback.kind == FeedbackKind::kNone) continue;
+      state.boundary = at.name;
+      state.gradient = gradient;
+      state.rows = RowsOf(state.feedback.key, experiment, samples);
+      state.sender_stage = gradient ? behind : before;
+      state.receiver_stage = gradient ? before : behind;
+      const Shape& sample = partition.model.blocks[at.block].out;
+      state.bytes = StateBytesOf(state.feedback, sample, state.rows);
+      RETURN_IF_ERROR(CheckLimit(state, sample));
+      plan.stage_memory_bytes[before] += MemoryOf(state, before);
+      if (behind != before) plan.stage_memory_bytes[behind] += MemoryOf(state, behind);
+      plan.directions.push_back(state);
+    }
+  }
+  return plan;
+}
+
+absl::Status CheckMemory(const StatePlan& plan, uint64_t machine_bytes, bool one_machine) {
+  const std::vector<uint64_t>& stages = plan.stage_memory_bytes;
+  if (one_machine) {
+    const uint64_t all = std::accumulate(stages.begin(), stages.end(), uint64_t{0});
+    return all > machine_bytes ? Refuse(plan, -1, all, machine_bytes) : absl::OkStatus();
+  }
+  for (size_t stage = 0; stage < stages.size(); ++stage) {
+    if (stages[stage] > machine_bytes) {
+      return Refuse(plan, static_cast<int>(stage), stages[stage], machine_bytes);
+    }
+  }
+  return absl::OkStatus();
+}
+
+uint64_t MachineMemoryBytes() {
+  return static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) *
+         static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+}
+
+std::string FormatState(const StatePlan& plan) {
+  if (plan.directions.empty()) return "";
+  std::string text = absl::StrFormat("\n%-10s %-10s %10s %12s %12s  %s\n", "boundary", "direction",
+                                     "rows", "sender MB", "receiver MB", "feedback");
+  for (const PlannedState& state : plan.directions) {
+    const auto end = [](uint64_t bytes, int stage) {
+      return bytes == 0 ? "-" : absl::StrCat(Megabytes(bytes), " @", stage);
+    };
+    absl::StrAppendFormat(
+        &text, "%-10s %-10s %10d %12s %12s  %s%s\n", state.boundary, DirectionName(state),
+        state.rows, end(state.bytes.sender, state.sender_stage),
+        end(state.bytes.receiver, state.receiver_stage), state.feedback.ToString(),
+        state.feedback.dir.empty() ? "" : ", in a file");
+  }
+  absl::StrAppend(&text, "State of feedback once every row has been visited, @ at which stage. ",
+                  "In memory:");
+  for (size_t stage = 0; stage < plan.stage_memory_bytes.size(); ++stage) {
+    absl::StrAppend(&text, stage == 0 ? " " : ", ", "stage ", stage, " ",
+                    Megabytes(plan.stage_memory_bytes[stage]), " MB");
+  }
+  return text + ".\n";
+}
+
+}  // namespace thinwire

@@ -1,0 +1,62 @@
+#include "coordinator/plan/warnings.h"
+
+#include "absl/strings/str_cat.h"
+#include "config/experiment.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace thinwire {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::StartsWith;
+
+constexpr char kExperiment[] = R"(
+model: {name: resnet8}
+data: {name: digits}
+pipeline: {cuts: [layer1]}
+optimizer: {lr: 0.1}
+epochs: 2
+)";
+
+std::vector<std::string> WarningsOf(const std::string& gradients) {
+  const auto experiment = ParseExperiment(
+      kExperiment, "test", {absl::StrCat("compression.gradients={", gradients, "}")});
+  EXPECT_TRUE(experiment.ok()) << experiment.status();
+  const auto warnings = PlanWarnings(*experiment);
+  EXPECT_TRUE(warnings.ok()) << warnings.status();
+  return *warnings;
+}
+
+TEST(PlanWarningsTest, TellCutDirectionCodecAndTheMeasuredContraction) {
+  EXPECT_THAT(WarningsOf("codec: uniform, bits: 1, feedback: ef"),
+              ElementsAre(AllOf(StartsWith("warning: layer1, gradients: codec uniform(bits=1, "),
+                                HasSubstr(") with ef: contraction -"),
+                                EndsWith(", want more than 0; its state may grow"))));
+}
+
+TEST(PlanWarningsTest, AreOfCodecsThatExpandUnderFeedbackOnly) {
+  for (const char* gradients :
+       {"codec: none", "codec: uniform, bits: 1", "codec: uniform, bits: 4, feedback: ef",
+        "codec: topk, ratio: 0.01, feedback: ef21", "codec: topk, ratio: 0.1, feedback: ef_mixed_b",
+        "codec: randomk, ratio: 0.1, feedback: lazy", "codec: fp8, feedback: ef",
+        "codec: low_rank, rank: 15, feedback: ef",
+        "codec: threshold, threshold: 9, feedback: ef"}) {
+    EXPECT_THAT(WarningsOf(gradients), IsEmpty()) << gradients;
+  }
+}
+
+TEST(PlanWarningsTest, ALevelIsMeasuredAtItsLowest) {
+  EXPECT_THAT(WarningsOf("codec: uniform, feedback: ef21, level: {by_epoch: {1: 1, 2: 8}}"),
+              ElementsAre(HasSubstr("codec uniform(bits=1, ")));
+  EXPECT_THAT(
+      WarningsOf("codec: uniform, feedback: ef, level: {target_error: 0.1, min: 1, max: 8}"),
+      ElementsAre(HasSubstr("codec uniform(bits=1, ")));
+}
+
+}  // namespace
+}  // namespace thinwire

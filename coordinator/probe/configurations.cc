@@ -1,0 +1,141 @@
+#include "coordinator/probe/configurations.h"
+
+#include <fstream>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "base/status.h"
+#include "compress/spec_text.h"
+#include "config/codec_config.h"
+#include "config/resolve.h"
+
+namespace thinwire {
+namespace {
+
+CodecSpec WithoutSupport(CodecSpec codec) {
+  codec.support = Support::kAll;
+  return codec;
+}
+
+absl::StatusOr<CodecSpec> ParseOne(absl::string_view text) {
+  ASSIGN_OR_RETURN(const CodecSpec codec,
+                   ParseCodec(std::string(absl::StripAsciiWhitespace(text))));
+  RETURN_IF_ERROR(ConfigOf(codec).status());
+  return codec;
+}
+
+absl::StatusOr<std::vector<ProbeConfiguration>> OfOne(const CodecSpec& codec) {
+  if (codec.indices == Indices::kShared) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        codec.ToString(), ": wants the codec whose indices it shares: \"topk(ratio=0.1, ",
+        "scope=sample) | topk(indices=shared)\""));
+  }
+  const CodecSpec plain = WithoutSupport(codec);
+  std::vector<ProbeConfiguration> all;
+  if (!codec.needs_support()) all.push_back({codec, std::nullopt});
+  all.push_back({std::nullopt, codec});
+  all.push_back({plain, codec});
+  return all;
+}
+
+absl::StatusOr<std::vector<ProbeConfiguration>> OfTwo(const CodecSpec& activations,
+                                                      const CodecSpec& gradients) {
+  if (activations.needs_support()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(activations.ToString(), " for activations: nothing was received before them"));
+  }
+  const ProbeConfiguration both = {activations, gradients};
+  if (gradients.indices == Indices::kShared) return std::vector<ProbeConfiguration>{both};
+  return std::vector<ProbeConfiguration>{
+      {activations, std::nullopt}, {std::nullopt, gradients}, both};
+}
+
+absl::Status SetDirection(const std::optional<CodecSpec>& codec, DirectionConfig* direction) {
+  direction->Clear();
+  if (!codec) return absl::OkStatus();
+  ASSIGN_OR_RETURN(*direction, ConfigOf(*codec));
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+std::string ProbeConfiguration::Directions() const {
+  if (activations && gradients) return "both";
+  return activations ? "forward" : gradients ? "backward" : "";
+}
+
+absl::StatusOr<std::vector<ProbeConfiguration>> ParseProbeCodec(const std::string& text) {
+  const std::vector<std::string> parts = absl::StrSplit(text, '|');
+  if (parts.size() > 2) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("\"", text, "\": ", parts.size(), " codecs, want one or a pair"));
+  }
+  ASSIGN_OR_RETURN(const CodecSpec first, ParseOne(parts[0]));
+  if (parts.size() == 1) return OfOne(first);
+  ASSIGN_OR_RETURN(const CodecSpec second, ParseOne(parts[1]));
+  return OfTwo(first, second);
+}
+
+absl::StatusOr<std::vector<ProbeConfiguration>> ReadProbeCodecs(const std::string& path) {
+  std::ifstream file(path);
+  if (!file) return absl::NotFoundError(absl::StrCat(path, ": cannot be read"));
+  std::vector<ProbeConfiguration> all;
+  int number = 0;
+  for (std::string line; std::getline(file, line);) {
+    ++number;
+    line = line.substr(0, line.find('#'));
+    if (absl::StripAsciiWhitespace(line).empty()) continue;
+    const auto some = ParseProbeCodec(line);
+    if (!some.ok()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(path, ":", number, ": ", some.status().message()));
+    }
+    all.insert(all.end(), some->begin(), some->end());
+  }
+  if (all.empty()) return absl::InvalidArgumentError(absl::StrCat(path, ": holds no codec"));
+  return all;
+}
+
+const std::vector<std::string>& StandardProbeCodecs() {
+  static const auto* const codecs = [] {
+    auto* all = new std::vector<std::string>;
+    for (const char* bits : {"8", "4", "2"}) {
+      for (const char* what : {"", ", support=received_nonzero", ", zero=on_grid"}) {
+        all->push_back(absl::StrCat("uniform(bits=", bits, what, ")"));
+      }
+    }
+    for (const char* ratio : {"0.5", "0.3", "0.1", "0.05", "0.01"}) {
+      for (const char* support : {"all", "received_nonzero"}) {
+        all->push_back(
+            absl::StrCat("topk(ratio=", ratio, ", scope=sample, support=", support, ")"));
+      }
+    }
+    all->push_back("fp8");
+    all->push_back("blockwise8");
+    all->push_back("randomk(ratio=0.1, scope=sample)");
+    all->push_back("low_rank(rank=4)");
+    return all;
+  }();
+  return *codecs;
+}
+
+absl::StatusOr<Experiment> WithCodecs(Experiment experiment,
+                                      const ProbeConfiguration& configuration) {
+  CompressionConfig* compression = experiment.mutable_compression();
+  RETURN_IF_ERROR(SetDirection(configuration.activations, compression->mutable_activations()));
+  RETURN_IF_ERROR(SetDirection(configuration.gradients, compression->mutable_gradients()));
+  compression->set_warmup_epochs(0);
+  compression->set_warmup_steps(0);
+  for (auto& [cut, own] : *compression->mutable_boundaries()) {
+    own.clear_activations();
+    own.clear_gradients();
+  }
+  experiment.mutable_metrics()->set_error_every(1);
+  experiment.clear_capture();
+  RETURN_IF_ERROR(Resolve(&experiment));
+  return experiment;
+}
+
+}  // namespace thinwire

@@ -1,0 +1,340 @@
+#include "coordinator/probe/probe.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/synchronization/mutex.h"
+#include "base/status.h"
+#include "config/specs.h"
+#include "coordinator/fleet/stage_setup.h"
+#include "coordinator/probe/gradient_comparison.h"
+#include "coordinator/probe/model_layout.h"
+#include "coordinator/run/boundary_totals.h"
+
+namespace thinwire {
+namespace {
+
+// Of one batch's loss; by segment, parameters one after the other in model order.
+using Gradient = std::vector<std::vector<float>>;
+
+struct Batch {
+  Gradient gradient;
+  double loss = 0;
+};
+
+// All batches under one configuration, and what crossed the cuts meanwhile.
+struct Measured {
+  std::vector<Batch> batches;
+  std::vector<BoundaryRecord> boundaries;
+};
+
+Spread SpreadOf(const std::vector<double>& values) {
+  const auto n = static_cast<double>(values.size());
+  double sum = 0, squares = 0;
+  for (const double value : values) sum += value;
+  Spread spread;
+  spread.set_mean(sum / n);
+  for (const double value : values) squares += (value - spread.mean()) * (value - spread.mean());
+  if (values.size() > 1) spread.set_sd(std::sqrt(squares / (n - 1)));
+  return spread;
+}
+
+ProbeMeasure MeasureOf(const std::vector<Closeness>& batches) {
+  std::vector<double> cosines, errors, ratios;
+  for (const Closeness& batch : batches) {
+    cosines.push_back(batch.cosine);
+    errors.push_back(batch.relative_error);
+    ratios.push_back(batch.norm_ratio);
+  }
+  ProbeMeasure measure;
+  *measure.mutable_cosine() = SpreadOf(cosines);
+  *measure.mutable_relative_error() = SpreadOf(errors);
+  *measure.mutable_norm_ratio() = SpreadOf(ratios);
+  return measure;
+}
+
+Closeness WholeCloseness(const Gradient& g, const Gradient& g0) {
+  GradientComparison comparison;
+  for (size_t i = 0; i < g.size(); ++i) comparison.Add(g[i], g0[i]);
+  return comparison.Result();
+}
+
+ProbeMeasure WholeMeasure(const std::vector<Batch>& batches, const std::vector<Batch>& references) {
+  std::vector<Closeness> whole;
+  for (size_t i = 0; i < batches.size(); ++i) {
+    whole.push_back(WholeCloseness(batches[i].gradient, references[i].gradient));
+  }
+  return MeasureOf(whole);
+}
+
+Spread LossOf(const std::vector<Batch>& batches) {
+  std::vector<double> losses;
+  for (const Batch& batch : batches) losses.push_back(batch.loss);
+  return SpreadOf(losses);
+}
+
+// More than any stage's gradients take as a file.
+uint64_t MostGradientBytes(const ModelLayout& layout) {
+  constexpr uint64_t kFileBytes = 1024, kTensorBytes = 256;
+  uint64_t bytes = kFileBytes;
+  for (const auto& [name, place] : layout.places) {
+    bytes += place.elements * sizeof(float) + kTensorBytes + 2 * name.size();  // two: escaped
+  }
+  return bytes;
+}
+
+// Fills bits, errors and boundaries of the directions that `row` compresses.
+void AddBoundaries(const std::vector<BoundaryRecord>& boundaries, size_t element_bytes,
+                   bool activations, bool gradients, ProbeRow* row) {
+  double wire_bytes = 0, elements = 0, errors = 0;
+  for (const BoundaryRecord& boundary : boundaries) {
+    for (const bool is_gradient : {false, true}) {
+      if (is_gradient ? !gradients : !activations) continue;
+      const DirectionRecord& record = is_gradient ? boundary.gradients() : boundary.activations();
+      ProbeBoundary* one = row->add_boundaries();
+      one->set_cut(boundary.name());
+      one->set_gradient(is_gradient);
+      one->set_bits_per_element(record.wire_bits_per_element());
+      one->set_relative_error(record.relative_error());
+      one->set_cosine(record.cosine());
+      wire_bytes += static_cast<double>(record.wire_bytes());
+      elements += static_cast<double>(record.raw_bytes()) / static_cast<double>(element_bytes);
+      errors += record.relative_error();
+    }
+  }
+  if (row->boundaries_size() == 0) return;
+  row->set_bits_per_element(8 * wire_bytes / elements);
+  row->set_boundary_error(errors / row->boundaries_size());
+}
+
+class Prober {
+ public:
+  Prober(const ProbeTask& task, Fleet* fleet,
+         const std::function<void(const std::string&)>& on_progress, ProbeReport* report)
+      : task_(task), fleet_(*fleet), on_progress_(on_progress), report_(*report) {}
+
+  absl::Status Run() {
+    RETURN_IF_ERROR(Prepare());
+    on_progress_("without codecs");
+    ASSIGN_OR_RETURN(const Measured reference, Measure({}));
+    reference_ = &reference.batches;
+    *report_.mutable_loss() = LossOf(reference.batches);
+    CompareBatches();
+    for (size_t i = 0; i < task_.configurations.size(); ++i) {
+      RETURN_IF_ERROR(AddRow(i));
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  absl::Status Prepare() {
+    ASSIGN_OR_RETURN(layout_, LayoutOf(task_.experiment));
+    ASSIGN_OR_RETURN(const DType compute, ComputeFrom(task_.experiment));
+    element_bytes_ = SizeOf(compute);
+    if (!task_.weights.empty()) {
+      ASSIGN_OR_RETURN(shares_, SharesOf(layout_, task_.weights));
+    }
+    std::vector<AcquireResponse> answers;
+    RETURN_IF_ERROR(fleet_.Acquire(&answers));
+    threads_ = StageThreads(task_.experiment, &fleet_, answers);
+    const BuildInfo& build = answers[0].build();
+    report_.set_commit(build.commit());
+    report_.set_cpu_model(build.cpu_model());
+    report_.set_simd_target(build.simd_target());
+    report_.set_threads(static_cast<uint32_t>(threads_[0]));
+    *report_.mutable_segments() = {layout_.segments.begin(), layout_.segments.end()};
+    for (const std::string& cut : CutNames(task_.experiment)) report_.add_cuts(cut);
+    return absl::OkStatus();
+  }
+
+  // A fresh pipeline for each configuration: nothing of one can leak into the next.
+  absl::StatusOr<Measured> Measure(const ProbeConfiguration& configuration) {
+    ASSIGN_OR_RETURN(Experiment experiment, WithCodecs(task_.experiment, configuration));
+    if (verified_) experiment.mutable_data()->set_verify(false);
+    ASSIGN_OR_RETURN(const Configured configured, ConfigureStages(experiment, threads_, &fleet_));
+    verified_ = true;
+    report_.set_parameters(configured.parameters);
+    if (!shares_.empty()) {
+      RETURN_IF_ERROR(fleet_.OnAll(
+          [this](StageClient& stage) { return stage.ImportParameters(shares_[stage.stage()]); }));
+    }
+    const uint64_t samples = configured.data.train_samples();
+    RETURN_IF_ERROR(CheckBatches(samples));
+    Measured measured;
+    BoundaryTotals totals(CutNames(experiment), fleet_.size());
+    for (int i = 0; i < task_.batches; ++i) {
+      ASSIGN_OR_RETURN(Batch batch, Gradients(i, samples, &totals));
+      measured.batches.push_back(std::move(batch));
+    }
+    measured.boundaries = totals.Records();
+    return measured;
+  }
+
+  absl::Status CheckBatches(uint64_t samples) const {
+    const uint64_t size = task_.experiment.data().batch_size();
+    const uint64_t batches = (samples + size - 1) / size;
+    if (static_cast<uint64_t>(task_.batches) <= batches) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        absl::StrCat("batches: ", task_.batches, ", an epoch has ", batches));
+  }
+
+  absl::StatusOr<Batch> Gradients(int index, uint64_t samples, BoundaryTotals* totals) {
+    GradientsRequest request;
+    request.set_epoch(task_.epochs_trained + 1);
+    request.set_batch(static_cast<uint64_t>(index) + 1);
+    request.set_samples(samples);
+    request.set_compressed(true);
+    Batch batch;
+    std::vector<std::string> files(static_cast<size_t>(fleet_.size()));
+    absl::Mutex mutex;  // guards batch and totals
+    const uint64_t most_bytes = MostGradientBytes(layout_);
+    RETURN_IF_ERROR(fleet_.OnAll([&](StageClient& stage) {
+      std::string& file = files[stage.stage()];
+      return stage.Gradients(request, [&](const StageEvent& event) -> absl::Status {
+        file += event.gradients().data();  // empty in other events
+        if (file.size() > most_bytes) {
+          return absl::InternalError(absl::StrCat(stage.Name(), ": its gradients have ",
+                                                  file.size(), " bytes or more, want at most ",
+                                                  most_bytes));
+        }
+        absl::MutexLock lock(&mutex);
+        if (event.has_step()) batch.loss = event.step().loss();
+        if (event.has_stage()) {
+          StageReport report = event.stage();
+          report.set_stage(static_cast<uint32_t>(stage.stage()));
+          totals->Update(report);
+        }
+        return absl::OkStatus();
+      });
+    }));
+    ASSIGN_OR_RETURN(batch.gradient, GradientFrom(files));
+    return batch;
+  }
+
+  absl::StatusOr<Gradient> GradientFrom(const std::vector<std::string>& files) {
+    Gradient gradient;
+    for (const size_t elements : layout_.trained_elements) gradient.emplace_back(elements);
+    std::set<std::string> seen;
+    for (size_t stage = 0; stage < files.size(); ++stage) {
+      const std::string name = fleet_.stage(static_cast<int>(stage)).Name();
+      const absl::StatusOr<Safetensors> parsed = ParseSafetensors(files[stage]);
+      if (!parsed.ok()) {
+        return absl::InternalError(
+            absl::StrCat(name, ": its gradients: ", parsed.status().message()));
+      }
+      for (const StoredTensor& tensor : parsed->tensors) {
+        const absl::Status placed = Place(tensor, &gradient);
+        if (!placed.ok()) {
+          return absl::InternalError(absl::StrCat(name, ": ", placed.message()));
+        }
+        if (!seen.insert(tensor.name).second) {
+          return absl::InternalError(
+              absl::StrCat(name, ": a second gradient of ", tensor.name, ", want one"));
+        }
+      }
+    }
+    if (seen.size() == layout_.places.size()) return gradient;
+    return absl::InternalError(
+        absl::StrCat("gradients of ", seen.size(), " parameters, want ", layout_.places.size()));
+  }
+
+  // Copies the gradient of one parameter to where it belongs.
+  absl::Status Place(const StoredTensor& tensor, Gradient* gradient) const {
+    const auto found = layout_.places.find(tensor.name);
+    if (found == layout_.places.end() || tensor.dtype != "F32") {
+      return absl::InternalError(absl::StrCat("a gradient of ", tensor.name, " as ", tensor.dtype,
+                                              ", want trained parameters, F32"));
+    }
+    const ModelLayout::Place& place = found->second;
+    if (tensor.data.size() != place.elements * sizeof(float)) {
+      return absl::InternalError(absl::StrCat("a gradient of ", tensor.name, " with ",
+                                              tensor.data.size() / sizeof(float),
+                                              " elements, want ", place.elements));
+    }
+    std::memcpy((*gradient)[place.segment].data() + place.first, tensor.data.data(),
+                tensor.data.size());
+    return absl::OkStatus();
+  }
+
+  // Without codecs: what stochastic gradient descent itself does to the direction.
+  void CompareBatches() {
+    std::vector<double> cosines;
+    for (size_t i = 0; i < reference_->size(); ++i) {
+      for (size_t j = 0; j < i; ++j) {
+        cosines.push_back(
+            WholeCloseness((*reference_)[i].gradient, (*reference_)[j].gradient).cosine);
+      }
+    }
+    if (!cosines.empty()) *report_.mutable_cosine_between_batches() = SpreadOf(cosines);
+  }
+
+  absl::Status AddRow(size_t index) {
+    const ProbeConfiguration& configuration = task_.configurations[index];
+    ASSIGN_OR_RETURN(Measured measured, Measure(configuration));
+    ProbeRow* row = report_.add_rows();
+    row->set_compressed(configuration.Directions());
+    row->set_activations(configuration.activations.value_or(CodecSpec()).ToString());
+    row->set_gradients(configuration.gradients.value_or(CodecSpec()).ToString());
+    AddBoundaries(measured.boundaries, element_bytes_, configuration.activations.has_value(),
+                  configuration.gradients.has_value(), row);
+    *row->mutable_loss() = LossOf(measured.batches);
+    *row->mutable_all() = WholeMeasure(measured.batches, *reference_);
+    if (configuration.gradients && forward_codec_ && forward_codec_ == configuration.activations) {
+      *row->mutable_given_forward() = WholeMeasure(measured.batches, forward_);
+    }
+    for (size_t segment = 0; segment < layout_.segments.size(); ++segment) {
+      std::vector<Closeness> part;
+      for (size_t i = 0; i < measured.batches.size(); ++i) {
+        GradientComparison comparison;
+        comparison.Add(measured.batches[i].gradient[segment], (*reference_)[i].gradient[segment]);
+        part.push_back(comparison.Result());
+      }
+      *row->add_segments() = MeasureOf(part);
+    }
+    on_progress_(absl::StrFormat("%d/%d  %s  %s | %s  %.3g bits  cosine %.4f", index + 1,
+                                 task_.configurations.size(), row->compressed(), row->activations(),
+                                 row->gradients(), row->bits_per_element(),
+                                 row->all().cosine().mean()));
+    if (!configuration.gradients) {
+      forward_codec_ = configuration.activations;
+      forward_ = std::move(measured.batches);
+    }
+    return absl::OkStatus();
+  }
+
+  const ProbeTask& task_;
+  Fleet& fleet_;
+  const std::function<void(const std::string&)>& on_progress_;
+  ProbeReport& report_;
+  ModelLayout layout_;
+  std::vector<Safetensors> shares_;  // by stage; empty: initial weights
+  std::vector<int> threads_;         // by stage
+  size_t element_bytes_ = 0;         // of what crosses uncompressed
+  bool verified_ = false;            // the data's checksums need comparing once
+  const std::vector<Batch>* reference_ = nullptr;
+  // The last configuration that compressed activations alone.
+  std::optional<CodecSpec> forward_codec_;
+  std::vector<Batch> forward_;
+};
+
+}  // namespace
+
+absl::Status RunProbe(const ProbeTask& task, Fleet* fleet,
+                      const std::function<void(const std::string&)>& on_progress,
+                      ProbeReport* report) {
+  report->set_name(task.experiment.name());
+  report->set_epochs_trained(task.epochs_trained);
+  report->set_batches(static_cast<uint32_t>(task.batches));
+  report->set_batch_size(task.experiment.data().batch_size());
+  report->set_microbatches(task.experiment.pipeline().microbatches());
+  report->set_precision(task.experiment.precision());
+  return Prober(task, fleet, on_progress, report).Run();
+}
+
+}  // namespace thinwire

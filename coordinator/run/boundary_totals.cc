@@ -1,0 +1,102 @@
+#include "coordinator/run/boundary_totals.h"
+
+#include <cassert>
+#include <utility>
+
+#include "config/yaml_message.h"
+
+namespace thinwire {
+namespace {
+
+// Each end fills its own fields and leaves the other's 0, so fields are set by whichever end knows.
+void MergeSender(const BoundaryReport& end, DirectionRecord* record) {
+  record->set_codec(end.codec().substr(0, end.codec().find('(')));
+  record->set_parameters(end.codec());
+  record->set_raw_bytes(end.raw_bytes());
+  record->set_payload_bytes(end.payload_bytes());
+  record->set_wire_bytes(end.wire_bytes());
+  record->set_messages(end.messages());
+  if (end.elements() > 0) {
+    record->set_wire_bits_per_element(8.0 * static_cast<double>(end.wire_bytes()) /
+                                      static_cast<double>(end.elements()));
+  }
+  record->set_encode_seconds(end.encode_seconds());
+  record->set_feedback(end.feedback());
+  if (end.has_relative_error()) {
+    record->set_relative_error(end.relative_error());
+    record->set_cosine(end.cosine());
+    record->set_nonzero_fraction(end.nonzero_fraction());
+  }
+  if (end.has_codec_relative_error()) {
+    record->set_codec_relative_error(end.codec_relative_error());
+    record->set_relative_residual(end.relative_residual());
+  }
+  record->set_socket_bytes(end.socket_bytes());
+  record->set_all_wire_bytes(end.all_wire_bytes());
+}
+
+double Seconds(const StageReport& report, const char* activity) {
+  const auto found = report.activity_seconds().find(activity);
+  return found == report.activity_seconds().end() ? 0 : found->second;
+}
+
+}  // namespace
+
+std::vector<std::string> CutNames(const Experiment& experiment) {
+  const auto& cuts = experiment.pipeline().cuts();
+  if (cuts.size() == 1 && cuts[0] == kEmptyList) return {};
+  return {cuts.begin(), cuts.end()};
+}
+
+BoundaryTotals::BoundaryTotals(std::vector<std::string> cuts, int stages)
+    : cuts_(std::move(cuts)), latest_(static_cast<size_t>(stages)) {}
+
+void BoundaryTotals::Update(const StageReport& report) {
+  assert(report.stage() < latest_.size());
+  latest_[report.stage()] = report;
+}
+
+std::vector<BoundaryRecord> BoundaryTotals::Records() const {
+  std::vector<BoundaryRecord> records;
+  for (const std::string& cut : cuts_) {
+    BoundaryRecord record;
+    record.set_name(cut);
+    record.mutable_activations();
+    record.mutable_gradients();
+    for (const StageReport& stage : latest_) {
+      for (const BoundaryReport& end : stage.boundaries()) {
+        if (end.boundary() != cut) continue;
+        DirectionRecord* direction =
+            end.gradient() ? record.mutable_gradients() : record.mutable_activations();
+        if (end.sender()) {
+          MergeSender(end, direction);
+        } else {
+          direction->set_decode_seconds(end.decode_seconds());
+        }
+      }
+    }
+    records.push_back(std::move(record));
+  }
+  return records;
+}
+
+double BoundaryTotals::BusySeconds() const {
+  double seconds = 0;
+  for (const StageReport& stage : latest_) {
+    seconds += Seconds(stage, "forward") + Seconds(stage, "backward");
+  }
+  return seconds;
+}
+
+double CompressionRatio(const DirectionRecord& record) {
+  if (record.wire_bytes() == 0) return 0;
+  return static_cast<double>(record.raw_bytes()) / static_cast<double>(record.wire_bytes());
+}
+
+double BreakEvenBytesPerSecond(const DirectionRecord& record) {
+  const double codec_seconds = record.encode_seconds() + record.decode_seconds();
+  if (codec_seconds <= 0 || record.wire_bytes() >= record.raw_bytes()) return 0;
+  return static_cast<double>(record.raw_bytes() - record.wire_bytes()) / codec_seconds;
+}
+
+}  // namespace thinwire

@@ -1,0 +1,119 @@
+#include "coordinator/run/boundary_totals.h"
+
+#include "gtest/gtest.h"
+
+namespace thinwire {
+namespace {
+
+BoundaryReport* AddEnd(StageReport* report, const std::string& cut, bool gradient, bool sender) {
+  BoundaryReport* end = report->add_boundaries();
+  end->set_boundary(cut);
+  end->set_gradient(gradient);
+  end->set_sender(sender);
+  return end;
+}
+
+StageReport UpstreamStage() {
+  StageReport report;
+  report.set_stage(0);
+  BoundaryReport* sent = AddEnd(&report, "layer1", /*gradient=*/false, /*sender=*/true);
+  sent->set_codec("topk(ratio=0.1, scope=sample, values=fp32)");
+  sent->set_elements(100);
+  sent->set_raw_bytes(400);
+  sent->set_wire_bytes(50);
+  sent->set_encode_seconds(1);
+  sent->set_feedback("ef(key=slot, store=fp32)");
+  sent->set_relative_error(0.5);
+  sent->set_codec_relative_error(0.25);
+  sent->set_relative_residual(0.75);
+  (*report.mutable_activity_seconds())["forward"] = 3;
+  AddEnd(&report, "layer1", /*gradient=*/true, /*sender=*/false)->set_decode_seconds(7);
+  return report;
+}
+
+StageReport DownstreamStage() {
+  StageReport report;
+  report.set_stage(1);
+  AddEnd(&report, "layer1", /*gradient=*/false, /*sender=*/false)->set_decode_seconds(2);
+  BoundaryReport* sent = AddEnd(&report, "layer1", /*gradient=*/true, /*sender=*/true);
+  sent->set_codec("none");
+  sent->set_raw_bytes(400);
+  sent->set_wire_bytes(410);
+  (*report.mutable_activity_seconds())["backward"] = 4;
+  (*report.mutable_activity_seconds())["receive_wait"] = 100;
+  return report;
+}
+
+TEST(BoundaryTotalsTest, PutsBothEndsOfADirectionTogether) {
+  BoundaryTotals totals({"layer1"}, /*stages=*/2);
+  totals.Update(UpstreamStage());
+  totals.Update(DownstreamStage());
+  ASSERT_EQ(totals.Records().size(), 1u);
+  const DirectionRecord activations = totals.Records()[0].activations();
+  EXPECT_EQ(activations.codec(), "topk");
+  EXPECT_EQ(activations.parameters(), "topk(ratio=0.1, scope=sample, values=fp32)");
+  EXPECT_EQ(activations.wire_bytes(), 50u);
+  EXPECT_EQ(activations.wire_bits_per_element(), 4.0);
+  EXPECT_EQ(activations.encode_seconds(), 1.0);
+  EXPECT_EQ(activations.decode_seconds(), 2.0);
+  EXPECT_EQ(activations.feedback(), "ef(key=slot, store=fp32)");
+  EXPECT_EQ(activations.relative_error(), 0.5);
+  EXPECT_EQ(activations.codec_relative_error(), 0.25);
+  EXPECT_EQ(activations.relative_residual(), 0.75);
+  EXPECT_EQ(totals.Records()[0].gradients().codec(), "none");
+  EXPECT_FALSE(totals.Records()[0].gradients().has_relative_error()) << "none was measured";
+  EXPECT_FALSE(totals.Records()[0].gradients().has_cosine());
+  EXPECT_FALSE(totals.Records()[0].gradients().has_codec_relative_error());
+  EXPECT_FALSE(totals.Records()[0].gradients().has_relative_residual());
+  EXPECT_EQ(totals.Records()[0].gradients().decode_seconds(), 7.0);
+}
+
+TEST(BoundaryTotalsTest, OrderIsThatOfTheCutsAndUnseenCutsAreThere) {
+  BoundaryTotals totals({"layer1", "layer2"}, /*stages=*/1);
+  ASSERT_EQ(totals.Records().size(), 2u);
+  EXPECT_EQ(totals.Records()[1].name(), "layer2");
+  EXPECT_EQ(totals.Records()[1].activations().wire_bytes(), 0u);
+}
+
+TEST(BoundaryTotalsTest, ANewerReportReplacesTheOldOne) {
+  BoundaryTotals totals({"layer1"}, /*stages=*/2);
+  totals.Update(UpstreamStage());
+  totals.Update(UpstreamStage());
+  EXPECT_EQ(totals.Records()[0].activations().wire_bytes(), 50u);
+}
+
+TEST(BoundaryTotalsTest, BusyIsForwardAndBackwardOfAllStages) {
+  BoundaryTotals totals({"layer1"}, /*stages=*/2);
+  totals.Update(UpstreamStage());
+  totals.Update(DownstreamStage());
+  EXPECT_EQ(totals.BusySeconds(), 7.0);
+}
+
+TEST(CutNamesTest, TheUncutModelHasNone) {
+  Experiment experiment;
+  experiment.mutable_pipeline()->add_cuts("none");
+  EXPECT_TRUE(CutNames(experiment).empty());
+  experiment.mutable_pipeline()->set_cuts(0, "layer1");
+  EXPECT_EQ(CutNames(experiment), std::vector<std::string>{"layer1"});
+}
+
+TEST(BreakEvenTest, IsBytesSavedPerSecondOfCodecWork) {
+  DirectionRecord record;
+  record.set_raw_bytes(400);
+  record.set_wire_bytes(50);
+  record.set_encode_seconds(1);
+  record.set_decode_seconds(3);
+  EXPECT_EQ(BreakEvenBytesPerSecond(record), 87.5);
+  EXPECT_EQ(CompressionRatio(record), 8.0);
+}
+
+TEST(BreakEvenTest, IsZeroWhenNothingIsSaved) {
+  DirectionRecord record;
+  record.set_raw_bytes(400);
+  record.set_wire_bytes(410);
+  record.set_encode_seconds(1);
+  EXPECT_EQ(BreakEvenBytesPerSecond(record), 0.0);
+}
+
+}  // namespace
+}  // namespace thinwire

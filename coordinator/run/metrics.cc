@@ -1,0 +1,238 @@
+#include "coordinator/run/metrics.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <exception>
+#include <thread>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "coordinator/run/boundary_totals.h"
+#include "prometheus/counter.h"
+#include "prometheus/gauge.h"
+#include "prometheus/histogram.h"
+
+namespace thinwire {
+namespace {
+
+using prometheus::Counter;
+using prometheus::Gauge;
+using prometheus::Histogram;
+using prometheus::Labels;
+using prometheus::Registry;
+
+const Histogram::BucketBoundaries kStepSeconds = {0.001, 0.003, 0.01, 0.03, 0.1, 0.3,
+                                                  1,     3,     10,   30,   100};
+
+Gauge& NewGauge(Registry* registry, const char* name, const char* help, const Labels& labels) {
+  return prometheus::BuildGauge().Name(name).Help(help).Register(*registry).Add(labels);
+}
+
+Counter& NewCounter(Registry* registry, const char* name, const char* help, const Labels& labels) {
+  return prometheus::BuildCounter().Name(name).Help(help).Register(*registry).Add(labels);
+}
+
+Labels With(Labels labels, const std::string& name, const std::string& value) {
+  labels[name] = value;
+  return labels;
+}
+
+// Of one boundary and direction.
+struct DirectionSeries {
+  DirectionSeries(Registry* registry, const Labels& labels)
+      : ratio(NewGauge(registry, "thinwire_compression_ratio",
+                       "Raw bytes over wire bytes, training so far", labels)),
+        wire_bytes(NewCounter(registry, "thinwire_run_wire_bytes_total",
+                              "Bytes of serialised frames of training messages", labels)),
+        breakeven(NewGauge(registry, "thinwire_breakeven_bytes_per_second",
+                           "Link rate below which the codec saves time when encode, transfer and "
+                           "decode follow one another",
+                           labels)),
+        registry(registry),
+        labels(labels) {}
+
+  // There once a message was measured.
+  Gauge& Error() {
+    if (error == nullptr) {
+      error = &NewGauge(registry, "thinwire_run_relative_error",
+                        "Mean relative error of the measured messages", labels);
+    }
+    return *error;
+  }
+  void Update(const DirectionRecord& record) {
+    ratio.Set(CompressionRatio(record));
+    const double more = static_cast<double>(record.wire_bytes()) - wire_bytes.Value();
+    if (more > 0) wire_bytes.Increment(more);
+    if (record.has_relative_error()) Error().Set(record.relative_error());
+    breakeven.Set(BreakEvenBytesPerSecond(record));
+  }
+
+  Gauge& ratio;
+  Counter& wire_bytes;
+  Gauge& breakeven;
+  Registry* const registry;
+  const Labels labels;
+  Gauge* error = nullptr;
+};
+
+// Of one kind of evaluation; there once it was made.
+class TestSeries {
+ public:
+  TestSeries(Registry* registry, Labels labels)
+      : registry_(*registry), labels_(std::move(labels)) {}
+
+  void Update(const Measured& measured) {
+    if (loss_ == nullptr) {
+      loss_ = &NewGauge(&registry_, "thinwire_test_loss", "Mean over the test samples", labels_);
+      accuracy_ =
+          &NewGauge(&registry_, "thinwire_test_accuracy", "Fraction of the test samples", labels_);
+    }
+    loss_->Set(measured.loss());
+    accuracy_->Set(measured.accuracy());
+  }
+
+ private:
+  Registry& registry_;
+  const Labels labels_;
+  Gauge* loss_ = nullptr;
+  Gauge* accuracy_ = nullptr;
+};
+
+// Makes a connection and drops it. Without effect unless `host` is an IPv4 address.
+void Connect(const std::string& host, int port) {
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<uint16_t>(port));
+  if (inet_pton(AF_INET, host.c_str(), &address.sin_addr) != 1) return;
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  if (fd < 0) return;
+  (void)connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address));
+  close(fd);
+}
+
+}  // namespace
+
+struct RunMetrics::Series {
+  Series(Registry* r, const Labels& run)
+      : epoch(NewGauge(r, "thinwire_epoch", "Epoch of the last step, from 1", run)),
+        step(NewGauge(r, "thinwire_step", "Last optimizer step, from 1", run)),
+        train_loss(NewGauge(r, "thinwire_train_loss", "Of the last step's batch", run)),
+        train_accuracy(
+            NewGauge(r, "thinwire_train_accuracy", "Of the last step's batch, as a fraction", run)),
+        learning_rate(NewGauge(r, "thinwire_learning_rate", "Of the last step", run)),
+        eta_seconds(
+            NewGauge(r, "thinwire_eta_seconds", "Estimated time until the run is done", run)),
+        bubble_ratio(NewGauge(r, "thinwire_pipeline_bubble_ratio",
+                              "1 - forward and backward seconds / (stages x training seconds)",
+                              run)),
+        samples(NewCounter(r, "thinwire_samples_total", "Trained samples", run)),
+        step_seconds(prometheus::BuildHistogram()
+                         .Name("thinwire_step_seconds")
+                         .Help("Wall time of a training step at the last stage")
+                         .Register(*r)
+                         .Add(run, kStepSeconds)),
+        compressed(r, With(run, "inference", "compressed")),
+        uncompressed(r, With(run, "inference", "uncompressed")),
+        uncompressed_recalibrated(r, With(run, "inference", "uncompressed_recalibrated")) {}
+
+  Gauge &epoch, &step, &train_loss, &train_accuracy, &learning_rate, &eta_seconds, &bubble_ratio;
+  Counter& samples;
+  Histogram& step_seconds;
+  TestSeries compressed, uncompressed, uncompressed_recalibrated;
+  struct Boundary {
+    DirectionSeries activations, gradients;
+  };
+  std::vector<Boundary> boundaries;  // in the order of the cuts
+};
+
+RunMetrics::RunMetrics(const std::string& run, const std::vector<std::string>& cuts,
+                       Registry* registry) {
+  const Labels labels = {{"run", run}};
+  series_ = std::make_unique<Series>(registry, labels);
+  for (const std::string& cut : cuts) {
+    const Labels boundary = With(labels, "boundary", cut);
+    series_->boundaries.push_back(
+        {DirectionSeries(registry, With(boundary, "direction", "activation")),
+         DirectionSeries(registry, With(boundary, "direction", "gradient"))});
+  }
+}
+
+RunMetrics::~RunMetrics() = default;
+
+absl::Status RunMetrics::OnStart(const RunPlan& plan) {
+  pace_.Start(plan);
+  return absl::OkStatus();
+}
+
+absl::Status RunMetrics::OnStep(const StepRecord& step) {
+  pace_.Add(step);
+  series_->epoch.Set(step.epoch());
+  series_->step.Set(static_cast<double>(step.step()));
+  series_->train_loss.Set(step.loss());
+  series_->train_accuracy.Set(step.accuracy());
+  series_->learning_rate.Set(step.lr());
+  series_->eta_seconds.Set(pace_.EtaSeconds());
+  series_->samples.Increment(step.samples());
+  series_->step_seconds.Observe(step.seconds());
+  return absl::OkStatus();
+}
+
+absl::Status RunMetrics::OnTotals(const RunTotals& totals) {
+  series_->bubble_ratio.Set(totals.bubble_ratio);
+  for (size_t i = 0; i < series_->boundaries.size() && i < totals.boundaries.size(); ++i) {
+    series_->boundaries[i].activations.Update(totals.boundaries[i].activations());
+    series_->boundaries[i].gradients.Update(totals.boundaries[i].gradients());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RunMetrics::OnEpoch(const EpochRecord& epoch) {
+  pace_.Add(epoch);
+  series_->eta_seconds.Set(pace_.EtaSeconds());
+  const TestRecord& test = epoch.test();
+  if (test.has_compressed()) series_->compressed.Update(test.compressed());
+  if (test.has_uncompressed()) series_->uncompressed.Update(test.uncompressed());
+  if (test.has_uncompressed_recalibrated()) {
+    series_->uncompressed_recalibrated.Update(test.uncompressed_recalibrated());
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<MetricsServer>> MetricsServer::Start(
+    const std::string& listen, std::shared_ptr<Registry> registry) {
+  std::unique_ptr<MetricsServer> server(new MetricsServer);
+  try {  // the library reports by exceptions
+    server->exposer_ = std::make_unique<prometheus::Exposer>(listen, /*num_threads=*/1);
+  } catch (const std::exception&) {
+    return absl::UnavailableError(absl::StrCat("cannot serve metrics at ", listen,
+                                               ": is the address taken? See --metrics_listen"));
+  }
+  server->exposer_->RegisterCollectable(registry);
+  const std::vector<int> ports = server->exposer_->GetListeningPorts();
+  server->port_ = ports.empty() ? 0 : ports.front();
+  server->host_ = listen.substr(0, listen.rfind(':'));
+  server->address_ = absl::StrCat(server->host_, ":", server->port_);
+  return server;
+}
+
+// The library looks for its end only between connections, and awaits those for two seconds at a
+// time; so it gets connections until it has seen it.
+MetricsServer::~MetricsServer() {
+  std::atomic<bool> stopped{false};
+  std::thread stopper([&] {
+    exposer_.reset();
+    stopped = true;
+  });
+  while (!stopped) {
+    Connect(host_, port_);
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  stopper.join();
+}
+
+}  // namespace thinwire

@@ -1,0 +1,79 @@
+#include "coordinator/run/metrics.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "prometheus/text_serializer.h"
+
+namespace thinwire {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class RunMetricsTest : public ::testing::Test {
+ protected:
+  std::string Text() { return prometheus::TextSerializer().Serialize(registry_.Collect()); }
+
+  prometheus::Registry registry_;
+  RunMetrics metrics_{"digits-1a2b", {"layer1"}, &registry_};
+};
+
+TEST_F(RunMetricsTest, AStepSetsTheGaugesOfItsRun) {
+  StepRecord step;
+  step.set_epoch(2);
+  step.set_step(7);
+  step.set_loss(1.5);
+  step.set_samples(100);
+  step.set_seconds(0.2);
+  ASSERT_TRUE(metrics_.OnStep(step).ok());
+  ASSERT_TRUE(metrics_.OnStep(step).ok());
+  EXPECT_THAT(Text(), HasSubstr("thinwire_epoch{run=\"digits-1a2b\"} 2\n"));
+  EXPECT_THAT(Text(), HasSubstr("thinwire_train_loss{run=\"digits-1a2b\"} 1.5\n"));
+  EXPECT_THAT(Text(), HasSubstr("thinwire_samples_total{run=\"digits-1a2b\"} 200\n"));
+  EXPECT_THAT(Text(), HasSubstr("thinwire_step_seconds_bucket{run=\"digits-1a2b\",le=\"0.3\"} 2"));
+}
+
+TEST_F(RunMetricsTest, TotalsAreCountersThatFollowTheStages) {
+  RunTotals totals;
+  totals.bubble_ratio = 0.25;
+  totals.boundaries.resize(1);
+  totals.boundaries[0].mutable_gradients()->set_raw_bytes(400);
+  totals.boundaries[0].mutable_gradients()->set_wire_bytes(50);
+  ASSERT_TRUE(metrics_.OnTotals(totals).ok());
+  ASSERT_TRUE(metrics_.OnTotals(totals).ok());
+  const std::string labels = "{boundary=\"layer1\",direction=\"gradient\",run=\"digits-1a2b\"}";
+  EXPECT_THAT(Text(), HasSubstr("thinwire_run_wire_bytes_total" + labels + " 50\n"));
+  EXPECT_THAT(Text(), HasSubstr("thinwire_compression_ratio" + labels + " 8\n"));
+  EXPECT_THAT(Text(), HasSubstr("thinwire_pipeline_bubble_ratio{run=\"digits-1a2b\"} 0.25\n"));
+}
+
+TEST_F(RunMetricsTest, AnEpochSetsTheEvaluationThatWasMade) {
+  EXPECT_THAT(Text(), Not(HasSubstr("thinwire_test_")));
+  EpochRecord epoch;
+  epoch.mutable_test()->mutable_compressed()->set_accuracy(0.5);
+  epoch.mutable_test()->mutable_uncompressed_recalibrated()->set_accuracy(0.25);
+  ASSERT_TRUE(metrics_.OnEpoch(epoch).ok());
+  EXPECT_THAT(Text(), HasSubstr("thinwire_test_accuracy{inference=\"uncompressed_recalibrated\","
+                                "run=\"digits-1a2b\"} 0.25\n"));
+  EXPECT_THAT(
+      Text(),
+      HasSubstr("thinwire_test_accuracy{inference=\"compressed\",run=\"digits-1a2b\"} 0.5\n"));
+  EXPECT_THAT(Text(), Not(HasSubstr("inference=\"uncompressed\"")));
+}
+
+TEST(MetricsServerTest, TellsThePortThatItTook) {
+  const auto server = MetricsServer::Start("127.0.0.1:0", std::make_shared<prometheus::Registry>());
+  ASSERT_TRUE(server.ok()) << server.status();
+  EXPECT_THAT((*server)->address(), ::testing::StartsWith("127.0.0.1:"));
+  EXPECT_NE((*server)->address(), "127.0.0.1:0");
+}
+
+TEST(MetricsServerTest, ATakenPortIsAnErrorThatNamesIt) {
+  const auto registry = std::make_shared<prometheus::Registry>();
+  const auto first = MetricsServer::Start("127.0.0.1:0", registry);
+  const auto second = MetricsServer::Start((*first)->address(), registry);
+  EXPECT_THAT(std::string(second.status().message()), HasSubstr((*first)->address()));
+}
+
+}  // namespace
+}  // namespace thinwire

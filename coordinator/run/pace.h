@@ -1,0 +1,31 @@
+// How fast a run goes, and when it will be done.
+#pragma once
+
+#include "coordinator/run/observer.h"
+#include "proto/coordinator.pb.h"
+
+namespace thinwire {
+
+class Pace {
+ public:
+  void Start(const RunPlan& plan) { plan_ = plan; }
+  void Add(const StepRecord& step);
+  void Add(const EpochRecord& epoch);
+
+  uint64_t total_steps() const { return plan_.epochs * plan_.steps_per_epoch; }
+
+  // Of training, without evaluation; 0 before the first step.
+  double SamplesPerSecond() const { return seconds_ > 0 ? samples_ / seconds_ : 0; }
+
+  // Steps and evaluations to come at the mean of those that were. 0 before the first step.
+  double EtaSeconds() const;
+
+ private:
+  RunPlan plan_;
+  uint64_t steps_ = 0;
+  double seconds_ = 0, samples_ = 0;
+  uint32_t epochs_ = 0;
+  double evaluation_seconds_ = 0;
+};
+
+}  // namespace thinwire

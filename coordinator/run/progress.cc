@@ -1,0 +1,219 @@
+#include "coordinator/run/progress.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "base/steady_time.h"
+#include "coordinator/run/boundary_totals.h"
+
+namespace thinwire {
+namespace {
+
+constexpr absl::Duration kRedraw = absl::Milliseconds(100);
+constexpr absl::Duration kPlainLine = absl::Seconds(10);
+constexpr absl::Duration kRateWindow = absl::Seconds(1);
+constexpr int kNarrowestBar = 5, kWidestBar = 40;
+
+std::string Bar(double share, int width) {
+  const int done = std::clamp(static_cast<int>(share * width), 0, width);
+  std::string bar(static_cast<size_t>(width), ' ');
+  std::fill_n(bar.begin(), done, '=');
+  if (done < width) bar[static_cast<size_t>(done)] = '>';
+  return absl::StrCat("[", bar, "] ");
+}
+
+std::string Percent(double fraction) { return absl::StrFormat("%.1f %%", 100 * fraction); }
+
+const char* Name(Inference inference) {
+  switch (inference) {
+    case Inference::kCompressed:
+      return "with the codecs";
+    case Inference::kUncompressed:
+      return "without codecs";
+    case Inference::kUncompressedRecalibrated:
+      return "without codecs, recalibrated";
+  }
+  return "";
+}
+
+std::string TestAccuracy(const TestRecord& test) {
+  std::string text = "; test accuracy ";
+  if (test.has_compressed()) {
+    absl::StrAppend(&text, Percent(test.compressed().accuracy()), " compressed");
+  }
+  if (test.has_uncompressed()) {
+    absl::StrAppend(&text, test.has_compressed() ? ", " : "",
+                    Percent(test.uncompressed().accuracy()), " uncompressed");
+  }
+  if (test.has_uncompressed_recalibrated()) {
+    absl::StrAppend(&text, ", ", Percent(test.uncompressed_recalibrated().accuracy()),
+                    " recalibrated");
+  }
+  return text;
+}
+
+constexpr char kRow[] = "%-10s %-10s %10s %10s %8s %9s %9s  %s\n";
+
+std::string Row(const std::string& boundary, const char* direction, const DirectionRecord& r) {
+  return absl::StrFormat(
+      kRow, boundary, direction, absl::StrFormat("%.2f", r.raw_bytes() / 1e6),
+      absl::StrFormat("%.2f", r.wire_bytes() / 1e6), absl::StrFormat("%.1f x", CompressionRatio(r)),
+      absl::StrFormat("%.2f", r.wire_bits_per_element()),
+      r.has_relative_error() ? absl::StrFormat("%.4f", r.relative_error()) : "-", r.parameters());
+}
+
+}  // namespace
+
+std::string FormatBytes(double bytes) {
+  const char* const units[] = {"B", "kB", "MB", "GB", "TB"};
+  size_t unit = 0;
+  while (bytes >= 999.5 && unit + 1 < std::size(units)) {
+    bytes /= 1000;
+    ++unit;
+  }
+  const int decimals = unit == 0 || bytes >= 99.95 ? 0 : bytes >= 9.995 ? 1 : 2;
+  return absl::StrFormat("%.*f %s", decimals, bytes, units[unit]);
+}
+
+std::string FormatSeconds(double seconds) {
+  const auto whole = static_cast<int64_t>(std::llround(seconds));
+  if (whole < 60) return absl::StrFormat("%ds", whole);
+  if (whole < 3600) return absl::StrFormat("%dm%02ds", whole / 60, whole % 60);
+  return absl::StrFormat("%dh%02dm", whole / 3600, whole / 60 % 60);
+}
+
+std::string ProgressLine(const ProgressState& state, int columns) {
+  const uint64_t steps = std::max<uint64_t>(1, state.plan.steps_per_epoch);
+  const uint64_t step = state.step.step() == 0 ? 0 : (state.step.step() - 1) % steps + 1;
+  const std::string head =
+      absl::StrFormat("epoch %d/%d ", std::max(1u, state.step.epoch()), state.plan.epochs);
+  const std::string tail =
+      absl::StrFormat("%d/%d  loss %.4f  %.0f samples/s  %s/s  %s left", step, steps,
+                      state.step.loss(), state.samples_per_second,
+                      FormatBytes(state.wire_bytes_per_second), FormatSeconds(state.eta_seconds));
+  const int room = columns - static_cast<int>(head.size() + tail.size()) - 3;
+  const std::string bar =
+      room < kNarrowestBar ? "" : Bar(1.0 * step / steps, std::min(room, kWidestBar));
+  return (head + bar + tail).substr(0, static_cast<size_t>(columns));
+}
+
+std::string EpochLine(const EpochRecord& epoch, uint32_t epochs, double raw_bytes,
+                      double wire_bytes) {
+  std::string line =
+      absl::StrFormat("epoch %d/%d: train loss %.4f, accuracy %s", epoch.epoch(), epochs,
+                      epoch.train().loss(), Percent(epoch.train().accuracy()));
+  if (epoch.has_test()) absl::StrAppend(&line, TestAccuracy(epoch.test()));
+  if (wire_bytes > 0) {
+    absl::StrAppendFormat(&line, "; sent %s, %.1f x smaller", FormatBytes(wire_bytes),
+                          raw_bytes / wire_bytes);
+  }
+  absl::StrAppendFormat(&line, "; %.0f samples/s", epoch.samples_per_second());
+  return line;
+}
+
+std::string BoundaryTable(const std::vector<BoundaryRecord>& boundaries) {
+  if (boundaries.empty()) return "";
+  std::string table = absl::StrFormat(kRow, "boundary", "direction", "raw MB", "wire MB", "ratio",
+                                      "bits/elem", "rel.error", "codec");
+  for (const BoundaryRecord& boundary : boundaries) {
+    absl::StrAppend(&table, Row(boundary.name(), "activation", boundary.activations()),
+                    Row(boundary.name(), "gradient", boundary.gradients()));
+  }
+  return table;
+}
+
+Progress::Progress(ProgressOptions options) : options_(std::move(options)) {}
+
+void Progress::Line(const std::string& line) {
+  if (!options_.quiet) Say(line);
+}
+
+void Progress::Say(const std::string& line) {
+  std::string text = line;
+  if (drawn_ > 0) {
+    text = absl::StrCat("\r", line, std::string(drawn_ - std::min(drawn_, line.size()), ' '));
+    drawn_ = 0;
+  }
+  std::fprintf(options_.out, "%s\n", text.c_str());
+  std::fflush(options_.out);
+}
+
+void Progress::Break() {
+  if (drawn_ > 0) std::fprintf(options_.out, "\n");
+  std::fflush(options_.out);
+  drawn_ = 0;
+}
+
+void Progress::Redraw(const std::string& line) {
+  const size_t rest = drawn_ - std::min(drawn_, line.size());
+  std::fprintf(options_.out, "\r%s%s", line.c_str(), std::string(rest, ' ').c_str());
+  std::fflush(options_.out);
+  drawn_ = line.size();
+}
+
+absl::Status Progress::OnStart(const RunPlan& plan) {
+  state_.plan = plan;
+  pace_.Start(plan);
+  shown_ = rated_ = options_.now();
+  return absl::OkStatus();
+}
+
+absl::Status Progress::OnStep(const StepRecord& step) {
+  state_.step = step;
+  pace_.Add(step);
+  state_.samples_per_second = pace_.SamplesPerSecond();
+  state_.eta_seconds = pace_.EtaSeconds();
+  const bool terminal = options_.columns > 0;
+  const SteadyTime now = options_.now();
+  if (options_.quiet || now - shown_ < (terminal ? kRedraw : kPlainLine)) return absl::OkStatus();
+  shown_ = now;
+  if (terminal) {
+    Redraw(ProgressLine(state_, options_.columns - 1));
+  } else {
+    Line(ProgressLine(state_, /*columns=*/100));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Progress::OnTotals(const RunTotals& totals) {
+  raw_bytes_ = wire_bytes_ = 0;
+  for (const BoundaryRecord& boundary : totals.boundaries) {
+    for (const DirectionRecord* r : {&boundary.activations(), &boundary.gradients()}) {
+      raw_bytes_ += static_cast<double>(r->raw_bytes());
+      wire_bytes_ += static_cast<double>(r->wire_bytes());
+    }
+  }
+  const absl::Duration window = options_.now() - rated_;
+  if (window < kRateWindow) return absl::OkStatus();
+  state_.wire_bytes_per_second = (wire_bytes_ - wire_when_rated_) / absl::ToDoubleSeconds(window);
+  rated_ = options_.now();
+  wire_when_rated_ = wire_bytes_;
+  return absl::OkStatus();
+}
+
+absl::Status Progress::OnEvaluation(uint32_t epoch, Inference inference) {
+  if (options_.columns > 0 && !options_.quiet) {
+    Redraw(
+        absl::StrFormat("epoch %d/%d evaluating %s", epoch, state_.plan.epochs, Name(inference)));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Progress::OnEpoch(const EpochRecord& epoch) {
+  pace_.Add(epoch);
+  Line(EpochLine(epoch, state_.plan.epochs, raw_bytes_ - raw_before_epoch_,
+                 wire_bytes_ - wire_before_epoch_));
+  if (epoch.seconds() > 0) {  // until the next epoch has a rate of its own
+    state_.wire_bytes_per_second = (wire_bytes_ - wire_before_epoch_) / epoch.seconds();
+  }
+  raw_before_epoch_ = raw_bytes_;
+  wire_before_epoch_ = wire_bytes_;
+  shown_ = rated_ = options_.now();
+  wire_when_rated_ = wire_bytes_;
+  return absl::OkStatus();
+}
+
+}  // namespace thinwire

@@ -1,0 +1,132 @@
+#include "coordinator/run/progress.h"
+
+#include <cstdlib>
+
+#include "base/steady_time.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace thinwire {
+namespace {
+
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::SizeIs;
+
+TEST(FormatTest, BytesHaveDecimalUnits) {
+  EXPECT_EQ(FormatBytes(0), "0 B");
+  EXPECT_EQ(FormatBytes(999), "999 B");
+  EXPECT_EQ(FormatBytes(1000), "1.00 kB");
+  EXPECT_EQ(FormatBytes(12345678), "12.3 MB");
+  EXPECT_EQ(FormatBytes(999999), "1.00 MB");
+}
+
+TEST(FormatTest, SecondsGrowIntoMinutesAndHours) {
+  EXPECT_EQ(FormatSeconds(59.4), "59s");
+  EXPECT_EQ(FormatSeconds(185), "3m05s");
+  EXPECT_EQ(FormatSeconds(7620), "2h07m");
+}
+
+ProgressState State() {
+  ProgressState state;
+  state.plan = {/*epochs=*/10, /*steps_per_epoch=*/4, /*train_samples=*/40};
+  state.step.set_epoch(2);
+  state.step.set_step(6);
+  state.step.set_loss(1.5);
+  state.samples_per_second = 1190.4;
+  state.wire_bytes_per_second = 12.3e6;
+  state.eta_seconds = 42;
+  return state;
+}
+
+TEST(ProgressLineTest, TellsTheStepWithinTheEpoch) {
+  EXPECT_EQ(ProgressLine(State(), 90),
+            "epoch 2/10 [===========>           ] 2/4  loss 1.5000  1190 samples/s  "
+            "12.3 MB/s  42s left");
+}
+
+TEST(ProgressLineTest, GivesUpTheBarAndThenTheEndOnANarrowTerminal) {
+  EXPECT_THAT(ProgressLine(State(), 68), Not(HasSubstr("[")));
+  EXPECT_THAT(ProgressLine(State(), 30), SizeIs(30));
+}
+
+EpochRecord Epoch() {
+  EpochRecord epoch;
+  epoch.set_epoch(2);
+  epoch.mutable_train()->set_loss(1.23456);
+  epoch.mutable_train()->set_accuracy(0.568);
+  epoch.set_samples_per_second(1190);
+  return epoch;
+}
+
+TEST(EpochLineTest, TellsBothEvaluationsAndTheTraffic) {
+  EpochRecord epoch = Epoch();
+  epoch.mutable_test()->mutable_compressed()->set_accuracy(0.612);
+  epoch.mutable_test()->mutable_uncompressed()->set_accuracy(0.601);
+  EXPECT_EQ(EpochLine(epoch, 10, /*raw_bytes=*/100e6, /*wire_bytes=*/10e6),
+            "epoch 2/10: train loss 1.2346, accuracy 56.8 %; test accuracy 61.2 % compressed, "
+            "60.1 % uncompressed; sent 10.0 MB, 10.0 x smaller; 1190 samples/s");
+}
+
+TEST(EpochLineTest, TellsARecalibratedEvaluation) {
+  EpochRecord epoch = Epoch();
+  epoch.mutable_test()->mutable_uncompressed()->set_accuracy(0.6);
+  epoch.mutable_test()->mutable_uncompressed_recalibrated()->set_accuracy(0.61);
+  EXPECT_THAT(EpochLine(epoch, 10, /*raw_bytes=*/0, /*wire_bytes=*/0),
+              HasSubstr("; test accuracy 60.0 % uncompressed, 61.0 % recalibrated;"));
+}
+
+TEST(EpochLineTest, LeavesOutWhatWasNotMeasured) {
+  EXPECT_EQ(EpochLine(Epoch(), 10, /*raw_bytes=*/0, /*wire_bytes=*/0),
+            "epoch 2/10: train loss 1.2346, accuracy 56.8 %; 1190 samples/s");
+}
+
+TEST(BoundaryTableTest, HasALinePerDirection) {
+  BoundaryRecord boundary;
+  boundary.set_name("layer1");
+  DirectionRecord* r = boundary.mutable_activations();
+  r->set_parameters("topk(ratio=0.1)");
+  r->set_raw_bytes(100'000'000);
+  r->set_wire_bytes(10'000'000);
+  r->set_wire_bits_per_element(3.2);
+  r->set_relative_error(0.25);
+  EXPECT_EQ(BoundaryTable({boundary}),
+            "boundary   direction      raw MB    wire MB    ratio bits/elem rel.error  codec\n"
+            "layer1     activation     100.00      10.00   10.0 x      3.20    0.2500  "
+            "topk(ratio=0.1)\n"
+            "layer1     gradient         0.00       0.00    0.0 x      0.00         -  \n");
+}
+
+// What a run of one step, a second long, and one epoch prints.
+std::string Printed(int columns, bool quiet) {
+  char* text = nullptr;
+  size_t size = 0;
+  FILE* out = open_memstream(&text, &size);
+  SteadyTime now;
+  Progress progress({out, columns, quiet, [&now] { return now; }});
+  EXPECT_TRUE(progress.OnStart(State().plan).ok());
+  now = now + absl::Seconds(1);
+  EXPECT_TRUE(progress.OnStep(State().step).ok());
+  EXPECT_TRUE(progress.OnEpoch(Epoch()).ok());
+  std::fclose(out);
+  std::string printed(text, size);
+  std::free(text);
+  return printed;
+}
+
+TEST(ProgressTest, ATerminalLineIsRedrawnAndThenWrittenOver) {
+  const std::string printed = Printed(/*columns=*/100, /*quiet=*/false);
+  EXPECT_THAT(printed, ::testing::StartsWith("\repoch 2/10 ["));
+  EXPECT_THAT(printed, HasSubstr(" left\repoch 2/10: train loss"));
+  EXPECT_THAT(printed, EndsWith(" \n"));  // what was longer is blanked
+}
+
+TEST(ProgressTest, ElsewhereThereAreOnlyPlainLinesAndFewOfThem) {
+  EXPECT_EQ(Printed(/*columns=*/0, /*quiet=*/false), EpochLine(Epoch(), 10, 0, 0) + "\n");
+}
+
+TEST(ProgressTest, QuietPrintsNothing) { EXPECT_EQ(Printed(/*columns=*/100, /*quiet=*/true), ""); }
+
+}  // namespace
+}  // namespace thinwire

@@ -1,0 +1,294 @@
+#include "coordinator/run/run.h"
+
+#include "coordinator/fleet/fake_stage_testing.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace thinwire {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::Pair;
+
+class Recorder : public RunObserver {
+ public:
+  absl::Status OnStep(const StepRecord& step) override {
+    steps.push_back(step);
+    return on_step;
+  }
+  absl::Status OnTotals(const RunTotals& totals) override {
+    last_totals = totals;
+    return absl::OkStatus();
+  }
+  absl::Status OnEpoch(const EpochRecord& epoch) override {
+    epochs.push_back(epoch);
+    return absl::OkStatus();
+  }
+  absl::Status OnCapture(uint64_t step, const std::vector<std::string>& files) override {
+    captures.emplace_back(step, files);
+    return absl::OkStatus();
+  }
+
+  absl::Status on_step;
+  std::vector<StepRecord> steps;
+  std::vector<EpochRecord> epochs;
+  std::vector<std::pair<uint64_t, std::vector<std::string>>> captures;
+  RunTotals last_totals;
+};
+
+StageEvent Step(uint64_t step, double loss, uint32_t correct, uint32_t samples) {
+  StageEvent event;
+  event.mutable_step()->set_step(step);
+  event.mutable_step()->set_loss(loss);
+  event.mutable_step()->set_correct(correct);
+  event.mutable_step()->set_samples(samples);
+  event.mutable_step()->set_learning_rate(0.1);
+  return event;
+}
+
+// Two stages; four training samples in batches of three, two test samples.
+class RunTest : public ::testing::Test {
+ protected:
+  RunTest() {
+    experiment_.set_epochs(2);
+    experiment_.mutable_data()->set_batch_size(3);
+    experiment_.mutable_pipeline()->add_cuts("layer1");
+    experiment_.mutable_pipeline()->set_threads("auto");
+    experiment_.mutable_pipeline()->set_microbatches(2);
+    experiment_.mutable_evaluation()->set_every(1);
+    experiment_.mutable_evaluation()->set_compressed(true);
+    experiment_.mutable_evaluation()->set_uncompressed(true);
+    first_.train = [](const TrainRequest&, grpc::ServerContext*, FakeStage::Writer* writer) {
+      StageEvent event;
+      BoundaryReport* end = event.mutable_stage()->add_boundaries();
+      end->set_boundary("layer1");
+      end->set_sender(true);
+      end->set_wire_bytes(50);
+      writer->Write(event);
+      return grpc::Status::OK;
+    };
+    last_.train = [](const TrainRequest& request, grpc::ServerContext*, FakeStage::Writer* writer) {
+      writer->Write(Step(2 * request.epoch() - 1, /*loss=*/2, /*correct=*/1, /*samples=*/3));
+      writer->Write(Step(2 * request.epoch(), /*loss=*/6, /*correct=*/1, /*samples=*/1));
+      return grpc::Status::OK;
+    };
+    last_.evaluate = [](const EvaluateRequest& request, grpc::ServerContext*,
+                        FakeStage::Writer* writer) {
+      StageEvent event;
+      const bool recalibrated = request.recalibration_samples() > 0;
+      event.mutable_evaluation()->set_loss(request.compressed() ? 4 : recalibrated ? 2 : 3);
+      event.mutable_evaluation()->set_correct(1);
+      event.mutable_evaluation()->set_samples(2);
+      writer->Write(event);
+      return grpc::Status::OK;
+    };
+  }
+
+  absl::Status Train() {
+    FleetOptions options;
+    options.grace = absl::Milliseconds(50);
+    Fleet fleet({first_.address(), last_.address()}, "run", options);
+    const absl::Status status = RunExperiment(experiment_, &fleet, &observer_, &summary_);
+    fleet.Release();
+    return status;
+  }
+
+  Experiment experiment_;
+  FakeStage first_, last_;
+  Recorder observer_;
+  Summary summary_;
+};
+
+TEST_F(RunTest, CallsComeInOrder) {
+  experiment_.set_epochs(1);
+  ASSERT_TRUE(Train().ok());
+  EXPECT_THAT(first_.calls(),
+              ElementsAre("Acquire", "Configure stage 0 threads 2", "Connect " + last_.address(),
+                          "Train 1", "Evaluate 1 compressed", "Evaluate 1", "Release"));
+  EXPECT_THAT(last_.calls(), Contains("Connect "));
+}
+
+TEST_F(RunTest, AnEpochIsTheMeanOverItsSamplesAndHasBothEvaluations) {
+  ASSERT_TRUE(Train().ok());
+  ASSERT_EQ(summary_.epochs_size(), 2);
+  const EpochRecord& epoch = summary_.epochs(1);
+  EXPECT_EQ(epoch.epoch(), 2u);
+  EXPECT_EQ(epoch.train().loss(), 3.0);  // (3 x 2 + 1 x 6) / 4
+  EXPECT_EQ(epoch.train().accuracy(), 0.5);
+  EXPECT_EQ(epoch.lr(), 0.1);
+  EXPECT_EQ(epoch.test().compressed().loss(), 4.0);
+  EXPECT_EQ(epoch.test().uncompressed().loss(), 3.0);
+  EXPECT_EQ(epoch.test().uncompressed().accuracy(), 0.5);
+  EXPECT_FALSE(epoch.test().has_uncompressed_reason());
+  EXPECT_GT(epoch.samples_per_second(), 0.0);
+}
+
+TEST_F(RunTest, ObserversSeeEveryStepAndEpochAndTheTotals) {
+  ASSERT_TRUE(Train().ok());
+  ASSERT_EQ(observer_.steps.size(), 4u);
+  EXPECT_EQ(observer_.steps[3].step(), 4u);
+  EXPECT_EQ(observer_.steps[3].accuracy(), 1.0);
+  EXPECT_EQ(observer_.epochs.size(), 2u);
+  EXPECT_EQ(observer_.last_totals.boundaries[0].activations().wire_bytes(), 50u);
+}
+
+TEST_F(RunTest, SummarySaysWhatRan) {
+  experiment_.set_seed(7);
+  ASSERT_TRUE(Train().ok());
+  EXPECT_EQ(summary_.seed(), 7u);
+  EXPECT_EQ(summary_.stages(), 2u);
+  EXPECT_EQ(summary_.parameters(), 20u);
+  EXPECT_EQ(summary_.device(), "cpu");
+  EXPECT_EQ(summary_.provenance().commit(), "abc");
+  EXPECT_EQ(summary_.provenance().train_samples(), 4u);
+  EXPECT_EQ(summary_.boundaries(0).name(), "layer1");
+}
+
+TEST_F(RunTest, SummaryNamesTheDevicesOfAllStagesWhereTheyDiffer) {
+  DeviceInfo* device = last_.configured.mutable_device();
+  device->set_name("cuda:1");
+  device->set_model("NVIDIA H200");
+  device->set_libraries("CUDA 13.0");
+  ASSERT_TRUE(Train().ok());
+  EXPECT_EQ(summary_.device(), "cpu, cuda:1 NVIDIA H200");
+  ASSERT_EQ(summary_.provenance().devices_size(), 2);
+  EXPECT_EQ(summary_.provenance().devices(0).name(), "cpu");
+  EXPECT_EQ(summary_.provenance().devices(1).model(), "NVIDIA H200");
+  EXPECT_EQ(summary_.provenance().devices(1).libraries(), "CUDA 13.0");
+}
+
+TEST_F(RunTest, SummarySaysOfEachStageWhatItRanOn) {
+  first_.build.set_cpu_model("Xeon");
+  last_.build.set_cpu_model("EPYC");
+  last_.build.set_simd_target("AVX2");
+  (*last_.build.mutable_libraries())["oneDNN"] = "3.0";
+  ASSERT_TRUE(Train().ok());
+  EXPECT_EQ(summary_.provenance().cpu_model(), "Xeon");
+  ASSERT_EQ(summary_.provenance().stages_size(), 2);
+  EXPECT_EQ(summary_.provenance().stages(0).cpu_model(), "Xeon");
+  const StageRecord& last = summary_.provenance().stages(1);
+  EXPECT_EQ(last.commit(), "abc");
+  EXPECT_EQ(last.cpu_model(), "EPYC");
+  EXPECT_EQ(last.simd_target(), "AVX2");
+  EXPECT_EQ(last.libraries().at("oneDNN"), "3.0");
+  EXPECT_EQ(last.threads(), 2u);
+}
+
+TEST_F(RunTest, OneLineWarnsOfStagesWithDifferentBuilds) {
+  first_.build.set_build_id("abc gcc opt");
+  last_.build.set_build_id("abc gcc opt");
+  ::testing::internal::CaptureStderr();
+  ASSERT_TRUE(Train().ok());
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
+  summary_.Clear();
+  last_.build.set_build_id("def gcc opt");
+  ::testing::internal::CaptureStderr();
+  ASSERT_TRUE(Train().ok());
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(),
+            "thinwire: warning: stage 0 (" + first_.address() +
+                ") runs build \"abc gcc opt\", stage 1 (" + last_.address() +
+                ") runs build \"def gcc opt\"\n");
+}
+
+TEST_F(RunTest, CapturesAreHandedOverAfterTheirEpoch) {
+  experiment_.mutable_capture()->add_steps(3);
+  experiment_.mutable_capture()->set_limit_bytes(1000);
+  first_.captured = "first's";
+  last_.captured = "last's";
+  ASSERT_TRUE(Train().ok());
+  EXPECT_THAT(observer_.captures, ElementsAre(Pair(3, ElementsAre("first's", "last's"))));
+  EXPECT_THAT(first_.calls(), Contains("ExportCapture 3"));
+}
+
+TEST_F(RunTest, AStepToCaptureThatTheStagesDoNotReachIsRefusedBeforeTraining) {
+  experiment_.mutable_capture()->add_steps(5);
+  EXPECT_EQ(Train().message(),
+            "capture.steps: 5, want at most 4: the stages have 4 training samples");
+  EXPECT_THAT(first_.calls(), Not(Contains("Train 1")));
+}
+
+TEST_F(RunTest, ACaptureOfMoreThanItsLimitEndsTheRun) {
+  experiment_.mutable_capture()->add_steps(1);
+  experiment_.mutable_capture()->set_limit_bytes(1000);
+  last_.captured = std::string(2025, 'x');  // and 1024 of header
+  EXPECT_EQ(Train().message(), "stage 1 (" + last_.address() +
+                                   "): its capture of step 1 has 2025 bytes or more, want 1000, "
+                                   "which is capture.limit_bytes, and a header");
+}
+
+TEST_F(RunTest, EvaluatesEveryNthEpochAndAfterTheLast) {
+  experiment_.set_epochs(3);
+  experiment_.mutable_evaluation()->set_every(2);
+  ASSERT_TRUE(Train().ok());
+  EXPECT_FALSE(summary_.epochs(0).has_test());
+  EXPECT_TRUE(summary_.epochs(1).has_test());
+  EXPECT_TRUE(summary_.epochs(2).has_test());
+}
+
+TEST_F(RunTest, EvaluatesOnlyAfterTheLastEpochWhenEveryIsZero) {
+  experiment_.mutable_evaluation()->set_every(0);
+  experiment_.mutable_evaluation()->set_uncompressed(false);
+  ASSERT_TRUE(Train().ok());
+  EXPECT_FALSE(summary_.epochs(0).has_test());
+  EXPECT_TRUE(summary_.epochs(1).test().has_compressed());
+  EXPECT_FALSE(summary_.epochs(1).test().has_uncompressed());
+}
+
+TEST_F(RunTest, TheRecalibratedEvaluationComesLastAndOnNoMoreSamplesThanThereAre) {
+  experiment_.set_epochs(1);
+  experiment_.mutable_evaluation()->set_recalibrated(true);
+  experiment_.mutable_evaluation()->set_recalibration_samples(2000);
+  ASSERT_TRUE(Train().ok());
+  EXPECT_THAT(last_.calls(), Contains("Evaluate 1 recalibrated on 4"));
+  EXPECT_EQ(summary_.epochs(0).test().uncompressed().loss(), 3.0);
+  EXPECT_EQ(summary_.epochs(0).test().uncompressed_recalibrated().loss(), 2.0);
+}
+
+TEST_F(RunTest, ABottleneckIsTheReasonForNoUncompressedEvaluation) {
+  experiment_.mutable_compression()->mutable_bottleneck()->set_kind("linear");
+  experiment_.mutable_evaluation()->set_uncompressed(false);
+  ASSERT_TRUE(Train().ok());
+  const TestRecord& test = summary_.epochs(1).test();
+  EXPECT_FALSE(test.has_uncompressed());
+  EXPECT_EQ(test.uncompressed_reason(),
+            "cut layer1 has a bottleneck, which is part of the model and cannot be switched off");
+}
+
+TEST_F(RunTest, StagesThatReadDifferentDataAreRefused) {
+  last_.configured.set_train_digest(1);
+  const absl::Status status = Train();
+  EXPECT_THAT(
+      std::string(status.message()),
+      AllOf(HasSubstr("first and last stage read different data"), HasSubstr("0000000000000001")));
+  EXPECT_THAT(first_.calls(), Not(Contains("Train 1")));
+}
+
+TEST_F(RunTest, AFailureKeepsTheEpochsBeforeIt) {
+  auto train = last_.train;
+  last_.train = [train](const TrainRequest& request, grpc::ServerContext* context,
+                        FakeStage::Writer* writer) {
+    if (request.epoch() == 1) return train(request, context, writer);
+    return grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, "step 3: loss is nan");
+  };
+  EXPECT_THAT(std::string(Train().message()), HasSubstr("step 3: loss is nan"));
+  ASSERT_EQ(summary_.epochs_size(), 1);
+  EXPECT_EQ(summary_.boundaries(0).activations().wire_bytes(), 50u);
+}
+
+TEST_F(RunTest, AnObserversErrorEndsTheRunAndBlamesNoStage) {
+  observer_.on_step = absl::ResourceExhaustedError("metrics.jsonl: No space left on device");
+  EXPECT_EQ(std::string(Train().message()), "metrics.jsonl: No space left on device");
+}
+
+TEST_F(RunTest, SamplesThatWereNotTrainedAreNoticed) {
+  last_.train = [](const TrainRequest&, grpc::ServerContext*, FakeStage::Writer*) {
+    return grpc::Status::OK;
+  };
+  EXPECT_THAT(std::string(Train().message()), HasSubstr("0 trained samples of 4"));
+}
+
+}  // namespace
+}  // namespace thinwire

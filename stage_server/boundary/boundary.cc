@@ -1,0 +1,30 @@
+#include "stage_server/boundary/boundary.h"
+
+#include <algorithm>
+#include <memory>
+
+#include "base/status.h"
+#include "compress/codec.h"
+
+namespace thinwire {
+
+absl::StatusOr<uint64_t> MaxPayloadBytes(const BoundarySpec& spec) {
+  ASSIGN_OR_RETURN(auto codec, NewCodec(Largest(spec.codec, spec.level), spec.kernels));
+  const Shape largest = spec.sample.WithBatch(spec.max_batch);
+  const uint64_t exact = static_cast<uint64_t>(largest.elements()) * SizeOf(spec.compute);
+  return std::max<uint64_t>(exact,
+                            FeedbackMaxPayloadBytes(spec.feedback, *codec, largest, spec.compute));
+}
+
+FeedbackOptions FeedbackOptionsOf(const BoundarySpec& spec) {
+  return {spec.feedback, spec.sample, spec.compute, spec.device, spec.kernels};
+}
+
+absl::StatusOr<const Codec*> CodecInForce::Get(const CodecSpec& spec) {
+  if (codec_ == nullptr || codec_->spec() != spec) {
+    ASSIGN_OR_RETURN(codec_, NewCodec(spec, kernels_));
+  }
+  return codec_.get();
+}
+
+}  // namespace thinwire

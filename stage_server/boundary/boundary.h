@@ -1,0 +1,58 @@
+// One direction of one cut, as both of its ends must know it. boundary_sender.h and
+// boundary_receiver.h are the ends; whatever a compensation has to remember belongs there.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "compress/direction_spec.h"
+#include "compress/feedback/feedback.h"
+#include "compress/kernels.h"
+#include "tensor/tensor.h"
+#include "wire/message.h"
+
+namespace thinwire {
+
+// One direction of one cut; equal at both ends.
+struct BoundarySpec {
+  std::string name;  // of the cut: "layer1"
+  std::string peer;  // who is at the other end, for messages: "stage 2 (10.0.0.7:4700)"
+  uint32_t cut = 0;  // index in model order
+  Direction direction = DIRECTION_UNSPECIFIED;
+  Shape sample;  // batch extent 1
+  DType compute = DType::kF32;
+  CodecSpec codec;
+  LevelSpec level;
+  FeedbackSpec feedback;
+  OnNonfinite on_nonfinite = OnNonfinite::kError;
+  bool keeps_support = false;  // activations: the gradients' codec needs what they received
+  int64_t max_batch = 0;       // samples of the largest message
+  uint64_t codec_seed = 0;
+  int64_t error_every = 0;   // distortion is measured on every n-th step; 0: never
+  int capacity = 1;          // messages in flight
+  Device* device = nullptr;  // of the tensors
+  CodecKernels* kernels = nullptr;
+};
+
+// The longest payload that this direction can carry: exact messages, every level and what feedback
+// sends included.
+absl::StatusOr<uint64_t> MaxPayloadBytes(const BoundarySpec& spec);
+
+FeedbackOptions FeedbackOptionsOf(const BoundarySpec& spec);
+
+// How one end works: on a thread of its own (a wire), or within the caller's (inside a process).
+enum class Worker { kOwnThread, kInline };
+
+// The codec of the last message, made anew when a level changes it. One thread at a time.
+class CodecInForce {
+ public:
+  explicit CodecInForce(CodecKernels* kernels) : kernels_(kernels) {}
+  absl::StatusOr<const Codec*> Get(const CodecSpec& spec);
+
+ private:
+  CodecKernels* const kernels_;
+  std::unique_ptr<Codec> codec_;
+};
+
+}  // namespace thinwire

@@ -1,0 +1,360 @@
+// Both ends of a boundary, joined by a memory link.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/time/clock.h"
+#include "base/steady_time.h"
+#include "compress/cpu/kernels.h"
+#include "stage_server/boundary/receiver.h"
+#include "stage_server/boundary/sender.h"
+#include "tensor/cpu/device.h"
+#include "wire/memory_link.h"
+
+namespace thinwire {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Each;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsNan;
+using ::testing::Not;
+
+// Both ends of the activations of one cut.
+class BoundaryTest : public ::testing::TestWithParam<Worker> {
+ protected:
+  void SetUp() override {
+    spec_.name = "layer1";
+    spec_.peer = "stage 7 (somewhere)";
+    spec_.direction = DIRECTION_ACTIVATION;
+    spec_.sample = {1, 4};
+    spec_.max_batch = 2;
+    spec_.capacity = 2;
+    spec_.error_every = 1;
+    spec_.device = CpuDevice();
+    spec_.kernels = CpuCodecKernels();
+    spec_.codec.kind = CodecKind::kTopK;
+    spec_.codec.scope = Scope::kSample;
+    spec_.codec.ratio = 0.5;
+    Make(GetParam());
+  }
+
+  // `change` makes the receiver's specification another one.
+  void Make(
+      Worker worker, const std::function<void(BoundarySpec*)>& change = [](BoundarySpec*) {},
+      SupportMaps* at_sender = nullptr, SupportMaps* at_receiver = nullptr) {
+    receiver_.reset();
+    sender_.reset();
+    BoundarySpec of_receiver = spec_;
+    change(&of_receiver);
+    LinkOptions up, down;
+    up.name = down.name = spec_.name;
+    up.receives = DIRECTION_GRADIENT;
+    down.receives = spec_.direction;
+    up.max_payload_bytes = down.max_payload_bytes = *MaxPayloadBytes(spec_);
+    up.queue_capacity = down.queue_capacity = 8;
+    std::tie(up_, down_) = NewMemoryLinks(up, down);
+    sender_ = *BoundarySender::New(spec_, up_.get(), worker, at_sender);
+    receiver_ = *BoundaryReceiver::New(of_receiver, down_.get(), worker, at_receiver);
+  }
+
+  // Of nine batches of one sample.
+  void StartEpoch() {
+    const auto rows = std::make_shared<const EpochRows>(
+        EpochSpec{{ShuffleKind::kSamples, 0, /*batch_size=*/1}, 1, /*epoch=*/1, /*samples=*/9},
+        /*needs_ids=*/false);
+    sender_->StartEpoch(rows);
+    receiver_->StartEpoch(rows);
+  }
+
+  static Tensor Of(std::vector<float> values, int64_t batch = 1) {
+    Tensor x = *Tensor::Allocate(CpuDevice(), DType::kF32,
+                                 {batch, static_cast<int64_t>(values.size()) / batch});
+    std::copy(values.begin(), values.end(), x.floats().begin());
+    return x;
+  }
+  static MessageKey Key(uint64_t step) { return {PHASE_TRAIN, {}, 0, 1, step, 0}; }
+  static SteadyTime Soon() { return SteadyTime::Now() + absl::Seconds(30); }
+  static BoundaryReceiver::Expected Expect(uint64_t step) {
+    BoundaryReceiver::Expected expected;
+    expected.key = Key(step);
+    expected.batch = 1;
+    expected.compressed = true;
+    expected.sample_digest = 5;
+    return expected;
+  }
+
+  BoundarySpec spec_;
+  std::unique_ptr<Link> up_, down_;
+  std::unique_ptr<BoundarySender> sender_;
+  std::unique_ptr<BoundaryReceiver> receiver_;
+};
+
+TEST_P(BoundaryTest, CompressesAndTellsWhatItCost) {
+  ASSERT_TRUE(sender_->Send(Key(1), 5, /*compress=*/true, Of({1, -4, 3, 0.5})).ok());
+  const auto received = receiver_->Receive(Expect(1), Soon());
+  ASSERT_TRUE(received.ok()) << received.status();
+  EXPECT_THAT(received->tensor.floats(), ElementsAre(0, -4, 3, 0));
+  EXPECT_EQ(received->sample_digest, 5u);
+  ASSERT_TRUE(sender_->Flush(Soon()).ok());  // it counts after it has sent
+  const BoundaryStatistics sent = sender_->statistics();
+  EXPECT_EQ(sent.train.messages, 1u);
+  EXPECT_EQ(sent.train.elements, 4u);
+  EXPECT_EQ(sent.train.raw_bytes, 16u);
+  EXPECT_GT(sent.train.wire_bytes, sent.train.payload_bytes);
+  EXPECT_EQ(sent.evaluate.messages, 0u);
+  EXPECT_EQ(sent.errors.messages, 1u);
+  EXPECT_NEAR(sent.errors.relative_error, std::sqrt(1.25 / 26.25), 1e-6);
+  EXPECT_EQ(sent.errors.codec.relative_error, sent.errors.relative_error);
+  EXPECT_EQ(sent.errors.last_codec.relative_error, sent.errors.relative_error);
+}
+
+TEST_P(BoundaryTest, ARelativeErrorOfZerosIsNotCounted) {
+  spec_.feedback.kind = FeedbackKind::kEf;
+  Make(GetParam());
+  StartEpoch();
+  // The second message is what the first one left: x is zero, the receiver's is not.
+  for (const auto& [step, value] : {std::pair(1, 1.0f), std::pair(2, 0.0f)}) {
+    ASSERT_TRUE(sender_->Send(Key(step), 5, true, Of({value, value, value, value})).ok());
+    ASSERT_TRUE(receiver_->Receive(Expect(step), Soon()).ok());
+  }
+  ASSERT_TRUE(sender_->Flush(Soon()).ok());
+  EXPECT_EQ(sender_->statistics().errors.messages, 1u);
+  EXPECT_TRUE(std::isfinite(sender_->statistics().errors.relative_error));
+}
+
+TEST_P(BoundaryTest, WithoutACodecTheCosineIsOneAndNoCodecErred) {
+  spec_.codec = CodecSpec();
+  Make(GetParam());
+  for (uint64_t step = 1; step <= 3; ++step) {
+    ASSERT_TRUE(sender_->Send(Key(step), 5, true, Of({1, 1, 0, 0.5f * step})).ok());
+    ASSERT_TRUE(receiver_->Receive(Expect(step), Soon()).ok());
+  }
+  ASSERT_TRUE(sender_->Flush(Soon()).ok());
+  const MeasuredErrors errors = sender_->statistics().errors;
+  EXPECT_EQ(errors.messages, 3u);
+  EXPECT_EQ(errors.cosine, 3);
+  EXPECT_EQ(errors.relative_error, 0);
+  EXPECT_EQ(errors.coded_messages, 0u);
+}
+
+TEST_P(BoundaryTest, TheCodecsErrorIsThatOfTheMessagesItCoded) {
+  spec_.feedback.kind = FeedbackKind::kEf21;
+  spec_.feedback.init = StateInit::kExact;
+  Make(GetParam());
+  StartEpoch();
+  // The first visit of the slot goes exact.
+  ASSERT_TRUE(sender_->Send(Key(1), 5, true, Of({1, -4, 3, 0.5})).ok());
+  ASSERT_TRUE(receiver_->Receive(Expect(1), Soon()).ok());
+  ASSERT_TRUE(sender_->Flush(Soon()).ok());
+  EXPECT_EQ(sender_->statistics().errors.messages, 1u);
+  EXPECT_EQ(sender_->statistics().errors.coded_messages, 0u);
+  ASSERT_TRUE(sender_->Send(Key(2), 5, true, Of({2, -8, 6, 1})).ok());
+  ASSERT_TRUE(receiver_->Receive(Expect(2), Soon()).ok());
+  ASSERT_TRUE(sender_->Flush(Soon()).ok());
+  const BoundaryStatistics sent = sender_->statistics();
+  EXPECT_EQ(sent.errors.messages, 2u);
+  EXPECT_EQ(sent.errors.coded_messages, 1u);
+  EXPECT_NEAR(sent.errors.codec.relative_error, std::sqrt(1.25 / 26.25), 1e-6);
+  EXPECT_NEAR(sent.errors.codec.relative_residual, 0.5, 1e-6);
+  EXPECT_EQ(sent.errors.last_codec.relative_error, sent.errors.codec.relative_error);
+}
+
+TEST_P(BoundaryTest, UncompressedMessagesAreExactWhateverTheCodec) {
+  ASSERT_TRUE(sender_->Send(Key(1), 5, /*compress=*/false, Of({1, -4, 3, 0.5})).ok());
+  BoundaryReceiver::Expected expected = Expect(1);
+  expected.compressed = false;
+  EXPECT_THAT(receiver_->Receive(expected, Soon())->tensor.floats(), ElementsAre(1, -4, 3, 0.5));
+}
+
+TEST_P(BoundaryTest, AnotherStepIsRefusedNamingBoth) {
+  ASSERT_TRUE(sender_->Send(Key(1), 5, true, Of({1, 2, 3, 4})).ok());
+  const absl::Status status = receiver_->Receive(Expect(2), Soon()).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()),
+              AllOf(HasSubstr("layer1"), HasSubstr("step 2"), HasSubstr("step 1")));
+}
+
+TEST_P(BoundaryTest, OtherSamplesAreRefused) {
+  ASSERT_TRUE(sender_->Send(Key(1), 6, true, Of({1, 2, 3, 4})).ok());
+  EXPECT_THAT(std::string(receiver_->Receive(Expect(1), Soon()).status().message()),
+              HasSubstr("do not read the same samples"));
+}
+
+TEST_P(BoundaryTest, AnotherBatchSizeIsRefused) {
+  ASSERT_TRUE(sender_->Send(Key(1), 5, true, Of({1, 2, 3, 4, 5, 6, 7, 8}, 2)).ok());
+  EXPECT_THAT(std::string(receiver_->Receive(Expect(1), Soon()).status().message()),
+              HasSubstr("2 samples, want 1"));
+}
+
+TEST_P(BoundaryTest, ACompressedMessageIsRefusedWhereAnExactOneIsExpected) {
+  ASSERT_TRUE(sender_->Send(Key(1), 5, true, Of({1, 2, 3, 4})).ok());
+  BoundaryReceiver::Expected expected = Expect(1);
+  expected.compressed = false;
+  EXPECT_THAT(std::string(receiver_->Receive(expected, Soon()).status().message()),
+              HasSubstr("codec topk("));
+}
+
+TEST_P(BoundaryTest, WithoutStateNothingIsAFirstVisit) {
+  const Tensor x = Of({1, 2, 3, 4});
+  Message message;
+  message.key = Key(1);
+  message.key.direction = spec_.direction;
+  message.shape = x.shape();
+  message.sample_digest = 5;
+  message.first_visit = true;  // would excuse that it is exact
+  message.payload = {x.buffer(), {static_cast<const uint8_t*>(x.data()), x.bytes()}};
+  up_->Send(std::move(message));
+  const absl::Status status = receiver_->Receive(Expect(1), Soon()).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()), AllOf(HasSubstr("layer1"), HasSubstr("first_visit")));
+}
+
+TEST_P(BoundaryTest, AShapeThatIsNotTheCutsIsRefused) {
+  ASSERT_TRUE(sender_->Send(Key(1), 5, true, Of({1, 2, 3})).ok());
+  EXPECT_THAT(std::string(receiver_->Receive(Expect(1), Soon()).status().message()),
+              AllOf(HasSubstr("shape [1, 3]"), HasSubstr("[2, 4]")));
+}
+
+TEST_P(BoundaryTest, NanNamesCutDirectionAndStep) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  absl::Status status = sender_->Send(Key(17), 5, true, Of({1, nan, 3, 4}));
+  // A worker closes the link with its reason, which ends the wait at its other direction.
+  if (status.ok()) status = up_->Receive(Soon()).status();
+  EXPECT_FALSE(status.ok());
+  EXPECT_THAT(std::string(status.message()),
+              AllOf(HasSubstr("layer1"), HasSubstr("activation"), HasSubstr("step 17")));
+}
+
+TEST_P(BoundaryTest, NanPassesExactlyWhereItMayAndNoStateRemembersIt) {
+  spec_.on_nonfinite = OnNonfinite::kPass;
+  const auto rows = std::make_shared<const EpochRows>(
+      EpochSpec{{ShuffleKind::kSamples, 0, /*batch_size=*/1}, 1, /*epoch=*/1, /*samples=*/9},
+      /*needs_ids=*/false);
+  for (FeedbackKind kind : {FeedbackKind::kNone, FeedbackKind::kEf, FeedbackKind::kEf21}) {
+    SCOPED_TRACE(Name(kind));
+    spec_.feedback.kind = kind;
+    Make(GetParam());
+    sender_->StartEpoch(rows);
+    receiver_->StartEpoch(rows);
+    const auto cross = [&](uint64_t step, std::vector<float> values) {
+      EXPECT_TRUE(sender_->Send(Key(step), 5, true, Of(std::move(values))).ok());
+      const auto received = receiver_->Receive(Expect(step), Soon());
+      EXPECT_TRUE(received.ok()) << received.status();
+      const auto floats = received->tensor.floats();
+      return std::vector<float>(floats.begin(), floats.end());
+    };
+    cross(1, {1, -4, 3, 0.5});
+    const std::vector<float> with_nan = cross(2, {1, std::nanf(""), 3, 0.5});
+    EXPECT_TRUE(std::isnan(with_nan[1]));
+    EXPECT_EQ(with_nan[2], 3);
+    cross(3, {8, 7, 0, 0});
+    EXPECT_THAT(cross(4, {8, 7, 0, 0}), ElementsAre(8, 7, 0, 0));
+    EXPECT_THAT(cross(5, {0, 0, 5, 0}), Each(Not(IsNan())));
+  }
+}
+
+TEST_P(BoundaryTest, AnExactMessageIsRefusedWhereACompressedOneIsExpected) {
+  ASSERT_TRUE(sender_->Send(Key(1), 5, /*compress=*/false, Of({1, 2, 3, 4})).ok());
+  EXPECT_THAT(std::string(receiver_->Receive(Expect(1), Soon()).status().message()),
+              AllOf(HasSubstr("codec none"), HasSubstr("want topk(")));
+}
+
+TEST_P(BoundaryTest, TheLevelOfItsEpochIsTakenAndNoOther) {
+  spec_.level.kind = LevelKind::kByEpoch;
+  spec_.level.by_epoch = {{2, 0.25}};
+  Make(GetParam());
+  BoundaryReceiver::Expected expected = Expect(1);
+  expected.key.epoch = 2;
+  ASSERT_TRUE(sender_->Send(expected.key, 5, true, Of({1, -4, 3, 0.5})).ok());
+  EXPECT_THAT(receiver_->Receive(expected, Soon())->tensor.floats(), ElementsAre(0, -4, 0, 0));
+
+  Make(GetParam(), [](BoundarySpec* of_receiver) { of_receiver->level.by_epoch = {{2, 0.75}}; });
+  ASSERT_TRUE(sender_->Send(expected.key, 5, true, Of({1, -4, 3, 0.5})).ok());
+  EXPECT_THAT(std::string(receiver_->Receive(expected, Soon()).status().message()),
+              AllOf(HasSubstr("ratio=0.25"), HasSubstr("ratio=0.75")));
+}
+
+TEST_P(BoundaryTest, AGradientOnASupportThatNobodyKnowsIsRefused) {
+  spec_.direction = DIRECTION_GRADIENT;
+  spec_.codec = CodecSpec();
+  spec_.codec.kind = CodecKind::kTopK;
+  spec_.codec.indices = Indices::kShared;
+  SupportMaps at_sender, at_receiver;
+  const MessageKey key = Key(1);
+  at_sender.Put(key, *SupportMap::Of(Of({0, 1, 0, 1}), CpuCodecKernels()));
+  Make(
+      GetParam(), [](BoundarySpec*) {}, &at_sender, &at_receiver);
+  ASSERT_TRUE(sender_->Send(key, 5, true, Of({1, -4, 3, 0.5})).ok());
+  EXPECT_THAT(std::string(receiver_->Receive(Expect(1), Soon()).status().message()),
+              HasSubstr("its support is not known"));
+
+  at_sender.Put(key, *SupportMap::Of(Of({0, 1, 0, 1}), CpuCodecKernels()));
+  at_receiver.Put(key, *SupportMap::Of(Of({0, 2, 0, 2}), CpuCodecKernels()));
+  Make(
+      GetParam(), [](BoundarySpec*) {}, &at_sender, &at_receiver);
+  ASSERT_TRUE(sender_->Send(key, 5, true, Of({1, -4, 3, 0.5})).ok());
+  EXPECT_THAT(receiver_->Receive(Expect(1), Soon())->tensor.floats(), ElementsAre(0, -4, 0, 0.5));
+}
+
+TEST_P(BoundaryTest, ADeadlineNamesCutAndMessage) {
+  const absl::Status status =
+      receiver_->Receive(Expect(3), SteadyTime::Now() + absl::Milliseconds(5)).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("layer1"));
+}
+
+INSTANTIATE_TEST_SUITE_P(Workers, BoundaryTest,
+                         ::testing::Values(Worker::kInline, Worker::kOwnThread),
+                         [](const auto& info) {
+                           return info.param == Worker::kInline ? "Inline" : "OwnThread";
+                         });
+
+using BoundaryWorkerTest = BoundaryTest;
+
+TEST_P(BoundaryWorkerTest, MoreMessagesThanTheScheduleAllowsAreTheSendersError) {
+  for (uint64_t step = 1; step <= 3; ++step) {
+    ASSERT_TRUE(sender_->Send(Key(step), 5, true, Of({1, 2, 3, 4})).ok());
+  }
+  EXPECT_FALSE(up_->Receive(Soon()).ok());  // returns once the receiver has closed the link
+  EXPECT_TRUE(receiver_->Receive(Expect(1), Soon()).ok());
+  EXPECT_TRUE(receiver_->Receive(Expect(2), Soon()).ok());
+  const absl::Status status = receiver_->Receive(Expect(3), Soon()).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("stage 7 (somewhere)"));
+}
+
+// The worker has taken a message of an epoch that the executor has not begun.
+TEST_P(BoundaryWorkerTest, StopEndsAWaitForAnEpochToo) {
+  spec_.feedback.kind = FeedbackKind::kEf21;
+  Make(GetParam());
+  StartEpoch();
+  BoundaryReceiver::Expected expected = Expect(10);
+  expected.key.epoch = 2;
+  sender_->StartEpoch(std::make_shared<const EpochRows>(
+      EpochSpec{{ShuffleKind::kSamples, 0, /*batch_size=*/1}, 1, /*epoch=*/2, /*samples=*/9},
+      /*needs_ids=*/false));
+  ASSERT_TRUE(sender_->Send(expected.key, 5, true, Of({1, 2, 3, 4})).ok());
+  ASSERT_TRUE(sender_->Flush(Soon()).ok());
+  while (receiver_->statistics().last_receive_unix_seconds == 0) {
+    absl::SleepFor(absl::Milliseconds(1));
+  }
+  absl::Status status;
+  std::thread executor([&] { status = receiver_->Receive(expected, Soon()).status(); });
+  receiver_->Stop(absl::CancelledError("enough"));
+  executor.join();
+  EXPECT_EQ(status, absl::CancelledError("enough"));
+}
+
+INSTANTIATE_TEST_SUITE_P(Workers, BoundaryWorkerTest, ::testing::Values(Worker::kOwnThread));
+
+}  // namespace
+}  // namespace thinwire

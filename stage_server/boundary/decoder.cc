@@ -1,0 +1,104 @@
+#include "stage_server/boundary/decoder.h"
+
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
+#include "compress/support.h"
+
+namespace thinwire {
+
+absl::StatusOr<std::unique_ptr<MessageDecoder>> MessageDecoder::New(const BoundarySpec& spec,
+                                                                    SupportMaps* support) {
+  ASSIGN_OR_RETURN(auto feedback, FeedbackReceiver::New(FeedbackOptionsOf(spec)));
+  std::unique_ptr<MessageDecoder> decoder(new MessageDecoder(spec, support, std::move(feedback)));
+  RETURN_IF_ERROR(decoder->codecs_.Get(spec.codec).status());
+  return decoder;
+}
+
+absl::Status MessageDecoder::Check(const Message& message) const {
+  if (message.dtype != spec_.compute) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("element type ", Name(message.dtype), ", want ", Name(spec_.compute)));
+  }
+  const Shape& shape = message.shape;
+  if (shape.rank() < 1 || shape[0] < 1 || shape[0] > spec_.max_batch ||
+      shape != spec_.sample.WithBatch(shape[0])) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("shape ", shape.ToString(), ", want ",
+                     spec_.sample.WithBatch(spec_.max_batch).ToString(), " or fewer samples"));
+  }
+  if (!NeedsRows(message) && (message.first_visit || message.state_digest)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(message.first_visit ? "first_visit" : "state_digest",
+                     " of a message without state at the receiver, want neither"));
+  }
+  if (message.codec.is_exact()) return absl::OkStatus();
+  return CheckMet(message.codec, spec_.codec, spec_.level, message.key.epoch,
+                  message.key.phase == PHASE_TRAIN);
+}
+
+bool MessageDecoder::NeedsRows(const Message& message) const {
+  return message.key.phase == PHASE_TRAIN && spec_.feedback.kind == FeedbackKind::kEf21;
+}
+
+// The gathered payload becomes the tensor where it lies, or is copied to where tensors live.
+absl::StatusOr<Tensor> MessageDecoder::TakeExact(const Message& message) const {
+  const size_t want = message.shape.elements() * SizeOf(spec_.compute);
+  if (message.payload.bytes.size() != want) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("payload of ", message.payload.bytes.size(), " bytes, want ", want));
+  }
+  if (!spec_.device->is_host()) {
+    ASSIGN_OR_RETURN(const Tensor x, Tensor::Allocate(spec_.device, spec_.compute, message.shape));
+    const void* const bytes = message.payload.bytes.data();
+    RETURN_IF_ERROR(ToStatus(spec_.device->CopyFromHost(x.data(), bytes, want)));
+    return x;
+  }
+  auto* data = const_cast<uint8_t*>(message.payload.bytes.data());
+  return Tensor(Buffer::Wrap(spec_.device, data, want, message.payload.owner), spec_.compute,
+                message.shape);
+}
+
+absl::StatusOr<Tensor> MessageDecoder::DecodeBytes(const Message& message, const EpochRows* rows) {
+  SupportMap map;
+  FeedbackReceiver::Incoming incoming;
+  if (spec_.codec.needs_support()) {
+    ASSIGN_OR_RETURN(map, support_->Take(message.key));
+    incoming.context.support = &map;
+  }
+  const bool remembers = NeedsRows(message);
+  incoming.exact = message.codec.is_exact();
+  if (incoming.exact && !remembers) return TakeExact(message);
+  std::vector<uint64_t> row_keys;
+  if (remembers) {
+    ASSIGN_OR_RETURN(row_keys,
+                     rows->Of(spec_.feedback.key, message.key.step, message.key.microbatch));
+    if (row_keys.size() != static_cast<size_t>(message.shape[0])) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(message.shape[0], " samples, want ", row_keys.size()));
+    }
+  }
+  incoming.payload = message.payload.bytes;
+  incoming.shape = message.shape;
+  incoming.rows = row_keys;
+  incoming.first_visit = message.first_visit;
+  incoming.state_digest = message.state_digest;
+  incoming.frozen = message.key.phase != PHASE_TRAIN;
+  incoming.step = message.key.step;
+  // An exact message says nothing about the codec in force.
+  ASSIGN_OR_RETURN(const Codec* codec, codecs_.Get(incoming.exact ? spec_.codec : message.codec));
+  return feedback_->Decode(*codec, incoming);
+}
+
+absl::StatusOr<Tensor> MessageDecoder::Decode(const Message& message, const EpochRows* rows) {
+  ASSIGN_OR_RETURN(Tensor tensor, DecodeBytes(message, rows));
+  if (spec_.keeps_support && message.key.phase == PHASE_TRAIN) {
+    ASSIGN_OR_RETURN(SupportMap map, SupportMap::Of(tensor, spec_.kernels));
+    support_->Put(message.key, std::move(map));
+  }
+  return tensor;
+}
+
+}  // namespace thinwire

@@ -1,0 +1,162 @@
+#include "stage_server/boundary/encoder.h"
+
+#include <cmath>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/random.h"
+#include "base/status.h"
+#include "compress/distortion.h"
+
+namespace thinwire {
+namespace {
+
+uint64_t MessageRandomKey(const BoundarySpec& spec, const MessageKey& key) {
+  const char* direction = spec.direction == DIRECTION_ACTIVATION ? "activation" : "gradient";
+  const uint64_t stream =
+      RandomKey(spec.codec_seed, absl::StrCat(spec.name, "/", direction, "/", key.phase));
+  return RandomKey(stream, key.step, key.microbatch);
+}
+
+// Squares of finite fp32 numbers add up to a finite fp64 number, and nothing else does.
+absl::StatusOr<bool> IsFinite(const Tensor& x, CodecKernels* kernels) {
+  CodecKernels::Sums sums;
+  RETURN_IF_ERROR(ToStatus(kernels->Compare(x.view(), x.view(), &sums)));
+  return std::isfinite(sums.x);
+}
+
+// The tensor's own bytes: its memory, or where the host cannot read that a copy.
+absl::StatusOr<Payload> RawBytes(const Tensor& x) {
+  std::shared_ptr<Buffer> buffer = x.buffer();
+  if (!x.device()->is_host()) {
+    ASSIGN_OR_RETURN(buffer, Buffer::Allocate(x.device()->host(), x.bytes()));
+    RETURN_IF_ERROR(ToStatus(x.device()->CopyToHost(buffer->data(), x.data(), x.bytes())));
+  }
+  const auto* data = static_cast<const uint8_t*>(buffer->data());
+  return Payload{std::move(buffer), {data, x.bytes()}};
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<MessageEncoder>> MessageEncoder::New(const BoundarySpec& spec,
+                                                                    SupportMaps* support) {
+  ASSIGN_OR_RETURN(auto feedback, FeedbackSender::New(FeedbackOptionsOf(spec)));
+  std::unique_ptr<MessageEncoder> encoder(new MessageEncoder(spec, support, std::move(feedback)));
+  RETURN_IF_ERROR(encoder->codecs_.Get(spec.codec).status());  // what it refuses, it refuses now
+  return encoder;
+}
+
+MessageEncoder::MessageEncoder(const BoundarySpec& spec, SupportMaps* support,
+                               std::unique_ptr<FeedbackSender> feedback)
+    : spec_(spec),
+      support_(support),
+      feedback_(std::move(feedback)),
+      codecs_(spec.kernels),
+      level_(spec.codec, spec.level) {}
+
+bool MessageEncoder::IsMeasured(const Outgoing& outgoing) const {
+  return spec_.error_every > 0 && outgoing.key.phase == PHASE_TRAIN && outgoing.compress &&
+         outgoing.key.step % spec_.error_every == 0;
+}
+
+// The codec and what it may use.
+absl::Status MessageEncoder::Prepare(const Outgoing& outgoing) {
+  const MessageKey& key = outgoing.key;
+  const bool training = key.phase == PHASE_TRAIN;
+  ASSIGN_OR_RETURN(codec_,
+                   codecs_.Get(training ? level_.Train(key.epoch, key.step) : level_.Evaluate()));
+  context_ = MessageContext();
+  context_.random_key = MessageRandomKey(spec_, key);
+  if (!spec_.codec.needs_support()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(map_, support_->Take(key));
+  context_.support = &map_;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<FeedbackSender::Encoded> MessageEncoder::EncodeOrPass(
+    FeedbackSender::Outgoing outgoing, absl::Span<uint8_t> payload) {
+  auto encoded = feedback_->Encode(*codec_, outgoing, payload);
+  if (encoded.ok() || !outgoing.compress || spec_.on_nonfinite == OnNonfinite::kError ||
+      !absl::IsInvalidArgument(encoded.status())) {
+    return encoded;
+  }
+  ASSIGN_OR_RETURN(const bool is_finite, IsFinite(*outgoing.x, spec_.kernels));
+  if (is_finite) return encoded;
+  outgoing.compress = false;
+  return feedback_->Encode(*codec_, outgoing, payload);
+}
+
+absl::StatusOr<Payload> MessageEncoder::EncodeBytes(const Outgoing& outgoing) {
+  const Tensor& x = outgoing.x;
+  const bool training = outgoing.key.phase == PHASE_TRAIN;
+  const bool remembers = training && spec_.feedback.kind != FeedbackKind::kNone;
+  std::vector<uint64_t> rows;
+  if (remembers) {
+    ASSIGN_OR_RETURN(
+        rows, outgoing.rows->Of(spec_.feedback.key, outgoing.key.step, outgoing.key.microbatch));
+  }
+  const bool compress = outgoing.compress && !spec_.codec.is_exact();
+  if (!compress && !remembers) {
+    encoded_ = FeedbackSender::Encoded();
+    encoded_.exact = true;
+    encoded_.received = encoded_.message = encoded_.decoded = x;
+    return RawBytes(x);
+  }
+  FeedbackSender::Outgoing out;
+  out.x = &x;
+  out.rows = rows;
+  out.compress = compress;
+  out.frozen = !training;
+  out.step = outgoing.key.step;
+  out.context = context_;
+  // Without feedback a measurement decodes on its own, outside of the time that encoding takes.
+  out.want_received = training && (spec_.keeps_support || (remembers && IsMeasured(outgoing)));
+  const size_t capacity = FeedbackMaxPayloadBytes(spec_.feedback, *codec_, x.shape(), x.dtype());
+  ASSIGN_OR_RETURN(auto buffer, Buffer::Allocate(spec_.device->host(), capacity));
+  auto* data = static_cast<uint8_t*>(buffer->data());
+  ASSIGN_OR_RETURN(encoded_, EncodeOrPass(out, absl::MakeSpan(data, capacity)));
+  return Payload{std::move(buffer), absl::MakeConstSpan(data, encoded_.bytes)};
+}
+
+absl::Status MessageEncoder::Encode(const Outgoing& outgoing, Message* message) {
+  RETURN_IF_ERROR(Prepare(outgoing));
+  ASSIGN_OR_RETURN(message->payload, EncodeBytes(outgoing));
+  message->codec = encoded_.exact ? CodecSpec() : codec_->spec();
+  message->first_visit = encoded_.first_visit;
+  message->state_digest = encoded_.state_digest;
+  if (spec_.keeps_support && outgoing.key.phase == PHASE_TRAIN) {
+    ASSIGN_OR_RETURN(SupportMap map, SupportMap::Of(encoded_.received, spec_.kernels));
+    support_->Put(outgoing.key, std::move(map));
+  }
+  return absl::OkStatus();
+}
+
+void MessageEncoder::Finish() {
+  encoded_ = FeedbackSender::Encoded();
+  map_ = SupportMap();
+}
+
+absl::StatusOr<MeasuredError> MessageEncoder::Measure(const Outgoing& outgoing,
+                                                      const Message& message) {
+  Tensor received = encoded_.received, decoded = encoded_.decoded, coded = encoded_.message;
+  if (encoded_.exact && received.empty()) received = decoded = coded = outgoing.x;
+  if (received.empty()) {
+    ASSIGN_OR_RETURN(decoded,
+                     Tensor::Allocate(spec_.device, outgoing.x.dtype(), outgoing.x.shape()));
+    RETURN_IF_ERROR(codec_->Decode(message.payload.bytes, context_, &decoded));
+    received = decoded;
+    coded = outgoing.x;
+  }
+  MeasuredError error;
+  ASSIGN_OR_RETURN(error.received, MeasureDistortion(outgoing.x, received, spec_.kernels));
+  if (encoded_.exact) return error;
+  CodecError& of_codec = error.codec.emplace();
+  ASSIGN_OR_RETURN(of_codec.relative_residual, feedback_->RelativeResidual(outgoing.x));
+  ASSIGN_OR_RETURN(const Distortion distortion, MeasureDistortion(coded, decoded, spec_.kernels));
+  of_codec.relative_error = distortion.relative_error;
+  level_.Observe(outgoing.key.step, of_codec.relative_error);
+  return error;
+}
+
+}  // namespace thinwire

@@ -1,0 +1,66 @@
+#include "stage_server/boundary/epoch_rows.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+
+namespace thinwire {
+
+EpochRows::EpochRows(const EpochSpec& spec, bool needs_ids)
+    : spec_(spec), batches_(NumBatches(spec.samples, spec.shuffle.batch_size)) {
+  if (!needs_ids) return;
+  order_ = EpochOrder(spec.shuffle, spec.epoch, spec.samples);
+  batch_order_ = BatchOrder(spec.shuffle, spec.epoch, spec.samples);
+}
+
+uint64_t EpochRows::BatchIndex(uint64_t step) const {
+  return step - 1 - (spec_.epoch - 1) * static_cast<uint64_t>(batches_);
+}
+
+int64_t EpochRows::BatchSize(int64_t index) const {
+  const int64_t batch_size = spec_.shuffle.batch_size;
+  return std::min(batch_size, spec_.samples - index * batch_size);
+}
+
+int EpochRows::Microbatches(uint64_t step) const {
+  const auto index = static_cast<int64_t>(BatchIndex(step));
+  return static_cast<int>(std::min<int64_t>(spec_.microbatches, BatchSize(index)));
+}
+
+absl::StatusOr<std::vector<uint64_t>> EpochRows::Of(StateKey key, uint64_t step,
+                                                    uint32_t microbatch) const {
+  if (BatchIndex(step) >= static_cast<uint64_t>(batches_)) {
+    const int64_t before = (spec_.epoch - 1) * batches_;
+    return absl::InvalidArgumentError(absl::StrCat("step ", step, ", epoch ", spec_.epoch,
+                                                   " has steps ", before + 1, " to ",
+                                                   before + batches_));
+  }
+  const auto index = static_cast<int64_t>(BatchIndex(step));
+  const int count = Microbatches(step);
+  if (microbatch >= static_cast<uint32_t>(count)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("microbatch ", microbatch, ", the batch has ", count));
+  }
+  const SampleRange range = MicrobatchRange(BatchSize(index), count, static_cast<int>(microbatch));
+  const int64_t batch_size = spec_.shuffle.batch_size;
+  std::vector<uint64_t> rows;
+  for (int64_t slot = range.first; slot < range.last; ++slot) {
+    switch (key) {
+      case StateKey::kStream:
+        rows.push_back(slot - range.first);
+        break;
+      case StateKey::kSlot:
+        rows.push_back(slot);
+        break;
+      case StateKey::kSample:
+        rows.push_back(order_[index * batch_size + slot]);
+        break;
+      case StateKey::kBatch:
+        rows.push_back(batch_order_[index] * batch_size + slot);
+        break;
+    }
+  }
+  return rows;
+}
+
+}  // namespace thinwire

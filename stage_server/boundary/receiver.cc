@@ -1,0 +1,203 @@
+#include "stage_server/boundary/receiver.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "base/status.h"
+#include "base/steady_time.h"
+
+namespace thinwire {
+namespace {
+
+// An acknowledgement has no elements and no codec.
+bool IsAcknowledgement(const MessageKey& key) {
+  return key.direction == DIRECTION_GRADIENT && key.phase != PHASE_TRAIN;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<BoundaryReceiver>> BoundaryReceiver::New(const BoundarySpec& spec,
+                                                                        Link* link, Worker worker,
+                                                                        SupportMaps* support) {
+  ASSIGN_OR_RETURN(auto decoder, MessageDecoder::New(spec, support));
+  RETURN_IF_ERROR(ToStatus(spec.device->Finish()));  // its memory is for whoever decodes
+  return std::unique_ptr<BoundaryReceiver>(
+      new BoundaryReceiver(spec, link, worker, std::move(decoder)));
+}
+
+BoundaryReceiver::BoundaryReceiver(const BoundarySpec& spec, Link* link, Worker worker,
+                                   std::unique_ptr<MessageDecoder> decoder)
+    : spec_(spec),
+      link_(link),
+      decoder_(std::move(decoder)),
+      has_worker_(worker == Worker::kOwnThread) {
+  if (has_worker_) worker_.emplace([this] { WorkerLoop(); });
+}
+
+BoundaryReceiver::~BoundaryReceiver() {
+  Stop(absl::CancelledError(absl::StrCat("cut ", spec_.name, ": closed")));
+  if (worker_) worker_->join();
+}
+
+void BoundaryReceiver::Stop(const absl::Status& reason) {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (status_.ok()) status_ = reason;
+    changed_.notify_all();
+  }
+  link_->Close(reason);
+}
+
+void BoundaryReceiver::StartEpoch(std::shared_ptr<const EpochRows> rows) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  rows_ = std::move(rows);
+  changed_.notify_all();
+}
+
+void BoundaryReceiver::WorkerLoop() {
+  for (;;) {
+    // Woken by Stop: the executor's own waits are the ones with deadlines.
+    absl::StatusOr<Decoded> decoded = ReceiveAndDecode(SteadyTime::Never());
+    absl::Status status = decoded.status();
+    if (!status.ok()) (void)spec_.device->Finish();  // others free the memory that we used
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (!status_.ok()) return;
+    if (status.ok() && static_cast<int>(ready_.size()) >= spec_.capacity) {
+      status = absl::ResourceExhaustedError(
+          absl::StrCat("cut ", spec_.name, ": ", spec_.peer, " sent ", spec_.capacity + 1,
+                       " messages that were not asked for, the schedule allows ", spec_.capacity));
+      link_->Close(status);
+    }
+    if (status.ok()) ready_.push_back(*std::move(decoded));
+    status_ = status;
+    changed_.notify_all();
+    if (!status.ok()) return;
+  }
+}
+
+absl::StatusOr<BoundaryReceiver::Decoded> BoundaryReceiver::ReceiveAndDecode(SteadyTime deadline) {
+  ASSIGN_OR_RETURN(Message message, link_->Receive(deadline));
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    statistics_.last_receive_unix_seconds = absl::ToDoubleSeconds(absl::Now() - absl::UnixEpoch());
+  }
+  Decoded decoded;
+  decoded.key = message.key;
+  decoded.codec = message.codec;
+  decoded.first_visit = message.first_visit;
+  decoded.sample_digest = message.sample_digest;
+  if (IsAcknowledgement(message.key)) return decoded;
+  absl::Status status = decoder_->Check(message);
+  if (status.ok()) {
+    absl::StatusOr<Tensor> tensor = Decode(message);
+    if (tensor.ok()) decoded.tensor = *std::move(tensor);
+    status = tensor.status();
+  }
+  if (!status.ok()) {
+    const absl::Status named(
+        status.code(),
+        absl::StrCat("cut ", spec_.name, ": ", message.key.ToString(), ": ", status.message()));
+    link_->Close(named);
+    return named;
+  }
+  return decoded;
+}
+
+absl::StatusOr<Tensor> BoundaryReceiver::Decode(const Message& message) {
+  std::shared_ptr<const EpochRows> rows;
+  if (decoder_->NeedsRows(message)) {
+    ASSIGN_OR_RETURN(rows, RowsOf(message.key.epoch));
+  }
+  const SteadyTime start = SteadyTime::Now();
+  const double cpu_start = ThreadCpuSeconds();
+  ASSIGN_OR_RETURN(Tensor tensor, decoder_->Decode(message, rows.get()));
+  RETURN_IF_ERROR(ToStatus(spec_.device->Finish()));  // the tensor is the executor's
+  if (message.key.phase == PHASE_TRAIN) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    statistics_.decode.Observe(SecondsSince(start));
+    statistics_.decode_cpu_seconds += ThreadCpuSeconds() - cpu_start;
+  }
+  return tensor;
+}
+
+// A neighbour may be an epoch ahead of our executor, which ends the wait when it gets there. One
+// that claims an epoch gone by, or the wrong one, is found out at once or by the executor's
+// deadline.
+absl::StatusOr<std::shared_ptr<const EpochRows>> BoundaryReceiver::RowsOf(uint32_t epoch) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  const auto is_there = [&] { return !status_.ok() || (rows_ && rows_->epoch() >= epoch); };
+  if (has_worker_) {
+    changed_.wait(lock, is_there);
+  } else if (!is_there()) {
+    return absl::FailedPreconditionError(absl::StrCat("epoch ", epoch, " has not begun"));
+  }
+  RETURN_IF_ERROR(status_);
+  if (rows_->epoch() == epoch) return rows_;
+  return absl::InvalidArgumentError(
+      absl::StrCat("epoch ", epoch, ", want ", rows_->epoch(), ", which has begun"));
+}
+
+absl::StatusOr<BoundaryReceiver::Decoded> BoundaryReceiver::Next(const MessageKey& wanted,
+                                                                 SteadyTime deadline) {
+  if (!has_worker_) return ReceiveAndDecode(deadline);
+  std::unique_lock<std::mutex> lock(mutex_);
+  if (!changed_.wait_until(lock, deadline.chrono(),
+                           [this] { return !ready_.empty() || !status_.ok(); })) {
+    return absl::DeadlineExceededError(absl::StrCat("cut ", spec_.name, ": no ", wanted.ToString(),
+                                                    " from ", spec_.peer, " by the deadline"));
+  }
+  if (ready_.empty()) return status_;
+  Decoded decoded = std::move(ready_.front());
+  ready_.pop_front();
+  return decoded;
+}
+
+absl::StatusOr<BoundaryReceiver::Received> BoundaryReceiver::Receive(Expected expected,
+                                                                     SteadyTime deadline) {
+  expected.key.direction = spec_.direction;
+  expected.key.cut = spec_.cut;
+  ASSIGN_OR_RETURN(Decoded got, Next(expected.key, deadline));
+  const std::string at = absl::StrCat("cut ", spec_.name, ": ", expected.key.ToString(), ": ");
+  if (!(got.key == expected.key)) {
+    return absl::InvalidArgumentError(absl::StrCat(at, "got the ", got.key.ToString()));
+  }
+  if (got.tensor.shape()[0] != expected.batch) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(at, got.tensor.shape()[0], " samples, want ", expected.batch));
+  }
+  RETURN_IF_ERROR(CheckExactness(expected, got));
+  if (expected.sample_digest && *expected.sample_digest != got.sample_digest) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        at, "sample digest ", absl::Hex(got.sample_digest), ", want ",
+        absl::Hex(*expected.sample_digest), ": the stages do not read the same samples"));
+  }
+  return Received{std::move(got.tensor), got.sample_digest};
+}
+
+// Exact where it had to be, and coded unless something allows a message to go exactly.
+absl::Status BoundaryReceiver::CheckExactness(const Expected& expected, const Decoded& got) const {
+  const bool is_exact = got.codec.is_exact();
+  const bool may_be_exact = !expected.compressed || spec_.codec.is_exact() || got.first_visit ||
+                            spec_.on_nonfinite == OnNonfinite::kPass;
+  if (is_exact ? may_be_exact : expected.compressed) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "cut ", spec_.name, ": ", expected.key.ToString(), ": codec ", got.codec.ToString(),
+      ", want ", (expected.compressed ? spec_.codec : CodecSpec()).ToString()));
+}
+
+absl::Status BoundaryReceiver::ReceiveAcknowledgement(MessageKey key, SteadyTime deadline) {
+  key.direction = spec_.direction;
+  key.cut = spec_.cut;
+  ASSIGN_OR_RETURN(Decoded got, Next(key, deadline));
+  if (got.key == key) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("cut ", spec_.name, ": ", key.ToString(), ": got the ", got.key.ToString()));
+}
+
+BoundaryStatistics BoundaryReceiver::statistics() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return statistics_;
+}
+
+}  // namespace thinwire

@@ -1,0 +1,95 @@
+// The receiving end of a boundary: decodes messages and checks that they are the ones expected.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/steady_time.h"
+#include "stage_server/boundary/boundary.h"
+#include "stage_server/boundary/decoder.h"
+#include "stage_server/boundary/epoch_rows.h"
+#include "stage_server/boundary/statistics.h"
+#include "stage_server/boundary/support_maps.h"
+#include "tensor/tensor.h"
+#include "wire/link.h"
+
+namespace thinwire {
+
+class BoundaryReceiver {
+ public:
+  // `link` outlives the receiver; `support` as for the sender.
+  static absl::StatusOr<std::unique_ptr<BoundaryReceiver>> New(const BoundarySpec& spec, Link* link,
+                                                               Worker worker, SupportMaps* support);
+  ~BoundaryReceiver();
+
+  // The rows of an epoch, without which its messages wait where the receiver keeps state. The
+  // executor's thread.
+  void StartEpoch(std::shared_ptr<const EpochRows> rows);
+
+  struct Expected {
+    MessageKey key;  // direction and cut are filled in
+    int64_t batch = 0;
+    bool compressed = false;
+    // Absent where this stage cannot know: the message's own digest is then handed on.
+    std::optional<uint64_t> sample_digest;
+  };
+  struct Received {
+    Tensor tensor;
+    uint64_t sample_digest = 0;
+  };
+
+  // The next message, which must be the expected one. DeadlineExceeded names cut, peer and the
+  // message waited for; InvalidArgument field, value met and wanted; FailedPrecondition what the
+  // state of both ends contradicts. The executor's thread.
+  absl::StatusOr<Received> Receive(Expected expected, SteadyTime deadline);
+  absl::Status ReceiveAcknowledgement(MessageKey key, SteadyTime deadline);
+
+  // Closes the link and ends every wait, which returns `reason`. Any thread.
+  void Stop(const absl::Status& reason);
+
+  BoundaryStatistics statistics() const;
+  const BoundarySpec& spec() const { return spec_; }
+
+  // What feedback remembers, for checkpoints. Between an epoch's last message and the next one's
+  // first.
+  FeedbackReceiver& feedback() { return decoder_->feedback(); }
+
+ private:
+  struct Decoded {
+    MessageKey key;
+    CodecSpec codec;
+    bool first_visit = false;
+    uint64_t sample_digest = 0;
+    Tensor tensor;  // empty for an acknowledgement
+  };
+
+  BoundaryReceiver(const BoundarySpec& spec, Link* link, Worker worker,
+                   std::unique_ptr<MessageDecoder> decoder);
+  void WorkerLoop();
+  absl::StatusOr<Decoded> ReceiveAndDecode(SteadyTime deadline);
+  absl::StatusOr<Decoded> Next(const MessageKey& wanted, SteadyTime deadline);
+  absl::StatusOr<Tensor> Decode(const Message& message);
+  absl::StatusOr<std::shared_ptr<const EpochRows>> RowsOf(uint32_t epoch);
+  absl::Status CheckExactness(const Expected& expected, const Decoded& got) const;
+
+  const BoundarySpec spec_;
+  Link* const link_;
+  const std::unique_ptr<MessageDecoder> decoder_;  // of whoever decodes
+  const bool has_worker_;                          // worker_ is still being made when it looks
+
+  mutable std::mutex mutex_;  // guards what follows, but for the worker
+  std::condition_variable changed_;
+  std::deque<Decoded> ready_;
+  std::shared_ptr<const EpochRows> rows_;
+  absl::Status status_;  // why nothing more is decoded
+  BoundaryStatistics statistics_;
+  std::optional<std::thread> worker_;
+};
+
+}  // namespace thinwire

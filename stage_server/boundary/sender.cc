@@ -1,0 +1,175 @@
+#include "stage_server/boundary/sender.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "base/status.h"
+#include "base/steady_time.h"
+
+namespace thinwire {
+namespace {
+
+constexpr absl::Duration kAcknowledgementPatience = absl::Seconds(1);
+
+BoundaryStatistics::Traffic& TrafficOf(Phase phase, BoundaryStatistics* statistics) {
+  return phase == PHASE_TRAIN ? statistics->train : statistics->evaluate;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<BoundarySender>> BoundarySender::New(const BoundarySpec& spec,
+                                                                    Link* link, Worker worker,
+                                                                    SupportMaps* support) {
+  ASSIGN_OR_RETURN(auto encoder, MessageEncoder::New(spec, support));
+  RETURN_IF_ERROR(ToStatus(spec.device->Finish()));  // its memory is for whoever encodes
+  return std::unique_ptr<BoundarySender>(
+      new BoundarySender(spec, link, worker, std::move(encoder)));
+}
+
+BoundarySender::BoundarySender(const BoundarySpec& spec, Link* link, Worker worker,
+                               std::unique_ptr<MessageEncoder> encoder)
+    : spec_(spec), link_(link), encoder_(std::move(encoder)) {
+  if (worker == Worker::kOwnThread) worker_.emplace([this] { WorkerLoop(); });
+}
+
+BoundarySender::~BoundarySender() {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    stopping_ = true;
+    changed_.notify_all();
+  }
+  if (worker_) worker_->join();
+}
+
+absl::Status BoundarySender::Send(MessageKey key, uint64_t sample_digest, bool compress, Tensor x) {
+  return Submit({{key, compress, std::move(x)}, sample_digest, rows_});
+}
+
+absl::Status BoundarySender::SendAcknowledgement(MessageKey key) {
+  return Submit({{key, /*compress=*/false, Tensor()}, /*sample_digest=*/0, nullptr});
+}
+
+absl::Status BoundarySender::Submit(Job job) {
+  job.outgoing.key.direction = spec_.direction;
+  job.outgoing.key.cut = spec_.cut;
+  job.outgoing.rows = job.rows.get();
+  if (!worker_) return EncodeAndSend(std::move(job));
+  const std::lock_guard<std::mutex> lock(mutex_);
+  RETURN_IF_ERROR(status_);
+  jobs_.push_back(std::move(job));
+  changed_.notify_all();
+  return absl::OkStatus();
+}
+
+void BoundarySender::WorkerLoop() {
+  for (;;) {
+    Job job;
+    {
+      std::unique_lock<std::mutex> lock(mutex_);
+      encoding_ = false;
+      changed_.notify_all();
+      changed_.wait(lock, [this] { return stopping_ || !jobs_.empty(); });
+      if (stopping_) return;
+      encoding_ = true;
+      job = std::move(jobs_.front());
+      jobs_.pop_front();
+    }
+    const absl::Status status = EncodeAndSend(std::move(job));
+    if (!status.ok()) {
+      (void)spec_.device->Finish();  // others free the memory that this thread used
+      link_->Close(status);
+      const std::lock_guard<std::mutex> lock(mutex_);
+      status_ = status;
+      changed_.notify_all();
+      return;
+    }
+  }
+}
+
+absl::Status BoundarySender::Flush(SteadyTime deadline) {
+  {
+    std::unique_lock<std::mutex> lock(mutex_);
+    const bool idle = changed_.wait_until(
+        lock, deadline.chrono(), [this] { return !status_.ok() || (jobs_.empty() && !encoding_); });
+    if (!idle) {
+      return absl::DeadlineExceededError(absl::StrCat("cut ", spec_.name, ": ", jobs_.size(),
+                                                      " messages were not encoded in time"));
+    }
+    RETURN_IF_ERROR(status_);
+  }
+  RETURN_IF_ERROR(link_->Flush(deadline));
+  AwaitAcknowledgement(std::min(deadline, SteadyTime::Now() + kAcknowledgementPatience));
+  return absl::OkStatus();
+}
+
+// gRPC does not say when bytes have left, the kernel does. Without a TCP socket there is nothing
+// to ask.
+void BoundarySender::AwaitAcknowledgement(SteadyTime deadline) const {
+  const BoundaryStatistics sent = statistics();
+  const uint64_t wire_bytes = sent.train.wire_bytes + sent.evaluate.wire_bytes;
+  for (uint64_t acked = SocketBytesAcked(); acked > 0 && acked < wire_bytes;
+       acked = SocketBytesAcked()) {
+    if (SteadyTime::Now() >= deadline) return;
+    absl::SleepFor(absl::Milliseconds(1));
+  }
+}
+
+absl::Status BoundarySender::EncodeAndSend(Job job) {
+  const MessageKey key = job.outgoing.key;
+  Tensor& x = job.outgoing.x;
+  Message message;
+  message.key = key;
+  message.dtype = spec_.compute;
+  message.sample_digest = job.sample_digest;
+  message.shape = x.empty() ? Shape{0} : x.shape();
+  if (!x.empty()) RETURN_IF_ERROR(Annotate(Encode(job, &message), key));
+  const uint64_t elements = x.empty() ? 0 : x.elements(), raw_bytes = x.empty() ? 0 : x.bytes();
+  // The peer's answer lets the executor free its own references; ours goes first, so that memory
+  // is freed by the thread that used it last.
+  x = Tensor();
+  const uint64_t payload_bytes = message.payload.bytes.size();
+  const uint64_t wire_bytes = link_->Send(std::move(message));
+  const std::lock_guard<std::mutex> lock(mutex_);
+  BoundaryStatistics::Traffic& traffic = TrafficOf(key.phase, &statistics_);
+  ++traffic.messages;
+  traffic.elements += elements;
+  traffic.raw_bytes += raw_bytes;
+  traffic.payload_bytes += payload_bytes;
+  traffic.wire_bytes += wire_bytes;
+  return absl::OkStatus();
+}
+
+absl::Status BoundarySender::Encode(const Job& job, Message* message) {
+  const SteadyTime start = SteadyTime::Now();
+  const double cpu_start = ThreadCpuSeconds();
+  RETURN_IF_ERROR(encoder_->Encode(job.outgoing, message));
+  RETURN_IF_ERROR(ToStatus(spec_.device->Finish()));  // the state's update is part of it
+  const double seconds = SecondsSince(start);
+  const double cpu_seconds = ThreadCpuSeconds() - cpu_start;
+  std::optional<MeasuredError> error;
+  if (encoder_->IsMeasured(job.outgoing)) {
+    ASSIGN_OR_RETURN(error, encoder_->Measure(job.outgoing, *message));
+  }
+  encoder_->Finish();
+  if (job.outgoing.key.phase != PHASE_TRAIN) return absl::OkStatus();
+  const std::lock_guard<std::mutex> lock(mutex_);
+  statistics_.encode.Observe(seconds);
+  statistics_.encode_cpu_seconds += cpu_seconds;
+  if (error) statistics_.errors.Add(*error);
+  return absl::OkStatus();
+}
+
+absl::Status BoundarySender::Annotate(const absl::Status& status, const MessageKey& key) const {
+  if (status.ok()) return status;
+  return absl::Status(status.code(), absl::StrCat("cut ", spec_.name, ": ", key.ToString(), ": ",
+                                                  status.message()));
+}
+
+BoundaryStatistics BoundarySender::statistics() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return statistics_;
+}
+
+}  // namespace thinwire

@@ -1,0 +1,55 @@
+#include "stage_server/boundary/statistics.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace thinwire {
+
+void Histogram::Observe(double seconds) {
+  const auto bound = std::lower_bound(kBounds.begin(), kBounds.end(), seconds);
+  ++counts_[bound - kBounds.begin()];
+  sum_ += seconds;
+}
+
+void MeasuredErrors::Add(const MeasuredError& error) {
+  const CodecError of_codec = error.codec.value_or(CodecError());
+  if (!std::isfinite(error.received.relative_error + of_codec.relative_error +
+                     of_codec.relative_residual)) {
+    return;
+  }
+  ++messages;
+  relative_error += error.received.relative_error;
+  cosine += error.received.cosine;
+  nonzero_fraction += error.received.nonzero_fraction;
+  if (!error.codec) return;
+  ++coded_messages;
+  codec.relative_error += of_codec.relative_error;
+  codec.relative_residual += of_codec.relative_residual;
+  last_codec = of_codec;
+}
+
+const char* Name(Activity activity) {
+  switch (activity) {
+    case Activity::kForward:
+      return "forward";
+    case Activity::kBackward:
+      return "backward";
+    case Activity::kSendWait:
+      return "send_wait";
+    case Activity::kReceiveWait:
+      return "receive_wait";
+    case Activity::kOptimizer:
+      return "optimizer";
+    case Activity::kData:
+      return "data";
+  }
+  return "unknown";
+}
+
+double ThreadCpuSeconds() {
+  timespec now;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+}  // namespace thinwire

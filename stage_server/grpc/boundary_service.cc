@@ -1,0 +1,191 @@
+#include "stage_server/grpc/boundary_service.h"
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
+#include "base/steady_time.h"
+#include "proto/boundary.grpc.pb.h"
+#include "stage_server/grpc/settings.h"
+#include "stage_server/grpc/status.h"
+#include "stage_server/grpc/stream.h"
+
+namespace thinwire {
+namespace {
+
+// See grpc_link.cc.
+constexpr absl::Duration kMaxEnding = absl::Seconds(10);
+
+// The server's end of a call, accepted or refused. Deletes itself in OnDone.
+class ServerReactor final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>,
+                            private StreamCalls {
+ public:
+  explicit ServerReactor(grpc::CallbackServerContext* context) : context_(context) {}
+
+  void Accept(std::shared_ptr<GrpcStream> stream) {
+    stream_ = std::move(stream);
+    if (!stream_->Attach(this)) {
+      stream_ = nullptr;
+      return Refuse(absl::FailedPreconditionError("the boundary has a peer or is closed"));
+    }
+    StartSendInitialMetadata();
+    stream_->OnAccepted();
+  }
+  void Refuse(const absl::Status& status) { ServerBidiReactor::Finish(ToGrpcStatus(status)); }
+
+  void OnReadDone(bool ok) override { stream_->OnReadDone(ok); }
+  void OnWriteDone(bool ok) override { stream_->OnWriteDone(ok); }
+  void OnDone() override {
+    if (stream_ != nullptr) stream_->OnDone(absl::CancelledError("the call is over"));
+    delete this;
+  }
+
+ private:
+  void StartRead(grpc::ByteBuffer* to) override { ServerBidiReactor::StartRead(to); }
+  void StartWrite(const grpc::ByteBuffer* from) override { ServerBidiReactor::StartWrite(from); }
+  void Cancel() override { context_->TryCancel(); }
+  void Finish(Ending, const absl::Status& reason) override { Refuse(reason); }
+  std::string PeerAddress() const override { return context_->peer(); }
+  bool status_follows() const override { return false; }
+
+  grpc::CallbackServerContext* const context_;
+  std::shared_ptr<GrpcStream> stream_;  // null when refused
+};
+
+// The streams that wait for, or have, their peer. At most one for each cut: one that has ended
+// makes room for the next, even while its link is still there.
+class Listeners {
+ public:
+  absl::StatusOr<std::shared_ptr<GrpcStream>> Add(const LinkOptions& options) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    std::shared_ptr<GrpcStream>& at = by_cut_[options.cut];
+    if (at != nullptr && !at->ended()) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("cut ", options.name, " is already listened at for generation ",
+                       at->options().generation, ", wanted for ", options.generation));
+    }
+    at = std::make_shared<GrpcStream>(options);
+    return at;
+  }
+
+  // Unless another one has taken its place.
+  void Remove(const std::shared_ptr<GrpcStream>& stream) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const auto found = by_cut_.find(stream->options().cut);
+    if (found != by_cut_.end() && found->second == stream) by_cut_.erase(found);
+  }
+
+  std::shared_ptr<GrpcStream> Find(uint64_t cut) const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const auto found = by_cut_.find(cut);
+    return found == by_cut_.end() ? nullptr : found->second;
+  }
+
+ private:
+  mutable std::mutex mutex_;  // guards the rest
+  std::map<uint64_t, std::shared_ptr<GrpcStream>> by_cut_;
+};
+
+absl::StatusOr<uint64_t> Metadata(const grpc::CallbackServerContext& context, const char* name) {
+  const auto found = context.client_metadata().find(name);
+  if (found == context.client_metadata().end()) {
+    return absl::FailedPreconditionError(absl::StrCat("call metadata ", name, " is missing"));
+  }
+  const absl::string_view text(found->second.data(), found->second.size());
+  uint64_t value = 0;
+  if (!absl::SimpleAtoi(text, &value)) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("call metadata ", name, " is \"", text, "\", want a number"));
+  }
+  return value;
+}
+
+absl::Status WantEqual(const char* what, uint64_t dialled, uint64_t held, const std::string& cut) {
+  if (dialled == held) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat("dialled for ", what, " ", dialled, ", cut ",
+                                                    cut, " is held by ", what, " ", held));
+}
+
+absl::StatusOr<std::shared_ptr<GrpcStream>> FindListener(
+    const Listeners& listeners, const grpc::CallbackServerContext& context) {
+  ASSIGN_OR_RETURN(const uint64_t run, Metadata(context, kRunMetadata));
+  ASSIGN_OR_RETURN(const uint64_t generation, Metadata(context, kGenerationMetadata));
+  ASSIGN_OR_RETURN(const uint64_t cut, Metadata(context, kCutMetadata));
+  std::shared_ptr<GrpcStream> stream = listeners.Find(cut);
+  if (stream == nullptr) {
+    return absl::FailedPreconditionError(absl::StrCat("dialled for cut ", cut, " of run ", run,
+                                                      ", generation ", generation,
+                                                      ": no such cut is listened at"));
+  }
+  const LinkOptions& held = stream->options();
+  RETURN_IF_ERROR(WantEqual("run", run, held.run, held.name));
+  RETURN_IF_ERROR(WantEqual("generation", generation, held.generation, held.name));
+  return stream;
+}
+
+class AcceptedLink final : public Link {
+ public:
+  AcceptedLink(std::shared_ptr<GrpcStream> stream, std::shared_ptr<Listeners> listeners)
+      : stream_(std::move(stream)), listeners_(std::move(listeners)) {}
+  ~AcceptedLink() override {
+    listeners_->Remove(stream_);
+    stream_->Close(absl::CancelledError("the link was destroyed"));
+    stream_->WaitDone(SteadyTime::Now() + kMaxEnding);
+  }
+
+  uint64_t Send(Message message) override { return stream_->Send(message); }
+  absl::StatusOr<Message> Receive(SteadyTime deadline) override {
+    return stream_->Receive(deadline);
+  }
+  void Close(absl::Status reason) override { stream_->Close(reason); }
+  absl::Status Flush(SteadyTime deadline) override { return stream_->Flush(deadline); }
+  uint64_t SocketBytesAcked() const override { return stream_->SocketBytesAcked(); }
+
+ private:
+  const std::shared_ptr<GrpcStream> stream_;
+  const std::shared_ptr<Listeners> listeners_;
+};
+
+class GrpcBoundaryService final
+    : public BoundaryService,
+      private Boundary::WithRawCallbackMethod_Exchange<Boundary::Service> {
+ public:
+  void Configure(const std::string& address, grpc::ServerBuilder* builder) override {
+    PrepareDataServer(address, builder);
+    builder->RegisterService(this);
+  }
+
+  absl::StatusOr<std::unique_ptr<Link>> Listen(const LinkOptions& options) override {
+    ASSIGN_OR_RETURN(std::shared_ptr<GrpcStream> stream, listeners_->Add(options));
+    return std::unique_ptr<Link>(std::make_unique<AcceptedLink>(std::move(stream), listeners_));
+  }
+
+ private:
+  grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* Exchange(
+      grpc::CallbackServerContext* context) override {
+    auto* reactor = new ServerReactor(context);
+    absl::StatusOr<std::shared_ptr<GrpcStream>> stream = FindListener(*listeners_, *context);
+    if (stream.ok()) {
+      reactor->Accept(*std::move(stream));
+    } else {
+      reactor->Refuse(stream.status());
+    }
+    return reactor;
+  }
+
+  const std::shared_ptr<Listeners> listeners_ = std::make_shared<Listeners>();
+};
+
+}  // namespace
+
+std::unique_ptr<BoundaryService> NewBoundaryService() {
+  PrepareProcess();
+  return std::make_unique<GrpcBoundaryService>();
+}
+
+}  // namespace thinwire

@@ -1,0 +1,34 @@
+// The gRPC service at which upstream stages dial in: hands each accepted stream to the stage that
+// waits for it.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "grpcpp/grpcpp.h"
+#include "wire/link.h"
+
+namespace thinwire {
+
+class BoundaryService {
+ public:
+  virtual ~BoundaryService() = default;
+
+  // Registers the service and sets the limits, windows and keepalive that the data plane needs of a
+  // server which will listen at `address` ("unix:/path", "host:port"). This object outlives the
+  // server.
+  virtual void Configure(const std::string& address, grpc::ServerBuilder* builder) = 0;
+
+  // From now on one upstream stage may dial this cut: it must bring the options' run, generation
+  // and cut, all others are refused with FAILED_PRECONDITION naming both. Returns the link at
+  // once; its Receive waits for the peer like for any message, and what is sent before the peer
+  // has come is queued. FailedPrecondition while the cut has a link whose stream has not ended. The
+  // link must be destroyed before this service.
+  virtual absl::StatusOr<std::unique_ptr<Link>> Listen(const LinkOptions& options) = 0;
+};
+
+std::unique_ptr<BoundaryService> NewBoundaryService();
+
+}  // namespace thinwire

@@ -1,0 +1,22 @@
+// The upstream end of a cut between processes. boundary_service.h has the downstream end.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/steady_time.h"
+#include "wire/link.h"
+
+namespace thinwire {
+
+// The upstream end: dials `target` ("unix:/path", "host:port") on a channel of its own and waits
+// until the peer has accepted the boundary. Unavailable or FailedPrecondition name peer and cut; an
+// error of `stopped`, which is asked every 100 ms, ends the wait.
+absl::StatusOr<std::unique_ptr<Link>> DialLink(
+    const std::string& target, const LinkOptions& options, SteadyTime deadline,
+    const std::function<absl::Status()>& stopped = [] { return absl::OkStatus(); });
+
+}  // namespace thinwire

@@ -1,0 +1,233 @@
+#include "stage_server/grpc/stream.h"
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
+#include "base/steady_time.h"
+#include "stage_server/grpc/tcp_info.h"
+#include "wire/frame.h"
+
+namespace thinwire {
+namespace {
+
+constexpr absl::Duration kStopCheckEvery = absl::Milliseconds(100);
+
+using Owner = std::shared_ptr<const void>;
+
+// gRPC may call this on a thread of its own, after the link has gone.
+void ReleaseOwner(void* owner) { delete static_cast<Owner*>(owner); }
+
+// A slice of bytes that stay where they are.
+grpc::Slice ToSlice(const Payload& payload) {
+  return grpc::Slice(const_cast<uint8_t*>(payload.bytes.data()), payload.bytes.size(), ReleaseOwner,
+                     new Owner(payload.owner));
+}
+
+grpc::ByteBuffer ToByteBuffer(const OutgoingFrame& frame) {
+  const grpc::Slice prefix(frame.prefix);
+  if (frame.payload.bytes.empty()) return grpc::ByteBuffer(&prefix, 1);
+  const std::array<grpc::Slice, 2> slices = {prefix, ToSlice(frame.payload)};
+  return grpc::ByteBuffer(slices.data(), slices.size());
+}
+
+IncomingFrame ToIncomingFrame(const grpc::ByteBuffer& buffer) {
+  const auto slices = std::make_shared<std::vector<grpc::Slice>>();
+  IncomingFrame frame;
+  if (!buffer.Dump(slices.get()).ok()) return frame;  // then it parses as a frame without header
+  for (const grpc::Slice& slice : *slices) frame.parts.emplace_back(slice.begin(), slice.size());
+  frame.owner = slices;
+  return frame;
+}
+
+}  // namespace
+
+uint64_t GrpcStream::Send(const Message& message) {
+  uint64_t wire_bytes = 0;
+  {
+    const std::vector<OutgoingFrame> frames = ToFrames(message, options_.run, options_.generation);
+    const std::lock_guard<std::mutex> lock(mutex_);
+    for (const OutgoingFrame& frame : frames) {
+      wire_bytes += frame.wire_bytes();
+      if (ending_ == Ending::kNone) outbox_.push_back(ToByteBuffer(frame));
+    }
+  }
+  WriteNext();
+  return wire_bytes;
+}
+
+absl::StatusOr<Message> GrpcStream::Receive(SteadyTime deadline) {
+  absl::StatusOr<Message> message = inbox_.Receive(deadline, Waiting());
+  if (!message.ok() && !absl::IsDeadlineExceeded(message.status())) {
+    End(Ending::kPeerRefused, message.status());
+  }
+  return message;
+}
+
+void GrpcStream::Close(const absl::Status& reason) {
+  inbox_.Close(reason);
+  End(Ending::kClosed, reason);
+}
+
+absl::Status GrpcStream::Flush(SteadyTime deadline) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  const bool settled = changed_.wait_until(lock, deadline.chrono(), [this] {
+    return ending_ != Ending::kNone || (outbox_.empty() && !writing_);
+  });
+  if (ending_ == Ending::kPeerEnded) {
+    return absl::UnavailableError(
+        absl::StrCat(LinkPrefix(options_), "the peer ended the stream: ", reason_.ToString()));
+  }
+  if (ending_ != Ending::kNone) return reason_;
+  if (settled) return absl::OkStatus();
+  return absl::DeadlineExceededError(absl::StrCat(
+      "cut ", options_.name, ", to ", options_.peer, ": ", outbox_.size() + (writing_ ? 1 : 0),
+      " frames are not sent by the deadline", attached_ ? "" : "; the peer has not connected"));
+}
+
+uint64_t GrpcStream::SocketBytesAcked() const {
+  std::string address;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    address = peer_address_;
+  }
+  return TcpBytesAcked(address);
+}
+
+bool GrpcStream::ended() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return ending_ != Ending::kNone;
+}
+
+absl::Status GrpcStream::WaitAccepted(SteadyTime deadline,
+                                      const std::function<absl::Status()>& stopped) {
+  const auto is_settled = [this] { return accepted_ || calls_ == nullptr; };
+  std::unique_lock<std::mutex> lock(mutex_);
+  while (!is_settled() && SteadyTime::Now() < deadline) {
+    RETURN_IF_ERROR(stopped());
+    const SteadyTime next_check = std::min(deadline, SteadyTime::Now() + kStopCheckEvery);
+    changed_.wait_until(lock, next_check.chrono(), is_settled);
+  }
+  if (calls_ == nullptr) return reason_;
+  if (accepted_) return absl::OkStatus();
+  return absl::UnavailableError("not reached by the deadline");
+}
+
+bool GrpcStream::WaitDone(SteadyTime deadline) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  return changed_.wait_until(lock, deadline.chrono(), [this] { return calls_ == nullptr; });
+}
+
+bool GrpcStream::Attach(StreamCalls* calls) {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (attached_ || ending_ != Ending::kNone) return false;
+    attached_ = true;
+    calls_ = calls;
+  }
+  calls->StartRead(&read_buffer_);
+  WriteNext();
+  return true;
+}
+
+void GrpcStream::OnAccepted() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  accepted_ = true;
+  peer_address_ = calls_->PeerAddress();
+  changed_.notify_all();
+}
+
+void GrpcStream::OnReadDone(bool ok) {
+  StreamCalls* calls;
+  bool ending;
+  grpc::ByteBuffer received;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    calls = calls_;
+    ending = ending_ != Ending::kNone;
+    received.Swap(&read_buffer_);
+  }
+  if (!ok) {
+    if (!calls->status_follows()) inbox_.PeerIsGone("closed the stream");
+    return End(Ending::kPeerEnded, absl::UnavailableError("the peer ended the stream"));
+  }
+  absl::Status taken;
+  if (!ending) taken = inbox_.Push(ToIncomingFrame(received));
+  if (!taken.ok()) End(Ending::kPeerRefused, taken);
+  // Also after an error: gRPC ends a call only when nothing that has come is left unread.
+  calls->StartRead(&read_buffer_);
+}
+
+void GrpcStream::OnWriteDone(bool ok) {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    writing_ = false;
+    write_buffer_.Clear();
+    changed_.notify_all();
+  }
+  if (!ok) End(Ending::kPeerEnded, absl::UnavailableError("the peer takes no more frames"));
+  WriteNext();
+  FinishIfIdle();
+}
+
+void GrpcStream::OnDone(const absl::Status& peer_status) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  inbox_.PeerIsGone(absl::StrCat("ended the stream: ", peer_status.ToString()));
+  if (ending_ == Ending::kPeerEnded) reason_ = peer_status;
+  calls_ = nullptr;
+  changed_.notify_all();
+}
+
+void GrpcStream::End(Ending ending, const absl::Status& reason) {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (ending_ == Ending::kNone) {
+      ending_ = ending;
+      reason_ = reason;
+    }
+    outbox_.clear();
+    changed_.notify_all();
+    const bool cancel = ending == Ending::kClosed || (ending == Ending::kPeerRefused && writing_);
+    if (cancel && calls_ != nullptr) calls_->Cancel();
+  }
+  FinishIfIdle();
+}
+
+void GrpcStream::WriteNext() {
+  StreamCalls* calls;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (calls_ == nullptr || ending_ != Ending::kNone || writing_ || outbox_.empty()) return;
+    writing_ = true;
+    write_buffer_.Swap(&outbox_.front());
+    outbox_.pop_front();
+    calls = calls_;
+  }
+  calls->StartWrite(&write_buffer_);
+}
+
+void GrpcStream::FinishIfIdle() {
+  StreamCalls* calls;
+  Ending ending;
+  absl::Status reason;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (calls_ == nullptr || ending_ == Ending::kNone || writing_ || finishing_) return;
+    finishing_ = true;
+    calls = calls_;
+    ending = ending_;
+    reason = reason_;
+  }
+  calls->Finish(ending, reason);
+}
+
+std::string GrpcStream::Waiting() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return attached_ ? "" : "the peer has not connected";
+}
+
+}  // namespace thinwire

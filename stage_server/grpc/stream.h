@@ -1,0 +1,99 @@
+// What both ends of a gRPC boundary stream share: the queue of frames to write, the inbox, and an
+// end of the stream that is started once and waited for.
+//
+// A stream lives through: waiting for a peer -> attached -> ending -> done. While attached it has
+// one read and at most one write under way. Ending begins with the first of: the peer ends, the
+// peer breaks the protocol, Close. As soon as no write is under way the reactor is then told to
+// Finish, after which nothing is started any more and OnDone must come.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/steady_time.h"
+#include "grpcpp/grpcpp.h"
+#include "wire/inbox.h"
+#include "wire/link.h"
+#include "wire/message.h"
+
+namespace thinwire {
+
+enum class Ending { kNone, kPeerEnded, kPeerRefused, kClosed };
+
+// The operations of a client's or a server's reactor that a stream starts.
+class StreamCalls {
+ public:
+  virtual ~StreamCalls() = default;
+  virtual void StartRead(grpc::ByteBuffer* to) = 0;
+  virtual void StartWrite(const grpc::ByteBuffer* from) = 0;
+  // Makes operations under way fail soon. Called with the stream's lock held.
+  virtual void Cancel() = 0;
+  // The last call: lets OnDone come, and tells the peer why if there is a way.
+  virtual void Finish(Ending ending, const absl::Status& reason) = 0;
+  // gRPC's name of the peer's address, "ipv4:127.0.0.1:4700".
+  virtual std::string PeerAddress() const = 0;
+  // True where OnDone brings the status with which the peer ended.
+  virtual bool status_follows() const = 0;
+};
+
+class GrpcStream {
+ public:
+  explicit GrpcStream(const LinkOptions& options) : options_(options), inbox_(options) {}
+
+  const LinkOptions& options() const { return options_; }
+  // Nobody can attach any more, and who is attached leaves.
+  bool ended() const;
+
+  // As in Link.
+  uint64_t Send(const Message& message);
+  absl::StatusOr<Message> Receive(SteadyTime deadline);
+  void Close(const absl::Status& reason);
+  absl::Status Flush(SteadyTime deadline);
+  uint64_t SocketBytesAcked() const;
+
+  // Waits until the peer has accepted, else returns why it has not. Looks at `stopped` every 100 ms
+  // and ends with its error.
+  absl::Status WaitAccepted(SteadyTime deadline, const std::function<absl::Status()>& stopped);
+  // True when no reactor is attached any more: its OnDone has come, or there never was one.
+  bool WaitDone(SteadyTime deadline);
+
+  // From the reactor. Attach starts reading and is refused (false) when there has been a reactor
+  // before or the stream is closed; `calls` stays valid until OnDone.
+  bool Attach(StreamCalls* calls);
+  void OnAccepted();
+  void OnReadDone(bool ok);
+  void OnWriteDone(bool ok);
+  // Touches `this` no more once a waiter may have woken.
+  void OnDone(const absl::Status& peer_status);
+
+ private:
+  void End(Ending ending, const absl::Status& reason);
+  void WriteNext();
+  void FinishIfIdle();
+  std::string Waiting();
+
+  const LinkOptions options_;
+  Inbox inbox_;
+
+  mutable std::mutex mutex_;  // guards the rest
+  std::condition_variable changed_;
+  StreamCalls* calls_ = nullptr;
+  bool attached_ = false;  // there is or has been a reactor
+  bool accepted_ = false;
+  std::string peer_address_;
+  std::deque<grpc::ByteBuffer> outbox_;
+  grpc::ByteBuffer read_buffer_;  // of the read under way
+  bool writing_ = false;
+  grpc::ByteBuffer write_buffer_;  // of the write under way
+  Ending ending_ = Ending::kNone;
+  absl::Status reason_;  // of the ending
+  bool finishing_ = false;
+};
+
+}  // namespace thinwire

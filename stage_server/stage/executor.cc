@@ -1,0 +1,235 @@
+#include "stage_server/stage/executor.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "base/status.h"
+#include "base/steady_time.h"
+#include "schedule/schedule.h"
+
+namespace thinwire {
+namespace {
+
+// Of the samples [all.first, all.last), batch after batch, each in as many parts as there may be.
+std::vector<FeedRequest> RequestsOf(const Work& work, const SampleRange& all, int64_t batch_size,
+                                    int microbatches) {
+  std::vector<FeedRequest> requests;
+  for (int64_t first = all.first; first < all.last; first += batch_size) {
+    const int64_t samples = std::min(batch_size, all.last - first);
+    const int count = static_cast<int>(std::min<int64_t>(microbatches, samples));
+    for (int m = 0; m < count; ++m) {
+      const SampleRange part = MicrobatchRange(samples, count, m);
+      requests.push_back({work.phase, work.epoch, {first + part.first, first + part.last}});
+    }
+  }
+  return requests;
+}
+
+}  // namespace
+
+absl::Status Executor::Train(uint32_t epoch, int64_t samples,
+                             const std::function<void(const StepReport&)>& on_step) {
+  RETURN_IF_ERROR(stage_->CheckConnected());
+  const StageSpec& spec = stage_->spec();
+  const int64_t steps = NumBatches(samples, spec.batch_size);
+  SteadyTime last = SteadyTime::Now();
+  stage_->StartEpoch(EpochOf(spec, epoch, samples));
+  Work work;
+  work.phase = PHASE_TRAIN;
+  work.epoch = epoch;
+  Announce(work, {0, samples}, spec.microbatches);
+  for (int64_t i = 0; i < steps; ++i) {
+    const SampleRange batch{i * spec.batch_size, std::min((i + 1) * spec.batch_size, samples)};
+    work.step = static_cast<uint64_t>((epoch - 1) * steps + i + 1);
+    work.batch_size = batch.last - batch.first;
+    work.compress = epoch > spec.warmup_epochs && work.step > spec.warmup_steps;
+    StepReport report;
+    report.set_epoch(epoch);
+    report.set_step(work.step);
+    report.set_samples(work.batch_size);
+    report.set_learning_rate(LearningRate(lr_, epoch, work.step, steps));
+    absl::Status status = Accumulate(work, batch, &report);
+    if (status.ok()) status = stage_->Update(report.learning_rate());
+    if (!status.ok()) return Failed(status);
+    const SteadyTime now = SteadyTime::Now();
+    report.set_seconds(absl::ToDoubleSeconds(now - last));
+    last = now;
+    if (i + 1 == steps) {
+      const absl::Status sent = stage_->FlushSends(now + spec.deadline);
+      if (!sent.ok()) return Failed(sent);
+    }
+    Publish(work.step);
+    on_step(report);
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<StepReport> Executor::Gradients(const GradientsRequest& request) {
+  RETURN_IF_ERROR(stage_->CheckConnected());
+  const StageSpec& spec = stage_->spec();
+  const auto samples = static_cast<int64_t>(request.samples());
+  const int64_t first = static_cast<int64_t>(request.batch() - 1) * spec.batch_size;
+  const SampleRange batch{first, std::min(first + spec.batch_size, samples)};
+  Work work;
+  work.phase = PHASE_TRAIN;
+  work.epoch = request.epoch();
+  work.step = (request.epoch() - 1) * NumBatches(samples, spec.batch_size) + request.batch();
+  work.batch_size = batch.last - batch.first;
+  work.compress = request.compressed();
+  StepReport report;
+  report.set_epoch(request.epoch());
+  report.set_step(work.step);
+  report.set_samples(work.batch_size);
+  stage_->StartEpoch(EpochOf(spec, request.epoch(), samples));
+  Announce(work, batch, spec.microbatches);
+  const absl::Status status = Probe(work, batch, &report);
+  if (!status.ok()) return Failed(status);
+  return report;
+}
+
+absl::Status Executor::Probe(const Work& work, const SampleRange& batch, StepReport* report) {
+  RETURN_IF_ERROR(stage_->ClearGradients());
+  // What recalibration puts back is what a forward in training changes.
+  ASSIGN_OR_RETURN(const auto statistics, stage_->StartRecalibration());
+  absl::Status status = Accumulate(work, batch, report);
+  if (status.ok()) status = stage_->FlushSends(SteadyTime::Now() + stage_->spec().deadline);
+  status.Update(statistics->Restore());
+  return status;
+}
+
+void Executor::Announce(const Work& work, const SampleRange& all, int microbatches) {
+  if (feed_ == nullptr) return;
+  feed_->Announce(RequestsOf(work, all, stage_->spec().batch_size, microbatches));
+}
+
+absl::Status Executor::Accumulate(Work work, const SampleRange& batch, StepReport* report) {
+  const StageSpec& spec = stage_->spec();
+  const int count = static_cast<int>(std::min<int64_t>(spec.microbatches, work.batch_size));
+  work.microbatches = count;
+  LossSums sums;
+  for (const Action& action : StageActions(spec.schedule, spec.stage, spec.stages(), count)) {
+    RETURN_IF_ERROR(Stopped());
+    const SampleRange part = MicrobatchRange(work.batch_size, count, action.microbatch);
+    work.microbatch = action.microbatch;
+    work.samples = part.last - part.first;
+    work.deadline = SteadyTime::Now() + spec.deadline;
+    if (action.kind == Action::Kind::kForward) {
+      ASSIGN_OR_RETURN(const LossSums one, ForwardOne(work, batch, part));
+      sums.loss += one.loss;
+      sums.correct += one.correct;
+    } else {
+      RETURN_IF_ERROR(stage_->Backward(work));
+    }
+  }
+  report->set_loss(sums.loss / static_cast<double>(work.batch_size));
+  report->set_correct(sums.correct);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<LossSums> Executor::ForwardOne(Work work, const SampleRange& batch,
+                                              const SampleRange& part) {
+  std::optional<Samples> samples;
+  if (feed_ != nullptr) {
+    ScopedTimer timer(&stage_->activity()[static_cast<int>(Activity::kData)]);
+    ASSIGN_OR_RETURN(
+        samples,
+        feed_->Take({work.phase, work.epoch, {batch.first + part.first, batch.first + part.last}}));
+  }
+  return stage_->Forward(work, samples);
+}
+
+absl::StatusOr<EvaluationReport> Executor::Evaluate(const EvaluateRequest& request) {
+  RETURN_IF_ERROR(stage_->CheckConnected());
+  const ActivitySeconds before = stage_->activity();
+  const auto samples = static_cast<int64_t>(request.samples());
+  Work work;
+  work.epoch = request.epoch();
+  work.compress = request.compressed();
+  work.phase = work.compress ? PHASE_EVALUATE_COMPRESSED : PHASE_EVALUATE_UNCOMPRESSED;
+  const absl::StatusOr<LossSums> sums = request.recalibration_samples() > 0
+                                            ? RecalibratedPass(work, request)
+                                            : Pass(work, samples, [] { return absl::OkStatus(); });
+  stage_->activity() = before;  // evaluation leaves no trace in the training counters
+  if (!sums.ok()) return Failed(sums.status());
+  EvaluationReport report;
+  report.set_loss(samples > 0 ? sums->loss / static_cast<double>(samples) : 0);
+  report.set_correct(sums->correct);
+  report.set_samples(request.samples());
+  return report;
+}
+
+absl::StatusOr<LossSums> Executor::Pass(Work work, int64_t samples,
+                                        const std::function<absl::Status()>& after_batch) {
+  const int64_t batch_size = stage_->spec().batch_size;
+  LossSums sums;
+  Announce(work, {0, samples}, /*microbatches=*/1);
+  for (int64_t first = 0; first < samples; first += batch_size) {
+    RETURN_IF_ERROR(Stopped());
+    const SampleRange batch{first, std::min(first + batch_size, samples)};
+    ++work.step;
+    work.batch_size = work.samples = batch.last - batch.first;
+    work.deadline = SteadyTime::Now() + stage_->spec().deadline;
+    ASSIGN_OR_RETURN(const LossSums one, ForwardOne(work, batch, {0, work.samples}));
+    RETURN_IF_ERROR(after_batch());
+    sums.loss += one.loss;
+    sums.correct += one.correct;
+  }
+  RETURN_IF_ERROR(stage_->FinishEvaluation(work));
+  return sums;
+}
+
+absl::StatusOr<LossSums> Executor::RecalibratedPass(Work work, const EvaluateRequest& request) {
+  ASSIGN_OR_RETURN(const auto recalibration, stage_->StartRecalibration());
+  const auto passes = [&]() -> absl::StatusOr<LossSums> {
+    work.phase = PHASE_RECALIBRATE;
+    RETURN_IF_ERROR(Pass(work, static_cast<int64_t>(request.recalibration_samples()), [&] {
+                      return recalibration->AddBatch();
+                    }).status());
+    RETURN_IF_ERROR(recalibration->Apply());
+    work.phase = PHASE_EVALUATE_RECALIBRATED;
+    return Pass(work, static_cast<int64_t>(request.samples()), [] { return absl::OkStatus(); });
+  };
+  const absl::StatusOr<LossSums> sums = passes();
+  absl::Status status = sums.status();
+  status.Update(recalibration->Restore());
+  if (!status.ok()) return status;
+  return sums;
+}
+
+absl::Status Executor::Failed(const absl::Status& status) {
+  stage_->CloseLinks(status);
+  stage_->Abandon();
+  const absl::Status stopped = Stopped();
+  return stopped.ok() ? status : stopped;
+}
+
+void Executor::Stop(const absl::Status& reason) {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (stop_.ok()) stop_ = reason;
+  }
+  stage_->CloseLinks(reason);
+}
+
+absl::Status Executor::Stopped() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return stop_;
+}
+
+void Executor::Publish(uint64_t step) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  published_ = stage_->activity();
+  last_step_ = step;
+}
+
+ActivitySeconds Executor::activity() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return published_;
+}
+
+uint64_t Executor::last_step() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return last_step_;
+}
+
+}  // namespace thinwire

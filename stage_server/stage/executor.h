@@ -1,0 +1,77 @@
+// Interprets a schedule: one epoch of training, one evaluation. Runs on one thread;
+// Stop is for the others.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "nn/lr_schedule.h"
+#include "proto/stage.pb.h"
+#include "stage_server/stage/feed.h"
+#include "stage_server/stage/local_stage.h"
+
+namespace thinwire {
+
+class Executor {
+ public:
+  // Both outlive the executor. `feed` is null at stages that read no data.
+  Executor(LocalStage* stage, Feed* feed, const LrScheduleSpec& lr)
+      : stage_(stage), feed_(feed), lr_(lr) {}
+
+  // Every call fails with FailedPrecondition, and changes nothing, while the stage is not connected
+  // to its neighbours. After any other error the links are closed, so that neighbours stop too.
+
+  // Trains epoch `epoch` over `samples` samples. `on_step` is called after every step, on this
+  // thread; its loss and accuracy are set at the last stage only.
+  absl::Status Train(uint32_t epoch, int64_t samples,
+                     const std::function<void(const StepReport&)>& on_step);
+
+  // Leaves the gradients of one training batch's loss in the parameters' `gradient`, as Train would
+  // have them before its update; running statistics stay as they were. The report is filled as in
+  // Train. ClearGradients is the caller's duty before whatever trains next.
+  absl::StatusOr<StepReport> Gradients(const GradientsRequest& request);
+
+  // Runs the test set and leaves everything as it was. The report is filled at the last stage only.
+  absl::StatusOr<EvaluationReport> Evaluate(const EvaluateRequest& request);
+
+  // The call under way ends with `reason` within one action. Any thread.
+  void Stop(const absl::Status& reason);
+
+  // With what; OK before. Any thread.
+  absl::Status Stopped() const;
+
+  // Any thread.
+  ActivitySeconds activity() const;
+  uint64_t last_step() const;
+
+ private:
+  // What the feed will be asked for.
+  void Announce(const Work& work, const SampleRange& all, int microbatches);
+  // Forward and backward of a whole batch.
+  absl::Status Accumulate(Work work, const SampleRange& batch, StepReport* report);
+  // The same from gradients of zero, after which running statistics are what they were.
+  absl::Status Probe(const Work& work, const SampleRange& batch, StepReport* report);
+  absl::StatusOr<LossSums> ForwardOne(Work work, const SampleRange& batch, const SampleRange& part);
+  // Forward over the first `samples` samples of the set that belongs to work.phase, in order.
+  absl::StatusOr<LossSums> Pass(Work work, int64_t samples,
+                                const std::function<absl::Status()>& after_batch);
+  absl::StatusOr<LossSums> RecalibratedPass(Work work, const EvaluateRequest& request);
+  absl::Status Failed(const absl::Status& status);
+  void Publish(uint64_t step);
+
+  LocalStage* const stage_;
+  Feed* const feed_;
+  const LrScheduleSpec lr_;
+
+  mutable std::mutex mutex_;  // guards the rest
+  absl::Status stop_;
+  ActivitySeconds published_{};
+  uint64_t last_step_ = 0;
+};
+
+}  // namespace thinwire

@@ -1,0 +1,226 @@
+#include "stage_server/stage/executor.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "absl/time/clock.h"
+#include "stage_server/stage/late_device_testing.h"
+#include "stage_server/stage/stages_testing.h"
+#include "wire/memory_link.h"
+
+namespace thinwire {
+namespace {
+
+using ::testing::ElementsAreArray;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+constexpr char kExperiment[] = R"(
+name: executor
+model: {name: resnet8, width: 4}
+data: {name: digits, batch_size: 20, limit: 50, test_limit: 90}
+pipeline: {cuts: [stem, layer2], microbatches: 3, threads: 1}
+compression: {activations: {codec: topk, ratio: 0.3}, gradients: {codec: uniform, bits: 8}}
+optimizer: {name: sgd, lr: 0.1, momentum: 0.9}
+epochs: 1
+)";
+
+struct SmallStages : Stages {
+  explicit SmallStages(const std::vector<std::string>& overrides,
+                       const BackendOf& backend_of = CpuBackend)
+      : Stages(kExperiment, overrides, backend_of) {}
+};
+
+class ExecutorTest : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(ExecutorTest, StagesOnThreadsTrainAndEvaluateLikeOne) {
+  const std::string schedule = std::string("pipeline.schedule=") + GetParam();
+  SmallStages one({schedule, "pipeline.stages=1"}), three({schedule, "pipeline.stages=3"});
+  const std::vector<double> losses = one.Train();
+  ASSERT_THAT(losses, SizeIs(3));
+  EXPECT_THAT(three.Train(), ElementsAreArray(losses));
+  for (bool compressed : {true, false}) {
+    const EvaluationReport want = one.Evaluate(compressed), got = three.Evaluate(compressed);
+    EXPECT_EQ(got.samples(), 90u);
+    EXPECT_EQ(got.loss(), want.loss());
+    EXPECT_EQ(got.correct(), want.correct());
+  }
+  const EvaluationReport want = one.Evaluate(false, 30), got = three.Evaluate(false, 30);
+  EXPECT_EQ(got.loss(), want.loss());
+  EXPECT_NE(got.loss(), one.Evaluate(false).loss());
+  EXPECT_NE(got.loss(), one.Evaluate(false, 50).loss());
+}
+
+TEST_P(ExecutorTest, EvaluationChangesNothing) {
+  const std::string schedule = std::string("pipeline.schedule=") + GetParam();
+  SmallStages plain({schedule}), evaluated({schedule});
+  EXPECT_THAT(evaluated.Train(), ElementsAreArray(plain.Train()));
+  evaluated.Evaluate(true);
+  evaluated.Evaluate(false);
+  evaluated.Evaluate(false, 50);
+  EXPECT_THAT(evaluated.Values(), ElementsAreArray(plain.Values()));
+  EXPECT_EQ(evaluated.executor(0).last_step(), plain.executor(0).last_step());
+  EXPECT_THAT(evaluated.Train(2), ElementsAreArray(plain.Train(2)));
+  EXPECT_THAT(evaluated.Values(), ElementsAreArray(plain.Values()));
+  for (const LocalStage::End& end : evaluated.stage(0).ends()) {
+    if (end.sender == nullptr) continue;
+    EXPECT_EQ(end.sender->statistics().train.messages,
+              plain.stage(0).ends()[0].sender->statistics().train.messages);
+    EXPECT_GT(end.sender->statistics().evaluate.messages, 0u);
+  }
+}
+
+TEST_P(ExecutorTest, CapturesDependNeitherOnTheStagesNorOnThemselves) {
+  const std::string schedule = std::string("pipeline.schedule=") + GetParam();
+  const std::string capture = "capture.steps=[2, 3]";
+  SmallStages plain({schedule}), one({schedule, capture, "pipeline.stages=1"}),
+      three({schedule, capture, "pipeline.stages=3"});
+  const std::vector<double> losses = plain.Train();
+  EXPECT_THAT(one.Train(), ElementsAreArray(losses));
+  EXPECT_THAT(three.Train(), ElementsAreArray(losses));
+  EXPECT_THAT(plain.TakeCaptures(2), IsEmpty());
+  EXPECT_THAT(three.TakeCaptures(1), IsEmpty());
+  for (uint64_t step : {2, 3}) {
+    const auto captured = one.TakeCaptures(step);
+    EXPECT_THAT(captured, SizeIs(2 * 2 * 3));  // directions, cuts, microbatches
+    EXPECT_EQ(three.TakeCaptures(step), captured);
+  }
+}
+
+TEST_P(ExecutorTest, GradientsLeaveTheRunAsItWas) {
+  const std::string schedule = std::string("pipeline.schedule=") + GetParam();
+  SmallStages plain({schedule}), probed({schedule});
+  probed.Gradients(1, true);
+  probed.Gradients(3, false);
+  EXPECT_THAT(probed.Values(), ElementsAreArray(plain.Values()));
+  EXPECT_THAT(probed.Train(), ElementsAreArray(plain.Train()));
+  EXPECT_THAT(probed.Values(), ElementsAreArray(plain.Values()));
+}
+
+TEST_P(ExecutorTest, GradientsAreThoseOfTheStepAndDependOnTheCodec) {
+  const std::string schedule = std::string("pipeline.schedule=") + GetParam();
+  SmallStages one({schedule, "pipeline.stages=1"}), three({schedule, "pipeline.stages=3"});
+  const std::vector<float> raw = one.Gradients(2, false);
+  EXPECT_THAT(one.Gradients(2, false), ElementsAreArray(raw));
+  EXPECT_THAT(three.Gradients(2, false), ElementsAreArray(raw));
+  const std::vector<float> compressed = one.Gradients(2, true);
+  EXPECT_THAT(three.Gradients(2, true), ElementsAreArray(compressed));
+  EXPECT_NE(raw, compressed);
+  EXPECT_NE(raw, one.Gradients(1, false));
+}
+
+TEST_P(ExecutorTest, ADeviceThatIsNotTheHostDoesTheSame) {
+  const std::string schedule = std::string("pipeline.schedule=") + GetParam();
+  for (const char* codec : {"{codec: topk, ratio: 0.3}", "{codec: none}"}) {
+    SCOPED_TRACE(codec);
+    const std::vector<std::string> overrides = {schedule, "capture.steps=2",
+                                                std::string("compression.activations=") + codec,
+                                                std::string("compression.gradients=") + codec};
+    SmallStages host(overrides), late(overrides, [](int) { return NewLateBackend(); });
+    EXPECT_THAT(late.Gradients(1, true), ElementsAreArray(host.Gradients(1, true)));
+    EXPECT_THAT(late.Train(), ElementsAreArray(host.Train()));
+    EXPECT_EQ(late.Evaluate(true).loss(), host.Evaluate(true).loss());
+    EXPECT_EQ(late.Evaluate(false).loss(), host.Evaluate(false).loss());
+    EXPECT_EQ(late.Evaluate(false, 30).loss(), host.Evaluate(false, 30).loss());
+    EXPECT_EQ(late.TakeCaptures(2), host.TakeCaptures(2));
+    EXPECT_THAT(late.Values(), ElementsAreArray(host.Values()));
+  }
+}
+
+// Plain SGD with rate 1 subtracts the gradient.
+TEST(ExecutorTest, AStepSubtractsTheGradient) {
+  const std::vector<std::string> sgd = {"pipeline.stages=1", "optimizer.momentum=0",
+                                        "optimizer.lr=1", "data.limit=20"};
+  SmallStages probed(sgd), trained(sgd);
+  const std::vector<float> gradients = probed.Gradients(1, true);
+  trained.Train();
+  std::vector<float> before, after;
+  for (const auto& [stages, values] : {std::pair(&probed, &before), std::pair(&trained, &after)}) {
+    for (const Parameter* parameter : stages->stage(0).parameters()) {
+      if (!parameter->spec.trainable) continue;
+      const auto floats = parameter->value.floats();
+      values->insert(values->end(), floats.begin(), floats.end());
+    }
+  }
+  ASSERT_EQ(before.size(), gradients.size());
+  for (size_t i = 0; i < before.size(); ++i) EXPECT_EQ(after[i], before[i] - gradients[i]) << i;
+}
+
+INSTANTIATE_TEST_SUITE_P(Schedules, ExecutorTest, ::testing::Values("gpipe", "1f1b"));
+
+// The rate falls to nearly nothing, so that the running statistics are those of the parameters.
+TEST(ExecutorTest, WithoutACodecRecalibrationChangesLittle) {
+  SmallStages stages({"pipeline.stages=1", "pipeline.microbatches=1", "data.limit=1000",
+                      "data.batch_size=50", "data.augment=none", "epochs=6",
+                      "lr_schedule.name=cosine", "compression.activations.codec=none",
+                      "compression.gradients.codec=none"});
+  for (uint32_t epoch = 1; epoch <= 6; ++epoch) stages.Train(epoch);
+  const EvaluationReport plain = stages.Evaluate(false),
+                         recalibrated = stages.Evaluate(false, 1000);
+  EXPECT_GT(plain.correct(), 70u);  // of 90
+  EXPECT_NEAR(recalibrated.correct(), plain.correct(), 4);
+  EXPECT_NEAR(recalibrated.loss(), plain.loss(), 0.05);
+}
+
+TEST(ExecutorTest, AFailedRecalibrationPutsTheStatisticsBack) {
+  SmallStages stages({"pipeline.stages=3", "pipeline.deadline_seconds=0.05"});
+  const std::vector<float> before = stages.Values();
+  EvaluateRequest request;
+  request.set_epoch(1);
+  request.set_samples(90);
+  request.set_recalibration_samples(50);
+  EXPECT_FALSE(stages.executor(0).Evaluate(request).ok());  // nobody acknowledges its batches
+  EXPECT_THAT(stages.Values(), ElementsAreArray(before));
+}
+
+TEST(ExecutorTest, StopEndsAWaitForANeighbour) {
+  SmallStages stages({"pipeline.stages=3", "pipeline.deadline_seconds=300"});
+  const BoundarySender& sender = stages.sender("layer2", DIRECTION_ACTIVATION);
+  const auto statuses = stages.AtEveryStage([&](size_t i) {
+    if (i < 2) return stages.executor(i).Train(1, stages.train_size(), [](const StepReport&) {});
+    // Under 1f1b stage 1 waits for a gradient once it has sent two activations.
+    while (sender.statistics().train.messages < 2) absl::SleepFor(absl::Milliseconds(1));
+    stages.executor(1).Stop(absl::CancelledError("enough"));
+    return absl::OkStatus();
+  });
+  EXPECT_FALSE(statuses[0].ok());
+  EXPECT_EQ(statuses[1], absl::CancelledError("enough"));
+}
+
+TEST(ExecutorTest, ANeighbourIsAttachedOnceAndNotAfterTheLinksWereClosed) {
+  SmallStages stages({"pipeline.stages=3"});
+  const auto attach = [&stages] {
+    return stages.stage(0).AttachDownstream(NewMemoryLinks({}, {}).first, "stage 1");
+  };
+  EXPECT_EQ(attach(),
+            absl::FailedPreconditionError("cut stem: stage 0 is connected there already"));
+  stages.stage(0).CloseLinks(absl::CancelledError("enough"));
+  EXPECT_EQ(attach(), absl::CancelledError("enough"));
+}
+
+TEST(ExecutorTest, ASilentNeighbourIsNamedAtTheDeadline) {
+  SmallStages stages({"pipeline.stages=3", "pipeline.deadline_seconds=0.05"});
+  const absl::Status status =
+      stages.executor(1).Train(1, stages.train_size(), [](const StepReport&) {});
+  EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("upstream"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("microbatch 0"));
+}
+
+TEST(ExecutorTest, ALossThatIsNoNumberNamesStageAndStep) {
+  SmallStages stages({"optimizer.lr=1e30", "compression.activations.codec=none",
+                      "compression.gradients.codec=none"});
+  const auto statuses = stages.AtEveryStage([&](size_t i) {
+    return stages.executor(i).Train(1, stages.train_size(), [](const StepReport&) {});
+  });
+  EXPECT_THAT(std::string(statuses[2].message()), HasSubstr("stage 2: the loss is"));
+  EXPECT_THAT(std::string(statuses[2].message()), HasSubstr("at step 2 of epoch 1"));
+  EXPECT_FALSE(statuses[0].ok());  // and nobody waits for ever
+}
+
+}  // namespace
+}  // namespace thinwire

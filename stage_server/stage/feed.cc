@@ -1,0 +1,107 @@
+#include "stage_server/stage/feed.h"
+
+#include <utility>
+
+#include "base/status.h"
+
+namespace thinwire {
+namespace {
+
+// Loaded ahead at most: one that is about to be taken, and the next.
+constexpr size_t kAhead = 2;
+
+}  // namespace
+
+Feed::Feed(const FeedSpec& spec, const DataSplits* data, const Backend& backend)
+    : spec_(spec), backend_(backend), loader_(spec, data, backend.device->host()) {
+  if (!backend.device->is_host()) thread_.emplace([this] { LoadAhead(); });
+}
+
+Feed::~Feed() {
+  if (!thread_) return;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    stopping_ = true;
+    changed_.notify_all();
+  }
+  thread_->join();
+}
+
+void Feed::Announce(const std::vector<FeedRequest>& requests) {
+  if (!thread_) return;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  Expect(requests);
+}
+
+void Feed::Expect(const std::vector<FeedRequest>& requests) {
+  expected_.assign(requests.begin(), requests.end());
+  loaded_.clear();
+  ++announcement_;
+  changed_.notify_all();
+}
+
+absl::StatusOr<LoadedSamples> Feed::Load(const FeedRequest& request) {
+  ASSIGN_OR_RETURN(LoadedSamples samples, loader_.Load(request));
+  if (backend_.device->is_host() || samples.images.empty()) return samples;
+  const Tensor& images = samples.images;
+  ASSIGN_OR_RETURN(Tensor copied,
+                   Tensor::Allocate(backend_.device, images.dtype(), images.shape()));
+  RETURN_IF_ERROR(
+      ToStatus(backend_.device->CopyFromHost(copied.data(), images.data(), images.bytes())));
+  samples.images = std::move(copied);
+  return samples;
+}
+
+void Feed::LoadAhead() {
+  std::unique_lock<std::mutex> lock(mutex_);
+  for (;;) {
+    changed_.wait(lock, [this] {
+      return stopping_ || (loaded_.size() < kAhead && loaded_.size() < expected_.size());
+    });
+    if (stopping_) return;
+    const FeedRequest request = expected_[loaded_.size()];
+    const uint64_t announcement = announcement_;
+    lock.unlock();
+    absl::StatusOr<LoadedSamples> samples = Load(request);
+    lock.lock();
+    // What was taken meanwhile came before it.
+    if (announcement == announcement_) loaded_.push_back(std::move(samples));
+    changed_.notify_all();
+  }
+}
+
+absl::StatusOr<LoadedSamples> Feed::TakeLoaded(const FeedRequest& request) {
+  if (!thread_) return Load(request);
+  std::unique_lock<std::mutex> lock(mutex_);
+  if (expected_.empty() || !(expected_.front() == request)) Expect({request});
+  changed_.wait(lock, [this] { return !loaded_.empty(); });
+  const absl::Status status = loaded_.front().status();
+  LoadedSamples samples;
+  if (status.ok()) samples = *std::move(loaded_.front());
+  loaded_.pop_front();
+  expected_.pop_front();
+  changed_.notify_all();
+  if (!status.ok()) return status;
+  return samples;
+}
+
+absl::StatusOr<Samples> Feed::Take(const FeedRequest& request) {
+  ASSIGN_OR_RETURN(LoadedSamples loaded, TakeLoaded(request));
+  Samples samples;
+  samples.labels = std::move(loaded.labels);
+  samples.digest = loaded.digest;
+  if (spec_.inputs) {
+    ASSIGN_OR_RETURN(samples.inputs, Inputs(std::move(loaded.images)));
+  }
+  return samples;
+}
+
+absl::StatusOr<Tensor> Feed::Inputs(Tensor images) const {
+  if (spec_.compute == images.dtype()) return images;
+  ASSIGN_OR_RETURN(const Tensor inputs,
+                   Tensor::Allocate(backend_.device, spec_.compute, images.shape()));
+  RETURN_IF_ERROR(ToStatus(backend_.ops->Convert(images.view(), inputs.view())));
+  return inputs;
+}
+
+}  // namespace thinwire

@@ -1,0 +1,55 @@
+// Hands the first stage its inputs and the last stage its labels, in the order that (seed, epoch)
+// fixes. For a device that computes while the host does something else, a thread of the feed loads
+// ahead.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "stage_server/stage/local_stage.h"
+#include "stage_server/stage/sample_loader.h"
+
+namespace thinwire {
+
+// Take and Announce: one thread.
+class Feed {
+ public:
+  // `data` outlives the feed.
+  Feed(const FeedSpec& spec, const DataSplits* data, const Backend& backend);
+  ~Feed();
+
+  // What the next Takes ask for, in this order. Only speed depends on it: whoever takes something
+  // else waits for it, and the rest is forgotten.
+  void Announce(const std::vector<FeedRequest>& requests);
+
+  // Inputs are on the backend's device, in the compute type.
+  absl::StatusOr<Samples> Take(const FeedRequest& request);
+
+ private:
+  // With images on the backend's device.
+  absl::StatusOr<LoadedSamples> Load(const FeedRequest& request);
+  absl::StatusOr<LoadedSamples> TakeLoaded(const FeedRequest& request);
+  absl::StatusOr<Tensor> Inputs(Tensor images) const;
+  void Expect(const std::vector<FeedRequest>& requests);  // with the lock held
+  void LoadAhead();
+
+  const FeedSpec spec_;
+  const Backend backend_;
+  SampleLoader loader_;  // of the thread, or without one of whoever takes
+
+  std::mutex mutex_;  // guards what follows, but for the thread
+  std::condition_variable changed_;
+  std::deque<FeedRequest> expected_;                  // announced and not yet taken
+  std::deque<absl::StatusOr<LoadedSamples>> loaded_;  // of the first of these
+  uint64_t announcement_ = 0;                         // whose requests these are
+  bool stopping_ = false;
+  std::optional<std::thread> thread_;  // where the device is not the host
+};
+
+}  // namespace thinwire

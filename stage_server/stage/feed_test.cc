@@ -1,0 +1,98 @@
+#include "stage_server/stage/feed.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "stage_server/stage/late_device_testing.h"
+#include "stage_server/stage/stages_testing.h"
+
+namespace thinwire {
+namespace {
+
+constexpr int64_t kSamples = 40;
+
+// What a feed gave, in the host's memory.
+struct Taken {
+  std::vector<float> inputs;
+  std::vector<int32_t> labels;
+  uint64_t digest = 0;
+
+  friend bool operator==(const Taken& a, const Taken& b) {
+    return a.inputs == b.inputs && a.labels == b.labels && a.digest == b.digest;
+  }
+};
+
+class FeedTest : public ::testing::Test {
+ protected:
+  FeedTest() {
+    DataOptions options;
+    options.name = "digits";
+    options.limit = options.test_limit = kSamples;
+    data_ = *LoadData(options);
+    spec_.data_seed = 3;
+    spec_.shuffle = {ShuffleKind::kSamples, 3, 8};
+    spec_.inputs = spec_.labels = true;
+  }
+
+  static Taken Take(Feed* feed, const FeedRequest& request) {
+    const auto samples = feed->Take(request);
+    EXPECT_TRUE(samples.ok()) << samples.status();
+    const Tensor& inputs = samples->inputs;
+    Taken taken{std::vector<float>(inputs.elements()), samples->labels, samples->digest};
+    EXPECT_TRUE(
+        inputs.device()->CopyToHost(taken.inputs.data(), inputs.data(), inputs.bytes()).ok());
+    return taken;
+  }
+
+  // Two epochs of training and an evaluation.
+  static std::vector<FeedRequest> Requests() {
+    std::vector<FeedRequest> requests;
+    for (uint32_t epoch : {1, 2}) {
+      for (int64_t first = 0; first < kSamples; first += 8) {
+        requests.push_back({PHASE_TRAIN, epoch, {first, first + 8}});
+      }
+    }
+    requests.push_back({PHASE_EVALUATE_COMPRESSED, 2, {0, kSamples}});
+    return requests;
+  }
+
+  DataSplits data_;
+  FeedSpec spec_;
+};
+
+TEST_F(FeedTest, LoadingAheadChangesNothing) {
+  Feed plain(spec_, &data_, CpuBackend(0)), ahead(spec_, &data_, NewLateBackend());
+  ahead.Announce(Requests());
+  for (const FeedRequest& request : Requests()) {
+    EXPECT_TRUE(Take(&ahead, request) == Take(&plain, request)) << request.range.first;
+  }
+}
+
+TEST_F(FeedTest, InputsAreOnTheDevice) {
+  const Backend backend = NewLateBackend();
+  Feed feed(spec_, &data_, backend);
+  EXPECT_EQ(feed.Take({PHASE_TRAIN, 1, {0, 8}})->inputs.device(), backend.device);
+}
+
+TEST_F(FeedTest, WhatWasNotAnnouncedIsThereToo) {
+  Feed plain(spec_, &data_, CpuBackend(0)), ahead(spec_, &data_, NewLateBackend());
+  std::vector<FeedRequest> requests = Requests();
+  ahead.Announce({requests.begin(), requests.begin() + 3});
+  for (size_t i : {0, 5, 1, 1, 10}) {
+    EXPECT_TRUE(Take(&ahead, requests[i]) == Take(&plain, requests[i])) << i;
+  }
+  ahead.Announce(requests);
+  EXPECT_TRUE(Take(&ahead, requests[0]) == Take(&plain, requests[0]));
+}
+
+TEST_F(FeedTest, EndsWhateverWasAnnounced) {
+  for (int i = 0; i < 20; ++i) {
+    Feed feed(spec_, &data_, NewLateBackend());
+    feed.Announce(Requests());
+    if (i % 2 == 0) Take(&feed, Requests()[0]);
+  }
+}
+
+}  // namespace
+}  // namespace thinwire

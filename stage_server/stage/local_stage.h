@@ -1,0 +1,160 @@
+// What one process trains: its segments, the cuts inside it, and its ends of the cuts to its
+// neighbours. Runs single actions; the executor decides which and when.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/types/span.h"
+#include "base/steady_time.h"
+#include "data/dataset.h"
+#include "nn/loss.h"
+#include "nn/optimizer.h"
+#include "nn/recalibration.h"
+#include "nn/segment.h"
+#include "stage_server/boundary/epoch_rows.h"
+#include "stage_server/boundary/receiver.h"
+#include "stage_server/boundary/sender.h"
+#include "stage_server/boundary/statistics.h"
+#include "stage_server/boundary/support_maps.h"
+#include "stage_server/stage/capture.h"
+#include "stage_server/stage/stage.h"
+#include "wire/link.h"
+
+namespace thinwire {
+
+// The samples of one microbatch at a stage that reads data.
+struct Samples {
+  Tensor inputs;                // first stage
+  std::vector<int32_t> labels;  // last stage
+  uint64_t digest = 0;
+};
+
+class LocalStage {
+ public:
+  static absl::StatusOr<std::unique_ptr<LocalStage>> Build(const StageSpec& spec,
+                                                           const Backend& backend);
+  ~LocalStage();
+
+  // Neighbours, once each; on the thread of the actions, or before there is one. The link belongs
+  // to the stage from now on. After an error, which is CloseLinks' reason if there was one, nothing
+  // is attached.
+  absl::Status AttachUpstream(std::unique_ptr<Link> link, const std::string& peer);
+  absl::Status AttachDownstream(std::unique_ptr<Link> link, const std::string& peer);
+  // FailedPrecondition names a neighbour that is not attached: then no action may run. Any thread.
+  absl::Status CheckConnected() const;
+  // Ends every wait at a neighbour, for good. Any thread.
+  void CloseLinks(const absl::Status& reason);
+
+  // Before the first action of an epoch of training.
+  void StartEpoch(const EpochSpec& spec);
+
+  // Runs one microbatch through this stage: takes the activation from `samples` or the stage
+  // before, hands it to the stage behind or, at the last stage, returns its loss (otherwise
+  // empty). Training keeps what the backward action needs.
+  absl::StatusOr<LossSums> Forward(const Work& work, const std::optional<Samples>& samples);
+  // `work` as in its Forward.
+  absl::Status Backward(const Work& work);
+  // Gradients are zero. Update does so too.
+  absl::Status ClearGradients();
+  // Parameters have the values of the safetensors file `file`; see ReadParameters.
+  absl::Status ImportParameters(std::string_view file);
+  // After all backwards of a step.
+  absl::Status Update(double lr);
+  // Takes the acknowledgements that the last evaluation batches still owe.
+  absl::Status FinishEvaluation(Work last_batch);
+  // Of all segments of this stage; goes before the stage. Its batches are Forwards of
+  // PHASE_RECALIBRATE, which return no loss.
+  absl::StatusOr<std::unique_ptr<Recalibration>> StartRecalibration();
+  // Waits until the codec workers have encoded and handed over all that was sent.
+  absl::Status FlushSends(SteadyTime deadline);
+  // What was captured of one step; see Capture::Take.
+  absl::Status TakeCapture(uint64_t step, size_t piece_bytes,
+                           const std::function<absl::Status(std::string_view)>& sink) {
+    return capture_.Take(step, piece_bytes, sink);
+  }
+  // Drops what forwards left behind, when a step was broken off.
+  void Abandon();
+
+  // Safetensors files have names and tensors of this stage's segments.
+  std::vector<const Parameter*> parameters() const;
+
+  const StageSpec& spec() const { return spec_; }
+  ActivitySeconds& activity() { return activity_; }
+  const ActivitySeconds& activity() const { return activity_; }
+
+  struct End {
+    BoundarySender* sender = nullptr;
+    BoundaryReceiver* receiver = nullptr;
+  };
+  // Every end at this stage, cuts inside the process included. Any thread; they live as long as
+  // the stage, and what an end may be asked is for the end to say.
+  std::vector<End> ends() const;
+
+ private:
+  // Our ends of both directions of the cut to a neighbour. Ends go before their link.
+  struct Neighbour {
+    std::unique_ptr<Link> link;
+    std::unique_ptr<SupportMaps> support;
+    std::unique_ptr<BoundarySender> sender;
+    std::unique_ptr<BoundaryReceiver> receiver;
+  };
+  // Both ends of one direction of a cut inside the process.
+  struct Channel {
+    std::unique_ptr<BoundarySender> sender;
+    std::unique_ptr<BoundaryReceiver> receiver;
+  };
+  struct InnerCut {
+    std::unique_ptr<Link> upstream, downstream;
+    std::unique_ptr<SupportMaps> upstream_support, downstream_support;
+    Channel activations, gradients;
+  };
+  // Of one microbatch between its forward and its backward.
+  struct InFlight {
+    std::vector<Saved> saved;  // one per segment
+    Tensor dlogits;            // last stage
+    uint64_t sample_digest = 0;
+  };
+
+  LocalStage(const StageSpec& spec, const Backend& backend)
+      : spec_(spec), backend_(backend), capture_(spec.capture) {}
+  absl::Status BuildSegments();
+  absl::Status BuildInnerCuts();
+  absl::Status Attach(int cut, Direction sends, std::unique_ptr<Link> link, const std::string& peer,
+                      Neighbour* neighbour);
+  // Within the timer of what was submitted, so that its seconds are those of the device; and before
+  // a tensor goes to a codec's thread.
+  absl::Status FinishCompute() { return ToStatus(backend_.device->Finish()); }
+  absl::StatusOr<Tensor> Input(const Work& work, const std::optional<Samples>& samples,
+                               uint64_t* digest);
+  absl::StatusOr<Tensor> Cross(InnerCut* cut, const Work& work, bool gradient, uint64_t digest,
+                               Tensor x);
+  absl::StatusOr<LossSums> Loss(const Work& work, const Tensor& logits, const Samples& samples,
+                                InFlight* in_flight);
+  absl::Status AwaitAcknowledgement(const MessageKey& key);
+  absl::Status SendDownstream(const Work& work, uint64_t digest, Tensor y);
+  absl::Status OfferToCapture(const Work& work, const BoundarySpec& boundary, const Tensor& x);
+
+  const StageSpec spec_;
+  const Backend backend_;
+  std::vector<std::unique_ptr<Segment>> segments_;
+  std::vector<std::unique_ptr<Optimizer>> optimizers_;
+  std::vector<InnerCut> inner_cuts_;
+  mutable absl::Mutex neighbours_mutex_;
+  // Guarded, but the thread that writes them may read them without.
+  Neighbour upstream_, downstream_;
+  absl::Status closed_ ABSL_GUARDED_BY(neighbours_mutex_);  // the first reason of CloseLinks
+  std::vector<std::unique_ptr<InFlight>> in_flight_;        // by microbatch
+  Capture capture_;
+  ActivitySeconds activity_{};
+};
+
+}  // namespace thinwire

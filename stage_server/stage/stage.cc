@@ -1,0 +1,84 @@
+#include "stage_server/stage/stage.h"
+
+#include <algorithm>
+
+namespace thinwire {
+namespace {
+
+// Where compute waits for the codec, the codec has its threads: at cuts inside the process, and
+// everywhere when a batch is one microbatch. Otherwise the two overlap.
+CodecKernels* KernelsFor(const StageSpec& spec, int cut, const Backend& backend) {
+  const bool is_inner = cut >= spec.first_segment() && cut + 1 < spec.end_segment();
+  const bool waits = is_inner || spec.microbatches == 1;
+  return waits && backend.threaded_kernels ? backend.threaded_kernels.get() : backend.kernels;
+}
+
+}  // namespace
+
+BoundarySpec BoundaryOf(const StageSpec& spec, int cut, Direction direction,
+                        const Backend& backend) {
+  int sender = 0;  // the stage before the cut
+  while (sender + 1 < spec.stages() && spec.stage_starts[sender + 1] <= cut) ++sender;
+  BoundarySpec boundary;
+  boundary.name = spec.cuts[cut].name;
+  boundary.peer = "this process";
+  boundary.cut = cut;
+  boundary.direction = direction;
+  boundary.sample = spec.model.blocks[spec.cuts[cut].block].out;
+  boundary.compute = spec.compute;
+  const bool is_activation = direction == DIRECTION_ACTIVATION;
+  const DirectionSpec& does = is_activation ? spec.activations[cut] : spec.gradients[cut];
+  boundary.codec = does.codec;
+  boundary.level = does.level;
+  boundary.feedback = does.feedback;
+  boundary.on_nonfinite = does.on_nonfinite;
+  boundary.keeps_support = is_activation && spec.gradients[cut].codec.needs_support();
+  boundary.max_batch = spec.batch_size;
+  boundary.codec_seed = spec.codec_seed;
+  boundary.error_every = spec.error_every;
+  boundary.capacity = kEvaluationWindow;
+  if (sender + 1 < spec.stages()) {
+    boundary.capacity = std::max(
+        boundary.capacity, QueueCapacity(spec.schedule, sender, spec.stages(), spec.microbatches));
+  }
+  boundary.device = backend.device;
+  boundary.kernels = KernelsFor(spec, cut, backend);
+  return boundary;
+}
+
+EpochSpec EpochOf(const StageSpec& spec, uint32_t epoch, int64_t samples) {
+  EpochSpec of;
+  of.shuffle = {spec.shuffle, spec.data_seed, spec.batch_size};
+  of.microbatches = spec.microbatches;
+  of.epoch = epoch;
+  of.samples = samples;
+  return of;
+}
+
+bool NeedsSampleIds(const StageSpec& spec) {
+  const auto needs = [](const DirectionSpec& does) {
+    const StateKey key = does.feedback.key;
+    return does.feedback.kind != FeedbackKind::kNone &&
+           (key == StateKey::kSample || key == StateKey::kBatch);
+  };
+  return std::any_of(spec.activations.begin(), spec.activations.end(), needs) ||
+         std::any_of(spec.gradients.begin(), spec.gradients.end(), needs);
+}
+
+bool Compresses(const StageSpec& spec, const Work& work, const BoundarySpec& boundary) {
+  if (!work.compress) return false;
+  if (work.phase != PHASE_TRAIN) {
+    // State by sample knows nothing of test samples, and what it did for training was to send
+    // nearly the exact tensor (AQ-SGD).
+    return boundary.feedback.kind != FeedbackKind::kEf21 ||
+           boundary.feedback.key != StateKey::kSample;
+  }
+  if (boundary.direction == DIRECTION_ACTIVATION || !spec.gradients[boundary.cut].epilogue_only) {
+    return true;
+  }
+  // The receiver of a cut's gradients is the segment before it.
+  return InCoolDown(static_cast<int>(boundary.cut), static_cast<int>(spec.cuts.size()) + 1,
+                    work.microbatches, static_cast<int>(work.microbatch));
+}
+
+}  // namespace thinwire

@@ -1,0 +1,106 @@
+// One stage as data: the checked form of an experiment, what it says of each boundary, and which
+// messages go exact. Pure.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "backend/plugin.h"
+#include "base/steady_time.h"
+#include "compress/direction_spec.h"
+#include "compress/kernels.h"
+#include "data/sampler.h"
+#include "models/model.h"
+#include "models/partition.h"
+#include "nn/ops.h"
+#include "nn/optimizer.h"
+#include "schedule/schedule.h"
+#include "stage_server/boundary/boundary.h"
+#include "stage_server/boundary/epoch_rows.h"
+#include "stage_server/stage/capture.h"
+#include "wire/message.h"
+
+namespace thinwire {
+
+// One device's three interfaces. Ops belong to one run; device and kernels to the process.
+struct Backend {
+  Device* device = nullptr;
+  std::shared_ptr<Ops> ops;
+  CodecKernels* kernels = nullptr;
+  // The same with the threads that ops use, of one run; null: only one thread each.
+  std::shared_ptr<CodecKernels> threaded_kernels = nullptr;
+  DeviceDescription description = {};  // empty for the CPU
+};
+
+// The checked form of an experiment, for one stage.
+struct StageSpec {
+  Model model;
+  std::vector<Cut> cuts;
+  std::vector<int> stage_starts;  // first segment of each stage
+  int stage = 0;                  // from 0
+  uint64_t run = 0;               // digest of the run's id, as frames carry it
+  uint64_t generation = 0;
+
+  ScheduleKind schedule = ScheduleKind::kOneForwardOneBackward;
+  int microbatches = 1;
+  int64_t batch_size = 0;
+  absl::Duration deadline;  // of every wait for a neighbour
+
+  std::vector<DirectionSpec> activations, gradients;  // one per cut
+  int64_t warmup_epochs = 0;  // messages go exact in these epochs and in these steps
+  uint64_t warmup_steps = 0;
+  int64_t error_every = 0;
+  CaptureSpec capture;
+
+  DType compute = DType::kF32;
+  OptimizerSpec optimizer;
+  uint64_t init_seed = 0, data_seed = 0, codec_seed = 0;
+  ShuffleKind shuffle = ShuffleKind::kSamples;
+
+  int stages() const { return static_cast<int>(stage_starts.size()); }
+  bool first() const { return stage == 0; }
+  bool last() const { return stage + 1 == stages(); }
+  int first_segment() const { return stage_starts[stage]; }
+  int end_segment() const {
+    return last() ? static_cast<int>(cuts.size()) + 1 : stage_starts[stage + 1];
+  }
+  // Index of the cut to the stage before and behind. Not for first() and last().
+  int upstream_cut() const { return first_segment() - 1; }
+  int downstream_cut() const { return end_segment() - 1; }
+};
+
+// Evaluation has no backward to bound it: this many batches may be under way at a cut.
+inline constexpr int kEvaluationWindow = 2;
+
+// Both ends' spec of one direction of cut `cut`.
+BoundarySpec BoundaryOf(const StageSpec& spec, int cut, Direction direction,
+                        const Backend& backend);
+
+// How epoch `epoch` over `samples` samples is made of batches.
+EpochSpec EpochOf(const StageSpec& spec, uint32_t epoch, int64_t samples);
+
+// True if any message of the run needs to know which samples it holds.
+bool NeedsSampleIds(const StageSpec& spec);
+
+// Which microbatch of what: everything that an action needs to know.
+struct Work {
+  Phase phase = PHASE_TRAIN;
+  uint32_t epoch = 0;
+  uint64_t step = 0;  // as in FrameHeader
+  uint32_t microbatch = 0;
+  int microbatches = 1;    // of the whole batch
+  int64_t batch_size = 0;  // likewise
+  int64_t samples = 0;     // of this microbatch
+  bool compress = false;   // no warm-up, and no evaluation without codecs
+  SteadyTime deadline;
+
+  MessageKey key() const { return {phase, DIRECTION_UNSPECIFIED, 0, epoch, step, microbatch}; }
+};
+
+// Whether the message of `work` at `boundary` is compressed. Both of its ends decide this alike,
+// whatever the number of processes.
+bool Compresses(const StageSpec& spec, const Work& work, const BoundarySpec& boundary);
+
+}  // namespace thinwire

@@ -1,0 +1,157 @@
+// What the stages of an experiment cost when each has the machine for itself, and what the
+// pipeline simulator makes of it on a number of cores: the bound that a real run is judged by.
+// All stages run in one thread, one action after another, so nothing contends.
+//
+//   stage_bench EXPERIMENT.yaml CORES [path=value]...
+//
+// Prints one line of JSON: step_seconds is the simulated makespan of one step.
+
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "base/steady_time.h"
+#include "compress/cpu/kernels.h"
+#include "config/experiment.h"
+#include "config/specs.h"
+#include "nlohmann/json.hpp"
+#include "nn/cpu/ops.h"
+#include "schedule/simulator.h"
+#include "stage_server/stage/feed.h"
+#include "stage_server/stage/local_stage.h"
+#include "stage_server/stage/stage_spec.h"
+#include "tensor/cpu/device.h"
+#include "wire/memory_link.h"
+
+namespace thinwire {
+namespace {
+
+constexpr int kWarmupSteps = 3, kSteps = 24;
+
+struct BenchStage {
+  std::unique_ptr<LocalStage> stage;
+  std::unique_ptr<Feed> feed;
+};
+
+absl::StatusOr<std::vector<BenchStage>> BuildStages(const Experiment& experiment,
+                                                    const DataSplits* data) {
+  std::vector<BenchStage> stages;
+  for (uint32_t i = 0; i < experiment.pipeline().stages(); ++i) {
+    ASSIGN_OR_RETURN(const StageSpec spec, StageSpecFrom(experiment, static_cast<int>(i)));
+    const Backend backend{CpuDevice(), NewCpuOps(1), CpuCodecKernels()};
+    BenchStage stage;
+    ASSIGN_OR_RETURN(stage.stage, LocalStage::Build(spec, backend));
+    FeedSpec feed;
+    feed.shuffle = {spec.shuffle, spec.data_seed, spec.batch_size};
+    feed.compute = spec.compute;
+    feed.inputs = spec.first();
+    feed.labels = spec.last();
+    stage.feed = std::make_unique<Feed>(feed, data, backend);
+    stages.push_back(std::move(stage));
+  }
+  for (size_t i = 0; i + 1 < stages.size(); ++i) {
+    LinkOptions up, down;
+    up.queue_capacity = down.queue_capacity =
+        static_cast<int>(experiment.pipeline().microbatches());
+    up.max_payload_bytes = down.max_payload_bytes = uint64_t{1} << 32;
+    up.cut = down.cut = static_cast<uint32_t>(stages[i].stage->spec().downstream_cut());
+    up.receives = DIRECTION_GRADIENT;
+    down.receives = DIRECTION_ACTIVATION;
+    auto [upstream, downstream] = NewMemoryLinks(up, down);
+    RETURN_IF_ERROR(stages[i].stage->AttachDownstream(std::move(upstream), "downstream"));
+    RETURN_IF_ERROR(stages[i + 1].stage->AttachUpstream(std::move(downstream), "upstream"));
+  }
+  return stages;
+}
+
+absl::Status RunStep(std::vector<BenchStage>& stages, uint64_t step) {
+  const StageSpec& spec = stages[0].stage->spec();
+  std::vector<Work> works(spec.microbatches);
+  for (int m = 0; m < spec.microbatches; ++m) {
+    const SampleRange part = MicrobatchRange(spec.batch_size, spec.microbatches, m);
+    Work& work = works[m];
+    work.epoch = 1;
+    work.step = step;
+    work.microbatch = m;
+    work.batch_size = spec.batch_size;
+    work.samples = part.last - part.first;
+    work.deadline = SteadyTime::Never();
+    for (BenchStage& stage : stages) {
+      std::optional<Samples> samples;
+      if (stage.stage->spec().first() || stage.stage->spec().last()) {
+        ASSIGN_OR_RETURN(samples, stage.feed->Take({work.phase, work.epoch, part}));
+      }
+      RETURN_IF_ERROR(stage.stage->Forward(work, samples).status());
+    }
+    if (spec.schedule == ScheduleKind::kGPipe) continue;
+    for (size_t i = stages.size(); i-- > 0;) RETURN_IF_ERROR(stages[i].stage->Backward(work));
+  }
+  for (int m = 0; spec.schedule == ScheduleKind::kGPipe && m < spec.microbatches; ++m) {
+    for (size_t i = stages.size(); i-- > 0;) RETURN_IF_ERROR(stages[i].stage->Backward(works[m]));
+  }
+  for (BenchStage& stage : stages) RETURN_IF_ERROR(stage.stage->Update(0.01));
+  return absl::OkStatus();
+}
+
+double Seconds(const LocalStage& stage, Activity activity, const ActivitySeconds& before) {
+  const int i = static_cast<int>(activity);
+  return (stage.activity()[i] - before[i]) / kSteps;
+}
+
+absl::Status Bench(const std::string& path, int cores, const std::vector<std::string>& overrides) {
+  ASSIGN_OR_RETURN(const Experiment experiment, LoadExperiment(path, overrides));
+  ASSIGN_OR_RETURN(const DataOptions options, DataFrom(experiment));
+  ASSIGN_OR_RETURN(const DataSplits data, LoadData(options));
+  ASSIGN_OR_RETURN(std::vector<BenchStage> stages, BuildStages(experiment, &data));
+  uint64_t step = 0;
+  while (step < kWarmupSteps) RETURN_IF_ERROR(RunStep(stages, ++step));
+  std::vector<ActivitySeconds> before;
+  for (BenchStage& stage : stages) before.push_back(stage.stage->activity());
+  while (step < kWarmupSteps + kSteps) RETURN_IF_ERROR(RunStep(stages, ++step));
+
+  const StageSpec& spec = stages[0].stage->spec();
+  Simulation simulation;
+  simulation.schedule = spec.schedule;
+  simulation.microbatches = spec.microbatches;
+  simulation.cores = cores;
+  nlohmann::ordered_json result;
+  for (size_t i = 0; i < stages.size(); ++i) {
+    StageCost cost;
+    const LocalStage& stage = *stages[i].stage;
+    cost.forward_seconds = Seconds(stage, Activity::kForward, before[i]) / spec.microbatches;
+    cost.backward_seconds = Seconds(stage, Activity::kBackward, before[i]) / spec.microbatches;
+    cost.update_seconds = Seconds(stage, Activity::kOptimizer, before[i]);
+    simulation.stages.push_back(cost);
+    result["stages"].push_back({{"forward_seconds", cost.forward_seconds},
+                                {"backward_seconds", cost.backward_seconds},
+                                {"update_seconds", cost.update_seconds}});
+  }
+  simulation.activations.resize(stages.size() - 1);
+  simulation.gradients.resize(stages.size() - 1);
+  const Makespan makespan = Simulate(simulation);
+  result["cores"] = cores;
+  result["microbatches"] = spec.microbatches;
+  result["step_seconds"] = makespan.seconds;
+  result["bubble_ratio"] = makespan.bubble_ratio;
+  result["samples_per_second"] = static_cast<double>(spec.batch_size) / makespan.seconds;
+  std::puts(result.dump().c_str());
+  return absl::OkStatus();
+}
+
+}  // namespace
+}  // namespace thinwire
+
+int main(int argc, char** argv) {
+  const int cores = argc > 2 ? std::atoi(argv[2]) : 0;
+  if (cores < 1) {
+    std::fprintf(stderr, "usage: stage_bench EXPERIMENT.yaml CORES [path=value]...\n");
+    return 2;
+  }
+  const absl::Status status = thinwire::Bench(argv[1], cores, {argv + 3, argv + argc});
+  if (status.ok()) return 0;
+  std::fprintf(stderr, "stage_bench: %s\n", std::string(status.message()).c_str());
+  return 1;
+}

@@ -1,0 +1,66 @@
+#include "stage_server/stage/stage_spec.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
+#include "config/specs.h"
+
+namespace thinwire {
+namespace {
+
+CaptureSpec CaptureOf(const Experiment& experiment, const std::vector<Cut>& cuts) {
+  const CaptureConfig& config = experiment.capture();
+  CaptureSpec capture;
+  capture.steps.insert(config.steps().begin(), config.steps().end());
+  for (size_t i = 0; i < cuts.size(); ++i) {
+    const bool is_named = std::count(config.cuts().begin(), config.cuts().end(), cuts[i].name) > 0;
+    if (is_named) capture.cuts.insert(static_cast<uint32_t>(i));
+  }
+  for (const std::string& what : config.what()) {
+    (what == "gradients" ? capture.gradients : capture.activations) = true;
+  }
+  return capture;
+}
+
+}  // namespace
+
+absl::StatusOr<StageSpec> StageSpecFrom(const Experiment& experiment, int stage) {
+  StageSpec spec;
+  ASSIGN_OR_RETURN(Partition partition, PartitionFrom(experiment));
+  spec.model = std::move(partition.model);
+  spec.cuts = std::move(partition.cuts);
+  spec.stage_starts = std::move(partition.stage_starts);
+  spec.stage = stage;
+  if (stage < 0 || stage >= spec.stages()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("stage ", stage, ", want 0 to ", spec.stages() - 1));
+  }
+  ASSIGN_OR_RETURN(spec.schedule, ScheduleFrom(experiment));
+  spec.microbatches = static_cast<int>(experiment.pipeline().microbatches());
+  spec.batch_size = experiment.data().batch_size();
+  spec.deadline = absl::Seconds(experiment.pipeline().deadline_seconds());
+  for (const Cut& cut : spec.cuts) {
+    ASSIGN_OR_RETURN(DirectionSpec activations,
+                     DirectionFrom(DirectionOf(experiment, cut.name, /*gradient=*/false), false));
+    ASSIGN_OR_RETURN(DirectionSpec gradients,
+                     DirectionFrom(DirectionOf(experiment, cut.name, /*gradient=*/true), true));
+    spec.activations.push_back(std::move(activations));
+    spec.gradients.push_back(std::move(gradients));
+  }
+  spec.warmup_epochs = experiment.compression().warmup_epochs();
+  spec.warmup_steps = experiment.compression().warmup_steps();
+  spec.error_every = experiment.metrics().error_every();
+  spec.capture = CaptureOf(experiment, spec.cuts);
+  ASSIGN_OR_RETURN(spec.shuffle, ShuffleFrom(experiment));
+  ASSIGN_OR_RETURN(spec.compute, ComputeFrom(experiment));
+  ASSIGN_OR_RETURN(spec.optimizer, OptimizerFrom(experiment));
+  const Seeds seeds = SeedsFrom(experiment);
+  spec.init_seed = seeds.init;
+  spec.data_seed = seeds.data;
+  spec.codec_seed = seeds.codec;
+  return spec;
+}
+
+}  // namespace thinwire

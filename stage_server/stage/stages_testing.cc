@@ -1,0 +1,196 @@
+#include "stage_server/stage/stages_testing.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <string_view>
+#include <thread>
+#include <utility>
+
+#include "base/safetensors.h"
+#include "compress/cpu/kernels.h"
+#include "config/experiment.h"
+#include "config/specs.h"
+#include "nn/cpu/ops.h"
+#include "stage_server/stage/stage_spec.h"
+#include "tensor/cpu/device.h"
+#include "wire/memory_link.h"
+
+namespace thinwire {
+namespace {
+
+void AppendTo(std::vector<float>* values, const Tensor& tensor) {
+  const size_t before = values->size();
+  values->resize(before + tensor.elements());
+  const Error error =
+      tensor.device()->CopyToHost(values->data() + before, tensor.data(), tensor.bytes());
+  EXPECT_TRUE(error.ok()) << error.message;
+}
+
+}  // namespace
+
+Backend CpuBackend(int /*stage*/) { return {CpuDevice(), NewCpuOps(1), CpuCodecKernels()}; }
+
+Stages::Stages(const std::string& experiment, const std::vector<std::string>& overrides,
+               const BackendOf& backend_of) {
+  experiment_ = *ParseExperiment(experiment, "test", overrides);
+  data_ = *LoadData(*DataFrom(experiment_));
+  const int stages = static_cast<int>(experiment_.pipeline().stages());
+  for (int i = 0; i < stages; ++i) AddStage(i, backend_of(i));
+  for (size_t i = 0; i + 1 < stages_.size(); ++i) Join(i);
+}
+
+std::vector<absl::Status> Stages::AtEveryStage(const std::function<absl::Status(size_t)>& task) {
+  std::vector<absl::Status> statuses(stages_.size());
+  std::vector<std::thread> threads;
+  for (size_t i = 0; i < stages_.size(); ++i) {
+    threads.emplace_back([&, i] { statuses[i] = task(i); });
+  }
+  for (std::thread& thread : threads) thread.join();
+  return statuses;
+}
+
+std::vector<double> Stages::Train(uint32_t epoch) {
+  std::vector<double> losses;
+  const auto statuses = AtEveryStage([&](size_t i) {
+    return executors_[i]->Train(epoch, data_.train->size(), [&, i](const StepReport& step) {
+      if (i + 1 == stages_.size()) losses.push_back(step.loss());
+    });
+  });
+  for (const absl::Status& status : statuses) EXPECT_TRUE(status.ok()) << status;
+  return losses;
+}
+
+EvaluationReport Stages::Evaluate(bool compressed, uint64_t recalibration_samples) {
+  EvaluateRequest request;
+  request.set_epoch(1);
+  request.set_compressed(compressed);
+  request.set_samples(data_.test->size());
+  request.set_recalibration_samples(recalibration_samples);
+  EvaluationReport result;
+  const auto statuses = AtEveryStage([&](size_t i) {
+    const auto report = executors_[i]->Evaluate(request);
+    if (report.ok() && i + 1 == stages_.size()) result = *report;
+    return report.status();
+  });
+  for (const absl::Status& status : statuses) EXPECT_TRUE(status.ok()) << status;
+  return result;
+}
+
+std::vector<float> Stages::Values() const {
+  std::vector<float> values;
+  for (const auto& stage : stages_) {
+    for (const Parameter* parameter : stage->parameters()) {
+      AppendTo(&values, parameter->value);
+    }
+  }
+  return values;
+}
+
+std::map<std::string, std::string> Stages::TakeCaptures(uint64_t step) {
+  std::map<std::string, std::string> tensors;
+  for (const auto& stage : stages_) {
+    std::string file;
+    const absl::Status status = stage->TakeCapture(step, 1000, [&](std::string_view piece) {
+      file += piece;
+      return absl::OkStatus();
+    });
+    EXPECT_TRUE(status.ok()) << status;
+    const auto parsed = ParseSafetensors(file);
+    EXPECT_TRUE(parsed.ok()) << parsed.status();
+    for (const StoredTensor& tensor : parsed->tensors) tensors[tensor.name] = tensor.data;
+  }
+  return tensors;
+}
+
+std::vector<float> Stages::Gradients(uint64_t batch, bool compressed) {
+  GradientsRequest request;
+  request.set_epoch(1);
+  request.set_batch(batch);
+  request.set_samples(data_.train->size());
+  request.set_compressed(compressed);
+  const auto statuses =
+      AtEveryStage([&](size_t i) { return executors_[i]->Gradients(request).status(); });
+  for (const absl::Status& status : statuses) EXPECT_TRUE(status.ok()) << status;
+  std::vector<float> gradients;
+  for (const auto& stage : stages_) {
+    for (const Parameter* parameter : stage->parameters()) {
+      if (!parameter->spec.trainable) continue;
+      AppendTo(&gradients, parameter->gradient);
+    }
+    EXPECT_TRUE(stage->ClearGradients().ok());
+  }
+  return gradients;
+}
+
+void Stages::AddStage(int i, const Backend& backend) {
+  const StageSpec spec = *StageSpecFrom(experiment_, i);
+  backends_.push_back(backend);
+  stages_.push_back(*LocalStage::Build(spec, backend));
+  FeedSpec feed;
+  feed.data_seed = spec.data_seed;
+  feed.shuffle = {spec.shuffle, spec.data_seed, spec.batch_size};
+  feed.augment = *AugmentFrom(experiment_);
+  feed.compute = spec.compute;
+  feed.inputs = spec.first();
+  feed.labels = spec.last();
+  feeds_.push_back(std::make_unique<Feed>(feed, &data_, backend));
+  executors_.push_back(std::make_unique<Executor>(
+      stages_.back().get(), spec.first() || spec.last() ? feeds_.back().get() : nullptr,
+      *LrScheduleFrom(experiment_)));
+}
+
+void Stages::Join(size_t i) {
+  const StageSpec& spec = stages_[i]->spec();
+  // Gradients are received by the stage before the cut.
+  const auto options = [&](Direction receives) {
+    const Backend& backend = backends_[receives == DIRECTION_GRADIENT ? i : i + 1];
+    const BoundarySpec boundary = BoundaryOf(spec, spec.downstream_cut(), receives, backend);
+    LinkOptions link;
+    link.name = boundary.name;
+    link.peer = "a neighbour";
+    link.cut = boundary.cut;
+    link.receives = receives;
+    link.max_payload_bytes = *MaxPayloadBytes(boundary);
+    link.queue_capacity = boundary.capacity;
+    link.host = backend.device->host();
+    return link;
+  };
+  auto [up, down] = NewMemoryLinks(options(DIRECTION_GRADIENT), options(DIRECTION_ACTIVATION));
+  ASSERT_TRUE(stages_[i]->AttachDownstream(std::move(up), "downstream").ok());
+  ASSERT_TRUE(stages_[i + 1]->AttachUpstream(std::move(down), "upstream").ok());
+}
+
+std::vector<absl::Status> Stages::TryTrain(uint32_t epoch) {
+  return AtEveryStage([&](size_t i) {
+    return executors_[i]->Train(epoch, data_.train->size(), [](const StepReport&) {});
+  });
+}
+
+BoundarySender& Stages::sender(const std::string& cut, Direction direction) {
+  for (const auto& stage : stages_) {
+    for (const LocalStage::End& end : stage->ends()) {
+      if (end.sender && end.sender->spec().name == cut &&
+          end.sender->spec().direction == direction) {
+        return *end.sender;
+      }
+    }
+  }
+  ADD_FAILURE() << "no sender at " << cut;
+  std::abort();
+}
+
+BoundaryReceiver& Stages::receiver(const std::string& cut, Direction direction) {
+  for (const auto& stage : stages_) {
+    for (const LocalStage::End& end : stage->ends()) {
+      if (end.receiver && end.receiver->spec().name == cut &&
+          end.receiver->spec().direction == direction) {
+        return *end.receiver;
+      }
+    }
+  }
+  ADD_FAILURE() << "no receiver at " << cut;
+  std::abort();
+}
+
+}  // namespace thinwire

@@ -1,0 +1,71 @@
+// All stages of one experiment as threads of one process, joined by memory links: small enough for
+// the thread sanitizer.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "data/dataset.h"
+#include "proto/experiment.pb.h"
+#include "proto/stage.pb.h"
+#include "stage_server/stage/executor.h"
+#include "stage_server/stage/feed.h"
+#include "stage_server/stage/local_stage.h"
+
+namespace thinwire {
+
+// Of stage i, from 0.
+using BackendOf = std::function<Backend(int)>;
+Backend CpuBackend(int stage);
+
+// Failed expectations of the test are how errors are told.
+class Stages {
+ public:
+  Stages(const std::string& experiment, const std::vector<std::string>& overrides,
+         const BackendOf& backend_of = CpuBackend);
+
+  // Runs `task` of every stage on a thread of its own.
+  std::vector<absl::Status> AtEveryStage(const std::function<absl::Status(size_t)>& task);
+
+  // One epoch; the losses of its steps.
+  std::vector<double> Train(uint32_t epoch = 1);
+  // The same where stages may fail: the first error of each.
+  std::vector<absl::Status> TryTrain(uint32_t epoch);
+
+  EvaluationReport Evaluate(bool compressed, uint64_t recalibration_samples = 0);
+
+  // Of all stages, parameters and running statistics.
+  std::vector<float> Values() const;
+
+  // What all stages captured of a step, by name: raw bytes.
+  std::map<std::string, std::string> TakeCaptures(uint64_t step);
+
+  // Gradients of a batch, of all stages in model order.
+  std::vector<float> Gradients(uint64_t batch, bool compressed);
+
+  // The ends of one direction of a cut, wherever they are.
+  BoundarySender& sender(const std::string& cut, Direction direction);
+  BoundaryReceiver& receiver(const std::string& cut, Direction direction);
+
+  Executor& executor(size_t i) { return *executors_[i]; }
+  LocalStage& stage(size_t i) { return *stages_[i]; }
+  int64_t train_size() const { return data_.train->size(); }
+
+ private:
+  void AddStage(int i, const Backend& backend);
+  void Join(size_t i);
+
+  Experiment experiment_;
+  DataSplits data_;
+  std::vector<Backend> backends_;
+  std::vector<std::unique_ptr<LocalStage>> stages_;
+  std::vector<std::unique_ptr<Feed>> feeds_;
+  std::vector<std::unique_ptr<Executor>> executors_;
+};
+
+}  // namespace thinwire

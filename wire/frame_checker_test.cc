@@ -1,0 +1,179 @@
+#include "wire/frame_checker.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <string>
+
+#include "wire/link_testing.h"
+
+namespace thinwire {
+namespace {
+
+using ::testing::HasSubstr;
+
+// The frames of an activation that DownstreamOptions() accept, as headers and sizes.
+std::vector<ParsedFrame> Frames(size_t payload_bytes) {
+  std::vector<ParsedFrame> frames;
+  for (const OutgoingFrame& outgoing :
+       ToFrames(TestMessage(DIRECTION_ACTIVATION, payload_bytes), 77, 5)) {
+    const std::string bytes =
+        outgoing.prefix + std::string(outgoing.payload.bytes.begin(), outgoing.payload.bytes.end());
+    absl::StatusOr<ParsedFrame> frame =
+        ParseFrame({ByteSpan(reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size())});
+    EXPECT_TRUE(frame.ok()) << frame.status();
+    frame->payload.clear();  // would dangle
+    frames.push_back(*std::move(frame));
+  }
+  return frames;
+}
+
+using Change = std::function<void(FrameHeader*)>;
+
+// Of the first frame of a message of one or three chunks, changed.
+absl::Status CheckFirst(const Change& change, size_t payload_bytes = 1000) {
+  ParsedFrame frame = Frames(payload_bytes)[0];
+  change(&frame.header);
+  return FrameChecker(DownstreamOptions()).Check(frame);
+}
+
+// Of the second of three frames, changed.
+absl::Status CheckSecond(const Change& change) {
+  std::vector<ParsedFrame> frames = Frames(9 << 20);
+  FrameChecker checker(DownstreamOptions());
+  EXPECT_TRUE(checker.Check(frames[0]).ok());
+  change(&frames[1].header);
+  return checker.Check(frames[1]);
+}
+
+void ExpectInvalid(const absl::Status& status, const std::string& says) {
+  EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("cut layer3, from stage 3: " + says));
+}
+
+void ExpectFenced(const absl::Status& status, const std::string& says) {
+  EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("cut layer3, from stage 3: " + says));
+}
+
+TEST(FrameCheckerTest, AcceptsMessagesOneAfterTheOther) {
+  FrameChecker checker(DownstreamOptions());
+  for (size_t bytes : {size_t{0}, size_t{1}, kMaxChunkBytes, kMaxChunkBytes + 1, size_t{9} << 20}) {
+    for (const ParsedFrame& frame : Frames(bytes)) EXPECT_TRUE(checker.Check(frame).ok());
+  }
+}
+
+TEST(FrameCheckerTest, FencesOtherRunsAndGenerations) {
+  ExpectFenced(CheckFirst([](FrameHeader* h) { h->set_run(78); }),
+               "run of the frame is 78, this stage holds 77");
+  ExpectFenced(CheckFirst([](FrameHeader* h) { h->set_generation(4); }),
+               "generation of the frame is 4, this stage holds 5");
+  ExpectFenced(CheckFirst([](FrameHeader* h) { h->set_generation(6); }),
+               "generation of the frame is 6, this stage holds 5");
+  ExpectFenced(CheckSecond([](FrameHeader* h) { h->set_generation(4); }),
+               "generation of the frame is 4, this stage holds 5");
+}
+
+TEST(FrameCheckerTest, RefusesAnotherCutOrDirection) {
+  ExpectInvalid(CheckFirst([](FrameHeader* h) { h->set_cut(4); }), "cut is 4, want 3");
+  ExpectInvalid(CheckFirst([](FrameHeader* h) { h->set_direction(DIRECTION_GRADIENT); }),
+                "direction is 2, want 1");
+}
+
+TEST(FrameCheckerTest, RefusesUnknownPhases) {
+  EXPECT_TRUE(CheckFirst([](FrameHeader* h) { h->set_phase(PHASE_EVALUATE_RECALIBRATED); }).ok());
+  ExpectInvalid(CheckFirst([](FrameHeader* h) { h->set_phase(PHASE_UNSPECIFIED); }),
+                "phase is 0, want 1 to 5");
+  ExpectInvalid(CheckFirst([](FrameHeader* h) { h->set_phase(static_cast<Phase>(9)); }),
+                "phase is 9");
+}
+
+TEST(FrameCheckerTest, RefusesChunksOutOfOrder) {
+  ExpectInvalid(CheckFirst([](FrameHeader* h) { h->set_chunk(1); }), "chunk is 1, want 0");
+  ExpectInvalid(CheckSecond([](FrameHeader* h) { h->set_chunk(2); }), "chunk is 2, want 1");
+  ExpectInvalid(CheckSecond([](FrameHeader* h) { h->set_chunk(0); }), "chunk is 0, want 1");
+}
+
+TEST(FrameCheckerTest, RefusesChunkCountsThatDoNotFitThePayload) {
+  ExpectInvalid(CheckFirst([](FrameHeader* h) { h->set_chunks(0); }), "chunks is 0, want 1");
+  ExpectInvalid(CheckFirst([](FrameHeader* h) { h->set_chunks(2); }), "chunks is 2, want 1");
+  ExpectInvalid(CheckSecond([](FrameHeader* h) { h->set_chunks(4); }), "chunks is 4, want 3");
+}
+
+TEST(FrameCheckerTest, RefusesAnotherMessageWithinAMessage) {
+  ExpectInvalid(CheckSecond([](FrameHeader* h) { h->set_epoch(9); }), "epoch is 9, want 2");
+  ExpectInvalid(CheckSecond([](FrameHeader* h) { h->set_step(9); }), "step is 9, want 1234567");
+  ExpectInvalid(CheckSecond([](FrameHeader* h) { h->set_microbatch(9); }),
+                "microbatch is 9, want 0");
+  ExpectInvalid(CheckSecond([](FrameHeader* h) { h->set_phase(PHASE_EVALUATE_COMPRESSED); }),
+                "phase is 2, want 1");
+}
+
+TEST(FrameCheckerTest, RefusesAClaimOfTwoGibibytesInASmallFrame) {
+  const Change claim = [](FrameHeader* h) {
+    h->set_payload_bytes(uint64_t{2} << 30);
+    h->set_chunks(512);
+  };
+  ExpectInvalid(CheckFirst(claim), "payload_bytes is 2147483648, want 0 to 33554432");
+  // Even where so much would be allowed: the first chunk must be a full one.
+  LinkOptions generous = DownstreamOptions();
+  generous.max_payload_bytes = uint64_t{4} << 30;
+  ParsedFrame frame = Frames(1000)[0];
+  claim(&frame.header);
+  ExpectInvalid(FrameChecker(generous).Check(frame),
+                "bytes of payload in the chunk is 1000, want 4194304");
+}
+
+TEST(FrameCheckerTest, RefusesClaimsWhoseChunkCountWrapsAround) {
+  LinkOptions generous = DownstreamOptions();
+  generous.max_payload_bytes = ~uint64_t{0};
+  ParsedFrame frame = Frames(1000)[0];
+  frame.header.set_payload_bytes((uint64_t{1} << 54) + 1000);  // 2^32 + 1 chunks
+  EXPECT_TRUE(absl::IsInvalidArgument(FrameChecker(generous).Check(frame)));
+}
+
+TEST(FrameCheckerTest, RefusesChunksOfAnotherLength) {
+  ParsedFrame shorter = Frames(1000)[0];
+  shorter.payload_bytes = 999;
+  ExpectInvalid(FrameChecker(DownstreamOptions()).Check(shorter),
+                "bytes of payload in the chunk is 999, want 1000");
+  ParsedFrame longer = Frames(1000)[0];
+  longer.payload_bytes = 1001;
+  ExpectInvalid(FrameChecker(DownstreamOptions()).Check(longer),
+                "bytes of payload in the chunk is 1001, want 1000");
+}
+
+TEST(FrameCheckerTest, RefusesUnknownElementTypes) {
+  ExpectInvalid(CheckFirst([](FrameHeader* h) { h->set_dtype(0); }), "dtype is 0, want 1 to 3");
+  ExpectInvalid(CheckFirst([](FrameHeader* h) { h->set_dtype(257); }), "dtype is 257, want 1 to 3");
+}
+
+TEST(FrameCheckerTest, RefusesShapesThatCannotBe) {
+  ExpectInvalid(CheckFirst([](FrameHeader* h) { h->clear_shape(); }),
+                "rank of shape is 0, want 1 to 6");
+  ExpectInvalid(CheckFirst([](FrameHeader* h) {
+                  for (int i = 0; i < 3; ++i) h->add_shape(2);
+                }),
+                "rank of shape is 7, want 1 to 6");
+  ExpectInvalid(CheckFirst([](FrameHeader* h) {
+                  for (int i = 0; i < 2; ++i) h->set_shape(i, ~0u);
+                }),
+                "shape: extent");
+}
+
+TEST(FrameCheckerTest, AcceptsShapesWithoutElements) {
+  EXPECT_TRUE(CheckFirst([](FrameHeader* h) { h->set_shape(0, 0); }, 0).ok());
+}
+
+TEST(FrameCheckerTest, RefusesUnknownCodecNumbers) {
+  ExpectInvalid(CheckFirst([](FrameHeader* h) { h->mutable_codec()->set_kind(99); }),
+                "codec.kind is 99, want a known number");
+  ExpectInvalid(CheckFirst([](FrameHeader* h) { h->mutable_codec()->set_scope(99); }),
+                "codec.scope is 99, want a known number");
+  ExpectInvalid(CheckFirst([](FrameHeader* h) { h->mutable_codec()->set_values(0); }),
+                "codec.values is 0, want a known number");
+}
+
+}  // namespace
+}  // namespace thinwire

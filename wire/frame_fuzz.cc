@@ -1,0 +1,116 @@
+// Whatever a peer sends: parser, checker, queue and assembler, in the order of a real link.
+//
+// The first byte chooses how the rest is read. Bit 0 clear: records of { size: u16, frame }, given
+// in parts of 1 + (byte >> 1) bytes. Bit 0 set: records of { size: u8, serialised FrameHeader,
+// size: u16, payload }, sealed here with the checksums that are right, so that what lies behind
+// them is reached.
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <string>
+
+#include "base/crc32c.h"
+#include "base/steady_time.h"
+#include "proto/boundary.pb.h"
+#include "wire/inbox.h"
+
+namespace thinwire {
+namespace {
+
+constexpr uint64_t kMaxPayload = 1 << 20;
+
+LinkOptions Options() {
+  LinkOptions options;
+  options.name = "layer1";
+  options.peer = "stage 1";
+  options.run = 77;
+  options.generation = 5;
+  options.cut = 1;
+  options.receives = DIRECTION_ACTIVATION;
+  options.max_payload_bytes = kMaxPayload;
+  options.queue_capacity = 2;
+  return options;
+}
+
+// Takes from the front of the input; short where the input ends.
+class Input {
+ public:
+  Input(const uint8_t* data, size_t size) : data_(data), left_(size) {}
+  bool empty() const { return left_ == 0; }
+
+  std::string Take(size_t size) {
+    size = size < left_ ? size : left_;
+    const std::string bytes(reinterpret_cast<const char*>(data_), size);
+    data_ += size;
+    left_ -= size;
+    return bytes;
+  }
+  size_t TakeNumber(size_t bytes) {
+    size_t number = 0;
+    for (unsigned char byte : Take(bytes)) number = number << 8 | byte;
+    return number;
+  }
+
+ private:
+  const uint8_t* data_;
+  size_t left_;
+};
+
+// The frame of this header and payload with checksums that are right.
+std::string Sealed(const std::string& header_bytes, const std::string& payload) {
+  Frame frame;
+  if (!frame.mutable_header()->ParseFromString(header_bytes)) return header_bytes;
+  frame.mutable_header()->set_payload_crc32c(Crc32c(payload.data(), payload.size()));
+  const std::string header = frame.header().SerializeAsString();
+  frame.set_header_crc32c(Crc32c(header.data(), header.size()));
+  frame.set_payload(payload);
+  return frame.SerializeAsString();
+}
+
+IncomingFrame InParts(std::string bytes, size_t part_bytes) {
+  const auto owner = std::make_shared<const std::string>(std::move(bytes));
+  const ByteSpan all(reinterpret_cast<const uint8_t*>(owner->data()), owner->size());
+  IncomingFrame frame;
+  for (size_t i = 0; i < all.size(); i += part_bytes) {
+    frame.parts.push_back(all.subspan(i, part_bytes));
+  }
+  frame.owner = owner;
+  return frame;
+}
+
+// Takes what has come; aborts when it is not what the checks promise.
+void Drain(Inbox* inbox) {
+  for (;;) {
+    const absl::StatusOr<Message> message = inbox->Receive(SteadyTime(), "");
+    if (!message.ok()) return;
+    if (message->payload.bytes.size() > kMaxPayload || message->shape.rank() < 1 ||
+        message->key.cut != 1 || message->key.direction != DIRECTION_ACTIVATION) {
+      std::abort();
+    }
+  }
+}
+
+}  // namespace
+}  // namespace thinwire
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  thinwire::Input input(data, size);
+  const size_t mode = input.TakeNumber(1);
+  thinwire::Inbox inbox(thinwire::Options());
+  absl::Status status;
+  while (status.ok() && !input.empty()) {
+    std::string bytes;
+    if (mode & 1) {
+      const std::string header = input.Take(input.TakeNumber(1));
+      bytes = thinwire::Sealed(header, input.Take(input.TakeNumber(2)));
+    } else {
+      bytes = input.Take(input.TakeNumber(2));
+    }
+    status = inbox.Push(thinwire::InParts(std::move(bytes), 1 + (mode >> 1)));
+    if (mode & 2) thinwire::Drain(&inbox);
+  }
+  thinwire::Drain(&inbox);
+  return 0;
+}

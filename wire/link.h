@@ -1,0 +1,57 @@
+// One end of one boundary: whole messages go out and come in, in order, over memory or gRPC.
+// Checksums, chunks, fencing and limits are dealt with below; codecs and keys above.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/steady_time.h"
+#include "tensor/device.h"
+#include "wire/message.h"
+
+namespace thinwire {
+
+// What both ends must agree on, and what this end accepts.
+struct LinkOptions {
+  std::string name;         // of the cut, for messages: "layer1"
+  std::string peer;         // for messages: "stage 2 (unix:/…/stage2.sock)"
+  uint64_t run = 0;         // digest of the run's id
+  uint64_t generation = 0;  // a frame with a lower one is refused
+  uint32_t cut = 0;
+  Direction receives = DIRECTION_UNSPECIFIED;  // what the peer sends
+  // Of one received message. A header that claims more is refused before anything is allocated.
+  uint64_t max_payload_bytes = 0;
+  // Received messages that nobody has taken. One more is the peer's protocol error.
+  int queue_capacity = 1;
+  // Memory of the host that received payloads are gathered in; null: that of CpuDevice().
+  Device* host = nullptr;
+};
+
+class Link {
+ public:
+  virtual ~Link() = default;
+
+  // Queues the message and returns at once; its payload is referenced, not copied. After an error
+  // or Close nothing is sent. Any thread, but messages of one link from one thread at a time.
+  // Returns the message's wire bytes: serialised frames + 5 bytes of gRPC prefix each.
+  virtual uint64_t Send(Message message) = 0;
+
+  // The next message. DeadlineExceeded when none came by `deadline`; otherwise the first error of
+  // the link: DataLoss (checksum), FailedPrecondition (run, generation), InvalidArgument (malformed
+  // or over a limit), ResourceExhausted (queue full), Unavailable (the peer is gone), Cancelled
+  // (Close). Every error names the cut and the peer. One thread at a time.
+  virtual absl::StatusOr<Message> Receive(SteadyTime deadline) = 0;
+
+  // Ends both directions and wakes Receive, which then returns `reason`. Idempotent; any thread.
+  virtual void Close(absl::Status reason) = 0;
+
+  // Waits until everything that was queued has been handed to the transport.
+  virtual absl::Status Flush(SteadyTime deadline) = 0;
+
+  // tcpi_bytes_acked of the connection since it was made; 0 where there is no TCP socket.
+  virtual uint64_t SocketBytesAcked() const = 0;
+};
+
+}  // namespace thinwire

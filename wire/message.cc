@@ -1,0 +1,43 @@
+#include "wire/message.h"
+
+#include "absl/strings/str_cat.h"
+
+namespace thinwire {
+namespace {
+
+const char* NameOf(Phase phase) {
+  switch (phase) {
+    case PHASE_TRAIN:
+      return "training";
+    case PHASE_EVALUATE_COMPRESSED:
+      return "compressed evaluation";
+    case PHASE_EVALUATE_UNCOMPRESSED:
+      return "uncompressed evaluation";
+    case PHASE_RECALIBRATE:
+      return "recalibration";
+    case PHASE_EVALUATE_RECALIBRATED:
+      return "recalibrated evaluation";
+    default:
+      return "unknown phase";
+  }
+}
+
+const char* NameOf(Direction direction) {
+  switch (direction) {
+    case DIRECTION_ACTIVATION:
+      return "activation";
+    case DIRECTION_GRADIENT:
+      return "gradient";
+    default:
+      return "unknown direction";
+  }
+}
+
+}  // namespace
+
+std::string MessageKey::ToString() const {
+  return absl::StrCat(NameOf(phase), " ", NameOf(direction), " of cut ", cut, ", epoch ", epoch,
+                      ", step ", step, ", microbatch ", microbatch);
+}
+
+}  // namespace thinwire
