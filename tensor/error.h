@@ -22,3 +22,10 @@ Error MakeError(absl::StatusCode code, const char* format, ...)
 absl::Status ToStatus(const Error& error);
 
 }  // namespace thinwire
+
+// RETURN_IF_ERROR (base/status.h) for functions that return Error.
+#define RETURN_ERROR(expression)                            \
+  do {                                                      \
+    const ::thinwire::Error thinwire_error_ = (expression); \
+    if (!thinwire_error_.ok()) return thinwire_error_;      \
+  } while (false)

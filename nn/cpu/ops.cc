@@ -62,7 +62,7 @@ class CpuOps final : public Ops {
   }
 
   Error NewConv2d(const Conv2dSpec& spec, Conv2d** conv) override {
-    if (Error error = CheckComputeType(spec.compute); !error.ok()) return error;
+    RETURN_ERROR(CheckComputeType(spec.compute));
     const int64_t extent = std::min(spec.height, spec.width) + 2 * spec.padding;
     if (spec.in_channels < 1 || spec.out_channels < 1 || spec.kernel < 1 || spec.stride < 1 ||
         spec.padding < 0 || spec.kernel > extent) {
@@ -79,7 +79,7 @@ class CpuOps final : public Ops {
   }
 
   Error NewLinear(const LinearSpec& spec, Linear** linear) override {
-    if (Error error = CheckComputeType(spec.compute); !error.ok()) return error;
+    RETURN_ERROR(CheckComputeType(spec.compute));
     if (spec.in_features < 1 || spec.out_features < 1) {
       return MakeError(
           absl::StatusCode::kInvalidArgument, "linear: %lld -> %lld features, want at least 1",

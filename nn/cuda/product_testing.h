@@ -93,10 +93,7 @@ struct Product {
 
   Error Forward() { return op->Forward(x, y); }
   Error Backward() {
-    if (const Error error = op->BackwardWeights(x, dy, weights_gradient, bias_gradient);
-        !error.ok()) {
-      return error;
-    }
+    RETURN_ERROR(op->BackwardWeights(x, dy, weights_gradient, bias_gradient));
     return op->BackwardData(dy, dx);
   }
   Outputs Read(const Side& side, const ProductShapes& shapes) const {

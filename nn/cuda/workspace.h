@@ -18,7 +18,7 @@ class Workspace {
   Error Reserve(size_t bytes) {
     data_ = nullptr;
     if (bytes == 0) return Error{};
-    if (const Error error = scratch_.Reserve(bytes + kAlignmentBytes); !error.ok()) return error;
+    RETURN_ERROR(scratch_.Reserve(bytes + kAlignmentBytes));
     const auto address = reinterpret_cast<uintptr_t>(scratch_.as<char>());
     data_ = scratch_.as<char>() + (kAlignmentBytes - address % kAlignmentBytes) % kAlignmentBytes;
     return Error{};

@@ -59,8 +59,7 @@ class CudaDeviceTest : public testing::Test {
 
   Error Fill(void* memory, int value, size_t bytes) {
     cudaStream_t stream = nullptr;
-    const Error error = device_->Stream(&stream);
-    if (!error.ok()) return error;
+    RETURN_ERROR(device_->Stream(&stream));
     return CudaErrorOf(cudaMemsetAsync(memory, value, bytes, stream));
   }
   static Error CudaErrorOf(cudaError_t code) {
