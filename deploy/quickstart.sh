@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# From a fresh Debian 12 to a trained network: installs what is missing, builds, and trains
+# From a fresh Debian 12 or 13 to a trained network: installs what is missing, builds, and trains
 # experiments/quickstart.yaml in four stage servers with compressed boundaries.
 set -euo pipefail
 cd "$(dirname "$0")/.."

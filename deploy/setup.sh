@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs what Thinwire needs to build and run on Debian 12. Idempotent; wants root or sudo.
+# Installs what Thinwire needs to build and run on Debian 12 or 13. Idempotent; wants root or sudo.
 # usage: deploy/setup.sh [--test|--bench]     --test adds what tests/run.sh needs, --bench PyTorch, the
 #        yardstick of tests/bench
 set -euo pipefail
@@ -15,14 +15,14 @@ packages=(
 case "${1-}" in
   '') ;;
   --bench) packages+=(python3-torch python3-numpy) ;;
-  --test) packages+=(clang-14 libclang-rt-14-dev clang-format-14 prometheus iproute2 curl procps python3) ;;
+  --test) packages+=(clang libclang-rt-dev clang-format prometheus iproute2 curl procps python3) ;;
   *) echo "setup.sh: unknown argument '$1', want --test or --bench" >&2; exit 2 ;;
 esac
 
 system=unknown
 [[ -r /etc/os-release ]] && system=$(. /etc/os-release && echo "${ID:-unknown} ${VERSION_ID:-}")
-if [[ $system != 'debian 12' ]]; then
-  echo "setup.sh: this is '$system', not 'debian 12'. Install the equivalents of these packages yourself:" >&2
+if [[ $system != 'debian 12' && $system != 'debian 13' ]]; then
+  echo "setup.sh: this is '$system', not 'debian 12' or 'debian 13'. Install the equivalents of these packages yourself:" >&2
   printf '  %s\n' "${packages[@]}" >&2
   exit 1
 fi

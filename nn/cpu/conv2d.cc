@@ -18,27 +18,27 @@ class Conv2dKind final : public WeightedKind {
   dnnl::primitive_desc Forward(int64_t n) const override { return ForwardHint(n); }
 
   dnnl::primitive_desc BackwardData(int64_t n) const override {
-    const dnnl::convolution_backward_data::desc op(dnnl::algorithm::convolution_direct, X(n),
-                                                   AnyWeights(ComputeType()), Y(n), Strides(),
-                                                   Padding(), Padding());
-    return dnnl::convolution_backward_data::primitive_desc(op, Attributes(), onednn_->engine,
-                                                           ForwardHint(n));
+    return Describe<dnnl::convolution_backward_data>(
+        *onednn_,
+        std::tuple(dnnl::algorithm::convolution_direct, X(n), AnyWeights(ComputeType()), Y(n),
+                   Strides(), Padding(), Padding()),
+        ForwardHint(n));
   }
 
   dnnl::primitive_desc BackwardWeights(int64_t n) const override {
-    const dnnl::convolution_backward_weights::desc op(dnnl::algorithm::convolution_direct, X(n),
-                                                      AnyWeights(Type::f32), Bias(), Y(n),
-                                                      Strides(), Padding(), Padding());
-    return dnnl::convolution_backward_weights::primitive_desc(op, Attributes(), onednn_->engine,
-                                                              ForwardHint(n));
+    return Describe<dnnl::convolution_backward_weights>(
+        *onednn_,
+        std::tuple(dnnl::algorithm::convolution_direct, X(n), AnyWeights(Type::f32), Bias(), Y(n),
+                   Strides(), Padding(), Padding()),
+        ForwardHint(n));
   }
 
  private:
   dnnl::convolution_forward::primitive_desc ForwardHint(int64_t n) const {
-    const dnnl::convolution_forward::desc op(
-        dnnl::prop_kind::forward_training, dnnl::algorithm::convolution_direct, X(n),
-        AnyWeights(ComputeType()), Bias(), Y(n), Strides(), Padding(), Padding());
-    return dnnl::convolution_forward::primitive_desc(op, Attributes(), onednn_->engine);
+    return Describe<dnnl::convolution_forward>(
+        *onednn_,
+        std::tuple(dnnl::prop_kind::forward_training, dnnl::algorithm::convolution_direct, X(n),
+                   AnyWeights(ComputeType()), Bias(), Y(n), Strides(), Padding(), Padding()));
   }
 
   int64_t Out(int64_t in) const {

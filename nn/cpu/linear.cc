@@ -18,22 +18,20 @@ class LinearKind final : public WeightedKind {
   dnnl::primitive_desc Forward(int64_t n) const override { return ForwardHint(n); }
 
   dnnl::primitive_desc BackwardData(int64_t n) const override {
-    const dnnl::inner_product_backward_data::desc op(X(n), AnyWeights(ComputeType()), Y(n));
-    return dnnl::inner_product_backward_data::primitive_desc(op, Attributes(), onednn_->engine,
-                                                             ForwardHint(n));
+    return Describe<dnnl::inner_product_backward_data>(
+        *onednn_, std::tuple(X(n), AnyWeights(ComputeType()), Y(n)), ForwardHint(n));
   }
 
   dnnl::primitive_desc BackwardWeights(int64_t n) const override {
-    const dnnl::inner_product_backward_weights::desc op(X(n), AnyWeights(Type::f32), Bias(), Y(n));
-    return dnnl::inner_product_backward_weights::primitive_desc(op, Attributes(), onednn_->engine,
-                                                                ForwardHint(n));
+    return Describe<dnnl::inner_product_backward_weights>(
+        *onednn_, std::tuple(X(n), AnyWeights(Type::f32), Bias(), Y(n)), ForwardHint(n));
   }
 
  private:
   dnnl::inner_product_forward::primitive_desc ForwardHint(int64_t n) const {
-    const dnnl::inner_product_forward::desc op(dnnl::prop_kind::forward_training, X(n),
-                                               AnyWeights(ComputeType()), Bias(), Y(n));
-    return dnnl::inner_product_forward::primitive_desc(op, Attributes(), onednn_->engine);
+    return Describe<dnnl::inner_product_forward>(
+        *onednn_, std::tuple(dnnl::prop_kind::forward_training, X(n), AnyWeights(ComputeType()),
+                             Bias(), Y(n)));
   }
 
   Type ComputeType() const { return OneDnnType(spec_.compute); }

@@ -6,6 +6,7 @@
 
 #include <new>
 #include <oneapi/dnnl/dnnl.hpp>
+#include <tuple>
 #include <unordered_map>
 #include <vector>
 
@@ -56,6 +57,24 @@ constexpr dnnl::memory::data_type OneDnnType(DType type) {
 
 // Attributes of every primitive here: scratch memory comes from OneDnn.
 dnnl::primitive_attr Attributes();
+
+// Describes a primitive. oneDNN 2 wants `operation` as an object of its own, oneDNN 3 takes its
+// parts. `forward`: for a backward primitive, the description of its forward primitive.
+template <typename Primitive, typename... Parts, typename... Forward>
+auto Describe(const OneDnn& onednn, const std::tuple<Parts...>& operation,
+              const Forward&... forward) {
+  return std::apply(
+      [&](const Parts&... parts) {
+        using Description = typename Primitive::primitive_desc;
+#if DNNL_VERSION_MAJOR < 3
+        return Description(typename Primitive::desc(parts...), Attributes(), onednn.engine,
+                           forward...);
+#else
+        return Description(onednn.engine, parts..., forward..., Attributes());
+#endif
+      },
+      operation);
+}
 
 // A primitive with its memory objects, whose addresses are bound before each Run.
 class Execution {

@@ -1,8 +1,11 @@
 #include "nn/cpu/ops.h"
 
+#include <oneapi/dnnl/dnnl_debug.h>
+
 #include <cassert>
 #include <cstring>
 #include <memory>
+#include <string_view>
 #include <utility>
 
 #include "nn/cpu/batch_norm.h"
@@ -191,26 +194,10 @@ std::unique_ptr<Ops> NewCpuOps(int threads) {
 }
 
 const char* CpuInstructionSet() {
-  switch (dnnl_get_effective_cpu_isa()) {
-    case dnnl_cpu_isa_sse41:
-      return "sse41";
-    case dnnl_cpu_isa_avx:
-      return "avx";
-    case dnnl_cpu_isa_avx2:
-      return "avx2";
-    case dnnl_cpu_isa_avx2_vnni:
-      return "avx2_vnni";
-    case dnnl_cpu_isa_avx512_core:
-      return "avx512_core";
-    case dnnl_cpu_isa_avx512_core_vnni:
-      return "avx512_core_vnni";
-    case dnnl_cpu_isa_avx512_core_bf16:
-      return "avx512_core_bf16";
-    case dnnl_cpu_isa_avx512_core_amx:
-      return "avx512_core_amx";
-    default:
-      return "unknown";
-  }
+  constexpr std::string_view kPrefix = "cpu_isa_";
+  const char* const name = dnnl_cpu_isa2str(dnnl_get_effective_cpu_isa());
+  return std::string_view(name).substr(0, kPrefix.size()) == kPrefix ? name + kPrefix.size()
+                                                                     : "unknown";
 }
 
 }  // namespace thinwire

@@ -85,7 +85,7 @@ Error Weighted::BackwardWeights(const TensorView& x, const TensorView& dy, float
     run->Bind(DNNL_ARG_DIFF_DST, dy.data);
     run->Bind(DNNL_ARG_DIFF_WEIGHTS, gradient);
     if (kind_->bias()) {
-      bias_gradient_.resize(run->layout(DNNL_ARG_DIFF_BIAS).dims()[0]);
+      bias_gradient_.resize(run->layout(DNNL_ARG_DIFF_BIAS).get_size() / sizeof(float));
       run->Bind(DNNL_ARG_DIFF_BIAS, bias_gradient_.data());
     }
     run->Run();
