@@ -26,14 +26,16 @@ void AppendVarint(uint64_t value, std::string* to) {
 }
 
 // Everything of a frame but its payload's bytes. Absent means zero or empty, as in all of proto3.
-std::string Prefix(const FrameHeader& header, size_t payload_bytes) {
-  const std::string bytes = header.SerializeAsString();
+std::string Prefix(const std::string& header, uint32_t header_crc32c, size_t payload_bytes) {
   std::string prefix(1, static_cast<char>(Tag(kHeader, kLength)));
-  AppendVarint(bytes.size(), &prefix);
-  prefix += bytes;
-  if (const uint32_t crc = Crc32c(bytes.data(), bytes.size()); crc != 0) {
+  AppendVarint(header.size(), &prefix);
+  prefix += header;
+  if (header_crc32c != 0) {
     prefix.push_back(static_cast<char>(Tag(kHeaderChecksum, kFixed32)));
-    for (int shift = 0; shift < 32; shift += 8) prefix.push_back(static_cast<char>(crc >> shift));
+    // Little-endian: the lowest byte first.
+    for (int shift = 0; shift < 32; shift += 8) {
+      prefix.push_back(static_cast<char>(header_crc32c >> shift));
+    }
   }
   if (payload_bytes > 0) {
     prefix.push_back(static_cast<char>(Tag(kPayload, kLength)));
@@ -42,27 +44,32 @@ std::string Prefix(const FrameHeader& header, size_t payload_bytes) {
   return prefix;
 }
 
-FrameHeader KeyHeader(const MessageKey& key, uint64_t run, uint64_t generation) {
-  FrameHeader header;
-  header.set_run(run);
-  header.set_generation(generation);
-  header.set_epoch(key.epoch);
-  header.set_step(key.step);
-  header.set_microbatch(key.microbatch);
-  header.set_phase(key.phase);
-  header.set_direction(key.direction);
-  header.set_cut(key.cut);
-  return header;
-}
-
-void DescribeTensor(const Message& message, FrameHeader* header) {
+void DescribeTensor(const MessageHeader& message, uint64_t payload_bytes, FrameHeader* header) {
   header->set_dtype(static_cast<uint32_t>(message.dtype));
   for (int64_t extent : message.shape) header->add_shape(static_cast<uint32_t>(extent));
   *header->mutable_codec() = ToParameters(message.codec);
   header->set_sample_digest(message.sample_digest);
-  header->set_payload_bytes(message.payload.bytes.size());
+  header->set_payload_bytes(payload_bytes);
   header->set_first_visit(message.first_visit);
   if (message.state_digest) header->set_state_digest(*message.state_digest);
+}
+
+// The header of one chunk of a message with `payload_bytes` bytes of payload, but for the checksum.
+FrameHeader ChunkHeader(const MessageHeader& message, uint64_t payload_bytes, uint64_t chunk,
+                        uint64_t run, uint64_t generation) {
+  FrameHeader header;
+  header.set_run(run);
+  header.set_generation(generation);
+  header.set_epoch(message.key.epoch);
+  header.set_step(message.key.step);
+  header.set_microbatch(message.key.microbatch);
+  header.set_phase(message.key.phase);
+  header.set_direction(message.key.direction);
+  header.set_cut(message.key.cut);
+  header.set_chunk(static_cast<uint32_t>(chunk));
+  header.set_chunks(static_cast<uint32_t>(NumChunks(payload_bytes)));
+  if (chunk == 0) DescribeTensor(message, payload_bytes, &header);
+  return header;
 }
 
 absl::Status Truncated(const char* what, uint64_t wanted, uint64_t left) {
@@ -255,18 +262,32 @@ class FrameReader {
 
 std::vector<OutgoingFrame> ToFrames(const Message& message, uint64_t run, uint64_t generation) {
   const ByteSpan bytes = message.payload.bytes;
-  const uint64_t chunks = NumChunks(bytes.size());
-  std::vector<OutgoingFrame> frames(chunks);
-  for (uint64_t i = 0; i < chunks; ++i) {
+  std::vector<OutgoingFrame> frames(NumChunks(bytes.size()));
+  for (size_t i = 0; i < frames.size(); ++i) {
     const ByteSpan chunk = bytes.subspan(i * kMaxChunkBytes, kMaxChunkBytes);
-    FrameHeader header = KeyHeader(message.key, run, generation);
-    header.set_chunk(static_cast<uint32_t>(i));
-    header.set_chunks(static_cast<uint32_t>(chunks));
+    FrameHeader header = ChunkHeader(message, bytes.size(), i, run, generation);
     header.set_payload_crc32c(Crc32c(chunk.data(), chunk.size()));
-    if (i == 0) DescribeTensor(message, &header);
-    frames[i] = {Prefix(header, chunk.size()), {message.payload.owner, chunk}};
+    const std::string header_bytes = header.SerializeAsString();
+    frames[i] = {
+        Prefix(header_bytes, Crc32c(header_bytes.data(), header_bytes.size()), chunk.size()),
+        {message.payload.owner, chunk}};
   }
   return frames;
+}
+
+uint64_t WireBytes(const MessageHeader& message, uint64_t payload_bytes, uint64_t run,
+                   uint64_t generation) {
+  uint64_t wire_bytes = 0;
+  for (uint64_t i = 0; i < NumChunks(payload_bytes); ++i) {
+    const size_t chunk_bytes =
+        std::min<uint64_t>(kMaxChunkBytes, payload_bytes - i * kMaxChunkBytes);
+    FrameHeader header = ChunkHeader(message, payload_bytes, i, run, generation);
+    // Every checksum takes as many bytes as this one, but 0, which is that of an empty payload.
+    if (chunk_bytes > 0) header.set_payload_crc32c(1);
+    wire_bytes += Prefix(header.SerializeAsString(), /*header_crc32c=*/1, chunk_bytes).size() +
+                  chunk_bytes + kGrpcPrefixBytes;
+  }
+  return wire_bytes;
 }
 
 absl::StatusOr<ParsedFrame> ParseFrame(absl::Span<const ByteSpan> parts) {

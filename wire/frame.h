@@ -39,6 +39,12 @@ struct OutgoingFrame {
 // The message's chunks in order, each holding on to the message's payload.
 std::vector<OutgoingFrame> ToFrames(const Message& message, uint64_t run, uint64_t generation);
 
+// The wire bytes of a message with this header and `payload_bytes` bytes of payload: the sum over
+// its ToFrames, which need not be made for it. A checksum that happens to be 0 takes no bytes; it
+// is counted with its 4 bytes and its tag here.
+uint64_t WireBytes(const MessageHeader& message, uint64_t payload_bytes, uint64_t run,
+                   uint64_t generation);
+
 using ByteSpan = absl::Span<const uint8_t>;
 using ByteSpans = absl::InlinedVector<ByteSpan, 4>;
 

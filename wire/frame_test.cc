@@ -123,6 +123,45 @@ TEST(ToFramesTest, PayloadIsReferencedNotCopied) {
   EXPECT_EQ(frames[1].payload.owner, message.payload.owner);
 }
 
+uint64_t SumOfFrames(const Message& message, uint64_t run, uint64_t generation) {
+  uint64_t bytes = 0;
+  for (const OutgoingFrame& frame : ToFrames(message, run, generation)) bytes += frame.wire_bytes();
+  return bytes;
+}
+
+TEST(WireBytesTest, AreThoseOfTheFramesAtEveryPayloadSize) {
+  for (size_t payload_bytes :
+       {size_t{0}, size_t{1}, size_t{127}, size_t{128}, size_t{16383}, size_t{16384}, size_t{70000},
+        kMaxChunkBytes - 1, kMaxChunkBytes, kMaxChunkBytes + 1, 3 * kMaxChunkBytes}) {
+    const Message message = TestMessage(DIRECTION_GRADIENT, payload_bytes);
+    EXPECT_EQ(WireBytes(message, payload_bytes, 77, 5), SumOfFrames(message, 77, 5))
+        << payload_bytes << " bytes";
+  }
+}
+
+TEST(WireBytesTest, AreThoseOfTheFramesWhateverTheHeaderSays) {
+  std::vector<CodecSpec> codecs(static_cast<size_t>(CodecKind::kPlugin) + 1);
+  for (size_t kind = 0; kind < codecs.size(); ++kind) {
+    codecs[kind].kind = static_cast<CodecKind>(kind);
+  }
+  for (uint32_t microbatch = 0; microbatch < 6;
+       ++microbatch) {  // with and without first_visit, state_digest
+    for (uint64_t number : {uint64_t{0}, uint64_t{1}, uint64_t{300}, uint64_t{1} << 40}) {
+      for (const CodecSpec& codec : codecs) {
+        Message message = TestMessage(DIRECTION_ACTIVATION, 1000, microbatch);
+        message.codec = codec;
+        message.key.step = number;
+        message.key.epoch = static_cast<uint32_t>(number);
+        message.sample_digest = number;
+        message.shape = Shape{static_cast<int64_t>(number % 1000), 7};
+        EXPECT_EQ(WireBytes(message, 1000, /*run=*/number, /*generation=*/number),
+                  SumOfFrames(message, number, number))
+            << codec.ToString() << ", number " << number << ", microbatch " << microbatch;
+      }
+    }
+  }
+}
+
 TEST(ParseFrameTest, FieldsMayComeInAnyOrder) {
   const Fields fields("payload");
   std::vector<std::string> order = {fields.header, fields.checksum, fields.payload};

@@ -38,7 +38,8 @@ struct Payload {
   absl::Span<const uint8_t> bytes;
 };
 
-struct Message {
+// What a message says of its tensor beside the payload.
+struct MessageHeader {
   MessageKey key;
   DType dtype = DType::kF32;
   Shape shape;
@@ -46,6 +47,9 @@ struct Message {
   uint64_t sample_digest = 0;
   bool first_visit = false;  // these two as in FrameHeader
   std::optional<uint64_t> state_digest;
+};
+
+struct Message : MessageHeader {
   Payload payload;
 };
 
