@@ -9,7 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "tensor/tensor.h"
-#include "wire/frame.h"
+#include "wire/frame_checker.h"
 #include "wire/link.h"
 #include "wire/message.h"
 
@@ -19,17 +19,17 @@ class Assembler {
  public:
   explicit Assembler(const LinkOptions& options) : options_(options) {}
 
-  // `frame` has passed the link's FrameChecker. Returns the message with its last chunk; its
-  // payload stands in one buffer of options.host, aligned to 64. DataLoss: a payload's checksum
-  // differs; ResourceExhausted: no memory. After an error the link is lost.
-  absl::StatusOr<std::optional<Message>> Add(const ParsedFrame& frame);
+  // Takes the chunks in the order in which the link's FrameChecker gave them. Returns the message
+  // with its last one; its payload stands in one buffer of options.host, aligned to 64. DataLoss: a
+  // payload's checksum differs; ResourceExhausted: no memory. After an error the link is lost.
+  absl::StatusOr<std::optional<Message>> Add(const Chunk& chunk);
 
-  // Of the message under way: chunks that have been added.
+  // How many chunks of the message under way have been added.
   uint32_t chunks() const { return chunks_; }
 
  private:
-  absl::Status Begin(const FrameHeader& header);
-  absl::Status Append(const ParsedFrame& frame);
+  absl::Status Begin(const Chunk& first);
+  absl::Status Append(const Chunk& chunk);
 
   const LinkOptions options_;
   Message message_;

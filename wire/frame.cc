@@ -18,8 +18,11 @@ enum Field : uint32_t { kHeader = 1, kHeaderChecksum = 2, kPayload = 3 };
 // Wire types of protobuf's encoding.
 enum Wire : uint32_t { kVarint = 0, kFixed64 = 1, kLength = 2, kFixed32 = 5 };
 
+// Protobuf's tag: the field's number above the 3 bits of its wire type.
 constexpr uint8_t Tag(Field field, Wire wire) { return static_cast<uint8_t>(field << 3 | wire); }
 
+// Protobuf's varint: 7 bits a byte, lowest first; the top bit of each byte but the last is set,
+// which says that more follow.
 void AppendVarint(uint64_t value, std::string* to) {
   for (; value >= 0x80; value >>= 7) to->push_back(static_cast<char>(value | 0x80));
   to->push_back(static_cast<char>(value));
@@ -103,6 +106,7 @@ class Cursor {
     return absl::OkStatus();
   }
 
+  // Four bytes, the lowest first, which may stand in several spans.
   absl::Status TakeFixed32(const char* what, uint32_t* value) {
     ByteSpans spans;
     RETURN_IF_ERROR(Take(what, 4, &spans));
@@ -117,6 +121,8 @@ class Cursor {
     return absl::OkStatus();
   }
 
+  // The inverse of AppendVarint: bits 0-6 of each byte go above those before them, bit 7 says that
+  // another byte follows. The tenth byte has room for one bit, the 64th.
   absl::Status TakeVarint(const char* what, uint64_t* value) {
     *value = 0;
     for (int shift = 0; shift < 64; shift += 7) {
@@ -160,6 +166,7 @@ class FrameReader {
   absl::Status ReadField() {
     uint64_t tag = 0;
     RETURN_IF_ERROR(cursor_.TakeVarint("a tag", &tag));
+    // As Tag makes it: the upper bits number the field, the lower three are its wire type.
     const uint64_t field = tag >> 3;
     const Wire wire = static_cast<Wire>(tag & 7);
     switch (field) {
@@ -177,6 +184,8 @@ class FrameReader {
     }
   }
 
+  // Notes in bit `field` of seen_ that the field has come; a bit that is set already says that it
+  // stands in the frame twice.
   absl::Status Claim(uint64_t field, Wire wire, Wire wanted) {
     if (wire != wanted) {
       return absl::InvalidArgumentError(

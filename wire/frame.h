@@ -23,7 +23,7 @@ constexpr size_t kMaxFrameBytes = kMaxChunkBytes + kMaxFrameOverhead;
 // gRPC puts one byte of flags and four of length before each message.
 constexpr size_t kGrpcPrefixBytes = 5;
 
-// At least 1: an empty payload travels as one empty chunk.
+// The number of chunks of a payload, at least 1: an empty payload travels as one empty chunk.
 constexpr uint64_t NumChunks(uint64_t payload_bytes) {
   return payload_bytes == 0 ? 1 : (payload_bytes - 1) / kMaxChunkBytes + 1;
 }

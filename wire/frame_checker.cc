@@ -32,9 +32,10 @@ absl::Status WantFence(const char* field, Value met, Value held) {
       absl::StrCat(field, " of the frame is ", met, ", this stage holds ", held));
 }
 
-// Extents whose bytes can be counted in an int64, at any element type.
-absl::Status CheckShape(const FrameHeader& header) {
+// Refuses extents whose bytes cannot be counted in an int64, at any element type.
+absl::StatusOr<Shape> ReadShape(const FrameHeader& header) {
   RETURN_IF_ERROR(WantBetween("rank of shape", header.shape_size(), 1, Shape::kMaxRank));
+  Shape shape;
   int64_t room = std::numeric_limits<int64_t>::max() / static_cast<int64_t>(sizeof(double));
   for (uint32_t extent : header.shape()) {
     if (extent > room) {
@@ -42,12 +43,20 @@ absl::Status CheckShape(const FrameHeader& header) {
           absl::StrCat("shape: extent ", extent, " makes more elements than can be counted"));
     }
     room /= std::max<int64_t>(extent, 1);
+    shape.Append(extent);
   }
-  return absl::OkStatus();
+  return shape;
 }
 
-absl::Status WithPrefix(const LinkOptions& options, const absl::Status& status) {
-  return absl::Status(status.code(), absl::StrCat(LinkPrefix(options), status.message()));
+MessageKey KeyOf(const FrameHeader& header) {
+  MessageKey key;
+  key.phase = header.phase();
+  key.direction = header.direction();
+  key.cut = header.cut();
+  key.epoch = header.epoch();
+  key.step = header.step();
+  key.microbatch = header.microbatch();
+  return key;
 }
 
 }  // namespace
@@ -67,15 +76,22 @@ absl::Status FrameChecker::CheckKey(const FrameHeader& header) const {
   return WantBetween<int>("phase", header.phase(), PHASE_TRAIN, PHASE_EVALUATE_RECALIBRATED);
 }
 
-absl::Status FrameChecker::CheckFirst(const FrameHeader& header) const {
+absl::StatusOr<MessageHeader> FrameChecker::ReadFirst(const FrameHeader& header) const {
   RETURN_IF_ERROR(Want<uint32_t>("chunk", header.chunk(), 0));
   RETURN_IF_ERROR(WantBetween<uint64_t>("payload_bytes", header.payload_bytes(), 0,
                                         options_.max_payload_bytes));
   RETURN_IF_ERROR(Want<uint64_t>("chunks", header.chunks(), NumChunks(header.payload_bytes())));
   RETURN_IF_ERROR(WantBetween<uint32_t>("dtype", header.dtype(), static_cast<uint32_t>(DType::kF32),
                                         static_cast<uint32_t>(DType::kF16)));
-  RETURN_IF_ERROR(CheckShape(header));
-  return FromParameters(header.codec()).status();
+  MessageHeader message;
+  message.key = KeyOf(header);
+  message.dtype = static_cast<DType>(header.dtype());
+  ASSIGN_OR_RETURN(message.shape, ReadShape(header));
+  ASSIGN_OR_RETURN(message.codec, FromParameters(header.codec()));
+  message.sample_digest = header.sample_digest();
+  message.first_visit = header.first_visit();
+  if (header.has_state_digest()) message.state_digest = header.state_digest();
+  return message;
 }
 
 absl::Status FrameChecker::CheckContinues(const FrameHeader& header) const {
@@ -87,20 +103,34 @@ absl::Status FrameChecker::CheckContinues(const FrameHeader& header) const {
   return Want<int>("phase", header.phase(), first_.phase());
 }
 
-absl::Status FrameChecker::Check(const ParsedFrame& frame) {
+absl::StatusOr<Chunk> FrameChecker::Read(const ParsedFrame& frame) {
   const FrameHeader& header = frame.header;
-  absl::Status status = CheckFence(header);
-  if (status.ok()) status = CheckKey(header);
-  if (status.ok()) status = next_chunk_ == 0 ? CheckFirst(header) : CheckContinues(header);
-  if (!status.ok()) return WithPrefix(options_, status);
-
-  if (next_chunk_ == 0) first_ = header;
+  RETURN_IF_ERROR(CheckFence(header));
+  RETURN_IF_ERROR(CheckKey(header));
+  Chunk chunk;
+  if (next_chunk_ == 0) {
+    ASSIGN_OR_RETURN(chunk.message, ReadFirst(header));
+    first_ = header;
+  } else {
+    RETURN_IF_ERROR(CheckContinues(header));
+  }
+  chunk.message_bytes = first_.payload_bytes();
   const uint64_t before = uint64_t{next_chunk_} * kMaxChunkBytes;
-  const size_t wanted = std::min<uint64_t>(kMaxChunkBytes, first_.payload_bytes() - before);
-  status = Want("bytes of payload in the chunk", frame.payload_bytes, wanted);
-  if (!status.ok()) return WithPrefix(options_, status);
-  next_chunk_ = header.chunk() + 1 == header.chunks() ? 0 : next_chunk_ + 1;
-  return absl::OkStatus();
+  const size_t wanted = std::min<uint64_t>(kMaxChunkBytes, chunk.message_bytes - before);
+  RETURN_IF_ERROR(Want("bytes of payload in the chunk", frame.payload_bytes, wanted));
+  chunk.index = header.chunk();
+  chunk.count = header.chunks();
+  chunk.payload = frame.payload;
+  chunk.payload_crc32c = header.payload_crc32c();
+  next_chunk_ = chunk.is_last() ? 0 : next_chunk_ + 1;
+  return chunk;
+}
+
+absl::StatusOr<Chunk> FrameChecker::Check(const ParsedFrame& frame) {
+  absl::StatusOr<Chunk> chunk = Read(frame);
+  if (chunk.ok()) return chunk;
+  return absl::Status(chunk.status().code(),
+                      absl::StrCat(LinkPrefix(options_), chunk.status().message()));
 }
 
 }  // namespace thinwire

@@ -1,11 +1,13 @@
-// Decides whether a frame may come next on a link: looks at headers and sizes only, so it runs
-// before anything is kept or allocated.
+// Decides whether a frame may come next on a link, and reads its header while at it: looks at
+// headers and sizes only, so it runs before anything is kept or allocated.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "wire/frame.h"
 #include "wire/link.h"
 
@@ -14,18 +16,30 @@ namespace thinwire {
 // "cut layer1, from stage 2 (10.0.0.7:4700): ", how every error of a link begins.
 std::string LinkPrefix(const LinkOptions& options);
 
+// A frame that may come next, in our own types: whoever holds one need not look at a header again.
+struct Chunk {
+  std::optional<MessageHeader> message;  // with the first chunk of a message
+  uint64_t message_bytes = 0;            // payload of all chunks together
+  uint32_t index = 0, count = 1;         // of the message's chunks
+  ByteSpans payload;                     // as in ParsedFrame
+  uint32_t payload_crc32c = 0;           // what it should be
+
+  bool is_last() const { return index + 1 == count; }
+};
+
 class FrameChecker {
  public:
   explicit FrameChecker(const LinkOptions& options) : options_(options) {}
 
   // FailedPrecondition: another run or generation. InvalidArgument: anything else, naming field,
   // value met and value wanted. After an error the link is lost. One thread at a time.
-  absl::Status Check(const ParsedFrame& frame);
+  absl::StatusOr<Chunk> Check(const ParsedFrame& frame);
 
  private:
+  absl::StatusOr<Chunk> Read(const ParsedFrame& frame);
   absl::Status CheckFence(const FrameHeader& header) const;
   absl::Status CheckKey(const FrameHeader& header) const;
-  absl::Status CheckFirst(const FrameHeader& header) const;
+  absl::StatusOr<MessageHeader> ReadFirst(const FrameHeader& header) const;
   absl::Status CheckContinues(const FrameHeader& header) const;
 
   const LinkOptions options_;

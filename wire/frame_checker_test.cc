@@ -31,20 +31,20 @@ std::vector<ParsedFrame> Frames(size_t payload_bytes) {
 
 using Change = std::function<void(FrameHeader*)>;
 
-// Of the first frame of a message of one or three chunks, changed.
+// Checks the first frame of a message of one or three chunks, changed.
 absl::Status CheckFirst(const Change& change, size_t payload_bytes = 1000) {
   ParsedFrame frame = Frames(payload_bytes)[0];
   change(&frame.header);
-  return FrameChecker(DownstreamOptions()).Check(frame);
+  return FrameChecker(DownstreamOptions()).Check(frame).status();
 }
 
-// Of the second of three frames, changed.
+// Checks the second of three frames, changed.
 absl::Status CheckSecond(const Change& change) {
   std::vector<ParsedFrame> frames = Frames(9 << 20);
   FrameChecker checker(DownstreamOptions());
   EXPECT_TRUE(checker.Check(frames[0]).ok());
   change(&frames[1].header);
-  return checker.Check(frames[1]);
+  return checker.Check(frames[1]).status();
 }
 
 void ExpectInvalid(const absl::Status& status, const std::string& says) {
@@ -121,7 +121,7 @@ TEST(FrameCheckerTest, RefusesAClaimOfTwoGibibytesInASmallFrame) {
   generous.max_payload_bytes = uint64_t{4} << 30;
   ParsedFrame frame = Frames(1000)[0];
   claim(&frame.header);
-  ExpectInvalid(FrameChecker(generous).Check(frame),
+  ExpectInvalid(FrameChecker(generous).Check(frame).status(),
                 "bytes of payload in the chunk is 1000, want 4194304");
 }
 
@@ -130,17 +130,17 @@ TEST(FrameCheckerTest, RefusesClaimsWhoseChunkCountWrapsAround) {
   generous.max_payload_bytes = ~uint64_t{0};
   ParsedFrame frame = Frames(1000)[0];
   frame.header.set_payload_bytes((uint64_t{1} << 54) + 1000);  // 2^32 + 1 chunks
-  EXPECT_TRUE(absl::IsInvalidArgument(FrameChecker(generous).Check(frame)));
+  EXPECT_TRUE(absl::IsInvalidArgument(FrameChecker(generous).Check(frame).status()));
 }
 
 TEST(FrameCheckerTest, RefusesChunksOfAnotherLength) {
   ParsedFrame shorter = Frames(1000)[0];
   shorter.payload_bytes = 999;
-  ExpectInvalid(FrameChecker(DownstreamOptions()).Check(shorter),
+  ExpectInvalid(FrameChecker(DownstreamOptions()).Check(shorter).status(),
                 "bytes of payload in the chunk is 999, want 1000");
   ParsedFrame longer = Frames(1000)[0];
   longer.payload_bytes = 1001;
-  ExpectInvalid(FrameChecker(DownstreamOptions()).Check(longer),
+  ExpectInvalid(FrameChecker(DownstreamOptions()).Check(longer).status(),
                 "bytes of payload in the chunk is 1001, want 1000");
 }
 

@@ -3,7 +3,7 @@
 // The first byte chooses how the rest is read. Bit 0 clear: records of { size: u16, frame }, given
 // in parts of 1 + (byte >> 1) bytes. Bit 0 set: records of { size: u8, serialised FrameHeader,
 // size: u16, payload }, sealed here with the checksums that are right, so that what lies behind
-// them is reached.
+// them is reached. Bit 1 set: messages are received after each frame too, not only at the end.
 
 #include <cstddef>
 #include <cstdint>
@@ -47,6 +47,7 @@ class Input {
     left_ -= size;
     return bytes;
   }
+  // Big-endian: each further byte goes below those before it.
   size_t TakeNumber(size_t bytes) {
     size_t number = 0;
     for (unsigned char byte : Take(bytes)) number = number << 8 | byte;

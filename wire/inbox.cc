@@ -8,36 +8,29 @@
 #include "base/steady_time.h"
 
 namespace thinwire {
-namespace {
-
-bool IsLast(const FrameHeader& header) { return header.chunk() + 1 == header.chunks(); }
-
-}  // namespace
 
 Inbox::Inbox(const LinkOptions& options)
     : options_(options), checker_(options), assembler_(options) {}
 
-absl::Status Inbox::Check(const IncomingFrame& frame, ParsedFrame* parsed) {
-  absl::StatusOr<ParsedFrame> result = ParseFrame(frame.parts);
-  if (!result.ok()) {
-    return absl::Status(result.status().code(),
-                        absl::StrCat(LinkPrefix(options_), result.status().message()));
-  }
-  *parsed = *std::move(result);
-  return checker_.Check(*parsed);
+absl::StatusOr<Chunk> Inbox::Check(const IncomingFrame& frame) {
+  const absl::StatusOr<ParsedFrame> parsed = ParseFrame(frame.parts);
+  if (parsed.ok()) return checker_.Check(*parsed);
+  return absl::Status(parsed.status().code(),
+                      absl::StrCat(LinkPrefix(options_), parsed.status().message()));
 }
 
 absl::Status Inbox::Enqueue(Arrived arrived) {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (!end_.ok()) return end_;
-  const FrameHeader& header = arrived.frame.header;
-  if (header.chunk() == 0 && num_complete_ >= options_.queue_capacity) {
-    return absl::ResourceExhaustedError(absl::StrCat(
-        LinkPrefix(options_), "a message more than the ", options_.queue_capacity,
-        " that may wait here: step ", header.step(), ", microbatch ", header.microbatch()));
+  const Chunk& chunk = arrived.chunk;
+  if (chunk.message && num_complete_ >= options_.queue_capacity) {
+    const MessageKey& key = chunk.message->key;
+    return absl::ResourceExhaustedError(
+        absl::StrCat(LinkPrefix(options_), "a message more than the ", options_.queue_capacity,
+                     " that may wait here: step ", key.step, ", microbatch ", key.microbatch));
   }
-  if (IsLast(header)) ++num_complete_;
-  frames_.push_back(std::move(arrived));
+  if (chunk.is_last()) ++num_complete_;
+  chunks_.push_back(std::move(arrived));
   arrived_.notify_all();
   return absl::OkStatus();
 }
@@ -47,10 +40,9 @@ absl::Status Inbox::Push(const IncomingFrame& frame) {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (!end_.ok()) return end_;
   }
-  Arrived arrived;
-  absl::Status status = Check(frame, &arrived.frame);
-  arrived.owner = frame.owner;
-  if (status.ok()) status = Enqueue(std::move(arrived));
+  absl::StatusOr<Chunk> chunk = Check(frame);
+  const absl::Status status =
+      chunk.ok() ? Enqueue({*std::move(chunk), frame.owner}) : chunk.status();
   if (!status.ok()) End(status);
   return status;
 }
@@ -68,7 +60,7 @@ void Inbox::PeerIsGone(const std::string& how) {
 void Inbox::Close(const absl::Status& reason) {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (end_.ok()) end_ = reason;
-  frames_.clear();
+  chunks_.clear();
   num_complete_ = 0;
   arrived_.notify_all();
 }
@@ -98,18 +90,18 @@ absl::StatusOr<Message> Inbox::Receive(SteadyTime deadline, const std::string& w
     {
       std::unique_lock<std::mutex> lock(mutex_);
       if (!arrived_.wait_until(lock, deadline.chrono(),
-                               [this] { return !frames_.empty() || !end_.ok(); })) {
+                               [this] { return !chunks_.empty() || !end_.ok(); })) {
         return Overdue(waiting);
       }
-      if (frames_.empty()) return EndMet();
-      next = std::move(frames_.front());
-      frames_.pop_front();
-      if (IsLast(next.frame.header)) --num_complete_;
+      if (chunks_.empty()) return EndMet();
+      next = std::move(chunks_.front());
+      chunks_.pop_front();
+      if (next.chunk.is_last()) --num_complete_;
     }
-    absl::StatusOr<std::optional<Message>> message = assembler_.Add(next.frame);
+    absl::StatusOr<std::optional<Message>> message = assembler_.Add(next.chunk);
     if (!message.ok()) {
       const std::lock_guard<std::mutex> lock(mutex_);
-      frames_.clear();
+      chunks_.clear();
       return end_ = message.status();
     }
     if (message->has_value()) {

@@ -14,6 +14,7 @@
 #include <mutex>
 #include <string>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/steady_time.h"
@@ -53,25 +54,25 @@ class Inbox {
 
  private:
   struct Arrived {
-    ParsedFrame frame;
+    Chunk chunk;
     std::shared_ptr<const void> owner;
   };
 
-  absl::Status Check(const IncomingFrame& frame, ParsedFrame* parsed);
+  absl::StatusOr<Chunk> Check(const IncomingFrame& frame);
   absl::Status Enqueue(Arrived arrived);
-  absl::Status EndMet() const;  // requires mutex_
+  absl::Status EndMet() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Overdue(const std::string& waiting) const;
 
   const LinkOptions options_;
-  FrameChecker checker_;       // of the pushing thread
-  Assembler assembler_;        // of the receiving thread
-  uint64_t num_received_ = 0;  // of the receiving thread
+  FrameChecker checker_;  // the pushing thread's
+  Assembler assembler_;   // the receiving thread's, as is the next
+  uint64_t num_received_ = 0;
 
-  std::mutex mutex_;  // guards the rest
+  std::mutex mutex_;  // of timed waits, which absl::Mutex takes by the time of day
   std::condition_variable arrived_;
-  std::deque<Arrived> frames_;
-  int num_complete_ = 0;  // messages whose last chunk is in frames_
-  absl::Status end_;
+  std::deque<Arrived> chunks_ ABSL_GUARDED_BY(mutex_);
+  int num_complete_ ABSL_GUARDED_BY(mutex_) = 0;  // messages whose last chunk is in chunks_
+  absl::Status end_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace thinwire

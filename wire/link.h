@@ -21,9 +21,10 @@ struct LinkOptions {
   uint64_t generation = 0;  // a frame with a lower one is refused
   uint32_t cut = 0;
   Direction receives = DIRECTION_UNSPECIFIED;  // what the peer sends
-  // Of one received message. A header that claims more is refused before anything is allocated.
+  // The most that one received message may have; a header that claims more is refused before
+  // anything is allocated.
   uint64_t max_payload_bytes = 0;
-  // Received messages that nobody has taken. One more is the peer's protocol error.
+  // How many received messages may wait to be taken; one more is the peer's protocol error.
   int queue_capacity = 1;
   // Memory of the host that received payloads are gathered in; null: that of CpuDevice().
   Device* host = nullptr;

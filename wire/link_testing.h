@@ -9,8 +9,8 @@
 
 namespace thinwire {
 
-// Of cut 3 in run 77, generation 5. The upstream end receives gradients, the downstream end
-// activations.
+// The options of cut 3 in run 77, generation 5. The upstream end receives gradients, the downstream
+// end activations.
 LinkOptions UpstreamOptions();
 LinkOptions DownstreamOptions();
 

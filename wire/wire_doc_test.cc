@@ -65,9 +65,10 @@ TEST(WireDocTest, TheExampleIsReadAsItSays) {
   options.cut = 1;
   options.receives = DIRECTION_ACTIVATION;
   options.max_payload_bytes = 6;
-  EXPECT_EQ(FrameChecker(options).Check(*frame), absl::OkStatus());
+  const absl::StatusOr<Chunk> chunk = FrameChecker(options).Check(*frame);
+  ASSERT_TRUE(chunk.ok()) << chunk.status();
 
-  const absl::StatusOr<std::optional<Message>> message = Assembler(options).Add(*frame);
+  const absl::StatusOr<std::optional<Message>> message = Assembler(options).Add(*chunk);
   ASSERT_TRUE(message.ok() && message->has_value()) << message.status();
   const Message wanted = ExampleMessage();
   EXPECT_TRUE((*message)->key == wanted.key);
