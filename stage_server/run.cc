@@ -10,7 +10,7 @@
 #include "base/steady_time.h"
 #include "compress/plugin.h"
 #include "config/specs.h"
-#include "stage_server/grpc/link.h"
+#include "stage_server/grpc/dial.h"
 #include "stage_server/stage/safetensors.h"
 #include "stage_server/stage/stage_spec.h"
 

@@ -6,20 +6,18 @@
 #include <string>
 #include <utility>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
-#include "base/steady_time.h"
 #include "proto/boundary.grpc.pb.h"
 #include "stage_server/grpc/settings.h"
 #include "stage_server/grpc/status.h"
 #include "stage_server/grpc/stream.h"
+#include "stage_server/grpc/stream_link.h"
 
 namespace thinwire {
 namespace {
-
-// See grpc_link.cc.
-constexpr absl::Duration kMaxEnding = absl::Seconds(10);
 
 // The server's end of a call, accepted or refused. Deletes itself in OnDone.
 class ServerReactor final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>,
@@ -57,38 +55,34 @@ class ServerReactor final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grp
   std::shared_ptr<GrpcStream> stream_;  // null when refused
 };
 
-// The streams that wait for, or have, their peer. At most one for each cut: one that has ended
-// makes room for the next, even while its link is still there.
+// The streams that wait for, or have, their peer; their links own them. At most one for each cut:
+// one that has ended makes room for the next, even while its link is still there.
 class Listeners {
  public:
   absl::StatusOr<std::shared_ptr<GrpcStream>> Add(const LinkOptions& options) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    std::shared_ptr<GrpcStream>& at = by_cut_[options.cut];
-    if (at != nullptr && !at->ended()) {
+    std::weak_ptr<GrpcStream>& at_cut = by_cut_[options.cut];
+    const std::shared_ptr<GrpcStream> there = at_cut.lock();
+    if (there != nullptr && !there->ended()) {
       return absl::FailedPreconditionError(
           absl::StrCat("cut ", options.name, " is already listened at for generation ",
-                       at->options().generation, ", wanted for ", options.generation));
+                       there->options().generation, ", wanted for ", options.generation));
     }
-    at = std::make_shared<GrpcStream>(options);
-    return at;
+    const auto stream = std::make_shared<GrpcStream>(options);
+    at_cut = stream;
+    return stream;
   }
 
-  // Unless another one has taken its place.
-  void Remove(const std::shared_ptr<GrpcStream>& stream) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    const auto found = by_cut_.find(stream->options().cut);
-    if (found != by_cut_.end() && found->second == stream) by_cut_.erase(found);
-  }
-
+  // Null when nobody listens at the cut.
   std::shared_ptr<GrpcStream> Find(uint64_t cut) const {
     const std::lock_guard<std::mutex> lock(mutex_);
     const auto found = by_cut_.find(cut);
-    return found == by_cut_.end() ? nullptr : found->second;
+    return found == by_cut_.end() ? nullptr : found->second.lock();
   }
 
  private:
-  mutable std::mutex mutex_;  // guards the rest
-  std::map<uint64_t, std::shared_ptr<GrpcStream>> by_cut_;
+  mutable std::mutex mutex_;  // not absl's: the thread sanitizer would not see it
+  std::map<uint64_t, std::weak_ptr<GrpcStream>> by_cut_ ABSL_GUARDED_BY(mutex_);
 };
 
 absl::StatusOr<uint64_t> Metadata(const grpc::CallbackServerContext& context, const char* name) {
@@ -128,29 +122,6 @@ absl::StatusOr<std::shared_ptr<GrpcStream>> FindListener(
   return stream;
 }
 
-class AcceptedLink final : public Link {
- public:
-  AcceptedLink(std::shared_ptr<GrpcStream> stream, std::shared_ptr<Listeners> listeners)
-      : stream_(std::move(stream)), listeners_(std::move(listeners)) {}
-  ~AcceptedLink() override {
-    listeners_->Remove(stream_);
-    stream_->Close(absl::CancelledError("the link was destroyed"));
-    stream_->WaitDone(SteadyTime::Now() + kMaxEnding);
-  }
-
-  uint64_t Send(Message message) override { return stream_->Send(message); }
-  absl::StatusOr<Message> Receive(SteadyTime deadline) override {
-    return stream_->Receive(deadline);
-  }
-  void Close(absl::Status reason) override { stream_->Close(reason); }
-  absl::Status Flush(SteadyTime deadline) override { return stream_->Flush(deadline); }
-  uint64_t SocketBytesAcked() const override { return stream_->SocketBytesAcked(); }
-
- private:
-  const std::shared_ptr<GrpcStream> stream_;
-  const std::shared_ptr<Listeners> listeners_;
-};
-
 class GrpcBoundaryService final
     : public BoundaryService,
       private Boundary::WithRawCallbackMethod_Exchange<Boundary::Service> {
@@ -161,15 +132,15 @@ class GrpcBoundaryService final
   }
 
   absl::StatusOr<std::unique_ptr<Link>> Listen(const LinkOptions& options) override {
-    ASSIGN_OR_RETURN(std::shared_ptr<GrpcStream> stream, listeners_->Add(options));
-    return std::unique_ptr<Link>(std::make_unique<AcceptedLink>(std::move(stream), listeners_));
+    ASSIGN_OR_RETURN(std::shared_ptr<GrpcStream> stream, listeners_.Add(options));
+    return NewStreamLink(std::move(stream));
   }
 
  private:
   grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* Exchange(
       grpc::CallbackServerContext* context) override {
     auto* reactor = new ServerReactor(context);
-    absl::StatusOr<std::shared_ptr<GrpcStream>> stream = FindListener(*listeners_, *context);
+    absl::StatusOr<std::shared_ptr<GrpcStream>> stream = FindListener(listeners_, *context);
     if (stream.ok()) {
       reactor->Accept(*std::move(stream));
     } else {
@@ -178,7 +149,7 @@ class GrpcBoundaryService final
     return reactor;
   }
 
-  const std::shared_ptr<Listeners> listeners_ = std::make_shared<Listeners>();
+  Listeners listeners_;
 };
 
 }  // namespace

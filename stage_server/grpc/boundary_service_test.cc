@@ -15,7 +15,7 @@
 #include "base/crc32c.h"
 #include "base/steady_time.h"
 #include "proto/boundary.grpc.pb.h"
-#include "stage_server/grpc/link.h"
+#include "stage_server/grpc/dial.h"
 #include "stage_server/grpc/link_testing.h"
 #include "stage_server/grpc/settings.h"
 #include "wire/frame.h"

@@ -9,7 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "stage_server/grpc/link.h"
+#include "stage_server/grpc/dial.h"
 #include "wire/memory_link.h"
 
 namespace thinwire {

@@ -28,7 +28,7 @@ std::vector<Setting> SharedSettings(const std::string& address) {
   return {
       {GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH, static_cast<int>(kMaxFrameBytes)},
       {GRPC_ARG_HTTP2_MAX_FRAME_SIZE, IsLoopback(address) ? (16 << 20) - 1 : 64 << 10},
-      // The window of a stream that has just begun; later gRPC sets it from its own probes.
+      // The window of a stream that has just begun; later gRPC sets it from its own estimates.
       {GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, static_cast<int>(2 * kMaxChunkBytes)},
       {GRPC_ARG_HTTP2_BDP_PROBE, 1},
       // A stopped machine answers no PING: after half a minute its streams fail.

@@ -1,4 +1,4 @@
-// The one place where an absl::Status becomes a gRPC status.
+// The one place where an absl::Status becomes a gRPC status, and back.
 #pragma once
 
 #include <string>
@@ -8,9 +8,13 @@
 
 namespace thinwire {
 
+// The two libraries number their codes alike.
 inline grpc::Status ToGrpcStatus(const absl::Status& status) {
-  // The two libraries number their codes alike.
   return grpc::Status(static_cast<grpc::StatusCode>(status.code()), std::string(status.message()));
+}
+
+inline absl::Status FromGrpcStatus(const grpc::Status& status) {
+  return absl::Status(static_cast<absl::StatusCode>(status.error_code()), status.error_message());
 }
 
 }  // namespace thinwire

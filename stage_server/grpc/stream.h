@@ -14,6 +14,7 @@
 #include <mutex>
 #include <string>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/steady_time.h"
@@ -63,8 +64,8 @@ class GrpcStream {
   // True when no reactor is attached any more: its OnDone has come, or there never was one.
   bool WaitDone(SteadyTime deadline);
 
-  // From the reactor. Attach starts reading and is refused (false) when there has been a reactor
-  // before or the stream is closed; `calls` stays valid until OnDone.
+  // What the reactor calls. Attach starts reading and is refused (false) when there has been a
+  // reactor before or the stream is closed; `calls` stays valid until OnDone.
   bool Attach(StreamCalls* calls);
   void OnAccepted();
   void OnReadDone(bool ok);
@@ -81,19 +82,19 @@ class GrpcStream {
   const LinkOptions options_;
   Inbox inbox_;
 
-  mutable std::mutex mutex_;  // guards the rest
+  mutable std::mutex mutex_;  // of timed waits, which absl::Mutex takes by the time of day
   std::condition_variable changed_;
-  StreamCalls* calls_ = nullptr;
-  bool attached_ = false;  // there is or has been a reactor
-  bool accepted_ = false;
-  std::string peer_address_;
-  std::deque<grpc::ByteBuffer> outbox_;
-  grpc::ByteBuffer read_buffer_;  // of the read under way
-  bool writing_ = false;
-  grpc::ByteBuffer write_buffer_;  // of the write under way
-  Ending ending_ = Ending::kNone;
-  absl::Status reason_;  // of the ending
-  bool finishing_ = false;
+  StreamCalls* calls_ ABSL_GUARDED_BY(mutex_) = nullptr;
+  bool attached_ ABSL_GUARDED_BY(mutex_) = false;  // there is or has been a reactor
+  bool accepted_ ABSL_GUARDED_BY(mutex_) = false;
+  std::string peer_address_ ABSL_GUARDED_BY(mutex_);
+  std::deque<grpc::ByteBuffer> outbox_ ABSL_GUARDED_BY(mutex_);
+  bool writing_ ABSL_GUARDED_BY(mutex_) = false;
+  Ending ending_ ABSL_GUARDED_BY(mutex_) = Ending::kNone;
+  absl::Status reason_ ABSL_GUARDED_BY(mutex_);  // of the ending
+  bool finishing_ ABSL_GUARDED_BY(mutex_) = false;
+  // Each is gRPC's while its operation is under way, and under the lock otherwise.
+  grpc::ByteBuffer read_buffer_, write_buffer_;
 };
 
 }  // namespace thinwire

@@ -1,4 +1,4 @@
-// The upstream end of a cut between processes. boundary_service.h has the downstream end.
+// Dials the upstream end of a cut between processes; boundary_service.h accepts the downstream end.
 #pragma once
 
 #include <functional>
@@ -12,7 +12,7 @@
 
 namespace thinwire {
 
-// The upstream end: dials `target` ("unix:/path", "host:port") on a channel of its own and waits
+// Dials `target` ("unix:/path", "host:port") on a channel of its own and waits
 // until the peer has accepted the boundary. Unavailable or FailedPrecondition name peer and cut; an
 // error of `stopped`, which is asked every 100 ms, ends the wait.
 absl::StatusOr<std::unique_ptr<Link>> DialLink(

@@ -1,4 +1,4 @@
-#include "stage_server/grpc/link.h"
+#include "stage_server/grpc/dial.h"
 
 #include <utility>
 
@@ -8,19 +8,12 @@
 #include "grpcpp/generic/generic_stub.h"
 #include "grpcpp/grpcpp.h"
 #include "stage_server/grpc/settings.h"
+#include "stage_server/grpc/status.h"
 #include "stage_server/grpc/stream.h"
+#include "stage_server/grpc/stream_link.h"
 
 namespace thinwire {
 namespace {
-
-// How long the end of a cancelled call may take. gRPC answers in milliseconds; this only bounds
-// what a defect could cost.
-constexpr absl::Duration kMaxEnding = absl::Seconds(10);
-
-// The codes of the two are the same numbers.
-absl::Status FromGrpcStatus(const grpc::Status& status) {
-  return absl::Status(static_cast<absl::StatusCode>(status.error_code()), status.error_message());
-}
 
 // The client's end of a stream. Lives until OnDone.
 class ClientReactor final : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>,
@@ -68,44 +61,18 @@ class ClientReactor final : public grpc::ClientBidiReactor<grpc::ByteBuffer, grp
   grpc::ClientContext context_;
 };
 
-class DialledLink final : public Link {
- public:
-  DialledLink(const std::string& target, const LinkOptions& options)
-      : reactor_(std::make_unique<ClientReactor>(target, options)), stream_(reactor_->stream()) {
-    reactor_->Start();
-  }
-  ~DialledLink() override {
-    stream_->Close(absl::CancelledError("the link was destroyed"));
-    // Rather a leak than freeing what gRPC still uses.
-    if (!stream_->WaitDone(SteadyTime::Now() + kMaxEnding)) reactor_.release();
-  }
-
-  absl::Status WaitAccepted(SteadyTime deadline, const std::function<absl::Status()>& stopped) {
-    return stream_->WaitAccepted(deadline, stopped);
-  }
-
-  uint64_t Send(Message message) override { return stream_->Send(message); }
-  absl::StatusOr<Message> Receive(SteadyTime deadline) override {
-    return stream_->Receive(deadline);
-  }
-  void Close(absl::Status reason) override { stream_->Close(reason); }
-  absl::Status Flush(SteadyTime deadline) override { return stream_->Flush(deadline); }
-  uint64_t SocketBytesAcked() const override { return stream_->SocketBytesAcked(); }
-
- private:
-  std::unique_ptr<ClientReactor> reactor_;
-  GrpcStream* const stream_;
-};
-
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Link>> DialLink(const std::string& target,
                                                const LinkOptions& options, SteadyTime deadline,
                                                const std::function<absl::Status()>& stopped) {
   PrepareProcess();
-  auto link = std::make_unique<DialledLink>(target, options);
-  const absl::Status accepted = link->WaitAccepted(deadline, stopped);
-  if (accepted.ok()) return std::unique_ptr<Link>(std::move(link));
+  const auto reactor = std::make_shared<ClientReactor>(target, options);
+  reactor->Start();
+  const std::shared_ptr<GrpcStream> stream(reactor, reactor->stream());
+  std::unique_ptr<Link> link = NewStreamLink(stream);  // its end is the reactor's
+  const absl::Status accepted = stream->WaitAccepted(deadline, stopped);
+  if (accepted.ok()) return link;
   const std::string message = absl::StrCat("cut ", options.name, ": ", options.peer, " at ", target,
                                            " has not accepted the boundary: ", accepted.message());
   if (absl::IsFailedPrecondition(accepted)) return absl::FailedPreconditionError(message);
