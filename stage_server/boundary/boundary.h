@@ -1,5 +1,5 @@
-// One direction of one cut, as both of its ends must know it. boundary_sender.h and
-// boundary_receiver.h are the ends; whatever a compensation has to remember belongs there.
+// One direction of one cut, as both of its ends must know it. sender.h and receiver.h are the ends;
+// whatever a compensation has to remember belongs there.
 #pragma once
 
 #include <cstdint>

@@ -66,7 +66,7 @@ class BoundaryTest : public ::testing::TestWithParam<Worker> {
     receiver_ = *BoundaryReceiver::New(of_receiver, down_.get(), worker, at_receiver);
   }
 
-  // Of nine batches of one sample.
+  // Starts epoch 1, nine batches of one sample.
   void StartEpoch() {
     const auto rows = std::make_shared<const EpochRows>(
         EpochSpec{{ShuffleKind::kSamples, 0, /*batch_size=*/1}, 1, /*epoch=*/1, /*samples=*/9},

@@ -1,5 +1,5 @@
 // What a receiver makes of one message: whether it may be, the level it was coded at, state and
-// support. The mirror of message_encoder.h.
+// support. The mirror of encoder.h.
 #pragma once
 
 #include <memory>

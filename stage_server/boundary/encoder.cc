@@ -60,23 +60,28 @@ bool MessageEncoder::IsMeasured(const Outgoing& outgoing) const {
          outgoing.key.step % spec_.error_every == 0;
 }
 
-// The codec and what it may use.
-absl::Status MessageEncoder::Prepare(const Outgoing& outgoing) {
+// All but what the payload decides: the codec, what it may use, and the message's own part.
+absl::StatusOr<MessageEncoder::Encoded> MessageEncoder::Prepare(const Outgoing& outgoing) {
   const MessageKey& key = outgoing.key;
   const bool training = key.phase == PHASE_TRAIN;
-  ASSIGN_OR_RETURN(codec_,
+  Encoded encoded;
+  encoded.message.key = key;
+  encoded.message.dtype = spec_.compute;
+  encoded.message.shape = outgoing.x.shape();
+  encoded.message.sample_digest = outgoing.sample_digest;
+  ASSIGN_OR_RETURN(encoded.codec,
                    codecs_.Get(training ? level_.Train(key.epoch, key.step) : level_.Evaluate()));
-  context_ = MessageContext();
-  context_.random_key = MessageRandomKey(spec_, key);
-  if (!spec_.codec.needs_support()) return absl::OkStatus();
-  ASSIGN_OR_RETURN(map_, support_->Take(key));
-  context_.support = &map_;
-  return absl::OkStatus();
+  encoded.context.random_key = MessageRandomKey(spec_, key);
+  if (!spec_.codec.needs_support()) return encoded;
+  ASSIGN_OR_RETURN(SupportMap support, support_->Take(key));
+  encoded.support = std::make_unique<SupportMap>(std::move(support));
+  encoded.context.support = encoded.support.get();
+  return encoded;
 }
 
 absl::StatusOr<FeedbackSender::Encoded> MessageEncoder::EncodeOrPass(
-    FeedbackSender::Outgoing outgoing, absl::Span<uint8_t> payload) {
-  auto encoded = feedback_->Encode(*codec_, outgoing, payload);
+    const Codec& codec, FeedbackSender::Outgoing outgoing, absl::Span<uint8_t> payload) {
+  auto encoded = feedback_->Encode(codec, outgoing, payload);
   if (encoded.ok() || !outgoing.compress || spec_.on_nonfinite == OnNonfinite::kError ||
       !absl::IsInvalidArgument(encoded.status())) {
     return encoded;
@@ -84,10 +89,10 @@ absl::StatusOr<FeedbackSender::Encoded> MessageEncoder::EncodeOrPass(
   ASSIGN_OR_RETURN(const bool is_finite, IsFinite(*outgoing.x, spec_.kernels));
   if (is_finite) return encoded;
   outgoing.compress = false;
-  return feedback_->Encode(*codec_, outgoing, payload);
+  return feedback_->Encode(codec, outgoing, payload);
 }
 
-absl::StatusOr<Payload> MessageEncoder::EncodeBytes(const Outgoing& outgoing) {
+absl::Status MessageEncoder::EncodePayload(const Outgoing& outgoing, Encoded* encoded) {
   const Tensor& x = outgoing.x;
   const bool training = outgoing.key.phase == PHASE_TRAIN;
   const bool remembers = training && spec_.feedback.kind != FeedbackKind::kNone;
@@ -98,10 +103,10 @@ absl::StatusOr<Payload> MessageEncoder::EncodeBytes(const Outgoing& outgoing) {
   }
   const bool compress = outgoing.compress && !spec_.codec.is_exact();
   if (!compress && !remembers) {
-    encoded_ = FeedbackSender::Encoded();
-    encoded_.exact = true;
-    encoded_.received = encoded_.message = encoded_.decoded = x;
-    return RawBytes(x);
+    encoded->feedback.exact = true;
+    encoded->feedback.received = encoded->feedback.message = encoded->feedback.decoded = x;
+    ASSIGN_OR_RETURN(encoded->message.payload, RawBytes(x));
+    return absl::OkStatus();
   }
   FeedbackSender::Outgoing out;
   out.x = &x;
@@ -109,48 +114,49 @@ absl::StatusOr<Payload> MessageEncoder::EncodeBytes(const Outgoing& outgoing) {
   out.compress = compress;
   out.frozen = !training;
   out.step = outgoing.key.step;
-  out.context = context_;
+  out.context = encoded->context;
   // Without feedback a measurement decodes on its own, outside of the time that encoding takes.
   out.want_received = training && (spec_.keeps_support || (remembers && IsMeasured(outgoing)));
-  const size_t capacity = FeedbackMaxPayloadBytes(spec_.feedback, *codec_, x.shape(), x.dtype());
+  const size_t capacity =
+      FeedbackMaxPayloadBytes(spec_.feedback, *encoded->codec, x.shape(), x.dtype());
   ASSIGN_OR_RETURN(auto buffer, Buffer::Allocate(spec_.device->host(), capacity));
   auto* data = static_cast<uint8_t*>(buffer->data());
-  ASSIGN_OR_RETURN(encoded_, EncodeOrPass(out, absl::MakeSpan(data, capacity)));
-  return Payload{std::move(buffer), absl::MakeConstSpan(data, encoded_.bytes)};
-}
-
-absl::Status MessageEncoder::Encode(const Outgoing& outgoing, Message* message) {
-  RETURN_IF_ERROR(Prepare(outgoing));
-  ASSIGN_OR_RETURN(message->payload, EncodeBytes(outgoing));
-  message->codec = encoded_.exact ? CodecSpec() : codec_->spec();
-  message->first_visit = encoded_.first_visit;
-  message->state_digest = encoded_.state_digest;
-  if (spec_.keeps_support && outgoing.key.phase == PHASE_TRAIN) {
-    ASSIGN_OR_RETURN(SupportMap map, SupportMap::Of(encoded_.received, spec_.kernels));
-    support_->Put(outgoing.key, std::move(map));
-  }
+  ASSIGN_OR_RETURN(encoded->feedback,
+                   EncodeOrPass(*encoded->codec, out, absl::MakeSpan(data, capacity)));
+  encoded->message.payload = {std::move(buffer),
+                              absl::MakeConstSpan(data, encoded->feedback.bytes)};
   return absl::OkStatus();
 }
 
-void MessageEncoder::Finish() {
-  encoded_ = FeedbackSender::Encoded();
-  map_ = SupportMap();
+absl::StatusOr<MessageEncoder::Encoded> MessageEncoder::Encode(const Outgoing& outgoing) {
+  ASSIGN_OR_RETURN(Encoded encoded, Prepare(outgoing));
+  RETURN_IF_ERROR(EncodePayload(outgoing, &encoded));
+  encoded.message.codec = encoded.feedback.exact ? CodecSpec() : encoded.codec->spec();
+  encoded.message.first_visit = encoded.feedback.first_visit;
+  encoded.message.state_digest = encoded.feedback.state_digest;
+  if (spec_.keeps_support && outgoing.key.phase == PHASE_TRAIN) {
+    ASSIGN_OR_RETURN(SupportMap map, SupportMap::Of(encoded.feedback.received, spec_.kernels));
+    support_->Put(outgoing.key, std::move(map));
+  }
+  return encoded;
 }
 
 absl::StatusOr<MeasuredError> MessageEncoder::Measure(const Outgoing& outgoing,
-                                                      const Message& message) {
-  Tensor received = encoded_.received, decoded = encoded_.decoded, coded = encoded_.message;
-  if (encoded_.exact && received.empty()) received = decoded = coded = outgoing.x;
+                                                      const Encoded& encoded) {
+  const FeedbackSender::Encoded& made = encoded.feedback;
+  Tensor received = made.received, decoded = made.decoded, coded = made.message;
+  if (made.exact && received.empty()) received = decoded = coded = outgoing.x;
   if (received.empty()) {
     ASSIGN_OR_RETURN(decoded,
                      Tensor::Allocate(spec_.device, outgoing.x.dtype(), outgoing.x.shape()));
-    RETURN_IF_ERROR(codec_->Decode(message.payload.bytes, context_, &decoded));
+    RETURN_IF_ERROR(
+        encoded.codec->Decode(encoded.message.payload.bytes, encoded.context, &decoded));
     received = decoded;
     coded = outgoing.x;
   }
   MeasuredError error;
   ASSIGN_OR_RETURN(error.received, MeasureDistortion(outgoing.x, received, spec_.kernels));
-  if (encoded_.exact) return error;
+  if (made.exact) return error;
   CodecError& of_codec = error.codec.emplace();
   ASSIGN_OR_RETURN(of_codec.relative_residual, feedback_->RelativeResidual(outgoing.x));
   ASSIGN_OR_RETURN(const Distortion distortion, MeasureDistortion(coded, decoded, spec_.kernels));

@@ -28,43 +28,45 @@ class MessageEncoder {
 
   struct Outgoing {
     MessageKey key;
+    uint64_t sample_digest = 0;
     bool compress = false;
-    Tensor x;                         // of which nobody changes the memory any more
-    const EpochRows* rows = nullptr;  // of the message's epoch; training with feedback only
+    Tensor x;                               // nobody changes its memory any more
+    std::shared_ptr<const EpochRows> rows;  // of the message's epoch; training with feedback only
   };
-  // Sets codec, payload and what feedback says of *message. InvalidArgument when `x` holds NaN or
-  // infinity, is compressed and may not pass.
-  absl::Status Encode(const Outgoing& outgoing, Message* message);
+  // The message, and what was at hand while it was made. Some tensors share the memory of the
+  // encoder's state: an Encoded goes before the next message is encoded.
+  struct Encoded {
+    Message message;
+    const Codec* codec = nullptr;         // the one in force, of the encoder
+    MessageContext context;               // what it was given
+    std::unique_ptr<SupportMap> support;  // that `context` names
+    FeedbackSender::Encoded feedback;
+  };
+  // InvalidArgument when `x` holds NaN or infinity, is compressed and may not pass.
+  absl::StatusOr<Encoded> Encode(const Outgoing& outgoing);
 
   // True if the error of this message is wanted: training, compressed, every n-th step.
   bool IsMeasured(const Outgoing& outgoing) const;
-  // Of the message just encoded.
-  absl::StatusOr<MeasuredError> Measure(const Outgoing& outgoing, const Message& message);
-
-  // Lets go of the tensors of the message just encoded.
-  void Finish();
+  // What was lost between `outgoing` and what the receiver makes of `encoded`. A level that follows
+  // the error takes note of it.
+  absl::StatusOr<MeasuredError> Measure(const Outgoing& outgoing, const Encoded& encoded);
 
   FeedbackSender& feedback() { return *feedback_; }
 
  private:
   MessageEncoder(const BoundarySpec& spec, SupportMaps* support,
                  std::unique_ptr<FeedbackSender> feedback);
-  absl::Status Prepare(const Outgoing& outgoing);
-  absl::StatusOr<FeedbackSender::Encoded> EncodeOrPass(FeedbackSender::Outgoing outgoing,
+  absl::StatusOr<Encoded> Prepare(const Outgoing& outgoing);
+  absl::StatusOr<FeedbackSender::Encoded> EncodeOrPass(const Codec& codec,
+                                                       FeedbackSender::Outgoing outgoing,
                                                        absl::Span<uint8_t> payload);
-  absl::StatusOr<Payload> EncodeBytes(const Outgoing& outgoing);
+  absl::Status EncodePayload(const Outgoing& outgoing, Encoded* encoded);
 
   const BoundarySpec spec_;
   SupportMaps* const support_;
   const std::unique_ptr<FeedbackSender> feedback_;
   CodecInForce codecs_;
   LevelController level_;
-
-  // Of the message under way or just encoded. Tensors may share the memory of feedback_.
-  const Codec* codec_ = nullptr;
-  SupportMap map_;
-  MessageContext context_;
-  FeedbackSender::Encoded encoded_;
 };
 
 }  // namespace thinwire

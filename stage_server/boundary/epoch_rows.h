@@ -36,7 +36,8 @@ class EpochRows {
   int Microbatches(uint64_t step) const;
 
  private:
-  // In the epoch, from 0; batches_ or more for every step of another one.
+  // The number of the step's batch in the epoch, from 0; batches_ or more for every step of another
+  // epoch.
   uint64_t BatchIndex(uint64_t step) const;
   int64_t BatchSize(int64_t index) const;
 

@@ -8,6 +8,7 @@
 #include <optional>
 #include <thread>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/steady_time.h"
@@ -80,15 +81,15 @@ class BoundaryReceiver {
 
   const BoundarySpec spec_;
   Link* const link_;
-  const std::unique_ptr<MessageDecoder> decoder_;  // of whoever decodes
+  const std::unique_ptr<MessageDecoder> decoder_;  // the thread's that decodes
   const bool has_worker_;                          // worker_ is still being made when it looks
 
-  mutable std::mutex mutex_;  // guards what follows, but for the worker
+  mutable std::mutex mutex_;  // of timed waits, which absl::Mutex takes by the time of day
   std::condition_variable changed_;
-  std::deque<Decoded> ready_;
-  std::shared_ptr<const EpochRows> rows_;
-  absl::Status status_;  // why nothing more is decoded
-  BoundaryStatistics statistics_;
+  std::deque<Decoded> ready_ ABSL_GUARDED_BY(mutex_);
+  std::shared_ptr<const EpochRows> rows_ ABSL_GUARDED_BY(mutex_);
+  absl::Status status_ ABSL_GUARDED_BY(mutex_);  // why nothing more is decoded
+  BoundaryStatistics statistics_ ABSL_GUARDED_BY(mutex_);
   std::optional<std::thread> worker_;
 };
 

@@ -17,6 +17,15 @@ BoundaryStatistics::Traffic& TrafficOf(Phase phase, BoundaryStatistics* statisti
   return phase == PHASE_TRAIN ? statistics->train : statistics->evaluate;
 }
 
+// A message without a tensor.
+Message Acknowledgement(const MessageKey& key, const BoundarySpec& spec) {
+  Message message;
+  message.key = key;
+  message.dtype = spec.compute;
+  message.shape = Shape{0};
+  return message;
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<BoundarySender>> BoundarySender::New(const BoundarySpec& spec,
@@ -44,39 +53,38 @@ BoundarySender::~BoundarySender() {
 }
 
 absl::Status BoundarySender::Send(MessageKey key, uint64_t sample_digest, bool compress, Tensor x) {
-  return Submit({{key, compress, std::move(x)}, sample_digest, rows_});
+  return Submit({key, sample_digest, compress, std::move(x), rows_});
 }
 
 absl::Status BoundarySender::SendAcknowledgement(MessageKey key) {
-  return Submit({{key, /*compress=*/false, Tensor()}, /*sample_digest=*/0, nullptr});
+  return Submit({key, /*sample_digest=*/0, /*compress=*/false, Tensor(), nullptr});
 }
 
-absl::Status BoundarySender::Submit(Job job) {
-  job.outgoing.key.direction = spec_.direction;
-  job.outgoing.key.cut = spec_.cut;
-  job.outgoing.rows = job.rows.get();
-  if (!worker_) return EncodeAndSend(std::move(job));
+absl::Status BoundarySender::Submit(MessageEncoder::Outgoing outgoing) {
+  outgoing.key.direction = spec_.direction;
+  outgoing.key.cut = spec_.cut;
+  if (!worker_) return EncodeAndSend(std::move(outgoing));
   const std::lock_guard<std::mutex> lock(mutex_);
   RETURN_IF_ERROR(status_);
-  jobs_.push_back(std::move(job));
+  queue_.push_back(std::move(outgoing));
   changed_.notify_all();
   return absl::OkStatus();
 }
 
 void BoundarySender::WorkerLoop() {
   for (;;) {
-    Job job;
+    MessageEncoder::Outgoing outgoing;
     {
       std::unique_lock<std::mutex> lock(mutex_);
       encoding_ = false;
       changed_.notify_all();
-      changed_.wait(lock, [this] { return stopping_ || !jobs_.empty(); });
+      changed_.wait(lock, [this] { return stopping_ || !queue_.empty(); });
       if (stopping_) return;
       encoding_ = true;
-      job = std::move(jobs_.front());
-      jobs_.pop_front();
+      outgoing = std::move(queue_.front());
+      queue_.pop_front();
     }
-    const absl::Status status = EncodeAndSend(std::move(job));
+    const absl::Status status = EncodeAndSend(std::move(outgoing));
     if (!status.ok()) {
       (void)spec_.device->Finish();  // others free the memory that this thread used
       link_->Close(status);
@@ -91,10 +99,11 @@ void BoundarySender::WorkerLoop() {
 absl::Status BoundarySender::Flush(SteadyTime deadline) {
   {
     std::unique_lock<std::mutex> lock(mutex_);
-    const bool idle = changed_.wait_until(
-        lock, deadline.chrono(), [this] { return !status_.ok() || (jobs_.empty() && !encoding_); });
+    const bool idle = changed_.wait_until(lock, deadline.chrono(), [this] {
+      return !status_.ok() || (queue_.empty() && !encoding_);
+    });
     if (!idle) {
-      return absl::DeadlineExceededError(absl::StrCat("cut ", spec_.name, ": ", jobs_.size(),
+      return absl::DeadlineExceededError(absl::StrCat("cut ", spec_.name, ": ", queue_.size(),
                                                       " messages were not encoded in time"));
     }
     RETURN_IF_ERROR(status_);
@@ -116,21 +125,21 @@ void BoundarySender::AwaitAcknowledgement(SteadyTime deadline) const {
   }
 }
 
-absl::Status BoundarySender::EncodeAndSend(Job job) {
-  const MessageKey key = job.outgoing.key;
-  Tensor& x = job.outgoing.x;
-  Message message;
-  message.key = key;
-  message.dtype = spec_.compute;
-  message.sample_digest = job.sample_digest;
-  message.shape = x.empty() ? Shape{0} : x.shape();
-  if (!x.empty()) RETURN_IF_ERROR(Annotate(Encode(job, &message), key));
+absl::Status BoundarySender::EncodeAndSend(MessageEncoder::Outgoing outgoing) {
+  const MessageKey key = outgoing.key;
+  Tensor& x = outgoing.x;
+  absl::StatusOr<Message> message = x.empty() ? Acknowledgement(key, spec_) : Encode(outgoing);
+  if (!message.ok()) {
+    return absl::Status(
+        message.status().code(),
+        absl::StrCat("cut ", spec_.name, ": ", key.ToString(), ": ", message.status().message()));
+  }
   const uint64_t elements = x.empty() ? 0 : x.elements(), raw_bytes = x.empty() ? 0 : x.bytes();
   // The peer's answer lets the executor free its own references; ours goes first, so that memory
   // is freed by the thread that used it last.
   x = Tensor();
-  const uint64_t payload_bytes = message.payload.bytes.size();
-  const uint64_t wire_bytes = link_->Send(std::move(message));
+  const uint64_t payload_bytes = message->payload.bytes.size();
+  const uint64_t wire_bytes = link_->Send(*std::move(message));
   const std::lock_guard<std::mutex> lock(mutex_);
   BoundaryStatistics::Traffic& traffic = TrafficOf(key.phase, &statistics_);
   ++traffic.messages;
@@ -141,30 +150,24 @@ absl::Status BoundarySender::EncodeAndSend(Job job) {
   return absl::OkStatus();
 }
 
-absl::Status BoundarySender::Encode(const Job& job, Message* message) {
+absl::StatusOr<Message> BoundarySender::Encode(const MessageEncoder::Outgoing& outgoing) {
   const SteadyTime start = SteadyTime::Now();
   const double cpu_start = ThreadCpuSeconds();
-  RETURN_IF_ERROR(encoder_->Encode(job.outgoing, message));
+  ASSIGN_OR_RETURN(MessageEncoder::Encoded encoded, encoder_->Encode(outgoing));
   RETURN_IF_ERROR(ToStatus(spec_.device->Finish()));  // the state's update is part of it
   const double seconds = SecondsSince(start);
   const double cpu_seconds = ThreadCpuSeconds() - cpu_start;
   std::optional<MeasuredError> error;
-  if (encoder_->IsMeasured(job.outgoing)) {
-    ASSIGN_OR_RETURN(error, encoder_->Measure(job.outgoing, *message));
+  if (encoder_->IsMeasured(outgoing)) {
+    ASSIGN_OR_RETURN(error, encoder_->Measure(outgoing, encoded));
   }
-  encoder_->Finish();
-  if (job.outgoing.key.phase != PHASE_TRAIN) return absl::OkStatus();
-  const std::lock_guard<std::mutex> lock(mutex_);
-  statistics_.encode.Observe(seconds);
-  statistics_.encode_cpu_seconds += cpu_seconds;
-  if (error) statistics_.errors.Add(*error);
-  return absl::OkStatus();
-}
-
-absl::Status BoundarySender::Annotate(const absl::Status& status, const MessageKey& key) const {
-  if (status.ok()) return status;
-  return absl::Status(status.code(), absl::StrCat("cut ", spec_.name, ": ", key.ToString(), ": ",
-                                                  status.message()));
+  if (outgoing.key.phase == PHASE_TRAIN) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    statistics_.encode.Observe(seconds);
+    statistics_.encode_cpu_seconds += cpu_seconds;
+    if (error) statistics_.errors.Add(*error);
+  }
+  return std::move(encoded.message);
 }
 
 BoundaryStatistics BoundarySender::statistics() const {

@@ -8,6 +8,7 @@
 #include <optional>
 #include <thread>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/steady_time.h"
@@ -54,33 +55,26 @@ class BoundarySender {
   FeedbackSender& feedback() { return encoder_->feedback(); }
 
  private:
-  struct Job {
-    MessageEncoder::Outgoing outgoing;
-    uint64_t sample_digest = 0;
-    std::shared_ptr<const EpochRows> rows;
-  };
-
   BoundarySender(const BoundarySpec& spec, Link* link, Worker worker,
                  std::unique_ptr<MessageEncoder> encoder);
   void WorkerLoop();
-  absl::Status Submit(Job job);
+  absl::Status Submit(MessageEncoder::Outgoing outgoing);
   void AwaitAcknowledgement(SteadyTime deadline) const;
-  absl::Status EncodeAndSend(Job job);
-  absl::Status Encode(const Job& job, Message* message);
-  absl::Status Annotate(const absl::Status& status, const MessageKey& key) const;
+  absl::Status EncodeAndSend(MessageEncoder::Outgoing outgoing);
+  absl::StatusOr<Message> Encode(const MessageEncoder::Outgoing& outgoing);
 
   const BoundarySpec spec_;
   Link* const link_;
-  std::shared_ptr<const EpochRows> rows_;          // of the executor's thread
-  const std::unique_ptr<MessageEncoder> encoder_;  // of whoever encodes
+  std::shared_ptr<const EpochRows> rows_;          // the executor's thread's
+  const std::unique_ptr<MessageEncoder> encoder_;  // the thread's that encodes
 
-  mutable std::mutex mutex_;  // guards what follows, but for the worker
+  mutable std::mutex mutex_;  // of timed waits, which absl::Mutex takes by the time of day
   std::condition_variable changed_;
-  std::deque<Job> jobs_;
-  bool encoding_ = false;  // the worker has taken a job
-  bool stopping_ = false;
-  absl::Status status_;
-  BoundaryStatistics statistics_;
+  std::deque<MessageEncoder::Outgoing> queue_ ABSL_GUARDED_BY(mutex_);
+  bool encoding_ ABSL_GUARDED_BY(mutex_) = false;  // the worker has taken one from the queue
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  absl::Status status_ ABSL_GUARDED_BY(mutex_);
+  BoundaryStatistics statistics_ ABSL_GUARDED_BY(mutex_);
   std::optional<std::thread> worker_;
 };
 

@@ -40,11 +40,11 @@ struct MeasuredError {
   std::optional<CodecError> codec;  // absent if the message went exact: no codec had part in it
 };
 
-// Of many messages: sums over them.
+// Sums over many messages.
 struct MeasuredErrors {
   uint64_t messages = 0;
   double relative_error = 0, cosine = 0, nonzero_fraction = 0;  // of what the receiver uses
-  // Over those that did not go exact, and of the last of them.
+  // Sums over the messages that did not go exact, and what the last of them lost.
   uint64_t coded_messages = 0;
   CodecError codec, last_codec;
 
@@ -52,8 +52,8 @@ struct MeasuredErrors {
   void Add(const MeasuredError& error);
 };
 
-// Of one end of one boundary in one direction. A sender fills all but `decode`, a receiver only
-// that.
+// What one end of one direction of a cut has counted. A sender fills all but `decode`, a receiver
+// only that.
 struct BoundaryStatistics {
   struct Traffic {
     uint64_t messages = 0;

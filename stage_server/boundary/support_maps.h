@@ -8,6 +8,7 @@
 #include <mutex>
 #include <utility>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
 #include "compress/support.h"
 #include "wire/message.h"
@@ -18,15 +19,16 @@ namespace thinwire {
 class SupportMaps {
  public:
   void Put(const MessageKey& activation, SupportMap map);
-  // Of the same step and microbatch, which is then forgotten. FailedPrecondition if its activation
-  // has not passed.
+  // Takes out the map of the same step and microbatch. FailedPrecondition if that activation has
+  // not passed.
   absl::StatusOr<SupportMap> Take(const MessageKey& gradient);
   // Drops what a broken step left behind.
   void Clear();
 
  private:
-  std::mutex mutex_;                                          // guards what follows
-  std::map<std::pair<uint64_t, uint32_t>, SupportMap> maps_;  // by step and microbatch
+  std::mutex mutex_;  // not absl's: the thread sanitizer would not see it
+  // By step and microbatch.
+  std::map<std::pair<uint64_t, uint32_t>, SupportMap> maps_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace thinwire
