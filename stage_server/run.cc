@@ -8,9 +8,9 @@
 #include "base/digest.h"
 #include "base/status.h"
 #include "base/steady_time.h"
-#include "compress/plugin.h"
 #include "config/specs.h"
 #include "stage_server/grpc/dial.h"
+#include "stage_server/run_report.h"
 #include "stage_server/stage/safetensors.h"
 #include "stage_server/stage/stage_spec.h"
 
@@ -25,44 +25,6 @@ uint64_t RunDigest(const Lease& lease) {
   Digest digest;
   digest.Add(lease.run().data(), lease.run().size());
   return digest.value();
-}
-
-const char* NameOf(Direction direction) {
-  return direction == DIRECTION_ACTIVATION ? "activation" : "gradient";
-}
-
-void FillErrors(const MeasuredErrors& sums, BoundaryReport* report) {
-  report->set_measured_messages(sums.messages);
-  if (sums.messages == 0) return;
-  const auto messages = static_cast<double>(sums.messages);
-  report->set_relative_error(sums.relative_error / messages);
-  report->set_cosine(sums.cosine / messages);
-  report->set_nonzero_fraction(sums.nonzero_fraction / messages);
-  if (sums.coded_messages == 0) return;
-  const auto coded = static_cast<double>(sums.coded_messages);
-  report->set_codec_relative_error(sums.codec.relative_error / coded);
-  report->set_relative_residual(sums.codec.relative_residual / coded);
-}
-
-void FillSender(const BoundarySender& sender, BoundaryReport* report) {
-  const BoundaryStatistics s = sender.statistics();
-  report->set_sender(true);
-  report->set_messages(s.train.messages);
-  report->set_elements(s.train.elements);
-  report->set_raw_bytes(s.train.raw_bytes);
-  report->set_payload_bytes(s.train.payload_bytes);
-  report->set_wire_bytes(s.train.wire_bytes);
-  report->set_all_wire_bytes(s.train.wire_bytes + s.evaluate.wire_bytes);
-  report->set_socket_bytes(sender.SocketBytesAcked());
-  report->set_encode_seconds(s.encode.sum());
-  report->set_encode_cpu_seconds(s.encode_cpu_seconds);
-  FillErrors(s.errors, report);
-}
-
-void FillReceiver(const BoundaryReceiver& receiver, BoundaryReport* report) {
-  const BoundaryStatistics s = receiver.statistics();
-  report->set_decode_seconds(s.decode.sum());
-  report->set_decode_cpu_seconds(s.decode_cpu_seconds);
 }
 
 void FillDevice(const Backend& backend, DeviceInfo* device) {
@@ -92,7 +54,7 @@ absl::StatusOr<std::unique_ptr<StageRun>> StageRun::New(const ConfigureRequest& 
   ASSIGN_OR_RETURN(const LrScheduleSpec lr, LrScheduleFrom(request.experiment()));
   run->executor_ =
       std::make_unique<Executor>(run->stage_.get(), run->feed_ ? &*run->feed_ : nullptr, lr);
-  RETURN_IF_ERROR(run->ListenUpstream(request, boundaries));
+  RETURN_IF_ERROR(run->ListenUpstream(boundaries));
   uint64_t trainable = 0;
   for (const Parameter* parameter : run->stage_->parameters()) {
     if (parameter->spec.trainable) trainable += parameter->value.elements();
@@ -136,30 +98,12 @@ absl::Status StageRun::LoadFeed(const ConfigureRequest& request, ConfigureRespon
   return absl::OkStatus();
 }
 
-absl::StatusOr<LinkOptions> StageRun::LinkOf(int cut, Direction receives,
-                                             const std::string& peer) const {
-  const BoundarySpec boundary = BoundaryOf(spec_, cut, receives, backend_);
-  LinkOptions options;
-  options.name = boundary.name;
-  options.peer = peer;
-  options.run = spec_.run;
-  options.generation = spec_.generation;
-  options.cut = cut;
-  options.receives = receives;
-  options.queue_capacity = boundary.capacity;
-  options.host = boundary.device->host();
-  ASSIGN_OR_RETURN(options.max_payload_bytes, MaxPayloadBytes(boundary));
-  return options;
-}
-
-absl::Status StageRun::ListenUpstream(const ConfigureRequest& request,
-                                      BoundaryService* boundaries) {
+absl::Status StageRun::ListenUpstream(BoundaryService* boundaries) {
   if (spec_.first()) return absl::OkStatus();
-  const std::string peer = absl::StrCat("stage ", request.stage() - 1);
-  ASSIGN_OR_RETURN(const LinkOptions options,
-                   LinkOf(spec_.upstream_cut(), DIRECTION_ACTIVATION, peer));
+  const CutEndSpec end = UpstreamEnd(spec_, absl::StrCat("stage ", spec_.stage - 1));
+  ASSIGN_OR_RETURN(const LinkOptions options, stage_->LinkOptionsFor(end));
   ASSIGN_OR_RETURN(auto link, boundaries->Listen(options));
-  return stage_->AttachUpstream(std::move(link), peer);
+  return stage_->Attach(end, std::move(link));
 }
 
 absl::Status StageRun::Connect(const std::string& downstream) {
@@ -172,12 +116,12 @@ absl::Status StageRun::Connect(const std::string& downstream) {
     return absl::FailedPreconditionError(absl::StrCat(
         "stage ", spec_.stage, " is connected to stage ", spec_.stage + 1, " already"));
   }
-  const std::string peer = absl::StrCat("stage ", spec_.stage + 1, " (", downstream, ")");
-  ASSIGN_OR_RETURN(const LinkOptions options,
-                   LinkOf(spec_.downstream_cut(), DIRECTION_GRADIENT, peer));
+  const CutEndSpec end =
+      DownstreamEnd(spec_, absl::StrCat("stage ", spec_.stage + 1, " (", downstream, ")"));
+  ASSIGN_OR_RETURN(const LinkOptions options, stage_->LinkOptionsFor(end));
   ASSIGN_OR_RETURN(auto link, DialLink(downstream, options, SteadyTime::Now() + spec_.deadline,
                                        [this] { return executor_->Stopped(); }));
-  return OnExecutor([&] { return stage_->AttachDownstream(std::move(link), peer); });
+  return OnExecutor([&] { return stage_->Attach(end, std::move(link)); });
 }
 
 absl::Status StageRun::CheckSamples(int64_t samples, bool training) const {
@@ -220,12 +164,12 @@ absl::Status StageRun::Train(uint32_t epoch, int64_t samples, const OnEvent& on_
       if (SteadyTime::Now() - reported < kReportEvery) return;
       reported = SteadyTime::Now();
       StageEvent event;
-      *event.mutable_stage() = Report();
+      *event.mutable_stage() = ReportOf(*stage_, *executor_, backend_);
       on_event(event);
     });
     RETURN_IF_ERROR(status);
     StageEvent event;
-    *event.mutable_stage() = Report();
+    *event.mutable_stage() = ReportOf(*stage_, *executor_, backend_);
     on_event(event);
     return absl::OkStatus();
   });
@@ -267,7 +211,7 @@ absl::Status StageRun::Gradients(const GradientsRequest& request, const OnEvent&
       *event.mutable_step() = step;
       on_event(event);
     }
-    *event.mutable_stage() = Report();
+    *event.mutable_stage() = ReportOf(*stage_, *executor_, backend_);
     on_event(event);
     return absl::OkStatus();
   });
@@ -327,49 +271,6 @@ void StageRun::ExecutorLoop() {
   }
 }
 
-StageReport StageRun::Report() const {
-  StageReport report;
-  report.set_stage(spec_.stage);
-  report.set_step(executor_->last_step());
-  const ActivitySeconds seconds = executor_->activity();
-  for (int i = 0; i < kNumActivities; ++i) {
-    (*report.mutable_activity_seconds())[Name(static_cast<Activity>(i))] = seconds[i];
-  }
-  double encode = 0, decode = 0;
-  for (const LocalStage::End& end : stage_->ends()) {
-    const BoundarySpec& spec = end.sender ? end.sender->spec() : end.receiver->spec();
-    BoundaryReport* boundary = report.add_boundaries();
-    boundary->set_boundary(spec.name);
-    boundary->set_gradient(spec.direction == DIRECTION_GRADIENT);
-    boundary->set_codec(CodecText(spec.codec));
-    boundary->set_feedback(spec.feedback.ToString());
-    if (end.sender) {
-      FillSender(*end.sender, boundary);
-    } else {
-      FillReceiver(*end.receiver, boundary);
-    }
-    encode += boundary->encode_seconds();
-    decode += boundary->decode_seconds();
-  }
-  (*report.mutable_activity_seconds())["encode"] = encode;
-  (*report.mutable_activity_seconds())["decode"] = decode;
-  report.set_device_memory_bytes(backend_.device->bytes_in_use());
-  return report;
-}
-
-StageSnapshot StageRun::Snapshot() const {
-  StageSnapshot snapshot;
-  snapshot.stage = spec_.stage;
-  snapshot.device = backend_.device;
-  snapshot.device_model = backend_.description.name;
-  snapshot.activity = executor_->activity();
-  for (const LocalStage::End& end : stage_->ends()) {
-    const BoundarySpec& spec = end.sender ? end.sender->spec() : end.receiver->spec();
-    snapshot.ends.push_back({spec.name, NameOf(spec.direction), CodecName(spec.codec),
-                             Name(spec.feedback.kind), end.sender != nullptr,
-                             end.sender ? end.sender->statistics() : end.receiver->statistics()});
-  }
-  return snapshot;
-}
+StageSnapshot StageRun::Snapshot() const { return SnapshotOf(*stage_, *executor_, backend_); }
 
 }  // namespace thinwire

@@ -58,11 +58,9 @@ class StageRun {
 
   explicit StageRun(const Backend& backend) : memory_(backend.device), backend_(backend) {}
   absl::Status LoadFeed(const ConfigureRequest& request, ConfigureResponse* response);
-  absl::Status ListenUpstream(const ConfigureRequest& request, BoundaryService* boundaries);
-  absl::StatusOr<LinkOptions> LinkOf(int cut, Direction receives, const std::string& peer) const;
+  absl::Status ListenUpstream(BoundaryService* boundaries);
   absl::Status CheckSamples(int64_t samples, bool training) const;
   absl::Status CheckRecalibration(const EvaluateRequest& request) const;
-  StageReport Report() const;
   // Runs `task` on the executor's thread and waits for it.
   absl::Status OnExecutor(const std::function<absl::Status()>& task);
   void ExecutorLoop();

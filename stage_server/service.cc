@@ -10,6 +10,7 @@
 #include "base/steady_time.h"
 #include "config/devices.h"
 #include "config/resolve.h"
+#include "stage_server/event_queue.h"
 #include "stage_server/grpc/status.h"
 #include "stage_server/provenance.h"
 
@@ -18,34 +19,6 @@ namespace {
 
 constexpr std::chrono::milliseconds kLeaseCheckEvery{500};
 constexpr std::chrono::milliseconds kCancelCheckEvery{100};
-
-// Events from the executor's thread to the thread that writes them.
-class EventQueue {
- public:
-  void Push(const StageEvent& event) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    events_.push_back(event);
-    changed_.notify_one();
-  }
-  void Finish(absl::Status status) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    result_ = std::move(status);
-    changed_.notify_one();
-  }
-  // Events that have come within `wait`, and the result once nothing follows it.
-  std::pair<std::vector<StageEvent>, std::optional<absl::Status>> Take(
-      std::chrono::milliseconds wait) {
-    std::unique_lock<std::mutex> lock(mutex_);
-    changed_.wait_for(lock, wait, [this] { return !events_.empty() || result_.has_value(); });
-    return {std::exchange(events_, {}), result_};
-  }
-
- private:
-  std::mutex mutex_;  // guards the rest
-  std::condition_variable changed_;
-  std::vector<StageEvent> events_;
-  std::optional<absl::Status> result_;
-};
 
 }  // namespace
 
@@ -74,7 +47,6 @@ void StageService::Stop() {
 void StageService::WatchLease() {
   for (;;) {
     {
-      // By a clock that nobody sets, as leases; absl's waits follow the time of day.
       std::unique_lock<std::mutex> lock(watcher_mutex_);
       if (changed_.wait_for(lock, kLeaseCheckEvery, [this] { return watcher_ends_; })) return;
     }

@@ -89,14 +89,14 @@ class StageService final : public Stage::Service {
 
   mutable absl::Mutex mutex_;
   LeaseHolder lease_ ABSL_GUARDED_BY(mutex_);
-  // Of the lease in force, with which it goes; the last call that works for it destroys it.
+  // The run of the lease in force, with which it goes; the last call that works for it destroys it.
   std::shared_ptr<StageRun> run_ ABSL_GUARDED_BY(mutex_);
   std::set<grpc::ServerContext*> transfers_ ABSL_GUARDED_BY(mutex_);  // see WithClient
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
 
-  std::mutex watcher_mutex_;  // of the next two
+  std::mutex watcher_mutex_;  // of a timed wait, which absl::Mutex takes by the time of day
   std::condition_variable changed_;
-  bool watcher_ends_ = false;
+  bool watcher_ends_ ABSL_GUARDED_BY(watcher_mutex_) = false;
   std::thread watcher_;
 };
 

@@ -144,7 +144,7 @@ class ServiceTest : public ::testing::Test {
     EXPECT_TRUE(reader->Finish().ok());
     return file;
   }
-  // In pieces of 1000 bytes.
+  // Sends the file in pieces of 1000 bytes.
   grpc::Status Import(const Lease& lease, const std::string& file) {
     grpc::ClientContext context;
     ImportParametersResponse response;

@@ -232,7 +232,7 @@ TEST(CompressionTest, EpilogueOnlyCompressesWhatTheCoolDownReceives) {
   const Outcome epilogue = ExpectStagesChangeNothing(overrides);
   const Outcome always = Trained({"compression.gradients={codec: topk, ratio: 0.1}"});
   const Outcome never = Trained({});
-  // Of stem's four gradients three are received in the cool-down, of layer2's one.
+  // Three of stem's four gradients are received in the cool-down, and one of layer2's.
   for (int gradient : {1, 3, 5}) {
     EXPECT_LT(epilogue.wire_bytes[gradient], never.wire_bytes[gradient]);
     EXPECT_GT(epilogue.wire_bytes[gradient], always.wire_bytes[gradient]);

@@ -10,7 +10,8 @@
 namespace thinwire {
 namespace {
 
-// Of the samples [all.first, all.last), batch after batch, each in as many parts as there may be.
+// Asks for the samples [all.first, all.last), batch after batch, each in as many parts as there may
+// be.
 std::vector<FeedRequest> RequestsOf(const Work& work, const SampleRange& all, int64_t batch_size,
                                     int microbatches) {
   std::vector<FeedRequest> requests;
@@ -82,12 +83,13 @@ absl::StatusOr<StepReport> Executor::Gradients(const GradientsRequest& request) 
   report.set_samples(work.batch_size);
   stage_->StartEpoch(EpochOf(spec, request.epoch(), samples));
   Announce(work, batch, spec.microbatches);
-  const absl::Status status = Probe(work, batch, &report);
+  const absl::Status status = AccumulateOnly(work, batch, &report);
   if (!status.ok()) return Failed(status);
   return report;
 }
 
-absl::Status Executor::Probe(const Work& work, const SampleRange& batch, StepReport* report) {
+absl::Status Executor::AccumulateOnly(const Work& work, const SampleRange& batch,
+                                      StepReport* report) {
   RETURN_IF_ERROR(stage_->ClearGradients());
   // What recalibration puts back is what a forward in training changes.
   ASSIGN_OR_RETURN(const auto statistics, stage_->StartRecalibration());

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <optional>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "nn/lr_schedule.h"
@@ -42,7 +43,7 @@ class Executor {
   // The call under way ends with `reason` within one action. Any thread.
   void Stop(const absl::Status& reason);
 
-  // With what; OK before. Any thread.
+  // The reason of the first Stop; OK before it. Any thread.
   absl::Status Stopped() const;
 
   // Any thread.
@@ -55,7 +56,7 @@ class Executor {
   // Forward and backward of a whole batch.
   absl::Status Accumulate(Work work, const SampleRange& batch, StepReport* report);
   // The same from gradients of zero, after which running statistics are what they were.
-  absl::Status Probe(const Work& work, const SampleRange& batch, StepReport* report);
+  absl::Status AccumulateOnly(const Work& work, const SampleRange& batch, StepReport* report);
   absl::StatusOr<LossSums> ForwardOne(Work work, const SampleRange& batch, const SampleRange& part);
   // Forward over the first `samples` samples of the set that belongs to work.phase, in order.
   absl::StatusOr<LossSums> Pass(Work work, int64_t samples,
@@ -68,10 +69,10 @@ class Executor {
   Feed* const feed_;
   const LrScheduleSpec lr_;
 
-  mutable std::mutex mutex_;  // guards the rest
-  absl::Status stop_;
-  ActivitySeconds published_{};
-  uint64_t last_step_ = 0;
+  mutable std::mutex mutex_;  // not absl's: the thread sanitizer would not see it
+  absl::Status stop_ ABSL_GUARDED_BY(mutex_);
+  ActivitySeconds published_ ABSL_GUARDED_BY(mutex_){};
+  uint64_t last_step_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace thinwire

@@ -194,7 +194,8 @@ TEST(ExecutorTest, StopEndsAWaitForANeighbour) {
 TEST(ExecutorTest, ANeighbourIsAttachedOnceAndNotAfterTheLinksWereClosed) {
   SmallStages stages({"pipeline.stages=3"});
   const auto attach = [&stages] {
-    return stages.stage(0).AttachDownstream(NewMemoryLinks({}, {}).first, "stage 1");
+    LocalStage& stage = stages.stage(0);
+    return stage.Attach(DownstreamEnd(stage.spec(), "stage 1"), NewMemoryLinks({}, {}).first);
   };
   EXPECT_EQ(attach(),
             absl::FailedPreconditionError("cut stem: stage 0 is connected there already"));

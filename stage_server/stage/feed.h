@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
 #include "stage_server/stage/local_stage.h"
 #include "stage_server/stage/sample_loader.h"
@@ -32,23 +33,24 @@ class Feed {
   absl::StatusOr<Samples> Take(const FeedRequest& request);
 
  private:
-  // With images on the backend's device.
+  // What the loader gives, with images on the backend's device.
   absl::StatusOr<LoadedSamples> Load(const FeedRequest& request);
   absl::StatusOr<LoadedSamples> TakeLoaded(const FeedRequest& request);
   absl::StatusOr<Tensor> Inputs(Tensor images) const;
-  void Expect(const std::vector<FeedRequest>& requests);  // with the lock held
+  void Expect(const std::vector<FeedRequest>& requests) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void LoadAhead();
 
   const FeedSpec spec_;
   const Backend backend_;
-  SampleLoader loader_;  // of the thread, or without one of whoever takes
+  SampleLoader loader_;  // the thread's, or without one the caller's of Take
 
-  std::mutex mutex_;  // guards what follows, but for the thread
+  std::mutex mutex_;  // not absl's: the thread sanitizer would not see it
   std::condition_variable changed_;
-  std::deque<FeedRequest> expected_;                  // announced and not yet taken
-  std::deque<absl::StatusOr<LoadedSamples>> loaded_;  // of the first of these
-  uint64_t announcement_ = 0;                         // whose requests these are
-  bool stopping_ = false;
+  std::deque<FeedRequest> expected_ ABSL_GUARDED_BY(mutex_);  // announced and not yet taken
+  // What the first of these asked for.
+  std::deque<absl::StatusOr<LoadedSamples>> loaded_ ABSL_GUARDED_BY(mutex_);
+  uint64_t announcement_ ABSL_GUARDED_BY(mutex_) = 0;  // whose requests these are
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::optional<std::thread> thread_;  // where the device is not the host
 };
 

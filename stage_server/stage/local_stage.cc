@@ -23,19 +23,12 @@ double* Slot(ActivitySeconds* seconds, Activity activity) {
   return &(*seconds)[static_cast<int>(activity)];
 }
 
-LinkOptions InnerLink(const StageSpec& spec, const BoundarySpec& incoming,
-                      uint64_t max_payload_bytes) {
-  LinkOptions options;
-  options.run = spec.run;
-  options.generation = spec.generation;
-  options.name = incoming.name;
-  options.peer = incoming.peer;
-  options.cut = incoming.cut;
-  options.receives = incoming.direction;
-  options.max_payload_bytes = max_payload_bytes;
-  options.queue_capacity = incoming.capacity;
-  options.host = incoming.device->host();
-  return options;
+// Takes a tensor through a cut inside the process.
+absl::StatusOr<Tensor> Cross(CutEnd& from, CutEnd& to, const Work& work, uint64_t digest,
+                             Tensor x) {
+  RETURN_IF_ERROR(from.Send(work, digest, std::move(x)));
+  ASSIGN_OR_RETURN(auto received, to.Receive(work, digest));
+  return std::move(received.tensor);
 }
 
 }  // namespace
@@ -80,67 +73,37 @@ absl::Status LocalStage::BuildSegments() {
 
 absl::Status LocalStage::BuildInnerCuts() {
   for (int cut = spec_.first_segment(); cut + 1 < spec_.end_segment(); ++cut) {
-    const BoundarySpec activations = BoundaryOf(spec_, cut, DIRECTION_ACTIVATION, backend_);
-    const BoundarySpec gradients = BoundaryOf(spec_, cut, DIRECTION_GRADIENT, backend_);
-    ASSIGN_OR_RETURN(const uint64_t activation_bytes, MaxPayloadBytes(activations));
-    ASSIGN_OR_RETURN(const uint64_t gradient_bytes, MaxPayloadBytes(gradients));
-    InnerCut inner;
-    std::tie(inner.upstream, inner.downstream) =
-        NewMemoryLinks(InnerLink(spec_, gradients, gradient_bytes),
-                       InnerLink(spec_, activations, activation_bytes));
-    inner.upstream_support = std::make_unique<SupportMaps>();
-    inner.downstream_support = std::make_unique<SupportMaps>();
-    Link *up = inner.upstream.get(), *down = inner.downstream.get();
-    SupportMaps *at_up = inner.upstream_support.get(), *at_down = inner.downstream_support.get();
-    ASSIGN_OR_RETURN(inner.activations.sender,
-                     BoundarySender::New(activations, up, Worker::kInline, at_up));
-    ASSIGN_OR_RETURN(inner.activations.receiver,
-                     BoundaryReceiver::New(activations, down, Worker::kInline, at_down));
-    ASSIGN_OR_RETURN(inner.gradients.sender,
-                     BoundarySender::New(gradients, down, Worker::kInline, at_down));
-    ASSIGN_OR_RETURN(inner.gradients.receiver,
-                     BoundaryReceiver::New(gradients, up, Worker::kInline, at_up));
-    inner_cuts_.push_back(std::move(inner));
+    const CutEndSpec up{cut, DIRECTION_ACTIVATION, "this process", Worker::kInline};
+    const CutEndSpec down{cut, DIRECTION_GRADIENT, "this process", Worker::kInline};
+    ASSIGN_OR_RETURN(const LinkOptions up_options, LinkOptionsFor(up));
+    ASSIGN_OR_RETURN(const LinkOptions down_options, LinkOptionsFor(down));
+    auto [up_link, down_link] = NewMemoryLinks(up_options, down_options);
+    InnerCut& inner = inner_cuts_.emplace_back();
+    ASSIGN_OR_RETURN(inner.upstream,
+                     CutEnd::New(spec_, up, backend_, &capture_, std::move(up_link)));
+    ASSIGN_OR_RETURN(inner.downstream,
+                     CutEnd::New(spec_, down, backend_, &capture_, std::move(down_link)));
   }
   return absl::OkStatus();
 }
 
-absl::Status LocalStage::AttachUpstream(std::unique_ptr<Link> link, const std::string& peer) {
-  return Attach(spec_.upstream_cut(), DIRECTION_GRADIENT, std::move(link), peer, &upstream_);
-}
-
-absl::Status LocalStage::AttachDownstream(std::unique_ptr<Link> link, const std::string& peer) {
-  return Attach(spec_.downstream_cut(), DIRECTION_ACTIVATION, std::move(link), peer, &downstream_);
-}
-
-absl::Status LocalStage::Attach(int cut, Direction sends, std::unique_ptr<Link> link,
-                                const std::string& peer, Neighbour* neighbour) {
-  Neighbour made;
-  made.link = std::move(link);
-  made.support = std::make_unique<SupportMaps>();
-  const Direction receives =
-      sends == DIRECTION_ACTIVATION ? DIRECTION_GRADIENT : DIRECTION_ACTIVATION;
-  BoundarySpec out = BoundaryOf(spec_, cut, sends, backend_);
-  BoundarySpec in = BoundaryOf(spec_, cut, receives, backend_);
-  out.peer = in.peer = peer;
-  Link* const wire = made.link.get();
-  SupportMaps* const support = made.support.get();
-  ASSIGN_OR_RETURN(made.sender, BoundarySender::New(out, wire, Worker::kOwnThread, support));
-  ASSIGN_OR_RETURN(made.receiver, BoundaryReceiver::New(in, wire, Worker::kOwnThread, support));
+absl::Status LocalStage::Attach(const CutEndSpec& end, std::unique_ptr<Link> link) {
+  ASSIGN_OR_RETURN(auto made, CutEnd::New(spec_, end, backend_, &capture_, std::move(link)));
   absl::MutexLock lock(&neighbours_mutex_);
   RETURN_IF_ERROR(closed_);
-  if (neighbour->link) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("cut ", out.name, ": stage ", spec_.stage, " is connected there already"));
+  auto& neighbour = end.sends == DIRECTION_GRADIENT ? upstream_ : downstream_;
+  if (neighbour != nullptr) {
+    return absl::FailedPreconditionError(absl::StrCat("cut ", spec_.cuts[end.cut].name, ": stage ",
+                                                      spec_.stage, " is connected there already"));
   }
-  *neighbour = std::move(made);
+  neighbour = std::move(made);
   return absl::OkStatus();
 }
 
 absl::Status LocalStage::CheckConnected() const {
   absl::MutexLock lock(&neighbours_mutex_);
-  const bool lacks_upstream = !spec_.first() && !upstream_.link;
-  if (!lacks_upstream && (spec_.last() || downstream_.link)) return absl::OkStatus();
+  const bool lacks_upstream = !spec_.first() && upstream_ == nullptr;
+  if (!lacks_upstream && (spec_.last() || downstream_ != nullptr)) return absl::OkStatus();
   return absl::FailedPreconditionError(
       absl::StrCat("stage ", spec_.stage, " is not connected to stage ",
                    lacks_upstream ? spec_.stage - 1 : spec_.stage + 1));
@@ -149,9 +112,8 @@ absl::Status LocalStage::CheckConnected() const {
 void LocalStage::CloseLinks(const absl::Status& reason) {
   absl::MutexLock lock(&neighbours_mutex_);
   if (closed_.ok()) closed_ = reason;
-  for (const Neighbour* neighbour : {&upstream_, &downstream_}) {
-    if (neighbour->receiver) neighbour->receiver->Stop(reason);
-  }
+  if (upstream_) upstream_->receiver().Stop(reason);
+  if (downstream_) downstream_->receiver().Stop(reason);
 }
 
 absl::StatusOr<std::unique_ptr<Recalibration>> LocalStage::StartRecalibration() {
@@ -168,40 +130,15 @@ void LocalStage::StartEpoch(const EpochSpec& spec) {
   }
 }
 
-absl::StatusOr<Tensor> LocalStage::Input(const Work& work, const std::optional<Samples>& samples,
-                                         uint64_t* digest) {
-  if (spec_.first()) {
-    *digest = samples->digest;
-    return samples->inputs;
-  }
+absl::StatusOr<BoundaryReceiver::Received> LocalStage::Input(
+    const Work& work, const std::optional<Samples>& samples) {
+  if (spec_.first()) return BoundaryReceiver::Received{samples->inputs, samples->digest};
   ScopedTimer timer(Slot(&activity_, Activity::kReceiveWait));
-  BoundaryReceiver::Expected expected;
-  expected.key = work.key();
-  expected.batch = work.samples;
-  expected.compressed = Compresses(spec_, work, upstream_.receiver->spec());
-  if (samples) expected.sample_digest = samples->digest;
-  ASSIGN_OR_RETURN(auto received, upstream_.receiver->Receive(expected, work.deadline));
-  *digest = received.sample_digest;
-  if (work.phase != PHASE_TRAIN) {
-    RETURN_IF_ERROR(upstream_.sender->SendAcknowledgement(work.key()));
-  }
-  return std::move(received.tensor);
-}
-
-absl::StatusOr<Tensor> LocalStage::Cross(InnerCut* cut, const Work& work, bool gradient,
-                                         uint64_t digest, Tensor x) {
-  Channel& channel = gradient ? cut->gradients : cut->activations;
-  const int64_t batch = x.shape()[0];
-  RETURN_IF_ERROR(OfferToCapture(work, channel.sender->spec(), x));
-  const bool compress = Compresses(spec_, work, channel.sender->spec());
-  RETURN_IF_ERROR(channel.sender->Send(work.key(), digest, compress, std::move(x)));
-  BoundaryReceiver::Expected expected;
-  expected.key = work.key();
-  expected.batch = batch;
-  expected.compressed = compress;
-  expected.sample_digest = digest;
-  ASSIGN_OR_RETURN(auto received, channel.receiver->Receive(expected, work.deadline));
-  return std::move(received.tensor);
+  std::optional<uint64_t> digest;
+  if (samples) digest = samples->digest;
+  ASSIGN_OR_RETURN(auto received, upstream_->Receive(work, digest));
+  if (work.phase != PHASE_TRAIN) RETURN_IF_ERROR(upstream_->Acknowledge(work));
+  return received;
 }
 
 absl::StatusOr<LossSums> LocalStage::Forward(const Work& work,
@@ -209,7 +146,9 @@ absl::StatusOr<LossSums> LocalStage::Forward(const Work& work,
   const bool training = work.phase == PHASE_TRAIN;
   auto in_flight = std::make_unique<InFlight>();
   in_flight->saved.resize(segments_.size());
-  ASSIGN_OR_RETURN(Tensor x, Input(work, samples, &in_flight->sample_digest));
+  ASSIGN_OR_RETURN(auto input, Input(work, samples));
+  const uint64_t digest = in_flight->sample_digest = input.sample_digest;
+  Tensor x = std::move(input.tensor);
   for (size_t i = 0; i < segments_.size(); ++i) {
     {
       ScopedTimer timer(Slot(&activity_, Activity::kForward));
@@ -219,8 +158,8 @@ absl::StatusOr<LossSums> LocalStage::Forward(const Work& work,
       RETURN_IF_ERROR(FinishCompute());
     }
     if (i + 1 == segments_.size()) break;
-    ASSIGN_OR_RETURN(x, Cross(&inner_cuts_[i], work, /*gradient=*/false, in_flight->sample_digest,
-                              std::move(x)));
+    const InnerCut& cut = inner_cuts_[i];
+    ASSIGN_OR_RETURN(x, Cross(*cut.upstream, *cut.downstream, work, digest, std::move(x)));
   }
   LossSums sums;
   if (work.phase == PHASE_RECALIBRATE && spec_.last()) return sums;
@@ -228,35 +167,18 @@ absl::StatusOr<LossSums> LocalStage::Forward(const Work& work,
     ScopedTimer timer(Slot(&activity_, Activity::kForward));
     ASSIGN_OR_RETURN(sums, Loss(work, x, *samples, in_flight.get()));
   } else {
-    RETURN_IF_ERROR(SendDownstream(work, in_flight->sample_digest, std::move(x)));
+    RETURN_IF_ERROR(SendDownstream(work, digest, std::move(x)));
   }
   if (training) in_flight_[work.microbatch] = std::move(in_flight);
   return sums;
 }
 
-// Not by the action's deadline, of which its forward may have taken the most.
-absl::Status LocalStage::AwaitAcknowledgement(const MessageKey& key) {
-  return downstream_.receiver->ReceiveAcknowledgement(key, SteadyTime::Now() + spec_.deadline);
-}
-
 absl::Status LocalStage::SendDownstream(const Work& work, uint64_t digest, Tensor y) {
   if (work.phase != PHASE_TRAIN && work.step > kEvaluationWindow) {
     ScopedTimer timer(Slot(&activity_, Activity::kSendWait));
-    MessageKey taken = work.key();
-    taken.step -= kEvaluationWindow;
-    RETURN_IF_ERROR(AwaitAcknowledgement(taken));
+    RETURN_IF_ERROR(downstream_->AwaitAcknowledgement(work, work.step - kEvaluationWindow));
   }
-  RETURN_IF_ERROR(OfferToCapture(work, downstream_.sender->spec(), y));
-  return downstream_.sender->Send(
-      work.key(), digest, Compresses(spec_, work, downstream_.sender->spec()), std::move(y));
-}
-
-absl::Status LocalStage::OfferToCapture(const Work& work, const BoundarySpec& boundary,
-                                        const Tensor& x) {
-  MessageKey key = work.key();
-  key.direction = boundary.direction;
-  key.cut = boundary.cut;
-  return capture_.Offer(key, boundary.name, x);
+  return downstream_->Send(work, digest, std::move(y));
 }
 
 absl::StatusOr<LossSums> LocalStage::Loss(const Work& work, const Tensor& logits,
@@ -280,12 +202,7 @@ absl::Status LocalStage::Backward(const Work& work) {
     dy = std::move(in_flight->dlogits);
   } else {
     ScopedTimer timer(Slot(&activity_, Activity::kReceiveWait));
-    BoundaryReceiver::Expected expected;
-    expected.key = work.key();
-    expected.batch = work.samples;
-    expected.compressed = Compresses(spec_, work, downstream_.receiver->spec());
-    expected.sample_digest = in_flight->sample_digest;
-    ASSIGN_OR_RETURN(auto received, downstream_.receiver->Receive(expected, work.deadline));
+    ASSIGN_OR_RETURN(auto received, downstream_->Receive(work, in_flight->sample_digest));
     dy = std::move(received.tensor);
   }
   for (size_t i = segments_.size(); i-- > 0;) {
@@ -295,13 +212,12 @@ absl::Status LocalStage::Backward(const Work& work) {
       RETURN_IF_ERROR(FinishCompute());
     }
     if (i == 0) break;
-    ASSIGN_OR_RETURN(dy, Cross(&inner_cuts_[i - 1], work, /*gradient=*/true,
-                               in_flight->sample_digest, std::move(dy)));
+    const InnerCut& cut = inner_cuts_[i - 1];
+    ASSIGN_OR_RETURN(
+        dy, Cross(*cut.downstream, *cut.upstream, work, in_flight->sample_digest, std::move(dy)));
   }
   if (spec_.first()) return absl::OkStatus();
-  RETURN_IF_ERROR(OfferToCapture(work, upstream_.sender->spec(), dy));
-  const bool compress = Compresses(spec_, work, upstream_.sender->spec());
-  return upstream_.sender->Send(work.key(), in_flight->sample_digest, compress, std::move(dy));
+  return upstream_->Send(work, in_flight->sample_digest, std::move(dy));
 }
 
 absl::Status LocalStage::ClearGradients() {
@@ -324,30 +240,29 @@ absl::Status LocalStage::Update(double lr) {
   return FinishCompute();
 }
 
-absl::Status LocalStage::FinishEvaluation(Work last_batch) {
+absl::Status LocalStage::FinishEvaluation(const Work& last_batch) {
   if (spec_.last()) return absl::OkStatus();
   ScopedTimer timer(Slot(&activity_, Activity::kSendWait));
-  MessageKey key = last_batch.key();
-  const uint64_t batches = key.step;
-  key.step = batches > kEvaluationWindow ? batches - kEvaluationWindow + 1 : 1;
-  for (; key.step <= batches; ++key.step) {
-    RETURN_IF_ERROR(AwaitAcknowledgement(key));
+  const uint64_t batches = last_batch.step;
+  uint64_t step = batches > kEvaluationWindow ? batches - kEvaluationWindow + 1 : 1;
+  for (; step <= batches; ++step) {
+    RETURN_IF_ERROR(downstream_->AwaitAcknowledgement(last_batch, step));
   }
   return absl::OkStatus();
 }
 
 absl::Status LocalStage::FlushSends(SteadyTime deadline) {
   ScopedTimer timer(Slot(&activity_, Activity::kSendWait));
-  if (upstream_.sender) RETURN_IF_ERROR(upstream_.sender->Flush(deadline));
-  if (downstream_.sender) RETURN_IF_ERROR(downstream_.sender->Flush(deadline));
+  if (upstream_) RETURN_IF_ERROR(upstream_->sender().Flush(deadline));
+  if (downstream_) RETURN_IF_ERROR(downstream_->sender().Flush(deadline));
   return absl::OkStatus();
 }
 
 void LocalStage::Abandon() {
   for (auto& in_flight : in_flight_) in_flight.reset();
   for (InnerCut& cut : inner_cuts_) {
-    cut.upstream_support->Clear();
-    cut.downstream_support->Clear();
+    cut.upstream->Abandon();
+    cut.downstream->Abandon();
   }
 }
 
@@ -362,16 +277,16 @@ std::vector<const Parameter*> LocalStage::parameters() const {
 std::vector<LocalStage::End> LocalStage::ends() const {
   absl::MutexLock lock(&neighbours_mutex_);
   std::vector<End> ends;
-  const auto add = [&ends](const auto& both) {
-    if (both.sender) ends.push_back({both.sender.get(), nullptr});
-    if (both.receiver) ends.push_back({nullptr, both.receiver.get()});
+  const auto add = [&ends](CutEnd* sender, CutEnd* receiver) {
+    if (sender) ends.push_back({&sender->sender(), nullptr});
+    if (receiver) ends.push_back({nullptr, &receiver->receiver()});
   };
-  add(upstream_);
+  add(upstream_.get(), upstream_.get());
   for (const InnerCut& cut : inner_cuts_) {
-    add(cut.activations);
-    add(cut.gradients);
+    add(cut.upstream.get(), cut.downstream.get());  // activations
+    add(cut.downstream.get(), cut.upstream.get());  // gradients
   }
-  add(downstream_);
+  add(downstream_.get(), downstream_.get());
   return ends;
 }
 

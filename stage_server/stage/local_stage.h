@@ -24,8 +24,8 @@
 #include "stage_server/boundary/receiver.h"
 #include "stage_server/boundary/sender.h"
 #include "stage_server/boundary/statistics.h"
-#include "stage_server/boundary/support_maps.h"
 #include "stage_server/stage/capture.h"
+#include "stage_server/stage/cut_end.h"
 #include "stage_server/stage/stage.h"
 #include "wire/link.h"
 
@@ -44,11 +44,14 @@ class LocalStage {
                                                            const Backend& backend);
   ~LocalStage();
 
-  // Neighbours, once each; on the thread of the actions, or before there is one. The link belongs
-  // to the stage from now on. After an error, which is CloseLinks' reason if there was one, nothing
-  // is attached.
-  absl::Status AttachUpstream(std::unique_ptr<Link> link, const std::string& peer);
-  absl::Status AttachDownstream(std::unique_ptr<Link> link, const std::string& peer);
+  // The options of the link that Attach takes for that end.
+  absl::StatusOr<LinkOptions> LinkOptionsFor(const CutEndSpec& end) const {
+    return LinkOptionsOf(spec_, end, backend_);
+  }
+  // Makes the end of a cut to a neighbour, UpstreamEnd or DownstreamEnd, once each; on the thread
+  // of the actions, or before there is one. The link belongs to the stage from now on. After an
+  // error, which is CloseLinks' reason if there was one, nothing is attached.
+  absl::Status Attach(const CutEndSpec& end, std::unique_ptr<Link> link);
   // FailedPrecondition names a neighbour that is not attached: then no action may run. Any thread.
   absl::Status CheckConnected() const;
   // Ends every wait at a neighbour, for good. Any thread.
@@ -70,8 +73,8 @@ class LocalStage {
   // After all backwards of a step.
   absl::Status Update(double lr);
   // Takes the acknowledgements that the last evaluation batches still owe.
-  absl::Status FinishEvaluation(Work last_batch);
-  // Of all segments of this stage; goes before the stage. Its batches are Forwards of
+  absl::Status FinishEvaluation(const Work& last_batch);
+  // Recalibrates all segments of this stage, and goes before it. Its batches are Forwards of
   // PHASE_RECALIBRATE, which return no loss.
   absl::StatusOr<std::unique_ptr<Recalibration>> StartRecalibration();
   // Waits until the codec workers have encoded and handed over all that was sent.
@@ -100,24 +103,11 @@ class LocalStage {
   std::vector<End> ends() const;
 
  private:
-  // Our ends of both directions of the cut to a neighbour. Ends go before their link.
-  struct Neighbour {
-    std::unique_ptr<Link> link;
-    std::unique_ptr<SupportMaps> support;
-    std::unique_ptr<BoundarySender> sender;
-    std::unique_ptr<BoundaryReceiver> receiver;
-  };
-  // Both ends of one direction of a cut inside the process.
-  struct Channel {
-    std::unique_ptr<BoundarySender> sender;
-    std::unique_ptr<BoundaryReceiver> receiver;
-  };
+  // Both ends of a cut inside the process: of the segment before it and of the one behind it.
   struct InnerCut {
-    std::unique_ptr<Link> upstream, downstream;
-    std::unique_ptr<SupportMaps> upstream_support, downstream_support;
-    Channel activations, gradients;
+    std::unique_ptr<CutEnd> upstream, downstream;
   };
-  // Of one microbatch between its forward and its backward.
+  // What a microbatch leaves between its forward and its backward.
   struct InFlight {
     std::vector<Saved> saved;  // one per segment
     Tensor dlogits;            // last stage
@@ -128,32 +118,26 @@ class LocalStage {
       : spec_(spec), backend_(backend), capture_(spec.capture) {}
   absl::Status BuildSegments();
   absl::Status BuildInnerCuts();
-  absl::Status Attach(int cut, Direction sends, std::unique_ptr<Link> link, const std::string& peer,
-                      Neighbour* neighbour);
-  // Within the timer of what was submitted, so that its seconds are those of the device; and before
-  // a tensor goes to a codec's thread.
+  // Waits for the device. It stands within the timer of what was submitted, so that its seconds are
+  // those of the device, and before a tensor goes to a codec's thread.
   absl::Status FinishCompute() { return ToStatus(backend_.device->Finish()); }
-  absl::StatusOr<Tensor> Input(const Work& work, const std::optional<Samples>& samples,
-                               uint64_t* digest);
-  absl::StatusOr<Tensor> Cross(InnerCut* cut, const Work& work, bool gradient, uint64_t digest,
-                               Tensor x);
+  absl::StatusOr<BoundaryReceiver::Received> Input(const Work& work,
+                                                   const std::optional<Samples>& samples);
   absl::StatusOr<LossSums> Loss(const Work& work, const Tensor& logits, const Samples& samples,
                                 InFlight* in_flight);
-  absl::Status AwaitAcknowledgement(const MessageKey& key);
   absl::Status SendDownstream(const Work& work, uint64_t digest, Tensor y);
-  absl::Status OfferToCapture(const Work& work, const BoundarySpec& boundary, const Tensor& x);
 
   const StageSpec spec_;
   const Backend backend_;
   std::vector<std::unique_ptr<Segment>> segments_;
   std::vector<std::unique_ptr<Optimizer>> optimizers_;
+  Capture capture_;  // of all cuts, which go before it
   std::vector<InnerCut> inner_cuts_;
   mutable absl::Mutex neighbours_mutex_;
-  // Guarded, but the thread that writes them may read them without.
-  Neighbour upstream_, downstream_;
+  // Null until attached. Under the lock, but the thread that writes them may read them without.
+  std::unique_ptr<CutEnd> upstream_, downstream_;
   absl::Status closed_ ABSL_GUARDED_BY(neighbours_mutex_);  // the first reason of CloseLinks
   std::vector<std::unique_ptr<InFlight>> in_flight_;        // by microbatch
-  Capture capture_;
   ActivitySeconds activity_{};
 };
 

@@ -21,7 +21,6 @@ BoundarySpec BoundaryOf(const StageSpec& spec, int cut, Direction direction,
   while (sender + 1 < spec.stages() && spec.stage_starts[sender + 1] <= cut) ++sender;
   BoundarySpec boundary;
   boundary.name = spec.cuts[cut].name;
-  boundary.peer = "this process";
   boundary.cut = cut;
   boundary.direction = direction;
   boundary.sample = spec.model.blocks[spec.cuts[cut].block].out;

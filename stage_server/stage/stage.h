@@ -74,7 +74,8 @@ struct StageSpec {
 // Evaluation has no backward to bound it: this many batches may be under way at a cut.
 inline constexpr int kEvaluationWindow = 2;
 
-// Both ends' spec of one direction of cut `cut`.
+// The spec of one direction of cut `cut`, the same at both ends but for the peer, which is left
+// empty.
 BoundarySpec BoundaryOf(const StageSpec& spec, int cut, Direction direction,
                         const Backend& backend);
 

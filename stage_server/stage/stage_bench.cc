@@ -21,10 +21,10 @@
 #include "nn/cpu/ops.h"
 #include "schedule/simulator.h"
 #include "stage_server/stage/feed.h"
+#include "stage_server/stage/join_testing.h"
 #include "stage_server/stage/local_stage.h"
 #include "stage_server/stage/stage_spec.h"
 #include "tensor/cpu/device.h"
-#include "wire/memory_link.h"
 
 namespace thinwire {
 namespace {
@@ -53,16 +53,7 @@ absl::StatusOr<std::vector<BenchStage>> BuildStages(const Experiment& experiment
     stages.push_back(std::move(stage));
   }
   for (size_t i = 0; i + 1 < stages.size(); ++i) {
-    LinkOptions up, down;
-    up.queue_capacity = down.queue_capacity =
-        static_cast<int>(experiment.pipeline().microbatches());
-    up.max_payload_bytes = down.max_payload_bytes = uint64_t{1} << 32;
-    up.cut = down.cut = static_cast<uint32_t>(stages[i].stage->spec().downstream_cut());
-    up.receives = DIRECTION_GRADIENT;
-    down.receives = DIRECTION_ACTIVATION;
-    auto [upstream, downstream] = NewMemoryLinks(up, down);
-    RETURN_IF_ERROR(stages[i].stage->AttachDownstream(std::move(upstream), "downstream"));
-    RETURN_IF_ERROR(stages[i + 1].stage->AttachUpstream(std::move(downstream), "upstream"));
+    RETURN_IF_ERROR(Join(stages[i].stage.get(), stages[i + 1].stage.get()));
   }
   return stages;
 }

@@ -12,9 +12,9 @@
 #include "config/experiment.h"
 #include "config/specs.h"
 #include "nn/cpu/ops.h"
+#include "stage_server/stage/join_testing.h"
 #include "stage_server/stage/stage_spec.h"
 #include "tensor/cpu/device.h"
-#include "wire/memory_link.h"
 
 namespace thinwire {
 namespace {
@@ -37,7 +37,10 @@ Stages::Stages(const std::string& experiment, const std::vector<std::string>& ov
   data_ = *LoadData(*DataFrom(experiment_));
   const int stages = static_cast<int>(experiment_.pipeline().stages());
   for (int i = 0; i < stages; ++i) AddStage(i, backend_of(i));
-  for (size_t i = 0; i + 1 < stages_.size(); ++i) Join(i);
+  for (size_t i = 0; i + 1 < stages_.size(); ++i) {
+    const absl::Status joined = Join(stages_[i].get(), stages_[i + 1].get());
+    EXPECT_TRUE(joined.ok()) << joined;
+  }
 }
 
 std::vector<absl::Status> Stages::AtEveryStage(const std::function<absl::Status(size_t)>& task) {
@@ -125,7 +128,6 @@ std::vector<float> Stages::Gradients(uint64_t batch, bool compressed) {
 
 void Stages::AddStage(int i, const Backend& backend) {
   const StageSpec spec = *StageSpecFrom(experiment_, i);
-  backends_.push_back(backend);
   stages_.push_back(*LocalStage::Build(spec, backend));
   FeedSpec feed;
   feed.data_seed = spec.data_seed;
@@ -138,27 +140,6 @@ void Stages::AddStage(int i, const Backend& backend) {
   executors_.push_back(std::make_unique<Executor>(
       stages_.back().get(), spec.first() || spec.last() ? feeds_.back().get() : nullptr,
       *LrScheduleFrom(experiment_)));
-}
-
-void Stages::Join(size_t i) {
-  const StageSpec& spec = stages_[i]->spec();
-  // Gradients are received by the stage before the cut.
-  const auto options = [&](Direction receives) {
-    const Backend& backend = backends_[receives == DIRECTION_GRADIENT ? i : i + 1];
-    const BoundarySpec boundary = BoundaryOf(spec, spec.downstream_cut(), receives, backend);
-    LinkOptions link;
-    link.name = boundary.name;
-    link.peer = "a neighbour";
-    link.cut = boundary.cut;
-    link.receives = receives;
-    link.max_payload_bytes = *MaxPayloadBytes(boundary);
-    link.queue_capacity = boundary.capacity;
-    link.host = backend.device->host();
-    return link;
-  };
-  auto [up, down] = NewMemoryLinks(options(DIRECTION_GRADIENT), options(DIRECTION_ACTIVATION));
-  ASSERT_TRUE(stages_[i]->AttachDownstream(std::move(up), "downstream").ok());
-  ASSERT_TRUE(stages_[i + 1]->AttachUpstream(std::move(down), "upstream").ok());
 }
 
 std::vector<absl::Status> Stages::TryTrain(uint32_t epoch) {

@@ -19,7 +19,7 @@
 
 namespace thinwire {
 
-// Of stage i, from 0.
+// Makes the backend of stage i, from 0.
 using BackendOf = std::function<Backend(int)>;
 Backend CpuBackend(int stage);
 
@@ -39,13 +39,13 @@ class Stages {
 
   EvaluationReport Evaluate(bool compressed, uint64_t recalibration_samples = 0);
 
-  // Of all stages, parameters and running statistics.
+  // Parameters and running statistics of all stages.
   std::vector<float> Values() const;
 
   // What all stages captured of a step, by name: raw bytes.
   std::map<std::string, std::string> TakeCaptures(uint64_t step);
 
-  // Gradients of a batch, of all stages in model order.
+  // Gradients of a batch at all stages, in model order.
   std::vector<float> Gradients(uint64_t batch, bool compressed);
 
   // The ends of one direction of a cut, wherever they are.
@@ -58,11 +58,9 @@ class Stages {
 
  private:
   void AddStage(int i, const Backend& backend);
-  void Join(size_t i);
 
   Experiment experiment_;
   DataSplits data_;
-  std::vector<Backend> backends_;
   std::vector<std::unique_ptr<LocalStage>> stages_;
   std::vector<std::unique_ptr<Feed>> feeds_;
   std::vector<std::unique_ptr<Executor>> executors_;

@@ -1,0 +1,94 @@
+#include "stage_server/run_report.h"
+
+#include "compress/plugin.h"
+
+namespace thinwire {
+namespace {
+
+const char* NameOf(Direction direction) {
+  return direction == DIRECTION_ACTIVATION ? "activation" : "gradient";
+}
+
+void FillErrors(const MeasuredErrors& sums, BoundaryReport* report) {
+  report->set_measured_messages(sums.messages);
+  if (sums.messages == 0) return;
+  const auto messages = static_cast<double>(sums.messages);
+  report->set_relative_error(sums.relative_error / messages);
+  report->set_cosine(sums.cosine / messages);
+  report->set_nonzero_fraction(sums.nonzero_fraction / messages);
+  if (sums.coded_messages == 0) return;
+  const auto coded = static_cast<double>(sums.coded_messages);
+  report->set_codec_relative_error(sums.codec.relative_error / coded);
+  report->set_relative_residual(sums.codec.relative_residual / coded);
+}
+
+void FillSender(const BoundarySender& sender, BoundaryReport* report) {
+  const BoundaryStatistics s = sender.statistics();
+  report->set_sender(true);
+  report->set_messages(s.train.messages);
+  report->set_elements(s.train.elements);
+  report->set_raw_bytes(s.train.raw_bytes);
+  report->set_payload_bytes(s.train.payload_bytes);
+  report->set_wire_bytes(s.train.wire_bytes);
+  report->set_all_wire_bytes(s.train.wire_bytes + s.evaluate.wire_bytes);
+  report->set_socket_bytes(sender.SocketBytesAcked());
+  report->set_encode_seconds(s.encode.sum());
+  report->set_encode_cpu_seconds(s.encode_cpu_seconds);
+  FillErrors(s.errors, report);
+}
+
+void FillReceiver(const BoundaryReceiver& receiver, BoundaryReport* report) {
+  const BoundaryStatistics s = receiver.statistics();
+  report->set_decode_seconds(s.decode.sum());
+  report->set_decode_cpu_seconds(s.decode_cpu_seconds);
+}
+
+}  // namespace
+
+StageReport ReportOf(const LocalStage& stage, const Executor& executor, const Backend& backend) {
+  StageReport report;
+  report.set_stage(stage.spec().stage);
+  report.set_step(executor.last_step());
+  const ActivitySeconds seconds = executor.activity();
+  for (int i = 0; i < kNumActivities; ++i) {
+    (*report.mutable_activity_seconds())[Name(static_cast<Activity>(i))] = seconds[i];
+  }
+  double encode = 0, decode = 0;
+  for (const LocalStage::End& end : stage.ends()) {
+    const BoundarySpec& spec = end.sender ? end.sender->spec() : end.receiver->spec();
+    BoundaryReport* boundary = report.add_boundaries();
+    boundary->set_boundary(spec.name);
+    boundary->set_gradient(spec.direction == DIRECTION_GRADIENT);
+    boundary->set_codec(CodecText(spec.codec));
+    boundary->set_feedback(spec.feedback.ToString());
+    if (end.sender) {
+      FillSender(*end.sender, boundary);
+    } else {
+      FillReceiver(*end.receiver, boundary);
+    }
+    encode += boundary->encode_seconds();
+    decode += boundary->decode_seconds();
+  }
+  (*report.mutable_activity_seconds())["encode"] = encode;
+  (*report.mutable_activity_seconds())["decode"] = decode;
+  report.set_device_memory_bytes(backend.device->bytes_in_use());
+  return report;
+}
+
+StageSnapshot SnapshotOf(const LocalStage& stage, const Executor& executor,
+                         const Backend& backend) {
+  StageSnapshot snapshot;
+  snapshot.stage = stage.spec().stage;
+  snapshot.device = backend.device;
+  snapshot.device_model = backend.description.name;
+  snapshot.activity = executor.activity();
+  for (const LocalStage::End& end : stage.ends()) {
+    const BoundarySpec& spec = end.sender ? end.sender->spec() : end.receiver->spec();
+    snapshot.ends.push_back({spec.name, NameOf(spec.direction), CodecName(spec.codec),
+                             Name(spec.feedback.kind), end.sender != nullptr,
+                             end.sender ? end.sender->statistics() : end.receiver->statistics()});
+  }
+  return snapshot;
+}
+
+}  // namespace thinwire

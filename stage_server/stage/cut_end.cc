@@ -1,0 +1,80 @@
+#include "stage_server/stage/cut_end.h"
+
+#include "base/status.h"
+#include "base/steady_time.h"
+
+namespace thinwire {
+namespace {
+
+BoundarySpec BoundaryAt(const StageSpec& stage, const CutEndSpec& end, Direction direction,
+                        const Backend& backend) {
+  BoundarySpec boundary = BoundaryOf(stage, end.cut, direction, backend);
+  boundary.peer = end.peer;
+  return boundary;
+}
+
+}  // namespace
+
+CutEndSpec UpstreamEnd(const StageSpec& stage, const std::string& peer) {
+  return {stage.upstream_cut(), DIRECTION_GRADIENT, peer};
+}
+
+CutEndSpec DownstreamEnd(const StageSpec& stage, const std::string& peer) {
+  return {stage.downstream_cut(), DIRECTION_ACTIVATION, peer};
+}
+
+absl::StatusOr<LinkOptions> LinkOptionsOf(const StageSpec& stage, const CutEndSpec& end,
+                                          const Backend& backend) {
+  const BoundarySpec received = BoundaryAt(stage, end, end.receives(), backend);
+  LinkOptions options;
+  options.name = received.name;
+  options.peer = received.peer;
+  options.run = stage.run;
+  options.generation = stage.generation;
+  options.cut = received.cut;
+  options.receives = received.direction;
+  ASSIGN_OR_RETURN(options.max_payload_bytes, MaxPayloadBytes(received));
+  options.queue_capacity = received.capacity;
+  options.host = received.device->host();
+  return options;
+}
+
+absl::StatusOr<std::unique_ptr<CutEnd>> CutEnd::New(const StageSpec& stage, const CutEndSpec& spec,
+                                                    const Backend& backend, Capture* capture,
+                                                    std::unique_ptr<Link> link) {
+  std::unique_ptr<CutEnd> end(new CutEnd(stage, capture, std::move(link)));
+  ASSIGN_OR_RETURN(end->sender_,
+                   BoundarySender::New(BoundaryAt(stage, spec, spec.sends, backend),
+                                       end->link_.get(), spec.worker, &end->support_));
+  ASSIGN_OR_RETURN(end->receiver_,
+                   BoundaryReceiver::New(BoundaryAt(stage, spec, spec.receives(), backend),
+                                         end->link_.get(), spec.worker, &end->support_));
+  return end;
+}
+
+absl::Status CutEnd::Send(const Work& work, uint64_t sample_digest, Tensor x) {
+  const BoundarySpec& boundary = sender_->spec();
+  MessageKey key = work.key();
+  key.direction = boundary.direction;
+  key.cut = boundary.cut;
+  RETURN_IF_ERROR(capture_->Offer(key, boundary.name, x));
+  return sender_->Send(key, sample_digest, Compresses(stage_, work, boundary), std::move(x));
+}
+
+absl::StatusOr<BoundaryReceiver::Received> CutEnd::Receive(const Work& work,
+                                                           std::optional<uint64_t> sample_digest) {
+  BoundaryReceiver::Expected expected;
+  expected.key = work.key();
+  expected.batch = work.samples;
+  expected.compressed = Compresses(stage_, work, receiver_->spec());
+  expected.sample_digest = sample_digest;
+  return receiver_->Receive(expected, work.deadline);
+}
+
+absl::Status CutEnd::AwaitAcknowledgement(const Work& work, uint64_t step) {
+  MessageKey key = work.key();
+  key.step = step;
+  return receiver_->ReceiveAcknowledgement(key, SteadyTime::Now() + stage_.deadline);
+}
+
+}  // namespace thinwire

@@ -1,0 +1,82 @@
+// One end of one cut: sends the tensors of one direction and receives those of the other. Ends
+// inside a process and ends between processes differ in their link only, and in whose thread
+// encodes and decodes.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "stage_server/boundary/receiver.h"
+#include "stage_server/boundary/sender.h"
+#include "stage_server/boundary/support_maps.h"
+#include "stage_server/stage/capture.h"
+#include "stage_server/stage/stage.h"
+#include "wire/link.h"
+
+namespace thinwire {
+
+// Which end of which cut.
+struct CutEndSpec {
+  int cut = 0;  // index in model order
+  // Activations: the end before the cut, which receives gradients. Gradients: the end behind it.
+  Direction sends = DIRECTION_UNSPECIFIED;
+  std::string peer;  // who is at the other end, for messages: "stage 2 (10.0.0.7:4700)"
+  Worker worker = Worker::kOwnThread;
+
+  Direction receives() const {
+    return sends == DIRECTION_ACTIVATION ? DIRECTION_GRADIENT : DIRECTION_ACTIVATION;
+  }
+};
+
+// A stage's ends of the cuts to its neighbours.
+CutEndSpec UpstreamEnd(const StageSpec& stage, const std::string& peer);
+CutEndSpec DownstreamEnd(const StageSpec& stage, const std::string& peer);
+
+// What the link of that end accepts.
+absl::StatusOr<LinkOptions> LinkOptionsOf(const StageSpec& stage, const CutEndSpec& end,
+                                          const Backend& backend);
+
+class CutEnd {
+ public:
+  // `stage` and `capture` outlive the end. `link` was made with LinkOptionsOf.
+  static absl::StatusOr<std::unique_ptr<CutEnd>> New(const StageSpec& stage, const CutEndSpec& spec,
+                                                     const Backend& backend, Capture* capture,
+                                                     std::unique_ptr<Link> link);
+
+  // Sends this end's tensor of `work`, which the capture may keep a copy of. See BoundarySender.
+  absl::Status Send(const Work& work, uint64_t sample_digest, Tensor x);
+  // Receives the peer's tensor of `work`. Without `sample_digest` the message's own is handed on.
+  // See BoundaryReceiver.
+  absl::StatusOr<BoundaryReceiver::Received> Receive(const Work& work,
+                                                     std::optional<uint64_t> sample_digest);
+
+  // Evaluation has no backward pass to bound it: between processes the end that receives a batch
+  // acknowledges it, and the end that sends waits, batch after batch, for that of `step`. The wait
+  // has a deadline of its own: the forward of `work` may have taken most of the action's.
+  absl::Status Acknowledge(const Work& work) { return sender_->SendAcknowledgement(work.key()); }
+  absl::Status AwaitAcknowledgement(const Work& work, uint64_t step);
+
+  BoundarySender& sender() { return *sender_; }
+  BoundaryReceiver& receiver() { return *receiver_; }
+  // Drops what a broken step left behind.
+  void Abandon() { support_.Clear(); }
+
+ private:
+  CutEnd(const StageSpec& stage, Capture* capture, std::unique_ptr<Link> link)
+      : stage_(stage), capture_(capture), link_(std::move(link)) {}
+
+  const StageSpec& stage_;
+  Capture* const capture_;
+  // Sender and receiver use both, and go first.
+  const std::unique_ptr<Link> link_;
+  SupportMaps support_;
+  std::unique_ptr<BoundarySender> sender_;
+  std::unique_ptr<BoundaryReceiver> receiver_;
+};
+
+}  // namespace thinwire

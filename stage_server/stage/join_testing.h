@@ -1,0 +1,12 @@
+// Neighbouring stages in one process.
+#pragma once
+
+#include "absl/status/status.h"
+#include "stage_server/stage/local_stage.h"
+
+namespace thinwire {
+
+// Joins the two stages at the cut between them with links in memory.
+absl::Status Join(LocalStage* upstream, LocalStage* downstream);
+
+}  // namespace thinwire
