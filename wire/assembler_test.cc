@@ -19,9 +19,8 @@ std::vector<Chunk> Chunks(const Message& message) {
   FrameChecker checker(DownstreamOptions());
   std::vector<Chunk> chunks;
   for (const OutgoingFrame& outgoing : ToFrames(message, 77, 5)) {
-    const ByteSpan prefix(reinterpret_cast<const uint8_t*>(outgoing.prefix.data()),
-                          outgoing.prefix.size());
-    const absl::StatusOr<ParsedFrame> frame = ParseFrame({prefix, outgoing.payload.bytes});
+    const absl::StatusOr<ParsedFrame> frame =
+        ParseFrame({BytesOf(outgoing.prefix), outgoing.payload.bytes});
     EXPECT_TRUE(frame.ok()) << frame.status();
     const absl::StatusOr<Chunk> chunk = checker.Check(*frame);
     EXPECT_TRUE(chunk.ok()) << chunk.status();

@@ -48,6 +48,10 @@ uint64_t WireBytes(const MessageHeader& message, uint64_t payload_bytes, uint64_
 using ByteSpan = absl::Span<const uint8_t>;
 using ByteSpans = absl::InlinedVector<ByteSpan, 4>;
 
+inline ByteSpan BytesOf(const std::string& text) {
+  return ByteSpan(reinterpret_cast<const uint8_t*>(text.data()), text.size());
+}
+
 struct ParsedFrame {
   FrameHeader header;
   ByteSpans payload;  // consecutive parts, views of what was parsed

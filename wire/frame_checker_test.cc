@@ -18,10 +18,8 @@ std::vector<ParsedFrame> Frames(size_t payload_bytes) {
   std::vector<ParsedFrame> frames;
   for (const OutgoingFrame& outgoing :
        ToFrames(TestMessage(DIRECTION_ACTIVATION, payload_bytes), 77, 5)) {
-    const std::string bytes =
-        outgoing.prefix + std::string(outgoing.payload.bytes.begin(), outgoing.payload.bytes.end());
     absl::StatusOr<ParsedFrame> frame =
-        ParseFrame({ByteSpan(reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size())});
+        ParseFrame({BytesOf(outgoing.prefix), outgoing.payload.bytes});
     EXPECT_TRUE(frame.ok()) << frame.status();
     frame->payload.clear();  // would dangle
     frames.push_back(*std::move(frame));

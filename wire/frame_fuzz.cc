@@ -72,7 +72,7 @@ std::string Sealed(const std::string& header_bytes, const std::string& payload) 
 
 IncomingFrame InParts(std::string bytes, size_t part_bytes) {
   const auto owner = std::make_shared<const std::string>(std::move(bytes));
-  const ByteSpan all(reinterpret_cast<const uint8_t*>(owner->data()), owner->size());
+  const ByteSpan all = BytesOf(*owner);
   IncomingFrame frame;
   for (size_t i = 0; i < all.size(); i += part_bytes) {
     frame.parts.push_back(all.subspan(i, part_bytes));

@@ -22,20 +22,16 @@ std::string Serialized(const OutgoingFrame& frame) {
   return frame.prefix + ToString(frame.payload.bytes);
 }
 
-ByteSpan ToSpan(const std::string& bytes) {
-  return ByteSpan(reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size());
-}
-
 // `bytes` in parts of at most `part_bytes`.
 ByteSpans Split(const std::string& bytes, size_t part_bytes) {
   ByteSpans parts;
   for (size_t i = 0; i < bytes.size(); i += part_bytes) {
-    parts.push_back(ToSpan(bytes).subspan(i, part_bytes));
+    parts.push_back(BytesOf(bytes).subspan(i, part_bytes));
   }
   return parts;
 }
 
-absl::StatusOr<ParsedFrame> Parse(const std::string& bytes) { return ParseFrame({ToSpan(bytes)}); }
+absl::StatusOr<ParsedFrame> Parse(const std::string& bytes) { return ParseFrame({BytesOf(bytes)}); }
 
 std::string PayloadOf(const ParsedFrame& frame) {
   std::string bytes;
@@ -190,7 +186,7 @@ TEST(ParseFrameTest, PayloadIsAViewOfTheInput) {
   const absl::StatusOr<ParsedFrame> frame = Parse(bytes);
   ASSERT_TRUE(frame.ok()) << frame.status();
   ASSERT_EQ(frame->payload.size(), 1u);
-  EXPECT_EQ(frame->payload[0].end(), ToSpan(bytes).end());
+  EXPECT_EQ(frame->payload[0].end(), BytesOf(bytes).end());
 }
 
 TEST(ParseFrameTest, UnknownFieldsOfEveryWireTypeAreSkipped) {

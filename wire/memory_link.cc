@@ -54,7 +54,7 @@ class MemoryLink final : public Link {
   void Deliver(const OutgoingFrame& frame) {
     const auto prefix = std::make_shared<const std::string>(frame.prefix);
     IncomingFrame incoming;
-    incoming.parts.emplace_back(reinterpret_cast<const uint8_t*>(prefix->data()), prefix->size());
+    incoming.parts.push_back(BytesOf(*prefix));
     if (!frame.payload.bytes.empty()) incoming.parts.push_back(frame.payload.bytes);
     incoming.owner =
         std::make_shared<std::pair<std::shared_ptr<const void>, std::shared_ptr<const void>>>(

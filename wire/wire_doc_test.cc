@@ -55,8 +55,7 @@ TEST(WireDocTest, TheExampleIsWhatWeWrite) {
 TEST(WireDocTest, TheExampleIsReadAsItSays) {
   const std::string bytes = ExampleBytes();
   ASSERT_EQ(bytes.size(), 69u);
-  const absl::StatusOr<ParsedFrame> frame =
-      ParseFrame({ByteSpan(reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size())});
+  const absl::StatusOr<ParsedFrame> frame = ParseFrame({BytesOf(bytes)});
   ASSERT_TRUE(frame.ok()) << frame.status();
 
   LinkOptions options;

@@ -27,6 +27,20 @@ void AppendTo(std::vector<float>* values, const Tensor& tensor) {
   EXPECT_TRUE(error.ok()) << error.message;
 }
 
+// The sender or receiver of one direction of a cut, at whichever stage it is.
+template <typename T>
+T& Find(const std::vector<std::unique_ptr<LocalStage>>& stages, T* LocalStage::End::*which,
+        const std::string& cut, Direction direction) {
+  for (const auto& stage : stages) {
+    for (const LocalStage::End& end : stage->ends()) {
+      T* const found = end.*which;
+      if (found && found->spec().name == cut && found->spec().direction == direction) return *found;
+    }
+  }
+  ADD_FAILURE() << "no such end at " << cut;
+  std::abort();
+}
+
 }  // namespace
 
 Backend CpuBackend(int /*stage*/) { return {CpuDevice(), NewCpuOps(1), CpuCodecKernels()}; }
@@ -149,29 +163,11 @@ std::vector<absl::Status> Stages::TryTrain(uint32_t epoch) {
 }
 
 BoundarySender& Stages::sender(const std::string& cut, Direction direction) {
-  for (const auto& stage : stages_) {
-    for (const LocalStage::End& end : stage->ends()) {
-      if (end.sender && end.sender->spec().name == cut &&
-          end.sender->spec().direction == direction) {
-        return *end.sender;
-      }
-    }
-  }
-  ADD_FAILURE() << "no sender at " << cut;
-  std::abort();
+  return Find(stages_, &LocalStage::End::sender, cut, direction);
 }
 
 BoundaryReceiver& Stages::receiver(const std::string& cut, Direction direction) {
-  for (const auto& stage : stages_) {
-    for (const LocalStage::End& end : stage->ends()) {
-      if (end.receiver && end.receiver->spec().name == cut &&
-          end.receiver->spec().direction == direction) {
-        return *end.receiver;
-      }
-    }
-  }
-  ADD_FAILURE() << "no receiver at " << cut;
-  std::abort();
+  return Find(stages_, &LocalStage::End::receiver, cut, direction);
 }
 
 }  // namespace thinwire
