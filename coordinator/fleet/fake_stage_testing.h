@@ -27,12 +27,12 @@ class FakeStage final : public Stage::Service {
   std::vector<std::string> calls() const;
   bool released() const;
 
-  // What the calls answer; set before the run starts.
+  // What the calls answer; set before the first call.
   BuildInfo build;
   ConfigureResponse configured;
   std::string exported;   // the safetensors file
-  std::string captured;   // likewise, of every step
-  std::string gradients;  // likewise, of every batch
+  std::string captured;   // likewise, the same for every step
+  std::string gradients;  // likewise, the same for every batch
   std::function<grpc::Status(const TrainRequest&, grpc::ServerContext*, Writer*)> train;
   std::function<grpc::Status(const EvaluateRequest&, grpc::ServerContext*, Writer*)> evaluate;
   std::function<grpc::Status()> acquire, renew;

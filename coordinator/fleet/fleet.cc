@@ -10,7 +10,8 @@
 namespace thinwire {
 namespace {
 
-constexpr absl::Duration kProbe = absl::Seconds(2);
+// How long a stage may take to show that it is there.
+constexpr absl::Duration kAnswer = absl::Seconds(2);
 
 // What a stage says of a lost neighbour, and what gRPC says of a lost stage, look alike.
 bool MayMeanLost(const Failure& failure) {
@@ -89,7 +90,7 @@ void Fleet::AwaitAll() {
     if (failures_.empty() && !interrupted_) return;
     changed_.wait_until(lock, (SteadyTime::Now() + options_.grace).chrono(), over);
   }
-  ProbeForTheLost();
+  AskWhoIsLost();
   CancelAll();
 }
 
@@ -98,7 +99,7 @@ void Fleet::CancelAll() {
 }
 
 // A neighbour of a lost stage fails before the heartbeat loses patience: ask whether all are there.
-void Fleet::ProbeForTheLost() {
+void Fleet::AskWhoIsLost() {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     const bool suspicion = std::any_of(failures_.begin(), failures_.end(), MayMeanLost);
@@ -106,7 +107,7 @@ void Fleet::ProbeForTheLost() {
   }
   if (!acquired_) return;  // not all are leased yet
   OnThreads(size(), [this](int i) {
-    const absl::Status answer = stage(i).Renew(kProbe);
+    const absl::Status answer = stage(i).Renew(kAnswer);
     if (absl::IsUnavailable(answer)) {
       Fail({i, Failure::Kind::kSilent,
             absl::UnavailableError(absl::StrCat(stage(i).Name(), " is gone"))});

@@ -1,4 +1,4 @@
-// All stages of a run: calls on all of them at once, and one answer to why it failed.
+// All stages of a command: calls on all of them at once, and one answer to why it failed.
 #pragma once
 
 #include <condition_variable>
@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "coordinator/fleet/failure.h"
@@ -16,7 +17,7 @@
 
 namespace thinwire {
 
-// Of stages that end with us anyway (LocalStages): a pause of ours must not end their leases.
+// The lease of stages that end with us anyway (LocalStages): a pause of ours must not end it.
 constexpr double kChildLeaseSeconds = 24 * 60 * 60;
 
 struct FleetOptions {
@@ -29,7 +30,7 @@ struct FleetOptions {
 // Fails once and for good: after a failure or an interruption every call is cancelled.
 class Fleet {
  public:
-  // One stage per address, in order. Lease: this run, generation 1.
+  // One stage per address, in order. All leases are for `run`, generation 1.
   Fleet(const std::vector<std::string>& addresses, const std::string& run,
         const FleetOptions& options);
   ~Fleet();
@@ -37,7 +38,7 @@ class Fleet {
   int size() const { return static_cast<int>(clients_.size()); }
   StageClient& stage(int i) { return *clients_[static_cast<size_t>(i)]; }
 
-  // Acquires every stage and keeps each lease from then on. Answers by stage.
+  // Acquires every stage and keeps each lease from then on. The answers are in order of stages.
   absl::Status Acquire(std::vector<AcquireResponse>* answers);
 
   // Calls `work` for every stage at once, each on a thread of its own, and returns when all have
@@ -58,18 +59,19 @@ class Fleet {
  private:
   void AwaitAll();
   void CancelAll();
-  void ProbeForTheLost();
+  void AskWhoIsLost();
 
   const FleetOptions options_;
   std::vector<std::unique_ptr<StageClient>> clients_;
   std::vector<std::unique_ptr<Heartbeat>> heartbeats_;  // by stage; null until it is acquired
   bool acquired_ = false;                               // all of them
 
-  mutable std::mutex mutex_;  // guards the rest
+  // A standard mutex, as changed_ is waited for with a deadline: see SteadyTime::chrono.
+  mutable std::mutex mutex_;
   std::condition_variable changed_;
-  int running_ = 0;  // threads of OnAll
-  bool interrupted_ = false;
-  std::vector<Failure> failures_;  // in order of arrival
+  int running_ ABSL_GUARDED_BY(mutex_) = 0;  // threads of OnAll
+  bool interrupted_ ABSL_GUARDED_BY(mutex_) = false;
+  std::vector<Failure> failures_ ABSL_GUARDED_BY(mutex_);  // in order of arrival
 };
 
 }  // namespace thinwire

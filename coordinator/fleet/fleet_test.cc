@@ -14,7 +14,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Quick to lose patience: how long it takes is not what the tests are about.
+// A fleet that is quick to lose patience: how long it takes is not what the tests are about.
 FleetOptions Impatient() {
   FleetOptions options;
   options.heartbeat = {absl::Milliseconds(10), absl::Milliseconds(100)};
@@ -44,7 +44,7 @@ class FleetTest : public ::testing::Test {
       };
     }
   }
-  // Of `stages_`, with every lease taken.
+  // A fleet of `stages_` with every lease taken.
   std::unique_ptr<Fleet> Acquired(const FleetOptions& options) {
     std::vector<std::string> addresses;
     for (FakeStage& stage : stages_) addresses.push_back(stage.address());

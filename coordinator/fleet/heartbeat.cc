@@ -9,10 +9,11 @@
 namespace thinwire {
 namespace {
 
-// A round that takes this much longer than it may: the process was paused.
+// A renewal and the wait before it that take this much longer than they may show that the process
+// was paused.
 constexpr absl::Duration kPause = absl::Seconds(2);
 
-// The stage may yet answer: nothing was heard from it.
+// Nothing was heard from the stage, which may yet answer.
 bool IsSilence(const absl::Status& status) {
   return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status);
 }
@@ -21,7 +22,7 @@ bool IsSilence(const absl::Status& status) {
 
 Heartbeat::Heartbeat(StageClient* client, const HeartbeatOptions& options, OnFailure on_failure)
     : client_(client), options_(options), on_failure_(std::move(on_failure)) {
-  thread_ = std::thread([this] { Run(); });
+  thread_ = std::thread([this] { Loop(); });
 }
 
 Heartbeat::~Heartbeat() {
@@ -40,11 +41,11 @@ bool Heartbeat::WaitForStop(absl::Duration timeout) {
                               [this] { return stop_; });
 }
 
-void Heartbeat::Run() {
+void Heartbeat::Loop() {
   absl::Duration left = options_.silence;
   SteadyTime since = options_.now();
   do {
-    // Half at most: a pause that lets one renewal run out leaves time for another.
+    // At most half of the silence: a pause that lets one renewal run out leaves time for another.
     const absl::Duration patience = std::min(left, options_.silence / 2);
     const absl::Status status = client_->Renew(patience);
     if (absl::IsCancelled(status)) return;

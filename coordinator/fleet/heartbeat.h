@@ -6,6 +6,7 @@
 #include <mutex>
 #include <thread>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/time/time.h"
 #include "base/steady_time.h"
 #include "coordinator/fleet/failure.h"
@@ -36,15 +37,16 @@ class Heartbeat {
   Heartbeat& operator=(const Heartbeat&) = delete;
 
  private:
-  void Run();
+  void Loop();
   bool WaitForStop(absl::Duration timeout);
 
   StageClient* const client_;
   const HeartbeatOptions options_;
   const OnFailure on_failure_;
+  // A standard mutex, as stopping_ is waited for with a deadline: see SteadyTime::chrono.
   std::mutex mutex_;
   std::condition_variable stopping_;
-  bool stop_ = false;  // guarded by mutex_
+  bool stop_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };
 

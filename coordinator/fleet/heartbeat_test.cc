@@ -23,10 +23,11 @@ struct Answer {
 
 constexpr grpc::StatusCode kNothing = grpc::StatusCode::UNAVAILABLE;
 
-// Of a stage that gives `answers`, the last one again and again, and a silence of ten seconds.
+// The heartbeat of a stage that gives a list of answers, the last one again and again; a silence
+// of ten seconds is a failure.
 class HeartbeatTest : public ::testing::Test {
  protected:
-  // Until it fails, or has had `renewals` answers.
+  // Keeps the heartbeat until it fails, or has had `renewals` answers.
   void Beat(const std::vector<Answer>& answers, size_t renewals) {
     stage_.renew = [this, answers, renewals] {
       const Answer answer = answers[std::min(renewals_.load(), answers.size() - 1)];

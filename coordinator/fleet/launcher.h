@@ -29,8 +29,8 @@ struct LaunchOptions {
 };
 
 // However the coordinator ends, no child outlives it: children read a pipe whose other end only
-// we hold, and the kernel kills them with the thread that made them, even a stopped one. Children
-// lead process groups of their own, so that the terminal's Ctrl-C reaches the coordinator alone.
+// we hold, and the kernel kills them with the thread that made them, even a stopped one (see
+// child_process.h).
 class LocalStages {
  public:
   struct Address {
@@ -52,13 +52,14 @@ class LocalStages {
   // Stop. Once.
   void Watch(std::function<void(Failure)> on_death);
 
-  // Ends the children: SIGTERM, after `grace` SIGKILL (a released stage has nothing to lose). All
-  // are gone when it returns, and so are the sockets; only a child that the system holds is left to
-  // die after some seconds. Idempotent.
+  // Ends the children with SIGTERM, after `grace` SIGKILL (a released stage has nothing to lose).
+  // All are gone when it returns, and so are the sockets; only a child that the system holds is
+  // left to die after some seconds. Idempotent.
   void Stop(absl::Duration grace = absl::Milliseconds(500));
 
  private:
   explicit LocalStages(const LaunchOptions& options);
+  std::string LogOf(int stage) const;
   absl::Status MakeSocketFolder();
   absl::Status Spawn(int stage);
   absl::Status AwaitReady(int stage, SteadyTime deadline);
@@ -75,15 +76,5 @@ class LocalStages {
   std::vector<Address> addresses_;
   std::thread watcher_;
 };
-
-// "was killed by signal 9 (Killed)", "exited with code 1", from a wait status.
-std::string HowItEnded(int wait_status);
-
-// The last line that is not blank; empty if there is none or the file cannot be read.
-std::string LastLine(const std::string& path);
-
-// Where stage_server stands relative to `own_binary` (/path/coordinator/thinwire): beside it, or in
-// ../stage_server/. NotFound names the places.
-absl::StatusOr<std::string> FindStageServer(const std::string& own_binary);
 
 }  // namespace thinwire

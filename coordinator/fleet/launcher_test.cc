@@ -13,6 +13,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/strip.h"
 #include "absl/synchronization/notification.h"
+#include "coordinator/fleet/child_process.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -26,7 +27,7 @@ using ::testing::StartsWith;
 
 bool Exists(pid_t process) { return kill(process, 0) == 0; }
 
-// One bit for each, from 1.
+// Bit s - 1 says whether the process ignores signal s.
 uint64_t IgnoredSignals(pid_t process) {
   std::ifstream status("/proc/" + std::to_string(process) + "/status");
   for (std::string line; std::getline(status, line);) {
@@ -40,7 +41,7 @@ class LocalStagesTest : public ::testing::Test {
  protected:
   LocalStagesTest() {
     unsetenv("FAKE_STAGE");
-    options_.binary = "coordinator/fleet/fake_stage_server.sh";
+    options_.binary = "coordinator/fleet/fake_stage_server_testing.sh";
     options_.stages = 2;
     options_.threads = 3;
     options_.logs_dir = ::testing::TempDir();
@@ -196,12 +197,6 @@ TEST_F(LocalStagesTest, ChildrenDieWithTheirCoordinatorEvenOneThatIsStopped) {
     }
   }
   SUCCEED() << "both ended, or this test would not";
-}
-
-TEST(FindStageServerTest, NamesBothPlacesWhenItIsInNeither) {
-  EXPECT_THAT(std::string(FindStageServer("/opt/x/coordinator/thinwire").status().message()),
-              AllOf(HasSubstr("/opt/x/stage_server/stage_server"),
-                    HasSubstr("/opt/x/coordinator/stage_server")));
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <thread>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "coordinator/files/file.h"
 #include "coordinator/fleet/threads.h"
@@ -15,6 +16,19 @@ namespace {
 constexpr char kOwnBinary[] = "/proc/self/exe";
 
 }  // namespace
+
+absl::StatusOr<std::string> FindStageServer(const std::string& own_binary) {
+  const std::string folder = std::filesystem::path(own_binary).parent_path().string();
+  const std::string beside = folder + "/stage_server";
+  const std::string built =
+      std::filesystem::path(folder).parent_path().string() + "/stage_server/stage_server";
+  for (const std::string& path : {built, beside}) {
+    std::error_code ignored;
+    if (std::filesystem::is_regular_file(path, ignored)) return path;
+  }
+  return absl::NotFoundError(absl::StrCat("no stage server at ", built, " nor at ", beside,
+                                          "; say where it is with --stage_server"));
+}
 
 absl::StatusOr<LaunchOptions> LocalLaunch(const Experiment& experiment, const std::string& binary) {
   LaunchOptions options;

@@ -9,8 +9,12 @@
 
 namespace thinwire {
 
+// Where stage_server stands relative to `own_binary` (/path/coordinator/thinwire): beside it, or in
+// ../stage_server/. NotFound names both paths.
+absl::StatusOr<std::string> FindStageServer(const std::string& own_binary);
+
 // For the resolved `experiment`; cuda_plugin, logs_dir and interrupt_fd are left to the caller.
-// `binary` is the stage server's path; empty: look beside our own, NotFound names the places.
+// `binary` is the stage server's path; empty: look beside our own, NotFound names the paths.
 absl::StatusOr<LaunchOptions> LocalLaunch(const Experiment& experiment, const std::string& binary);
 
 }  // namespace thinwire

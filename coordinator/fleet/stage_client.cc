@@ -132,7 +132,7 @@ absl::Status StageClient::Stream(const Method& method,
 }
 
 absl::StatusOr<AcquireResponse> StageClient::Acquire(double lease_seconds) {
-  // In slices, so that Cancel is heard while nobody listens at the address.
+  // Waits in slices, so that Cancel is heard while nobody listens at the address.
   const SteadyTime deadline = SteadyTime::Now() + kArrival;
   while (!channel_->WaitForConnected(absl::ToChronoTime(absl::Now() + absl::Milliseconds(200)))) {
     if (SteadyTime::Now() > deadline || !Call(&calls_, kArrival).admitted()) break;
@@ -158,8 +158,8 @@ absl::Status StageClient::Connect(const std::string& downstream) {
   return Unary(Control("Connect", kConnect), &Stage::Stub::Connect, std::move(request)).status();
 }
 
-// Without a deadline: an epoch may take days. A stage that hangs is noticed by its renewals, and
-// the stage itself waits for its neighbours with deadlines.
+// Has no deadline: an epoch may take days. A stage that hangs is noticed by its renewals, and the
+// stage itself waits for its neighbours with deadlines.
 absl::Status StageClient::Train(TrainRequest request, const OnEvent& on_event) {
   return Stream(Control("Train", absl::InfiniteDuration()), &Stage::Stub::Train, std::move(request),
                 on_event);

@@ -24,7 +24,7 @@ class CallSet {
   // False once cancelled: the call must then not be made.
   bool Add(grpc::ClientContext* call);
   void Remove(grpc::ClientContext* call);
-  // For good.
+  // Cancels the calls in flight and, for good, later ones.
   void Cancel();
 
  private:
