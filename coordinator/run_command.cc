@@ -29,6 +29,7 @@
 #include "coordinator/plan/warnings.h"
 #include "coordinator/run/boundary_totals.h"
 #include "coordinator/run/metrics.h"
+#include "coordinator/run/metrics_server.h"
 #include "coordinator/run/model_files.h"
 #include "coordinator/run/progress.h"
 #include "coordinator/run/run.h"

@@ -11,8 +11,9 @@
 #include "compress/codec.h"
 #include "compress/cpu/kernels.h"
 #include "compress/plugin.h"
-#include "coordinator/plan/wire_bytes.h"
+#include "coordinator/plan/break_even.h"
 #include "tensor/cpu/device.h"
+#include "wire/frame.h"
 
 namespace thinwire {
 namespace {
@@ -23,12 +24,24 @@ double Median(std::vector<double> values) {
   return *middle;
 }
 
+// The header of a message in the middle of a training run.
+MessageHeader HeaderOf(const CodecSpec& codec, const Tensor& x) {
+  MessageHeader header;
+  header.key = {PHASE_TRAIN, DIRECTION_ACTIVATION, /*cut=*/1,
+                /*epoch=*/1, /*step=*/10'000,      /*microbatch=*/1};
+  header.dtype = x.dtype();
+  header.shape = x.shape();
+  header.codec = codec;
+  header.sample_digest = 1;
+  return header;
+}
+
 // One codec on one tensor: what it costs, and the seconds of each round.
 struct Trial {
   std::unique_ptr<Codec> codec;
   Tensor warm_start;
   absl::Status refused;
-  int64_t wire_bytes = 0;
+  uint64_t wire_bytes = 0;
   CodecKernels::Sums sums;
   std::vector<double> encode, decode;
 };
@@ -95,7 +108,7 @@ class Bench {
     ASSIGN_OR_RETURN(bytes, Encode(*trial));
     RETURN_IF_ERROR(Decode(*trial, bytes));
     trial->wire_bytes =
-        WireBytes(trial->codec->spec(), sample_.x.shape(), static_cast<int64_t>(bytes));
+        WireBytes(HeaderOf(trial->codec->spec(), sample_.x), bytes, /*run=*/1, /*generation=*/1);
     return ToStatus(kernels_->Compare(sample_.x.view(), decoded_.view(), &trial->sums));
   }
 
@@ -138,7 +151,7 @@ CodecMeasurement Summarise(const std::vector<const Bench*>& group, size_t index)
   row.decode_bytes_per_second = raw / decode;
   row.encode_of_memcpy = copy / encode;
   row.decode_of_memcpy = copy / decode;
-  row.break_even_bits_per_second = std::max(0.0, 8 * (raw - wire) / (encode + decode));
+  row.break_even_bits_per_second = BreakEvenBitsPerSecond(raw, wire, encode + decode);
   return row;
 }
 

@@ -30,12 +30,10 @@ struct CodecMeasurement {
   double cosine = 0;
   double encode_bytes_per_second = 0;
   double decode_bytes_per_second = 0;
-  double encode_of_memcpy =
-      0;  // rate as a fraction of memcpy's of the same bytes in the same rounds
+  // Rates as fractions of memcpy's on the same bytes in the same rounds.
+  double encode_of_memcpy = 0;
   double decode_of_memcpy = 0;
-  // The link rate at which encoding and decoding take as long as the bytes saved: 8 (bytes saved) /
-  // (encode + decode seconds). 0 where nothing is saved.
-  double break_even_bits_per_second = 0;
+  double break_even_bits_per_second = 0;  // see BreakEvenBitsPerSecond
 };
 
 struct MeasureOptions {

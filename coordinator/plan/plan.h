@@ -16,10 +16,10 @@ namespace thinwire {
 
 // What a plan cannot know. Every stage has a machine of its own. Speeds are from 1e-6 to 1e12.
 struct PlanAssumptions {
-  double gflops = 100;                    // of a stage, 10^9 operations per second
-  double codec_gigabytes_per_second = 1;  // of raw bytes, to encode and again to decode; codec none
-                                          // takes no time
-  double latency_ms = 0;                  // of every link, one way; from 0 to 1e12
+  double gflops = 100;  // what a stage computes, 10^9 operations per second
+  // Raw bytes that a codec encodes, and again decodes; codec none takes no time.
+  double codec_gigabytes_per_second = 1;
+  double latency_ms = 0;  // what every link takes one way; from 0 to 1e12
 };
 
 struct PlannedStage {
@@ -37,8 +37,8 @@ struct PlannedDirection {
   FeedbackSpec feedback;
   int64_t exact_messages = 0;  // per step: those outside the epilogue, under epilogue_only
   int64_t raw_bytes = 0;       // per step
-  // Per step, at most, where all other messages are compressed: payload bounds, frame headers, gRPC
-  // prefixes.
+  // In the last step, at most, where all other messages are compressed: payload bounds, frame
+  // headers, gRPC prefixes. A codec whose payloads always have one size takes exactly this.
   int64_t wire_bytes = 0;
   double break_even_bits_per_second = 0;  // serial, as measured ones are; 0: nothing is saved
 };
@@ -70,7 +70,7 @@ struct Plan {
   PlanAssumptions assumptions;
   std::vector<PlannedStage> stages;
   std::vector<PlannedBoundary> boundaries;
-  StatePlan state;                 // of feedback
+  StatePlan state;                 // what feedback remembers
   std::vector<PlannedStep> steps;  // one per link rate, slowest first
   std::vector<std::string> warnings;
 };

@@ -14,12 +14,6 @@
 namespace thinwire {
 namespace {
 
-absl::StatusOr<uint64_t> TrainingSamples(const Experiment& experiment) {
-  ASSIGN_OR_RETURN(const KnownData data, FindKnownData(experiment.data().name()));
-  const uint64_t limit = experiment.data().limit(), all = data.train_samples;
-  return limit > 0 ? std::min(limit, all) : all;
-}
-
 uint64_t RowsOf(StateKey key, const Experiment& experiment, uint64_t samples) {
   const uint64_t batch = std::min<uint64_t>(experiment.data().batch_size(), samples);
   const uint64_t microbatches = std::min<uint64_t>(experiment.pipeline().microbatches(), batch);
@@ -48,7 +42,7 @@ const char* DirectionName(const PlannedState& state) {
   return state.gradient ? "gradient" : "activation";
 }
 
-// At that stage, or anywhere for a negative one.
+// Bytes in memory at that stage, or at all stages for a negative one.
 uint64_t MemoryOf(const PlannedState& state, int stage) {
   if (!state.feedback.dir.empty()) return 0;
   uint64_t bytes = 0;
@@ -86,6 +80,12 @@ absl::Status CheckLimit(const PlannedState& state, const Shape& sample) {
 }
 
 }  // namespace
+
+absl::StatusOr<uint64_t> TrainingSamples(const Experiment& experiment) {
+  ASSIGN_OR_RETURN(const KnownData data, FindKnownData(experiment.data().name()));
+  const uint64_t limit = experiment.data().limit(), all = data.train_samples;
+  return limit > 0 ? std::min(limit, all) : all;
+}
 
 absl::StatusOr<StatePlan> PlanState(const Experiment& experiment) {
   ASSIGN_OR_RETURN(const Partition partition, PartitionFrom(experiment));

@@ -28,6 +28,9 @@ struct StatePlan {
   std::vector<uint64_t> stage_memory_bytes;  // of both ends; state in files is not in it
 };
 
+// Samples that an epoch of the resolved `experiment` trains on.
+absl::StatusOr<uint64_t> TrainingSamples(const Experiment& experiment);
+
 // `experiment` is resolved. InvalidArgument naming cut and direction where limit_bytes is less than
 // all rows take and a row without room ends the run.
 absl::StatusOr<StatePlan> PlanState(const Experiment& experiment);

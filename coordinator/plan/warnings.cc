@@ -16,7 +16,7 @@
 namespace thinwire {
 namespace {
 
-// Of the message that is measured, unless one sample has more: some milliseconds.
+// How large the measured message is, unless one sample is larger: that takes some milliseconds.
 constexpr int64_t kMeasuredElements = 1 << 15;
 
 // low_rank projects, so it never expands. What an absolute threshold keeps of normal values says
@@ -29,7 +29,7 @@ bool IsMeasured(const DirectionSpec& does) {
            does.codec.relative_to == RelativeTo::kAbsolute);
 }
 
-// Of a microbatch, or of as many of its samples as are measured.
+// The shape of a microbatch, or of as many of its samples as are measured.
 Shape MeasuredMessage(const Experiment& experiment, const Shape& sample) {
   const int64_t microbatches = experiment.pipeline().microbatches();
   const int64_t microbatch = (experiment.data().batch_size() + microbatches - 1) / microbatches;

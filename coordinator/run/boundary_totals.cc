@@ -93,10 +93,4 @@ double CompressionRatio(const DirectionRecord& record) {
   return static_cast<double>(record.raw_bytes()) / static_cast<double>(record.wire_bytes());
 }
 
-double BreakEvenBytesPerSecond(const DirectionRecord& record) {
-  const double codec_seconds = record.encode_seconds() + record.decode_seconds();
-  if (codec_seconds <= 0 || record.wire_bytes() >= record.raw_bytes()) return 0;
-  return static_cast<double>(record.raw_bytes() - record.wire_bytes()) / codec_seconds;
-}
-
 }  // namespace thinwire

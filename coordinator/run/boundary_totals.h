@@ -36,9 +36,4 @@ class BoundaryTotals {
 // raw bytes / wire bytes; 0 before the first message.
 double CompressionRatio(const DirectionRecord& record);
 
-// The link rate, bytes per second, below which this codec saves time when encode, transfer and
-// decode follow one another: bytes saved / (encode + decode seconds). 0 when nothing was saved
-// or timed.
-double BreakEvenBytesPerSecond(const DirectionRecord& record);
-
 }  // namespace thinwire

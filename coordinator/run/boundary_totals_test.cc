@@ -97,22 +97,12 @@ TEST(CutNamesTest, TheUncutModelHasNone) {
   EXPECT_EQ(CutNames(experiment), std::vector<std::string>{"layer1"});
 }
 
-TEST(BreakEvenTest, IsBytesSavedPerSecondOfCodecWork) {
+TEST(CompressionRatioTest, IsRawBytesOverWireBytes) {
   DirectionRecord record;
+  EXPECT_EQ(CompressionRatio(record), 0.0) << "no message yet";
   record.set_raw_bytes(400);
   record.set_wire_bytes(50);
-  record.set_encode_seconds(1);
-  record.set_decode_seconds(3);
-  EXPECT_EQ(BreakEvenBytesPerSecond(record), 87.5);
   EXPECT_EQ(CompressionRatio(record), 8.0);
-}
-
-TEST(BreakEvenTest, IsZeroWhenNothingIsSaved) {
-  DirectionRecord record;
-  record.set_raw_bytes(400);
-  record.set_wire_bytes(410);
-  record.set_encode_seconds(1);
-  EXPECT_EQ(BreakEvenBytesPerSecond(record), 0.0);
 }
 
 }  // namespace

@@ -1,17 +1,8 @@
 #include "coordinator/run/metrics.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
-#include <atomic>
-#include <chrono>
-#include <exception>
-#include <thread>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
+#include "coordinator/plan/break_even.h"
 #include "coordinator/run/boundary_totals.h"
 #include "prometheus/counter.h"
 #include "prometheus/gauge.h"
@@ -42,7 +33,7 @@ Labels With(Labels labels, const std::string& name, const std::string& value) {
   return labels;
 }
 
-// Of one boundary and direction.
+// The series of one boundary and direction.
 struct DirectionSeries {
   DirectionSeries(Registry* registry, const Labels& labels)
       : ratio(NewGauge(registry, "thinwire_compression_ratio",
@@ -56,7 +47,7 @@ struct DirectionSeries {
         registry(registry),
         labels(labels) {}
 
-  // There once a message was measured.
+  // This series is there once a message was measured.
   Gauge& Error() {
     if (error == nullptr) {
       error = &NewGauge(registry, "thinwire_run_relative_error",
@@ -69,7 +60,10 @@ struct DirectionSeries {
     const double more = static_cast<double>(record.wire_bytes()) - wire_bytes.Value();
     if (more > 0) wire_bytes.Increment(more);
     if (record.has_relative_error()) Error().Set(record.relative_error());
-    breakeven.Set(BreakEvenBytesPerSecond(record));
+    const double break_even_bits_per_second = BreakEvenBitsPerSecond(
+        static_cast<double>(record.raw_bytes()), static_cast<double>(record.wire_bytes()),
+        record.encode_seconds() + record.decode_seconds());
+    breakeven.Set(break_even_bits_per_second / 8);
   }
 
   Gauge& ratio;
@@ -80,7 +74,7 @@ struct DirectionSeries {
   Gauge* error = nullptr;
 };
 
-// Of one kind of evaluation; there once it was made.
+// The series of one kind of evaluation; there once it was made.
 class TestSeries {
  public:
   TestSeries(Registry* registry, Labels labels)
@@ -102,18 +96,6 @@ class TestSeries {
   Gauge* loss_ = nullptr;
   Gauge* accuracy_ = nullptr;
 };
-
-// Makes a connection and drops it. Without effect unless `host` is an IPv4 address.
-void Connect(const std::string& host, int port) {
-  sockaddr_in address = {};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(static_cast<uint16_t>(port));
-  if (inet_pton(AF_INET, host.c_str(), &address.sin_addr) != 1) return;
-  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-  if (fd < 0) return;
-  (void)connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address));
-  close(fd);
-}
 
 }  // namespace
 
@@ -201,38 +183,6 @@ absl::Status RunMetrics::OnEpoch(const EpochRecord& epoch) {
     series_->uncompressed_recalibrated.Update(test.uncompressed_recalibrated());
   }
   return absl::OkStatus();
-}
-
-absl::StatusOr<std::unique_ptr<MetricsServer>> MetricsServer::Start(
-    const std::string& listen, std::shared_ptr<Registry> registry) {
-  std::unique_ptr<MetricsServer> server(new MetricsServer);
-  try {  // the library reports by exceptions
-    server->exposer_ = std::make_unique<prometheus::Exposer>(listen, /*num_threads=*/1);
-  } catch (const std::exception&) {
-    return absl::UnavailableError(absl::StrCat("cannot serve metrics at ", listen,
-                                               ": is the address taken? See --metrics_listen"));
-  }
-  server->exposer_->RegisterCollectable(registry);
-  const std::vector<int> ports = server->exposer_->GetListeningPorts();
-  server->port_ = ports.empty() ? 0 : ports.front();
-  server->host_ = listen.substr(0, listen.rfind(':'));
-  server->address_ = absl::StrCat(server->host_, ":", server->port_);
-  return server;
-}
-
-// The library looks for its end only between connections, and awaits those for two seconds at a
-// time; so it gets connections until it has seen it.
-MetricsServer::~MetricsServer() {
-  std::atomic<bool> stopped{false};
-  std::thread stopper([&] {
-    exposer_.reset();
-    stopped = true;
-  });
-  while (!stopped) {
-    Connect(host_, port_);
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
-  stopper.join();
 }
 
 }  // namespace thinwire

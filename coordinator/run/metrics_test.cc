@@ -47,6 +47,19 @@ TEST_F(RunMetricsTest, TotalsAreCountersThatFollowTheStages) {
   EXPECT_THAT(Text(), HasSubstr("thinwire_pipeline_bubble_ratio{run=\"digits-1a2b\"} 0.25\n"));
 }
 
+TEST_F(RunMetricsTest, BreakEvenIsInBytesPerSecond) {
+  RunTotals totals;
+  totals.boundaries.resize(1);
+  DirectionRecord& record = *totals.boundaries[0].mutable_activations();
+  record.set_raw_bytes(400);
+  record.set_wire_bytes(50);
+  record.set_encode_seconds(1);
+  record.set_decode_seconds(3);
+  ASSERT_TRUE(metrics_.OnTotals(totals).ok());
+  EXPECT_THAT(Text(), HasSubstr("thinwire_breakeven_bytes_per_second{boundary=\"layer1\","
+                                "direction=\"activation\",run=\"digits-1a2b\"} 87.5\n"));
+}
+
 TEST_F(RunMetricsTest, AnEpochSetsTheEvaluationThatWasMade) {
   EXPECT_THAT(Text(), Not(HasSubstr("thinwire_test_")));
   EpochRecord epoch;
@@ -59,20 +72,6 @@ TEST_F(RunMetricsTest, AnEpochSetsTheEvaluationThatWasMade) {
       Text(),
       HasSubstr("thinwire_test_accuracy{inference=\"compressed\",run=\"digits-1a2b\"} 0.5\n"));
   EXPECT_THAT(Text(), Not(HasSubstr("inference=\"uncompressed\"")));
-}
-
-TEST(MetricsServerTest, TellsThePortThatItTook) {
-  const auto server = MetricsServer::Start("127.0.0.1:0", std::make_shared<prometheus::Registry>());
-  ASSERT_TRUE(server.ok()) << server.status();
-  EXPECT_THAT((*server)->address(), ::testing::StartsWith("127.0.0.1:"));
-  EXPECT_NE((*server)->address(), "127.0.0.1:0");
-}
-
-TEST(MetricsServerTest, ATakenPortIsAnErrorThatNamesIt) {
-  const auto registry = std::make_shared<prometheus::Registry>();
-  const auto first = MetricsServer::Start("127.0.0.1:0", registry);
-  const auto second = MetricsServer::Start((*first)->address(), registry);
-  EXPECT_THAT(std::string(second.status().message()), HasSubstr((*first)->address()));
 }
 
 }  // namespace

@@ -28,6 +28,7 @@ constexpr uint64_t kLengthBytes = 8;
 
 uint64_t LittleEndian(const unsigned char (&bytes)[kLengthBytes]) {
   uint64_t value = 0;
+  // The last byte is the highest: it goes in first, and each further one shifts it up by 8 bits.
   for (int i = 7; i >= 0; --i) value = value << 8 | bytes[i];
   return value;
 }

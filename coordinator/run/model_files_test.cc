@@ -18,6 +18,7 @@ using ::testing::SizeIs;
 
 std::string Shard(const std::string& header, const std::string& data) {
   std::string file(8, '\0');
+  // The header's length, little-endian: byte i holds bits 8 i to 8 i + 7.
   for (size_t i = 0; i < 4; ++i) file[i] = static_cast<char>(header.size() >> (8 * i));
   return file + header + data;
 }

@@ -14,10 +14,11 @@ class Pace {
 
   uint64_t total_steps() const { return plan_.epochs * plan_.steps_per_epoch; }
 
-  // Of training, without evaluation; 0 before the first step.
+  // The rate of training, without evaluation; 0 before the first step.
   double SamplesPerSecond() const { return seconds_ > 0 ? samples_ / seconds_ : 0; }
 
-  // Steps and evaluations to come at the mean of those that were. 0 before the first step.
+  // Time for the steps and evaluations to come if they take the mean of those that were. 0 before
+  // the first step.
   double EtaSeconds() const;
 
  private:

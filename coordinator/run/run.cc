@@ -1,26 +1,23 @@
 #include "coordinator/run/run.h"
 
 #include <algorithm>
-#include <cassert>
-#include <cstdio>
 #include <utility>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
-#include "absl/strings/str_join.h"
 #include "absl/synchronization/mutex.h"
 #include "base/status.h"
 #include "base/steady_time.h"
 #include "config/specs.h"
 #include "coordinator/fleet/stage_setup.h"
 #include "coordinator/run/boundary_totals.h"
+#include "coordinator/run/captures.h"
+#include "coordinator/run/provenance.h"
 
 namespace thinwire {
 namespace {
 
-std::string Hex(uint64_t digest) { return absl::StrFormat("%016x", digest); }
-
-// Running means of one epoch, from its steps.
+// Sums over the steps of one epoch.
 struct EpochSums {
   double loss = 0;  // sum over samples
   uint64_t correct = 0, samples = 0;
@@ -46,56 +43,6 @@ StepRecord RecordOf(const StepReport& step) {
   return record;
 }
 
-// "cuda:0 NVIDIA H200": one for all, or those of all stages.
-std::string Together(const std::vector<DeviceInfo>& devices) {
-  std::vector<std::string> names;
-  for (const DeviceInfo& device : devices) {
-    names.push_back(device.model().empty() ? device.name()
-                                           : absl::StrCat(device.name(), " ", device.model()));
-  }
-  const bool all_alike =
-      std::all_of(names.begin(), names.end(), [&](const auto& name) { return name == names[0]; });
-  return all_alike ? names[0] : absl::StrJoin(names, ", ");
-}
-
-StageRecord StageRecordOf(const BuildInfo& build, int threads) {
-  StageRecord record;
-  record.set_commit(build.commit());
-  record.set_build_id(build.build_id());
-  record.set_cpu_model(build.cpu_model());
-  record.set_simd_target(build.simd_target());
-  record.set_onednn_isa(build.onednn_isa());
-  record.set_threads(static_cast<uint32_t>(threads));
-  *record.mutable_libraries() = build.libraries();
-  return record;
-}
-
-// Tells the user, once, of a stage that runs another build than the first.
-void WarnOfOtherBuilds(const Provenance& provenance, Fleet* fleet) {
-  const std::string& first = provenance.stages(0).build_id();
-  for (int i = 1; i < provenance.stages_size(); ++i) {
-    const std::string& other = provenance.stages(i).build_id();
-    if (other == first) continue;
-    std::fprintf(stderr, "thinwire: warning: %s runs build \"%s\", %s runs build \"%s\"\n",
-                 fleet->stage(0).Name().c_str(), first.c_str(), fleet->stage(i).Name().c_str(),
-                 other.c_str());
-    return;
-  }
-}
-
-// More than what is captured of one step takes in one stage's file besides the tensors' bytes.
-uint64_t CaptureHeaderBytes(const Experiment& experiment) {
-  constexpr uint64_t kFileBytes = 1024, kTensorBytes = 256;
-  const CaptureConfig& capture = experiment.capture();
-  const uint64_t tensors_of_cut =
-      uint64_t{experiment.pipeline().microbatches()} * static_cast<uint64_t>(capture.what_size());
-  uint64_t bytes = kFileBytes;
-  for (const std::string& cut : capture.cuts()) {
-    bytes += tensors_of_cut * (kTensorBytes + 2 * cut.size());  // two: escaped
-  }
-  return bytes;
-}
-
 class Runner {
  public:
   Runner(const Experiment& experiment, Fleet* fleet, RunObserver* observer, Summary* summary)
@@ -108,7 +55,7 @@ class Runner {
   absl::Status Run() {
     RETURN_IF_ERROR(Acquire());
     RETURN_IF_ERROR(Configure());
-    RETURN_IF_ERROR(CheckCaptureSteps());
+    RETURN_IF_ERROR(CheckCaptureSteps(experiment_, Plan()));
     RETURN_IF_ERROR(observer_.OnStart(Plan()));
     for (uint32_t epoch = 1; epoch <= experiment_.epochs(); ++epoch) {
       RETURN_IF_ERROR(RunEpoch(epoch));
@@ -121,39 +68,17 @@ class Runner {
     std::vector<AcquireResponse> answers;
     RETURN_IF_ERROR(fleet_.Acquire(&answers));
     threads_ = StageThreads(experiment_, &fleet_, answers);
-    Provenance& provenance = *summary_.mutable_provenance();
-    for (size_t i = 0; i < answers.size(); ++i) {
-      *provenance.add_stages() = StageRecordOf(answers[i].build(), threads_[i]);
-    }
-    const StageRecord& first = provenance.stages(0);
-    provenance.set_commit(first.commit());
-    provenance.set_build_id(first.build_id());
-    provenance.set_cpu_model(first.cpu_model());
-    provenance.set_simd_target(first.simd_target());
-    provenance.set_onednn_isa(first.onednn_isa());
-    *provenance.mutable_libraries() = first.libraries();
-    provenance.set_threads(first.threads());
-    provenance.set_microbatches(experiment_.pipeline().microbatches());
-    WarnOfOtherBuilds(provenance, &fleet_);
+    Provenance* provenance = summary_.mutable_provenance();
+    provenance->set_microbatches(experiment_.pipeline().microbatches());
+    RecordBuilds(answers, threads_, provenance);
+    WarnOfOtherBuilds(*provenance, &fleet_);
     return absl::OkStatus();
   }
 
   absl::Status Configure() {
     ASSIGN_OR_RETURN(const Configured configured, ConfigureStages(experiment_, threads_, &fleet_));
-    summary_.set_parameters(configured.parameters);
     data_ = configured.data;
-    Provenance& provenance = *summary_.mutable_provenance();
-    provenance.set_train_digest(Hex(data_.train_digest()));
-    provenance.set_test_digest(Hex(data_.test_digest()));
-    provenance.set_train_samples(data_.train_samples());
-    provenance.set_test_samples(data_.test_samples());
-    for (const DeviceInfo& device : configured.devices) {
-      DeviceRecord& record = *provenance.add_devices();
-      record.set_name(device.name());
-      record.set_model(device.model());
-      record.set_libraries(device.libraries());
-    }
-    summary_.set_device(Together(configured.devices));
+    RecordConfigured(configured, &summary_);
     return absl::OkStatus();
   }
 
@@ -167,7 +92,7 @@ class Runner {
     EpochRecord& record = *summary_.add_epochs();
     record.set_epoch(epoch);
     absl::Status status = Train(epoch, &record);
-    if (status.ok()) status = FetchCaptures(epoch);
+    if (status.ok()) status = FetchCaptures(experiment_, Plan(), epoch, &fleet_, &observer_);
     if (status.ok()) status = Evaluate(epoch, &record);
     if (!status.ok()) {
       summary_.mutable_epochs()->RemoveLast();  // an epoch counts when it is complete
@@ -200,51 +125,12 @@ class Runner {
     record->mutable_train()->set_accuracy(1.0 * sums.correct / sums.samples);
     record->set_seconds(seconds);
     record->set_samples_per_second(sums.samples / seconds);
+    absl::MutexLock lock(&events_);
     return observer_.OnTotals(Totals(training_seconds_));
   }
 
-  // Files that are not the official ones may hold fewer samples than the experiment was checked
-  // for.
-  absl::Status CheckCaptureSteps() const {
-    const uint64_t steps = Plan().steps_per_epoch * experiment_.epochs();
-    for (const uint64_t step : experiment_.capture().steps()) {
-      if (step > steps) {
-        return absl::InvalidArgumentError(absl::StrCat("capture.steps: ", step, ", want at most ",
-                                                       steps, ": the stages have ",
-                                                       data_.train_samples(), " training samples"));
-      }
-    }
-    return absl::OkStatus();
-  }
-
-  absl::Status TakeCapture(uint64_t step, StageClient& stage, std::string* file) const {
-    const uint64_t header = CaptureHeaderBytes(experiment_);
-    return stage.ExportCapture(step, [&](const FileChunk& chunk) {
-      const uint64_t bytes = file->size() + chunk.data().size();
-      if (bytes > header && bytes - header > experiment_.capture().limit_bytes()) {
-        return absl::ResourceExhaustedError(absl::StrCat(
-            stage.Name(), ": its capture of step ", step, " has ", bytes, " bytes or more, want ",
-            experiment_.capture().limit_bytes(), ", which is capture.limit_bytes, and a header"));
-      }
-      *file += chunk.data();
-      return absl::OkStatus();
-    });
-  }
-
-  // Steps of this epoch, so that the stages hold no more than an epoch's.
-  absl::Status FetchCaptures(uint32_t epoch) {
-    const uint64_t steps = Plan().steps_per_epoch;
-    for (const uint64_t step : experiment_.capture().steps()) {
-      if (step <= (epoch - 1) * steps || step > epoch * steps) continue;
-      std::vector<std::string> files(static_cast<size_t>(fleet_.size()));
-      RETURN_IF_ERROR(fleet_.OnAll(
-          [&](StageClient& stage) { return TakeCapture(step, stage, &files[stage.stage()]); }));
-      RETURN_IF_ERROR(observer_.OnCapture(step, files));
-    }
-    return absl::OkStatus();
-  }
-
-  absl::Status OnTrainEvent(const StageClient& stage, const StageEvent& event, EpochSums* sums) {
+  absl::Status OnTrainEvent(const StageClient& stage, const StageEvent& event, EpochSums* sums)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(events_) {
     if (event.has_step()) {
       sums->Add(event.step());
       return Own(observer_.OnStep(RecordOf(event.step())));
@@ -265,7 +151,7 @@ class Runner {
     return absl::CancelledError("the run has failed");
   }
 
-  RunTotals Totals(double seconds) {
+  RunTotals Totals(double seconds) ABSL_EXCLUSIVE_LOCKS_REQUIRED(events_) {
     RunTotals totals;
     totals.boundaries = totals_.Records();
     *summary_.mutable_boundaries() = {totals.boundaries.begin(), totals.boundaries.end()};
@@ -332,8 +218,8 @@ class Runner {
   Summary& summary_;
   std::vector<int> threads_;  // per stage
   ConfigureResponse data_;    // of the first stage
-  absl::Mutex events_;        // guards what the callbacks of OnAll's threads touch
-  BoundaryTotals totals_;
+  absl::Mutex events_;        // held while the event of one stage is dealt with
+  BoundaryTotals totals_ ABSL_GUARDED_BY(events_);
   SteadyTime epoch_start_;
   double training_seconds_ = 0;  // of finished epochs
 };

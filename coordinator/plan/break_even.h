@@ -1,0 +1,13 @@
+// When a codec pays off.
+#pragma once
+
+namespace thinwire {
+
+// The link rate below which a codec saves time when encoding, transfer and decoding follow one
+// another: bits saved / seconds of encoding and decoding. 0 where nothing was saved or timed.
+inline double BreakEvenBitsPerSecond(double raw_bytes, double wire_bytes, double codec_seconds) {
+  if (wire_bytes >= raw_bytes || codec_seconds <= 0) return 0;
+  return 8 * (raw_bytes - wire_bytes) / codec_seconds;
+}
+
+}  // namespace thinwire

@@ -1,0 +1,131 @@
+// How a plan is shown.
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "compress/plugin.h"
+#include "coordinator/plan/plan.h"
+
+namespace thinwire {
+namespace {
+
+std::string Heading(const Plan& plan) {
+  int64_t parameters = 0;
+  for (const PlannedStage& stage : plan.stages) parameters += stage.parameters;
+  return absl::StrFormat(
+      "%s: %d parameters, %d cuts, %d stages; batches of %d in %d microbatches, %s, %s%s\n",
+      plan.model, parameters, plan.boundaries.size(), plan.stages.size(), plan.batch_size,
+      plan.microbatches, plan.schedule, plan.precision,
+      plan.deterministic ? "" : " not deterministic");
+}
+
+std::string StageTable(const Plan& plan) {
+  std::string text = absl::StrFormat("\n%-6s %-24s %12s %14s %10s  %s\n", "stage", "blocks",
+                                     "parameters", "MFLOP/sample", "memory MB", "device");
+  for (size_t i = 0; i < plan.stages.size(); ++i) {
+    const PlannedStage& stage = plan.stages[i];
+    const std::string blocks = stage.first_block == stage.last_block
+                                   ? stage.first_block
+                                   : absl::StrCat(stage.first_block, " to ", stage.last_block);
+    absl::StrAppendFormat(&text, "%-6d %-24s %12d %14.2f %10.1f  %s\n", i, blocks, stage.parameters,
+                          stage.forward_flops / 1e6, stage.memory_bytes / 1e6, stage.device);
+  }
+  return text +
+         "FLOPs of the forward pass; the backward pass is taken as twice that. Memory: "
+         "parameters,\n"
+         "gradients, momentum and what is kept for the backward pass, without kernel workspace.\n";
+}
+
+std::string DirectionRow(const PlannedBoundary& boundary, const char* name,
+                         const PlannedDirection& direction) {
+  const double raw = static_cast<double>(direction.raw_bytes);
+  const double wire = static_cast<double>(direction.wire_bytes);
+  const std::string link =
+      boundary.in_memory ? "memory"
+                         : absl::StrCat(boundary.upstream_stage, "-", boundary.upstream_stage + 1);
+  const std::string break_even =
+      direction.break_even_bits_per_second > 0
+          ? absl::StrFormat("%.0f", direction.break_even_bits_per_second / 1e6)
+          : "-";
+  std::string codec = CodecText(direction.codec);
+  if (direction.level.kind != LevelKind::kFixed) {
+    absl::StrAppend(&codec, ", level ", direction.level.ToString());
+  }
+  if (direction.exact_messages > 0) {
+    absl::StrAppend(&codec, ", ", direction.exact_messages, " messages exact");
+  }
+  return absl::StrFormat("%-10s %-7s %-10s %10d %10.1f %10.1f %8s %10s  %s\n", boundary.name, link,
+                         name, boundary.elements, raw / 1e3, wire / 1e3,
+                         absl::StrFormat("%.1f x", raw / wire), break_even, codec);
+}
+
+std::string BoundaryTable(const Plan& plan) {
+  if (plan.boundaries.empty()) return "";
+  std::string text = absl::StrFormat("\n%-10s %-7s %-10s %10s %10s %10s %8s %10s  %s\n", "boundary",
+                                     "link", "direction", "elem/sample", "raw kB", "wire kB",
+                                     "ratio", "break-even", "codec");
+  for (const PlannedBoundary& boundary : plan.boundaries) {
+    absl::StrAppend(&text, DirectionRow(boundary, "activation", boundary.activations),
+                    DirectionRow(boundary, "gradient", boundary.gradients));
+  }
+  absl::StrAppendFormat(&text,
+                        "Per step. Wire bytes are the most that compressed messages take, headers "
+                        "included: topk sends\n"
+                        "fewer when it finds zeros or a shorter index. Break-even: the link rate "
+                        "in Mbit/s below which\n"
+                        "the codec saves time, if it encodes and decodes %g GB/s.\n",
+                        plan.assumptions.codec_gigabytes_per_second);
+  if (plan.warmup_epochs > 0) {
+    absl::StrAppendFormat(&text, "The first %d epochs travel uncompressed.\n", plan.warmup_epochs);
+  }
+  if (plan.warmup_steps > 0) {
+    absl::StrAppendFormat(&text, "The first %d steps travel uncompressed.\n", plan.warmup_steps);
+  }
+  return text;
+}
+
+std::string RateName(double bits_per_second) {
+  if (bits_per_second == 0) return "infinite";
+  if (bits_per_second >= 1e9) return absl::StrFormat("%g Gbit/s", bits_per_second / 1e9);
+  return absl::StrFormat("%g Mbit/s", bits_per_second / 1e6);
+}
+
+std::string StepTable(const Plan& plan) {
+  std::string text = absl::StrFormat("\n%-12s %12s %16s %10s %12s %8s\n", "link rate", "step ms",
+                                     "uncompressed ms", "speed-up", "samples/s", "bubble");
+  for (const PlannedStep& step : plan.steps) {
+    absl::StrAppendFormat(&text, "%-12s %12.2f %16.2f %10s %12.0f %8s\n",
+                          RateName(step.bits_per_second), 1e3 * step.seconds,
+                          1e3 * step.uncompressed_seconds,
+                          absl::StrFormat("%.2f x", step.uncompressed_seconds / step.seconds),
+                          static_cast<double>(plan.batch_size) / step.seconds,
+                          absl::StrFormat("%.0f %%", 100 * step.bubble_ratio));
+  }
+  absl::StrAppendFormat(
+      &text,
+      "Simulated, if each stage has a machine of its own that computes %g GFLOP/s (--gflops), "
+      "codecs\n"
+      "take %g GB/s (--codec_gbps) and links have a latency of %g ms (--latency_ms).\n",
+      plan.assumptions.gflops, plan.assumptions.codec_gigabytes_per_second,
+      plan.assumptions.latency_ms);
+  return text;
+}
+
+}  // namespace
+
+std::string FormatPlan(const Plan& plan) {
+  std::string text = absl::StrCat(Heading(plan), StageTable(plan), BoundaryTable(plan),
+                                  FormatState(plan.state), StepTable(plan));
+  if (plan.batch_norm && plan.microbatches > 1) {
+    absl::StrAppendFormat(
+        &text,
+        "\nNote: batch norm normalises each microbatch of %d samples by itself, so what the model\n"
+        "learns depends on pipeline.microbatches. Papers' results want 1.\n",
+        plan.microbatch_size);
+  }
+  if (!plan.warnings.empty()) {
+    absl::StrAppend(&text, "\n", absl::StrJoin(plan.warnings, "\n"), "\n");
+  }
+  return text;
+}
+
+}  // namespace thinwire

@@ -1,0 +1,85 @@
+#include "coordinator/run/provenance.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+
+namespace thinwire {
+namespace {
+
+std::string Hex(uint64_t digest) { return absl::StrFormat("%016x", digest); }
+
+// "cuda:0 NVIDIA H200": one for all, or those of all stages.
+std::string Together(const std::vector<DeviceInfo>& devices) {
+  std::vector<std::string> names;
+  for (const DeviceInfo& device : devices) {
+    names.push_back(device.model().empty() ? device.name()
+                                           : absl::StrCat(device.name(), " ", device.model()));
+  }
+  const bool all_alike =
+      std::all_of(names.begin(), names.end(), [&](const auto& name) { return name == names[0]; });
+  return all_alike ? names[0] : absl::StrJoin(names, ", ");
+}
+
+StageRecord StageRecordOf(const BuildInfo& build, int threads) {
+  StageRecord record;
+  record.set_commit(build.commit());
+  record.set_build_id(build.build_id());
+  record.set_cpu_model(build.cpu_model());
+  record.set_simd_target(build.simd_target());
+  record.set_onednn_isa(build.onednn_isa());
+  record.set_threads(static_cast<uint32_t>(threads));
+  *record.mutable_libraries() = build.libraries();
+  return record;
+}
+
+}  // namespace
+
+void RecordBuilds(const std::vector<AcquireResponse>& answers, const std::vector<int>& threads,
+                  Provenance* provenance) {
+  for (size_t i = 0; i < answers.size(); ++i) {
+    *provenance->add_stages() = StageRecordOf(answers[i].build(), threads[i]);
+  }
+  const StageRecord& first = provenance->stages(0);
+  provenance->set_commit(first.commit());
+  provenance->set_build_id(first.build_id());
+  provenance->set_cpu_model(first.cpu_model());
+  provenance->set_simd_target(first.simd_target());
+  provenance->set_onednn_isa(first.onednn_isa());
+  *provenance->mutable_libraries() = first.libraries();
+  provenance->set_threads(first.threads());
+}
+
+void WarnOfOtherBuilds(const Provenance& provenance, Fleet* fleet) {
+  const std::string& first = provenance.stages(0).build_id();
+  for (int i = 1; i < provenance.stages_size(); ++i) {
+    const std::string& other = provenance.stages(i).build_id();
+    if (other == first) continue;
+    std::fprintf(stderr, "thinwire: warning: %s runs build \"%s\", %s runs build \"%s\"\n",
+                 fleet->stage(0).Name().c_str(), first.c_str(), fleet->stage(i).Name().c_str(),
+                 other.c_str());
+    return;
+  }
+}
+
+void RecordConfigured(const Configured& configured, Summary* summary) {
+  summary->set_parameters(configured.parameters);
+  summary->set_device(Together(configured.devices));
+  Provenance& provenance = *summary->mutable_provenance();
+  provenance.set_train_digest(Hex(configured.data.train_digest()));
+  provenance.set_test_digest(Hex(configured.data.test_digest()));
+  provenance.set_train_samples(configured.data.train_samples());
+  provenance.set_test_samples(configured.data.test_samples());
+  for (const DeviceInfo& device : configured.devices) {
+    DeviceRecord& record = *provenance.add_devices();
+    record.set_name(device.name());
+    record.set_model(device.model());
+    record.set_libraries(device.libraries());
+  }
+}
+
+}  // namespace thinwire

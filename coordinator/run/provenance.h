@@ -1,0 +1,22 @@
+// What a run's summary says of where it ran.
+#pragma once
+
+#include <vector>
+
+#include "coordinator/fleet/fleet.h"
+#include "coordinator/fleet/stage_setup.h"
+#include "proto/coordinator.pb.h"
+
+namespace thinwire {
+
+// Adds what the stages answered to Acquire, and the compute threads of each.
+void RecordBuilds(const std::vector<AcquireResponse>& answers, const std::vector<int>& threads,
+                  Provenance* provenance);
+
+// Tells the user, once, of a stage that runs another build than the first.
+void WarnOfOtherBuilds(const Provenance& provenance, Fleet* fleet);
+
+// Adds the number of parameters, the data and the devices.
+void RecordConfigured(const Configured& configured, Summary* summary);
+
+}  // namespace thinwire
