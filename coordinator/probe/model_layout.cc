@@ -27,7 +27,7 @@ absl::StatusOr<ModelLayout> LayoutOf(const Experiment& experiment) {
         layout.at_stage.back().push_back(parameter.name);
         if (!parameter.trainable) continue;
         const auto own = static_cast<size_t>(parameter.shape.elements());
-        layout.places[parameter.name] = {segment, elements, own};
+        layout.ranges[parameter.name] = {segment, elements, own};
         elements += own;
       }
     }

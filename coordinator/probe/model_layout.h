@@ -14,16 +14,16 @@ namespace thinwire {
 
 struct ModelLayout {
   // Elements [first, first + elements) of those that a segment trains, in model order.
-  struct Place {
+  struct Range {
     size_t segment = 0, first = 0, elements = 0;
   };
   std::vector<std::string> segments;               // "stem to layer1.1", in model order
   std::vector<size_t> trained_elements;            // by segment
-  std::map<std::string, Place> places;             // of the parameters that are trained
+  std::map<std::string, Range> ranges;             // by name of the trained parameter
   std::vector<std::vector<std::string>> at_stage;  // parameters and buffers, in model order
 };
 
-// Of a resolved experiment.
+// The layout of the model of a resolved experiment.
 absl::StatusOr<ModelLayout> LayoutOf(const Experiment& experiment);
 
 // The saved tensors of each stage, in model order; what is missing is left to the stage to notice.

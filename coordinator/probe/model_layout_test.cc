@@ -34,18 +34,18 @@ TEST(ModelLayoutTest, SegmentsStandBetweenCutsAndStagesHoldSegments) {
   ASSERT_THAT(layout.at_stage, SizeIs(2));
   EXPECT_THAT(layout.at_stage[0], Contains("conv1.weight"));
   EXPECT_THAT(layout.at_stage[1], Not(Contains("conv1.weight")));
-  EXPECT_EQ(layout.places.at("conv1.weight").segment, 0u);
-  EXPECT_EQ(layout.places.count("bn1.running_mean"), 0u);
+  EXPECT_EQ(layout.ranges.at("conv1.weight").segment, 0u);
+  EXPECT_EQ(layout.ranges.count("bn1.running_mean"), 0u);
   EXPECT_THAT(layout.at_stage[0], Contains("bn1.running_mean"));
 }
 
 TEST(ModelLayoutTest, TrainedParametersStandOneAfterTheOtherInTheirSegment) {
   const ModelLayout layout = Layout({});
-  const auto& weight = layout.places.at("conv1.weight");  // [4, 1, 3, 3]
+  const auto& weight = layout.ranges.at("conv1.weight");  // [4, 1, 3, 3]
   EXPECT_EQ(weight.first, 0u);
   EXPECT_EQ(weight.elements, 36u);
-  EXPECT_EQ(layout.places.at("bn1.weight").first, 36u);
-  EXPECT_EQ(layout.places.at("bn1.bias").first, 40u);
+  EXPECT_EQ(layout.ranges.at("bn1.weight").first, 36u);
+  EXPECT_EQ(layout.ranges.at("bn1.bias").first, 40u);
   ASSERT_THAT(layout.trained_elements, SizeIs(3));
   EXPECT_EQ(layout.trained_elements[0], 44u);
 }

@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <optional>
-#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -13,15 +11,13 @@
 #include "base/status.h"
 #include "config/specs.h"
 #include "coordinator/fleet/stage_setup.h"
+#include "coordinator/probe/gradient.h"
 #include "coordinator/probe/gradient_comparison.h"
 #include "coordinator/probe/model_layout.h"
 #include "coordinator/run/boundary_totals.h"
 
 namespace thinwire {
 namespace {
-
-// Of one batch's loss; by segment, parameters one after the other in model order.
-using Gradient = std::vector<std::vector<float>>;
 
 struct Batch {
   Gradient gradient;
@@ -77,16 +73,6 @@ Spread LossOf(const std::vector<Batch>& batches) {
   std::vector<double> losses;
   for (const Batch& batch : batches) losses.push_back(batch.loss);
   return SpreadOf(losses);
-}
-
-// More than any stage's gradients take as a file.
-uint64_t MostGradientBytes(const ModelLayout& layout) {
-  constexpr uint64_t kFileBytes = 1024, kTensorBytes = 256;
-  uint64_t bytes = kFileBytes;
-  for (const auto& [name, place] : layout.places) {
-    bytes += place.elements * sizeof(float) + kTensorBytes + 2 * name.size();  // two: escaped
-  }
-  return bytes;
 }
 
 // Fills bits, errors and boundaries of the directions that `row` compresses.
@@ -191,11 +177,12 @@ class Prober {
     request.set_samples(samples);
     request.set_compressed(true);
     Batch batch;
-    std::vector<std::string> files(static_cast<size_t>(fleet_.size()));
-    absl::Mutex mutex;  // guards batch and totals
+    std::vector<GradientFile> files(static_cast<size_t>(fleet_.size()));
+    absl::Mutex mutex;  // guards batch and *totals
     const uint64_t most_bytes = MostGradientBytes(layout_);
     RETURN_IF_ERROR(fleet_.OnAll([&](StageClient& stage) {
-      std::string& file = files[stage.stage()];
+      files[stage.stage()].stage = stage.Name();
+      std::string& file = files[stage.stage()].bytes;
       return stage.Gradients(request, [&](const StageEvent& event) -> absl::Status {
         file += event.gradients().data();  // empty in other events
         if (file.size() > most_bytes) {
@@ -213,56 +200,12 @@ class Prober {
         return absl::OkStatus();
       });
     }));
-    ASSIGN_OR_RETURN(batch.gradient, GradientFrom(files));
+    ASSIGN_OR_RETURN(batch.gradient, GradientFrom(files, layout_));
     return batch;
   }
 
-  absl::StatusOr<Gradient> GradientFrom(const std::vector<std::string>& files) {
-    Gradient gradient;
-    for (const size_t elements : layout_.trained_elements) gradient.emplace_back(elements);
-    std::set<std::string> seen;
-    for (size_t stage = 0; stage < files.size(); ++stage) {
-      const std::string name = fleet_.stage(static_cast<int>(stage)).Name();
-      const absl::StatusOr<Safetensors> parsed = ParseSafetensors(files[stage]);
-      if (!parsed.ok()) {
-        return absl::InternalError(
-            absl::StrCat(name, ": its gradients: ", parsed.status().message()));
-      }
-      for (const StoredTensor& tensor : parsed->tensors) {
-        const absl::Status placed = Place(tensor, &gradient);
-        if (!placed.ok()) {
-          return absl::InternalError(absl::StrCat(name, ": ", placed.message()));
-        }
-        if (!seen.insert(tensor.name).second) {
-          return absl::InternalError(
-              absl::StrCat(name, ": a second gradient of ", tensor.name, ", want one"));
-        }
-      }
-    }
-    if (seen.size() == layout_.places.size()) return gradient;
-    return absl::InternalError(
-        absl::StrCat("gradients of ", seen.size(), " parameters, want ", layout_.places.size()));
-  }
-
-  // Copies the gradient of one parameter to where it belongs.
-  absl::Status Place(const StoredTensor& tensor, Gradient* gradient) const {
-    const auto found = layout_.places.find(tensor.name);
-    if (found == layout_.places.end() || tensor.dtype != "F32") {
-      return absl::InternalError(absl::StrCat("a gradient of ", tensor.name, " as ", tensor.dtype,
-                                              ", want trained parameters, F32"));
-    }
-    const ModelLayout::Place& place = found->second;
-    if (tensor.data.size() != place.elements * sizeof(float)) {
-      return absl::InternalError(absl::StrCat("a gradient of ", tensor.name, " with ",
-                                              tensor.data.size() / sizeof(float),
-                                              " elements, want ", place.elements));
-    }
-    std::memcpy((*gradient)[place.segment].data() + place.first, tensor.data.data(),
-                tensor.data.size());
-    return absl::OkStatus();
-  }
-
-  // Without codecs: what stochastic gradient descent itself does to the direction.
+  // Compares the batches without codecs, which tells what stochastic gradient descent itself does
+  // to the direction.
   void CompareBatches() {
     std::vector<double> cosines;
     for (size_t i = 0; i < reference_->size(); ++i) {

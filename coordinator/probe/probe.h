@@ -1,4 +1,4 @@
-// Gradients of the same batches with and without each codec, from leased-to-be stages.
+// Gradients of the same batches with and without each codec, from stages that are yet to be leased.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,8 @@ namespace thinwire {
 
 struct ProbeTask {
   Experiment experiment;  // resolved; its codecs are not looked at
-  std::vector<StoredTensor>
-      weights;                  // empty: the experiment's initial ones; data outlives the task
+  // Empty: the experiment's initial ones. The data outlives the task.
+  std::vector<StoredTensor> weights;
   uint32_t epochs_trained = 0;  // batches are those of the next epoch, augmented as it would
   int batches = 1;              // the epoch's first ones
   std::vector<ProbeConfiguration> configurations;
