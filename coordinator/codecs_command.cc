@@ -1,9 +1,5 @@
 #include "coordinator/codecs_command.h"
 
-#include <unistd.h>
-
-#include <cstdio>
-
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
@@ -13,16 +9,10 @@
 #include "coordinator/codecs/measure.h"
 #include "coordinator/conformance_command.h"
 #include "coordinator/exit_code.h"
-#include "coordinator/files/file.h"
 #include "coordinator/sample_tensors.h"
 
 namespace thinwire {
 namespace {
-
-int Complain(const absl::Status& status, int exit_code) {
-  std::fprintf(stderr, "thinwire: %s\n", std::string(status.message()).c_str());
-  return exit_code;
-}
 
 // A codec's text, or the path of a library.
 absl::StatusOr<CodecSpec> CodecFromText(const std::string& text, const std::string& parameters) {
@@ -55,7 +45,7 @@ absl::StatusOr<std::vector<CodecSpec>> CodecsToMeasure(const CodecsFlags& flags)
 absl::StatusOr<std::string> Measure(const CodecsFlags& flags, const std::vector<CodecSpec>& codecs,
                                     TextFormat format, Interruption* interruption) {
   ASSIGN_OR_RETURN(const std::vector<SampleTensor> tensors,
-                   flags.files.empty() ? CaptureSampleTensors(flags.stage_server, interruption)
+                   flags.files.empty() ? CaptureSampleTensors(flags.session, interruption)
                                        : ReadSampleTensors(flags.files));
   MeasureOptions options;
   options.seconds = flags.seconds;
@@ -95,8 +85,7 @@ int CodecsCommand(const CodecsFlags& flags, Interruption* interruption) {
   }
   if (interruption->seen()) return kExitInterrupted;
   if (!text.ok()) return Complain(text.status(), kExitFailed);
-  const absl::Status printed = WriteAll(STDOUT_FILENO, "stdout", *text);
-  return printed.ok() ? kExitDone : Complain(printed, kExitFailed);
+  return PrintResult(*text);
 }
 
 }  // namespace thinwire

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "coordinator/interruption.h"
+#include "coordinator/session.h"
 
 namespace thinwire {
 
@@ -16,7 +17,7 @@ struct CodecsFlags {
   std::string parameters;          // JSON for a library
   std::string format = "md";       // md, json
   double seconds = 60;             // of measuring
-  std::string stage_server;        // as in `thinwire run`
+  SessionOptions session;          // of the short run
 };
 
 // Returns the process's exit code; what is wrong goes to stderr.

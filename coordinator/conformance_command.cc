@@ -7,7 +7,6 @@
 
 #include <cerrno>
 #include <csignal>
-#include <cstdio>
 #include <cstring>
 #include <string>
 
@@ -64,7 +63,7 @@ std::string DeathOf(int status) {
 }
 
 // Cancelled once `interrupt_fd` is readable; the child is gone then, too.
-absl::StatusOr<Outcome> RunInChild(const ConformanceCheck& check, int interrupt_fd) {
+absl::StatusOr<Outcome> CheckInChild(const ConformanceCheck& check, int interrupt_fd) {
   int ends[2];
   if (pipe(ends) != 0) return absl::ErrnoToStatus(errno, "no pipe");
   const pid_t parent = getpid();
@@ -89,15 +88,15 @@ absl::Status Print(const std::string& line) {
 }
 
 // True if it passed.
-absl::StatusOr<bool> RunAndPrint(const ConformanceCheck& check, int interrupt_fd) {
-  ASSIGN_OR_RETURN(const Outcome outcome, RunInChild(check, interrupt_fd));
+absl::StatusOr<bool> CheckAndPrint(const ConformanceCheck& check, int interrupt_fd) {
+  ASSIGN_OR_RETURN(const Outcome outcome, CheckInChild(check, interrupt_fd));
   RETURN_IF_ERROR(Print(absl::StrCat(outcome.passed ? "PASS  " : "FAIL  ", check.name,
                                      outcome.seen.empty() ? "" : ": ", outcome.seen)));
   return outcome.passed;
 }
 
 // True if all passed.
-absl::StatusOr<bool> RunAll(const CodecSpec& spec, int interrupt_fd) {
+absl::StatusOr<bool> CheckAll(const CodecSpec& spec, int interrupt_fd) {
   RETURN_IF_ERROR(Print(CodecText(spec)));
   // Making the checks tries the codec, so that this comes in a child first.
   const ConformanceCheck takes_tensors = {
@@ -105,12 +104,12 @@ absl::StatusOr<bool> RunAll(const CodecSpec& spec, int interrupt_fd) {
         RETURN_IF_ERROR(ConformanceChecks(spec, CpuCodecKernels()).status());
         return std::string();
       }};
-  ASSIGN_OR_RETURN(const bool takes, RunAndPrint(takes_tensors, interrupt_fd));
+  ASSIGN_OR_RETURN(const bool takes, CheckAndPrint(takes_tensors, interrupt_fd));
   if (!takes) return false;
   ASSIGN_OR_RETURN(const auto checks, ConformanceChecks(spec, CpuCodecKernels()));
   int failed = 0;
   for (const ConformanceCheck& check : checks) {
-    ASSIGN_OR_RETURN(const bool passed, RunAndPrint(check, interrupt_fd));
+    ASSIGN_OR_RETURN(const bool passed, CheckAndPrint(check, interrupt_fd));
     failed += passed ? 0 : 1;
   }
   RETURN_IF_ERROR(Print(absl::StrCat(failed, " of ", checks.size() + 1, " checks failed")));
@@ -120,11 +119,10 @@ absl::StatusOr<bool> RunAll(const CodecSpec& spec, int interrupt_fd) {
 }  // namespace
 
 int ConformanceCommand(const CodecSpec& spec, Interruption* interruption) {
-  const absl::StatusOr<bool> passed = RunAll(spec, interruption->fd());
+  const absl::StatusOr<bool> passed = CheckAll(spec, interruption->fd());
   if (interruption->seen()) return kExitInterrupted;
   if (passed.ok()) return *passed ? kExitDone : kExitFailed;
-  std::fprintf(stderr, "thinwire: %s\n", std::string(passed.status().message()).c_str());
-  return kExitFailed;
+  return Complain(passed.status(), kExitFailed);
 }
 
 }  // namespace thinwire

@@ -1,5 +1,9 @@
-// What the process ends with; scripts rely on these.
+// How a command ends: its exit code, on which scripts rely, and its last words.
 #pragma once
+
+#include <string_view>
+
+#include "absl/status/status.h"
 
 namespace thinwire {
 
@@ -9,5 +13,11 @@ enum ExitCode {
   kExitUsage = 2,   // wrong flags or experiment file
   kExitInterrupted = 130,
 };
+
+// Reports an error as every command does, "thinwire: MESSAGE" on stderr, and returns `code`.
+ExitCode Complain(const absl::Status& error, ExitCode code);
+
+// Prints a command's result to stdout. Where that fails, complains and returns kExitFailed.
+ExitCode PrintResult(std::string_view text);
 
 }  // namespace thinwire

@@ -32,7 +32,7 @@ Interruption::Interruption() {
   signal_fd_ = signalfd(-1, &signals, SFD_CLOEXEC);
   seen_fd_ = eventfd(0, EFD_CLOEXEC);
   stop_fd_ = eventfd(0, EFD_CLOEXEC);
-  thread_ = std::thread([this] { Run(); });
+  thread_ = std::thread([this] { Listen(); });
 }
 
 Interruption::~Interruption() {
@@ -52,7 +52,7 @@ void Interruption::OnFirst(std::function<void()> callback) {
   if (seen_ && callback_) callback_();
 }
 
-void Interruption::Run() {
+void Interruption::Listen() {
   while (true) {
     pollfd entries[] = {{signal_fd_, POLLIN, 0}, {stop_fd_, POLLIN, 0}};
     if (poll(entries, 2, /*timeout=*/-1) < 0) continue;  // EINTR

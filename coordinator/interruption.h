@@ -26,12 +26,12 @@ class Interruption {
   int fd() const { return seen_fd_; }
   bool seen() const;
 
-  // Called once, on this object's thread, or at once when a signal has already come. Empty: nobody.
-  // After it has returned, the function set before runs no more.
+  // `callback` is called once, on this object's thread, or at once when a signal has already come;
+  // an empty one tells nobody. From the return on, the function that was set before is not called.
   void OnFirst(std::function<void()> callback);
 
  private:
-  void Run();
+  void Listen();
 
   int signal_fd_, seen_fd_, stop_fd_;
   mutable absl::Mutex mutex_;

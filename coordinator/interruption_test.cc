@@ -22,7 +22,7 @@ class InterruptionTest : public ::testing::Test {
   InterruptionTest() { signal(SIGHUP, SIG_DFL); }  // whatever the tests were started with
 };
 
-// Until the object's thread has taken it.
+// Waits until the thread of Interruption has taken the signal.
 void AwaitTaken(int signal) {
   sigset_t pending;
   do {

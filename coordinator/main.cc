@@ -1,10 +1,8 @@
 // Command line to options.
 
 #include <signal.h>
-#include <unistd.h>
 
 #include <cmath>
-#include <cstdio>
 #include <iostream>
 #include <sstream>
 #include <string>
@@ -12,7 +10,6 @@
 #include "CLI/CLI.hpp"
 #include "coordinator/codecs_command.h"
 #include "coordinator/exit_code.h"
-#include "coordinator/files/file.h"
 #include "coordinator/interruption.h"
 #include "coordinator/plan_command.h"
 #include "coordinator/probe_command.h"
@@ -88,8 +85,10 @@ void AddExperiment(CLI::App* command, std::string* experiment,
   AddOverrides(command, overrides);
 }
 
-void AddCudaPlugin(CLI::App* command, std::string* path) {
-  command->add_option("--cuda_plugin", *path,
+void AddLaunch(CLI::App* command, thinwire::SessionOptions* session) {
+  command->add_option("--stage_server", session->stage_server,
+                      "stage server binary (default: the one beside thinwire)");
+  command->add_option("--cuda_plugin", session->cuda_plugin,
                       "libthinwire_cuda.so of stages started here (default: where stage_server "
                       "looks for it)");
 }
@@ -100,7 +99,7 @@ CLI::App* AddRun(CLI::App* app, thinwire::RunFlags* flags) {
   AddExperiment(run, &flags->experiment, &flags->overrides);
   run->add_option("--out", flags->out, "folder of the results (default: runs/NAME)");
   run->add_flag("--overwrite", flags->overwrite, "replace a run that stands in that folder");
-  run->add_option("--stages", flags->stages,
+  run->add_option("--stages", flags->session.stages,
                   "host:port of stage servers that are already running, in order, one per stage; "
                   "without it they are started on this machine")
       ->delimiter(',')
@@ -113,9 +112,7 @@ CLI::App* AddRun(CLI::App* app, thinwire::RunFlags* flags) {
       ->capture_default_str()
       ->check(kSeconds);
   run->add_flag("--quiet", flags->quiet, "print errors only");
-  run->add_option("--stage_server", flags->stage_server,
-                  "stage server binary (default: the one beside thinwire)");
-  AddCudaPlugin(run, &flags->cuda_plugin);
+  AddLaunch(run, &flags->session);
   return run;
 }
 
@@ -155,9 +152,7 @@ CLI::App* AddProbe(CLI::App* app, thinwire::ProbeFlags* flags) {
       ->check(CLI::IsMember({"md", "csv", "json"}));
   probe->add_option("--out", flags->out, "file to write (default: stdout); may stand often")
       ->allow_extra_args(false);
-  probe->add_option("--stage_server", flags->stage_server,
-                    "stage server binary (default: the one beside thinwire)");
-  AddCudaPlugin(probe, &flags->cuda_plugin);
+  AddLaunch(probe, &flags->session);
   return probe;
 }
 
@@ -178,7 +173,7 @@ CLI::App* AddCodecs(CLI::App* app, thinwire::CodecsFlags* flags) {
   codecs->add_option("--seconds", flags->seconds, "longest measurement; fewer rounds than 30 then")
       ->capture_default_str()
       ->check(kSeconds);
-  codecs->add_option("--stage_server", flags->stage_server,
+  codecs->add_option("--stage_server", flags->session.stage_server,
                      "stage server binary of the short run (default: the one beside thinwire)");
   return codecs;
 }
@@ -187,11 +182,8 @@ CLI::App* AddCodecs(CLI::App* app, thinwire::CodecsFlags* flags) {
 int Leave(const CLI::App& app, const CLI::ParseError& error) {
   std::ostringstream help;
   const int code = app.exit(error, help, std::cerr);
-  const absl::Status printed = thinwire::WriteAll(STDOUT_FILENO, "stdout", help.str());
-  if (!printed.ok()) {
-    std::fprintf(stderr, "thinwire: %s\n", std::string(printed.message()).c_str());
-    return thinwire::kExitFailed;
-  }
+  const thinwire::ExitCode printed = thinwire::PrintResult(help.str());
+  if (printed != thinwire::kExitDone) return printed;
   return code == 0 ? thinwire::kExitDone : thinwire::kExitUsage;
 }
 

@@ -5,24 +5,17 @@
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
-#include <memory>
 #include <optional>
-#include <random>
 #include <system_error>
 #include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "base/status.h"
 #include "config/experiment.h"
 #include "coordinator/exit_code.h"
 #include "coordinator/files/file.h"
 #include "coordinator/files/json.h"
-#include "coordinator/files/temporary_folder.h"
-#include "coordinator/fleet/fleet.h"
-#include "coordinator/fleet/launcher.h"
-#include "coordinator/fleet/local_launch.h"
 #include "coordinator/probe/configurations.h"
 #include "coordinator/probe/probe.h"
 #include "coordinator/probe/table.h"
@@ -102,11 +95,6 @@ std::string Formatted(const ProbeReport& report, const std::string& format) {
 
 void Say(const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); }
 
-int Complain(const absl::Status& status, int exit_code) {
-  Say(absl::StrCat("thinwire: ", status.message()));
-  return exit_code;
-}
-
 // Whether files can be made there: known before the probe, which may take hours.
 absl::Status CheckOut(const std::vector<std::string>& files) {
   for (const std::string& path : files) {
@@ -120,40 +108,22 @@ absl::Status CheckOut(const std::vector<std::string>& files) {
 
 // Goes on with the other files after an error. A report that does not stand in all of them goes to
 // stdout as well.
-int Write(const ProbeFlags& flags, const ProbeReport& report) {
-  int exit_code = kExitDone;
+ExitCode Write(const ProbeFlags& flags, const ProbeReport& report) {
+  ExitCode exit_code = kExitDone;
   for (const std::string& path : flags.out) {
     const absl::Status status = ReplaceFile(path, Formatted(report, FormatOf(flags, path)));
     if (!status.ok()) exit_code = Complain(status, kExitFailed);
   }
   if (!flags.out.empty() && exit_code == kExitDone) return exit_code;
-  const absl::Status status =
-      WriteAll(STDOUT_FILENO, "stdout", Formatted(report, FormatOf(flags, "")));
-  return status.ok() ? exit_code : Complain(status, kExitFailed);
+  const ExitCode printed = PrintResult(Formatted(report, FormatOf(flags, "")));
+  return printed == kExitDone ? exit_code : printed;
 }
 
-// Starts the stages, probes, and ends them.
 absl::Status Probe(const ProbeFlags& flags, const ProbeTask& task, Interruption* interruption,
                    ProbeReport* report) {
-  ASSIGN_OR_RETURN(const auto logs, TemporaryFolder::Make("thinwire-probe"));
-  ASSIGN_OR_RETURN(LaunchOptions options, LocalLaunch(task.experiment, flags.stage_server));
-  options.cuda_plugin = flags.cuda_plugin;
-  options.logs_dir = logs->path();
-  options.interrupt_fd = interruption->fd();
-  ASSIGN_OR_RETURN(const auto local, LocalStages::Start(options));
-  std::vector<std::string> addresses;
-  for (const auto& address : local->addresses()) addresses.push_back(address.listen);
-  std::random_device random;
-  FleetOptions fleet_options;
-  fleet_options.lease_seconds = kChildLeaseSeconds;
-  Fleet fleet(addresses, absl::StrFormat("probe-%08x", random()), fleet_options);
-  interruption->OnFirst([&fleet] { fleet.Interrupt(); });
-  local->Watch([&fleet](Failure failure) { fleet.Fail(std::move(failure)); });
-  const absl::Status status = RunProbe(task, &fleet, Say, report);
-  interruption->OnFirst(nullptr);
-  fleet.Release();
-  local->Stop();  // its watcher reports to the fleet
-  return status;
+  ASSIGN_OR_RETURN(const auto session,
+                   Session::Start("probe", task.experiment, flags.session, interruption));
+  return RunProbe(task, session->fleet(), Say, report);
 }
 
 }  // namespace

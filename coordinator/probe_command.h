@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "coordinator/interruption.h"
+#include "coordinator/session.h"
 
 namespace thinwire {
 
@@ -17,13 +18,12 @@ struct ProbeFlags {
   std::string levels;               // path of a file of them; empty: none
   std::string format;               // md, csv, json; empty: by the file's ending, md on stdout
   std::vector<std::string> out;     // files; none: stdout
-  std::string stage_server;         // path of the binary; empty: look beside our own
-  std::string cuda_plugin;          // as in `thinwire run`
+  SessionOptions session;
 };
 
 // Says how far it is and what went wrong on stderr and returns the process's exit code
-// (exit_code.h). A report that cannot be written to all of `out` is printed on stdout too. On the
-// main thread and before gRPC is used (see LocalStages::Start).
+// (exit_code.h). A report that cannot be written to all of `out` is printed on stdout too. To be
+// called on the main thread and before gRPC is used (see Session::Start).
 int ProbeCommand(const ProbeFlags& flags, Interruption* interruption);
 
 }  // namespace thinwire

@@ -9,22 +9,17 @@
 #include <limits>
 #include <memory>
 #include <optional>
-#include <random>
 #include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "base/status.h"
 #include "base/steady_time.h"
 #include "config/experiment.h"
 #include "coordinator/exit_code.h"
 #include "coordinator/files/record.h"
-#include "coordinator/fleet/fleet.h"
 #include "coordinator/fleet/host_port.h"
-#include "coordinator/fleet/launcher.h"
-#include "coordinator/fleet/local_launch.h"
 #include "coordinator/plan/state_plan.h"
 #include "coordinator/plan/warnings.h"
 #include "coordinator/run/boundary_totals.h"
@@ -37,19 +32,8 @@
 namespace thinwire {
 namespace {
 
-int Complain(const absl::Status& status, int exit_code) {
-  std::fprintf(stderr, "thinwire: %s\n", std::string(status.message()).c_str());
-  return exit_code;
-}
-
 std::string UtcNow() {
   return absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", absl::Now(), absl::UTCTimeZone());
-}
-
-// Unique among the runs of one name.
-std::string NewRunId(const std::string& name) {
-  std::random_device random;
-  return absl::StrFormat("%s-%08x", name, random());
 }
 
 // 0 when stdout is no terminal.
@@ -103,15 +87,14 @@ class Observers final : public RunObserver {
 };
 
 // One `thinwire run`, after the experiment and the folder have been accepted.
-class RunSession {
+class RecordedRun {
  public:
-  RunSession(const RunFlags& flags, Experiment experiment, std::unique_ptr<RunRecord> record,
-             Interruption* interruption)
+  RecordedRun(const RunFlags& flags, Experiment experiment, std::unique_ptr<RunRecord> record,
+              Interruption* interruption)
       : flags_(flags),
         experiment_(std::move(experiment)),
         record_(std::move(record)),
         interruption_(*interruption),
-        run_(NewRunId(experiment_.name())),
         progress_({stdout, TerminalColumns(), flags.quiet, &SteadyTime::Now}) {}
 
   int Run() {
@@ -119,8 +102,7 @@ class RunSession {
     summary_.set_status("failed");
     summary_.mutable_provenance()->set_started(UtcNow());
     absl::Status status = Train();
-    interruption_.OnFirst(nullptr);
-    if (fleet_) fleet_->Release();
+    if (session_) session_->Release();
     const int exit_code = Conclude(std::move(status));
     Linger();
     return exit_code;
@@ -129,40 +111,17 @@ class RunSession {
  private:
   absl::Status Train() {
     RETURN_IF_ERROR(record_->WriteExperiment(ToYaml(experiment_)));
-    ASSIGN_OR_RETURN(const std::vector<std::string> addresses, Stages());
-    ASSIGN_OR_RETURN(metrics_server_, MetricsServer::Start(flags_.metrics_listen, registry_));
-    RETURN_IF_ERROR(record_->WriteTargets(metrics_server_->address(), StageMetrics()));
-    FleetOptions options;
-    if (local_) options.lease_seconds = kChildLeaseSeconds;
-    fleet_ = std::make_unique<Fleet>(addresses, run_, options);
-    interruption_.OnFirst([this] { fleet_->Interrupt(); });
-    if (local_) local_->Watch([this](Failure failure) { fleet_->Fail(std::move(failure)); });
-
-    Recorder recorder(record_.get());
-    RunMetrics metrics(run_, CutNames(experiment_), registry_.get());
-    Observers observers({&recorder, &metrics, &progress_});
-    RETURN_IF_ERROR(RunExperiment(experiment_, fleet_.get(), &observers, &summary_));
-    return SaveModel(fleet_.get(), record_->model_dir());
-  }
-
-  // The stages' addresses; starts them unless the user has.
-  absl::StatusOr<std::vector<std::string>> Stages() {
-    if (!flags_.stages.empty()) return flags_.stages;
-    ASSIGN_OR_RETURN(LaunchOptions options, LocalLaunch(experiment_, flags_.stage_server));
-    options.cuda_plugin = flags_.cuda_plugin;
+    SessionOptions options = flags_.session;
     options.logs_dir = record_->logs_dir();
-    options.interrupt_fd = interruption_.fd();
-    ASSIGN_OR_RETURN(local_, LocalStages::Start(options));
-    std::vector<std::string> addresses;
-    for (const auto& address : local_->addresses()) addresses.push_back(address.listen);
-    return addresses;
-  }
-
-  std::vector<std::string> StageMetrics() const {
-    std::vector<std::string> addresses;
-    if (local_ == nullptr) return addresses;  // servers started by hand have their own
-    for (const auto& address : local_->addresses()) addresses.push_back(address.metrics);
-    return addresses;
+    ASSIGN_OR_RETURN(session_,
+                     Session::Start(experiment_.name(), experiment_, options, &interruption_));
+    ASSIGN_OR_RETURN(metrics_server_, MetricsServer::Start(flags_.metrics_listen, registry_));
+    RETURN_IF_ERROR(record_->WriteTargets(metrics_server_->address(), session_->stage_metrics()));
+    Recorder recorder(record_.get());
+    RunMetrics metrics(session_->run(), CutNames(experiment_), registry_.get());
+    Observers observers({&recorder, &metrics, &progress_});
+    RETURN_IF_ERROR(RunExperiment(experiment_, session_->fleet(), &observers, &summary_));
+    return SaveModel(session_->fleet(), record_->model_dir());
   }
 
   // Writes the summary and tells the user how it went.
@@ -205,13 +164,11 @@ class RunSession {
   const Experiment experiment_;
   const std::unique_ptr<RunRecord> record_;
   Interruption& interruption_;
-  const std::string run_;
   Progress progress_;
   Summary summary_;
   const std::shared_ptr<prometheus::Registry> registry_ = std::make_shared<prometheus::Registry>();
   std::unique_ptr<MetricsServer> metrics_server_;
-  std::unique_ptr<Fleet> fleet_;
-  std::unique_ptr<LocalStages> local_;  // goes first: its watcher reports to the fleet
+  std::unique_ptr<Session> session_;
 };
 
 absl::Status InFlag(const char* flag, const absl::Status& status) {
@@ -220,7 +177,7 @@ absl::Status InFlag(const char* flag, const absl::Status& status) {
 }
 
 absl::Status CheckAddresses(const RunFlags& flags) {
-  for (const std::string& address : flags.stages) {
+  for (const std::string& address : flags.session.stages) {
     if (absl::StartsWith(address, "unix:")) continue;
     const absl::StatusOr<HostPort> parsed = ParseHostPort(address);
     RETURN_IF_ERROR(InFlag("--stages", parsed.status()));
@@ -234,18 +191,19 @@ absl::Status CheckAddresses(const RunFlags& flags) {
 
 absl::Status CheckStages(const RunFlags& flags, const Experiment& experiment) {
   RETURN_IF_ERROR(CheckAddresses(flags));
-  if (flags.stages.empty() || flags.stages.size() == experiment.pipeline().stages()) {
+  if (flags.session.stages.empty() ||
+      flags.session.stages.size() == experiment.pipeline().stages()) {
     return absl::OkStatus();
   }
   return absl::InvalidArgumentError(
-      absl::StrCat("--stages: ", flags.stages.size(), " addresses, want ",
+      absl::StrCat("--stages: ", flags.session.stages.size(), " addresses, want ",
                    experiment.pipeline().stages(), ", the experiment's pipeline.stages"));
 }
 
 // Stages on this machine share its memory; of others' machines nothing is known here.
 absl::Status CheckState(const RunFlags& flags, const Experiment& experiment) {
   ASSIGN_OR_RETURN(const StatePlan state, PlanState(experiment));
-  if (!flags.stages.empty()) return absl::OkStatus();
+  if (!flags.session.stages.empty()) return absl::OkStatus();
   return CheckMemory(state, MachineMemoryBytes(), /*one_machine=*/true);
 }
 
@@ -274,7 +232,7 @@ int RunCommand(const RunFlags& flags, Interruption* interruption) {
     return Complain(record.status(),
                     absl::IsAlreadyExists(record.status()) ? kExitUsage : kExitFailed);
   }
-  return RunSession(flags, *std::move(experiment), *std::move(record), interruption).Run();
+  return RecordedRun(flags, *std::move(experiment), *std::move(record), interruption).Run();
 }
 
 }  // namespace thinwire

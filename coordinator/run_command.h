@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "coordinator/interruption.h"
+#include "coordinator/session.h"
 
 namespace thinwire {
 
@@ -14,16 +15,14 @@ struct RunFlags {
   std::vector<std::string> overrides;  // path=value
   std::string out;                     // empty: runs/NAME
   bool overwrite = false;
-  std::vector<std::string> stages;             // of servers started by hand; empty: start them here
+  SessionOptions session;                      // its logs_dir is the run's
   std::string metrics_listen = "127.0.0.1:0";  // host:port
   double metrics_linger_seconds = 0;
   bool quiet = false;
-  std::string stage_server;  // path of the binary; empty: look beside our own
-  std::string cuda_plugin;   // of stages started here; empty: the stage server looks for it
 };
 
-// Says what went wrong on stderr and returns the process's exit code (exit_code.h). On the main
-// thread and before gRPC is used (see LocalStages::Start).
+// Says what went wrong on stderr and returns the process's exit code (exit_code.h). To be called on
+// the main thread and before gRPC is used (see Session::Start).
 int RunCommand(const RunFlags& flags, Interruption* interruption);
 
 }  // namespace thinwire

@@ -44,7 +44,7 @@ class RunCommandTest : public ::testing::Test {
     flags_.experiment = root + "/two.yaml";
     std::ofstream(flags_.experiment) << kExperiment;
     flags_.out = root + "/out";
-    flags_.stages = {first_.address(), last_.address()};
+    flags_.session.stages = {first_.address(), last_.address()};
     flags_.quiet = true;
     first_.exported = last_.exported = std::string("\2\0\0\0\0\0\0\0{}", 10);
     last_.train = [](const TrainRequest&, grpc::ServerContext*, FakeStage::Writer* writer) {
@@ -125,12 +125,12 @@ TEST_F(RunCommandTest, ALostTerminalInterruptsTheRun) {
 }
 
 TEST_F(RunCommandTest, AnAddressThatIsNoneIsAUsageErrorBeforeAnythingIsWritten) {
-  const std::vector<std::string> stages = flags_.stages;
+  const std::vector<std::string> stages = flags_.session.stages;
   for (const char* address : {"a", "127.0.0.1", "a:0", "a:ssh"}) {
-    flags_.stages[1] = address;
+    flags_.session.stages[1] = address;
     EXPECT_EQ(Run(), kExitUsage) << address;
   }
-  flags_.stages = stages;
+  flags_.session.stages = stages;
   for (const char* address : {"9107", ":9108", "foo", "127.0.0.1:99999", ""}) {
     flags_.metrics_listen = address;
     EXPECT_EQ(Run(), kExitUsage) << address;
@@ -140,7 +140,7 @@ TEST_F(RunCommandTest, AnAddressThatIsNoneIsAUsageErrorBeforeAnythingIsWritten) 
 }
 
 TEST_F(RunCommandTest, AWrongNumberOfStagesIsAUsageErrorBeforeAnythingIsWritten) {
-  flags_.stages.pop_back();
+  flags_.session.stages.pop_back();
   EXPECT_EQ(Run(), kExitUsage);
   EXPECT_FALSE(fs::exists(flags_.out));
 }
@@ -159,8 +159,8 @@ TEST_F(RunCommandTest, ARunInTheFolderIsKeptUnlessOverwriteIsGiven) {
 }
 
 TEST_F(RunCommandTest, AStageServerThatIsNotThereFailsTheRun) {
-  flags_.stages.clear();
-  flags_.stage_server = "/nonexistent/stage_server";
+  flags_.session.stages.clear();
+  flags_.session.stage_server = "/nonexistent/stage_server";
   EXPECT_EQ(Run(), kExitFailed);
   EXPECT_THAT(std::string(Summary()["error"]), HasSubstr("cannot execute"));
   EXPECT_THAT(first_.calls(), IsEmpty());

@@ -2,26 +2,19 @@
 
 #include <algorithm>
 #include <cstring>
-#include <filesystem>
-#include <memory>
-#include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "base/safetensors.h"
 #include "base/status.h"
-#include "coordinator/exit_code.h"
-#include "coordinator/files/file.h"
-#include "coordinator/files/temporary_folder.h"
+#include "config/experiment.h"
 #include "coordinator/files/tensor_file.h"
-#include "coordinator/run_command.h"
+#include "coordinator/run/run.h"
 #include "tensor/cpu/device.h"
 
 namespace thinwire {
 namespace {
-
-namespace fs = std::filesystem;
 
 // As large as the first cut of a narrow ResNet: [512, 8, 8, 32], 4 MiB.
 constexpr char kExperiment[] = R"(
@@ -62,50 +55,65 @@ absl::StatusOr<SampleTensor> SampleFrom(const std::string& path, const StoredTen
   return sample;
 }
 
-absl::Status AddFile(const std::string& path, std::vector<SampleTensor>* all) {
-  ASSIGN_OR_RETURN(const TensorFile file, ReadTensorFile(path));
-  for (const StoredTensor& stored : file.contents.tensors) {
+// `path` is for messages.
+absl::Status AddTensors(const std::string& path, const Safetensors& file,
+                        std::vector<SampleTensor>* all) {
+  for (const StoredTensor& stored : file.tensors) {
     ASSIGN_OR_RETURN(SampleTensor sample, SampleFrom(path, stored));
     all->push_back(std::move(sample));
   }
   return absl::OkStatus();
 }
 
-// The safetensors files of a folder, by name.
-absl::StatusOr<std::vector<std::string>> FilesIn(const std::string& folder) {
-  std::vector<std::string> files;
-  std::error_code error;
-  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
-    if (at->path().extension() == ".safetensors") files.push_back(at->path().string());
+// Keeps what the stages captured of the last step that has captures.
+class CaptureKeeper final : public RunObserver {
+ public:
+  const std::vector<std::string>& files() const { return files_; }
+
+  absl::Status OnCapture(uint64_t /*step*/, const std::vector<std::string>& files) override {
+    files_ = files;
+    return absl::OkStatus();
   }
-  if (error) return FileError(folder, "cannot list", error.value());
-  std::sort(files.begin(), files.end());
-  return files;
+
+ private:
+  std::vector<std::string> files_;  // by stage
+};
+
+absl::StatusOr<std::vector<SampleTensor>> TrainAndCapture(const SessionOptions& options,
+                                                          Interruption* interruption) {
+  ASSIGN_OR_RETURN(const Experiment experiment, ParseExperiment(kExperiment, "codecs.yaml", {}));
+  ASSIGN_OR_RETURN(const auto session,
+                   Session::Start(experiment.name(), experiment, options, interruption));
+  CaptureKeeper captures;
+  Summary summary;
+  RETURN_IF_ERROR(RunExperiment(experiment, session->fleet(), &captures, &summary));
+  std::vector<SampleTensor> all;
+  for (const std::string& file : captures.files()) {
+    ASSIGN_OR_RETURN(Safetensors contents, ParseSafetensors(file));
+    RETURN_IF_ERROR(AddTensors("capture", contents, &all));
+  }
+  return all;
 }
 
 }  // namespace
 
 absl::StatusOr<std::vector<SampleTensor>> ReadSampleTensors(const std::vector<std::string>& paths) {
   std::vector<SampleTensor> all;
-  for (const std::string& path : paths) RETURN_IF_ERROR(AddFile(path, &all));
+  for (const std::string& path : paths) {
+    ASSIGN_OR_RETURN(const TensorFile file, ReadTensorFile(path));
+    RETURN_IF_ERROR(AddTensors(path, file.contents, &all));
+  }
   return all;
 }
 
-absl::StatusOr<std::vector<SampleTensor>> CaptureSampleTensors(const std::string& stage_server,
+absl::StatusOr<std::vector<SampleTensor>> CaptureSampleTensors(const SessionOptions& options,
                                                                Interruption* interruption) {
-  ASSIGN_OR_RETURN(const std::unique_ptr<TemporaryFolder> folder,
-                   TemporaryFolder::Make("thinwire-codecs"));
-  RunFlags flags;
-  flags.experiment = folder->path() + "/codecs.yaml";
-  flags.out = folder->path() + "/run";
-  flags.quiet = true;
-  flags.stage_server = stage_server;
-  RETURN_IF_ERROR(ReplaceFile(flags.experiment, kExperiment));
-  if (RunCommand(flags, interruption) != kExitDone) {
-    return absl::InternalError("the run that captures tensors failed; give safetensors files");
-  }
-  ASSIGN_OR_RETURN(const std::vector<std::string> files, FilesIn(flags.out + "/captures"));
-  return ReadSampleTensors(files);
+  auto tensors = TrainAndCapture(options, interruption);
+  if (tensors.ok()) return tensors;
+  return absl::Status(
+      tensors.status().code(),
+      absl::StrCat(tensors.status().message(),
+                   "; the run that captures tensors failed, give safetensors files"));
 }
 
 }  // namespace thinwire

@@ -7,6 +7,7 @@
 #include "absl/status/statusor.h"
 #include "coordinator/codecs/measure.h"
 #include "coordinator/interruption.h"
+#include "coordinator/session.h"
 
 namespace thinwire {
 
@@ -16,8 +17,8 @@ namespace thinwire {
 absl::StatusOr<std::vector<SampleTensor>> ReadSampleTensors(const std::vector<std::string>& paths);
 
 // An activation and a gradient of a residual network on the embedded digits, after some steps:
-// trains it in a temporary folder, which takes seconds. `stage_server` as in `thinwire run`.
-absl::StatusOr<std::vector<SampleTensor>> CaptureSampleTensors(const std::string& stage_server,
+// trains it for that, which takes seconds.
+absl::StatusOr<std::vector<SampleTensor>> CaptureSampleTensors(const SessionOptions& options,
                                                                Interruption* interruption);
 
 }  // namespace thinwire

@@ -67,10 +67,10 @@ TEST(ReadSampleTensorsTest, RefusalsNameFileAndTensor) {
   EXPECT_THAT(ErrorOf("/"), HasSubstr("/: cannot read: Is a directory"));
 }
 
-TEST(CaptureSampleTensorsTest, WithoutAPlaceForItsRunItIsAnErrorThatNamesThePlace) {
+TEST(CaptureSampleTensorsTest, WithoutATemporaryFolderItIsAnErrorThatNamesIt) {
   setenv("TMPDIR", "/nonexistent", /*overwrite=*/1);
   Interruption interruption;
-  EXPECT_THAT(std::string(CaptureSampleTensors("", &interruption).status().message()),
+  EXPECT_THAT(std::string(CaptureSampleTensors(SessionOptions(), &interruption).status().message()),
               HasSubstr("/nonexistent/thinwire-codecs-"));
 }
 

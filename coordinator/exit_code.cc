@@ -1,0 +1,22 @@
+#include "coordinator/exit_code.h"
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <string>
+
+#include "coordinator/files/file.h"
+
+namespace thinwire {
+
+ExitCode Complain(const absl::Status& error, ExitCode code) {
+  std::fprintf(stderr, "thinwire: %s\n", std::string(error.message()).c_str());
+  return code;
+}
+
+ExitCode PrintResult(std::string_view text) {
+  const absl::Status printed = WriteAll(STDOUT_FILENO, "stdout", text);
+  return printed.ok() ? kExitDone : Complain(printed, kExitFailed);
+}
+
+}  // namespace thinwire

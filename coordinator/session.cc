@@ -1,0 +1,73 @@
+#include "coordinator/session.h"
+
+#include <random>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "base/status.h"
+#include "coordinator/fleet/local_launch.h"
+
+namespace thinwire {
+namespace {
+
+// Unique among the runs of one name.
+std::string NewRunId(const std::string& name) {
+  std::random_device random;
+  return absl::StrFormat("%s-%08x", name, random());
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Session>> Session::Start(const std::string& name,
+                                                        const Experiment& experiment,
+                                                        const SessionOptions& options,
+                                                        Interruption* interruption) {
+  std::unique_ptr<Session> session(new Session(NewRunId(name), interruption));
+  std::vector<std::string> addresses = options.stages;
+  FleetOptions fleet_options;
+  if (addresses.empty()) {
+    RETURN_IF_ERROR(session->Launch(name, experiment, options));
+    for (const auto& address : session->local_->addresses()) addresses.push_back(address.listen);
+    fleet_options.lease_seconds = kChildLeaseSeconds;
+  }
+  session->fleet_ = std::make_unique<Fleet>(addresses, session->run_, fleet_options);
+  Fleet* fleet = session->fleet_.get();
+  interruption->OnFirst([fleet] { fleet->Interrupt(); });
+  if (session->local_) {
+    session->local_->Watch([fleet](Failure failure) { fleet->Fail(std::move(failure)); });
+  }
+  return session;
+}
+
+absl::Status Session::Launch(const std::string& name, const Experiment& experiment,
+                             const SessionOptions& options) {
+  std::string logs_dir = options.logs_dir;
+  if (logs_dir.empty()) {
+    ASSIGN_OR_RETURN(logs_, TemporaryFolder::Make("thinwire-" + name));
+    logs_dir = logs_->path();
+  }
+  ASSIGN_OR_RETURN(LaunchOptions launch, LocalLaunch(experiment, options.stage_server));
+  launch.cuda_plugin = options.cuda_plugin;
+  launch.logs_dir = logs_dir;
+  launch.interrupt_fd = interruption_.fd();
+  ASSIGN_OR_RETURN(local_, LocalStages::Start(launch));
+  return absl::OkStatus();
+}
+
+std::vector<std::string> Session::stage_metrics() const {
+  std::vector<std::string> addresses;
+  if (local_ == nullptr) return addresses;  // servers started by hand have their own
+  for (const auto& address : local_->addresses()) addresses.push_back(address.metrics);
+  return addresses;
+}
+
+void Session::Release() {
+  if (fleet_ == nullptr || std::exchange(released_, true)) return;
+  interruption_.OnFirst(nullptr);
+  fleet_->Release();
+}
+
+Session::~Session() { Release(); }
+
+}  // namespace thinwire
