@@ -6,8 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "config/experiment.h"
-#include "tests/pipeline.h"
+#include "tests/pipeline_testing.h"
 
 namespace thinwire {
 namespace {
@@ -24,16 +23,7 @@ lr_schedule: {name: cosine}
 )";
 
 Outcome Train(const std::vector<std::string>& overrides) {
-  const absl::StatusOr<Experiment> experiment =
-      ParseExperiment(kExperiment, "learns.yaml", overrides);
-  EXPECT_TRUE(experiment.ok()) << experiment.status();
-  auto pipeline = Pipeline::Start(*experiment, /*tcp=*/true, /*folder=*/"");
-  EXPECT_TRUE(pipeline.ok()) << pipeline.status();
-  const absl::Status ready = (*pipeline)->SetUp();
-  EXPECT_TRUE(ready.ok()) << ready;
-  absl::StatusOr<Outcome> outcome = (*pipeline)->Run();
-  EXPECT_TRUE(outcome.ok()) << outcome.status();
-  return outcome.ok() ? *outcome : Outcome{};
+  return TrainPipeline(kExperiment, overrides, /*tcp=*/true);
 }
 
 class BottleneckTest : public ::testing::TestWithParam<const char*> {};
@@ -48,7 +38,7 @@ INSTANTIATE_TEST_SUITE_P(Kinds, BottleneckTest,
                                            "{kind: layer_norm, width: 4}",
                                            "{kind: maxout, group: 4}"));
 
-// Without weight decay only gradients move them.
+// There is no weight decay: only gradients move the layers.
 TEST(BottleneckLayersTest, EncodersAndDecodersAreTrained) {
   const auto after = [](const std::string& epochs) {
     return Train({"compression.bottleneck.width=4", "data.limit=256", "epochs=" + epochs});

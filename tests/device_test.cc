@@ -8,8 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "config/experiment.h"
-#include "tests/pipeline.h"
+#include "tests/pipeline_testing.h"
 
 namespace thinwire {
 namespace {
@@ -33,30 +32,8 @@ epochs: 1
 device: cuda
 )";
 
-class Folder {
- public:
-  Folder() {
-    char path[] = "/tmp/thinwire-test-XXXXXX";
-    path_ = mkdtemp(path);
-  }
-  ~Folder() { (void)!std::system(("rm -rf " + path_).c_str()); }
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
-
 Outcome Train(const std::vector<std::string>& overrides) {
-  const Folder folder;
-  const auto experiment = ParseExperiment(kExperiment, "test", overrides);
-  EXPECT_TRUE(experiment.ok()) << experiment.status();
-  const auto pipeline = Pipeline::Start(*experiment, /*tcp=*/false, folder.path(), kPlugin);
-  EXPECT_TRUE(pipeline.ok()) << pipeline.status();
-  const absl::Status ready = (*pipeline)->SetUp();
-  EXPECT_TRUE(ready.ok()) << ready;
-  const absl::StatusOr<Outcome> outcome = (*pipeline)->Run();
-  EXPECT_TRUE(outcome.ok()) << outcome.status();
-  return outcome.ok() ? *outcome : Outcome{};
+  return TrainPipeline(kExperiment, overrides, /*tcp=*/false, kPlugin);
 }
 
 std::vector<std::string> Both(const std::string& direction, const std::string& more) {

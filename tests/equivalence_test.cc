@@ -4,16 +4,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <fstream>
 #include <string>
 #include <tuple>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "config/experiment.h"
 #include "nn/cpu/ops.h"
-#include "tests/pipeline.h"
+#include "tests/pipeline_testing.h"
 
 namespace thinwire {
 namespace {
@@ -30,32 +27,8 @@ optimizer: {name: sgd, lr: 0.1, momentum: 0.9, weight_decay: 0.0005}
 epochs: 2
 )";
 
-class Folder {
- public:
-  Folder() {
-    char path[] = "/tmp/thinwire-test-XXXXXX";
-    path_ = mkdtemp(path);
-  }
-  ~Folder() { (void)!std::system(("rm -rf " + path_).c_str()); }
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
-
 Outcome Train(const std::vector<std::string>& overrides, bool tcp = false) {
-  const Folder folder;
-  const std::string file = folder.path() + "/experiment.yaml";
-  std::ofstream(file) << kExperiment;
-  absl::StatusOr<Experiment> experiment = LoadExperiment(file, overrides);
-  EXPECT_TRUE(experiment.ok()) << experiment.status();
-  auto pipeline = Pipeline::Start(*experiment, tcp, folder.path());
-  EXPECT_TRUE(pipeline.ok()) << pipeline.status();
-  const absl::Status ready = (*pipeline)->SetUp();
-  EXPECT_TRUE(ready.ok()) << ready;
-  absl::StatusOr<Outcome> outcome = (*pipeline)->Run();
-  EXPECT_TRUE(outcome.ok()) << outcome.status();
-  return outcome.ok() ? *outcome : Outcome{};
+  return TrainPipeline(kExperiment, overrides, tcp);
 }
 
 void ExpectSame(const Outcome& a, const Outcome& b) {

@@ -1,16 +1,33 @@
-#include "tests/pipeline.h"
+#include "tests/pipeline_testing.h"
+
+#include <gtest/gtest.h>
 
 #include <chrono>
+#include <cstdlib>
 #include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
+#include "config/experiment.h"
 #include "grpcpp/grpcpp.h"
 #include "nlohmann/json.hpp"
 
 namespace thinwire {
 namespace {
+
+class Folder {
+ public:
+  Folder() {
+    char path[] = "/tmp/thinwire-test-XXXXXX";
+    path_ = mkdtemp(path);
+  }
+  ~Folder() { (void)!std::system(("rm -rf " + path_).c_str()); }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
 
 constexpr auto kCallSeconds = std::chrono::seconds(120);
 
@@ -25,6 +42,8 @@ struct CallContext : grpc::ClientContext {
 // Adds the tensors of one safetensors file.
 void AddTensors(const std::string& file, std::map<std::string, std::string>* parameters) {
   uint64_t header_bytes = 0;
+  // Its length stands in the first eight bytes, little-endian: the last of them is shifted in
+  // first.
   for (int i = 7; i >= 0; --i) header_bytes = header_bytes << 8 | static_cast<uint8_t>(file[i]);
   const auto header = nlohmann::json::parse(file.substr(8, header_bytes));
   for (const auto& [name, tensor] : header.items()) {
@@ -181,6 +200,20 @@ absl::StatusOr<Outcome> Pipeline::Run() {
   outcome.uncompressed_correct = uncompressed.correct();
   RETURN_IF_ERROR(Export(&outcome));
   return outcome;
+}
+
+Outcome TrainPipeline(const std::string& experiment, const std::vector<std::string>& overrides,
+                      bool tcp, const std::string& cuda_plugin) {
+  const Folder folder;
+  const absl::StatusOr<Experiment> resolved = ParseExperiment(experiment, "test", overrides);
+  EXPECT_TRUE(resolved.ok()) << resolved.status();
+  const auto pipeline = Pipeline::Start(*resolved, tcp, folder.path(), cuda_plugin);
+  EXPECT_TRUE(pipeline.ok()) << pipeline.status();
+  const absl::Status ready = (*pipeline)->SetUp();
+  EXPECT_TRUE(ready.ok()) << ready;
+  const absl::StatusOr<Outcome> outcome = (*pipeline)->Run();
+  EXPECT_TRUE(outcome.ok()) << outcome.status();
+  return outcome.ok() ? *outcome : Outcome{};
 }
 
 }  // namespace thinwire

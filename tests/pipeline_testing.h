@@ -15,13 +15,13 @@
 
 namespace thinwire {
 
-// What must not depend on how a run was spread.
+// What a run came to. It must not depend on how the segments were spread over servers.
 struct Outcome {
   std::vector<double> step_losses;
   double compressed_loss = 0, uncompressed_loss = 0, recalibrated_loss = 0;
   uint64_t compressed_correct = 0, uncompressed_correct = 0;
   std::map<std::string, std::string> parameters;  // name -> raw bytes
-  // By "cut/gradient" or "cut/activation": what the senders counted in training.
+  // What the senders counted in training, by "cut/gradient" or "cut/activation".
   std::map<std::string, BoundaryReport> boundaries;
 };
 
@@ -31,7 +31,7 @@ class Pipeline {
   // `cuda_plugin` as the servers' flag.
   static absl::StatusOr<std::unique_ptr<Pipeline>> Start(const Experiment& experiment, bool tcp,
                                                          const std::string& folder,
-                                                         const std::string& cuda_plugin = "");
+                                                         const std::string& cuda_plugin);
   ~Pipeline();
 
   // Acquire, Configure and Connect.
@@ -59,5 +59,10 @@ class Pipeline {
   std::vector<Member> members_;
   uint64_t train_samples_ = 0, test_samples_ = 0;
 };
+
+// Runs `experiment`, the text of a file, on a pipeline of its own, on TCP or on Unix sockets.
+// Whatever goes wrong fails the test; the outcome may then be empty.
+Outcome TrainPipeline(const std::string& experiment, const std::vector<std::string>& overrides,
+                      bool tcp = false, const std::string& cuda_plugin = "");
 
 }  // namespace thinwire

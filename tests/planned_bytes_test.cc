@@ -1,0 +1,59 @@
+// What `thinwire plan` says of the wire is what a run sends, to the byte, where every payload of a
+// codec has one size.
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "config/experiment.h"
+#include "coordinator/plan/plan.h"
+#include "tests/pipeline_testing.h"
+
+namespace thinwire {
+namespace {
+
+// Microbatches of 11 and 10 samples; the last step is as full as the others.
+constexpr char kExperiment[] = R"(
+name: planned
+model: {name: resnet8, width: 8}
+data: {name: digits, batch_size: 42, limit: 84, test_limit: 20}
+pipeline: {cuts: [stem, layer1, layer2], stages: 2, microbatches: 4, threads: 1}
+optimizer: {lr: 0.1}
+epochs: 2
+)";
+constexpr uint64_t kSteps = 4;
+
+class PlannedBytesTest : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(PlannedBytesTest, AreThoseThatARunSends) {
+  const std::vector<std::string> codec = {
+      absl::StrCat("compression.activations={", GetParam(), "}"),
+      absl::StrCat("compression.gradients={", GetParam(), "}")};
+  const auto experiment = ParseExperiment(kExperiment, "test", codec);
+  ASSERT_TRUE(experiment.ok()) << experiment.status();
+  const absl::StatusOr<Plan> plan = MakePlan(*experiment, PlanAssumptions());
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  const Outcome outcome = TrainPipeline(kExperiment, codec);
+  for (const PlannedBoundary& planned : plan->boundaries) {
+    for (const bool gradient : {false, true}) {
+      const PlannedDirection& direction = gradient ? planned.gradients : planned.activations;
+      const std::string name = planned.name + (gradient ? "/gradient" : "/activation");
+      const BoundaryReport& sent = outcome.boundaries.at(name);
+      EXPECT_EQ(sent.messages(), kSteps * 4) << name;
+      EXPECT_EQ(sent.raw_bytes(), kSteps * static_cast<uint64_t>(direction.raw_bytes)) << name;
+      EXPECT_EQ(sent.wire_bytes(), kSteps * static_cast<uint64_t>(direction.wire_bytes)) << name;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Codecs, PlannedBytesTest,
+                         ::testing::Values("codec: none", "codec: fp16",
+                                           "codec: uniform, bits: 4, range: max_abs, feedback: ef",
+                                           "codec: low_rank, rank: 2",
+                                           "codec: randomk, ratio: 0.1, feedback: {kind: ef21, "
+                                           "digest_every: 1}"));
+
+}  // namespace
+}  // namespace thinwire
