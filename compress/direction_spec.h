@@ -3,7 +3,10 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
+#include <vector>
 
+#include "absl/status/status.h"
 #include "compress/feedback/spec.h"
 #include "compress/level.h"
 #include "compress/spec.h"
@@ -15,6 +18,11 @@ enum class OnNonfinite : uint8_t {
   kError = 0,  // the run's end
   kPass = 1,   // sent exactly
 };
+
+// Names as experiment files spell them, and back as in spec.h.
+const char* Name(OnNonfinite value);
+absl::Status FromName(const std::string& name, OnNonfinite* to);
+std::vector<OnNonfinite> AllOnNonfinite();
 
 struct DirectionSpec {
   CodecSpec codec;

@@ -12,11 +12,7 @@ namespace thinwire {
 namespace {
 
 constexpr double kRatioNotch = 1.25;
-constexpr double kContent = 0.8;  // of the target: errors from here to the target change nothing
-
-bool KeepsRatio(const CodecSpec& codec) {
-  return (codec.kind == CodecKind::kTopK || codec.kind == CodecKind::kRandomK) && codec.ratio > 0;
-}
+constexpr double kContent = 0.8;  // errors from this share of the target to it change nothing
 
 absl::Status CheckOne(const CodecSpec& codec, const char* field, double level) {
   absl::Status status;
@@ -36,6 +32,10 @@ absl::Status CheckOne(const CodecSpec& codec, const char* field, double level) {
 
 }  // namespace
 
+bool TakesLevel(CodecKind kind) {
+  return kind == CodecKind::kUniform || kind == CodecKind::kTopK || kind == CodecKind::kRandomK;
+}
+
 std::string LevelSpec::ToString() const {
   switch (kind) {
     case LevelKind::kFixed:
@@ -51,7 +51,7 @@ std::string LevelSpec::ToString() const {
 
 absl::Status CheckLevel(const LevelSpec& spec, const CodecSpec& codec) {
   if (spec.kind == LevelKind::kFixed) return absl::OkStatus();
-  if (codec.kind != CodecKind::kUniform && !KeepsRatio(codec)) {
+  if (!TakesLevel(codec.kind) || (codec.kind != CodecKind::kUniform && !(codec.ratio > 0))) {
     return absl::InvalidArgumentError(absl::StrCat("level with codec ", codec.ToString(),
                                                    ", want topk or randomk with a ratio, or "
                                                    "uniform"));

@@ -28,6 +28,9 @@ struct LevelSpec {
   std::string ToString() const;
 };
 
+// True for codecs whose specification may have a level: topk and randomk (with a ratio), uniform.
+bool TakesLevel(CodecKind kind);
+
 // InvalidArgument naming field, the value met and the values wanted: a codec without a level, a
 // level out of the codec's range, bounds out of order.
 absl::Status CheckLevel(const LevelSpec& spec, const CodecSpec& codec);
@@ -71,7 +74,7 @@ class LevelController {
   const CodecSpec codec_;
   const LevelSpec spec_;
   CodecSpec current_, target_;
-  uint64_t step_ = 0;  // whose errors are in the sum
+  uint64_t step_ = 0;  // the step whose errors are in the sum
   double error_sum_ = 0;
   int measured_ = 0;
 };

@@ -1,18 +1,36 @@
 #include "compress/spec.h"
 
-#include <charconv>
 #include <string>
 #include <tuple>
-#include <type_traits>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/enum_names.h"
 #include "base/status.h"
 #include "compress/spec_parameters.h"
 
 namespace thinwire {
 namespace {
+
+constexpr struct {
+  CodecKind value;
+  const char* name;
+  const char* what;
+} kCodecs[] = {
+    {CodecKind::kNone, "none", "the tensor's own bytes"},
+    {CodecKind::kFp16, "fp16", "16-bit floats, scaled by a power of two per message"},
+    {CodecKind::kBf16, "bf16", "the upper half of each fp32"},
+    {CodecKind::kFp8, "fp8", "8-bit floats, scaled by a power of two per message"},
+    {CodecKind::kUniform, "uniform", "codes of 1 to 8 bits on a uniform grid"},
+    {CodecKind::kTopK, "topk", "the K entries of largest magnitude, and where they stood"},
+    {CodecKind::kRandomK, "randomk", "K random entries; both ends draw the same positions"},
+    {CodecKind::kThreshold, "threshold", "entries of at least some magnitude"},
+    {CodecKind::kBlockwise8, "blockwise8",
+     "8-bit codebook with one absolute maximum per block (SWARM)"},
+    {CodecKind::kLowRank, "low_rank", "two factors of a warm-started power iteration (PowerSGD)"},
+    {CodecKind::kPlugin, "plugin", "your own library, see docs/add_a_codec.md"},
+};
 
 template <typename... Parts>
 absl::Status Refuse(const CodecSpec& spec, const Parts&... parts) {
@@ -124,39 +142,39 @@ auto AllFields(const CodecSpec& s) {
                   s.lossless, s.plugin);
 }
 
-template <typename T>
-std::string Spelled(T value) {
-  if constexpr (std::is_same_v<T, bool>) {
-    return value ? "true" : "false";
-  } else if constexpr (std::is_enum_v<T>) {
-    return Name(value);
-  } else if constexpr (std::is_same_v<T, double>) {  // the shortest text that reads back to it
-    char text[32];
-    return {text, std::to_chars(text, text + sizeof(text), value, std::chars_format::general).ptr};
-  } else {
-    return absl::StrCat(value);
-  }
-}
-
 }  // namespace
 
 bool operator==(const CodecSpec& a, const CodecSpec& b) { return AllFields(a) == AllFields(b); }
 
 std::string CodecSpec::ToString() const {
   std::vector<std::string> parameters;
-  VisitParameters(*this, [&](const char* name, const auto& value, bool is_rare) {
-    if (is_rare && value == std::decay_t<decltype(value)>{}) return;
+  VisitParameters(*this, [&](const char* name, const auto& value, const auto& use) {
+    if (IsRare(use.presence) && value == use.fallback) return;
     parameters.push_back(absl::StrCat(name, "=", Spelled(value)));
   });
   if (parameters.empty()) return Name(kind);
   return absl::StrCat(Name(kind), "(", absl::StrJoin(parameters, ", "), ")");
 }
 
+const char* Name(CodecKind kind) { return NameIn(kCodecs, kind); }
+
+absl::Status FromName(const std::string& name, CodecKind* to) {
+  return FindName("codec", name, kCodecs, to);
+}
+
+const char* Description(CodecKind kind) {
+  for (const auto& codec : kCodecs) {
+    if (codec.value == kind) return codec.what;
+  }
+  return "";
+}
+
+std::vector<CodecKind> AllCodecs() { return ValuesIn(kCodecs); }
+
 CodecSpec DefaultSpec(CodecKind kind) {
   CodecSpec spec;
   spec.kind = kind;
-  if (kind == CodecKind::kTopK || kind == CodecKind::kRandomK) spec.scope = Scope::kSample;
-  if (kind == CodecKind::kBlockwise8) spec.block = 4096;
+  VisitParameters(spec, [](const char*, auto& value, const auto& use) { value = use.fallback; });
   return spec;
 }
 

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 
@@ -30,7 +31,7 @@ enum class Scope : uint8_t {
   kSample = 1,   // each [...] of one sample
   kChannel = 2,  // each index of the last axis
   kToken = 3,    // each row of the last axis
-  kGroup = 4,    // runs of `group` elements in memory order
+  kGroup = 4,    // stretches of `group` elements in memory order
 };
 
 // uniform: how the grid is laid (papers: 1 = min-max per tensor; AC-SGD = fixed point).
@@ -86,9 +87,11 @@ enum class RelativeTo : uint8_t { kAbsolute = 0, kRms = 1, kMax = 2 };
 
 enum class Fp8Format : uint8_t { kE4M3 = 0, kE5M2 = 1 };  // OCP 8-bit floating point
 
-// What squeezes the payload once more, without loss.
+// The lossless stage behind the codec.
 enum class Lossless : uint8_t { kNone = 0, kZstd = 1 };
 
+// A member's initial value is the default of its parameter, but for those that
+// compress/spec_parameters.h names.
 struct CodecSpec {
   CodecKind kind = CodecKind::kNone;
   Scope scope = Scope::kTensor;
@@ -141,7 +144,7 @@ struct CodecSpec {
   bool is_exact() const { return *this == CodecSpec(); }
 
   // "topk(ratio=0.1, scope=sample, values=fp32)": name and the parameters that matter to it, but
-  // for those rarely changed that have their defaults.
+  // for rarely changed ones that have their defaults.
   std::string ToString() const;
 };
 
@@ -178,8 +181,14 @@ absl::Status FromName(const std::string& name, RelativeTo* to);
 absl::Status FromName(const std::string& name, Fp8Format* to);
 absl::Status FromName(const std::string& name, Lossless* to);
 
-// `kind` with the values that parameters have which an experiment file leaves out. Not all of them
-// may be left out: topk needs a ratio or k.
+// "the K entries of largest magnitude, and where they stood"
+const char* Description(CodecKind kind);
+
+// In the order in which errors and lists name them.
+std::vector<CodecKind> AllCodecs();
+
+// `kind` with the default of every parameter. It need not be a valid specification: topk needs a
+// ratio or k.
 CodecSpec DefaultSpec(CodecKind kind);
 
 // InvalidArgument naming codec, parameter, the value met and the values wanted.

@@ -1,20 +1,9 @@
-#include "compress/enum_names.h"
+#include "base/enum_names.h"
 #include "compress/spec.h"
 
 namespace thinwire {
 namespace {
 
-constexpr Named<CodecKind> kCodecKindNames[] = {{CodecKind::kNone, "none"},
-                                                {CodecKind::kFp16, "fp16"},
-                                                {CodecKind::kBf16, "bf16"},
-                                                {CodecKind::kUniform, "uniform"},
-                                                {CodecKind::kTopK, "topk"},
-                                                {CodecKind::kFp8, "fp8"},
-                                                {CodecKind::kRandomK, "randomk"},
-                                                {CodecKind::kThreshold, "threshold"},
-                                                {CodecKind::kBlockwise8, "blockwise8"},
-                                                {CodecKind::kLowRank, "low_rank"},
-                                                {CodecKind::kPlugin, "plugin"}};
 constexpr Named<Scope> kScopeNames[] = {{Scope::kTensor, "tensor"},
                                         {Scope::kSample, "sample"},
                                         {Scope::kChannel, "channel"},
@@ -44,7 +33,6 @@ constexpr Named<Lossless> kLosslessNames[] = {{Lossless::kNone, "none"}, {Lossle
 
 }  // namespace
 
-const char* Name(CodecKind value) { return NameIn(kCodecKindNames, value); }
 const char* Name(Scope value) { return NameIn(kScopeNames, value); }
 const char* Name(Range value) { return NameIn(kRangeNames, value); }
 const char* Name(Rounding value) { return NameIn(kRoundingNames, value); }
@@ -59,9 +47,6 @@ const char* Name(RelativeTo value) { return NameIn(kRelativeToNames, value); }
 const char* Name(Fp8Format value) { return NameIn(kFp8FormatNames, value); }
 const char* Name(Lossless value) { return NameIn(kLosslessNames, value); }
 
-absl::Status FromName(const std::string& name, CodecKind* to) {
-  return FindName("codec", name, kCodecKindNames, to);
-}
 absl::Status FromName(const std::string& name, Scope* to) {
   return FindName("scope", name, kScopeNames, to);
 }

@@ -1,39 +1,61 @@
-// Which parameters matter to which codec: the one list from which frames, experiment files and
+// Which parameters belong to which codec, which of them matter beside the others, and their
+// defaults: the one list from which frames, experiment files, command lines, `thinwire codecs` and
 // ToString() take it.
 #pragma once
 
+#include "base/parameters.h"
 #include "compress/spec.h"
 
 namespace thinwire {
 
-// Calls visit(name, field, is_rare) for each parameter that matters to `spec` as it is, in the
-// order in which people name them. `name` is that of the field in experiment files and in frames.
-// A rare one goes without saying while it has its type's zero value. `visit` may set the field:
-// parameters that depend on it come after it.
-template <typename Spec, typename Visit>  // CodecSpec or const CodecSpec
-void VisitParameters(Spec& spec, Visit&& visit) {
-  constexpr bool kRare = true, kCommon = false;
-  const auto scope = [&] {
-    visit("scope", spec.scope, kCommon);
-    if (spec.scope == Scope::kGroup) visit("group", spec.group, kCommon);
+template <typename T>
+struct ParameterUse {
+  T fallback;                   // the value of one that is left out
+  Presence presence;            // see base/parameters.h
+  const char* unmet = nullptr;  // what it would need to matter: "scope group"; null if it matters
+};
+
+// Calls visit(name, field, use) for each parameter of the codec `spec.kind`, in the order in which
+// people name them, whether it matters to `spec` as it is or not. `name` is that of the field in
+// experiment files and in frames. `visit` may set the field: parameters that depend on it come
+// after it.
+template <typename Spec, typename Visit, ForSpec<Spec, CodecSpec> = 0>
+void VisitAllParameters(Spec& spec, Visit&& visit) {
+  constexpr Presence kRequired = Presence::kRequired, kSpelled = Presence::kSpelled;
+  constexpr Presence kWritten = Presence::kWritten, kOptional = Presence::kOptional;
+  const char* unmet = nullptr;
+  const auto show_or = [&](const char* name, auto member, Presence presence, auto fallback) {
+    visit(name, spec.*member, ParameterUse<decltype(fallback)>{fallback, presence, unmet});
   };
-  const auto grid = [&] {
-    visit("bits", spec.bits, kCommon);
-    visit("range", spec.range, kCommon);
-    visit("rounding", spec.rounding, kCommon);
-    if (spec.range == Range::kMinMax) visit("zero", spec.zero, kCommon);
+  const auto show = [&](const char* name, auto member, Presence presence) {
+    show_or(name, member, presence, CodecSpec().*member);
+  };
+  // What `shown` shows matters only if the condition `need` is met, and those around it are.
+  const auto with = [&](bool is_met, const char* need, auto shown) {
+    const char* const around = unmet;
+    if (unmet == nullptr && !is_met) unmet = need;
+    shown();
+    unmet = around;
+  };
+  const auto zero = [&] {
+    with(spec.range == Range::kMinMax, "range min_max",
+         [&] { show("zero", &CodecSpec::zero, kSpelled); });
   };
   const auto values = [&] {
-    visit("values", spec.values, kCommon);
-    if (spec.values != Values::kUniform) return;
-    grid();
-    visit("group", spec.group, kRare);
+    show("values", &CodecSpec::values, kSpelled);
+    with(spec.values == Values::kUniform, "values uniform", [&] {
+      show("bits", &CodecSpec::bits, kSpelled);
+      show("range", &CodecSpec::range, kSpelled);
+      show("rounding", &CodecSpec::rounding, kSpelled);
+      zero();
+      show("group", &CodecSpec::group, kOptional);
+    });
   };
   const auto kept = [&] {
-    visit("ratio", spec.ratio, kRare);
-    visit("k", spec.k, kRare);
-    visit("scope", spec.scope, kCommon);
-    visit("count", spec.count, kRare);
+    show("ratio", &CodecSpec::ratio, kOptional);
+    show("k", &CodecSpec::k, kOptional);
+    show_or("scope", &CodecSpec::scope, kSpelled, Scope::kSample);
+    show("count", &CodecSpec::count, kWritten);
   };
   switch (spec.kind) {
     case CodecKind::kNone:
@@ -41,50 +63,66 @@ void VisitParameters(Spec& spec, Visit&& visit) {
     case CodecKind::kBf16:
       break;
     case CodecKind::kUniform:
-      visit("bits", spec.bits, kCommon);
-      visit("range", spec.range, kCommon);
-      scope();
-      visit("rounding", spec.rounding, kCommon);
-      if (spec.range == Range::kMinMax) visit("zero", spec.zero, kCommon);
-      visit("rotation", spec.rotation, kRare);
-      if (spec.rotation != Rotation::kNone) visit("rotation_block", spec.rotation_block, kCommon);
+      show("bits", &CodecSpec::bits, kSpelled);
+      show("range", &CodecSpec::range, kSpelled);
+      show("scope", &CodecSpec::scope, kSpelled);
+      with(spec.scope == Scope::kGroup, "scope group",
+           [&] { show("group", &CodecSpec::group, kRequired); });
+      show("rounding", &CodecSpec::rounding, kSpelled);
+      zero();
+      show("rotation", &CodecSpec::rotation, kOptional);
+      with(spec.rotation != Rotation::kNone, "rotation hadamard",
+           [&] { show_or("rotation_block", &CodecSpec::rotation_block, kSpelled, 1024u); });
       break;
     case CodecKind::kTopK:
-      visit("indices", spec.indices, kRare);
-      if (spec.indices == Indices::kOwn) {
+      show("indices", &CodecSpec::indices, kOptional);
+      with(spec.indices == Indices::kOwn, "indices own", [&] {
         kept();
-        visit("pad", spec.pad, kRare);
-      }
+        show("pad", &CodecSpec::pad, kWritten);
+      });
       values();
       break;
     case CodecKind::kFp8:
-      visit("format", spec.format, kCommon);
+      show("format", &CodecSpec::format, kSpelled);
       break;
     case CodecKind::kRandomK:
       kept();
-      visit("unbiased", spec.unbiased, kRare);
+      show("unbiased", &CodecSpec::unbiased, kOptional);
       values();
       break;
     case CodecKind::kThreshold:
-      visit("threshold", spec.threshold, kCommon);
-      visit("relative_to", spec.relative_to, kRare);
+      show("threshold", &CodecSpec::threshold, kRequired);
+      show("relative_to", &CodecSpec::relative_to, kWritten);
       values();
       break;
     case CodecKind::kBlockwise8:
-      visit("block", spec.block, kCommon);
+      show_or("block", &CodecSpec::block, kSpelled, 4096u);
       break;
     case CodecKind::kLowRank:
-      visit("rank", spec.rank, kCommon);
-      visit("per_sample", spec.per_sample, kRare);
+      show("rank", &CodecSpec::rank, kRequired);
+      show("per_sample", &CodecSpec::per_sample, kOptional);
       break;
     case CodecKind::kPlugin:
-      visit("plugin", spec.plugin, kCommon);
+      show("plugin", &CodecSpec::plugin, kRequired);
       break;
   }
-  const bool takes_support = spec.kind != CodecKind::kLowRank && spec.kind != CodecKind::kPlugin &&
-                             spec.indices == Indices::kOwn;
-  if (takes_support) visit("support", spec.support, kRare);
-  visit("lossless", spec.lossless, kRare);
+  if (spec.kind != CodecKind::kLowRank && spec.kind != CodecKind::kPlugin) {
+    with(spec.indices == Indices::kOwn, "indices own",
+         [&] { show("support", &CodecSpec::support, kOptional); });
+  }
+  show("lossless", &CodecSpec::lossless, kOptional);
 }
+
+// The same for the parameters that matter to `spec` as it is: two specifications that are equal in
+// these are the same codec.
+template <typename Spec, typename Visit, ForSpec<Spec, CodecSpec> = 0>
+void VisitParameters(Spec& spec, Visit&& visit) {
+  VisitAllParameters(spec, [&](const char* name, auto& field, const auto& use) {
+    if (use.unmet == nullptr) visit(name, field, use);
+  });
+}
+
+// The parameters of a plug-in that gets none. They are JSON, and a CodecSpec has a digest of them.
+inline constexpr char kNoPluginParameters[] = "{}";
 
 }  // namespace thinwire

@@ -72,7 +72,8 @@ absl::Status Take(const char* name, Parameters* given, T* to) {
 absl::Status Fill(Parameters given, CodecSpec* spec) {
   absl::Status status;
   std::vector<std::string> known;
-  VisitParameters(*spec, [&](const char* name, auto& value, bool) {
+  VisitParameters(*spec, [&](const char* name, auto& value, const auto& use) {
+    value = use.fallback;
     status.Update(Take(name, &given, &value));
     known.push_back(name);
   });
@@ -96,12 +97,10 @@ absl::StatusOr<CodecSpec> ParseCodec(const std::string& text) {
       return absl::InvalidArgumentError(absl::StrCat(text, ": want a ) at the end"));
     }
   }
-  CodecKind kind;
-  RETURN_IF_ERROR(FromName(std::string(name), &kind));
-  CodecSpec spec = DefaultSpec(kind);
+  CodecSpec spec;
+  RETURN_IF_ERROR(FromName(std::string(name), &spec.kind));
   absl::StatusOr<Parameters> given = Split(inside);
   const absl::Status status = given.ok() ? Fill(*std::move(given), &spec) : given.status();
-  if (spec.indices == Indices::kShared) spec.scope = CodecSpec().scope;  // has none
   if (status.ok()) return spec;
   return absl::InvalidArgumentError(absl::StrCat(text, ": ", status.message()));
 }

@@ -46,6 +46,7 @@ TEST(ParseCodecTest, WhatIsLeftOutHasItsDefault) {
   EXPECT_EQ(ParseCodec("topk(ratio=0.1)")->ToString(),
             "topk(ratio=0.1, scope=sample, values=fp32)");
   EXPECT_EQ(ParseCodec(" blockwise8 ")->ToString(), "blockwise8(block=4096)");
+  EXPECT_EQ(ParseCodec("uniform(rotation=hadamard)")->rotation_block, 1024u);
 }
 
 TEST(ParseCodecTest, ErrorsNameWhatTheyMet) {

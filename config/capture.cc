@@ -1,23 +1,24 @@
 #include "config/capture.h"
 
 #include <algorithm>
+#include <iterator>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "config/checks.h"
-#include "config/known_data.h"
 #include "config/specs.h"
 
 namespace thinwire {
 namespace {
 
 constexpr uint64_t kLimitBytes = uint64_t{1} << 30;
+constexpr const char* kDirections[] = {"activations", "gradients"};
 
-// Of a run on as many samples as the official data have.
+// The optimizer steps of a run on as many samples as the official data have.
 absl::StatusOr<uint64_t> StepsOf(const Experiment& experiment) {
-  ASSIGN_OR_RETURN(const KnownData data, FindKnownData(experiment.data().name()));
+  ASSIGN_OR_RETURN(const DatasetInfo data, DatasetOf(experiment.data()));
   const uint64_t limit = experiment.data().limit(), batch = experiment.data().batch_size();
   const uint64_t samples = limit > 0 ? limit : static_cast<uint64_t>(data.train_samples);
   return (samples + batch - 1) / batch * experiment.epochs();
@@ -82,8 +83,7 @@ absl::Status CheckBytes(const Experiment& experiment, const Partition& partition
 
 absl::Status ResolveCapture(const Experiment& experiment, CaptureConfig* capture) {
   if (capture->what().empty()) {
-    capture->add_what("activations");
-    capture->add_what("gradients");
+    for (const char* direction : kDirections) capture->add_what(direction);
   }
   if (!capture->has_limit_bytes()) capture->set_limit_bytes(kLimitBytes);
   ASSIGN_OR_RETURN(const Partition partition, PartitionFrom(experiment));
@@ -94,8 +94,8 @@ absl::Status ResolveCapture(const Experiment& experiment, CaptureConfig* capture
   for (const Cut& cut : partition.cuts) cuts.push_back(cut.name);
   if (capture->cuts().empty()) *capture->mutable_cuts() = {cuts.begin(), cuts.end()};
   RETURN_IF_ERROR(CheckSteps(experiment, *capture));
-  RETURN_IF_ERROR(
-      CheckNames("capture.what", "direction", capture->what(), {"activations", "gradients"}));
+  RETURN_IF_ERROR(CheckNames("capture.what", "direction", capture->what(),
+                             {std::begin(kDirections), std::end(kDirections)}));
   RETURN_IF_ERROR(CheckNames("capture.cuts", "cut", capture->cuts(), cuts));
   return CheckBytes(experiment, partition, *capture);
 }

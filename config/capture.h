@@ -7,8 +7,7 @@
 namespace thinwire {
 
 // The rest of `experiment` is resolved. InvalidArgument names the field, the value met and what is
-// wanted; so it is when a step comes after the run's last one, or when the tensors would take more
-// than limit_bytes.
+// wanted: among others a step after the run's last one, and tensors of more than limit_bytes.
 absl::Status ResolveCapture(const Experiment& experiment, CaptureConfig* capture);
 
 }  // namespace thinwire

@@ -1,7 +1,5 @@
-// Fields that choose one of several things (a direction's codec, the name of a learning-rate
-// schedule, the kind of a layer), and which other fields of the message belong to which choice.
-// Works on DirectionConfig, BottleneckConfig, LrScheduleConfig, OptimizerConfig, ModelConfig and
-// LayerConfig.
+// Messages with a field that chooses one of several things (alternatives.h): their checks and
+// defaults, and what one message laid over another replaces.
 #pragma once
 
 #include <string>
@@ -17,8 +15,8 @@ namespace thinwire {
 absl::Status ResolveChoice(const std::string& path, google::protobuf::Message* message);
 
 // Prepares `*message` for being overlaid by `next`: a new choice starts from its own defaults, so
-// if `next` chooses something else, the fields that belong to the former choice are cleared. And of
-// a direction's `ratio` and `k`, the one that `next` alone sets replaces the other.
+// if `next` chooses something else, the fields that belong to the former choice are cleared. Where
+// `next` sets one of a direction's `ratio` and `k`, it replaces the other.
 void ForgetReplaced(const google::protobuf::Message& next, google::protobuf::Message* message);
 
 }  // namespace thinwire

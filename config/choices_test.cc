@@ -38,7 +38,12 @@ TEST(ResolveChoiceTest, FillsOnlyWhatBelongsToTheChoice) {
             "codec: uniform\nbits: 4\nrange: min_max\nscope: tensor\nrounding: nearest\n"
             "zero: free\n");
   EXPECT_EQ(Resolved<DirectionConfig>("{codec: topk, k: 3}"),
-            "codec: topk\nk: 3\nvalues: fp32\n");  // the rest depends on `indices`
+            "codec: topk\nscope: sample\nk: 3\nvalues: fp32\ncount: ceil\npad: none\n");
+  EXPECT_EQ(Resolved<DirectionConfig>("{codec: topk, indices: shared}"),
+            "codec: topk\nvalues: fp32\nindices: shared\n");
+  EXPECT_EQ(Resolved<DirectionConfig>("{codec: uniform, range: max_abs, rotation: hadamard}"),
+            "codec: uniform\nbits: 8\nrange: max_abs\nscope: tensor\nrounding: nearest\n"
+            "zero: free\nrotation: hadamard\nrotation_block: 1024\n");
   EXPECT_EQ(Resolved<LrScheduleConfig>("{}"), "name: constant\n");
   EXPECT_EQ(Resolved<LayerConfig>("{kind: conv, name: c, out: 4, kernel: 3}"),
             "kind: conv\nname: c\nout: 4\nkernel: 3\nstride: 1\npadding: 0\nbias: true\n");

@@ -1,34 +1,58 @@
 #include "config/codec_config.h"
 
-#include <cstdint>
-#include <type_traits>
+#include <string_view>
 
 #include "absl/strings/str_cat.h"
+#include "base/status.h"
+#include "compress/level.h"
 #include "compress/spec_parameters.h"
-#include "google/protobuf/descriptor.h"
+#include "config/fields.h"
 
 namespace thinwire {
-namespace {
 
-template <typename T>
-void Set(const char* name, const T& value, DirectionConfig* config) {
-  const google::protobuf::FieldDescriptor* field =
-      DirectionConfig::descriptor()->FindFieldByName(name);
-  const google::protobuf::Reflection* reflection = config->GetReflection();
-  if constexpr (std::is_enum_v<T>) {
-    reflection->SetString(config, field, Name(value));
-  } else if constexpr (std::is_same_v<T, bool>) {
-    reflection->SetBool(config, field, value);
-  } else if constexpr (std::is_same_v<T, double>) {
-    reflection->SetDouble(config, field, value);
-  } else if constexpr (std::is_same_v<T, uint64_t>) {
-    reflection->SetUInt64(config, field, value);
-  } else {
-    reflection->SetUInt32(config, field, value);
-  }
+absl::Status ReadCodec(const DirectionConfig& direction, CodecSpec* spec) {
+  RETURN_IF_ERROR(FromName(direction.codec(), &spec->kind));
+  absl::Status status;
+  VisitParameters(*spec, [&](const char* name, auto& value, const auto& use) {
+    value = use.fallback;
+    if (name != std::string_view("plugin")) status.Update(ReadField(direction, name, &value));
+  });
+  return status;
 }
 
-}  // namespace
+std::map<std::string, const char*> NeedsOf(const DirectionConfig& direction) {
+  std::map<std::string, const char*> needs;
+  CodecSpec spec;
+  ReadCodec(direction, &spec).IgnoreError();  // whoever needs the codec refuses an unknown choice
+  if (direction.codec() != Name(spec.kind)) return needs;
+  VisitAllParameters(
+      spec, [&](const char* name, const auto&, const auto& use) { needs[name] = use.unmet; });
+  // Any range goes with zero: free.
+  const auto range = needs.find("range");
+  if (range != needs.end() && range->second == nullptr && direction.zero() != Name(Zero::kOnGrid)) {
+    needs["zero"] = nullptr;
+  }
+  if (TakesLevel(spec.kind)) {
+    const auto ratio = needs.find("ratio");
+    needs["level"] = ratio == needs.end() ? nullptr : ratio->second;
+  }
+  return needs;
+}
+
+void FillCodec(DirectionConfig* direction) {
+  CodecSpec spec;
+  ReadCodec(*direction, &spec).IgnoreError();
+  const std::map<std::string, const char*> needs = NeedsOf(*direction);
+  VisitAllParameters(spec, [&](const char* name, const auto&, const auto& use) {
+    const bool has_say = needs.count(name) > 0 && needs.at(name) == nullptr;
+    if (IsFilledIn(use.presence) && has_say && !IsSet(*direction, name)) {
+      WriteField(name, use.fallback, direction);
+    }
+  });
+  if (spec.kind == CodecKind::kPlugin && !direction->has_parameters()) {
+    direction->set_parameters(kNoPluginParameters);
+  }
+}
 
 absl::StatusOr<DirectionConfig> ConfigOf(const CodecSpec& spec) {
   if (spec.kind == CodecKind::kPlugin) {
@@ -37,9 +61,8 @@ absl::StatusOr<DirectionConfig> ConfigOf(const CodecSpec& spec) {
   }
   DirectionConfig config;
   config.set_codec(Name(spec.kind));
-  VisitParameters(spec, [&](const char* name, const auto& value, bool is_rare) {
-    using T = std::decay_t<decltype(value)>;
-    if (!is_rare || value != T{}) Set(name, value, &config);
+  VisitParameters(spec, [&](const char* name, const auto& value, const auto& use) {
+    if (!IsRare(use.presence) || value != use.fallback) WriteField(name, value, &config);
   });
   return config;
 }

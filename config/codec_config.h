@@ -1,11 +1,28 @@
-// The way back from a codec's specification to what an experiment says of it.
+// A direction's entry and its codec: which of the entry's fields are parameters of the codec, which
+// have a say beside the others, what absent ones mean, and the way back from a specification.
 #pragma once
 
+#include <map>
+#include <string>
+
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "compress/spec.h"
 #include "proto/experiment.pb.h"
 
 namespace thinwire {
+
+// The entry's codec with its parameters, absent ones with their defaults; CheckSpec is for the
+// caller. InvalidArgument names what is unknown; *spec then has the default in its place. Leaves
+// out `plugin`, which is a path in an entry and a digest in a specification.
+absl::Status ReadCodec(const DirectionConfig& direction, CodecSpec* spec);
+
+// The fields that belong to the codec, each with what it needs to have a say ("scope group"), or
+// null where it has one. None for an entry whose codec is not known.
+std::map<std::string, const char*> NeedsOf(const DirectionConfig& direction);
+
+// Fills in the absent parameters of the codec that have a say and a default worth saying.
+void FillCodec(DirectionConfig* direction);
 
 // What CodecFrom, once the experiment is resolved, turns into `spec` again. InvalidArgument for
 // plugin: a specification does not say which library it is.

@@ -1,49 +1,27 @@
 #include "config/direction.h"
 
 #include <string>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/enum_names.h"
 #include "base/status.h"
 #include "config/checks.h"
 #include "config/choices.h"
 #include "config/silent_fields.h"
 #include "config/specs.h"
-#include "config/yaml_message.h"
 
 namespace thinwire {
 namespace {
-
-// Defaults of fields that belong to a codec only together with another field's value.
-const char* FurtherDefaults(const DirectionConfig& direction) {
-  if (direction.codec() == "topk" && direction.indices() != "shared") {
-    return "{scope: sample, count: ceil, pad: none}";
-  }
-  if (direction.rotation() == "hadamard") return "{rotation_block: 1024}";
-  return "{}";
-}
-
-const char* ValueDefaults(const DirectionConfig& direction) {
-  if (direction.values() != "uniform") return "{}";
-  return "{bits: 8, range: min_max, rounding: nearest, zero: free}";
-}
-
-absl::Status FillBelow(const char* defaults, DirectionConfig* direction) {
-  DirectionConfig filled;
-  RETURN_IF_ERROR(MergeYaml(defaults, "defaults", &filled));
-  filled.MergeFrom(*direction);
-  *direction = std::move(filled);
-  return absl::OkStatus();
-}
 
 absl::Status CheckGradientOnly(const std::string& path, const DirectionConfig& direction) {
   if (direction.has_epilogue_only() && direction.epilogue_only()) {
     return absl::InvalidArgumentError(
         absl::StrCat(path, ".epilogue_only: true, want it for gradients only"));
   }
-  if (direction.indices() == "shared" || direction.support() == "received_nonzero") {
+  const bool is_shared = direction.indices() == Name(Indices::kShared);
+  if (is_shared || direction.support() == Name(Support::kReceivedNonzero)) {
     return absl::InvalidArgumentError(absl::StrCat(
-        path, direction.indices() == "shared" ? ".indices: shared" : ".support: received_nonzero",
+        path, is_shared ? ".indices: shared" : ".support: received_nonzero",
         ", want it for gradients only: an activation has no received activation before it"));
   }
   return absl::OkStatus();
@@ -54,7 +32,8 @@ absl::Status ResolveFeedback(const std::string& path, bool gradient, DirectionCo
   RETURN_IF_ERROR(ResolveChoice(path + ".feedback", feedback));
   const absl::Status status = FeedbackFrom(*feedback, gradient).status();
   if (!status.ok()) return absl::InvalidArgumentError(absl::StrCat(path, ": ", status.message()));
-  if (feedback->kind() != "none" && direction->codec() == "none") {
+  if (feedback->kind() != Name(FeedbackKind::kNone) &&
+      direction->codec() == Name(CodecKind::kNone)) {
     return absl::InvalidArgumentError(absl::StrCat(path, ".feedback: ", feedback->kind(),
                                                    " with codec none, which leaves no error"));
   }
@@ -64,7 +43,8 @@ absl::Status ResolveFeedback(const std::string& path, bool gradient, DirectionCo
 absl::Status CheckRest(const std::string& at, const Experiment& experiment,
                        const DirectionConfig& direction) {
   const FeedbackConfig& feedback = direction.feedback();
-  if (feedback.key() == "batch" && experiment.data().shuffle() != "batches") {
+  if (feedback.key() == Name(StateKey::kBatch) &&
+      experiment.data().shuffle() != Name(ShuffleKind::kBatches)) {
     return absl::InvalidArgumentError(
         absl::StrCat(at, ".feedback.key: batch with data.shuffle ", experiment.data().shuffle(),
                      ", want batches: only then does a batch come back"));
@@ -88,12 +68,10 @@ absl::Status CheckRest(const std::string& at, const Experiment& experiment,
 
 absl::Status ResolveDirection(const std::string& path, bool gradient, DirectionConfig* direction) {
   RETURN_IF_ERROR(ResolveChoice(path, direction));
-  RETURN_IF_ERROR(FillBelow(FurtherDefaults(*direction), direction));
-  RETURN_IF_ERROR(FillBelow(ValueDefaults(*direction), direction));
   if (!gradient) RETURN_IF_ERROR(CheckGradientOnly(path, *direction));
   if (direction->has_on_nonfinite()) {
-    RETURN_IF_ERROR(
-        CheckName(path + ".on_nonfinite", "policy", direction->on_nonfinite(), {"error", "pass"}));
+    RETURN_IF_ERROR(CheckName(path + ".on_nonfinite", "policy", direction->on_nonfinite(),
+                              NamesOf(AllOnNonfinite())));
   }
   const absl::Status codec = CodecFrom(*direction).status();
   if (!codec.ok()) return absl::InvalidArgumentError(absl::StrCat(path, ": ", codec.message()));
@@ -130,12 +108,12 @@ absl::Status CheckCompressionAt(const Experiment& experiment, const std::string&
         at, "activations.feedback.kind: ef_mixed_a with gradients.feedback.kind ",
         gradients.feedback().kind(), ", want ef_mixed_a there: it acts on gradients alone"));
   }
-  if (gradients.indices() != "shared") return absl::OkStatus();
+  if (gradients.indices() != Name(Indices::kShared)) return absl::OkStatus();
   // Under ef the mask is that of x + e. What ef21 keeps at both ends is dense.
   ASSIGN_OR_RETURN(const FeedbackSpec feedback,
                    FeedbackFrom(activations.feedback(), /*gradient=*/false));
   const bool has_mask = feedback.kind == FeedbackKind::kNone || feedback.kind == FeedbackKind::kEf;
-  if (activations.codec() == "topk" && has_mask) return absl::OkStatus();
+  if (activations.codec() == Name(CodecKind::kTopK) && has_mask) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
       at, "gradients.indices: shared with activations of codec ", activations.codec(),
       " and feedback ", activations.feedback().kind(), ", want topk with feedback none or ef"));

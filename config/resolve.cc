@@ -8,39 +8,19 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "base/enum_names.h"
 #include "base/status.h"
 #include "config/capture.h"
 #include "config/checks.h"
 #include "config/choices.h"
 #include "config/devices.h"
 #include "config/direction.h"
-#include "config/known_data.h"
 #include "config/smallest_message.h"
 #include "config/specs.h"
 #include "config/yaml_message.h"
 
 namespace thinwire {
 namespace {
-
-// What belongs to one codec, schedule, optimizer, model or layer only stands in choices.cc; what
-// follows from other fields is filled in below.
-constexpr char kDefaults[] = R"(
-name: experiment
-seed: 1
-model: {}
-data: {batch_size: 100, augment: per_epoch, limit: 0, test_limit: 0, verify: true,
-       shuffle: samples}
-pipeline: {microbatches: 1, schedule: 1f1b, threads: auto, transport: unix, deadline_seconds: 60}
-compression:
-  warmup_epochs: 0
-  warmup_steps: 0
-optimizer: {}
-lr_schedule: {warmup_steps: 0}
-precision: fp32
-deterministic: true
-evaluation: {every: 1, compressed: true, recalibrated: false}
-metrics: {error_every: 20}
-)";
 
 constexpr char kAuto[] = "auto";
 
@@ -63,7 +43,7 @@ absl::Status Required(bool given, const std::string& path) {
 
 absl::Status FillDefaults(Experiment* e) {
   Experiment filled;
-  RETURN_IF_ERROR(MergeYaml(kDefaults, "defaults", &filled));
+  RETURN_IF_ERROR(MergeYaml(kExperimentDefaults, "defaults", &filled));
   filled.MergeFrom(*e);
   *e = std::move(filled);
   return absl::OkStatus();
@@ -90,18 +70,19 @@ absl::Status CheckLimit(const std::string& path, uint64_t limit, int64_t samples
 
 absl::Status ResolveData(DataConfig* data) {
   RETURN_IF_ERROR(Required(data->has_name(), "data.name"));
-  ASSIGN_OR_RETURN(const KnownData known, FindKnownData(data->name()));
+  ASSIGN_OR_RETURN(const DatasetInfo known, DatasetOf(*data));
   if (known.has_folder && !data->has_dir()) data->set_dir(absl::StrCat("data/", data->name()));
   RETURN_IF_ERROR(CheckValue(data->batch_size() >= 1 && data->batch_size() <= kMaxBatchSize,
                              "data.batch_size", data->batch_size(),
                              absl::StrCat("1 to ", kMaxBatchSize)));
   RETURN_IF_ERROR(CheckLimit("data.limit", data->limit(), known.train_samples));
   RETURN_IF_ERROR(CheckLimit("data.test_limit", data->test_limit(), known.test_samples));
-  if (data->augment() == "true") data->set_augment("per_epoch");
-  if (data->augment() == "false") data->set_augment("none");
-  RETURN_IF_ERROR(CheckName("data.shuffle", "shuffle", data->shuffle(), {"samples", "batches"}));
-  return CheckName("data.augment", "augmentation", data->augment(),
-                   {"none", "fixed", "per_epoch", "true", "false"});
+  if (data->augment() == "true") data->set_augment(Name(AugmentKind::kPerEpoch));
+  if (data->augment() == "false") data->set_augment(Name(AugmentKind::kNone));
+  RETURN_IF_ERROR(CheckName("data.shuffle", "shuffle", data->shuffle(), NamesOf(AllShuffles())));
+  std::vector<std::string> augmentations = NamesOf(AllAugmentations());
+  augmentations.insert(augmentations.end(), {"true", "false"});
+  return CheckName("data.augment", "augmentation", data->augment(), augmentations);
 }
 
 absl::Status ResolveLayers(const std::string& path,
@@ -110,7 +91,8 @@ absl::Status ResolveLayers(const std::string& path,
     LayerConfig* layer = layers->Mutable(i);
     const std::string at = absl::StrCat(path, "[", i, "]");
     RETURN_IF_ERROR(ResolveChoice(at, layer));
-    if (layer->kind() == "max_pool" && !layer->has_stride()) layer->set_stride(layer->kernel());
+    if (layer->kind() == Name(LayerKind::kMaxPool) && !layer->has_stride())
+      layer->set_stride(layer->kernel());
     RETURN_IF_ERROR(ResolveLayers(at + ".body", layer->mutable_body()));
     RETURN_IF_ERROR(ResolveLayers(at + ".shortcut", layer->mutable_shortcut()));
   }
@@ -119,7 +101,7 @@ absl::Status ResolveLayers(const std::string& path,
 
 absl::Status ResolveModel(const DataConfig& data, ModelConfig* model) {
   RETURN_IF_ERROR(ResolveChoice("model", model));
-  ASSIGN_OR_RETURN(const KnownData known, FindKnownData(data.name()));
+  ASSIGN_OR_RETURN(const DatasetInfo known, DatasetOf(data));
   if (!model->has_classes()) model->set_classes(static_cast<uint32_t>(known.classes));
   RETURN_IF_ERROR(
       CheckValue(model->classes() >= known.classes && model->classes() <= kMaxClasses,
@@ -148,7 +130,7 @@ absl::Status CheckPipeline(const Experiment& e) {
                  "pipeline.microbatches", pipeline.microbatches(),
                  absl::StrCat("1 to ", e.data().batch_size(), ", the batch size")));
   RETURN_IF_ERROR(
-      CheckName("pipeline.schedule", "schedule", pipeline.schedule(), {"gpipe", "1f1b"}));
+      CheckName("pipeline.schedule", "schedule", pipeline.schedule(), NamesOf(AllSchedules())));
   RETURN_IF_ERROR(
       CheckName("pipeline.transport", "transport", pipeline.transport(), {"unix", "tcp"}));
   const double deadline = pipeline.deadline_seconds();
@@ -265,7 +247,9 @@ absl::Status ResolveOptimizer(OptimizerConfig* optimizer) {
 
 absl::Status ResolveLrSchedule(const Experiment& e, LrScheduleConfig* schedule) {
   RETURN_IF_ERROR(ResolveChoice("lr_schedule", schedule));
-  const bool ends = schedule->name() == "cosine" || schedule->name() == "linear";
+  LrScheduleSpec::Kind kind;
+  RETURN_IF_ERROR(FromName(schedule->name(), &kind));
+  const bool ends = kind == LrScheduleSpec::Kind::kCosine || kind == LrScheduleSpec::Kind::kLinear;
   if (ends && !schedule->has_t_max()) schedule->set_t_max(e.epochs());
   if (ends) {
     RETURN_IF_ERROR(
@@ -274,7 +258,7 @@ absl::Status ResolveLrSchedule(const Experiment& e, LrScheduleConfig* schedule) 
     RETURN_IF_ERROR(CheckValue(min_lr >= 0 && min_lr <= lr, "lr_schedule.min_lr", min_lr,
                                absl::StrCat("0 to ", lr, ", which is optimizer.lr")));
   }
-  if (schedule->name() != "step") return absl::OkStatus();
+  if (kind != LrScheduleSpec::Kind::kStep) return absl::OkStatus();
   RETURN_IF_ERROR(CheckValue(schedule->step_size() >= 1, "lr_schedule.step_size",
                              schedule->step_size(), "at least 1"));
   const double gamma = schedule->gamma();
@@ -321,7 +305,7 @@ absl::Status Resolve(Experiment* e) {
   RETURN_IF_ERROR(CheckRunName(e->name()));
   RETURN_IF_ERROR(Required(e->has_epochs(), "epochs"));
   RETURN_IF_ERROR(CheckValue(e->epochs() >= 1, "epochs", e->epochs(), "at least 1"));
-  RETURN_IF_ERROR(CheckName("precision", "precision", e->precision(), {"fp32", "tf32", "bf16"}));
+  RETURN_IF_ERROR(ComputeFrom(*e).status());
   RETURN_IF_ERROR(ResolveData(e->mutable_data()));
   RETURN_IF_ERROR(ResolveModel(e->data(), e->mutable_model()));
   RETURN_IF_ERROR(ResolveOptimizer(e->mutable_optimizer()));

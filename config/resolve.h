@@ -1,10 +1,31 @@
-// Turns what a user wrote into an experiment that says everything: every default stands here.
+// Turns what a user wrote into an experiment that says everything.
 #pragma once
 
 #include "absl/status/status.h"
 #include "proto/experiment.pb.h"
 
 namespace thinwire {
+
+// What an absent field means in every experiment, as YAML. The defaults of what belongs to one
+// codec, feedback, learning rate schedule, optimizer, model or layer stand with those
+// (config/alternatives.h); what follows from other fields is filled in by Resolve.
+inline constexpr char kExperimentDefaults[] = R"(
+name: experiment
+seed: 1
+model: {}
+data: {batch_size: 100, augment: per_epoch, limit: 0, test_limit: 0, verify: true,
+       shuffle: samples}
+pipeline: {microbatches: 1, schedule: 1f1b, threads: auto, transport: unix, deadline_seconds: 60}
+compression:
+  warmup_epochs: 0
+  warmup_steps: 0
+optimizer: {}
+lr_schedule: {warmup_steps: 0}
+precision: fp32
+deterministic: true
+evaluation: {every: 1, compressed: true, recalibrated: false}
+metrics: {error_every: 20}
+)";
 
 // Fills every absent field that has a meaning in this experiment (not `bits` of topk), turns
 // `cuts: auto` into names, an uncut model into {"none"} and `augment: true` into per_epoch, gives

@@ -1,5 +1,5 @@
 // Fields of a direction's entry that are set and have no say, as `group` of uniform with scope
-// tensor. Which parameters have one is known to compress/spec_parameters.h.
+// tensor. Which parameters have one is known to compress/spec_parameters.h (see NeedsOf).
 #pragma once
 
 #include <string>

@@ -9,7 +9,6 @@
 #include "compress/feedback/plan.h"
 #include "compress/layout.h"
 #include "compress/level.h"
-#include "config/known_data.h"
 
 namespace thinwire {
 namespace {
@@ -30,7 +29,7 @@ struct Smallest {
   int64_t train, evaluate;
 };
 absl::StatusOr<Smallest> SmallestOf(const Experiment& experiment) {
-  ASSIGN_OR_RETURN(const KnownData data, FindKnownData(experiment.data().name()));
+  ASSIGN_OR_RETURN(const DatasetInfo data, DatasetOf(experiment.data()));
   const int64_t batch = experiment.data().batch_size();
   const int64_t microbatches = experiment.pipeline().microbatches();
   const int64_t train = Limited(data.train_samples, experiment.data().limit());

@@ -1,7 +1,5 @@
 #include "config/specs.h"
 
-#include <string_view>
-#include <type_traits>
 #include <utility>
 
 #include "absl/strings/numbers.h"
@@ -10,11 +8,10 @@
 #include "base/status.h"
 #include "compress/feedback/plan.h"
 #include "compress/plugin.h"
-#include "compress/spec_parameters.h"
 #include "config/checks.h"
-#include "config/known_data.h"
+#include "config/codec_config.h"
+#include "config/fields.h"
 #include "config/yaml_message.h"
-#include "google/protobuf/descriptor.h"
 #include "models/bottleneck.h"
 #include "models/zoo.h"
 
@@ -23,33 +20,15 @@ namespace {
 
 using LayerConfigs = google::protobuf::RepeatedPtrField<LayerConfig>;
 
-constexpr LayerKind kLayerKinds[] = {
-    LayerKind::kConv2d,  LayerKind::kBatchNorm, LayerKind::kLayerNorm,     LayerKind::kReLU,
-    LayerKind::kMaxPool, LayerKind::kMaxout,    LayerKind::kGlobalAvgPool, LayerKind::kFlatten,
-    LayerKind::kLinear,  LayerKind::kResidual};
-
-absl::StatusOr<LayerKind> KindOf(const LayerConfig& config) {
-  std::vector<std::string> names;
-  for (LayerKind kind : kLayerKinds) {
-    if (config.kind() == Name(kind)) return kind;
-    names.push_back(Name(kind));
-  }
-  return UnknownName("kind", "kind", config.kind(), names);
-}
-
 absl::StatusOr<std::vector<LayerSpec>> LayersFrom(const LayerConfigs& configs,
                                                   const std::string& block) {
   std::vector<LayerSpec> layers;
   for (const LayerConfig& config : configs) {
-    LayerSpec layer;
-    ASSIGN_OR_RETURN(layer.kind, KindOf(config));
+    LayerKind kind;
+    RETURN_IF_ERROR(FromName(config.kind(), &kind));
+    LayerSpec layer = DefaultLayer(kind);
     if (!config.name().empty()) layer.name = absl::StrCat(block, ".", config.name());
-    layer.out_features = config.out();
-    layer.kernel = config.kernel();
-    if (config.has_stride()) layer.stride = config.stride();
-    layer.padding = config.padding();
-    layer.bias = config.bias();
-    layer.group = config.group();
+    RETURN_IF_ERROR(ReadParameters(config, &layer));
     ASSIGN_OR_RETURN(layer.body, LayersFrom(config.body(), block));
     ASSIGN_OR_RETURN(layer.shortcut, LayersFrom(config.shortcut(), block));
     layers.push_back(std::move(layer));
@@ -79,7 +58,7 @@ absl::Status WithPath(const std::string& path, const absl::Status& status) {
 }
 
 absl::StatusOr<Model> BuildModel(const ModelConfig& config, const Shape& input) {
-  if (config.name() == "custom") {
+  if (config.name() == kCustomModel) {
     ASSIGN_OR_RETURN(std::vector<BlockSpec> blocks, BlocksFrom(config));
     return CustomModel(config.name(), std::move(blocks), input, config.classes());
   }
@@ -106,9 +85,8 @@ absl::StatusOr<BottleneckSpec> BottleneckAt(const CompressionConfig& compression
   BottleneckSpec spec;
   if (!own && !compression.has_bottleneck()) return spec;
   const BottleneckConfig& config = own ? found->second.bottleneck() : compression.bottleneck();
-  ASSIGN_OR_RETURN(spec.kind, BottleneckKindFromName(config.kind()));
-  spec.width = config.width();
-  spec.group = config.group();
+  RETURN_IF_ERROR(FromName(config.kind(), &spec.kind));
+  RETURN_IF_ERROR(ReadParameters(config, &spec));
   return spec;
 }
 
@@ -123,31 +101,19 @@ absl::Status AddBottlenecks(const CompressionConfig& compression, Partition* par
   return absl::OkStatus();
 }
 
-// Sets *to from the field of that name, if it is there.
-template <typename T>
-absl::Status Read(const DirectionConfig& config, const char* name, T* to) {
-  const google::protobuf::FieldDescriptor* field =
-      DirectionConfig::descriptor()->FindFieldByName(name);
-  const google::protobuf::Reflection* reflection = config.GetReflection();
-  if (!reflection->HasField(config, field)) return absl::OkStatus();
-  if constexpr (std::is_enum_v<T>) {
-    return FromName(reflection->GetString(config, field), to);
-  } else if constexpr (std::is_same_v<T, bool>) {
-    *to = reflection->GetBool(config, field);
-  } else if constexpr (std::is_same_v<T, double>) {
-    *to = reflection->GetDouble(config, field);
-  } else if constexpr (std::is_same_v<T, uint64_t>) {
-    *to = reflection->GetUInt64(config, field);
-  } else {
-    *to = reflection->GetUInt32(config, field);
-  }
-  return absl::OkStatus();
-}
-
 }  // namespace
 
+absl::StatusOr<DatasetInfo> DatasetOf(const DataConfig& config) {
+  std::vector<std::string> known;
+  for (const DatasetInfo& dataset : AllDatasets()) {
+    if (dataset.name == config.name()) return dataset;
+    known.push_back(dataset.name);
+  }
+  return UnknownName("data.name", "data", config.name(), known);
+}
+
 absl::StatusOr<Model> ModelFrom(const Experiment& experiment) {
-  ASSIGN_OR_RETURN(const KnownData data, FindKnownData(experiment.data().name()));
+  ASSIGN_OR_RETURN(const DatasetInfo data, DatasetOf(experiment.data()));
   absl::StatusOr<Model> model = BuildModel(experiment.model(), data.sample);
   if (!model.ok()) return WithPath("model", model.status());
   return model;
@@ -191,13 +157,7 @@ const DirectionConfig& DirectionOf(const Experiment& experiment, const std::stri
 
 absl::StatusOr<CodecSpec> CodecFrom(const DirectionConfig& config) {
   CodecSpec spec;
-  RETURN_IF_ERROR(FromName(config.codec(), &spec.kind));
-  absl::Status status;
-  VisitParameters(spec, [&](const char* name, auto& value, bool) {
-    if (name == std::string_view("plugin")) return;  // a path there, a digest here
-    status.Update(Read(config, name, &value));
-  });
-  RETURN_IF_ERROR(status);
+  RETURN_IF_ERROR(ReadCodec(config, &spec));
   if (spec.kind == CodecKind::kPlugin) {
     ASSIGN_OR_RETURN(spec.plugin, LoadPlugin(config.plugin(), config.parameters()));
   }
@@ -206,21 +166,11 @@ absl::StatusOr<CodecSpec> CodecFrom(const DirectionConfig& config) {
 }
 
 absl::StatusOr<FeedbackSpec> FeedbackFrom(const FeedbackConfig& config, bool gradient) {
-  FeedbackSpec spec;
-  if (config.kind() == "none") return spec;
-  const bool is_ef = config.kind() == "ef_mixed_a" || config.kind() == "lazy";
-  const std::string kind = is_ef ? "ef" : config.kind() == "aq_sgd" ? "ef21" : config.kind();
-  RETURN_IF_ERROR(FromName(kind, &spec.kind));
-  RETURN_IF_ERROR(FromName(config.key(), &spec.key));
-  RETURN_IF_ERROR(FromName(config.store(), &spec.store));
-  RETURN_IF_ERROR(FromName(config.on_full(), &spec.on_full));
-  if (config.has_init()) RETURN_IF_ERROR(FromName(config.init(), &spec.init));
-  if (config.has_decay()) spec.decay = config.decay();
-  spec.limit_bytes = config.limit_bytes();
-  spec.digest_every = config.digest_every();
-  spec.dir = config.dir();
+  ASSIGN_OR_RETURN(const FeedbackPreset preset, FindFeedbackPreset(config.kind()));
+  FeedbackSpec spec = preset.spec;
+  RETURN_IF_ERROR(ReadParameters(config, &spec));
   RETURN_IF_ERROR(CheckFeedback(spec));
-  return config.kind() == "ef_mixed_a" && !gradient ? FeedbackSpec() : spec;
+  return preset.gradients_only && !gradient ? FeedbackSpec() : spec;
 }
 
 absl::StatusOr<LevelSpec> LevelFrom(const LevelConfig& config) {
@@ -261,14 +211,14 @@ absl::StatusOr<DirectionSpec> DirectionFrom(const DirectionConfig& config, bool 
   }
   RETURN_IF_ERROR(CheckLevel(spec.level, spec.codec));
   RETURN_IF_ERROR(CheckFeedbackOf(spec.feedback, Lowest(spec.codec, spec.level)));
-  if (config.on_nonfinite() == "pass") spec.on_nonfinite = OnNonfinite::kPass;
+  RETURN_IF_ERROR(ReadField(config, "on_nonfinite", &spec.on_nonfinite));
   spec.epilogue_only = config.epilogue_only();
   return spec;
 }
 
 absl::StatusOr<DataOptions> DataFrom(const Experiment& experiment) {
   const DataConfig& config = experiment.data();
-  RETURN_IF_ERROR(FindKnownData(config.name()).status());
+  RETURN_IF_ERROR(DatasetOf(config).status());
   DataOptions options;
   options.name = config.name();
   options.dir = config.dir();
@@ -279,45 +229,39 @@ absl::StatusOr<DataOptions> DataFrom(const Experiment& experiment) {
 }
 
 absl::StatusOr<ShuffleKind> ShuffleFrom(const Experiment& experiment) {
-  const std::string& name = experiment.data().shuffle();
-  if (name == "samples") return ShuffleKind::kSamples;
-  if (name == "batches") return ShuffleKind::kBatches;
-  return UnknownName("data.shuffle", "shuffle", name, {"samples", "batches"});
+  ShuffleKind kind;
+  RETURN_IF_ERROR(FromName(experiment.data().shuffle(), &kind));
+  return kind;
 }
 
 absl::StatusOr<AugmentKind> AugmentFrom(const Experiment& experiment) {
-  const std::string& name = experiment.data().augment();
-  if (name == "none") return AugmentKind::kNone;
-  if (name == "fixed") return AugmentKind::kFixed;
-  if (name == "per_epoch") return AugmentKind::kPerEpoch;
-  return UnknownName("data.augment", "augmentation", name, {"none", "fixed", "per_epoch"});
+  AugmentKind kind;
+  RETURN_IF_ERROR(FromName(experiment.data().augment(), &kind));
+  return kind;
 }
 
 absl::StatusOr<OptimizerSpec> OptimizerFrom(const Experiment& experiment) {
   const OptimizerConfig& config = experiment.optimizer();
-  RETURN_IF_ERROR(CheckName("optimizer.name", "optimizer", config.name(), {"sgd"}));
   OptimizerSpec spec;
-  spec.momentum = config.momentum();
-  spec.weight_decay = config.weight_decay();
-  spec.nesterov = config.nesterov();
+  RETURN_IF_ERROR(FromName(config.name(), &spec.kind));
+  RETURN_IF_ERROR(ReadParameters(config, &spec));
   return spec;
 }
 
 absl::StatusOr<LrScheduleSpec> LrScheduleFrom(const Experiment& experiment) {
   const LrScheduleConfig& config = experiment.lr_schedule();
   LrScheduleSpec spec;
-  ASSIGN_OR_RETURN(spec.kind, LrScheduleFromName(config.name()));
+  RETURN_IF_ERROR(FromName(config.name(), &spec.kind));
+  RETURN_IF_ERROR(ReadParameters(config, &spec));
   spec.lr = experiment.optimizer().lr();
-  spec.min_lr = config.min_lr();
-  spec.t_max = config.t_max();
-  spec.step_size = config.step_size();
-  spec.gamma = config.gamma();
   spec.warmup_steps = config.warmup_steps();
   return spec;
 }
 
 absl::StatusOr<ScheduleKind> ScheduleFrom(const Experiment& experiment) {
-  return ScheduleFromName(experiment.pipeline().schedule());
+  ScheduleKind kind;
+  RETURN_IF_ERROR(FromName(experiment.pipeline().schedule(), &kind));
+  return kind;
 }
 
 absl::StatusOr<DType> ComputeFrom(const Experiment& experiment) {

@@ -1,5 +1,5 @@
 // What the folders below are told to do, from a resolved experiment (config/resolve.h). Pure
-// functions; of an experiment that is not resolved they refuse what they need and do not find.
+// functions; where an experiment is not resolved they refuse what they need and do not find.
 #pragma once
 
 #include <cstdint>
@@ -15,12 +15,16 @@
 #include "models/model.h"
 #include "models/partition.h"
 #include "nn/lr_schedule.h"
-#include "nn/optimizer.h"
+#include "nn/optimizer_spec.h"
 #include "proto/experiment.pb.h"
 #include "schedule/schedule.h"
 #include "tensor/dtype.h"
 
 namespace thinwire {
+
+// What is known of the data, without loading any. InvalidArgument for an unknown name, with the
+// nearest and all known ones.
+absl::StatusOr<DatasetInfo> DatasetOf(const DataConfig& config);
 
 // Built for the input shape of the experiment's data, without bottlenecks; nothing is loaded.
 absl::StatusOr<Model> ModelFrom(const Experiment& experiment);

@@ -11,7 +11,7 @@
 namespace thinwire {
 
 inline constexpr size_t kMaxYamlBytes = 1 << 20;
-inline constexpr int kMaxYamlDepth = 64;          // of lists and maps in each other
+inline constexpr int kMaxYamlDepth = 64;          // levels of lists and maps in each other
 inline constexpr size_t kMaxYamlNodes = 100'000;  // after aliases are expanded
 
 struct YamlNode {
@@ -21,9 +21,9 @@ struct YamlNode {
   std::string text;               // kScalar: without quotes; valid UTF-8 without control characters
   bool quoted = false;            // kScalar: "8" is text, 8 may be a number
   std::vector<std::string> keys;  // kMap: unique
-  std::vector<int> key_lines;     // kMap: of `keys`
+  std::vector<int> key_lines;     // kMap: the lines of `keys`
   std::vector<YamlNode> items;    // kList: elements; kMap: the values of `keys`
-  // Of this tree: all nodes, and levels of lists and maps.
+  // All nodes of this tree, and its levels of lists and maps.
   size_t nodes = 1;
   int depth = 0;
 };

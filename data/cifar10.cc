@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <system_error>
@@ -24,7 +25,8 @@ namespace {
 
 constexpr int64_t kPixels = 32 * 32, kChannels = 3, kClasses = 10;
 constexpr int64_t kRecordBytes = 1 + kPixels * kChannels;
-constexpr int64_t kMaxFileBytes = 10'000 * kRecordBytes;
+constexpr int64_t kFileSamples = 10'000;
+constexpr int64_t kMaxFileBytes = kFileSamples * kRecordBytes;
 
 struct OfficialFile {
   const char* name;
@@ -145,10 +147,20 @@ absl::StatusOr<std::unique_ptr<Dataset>> LoadFiles(const std::string& dir,
 
 }  // namespace
 
+DatasetInfo Cifar10Info() {
+  const ImageFormat format = Format();
+  return {"cifar10",
+          format.sample_shape(),
+          format.classes,
+          std::size(kTrainFiles) * kFileSamples,
+          std::size(kTestFiles) * kFileSamples,
+          /*has_folder=*/true};
+}
+
 absl::StatusOr<DataSplits> LoadCifar10(const DataOptions& options) {
   std::string dir = options.dir.empty() ? "." : options.dir;
   const std::string inner = dir + "/cifar-10-batches-bin";
-  std::error_code ignored;  // of the folder that is then read
+  std::error_code ignored;  // a folder that is not there fails where it is read
   if (std::filesystem::exists(inner + "/" + kTrainFiles[0].name, ignored)) dir = inner;
   DataSplits splits;
   ASSIGN_OR_RETURN(splits.train, LoadFiles(dir, kTrainFiles, options.limit, options.verify));

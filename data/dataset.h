@@ -37,12 +37,25 @@ class Dataset {
   virtual bool may_flip() const = 0;
 };
 
+// What is known of a data set before, or without, loading it.
+struct DatasetInfo {
+  std::string name;
+  Shape sample;  // the shape of one sample, batch extent 1: [1, 32, 32, 3]
+  int64_t classes = 0;
+  int64_t train_samples = 0;  // all of them
+  int64_t test_samples = 0;
+  bool has_folder = false;  // read from files, not embedded
+};
+
+// In the order in which errors and lists name them.
+std::vector<DatasetInfo> AllDatasets();
+
 struct DataSplits {
   std::unique_ptr<Dataset> train, test;
 };
 
 struct DataOptions {
-  std::string name;   // cifar10, digits
+  std::string name;   // one of AllDatasets()
   std::string dir;    // cifar10: the folder that holds data_batch_1.bin (or cifar-10-batches-bin/)
   int64_t limit = 0;  // first n training samples; 0: all
   int64_t test_limit = 0;  // first n test samples; 0: all
@@ -50,8 +63,8 @@ struct DataOptions {
 };
 
 // NotFound names the missing file and how to get it; DataLoss names file, the size or checksum
-// met and the one wanted; InvalidArgument an unknown name and the names there are, or a limit
-// that there are too few samples for.
+// met and the one wanted; InvalidArgument an unknown name, the nearest and all known ones, or a
+// limit that there are too few samples for.
 absl::StatusOr<DataSplits> LoadData(const DataOptions& options);
 
 }  // namespace thinwire

@@ -20,7 +20,7 @@ ImageFormat Format() {
   format.channels = 1;
   format.classes = 10;
   format.white = 16;
-  format.mean = {0.30774823f};  // of the 3823 training images
+  format.mean = {0.30774823f};  // mean and deviation of the 3823 training images
   format.deviation = {0.37728035f};
   format.crop_padding = 1;
   return format;
@@ -47,6 +47,12 @@ absl::StatusOr<std::unique_ptr<Dataset>> Images(const OptdigitsRecords& records,
 }
 
 }  // namespace
+
+DatasetInfo DigitsInfo() {
+  const ImageFormat format = Format();
+  return {"digits", format.sample_shape(), format.classes, OptdigitsTrain().count,
+          OptdigitsTest().count};
+}
 
 absl::StatusOr<DataSplits> LoadDigits(const DataOptions& options) {
   DataSplits splits;

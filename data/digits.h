@@ -8,6 +8,8 @@
 
 namespace thinwire {
 
+DatasetInfo DigitsInfo();
+
 // InvalidArgument if a limit exceeds the samples there are. options.dir is not used.
 absl::StatusOr<DataSplits> LoadDigits(const DataOptions& options);
 

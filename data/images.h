@@ -20,6 +20,7 @@ struct ImageFormat {
   bool may_flip = false;
 
   int64_t pixels() const { return height * width; }
+  Shape sample_shape() const { return {1, height, width, channels}; }
 };
 
 class ImageDataset final : public Dataset {
@@ -31,9 +32,7 @@ class ImageDataset final : public Dataset {
 
   int64_t size() const override { return static_cast<int64_t>(labels_.size()); }
   int64_t classes() const override { return format_.classes; }
-  Shape sample_shape() const override {
-    return {1, format_.height, format_.width, format_.channels};
-  }
+  Shape sample_shape() const override { return format_.sample_shape(); }
   int32_t label(int64_t sample) const override { return labels_[sample]; }
   void Load(int64_t sample, const Augmentation& augmentation, absl::Span<float> out) const override;
   uint64_t digest() const override { return digest_; }

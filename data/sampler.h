@@ -3,8 +3,10 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "data/dataset.h"
 
@@ -18,6 +20,11 @@ enum class ShuffleKind : uint8_t {
   kSamples,  // the samples
   kBatches,  // the batches, which hold the same samples in every epoch; a smaller one stays last
 };
+
+// "samples", "batches"; the inverse gives InvalidArgument with the known ones.
+const char* Name(ShuffleKind kind);
+absl::Status FromName(const std::string& name, ShuffleKind* to);
+std::vector<ShuffleKind> AllShuffles();
 
 struct Shuffle {
   ShuffleKind kind = ShuffleKind::kSamples;
@@ -48,6 +55,11 @@ uint64_t SampleDigest(absl::Span<const int64_t> samples);
 
 // fixed: per sample; per_epoch: anew in each epoch.
 enum class AugmentKind { kNone, kFixed, kPerEpoch };
+
+// "none", "fixed", "per_epoch"; the inverse gives InvalidArgument with the known ones.
+const char* Name(AugmentKind kind);
+absl::Status FromName(const std::string& name, AugmentKind* to);
+std::vector<AugmentKind> AllAugmentations();
 
 Dataset::Augmentation AugmentationOf(const Dataset& data, AugmentKind kind, uint64_t seed,
                                      int64_t epoch, int64_t sample);

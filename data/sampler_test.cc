@@ -39,10 +39,10 @@ TEST(EpochOrderTest, PutsEverySampleAtEveryPlaceAboutEquallyOften) {
   int counts[4][4] = {};
   for (int epoch = 1; epoch <= 4000; ++epoch) {
     const std::vector<int64_t> order = EpochOrder(7, epoch, 4);
-    for (int place = 0; place < 4; ++place) ++counts[place][order[place]];
+    for (int i = 0; i < 4; ++i) ++counts[i][order[i]];
   }
-  for (const auto& place : counts) {
-    for (int count : place) EXPECT_NEAR(count, 1000, 140);  // five standard deviations
+  for (const auto& at_position : counts) {
+    for (int count : at_position) EXPECT_NEAR(count, 1000, 140);  // five standard deviations
   }
 }
 

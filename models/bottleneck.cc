@@ -4,8 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
-#include "base/nearest_name.h"
+#include "base/enum_names.h"
 #include "base/status.h"
 #include "models/zoo.h"
 
@@ -14,8 +13,10 @@ namespace {
 
 using Layers = std::vector<LayerSpec>;
 
-constexpr BottleneckKind kKinds[] = {BottleneckKind::kNone, BottleneckKind::kLinear,
-                                     BottleneckKind::kLayerNorm, BottleneckKind::kMaxout};
+constexpr Named<BottleneckKind> kKindNames[] = {{BottleneckKind::kNone, "none"},
+                                                {BottleneckKind::kLinear, "linear"},
+                                                {BottleneckKind::kLayerNorm, "layer_norm"},
+                                                {BottleneckKind::kMaxout, "maxout"}};
 
 LayerSpec Norm(std::string name) {
   LayerSpec layer;
@@ -78,30 +79,13 @@ Layers Encoder(const BottleneckSpec& spec, const std::string& name, bool image) 
 
 }  // namespace
 
-const char* Name(BottleneckKind kind) {
-  switch (kind) {
-    case BottleneckKind::kNone:
-      return "none";
-    case BottleneckKind::kLinear:
-      return "linear";
-    case BottleneckKind::kLayerNorm:
-      return "layer_norm";
-    case BottleneckKind::kMaxout:
-      return "maxout";
-  }
-  return "";
+const char* Name(BottleneckKind kind) { return NameIn(kKindNames, kind); }
+
+absl::Status FromName(const std::string& name, BottleneckKind* to) {
+  return FindName("bottleneck", name, kKindNames, to);
 }
 
-absl::StatusOr<BottleneckKind> BottleneckKindFromName(const std::string& name) {
-  std::vector<std::string> names;
-  for (BottleneckKind kind : kKinds) {
-    if (name == Name(kind)) return kind;
-    names.push_back(Name(kind));
-  }
-  return absl::InvalidArgumentError(absl::StrCat("unknown bottleneck '", name, "': did you mean ",
-                                                 NearestName(name, names), "? There are ",
-                                                 absl::StrJoin(names, ", ")));
-}
+std::vector<BottleneckKind> AllBottleneckKinds() { return ValuesIn(kKindNames); }
 
 absl::StatusOr<Model> WithBottlenecks(Model model, const std::vector<Cut>& cuts,
                                       const std::vector<BottleneckSpec>& specs) {

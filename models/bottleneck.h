@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "base/parameters.h"
 #include "models/model.h"
 #include "models/partition.h"
 
@@ -21,15 +22,33 @@ enum class BottleneckKind {
   kMaxout,     // N maxout N | D: "maxout" there
 };
 
-// As experiment files spell them: "layer_norm". InvalidArgument names the nearest.
+// Names as experiment files spell them: "layer_norm". The inverse gives InvalidArgument with the
+// known ones.
 const char* Name(BottleneckKind kind);
-absl::StatusOr<BottleneckKind> BottleneckKindFromName(const std::string& name);
+absl::Status FromName(const std::string& name, BottleneckKind* to);
+std::vector<BottleneckKind> AllBottleneckKinds();
 
 struct BottleneckSpec {
   BottleneckKind kind = BottleneckKind::kNone;
   int64_t width = 0;  // kLinear, kLayerNorm: channels of the code, 1 to the cut's
   int64_t group = 0;  // kMaxout: neighbouring channels, whose greatest is kept; divides the cut's
 };
+
+// Calls visit(name, field, presence) for each parameter of the kind (base/parameters.h).
+template <typename Spec, typename Visit, ForSpec<Spec, BottleneckSpec> = 0>
+void VisitParameters(Spec& spec, Visit&& visit) {
+  switch (spec.kind) {
+    case BottleneckKind::kNone:
+      break;
+    case BottleneckKind::kLinear:
+    case BottleneckKind::kLayerNorm:
+      visit("width", spec.width, Presence::kRequired);
+      break;
+    case BottleneckKind::kMaxout:
+      visit("group", spec.group, Presence::kRequired);
+      break;
+  }
+}
 
 // `model` with the layers of specs[i] around cuts[i]; the cuts stay where they are, and the blocks
 // before them give the code. On images E and D are 1x1 convolutions, elsewhere linear layers; they

@@ -174,10 +174,12 @@ TEST(BottleneckTest, AModelsOwnLayerOfThatNameIsRefused) {
 }
 
 TEST(BottleneckKindTest, AnUnknownNameGetsTheNearest) {
-  EXPECT_EQ(*BottleneckKindFromName("layer_norm"), BottleneckKind::kLayerNorm);
-  EXPECT_THAT(std::string(BottleneckKindFromName("layernorm").status().message()),
-              AllOf(HasSubstr("unknown bottleneck 'layernorm'"),
-                    HasSubstr("did you mean layer_norm?"), HasSubstr("none, linear, ")));
+  BottleneckKind kind;
+  ASSERT_TRUE(FromName("layer_norm", &kind).ok());
+  EXPECT_EQ(kind, BottleneckKind::kLayerNorm);
+  EXPECT_THAT(std::string(FromName("layernorm", &kind).message()),
+              AllOf(HasSubstr("bottleneck: unknown \"layernorm\""),
+                    HasSubstr("nearest is \"layer_norm\""), HasSubstr("none, linear, ")));
 }
 
 }  // namespace

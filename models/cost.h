@@ -27,7 +27,7 @@ std::vector<SegmentCost> SegmentCosts(const Model& model, const std::vector<Cut>
 
 struct TrainingMemory {
   int64_t samples_in_flight = 1;  // MaxInFlight times the samples of a microbatch
-  int element_bytes = 4;          // of activations
+  int element_bytes = 4;          // of an activation
   int optimizer_buffers = 1;      // fp32, per parameter: SGD with momentum 1, AdamW 2
 };
 

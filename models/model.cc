@@ -1,9 +1,22 @@
 #include "models/model.h"
 
+#include "base/enum_names.h"
+
 namespace thinwire {
 namespace {
 
 using Init = ParameterSpec::Init;
+
+constexpr Named<LayerKind> kLayerNames[] = {{LayerKind::kConv2d, "conv"},
+                                            {LayerKind::kBatchNorm, "batch_norm"},
+                                            {LayerKind::kLayerNorm, "layer_norm"},
+                                            {LayerKind::kReLU, "relu"},
+                                            {LayerKind::kMaxPool, "max_pool"},
+                                            {LayerKind::kMaxout, "maxout"},
+                                            {LayerKind::kGlobalAvgPool, "global_avg_pool"},
+                                            {LayerKind::kFlatten, "flatten"},
+                                            {LayerKind::kLinear, "linear"},
+                                            {LayerKind::kResidual, "residual"}};
 
 // The weight, of `shape`, and the bias of a convolution or linear layer; the bias starts as
 // PyTorch's.
@@ -54,30 +67,25 @@ double FlopsOfAll(const std::vector<LayerSpec>& layers) {
 
 }  // namespace
 
-const char* Name(LayerKind kind) {
-  switch (kind) {
-    case LayerKind::kConv2d:
-      return "conv";
-    case LayerKind::kBatchNorm:
-      return "batch_norm";
-    case LayerKind::kReLU:
-      return "relu";
-    case LayerKind::kMaxPool:
-      return "max_pool";
-    case LayerKind::kGlobalAvgPool:
-      return "global_avg_pool";
-    case LayerKind::kFlatten:
-      return "flatten";
-    case LayerKind::kLinear:
-      return "linear";
-    case LayerKind::kLayerNorm:
-      return "layer_norm";
-    case LayerKind::kMaxout:
-      return "maxout";
-    case LayerKind::kResidual:
-      return "residual";
-  }
-  return "";
+const char* Name(LayerKind kind) { return NameIn(kLayerNames, kind); }
+
+absl::Status FromName(const std::string& name, LayerKind* to) {
+  return FindName("layer", name, kLayerNames, to);
+}
+
+std::vector<LayerKind> AllLayerKinds() { return ValuesIn(kLayerNames); }
+
+bool HasParameters(LayerKind kind) {
+  return kind == LayerKind::kConv2d || kind == LayerKind::kLinear ||
+         kind == LayerKind::kBatchNorm || kind == LayerKind::kLayerNorm;
+}
+
+LayerSpec DefaultLayer(LayerKind kind) {
+  LayerSpec layer;
+  layer.kind = kind;
+  layer.bias = kind == LayerKind::kConv2d || kind == LayerKind::kLinear;
+  if (kind == LayerKind::kMaxPool) layer.stride = 0;
+  return layer;
 }
 
 std::vector<ParameterSpec> Parameters(const LayerSpec& layer) {

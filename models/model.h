@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "base/parameters.h"
 #include "tensor/shape.h"
 
 namespace thinwire {
@@ -71,10 +73,57 @@ std::vector<ParameterSpec> Parameters(const LayerSpec& layer);
 std::vector<ParameterSpec> Parameters(const BlockSpec& block);
 int64_t TrainableParameters(const Model& model);  // elements
 
-const char* Name(LayerKind kind);  // as experiment files spell it: "conv", "global_avg_pool"
+// Names as experiment files spell them: "conv", "global_avg_pool". The inverse gives
+// InvalidArgument with the known ones.
+const char* Name(LayerKind kind);
+absl::Status FromName(const std::string& name, LayerKind* to);
+std::vector<LayerKind> AllLayerKinds();
 
-// Of convolutions and linear layers, a multiply-add counted as two; forward pass of one sample.
-// Backward is taken as twice that. Elementwise layers count nothing, as is usual.
+// Such a layer has a name of its own.
+bool HasParameters(LayerKind kind);
+
+// A layer of that kind with the defaults of what an experiment leaves out.
+LayerSpec DefaultLayer(LayerKind kind);
+
+// Calls visit(name, field, presence) for each parameter of the kind (base/parameters.h). The stride
+// of a max-pool is its kernel unless it is given.
+template <typename Spec, typename Visit, ForSpec<Spec, LayerSpec> = 0>
+void VisitParameters(Spec& layer, Visit&& visit) {
+  switch (layer.kind) {
+    case LayerKind::kConv2d:
+      visit("out", layer.out_features, Presence::kRequired);
+      visit("kernel", layer.kernel, Presence::kRequired);
+      visit("stride", layer.stride, Presence::kWritten);
+      visit("padding", layer.padding, Presence::kWritten);
+      visit("bias", layer.bias, Presence::kWritten);
+      break;
+    case LayerKind::kLinear:
+      visit("out", layer.out_features, Presence::kRequired);
+      visit("bias", layer.bias, Presence::kWritten);
+      break;
+    case LayerKind::kMaxPool:
+      visit("kernel", layer.kernel, Presence::kRequired);
+      visit("stride", layer.stride, Presence::kOptional);
+      visit("padding", layer.padding, Presence::kWritten);
+      break;
+    case LayerKind::kMaxout:
+      visit("group", layer.group, Presence::kRequired);
+      break;
+    case LayerKind::kResidual:
+      visit("body", layer.body, Presence::kRequired);
+      visit("shortcut", layer.shortcut, Presence::kOptional);
+      break;
+    case LayerKind::kBatchNorm:
+    case LayerKind::kLayerNorm:
+    case LayerKind::kReLU:
+    case LayerKind::kGlobalAvgPool:
+    case LayerKind::kFlatten:
+      break;
+  }
+}
+
+// FLOPs of the convolutions and linear layers, a multiply-add counted as two, in the forward pass
+// of one sample. Backward is taken as twice that. Elementwise layers count nothing, as is usual.
 double ForwardFlops(const BlockSpec& block);
 
 }  // namespace thinwire

@@ -54,13 +54,13 @@ absl::StatusOr<Cut> NamedCut(const Model& model, const std::string& name) {
   return Cut{name, block};
 }
 
-// Splits `items` in a row into `parts` runs of at least one so that the costliest run is
-// cheapest; of all such splits the one with the earliest starts. cost(first, last) is of the run
-// [first, last) and does not rest on the other runs. Returns the first item of each run.
-std::vector<int> BalancedRuns(int items, int parts,
-                              const std::function<double(int first, int last)>& cost) {
+// Splits `items` in a row into `parts` spans of at least one so that the costliest span is
+// cheapest; of all such splits the one with the earliest starts. cost(first, last) is the cost of
+// the span [first, last) and does not rest on the other spans. Returns the first item of each span.
+std::vector<int> BalancedSpans(int items, int parts,
+                               const std::function<double(int first, int last)>& cost) {
   assert(1 <= parts && parts <= items);
-  // rest[k][i]: the least possible greatest cost of items [i, items) in k runs.
+  // rest[k][i]: the least possible greatest cost of items [i, items) in k spans.
   constexpr double kNever = std::numeric_limits<double>::infinity();
   std::vector<std::vector<double>> rest(parts + 1, std::vector<double>(items + 1, kNever));
   rest[0][items] = 0;
@@ -80,7 +80,7 @@ std::vector<int> BalancedRuns(int items, int parts,
   return starts;
 }
 
-// Forward and backward, of one sample.
+// FLOPs of forward and backward of one sample.
 double Flops(const Model& model, int first, int last) {
   double flops = 0;
   for (int i = first; i < last; ++i) flops += 3 * ForwardFlops(model.blocks[i]);
@@ -119,7 +119,7 @@ absl::StatusOr<std::vector<Cut>> BalancedCuts(const Model& model, int count,
     if (last < blocks) elements += model.blocks[last - 1].out.elements();
     return 4.0 * static_cast<double>(elements);
   };
-  const std::vector<int> starts = BalancedRuns(blocks, count + 1, [&](int first, int last) {
+  const std::vector<int> starts = BalancedSpans(blocks, count + 1, [&](int first, int last) {
     return Flops(model, first, last) + flops_per_byte * sent_bytes(first, last);
   });
   std::vector<Cut> cuts;
@@ -137,7 +137,7 @@ absl::StatusOr<std::vector<int>> StageStarts(const Model& model, const std::vect
                                                    " cuts make ", segments, " segments: want 1 to ",
                                                    segments));
   }
-  return BalancedRuns(segments, stages, [&](int first, int last) {
+  return BalancedSpans(segments, stages, [&](int first, int last) {
     return Flops(model, SegmentBlocks(model, cuts, first).first,
                  SegmentBlocks(model, cuts, last - 1).last);
   });

@@ -12,18 +12,16 @@
 namespace thinwire {
 namespace {
 
-struct ResNetForm {
-  std::string name;
-  std::vector<int> blocks;  // per stage; each stage after the first doubles the width
-  int64_t default_width;
+struct ResNetForm : KnownModel {
+  std::vector<int> blocks;  // per group; each group after the first doubles the width
 };
 
 const std::vector<ResNetForm>& ResNetForms() {
   static const auto* const forms = new std::vector<ResNetForm>{
-      {"resnet8", {1, 1, 1}, 16},
-      {"resnet18", {2, 2, 2, 2}, 64},
-      {"resnet20", {3, 3, 3}, 16},
-      {"resnet34", {3, 4, 6, 3}, 64},
+      {{"resnet8", 16}, {1, 1, 1}},
+      {{"resnet18", 64}, {2, 2, 2, 2}},
+      {{"resnet20", 16}, {3, 3, 3}},
+      {{"resnet34", 64}, {3, 4, 6, 3}},
   };
   return *forms;
 }
@@ -92,11 +90,6 @@ BlockSpec Head(int64_t classes) {
   return block;
 }
 
-bool HasParameters(LayerKind kind) {
-  return kind == LayerKind::kConv2d || kind == LayerKind::kLinear ||
-         kind == LayerKind::kBatchNorm || kind == LayerKind::kLayerNorm;
-}
-
 absl::Status CheckLayerNames(const std::vector<LayerSpec>& layers, std::set<std::string>* seen) {
   for (const LayerSpec& layer : layers) {
     if (HasParameters(layer.kind)) {
@@ -131,6 +124,8 @@ absl::Status CheckNames(const Model& model) {
 
 }  // namespace
 
+std::vector<KnownModel> KnownModels() { return {ResNetForms().begin(), ResNetForms().end()}; }
+
 absl::StatusOr<Model> NamedModel(const ModelOptions& options) {
   ASSIGN_OR_RETURN(const ResNetForm form, FormOf(options.name));
   const int64_t base_width = options.width == 0 ? form.default_width : options.width;
@@ -140,10 +135,10 @@ absl::StatusOr<Model> NamedModel(const ModelOptions& options) {
         absl::StrCat(form.name, ": width is ", base_width, ", want 1 to ", kMaxWidth));
   }
   std::vector<BlockSpec> blocks = {Stem(base_width)};
-  for (size_t stage = 0; stage < form.blocks.size(); ++stage) {
-    for (int i = 0; i < form.blocks[stage]; ++i) {
-      const bool narrows = stage > 0 && i == 0;
-      blocks.push_back(BasicBlock(absl::StrCat("layer", stage + 1, ".", i), base_width << stage,
+  for (size_t group = 0; group < form.blocks.size(); ++group) {
+    for (int i = 0; i < form.blocks[group]; ++i) {
+      const bool narrows = group > 0 && i == 0;
+      blocks.push_back(BasicBlock(absl::StrCat("layer", group + 1, ".", i), base_width << group,
                                   /*stride=*/narrows ? 2 : 1, /*project=*/narrows));
     }
   }

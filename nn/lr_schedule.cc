@@ -3,11 +3,16 @@
 #include <algorithm>
 #include <cmath>
 
-#include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
+#include "base/enum_names.h"
 
 namespace thinwire {
 namespace {
+
+constexpr Named<LrScheduleSpec::Kind> kLrScheduleNames[] = {
+    {LrScheduleSpec::Kind::kConstant, "constant"},
+    {LrScheduleSpec::Kind::kCosine, "cosine"},
+    {LrScheduleSpec::Kind::kStep, "step"},
+    {LrScheduleSpec::Kind::kLinear, "linear"}};
 
 double Scheduled(const LrScheduleSpec& spec, int64_t epoch, int64_t step, int64_t steps_per_epoch) {
   const double past_epochs = static_cast<double>(epoch - 1);
@@ -31,14 +36,13 @@ double Scheduled(const LrScheduleSpec& spec, int64_t epoch, int64_t step, int64_
 
 }  // namespace
 
-absl::StatusOr<LrScheduleSpec::Kind> LrScheduleFromName(const std::string& name) {
-  if (name == "constant") return LrScheduleSpec::Kind::kConstant;
-  if (name == "cosine") return LrScheduleSpec::Kind::kCosine;
-  if (name == "step") return LrScheduleSpec::Kind::kStep;
-  if (name == "linear") return LrScheduleSpec::Kind::kLinear;
-  return absl::InvalidArgumentError(
-      absl::StrCat("lr_schedule '", name, "', want constant, cosine, step or linear"));
+const char* Name(LrScheduleSpec::Kind kind) { return NameIn(kLrScheduleNames, kind); }
+
+absl::Status FromName(const std::string& name, LrScheduleSpec::Kind* to) {
+  return FindName("lr_schedule", name, kLrScheduleNames, to);
 }
+
+std::vector<LrScheduleSpec::Kind> AllLrSchedules() { return ValuesIn(kLrScheduleNames); }
 
 double LearningRate(const LrScheduleSpec& spec, int64_t epoch, int64_t step,
                     int64_t steps_per_epoch) {

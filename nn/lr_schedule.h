@@ -3,8 +3,10 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
-#include "absl/status/statusor.h"
+#include "absl/status/status.h"
+#include "base/parameters.h"
 
 namespace thinwire {
 
@@ -24,7 +26,29 @@ struct LrScheduleSpec {
   int64_t warmup_steps = 0;  // first steps: scaled by step / warmup_steps
 };
 
-absl::StatusOr<LrScheduleSpec::Kind> LrScheduleFromName(const std::string& name);
+// Calls visit(name, field, presence) for each parameter of the kind (base/parameters.h), but for
+// lr and warmup_steps, which all kinds have.
+template <typename Spec, typename Visit, ForSpec<Spec, LrScheduleSpec> = 0>
+void VisitParameters(Spec& spec, Visit&& visit) {
+  switch (spec.kind) {
+    case LrScheduleSpec::Kind::kConstant:
+      break;
+    case LrScheduleSpec::Kind::kCosine:
+    case LrScheduleSpec::Kind::kLinear:
+      visit("t_max", spec.t_max, Presence::kOptional);
+      visit("min_lr", spec.min_lr, Presence::kWritten);
+      break;
+    case LrScheduleSpec::Kind::kStep:
+      visit("step_size", spec.step_size, Presence::kRequired);
+      visit("gamma", spec.gamma, Presence::kWritten);
+      break;
+  }
+}
+
+// Names as experiment files spell them; the inverse gives InvalidArgument with the known ones.
+const char* Name(LrScheduleSpec::Kind kind);
+absl::Status FromName(const std::string& name, LrScheduleSpec::Kind* to);
+std::vector<LrScheduleSpec::Kind> AllLrSchedules();
 
 // `epoch` from 1; `step` counts optimizer steps of the run from 1; `steps_per_epoch` > 0.
 double LearningRate(const LrScheduleSpec& spec, int64_t epoch, int64_t step,

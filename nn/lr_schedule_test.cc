@@ -63,10 +63,12 @@ TEST(LrScheduleTest, WarmUpGrowsLinearlyFromTheFirstStep) {
 }
 
 TEST(LrScheduleTest, NamesAreThoseOfExperimentFiles) {
-  EXPECT_EQ(*LrScheduleFromName("cosine"), LrScheduleSpec::Kind::kCosine);
-  const auto unknown = LrScheduleFromName("cosin");
-  EXPECT_EQ(unknown.status().code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_NE(unknown.status().message().find("cosin"), absl::string_view::npos);
+  LrScheduleSpec::Kind kind;
+  ASSERT_TRUE(FromName("cosine", &kind).ok());
+  EXPECT_EQ(kind, LrScheduleSpec::Kind::kCosine);
+  const absl::Status unknown = FromName("cosin", &kind);
+  EXPECT_EQ(unknown.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_NE(unknown.message().find("nearest is \"cosine\""), absl::string_view::npos);
 }
 
 }  // namespace

@@ -7,17 +7,10 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "nn/ops.h"
+#include "nn/optimizer_spec.h"
 #include "nn/segment.h"
 
 namespace thinwire {
-
-struct OptimizerSpec {
-  enum class Kind { kSgd };
-  Kind kind = Kind::kSgd;
-  double momentum = 0;
-  double weight_decay = 0;  // added to the gradient of every parameter, batch norm and bias too
-  bool nesterov = false;
-};
 
 class Optimizer {
  public:

@@ -13,8 +13,6 @@
 namespace thinwire {
 namespace {
 
-constexpr ScheduleKind kKinds[] = {ScheduleKind::kGPipe, ScheduleKind::kOneForwardOneBackward};
-
 // Messages of one boundary and direction, in order: how many were sent, have arrived and were
 // consumed by the action that needs them.
 struct Queue {
@@ -35,14 +33,14 @@ class Pipeline {
   }
 
   struct Event {
-    enum class Kind { kRun, kActivationArrives, kGradientArrives } kind;
+    enum class Kind { kAction, kActivationArrives, kGradientArrives } kind;
     int at;  // the stage that runs, or the boundary
   };
 
   std::vector<Event> PossibleEvents() {
     std::vector<Event> events;
     for (int s = 0; s < stages(); ++s) {
-      if (CanRun(s)) events.push_back({Event::Kind::kRun, s});
+      if (CanRun(s)) events.push_back({Event::Kind::kAction, s});
     }
     for (int b = 0; b + 1 < stages(); ++b) {
       if (activations_[b].arrived < activations_[b].sent) {
@@ -109,7 +107,7 @@ using Event = Pipeline::Event;
 using Adversary = std::function<Event(const std::vector<Event>&)>;
 
 void ForEverySize(const std::function<void(ScheduleKind, int stages, int microbatches)>& check) {
-  for (ScheduleKind kind : kKinds) {
+  for (ScheduleKind kind : AllSchedules()) {
     for (int stages = 1; stages <= 8; ++stages) {
       for (int microbatches = 1; microbatches <= 16; ++microbatches) {
         SCOPED_TRACE(testing::Message()
@@ -140,7 +138,7 @@ Pipeline Finish(ScheduleKind kind, int stages, int microbatches, const Adversary
 Adversary Starve(int stage) {
   return [stage](const std::vector<Event>& events) {
     for (const Event& event : events) {
-      if (event.kind != Event::Kind::kRun || event.at != stage) return event;
+      if (event.kind != Event::Kind::kAction || event.at != stage) return event;
     }
     return events.front();
   };
@@ -169,12 +167,12 @@ TEST(FlowTest, EveryScheduleEndsWithinItsQueuesWhenMessagesLinger) {
     // Any stage that can run goes first, the upstream or the downstream one of them.
     for (bool upstream : {true, false}) {
       Finish(kind, stages, microbatches, [upstream](const std::vector<Event>& events) {
-        std::vector<Event> runs;
+        std::vector<Event> actions;
         for (const Event& event : events) {
-          if (event.kind == Event::Kind::kRun) runs.push_back(event);
+          if (event.kind == Event::Kind::kAction) actions.push_back(event);
         }
-        if (runs.empty()) return events.front();
-        return upstream ? runs.front() : runs.back();
+        if (actions.empty()) return events.front();
+        return upstream ? actions.front() : actions.back();
       });
     }
   });
@@ -225,7 +223,7 @@ void ExploreAllOrders(ScheduleKind kind, int stages, int microbatches) {
 }
 
 TEST(FlowTest, NoReachableStateOfSmallPipelinesDeadlocksOrOverflows) {
-  for (ScheduleKind kind : kKinds) {
+  for (ScheduleKind kind : AllSchedules()) {
     for (int stages = 1; stages <= 4; ++stages) {
       for (int microbatches = 1; microbatches <= 5; ++microbatches) {
         SCOPED_TRACE(testing::Message()

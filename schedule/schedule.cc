@@ -4,18 +4,23 @@
 #include <cassert>
 
 #include "absl/strings/str_cat.h"
+#include "base/enum_names.h"
 
 namespace thinwire {
+namespace {
 
-absl::StatusOr<ScheduleKind> ScheduleFromName(const std::string& name) {
-  for (ScheduleKind kind : {ScheduleKind::kGPipe, ScheduleKind::kOneForwardOneBackward}) {
-    if (name == Name(kind)) return kind;
-  }
-  return absl::InvalidArgumentError(
-      absl::StrCat("unknown schedule '", name, "': want gpipe or 1f1b"));
+constexpr Named<ScheduleKind> kScheduleNames[] = {{ScheduleKind::kGPipe, "gpipe"},
+                                                  {ScheduleKind::kOneForwardOneBackward, "1f1b"}};
+
+}  // namespace
+
+const char* Name(ScheduleKind kind) { return NameIn(kScheduleNames, kind); }
+
+absl::Status FromName(const std::string& name, ScheduleKind* to) {
+  return FindName("schedule", name, kScheduleNames, to);
 }
 
-const char* Name(ScheduleKind kind) { return kind == ScheduleKind::kGPipe ? "gpipe" : "1f1b"; }
+std::vector<ScheduleKind> AllSchedules() { return ValuesIn(kScheduleNames); }
 
 // Both schedules first run up to their in-flight bound forward, then one backward before each
 // further forward, then the rest backward; for GPipe the bound is everything.

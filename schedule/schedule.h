@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/statusor.h"
+#include "absl/status/status.h"
 
 namespace thinwire {
 
@@ -23,9 +23,10 @@ struct Action {
   }
 };
 
-// "gpipe", "1f1b". InvalidArgument names the two.
-absl::StatusOr<ScheduleKind> ScheduleFromName(const std::string& name);
+// "gpipe", "1f1b"; the inverse gives InvalidArgument with the known ones.
 const char* Name(ScheduleKind kind);
+absl::Status FromName(const std::string& name, ScheduleKind* to);
+std::vector<ScheduleKind> AllSchedules();
 
 // The actions of `stage` (from 0) in one step. Every schedule runs each microbatch forward once
 // and backward once, and both in ascending order. A forward needs the activation of the stage

@@ -70,7 +70,7 @@ TEST(MaxInFlightTest, GPipeHoldsAllMicrobatchesAnd1F1BOnlyThoseStillOnTheirWay) 
   EXPECT_EQ(MaxInFlight(k1F1B, /*stage=*/0, /*stages=*/4, /*microbatches=*/2), 2);
 }
 
-// Of three stages with four microbatches: F0 F1 F2 B0 F3 B1 | B2 B3, F0 F1 B0 F2 B1 F3 B2 | B3 and
+// Three stages with four microbatches do: F0 F1 F2 B0 F3 B1 | B2 B3, F0 F1 B0 F2 B1 F3 B2 | B3 and
 // F0 B0 F1 B1 F2 B2 F3 B3.
 TEST(CoolDownTest, IsWhatFollowsTheLastPairOfForwardAndBackward) {
   const auto cool = [](int stage, int stages, int microbatches) {
@@ -104,11 +104,16 @@ TEST(CoolDownTest, NoForwardIsLeftInIt) {
   }
 }
 
-TEST(ScheduleFromNameTest, KnowsItsNamesAndRefusesOthers) {
-  for (ScheduleKind kind : {kGPipe, k1F1B}) EXPECT_EQ(*ScheduleFromName(Name(kind)), kind);
-  const absl::Status status = ScheduleFromName("2f2b").status();
+TEST(ScheduleNamesTest, KnowsItsNamesAndRefusesOthers) {
+  ScheduleKind back;
+  for (ScheduleKind kind : {kGPipe, k1F1B}) {
+    ASSERT_TRUE(FromName(Name(kind), &back).ok());
+    EXPECT_EQ(back, kind);
+  }
+  const absl::Status status = FromName("2f1b", &back);
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(status.message(), "unknown schedule '2f2b': want gpipe or 1f1b");
+  EXPECT_EQ(status.message(),
+            "schedule: unknown \"2f1b\", nearest is \"1f1b\" (want one of gpipe, 1f1b)");
 }
 
 }  // namespace

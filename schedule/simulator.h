@@ -9,7 +9,7 @@
 namespace thinwire {
 
 struct StageCost {
-  double forward_seconds = 0;  // of one microbatch, on one core group
+  double forward_seconds = 0;  // one microbatch, on one core group
   double backward_seconds = 0;
   double update_seconds = 0;  // optimizer, once per step, after the stage's last backward
 };
@@ -22,7 +22,7 @@ struct TransferCost {
 };
 
 struct LinkRate {
-  double bits_per_second = 0;  // of each direction; 0: infinitely fast
+  double bits_per_second = 0;  // in each direction; 0: infinitely fast
   double latency_seconds = 0;
 };
 

@@ -67,8 +67,8 @@ absl::Status Read(const CodecParameters& from, const char* name, T* to) {
 CodecParameters ToParameters(const CodecSpec& spec) {
   CodecParameters to;
   to.set_kind(static_cast<uint32_t>(spec.kind));
-  VisitParameters(spec,
-                  [&](const char* name, const auto& value, bool) { Write(name, value, &to); });
+  VisitParameters(
+      spec, [&](const char* name, const auto& value, const auto&) { Write(name, value, &to); });
   return to;
 }
 
@@ -76,7 +76,7 @@ absl::StatusOr<CodecSpec> FromParameters(const CodecParameters& parameters) {
   CodecSpec spec;
   RETURN_IF_ERROR(ToEnum("kind", parameters.kind(), &spec.kind));
   absl::Status status;
-  VisitParameters(spec, [&](const char* name, auto& value, bool) {
+  VisitParameters(spec, [&](const char* name, auto& value, const auto&) {
     status.Update(Read(parameters, name, &value));
   });
   RETURN_IF_ERROR(status);

@@ -1,7 +1,7 @@
 #include "compress/feedback/spec.h"
 
 #include "absl/strings/str_cat.h"
-#include "compress/enum_names.h"
+#include "base/enum_names.h"
 
 namespace thinwire {
 namespace {
@@ -22,6 +22,28 @@ constexpr Named<StateStorage> kStateStorageNames[] = {{StateStorage::kF32, "fp32
                                                       {StateStorage::kQ4, "q4"}};
 constexpr Named<OnFull> kOnFullNames[] = {{OnFull::kError, "error"}, {OnFull::kPlain, "plain"}};
 
+FeedbackSpec Ef(StateKey key) {
+  FeedbackSpec spec;
+  spec.kind = FeedbackKind::kEf;
+  spec.key = key;
+  return spec;
+}
+
+FeedbackSpec Ef21(StateKey key, StateInit init) {
+  FeedbackSpec spec;
+  spec.kind = FeedbackKind::kEf21;
+  spec.key = key;
+  spec.init = init;
+  spec.digest_every = 10;
+  return spec;
+}
+
+FeedbackSpec Split() {
+  FeedbackSpec spec;
+  spec.kind = FeedbackKind::kSplit;
+  return spec;
+}
+
 }  // namespace
 
 const char* Name(FeedbackKind kind) { return NameIn(kFeedbackKindNames, kind); }
@@ -30,9 +52,6 @@ const char* Name(StateInit init) { return NameIn(kStateInitNames, init); }
 const char* Name(StateStorage store) { return NameIn(kStateStorageNames, store); }
 const char* Name(OnFull on_full) { return NameIn(kOnFullNames, on_full); }
 
-absl::Status FromName(const std::string& name, FeedbackKind* to) {
-  return FindName("feedback", name, kFeedbackKindNames, to);
-}
 absl::Status FromName(const std::string& name, StateKey* to) {
   return FindName("key", name, kStateKeyNames, to);
 }
@@ -44,6 +63,31 @@ absl::Status FromName(const std::string& name, StateStorage* to) {
 }
 absl::Status FromName(const std::string& name, OnFull* to) {
   return FindName("on_full", name, kOnFullNames, to);
+}
+
+const std::vector<FeedbackPreset>& FeedbackPresets() {
+  static const auto* const presets = new std::vector<FeedbackPreset>{
+      {"none", "what a codec leaves out is lost", {}},
+      {"ef", "what was left out is added to the next message of the same key", Ef(StateKey::kSlot)},
+      {"lazy", "ef whose residual goes to the next microbatch (Optimus-CC)", Ef(StateKey::kStream)},
+      {"ef21", "differences from a state that both ends keep",
+       Ef21(StateKey::kSlot, StateInit::kZero)},
+      {"aq_sgd", "ef21 per sample, the first message of each exact (AQ-SGD)",
+       Ef21(StateKey::kSample, StateInit::kExact)},
+      {"ef_mixed_a", "ef for gradients, none for activations", Ef(StateKey::kSlot),
+       /*gradients_only=*/true},
+      {"ef_mixed_b", "half of the budget for the tensor, half for the residual", Split()},
+  };
+  return *presets;
+}
+
+absl::StatusOr<FeedbackPreset> FindFeedbackPreset(const std::string& name) {
+  std::vector<std::string> known;
+  for (const FeedbackPreset& preset : FeedbackPresets()) {
+    if (preset.name == name) return preset;
+    known.push_back(preset.name);
+  }
+  return UnknownName("feedback", name, known);
 }
 
 std::string FeedbackSpec::ToString() const {

@@ -1,12 +1,14 @@
-// What is done about the error that a codec leaves: the checked form of an experiment's `feedback`.
-// Presets resolve to a kind, a key and an initial value: lazy = ef/stream (Optimus-CC, arXiv
-// 2301.09830), aq_sgd = ef21/sample/exact (arXiv 2206.01299).
+// What is done about the error that a codec leaves: the checked form of an experiment's `feedback`,
+// and the presets under whose names experiments choose it.
 #pragma once
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/parameters.h"
 
 namespace thinwire {
 
@@ -48,13 +50,40 @@ struct FeedbackSpec {
   StateStorage store = StateStorage::kF32;
   double decay = 1;  // kEf, kSplit: in (0, 1]
   OnFull on_full = OnFull::kError;
-  uint64_t limit_bytes = 0;   // of one end's rows; 0: none
+  uint64_t limit_bytes = 0;   // of one end's rows; 0: no limit
   uint64_t digest_every = 0;  // kEf21: steps; 0: never
-  std::string dir;            // rows lie in a file in this folder of the stage's machine; or memory
+  std::string dir;  // a folder on the stage's machine: rows lie in a file there, not in memory
 
   // "ef21(key=sample, init=exact, store=fp32)"
   std::string ToString() const;
 };
+
+// Calls visit(name, field, presence) for each parameter of the kind (base/parameters.h).
+template <typename Spec, typename Visit, ForSpec<Spec, FeedbackSpec> = 0>
+void VisitParameters(Spec& spec, Visit&& visit) {
+  if (spec.kind == FeedbackKind::kNone) return;
+  const bool is_ef21 = spec.kind == FeedbackKind::kEf21;
+  visit("key", spec.key, Presence::kWritten);
+  if (is_ef21) visit("init", spec.init, Presence::kWritten);
+  visit("store", spec.store, Presence::kWritten);
+  if (!is_ef21) visit("decay", spec.decay, Presence::kWritten);
+  visit("on_full", spec.on_full, Presence::kWritten);
+  visit("limit_bytes", spec.limit_bytes, Presence::kWritten);
+  visit("dir", spec.dir, Presence::kOptional);
+  if (is_ef21) visit("digest_every", spec.digest_every, Presence::kWritten);
+}
+
+// What an experiment's `kind` names.
+struct FeedbackPreset {
+  const char* name;
+  const char* what;
+  FeedbackSpec spec;            // the defaults of its parameters
+  bool gradients_only = false;  // activations have none under it
+};
+// In the order in which errors and lists name them.
+const std::vector<FeedbackPreset>& FeedbackPresets();
+// InvalidArgument for an unknown name.
+absl::StatusOr<FeedbackPreset> FindFeedbackPreset(const std::string& name);
 
 // Names as experiment files spell them.
 const char* Name(FeedbackKind kind);  // "ef21"; kSplit: "ef_mixed_b"
@@ -64,7 +93,6 @@ const char* Name(StateStorage store);
 const char* Name(OnFull on_full);
 
 // The inverse of Name, as in spec.h.
-absl::Status FromName(const std::string& name, FeedbackKind* to);
 absl::Status FromName(const std::string& name, StateKey* to);
 absl::Status FromName(const std::string& name, StateInit* to);
 absl::Status FromName(const std::string& name, StateStorage* to);

@@ -20,13 +20,22 @@ TEST(FeedbackSpecTest, SpellsWhatMatters) {
 }
 
 TEST(FeedbackSpecTest, NamesInvert) {
-  FeedbackKind kind;
   StateStorage store;
-  ASSERT_TRUE(FromName("ef_mixed_b", &kind).ok());
   ASSERT_TRUE(FromName("q4", &store).ok());
-  EXPECT_EQ(kind, FeedbackKind::kSplit);
   EXPECT_EQ(store, StateStorage::kQ4);
-  EXPECT_THAT(std::string(FromName("ef2", &kind).message()), HasSubstr("nearest is \"ef"));
+  EXPECT_THAT(std::string(FromName("q5", &store).message()), HasSubstr("nearest is \"q8"));
+}
+
+TEST(FeedbackPresetsTest, ResolveToAKindAKeyAndAnInitialValue) {
+  EXPECT_EQ(FindFeedbackPreset("lazy")->spec.ToString(), "ef(key=stream, store=fp32)");
+  EXPECT_EQ(FindFeedbackPreset("aq_sgd")->spec.ToString(),
+            "ef21(key=sample, init=exact, store=fp32)");
+  EXPECT_EQ(FindFeedbackPreset("ef_mixed_b")->spec.kind, FeedbackKind::kSplit);
+  EXPECT_THAT(std::string(FindFeedbackPreset("ef2").status().message()),
+              HasSubstr("nearest is \"ef\""));
+  for (const FeedbackPreset& preset : FeedbackPresets()) {
+    EXPECT_TRUE(CheckFeedback(preset.spec).ok()) << preset.name;
+  }
 }
 
 TEST(FeedbackSpecTest, RefusesWhatMakesNoSense) {

@@ -3,13 +3,11 @@
 
 #include <string>
 
-#include "absl/status/statusor.h"
-
 namespace thinwire {
 
 enum class TextFormat { kMarkdown, kJson };
 
 // Two tables, or {"codecs": [...], "feedback": [...]}.
-absl::StatusOr<std::string> CodecList(TextFormat format);
+std::string CodecList(TextFormat format);
 
 }  // namespace thinwire

@@ -10,7 +10,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-nlohmann::json Parsed() { return nlohmann::json::parse(*CodecList(TextFormat::kJson)); }
+nlohmann::json Parsed() { return nlohmann::json::parse(CodecList(TextFormat::kJson)); }
 
 const nlohmann::json& Named(const nlohmann::json& list, const std::string& name) {
   for (const nlohmann::json& entry : list) {
@@ -41,7 +41,7 @@ TEST(CodecListTest, HasDefaultsAndParametersThatComeWithOthers) {
 }
 
 TEST(CodecListTest, ATableHasALineForEach) {
-  const std::string text = *CodecList(TextFormat::kMarkdown);
+  const std::string text = CodecList(TextFormat::kMarkdown);
   EXPECT_THAT(text, HasSubstr("\n| low_rank | two factors"));
   EXPECT_THAT(text, HasSubstr("\n| ef21 | differences from a state"));
 }

@@ -8,7 +8,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/status.h"
-#include "config/known_data.h"
 #include "config/specs.h"
 
 namespace thinwire {
@@ -82,7 +81,7 @@ absl::Status CheckLimit(const PlannedState& state, const Shape& sample) {
 }  // namespace
 
 absl::StatusOr<uint64_t> TrainingSamples(const Experiment& experiment) {
-  ASSIGN_OR_RETURN(const KnownData data, FindKnownData(experiment.data().name()));
+  ASSIGN_OR_RETURN(const DatasetInfo data, DatasetOf(experiment.data()));
   const uint64_t limit = experiment.data().limit(), all = data.train_samples;
   return limit > 0 ? std::min(limit, all) : all;
 }

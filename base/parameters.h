@@ -1,0 +1,67 @@
+// How a specification shows its parameters, so that command lines, experiment files, frames, lists
+// and documents take names and defaults from one place. Beside a specification stands
+//   template <typename Spec, typename Visit, ForSpec<Spec, ThatSpec> = 0>
+//   void VisitParameters(Spec& spec, Visit&& visit);
+// which calls visit(name, field, presence) for each parameter that belongs to what `spec` is, under
+// the name that the field has in experiment files. A default is the value that the field has in a
+// fresh specification of that kind.
+#pragma once
+
+#include <charconv>
+#include <cstdint>
+#include <string>
+#include <type_traits>
+
+#include "absl/strings/str_cat.h"
+
+namespace thinwire {
+
+// Chooses the overload for `Of` and const `Of`.
+template <typename Spec, typename Of>
+using ForSpec = std::enable_if_t<std::is_same_v<std::remove_const_t<Spec>, Of>, int>;
+
+enum class Presence : uint8_t {
+  kRequired,  // there is no default
+  kSpelled,   // texts and resolved experiments say it, whatever it is
+  kWritten,   // resolved experiments say it, texts where it is not the default
+  kOptional,  // said where it is not the default
+};
+
+// Texts leave it out while it has its default.
+constexpr bool IsRare(Presence presence) {
+  return presence == Presence::kWritten || presence == Presence::kOptional;
+}
+
+// Resolved experiments fill its default in.
+constexpr bool IsFilledIn(Presence presence) {
+  return presence == Presence::kSpelled || presence == Presence::kWritten;
+}
+
+// "0.1", "true", "nearest": as experiment files have it. A number reads back to the same value.
+template <typename T>
+std::string Spelled(const T& value) {
+  if constexpr (std::is_same_v<T, bool>) {
+    return value ? "true" : "false";
+  } else if constexpr (std::is_enum_v<T>) {
+    return Name(value);
+  } else if constexpr (std::is_same_v<T, double>) {
+    char text[32];
+    return {text, std::to_chars(text, text + sizeof(text), value, std::chars_format::general).ptr};
+  } else {
+    return absl::StrCat(value);
+  }
+}
+
+// The default as lists and documents have it. Empty where there is none: an optional number that is
+// 0 is off, and structured values have no text.
+template <typename T>
+std::string DefaultText(const T& fallback, Presence presence) {
+  constexpr bool kHasWords = std::is_enum_v<T> || std::is_same_v<T, bool>;
+  if constexpr (kHasWords || std::is_arithmetic_v<T> || std::is_same_v<T, std::string>) {
+    const bool is_off = presence == Presence::kOptional && !kHasWords && fallback == T{};
+    if (presence != Presence::kRequired && !is_off) return Spelled(fallback);
+  }
+  return "";
+}
+
+}  // namespace thinwire

@@ -1,0 +1,119 @@
+#include "config/alternatives.h"
+
+#include <cassert>
+#include <map>
+#include <string_view>
+
+#include "base/parameters.h"
+#include "compress/feedback/spec.h"
+#include "compress/level.h"
+#include "compress/spec_parameters.h"
+#include "models/bottleneck.h"
+#include "models/model.h"
+#include "models/zoo.h"
+#include "nn/lr_schedule.h"
+#include "nn/optimizer_spec.h"
+
+namespace thinwire {
+namespace {
+
+// A fresh specification, with the defaults of its parameters.
+template <typename Spec>
+Alternative FromSpec(const char* name, const Spec& spec) {
+  Alternative alternative{name, {}, {}};
+  VisitParameters(spec, [&](const char* field, const auto& value, Presence presence) {
+    alternative.fields.push_back({field, DefaultText(value, presence), IsFilledIn(presence)});
+    if (presence == Presence::kRequired) alternative.required.push_back(field);
+  });
+  return alternative;
+}
+
+template <typename Spec, typename Kind>
+std::vector<Alternative> FromKinds(const std::vector<Kind>& kinds) {
+  std::vector<Alternative> alternatives;
+  for (const Kind kind : kinds) {
+    Spec spec;
+    spec.kind = kind;
+    alternatives.push_back(FromSpec(Name(kind), spec));
+  }
+  return alternatives;
+}
+
+Alternative Codec(CodecKind kind) {
+  Alternative codec{Name(kind), {}, {}};
+  const CodecSpec spec = DefaultSpec(kind);
+  VisitAllParameters(spec, [&](const char* name, const auto&, const auto& use) {
+    if (name == std::string_view("lossless")) return;  // belongs to every codec
+    codec.fields.push_back({name, DefaultText(use.fallback, use.presence)});
+    const bool is_required = use.presence == Presence::kRequired && use.unmet == nullptr;
+    if (is_required) codec.required.push_back(name);
+  });
+  if (kind == CodecKind::kPlugin) codec.fields.push_back({"parameters", kNoPluginParameters});
+  if (TakesLevel(kind)) codec.fields.push_back({"level", ""});
+  return codec;
+}
+
+Choice Codecs() {
+  Choice choice{"codec",
+                Name(CodecKind::kNone),
+                {"feedback", "lossless", "on_nonfinite", "epilogue_only"},
+                {}};
+  for (const CodecKind kind : AllCodecs()) choice.alternatives.push_back(Codec(kind));
+  return choice;
+}
+
+Choice Feedback() {
+  Choice choice{"kind", Name(FeedbackKind::kNone), {}, {}};
+  for (const FeedbackPreset& preset : FeedbackPresets()) {
+    choice.alternatives.push_back(FromSpec(preset.name, preset.spec));
+  }
+  return choice;
+}
+
+Choice Models() {
+  Choice choice{"name", "", {"classes"}, {}};
+  for (const KnownModel& model : KnownModels()) {
+    choice.alternatives.push_back(
+        {model.name, {{"width", Spelled(model.default_width), /*is_written=*/true}}, {}});
+  }
+  choice.alternatives.push_back({kCustomModel, {{"blocks", ""}}, {"blocks"}});
+  return choice;
+}
+
+Choice Layers() {
+  Choice choice{"kind", "", {"name"}, {}};
+  for (const LayerKind kind : AllLayerKinds()) {
+    Alternative layer = FromSpec(Name(kind), DefaultLayer(kind));
+    if (HasParameters(kind)) layer.required.insert(layer.required.begin(), "name");
+    choice.alternatives.push_back(layer);
+  }
+  return choice;
+}
+
+}  // namespace
+
+const Choice& ChoiceOf(const google::protobuf::Message& message) {
+  static const auto* const choices = new std::map<std::string, Choice>{
+      {"DirectionConfig", Codecs()},
+      {"FeedbackConfig", Feedback()},
+      {"BottleneckConfig",
+       {"kind",
+        Name(BottleneckKind::kLinear),
+        {},
+        FromKinds<BottleneckSpec>(AllBottleneckKinds())}},
+      {"LrScheduleConfig",
+       {"name",
+        Name(LrScheduleSpec().kind),
+        {"warmup_steps"},
+        FromKinds<LrScheduleSpec>(AllLrSchedules())}},
+      {"OptimizerConfig",
+       {"name", Name(OptimizerSpec().kind), {"lr"}, FromKinds<OptimizerSpec>(AllOptimizers())}},
+      {"ModelConfig", Models()},
+      {"LayerConfig", Layers()},
+  };
+  const auto found = choices->find(message.GetDescriptor()->name());
+  assert(found != choices->end());
+  return found->second;
+}
+
+}  // namespace thinwire

@@ -1,0 +1,87 @@
+// Fields of a message by name, as members of a specification: numbers and booleans as they are, the
+// values of an enum by their names (Name and FromName beside the enum).
+#pragma once
+
+#include <string>
+#include <type_traits>
+
+#include "absl/status/status.h"
+#include "google/protobuf/descriptor.h"
+#include "google/protobuf/message.h"
+
+namespace thinwire {
+
+inline const google::protobuf::FieldDescriptor* FieldOf(const google::protobuf::Message& message,
+                                                        const std::string& name) {
+  return message.GetDescriptor()->FindFieldByName(name);
+}
+
+// True for a list or a map with an element too.
+inline bool IsSet(const google::protobuf::Message& message,
+                  const google::protobuf::FieldDescriptor* field) {
+  const google::protobuf::Reflection* reflection = message.GetReflection();
+  return field->is_repeated() ? reflection->FieldSize(message, field) > 0
+                              : reflection->HasField(message, field);
+}
+
+inline bool IsSet(const google::protobuf::Message& message, const std::string& name) {
+  return IsSet(message, FieldOf(message, name));
+}
+
+// Sets *to from the field if that is set. InvalidArgument for a name that no value of the enum has.
+template <typename T>
+absl::Status ReadField(const google::protobuf::Message& from, const char* name, T* to) {
+  using Field = google::protobuf::FieldDescriptor;
+  const Field* field = FieldOf(from, name);
+  const google::protobuf::Reflection* reflection = from.GetReflection();
+  if (!IsSet(from, field)) return absl::OkStatus();
+  if constexpr (std::is_enum_v<T>) {
+    return FromName(reflection->GetString(from, field), to);
+  } else if constexpr (std::is_same_v<T, std::string>) {
+    *to = reflection->GetString(from, field);
+  } else if (field->cpp_type() == Field::CPPTYPE_BOOL) {
+    *to = static_cast<T>(reflection->GetBool(from, field));
+  } else if (field->cpp_type() == Field::CPPTYPE_DOUBLE) {
+    *to = static_cast<T>(reflection->GetDouble(from, field));
+  } else if (field->cpp_type() == Field::CPPTYPE_UINT64) {
+    *to = static_cast<T>(reflection->GetUInt64(from, field));
+  } else {
+    *to = static_cast<T>(reflection->GetUInt32(from, field));
+  }
+  return absl::OkStatus();
+}
+
+// A number fits the field.
+template <typename T>
+void WriteField(const char* name, const T& value, google::protobuf::Message* to) {
+  using Field = google::protobuf::FieldDescriptor;
+  const Field* field = FieldOf(*to, name);
+  const google::protobuf::Reflection* reflection = to->GetReflection();
+  if constexpr (std::is_enum_v<T>) {
+    reflection->SetString(to, field, Name(value));
+  } else if (field->cpp_type() == Field::CPPTYPE_BOOL) {
+    reflection->SetBool(to, field, static_cast<bool>(value));
+  } else if (field->cpp_type() == Field::CPPTYPE_DOUBLE) {
+    reflection->SetDouble(to, field, static_cast<double>(value));
+  } else if (field->cpp_type() == Field::CPPTYPE_UINT64) {
+    reflection->SetUInt64(to, field, static_cast<uint64_t>(value));
+  } else {
+    reflection->SetUInt32(to, field, static_cast<uint32_t>(value));
+  }
+}
+
+// Sets what VisitParameters shows of the specification (base/parameters.h), but for lists of
+// layers.
+template <typename Spec>
+absl::Status ReadParameters(const google::protobuf::Message& from, Spec* spec) {
+  absl::Status status;
+  VisitParameters(*spec, [&](const char* name, auto& to, const auto&) {
+    using T = std::decay_t<decltype(to)>;
+    if constexpr (!std::is_class_v<T> || std::is_same_v<T, std::string>) {
+      status.Update(ReadField(from, name, &to));
+    }
+  });
+  return status;
+}
+
+}  // namespace thinwire
