@@ -11,6 +11,8 @@ namespace {
 constexpr uint32_t kPolynomial = 0x82F63B78;
 constexpr uint32_t kOne = 0x80000000;
 
+// Polynomials over GF(2), modulo kPolynomial. A factor of x shifts to the right, towards higher
+// powers; the x^32 that falls out is kPolynomial.
 constexpr uint32_t TimesX(uint32_t a) { return (a >> 1) ^ ((a & 1) ? kPolynomial : 0); }
 
 constexpr uint32_t Multiply(uint32_t a, uint32_t b) {
@@ -21,7 +23,7 @@ constexpr uint32_t Multiply(uint32_t a, uint32_t b) {
   return product;
 }
 
-// x^(8 bytes)
+// x^(8 bytes), by squaring: `square` is x^8, x^16, x^32, ...
 constexpr uint32_t PowerOfX(size_t bytes) {
   uint32_t power = kOne;
   uint32_t square = kOne >> 8;

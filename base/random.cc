@@ -43,6 +43,7 @@ uint32_t RandomStream::Next() {
 
 uint32_t RandomStream::Below(uint32_t bound) {
   // Lemire's method: the high word of a product is uniform once short low words are rejected.
+  // -bound % bound is 2^32 % bound.
   const uint32_t threshold = -bound % bound;
   for (;;) {
     const uint64_t product = uint64_t{Next()} * bound;

@@ -30,7 +30,7 @@ uint64_t BytesOf(const std::string& dtype) {
   return 0;
 }
 
-// Of elements of that shape; nothing if it is more than any file has.
+// The bytes of the elements of that shape; nothing if they are more than any file has.
 std::optional<uint64_t> ShapeBytes(const StoredTensor& tensor) {
   uint64_t bytes = BytesOf(tensor.dtype);
   for (const int64_t extent : tensor.shape) {
@@ -83,7 +83,8 @@ absl::Status ParseMetadata(const Json& json, std::map<std::string, std::string>*
   return absl::OkStatus();
 }
 
-// One after the other and nothing between: what overlaps or leaves a gap is no safetensors file.
+// Tensors lie one after the other with nothing between: what overlaps or leaves a gap is no
+// safetensors file.
 absl::Status CheckOrder(const std::vector<Placed>& tensors, uint64_t data_bytes) {
   uint64_t at = 0;
   for (const auto& [begin, tensor] : tensors) {
@@ -137,7 +138,7 @@ absl::StatusOr<Safetensors> ParseSafetensors(std::string_view file) {
   if (file.size() < kLengthBytes) {
     return Malformed(absl::StrCat(file.size(), " bytes, want at least ", kLengthBytes));
   }
-  uint64_t header_bytes = 0;
+  uint64_t header_bytes = 0;  // little-endian: the last byte is the highest
   for (size_t i = kLengthBytes; i-- > 0;) {
     header_bytes = header_bytes << 8 | static_cast<uint8_t>(file[i]);
   }

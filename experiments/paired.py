@@ -48,7 +48,7 @@ def deviation(values: List[float]) -> float:
 
 
 def estimate(differences: List[float]) -> Estimate:
-    """Of one difference per seed, two seeds at least."""
+    """The interval of the mean of one difference per seed, two seeds at least."""
     n = len(differences)
     if n < 2:
         raise ValueError(f"{n} differences, want at least 2")
@@ -74,7 +74,7 @@ def verdict(found: Estimate, claimed: Region) -> str:
 
 
 def overall(verdicts: List[str]) -> str:
-    """Of a claim with several parts: all have to hold."""
+    """The verdict on a claim with several parts: all have to hold."""
     for worst in ("not judged", "not confirmed", "undecided"):
         if worst in verdicts:
             return worst

@@ -11,7 +11,7 @@
 namespace thinwire {
 namespace {
 
-// Of the values of a weight or bias.
+// Initial values of a weight or bias are uniform in [-Bound, Bound).
 float Bound(const ParameterSpec& spec) {
   if (spec.init == ParameterSpec::Init::kXavierUniform) {
     return std::sqrt(6.0f / static_cast<float>(spec.fan_in + spec.fan_out));

@@ -95,7 +95,7 @@ class RecordedSegment final : public Segment {
 
   absl::Span<Parameter> parameters() override { return segment_->parameters(); }
 
-  // As for passes: once without a recording.
+  // Like a pass, it is done once without a recording.
   absl::Status ParametersChanged() override {
     if (parameters_changed_ < 0 && recording_ && parameters_prepared_) {
       Record(parameters_recorder_.get(), &parameters_changed_,
@@ -130,7 +130,7 @@ class RecordedSegment final : public Segment {
     return slots.back().get();
   }
 
-  // Of a slot that nobody uses.
+  // Forgets a slot that nobody uses.
   void Drop(Slot* slot, int64_t batch) {
     auto& slots = slots_[batch];
     slots.erase(std::find_if(slots.begin(), slots.end(),

@@ -2,7 +2,7 @@
 
 load("//third_party/cuda:compile.bzl", "cuda_objects")
 
-# Of targets that want the CUDA toolkit.
+# target_compatible_with of targets that want the CUDA toolkit.
 ONLY_WITH_CUDA = select({
     "//third_party/cuda:enabled": [],
     "//conditions:default": ["//third_party/cuda:never"],
@@ -20,13 +20,13 @@ def cuda_library(name, srcs = None, hdrs = None, deps = [], cuda_deps = [], **kw
     host's compiler against third_party/cuda_on_host. Both are used as cc_library targets are.
 
     Args:
-      name: of the target for the GPU.
+      name: the target for the GPU.
       srcs: .cu files, .cc files that may include <cuda_runtime.h>, headers of their own; by default
         NAME.cu and NAME.cc, where there are such.
       hdrs: .h and .cuh files; by default NAME.h, where there is one.
       deps: ordinary C++ libraries.
       cuda_deps: other cuda_library targets; `:name_emulated` depends on their `_emulated` twins.
-      **kwargs: of both cc_library targets: visibility, testonly, tags, ...
+      **kwargs: attributes of both cc_library targets: visibility, testonly, tags, ...
     """
     if srcs == None:
         srcs = native.glob([name + ".cc", name + ".cu"])
@@ -84,11 +84,11 @@ def backend_plugin(name, deps, srcs = [], emulated = False, **kwargs):
     """A shared library that shows one symbol, thinwire_backend (backend/plugin.h), and needs no other of its host.
 
     Args:
-      name: of the file, "libthinwire_cuda.so".
+      name: the name of the file, "libthinwire_cuda.so".
       deps: its libraries, all of cuda_library's `:name` or all `:name_emulated`.
       srcs: .cc files.
       emulated: made of `:name_emulated` targets; otherwise it exists with --config=cuda only.
-      **kwargs: of the cc_binary.
+      **kwargs: further attributes of the cc_binary.
     """
     native.cc_binary(
         name = name,

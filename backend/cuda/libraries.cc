@@ -31,7 +31,8 @@ std::vector<std::string> NvrtcPaths() {
   return paths;
 }
 
-// With it cuDNN compiles kernels that it plans without otherwise.
+// The version of NVRTC, with which cuDNN compiles kernels; without it there are plans it cannot
+// make.
 std::string Nvrtc() {
   for (const std::string& path : NvrtcPaths()) {
     void* const library = dlopen(path.c_str(), RTLD_LAZY | RTLD_LOCAL);

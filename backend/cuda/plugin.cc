@@ -6,6 +6,7 @@
 #include <mutex>
 #include <string>
 
+#include "absl/base/thread_annotations.h"
 #include "backend/build_id.h"
 #include "backend/cuda/libraries.h"
 #include "compress/cuda/kernels.h"
@@ -27,7 +28,7 @@ std::string Driver(int cuda_version) {
   return version.empty() ? "driver for CUDA " + Spelled(cuda_version) : "driver " + version;
 }
 
-// As much of it as has room.
+// Copies as much of `text` as has room, and a zero.
 template <size_t kBytes>
 void Put(const std::string& text, char (&to)[kBytes]) {
   to[text.copy(to, kBytes - 1)] = '\0';
@@ -103,7 +104,7 @@ class CudaBackend final : public BackendPlugin {
   }
 
   std::mutex mutex_;
-  std::map<int, Opened> opened_;  // guarded by mutex_; none is removed
+  std::map<int, Opened> opened_ ABSL_GUARDED_BY(mutex_);  // none is removed
 };
 
 }  // namespace

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "nn/cpu/channel_runs.h"
+#include "nn/cpu/channel_spans.h"
 #include "nn/cpu/parallel.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -36,9 +36,9 @@ namespace HWY_NAMESPACE {
 
 using cpu::ApplyArguments;
 using cpu::kTileRows;
-using cpu::Run;
+using cpu::Span;
 
-static_assert(cpu::ChannelRuns::kLanes % hn::MaxLanes(FloatTag()) == 0, "rows are whole vectors");
+static_assert(cpu::ChannelSpans::kLanes % hn::MaxLanes(FloatTag()) == 0, "rows are whole vectors");
 
 // sums += column sums of (x - shift), squares += those of its square; kVectors side by side.
 template <int kVectors, typename T>
@@ -65,21 +65,21 @@ HWY_INLINE void SumTile(const T* x, int64_t rows, int64_t width, const float* sh
 }
 
 template <typename T>
-void SumRun(const T* x, const Run& run, const float* shift, double* sums, double* squares) {
+void SumSpan(const T* x, const Span& span, const float* shift, double* sums, double* squares) {
   const int64_t lanes = hn::Lanes(FloatTag());
-  for (int64_t row = run.begin; row < run.end; row += kTileRows) {
-    const int64_t rows = std::min(kTileRows, run.end - row);
-    const T* tile = x + row * run.width;
+  for (int64_t row = span.begin; row < span.end; row += kTileRows) {
+    const int64_t rows = std::min(kTileRows, span.end - row);
+    const T* tile = x + row * span.width;
     int64_t j = 0;
-    for (; j + 4 * lanes <= run.width; j += 4 * lanes) {
-      SumTile<4>(tile + j, rows, run.width, shift + j, sums + j, squares + j);
+    for (; j + 4 * lanes <= span.width; j += 4 * lanes) {
+      SumTile<4>(tile + j, rows, span.width, shift + j, sums + j, squares + j);
     }
-    for (; j < run.width; j += lanes) {
-      SumTile<1>(tile + j, rows, run.width, shift + j, sums + j, squares + j);
+    for (; j < span.width; j += lanes) {
+      SumTile<1>(tile + j, rows, span.width, shift + j, sums + j, squares + j);
     }
   }
-  const T* tail = x + run.end * run.width;
-  for (int64_t j = 0; j < run.tail; ++j) {
+  const T* tail = x + span.end * span.width;
+  for (int64_t j = 0; j < span.tail; ++j) {
     const double v = static_cast<double>(LoadOne(tail + j)) - static_cast<double>(shift[j]);
     sums[j] += v;
     squares[j] += v * v;
@@ -87,52 +87,52 @@ void SumRun(const T* x, const Run& run, const float* shift, double* sums, double
 }
 
 template <typename T, bool kRelu, bool kResidual>
-void ApplyRun(const ApplyArguments& a, const Run& run) {
+void ApplySpan(const ApplyArguments& a, const Span& span) {
   const FloatTag d;
   const int64_t lanes = hn::Lanes(d);
   const FloatVec zero = hn::Zero(d);
-  const T* x = static_cast<const T*>(a.x) + run.begin * run.width;
-  const T* residual = kResidual ? static_cast<const T*>(a.residual) + run.begin * run.width : x;
-  T* y = static_cast<T*>(a.y) + run.begin * run.width;
-  for (int64_t row = run.begin; row < run.end; ++row) {
-    for (int64_t j = 0; j < run.width; j += lanes) {
+  const T* x = static_cast<const T*>(a.x) + span.begin * span.width;
+  const T* residual = kResidual ? static_cast<const T*>(a.residual) + span.begin * span.width : x;
+  T* y = static_cast<T*>(a.y) + span.begin * span.width;
+  for (int64_t row = span.begin; row < span.end; ++row) {
+    for (int64_t j = 0; j < span.width; j += lanes) {
       const FloatVec centred = hn::Sub(LoadFloats(d, x + j), hn::LoadU(d, a.mean + j));
       FloatVec z = hn::Add(hn::Mul(centred, hn::LoadU(d, a.slope + j)), hn::LoadU(d, a.bias + j));
       if (kResidual) z = hn::Add(z, LoadFloats(d, residual + j));
       if (kRelu) z = hn::IfThenZeroElse(hn::Lt(z, zero), z);
       StoreFloats(z, d, y + j);
     }
-    x += run.width;
-    residual += run.width;
-    y += run.width;
+    x += span.width;
+    residual += span.width;
+    y += span.width;
   }
-  for (int64_t j = 0; j < run.tail; ++j) {
+  for (int64_t j = 0; j < span.tail; ++j) {
     float z = (LoadOne(x + j) - a.mean[j]) * a.slope[j] + a.bias[j];
     if (kResidual) z += LoadOne(residual + j);
     StoreOne(kRelu && z < 0 ? 0 : z, y + j);
   }
 }
 
-void Sum(DType type, const void* x, const Run& run, const float* shift, double* sums,
+void Sum(DType type, const void* x, const Span& span, const float* shift, double* sums,
          double* squares) {
   if (type == DType::kF32) {
-    SumRun(static_cast<const float*>(x), run, shift, sums, squares);
+    SumSpan(static_cast<const float*>(x), span, shift, sums, squares);
   } else {
-    SumRun(static_cast<const uint16_t*>(x), run, shift, sums, squares);
+    SumSpan(static_cast<const uint16_t*>(x), span, shift, sums, squares);
   }
 }
 
 template <typename T>
-void ApplyTyped(bool relu, const ApplyArguments& a, const Run& run) {
+void ApplyTyped(bool relu, const ApplyArguments& a, const Span& span) {
   if (relu) {
-    a.residual ? ApplyRun<T, true, true>(a, run) : ApplyRun<T, true, false>(a, run);
+    a.residual ? ApplySpan<T, true, true>(a, span) : ApplySpan<T, true, false>(a, span);
   } else {
-    a.residual ? ApplyRun<T, false, true>(a, run) : ApplyRun<T, false, false>(a, run);
+    a.residual ? ApplySpan<T, false, true>(a, span) : ApplySpan<T, false, false>(a, span);
   }
 }
 
-void Apply(DType type, bool relu, const ApplyArguments& a, const Run& run) {
-  type == DType::kF32 ? ApplyTyped<float>(relu, a, run) : ApplyTyped<uint16_t>(relu, a, run);
+void Apply(DType type, bool relu, const ApplyArguments& a, const Span& span) {
+  type == DType::kF32 ? ApplyTyped<float>(relu, a, span) : ApplyTyped<uint16_t>(relu, a, span);
 }
 
 // NOLINTNEXTLINE(google-readability-namespace-comments)
@@ -148,10 +148,10 @@ HWY_EXPORT(Apply);
 namespace cpu {
 namespace {
 
-void ApplyEverywhere(int threads, const ChannelRuns& runs, DType type, bool relu,
+void ApplyEverywhere(int threads, const ChannelSpans& spans, DType type, bool relu,
                      const ApplyArguments& arguments) {
-  ParallelFor(threads, runs.size(), [&](int64_t i) {
-    HWY_DYNAMIC_DISPATCH(Apply)(type, relu, arguments, runs[i]);
+  ParallelFor(threads, spans.size(), [&](int64_t i) {
+    HWY_DYNAMIC_DISPATCH(Apply)(type, relu, arguments, spans[i]);
   });
 }
 
@@ -162,16 +162,16 @@ float FirstPixel(const TensorView& x, int64_t channel) {
 
 // Mean and rstd of every channel into `a`, and the running statistics moved.
 // Sums are taken of x - x[first pixel]: near the mean, so that squares do not cancel.
-void TakeStatistics(int threads, const ChannelRuns& runs, const BatchNormForward& a) {
-  const std::vector<float> shift = runs.RepeatEach([&](int64_t c) { return FirstPixel(a.x, c); });
-  ColumnSums sums(runs);
-  ParallelFor(threads, runs.size(), [&](int64_t i) {
+void TakeStatistics(int threads, const ChannelSpans& spans, const BatchNormForward& a) {
+  const std::vector<float> shift = spans.RepeatEach([&](int64_t c) { return FirstPixel(a.x, c); });
+  ColumnSums sums(spans);
+  ParallelFor(threads, spans.size(), [&](int64_t i) {
     HWY_DYNAMIC_DISPATCH(Sum)
-    (a.x.dtype, a.x.data, runs[i], shift.data(), sums.first(i), sums.second(i));
+    (a.x.dtype, a.x.data, spans[i], shift.data(), sums.first(i), sums.second(i));
   });
   sums.Gather();
-  const double n = static_cast<double>(runs.pixels());
-  for (int64_t c = 0; c < runs.channels(); ++c) {
+  const double n = static_cast<double>(spans.pixels());
+  for (int64_t c = 0; c < spans.channels(); ++c) {
     const double shifted = sums.first_of(c) / n;
     const double mean = shifted + static_cast<double>(shift[c]);
     const double variance = std::max(0.0, sums.second_of(c) / n - shifted * shifted);
@@ -191,27 +191,27 @@ void TakeStatistics(int threads, const ChannelRuns& runs, const BatchNormForward
 }  // namespace
 
 Error NormalizeBatch(int threads, const BatchNormForward& a) {
-  const ChannelRuns runs(a.x);
-  if (runs.pixels() < 2) {
+  const ChannelSpans spans(a.x);
+  if (spans.pixels() < 2) {
     return MakeError(absl::StatusCode::kInvalidArgument,
                      "batch norm: %lld value(s) a channel, want at least 2 to train",
-                     static_cast<long long>(runs.pixels()));
+                     static_cast<long long>(spans.pixels()));
   }
-  TakeStatistics(threads, runs, a);
-  const std::vector<float> mean = runs.Repeat(a.mean), bias = runs.Repeat(a.bias);
+  TakeStatistics(threads, spans, a);
+  const std::vector<float> mean = spans.Repeat(a.mean), bias = spans.Repeat(a.bias);
   const std::vector<float> slope =
-      runs.RepeatEach([&](int64_t c) { return a.scale[c] * a.rstd[c]; });
-  ApplyEverywhere(threads, runs, a.x.dtype, a.relu,
+      spans.RepeatEach([&](int64_t c) { return a.scale[c] * a.rstd[c]; });
+  ApplyEverywhere(threads, spans, a.x.dtype, a.relu,
                   {a.x.data, a.residual.data, a.y.data, mean.data(), slope.data(), bias.data()});
   return Error{};
 }
 
 Error NormalizeByRunning(int threads, const BatchNormInference& a) {
-  const ChannelRuns runs(a.x);
-  const std::vector<float> mean = runs.Repeat(a.running_mean), bias = runs.Repeat(a.bias);
-  const std::vector<float> slope = runs.RepeatEach(
+  const ChannelSpans spans(a.x);
+  const std::vector<float> mean = spans.Repeat(a.running_mean), bias = spans.Repeat(a.bias);
+  const std::vector<float> slope = spans.RepeatEach(
       [&](int64_t c) { return a.scale[c] / std::sqrt(a.running_var[c] + a.epsilon); });
-  ApplyEverywhere(threads, runs, a.x.dtype, a.relu,
+  ApplyEverywhere(threads, spans, a.x.dtype, a.relu,
                   {a.x.data, a.residual.data, a.y.data, mean.data(), slope.data(), bias.data()});
   return Error{};
 }

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "nn/cpu/batch_norm.h"
-#include "nn/cpu/channel_runs.h"
+#include "nn/cpu/channel_spans.h"
 #include "nn/cpu/parallel.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -47,9 +47,9 @@ namespace HWY_NAMESPACE {
 using cpu::BackwardArguments;
 using cpu::kTileRows;
 using cpu::Mask;
-using cpu::Run;
+using cpu::Span;
 
-static_assert(cpu::ChannelRuns::kLanes % hn::MaxLanes(FloatTag()) == 0, "rows are whole vectors");
+static_assert(cpu::ChannelSpans::kLanes % hn::MaxLanes(FloatTag()) == 0, "rows are whole vectors");
 
 template <Mask kMask, typename T>
 HWY_INLINE FloatVec MaskedGradient(const BackwardArguments& a, FloatTag d, int64_t j,
@@ -106,20 +106,20 @@ HWY_INLINE void BackwardSumTile(const BackwardArguments& a, int64_t first, int64
 }
 
 template <Mask kMask, typename T>
-void BackwardSumRun(const BackwardArguments& a, const Run& run, double* sums, double* products) {
+void BackwardSumSpan(const BackwardArguments& a, const Span& span, double* sums, double* products) {
   const int64_t lanes = hn::Lanes(FloatTag());
-  for (int64_t row = run.begin; row < run.end; row += kTileRows) {
-    const int64_t rows = std::min(kTileRows, run.end - row);
+  for (int64_t row = span.begin; row < span.end; row += kTileRows) {
+    const int64_t rows = std::min(kTileRows, span.end - row);
     int64_t j = 0;
-    for (; j + 4 * lanes <= run.width; j += 4 * lanes) {
-      BackwardSumTile<4, kMask, T>(a, row, j, rows, run.width, sums, products);
+    for (; j + 4 * lanes <= span.width; j += 4 * lanes) {
+      BackwardSumTile<4, kMask, T>(a, row, j, rows, span.width, sums, products);
     }
-    for (; j < run.width; j += lanes) {
-      BackwardSumTile<1, kMask, T>(a, row, j, rows, run.width, sums, products);
+    for (; j < span.width; j += lanes) {
+      BackwardSumTile<1, kMask, T>(a, row, j, rows, span.width, sums, products);
     }
   }
-  const int64_t at = run.end * run.width;
-  for (int64_t j = 0; j < run.tail; ++j) {
+  const int64_t at = span.end * span.width;
+  for (int64_t j = 0; j < span.tail; ++j) {
     const float centred = LoadOne(static_cast<const T*>(a.x) + at + j) - a.mean[j];
     const T* y = kMask == Mask::kStored ? static_cast<const T*>(a.y) + at : nullptr;
     const float g = MaskedGradientOne<kMask>(a, j, centred, static_cast<const T*>(a.dy) + at, y);
@@ -130,27 +130,27 @@ void BackwardSumRun(const BackwardArguments& a, const Run& run, double* sums, do
 }
 
 template <Mask kMask, typename T>
-void BackwardApplyRun(const BackwardArguments& a, const Run& run) {
+void BackwardApplySpan(const BackwardArguments& a, const Span& span) {
   const FloatTag d;
   const int64_t lanes = hn::Lanes(d);
-  const int64_t at = run.begin * run.width;
+  const int64_t at = span.begin * span.width;
   const T* x = static_cast<const T*>(a.x) + at;
   const T* dy = static_cast<const T*>(kMask == Mask::kStored ? a.dresidual : a.dy) + at;
   T* dx = static_cast<T*>(a.dx) + at;
   constexpr Mask kLeft = kMask == Mask::kStored ? Mask::kNone : kMask;  // dz is masked already
-  for (int64_t row = run.begin; row < run.end; ++row) {
-    for (int64_t j = 0; j < run.width; j += lanes) {
+  for (int64_t row = span.begin; row < span.end; ++row) {
+    for (int64_t j = 0; j < span.width; j += lanes) {
       const FloatVec centred = hn::Sub(LoadFloats(d, x + j), hn::LoadU(d, a.mean + j));
       const FloatVec g = MaskedGradient<kLeft, T>(a, d, j, centred, dy, nullptr);
       FloatVec v = hn::MulAdd(centred, hn::LoadU(d, a.x_slope + j), hn::LoadU(d, a.offset + j));
       v = hn::MulAdd(g, hn::LoadU(d, a.slope + j), v);
       StoreFloats(v, d, dx + j);
     }
-    x += run.width;
-    dy += run.width;
-    dx += run.width;
+    x += span.width;
+    dy += span.width;
+    dx += span.width;
   }
-  for (int64_t j = 0; j < run.tail; ++j) {
+  for (int64_t j = 0; j < span.tail; ++j) {
     const float centred = LoadOne(x + j) - a.mean[j];
     const float g = MaskedGradientOne<kLeft, T>(a, j, centred, dy, nullptr);
     StoreOne(g * a.slope[j] + (centred * a.x_slope[j] + a.offset[j]), dx + j);
@@ -158,39 +158,39 @@ void BackwardApplyRun(const BackwardArguments& a, const Run& run) {
 }
 
 template <typename T>
-void BackwardSumTyped(Mask mask, const BackwardArguments& a, const Run& run, double* sums,
+void BackwardSumTyped(Mask mask, const BackwardArguments& a, const Span& span, double* sums,
                       double* products) {
   switch (mask) {
     case Mask::kNone:
-      return BackwardSumRun<Mask::kNone, T>(a, run, sums, products);
+      return BackwardSumSpan<Mask::kNone, T>(a, span, sums, products);
     case Mask::kRecomputed:
-      return BackwardSumRun<Mask::kRecomputed, T>(a, run, sums, products);
+      return BackwardSumSpan<Mask::kRecomputed, T>(a, span, sums, products);
     case Mask::kStored:
-      return BackwardSumRun<Mask::kStored, T>(a, run, sums, products);
+      return BackwardSumSpan<Mask::kStored, T>(a, span, sums, products);
   }
 }
 
-void BackwardSum(DType type, Mask mask, const BackwardArguments& a, const Run& run, double* sums,
+void BackwardSum(DType type, Mask mask, const BackwardArguments& a, const Span& span, double* sums,
                  double* products) {
-  type == DType::kF32 ? BackwardSumTyped<float>(mask, a, run, sums, products)
-                      : BackwardSumTyped<uint16_t>(mask, a, run, sums, products);
+  type == DType::kF32 ? BackwardSumTyped<float>(mask, a, span, sums, products)
+                      : BackwardSumTyped<uint16_t>(mask, a, span, sums, products);
 }
 
 template <typename T>
-void BackwardApplyTyped(Mask mask, const BackwardArguments& a, const Run& run) {
+void BackwardApplyTyped(Mask mask, const BackwardArguments& a, const Span& span) {
   switch (mask) {
     case Mask::kNone:
-      return BackwardApplyRun<Mask::kNone, T>(a, run);
+      return BackwardApplySpan<Mask::kNone, T>(a, span);
     case Mask::kRecomputed:
-      return BackwardApplyRun<Mask::kRecomputed, T>(a, run);
+      return BackwardApplySpan<Mask::kRecomputed, T>(a, span);
     case Mask::kStored:
-      return BackwardApplyRun<Mask::kStored, T>(a, run);
+      return BackwardApplySpan<Mask::kStored, T>(a, span);
   }
 }
 
-void BackwardApply(DType type, Mask mask, const BackwardArguments& a, const Run& run) {
-  type == DType::kF32 ? BackwardApplyTyped<float>(mask, a, run)
-                      : BackwardApplyTyped<uint16_t>(mask, a, run);
+void BackwardApply(DType type, Mask mask, const BackwardArguments& a, const Span& span) {
+  type == DType::kF32 ? BackwardApplyTyped<float>(mask, a, span)
+                      : BackwardApplyTyped<uint16_t>(mask, a, span);
 }
 
 // NOLINTNEXTLINE(google-readability-namespace-comments)
@@ -207,40 +207,40 @@ namespace cpu {
 
 // dx = scale rstd (dz - mean(dz) - xhat mean(dz xhat)) with xhat = (x - mean) rstd.
 Error NormalizeBatchBackward(int threads, const BatchNormBackward& a) {
-  const ChannelRuns runs(a.x);
+  const ChannelSpans spans(a.x);
   const bool residual = a.dresidual.data != nullptr;
   const Mask mask = !a.relu ? Mask::kNone : residual ? Mask::kStored : Mask::kRecomputed;
-  const std::vector<float> mean = runs.Repeat(a.mean), bias = runs.Repeat(a.bias);
+  const std::vector<float> mean = spans.Repeat(a.mean), bias = spans.Repeat(a.bias);
   const std::vector<float> slope =
-      runs.RepeatEach([&](int64_t c) { return a.scale[c] * a.rstd[c]; });
+      spans.RepeatEach([&](int64_t c) { return a.scale[c] * a.rstd[c]; });
   BackwardArguments arguments{a.x.data,    a.y.data,     a.dy.data,   a.dresidual.data, a.dx.data,
                               mean.data(), slope.data(), bias.data(), nullptr,          nullptr};
   if (residual && !a.relu) {
     std::memcpy(a.dresidual.data, a.dy.data, a.dy.elements() * SizeOf(a.dy.dtype));
   }
 
-  ColumnSums sums(runs);
-  ParallelFor(threads, runs.size(), [&](int64_t i) {
+  ColumnSums sums(spans);
+  ParallelFor(threads, spans.size(), [&](int64_t i) {
     HWY_DYNAMIC_DISPATCH(BackwardSum)
-    (a.x.dtype, mask, arguments, runs[i], sums.first(i), sums.second(i));
+    (a.x.dtype, mask, arguments, spans[i], sums.first(i), sums.second(i));
   });
   sums.Gather();
-  const double n = static_cast<double>(runs.pixels());
-  for (int64_t c = 0; c < runs.channels(); ++c) {
+  const double n = static_cast<double>(spans.pixels());
+  for (int64_t c = 0; c < spans.channels(); ++c) {
     a.dbias[c] += static_cast<float>(sums.first_of(c));
     a.dscale[c] += static_cast<float>(sums.second_of(c) * static_cast<double>(a.rstd[c]));
   }
-  const std::vector<float> offset = runs.RepeatEach([&](int64_t c) {
+  const std::vector<float> offset = spans.RepeatEach([&](int64_t c) {
     return static_cast<float>(-static_cast<double>(slope[c]) * sums.first_of(c) / n);
   });
-  const std::vector<float> x_slope = runs.RepeatEach([&](int64_t c) {
+  const std::vector<float> x_slope = spans.RepeatEach([&](int64_t c) {
     const double rstd = static_cast<double>(a.rstd[c]);
     return static_cast<float>(-static_cast<double>(slope[c]) * rstd * rstd * sums.second_of(c) / n);
   });
   arguments.offset = offset.data();
   arguments.x_slope = x_slope.data();
-  ParallelFor(threads, runs.size(), [&](int64_t i) {
-    HWY_DYNAMIC_DISPATCH(BackwardApply)(a.x.dtype, mask, arguments, runs[i]);
+  ParallelFor(threads, spans.size(), [&](int64_t i) {
+    HWY_DYNAMIC_DISPATCH(BackwardApply)(a.x.dtype, mask, arguments, spans[i]);
   });
   return Error{};
 }

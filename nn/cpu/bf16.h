@@ -15,7 +15,8 @@ inline float LoadOne(const uint16_t* from) {
   std::memcpy(&v, &bits, sizeof(v));
   return v;
 }
-// Round to nearest, ties to even; NaN stays NaN.
+// Rounds to nearest, ties to even: adding just under half a unit of the upper 16 bits, and one more
+// where they are odd, carries into them when the lower 16 bits round up. NaN stays NaN.
 inline void StoreOne(float v, uint16_t* to) {
   uint32_t bits;
   std::memcpy(&bits, &v, sizeof(bits));

@@ -7,7 +7,8 @@
 
 namespace thinwire {
 
-// body(i) for i in [0, n): thread t takes the t-th of `threads` nearly equal runs of iterations.
+// body(i) for i in [0, n): thread t takes the t-th of `threads` nearly equal shares of the
+// iterations.
 template <typename Body>
 void ParallelFor(int threads, int64_t n, const Body& body) {
   if (threads == 1 || n <= 1) {
@@ -18,7 +19,7 @@ void ParallelFor(int threads, int64_t n, const Body& body) {
   for (int64_t i = 0; i < n; ++i) body(i);
 }
 
-// body(begin, end) over [0, n) in one run a thread, or in the calling thread alone when there are
+// body(begin, end) over [0, n) in one share a thread, or in the calling thread alone when there are
 // fewer than `grain` elements: starting the others costs more than it gains.
 template <typename Body>
 void ParallelRange(int threads, int64_t n, int64_t grain, const Body& body) {

@@ -32,7 +32,7 @@ HWY_INLINE FloatVec LoadFloats(FloatTag d, const uint16_t* from) {
   return hn::BitCast(d, hn::ShiftLeft<16>(hn::PromoteTo(d32, hn::LoadU(d16, from))));
 }
 
-// Round to nearest, ties to even; NaN stays NaN.
+// Rounds as StoreOne (nn/cpu/bf16.h) does.
 HWY_INLINE void StoreFloats(FloatVec v, FloatTag d, uint16_t* to) {
   const hn::Rebind<uint16_t, FloatTag> d16;
   const hn::RebindToUnsigned<FloatTag> d32;

@@ -51,23 +51,23 @@ Error Weighted::Forward(const TensorView& x, const TensorView& y) {
   return Guarded(onednn_, kind_->name(), [&] {
     std::vector<int> arguments = {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST};
     if (kind_->bias()) arguments.push_back(DNNL_ARG_BIAS);
-    Execution* run = Find(&forward_, x.dims[0], &WeightedKind::Forward, std::move(arguments));
-    run->Bind(DNNL_ARG_SRC, x.data);
-    run->Bind(DNNL_ARG_WEIGHTS, PackedWeights(run->layout(DNNL_ARG_WEIGHTS)));
-    run->Bind(DNNL_ARG_DST, y.data);
-    if (kind_->bias()) run->Bind(DNNL_ARG_BIAS, bias_);
-    run->Run();
+    Execution* execution = Find(&forward_, x.dims[0], &WeightedKind::Forward, std::move(arguments));
+    execution->Bind(DNNL_ARG_SRC, x.data);
+    execution->Bind(DNNL_ARG_WEIGHTS, PackedWeights(execution->layout(DNNL_ARG_WEIGHTS)));
+    execution->Bind(DNNL_ARG_DST, y.data);
+    if (kind_->bias()) execution->Bind(DNNL_ARG_BIAS, bias_);
+    execution->Run();
   });
 }
 
 Error Weighted::BackwardData(const TensorView& dy, const TensorView& dx) {
   return Guarded(onednn_, kind_->name(), [&] {
-    Execution* run = Find(&backward_data_, dy.dims[0], &WeightedKind::BackwardData,
-                          {DNNL_ARG_DIFF_DST, DNNL_ARG_WEIGHTS, DNNL_ARG_DIFF_SRC});
-    run->Bind(DNNL_ARG_DIFF_DST, dy.data);
-    run->Bind(DNNL_ARG_WEIGHTS, PackedWeights(run->layout(DNNL_ARG_WEIGHTS)));
-    run->Bind(DNNL_ARG_DIFF_SRC, dx.data);
-    run->Run();
+    Execution* execution = Find(&backward_data_, dy.dims[0], &WeightedKind::BackwardData,
+                                {DNNL_ARG_DIFF_DST, DNNL_ARG_WEIGHTS, DNNL_ARG_DIFF_SRC});
+    execution->Bind(DNNL_ARG_DIFF_DST, dy.data);
+    execution->Bind(DNNL_ARG_WEIGHTS, PackedWeights(execution->layout(DNNL_ARG_WEIGHTS)));
+    execution->Bind(DNNL_ARG_DIFF_SRC, dx.data);
+    execution->Run();
   });
 }
 
@@ -77,18 +77,18 @@ Error Weighted::BackwardWeights(const TensorView& x, const TensorView& dy, float
   return Guarded(onednn_, kind_->name(), [&] {
     std::vector<int> arguments = {DNNL_ARG_SRC, DNNL_ARG_DIFF_DST, DNNL_ARG_DIFF_WEIGHTS};
     if (kind_->bias()) arguments.push_back(DNNL_ARG_DIFF_BIAS);
-    Execution* run =
+    Execution* execution =
         Find(&backward_weights_, x.dims[0], &WeightedKind::BackwardWeights, std::move(arguments));
-    const dnnl::memory::desc layout = run->layout(DNNL_ARG_DIFF_WEIGHTS);
+    const dnnl::memory::desc layout = execution->layout(DNNL_ARG_DIFF_WEIGHTS);
     auto* gradient = static_cast<float*>(onednn_->gradients.Get(layout.get_size()));
-    run->Bind(DNNL_ARG_SRC, x.data);
-    run->Bind(DNNL_ARG_DIFF_DST, dy.data);
-    run->Bind(DNNL_ARG_DIFF_WEIGHTS, gradient);
+    execution->Bind(DNNL_ARG_SRC, x.data);
+    execution->Bind(DNNL_ARG_DIFF_DST, dy.data);
+    execution->Bind(DNNL_ARG_DIFF_WEIGHTS, gradient);
     if (kind_->bias()) {
-      bias_gradient_.resize(run->layout(DNNL_ARG_DIFF_BIAS).get_size() / sizeof(float));
-      run->Bind(DNNL_ARG_DIFF_BIAS, bias_gradient_.data());
+      bias_gradient_.resize(execution->layout(DNNL_ARG_DIFF_BIAS).get_size() / sizeof(float));
+      execution->Bind(DNNL_ARG_DIFF_BIAS, bias_gradient_.data());
     }
-    run->Run();
+    execution->Run();
     AddWeightsGradient(layout, gradient, weights_gradient);
     if (kind_->bias()) {
       Accumulate(1, bias_gradient_.data(), bias_gradient_.size(), bias_gradient);

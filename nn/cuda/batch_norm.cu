@@ -131,7 +131,7 @@ bool IsWide(const Arguments& a) {
          AreAligned(a.x.data, a.residual.data, a.y.data);
 }
 
-// Of BatchNormForward and BatchNormInference what they share.
+// The members that BatchNormForward and BatchNormInference share.
 template <typename T, typename Arguments>
 ApplyArguments<T> ApplyOf(const Arguments& a) {
   ApplyArguments<T> apply{};

@@ -33,7 +33,7 @@ struct Arguments {
 // A thread's channels.
 template <int kN>
 struct Channels {
-  float mean[kN], slope[kN], bias[kN];
+  float mean[kN] = {}, slope[kN] = {}, bias[kN] = {};  // stay zero in a thread without rows
 
   template <typename T>
   __device__ Channels(const Arguments<T>& a, const ColumnThread<kN>& thread) {

@@ -65,8 +65,8 @@ TEST_P(BatchNormTest, InferenceIsTheCpusToTheBit) {
   });
 }
 
-// From given statistics, so that the mask of the ReLU is the same on both sides. dscale and dbias
-// are sums over all pixels and start at what was there.
+// Backward starts from given statistics, so that the mask of the ReLU is the same on both sides.
+// dscale and dbias are sums over all pixels and start at what was there.
 TEST_P(BatchNormTest, BackwardIsTheCpus) {
   const double pixels = static_cast<double>(shape().elements() / channels());
   ExpectTwins(Rounded(type(), 1e-5, 2e-6 * std::sqrt(pixels) + 1e-5), [&](Side* side) -> Outputs {

@@ -5,7 +5,7 @@
 // go through memory in its order, and what a second pass finds in the cache is the matrix's end.
 // Sums go through a thread's rows in fp32 (at most 64 of them), through the threads of a warp in
 // fp32, and from there on in fp64: over the warps of a block, then over blocks in a second kernel.
-// All that follows from the matrix's shape and element type, so equal inputs give equal bits on
+// The matrix's shape and element type alone fix all of that, so equal inputs give equal bits on
 // every device.
 #pragma once
 
@@ -26,7 +26,7 @@ struct ColumnGrid {
   int64_t tiles = 0;   // blocks below one another; a tile is the rows of one
   unsigned width = 0;  // vectors side by side in a block: a power of two, at most 32
 
-  // For vectors of `vector` elements.
+  // A thread's access is a vector of `vector` elements.
   ColumnGrid(int64_t rows, int64_t columns, int64_t vector) : rows(rows), columns(columns) {
     const int64_t vectors = (columns + vector - 1) / vector;
     width = 1;

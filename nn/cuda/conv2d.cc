@@ -53,7 +53,7 @@ class PackedConv2d final : public Conv2d {
   }
 
  private:
-  // Of tensors from elsewhere, that is; Device::Allocate's are.
+  // Device::Allocate aligns its memory; a tensor from elsewhere may be aligned less.
   static Error CheckAlignment(const void* x, const void* y) {
     for (const void* data : {x, y}) {
       if (reinterpret_cast<uintptr_t>(data) % 16 == 0) continue;

@@ -24,7 +24,7 @@ inline std::vector<ConvCase> ConvCases() {
           {7, 256, 512, 8, 1, 2, 0},   {5, 512, 512, 4, 3, 1, 1},   {1, 3, 64, 56, 7, 2, 3, true},
           {3, 5, 7, 9, 2, 3, 1, true}, {2, 8, 3, 7, 1, 1, 0, true}, {2, 16, 24, 6, 5, 1, 2, true}};
 }
-// One of each kind.
+// A convolution of each kind.
 inline std::vector<ConvCase> FewConvCases() {
   return {{3, 3, 64, 32, 3, 1, 1},
           {3, 64, 128, 16, 3, 2, 1},

@@ -61,7 +61,7 @@ class GraphConvolution final : public Convolution {
     if (IsUnimplemented(error)) return Error{};
     RETURN_ERROR(error);
     size_t fastest = 0;
-    // One is run too: what cuDNN plans may fail on the device, and there are other ways.
+    // A single one is timed too: what cuDNN plans may fail on the device, and there are other ways.
     const Error ran = FindFastest(cudnn_->device(), handle, plans, x, w, y, &fastest);
     if (ran.ok()) {
       *chosen = std::move(plans[fastest]);

@@ -46,7 +46,7 @@ struct Choice {
   size_t workspace_bytes;
 };
 
-// For one batch size. Passes choose when they first run.
+// What one batch size needs. A pass chooses its algorithm when it is first executed.
 struct Prepared {
   OwnedTensor x, y;
   OwnedFilter w;

@@ -12,7 +12,7 @@ enum Role : int64_t { kX = 1, kW, kY, kSums, kFactor };  // also the tensors' id
 
 constexpr float kOne = 1;
 
-// Of plans whose kernels cuDNN compiles, for about a second each.
+// So many plans are tried whose kernels cuDNN compiles, for about a second each.
 constexpr size_t kMostCompiled = 3;
 
 // What convolution.h promises for every tensor.
@@ -200,7 +200,7 @@ bool IsForbidden(cudnnBackendNumericalNote_t note, const PlanRules& rules) {
   }
 }
 
-// Of the engine behind a configuration.
+// The numerical notes of the engine behind a configuration.
 Error Notes(const CudnnDescriptor& config, std::vector<cudnnBackendNumericalNote_t>* notes) {
   std::vector<CudnnDescriptor> engines;
   engines.emplace_back(CUDNN_BACKEND_ENGINE_DESCRIPTOR);

@@ -16,7 +16,7 @@ struct CudnnAttribute<char> {
 
 namespace {
 
-// As cuDNN itself writes it.
+// The description of an H200 as cuDNN itself writes it.
 constexpr char kH200[] =
     R"({"deviceVer":900,"driverVer":13000,"cudaDeviceId":0,"totalGlobalMem":150000000000,)"
     R"("maxGridSize":[2147483647,65535,65535],"maxBlockSize":[1024,1024,64],"regsPerBlock":65536,)"
@@ -27,7 +27,7 @@ constexpr char kH200[] =
     R"("smClockRateKHz":1980000,"memClockRateKHz":3201000,"l2CacheSize":62914560,)"
     R"("deviceName":"NVIDIA H200"})";
 
-// Of ResNet-18, and one that no tile fits.
+// ResNet-18's convolutions, and one that no tile fits.
 struct Case {
   int64_t n, in, out, pixels, kernel, stride, padding;
 };

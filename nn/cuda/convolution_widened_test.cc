@@ -37,7 +37,7 @@ class WidenedTest : public testing::Test {
     library_ = NewConvolutionLibrary(OwnDevice(), OpsOptions());
   }
 
-  // Of operands that are equal each time.
+  // The gradient for operands that are equal each time.
   Floats WeightGradient(Convolution* convolution) {
     Side side = OwnSide();
     const TensorView x = side.Of(DType::kBF16, {2, 6, 6, 3}, RandomFloats(2 * 6 * 6 * 3, 1));

@@ -67,7 +67,7 @@ __global__ void LossOfRow(Arguments<T> a) {
   }
 }
 
-// One block.
+// Launched as one block.
 __global__ void AddUpLosses(const Totals* of_rows, int64_t rows, Totals* totals) {
   double loss = 0;
   int64_t correct = 0;

@@ -24,7 +24,7 @@ constexpr cudnnDataType_t CudnnType(DType type) {
   return type == DType::kF32 ? CUDNN_DATA_FLOAT : CUDNN_DATA_BFLOAT16;
 }
 
-// One thread at a time; outlives what was made with it.
+// cuDNN's handle. One thread uses it at a time; it outlives what was made with it.
 class CudnnHandle {
  public:
   explicit CudnnHandle(CudaDevice* device) : device_(device) {}
@@ -92,7 +92,7 @@ class CudnnDescriptor {
   void Set(cudnnBackendAttributeName_t name, const CudnnDescriptor& value) {
     SetArray(name, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &value.descriptor_);
   }
-  // Likewise each of several.
+  // Each of `values` likewise.
   void Set(cudnnBackendAttributeName_t name, std::initializer_list<const CudnnDescriptor*> values);
   // Memory; null is a value too.
   void SetPointers(cudnnBackendAttributeName_t name, const std::vector<void*>& values) {

@@ -19,7 +19,7 @@ inline CudaDevice* OwnDevice() {
   return device;
 }
 
-// Without an Ops.
+// That device as a Side without an Ops.
 inline Side OwnSide(int64_t misaligned = 0) { return Side(OwnDevice(), nullptr, misaligned); }
 
 }  // namespace thinwire

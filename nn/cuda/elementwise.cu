@@ -6,75 +6,22 @@
 namespace thinwire::cuda {
 namespace {
 
-template <typename T>
-struct ReluOperation {
-  template <int kN>
-  struct Values {
-    float x[kN];
-  };
-  const T* x;
-  T* y;
-
-  template <int kN>
-  __device__ void Read(int64_t at, Values<kN>* values) const {
-    LoadAligned(x + at, values->x);
-  }
-  template <int kN>
-  __device__ void Write(int64_t at, Values<kN>* values) const {
-#pragma unroll
-    for (float& v : values->x) v = v < 0 ? 0 : v;
-    StoreAligned(values->x, y + at);
-  }
+struct ReluOf {
+  __device__ float operator()(float x) const { return x < 0 ? 0 : x; }
+};
+struct Same {
+  __device__ float operator()(float x) const { return x; }
+};
+struct Masked {
+  __device__ float operator()(float y, float dy) const { return y > 0 ? dy : 0; }
+};
+struct Sum {
+  __device__ float operator()(float a, float b) const { return a + b; }
 };
 
-template <typename T>
-struct ReluBackwardOperation {
-  template <int kN>
-  struct Values {
-    float y[kN], dy[kN];
-  };
-  const T* y;
-  const T* dy;
-  T* dx;
-
-  template <int kN>
-  __device__ void Read(int64_t at, Values<kN>* values) const {
-    LoadAligned(y + at, values->y);
-    LoadAligned(dy + at, values->dy);
-  }
-  template <int kN>
-  __device__ void Write(int64_t at, Values<kN>* values) const {
-#pragma unroll
-    for (int i = 0; i < kN; ++i) values->dy[i] = values->y[i] > 0 ? values->dy[i] : 0;
-    StoreAligned(values->dy, dx + at);
-  }
-};
-
-template <typename T>
-struct AddOperation {
-  template <int kN>
-  struct Values {
-    float a[kN], b[kN];
-  };
-  const T* a;
-  const T* b;
-  T* sum;
-
-  template <int kN>
-  __device__ void Read(int64_t at, Values<kN>* values) const {
-    LoadAligned(a + at, values->a);
-    LoadAligned(b + at, values->b);
-  }
-  template <int kN>
-  __device__ void Write(int64_t at, Values<kN>* values) const {
-#pragma unroll
-    for (int i = 0; i < kN; ++i) values->a[i] += values->b[i];
-    StoreAligned(values->a, sum + at);
-  }
-};
-
-template <typename From, typename To>
-struct ConvertOperation {
+// to[i] = Function(from[i])
+template <typename Function, typename From, typename To>
+struct Unary {
   template <int kN>
   struct Values {
     float x[kN];
@@ -88,11 +35,38 @@ struct ConvertOperation {
   }
   template <int kN>
   __device__ void Write(int64_t at, Values<kN>* values) const {
+#pragma unroll
+    for (float& x : values->x) x = Function()(x);
     StoreAligned(values->x, to + at);
   }
 };
 
-constexpr int kVectorsEach = 4;  // of a thread, read before the first is written
+// to[i] = Function(a[i], b[i])
+template <typename Function, typename T>
+struct Binary {
+  template <int kN>
+  struct Values {
+    float a[kN], b[kN];
+  };
+  const T* a;
+  const T* b;
+  T* to;
+
+  template <int kN>
+  __device__ void Read(int64_t at, Values<kN>* values) const {
+    LoadAligned(a + at, values->a);
+    LoadAligned(b + at, values->b);
+  }
+  template <int kN>
+  __device__ void Write(int64_t at, Values<kN>* values) const {
+#pragma unroll
+    for (int i = 0; i < kN; ++i) values->a[i] = Function()(values->a[i], values->b[i]);
+    StoreAligned(values->a, to + at);
+  }
+};
+
+// A thread reads so many vectors before it writes the first.
+constexpr int kVectorsEach = 4;
 
 // A block has kVectorsEach * 256 neighbouring vectors; what is left behind the last whole vector
 // goes to the first threads, an element each.
@@ -126,7 +100,7 @@ __global__ void Map(Operation operation, int64_t n) {
   }
 }
 
-// kN: of a vector, if memory is `wide`.
+// kN: the elements of a vector, if memory is `wide`.
 template <int kN, typename Operation>
 Error LaunchMap(CudaDevice* device, bool wide, int64_t n, const Operation& operation) {
   cudaStream_t stream;
@@ -143,38 +117,37 @@ T* As(const TensorView& view) {
   return static_cast<T*>(view.data);
 }
 
+template <int kN, typename Function, typename From, typename To>
+Error MapOne(CudaDevice* device, const TensorView& from, const TensorView& to) {
+  return LaunchMap<kN>(device, AreAligned(from.data, to.data), from.elements(),
+                       Unary<Function, From, To>{As<From>(from), As<To>(to)});
+}
+
+template <typename Function, typename T>
+Error MapTwo(CudaDevice* device, const TensorView& a, const TensorView& b, const TensorView& to) {
+  return LaunchMap<kWide<T>>(device, AreAligned(a.data, b.data, to.data), a.elements(),
+                             Binary<Function, T>{As<T>(a), As<T>(b), As<T>(to)});
+}
+template <typename Function>
+Error MapTwo(CudaDevice* device, const TensorView& a, const TensorView& b, const TensorView& to) {
+  return a.dtype == DType::kF32 ? MapTwo<Function, float>(device, a, b, to)
+                                : MapTwo<Function, uint16_t>(device, a, b, to);
+}
+
 }  // namespace
 
 Error Relu(CudaDevice* device, const TensorView& x, const TensorView& y) {
-  const bool wide = AreAligned(x.data, y.data);
-  if (x.dtype == DType::kF32) {
-    return LaunchMap<4>(device, wide, x.elements(),
-                        ReluOperation<float>{As<float>(x), As<float>(y)});
-  }
-  return LaunchMap<8>(device, wide, x.elements(),
-                      ReluOperation<uint16_t>{As<uint16_t>(x), As<uint16_t>(y)});
+  return x.dtype == DType::kF32 ? MapOne<4, ReluOf, float, float>(device, x, y)
+                                : MapOne<8, ReluOf, uint16_t, uint16_t>(device, x, y);
 }
 
 Error ReluBackward(CudaDevice* device, const TensorView& y, const TensorView& dy,
                    const TensorView& dx) {
-  const bool wide = AreAligned(y.data, dy.data, dx.data);
-  if (y.dtype == DType::kF32) {
-    return LaunchMap<4>(device, wide, y.elements(),
-                        ReluBackwardOperation<float>{As<float>(y), As<float>(dy), As<float>(dx)});
-  }
-  return LaunchMap<8>(
-      device, wide, y.elements(),
-      ReluBackwardOperation<uint16_t>{As<uint16_t>(y), As<uint16_t>(dy), As<uint16_t>(dx)});
+  return MapTwo<Masked>(device, y, dy, dx);
 }
 
 Error Add(CudaDevice* device, const TensorView& a, const TensorView& b, const TensorView& sum) {
-  const bool wide = AreAligned(a.data, b.data, sum.data);
-  if (a.dtype == DType::kF32) {
-    return LaunchMap<4>(device, wide, a.elements(),
-                        AddOperation<float>{As<float>(a), As<float>(b), As<float>(sum)});
-  }
-  return LaunchMap<8>(device, wide, a.elements(),
-                      AddOperation<uint16_t>{As<uint16_t>(a), As<uint16_t>(b), As<uint16_t>(sum)});
+  return MapTwo<Sum>(device, a, b, sum);
 }
 
 Error Convert(CudaDevice* device, const TensorView& from, const TensorView& to) {
@@ -188,13 +161,8 @@ Error Convert(CudaDevice* device, const TensorView& from, const TensorView& to) 
                                          cudaMemcpyDeviceToDevice, stream));
     return Error{};
   }
-  const bool wide = AreAligned(from.data, to.data);
-  if (from.dtype == DType::kF32) {
-    return LaunchMap<8>(device, wide, n,
-                        ConvertOperation<float, uint16_t>{As<float>(from), As<uint16_t>(to)});
-  }
-  return LaunchMap<8>(device, wide, n,
-                      ConvertOperation<uint16_t, float>{As<uint16_t>(from), As<float>(to)});
+  return from.dtype == DType::kF32 ? MapOne<8, Same, float, uint16_t>(device, from, to)
+                                   : MapOne<8, Same, uint16_t, float>(device, from, to);
 }
 
 Error Zero(CudaDevice* device, float* values, int64_t n) {

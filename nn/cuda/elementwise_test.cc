@@ -11,7 +11,7 @@ namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-// Of n: one element, less and more than a vector, and more than a block's.
+// The sizes n are one element, fewer and more than a vector has, and more than a block has.
 class ElementwiseTest : public testing::TestWithParam<std::tuple<DType, int64_t>> {
  protected:
   DType type() const { return std::get<0>(GetParam()); }

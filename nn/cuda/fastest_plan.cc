@@ -7,7 +7,7 @@
 namespace thinwire::cuda {
 namespace {
 
-constexpr int kTimedRuns = 3;
+constexpr int kTimedCalls = 3;
 
 class Event {
  public:
@@ -29,7 +29,7 @@ class Event {
   cudaEvent_t event_ = nullptr;
 };
 
-// Of kTimedRuns runs, after one that loads the kernels.
+// Times kTimedCalls executions of `plan`, after one that loads the kernels.
 Error Time(CudaDevice* device, cudnnHandle_t handle, const ConvolutionPlan& plan, const void* x,
            const void* w, const void* y, float* milliseconds) {
   cudaStream_t stream;
@@ -39,7 +39,7 @@ Error Time(CudaDevice* device, cudnnHandle_t handle, const ConvolutionPlan& plan
   RETURN_ERROR(plan.Run(handle, x, w, y, workspace.data()));
   Event begin, end;
   RETURN_ERROR(begin.Record(stream));
-  for (int i = 0; i < kTimedRuns; ++i) RETURN_ERROR(plan.Run(handle, x, w, y, workspace.data()));
+  for (int i = 0; i < kTimedCalls; ++i) RETURN_ERROR(plan.Run(handle, x, w, y, workspace.data()));
   RETURN_ERROR(end.Record(stream));
   CUDA_RETURN_IF_ERROR(cudaEventSynchronize(end.get()));
   CUDA_RETURN_IF_ERROR(cudaEventElapsedTime(milliseconds, begin.get(), end.get()));

@@ -46,7 +46,7 @@ __global__ void AddPacked(FilterShape shape, Parts parts, const float* packed, f
   const float* const from = packed + (out * shape.pixels + pixel) * shape.in + in;
   float* const to = gradient + (out * shape.in + in) * shape.pixels + pixel;
   const int thread = static_cast<int>(threadIdx.x), count = channels * pixels;
-  const auto turned = [&](int i) { return i / pixels * shape.pixels + i % pixels; };
+  const auto transposed = [&](int i) { return i / pixels * shape.pixels + i % pixels; };
   for (int i = thread; i < count; i += kThreads) {
     part[i / channels][i % channels] = from[i / channels * shape.in + i % channels];
   }
@@ -56,12 +56,12 @@ __global__ void AddPacked(FilterShape shape, Parts parts, const float* packed, f
 #pragma unroll
     for (int j = 0; j < kAtOnce; ++j) {
       const int i = first + j * kThreads;
-      sums[j] = i < count ? to[turned(i)] + part[i % pixels][i / pixels] : 0;
+      sums[j] = i < count ? to[transposed(i)] + part[i % pixels][i / pixels] : 0;
     }
 #pragma unroll
     for (int j = 0; j < kAtOnce; ++j) {
       const int i = first + j * kThreads;
-      if (i < count) to[turned(i)] = sums[j];
+      if (i < count) to[transposed(i)] = sums[j];
     }
   }
 }

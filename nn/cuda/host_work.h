@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "tensor/cuda/device.h"
 #include "tensor/cuda/error.h"
 
@@ -45,7 +46,7 @@ class HostWork {
  private:
   struct FirstFailure {
     std::mutex mutex;
-    Error error;  // guarded by mutex
+    Error error ABSL_GUARDED_BY(mutex);
   };
   struct Work {
     std::function<Error()> body;

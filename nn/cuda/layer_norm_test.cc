@@ -25,7 +25,7 @@ TEST_P(LayerNormTest, ForwardIsTheCpus) {
     a.bias = side->Of(RandomFloats(features(), 3));
     a.mean = side->Unwritten(rows());
     a.rstd = side->Unwritten(rows());
-    // Of one feature only epsilon is left of the variance, of whose root rstd is the reciprocal.
+    // The variance of one feature is 0, so that rstd is 1 / sqrt(epsilon), which 1 keeps moderate.
     if (features() == 1) a.epsilon = 1;
     EXPECT_TRUE((*side)->NormalizeRows(a).ok());
     return {{"y", side->Read(a.y)},

@@ -3,7 +3,7 @@
 // cuBLASLt counts columns first: memory that holds a row-major [r, c] holds for it a column-major
 // [c, r], its transpose. So it is asked for c^T = op(b)^T op(a)^T: its A is our b, its B our a, its
 // D our c as a [columns, rows], and what is (not) transposed for us is (not) transposed for it.
-// Its bias belongs to rows of D, our columns.
+// cuBLASLt's bias belongs to rows of D, our columns.
 #include <algorithm>
 #include <cstdint>
 #include <map>
@@ -32,8 +32,9 @@ struct Prepared {
   size_t workspace_bytes = 0;
 };
 
-// Of all pointers together, capped at what the fastest kernels want: memory that is aligned better
-// must not be multiplied otherwise.
+// The bytes to which all three pointers are aligned: the lowest bit that is set in any of them. It
+// is at most 16, all that the fastest kernels want, since memory that is aligned better must not be
+// multiplied otherwise. x & ~(x - 1) is the lowest set bit of x.
 uint32_t AlignmentOf(const void* a, const void* b, const void* c) {
   const uintptr_t address = reinterpret_cast<uintptr_t>(a) | reinterpret_cast<uintptr_t>(b) |
                             reinterpret_cast<uintptr_t>(c) | 16;
@@ -51,7 +52,7 @@ cublasStatus_t Set(const Preference& preference, cublasLtMatmulPreferenceAttribu
   return cublasLtMatmulPreferenceSetAttribute(preference.get(), name, &value, sizeof(value));
 }
 
-// Of a row-major [rows, columns].
+// The layout of a row-major [rows, columns].
 cublasStatus_t Describe(DType type, int64_t rows, int64_t columns, Layout* layout) {
   return cublasLtMatrixLayoutCreate(layout->put(), CudaType(type), static_cast<uint64_t>(columns),
                                     static_cast<uint64_t>(rows), columns);

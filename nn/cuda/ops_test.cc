@@ -101,7 +101,7 @@ class EveryCall {
     half_dx_ = Output(side, "maxout's dx", kImages);
     means_ = Output(side, "means", Shape({kImages[0], kImages[3]}));
     means_dx_ = Output(side, "means' dx", kImages);
-    turned_ = Output(side, "channels first", kImages);
+    channels_first_ = Output(side, "channels first", kImages);
     value_ = side->Of(DType::kF32, kImages, RandomFloats(kImages.elements(), 3));
     outputs_.push_back({"value", value_});
   }
@@ -121,17 +121,17 @@ class EveryCall {
     EXPECT_TRUE(ops_->MaxoutBackward(2, sum_, half_, half_dx_).ok());
     EXPECT_TRUE(ops_->GlobalAvgPool(sum_, means_).ok());
     EXPECT_TRUE(ops_->GlobalAvgPoolBackward(means_, means_dx_).ok());
-    EXPECT_TRUE(ops_->ToChannelsFirst(sum_, turned_).ok());
+    EXPECT_TRUE(ops_->ToChannelsFirst(sum_, channels_first_).ok());
     SgdParameter parameter;
     parameter.value = static_cast<float*>(value_.data);
-    parameter.gradient = static_cast<float*>(turned_.data);
+    parameter.gradient = static_cast<float*>(channels_first_.data);
     parameter.n = kImages.elements();
     SgdUpdate update;
     update.parameters = &parameter;
     update.count = 1;
     update.lr = 0.5f;
     EXPECT_TRUE(ops_->Sgd(update).ok());
-    EXPECT_TRUE(ops_->Zero(static_cast<float*>(turned_.data), 7).ok());
+    EXPECT_TRUE(ops_->Zero(static_cast<float*>(channels_first_.data), 7).ok());
   }
 
   Outputs Read() const {
@@ -179,7 +179,7 @@ class EveryCall {
   BatchNormForward batch_;
   LayerNormForward rows_;
   TensorView batch_dx_, batch_dresidual_, rows_dx_, gradients_, sum_, narrow_, pooled_, pooled_dx_,
-      half_, half_dx_, means_, means_dx_, turned_, value_;
+      half_, half_dx_, means_, means_dx_, channels_first_, value_;
   std::vector<std::pair<std::string, TensorView>> outputs_;
 };
 

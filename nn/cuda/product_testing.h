@@ -13,7 +13,7 @@
 
 namespace thinwire {
 
-// Of x, W, y; W in PyTorch's layout.
+// The shapes of x, W and y; W in PyTorch's layout.
 struct ProductShapes {
   Shape x, weights, y;
   bool bias = false;
@@ -22,8 +22,8 @@ struct ProductShapes {
 struct Precision {
   DType compute = DType::kF32;
   OpsOptions options;
-  // Of y and dx, and of dW and db, which are fp32 sums in any case: the greatest error, relative to
-  // the greatest value.
+  // The greatest error of y and dx, and that of dW and db, which are fp32 sums in any case,
+  // relative to the greatest value.
   double activations = 0, gradients = 0;
 };
 
@@ -42,7 +42,7 @@ inline Precision WhateverIsFastest(Precision precision) {
   return precision;
 }
 
-// Of the backend under test.
+// The Ops of the backend under test.
 inline std::unique_ptr<Ops> TestedOps(const OpsOptions& options) {
   auto ops = BackendUnderTest().NewOps(options);
   EXPECT_TRUE(ops.ok()) << ops.status();

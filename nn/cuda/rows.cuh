@@ -27,7 +27,7 @@ struct RowThread {
     if (kRowWarps == 1) row += threadIdx.x / kWarpThreads;
     index = threadIdx.x % kCount;
   }
-  // Over the row's threads; all of them call it and get the result.
+  // Combines the values of the row's threads; all of them call it and get the result.
   template <typename Operation, typename T>
   __device__ T Reduce(T value) const {
     if constexpr (kRowWarps == 1) return WarpReduce<Operation>(value);

@@ -33,7 +33,7 @@ __global__ void TransposeTile(const T* x, T* y, int64_t rows, int64_t columns) {
   }
 }
 
-// Each of the matrices from.dims[0] that `from` is made of.
+// Transposes each of the from.dims[0] matrices of which `from` is made.
 Error TransposeEach(CudaDevice* device, const TensorView& from, const TensorView& to, int64_t rows,
                     int64_t columns) {
   const int64_t n = from.elements();

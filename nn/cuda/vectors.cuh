@@ -13,11 +13,11 @@
 
 namespace thinwire::cuda {
 
-constexpr int kThreads = 256;  // of a block
+constexpr int kThreads = 256;  // threads of a block
 constexpr int kWarps = kThreads / 32;
 
-// Blocks with `each` of n apiece, for kernels that do not go on to further ones. CUDA refuses more
-// than 2^31 - 1 of them.
+// Blocks that take `each` of n elements apiece, for kernels whose blocks take no further ones. CUDA
+// refuses more than 2^31 - 1 blocks.
 inline dim3 BlocksWith(int64_t each, int64_t n) { return BlocksFor(n, each, 0xFFFFFFFF); }
 
 template <typename T>
@@ -41,7 +41,7 @@ __device__ inline void StoreAligned(const float (&x)[kN], T* to) {
   }
 }
 
-// True for null, too.
+// Whether addresses are multiples of 16 bytes; null is.
 template <typename... P>
 bool AreAligned(const P*... pointers) {
   return ((reinterpret_cast<uintptr_t>(pointers) % 16 == 0) && ...);
@@ -62,7 +62,7 @@ Error WithElements(DType type, bool wide, const Body& body) {
   return wide ? body(Elements<uint16_t, kWide<uint16_t>>()) : body(Elements<uint16_t, 1>());
 }
 
-// Of a view's element type.
+// kWide of a view's element type.
 inline int64_t WideOf(DType type) { return static_cast<int64_t>(16 / SizeOf(type)); }
 
 }  // namespace thinwire::cuda

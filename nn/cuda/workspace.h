@@ -8,7 +8,7 @@
 
 namespace thinwire::cuda {
 
-// For the length of a scope, on the calling thread's stream; recorded with it.
+// Lives for the length of a scope, on the calling thread's stream, and is recorded with it.
 class Workspace {
  public:
   static constexpr size_t kAlignmentBytes = 256;  // cuBLASLt's wish

@@ -19,7 +19,7 @@ class BatchNormLayer final : public Layer {
   }
   absl::StatusOr<Tensor> Backward(Tensor dy, Saved* saved) override;
 
-  // As Forward and Backward, with `residual` (empty: none) added before the ReLU.
+  // Forward and Backward with `residual` (empty: none) added before the ReLU.
   absl::StatusOr<Tensor> ForwardAdding(Tensor x, Tensor residual, Mode mode, Saved* saved);
   struct Gradients {
     Tensor dx, dresidual;  // may share memory with dy

@@ -13,7 +13,7 @@
 namespace thinwire {
 
 // Without `needs_dx` the first convolution or linear layer leaves out its data gradient, if it
-// stands first. `parameters` holds those of `specs` and outlives the layers.
+// stands first. `parameters` holds the parameters of `specs` and outlives the layers.
 absl::StatusOr<std::unique_ptr<Sequence>> BuildLayers(absl::Span<const LayerSpec> specs,
                                                       bool needs_dx,
                                                       absl::Span<Parameter> parameters,

@@ -1,5 +1,6 @@
 #include "nn/layers/simple.h"
 
+#include <functional>
 #include <utility>
 
 #include "base/status.h"
@@ -28,94 +29,35 @@ class ReluLayer final : public Layer {
   const LayerContext context_;
 };
 
-class MaxPoolLayer final : public Layer {
+// One operation of the backend, whose result has another shape than x.
+struct Operation {
+  std::function<Error(const TensorView& x, const TensorView& y)> forward;
+  std::function<Error(const TensorView& x, const TensorView& dy, const TensorView& dx)> backward;
+  bool keeps_x;  // if not, backward's x is empty
+};
+
+class OperationLayer final : public Layer {
  public:
-  MaxPoolLayer(const LayerSpec& spec, const LayerContext& context)
-      : out_(spec.out), pool_{spec.kernel, spec.stride, spec.padding}, context_(context) {}
+  OperationLayer(const LayerSpec& spec, const LayerContext& context, Operation operation)
+      : in_(spec.in), out_(spec.out), context_(context), operation_(std::move(operation)) {}
 
   absl::StatusOr<Tensor> Forward(Tensor x, Mode mode, Saved* saved) override {
     ASSIGN_OR_RETURN(Tensor y, context_.NewTensor(out_.WithBatch(x.shape()[0])));
-    RETURN_IF_ERROR(ToStatus(context_.ops->MaxPool(pool_, x.view(), y.view())));
-    if (mode == Mode::kTrain) saved->Push(std::move(x));
+    RETURN_IF_ERROR(ToStatus(operation_.forward(x.view(), y.view())));
+    if (mode == Mode::kTrain && operation_.keeps_x) saved->Push(std::move(x));
     return y;
   }
   absl::StatusOr<Tensor> Backward(Tensor dy, Saved* saved) override {
-    const Tensor x = saved->Pop();
-    ASSIGN_OR_RETURN(Tensor dx, context_.NewTensor(x.shape()));
-    RETURN_IF_ERROR(ToStatus(context_.ops->MaxPoolBackward(pool_, x.view(), dy.view(), dx.view())));
-    return dx;
-  }
-
- private:
-  const Shape out_;
-  const PoolSpec pool_;
-  const LayerContext context_;
-};
-
-class MaxoutLayer final : public Layer {
- public:
-  MaxoutLayer(const LayerSpec& spec, const LayerContext& context)
-      : out_(spec.out), group_(spec.group), context_(context) {}
-
-  absl::StatusOr<Tensor> Forward(Tensor x, Mode mode, Saved* saved) override {
-    ASSIGN_OR_RETURN(Tensor y, context_.NewTensor(out_.WithBatch(x.shape()[0])));
-    RETURN_IF_ERROR(ToStatus(context_.ops->Maxout(group_, x.view(), y.view())));
-    if (mode == Mode::kTrain) saved->Push(std::move(x));
-    return y;
-  }
-  absl::StatusOr<Tensor> Backward(Tensor dy, Saved* saved) override {
-    const Tensor x = saved->Pop();
-    ASSIGN_OR_RETURN(Tensor dx, context_.NewTensor(x.shape()));
-    RETURN_IF_ERROR(ToStatus(context_.ops->MaxoutBackward(group_, x.view(), dy.view(), dx.view())));
-    return dx;
-  }
-
- private:
-  const Shape out_;
-  const int64_t group_;
-  const LayerContext context_;
-};
-
-class GlobalAvgPoolLayer final : public Layer {
- public:
-  GlobalAvgPoolLayer(const LayerSpec& spec, const LayerContext& context)
-      : in_(spec.in), out_(spec.out), context_(context) {}
-
-  absl::StatusOr<Tensor> Forward(Tensor x, Mode, Saved*) override {
-    ASSIGN_OR_RETURN(Tensor y, context_.NewTensor(out_.WithBatch(x.shape()[0])));
-    RETURN_IF_ERROR(ToStatus(context_.ops->GlobalAvgPool(x.view(), y.view())));
-    return y;
-  }
-  absl::StatusOr<Tensor> Backward(Tensor dy, Saved*) override {
+    const Tensor x = operation_.keeps_x ? saved->Pop() : Tensor();
     ASSIGN_OR_RETURN(Tensor dx, context_.NewTensor(in_.WithBatch(dy.shape()[0])));
-    RETURN_IF_ERROR(ToStatus(context_.ops->GlobalAvgPoolBackward(dy.view(), dx.view())));
+    RETURN_IF_ERROR(ToStatus(operation_.backward(x.view(), dy.view(), dx.view())));
     return dx;
   }
 
  private:
   const Shape in_, out_;
   const LayerContext context_;
-};
-
-class FlattenLayer final : public Layer {
- public:
-  FlattenLayer(const LayerSpec& spec, const LayerContext& context)
-      : in_(spec.in), out_(spec.out), context_(context) {}
-
-  absl::StatusOr<Tensor> Forward(Tensor x, Mode, Saved*) override {
-    ASSIGN_OR_RETURN(Tensor y, context_.NewTensor(out_.WithBatch(x.shape()[0])));
-    RETURN_IF_ERROR(ToStatus(context_.ops->ToChannelsFirst(x.view(), y.view())));
-    return y;
-  }
-  absl::StatusOr<Tensor> Backward(Tensor dy, Saved*) override {
-    ASSIGN_OR_RETURN(Tensor dx, context_.NewTensor(in_.WithBatch(dy.shape()[0])));
-    RETURN_IF_ERROR(ToStatus(context_.ops->ToChannelsLast(dy.view(), dx.view())));
-    return dx;
-  }
-
- private:
-  const Shape in_, out_;
-  const LayerContext context_;
+  const Operation operation_;
 };
 
 }  // namespace
@@ -123,17 +65,55 @@ class FlattenLayer final : public Layer {
 std::unique_ptr<Layer> NewReluLayer(const LayerContext& context) {
   return std::make_unique<ReluLayer>(context);
 }
+
 std::unique_ptr<Layer> NewMaxPoolLayer(const LayerSpec& spec, const LayerContext& context) {
-  return std::make_unique<MaxPoolLayer>(spec, context);
+  const PoolSpec pool{spec.kernel, spec.stride, spec.padding};
+  return std::make_unique<OperationLayer>(
+      spec, context,
+      Operation{[=](const TensorView& x, const TensorView& y) {
+                  return context.ops->MaxPool(pool, x, y);
+                },
+                [=](const TensorView& x, const TensorView& dy, const TensorView& dx) {
+                  return context.ops->MaxPoolBackward(pool, x, dy, dx);
+                },
+                /*keeps_x=*/true});
 }
+
 std::unique_ptr<Layer> NewMaxoutLayer(const LayerSpec& spec, const LayerContext& context) {
-  return std::make_unique<MaxoutLayer>(spec, context);
+  const int64_t group = spec.group;
+  return std::make_unique<OperationLayer>(
+      spec, context,
+      Operation{[=](const TensorView& x, const TensorView& y) {
+                  return context.ops->Maxout(group, x, y);
+                },
+                [=](const TensorView& x, const TensorView& dy, const TensorView& dx) {
+                  return context.ops->MaxoutBackward(group, x, dy, dx);
+                },
+                /*keeps_x=*/true});
 }
+
 std::unique_ptr<Layer> NewGlobalAvgPoolLayer(const LayerSpec& spec, const LayerContext& context) {
-  return std::make_unique<GlobalAvgPoolLayer>(spec, context);
+  return std::make_unique<OperationLayer>(
+      spec, context,
+      Operation{[=](const TensorView& x, const TensorView& y) {
+                  return context.ops->GlobalAvgPool(x, y);
+                },
+                [=](const TensorView&, const TensorView& dy, const TensorView& dx) {
+                  return context.ops->GlobalAvgPoolBackward(dy, dx);
+                },
+                /*keeps_x=*/false});
 }
+
 std::unique_ptr<Layer> NewFlattenLayer(const LayerSpec& spec, const LayerContext& context) {
-  return std::make_unique<FlattenLayer>(spec, context);
+  return std::make_unique<OperationLayer>(
+      spec, context,
+      Operation{[=](const TensorView& x, const TensorView& y) {
+                  return context.ops->ToChannelsFirst(x, y);
+                },
+                [=](const TensorView&, const TensorView& dy, const TensorView& dx) {
+                  return context.ops->ToChannelsLast(dy, dx);
+                },
+                /*keeps_x=*/false});
 }
 
 }  // namespace thinwire

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "tensor/cuda/free_blocks.h"
 #include "tensor/cuda/memory_pool.h"
 #include "tensor/cuda/streams.h"
@@ -36,8 +37,8 @@ class Arena {
   MemoryPool* const pool_;
   const cudaStream_t stream_;  // beside the threads' own, one of which may be recording
   std::mutex mutex_;
-  FreeBlocks blocks_;          // guarded by mutex_
-  std::vector<void*> chunks_;  // guarded by mutex_
+  FreeBlocks blocks_ ABSL_GUARDED_BY(mutex_);
+  std::vector<void*> chunks_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace thinwire

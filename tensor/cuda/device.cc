@@ -6,12 +6,13 @@
 #include <unordered_map>
 #include <utility>
 
+#include "absl/base/thread_annotations.h"
 #include "tensor/cuda/arena.h"
 #include "tensor/cuda/error.h"
+#include "tensor/cuda/kernel_code.h"
 #include "tensor/cuda/memory_pool.h"
 #include "tensor/cuda/nvml.h"
 #include "tensor/cuda/pinned_memory.h"
-#include "tensor/cuda/probe.h"
 #include "tensor/cuda/recorder.h"
 #include "tensor/cuda/streams.h"
 
@@ -123,8 +124,8 @@ class Gpu final : public CudaDevice {
   PinnedMemory host_;
   MemoryPool pool_;
   std::mutex mutex_;
-  // Used blocks that are not the pool's; guarded by mutex_.
-  std::unordered_map<void*, std::shared_ptr<Arena>> in_arenas_;
+  // Used blocks that are not the pool's.
+  std::unordered_map<void*, std::shared_ptr<Arena>> in_arenas_ ABSL_GUARDED_BY(mutex_);
 };
 
 Error Gpu::Allocate(size_t bytes, void** memory) {

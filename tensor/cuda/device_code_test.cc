@@ -106,8 +106,8 @@ TEST_F(DeviceCodeTest, NarrowsToTheNearestBFloat) {
   }
 }
 
-// From and to every alignment, with every length that ends in the middle of a vector; what lies
-// behind stays.
+// Copies from and to every alignment, of every length that ends in the middle of a vector; what
+// lies behind stays.
 template <typename T>
 class VectorTest : public DeviceCodeTest {};
 using Elements = testing::Types<float, uint16_t>;

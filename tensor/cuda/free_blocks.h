@@ -20,7 +20,7 @@ class FreeBlocks {
 
   // The least free block of at least `bytes`, the first of equal ones; null if there is none.
   void* Take(size_t bytes);
-  // From Take; joined with the free blocks beside it.
+  // `memory` is from Take; it is joined with the free blocks beside it.
   void Return(void* memory);
 
  private:

@@ -8,6 +8,7 @@
 #include <string>
 #include <unordered_map>
 
+#include "absl/base/thread_annotations.h"
 #include "tensor/error.h"
 
 namespace thinwire {
@@ -18,14 +19,14 @@ class MemoryPool {
   // `name`, of the device, is for errors.
   explicit MemoryPool(std::string name) : name_(std::move(name)) {}
 
-  // Before all else.
+  // To be called before all else.
   Error Open(int device);
 
   // Aligned to 64 (CUDA's blocks to 256); never null, also for no bytes. When memory is short,
   // waits for `stream`, gives back what the pool keeps, and from then on takes what other streams
   // free later, before it says ResourceExhausted.
   Error Allocate(cudaStream_t stream, size_t bytes, void** memory);
-  // Once `stream` has come so far.
+  // The memory is free once `stream` has come so far.
   void Free(cudaStream_t stream, void* memory);
   size_t bytes_in_use() const;
   // Gives back what the pool keeps and no stream may still use.
@@ -40,8 +41,8 @@ class MemoryPool {
   const std::string name_;
   cudaMemPool_t pool_ = nullptr;
   mutable std::mutex mutex_;
-  std::unordered_map<void*, size_t> sizes_;  // of used blocks; guarded by mutex_
-  size_t in_use_ = 0;                        // guarded by mutex_
+  std::unordered_map<void*, size_t> sizes_ ABSL_GUARDED_BY(mutex_);  // of used blocks
+  size_t in_use_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace thinwire

@@ -27,7 +27,7 @@ class CudaRecorder final : public Recorder {
   Error Replay(int recording) override;
 
   CudaDevice* device() const { return device_; }
-  // For what the thread allocates meanwhile.
+  // Holds what the thread allocates while it records.
   const std::shared_ptr<Arena>& arena() const { return arena_; }
   // Frees device memory that is not the arena's once the recording has ended: until then the
   // stream takes no order to do so.

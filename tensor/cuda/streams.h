@@ -7,11 +7,13 @@
 #include <mutex>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "tensor/error.h"
 
 namespace thinwire {
 
-// Of one device. A thread that ends leaves its stream to others, so that runs may come and go.
+// The streams of one device. A thread that ends leaves its stream to others, so that training runs
+// may come and go.
 // Never destroyed: threads refer to it until they end. Any thread.
 class Streams {
  public:
@@ -26,7 +28,7 @@ class Streams {
   // The calling thread's, created on first use; also makes the device the thread's.
   Error OfThread(cudaStream_t* stream);
 
-  // One for other work than a thread's own, to be given back.
+  // A stream for other work than a thread's own, to be given back.
   Error Take(cudaStream_t* stream);
   void GiveBack(cudaStream_t stream);
 
@@ -39,7 +41,7 @@ class Streams {
   pthread_key_t key_ = 0;
   const int key_error_;
   std::mutex mutex_;
-  std::vector<cudaStream_t> idle_;  // guarded by mutex_
+  std::vector<cudaStream_t> idle_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace thinwire

@@ -82,7 +82,7 @@ double Median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-// Of each step after the warm-up.
+// Times each step after the warm-up.
 absl::StatusOr<Times> TimeSteps(const BenchOptions& bench) {
   ASSIGN_OR_RETURN(const OpenedDevice opened, OpenDevice(bench.device, bench.cuda_plugin));
   Device* const device = opened.device;

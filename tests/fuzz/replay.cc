@@ -19,7 +19,7 @@ namespace {
 constexpr size_t kBeginnings = 64;
 constexpr char kMutationsFlag[] = "-mutations=";
 
-// From memory of exactly this size, so that a sanitizer sees a read past the end.
+// The input lies in memory of exactly its size, so that a sanitizer sees a read past the end.
 void Run(const std::string& bytes) {
   const std::vector<uint8_t> input(bytes.begin(), bytes.end());
   LLVMFuzzerTestOneInput(input.data(), input.size());

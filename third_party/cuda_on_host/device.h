@@ -10,7 +10,7 @@ cudaError_t Noted(cudaError_t code);
 
 int NumDevices();
 int CurrentDevice();
-// From the environment, whole and not negative; `otherwise` when unset.
+// A variable of the environment, whole and not negative; `otherwise` when unset.
 long long Setting(const char* name, long long otherwise);
 
 }  // namespace cuda_on_host

@@ -28,13 +28,13 @@ class OnDevice {
 
   T* get() { return memory_; }
   size_t bytes() const { return n_ * sizeof(T); }
-  // After everything that was submitted.
+  // The values after everything that was submitted.
   std::vector<T> Values() {
     std::vector<T> values(n_);
     EXPECT_EQ(cudaMemcpy(values.data(), memory_, bytes(), cudaMemcpyDeviceToHost), cudaSuccess);
     return values;
   }
-  // Of what has run so far.
+  // The value that the work which has been executed so far left.
   T Peek(int i) { return memory_[i]; }
 
  private:

@@ -11,7 +11,7 @@
 namespace cuda_on_host {
 namespace {
 
-// As a device would, a queue makes headway when much is submitted and nobody waits.
+// A queue makes headway, as a device does, when more than that is submitted and nobody waits.
 constexpr int64_t kMostPending = 256;
 
 std::mutex queues_mutex;

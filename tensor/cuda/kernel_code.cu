@@ -1,5 +1,5 @@
+#include "tensor/cuda/kernel_code.h"
 #include "tensor/cuda/launch.h"
-#include "tensor/cuda/probe.h"
 
 namespace thinwire {
 namespace {
