@@ -19,7 +19,7 @@ struct DeviceDescription {
   char libraries[256] = {};  // "CUDA 13.0, cuDNN 9.19.0, NVRTC 13.0, cuBLAS 13.1.0, driver 580.65"
 };
 
-// Any thread. What it hands out does not outlive the library, which is never closed.
+// Any thread may call it. What it hands out does not outlive the library, which is never closed.
 class BackendPlugin {
  public:
   virtual ~BackendPlugin() = default;
@@ -28,7 +28,7 @@ class BackendPlugin {
   virtual Error CountDevices(int* count) = 0;
   // InvalidArgument naming the number of devices unless 0 <= index < count.
   virtual Error Describe(int index, DeviceDescription* description) = 0;
-  // One of each per device and process, for ever.
+  // There is one of each per device and process, for ever.
   virtual Error Open(int index, Device** device, CodecKernels** kernels) = 0;
   // The caller deletes *ops. `device` from Open.
   virtual Error NewOps(Device* device, const OpsOptions& options, Ops** ops) = 0;

@@ -7,7 +7,7 @@
 
 namespace thinwire {
 
-// Of the bytes so far and these: start with crc = 0. Any alignment.
+// The CRC of the bytes so far, whose CRC is `crc` (0 at the start), and these. Any alignment.
 uint32_t ExtendCrc32c(uint32_t crc, const void* bytes, size_t size);
 
 inline uint32_t Crc32c(const void* bytes, size_t size) { return ExtendCrc32c(0, bytes, size); }

@@ -15,7 +15,7 @@ struct LayerContext {
   Ops* ops = nullptr;
   DType compute = DType::kF32;
 
-  // For a layer's result.
+  // A tensor for a layer's result.
   absl::StatusOr<Tensor> NewTensor(const Shape& shape) const {
     return Tensor::Allocate(device, compute, shape);
   }

@@ -31,8 +31,8 @@ struct Conv2dSpec {
 class Conv2d {
  public:
   virtual ~Conv2d() = default;
-  // Before the first Forward, and whenever the values have changed. `bias` is null without one.
-  // Both stay where they are, unchanged, until the next call.
+  // To be called before the first Forward, and whenever the values have changed. `bias` is null
+  // without one. Both stay where they are, unchanged, until the next call.
   virtual Error LoadWeights(const float* weights, const float* bias) = 0;
   virtual Error Forward(const TensorView& x, const TensorView& y) = 0;
   virtual Error BackwardData(const TensorView& dy, const TensorView& dx) = 0;
@@ -52,7 +52,7 @@ struct LinearSpec {
 class Linear {
  public:
   virtual ~Linear() = default;
-  // As Conv2d's.
+  // The four calls promise what Conv2d's do.
   virtual Error LoadWeights(const float* weights, const float* bias) = 0;
   virtual Error Forward(const TensorView& x, const TensorView& y) = 0;
   virtual Error BackwardData(const TensorView& dy, const TensorView& dx) = 0;
@@ -180,7 +180,7 @@ class Ops {
   virtual Error Relu(const TensorView& x, const TensorView& y) = 0;
   virtual Error ReluBackward(const TensorView& y, const TensorView& dy, const TensorView& dx) = 0;
   virtual Error Add(const TensorView& a, const TensorView& b, const TensorView& sum) = 0;
-  // Between fp32 and bf16 (or equal types: a copy). Widening is exact.
+  // Converts between fp32 and bf16 (or equal types: a copy). Widening is exact.
   virtual Error Convert(const TensorView& from, const TensorView& to) = 0;
 
   // x: [n, h, w, c]   y: [n, h', w', c]. The first of equal maxima, in row order, takes dy.

@@ -14,7 +14,8 @@
 
 namespace thinwire {
 
-// All of `blocks`, in model order, with cleared gradients. A value is a function of (seed, name).
+// All parameters of `blocks`, in model order, with cleared gradients. A value is a function of
+// (seed, name).
 absl::StatusOr<std::vector<Parameter>> InitialParameters(absl::Span<const BlockSpec> blocks,
                                                          uint64_t seed, Device* device);
 

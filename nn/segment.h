@@ -45,8 +45,8 @@ class Saved {
 enum class Mode {
   kTrain,     // batch statistics; running statistics are updated; fills Saved
   kEvaluate,  // running statistics; Saved may be null; changes nothing
-  // As kEvaluate, but with batch statistics, which running statistics become as they are (the
-  // variance unbiased): see recalibration.h.
+  // Like kEvaluate, but layers normalise by batch statistics, which become the running statistics
+  // as they are (the variance unbiased): see recalibration.h.
   kRecalibrate
 };
 
@@ -73,8 +73,8 @@ class Segment {
   // In model order; stable addresses.
   virtual absl::Span<Parameter> parameters() = 0;
 
-  // After values were written from outside (optimizer, checkpoint): device copies in the compute
-  // type and the kernels' own layouts are made anew.
+  // To be called when values were written from outside (optimizer, checkpoint): makes the copies in
+  // the compute type and in the kernels' own layouts anew.
   virtual absl::Status ParametersChanged() = 0;
 
   virtual absl::Status ClearGradients() = 0;

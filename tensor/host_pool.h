@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "tensor/device.h"
 
 namespace thinwire {
@@ -36,11 +37,11 @@ class HostPool : public Device {
   virtual void Return(void* memory) = 0;
 
  private:
-  // Of std, since plugins use it too: in a bundle they cannot link Abseil's tables.
-  mutable std::mutex mutex_;                             // guards the rest
-  std::unordered_map<size_t, std::vector<void*>> free_;  // by size class
-  std::unordered_map<void*, size_t> sizes_;              // of used blocks
-  size_t in_use_ = 0;
+  // absl::Mutex would not do: plugins use this too, and in a bundle they cannot link its tables.
+  mutable std::mutex mutex_;
+  std::unordered_map<size_t, std::vector<void*>> free_ ABSL_GUARDED_BY(mutex_);  // by size class
+  std::unordered_map<void*, size_t> sizes_ ABSL_GUARDED_BY(mutex_);              // of used blocks
+  size_t in_use_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace thinwire

@@ -8,7 +8,9 @@
 
 namespace thinwire {
 
-// Rounds to nearest even; a NaN stays a (quiet) NaN.
+// Rounds to nearest even: the upper 16 bits of fp32 are kept, and adding just under half of their
+// unit, and one more where they are odd, carries into them when the lower 16 bits round up. Bits
+// above those of infinity are a NaN, which stays a (quiet) NaN.
 __device__ inline uint16_t BFloatOf(float x) {
   const uint32_t bits = __float_as_uint(x);
   if ((bits & 0x7FFFFFFFu) > 0x7F800000u) return static_cast<uint16_t>((bits >> 16) | 0x40u);
@@ -25,10 +27,13 @@ __device__ inline void Store(float x, uint16_t* to) { *to = BFloatOf(x); }
 
 namespace bf16_internal {
 
+// `bytes` is a power of two: the bits below it are the remainder.
 __device__ inline bool IsAligned(const void* p, unsigned bytes) {
   return (reinterpret_cast<uintptr_t>(p) & (bytes - 1)) == 0;
 }
 
+// Two neighbouring bf16 in one word, the first in its lower half: each is the upper half of an
+// fp32.
 __device__ inline void Widen(uint32_t two, float* x) {
   x[0] = __uint_as_float(two << 16);
   x[1] = __uint_as_float(two & 0xFFFF0000u);

@@ -24,7 +24,7 @@ class CudaDevice : public Device {
   virtual Error SubmitCopyToHost(void* host, const void* device, size_t bytes) = 0;
 };
 
-// For the life of the process: threads and freed memory refer to it. *device is not deleted.
+// *device lives as long as the process and is not deleted: threads and freed memory refer to it.
 Error NewCudaDevice(int index, CudaDevice** device);
 
 // Device memory for the length of a scope, on the calling thread's stream.

@@ -39,8 +39,8 @@ struct Union {  // bitwise
   }
 };
 
-// Over the warp's first `count` (1 to 32) values; every thread of the warp calls it and gets the
-// result. A tree: value i takes value i + 16, then i + 8, ...
+// Combines the warp's first `count` (1 to 32) values; every thread of the warp calls it and gets
+// the result. A tree: value i takes value i + 16, then i + 8, ...
 template <typename Operation, typename T>
 __device__ inline T WarpReduce(T value, unsigned count = kWarpThreads) {
   const Operation operation;
@@ -53,7 +53,7 @@ __device__ inline T WarpReduce(T value, unsigned count = kWarpThreads) {
   return __shfl_sync(kWholeWarp, value, 0);
 }
 
-// Over the block's values; every thread of the block calls it and gets the result. Also a
+// Combines the block's values; every thread of the block calls it and gets the result. Also a
 // __syncthreads().
 template <typename Operation, typename T>
 __device__ inline T BlockReduce(T value) {

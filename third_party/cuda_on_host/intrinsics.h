@@ -61,7 +61,8 @@ T Shuffle(const Site& site, unsigned mask, T value, int source, bool inside) {
 
 }  // namespace cuda_on_host
 
-// Lanes exchange values within segments of `width`, a power of two.
+// Lanes exchange values within segments of `width`, a power of two: lane & -width is the first lane
+// of the segment, and source & (width - 1) is the source within it.
 template <typename T>
 T __shfl_sync(unsigned mask, T value, int source, int width = 32, CUDA_ON_HOST_HERE) {
   const int first = cuda_on_host::Lane() & -width;
