@@ -11,7 +11,6 @@ namespace {
 using ::testing::DoubleEq;
 using ::testing::ElementsAre;
 
-constexpr ScheduleKind kKinds[] = {ScheduleKind::kGPipe, ScheduleKind::kOneForwardOneBackward};
 constexpr double kForward = 2, kBackward = 3;  // seconds; exact in binary, so are their sums
 
 // Equal stages without update, over links and codecs that take no time.
@@ -33,7 +32,7 @@ void SetTransfers(const TransferCost& cost, Simulation* simulation) {
 }
 
 TEST(SimulateTest, EqualStagesTakeOneSlotPerMicrobatchAndOnePerFurtherStage) {
-  for (ScheduleKind kind : kKinds) {
+  for (ScheduleKind kind : AllSchedules()) {
     for (int stages = 1; stages <= 8; ++stages) {
       for (int microbatches = 1; microbatches <= 16; ++microbatches) {
         const Makespan makespan = Simulate(Pipeline(kind, stages, microbatches));
@@ -74,7 +73,7 @@ TEST(SimulateTest, AnUpdateRunsBesideTheBackwardsOfTheOtherStages) {
 }
 
 TEST(SimulateTest, OneMicrobatchPaysEveryPartOfEveryTransfer) {
-  for (ScheduleKind kind : kKinds) {
+  for (ScheduleKind kind : AllSchedules()) {
     Simulation simulation = Pipeline(kind, 3, 1);
     SetTransfers({/*encode_seconds=*/0.5, /*decode_seconds=*/0.25, /*wire_bytes=*/7}, &simulation);
     simulation.link.latency_seconds = 11;
@@ -112,7 +111,7 @@ TEST(SimulateTest, ACodecSlowerThanComputeSetsThePace) {
 }
 
 TEST(SimulateTest, OneCoreDoesAllWorkOneAfterAnother) {
-  for (ScheduleKind kind : kKinds) {
+  for (ScheduleKind kind : AllSchedules()) {
     Simulation simulation = Pipeline(kind, 4, 6);
     SetTransfers({/*encode_seconds=*/1, /*decode_seconds=*/0.5, /*wire_bytes=*/0}, &simulation);
     simulation.stages[2].update_seconds = 8;
@@ -132,7 +131,7 @@ TEST(SimulateTest, OneCoreIsFreeWhileMessagesAreOnTheLink) {
 }
 
 TEST(SimulateTest, AsManyCoresAsTasksAreNoLimit) {
-  for (ScheduleKind kind : kKinds) {
+  for (ScheduleKind kind : AllSchedules()) {
     Simulation simulation = Pipeline(kind, 3, 7);
     SetTransfers({1, 0.5, 4}, &simulation);
     const double free = Simulate(simulation).seconds;
@@ -154,7 +153,7 @@ TEST(SimulateTest, TwoCoresNeverBeatHalfTheWork) {
 }
 
 TEST(SimulateTest, ACostThatIsNoNumberEndsToo) {
-  for (ScheduleKind kind : kKinds) {
+  for (ScheduleKind kind : AllSchedules()) {
     Simulation simulation = Pipeline(kind, 3, 4);
     simulation.stages[1].forward_seconds = std::nan("");
     simulation.cores = 2;
