@@ -9,6 +9,7 @@
 
 #include "backend/load.h"
 #include "backend/testing.h"
+#include "tensor/copy_testing.h"
 #include "tensor/cpu/device.h"
 
 namespace thinwire {
@@ -55,12 +56,10 @@ TEST(EmulatedBackendTest, SeesTheDevicesThereAre) {
 TEST(EmulatedBackendTest, TensorsGoThereAndBack) {
   const Tensor sent = *Tensor::Allocate(CpuDevice(), DType::kF32, {3});
   std::memcpy(sent.data(), "abcdefghijkl", 12);
-  const auto there = ToDevice(sent);
-  ASSERT_TRUE(there.ok()) << there.status();
-  EXPECT_EQ(there->device(), BackendUnderTest().device);
-  const auto back = ToHost(*there);
-  ASSERT_TRUE(back.ok()) << back.status();
-  EXPECT_EQ(std::memcmp(back->data(), "abcdefghijkl", 12), 0);
+  const Tensor there = On(BackendUnderTest().device, sent);
+  EXPECT_EQ(there.device(), BackendUnderTest().device);
+  const Tensor back = On(CpuDevice(), there);
+  EXPECT_EQ(std::memcmp(back.data(), "abcdefghijkl", 12), 0);
 }
 
 TEST(EmulatedBackendTest, MakesOps) {
@@ -69,10 +68,10 @@ TEST(EmulatedBackendTest, MakesOps) {
   const Tensor x = *Tensor::Allocate(CpuDevice(), DType::kF32, {4});
   const float values[] = {-1, 2, -3, 4};
   std::memcpy(x.data(), values, sizeof(values));
-  const Tensor there = *ToDevice(x);
+  const Tensor there = On(BackendUnderTest().device, x);
   const Error error = (*ops)->Relu(there.view(), there.view());
   ASSERT_TRUE(error.ok()) << error.message;
-  EXPECT_THAT(ToHost(there)->floats(), testing::ElementsAre(0, 2, 0, 4));
+  EXPECT_THAT(On(CpuDevice(), there).floats(), testing::ElementsAre(0, 2, 0, 4));
 }
 
 }  // namespace

@@ -6,7 +6,6 @@
 
 #include "backend/load.h"
 #include "base/status.h"
-#include "tensor/cpu/device.h"
 
 namespace thinwire {
 namespace {
@@ -36,20 +35,6 @@ absl::StatusOr<std::unique_ptr<Ops>> TestedBackend::NewOps(const OpsOptions& opt
 const TestedBackend& BackendUnderTest() {
   static const TestedBackend backend = OpenTested();
   return backend;
-}
-
-absl::StatusOr<Tensor> ToDevice(const Tensor& host) {
-  Device* const device = BackendUnderTest().device;
-  ASSIGN_OR_RETURN(Tensor copy, Tensor::Allocate(device, host.dtype(), host.shape()));
-  RETURN_IF_ERROR(ToStatus(device->CopyFromHost(copy.data(), host.data(), host.bytes())));
-  return copy;
-}
-
-absl::StatusOr<Tensor> ToHost(const Tensor& tensor) {
-  ASSIGN_OR_RETURN(Tensor copy, Tensor::Allocate(CpuDevice(), tensor.dtype(), tensor.shape()));
-  RETURN_IF_ERROR(
-      ToStatus(tensor.device()->CopyToHost(copy.data(), tensor.data(), tensor.bytes())));
-  return copy;
 }
 
 }  // namespace thinwire

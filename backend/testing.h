@@ -6,7 +6,6 @@
 
 #include "absl/status/statusor.h"
 #include "backend/plugin.h"
-#include "tensor/tensor.h"
 
 namespace thinwire {
 
@@ -20,10 +19,5 @@ struct TestedBackend {
 
 // Opened once per process. Throws std::runtime_error, and so fails the test, if it does not open.
 const TestedBackend& BackendUnderTest();
-
-// A copy in memory of the tested device, of a tensor in host memory.
-absl::StatusOr<Tensor> ToDevice(const Tensor& host);
-// A copy in host memory of a tensor on any device, once all that this thread submitted is done.
-absl::StatusOr<Tensor> ToHost(const Tensor& tensor);
 
 }  // namespace thinwire

@@ -16,7 +16,7 @@
 #include "base/random.h"
 #include "compress/codec.h"
 #include "compress/cpu/kernels.h"
-#include "compress/scalar_reference.h"
+#include "compress/scalar_reference_testing.h"
 #include "compress/support.h"
 #include "tensor/cpu/device.h"
 

@@ -93,6 +93,7 @@ void Require(bool condition) {
 
 Tensor NewTensor(const Choice& c) { return *Tensor::Allocate(CpuDevice(), c.dtype, c.shape); }
 
+// About c.support / 256 of the elements have none: the upper byte of a multiplicative hash decides.
 bool IsSupported(const Choice& c, int64_t element) {
   return (static_cast<uint32_t>(element + c.support) * 0x9E3779B9u >> 24) >= c.support;
 }
@@ -129,7 +130,7 @@ void RequireTheSamePayload(const Codec& codec, MessageContext context, const Ten
   Require(absl::MakeConstSpan(Encoded(codec, x, context)) == payload);
 }
 
-// Of those that carry no NaN and no infinity.
+// Whether the codec carries no NaN and no infinity.
 bool IsFinite(const CodecSpec& spec) {
   if (spec.kind == CodecKind::kTopK && spec.indices == Indices::kShared) {
     return spec.values == Values::kUniform;

@@ -9,7 +9,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "compress/round_trip.h"
+#include "compress/round_trip_testing.h"
 
 namespace thinwire {
 namespace {

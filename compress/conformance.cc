@@ -5,7 +5,6 @@
 #include <cstring>
 #include <limits>
 #include <memory>
-#include <mutex>
 #include <thread>
 
 #include "absl/strings/str_cat.h"
@@ -37,11 +36,11 @@ bool IsFinite(const Tensor& x) {
 }
 
 // Shapes that the codec takes, of normal values and of a ReLU's.
-absl::StatusOr<std::vector<ProbeMessage>> Ordinary(const Subject& s) {
-  std::vector<ProbeMessage> all;
+absl::StatusOr<std::vector<TrialMessage>> Ordinary(const Subject& s) {
+  std::vector<TrialMessage> all;
   for (const Shape& shape : s.shapes()) {
     for (bool relu : {false, true}) {
-      ASSIGN_OR_RETURN(ProbeMessage m, s.Random(shape, relu));
+      ASSIGN_OR_RETURN(TrialMessage m, s.Random(shape, relu));
       all.push_back(std::move(m));
     }
   }
@@ -49,9 +48,9 @@ absl::StatusOr<std::vector<ProbeMessage>> Ordinary(const Subject& s) {
 }
 
 Result BoundHolds(const Subject& s) {
-  ASSIGN_OR_RETURN(const std::vector<ProbeMessage> messages, Ordinary(s));
+  ASSIGN_OR_RETURN(const std::vector<TrialMessage> messages, Ordinary(s));
   size_t bytes = 0, bounds = 0;
-  for (const ProbeMessage& m : messages) {
+  for (const TrialMessage& m : messages) {
     ASSIGN_OR_RETURN(const std::vector<uint8_t> payload, s.Encode(m));
     bytes += payload.size();
     bounds += s.codec().MaxPayloadBytes(m.x.shape(), m.x.dtype());
@@ -60,8 +59,8 @@ Result BoundHolds(const Subject& s) {
 }
 
 Result DecodeOverwrites(const Subject& s) {
-  ASSIGN_OR_RETURN(const std::vector<ProbeMessage> messages, Ordinary(s));
-  for (const ProbeMessage& m : messages) {
+  ASSIGN_OR_RETURN(const std::vector<TrialMessage> messages, Ordinary(s));
+  for (const TrialMessage& m : messages) {
     ASSIGN_OR_RETURN(const std::vector<uint8_t> payload, s.Encode(m));
     ASSIGN_OR_RETURN(const Tensor y, s.DecodeOverAnything(payload, m));
     if (!IsFinite(y)) return Broken(m.name, ": finite values arrive as NaN or infinity");
@@ -70,9 +69,9 @@ Result DecodeOverwrites(const Subject& s) {
 }
 
 Result EqualPayloads(const Subject& s) {
-  ASSIGN_OR_RETURN(const std::vector<ProbeMessage> messages, Ordinary(s));
+  ASSIGN_OR_RETURN(const std::vector<TrialMessage> messages, Ordinary(s));
   for (const uint64_t key : {1, 2}) {
-    for (const ProbeMessage& m : messages) {
+    for (const TrialMessage& m : messages) {
       ASSIGN_OR_RETURN(const std::vector<uint8_t> payload, s.Encode(m, key));
       ASSIGN_OR_RETURN(const std::vector<uint8_t> again, s.Encode(m, key));
       if (payload != again) return Broken(m.name, ": two payloads of equal values and keys differ");
@@ -82,7 +81,7 @@ Result EqualPayloads(const Subject& s) {
 }
 
 Result CutsAreRefused(const Subject& s) {
-  ASSIGN_OR_RETURN(const ProbeMessage m, s.Random(s.shapes().front(), /*relu=*/false));
+  ASSIGN_OR_RETURN(const TrialMessage m, s.Random(s.shapes().front(), /*relu=*/false));
   ASSIGN_OR_RETURN(std::vector<uint8_t> payload, s.Encode(m));
   for (size_t length = 0; length < payload.size(); ++length) {
     if (s.Decode(absl::MakeConstSpan(payload.data(), length), m).ok()) {
@@ -101,7 +100,7 @@ Result CutsAreRefused(const Subject& s) {
 
 // Refused, or a tensor that does not depend on what lay there before.
 Result DamageIsHarmless(const Subject& s) {
-  ASSIGN_OR_RETURN(const ProbeMessage m, s.Random(s.shapes().front(), /*relu=*/false));
+  ASSIGN_OR_RETURN(const TrialMessage m, s.Random(s.shapes().front(), /*relu=*/false));
   ASSIGN_OR_RETURN(const std::vector<uint8_t> good, s.Encode(m));
   RandomStream random(RandomKey(2, "conformance"));
   constexpr int kTries = 3000;
@@ -121,7 +120,7 @@ Result DamageIsHarmless(const Subject& s) {
 }
 
 // Every value of the tensor is carried about as it is: at least, nothing becomes infinite.
-absl::Status Survives(const Subject& s, const ProbeMessage& m) {
+absl::Status Survives(const Subject& s, const TrialMessage& m) {
   ASSIGN_OR_RETURN(const std::vector<uint8_t> payload, s.Encode(m));
   ASSIGN_OR_RETURN(const Tensor y, s.DecodeOverAnything(payload, m));
   if (!IsFinite(y)) return Broken(m.name, ": finite values arrive as NaN or infinity");
@@ -130,7 +129,7 @@ absl::Status Survives(const Subject& s, const ProbeMessage& m) {
 
 Result ZerosArrive(const Subject& s) {
   for (const Shape& shape : s.shapes()) {
-    ASSIGN_OR_RETURN(const ProbeMessage m, s.Make("zeros", shape, [](int64_t) { return 0.0f; }));
+    ASSIGN_OR_RETURN(const TrialMessage m, s.Make("zeros", shape, [](int64_t) { return 0.0f; }));
     ASSIGN_OR_RETURN(const std::vector<uint8_t> payload, s.Encode(m));
     ASSIGN_OR_RETURN(const Tensor y, s.DecodeOverAnything(payload, m));
     for (const float value : y.floats()) {
@@ -151,17 +150,17 @@ Result SpecialTensorsArrive(const Subject& s) {
                   {"denormals", [](int64_t i) { return (i % 5 - 2) * 1e-44f; }},
                   {"large values", [](int64_t i) { return (i % 5 - 2) * 1e30f; }}};
   for (const auto& special : specials) {
-    ASSIGN_OR_RETURN(const ProbeMessage m, s.Make(special.name, shape, special.value));
+    ASSIGN_OR_RETURN(const TrialMessage m, s.Make(special.name, shape, special.value));
     RETURN_IF_ERROR(Survives(s, m));
   }
   return std::string();
 }
 
-// Of these a codec may say that it cannot carry them.
+// Tensors that a codec may refuse to carry.
 Result SmallestTensors(const Subject& s) {
   std::string refused;
   for (const Shape& shape : {Shape{0, 8}, Shape{0, 5, 7}, Shape{1, 1}, Shape{1, 1, 1, 1}}) {
-    ASSIGN_OR_RETURN(const ProbeMessage m, s.Make("small", shape, [](int64_t) { return -0.75f; }));
+    ASSIGN_OR_RETURN(const TrialMessage m, s.Make("small", shape, [](int64_t) { return -0.75f; }));
     const absl::Status status = Survives(s, m);
     if (absl::IsInternal(status)) return status;
     if (!status.ok()) absl::StrAppend(&refused, refused.empty() ? "refused: " : ", ", m.name);
@@ -169,16 +168,16 @@ Result SmallestTensors(const Subject& s) {
   return refused;
 }
 
-// Refused, or carried: a codec that lets one through as a number hides a failed run.
+// Refused, or carried: a codec that lets one through as a number hides a failed training run.
 Result NonFiniteIsNotHidden(const Subject& s) {
   const Shape& shape = s.shapes().front();
-  ASSIGN_OR_RETURN(const ProbeMessage base, s.Random(shape, /*relu=*/false));
+  ASSIGN_OR_RETURN(const TrialMessage base, s.Random(shape, /*relu=*/false));
   int refused = 0, tried = 0;
   for (const float bad : {std::nanf(""), std::numeric_limits<float>::infinity(),
                           -std::numeric_limits<float>::infinity()}) {
     for (const int64_t where : {int64_t{0}, shape.elements() / 2 + 1, shape.elements() - 1}) {
       if (s.spec().needs_support() && where % 3 == 1) continue;  // outside it nobody looks
-      ASSIGN_OR_RETURN(const ProbeMessage m, s.Make("not finite", shape, [&](int64_t i) {
+      ASSIGN_OR_RETURN(const TrialMessage m, s.Make("not finite", shape, [&](int64_t i) {
         return i == where ? bad : base.x.floats()[i];
       }));
       ++tried;
@@ -202,7 +201,7 @@ Result Contraction(const Subject& s) {
   const Shape& shape = s.shapes().back();
   std::string text = "delta";
   for (const bool relu : {false, true}) {
-    ASSIGN_OR_RETURN(const ProbeMessage m, s.Random(shape, relu));
+    ASSIGN_OR_RETURN(const TrialMessage m, s.Random(shape, relu));
     ASSIGN_OR_RETURN(const std::vector<uint8_t> payload, s.Encode(m));
     ASSIGN_OR_RETURN(const Tensor y, s.Decode(payload, m));
     ASSIGN_OR_RETURN(const Distortion d, MeasureDistortion(m.x, y, s.kernels()));
@@ -216,10 +215,8 @@ Result Contraction(const Subject& s) {
 }
 
 Result TwoThreadsAgree(const Subject& s) {
-  std::mutex mutex;
-  absl::Status status;
   const auto work = [&](bool relu) -> absl::Status {
-    ASSIGN_OR_RETURN(const ProbeMessage m, s.Random(s.shapes().back(), relu));
+    ASSIGN_OR_RETURN(const TrialMessage m, s.Random(s.shapes().back(), relu));
     ASSIGN_OR_RETURN(const std::vector<uint8_t> first, s.Encode(m));
     ASSIGN_OR_RETURN(const Tensor y, s.Decode(first, m));
     for (int i = 0; i < 30; ++i) {
@@ -231,14 +228,11 @@ Result TwoThreadsAgree(const Subject& s) {
     }
     return absl::OkStatus();
   };
-  const auto run = [&](bool relu) {
-    const absl::Status own = work(relu);
-    const std::lock_guard<std::mutex> lock(mutex);
-    status.Update(own);
-  };
-  std::thread other(run, true);
-  run(false);
+  absl::Status other_status;
+  std::thread other([&] { other_status = work(/*relu=*/true); });
+  absl::Status status = work(/*relu=*/false);
   other.join();
+  status.Update(other_status);
   RETURN_IF_ERROR(status);
   return std::string();
 }

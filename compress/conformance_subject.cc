@@ -23,7 +23,7 @@ absl::StatusOr<std::shared_ptr<ConformanceSubject>> ConformanceSubject::New(cons
   absl::Status refusal;
   for (const Shape& shape :
        {Shape{2, 5, 7}, Shape{9, 40}, Shape{2, 6, 5, 16}, Shape{3, 12, 12, 96}}) {
-    ASSIGN_OR_RETURN(const ProbeMessage m, subject->Random(shape, /*relu=*/false));
+    ASSIGN_OR_RETURN(const TrialMessage m, subject->Random(shape, /*relu=*/false));
     const absl::Status status = subject->Encode(m).status();
     if (status.ok()) {
       subject->shapes_.push_back(shape);
@@ -35,9 +35,9 @@ absl::StatusOr<std::shared_ptr<ConformanceSubject>> ConformanceSubject::New(cons
   return subject;
 }
 
-absl::StatusOr<ProbeMessage> ConformanceSubject::Make(
+absl::StatusOr<TrialMessage> ConformanceSubject::Make(
     const std::string& name, const Shape& shape, const std::function<float(int64_t)>& value) const {
-  ProbeMessage m;
+  TrialMessage m;
   m.name = absl::StrCat(name, " ", shape.ToString());
   ASSIGN_OR_RETURN(m.x, Tensor::Allocate(CpuDevice(), DType::kF32, shape));
   for (int64_t i = 0; i < m.x.elements(); ++i) m.x.floats()[i] = value(i);
@@ -49,7 +49,7 @@ absl::StatusOr<ProbeMessage> ConformanceSubject::Make(
   return m;
 }
 
-absl::StatusOr<ProbeMessage> ConformanceSubject::Random(const Shape& shape, bool relu) const {
+absl::StatusOr<TrialMessage> ConformanceSubject::Random(const Shape& shape, bool relu) const {
   RandomStream random(RandomKey(1, "conformance"));
   return Make(relu ? "ReLU" : "random", shape, [&](int64_t) {
     float sum = -2;
@@ -58,14 +58,14 @@ absl::StatusOr<ProbeMessage> ConformanceSubject::Random(const Shape& shape, bool
   });
 }
 
-MessageContext ConformanceSubject::ContextOf(const ProbeMessage& m, uint64_t key) const {
+MessageContext ConformanceSubject::ContextOf(const TrialMessage& m, uint64_t key) const {
   MessageContext context;
   context.random_key = key;
   if (spec().needs_support()) context.support = &m.support;
   return context;
 }
 
-absl::StatusOr<std::vector<uint8_t>> ConformanceSubject::Encode(const ProbeMessage& m,
+absl::StatusOr<std::vector<uint8_t>> ConformanceSubject::Encode(const TrialMessage& m,
                                                                 uint64_t key) const {
   const size_t bound = codec_->MaxPayloadBytes(m.x.shape(), m.x.dtype());
   std::vector<uint8_t> memory(bound + kGuardBytes, kGuard);
@@ -84,7 +84,7 @@ absl::StatusOr<std::vector<uint8_t>> ConformanceSubject::Encode(const ProbeMessa
 }
 
 absl::StatusOr<Tensor> ConformanceSubject::Decode(absl::Span<const uint8_t> payload,
-                                                  const ProbeMessage& m, uint8_t fill) const {
+                                                  const TrialMessage& m, uint8_t fill) const {
   // A payload of its own, so that a memory checker sees who reads behind it.
   const std::vector<uint8_t> own(payload.begin(), payload.end());
   ASSIGN_OR_RETURN(Tensor y, Tensor::Allocate(CpuDevice(), m.x.dtype(), m.x.shape()));
@@ -94,7 +94,7 @@ absl::StatusOr<Tensor> ConformanceSubject::Decode(absl::Span<const uint8_t> payl
 }
 
 absl::StatusOr<Tensor> ConformanceSubject::DecodeOverAnything(absl::Span<const uint8_t> payload,
-                                                              const ProbeMessage& m) const {
+                                                              const TrialMessage& m) const {
   ASSIGN_OR_RETURN(const Tensor y, Decode(payload, m, 0xFF));
   ASSIGN_OR_RETURN(const Tensor z, Decode(payload, m, 0x3F));
   if (y.bytes() > 0 && std::memcmp(y.data(), z.data(), y.bytes()) != 0) {

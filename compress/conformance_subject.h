@@ -14,7 +14,7 @@
 namespace thinwire {
 
 // A tensor, and the received activation's non-zeros for codecs that use them.
-struct ProbeMessage {
+struct TrialMessage {
   std::string name;  // "zeros [2, 5, 7]"
   Tensor x;
   SupportMap support;
@@ -33,24 +33,24 @@ class ConformanceSubject {
   const std::vector<Shape>& shapes() const { return shapes_; }
 
   // value(i) is element i.
-  absl::StatusOr<ProbeMessage> Make(const std::string& name, const Shape& shape,
+  absl::StatusOr<TrialMessage> Make(const std::string& name, const Shape& shape,
                                     const std::function<float(int64_t)>& value) const;
   // About normal; with `relu`, half of them zero.
-  absl::StatusOr<ProbeMessage> Random(const Shape& shape, bool relu) const;
+  absl::StatusOr<TrialMessage> Random(const Shape& shape, bool relu) const;
 
   // Also an error: a payload longer than the bound, or bytes written behind it.
-  absl::StatusOr<std::vector<uint8_t>> Encode(const ProbeMessage& m, uint64_t key = 1) const;
+  absl::StatusOr<std::vector<uint8_t>> Encode(const TrialMessage& m, uint64_t key = 1) const;
   // Decoded into memory full of `fill` bytes.
-  absl::StatusOr<Tensor> Decode(absl::Span<const uint8_t> payload, const ProbeMessage& m,
+  absl::StatusOr<Tensor> Decode(absl::Span<const uint8_t> payload, const TrialMessage& m,
                                 uint8_t fill = 0xFF) const;
   // Decoded twice, over different bytes; an Internal error if that shows.
   absl::StatusOr<Tensor> DecodeOverAnything(absl::Span<const uint8_t> payload,
-                                            const ProbeMessage& m) const;
+                                            const TrialMessage& m) const;
 
  private:
   ConformanceSubject(std::unique_ptr<Codec> codec, CodecKernels* kernels)
       : codec_(std::move(codec)), kernels_(kernels) {}
-  MessageContext ContextOf(const ProbeMessage& m, uint64_t key) const;
+  MessageContext ContextOf(const TrialMessage& m, uint64_t key) const;
 
   std::unique_ptr<Codec> codec_;
   CodecKernels* kernels_;

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "compress/cpu/kernels.h"
-#include "compress/round_trip.h"
+#include "compress/round_trip_testing.h"
 
 namespace thinwire {
 namespace {

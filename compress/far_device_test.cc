@@ -1,33 +1,27 @@
 // Everything above the kernels, on a device that is not the host.
-#include "compress/far_device.h"
-
 #include <gtest/gtest.h>
 
 #include <string>
 
+#include "compress/far_device_testing.h"
 #include "compress/feedback/pair_testing.h"
 #include "compress/plugin.h"
+#include "tensor/copy_testing.h"
 
 namespace thinwire {
 namespace {
-
-Tensor OnDevice(Device* device, const Tensor& x) {
-  Tensor copy = *Tensor::Allocate(device, x.dtype(), x.shape());
-  EXPECT_TRUE(device->CopyFromHost(copy.data(), x.data(), x.bytes()).ok());
-  return copy;
-}
 
 std::vector<CodecSpec> HostCodecs() {
   CodecSpec plugin;
   plugin.kind = CodecKind::kPlugin;
   plugin.plugin = *LoadPlugin("compress/libfake.so", "{}");
-  CodecSpec squeezed = TopKOf(0.1);
-  squeezed.lossless = Lossless::kZstd;
+  CodecSpec lossless = TopKOf(0.1);
+  lossless.lossless = Lossless::kZstd;
   CodecSpec low_rank;
   low_rank.kind = CodecKind::kLowRank;
   low_rank.rank = 2;
   low_rank.lossless = Lossless::kZstd;
-  return {plugin, squeezed, low_rank};
+  return {plugin, lossless, low_rank};
 }
 
 TEST(FarDeviceTest, CodecsOfHostCodeSendWhatTheySendOnTheHost) {
@@ -38,7 +32,7 @@ TEST(FarDeviceTest, CodecsOfHostCodeSendWhatTheySendOnTheHost) {
     SCOPED_TRACE(spec.ToString());
     for (const Tensor& x : {TensorOf(shape, values), BFloatTensorOf(shape, values)}) {
       const std::vector<uint8_t> payload = *EncodeToBytes(spec, x);
-      EXPECT_EQ(*EncodeToBytes(spec, OnDevice(&far, x)), payload);
+      EXPECT_EQ(*EncodeToBytes(spec, On(&far, x)), payload);
       Tensor y = *Tensor::Allocate(&far, x.dtype(), shape);
       ASSERT_TRUE(CodecOf(spec)->Decode(payload, {}, &y).ok());
       EXPECT_EQ(BytesOf(y), BytesOf(*DecodeFromBytes(spec, payload, shape, x.dtype())));
@@ -68,7 +62,7 @@ void SendBetween(const FeedbackOptions& from, const FeedbackOptions& to, DType d
     outgoing.step = step;
     outgoing.compress = step % 10 != 7;
     const auto want = reference.Send(*codec, x, rows, outgoing);
-    const auto met = pair.Send(*codec, OnDevice(from.device, x), rows, outgoing);
+    const auto met = pair.Send(*codec, On(from.device, x), rows, outgoing);
     ASSERT_TRUE(met.ok()) << met.status();
     ASSERT_EQ(BytesOf(*met), BytesOf(*want)) << "step " << step;
     ASSERT_EQ(pair.payload, reference.payload) << "step " << step;
@@ -104,7 +98,7 @@ TEST(FarDeviceTest, RowsInPlaceAreCopiedForDigestsOnly) {
     FeedbackOptions options = FeedbackOptionsOf(spec, {1, 6, 16});
     options.device = &far;
     FeedbackPair pair(options);
-    const Tensor x = OnDevice(&far, TensorOf({2, 6, 16}, RandomValues(192, 1)));
+    const Tensor x = On(&far, TensorOf({2, 6, 16}, RandomValues(192, 1)));
     const auto codec = CodecOf(UniformOf(4));
     far.num_copies_from_host = far.num_copies_to_host = 0;
     FeedbackSender::Outgoing outgoing;

@@ -1,5 +1,3 @@
-#include "compress/fp8.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -7,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-#include "compress/round_trip.h"
+#include "compress/round_trip_testing.h"
 
 namespace thinwire {
 namespace {

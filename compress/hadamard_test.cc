@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "compress/round_trip.h"
+#include "compress/round_trip_testing.h"
 
 namespace thinwire {
 namespace {

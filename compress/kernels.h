@@ -1,5 +1,5 @@
-// The codec kernels of one backend: one entry per direction of a codec, each with a CPU twin
-// (the definition) and a CUDA twin. Pure-virtual and plain data: backends may be plugins.
+// The codec kernels of one backend. Every codec has the same two entries, Encode and Decode, with a
+// CPU twin (the definition) and a CUDA twin. Pure-virtual and plain data: backends may be plugins.
 #pragma once
 
 #include <cstddef>
@@ -18,10 +18,34 @@ struct SupportView {
   int64_t count = 0;  // of set bits
 };
 
-// What a sparse codec's message may use besides its tensor: MessageContext as plain data.
-struct SparseContext {
-  uint64_t random_key = 0;               // encode only
-  const SupportView* support = nullptr;  // of as many elements as x; null: all may be sent
+// What a message may use besides its tensor: MessageContext as plain data.
+struct KernelContext {
+  // Encoders only: the key of the message's counter-based random numbers.
+  uint64_t random_key = 0;
+  // topk with indices of its own, threshold and randomk: a bit per element of x; null: any element
+  // may be sent. Entries without support are zeros, whatever they hold.
+  const SupportView* support = nullptr;
+  // low_rank's encoder: [columns, rank] in host memory, per matrix, as the payload before had it;
+  // null: a fresh start.
+  const float* warm_start = nullptr;
+};
+
+// Host memory that an encoder writes its payload to.
+struct PayloadBuffer {
+  uint8_t* data = nullptr;
+  size_t capacity = 0;
+  size_t* bytes = nullptr;  // gets the payload's length
+
+  // What lies behind the first n bytes, whose writer adds them to *bytes.
+  PayloadBuffer behind(size_t n) const { return {data + n, capacity - n, bytes}; }
+};
+
+// A payload in host memory, of any origin.
+struct PayloadView {
+  const uint8_t* data = nullptr;
+  size_t bytes = 0;
+
+  PayloadView behind(size_t n) const { return {data + n, bytes - n}; }
 };
 
 // The rows of a message, one per sample, all of one length and type (fp32 or bf16): one behind the
@@ -45,63 +69,30 @@ struct RowSums {
   bool zero_nonfinite = false;
 };
 
-// Payload memory is host memory. Encoders check that `capacity` suffices, write the payload's
-// length to *bytes and fail with InvalidArgument on NaN or infinity (except the casts, which
-// carry them). Decoders treat `payload` as hostile. Any thread, several at once.
+// Any thread, several at once.
 //
-// Encoders, decoders, FindNonzeros and Compare have finished when they return. CombineRows, Compact
-// and Expand are submitted in the thread's order and may run later (tensor/device.h).
+// Encode, Decode, the casts, FindNonzeros and Compare have finished when they return. CombineRows,
+// Compact and Expand are submitted in the thread's order and may run later (tensor/device.h).
 class CodecKernels {
  public:
   virtual ~CodecKernels() = default;
 
-  // `to` is the element type on the wire; narrowing rounds to nearest even.
-  virtual Error CastEncode(const TensorView& x, DType to, uint8_t* payload, size_t capacity,
-                           size_t* bytes) = 0;
-  virtual Error CastDecode(const uint8_t* payload, size_t bytes, DType from,
-                           const TensorView& x) = 0;
+  // Writes the payload of x as docs/compression.md defines it for spec.kind, which is any but
+  // kPlugin. InvalidArgument if the capacity does not suffice (CodecMaxPayloadBytes in layout.h
+  // always does), or if x holds NaN or infinity and the codec is no cast. What `spec` says of the
+  // lossless stage and, but for codecs that take context.support, of a support is none of the
+  // kernels' business: other codecs wrap these.
+  virtual Error Encode(const CodecSpec& spec, const TensorView& x, const KernelContext& context,
+                       const PayloadBuffer& payload) = 0;
+  // Overwrites all of x. Treats the payload as hostile: InvalidArgument if it is malformed or not
+  // for x, which is then unspecified.
+  virtual Error Decode(const PayloadView& payload, const CodecSpec& spec,
+                       const KernelContext& context, const TensorView& x) = 0;
 
-  // To nearest even, after a power of two that brings the largest |x| to the format's upper end.
-  // The decoder refuses codes that are no finite number in fp32.
-  virtual Error Fp8Encode(const TensorView& x, Fp8Format format, uint8_t* payload, size_t capacity,
-                          size_t* bytes) = 0;
-  virtual Error Fp8Decode(const uint8_t* payload, size_t bytes, Fp8Format format,
-                          const TensorView& x) = 0;
-
-  // Per `block` elements absmax, and of each fp32(x / absmax) the nearest entry of the codebook
-  // (docs/compression.md), the lower one in a tie.
-  virtual Error Blockwise8Encode(const TensorView& x, uint32_t block, uint8_t* payload,
-                                 size_t capacity, size_t* bytes) = 0;
-  virtual Error Blockwise8Decode(const uint8_t* payload, size_t bytes, uint32_t block,
-                                 const TensorView& x) = 0;
-
-  // With Rotation::kHadamard the payload begins with `random_key`, whose numbers are the signs; the
-  // rest is of the rotated tensor in fp32, its rounding by the numbers of ~random_key.
-  virtual Error UniformEncode(const TensorView& x, const CodecSpec& spec, uint64_t random_key,
-                              uint8_t* payload, size_t capacity, size_t* bytes) = 0;
-  virtual Error UniformDecode(const uint8_t* payload, size_t bytes, const CodecSpec& spec,
-                              const TensorView& x) = 0;
-
-  // topk with indices of its own. Entries without support are zeros, whatever they hold. K counts
-  // a scope's elements, supported or not; where an entry stood is its rank among the supported.
-  virtual Error TopKEncode(const TensorView& x, const CodecSpec& spec, const SparseContext& context,
-                           uint8_t* payload, size_t capacity, size_t* bytes) = 0;
-  // The same payload with the entries of at least the threshold, which is computed in the order of
-  // docs/compression.md.
-  virtual Error ThresholdEncode(const TensorView& x, const CodecSpec& spec,
-                                const SparseContext& context, uint8_t* payload, size_t capacity,
-                                size_t* bytes) = 0;
-  // Of either.
-  virtual Error EntriesDecode(const uint8_t* payload, size_t bytes, const CodecSpec& spec,
-                              const SparseContext& context, const TensorView& x) = 0;
-
-  // Which entries are kept follows from the seed (docs/compression.md): element i draws number i of
-  // the seed's random stream, and the K highest of each scope are kept, of those with support.
-  virtual Error RandomKEncode(const TensorView& x, const CodecSpec& spec,
-                              const SparseContext& context, uint8_t* payload, size_t capacity,
-                              size_t* bytes) = 0;
-  virtual Error RandomKDecode(const uint8_t* payload, size_t bytes, const CodecSpec& spec,
-                              const SparseContext& context, const TensorView& x) = 0;
+  // The codecs none, fp16 and bf16 with the type on the wire named: x in another type, rounded to
+  // nearest even.
+  virtual Error CastTo(DType wire, const TensorView& x, const PayloadBuffer& payload) = 0;
+  virtual Error CastFrom(const PayloadView& payload, DType wire, const TensorView& x) = 0;
 
   // The elements of x whose bits are set, in memory order. `compact`: [support.count], fp32 or of
   // x's type. Requires support.elements == x.elements(), as does Expand.
@@ -110,13 +101,6 @@ class CodecKernels {
   // The inverse: overwrites all of x, with zero where no bit is set. Narrows to nearest even.
   virtual Error Expand(const TensorView& compact, const SupportView& support,
                        const TensorView& x) = 0;
-
-  // `warm_start`: [columns, rank] in host memory, per matrix, as the payload before had it; or
-  // null. InvalidArgument if the rank is not below rows and columns (see MatricesOf).
-  virtual Error LowRankEncode(const TensorView& x, const CodecSpec& spec, const float* warm_start,
-                              uint8_t* payload, size_t capacity, size_t* bytes) = 0;
-  virtual Error LowRankDecode(const uint8_t* payload, size_t bytes, const CodecSpec& spec,
-                              const TensorView& x) = 0;
 
   // Sets the bits of the elements that are not +-0; `words` holds ceil(elements / 64) words.
   virtual Error FindNonzeros(const TensorView& x, uint64_t* words, int64_t* count) = 0;

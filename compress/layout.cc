@@ -53,6 +53,32 @@ Scopes ScopesOf(const TensorView& x, Scope scope, uint32_t group) {
   return ScopesOf(ShapeOf(x), scope, group);
 }
 
+size_t CodecMaxPayloadBytes(const CodecSpec& spec, const Shape& shape, DType dtype) {
+  switch (spec.kind) {
+    case CodecKind::kNone:
+    case CodecKind::kFp16:
+    case CodecKind::kBf16:
+      return CastPayloadBytes(WireType(spec, dtype), shape.elements());
+    case CodecKind::kUniform:
+      return UniformMaxPayloadBytes(spec, ScopesOf(shape, spec.scope, spec.group));
+    case CodecKind::kTopK:
+    case CodecKind::kThreshold:
+      return EntriesMaxPayloadBytes(spec, ScopesOf(shape, spec.scope, spec.group));
+    case CodecKind::kRandomK:
+      return RandomKMaxPayloadBytes(spec, ScopesOf(shape, spec.scope, spec.group));
+    case CodecKind::kFp8:
+      return Fp8PayloadBytes(shape.elements());
+    case CodecKind::kBlockwise8:
+      return Blockwise8PayloadBytes(spec.block, shape.elements());
+    case CodecKind::kLowRank:
+      return LowRankPayloadBytes(spec, MatricesOf(shape, spec.per_sample));
+    case CodecKind::kPlugin:
+      break;
+  }
+  assert(false);
+  return 0;
+}
+
 int64_t NumKept(const CodecSpec& spec, int64_t n) {
   if (n == 0) return 0;
   double kept;
@@ -192,6 +218,17 @@ MatrixView MatricesOf(const TensorView& x, bool per_sample) {
 size_t LowRankPayloadBytes(const CodecSpec& spec, const MatrixView& view) {
   const int64_t rank = std::min({int64_t{spec.rank}, view.rows, view.columns});
   return 4 * view.count * rank * (view.rows + view.columns);
+}
+
+DType WireType(const CodecSpec& spec, DType tensor_type) {
+  switch (spec.kind) {
+    case CodecKind::kFp16:
+      return DType::kF16;
+    case CodecKind::kBf16:
+      return DType::kBF16;
+    default:
+      return tensor_type;
+  }
 }
 
 size_t CastPayloadBytes(DType to, int64_t elements) {

@@ -22,6 +22,10 @@ struct Scopes {
 Scopes ScopesOf(const Shape& shape, Scope scope, uint32_t group);
 Scopes ScopesOf(const TensorView& x, Scope scope, uint32_t group);
 
+// No payload of our own codec `spec.kind` (any but kPlugin), without lossless stage, is longer for
+// a tensor of this shape and type.
+size_t CodecMaxPayloadBytes(const CodecSpec& spec, const Shape& shape, DType dtype);
+
 // topk's K for a scope of n elements: at least 1, at most n; 0 for n = 0.
 int64_t NumKept(const CodecSpec& spec, int64_t n);
 
@@ -81,7 +85,9 @@ MatrixView MatricesOf(const TensorView& x, bool per_sample);
 // A rank above rows or columns counts as the smaller of these: low_rank refuses it with a tensor.
 size_t LowRankPayloadBytes(const CodecSpec& spec, const MatrixView& view);
 
-// The casts: fp16 has its pre-scale exponent (i16) in front.
+// The casts: the element type that `spec` (none, fp16 or bf16) sends a tensor in; fp16 has its
+// pre-scale exponent (i16) in front.
+DType WireType(const CodecSpec& spec, DType tensor_type);
 size_t CastPayloadBytes(DType to, int64_t elements);
 
 // fp8: a pre-scale exponent (i16), then a byte per element.

@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
-#include "compress/squeeze.h"
+#include "compress/zstd_frame.h"
 
 namespace thinwire {
 namespace {
@@ -30,14 +30,14 @@ class LosslessCodec final : public Codec {
                                                      MaxPayloadBytes(x.shape(), x.dtype())));
     }
     ASSIGN_OR_RETURN(const size_t bytes, inner_->Encode(x, context, payload.subspan(1)));
-    ASSIGN_OR_RETURN(const auto squeezed, Squeeze(payload.subspan(1, bytes)));
-    if (squeezed.empty()) {
+    ASSIGN_OR_RETURN(const auto frame, ZstdFrame(payload.subspan(1, bytes)));
+    if (frame.empty()) {
       payload[0] = kStored;
       return 1 + bytes;
     }
     payload[0] = kZstd;
-    std::copy(squeezed.begin(), squeezed.end(), payload.begin() + 1);
-    return 1 + squeezed.size();
+    std::copy(frame.begin(), frame.end(), payload.begin() + 1);
+    return 1 + frame.size();
   }
 
   absl::Status Decode(absl::Span<const uint8_t> payload, const MessageContext& context,
@@ -63,7 +63,7 @@ class LosslessCodec final : public Codec {
                           : absl::StrCat("lossless: form ", payload[0], ", want 0 or 1"));
     }
     if (payload[0] == kStored) return payload.subspan(1);
-    return Unsqueeze(payload.subspan(1), inner_->MaxPayloadBytes(shape, dtype));
+    return ReadZstdFrame(payload.subspan(1), inner_->MaxPayloadBytes(shape, dtype));
   }
 
   std::unique_ptr<Codec> inner_;

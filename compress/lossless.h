@@ -1,5 +1,5 @@
-// The last stage of any codec: its payload squeezed once more by zstd, or stored where that does
-// not pay.
+// The lossless stage behind any codec: its payload as a zstd frame, or stored where that does not
+// pay.
 //
 // A message costs one byte more than before at worst. Each thread keeps zstd's memory and one
 // payload's, so that a message allocates nothing after the largest one.

@@ -6,7 +6,7 @@
 
 #include <thread>
 
-#include "compress/round_trip.h"
+#include "compress/round_trip_testing.h"
 
 namespace thinwire {
 namespace {
@@ -57,7 +57,7 @@ TEST(LosslessTest, DecodesToWhatTheInnerCodecDecodes) {
   }
 }
 
-TEST(LosslessTest, SqueezesWhatRepeatsAndStoresTheRest) {
+TEST(LosslessTest, ShortensWhatRepeatsAndStoresTheRest) {
   CodecSpec none;
   const Tensor zeros = TensorOf(std::vector<float>(10000, 0.0f));
   EXPECT_LT(EncodeToBytes(Zstd(none), zeros)->size(), 100u);
@@ -71,7 +71,7 @@ TEST(LosslessTest, SqueezesWhatRepeatsAndStoresTheRest) {
   EXPECT_EQ(payload, Payload(0, *EncodeToBytes(none, TensorOf(noise))));
 }
 
-TEST(LosslessTest, SqueezedPayloadsAreOneFrameOfTheInnerPayload) {
+TEST(LosslessTest, ShortenedPayloadsAreOneFrameOfTheInnerPayload) {
   const Tensor x = TensorOf(RandomValues(10000, 1, /*relu=*/true));
   for (const CodecSpec& inner : InnerSpecs()) {
     const std::vector<uint8_t> payload = *EncodeToBytes(Zstd(inner), x);
@@ -127,7 +127,7 @@ TEST(LosslessTest, ThreadsDoNotDisturbEachOther) {
   for (std::thread& thread : threads) thread.join();
 }
 
-TEST(LosslessTest, EveryCutOfASqueezedPayloadIsAnError) {
+TEST(LosslessTest, EveryCutOfAShortenedPayloadIsAnError) {
   const std::vector<uint8_t> payload =
       *EncodeToBytes(Zstd(CodecSpec()), TensorOf(RandomValues(500, 1, true)));
   ASSERT_EQ(payload[0], 1);
@@ -196,9 +196,9 @@ TEST(LosslessTest, WarmStartIsTheInnerCodecs) {
   inner.rank = 2;
   const Tensor x = TensorOf({40, 12}, std::vector<float>(480, 0.5f));
   const auto payload = *EncodeToBytes(inner, x);
-  const auto squeezed = *EncodeToBytes(Zstd(inner), x);
+  const auto shortened = *EncodeToBytes(Zstd(inner), x);
   const Tensor wanted = *CodecOf(inner)->WarmStart(payload, x.shape());
-  const Tensor start = *CodecOf(Zstd(inner))->WarmStart(squeezed, x.shape());
+  const Tensor start = *CodecOf(Zstd(inner))->WarmStart(shortened, x.shape());
   EXPECT_EQ(start.shape(), wanted.shape());
   EXPECT_EQ(FloatsOf(start), FloatsOf(wanted));
   EXPECT_FALSE(CodecOf(Zstd(inner))->WarmStart({}, x.shape()).ok());

@@ -12,14 +12,14 @@
 
 namespace thinwire {
 
-// All of one tensor, one behind the other. Rows are rows of the tensor's last axis.
+// All matrices of one tensor, one behind the other. Rows are rows of the tensor's last axis.
 struct LowRankMatrices {
   int64_t count = 0;
   int64_t rows = 0;
   int64_t columns = 0;
   int64_t rank = 0;
 
-  // Of one: P, [rows, rank], then Q, [columns, rank].
+  // A matrix is sent as P, [rows, rank], then Q, [columns, rank].
   HOST_DEVICE int64_t p_floats() const { return rows * rank; }
   HOST_DEVICE int64_t q_floats() const { return columns * rank; }
   size_t payload_bytes() const { return 4 * static_cast<size_t>(p_floats() + q_floats()); }

@@ -7,11 +7,12 @@
 #include <filesystem>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/synchronization/mutex.h"
 #include "base/digest.h"
 #include "base/nearest_name.h"
 #include "base/status.h"
@@ -129,7 +130,7 @@ class Registry {
   }
 
   absl::StatusOr<uint64_t> Load(const std::string& path, const std::string& parameters) {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const absl::MutexLock lock(&mutex_);
     auto plugin = std::make_unique<Plugin>();
     plugin->path = path;
     ASSIGN_OR_RETURN(plugin->table, Open(path));
@@ -148,14 +149,15 @@ class Registry {
   }
 
   const Plugin* Find(uint64_t digest) {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const absl::MutexLock lock(&mutex_);
     const auto found = plugins_.find(digest);
     return found == plugins_.end() ? nullptr : found->second.get();
   }
 
  private:
-  std::mutex mutex_;
-  std::map<uint64_t, std::unique_ptr<const Plugin>> plugins_;  // guarded by mutex_; none is removed
+  absl::Mutex mutex_;
+  // None is removed.
+  std::map<uint64_t, std::unique_ptr<const Plugin>> plugins_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace

@@ -84,7 +84,7 @@ class PluginCodec final : public Codec {
     }
     if (in_place) return absl::OkStatus();
     return ToStatus(
-        kernels_->CastDecode(static_cast<const uint8_t*>(to), float_bytes, DType::kF32, x->view()));
+        kernels_->CastFrom({static_cast<const uint8_t*>(to), float_bytes}, DType::kF32, x->view()));
   }
 
  private:
@@ -93,8 +93,8 @@ class PluginCodec final : public Codec {
     if (IsHostF32(x)) return static_cast<const float*>(x.data());
     size_t bytes = CastPayloadBytes(DType::kF32, x.elements());
     ASSIGN_OR_RETURN(*memory, Buffer::Allocate(x.device()->host(), bytes));
-    RETURN_IF_ERROR(ToStatus(kernels_->CastEncode(
-        x.view(), DType::kF32, static_cast<uint8_t*>((*memory)->data()), bytes, &bytes)));
+    const PayloadBuffer copy = {static_cast<uint8_t*>((*memory)->data()), bytes, &bytes};
+    RETURN_IF_ERROR(ToStatus(kernels_->CastTo(DType::kF32, x.view(), copy)));
     return static_cast<const float*>((*memory)->data());
   }
 

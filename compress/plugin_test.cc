@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "compress/round_trip.h"
+#include "compress/round_trip_testing.h"
 
 namespace thinwire {
 namespace {

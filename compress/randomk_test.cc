@@ -6,7 +6,7 @@
 #include <numeric>
 
 #include "compress/layout.h"
-#include "compress/round_trip.h"
+#include "compress/round_trip_testing.h"
 
 namespace thinwire {
 namespace {
@@ -21,13 +21,13 @@ CodecSpec RandomK(double ratio, Scope scope = Scope::kTensor) {
   return spec;
 }
 
-// Sorts each scope by (lot descending, index ascending); what comes first is kept. A lot is the
+// Sorts each scope by (draw descending, index ascending); what comes first is kept. A draw is the
 // upper 30 bits of the element's number in the seed's stream.
 std::vector<float> Reference(const CodecSpec& spec, const Shape& shape, const std::vector<float>& x,
                              uint64_t seed, const std::vector<float>* activation = nullptr) {
   RandomStream random(seed);
-  std::vector<uint32_t> lots(x.size());
-  for (uint32_t& lot : lots) lot = random.Next() >> 2;
+  std::vector<uint32_t> draws(x.size());
+  for (uint32_t& draw : draws) draw = random.Next() >> 2;
   const Scopes scopes = ScopesOf(shape, spec.scope, 0);
   std::vector<float> y(x.size(), 0.0f);
   for (int64_t s = 0; s < scopes.count; ++s) {
@@ -37,7 +37,7 @@ std::vector<float> Reference(const CodecSpec& spec, const Shape& shape, const st
       if (activation == nullptr || (*activation)[i] != 0) order.push_back(i);
     }
     std::stable_sort(order.begin(), order.end(),
-                     [&](int64_t a, int64_t b) { return lots[a] > lots[b]; });
+                     [&](int64_t a, int64_t b) { return draws[a] > draws[b]; });
     const double n = order.size();
     if (NumKept(spec, scopes.elements) < n) order.resize(NumKept(spec, scopes.elements));
     const float times = spec.unbiased ? static_cast<float>(n / order.size()) : 1.0f;
@@ -105,8 +105,8 @@ TEST(RandomKTest, KeepsExactlyKOfEveryScopeZerosAmongThem) {
   EXPECT_EQ(EncodeToBytes(RandomK(0.3), zeros)->size(), 8u + 4 * 30);
 }
 
-// Of 20000 draws of 5 from 50, an element is kept in 2000 with a standard deviation of 42.4; a
-// given pair in 20000 * 5 * 4 / (50 * 49) = 163.3 with one of 12.7. Bounds of five deviations fail
+// In 20000 draws of 5 from 50, an element is kept 2000 times with a standard deviation of 42.4; a
+// given pair 20000 * 5 * 4 / (50 * 49) = 163.3 with one of 12.7. Bounds of five deviations fail
 // one time in ten thousand, were seeds not fixed.
 TEST(RandomKTest, EveryElementAndEveryNeighbourIsKeptEquallyOften) {
   constexpr int kElements = 50, kDraws = 20000;

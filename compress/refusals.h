@@ -12,7 +12,8 @@ namespace thinwire {
 Error CheckCapacity(const char* codec, size_t capacity, size_t want);
 Error CheckPayloadBytes(const char* codec, size_t bytes, size_t want);
 
-// Of a short type's power of two (cpu/half.h). InvalidArgument unless least <= exponent <= most.
+// The exponent of a short type's power of two (cpu/half.h). InvalidArgument unless least <=
+// exponent <= most.
 Error CheckPreScale(const char* codec, int exponent, int least, int most);
 
 // The error of a codec that cannot carry NaN or infinity; `element` is the first such.
@@ -21,10 +22,11 @@ Error NonFiniteElement(const char* codec, int64_t element, float value);
 // InvalidArgument unless two tensors that are compared have as many elements.
 Error CheckCompared(int64_t x_elements, int64_t y_elements);
 
-// fp8: of all codes without their signs the largest, where it is above what fp32 holds.
+// fp8: InvalidArgument if the largest of all codes, signs left out, is above `most`, the largest
+// that fp32 holds under this exponent.
 Error CheckLargestFp8(uint32_t largest, int exponent, uint32_t most);
 
-// blockwise8: an absmax that is no finite number or has its sign bit set.
+// blockwise8: the error of an absmax that is no finite number or has its sign bit set.
 Error AbsmaxError(int64_t block, float absmax);
 
 }  // namespace thinwire

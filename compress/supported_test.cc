@@ -10,7 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compress/layout.h"
-#include "compress/round_trip.h"
+#include "compress/round_trip_testing.h"
 
 namespace thinwire {
 namespace {

@@ -8,7 +8,7 @@
 #include <limits>
 #include <map>
 
-#include "compress/round_trip.h"
+#include "compress/round_trip_testing.h"
 
 namespace thinwire {
 namespace {

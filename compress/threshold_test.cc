@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "compress/layout.h"
-#include "compress/round_trip.h"
+#include "compress/round_trip_testing.h"
 
 namespace thinwire {
 namespace {
@@ -24,15 +24,15 @@ CodecSpec Threshold(double threshold, RelativeTo relative_to = RelativeTo::kAbso
 double Rms(const std::vector<float>& x) {
   double sum = 0;
   for (size_t begin = 0; begin < x.size(); begin += 4096) {
-    double run = 0;
+    double stretch = 0;
     for (size_t lane = 0; lane < 16; ++lane) {
       double lane_sum = 0;
       for (size_t i = begin + lane; i < std::min(begin + 4096, x.size()); i += 16) {
         lane_sum += static_cast<double>(x[i]) * x[i];
       }
-      run += lane_sum;
+      stretch += lane_sum;
     }
-    sum += run;
+    sum += stretch;
   }
   return std::sqrt(sum / x.size());
 }

@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "compress/layout.h"
-#include "compress/round_trip.h"
+#include "compress/round_trip_testing.h"
 
 namespace thinwire {
 namespace {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "compress/round_trip.h"
+#include "compress/round_trip_testing.h"
 #include "compress/spec_text.h"
 
 namespace thinwire {

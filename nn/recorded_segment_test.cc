@@ -5,10 +5,11 @@
 
 #include <cstring>
 
-#include "backend/testing.h"
+#include "nn/cuda/tested_ops_testing.h"
 #include "nn/optimizer.h"
 #include "nn/parameters.h"
 #include "nn/testing.h"
+#include "tensor/copy_testing.h"
 
 namespace thinwire {
 namespace {
@@ -30,8 +31,8 @@ class RecordedSegmentTest : public ::testing::Test {
  protected:
   void SetUp() override {
     blocks_ = SmallNetwork();
-    ops_ = *BackendUnderTest().NewOps();
-    device_ = BackendUnderTest().device;
+    ops_ = NewTestedOps();
+    device_ = TestedDevice();
     plain_ = Network();
     recorded_ = RecordSegment(Network(), {device_, ops_.get(), 4, 4});
     for (Segment* segment : {plain_.get(), recorded_.get()}) {
@@ -50,7 +51,7 @@ class RecordedSegmentTest : public ::testing::Test {
   }
 
   Tensor Random(const Shape& shape, const std::string& name) {
-    return *ToDevice(RandomTensor(shape, name));
+    return On(device_, RandomTensor(shape, name));
   }
   Tensor X(int64_t batch, int i) { return Random({batch, 6, 6, 3}, "x" + std::to_string(i)); }
   Tensor Dy(int64_t batch, int i) { return Random({batch, 5}, "dy" + std::to_string(i)); }
@@ -74,7 +75,7 @@ class RecordedSegmentTest : public ::testing::Test {
   }
   static void ExpectEqual(const Tensor& a, const Tensor& b) {
     ASSERT_EQ(a.shape(), b.shape());
-    EXPECT_THAT(Values(*ToHost(a)), ElementsAreArray(Values(*ToHost(b))));
+    EXPECT_THAT(Values(On(CpuDevice(), a)), ElementsAreArray(Values(On(CpuDevice(), b))));
   }
 
   std::vector<BlockSpec> blocks_;
@@ -120,12 +121,12 @@ TEST_F(RecordedSegmentTest, ResultsStayAsLongAsTheyAreHeld) {
   for (int step = 0; step < 4; ++step) {
     Saved saved;
     held.push_back(*recorded_->Forward(X(4, step), Mode::kTrain, &saved));
-    then.push_back(Values(*ToHost(held.back())));
+    then.push_back(Values(On(CpuDevice(), held.back())));
     held.push_back(*recorded_->Backward(Dy(4, step), &saved));
-    then.push_back(Values(*ToHost(held.back())));
+    then.push_back(Values(On(CpuDevice(), held.back())));
   }
   for (size_t i = 0; i < held.size(); ++i) {
-    EXPECT_THAT(Values(*ToHost(held[i])), ElementsAreArray(then[i])) << i;
+    EXPECT_THAT(Values(On(CpuDevice(), held[i])), ElementsAreArray(then[i])) << i;
   }
 }
 

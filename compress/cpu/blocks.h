@@ -1,4 +1,4 @@
-// A tensor of fp32 or bf16 as runs of floats, so that each kernel is written once, for fp32.
+// A tensor of fp32 or bf16 as blocks of floats, so that each kernel is written once, for fp32.
 #pragma once
 
 #include <cstddef>

@@ -40,19 +40,22 @@ void DecodeBlock(const uint8_t* codes, int64_t begin, int64_t end, float absmax,
 
 }  // namespace
 
-Error CpuBlockwise8Encode(const TensorView& x, uint32_t block, uint8_t* payload, size_t capacity,
-                          size_t* bytes, int threads) {
+Error CpuBlockwise8Encode(const CodecSpec& spec, const TensorView& x,
+                          const KernelContext& /*context*/, const PayloadBuffer& payload,
+                          int threads) {
   const int64_t elements = x.elements();
-  *bytes = Blockwise8PayloadBytes(block, elements);
-  if (const Error error = CheckCapacity("blockwise8", capacity, *bytes); !error.ok()) return error;
-  uint8_t* codes = payload + (*bytes - elements);
+  const uint32_t block = spec.block;
+  *payload.bytes = Blockwise8PayloadBytes(block, elements);
+  const Error error = CheckCapacity("blockwise8", payload.capacity, *payload.bytes);
+  if (!error.ok()) return error;
+  uint8_t* const codes = payload.data + (*payload.bytes - elements);
   const Parts parts(elements, threads, block);
   const uint32_t largest = LargestOfParts(parts, [&](int64_t first, int64_t last) {
     uint32_t of_part = 0;
     for (int64_t begin = first; begin < last && of_part < kInfinityBits; begin += block) {
       const int64_t end = std::min<int64_t>(begin + block, last);
       const uint32_t of_block = EncodeBlock(x, begin, end, codes + begin);
-      StoreAs<uint32_t>(of_block, payload + 4 * (begin / block));
+      StoreAs<uint32_t>(of_block, payload.data + 4 * (begin / block));
       of_part = std::max(of_part, of_block);
     }
     return of_part;
@@ -60,16 +63,17 @@ Error CpuBlockwise8Encode(const TensorView& x, uint32_t block, uint8_t* payload,
   return largest < kInfinityBits ? Error{} : NonFiniteError("blockwise8", x);
 }
 
-Error CpuBlockwise8Decode(const uint8_t* payload, size_t bytes, uint32_t block, const TensorView& x,
-                          int threads) {
+Error CpuBlockwise8Decode(const PayloadView& payload, const CodecSpec& spec,
+                          const KernelContext& /*context*/, const TensorView& x, int threads) {
   const int64_t elements = x.elements();
+  const uint32_t block = spec.block;
   const Error error =
-      CheckPayloadBytes("blockwise8", bytes, Blockwise8PayloadBytes(block, elements));
+      CheckPayloadBytes("blockwise8", payload.bytes, Blockwise8PayloadBytes(block, elements));
   if (!error.ok()) return error;
-  const uint8_t* codes = payload + (bytes - elements);
+  const uint8_t* codes = payload.data + (payload.bytes - elements);
   return TryEachPart(Parts(elements, threads, block), [&](int, int64_t first, int64_t last) {
     for (int64_t begin = first; begin < last; begin += block) {
-      const uint32_t largest = LoadAs<uint32_t>(payload + 4 * (begin / block));
+      const uint32_t largest = LoadAs<uint32_t>(payload.data + 4 * (begin / block));
       if (largest >= kInfinityBits) return AbsmaxError(begin / block, FloatOf(largest));
       DecodeBlock(codes, begin, std::min<int64_t>(begin + block, last), FloatOf(largest), x);
     }

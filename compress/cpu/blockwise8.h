@@ -1,18 +1,17 @@
-// blockwise8: absmax per block and a code per element.
+// blockwise8: SWARM's wire format (arXiv 2301.11913): absmax per block of elements, and of each
+// element a byte that names the entry nearest to fp32(x / absmax), the lower one in a tie, of a
+// fixed codebook of 256 on [-1, 1].
+//
+// The codebook is that of dynamic tree quantisation (Dettmers, arXiv 1511.04561, and block-wise in
+// arXiv 2110.02861): seven decades, each with twice the entries of the one below, so small values
+// keep a relative precision that uniform grids lack.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-
-#include "tensor/error.h"
-#include "tensor/tensor.h"
+#include "compress/cpu/codec.h"
 
 namespace thinwire {
 
-// See CodecKernels::Blockwise8Encode and Blockwise8Decode.
-Error CpuBlockwise8Encode(const TensorView& x, uint32_t block, uint8_t* payload, size_t capacity,
-                          size_t* bytes, int threads);
-Error CpuBlockwise8Decode(const uint8_t* payload, size_t bytes, uint32_t block, const TensorView& x,
-                          int threads);
+CpuEncode CpuBlockwise8Encode;
+CpuDecode CpuBlockwise8Decode;
 
 }  // namespace thinwire

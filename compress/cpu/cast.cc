@@ -66,58 +66,69 @@ void Widen(const uint8_t* from, size_t n, DType type, float scale, float* out) {
 
 }  // namespace
 
-Error CpuCastEncode(const TensorView& x, DType to, uint8_t* payload, size_t capacity, size_t* bytes,
-                    int threads) {
+Error CpuCastTo(DType wire, const TensorView& x, const PayloadBuffer& payload, int threads) {
   const int64_t elements = x.elements();
-  *bytes = CastPayloadBytes(to, elements);
-  if (const Error error = CheckCapacity(Name(to), capacity, *bytes); !error.ok()) return error;
+  *payload.bytes = CastPayloadBytes(wire, elements);
+  const Error error = CheckCapacity(Name(wire), payload.capacity, *payload.bytes);
+  if (!error.ok()) return error;
+  uint8_t* out = payload.data;
   const Parts parts(elements, threads);
-  if (to == x.dtype) {
-    CopyBytes(x.data, SizeOf(to), parts, payload);
+  if (wire == x.dtype) {
+    CopyBytes(x.data, SizeOf(wire), parts, out);
     return Error{};
   }
   float scale = 1;
-  if (to == DType::kF16) {
+  if (wire == DType::kF16) {
     const int16_t exponent = PreScaleOf(x, parts);
-    StoreAs<int16_t>(exponent, payload);
-    payload += 2;
+    StoreAs<int16_t>(exponent, out);
+    out += 2;
     scale = PowerOfTwo(exponent);
   }
   ForEachPart(parts, [&](int, int64_t begin, int64_t end) {
     alignas(64) float scratch[kBlock];
     ForEachBlock(begin, end, [&](int64_t i, size_t n) {
-      Narrow(ReadFloats(x, i, n, scratch), n, to, scale, payload + i * SizeOf(to));
+      Narrow(ReadFloats(x, i, n, scratch), n, wire, scale, out + i * SizeOf(wire));
     });
   });
   return Error{};
 }
 
-Error CpuCastDecode(const uint8_t* payload, size_t bytes, DType from, const TensorView& x,
-                    int threads) {
+Error CpuCastFrom(const PayloadView& payload, DType wire, const TensorView& x, int threads) {
   const int64_t elements = x.elements();
-  Error error = CheckPayloadBytes(Name(from), bytes, CastPayloadBytes(from, elements));
+  Error error = CheckPayloadBytes(Name(wire), payload.bytes, CastPayloadBytes(wire, elements));
   if (!error.ok()) return error;
+  const uint8_t* in = payload.data;
   const Parts parts(elements, threads);
-  if (from == x.dtype) {
-    CopyBytes(payload, SizeOf(from), parts, x.data);
+  if (wire == x.dtype) {
+    CopyBytes(in, SizeOf(wire), parts, x.data);
     return Error{};
   }
   float scale = 1;
-  if (from == DType::kF16) {
-    const int16_t exponent = LoadAs<int16_t>(payload);
-    error = CheckPreScale(Name(from), exponent, kLeastPreScale, kMostPreScale);
+  if (wire == DType::kF16) {
+    const int16_t exponent = LoadAs<int16_t>(in);
+    error = CheckPreScale(Name(wire), exponent, kLeastPreScale, kMostPreScale);
     if (!error.ok()) return error;
-    payload += 2;
+    in += 2;
     scale = PowerOfTwo(-exponent);
   }
   ForEachPart(parts, [&](int, int64_t begin, int64_t end) {
     alignas(64) float scratch[kBlock];
     ForEachBlock(begin, end, [&](int64_t i, size_t n) {
-      Widen(payload + i * SizeOf(from), n, from, scale, FloatsToWrite(x, i, scratch));
+      Widen(in + i * SizeOf(wire), n, wire, scale, FloatsToWrite(x, i, scratch));
       FinishFloats(x, i, n, scratch);
     });
   });
   return Error{};
+}
+
+Error CpuCastEncode(const CodecSpec& spec, const TensorView& x, const KernelContext& /*context*/,
+                    const PayloadBuffer& payload, int threads) {
+  return CpuCastTo(WireType(spec, x.dtype), x, payload, threads);
+}
+
+Error CpuCastDecode(const PayloadView& payload, const CodecSpec& spec,
+                    const KernelContext& /*context*/, const TensorView& x, int threads) {
+  return CpuCastFrom(payload, WireType(spec, x.dtype), x, threads);
 }
 
 }  // namespace thinwire

@@ -1,18 +1,19 @@
-// none, fp16 and bf16: every element in another type.
+// none, fp16 and bf16: every element is sent, in its own or a shorter type.
+//
+// They carry NaN and infinity. fp16 multiplies the whole tensor by a power of two, sent in front,
+// so that the largest finite value fits: tiny gradients survive and nothing finite overflows. bf16
+// has fp32's range; only values above 3.39e38 round to infinity.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-
-#include "tensor/error.h"
-#include "tensor/tensor.h"
+#include "compress/cpu/codec.h"
 
 namespace thinwire {
 
-// See CodecKernels::CastEncode and CastDecode.
-Error CpuCastEncode(const TensorView& x, DType to, uint8_t* payload, size_t capacity, size_t* bytes,
-                    int threads);
-Error CpuCastDecode(const uint8_t* payload, size_t bytes, DType from, const TensorView& x,
-                    int threads);
+CpuEncode CpuCastEncode;
+CpuDecode CpuCastDecode;
+
+// See CodecKernels::CastTo and CastFrom.
+Error CpuCastTo(DType wire, const TensorView& x, const PayloadBuffer& payload, int threads);
+Error CpuCastFrom(const PayloadView& payload, DType wire, const TensorView& x, int threads);
 
 }  // namespace thinwire

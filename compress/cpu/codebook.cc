@@ -36,6 +36,7 @@ void NearestCodesImpl(const float* HWY_RESTRICT x, size_t n, float absmax,
     const auto entry = hn::GatherIndex(s, entries, bucket);
     const auto low = hn::And(bits, hn::Set(s, kCodebookLowMask));
     const auto rank = hn::ShiftRight<kCodebookLowBits>(hn::Add(entry, low));
+    // Complement and one more negate the rank where `negative` is -1, and leave it where that is 0.
     const auto signed_rank = hn::Sub(hn::Xor(rank, negative), negative);
     const auto code = hn::Add(signed_rank, hn::Set(s, kZeroCode));
     StorePart(hn::DemoteTo(U8(), code), U8(), codes + i, n - i);

@@ -32,7 +32,7 @@ constexpr int32_t kCodebookFirstBucket = kCodebookLeastBits >> kCodebookLowBits;
 constexpr int32_t kCodebookBuckets =
     (kCodebookOneBits >> kCodebookLowBits) - kCodebookFirstBucket + 1;
 
-// Of positive values, then of negative ones, whose ties go to the larger magnitude.
+// The entries of positive values, then of negative ones, whose ties go to the larger magnitude.
 struct CodebookTable {
   int32_t entries[2 * kCodebookBuckets];
 };

@@ -66,6 +66,8 @@ void ExpandImpl(const float* HWY_RESTRICT compact, const uint64_t* HWY_RESTRICT 
   const Bytes16 bytes;
   for (size_t word = 0; word < n; word += 64) {
     uint64_t bits = words[word / 64];
+    // Four bits choose a row of the table, which spreads the next compact elements over four lanes;
+    // as many of these are used up as bits are set.
     for (size_t i = word; i < word + 64; i += 4, bits >>= 4) {
       const auto next = hn::BitCast(bytes, hn::LoadU(d, compact));
       const auto from = hn::Load(bytes, table.bytes[bits & 15]);

@@ -37,7 +37,7 @@ double Total(const double (&lanes)[kLanes]) {
 
 using Sums = CodecKernels::Sums;
 
-Sums SumsOfRun(const TensorView& x, const TensorView& y, int64_t begin, int64_t end) {
+Sums SumsOfStretch(const TensorView& x, const TensorView& y, int64_t begin, int64_t end) {
   alignas(64) float scratch_x[kBlock], scratch_y[kBlock];
   Lanes lanes;
   Sums sums;
@@ -55,13 +55,13 @@ Sums SumsOfRun(const TensorView& x, const TensorView& y, int64_t begin, int64_t 
   return sums;
 }
 
-void Add(const Sums& run, Sums* sums) {
-  sums->difference += run.difference;
-  sums->x += run.x;
-  sums->y += run.y;
-  sums->product += run.product;
-  sums->nonzeros_x += run.nonzeros_x;
-  sums->nonzeros_y += run.nonzeros_y;
+void Add(const Sums& stretch, Sums* sums) {
+  sums->difference += stretch.difference;
+  sums->x += stretch.x;
+  sums->y += stretch.y;
+  sums->product += stretch.product;
+  sums->nonzeros_x += stretch.nonzeros_x;
+  sums->nonzeros_y += stretch.nonzeros_y;
 }
 
 }  // namespace
@@ -70,17 +70,17 @@ Error CpuCompare(const TensorView& x, const TensorView& y, Sums* sums, int threa
   const int64_t total = x.elements();
   const Error unequal = CheckCompared(total, y.elements());
   if (!unequal.ok()) return unequal;
-  constexpr int64_t kRun = kMostOfOneThread;
+  constexpr int64_t kStretch = kMostOfOneThread;
   static thread_local Scratch<Sums> memory;
-  const int64_t num_runs = (total + kRun - 1) / kRun;
-  Sums* const runs = memory.Get(num_runs);
-  ForEachPart(Parts(total, threads, kRun), [&](int, int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; i += kRun) {
-      runs[i / kRun] = SumsOfRun(x, y, i, std::min(i + kRun, end));
+  const int64_t num_stretches = (total + kStretch - 1) / kStretch;
+  Sums* const stretches = memory.Get(num_stretches);
+  ForEachPart(Parts(total, threads, kStretch), [&](int, int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; i += kStretch) {
+      stretches[i / kStretch] = SumsOfStretch(x, y, i, std::min(i + kStretch, end));
     }
   });
   *sums = {};
-  for (int64_t i = 0; i < num_runs; ++i) Add(runs[i], sums);
+  for (int64_t i = 0; i < num_stretches; ++i) Add(stretches[i], sums);
   return Error{};
 }
 

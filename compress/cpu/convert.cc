@@ -27,6 +27,8 @@ HWY_INLINE hn::Vec<U16> LowHalves(hn::Vec<U32> bits) {
   return hn::DemoteTo(U16(), hn::BitCast(I32(), bits));
 }
 
+// As ToBFloat of half.h: adding 0x7FFF and the lowest bit that stays rounds to nearest even; 0x40
+// keeps a NaN one.
 HWY_INLINE hn::Vec<U16> ToBFloatLanes(hn::Vec<F32> x) {
   const U32 u;
   const auto bits = hn::BitCast(u, x);
@@ -80,6 +82,8 @@ HWY_INLINE hn::Vec<F32> RoundableToHalf(hn::Vec<F32> x) {
   return hn::BitCast(F32(), hn::IfThenElse(too_large, hn::Or(most, sign), bits));
 }
 
+// As FromHalf of half.h, with sign, infinity and NaN: the mantissa moves up by 13 bits, the
+// exponent by the difference of the biases, 112; halves below 0x400 have no exponent of their own.
 HWY_INLINE hn::Vec<F32> FromHalfLanes(hn::Vec<U16> h) {
   const F32 f;
   const U32 u;

@@ -28,7 +28,7 @@ class ScopeGuard {
   // False if a scope has too many.
   bool Accept(const uint32_t* positions, size_t n) {
     if (scopes_.count == 1) return true;  // the count of the header was checked
-    return scopes_.strided ? AcceptStrided(positions, n) : AcceptRuns(positions, n);
+    return scopes_.strided ? AcceptStrided(positions, n) : AcceptContiguous(positions, n);
   }
 
  private:
@@ -39,19 +39,19 @@ class ScopeGuard {
     }
     return accepted;
   }
-  bool AcceptRuns(const uint32_t* positions, size_t n) {
+  bool AcceptContiguous(const uint32_t* positions, size_t n) {
     bool accepted = true;
     for (const uint32_t *next = positions, *const end = positions + n; next < end;) {
-      if (*next >= run_end_) {
-        run_end_ = (*next / scopes_.elements + 1) * scopes_.elements;
-        run_count_ = 0;
+      if (*next >= scope_end_) {
+        scope_end_ = (*next / scopes_.elements + 1) * scopes_.elements;
+        scope_count_ = 0;
       }
-      // No more of one run than it has elements.
+      // A scope has no more entries than elements.
       const uint32_t* const furthest = next + std::min<int64_t>(end - next, scopes_.elements);
-      const uint32_t* const next_run = std::lower_bound(next, furthest, run_end_);
-      run_count_ += next_run - next;
-      accepted &= run_count_ <= most_;
-      next = next_run;
+      const uint32_t* const next_scope = std::lower_bound(next, furthest, scope_end_);
+      scope_count_ += next_scope - next;
+      accepted &= scope_count_ <= most_;
+      next = next_scope;
     }
     return accepted;
   }
@@ -59,12 +59,12 @@ class ScopeGuard {
   const Scopes& scopes_;
   int64_t most_;
   int64_t* counts_ = nullptr;
-  int64_t run_end_ = 0;
-  int64_t run_count_ = 0;
+  int64_t scope_end_ = 0;
+  int64_t scope_count_ = 0;
 };
 
-// How many places an entry may have.
-int64_t PlacesOf(int64_t total, const SparseContext& context) {
+// Indices are below this: they count all elements, or those with support.
+int64_t NumIndices(int64_t total, const KernelContext& context) {
   return context.support == nullptr ? total : context.support->count;
 }
 
@@ -131,39 +131,39 @@ Error DecodeEntriesByParts(size_t count, PositionReader* positions, const ValueR
 
 }  // namespace
 
-Error WriteEntries(Kept* kept, int64_t total, const CodecSpec& spec, const SparseContext& context,
-                   uint8_t* payload, size_t capacity, size_t* bytes, int threads) {
+Error WriteEntries(Kept* kept, int64_t total, const CodecSpec& spec, const KernelContext& context,
+                   const PayloadBuffer& payload, int threads) {
   if (context.support != nullptr) ToRanks(*context.support, kept->positions, kept->count);
-  const int64_t places = PlacesOf(total, context);
-  const IndexPlan plan = PlanIndices(kept->positions, kept->count, places, threads);
+  const int64_t num_indices = NumIndices(total, context);
+  const IndexPlan plan = PlanIndices(kept->positions, kept->count, num_indices, threads);
   const size_t value_bytes = ValueBytes(spec, kept->count);
-  *bytes = kEntriesHeaderBytes + value_bytes + plan.bytes;
-  const Error error = CheckCapacity(Name(spec.kind), capacity, *bytes);
+  *payload.bytes = kEntriesHeaderBytes + value_bytes + plan.bytes;
+  const Error error = CheckCapacity(Name(spec.kind), payload.capacity, *payload.bytes);
   if (!error.ok()) return error;
   const EntriesHeader header = {
       static_cast<uint8_t>(plan.coding), static_cast<uint8_t>(plan.rice_bits),
       ValueExponent(kept->values, kept->count, spec, threads), static_cast<uint32_t>(kept->count)};
-  StoreAs(header, payload);
-  WriteIndices(plan, kept->positions, kept->count, places, threads,
-               payload + kEntriesHeaderBytes + value_bytes);
+  StoreAs(header, payload.data);
+  uint8_t* const values = payload.data + kEntriesHeaderBytes;
+  WriteIndices(plan, kept->positions, kept->count, num_indices, threads, values + value_bytes);
   return WriteValues(kept->values, kept->count, spec, header.exponent, context.random_key, threads,
-                     payload + kEntriesHeaderBytes);
+                     values);
 }
 
-Error CpuEntriesDecode(const uint8_t* payload, size_t bytes, const CodecSpec& spec,
-                       const SparseContext& context, const TensorView& x, int threads) {
+Error CpuEntriesDecode(const PayloadView& payload, const CodecSpec& spec,
+                       const KernelContext& context, const TensorView& x, int threads) {
   const Scopes scopes = ScopesOf(x, spec.scope, spec.group);
   Error error = CheckElements(spec, scopes.total);
   if (!error.ok()) return error;
   EntriesHeader header;
-  error = ReadEntriesHeader(payload, bytes, spec, scopes, &header);
+  error = ReadEntriesHeader(payload.data, payload.bytes, spec, scopes, &header);
   if (!error.ok()) return error;
-  const uint8_t* from = payload + kEntriesHeaderBytes;
+  const uint8_t* from = payload.data + kEntriesHeaderBytes;
   const size_t value_bytes = ValueBytes(spec, header.count);
   const IndexPlan plan = {static_cast<IndexCoding>(header.coding), header.rice_bits,
-                          bytes - kEntriesHeaderBytes - value_bytes};
+                          payload.bytes - kEntriesHeaderBytes - value_bytes};
   IndexReader indices;
-  error = indices.Open(plan, from + value_bytes, header.count, PlacesOf(scopes.total, context));
+  error = indices.Open(plan, from + value_bytes, header.count, NumIndices(scopes.total, context));
   if (!error.ok()) return error;
   ValueReader values;
   error = values.Open(from, header.count, spec, header.exponent, threads);

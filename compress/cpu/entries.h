@@ -1,20 +1,20 @@
-// The payload of topk and threshold: chosen entries, and where they stood.
+// The payload of topk and threshold: chosen entries, and where they stood, by bitmap, packed
+// indices or Rice-coded gaps, whichever is smallest for the message. Where an entry stood is, with
+// support, its rank among the supported.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 
+#include "compress/cpu/codec.h"
 #include "compress/cpu/kept.h"
-#include "compress/kernels.h"
 
 namespace thinwire {
 
 // InvalidArgument if the payload's memory does not suffice or the tensor, of `total` elements, has
 // too many. Takes the arrays of `kept` for its own.
-Error WriteEntries(Kept* kept, int64_t total, const CodecSpec& spec, const SparseContext& context,
-                   uint8_t* payload, size_t capacity, size_t* bytes, int threads);
+Error WriteEntries(Kept* kept, int64_t total, const CodecSpec& spec, const KernelContext& context,
+                   const PayloadBuffer& payload, int threads);
 
-Error CpuEntriesDecode(const uint8_t* payload, size_t bytes, const CodecSpec& spec,
-                       const SparseContext& context, const TensorView& x, int threads);
+CpuDecode CpuEntriesDecode;
 
 }  // namespace thinwire

@@ -28,43 +28,45 @@ uint32_t LargestMagnitudeOf(const TensorView& x, const Parts& parts) {
 
 }  // namespace
 
-Error CpuFp8Encode(const TensorView& x, Fp8Format format, uint8_t* payload, size_t capacity,
-                   size_t* bytes, int threads) {
+Error CpuFp8Encode(const CodecSpec& spec, const TensorView& x, const KernelContext& /*context*/,
+                   const PayloadBuffer& payload, int threads) {
   const int64_t elements = x.elements();
-  *bytes = Fp8PayloadBytes(elements);
-  if (const Error error = CheckCapacity("fp8", capacity, *bytes); !error.ok()) return error;
+  *payload.bytes = Fp8PayloadBytes(elements);
+  const Error error = CheckCapacity("fp8", payload.capacity, *payload.bytes);
+  if (!error.ok()) return error;
   const Parts parts(elements, threads);
   const uint32_t largest = LargestMagnitudeOf(x, parts);
   if (largest >= kInfinityBits) return NonFiniteError("fp8", x);
-  const int16_t exponent = PreScaleFor(FloatOf(largest), LargestFp8(format));
-  StoreAs<int16_t>(exponent, payload);
-  const Fp8Line line = {PowerOfTwo(exponent), LargestFp8Code(format, exponent)};
+  const int16_t exponent = PreScaleFor(FloatOf(largest), LargestFp8(spec.format));
+  StoreAs<int16_t>(exponent, payload.data);
+  uint8_t* const codes = payload.data + kFp8HeaderBytes;
+  const Fp8Line line = {PowerOfTwo(exponent), LargestFp8Code(spec.format, exponent)};
   ForEachPart(parts, [&](int, int64_t begin, int64_t end) {
     alignas(64) float scratch[kBlock];
     ForEachBlock(begin, end, [&](int64_t i, size_t n) {
-      NarrowToFp8(ReadFloats(x, i, n, scratch), n, format, line, payload + kFp8HeaderBytes + i);
+      NarrowToFp8(ReadFloats(x, i, n, scratch), n, spec.format, line, codes + i);
     });
   });
   return Error{};
 }
 
-Error CpuFp8Decode(const uint8_t* payload, size_t bytes, Fp8Format format, const TensorView& x,
-                   int threads) {
+Error CpuFp8Decode(const PayloadView& payload, const CodecSpec& spec,
+                   const KernelContext& /*context*/, const TensorView& x, int threads) {
   const int64_t elements = x.elements();
-  Error error = CheckPayloadBytes("fp8", bytes, Fp8PayloadBytes(elements));
+  Error error = CheckPayloadBytes("fp8", payload.bytes, Fp8PayloadBytes(elements));
   if (!error.ok()) return error;
-  const int16_t exponent = LoadAs<int16_t>(payload);
-  error = CheckPreScale("fp8", exponent, LeastPreScale(format), kMostPreScale);
+  const int16_t exponent = LoadAs<int16_t>(payload.data);
+  error = CheckPreScale("fp8", exponent, LeastPreScale(spec.format), kMostPreScale);
   if (!error.ok()) return error;
-  const Fp8Line line = {PowerOfTwo(-exponent), LargestFp8Code(format, exponent)};
-  const uint8_t* codes = payload + kFp8HeaderBytes;
+  const Fp8Line line = {PowerOfTwo(-exponent), LargestFp8Code(spec.format, exponent)};
+  const uint8_t* codes = payload.data + kFp8HeaderBytes;
   const uint32_t largest =
       LargestOfParts(Parts(elements, threads), [&](int64_t begin, int64_t end) {
         alignas(64) float scratch[kBlock];
         uint8_t of_part = 0;
         ForEachBlock(begin, end, [&](int64_t i, size_t n) {
           float* to = FloatsToWrite(x, i, scratch);
-          of_part = std::max(of_part, WidenFp8(codes + i, n, format, line.scale, to));
+          of_part = std::max(of_part, WidenFp8(codes + i, n, spec.format, line.scale, to));
           FinishFloats(x, i, n, scratch);
         });
         return of_part;

@@ -1,19 +1,16 @@
-// fp8: every element as an 8-bit float of the tensor times a power of two.
+// fp8: every element as an 8-bit float of the Open Compute Project (OCP 8-bit Floating Point
+// Specification, 2023): e4m3 (largest 448, four significant bits) or e5m2 (57344, three).
+//
+// As under fp16 the whole tensor is multiplied by a power of two, sent in front, that brings the
+// largest magnitude to the upper end of the format: tiny gradients survive and nothing overflows.
+// Rounds to nearest even. The decoder refuses codes that are no finite number in fp32.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-
-#include "compress/spec.h"
-#include "tensor/error.h"
-#include "tensor/tensor.h"
+#include "compress/cpu/codec.h"
 
 namespace thinwire {
 
-// See CodecKernels::Fp8Encode and Fp8Decode.
-Error CpuFp8Encode(const TensorView& x, Fp8Format format, uint8_t* payload, size_t capacity,
-                   size_t* bytes, int threads);
-Error CpuFp8Decode(const uint8_t* payload, size_t bytes, Fp8Format format, const TensorView& x,
-                   int threads);
+CpuEncode CpuFp8Encode;
+CpuDecode CpuFp8Decode;
 
 }  // namespace thinwire

@@ -30,7 +30,7 @@ struct Fp8Lanes {
   static constexpr int kLastBit = (127 + kLeastExponent) << 23;       // bits of its value
   static constexpr int kRounder = (127 + 23 + kLeastExponent) << 23;  // a float that ends there
 
-  // Of 0 <= x <= the largest value.
+  // The code of x, 0 <= x <= the largest value.
   static HWY_INLINE Ints Narrow(Floats x) {
     const F32 f;
     const I32 s;

@@ -26,7 +26,8 @@ constexpr uint32_t kInfinityBits = 0x7F800000u;   // magnitudes from here on are
 constexpr float kMaxHalf = 65504.0f;
 constexpr float kMaxBFloat = 0x1.FEp127f;
 
-// Rounds to nearest even; a NaN stays a (quiet) NaN.
+// Rounds to nearest even: adding 0x7FFF, and the lowest bit that stays, carries into the upper half
+// exactly where nearest even rounds up. A NaN stays a (quiet) NaN: 0x40 is its upper mantissa bit.
 HOST_DEVICE inline uint16_t ToBFloat(float x) {
   const uint32_t bits = BitsOf(x);
   if ((bits & kMagnitudeMask) > kInfinityBits) return static_cast<uint16_t>((bits >> 16) | 0x40);
@@ -38,6 +39,8 @@ HOST_DEVICE inline float FromBFloat(uint16_t b) { return FloatOf(static_cast<uin
 HOST_DEVICE inline uint16_t ToHalf(float x) {
   // Adding 0.5 lets the adder round a value below the normal halves at its last bit, 2^-24.
   if (x < 0x1p-14f) return static_cast<uint16_t>(BitsOf(x + 0.5f) - BitsOf(0.5f));
+  // fp32's exponent bias is 112 above fp16's, and its mantissa has 13 bits more, which are rounded
+  // away as in ToBFloat.
   const uint32_t bits = BitsOf(x) - (112u << 23);
   return static_cast<uint16_t>((bits + 0xFFF + ((bits >> 13) & 1)) >> 13);
 }

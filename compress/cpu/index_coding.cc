@@ -13,6 +13,7 @@ namespace {
 
 size_t BytesOfBits(uint64_t bits) { return static_cast<size_t>((bits + 7) / 8); }
 
+// The number of the highest set bit: 63 less the zeros above it. Requires x > 0.
 uint32_t FloorLog2(uint64_t x) { return 63 - static_cast<uint32_t>(__builtin_clzll(x)); }
 
 // Fields of one width, the lowest bit of a byte first.
@@ -81,7 +82,7 @@ struct Quotients {
   uint32_t sums[kRiceCandidates] = {};  // gaps sum up to less than 2^32, and so does each of these
 };
 
-// Of the gaps before entries [begin, end).
+// The sums over the gaps before entries [begin, end).
 Quotients QuotientsOf(const uint32_t* positions, int64_t begin, int64_t end, uint32_t least) {
   Quotients q;
   for (int64_t i = begin; i < end; ++i) {
@@ -110,7 +111,7 @@ IndexPlan PlanRice(const uint32_t* positions, size_t count, int64_t n, int threa
   return best;
 }
 
-// Parts of the places begin at whole bytes, and so do parts of the entries below.
+// Parts of the bitmap begin at whole bytes, and so do parts of the entries below.
 static_assert(kBlock % 8 == 0, "eight flags or fields fill whole bytes");
 
 void WriteBitmap(const uint32_t* positions, size_t count, int64_t n, int threads, uint8_t* bytes) {

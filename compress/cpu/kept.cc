@@ -17,22 +17,22 @@ void LeaveOutZeros(const CodecSpec& spec, Selection* s) {
 }
 
 // Entries of one part of the tensor, somewhere in the arrays of Kept.
-struct Run {
+struct PartEntries {
   size_t start = 0;
   size_t count = 0;
   bool finite = true;
 };
 
-// Appends the entries of the runs, which begin where they stand or behind it.
-void Join(const Run* runs, int num_runs, Kept* kept) {
-  for (int i = 0; i < num_runs; ++i) {
-    const Run& run = runs[i];
-    kept->finite &= run.finite;
-    if (run.start != kept->count) {
-      std::memmove(kept->values + kept->count, kept->values + run.start, 4 * run.count);
-      std::memmove(kept->positions + kept->count, kept->positions + run.start, 4 * run.count);
+// Appends the entries of the parts, which begin where they shall stand or behind it.
+void Join(const PartEntries* parts, int num_parts, Kept* kept) {
+  for (int i = 0; i < num_parts; ++i) {
+    const PartEntries& part = parts[i];
+    kept->finite &= part.finite;
+    if (part.start != kept->count) {
+      std::memmove(kept->values + kept->count, kept->values + part.start, 4 * part.count);
+      std::memmove(kept->positions + kept->count, kept->positions + part.start, 4 * part.count);
     }
-    kept->count += run.count;
+    kept->count += part.count;
   }
 }
 
@@ -50,41 +50,42 @@ ScopeCut CutOf(const float* x, size_t n, const Selection& s, int threads) {
 
 // Appends the entries of elements [begin, end) of the scope x, whose first position is `base`.
 void Collect(const float* x, size_t begin, size_t end, const ScopeCut& cut, uint32_t base,
-             const Kept& memory, Run* run) {
+             const Kept& memory, PartEntries* found) {
   const size_t middle = std::clamp(cut.ties_end, begin, end);
-  float* values = memory.values + run->start;
-  uint32_t* positions = memory.positions + run->start;
-  run->count +=
+  float* values = memory.values + found->start;
+  uint32_t* positions = memory.positions + found->start;
+  found->count +=
       CollectAtLeast(x + begin, middle - begin, cut.threshold, base + static_cast<uint32_t>(begin),
-                     values + run->count, positions + run->count);
-  run->count += CollectAtLeast(x + middle, end - middle, cut.threshold + 1,
-                               base + static_cast<uint32_t>(middle), values + run->count,
-                               positions + run->count);
+                     values + found->count, positions + found->count);
+  found->count += CollectAtLeast(x + middle, end - middle, cut.threshold + 1,
+                                 base + static_cast<uint32_t>(middle), values + found->count,
+                                 positions + found->count);
 }
 
-// The same of a whole scope x[0, n), by threads, each to as much memory as its part has elements.
+// Appends those of a whole scope x[0, n), by threads, each to as much memory as its part has
+// elements.
 void CollectByParts(const float* x, size_t n, const ScopeCut& cut, uint32_t base, int threads,
                     Kept* kept) {
   const Parts parts(n, threads);
-  Run runs[Parts::kMost];
+  PartEntries found[Parts::kMost];
   ForEachPart(parts, [&](int part, int64_t begin, int64_t end) {
-    runs[part].start = kept->count + begin + part * kCollectSlack;
-    Collect(x, begin, end, cut, base, *kept, &runs[part]);
+    found[part].start = kept->count + begin + part * kCollectSlack;
+    Collect(x, begin, end, cut, base, *kept, &found[part]);
   });
-  Join(runs, parts.count(), kept);
+  Join(found, parts.count(), kept);
 }
 
 // The scopes in x[begin, end).
 void KeepWholeScopes(const float* x, int64_t begin, int64_t end, const Scopes& scopes,
-                     const CodecSpec& spec, const Kept& memory, Run* run) {
+                     const CodecSpec& spec, const Kept& memory, PartEntries* found) {
   const size_t n = scopes.elements, k = NumKept(spec, n);
   for (int64_t i = begin; i < end; i += n) {
     Selection s = SelectLargest(x + i, n, k, /*threads=*/1);
-    run->finite = s.finite;
-    if (!run->finite) return;
+    found->finite = s.finite;
+    if (!found->finite) return;
     LeaveOutZeros(spec, &s);
     const ScopeCut cut = CutOf(x + i, n, s, /*threads=*/1);
-    Collect(x + i, 0, n, cut, static_cast<uint32_t>(i), memory, run);
+    Collect(x + i, 0, n, cut, static_cast<uint32_t>(i), memory, found);
   }
 }
 
@@ -106,13 +107,13 @@ void KeepContiguous(const float* x, const Scopes& scopes, const CodecSpec& spec,
                     Kept* kept) {
   if (SplitsScopes(scopes, threads)) return KeepLargeScopes(x, scopes, spec, threads, kept);
   const Parts parts(scopes.total, threads, scopes.elements);
-  Run runs[Parts::kMost];
+  PartEntries found[Parts::kMost];
   ForEachPart(parts, [&](int part, int64_t begin, int64_t end) {
-    runs[part].start =
+    found[part].start =
         begin / scopes.elements * NumKept(spec, scopes.elements) + part * kCollectSlack;
-    KeepWholeScopes(x, begin, end, scopes, spec, *kept, &runs[part]);
+    KeepWholeScopes(x, begin, end, scopes, spec, *kept, &found[part]);
   });
-  Join(runs, parts.count(), kept);
+  Join(found, parts.count(), kept);
 }
 
 // A channel's threshold: ties are kept up to `last_tie_row` and dropped behind it.
@@ -174,12 +175,12 @@ class StridedCollector {
  public:
   // `cuts` of all channels, ascending in last_tie_row.
   StridedCollector(const float* x, const Scopes& scopes, const ChannelCut* cuts, const Kept& memory,
-                   Run* run)
-      : x_(x), scopes_(scopes), cuts_(cuts), period_(PeriodOf(scopes)), run_(run) {
+                   PartEntries* found)
+      : x_(x), scopes_(scopes), cuts_(cuts), period_(PeriodOf(scopes)), found_(found) {
     static thread_local Scratch<uint32_t> thresholds;
     thresholds_ = thresholds.Get(period_);
-    values_ = memory.values + run->start;
-    positions_ = memory.positions + run->start;
+    values_ = memory.values + found->start;
+    positions_ = memory.positions + found->start;
   }
   // Elements [begin, end), which are whole rows.
   void Collect(int64_t begin, int64_t end) {
@@ -205,8 +206,8 @@ class StridedCollector {
   void CollectUpTo(int64_t end) {
     for (; next_ < end; next_ += period_) {
       const size_t n = std::min(period_, end - next_);
-      run_->count += CollectAtLeastEach(x_ + next_, n, thresholds_, static_cast<uint32_t>(next_),
-                                        values_ + run_->count, positions_ + run_->count);
+      found_->count += CollectAtLeastEach(x_ + next_, n, thresholds_, static_cast<uint32_t>(next_),
+                                          values_ + found_->count, positions_ + found_->count);
     }
     next_ = end;
   }
@@ -215,7 +216,7 @@ class StridedCollector {
   const Scopes& scopes_;
   const ChannelCut* cuts_;
   int64_t period_;
-  Run* run_;
+  PartEntries* found_;
   uint32_t* thresholds_;
   float* values_;
   uint32_t* positions_;
@@ -232,12 +233,12 @@ void KeepStrided(const float* x, const Scopes& scopes, const CodecSpec& spec, in
     return a.last_tie_row < b.last_tie_row;
   });
   const Parts parts(scopes.total, threads, scopes.count);
-  Run runs[Parts::kMost];
+  PartEntries found[Parts::kMost];
   ForEachPart(parts, [&](int part, int64_t begin, int64_t end) {
-    runs[part].start = begin + part * kCollectSlack;
-    StridedCollector(x, scopes, cuts, *kept, &runs[part]).Collect(begin, end);
+    found[part].start = begin + part * kCollectSlack;
+    StridedCollector(x, scopes, cuts, *kept, &found[part]).Collect(begin, end);
   });
-  Join(runs, parts.count(), kept);
+  Join(found, parts.count(), kept);
 }
 
 // This thread's arrays for entries of `total` elements, `most` of which are kept. Threads write

@@ -16,10 +16,12 @@ struct Kept {
   uint32_t* positions = nullptr;
 };
 
-// Of x[0, scopes.total). The arrays are this thread's until its next call.
+// Keeps the K largest of each scope of x[0, scopes.total). The arrays are this thread's until its
+// next call.
 Kept KeepLargest(const float* x, const Scopes& scopes, const CodecSpec& spec, int threads);
 
-// Those of x[0, n), which are finite, with magnitude bits of at least `least` > 0. As above.
+// Keeps the elements of x[0, n), all of them finite, with magnitude bits of at least `least` > 0.
+// The arrays are as above.
 Kept KeepAtLeast(const float* x, size_t n, uint32_t least, int threads);
 
 }  // namespace thinwire

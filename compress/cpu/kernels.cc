@@ -1,5 +1,6 @@
 #include "compress/cpu/kernels.h"
 
+#include <cassert>
 #include <memory>
 
 #include "compress/cpu/blockwise8.h"
@@ -20,66 +21,56 @@
 namespace thinwire {
 namespace {
 
+struct CpuCodec {
+  CpuEncode* encode = nullptr;
+  CpuDecode* decode = nullptr;
+};
+
+CpuCodec CodecOf(const CodecSpec& spec) {
+  switch (spec.kind) {
+    case CodecKind::kNone:
+    case CodecKind::kFp16:
+    case CodecKind::kBf16:
+      return {CpuCastEncode, CpuCastDecode};
+    case CodecKind::kUniform:
+      if (spec.rotation == Rotation::kNone) return {CpuUniformEncode, CpuUniformDecode};
+      return {CpuRotatedUniformEncode, CpuRotatedUniformDecode};
+    case CodecKind::kTopK:
+      return {CpuTopKEncode, CpuEntriesDecode};
+    case CodecKind::kThreshold:
+      return {CpuThresholdEncode, CpuEntriesDecode};
+    case CodecKind::kRandomK:
+      return {CpuRandomKEncode, CpuRandomKDecode};
+    case CodecKind::kFp8:
+      return {CpuFp8Encode, CpuFp8Decode};
+    case CodecKind::kBlockwise8:
+      return {CpuBlockwise8Encode, CpuBlockwise8Decode};
+    case CodecKind::kLowRank:
+      return {CpuLowRankEncode, CpuLowRankDecode};
+    case CodecKind::kPlugin:
+      break;
+  }
+  assert(false);
+  return {};
+}
+
 class HostCodecKernels final : public CodecKernels {
  public:
   explicit HostCodecKernels(int threads) : threads_(threads) {}
 
-  Error CastEncode(const TensorView& x, DType to, uint8_t* payload, size_t capacity,
-                   size_t* bytes) override {
-    return CpuCastEncode(x, to, payload, capacity, bytes, threads_);
+  Error Encode(const CodecSpec& spec, const TensorView& x, const KernelContext& context,
+               const PayloadBuffer& payload) override {
+    return CodecOf(spec).encode(spec, x, context, payload, threads_);
   }
-  Error CastDecode(const uint8_t* payload, size_t bytes, DType from, const TensorView& x) override {
-    return CpuCastDecode(payload, bytes, from, x, threads_);
+  Error Decode(const PayloadView& payload, const CodecSpec& spec, const KernelContext& context,
+               const TensorView& x) override {
+    return CodecOf(spec).decode(payload, spec, context, x, threads_);
   }
-  Error Fp8Encode(const TensorView& x, Fp8Format format, uint8_t* payload, size_t capacity,
-                  size_t* bytes) override {
-    return CpuFp8Encode(x, format, payload, capacity, bytes, threads_);
+  Error CastTo(DType wire, const TensorView& x, const PayloadBuffer& payload) override {
+    return CpuCastTo(wire, x, payload, threads_);
   }
-  Error Fp8Decode(const uint8_t* payload, size_t bytes, Fp8Format format,
-                  const TensorView& x) override {
-    return CpuFp8Decode(payload, bytes, format, x, threads_);
-  }
-  Error Blockwise8Encode(const TensorView& x, uint32_t block, uint8_t* payload, size_t capacity,
-                         size_t* bytes) override {
-    return CpuBlockwise8Encode(x, block, payload, capacity, bytes, threads_);
-  }
-  Error Blockwise8Decode(const uint8_t* payload, size_t bytes, uint32_t block,
-                         const TensorView& x) override {
-    return CpuBlockwise8Decode(payload, bytes, block, x, threads_);
-  }
-  Error UniformEncode(const TensorView& x, const CodecSpec& spec, uint64_t random_key,
-                      uint8_t* payload, size_t capacity, size_t* bytes) override {
-    if (spec.rotation == Rotation::kHadamard) {
-      return CpuRotatedUniformEncode(x, spec, random_key, payload, capacity, bytes, threads_);
-    }
-    return CpuUniformEncode(x, spec, random_key, payload, capacity, bytes, threads_);
-  }
-  Error UniformDecode(const uint8_t* payload, size_t bytes, const CodecSpec& spec,
-                      const TensorView& x) override {
-    if (spec.rotation == Rotation::kHadamard) {
-      return CpuRotatedUniformDecode(payload, bytes, spec, x, threads_);
-    }
-    return CpuUniformDecode(payload, bytes, spec, x, threads_);
-  }
-  Error TopKEncode(const TensorView& x, const CodecSpec& spec, const SparseContext& context,
-                   uint8_t* payload, size_t capacity, size_t* bytes) override {
-    return CpuTopKEncode(x, spec, context, payload, capacity, bytes, threads_);
-  }
-  Error ThresholdEncode(const TensorView& x, const CodecSpec& spec, const SparseContext& context,
-                        uint8_t* payload, size_t capacity, size_t* bytes) override {
-    return CpuThresholdEncode(x, spec, context, payload, capacity, bytes, threads_);
-  }
-  Error EntriesDecode(const uint8_t* payload, size_t bytes, const CodecSpec& spec,
-                      const SparseContext& context, const TensorView& x) override {
-    return CpuEntriesDecode(payload, bytes, spec, context, x, threads_);
-  }
-  Error RandomKEncode(const TensorView& x, const CodecSpec& spec, const SparseContext& context,
-                      uint8_t* payload, size_t capacity, size_t* bytes) override {
-    return CpuRandomKEncode(x, spec, context, payload, capacity, bytes, threads_);
-  }
-  Error RandomKDecode(const uint8_t* payload, size_t bytes, const CodecSpec& spec,
-                      const SparseContext& context, const TensorView& x) override {
-    return CpuRandomKDecode(payload, bytes, spec, context, x, threads_);
+  Error CastFrom(const PayloadView& payload, DType wire, const TensorView& x) override {
+    return CpuCastFrom(payload, wire, x, threads_);
   }
   Error Compact(const TensorView& x, const SupportView& support,
                 const TensorView& compact) override {
@@ -88,14 +79,6 @@ class HostCodecKernels final : public CodecKernels {
   Error Expand(const TensorView& compact, const SupportView& support,
                const TensorView& x) override {
     return CpuExpand(compact, support, x, threads_);
-  }
-  Error LowRankEncode(const TensorView& x, const CodecSpec& spec, const float* warm_start,
-                      uint8_t* payload, size_t capacity, size_t* bytes) override {
-    return CpuLowRankEncode(x, spec, warm_start, payload, capacity, bytes);
-  }
-  Error LowRankDecode(const uint8_t* payload, size_t bytes, const CodecSpec& spec,
-                      const TensorView& x) override {
-    return CpuLowRankDecode(payload, bytes, spec, x);
   }
   Error FindNonzeros(const TensorView& x, uint64_t* words, int64_t* count) override {
     return CpuFindNonzeros(x, words, count, threads_);

@@ -154,31 +154,32 @@ Matrix FirstOf(const LowRankMatrices& all, const TensorView& x) {
 
 }  // namespace
 
-Error CpuLowRankEncode(const TensorView& x, const CodecSpec& spec, const float* warm_start,
-                       uint8_t* payload, size_t capacity, size_t* bytes) {
+Error CpuLowRankEncode(const CodecSpec& spec, const TensorView& x, const KernelContext& context,
+                       const PayloadBuffer& payload, int /*threads*/) {
   LowRankMatrices all;
   Error error = LowRankMatricesOf(x, spec, &all);
   if (!error.ok()) return error;
-  *bytes = all.count * all.payload_bytes();
-  error = CheckCapacity("low_rank", capacity, *bytes);
+  *payload.bytes = all.count * all.payload_bytes();
+  error = CheckCapacity("low_rank", payload.capacity, *payload.bytes);
+  const float* warm_start = context.warm_start;
   Matrix m = FirstOf(all, x);
   for (int64_t i = 0; i < all.count && error.ok(); ++i) {
-    error = EncodeMatrix(m, warm_start, payload + i * all.payload_bytes());
+    error = EncodeMatrix(m, warm_start, payload.data + i * all.payload_bytes());
     m.begin += m.rows * m.columns;
     if (warm_start != nullptr) warm_start += all.q_floats();
   }
   return error;
 }
 
-Error CpuLowRankDecode(const uint8_t* payload, size_t bytes, const CodecSpec& spec,
-                       const TensorView& x) {
+Error CpuLowRankDecode(const PayloadView& payload, const CodecSpec& spec,
+                       const KernelContext& /*context*/, const TensorView& x, int /*threads*/) {
   LowRankMatrices all;
   Error error = LowRankMatricesOf(x, spec, &all);
   if (!error.ok()) return error;
-  error = CheckPayloadBytes("low_rank", bytes, all.count * all.payload_bytes());
+  error = CheckPayloadBytes("low_rank", payload.bytes, all.count * all.payload_bytes());
   Matrix m = FirstOf(all, x);
   for (int64_t i = 0; i < all.count && error.ok(); ++i) {
-    error = DecodeMatrix(m, payload + i * all.payload_bytes());
+    error = DecodeMatrix(m, payload.data + i * all.payload_bytes());
     m.begin += m.rows * m.columns;
   }
   return error;

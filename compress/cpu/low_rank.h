@@ -1,15 +1,18 @@
-// The CPU's low_rank kernels. Contracts: compress/kernels.h.
+// low_rank: one step of a power iteration, P = orthonormalised M Q, sent with Q' = M^T P
+// (PowerSGD; Vogels et al., NeurIPS 2019). M is the tensor with its last axis as columns: images
+// [batch * height * width, channels], sequences [batch * seq, hidden]; per_sample: a matrix each.
+//
+// Started from Q' of the message before, repeated steps on similar tensors come near to the best
+// approximation of that rank. InvalidArgument unless the rank is below rows and columns of every
+// message (see MatricesOf).
 #pragma once
 
-#include "compress/spec.h"
-#include "tensor/error.h"
-#include "tensor/tensor.h"
+#include "compress/cpu/codec.h"
 
 namespace thinwire {
 
-Error CpuLowRankEncode(const TensorView& x, const CodecSpec& spec, const float* warm_start,
-                       uint8_t* payload, size_t capacity, size_t* bytes);
-Error CpuLowRankDecode(const uint8_t* payload, size_t bytes, const CodecSpec& spec,
-                       const TensorView& x);
+// On the calling thread, whatever `threads` says.
+CpuEncode CpuLowRankEncode;
+CpuDecode CpuLowRankDecode;
 
 }  // namespace thinwire

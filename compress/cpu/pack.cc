@@ -25,7 +25,9 @@ using U32 = hn::Repartition<uint32_t, U64>;
 using U16 = hn::Repartition<uint16_t, U64>;
 constexpr size_t kWords = hn::MaxLanes(U64());
 
-void SqueezeImpl(uint8_t* HWY_RESTRICT codes, size_t num_words, uint32_t bits) {
+// Eight codes of a byte each become 8 b bits: neighbours are joined into pairs, pairs into fours
+// and fours into eights, each time by shifting the upper half down onto the lower half's end.
+void PackImpl(uint8_t* HWY_RESTRICT codes, size_t num_words, uint32_t bits) {
   const int b = static_cast<int>(bits);
   const auto low8 = hn::Set(U16(), 0xFF);
   const auto low16 = hn::Set(U32(), 0xFFFF);
@@ -43,7 +45,9 @@ void SqueezeImpl(uint8_t* HWY_RESTRICT codes, size_t num_words, uint32_t bits) {
   }
 }
 
-void SpreadImpl(uint8_t* HWY_RESTRICT codes, size_t num_words, uint32_t bits) {
+// The inverse: eights are split into fours, those into pairs and those into codes, each time by
+// shifting the upper half back up to the next 32, 16 or 8 bits.
+void UnpackImpl(uint8_t* HWY_RESTRICT codes, size_t num_words, uint32_t bits) {
   const int b = static_cast<int>(bits);
   const auto mask1 = hn::Set(U16(), static_cast<uint16_t>((1u << b) - 1));
   const auto mask2 = hn::Set(U32(), (1u << (2 * b)) - 1);
@@ -68,8 +72,8 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace thinwire {
 
-HWY_EXPORT(SqueezeImpl);
-HWY_EXPORT(SpreadImpl);
+HWY_EXPORT(PackImpl);
+HWY_EXPORT(UnpackImpl);
 
 void PackCodes(uint8_t* codes, size_t n, uint32_t bits, uint8_t* bytes) {
   if (n == 0) return;
@@ -79,7 +83,7 @@ void PackCodes(uint8_t* codes, size_t n, uint32_t bits, uint8_t* bytes) {
   }
   const size_t num_words = (n + 7) / 8;
   std::memset(codes + n, 0, 8 * num_words - n);
-  HWY_DYNAMIC_DISPATCH(SqueezeImpl)(codes, num_words, bits);
+  HWY_DYNAMIC_DISPATCH(PackImpl)(codes, num_words, bits);
   const uint8_t* end = bytes + (n * bits + 7) / 8;
   size_t i = 0;
   // Whole words are stored, each over the useless end of the one before.
@@ -101,7 +105,7 @@ void UnpackCodes(const uint8_t* bytes, size_t n, uint32_t bits, uint8_t* codes) 
   size_t i = 0;
   for (; bytes + 8 <= end; ++i, bytes += bits) std::memcpy(codes + 8 * i, bytes, 8);
   for (; i < num_words; ++i, bytes += bits) StoreAs(LoadUpTo8(bytes, end), codes + 8 * i);
-  HWY_DYNAMIC_DISPATCH(SpreadImpl)(codes, num_words, bits);
+  HWY_DYNAMIC_DISPATCH(UnpackImpl)(codes, num_words, bits);
 }
 
 }  // namespace thinwire

@@ -22,22 +22,22 @@
 namespace thinwire {
 namespace {
 
-// Every element draws a lot: the upper 30 bits of its number in the seed's stream, plus one, as the
+// The draw of an element is the upper 30 bits of its number in the seed's stream, plus one, as the
 // bits of a small fp32, so that topk's choice finds the K highest of each scope. Without support
-// the lot is zero, which is never kept.
+// the draw is zero, which is never kept.
 Kept Draw(const Scopes& scopes, const CodecSpec& spec, uint64_t seed, const SupportView* support,
           int threads) {
   static thread_local Scratch<float> memory;
-  float* lots = memory.Get(scopes.total);
+  float* draws = memory.Get(scopes.total);
   ForEachPart(Parts(scopes.total, threads), [&](int, int64_t begin, int64_t end) {
     alignas(64) uint32_t random[kBlock];
     ForEachBlock(begin, end, [&](int64_t first, size_t n) {
       PhiloxNumbers(seed, first, n, random);
-      for (size_t i = 0; i < n; ++i) lots[first + i] = FloatOf((random[i] >> 2) + 1);
+      for (size_t i = 0; i < n; ++i) draws[first + i] = FloatOf((random[i] >> 2) + 1);
     });
   });
-  if (support != nullptr) KeepSupported(*support, threads, lots);
-  return KeepLargest(lots, scopes, spec, threads);
+  if (support != nullptr) KeepSupported(*support, threads, draws);
+  return KeepLargest(draws, scopes, spec, threads);
 }
 
 // Supported elements of every scope. The memory is this thread's.
@@ -46,6 +46,7 @@ const int64_t* CountSupported(const Scopes& scopes, const SupportView& support) 
   int64_t* counts = memory.Get(scopes.count);
   std::fill(counts, counts + scopes.count, 0);
   for (int64_t word = 0; 64 * word < support.elements; ++word) {
+    // `bits &= bits - 1` clears the lowest set bit, whose number is the count of zeros below it.
     for (uint64_t bits = support.words[word]; bits != 0; bits &= bits - 1) {
       ++counts[ScopeAt(scopes, 64 * word + __builtin_ctzll(bits))];
     }
@@ -72,8 +73,8 @@ void Rescale(const Scopes& scopes, const CodecSpec& spec, const SupportView* sup
 
 }  // namespace
 
-Error CpuRandomKEncode(const TensorView& x, const CodecSpec& spec, const SparseContext& context,
-                       uint8_t* payload, size_t capacity, size_t* bytes, int threads) {
+Error CpuRandomKEncode(const CodecSpec& spec, const TensorView& x, const KernelContext& context,
+                       const PayloadBuffer& payload, int threads) {
   const Scopes scopes = ScopesOf(x, spec.scope, spec.group);
   Error error = CheckElements(spec, scopes.total);
   if (!error.ok()) return error;
@@ -82,8 +83,8 @@ Error CpuRandomKEncode(const TensorView& x, const CodecSpec& spec, const SparseC
     return NonFiniteError(Name(spec.kind), x, context.support);
   }
   Kept kept = Draw(scopes, spec, context.random_key, context.support, threads);
-  *bytes = RandomKHeaderBytes(spec) + ValueBytes(spec, kept.count);
-  error = CheckCapacity(Name(spec.kind), capacity, *bytes);
+  *payload.bytes = RandomKHeaderBytes(spec) + ValueBytes(spec, kept.count);
+  error = CheckCapacity(Name(spec.kind), payload.capacity, *payload.bytes);
   if (!error.ok()) return error;
   ForEachPart(Parts(kept.count, threads), [&](int, int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) kept.values[i] = values[kept.positions[i]];
@@ -92,29 +93,30 @@ Error CpuRandomKEncode(const TensorView& x, const CodecSpec& spec, const SparseC
   if (LargestMagnitude(kept.values, kept.count, threads) >= kInfinityBits) {
     return OverflowOfProduct();
   }
-  StoreAs(context.random_key, payload);
+  StoreAs(context.random_key, payload.data);
   const int16_t exponent = ValueExponent(kept.values, kept.count, spec, threads);
-  if (spec.values == Values::kF16) StoreAs(exponent, payload + kSeedBytes);
+  if (spec.values == Values::kF16) StoreAs(exponent, payload.data + kSeedBytes);
   // The seed's own numbers say who is kept: rounding needs others.
   return WriteValues(kept.values, kept.count, spec, exponent, ~context.random_key, threads,
-                     payload + RandomKHeaderBytes(spec));
+                     payload.data + RandomKHeaderBytes(spec));
 }
 
-Error CpuRandomKDecode(const uint8_t* payload, size_t bytes, const CodecSpec& spec,
-                       const SparseContext& context, const TensorView& x, int threads) {
+Error CpuRandomKDecode(const PayloadView& payload, const CodecSpec& spec,
+                       const KernelContext& context, const TensorView& x, int threads) {
   const Scopes scopes = ScopesOf(x, spec.scope, spec.group);
   Error error = CheckElements(spec, scopes.total);
   if (!error.ok()) return error;
   const size_t header_bytes = RandomKHeaderBytes(spec);
-  error = CheckHeaderBytes(spec, bytes, header_bytes);
+  error = CheckHeaderBytes(spec, payload.bytes, header_bytes);
   if (!error.ok()) return error;
-  const Kept kept = Draw(scopes, spec, LoadAs<uint64_t>(payload), context.support, threads);
-  error = CheckPayloadBytes(Name(spec.kind), bytes, header_bytes + ValueBytes(spec, kept.count));
+  const Kept kept = Draw(scopes, spec, LoadAs<uint64_t>(payload.data), context.support, threads);
+  error = CheckPayloadBytes(Name(spec.kind), payload.bytes,
+                            header_bytes + ValueBytes(spec, kept.count));
   if (!error.ok()) return error;
   const int exponent =
-      spec.values == Values::kF16 ? LoadAs<int16_t>(payload + kSeedBytes) : int16_t{0};
+      spec.values == Values::kF16 ? LoadAs<int16_t>(payload.data + kSeedBytes) : int16_t{0};
   ValueReader values;
-  error = values.Open(payload + header_bytes, kept.count, spec, exponent, threads);
+  error = values.Open(payload.data + header_bytes, kept.count, spec, exponent, threads);
   if (!error.ok()) return error;
   return WriteSparse(kept.positions, kept.count, values, threads, x);
 }

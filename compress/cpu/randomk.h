@@ -1,16 +1,14 @@
-// The CPU's randomk: see kernels.h for the contract, docs/compression.md for the payload.
+// randomk: K entries of each scope by random draws, from a seed in the payload, so that no index is
+// sent; zeros among them too. Element i draws number i of the seed's random stream, and the K
+// highest of each scope are kept, of those with support. `unbiased` makes the tensor the mean over
+// all seeds (Wangni et al., NeurIPS 2018).
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-
-#include "compress/kernels.h"
+#include "compress/cpu/codec.h"
 
 namespace thinwire {
 
-Error CpuRandomKEncode(const TensorView& x, const CodecSpec& spec, const SparseContext& context,
-                       uint8_t* payload, size_t capacity, size_t* bytes, int threads);
-Error CpuRandomKDecode(const uint8_t* payload, size_t bytes, const CodecSpec& spec,
-                       const SparseContext& context, const TensorView& x, int threads);
+CpuEncode CpuRandomKEncode;
+CpuDecode CpuRandomKDecode;
 
 }  // namespace thinwire

@@ -11,7 +11,7 @@
 
 namespace thinwire {
 
-// Of a scope's values, of which there is one at least.
+// The extremes of a scope's values, of which there is at least one.
 struct MinMax {
   float min, max;
 };

@@ -15,7 +15,7 @@
 namespace thinwire {
 namespace {
 
-// Of x[begin, end).
+// The range of x[begin, end).
 ValueRange RangeOf(const TensorView& x, int64_t begin, int64_t end) {
   alignas(64) float scratch[kBlock];
   // fp32 is read in place, so that only bf16 needs blocks.

@@ -41,7 +41,8 @@ uint32_t PositionsOfFlagsImpl(uint32_t* HWY_RESTRICT flags, const uint8_t* HWY_R
   const int k = static_cast<int>(rice_bits);
   uint8_t sums[8] = {};
   size_t i = 0;
-  // Byte j of the product is the sum of bytes 0 to j.
+  // Multiplying by a one in every byte adds up eight copies, each shifted by a byte more: byte j of
+  // the product is the sum of bytes 0 to j.
   for (; i + 8 <= n; i += 8) {
     StoreAs(LoadAs<uint64_t>(remainders + i) * 0x0101010101010101, sums);
     PlaceEight(flags + i, sums, k, first + static_cast<uint32_t>(i), sum);

@@ -93,37 +93,40 @@ float* ThreadsFloats(int64_t n) {
 
 }  // namespace
 
-Error CpuRotatedUniformEncode(const TensorView& x, const CodecSpec& spec, uint64_t random_key,
-                              uint8_t* payload, size_t capacity, size_t* bytes, int threads) {
-  if (capacity < kRotationKeyBytes) {
+Error CpuRotatedUniformEncode(const CodecSpec& spec, const TensorView& x,
+                              const KernelContext& context, const PayloadBuffer& payload,
+                              int threads) {
+  if (payload.capacity < kRotationKeyBytes) {
     return MakeError(absl::StatusCode::kInvalidArgument,
-                     "uniform: payload memory of %zu bytes, want at least %zu", capacity,
+                     "uniform: payload memory of %zu bytes, want at least %zu", payload.capacity,
                      kRotationKeyBytes);
   }
   float* const rotated = ThreadsFloats(x.elements());
-  Error error = Rotate(x, spec, random_key, threads, rotated);
+  Error error = Rotate(x, spec, context.random_key, threads, rotated);
   if (!error.ok()) return error;
-  StoreAs<uint64_t>(random_key, payload);
+  StoreAs<uint64_t>(context.random_key, payload.data);
   // Rounding must not depend on the signs.
-  error =
-      CpuUniformEncode(FloatsLike(x, rotated), WithoutRotation(spec), ~random_key,
-                       payload + kRotationKeyBytes, capacity - kRotationKeyBytes, bytes, threads);
-  *bytes += kRotationKeyBytes;
+  KernelContext rounding;
+  rounding.random_key = ~context.random_key;
+  error = CpuUniformEncode(WithoutRotation(spec), FloatsLike(x, rotated), rounding,
+                           payload.behind(kRotationKeyBytes), threads);
+  *payload.bytes += kRotationKeyBytes;
   return error;
 }
 
-Error CpuRotatedUniformDecode(const uint8_t* payload, size_t bytes, const CodecSpec& spec,
-                              const TensorView& x, int threads) {
-  if (bytes < kRotationKeyBytes) {
+Error CpuRotatedUniformDecode(const PayloadView& payload, const CodecSpec& spec,
+                              const KernelContext& context, const TensorView& x, int threads) {
+  if (payload.bytes < kRotationKeyBytes) {
     return MakeError(absl::StatusCode::kInvalidArgument,
-                     "uniform: payload of %zu bytes, want at least %zu", bytes, kRotationKeyBytes);
+                     "uniform: payload of %zu bytes, want at least %zu", payload.bytes,
+                     kRotationKeyBytes);
   }
   float* const rotated =
       x.dtype == DType::kF32 ? static_cast<float*>(x.data) : ThreadsFloats(x.elements());
-  const Error error = CpuUniformDecode(payload + kRotationKeyBytes, bytes - kRotationKeyBytes,
-                                       WithoutRotation(spec), FloatsLike(x, rotated), threads);
+  const Error error = CpuUniformDecode(payload.behind(kRotationKeyBytes), WithoutRotation(spec),
+                                       context, FloatsLike(x, rotated), threads);
   if (!error.ok()) return error;
-  return RotateBack(rotated, spec, LoadAs<uint64_t>(payload), threads, x);
+  return RotateBack(rotated, spec, LoadAs<uint64_t>(payload.data), threads, x);
 }
 
 }  // namespace thinwire

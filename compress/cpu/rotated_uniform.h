@@ -1,21 +1,16 @@
-// uniform on a tensor that was rotated first: random signs, then a Hadamard transform per block, so
-// that an outlier's length is shared by its block and does not set the range of all others
-// (Suresh et al., ICML 2017, arXiv 1611.00429).
+// uniform with rotation hadamard: a tensor that was rotated first, by random signs and an
+// orthonormal Hadamard transform of each block, so that an outlier's length is shared by its block
+// and does not set the range of all others (Suresh et al., ICML 2017, arXiv 1611.00429).
+//
+// The payload begins with the random key, whose numbers are the signs; the rest is uniform's of the
+// rotated tensor in fp32, its rounding by the numbers of the key's complement.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-
-#include "compress/spec.h"
-#include "tensor/error.h"
-#include "tensor/tensor.h"
+#include "compress/cpu/codec.h"
 
 namespace thinwire {
 
-// See CodecKernels::UniformEncode and UniformDecode, with Rotation::kHadamard.
-Error CpuRotatedUniformEncode(const TensorView& x, const CodecSpec& spec, uint64_t random_key,
-                              uint8_t* payload, size_t capacity, size_t* bytes, int threads);
-Error CpuRotatedUniformDecode(const uint8_t* payload, size_t bytes, const CodecSpec& spec,
-                              const TensorView& x, int threads);
+CpuEncode CpuRotatedUniformEncode;
+CpuDecode CpuRotatedUniformDecode;
 
 }  // namespace thinwire

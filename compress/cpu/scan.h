@@ -6,7 +6,8 @@
 
 namespace thinwire {
 
-// Of no elements: min > max. Meaningless but for `magnitude` when that is not finite.
+// The extremes of some values; min > max if there are none. When `magnitude` is not finite, the
+// other two mean nothing.
 struct ValueRange {
   float min = 3.402823466e38f;
   float max = -3.402823466e38f;

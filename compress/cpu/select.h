@@ -16,7 +16,7 @@ struct Selection {
   size_t num_ties = 0;
 };
 
-// Of x[0, n), 1 <= k <= n.
+// What keeps the k largest magnitudes of x[0, n), 1 <= k <= n.
 Selection SelectLargest(const float* x, size_t n, size_t k, int threads);
 
 // Index of the `nth` (from 1) element of exactly this magnitude. Requires that there is one.

@@ -30,6 +30,8 @@ size_t ListSetBitsImpl(const uint8_t* HWY_RESTRICT from, const uint8_t* end,
   for (uint32_t first = 0; from < end; from += 8, first += 64) {
     uint64_t bits = LoadUpTo8(from, end);
     auto number = hn::Add(lanes, hn::Set(d, first));
+    // A vector holds the numbers of the next kLanes bits; those of set bits are stored side by
+    // side.
     for (; bits != 0; bits >>= kLanes) {
       count += StoreCompressed(number, MaskOfBits(d, bits), d, out + count);
       number = hn::Add(number, hn::Set(d, kLanes));
@@ -47,13 +49,13 @@ namespace thinwire {
 
 HWY_EXPORT(ListSetBitsImpl);
 
-void SetBits::ListNextRun() {
-  const uint8_t* const end = from_ + std::min<size_t>(end_ - from_, kRunBytes);
+void SetBits::ListNextBytes() {
+  const uint8_t* const end = from_ + std::min<size_t>(end_ - from_, kBytesAtOnce);
   num_listed_ = HWY_DYNAMIC_DISPATCH(ListSetBitsImpl)(from_, end, listed_);
   next_ = 0;
   from_ = end;
   first_ = next_first_;
-  next_first_ += 8 * kRunBytes;
+  next_first_ += 8 * kBytesAtOnce;
 }
 
 }  // namespace thinwire

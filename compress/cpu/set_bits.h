@@ -6,8 +6,8 @@
 
 namespace thinwire {
 
-// The set bits of [from, end), ascending from the lowest of the first byte, listed run by run: a
-// vector finds many at once. The bytes outlive the object.
+// The set bits of [from, end), ascending from the lowest of the first byte, listed 128 bytes after
+// the other: a vector finds many at once. The bytes outlive the object.
 class SetBits {
  public:
   // Begins with these bytes; before that there are none.
@@ -21,7 +21,7 @@ class SetBits {
   // Set bits that are listed and not yet skipped; lists on until there is one. Requires that one is
   // left.
   size_t size() {
-    while (next_ == num_listed_) ListNextRun();
+    while (next_ == num_listed_) ListNextBytes();
     return num_listed_ - next_;
   }
   // The i-th of these has the number first() + offsets()[i].
@@ -30,17 +30,17 @@ class SetBits {
   void Skip(size_t n) { next_ += n; }
 
  private:
-  void ListNextRun();
+  void ListNextBytes();
 
-  static constexpr size_t kRunBytes = 128;
+  static constexpr size_t kBytesAtOnce = 128;
   static constexpr size_t kSlack = 64;  // for whole vectors
-  const uint8_t* from_ = nullptr;       // of the next run
+  const uint8_t* from_ = nullptr;       // the next to be listed
   const uint8_t* end_ = nullptr;
-  uint64_t first_ = 0;  // bit of the run that is listed
+  uint64_t first_ = 0;  // the number of the first bit that is listed
   uint64_t next_first_ = 0;
   size_t next_ = 0;
   size_t num_listed_ = 0;
-  uint32_t listed_[8 * kRunBytes + kSlack];
+  uint32_t listed_[8 * kBytesAtOnce + kSlack];
 };
 
 }  // namespace thinwire

@@ -8,6 +8,8 @@ void ToRanks(const SupportView& support, uint32_t* positions, size_t n) {
   for (size_t i = 0; i < n; ++i) {
     const int64_t position = positions[i];
     for (; word < position / 64; ++word) before += __builtin_popcountll(support.words[word]);
+    // One less than the position's bit has all lower bits set: its rank is how many of these are
+    // set.
     const uint64_t lower = (uint64_t{1} << (position % 64)) - 1;
     positions[i] = before + __builtin_popcountll(support.words[word] & lower);
   }

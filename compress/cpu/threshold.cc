@@ -18,7 +18,7 @@
 namespace thinwire {
 namespace {
 
-double SumOfRun(const float* x, int64_t n) {
+double SumOfStretch(const float* x, int64_t n) {
   double lanes[kThresholdLanes] = {};
   int64_t i = 0;
   for (; i + kThresholdLanes <= n; i += kThresholdLanes) {
@@ -35,19 +35,20 @@ double SumOfRun(const float* x, int64_t n) {
 
 double SumOfSquares(const float* x, int64_t n, int threads) {
   static thread_local Scratch<double> memory;
-  const int64_t num_runs = (n + kThresholdRun - 1) / kThresholdRun;
-  double* const runs = memory.Get(num_runs);
-  ForEachPart(Parts(n, threads, kThresholdRun), [&](int, int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; i += kThresholdRun) {
-      runs[i / kThresholdRun] = SumOfRun(x + i, std::min(kThresholdRun, end - i));
+  const int64_t num_stretches = (n + kThresholdStretch - 1) / kThresholdStretch;
+  double* const stretches = memory.Get(num_stretches);
+  ForEachPart(Parts(n, threads, kThresholdStretch), [&](int, int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; i += kThresholdStretch) {
+      stretches[i / kThresholdStretch] = SumOfStretch(x + i, std::min(kThresholdStretch, end - i));
     }
   });
   double sum = 0;
-  for (int64_t i = 0; i < num_runs; ++i) sum += runs[i];
+  for (int64_t i = 0; i < num_stretches; ++i) sum += stretches[i];
   return sum;
 }
 
-// Of what the threshold is a multiple. `count`: elements of x[0, n) that are not there as zeros.
+// The number that the threshold is a multiple of. `count`: elements of x[0, n) that are not there
+// as zeros.
 double UnitOf(const float* x, int64_t n, int64_t count, uint32_t largest, RelativeTo relative_to,
               int threads) {
   switch (relative_to) {
@@ -63,8 +64,8 @@ double UnitOf(const float* x, int64_t n, int64_t count, uint32_t largest, Relati
 
 }  // namespace
 
-Error CpuThresholdEncode(const TensorView& x, const CodecSpec& spec, const SparseContext& context,
-                         uint8_t* payload, size_t capacity, size_t* bytes, int threads) {
+Error CpuThresholdEncode(const CodecSpec& spec, const TensorView& x, const KernelContext& context,
+                         const PayloadBuffer& payload, int threads) {
   const int64_t n = x.elements();
   const Error error = CheckElements(spec, n);
   if (!error.ok()) return error;
@@ -77,7 +78,7 @@ Error CpuThresholdEncode(const TensorView& x, const CodecSpec& spec, const Spars
     const double unit = UnitOf(values, n, count, largest, spec.relative_to, threads);
     kept = KeepAtLeast(values, n, LeastMagnitude(spec.threshold * unit), threads);
   }
-  return WriteEntries(&kept, n, spec, context, payload, capacity, bytes, threads);
+  return WriteEntries(&kept, n, spec, context, payload, threads);
 }
 
 }  // namespace thinwire

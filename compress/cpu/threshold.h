@@ -1,14 +1,13 @@
-// The CPU's threshold: see kernels.h for the contract, docs/compression.md for the payload.
+// threshold: the entries of at least a magnitude, which may be a multiple of the message's root
+// mean square or of its largest magnitude (Strom, Interspeech 2015, for the fixed one). It is
+// computed in the order of docs/compression.md. The payload is that of entries.h, which has the
+// decoder.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-
-#include "compress/kernels.h"
+#include "compress/cpu/codec.h"
 
 namespace thinwire {
 
-Error CpuThresholdEncode(const TensorView& x, const CodecSpec& spec, const SparseContext& context,
-                         uint8_t* payload, size_t capacity, size_t* bytes, int threads);
+CpuEncode CpuThresholdEncode;
 
 }  // namespace thinwire

@@ -9,8 +9,8 @@
 namespace thinwire {
 
 // The order of the sum of squares is part of the payload's definition (docs/compression.md):
-// sixteen lanes of each run of 4096 elements, so that vectors and thread blocks can follow it.
-constexpr int64_t kThresholdRun = 4096;
+// sixteen lanes of each stretch of 4096 elements, so that vectors and thread blocks can follow it.
+constexpr int64_t kThresholdStretch = 4096;
 constexpr int64_t kThresholdLanes = 16;
 
 // Bits of the least fp32 magnitude that is at least `threshold` and not zero; of infinity if no

@@ -10,14 +10,14 @@
 namespace thinwire {
 
 // Zeros are never sent, and entries without support are zeros here: so what is kept has support.
-Error CpuTopKEncode(const TensorView& x, const CodecSpec& spec, const SparseContext& context,
-                    uint8_t* payload, size_t capacity, size_t* bytes, int threads) {
+Error CpuTopKEncode(const CodecSpec& spec, const TensorView& x, const KernelContext& context,
+                    const PayloadBuffer& payload, int threads) {
   const Scopes scopes = ScopesOf(x, spec.scope, spec.group);
   const Error error = CheckElements(spec, scopes.total);
   if (!error.ok()) return error;
   Kept kept = KeepLargest(SupportedFloats(x, context.support, threads), scopes, spec, threads);
   if (!kept.finite) return NonFiniteError(Name(spec.kind), x, context.support);
-  return WriteEntries(&kept, scopes.total, spec, context, payload, capacity, bytes, threads);
+  return WriteEntries(&kept, scopes.total, spec, context, payload, threads);
 }
 
 }  // namespace thinwire

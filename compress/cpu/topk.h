@@ -1,14 +1,14 @@
-// The CPU's topk: see kernels.h for the contract, docs/compression.md for the payload.
+// topk with indices of its own: the K entries of largest magnitude of each scope, ties to the lower
+// index (Aji & Heafield, EMNLP 2017; per sample in arXiv 2401.07788, per tensor in 2301.02654).
+// Zeros are never sent, so that a scope with fewer than K non-zeros arrives whole, unless pad is
+// exact_k. With support, K still counts all elements of a scope, and only supported ones are
+// chosen. The payload is that of entries.h, which has the decoder.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-
-#include "compress/kernels.h"
+#include "compress/cpu/codec.h"
 
 namespace thinwire {
 
-Error CpuTopKEncode(const TensorView& x, const CodecSpec& spec, const SparseContext& context,
-                    uint8_t* payload, size_t capacity, size_t* bytes, int threads);
+CpuEncode CpuTopKEncode;
 
 }  // namespace thinwire

@@ -183,43 +183,46 @@ Error DecodeConstant(const uint8_t* payload, const TensorView& x, int threads) {
 
 }  // namespace
 
-Error CpuUniformEncode(const TensorView& x, const CodecSpec& spec, uint64_t random_key,
-                       uint8_t* payload, size_t capacity, size_t* bytes, int threads) {
+Error CpuUniformEncode(const CodecSpec& spec, const TensorView& x, const KernelContext& context,
+                       const PayloadBuffer& payload, int threads) {
   const Scopes scopes = ScopesOf(x, spec.scope, spec.group);
-  *bytes = UniformPayloadBytes(spec, scopes);
-  Error error = CheckCapacity("uniform", capacity, UniformMaxPayloadBytes(spec, scopes));
+  *payload.bytes = UniformPayloadBytes(spec, scopes);
+  Error error = CheckCapacity("uniform", payload.capacity, UniformMaxPayloadBytes(spec, scopes));
   if (!error.ok()) return error;
   bool constant = false;
-  error = WriteRanges(x, spec, scopes, payload, &constant, threads);
+  error = WriteRanges(x, spec, scopes, payload.data, &constant, threads);
   if (!error.ok()) return error;
   if (constant) {
-    *bytes = kConstantTensorBytes;
+    *payload.bytes = kConstantTensorBytes;
     return Error{};
   }
-  uint8_t* codes = payload + UniformHeaderBytes(spec, scopes);
+  uint8_t* codes = payload.data + UniformHeaderBytes(spec, scopes);
   if (scopes.strided) {
-    EncodeCodes(x, spec, random_key, StridedEncoder(spec, scopes, payload), threads, codes);
+    EncodeCodes(x, spec, context.random_key, StridedEncoder(spec, scopes, payload.data), threads,
+                codes);
   } else {
-    EncodeCodes(x, spec, random_key, ContiguousEncoder(spec, scopes, payload), threads, codes);
+    EncodeCodes(x, spec, context.random_key, ContiguousEncoder(spec, scopes, payload.data), threads,
+                codes);
   }
   return Error{};
 }
 
-Error CpuUniformDecode(const uint8_t* payload, size_t bytes, const CodecSpec& spec,
-                       const TensorView& x, int threads) {
+Error CpuUniformDecode(const PayloadView& payload, const CodecSpec& spec,
+                       const KernelContext& /*context*/, const TensorView& x, int threads) {
   const Scopes scopes = ScopesOf(x, spec.scope, spec.group);
-  if (IsConstant(spec, scopes, payload, bytes)) return DecodeConstant(payload, x, threads);
-  Error error = CheckPayloadBytes("uniform", bytes, UniformPayloadBytes(spec, scopes));
+  if (IsConstant(spec, scopes, payload.data, payload.bytes))
+    return DecodeConstant(payload.data, x, threads);
+  Error error = CheckPayloadBytes("uniform", payload.bytes, UniformPayloadBytes(spec, scopes));
   if (!error.ok()) return error;
-  error = CheckRanges(spec, scopes, payload);
+  error = CheckRanges(spec, scopes, payload.data);
   if (!error.ok()) return error;
-  const uint8_t* codes = payload + UniformHeaderBytes(spec, scopes);
+  const uint8_t* codes = payload.data + UniformHeaderBytes(spec, scopes);
   error = CheckLastByte(codes, spec, scopes.total);
   if (!error.ok() || scopes.count == 0) return error;
   if (scopes.strided) {
-    return DecodeCodes(codes, spec, StridedDecoder(spec, scopes, payload), threads, x);
+    return DecodeCodes(codes, spec, StridedDecoder(spec, scopes, payload.data), threads, x);
   }
-  return DecodeCodes(codes, spec, ContiguousDecoder(spec, scopes, payload), threads, x);
+  return DecodeCodes(codes, spec, ContiguousDecoder(spec, scopes, payload.data), threads, x);
 }
 
 }  // namespace thinwire

@@ -53,8 +53,10 @@ Error WriteValues(float* values, size_t n, const CodecSpec& spec, int exponent, 
                   int threads, uint8_t* out) {
   if (spec.values == Values::kUniform) {
     size_t bytes = 0;
-    return CpuUniformEncode(FlatView(values, n), CodecOfValues(spec), random_key, out,
-                            ValueBytes(spec, n), &bytes, threads);
+    KernelContext context;
+    context.random_key = random_key;
+    return CpuUniformEncode(CodecOfValues(spec), FlatView(values, n), context,
+                            {out, ValueBytes(spec, n), &bytes}, threads);
   }
   ForEachPart(Parts(n, threads), [&](int, int64_t begin, int64_t end) {
     WriteNumbers(values + begin, end - begin, spec, PowerOfTwo(exponent),
@@ -74,8 +76,8 @@ Error ValueReader::Open(const uint8_t* from, size_t n, const CodecSpec& spec, in
   static thread_local Scratch<float> memory;
   float* all = memory.Get(n);
   decoded_ = all;
-  return CpuUniformDecode(from, ValueBytes(spec, n), CodecOfValues(spec), FlatView(all, n),
-                          threads);
+  return CpuUniformDecode({from, ValueBytes(spec, n)}, CodecOfValues(spec), KernelContext{},
+                          FlatView(all, n), threads);
 }
 
 void ValueReader::Skip(size_t n) {

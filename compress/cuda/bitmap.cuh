@@ -14,7 +14,7 @@ __device__ inline bool IsSet(const uint32_t* words, int64_t i) {
   return (words[i / 32] >> (i % 32)) & 1;
 }
 
-// The bits of `word` below bit `lane`.
+// The bits of `word` below bit `lane`: one less than that bit has all lower ones set.
 __device__ inline uint32_t BitsBelow(uint32_t word, unsigned lane) {
   return word & ((1u << lane) - 1);
 }

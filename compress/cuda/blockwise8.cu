@@ -84,6 +84,7 @@ __global__ void DecodeKernel(const uint8_t* codes, const float* absmax, int64_t 
     const auto unit_of = [&](int64_t block) {
       const float unit = absmax[block];
       if (__float_as_uint(unit) >= kInfinityBits) {
+        // The complement of the first block is the largest; zero stands for none.
         atomicMax(refused, ~static_cast<unsigned long long>(block));
       }
       return unit;
@@ -158,31 +159,34 @@ Error SubmitBlockwise8Decode(CudaDevice* device, const uint8_t* payload, uint32_
                                 : SubmitDecode<uint16_t>(device, payload, block, x, refused);
 }
 
-Error CudaBlockwise8Encode(CudaDevice* device, const TensorView& x, uint32_t block,
-                           uint8_t* payload, size_t capacity, size_t* bytes) {
-  *bytes = Blockwise8PayloadBytes(block, x.elements());
-  RETURN_ERROR(CheckCapacity("blockwise8", capacity, *bytes));
+Error CudaBlockwise8Encode(CudaDevice* device, const CodecSpec& spec, const TensorView& x,
+                           const KernelContext& /*context*/, const PayloadBuffer& payload) {
+  const uint32_t block = spec.block;
+  *payload.bytes = Blockwise8PayloadBytes(block, x.elements());
+  RETURN_ERROR(CheckCapacity("blockwise8", payload.capacity, *payload.bytes));
   if (x.elements() == 0) return Error{};
   DevicePayload on_device(device);
-  RETURN_ERROR(on_device.Reserve(HeaderBytes(x, block), *bytes));
+  RETURN_ERROR(on_device.Reserve(HeaderBytes(x, block), *payload.bytes));
   CudaScratch found(device);
   RETURN_ERROR(found.Reserve(sizeof(uint32_t)));
   RETURN_ERROR(SubmitBlockwise8Encode(device, x, block, on_device.bytes(), found.as<uint32_t>()));
   uint32_t nonfinite = 0;
-  RETURN_ERROR(device->SubmitCopyToHost(payload, on_device.bytes(), *bytes));
+  RETURN_ERROR(device->SubmitCopyToHost(payload.data, on_device.bytes(), *payload.bytes));
   RETURN_ERROR(device->CopyToHost(&nonfinite, found.as<uint32_t>(), sizeof(nonfinite)));
   return nonfinite == 0 ? Error{} : CudaNonFiniteError(device, "blockwise8", x);
 }
 
-Error CudaBlockwise8Decode(CudaDevice* device, const uint8_t* payload, size_t bytes, uint32_t block,
-                           const TensorView& x) {
-  RETURN_ERROR(CheckPayloadBytes("blockwise8", bytes, Blockwise8PayloadBytes(block, x.elements())));
+Error CudaBlockwise8Decode(CudaDevice* device, const PayloadView& payload, const CodecSpec& spec,
+                           const KernelContext& /*context*/, const TensorView& x) {
+  const uint32_t block = spec.block;
+  RETURN_ERROR(
+      CheckPayloadBytes("blockwise8", payload.bytes, Blockwise8PayloadBytes(block, x.elements())));
   if (x.elements() == 0) return Error{};
   DevicePayload on_device(device);
-  RETURN_ERROR(on_device.Reserve(HeaderBytes(x, block), bytes));
+  RETURN_ERROR(on_device.Reserve(HeaderBytes(x, block), payload.bytes));
   CudaScratch found(device);
   RETURN_ERROR(found.Reserve(sizeof(unsigned long long)));
-  RETURN_ERROR(device->SubmitCopyFromHost(on_device.bytes(), payload, bytes));
+  RETURN_ERROR(device->SubmitCopyFromHost(on_device.bytes(), payload.data, payload.bytes));
   RETURN_ERROR(
       SubmitBlockwise8Decode(device, on_device.bytes(), block, x, found.as<unsigned long long>()));
   unsigned long long refused = 0;
@@ -190,7 +194,7 @@ Error CudaBlockwise8Decode(CudaDevice* device, const uint8_t* payload, size_t by
   if (refused == 0) return Error{};
   const int64_t first = static_cast<int64_t>(~refused);
   float absmax;
-  std::memcpy(&absmax, payload + 4 * first, sizeof(absmax));
+  std::memcpy(&absmax, payload.data + 4 * first, sizeof(absmax));
   return AbsmaxError(first, absmax);
 }
 

@@ -1,19 +1,16 @@
 // blockwise8: absmax per block and a code per element.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 
+#include "compress/cuda/codec.h"
 #include "tensor/cuda/device.h"
 #include "tensor/tensor.h"
 
 namespace thinwire {
 
-// See CodecKernels::Blockwise8Encode and Blockwise8Decode.
-Error CudaBlockwise8Encode(CudaDevice* device, const TensorView& x, uint32_t block,
-                           uint8_t* payload, size_t capacity, size_t* bytes);
-Error CudaBlockwise8Decode(CudaDevice* device, const uint8_t* payload, size_t bytes, uint32_t block,
-                           const TensorView& x);
+CudaEncode CudaBlockwise8Encode;
+CudaDecode CudaBlockwise8Decode;
 
 // The same within device memory, for tensors that are not empty; launches only. The codes lie at a
 // multiple of 4 bytes, with memory up to the next one behind them. *nonfinite becomes 1 if x holds

@@ -126,39 +126,49 @@ Error SubmitCastDecode(CudaDevice* device, const uint8_t* body, DType from, int 
                  : SubmitConvert<float, uint16_t>(device, body, x.elements(), x.data);
 }
 
-Error CudaCastEncode(CudaDevice* device, const TensorView& x, DType to, uint8_t* payload,
-                     size_t capacity, size_t* bytes) {
+Error CudaCastTo(CudaDevice* device, DType wire, const TensorView& x,
+                 const PayloadBuffer& payload) {
   const int64_t elements = x.elements();
-  *bytes = CastPayloadBytes(to, elements);
-  RETURN_ERROR(CheckCapacity(Name(to), capacity, *bytes));
+  *payload.bytes = CastPayloadBytes(wire, elements);
+  RETURN_ERROR(CheckCapacity(Name(wire), payload.capacity, *payload.bytes));
   if (elements == 0) {
-    if (to == DType::kF16) StoreAs<int16_t>(0, payload);
+    if (wire == DType::kF16) StoreAs<int16_t>(0, payload.data);
     return Error{};
   }
-  if (to == x.dtype) return device->CopyToHost(payload, x.data, *bytes);
+  if (wire == x.dtype) return device->CopyToHost(payload.data, x.data, *payload.bytes);
   DevicePayload on_device(device);
-  RETURN_ERROR(on_device.Reserve(HeaderBytes(to), *bytes));
-  RETURN_ERROR(SubmitCastEncode(device, x, to, reinterpret_cast<int16_t*>(on_device.bytes()),
+  RETURN_ERROR(on_device.Reserve(HeaderBytes(wire), *payload.bytes));
+  RETURN_ERROR(SubmitCastEncode(device, x, wire, reinterpret_cast<int16_t*>(on_device.bytes()),
                                 on_device.body()));
-  return device->CopyToHost(payload, on_device.bytes(), *bytes);
+  return device->CopyToHost(payload.data, on_device.bytes(), *payload.bytes);
 }
 
-Error CudaCastDecode(CudaDevice* device, const uint8_t* payload, size_t bytes, DType from,
-                     const TensorView& x) {
+Error CudaCastFrom(CudaDevice* device, const PayloadView& payload, DType wire,
+                   const TensorView& x) {
   const int64_t elements = x.elements();
-  RETURN_ERROR(CheckPayloadBytes(Name(from), bytes, CastPayloadBytes(from, elements)));
+  RETURN_ERROR(CheckPayloadBytes(Name(wire), payload.bytes, CastPayloadBytes(wire, elements)));
   int exponent = 0;
-  if (from == DType::kF16 && from != x.dtype) {
-    exponent = LoadAs<int16_t>(payload);
-    RETURN_ERROR(CheckPreScale(Name(from), exponent, kLeastPreScale, kMostPreScale));
+  if (wire == DType::kF16 && wire != x.dtype) {
+    exponent = LoadAs<int16_t>(payload.data);
+    RETURN_ERROR(CheckPreScale(Name(wire), exponent, kLeastPreScale, kMostPreScale));
   }
   if (elements == 0) return Error{};
-  if (from == x.dtype) return device->CopyFromHost(x.data, payload, bytes);
+  if (wire == x.dtype) return device->CopyFromHost(x.data, payload.data, payload.bytes);
   DevicePayload on_device(device);
-  RETURN_ERROR(on_device.Reserve(HeaderBytes(from), bytes));
-  RETURN_ERROR(device->SubmitCopyFromHost(on_device.bytes(), payload, bytes));
-  RETURN_ERROR(SubmitCastDecode(device, on_device.body(), from, exponent, x));
+  RETURN_ERROR(on_device.Reserve(HeaderBytes(wire), payload.bytes));
+  RETURN_ERROR(device->SubmitCopyFromHost(on_device.bytes(), payload.data, payload.bytes));
+  RETURN_ERROR(SubmitCastDecode(device, on_device.body(), wire, exponent, x));
   return device->Finish();
+}
+
+Error CudaCastEncode(CudaDevice* device, const CodecSpec& spec, const TensorView& x,
+                     const KernelContext& /*context*/, const PayloadBuffer& payload) {
+  return CudaCastTo(device, WireType(spec, x.dtype), x, payload);
+}
+
+Error CudaCastDecode(CudaDevice* device, const PayloadView& payload, const CodecSpec& spec,
+                     const KernelContext& /*context*/, const TensorView& x) {
+  return CudaCastFrom(device, payload, WireType(spec, x.dtype), x);
 }
 
 }  // namespace thinwire

@@ -46,6 +46,7 @@ __global__ void TransposeBitsKernel(const uint32_t* from, int64_t rows, int64_t 
     column = BitsFrom(from, begin, end);
   }
   uint32_t own = 0;
+  // Transposes 32 x 32 bits: a vote on bit j of every lane's column is row j, which lane j keeps.
   for (unsigned j = 0; j < kSide; ++j) {
     const uint32_t row = __ballot_sync(kWholeWarp, (column >> j) & 1);
     if (lane == j) own = row;

@@ -90,7 +90,7 @@ class Stopwatch {
   cudaEvent_t start_ = nullptr, stop_ = nullptr;
 };
 
-// Of the host's clock, for calls that have finished when they return.
+// Seconds by the host's clock, for calls that have finished when they return.
 absl::StatusOr<double> TimeOnHost(int repeats, const Call& call) {
   std::vector<double> seconds;
   for (int i = 0; i < 1 + repeats; ++i) {

@@ -96,28 +96,28 @@ Error MakeUniform(CudaDevice* device, const CodecSpec& spec, const TensorView& x
 }
 
 using SubmitEntries = Error (*)(CudaDevice*, const TensorView&, const CodecSpec&,
-                                const SparseContext&, EntriesOnDevice*);
+                                const KernelContext&, EntriesOnDevice*);
 
-// The memory of the payload is taken from the pool in each call, as it is in a run.
+// The memory of the payload is taken from the pool in each call, as it is in training.
 Error MakeEntries(CudaDevice* device, const CodecSpec& spec, const TensorView& x,
                   const TensorView& y, SubmitEntries submit, DeviceCalls* calls) {
   calls->encode = [=] {
     EntriesOnDevice payload(device);
-    return submit(device, x, spec, SparseContext{}, &payload);
+    return submit(device, x, spec, KernelContext{}, &payload);
   };
   EntriesOnDevice encoded(device);
-  RETURN_ERROR(submit(device, x, spec, SparseContext{}, &encoded));
+  RETURN_ERROR(submit(device, x, spec, KernelContext{}, &encoded));
   const Scopes scopes = ScopesOf(x, spec.scope, spec.group);
   std::vector<uint8_t> payload(EntriesMaxPayloadBytes(spec, scopes));
   size_t bytes = 0;
-  RETURN_ERROR(encoded.CopyToHost(payload.data(), payload.size(), &bytes));
+  RETURN_ERROR(encoded.CopyToHost({payload.data(), payload.size(), &bytes}));
 
   cudaStream_t stream;
   RETURN_ERROR(device->Stream(&stream));
   const auto decoding = std::make_shared<EntriesToDecode>(device);
   const auto fault = std::make_shared<CudaScratch>(device);
   RETURN_ERROR(fault->Reserve(sizeof(uint32_t)));
-  RETURN_ERROR(decoding->SubmitCopy(stream, payload.data(), bytes, spec, SparseContext{}, y));
+  RETURN_ERROR(decoding->SubmitCopy(stream, {payload.data(), bytes}, spec, KernelContext{}, y));
   RETURN_ERROR(device->Finish());
   calls->decode = [=] { return decoding->Submit(stream, y, fault->as<uint32_t>()); };
   return Error{};

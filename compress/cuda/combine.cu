@@ -5,7 +5,7 @@
 namespace thinwire {
 namespace {
 
-// Of a launch, which takes along where they lie: 2 KiB of the 4 that arguments may have.
+// The most rows of a launch, whose arguments say where they lie: 2 KiB of the 4 they may have.
 constexpr int kMostRows = 64;
 
 constexpr unsigned kThreads = 256;
@@ -46,6 +46,7 @@ __device__ void StoreTo(void* row, bool is_bfloat, int64_t i, int64_t n,
   }
 }
 
+// All exponent bits are set in infinities and NaNs and in nothing else.
 __device__ bool IsFinite(float x) { return (__float_as_uint(x) & 0x7FFFFFFFu) < 0x7F800000u; }
 
 // A block per tile of a row. `out` may be x or y: a thread reads its elements before it writes.

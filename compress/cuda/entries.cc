@@ -12,14 +12,14 @@
 namespace thinwire {
 
 Error EntriesOnDevice::Reserve(cudaStream_t stream, const TensorView& x, const CodecSpec& spec,
-                               const SparseContext& context, int64_t most) {
+                               const KernelContext& context, int64_t most) {
   x_ = x;
   spec_ = spec;
   context_ = context;
   const int64_t n = x.elements();
   RETURN_ERROR(kept_.Reserve(BitmapBytes(n) + 8));
   RETURN_ERROR(offsets_.Reserve(TileOffsetsBytes(n)));
-  RETURN_ERROR(places_.Reserve(4 * (most + 1)));
+  RETURN_ERROR(list_indices_.Reserve(4 * (most + 1)));
   RETURN_ERROR(plan_.Reserve(sizeof(EntriesPlan)));
   RETURN_ERROR(values_.Reserve(spec, most));
   if (context.support == nullptr) {
@@ -43,24 +43,24 @@ Error EntriesOnDevice::Submit(cudaStream_t stream) {
   }
   EntryList list;
   list.values = values_.data();
-  list.places = places_.as<uint32_t>();
+  list.indices = list_indices_.as<uint32_t>();
   list.largest = &plan()->largest;
   RETURN_ERROR(SubmitEntryList(stream, x_, bits, support, list));
   const uint64_t* const count = bits.offsets + NumTiles(n);
-  RETURN_ERROR(indices_.Submit(stream, list.places, count, plan()));
+  RETURN_ERROR(indices_.Submit(stream, list.indices, count, plan()));
   return values_.Submit(stream, count, list.largest);
 }
 
-Error EntriesOnDevice::CopyToHost(uint8_t* payload, size_t capacity, size_t* bytes) {
+Error EntriesOnDevice::CopyToHost(const PayloadBuffer& payload) {
   EntriesPlan plan;
   RETURN_ERROR(device_->CopyToHost(&plan, this->plan(), sizeof(plan)));
   if (plan.nonfinite != 0) {
     return CudaNonFiniteError(device_, Name(spec_.kind), x_, context_.support);
   }
-  *bytes =
+  *payload.bytes =
       kEntriesHeaderBytes + ValueBytes(spec_, plan.count) + plan.fields_bytes + plan.flags_bytes;
-  RETURN_ERROR(CheckCapacity(Name(spec_.kind), capacity, *bytes));
-  const Error copied = SubmitCopies(plan, payload);
+  RETURN_ERROR(CheckCapacity(Name(spec_.kind), payload.capacity, *payload.bytes));
+  const Error copied = SubmitCopies(plan, payload.data);
   const Error finished = device_->Finish();
   return copied.ok() ? finished : copied;
 }

@@ -3,13 +3,12 @@
 
 #include <cuda_runtime.h>
 
-#include <cstddef>
 #include <cstdint>
 
+#include "compress/cuda/codec.h"
 #include "compress/cuda/index_coding.h"
+#include "compress/cuda/index_reader.h"
 #include "compress/cuda/kept_values.h"
-#include "compress/cuda/place_reader.h"
-#include "compress/kernels.h"
 #include "tensor/cuda/device.h"
 
 namespace thinwire {
@@ -22,14 +21,14 @@ class EntriesOnDevice {
         kept_(device),
         offsets_(device),
         support_offsets_(device),
-        places_(device),
+        list_indices_(device),
         plan_(device),
         values_(device),
         indices_(device) {}
 
   // For at most `most` entries of x; what `context` refers to outlives this. *plan() is all zero.
   Error Reserve(cudaStream_t stream, const TensorView& x, const CodecSpec& spec,
-                const SparseContext& context, int64_t most);
+                const KernelContext& context, int64_t most);
 
   // To be set: the bits of elements to keep, all of them supported (BitmapBytes(x.elements())).
   uint32_t* kept() const { return kept_.as<uint32_t>(); }
@@ -42,7 +41,7 @@ class EntriesOnDevice {
 
   // Waits for the length, and for the copies. InvalidArgument if the tensor holds NaN or infinity,
   // the payload's memory does not suffice, or values overflow (uniform).
-  Error CopyToHost(uint8_t* payload, size_t capacity, size_t* bytes);
+  Error CopyToHost(const PayloadBuffer& payload);
 
  private:
   Error SubmitCopies(const EntriesPlan& plan, uint8_t* payload);
@@ -50,9 +49,9 @@ class EntriesOnDevice {
   CudaDevice* const device_;
   TensorView x_;
   CodecSpec spec_;
-  SparseContext context_;
+  KernelContext context_;
   CudaScratch kept_, offsets_, support_offsets_;
-  CudaScratch places_, plan_;
+  CudaScratch list_indices_, plan_;
   KeptValues values_;
   IndexBytes indices_;
 };
@@ -61,13 +60,13 @@ class EntriesOnDevice {
 class EntriesToDecode {
  public:
   explicit EntriesToDecode(CudaDevice* device)
-      : device_(device), support_offsets_(device), places_(device), values_(device) {}
+      : device_(device), support_offsets_(device), indices_(device), values_(device) {}
 
   // `payload`, in host memory, stays until the stream is done; what `context` refers to outlives
   // this. InvalidArgument if what the host can see of it is impossible for x; uniform's values are
   // decoded, for which this waits.
-  Error SubmitCopy(cudaStream_t stream, const uint8_t* payload, size_t bytes, const CodecSpec& spec,
-                   const SparseContext& context, const TensorView& x);
+  Error SubmitCopy(cudaStream_t stream, const PayloadView& payload, const CodecSpec& spec,
+                   const KernelContext& context, const TensorView& x);
 
   // Overwrites all of x. Launches only. Sets *fault, in device memory, to 1 if the payload is to be
   // refused; x is then unspecified.
@@ -76,15 +75,13 @@ class EntriesToDecode {
  private:
   CudaDevice* const device_;
   CodecSpec spec_;
-  SparseContext context_;
+  KernelContext context_;
   int64_t count_ = 0;
   CudaScratch support_offsets_;
-  PlaceReader places_;
+  GpuIndexReader indices_;
   PayloadValues values_;
 };
 
-// See CodecKernels::EntriesDecode.
-Error CudaEntriesDecode(CudaDevice* device, const uint8_t* payload, size_t bytes,
-                        const CodecSpec& spec, const SparseContext& context, const TensorView& x);
+CudaDecode CudaEntriesDecode;
 
 }  // namespace thinwire

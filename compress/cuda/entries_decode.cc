@@ -21,19 +21,19 @@ struct HostCopy {
 };
 
 // What is wrong with a payload that the device found at fault: the CPU twin reads it once more, so
-// that the words are the same. The run ends with it, and time does not matter.
-Error RefusalOf(CudaDevice* device, const uint8_t* payload, size_t bytes, const CodecSpec& spec,
-                const SparseContext& context, const TensorView& x) {
+// that the words are the same. Training ends with it, and time does not matter.
+Error RefusalOf(CudaDevice* device, const PayloadView& payload, const CodecSpec& spec,
+                const KernelContext& context, const TensorView& x) {
   const int64_t n = x.elements();
   const size_t word_bytes = 8 * static_cast<size_t>((n + 63) / 64);
   const HostCopy host_x(n * SizeOf(x.dtype)), words(context.support == nullptr ? 0 : word_bytes);
   if (host_x.memory == nullptr || words.memory == nullptr) {
     return MakeError(absl::StatusCode::kInvalidArgument, "%s: malformed payload of %zu bytes",
-                     Name(spec.kind), bytes);
+                     Name(spec.kind), payload.bytes);
   }
   TensorView view = x;
   view.data = host_x.memory.get();
-  SparseContext on_host = context;
+  KernelContext on_host = context;
   SupportView support;
   if (context.support != nullptr) {
     support = *context.support;
@@ -41,7 +41,7 @@ Error RefusalOf(CudaDevice* device, const uint8_t* payload, size_t bytes, const 
     support.words = reinterpret_cast<const uint64_t*>(words.memory.get());
     on_host.support = &support;
   }
-  const Error error = CpuEntriesDecode(payload, bytes, spec, on_host, view, /*threads=*/1);
+  const Error error = CpuEntriesDecode(payload, spec, on_host, view, /*threads=*/1);
   if (!error.ok()) return error;
   return MakeError(absl::StatusCode::kInternal, "%s: the GPU refuses what the CPU decodes",
                    Name(spec.kind));
@@ -60,25 +60,25 @@ Error SubmitScopeGuard(CudaDevice* device, cudaStream_t stream, const CodecSpec&
 
 }  // namespace
 
-Error EntriesToDecode::SubmitCopy(cudaStream_t stream, const uint8_t* payload, size_t bytes,
-                                  const CodecSpec& spec, const SparseContext& context,
+Error EntriesToDecode::SubmitCopy(cudaStream_t stream, const PayloadView& payload,
+                                  const CodecSpec& spec, const KernelContext& context,
                                   const TensorView& x) {
   spec_ = spec;
   context_ = context;
   const Scopes scopes = ScopesOf(x, spec.scope, spec.group);
   EntriesHeader header;
-  RETURN_ERROR(ReadEntriesHeader(payload, bytes, spec, scopes, &header));
+  RETURN_ERROR(ReadEntriesHeader(payload.data, payload.bytes, spec, scopes, &header));
   count_ = header.count;
-  const uint8_t* const values = payload + kEntriesHeaderBytes;
+  const uint8_t* const values = payload.data + kEntriesHeaderBytes;
   const size_t value_bytes = ValueBytes(spec, header.count);
   EntryIndices indices;
   indices.plan = {static_cast<IndexCoding>(header.coding), header.rice_bits,
-                  bytes - kEntriesHeaderBytes - value_bytes};
+                  payload.bytes - kEntriesHeaderBytes - value_bytes};
   indices.bytes = values + value_bytes;
   indices.count = header.count;
-  indices.places = context.support == nullptr ? scopes.total : context.support->count;
-  RETURN_ERROR(CheckIndexBytes(indices.plan, indices.bytes, header.count, indices.places));
-  RETURN_ERROR(places_.SubmitCopy(stream, indices));
+  indices.size = context.support == nullptr ? scopes.total : context.support->count;
+  RETURN_ERROR(CheckIndexBytes(indices.plan, indices.bytes, header.count, indices.size));
+  RETURN_ERROR(indices_.SubmitCopy(stream, indices));
   return values_.Submit(stream, values, header.count, spec, header.exponent);
 }
 
@@ -90,14 +90,14 @@ Error EntriesToDecode::Submit(cudaStream_t stream, const TensorView& x, uint32_t
     support = {WordsOf(context_.support), support_offsets_.as<uint64_t>()};
     RETURN_ERROR(SubmitTileOffsets(stream, support.words, n, support_offsets_.as<uint64_t>()));
   }
-  RETURN_ERROR(places_.Submit(stream, n, support, fault));
+  RETURN_ERROR(indices_.Submit(stream, n, support, fault));
   const Scopes scopes = ScopesOf(x, spec_.scope, spec_.group);
-  RETURN_ERROR(SubmitScopeGuard(device_, stream, spec_, scopes, places_.bits(), fault));
-  return SubmitSparse(stream, places_.bits(), values_.values(), count_, x, fault);
+  RETURN_ERROR(SubmitScopeGuard(device_, stream, spec_, scopes, indices_.bits(), fault));
+  return SubmitSparse(stream, indices_.bits(), values_.values(), count_, x, fault);
 }
 
-Error CudaEntriesDecode(CudaDevice* device, const uint8_t* payload, size_t bytes,
-                        const CodecSpec& spec, const SparseContext& context, const TensorView& x) {
+Error CudaEntriesDecode(CudaDevice* device, const PayloadView& payload, const CodecSpec& spec,
+                        const KernelContext& context, const TensorView& x) {
   RETURN_ERROR(CheckElements(spec, x.elements()));
   cudaStream_t stream;
   RETURN_ERROR(device->Stream(&stream));
@@ -105,14 +105,14 @@ Error CudaEntriesDecode(CudaDevice* device, const uint8_t* payload, size_t bytes
   RETURN_ERROR(fault.Reserve(4));
   CUDA_RETURN_IF_ERROR(cudaMemsetAsync(fault.as<void>(), 0, 4, stream));
   EntriesToDecode entries(device);
-  Error error = entries.SubmitCopy(stream, payload, bytes, spec, context, x);
+  Error error = entries.SubmitCopy(stream, payload, spec, context, x);
   if (error.ok()) error = entries.Submit(stream, x, fault.as<uint32_t>());
   // Waits, also after an error: until then the payload is being read.
   uint32_t is_faulty = 0;
   RETURN_ERROR(device->CopyToHost(&is_faulty, fault.as<void>(), 4));
   constexpr int kInvalidArgument = static_cast<int>(absl::StatusCode::kInvalidArgument);
   const bool is_refused = is_faulty != 0 || error.code == kInvalidArgument;
-  return is_refused ? RefusalOf(device, payload, bytes, spec, context, x) : error;
+  return is_refused ? RefusalOf(device, payload, spec, context, x) : error;
 }
 
 }  // namespace thinwire

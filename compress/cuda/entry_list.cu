@@ -9,7 +9,7 @@ namespace {
 // A block per tile, a lane per element.
 template <typename T, typename Value>
 __global__ void EntryListKernel(const T* x, int64_t n, RankedBits kept, RankedBits support,
-                                Value* values, uint32_t* places, uint32_t* largest) {
+                                Value* values, uint32_t* indices, uint32_t* largest) {
   __shared__ uint32_t support_bits[kTileWords];
   __shared__ uint32_t support_before[kTileWords];
   const int64_t num_words = NumWords(n);
@@ -26,13 +26,13 @@ __global__ void EntryListKernel(const T* x, int64_t n, RankedBits kept, RankedBi
     if (!is_kept) return;
     Store(value, values + rank);
     magnitude = max(magnitude, __float_as_uint(value) & 0x7FFFFFFFu);
-    if (places == nullptr) return;
-    uint32_t place = static_cast<uint32_t>(i);
+    if (indices == nullptr) return;
+    uint32_t index = static_cast<uint32_t>(i);
     if (support.words != nullptr) {
       const int word = static_cast<int>(i / 32 % kTileWords);
-      place = support_before[word] + __popc(BitsBelow(support_bits[word], i % 32));
+      index = support_before[word] + __popc(BitsBelow(support_bits[word], i % 32));
     }
-    places[rank] = place;
+    indices[rank] = index;
   });
   if (largest == nullptr) return;
   magnitude = WarpReduce<Greatest>(magnitude);
@@ -46,10 +46,10 @@ Error SubmitOf(cudaStream_t stream, const TensorView& x, const RankedBits& kept,
   const dim3 blocks = BlocksFor(NumTiles(n), 1);
   if (list.values_dtype == DType::kF32) {
     return Launch(stream, blocks, dim3(kTileWords), EntryListKernel<T, float>, x.data, n, kept,
-                  support, list.values, list.places, list.largest);
+                  support, list.values, list.indices, list.largest);
   }
   return Launch(stream, blocks, dim3(kTileWords), EntryListKernel<T, uint16_t>, x.data, n, kept,
-                support, list.values, list.places, list.largest);
+                support, list.values, list.indices, list.largest);
 }
 
 }  // namespace

@@ -21,7 +21,7 @@ struct RankedBits {
 struct EntryList {
   void* values = nullptr;            // of values_dtype
   DType values_dtype = DType::kF32;  // or kBF16
-  uint32_t* places = nullptr;        // unless null: ranks in `support`
+  uint32_t* indices = nullptr;       // unless null: of elements, or ranks in `support`
   uint32_t* largest = nullptr;       // unless null: becomes at least each magnitude
 };
 

@@ -21,7 +21,7 @@ constexpr int64_t kColumns = 1024;  // of a block over strided scopes, four per 
 constexpr int64_t kLongBlocksEach = 32, kStridedBlocksEach = 8;
 constexpr int64_t kLeastChunk = 4096;  // elements that are worth a block
 
-// Of x[begin, end), this thread's share among `threads` (4 at least).
+// The extremes of this thread's share, among `threads` (4 at least), of x[begin, end).
 template <typename T>
 __device__ Extremes OfShare(const T* x, int64_t begin, int64_t end, unsigned thread,
                             unsigned threads, Measured measured) {

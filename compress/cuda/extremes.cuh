@@ -12,6 +12,8 @@
 
 namespace thinwire {
 
+// A key orders the bits of floats as unsigned integers in the order of their values: it flips all
+// bits of a negative float, whose magnitude counts downwards, and only the sign bit of others.
 HOST_DEVICE inline uint32_t KeyOfBits(uint32_t bits) {
   return bits ^ ((bits >> 31) != 0 ? 0xFFFFFFFFu : 0x80000000u);
 }
@@ -24,6 +26,7 @@ __device__ inline void AddValue(float x, Measured measured, Extremes* e) {
   if (measured == Measured::kFinite && (bits & kMagnitudeMask) >= kInfinityBits) bits = 0;
   const uint32_t key = KeyOfBits(bits);
   e->greatest = key > e->greatest ? key : e->greatest;
+  // The complement turns the least key into the greatest number, so that both start from zero.
   e->least = ~key > e->least ? ~key : e->least;
 }
 
@@ -33,7 +36,7 @@ __device__ inline void AddShared(const Extremes& value, Extremes* shared) {
   atomicMax(&shared->least, value.least);
 }
 
-// Of one value at least.
+// The extremes of at least one value.
 HOST_DEVICE inline MinMax MinMaxOf(const Extremes& e) {
   return {FloatOf(BitsOfKey(~e.least)), FloatOf(BitsOfKey(e.greatest))};
 }

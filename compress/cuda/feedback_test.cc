@@ -10,8 +10,9 @@
 #include <utility>
 #include <vector>
 
-#include "backend/testing.h"
+#include "compress/cuda/twin_testing.h"
 #include "compress/feedback/pair_testing.h"
+#include "tensor/copy_testing.h"
 
 namespace thinwire {
 namespace {
@@ -19,25 +20,13 @@ namespace {
 const Shape kSample = {1, 5, 3, 12};
 constexpr int64_t kBatch = 3;
 
-Tensor OnDevice(Device* device, const Tensor& host) {
-  Tensor copy = *Tensor::Allocate(device, host.dtype(), host.shape());
-  EXPECT_TRUE(device->CopyFromHost(copy.data(), host.data(), host.bytes()).ok());
-  return copy;
-}
-
-std::vector<uint8_t> BytesAnywhere(const Tensor& x) {
-  std::vector<uint8_t> bytes(x.bytes());
-  EXPECT_TRUE(x.device()->CopyToHost(bytes.data(), x.data(), bytes.size()).ok());
-  return bytes;
-}
-
 FeedbackOptions OnCpu(const FeedbackSpec& spec, DType dtype) {
   return FeedbackOptionsOf(spec, kSample, dtype);
 }
 FeedbackOptions OnTested(const FeedbackSpec& spec, DType dtype) {
   FeedbackOptions options = OnCpu(spec, dtype);
-  options.device = BackendUnderTest().device;
-  options.kernels = BackendUnderTest().kernels;
+  options.device = GpuTwin().device;
+  options.kernels = GpuTwin().kernels;
   return options;
 }
 
@@ -66,7 +55,7 @@ std::vector<Sent> Run(const FeedbackOptions& from, const FeedbackOptions& to,
   const auto receiver_codec = std::move(*NewCodec(codec_spec, to.kernels));
   std::vector<Sent> all;
   for (uint64_t step = 0; step < 30; ++step) {
-    const Tensor x = OnDevice(from.device, MessageOf(step, from.compute));
+    const Tensor x = On(from.device, MessageOf(step, from.compute));
     const Rows rows = RowsOf(step);
     FeedbackSender::Outgoing outgoing;
     outgoing.x = &x;
@@ -92,8 +81,9 @@ std::vector<Sent> Run(const FeedbackOptions& from, const FeedbackOptions& to,
     const auto used = pair->receiver->Decode(*receiver_codec, incoming);
     EXPECT_TRUE(used.ok()) << used.status();
     if (!used.ok()) return all;
-    all.push_back({BytesAnywhere(*used), payload});
-    EXPECT_TRUE(all.back().received == BytesAnywhere(encoded->received)) << "step " << step;
+    all.push_back({BytesOf(On(CpuDevice(), *used)), payload});
+    EXPECT_TRUE(all.back().received == BytesOf(On(CpuDevice(), encoded->received)))
+        << "step " << step;
   }
   return all;
 }
@@ -197,7 +187,7 @@ TEST(CudaFeedbackTest, LowRankPerSampleStartsFromTheCpusFactors) {
     const Shape shape = kSample.WithBatch(samples);
     const Tensor x = TensorOf(shape, RandomValues(shape.elements(), 1));
     ASSERT_TRUE(reference.Send(*cpu_codec, x, {}).ok());
-    ASSERT_TRUE(pair.Send(*codec, OnDevice(tested.device, x), {}).ok());
+    ASSERT_TRUE(pair.Send(*codec, On(tested.device, x), {}).ok());
     const std::vector<float> factors = FloatsOf(pair.sender->warm_start());
     const std::vector<float> expected = FloatsOf(reference.sender->warm_start());
     ASSERT_EQ(factors.size(), static_cast<size_t>(std::max<int64_t>(samples, 4) * 12 * 2));
@@ -216,13 +206,13 @@ TEST(CudaFeedbackTest, WhatOverflowsDoesNotStayInState) {
     const auto codec = std::move(*NewCodec(bf16, options.kernels));
     FeedbackPair pair(options);
     const auto send = [&](float value) {
-      return pair.Send(*codec, OnDevice(options.device, TensorOf({1, 3}, {1, value, 2})), {0});
+      return pair.Send(*codec, On(options.device, TensorOf({1, 3}, {1, value, 2})), {0});
     };
     ASSERT_TRUE(send(FLT_MAX).ok());
-    EXPECT_EQ(BytesAnywhere(pair.encoded.decoded)[7], 0x7F);  // of infinity
+    EXPECT_EQ(BytesOf(On(CpuDevice(), pair.encoded.decoded))[7], 0x7F);  // of infinity
     const auto next = send(5);
     ASSERT_TRUE(next.ok()) << next.status();
-    EXPECT_EQ(BytesAnywhere(*next), BytesOf(TensorOf({1, 5, 2})));
+    EXPECT_EQ(BytesOf(On(CpuDevice(), *next)), BytesOf(TensorOf({1, 5, 2})));
   }
 }
 

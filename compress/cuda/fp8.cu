@@ -25,7 +25,7 @@ struct Fp8 {
   static constexpr uint32_t kLastBit = static_cast<uint32_t>(127 + kLeastExponent) << 23;
   static constexpr uint32_t kRounder = static_cast<uint32_t>(127 + 23 + kLeastExponent) << 23;
 
-  // Of 0 <= x <= the largest value.
+  // The code of x, 0 <= x <= the largest value.
   __device__ static uint32_t Narrow(float x) {
     const uint32_t bits = __float_as_uint(x);
     // Below the normal numbers the adder rounds, at the last bit of its result.
@@ -131,42 +131,43 @@ Error SubmitFp8Decode(CudaDevice* device, const uint8_t* codes, int exponent, Fp
                                     : submit(SubmitWiden<E5M2, float>, SubmitWiden<E5M2, uint16_t>);
 }
 
-Error CudaFp8Encode(CudaDevice* device, const TensorView& x, Fp8Format format, uint8_t* payload,
-                    size_t capacity, size_t* bytes) {
-  *bytes = Fp8PayloadBytes(x.elements());
-  RETURN_ERROR(CheckCapacity("fp8", capacity, *bytes));
+Error CudaFp8Encode(CudaDevice* device, const CodecSpec& spec, const TensorView& x,
+                    const KernelContext& /*context*/, const PayloadBuffer& payload) {
+  *payload.bytes = Fp8PayloadBytes(x.elements());
+  RETURN_ERROR(CheckCapacity("fp8", payload.capacity, *payload.bytes));
   if (x.elements() == 0) {
-    StoreAs<int16_t>(0, payload);
+    StoreAs<int16_t>(0, payload.data);
     return Error{};
   }
   DevicePayload on_device(device);
-  RETURN_ERROR(on_device.Reserve(kFp8HeaderBytes, *bytes));
+  RETURN_ERROR(on_device.Reserve(kFp8HeaderBytes, *payload.bytes));
   CudaScratch found(device);
   RETURN_ERROR(found.Reserve(sizeof(uint32_t)));
-  RETURN_ERROR(SubmitFp8Encode(device, x, format, reinterpret_cast<int16_t*>(on_device.bytes()),
-                               on_device.body(), found.as<uint32_t>()));
+  RETURN_ERROR(SubmitFp8Encode(device, x, spec.format,
+                               reinterpret_cast<int16_t*>(on_device.bytes()), on_device.body(),
+                               found.as<uint32_t>()));
   uint32_t largest = 0;
-  RETURN_ERROR(device->SubmitCopyToHost(payload, on_device.bytes(), *bytes));
+  RETURN_ERROR(device->SubmitCopyToHost(payload.data, on_device.bytes(), *payload.bytes));
   RETURN_ERROR(device->CopyToHost(&largest, found.as<uint32_t>(), sizeof(largest)));
   return largest < kInfinityBits ? Error{} : CudaNonFiniteError(device, "fp8", x);
 }
 
-Error CudaFp8Decode(CudaDevice* device, const uint8_t* payload, size_t bytes, Fp8Format format,
-                    const TensorView& x) {
-  RETURN_ERROR(CheckPayloadBytes("fp8", bytes, Fp8PayloadBytes(x.elements())));
-  const int exponent = LoadAs<int16_t>(payload);
-  RETURN_ERROR(CheckPreScale("fp8", exponent, LeastPreScale(format), kMostPreScale));
+Error CudaFp8Decode(CudaDevice* device, const PayloadView& payload, const CodecSpec& spec,
+                    const KernelContext& /*context*/, const TensorView& x) {
+  RETURN_ERROR(CheckPayloadBytes("fp8", payload.bytes, Fp8PayloadBytes(x.elements())));
+  const int exponent = LoadAs<int16_t>(payload.data);
+  RETURN_ERROR(CheckPreScale("fp8", exponent, LeastPreScale(spec.format), kMostPreScale));
   if (x.elements() == 0) return Error{};
   DevicePayload on_device(device);
-  RETURN_ERROR(on_device.Reserve(kFp8HeaderBytes, bytes));
+  RETURN_ERROR(on_device.Reserve(kFp8HeaderBytes, payload.bytes));
   CudaScratch found(device);
   RETURN_ERROR(found.Reserve(sizeof(uint32_t)));
-  RETURN_ERROR(device->SubmitCopyFromHost(on_device.bytes(), payload, bytes));
+  RETURN_ERROR(device->SubmitCopyFromHost(on_device.bytes(), payload.data, payload.bytes));
   RETURN_ERROR(
-      SubmitFp8Decode(device, on_device.body(), exponent, format, x, found.as<uint32_t>()));
+      SubmitFp8Decode(device, on_device.body(), exponent, spec.format, x, found.as<uint32_t>()));
   uint32_t largest = 0;
   RETURN_ERROR(device->CopyToHost(&largest, found.as<uint32_t>(), sizeof(largest)));
-  return CheckLargestFp8(largest, exponent, LargestFp8Code(format, exponent));
+  return CheckLargestFp8(largest, exponent, LargestFp8Code(spec.format, exponent));
 }
 
 }  // namespace thinwire

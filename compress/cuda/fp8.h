@@ -1,20 +1,16 @@
 // fp8: every element as an 8-bit float of the tensor times a power of two.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 
-#include "compress/spec.h"
+#include "compress/cuda/codec.h"
 #include "tensor/cuda/device.h"
 #include "tensor/tensor.h"
 
 namespace thinwire {
 
-// See CodecKernels::Fp8Encode and Fp8Decode.
-Error CudaFp8Encode(CudaDevice* device, const TensorView& x, Fp8Format format, uint8_t* payload,
-                    size_t capacity, size_t* bytes);
-Error CudaFp8Decode(CudaDevice* device, const uint8_t* payload, size_t bytes, Fp8Format format,
-                    const TensorView& x);
+CudaEncode CudaFp8Encode;
+CudaDecode CudaFp8Decode;
 
 // The same within device memory; launches only. `codes` are aligned to 4 bytes. *largest becomes
 // the bits of the largest magnitude, of which kInfinityBits and more are refused, or the largest

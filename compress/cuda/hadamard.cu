@@ -13,34 +13,35 @@
 namespace thinwire {
 namespace {
 
-// A block of threads transforms a tile in shared memory: runs of up to kTile elements. Longer ones
-// take their last steps in a second kernel.
+// A block of threads transforms a tile in shared memory: stretches of up to kTile elements. Longer
+// ones take their last steps in a second kernel.
 constexpr int kTileBits = 13;
 constexpr int kTile = 1 << kTileBits;
 constexpr int kThreads = kTile / 16;
 constexpr int kSignBlocks = kTile / 128 + 1;  // Philox's, each of 128 signs
 
-// Elements [0, main) are in runs of `size`, those behind in runs of descending powers of two.
+// Elements [0, main) are in stretches of `size`, those behind in stretches of descending powers of
+// two.
 struct Plan {
   int64_t total, main, main_tiles;
   int size;
   bool main_is_whole;  // or further steps follow
 };
 
-// One tile: a whole number of runs.
-struct Runs {
+// One tile: a whole number of stretches.
+struct Stretches {
   int64_t begin;
   int length, size;
   bool are_whole;
 };
 
-__device__ Runs RunsOf(const Plan& plan, int64_t tile) {
+__device__ Stretches StretchesOf(const Plan& plan, int64_t tile) {
   int64_t begin = tile * kTile;
   if (begin < plan.main) {
     const int length = static_cast<int>(min(plan.main - begin, int64_t{kTile}));
     return {begin, length, plan.size, plan.main_is_whole};
   }
-  // The rest is less than 2 kTile; each of its bits is a run.
+  // The rest is less than 2 kTile elements. Each set bit of that number is a stretch of as many.
   const int rest = static_cast<int>(plan.total - plan.main);
   int64_t before = tile - plan.main_tiles;
   int size = kTile;
@@ -69,6 +70,8 @@ __device__ void DrawSigns(int64_t begin, uint64_t key, uint32_t* numbers) {
   for (int k = 0; k < 4; ++k) numbers[4 * threadIdx.x + k] = four[k];
 }
 
+// Bit i of the numbers is the sign that element i is multiplied by: moved to bit 31, it flips the
+// float's own.
 __device__ float Signed(float x, const uint32_t* numbers, int i) {
   return __uint_as_float(__float_as_uint(x) ^ (((numbers[i / 32] >> (i % 32)) & 1u) << 31));
 }
@@ -79,7 +82,9 @@ struct Limit {
   unsigned long long* refused;
 };
 
-// Complements, so that the first piece and in it the largest magnitude win over zero.
+// The piece's number stands above 31 bits that say how far the magnitude lies below the largest.
+// The complement of the first piece and of its largest magnitude is the greatest of all, and zero
+// stands for none.
 __device__ void Report(float x, int64_t element, const Limit& limit) {
   const uint32_t magnitude = __float_as_uint(x) & kMagnitudeMask;
   if (magnitude <= limit.most) return;
@@ -110,54 +115,54 @@ __device__ void Steps(int first, int bits, float* values) {
   for (int j = 0; j < 16; ++j) values[Padded(base | j << low)] = v[j];
 }
 
-// Runs that are not whole yet go to `between`.
+// Stretches that are not whole yet go to `between`.
 template <typename From, typename To>
 __global__ void __launch_bounds__(kThreads)
-    RunsKernel(const From* from, float* between, To* to, Plan plan, Signs signs, Limit limit) {
+    TileKernel(const From* from, float* between, To* to, Plan plan, Signs signs, Limit limit) {
   __shared__ float values[kTile + kTile / 32];
   __shared__ uint32_t numbers[4 * kSignBlocks];
-  const Runs runs = RunsOf(plan, blockIdx.x);
-  const int first_sign = static_cast<int>(runs.begin % 128);
-  DrawSigns(runs.begin, signs.key, numbers);
+  const Stretches stretches = StretchesOf(plan, blockIdx.x);
+  const int first_sign = static_cast<int>(stretches.begin % 128);
+  DrawSigns(stretches.begin, signs.key, numbers);
   __syncthreads();
   for (int i = 4 * threadIdx.x; i < kTile; i += 4 * kThreads) {
     float v[4];
-    LoadVector(from + runs.begin + i, runs.length - i, v);
+    LoadVector(from + stretches.begin + i, stretches.length - i, v);
     for (int k = 0; k < 4; ++k) {
-      Report(v[k], runs.begin + i + k, limit);
+      Report(v[k], stretches.begin + i + k, limit);
       values[Padded(i + k)] = signs.before ? Signed(v[k], numbers, first_sign + i + k) : v[k];
     }
   }
   __syncthreads();
   int bits = 0;
-  while (1 << bits < runs.size) ++bits;
+  while (1 << bits < stretches.size) ++bits;
   for (int first = 0; first < bits; first += 4) {
     Steps(first, bits, values);
     __syncthreads();
   }
-  const float factor = runs.are_whole ? InverseRoot(runs.size) : 1.0f;
-  const bool flips = signs.after && runs.are_whole;
-  for (int i = 4 * threadIdx.x; i < runs.length; i += 4 * kThreads) {
+  const float factor = stretches.are_whole ? InverseRoot(stretches.size) : 1.0f;
+  const bool flips = signs.after && stretches.are_whole;
+  for (int i = 4 * threadIdx.x; i < stretches.length; i += 4 * kThreads) {
     float v[4];
     for (int k = 0; k < 4; ++k) {
       const float x = values[Padded(i + k)] * factor;
       v[k] = flips ? Signed(x, numbers, first_sign + i + k) : x;
     }
-    if (runs.are_whole) {
-      StoreVector(v, runs.length - i, to + runs.begin + i);
+    if (stretches.are_whole) {
+      StoreVector(v, stretches.length - i, to + stretches.begin + i);
     } else {
-      StoreVector(v, runs.length - i, between + runs.begin + i);
+      StoreVector(v, stretches.length - i, between + stretches.begin + i);
     }
   }
 }
 
-// The last steps of runs of kParts tiles, from `begin` on: a thread has four neighbours of each
-// tile of a run.
+// The last steps of stretches of kParts tiles, from `begin` on: a thread has four neighbours of
+// each tile of a stretch.
 template <int kParts, typename To>
 __global__ void LastSteps(const float* from, To* to, int64_t begin, Signs signs) {
   const int64_t index = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
-  const int64_t run = index / (kTile / 4), within = index % (kTile / 4) * 4;
-  const int64_t first = begin + run * kParts * kTile + within;
+  const int64_t stretch = index / (kTile / 4), within = index % (kTile / 4) * 4;
+  const int64_t first = begin + stretch * kParts * kTile + within;
   float v[kParts][4];
   LoadVectors(from + first, kTile, v);
   for (int step = 1; step < kParts; step *= 2) {
@@ -186,12 +191,12 @@ template <int kParts, typename To>
 Error SubmitLastSteps(cudaStream_t stream, const float* from, To* to, int64_t begin, int64_t end,
                       const Signs& signs) {
   constexpr int kLastThreads = 256;
-  static_assert(kTile / 4 % kLastThreads == 0, "a block of threads stays within a run");
+  static_assert(kTile / 4 % kLastThreads == 0, "a block of threads stays within a stretch");
   return Launch(stream, BlocksFor((end - begin) / kParts / 4, kLastThreads), dim3(kLastThreads),
                 LastSteps<kParts, To>, from, to, begin, signs);
 }
 
-// `between`, which may be `from` or `to`, is for runs longer than a tile.
+// `between`, which may be `from` or `to`, is for stretches longer than a tile.
 template <typename From, typename To>
 Error Submit(CudaDevice* device, const From* from, float* between, To* to, int64_t n,
              uint32_t block, const Signs& signs, const RotationLimit& limit) {
@@ -205,11 +210,11 @@ Error Submit(CudaDevice* device, const From* from, float* between, To* to, int64
   plan.size = std::min<int>(block, kTile);
   plan.main_is_whole = block <= kTile;
   const int64_t tiles = plan.main_tiles + __builtin_popcountll(n - plan.main);
-  RETURN_ERROR(Launch(stream, BlocksFor(tiles, 1), dim3(kThreads), RunsKernel<From, To>, from,
+  RETURN_ERROR(Launch(stream, BlocksFor(tiles, 1), dim3(kThreads), TileKernel<From, To>, from,
                       between, to, plan, signs,
                       Limit{BitsOf(limit.most), limit.piece, limit.refused}));
   if (plan.main_is_whole) return Error{};
-  // Of the longest runs, and then perhaps one of two tiles.
+  // The last steps of the longest stretches, and then perhaps those of one of two tiles.
   const int64_t longest = n / block * block;
   RETURN_ERROR(block == 4 * kTile ? SubmitLastSteps<4>(stream, between, to, 0, longest, signs)
                                   : SubmitLastSteps<2>(stream, between, to, 0, longest, signs));

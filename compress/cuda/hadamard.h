@@ -1,6 +1,6 @@
 // A random rotation: signs, and the Walsh-Hadamard transform of each block of a tensor, what is
-// left over in runs of descending powers of two (compress/cpu/hadamard.h). The same bits. Launches
-// only.
+// left over in stretches of descending powers of two (compress/cpu/hadamard.h). The same bits.
+// Launches only.
 #pragma once
 
 #include <cstdint>

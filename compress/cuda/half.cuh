@@ -14,6 +14,8 @@ namespace thinwire {
 __device__ inline uint16_t ScaledHalf(float x, float scale) {
   constexpr uint32_t kMostRoundable = 0x7F7FE000u;
   const uint32_t bits = __float_as_uint(x);
+  // The sign goes from bit 31 to bit 15; 0x7E00 is a NaN, 0x7C00 infinity, and 143 << 23 are the
+  // bits of 65536, the least magnitude that rounds to it.
   const uint32_t sign = (bits & ~kMagnitudeMask) >> 16;
   uint32_t magnitude = bits & kMagnitudeMask;
   if (magnitude > kInfinityBits) return static_cast<uint16_t>(sign | 0x7E00u);
@@ -25,6 +27,8 @@ __device__ inline uint16_t ScaledHalf(float x, float scale) {
 
 // scale * h.
 __device__ inline float ScaledOfHalf(uint16_t h, float scale) {
+  // The sign goes from bit 15 to bit 31. A NaN keeps its mantissa, 13 bits further up, and is made
+  // quiet by the mantissa's highest bit.
   const uint32_t sign = static_cast<uint32_t>(h & 0x8000u) << 16;
   const uint32_t magnitude = h & 0x7FFFu;
   if (magnitude > 0x7C00u) {

@@ -11,17 +11,18 @@ namespace {
 constexpr int kPlanThreads = 512;
 constexpr int kRiceCandidates = 5;
 
-// Rice's k is tried from `least` to `most`, for `count` > 0 entries in `places` places.
+// Rice's k is tried from `least` to `most`, for `count` > 0 entries with indices below `size`.
+// 63 less the zeros above the highest set bit is the floor of the logarithm.
 struct RiceBits {
-  __device__ RiceBits(uint64_t places, uint64_t count) {
-    const uint32_t log2 = 63 - __clzll(static_cast<long long>(places / count));
+  __device__ RiceBits(uint64_t size, uint64_t count) {
+    const uint32_t log2 = 63 - __clzll(static_cast<long long>(size / count));
     most = min(log2 + 1, kMaxRiceBits);
     least = most >= kRiceCandidates - 1 ? most - (kRiceCandidates - 1) : 0;
   }
   uint32_t least, most;
 };
 
-// How many places lie between entry i and the one before.
+// How many indices lie between entry i and the one before.
 __device__ inline uint32_t GapOf(const uint32_t* entries, int64_t i) {
   return entries[i] - (i == 0 ? 0 : entries[i - 1] + 1);
 }
@@ -29,11 +30,11 @@ __device__ inline uint32_t GapOf(const uint32_t* entries, int64_t i) {
 __device__ inline uint64_t BytesOfBits(uint64_t bits) { return (bits + 7) / 8; }
 
 // sums[j * stride + t]: the quotients of tile t with j bits more than the least.
-__global__ void SumQuotientsKernel(const uint32_t* entries, const uint64_t* count, int64_t places,
+__global__ void SumQuotientsKernel(const uint32_t* entries, const uint64_t* count, int64_t size,
                                    int64_t stride, uint64_t* sums) {
   const int64_t n = static_cast<int64_t>(*count);
   for (int64_t tile = blockIdx.x; tile * kEntryTile < n; tile += gridDim.x) {
-    const RiceBits rice(places, n);
+    const RiceBits rice(size, n);
     uint64_t own[kRiceCandidates] = {};
     for (int j = 0; j < kEntriesEach; ++j) {
       const int64_t i = tile * kEntryTile + j * kEntryThreads + threadIdx.x;
@@ -49,14 +50,14 @@ __global__ void SumQuotientsKernel(const uint32_t* entries, const uint64_t* coun
 
 // The CPU twin's choice: the fewest bytes, the lower number in a tie, of Rice's the lowest k.
 // `quotients` are summed per candidate.
-__device__ void Choose(const uint64_t* quotients, uint64_t places, uint32_t packed_bits,
+__device__ void Choose(const uint64_t* quotients, uint64_t size, uint32_t packed_bits,
                        uint64_t count, EntriesPlan* plan) {
   EntriesPlan best = *plan;
   best.count = static_cast<uint32_t>(count);
   best.coding = static_cast<uint32_t>(IndexCoding::kBitmap);
   best.rice_bits = 0;
   best.fields_bytes = 0;
-  best.flags_bytes = BytesOfBits(places);
+  best.flags_bytes = BytesOfBits(size);
   const uint64_t packed = BytesOfBits(packed_bits * count);
   if (packed < best.flags_bytes) {
     best.coding = static_cast<uint32_t>(IndexCoding::kPacked);
@@ -64,7 +65,7 @@ __device__ void Choose(const uint64_t* quotients, uint64_t places, uint32_t pack
     best.flags_bytes = 0;
   }
   if (count > 0) {
-    const RiceBits rice(places, count);
+    const RiceBits rice(size, count);
     for (uint32_t k = rice.least; k <= rice.most; ++k) {
       const uint64_t fields = BytesOfBits(k * count);
       const uint64_t flags = BytesOfBits(quotients[k - rice.least] + count);
@@ -80,7 +81,7 @@ __device__ void Choose(const uint64_t* quotients, uint64_t places, uint32_t pack
 
 // One block. Leaves in the first column of `sums` the quotients before each tile for Rice's k.
 __global__ void __launch_bounds__(kPlanThreads)
-    PlanKernel(const uint64_t* count, int64_t places, uint32_t packed_bits, int64_t stride,
+    PlanKernel(const uint64_t* count, int64_t size, uint32_t packed_bits, int64_t stride,
                uint64_t* sums, EntriesPlan* plan) {
   __shared__ uint64_t quotients[kRiceCandidates];
   const uint64_t n = *count;
@@ -93,10 +94,10 @@ __global__ void __launch_bounds__(kPlanThreads)
     sum = BlockReduce<Sum>(sum);
     if (threadIdx.x == 0) quotients[k] = sum;
   }
-  if (threadIdx.x == 0) Choose(quotients, places, packed_bits, n, plan);
+  if (threadIdx.x == 0) Choose(quotients, size, packed_bits, n, plan);
   __syncthreads();
   if (plan->coding != static_cast<uint32_t>(IndexCoding::kRice)) return;
-  const uint32_t least = RiceBits(places, n).least;
+  const uint32_t least = RiceBits(size, n).least;
   const uint64_t* const chosen = sums + (plan->rice_bits - least) * stride;
   for (int64_t tile = threadIdx.x; tile < tiles; tile += kPlanThreads) sums[tile] = chosen[tile];
   __syncthreads();
@@ -197,14 +198,14 @@ __global__ void WriteIndicesKernel(const EntriesPlan* plan, const uint32_t* entr
 
 }  // namespace
 
-Error IndexBytes::Reserve(int64_t most, int64_t places, const uint32_t* bitmap) {
+Error IndexBytes::Reserve(int64_t most, int64_t size, const uint32_t* bitmap) {
   most_ = most;
-  places_ = places;
+  size_ = size;
   bitmap_ = bitmap;
-  // The smallest coding is chosen, so neither the bitmap nor packed places are exceeded, but for
+  // The smallest coding is chosen, so neither the bitmap nor packed indices are exceeded, but for
   // what fills the last byte.
-  const uint64_t packed = PackedIndexBits(places) * static_cast<uint64_t>(most);
-  const uint64_t bits = std::min(static_cast<uint64_t>(places), packed);
+  const uint64_t packed = PackedIndexBits(size) * static_cast<uint64_t>(most);
+  const uint64_t bits = std::min(static_cast<uint64_t>(size), packed);
   bytes_ = static_cast<size_t>(bits / 32 + 2) * 4;
   RETURN_ERROR(fields_.Reserve(bytes_));
   RETURN_ERROR(flags_.Reserve(bytes_));
@@ -214,13 +215,13 @@ Error IndexBytes::Reserve(int64_t most, int64_t places, const uint32_t* bitmap) 
 Error IndexBytes::Submit(cudaStream_t stream, const uint32_t* entries, const uint64_t* count,
                          EntriesPlan* plan) {
   const int64_t tiles = NumEntryTiles(most_);
-  const uint32_t packed_bits = PackedIndexBits(places_);
+  const uint32_t packed_bits = PackedIndexBits(size_);
   const dim3 blocks = BlocksFor(tiles, 1, 8 * device_->multiprocessors());
   uint64_t* const sums = sums_.as<uint64_t>();
   CUDA_RETURN_IF_ERROR(cudaMemsetAsync(flags_.as<void>(), 0, bytes_, stream));
   RETURN_ERROR(Launch(stream, blocks, dim3(kEntryThreads), SumQuotientsKernel, entries, count,
-                      places_, tiles + 1, sums));
-  RETURN_ERROR(Launch(stream, dim3(1), dim3(kPlanThreads), PlanKernel, count, places_, packed_bits,
+                      size_, tiles + 1, sums));
+  RETURN_ERROR(Launch(stream, dim3(1), dim3(kPlanThreads), PlanKernel, count, size_, packed_bits,
                       tiles + 1, sums, plan));
   return Launch(stream, blocks, dim3(kEntryThreads), WriteIndicesKernel, plan, entries, packed_bits,
                 bitmap_ != nullptr, sums, fields_.as<uint32_t>(), flags_.as<uint32_t>());

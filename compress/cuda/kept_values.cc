@@ -41,8 +41,10 @@ Error KeptValues::SubmitCopyToHost(int64_t count, uint64_t random_key, uint8_t* 
   const size_t bytes = ValueBytes(spec_, count);
   if (spec_.values == Values::kUniform) {
     size_t written = 0;
-    return CudaUniformEncode(device_, FlatView(data(), count), CodecOfValues(spec_), random_key,
-                             out, bytes, &written);
+    KernelContext context;
+    context.random_key = random_key;
+    return CudaUniformEncode(device_, CodecOfValues(spec_), FlatView(data(), count), context,
+                             {out, bytes, &written});
   }
   if (bytes == 0) return Error{};
   const void* const from = IsNarrow(spec_) ? narrow_.as<void>() : data();
@@ -59,8 +61,8 @@ Error PayloadValues::Submit(cudaStream_t stream, const uint8_t* bytes, int64_t c
   if (spec.values == Values::kUniform) {
     RETURN_ERROR(memory_.Reserve(4 * (count + 1)));
     result_ = {memory_.as<void>(), Values::kF32, 1};
-    return CudaUniformDecode(device_, bytes, ValueBytes(spec, count), CodecOfValues(spec),
-                             FlatView(memory_.as<float>(), count));
+    return CudaUniformDecode(device_, {bytes, ValueBytes(spec, count)}, CodecOfValues(spec),
+                             KernelContext{}, FlatView(memory_.as<float>(), count));
   }
   RETURN_ERROR(SubmitPayloadCopy(device_, stream, bytes, ValueBytes(spec, count), &memory_));
   result_ = {memory_.as<void>(), spec.values, PowerOfTwo(-exponent)};

@@ -21,8 +21,8 @@ class KeptValues {
   // To be written, in memory order.
   float* data() const { return values_.as<float>(); }
 
-  // Of data()[0, *count), the largest magnitude of which is *largest, both in device memory: as
-  // they travel, but for uniform's. Launches only.
+  // Narrows data()[0, *count) to the type that travels; uniform's codes are made later. *largest is
+  // their largest magnitude; both numbers are in device memory. Launches only.
   Error Submit(cudaStream_t stream, const uint64_t* count, const uint32_t* largest);
 
   // Writes ValueBytes(spec, count) bytes to host memory, perhaps only at the stream's end.

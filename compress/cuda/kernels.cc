@@ -1,5 +1,7 @@
 #include "compress/cuda/kernels.h"
 
+#include <cassert>
+
 #include "compress/cuda/blockwise8.h"
 #include "compress/cuda/cast.h"
 #include "compress/cuda/combine.h"
@@ -18,66 +20,56 @@
 namespace thinwire {
 namespace {
 
+struct CudaCodec {
+  CudaEncode* encode = nullptr;
+  CudaDecode* decode = nullptr;
+};
+
+CudaCodec CodecOf(const CodecSpec& spec) {
+  switch (spec.kind) {
+    case CodecKind::kNone:
+    case CodecKind::kFp16:
+    case CodecKind::kBf16:
+      return {CudaCastEncode, CudaCastDecode};
+    case CodecKind::kUniform:
+      if (spec.rotation == Rotation::kNone) return {CudaUniformEncode, CudaUniformDecode};
+      return {CudaRotatedUniformEncode, CudaRotatedUniformDecode};
+    case CodecKind::kTopK:
+      return {CudaTopKEncode, CudaEntriesDecode};
+    case CodecKind::kThreshold:
+      return {CudaThresholdEncode, CudaEntriesDecode};
+    case CodecKind::kRandomK:
+      return {CudaRandomKEncode, CudaRandomKDecode};
+    case CodecKind::kFp8:
+      return {CudaFp8Encode, CudaFp8Decode};
+    case CodecKind::kBlockwise8:
+      return {CudaBlockwise8Encode, CudaBlockwise8Decode};
+    case CodecKind::kLowRank:
+      return {CudaLowRankEncode, CudaLowRankDecode};
+    case CodecKind::kPlugin:
+      break;
+  }
+  assert(false);
+  return {};
+}
+
 class CudaKernels final : public CodecKernels {
  public:
   explicit CudaKernels(CudaDevice* device) : device_(device) {}
 
-  Error CastEncode(const TensorView& x, DType to, uint8_t* payload, size_t capacity,
-                   size_t* bytes) override {
-    return CudaCastEncode(device_, x, to, payload, capacity, bytes);
+  Error Encode(const CodecSpec& spec, const TensorView& x, const KernelContext& context,
+               const PayloadBuffer& payload) override {
+    return CodecOf(spec).encode(device_, spec, x, context, payload);
   }
-  Error CastDecode(const uint8_t* payload, size_t bytes, DType from, const TensorView& x) override {
-    return CudaCastDecode(device_, payload, bytes, from, x);
+  Error Decode(const PayloadView& payload, const CodecSpec& spec, const KernelContext& context,
+               const TensorView& x) override {
+    return CodecOf(spec).decode(device_, payload, spec, context, x);
   }
-  Error Fp8Encode(const TensorView& x, Fp8Format format, uint8_t* payload, size_t capacity,
-                  size_t* bytes) override {
-    return CudaFp8Encode(device_, x, format, payload, capacity, bytes);
+  Error CastTo(DType wire, const TensorView& x, const PayloadBuffer& payload) override {
+    return CudaCastTo(device_, wire, x, payload);
   }
-  Error Fp8Decode(const uint8_t* payload, size_t bytes, Fp8Format format,
-                  const TensorView& x) override {
-    return CudaFp8Decode(device_, payload, bytes, format, x);
-  }
-  Error Blockwise8Encode(const TensorView& x, uint32_t block, uint8_t* payload, size_t capacity,
-                         size_t* bytes) override {
-    return CudaBlockwise8Encode(device_, x, block, payload, capacity, bytes);
-  }
-  Error Blockwise8Decode(const uint8_t* payload, size_t bytes, uint32_t block,
-                         const TensorView& x) override {
-    return CudaBlockwise8Decode(device_, payload, bytes, block, x);
-  }
-  Error UniformEncode(const TensorView& x, const CodecSpec& spec, uint64_t random_key,
-                      uint8_t* payload, size_t capacity, size_t* bytes) override {
-    if (spec.rotation == Rotation::kHadamard) {
-      return CudaRotatedUniformEncode(device_, x, spec, random_key, payload, capacity, bytes);
-    }
-    return CudaUniformEncode(device_, x, spec, random_key, payload, capacity, bytes);
-  }
-  Error UniformDecode(const uint8_t* payload, size_t bytes, const CodecSpec& spec,
-                      const TensorView& x) override {
-    if (spec.rotation == Rotation::kHadamard) {
-      return CudaRotatedUniformDecode(device_, payload, bytes, spec, x);
-    }
-    return CudaUniformDecode(device_, payload, bytes, spec, x);
-  }
-  Error TopKEncode(const TensorView& x, const CodecSpec& spec, const SparseContext& context,
-                   uint8_t* payload, size_t capacity, size_t* bytes) override {
-    return CudaTopKEncode(device_, x, spec, context, payload, capacity, bytes);
-  }
-  Error ThresholdEncode(const TensorView& x, const CodecSpec& spec, const SparseContext& context,
-                        uint8_t* payload, size_t capacity, size_t* bytes) override {
-    return CudaThresholdEncode(device_, x, spec, context, payload, capacity, bytes);
-  }
-  Error EntriesDecode(const uint8_t* payload, size_t bytes, const CodecSpec& spec,
-                      const SparseContext& context, const TensorView& x) override {
-    return CudaEntriesDecode(device_, payload, bytes, spec, context, x);
-  }
-  Error RandomKEncode(const TensorView& x, const CodecSpec& spec, const SparseContext& context,
-                      uint8_t* payload, size_t capacity, size_t* bytes) override {
-    return CudaRandomKEncode(device_, x, spec, context, payload, capacity, bytes);
-  }
-  Error RandomKDecode(const uint8_t* payload, size_t bytes, const CodecSpec& spec,
-                      const SparseContext& context, const TensorView& x) override {
-    return CudaRandomKDecode(device_, payload, bytes, spec, context, x);
+  Error CastFrom(const PayloadView& payload, DType wire, const TensorView& x) override {
+    return CudaCastFrom(device_, payload, wire, x);
   }
   Error Compact(const TensorView& x, const SupportView& support,
                 const TensorView& compact) override {
@@ -86,14 +78,6 @@ class CudaKernels final : public CodecKernels {
   Error Expand(const TensorView& compact, const SupportView& support,
                const TensorView& x) override {
     return CudaExpand(device_, compact, support, x);
-  }
-  Error LowRankEncode(const TensorView& x, const CodecSpec& spec, const float* warm_start,
-                      uint8_t* payload, size_t capacity, size_t* bytes) override {
-    return CudaLowRankEncode(device_, x, spec, warm_start, payload, capacity, bytes);
-  }
-  Error LowRankDecode(const uint8_t* payload, size_t bytes, const CodecSpec& spec,
-                      const TensorView& x) override {
-    return CudaLowRankDecode(device_, payload, bytes, spec, x);
   }
   Error FindNonzeros(const TensorView& x, uint64_t* words, int64_t* count) override {
     return CudaFindNonzeros(device_, x, words, count);

@@ -19,12 +19,12 @@ struct Keys {
   int64_t elements = 0;
 };
 
-// Of one scope. `support` may be null.
+// The keys of a tensor that is one scope. `support` may be null.
 inline Keys KeysOf(const TensorView& x, const SupportView* support) {
   return {x.data, x.dtype, WordsOf(support), x.elements(), x.elements()};
 }
 
-// Of each scope the `k` largest are kept, the first among equal ones.
+// Which keys are kept: the `k` largest of each scope, the first among equal ones.
 struct Choice {
   int64_t k = 0;       // 1 to the scope's elements
   bool zeros = false;  // zeros too, where a scope has fewer than k others

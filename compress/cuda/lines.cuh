@@ -13,7 +13,7 @@
 
 namespace thinwire {
 
-// From ranges to what a kernel wants.
+// Turns ranges into what a kernel wants.
 struct ToEncodeLine {
   int32_t divisor;
   __device__ EncodeLine operator()(const DecodeLine& range) const {
@@ -24,7 +24,7 @@ struct ToDecodeLine {
   __device__ DecodeLine operator()(const DecodeLine& range) const { return range; }
 };
 
-// Of a single scope.
+// The line of a tensor that is a single scope.
 template <typename ToLine>
 struct OneLine {
   RangeHeader header;

@@ -64,40 +64,40 @@ Error CheckExtremes(CudaDevice* device, const TensorView& x, int64_t rank,
 
 }  // namespace
 
-Error CudaLowRankEncode(CudaDevice* device, const TensorView& x, const CodecSpec& spec,
-                        const float* warm_start, uint8_t* payload, size_t capacity, size_t* bytes) {
+Error CudaLowRankEncode(CudaDevice* device, const CodecSpec& spec, const TensorView& x,
+                        const KernelContext& context, const PayloadBuffer& payload) {
   LowRankMatrices m;
   RETURN_ERROR(LowRankMatricesOf(x, spec, &m));
-  *bytes = m.count * m.payload_bytes();
-  RETURN_ERROR(CheckCapacity("low_rank", capacity, *bytes));
-  if (*bytes == 0) return Error{};
+  *payload.bytes = m.count * m.payload_bytes();
+  RETURN_ERROR(CheckCapacity("low_rank", payload.capacity, *payload.bytes));
+  if (*payload.bytes == 0) return Error{};
   cudaStream_t stream;
   RETURN_ERROR(device->Stream(&stream));
   EncodeMemory memory(device);
   RETURN_ERROR(memory.Reserve(m));
-  const std::vector<float> start = Start(m, warm_start);
+  const std::vector<float> start = Start(m, context.warm_start);
   RETURN_ERROR(device->CopyFromHost(memory.start.as<float>(), start.data(), 4 * start.size()));
   RETURN_ERROR(Submit(stream, x, m, memory));
   std::vector<LowRankExtremes> extremes(m.count);
   RETURN_ERROR(device->CopyToHost(extremes.data(), memory.extremes.as<LowRankExtremes>(),
                                   m.count * sizeof(LowRankExtremes)));
   RETURN_ERROR(CheckExtremes(device, x, m.rank, extremes));
-  return device->CopyToHost(payload, memory.payload.as<float>(), *bytes);
+  return device->CopyToHost(payload.data, memory.payload.as<float>(), *payload.bytes);
 }
 
-Error CudaLowRankDecode(CudaDevice* device, const uint8_t* payload, size_t bytes,
-                        const CodecSpec& spec, const TensorView& x) {
+Error CudaLowRankDecode(CudaDevice* device, const PayloadView& payload, const CodecSpec& spec,
+                        const KernelContext& /*context*/, const TensorView& x) {
   LowRankMatrices m;
   RETURN_ERROR(LowRankMatricesOf(x, spec, &m));
-  RETURN_ERROR(CheckPayloadBytes("low_rank", bytes, m.count * m.payload_bytes()));
-  if (bytes == 0) return Error{};
+  RETURN_ERROR(CheckPayloadBytes("low_rank", payload.bytes, m.count * m.payload_bytes()));
+  if (payload.bytes == 0) return Error{};
   cudaStream_t stream;
   RETURN_ERROR(device->Stream(&stream));
   CudaScratch factors(device), q(device), nonfinite(device);
-  RETURN_ERROR(factors.Reserve(bytes));
+  RETURN_ERROR(factors.Reserve(payload.bytes));
   RETURN_ERROR(q.Reserve(4 * m.count * m.q_floats()));
   RETURN_ERROR(nonfinite.Reserve(sizeof(uint32_t)));
-  RETURN_ERROR(device->CopyFromHost(factors.as<float>(), payload, bytes));
+  RETURN_ERROR(device->CopyFromHost(factors.as<float>(), payload.data, payload.bytes));
   CUDA_RETURN_IF_ERROR(cudaMemsetAsync(nonfinite.as<uint32_t>(), 0, sizeof(uint32_t), stream));
   RETURN_ERROR(
       MultiplyFactors(stream, factors.as<float>(), m, q.as<float>(), x, nonfinite.as<uint32_t>()));

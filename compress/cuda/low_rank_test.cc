@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "compress/cuda/twins_testing.h"
-#include "compress/layout.h"
 
 namespace thinwire {
 namespace {
@@ -15,23 +14,6 @@ CodecSpec SpecOf(uint32_t rank, bool per_sample = false) {
   spec.rank = rank;
   spec.per_sample = per_sample;
   return spec;
-}
-
-size_t PayloadBytes(const CodecSpec& spec, const Shape& shape) {
-  return LowRankPayloadBytes(spec, MatricesOf(shape, spec.per_sample));
-}
-
-EncodeCall EncodeWith(const CodecSpec& spec, const float* warm_start = nullptr) {
-  return [=](CodecKernels* kernels, const TensorView& x, uint8_t* payload, size_t capacity,
-             size_t* bytes) {
-    return kernels->LowRankEncode(x, spec, warm_start, payload, capacity, bytes);
-  };
-}
-
-DecodeCall DecodeWith(const CodecSpec& spec) {
-  return [=](CodecKernels* kernels, const uint8_t* payload, size_t bytes, const TensorView& x) {
-    return kernels->LowRankDecode(payload, bytes, spec, x);
-  };
 }
 
 struct Case {
@@ -55,8 +37,9 @@ std::string Spelled(const Case& c, DType dtype) {
 // ||x - decoded|| / ||x||.
 double ErrorOf(const CodecSpec& spec, const Tensor& x, const std::vector<uint8_t>& payload) {
   Tensor y = *Tensor::Allocate(CpuDevice(), DType::kF32, x.shape());
-  EXPECT_TRUE(
-      CpuCodecKernels()->LowRankDecode(payload.data(), payload.size(), spec, y.view()).ok());
+  EXPECT_TRUE(CpuCodecKernels()
+                  ->Decode({payload.data(), payload.size()}, spec, KernelContext{}, y.view())
+                  .ok());
   CodecKernels::Sums sums;
   EXPECT_TRUE(CpuCodecKernels()->Compare(x.view(), y.view(), &sums).ok());
   return sums.x == 0 ? std::sqrt(sums.y) : std::sqrt(sums.difference / sums.x);
@@ -68,9 +51,9 @@ TEST(CudaLowRankTest, DecodesToTheCpusBits) {
       SCOPED_TRACE(Spelled(c, dtype));
       const CodecSpec spec = SpecOf(c.rank, c.per_sample);
       const Tensor x = HostTensor(c.shape, dtype, NormalValues(c.shape.elements()));
-      const Encoded encoded = EncodeOn(CpuTwin(), x, PayloadBytes(spec, c.shape), EncodeWith(spec));
+      const Encoded encoded = EncodeOn(CpuTwin(), x, Capacity(spec, c.shape), EncodeBy(spec));
       ASSERT_TRUE(encoded.error.ok()) << encoded.error.message;
-      ExpectSameDecoding(encoded.payload, c.shape, dtype, DecodeWith(spec));
+      ExpectSameDecoding(encoded.payload, c.shape, dtype, DecodeBy(spec));
     }
   }
 }
@@ -80,10 +63,10 @@ TEST(CudaLowRankTest, JudgesDamagedPayloadsAsTheCpuDoes) {
   const Shape shape = {2, 5, 3};
   const Encoded encoded =
       EncodeOn(CpuTwin(), HostTensor(shape, DType::kF32, NormalValues(shape.elements())),
-               PayloadBytes(spec, shape), EncodeWith(spec));
-  ExpectSameVerdictsWhenCut(encoded.payload, shape, DType::kF32, DecodeWith(spec));
-  ExpectSameVerdictsWhenDamaged(encoded.payload, shape, DType::kF32, DecodeWith(spec));
-  ExpectSameVerdictsWhenDamaged(encoded.payload, shape, DType::kBF16, DecodeWith(spec));
+               Capacity(spec, shape), EncodeBy(spec));
+  ExpectSameVerdictsWhenCut(encoded.payload, shape, DType::kF32, DecodeBy(spec));
+  ExpectSameVerdictsWhenDamaged(encoded.payload, shape, DType::kF32, DecodeBy(spec));
+  ExpectSameVerdictsWhenDamaged(encoded.payload, shape, DType::kBF16, DecodeBy(spec));
 }
 
 TEST(CudaLowRankTest, RefusesFactorsThatAreNotFiniteWhereverTheyStand) {
@@ -96,7 +79,7 @@ TEST(CudaLowRankTest, RefusesFactorsThatAreNotFiniteWhereverTheyStand) {
         factors[i] = value;
         std::vector<uint8_t> payload(4 * factors.size());
         std::memcpy(payload.data(), factors.data(), payload.size());
-        ExpectSameDecoding(payload, shape, DType::kF32, DecodeWith(spec));
+        ExpectSameDecoding(payload, shape, DType::kF32, DecodeBy(spec));
       }
     }
   }
@@ -110,9 +93,9 @@ TEST(CudaLowRankTest, EncodesToTheCpusFactors) {
       SCOPED_TRACE(Spelled(c, dtype));
       const CodecSpec spec = SpecOf(c.rank, c.per_sample);
       const Tensor x = HostTensor(c.shape, dtype, NormalValues(c.shape.elements()));
-      const size_t bytes = PayloadBytes(spec, c.shape);
-      const Encoded expected = EncodeOn(CpuTwin(), x, bytes, EncodeWith(spec));
-      const Encoded met = EncodeOn(GpuTwin(), x, bytes, EncodeWith(spec));
+      const size_t bytes = Capacity(spec, c.shape);
+      const Encoded expected = EncodeOn(CpuTwin(), x, bytes, EncodeBy(spec));
+      const Encoded met = EncodeOn(GpuTwin(), x, bytes, EncodeBy(spec));
       ASSERT_TRUE(met.error.ok()) << met.error.message;
       ASSERT_EQ(met.payload.size(), expected.payload.size());
       for (size_t i = 0; i < bytes; i += 4) {
@@ -132,8 +115,8 @@ TEST(CudaLowRankTest, ApproximatesAsWellAsTheCpuAtEverySize) {
   for (const NamedValues& named : FiniteCases(600)) {
     SCOPED_TRACE(named.name);
     const Tensor x = HostTensor(shape, DType::kF32, named.values);
-    const Encoded expected = EncodeOn(CpuTwin(), x, PayloadBytes(spec, shape), EncodeWith(spec));
-    const Encoded met = EncodeOn(GpuTwin(), x, PayloadBytes(spec, shape), EncodeWith(spec));
+    const Encoded expected = EncodeOn(CpuTwin(), x, Capacity(spec, shape), EncodeBy(spec));
+    const Encoded met = EncodeOn(GpuTwin(), x, Capacity(spec, shape), EncodeBy(spec));
     ExpectSameError(expected.error, met.error);
     if (!expected.error.ok()) continue;
     EXPECT_NEAR(ErrorOf(spec, x, met.payload), ErrorOf(spec, x, expected.payload), 1e-5);
@@ -144,14 +127,14 @@ TEST(CudaLowRankTest, StartsFromTheFactorBefore) {
   const CodecSpec spec = SpecOf(2, /*per_sample=*/true);
   const Shape shape = {3, 50, 20};
   const Tensor x = HostTensor(shape, DType::kF32, NormalValues(shape.elements()));
-  const size_t bytes = PayloadBytes(spec, shape), p = 50 * 2, q = 20 * 2;
+  const size_t bytes = Capacity(spec, shape), p = 50 * 2, q = 20 * 2;
   std::vector<float> start;
   double error = 1;
   for (int step = 0; step < 6; ++step) {
     const Encoded met =
-        EncodeOn(GpuTwin(), x, bytes, EncodeWith(spec, step == 0 ? nullptr : start.data()));
+        EncodeOn(GpuTwin(), x, bytes, EncodeBy(spec, nullptr, step == 0 ? nullptr : start.data()));
     const Encoded expected =
-        EncodeOn(CpuTwin(), x, bytes, EncodeWith(spec, step == 0 ? nullptr : start.data()));
+        EncodeOn(CpuTwin(), x, bytes, EncodeBy(spec, nullptr, step == 0 ? nullptr : start.data()));
     EXPECT_NEAR(ErrorOf(spec, x, met.payload), ErrorOf(spec, x, expected.payload), 1e-6);
     EXPECT_LT(ErrorOf(spec, x, met.payload), error);
     error = ErrorOf(spec, x, met.payload);
@@ -168,7 +151,7 @@ TEST(CudaLowRankTest, ColumnsThatVanishAreZeros) {
   std::vector<float> values(40 * 8);
   for (int i = 0; i < 40 * 8; ++i) values[i] = static_cast<float>((i / 8 + 1) * (i % 8 - 3));
   const Tensor x = HostTensor({40, 8}, DType::kF32, values);
-  const Encoded met = EncodeOn(GpuTwin(), x, PayloadBytes(spec, {40, 8}), EncodeWith(spec));
+  const Encoded met = EncodeOn(GpuTwin(), x, Capacity(spec, {40, 8}), EncodeBy(spec));
   for (int column = 1; column < 3; ++column) {
     for (int row = 0; row < 40 + 8; ++row) {
       float factor;
@@ -184,22 +167,21 @@ TEST(CudaLowRankTest, RefusesWhatTheCpuRefuses) {
   const int64_t n = shape.elements();
   for (const bool per_sample : {false, true}) {
     const CodecSpec spec = SpecOf(2, per_sample);
-    const size_t bytes = PayloadBytes(spec, shape);
+    const size_t bytes = Capacity(spec, shape);
     std::vector<NamedValues> all = ExtremeCases(n);
     all.push_back({"large everywhere", std::vector<float>(n, 2e38f)});
     for (const NamedValues& named : all) {
       SCOPED_TRACE(named.name);
       const Tensor x = HostTensor(shape, DType::kF32, named.values);
-      const Encoded expected = EncodeOn(CpuTwin(), x, bytes, EncodeWith(spec));
-      const Encoded met = EncodeOn(GpuTwin(), x, bytes, EncodeWith(spec));
+      const Encoded expected = EncodeOn(CpuTwin(), x, bytes, EncodeBy(spec));
+      const Encoded met = EncodeOn(GpuTwin(), x, bytes, EncodeBy(spec));
       ExpectSameError(expected.error, met.error);
     }
     const Tensor x = HostTensor(shape, DType::kF32, NormalValues(n));
-    ExpectSameEncoding(x, bytes - 1, EncodeWith(spec));
-    ExpectSameEncoding(x, bytes, EncodeWith(SpecOf(6, per_sample)));
+    ExpectSameEncoding(x, bytes - 1, EncodeBy(spec));
+    ExpectSameEncoding(x, bytes, EncodeBy(SpecOf(6, per_sample)));
   }
-  ExpectTwins(HostTensor({0, 30, 6}, DType::kF32, {}), 0, EncodeWith(SpecOf(2)),
-              DecodeWith(SpecOf(2)));
+  ExpectTwins(HostTensor({0, 30, 6}, DType::kF32, {}), 0, EncodeBy(SpecOf(2)), DecodeBy(SpecOf(2)));
 }
 
 }  // namespace

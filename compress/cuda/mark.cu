@@ -25,6 +25,7 @@ __global__ void MarkKernel(TypedKeys<T> keys, LeastMarked least, uint32_t* marks
     }
 #pragma unroll
     for (int j = 0; j < kAtOnce; ++j) {
+      // A vote has bit i set if lane i's condition holds: a word of 32 neighbours.
       const uint32_t votes = __ballot_sync(kWholeWarp, magnitudes[j] >= least_bits);
       if (static_cast<int>(lane) == word + j) own = votes;
       largest = max(largest, magnitudes[j]);

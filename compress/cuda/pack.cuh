@@ -19,6 +19,7 @@ class WarpPacker {
         lane_(threadIdx.x % kWarpThreads),
         first_(8 * lane_ / bits),
         skipped_((32 * lane_ - 4 * bits * first_) % 32),
+        // `bits & (0 - bits)` is the lowest set bit: the largest power of two that divides `bits`.
         pieces_((2 * bits - (bits & (0 - bits)) + 7) / bits) {}
 
   __device__ bool HasWord() const { return lane_ < 4 * bits_; }

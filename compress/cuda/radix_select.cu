@@ -19,22 +19,22 @@ struct Level {
   __device__ uint32_t Digit(uint64_t key) const {
     return static_cast<uint32_t>(key >> shift) & ((1u << bits) - 1);
   }
-  // Of a level above the places.
+  // The digit of a level whose bits are all the magnitude's.
   __device__ uint32_t DigitOfMagnitude(uint32_t magnitude) const {
     return (magnitude >> (shift - 32)) & ((1u << bits) - 1);
   }
 };
 constexpr Level kNoLevel = {0, 0};
 
-// Kept are the keys from `upper` on; of those in [lower, upper) the `wanted` largest.
+// The keys from `upper` on are kept, and the `wanted` largest of those in [lower, upper).
 struct Range {
   uint64_t lower, upper, wanted;
 };
 
-// The elements of a block, no more than a scope has: they lie in one or two.
-struct Run {
+// The elements of a block of threads, no more than a scope has: they lie in one scope or two.
+struct Span {
   template <typename T>
-  __device__ Run(const TypedKeys<T>& keys, int64_t most)
+  __device__ Span(const TypedKeys<T>& keys, int64_t most)
       : begin(most * blockIdx.x),
         length(static_cast<int>(min(most, keys.total - begin))),
         scope(begin / keys.elements),
@@ -55,7 +55,7 @@ struct Run {
   int second;  // where the second scope begins, or the length
 };
 
-// A histogram for each of a run's scopes, in shared memory; added to those in device memory.
+// A histogram for each of a span's scopes, in shared memory; added to those in device memory.
 struct Histograms {
   __device__ Histograms(uint32_t (&bins)[2 * kBins], int scopes) : bins(bins), num(scopes * kBins) {
     for (int i = threadIdx.x; i < num; i += kThreads) bins[i] = 0;
@@ -77,23 +77,23 @@ template <typename T>
 __global__ void CountAllKernel(TypedKeys<T> keys, int64_t most, bool zeros, Level level,
                                uint32_t* tables) {
   __shared__ uint32_t bins[2 * kBins];
-  const Run run(keys, most);
-  Histograms histograms(bins, run.num_scopes());
-  for (int first = threadIdx.x; first < run.length; first += kAtOnce * kThreads) {
+  const Span span(keys, most);
+  Histograms histograms(bins, span.num_scopes());
+  for (int first = threadIdx.x; first < span.length; first += kAtOnce * kThreads) {
     uint32_t magnitudes[kAtOnce];
 #pragma unroll
     for (int j = 0; j < kAtOnce; ++j) {
       const int at = first + j * kThreads;
-      magnitudes[j] = at < run.length ? keys.Magnitude(run.begin + at) : 0;
+      magnitudes[j] = at < span.length ? keys.Magnitude(span.begin + at) : 0;
     }
 #pragma unroll
     for (int j = 0; j < kAtOnce; ++j) {
       const int at = first + j * kThreads;
-      if (at >= run.length || (magnitudes[j] == 0 && !zeros)) continue;
-      histograms.Add(run.ScopeOf(at), level.DigitOfMagnitude(magnitudes[j]));
+      if (at >= span.length || (magnitudes[j] == 0 && !zeros)) continue;
+      histograms.Add(span.ScopeOf(at), level.DigitOfMagnitude(magnitudes[j]));
     }
   }
-  histograms.AddTo(tables + run.scope * kBins);
+  histograms.AddTo(tables + span.scope * kBins);
 }
 
 // A block per scope: finds the digit of the K-th largest and clears the histogram for the next
@@ -141,7 +141,7 @@ __global__ void StartKernel(const uint32_t* tables, Range* ranges, int64_t scope
   }
 }
 
-// A scope's range after the first level, which tells no places apart.
+// A scope's range after the first level, which tells no indices apart.
 struct MagnitudeRange {
   __device__ explicit MagnitudeRange(const Range& range)
       : lower(static_cast<uint32_t>(range.lower >> 32)),
@@ -158,60 +158,64 @@ __global__ void FindCandidatesKernel(TypedKeys<T> keys, int64_t most, const Rang
                                      uint32_t* kept) {
   __shared__ uint32_t bins[2 * kBins];
   const int lane = threadIdx.x % 32;
-  const Run run(keys, most);
-  const MagnitudeRange low(ranges[run.scope]), high(ranges[run.scope + run.num_scopes() - 1]);
-  Histograms histograms(bins, run.num_scopes());
-  for (int first = threadIdx.x / 32 * 32; first * 32 < run.length; first += kThreads) {
+  const Span span(keys, most);
+  const MagnitudeRange low(ranges[span.scope]), high(ranges[span.scope + span.num_scopes() - 1]);
+  Histograms histograms(bins, span.num_scopes());
+  for (int first = threadIdx.x / 32 * 32; first * 32 < span.length; first += kThreads) {
     uint32_t own_kept = 0, own_candidates = 0;
     for (int word = 0; word < 32; word += kAtOnce) {
       uint32_t magnitudes[kAtOnce];
 #pragma unroll
       for (int j = 0; j < kAtOnce; ++j) {
         const int at = (first + word + j) * 32 + lane;
-        magnitudes[j] = at < run.length ? keys.Magnitude(run.begin + at) : 0;
+        magnitudes[j] = at < span.length ? keys.Magnitude(span.begin + at) : 0;
       }
 #pragma unroll
       for (int j = 0; j < kAtOnce; ++j) {
         const int at = (first + word + j) * 32 + lane;
-        const int scope = run.ScopeOf(at);
+        const int scope = span.ScopeOf(at);
         const uint32_t lower = scope == 0 ? low.lower : high.lower;
         const uint32_t upper = scope == 0 ? low.upper : high.upper;
-        const bool above = at < run.length && magnitudes[j] >= upper;
-        const bool inside = at < run.length && magnitudes[j] >= lower && magnitudes[j] < upper;
+        const bool above = at < span.length && magnitudes[j] >= upper;
+        const bool inside = at < span.length && magnitudes[j] >= lower && magnitudes[j] < upper;
         if (inside) histograms.Add(scope, level.DigitOfMagnitude(magnitudes[j]));
+        // A vote has bit i set if lane i's condition holds: a word of 32 neighbours. Each lane
+        // keeps the word of its own number and stores it below.
         const uint32_t kept_word = __ballot_sync(kWholeWarp, above);
         const uint32_t candidates_word = __ballot_sync(kWholeWarp, inside);
         if (lane == word + j) own_kept = kept_word, own_candidates = candidates_word;
       }
     }
-    if ((first + lane) * 32 >= run.length) continue;
-    kept[run.begin / 32 + first + lane] = own_kept;
-    candidates[run.begin / 32 + first + lane] = own_candidates;
+    if ((first + lane) * 32 >= span.length) continue;
+    kept[span.begin / 32 + first + lane] = own_kept;
+    candidates[span.begin / 32 + first + lane] = own_candidates;
   }
-  histograms.AddTo(tables + run.scope * kBins);
+  histograms.AddTo(tables + span.scope * kBins);
 }
 
-// The same with the candidates so far, a word of them for each thread: those that lie above are
-// kept, and those that lie below are candidates no more. Does nothing if *wanted is 0: there are
-// none. Without bits `level` is that of the end.
+// Looks again at the candidates so far, a word of them for each thread: those that lie above the
+// range are kept, and those that lie below it are candidates no more. Does nothing if *wanted is 0:
+// there are none. `level` without bits is the end: nothing is counted for a next one.
 template <typename T>
 __global__ void NarrowKernel(TypedKeys<T> keys, int64_t most, const Range* ranges, Level level,
                              const uint32_t* wanted, uint32_t* tables, uint32_t* candidates,
                              uint32_t* kept) {
   __shared__ uint32_t bins[2 * kBins];
   if (*wanted == 0) return;
-  const Run run(keys, most);
-  const Range low = ranges[run.scope], high = ranges[run.scope + run.num_scopes() - 1];
-  Histograms histograms(bins, run.num_scopes());
-  for (int first = threadIdx.x; first * 32 < run.length; first += kThreads) {
-    const int64_t word = run.begin / 32 + first;
+  const Span span(keys, most);
+  const Range low = ranges[span.scope], high = ranges[span.scope + span.num_scopes() - 1];
+  Histograms histograms(bins, span.num_scopes());
+  for (int first = threadIdx.x; first * 32 < span.length; first += kThreads) {
+    const int64_t word = span.begin / 32 + first;
     const uint32_t before = candidates[word];
     uint32_t own_kept = 0, own_candidates = 0;
+    // `left &= left - 1` clears the lowest set bit, `left & (~left + 1)` is that bit alone: the
+    // loop visits the set bits from the lowest up.
     for (uint32_t left = before; left != 0; left &= left - 1) {
       const int at = first * 32 + __ffs(static_cast<int>(left)) - 1;
       const uint32_t bit = left & (~left + 1);
-      const int scope = run.ScopeOf(at);
-      const uint64_t key = run.KeyOf(at, keys.Magnitude(run.begin + at));
+      const int scope = span.ScopeOf(at);
+      const uint64_t key = span.KeyOf(at, keys.Magnitude(span.begin + at));
       if (key >= (scope == 0 ? low.upper : high.upper)) {
         own_kept |= bit;
       } else if (key >= (scope == 0 ? low.lower : high.lower)) {
@@ -222,10 +226,10 @@ __global__ void NarrowKernel(TypedKeys<T> keys, int64_t most, const Range* range
     if (own_kept != 0) kept[word] |= own_kept;
     if (own_candidates != before) candidates[word] = own_candidates;
   }
-  if (level.bits > 0) histograms.AddTo(tables + run.scope * kBins);
+  if (level.bits > 0) histograms.AddTo(tables + span.scope * kBins);
 }
 
-// The levels that tell keys apart: places of a scope have ceil(log2 elements) bits, and bf16
+// The levels that tell keys apart: indices within a scope have ceil(log2 elements) bits, and bf16
 // magnitudes end in 16 zeros.
 int LevelsOf(const Keys& keys, Level* levels) {
   int count = 0;
@@ -238,15 +242,15 @@ int LevelsOf(const Keys& keys, Level* levels) {
   return count;
 }
 
-// Elements of a block at most: whole rounds of its threads, no more than a scope has, and enough
+// The most elements of a block: whole rounds of its threads, no more than a scope has, and enough
 // blocks for every multiprocessor.
-int64_t RunOf(const Keys& keys, const CudaDevice& device) {
-  int64_t run = kLeastElements;
-  while (2 * run <= keys.elements &&
-         (run < kTileBits || keys.total / (2 * run) >= 8 * device.multiprocessors())) {
-    run *= 2;
+int64_t SpanOf(const Keys& keys, const CudaDevice& device) {
+  int64_t span = kLeastElements;
+  while (2 * span <= keys.elements &&
+         (span < kTileBits || keys.total / (2 * span) >= 8 * device.multiprocessors())) {
+    span *= 2;
   }
-  return run;
+  return span;
 }
 
 // The memory of a selection.
@@ -280,9 +284,9 @@ Error SubmitOf(CudaDevice* device, cudaStream_t stream, const Keys& all, const C
   Work work(device);
   RETURN_ERROR(work.Reserve(all, num_levels, stream));
   const TypedKeys<T> keys = As<T>(all);
-  const int64_t scopes = all.total / all.elements, run = RunOf(all, *device);
-  const dim3 blocks = BlocksFor(all.total, run), threads(kThreads);
-  RETURN_ERROR(Launch(stream, blocks, threads, CountAllKernel<T>, keys, run, choice.zeros,
+  const int64_t scopes = all.total / all.elements, span = SpanOf(all, *device);
+  const dim3 blocks = BlocksFor(all.total, span), threads(kThreads);
+  RETURN_ERROR(Launch(stream, blocks, threads, CountAllKernel<T>, keys, span, choice.zeros,
                       levels[0], work.tables()));
   RETURN_ERROR(Launch(stream, BlocksFor(scopes, kThreads), threads, StartKernel, work.tables(),
                       work.ranges(), scopes, static_cast<uint64_t>(choice.k), choice.zeros,
@@ -292,10 +296,10 @@ Error SubmitOf(CudaDevice* device, cudaStream_t stream, const Keys& all, const C
                         work.tables(), work.ranges(), levels[i], work.undecided() + i));
     const Level next = i + 1 < num_levels ? levels[i + 1] : kNoLevel;
     if (i == 0) {
-      RETURN_ERROR(Launch(stream, blocks, threads, FindCandidatesKernel<T>, keys, run,
+      RETURN_ERROR(Launch(stream, blocks, threads, FindCandidatesKernel<T>, keys, span,
                           work.ranges(), next, work.tables(), work.candidates(), kept));
     } else {
-      RETURN_ERROR(Launch(stream, blocks, threads, NarrowKernel<T>, keys, run, work.ranges(), next,
+      RETURN_ERROR(Launch(stream, blocks, threads, NarrowKernel<T>, keys, span, work.ranges(), next,
                           work.undecided() + i - 1, work.tables(), work.candidates(), kept));
     }
   }

@@ -9,8 +9,8 @@
 // x is read twice as a whole: by the first level's histogram, and to find the candidates that it
 // leaves. After that only candidates are read, which a bitmap names: of smooth data some percent
 // of all after the first level (11 bits) and next to none after the second. Levels of magnitudes
-// have 11, 10 and 10 bits (bf16: 11 and 10); those of places run only where magnitudes that equal
-// the K-th largest are not all kept.
+// have 11, 10 and 10 bits (bf16: 11 and 10); those of indices are launched only where magnitudes
+// that equal the K-th largest are not all kept.
 #pragma once
 
 #include <cuda_runtime.h>

@@ -6,9 +6,9 @@
 #include "compress/cuda/bitmap.h"
 #include "compress/cuda/entry_list.h"
 #include "compress/cuda/kept_values.h"
-#include "compress/cuda/lots.h"
 #include "compress/cuda/mark.h"
 #include "compress/cuda/nonfinite.h"
+#include "compress/cuda/random_draws.h"
 #include "compress/cuda/scope_counts.h"
 #include "compress/cuda/sparse_writer.h"
 #include "compress/layout.h"
@@ -30,32 +30,32 @@ class Encoding {
  public:
   explicit Encoding(CudaDevice* device)
       : device_(device),
-        drawn_(device),
+        chosen_(device),
         support_offsets_(device),
         support_counts_(device),
-        places_(device),
+        indices_(device),
         found_(device),
         values_(device) {}
 
   Error Submit(cudaStream_t stream, const TensorView& x, const CodecSpec& spec,
-               const SparseContext& context) {
+               const KernelContext& context) {
     const Scopes scopes = ScopesOf(x, spec.scope, spec.group);
     const int64_t most = NumKept(spec, scopes.elements) * scopes.count;
-    RETURN_ERROR(places_.Reserve(4 * (most + 1)));
+    RETURN_ERROR(indices_.Reserve(4 * (most + 1)));
     RETURN_ERROR(values_.Reserve(spec, most));
     RETURN_ERROR(found_.Reserve(sizeof(Found)));
     CUDA_RETURN_IF_ERROR(cudaMemsetAsync(found(), 0, sizeof(Found), stream));
     RETURN_ERROR(
         SubmitLargestMagnitude(device_, stream, KeysOf(x, context.support), &found()->largest));
-    RETURN_ERROR(drawn_.Submit(stream, scopes, spec, context.random_key, context.support));
+    RETURN_ERROR(chosen_.Submit(stream, scopes, spec, context.random_key, context.support));
     EntryList list;
     list.values = values_.data();
-    list.places = places_.as<uint32_t>();
+    list.indices = indices_.as<uint32_t>();
     list.largest = spec.unbiased ? nullptr : &found()->largest_kept;
-    RETURN_ERROR(SubmitEntryList(stream, x, drawn_.bits(), /*support=*/{}, list));
+    RETURN_ERROR(SubmitEntryList(stream, x, chosen_.bits(), /*support=*/{}, list));
     if (spec.unbiased) RETURN_ERROR(SubmitFactors(stream, scopes, spec, context, most));
-    RETURN_ERROR(values_.Submit(stream, drawn_.count(), &found()->largest_kept));
-    CUDA_RETURN_IF_ERROR(cudaMemcpyAsync(&found()->count, drawn_.count(), sizeof(uint64_t),
+    RETURN_ERROR(values_.Submit(stream, chosen_.count(), &found()->largest_kept));
+    CUDA_RETURN_IF_ERROR(cudaMemcpyAsync(&found()->count, chosen_.count(), sizeof(uint64_t),
                                          cudaMemcpyDeviceToDevice, stream));
     return Error{};
   }
@@ -65,8 +65,8 @@ class Encoding {
 
  private:
   Error SubmitFactors(cudaStream_t stream, const Scopes& scopes, const CodecSpec& spec,
-                      const SparseContext& context, int64_t most) {
-    LotFactors factors = {scopes, NumKept(spec, scopes.elements), nullptr};
+                      const KernelContext& context, int64_t most) {
+    DrawFactors factors = {scopes, NumKept(spec, scopes.elements), nullptr};
     if (context.support != nullptr) {
       RETURN_ERROR(support_offsets_.Reserve(TileOffsetsBytes(scopes.total)));
       RETURN_ERROR(support_counts_.Reserve(4 * (scopes.count + 1)));
@@ -76,22 +76,21 @@ class Encoding {
       RETURN_ERROR(SubmitScopeCounts(stream, support, scopes, support_counts_.as<uint32_t>()));
       factors.counts = support_counts_.as<uint32_t>();
     }
-    return SubmitLotFactors(stream, factors, places_.as<uint32_t>(), drawn_.count(), most,
-                            values_.data(), &found()->largest_kept);
+    return SubmitDrawFactors(stream, factors, indices_.as<uint32_t>(), chosen_.count(), most,
+                             values_.data(), &found()->largest_kept);
   }
 
   CudaDevice* const device_;
-  DrawnByLot drawn_;
+  ChosenByDraw chosen_;
   CudaScratch support_offsets_, support_counts_;
-  CudaScratch places_, found_;
+  CudaScratch indices_, found_;
   KeptValues values_;
 };
 
 }  // namespace
 
-Error CudaRandomKEncode(CudaDevice* device, const TensorView& x, const CodecSpec& spec,
-                        const SparseContext& context, uint8_t* payload, size_t capacity,
-                        size_t* bytes) {
+Error CudaRandomKEncode(CudaDevice* device, const CodecSpec& spec, const TensorView& x,
+                        const KernelContext& context, const PayloadBuffer& payload) {
   RETURN_ERROR(CheckElements(spec, x.elements()));
   cudaStream_t stream;
   RETURN_ERROR(device->Stream(&stream));
@@ -103,43 +102,45 @@ Error CudaRandomKEncode(CudaDevice* device, const TensorView& x, const CodecSpec
     return CudaNonFiniteError(device, Name(spec.kind), x, context.support);
   }
   const int64_t count = static_cast<int64_t>(found.count);
-  *bytes = RandomKHeaderBytes(spec) + ValueBytes(spec, count);
-  RETURN_ERROR(CheckCapacity(Name(spec.kind), capacity, *bytes));
+  *payload.bytes = RandomKHeaderBytes(spec) + ValueBytes(spec, count);
+  RETURN_ERROR(CheckCapacity(Name(spec.kind), payload.capacity, *payload.bytes));
   if (found.largest_kept >= kInfinityBits) return OverflowOfProduct();
-  StoreAs(context.random_key, payload);
+  StoreAs(context.random_key, payload.data);
   if (spec.values == Values::kF16) {
-    StoreAs(ValueExponentFor(spec, found.largest_kept), payload + kSeedBytes);
+    StoreAs(ValueExponentFor(spec, found.largest_kept), payload.data + kSeedBytes);
   }
   // The seed's own numbers say who is kept: rounding needs others.
   const Error copied = encoding.values()->SubmitCopyToHost(count, ~context.random_key,
-                                                           payload + RandomKHeaderBytes(spec));
+                                                           payload.data + RandomKHeaderBytes(spec));
   const Error finished = device->Finish();
   return copied.ok() ? finished : copied;
 }
 
-Error CudaRandomKDecode(CudaDevice* device, const uint8_t* payload, size_t bytes,
-                        const CodecSpec& spec, const SparseContext& context, const TensorView& x) {
+Error CudaRandomKDecode(CudaDevice* device, const PayloadView& payload, const CodecSpec& spec,
+                        const KernelContext& context, const TensorView& x) {
   const Scopes scopes = ScopesOf(x, spec.scope, spec.group);
   RETURN_ERROR(CheckElements(spec, scopes.total));
   const size_t header_bytes = RandomKHeaderBytes(spec);
-  RETURN_ERROR(CheckHeaderBytes(spec, bytes, header_bytes));
+  RETURN_ERROR(CheckHeaderBytes(spec, payload.bytes, header_bytes));
   cudaStream_t stream;
   RETURN_ERROR(device->Stream(&stream));
-  DrawnByLot drawn(device);
-  RETURN_ERROR(drawn.Submit(stream, scopes, spec, LoadAs<uint64_t>(payload), context.support));
+  ChosenByDraw chosen(device);
+  RETURN_ERROR(
+      chosen.Submit(stream, scopes, spec, LoadAs<uint64_t>(payload.data), context.support));
   uint64_t found = 0;
-  RETURN_ERROR(device->CopyToHost(&found, drawn.count(), sizeof(found)));
+  RETURN_ERROR(device->CopyToHost(&found, chosen.count(), sizeof(found)));
   const int64_t count = static_cast<int64_t>(found);
-  RETURN_ERROR(CheckPayloadBytes(Name(spec.kind), bytes, header_bytes + ValueBytes(spec, count)));
+  RETURN_ERROR(
+      CheckPayloadBytes(Name(spec.kind), payload.bytes, header_bytes + ValueBytes(spec, count)));
   const int exponent =
-      spec.values == Values::kF16 ? LoadAs<int16_t>(payload + kSeedBytes) : int16_t{0};
+      spec.values == Values::kF16 ? LoadAs<int16_t>(payload.data + kSeedBytes) : int16_t{0};
   CudaScratch fault(device);
   RETURN_ERROR(fault.Reserve(4));
   CUDA_RETURN_IF_ERROR(cudaMemsetAsync(fault.as<void>(), 0, 4, stream));
   PayloadValues values(device);
-  RETURN_ERROR(values.Submit(stream, payload + header_bytes, count, spec, exponent));
+  RETURN_ERROR(values.Submit(stream, payload.data + header_bytes, count, spec, exponent));
   const Error submitted =
-      SubmitSparse(stream, drawn.bits(), values.values(), count, x, fault.as<uint32_t>());
+      SubmitSparse(stream, chosen.bits(), values.values(), count, x, fault.as<uint32_t>());
   // Waits, also after an error: until then the payload is being read.
   uint32_t is_nonfinite = 0;
   RETURN_ERROR(device->CopyToHost(&is_nonfinite, fault.as<void>(), 4));

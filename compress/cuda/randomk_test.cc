@@ -1,7 +1,6 @@
 #include <gtest/gtest.h>
 
 #include "compress/cuda/sparse_testing.h"
-#include "compress/layout.h"
 
 namespace thinwire {
 namespace {
@@ -15,35 +14,6 @@ CodecSpec RandomK(double ratio, Scope scope = Scope::kTensor, bool unbiased = fa
   return spec;
 }
 
-size_t Capacity(const CodecSpec& spec, const Shape& shape) {
-  return RandomKMaxPayloadBytes(spec, ScopesOf(shape, spec.scope, spec.group));
-}
-
-EncodeCall Encode(const CodecSpec& spec, const TwinSupport* support = nullptr) {
-  return EncodeBy(&CodecKernels::RandomKEncode, spec, support);
-}
-DecodeCall Decode(const CodecSpec& spec, const TwinSupport* support = nullptr) {
-  return DecodeBy(&CodecKernels::RandomKDecode, spec, support);
-}
-
-// Of every type; returns the CPU's payload of bf16.
-std::vector<uint8_t> ExpectTwinsOf(const CodecSpec& spec, const Shape& shape, const NamedValues& c,
-                                   const TwinSupport* support = nullptr) {
-  std::vector<uint8_t> payload;
-  for (DType dtype : kTensorTypes) {
-    SCOPED_TRACE(TraceOf(spec, shape, dtype, c.name));
-    const Encoded encoded = ExpectSameEncoding(HostTensor(shape, dtype, c.values),
-                                               Capacity(spec, shape), Encode(spec, support));
-    if (encoded.error.ok()) {
-      ExpectSameDecoding(encoded.payload, shape, dtype, Decode(spec, support));
-    }
-    payload = encoded.payload;
-  }
-  return payload;
-}
-
-constexpr Scope kScopes[] = {Scope::kTensor, Scope::kSample, Scope::kChannel, Scope::kToken};
-
 TEST(CudaRandomKTest, EveryShapeScopeAndRatioHasTheCpusBytes) {
   for (const Shape& shape : {Shape{}, Shape{0, 3}, Shape{1}, Shape{2, 3}, Shape{3, 17},
                              Shape{2, 3, 5, 33}, Shape{2, 1500}, Shape{20011, 2}}) {
@@ -52,7 +22,7 @@ TEST(CudaRandomKTest, EveryShapeScopeAndRatioHasTheCpusBytes) {
       if (HasManyTinyScopes(shape, scope)) continue;
       for (double ratio : {0.001, 0.1, 1.0}) {
         for (bool unbiased : {false, true}) {
-          ExpectTwinsOf(RandomK(ratio, scope, unbiased), shape, normal);
+          ExpectTwins(RandomK(ratio, scope, unbiased), shape, normal);
         }
       }
     }
@@ -62,7 +32,7 @@ TEST(CudaRandomKTest, EveryShapeScopeAndRatioHasTheCpusBytes) {
 TEST(CudaRandomKTest, EveryKindOfValuesHasTheCpusBytes) {
   for (const NamedValues& c : FiniteCases(2000)) {
     for (const CodecSpec& spec : EveryKindOfValues(RandomK(0.2, Scope::kSample, true))) {
-      ExpectTwinsOf(spec, {2, 1000}, c);
+      ExpectTwins(spec, {2, 1000}, c);
     }
   }
 }
@@ -76,7 +46,7 @@ TEST(CudaRandomKTest, OnlyWhatHasSupportDraws) {
         for (bool unbiased : {false, true}) {
           CodecSpec spec = RandomK(0.2, scope, unbiased);
           spec.support = Support::kReceivedNonzero;
-          ExpectTwinsOf(spec, shape, {"normal", NormalValues(shape.elements())}, &support);
+          ExpectTwins(spec, shape, {"normal", NormalValues(shape.elements())}, &support);
         }
       }
     }
@@ -88,22 +58,22 @@ TEST(CudaRandomKTest, NaNInfinityAndOverflowAreRefused) {
   for (const NamedValues& c : ExtremeCases(3000)) {
     for (bool unbiased : {false, true}) {
       CodecSpec spec = RandomK(0.9, Scope::kTensor, unbiased);
-      ExpectTwinsOf(spec, {3000}, c);
+      ExpectTwins(spec, {3000}, c);
       spec.support = Support::kReceivedNonzero;
-      ExpectTwinsOf(spec, {3000}, c, &support);
+      ExpectTwins(spec, {3000}, c, &support);
     }
   }
   const TwinSupport second({false, true});
   CodecSpec supported = RandomK(1);
   supported.support = Support::kReceivedNonzero;
-  ExpectTwinsOf(supported, {2}, {"dropped NaN", {NAN, INFINITY}}, &second);
+  ExpectTwins(supported, {2}, {"dropped NaN", {NAN, INFINITY}}, &second);
   const std::vector<float> large(100, 1e38f);
-  ExpectTwinsOf(RandomK(0.1, Scope::kTensor, true), {100}, {"large", large});
+  ExpectTwins(RandomK(0.1, Scope::kTensor, true), {100}, {"large", large});
 }
 
 TEST(CudaRandomKTest, TooLittleMemoryIsRefused) {
   const Tensor x = HostTensor({100}, DType::kF32, NormalValues(100));
-  for (size_t capacity : {0, 7, 8, 47}) ExpectSameEncoding(x, capacity, Encode(RandomK(0.1)));
+  for (size_t capacity : {0, 7, 8, 47}) ExpectSameEncoding(x, capacity, EncodeBy(RandomK(0.1)));
 }
 
 TEST(CudaRandomKTest, CutAndDamagedPayloadsGetTheCpusVerdict) {
@@ -116,9 +86,9 @@ TEST(CudaRandomKTest, CutAndDamagedPayloadsGetTheCpusVerdict) {
       const TwinSupport* const given = has_support ? &support : nullptr;
       const Shape shape = {3, 10};
       SCOPED_TRACE(spec.ToString());
-      const auto payload = ExpectTwinsOf(spec, shape, {"normal", NormalValues(30)}, given);
-      ExpectSameVerdictsWhenCut(payload, shape, DType::kF32, Decode(spec, given));
-      ExpectSameVerdictsWhenDamaged(payload, shape, DType::kBF16, Decode(spec, given));
+      const auto payload = ExpectTwins(spec, shape, {"normal", NormalValues(30)}, given);
+      ExpectSameVerdictsWhenCut(payload, shape, DType::kF32, DecodeBy(spec, given));
+      ExpectSameVerdictsWhenDamaged(payload, shape, DType::kBF16, DecodeBy(spec, given));
     }
   }
 }

@@ -25,6 +25,7 @@ __global__ void MinMaxKernel(const Extremes* extremes, int64_t count, Zero zero,
   if (s >= count) return;
   if (LargestMagnitude(extremes[s]) >= kInfinityBits) atomicMax(&found->nonfinite, 1u);
   const DecodeLine line = MinMaxLine(MinMaxOf(extremes[s]), zero, divisor);
+  // The complement of the first scope is the largest; zero stands for none.
   if (!IsUsable(line)) atomicMax(&found->overflow, ~static_cast<unsigned long long>(s));
   header[2 * s] = line.offset;
   header[2 * s + 1] = line.range;

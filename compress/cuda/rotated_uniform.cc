@@ -40,12 +40,11 @@ class Refusals {
 
 }  // namespace
 
-Error CudaRotatedUniformEncode(CudaDevice* device, const TensorView& x, const CodecSpec& spec,
-                               uint64_t random_key, uint8_t* payload, size_t capacity,
-                               size_t* bytes) {
-  if (capacity < kRotationKeyBytes) {
+Error CudaRotatedUniformEncode(CudaDevice* device, const CodecSpec& spec, const TensorView& x,
+                               const KernelContext& context, const PayloadBuffer& payload) {
+  if (payload.capacity < kRotationKeyBytes) {
     return MakeError(absl::StatusCode::kInvalidArgument,
-                     "uniform: payload memory of %zu bytes, want at least %zu", capacity,
+                     "uniform: payload memory of %zu bytes, want at least %zu", payload.capacity,
                      kRotationKeyBytes);
   }
   const int64_t elements = x.elements();
@@ -58,14 +57,16 @@ Error CudaRotatedUniformEncode(CudaDevice* device, const TensorView& x, const Co
     // All of it is one piece: named is the largest value.
     const RotationLimit limit = {static_cast<float>(MostToRotate(block)), elements,
                                  refusals.on_device()};
-    RETURN_ERROR(SubmitRotate(device, x, block, random_key, limit, rotated.as<float>()));
+    RETURN_ERROR(SubmitRotate(device, x, block, context.random_key, limit, rotated.as<float>()));
   }
-  StoreAs<uint64_t>(random_key, payload);
+  StoreAs<uint64_t>(context.random_key, payload.data);
   // Rounding must not depend on the signs.
-  const Error error = CudaUniformEncode(
-      device, FloatsLike(x, rotated.as<float>()), WithoutRotation(spec), ~random_key,
-      payload + kRotationKeyBytes, capacity - kRotationKeyBytes, bytes);
-  *bytes += kRotationKeyBytes;
+  KernelContext rounding;
+  rounding.random_key = ~context.random_key;
+  const Error error =
+      CudaUniformEncode(device, WithoutRotation(spec), FloatsLike(x, rotated.as<float>()), rounding,
+                        payload.behind(kRotationKeyBytes));
+  *payload.bytes += kRotationKeyBytes;
   unsigned long long refused = 0;
   RETURN_ERROR(refusals.Read(&refused));
   if (refused == 0) return error;
@@ -74,11 +75,13 @@ Error CudaRotatedUniformEncode(CudaDevice* device, const TensorView& x, const Co
                              : CudaNonFiniteError(device, "uniform", x);
 }
 
-Error CudaRotatedUniformDecode(CudaDevice* device, const uint8_t* payload, size_t bytes,
-                               const CodecSpec& spec, const TensorView& x) {
-  if (bytes < kRotationKeyBytes) {
+Error CudaRotatedUniformDecode(CudaDevice* device, const PayloadView& payload,
+                               const CodecSpec& spec, const KernelContext& context,
+                               const TensorView& x) {
+  if (payload.bytes < kRotationKeyBytes) {
     return MakeError(absl::StatusCode::kInvalidArgument,
-                     "uniform: payload of %zu bytes, want at least %zu", bytes, kRotationKeyBytes);
+                     "uniform: payload of %zu bytes, want at least %zu", payload.bytes,
+                     kRotationKeyBytes);
   }
   const uint32_t block = spec.rotation_block;
   CudaScratch memory(device);
@@ -87,13 +90,13 @@ Error CudaRotatedUniformDecode(CudaDevice* device, const uint8_t* payload, size_
     RETURN_ERROR(memory.Reserve(std::max<int64_t>(x.elements(), 1) * sizeof(float)));
     rotated = memory.as<float>();
   }
-  RETURN_ERROR(CudaUniformDecode(device, payload + kRotationKeyBytes, bytes - kRotationKeyBytes,
-                                 WithoutRotation(spec), FloatsLike(x, rotated)));
+  RETURN_ERROR(CudaUniformDecode(device, payload.behind(kRotationKeyBytes), WithoutRotation(spec),
+                                 context, FloatsLike(x, rotated)));
   if (x.elements() == 0) return Error{};
   Refusals refusals(device);
   RETURN_ERROR(refusals.Open());
   const RotationLimit limit = {MostRotated(block), PieceOfRotation(block), refusals.on_device()};
-  RETURN_ERROR(SubmitRotateBack(device, rotated, block, LoadAs<uint64_t>(payload), limit, x));
+  RETURN_ERROR(SubmitRotateBack(device, rotated, block, LoadAs<uint64_t>(payload.data), limit, x));
   unsigned long long refused = 0;
   RETURN_ERROR(refusals.Read(&refused));
   return refused == 0 ? Error{} : TooLargeRotated(RefusedMagnitude(refused), block);

@@ -3,26 +3,9 @@
 #include <utility>
 
 #include "compress/cuda/twins_testing.h"
-#include "compress/layout.h"
 
 namespace thinwire {
 namespace {
-
-EncodeCall EncodeBy(const CodecSpec& spec, uint64_t random_key = 7) {
-  return [=](CodecKernels* kernels, const TensorView& x, uint8_t* payload, size_t capacity,
-             size_t* bytes) {
-    return kernels->UniformEncode(x, spec, random_key, payload, capacity, bytes);
-  };
-}
-DecodeCall DecodeBy(const CodecSpec& spec) {
-  return [=](CodecKernels* kernels, const uint8_t* payload, size_t bytes, const TensorView& x) {
-    return kernels->UniformDecode(payload, bytes, spec, x);
-  };
-}
-
-size_t Capacity(const CodecSpec& spec, const Shape& shape) {
-  return UniformMaxPayloadBytes(spec, ScopesOf(shape, spec.scope, spec.group));
-}
 
 CodecSpec SpecOf(uint32_t block, uint32_t bits = 8) {
   CodecSpec spec;
@@ -33,22 +16,13 @@ CodecSpec SpecOf(uint32_t block, uint32_t bits = 8) {
   return spec;
 }
 
-constexpr DType kTensorTypes[] = {DType::kF32, DType::kBF16};
-
-void ExpectTwinsOf(const CodecSpec& spec, const Shape& shape, DType dtype, const NamedValues& c) {
-  SCOPED_TRACE(
-      absl::StrCat(spec.ToString(), " of ", c.name, " ", shape.ToString(), " ", Name(dtype)));
-  ExpectTwins(HostTensor(shape, dtype, c.values), Capacity(spec, shape), EncodeBy(spec),
-              DecodeBy(spec));
-}
-
 TEST(CudaRotatedUniformTest, EveryBlockHasTheCpusBytes) {
   for (int64_t n : {0, 1, 2, 3, 255, 257, 5000, 8193}) {
     const NamedValues normal{"normal", NormalValues(n)};
     for (uint32_t block = 2; block <= 1u << 15; block *= 2) {
       // Small tensors are of one remainder under all the larger blocks.
       if (block > 2 * n + 2) continue;
-      for (DType dtype : kTensorTypes) ExpectTwinsOf(SpecOf(block), {n}, dtype, normal);
+      ExpectTwins(SpecOf(block), {n}, normal);
     }
   }
 }
@@ -59,7 +33,7 @@ TEST(CudaRotatedUniformTest, LongBlocksHaveTheCpusBytes) {
       {16384, DType::kF32}, {24576, DType::kBF16}, {40000, DType::kF32}, {65535, DType::kBF16}};
   for (const auto& [n, dtype] : tensors) {
     for (uint32_t block : {8192u, 16384u, 32768u}) {
-      ExpectTwinsOf(SpecOf(block), {n}, dtype, {"normal", NormalValues(n)});
+      ExpectTwins(SpecOf(block), {n}, dtype, {"normal", NormalValues(n)});
     }
   }
 }
@@ -73,7 +47,7 @@ TEST(CudaRotatedUniformTest, SpecialValuesHaveTheCpusBytesAndErrors) {
         spec.range = range;
         spec.scope = scope;
         spec.rounding = Rounding::kStochastic;
-        for (DType dtype : kTensorTypes) ExpectTwinsOf(spec, shape, dtype, c);
+        ExpectTwins(spec, shape, c);
       }
     }
   }

@@ -14,6 +14,7 @@ __device__ uint64_t CountRange(const uint32_t* words, int64_t begin, int64_t end
   uint64_t count = 0;
   for (int64_t word = begin / 32 + threadIdx.x % 32; word < last; word += 32) {
     uint32_t bits = words[word];
+    // The first word loses its bits below `begin`, the last one those from `end` on.
     if (word * 32 < begin) bits &= ~0u << (begin % 32);
     if (end < word * 32 + 32) bits = BitsBelow(bits, static_cast<unsigned>(end % 32));
     count += __popc(bits);
@@ -28,7 +29,7 @@ __device__ uint64_t RankOf(const RankedBits& bits, int64_t i) {
 }
 
 // A warp per scope.
-__global__ void CountRunsKernel(RankedBits bits, Scopes scopes, uint32_t* counts) {
+__global__ void CountContiguousKernel(RankedBits bits, Scopes scopes, uint32_t* counts) {
   const int64_t scope = (int64_t{blockIdx.x} * kThreads + threadIdx.x) / 32;
   if (scope >= scopes.count) return;  // whole warps
   const int64_t begin = scope * scopes.elements;
@@ -64,8 +65,8 @@ __global__ void MostCheckKernel(const uint32_t* counts, int64_t n, int64_t most,
 Error SubmitScopeCounts(cudaStream_t stream, const RankedBits& bits, const Scopes& scopes,
                         uint32_t* counts) {
   if (!scopes.strided) {
-    return Launch(stream, BlocksFor(scopes.count, kThreads / 32), dim3(kThreads), CountRunsKernel,
-                  bits, scopes, counts);
+    return Launch(stream, BlocksFor(scopes.count, kThreads / 32), dim3(kThreads),
+                  CountContiguousKernel, bits, scopes, counts);
   }
   const int64_t across = (scopes.count + 31) / 32;
   const int64_t warps = (scopes.elements + kRowsOfWarp - 1) / kRowsOfWarp * across;

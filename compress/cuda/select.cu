@@ -70,6 +70,8 @@ __device__ uint32_t KeptWord(const uint32_t (&magnitudes)[kWords], uint32_t thre
   for (int j = 0; j < kWords; ++j) {
     const int64_t i = (first_word + j) * 32 + lane;
     const bool is_tie = i >= begin && i < end && magnitudes[j] == threshold;
+    // A vote has bit i set if lane i's condition holds; the ties of lower lanes are the set bits
+    // below this lane's.
     const uint32_t all_ties = __ballot_sync(kWholeWarp, is_tie);
     const bool is_kept =
         magnitudes[j] > threshold || (is_tie && before + __popc(BitsBelow(all_ties, lane)) < ties);

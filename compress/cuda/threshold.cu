@@ -11,15 +11,16 @@ namespace thinwire {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kRunsOfBlock = kThreads / static_cast<int>(kThresholdLanes);
+constexpr int kStretchesOfBlock = kThreads / static_cast<int>(kThresholdLanes);
 
-// A thread per lane of a run: each sums its own, then all sum those in the order of lanes.
+// A thread per lane of a stretch: each sums its own, then all sum those in the order of lanes.
 template <typename T>
-__global__ void SumRunsKernel(TypedKeys<T> keys, int64_t runs, double* sums) {
+__global__ void SumStretchesKernel(TypedKeys<T> keys, int64_t stretches, double* sums) {
   constexpr int kLanes = static_cast<int>(kThresholdLanes);
   const int lane = threadIdx.x % kLanes;
-  const int64_t run = int64_t{blockIdx.x} * kRunsOfBlock + threadIdx.x / kLanes;
-  const int64_t begin = run * kThresholdRun, end = min(begin + kThresholdRun, keys.total);
+  const int64_t stretch = int64_t{blockIdx.x} * kStretchesOfBlock + threadIdx.x / kLanes;
+  const int64_t begin = stretch * kThresholdStretch,
+                end = min(begin + kThresholdStretch, keys.total);
   double of_lane = 0;
 #pragma unroll 8
   for (int64_t i = begin + lane; i < end; i += kLanes) {
@@ -28,16 +29,16 @@ __global__ void SumRunsKernel(TypedKeys<T> keys, int64_t runs, double* sums) {
   }
   double sum = 0;
   for (int j = 0; j < kLanes; ++j) sum += __shfl_sync(kWholeWarp, of_lane, j, kLanes);
-  if (lane == 0 && run < runs) sums[run] = sum;
+  if (lane == 0 && stretch < stretches) sums[stretch] = sum;
 }
 
-// One block: *least from the sums of runs, which the first thread adds in their order.
-__global__ void RmsThresholdKernel(const double* sums, int64_t runs, int64_t count,
+// One block: *least from the sums of stretches, which the first thread adds in their order.
+__global__ void RmsThresholdKernel(const double* sums, int64_t stretches, int64_t count,
                                    double threshold, uint32_t* least) {
   __shared__ double some[kThreads];
   double sum = 0;
-  for (int64_t first = 0; first < runs; first += kThreads) {
-    const int64_t num = min(runs - first, int64_t{kThreads});
+  for (int64_t first = 0; first < stretches; first += kThreads) {
+    const int64_t num = min(stretches - first, int64_t{kThreads});
     if (threadIdx.x < num) some[threadIdx.x] = sums[first + threadIdx.x];
     __syncthreads();
     if (threadIdx.x == 0) {
@@ -63,12 +64,12 @@ struct Unit {
 template <typename T>
 Error SubmitRms(cudaStream_t stream, const Keys& keys, int64_t count, double threshold,
                 Unit* unit) {
-  const int64_t runs = (keys.total + kThresholdRun - 1) / kThresholdRun;
-  RETURN_ERROR(unit->sums.Reserve(8 * (runs + 1)));
-  RETURN_ERROR(Launch(stream, BlocksFor(runs, kRunsOfBlock), dim3(kThreads), SumRunsKernel<T>,
-                      As<T>(keys), runs, unit->sums.as<double>()));
-  return Launch(stream, dim3(1), dim3(kThreads), RmsThresholdKernel, unit->sums.as<double>(), runs,
-                count, threshold, unit->least.as<uint32_t>());
+  const int64_t stretches = (keys.total + kThresholdStretch - 1) / kThresholdStretch;
+  RETURN_ERROR(unit->sums.Reserve(8 * (stretches + 1)));
+  RETURN_ERROR(Launch(stream, BlocksFor(stretches, kStretchesOfBlock), dim3(kThreads),
+                      SumStretchesKernel<T>, As<T>(keys), stretches, unit->sums.as<double>()));
+  return Launch(stream, dim3(1), dim3(kThreads), RmsThresholdKernel, unit->sums.as<double>(),
+                stretches, count, threshold, unit->least.as<uint32_t>());
 }
 
 Error SubmitMax(CudaDevice* device, cudaStream_t stream, const Keys& keys, double threshold,
@@ -102,7 +103,7 @@ Error SubmitLeast(CudaDevice* device, cudaStream_t stream, const Keys& keys, int
 }  // namespace
 
 Error SubmitThresholdEncode(CudaDevice* device, const TensorView& x, const CodecSpec& spec,
-                            const SparseContext& context, EntriesOnDevice* payload) {
+                            const KernelContext& context, EntriesOnDevice* payload) {
   cudaStream_t stream;
   RETURN_ERROR(device->Stream(&stream));
   const Keys keys = KeysOf(x, context.support);
@@ -116,13 +117,12 @@ Error SubmitThresholdEncode(CudaDevice* device, const TensorView& x, const Codec
   return payload->Submit(stream);
 }
 
-Error CudaThresholdEncode(CudaDevice* device, const TensorView& x, const CodecSpec& spec,
-                          const SparseContext& context, uint8_t* payload, size_t capacity,
-                          size_t* bytes) {
+Error CudaThresholdEncode(CudaDevice* device, const CodecSpec& spec, const TensorView& x,
+                          const KernelContext& context, const PayloadBuffer& payload) {
   RETURN_ERROR(CheckElements(spec, x.elements()));
   EntriesOnDevice on_device(device);
   RETURN_ERROR(SubmitThresholdEncode(device, x, spec, context, &on_device));
-  return on_device.CopyToHost(payload, capacity, bytes);
+  return on_device.CopyToHost(payload);
 }
 
 }  // namespace thinwire

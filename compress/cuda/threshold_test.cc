@@ -1,7 +1,6 @@
 #include <gtest/gtest.h>
 
 #include "compress/cuda/sparse_testing.h"
-#include "compress/layout.h"
 
 namespace thinwire {
 namespace {
@@ -14,35 +13,23 @@ CodecSpec Threshold(double threshold, RelativeTo relative_to) {
   return spec;
 }
 
-void ExpectTwinsOf(const CodecSpec& spec, const Shape& shape, const NamedValues& c,
-                   const TwinSupport* support = nullptr) {
-  const size_t capacity = EntriesMaxPayloadBytes(spec, ScopesOf(shape, spec.scope, spec.group));
-  for (DType dtype : kTensorTypes) {
-    SCOPED_TRACE(TraceOf(spec, shape, dtype, c.name));
-    ExpectTwins(HostTensor(shape, dtype, c.values), capacity,
-                EncodeBy(&CodecKernels::ThresholdEncode, spec, support),
-                DecodeBy(&CodecKernels::EntriesDecode, spec, support));
-  }
-}
-
 constexpr RelativeTo kUnits[] = {RelativeTo::kAbsolute, RelativeTo::kRms, RelativeTo::kMax};
 
 TEST(CudaThresholdTest, EveryUnitHasTheCpusBytes) {
   for (const Shape& shape : {Shape{}, Shape{0}, Shape{1}, Shape{7}, Shape{3, 5, 37}}) {
     for (const NamedValues& c : FiniteCases(shape.elements())) {
       for (RelativeTo unit : kUnits) {
-        for (double threshold : {0.3, 1.0, 2.5})
-          ExpectTwinsOf(Threshold(threshold, unit), shape, c);
+        for (double threshold : {0.3, 1.0, 2.5}) ExpectTwins(Threshold(threshold, unit), shape, c);
       }
     }
   }
 }
 
-// The sum for rms depends on its order: runs of 4096 elements, the last of any length.
-TEST(CudaThresholdTest, RunsOfEveryLengthHaveTheCpusBytes) {
+// The sum for rms depends on its order: stretches of 4096 elements, the last of any length.
+TEST(CudaThresholdTest, StretchesOfEveryLengthHaveTheCpusBytes) {
   for (int64_t n : {4095, 4096, 4097, 4096 + 17, 20003}) {
     for (RelativeTo unit : kUnits) {
-      ExpectTwinsOf(Threshold(1, unit), {n}, {"normal", NormalValues(n)});
+      ExpectTwins(Threshold(1, unit), {n}, {"normal", NormalValues(n)});
     }
   }
 }
@@ -51,7 +38,7 @@ TEST(CudaThresholdTest, ExtremeThresholdsHaveTheCpusBytes) {
   for (const NamedValues& c : FiniteCases(300)) {
     for (RelativeTo unit : kUnits) {
       for (double threshold : {1e-300, 1e-45, 0x1p-149, 3e38}) {
-        ExpectTwinsOf(Threshold(threshold, unit), {300}, c);
+        ExpectTwins(Threshold(threshold, unit), {300}, c);
       }
     }
   }
@@ -60,7 +47,7 @@ TEST(CudaThresholdTest, ExtremeThresholdsHaveTheCpusBytes) {
 TEST(CudaThresholdTest, EveryKindOfValuesHasTheCpusBytes) {
   for (const NamedValues& c : FiniteCases(5000)) {
     for (const CodecSpec& spec : EveryKindOfValues(Threshold(1, RelativeTo::kRms))) {
-      ExpectTwinsOf(spec, {5000}, c);
+      ExpectTwins(spec, {5000}, c);
     }
   }
 }
@@ -72,7 +59,7 @@ TEST(CudaThresholdTest, OnlyWhatHasSupportCounts) {
       for (RelativeTo unit : kUnits) {
         CodecSpec spec = Threshold(0.7, unit);
         spec.support = Support::kReceivedNonzero;
-        ExpectTwinsOf(spec, shape, {"normal", NormalValues(shape.elements())}, &support);
+        ExpectTwins(spec, shape, {"normal", NormalValues(shape.elements())}, &support);
       }
     }
   }
@@ -80,7 +67,7 @@ TEST(CudaThresholdTest, OnlyWhatHasSupportCounts) {
   for (RelativeTo unit : kUnits) {
     CodecSpec spec = Threshold(0.7, unit);
     spec.support = Support::kReceivedNonzero;
-    ExpectTwinsOf(spec, {100}, {"normal", NormalValues(100)}, &none);
+    ExpectTwins(spec, {100}, {"normal", NormalValues(100)}, &none);
   }
 }
 
@@ -89,9 +76,9 @@ TEST(CudaThresholdTest, NaNAndInfinityAreRefusedWhereTheyHaveSupport) {
   for (const NamedValues& c : ExtremeCases(10000)) {
     for (RelativeTo unit : kUnits) {
       CodecSpec spec = Threshold(0.7, unit);
-      ExpectTwinsOf(spec, {10000}, c);
+      ExpectTwins(spec, {10000}, c);
       spec.support = Support::kReceivedNonzero;
-      ExpectTwinsOf(spec, {10000}, c, &support);
+      ExpectTwins(spec, {10000}, c, &support);
     }
   }
 }

@@ -10,7 +10,7 @@ namespace thinwire {
 // Zeros are never sent where there is a support, and entries without it are zeros here: so what is
 // kept has support.
 Error SubmitTopKEncode(CudaDevice* device, const TensorView& x, const CodecSpec& spec,
-                       const SparseContext& context, EntriesOnDevice* payload) {
+                       const KernelContext& context, EntriesOnDevice* payload) {
   cudaStream_t stream;
   RETURN_ERROR(device->Stream(&stream));
   const Scopes scopes = ScopesOf(x, spec.scope, spec.group);
@@ -21,13 +21,12 @@ Error SubmitTopKEncode(CudaDevice* device, const TensorView& x, const CodecSpec&
   return payload->Submit(stream);
 }
 
-Error CudaTopKEncode(CudaDevice* device, const TensorView& x, const CodecSpec& spec,
-                     const SparseContext& context, uint8_t* payload, size_t capacity,
-                     size_t* bytes) {
+Error CudaTopKEncode(CudaDevice* device, const CodecSpec& spec, const TensorView& x,
+                     const KernelContext& context, const PayloadBuffer& payload) {
   RETURN_ERROR(CheckElements(spec, x.elements()));
   EntriesOnDevice on_device(device);
   RETURN_ERROR(SubmitTopKEncode(device, x, spec, context, &on_device));
-  return on_device.CopyToHost(payload, capacity, bytes);
+  return on_device.CopyToHost(payload);
 }
 
 }  // namespace thinwire

@@ -14,42 +14,13 @@ CodecSpec TopK(double ratio, Scope scope = Scope::kTensor) {
   return spec;
 }
 
-size_t Capacity(const CodecSpec& spec, const Shape& shape) {
-  return EntriesMaxPayloadBytes(spec, ScopesOf(shape, spec.scope, spec.group));
-}
-
-EncodeCall Encode(const CodecSpec& spec, const TwinSupport* support = nullptr) {
-  return EncodeBy(&CodecKernels::TopKEncode, spec, support);
-}
-DecodeCall Decode(const CodecSpec& spec, const TwinSupport* support = nullptr) {
-  return DecodeBy(&CodecKernels::EntriesDecode, spec, support);
-}
-
-// Of every type; returns the CPU's payload of fp32.
-std::vector<uint8_t> ExpectTwinsOf(const CodecSpec& spec, const Shape& shape, const NamedValues& c,
-                                   const TwinSupport* support = nullptr) {
-  std::vector<uint8_t> payload;
-  for (DType dtype : kTensorTypes) {
-    SCOPED_TRACE(TraceOf(spec, shape, dtype, c.name));
-    const Tensor x = HostTensor(shape, dtype, c.values);
-    const Encoded encoded = ExpectSameEncoding(x, Capacity(spec, shape), Encode(spec, support));
-    if (encoded.error.ok()) {
-      ExpectSameDecoding(encoded.payload, shape, dtype, Decode(spec, support));
-    }
-    if (dtype == DType::kF32) payload = encoded.payload;
-  }
-  return payload;
-}
-
-constexpr Scope kScopes[] = {Scope::kTensor, Scope::kSample, Scope::kChannel, Scope::kToken};
-
 TEST(CudaTopKTest, EveryShapeScopeAndRatioHasTheCpusBytes) {
   for (const Shape& shape : {Shape{}, Shape{0, 3}, Shape{1}, Shape{2, 3}, Shape{7, 1, 5},
                              Shape{3, 17}, Shape{2, 3, 5, 33}, Shape{40, 64}, Shape{2, 1500}}) {
     const NamedValues normal{"normal", NormalValues(shape.elements())};
     for (Scope scope : kScopes) {
       for (double ratio : {0.001, 0.1, 0.5, 1.0}) {
-        ExpectTwinsOf(TopK(ratio, scope), shape, normal);
+        ExpectTwins(TopK(ratio, scope), shape, normal);
       }
     }
   }
@@ -59,7 +30,7 @@ TEST(CudaTopKTest, EveryContentHasTheCpusBytes) {
   const Shape shape = {3, 7, 11, 13};
   for (const NamedValues& c : FiniteCases(shape.elements())) {
     for (Scope scope : kScopes) {
-      for (double ratio : {0.02, 0.3}) ExpectTwinsOf(TopK(ratio, scope), shape, c);
+      for (double ratio : {0.02, 0.3}) ExpectTwins(TopK(ratio, scope), shape, c);
     }
   }
 }
@@ -68,35 +39,35 @@ TEST(CudaTopKTest, EveryContentHasTheCpusBytes) {
 TEST(CudaTopKTest, LargeScopesHaveTheCpusBytes) {
   for (const Shape& shape : {Shape{1, 30011}, Shape{2, 8193}}) {
     for (const NamedValues& c : FiniteCases(shape.elements())) {
-      ExpectTwinsOf(TopK(0.1, Scope::kSample), shape, c);
+      ExpectTwins(TopK(0.1, Scope::kSample), shape, c);
     }
   }
   const NamedValues normal{"normal", NormalValues(40000)};
   for (double ratio : {0.0001, 0.01, 0.9, 1.0}) {
-    ExpectTwinsOf(TopK(ratio, Scope::kSample), {4, 10000}, normal);
+    ExpectTwins(TopK(ratio, Scope::kSample), {4, 10000}, normal);
   }
-  ExpectTwinsOf(TopK(0.1), {100003}, {"normal", NormalValues(100003)});
+  ExpectTwins(TopK(0.1), {100003}, {"normal", NormalValues(100003)});
 }
 
 // Scopes a little shorter than a tile, so many that some tile holds a whole one and more.
 TEST(CudaTopKTest, ScopesOfAlmostATileHaveTheCpusBytes) {
   const Shape shape = {266, 8161};
   const NamedValues normal{"normal", NormalValues(shape.elements())};
-  ExpectTwinsOf(TopK(0.1, Scope::kSample), shape, normal);
+  ExpectTwins(TopK(0.1, Scope::kSample), shape, normal);
 }
 
-// Long enough for places of more than 21 bits.
+// Long enough for indices of more than 21 bits.
 TEST(CudaTopKTest, TiesOfAVeryLargeScopeGoToTheLowerIndex) {
   const Shape shape = {(int64_t{1} << 21) + 77};
   NamedValues c{"ties", std::vector<float>(shape.elements())};
   for (size_t i = 0; i < c.values.size(); ++i) c.values[i] = i % 5 == 3 ? -1.5f : 0;
-  ExpectTwinsOf(TopK(0.15), shape, c);
+  ExpectTwins(TopK(0.15), shape, c);
 }
 
 TEST(CudaTopKTest, LargeChannelsHaveTheCpusBytes) {
   for (const Shape& shape : {Shape{9000, 3}, Shape{130, 70, 5}, Shape{300, 40}}) {
     for (const NamedValues& c : FiniteCases(shape.elements())) {
-      ExpectTwinsOf(TopK(0.07, Scope::kChannel), shape, c);
+      ExpectTwins(TopK(0.07, Scope::kChannel), shape, c);
     }
   }
 }
@@ -105,7 +76,7 @@ TEST(CudaTopKTest, EveryKindOfValuesHasTheCpusBytes) {
   for (const Shape& shape : {Shape{0}, Shape{1}, Shape{5, 601}}) {
     for (const NamedValues& c : FiniteCases(shape.elements())) {
       for (const CodecSpec& spec : EveryKindOfValues(TopK(0.1, Scope::kSample))) {
-        ExpectTwinsOf(spec, shape, c);
+        ExpectTwins(spec, shape, c);
       }
     }
   }
@@ -119,7 +90,7 @@ TEST(CudaTopKTest, ExactKSendsTheCpusZeros) {
       if (HasManyTinyScopes(shape, scope)) continue;
       for (const NamedValues& c : FiniteCases(shape.elements())) {
         if (c.name == "normal" || c.name == "zeros" || c.name == "ReLU" || c.name == "ties") {
-          ExpectTwinsOf(spec, shape, c);
+          ExpectTwins(spec, shape, c);
         }
       }
     }
@@ -131,11 +102,11 @@ TEST(CudaTopKTest, KOfEitherKindIsTheCpus) {
   const NamedValues normal{"normal", NormalValues(shape.elements())};
   CodecSpec paper1 = TopK(0.033, Scope::kSample);
   paper1.count = Count::kPaper1;
-  ExpectTwinsOf(paper1, shape, normal);
+  ExpectTwins(paper1, shape, normal);
   for (uint64_t k : {1, 17, 500, 1000}) {
     CodecSpec spec = TopK(0, Scope::kSample);
     spec.k = k;
-    ExpectTwinsOf(spec, shape, normal);
+    ExpectTwins(spec, shape, normal);
   }
 }
 
@@ -147,7 +118,7 @@ TEST(CudaTopKTest, EveryCodingOfIndicesIsTheCpus) {
   const auto coding = [&](const NamedValues& c, uint64_t k) {
     CodecSpec spec = TopK(0);
     spec.k = k;
-    return static_cast<IndexCoding>(ExpectTwinsOf(spec, shape, c)[0]);
+    return static_cast<IndexCoding>(ExpectTwins(spec, shape, c)[0]);
   };
   EXPECT_EQ(coding(normal, 1), IndexCoding::kPacked);
   EXPECT_EQ(coding(normal, 500), IndexCoding::kRice);
@@ -157,7 +128,7 @@ TEST(CudaTopKTest, EveryCodingOfIndicesIsTheCpus) {
   EXPECT_EQ(coding(crowded, 100), IndexCoding::kRice);
 }
 
-TEST(CudaTopKTest, WithASupportPlacesAreRanks) {
+TEST(CudaTopKTest, WithASupportIndicesAreRanks) {
   for (const Shape& shape : {Shape{1}, Shape{7, 11, 13}, Shape{9000, 3}, Shape{100, 3}}) {
     for (uint32_t one_in : {1, 2, 30}) {
       const TwinSupport support(SomeOf(shape.elements(), one_in));
@@ -166,7 +137,7 @@ TEST(CudaTopKTest, WithASupportPlacesAreRanks) {
         for (double ratio : {0.01, 0.2}) {
           CodecSpec spec = TopK(ratio, scope);
           spec.support = Support::kReceivedNonzero;
-          ExpectTwinsOf(spec, shape, {"normal", NormalValues(shape.elements())}, &support);
+          ExpectTwins(spec, shape, {"normal", NormalValues(shape.elements())}, &support);
         }
       }
     }
@@ -174,7 +145,7 @@ TEST(CudaTopKTest, WithASupportPlacesAreRanks) {
   const TwinSupport none{std::vector<bool>(100)};
   CodecSpec spec = TopK(0.5);
   spec.support = Support::kReceivedNonzero;
-  ExpectTwinsOf(spec, {100}, {"normal", NormalValues(100)}, &none);
+  ExpectTwins(spec, {100}, {"normal", NormalValues(100)}, &none);
 }
 
 TEST(CudaTopKTest, NaNAndInfinityAreRefusedWhereTheyHaveSupport) {
@@ -182,27 +153,27 @@ TEST(CudaTopKTest, NaNAndInfinityAreRefusedWhereTheyHaveSupport) {
     for (const NamedValues& c : ExtremeCases(shape.elements())) {
       for (Scope scope : kScopes) {
         if (shape.elements() > 1000 && scope != Scope::kTensor) continue;
-        ExpectTwinsOf(TopK(0.1, scope), shape, c);
+        ExpectTwins(TopK(0.1, scope), shape, c);
         CodecSpec spec = TopK(0.1, scope);
         spec.support = Support::kReceivedNonzero;
         const TwinSupport support(SomeOf(shape.elements(), 2));
-        ExpectTwinsOf(spec, shape, c, &support);
+        ExpectTwins(spec, shape, c, &support);
       }
     }
   }
   const TwinSupport second({false, true});
   CodecSpec supported = TopK(1);
   supported.support = Support::kReceivedNonzero;
-  ExpectTwinsOf(supported, {2}, {"dropped NaN", {NAN, INFINITY}}, &second);
+  ExpectTwins(supported, {2}, {"dropped NaN", {NAN, INFINITY}}, &second);
   CodecSpec uniform = TopK(0.5);
   uniform.values = Values::kUniform;
-  for (const NamedValues& c : ExtremeCases(1000)) ExpectTwinsOf(uniform, {1000}, c);
+  for (const NamedValues& c : ExtremeCases(1000)) ExpectTwins(uniform, {1000}, c);
 }
 
 TEST(CudaTopKTest, TooLittleMemoryIsRefused) {
   const Tensor x = HostTensor({1000}, DType::kF32, NormalValues(1000));
   for (size_t capacity : {0, 7, 8, 100, 400, 450}) {
-    ExpectSameEncoding(x, capacity, Encode(TopK(0.1)));
+    ExpectSameEncoding(x, capacity, EncodeBy(TopK(0.1)));
   }
 }
 
@@ -215,7 +186,7 @@ struct Small {
       support = std::make_unique<TwinSupport>(SomeOf(shape.elements(), support_one_in));
       this->spec.support = Support::kReceivedNonzero;
     }
-    payload = ExpectTwinsOf(this->spec, shape, c, support.get());
+    payload = ExpectTwins(this->spec, shape, c, support.get());
     EXPECT_EQ(static_cast<IndexCoding>(payload[0]), want);
   }
   CodecSpec spec;
@@ -249,7 +220,7 @@ std::vector<Small> SmallPayloads() {
 TEST(CudaTopKTest, CutPayloadsGetTheCpusVerdict) {
   for (const Small& s : SmallPayloads()) {
     SCOPED_TRACE(s.spec.ToString());
-    ExpectSameVerdictsWhenCut(s.payload, s.shape, DType::kF32, Decode(s.spec, s.support.get()));
+    ExpectSameVerdictsWhenCut(s.payload, s.shape, DType::kF32, DecodeBy(s.spec, s.support.get()));
   }
 }
 
@@ -257,7 +228,7 @@ TEST(CudaTopKTest, DamagedPayloadsGetTheCpusVerdict) {
   for (const Small& s : SmallPayloads()) {
     SCOPED_TRACE(s.spec.ToString());
     ExpectSameVerdictsWhenDamaged(s.payload, s.shape, DType::kBF16,
-                                  Decode(s.spec, s.support.get()));
+                                  DecodeBy(s.spec, s.support.get()));
   }
 }
 

@@ -1,5 +1,5 @@
-// What the tests of GPU codec kernels share: the same call made on the CPU and on the backend under
-// test (backend/testing.h), whose errors, payloads and tensors must be equal to the last bit.
+// What the tests of GPU codec kernels share: the same call made on the CPU and on the GPU under
+// test (twin_testing.h), whose errors, payloads and tensors must be equal to the last bit.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -13,23 +13,16 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "backend/testing.h"
 #include "base/random.h"
 #include "compress/cpu/half.h"
-#include "compress/cpu/kernels.h"
-#include "compress/kernels.h"
-#include "tensor/cpu/device.h"
+#include "compress/cuda/twin_testing.h"
+#include "compress/layout.h"
+#include "tensor/copy_testing.h"
 #include "tensor/tensor.h"
 
 namespace thinwire {
 
-// Where a call runs.
-struct Twin {
-  Device* device;
-  CodecKernels* kernels;
-};
-inline Twin CpuTwin() { return {CpuDevice(), CpuCodecKernels()}; }
-inline Twin GpuTwin() { return {BackendUnderTest().device, BackendUnderTest().kernels}; }
+constexpr DType kTensorTypes[] = {DType::kF32, DType::kBF16};
 
 // `values` (as many as `shape` has) in host memory, as fp32 or rounded to bf16.
 inline Tensor HostTensor(const Shape& shape, DType dtype, const std::vector<float>& values) {
@@ -42,16 +35,6 @@ inline Tensor HostTensor(const Shape& shape, DType dtype, const std::vector<floa
     }
   }
   return x;
-}
-
-// A copy in memory of `device`.
-inline Tensor On(Device* device, const Tensor& x) {
-  Tensor copy = *Tensor::Allocate(device, x.dtype(), x.shape());
-  const bool ok = x.device()->is_host()
-                      ? device->CopyFromHost(copy.data(), x.data(), x.bytes()).ok()
-                      : x.device()->CopyToHost(copy.data(), x.data(), x.bytes()).ok();
-  EXPECT_TRUE(ok);
-  return copy;
 }
 
 inline std::vector<uint8_t> BytesOf(const Tensor& x) {
@@ -130,10 +113,65 @@ inline std::vector<NamedValues> CasesOf(int64_t n) {
   return cases;
 }
 
-using EncodeCall = std::function<Error(CodecKernels* kernels, const TensorView& x, uint8_t* payload,
-                                       size_t capacity, size_t* bytes)>;
-using DecodeCall = std::function<Error(CodecKernels* kernels, const uint8_t* payload, size_t bytes,
-                                       const TensorView& x)>;
+// A bit per element in the memory of each twin.
+class TwinSupport {
+ public:
+  explicit TwinSupport(const std::vector<bool>& set) {
+    const int64_t n = static_cast<int64_t>(set.size());
+    // A bf16 tensor of four elements per word holds the words.
+    const Tensor words = *Tensor::Allocate(CpuDevice(), DType::kBF16, {(n + 63) / 64 * 4});
+    if (n > 0) std::memset(words.data(), 0, words.bytes());
+    auto* const bits = static_cast<uint64_t*>(words.data());
+    int64_t count = 0;
+    for (int64_t i = 0; i < n; ++i) {
+      if (!set[i]) continue;
+      bits[i / 64] |= uint64_t{1} << (i % 64);
+      ++count;
+    }
+    host_ = words;
+    device_ = On(GpuTwin().device, words);
+    views_[0] = {bits, n, count};
+    views_[1] = {static_cast<const uint64_t*>(device_.data()), n, count};
+  }
+
+  const SupportView& Of(const CodecKernels* kernels) const {
+    return views_[kernels == CpuTwin().kernels ? 0 : 1];
+  }
+  int64_t count() const { return views_[0].count; }
+
+ private:
+  Tensor host_, device_;
+  SupportView views_[2];
+};
+
+using EncodeCall =
+    std::function<Error(CodecKernels* kernels, const TensorView& x, const PayloadBuffer& payload)>;
+using DecodeCall =
+    std::function<Error(CodecKernels* kernels, const PayloadView& payload, const TensorView& x)>;
+
+// What the random key of every message is.
+constexpr uint64_t kRandomKey = 0x1234567890ABCDEF;
+
+// Calls of the codec's own kernels. `support` and `warm_start`, where they are not null, outlive
+// the call that is returned.
+inline EncodeCall EncodeBy(const CodecSpec& spec, const TwinSupport* support = nullptr,
+                           const float* warm_start = nullptr) {
+  return [=](CodecKernels* kernels, const TensorView& x, const PayloadBuffer& payload) {
+    const SupportView* const supported = support == nullptr ? nullptr : &support->Of(kernels);
+    return kernels->Encode(spec, x, {kRandomKey, supported, warm_start}, payload);
+  };
+}
+inline DecodeCall DecodeBy(const CodecSpec& spec, const TwinSupport* support = nullptr) {
+  return [=](CodecKernels* kernels, const PayloadView& payload, const TensorView& x) {
+    KernelContext context;
+    if (support != nullptr) context.support = &support->Of(kernels);
+    return kernels->Decode(payload, spec, context, x);
+  };
+}
+
+inline size_t Capacity(const CodecSpec& spec, const Shape& shape) {
+  return CodecMaxPayloadBytes(spec, shape, DType::kF32);
+}
 
 struct Encoded {
   Error error;
@@ -148,7 +186,7 @@ inline Encoded EncodeOn(const Twin& twin, const Tensor& host_x, size_t capacity,
   Encoded encoded;
   encoded.payload.assign(capacity + kGuard, 0xA5);
   size_t bytes = 0;
-  encoded.error = encode(twin.kernels, x.view(), encoded.payload.data(), capacity, &bytes);
+  encoded.error = encode(twin.kernels, x.view(), {encoded.payload.data(), capacity, &bytes});
   for (size_t i = capacity; i < capacity + kGuard; ++i) EXPECT_EQ(encoded.payload[i], 0xA5);
   EXPECT_LE(encoded.error.ok() ? bytes : 0, capacity);
   encoded.payload.resize(encoded.error.ok() ? bytes : 0);
@@ -167,10 +205,10 @@ inline Decoded DecodeOn(const Twin& twin, const std::vector<uint8_t>& payload, c
   Tensor before = *Tensor::Allocate(CpuDevice(), dtype, shape);
   if (before.bytes() > 0) std::memset(before.data(), 0x3F, before.bytes());
   const Tensor x = On(twin.device, before);
-  // Of exactly its size, so that the address sanitizer sees a byte read behind it.
+  // A copy of exactly its size, so that the address sanitizer sees a byte read behind it.
   const std::vector<uint8_t> exact(payload.begin(), payload.end());
   Decoded decoded;
-  decoded.error = decode(twin.kernels, exact.data(), exact.size(), x.view());
+  decoded.error = decode(twin.kernels, {exact.data(), exact.size()}, x.view());
   EXPECT_TRUE(twin.device->Finish().ok());
   if (decoded.error.ok()) decoded.bytes = BytesOf(x);
   return decoded;
@@ -205,11 +243,27 @@ inline Encoded ExpectSameEncoding(const Tensor& x, size_t capacity, const Encode
   return expected;
 }
 
-// Both ways.
-inline void ExpectTwins(const Tensor& x, size_t capacity, const EncodeCall& encode,
-                        const DecodeCall& decode) {
+// Both ways. Returns the CPU's payload, empty after an error.
+inline std::vector<uint8_t> ExpectTwins(const Tensor& x, size_t capacity, const EncodeCall& encode,
+                                        const DecodeCall& decode) {
   const Encoded encoded = ExpectSameEncoding(x, capacity, encode);
   if (encoded.error.ok()) ExpectSameDecoding(encoded.payload, x.shape(), x.dtype(), decode);
+  return encoded.payload;
+}
+inline std::vector<uint8_t> ExpectTwins(const CodecSpec& spec, const Shape& shape, DType dtype,
+                                        const NamedValues& c,
+                                        const TwinSupport* support = nullptr) {
+  SCOPED_TRACE(
+      absl::StrCat(spec.ToString(), " of ", c.name, " ", shape.ToString(), " ", Name(dtype)));
+  return ExpectTwins(HostTensor(shape, dtype, c.values), Capacity(spec, shape),
+                     EncodeBy(spec, support), DecodeBy(spec, support));
+}
+// The same for a tensor of each type; returns the CPU's payload of the fp32 one.
+inline std::vector<uint8_t> ExpectTwins(const CodecSpec& spec, const Shape& shape,
+                                        const NamedValues& c,
+                                        const TwinSupport* support = nullptr) {
+  ExpectTwins(spec, shape, DType::kBF16, c, support);
+  return ExpectTwins(spec, shape, DType::kF32, c, support);
 }
 
 // The payload cut at each byte, and one byte too long.

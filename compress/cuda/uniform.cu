@@ -40,7 +40,7 @@ struct ByChance {
   struct Numbers {
     uint32_t of[4];
   };
-  // Of the four elements at i.
+  // The numbers of the four elements at i.
   __device__ Numbers Of(int64_t i) const {
     Numbers numbers;
     PhiloxNumbers(key, i / 4, numbers.of);
@@ -263,51 +263,53 @@ Error SubmitUniformDecode(CudaDevice* device, const uint8_t* payload, const Code
                                 : SubmitValues<uint16_t>(device, payload, spec, scopes, x, found);
 }
 
-Error CudaUniformEncode(CudaDevice* device, const TensorView& x, const CodecSpec& spec,
-                        uint64_t random_key, uint8_t* payload, size_t capacity, size_t* bytes) {
+Error CudaUniformEncode(CudaDevice* device, const CodecSpec& spec, const TensorView& x,
+                        const KernelContext& context, const PayloadBuffer& payload) {
   const Scopes scopes = ScopesOf(x, spec.scope, spec.group);
-  *bytes = UniformPayloadBytes(spec, scopes);
-  RETURN_ERROR(CheckCapacity("uniform", capacity, UniformMaxPayloadBytes(spec, scopes)));
+  *payload.bytes = UniformPayloadBytes(spec, scopes);
+  RETURN_ERROR(CheckCapacity("uniform", payload.capacity, UniformMaxPayloadBytes(spec, scopes)));
   if (scopes.count == 0) {
-    std::fill(payload, payload + *bytes, 0);  // fixed_point's exponent
+    std::fill(payload.data, payload.data + *payload.bytes, 0);  // fixed_point's exponent
     return Error{};
   }
   DevicePayload on_device(device);
-  RETURN_ERROR(on_device.Reserve(UniformHeaderBytes(spec, scopes), *bytes));
+  RETURN_ERROR(on_device.Reserve(UniformHeaderBytes(spec, scopes), *payload.bytes));
   CudaScratch memory(device);
   RETURN_ERROR(memory.Reserve(sizeof(UniformEncoded)));
   auto* const found_on_device = memory.as<UniformEncoded>();
   RETURN_ERROR(
-      SubmitUniformEncode(device, x, spec, random_key, on_device.bytes(), found_on_device));
+      SubmitUniformEncode(device, x, spec, context.random_key, on_device.bytes(), found_on_device));
   UniformEncoded found;
-  RETURN_ERROR(device->SubmitCopyToHost(payload, on_device.bytes(), *bytes));
+  RETURN_ERROR(device->SubmitCopyToHost(payload.data, on_device.bytes(), *payload.bytes));
   RETURN_ERROR(device->CopyToHost(&found, found_on_device, sizeof(found)));
   RETURN_ERROR(UniformEncodeError(device, x, spec, found));
   if (spec.range == Range::kFixedPoint && found.varies == 0) {
-    WriteConstant(found.constant, payload);
-    *bytes = kConstantTensorBytes;
+    WriteConstant(found.constant, payload.data);
+    *payload.bytes = kConstantTensorBytes;
   }
   return Error{};
 }
 
-Error CudaUniformDecode(CudaDevice* device, const uint8_t* payload, size_t bytes,
-                        const CodecSpec& spec, const TensorView& x) {
+Error CudaUniformDecode(CudaDevice* device, const PayloadView& payload, const CodecSpec& spec,
+                        const KernelContext& /*context*/, const TensorView& x) {
   const Scopes scopes = ScopesOf(x, spec.scope, spec.group);
-  if (IsConstant(spec, scopes, payload, bytes)) return DecodeConstant(device, payload, x);
-  RETURN_ERROR(CheckPayloadBytes("uniform", bytes, UniformPayloadBytes(spec, scopes)));
-  RETURN_ERROR(CheckExponent(spec, payload));
+  if (IsConstant(spec, scopes, payload.data, payload.bytes)) {
+    return DecodeConstant(device, payload.data, x);
+  }
+  RETURN_ERROR(CheckPayloadBytes("uniform", payload.bytes, UniformPayloadBytes(spec, scopes)));
+  RETURN_ERROR(CheckExponent(spec, payload.data));
   if (scopes.count == 0) return Error{};
   DevicePayload on_device(device);
-  RETURN_ERROR(on_device.Reserve(UniformHeaderBytes(spec, scopes), bytes));
+  RETURN_ERROR(on_device.Reserve(UniformHeaderBytes(spec, scopes), payload.bytes));
   CudaScratch memory(device);
   RETURN_ERROR(memory.Reserve(sizeof(UniformDecoded)));
   auto* const found_on_device = memory.as<UniformDecoded>();
-  RETURN_ERROR(device->SubmitCopyFromHost(on_device.bytes(), payload, bytes));
+  RETURN_ERROR(device->SubmitCopyFromHost(on_device.bytes(), payload.data, payload.bytes));
   RETURN_ERROR(SubmitUniformDecode(device, on_device.bytes(), spec, x, found_on_device));
   UniformDecoded found;
   RETURN_ERROR(device->CopyToHost(&found, found_on_device, sizeof(found)));
-  if (found.bad_ranges != 0) return CheckRanges(spec, scopes, payload);
-  RETURN_ERROR(CheckLastByte(payload + UniformHeaderBytes(spec, scopes), spec, scopes.total));
+  if (found.bad_ranges != 0) return CheckRanges(spec, scopes, payload.data);
+  RETURN_ERROR(CheckLastByte(payload.data + UniformHeaderBytes(spec, scopes), spec, scopes.total));
   return CheckLargestCode(found.largest_code, GridOf(spec).max_code);
 }
 

@@ -1,21 +1,18 @@
 // uniform: a grid of 2^bits levels over the range of each scope.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 
+#include "compress/cuda/codec.h"
 #include "compress/layout.h"
-#include "compress/spec.h"
 #include "tensor/cuda/device.h"
 #include "tensor/tensor.h"
 
 namespace thinwire {
 
-// See CodecKernels::UniformEncode and UniformDecode; without rotation.
-Error CudaUniformEncode(CudaDevice* device, const TensorView& x, const CodecSpec& spec,
-                        uint64_t random_key, uint8_t* payload, size_t capacity, size_t* bytes);
-Error CudaUniformDecode(CudaDevice* device, const uint8_t* payload, size_t bytes,
-                        const CodecSpec& spec, const TensorView& x);
+// Without rotation: rotated_uniform.h has the other.
+CudaEncode CudaUniformEncode;
+CudaDecode CudaUniformDecode;
 
 // Within device memory, for tensors that are not empty; launches only. `payload` has memory for
 // UniformPayloadBytes; its codes begin at a multiple of 4 bytes, with memory up to the next one

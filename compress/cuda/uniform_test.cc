@@ -1,26 +1,9 @@
 #include <gtest/gtest.h>
 
 #include "compress/cuda/twins_testing.h"
-#include "compress/layout.h"
 
 namespace thinwire {
 namespace {
-
-EncodeCall EncodeBy(const CodecSpec& spec, uint64_t random_key = 7) {
-  return [=](CodecKernels* kernels, const TensorView& x, uint8_t* payload, size_t capacity,
-             size_t* bytes) {
-    return kernels->UniformEncode(x, spec, random_key, payload, capacity, bytes);
-  };
-}
-DecodeCall DecodeBy(const CodecSpec& spec) {
-  return [=](CodecKernels* kernels, const uint8_t* payload, size_t bytes, const TensorView& x) {
-    return kernels->UniformDecode(payload, bytes, spec, x);
-  };
-}
-
-size_t Capacity(const CodecSpec& spec, const Shape& shape) {
-  return UniformMaxPayloadBytes(spec, ScopesOf(shape, spec.scope, spec.group));
-}
 
 CodecSpec SpecOf(Range range, uint32_t bits) {
   CodecSpec spec;
@@ -30,7 +13,6 @@ CodecSpec SpecOf(Range range, uint32_t bits) {
   return spec;
 }
 
-constexpr DType kTensorTypes[] = {DType::kF32, DType::kBF16};
 constexpr Range kRanges[] = {Range::kMinMax, Range::kMaxAbs, Range::kFixedPoint};
 
 // Every range with each of these scopes.
@@ -48,7 +30,7 @@ std::vector<CodecSpec> Scoped(const CodecSpec& spec) {
   return specs;
 }
 
-// Both roundings, and both places of zero.
+// Both roundings, and both settings of zero.
 std::vector<CodecSpec> SpecsOf(Range range, uint32_t bits) {
   std::vector<CodecSpec> specs;
   for (const CodecSpec& scoped : Scoped(SpecOf(range, bits))) {
@@ -64,20 +46,13 @@ std::vector<CodecSpec> SpecsOf(Range range, uint32_t bits) {
   return specs;
 }
 
-void ExpectTwinsOf(const CodecSpec& spec, const Shape& shape, DType dtype, const NamedValues& c) {
-  SCOPED_TRACE(
-      absl::StrCat(spec.ToString(), " of ", c.name, " ", shape.ToString(), " ", Name(dtype)));
-  ExpectTwins(HostTensor(shape, dtype, c.values), Capacity(spec, shape), EncodeBy(spec),
-              DecodeBy(spec));
-}
-
 TEST(CudaUniformTest, EveryNumberOfBitsHasTheCpusBytes) {
   const Shape shape = {2, 3, 5, 37};
   const NamedValues normal{"normal", NormalValues(shape.elements())};
   for (Range range : kRanges) {
     for (uint32_t bits = range == Range::kMaxAbs ? 2 : 1; bits <= 8; ++bits) {
       for (const CodecSpec& spec : SpecsOf(range, bits)) {
-        for (DType dtype : kTensorTypes) ExpectTwinsOf(spec, shape, dtype, normal);
+        ExpectTwins(spec, shape, normal);
       }
     }
   }
@@ -90,7 +65,7 @@ TEST(CudaUniformTest, EveryShapeHasTheCpusBytes) {
     for (Range range : kRanges) {
       for (uint32_t bits : {3, 8}) {
         for (const CodecSpec& spec : Scoped(SpecOf(range, bits))) {
-          for (DType dtype : kTensorTypes) ExpectTwinsOf(spec, shape, dtype, normal);
+          ExpectTwins(spec, shape, normal);
         }
       }
     }
@@ -102,7 +77,7 @@ TEST(CudaUniformTest, SpecialValuesHaveTheCpusBytesAndErrors) {
   for (const NamedValues& c : CasesOf(shape.elements())) {
     for (Range range : kRanges) {
       for (const CodecSpec& spec : SpecsOf(range, 4)) {
-        for (DType dtype : kTensorTypes) ExpectTwinsOf(spec, shape, dtype, c);
+        ExpectTwins(spec, shape, c);
       }
     }
   }
@@ -115,11 +90,11 @@ TEST(CudaUniformTest, LargeTensorsHaveTheCpusBytes) {
       CodecSpec spec = SpecOf(range, 5);
       spec.scope = scope;
       spec.rounding = Rounding::kStochastic;
-      ExpectTwinsOf(spec, images, DType::kF32, {"normal", NormalValues(images.elements())});
+      ExpectTwins(spec, images, DType::kF32, {"normal", NormalValues(images.elements())});
     }
     CodecSpec spec = SpecOf(Range::kMinMax, 8);
     spec.scope = scope;
-    ExpectTwinsOf(spec, odd, DType::kBF16, {"normal", NormalValues(odd.elements())});
+    ExpectTwins(spec, odd, DType::kBF16, {"normal", NormalValues(odd.elements())});
   }
 }
 
@@ -137,8 +112,9 @@ TEST(CudaUniformTest, UnalignedTensorsAreFine) {
       std::vector<uint8_t> expected(Capacity(spec, {n})), met(expected.size());
       size_t bytes = 0;
       ASSERT_TRUE(
-          EncodeBy(spec)(CpuCodecKernels(), from, expected.data(), expected.size(), &bytes).ok());
-      ASSERT_TRUE(EncodeBy(spec)(GpuTwin().kernels, from_gpu, met.data(), met.size(), &bytes).ok());
+          EncodeBy(spec)(CpuCodecKernels(), from, {expected.data(), expected.size(), &bytes}).ok());
+      ASSERT_TRUE(
+          EncodeBy(spec)(GpuTwin().kernels, from_gpu, {met.data(), met.size(), &bytes}).ok());
       EXPECT_EQ(expected, met);
     }
   }

@@ -30,7 +30,7 @@ struct Counts {
   int64_t sender = 0, receiver = 0;
 };
 
-// Of the fourth message of four samples.
+// What the fourth message of four samples allocates.
 Counts AllocationsOf(const FeedbackSpec& spec) {
   const Shape shape = {4, 6, 16};
   FeedbackPair pair(FeedbackOptionsOf(spec, shape.WithBatch(1)));

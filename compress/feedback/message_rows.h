@@ -24,8 +24,8 @@ class MessageRows {
   absl::Status Commit(StateStore* store);
 
   size_t size() const { return rows_.size(); }
-  // Of sample i: has a row been written before this message; its number, StateStore::kAbsent if it
-  // has none, as a new one before Commit and one that found no room.
+  // Whether the row of sample i has been written before this message, and whether it has a number:
+  // a new one has none before Commit, nor has one that found no room.
   bool is_known(size_t i) const { return rows_[i].known; }
   bool is_there(size_t i) const { return rows_[i].number != StateStore::kAbsent; }
   size_t number(size_t i) const { return rows_[i].number; }

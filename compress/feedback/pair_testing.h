@@ -8,7 +8,7 @@
 
 #include "base/status.h"
 #include "compress/feedback/feedback.h"
-#include "compress/round_trip.h"
+#include "compress/round_trip_testing.h"
 
 namespace thinwire {
 

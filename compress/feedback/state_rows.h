@@ -44,7 +44,7 @@ class StateRows {
   // s <- x; a row with NaN or infinity, which no codec could take back, becomes zero.
   absl::Status Set(const Tensor& x);
 
-  // Of the rows as they are stored now.
+  // The digest of the rows as they are stored now.
   absl::StatusOr<uint64_t> Digest();
 
  private:
@@ -60,7 +60,7 @@ class StateRows {
   absl::Status ForEachGroup(Access access, const Visit& visit);
   absl::StatusOr<Group> Open(Access access, size_t first);
   absl::Status Save(const Group& group);
-  // Of the group's size, all else to be filled in.
+  // Sums of the group's size, all else to be filled in.
   RowSums SumsOf(const Group& group) const;
   // The rows of x, null where one is not finite.
   absl::StatusOr<RowsView> FiniteRows(const Tensor& x, const Group& group);

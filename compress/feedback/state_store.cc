@@ -11,9 +11,15 @@
 namespace thinwire {
 namespace {
 
-// q8, q4: one symmetric range per 256 elements, so that one large value costs its neighbours only.
-CodecSpec QuantizedSpec(StateStorage store) {
+// The codec that stores a row. q8 and q4 have one symmetric range per 256 elements, so that one
+// large value costs its neighbours only.
+CodecSpec CodecOf(StateStorage store) {
   CodecSpec spec;
+  if (store == StateStorage::kF32) return spec;
+  if (store == StateStorage::kF16) {
+    spec.kind = CodecKind::kFp16;
+    return spec;
+  }
   spec.kind = CodecKind::kUniform;
   spec.bits = store == StateStorage::kQ8 ? 8 : 4;
   spec.range = Range::kMaxAbs;
@@ -30,17 +36,7 @@ size_t CapacityOf(uint64_t limit_bytes, uint64_t row_bytes) {
 }  // namespace
 
 uint64_t StoredRowBytes(StateStorage store, int64_t elements) {
-  switch (store) {
-    case StateStorage::kF32:
-      return CastPayloadBytes(DType::kF32, elements);
-    case StateStorage::kF16:
-      return CastPayloadBytes(DType::kF16, elements);
-    case StateStorage::kQ8:
-    case StateStorage::kQ4:
-      break;
-  }
-  const CodecSpec spec = QuantizedSpec(store);
-  return UniformPayloadBytes(spec, ScopesOf(Shape{elements}, spec.scope, spec.group));
+  return CodecMaxPayloadBytes(CodecOf(store), Shape{elements}, DType::kF32);
 }
 
 StateStore::StateStore(const StateStoreOptions& options)
@@ -119,13 +115,9 @@ absl::Status StateStore::Save(size_t row) {
 
 absl::Status StateStore::EncodeRow(const TensorView& values, uint8_t* to) const {
   size_t bytes = 0;
-  if (options_.store == StateStorage::kF32 || options_.store == StateStorage::kF16) {
-    const DType type = options_.store == StateStorage::kF32 ? DType::kF32 : DType::kF16;
-    return ToStatus(options_.kernels->CastEncode(values, type, to, row_bytes_, &bytes));
-  }
-  const CodecSpec spec = QuantizedSpec(options_.store);
-  const Error error =
-      options_.kernels->UniformEncode(values, spec, /*random_key=*/0, to, row_bytes_, &bytes);
+  const CodecSpec spec = CodecOf(options_.store);
+  const PayloadBuffer row = {to, row_bytes_, &bytes};
+  const Error error = options_.kernels->Encode(spec, values, KernelContext{}, row);
   if (error.code != static_cast<int32_t>(absl::StatusCode::kInvalidArgument)) {
     return ToStatus(error);
   }
@@ -134,16 +126,12 @@ absl::Status StateStore::EncodeRow(const TensorView& values, uint8_t* to) const 
   zeros.elements = options_.elements;
   zeros.out.data = values.data;
   RETURN_IF_ERROR(ToStatus(options_.kernels->CombineRows(zeros)));
-  return ToStatus(options_.kernels->UniformEncode(values, spec, 0, to, row_bytes_, &bytes));
+  return ToStatus(options_.kernels->Encode(spec, values, KernelContext{}, row));
 }
 
 absl::Status StateStore::DecodeRow(const uint8_t* from, const TensorView& values) const {
-  if (options_.store == StateStorage::kF32 || options_.store == StateStorage::kF16) {
-    const DType type = options_.store == StateStorage::kF32 ? DType::kF32 : DType::kF16;
-    return ToStatus(options_.kernels->CastDecode(from, row_bytes_, type, values));
-  }
-  return ToStatus(
-      options_.kernels->UniformDecode(from, row_bytes_, QuantizedSpec(options_.store), values));
+  return ToStatus(options_.kernels->Decode({from, row_bytes_}, CodecOf(options_.store),
+                                           KernelContext{}, values));
 }
 
 absl::StatusOr<const uint8_t*> StateStore::Stored(size_t row) {

@@ -44,7 +44,7 @@ class StateStore {
   const StateStoreOptions& options() const { return options_; }
   size_t row_bytes() const { return row_bytes_; }  // as stored
   size_t capacity() const { return capacity_; }    // rows within the limit
-  // Of every row, by its number.
+  // The key of every row, by the row's number.
   const std::vector<uint64_t>& keys() const { return keys_; }
 
   // The row's number, or kAbsent.
@@ -73,7 +73,7 @@ class StateStore {
   // the limit is met.
   absl::Status Restore(uint64_t key, absl::Span<const uint8_t> stored);
 
-  // Of the row's key and stored bytes.
+  // A digest of the row's key and stored bytes.
   absl::StatusOr<uint64_t> RowDigest(size_t row);
 
  private:

@@ -4,11 +4,11 @@ namespace thinwire {
 namespace {
 
 void ExpectConvolutions(const std::vector<ConvCase>& cases, const Precision& precision) {
-  const std::unique_ptr<Ops> ops = TestedOps(precision.options);
+  const std::unique_ptr<Ops> ops = NewTestedOps(precision.options);
   const auto make = [&](const Conv2dSpec& spec, Conv2d** conv) {
     return ops->NewConv2d(spec, conv);
   };
-  ExpectConvolutions(cases, BackendUnderTest().device, precision, make);
+  ExpectConvolutions(cases, TestedDevice(), precision, make);
 }
 
 TEST(Conv2dTest, IsTheCpusInFP32) { ExpectConvolutions(ConvCases(), FP32()); }
@@ -28,7 +28,7 @@ TEST(Conv2dTest, GivesEqualBitsInEveryOps) {
   for (const Precision& precision : {FP32(), TF32(), BF16()}) {
     Outputs of_ops[2];
     for (Outputs& outputs : of_ops) {
-      const std::unique_ptr<Ops> ops = TestedOps(precision.options);
+      const std::unique_ptr<Ops> ops = NewTestedOps(precision.options);
       Side side = DeviceSide();
       const auto make = [&](const Conv2dSpec& spec, Conv2d** conv) {
         return ops->NewConv2d(spec, conv);
@@ -40,7 +40,7 @@ TEST(Conv2dTest, GivesEqualBitsInEveryOps) {
 }
 
 TEST(Conv2dTest, TakesBatchesOfAnySizeInTurn) {
-  const std::unique_ptr<Ops> ops = TestedOps(OpsOptions());
+  const std::unique_ptr<Ops> ops = NewTestedOps(OpsOptions());
   Conv2d* made = nullptr;
   ASSERT_TRUE(ops->NewConv2d(SpecOf(kOne, DType::kF32), &made).ok());
   const std::unique_ptr<Conv2d> conv(made);
@@ -59,7 +59,7 @@ TEST(Conv2dTest, TakesBatchesOfAnySizeInTurn) {
 
 TEST(Conv2dTest, IsRecordedAndReplayed) {
   for (const Precision& precision : {FP32(), BF16()}) {
-    const std::unique_ptr<Ops> ops = TestedOps(precision.options);
+    const std::unique_ptr<Ops> ops = NewTestedOps(precision.options);
     Conv2d* made = nullptr;
     ASSERT_TRUE(ops->NewConv2d(SpecOf(kOne, precision.compute), &made).ok());
     const std::unique_ptr<Conv2d> conv(made);
@@ -68,7 +68,7 @@ TEST(Conv2dTest, IsRecordedAndReplayed) {
 }
 
 TEST(Conv2dTest, RefusesToRecordTheFirstBatchOfASize) {
-  const std::unique_ptr<Ops> ops = TestedOps(OpsOptions());
+  const std::unique_ptr<Ops> ops = NewTestedOps(OpsOptions());
   Conv2d* made = nullptr;
   ASSERT_TRUE(ops->NewConv2d(SpecOf(kOne, DType::kF32), &made).ok());
   const std::unique_ptr<Conv2d> conv(made);
@@ -88,7 +88,7 @@ TEST(Conv2dTest, RefusesToRecordTheFirstBatchOfASize) {
 }
 
 TEST(Conv2dTest, RefusesMemoryThatIsNotAligned) {
-  const std::unique_ptr<Ops> ops = TestedOps(OpsOptions());
+  const std::unique_ptr<Ops> ops = NewTestedOps(OpsOptions());
   Conv2d* made = nullptr;
   ASSERT_TRUE(ops->NewConv2d(SpecOf(kOne, DType::kF32), &made).ok());
   const std::unique_ptr<Conv2d> conv(made);

@@ -36,7 +36,7 @@ Outputs RunLinear(Side* side, Ops* ops, const LinearCase& of, DType compute, DTy
 }
 
 void ExpectLinears(const Precision& precision) {
-  const std::unique_ptr<Ops> ops = TestedOps(precision.options), on_cpu = NewCpuOps(1);
+  const std::unique_ptr<Ops> ops = NewTestedOps(precision.options), on_cpu = NewCpuOps(1);
   for (const LinearCase& of : kCases) {
     SCOPED_TRACE(ShapesOf(of).x.ToString() + " -> " + ShapesOf(of).y.ToString());
     Side cpu = CpuSide(), device = DeviceSide(), misaligned = DeviceSide(/*misaligned=*/1);
@@ -55,7 +55,7 @@ TEST(LinearTest, GivesEqualBitsInEveryOps) {
   for (const Precision& precision : {FP32(), TF32(), BF16()}) {
     Outputs of_ops[2];
     for (Outputs& outputs : of_ops) {
-      const std::unique_ptr<Ops> ops = TestedOps(precision.options);
+      const std::unique_ptr<Ops> ops = NewTestedOps(precision.options);
       Side side = DeviceSide();
       outputs = RunLinear(&side, ops.get(), kCases[4], precision.compute, precision.compute);
     }
@@ -65,7 +65,7 @@ TEST(LinearTest, GivesEqualBitsInEveryOps) {
 
 TEST(LinearTest, IsRecordedAndReplayed) {
   for (const Precision& precision : {FP32(), BF16()}) {
-    const std::unique_ptr<Ops> ops = TestedOps(precision.options);
+    const std::unique_ptr<Ops> ops = NewTestedOps(precision.options);
     Linear* made = nullptr;
     ASSERT_TRUE(ops->NewLinear(SpecOf(kCases[1], precision.compute), &made).ok());
     const std::unique_ptr<Linear> linear(made);

@@ -42,13 +42,6 @@ inline Precision WhateverIsFastest(Precision precision) {
   return precision;
 }
 
-// The Ops of the backend under test.
-inline std::unique_ptr<Ops> TestedOps(const OpsOptions& options) {
-  auto ops = BackendUnderTest().NewOps(options);
-  EXPECT_TRUE(ops.ok()) << ops.status();
-  return ops.ok() ? *std::move(ops) : nullptr;
-}
-
 // Uniform, of the given standard deviation, rounded to `type`. Equal for equal arguments.
 inline Floats Uniform(int64_t n, uint32_t seed, float deviation, DType type) {
   Floats values(static_cast<size_t>(n));

@@ -12,9 +12,9 @@
 #include <utility>
 #include <vector>
 
-#include "backend/testing.h"
 #include "base/random.h"
 #include "nn/cpu/ops.h"
+#include "nn/cuda/tested_ops_testing.h"
 #include "tensor/cpu/device.h"
 #include "tensor/tensor.h"
 
@@ -135,8 +135,8 @@ inline Side CpuSide() {
 }
 
 inline Side DeviceSide(int64_t misaligned = 0) {
-  static Ops* const ops = BackendUnderTest().NewOps()->release();
-  return Side(BackendUnderTest().device, ops, misaligned);
+  static Ops* const ops = NewTestedOps().release();
+  return Side(TestedDevice(), ops, misaligned);
 }
 
 // What a call wrote, by name.

@@ -5,10 +5,11 @@
 #include <cstring>
 #include <functional>
 #include <map>
-#include <mutex>
 #include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
 #include "compress/cpu/kernels.h"
 #include "nn/cpu/ops.h"
 #include "tensor/cpu/device.h"
@@ -48,13 +49,13 @@ class LateDevice final : public Device {
 
   Error Allocate(size_t bytes, void** memory) override {
     const Error error = CpuDevice()->Allocate(bytes, memory);
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const absl::MutexLock lock(&mutex_);
     if (error.ok()) blocks_[static_cast<uint8_t*>(*memory)] = bytes;
     return error;
   }
   void Free(void* memory) override {
     {
-      const std::lock_guard<std::mutex> lock(mutex_);
+      const absl::MutexLock lock(&mutex_);
       blocks_.erase(static_cast<uint8_t*>(memory));
     }
     OfThisThread().Add([memory] {  // after what this thread still does with it
@@ -63,7 +64,7 @@ class LateDevice final : public Device {
     });
   }
   size_t bytes_in_use() const override {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const absl::MutexLock lock(&mutex_);
     size_t bytes = 0;
     for (const auto& [memory, size] : blocks_) bytes += size;
     return bytes;
@@ -90,7 +91,7 @@ class LateDevice final : public Device {
   // True if `memory` lies in a block of this device.
   bool Owns(const void* memory) const {
     const auto* const byte = static_cast<const uint8_t*>(memory);
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const absl::MutexLock lock(&mutex_);
     auto after = blocks_.upper_bound(const_cast<uint8_t*>(byte));
     if (after == blocks_.begin()) return false;
     const auto& [begin, size] = *--after;
@@ -107,8 +108,8 @@ class LateDevice final : public Device {
     return error;
   }
 
-  mutable std::mutex mutex_;           // guards the rest
-  std::map<uint8_t*, size_t> blocks_;  // in use
+  mutable absl::Mutex mutex_;
+  std::map<uint8_t*, size_t> blocks_ ABSL_GUARDED_BY(mutex_);  // in use
 };
 
 LateDevice* TheDevice() {
@@ -142,76 +143,22 @@ struct KeptRows {
 // The CPU's kernels, called where and when a device would.
 class LateKernels final : public CodecKernels {
  public:
-  Error CastEncode(const TensorView& x, DType to, uint8_t* payload, size_t capacity,
-                   size_t* bytes) override {
-    return Now(x, payload, [&] { return cpu_->CastEncode(x, to, payload, capacity, bytes); });
-  }
-  Error CastDecode(const uint8_t* payload, size_t bytes, DType from, const TensorView& x) override {
-    return Now(x, payload, [&] { return cpu_->CastDecode(payload, bytes, from, x); });
-  }
-  Error Fp8Encode(const TensorView& x, Fp8Format format, uint8_t* payload, size_t capacity,
-                  size_t* bytes) override {
-    return Now(x, payload, [&] { return cpu_->Fp8Encode(x, format, payload, capacity, bytes); });
-  }
-  Error Fp8Decode(const uint8_t* payload, size_t bytes, Fp8Format format,
-                  const TensorView& x) override {
-    return Now(x, payload, [&] { return cpu_->Fp8Decode(payload, bytes, format, x); });
-  }
-  Error Blockwise8Encode(const TensorView& x, uint32_t block, uint8_t* payload, size_t capacity,
-                         size_t* bytes) override {
-    return Now(x, payload,
-               [&] { return cpu_->Blockwise8Encode(x, block, payload, capacity, bytes); });
-  }
-  Error Blockwise8Decode(const uint8_t* payload, size_t bytes, uint32_t block,
-                         const TensorView& x) override {
-    return Now(x, payload, [&] { return cpu_->Blockwise8Decode(payload, bytes, block, x); });
-  }
-  Error UniformEncode(const TensorView& x, const CodecSpec& spec, uint64_t random_key,
-                      uint8_t* payload, size_t capacity, size_t* bytes) override {
-    return Now(x, payload,
-               [&] { return cpu_->UniformEncode(x, spec, random_key, payload, capacity, bytes); });
-  }
-  Error UniformDecode(const uint8_t* payload, size_t bytes, const CodecSpec& spec,
-                      const TensorView& x) override {
-    return Now(x, payload, [&] { return cpu_->UniformDecode(payload, bytes, spec, x); });
-  }
-  Error TopKEncode(const TensorView& x, const CodecSpec& spec, const SparseContext& context,
-                   uint8_t* payload, size_t capacity, size_t* bytes) override {
+  Error Encode(const CodecSpec& spec, const TensorView& x, const KernelContext& context,
+               const PayloadBuffer& payload) override {
     ExpectOnDevice(context.support);
-    return Now(x, payload,
-               [&] { return cpu_->TopKEncode(x, spec, context, payload, capacity, bytes); });
+    ExpectOnHost(context.warm_start);
+    return Now(x, payload.data, [&] { return cpu_->Encode(spec, x, context, payload); });
   }
-  Error ThresholdEncode(const TensorView& x, const CodecSpec& spec, const SparseContext& context,
-                        uint8_t* payload, size_t capacity, size_t* bytes) override {
+  Error Decode(const PayloadView& payload, const CodecSpec& spec, const KernelContext& context,
+               const TensorView& x) override {
     ExpectOnDevice(context.support);
-    return Now(x, payload,
-               [&] { return cpu_->ThresholdEncode(x, spec, context, payload, capacity, bytes); });
+    return Now(x, payload.data, [&] { return cpu_->Decode(payload, spec, context, x); });
   }
-  Error EntriesDecode(const uint8_t* payload, size_t bytes, const CodecSpec& spec,
-                      const SparseContext& context, const TensorView& x) override {
-    ExpectOnDevice(context.support);
-    return Now(x, payload, [&] { return cpu_->EntriesDecode(payload, bytes, spec, context, x); });
+  Error CastTo(DType wire, const TensorView& x, const PayloadBuffer& payload) override {
+    return Now(x, payload.data, [&] { return cpu_->CastTo(wire, x, payload); });
   }
-  Error RandomKEncode(const TensorView& x, const CodecSpec& spec, const SparseContext& context,
-                      uint8_t* payload, size_t capacity, size_t* bytes) override {
-    ExpectOnDevice(context.support);
-    return Now(x, payload,
-               [&] { return cpu_->RandomKEncode(x, spec, context, payload, capacity, bytes); });
-  }
-  Error RandomKDecode(const uint8_t* payload, size_t bytes, const CodecSpec& spec,
-                      const SparseContext& context, const TensorView& x) override {
-    ExpectOnDevice(context.support);
-    return Now(x, payload, [&] { return cpu_->RandomKDecode(payload, bytes, spec, context, x); });
-  }
-  Error LowRankEncode(const TensorView& x, const CodecSpec& spec, const float* warm_start,
-                      uint8_t* payload, size_t capacity, size_t* bytes) override {
-    ExpectOnHost(warm_start);
-    return Now(x, payload,
-               [&] { return cpu_->LowRankEncode(x, spec, warm_start, payload, capacity, bytes); });
-  }
-  Error LowRankDecode(const uint8_t* payload, size_t bytes, const CodecSpec& spec,
-                      const TensorView& x) override {
-    return Now(x, payload, [&] { return cpu_->LowRankDecode(payload, bytes, spec, x); });
+  Error CastFrom(const PayloadView& payload, DType wire, const TensorView& x) override {
+    return Now(x, payload.data, [&] { return cpu_->CastFrom(payload, wire, x); });
   }
   Error FindNonzeros(const TensorView& x, uint64_t* words, int64_t* count) override {
     EXPECT_TRUE(TheDevice()->Owns(words)) << "a support in the host's memory";

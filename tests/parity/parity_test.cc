@@ -19,6 +19,7 @@
 #include "nn/loss.h"
 #include "nn/optimizer.h"
 #include "nn/segment.h"
+#include "tensor/copy_testing.h"
 #include "tensor/cpu/device.h"
 
 namespace thinwire {
@@ -88,7 +89,7 @@ class ParityTest : public testing::TestWithParam<const Place*> {
   }
 
   void ExpectParity(const std::string& name, const Tensor& tensor) {
-    const Tensor host = *ToHost(tensor);
+    const Tensor host = On(CpuDevice(), tensor);
     const absl::Span<const float> values = host.floats();
     const std::vector<float>& expected = Expected(name);
     ASSERT_EQ(values.size(), expected.size()) << name;

@@ -1,4 +1,4 @@
-// Where entries stand, read from bytes of any origin: as a bitmap over the tensor's elements.
+// Indices of entries, read from bytes of any origin: as a bitmap over the tensor's elements.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -17,36 +17,36 @@ struct EntryIndices {
   IndexPlan plan;
   const uint8_t* bytes = nullptr;  // in host memory; as CheckIndexBytes wants them
   int64_t count = 0;               // of entries
-  int64_t places = 0;              // of the tensor's elements, or of those with support
+  int64_t size = 0;                // indices are below it: elements, or those with support
 };
 
 // The memory of one payload's indices on the device.
-class PlaceReader {
+class GpuIndexReader {
  public:
-  explicit PlaceReader(CudaDevice* device)
+  explicit GpuIndexReader(CudaDevice* device)
       : device_(device),
         fields_(device),
         flags_(device),
         flag_offsets_(device),
         quotients_(device),
         sums_(device),
-        places_(device),
+        listed_(device),
         bits_(device),
         offsets_(device) {}
 
   // indices.bytes stay until the stream is done.
   Error SubmitCopy(cudaStream_t stream, const EntryIndices& indices);
 
-  // Of what was copied; launches only. Sets *fault, in device memory, to 1 unless there are exactly
-  // indices.count ascending places; what bits() says is then of no use, but none is set beyond the
-  // tensor.
+  // Reads what was copied; launches only. Sets *fault, in device memory, to 1 unless there are
+  // exactly indices.count ascending indices; what bits() says is then of no use, but none is set
+  // beyond the tensor.
   Error Submit(cudaStream_t stream, int64_t elements, const RankedBits& support, uint32_t* fault);
 
   // Over the elements.
   const RankedBits& bits() const { return result_; }
 
  private:
-  // Each makes places_, a bitmap over the places.
+  // Each makes listed_, a bitmap over the indices below indices_.size.
   Error SubmitPacked(cudaStream_t stream, uint32_t* fault);
   Error SubmitRice(cudaStream_t stream, uint32_t* fault);
   size_t FieldsBytes() const;
@@ -56,7 +56,7 @@ class PlaceReader {
   CudaScratch fields_, flags_;            // as they came
   CudaScratch flag_offsets_, quotients_;  // before each tile of flags; before each entry
   CudaScratch sums_;                      // of remainders, before each tile of entries
-  CudaScratch places_, bits_;             // bitmaps over places and over elements
+  CudaScratch listed_, bits_;             // bitmaps over indices and over elements
   CudaScratch offsets_;
   RankedBits result_;
 };

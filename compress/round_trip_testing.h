@@ -67,7 +67,7 @@ inline std::unique_ptr<Codec> CodecOf(const CodecSpec& spec) {
 inline SupportMap SupportOfValues(const std::vector<float>& activation) {
   return *SupportMap::Of(TensorOf(activation), CpuCodecKernels());
 }
-// About half of the elements, the first among them.
+// About half of the elements, the first among them: the highest bit of a multiplicative hash.
 inline SupportMap SomeSupport(int64_t elements) {
   std::vector<float> activation(elements);
   for (int64_t i = 0; i < elements; ++i) {

@@ -1,8 +1,8 @@
 #include "compress/cuda/entry_tiles.cuh"
 #include "compress/cuda/kept.h"
 #include "compress/cuda/keys.cuh"
-#include "compress/cuda/lots.h"
 #include "compress/cuda/philox.cuh"
+#include "compress/cuda/random_draws.h"
 #include "tensor/cuda/launch.h"
 
 namespace thinwire {
@@ -10,8 +10,8 @@ namespace {
 
 constexpr int kThreads = 256;
 
-// The upper 30 bits of each number, plus one: no lot is zero, which is never kept.
-__global__ void LotsKernel(uint64_t seed, int64_t blocks, uint4* lots) {
+// Draws are the upper 30 bits of each number, plus one: none is zero, which is never kept.
+__global__ void DrawKernel(uint64_t seed, int64_t blocks, uint4* draws) {
   const int64_t i = int64_t{blockIdx.x} * kThreads + threadIdx.x;
   if (i >= blocks) return;
   uint32_t numbers[4];
@@ -21,28 +21,28 @@ __global__ void LotsKernel(uint64_t seed, int64_t blocks, uint4* lots) {
   four.y = (numbers[1] >> 2) + 1;
   four.z = (numbers[2] >> 2) + 1;
   four.w = (numbers[3] >> 2) + 1;
-  lots[i] = four;
+  draws[i] = four;
 }
 
-__device__ inline float FactorOf(const LotFactors& factors, uint32_t place) {
+__device__ inline float FactorOf(const DrawFactors& factors, uint32_t index) {
   int64_t n = factors.scopes.elements;
   if (factors.counts != nullptr) {
     const int64_t scope =
-        factors.scopes.strided ? place % factors.scopes.count : place / factors.scopes.elements;
+        factors.scopes.strided ? index % factors.scopes.count : index / factors.scopes.elements;
     n = factors.counts[scope];
   }
   const int64_t kept = min(factors.most, n);
   return static_cast<float>(static_cast<double>(n) / static_cast<double>(kept));
 }
 
-__global__ void FactorsKernel(LotFactors factors, const uint32_t* places, const uint64_t* count,
+__global__ void FactorsKernel(DrawFactors factors, const uint32_t* indices, const uint64_t* count,
                               float* values, uint32_t* largest) {
   const int64_t n = static_cast<int64_t>(*count);
   uint32_t magnitude = 0;
   for (int j = 0; j < kEntriesEach; ++j) {
     const int64_t i = int64_t{blockIdx.x} * kEntryTile + j * kEntryThreads + threadIdx.x;
     if (i >= n) break;
-    const float product = values[i] * FactorOf(factors, places[i]);
+    const float product = values[i] * FactorOf(factors, indices[i]);
     values[i] = product;
     magnitude = max(magnitude, __float_as_uint(product) & kMagnitudeBits);
   }
@@ -52,17 +52,17 @@ __global__ void FactorsKernel(LotFactors factors, const uint32_t* places, const 
 
 }  // namespace
 
-Error DrawnByLot::Submit(cudaStream_t stream, const Scopes& scopes, const CodecSpec& spec,
-                         uint64_t seed, const SupportView* support) {
+Error ChosenByDraw::Submit(cudaStream_t stream, const Scopes& scopes, const CodecSpec& spec,
+                           uint64_t seed, const SupportView* support) {
   const int64_t n = scopes.total, blocks = (n + 3) / 4;
-  CudaScratch lots(device_), nonfinite(device_);
-  RETURN_ERROR(lots.Reserve(16 * (blocks + 1)));
+  CudaScratch draws(device_), nonfinite(device_);
+  RETURN_ERROR(draws.Reserve(16 * (blocks + 1)));
   RETURN_ERROR(nonfinite.Reserve(4));
   RETURN_ERROR(kept_.Reserve(BitmapBytes(n) + 8));
   RETURN_ERROR(offsets_.Reserve(TileOffsetsBytes(n)));
-  RETURN_ERROR(Launch(stream, BlocksFor(blocks, kThreads), dim3(kThreads), LotsKernel, seed, blocks,
-                      lots.as<uint4>()));
-  const Keys keys = {lots.as<void>(), DType::kF32, WordsOf(support), n, n};
+  RETURN_ERROR(Launch(stream, BlocksFor(blocks, kThreads), dim3(kThreads), DrawKernel, seed, blocks,
+                      draws.as<uint4>()));
+  const Keys keys = {draws.as<void>(), DType::kF32, WordsOf(support), n, n};
   const Choice choice = {NumKept(spec, scopes.elements), /*zeros=*/false};
   RETURN_ERROR(SubmitKeepLargest(device_, stream, keys, scopes, choice, kept_.as<uint32_t>(),
                                  nonfinite.as<uint32_t>()));
@@ -70,10 +70,10 @@ Error DrawnByLot::Submit(cudaStream_t stream, const Scopes& scopes, const CodecS
   return SubmitTileOffsets(stream, kept_.as<uint32_t>(), n, offsets_.as<uint64_t>());
 }
 
-Error SubmitLotFactors(cudaStream_t stream, const LotFactors& factors, const uint32_t* places,
-                       const uint64_t* count, int64_t most, float* values, uint32_t* largest) {
+Error SubmitDrawFactors(cudaStream_t stream, const DrawFactors& factors, const uint32_t* indices,
+                        const uint64_t* count, int64_t most, float* values, uint32_t* largest) {
   return Launch(stream, BlocksFor(most, kEntryTile), dim3(kEntryThreads), FactorsKernel, factors,
-                places, count, values, largest);
+                indices, count, values, largest);
 }
 
 }  // namespace thinwire

@@ -1,7 +1,7 @@
 #include "compress/cuda/bitmap.cuh"
 #include "compress/cuda/entry_tiles.cuh"
+#include "compress/cuda/index_reader.h"
 #include "compress/cuda/payload_copy.h"
-#include "compress/cuda/place_reader.h"
 #include "compress/cuda/prefix_sums.h"
 #include "tensor/cuda/launch.h"
 
@@ -20,17 +20,17 @@ __global__ void CheckCountKernel(const uint64_t* count, uint64_t want, uint32_t*
 }
 
 __global__ void ReadPackedKernel(const uint32_t* fields, uint32_t width, int64_t count,
-                                 uint64_t num_places, uint32_t* places, uint32_t* fault) {
+                                 uint64_t size, uint32_t* listed, uint32_t* fault) {
   const int64_t first = (int64_t{blockIdx.x} * kEntryThreads + threadIdx.x) * int64_t{kEntriesEach};
   if (first >= count) return;
   uint64_t least = first == 0 ? 0 : FieldAt(fields, first - 1, width) + 1;
   bool ascends = true;
-  BitCollector bits(places);
+  BitCollector bits(listed);
   for (int j = 0; j < kEntriesEach && first + j < count; ++j) {
-    const uint64_t place = FieldAt(fields, first + j, width);
-    ascends &= place >= least && place < num_places;
-    if (place < num_places) bits.Set(place);
-    least = place + 1;
+    const uint64_t index = FieldAt(fields, first + j, width);
+    ascends &= index >= least && index < size;
+    if (index < size) bits.Set(index);
+    least = index + 1;
   }
   bits.Finish();
   if (!ascends) *fault = 1;
@@ -57,10 +57,10 @@ __global__ void SumRemaindersKernel(const uint32_t* fields, uint32_t width, int6
   if (threadIdx.x == 0) sums[blockIdx.x] = sum;
 }
 
-// Places ascend by construction. *num_flags: how many quotients there are.
+// Indices ascend by construction. *num_flags: how many quotients there are.
 __global__ void ReadRiceKernel(const uint32_t* fields, uint32_t width, const uint64_t* quotients,
                                const uint64_t* num_flags, const uint64_t* sums, int64_t count,
-                               uint64_t num_places, uint32_t* places, uint32_t* fault) {
+                               uint64_t size, uint32_t* listed, uint32_t* fault) {
   if (*num_flags != static_cast<uint64_t>(count)) return;  // a fault, found elsewhere
   const int64_t first = (int64_t{blockIdx.x} * kEntryThreads + threadIdx.x) * int64_t{kEntriesEach};
   uint64_t remainders[kEntriesEach], sum = 0, total;
@@ -70,20 +70,21 @@ __global__ void ReadRiceKernel(const uint32_t* fields, uint32_t width, const uin
   }
   uint64_t before = sums[blockIdx.x] + BlockExclusiveSum(sum, &total);
   bool inside = true;
-  BitCollector bits(places);
+  BitCollector bits(listed);
   for (int j = 0; j < kEntriesEach && first + j < count; ++j) {
     const int64_t i = first + j;
     before += remainders[j];
-    const uint64_t place = (quotients[i] << width) + before + static_cast<uint64_t>(i);
-    inside &= place < num_places;
-    if (place < num_places) bits.Set(place);
+    const uint64_t index = (quotients[i] << width) + before + static_cast<uint64_t>(i);
+    inside &= index < size;
+    if (index < size) bits.Set(index);
   }
   bits.Finish();
   if (!inside) *fault = 1;
 }
 
-// The bits of places, which are ranks of supported elements, where those stand: a word per thread.
-__global__ void SpreadKernel(const uint32_t* places, RankedBits support, int64_t elements,
+// Moves bits of indices, which are ranks of supported elements, to the elements: a thread makes a
+// word.
+__global__ void SpreadKernel(const uint32_t* listed, RankedBits support, int64_t elements,
                              uint32_t* bits) {
   const int64_t num_words = NumWords(elements);
   const TileWord own = LoadTileWord(support.words, num_words, support.offsets);
@@ -92,7 +93,9 @@ __global__ void SpreadKernel(const uint32_t* places, RankedBits support, int64_t
   uint32_t spread = 0;
   if (own.bits != 0) {
     const int64_t before = static_cast<int64_t>(own.before);
-    uint32_t next = BitsFrom(places, before, before + __popc(own.bits));
+    // Bit j of `next` belongs to the j-th set bit of the word. `left &= left - 1` clears the lowest
+    // set bit, and `left & (~left + 1)` is that bit alone.
+    uint32_t next = BitsFrom(listed, before, before + __popc(own.bits));
     for (uint32_t left = own.bits; left != 0; left &= left - 1, next >>= 1) {
       if ((next & 1) != 0) spread |= left & (~left + 1);
     }
@@ -108,8 +111,8 @@ Error ReserveZeros(cudaStream_t stream, size_t bytes, CudaScratch* memory) {
 
 }  // namespace
 
-// Of packed places, or of Rice's remainders; flags are behind them.
-size_t PlaceReader::FieldsBytes() const {
+// The bytes of packed indices, or of Rice's remainders; flags are behind them.
+size_t GpuIndexReader::FieldsBytes() const {
   switch (indices_.plan.coding) {
     case IndexCoding::kBitmap:
       return 0;
@@ -121,7 +124,7 @@ size_t PlaceReader::FieldsBytes() const {
   return 0;
 }
 
-Error PlaceReader::SubmitCopy(cudaStream_t stream, const EntryIndices& indices) {
+Error GpuIndexReader::SubmitCopy(cudaStream_t stream, const EntryIndices& indices) {
   indices_ = indices;
   const size_t fields = FieldsBytes();
   RETURN_ERROR(SubmitPayloadCopy(device_, stream, indices.bytes, fields, &fields_));
@@ -129,22 +132,22 @@ Error PlaceReader::SubmitCopy(cudaStream_t stream, const EntryIndices& indices) 
                            &flags_);
 }
 
-Error PlaceReader::SubmitPacked(cudaStream_t stream, uint32_t* fault) {
-  RETURN_ERROR(ReserveZeros(stream, BitmapBytes(indices_.places) + 8, &places_));
+Error GpuIndexReader::SubmitPacked(cudaStream_t stream, uint32_t* fault) {
+  RETURN_ERROR(ReserveZeros(stream, BitmapBytes(indices_.size) + 8, &listed_));
   return Launch(stream, BlocksFor(indices_.count, kEntryTile), dim3(kEntryThreads),
-                ReadPackedKernel, fields_.as<uint32_t>(), PackedIndexBits(indices_.places),
-                indices_.count, static_cast<uint64_t>(indices_.places), places_.as<uint32_t>(),
+                ReadPackedKernel, fields_.as<uint32_t>(), PackedIndexBits(indices_.size),
+                indices_.count, static_cast<uint64_t>(indices_.size), listed_.as<uint32_t>(),
                 fault);
 }
 
-Error PlaceReader::SubmitRice(cudaStream_t stream, uint32_t* fault) {
+Error GpuIndexReader::SubmitRice(cudaStream_t stream, uint32_t* fault) {
   const int64_t count = indices_.count, tiles = NumEntryTiles(count);
   const uint32_t width = indices_.plan.rice_bits;
   const int64_t num_flags = 8 * static_cast<int64_t>(indices_.plan.bytes - FieldsBytes());
   RETURN_ERROR(flag_offsets_.Reserve(TileOffsetsBytes(num_flags)));
   RETURN_ERROR(quotients_.Reserve(8 * (count + 1)));
   RETURN_ERROR(sums_.Reserve(8 * (tiles + 1)));
-  RETURN_ERROR(ReserveZeros(stream, BitmapBytes(indices_.places) + 8, &places_));
+  RETURN_ERROR(ReserveZeros(stream, BitmapBytes(indices_.size) + 8, &listed_));
 
   const dim3 threads(kEntryThreads);
   uint64_t* const offsets = flag_offsets_.as<uint64_t>();
@@ -160,16 +163,16 @@ Error PlaceReader::SubmitRice(cudaStream_t stream, uint32_t* fault) {
   RETURN_ERROR(SubmitPrefixSums(stream, sums_.as<uint64_t>(), tiles));
   return Launch(stream, BlocksFor(tiles, 1), threads, ReadRiceKernel, fields_.as<uint32_t>(), width,
                 quotients_.as<uint64_t>(), found, sums_.as<uint64_t>(), count,
-                static_cast<uint64_t>(indices_.places), places_.as<uint32_t>(), fault);
+                static_cast<uint64_t>(indices_.size), listed_.as<uint32_t>(), fault);
 }
 
-Error PlaceReader::Submit(cudaStream_t stream, int64_t elements, const RankedBits& support,
-                          uint32_t* fault) {
+Error GpuIndexReader::Submit(cudaStream_t stream, int64_t elements, const RankedBits& support,
+                             uint32_t* fault) {
   const IndexCoding coding = indices_.plan.coding;
   if (coding == IndexCoding::kPacked) RETURN_ERROR(SubmitPacked(stream, fault));
   if (coding == IndexCoding::kRice) RETURN_ERROR(SubmitRice(stream, fault));
   const bool is_bitmap = coding == IndexCoding::kBitmap;
-  result_.words = is_bitmap ? flags_.as<uint32_t>() : places_.as<uint32_t>();
+  result_.words = is_bitmap ? flags_.as<uint32_t>() : listed_.as<uint32_t>();
   if (support.words != nullptr) {
     RETURN_ERROR(bits_.Reserve(BitmapBytes(elements) + 8));
     RETURN_ERROR(Launch(stream, BlocksFor(NumTiles(elements), 1), dim3(kTileWords), SpreadKernel,

@@ -1,4 +1,4 @@
-// Who is drawn by a seed's lots (docs/compression.md, randomk).
+// Which elements a seed's random draws choose (docs/compression.md, randomk).
 #pragma once
 
 #include <cuda_runtime.h>
@@ -12,17 +12,17 @@
 
 namespace thinwire {
 
-// The elements drawn, in device memory. Lots are written once, as the bits of small floats, so
+// The elements chosen, in device memory. Draws are written once, as the bits of small floats, so
 // that topk's choice finds the K highest.
-class DrawnByLot {
+class ChosenByDraw {
  public:
-  explicit DrawnByLot(CudaDevice* device) : device_(device), kept_(device), offsets_(device) {}
+  explicit ChosenByDraw(CudaDevice* device) : device_(device), kept_(device), offsets_(device) {}
 
   // Launches only. `support` may be null.
   Error Submit(cudaStream_t stream, const Scopes& scopes, const CodecSpec& spec, uint64_t seed,
                const SupportView* support);
   RankedBits bits() const { return {kept_.as<uint32_t>(), offsets_.as<uint64_t>()}; }
-  // How many, in device memory.
+  // How many are chosen, in device memory.
   const uint64_t* count() const { return count_; }
 
  private:
@@ -33,15 +33,15 @@ class DrawnByLot {
 
 // By what a kept value is multiplied: fp32(n / K), n being the elements of its scope that drew and
 // K those that are kept.
-struct LotFactors {
+struct DrawFactors {
   Scopes scopes;
   int64_t most = 0;                  // kept of a scope
   const uint32_t* counts = nullptr;  // that drew, of each scope, in device memory; null: all
 };
 
-// Multiplies values[0, *count), which stand at `places` (elements); *largest becomes at least the
-// magnitude bits of each product. `most` is at least *count.
-Error SubmitLotFactors(cudaStream_t stream, const LotFactors& factors, const uint32_t* places,
-                       const uint64_t* count, int64_t most, float* values, uint32_t* largest);
+// Multiplies values[0, *count), which stand at the elements `indices`; *largest becomes at least
+// the magnitude bits of each product. `most` is at least *count.
+Error SubmitDrawFactors(cudaStream_t stream, const DrawFactors& factors, const uint32_t* indices,
+                        const uint64_t* count, int64_t most, float* values, uint32_t* largest);
 
 }  // namespace thinwire

@@ -1,4 +1,4 @@
-#include "compress/squeeze.h"
+#include "compress/zstd_frame.h"
 
 #include <zstd.h>
 #include <zstd_errors.h>
@@ -46,7 +46,7 @@ absl::Status RefuseFrame(const char* why) {
 
 }  // namespace
 
-absl::StatusOr<absl::Span<const uint8_t>> Squeeze(absl::Span<const uint8_t> bytes) {
+absl::StatusOr<absl::Span<const uint8_t>> ZstdFrame(absl::Span<const uint8_t> bytes) {
   static thread_local Scratch<uint8_t> memory;
   if (bytes.empty()) return absl::Span<const uint8_t>();
   ZSTD_CCtx* const context = ThreadsCompressor();
@@ -60,7 +60,8 @@ absl::StatusOr<absl::Span<const uint8_t>> Squeeze(absl::Span<const uint8_t> byte
   return absl::InternalError(absl::StrCat("zstd: ", ZSTD_getErrorName(length)));
 }
 
-absl::StatusOr<absl::Span<const uint8_t>> Unsqueeze(absl::Span<const uint8_t> frame, size_t most) {
+absl::StatusOr<absl::Span<const uint8_t>> ReadZstdFrame(absl::Span<const uint8_t> frame,
+                                                        size_t most) {
   static thread_local Scratch<uint8_t> memory;
   // The library would also read frames of its old formats, skip others and go on after the first.
   if (frame.size() < kMagicBytes || LoadAs<uint32_t>(frame.data()) != ZSTD_MAGICNUMBER) {

@@ -1,0 +1,16 @@
+// The form that every codec has on a GPU, as compress/cpu/codec.h has the CPU's: `CudaEncode
+// CudaTopKEncode;` declares a function with CudaEncode's parameters.
+#pragma once
+
+#include "compress/kernels.h"
+#include "tensor/cuda/device.h"
+
+namespace thinwire {
+
+// See CodecKernels::Encode and Decode; x is in memory of `device`.
+using CudaEncode = Error(CudaDevice* device, const CodecSpec& spec, const TensorView& x,
+                         const KernelContext& context, const PayloadBuffer& payload);
+using CudaDecode = Error(CudaDevice* device, const PayloadView& payload, const CodecSpec& spec,
+                         const KernelContext& context, const TensorView& x);
+
+}  // namespace thinwire
