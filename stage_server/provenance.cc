@@ -7,6 +7,7 @@
 #include "grpcpp/grpcpp.h"
 #include "hwy/highway.h"
 #include "hwy/targets.h"
+#include "nn/cpu/ops.h"
 #include "oneapi/dnnl/dnnl.hpp"
 
 namespace thinwire {
@@ -19,27 +20,6 @@ std::string SimdTarget() {
   return hwy::TargetName(supported & -supported);
 }
 
-std::string OneDnnIsa() {
-  switch (dnnl::get_effective_cpu_isa()) {
-    case dnnl::cpu_isa::sse41:
-      return "sse41";
-    case dnnl::cpu_isa::avx:
-      return "avx";
-    case dnnl::cpu_isa::avx2:
-      return "avx2";
-    case dnnl::cpu_isa::avx512_core:
-      return "avx512_core";
-    case dnnl::cpu_isa::avx512_core_vnni:
-      return "avx512_core_vnni";
-    case dnnl::cpu_isa::avx512_core_bf16:
-      return "avx512_core_bf16";
-    case dnnl::cpu_isa::avx512_core_amx:
-      return "avx512_core_amx";
-    default:
-      return absl::StrCat("isa ", static_cast<int>(dnnl::get_effective_cpu_isa()));
-  }
-}
-
 }  // namespace
 
 BuildInfo ThisBuild() {
@@ -48,7 +28,7 @@ BuildInfo ThisBuild() {
   build.set_build_id(BuildId());
   build.set_cpu_model(CpuModel());
   build.set_simd_target(SimdTarget());
-  build.set_onednn_isa(OneDnnIsa());
+  build.set_onednn_isa(CpuInstructionSet());
   auto& libraries = *build.mutable_libraries();
   libraries["grpc"] = grpc::Version();
   libraries["protobuf"] = google::protobuf::internal::VersionString(GOOGLE_PROTOBUF_VERSION);
