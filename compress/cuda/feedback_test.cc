@@ -114,7 +114,7 @@ void ExpectEndsAgree(const FeedbackSpec& spec, const CodecSpec& codec, DType dty
   EXPECT_TRUE(StoredRows(back.sender->state()) == StoredRows(reference.sender->state()));
 }
 
-// Of every kind with rows as they are, of a few with rows that are encoded.
+// One codec of every kind where state rows are stored as they are, a few where they are encoded.
 std::vector<CodecSpec> CodecsWith(StateStorage store) {
   if (store != StateStorage::kF32) return {UniformOf(4), TopKOf(0.1)};
   CodecSpec low_rank;

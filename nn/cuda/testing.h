@@ -178,8 +178,8 @@ void ExpectTwins(const Tolerance& tolerance, const Run& run) {
   ExpectNear(want, run(&misaligned), tolerance);
 }
 
-// Of results that are rounded to `type` at the end: half a unit in the last place of bf16 is
-// 2^-9, and values on either side of a tie come out a unit apart.
+// The tolerance of results that are rounded to `type` at the end: half a unit in the last place of
+// bf16 is 2^-9, and values on either side of a tie come out a unit apart.
 inline Tolerance Rounded(DType type, double relative, double absolute) {
   return {type == DType::kBF16 ? 0x1p-7 : relative, absolute};
 }
