@@ -46,8 +46,7 @@ Error CpuBlockwise8Encode(const CodecSpec& spec, const TensorView& x,
   const int64_t elements = x.elements();
   const uint32_t block = spec.block;
   *payload.bytes = Blockwise8PayloadBytes(block, elements);
-  const Error error = CheckCapacity("blockwise8", payload.capacity, *payload.bytes);
-  if (!error.ok()) return error;
+  RETURN_ERROR(CheckCapacity("blockwise8", payload.capacity, *payload.bytes));
   uint8_t* const codes = payload.data + (*payload.bytes - elements);
   const Parts parts(elements, threads, block);
   const uint32_t largest = LargestOfParts(parts, [&](int64_t first, int64_t last) {
@@ -67,9 +66,8 @@ Error CpuBlockwise8Decode(const PayloadView& payload, const CodecSpec& spec,
                           const KernelContext& /*context*/, const TensorView& x, int threads) {
   const int64_t elements = x.elements();
   const uint32_t block = spec.block;
-  const Error error =
-      CheckPayloadBytes("blockwise8", payload.bytes, Blockwise8PayloadBytes(block, elements));
-  if (!error.ok()) return error;
+  RETURN_ERROR(
+      CheckPayloadBytes("blockwise8", payload.bytes, Blockwise8PayloadBytes(block, elements)));
   const uint8_t* codes = payload.data + (payload.bytes - elements);
   return TryEachPart(Parts(elements, threads, block), [&](int, int64_t first, int64_t last) {
     for (int64_t begin = first; begin < last; begin += block) {

@@ -69,8 +69,7 @@ void Widen(const uint8_t* from, size_t n, DType type, float scale, float* out) {
 Error CpuCastTo(DType wire, const TensorView& x, const PayloadBuffer& payload, int threads) {
   const int64_t elements = x.elements();
   *payload.bytes = CastPayloadBytes(wire, elements);
-  const Error error = CheckCapacity(Name(wire), payload.capacity, *payload.bytes);
-  if (!error.ok()) return error;
+  RETURN_ERROR(CheckCapacity(Name(wire), payload.capacity, *payload.bytes));
   uint8_t* out = payload.data;
   const Parts parts(elements, threads);
   if (wire == x.dtype) {

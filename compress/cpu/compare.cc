@@ -68,8 +68,7 @@ void Add(const Sums& stretch, Sums* sums) {
 
 Error CpuCompare(const TensorView& x, const TensorView& y, Sums* sums, int threads) {
   const int64_t total = x.elements();
-  const Error unequal = CheckCompared(total, y.elements());
-  if (!unequal.ok()) return unequal;
+  RETURN_ERROR(CheckCompared(total, y.elements()));
   constexpr int64_t kStretch = kMostOfOneThread;
   static thread_local Scratch<Sums> memory;
   const int64_t num_stretches = (total + kStretch - 1) / kStretch;

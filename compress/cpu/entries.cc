@@ -82,8 +82,7 @@ class PositionReader {
         supported_(has_support_ ? *support : SupportView()) {}
 
   Error Read(size_t n, uint32_t* positions) {
-    const Error error = indices_->Read(n, positions);
-    if (!error.ok()) return error;
+    RETURN_ERROR(indices_->Read(n, positions));
     if (has_support_) supported_.FromRanks(positions, n);
     if (guard_.Accept(positions, n)) return Error{};
     return MakeError(absl::StatusCode::kInvalidArgument, "%s: more than %lld entries in one %s",
@@ -123,8 +122,7 @@ Error DecodeEntriesByParts(size_t count, PositionReader* positions, const ValueR
   static thread_local Scratch<uint32_t> memory;
   uint32_t* const all = memory.Get(count);
   for (size_t done = 0; done < count; done += kEntriesAtOnce) {
-    const Error error = positions->Read(std::min(kEntriesAtOnce, count - done), all + done);
-    if (!error.ok()) return error;
+    RETURN_ERROR(positions->Read(std::min(kEntriesAtOnce, count - done), all + done));
   }
   return WriteSparse(all, count, values, threads, x);
 }
@@ -138,8 +136,7 @@ Error WriteEntries(Kept* kept, int64_t total, const CodecSpec& spec, const Kerne
   const IndexPlan plan = PlanIndices(kept->positions, kept->count, num_indices, threads);
   const size_t value_bytes = ValueBytes(spec, kept->count);
   *payload.bytes = kEntriesHeaderBytes + value_bytes + plan.bytes;
-  const Error error = CheckCapacity(Name(spec.kind), payload.capacity, *payload.bytes);
-  if (!error.ok()) return error;
+  RETURN_ERROR(CheckCapacity(Name(spec.kind), payload.capacity, *payload.bytes));
   const EntriesHeader header = {
       static_cast<uint8_t>(plan.coding), static_cast<uint8_t>(plan.rice_bits),
       ValueExponent(kept->values, kept->count, spec, threads), static_cast<uint32_t>(kept->count)};

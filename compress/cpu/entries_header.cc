@@ -20,8 +20,7 @@ Error CheckHeaderBytes(const CodecSpec& spec, size_t bytes, size_t want) {
 
 Error ReadEntriesHeader(const uint8_t* payload, size_t bytes, const CodecSpec& spec,
                         const Scopes& scopes, EntriesHeader* header) {
-  const Error error = CheckHeaderBytes(spec, bytes, kEntriesHeaderBytes);
-  if (!error.ok()) return error;
+  RETURN_ERROR(CheckHeaderBytes(spec, bytes, kEntriesHeaderBytes));
   const EntriesHeader h = LoadAs<EntriesHeader>(payload);
   const uint64_t most = MostEntries(spec, scopes);
   const bool exact = spec.pad == Pad::kExactK;

@@ -32,8 +32,7 @@ Error CpuFp8Encode(const CodecSpec& spec, const TensorView& x, const KernelConte
                    const PayloadBuffer& payload, int threads) {
   const int64_t elements = x.elements();
   *payload.bytes = Fp8PayloadBytes(elements);
-  const Error error = CheckCapacity("fp8", payload.capacity, *payload.bytes);
-  if (!error.ok()) return error;
+  RETURN_ERROR(CheckCapacity("fp8", payload.capacity, *payload.bytes));
   const Parts parts(elements, threads);
   const uint32_t largest = LargestMagnitudeOf(x, parts);
   if (largest >= kInfinityBits) return NonFiniteError("fp8", x);

@@ -223,8 +223,7 @@ Error CheckIndexBytes(const IndexPlan& plan, const uint8_t* bytes, size_t count,
 }
 
 Error IndexReader::Open(const IndexPlan& plan, const uint8_t* bytes, size_t count, int64_t n) {
-  const Error error = CheckIndexBytes(plan, bytes, count, n);
-  if (!error.ok()) return error;
+  RETURN_ERROR(CheckIndexBytes(plan, bytes, count, n));
   plan_ = plan;
   n_ = n;
   num_read_ = remainders_ = least_ = 0;

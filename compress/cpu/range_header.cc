@@ -30,7 +30,7 @@ Error CheckExponent(const CodecSpec& spec, const uint8_t* header) {
 }
 
 Error CheckRanges(const CodecSpec& spec, const Scopes& scopes, const uint8_t* header) {
-  if (const Error error = CheckExponent(spec, header); !error.ok()) return error;
+  RETURN_ERROR(CheckExponent(spec, header));
   for (int64_t s = 0; s < scopes.count; ++s) {
     const bool is_half = spec.range != Range::kFixedPoint ||
                          LoadAs<uint16_t>(header + 2 + 2 * s) < 0x7C00;  // finite, no sign

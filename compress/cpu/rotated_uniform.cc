@@ -123,9 +123,8 @@ Error CpuRotatedUniformDecode(const PayloadView& payload, const CodecSpec& spec,
   }
   float* const rotated =
       x.dtype == DType::kF32 ? static_cast<float*>(x.data) : ThreadsFloats(x.elements());
-  const Error error = CpuUniformDecode(payload.behind(kRotationKeyBytes), WithoutRotation(spec),
-                                       context, FloatsLike(x, rotated), threads);
-  if (!error.ok()) return error;
+  RETURN_ERROR(CpuUniformDecode(payload.behind(kRotationKeyBytes), WithoutRotation(spec), context,
+                                FloatsLike(x, rotated), threads));
   return RotateBack(rotated, spec, LoadAs<uint64_t>(payload.data), threads, x);
 }
 

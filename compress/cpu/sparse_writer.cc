@@ -19,8 +19,7 @@ Error WriteSparse(const uint32_t* positions, size_t count, const ValueReader& va
     float floats[kEntriesAtOnce];
     for (size_t done = first; done < last; done += kEntriesAtOnce) {
       const size_t n = std::min(kEntriesAtOnce, last - done);
-      const Error error = of_part.Read(n, floats);
-      if (!error.ok()) return error;
+      RETURN_ERROR(of_part.Read(n, floats));
       writer.Write(positions + done, floats, n);
     }
     writer.Finish();

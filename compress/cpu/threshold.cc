@@ -67,8 +67,7 @@ double UnitOf(const float* x, int64_t n, int64_t count, uint32_t largest, Relati
 Error CpuThresholdEncode(const CodecSpec& spec, const TensorView& x, const KernelContext& context,
                          const PayloadBuffer& payload, int threads) {
   const int64_t n = x.elements();
-  const Error error = CheckElements(spec, n);
-  if (!error.ok()) return error;
+  RETURN_ERROR(CheckElements(spec, n));
   const float* values = SupportedFloats(x, context.support, threads);
   const uint32_t largest = LargestMagnitude(values, n, threads);
   if (largest >= kInfinityBits) return NonFiniteError(Name(spec.kind), x, context.support);

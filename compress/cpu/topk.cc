@@ -13,8 +13,7 @@ namespace thinwire {
 Error CpuTopKEncode(const CodecSpec& spec, const TensorView& x, const KernelContext& context,
                     const PayloadBuffer& payload, int threads) {
   const Scopes scopes = ScopesOf(x, spec.scope, spec.group);
-  const Error error = CheckElements(spec, scopes.total);
-  if (!error.ok()) return error;
+  RETURN_ERROR(CheckElements(spec, scopes.total));
   Kept kept = KeepLargest(SupportedFloats(x, context.support, threads), scopes, spec, threads);
   if (!kept.finite) return NonFiniteError(Name(spec.kind), x, context.support);
   return WriteEntries(&kept, scopes.total, spec, context, payload, threads);

@@ -69,8 +69,7 @@ Error ValueReader::Open(const uint8_t* from, size_t n, const CodecSpec& spec, in
                         int threads) {
   from_ = from;
   spec_ = spec;
-  const Error error = CheckValueExponent(spec, exponent);
-  if (!error.ok()) return error;
+  RETURN_ERROR(CheckValueExponent(spec, exponent));
   scale_ = PowerOfTwo(-exponent);
   if (spec.values != Values::kUniform) return Error{};
   static thread_local Scratch<float> memory;

@@ -41,8 +41,7 @@ Error RefusalOf(CudaDevice* device, const PayloadView& payload, const CodecSpec&
     support.words = reinterpret_cast<const uint64_t*>(words.memory.get());
     on_host.support = &support;
   }
-  const Error error = CpuEntriesDecode(payload, spec, on_host, view, /*threads=*/1);
-  if (!error.ok()) return error;
+  RETURN_ERROR(CpuEntriesDecode(payload, spec, on_host, view, /*threads=*/1));
   return MakeError(absl::StatusCode::kInternal, "%s: the GPU refuses what the CPU decodes",
                    Name(spec.kind));
 }
