@@ -89,7 +89,7 @@ absl::Status LocalStage::BuildInnerCuts() {
 
 absl::Status LocalStage::Attach(const CutEndSpec& end, std::unique_ptr<Link> link) {
   ASSIGN_OR_RETURN(auto made, CutEnd::New(spec_, end, backend_, &capture_, std::move(link)));
-  absl::MutexLock lock(&neighbours_mutex_);
+  const std::lock_guard<std::mutex> lock(neighbours_mutex_);
   RETURN_IF_ERROR(closed_);
   auto& neighbour = end.sends == DIRECTION_GRADIENT ? upstream_ : downstream_;
   if (neighbour != nullptr) {
@@ -101,7 +101,7 @@ absl::Status LocalStage::Attach(const CutEndSpec& end, std::unique_ptr<Link> lin
 }
 
 absl::Status LocalStage::CheckConnected() const {
-  absl::MutexLock lock(&neighbours_mutex_);
+  const std::lock_guard<std::mutex> lock(neighbours_mutex_);
   const bool lacks_upstream = !spec_.first() && upstream_ == nullptr;
   if (!lacks_upstream && (spec_.last() || downstream_ != nullptr)) return absl::OkStatus();
   return absl::FailedPreconditionError(
@@ -110,7 +110,7 @@ absl::Status LocalStage::CheckConnected() const {
 }
 
 void LocalStage::CloseLinks(const absl::Status& reason) {
-  absl::MutexLock lock(&neighbours_mutex_);
+  const std::lock_guard<std::mutex> lock(neighbours_mutex_);
   if (closed_.ok()) closed_ = reason;
   if (upstream_) upstream_->receiver().Stop(reason);
   if (downstream_) downstream_->receiver().Stop(reason);
@@ -275,7 +275,7 @@ std::vector<const Parameter*> LocalStage::parameters() const {
 }
 
 std::vector<LocalStage::End> LocalStage::ends() const {
-  absl::MutexLock lock(&neighbours_mutex_);
+  const std::lock_guard<std::mutex> lock(neighbours_mutex_);
   std::vector<End> ends;
   const auto add = [&ends](CutEnd* sender, CutEnd* receiver) {
     if (sender) ends.push_back({&sender->sender(), nullptr});

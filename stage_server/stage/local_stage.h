@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -12,7 +13,6 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/synchronization/mutex.h"
 #include "absl/types/span.h"
 #include "base/steady_time.h"
 #include "data/dataset.h"
@@ -133,7 +133,7 @@ class LocalStage {
   std::vector<std::unique_ptr<Optimizer>> optimizers_;
   Capture capture_;  // of all cuts, which go before it
   std::vector<InnerCut> inner_cuts_;
-  mutable absl::Mutex neighbours_mutex_;
+  mutable std::mutex neighbours_mutex_;
   // Null until attached. Under the lock, but the thread that writes them may read them without.
   std::unique_ptr<CutEnd> upstream_, downstream_;
   absl::Status closed_ ABSL_GUARDED_BY(neighbours_mutex_);  // the first reason of CloseLinks
