@@ -10,12 +10,14 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/synchronization/mutex.h"
 #include "base/digest.h"
 #include "base/nearest_name.h"
 #include "base/status.h"
+#include "compress/spec_text.h"
 #include "nlohmann/json.hpp"
 
 namespace thinwire {
@@ -172,6 +174,19 @@ absl::StatusOr<uint64_t> LoadPlugin(const std::string& path, const std::string& 
   std::error_code ignored;
   const std::string absolute = std::filesystem::absolute(path, ignored).string();
   return Registry::Get().Load(absolute, parameters_json);
+}
+
+bool IsLibrary(const std::string& text) {
+  return absl::StrContains(text, '/') || absl::EndsWith(text, ".so");
+}
+
+absl::StatusOr<CodecSpec> ParseCodecOrLibrary(const std::string& text,
+                                              const std::string& parameters_json) {
+  if (!IsLibrary(text)) return ParseCodec(text);
+  CodecSpec spec;
+  spec.kind = CodecKind::kPlugin;
+  ASSIGN_OR_RETURN(spec.plugin, LoadPlugin(text, parameters_json));
+  return spec;
 }
 
 const Plugin* FindPlugin(uint64_t digest) { return Registry::Get().Find(digest); }

@@ -32,6 +32,14 @@ struct Plugin {
 // parameters.
 absl::StatusOr<uint64_t> LoadPlugin(const std::string& path, const std::string& parameters_json);
 
+// Whether a codec on a command line is the path of a library and not a codec's text.
+bool IsLibrary(const std::string& text);
+
+// A codec as command lines have it: a text for ParseCodec, or the path of a library, which is
+// loaded with the parameters.
+absl::StatusOr<CodecSpec> ParseCodecOrLibrary(const std::string& text,
+                                              const std::string& parameters_json);
+
 // Null if no such plug-in was loaded. Stays valid.
 const Plugin* FindPlugin(uint64_t digest);
 

@@ -27,7 +27,7 @@ absl::Status With(const std::vector<std::string>& overrides) {
 TEST(CaptureTest, AStepBehindTheRunsLastIsRefused) {
   EXPECT_TRUE(With({"capture.steps=[1, 12]"}).ok());
   EXPECT_EQ(With({"capture.steps=[1, 13]"}).message(),
-            "f.yaml: capture.steps: 13, want at most 12, the run's last step");
+            "--set capture.steps=[1, 13]: capture.steps: 13, want at most 12, the run's last step");
   EXPECT_TRUE(With({"capture.steps=1149", "data.limit=0"}).ok());
   EXPECT_THAT(std::string(With({"capture.steps=1150", "data.limit=0"}).message()),
               HasSubstr("want at most 1149"));

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "compress/level.h"
+#include "compress/plugin.h"
 #include "compress/spec_parameters.h"
 #include "config/fields.h"
 
@@ -55,12 +56,17 @@ void FillCodec(DirectionConfig* direction) {
 }
 
 absl::StatusOr<DirectionConfig> ConfigOf(const CodecSpec& spec) {
-  if (spec.kind == CodecKind::kPlugin) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(spec.ToString(), ": names no library; give plugins in an experiment file"));
-  }
   DirectionConfig config;
   config.set_codec(Name(spec.kind));
+  if (spec.kind == CodecKind::kPlugin) {
+    const Plugin* const plugin = FindPlugin(spec.plugin);
+    if (plugin == nullptr) {
+      return absl::InvalidArgumentError(absl::StrCat(spec.ToString(), ": was not loaded"));
+    }
+    config.set_plugin(plugin->path);
+    config.set_parameters(plugin->parameters);
+    return config;
+  }
   VisitParameters(spec, [&](const char* name, const auto& value, const auto& use) {
     if (!IsRare(use.presence) || value != use.fallback) WriteField(name, value, &config);
   });

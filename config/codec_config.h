@@ -24,8 +24,8 @@ std::map<std::string, const char*> NeedsOf(const DirectionConfig& direction);
 // Fills in the absent parameters of the codec that have a say and a default worth saying.
 void FillCodec(DirectionConfig* direction);
 
-// What CodecFrom, once the experiment is resolved, turns into `spec` again. InvalidArgument for
-// plugin: a specification does not say which library it is.
+// What CodecFrom, once the experiment is resolved, turns into `spec` again. InvalidArgument for a
+// plug-in that was not loaded.
 absl::StatusOr<DirectionConfig> ConfigOf(const CodecSpec& spec);
 
 }  // namespace thinwire

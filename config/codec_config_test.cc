@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "compress/plugin.h"
 #include "compress/spec_text.h"
 #include "config/direction.h"
 #include "config/specs.h"
@@ -42,11 +43,15 @@ INSTANTIATE_TEST_SUITE_P(
                       "blockwise8(block=256)", "low_rank(rank=4, per_sample=true)",
                       "uniform(bits=8, lossless=zstd)"));
 
-TEST(ConfigOfTest, APluginHasNoConfig) {
-  CodecSpec spec;
-  spec.kind = CodecKind::kPlugin;
-  spec.plugin = 1;
-  EXPECT_THAT(std::string(ConfigOf(spec).status().message()), HasSubstr("names no library"));
+TEST(ConfigOfTest, APluginIsALoadedLibrary) {
+  const auto spec = ParseCodecOrLibrary("compress/libfake.so", "{}");
+  ASSERT_TRUE(spec.ok()) << spec.status();
+  const auto config = ConfigOf(*spec);
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(CodecFrom(*config)->plugin, spec->plugin);
+  CodecSpec unknown = *spec;
+  unknown.plugin = 1;
+  EXPECT_THAT(std::string(ConfigOf(unknown).status().message()), HasSubstr("was not loaded"));
 }
 
 }  // namespace

@@ -99,14 +99,16 @@ absl::Status ResolveOwnDirection(const std::string& path, bool gradient,
 absl::Status CheckCompressionAt(const Experiment& experiment, const std::string& cut) {
   const DirectionConfig& activations = DirectionOf(experiment, cut, /*gradient=*/false);
   const DirectionConfig& gradients = DirectionOf(experiment, cut, /*gradient=*/true);
-  const std::string at = absl::StrCat("compression, cut ", cut, ": ");
-  RETURN_IF_ERROR(CheckRest(at + "activations", experiment, activations));
-  RETURN_IF_ERROR(CheckRest(at + "gradients", experiment, gradients));
+  const std::string of_activations = DirectionPath(experiment, cut, /*gradient=*/false);
+  const std::string of_gradients = DirectionPath(experiment, cut, /*gradient=*/true);
+  RETURN_IF_ERROR(CheckRest(of_activations, experiment, activations));
+  RETURN_IF_ERROR(CheckRest(of_gradients, experiment, gradients));
   if (activations.feedback().kind() == "ef_mixed_a" &&
       gradients.feedback().kind() != "ef_mixed_a") {
-    return absl::InvalidArgumentError(absl::StrCat(
-        at, "activations.feedback.kind: ef_mixed_a with gradients.feedback.kind ",
-        gradients.feedback().kind(), ", want ef_mixed_a there: it acts on gradients alone"));
+    return absl::InvalidArgumentError(
+        absl::StrCat(of_activations, ".feedback.kind: ef_mixed_a with gradients.feedback.kind ",
+                     gradients.feedback().kind(), " at cut ", cut,
+                     ", want ef_mixed_a there: it acts on gradients alone"));
   }
   if (gradients.indices() != Name(Indices::kShared)) return absl::OkStatus();
   // Under ef the mask is that of x + e. What ef21 keeps at both ends is dense.
@@ -114,9 +116,10 @@ absl::Status CheckCompressionAt(const Experiment& experiment, const std::string&
                    FeedbackFrom(activations.feedback(), /*gradient=*/false));
   const bool has_mask = feedback.kind == FeedbackKind::kNone || feedback.kind == FeedbackKind::kEf;
   if (activations.codec() == Name(CodecKind::kTopK) && has_mask) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      at, "gradients.indices: shared with activations of codec ", activations.codec(),
-      " and feedback ", activations.feedback().kind(), ", want topk with feedback none or ef"));
+  return absl::InvalidArgumentError(
+      absl::StrCat(of_gradients, ".indices: shared with activations of codec ", activations.codec(),
+                   " and feedback ", activations.feedback().kind(), " at cut ", cut,
+                   ", want topk with feedback none or ef"));
 }
 
 }  // namespace thinwire

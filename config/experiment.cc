@@ -4,6 +4,7 @@
 #include "base/status.h"
 #include "config/choices.h"
 #include "config/direction.h"
+#include "config/origins.h"
 #include "config/resolve.h"
 #include "config/silent_fields.h"
 #include "config/yaml_message.h"
@@ -78,13 +79,14 @@ void ForgetSilencedBy(const CompressionConfig& before, const CompressionConfig& 
 
 // One overlay of all overrides: a choice then replaces that of the file, and none of the parameters
 // that another override gives it.
-absl::Status ApplyOverrides(const std::vector<std::string>& overrides, Experiment* e) {
+absl::Status ApplyOverrides(const std::vector<std::string>& overrides, Experiment* e,
+                            Origins* origins) {
   Experiment all;
   for (const std::string& assignment : overrides) {
     Experiment overlay;
     RETURN_IF_ERROR(Override(assignment, &overlay));
     ForgetReplacedBy(overlay, &all);
-    RETURN_IF_ERROR(Override(assignment, &all));
+    RETURN_IF_ERROR(Override(assignment, &all, origins));
   }
   const CompressionConfig file = e->compression();
   ForgetReplacedBy(all, e);
@@ -98,12 +100,15 @@ absl::Status ApplyOverrides(const std::vector<std::string>& overrides, Experimen
 absl::StatusOr<Experiment> ParseExperiment(const std::string& text, const std::string& source,
                                            const std::vector<std::string>& overrides) {
   Experiment e;
-  RETURN_IF_ERROR(MergeYaml(text, source, &e));
+  Origins origins;
+  RETURN_IF_ERROR(MergeYaml(text, source, &e, &origins));
   if (!e.has_name()) e.set_name(Stem(source));
-  RETURN_IF_ERROR(ApplyOverrides(overrides, &e));
+  RETURN_IF_ERROR(ApplyOverrides(overrides, &e, &origins));
   const absl::Status status = Resolve(&e);
   if (status.ok()) return e;
-  return absl::InvalidArgumentError(absl::StrCat(source, ": ", status.message()));
+  const std::string refusal(status.message()), place = origins.Of(refusal);
+  return absl::InvalidArgumentError(
+      absl::StrCat(place.empty() ? YamlPlace(source, /*line=*/0) : place, refusal));
 }
 
 absl::StatusOr<Experiment> LoadExperiment(const std::string& path,

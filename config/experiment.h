@@ -14,8 +14,8 @@ namespace thinwire {
 // (config/resolve.h). Of overrides to one field the last wins. An override that chooses another
 // codec, model, optimizer or learning-rate schedule drops what the file or an earlier override says
 // for the former one; other overrides of the same entry are kept, whatever their order.
-// NotFound for a file that cannot be read; InvalidArgument names the file or the override, the
-// field's path, the value met and those wanted.
+// NotFound for a file that cannot be read; InvalidArgument names the file and the line, or the
+// override, the field's path, the value met and those wanted.
 absl::StatusOr<Experiment> LoadExperiment(const std::string& path,
                                           const std::vector<std::string>& overrides);
 

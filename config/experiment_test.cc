@@ -17,6 +17,7 @@ using ::testing::Contains;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
+using ::testing::StartsWith;
 
 constexpr char kExperiment[] = R"(
 model: {name: resnet8}
@@ -228,8 +229,7 @@ TEST(ExperimentTest, MoreSamplesThanTheDataHaveAreRefused) {
 
 TEST(ExperimentTest, ErrorsNameTheFileOrTheOverride) {
   EXPECT_THAT(std::string(With({"epochs=x"}).status().message()), HasSubstr("--set epochs=x: "));
-  EXPECT_EQ(With({"epochs=0"}).status().message(),
-            "dir/my-run.v2.yaml: epochs: 0, want at least 1");
+  EXPECT_EQ(With({"epochs=0"}).status().message(), "--set epochs=0: epochs: 0, want at least 1");
   EXPECT_EQ(LoadExperiment("/nonexistent/e.yaml", {}).status().code(), absl::StatusCode::kNotFound);
 }
 
@@ -293,6 +293,61 @@ TEST(ShippedExperimentsTest, QuickstartIsFourStagesWithTopKBothWays) {
   EXPECT_THAT(e->pipeline().cuts(), SizeIs(3));
   EXPECT_EQ(e->compression().activations().ratio(), 0.1);
   EXPECT_EQ(e->compression().gradients().ratio(), 0.1);
+}
+
+// An experiment whose line 8 is `line`.
+std::string RefusalOf(const std::string& line, const std::vector<std::string>& overrides = {}) {
+  const std::string text =
+      "epochs: 3\nmodel: {name: resnet8}\ndata: {name: digits}\npipeline: {cuts: [layer1]}\n"
+      "lr_schedule: {name: cosine}\n\n\n" +
+      line + "\n";
+  return std::string(ParseExperiment(text, "my.yaml", overrides).status().message());
+}
+
+TEST(RefusalTest, NamesFileLineAndField) {
+  const struct {
+    const char *line, *refusal;
+  } kCases[] = {
+      {"optimizer: {lr: -1}", "my.yaml:8: optimizer.lr: -1, want"},
+      {"optimizer: {name: sgdd, lr: 1}", "my.yaml:8: optimizer.name: unknown"},
+      {"optimizer: {momentum: 0.9}", "my.yaml:8: optimizer.lr: is required"},
+      {"compression: {activations: {codec: topk, ratio: 1.5}}\noptimizer: {lr: 1}",
+       "my.yaml:8: compression.activations: topk: ratio is 1.5, want"},
+      {"compression:\n  gradients: {codec: uniform,\n    bits: 9}\noptimizer: {lr: 1}",
+       "my.yaml:10: compression.gradients: uniform: bits is 9, want"},
+      {"compression:\n  boundaries:\n    layer1:\n      gradients: {codec: low_rank, rank: 999}\n"
+       "optimizer: {lr: 1}",
+       "my.yaml:11: compression.boundaries.layer1.gradients: low_rank: rank 999 of"},
+      {"optimizer: {lr: 1}\ncapture: {steps: [0]}", "my.yaml:9: capture.steps: 0"},
+  };
+  for (const auto& one : kCases) EXPECT_THAT(RefusalOf(one.line), StartsWith(one.refusal));
+}
+
+TEST(RefusalTest, NamesTheLineOfALayer) {
+  const absl::Status status =
+      ParseExperiment(
+          "epochs: 1\ndata: {name: digits}\noptimizer: {lr: 1}\nmodel:\n  name: custom\n  blocks:\n"
+          "    - {name: a, layers: [{kind: relu}]}\n    - name: b\n      layers:\n"
+          "        - {kind: relu}\n        - {kind: rellu}\n",
+          "my.yaml", {})
+          .status();
+  EXPECT_THAT(std::string(status.message()),
+              StartsWith("my.yaml:11: model.blocks[1].layers[1].kind: unknown kind \"rellu\""));
+}
+
+TEST(RefusalTest, NamesTheOverrideThatGaveTheField) {
+  EXPECT_THAT(RefusalOf("optimizer: {lr: 1}", {"optimizer.lr=-1"}),
+              StartsWith("--set optimizer.lr=-1: optimizer.lr: -1, want"));
+  // The section is the file's, whatever is laid over it.
+  EXPECT_THAT(RefusalOf("optimizer: {}", {"optimizer.momentum=0.5"}),
+              StartsWith("my.yaml:8: optimizer.lr: is required"));
+}
+
+TEST(RefusalTest, AnOverrideThatSaysNothingIsRefused) {
+  EXPECT_THAT(RefusalOf("optimizer: {lr: 1}", {"model="}),
+              StartsWith("--set model=: model: met nothing, want a map of name"));
+  EXPECT_THAT(RefusalOf("optimizer: {lr: 1}", {"compression.boundaries="}),
+              StartsWith("--set compression.boundaries=: compression.boundaries: met nothing"));
 }
 
 }  // namespace

@@ -18,6 +18,7 @@ namespace {
 using ::google::protobuf::util::MessageDifferencer;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 TEST(ResolveTest, FillsEveryDefaultThatMeansSomething) {
   EXPECT_EQ(ToYaml(With({"compression.activations.codec=uniform", "lr_schedule.name=cosine"})),
@@ -113,13 +114,17 @@ TEST(ResolveTest, RecalibrationNeedsTheUncompressedEvaluationAndBatchNorm) {
   EXPECT_EQ(With({"evaluation.recalibrated=true"}).evaluation().recalibration_samples(), 2000u);
   EXPECT_FALSE(With({}).evaluation().has_recalibration_samples());
   EXPECT_EQ(ErrorWith({"evaluation={recalibrated: true, uncompressed: false}"}),
-            "f.yaml: evaluation.recalibrated: true, want evaluation.uncompressed: true with it");
+            "--set evaluation={recalibrated: true, uncompressed: false}: evaluation.recalibrated: "
+            "true, want evaluation.uncompressed: true with it");
   EXPECT_EQ(ErrorWith({"evaluation={recalibrated: true, recalibration_samples: 0}"}),
-            "f.yaml: evaluation.recalibration_samples: 0, want at least 1");
-  EXPECT_EQ(ErrorWith({"evaluation.recalibrated=true",
-                       "model={name: custom, blocks: [{name: a, layers: [{kind: "
-                       "flatten}, {kind: linear, name: fc, out: 10}]}]}"}),
-            "f.yaml: evaluation.recalibrated: true, want false: the model has no batch norm");
+            "--set evaluation={recalibrated: true, recalibration_samples: 0}: "
+            "evaluation.recalibration_samples: 0, want at least 1");
+  EXPECT_EQ(
+      ErrorWith({"evaluation.recalibrated=true",
+                 "model={name: custom, blocks: [{name: a, layers: [{kind: "
+                 "flatten}, {kind: linear, name: fc, out: 10}]}]}"}),
+      "--set evaluation.recalibrated=true: evaluation.recalibrated: true, want false: the model "
+      "has no batch norm");
 }
 
 TEST(ResolveTest, AutoCutsFollowTheStages) {
@@ -139,7 +144,7 @@ TEST(ResolveTest, RequiredFieldsAreNamed) {
             "f.yaml: epochs: is required");
   EXPECT_EQ(ErrorWith({}, "epochs: 1"), "f.yaml: data.name: is required");
   EXPECT_THAT(ErrorWith({}, "epochs: 1\ndata: {name: digits}\n"),
-              HasSubstr("f.yaml: model.name: is required; known: resnet8"));
+              HasSubstr(": model.name: is required; known: resnet8"));
   EXPECT_EQ(ErrorWith({}, "epochs: 1\ndata: {name: digits}\nmodel: {name: resnet8}\n"),
             "f.yaml: optimizer.lr: is required");
 }
@@ -213,7 +218,8 @@ TEST(ResolveTest, EveryValueOutOfRangeIsRefusedByNameAndValue) {
        "compression.boundaries.layer9: unknown cut \"layer9\"; did you mean layer1.0? Known: "},
   };
   for (const auto& [assignment, message] : cases) {
-    EXPECT_THAT(ErrorWith({assignment}), HasSubstr(std::string("f.yaml: ") + message))
+    EXPECT_THAT(ErrorWith({assignment}),
+                StartsWith(absl::StrCat("--set ", assignment, ": ", message)))
         << assignment;
   }
 }
@@ -269,13 +275,15 @@ TEST(ResolveTest, AModelWithABottleneckHasNoUncompressedEvaluation) {
   EXPECT_TRUE(
       With({"compression.bottleneck.width=4", "pipeline.cuts=[]"}).evaluation().uncompressed());
   EXPECT_EQ(ErrorWith({"compression.bottleneck.width=4", "evaluation.uncompressed=true"}),
-            "f.yaml: evaluation.uncompressed: true, want false: cut layer1.0 has a bottleneck, "
+            "--set evaluation.uncompressed=true: evaluation.uncompressed: true, want false: cut "
+            "layer1.0 has a bottleneck, "
             "which is part of the model and cannot be switched off");
 }
 
 TEST(ResolveTest, AnUncutModelHasNoBoundaries) {
   EXPECT_EQ(ErrorWith({"pipeline.cuts=[]", "compression.boundaries.none.gradients.codec=fp16"}),
-            "f.yaml: compression.boundaries.none: the model is not cut");
+            "--set compression.boundaries.none.gradients.codec=fp16: compression.boundaries.none: "
+            "the model is not cut");
 }
 
 constexpr char kCustom[] = R"(
@@ -308,25 +316,28 @@ TEST(ResolveTest, ACustomModelsLayersAreFilledIn) {
 
 TEST(ResolveTest, ACustomModelsErrorsNameBlockAndLayer) {
   const auto error_with_block = [](const std::string& block) {
-    return ErrorWith({"model.blocks=[" + block + "]"}, kCustom);
+    const std::string override = "model.blocks=[" + block + "]";
+    const std::string error = ErrorWith({override}, kCustom), place = "--set " + override + ": ";
+    EXPECT_THAT(error, StartsWith(place));
+    return error.substr(place.size());
   };
-  EXPECT_EQ(error_with_block("{layers: []}"), "f.yaml: model.blocks[0].name: is required");
+  EXPECT_EQ(error_with_block("{layers: []}"), "model.blocks[0].name: is required");
   EXPECT_EQ(error_with_block("{name: auto}"),
-            "f.yaml: model.blocks[0].name: \"auto\" has a meaning of its own in pipeline.cuts");
+            "model.blocks[0].name: \"auto\" has a meaning of its own in pipeline.cuts");
   EXPECT_EQ(
       error_with_block("{name: a, layers: [{kind: relu}, {kind: convv}]}"),
-      "f.yaml: model.blocks[0].layers[1].kind: unknown kind \"convv\"; did you mean conv? "
+      "model.blocks[0].layers[1].kind: unknown kind \"convv\"; did you mean conv? "
       "Known: conv, batch_norm, layer_norm, relu, max_pool, maxout, global_avg_pool, flatten, "
       "linear, residual");
   EXPECT_EQ(error_with_block("{name: a, layers: [{kind: conv, name: c, out: 1}]}"),
-            "f.yaml: model.blocks[0].layers[0].kernel: is required with kind conv");
+            "model.blocks[0].layers[0].kernel: is required with kind conv");
   EXPECT_EQ(error_with_block("{name: a, layers: [{kind: relu, kernel: 3}]}"),
-            "f.yaml: model.blocks[0].layers[0].kernel: does not belong to kind relu, which takes "
+            "model.blocks[0].layers[0].kernel: does not belong to kind relu, which takes "
             "name");
   EXPECT_THAT(error_with_block("{name: a, layers: [{kind: residual, body: [{kind: linear}]}]}"),
               HasSubstr("model.blocks[0].layers[0].body[0].name: is required with kind linear"));
   EXPECT_THAT(error_with_block("{name: a, layers: [{kind: max_pool, kernel: 9}]}"),
-              HasSubstr("f.yaml: model: block a: max_pool on [1, 8, 8, 1]: kernel 9 with "));
+              HasSubstr("model.blocks: block a: max_pool on [1, 8, 8, 1]: kernel 9 with "));
   EXPECT_THAT(error_with_block("{name: a, layers: [{kind: linear, name: fc, out: 10}]}"),
               HasSubstr("block a gives [1, 8, 8, 10], want [1, 10] for its classes (flatten"));
 }

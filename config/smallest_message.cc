@@ -76,9 +76,9 @@ absl::Status CheckSmallestMessages(const Experiment& experiment, const Partition
       absl::Status status = CheckRank(does.codec, sample.WithBatch(samples));
       status.Update(CheckHalves(does, sample.WithBatch(smallest.train)));
       if (status.ok()) continue;
-      return absl::InvalidArgumentError(
-          absl::StrCat("compression, cut ", cut.name, ": ",
-                       gradient ? "gradients: " : "activations: ", status.message()));
+      return absl::InvalidArgumentError(absl::StrCat(DirectionPath(experiment, cut.name, gradient),
+                                                     ": ", status.message(), ", at cut ",
+                                                     cut.name));
     }
   }
   return absl::OkStatus();

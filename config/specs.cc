@@ -115,7 +115,8 @@ absl::StatusOr<DatasetInfo> DatasetOf(const DataConfig& config) {
 absl::StatusOr<Model> ModelFrom(const Experiment& experiment) {
   ASSIGN_OR_RETURN(const DatasetInfo data, DatasetOf(experiment.data()));
   absl::StatusOr<Model> model = BuildModel(experiment.model(), data.sample);
-  if (!model.ok()) return WithPath("model", model.status());
+  const bool is_custom = experiment.model().name() == kCustomModel;
+  if (!model.ok()) return WithPath(is_custom ? "model.blocks" : "model", model.status());
   return model;
 }
 
@@ -141,6 +142,15 @@ std::string WhyNotUncompressed(const Experiment& experiment) {
                         "switched off");
   }
   return "";
+}
+
+std::string DirectionPath(const Experiment& experiment, const std::string& cut, bool gradient) {
+  const auto& boundaries = experiment.compression().boundaries();
+  const auto found = boundaries.find(cut);
+  const bool has_own = found != boundaries.end() &&
+                       (gradient ? found->second.has_gradients() : found->second.has_activations());
+  return absl::StrCat("compression.", has_own ? absl::StrCat("boundaries.", cut, ".") : "",
+                      gradient ? "gradients" : "activations");
 }
 
 const DirectionConfig& DirectionOf(const Experiment& experiment, const std::string& cut,

@@ -45,7 +45,9 @@ absl::StatusOr<CodecSpec> CodecFrom(const DirectionConfig& config);
 absl::StatusOr<FeedbackSpec> FeedbackFrom(const FeedbackConfig& config, bool gradient);
 absl::StatusOr<LevelSpec> LevelFrom(const LevelConfig& config);
 absl::StatusOr<DirectionSpec> DirectionFrom(const DirectionConfig& config, bool gradient);
-// One direction of one cut: the boundary's own entry, or the general one.
+// One direction of one cut: the boundary's own entry, or the general one; and the path of that
+// entry.
+std::string DirectionPath(const Experiment& experiment, const std::string& cut, bool gradient);
 const DirectionConfig& DirectionOf(const Experiment& experiment, const std::string& cut,
                                    bool gradient);
 

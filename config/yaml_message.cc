@@ -29,11 +29,15 @@ using google::protobuf::Reflection;
 struct Place {
   std::string source;
   std::string path;  // "compression.activations"; empty at the root
+  Origins* origins;  // may be null
 
   Place Below(const std::string& name) const {
-    return {source, path.empty() ? name : absl::StrCat(path, ".", name)};
+    return {source, path.empty() ? name : absl::StrCat(path, ".", name), origins};
   }
-  Place Element(size_t i) const { return {source, absl::StrCat(path, "[", i, "]")}; }
+  Place Element(size_t i) const { return {source, absl::StrCat(path, "[", i, "]"), origins}; }
+  void Note(int line, bool is_section) const {
+    if (origins != nullptr) origins->Add(path, YamlPlace(source, line), is_section);
+  }
 };
 
 absl::Status Error(const Place& place, int line, const std::string& what) {
@@ -193,7 +197,9 @@ absl::Status SetMessages(const Place& place, const YamlNode& node, const FieldDe
   }
   const Reflection* reflection = message->GetReflection();
   reflection->ClearField(message, field);
+  if (place.origins != nullptr) place.origins->ForgetElements(place.path);
   for (size_t i = 0; i < node.items.size(); ++i) {
+    place.Element(i).Note(node.items[i].line, /*is_section=*/false);
     RETURN_IF_ERROR(
         MergeNode(place.Element(i), node.items[i], reflection->AddMessage(message, field)));
   }
@@ -215,12 +221,13 @@ Message* MutableEntry(const std::string& key, const FieldDescriptor* field, Mess
 
 absl::Status MergeMap(const Place& place, const YamlNode& node, const FieldDescriptor* field,
                       Message* message) {
-  if (node.kind == YamlNode::Kind::kNull) return absl::OkStatus();
+  if (node.kind == YamlNode::Kind::kNull && node.line > 0) return absl::OkStatus();
   if (node.kind != YamlNode::Kind::kMap) return WrongType(place, node, "a map");
   for (size_t i = 0; i < node.keys.size(); ++i) {
     const Place below = place.Below(node.keys[i]);
     Message* entry = MutableEntry(node.keys[i], field, message);
     const FieldDescriptor* value = field->message_type()->map_value();
+    below.Note(node.key_lines[i], value->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE);
     if (value->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) {
       RETURN_IF_ERROR(
           MergeNode(below, node.items[i], entry->GetReflection()->MutableMessage(entry, value)));
@@ -259,9 +266,11 @@ std::vector<std::string> FieldNames(const Descriptor* descriptor) {
   return names;
 }
 
-// An empty section (`compression:` with all of it commented out) says nothing and is no error.
+// An empty file or section (`compression:` with all of it commented out) says nothing and is no
+// error. An override (line 0) is meant to say something.
 absl::Status MergeNode(const Place& place, const YamlNode& node, Message* message) {
-  if (node.kind == YamlNode::Kind::kNull) return absl::OkStatus();
+  const bool is_in_file = node.line > 0 || place.path.empty();
+  if (node.kind == YamlNode::Kind::kNull && is_in_file) return absl::OkStatus();
   const std::vector<std::string> names = FieldNames(message->GetDescriptor());
   if (node.kind != YamlNode::Kind::kMap) {
     return WrongType(place, node, absl::StrCat("a map of ", absl::StrJoin(names, ", ")));
@@ -274,6 +283,10 @@ absl::Status MergeNode(const Place& place, const YamlNode& node, Message* messag
                    absl::StrCat("unknown field; did you mean ", NearestName(key, names),
                                 "? Fields here: ", absl::StrJoin(names, ", ")));
     }
+    const bool is_section =
+        field->is_map() ||
+        (!field->is_repeated() && field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE);
+    place.Below(key).Note(node.key_lines[i], is_section);
     RETURN_IF_ERROR(MergeField(place.Below(key), node.items[i], field, message));
   }
   return absl::OkStatus();
@@ -443,12 +456,13 @@ void WriteMessage(const Message& message, const std::string& indent, std::string
 
 }  // namespace
 
-absl::Status MergeYaml(const std::string& text, const std::string& source, Message* message) {
+absl::Status MergeYaml(const std::string& text, const std::string& source, Message* message,
+                       Origins* origins) {
   ASSIGN_OR_RETURN(const YamlNode root, ParseYaml(text, source));
-  return MergeNode({source, ""}, root, message);
+  return MergeNode({source, "", origins}, root, message);
 }
 
-absl::Status Override(const std::string& assignment, Message* message) {
+absl::Status Override(const std::string& assignment, Message* message, Origins* origins) {
   const std::string source = absl::StrCat("--set ", assignment);
   const size_t equals = assignment.find('=');
   if (equals == std::string::npos || equals == 0) {
@@ -466,7 +480,7 @@ absl::Status Override(const std::string& assignment, Message* message) {
     above.items.push_back(std::move(node));
     node = std::move(above);
   }
-  return MergeNode({source, ""}, node, message);
+  return MergeNode({source, "", origins}, node, message);
 }
 
 std::string WriteYaml(const Message& message) {

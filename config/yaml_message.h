@@ -13,6 +13,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "config/origins.h"
 #include "config/yaml_tree.h"
 #include "google/protobuf/message.h"
 
@@ -23,13 +24,15 @@ inline constexpr char kEmptyList[] = "none";
 // Merges one YAML document over `*message`. `source` is the file's name, for errors, which say
 // "FILE:LINE: full.path: ...": an unknown field names the nearest valid one and all of them, a
 // value of the wrong type is shown beside what is wanted. After an error `*message` is part merged.
+// `origins`, unless null, learns where each field was given.
 absl::Status MergeYaml(const std::string& text, const std::string& source,
-                       google::protobuf::Message* message);
+                       google::protobuf::Message* message, Origins* origins = nullptr);
 
 // Merges "path.to.field=VALUE", VALUE in YAML: `pipeline.cuts=[layer1, layer2]`. Keys of maps stand
 // in the path like fields and may hold dots: `compression.boundaries.layer1.0.gradients.bits=4`.
 // Errors as above, with "--set path.to.field=VALUE" for the file.
-absl::Status Override(const std::string& assignment, google::protobuf::Message* message);
+absl::Status Override(const std::string& assignment, google::protobuf::Message* message,
+                      Origins* origins = nullptr);
 
 // Every field that is set, in the schema's order: MergeYaml makes an equal message of it.
 std::string WriteYaml(const google::protobuf::Message& message);

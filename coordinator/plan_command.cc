@@ -22,7 +22,8 @@ int PlanCommand(const PlanFlags& flags, Interruption* interruption) {
   const absl::StatusOr<Plan> plan = PlanOf(flags);
   if (!plan.ok()) return Complain(plan.status(), kExitUsage);
   if (const ExitCode printed = PrintResult(FormatPlan(*plan)); printed != kExitDone) return printed;
-  const absl::Status fits = CheckMemory(plan->state, MachineMemoryBytes(), /*one_machine=*/false);
+  absl::Status fits = CheckMemory(plan->state, MachineMemoryBytes(), /*one_machine=*/false);
+  fits.Update(CheckFolders(plan->state));
   return fits.ok() ? kExitDone : Complain(fits, kExitUsage);
 }
 

@@ -3,12 +3,15 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <numeric>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/status.h"
 #include "config/specs.h"
+#include "coordinator/plan/table_text.h"
 
 namespace thinwire {
 namespace {
@@ -65,7 +68,8 @@ absl::Status Refuse(const StatePlan& plan, int stage, uint64_t bytes, uint64_t m
 }
 
 // Every epoch visits all rows: a limit that they exceed would end the run in the first one.
-absl::Status CheckLimit(const PlannedState& state, const Shape& sample) {
+absl::Status CheckLimit(const Experiment& experiment, const PlannedState& state,
+                        const Shape& sample) {
   const FeedbackSpec& feedback = state.feedback;
   if (feedback.limit_bytes == 0 || feedback.on_full == OnFull::kPlain) return absl::OkStatus();
   FeedbackSpec unlimited = feedback;
@@ -73,9 +77,9 @@ absl::Status CheckLimit(const PlannedState& state, const Shape& sample) {
   const uint64_t wanted = StateBytesOf(unlimited, sample, state.rows).sender;
   if (wanted <= feedback.limit_bytes) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
-      "compression, cut ", state.boundary, ": ", state.gradient ? "gradients" : "activations",
+      DirectionPath(experiment, state.boundary, state.gradient),
       ".feedback.limit_bytes: ", feedback.limit_bytes, " with on_full error, want at least ",
-      wanted, " for ", state.rows, " rows, or on_full plain"));
+      wanted, " for ", state.rows, " rows at cut ", state.boundary, ", or on_full plain"));
 }
 
 }  // namespace
@@ -107,7 +111,7 @@ absl::StatusOr<StatePlan> PlanState(const Experiment& experiment) {
       state.receiver_stage = gradient ? before : behind;
       const Shape& sample = partition.model.blocks[at.block].out;
       state.bytes = StateBytesOf(state.feedback, sample, state.rows);
-      RETURN_IF_ERROR(CheckLimit(state, sample));
+      RETURN_IF_ERROR(CheckLimit(experiment, state, sample));
       plan.stage_memory_bytes[before] += MemoryOf(state, before);
       if (behind != before) plan.stage_memory_bytes[behind] += MemoryOf(state, behind);
       plan.directions.push_back(state);
@@ -130,6 +134,18 @@ absl::Status CheckMemory(const StatePlan& plan, uint64_t machine_bytes, bool one
   return absl::OkStatus();
 }
 
+absl::Status CheckFolders(const StatePlan& plan) {
+  for (const PlannedState& state : plan.directions) {
+    const std::string& dir = state.feedback.dir;
+    if (dir.empty() || access((dir + "/.").c_str(), W_OK | X_OK) == 0) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("feedback.dir: ", dir, ": ", std::strerror(errno),
+                     ", want a folder that can be written to, for the ", DirectionName(state),
+                     " at cut ", state.boundary));
+  }
+  return absl::OkStatus();
+}
+
 uint64_t MachineMemoryBytes() {
   return static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) *
          static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
@@ -137,25 +153,30 @@ uint64_t MachineMemoryBytes() {
 
 std::string FormatState(const StatePlan& plan) {
   if (plan.directions.empty()) return "";
-  std::string text = absl::StrFormat("\n%-10s %-10s %10s %12s %12s  %s\n", "boundary", "direction",
-                                     "rows", "sender MB", "receiver MB", "feedback");
+  std::string text = absl::StrFormat("\n%-10s %-10s %10s %12s %12s\n", "boundary", "direction",
+                                     "rows", "sender MB", "receiver MB");
+  std::vector<Described> feedback;
   for (const PlannedState& state : plan.directions) {
     const auto end = [](uint64_t bytes, int stage) {
       return bytes == 0 ? "-" : absl::StrCat(Megabytes(bytes), " @", stage);
     };
-    absl::StrAppendFormat(
-        &text, "%-10s %-10s %10d %12s %12s  %s%s\n", state.boundary, DirectionName(state),
-        state.rows, end(state.bytes.sender, state.sender_stage),
-        end(state.bytes.receiver, state.receiver_stage), state.feedback.ToString(),
-        state.feedback.dir.empty() ? "" : ", in a file");
+    absl::StrAppendFormat(&text, "%-10s %-10s %10d %12s %12s\n", state.boundary,
+                          DirectionName(state), state.rows,
+                          end(state.bytes.sender, state.sender_stage),
+                          end(state.bytes.receiver, state.receiver_stage));
+    const char* const where = state.feedback.dir.empty() ? "" : ", in a file";
+    feedback.push_back({state.boundary, DirectionName(state), state.feedback.ToString() + where});
   }
-  absl::StrAppend(&text, "State of feedback once every row has been visited, @ at which stage. ",
-                  "In memory:");
+  std::string stages;
   for (size_t stage = 0; stage < plan.stage_memory_bytes.size(); ++stage) {
-    absl::StrAppend(&text, stage == 0 ? " " : ", ", "stage ", stage, " ",
+    absl::StrAppend(&stages, stage == 0 ? " " : ", ", "stage ", stage, " ",
                     Megabytes(plan.stage_memory_bytes[stage]), " MB");
   }
-  return text + ".\n";
+  return absl::StrCat(
+      text, DescriptionLines(feedback),
+      Wrapped("", absl::StrCat("State of feedback once every row has been visited, @ at which "
+                               "stage. In memory:",
+                               stages, ".")));
 }
 
 }  // namespace thinwire

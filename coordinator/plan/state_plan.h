@@ -1,4 +1,4 @@
-// What feedback will remember, and where, before anything runs. Pure.
+// What feedback will remember, and where, before anything runs.
 #pragma once
 
 #include <cstdint>
@@ -38,6 +38,9 @@ absl::StatusOr<StatePlan> PlanState(const Experiment& experiment);
 // ResourceExhausted if the state that is kept in memory is more than a machine has, naming the
 // stage, its bytes and the directions that take most of them. `one_machine`: all stages share it.
 absl::Status CheckMemory(const StatePlan& plan, uint64_t machine_bytes, bool one_machine);
+
+// InvalidArgument naming the first feedback.dir in which no file can be made on this machine.
+absl::Status CheckFolders(const StatePlan& plan);
 
 // Bytes of this machine's memory.
 uint64_t MachineMemoryBytes();

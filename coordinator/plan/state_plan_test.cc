@@ -95,8 +95,8 @@ TEST(StatePlanTest, ALimitThatWouldEndTheRunIsRefused) {
   const absl::Status status = with("limit_bytes: 409599").status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(status.message()),
-              AllOf(HasSubstr("cut layer1: activations.feedback.limit_bytes: 409599"),
-                    HasSubstr("at least 409600 for 100 rows")));
+              AllOf(HasSubstr("compression.activations.feedback.limit_bytes: 409599"),
+                    HasSubstr("at least 409600 for 100 rows at cut layer1")));
   const auto plain = with("limit_bytes: 409599, on_full: plain");
   ASSERT_TRUE(plain.ok()) << plain.status();
   EXPECT_EQ(plain->directions[0].bytes.sender, 99u * 4096);
