@@ -1,10 +1,9 @@
 #include "coordinator/codecs_command.h"
 
-#include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
+#include <algorithm>
+
 #include "base/status.h"
 #include "compress/plugin.h"
-#include "compress/spec_text.h"
 #include "coordinator/codecs/list.h"
 #include "coordinator/codecs/measure.h"
 #include "coordinator/conformance_command.h"
@@ -14,29 +13,10 @@
 namespace thinwire {
 namespace {
 
-// A codec's text, or the path of a library.
-absl::StatusOr<CodecSpec> CodecFromText(const std::string& text, const std::string& parameters) {
-  if (absl::StrContains(text, '/') || absl::EndsWith(text, ".so")) {
-    CodecSpec spec;
-    spec.kind = CodecKind::kPlugin;
-    ASSIGN_OR_RETURN(spec.plugin, LoadPlugin(text, parameters));
-    return spec;
-  }
-  if (!parameters.empty()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--parameters belong to a library, ", text, " is a built-in codec"));
-  }
-  return ParseCodec(text);
-}
-
 absl::StatusOr<std::vector<CodecSpec>> CodecsToMeasure(const CodecsFlags& flags) {
   std::vector<CodecSpec> specs;
-  if (!flags.codec.empty()) {
-    ASSIGN_OR_RETURN(const CodecSpec spec, CodecFromText(flags.codec, flags.parameters));
-    return std::vector<CodecSpec>{spec};
-  }
-  for (const std::string& text : StandardCodecs()) {
-    ASSIGN_OR_RETURN(const CodecSpec spec, ParseCodec(text));
+  for (const std::string& text : flags.codecs.empty() ? StandardCodecs() : flags.codecs) {
+    ASSIGN_OR_RETURN(const CodecSpec spec, ParseCodecOrLibrary(text, flags.parameters));
     specs.push_back(spec);
   }
   return specs;
@@ -58,8 +38,13 @@ absl::Status CheckFlags(const CodecsFlags& flags) {
   if (!flags.conformance.empty() && flags.measure) {
     return absl::InvalidArgumentError("--conformance and --measure: want one of them");
   }
-  if (!flags.measure && (!flags.codec.empty() || !flags.files.empty())) {
+  if (!flags.measure && (!flags.codecs.empty() || !flags.files.empty())) {
     return absl::InvalidArgumentError("--codec and files belong to --measure");
+  }
+  const bool has_library = IsLibrary(flags.conformance) ||
+                           std::any_of(flags.codecs.begin(), flags.codecs.end(), IsLibrary);
+  if (!flags.parameters.empty() && !has_library) {
+    return absl::InvalidArgumentError("--parameters belong to a library, and none is named");
   }
   return absl::OkStatus();
 }
@@ -70,7 +55,7 @@ int CodecsCommand(const CodecsFlags& flags, Interruption* interruption) {
   const absl::Status usage = CheckFlags(flags);
   if (!usage.ok()) return Complain(usage, kExitUsage);
   if (!flags.conformance.empty()) {
-    const auto spec = CodecFromText(flags.conformance, flags.parameters);
+    const auto spec = ParseCodecOrLibrary(flags.conformance, flags.parameters);
     if (!spec.ok()) return Complain(spec.status(), kExitUsage);
     return ConformanceCommand(*spec, interruption);
   }

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "CLI/CLI.hpp"
+#include "base/build_info.h"
 #include "coordinator/codecs_command.h"
 #include "coordinator/exit_code.h"
 #include "coordinator/interruption.h"
@@ -64,6 +65,10 @@ const CLI::Validator kSeconds(
     },
     "SECONDS");
 
+const CLI::Validator kPath([](std::string& text)
+                               -> std::string { return text.empty() ? "\"\", want a path" : ""; },
+                           "PATH");
+
 void AddOverrides(CLI::App* command, std::vector<std::string>* overrides) {
   command
       ->add_option("--set", *overrides,
@@ -77,6 +82,7 @@ constexpr char kCodecsExamples[] =
     "  thinwire codecs --conformance 'topk(ratio=0.1, scope=sample)'\n"
     "  thinwire codecs --conformance ./libsign.so --parameters '{\"center\": false}'\n"
     "  thinwire codecs --measure runs/quickstart/captures/*.safetensors\n"
+    "  thinwire codecs --measure --codec fp8 --codec ./libsign.so\n"
     "Exit codes: 0 done or all checks passed, 1 failed, 2 wrong usage, 130 interrupted.\n";
 
 void AddExperiment(CLI::App* command, std::string* experiment,
@@ -97,11 +103,12 @@ CLI::App* AddRun(CLI::App* app, thinwire::RunFlags* flags) {
   CLI::App* run = app->add_subcommand("run", "train an experiment");
   run->footer(kRunExamples);
   AddExperiment(run, &flags->experiment, &flags->overrides);
-  run->add_option("--out", flags->out, "folder of the results (default: runs/NAME)");
+  run->add_option("--out", flags->out, "folder of the results (default: runs/NAME)")->check(kPath);
   run->add_flag("--overwrite", flags->overwrite, "replace a run that stands in that folder");
   run->add_option("--stages", flags->session.stages,
-                  "host:port of stage servers that are already running, in order, one per stage; "
-                  "without it they are started on this machine")
+                  "stage servers that are already running, in order, one per stage; without it "
+                  "they are started on this machine")
+      ->type_name("HOST:PORT,HOST:PORT,...")
       ->delimiter(',')
       ->allow_extra_args(false);
   run->add_option("--metrics_listen", flags->metrics_listen,
@@ -140,18 +147,20 @@ CLI::App* AddProbe(CLI::App* app, thinwire::ProbeFlags* flags) {
   probe->add_option("TARGET", flags->target, "folder of a completed run, or an experiment file")
       ->required();
   AddOverrides(probe, &flags->overrides);
-  probe->add_option("--batches", flags->batches, "batches to compare")
-      ->capture_default_str()
-      ->check(CLI::PositiveNumber);
+  probe->add_option("--batches", flags->batches, "batches to compare, at most an epoch's")
+      ->capture_default_str();
   probe
       ->add_option("--codec", flags->codecs,
-                   "a codec, or a pair 'A | G', to try; may stand often (default: a standard list)")
+                   "a codec, or a pair 'A | G', to try: its text, or the path of a library; may "
+                   "stand often (default: a standard list)")
       ->allow_extra_args(false);
+  probe->add_option("--parameters", flags->parameters, "JSON handed to libraries");
   probe->add_option("--levels", flags->levels, "file of codecs to try, one per line");
   probe->add_option("--format", flags->format, "md, csv or json (default: as the file ends, or md)")
       ->check(CLI::IsMember({"md", "csv", "json"}));
   probe->add_option("--out", flags->out, "file to write (default: stdout); may stand often")
-      ->allow_extra_args(false);
+      ->allow_extra_args(false)
+      ->check(kPath);
   AddLaunch(probe, &flags->session);
   return probe;
 }
@@ -165,8 +174,12 @@ CLI::App* AddCodecs(CLI::App* app, thinwire::CodecsFlags* flags) {
   codecs->add_flag("--measure", flags->measure,
                    "bytes, error and speed on the tensors of FILES, or of a short run");
   codecs->add_option("FILES", flags->files, "safetensors files, such as a run's captures");
-  codecs->add_option("--codec", flags->codec, "measure this one, not the usual ones");
-  codecs->add_option("--parameters", flags->parameters, "JSON handed to a library");
+  codecs
+      ->add_option("--codec", flags->codecs,
+                   "measure this one, not the usual ones: its text, or the path of a library; may "
+                   "stand often")
+      ->allow_extra_args(false);
+  codecs->add_option("--parameters", flags->parameters, "JSON handed to libraries");
   codecs->add_option("--format", flags->format, "md or json")
       ->capture_default_str()
       ->check(CLI::IsMember({"md", "json"}));
@@ -196,6 +209,7 @@ int main(int argc, char** argv) {
   thinwire::RunFlags run_flags;
   thinwire::PlanFlags plan_flags;
   CLI::App app(kDescription, "thinwire");
+  app.set_version_flag("--version", "thinwire " + thinwire::BuildId());
   app.require_subcommand(1);
   const CLI::App* run = AddRun(&app, &run_flags);
   AddPlan(&app, &plan_flags);

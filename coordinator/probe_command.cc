@@ -16,6 +16,7 @@
 #include "coordinator/exit_code.h"
 #include "coordinator/files/file.h"
 #include "coordinator/files/json.h"
+#include "coordinator/plan/state_plan.h"
 #include "coordinator/probe/configurations.h"
 #include "coordinator/probe/probe.h"
 #include "coordinator/probe/table.h"
@@ -39,14 +40,15 @@ absl::Status AddConfigurations(const ProbeFlags& flags, Prepared* prepared) {
   const bool is_standard = flags.codecs.empty() && flags.levels.empty();
   std::vector<ProbeConfiguration> all;
   for (const std::string& text : is_standard ? StandardProbeCodecs() : flags.codecs) {
-    absl::StatusOr<std::vector<ProbeConfiguration>> some = ParseProbeCodec(text);
+    absl::StatusOr<std::vector<ProbeConfiguration>> some = ParseProbeCodec(text, flags.parameters);
     if (!some.ok()) {
       return absl::InvalidArgumentError(absl::StrCat("--codec: ", some.status().message()));
     }
     all.insert(all.end(), some->begin(), some->end());
   }
   if (!flags.levels.empty()) {
-    ASSIGN_OR_RETURN(const std::vector<ProbeConfiguration> some, ReadProbeCodecs(flags.levels));
+    ASSIGN_OR_RETURN(const std::vector<ProbeConfiguration> some,
+                     ReadProbeCodecs(flags.levels, flags.parameters));
     all.insert(all.end(), some.begin(), some.end());
   }
   for (const ProbeConfiguration& one : all) {
@@ -62,6 +64,17 @@ absl::Status AddConfigurations(const ProbeFlags& flags, Prepared* prepared) {
   return absl::OkStatus();
 }
 
+// Known before stages start, which takes seconds.
+absl::Status CheckBatches(const ProbeFlags& flags, const Experiment& experiment) {
+  ASSIGN_OR_RETURN(const uint64_t samples, TrainingSamples(experiment));
+  const uint64_t size = experiment.data().batch_size(), batches = (samples + size - 1) / size;
+  if (flags.batches >= 1 && static_cast<uint64_t>(flags.batches) <= batches) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat("--batches: ", flags.batches, ", want 1 to ",
+                                                 batches, ", the batches of an epoch"));
+}
+
 absl::StatusOr<Prepared> Prepare(const ProbeFlags& flags) {
   std::error_code ignored;
   const bool is_run = fs::is_directory(flags.target, ignored);
@@ -73,6 +86,7 @@ absl::StatusOr<Prepared> Prepare(const ProbeFlags& flags) {
   Prepared prepared;
   ProbeTask& task = prepared.task;
   ASSIGN_OR_RETURN(task.experiment, LoadExperiment(path, overrides));
+  RETURN_IF_ERROR(CheckBatches(flags, task.experiment));
   task.batches = flags.batches;
   if (is_run) {
     task.epochs_trained = trained.epochs();
@@ -98,8 +112,7 @@ void Say(const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); 
 // Whether files can be made there: known before the probe, which may take hours.
 absl::Status CheckOut(const std::vector<std::string>& files) {
   for (const std::string& path : files) {
-    std::error_code ignored;
-    if (fs::is_directory(path, ignored)) return FileError(path, "cannot write", EISDIR);
+    RETURN_IF_ERROR(CheckReplaceable(path));
     const std::string folder = (fs::path(path).parent_path() / ".").string();
     if (access(folder.c_str(), W_OK | X_OK) != 0) return FileError(path, "cannot write", errno);
   }

@@ -95,7 +95,7 @@ class RecordedRun {
         experiment_(std::move(experiment)),
         record_(std::move(record)),
         interruption_(*interruption),
-        progress_({stdout, TerminalColumns(), flags.quiet, &SteadyTime::Now}) {}
+        progress_({stdout, &TerminalColumns, flags.quiet, &SteadyTime::Now}) {}
 
   int Run() {
     summary_.set_name(experiment_.name());
@@ -204,6 +204,7 @@ absl::Status CheckStages(const RunFlags& flags, const Experiment& experiment) {
 absl::Status CheckState(const RunFlags& flags, const Experiment& experiment) {
   ASSIGN_OR_RETURN(const StatePlan state, PlanState(experiment));
   if (!flags.session.stages.empty()) return absl::OkStatus();
+  RETURN_IF_ERROR(CheckFolders(state));
   return CheckMemory(state, MachineMemoryBytes(), /*one_machine=*/true);
 }
 

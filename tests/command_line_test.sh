@@ -26,6 +26,25 @@ for number in nan inf -inf -1; do
   done
 done
 
+for batches in 0 -1 1000000; do
+  refused "probe --batches $batches" "--batches: $batches, want 1 to 60, the batches of an epoch" \
+    probe "$quickstart" "--batches=$batches"
+done
+
+echo '== fields and flags'
+line=$(grep -n '^epochs:' "$quickstart" | cut -d: -f1)
+sed 's/^epochs:.*/epochs: 0/' "$quickstart" >"$work/zero.yaml"
+refused 'a field that cannot be' "^thinwire: $work/zero.yaml:$line: epochs: 0, want at least 1" plan "$work/zero.yaml"
+run '--set of nothing' '^thinwire: --set model=: model: met nothing, want a map' --set model=
+run '--set of a bad value' '^thinwire: --set optimizer.lr=-1: optimizer.lr: -1, want' --set optimizer.lr=-1
+refused 'an empty folder' '--out: "", want a path' run "$quickstart" --out ''
+refused 'state in a folder that is not there' 'feedback.dir: /nonexistent: No such file' plan "$quickstart" \
+  --set 'compression.gradients.feedback={kind: ef, dir: /nonexistent}'
+"$thinwire" --version >"$work/log"
+check '--version prints the build' contains "$work/log" '^thinwire [0-9a-f+]+|^thinwire unknown'
+"$thinwire" run --help >"$work/log"
+check '--help shows how stages are listed' contains "$work/log" '--stages HOST:PORT,HOST:PORT,...'
+
 echo '== addresses'
 for address in 9107 :9108 foo 127.0.0.1:99999; do
   run "--metrics_listen $address" "--metrics_listen: \"$address\", want host:port" --metrics_listen "$address"
@@ -43,6 +62,9 @@ refused 'a folder that is no run' 'project: has model but no .thinwire' \
 check 'it is left as it was' equals "$(cat "$work/project/model/net.py") $(ls "$work/project")" 'class Net model'
 refused 'a probe into a folder that is not there' "$work/none/p.md: cannot write: No such file" \
   probe "$quickstart" --out "$work/p.json" --out "$work/none/p.md"
+refused 'a probe into a device' '^thinwire: /dev/full: is no regular file, want' probe "$quickstart" --out /dev/full
+check 'which stays one' test -c /dev/full
+refused 'a probe into a folder' "$work: is a folder, want the path of a file" probe "$quickstart" --out "$work"
 refused 'a probe into a file as a folder' 'Not a directory' probe "$quickstart" --out "$work/log/p.md"
 for command in "probe $quickstart" 'codecs --measure'; do
   # shellcheck disable=SC2086

@@ -74,6 +74,20 @@ check 'works on a run of its own' equals $? 0
 check 'on an activation' contains "$work/log" '"tensors": "activation"'
 check 'at about a bit per element' contains "$work/log" '"wire_bits_per_element": 1\.0'
 
+echo '== several codecs at once, and a probe'
+"$thinwire" codecs --measure --codec "$work/libsign.so" --codec fp8 --parameters '{"center": false}' --seconds 5 \
+  --stage_server "$stage_server" >"$work/log" 2>&1
+check 'are measured' equals $? 0
+check 'the library with its parameters' contains "$work/log" 'sign 1.*center.*false'
+check 'beside the other' contains "$work/log" 'fp8'
+"$thinwire" codecs --measure --codec fp8 --parameters '{}' >"$work/log" 2>&1
+check 'parameters without a library are a usage error' equals $? 2
+"$thinwire" probe "$quickstart" --batches 1 --codec "$work/libsign.so" --codec "$work/libsign.so | fp16" --format csv \
+  --stage_server "$stage_server" >"$work/probe.csv" 2>"$work/log"
+check 'a probe takes the library' equals $? 0
+# Of the model and four segments: three directions alone, and two of the pair's three.
+check 'in each direction, alone and in a pair' equals "$(grep -c 'sign 1' "$work/probe.csv")" 25
+
 echo '== training'
 "$thinwire" run "$quickstart" --out "$work/run" --stage_server "$stage_server" \
   --set "compression.activations={codec: plugin, plugin: $work/libsign.so}" \

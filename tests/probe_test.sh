@@ -87,7 +87,7 @@ probe_run --codec fp16 --set model.width=4 >/dev/null 2>"$work/bad.log"
 check 'weights of another model fail the probe' equals $? 1
 check 'naming a parameter and both shapes' contains "$work/bad.log" 'parameter .*F32 \[.*\], want F32 \['
 probe_run --codec fp16 --batches 5 >/dev/null 2>"$work/bad.log"
-check 'more batches than an epoch has fail it' contains "$work/bad.log" 'batches: 5, an epoch has 4'
+check 'more batches than an epoch has fail it' contains "$work/bad.log" '--batches: 5, want 1 to 4, the batches of an epoch'
 
 echo '== Ctrl-C'
 "$thinwire" probe "$work/tiny.yaml" --set pipeline.stages=2 --stage_server "$stage_server" \

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/status.h"
 
 namespace thinwire {
 
@@ -46,12 +47,21 @@ absl::Status WriteAll(int file, const std::string& path, std::string_view data) 
   return absl::OkStatus();
 }
 
+absl::Status CheckReplaceable(const std::string& path) {
+  struct stat about;
+  if (stat(path.c_str(), &about) != 0 || S_ISREG(about.st_mode)) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(path, ": is ", S_ISDIR(about.st_mode) ? "a folder" : "no regular file",
+                   ", want the path of a file"));
+}
+
 absl::Status ReplaceFile(const std::string& path, std::string_view data) {
   return ReplaceFile(path, [data](const FileSink& sink) { return sink(data); });
 }
 
 absl::Status ReplaceFile(const std::string& path,
                          const std::function<absl::Status(const FileSink&)>& write) {
+  RETURN_IF_ERROR(CheckReplaceable(path));
   const std::string temporary = path + ".tmp";
   const int file = open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   if (file < 0) return FileError(temporary, "cannot open", errno);

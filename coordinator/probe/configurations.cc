@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "base/status.h"
-#include "compress/spec_text.h"
+#include "compress/plugin.h"
 #include "config/codec_config.h"
 #include "config/resolve.h"
 
@@ -19,17 +19,10 @@ CodecSpec WithoutSupport(CodecSpec codec) {
   return codec;
 }
 
-absl::StatusOr<CodecSpec> ParseOne(absl::string_view text) {
-  ASSIGN_OR_RETURN(const CodecSpec codec,
-                   ParseCodec(std::string(absl::StripAsciiWhitespace(text))));
-  RETURN_IF_ERROR(ConfigOf(codec).status());
-  return codec;
-}
-
 absl::StatusOr<std::vector<ProbeConfiguration>> OfOne(const CodecSpec& codec) {
   if (codec.indices == Indices::kShared) {
     return absl::InvalidArgumentError(absl::StrCat(
-        codec.ToString(), ": wants the codec whose indices it shares: \"topk(ratio=0.1, ",
+        CodecText(codec), ": wants the codec whose indices it shares: \"topk(ratio=0.1, ",
         "scope=sample) | topk(indices=shared)\""));
   }
   const CodecSpec plain = WithoutSupport(codec);
@@ -44,7 +37,7 @@ absl::StatusOr<std::vector<ProbeConfiguration>> OfTwo(const CodecSpec& activatio
                                                       const CodecSpec& gradients) {
   if (activations.needs_support()) {
     return absl::InvalidArgumentError(
-        absl::StrCat(activations.ToString(), " for activations: nothing was received before them"));
+        absl::StrCat(CodecText(activations), " for activations: nothing was received before them"));
   }
   const ProbeConfiguration both = {activations, gradients};
   if (gradients.indices == Indices::kShared) return std::vector<ProbeConfiguration>{both};
@@ -66,19 +59,24 @@ std::string ProbeConfiguration::Directions() const {
   return activations ? "forward" : gradients ? "backward" : "";
 }
 
-absl::StatusOr<std::vector<ProbeConfiguration>> ParseProbeCodec(const std::string& text) {
+absl::StatusOr<std::vector<ProbeConfiguration>> ParseProbeCodec(const std::string& text,
+                                                                const std::string& parameters) {
   const std::vector<std::string> parts = absl::StrSplit(text, '|');
   if (parts.size() > 2) {
     return absl::InvalidArgumentError(
         absl::StrCat("\"", text, "\": ", parts.size(), " codecs, want one or a pair"));
   }
-  ASSIGN_OR_RETURN(const CodecSpec first, ParseOne(parts[0]));
+  const auto parsed = [&](const std::string& part) {
+    return ParseCodecOrLibrary(std::string(absl::StripAsciiWhitespace(part)), parameters);
+  };
+  ASSIGN_OR_RETURN(const CodecSpec first, parsed(parts[0]));
   if (parts.size() == 1) return OfOne(first);
-  ASSIGN_OR_RETURN(const CodecSpec second, ParseOne(parts[1]));
+  ASSIGN_OR_RETURN(const CodecSpec second, parsed(parts[1]));
   return OfTwo(first, second);
 }
 
-absl::StatusOr<std::vector<ProbeConfiguration>> ReadProbeCodecs(const std::string& path) {
+absl::StatusOr<std::vector<ProbeConfiguration>> ReadProbeCodecs(const std::string& path,
+                                                                const std::string& parameters) {
   std::ifstream file(path);
   if (!file) return absl::NotFoundError(absl::StrCat(path, ": cannot be read"));
   std::vector<ProbeConfiguration> all;
@@ -87,7 +85,7 @@ absl::StatusOr<std::vector<ProbeConfiguration>> ReadProbeCodecs(const std::strin
     ++number;
     line = line.substr(0, line.find('#'));
     if (absl::StripAsciiWhitespace(line).empty()) continue;
-    const auto some = ParseProbeCodec(line);
+    const auto some = ParseProbeCodec(line, parameters);
     if (!some.ok()) {
       return absl::InvalidArgumentError(
           absl::StrCat(path, ":", number, ": ", some.status().message()));

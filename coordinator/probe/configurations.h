@@ -23,12 +23,15 @@ struct ProbeConfiguration {
 // configurations that make sense of it: forward alone, backward alone, both. Of a codec that needs
 // the received activation's non-zeros (support, indices) there is no forward; of a single one
 // "both" pairs it with the same codec without support. indices=shared is compared with both only,
-// and wants the pair. InvalidArgument names what is wrong with `text`.
-absl::StatusOr<std::vector<ProbeConfiguration>> ParseProbeCodec(const std::string& text);
+// and wants the pair. A codec may be the path of a library, which gets `parameters`, JSON.
+// InvalidArgument names what is wrong with `text`.
+absl::StatusOr<std::vector<ProbeConfiguration>> ParseProbeCodec(const std::string& text,
+                                                                const std::string& parameters = "");
 
 // A file of such codecs, one per line; '#' begins a comment. NotFound, or InvalidArgument naming
 // file and line.
-absl::StatusOr<std::vector<ProbeConfiguration>> ReadProbeCodecs(const std::string& path);
+absl::StatusOr<std::vector<ProbeConfiguration>> ReadProbeCodecs(const std::string& path,
+                                                                const std::string& parameters = "");
 
 // uniform, topk, fp8, blockwise8, randomk and low_rank at several levels, as text for
 // ParseProbeCodec.

@@ -9,6 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/synchronization/mutex.h"
 #include "base/status.h"
+#include "compress/plugin.h"
 #include "config/specs.h"
 #include "coordinator/fleet/stage_setup.h"
 #include "coordinator/probe/gradient.h"
@@ -222,8 +223,8 @@ class Prober {
     ASSIGN_OR_RETURN(Measured measured, Measure(configuration));
     ProbeRow* row = report_.add_rows();
     row->set_compressed(configuration.Directions());
-    row->set_activations(configuration.activations.value_or(CodecSpec()).ToString());
-    row->set_gradients(configuration.gradients.value_or(CodecSpec()).ToString());
+    row->set_activations(CodecText(configuration.activations.value_or(CodecSpec())));
+    row->set_gradients(CodecText(configuration.gradients.value_or(CodecSpec())));
     AddBoundaries(measured.boundaries, element_bytes_, configuration.activations.has_value(),
                   configuration.gradients.has_value(), row);
     *row->mutable_loss() = LossOf(measured.batches);
