@@ -34,6 +34,7 @@ void FillSender(const BoundarySender& sender, BoundaryReport* report) {
   report->set_socket_bytes(sender.SocketBytesAcked());
   report->set_encode_seconds(s.encode.sum());
   report->set_encode_cpu_seconds(s.encode_cpu_seconds);
+  if (s.level) report->set_level(*s.level);
   FillErrors(s.errors, report);
 }
 

@@ -53,6 +53,17 @@ check 'both accuracies stand there' contains "$work/short/summary.json" '"uncomp
 check 'a codec error that no step measured is null' contains "$work/short/summary.json" '"codec_relative_error": *null'
 check 'steps stand in metrics.jsonl' equals "$(grep -c '"type": *"step"' "$work/short/metrics.jsonl")" 16
 check 'epochs stand in metrics.jsonl' equals "$(grep -c '"type": *"epoch"' "$work/short/metrics.jsonl")" 2
+check 'the bytes of the epochs are those of the summary' python3 - "$work/short" <<'PY'
+import json, sys
+epochs = [entry for entry in map(json.loads, open(sys.argv[1] + "/metrics.jsonl")) if entry["type"] == "epoch"]
+boundaries = json.load(open(sys.argv[1] + "/summary.json"))["boundaries"]
+assert boundaries
+for i, boundary in enumerate(boundaries):
+    for direction in ("activations", "gradients"):
+        for field in ("raw_bytes", "wire_bytes", "messages"):
+            parts = [epoch["boundaries"][i][direction][field] for epoch in epochs]
+            assert all(parts) and sum(parts) == boundary[direction][field], (boundary["name"], field, parts)
+PY
 "$thinwire" plan "$work/short/experiment.yaml" >"$work/plan.log" 2>&1
 check 'the resolved experiment loads again' equals $? 0
 check 'parameters were saved' test -n "$(find "$work/short" -name 'model.safetensors.index.json')"
@@ -187,7 +198,7 @@ check 'fails the run' equals $? 1
 check 'naming the file' contains "$work/limited_run.log" "state file $work/state/thinwire-state-.*File too large"
 
 echo '== a record that may not grow'
-(ulimit -f 16; exec "$thinwire" run "$work/short.yaml" --out "$work/grown" "${long[@]}" --quiet >"$work/grown.log" 2>&1)
+(ulimit -f 32; exec "$thinwire" run "$work/short.yaml" --out "$work/grown" "${long[@]}" --quiet >"$work/grown.log" 2>&1)
 check 'fails the run' equals $? 1
 check 'naming the file' contains "$work/grown.log" "$work/grown/metrics.jsonl: cannot write: File too large"
 check 'the summary says it' contains "$work/grown/summary.json" 'metrics.jsonl: cannot write: File too large'

@@ -10,6 +10,8 @@
 #include <system_error>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "base/safetensors.h"
 #include "base/status.h"
 #include "coordinator/files/file.h"
@@ -78,9 +80,11 @@ absl::Status MakeFolder(const std::string& path) {
   return absl::OkStatus();
 }
 
-// `fields` behind {"type": type}.
+// `fields` behind {"type": type, "time": now}.
 std::string Line(const char* type, const Json& fields) {
-  Json line = {{"type", type}};
+  const std::string now =
+      absl::FormatTime("%Y-%m-%dT%H:%M:%E3SZ", absl::Now(), absl::UTCTimeZone());
+  Json line = {{"type", type}, {"time", now}};
   for (const auto& [key, value] : fields.items()) line[key] = value;
   return JsonText(line) + "\n";
 }

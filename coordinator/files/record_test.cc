@@ -6,6 +6,8 @@
 #include <fstream>
 #include <sstream>
 
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
@@ -15,6 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 class RunRecordTest : public ::testing::Test {
  protected:
@@ -46,8 +49,11 @@ TEST_F(RunRecordTest, EachStepAndEpochIsOneTypedLineAtOnce) {
   std::getline(lines, first);
   std::getline(lines, second);
   EXPECT_FALSE(std::getline(lines, none));
-  EXPECT_THAT(first, HasSubstr(R"({"type":"step","epoch":0,"step":7,)"));
-  EXPECT_THAT(second, HasSubstr(R"({"type":"epoch","epoch":1,)"));
+  EXPECT_THAT(first, HasSubstr(R"(Z","epoch":0,"step":7,)"));
+  EXPECT_THAT(second, HasSubstr(R"(Z","epoch":1,)"));
+  const std::string day = absl::FormatTime("%Y-%m-%dT", absl::Now(), absl::UTCTimeZone());
+  EXPECT_THAT(first, StartsWith(R"({"type":"step","time":")" + day));
+  EXPECT_THAT(second, StartsWith(R"({"type":"epoch","time":")" + day));
 }
 
 TEST_F(RunRecordTest, AFolderWithARunIsRefusedAndKept) {

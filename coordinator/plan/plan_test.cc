@@ -1,6 +1,7 @@
 #include "coordinator/plan/plan.h"
 
 #include <limits>
+#include <sstream>
 
 #include "absl/strings/str_cat.h"
 #include "config/experiment.h"
@@ -10,6 +11,7 @@
 namespace thinwire {
 namespace {
 
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -104,7 +106,14 @@ TEST(FormatPlanTest, TellsLinksRatesAndAssumptions) {
   EXPECT_THAT(text, HasSubstr(" memory "));
   EXPECT_THAT(text, HasSubstr(" 0-1 "));
   EXPECT_THAT(text, HasSubstr("100 Mbit/s"));
-  EXPECT_THAT(text, HasSubstr("100 GFLOP/s (--gflops)"));
+  EXPECT_THAT(text, ContainsRegex("100\\sGFLOP/s\\s\\(--gflops\\)"));
+}
+
+TEST(FormatPlanTest, FitsEightyColumns) {
+  std::istringstream lines(FormatPlan(PlanOf(
+      {"compression.gradients={codec: topk, ratio: 0.1, values: uniform, group: 64, feedback: "
+       "{kind: aq_sgd, store: q8, limit_bytes: 100000000, on_full: plain}}"})));
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80u) << line;
 }
 
 TEST(FormatPlanTest, TellsPrecisionAndDevices) {

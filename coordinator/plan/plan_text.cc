@@ -1,9 +1,9 @@
 // How a plan is shown.
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_join.h"
 #include "compress/plugin.h"
 #include "coordinator/plan/plan.h"
+#include "coordinator/plan/table_text.h"
 
 namespace thinwire {
 namespace {
@@ -11,11 +11,23 @@ namespace {
 std::string Heading(const Plan& plan) {
   int64_t parameters = 0;
   for (const PlannedStage& stage : plan.stages) parameters += stage.parameters;
-  return absl::StrFormat(
-      "%s: %d parameters, %d cuts, %d stages; batches of %d in %d microbatches, %s, %s%s\n",
-      plan.model, parameters, plan.boundaries.size(), plan.stages.size(), plan.batch_size,
-      plan.microbatches, plan.schedule, plan.precision,
-      plan.deterministic ? "" : " not deterministic");
+  return Wrapped(
+      "", absl::StrFormat(
+              "%s: %d parameters, %d cuts, %d stages; batches of %d in %d microbatches, %s, %s%s",
+              plan.model, parameters, plan.boundaries.size(), plan.stages.size(), plan.batch_size,
+              plan.microbatches, plan.schedule, plan.precision,
+              plan.deterministic ? "" : " not deterministic"));
+}
+
+std::string CodecOf(const PlannedDirection& direction) {
+  std::string codec = CodecText(direction.codec);
+  if (direction.level.kind != LevelKind::kFixed) {
+    absl::StrAppend(&codec, ", level ", direction.level.ToString());
+  }
+  if (direction.exact_messages > 0) {
+    absl::StrAppend(&codec, ", ", direction.exact_messages, " messages exact");
+  }
+  return codec;
 }
 
 std::string StageTable(const Plan& plan) {
@@ -30,9 +42,10 @@ std::string StageTable(const Plan& plan) {
                           stage.forward_flops / 1e6, stage.memory_bytes / 1e6, stage.device);
   }
   return text +
-         "FLOPs of the forward pass; the backward pass is taken as twice that. Memory: "
-         "parameters,\n"
-         "gradients, momentum and what is kept for the backward pass, without kernel workspace.\n";
+         Wrapped("",
+                 "FLOPs of the forward pass; the backward pass is taken as twice that. Memory: "
+                 "parameters, gradients, momentum and what is kept for the backward pass, "
+                 "without kernel workspace.");
 }
 
 std::string DirectionRow(const PlannedBoundary& boundary, const char* name,
@@ -46,34 +59,31 @@ std::string DirectionRow(const PlannedBoundary& boundary, const char* name,
       direction.break_even_bits_per_second > 0
           ? absl::StrFormat("%.0f", direction.break_even_bits_per_second / 1e6)
           : "-";
-  std::string codec = CodecText(direction.codec);
-  if (direction.level.kind != LevelKind::kFixed) {
-    absl::StrAppend(&codec, ", level ", direction.level.ToString());
-  }
-  if (direction.exact_messages > 0) {
-    absl::StrAppend(&codec, ", ", direction.exact_messages, " messages exact");
-  }
-  return absl::StrFormat("%-10s %-7s %-10s %10d %10.1f %10.1f %8s %10s  %s\n", boundary.name, link,
-                         name, boundary.elements, raw / 1e3, wire / 1e3,
-                         absl::StrFormat("%.1f x", raw / wire), break_even, codec);
+  return absl::StrFormat("%-10s %-6s %-10s %11d %9.1f %9.1f %7s %10s\n", boundary.name, link, name,
+                         boundary.elements, raw / 1e3, wire / 1e3,
+                         absl::StrFormat("%.1f x", raw / wire), break_even);
 }
 
 std::string BoundaryTable(const Plan& plan) {
   if (plan.boundaries.empty()) return "";
-  std::string text = absl::StrFormat("\n%-10s %-7s %-10s %10s %10s %10s %8s %10s  %s\n", "boundary",
-                                     "link", "direction", "elem/sample", "raw kB", "wire kB",
-                                     "ratio", "break-even", "codec");
+  std::string text =
+      absl::StrFormat("\n%-10s %-6s %-10s %11s %9s %9s %7s %10s\n", "boundary", "link", "direction",
+                      "elem/sample", "raw kB", "wire kB", "ratio", "break-even");
+  std::vector<Described> codecs;
   for (const PlannedBoundary& boundary : plan.boundaries) {
+    codecs.push_back({boundary.name, "activation", CodecOf(boundary.activations)});
+    codecs.push_back({boundary.name, "gradient", CodecOf(boundary.gradients)});
     absl::StrAppend(&text, DirectionRow(boundary, "activation", boundary.activations),
                     DirectionRow(boundary, "gradient", boundary.gradients));
   }
-  absl::StrAppendFormat(&text,
-                        "Per step. Wire bytes are the most that compressed messages take, headers "
-                        "included: topk sends\n"
-                        "fewer when it finds zeros or a shorter index. Break-even: the link rate "
-                        "in Mbit/s below which\n"
-                        "the codec saves time, if it encodes and decodes %g GB/s.\n",
-                        plan.assumptions.codec_gigabytes_per_second);
+  absl::StrAppend(
+      &text, DescriptionLines(codecs),
+      Wrapped("", absl::StrFormat(
+                      "Per step. Wire bytes are the most that compressed messages take, headers "
+                      "included: topk sends fewer when it finds zeros or a shorter index. "
+                      "Break-even: the link rate in Mbit/s below which the codec saves time, if it "
+                      "encodes and decodes %g GB/s.",
+                      plan.assumptions.codec_gigabytes_per_second)));
   if (plan.warmup_epochs > 0) {
     absl::StrAppendFormat(&text, "The first %d epochs travel uncompressed.\n", plan.warmup_epochs);
   }
@@ -100,14 +110,13 @@ std::string StepTable(const Plan& plan) {
                           static_cast<double>(plan.batch_size) / step.seconds,
                           absl::StrFormat("%.0f %%", 100 * step.bubble_ratio));
   }
-  absl::StrAppendFormat(
-      &text,
-      "Simulated, if each stage has a machine of its own that computes %g GFLOP/s (--gflops), "
-      "codecs\n"
-      "take %g GB/s (--codec_gbps) and links have a latency of %g ms (--latency_ms).\n",
-      plan.assumptions.gflops, plan.assumptions.codec_gigabytes_per_second,
-      plan.assumptions.latency_ms);
-  return text;
+  return text +
+         Wrapped("", absl::StrFormat(
+                         "Simulated, if each stage has a machine of its own that computes %g "
+                         "GFLOP/s (--gflops), codecs take %g GB/s (--codec_gbps) and links have a "
+                         "latency of %g ms (--latency_ms).",
+                         plan.assumptions.gflops, plan.assumptions.codec_gigabytes_per_second,
+                         plan.assumptions.latency_ms));
 }
 
 }  // namespace
@@ -116,14 +125,16 @@ std::string FormatPlan(const Plan& plan) {
   std::string text = absl::StrCat(Heading(plan), StageTable(plan), BoundaryTable(plan),
                                   FormatState(plan.state), StepTable(plan));
   if (plan.batch_norm && plan.microbatches > 1) {
-    absl::StrAppendFormat(
-        &text,
-        "\nNote: batch norm normalises each microbatch of %d samples by itself, so what the model\n"
-        "learns depends on pipeline.microbatches. Papers' results want 1.\n",
-        plan.microbatch_size);
+    absl::StrAppend(
+        &text, "\n",
+        Wrapped("", absl::StrFormat("Note: batch norm normalises each microbatch of %d samples by "
+                                    "itself, so what the model learns depends on "
+                                    "pipeline.microbatches. Papers' results want 1.",
+                                    plan.microbatch_size)));
   }
   if (!plan.warnings.empty()) {
-    absl::StrAppend(&text, "\n", absl::StrJoin(plan.warnings, "\n"), "\n");
+    absl::StrAppend(&text, "\n");
+    for (const std::string& warning : plan.warnings) text += Wrapped("", warning);
   }
   return text;
 }

@@ -1,5 +1,6 @@
 #include "coordinator/run/boundary_totals.h"
 
+#include <algorithm>
 #include <cassert>
 #include <utility>
 
@@ -31,8 +32,28 @@ void MergeSender(const BoundaryReport& end, DirectionRecord* record) {
     record->set_codec_relative_error(end.codec_relative_error());
     record->set_relative_residual(end.relative_residual());
   }
+  record->set_measured_messages(end.measured_messages());
+  if (end.has_level()) record->set_level(end.level());
   record->set_socket_bytes(end.socket_bytes());
   record->set_all_wire_bytes(end.all_wire_bytes());
+}
+
+EpochDirection Difference(const DirectionRecord& before, const DirectionRecord& after) {
+  EpochDirection epoch;
+  epoch.set_raw_bytes(after.raw_bytes() - before.raw_bytes());
+  epoch.set_wire_bytes(after.wire_bytes() - before.wire_bytes());
+  epoch.set_messages(after.messages() - before.messages());
+  const uint64_t measured = after.measured_messages() - before.measured_messages();
+  if (measured > 0) {
+    const auto sum = [](const DirectionRecord& r) {
+      return r.relative_error() * static_cast<double>(r.measured_messages());
+    };
+    // A difference of sums may fall below 0 by a rounding.
+    epoch.set_relative_error(std::max(0.0, sum(after) - sum(before)) /
+                             static_cast<double>(measured));
+  }
+  if (after.has_level()) epoch.set_level(after.level());
+  return epoch;
 }
 
 double Seconds(const StageReport& report, const char* activity) {
@@ -86,6 +107,19 @@ double BoundaryTotals::BusySeconds() const {
     seconds += Seconds(stage, "forward") + Seconds(stage, "backward");
   }
   return seconds;
+}
+
+std::vector<EpochBoundary> EpochBoundaries(const std::vector<BoundaryRecord>& before,
+                                           const std::vector<BoundaryRecord>& after) {
+  std::vector<EpochBoundary> epoch;
+  for (size_t i = 0; i < after.size(); ++i) {
+    const BoundaryRecord from = i < before.size() ? before[i] : BoundaryRecord();
+    EpochBoundary& boundary = epoch.emplace_back();
+    boundary.set_name(after[i].name());
+    *boundary.mutable_activations() = Difference(from.activations(), after[i].activations());
+    *boundary.mutable_gradients() = Difference(from.gradients(), after[i].gradients());
+  }
+  return epoch;
 }
 
 double CompressionRatio(const DirectionRecord& record) {

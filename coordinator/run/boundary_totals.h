@@ -33,6 +33,10 @@ class BoundaryTotals {
   std::vector<StageReport> latest_;  // by stage
 };
 
+// What one epoch added to the records of all cuts. `before`: those of its begin, none in the first.
+std::vector<EpochBoundary> EpochBoundaries(const std::vector<BoundaryRecord>& before,
+                                           const std::vector<BoundaryRecord>& after);
+
 // raw bytes / wire bytes; 0 before the first message.
 double CompressionRatio(const DirectionRecord& record);
 

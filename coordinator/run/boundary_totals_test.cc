@@ -105,5 +105,40 @@ TEST(CompressionRatioTest, IsRawBytesOverWireBytes) {
   EXPECT_EQ(CompressionRatio(record), 8.0);
 }
 
+BoundaryRecord Record(uint64_t wire_bytes, uint64_t measured, double relative_error) {
+  BoundaryRecord record;
+  record.set_name("layer1");
+  DirectionRecord* r = record.mutable_gradients();
+  r->set_raw_bytes(10 * wire_bytes);
+  r->set_wire_bytes(wire_bytes);
+  r->set_messages(wire_bytes);
+  r->set_measured_messages(measured);
+  if (measured > 0) r->set_relative_error(relative_error);
+  return record;
+}
+
+TEST(EpochBoundariesTest, HasWhatTheEpochAdded) {
+  BoundaryRecord after = Record(150, /*measured=*/4, /*relative_error=*/0.5);
+  after.mutable_gradients()->set_level(0.25);
+  const auto epoch = EpochBoundaries({Record(100, 3, 0.25)}, {after});
+  ASSERT_EQ(epoch.size(), 1u);
+  EXPECT_EQ(epoch[0].name(), "layer1");
+  EXPECT_EQ(epoch[0].gradients().raw_bytes(), 500u);
+  EXPECT_EQ(epoch[0].gradients().wire_bytes(), 50u);
+  EXPECT_EQ(epoch[0].gradients().messages(), 50u);
+  EXPECT_EQ(epoch[0].gradients().relative_error(), 4 * 0.5 - 3 * 0.25);
+  EXPECT_EQ(epoch[0].gradients().level(), 0.25);
+  EXPECT_FALSE(epoch[0].activations().has_level());
+}
+
+TEST(EpochBoundariesTest, TheFirstEpochHasAll) {
+  EXPECT_EQ(EpochBoundaries({}, {Record(7, 1, 0.5)})[0].gradients().wire_bytes(), 7u);
+}
+
+TEST(EpochBoundariesTest, AnEpochWithoutMeasuredMessagesHasNoError) {
+  const auto epoch = EpochBoundaries({Record(7, 3, 0.5)}, {Record(9, 3, 0.5)});
+  EXPECT_FALSE(epoch[0].gradients().has_relative_error());
+}
+
 }  // namespace
 }  // namespace thinwire

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/steady_time.h"
+#include "coordinator/plan/table_text.h"
 #include "coordinator/run/boundary_totals.h"
 
 namespace thinwire {
@@ -55,14 +56,19 @@ std::string TestAccuracy(const TestRecord& test) {
   return text;
 }
 
-constexpr char kRow[] = "%-10s %-10s %10s %10s %8s %9s %9s  %s\n";
+constexpr char kRow[] = "%-10s %-10s %10s %10s %8s %9s %9s\n";
 
 std::string Row(const std::string& boundary, const char* direction, const DirectionRecord& r) {
   return absl::StrFormat(
       kRow, boundary, direction, absl::StrFormat("%.2f", r.raw_bytes() / 1e6),
       absl::StrFormat("%.2f", r.wire_bytes() / 1e6), absl::StrFormat("%.1f x", CompressionRatio(r)),
       absl::StrFormat("%.2f", r.wire_bits_per_element()),
-      r.has_relative_error() ? absl::StrFormat("%.4f", r.relative_error()) : "-", r.parameters());
+      r.has_relative_error() ? absl::StrFormat("%.4f", r.relative_error()) : "-");
+}
+
+std::string CodecOf(const DirectionRecord& r) {
+  if (!r.has_level()) return r.parameters();
+  return absl::StrCat(r.parameters(), ", in the end at level ", r.level());
 }
 
 }  // namespace
@@ -117,12 +123,15 @@ std::string EpochLine(const EpochRecord& epoch, uint32_t epochs, double raw_byte
 std::string BoundaryTable(const std::vector<BoundaryRecord>& boundaries) {
   if (boundaries.empty()) return "";
   std::string table = absl::StrFormat(kRow, "boundary", "direction", "raw MB", "wire MB", "ratio",
-                                      "bits/elem", "rel.error", "codec");
+                                      "bits/elem", "rel.error");
+  std::vector<Described> codecs;
   for (const BoundaryRecord& boundary : boundaries) {
+    codecs.push_back({boundary.name(), "activation", CodecOf(boundary.activations())});
+    codecs.push_back({boundary.name(), "gradient", CodecOf(boundary.gradients())});
     absl::StrAppend(&table, Row(boundary.name(), "activation", boundary.activations()),
                     Row(boundary.name(), "gradient", boundary.gradients()));
   }
-  return table;
+  return table + DescriptionLines(codecs);
 }
 
 Progress::Progress(ProgressOptions options) : options_(std::move(options)) {}
@@ -134,7 +143,7 @@ void Progress::Line(const std::string& line) {
 void Progress::Say(const std::string& line) {
   std::string text = line;
   if (drawn_ > 0) {
-    text = absl::StrCat("\r", line, std::string(drawn_ - std::min(drawn_, line.size()), ' '));
+    text = absl::StrCat("\r", line, BlankAfter(line));
     drawn_ = 0;
   }
   std::fprintf(options_.out, "%s\n", text.c_str());
@@ -147,9 +156,16 @@ void Progress::Break() {
   drawn_ = 0;
 }
 
+// Blanks what was drawn beyond `line`, but nothing beyond the terminal, which may be narrower now:
+// there it would scroll.
+std::string Progress::BlankAfter(const std::string& line) const {
+  const size_t last = std::max(1, options_.columns()) - 1u;
+  const size_t drawn = std::min(drawn_, last);
+  return std::string(drawn - std::min(drawn, line.size()), ' ');
+}
+
 void Progress::Redraw(const std::string& line) {
-  const size_t rest = drawn_ - std::min(drawn_, line.size());
-  std::fprintf(options_.out, "\r%s%s", line.c_str(), std::string(rest, ' ').c_str());
+  std::fprintf(options_.out, "\r%s%s", line.c_str(), BlankAfter(line).c_str());
   std::fflush(options_.out);
   drawn_ = line.size();
 }
@@ -166,12 +182,13 @@ absl::Status Progress::OnStep(const StepRecord& step) {
   pace_.Add(step);
   state_.samples_per_second = pace_.SamplesPerSecond();
   state_.eta_seconds = pace_.EtaSeconds();
-  const bool terminal = options_.columns > 0;
+  const int columns = options_.columns();
+  const bool terminal = columns > 0;
   const SteadyTime now = options_.now();
   if (options_.quiet || now - shown_ < (terminal ? kRedraw : kPlainLine)) return absl::OkStatus();
   shown_ = now;
   if (terminal) {
-    Redraw(ProgressLine(state_, options_.columns - 1));
+    Redraw(ProgressLine(state_, columns - 1));
   } else {
     Line(ProgressLine(state_, /*columns=*/100));
   }
@@ -195,9 +212,11 @@ absl::Status Progress::OnTotals(const RunTotals& totals) {
 }
 
 absl::Status Progress::OnEvaluation(uint32_t epoch, Inference inference) {
-  if (options_.columns > 0 && !options_.quiet) {
-    Redraw(
-        absl::StrFormat("epoch %d/%d evaluating %s", epoch, state_.plan.epochs, Name(inference)));
+  const int columns = options_.columns();
+  if (columns > 0 && !options_.quiet) {
+    const std::string line =
+        absl::StrFormat("epoch %d/%d evaluating %s", epoch, state_.plan.epochs, Name(inference));
+    Redraw(line.substr(0, static_cast<size_t>(columns - 1)));
   }
   return absl::OkStatus();
 }

@@ -34,12 +34,13 @@ std::string ProgressLine(const ProgressState& state, int columns);
 std::string EpochLine(const EpochRecord& epoch, uint32_t epochs, double raw_bytes,
                       double wire_bytes);
 
-// A line per boundary and direction: codec, raw and wire MB, ratio, bits per element, error.
+// A line per boundary and direction: raw and wire MB, ratio, bits per element, error; and below
+// what coded them, with the level at the end where it has changed. At most 80 characters a line.
 std::string BoundaryTable(const std::vector<BoundaryRecord>& boundaries);
 
 struct ProgressOptions {
   FILE* out = stdout;
-  int columns = 0;  // of the terminal; 0: no terminal, plain lines
+  std::function<int()> columns;  // of the terminal now; 0: no terminal, plain lines
   bool quiet = false;
   std::function<SteadyTime()> now;
 };
@@ -63,6 +64,7 @@ class Progress final : public RunObserver {
  private:
   void Line(const std::string& line);
   void Redraw(const std::string& line);
+  std::string BlankAfter(const std::string& line) const;
 
   ProgressOptions options_;
   ProgressState state_;

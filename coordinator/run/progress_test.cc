@@ -1,7 +1,9 @@
 #include "coordinator/run/progress.h"
 
 #include <cstdlib>
+#include <sstream>
 
+#include "absl/strings/str_split.h"
 #include "base/steady_time.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -91,23 +93,56 @@ TEST(BoundaryTableTest, HasALinePerDirection) {
   r->set_wire_bytes(10'000'000);
   r->set_wire_bits_per_element(3.2);
   r->set_relative_error(0.25);
+  boundary.mutable_gradients()->set_parameters("none");
   EXPECT_EQ(BoundaryTable({boundary}),
-            "boundary   direction      raw MB    wire MB    ratio bits/elem rel.error  codec\n"
-            "layer1     activation     100.00      10.00   10.0 x      3.20    0.2500  "
-            "topk(ratio=0.1)\n"
-            "layer1     gradient         0.00       0.00    0.0 x      0.00         -  \n");
+            "boundary   direction      raw MB    wire MB    ratio bits/elem rel.error\n"
+            "layer1     activation     100.00      10.00   10.0 x      3.20    0.2500\n"
+            "layer1     gradient         0.00       0.00    0.0 x      0.00         -\n"
+            "activation  topk(ratio=0.1)\n"
+            "gradient    none\n");
 }
 
-// What a run of one step, a second long, and one epoch prints.
-std::string Printed(int columns, bool quiet) {
+TEST(BoundaryTableTest, NamesCutsWhoseCodecsOrLevelsDiffer) {
+  BoundaryRecord a, b;
+  a.set_name("layer1");
+  b.set_name("layer2");
+  a.mutable_activations()->set_parameters("topk(ratio=0.5)");
+  a.mutable_activations()->set_level(0.125);
+  b.mutable_activations()->set_parameters("topk(ratio=0.5)");
+  const std::string table = BoundaryTable({a, b});
+  EXPECT_THAT(table, HasSubstr("layer1     activation  topk(ratio=0.5), in the end at level 0.125\n"
+                               "layer2     activation  topk(ratio=0.5)\n"));
+}
+
+TEST(BoundaryTableTest, FitsEightyColumns) {
+  BoundaryRecord boundary;
+  boundary.set_name("layer1");
+  boundary.mutable_gradients()->set_parameters(
+      "uniform(bits=4, range=min_max, scope=group, group=64, rounding=stochastic, zero=on_grid, "
+      "lossless=zstd)");
+  std::istringstream lines(BoundaryTable({boundary}));
+  int count = 0;
+  for (std::string line; std::getline(lines, line); ++count) EXPECT_LE(line.size(), 80u) << line;
+  EXPECT_EQ(count, 6) << "the codec goes on in a second line";
+}
+
+// What a run of one step, a second long, and one epoch prints on a terminal that has
+// `columns_then` at its end.
+std::string Printed(int columns, bool quiet, int columns_then = 0) {
   char* text = nullptr;
   size_t size = 0;
   FILE* out = open_memstream(&text, &size);
   SteadyTime now;
-  Progress progress({out, columns, quiet, [&now] { return now; }});
+  Progress progress({out, [&columns] { return columns; }, quiet, [&now] { return now; }});
   EXPECT_TRUE(progress.OnStart(State().plan).ok());
   now = now + absl::Seconds(1);
   EXPECT_TRUE(progress.OnStep(State().step).ok());
+  if (columns_then > 0) {
+    columns = columns_then;
+    now = now + absl::Seconds(1);
+    EXPECT_TRUE(progress.OnStep(State().step).ok());
+    EXPECT_TRUE(progress.OnEvaluation(2, Inference::kUncompressedRecalibrated).ok());
+  }
   EXPECT_TRUE(progress.OnEpoch(Epoch()).ok());
   std::fclose(out);
   std::string printed(text, size);
@@ -120,6 +155,14 @@ TEST(ProgressTest, ATerminalLineIsRedrawnAndThenWrittenOver) {
   EXPECT_THAT(printed, ::testing::StartsWith("\repoch 2/10 ["));
   EXPECT_THAT(printed, HasSubstr(" left\repoch 2/10: train loss"));
   EXPECT_THAT(printed, EndsWith(" \n"));  // what was longer is blanked
+}
+
+TEST(ProgressTest, ATerminalThatShrinksDoesNotScroll) {
+  const std::string printed = Printed(/*columns=*/100, /*quiet=*/false, /*columns_then=*/30);
+  const std::vector<std::string> drawn = absl::StrSplit(printed, '\r');
+  ASSERT_THAT(drawn, SizeIs(5));  // nothing, two steps, an evaluation, the epoch's line
+  EXPECT_THAT(drawn[2], SizeIs(29));
+  EXPECT_THAT(drawn[3], SizeIs(29));
 }
 
 TEST(ProgressTest, ElsewhereThereAreOnlyPlainLinesAndFewOfThem) {

@@ -126,7 +126,12 @@ class Runner {
     record->set_seconds(seconds);
     record->set_samples_per_second(sums.samples / seconds);
     absl::MutexLock lock(&events_);
-    return observer_.OnTotals(Totals(training_seconds_));
+    const RunTotals totals = Totals(training_seconds_);
+    for (EpochBoundary& boundary : EpochBoundaries(before_epoch_, totals.boundaries)) {
+      *record->add_boundaries() = std::move(boundary);
+    }
+    before_epoch_ = totals.boundaries;
+    return observer_.OnTotals(totals);
   }
 
   absl::Status OnTrainEvent(const StageClient& stage, const StageEvent& event, EpochSums* sums)
@@ -220,6 +225,7 @@ class Runner {
   ConfigureResponse data_;    // of the first stage
   absl::Mutex events_;        // held while the event of one stage is dealt with
   BoundaryTotals totals_ ABSL_GUARDED_BY(events_);
+  std::vector<BoundaryRecord> before_epoch_;  // totals when the last epoch ended
   SteadyTime epoch_start_;
   double training_seconds_ = 0;  // of finished epochs
 };

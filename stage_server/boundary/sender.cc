@@ -166,6 +166,10 @@ absl::StatusOr<Message> BoundarySender::Encode(const MessageEncoder::Outgoing& o
     statistics_.encode.Observe(seconds);
     statistics_.encode_cpu_seconds += cpu_seconds;
     if (error) statistics_.errors.Add(*error);
+    const CodecSpec& codec = encoded.message.codec;
+    if (spec_.level.kind != LevelKind::kFixed && !codec.is_exact()) {
+      statistics_.level = LevelOf(codec);
+    }
   }
   return std::move(encoded.message);
 }

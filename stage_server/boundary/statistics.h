@@ -69,6 +69,8 @@ struct BoundaryStatistics {
   double last_receive_unix_seconds = 0;  // receiver; 0: never
 
   MeasuredErrors errors;
+  // Sender: LevelOf the last training message that a codec coded, where the level may change.
+  std::optional<double> level;
 };
 
 // What an executor spends its time on.
