@@ -286,6 +286,8 @@ TEST_P(BoundaryTest, NanPassesExactlyWhereItMayAndNoStateRemembersIt) {
     cross(3, {8, 7, 0, 0});
     EXPECT_THAT(cross(4, {8, 7, 0, 0}), ElementsAre(8, 7, 0, 0));
     EXPECT_THAT(cross(5, {0, 0, 5, 0}), Each(Not(IsNan())));
+    ASSERT_TRUE(sender_->Flush(Soon()).ok());
+    EXPECT_EQ(sender_->statistics().errors.messages, 4u) << "one of five has no error";
   }
 }
 
