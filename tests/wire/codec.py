@@ -93,16 +93,17 @@ def scope_elements(spec, shape):
     return int((ids == 0).sum())
 
 
-def _without_lossless(payload):
+def content(payload, spec):
+    """What stands behind the lossless stage: the codec's payload. Which frame zstd makes of it is
+    its library's affair, but it must be shorter."""
+    if spec.lossless == "none":
+        return payload
     if payload[0] == 0:
         return payload[1:]
     assert payload[0] == 1, f"form {payload[0]}, want 0 or 1"
-    return zstandard.ZstdDecompressor().decompress(payload[1:], max_output_size=1 << 28)
-
-
-def _with_lossless(payload):
-    frame = zstandard.ZstdCompressor(level=1, write_checksum=False).compress(payload)
-    return b"\1" + frame if len(frame) < len(payload) else b"\0" + payload
+    whole = zstandard.ZstdDecompressor().decompress(payload[1:], max_output_size=1 << 28)
+    assert len(payload) - 1 < len(whole), f"{len(whole)} bytes compressed to {len(payload) - 1}"
+    return whole
 
 
 def _encode_dense(x, shape, dtype, spec, key):
@@ -143,7 +144,9 @@ def _shared(spec):
     return dataclasses.replace(spec, kind=kind, scope=scope)
 
 
-def _encode(x, shape, dtype, spec, key, supported):
+def encode(x, shape, dtype, spec, key=None, supported=None):
+    """The content of the flat fp32 array x. `key` is the message's random key, `supported` where
+    the received activation is not zero. Not for low_rank and plugins."""
     everything = np.ones(x.size, dtype=bool) if supported is None else supported
     if spec.kind == "topk" and spec.indices == "shared":
         part = x[everything]
@@ -158,7 +161,9 @@ def _encode(x, shape, dtype, spec, key, supported):
     return _encode_dense(part, (part.size,), dtype, spec, key)
 
 
-def _decode(payload, shape, dtype, spec, supported):
+def decode(payload, shape, dtype, spec, supported=None):
+    """The flat fp32 array of a payload, before it is rounded to the tensor's type."""
+    payload = content(payload, spec)
     count = int(np.prod(shape))
     everything = np.ones(count, dtype=bool) if supported is None else supported
     shared = spec.kind == "topk" and spec.indices == "shared"
@@ -177,17 +182,3 @@ def _decode(payload, shape, dtype, spec, supported):
     else:
         result[supported] = _decode_dense(payload, part, dtype, spec)
     return result
-
-
-def encode(x, shape, dtype, spec, key=None, supported=None):
-    """The payload of the flat fp32 array x. `key` is the message's random key, `supported` where
-    the received activation is not zero. Not for low_rank and plugins."""
-    payload = _encode(x, shape, dtype, spec, key, supported)
-    return _with_lossless(payload) if spec.lossless == "zstd" else payload
-
-
-def decode(payload, shape, dtype, spec, supported=None):
-    """The flat fp32 array of a payload, before it is rounded to the tensor's type."""
-    if spec.lossless == "zstd":
-        payload = _without_lossless(payload)
-    return _decode(payload, shape, dtype, spec, supported)

@@ -201,6 +201,8 @@ absl::Status AddWhatGoesExact(Runs* runs) {
     RETURN_IF_ERROR(runs->Add(absl::StrCat("bf16_", kind), overrides));
     runs->last().bf16_cuts = true;
   }
+  RETURN_IF_ERROR(runs->Add("nonfinite_halves", Both("codec: bf16", "codec: fp16")));
+  runs->last().nonfinite_step = 2;
   for (const Codecs& codecs : kCodecs) {
     const std::string name = codecs.name;
     if (name != "none" && name != "halves" && name != "uniform_min_max" && name != "randomk" &&

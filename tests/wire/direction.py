@@ -1,5 +1,7 @@
 """Everything about one direction of one cut: each message decoded, made anew and compared."""
 
+import dataclasses
+
 import numpy as np
 
 import casts
@@ -7,6 +9,7 @@ import codec
 import digests
 import feedback
 import floats
+import frames
 import measures
 import streams
 from boundary_pb2 import DIRECTION_ACTIVATION, DIRECTION_GRADIENT, FrameHeader
@@ -16,6 +19,33 @@ _DIRECTIONS = {"activation": DIRECTION_ACTIVATION, "gradient": DIRECTION_GRADIEN
 _DTYPES = {FrameHeader.ELEMENT_TYPE_FP32: "fp32", FrameHeader.ELEMENT_TYPE_BF16: "bf16"}
 # Its payload depends on the order of sums, which the page leaves to the code.
 _NOT_MADE_ANEW = ("low_rank",)
+# Without state these carry NaN and infinity, which under others make a message go exact.
+_CARRY_NONFINITE = ("none", "bf16", "fp16")
+
+
+@dataclasses.dataclass
+class _Crossing:
+    """One tensor's way across."""
+
+    message: frames.Message
+    entry: dict  # of run.json
+    x: np.ndarray
+    shape: tuple
+
+    @property
+    def dtype(self):
+        """Of the tensor at both ends."""
+        return _DTYPES[self.message.header.dtype]
+
+    @property
+    def spec(self):
+        """The codec that the header names."""
+        return codec.spec_of(self.message.header.codec)
+
+    def check_payload(self, content, part=None):
+        """Compares what the codec should have made with what came, or with a part of it."""
+        met = codec.content(self.message.payload if part is None else part, self.spec)
+        assert met == content, "payload"
 
 
 class DirectionCheck:
@@ -26,8 +56,7 @@ class DirectionCheck:
         self._recorded = recorded
         self._about = recorded.about
         self._declared = codec.spec_from_text(self._about["codec"])
-        about_state = dict(self._about["feedback"])
-        self._kind = feedback.Kind(**about_state)
+        self._kind = feedback.Kind(**self._about["feedback"])
         self._sender = feedback.Sender(self._kind)
         self._receiver = feedback.Receiver(self._kind)
         self._activations = activations
@@ -58,17 +87,20 @@ class DirectionCheck:
         self._traffic.add(False, message, 0, 0)
 
     def _check_message(self, message, index):
-        entry, header = self._about["messages"][index], message.header
-        x, used = self._recorded.given[index], self._recorded.used[index]
-        shape = self._recorded.shapes[index]
-        self._check_header(header, entry, shape)
-        is_training = header.phase == PHASE_TRAIN
-        dtype = _DTYPES[header.dtype]
-        made = self._cross(message, entry, x, shape, dtype)
-        _same("used", used, made["used"])
-        self._traffic.add(is_training, message, x.size, 4 if dtype == "fp32" else 2)
+        crossing = _Crossing(
+            message,
+            self._about["messages"][index],
+            self._recorded.given[index],
+            self._recorded.shapes[index],
+        )
+        entry, x, used = crossing.entry, crossing.x, self._recorded.used[index]
+        self._check_header(message.header, entry, crossing.shape)
+        made, error = self._cross(crossing)
+        _check_same(used, made)
+        is_training = message.header.phase == PHASE_TRAIN
+        self._traffic.add(is_training, message, x.size, 4 if crossing.dtype == "fp32" else 2)
         if self._is_measured(entry):
-            self._errors.add(measures.relative_error(x, used), made.get("error"))
+            self._errors.add(measures.relative_error(x, used), error)
         self._traffic.check(entry["counted"])
         self._errors.check(entry["counted"]["errors"])
 
@@ -142,82 +174,83 @@ class DirectionCheck:
             wanted = codec.at_level(wanted, met.bits or met.ratio)
         assert met == wanted, f"codec {met}, want {wanted}"
 
-    def _cross(self, message, entry, x, shape, dtype):
-        """What the receiver uses, and under "error" what the codec lost. Checks the payload."""
-        spec = codec.spec_of(message.header.codec)
+    def _cross(self, crossing):
+        """What the receiver uses, and what the codec lost unless the message went exact. Checks the
+        payload."""
+        header, entry = crossing.message.header, crossing.entry
         exact = not self._is_compressed(entry) or self._declared.is_exact
-        exact = exact or not np.isfinite(x).all()
-        if entry["phase"] != PHASE_TRAIN or self._kind.kind == "none":
-            assert not message.header.first_visit
-            assert not message.header.HasField("state_digest")
-            if exact:
-                return {"used": self._carry_exactly(message, spec, x, dtype)}
-            self._check_codec(spec, entry)
-            return self._carry_plainly(message, entry, spec, x, shape, dtype)
-        return self._compensated(message, entry, x, shape, dtype, exact)
+        is_finite = np.isfinite(crossing.x).all()
+        if entry["phase"] == PHASE_TRAIN and self._kind.kind != "none":
+            return self._cross_with_state(crossing, exact or not is_finite)
+        exact = exact or not (is_finite or self._declared.kind in _CARRY_NONFINITE)
+        assert not header.first_visit and not header.HasField("state_digest")
+        if exact:
+            return _carry_exactly(crossing, crossing.x), None
+        return self._cross_plainly(crossing)
 
-    def _carry_exactly(self, message, spec, x, dtype):
-        assert spec.is_exact, f"codec {spec}, want none"
-        assert message.payload == casts.encode_none(x, dtype), "payload"
-        return casts.decode_none(message.payload, x.size, dtype)
-
-    def _carry_plainly(self, message, entry, spec, x, shape, dtype):
-        supported = self._supported(entry)
+    def _cross_plainly(self, crossing):
+        self._check_codec(crossing.spec, crossing.entry)
+        x, shape, dtype, spec = crossing.x, crossing.shape, crossing.dtype, crossing.spec
+        supported = self._supported(crossing.entry)
         if spec.kind not in _NOT_MADE_ANEW:
-            payload = codec.encode(x, shape, dtype, spec, self._key(entry), supported)
-            assert message.payload == payload, "payload"
-        decoded = codec.decode(message.payload, shape, dtype, spec, supported)
+            key = self._key(crossing.entry)
+            crossing.check_payload(codec.encode(x, shape, dtype, spec, key, supported))
+        decoded = codec.decode(crossing.message.payload, shape, dtype, spec, supported)
         used = _in_type(decoded, dtype)
-        error = {"relative_error": measures.relative_error(x, used), "residual": 0.0}
-        return {"used": used, "error": error}
+        return used, {"relative_error": measures.relative_error(x, used), "residual": 0.0}
 
-    def _compensated(self, message, entry, x, shape, dtype, exact):
-        header, rows = message.header, self._rows(entry)
-        spec = codec.spec_of(header.codec)
+    def _cross_with_state(self, crossing, exact):
+        header, x = crossing.message.header, crossing.x
+        rows = self._rows(crossing.entry)
         first_visit = self._sender.is_first_visit(rows, x.size // len(rows))
         assert header.first_visit == first_visit, f"first_visit {header.first_visit}"
+        error = None
         if exact or first_visit:
-            sent = _in_type(self._sender.exact(x, rows), dtype)
-            made = {"used": self._carry_exactly(message, spec, sent, dtype)}
+            used = _carry_exactly(crossing, self._sender.exact(x, rows))
             if self._kind.kind == "ef21":
-                self._receiver.exact(made["used"], rows)
+                self._receiver.exact(used, rows)
         else:
-            self._check_codec(spec, entry)
-            made = self._carry_compensated(message, entry, spec, x, shape, dtype, rows)
+            self._check_codec(crossing.spec, crossing.entry)
+            used, error = self._cross_compensated(crossing, rows)
         self._check_digest(header, rows)
-        return made
+        return used, error
 
-    def _carry_compensated(self, message, entry, spec, x, shape, dtype, rows):
+    def _cross_compensated(self, crossing, rows):
+        x, dtype = crossing.x, crossing.dtype
         m, e = self._sender.message(x, rows)
-        key = self._key(entry)
         if self._kind.kind == "ef_mixed_b":
-            decoded = self._carry_halves(message.payload, spec, (x, e), shape, key)
+            decoded = self._decode_halves(crossing, (x, e))
         else:
-            if spec.kind not in _NOT_MADE_ANEW:
-                payload = codec.encode(m, shape, "fp32", spec, key)
-                assert message.payload == payload, "payload"
-            decoded = codec.decode(message.payload, shape, "fp32", spec)
-        error = {}
+            decoded = self._decode_compensated(crossing, m)
         if self._kind.kind == "ef21":
             used = _in_type(self._receiver.received(decoded, rows), dtype)
-            error["residual"] = measures.relative_norm(m, x)
+            residual = measures.relative_norm(m, x)
         else:
             used = decoded = _in_type(decoded, dtype)
             lost = m.astype(np.float64) - decoded
-            error["residual"] = self._kind.decay * measures.relative_norm(lost, x)
-        error["relative_error"] = measures.relative_error(m, decoded)
+            residual = self._kind.decay * measures.relative_norm(lost, x)
         self._sender.sent(m, decoded, rows)
-        return {"used": used, "error": error}
+        return used, {
+            "relative_error": measures.relative_error(m, decoded),
+            "residual": residual,
+        }
 
-    def _carry_halves(self, payload, spec, parts, shape, key):
-        """Both parts of an ef_mixed_b payload; the sum of what they decode to."""
-        specs = feedback.halves(spec, codec.scope_elements(spec, shape))
-        keys = key, streams.event_key(key, 1)
+    def _decode_compensated(self, crossing, m):
+        spec, shape = crossing.spec, crossing.shape
+        if spec.kind not in _NOT_MADE_ANEW:
+            crossing.check_payload(codec.encode(m, shape, "fp32", spec, self._key(crossing.entry)))
+        return codec.decode(crossing.message.payload, shape, "fp32", spec)
+
+    def _decode_halves(self, crossing, values):
+        """The sum of both parts of an ef_mixed_b payload, which are those of x and e."""
+        shape, payload = crossing.shape, crossing.message.payload
+        halves = feedback.halves(crossing.spec, codec.scope_elements(crossing.spec, shape))
+        key = self._key(crossing.entry)
         size = int.from_bytes(payload[:8], "little")
-        cuts = payload[8 : 8 + size], payload[8 + size :]
+        parts = payload[8 : 8 + size], payload[8 + size :]
         decoded = []
-        for part, half, part_key, values in zip(cuts, specs, keys, parts):
-            assert part == codec.encode(values, shape, "fp32", half, part_key), "payload"
+        for part, half, of, part_key in zip(parts, halves, values, (key, streams.event_key(key, 1))):
+            crossing.check_payload(codec.encode(of, shape, "fp32", half, part_key), part)
             decoded.append(codec.decode(part, shape, "fp32", half))
         return decoded[0] + decoded[1]
 
@@ -234,12 +267,19 @@ def _in_type(x, dtype):
     return x if dtype == "fp32" else floats.round_to_bf16(x)
 
 
-def _same(what, recorded, made):
+def _carry_exactly(crossing, x):
+    """What the receiver gets of x, which goes exact."""
+    assert crossing.spec.is_exact, f"codec {crossing.spec}, want none"
+    crossing.check_payload(casts.encode_none(x, crossing.dtype))
+    return casts.decode_none(crossing.message.payload, x.size, crossing.dtype)
+
+
+def _check_same(recorded, made):
     """Bit for bit, but for which NaN a NaN is."""
     differs = recorded.view(np.uint32) != made.view(np.uint32)
     differs &= ~(np.isnan(recorded) & np.isnan(made))
     where = np.flatnonzero(differs)
     assert not where.size, (
-        f"{what}: element {where[0]} is {recorded[where[0]]!r}, {made[where[0]]!r} here, "
+        f"element {where[0]} is {recorded[where[0]]!r}, {made[where[0]]!r} here, "
         f"{where.size} differ"
     )

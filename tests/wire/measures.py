@@ -10,7 +10,9 @@ def _square(x):
 
 
 def relative_error(x, y):
-    """norm(x - y) / norm(x): 0 of two zeros, infinite where x alone is zero."""
+    """norm(x - y) / norm(x): 0 of two zeros, infinite where x alone is zero, NaN of NaN."""
+    if not (np.isfinite(x).all() and np.isfinite(y).all()):
+        return math.nan
     difference = _square(x.astype(np.float64) - y.astype(np.float64))
     if _square(x) > 0:
         return math.sqrt(difference / _square(x))
