@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "base/steady_time.h"
 #include "compress/cpu/kernels.h"
 #include "stage_server/boundary/receiver.h"
@@ -82,6 +83,15 @@ class BoundaryTest : public ::testing::TestWithParam<Worker> {
     EXPECT_TRUE(sender_->Send(key, 5, true, Of({1, -4, 3, 0.5})).ok());
     expected.key = key;
     return receiver_->Receive(expected, Soon()).status();
+  }
+
+  // Sends a message of `key` and waits until the worker has taken it from the link.
+  void SendAndAwaitArrival(const MessageKey& key) {
+    const double before = receiver_->statistics().last_receive_unix_seconds;
+    EXPECT_TRUE(sender_->Send(key, 5, true, Of({1, 2, 3, 4})).ok());
+    while (receiver_->statistics().last_receive_unix_seconds == before) {
+      absl::SleepFor(absl::Milliseconds(1));
+    }
   }
 
   static Tensor Of(std::vector<float> values, int64_t batch = 1) {
@@ -370,7 +380,7 @@ TEST_P(BoundaryWorkerTest, StopEndsAWaitForAnEpochToo) {
   BoundaryReceiver::Expected expected = Expect(2);
   expected.key.epoch = 2;
   sender_->StartEpoch(Rows(2, 1));
-  ASSERT_TRUE(sender_->Send(expected.key, 5, true, Of({1, 2, 3, 4})).ok());
+  SendAndAwaitArrival(expected.key);
   absl::Status status;
   std::thread executor([&] { status = receiver_->Receive(expected, Soon()).status(); });
   receiver_->Stop(absl::CancelledError("enough"));
@@ -386,7 +396,7 @@ TEST_P(BoundaryWorkerTest, AMessageOfTheNextEpochWaitsUntilItBegins) {
   BoundaryReceiver::Expected expected = Expect(2);
   expected.key.epoch = 2;
   sender_->StartEpoch(Rows(2, 1));
-  ASSERT_TRUE(sender_->Send(expected.key, 5, true, Of({1, 2, 3, 4})).ok());
+  SendAndAwaitArrival(expected.key);
   receiver_->StartEpoch(Rows(2, 1));
   const auto received = receiver_->Receive(expected, Soon());
   EXPECT_TRUE(received.ok()) << received.status();
