@@ -9,12 +9,17 @@
 namespace thinwire {
 namespace {
 
+// A sum of squares is no number only where one of the elements is none.
+bool HasNan(const CodecKernels::Sums& sums) { return std::isnan(sums.x) || std::isnan(sums.y); }
+
 double RelativeError(const CodecKernels::Sums& sums) {
+  if (HasNan(sums)) return std::numeric_limits<double>::quiet_NaN();
   if (sums.x > 0) return std::sqrt(sums.difference / sums.x);
   return sums.y > 0 ? std::numeric_limits<double>::infinity() : 0;
 }
 
 double Cosine(const CodecKernels::Sums& sums) {
+  if (HasNan(sums)) return std::numeric_limits<double>::quiet_NaN();
   // sqrt(x x) is x: equal tensors have cosine 1 to the last bit.
   if (sums.x > 0 && sums.y > 0) return sums.product / std::sqrt(sums.x * sums.y);
   return sums.x > 0 || sums.y > 0 ? 0 : 1;

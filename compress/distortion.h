@@ -7,6 +7,7 @@
 
 namespace thinwire {
 
+// Neither error nor cosine is a number where a tensor has NaN.
 struct Distortion {
   double relative_error = 0;    // ||x - y|| / ||x||; 0 when both are zero, infinity when only x is
   double cosine = 1;            // <x, y> / (||x|| ||y||); 1 when both are zero, 0 when one is

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <utility>
 
 #include "compress/cpu/kernels.h"
 #include "compress/round_trip_testing.h"
@@ -35,6 +36,13 @@ TEST(DistortionTest, ZerosAreDefined) {
   EXPECT_EQ(Between({1, 0}, {0, 0}).relative_error, 1);
   EXPECT_EQ(Between({1, 0}, {0, 0}).cosine, 0);
   EXPECT_EQ(Between({}, {}).nonzero_fraction, 0);
+}
+
+TEST(DistortionTest, OfNanNothingIsKnown) {
+  for (const auto& [x, y] : {std::pair(NAN, 1.0f), {1.0f, NAN}, {NAN, NAN}}) {
+    EXPECT_TRUE(std::isnan(Between({x, 2}, {y, 2}).relative_error));
+    EXPECT_TRUE(std::isnan(Between({x, 2}, {y, 2}).cosine));
+  }
 }
 
 TEST(DistortionTest, ShapesMustAgree) {

@@ -10,7 +10,7 @@
 
 namespace thinwire {
 
-// The numbers travel in frames: never reuse one.
+// The numbers of all enums here travel in frames (proto/boundary.proto): never reuse one.
 enum class CodecKind : uint8_t {
   kNone = 0,
   kFp16 = 1,

@@ -7,11 +7,13 @@
 
 namespace thinwire {
 
-// Only the parameters that belong to the codec's kind are set.
+// Only the parameters that have a say in the codec are set (compress/spec_parameters.h). The
+// numbers of CodecParameters' enums are those of compress/spec.h.
 CodecParameters ToParameters(const CodecSpec& spec);
 
-// InvalidArgument names the field whose number means nothing here. Whether the parameters make
-// sense together is for CheckSpec, and whether they are the expected ones for the receiver.
+// InvalidArgument names the field whose number means nothing here, or that is set and has no say in
+// the codec. Whether the parameters make sense together is for CheckSpec, and whether they are the
+// expected ones for the receiver.
 absl::StatusOr<CodecSpec> FromParameters(const CodecParameters& parameters);
 
 }  // namespace thinwire

@@ -48,7 +48,7 @@ std::string Prefix(const std::string& header, uint32_t header_crc32c, size_t pay
 }
 
 void DescribeTensor(const MessageHeader& message, uint64_t payload_bytes, FrameHeader* header) {
-  header->set_dtype(static_cast<uint32_t>(message.dtype));
+  header->set_dtype(static_cast<FrameHeader::ElementType>(message.dtype));
   for (int64_t extent : message.shape) header->add_shape(static_cast<uint32_t>(extent));
   *header->mutable_codec() = ToParameters(message.codec);
   header->set_sample_digest(message.sample_digest);

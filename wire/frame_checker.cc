@@ -81,8 +81,8 @@ absl::StatusOr<MessageHeader> FrameChecker::ReadFirst(const FrameHeader& header)
   RETURN_IF_ERROR(WantBetween<uint64_t>("payload_bytes", header.payload_bytes(), 0,
                                         options_.max_payload_bytes));
   RETURN_IF_ERROR(Want<uint64_t>("chunks", header.chunks(), NumChunks(header.payload_bytes())));
-  RETURN_IF_ERROR(WantBetween<uint32_t>("dtype", header.dtype(), static_cast<uint32_t>(DType::kF32),
-                                        static_cast<uint32_t>(DType::kF16)));
+  RETURN_IF_ERROR(WantBetween<int>("dtype", header.dtype(), static_cast<int>(DType::kF32),
+                                   static_cast<int>(DType::kF16)));
   MessageHeader message;
   message.key = KeyOf(header);
   message.dtype = static_cast<DType>(header.dtype());

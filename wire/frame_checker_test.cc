@@ -143,8 +143,13 @@ TEST(FrameCheckerTest, RefusesChunksOfAnotherLength) {
 }
 
 TEST(FrameCheckerTest, RefusesUnknownElementTypes) {
-  ExpectInvalid(CheckFirst([](FrameHeader* h) { h->set_dtype(0); }), "dtype is 0, want 1 to 3");
-  ExpectInvalid(CheckFirst([](FrameHeader* h) { h->set_dtype(257); }), "dtype is 257, want 1 to 3");
+  const auto with = [](int number) {
+    return
+        [number](FrameHeader* h) { h->set_dtype(static_cast<FrameHeader::ElementType>(number)); };
+  };
+  ExpectInvalid(CheckFirst(with(0)), "dtype is 0, want 1 to 3");
+  ExpectInvalid(CheckFirst(with(257)), "dtype is 257, want 1 to 3");
+  ExpectInvalid(CheckFirst(with(-1)), "dtype is -1, want 1 to 3");
 }
 
 TEST(FrameCheckerTest, RefusesShapesThatCannotBe) {
@@ -165,12 +170,20 @@ TEST(FrameCheckerTest, AcceptsShapesWithoutElements) {
 }
 
 TEST(FrameCheckerTest, RefusesUnknownCodecNumbers) {
-  ExpectInvalid(CheckFirst([](FrameHeader* h) { h->mutable_codec()->set_kind(99); }),
+  const auto changed = [](const std::function<void(CodecParameters*)>& change) {
+    return CheckFirst([&](FrameHeader* h) { change(h->mutable_codec()); });
+  };
+  ExpectInvalid(changed([](auto* c) { c->set_kind(static_cast<CodecParameters::Kind>(99)); }),
                 "codec.kind is 99, want a known number");
-  ExpectInvalid(CheckFirst([](FrameHeader* h) { h->mutable_codec()->set_scope(99); }),
+  ExpectInvalid(changed([](auto* c) { c->set_scope(static_cast<CodecParameters::Scope>(99)); }),
                 "codec.scope is 99, want a known number");
-  ExpectInvalid(CheckFirst([](FrameHeader* h) { h->mutable_codec()->set_values(0); }),
+  ExpectInvalid(changed([](auto* c) { c->clear_values(); }),
                 "codec.values is 0, want a known number");
+}
+
+TEST(FrameCheckerTest, RefusesAParameterThatTheCodecDoesNotHave) {
+  ExpectInvalid(CheckFirst([](FrameHeader* h) { h->mutable_codec()->set_threshold(0.5); }),
+                "codec.threshold is 0.5, want none: it has no say in topk(");
 }
 
 }  // namespace

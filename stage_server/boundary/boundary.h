@@ -6,6 +6,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "compress/direction_spec.h"
 #include "compress/feedback/feedback.h"
 #include "compress/kernels.h"
@@ -29,9 +30,10 @@ struct BoundarySpec {
   bool keeps_support = false;  // activations: the gradients' codec needs what they received
   int64_t max_batch = 0;       // samples of the largest message
   uint64_t codec_seed = 0;
-  int64_t error_every = 0;   // distortion is measured on every n-th step; 0: never
-  int capacity = 1;          // messages in flight
-  Device* device = nullptr;  // of the tensors
+  int64_t error_every = 0;  // distortion is measured on every n-th step; 0: never
+  int capacity = 1;         // messages in flight
+  absl::Duration deadline = absl::Seconds(60);  // of waits for a neighbour's or one's own executor
+  Device* device = nullptr;                     // of the tensors
   CodecKernels* kernels = nullptr;
 };
 

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "base/steady_time.h"
 #include "compress/cpu/kernels.h"
@@ -66,13 +67,31 @@ class BoundaryTest : public ::testing::TestWithParam<Worker> {
     receiver_ = *BoundaryReceiver::New(of_receiver, down_.get(), worker, at_receiver);
   }
 
-  // Starts epoch 1, nine batches of one sample.
-  void StartEpoch() {
-    const auto rows = std::make_shared<const EpochRows>(
-        EpochSpec{{ShuffleKind::kSamples, 0, /*batch_size=*/1}, 1, /*epoch=*/1, /*samples=*/9},
+  // An epoch of `batches` batches of one sample.
+  static std::shared_ptr<const EpochRows> Rows(uint32_t epoch, int64_t batches) {
+    return std::make_shared<const EpochRows>(
+        EpochSpec{{ShuffleKind::kSamples, 0, /*batch_size=*/1}, 1, epoch, /*samples=*/batches},
         /*needs_ids=*/false);
-    sender_->StartEpoch(rows);
-    receiver_->StartEpoch(rows);
+  }
+  // Starts epoch 1.
+  void StartEpoch(int64_t batches = 9) {
+    sender_->StartEpoch(Rows(1, batches));
+    receiver_->StartEpoch(Rows(1, batches));
+  }
+  // What the receiver says to a message of `key`, which it expects.
+  absl::Status SendTo(const MessageKey& key, BoundaryReceiver::Expected expected) {
+    EXPECT_TRUE(sender_->Send(key, 5, true, Of({1, -4, 3, 0.5})).ok());
+    expected.key = key;
+    return receiver_->Receive(expected, Soon()).status();
+  }
+
+  // Sends a message of `key` and waits until the worker has taken it from the link.
+  void SendAndAwaitArrival(const MessageKey& key) {
+    const double before = receiver_->statistics().last_receive_unix_seconds;
+    EXPECT_TRUE(sender_->Send(key, 5, true, Of({1, 2, 3, 4})).ok());
+    while (receiver_->statistics().last_receive_unix_seconds == before) {
+      absl::SleepFor(absl::Milliseconds(1));
+    }
   }
 
   static Tensor Of(std::vector<float> values, int64_t batch = 1) {
@@ -183,6 +202,28 @@ TEST_P(BoundaryTest, AnotherStepIsRefusedNamingBoth) {
               AllOf(HasSubstr("layer1"), HasSubstr("step 2"), HasSubstr("step 1")));
 }
 
+// A step early, a step gone by and an epoch ahead: what would change state is refused by its
+// number, before the digests find out what it did.
+TEST_P(BoundaryTest, WhatDoesNotComeNextIsRefusedBeforeItTouchesState) {
+  spec_.feedback.kind = FeedbackKind::kEf21;
+  spec_.feedback.digest_every = 1;
+  MessageKey ahead = Key(10);
+  ahead.epoch = 2;
+  for (const MessageKey& key : {Key(1), Key(3), ahead}) {
+    Make(GetParam());
+    StartEpoch();
+    ASSERT_TRUE(SendTo(Key(1), Expect(1)).ok());
+    sender_->StartEpoch(Rows(key.epoch, 9));
+    const absl::Status status = SendTo(key, Expect(key.step));
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(std::string(status.message()),
+                AllOf(HasSubstr("cut layer1, from stage 7 (somewhere)"),
+                      HasSubstr(absl::StrCat("step ", key.step, ", microbatch 0: want epoch 1, ",
+                                             "step 2, microbatch 0"))));
+    EXPECT_EQ(receiver_->feedback().state()->keys().size(), 1u);
+  }
+}
+
 TEST_P(BoundaryTest, OtherSamplesAreRefused) {
   ASSERT_TRUE(sender_->Send(Key(1), 6, true, Of({1, 2, 3, 4})).ok());
   EXPECT_THAT(std::string(receiver_->Receive(Expect(1), Soon()).status().message()),
@@ -236,15 +277,11 @@ TEST_P(BoundaryTest, NanNamesCutDirectionAndStep) {
 
 TEST_P(BoundaryTest, NanPassesExactlyWhereItMayAndNoStateRemembersIt) {
   spec_.on_nonfinite = OnNonfinite::kPass;
-  const auto rows = std::make_shared<const EpochRows>(
-      EpochSpec{{ShuffleKind::kSamples, 0, /*batch_size=*/1}, 1, /*epoch=*/1, /*samples=*/9},
-      /*needs_ids=*/false);
   for (FeedbackKind kind : {FeedbackKind::kNone, FeedbackKind::kEf, FeedbackKind::kEf21}) {
     SCOPED_TRACE(Name(kind));
     spec_.feedback.kind = kind;
     Make(GetParam());
-    sender_->StartEpoch(rows);
-    receiver_->StartEpoch(rows);
+    StartEpoch();
     const auto cross = [&](uint64_t step, std::vector<float> values) {
       EXPECT_TRUE(sender_->Send(Key(step), 5, true, Of(std::move(values))).ok());
       const auto received = receiver_->Receive(Expect(step), Soon());
@@ -259,6 +296,8 @@ TEST_P(BoundaryTest, NanPassesExactlyWhereItMayAndNoStateRemembersIt) {
     cross(3, {8, 7, 0, 0});
     EXPECT_THAT(cross(4, {8, 7, 0, 0}), ElementsAre(8, 7, 0, 0));
     EXPECT_THAT(cross(5, {0, 0, 5, 0}), Each(Not(IsNan())));
+    ASSERT_TRUE(sender_->Flush(Soon()).ok());
+    EXPECT_EQ(sender_->statistics().errors.messages, 4u) << "one of five has no error";
   }
 }
 
@@ -336,22 +375,43 @@ TEST_P(BoundaryWorkerTest, MoreMessagesThanTheScheduleAllowsAreTheSendersError) 
 TEST_P(BoundaryWorkerTest, StopEndsAWaitForAnEpochToo) {
   spec_.feedback.kind = FeedbackKind::kEf21;
   Make(GetParam());
-  StartEpoch();
-  BoundaryReceiver::Expected expected = Expect(10);
+  StartEpoch(/*batches=*/1);
+  ASSERT_TRUE(SendTo(Key(1), Expect(1)).ok());
+  BoundaryReceiver::Expected expected = Expect(2);
   expected.key.epoch = 2;
-  sender_->StartEpoch(std::make_shared<const EpochRows>(
-      EpochSpec{{ShuffleKind::kSamples, 0, /*batch_size=*/1}, 1, /*epoch=*/2, /*samples=*/9},
-      /*needs_ids=*/false));
-  ASSERT_TRUE(sender_->Send(expected.key, 5, true, Of({1, 2, 3, 4})).ok());
-  ASSERT_TRUE(sender_->Flush(Soon()).ok());
-  while (receiver_->statistics().last_receive_unix_seconds == 0) {
-    absl::SleepFor(absl::Milliseconds(1));
-  }
+  sender_->StartEpoch(Rows(2, 1));
+  SendAndAwaitArrival(expected.key);
   absl::Status status;
   std::thread executor([&] { status = receiver_->Receive(expected, Soon()).status(); });
   receiver_->Stop(absl::CancelledError("enough"));
   executor.join();
   EXPECT_EQ(status, absl::CancelledError("enough"));
+}
+
+TEST_P(BoundaryWorkerTest, AMessageOfTheNextEpochWaitsUntilItBegins) {
+  spec_.feedback.kind = FeedbackKind::kEf21;
+  Make(GetParam());
+  StartEpoch(/*batches=*/1);
+  ASSERT_TRUE(SendTo(Key(1), Expect(1)).ok());
+  BoundaryReceiver::Expected expected = Expect(2);
+  expected.key.epoch = 2;
+  sender_->StartEpoch(Rows(2, 1));
+  SendAndAwaitArrival(expected.key);
+  receiver_->StartEpoch(Rows(2, 1));
+  const auto received = receiver_->Receive(expected, Soon());
+  EXPECT_TRUE(received.ok()) << received.status();
+}
+
+TEST_P(BoundaryWorkerTest, AnEpochThatDoesNotBeginIsWaitedForUntilTheDeadline) {
+  spec_.feedback.kind = FeedbackKind::kEf21;
+  spec_.deadline = absl::Milliseconds(5);
+  Make(GetParam());
+  sender_->StartEpoch(Rows(1, 9));
+  const absl::Status status = SendTo(Key(1), Expect(1));
+  EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_THAT(std::string(status.message()),
+              AllOf(HasSubstr("layer1, from stage 7 (somewhere)"),
+                    HasSubstr("epoch 1 has not begun here within 5ms")));
 }
 
 INSTANTIATE_TEST_SUITE_P(Workers, BoundaryWorkerTest, ::testing::Values(Worker::kOwnThread));

@@ -13,9 +13,15 @@ EpochRows::EpochRows(const EpochSpec& spec, bool needs_ids)
   batch_order_ = BatchOrder(spec.shuffle, spec.epoch, spec.samples);
 }
 
-uint64_t EpochRows::BatchIndex(uint64_t step) const {
-  return step - 1 - (spec_.epoch - 1) * static_cast<uint64_t>(batches_);
+uint64_t EpochRows::first_step() const {
+  return spec_.only_step > 0 ? spec_.only_step : StepsBefore() + 1;
 }
+
+uint64_t EpochRows::last_step() const {
+  return spec_.only_step > 0 ? spec_.only_step : StepsBefore() + batches_;
+}
+
+uint64_t EpochRows::BatchIndex(uint64_t step) const { return step - 1 - StepsBefore(); }
 
 int64_t EpochRows::BatchSize(int64_t index) const {
   const int64_t batch_size = spec_.shuffle.batch_size;
@@ -30,10 +36,9 @@ int EpochRows::Microbatches(uint64_t step) const {
 absl::StatusOr<std::vector<uint64_t>> EpochRows::Of(StateKey key, uint64_t step,
                                                     uint32_t microbatch) const {
   if (BatchIndex(step) >= static_cast<uint64_t>(batches_)) {
-    const int64_t before = (spec_.epoch - 1) * batches_;
     return absl::InvalidArgumentError(absl::StrCat("step ", step, ", epoch ", spec_.epoch,
-                                                   " has steps ", before + 1, " to ",
-                                                   before + batches_));
+                                                   " has steps ", StepsBefore() + 1, " to ",
+                                                   StepsBefore() + batches_));
   }
   const auto index = static_cast<int64_t>(BatchIndex(step));
   const int count = Microbatches(step);

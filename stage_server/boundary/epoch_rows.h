@@ -15,8 +15,9 @@ namespace thinwire {
 struct EpochSpec {
   Shuffle shuffle;  // its batch_size is the run's
   int microbatches = 1;
-  uint32_t epoch = 0;   // from 1
-  int64_t samples = 0;  // of the training set
+  uint32_t epoch = 0;      // from 1
+  int64_t samples = 0;     // of the training set
+  uint64_t only_step = 0;  // the one whose messages will come; 0: those of all the epoch's steps
 };
 
 // Immutable: any thread.
@@ -27,6 +28,11 @@ class EpochRows {
   EpochRows(const EpochSpec& spec, bool needs_ids);
 
   uint32_t epoch() const { return spec_.epoch; }
+  // Of which steps messages will come, from the first to the last, and if they are all of the
+  // epoch.
+  uint64_t first_step() const;
+  uint64_t last_step() const;
+  bool is_whole_epoch() const { return spec_.only_step == 0; }
 
   // One row for each sample of the message, in order. InvalidArgument naming step or microbatch if
   // the epoch does not have it.
@@ -36,6 +42,8 @@ class EpochRows {
   int Microbatches(uint64_t step) const;
 
  private:
+  // The steps of all epochs before this one.
+  uint64_t StepsBefore() const { return (spec_.epoch - 1) * static_cast<uint64_t>(batches_); }
   // The number of the step's batch in the epoch, from 0; batches_ or more for every step of another
   // epoch.
   uint64_t BatchIndex(uint64_t step) const;

@@ -51,7 +51,7 @@ void BoundaryReceiver::Stop(const absl::Status& reason) {
 
 void BoundaryReceiver::StartEpoch(std::shared_ptr<const EpochRows> rows) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  rows_ = std::move(rows);
+  order_.Start(std::move(rows));
   changed_.notify_all();
 }
 
@@ -95,11 +95,9 @@ absl::StatusOr<BoundaryReceiver::Decoded> BoundaryReceiver::ReceiveAndDecode(Ste
     status = tensor.status();
   }
   if (!status.ok()) {
-    const absl::Status named(
-        status.code(),
-        absl::StrCat("cut ", spec_.name, ": ", message.key.ToString(), ": ", status.message()));
-    link_->Close(named);
-    return named;
+    status = Named(message.key, status);
+    link_->Close(status);
+    return status;
   }
   return decoded;
 }
@@ -107,7 +105,7 @@ absl::StatusOr<BoundaryReceiver::Decoded> BoundaryReceiver::ReceiveAndDecode(Ste
 absl::StatusOr<Tensor> BoundaryReceiver::Decode(const Message& message) {
   std::shared_ptr<const EpochRows> rows;
   if (decoder_->NeedsRows(message)) {
-    ASSIGN_OR_RETURN(rows, RowsOf(message.key.epoch));
+    ASSIGN_OR_RETURN(rows, RowsOf(message.key));
   }
   const SteadyTime start = SteadyTime::Now();
   const double cpu_start = ThreadCpuSeconds();
@@ -121,21 +119,26 @@ absl::StatusOr<Tensor> BoundaryReceiver::Decode(const Message& message) {
   return tensor;
 }
 
-// A neighbour may be an epoch ahead of our executor, which ends the wait when it gets there. One
-// that claims an epoch gone by, or the wrong one, is found out at once or by the executor's
-// deadline.
-absl::StatusOr<std::shared_ptr<const EpochRows>> BoundaryReceiver::RowsOf(uint32_t epoch) {
+// A neighbour may be an epoch ahead of our executor, which ends the wait when it gets there.
+absl::StatusOr<std::shared_ptr<const EpochRows>> BoundaryReceiver::RowsOf(const MessageKey& key) {
   std::unique_lock<std::mutex> lock(mutex_);
-  const auto is_there = [&] { return !status_.ok() || (rows_ && rows_->epoch() >= epoch); };
-  if (has_worker_) {
-    changed_.wait(lock, is_there);
-  } else if (!is_there()) {
-    return absl::FailedPreconditionError(absl::StrCat("epoch ", epoch, " has not begun"));
+  RETURN_IF_ERROR(order_.Check(key));
+  if (order_.is_complete()) {
+    if (!has_worker_) {
+      return absl::FailedPreconditionError(absl::StrCat("epoch ", key.epoch, " has not begun"));
+    }
+    const SteadyTime deadline = SteadyTime::Now() + spec_.deadline;
+    if (!changed_.wait_until(lock, deadline.chrono(),
+                             [this] { return !status_.ok() || !order_.is_complete(); })) {
+      return absl::DeadlineExceededError(
+          absl::StrCat("epoch ", key.epoch, " has not begun here within ",
+                       absl::FormatDuration(spec_.deadline), " of this message"));
+    }
+    RETURN_IF_ERROR(status_);
+    RETURN_IF_ERROR(order_.Check(key));
   }
-  RETURN_IF_ERROR(status_);
-  if (rows_->epoch() == epoch) return rows_;
-  return absl::InvalidArgumentError(
-      absl::StrCat("epoch ", epoch, ", want ", rows_->epoch(), ", which has begun"));
+  order_.Advance();
+  return order_.rows();
 }
 
 absl::StatusOr<BoundaryReceiver::Decoded> BoundaryReceiver::Next(const MessageKey& wanted,
@@ -144,8 +147,8 @@ absl::StatusOr<BoundaryReceiver::Decoded> BoundaryReceiver::Next(const MessageKe
   std::unique_lock<std::mutex> lock(mutex_);
   if (!changed_.wait_until(lock, deadline.chrono(),
                            [this] { return !ready_.empty() || !status_.ok(); })) {
-    return absl::DeadlineExceededError(absl::StrCat("cut ", spec_.name, ": no ", wanted.ToString(),
-                                                    " from ", spec_.peer, " by the deadline"));
+    return absl::DeadlineExceededError(absl::StrCat(
+        "cut ", spec_.name, ", from ", spec_.peer, ": no ", wanted.ToString(), " by the deadline"));
   }
   if (ready_.empty()) return status_;
   Decoded decoded = std::move(ready_.front());
@@ -153,26 +156,36 @@ absl::StatusOr<BoundaryReceiver::Decoded> BoundaryReceiver::Next(const MessageKe
   return decoded;
 }
 
+absl::Status BoundaryReceiver::Named(const MessageKey& key, const absl::Status& status) const {
+  if (status.ok()) return status;
+  return absl::Status(status.code(), absl::StrCat("cut ", spec_.name, ", from ", spec_.peer, ": ",
+                                                  key.ToString(), ": ", status.message()));
+}
+
 absl::StatusOr<BoundaryReceiver::Received> BoundaryReceiver::Receive(Expected expected,
                                                                      SteadyTime deadline) {
   expected.key.direction = spec_.direction;
   expected.key.cut = spec_.cut;
   ASSIGN_OR_RETURN(Decoded got, Next(expected.key, deadline));
-  const std::string at = absl::StrCat("cut ", spec_.name, ": ", expected.key.ToString(), ": ");
+  RETURN_IF_ERROR(Named(expected.key, CheckReceived(expected, got)));
+  return Received{std::move(got.tensor), got.sample_digest};
+}
+
+absl::Status BoundaryReceiver::CheckReceived(const Expected& expected, const Decoded& got) const {
   if (!(got.key == expected.key)) {
-    return absl::InvalidArgumentError(absl::StrCat(at, "got the ", got.key.ToString()));
+    return absl::InvalidArgumentError(absl::StrCat("got the ", got.key.ToString()));
   }
   if (got.tensor.shape()[0] != expected.batch) {
     return absl::InvalidArgumentError(
-        absl::StrCat(at, got.tensor.shape()[0], " samples, want ", expected.batch));
+        absl::StrCat(got.tensor.shape()[0], " samples, want ", expected.batch));
   }
   RETURN_IF_ERROR(CheckExactness(expected, got));
   if (expected.sample_digest && *expected.sample_digest != got.sample_digest) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        at, "sample digest ", absl::Hex(got.sample_digest), ", want ",
-        absl::Hex(*expected.sample_digest), ": the stages do not read the same samples"));
+    return absl::InvalidArgumentError(absl::StrCat("sample digest ", absl::Hex(got.sample_digest),
+                                                   ", want ", absl::Hex(*expected.sample_digest),
+                                                   ": the stages do not read the same samples"));
   }
-  return Received{std::move(got.tensor), got.sample_digest};
+  return absl::OkStatus();
 }
 
 // Exact where it had to be, and coded unless something allows a message to go exactly.
@@ -181,9 +194,9 @@ absl::Status BoundaryReceiver::CheckExactness(const Expected& expected, const De
   const bool may_be_exact = !expected.compressed || spec_.codec.is_exact() || got.first_visit ||
                             spec_.on_nonfinite == OnNonfinite::kPass;
   if (is_exact ? may_be_exact : expected.compressed) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      "cut ", spec_.name, ": ", expected.key.ToString(), ": codec ", got.codec.ToString(),
-      ", want ", (expected.compressed ? spec_.codec : CodecSpec()).ToString()));
+  return absl::InvalidArgumentError(
+      absl::StrCat("codec ", got.codec.ToString(), ", want ",
+                   (expected.compressed ? spec_.codec : CodecSpec()).ToString()));
 }
 
 absl::Status BoundaryReceiver::ReceiveAcknowledgement(MessageKey key, SteadyTime deadline) {
@@ -191,8 +204,7 @@ absl::Status BoundaryReceiver::ReceiveAcknowledgement(MessageKey key, SteadyTime
   key.cut = spec_.cut;
   ASSIGN_OR_RETURN(Decoded got, Next(key, deadline));
   if (got.key == key) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("cut ", spec_.name, ": ", key.ToString(), ": got the ", got.key.ToString()));
+  return Named(key, absl::InvalidArgumentError(absl::StrCat("got the ", got.key.ToString())));
 }
 
 BoundaryStatistics BoundaryReceiver::statistics() const {

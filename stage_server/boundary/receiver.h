@@ -15,6 +15,7 @@
 #include "stage_server/boundary/boundary.h"
 #include "stage_server/boundary/decoder.h"
 #include "stage_server/boundary/epoch_rows.h"
+#include "stage_server/boundary/message_order.h"
 #include "stage_server/boundary/statistics.h"
 #include "stage_server/boundary/support_maps.h"
 #include "tensor/tensor.h"
@@ -29,8 +30,8 @@ class BoundaryReceiver {
                                                                Worker worker, SupportMaps* support);
   ~BoundaryReceiver();
 
-  // The rows of an epoch, without which its messages wait where the receiver keeps state. The
-  // executor's thread.
+  // The rows of an epoch. Where the receiver keeps state, its messages wait for them, for
+  // BoundarySpec::deadline at most, and come in order (MessageOrder). The executor's thread.
   void StartEpoch(std::shared_ptr<const EpochRows> rows);
 
   struct Expected {
@@ -47,7 +48,7 @@ class BoundaryReceiver {
 
   // The next message, which must be the expected one. DeadlineExceeded names cut, peer and the
   // message waited for; InvalidArgument field, value met and wanted; FailedPrecondition what the
-  // state of both ends contradicts. The executor's thread.
+  // state of both ends contradicts. All name the peer. The executor's thread.
   absl::StatusOr<Received> Receive(Expected expected, SteadyTime deadline);
   absl::Status ReceiveAcknowledgement(MessageKey key, SteadyTime deadline);
 
@@ -76,8 +77,11 @@ class BoundaryReceiver {
   absl::StatusOr<Decoded> ReceiveAndDecode(SteadyTime deadline);
   absl::StatusOr<Decoded> Next(const MessageKey& wanted, SteadyTime deadline);
   absl::StatusOr<Tensor> Decode(const Message& message);
-  absl::StatusOr<std::shared_ptr<const EpochRows>> RowsOf(uint32_t epoch);
+  absl::StatusOr<std::shared_ptr<const EpochRows>> RowsOf(const MessageKey& key);
+  absl::Status CheckReceived(const Expected& expected, const Decoded& got) const;
   absl::Status CheckExactness(const Expected& expected, const Decoded& got) const;
+  // `status` with what every error about a message begins with: cut, peer and message.
+  absl::Status Named(const MessageKey& key, const absl::Status& status) const;
 
   const BoundarySpec spec_;
   Link* const link_;
@@ -87,7 +91,7 @@ class BoundaryReceiver {
   mutable std::mutex mutex_;  // of timed waits, which absl::Mutex takes by the time of day
   std::condition_variable changed_;
   std::deque<Decoded> ready_ ABSL_GUARDED_BY(mutex_);
-  std::shared_ptr<const EpochRows> rows_ ABSL_GUARDED_BY(mutex_);
+  MessageOrder order_ ABSL_GUARDED_BY(mutex_);   // of what changes state
   absl::Status status_ ABSL_GUARDED_BY(mutex_);  // why nothing more is decoded
   BoundaryStatistics statistics_ ABSL_GUARDED_BY(mutex_);
   std::optional<std::thread> worker_;

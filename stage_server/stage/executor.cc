@@ -81,7 +81,9 @@ absl::StatusOr<StepReport> Executor::Gradients(const GradientsRequest& request) 
   report.set_epoch(request.epoch());
   report.set_step(work.step);
   report.set_samples(work.batch_size);
-  stage_->StartEpoch(EpochOf(spec, request.epoch(), samples));
+  EpochSpec epoch = EpochOf(spec, request.epoch(), samples);
+  epoch.only_step = work.step;
+  stage_->StartEpoch(epoch);
   Announce(work, batch, spec.microbatches);
   const absl::Status status = AccumulateOnly(work, batch, &report);
   if (!status.ok()) return Failed(status);

@@ -40,6 +40,7 @@ BoundarySpec BoundaryOf(const StageSpec& spec, int cut, Direction direction,
     boundary.capacity = std::max(
         boundary.capacity, QueueCapacity(spec.schedule, sender, spec.stages(), spec.microbatches));
   }
+  boundary.deadline = spec.deadline;
   boundary.device = backend.device;
   boundary.kernels = KernelsFor(spec, cut, backend);
   return boundary;

@@ -1,0 +1,184 @@
+"""Every codec of docs/compression.md, by its name in a frame's header."""
+
+import dataclasses
+import struct
+
+import numpy as np
+import zstandard
+
+import blockwise8
+import casts
+import low_rank
+import scopes
+import sparse
+import uniform
+
+@dataclasses.dataclass(frozen=True)
+class Spec:
+    """A codec and its parameters; enums by their names in experiment files."""
+
+    kind: str = "none"
+    scope: str = "tensor"
+    group: int = 0
+    bits: int = 0
+    range: str = "min_max"
+    rounding: str = "nearest"
+    zero: str = "free"
+    ratio: float = 0.0
+    k: int = 0
+    count: str = "ceil"
+    pad: str = "none"
+    values: str = "fp32"
+    rotation: str = "none"
+    rotation_block: int = 0
+    unbiased: bool = False
+    indices: str = "own"
+    support: str = "all"
+    threshold: float = 0.0
+    relative_to: str = "absolute"
+    format: str = "e4m3"
+    block: int = 0
+    rank: int = 0
+    per_sample: bool = False
+    lossless: str = "none"
+
+    @property
+    def needs_support(self):
+        """True where both ends need the non-zeros of the received activation."""
+        return self.indices == "shared" or self.support == "received_nonzero"
+
+    @property
+    def is_exact(self):
+        """True for the tensor's own bytes."""
+        return self == Spec()
+
+
+def spec_of(parameters):
+    """The Spec of a header's CodecParameters; an absent field keeps its default."""
+    fields = {}
+    for field, value in parameters.ListFields():
+        if field.enum_type is not None:
+            name = field.enum_type.values_by_number[value].name
+            value = name[len(field.name) + 1 :].lower()
+        fields[field.name] = value
+    return Spec(**fields)
+
+
+def _value(text):
+    for read in (int, float):
+        try:
+            return read(text)
+        except ValueError:
+            pass
+    return {"true": True, "false": False}.get(text, text)
+
+
+def spec_from_text(text):
+    """The Spec of "topk(k=1, scope=tensor, values=fp32)"."""
+    kind, _, parameters = text.rstrip(")").partition("(")
+    pairs = [pair.split("=") for pair in parameters.split(", ")] if parameters else []
+    return Spec(kind=kind, **{name: _value(value) for name, value in pairs})
+
+
+def at_level(spec, level):
+    """The codec with another ratio or number of bits."""
+    if spec.kind == "uniform":
+        return dataclasses.replace(spec, bits=int(level))
+    return dataclasses.replace(spec, ratio=level)
+
+
+def scope_elements(spec, shape):
+    """Elements of one of the codec's scopes."""
+    ids = scopes.of_elements(spec.scope, shape, spec.group)
+    return int((ids == 0).sum())
+
+
+def content(payload, spec):
+    """What stands behind the lossless stage: the codec's payload. Which frame zstd makes of it is
+    its library's affair, but it must be shorter."""
+    if spec.lossless == "none":
+        return payload
+    if payload[0] == 0:
+        return payload[1:]
+    assert payload[0] == 1, f"form {payload[0]}, want 0 or 1"
+    whole = zstandard.ZstdDecompressor().decompress(payload[1:], max_output_size=1 << 28)
+    assert len(payload) - 1 < len(whole), f"{len(whole)} bytes compressed to {len(payload) - 1}"
+    return whole
+
+
+def _encode_dense(x, shape, dtype, spec, key):
+    if spec.kind == "none":
+        return casts.encode_none(x, dtype)
+    if spec.kind == "bf16":
+        return casts.encode_bf16(x)
+    if spec.kind == "fp16":
+        exponent, values = casts.encode_fp16(x)
+        return struct.pack("<h", exponent) + values
+    if spec.kind == "fp8":
+        return casts.encode_fp8(x, spec.format)
+    if spec.kind == "blockwise8":
+        return blockwise8.encode(x, spec.block)
+    return uniform.encode(x, shape, spec, key)
+
+
+def _decode_dense(payload, shape, dtype, spec):
+    count = int(np.prod(shape))
+    if spec.kind == "none":
+        return casts.decode_none(payload, count, dtype)
+    if spec.kind == "bf16":
+        return casts.decode_bf16(payload, count)
+    if spec.kind == "fp16":
+        exponent = int.from_bytes(payload[:2], "little", signed=True)
+        return casts.decode_fp16(payload[2:], count, exponent)
+    if spec.kind == "fp8":
+        return casts.decode_fp8(payload, count, spec.format)
+    if spec.kind == "blockwise8":
+        return blockwise8.decode(payload, count, spec.block)
+    return uniform.decode(payload, shape, spec)
+
+
+def _shared(spec):
+    """The codec of the values that `indices: shared` sends."""
+    kind = {"fp32": "none"}.get(spec.values, spec.values)
+    scope = "group" if kind == "uniform" and spec.group else "tensor"
+    return dataclasses.replace(spec, kind=kind, scope=scope)
+
+
+def encode(x, shape, dtype, spec, key=None, supported=None):
+    """The content of the flat fp32 array x. `key` is the message's random key, `supported` where
+    the received activation is not zero. Not for low_rank and plugins."""
+    everything = np.ones(x.size, dtype=bool) if supported is None else supported
+    if spec.kind == "topk" and spec.indices == "shared":
+        part = x[everything]
+        return _encode_dense(part, (part.size,), "fp32", _shared(spec), key)
+    if spec.kind in ("topk", "threshold"):
+        return sparse.encode(x, shape, spec, key, everything)
+    if spec.kind == "randomk":
+        return sparse.encode_random(x, shape, spec, key, everything)
+    if supported is None:
+        return _encode_dense(x, shape, dtype, spec, key)
+    part = x[supported]
+    return _encode_dense(part, (part.size,), dtype, spec, key)
+
+
+def decode(payload, shape, dtype, spec, supported=None):
+    """The flat fp32 array of a payload, before it is rounded to the tensor's type."""
+    payload = content(payload, spec)
+    count = int(np.prod(shape))
+    everything = np.ones(count, dtype=bool) if supported is None else supported
+    shared = spec.kind == "topk" and spec.indices == "shared"
+    if spec.kind == "low_rank":
+        return low_rank.decode(payload, shape, spec)
+    if spec.kind == "randomk":
+        return sparse.decode_random(payload, shape, spec, everything)
+    if spec.kind in ("topk", "threshold") and not shared:
+        return sparse.decode(payload, shape, spec, everything)
+    if supported is None:
+        return _decode_dense(payload, shape, dtype, spec)
+    result = np.zeros(count, dtype=np.float32)
+    part = (int(supported.sum()),)
+    if shared:
+        result[supported] = _decode_dense(payload, part, "fp32", _shared(spec))
+    else:
+        result[supported] = _decode_dense(payload, part, dtype, spec)
+    return result

@@ -1,0 +1,40 @@
+"""The examples of docs/compression.md, decoded and encoded again."""
+
+import re
+
+import numpy as np
+
+import codec
+
+
+def _lines(block):
+    """The words of each kind of line, those of repeated ones one after another."""
+    result = {}
+    for line in block.splitlines():
+        word, _, rest = line.split("#")[0].strip().partition(" ")
+        if word:
+            result.setdefault(word, []).append(rest.strip())
+    return {word: " ".join(rests) for word, rests in result.items()}
+
+
+def _floats(text):
+    return np.array([float(word) for word in text.split()], dtype=np.float32)
+
+
+def check(page):
+    """Checks every example of the page and returns how many there are."""
+    blocks = re.findall(r"```example\n(.*?)```", page, re.DOTALL)
+    for block in blocks:
+        lines = _lines(block)
+        spec = codec.spec_from_text(lines["codec"])
+        shape = tuple(int(extent) for extent in lines["shape"].split())
+        payload = bytes.fromhex(lines["bytes"])
+        supported = _floats(lines["support"]) != 0 if "support" in lines else None
+        decoded = codec.decode(payload, shape, "fp32", spec, supported)
+        assert decoded.tobytes() == _floats(lines["decoded"]).tobytes(), f"{block}{decoded}"
+        if spec.kind != "low_rank":
+            drawn = spec.kind == "randomk" or spec.rotation == "hadamard"
+            key = int.from_bytes(payload[:8], "little") if drawn else None
+            met = codec.encode(_floats(lines["values"]), shape, "fp32", spec, key, supported)
+            assert met == codec.content(payload, spec), f"{block}{met.hex(' ')}"
+    return len(blocks)
