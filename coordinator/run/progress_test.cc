@@ -98,6 +98,17 @@ TEST(BoundaryTableTest, HasALinePerDirection) {
             "layer1     gradient         0.00       0.00    0.0 x      0.00         -  \n");
 }
 
+TEST(BannerTest, SaysWhatRunsWhereAndWhatWatchesIt) {
+  RunPlan plan = State().plan;
+  plan.stages.resize(4);
+  plan.devices = "cpu";
+  EXPECT_EQ(Banner({"digits-1a2b", "runs/digits", "127.0.0.1:4711"}, plan),
+            "run digits-1a2b in runs/digits: 4 stages on cpu; metrics at "
+            "http://127.0.0.1:4711/metrics");
+  plan.stages.resize(1);
+  EXPECT_THAT(Banner({}, plan), HasSubstr(": 1 stage on cpu"));
+}
+
 // What a run of one step, a second long, and one epoch prints.
 std::string Printed(int columns, bool quiet) {
   char* text = nullptr;
@@ -124,6 +135,16 @@ TEST(ProgressTest, ATerminalLineIsRedrawnAndThenWrittenOver) {
 
 TEST(ProgressTest, ElsewhereThereAreOnlyPlainLinesAndFewOfThem) {
   EXPECT_EQ(Printed(/*columns=*/0, /*quiet=*/false), EpochLine(Epoch(), 10, 0, 0) + "\n");
+}
+
+TEST(ProgressTest, WhatStagesSaidOfThemselvesReachesTheTerminalHarmless) {
+  char* text = nullptr;
+  size_t size = 0;
+  FILE* out = open_memstream(&text, &size);
+  Progress({out, /*columns=*/0, /*quiet=*/false, &SteadyTime::Now}).Say("topk(\x1b[2J)\nnext\r");
+  std::fclose(out);
+  EXPECT_EQ(std::string(text, size), "topk(\\x1b[2J)\nnext\\x0d\n");
+  std::free(text);
 }
 
 TEST(ProgressTest, QuietPrintsNothing) { EXPECT_EQ(Printed(/*columns=*/100, /*quiet=*/true), ""); }
