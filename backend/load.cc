@@ -28,8 +28,7 @@ absl::StatusOr<BackendPlugin*> LoadFirst(const std::vector<std::string>& paths) 
   for (const std::string& path : paths) {
     if (Exists(path)) return LoadBackend(path);
   }
-  return absl::FailedPreconditionError(
-      absl::StrCat(kLibrary, " is at none of ", absl::StrJoin(paths, ", ")));
+  return absl::NotFoundError(absl::StrCat(kLibrary, " is at none of ", absl::StrJoin(paths, ", ")));
 }
 
 absl::StatusOr<int> CountDevices(BackendPlugin* plugin) {
@@ -104,7 +103,12 @@ absl::StatusOr<OpenedDevice> OpenDevice(absl::string_view choice, const std::str
   if (wanted.kind == DeviceChoice::Kind::kCpu) return OpenCpu("");
   const absl::StatusOr<BackendPlugin*> plugin =
       backend_path.empty() ? LoadFirst(DefaultBackendPaths()) : LoadBackend(backend_path);
-  const absl::StatusOr<int> devices = plugin.ok() ? CountDevices(*plugin) : plugin.status();
+  absl::StatusOr<int> devices = plugin.ok() ? CountDevices(*plugin) : plugin.status();
+  // The usual machine without a GPU: "auto" needs no list of paths for it.
+  if (wanted.kind == DeviceChoice::Kind::kAuto && backend_path.empty() &&
+      absl::IsNotFound(plugin.status())) {
+    devices = absl::NotFoundError(absl::StrCat(kLibrary, " is not installed"));
+  }
   ASSIGN_OR_RETURN(DeviceDecision decision, DecideDevice(wanted, devices));
   if (decision.index < 0) return OpenCpu(std::move(decision.note));
   return OpenOf(*plugin, std::move(decision));

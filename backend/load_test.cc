@@ -90,6 +90,14 @@ TEST(OpenDeviceTest, AutoWithoutABackendIsTheCpuWithTheReason) {
   }
 }
 
+TEST(OpenDeviceTest, WhereNoBackendIsInstalledAutoSaysSoWithoutPathsAndCudaWithThem) {
+  EXPECT_EQ(OpenDevice("auto", "")->note,
+            "device auto: CPU, because libthinwire_cuda.so is not installed");
+  EXPECT_THAT(Message(OpenDevice("cuda", "").status()),
+              AllOf(HasSubstr("device cuda:0: libthinwire_cuda.so is at none of /"),
+                    HasSubstr("/bin/backend/lib/libthinwire_cuda.so")));
+}
+
 TEST(OpenDeviceTest, CudaWithoutADriverIsAnError) {
   const auto opened = OpenDevice("cuda", "backend/libno_driver.so");
   EXPECT_EQ(opened.status(), absl::UnavailableError("device cuda:0: no NVIDIA driver was found"));

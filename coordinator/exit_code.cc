@@ -5,12 +5,13 @@
 #include <cstdio>
 #include <string>
 
+#include "base/printable.h"
 #include "coordinator/files/file.h"
 
 namespace thinwire {
 
 ExitCode Complain(const absl::Status& error, ExitCode code) {
-  std::fprintf(stderr, "thinwire: %s\n", std::string(error.message()).c_str());
+  std::fprintf(stderr, "thinwire: %s\n", Printable(std::string(error.message())).c_str());
   return code;
 }
 

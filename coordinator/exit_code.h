@@ -14,7 +14,8 @@ enum ExitCode {
   kExitInterrupted = 130,
 };
 
-// Reports an error as every command does, "thinwire: MESSAGE" on stderr, and returns `code`.
+// Reports an error as every command does, "thinwire: MESSAGE" on stderr, and returns `code`. The
+// message may hold what a peer said: a terminal is shown it as Printable has it.
 ExitCode Complain(const absl::Status& error, ExitCode code);
 
 // Prints a command's result to stdout. Where that fails, complains and returns kExitFailed.

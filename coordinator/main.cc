@@ -91,12 +91,18 @@ void AddExperiment(CLI::App* command, std::string* experiment,
   AddOverrides(command, overrides);
 }
 
+void AddOtherBuild(CLI::App* command, thinwire::SessionOptions* session) {
+  command->add_flag("--allow_other_build", session->allow_other_build,
+                    "take stage servers of another build than this program's, too");
+}
+
 void AddLaunch(CLI::App* command, thinwire::SessionOptions* session) {
   command->add_option("--stage_server", session->stage_server,
                       "stage server binary (default: the one beside thinwire)");
   command->add_option("--cuda_plugin", session->cuda_plugin,
                       "libthinwire_cuda.so of stages started here (default: where stage_server "
                       "looks for it)");
+  AddOtherBuild(command, session);
 }
 
 CLI::App* AddRun(CLI::App* app, thinwire::RunFlags* flags) {
@@ -111,8 +117,10 @@ CLI::App* AddRun(CLI::App* app, thinwire::RunFlags* flags) {
       ->type_name("HOST:PORT,HOST:PORT,...")
       ->delimiter(',')
       ->allow_extra_args(false);
-  run->add_option("--metrics_listen", flags->metrics_listen,
-                  "host:port of /metrics; port 0: any. targets.json says which")
+  run->add_option(
+         "--metrics_listen", flags->metrics_listen,
+         "host:port of /metrics and /healthz; port 0: any. The first line and targets.json "
+         "say which")
       ->capture_default_str();
   run->add_option("--metrics_linger", flags->metrics_linger_seconds,
                   "seconds to keep /metrics, and the stages, up after the run")
@@ -188,6 +196,7 @@ CLI::App* AddCodecs(CLI::App* app, thinwire::CodecsFlags* flags) {
       ->check(kSeconds);
   codecs->add_option("--stage_server", flags->session.stage_server,
                      "stage server binary of the short run (default: the one beside thinwire)");
+  AddOtherBuild(codecs, &flags->session);
   return codecs;
 }
 

@@ -11,6 +11,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/printable.h"
 #include "base/status.h"
 #include "config/experiment.h"
 #include "coordinator/exit_code.h"
@@ -107,7 +108,7 @@ std::string Formatted(const ProbeReport& report, const std::string& format) {
   return format == "csv" ? ProbeCsv(report) : ProbeMarkdown(report);
 }
 
-void Say(const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); }
+void Say(const std::string& line) { std::fprintf(stderr, "%s\n", PrintableLine(line).c_str()); }
 
 // Whether files can be made there: known before the probe, which may take hours.
 absl::Status CheckOut(const std::vector<std::string>& files) {

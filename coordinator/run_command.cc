@@ -14,6 +14,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "base/printable.h"
 #include "base/status.h"
 #include "base/steady_time.h"
 #include "config/experiment.h"
@@ -24,10 +25,10 @@
 #include "coordinator/plan/warnings.h"
 #include "coordinator/run/boundary_totals.h"
 #include "coordinator/run/metrics.h"
-#include "coordinator/run/metrics_server.h"
 #include "coordinator/run/model_files.h"
 #include "coordinator/run/progress.h"
 #include "coordinator/run/run.h"
+#include "monitoring/metrics_server.h"
 
 namespace thinwire {
 namespace {
@@ -46,7 +47,14 @@ int TerminalColumns() {
 // Writes what it hears to the run's folder.
 class Recorder final : public RunObserver {
  public:
-  explicit Recorder(RunRecord* record) : record_(*record) {}
+  // `metrics`: the coordinator's own, host:port.
+  Recorder(RunRecord* record, std::string metrics)
+      : record_(*record), metrics_(std::move(metrics)) {}
+  absl::Status OnStart(const RunPlan& plan) override {
+    std::vector<std::string> stages;
+    for (const RunPlan::Stage& stage : plan.stages) stages.push_back(stage.metrics);
+    return record_.WriteTargets(metrics_, stages);
+  }
   absl::Status OnStep(const StepRecord& step) override { return record_.Append(step); }
   absl::Status OnEpoch(const EpochRecord& epoch) override { return record_.Append(epoch); }
   absl::Status OnCapture(uint64_t step, const std::vector<std::string>& files) override {
@@ -55,6 +63,21 @@ class Recorder final : public RunObserver {
 
  private:
   RunRecord& record_;
+  const std::string metrics_;
+};
+
+// Says what runs where before the first step.
+class Greeter final : public RunObserver {
+ public:
+  Greeter(RunPlace place, Progress* progress) : place_(std::move(place)), progress_(*progress) {}
+  absl::Status OnStart(const RunPlan& plan) override {
+    progress_.Say(Banner(place_, plan));
+    return absl::OkStatus();
+  }
+
+ private:
+  const RunPlace place_;
+  Progress& progress_;
 };
 
 // Passes everything on to several observers, in order, until one has an error.
@@ -115,12 +138,22 @@ class RecordedRun {
     options.logs_dir = record_->logs_dir();
     ASSIGN_OR_RETURN(session_,
                      Session::Start(experiment_.name(), experiment_, options, &interruption_));
-    ASSIGN_OR_RETURN(metrics_server_, MetricsServer::Start(flags_.metrics_listen, registry_));
-    RETURN_IF_ERROR(record_->WriteTargets(metrics_server_->address(), session_->stage_metrics()));
-    Recorder recorder(record_.get());
+    ASSIGN_OR_RETURN(metrics_server_, MetricsServer::Start(flags_.metrics_listen, {{registry_}}));
+    const std::string address = metrics_server_->address();
+    Recorder recorder(record_.get(), address);
     RunMetrics metrics(session_->run(), CutNames(experiment_), registry_.get());
-    Observers observers({&recorder, &metrics, &progress_});
-    RETURN_IF_ERROR(RunExperiment(experiment_, session_->fleet(), &observers, &summary_));
+    Greeter greeter({session_->run(), record_->dir(), address}, &progress_);
+    std::vector<RunObserver*> observers = {&recorder, &metrics};
+    if (!flags_.quiet) observers.push_back(&greeter);
+    observers.push_back(&progress_);
+    const absl::Status status = TrainWith(observers);
+    if (!status.ok() && !interruption_.seen()) metrics.Failed(status);
+    return status;
+  }
+
+  absl::Status TrainWith(const std::vector<RunObserver*>& observers) {
+    Observers all(observers);
+    RETURN_IF_ERROR(RunExperiment(experiment_, session_->fleet(), &all, &summary_));
     return SaveModel(session_->fleet(), record_->model_dir());
   }
 
@@ -211,7 +244,7 @@ absl::Status CheckState(const RunFlags& flags, const Experiment& experiment) {
 absl::Status Warn(const Experiment& experiment) {
   ASSIGN_OR_RETURN(const std::vector<std::string> warnings, PlanWarnings(experiment));
   for (const std::string& warning : warnings) {
-    std::fprintf(stderr, "thinwire: %s\n", warning.c_str());
+    std::fprintf(stderr, "thinwire: %s\n", PrintableLine(warning).c_str());
   }
   return absl::OkStatus();
 }

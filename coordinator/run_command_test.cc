@@ -15,8 +15,10 @@ namespace thinwire {
 namespace {
 
 namespace fs = std::filesystem;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::MatchesRegex;
 
 constexpr char kExperiment[] = R"(
 model: {name: resnet8}
@@ -85,6 +87,42 @@ TEST_F(RunCommandTest, ACompletedRunLeavesEveryFileAndFreesTheStages) {
   EXPECT_TRUE(last_.released());
 }
 
+TEST_F(RunCommandTest, TargetsNameTheStagesThatServeMetricsToOthers) {
+  first_.metrics_address = "0.0.0.0:9700";
+  last_.metrics_address = "10.0.0.7:9701";
+  EXPECT_EQ(Run(), kExitDone);
+  std::ifstream file(flags_.out + "/targets.json");
+  const auto targets = nlohmann::json::parse(file);
+  ASSERT_EQ(targets.size(), 3u);
+  EXPECT_EQ(targets[0]["labels"]["job"], "coordinator");
+  EXPECT_EQ(targets[1]["targets"][0], "127.0.0.1:9700");
+  EXPECT_EQ(targets[1]["labels"]["stage"], "0");
+  EXPECT_EQ(targets[2]["targets"][0], "10.0.0.7:9701");
+}
+
+TEST_F(RunCommandTest, ABannerComesFirstUnlessQuiet) {
+  ::testing::internal::CaptureStdout();
+  EXPECT_EQ(Run(), kExitDone);
+  EXPECT_EQ(::testing::internal::GetCapturedStdout(), "");
+  flags_.quiet = false;
+  flags_.overwrite = true;
+  ::testing::internal::CaptureStdout();
+  EXPECT_EQ(Run(), kExitDone);
+  EXPECT_THAT(::testing::internal::GetCapturedStdout(),
+              MatchesRegex("run two-[0-9a-f]+ in " + flags_.out +
+                           ": 2 stages on cpu; metrics at http://127.0.0.1:[0-9]+/metrics\n.*"));
+}
+
+TEST_F(RunCommandTest, AStageOfAnotherBuildFailsTheRunUnlessThatIsAllowed) {
+  last_.build.set_build_id("another");
+  EXPECT_EQ(Run(), kExitFailed);
+  EXPECT_THAT(std::string(Summary()["error"]),
+              AllOf(HasSubstr("stage 1 (" + last_.address() + ") is of build \"another\""),
+                    HasSubstr("--allow_other_build")));
+  flags_.session.allow_other_build = flags_.overwrite = true;
+  EXPECT_EQ(Run(), kExitDone);
+}
+
 TEST_F(RunCommandTest, WarnsOfACodecThatExpandsUnderFeedback) {
   flags_.overrides = {"compression.gradients={codec: uniform, bits: 1, feedback: ef}"};
   flags_.quiet = false;
@@ -102,6 +140,15 @@ TEST_F(RunCommandTest, AFailedRunSaysWhyInItsSummary) {
   EXPECT_EQ(Summary()["status"], "failed");
   EXPECT_THAT(std::string(Summary()["error"]), HasSubstr("step 1: loss is nan"));
   EXPECT_TRUE(first_.released());
+}
+
+TEST_F(RunCommandTest, WhatAStageSaysReachesTheTerminalHarmless) {
+  last_.train = [](const TrainRequest&, grpc::ServerContext*, FakeStage::Writer*) {
+    return grpc::Status(grpc::StatusCode::INTERNAL, "\x1b]0;owned\a");
+  };
+  ::testing::internal::CaptureStderr();
+  EXPECT_EQ(Run(), kExitFailed);
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("Train: \\x1b]0;owned\\x07\n"));
 }
 
 TEST_F(RunCommandTest, AnInterruptedRunKeepsItsSummaryAndFreesTheStages) {

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/build_info.h"
 #include "base/status.h"
 #include "coordinator/fleet/local_launch.h"
 
@@ -26,9 +27,10 @@ absl::StatusOr<std::unique_ptr<Session>> Session::Start(const std::string& name,
   std::unique_ptr<Session> session(new Session(NewRunId(name), interruption));
   std::vector<std::string> addresses = options.stages;
   FleetOptions fleet_options;
+  if (!options.allow_other_build) fleet_options.build = BuildId();
   if (addresses.empty()) {
     RETURN_IF_ERROR(session->Launch(name, experiment, options));
-    for (const auto& address : session->local_->addresses()) addresses.push_back(address.listen);
+    addresses = session->local_->addresses();
     fleet_options.lease_seconds = kChildLeaseSeconds;
   }
   session->fleet_ = std::make_unique<Fleet>(addresses, session->run_, fleet_options);
@@ -53,13 +55,6 @@ absl::Status Session::Launch(const std::string& name, const Experiment& experime
   launch.interrupt_fd = interruption_.fd();
   ASSIGN_OR_RETURN(local_, LocalStages::Start(launch));
   return absl::OkStatus();
-}
-
-std::vector<std::string> Session::stage_metrics() const {
-  std::vector<std::string> addresses;
-  if (local_ == nullptr) return addresses;  // servers started by hand have their own
-  for (const auto& address : local_->addresses()) addresses.push_back(address.metrics);
-  return addresses;
 }
 
 void Session::Release() {

@@ -17,6 +17,7 @@ namespace thinwire {
 
 struct SessionOptions {
   std::vector<std::string> stages;  // addresses of servers started by hand; empty: launch them here
+  bool allow_other_build = false;   // than this program's
   // The rest is about servers that are launched here.
   std::string stage_server;  // path of the binary; empty: look beside our own
   std::string cuda_plugin;   // empty: the stage server looks for it
@@ -38,9 +39,6 @@ class Session {
 
   const std::string& run() const { return run_; }
   Fleet* fleet() { return fleet_.get(); }
-
-  // Where each launched stage serves its metrics, host:port.
-  std::vector<std::string> stage_metrics() const;
 
   // Frees the stages of their lease: the fleet makes no call after it, and signals are not for it
   // any more. Launched stages go on serving their metrics. Idempotent.

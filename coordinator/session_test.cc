@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <stdlib.h>
 
+#include "base/build_info.h"
 #include "coordinator/fleet/fake_stage_testing.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -10,13 +11,15 @@
 namespace thinwire {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
 class SessionTest : public ::testing::Test {
  protected:
-  std::unique_ptr<Session> Start() {
+  std::unique_ptr<Session> Start(bool allow_other_build = false) {
     SessionOptions options;
+    options.allow_other_build = allow_other_build;
     options.stages = {stage_.address()};
     auto session = Session::Start("digits", Experiment(), options, &interruption_);
     EXPECT_TRUE(session.ok()) << session.status();
@@ -59,8 +62,13 @@ TEST_F(SessionTest, ASignalAfterTheReleaseIsNotForTheFleet) {
   EXPECT_FALSE(session->fleet()->interrupted());
 }
 
-TEST_F(SessionTest, ServersStartedByHandKeepTheirMetricsToThemselves) {
-  EXPECT_TRUE(Start()->stage_metrics().empty());
+TEST_F(SessionTest, AStageOfAnotherBuildIsLeasedOnlyWhenThatIsAllowed) {
+  stage_.build.set_build_id("another");
+  std::vector<AcquireResponse> answers;
+  EXPECT_THAT(std::string(Start()->fleet()->Acquire(&answers).message()),
+              AllOf(HasSubstr("is of build \"another\", this program of build \"" + BuildId()),
+                    HasSubstr("--allow_other_build")));
+  EXPECT_TRUE(Start(/*allow_other_build=*/true)->fleet()->Acquire(&answers).ok());
 }
 
 TEST_F(SessionTest, AFolderForLogsThatCannotBeMadeIsNamed) {

@@ -1,5 +1,7 @@
 #include "stage_server/lease.h"
 
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "base/steady_time.h"
@@ -23,7 +25,7 @@ absl::Status LeaseHolder::Acquire(const Lease& lease, const std::string& holder,
         "lease wants a run, a generation from 1 and lease_seconds above 0 and at most ",
         kMaxSeconds, ", got ", Spelled(lease), " for ", seconds));
   }
-  if (held_ && now < held_->expires) {
+  if (IsHeld(now)) {
     const Lease& other = held_->lease;
     if (other.run() != lease.run() || lease.generation() <= other.generation()) {
       return absl::FailedPreconditionError(absl::StrCat("this server is leased to ", Spelled(other),
@@ -37,7 +39,7 @@ absl::Status LeaseHolder::Acquire(const Lease& lease, const std::string& holder,
 }
 
 absl::Status LeaseHolder::Check(const Lease& lease, SteadyTime now) const {
-  if (!held_ || now >= held_->expires) {
+  if (!IsHeld(now)) {
     return absl::FailedPreconditionError(
         absl::StrCat(Spelled(lease), " holds no lease of this server, or let it expire"));
   }
@@ -61,10 +63,11 @@ absl::Status LeaseHolder::Release(const Lease& lease, SteadyTime now) {
   return absl::OkStatus();
 }
 
-bool LeaseHolder::TakeExpired(SteadyTime now) {
-  if (!held_ || now < held_->expires) return false;
+std::optional<Lease> LeaseHolder::TakeExpired(SteadyTime now) {
+  if (!held_ || IsHeld(now)) return std::nullopt;
+  Lease expired = std::move(held_->lease);
   held_.reset();
-  return true;
+  return expired;
 }
 
 }  // namespace thinwire

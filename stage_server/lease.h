@@ -24,8 +24,10 @@ class LeaseHolder {
   absl::Status Renew(const Lease& lease, SteadyTime now);
   absl::Status Release(const Lease& lease, SteadyTime now);
 
-  // True once after each lease that ran out; the server is then free.
-  bool TakeExpired(SteadyTime now);
+  bool IsHeld(SteadyTime now) const { return held_ && now < held_->expires; }
+
+  // Once after each lease that ran out, that lease; the server is then free.
+  std::optional<Lease> TakeExpired(SteadyTime now);
 
  private:
   struct Held {

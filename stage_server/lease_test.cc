@@ -54,8 +54,12 @@ TEST_F(LeaseTest, TheSameOrALowerGenerationIsRefused) {
 TEST_F(LeaseTest, RenewingKeepsItAndSilenceEndsIt) {
   ASSERT_TRUE(Acquire(LeaseOf("one", 1), start_).ok());
   ASSERT_TRUE(holder_.Renew(LeaseOf("one", 1), start_ + absl::Seconds(9)).ok());
+  EXPECT_TRUE(holder_.IsHeld(start_ + absl::Seconds(18)));
   EXPECT_FALSE(holder_.TakeExpired(start_ + absl::Seconds(18)));
-  EXPECT_TRUE(holder_.TakeExpired(start_ + absl::Seconds(19)));
+  EXPECT_FALSE(holder_.IsHeld(start_ + absl::Seconds(19)));
+  const auto expired = holder_.TakeExpired(start_ + absl::Seconds(19));
+  ASSERT_TRUE(expired);
+  EXPECT_EQ(expired->run(), "one");
   EXPECT_FALSE(holder_.TakeExpired(start_ + absl::Seconds(20)));
   EXPECT_TRUE(Acquire(LeaseOf("two", 1), start_ + absl::Seconds(20)).ok());
 }

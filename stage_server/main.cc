@@ -9,7 +9,12 @@
 #include <string>
 
 #include "CLI/CLI.hpp"
+#include "absl/strings/str_cat.h"
+#include "base/build_info.h"
+#include "grpc/support/log.h"
 #include "nlohmann/json.hpp"
+#include "spdlog/sinks/stdout_sinks.h"
+#include "stage_server/log.h"
 #include "stage_server/server.h"
 
 namespace thinwire {
@@ -27,6 +32,15 @@ constexpr char kDescription[] =
 
 constexpr unsigned kShutdownSeconds = 5;  // then the process ends the hard way
 
+Log* process_log = nullptr;  // never deleted: gRPC's threads outlive main
+
+// gRPC has one logger per process.
+void LogOfGrpc(gpr_log_func_args* line) {
+  const auto level =
+      line->severity == GPR_LOG_SEVERITY_ERROR ? spdlog::level::warn : spdlog::level::debug;
+  process_log->Write(level, "grpc", {}, absl::StrCat("gRPC: ", line->message));
+}
+
 // Tells whoever started us where we listen.
 bool ReportReady(int fd, const StageServer& server) {
   const std::string line =
@@ -35,6 +49,16 @@ bool ReportReady(int fd, const StageServer& server) {
   const bool written = write(fd, line.data(), line.size()) == static_cast<ssize_t>(line.size());
   close(fd);
   return written;
+}
+
+void LogServing(const StageServer& server) {
+  const std::string& metrics = server.metrics_address();
+  process_log->Write(
+      spdlog::level::info, "serving", {},
+      absl::StrCat("stage_server ", BuildCommit(), " serving on ", server.address(),
+                   metrics.empty() ? ", no metrics"
+                                   : absl::StrCat(", metrics on http://", metrics, "/metrics")),
+      {{"listen", server.address()}, {"metrics", metrics}, {"build", BuildId()}});
 }
 
 // Signals that end the server arrive here; block them before any thread exists.
@@ -49,29 +73,39 @@ int EndSignals() {
   return signalfd(-1, &signals, SFD_CLOEXEC);
 }
 
-void WaitForEnd(int signals, int lifeline) {
+// Returns what ended the server.
+std::string WaitForEnd(int signals, int lifeline) {
   pollfd ends[] = {{signals, POLLIN, 0}, {lifeline, POLLIN, 0}};  // poll skips a negative fd
   for (;;) {
     if (poll(ends, 2, /*timeout=*/-1) < 0 && errno == EINTR) continue;
-    if (ends[0].revents != 0) return;
+    signalfd_siginfo signal;
+    if (ends[0].revents != 0 && read(signals, &signal, sizeof(signal)) == sizeof(signal)) {
+      return signal.ssi_signo == SIGINT ? "SIGINT" : "SIGTERM";
+    }
     char byte;
-    if (ends[1].revents != 0 && read(lifeline, &byte, 1) <= 0) return;
+    if (ends[1].revents != 0 && read(lifeline, &byte, 1) <= 0) return "its coordinator ended";
   }
 }
 
 int Main(int argc, char** argv) {
   ServerOptions options;
+  LogOptions logging;
   int ready_fd = -1, lifeline_fd = -1;
   CLI::App app(kDescription, "stage_server");
   app.add_option("--listen", options.listen,
                  "gRPC address: host:port or unix:/path; port 0 picks one")
       ->capture_default_str();
   app.add_option("--metrics_listen", options.metrics_listen,
-                 "Prometheus /metrics: host:port; empty for none")
+                 "Prometheus /metrics, and /healthz: host:port; empty for none")
       ->capture_default_str();
   app.add_option("--cuda_plugin", options.cuda_plugin,
                  "path of libthinwire_cuda.so, opened when a run asks for a GPU (default: beside\n"
                  "this program, in lib/ beside it, or in the build's tree)");
+  app.add_option("--log_level", logging.level,
+                 "least level of lines on stderr: debug, info, warning, error or off")
+      ->capture_default_str();
+  app.add_option("--log_format", logging.format, "text, or json: one object a line")
+      ->capture_default_str();
   app.add_option("--ready_fd", ready_fd,
                  "descriptor that gets one line of JSON with both addresses once serving");
   app.add_option("--lifeline_fd", lifeline_fd, "descriptor whose end of file ends the server");
@@ -81,16 +115,24 @@ int Main(int argc, char** argv) {
     return app.exit(error) == 0 ? 0 : 2;
   }
 
+  auto log = Log::New(logging, std::make_shared<spdlog::sinks::stderr_sink_mt>());
+  if (!log.ok()) {
+    std::fprintf(stderr, "stage_server: %s\n", std::string(log.status().message()).c_str());
+    return 2;
+  }
+  options.log = process_log = log->release();
+  gpr_set_log_function(LogOfGrpc);
   const int signals = EndSignals();
   absl::StatusOr<std::unique_ptr<StageServer>> server = StartStageServer(options);
   if (!server.ok()) {
-    std::fprintf(stderr, "stage_server: %s\n", std::string(server.status().message()).c_str());
+    process_log->Write(spdlog::level::critical, "failed", {},
+                       std::string(server.status().message()));
     return 1;
   }
-  std::fprintf(stderr, "stage_server: serving on %s, metrics on http://%s/metrics\n",
-               (*server)->address().c_str(), (*server)->metrics_address().c_str());
+  LogServing(**server);
   if (ready_fd >= 0 && !ReportReady(ready_fd, **server)) return 1;
-  WaitForEnd(signals, lifeline_fd);
+  const std::string cause = WaitForEnd(signals, lifeline_fd);
+  process_log->Write(spdlog::level::info, "ending", {}, "the server ends: " + cause);
   alarm(kShutdownSeconds);
   (*server)->Shutdown();
   return 0;

@@ -55,10 +55,13 @@ Labels With(Labels labels, const char* name, const std::string& value) {
   return labels;
 }
 
-Labels LabelsOf(const StageSnapshot& snapshot, const StageSnapshot::End& end) {
-  return {{"stage", std::to_string(snapshot.stage)},
-          {"boundary", end.boundary},
-          {"direction", end.direction}};
+Labels LabelsOf(const StageSnapshot& snapshot) {
+  return {{"run", snapshot.run}, {"stage", std::to_string(snapshot.stage)}};
+}
+
+Labels LabelsOf(const StageSnapshot& snapshot, const std::string& boundary,
+                const std::string& direction) {
+  return With(With(LabelsOf(snapshot), "boundary", boundary), "direction", direction);
 }
 
 void AddTraffic(const StageSnapshot& snapshot, std::vector<MetricFamily>* families) {
@@ -72,7 +75,7 @@ void AddTraffic(const StageSnapshot& snapshot, std::vector<MetricFamily>* famili
     const std::pair<const char*, const BoundaryStatistics::Traffic*> phases[] = {
         {"train", &end.statistics.train}, {"eval", &end.statistics.evaluate}};
     for (const auto& [phase, traffic] : phases) {
-      const Labels labels = With(LabelsOf(snapshot, end), "phase", phase);
+      const Labels labels = With(LabelsOf(snapshot, end.boundary, end.direction), "phase", phase);
       raw.Add(labels, static_cast<double>(traffic->raw_bytes));
       wire.Add(labels, static_cast<double>(traffic->wire_bytes));
       messages.Add(labels, static_cast<double>(traffic->messages));
@@ -98,7 +101,7 @@ void AddCodecs(const StageSnapshot& snapshot, std::vector<MetricFamily>* familie
   Family received("thinwire_link_last_receive_timestamp_seconds",
                   "When the last message came, Unix time.", MetricType::Gauge);
   for (const StageSnapshot::End& end : snapshot.ends) {
-    const Labels labels = LabelsOf(snapshot, end);
+    const Labels labels = LabelsOf(snapshot, end.boundary, end.direction);
     if (end.sender) {
       info.Add(With(With(labels, "codec", end.codec), "feedback", end.feedback), 1);
       encode.Add(labels, end.statistics.encode);
@@ -120,9 +123,15 @@ void AddCodecs(const StageSnapshot& snapshot, std::vector<MetricFamily>* familie
 void AddActivity(const StageSnapshot& snapshot, std::vector<MetricFamily>* families) {
   Family seconds("thinwire_stage_seconds_total", "Training time by what it was spent on.",
                  MetricType::Counter);
-  const Labels labels = {{"stage", std::to_string(snapshot.stage)}};
-  for (int i = 0; i < kNumActivities; ++i) {
-    seconds.Add(With(labels, "activity", Name(static_cast<Activity>(i))), snapshot.activity[i]);
+  Family waits("thinwire_boundary_wait_seconds_total",
+               "Training time spent waiting for a neighbour.", MetricType::Counter);
+  const Labels labels = LabelsOf(snapshot);
+  for (const auto& [activity, spent] : ByName(snapshot.activity)) {
+    seconds.Add(With(labels, "activity", activity), spent);
+  }
+  for (const StageSnapshot::Wait& wait : snapshot.waits) {
+    waits.Add(With(LabelsOf(snapshot, wait.boundary, wait.direction), "end", wait.end),
+              wait.seconds);
   }
   double encode = 0, decode = 0;
   for (const StageSnapshot::End& end : snapshot.ends) {
@@ -132,6 +141,7 @@ void AddActivity(const StageSnapshot& snapshot, std::vector<MetricFamily>* famil
   seconds.Add(With(labels, "activity", "encode"), encode);
   seconds.Add(With(labels, "activity", "decode"), decode);
   seconds.MoveTo(families);
+  waits.MoveTo(families);
 }
 
 void AddDevice(const Labels& stage, Device* device, const std::string& model,
@@ -160,12 +170,14 @@ std::vector<MetricFamily> StageMetrics::Collect() const {
   std::vector<MetricFamily> families;
   const std::optional<StageSnapshot> snapshot = snapshot_();
   Family up("thinwire_stage_up", "1 while the server runs.", MetricType::Gauge);
+  Family busy("thinwire_stage_busy", "1 while the server is leased to a run.", MetricType::Gauge);
   Family build("thinwire_build_info", "The build that serves.", MetricType::Gauge);
-  Labels stage;
-  if (snapshot) stage.push_back({"stage", std::to_string(snapshot->stage)});
+  const Labels stage = snapshot ? LabelsOf(*snapshot) : Labels();
   up.Add(stage, 1);
+  busy.Add(stage, is_busy_() ? 1 : 0);
   build.Add({{"commit", BuildCommit()}, {"build", BuildId()}}, 1);
   up.MoveTo(&families);
+  busy.MoveTo(&families);
   AddDevice(stage, snapshot ? snapshot->device : idle_, snapshot ? snapshot->device_model : "",
             &families);
   build.MoveTo(&families);

@@ -20,24 +20,33 @@ struct StageSnapshot {
     bool sender = false;
     BoundaryStatistics statistics;
   };
+  struct Wait {
+    std::string boundary, direction, end;  // "layer1", "gradient", "receive"
+    double seconds = 0;
+  };
+  std::string run;
   int stage = 0;
   Device* device = nullptr;
   std::string device_model;  // "NVIDIA H200"; empty for the CPU
   std::vector<End> ends;
-  ActivitySeconds activity{};
+  ActivitySeconds activity;
+  std::vector<Wait> waits;  // at the cuts to neighbours
 };
 
 class StageMetrics final : public prometheus::Collectable {
  public:
-  // `snapshot` is called from scrapes, on any thread; nothing while no run is configured.
-  // Meanwhile the device shown is `idle`. Devices are there as long as the process.
-  StageMetrics(std::function<std::optional<StageSnapshot>()> snapshot, Device* idle)
-      : snapshot_(std::move(snapshot)), idle_(idle) {}
+  // The functions are called from scrapes, on any thread. `snapshot`: nothing while no run is
+  // configured; meanwhile the device shown is `idle`. Devices are there as long as the process.
+  // `is_busy`: leased.
+  StageMetrics(std::function<std::optional<StageSnapshot>()> snapshot,
+               std::function<bool()> is_busy, Device* idle)
+      : snapshot_(std::move(snapshot)), is_busy_(std::move(is_busy)), idle_(idle) {}
 
   std::vector<prometheus::MetricFamily> Collect() const override;
 
  private:
   const std::function<std::optional<StageSnapshot>()> snapshot_;
+  const std::function<bool()> is_busy_;
   Device* const idle_;
 };
 

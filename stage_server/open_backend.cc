@@ -1,7 +1,5 @@
 #include "stage_server/open_backend.h"
 
-#include <cstdio>
-
 #include "absl/strings/str_cat.h"
 #include "backend/load.h"
 #include "base/status.h"
@@ -21,11 +19,11 @@ absl::StatusOr<Backend> OpenBackend(const BackendRequest& request, const std::st
         absl::StrCat("threads: ", request.threads, ", want 1 to ", kMaxThreads));
   }
   ASSIGN_OR_RETURN(const OpenedDevice opened, OpenDevice(request.device, cuda_plugin));
-  if (!opened.note.empty()) std::fprintf(stderr, "stage_server: %s\n", opened.note.c_str());
   Backend backend;
   backend.device = opened.device;
   backend.kernels = opened.kernels;
   backend.description = opened.description;
+  backend.note = opened.note;
   if (opened.plugin != nullptr) {
     Ops* ops = nullptr;
     RETURN_IF_ERROR(ToStatus(opened.plugin->NewOps(opened.device, request.ops, &ops)));

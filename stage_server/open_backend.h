@@ -16,7 +16,7 @@ struct BackendRequest {
   int threads = 1;  // that compute on the CPU
 };
 
-// `cuda_plugin` empty: where backend/load.h looks. What "auto" came to is said on stderr.
+// `cuda_plugin` empty: where backend/load.h looks.
 // InvalidArgument for threads outside 1 to 1024, for another text, for a device beyond those there
 // are and for tf32 on the CPU; otherwise why the device cannot be opened (backend/load.h).
 absl::StatusOr<Backend> OpenBackend(const BackendRequest& request, const std::string& cuda_plugin);

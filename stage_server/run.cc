@@ -39,7 +39,7 @@ absl::StatusOr<std::unique_ptr<StageRun>> StageRun::New(const ConfigureRequest& 
                                                         const Backend& backend,
                                                         BoundaryService* boundaries,
                                                         ConfigureResponse* response) {
-  std::unique_ptr<StageRun> run(new StageRun(backend));
+  std::unique_ptr<StageRun> run(new StageRun(request, backend));
   ASSIGN_OR_RETURN(run->spec_, StageSpecFrom(request.experiment(), request.stage()));
   run->spec_.run = RunDigest(request.lease());
   run->spec_.generation = request.lease().generation();
@@ -271,6 +271,10 @@ void StageRun::ExecutorLoop() {
   }
 }
 
-StageSnapshot StageRun::Snapshot() const { return SnapshotOf(*stage_, *executor_, backend_); }
+StageSnapshot StageRun::Snapshot() const {
+  StageSnapshot snapshot = SnapshotOf(*stage_, *executor_, backend_);
+  snapshot.run = subject_.run;
+  return snapshot;
+}
 
 }  // namespace thinwire

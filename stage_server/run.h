@@ -14,6 +14,7 @@
 #include "absl/time/time.h"
 #include "proto/stage.pb.h"
 #include "stage_server/grpc/boundary_service.h"
+#include "stage_server/log.h"
 #include "stage_server/metrics.h"
 #include "stage_server/stage/executor.h"
 
@@ -48,15 +49,24 @@ class StageRun {
   // Ends whatever runs. Any thread.
   void Stop(const absl::Status& reason) { executor_->Stop(reason); }
 
+  // The first reason of Stop; OK before it. Any thread.
+  absl::Status stopped() const { return executor_->Stopped(); }
+
   // Any thread.
   StageSnapshot Snapshot() const;
+
+  const StageSpec& spec() const { return spec_; }
+  const LogSubject& subject() const { return subject_; }
 
  private:
   struct TrimDevice {
     void operator()(Device* device) const;
   };
 
-  explicit StageRun(const Backend& backend) : memory_(backend.device), backend_(backend) {}
+  StageRun(const ConfigureRequest& request, const Backend& backend)
+      : memory_(backend.device),
+        backend_(backend),
+        subject_{request.lease().run(), static_cast<int>(request.stage())} {}
   absl::Status LoadFeed(const ConfigureRequest& request, ConfigureResponse* response);
   absl::Status ListenUpstream(BoundaryService* boundaries);
   absl::Status CheckSamples(int64_t samples, bool training) const;
@@ -67,6 +77,7 @@ class StageRun {
 
   std::unique_ptr<Device, TrimDevice> memory_;  // first: trimmed when all else has been freed
   const Backend backend_;
+  const LogSubject subject_;
   StageSpec spec_;
   DataSplits data_;
   std::optional<Feed> feed_;

@@ -44,6 +44,21 @@ void FillReceiver(const BoundaryReceiver& receiver, BoundaryReport* report) {
   report->set_decode_cpu_seconds(s.decode_cpu_seconds);
 }
 
+// A stage waits at its neighbours only: to send what flows away from it, to receive what comes.
+void AddWaits(const StageSpec& spec, StageSnapshot* snapshot) {
+  const ActivitySeconds& seconds = snapshot->activity;
+  if (!spec.first()) {
+    const std::string& cut = spec.cuts[spec.upstream_cut()].name;
+    snapshot->waits.push_back({cut, "activation", "receive", seconds.upstream.receive});
+    snapshot->waits.push_back({cut, "gradient", "send", seconds.upstream.send});
+  }
+  if (!spec.last()) {
+    const std::string& cut = spec.cuts[spec.downstream_cut()].name;
+    snapshot->waits.push_back({cut, "activation", "send", seconds.downstream.send});
+    snapshot->waits.push_back({cut, "gradient", "receive", seconds.downstream.receive});
+  }
+}
+
 }  // namespace
 
 StageReport ReportOf(const LocalStage& stage, const Executor& executor, const Backend& backend) {
@@ -51,8 +66,8 @@ StageReport ReportOf(const LocalStage& stage, const Executor& executor, const Ba
   report.set_stage(stage.spec().stage);
   report.set_step(executor.last_step());
   const ActivitySeconds seconds = executor.activity();
-  for (int i = 0; i < kNumActivities; ++i) {
-    (*report.mutable_activity_seconds())[Name(static_cast<Activity>(i))] = seconds[i];
+  for (const auto& [activity, spent] : ByName(seconds)) {
+    (*report.mutable_activity_seconds())[activity] = spent;
   }
   double encode = 0, decode = 0;
   for (const LocalStage::End& end : stage.ends()) {
@@ -83,6 +98,7 @@ StageSnapshot SnapshotOf(const LocalStage& stage, const Executor& executor,
   snapshot.device = backend.device;
   snapshot.device_model = backend.description.name;
   snapshot.activity = executor.activity();
+  AddWaits(stage.spec(), &snapshot);
   for (const LocalStage::End& end : stage.ends()) {
     const BoundarySpec& spec = end.sender ? end.sender->spec() : end.receiver->spec();
     snapshot.ends.push_back({spec.name, NameOf(spec.direction), CodecName(spec.codec),

@@ -1,5 +1,6 @@
 #include "stage_server/server.h"
 
+#include <atomic>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -8,8 +9,10 @@
 #include "base/status.h"
 #include "grpcpp/grpcpp.h"
 #include "grpcpp/health_check_service_interface.h"
-#include "prometheus/exposer.h"
+#include "monitoring/metrics_server.h"
+#include "prometheus/registry.h"
 #include "stage_server/grpc/boundary_service.h"
+#include "stage_server/journal.h"
 #include "stage_server/metrics.h"
 #include "stage_server/open_backend.h"
 #include "stage_server/service.h"
@@ -26,13 +29,12 @@ std::string WithPort(const std::string& address, int port) {
 
 class StageServerImpl final : public StageServer {
  public:
-  explicit StageServerImpl(const std::string& cuda_plugin)
-      : boundaries_(NewBoundaryService()),
-        service_([cuda_plugin](
-                     const BackendRequest& request) { return OpenBackend(request, cuda_plugin); },
-                 boundaries_.get()),
-        metrics_(
-            std::make_shared<StageMetrics>([this] { return service_.Snapshot(); }, CpuDevice())) {}
+  explicit StageServerImpl(const ServerOptions& options)
+      : journal_(options.log != nullptr ? options.log : &no_log_, errors_.get()),
+        boundaries_(NewBoundaryService()),
+        service_([plugin = options.cuda_plugin](
+                     const BackendRequest& request) { return OpenBackend(request, plugin); },
+                 boundaries_.get(), &journal_) {}
 
   ~StageServerImpl() override { Shutdown(); }
 
@@ -51,6 +53,7 @@ class StageServerImpl final : public StageServer {
                                                  ": is the address taken or malformed?"));
     }
     address_ = WithPort(options.listen, port);
+    is_serving_ = true;
     return absl::OkStatus();
   }
 
@@ -59,32 +62,35 @@ class StageServerImpl final : public StageServer {
 
   void Shutdown() override {
     if (server_ == nullptr) return;
+    is_serving_ = false;
     service_.Stop();
     server_->Shutdown(absl::ToChronoTime(absl::Now() + absl::Seconds(1)));
     server_->Wait();
     server_.reset();
-    exposer_.reset();
+    metrics_server_.reset();
   }
 
  private:
   absl::Status StartMetrics(const std::string& listen) {
     if (listen.empty()) return absl::OkStatus();
-    try {
-      exposer_ = std::make_unique<prometheus::Exposer>(listen, /*num_threads=*/2);
-    } catch (const std::exception& error) {
-      return absl::UnavailableError(absl::StrCat("cannot serve metrics on ", listen,
-                                                 ": is the address taken or malformed? (",
-                                                 error.what(), ")"));
-    }
-    exposer_->RegisterCollectable(metrics_);
-    metrics_address_ = WithPort(listen, exposer_->GetListeningPorts().front());
+    MetricsSources sources;
+    sources.collectables = {errors_, std::make_shared<StageMetrics>(
+                                         [this] { return service_.Snapshot(); },
+                                         [this] { return service_.IsLeased(); }, CpuDevice())};
+    sources.is_healthy = [this] { return is_serving_.load(); };
+    ASSIGN_OR_RETURN(metrics_server_, MetricsServer::Start(listen, std::move(sources)));
+    metrics_address_ = metrics_server_->address();
+    service_.set_metrics_address(metrics_address_);
     return absl::OkStatus();
   }
 
+  Log no_log_;
+  const std::shared_ptr<prometheus::Registry> errors_ = std::make_shared<prometheus::Registry>();
+  Journal journal_;
   std::unique_ptr<BoundaryService> boundaries_;
   StageService service_;
-  std::shared_ptr<StageMetrics> metrics_;
-  std::unique_ptr<prometheus::Exposer> exposer_;
+  std::atomic<bool> is_serving_{false};
+  std::unique_ptr<MetricsServer> metrics_server_;
   std::unique_ptr<grpc::Server> server_;
   std::string address_, metrics_address_;
 };
@@ -92,7 +98,7 @@ class StageServerImpl final : public StageServer {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<StageServer>> StartStageServer(const ServerOptions& options) {
-  auto server = std::make_unique<StageServerImpl>(options.cuda_plugin);
+  auto server = std::make_unique<StageServerImpl>(options);
   RETURN_IF_ERROR(server->Start(options));
   return server;
 }

@@ -7,6 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "stage_server/log.h"
 
 namespace thinwire {
 
@@ -14,6 +15,7 @@ struct ServerOptions {
   std::string listen = "127.0.0.1:0";          // "unix:/path" or "host:port"; port 0: ephemeral
   std::string metrics_listen = "127.0.0.1:0";  // "host:port"; empty: no /metrics
   std::string cuda_plugin;  // path of the CUDA backend; empty: where backend/load.h looks
+  Log* log = nullptr;       // outlives the server; null: nothing is logged
 };
 
 class StageServer {

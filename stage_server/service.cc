@@ -22,8 +22,11 @@ constexpr std::chrono::milliseconds kCancelCheckEvery{100};
 
 }  // namespace
 
-StageService::StageService(BackendFactory backend, BoundaryService* boundaries)
-    : backend_(std::move(backend)), boundaries_(boundaries), watcher_([this] { WatchLease(); }) {}
+StageService::StageService(BackendFactory backend, BoundaryService* boundaries, Journal* journal)
+    : backend_(std::move(backend)),
+      boundaries_(boundaries),
+      journal_(*journal),
+      watcher_([this] { WatchLease(); }) {}
 
 StageService::~StageService() {
   Stop();
@@ -50,12 +53,16 @@ void StageService::WatchLease() {
       std::unique_lock<std::mutex> lock(watcher_mutex_);
       if (changed_.wait_for(lock, kLeaseCheckEvery, [this] { return watcher_ends_; })) return;
     }
-    (void)EndRun(
-        [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-          return lease_.TakeExpired(SteadyTime::Now()) ? absl::OkStatus()
-                                                       : absl::NotFoundError("no lease ran out");
-        },
-        absl::DeadlineExceededError("the coordinator stopped renewing its lease"));
+    LogSubject subject;
+    const auto take = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+      const std::optional<Lease> expired = lease_.TakeExpired(SteadyTime::Now());
+      if (!expired) return absl::NotFoundError("no lease ran out");
+      subject = SubjectOf(*expired);
+      return absl::OkStatus();
+    };
+    const absl::Status ended =
+        EndRun(take, absl::DeadlineExceededError("the coordinator stopped renewing its lease"));
+    if (ended.ok()) journal_.LeaseExpired(subject);
   }
 }
 
@@ -76,6 +83,26 @@ absl::StatusOr<std::shared_ptr<StageRun>> StageService::RunOf(const Lease& lease
   RETURN_IF_ERROR(lease_.Check(lease, SteadyTime::Now()));
   if (run_ == nullptr) return absl::FailedPreconditionError("the stage is not configured");
   return run_;
+}
+
+LogSubject StageService::SubjectOf(const Lease& lease) const {
+  return run_ == nullptr ? LogSubject{lease.run(), {}} : run_->subject();
+}
+
+grpc::Status StageService::End(const char* call, const StageRun& run, const absl::Status& status) {
+  if (!status.ok()) {
+    if (status == run.stopped() || absl::IsCancelled(status)) {
+      journal_.Stopped(run.subject(), call, status);
+    } else {
+      journal_.Failed(run.subject(), call, status);
+    }
+  }
+  return ToGrpcStatus(status);
+}
+
+grpc::Status StageService::Refuse(const char* call, const Lease& lease, const absl::Status& error) {
+  journal_.Failed({lease.run(), {}}, call, error);
+  return ToGrpcStatus(error);
 }
 
 bool StageService::WithClient(const StageRun* run, grpc::ServerContext* context,
@@ -111,22 +138,35 @@ grpc::Status StageService::Acquire(grpc::ServerContext* context, const AcquireRe
                               SteadyTime::Now());
       },
       absl::CancelledError("another generation took the server over"));
-  if (!status.ok()) return ToGrpcStatus(status);
+  if (!status.ok()) {
+    journal_.LeaseRefused(*request, holder, status);
+    return ToGrpcStatus(status);
+  }
+  journal_.LeaseTaken(*request, holder);
   *response->mutable_build() = ThisBuild();
   response->set_cores(static_cast<uint32_t>(sysconf(_SC_NPROCESSORS_ONLN)));
+  response->set_metrics_address(metrics_address_);
   return grpc::Status::OK;
 }
 
 grpc::Status StageService::Renew(grpc::ServerContext*, const RenewRequest* request,
                                  RenewResponse*) {
-  absl::MutexLock lock(&mutex_);
-  return ToGrpcStatus(lease_.Renew(request->lease(), SteadyTime::Now()));
+  absl::Status status;
+  {
+    absl::MutexLock lock(&mutex_);
+    status = lease_.Renew(request->lease(), SteadyTime::Now());
+  }
+  return status.ok() ? grpc::Status::OK : Refuse("Renew", request->lease(), status);
 }
 
 grpc::Status StageService::Configure(grpc::ServerContext*, const ConfigureRequest* request,
                                      ConfigureResponse* response) {
   absl::MutexLock one_at_a_time(&build_mutex_);
-  return ToGrpcStatus(Build(*request, response));
+  const absl::Status status = Build(*request, response);
+  if (status.ok()) return grpc::Status::OK;
+  journal_.Failed({request->lease().run(), static_cast<int>(request->stage())}, "Configure",
+                  status);
+  return ToGrpcStatus(status);
 }
 
 absl::Status StageService::Build(const ConfigureRequest& request, ConfigureResponse* response) {
@@ -138,11 +178,15 @@ absl::Status StageService::Build(const ConfigureRequest& request, ConfigureRespo
   ConfigureRequest checked = request;
   RETURN_IF_ERROR(Resolve(checked.mutable_experiment()));
   ASSIGN_OR_RETURN(const Backend backend, OpenBackendOf(checked));
-  ASSIGN_OR_RETURN(std::unique_ptr<StageRun> run,
+  ASSIGN_OR_RETURN(const std::shared_ptr<StageRun> run,
                    StageRun::New(checked, backend, boundaries_, response));
-  absl::MutexLock lock(&mutex_);
-  RETURN_IF_ERROR(check());  // it may be another's by now
-  run_ = std::move(run);
+  {
+    absl::MutexLock lock(&mutex_);
+    RETURN_IF_ERROR(check());  // it may be another's by now
+    run_ = run;
+  }
+  journal_.DeviceTaken(run->subject(), backend.note);
+  journal_.Configured(run->subject(), run->spec(), checked, *response);
   return absl::OkStatus();
 }
 
@@ -158,107 +202,138 @@ absl::StatusOr<Backend> StageService::OpenBackendOf(const ConfigureRequest& requ
 grpc::Status StageService::Connect(grpc::ServerContext*, const ConnectRequest* request,
                                    ConnectResponse*) {
   const absl::StatusOr<std::shared_ptr<StageRun>> run = RunOf(request->lease());
-  if (!run.ok()) return ToGrpcStatus(run.status());
-  return ToGrpcStatus((*run)->Connect(request->downstream()));
+  if (!run.ok()) return Refuse("Connect", request->lease(), run.status());
+  const absl::Status status = (*run)->Connect(request->downstream());
+  if (status.ok()) journal_.Connected((*run)->subject(), request->downstream());
+  return End("Connect", **run, status);
 }
 
-grpc::Status StageService::Stream(
-    grpc::ServerContext* context, const Lease& lease, grpc::ServerWriter<StageEvent>* writer,
-    const std::function<absl::Status(StageRun*, const StageRun::OnEvent&)>& work) {
-  absl::StatusOr<std::shared_ptr<StageRun>> run = RunOf(lease);
-  if (!run.ok()) return ToGrpcStatus(run.status());
+absl::Status StageService::Stream(
+    grpc::ServerContext* context, StageRun* run, grpc::ServerWriter<StageEvent>* writer,
+    const std::function<absl::Status(const StageRun::OnEvent&)>& work) {
   EventQueue queue;
-  std::thread worker([&] {
-    queue.Finish(work(run->get(), [&queue](const StageEvent& event) { queue.Push(event); }));
-  });
+  std::thread worker(
+      [&] { queue.Finish(work([&queue](const StageEvent& event) { queue.Push(event); })); });
   std::optional<absl::Status> result;
   while (!result) {
     auto [events, finished] = queue.Take(kCancelCheckEvery);
     bool reachable = !context->IsCancelled();
     for (const StageEvent& event : events) {
-      reachable =
-          reachable && WithClient(run->get(), context, [&] { return writer->Write(event); });
+      reachable = reachable && WithClient(run, context, [&] { return writer->Write(event); });
     }
-    if (!reachable) (*run)->Stop(absl::CancelledError("the coordinator ended the call"));
+    if (!reachable) run->Stop(absl::CancelledError("the coordinator ended the call"));
     result = std::move(finished);
   }
   worker.join();
-  return ToGrpcStatus(*result);
+  return *result;
 }
 
 grpc::Status StageService::Train(grpc::ServerContext* context, const TrainRequest* request,
                                  grpc::ServerWriter<StageEvent>* writer) {
-  return Stream(context, request->lease(), writer,
-                [request](StageRun* run, const StageRun::OnEvent& on_event) {
-                  return run->Train(request->epoch(), request->samples(), on_event);
-                });
+  const absl::StatusOr<std::shared_ptr<StageRun>> run = RunOf(request->lease());
+  if (!run.ok()) return Refuse("Train", request->lease(), run.status());
+  journal_.EpochBegins((*run)->subject(), *request);
+  const SteadyTime start = SteadyTime::Now();
+  const absl::Status status =
+      Stream(context, run->get(), writer, [&](const StageRun::OnEvent& on_event) {
+        return (*run)->Train(request->epoch(), request->samples(), on_event);
+      });
+  if (status.ok()) journal_.EpochEnds((*run)->subject(), *request, SecondsSince(start));
+  return End("Train", **run, status);
 }
 
 grpc::Status StageService::Evaluate(grpc::ServerContext* context, const EvaluateRequest* request,
                                     grpc::ServerWriter<StageEvent>* writer) {
-  return Stream(context, request->lease(), writer,
-                [request](StageRun* run, const StageRun::OnEvent& on_event) {
-                  return run->Evaluate(*request, on_event);
-                });
+  const absl::StatusOr<std::shared_ptr<StageRun>> run = RunOf(request->lease());
+  if (!run.ok()) return Refuse("Evaluate", request->lease(), run.status());
+  const SteadyTime start = SteadyTime::Now();
+  std::optional<EvaluationReport> report;
+  const absl::Status status =
+      Stream(context, run->get(), writer, [&](const StageRun::OnEvent& on_event) {
+        return (*run)->Evaluate(*request, [&](const StageEvent& event) {
+          if (event.has_evaluation()) report = event.evaluation();
+          on_event(event);
+        });
+      });
+  if (status.ok()) {
+    journal_.Evaluated((*run)->subject(), *request, report, SecondsSince(start));
+  }
+  return End("Evaluate", **run, status);
 }
 
 grpc::Status StageService::ExportParameters(grpc::ServerContext* context,
                                             const ExportParametersRequest* request,
                                             grpc::ServerWriter<FileChunk>* writer) {
   const absl::StatusOr<std::shared_ptr<StageRun>> run = RunOf(request->lease());
-  if (!run.ok()) return ToGrpcStatus(run.status());
-  return ToGrpcStatus((*run)->ExportParameters(ChunksTo(run->get(), context, writer)));
+  if (!run.ok()) return Refuse("ExportParameters", request->lease(), run.status());
+  return End("ExportParameters", **run,
+             (*run)->ExportParameters(ChunksTo(run->get(), context, writer)));
 }
 
 grpc::Status StageService::ImportParameters(grpc::ServerContext* context,
                                             grpc::ServerReader<ImportParametersRequest>* reader,
                                             ImportParametersResponse*) {
+  constexpr char kCall[] = "ImportParameters";
   ImportParametersRequest request;
   if (!reader->Read(&request)) {
-    return ToGrpcStatus(absl::InvalidArgumentError("no lease and no parameters came"));
+    return Refuse(kCall, {}, absl::InvalidArgumentError("no lease and no parameters came"));
   }
-  const absl::StatusOr<std::shared_ptr<StageRun>> run = RunOf(request.lease());
-  if (!run.ok()) return ToGrpcStatus(run.status());
   const Lease lease = request.lease();
+  const absl::StatusOr<std::shared_ptr<StageRun>> run = RunOf(lease);
+  if (!run.ok()) return Refuse(kCall, lease, run.status());
   const uint64_t most = (*run)->MaxImportBytes();
   std::string file;
   do {
     file += request.data();
     if (file.size() > most) {
-      return ToGrpcStatus(absl::InvalidArgumentError(absl::StrCat(
-          "parameters of more than ", most, " bytes, this stage's and a header of 16 MiB")));
+      return End(
+          kCall, **run,
+          absl::InvalidArgumentError(absl::StrCat("parameters of more than ", most,
+                                                  " bytes, this stage's and a header of 16 MiB")));
     }
   } while (WithClient(run->get(), context, [&] { return reader->Read(&request); }));
   // Or the file was cut off.
   if (const absl::Status status = RunOf(lease).status(); !status.ok()) {
-    return ToGrpcStatus(status);
+    return Refuse(kCall, lease, status);
   }
-  return ToGrpcStatus((*run)->ImportParameters(file));
+  return End(kCall, **run, (*run)->ImportParameters(file));
 }
 
 grpc::Status StageService::Gradients(grpc::ServerContext* context, const GradientsRequest* request,
                                      grpc::ServerWriter<StageEvent>* writer) {
-  return Stream(context, request->lease(), writer,
-                [request](StageRun* run, const StageRun::OnEvent& on_event) {
-                  return run->Gradients(*request, on_event);
-                });
+  const absl::StatusOr<std::shared_ptr<StageRun>> run = RunOf(request->lease());
+  if (!run.ok()) return Refuse("Gradients", request->lease(), run.status());
+  return End("Gradients", **run,
+             Stream(context, run->get(), writer, [&](const StageRun::OnEvent& on_event) {
+               return (*run)->Gradients(*request, on_event);
+             }));
 }
 
 grpc::Status StageService::ExportCapture(grpc::ServerContext* context,
                                          const ExportCaptureRequest* request,
                                          grpc::ServerWriter<FileChunk>* writer) {
   const absl::StatusOr<std::shared_ptr<StageRun>> run = RunOf(request->lease());
-  if (!run.ok()) return ToGrpcStatus(run.status());
-  return ToGrpcStatus(
-      (*run)->ExportCapture(request->step(), ChunksTo(run->get(), context, writer)));
+  if (!run.ok()) return Refuse("ExportCapture", request->lease(), run.status());
+  return End("ExportCapture", **run,
+             (*run)->ExportCapture(request->step(), ChunksTo(run->get(), context, writer)));
 }
 
 grpc::Status StageService::Release(grpc::ServerContext*, const ReleaseRequest* request,
                                    ReleaseResponse*) {
+  LogSubject subject;
   const auto release = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    subject = SubjectOf(request->lease());
     return lease_.Release(request->lease(), SteadyTime::Now());
   };
-  return ToGrpcStatus(EndRun(release, absl::CancelledError("the run was released")));
+  const absl::Status status = EndRun(release, absl::CancelledError("the run was released"));
+  if (!status.ok()) return Refuse("Release", request->lease(), status);
+  journal_.LeaseReleased(subject);
+  return grpc::Status::OK;
+}
+
+bool StageService::IsLeased() const {
+  absl::MutexLock lock(&mutex_);
+  return lease_.IsHeld(SteadyTime::Now());
 }
 
 std::optional<StageSnapshot> StageService::Snapshot() const {

@@ -16,6 +16,7 @@
 #include "absl/synchronization/mutex.h"
 #include "proto/stage.grpc.pb.h"
 #include "stage_server/grpc/boundary_service.h"
+#include "stage_server/journal.h"
 #include "stage_server/lease.h"
 #include "stage_server/open_backend.h"
 #include "stage_server/run.h"
@@ -27,8 +28,8 @@ class StageService final : public Stage::Service {
   // Once per run.
   using BackendFactory = std::function<absl::StatusOr<Backend>(const BackendRequest&)>;
 
-  // `boundaries` outlives the service.
-  StageService(BackendFactory backend, BoundaryService* boundaries);
+  // `boundaries` and `journal` outlive the service.
+  StageService(BackendFactory backend, BoundaryService* boundaries, Journal* journal);
   ~StageService() override;
 
   grpc::Status Acquire(grpc::ServerContext* context, const AcquireRequest* request,
@@ -56,8 +57,12 @@ class StageService final : public Stage::Service {
   grpc::Status Release(grpc::ServerContext* context, const ReleaseRequest* request,
                        ReleaseResponse* response) override;
 
+  // What Acquire answers; before the first call.
+  void set_metrics_address(const std::string& address) { metrics_address_ = address; }
+
   // For /metrics; nothing while no run is configured. Any thread.
   std::optional<StageSnapshot> Snapshot() const;
+  bool IsLeased() const;
 
   // Ends whatever runs; for the server's shutdown.
   void Stop();
@@ -71,9 +76,13 @@ class StageService final : public Stage::Service {
   absl::Status Build(const ConfigureRequest& request, ConfigureResponse* response);
   absl::StatusOr<Backend> OpenBackendOf(const ConfigureRequest& request) const;
   absl::StatusOr<std::shared_ptr<StageRun>> RunOf(const Lease& lease) const;
-  grpc::Status Stream(grpc::ServerContext* context, const Lease& lease,
+  LogSubject SubjectOf(const Lease& lease) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // How the call named `call` ends: told to the journal unless it went well.
+  grpc::Status End(const char* call, const StageRun& run, const absl::Status& status);
+  grpc::Status Refuse(const char* call, const Lease& lease, const absl::Status& error);
+  absl::Status Stream(grpc::ServerContext* context, StageRun* run,
                       grpc::ServerWriter<StageEvent>* writer,
-                      const std::function<absl::Status(StageRun*, const StageRun::OnEvent&)>& work);
+                      const std::function<absl::Status(const StageRun::OnEvent&)>& work);
   // True if `transfer` is: a read or write for `run` that waits for the client, which may have gone
   // silent. The end of the run ends it and the call.
   bool WithClient(const StageRun* run, grpc::ServerContext* context,
@@ -85,6 +94,8 @@ class StageService final : public Stage::Service {
 
   const BackendFactory backend_;
   BoundaryService* const boundaries_;
+  Journal& journal_;
+  std::string metrics_address_;
   absl::Mutex build_mutex_;  // held by the one Configure that builds; taken before mutex_
 
   mutable absl::Mutex mutex_;

@@ -11,23 +11,30 @@
 #include <cstdlib>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
+#include "absl/time/clock.h"
 #include "config/experiment.h"
 #include "grpcpp/generic/generic_stub.h"
 #include "grpcpp/grpcpp.h"
+#include "prometheus/text_serializer.h"
+#include "spdlog/sinks/base_sink.h"
 #include "stage_server/server.h"
 #include "tensor/host_pool.h"
 
 namespace thinwire {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::AnyOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
 
 constexpr char kExperiment[] = R"(
 name: service
@@ -39,11 +46,31 @@ epochs: 1
 device: cpu
 )";
 
+// The lines of a log without their times.
+class KeptLines final : public spdlog::sinks::base_sink<std::mutex> {
+ public:
+  std::vector<std::string> lines() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return lines_;
+  }
+
+ private:
+  void sink_it_(const spdlog::details::log_msg& message) override {
+    spdlog::memory_buf_t buffer;
+    formatter_->format(message, buffer);
+    const std::string line(buffer.data(), buffer.size() - 1);  // without the line's end
+    lines_.push_back(line.substr(line.find(' ') + 1));
+  }
+  void flush_() override {}
+
+  std::vector<std::string> lines_;
+};
+
 class ServiceTest : public ::testing::Test {
  protected:
   void SetUp() override {
     ServerOptions options;
-    options.metrics_listen.clear();
+    options.log = log_.get();
     server_ = *StartStageServer(options);
     channel_ = grpc::CreateChannel(server_->address(), grpc::InsecureChannelCredentials());
     stub_ = Stage::NewStub(channel_);
@@ -159,6 +186,10 @@ class ServiceTest : public ::testing::Test {
     return writer->Finish();
   }
 
+  std::vector<std::string> Lines() const { return logged_->lines(); }
+
+  const std::shared_ptr<KeptLines> logged_ = std::make_shared<KeptLines>();
+  const std::unique_ptr<Log> log_ = *Log::New({}, logged_);
   std::unique_ptr<StageServer> server_;
   std::shared_ptr<grpc::Channel> channel_;
   std::unique_ptr<Stage::Stub> stub_;
@@ -171,6 +202,7 @@ class ServiceTest : public ::testing::Test {
 
 TEST_F(ServiceTest, AcquireTellsWhatTheServerIs) {
   ASSERT_TRUE(Acquire(LeaseOf("one"), &acquired_).ok());
+  EXPECT_EQ(acquired_.metrics_address(), server_->metrics_address());
   EXPECT_GT(acquired_.cores(), 0u);
   EXPECT_FALSE(acquired_.build().build_id().empty());
   EXPECT_FALSE(acquired_.build().libraries().at("onednn").empty());
@@ -384,7 +416,7 @@ class BackendTest : public ServiceTest {
   BackendTest()
       : boundaries_(NewBoundaryService()),
         service_([this](const BackendRequest& request) { return open_(request); },
-                 boundaries_.get()) {}
+                 boundaries_.get(), &journal_) {}
   void SetUp() override {
     grpc::ServerBuilder builder;
     int port = 0;
@@ -398,6 +430,9 @@ class BackendTest : public ServiceTest {
   }
 
   StageService::BackendFactory open_;
+  Log no_log_;
+  prometheus::Registry registry_;
+  Journal journal_{&no_log_, &registry_};
   std::unique_ptr<BoundaryService> boundaries_;
   StageService service_;
   std::unique_ptr<grpc::Server> grpc_server_;
@@ -428,6 +463,9 @@ TEST_F(BackendTest, AStageBuiltForALeaseThatHasEndedIsNobodys) {
   EXPECT_THAT(late.error_message(), HasSubstr("leased to run two"));
   int steps = 0;
   EXPECT_THAT(Train(LeaseOf("two"), 40, &steps).error_message(), HasSubstr("not configured"));
+  EXPECT_THAT(prometheus::TextSerializer().Serialize(registry_.Collect()),
+              AllOf(HasSubstr("thinwire_errors_total{kind=\"failed_precondition\"} 2\n"),
+                    HasSubstr("thinwire_errors_total{kind=\"peer_gone\"} 0\n")));
   ASSERT_TRUE(Configure(LeaseOf("two"), 0, 1, &configured_).ok());
   EXPECT_TRUE(Train(LeaseOf("two"), 40, &steps).ok());
 }
@@ -468,6 +506,71 @@ TEST_F(BackendTest, ARunGivesBackItsMemory) {
     ASSERT_TRUE(Release(LeaseOf(width)).ok());
     EXPECT_EQ(memory.num_blocks(), 0);
   }
+}
+
+TEST_F(ServiceTest, TheLogTellsARunFromItsLeaseToItsRelease) {
+  const Lease lease = LeaseOf("one");
+  ASSERT_TRUE(Acquire(lease, &acquired_).ok());
+  ASSERT_TRUE(Configure(lease, 0, 1, &configured_).ok());
+  ASSERT_TRUE(Connect(lease, "").ok());
+  int steps = 0;
+  ASSERT_TRUE(Train(lease, 40, &steps).ok());
+  ASSERT_TRUE(Evaluate(lease, 20).ok());
+  ASSERT_TRUE(Release(lease).ok());
+  server_->Shutdown();
+  EXPECT_THAT(
+      Lines(),
+      ElementsAre(
+          MatchesRegex("info    run one: leased to a test at ipv4:127.0.0.1:[0-9]+ for 60 s from "
+                       "each renewal, generation 1"),
+          MatchesRegex("info    run one, stage 0: configured as stage 0 of 1: resnet8, [0-9]+ "
+                       "parameters here, on cpu with 1 thread"),
+          "info    run one, stage 0: last stage, nothing to connect to",
+          "info    run one, stage 0: epoch 1 begins: 40 samples",
+          MatchesRegex("info    run one, stage 0: epoch 1 is trained: 40 samples in [0-9.]+ s, "
+                       "[0-9]+ samples/s"),
+          MatchesRegex("info    run one, stage 0: evaluated after epoch 1 without codecs: 20 "
+                       "samples in [0-9.]+ s, loss [0-9.]+, accuracy [0-9.]+ %"),
+          "info    run one, stage 0: released by its coordinator; the server is free"));
+}
+
+TEST_F(ServiceTest, TheLogNamesTheCodecsOfTheCuts) {
+  overrides_ = {"pipeline.cuts=[layer1]", "pipeline.stages=2",
+                "compression.activations={codec: uniform, bits: 4, feedback: ef}"};
+  ASSERT_TRUE(Acquire(LeaseOf("one"), &acquired_).ok());
+  ASSERT_TRUE(Configure(LeaseOf("one"), 1, 2, &configured_).ok());
+  EXPECT_THAT(Lines().back(), AllOf(HasSubstr("stage 1 of 2"),
+                                    HasSubstr("with 2 threads; cut layer1: activations "
+                                              "uniform(bits=4, "),
+                                    HasSubstr(") with ef("), HasSubstr(", gradients none")));
+}
+
+TEST_F(ServiceTest, TheLogSaysWhatWasRefusedAndWhatFailed) {
+  ASSERT_TRUE(Acquire(LeaseOf("one"), &acquired_).ok());
+  EXPECT_FALSE(Acquire(LeaseOf("two"), &acquired_).ok());
+  EXPECT_THAT(Lines().back(),
+              MatchesRegex("warning run two: a lease is refused to a test at ipv4:.*: this server "
+                           "is leased to run one generation 1 .*"));
+  EXPECT_FALSE(Configure(LeaseOf("one"), 7, 1, &configured_).ok());
+  EXPECT_THAT(Lines().back(),
+              MatchesRegex("error   run one, stage 7: Configure failed \\(invalid_argument\\): "
+                           ".*stage 7, want 0 to 0.*"));
+  int steps = 0;
+  EXPECT_FALSE(Train(LeaseOf("one"), 40, &steps).ok());
+  EXPECT_EQ(Lines().back(),
+            "error   run one: Train failed (failed_precondition): the stage is not configured");
+}
+
+TEST_F(ServiceTest, ALeaseThatRunsOutIsLogged) {
+  AcquireRequest request;
+  *request.mutable_lease() = LeaseOf("one");
+  request.set_lease_seconds(0.01);
+  grpc::ClientContext context;
+  ASSERT_TRUE(stub_->Acquire(&context, request, &acquired_).ok());
+  while (Lines().size() < 2) absl::SleepFor(absl::Milliseconds(10));
+  EXPECT_EQ(Lines().back(),
+            "error   run one: the coordinator stopped renewing its lease; the run ends here and "
+            "the server is free");
 }
 
 TEST_F(ServiceTest, HealthServiceSaysServing) {

@@ -28,7 +28,7 @@ check 'takes the GPU' contains "$work/found/summary.json" '"device": *"cuda:0 em
 run fallen --cuda_plugin "$work/absent.so"
 check 'falls back to the CPU' contains "$work/fallen/summary.json" '"device": *"cpu"'
 check 'and the log says why, in one line' contains "$work/fallen/logs/stage-0.log" \
-  '^stage_server: device auto: CPU, because .*absent\.so'
+  ' info    run .*, stage 0: device auto: CPU, because .*absent\.so'
 
 echo '== one device for each stage'
 run mixed --cuda_plugin "$plugin" --set 'pipeline={cuts: [layer1], stages: 2}' \

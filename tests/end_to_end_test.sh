@@ -48,6 +48,10 @@ stage_pid() { pgrep -P "$1" -f stage_server | sort -n | sed -n "$(($2 + 1))p"; }
 echo '== a run'
 "$thinwire" run "$work/short.yaml" --out "$work/short" >"$work/short.log" 2>&1
 check 'exits 0' equals $? 0
+check 'one line says what runs where' equals "$(grep -cE "^run short-[0-9a-f]{8} in $work/short: 4 stages on cpu; metrics at http://127.0.0.1:[0-9]+/metrics$" "$work/short.log")" 1
+check 'a stage logs the run from its lease to its release' equals \
+  "$(grep -cE 'info    run short-[0-9a-f]{8}(, stage 2)?: (leased|configured|connected|epoch . (begins|is trained)|evaluated|released)' "$work/short/logs/stage-2.log")" 12
+check 'and nothing else but its start and its end' equals "$(wc -l <"$work/short/logs/stage-2.log")" 15
 check 'summary says completed' contains "$work/short/summary.json" '"status": *"completed"'
 check 'both accuracies stand there' contains "$work/short/summary.json" '"uncompressed"'
 check 'a codec error that no step measured is null' contains "$work/short/summary.json" '"codec_relative_error": *null'
@@ -111,6 +115,8 @@ kill -9 "$(stage_pid "$run" 2)"
 wait "$run"
 check 'the run fails' equals $? 1
 check 'naming the stage' contains "$work/dies.log" 'stage 2'
+check 'and its last words' contains "$work/dies.log" '^    .* info    run short-[0-9a-f]{8}, stage 2: epoch [0-9]+ begins: 400 samples'
+check 'its neighbour says why it failed' contains "$work/dies/logs/stage-1.log" ' error   run short-[0-9a-f]{8}, stage 1: Train failed \(peer_gone\): cut layer1, from stage 2'
 check 'the record says failed' contains "$work/dies/summary.json" '"status": *"failed"'
 check 'no stage is left' within 5 gone "${stages[@]}"
 
@@ -174,7 +180,7 @@ kill -INT "$run"; wait "$run"
 echo '== servers started by hand'
 targets=()
 for i in 0 1 2 3; do
-  "$stage_server" --listen 127.0.0.1:0 2>"$work/server$i.log" &
+  "$stage_server" --listen 127.0.0.1:0 --metrics_listen 0.0.0.0:0 2>"$work/server$i.log" &
   children+=($!)
 done
 for i in 0 1 2 3; do
@@ -183,9 +189,27 @@ done
 list=$(IFS=,; echo "${targets[*]}")
 "$thinwire" run "$work/short.yaml" --set pipeline.threads=1 --stages "$list" --out "$work/byhand" >"$work/byhand.log" 2>&1
 check 'train' equals $? 0
+check 'and are named to Prometheus' equals "$(grep -cE '"127\.0\.0\.1:[0-9]+"' "$work/byhand/targets.json")" 5
 check 'to the same losses over TCP' equals "$(losses "$work/byhand")" "$(losses "$work/short")"
 "$thinwire" run "$work/short.yaml" --stages "$list" --out "$work/byhand2" >"$work/byhand.log" 2>&1
 check 'and serve the next run' equals $? 0
+page=$(grep -oE 'metrics on http://[0-9.:]+' "$work/server0.log" | cut -d/ -f3)
+check 'are healthy' equals "$(curl -sf "http://127.0.0.1:${page#*:}/healthz")" ok
+check 'are free' equals "$(curl -sf "http://127.0.0.1:${page#*:}/metrics" | grep ^thinwire_stage_busy)" 'thinwire_stage_busy 0'
+kill "${children[-1]}"
+check 'say why they end' within 5 contains "$work/server3.log" 'info    the server ends: SIGTERM' >/dev/null
+"$stage_server" --listen 127.0.0.1:0 --log_format json 2>"$work/json.log" &
+children+=($!)
+within 10 contains "$work/json.log" serving >/dev/null
+"$thinwire" run "$work/short.yaml" --set pipeline.stages=1 --out "$work/json" \
+  --stages "$(grep -oE '"listen":"[0-9.:]+"' "$work/json.log" | cut -d'"' -f4)" >/dev/null 2>&1
+check 'log JSON where they are asked to' equals "$(python3 -c '
+import json, sys
+print(*[json.loads(line)["event"] for line in sys.stdin])' <"$work/json.log")" \
+  'serving lease_taken device configured connected epoch_begin epoch_end evaluation evaluation epoch_begin epoch_end evaluation evaluation lease_released'
+"$stage_server" --log_level loud 2>"$work/loud.log"
+check 'take no other level' equals $? 2
+check 'and say which there are' contains "$work/loud.log" 'want debug, info, warning, error or off'
 
 echo '== a state file that may not grow'
 mkdir "$work/state"

@@ -6,7 +6,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cstddef>
 #include <cstring>
 #include <fstream>
 #include <utility>
@@ -18,6 +20,7 @@ namespace thinwire {
 namespace {
 
 constexpr int kExecFailed = 127;
+constexpr std::streamoff kTailBytes = 8192;
 
 // Everything that the child needs between fork and exec, where it must not allocate.
 struct ChildPlan {
@@ -104,12 +107,19 @@ std::string HowItEnded(int wait_status) {
   return absl::StrCat("exited with code ", WEXITSTATUS(wait_status));
 }
 
-std::string LastLine(const std::string& path) {
-  std::ifstream file(path);
-  std::string last;
-  for (std::string line; std::getline(file, line);) {
-    if (line.find_first_not_of(" \t\r") != std::string::npos) last = line;
+std::vector<std::string> LastLines(const std::string& path, int count) {
+  std::ifstream file(path, std::ios::ate);
+  const std::streamoff bytes = file.tellg();
+  const bool is_cut = bytes > kTailBytes;
+  file.seekg(is_cut ? bytes - kTailBytes : 0);
+  std::vector<std::string> last;
+  std::string line;
+  if (is_cut) std::getline(file, line);  // its beginning is missing
+  while (std::getline(file, line)) {
+    if (line.find_first_not_of(" \t\r") != std::string::npos) last.push_back(line);
   }
+  const size_t extra = last.size() - std::min(last.size(), static_cast<size_t>(count));
+  last.erase(last.begin(), last.begin() + static_cast<std::ptrdiff_t>(extra));
   return last;
 }
 

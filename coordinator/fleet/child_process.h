@@ -26,7 +26,8 @@ absl::StatusOr<pid_t> StartChild(const ChildOptions& options);
 // "was killed by signal 9 (Killed)", "exited with code 1", from a wait status.
 std::string HowItEnded(int wait_status);
 
-// The last line that is not blank; empty if there is none or the file cannot be read.
-std::string LastLine(const std::string& path);
+// The last lines that are not blank, at most `count`, of the last 8 KiB of the file; none if it
+// cannot be read.
+std::vector<std::string> LastLines(const std::string& path, int count);
 
 }  // namespace thinwire

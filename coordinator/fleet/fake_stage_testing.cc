@@ -5,11 +5,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "base/build_info.h"
 
 namespace thinwire {
 
 FakeStage::FakeStage() {
   build.set_commit("abc");
+  build.set_build_id(BuildId());
   configured.set_parameters(10);
   configured.set_train_samples(4);
   configured.set_test_samples(2);
@@ -52,6 +54,7 @@ grpc::Status FakeStage::Acquire(grpc::ServerContext*, const AcquireRequest*,
   Note("Acquire");
   response->set_cores(4);
   *response->mutable_build() = build;
+  response->set_metrics_address(metrics_address);
   return acquire();
 }
 

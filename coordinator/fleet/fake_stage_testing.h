@@ -28,7 +28,8 @@ class FakeStage final : public Stage::Service {
   bool released() const;
 
   // What the calls answer; set before the first call.
-  BuildInfo build;
+  BuildInfo build;  // its build_id is the test's own
+  std::string metrics_address;
   ConfigureResponse configured;
   std::string exported;   // the safetensors file
   std::string captured;   // likewise, the same for every step

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/status.h"
 #include "base/steady_time.h"
 
 namespace thinwire {
@@ -50,6 +51,7 @@ absl::Status Fleet::Acquire(std::vector<AcquireResponse>* answers) {
     auto answer = client.Acquire(options_.lease_seconds);
     if (!answer.ok()) return answer.status();
     const size_t i = static_cast<size_t>(client.stage());
+    RETURN_IF_ERROR(CheckBuild(client, answer->build()));
     (*answers)[i] = *std::move(answer);
     // At once: others may take longer to come than this one's lease lasts.
     heartbeats_[i] = std::make_unique<Heartbeat>(
@@ -58,6 +60,13 @@ absl::Status Fleet::Acquire(std::vector<AcquireResponse>* answers) {
   });
   acquired_ = status.ok();
   return status;
+}
+
+absl::Status Fleet::CheckBuild(const StageClient& client, const BuildInfo& build) const {
+  if (options_.build.empty() || build.build_id() == options_.build) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      client.Name(), " is of build \"", build.build_id(), "\", this program of build \"",
+      options_.build, "\"; make them of one build, or give --allow_other_build"));
 }
 
 absl::Status Fleet::OnAll(const std::function<absl::Status(StageClient&)>& work) {

@@ -22,6 +22,7 @@ constexpr double kChildLeaseSeconds = 24 * 60 * 60;
 
 struct FleetOptions {
   double lease_seconds = 15;
+  std::string build;  // that every stage must be of (base/build_info.h); empty: any
   HeartbeatOptions heartbeat;
   // How long the other stages may still tell their side once one has failed.
   absl::Duration grace = absl::Seconds(1);
@@ -39,6 +40,7 @@ class Fleet {
   StageClient& stage(int i) { return *clients_[static_cast<size_t>(i)]; }
 
   // Acquires every stage and keeps each lease from then on. The answers are in order of stages.
+  // FailedPrecondition names a stage of another build than the options', and both builds.
   absl::Status Acquire(std::vector<AcquireResponse>* answers);
 
   // Calls `work` for every stage at once, each on a thread of its own, and returns when all have
@@ -57,6 +59,7 @@ class Fleet {
   void Release();
 
  private:
+  absl::Status CheckBuild(const StageClient& client, const BuildInfo& build) const;
   void AwaitAll();
   void CancelAll();
   void AskWhoIsLost();

@@ -59,6 +59,8 @@ class FleetTest : public ::testing::Test {
     };
   }
 
+  // Of what a stage's handler does. It goes after the stages, whose ends wait for their handlers.
+  absl::Notification notified_;
   FakeStage stages_[3];
 };
 
@@ -71,9 +73,8 @@ TEST_F(FleetTest, TheErrorOfOneStageEndsTheCallsOfTheOthersAndNamesIt) {
 }
 
 TEST_F(FleetTest, AStageThatDoesNotAnswerFailsTheRunByName) {
-  absl::Notification end;
-  stages_[2].renew = [&] {
-    end.WaitForNotification();
+  stages_[2].renew = [this] {
+    notified_.WaitForNotification();
     return grpc::Status::OK;
   };
   auto fleet = Acquired(Impatient());
@@ -81,19 +82,42 @@ TEST_F(FleetTest, AStageThatDoesNotAnswerFailsTheRunByName) {
   EXPECT_THAT(
       std::string(status.message()),
       HasSubstr(absl::StrCat("stage 2 (", stages_[2].address(), ") has not answered for 0.1 s")));
-  end.Notify();
+  notified_.Notify();
 }
 
 TEST_F(FleetTest, ALeaseIsRenewedWhileOtherStagesAreYetToCome) {
-  absl::Notification renewed;
-  stages_[0].renew = [&] {
-    if (!renewed.HasBeenNotified()) renewed.Notify();
+  stages_[0].renew = [this] {
+    if (!notified_.HasBeenNotified()) notified_.Notify();
     return grpc::Status::OK;
   };
-  stages_[1].acquire = [&] {
-    renewed.WaitForNotification();
+  stages_[1].acquire = [this] {
+    notified_.WaitForNotification();
     return grpc::Status::OK;
   };
+  Acquired(Patient());
+}
+
+TEST_F(FleetTest, AStageOfAnotherBuildIsRefusedByName) {
+  FleetOptions options = Patient();
+  options.build = "3f2a91c0d4e5 gcc 12.2.0 opt";
+  for (FakeStage& stage : stages_) stage.build.set_build_id(options.build);
+  Acquired(options);
+  stages_[1].build.set_build_id("000000000000 gcc 12.2.0 opt");
+  Fleet fleet({stages_[0].address(), stages_[1].address()}, "run", options);
+  std::vector<AcquireResponse> answers;
+  const absl::Status status = fleet.Acquire(&answers);
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(std::string(status.message()),
+            absl::StrCat("stage 1 (", stages_[1].address(),
+                         ") is of build \"000000000000 gcc 12.2.0 opt\", this program of build "
+                         "\"3f2a91c0d4e5 gcc 12.2.0 opt\"; make them of one build, or give "
+                         "--allow_other_build"));
+  fleet.Release();
+  EXPECT_TRUE(stages_[1].released());
+}
+
+TEST_F(FleetTest, WithoutABuildEveryOneWillDo) {
+  stages_[1].build.set_build_id("another");
   Acquired(Patient());
 }
 
@@ -124,13 +148,12 @@ TEST_F(FleetTest, AFailureSeenElsewhereEndsTheCalls) {
 
 TEST_F(FleetTest, InterruptEndsTheCallsWithoutAnError) {
   auto fleet = Acquired(Patient());
-  absl::Notification training;
-  stages_[0].train = [&](const TrainRequest&, grpc::ServerContext* context, FakeStage::Writer*) {
-    training.Notify();
+  stages_[0].train = [this](const TrainRequest&, grpc::ServerContext* context, FakeStage::Writer*) {
+    notified_.Notify();
     return FakeStage::Hang(context);
   };
   std::thread user([&] {
-    training.WaitForNotification();
+    notified_.WaitForNotification();
     fleet->Interrupt();
   });
   EXPECT_EQ(TrainAll(fleet.get()).code(), absl::StatusCode::kCancelled);

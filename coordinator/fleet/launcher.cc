@@ -30,6 +30,7 @@ constexpr size_t kSocketPathBytes = 108;
 // a URI.
 constexpr char kPlainInUri[] =
     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-~";
+constexpr int kLastLines = 6;  // of a dead child's log, that the user is shown
 // A killed child is gone at once, unless a system call that cannot be broken off holds it.
 constexpr absl::Duration kLastPatience = absl::Seconds(5);
 
@@ -131,12 +132,11 @@ absl::Status LocalStages::AwaitReady(int stage, SteadyTime deadline) {
     line.append(buffer, static_cast<size_t>(bytes));
   }
   const auto json = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
-  if (!json.is_object() || !json.value("listen", nlohmann::json()).is_string() ||
-      !json.value("metrics", nlohmann::json("")).is_string()) {
+  if (!json.is_object() || !json.value("listen", nlohmann::json()).is_string()) {
     return absl::InternalError(
-        absl::StrCat("stage ", stage, " said \"", line, "\", want {\"listen\":…,\"metrics\":…}"));
+        absl::StrCat("stage ", stage, " said \"", line, "\", want {\"listen\":…}"));
   }
-  addresses_[stage] = {json["listen"], json.value("metrics", "")};
+  addresses_[stage] = json["listen"];
   return absl::OkStatus();
 }
 
@@ -147,11 +147,12 @@ absl::Status LocalStages::HowItEnded(int stage) {
   std::string message =
       absl::StrCat("stage ", stage, " (process ", process, ") ", thinwire::HowItEnded(wait_status));
   const std::string log = LogOf(stage);
-  const std::string last = LastLine(log);
+  const std::vector<std::string> last = LastLines(log, kLastLines);
   if (last.empty()) {
     absl::StrAppend(&message, "; it logged nothing");
   } else {
-    absl::StrAppend(&message, "; the end of ", log, ": ", last);
+    absl::StrAppend(&message, "; the end of ", log, ":");
+    for (const std::string& one : last) absl::StrAppend(&message, "\n    ", one);
   }
   return absl::UnavailableError(message);
 }

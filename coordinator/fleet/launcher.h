@@ -33,19 +33,14 @@ struct LaunchOptions {
 // child_process.h).
 class LocalStages {
  public:
-  struct Address {
-    std::string listen;   // gRPC target
-    std::string metrics;  // host:port
-  };
-
   // Starts the children and returns when all serve. To be called on the main thread and before
-  // gRPC is used. Errors name the stage, how it ended, and the last line of its log.
+  // gRPC is used. Errors name the stage, how it ended, and the last lines of its log.
   static absl::StatusOr<std::unique_ptr<LocalStages>> Start(const LaunchOptions& options);
 
   // Stop.
   ~LocalStages();
 
-  const std::vector<Address>& addresses() const { return addresses_; }
+  const std::vector<std::string>& addresses() const { return addresses_; }  // gRPC targets
   const std::vector<pid_t>& processes() const { return processes_; }
 
   // From now on `on_death` is called, on a thread of this object, for every child that ends before
@@ -73,7 +68,7 @@ class LocalStages {
   std::vector<pid_t> processes_;  // by stage; 0 once reaped
   std::vector<int> process_fds_;  // pidfds
   std::vector<int> ready_fds_;
-  std::vector<Address> addresses_;
+  std::vector<std::string> addresses_;
   std::thread watcher_;
 };
 

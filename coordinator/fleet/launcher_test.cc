@@ -21,8 +21,10 @@ namespace thinwire {
 namespace {
 
 namespace fs = std::filesystem;
+using ::testing::ElementsAre;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using ::testing::StartsWith;
 
 bool Exists(pid_t process) { return kill(process, 0) == 0; }
@@ -58,9 +60,8 @@ class LocalStagesTest : public ::testing::Test {
 
 TEST_F(LocalStagesTest, StagesServeOnSocketsInAPrivateFolderThatIsRemoved) {
   auto stages = Start();
-  const std::string target = stages->addresses()[1].listen;
+  const std::string target = stages->addresses()[1];
   EXPECT_THAT(target, AllOf(StartsWith("unix:/"), EndsWith("/stage-1.sock")));
-  EXPECT_EQ(stages->addresses()[1].metrics, "127.0.0.1:9");
   const fs::path folder = fs::path(std::string(absl::StripPrefix(target, "unix:"))).parent_path();
   EXPECT_EQ(fs::status(folder).permissions(), fs::perms::owner_all);
   stages->Stop();
@@ -72,26 +73,26 @@ TEST_F(LocalStagesTest, SocketsStandInTmpWhereTmpdirIsNoPlainAddress) {
     const std::string folder = ::testing::TempDir() + name;
     fs::create_directories(folder);
     setenv("TMPDIR", folder.c_str(), /*overwrite=*/1);
-    EXPECT_THAT(Start()->addresses()[0].listen, StartsWith("unix:/tmp/thinwire-"));
+    EXPECT_THAT(Start()->addresses()[0], StartsWith("unix:/tmp/thinwire-"));
   }
   unsetenv("TMPDIR");
 }
 
 TEST_F(LocalStagesTest, OutputGoesToOneLogPerStage) {
   auto stages = Start();
-  EXPECT_THAT(LastLine(options_.logs_dir + "/stage-1.log"),
+  EXPECT_THAT(LastLines(options_.logs_dir + "/stage-1.log", 1).at(0),
               AllOf(HasSubstr("stage-1.sock"), HasSubstr("3 threads, PASSIVE")));
 }
 
 TEST_F(LocalStagesTest, TcpStagesChooseTheirPorts) {
   options_.tcp = true;
-  EXPECT_EQ(Start()->addresses()[0].listen, "127.0.0.1:0");  // the fake repeats what it was told
+  EXPECT_EQ(Start()->addresses()[0], "127.0.0.1:0");  // the fake repeats what it was told
 }
 
 TEST_F(LocalStagesTest, TheCudaPluginIsPassedOn) {
   options_.cuda_plugin = "/opt/x/libthinwire_cuda.so";
   Start();
-  EXPECT_THAT(LastLine(options_.logs_dir + "/stage-0.log"),
+  EXPECT_THAT(LastLines(options_.logs_dir + "/stage-0.log", 1).at(0),
               EndsWith(", plugin /opt/x/libthinwire_cuda.so"));
 }
 
@@ -144,7 +145,8 @@ TEST_F(LocalStagesTest, ADeadChildIsReportedWithItsSignalAndItsLastWords) {
 TEST_F(LocalStagesTest, AStageThatFailsAtStartIsAnErrorWithItsCodeAndLastWords) {
   setenv("FAKE_STAGE", "broken", /*overwrite=*/1);
   EXPECT_THAT(StartError(), AllOf(StartsWith("stage 0"), HasSubstr("exited with code 3"),
-                                  EndsWith("cannot read data")));
+                                  HasSubstr("/stage-0.log:\n    listening at "),
+                                  EndsWith("\n    cannot read data")));
 }
 
 TEST_F(LocalStagesTest, AStageThatNeverServesIsGivenUp) {
@@ -169,6 +171,16 @@ TEST_F(LocalStagesTest, ABinaryThatCannotBeExecutedIsAnError) {
   options_.binary = "/nonexistent/stage_server";
   EXPECT_THAT(StartError(), AllOf(HasSubstr("exited with code 127"),
                                   HasSubstr("cannot execute: No such file or directory")));
+}
+
+TEST(LastLinesTest, AreThoseOfTheEndThatAreNotBlank) {
+  const std::string path = ::testing::TempDir() + "/last_lines";
+  std::ofstream(path) << "a\n\nb\nc\n  \n";
+  EXPECT_THAT(LastLines(path, 2), ElementsAre("b", "c"));
+  EXPECT_THAT(LastLines(path, 9), ElementsAre("a", "b", "c"));
+  EXPECT_THAT(LastLines(path + ".none", 9), IsEmpty());
+  std::ofstream(path) << std::string(1 << 20, 'x') << "\nend";
+  EXPECT_THAT(LastLines(path, 9), ElementsAre("end"));
 }
 
 // A process of its own starts stages and dies like a coordinator that is killed.

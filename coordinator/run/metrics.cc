@@ -4,6 +4,8 @@
 
 #include "coordinator/plan/break_even.h"
 #include "coordinator/run/boundary_totals.h"
+#include "monitoring/buckets.h"
+#include "monitoring/errors.h"
 #include "prometheus/counter.h"
 #include "prometheus/gauge.h"
 #include "prometheus/histogram.h"
@@ -17,8 +19,7 @@ using prometheus::Histogram;
 using prometheus::Labels;
 using prometheus::Registry;
 
-const Histogram::BucketBoundaries kStepSeconds = {0.001, 0.003, 0.01, 0.03, 0.1, 0.3,
-                                                  1,     3,     10,   30,   100};
+constexpr auto kStepSeconds = DecimalBounds<-3, 5>();  // 1 ms to 100 s
 
 Gauge& NewGauge(Registry* registry, const char* name, const char* help, const Labels& labels) {
   return prometheus::BuildGauge().Name(name).Help(help).Register(*registry).Add(labels);
@@ -113,11 +114,13 @@ struct RunMetrics::Series {
                               "1 - forward and backward seconds / (stages x training seconds)",
                               run)),
         samples(NewCounter(r, "thinwire_samples_total", "Trained samples", run)),
-        step_seconds(prometheus::BuildHistogram()
-                         .Name("thinwire_step_seconds")
-                         .Help("Wall time of a training step at the last stage")
-                         .Register(*r)
-                         .Add(run, kStepSeconds)),
+        step_seconds(
+            prometheus::BuildHistogram()
+                .Name("thinwire_step_seconds")
+                .Help("Wall time of a training step at the last stage")
+                .Register(*r)
+                .Add(run, Histogram::BucketBoundaries(kStepSeconds.begin(), kStepSeconds.end()))),
+        errors(run, r),
         compressed(r, With(run, "inference", "compressed")),
         uncompressed(r, With(run, "inference", "uncompressed")),
         uncompressed_recalibrated(r, With(run, "inference", "uncompressed_recalibrated")) {}
@@ -125,6 +128,7 @@ struct RunMetrics::Series {
   Gauge &epoch, &step, &train_loss, &train_accuracy, &learning_rate, &eta_seconds, &bubble_ratio;
   Counter& samples;
   Histogram& step_seconds;
+  ErrorCounter errors;
   TestSeries compressed, uncompressed, uncompressed_recalibrated;
   struct Boundary {
     DirectionSeries activations, gradients;
@@ -145,6 +149,8 @@ RunMetrics::RunMetrics(const std::string& run, const std::vector<std::string>& c
 }
 
 RunMetrics::~RunMetrics() = default;
+
+void RunMetrics::Failed(const absl::Status& error) { series_->errors.Count(KindOf(error)); }
 
 absl::Status RunMetrics::OnStart(const RunPlan& plan) {
   pace_.Start(plan);

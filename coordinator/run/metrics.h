@@ -20,6 +20,9 @@ class RunMetrics final : public RunObserver {
              prometheus::Registry* registry);
   ~RunMetrics() override;
 
+  // The run ended with this error.
+  void Failed(const absl::Status& error);
+
   absl::Status OnStart(const RunPlan& plan) override;
   absl::Status OnStep(const StepRecord& step) override;
   absl::Status OnTotals(const RunTotals& totals) override;

@@ -30,7 +30,9 @@ TEST_F(RunMetricsTest, AStepSetsTheGaugesOfItsRun) {
   EXPECT_THAT(Text(), HasSubstr("thinwire_epoch{run=\"digits-1a2b\"} 2\n"));
   EXPECT_THAT(Text(), HasSubstr("thinwire_train_loss{run=\"digits-1a2b\"} 1.5\n"));
   EXPECT_THAT(Text(), HasSubstr("thinwire_samples_total{run=\"digits-1a2b\"} 200\n"));
-  EXPECT_THAT(Text(), HasSubstr("thinwire_step_seconds_bucket{run=\"digits-1a2b\",le=\"0.3\"} 2"));
+  EXPECT_THAT(Text(),
+              HasSubstr("thinwire_step_seconds_bucket{run=\"digits-1a2b\",le=\"0.18\"} 0\n"));
+  EXPECT_THAT(Text(), HasSubstr("thinwire_step_seconds_bucket{run=\"digits-1a2b\",le=\"0.22\"} 2"));
 }
 
 TEST_F(RunMetricsTest, TotalsAreCountersThatFollowTheStages) {
@@ -58,6 +60,12 @@ TEST_F(RunMetricsTest, BreakEvenIsInBytesPerSecond) {
   ASSERT_TRUE(metrics_.OnTotals(totals).ok());
   EXPECT_THAT(Text(), HasSubstr("thinwire_breakeven_bytes_per_second{boundary=\"layer1\","
                                 "direction=\"activation\",run=\"digits-1a2b\"} 87.5\n"));
+}
+
+TEST_F(RunMetricsTest, AFailureIsCountedByItsKind) {
+  EXPECT_THAT(Text(), HasSubstr("thinwire_errors_total{kind=\"peer_gone\",run=\"digits-1a2b\"} 0"));
+  metrics_.Failed(absl::UnavailableError("stage 1 is gone"));
+  EXPECT_THAT(Text(), HasSubstr("thinwire_errors_total{kind=\"peer_gone\",run=\"digits-1a2b\"} 1"));
 }
 
 TEST_F(RunMetricsTest, AnEpochSetsTheEvaluationThatWasMade) {

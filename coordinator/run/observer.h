@@ -12,9 +12,15 @@ namespace thinwire {
 
 // What is known once every stage is configured.
 struct RunPlan {
+  struct Stage {
+    std::string metrics;  // host:port of its /metrics, as seen from here; empty: none is known
+  };
+
   uint32_t epochs = 0;
   uint64_t steps_per_epoch = 0;
   uint64_t train_samples = 0;
+  std::vector<Stage> stages = {};
+  std::string devices = {};  // what they compute on, for people: "cpu", "cpu, cuda:0 NVIDIA H200"
 };
 
 // Sums over training up to now.

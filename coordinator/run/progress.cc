@@ -6,6 +6,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "base/printable.h"
 #include "base/steady_time.h"
 #include "coordinator/plan/table_text.h"
 #include "coordinator/run/boundary_totals.h"
@@ -120,6 +123,12 @@ std::string EpochLine(const EpochRecord& epoch, uint32_t epochs, double raw_byte
   return line;
 }
 
+std::string Banner(const RunPlace& place, const RunPlan& plan) {
+  return absl::StrFormat("run %s in %s: %d %s on %s; metrics at http://%s/metrics", place.run,
+                         place.dir, plan.stages.size(),
+                         plan.stages.size() == 1 ? "stage" : "stages", plan.devices, place.metrics);
+}
+
 std::string BoundaryTable(const std::vector<BoundaryRecord>& boundaries) {
   if (boundaries.empty()) return "";
   std::string table = absl::StrFormat(kRow, "boundary", "direction", "raw MB", "wire MB", "ratio",
@@ -141,9 +150,13 @@ void Progress::Line(const std::string& line) {
 }
 
 void Progress::Say(const std::string& line) {
-  std::string text = line;
+  std::vector<std::string> lines;
+  for (absl::string_view one : absl::StrSplit(line, '\n')) {
+    lines.push_back(PrintableLine(std::string_view(one.data(), one.size())));
+  }
+  std::string text = absl::StrJoin(lines, "\n");
   if (drawn_ > 0) {
-    text = absl::StrCat("\r", line, BlankAfter(line));
+    text = absl::StrCat("\r", text, BlankAfter(text));
     drawn_ = 0;
   }
   std::fprintf(options_.out, "%s\n", text.c_str());

@@ -34,6 +34,15 @@ std::string ProgressLine(const ProgressState& state, int columns);
 std::string EpochLine(const EpochRecord& epoch, uint32_t epochs, double raw_bytes,
                       double wire_bytes);
 
+// Where a run is to be found.
+struct RunPlace {
+  std::string run;      // its id
+  std::string dir;      // its folder
+  std::string metrics;  // the coordinator's own, host:port
+};
+// "run digits-1a2b in runs/digits: 4 stages on cpu; metrics at http://127.0.0.1:4711/metrics"
+std::string Banner(const RunPlace& place, const RunPlan& plan);
+
 // A line per boundary and direction: raw and wire MB, ratio, bits per element, error; and below
 // what coded them, with the level at the end where it has changed. At most 80 characters a line.
 std::string BoundaryTable(const std::vector<BoundaryRecord>& boundaries);
@@ -55,7 +64,8 @@ class Progress final : public RunObserver {
   absl::Status OnEvaluation(uint32_t epoch, Inference inference) override;
   absl::Status OnEpoch(const EpochRecord& epoch) override;
 
-  // A message of its own line, whatever is being drawn. Also when quiet.
+  // A message of its own line or lines, whatever is being drawn; peers may have a part in it: see
+  // PrintableLine. Also when quiet.
   void Say(const std::string& line);
 
   // Ends the line that is being drawn, before others write to the terminal.

@@ -126,6 +126,17 @@ TEST(BoundaryTableTest, FitsEightyColumns) {
   EXPECT_EQ(count, 6) << "the codec goes on in a second line";
 }
 
+TEST(BannerTest, SaysWhatRunsWhereAndWhatWatchesIt) {
+  RunPlan plan = State().plan;
+  plan.stages.resize(4);
+  plan.devices = "cpu";
+  EXPECT_EQ(Banner({"digits-1a2b", "runs/digits", "127.0.0.1:4711"}, plan),
+            "run digits-1a2b in runs/digits: 4 stages on cpu; metrics at "
+            "http://127.0.0.1:4711/metrics");
+  plan.stages.resize(1);
+  EXPECT_THAT(Banner({}, plan), HasSubstr(": 1 stage on cpu"));
+}
+
 // What a run of one step, a second long, and one epoch prints on a terminal that has
 // `columns_then` at its end.
 std::string Printed(int columns, bool quiet, int columns_then = 0) {
@@ -167,6 +178,16 @@ TEST(ProgressTest, ATerminalThatShrinksDoesNotScroll) {
 
 TEST(ProgressTest, ElsewhereThereAreOnlyPlainLinesAndFewOfThem) {
   EXPECT_EQ(Printed(/*columns=*/0, /*quiet=*/false), EpochLine(Epoch(), 10, 0, 0) + "\n");
+}
+
+TEST(ProgressTest, WhatStagesSaidOfThemselvesReachesTheTerminalHarmless) {
+  char* text = nullptr;
+  size_t size = 0;
+  FILE* out = open_memstream(&text, &size);
+  Progress({out, /*columns=*/0, /*quiet=*/false, &SteadyTime::Now}).Say("topk(\x1b[2J)\nnext\r");
+  std::fclose(out);
+  EXPECT_EQ(std::string(text, size), "topk(\\x1b[2J)\nnext\\x0d\n");
+  std::free(text);
 }
 
 TEST(ProgressTest, QuietPrintsNothing) { EXPECT_EQ(Printed(/*columns=*/100, /*quiet=*/true), ""); }

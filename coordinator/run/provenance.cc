@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "base/printable.h"
 
 namespace thinwire {
 namespace {
@@ -59,9 +60,10 @@ void WarnOfOtherBuilds(const Provenance& provenance, Fleet* fleet) {
   for (int i = 1; i < provenance.stages_size(); ++i) {
     const std::string& other = provenance.stages(i).build_id();
     if (other == first) continue;
-    std::fprintf(stderr, "thinwire: warning: %s runs build \"%s\", %s runs build \"%s\"\n",
-                 fleet->stage(0).Name().c_str(), first.c_str(), fleet->stage(i).Name().c_str(),
-                 other.c_str());
+    const std::string warning =
+        absl::StrCat("warning: ", fleet->stage(0).Name(), " runs build \"", first, "\", ",
+                     fleet->stage(i).Name(), " runs build \"", other, "\"");
+    std::fprintf(stderr, "thinwire: %s\n", PrintableLine(warning).c_str());
     return;
   }
 }

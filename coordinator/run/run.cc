@@ -9,6 +9,7 @@
 #include "base/status.h"
 #include "base/steady_time.h"
 #include "config/specs.h"
+#include "coordinator/fleet/metrics_target.h"
 #include "coordinator/fleet/stage_setup.h"
 #include "coordinator/run/boundary_totals.h"
 #include "coordinator/run/captures.h"
@@ -72,6 +73,9 @@ class Runner {
     provenance->set_microbatches(experiment_.pipeline().microbatches());
     RecordBuilds(answers, threads_, provenance);
     WarnOfOtherBuilds(*provenance, &fleet_);
+    for (int i = 0; i < fleet_.size(); ++i) {
+      stages_.push_back({MetricsTarget(fleet_.stage(i).address(), answers[i].metrics_address())});
+    }
     return absl::OkStatus();
   }
 
@@ -85,7 +89,7 @@ class Runner {
   RunPlan Plan() const {
     const uint64_t batch = experiment_.data().batch_size();
     return {experiment_.epochs(), (data_.train_samples() + batch - 1) / batch,
-            data_.train_samples()};
+            data_.train_samples(), stages_, summary_.device()};
   }
 
   absl::Status RunEpoch(uint32_t epoch) {
@@ -222,8 +226,9 @@ class Runner {
   RunObserver& observer_;
   Summary& summary_;
   std::vector<int> threads_;  // per stage
-  ConfigureResponse data_;    // of the first stage
-  absl::Mutex events_;        // held while the event of one stage is dealt with
+  std::vector<RunPlan::Stage> stages_;
+  ConfigureResponse data_;  // of the first stage
+  absl::Mutex events_;      // held while the event of one stage is dealt with
   BoundaryTotals totals_ ABSL_GUARDED_BY(events_);
   std::vector<BoundaryRecord> before_epoch_;  // totals when the last epoch ended
   SteadyTime epoch_start_;

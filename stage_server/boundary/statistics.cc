@@ -28,22 +28,13 @@ void MeasuredErrors::Add(const MeasuredError& error) {
   last_codec = of_codec;
 }
 
-const char* Name(Activity activity) {
-  switch (activity) {
-    case Activity::kForward:
-      return "forward";
-    case Activity::kBackward:
-      return "backward";
-    case Activity::kSendWait:
-      return "send_wait";
-    case Activity::kReceiveWait:
-      return "receive_wait";
-    case Activity::kOptimizer:
-      return "optimizer";
-    case Activity::kData:
-      return "data";
-  }
-  return "unknown";
+std::array<std::pair<const char*, double>, 6> ByName(const ActivitySeconds& seconds) {
+  return {{{"forward", seconds.forward},
+           {"backward", seconds.backward},
+           {"optimizer", seconds.optimizer},
+           {"data", seconds.data},
+           {"send_wait", seconds.upstream.send + seconds.downstream.send},
+           {"receive_wait", seconds.upstream.receive + seconds.downstream.receive}}};
 }
 
 double ThreadCpuSeconds() {

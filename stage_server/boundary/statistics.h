@@ -7,17 +7,18 @@
 #include <ctime>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "base/steady_time.h"
 #include "compress/distortion.h"
+#include "monitoring/buckets.h"
 
 namespace thinwire {
 
 // Durations in buckets of fixed bounds, as Prometheus wants them.
 class Histogram {
  public:
-  static constexpr std::array<double, 12> kBounds = {1e-5, 3e-5, 1e-4, 3e-4, 1e-3, 3e-3,
-                                                     1e-2, 3e-2, 0.1,  0.3,  1,    3};  // seconds
+  static constexpr auto kBounds = DecimalBounds<-5, 6>();  // 10 us to 10 s, in seconds
   void Observe(double seconds);
   // Observations not above kBounds[i]; the last is above all bounds.
   const std::array<uint64_t, kBounds.size() + 1>& counts() const { return counts_; }
@@ -74,11 +75,17 @@ struct BoundaryStatistics {
 };
 
 // What an executor spends its time on.
-enum class Activity { kForward, kBackward, kSendWait, kReceiveWait, kOptimizer, kData };
-inline constexpr int kNumActivities = 6;
-const char* Name(Activity activity);  // "forward", "receive_wait", ...
+struct ActivitySeconds {
+  struct Waits {
+    double send = 0, receive = 0;
+  };
+  double forward = 0, backward = 0, optimizer = 0, data = 0;
+  Waits upstream, downstream;  // at the cuts to those neighbours
+};
 
-using ActivitySeconds = std::array<double, kNumActivities>;
+// Every activity by its name on /metrics and in reports; "send_wait" and "receive_wait" are the
+// sums over both neighbours.
+std::array<std::pair<const char*, double>, 6> ByName(const ActivitySeconds& seconds);
 
 // CPU time of the calling thread, seconds.
 double ThreadCpuSeconds();

@@ -134,7 +134,7 @@ absl::StatusOr<LossSums> Executor::ForwardOne(Work work, const SampleRange& batc
                                               const SampleRange& part) {
   std::optional<Samples> samples;
   if (feed_ != nullptr) {
-    ScopedTimer timer(&stage_->activity()[static_cast<int>(Activity::kData)]);
+    ScopedTimer timer(&stage_->activity().data);
     ASSIGN_OR_RETURN(
         samples,
         feed_->Take({work.phase, work.epoch, {batch.first + part.first, batch.first + part.last}}));

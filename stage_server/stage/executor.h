@@ -71,7 +71,7 @@ class Executor {
 
   mutable std::mutex mutex_;  // not absl's: the thread sanitizer would not see it
   absl::Status stop_ ABSL_GUARDED_BY(mutex_);
-  ActivitySeconds published_ ABSL_GUARDED_BY(mutex_){};
+  ActivitySeconds published_ ABSL_GUARDED_BY(mutex_);
   uint64_t last_step_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 

@@ -19,10 +19,6 @@ Mode ModeOf(Phase phase) {
   return phase == PHASE_RECALIBRATE ? Mode::kRecalibrate : Mode::kEvaluate;
 }
 
-double* Slot(ActivitySeconds* seconds, Activity activity) {
-  return &(*seconds)[static_cast<int>(activity)];
-}
-
 // Takes a tensor through a cut inside the process.
 absl::StatusOr<Tensor> Cross(CutEnd& from, CutEnd& to, const Work& work, uint64_t digest,
                              Tensor x) {
@@ -133,7 +129,7 @@ void LocalStage::StartEpoch(const EpochSpec& spec) {
 absl::StatusOr<BoundaryReceiver::Received> LocalStage::Input(
     const Work& work, const std::optional<Samples>& samples) {
   if (spec_.first()) return BoundaryReceiver::Received{samples->inputs, samples->digest};
-  ScopedTimer timer(Slot(&activity_, Activity::kReceiveWait));
+  ScopedTimer timer(&activity_.upstream.receive);
   std::optional<uint64_t> digest;
   if (samples) digest = samples->digest;
   ASSIGN_OR_RETURN(auto received, upstream_->Receive(work, digest));
@@ -151,7 +147,7 @@ absl::StatusOr<LossSums> LocalStage::Forward(const Work& work,
   Tensor x = std::move(input.tensor);
   for (size_t i = 0; i < segments_.size(); ++i) {
     {
-      ScopedTimer timer(Slot(&activity_, Activity::kForward));
+      ScopedTimer timer(&activity_.forward);
       ASSIGN_OR_RETURN(x, segments_[i]->Forward(x, ModeOf(work.phase),
                                                 training ? &in_flight->saved[i] : nullptr));
       if (i + 1 == segments_.size() && spec_.last()) break;  // the loss waits
@@ -164,7 +160,7 @@ absl::StatusOr<LossSums> LocalStage::Forward(const Work& work,
   LossSums sums;
   if (work.phase == PHASE_RECALIBRATE && spec_.last()) return sums;
   if (spec_.last()) {
-    ScopedTimer timer(Slot(&activity_, Activity::kForward));
+    ScopedTimer timer(&activity_.forward);
     ASSIGN_OR_RETURN(sums, Loss(work, x, *samples, in_flight.get()));
   } else {
     RETURN_IF_ERROR(SendDownstream(work, digest, std::move(x)));
@@ -175,7 +171,7 @@ absl::StatusOr<LossSums> LocalStage::Forward(const Work& work,
 
 absl::Status LocalStage::SendDownstream(const Work& work, uint64_t digest, Tensor y) {
   if (work.phase != PHASE_TRAIN && work.step > kEvaluationWindow) {
-    ScopedTimer timer(Slot(&activity_, Activity::kSendWait));
+    ScopedTimer timer(&activity_.downstream.send);
     RETURN_IF_ERROR(downstream_->AwaitAcknowledgement(work, work.step - kEvaluationWindow));
   }
   return downstream_->Send(work, digest, std::move(y));
@@ -201,13 +197,13 @@ absl::Status LocalStage::Backward(const Work& work) {
   if (spec_.last()) {
     dy = std::move(in_flight->dlogits);
   } else {
-    ScopedTimer timer(Slot(&activity_, Activity::kReceiveWait));
+    ScopedTimer timer(&activity_.downstream.receive);
     ASSIGN_OR_RETURN(auto received, downstream_->Receive(work, in_flight->sample_digest));
     dy = std::move(received.tensor);
   }
   for (size_t i = segments_.size(); i-- > 0;) {
     {
-      ScopedTimer timer(Slot(&activity_, Activity::kBackward));
+      ScopedTimer timer(&activity_.backward);
       ASSIGN_OR_RETURN(dy, segments_[i]->Backward(dy, &in_flight->saved[i]));
       RETURN_IF_ERROR(FinishCompute());
     }
@@ -232,7 +228,7 @@ absl::Status LocalStage::ImportParameters(std::string_view file) {
 }
 
 absl::Status LocalStage::Update(double lr) {
-  ScopedTimer timer(Slot(&activity_, Activity::kOptimizer));
+  ScopedTimer timer(&activity_.optimizer);
   for (size_t i = 0; i < segments_.size(); ++i) {
     RETURN_IF_ERROR(optimizers_[i]->Step(lr));
     RETURN_IF_ERROR(segments_[i]->ParametersChanged());
@@ -242,7 +238,7 @@ absl::Status LocalStage::Update(double lr) {
 
 absl::Status LocalStage::FinishEvaluation(const Work& last_batch) {
   if (spec_.last()) return absl::OkStatus();
-  ScopedTimer timer(Slot(&activity_, Activity::kSendWait));
+  ScopedTimer timer(&activity_.downstream.send);
   const uint64_t batches = last_batch.step;
   uint64_t step = batches > kEvaluationWindow ? batches - kEvaluationWindow + 1 : 1;
   for (; step <= batches; ++step) {
@@ -252,9 +248,14 @@ absl::Status LocalStage::FinishEvaluation(const Work& last_batch) {
 }
 
 absl::Status LocalStage::FlushSends(SteadyTime deadline) {
-  ScopedTimer timer(Slot(&activity_, Activity::kSendWait));
-  if (upstream_) RETURN_IF_ERROR(upstream_->sender().Flush(deadline));
-  if (downstream_) RETURN_IF_ERROR(downstream_->sender().Flush(deadline));
+  if (upstream_) {
+    ScopedTimer timer(&activity_.upstream.send);
+    RETURN_IF_ERROR(upstream_->sender().Flush(deadline));
+  }
+  if (downstream_) {
+    ScopedTimer timer(&activity_.downstream.send);
+    RETURN_IF_ERROR(downstream_->sender().Flush(deadline));
+  }
   return absl::OkStatus();
 }
 

@@ -138,7 +138,7 @@ class LocalStage {
   std::unique_ptr<CutEnd> upstream_, downstream_;
   absl::Status closed_ ABSL_GUARDED_BY(neighbours_mutex_);  // the first reason of CloseLinks
   std::vector<std::unique_ptr<InFlight>> in_flight_;        // by microbatch
-  ActivitySeconds activity_{};
+  ActivitySeconds activity_;
 };
 
 }  // namespace thinwire

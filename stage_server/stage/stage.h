@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/time/time.h"
@@ -32,6 +33,7 @@ struct Backend {
   // The same with the threads that ops use, of one run; null: only one thread each.
   std::shared_ptr<CodecKernels> threaded_kernels = nullptr;
   DeviceDescription description = {};  // empty for the CPU
+  std::string note = {};               // for "auto": which device was taken and why, in one line
 };
 
 // The checked form of an experiment, for one stage.

@@ -87,11 +87,6 @@ absl::Status RunStep(std::vector<BenchStage>& stages, uint64_t step) {
   return absl::OkStatus();
 }
 
-double Seconds(const LocalStage& stage, Activity activity, const ActivitySeconds& before) {
-  const int i = static_cast<int>(activity);
-  return (stage.activity()[i] - before[i]) / kSteps;
-}
-
 absl::Status Bench(const std::string& path, int cores, const std::vector<std::string>& overrides) {
   ASSIGN_OR_RETURN(const Experiment experiment, LoadExperiment(path, overrides));
   ASSIGN_OR_RETURN(const DataOptions options, DataFrom(experiment));
@@ -111,10 +106,10 @@ absl::Status Bench(const std::string& path, int cores, const std::vector<std::st
   nlohmann::ordered_json result;
   for (size_t i = 0; i < stages.size(); ++i) {
     StageCost cost;
-    const LocalStage& stage = *stages[i].stage;
-    cost.forward_seconds = Seconds(stage, Activity::kForward, before[i]) / spec.microbatches;
-    cost.backward_seconds = Seconds(stage, Activity::kBackward, before[i]) / spec.microbatches;
-    cost.update_seconds = Seconds(stage, Activity::kOptimizer, before[i]);
+    const ActivitySeconds& now = stages[i].stage->activity();
+    cost.forward_seconds = (now.forward - before[i].forward) / kSteps / spec.microbatches;
+    cost.backward_seconds = (now.backward - before[i].backward) / kSteps / spec.microbatches;
+    cost.update_seconds = (now.optimizer - before[i].optimizer) / kSteps;
     simulation.stages.push_back(cost);
     result["stages"].push_back({{"forward_seconds", cost.forward_seconds},
                                 {"backward_seconds", cost.backward_seconds},

@@ -1,0 +1,63 @@
+#include "stage_server/metrics.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "prometheus/text_serializer.h"
+#include "tensor/cpu/device.h"
+
+namespace thinwire {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+std::string Page(const std::optional<StageSnapshot>& snapshot, bool busy) {
+  const StageMetrics metrics([&] { return snapshot; }, [&] { return busy; }, CpuDevice());
+  return prometheus::TextSerializer().Serialize(metrics.Collect());
+}
+
+StageSnapshot Snapshot() {
+  StageSnapshot snapshot;
+  snapshot.run = "digits-1a2b";
+  snapshot.stage = 1;
+  snapshot.device = CpuDevice();
+  StageSnapshot::End end = {"layer1", "gradient", "topk", "ef", /*sender=*/true, {}};
+  end.statistics.encode.Observe(0.0013);
+  snapshot.ends.push_back(end);
+  snapshot.activity.upstream.receive = 2;
+  snapshot.activity.downstream.receive = 0.5;
+  snapshot.waits = {{"layer1", "activation", "receive", 2}, {"layer2", "gradient", "receive", 0.5}};
+  return snapshot;
+}
+
+TEST(StageMetricsTest, SeriesCarryTheRunAndTheStageWhileOneIsConfigured) {
+  EXPECT_THAT(Page(Snapshot(), /*busy=*/true),
+              AllOf(HasSubstr("thinwire_stage_up{run=\"digits-1a2b\",stage=\"1\"} 1\n"),
+                    HasSubstr("thinwire_stage_busy{run=\"digits-1a2b\",stage=\"1\"} 1\n"),
+                    HasSubstr("thinwire_boundary_messages_total{run=\"digits-1a2b\",stage=\"1\","
+                              "boundary=\"layer1\",direction=\"gradient\",phase=\"train\"} 0\n")));
+  EXPECT_THAT(Page(std::nullopt, /*busy=*/false),
+              AllOf(HasSubstr("thinwire_stage_up 1\n"), HasSubstr("thinwire_stage_busy 0\n"),
+                    Not(HasSubstr("run="))));
+}
+
+TEST(StageMetricsTest, WaitsNameTheirBoundaryAndSumUpToTheActivity) {
+  EXPECT_THAT(
+      Page(Snapshot(), /*busy=*/true),
+      AllOf(HasSubstr("activity=\"receive_wait\"} 2.5\n"),
+            HasSubstr("thinwire_boundary_wait_seconds_total{run=\"digits-1a2b\",stage=\"1\""
+                      ",boundary=\"layer1\",direction=\"activation\",end=\"receive\"} 2\n"),
+            HasSubstr("boundary=\"layer2\",direction=\"gradient\",end=\"receive\"} 0.5\n")));
+}
+
+TEST(StageMetricsTest, BucketsAreDecimalsTwelvePerDecade) {
+  EXPECT_THAT(Page(Snapshot(), /*busy=*/true),
+              AllOf(HasSubstr("direction=\"gradient\",le=\"0.0012\"} 0\n"),
+                    HasSubstr("direction=\"gradient\",le=\"0.0015\"} 1\n"),
+                    HasSubstr("direction=\"gradient\",le=\"8.25\"} 1\n")));
+}
+
+}  // namespace
+}  // namespace thinwire
