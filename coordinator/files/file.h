@@ -20,12 +20,12 @@ absl::StatusOr<std::string> ReadFile(const std::string& path);
 // Writes all of `data` to the open descriptor. `path` is for messages.
 absl::Status WriteAll(int file, const std::string& path, std::string_view data);
 
-// InvalidArgument unless `path` is a regular file, or nothing: what is renamed onto a device, a pipe
-// or a folder would take its place.
+// InvalidArgument unless `path` is a regular file, or nothing: what is renamed onto a device, a
+// pipe or a folder would take its place.
 absl::Status CheckReplaceable(const std::string& path);
 
-// Writes PATH.tmp, syncs and renames it, so that PATH holds the old content or all of the new. Errors
-// of CheckReplaceable too.
+// Writes PATH.tmp, syncs and renames it, so that PATH holds the old content or all of the new.
+// Errors of CheckReplaceable too.
 absl::Status ReplaceFile(const std::string& path, std::string_view data);
 
 // The same for what `write` hands to its sink.
