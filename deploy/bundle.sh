@@ -22,9 +22,9 @@ toolkit=${CUDA_HOME:-/usr/local/cuda}
 if [[ -x $toolkit/bin/nvcc ]]; then
   cuda=(--config=cuda --define=cuda_arch=all)
   targets+=(//backend/cuda:libthinwire_cuda.so //tests:step_bench //tests/gpu:twins //tests/gpu:device_tests
-            //compress/cuda:codec_bench)
+            //tests/gpu:kernel_probe //compress/cuda:codec_bench)
   programs+=(backend/cuda/libthinwire_cuda.so tests/step_bench tests/gpu/twins tests/gpu/device_tests
-             compress/cuda/codec_bench)
+             tests/gpu/kernel_probe compress/cuda/codec_bench)
   mkdir -p "$bundle"/tests/{gpu,bench,parity}
   cp tests/gpu/*.{py,sh,md} "$bundle/tests/gpu/"
   rm "$bundle"/tests/gpu/*_test.*
@@ -40,7 +40,7 @@ for program in "${programs[@]}"; do
 done
 cp -r experiments README.md "$bundle/"
 # What is linked shared and is not part of every system or of CUDA: beside the programs.
-find "$bundle" -maxdepth 1 -type f -perm -u+x -exec ldd {} + | awk '$2 == "=>" { print $3 }' | sort -u |
+LD_LIBRARY_PATH=$toolkit/lib64 find "$bundle" -maxdepth 1 -type f -perm -u+x -exec ldd {} + | awk '$2 == "=>" { print $3 }' | sort -u |
   grep -vE '/(libc|libm|libdl|librt|libpthread|ld-linux-x86-64|libcu[a-zA-Z]*|libnv[a-zA-Z]*)\.so' |
   xargs -I{} cp -L {} "$bundle/lib/"
 (cd "$bundle" && strip --strip-unneeded "${programs[@]##*/}" lib/*)

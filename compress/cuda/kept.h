@@ -13,7 +13,7 @@ namespace thinwire {
 
 // Overwrites `kept`, BitmapBytes(scopes.total) of device memory. keys.elements is not looked at:
 // scopes are `scopes`. Sets *nonfinite, in device memory, to 1 if something with support is NaN or
-// infinite; what is kept then means nothing.
+// infinite, unless it is null; what is kept then means nothing.
 //
 // Passes over the tensor: one for scopes of up to 8192 elements (select.h), two and some percent
 // for larger ones (radix_select.h); for channels two more, to a copy in which they lie one behind

@@ -136,6 +136,7 @@ __global__ void StartKernel(const uint32_t* tables, Range* ranges, int64_t scope
   const int64_t scope = int64_t{blockIdx.x} * kThreads + threadIdx.x;
   if (scope >= scopes) return;
   ranges[scope] = {zeros ? 0 : kLeastNonZero, uint64_t{1} << 63, k};
+  if (nonfinite == nullptr) return;
   for (uint32_t bin = kFirstNonFiniteBin; bin < kBins; ++bin) {
     if (tables[scope * kBins + bin] != 0) atomicOr(nonfinite, 1u);
   }

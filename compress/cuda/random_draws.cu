@@ -55,9 +55,8 @@ __global__ void FactorsKernel(DrawFactors factors, const uint32_t* indices, cons
 Error ChosenByDraw::Submit(cudaStream_t stream, const Scopes& scopes, const CodecSpec& spec,
                            uint64_t seed, const SupportView* support) {
   const int64_t n = scopes.total, blocks = (n + 3) / 4;
-  CudaScratch draws(device_), nonfinite(device_);
+  CudaScratch draws(device_);
   RETURN_ERROR(draws.Reserve(16 * (blocks + 1)));
-  RETURN_ERROR(nonfinite.Reserve(4));
   RETURN_ERROR(kept_.Reserve(BitmapBytes(n) + 8));
   RETURN_ERROR(offsets_.Reserve(TileOffsetsBytes(n)));
   RETURN_ERROR(Launch(stream, BlocksFor(blocks, kThreads), dim3(kThreads), DrawKernel, seed, blocks,
@@ -65,7 +64,7 @@ Error ChosenByDraw::Submit(cudaStream_t stream, const Scopes& scopes, const Code
   const Keys keys = {draws.as<void>(), DType::kF32, WordsOf(support), n, n};
   const Choice choice = {NumKept(spec, scopes.elements), /*zeros=*/false};
   RETURN_ERROR(SubmitKeepLargest(device_, stream, keys, scopes, choice, kept_.as<uint32_t>(),
-                                 nonfinite.as<uint32_t>()));
+                                 /*nonfinite=*/nullptr));
   count_ = offsets_.as<uint64_t>() + NumTiles(n);
   return SubmitTileOffsets(stream, kept_.as<uint32_t>(), n, offsets_.as<uint64_t>());
 }

@@ -115,7 +115,7 @@ __global__ void SelectKernel(TypedKeys<T> keys, uint32_t k, bool zeros, uint32_t
     magnitudes[j] = i >= begin && i < end ? keys.Magnitude(i) : 0;
     largest = max(largest, magnitudes[j]);
   }
-  if (largest >= kNonFiniteMagnitude) atomicOr(nonfinite, 1u);
+  if (nonfinite != nullptr && largest >= kNonFiniteMagnitude) atomicOr(nonfinite, 1u);
 
   uint32_t threshold = 0;
   for (int bit = 30; bit >= 0; --bit) {

@@ -19,8 +19,9 @@ inline int64_t WordsOfScope(int64_t elements) {
 }
 inline bool IsSmallScope(int64_t elements) { return WordsOfScope(elements) <= 256; }
 
-// Sets the bits of what is kept in `kept`, a bitmap of zeros, and *nonfinite to 1 if there is a NaN
-// or infinity: what is kept then means nothing. Requires IsSmallScope(keys.elements).
+// Sets the bits of what is kept in `kept`, a bitmap of zeros, and unless that is null *nonfinite to
+// 1 if there is a NaN or infinity: what is kept then means nothing. Requires
+// IsSmallScope(keys.elements).
 Error SubmitSelectInSmallScopes(cudaStream_t stream, const Keys& keys, const Choice& choice,
                                 uint32_t* kept, uint32_t* nonfinite);
 

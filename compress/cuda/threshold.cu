@@ -4,6 +4,7 @@
 #include "compress/cpu/threshold_unit.h"
 #include "compress/cuda/keys.cuh"
 #include "compress/cuda/mark.h"
+#include "compress/cuda/sum_in_order.cuh"
 #include "compress/cuda/threshold.h"
 #include "tensor/cuda/launch.h"
 
@@ -32,20 +33,10 @@ __global__ void SumStretchesKernel(TypedKeys<T> keys, int64_t stretches, double*
   if (lane == 0 && stretch < stretches) sums[stretch] = sum;
 }
 
-// One block: *least from the sums of stretches, which the first thread adds in their order.
+// One block: *least from the sums of stretches.
 __global__ void RmsThresholdKernel(const double* sums, int64_t stretches, int64_t count,
                                    double threshold, uint32_t* least) {
-  __shared__ double some[kThreads];
-  double sum = 0;
-  for (int64_t first = 0; first < stretches; first += kThreads) {
-    const int64_t num = min(stretches - first, int64_t{kThreads});
-    if (threadIdx.x < num) some[threadIdx.x] = sums[first + threadIdx.x];
-    __syncthreads();
-    if (threadIdx.x == 0) {
-      for (int64_t i = 0; i < num; ++i) sum += some[i];
-    }
-    __syncthreads();
-  }
+  const double sum = SumInOrder(sums, stretches);
   if (threadIdx.x != 0) return;
   const double unit = sqrt(sum / static_cast<double>(count));
   *least = LeastMagnitude(threshold * unit);
@@ -68,7 +59,7 @@ Error SubmitRms(cudaStream_t stream, const Keys& keys, int64_t count, double thr
   RETURN_ERROR(unit->sums.Reserve(8 * (stretches + 1)));
   RETURN_ERROR(Launch(stream, BlocksFor(stretches, kStretchesOfBlock), dim3(kThreads),
                       SumStretchesKernel<T>, As<T>(keys), stretches, unit->sums.as<double>()));
-  return Launch(stream, dim3(1), dim3(kThreads), RmsThresholdKernel, unit->sums.as<double>(),
+  return Launch(stream, dim3(1), dim3(kSumThreads), RmsThresholdKernel, unit->sums.as<double>(),
                 stretches, count, threshold, unit->least.as<uint32_t>());
 }
 

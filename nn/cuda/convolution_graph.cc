@@ -4,16 +4,17 @@
 #include <map>
 #include <optional>
 #include <utility>
-#include <vector>
 
 #include "nn/cuda/convolution_plan.h"
-#include "nn/cuda/fastest_plan.h"
+#include "nn/cuda/plan_choice.h"
+#include "nn/cuda/plan_trial.h"
 #include "nn/cuda/workspace.h"
 
 namespace thinwire::cuda {
 namespace {
 
 constexpr int64_t kMostWorkspaceBytes = int64_t{1} << 30;
+constexpr size_t kPlansToTry = 3;  // until one runs
 constexpr size_t kPlansToTime = 8;
 
 class GraphConvolution final : public Convolution {
@@ -42,7 +43,7 @@ class GraphConvolution final : public Convolution {
     auto plan = plans_.find({pass, n});
     if (plan == plans_.end()) {
       Plan chosen;
-      RETURN_ERROR(Choose(handle, {pass, spec_, n}, x, w, y, &chosen));
+      RETURN_ERROR(Choose(handle, {pass, spec_, n}, {x, w, y}, &chosen));
       plan = plans_.emplace(std::pair(pass, n), std::move(chosen)).first;
     }
     if (!plan->second.has_value()) {
@@ -53,40 +54,45 @@ class GraphConvolution final : public Convolution {
     return plan->second->Run(handle, x, w, y, workspace.data());
   }
 
-  Error Choose(cudnnHandle_t handle, const ConvolutionGraph& graph, const void* x, const void* w,
-               const void* y, Plan* chosen) const {
-    RETURN_ERROR(CheckMayPrepare(cudnn_->device(), graph.n));
-    std::vector<ConvolutionPlan> plans;
-    const Error error = Find(handle, graph, &plans);
-    if (IsUnimplemented(error)) return Error{};
-    RETURN_ERROR(error);
-    size_t fastest = 0;
-    // A single one is timed too: what cuDNN plans may fail on the device, and there are other ways.
-    const Error ran = FindFastest(cudnn_->device(), handle, plans, x, w, y, &fastest);
-    if (ran.ok()) {
-      *chosen = std::move(plans[fastest]);
+  // Plans are tried: what cuDNN plans may fail on the device, and there are other ways.
+  Error Choose(cudnnHandle_t handle, const ConvolutionGraph& graph, const TrialOperands& operands,
+               Plan* chosen) const {
+    CudaDevice* const device = cudnn_->device();
+    RETURN_ERROR(CheckMayPrepare(device, graph.n));
+    const auto attempt = [&](const ConvolutionPlan& plan, float* milliseconds) {
+      return options_.deterministic ? TryPlan(device, handle, plan, operands)
+                                    : TimePlan(device, handle, plan, operands, milliseconds);
+    };
+    PlanChoice<ConvolutionPlan> choice(options_.deterministic ? Take::kFirst : Take::kFastest,
+                                       attempt);
+    RETURN_ERROR(Find(handle, graph, &choice));
+    if (choice.chosen().has_value()) {
+      *chosen = std::move(choice.chosen());
       return Error{};
     }
-    if (IsExhausted(ran)) return ran;
-    return cudnn_->device()->Finish();  // whose error would be the device's for good
+    if (choice.IsShortOfMemory()) return choice.error();
+    return device->Finish();  // whose error would be the device's for good
   }
 
-  // The candidates: one if deterministic.
+  // Offers the candidates. None is no error.
   Error Find(cudnnHandle_t handle, const ConvolutionGraph& graph,
-             std::vector<ConvolutionPlan>* plans) const {
+             PlanChoice<ConvolutionPlan>* choice) const {
     const bool bf16 = spec_.compute != DType::kF32;
+    const auto offer = [&](ConvolutionPlan plan) { return choice->Offer(std::move(plan)); };
     PlanRules rules;
     rules.deterministic = options_.deterministic;
     rules.most_workspace_bytes = kMostWorkspaceBytes;
-    const size_t most = options_.deterministic ? 1 : kPlansToTime;
+    const size_t most = options_.deterministic ? kPlansToTry : kPlansToTime;
     if (options_.deterministic && (bf16 || options_.tf32)) {
       // The first of all may do without, as cuDNN 9.19's for 1 x 1 pixels at stride 2.
       rules.tensor_cores = TensorCores::kRequired;
-      const Error error = FindPlans({handle, nullptr}, graph, rules, most, plans);
-      if (!IsUnimplemented(error)) return error;
+      const Error error = FindPlans({handle, nullptr}, graph, rules, most, offer);
+      if (choice->chosen().has_value() || choice->IsShortOfMemory()) return Error{};
+      if (!error.ok() && !IsUnimplemented(error)) return error;
     }
     rules.tensor_cores = options_.tf32 || bf16 ? TensorCores::kAllowed : TensorCores::kForbidden;
-    return FindPlans({handle, nullptr}, graph, rules, most, plans);
+    const Error error = FindPlans({handle, nullptr}, graph, rules, most, offer);
+    return IsUnimplemented(error) ? Error{} : error;
   }
 
   CudnnHandle* const cudnn_;

@@ -212,9 +212,9 @@ Error Notes(const CudnnDescriptor& config, std::vector<cudnnBackendNumericalNote
   return engines[0].Get(CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, notes);
 }
 
-// Unimplemented for a configuration that does not qualify.
+// Offers the plan of a configuration. Unimplemented for one that does not qualify.
 Error MakePlan(const PlanTarget& target, Result result, CudnnDescriptor config,
-               const PlanRules& rules, std::vector<ConvolutionPlan>* plans) {
+               const PlanRules& rules, const OfferPlan& offer, bool* is_enough) {
   std::vector<cudnnBackendNumericalNote_t> notes;
   RETURN_ERROR(Notes(config, &notes));
   if (rules.tensor_cores == TensorCores::kRequired &&
@@ -239,15 +239,16 @@ Error MakePlan(const PlanTarget& target, Result result, CudnnDescriptor config,
   if (workspace_bytes.size() != 1 || workspace_bytes[0] > rules.most_workspace_bytes) {
     return MakeError(absl::StatusCode::kUnimplemented, "an engine with too large a workspace");
   }
-  plans->emplace_back(std::move(config), std::move(plan), workspace_bytes[0],
-                      result == Result::kTimesOne);
+  *is_enough = offer(ConvolutionPlan(std::move(config), std::move(plan), workspace_bytes[0],
+                                     result == Result::kTimesOne));
   return Error{};
 }
 
 Error FindPlansFor(const PlanTarget& target, const ConvolutionGraph& graph, Result result,
-                   const PlanRules& rules, size_t most, std::vector<ConvolutionPlan>* plans) {
+                   const PlanRules& rules, size_t most, const OfferPlan& offer) {
   BuiltGraph built;
   RETURN_ERROR(Build(target, graph, result, &built));
+  size_t offered = 0;
   Error last = MakeError(absl::StatusCode::kUnimplemented, "cuDNN proposes no engine");
   // The fallback list holds what runs nearly anything; without it, "best" might not run at all.
   for (const auto mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_B, CUDNN_HEUR_MODE_FALLBACK}) {
@@ -257,9 +258,10 @@ Error FindPlansFor(const PlanTarget& target, const ConvolutionGraph& graph, Resu
       continue;
     }
     for (CudnnDescriptor& config : configs) {
-      const Error error = MakePlan(target, result, std::move(config), rules, plans);
+      bool is_enough = false;
+      const Error error = MakePlan(target, result, std::move(config), rules, offer, &is_enough);
       if (error.ok()) {
-        if (plans->size() >= most) return Error{};
+        if (is_enough || ++offered >= most) return Error{};
         continue;
       }
       // Short of memory for once, another process would choose otherwise.
@@ -267,9 +269,9 @@ Error FindPlansFor(const PlanTarget& target, const ConvolutionGraph& graph, Resu
       last = error;
     }
     // Other modes repeat configurations, which are compiled again.
-    if (result == Result::kTimesOne && !plans->empty()) break;
+    if (result == Result::kTimesOne && offered > 0) break;
   }
-  if (!plans->empty()) return Error{};
+  if (offered > 0) return Error{};
   return MakeError(absl::StatusCode::kUnimplemented, "cuDNN has no plan: %s", last.message);
 }
 
@@ -293,12 +295,12 @@ Error ConvolutionPlan::Run(cudnnHandle_t handle, const void* x, const void* w, c
 }
 
 Error FindPlans(const PlanTarget& target, const ConvolutionGraph& graph, const PlanRules& rules,
-                size_t most, std::vector<ConvolutionPlan>* plans) {
-  const Error error = FindPlansFor(target, graph, Result::kItself, rules, most, plans);
+                size_t most, const OfferPlan& offer) {
+  const Error error = FindPlansFor(target, graph, Result::kItself, rules, most, offer);
   const bool is_wider = graph.pass == Pass::kBackwardWeights && graph.spec.compute != DType::kF32;
   if (!is_wider || !IsUnimplemented(error)) return error;
   const Error second =
-      FindPlansFor(target, graph, Result::kTimesOne, rules, std::min(most, kMostCompiled), plans);
+      FindPlansFor(target, graph, Result::kTimesOne, rules, std::min(most, kMostCompiled), offer);
   if (second.ok() || IsUnimplemented(second) || IsExhausted(second)) return second;
   // Another cuDNN may not know such a graph, which can be done without.
   return MakeError(absl::StatusCode::kUnimplemented, "cuDNN takes no graph of two nodes: %s",

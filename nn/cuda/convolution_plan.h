@@ -4,6 +4,7 @@
 #include <cudnn.h>
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "nn/cuda/cudnn.h"
@@ -60,10 +61,13 @@ class ConvolutionPlan {
   bool scales_;
 };
 
-// Appends up to `most` plans in the order of cuDNN's heuristics, which depends on the graph, the
-// device and cuDNN's version only. Unimplemented, with cuDNN's last reason, when there is none;
-// ResourceExhausted when memory was short.
+// Gets a plan that may be used; true if no further one is wanted.
+using OfferPlan = std::function<bool(ConvolutionPlan)>;
+
+// Makes and offers plans, one by one and up to `most`, in the order of cuDNN's heuristics, which
+// depends on the graph, the device and cuDNN's version only. Unimplemented, with cuDNN's last
+// reason, when there is none; ResourceExhausted when memory was short.
 Error FindPlans(const PlanTarget& target, const ConvolutionGraph& graph, const PlanRules& rules,
-                size_t most, std::vector<ConvolutionPlan>* plans);
+                size_t most, const OfferPlan& offer);
 
 }  // namespace thinwire::cuda

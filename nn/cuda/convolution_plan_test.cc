@@ -50,7 +50,7 @@ class ConvolutionPlanTest : public testing::Test {
   }
 
   Error Find(const Case& of, DType compute, Pass pass, const PlanRules& rules,
-             std::vector<ConvolutionPlan>* plans, size_t most = 4) const {
+             std::vector<ConvolutionPlan>* plans, size_t most = 4, size_t enough = 1000) const {
     ConvolutionGraph graph;
     graph.pass = pass;
     graph.n = of.n;
@@ -61,7 +61,10 @@ class ConvolutionPlanTest : public testing::Test {
     graph.spec.stride = of.stride;
     graph.spec.padding = of.padding;
     graph.spec.compute = compute;
-    return FindPlans({nullptr, &h200_}, graph, rules, most, plans);
+    return FindPlans({nullptr, &h200_}, graph, rules, most, [&](ConvolutionPlan plan) {
+      plans->push_back(std::move(plan));
+      return plans->size() == enough;
+    });
   }
 
   void ExpectPlans(DType compute, std::initializer_list<Pass> passes, const PlanRules& rules) {
@@ -102,6 +105,14 @@ TEST_F(ConvolutionPlanTest, BF16WeightGradientsInFP32AreThereOrUnimplemented) {
     if (error.ok()) continue;
     EXPECT_EQ(ToStatus(error).code(), absl::StatusCode::kUnimplemented);
     EXPECT_THAT(std::string(error.message), testing::StartsWith("cuDNN has no plan: "));
+  }
+}
+
+TEST_F(ConvolutionPlanTest, AreOfferedUntilThereAreEnough) {
+  for (const size_t enough : {1, 3}) {
+    std::vector<ConvolutionPlan> plans;
+    EXPECT_TRUE(Find(kCases[1], DType::kF32, Pass::kForward, kExact, &plans, 4, enough).ok());
+    EXPECT_EQ(plans.size(), enough);
   }
 }
 

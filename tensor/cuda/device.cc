@@ -172,6 +172,10 @@ Error NewCudaDevice(int index, CudaDevice** device) {
     return MakeError(absl::StatusCode::kInvalidArgument, "cuda:%d: there %s %d CUDA device%s",
                      index, count == 1 ? "is" : "are", count, count == 1 ? "" : "s");
   }
+  // Threads that wait sleep. By default they spin, and the stages of one machine have more threads
+  // that wait than it has cores. This makes the device's context, whose property it is.
+  CUDA_RETURN_IF_ERROR(
+      cudaInitDevice(index, cudaDeviceScheduleBlockingSync, cudaInitDeviceFlagsAreValid));
   auto* const opened =
       new Gpu(index);  // also stays when it does not open: this thread refers to it
   RETURN_ERROR(opened->Open());

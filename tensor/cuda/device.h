@@ -19,7 +19,8 @@ class CudaDevice : public Device {
   // goes. Kernels and library handles use it and no other; never the default stream.
   virtual Error Stream(cudaStream_t* stream) = 0;
 
-  // Asynchronous on the thread's stream. `host` is of host() or stays unchanged until Finish.
+  // On the thread's stream; asynchronous if `host` is of host(). It stays as it is, and nobody
+  // reads what is copied to it, until Finish.
   virtual Error SubmitCopyFromHost(void* device, const void* host, size_t bytes) = 0;
   virtual Error SubmitCopyToHost(void* host, const void* device, size_t bytes) = 0;
 };

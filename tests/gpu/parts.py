@@ -1,6 +1,6 @@
-"""The parts of run.py, in their order: what is right before what is fast. Each takes a Session and
-the Results so far, and returns figures, numbers and tables (Results.add), or raises Failed or
-Skipped."""
+"""The parts of run.py, in the order of what they teach: what is right before what is fast. Each
+takes a Session and the Results so far, and returns figures, numbers and tables (Results.add), or
+raises Failed or Skipped."""
 import collections
 import concurrent.futures
 import json
@@ -9,7 +9,10 @@ import re
 import subprocess
 import sys
 
+import machine
+import sanitizer
 import speed
+import test_programs
 from results import figure
 from session import Failed, Run
 
@@ -33,13 +36,14 @@ def first_line(command):
 
 
 def device(session, results):
-    """Which machine this is, and that a run reaches its GPU at all."""
+    """Which machine this is, that it runs a kernel, and that a run reaches its GPU."""
     query = "name,driver_version,memory.total,compute_cap,power.limit,clocks.max.sm,clocks.max.mem"
     results.facts["GPU"] = first_line(["nvidia-smi", f"--query-gpu={query}",
                                        "--format=csv,noheader"])
     version = "import torch; print(torch.__version__, 'for CUDA', torch.version.cuda)"
     results.facts["PyTorch"] = first_line([sys.executable, "-c", version])
     results.facts["Python"] = sys.version.split()[0]
+    machine.look(session, results)
     run = session.train("device", QUICKSTART, {**TINY, "device": "cuda", "model.width": 16})
     origin = run.summary()["provenance"]
     results.facts["CPU"] = f"{origin['cpu_model']}, {session.cores} cores"
@@ -51,51 +55,33 @@ def device(session, results):
     return {"numbers": {"provenance": origin}}
 
 
-def run_tests(session, program, tests, shards=1):
-    """A GoogleTest program, in `shards` processes at once; returns how many tests ran. Failed names
-    those that failed."""
-    def one(index):
-        env = {"THINWIRE_PLUGIN": session.plugin}
-        if shards > 1:
-            env.update(GTEST_TOTAL_SHARDS=str(shards), GTEST_SHARD_INDEX=str(index))
-        return session.run([session.program(program), f"--gtest_filter={tests}", "--gtest_brief=1"],
-                           env=env, may_fail=True)
-
-    with concurrent.futures.ThreadPoolExecutor(shards) as pool:
-        ends = list(pool.map(one, range(shards)))
-    output = "\n".join(out for _, out in ends)
-    failed = sorted(set(re.findall(r"^\[  FAILED  \] ([\w/]+\.[\w/]+)", output, re.MULTILINE)))
-    if failed:
-        raise Failed(f"{len(failed)} tests failed: " + ", ".join(failed))
-    stopped = [status for status, _ in ends if status != 0]
-    if stopped:
-        raise Failed(f"{program} ended with status {stopped[0]}, see log.txt")
-    ran = sum(int(n) for n in re.findall(r"^\[  PASSED  \] (\d+)", output, re.MULTILINE))
-    if ran == 0:
-        raise Failed(f"{program} has no test {tests}")
-    return ran
+def tested(counts):
+    figures = [figure(name, count) for name, count in zip(("tests", "skipped"), counts)]
+    return {"figures": figures}
 
 
 def twins(session, _):
     """Every kernel against its CPU twin."""
     tests = "CudaCastTest.*:SgdTest.*:RecordSegmentTest.*" if session.rehearse else "-*ParityTest*"
-    ran = run_tests(session, "twins", tests, shards=max(1, min(8, session.cores // 2)))
-    return {"figures": [figure("tests", ran)]}
+    shards = max(1, min(8, session.cores // 2))
+    return tested(test_programs.check(
+        session, "twins", test_programs.run(session, "twins", tests, shards)))
 
 
 def device_tests(session, _):
     """What is linked with CUDA itself: memory, streams, recordings; both ways into cuDNN."""
     # Tests of the device want its memory for themselves.
-    ran = run_tests(session, "device_tests", "CudaDeviceTest.*:RecorderTest.*")
+    of_device = test_programs.run(session, "device_tests", "CudaDeviceTest.*:RecorderTest.*")
     rest = "BiasTest.*" if session.rehearse else "-CudaDeviceTest.*:RecorderTest.*"
-    return {"figures": [figure("tests", ran + run_tests(session, "device_tests", rest))]}
+    others = test_programs.run(session, "device_tests", rest)
+    return tested(test_programs.check(session, "device_tests", of_device, others))
 
 
 def parity(session, _):
     """A network's step against PyTorch's, in fp32."""
     path = os.path.join(session.work, "parity.json")
-    session.run([session.program("twins"), "--gtest_filter=*ParityTest*",
-                 f"--gtest_output=json:{path}"], env={"THINWIRE_PLUGIN": session.plugin})
+    test_programs.check(session, "twins", test_programs.run(
+        session, "twins", "*ParityTest*", options=[f"--gtest_output=json:{path}"]))
     with open(path, encoding="utf-8") as file:
         tests = [test for suite in json.load(file)["testsuites"] for test in suite["testsuite"]]
     return {"figures": [figure(f"{test['name']}: furthest tensor", float(test["worst"]))
@@ -218,22 +204,25 @@ def accuracies(epoch):
 
 
 PARTS = [
-    Part("device", 30, "machine, versions, a short run on the GPU", device, most=90, always=True),
-    Part("twins", 90, "every kernel against its CPU twin", twins, most=240),
-    Part("device_tests", 45, "memory, streams, recordings, cuDNN's calls", device_tests, most=150),
+    Part("device", 30, "machine, versions, a kernel, a short run on the GPU", device, most=60,
+         always=True),
+    Part("twins", 60, "every kernel against its CPU twin", twins, most=120),
+    Part("device_tests", 45, "memory, streams, recordings, cuDNN's calls", device_tests, most=90),
     Part("parity", 15, "a network's step against PyTorch's", parity, most=60),
-    Part("n_stages", 90, "N stages are one stage, bit for bit", n_stages, most=240),
-    Part("mixed", 30, "GPUs and CPUs in one pipeline", mixed, most=90),
-    Part("quickstart", 40, "the README's first run reaches its accuracy", quickstart, most=120),
-    Part("codecs", 60, "codecs against the card's copies", speed.codecs, most=150),
-    Part("four_stages", 80, "four stages on one GPU against one", speed.four_stages, most=150),
-    Part("step_bf16_512", 100, "a step against PyTorch, bf16, batch 512",
+    Part("n_stages", 60, "N stages are one stage, bit for bit", n_stages, most=150),
+    Part("mixed", 30, "GPUs and CPUs in one pipeline", mixed, most=60),
+    Part("codecs", 40, "codecs against the card's copies", speed.codecs, most=120),
+    Part("step_bf16_512", 60, "a step against PyTorch, bf16, batch 512",
          speed.step("bf16", 512), most=240),
-    Part("step_bf16_100", 100, "the same, batch 100", speed.step("bf16", 100), most=240),
+    Part("four_stages", 60, "four stages on one GPU against one", speed.four_stages, most=150),
+    Part("sanitizer", 40, "compute-sanitizer over kernels", sanitizer.sanitizer, most=90),
+    Part("quickstart", 40, "the README's first run reaches its accuracy", quickstart, most=120),
+    Part("step_bf16_100", 60, "a step against PyTorch, bf16, batch 100",
+         speed.step("bf16", 100), most=240),
     Part("codecs_in_pytorch", 60, "codecs against PyTorch", speed.codecs_in_pytorch, most=150),
-    Part("step_tf32_512", 100, "a step against PyTorch, TF32, batch 512",
+    Part("step_tf32_512", 60, "a step against PyTorch, TF32, batch 512",
          speed.step("tf32", 512), most=240),
-    Part("step_tf32_100", 100, "the same, batch 100", speed.step("tf32", 100), most=240),
+    Part("step_tf32_100", 60, "the same, batch 100", speed.step("tf32", 100), most=240),
     Part("step_autotuned", 150, "against PyTorch's longest search, bf16, batch 512",
          speed.step("bf16", 512, ["compile, autotuned"], rounds=1), most=400),
     Part("paper1", 120, "arXiv 2401.07788 on CIFAR-10", paper1, most=1e9, needs_data=True),

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # Parts of run.sh on the emulated GPU with tiny sizes: what needs neither PyTorch nor data.
-# usage: rehearsal_test.sh RUN_SH PLUGIN CHECKS
+# usage: rehearsal_test.sh PLUGIN CHECKS
 set -uo pipefail
-run=$1 plugin=$2
-source "$3"
+run=tests/gpu/run.sh plugin=$1
+source "$2"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-parts=(device twins device_tests parity n_stages mixed quickstart codecs four_stages step_bf16_100)
+parts=(device twins device_tests parity n_stages mixed codecs step_bf16_512 four_stages quickstart)
 "$run" --out "$work/out" --rehearse --plugin "$plugin" --work "$work/runs" \
   --only "^($(IFS='|'; echo "${parts[*]}"))\$" >"$work/log"
 check 'all parts pass' equals $? 0

@@ -40,11 +40,14 @@ class Results:
     def has_passed(self, name):
         return self.parts.get(name, {}).get("verdict") == "passed"
 
-    def add(self, name, verdict, seconds, outcome=None, note=""):
-        """`outcome`: {"figures": [...], "numbers": anything, "tables": Markdown}, each optional."""
+    def add(self, name, verdict, seconds, outcome=None, note="", details=()):
+        """`outcome`: {"figures": [...], "numbers": anything, "tables": Markdown}, each optional.
+        `details`: of a failure, the first first."""
         assert verdict in VERDICTS, verdict
         self.parts[name] = {"verdict": verdict, "seconds": round(seconds, 1), "note": note,
                             "build": self.facts.get("build", "unknown"), **(outcome or {})}
+        if details:
+            self.parts[name]["details"] = list(details)
         self.save()
 
     def save(self):

@@ -3,8 +3,9 @@
 so that a call that was cut short loses nothing, and a second one with --resume goes on from there.
 
 DIR gets results.json (all numbers), table.md (verdicts, figures and aims) and log.txt (commands and
-their output). Exit code: 0 if all parts passed, 1 if one failed, 2 for wrong usage, 3 if parts are
-left for another call.
+the head and tail of their output). What failed is printed last, in under 12,000 characters. Exit
+code: 0 if all parts passed, 1 if one failed, 2 for wrong usage, 3 if parts are left for another
+call.
 
 examples:
   tests/gpu/run.sh --out out
@@ -14,6 +15,8 @@ examples:
   tests/gpu/run.sh --out out --rehearse --plugin libthinwire_emulated.so    # without a GPU
 """
 import argparse
+import collections
+import itertools
 import os
 import re
 import sys
@@ -22,9 +25,13 @@ import time
 import traceback
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import diagnosis  # noqa: E402
+import failures  # noqa: E402
 from parts import PARTS  # noqa: E402
 from results import Results  # noqa: E402
-from session import Failed, Session, Skipped  # noqa: E402
+from session import Failed, Session, Skipped, Unusable  # noqa: E402
+
+DIAGNOSIS_SECONDS = 45  # at most, for a part that failed
 
 
 def parse_arguments(arguments=None):
@@ -49,29 +56,48 @@ def parse_arguments(arguments=None):
     return options
 
 
-def run_part(part, session, results, limit):
-    """Runs one part and records its result."""
+# How a part ended. `again`: as Failed's; `goes_on`: others may still pass.
+Ended = collections.namedtuple("Ended", "verdict outcome note details again goes_on",
+                               defaults=(None, "", (), (), True))
+
+
+def attempt(part, session, results):
+    try:
+        return Ended("passed", part.run(session, results))
+    except Skipped as reason:
+        return Ended("skipped", note=str(reason))
+    except Failed as reason:
+        return Ended("failed", None, str(reason), reason.details, reason.again,
+                     not isinstance(reason, Unusable))
+    except Exception as error:  # pylint: disable=broad-except; the other parts shall still run
+        session.log(traceback.format_exc())
+        return Ended("failed", None, f"{type(error).__name__}: {error}", [traceback.format_exc()])
+
+
+def run_part(part, session, results, limit, end):
+    """Runs one part, with a look at what failed as long as there is time until `end`, and records
+    its result. Returns whether others may still pass."""
     session.log(f"== {part.name}, at most {limit:.0f} s")
     session.begin(limit)
     start = time.monotonic()
-    verdict, outcome, note = "passed", None, ""
-    try:
-        outcome = part.run(session, results)
-    except Skipped as reason:
-        verdict, note = "skipped", str(reason)
-    except Failed as reason:
-        verdict, note = "failed", str(reason)
-    except Exception as error:  # pylint: disable=broad-except; the other parts shall still run
-        verdict, note = "failed", f"{type(error).__name__}: {error}"
-        session.log(traceback.format_exc())
-    results.add(part.name, verdict, time.monotonic() - start, outcome, note)
-    print(f"{part.name}: {verdict}, {time.monotonic() - start:.0f} s{': ' * bool(note)}{note}",
+    ended = attempt(part, session, results)
+    seconds = time.monotonic() - start
+    results.add(part.name, ended.verdict, seconds, ended.outcome, ended.note, ended.details)
+    print(f"{part.name}: {ended.verdict}, {seconds:.0f} s{': ' * bool(ended.note)}{ended.note}",
           flush=True)
+    if ended.again:
+        session.begin(min(DIAGNOSIS_SECONDS, max(5, end - time.monotonic())))
+        said = itertools.zip_longest(ended.details, diagnosis.again(session, ended.again))
+        # What each said alone stands beside what it said first.
+        results.add(part.name, ended.verdict, seconds, None, ended.note,
+                    [text for pair in said for text in pair if text])
+    return ended.goes_on
 
 
 def run_parts(parts, session, results, options):
     """Those that `options` names, as far as the time goes; the others are left."""
     end = time.monotonic() + options.seconds
+    goes_on = True
     for part in parts:
         if not part.always and (not re.search(options.only, part.name) or
                                 results.has_passed(part.name)):
@@ -80,10 +106,11 @@ def run_parts(parts, session, results, options):
             continue
         time_left = end - time.monotonic()
         needed = min(part.seconds, 20) if session.rehearse else part.seconds
-        if time_left < needed:
+        if not goes_on or time_left < needed:
             results.left.append(part.name)
             continue
-        run_part(part, session, results, min(part.most or part.seconds, time_left))
+        limit = min(part.most or part.seconds, time_left)
+        goes_on = run_part(part, session, results, limit, end)
     results.save()
     if results.left:
         print("left for another call: " + ", ".join(results.left))
@@ -112,6 +139,7 @@ def main():
             return 1
         run_parts(PARTS, session, results, options)
     print(results.table())
+    print(failures.text(results))
     return results.exit_code()
 
 

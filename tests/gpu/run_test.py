@@ -12,7 +12,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import run  # noqa: E402
 from parts import PARTS, Part  # noqa: E402
 from results import Results, figure  # noqa: E402
-from session import Failed, Session, Skipped  # noqa: E402
+from session import Again, Failed, Session, Skipped, Unusable  # noqa: E402
 
 
 def raising(error):
@@ -67,6 +67,27 @@ class RunTest(unittest.TestCase):
         self.assertEqual(results.exit_code(), 1)
         self.assertEqual(self.written()["parts"]["a"]["note"], "3, want 4")
         self.assertEqual(self.written()["parts"]["b"]["note"], "ValueError: odd")
+
+    def test_what_failed_is_run_again_alone_with_the_libraries_logs(self):
+        command = ["sh", "-c", "echo $OWN, $CUDA_LAUNCH_BLOCKING, $CUDNN_LOGLEVEL_DBG; exit 5"]
+        self.call([Part("a", 1, "", raising(Failed("wrong", ["first", "second"],
+                                                   [Again(command, {"OWN": "yes"})]))),
+                   self.part("b")])
+        first, again, second = self.written()["parts"]["a"]["details"]
+        self.assertEqual((first, second), ("first", "second"))
+        self.assertRegex(again, "^alone, with CUDA_LAUNCH_BLOCKING=1: exit 5: sh -c .*\n"
+                                "yes, 1, 1\n")
+        self.assertEqual(self.ran, ["b"])
+
+    def test_running_again_takes_no_more_time_than_is_left(self):
+        start = time.monotonic()
+        self.call([Part("a", 1, "", raising(Failed("", [], 3 * [Again(["sleep", "30"], {})])))],
+                  seconds=1.5)
+        self.assertLess(time.monotonic() - start, 10)
+
+    def test_where_no_kernel_runs_the_other_parts_are_left(self):
+        results = self.call([Part("a", 1, "", raising(Unusable("old driver"))), self.part("b")])
+        self.assertEqual((self.ran, self.written()["left"], results.exit_code()), ([], ["b"], 1))
 
     def test_what_cannot_run_here_is_no_failure(self):
         results = self.call([Part("a", 1, "", raising(Skipped("no torch")))])
@@ -142,12 +163,35 @@ class SessionTest(unittest.TestCase):
             return file.read()
 
     def test_a_command_is_logged(self):
-        self.assertEqual(self.session.run(["echo", "hello"]), (0, "hello\n"))
-        self.assertIn("$ echo hello\nhello\n-> status 0", self.log())
+        done = self.session.run(["echo", "hello"], env={"LOUD": "1"})
+        self.assertEqual((done.status, done.out), (0, "hello\n"))
+        self.assertIn("[1] $ LOUD=1 echo hello\n[1] said:\nhello\n[1] exit 0, ", self.log())
+
+    def test_head_and_tail_of_long_output_are_logged_in_the_order_in_which_it_came(self):
+        self.session.run(["sh", "-c", "echo first; echo odd >&2; seq 20000; echo last >&2"])
+        log = self.log()
+        self.assertTrue("said:\nfirst\nodd\n1\n2\n" in log and "\n20000\nlast\n" in log and
+                        "characters ...]" in log, log[:200] + log[-200:])
+        self.assertLess(len(log), 21000)
+
+    def test_a_command_is_in_the_log_before_it_ends(self):
+        self.session.run(["sh", "-c", f"grep -q '1. . sh' {self.session.log_path}"])
 
     def test_a_command_that_fails_is_quoted(self):
         with self.assertRaisesRegex(Failed, "sh: exit 3: broken"):
             self.session.run(["sh", "-c", "echo broken >&2; exit 3"])
+        with self.assertRaisesRegex(Failed, "sh: SIGSEGV: it printed nothing"):
+            self.session.run(["sh", "-c", "kill -SEGV $$"])
+        with self.assertRaisesRegex(Failed, "nowhere cannot be started: No such file"):
+            self.session.run(["nowhere"])
+
+    def test_what_it_said_on_either_stream_is_quoted_the_first_line_first(self):
+        with self.assertRaises(Failed) as caught:
+            self.session.run(["sh", "-c", "echo warning >&2; echo cause; seq 9; exit 1"],
+                             env={"A": "b"})
+        self.assertEqual(str(caught.exception), "sh: exit 1: warning / cause / ... / 7 / 8 / 9")
+        self.assertIn("cause\n1\n2\n", caught.exception.details[0])
+        self.assertEqual(caught.exception.again[0].env, {"A": "b"})
 
     def test_a_command_ends_when_the_parts_time_is_up_with_all_its_children(self):
         self.session.begin(0.5)
@@ -158,7 +202,8 @@ class SessionTest(unittest.TestCase):
 
     def test_a_command_may_be_interrupted_and_keep_what_it_did(self):
         command = ["sh", "-c", "trap 'echo kept; exit 130' INT; while :; do sleep 0.1; done"]
-        self.assertEqual(self.session.run(command, limit=0.5, interrupts=True), (130, "kept\n"))
+        done = self.session.run(command, limit=0.5, interrupts=True)
+        self.assertEqual((done.status, done.out), (130, "kept\n"))
         with self.assertRaisesRegex(Failed, "sh: exit 3"):
             self.session.run(["sh", "-c", "exit 3"], interrupts=True)
 

@@ -1,11 +1,15 @@
 """What the parts of run.py work with: the programs, commands with a time limit and a log, training
 runs and what they leave."""
+import collections
 import hashlib
 import json
 import os
+import shlex
 import signal
-import subprocess
+import threading
 import time
+
+import commands
 
 # Where Bazel puts them; in a bundle they lie in its root.
 PROGRAMS = {
@@ -14,16 +18,29 @@ PROGRAMS = {
     "step_bench": "tests",
     "twins": "tests/gpu",
     "device_tests": "tests/gpu",
+    "kernel_probe": "tests/gpu",
     "codec_bench": "compress/cuda",
     "libthinwire_cuda.so": "backend/cuda",
 }
 # Linked with CUDA itself; on the emulator they are programs of their own.
-LINKED_WITH_CUDA = ("device_tests", "codec_bench")
-LOGGED_CHARACTERS = 20000  # of each command's output, from its end
+LINKED_WITH_CUDA = ("device_tests", "kernel_probe", "codec_bench")
+LOGGED_CHARACTERS = 20000  # of each command's output
+
+# A command that failed, and its variables of the environment, to be run once more (diagnosis.py).
+Again = collections.namedtuple("Again", "command env")
 
 
 class Failed(Exception):
-    """What a part found wrong; its text ends up in the table."""
+    """What a part found wrong; its text ends up in the table. `details`: what was said, the first
+    message first."""
+
+    def __init__(self, text, details=(), again=()):
+        super().__init__(text)
+        self.details, self.again = list(details), list(again)
+
+
+class Unusable(Failed):
+    """Why no part can pass on this machine."""
 
 
 class Skipped(Exception):
@@ -39,6 +56,7 @@ class Session:
         self.plugin = plugin or self.program("libthinwire_cuda.so")
         self.cores = len(os.sched_getaffinity(0))
         self._end = time.monotonic()
+        self._lock, self._commands = threading.Lock(), 0
 
     def begin(self, seconds):
         """The part that begins now has so many."""
@@ -48,7 +66,7 @@ class Session:
         return self._end - time.monotonic()
 
     def log(self, text):
-        with open(self.log_path, "a", encoding="utf-8") as file:
+        with self._lock, open(self.log_path, "a", encoding="utf-8") as file:
             file.write(text.rstrip("\n") + "\n")
 
     def program(self, name):
@@ -65,43 +83,26 @@ class Session:
         return os.path.join(self.root, *parts)
 
     def run(self, command, env=None, limit=None, interrupts=False, may_fail=False):
-        """Runs it in `root`; returns its exit status and standard output. Failed for a status other
+        """Runs it in `root`; returns how it was done (commands.Done). Failed for a status other
         than 0, unless it `may_fail`, and when the time is up, unless that `interrupts` it (Ctrl-C)
         and is no failure."""
         limit = min(limit or self.left(), self.left())
-        shown = " ".join(str(part) for part in command)
-        start = time.monotonic()
-        # A process group of its own, so that its children end with it.
-        child = subprocess.Popen([str(part) for part in command], cwd=self.root, text=True,
-                                 errors="replace",
-                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                 env={**os.environ, **(env or {})}, start_new_session=True)
-        timed_out = False
+        with self._lock:
+            self._commands += 1
+            number = self._commands
+        variables = [f"{name}={value}" for name, value in (env or {}).items()]
+        self.log(f"[{number}] $ {shlex.join(variables + [str(part) for part in command])}")
         try:
-            out, err = child.communicate(timeout=max(limit, 0.1))
-        except subprocess.TimeoutExpired:
-            timed_out = True
-            out, err = self._end_of(child, signal.SIGINT if interrupts else signal.SIGKILL)
-        seconds = time.monotonic() - start
-        self.log(f"$ {shown}\n{out[-LOGGED_CHARACTERS:]}{err[-LOGGED_CHARACTERS:]}"
-                 f"-> status {child.returncode}, {seconds:.1f} s{', time is up' * timed_out}\n")
-        if timed_out and interrupts:
-            return child.returncode, out
-        if child.returncode != 0 and not may_fail:
-            reason = f"not done after {limit:.0f} s" if timed_out else f"exit {child.returncode}"
-            lines = (err.strip() or out.strip()).splitlines()
-            told = lines[:1] + lines[1:][-2:]  # a root cause comes first or last
-            raise Failed(f"{os.path.basename(str(command[0]))}: {reason}: {' / '.join(told)}")
-        return child.returncode, out
-
-    @staticmethod
-    def _end_of(child, with_signal):
-        try:
-            os.killpg(child.pid, with_signal)
-            return child.communicate(timeout=20)
-        except subprocess.TimeoutExpired:
-            os.killpg(child.pid, signal.SIGKILL)
-            return child.communicate()
+            done = commands.run(command, self.root, env, limit,
+                                    signal.SIGINT if interrupts else signal.SIGKILL)
+        except OSError as error:
+            raise Failed(f"{command[0]} cannot be started: {error.strerror}") from error
+        text = commands.shown(done.out, LOGGED_CHARACTERS)
+        self.log(f"[{number}] said:\n{text}[{number}] {done.ending()}, {done.seconds:.1f} s\n")
+        if done.status == 0 or may_fail or done.timed_out and interrupts:
+            return done
+        raise Failed(done.reason(), [text] if done.says_more() else [],
+                     [Again(done.command, env or {})])
 
     def train(self, name, experiment, settings, **kwargs):
         """`thinwire run` with --set of `settings`; kwargs as run()'s. Returns a Run."""

@@ -5,8 +5,9 @@ import random
 import statistics
 import sys
 
+from commands import shown
 from results import figure
-from session import Failed, Skipped
+from session import LOGGED_CHARACTERS, Again, Failed, Skipped
 
 IMAGE_BYTES = 3 * 32 * 32
 
@@ -16,8 +17,7 @@ def json_lines(text):
 
 
 def has_pytorch(session):
-    status, _ = session.run([sys.executable, "-c", "import torch"], may_fail=True)
-    return status == 0
+    return session.run([sys.executable, "-c", "import torch"], may_fail=True).status == 0
 
 
 def codecs(session, _):
@@ -26,7 +26,7 @@ def codecs(session, _):
     if session.rehearse:
         sizes = ["--mib", "1", "--repeats", "1", "--entry_repeats", "1", "--warmup", "0",
                  "--only", "ratio=0.1"]
-    lines = json_lines(session.run([session.program("codec_bench"), *sizes])[1])
+    lines = json_lines(session.run([session.program("codec_bench"), *sizes]).out)
     copy, rows = lines[0], lines[1:]
     figures = [figure(name, copy[key] / 1e9, "GB/s") for name, key in
                (("copies, read and written", "read_and_written_per_second"),
@@ -67,7 +67,7 @@ def codecs_in_pytorch(session, results):
         raise Skipped("python3 has no torch")
     sizes = ["--device", "cpu", "--mib", "1", "--repeats", "1"] if session.rehearse else []
     script = session.file("tests", "gpu", "codecs_in_pytorch.py")
-    theirs = json_lines(session.run([sys.executable, "-B", script, *sizes])[1])
+    theirs = json_lines(session.run([sys.executable, "-B", script, *sizes]).out)
     ours = {(row["codec"], row["tensor"], row["direction"]): row["bytes_per_second"]
             for row in results.parts.get("codecs", {}).get("numbers", [])[1:]}
     lines = ["| codec | tensor | direction | PyTorch | theirs, GB/s | ours, GB/s | ours / theirs |",
@@ -137,33 +137,45 @@ def step(precision, batch, yardsticks=("eager", "compile", "compile, graphs"), r
             os.remove(path)  # of an earlier call
         sizes = ["--width", "4", "--steps", "1", "--rounds", "1", "--device",
                  "cuda:0"] if session.rehearse else ["--rounds", rounds]
-        session.run([sys.executable, "-B", session.file("tests", "gpu", "vs_pytorch.py"),
-                     "--bench", session.program("step_bench"), "--cuda_plugin", session.plugin,
-                     "--batches", 2 if session.rehearse else batch, "--precisions", precision,
-                     "--yardsticks", *yardsticks, "--seconds", int(session.left() / 2),
-                     "--json", path, *sizes], may_fail=True)
+        command = [sys.executable, "-B", session.file("tests", "gpu", "vs_pytorch.py"),
+                   "--bench", session.program("step_bench"), "--cuda_plugin", session.plugin,
+                   "--batches", 2 if session.rehearse else batch, "--precisions", precision,
+                   "--yardsticks", *yardsticks, "--seconds", int(session.left() / 2),
+                   "--json", path, *sizes]
+        done = session.run(command, may_fail=True)
         if not os.path.exists(path):
-            raise Failed("no round was done, see log.txt")
+            raise Failed("nothing was measured: " + done.reason(),
+                         [shown(done.out, LOGGED_CHARACTERS)])
         with open(path, encoding="utf-8") as file:
-            done = [one["runs"] for one in json.load(file)]
-        return {"figures": step_figures(done, yardsticks), "numbers": done}
+            rounds_done = [one["runs"] for one in json.load(file)]
+        alone = [session.program("step_bench"), "--device", "cuda:0", "--cuda_plugin",
+                 session.plugin, "--precision", precision, "--batch", batch, "--steps", 3,
+                 "--warmup", 1]
+        return {"figures": step_figures(rounds_done, yardsticks, Again(alone, {})),
+                "numbers": rounds_done}
 
     return run
 
 
-def step_figures(rounds, yardsticks):
+def step_figures(rounds, yardsticks, alone):
+    """Of rounds of which the last may lack what there was no time for. `alone`: one run of ours."""
     for one in rounds:
         for name in ("thinwire", "thinwire, deterministic"):
-            if "failed" in one[name]:
-                raise Failed(f"{name}: {one[name]['failed']}")
+            if "failed" in one.get(name, {}):
+                raise Failed(f"{name}: {one[name]['failed']}", again=[alone])
     figures = []
     for name in ("thinwire", "thinwire, deterministic", *yardsticks):
-        speeds = [one[name]["images_per_second"] for one in rounds if "failed" not in one[name]]
+        speeds = [one[name]["images_per_second"] for one in rounds if measured(one, name)]
+        verdict = "failed" if any(name in one for one in rounds) else "not done in time"
         figures.append(figure(name, statistics.median(speeds), "images/s") if speeds else
-                       figure(name, "failed"))
+                       figure(name, verdict))
     for name in yardsticks:
         ratios = [one[name]["step_seconds"] / one["thinwire"]["step_seconds"] for one in rounds
-                  if "failed" not in one[name]]
+                  if measured(one, name) and measured(one, "thinwire")]
         if ratios:
             figures.append(figure(f"ours / {name}", statistics.median(ratios), at_least=1))
     return figures
+
+
+def measured(one, name):
+    return name in one and "failed" not in one[name]

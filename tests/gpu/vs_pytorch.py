@@ -44,19 +44,22 @@ def parse_arguments():
 
 
 def measure(command):
-    """The line of JSON that a benchmark prints, or what it failed with."""
-    done = subprocess.run(command, capture_output=True, text=True)
+    """The line of JSON that a benchmark prints, or what it failed with: the first line that it said
+    and the last, of which one is the reason."""
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     if done.returncode != 0:
-        reason = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
+        lines = done.stdout.strip().splitlines() or ["no reason given"]
+        reason = " / ".join(dict.fromkeys([lines[0], lines[-1]]))
         return {"failed": f"exit {done.returncode}: {reason}"}
     try:
-        return json.loads(done.stdout.strip().splitlines()[-1])
+        return json.loads([line for line in done.stdout.splitlines() if line.startswith("{")][-1])
     except (IndexError, ValueError):
-        return {"failed": "printed no line of JSON last"}
+        return {"failed": "printed no line of JSON"}
 
 
 def one_round(args, batch, precision, turn):
-    """In an order that changes with `turn`, so that coming first helps nobody."""
+    """Each name with what was measured, ours first in the first round; then in an order that
+    changes with `turn`, so that coming first helps nobody."""
     common = ["--width", str(args.width), "--batch", str(batch), "--precision", precision,
               "--device", args.device, "--steps", str(args.steps), "--warmup", "15"]
     plugin = ["--cuda_plugin", args.cuda_plugin] if args.cuda_plugin else []
@@ -66,15 +69,16 @@ def one_round(args, batch, precision, turn):
         commands[name] = [sys.executable, "-B", TORCH_STEP, *common, *YARDSTICKS[name]]
     names = list(commands)
     first = 2 * turn % len(names)  # past both of ours
-    runs = {name: measure(commands[name]) for name in names[first:] + names[:first]}
-    return {"batch": batch, "precision": precision, "runs": runs}
+    for name in names[first:] + names[:first]:
+        yield name, measure(commands[name])
 
 
 def write(path, groups):
-    """After every round: who waits may lose patience."""
+    """After every measurement: who waits may lose patience. Never half a file."""
     if path:
-        with open(path, "w", encoding="utf-8") as file:
+        with open(path + ".new", "w", encoding="utf-8") as file:
             json.dump([one for rounds in groups.values() for one in rounds], file, indent=1)
+        os.replace(path + ".new", path)
 
 
 def speed(rounds, name):
@@ -112,11 +116,14 @@ def main():
             for precision in args.precisions:
                 if groups and time.monotonic() - start > args.seconds:
                     continue
-                done = one_round(args, batch, precision, turn)
-                groups.setdefault((batch, precision), []).append(done)
-                write(args.json, groups)
+                runs = {}
+                groups.setdefault((batch, precision), []).append(
+                    {"batch": batch, "precision": precision, "runs": runs})
+                for name, run in one_round(args, batch, precision, turn):
+                    runs[name] = run
+                    write(args.json, groups)
                 failures |= {f"{n}, batch {batch}, {precision}: {run['failed']}"
-                             for n, run in done["runs"].items() if "failed" in run}
+                             for n, run in runs.items() if "failed" in run}
     print_table(groups, args.yardsticks)
     for failure in sorted(failures):
         print(f"failed: {failure}", file=sys.stderr)

@@ -21,16 +21,24 @@ cc_library(
     deps = [":headers"],
 )
 
+# Where libraries are looked for: in LD_LIBRARY_PATH (Python's wheels), beside the program, in the
+# toolkit. A bundle has DT_RPATH, which would come before LD_LIBRARY_PATH, and goes to machines with
+# other toolkits: it names none.
+_RUN_PATH = ["-Wl,-rpath,$$ORIGIN"] + select({{
+    "@debian//:bundle": [],
+    "//conditions:default": ["-Wl,--enable-new-dtags", "-Wl,-rpath,{lib}"],
+}})
+
 # By -L and -l and not as inputs: cublasLt alone is half a gigabyte.
 cc_library(
     name = "cublas",
-    linkopts = ["-L{lib}", "-lcublas", "-lcublasLt", "-Wl,-rpath,$$ORIGIN", "-Wl,-rpath,{lib}"],
+    linkopts = ["-L{lib}", "-lcublas", "-lcublasLt"] + _RUN_PATH,
     deps = [":headers"],
 )
 
 cc_library(
     name = "cudnn",
-    linkopts = ["-L{lib}", "-lcudnn", "-Wl,-rpath,$$ORIGIN", "-Wl,-rpath,{lib}"],
+    linkopts = ["-L{lib}", "-lcudnn"] + _RUN_PATH,
     deps = [":headers"],
 )
 """

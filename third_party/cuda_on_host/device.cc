@@ -2,6 +2,8 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <map>
+#include <mutex>
 
 #include "third_party/cuda_on_host/memory.h"
 #include "third_party/cuda_on_host/queue.h"
@@ -12,6 +14,12 @@ namespace {
 
 thread_local cudaError_t last_error = cudaSuccess;
 thread_local int current_device = 0;
+
+std::mutex flags_mutex;
+std::map<int, unsigned>& Flags() {  // of each device that was given some
+  static auto* const flags = new std::map<int, unsigned>;
+  return *flags;
+}
 
 constexpr int kMultiprocessors = 4;  // few, so that kernels meet the end of their grids
 constexpr int kMostThreads = 1024;
@@ -67,6 +75,20 @@ cudaError_t cudaRuntimeGetVersion(int* version) {
 cudaError_t cudaGetDeviceCount(int* count) {
   *count = NumDevices();
   return Noted(*count > 0 ? cudaSuccess : cudaErrorNoDevice);
+}
+
+cudaError_t cudaInitDevice(int device, unsigned device_flags, unsigned flags) {
+  if (!IsDevice(device)) return Noted(cudaErrorInvalidDevice);
+  if (flags != cudaInitDeviceFlagsAreValid) return cudaSuccess;
+  const std::lock_guard<std::mutex> lock(flags_mutex);
+  Flags()[device] = device_flags;
+  return cudaSuccess;
+}
+
+cudaError_t cudaGetDeviceFlags(unsigned* flags) {
+  const std::lock_guard<std::mutex> lock(flags_mutex);
+  *flags = Flags()[current_device];
+  return cudaSuccess;
 }
 
 cudaError_t cudaSetDevice(int device) {

@@ -57,6 +57,12 @@ enum cudaDeviceAttr {
   cudaDevAttrMemoryPoolsSupported = 115,
 };
 
+// How a thread waits for a device; the emulator's do not.
+#define cudaDeviceScheduleAuto 0u
+#define cudaDeviceScheduleBlockingSync 4u
+#define cudaDeviceScheduleMask 7u
+#define cudaInitDeviceFlagsAreValid 1u
+
 struct cudaDeviceProp {
   char name[256];
   size_t totalGlobalMem;
@@ -72,6 +78,8 @@ struct cudaDeviceProp {
 cudaError_t cudaDriverGetVersion(int* version);
 cudaError_t cudaRuntimeGetVersion(int* version);
 cudaError_t cudaGetDeviceCount(int* count);
+cudaError_t cudaInitDevice(int device, unsigned device_flags, unsigned flags);
+cudaError_t cudaGetDeviceFlags(unsigned* flags);
 cudaError_t cudaSetDevice(int device);
 cudaError_t cudaGetDevice(int* device);
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device);

@@ -1,4 +1,4 @@
-#include "nn/cuda/fastest_plan.h"
+#include "nn/cuda/plan_trial.h"
 
 #include <cuda_runtime.h>
 
@@ -29,42 +29,32 @@ class Event {
   cudaEvent_t event_ = nullptr;
 };
 
-// Times kTimedCalls executions of `plan`, after one that loads the kernels.
-Error Time(CudaDevice* device, cudnnHandle_t handle, const ConvolutionPlan& plan, const void* x,
-           const void* w, const void* y, float* milliseconds) {
+}  // namespace
+
+Error TryPlan(CudaDevice* device, cudnnHandle_t handle, const ConvolutionPlan& plan,
+              const TrialOperands& operands) {
+  Workspace workspace(device);
+  RETURN_ERROR(workspace.Reserve(static_cast<size_t>(plan.workspace_bytes())));
+  RETURN_ERROR(plan.Run(handle, operands.x, operands.w, operands.y, workspace.data()));
+  return device->Finish();
+}
+
+Error TimePlan(CudaDevice* device, cudnnHandle_t handle, const ConvolutionPlan& plan,
+               const TrialOperands& operands, float* milliseconds) {
+  RETURN_ERROR(TryPlan(device, handle, plan, operands));  // loads the kernels
   cudaStream_t stream;
   RETURN_ERROR(device->Stream(&stream));
   Workspace workspace(device);
   RETURN_ERROR(workspace.Reserve(static_cast<size_t>(plan.workspace_bytes())));
-  RETURN_ERROR(plan.Run(handle, x, w, y, workspace.data()));
   Event begin, end;
   RETURN_ERROR(begin.Record(stream));
-  for (int i = 0; i < kTimedCalls; ++i) RETURN_ERROR(plan.Run(handle, x, w, y, workspace.data()));
+  for (int i = 0; i < kTimedCalls; ++i) {
+    RETURN_ERROR(plan.Run(handle, operands.x, operands.w, operands.y, workspace.data()));
+  }
   RETURN_ERROR(end.Record(stream));
   CUDA_RETURN_IF_ERROR(cudaEventSynchronize(end.get()));
   CUDA_RETURN_IF_ERROR(cudaEventElapsedTime(milliseconds, begin.get(), end.get()));
   return Error{};
-}
-
-}  // namespace
-
-Error FindFastest(CudaDevice* device, cudnnHandle_t handle,
-                  const std::vector<ConvolutionPlan>& plans, const void* x, const void* w,
-                  const void* y, size_t* fastest) {
-  Error last;
-  float least = -1;
-  for (size_t i = 0; i < plans.size(); ++i) {
-    float milliseconds = 0;
-    if (const Error error = Time(device, handle, plans[i], x, w, y, &milliseconds); !error.ok()) {
-      last = error;
-      continue;
-    }
-    if (least < 0 || milliseconds < least) {
-      least = milliseconds;
-      *fastest = i;
-    }
-  }
-  return least < 0 ? last : Error{};
 }
 
 }  // namespace thinwire::cuda

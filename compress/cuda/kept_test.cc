@@ -1,0 +1,95 @@
+#include "compress/cuda/kept.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+#include "compress/layout.h"
+#include "tensor/cuda/device.h"
+
+namespace thinwire {
+namespace {
+
+using ::testing::ElementsAre;
+
+// Tensors of two scopes, of which the first kernel that fits has each: registers of a warp, of a
+// block, and histograms of many blocks.
+class KeptTest : public testing::TestWithParam<int64_t> {
+ protected:
+  KeptTest() : memory_(OwnDevice()), kept_(OwnDevice()), nonfinite_(OwnDevice()) {}
+
+  static CudaDevice* OwnDevice() {
+    static CudaDevice* device = nullptr;
+    if (device == nullptr) {
+      EXPECT_TRUE(NewCudaDevice(/*index=*/0, &device).ok());
+    }
+    return device;
+  }
+
+  // The elements kept, the two largest of each scope. `nonfinite` may be null.
+  std::vector<int64_t> Keep(const std::vector<float>& values, uint32_t* nonfinite) {
+    const auto total = static_cast<int64_t>(values.size());
+    cudaStream_t stream;
+    EXPECT_TRUE(OwnDevice()->Stream(&stream).ok());
+    EXPECT_TRUE(memory_.Reserve(4 * values.size()).ok());
+    EXPECT_TRUE(kept_.Reserve(BitmapBytes(total)).ok());
+    EXPECT_TRUE(
+        OwnDevice()->CopyFromHost(memory_.as<void>(), values.data(), 4 * values.size()).ok());
+    Keys keys;
+    keys.data = memory_.as<void>();
+    keys.total = keys.elements = total;
+    Scopes scopes;
+    scopes.total = total;
+    scopes.count = 2;
+    scopes.elements = total / 2;
+    const Error error = SubmitKeepLargest(OwnDevice(), stream, keys, scopes, {/*k=*/2},
+                                          kept_.as<uint32_t>(), nonfinite);
+    EXPECT_TRUE(error.ok()) << error.message;
+    std::vector<uint32_t> words((total + 31) / 32);
+    EXPECT_TRUE(OwnDevice()->CopyToHost(words.data(), kept_.as<void>(), 4 * words.size()).ok());
+    std::vector<int64_t> kept;
+    for (int64_t i = 0; i < total; ++i) {
+      if ((words[i / 32] >> (i % 32) & 1) != 0) kept.push_back(i);
+    }
+    return kept;
+  }
+
+  // Two scopes of which elements 1 and 3 are the largest.
+  std::vector<float> Values() const {
+    std::vector<float> values(2 * GetParam(), 0.5f);
+    for (const int64_t scope : {int64_t{0}, GetParam()}) values[scope + 1] = values[scope + 3] = -2;
+    return values;
+  }
+
+  CudaScratch memory_, kept_, nonfinite_;
+};
+
+TEST_P(KeptTest, NothingIsSaidOfNonFiniteKeysWhereNobodyAsks) {
+  const int64_t n = GetParam();
+  EXPECT_THAT(Keep(Values(), /*nonfinite=*/nullptr), ElementsAre(1, 3, n + 1, n + 3));
+  std::vector<float> values = Values();
+  values[5] = INFINITY;
+  (void)Keep(values, /*nonfinite=*/nullptr);
+}
+
+TEST_P(KeptTest, NonFiniteKeysAreSaid) {
+  uint32_t said = 0;
+  ASSERT_TRUE(nonfinite_.Reserve(4).ok());
+  ASSERT_TRUE(OwnDevice()->CopyFromHost(nonfinite_.as<void>(), &said, 4).ok());
+  (void)Keep(Values(), nonfinite_.as<uint32_t>());
+  ASSERT_TRUE(OwnDevice()->CopyToHost(&said, nonfinite_.as<void>(), 4).ok());
+  EXPECT_EQ(said, 0u);
+  std::vector<float> values = Values();
+  values[GetParam() + 4] = NAN;
+  (void)Keep(values, nonfinite_.as<uint32_t>());
+  ASSERT_TRUE(OwnDevice()->CopyToHost(&said, nonfinite_.as<void>(), 4).ok());
+  EXPECT_EQ(said, 1u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Scopes, KeptTest, testing::Values(100, 3000, 20000));
+
+}  // namespace
+}  // namespace thinwire

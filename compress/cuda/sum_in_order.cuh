@@ -1,0 +1,132 @@
+// The sum of numbers added one after the other, by all threads of a block, with the bits that one
+// thread would get.
+//
+// As long as a sum keeps its exponent, each addition takes it a whole number of its ulps further:
+// the number added, rounded to them. That does not depend on the sum, except where the number lies
+// halfway between two: then it depends on whether the sum is odd. So what a run of numbers does to
+// a sum is told by two integers, how far it takes an even one and how far an odd one; these pairs
+// combine associatively, and a scan finds where every addition leads. The first addition that
+// changes the exponent is done as it is, and the next scan begins behind it: sums of n numbers of a
+// kind need some n / (kSumThreads * kSumEach) + log2(n / kSumAlone) scans.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cfloat>
+#include <cmath>
+#include <cstdint>
+
+#include "tensor/cuda/reduce.cuh"
+
+namespace thinwire {
+
+constexpr int kSumThreads = 256;
+constexpr int kSumEach = 8;  // numbers of a thread in a scan
+// So many are added one by one before: they change the exponent most often.
+constexpr int64_t kSumAlone = 32;
+// A sum has fewer ulps, and at least half as many.
+constexpr int64_t kUlpsOfExponent = int64_t{1} << 53;
+
+// How many ulps some additions take a sum further. From kUlpsOfExponent on it means "too far".
+struct UlpSteps {
+  int64_t of_even, of_odd;
+};
+
+__device__ inline int64_t Then(int64_t first, bool was_odd, const UlpSteps& second) {
+  const bool is_odd = (first % 2 != 0) != was_odd;
+  return min(first + (is_odd ? second.of_odd : second.of_even), kUlpsOfExponent);
+}
+__device__ inline UlpSteps Then(const UlpSteps& first, const UlpSteps& second) {
+  return {Then(first.of_even, false, second), Then(first.of_odd, true, second)};
+}
+
+// Of one addition of `value`, not negative, to a sum whose ulp is 1 / `ulps`, or, if that is 0,
+// which is zero: it has no ulp, and whatever is not zero takes it too far.
+__device__ inline UlpSteps StepsOf(double value, double ulps) {
+  if (value == 0) return {0, 0};
+  const double scaled = value * ulps;
+  if (ulps == 0 || !(scaled < static_cast<double>(kUlpsOfExponent))) {
+    return {kUlpsOfExponent, kUlpsOfExponent};
+  }
+  const int64_t whole = static_cast<int64_t>(scaled);
+  const double rest = scaled - static_cast<double>(whole);
+  if (rest != 0.5) return {whole + (rest > 0.5), whole + (rest > 0.5)};
+  return {whole + whole % 2, whole + (whole + 1) % 2};  // to the even sum
+}
+
+// What the threads of the block before this one do to a sum, and in *all what the whole block does.
+__device__ inline UlpSteps BlockStepsBefore(UlpSteps own, UlpSteps* all) {
+  __shared__ UlpSteps of_warps[kSumThreads / kWarpThreads];
+  const unsigned lane = threadIdx.x % kWarpThreads, warp = threadIdx.x / kWarpThreads;
+#pragma unroll
+  for (unsigned distance = 1; distance < kWarpThreads; distance *= 2) {
+    UlpSteps before;
+    before.of_even = __shfl_up_sync(kWholeWarp, own.of_even, distance);
+    before.of_odd = __shfl_up_sync(kWholeWarp, own.of_odd, distance);
+    if (lane >= distance) own = Then(before, own);
+  }
+  if (lane == kWarpThreads - 1) of_warps[warp] = own;
+  __syncthreads();
+  UlpSteps before = {0, 0};
+  *all = {0, 0};
+  for (unsigned i = 0; i < kSumThreads / kWarpThreads; ++i) {
+    if (i == warp) before = *all;
+    *all = Then(*all, of_warps[i]);
+  }
+  __syncthreads();  // the next call writes of_warps
+  UlpSteps in_warp;
+  in_warp.of_even = __shfl_up_sync(kWholeWarp, own.of_even, 1);
+  in_warp.of_odd = __shfl_up_sync(kWholeWarp, own.of_odd, 1);
+  return lane == 0 ? before : Then(before, in_warp);
+}
+
+// values[0] + values[1] + ..., each of them zero or above 2^-900, as squares of fp32 are: the same
+// in every thread, all kSumThreads of which call it. If one is NaN or the sum is infinite, one of
+// the two.
+__device__ inline double SumInOrder(const double* values, int64_t n) {
+  constexpr int64_t kTile = int64_t{kSumThreads} * kSumEach;
+  __shared__ double before_change;
+  double sum = 0;
+  int64_t begin = 0;
+  for (; begin < n && begin < kSumAlone; ++begin) sum += values[begin];
+  while (begin < n && sum <= DBL_MAX) {
+    int exponent = 0;  // 2^exponent is the least power of two above the sum
+    (void)frexp(sum, &exponent);
+    const double ulp = ldexp(1.0, exponent - 53), ulps = sum > 0 ? ldexp(1.0, 53 - exponent) : 0;
+    const int64_t sum_ulps = static_cast<int64_t>(sum * ulps);
+    const bool is_odd = sum_ulps % 2 != 0;
+
+    UlpSteps steps[kSumEach], own = {0, 0}, all;
+    const int64_t first = begin + int64_t{threadIdx.x} * kSumEach;
+#pragma unroll
+    for (int j = 0; j < kSumEach; ++j) {
+      steps[j] = first + j < n ? StepsOf(values[first + j], ulps) : UlpSteps{0, 0};
+      own = Then(own, steps[j]);
+    }
+    const UlpSteps before = BlockStepsBefore(own, &all);
+    int64_t done = is_odd ? before.of_odd : before.of_even;
+    int64_t change = n;
+    for (int j = 0; j < kSumEach; ++j) {
+      const int64_t next = Then(done, is_odd, steps[j]);
+      if (sum_ulps + next >= kUlpsOfExponent) {
+        change = first + j;
+        break;
+      }
+      done = next;
+    }
+    const int64_t first_change = BlockReduce<Least>(change);
+    if (first_change == n) {
+      sum += ulp * static_cast<double>(is_odd ? all.of_odd : all.of_even);
+      begin += kTile;
+      continue;
+    }
+    if (change == first_change) before_change = sum + ulp * static_cast<double>(done);
+    __syncthreads();
+    sum = before_change + values[first_change];
+    __syncthreads();  // the next change writes it
+    begin = first_change + 1;
+  }
+  return sum;
+}
+
+}  // namespace thinwire

@@ -1,0 +1,55 @@
+// Which of several ways to do something is used, by trying each.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "tensor/error.h"
+
+namespace thinwire::cuda {
+
+enum class Take { kFirst, kFastest };
+
+// Of the plans that are offered, the first that runs or the fastest. One that fails is no
+// candidate.
+template <typename Plan>
+class PlanChoice {
+ public:
+  // Runs a plan and says how long it took.
+  using Try = std::function<Error(const Plan&, float* milliseconds)>;
+
+  PlanChoice(Take take, Try attempt) : take_(take), attempt_(std::move(attempt)) {}
+
+  // True if no further one is wanted: it is the first that runs, or memory was too short to tell,
+  // with which another process would choose otherwise.
+  bool Offer(Plan plan) {
+    float milliseconds = 0;
+    error_ = attempt_(plan, &milliseconds);
+    if (!error_.ok()) return take_ == Take::kFirst && IsShortOfMemory();
+    if (!chosen_.has_value() || milliseconds < least_milliseconds_) {
+      chosen_ = std::move(plan);
+      least_milliseconds_ = milliseconds;
+    }
+    return take_ == Take::kFirst;
+  }
+
+  // Nothing if none ran.
+  std::optional<Plan>& chosen() { return chosen_; }
+  // The last one's.
+  const Error& error() const { return error_; }
+  bool IsShortOfMemory() const {
+    return error_.code == static_cast<int32_t>(absl::StatusCode::kResourceExhausted);
+  }
+
+ private:
+  const Take take_;
+  const Try attempt_;
+  std::optional<Plan> chosen_;
+  float least_milliseconds_ = 0;
+  Error error_;
+};
+
+}  // namespace thinwire::cuda
