@@ -92,6 +92,7 @@ int Main(int argc, char** argv) {
   LogOptions logging;
   int ready_fd = -1, lifeline_fd = -1;
   CLI::App app(kDescription, "stage_server");
+  app.set_version_flag("--version", "stage_server " + BuildId());
   app.add_option("--listen", options.listen,
                  "gRPC address: host:port or unix:/path; port 0 picks one")
       ->capture_default_str();

@@ -40,8 +40,6 @@ run '--set of a bad value' '^thinwire: --set optimizer.lr=-1: optimizer.lr: -1, 
 refused 'an empty folder' '--out: "", want a path' run "$quickstart" --out ''
 refused 'state in a folder that is not there' 'feedback.dir: /nonexistent: No such file' plan "$quickstart" \
   --set 'compression.gradients.feedback={kind: ef, dir: /nonexistent}'
-"$thinwire" --version >"$work/log"
-check '--version prints the build' contains "$work/log" '^thinwire [0-9a-f+]+|^thinwire unknown'
 "$thinwire" run --help >"$work/log"
 check '--help shows how stages are listed' contains "$work/log" '--stages HOST:PORT,HOST:PORT,...'
 

@@ -45,6 +45,13 @@ address() {
 # stage_pid RUN STAGE: children of the coordinator in order of stages
 stage_pid() { pgrep -P "$1" -f stage_server | sort -n | sed -n "$(($2 + 1))p"; }
 
+echo '== builds'
+for program in "$thinwire" "$stage_server"; do
+  name=$(basename "$program")
+  "$program" --version >"$work/version.log"
+  check "$name --version" contains "$work/version.log" "^$name [^ ]+ (gcc|clang) [0-9.]+ "
+done
+
 echo '== a run'
 "$thinwire" run "$work/short.yaml" --out "$work/short" >"$work/short.log" 2>&1
 check 'exits 0' equals $? 0
