@@ -25,20 +25,21 @@ std::string ReadFile(const char* path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// When the system started, Unix time; 0 where that is not known.
-double BootSeconds() {
+// When the system started, Unix time.
+std::optional<double> BootSeconds() {
   std::ifstream file("/proc/stat");
   for (std::string line; std::getline(file, line);) {
     if (line.rfind("btime ", 0) == 0) return std::stod(line.substr(sizeof("btime")));
   }
-  return 0;
+  return std::nullopt;
 }
 
-double OpenDescriptors() {
+std::optional<double> OpenDescriptors() {
   std::error_code error;
   const std::filesystem::directory_iterator all("/proc/self/fd", error);
   // The iteration has one open itself.
-  return error ? 0 : static_cast<double>(std::distance(begin(all), end(all)) - 1);
+  if (error) return std::nullopt;
+  return static_cast<double>(std::distance(begin(all), end(all)) - 1);
 }
 
 MetricFamily Family(const char* name, const char* help, MetricType type, double value) {
@@ -77,11 +78,16 @@ std::vector<MetricFamily> ProcessMetrics::Collect() const {
                               MetricType::Gauge, stat->resident_pages * page));
     families.push_back(Family("process_virtual_memory_bytes", "Virtual memory.", MetricType::Gauge,
                               stat->virtual_bytes));
-    families.push_back(Family("process_start_time_seconds", "When the process started, Unix time.",
-                              MetricType::Gauge, BootSeconds() + stat->start_ticks / ticks));
+    if (const auto boot = BootSeconds()) {
+      families.push_back(Family("process_start_time_seconds",
+                                "When the process started, Unix time.", MetricType::Gauge,
+                                *boot + stat->start_ticks / ticks));
+    }
   }
-  families.push_back(
-      Family("process_open_fds", "Open file descriptors.", MetricType::Gauge, OpenDescriptors()));
+  if (const auto open = OpenDescriptors()) {
+    families.push_back(
+        Family("process_open_fds", "Open file descriptors.", MetricType::Gauge, *open));
+  }
   rlimit limit;
   if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
     families.push_back(Family("process_max_fds", "Most file descriptors that may be open.",
