@@ -32,6 +32,26 @@ def test(name, deps, **kwargs):
     """
     _test(name, deps, **kwargs)
 
+def shared_test(name, deps, test_deps = [], **kwargs):
+    """A test of which a larger program has the cases too; they are compiled once.
+
+    Makes `:NAME_cases`, a library for that program, and the cc_test.
+
+    Args:
+      name: of the test; its source is NAME.cc.
+      deps: of the cases, besides GoogleTest.
+      test_deps: what the cc_test has and the larger program brings itself.
+      **kwargs: of the cc_test.
+    """
+    native.cc_library(
+        name = name + "_cases",
+        testonly = True,
+        srcs = [name + ".cc"],
+        alwayslink = True,
+        deps = deps + ["@debian//:gtest"],
+    )
+    _test(name, deps = [":" + name + "_cases"] + test_deps, srcs = [], **kwargs)
+
 def _test(name, deps, size = "small", srcs = None, **kwargs):
     native.cc_test(
         name = name,
