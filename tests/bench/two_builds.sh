@@ -23,8 +23,19 @@ train() {
     --set metrics.error_every=0 "$@" ${SET-}
   grep -o '"samples_per_second": *[0-9.]*' "$work/$name/summary.json" | tail -1 | grep -oE '[0-9.]+$'
 }
-# What a run computed, without what depends on the clock.
-numbers() { grep -oE '"(loss|accuracy|wire_bytes|raw_bytes|messages|step|epoch)":[^,}]*' "$work/$1/metrics.jsonl" "$work/$1/summary.json" | sed 's/^[^:]*://'; }
+# What a run computed, without what depends on the clock and what older builds do not write (the
+# bytes of each epoch).
+numbers() {
+  python3 - "$work/$1" <<'PYTHON'
+import json, sys
+folder = sys.argv[1]
+for line in open(f"{folder}/metrics.jsonl"):
+    print([json.loads(line).get(key) for key in ("type", "epoch", "step", "loss", "accuracy", "train", "test")])
+for boundary in json.load(open(f"{folder}/summary.json"))["boundaries"]:
+    for direction in ("activations", "gradients"):
+        print([boundary[direction][key] for key in ("raw_bytes", "wire_bytes", "messages")])
+PYTHON
+}
 median() { sort -g | awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }'; }
 
 echo "$cores cores, $pairs pairs, $samples samples, ${SET:-codecs of the file}"
