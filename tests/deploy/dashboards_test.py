@@ -27,7 +27,7 @@ data: {name: digits, batch_size: 64}
 pipeline: {cuts: [layer1, layer2, layer3], microbatches: 2, threads: 1}
 compression: {activations: {codec: topk, ratio: 0.2, feedback: ef}, gradients: {codec: uniform, bits: 4}}
 optimizer: {name: sgd, lr: 0.02, momentum: 0.9}
-epochs: 16
+epochs: 40
 metrics: {error_every: 5}
 device: cpu
 """
@@ -121,7 +121,7 @@ def faults(prometheus, deploy, run, start, end):
             if rule["health"] != "ok":
                 yield f'{rule["name"]}: {rule.get("lastError", rule["health"])}'
             if rule["type"] == "recording":
-                labels = "".join(f'{name}="{value}"' for name, value in rule["labels"].items())
+                labels = "".join(f'{name}="{value}"' for name, value in rule.get("labels", {}).items())
                 if not has_data(prometheus, f'{rule["name"]}{{{labels}}}', start, end):
                     yield f'recording rule {rule["name"]} {labels}: no data'
     firing = prometheus.series('ALERTS{alertstate="firing"}', start, time.time())

@@ -16,20 +16,22 @@ class StageServer:
         read, write = os.pipe()
         environment = {**os.environ, "OMP_WAIT_POLICY": "passive"}
         with open(log, "w", encoding="utf-8") as file:
-            self.process = subprocess.Popen([binary, "--ready_fd", str(write)], stderr=file,
-                                            pass_fds=[write], env=environment)
+            self.process = subprocess.Popen(  # it ends with this process: its stdin does
+                [binary, "--ready_fd", str(write), "--lifeline_fd", "0"], stdin=subprocess.PIPE,
+                stderr=file, pass_fds=[write], env=environment)
         os.close(write)
         with os.fdopen(read) as ready:
             line = ready.readline()
         if not line:
             raise SystemExit(f"FAILED: {binary} did not start, see {log}")
-        self.address = json.loads(line)["address"]
+        self.address = json.loads(line)["listen"]
 
     def end(self):
         """Also one that is stopped."""
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGCONT)
             self.process.terminate()
+        self.process.stdin.close()
         self.process.wait()
 
 
