@@ -29,6 +29,12 @@ epochs: 1000000
 metrics: {error_every: 5}
 device: cpu
 """
+# Hardly computes, and sends much: what crosses in evaluations without codecs shows a fast link.
+THIN_MODEL = """{name: custom, blocks: [
+  {name: layer1, layers: [{kind: conv, name: conv, out: 64, kernel: 1}]},
+  {name: layer2, layers: [{kind: relu}]},
+  {name: layer3, layers: [{kind: relu}]},
+  {name: head, layers: [{kind: global_avg_pool}, {kind: linear, name: fc, out: 10}]}]}"""
 PATIENCE_SECONDS = 240
 
 
@@ -56,6 +62,9 @@ FAULTS = {
         act=lambda scene: scene.servers[1].process.send_signal(signal.SIGSTOP)),
     "the learning rate is absurd": Fault(
         ["ThinwireLossNotFinite"], {"optimizer.lr": "1e30"}),
+    "the learning rate is absurd, no codec objects": Fault(
+        ["ThinwireLossNotFinite"],
+        {"optimizer.lr": "1e30", "compression.activations": "{codec: none}"}),
     "a link stalls": Fault(
         ["ThinwireLinkStalled", "ThinwireRunStuck"], act=lambda scene: scene.link.stall()),
     "the coordinator is stopped": Fault(
@@ -70,7 +79,8 @@ FAULTS = {
         {"compression.activations.ratio": "0.01", "compression.warmup_epochs": "1000000"}),
     "a slow codec on a fast link": Fault(
         ["ThinwireCodecSlow"],
-        {"model.width": "32", "compression.activations": "{codec: low_rank, rank: 24}"}),
+        {"model": THIN_MODEL, "compression.activations": "{codec: low_rank, rank: 48}",
+         "data.limit": "192", "evaluation.compressed": "false"}),
 }
 
 
@@ -88,7 +98,8 @@ def staged(fault, programs, deploy, work):
         addresses[2] = link.address
         with running(thinwire, experiment, work / "run", work / "prometheus" / "targets",
                      "--stages", ",".join(addresses), "--metrics_linger", "60", *flags) as run:
-            wait_for("scrape of the run", lambda: prometheus.value("thinwire_step"))
+            wait_for(f"scrape of the run: {(work / 'run.log').read_text(encoding='utf-8')}",
+                     lambda: prometheus.value("thinwire_step"))
             time.sleep(3)
             if prometheus.firing() and fault.act is not Fault._field_defaults["act"]:
                 raise SystemExit(f"FAILED: fires before the fault: {prometheus.firing()}")
