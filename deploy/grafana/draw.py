@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """Draws what Prometheus answers to the queries of the dashboards, as SVG. No Grafana takes part.
 
-usage: draw.py http://HOST:9090 RUN START END FOLDER     times in Unix seconds; writes FOLDER/NAME.svg
+usage: draw.py http://HOST:9090 RUN START END FOLDER
+
+START and END are Unix times. Writes FOLDER/{run,compression,pipeline}.svg.
 """
 
 import json
@@ -18,7 +20,7 @@ COLUMN, ROW, GAP, HEAD = 50, 30, 6, 34  # of Grafana's grid, in pixels
 COLOURS = ["#3e7cb1", "#c4572e", "#3f8f5b", "#8c5fa8", "#b58900", "#5f6b76",
            "#1b9aaa", "#d14b8f", "#7a9a01", "#6b4f3a", "#e08e45", "#2f4b7c"]
 GRID, TEXT, FAINT = "#d0d7de", "#1f2328", "#59636e"
-LEGEND_ROW, LEGEND_ROWS = 14, 2
+LEGEND_ROW, LEGEND_COLUMNS = 14, 3
 DASHBOARDS = pathlib.Path(__file__).resolve().parent / "dashboards"
 
 
@@ -85,7 +87,8 @@ def shown(value: float, unit: str) -> str:
         prefix = ["", "k" if base == 1000 else "Ki", "M" if base == 1000 else "Mi",
                   "G" if base == 1000 else "Gi", "T" if base == 1000 else "Ti"][power]
         return f"{value / base ** power:.3g} {prefix}{name}".strip()
-    return f"{value:.3g}" + (unit[len("suffix:"):] if unit.startswith("suffix:") else "")
+    text = f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
+    return text + (unit[len("suffix:"):] if unit.startswith("suffix:") else "")
 
 
 class Frame(NamedTuple):
@@ -139,19 +142,20 @@ def bounds(curves: List[Curve], logarithmic: bool) -> Tuple[float, float]:
     return low, high + 0.08 * (high - low) if high > low else low + 1
 
 
-def ticks(frame: Frame) -> List[float]:
+def ticks(frame: Frame, unit: str) -> List[float]:
     """Values with a line."""
     if frame.logarithmic:
         first, last = round(math.log10(frame.low)), round(math.log10(frame.high))
         return [10.0 ** power for power in range(first, last + 1)]
     raw = (frame.high - frame.low) / 4
-    power = 10 ** math.floor(math.log10(raw))
+    scale = 1024 ** int(math.log(frame.high, 1024)) if unit == "bytes" else 1
+    power = scale * 10 ** math.floor(math.log10(raw / scale))
     step = next(factor * power for factor in (1, 2, 5, 10) if factor * power >= raw)
     first = math.ceil(frame.low / step)
     return [i * step for i in range(first, int(frame.high / step) + 1)]
 
 
-def path(curve: Curve, frame: Frame) -> str:
+def outline(curve: Curve, frame: Frame) -> str:
     """A line that is broken where there is no value."""
     parts, command = [], "M"
     for at, value in curve.points:
@@ -163,16 +167,28 @@ def path(curve: Curve, frame: Frame) -> str:
     return "".join(parts)
 
 
+def drawn_curves(curves: List[Curve], frame: Frame, filled: bool) -> List[str]:
+    """Lines; with `filled`, the highest first, each with what is below it."""
+    parts = []
+    for i, curve in reversed(list(enumerate(curves))):
+        colour, line = COLOURS[i % len(COLOURS)], outline(curve, frame)
+        if filled and curve.points:
+            base = frame.up(frame.low)
+            first, last = frame.across(curve.points[0][0]), frame.across(curve.points[-1][0])
+            parts.append(f'<path d="{line}L{last:.1f} {base:.1f}H{first:.1f}Z" fill="{colour}"/>')
+        parts.append(f'<path d="{line}" fill="none" stroke-width="1.6" stroke="{colour}"/>')
+    return parts
+
+
 def legend(curves: List[Curve], x: float, y: float, width: float) -> List[str]:
     """Names under a graph, in columns."""
     parts = []
-    columns = math.ceil(len(curves) / LEGEND_ROWS) or 1
     for i, curve in enumerate(curves):
-        left = x + (i % columns) * width / columns
-        top = y + (i // columns) * LEGEND_ROW
+        left = x + (i % LEGEND_COLUMNS) * width / LEGEND_COLUMNS
+        top = y + (i // LEGEND_COLUMNS) * LEGEND_ROW
         parts.append(f'<path d="M{left:.1f} {top - 3.5:.1f}h9" stroke-width="3" '
                      f'stroke="{COLOURS[i % len(COLOURS)]}"/>')
-        parts.append(written(left + 12, top, curve.name, 9 if columns > 3 else 10, colour=FAINT))
+        parts.append(written(left + 12, top, curve.name, 10, colour=FAINT))
     return parts
 
 
@@ -183,11 +199,13 @@ def graph(panel: Dict, answers: Answers, box: Tuple) -> List[str]:
     custom = defaults.get("custom", {})
     logarithmic = custom.get("scaleDistribution", {}).get("type") == "log"
     curves = [curve for target in panel["targets"] for curve in answers.curves(target)]
-    drawn = stacked(curves) if custom.get("stacking", {}).get("mode") == "normal" else curves
-    frame = Frame(x + 52, y + 26, width - 62, height - 34 - LEGEND_ROWS * LEGEND_ROW,
+    filled = custom.get("stacking", {}).get("mode") == "normal"
+    drawn = stacked(curves) if filled else curves
+    names = LEGEND_ROW * math.ceil(len(curves) / LEGEND_COLUMNS)
+    frame = Frame(x + 52, y + 26, width - 62, height - 34 - names,
                   answers.start, answers.end, *bounds(drawn, logarithmic), logarithmic)
     parts = []
-    for value in ticks(frame):
+    for value in ticks(frame, defaults["unit"]):
         level = frame.up(value)
         parts.append(f'<path d="M{frame.x:.1f} {level:.1f}h{frame.width:.1f}" stroke="{GRID}"/>')
         parts.append(written(frame.x - 5, level + 3, shown(value, defaults["unit"]), 9, "end",
@@ -197,10 +215,8 @@ def graph(panel: Dict, answers: Answers, box: Tuple) -> List[str]:
         if limit is not None and frame.low <= limit <= frame.high:
             parts.append(f'<path d="M{frame.x:.1f} {frame.up(limit):.1f}h{frame.width:.1f}" '
                          f'stroke="#d1242f" stroke-dasharray="5 4"/>')
-    for i, curve in enumerate(drawn):
-        parts.append(f'<path d="{path(curve, frame)}" fill="none" stroke-width="1.6" '
-                     f'stroke="{COLOURS[i % len(COLOURS)]}"/>')
-    return parts + legend(curves, frame.x, y + height - LEGEND_ROWS * LEGEND_ROW + 6, frame.width)
+    parts += drawn_curves(drawn, frame, filled)
+    return parts + legend(curves, frame.x, y + height - names + 6, frame.width)
 
 
 def number(panel: Dict, answers: Answers, box: Tuple) -> List[str]:

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Every alert fires in a staged fault, with real processes and a real Prometheus.
 
-Each fault has four stage servers, a coordinator and a Prometheus of its own, and durations shortened
-to seconds (SHORTENED in prometheus_process.py). Takes about five minutes.
+Each fault has four stage servers, a coordinator and a Prometheus of its own, and durations
+shortened to seconds (SHORTENED in prometheus_process.py). Takes about five minutes.
 
 usage: alerts_faults.py THINWIRE STAGE_SERVER DEPLOY [FAULT]...
 """
@@ -73,7 +73,8 @@ FAULTS = {
         ["ThinwireRunStuck"], act=lambda scene: scene.coordinator.kill()),
     "a codec gets far stronger": Fault(
         ["ThinwireErrorDrifting"],
-        {"compression.activations.level": "{by_epoch: {120: 0.02}}"}),
+        {"compression.activations.level": "{by_epoch: {300: 0.02}}", "data.limit": "640",
+         "data.test_limit": "64"}),
     "only evaluation is compressed": Fault(
         ["ThinwireAccuracyGap"],
         {"compression.activations.ratio": "0.01", "compression.warmup_epochs": "1000000"}),
