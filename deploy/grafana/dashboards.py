@@ -226,7 +226,8 @@ def machine_graphs() -> List:
     return [
         graph("Silence of links", "s",
               [Query(f"max by (run, boundary, direction) "
-                     f"(timestamp({received}) - {received} and {received} > 0)", CUT_NAME)],
+                     f"(clamp_min(timestamp({received}) - {received}, 0) and {received} > 0)",
+                     CUT_NAME)],
               "Since the last message came, at each scrape; clocks that differ shift it. Bad: "
               "longer than a few steps, in training; pipeline.deadline_seconds ends the run."),
         graph("Device utilisation", "percentunit",

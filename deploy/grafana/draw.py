@@ -182,13 +182,13 @@ def drawn_curves(curves: List[Curve], frame: Frame, filled: bool) -> List[str]:
 
 def legend(curves: List[Curve], x: float, y: float, width: float) -> List[str]:
     """Names under a graph, in columns."""
-    parts = []
+    parts, size = [], 10 if len(curves) <= 2 * LEGEND_COLUMNS else 8
     for i, curve in enumerate(curves):
         left = x + (i % LEGEND_COLUMNS) * width / LEGEND_COLUMNS
         top = y + (i // LEGEND_COLUMNS) * LEGEND_ROW
         parts.append(f'<path d="M{left:.1f} {top - 3.5:.1f}h9" stroke-width="3" '
                      f'stroke="{COLOURS[i % len(COLOURS)]}"/>')
-        parts.append(written(left + 12, top, curve.name, 10, colour=FAINT))
+        parts.append(written(left + 12, top, curve.name, size, colour=FAINT))
     return parts
 
 
