@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Builds and runs every test: optimised, then ASAN + UBSAN (which also replays the fuzz corpora),
-# then TSAN for the link and the executor. Then compiles what is for GPUs, if there is a CUDA toolkit
-# ($CUDA_HOME or /usr/local/cuda).   usage: tests/run.sh [opt|sanitize|thread|cuda]...
+# then TSAN for the link and the executor. Then checks of deploy/ that want PyPI, if it answers. Then
+# compiles what is for GPUs, if there is a CUDA toolkit ($CUDA_HOME or /usr/local/cuda).
+# usage: tests/run.sh [opt|sanitize|thread|deploy|cuda]...
 # Ends with a line "N passed, N failed" (", N skipped") and fails unless all passed.
 set -uo pipefail
 cd "$(dirname "$0")/.."
@@ -10,7 +11,7 @@ deploy/setup.sh --test || exit 1
 # A warning is an error where CI says so; a user's compiler may be newer and warn of more.
 strict=(${CI:+--config=strict})
 parts=("$@")
-(( ${#parts[@]} )) || parts=(opt sanitize thread cuda)
+(( ${#parts[@]} )) || parts=(opt sanitize thread deploy cuda)
 
 log=$(mktemp)
 targets=$(mktemp)
@@ -37,6 +38,21 @@ run_part() {
   skipped=$((skipped + $(grep -cE '^//[^ ]+ .*SKIPPED' "$log")))
   count "$title" "$started" "$status" "$(grep -cE '^//[^ ]+ .*PASSED in' "$log")" \
     "$(grep -cE '^//[^ ]+ .*(FAILED|TIMEOUT|NO STATUS)' "$log")"
+}
+
+# Checks by tools that Debian does not have: dashboards by Grafana's SDK, manifests by Kubernetes' schemas.
+run_deploy() {
+  local started=$SECONDS ok=0 bad=0 check
+  if ! curl -sfo /dev/null --max-time 20 https://pypi.org/simple/pip/; then
+    echo '== deployment: not checked, https://pypi.org does not answer'
+    skipped=$((skipped + 1))
+    return
+  fi
+  echo '== deployment'
+  for check in 'deploy/grafana/make.sh --check' tests/deploy/kubernetes_schemas.sh; do
+    if $check; then ok=$((ok + 1)); else bad=$((bad + 1)) && echo "FAILED: $check"; fi
+  done
+  count deployment "$started" 0 "$ok" "$bad"
 }
 
 # Each target that exists with --config=cuda only, and what depends on one.
@@ -66,8 +82,12 @@ for part in "${parts[@]}"; do
         --test_tag_filters=-no_sanitizer --build_tests_only //... ;;
     thread)
       run_part 'threads' --config=tsan --build_tests_only //stage_server/... //wire/... ;;
+    deploy) run_deploy ;;
     cuda) run_cuda ;;
-    *) echo "tests/run.sh: unknown part '$part', want opt, sanitize, thread or cuda" >&2; exit 2 ;;
+    *)
+      echo "tests/run.sh: unknown part '$part', want opt, sanitize, thread, deploy or cuda" >&2
+      exit 2
+      ;;
   esac
 done
 result="$passed passed, $failed failed"
