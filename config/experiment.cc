@@ -98,12 +98,14 @@ absl::Status ApplyOverrides(const std::vector<std::string>& overrides, Experimen
 }  // namespace
 
 absl::StatusOr<Experiment> ParseExperiment(const std::string& text, const std::string& source,
-                                           const std::vector<std::string>& overrides) {
+                                           const std::vector<std::string>& overrides,
+                                           uint32_t stages) {
   Experiment e;
   Origins origins;
   RETURN_IF_ERROR(MergeYaml(text, source, &e, &origins));
   if (!e.has_name()) e.set_name(Stem(source));
   RETURN_IF_ERROR(ApplyOverrides(overrides, &e, &origins));
+  if (stages > 0 && !e.pipeline().has_stages()) e.mutable_pipeline()->set_stages(stages);
   const absl::Status status = Resolve(&e);
   if (status.ok()) return e;
   const std::string refusal(status.message()), place = origins.Of(refusal);
@@ -112,9 +114,10 @@ absl::StatusOr<Experiment> ParseExperiment(const std::string& text, const std::s
 }
 
 absl::StatusOr<Experiment> LoadExperiment(const std::string& path,
-                                          const std::vector<std::string>& overrides) {
+                                          const std::vector<std::string>& overrides,
+                                          uint32_t stages) {
   ASSIGN_OR_RETURN(const std::string text, ReadYamlFile(path));
-  return ParseExperiment(text, path, overrides);
+  return ParseExperiment(text, path, overrides, stages);
 }
 
 std::string ToYaml(const Experiment& experiment) { return WriteYaml(experiment); }

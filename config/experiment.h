@@ -2,6 +2,7 @@
 // out. What may stand in a file: docs/experiment_file.md.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -14,14 +15,17 @@ namespace thinwire {
 // (config/resolve.h). Of overrides to one field the last wins. An override that chooses another
 // codec, model, optimizer or learning-rate schedule drops what the file or an earlier override says
 // for the former one; other overrides of the same entry are kept, whatever their order.
+// `stages`: of the pipeline where neither the file nor an override says; 0: cuts + 1.
 // NotFound for a file that cannot be read; InvalidArgument names the file and the line, or the
 // override, the field's path, the value met and those wanted.
 absl::StatusOr<Experiment> LoadExperiment(const std::string& path,
-                                          const std::vector<std::string>& overrides);
+                                          const std::vector<std::string>& overrides,
+                                          uint32_t stages = 0);
 
 // The same for the text of a file, which errors call `source`.
 absl::StatusOr<Experiment> ParseExperiment(const std::string& text, const std::string& source,
-                                           const std::vector<std::string>& overrides);
+                                           const std::vector<std::string>& overrides,
+                                           uint32_t stages = 0);
 
 // A file that ParseExperiment turns into an equal message, for a resolved experiment.
 std::string ToYaml(const Experiment& experiment);

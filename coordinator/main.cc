@@ -27,6 +27,7 @@ constexpr char kRunExamples[] =
     "  thinwire run experiments/quickstart.yaml --set compression.activations.codec=topk \\\n"
     "      --set compression.activations.ratio=0.1 --out runs/topk10\n"
     "  thinwire run experiments/quickstart.yaml --stages a:4700,b:4700,c:4700,d:4700\n"
+    "  thinwire run experiments/quickstart.yaml --stages 'node{1..4}:4700' --stages_wait 300\n"
     "Exit codes: 0 done, 1 run failed, 2 wrong usage or experiment file, 130 interrupted.\n";
 
 constexpr char kPlanExamples[] =
@@ -111,12 +112,19 @@ CLI::App* AddRun(CLI::App* app, thinwire::RunFlags* flags) {
   AddExperiment(run, &flags->experiment, &flags->overrides);
   run->add_option("--out", flags->out, "folder of the results (default: runs/NAME)")->check(kPath);
   run->add_flag("--overwrite", flags->overwrite, "replace a run that stands in that folder");
-  run->add_option("--stages", flags->session.stages,
-                  "stage servers that are already running, in order, one per stage; without it "
-                  "they are started on this machine")
+  run->add_option(
+         "--stages", flags->session.stages,
+         "stage servers that are already running, in order, one per stage; without it "
+         "they are started on this machine. An address may hold a range, node{1..4}:4700; "
+         "the last may end in an open one, node{1..}:4700, for as many as the experiment "
+         "has. Where the experiment leaves pipeline.stages out, there are as many as named")
       ->type_name("HOST:PORT,HOST:PORT,...")
       ->delimiter(',')
       ->allow_extra_args(false);
+  run->add_option("--stages_wait", flags->session.wait_seconds,
+                  "seconds to wait for the servers of --stages to be there")
+      ->capture_default_str()
+      ->check(kSeconds);
   run->add_option(
          "--metrics_listen", flags->metrics_listen,
          "host:port of /metrics and /healthz; port 0: any. The first line and targets.json "

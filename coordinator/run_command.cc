@@ -11,7 +11,6 @@
 #include <optional>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "base/printable.h"
@@ -21,6 +20,8 @@
 #include "coordinator/exit_code.h"
 #include "coordinator/files/record.h"
 #include "coordinator/fleet/host_port.h"
+#include "coordinator/fleet/metrics_target.h"
+#include "coordinator/fleet/stage_addresses.h"
 #include "coordinator/plan/state_plan.h"
 #include "coordinator/plan/warnings.h"
 #include "coordinator/run/boundary_totals.h"
@@ -35,6 +36,14 @@ namespace {
 
 std::string UtcNow() {
   return absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", absl::Now(), absl::UTCTimeZone());
+}
+
+// Where others find a server of ours: under this machine's name, where it listens at all addresses.
+std::string Announced(const std::string& listening) {
+  char host[256] = "";
+  gethostname(host, sizeof(host) - 1);
+  const std::string target = MetricsTarget(absl::StrCat(host, ":0"), listening);
+  return target.empty() ? listening : target;  // this machine's own
 }
 
 // 0 when stdout is no terminal.
@@ -136,10 +145,11 @@ class RecordedRun {
     RETURN_IF_ERROR(record_->WriteExperiment(ToYaml(experiment_)));
     SessionOptions options = flags_.session;
     options.logs_dir = record_->logs_dir();
+    if (!flags_.quiet) options.say_waiting = [this](const auto& line) { progress_.Say(line); };
     ASSIGN_OR_RETURN(session_,
                      Session::Start(experiment_.name(), experiment_, options, &interruption_));
     ASSIGN_OR_RETURN(metrics_server_, MetricsServer::Start(flags_.metrics_listen, {{registry_}}));
-    const std::string address = metrics_server_->address();
+    const std::string address = Announced(metrics_server_->address());
     Recorder recorder(record_.get(), address);
     RunMetrics metrics(session_->run(), CutNames(experiment_), registry_.get());
     Greeter greeter({session_->run(), record_->dir(), address}, &progress_);
@@ -209,28 +219,22 @@ absl::Status InFlag(const char* flag, const absl::Status& status) {
   return absl::Status(status.code(), absl::StrCat(flag, ": ", status.message()));
 }
 
-absl::Status CheckAddresses(const RunFlags& flags) {
-  for (const std::string& address : flags.session.stages) {
-    if (absl::StartsWith(address, "unix:")) continue;
-    const absl::StatusOr<HostPort> parsed = ParseHostPort(address);
-    RETURN_IF_ERROR(InFlag("--stages", parsed.status()));
-    if (parsed->port == 0) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("--stages: \"", address, "\", want the port that the stage listens at"));
-    }
-  }
-  return InFlag("--metrics_listen", ParseHostPort(flags.metrics_listen).status());
-}
-
-absl::Status CheckStages(const RunFlags& flags, const Experiment& experiment) {
-  RETURN_IF_ERROR(CheckAddresses(flags));
-  if (flags.session.stages.empty() ||
-      flags.session.stages.size() == experiment.pipeline().stages()) {
-    return absl::OkStatus();
-  }
-  return absl::InvalidArgumentError(
-      absl::StrCat("--stages: ", flags.session.stages.size(), " addresses, want ",
-                   experiment.pipeline().stages(), ", the experiment's pipeline.stages"));
+// The experiment, with as many stages as the flags name where the file does not say; the flags get
+// one address per stage.
+absl::StatusOr<Experiment> Load(RunFlags* flags) {
+  RETURN_IF_ERROR(InFlag("--metrics_listen", ParseHostPort(flags->metrics_listen).status()));
+  std::vector<std::string>& stages = flags->session.stages;
+  const absl::StatusOr<StageAddresses> named = StageAddresses::Parse(stages);
+  RETURN_IF_ERROR(InFlag("--stages", named.status()));
+  ASSIGN_OR_RETURN(Experiment experiment,
+                   LoadExperiment(flags->experiment, flags->overrides,
+                                  static_cast<uint32_t>(named->count().value_or(0))));
+  if (named->empty()) return experiment;
+  absl::StatusOr<std::vector<std::string>> all =
+      named->For(static_cast<int>(experiment.pipeline().stages()));
+  RETURN_IF_ERROR(InFlag("--stages", all.status()));
+  stages = *std::move(all);
+  return experiment;
 }
 
 // Stages on this machine share its memory; of others' machines nothing is known here.
@@ -251,11 +255,9 @@ absl::Status Warn(const Experiment& experiment) {
 
 }  // namespace
 
-int RunCommand(const RunFlags& flags, Interruption* interruption) {
-  absl::StatusOr<Experiment> experiment = LoadExperiment(flags.experiment, flags.overrides);
+int RunCommand(RunFlags flags, Interruption* interruption) {
+  absl::StatusOr<Experiment> experiment = Load(&flags);
   if (!experiment.ok()) return Complain(experiment.status(), kExitUsage);
-  const absl::Status stages = CheckStages(flags, *experiment);
-  if (!stages.ok()) return Complain(stages, kExitUsage);
   const absl::Status state = CheckState(flags, *experiment);
   if (!state.ok()) return Complain(state, kExitUsage);
   const absl::Status warned = flags.quiet ? absl::OkStatus() : Warn(*experiment);

@@ -23,6 +23,6 @@ struct RunFlags {
 
 // Says what went wrong on stderr and returns the process's exit code (exit_code.h). To be called on
 // the main thread and before gRPC is used (see Session::Start).
-int RunCommand(const RunFlags& flags, Interruption* interruption);
+int RunCommand(RunFlags flags, Interruption* interruption);
 
 }  // namespace thinwire

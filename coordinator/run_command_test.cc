@@ -100,6 +100,22 @@ TEST_F(RunCommandTest, TargetsNameTheStagesThatServeMetricsToOthers) {
   EXPECT_EQ(targets[2]["targets"][0], "10.0.0.7:9701");
 }
 
+TEST_F(RunCommandTest, ACoordinatorThatListensEverywhereIsATargetUnderItsHostsName) {
+  flags_.metrics_listen = "0.0.0.0:0";
+  EXPECT_EQ(Run(), kExitDone);
+  std::ifstream file(flags_.out + "/targets.json");
+  char host[256] = "";
+  gethostname(host, sizeof(host) - 1);
+  EXPECT_THAT(std::string(nlohmann::json::parse(file)[0]["targets"][0]),
+              MatchesRegex(std::string(host) + ":[0-9]+"));
+}
+
+TEST_F(RunCommandTest, ThePipelineHasAsManyStagesAsAreNamedWhereTheFileDoesNotSay) {
+  flags_.session.stages = {last_.address()};
+  EXPECT_EQ(Run(), kExitDone);
+  EXPECT_EQ(Summary()["stages"], 1);
+}
+
 TEST_F(RunCommandTest, ABannerComesFirstUnlessQuiet) {
   ::testing::internal::CaptureStdout();
   EXPECT_EQ(Run(), kExitDone);
@@ -187,8 +203,11 @@ TEST_F(RunCommandTest, AnAddressThatIsNoneIsAUsageErrorBeforeAnythingIsWritten) 
 }
 
 TEST_F(RunCommandTest, AWrongNumberOfStagesIsAUsageErrorBeforeAnythingIsWritten) {
-  flags_.session.stages.pop_back();
+  flags_.overrides = {"pipeline.stages=1"};
+  ::testing::internal::CaptureStderr();
   EXPECT_EQ(Run(), kExitUsage);
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+              HasSubstr("--stages: 2 addresses, want 1, the experiment's pipeline.stages"));
   EXPECT_FALSE(fs::exists(flags_.out));
 }
 

@@ -28,6 +28,8 @@ absl::StatusOr<std::unique_ptr<Session>> Session::Start(const std::string& name,
   std::vector<std::string> addresses = options.stages;
   FleetOptions fleet_options;
   if (!options.allow_other_build) fleet_options.build = BuildId();
+  fleet_options.patience = absl::Seconds(options.wait_seconds);
+  fleet_options.say_waiting = options.say_waiting;
   if (addresses.empty()) {
     RETURN_IF_ERROR(session->Launch(name, experiment, options));
     addresses = session->local_->addresses();

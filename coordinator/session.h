@@ -2,6 +2,7 @@
 // found where the user says that they are, leased by one fleet, watched, and told of Ctrl-C.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -18,6 +19,8 @@ namespace thinwire {
 struct SessionOptions {
   std::vector<std::string> stages;  // addresses of servers started by hand; empty: launch them here
   bool allow_other_build = false;   // than this program's
+  double wait_seconds = 15;         // for the servers to be there
+  std::function<void(const std::string&)> say_waiting;  // lines while they are not; null: none
   // The rest is about servers that are launched here.
   std::string stage_server;  // path of the binary; empty: look beside our own
   std::string cuda_plugin;   // empty: the stage server looks for it

@@ -16,7 +16,7 @@ case "${1-}" in
   '') ;;
   --bench) packages+=(python3-torch python3-numpy) ;;
   --test)
-    packages+=(clang lld libclang-rt-dev clang-format prometheus iproute2 curl procps)
+    packages+=(clang lld libomp-dev libclang-rt-dev clang-format prometheus iproute2 curl procps)
     packages+=(python3 python3-numpy python3-protobuf python3-zstandard)
     ;;
   *) echo "setup.sh: unknown argument '$1', want --test or --bench" >&2; exit 2 ;;

@@ -47,9 +47,11 @@ echo '== addresses'
 for address in 9107 :9108 foo 127.0.0.1:99999; do
   run "--metrics_listen $address" "--metrics_listen: \"$address\", want host:port" --metrics_listen "$address"
 done
+refused 'a range of stages without its end' '--stages: "s{0..3:4700", want one range like {0..3}' \
+  run --stages 's{0..3:4700' "$quickstart" --quiet --out "$work/out"
 run 'a stage without a port' '--stages: "b", want host:port' --stages a:1,b,c:1,d:1
 refused 'an experiment behind --stages is one, and so a wrong number of stages' '--stages: 2 addresses, want 4' \
-  run --stages a:1,b:1 "$quickstart" --quiet --out "$work/out"
+  run --stages a:1,b:1 "$quickstart" --set pipeline.stages=4 --quiet --out "$work/out"
 check 'nothing was written' test ! -e "$work/out"
 
 echo '== folders'

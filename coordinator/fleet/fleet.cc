@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "base/steady_time.h"
+#include "coordinator/fleet/arrivals.h"
 
 namespace thinwire {
 namespace {
@@ -47,9 +48,14 @@ Fleet::~Fleet() { heartbeats_.clear(); }
 absl::Status Fleet::Acquire(std::vector<AcquireResponse>* answers) {
   answers->resize(clients_.size());
   heartbeats_.resize(clients_.size());
+  Arrivals arrivals(size(), options_.say_waiting);
   const absl::Status status = OnAll([&](StageClient& client) {
-    auto answer = client.Acquire(options_.lease_seconds);
+    auto answer =
+        client.Acquire(options_.lease_seconds, options_.patience, [&](const std::string& reason) {
+          arrivals.Missing(client.stage(), client.Name(), reason);
+        });
     if (!answer.ok()) return answer.status();
+    arrivals.Arrived(client.stage());
     const size_t i = static_cast<size_t>(client.stage());
     RETURN_IF_ERROR(CheckBuild(client, answer->build()));
     (*answers)[i] = *std::move(answer);

@@ -23,6 +23,8 @@ constexpr double kChildLeaseSeconds = 24 * 60 * 60;
 struct FleetOptions {
   double lease_seconds = 15;
   std::string build;  // that every stage must be of (base/build_info.h); empty: any
+  absl::Duration patience = absl::Seconds(15);          // for stages to be there
+  std::function<void(const std::string&)> say_waiting;  // lines while they are not; null: none
   HeartbeatOptions heartbeat;
   // How long the other stages may still tell their side once one has failed.
   absl::Duration grace = absl::Seconds(1);
@@ -39,8 +41,9 @@ class Fleet {
   int size() const { return static_cast<int>(clients_.size()); }
   StageClient& stage(int i) { return *clients_[static_cast<size_t>(i)]; }
 
-  // Acquires every stage and keeps each lease from then on. The answers are in order of stages.
-  // FailedPrecondition names a stage of another build than the options', and both builds.
+  // Waits for every stage to be there, acquires it and keeps each lease from then on. The answers
+  // are in order of stages. FailedPrecondition names a stage of another build than the options',
+  // and both builds.
   absl::Status Acquire(std::vector<AcquireResponse>* answers);
 
   // Calls `work` for every stage at once, each on a thread of its own, and returns when all have

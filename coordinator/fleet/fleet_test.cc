@@ -97,6 +97,27 @@ TEST_F(FleetTest, ALeaseIsRenewedWhileOtherStagesAreYetToCome) {
   Acquired(Patient());
 }
 
+TEST_F(FleetTest, AStageThatIsNotThereYetIsTriedAgain) {
+  int tries = 0;
+  stages_[2].acquire = [&tries] {
+    return ++tries < 3 ? grpc::Status(grpc::StatusCode::UNAVAILABLE, "starting") : grpc::Status::OK;
+  };
+  Acquired(Patient());
+  EXPECT_EQ(tries, 3);
+}
+
+TEST_F(FleetTest, AStageThatDoesNotComeIsNamedWithTheCauseOnceThePatienceIsOver) {
+  FleetOptions options = Patient();
+  options.patience = absl::ZeroDuration();
+  Fleet fleet({stages_[0].address(), "no-such-host.invalid:4700"}, "run", options);
+  std::vector<AcquireResponse> answers;
+  const absl::Status status = fleet.Acquire(&answers);
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(std::string(status.message()),
+              AllOf(::testing::StartsWith("stage 1 (no-such-host.invalid:4700): Acquire: "),
+                    HasSubstr("DNS resolution failed")));
+}
+
 TEST_F(FleetTest, AStageOfAnotherBuildIsRefusedByName) {
   FleetOptions options = Patient();
   options.build = "3f2a91c0d4e5 gcc 12.2.0 opt";

@@ -12,7 +12,7 @@
 namespace thinwire {
 namespace {
 
-constexpr absl::Duration kArrival = absl::Seconds(15);
+constexpr absl::Duration kNextTry = absl::Milliseconds(200);
 constexpr absl::Duration kShortCall = absl::Seconds(15);
 // Configure reads and checksums the data set.
 constexpr absl::Duration kConfigure = absl::Minutes(10);
@@ -26,6 +26,13 @@ std::shared_ptr<grpc::Channel> NewChannel(const std::string& address) {
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  // A server that is about to come is seen within a second of its coming, a name of its being
+  // known.
+  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
+  arguments.SetInt(GRPC_ARG_DNS_MIN_TIME_BETWEEN_RESOLUTIONS_MS, 1000);
+  // Also how long one attempt to connect may take.
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 5000);
   return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
 }
 
@@ -131,16 +138,20 @@ absl::Status StageClient::Stream(const Method& method,
   return handled.ok() ? status : handled;
 }
 
-absl::StatusOr<AcquireResponse> StageClient::Acquire(double lease_seconds) {
-  // Waits in slices, so that Cancel is heard while nobody listens at the address.
-  const SteadyTime deadline = SteadyTime::Now() + kArrival;
-  while (!channel_->WaitForConnected(absl::ToChronoTime(absl::Now() + absl::Milliseconds(200)))) {
-    if (SteadyTime::Now() > deadline || !Call(&calls_, kArrival).admitted()) break;
-  }
+absl::StatusOr<AcquireResponse> StageClient::Acquire(
+    double lease_seconds, absl::Duration patience,
+    const std::function<void(const std::string& reason)>& on_missing) {
   AcquireRequest request;
   request.set_lease_seconds(lease_seconds);
   request.set_holder(Holder());
-  return Unary(Control("Acquire", kShortCall), &Stage::Stub::Acquire, std::move(request));
+  const SteadyTime deadline = SteadyTime::Now() + patience;
+  for (;;) {
+    auto answer = Unary(Control("Acquire", kShortCall), &Stage::Stub::Acquire, request);
+    const bool is_missing = absl::IsUnavailable(answer.status());
+    if (!is_missing || SteadyTime::Now() + kNextTry > deadline) return answer;
+    on_missing(std::string(answer.status().message()));
+    absl::SleepFor(kNextTry);  // Cancel is heard at the next try
+  }
 }
 
 absl::StatusOr<ConfigureResponse> StageClient::Configure(const Experiment& experiment,

@@ -48,8 +48,11 @@ class StageClient {
   const std::string& address() const { return address_; }
   std::string Name() const;  // "stage 2 (127.0.0.1:4711)"
 
-  // Waits up to 15 s for the server to be there.
-  absl::StatusOr<AcquireResponse> Acquire(double lease_seconds);
+  // Tries again, until `patience` is over, while the server is not there; `on_missing` gets what
+  // gRPC says of each try, a name that does not resolve included.
+  absl::StatusOr<AcquireResponse> Acquire(
+      double lease_seconds, absl::Duration patience,
+      const std::function<void(const std::string& reason)>& on_missing);
   absl::StatusOr<ConfigureResponse> Configure(const Experiment& experiment, int threads);
   absl::Status Connect(const std::string& downstream);  // an address; empty for the last stage
 

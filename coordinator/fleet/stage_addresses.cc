@@ -1,0 +1,100 @@
+#include "coordinator/fleet/stage_addresses.h"
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "base/status.h"
+#include "coordinator/fleet/host_port.h"
+
+namespace thinwire {
+namespace {
+
+constexpr int kMostStages = 1 << 16;
+
+absl::Status NotWanted(const std::string& text, const std::string& wanted) {
+  return absl::InvalidArgumentError(absl::StrCat("\"", text, "\", want ", wanted));
+}
+
+bool IsNumber(const std::string& text, int* number) {
+  return !text.empty() && text.find_first_not_of("0123456789") == text.npos &&
+         absl::SimpleAtoi(text, number) && *number < kMostStages;
+}
+
+absl::Status CheckAddress(const std::string& address) {
+  if (absl::StartsWith(address, "unix:")) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const HostPort parsed, ParseHostPort(address));
+  return parsed.port > 0 ? absl::OkStatus()
+                         : NotWanted(address, "the port that the stage listens at");
+}
+
+}  // namespace
+
+std::string StageAddresses::Range::At(int number) const {
+  return absl::StrFormat("%s%0*d%s", before, width, number, behind);
+}
+
+// Returns the last number of the range, or none where it is open.
+absl::StatusOr<std::optional<int>> StageAddresses::ParseRange(const std::string& text,
+                                                              Range* range) {
+  const size_t begin = text.find('{'), dots = text.find("..", begin), end = text.find('}', begin);
+  if (end == text.npos || dots == text.npos || dots > end ||
+      text.find_first_of("{}", end + 1) != text.npos) {
+    return NotWanted(text, "one range like {0..3}, or {0..} for all stages from there on");
+  }
+  const std::string first = text.substr(begin + 1, dots - begin - 1);
+  const std::string last = text.substr(dots + 2, end - dots - 2);
+  range->before = text.substr(0, begin);
+  range->behind = text.substr(end + 1);
+  int last_number = 0;
+  if (!IsNumber(first, &range->first) || (!last.empty() && !IsNumber(last, &last_number))) {
+    return NotWanted(text, absl::StrCat("numbers below ", kMostStages, " as ends of its range"));
+  }
+  if (!last.empty() && last_number < range->first) {
+    return NotWanted(text, "a range that does not end before it begins");
+  }
+  if (first[0] == '0') range->width = static_cast<int>(first.size());
+  RETURN_IF_ERROR(CheckAddress(range->At(range->first)));
+  if (last.empty()) return std::optional<int>();
+  return std::optional<int>(last_number);
+}
+
+absl::Status StageAddresses::Add(const std::string& text, bool is_last) {
+  if (text.find_first_of("{}") == text.npos) {
+    closed_.push_back(text);
+    return CheckAddress(text);
+  }
+  Range range;
+  ASSIGN_OR_RETURN(const std::optional<int> last, ParseRange(text, &range));
+  if (!last) {
+    if (!is_last) return NotWanted(text, "an end of its range, as other addresses follow");
+    open_ = range;
+    return absl::OkStatus();
+  }
+  for (int i = range.first; i <= *last; ++i) closed_.push_back(range.At(i));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<StageAddresses> StageAddresses::Parse(const std::vector<std::string>& texts) {
+  StageAddresses addresses;
+  for (const std::string& text : texts) {
+    RETURN_IF_ERROR(addresses.Add(text, &text == &texts.back()));
+  }
+  return addresses;
+}
+
+std::optional<int> StageAddresses::count() const {
+  return open_ ? std::nullopt : std::optional<int>(static_cast<int>(closed_.size()));
+}
+
+absl::StatusOr<std::vector<std::string>> StageAddresses::For(int stages) const {
+  std::vector<std::string> addresses = closed_;
+  for (int i = 0; open_ && static_cast<int>(addresses.size()) < stages; ++i) {
+    addresses.push_back(open_->At(open_->first + i));
+  }
+  if (static_cast<int>(addresses.size()) == stages) return addresses;
+  return absl::InvalidArgumentError(absl::StrCat(addresses.size(), " addresses, want ", stages,
+                                                 ", the experiment's pipeline.stages"));
+}
+
+}  // namespace thinwire

@@ -1,0 +1,72 @@
+#include "coordinator/fleet/stage_addresses.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace thinwire {
+namespace {
+
+using ::testing::ElementsAre;
+
+// The addresses for `stages` stages, or the error instead of them.
+std::vector<std::string> For(int stages, const std::vector<std::string>& texts) {
+  const auto parsed = StageAddresses::Parse(texts);
+  if (!parsed.ok()) return {std::string(parsed.status().message())};
+  const auto addresses = parsed->For(stages);
+  if (!addresses.ok()) return {std::string(addresses.status().message())};
+  return *addresses;
+}
+
+TEST(StageAddressesTest, AddressesStandAsTheyAre) {
+  EXPECT_THAT(For(3, {"a:4700", "unix:/run/b", "[::1]:4701"}),
+              ElementsAre("a:4700", "unix:/run/b", "[::1]:4701"));
+  EXPECT_TRUE(StageAddresses::Parse({})->empty());
+}
+
+TEST(StageAddressesTest, ARangeNamesBothItsEnds) {
+  EXPECT_THAT(For(3, {"stage-{0..2}.stages:4700"}),
+              ElementsAre("stage-0.stages:4700", "stage-1.stages:4700", "stage-2.stages:4700"));
+  EXPECT_THAT(For(3, {"a:{4700..4701}", "b:4700"}), ElementsAre("a:4700", "a:4701", "b:4700"));
+  EXPECT_THAT(For(2, {"unix:/run/s{9..10}"}), ElementsAre("unix:/run/s9", "unix:/run/s10"));
+  EXPECT_EQ(StageAddresses::Parse({"a{0..9}:1", "b:1"})->count(), 11);
+}
+
+TEST(StageAddressesTest, ARangeIsPaddedAsItsFirstNumberIs) {
+  EXPECT_THAT(For(3, {"node{08..10}:1"}), ElementsAre("node08:1", "node09:1", "node10:1"));
+  EXPECT_THAT(For(2, {"node{0..1}:1"}), ElementsAre("node0:1", "node1:1"));
+}
+
+TEST(StageAddressesTest, AnOpenRangeGoesOnForAsManyStagesAsThereAre) {
+  EXPECT_THAT(For(2, {"s{0..}:1"}), ElementsAre("s0:1", "s1:1"));
+  EXPECT_THAT(For(3, {"a:1", "s{4..}:1"}), ElementsAre("a:1", "s4:1", "s5:1"));
+  EXPECT_EQ(StageAddresses::Parse({"s{0..}:1"})->count(), std::nullopt);
+  EXPECT_FALSE(StageAddresses::Parse({"s{0..}:1"})->empty());
+}
+
+TEST(StageAddressesTest, AnotherNumberThanThePipelinesIsRefused) {
+  const char* kWanted = " addresses, want 2, the experiment's pipeline.stages";
+  EXPECT_THAT(For(2, {"a:1"}), ElementsAre(std::string("1") + kWanted));
+  EXPECT_THAT(For(2, {"a{0..2}:1"}), ElementsAre(std::string("3") + kWanted));
+  EXPECT_THAT(For(2, {"a{0..2}:1", "b{0..}:1"}), ElementsAre(std::string("3") + kWanted));
+}
+
+TEST(StageAddressesTest, RefusalsQuoteWhatWasMet) {
+  const auto refused = [](const std::vector<std::string>& texts) { return For(2, texts)[0]; };
+  const std::string range = ", want one range like {0..3}, or {0..} for all stages from there on";
+  for (const char* text : {"s{0:1", "s}0..1{:1", "s{0-1}:1", "s{0..1}{0..1}:1", "s{}:1"}) {
+    EXPECT_EQ(refused({text}), "\"" + std::string(text) + "\"" + range);
+  }
+  for (const char* text : {"s{..}:1", "s{a..b}:1", "s{-1..1}:1", "s{0..65536}:1", "s{0...3}:1"}) {
+    EXPECT_EQ(refused({text}),
+              "\"" + std::string(text) + "\", want numbers below 65536 as ends of its range");
+  }
+  EXPECT_EQ(refused({"s{2..1}:1"}),
+            "\"s{2..1}:1\", want a range that does not end before it begins");
+  EXPECT_EQ(refused({"s{0..}:1", "a:1"}),
+            "\"s{0..}:1\", want an end of its range, as other addresses follow");
+  EXPECT_EQ(refused({"s{0..1}"}), "\"s0\", want host:port with a port of at most 65535");
+  EXPECT_EQ(refused({"a:0"}), "\"a:0\", want the port that the stage listens at");
+}
+
+}  // namespace
+}  // namespace thinwire
