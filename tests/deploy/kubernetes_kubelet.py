@@ -123,6 +123,7 @@ class Node:
     def __init__(self, folder):
         self._folder = pathlib.Path(folder)
         self.image = None
+        self._mounted = []
         (self._folder / "containers.conf").write_text(CONTAINERS_CONF, encoding="utf-8")
         (self._folder / "storage.conf").write_text(
             STORAGE_CONF.format(folder=self._folder), encoding="utf-8")
@@ -147,15 +148,30 @@ class Node:
         self.podman("rm", "--all", "--force", "--time", "0")
         self.podman("network", "rm", NETWORK)
         self.podman("rmi", "--all", "--force")
+        for folder in self._mounted:
+            subprocess.run(["umount", folder], check=True)
 
-    def claim(self, name, pod):
-        """The folder of a claim; as fsGroup says, the pods' group may write to it."""
-        folder = self._folder / "claims" / name
+    def _folder_of_group(self, name, pod, mode):
+        """A folder on this machine that the pods' group may write to, as fsGroup says."""
+        folder = self._folder / name
         if not folder.exists():
             folder.mkdir(parents=True)
             os.chown(folder, 0, pod["securityContext"]["fsGroup"])
-            folder.chmod(0o2775)
+            folder.chmod(mode)
         return folder
+
+    def claim(self, name, pod):
+        """The folder of a claim."""
+        return self._folder_of_group(f"claims/{name}", pod, 0o2775)
+
+    def small_claim(self, name, pod, size):
+        """A claim of a volume of `size`, as mount says it (16k)."""
+        folder = self._folder / "claims" / name
+        folder.mkdir(parents=True)
+        group = pod["securityContext"]["fsGroup"]
+        subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size},gid={group},mode=2775", "tmpfs",
+                        folder], check=True)
+        self._mounted.append(folder)
 
     def _config_map(self, objects, name):
         if ("ConfigMap", name) not in objects:
@@ -170,9 +186,9 @@ class Node:
         """podman's flags for one mount of one volume."""
         mode = "ro" if mount.get("readOnly") else "rw"
         if "emptyDir" in volume:
-            size = volume["emptyDir"].get("sizeLimit", "64Mi").replace("Mi", "m").replace("Ki", "k")
-            return ["--tmpfs", f"{mount['mountPath']}:{mode},mode=1777,size={size}"]
-        if "configMap" in volume:
+            name = f"empty/{time.monotonic_ns()}"
+            folder = self._folder_of_group(name, pod, 0o2777)
+        elif "configMap" in volume:
             folder, mode = self._config_map(objects, volume["configMap"]["name"]), "ro"
         else:
             folder = self.claim(volume["persistentVolumeClaim"]["claimName"], pod)

@@ -2,7 +2,7 @@
 """Starts the pods of deploy/k8s from its rendered manifests, trains, and breaks each promise once.
 
 usage: kubernetes_pods.py BUNDLE.tar.xz|IMAGE.tar
-of deploy/bundle.sh, or an image that `podman save` wrote, as deploy/docker makes it. Six minutes.
+of deploy/bundle.sh, or an image that `podman save` wrote, as deploy/docker makes it. Three to six minutes.
 The pods' containers run under podman as kubernetes_kubelet.py says. A healthy cluster must train the
 quickstart to the numbers of a run on one machine, to the last bit; each broken one must end with an
 error that names the cause. Wants root, kubectl, and of Debian podman runc netavark aardvark-dns
@@ -12,6 +12,7 @@ import contextlib
 import json
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -48,9 +49,8 @@ JOB_BREAKS = [
      "/run", "/?runs.*[Rr]ead-only"),
     ("results on a volume that is read only", COORDINATOR,
      CONTAINER + ("volumeMounts", 1, "readOnly"), True, "/?runs.*[Rr]ead-only"),
-    ("results on a volume that is full", COORDINATOR, POD + ("volumes", 1),
-     {"name": "runs", "emptyDir": {"sizeLimit": "16Ki"}}, "[Nn]o space"),
-    ("results of an earlier run", COORDINATOR, ARGS + (0,), "thinwire", "--overwrite"),
+    ("results on a volume that is full", COORDINATOR,
+     POD + ("volumes", 1, "persistentVolumeClaim", "claimName"), "small", "[Nn]o space"),
 ]
 
 # What is refused, or what a probe says, when one field of a stage is another.
@@ -181,17 +181,28 @@ def check_healthy(node, objects):
           None if numbers(runs / "quickstart") == numbers(runs / "alone") else "they differ")
     kept = numbers(runs / "alone")
     check("which has steps, epochs and parameters", None if kept[0] and kept[1] else str(kept)[:200])
+    code, log = run_job(node, hurried(objects), FAILURE_SECONDS)
+    check(f"a second run of that name: exit {code}", missing("--overwrite", log if code == 2 else ""))
+
+
+def forget_results(node):
+    """Empties the claim of the results."""
+    for run in node.claim("runs", None).iterdir():
+        shutil.rmtree(run)
 
 
 def check_job_breaks(node, objects):
     """Each broken field ends the Job's container with an error that names it."""
+    node.small_claim("small", objects[COORDINATOR]["spec"]["template"]["spec"], "16k")
     for what, whose, path, value, words in JOB_BREAKS:
+        forget_results(node)
         code, log = run_job(node, changed(hurried(objects), whose, path, value), FAILURE_SECONDS)
         check(f"{what}: exit {code}", missing(words, log) if code in (1, 2) else f"exit {code}: {log}")
 
 
 def check_fewer_pods(node, objects):
     """A stage that is missing is named, with its address."""
+    forget_results(node)
     with stages(node, changed(objects, STAGE, ("spec", "replicas"), 3)):
         code, log = run_job(node, hurried(objects), FAILURE_SECONDS)
     check(f"fewer pods than stages: exit {code}",
