@@ -143,7 +143,7 @@ class Overlays(unittest.TestCase):
             0]["image"] for overlay in ("cpu", "gpu")}
         self.assertEqual(images["gpu"], images["cpu"] + "-cuda")
 
-    def test_own_experiment_and_number_of_stages(self):
+    def test_own_experiment_image_and_number_of_stages(self):
         with tempfile.TemporaryDirectory() as folder:
             folder = pathlib.Path(folder)
             shutil.copytree(DEPLOY / "k8s", folder / "k8s")
@@ -154,6 +154,8 @@ class Overlays(unittest.TestCase):
                 "spec": {"replicas": 2}}), encoding="utf-8")
             (folder / "mine/kustomization.yaml").write_text(yaml.dump({
                 "bases": ["../k8s/overlays/cpu"],
+                "images": [{"name": "ghcr.io/thinwire/thinwire", "newName": "example/own",
+                            "newTag": "1"}],
                 "patchesStrategicMerge": ["stages.yaml"],
                 "configMapGenerator": [{"name": "experiment", "behavior": "replace",
                                         "files": ["experiment.yaml=my.yaml"]}],
@@ -162,6 +164,8 @@ class Overlays(unittest.TestCase):
                 objects = render(kubectl, folder / "mine")
                 self.assertEqual(complaints(objects), [])
                 self.assertEqual(objects[STAGE]["spec"]["replicas"], 2)
+                self.assertEqual({container["image"] for _, _, container in containers(objects)},
+                                 {"example/own:1"})
 
 
 class Monitoring(unittest.TestCase):
