@@ -66,8 +66,9 @@ def run_numbers() -> List:
                "Test accuracy without the codecs minus test accuracy with them. Bad: above 5 %; "
                "below -25 % the network is of no use without its codecs.", Look(above=0.05)),
         number("Throughput", "short",
-               Query(f"sum by (run) ({rate(f'thinwire_samples_total{{{RUN}}}')}) > 0", "{{run}}"),
-               "Samples trained per second, when it last trained. Bad: much below what `thinwire "
+               Query(f"thinwire_samples_total{{{RUN}}} / thinwire_step_seconds_sum{{{RUN}}}",
+                     "{{run}}"),
+               "Samples per second of training, mean of the run. Bad: much below what `thinwire "
                "plan` says for this link."),
         number("Time left", "s", Query(f"thinwire_eta_seconds{{{RUN}}}", "{{run}}"),
                "Until the run is done, at its mean pace so far. Bad: it grows."),
@@ -104,7 +105,7 @@ def run_graphs() -> List:
         graph("Step time", "s",
               [Query(quantile(q, f"thinwire_step_seconds_bucket{{{RUN}}}", "run"),
                      f"{100 * q:g} %") for q in (0.5, 0.9, 0.99)],
-              "Below which so many of the steps stay. Bad: the upper lines far from the median: a "
+              "What so many of the steps stay below. Bad: the upper lines far from the median: a "
               "link or a stage hesitates."),
         graph("Learning rate", "sci", [Query(f"thinwire_learning_rate{{{RUN}}}", "{{run}}")],
               "Of the last step. Bad: not what lr_schedule was meant to be."),
@@ -198,7 +199,7 @@ def time_graphs() -> List:
         graph("Waiting", "percentunit",
               [Query(share('activity=~"send_wait|receive_wait"'), STAGE_NAME)],
               "Share of a stage's training time in which it waits for a neighbour. Bad: above the "
-              "bubble that the schedule has by itself, (stages − 1) / (microbatches + stages − 1)."),
+              "schedule's own bubble, (stages − 1) / (microbatches + stages − 1)."),
         graph("Bubble", "percentunit",
               [Query("1 - " + share('activity=~"forward|backward"'), STAGE_NAME),
                Query(f"thinwire_pipeline_bubble_ratio{{{RUN}}}", "all, so far")],
@@ -220,13 +221,14 @@ def time_graphs() -> List:
 
 def machine_graphs() -> List:
     """Links, devices and processes."""
-    silence = f"time() - (thinwire_link_last_receive_timestamp_seconds{{{CUT}}} > 0)"
+    received = f"thinwire_link_last_receive_timestamp_seconds{{{CUT}}}"
     cpu = of_stages(rate('process_cpu_seconds_total{job="stage"}'))
     return [
         graph("Silence of links", "s",
-              [Query(f"max by (run, boundary, direction) ({silence})", CUT_NAME)],
-              "Since the last message came, by the clocks of both machines. Bad: longer than a few "
-              "steps, in training; pipeline.deadline_seconds ends the run."),
+              [Query(f"max by (run, boundary, direction) "
+                     f"(timestamp({received}) - {received} and {received} > 0)", CUT_NAME)],
+              "Since the last message came, at each scrape; clocks that differ shift it. Bad: "
+              "longer than a few steps, in training; pipeline.deadline_seconds ends the run."),
         graph("Device utilisation", "percentunit",
               [Query(f"max by (run, stage) (thinwire_stage_device_utilization_ratio{{{RUN}}}) or "
                      f"max by (run, stage) ({cpu})", STAGE_NAME)],

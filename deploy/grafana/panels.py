@@ -1,4 +1,4 @@
-"""How the dashboards' panels look: three kinds, made from a title, a unit, queries and a description."""
+"""How panels look: three kinds, made from a title, a unit, queries and a description."""
 
 from typing import List, NamedTuple, Optional
 
@@ -18,7 +18,7 @@ class Query(NamedTuple):
 
 
 class Look(NamedTuple):
-    """What a graph may want besides. `limit`: the value beyond which a dashed line is red."""
+    """What a graph may want besides. Values `below` or `above` are red."""
 
     logarithmic: bool = False
     stacked: bool = False

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Every alert fires in a staged fault, with real processes and a real Prometheus.
 
-Each fault has four stage servers, a coordinator and a Prometheus of its own, and durations shortened
-to seconds (SHORTENED in prometheus_process.py). Takes about five minutes.
+Each fault has four stage servers, a coordinator and a Prometheus of its own, and durations
+shortened to seconds (SHORTENED in prometheus_process.py). Takes about five minutes.
 
 usage: alerts_faults.py THINWIRE STAGE_SERVER DEPLOY [FAULT]...
 """
@@ -29,6 +29,12 @@ epochs: 1000000
 metrics: {error_every: 5}
 device: cpu
 """
+# Hardly computes, and sends much: what crosses in evaluations without codecs shows a fast link.
+THIN_MODEL = """{name: custom, blocks: [
+  {name: layer1, layers: [{kind: conv, name: conv, out: 64, kernel: 1}]},
+  {name: layer2, layers: [{kind: relu}]},
+  {name: layer3, layers: [{kind: relu}]},
+  {name: head, layers: [{kind: global_avg_pool}, {kind: linear, name: fc, out: 10}]}]}"""
 PATIENCE_SECONDS = 240
 
 
@@ -56,6 +62,9 @@ FAULTS = {
         act=lambda scene: scene.servers[1].process.send_signal(signal.SIGSTOP)),
     "the learning rate is absurd": Fault(
         ["ThinwireLossNotFinite"], {"optimizer.lr": "1e30"}),
+    "the learning rate is absurd, no codec objects": Fault(
+        ["ThinwireLossNotFinite"],
+        {"optimizer.lr": "1e30", "compression.activations": "{codec: none}"}),
     "a link stalls": Fault(
         ["ThinwireLinkStalled", "ThinwireRunStuck"], act=lambda scene: scene.link.stall()),
     "the coordinator is stopped": Fault(
@@ -64,13 +73,15 @@ FAULTS = {
         ["ThinwireRunStuck"], act=lambda scene: scene.coordinator.kill()),
     "a codec gets far stronger": Fault(
         ["ThinwireErrorDrifting"],
-        {"compression.activations.level": "{by_epoch: {120: 0.02}}"}),
+        {"compression.activations.level": "{by_epoch: {300: 0.02}}", "data.limit": "640",
+         "data.test_limit": "64"}),
     "only evaluation is compressed": Fault(
         ["ThinwireAccuracyGap"],
         {"compression.activations.ratio": "0.01", "compression.warmup_epochs": "1000000"}),
     "a slow codec on a fast link": Fault(
         ["ThinwireCodecSlow"],
-        {"model.width": "32", "compression.activations": "{codec: low_rank, rank: 24}"}),
+        {"model": THIN_MODEL, "compression.activations": "{codec: low_rank, rank: 48}",
+         "data.limit": "192", "evaluation.compressed": "false"}),
 }
 
 
@@ -88,7 +99,8 @@ def staged(fault, programs, deploy, work):
         addresses[2] = link.address
         with running(thinwire, experiment, work / "run", work / "prometheus" / "targets",
                      "--stages", ",".join(addresses), "--metrics_linger", "60", *flags) as run:
-            wait_for("scrape of the run", lambda: prometheus.value("thinwire_step"))
+            wait_for(f"scrape of the run: {(work / 'run.log').read_text(encoding='utf-8')}",
+                     lambda: prometheus.value("thinwire_step"))
             time.sleep(3)
             if prometheus.firing() and fault.act is not Fault._field_defaults["act"]:
                 raise SystemExit(f"FAILED: fires before the fault: {prometheus.firing()}")

@@ -25,9 +25,11 @@ name: watched
 model: {name: resnet8, width: 8}
 data: {name: digits, batch_size: 64}
 pipeline: {cuts: [layer1, layer2, layer3], microbatches: 2, threads: 1}
-compression: {activations: {codec: topk, ratio: 0.2, feedback: ef}, gradients: {codec: uniform, bits: 4}}
+compression:
+  activations: {codec: uniform, bits: 4}
+  gradients: {codec: topk, ratio: 0.2, feedback: ef}
 optimizer: {name: sgd, lr: 0.02, momentum: 0.9}
-epochs: 40
+epochs: 24
 metrics: {error_every: 5}
 device: cpu
 """
@@ -121,7 +123,8 @@ def faults(prometheus, deploy, run, start, end):
             if rule["health"] != "ok":
                 yield f'{rule["name"]}: {rule.get("lastError", rule["health"])}'
             if rule["type"] == "recording":
-                labels = "".join(f'{name}="{value}"' for name, value in rule.get("labels", {}).items())
+                labels = ",".join(f'{name}="{value}"'
+                                  for name, value in rule.get("labels", {}).items())
                 if not has_data(prometheus, f'{rule["name"]}{{{labels}}}', start, end):
                     yield f'recording rule {rule["name"]} {labels}: no data'
     firing = prometheus.series('ALERTS{alertstate="firing"}', start, time.time())

@@ -37,7 +37,11 @@ class LinkProxy:
                 near, _ = self._listener.accept()
             except OSError:
                 return
-            far = socket.create_connection(self._target)
+            try:
+                far = socket.create_connection(self._target)
+            except OSError:  # refused, as by the target itself
+                near.close()
+                continue
             carried = [0]  # by both directions
             for source, sink in ((near, far), (far, near)):
                 threading.Thread(target=self._relay, args=(source, sink, carried),
