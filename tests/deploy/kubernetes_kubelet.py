@@ -207,7 +207,8 @@ class Node:
             flags += ["--security-opt", "no-new-privileges"]
         if "seccompProfile" not in of_pod:
             flags += ["--security-opt", "seccomp=unconfined"]
-        return flags + [f"--cap-drop={name}" for name in own.get("capabilities", {}).get("drop", [])]
+        dropped = own.get("capabilities", {}).get("drop", [])
+        return flags + [f"--cap-drop={name}" for name in dropped]
 
     def start(self, objects, owner, name, ordinal=None):
         """Starts the pod that a controller's template describes; as a StatefulSet's its ordinal."""

@@ -2,10 +2,10 @@
 """Starts the pods of deploy/k8s from its rendered manifests, trains, and breaks each promise once.
 
 usage: kubernetes_pods.py BUNDLE.tar.xz|IMAGE.tar
-of deploy/bundle.sh, or an image that `podman save` wrote, as deploy/docker makes it. Three to six minutes.
-The pods' containers run under podman as kubernetes_kubelet.py says. A healthy cluster must train the
-quickstart to the numbers of a run on one machine, to the last bit; each broken one must end with an
-error that names the cause. Wants root, kubectl, and of Debian podman runc netavark aardvark-dns
+of deploy/bundle.sh, or an image as deploy/docker makes it that `podman save` wrote; it takes three
+to six minutes. The pods' containers run under podman as kubernetes_kubelet.py says. A healthy
+cluster must train the quickstart to the numbers of a run on one machine, to the last bit; each
+broken one must end with an error that names the cause. Wants root, kubectl, and of Debian podman runc netavark aardvark-dns
 iptables debootstrap python3-yaml. Everything is in a folder of its own and goes with it.
 """
 import contextlib
@@ -25,15 +25,15 @@ HERE = pathlib.Path(__file__).resolve().parent
 OVERLAY = HERE.parents[1] / "deploy/k8s/overlays/cpu"
 ARGS = CONTAINER + ("args",)
 TIMES = {"time", "seconds", "samples_per_second", "evaluation_seconds"}
-UNMOUNTED = "/experiment/experiment.yaml"
+MOUNTED = "/experiment/experiment.yaml"
 EXPERIMENT = ("data", "experiment.yaml")
 RUN_SECONDS = 120
 FAILURE_SECONDS = 40
 
-# What the Job's container must say when one field of the manifests is another, with exit code 1 or 2.
+# What the Job's container must say, with exit code 1 or 2, when a field of the manifests is another.
 JOB_BREAKS = [
     ("an experiment that is not mounted", COORDINATOR, CONTAINER + ("volumeMounts", 0, "mountPath"),
-     "/elsewhere", UNMOUNTED),
+     "/elsewhere", MOUNTED),
     ("a wrong key of the ConfigMap", COORDINATOR, ARGS + (2,), "/experiment/my.yaml", "my.yaml"),
     ("a wrong name of the stages", COORDINATOR, ARGS + (4,), "stage-{0..}.stagez:4700",
      r"stage 0.*stage-0\.stagez:4700"),
@@ -57,8 +57,8 @@ JOB_BREAKS = [
 STAGE_BREAKS = [
     ("a probe on a wrong path", CONTAINER + ("startupProbe", "httpGet", "path"), "/health",
      "startupProbe: .*:9700/health: HTTP 404"),
-    ("a readiness probe on a wrong path", CONTAINER + ("readinessProbe", "httpGet", "path"), "/ready",
-     "readinessProbe: .*/ready: HTTP 404"),
+    ("a readiness probe on a wrong path", CONTAINER + ("readinessProbe", "httpGet", "path"),
+     "/ready", "readinessProbe: .*/ready: HTTP 404"),
     ("a liveness probe on a wrong path", CONTAINER + ("livenessProbe", "httpGet", "path"), "/live",
      "livenessProbe: .*/live: HTTP 404"),
     ("a probe on a port without a name", CONTAINER + ("startupProbe", "httpGet", "port"), "health",
@@ -68,13 +68,14 @@ STAGE_BREAKS = [
     ("a mount without a volume", POD + ("volumes",), [], 'volumeMounts: Not found: "tmp"'),
     ("a claim that no template makes", ("spec", "volumeClaimTemplates"), [], 'Not found: "data"'),
     ("a user who is root", POD + ("securityContext", "runAsUser"), 0, "runAsNonRoot"),
-    ("a flag that the program does not know", ARGS + (1,), "--listn", "startupProbe|is not running"),
+    ("a flag that the program does not know", ARGS + (1,), "--listn",
+     "startupProbe|is not running"),
 ]
 
 # What shows in a stage's process when a field of its security context is not there.
 SECURITY_BREAKS = [
-    ("a root file system that is written to", CONTAINER + ("securityContext", "readOnlyRootFilesystem"),
-     "root is rw"),
+    ("a root file system that is written to",
+     CONTAINER + ("securityContext", "readOnlyRootFilesystem"), "root is rw"),
     ("new privileges", CONTAINER + ("securityContext", "allowPrivilegeEscalation"), "NoNewPrivs 0"),
     ("no seccomp profile", POD + ("securityContext", "seccompProfile"), "Seccomp 0"),
     ("capabilities", CONTAINER + ("securityContext", "capabilities"), "CapBnd"),
@@ -173,16 +174,19 @@ def check_healthy(node, objects):
     check("the Job's container trains and exits with 0", code and f"exit {code}: {log}")
     print(f"  {time.monotonic() - started:.1f} s; " + "".join(
         line for line in log.splitlines(keepends=True) if line.startswith("epoch 12/12")), end="")
-    alone = changed(objects, COORDINATOR, ARGS, ["thinwire", "run", UNMOUNTED, "--out", "/runs/alone"])
+    alone = changed(
+        objects, COORDINATOR, ARGS, ["thinwire", "run", MOUNTED, "--out", "/runs/alone"])
     code, log = run_job(node, alone, RUN_SECONDS)
     check("one container trains by itself", code and f"exit {code}: {log}")
     runs = node.claim("runs", None)
     check("results in the volume are those of one container, to the last bit",
           None if numbers(runs / "quickstart") == numbers(runs / "alone") else "they differ")
     kept = numbers(runs / "alone")
-    check("which has steps, epochs and parameters", None if kept[0] and kept[1] else str(kept)[:200])
+    check("which has steps, epochs and parameters",
+          None if kept[0] and kept[1] else str(kept)[:200])
     code, log = run_job(node, hurried(objects), FAILURE_SECONDS)
-    check(f"a second run of that name: exit {code}", missing("--overwrite", log if code == 2 else ""))
+    check(f"a second run of that name: exit {code}",
+          missing("--overwrite", log if code == 2 else ""))
 
 
 def forget_results(node):
@@ -197,7 +201,8 @@ def check_job_breaks(node, objects):
     for what, whose, path, value, words in JOB_BREAKS:
         forget_results(node)
         code, log = run_job(node, changed(hurried(objects), whose, path, value), FAILURE_SECONDS)
-        check(f"{what}: exit {code}", missing(words, log) if code in (1, 2) else f"exit {code}: {log}")
+        check(f"{what}: exit {code}",
+              missing(words, log) if code in (1, 2) else f"exit {code}: {log}")
 
 
 def check_fewer_pods(node, objects):

@@ -137,7 +137,8 @@ def selectors_match(objects):
             if kind == "Service":
                 selector = {"matchLabels": selector}
             if len([1 for labels in templates.values() if selects(selector, labels)]) != 1:
-                yield f"{kind} {made['metadata']['name']}: {selector} does not select one kind of pod"
+                yield (f"{kind} {made['metadata']['name']}: {selector} does not select "
+                       "one kind of pod")
 
 
 def _pod_is_restricted(where, pod):

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Holds every object of every overlay of deploy/k8s to the published schemas of the oldest and the
-# newest supported Kubernetes. Takes kubernetes-validate from PyPI (23 MB) into a virtual environment
-# that later calls find again; wants python3-venv and kubernetes-client.
+# newest supported Kubernetes. Takes kubernetes-validate from PyPI (23 MB) into a virtual
+# environment that later calls find again; wants python3-venv and kubernetes-client.
 # usage: kubernetes_schemas.sh [CACHE]     default: ~/.cache/thinwire/kubernetes-validate-VERSION
 set -euo pipefail
 cd "$(dirname "$0")/../../deploy/k8s/overlays"

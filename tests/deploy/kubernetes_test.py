@@ -2,9 +2,9 @@
 """The manifests of deploy/k8s keep their promises, and each promise notices when it is broken.
 
 usage: kubernetes_test.py THINWIRE STAGE_SERVER DEPLOY_KUSTOMIZATION EXPERIMENT [KUBECTL]...
-THINWIRE and STAGE_SERVER tell their flags; DEPLOY_KUSTOMIZATION is deploy/k8s/base's and leads to the
-rest; EXPERIMENT is experiments/quickstart.yaml. All KUBECTLs (default: kubectl) must make the same
-objects. Wants Debian's kubernetes-client and python3-yaml.
+THINWIRE and STAGE_SERVER tell their flags; DEPLOY_KUSTOMIZATION is deploy/k8s/base's and leads to
+the rest; EXPERIMENT is experiments/quickstart.yaml. All KUBECTLs (default: kubectl) must make the
+same objects. Wants Debian's kubernetes-client and python3-yaml.
 """
 import importlib.util
 import json
@@ -50,7 +50,7 @@ BREAKS = [
     (("Service", "stages"), ("spec", "clusterIP"), "10.0.0.1", "no headless service stages"),
     (("Service", "stages"), ("spec", "publishNotReadyAddresses"), ABSENT, "publishNotReady"),
     (STAGE, ("spec", "podManagementPolicy"), ABSENT, "one after the other"),
-    (COORDINATOR, CONTAINER + ("args", 4), "stage-{0..}.stage:4700", "want stage-{0..}.stages:4700"),
+    (COORDINATOR, CONTAINER + ("args", 4), "stage-{0..}.stage:4700", "want stage-{0..}.stages:47"),
     (COORDINATOR, CONTAINER + ("args", 4), "stage-0.stages:4700", "in another place than replicas"),
     (STAGE, ("spec", "replicas"), 3, "3 replicas, the experiment has 4 stages"),
     (STAGE, ("spec", "template") + LABELS + ("app.kubernetes.io/component",), "x", "not select"),
@@ -62,9 +62,9 @@ BREAKS = [
     (STAGE, POD + ("securityContext", "seccompProfile"), ABSENT, "want seccompProfile"),
     (STAGE, POD + ("hostNetwork",), True, "hostNetwork"),
     (STAGE, POD + ("volumes", 0), {"name": "tmp", "hostPath": {"path": "/tmp"}}, "forbids"),
-    (COORDINATOR, CONTAINER + ("securityContext", "allowPrivilegeEscalation"), ABSENT, "want allow"),
+    (COORDINATOR, CONTAINER + ("securityContext", "allowPrivilegeEscalation"), True, "want allow"),
     (COORDINATOR, CONTAINER + ("securityContext", "capabilities"), {}, "want capabilities dropped"),
-    (COORDINATOR, CONTAINER + ("securityContext", "readOnlyRootFilesystem"), ABSENT, "want readOnly"),
+    (COORDINATOR, CONTAINER + ("securityContext", "readOnlyRootFilesystem"), False, "readOnly"),
     (STAGE, CONTAINER + ("securityContext", "runAsUser"), 0, "runAsUser overrides"),
     (STAGE, PORTS + (0, "hostPort"), 4700, "hostPort"),
     (STAGE, POD + ("automountServiceAccountToken",), ABSENT, "want automountServiceAccountToken"),
@@ -216,7 +216,8 @@ class Monitoring(unittest.TestCase):
 
 def flags_of(program, *arguments):
     """The flags that a program's --help names."""
-    page = subprocess.run([program, *arguments, "--help"], capture_output=True, text=True, check=True)
+    page = subprocess.run(
+        [program, *arguments, "--help"], capture_output=True, text=True, check=True)
     return set(re.findall(r"--\w+", page.stdout))
 
 
