@@ -5,8 +5,8 @@ usage: kubernetes_pods.py BUNDLE.tar.xz|IMAGE.tar
 of deploy/bundle.sh, or an image as deploy/docker makes it that `podman save` wrote; it takes three
 to six minutes. The pods' containers run under podman as kubernetes_kubelet.py says. A healthy
 cluster must train the quickstart to the numbers of a run on one machine, to the last bit; each
-broken one must end with an error that names the cause. Wants root, kubectl, and of Debian podman runc netavark aardvark-dns
-iptables debootstrap python3-yaml. Everything is in a folder of its own and goes with it.
+broken one must end with an error that names the cause. Wants root and Debian's kubernetes-client
+podman runc netavark aardvark-dns iptables debootstrap python3-yaml. Everything is in a folder of its own and goes with it.
 """
 import contextlib
 import json
@@ -19,7 +19,7 @@ import tempfile
 import time
 
 from kubernetes_kubelet import Node, PodError
-from kubernetes_objects import ABSENT, CONTAINER, COORDINATOR, POD, STAGE, changed, flag, render
+from kubernetes_objects import ABSENT, CONTAINER, COORDINATOR, POD, STAGE, changed, render
 
 HERE = pathlib.Path(__file__).resolve().parent
 OVERLAY = HERE.parents[1] / "deploy/k8s/overlays/cpu"
@@ -30,7 +30,7 @@ EXPERIMENT = ("data", "experiment.yaml")
 RUN_SECONDS = 120
 FAILURE_SECONDS = 40
 
-# What the Job's container must say, with exit code 1 or 2, when a field of the manifests is another.
+# What the Job's container must say, with exit code 1 or 2, when a field of the manifests differs.
 JOB_BREAKS = [
     ("an experiment that is not mounted", COORDINATOR, CONTAINER + ("volumeMounts", 0, "mountPath"),
      "/elsewhere", MOUNTED),
@@ -216,7 +216,7 @@ def check_fewer_pods(node, objects):
 
 def check_late_stage(node, objects):
     """A coordinator that is there first waits for its stages."""
-    job = node.start(objects, hurried_wait(objects), "coordinator")
+    job = node.start(objects, patient_job(objects), "coordinator")
     try:
         time.sleep(3)
         with stages(node, objects):
@@ -227,7 +227,7 @@ def check_late_stage(node, objects):
         job.remove()
 
 
-def hurried_wait(objects):
+def patient_job(objects):
     """The Job for one epoch under another name, that waits as long as the manifest says."""
     args = list(objects[COORDINATOR]["spec"]["template"]["spec"]["containers"][0]["args"])
     args[args.index("--metrics_linger") + 1] = "0"
