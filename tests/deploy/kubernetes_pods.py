@@ -6,8 +6,8 @@ of deploy/bundle.sh, or an image as deploy/docker makes it that `podman save` wr
 to six minutes. The pods' containers run under podman as kubernetes_kubelet.py says. A healthy
 cluster must train the quickstart to the numbers of a run on one machine, to the last bit; each
 broken one must end with an error that names the cause. Wants root and Debian's kubernetes-client
-podman runc netavark aardvark-dns iptables debootstrap python3-yaml. Everything is in a folder of its
-own and goes with it.
+podman runc netavark aardvark-dns iptables debootstrap python3-yaml. Everything is in a folder of
+its own and goes with it.
 """
 import contextlib
 import json
