@@ -1,0 +1,252 @@
+"""What the manifests promise. Each promise is a function from the objects of an overlay to its
+complaints, none where it is kept."""
+import json
+import re
+
+import yaml
+
+import kubernetes_flows
+from kubernetes_flows import selects
+from kubernetes_objects import COORDINATOR, STAGE, containers, flag, of_kind, pod_templates
+
+PROBES = ("startupProbe", "readinessProbe", "livenessProbe")
+# Volumes that the restricted Pod Security Standard allows.
+VOLUMES = {"configMap", "csi", "downwardAPI", "emptyDir", "ephemeral", "persistentVolumeClaim",
+           "projected", "secret"}
+
+
+def _port_of(container, name):
+    """The number of a container's port by its name, None where there is no such port."""
+    return next((port["containerPort"] for port in container.get("ports", [])
+                 if port["name"] == name), None)
+
+
+def probes_ask_the_pod_itself(objects):
+    """A stage has all probes; each asks its own /healthz, where the program serves it."""
+    for where, _, container in containers(objects):
+        for probe in PROBES:
+            if probe not in container:
+                if where.startswith("StatefulSet"):
+                    yield f"{where}: no {probe}"
+                continue
+            http = container[probe].get("httpGet", {})
+            if http.get("path") != "/healthz" or "host" in http:
+                yield f"{where}: {probe} asks {http}, want /healthz of the pod itself"
+            if _port_of(container, http.get("port")) is None:
+                yield f"{where}: {probe}: no port has the name '{http.get('port')}'"
+
+
+def ports_are_those_listened_at(objects):
+    """The container's ports are those of the program's flags, and services lead to them."""
+    for where, _, container in containers(objects):
+        for name, its_flag in (("grpc", "--listen"), ("metrics", "--metrics_listen")):
+            address = flag(container, its_flag)
+            wanted = None if address is None else f"0.0.0.0:{_port_of(container, name)}"
+            if address != wanted:
+                yield f"{where}: {its_flag} {address}, want {wanted}, as port {name} says"
+    for service in of_kind(objects, "Service"):
+        for port in service["spec"]["ports"]:
+            for where, template in pod_templates(objects):
+                container = template["spec"]["containers"][0]
+                if selects({"matchLabels": service["spec"]["selector"]},
+                           template["metadata"]["labels"]) and (
+                               _port_of(container, port["targetPort"]) != port["port"]):
+                    yield f"Service {service['metadata']['name']}: port {port} is not {where}'s"
+
+
+def mounts_have_volumes(objects):
+    """Each mount has a volume, each volume a mount, and claims and ConfigMaps are there."""
+    for where, template in pod_templates(objects):
+        pod = template["spec"]
+        volumes = {volume["name"]: volume for volume in pod.get("volumes", [])}
+        owner = objects[tuple(where.split(" "))]
+        claimed = {claim["metadata"]["name"]
+                   for claim in owner["spec"].get("volumeClaimTemplates", [])}
+        mounted = {mount["name"] for container in pod["containers"]
+                   for mount in container.get("volumeMounts", [])}
+        for name in mounted ^ (set(volumes) | claimed):
+            yield f"{where}: '{name}' is not both mounted and a volume"
+        for volume in volumes.values():
+            claim = volume.get("persistentVolumeClaim", {}).get("claimName")
+            if claim and ("PersistentVolumeClaim", claim) not in objects:
+                yield f"{where}: no PersistentVolumeClaim {claim}"
+            config = volume.get("configMap", {}).get("name")
+            if config and ("ConfigMap", config) not in objects:
+                yield f"{where}: no ConfigMap {config}"
+
+
+def the_experiment_is_mounted(objects):
+    """The file that the coordinator runs is a key of the ConfigMap; results go to a volume."""
+    pod = objects[COORDINATOR]["spec"]["template"]["spec"]
+    container = pod["containers"][0]
+    mounts = {mount["mountPath"]: mount["name"] for mount in container["volumeMounts"]}
+    folder, _, key = container["args"][2].rpartition("/")
+    volumes = {volume["name"]: volume for volume in pod["volumes"]}
+    config = volumes.get(mounts.get(folder), {}).get("configMap", {}).get("name")
+    if key not in objects.get(("ConfigMap", config), {}).get("data", {}):
+        yield f"Job coordinator: {container['args'][2]} is not in a ConfigMap that is mounted"
+    if container.get("workingDir") != "/" or "/runs" not in mounts:
+        yield "Job coordinator: runs/NAME below workingDir is not in a volume"
+
+
+def _stages_of(experiment):
+    """The number of stages of an experiment whose cuts are a list."""
+    pipeline = experiment["pipeline"]
+    return pipeline.get("stages", len(pipeline["cuts"]) + 1)
+
+
+def stages_are_found(objects):
+    """The coordinator's addresses are the pods' stable names, and there are enough of them."""
+    stateful = objects[STAGE]["spec"]
+    service = objects.get(("Service", stateful["serviceName"]), {"spec": {}})["spec"]
+    if service.get("clusterIP") != "None":
+        yield f"StatefulSet stage: no headless service {stateful['serviceName']}"
+    if not service.get("publishNotReadyAddresses"):
+        yield "a stage that is not ready has no name: want publishNotReadyAddresses"
+    if stateful.get("podManagementPolicy") != "Parallel":
+        yield "stages start one after the other: want podManagementPolicy: Parallel"
+    port = _port_of(stateful["template"]["spec"]["containers"][0], "grpc")
+    wanted = f"stage-{{0..}}.{stateful['serviceName']}:{port}"
+    coordinator = objects[COORDINATOR]["spec"]["template"]["spec"]["containers"][0]
+    if flag(coordinator, "--stages") != wanted:
+        yield f"Job coordinator: --stages {flag(coordinator, '--stages')}, want {wanted}"
+    experiment = yaml.safe_load(objects["ConfigMap", "experiment"]["data"]["experiment.yaml"])
+    if stateful["replicas"] != _stages_of(experiment):
+        yield (f"StatefulSet stage: {stateful['replicas']} replicas, the experiment has "
+               f"{_stages_of(experiment)} stages")
+    if re.search(r"stage-\d", json.dumps([made for (kind, _), made in objects.items()
+                                          if kind != "ConfigMap"])):
+        yield "the number of stages stands in another place than replicas"
+
+
+def selectors_match(objects):
+    """Each selector of a controller, a service, a budget or a spread takes the pods it is for."""
+    templates = {where: template["metadata"]["labels"]
+                 for where, template in pod_templates(objects)}
+    for where, template in pod_templates(objects):
+        own = objects[tuple(where.split(" "))]["spec"].get("selector")
+        spreads = [spread["labelSelector"]
+                   for spread in template["spec"].get("topologySpreadConstraints", [])]
+        for selector in ([own] if own else []) + spreads:
+            if [taken for taken, labels in templates.items()
+                    if selects(selector, labels)] != [where]:
+                yield f"{where}: {selector} does not select its pods, or others too"
+    for kind in ("Service", "PodDisruptionBudget"):
+        for made in of_kind(objects, kind):
+            selector = made["spec"]["selector"]
+            if kind == "Service":
+                selector = {"matchLabels": selector}
+            if len([1 for labels in templates.values() if selects(selector, labels)]) != 1:
+                yield (f"{kind} {made['metadata']['name']}: {selector} does not select "
+                       "one kind of pod")
+
+
+def _pod_is_restricted(where, pod):
+    context = pod.get("securityContext", {})
+    if not context.get("runAsNonRoot") or not context.get("runAsUser"):
+        yield f"{where}: want runAsNonRoot and the number of a user"
+    if context.get("seccompProfile", {}).get("type") not in ("RuntimeDefault", "Localhost"):
+        yield f"{where}: want seccompProfile RuntimeDefault"
+    for field in ("hostNetwork", "hostPID", "hostIPC"):
+        if pod.get(field):
+            yield f"{where}: {field}"
+    for volume in pod.get("volumes", []):
+        if not VOLUMES & set(volume):
+            yield f"{where}: volume {volume} is of a kind that the standard forbids"
+
+
+def _container_is_restricted(where, container):
+    context = container.get("securityContext", {})
+    if context.get("allowPrivilegeEscalation") is not False or context.get("privileged"):
+        yield f"{where}: want allowPrivilegeEscalation: false, and no privileges"
+    capabilities = context.get("capabilities", {})
+    if "ALL" not in capabilities.get("drop", []) or capabilities.get("add"):
+        yield f"{where}: want capabilities dropped: ALL, and none added"
+    if not context.get("readOnlyRootFilesystem"):
+        yield f"{where}: want readOnlyRootFilesystem"
+    for field in ("runAsUser", "runAsNonRoot", "seccompProfile"):
+        if field in context:
+            yield f"{where}: {field} overrides the pod's"
+    if any("hostPort" in port for port in container.get("ports", [])):
+        yield f"{where}: hostPort"
+
+
+def pods_are_restricted(objects):
+    """The restricted Pod Security Standard, and a root file system that is read only."""
+    labels = objects["Namespace", "thinwire"]["metadata"].get("labels", {})
+    if labels.get("pod-security.kubernetes.io/enforce") != "restricted":
+        yield "Namespace thinwire: does not enforce the restricted standard"
+    for where, template in pod_templates(objects):
+        yield from _pod_is_restricted(where, template["spec"])
+    for where, _, container in containers(objects):
+        yield from _container_is_restricted(where, container)
+
+
+def pods_have_no_token(objects):
+    """No pod gets a service account's token, or the addresses of services in its environment."""
+    for where, template in pod_templates(objects):
+        pod = template["spec"]
+        account = objects.get(("ServiceAccount", pod.get("serviceAccountName")), {})
+        if pod.get("automountServiceAccountToken") is not False or (
+                account.get("automountServiceAccountToken") is not False):
+            yield f"{where}: want automountServiceAccountToken: false of the pod and its account"
+        if pod.get("enableServiceLinks") is not False:
+            yield f"{where}: want enableServiceLinks: false"
+
+
+def images_are_pinned(objects):
+    """One image, with a version."""
+    images = {container["image"] for _, _, container in containers(objects)}
+    if len(images) != 1:
+        yield f"images {sorted(images)}: programs of one run want one build"
+    for image in images:
+        if not re.fullmatch(r".+/.+(:(?!latest$)[\w.-]+|@sha256:[0-9a-f]{64})", image):
+            yield f"image {image}: want a registry and a version"
+
+
+def resources_are_known(objects):
+    """Each container says what it takes, and has a limit of memory."""
+    for where, _, container in containers(objects):
+        resources = container.get("resources", {})
+        if not {"cpu", "memory"} <= set(resources.get("requests", {})) or (
+                "memory" not in resources.get("limits", {})):
+            yield f"{where}: want requests of cpu and memory, and a limit of memory"
+
+
+def a_failed_run_stays_failed(objects):
+    """A failed Job is not tried again; no eviction ends a run."""
+    spec = objects[COORDINATOR]["spec"]
+    if spec.get("backoffLimit") != 0:
+        yield f"Job coordinator: backoffLimit {spec.get('backoffLimit')}, want 0"
+    if spec["template"]["spec"].get("restartPolicy") != "Never":
+        yield "Job coordinator: want restartPolicy: Never"
+    if "ttlSecondsAfterFinished" in spec:
+        yield "Job coordinator: ttlSecondsAfterFinished lets a deleted Job be applied and run again"
+    budgets = {made["metadata"]["name"]: made["spec"]
+               for made in of_kind(objects, "PodDisruptionBudget")}
+    if budgets.get("stage", {}).get("maxUnavailable") != 0:
+        yield "PodDisruptionBudget stage: want maxUnavailable: 0"
+    if budgets.get("coordinator", {}).get("minAvailable") != 1:
+        yield "PodDisruptionBudget coordinator: want minAvailable: 1"
+
+
+def only_what_training_needs_passes(objects):
+    """The network policies let exactly the wanted flows through."""
+    passing = kubernetes_flows.flows(objects)
+    for flow in sorted(passing - kubernetes_flows.WANTED):
+        yield f"passes and should not: {flow}"
+    for flow in sorted(kubernetes_flows.WANTED - passing):
+        yield f"does not pass: {flow}"
+
+
+PROMISES = [
+    probes_ask_the_pod_itself, ports_are_those_listened_at, mounts_have_volumes,
+    the_experiment_is_mounted, stages_are_found, selectors_match, pods_are_restricted,
+    pods_have_no_token, images_are_pinned, resources_are_known, a_failed_run_stays_failed,
+    only_what_training_needs_passes,
+]
+
+
+def complaints(objects):
+    """All complaints of all promises."""
+    return [complaint for promise in PROMISES for complaint in promise(objects)]
