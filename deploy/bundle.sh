@@ -9,7 +9,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 readonly most_bytes=25000000
 
-output= bundle=
+output='' bundle=''
 case ${1-} in
   --into) bundle=$(realpath -m "${2:?bundle.sh: --into wants a folder}") ;;
   -*) echo "bundle.sh: unknown argument '$1', want --into FOLDER or the path of a tarball" >&2; exit 2 ;;
