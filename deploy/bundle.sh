@@ -4,7 +4,7 @@
 # x86-64-v2 Linux with glibc 2.34 or newer (Debian 12, Ubuntu 22.04, …) without any package; a GPU
 # wants its driver, cuDNN 9 and cuBLAS too.
 # usage: deploy/bundle.sh [OUTPUT.tar.xz]     default: thinwire-COMMIT.tar.xz
-#        deploy/bundle.sh --into FOLDER       no tarball; programs, CUDA backend and libraries alone, for an image
+#        deploy/bundle.sh --into FOLDER       no tarball; what an image of this Debian lacks: programs, CUDA backend, libraries
 set -euo pipefail
 cd "$(dirname "$0")/.."
 readonly most_bytes=25000000
@@ -49,8 +49,10 @@ for program in "${programs[@]}"; do
   install -m 755 "bazel-bin/$program" "$bundle/"
 done
 # What is linked shared and is not part of every system or of CUDA: beside the programs.
+theirs='libc|libm|libdl|librt|libpthread|ld-linux-x86-64|libcu[a-zA-Z]*|libnv[a-zA-Z]*'
+[[ -n $output ]] || theirs+='|libgcc_s|libstdc\+\+|libz|libzstd'  # apt and dpkg have them too
 LD_LIBRARY_PATH=$toolkit/lib64 find "$bundle" -maxdepth 1 -type f -perm -u+x -exec ldd {} + | awk '$2 == "=>" { print $3 }' | sort -u |
-  grep -vE '/(libc|libm|libdl|librt|libpthread|ld-linux-x86-64|libcu[a-zA-Z]*|libnv[a-zA-Z]*)\.so' |
+  grep -vE "/($theirs)\.so" |
   xargs -I{} cp -L {} "$bundle/lib/"
 (cd "$bundle" && strip --strip-unneeded "${programs[@]##*/}" lib/*)
 if [[ -z $output ]]; then

@@ -4,7 +4,7 @@
 # outside of Compose and to the README. Then bad input. Minutes; not part of tests/run.sh.
 # usage: tests/deploy/containers.sh [--bundle TARBALL] [--work FOLDER]      as root
 #   --bundle  no compilation: the programs of this tarball of deploy/bundle.sh
-#   --work    where images lie; kept, and taken as they are the next time. Default: one of its own, removed
+#   --work    where images lie, which is kept: the same commit is not built again. Default: one of its own, removed
 # Wants the Debian packages: podman buildah runc netavark aardvark-dns iptables podman-compose
 #   debootstrap git curl python3.   The base image and Prometheus' are made from Debian packages, too.
 set -uo pipefail
@@ -60,6 +60,7 @@ tidy() {
   podman network ls -q --filter "name=$project" | xargs -r podman network rm -f >/dev/null
   podman volume ls -q --filter "name=$project" | xargs -r podman volume rm -f >/dev/null
   podman volume prune -f >/dev/null
+  ! mountpoint -q "$scratch/full" || umount "$scratch/full"
   rm -rf "$scratch"
   [[ -n $kept ]] || { podman system reset --force >/dev/null 2>&1; rm -rf "$work"; }
 }
@@ -108,7 +109,7 @@ thinwire_image() {
   local dockerfile=deploy/docker/Dockerfile
   if [[ -n $bundle ]]; then  # the stages that compile give way to the tarball
     tar -C "$checkout" -xf "$bundle"
-    rm -rf "$checkout"/thinwire/{tests,experiments,README.md}
+    rm -rf "$checkout"/thinwire/{tests,experiments,README.md,lib/lib{gcc_s,stdc++,z,zstd}.so.*}
     sed '/^FROM .* AS tools$/,/^FROM .* AS runtime$/ { /^FROM .* AS runtime$/!d }; s|--from=build /thinwire/|thinwire/|' \
       "$checkout/$dockerfile" >"$checkout/$dockerfile.bundle"
     dockerfile+=.bundle
@@ -124,19 +125,21 @@ started=$SECONDS
 podman image exists docker.io/library/debian:12-slim || base_image || exit 1
 echo "base: $(megabytes docker.io/library/debian:12-slim), $(minutes "$started")"
 started=$SECONDS
-if [[ -z $kept ]] || ! podman image exists "$image"; then
+label=org.opencontainers.image.revision
+labelled() { podman image inspect --format "{{index .Labels \"$label\"}}" "$image" 2>/dev/null; }
+if [[ $(labelled) != "$commit" ]]; then
   thinwire_image || { tail -20 "$scratch/build.log"; exit 1; }
   echo "thinwire: built in $(minutes "$started")"
 fi
 grep -q prom/prometheus <(podman images) || prometheus_image || { tail -5 "$scratch/log"; exit 1; }
-echo "thinwire: $(megabytes "$image")"
+in_image() { podman run --rm --read-only --no-healthcheck --network none "$image" "$@"; }
+# As docker counts: the bytes of the files. podman counts the layers' tarballs.
+bytes=$(podman run --rm --user 0 --no-healthcheck --network none "$image" du -sbx / | cut -f1)
+echo "thinwire: $(awk "BEGIN { print $bytes / 1e6 }") MB of files, $(megabytes "$image") of layers"
 
-small_enough() { (( $(podman image inspect --format '{{.Size}}' "$image") <= 150000000 )); }
-in_image() { podman run --rm --read-only --network none "$image" "$@"; }
-check 'the image has at most 150 MB' small_enough
+check 'the image has at most 150 MB' test "$bytes" -le 150000000
 check 'its user is a number other than 0' equals "$(in_image id -u)" 65532
-check 'its label names the commit' equals \
-  "$(podman image inspect --format '{{index .Labels "org.opencontainers.image.revision"}}' "$image")" "$commit"
+check 'its label names the commit' equals "$(labelled)" "$commit"
 [[ -n $bundle ]] || check 'so does --version' contains <(in_image thinwire --version) "^thinwire $commit "
 check 'it has a health check' contains <(podman image inspect "$image") '"healthy"'
 
@@ -172,6 +175,8 @@ prometheus_says() {
     python3 -c 'import json, sys; print(*[series["value"][1] for series in json.load(sys.stdin)["data"]["result"]])'
 }
 says() { equals "$(prometheus_says "$1")" "$2" >/dev/null; }
+# podman-compose 1.0.3 leaves the network of a project; one that is used could not be removed.
+down() { compose down -v >"$scratch/log" 2>&1; podman network rm "${project}_default" >>"$scratch/log" 2>&1; }
 nothing_left() {
   equals "$(podman ps -aq; podman network ls -q --filter "name=$project"; podman volume ls -q --filter "name=$project")" ''
 }
@@ -183,7 +188,7 @@ all_ended() { equals "$(podman ps -q)" ''; }
 
 echo '== the quickstart by Compose'
 install -d -o 65532 -g 65532 "$scratch/local"
-podman run --rm --read-only --network none -v "$scratch/local:/runs" "$image" \
+podman run --rm --read-only --no-healthcheck --network none -v "$scratch/local:/runs" "$image" \
   thinwire run /experiments/quickstart.yaml --quiet
 check 'it trains outside of Compose' equals $? 0
 
@@ -218,7 +223,7 @@ started=$SECONDS
 check 'Ctrl-C ends the rest' interrupt "$leader"
 check '  all of it' within 10 all_ended
 check '  stages with 0' equals "$(for k in 0 1 2 3; do exit_code "stage-$k"; done | xargs)" '0 0 0 0'
-compose down -v >"$scratch/log" 2>&1
+down
 check 'down -v leaves nothing' nothing_left
 echo "from Ctrl-C to nothing: $((SECONDS - started)) seconds"
 
@@ -228,9 +233,10 @@ leader=$!
 check 'it trains' within 120 logged coordinator '^epoch 2/12'
 check 'Ctrl-C ends it' interrupt "$leader"
 check '  all of it' within 15 all_ended
-check '  the coordinator with 130' equals "$(exit_code coordinator)" 130
-check '  saying so in its summary' contains "$(volume runs)/quickstart/summary.json" '"status": "interrupted"'
-compose down -v >"$scratch/log" 2>&1
+# The terminal's signal reaches the stages as soon as the coordinator: it may see them go first.
+check '  the coordinator not with 0' contains <(exit_code coordinator) '^(1|130)$'
+check '  saying so in its summary' contains "$(volume runs)/quickstart/summary.json" '"status": "(interrupted|failed)"'
+down
 check 'down -v leaves nothing' nothing_left
 
 # --- Other experiments, bad input -----------------------------------------------------------------
@@ -249,16 +255,18 @@ fails() {
   check "$what ends with $code" equals $? "$code"
   check '  and is named' contains "$scratch/log" "$text"
 }
-# bare ARGUMENTS...: podman run in the stages' network
-bare() { timeout 100 podman run --rm --read-only --network "${project}_default" "$@" >"$scratch/log" 2>&1; }
-stages='--stages=stage-{0..}:4700'
+# bare ARGUMENTS...: podman run, without Compose
+bare() { timeout 100 podman run --rm --read-only --no-healthcheck "$@" >"$scratch/log" 2>&1; }
+network=${project}_default stages='--stages=stage-{0..}:4700'
 
 echo '== experiments of a mounted folder'
 mkdir -p "$scratch"/{experiments,cifar10/cifar10,empty}
 export THINWIRE_EXPERIMENTS=$scratch/experiments
 sed 's/cuts: .*\], micro/cuts: [layer2], micro/; s/^epochs: .*/epochs: 1/; s/^name: .*/name: two/' \
   "$root/experiments/quickstart.yaml" >"$scratch/experiments/two.yaml"
-sed 's|^data: .*|data: {name: cifar10, dir: /data/cifar10, batch_size: 2}|' \
+sed 's/^epochs: .*/epochs: 1000/; s/^name: .*/name: long/' \
+  "$root/experiments/quickstart.yaml" >"$scratch/experiments/long.yaml"
+sed 's|^data: .*|data: {name: cifar10, dir: /data/cifar10, batch_size: 2}|; s/^name: .*/name: cifar10/' \
   "$scratch/experiments/two.yaml" >"$scratch/experiments/cifar10.yaml"
 python3 - "$scratch/cifar10/cifar10" <<'END'
 import pathlib, sys
@@ -270,27 +278,45 @@ THINWIRE_DATA=$scratch/empty compose up -d --no-build stage-1 >"$scratch/log" 2>
 check 'the first stages of four train one of two stages' coordinate /experiments/two.yaml --set seed=2
 check '  and results lie in their volume' contains "$(volume runs)/two/summary.json" '"stages": 2'
 
+echo '== stop in the middle'
+coordinate /experiments/long.yaml &
+run=$!
+running() { podman ps -q --filter "name=${project}_coordinator" | grep .; }
+trains() { [[ -s $(volume runs)/long/metrics.jsonl ]]; }
+check 'a long run trains' within 60 trains
+started=$SECONDS
+podman stop -t 30 "$(running)" >/dev/null 2>&1
+wait "$run"
+check 'stopped, it ends with 130' equals $? 130
+check '  within seconds' test $((SECONDS - started)) -le 10
+check '  saying so in its summary' contains "$(volume runs)/long/summary.json" '"status": "interrupted"'
+
 echo '== bad input'
 fails 'an experiment that is not mounted' 2 '/experiments/none.yaml: .*No such file' coordinate /experiments/none.yaml
 fails 'data that is missing at the last stage' 1 'stage 1 .*cannot read /data/cifar10/' coordinate /experiments/cifar10.yaml
 podman rm -f -t 2 "$(container stage-1)" >/dev/null
-fails 'a stage whose name does not resolve' 1 'stage 1 \(stage-1:4700\)' \
-  bare "$image" thinwire run /experiments/quickstart.yaml "$stages" --stages_wait 5
+fails 'a stage whose name does not resolve' 1 'stage 1 \(stage-1:4700\)' bare --network "$network" --tmpfs /tmp \
+  "$image" thinwire run /experiments/quickstart.yaml "$stages" --stages_wait 5 --out /tmp/run
 compose up -d --no-build stage-1 >"$scratch/log" 2>&1
-fails 'a results folder of somebody else' 1 '/runs/two: .*Permission denied' \
-  env THINWIRE_RUNS="$scratch/empty" bash -c "$(declare -f coordinate); project=$project scratch=$scratch checkout=$checkout
-    coordinate /experiments/two.yaml"
-fails 'a results volume that is read-only' 1 '/runs/quickstart: .*Read-only file system' \
-  bare -v "${project}_runs:/runs:ro" "$image" thinwire run /experiments/quickstart.yaml "$stages"
-fails 'a results volume that is full' 1 '/runs/quickstart/.*No space left on device' \
-  bare --tmpfs /runs:size=256k,mode=1777 "$image" thinwire run /experiments/quickstart.yaml "$stages"
+THINWIRE_RUNS=$scratch/empty
+export THINWIRE_RUNS
+fails 'a results folder of somebody else' 1 'runs/two: .*Permission denied' coordinate /experiments/two.yaml
+fails 'a results volume that is read-only' 1 'runs/quickstart: .*Read-only file system' bare --network "$network" \
+  -v "${project}_runs:/runs:ro" "$image" thinwire run /experiments/quickstart.yaml "$stages"
+mkdir "$scratch/full"
+mount -t tmpfs -o size=1m,uid=65532 tmpfs "$scratch/full"
+head -c 900k /dev/zero >"$scratch/full/of_others"
+THINWIRE_RUNS=$scratch/full
+fails 'a results volume that is full' 1 'runs/two/.*No space left on device' coordinate /experiments/two.yaml
+umount "$scratch/full"
+unset THINWIRE_RUNS
 fails 'a port of the container that is busy' 1 '0.0.0.0:4700' \
   bare --network "container:$(container stage-0)" "$image"
 coproc python3 -c 'import socket, sys
 taken = socket.create_server(("127.0.0.1", 0)); print(taken.getsockname()[1], flush=True); sys.stdin.read()'
 read -r port <&"${COPROC[0]}"
 fails 'a port of the machine that is busy' 126 "127.0.0.1:$port: .*address already in use" \
-  bare -p "127.0.0.1:$port:9090" "$image"
+  bare --network "$network" -p "127.0.0.1:$port:9090" "$image"
 exec {COPROC[1]}>&-
 
 echo '== SIGTERM'
@@ -298,7 +324,7 @@ started=$SECONDS
 podman stop -t 10 "$(container stage-0)" >/dev/null
 check 'ends a stage with 0' equals "$(exit_code stage-0)" 0
 check '  within seconds' test $((SECONDS - started)) -le 4
-compose down -v >"$scratch/log" 2>&1
+down
 check 'down -v leaves nothing' nothing_left
 
 echo "$failures failures, $(minutes 0)"
