@@ -138,7 +138,8 @@ bytes=$(podman run --rm --user 0 --no-healthcheck --network none "$image" du -sb
 echo "thinwire: $(awk "BEGIN { print $bytes / 1e6 }") MB of files, $(megabytes "$image") of layers"
 
 check 'the image has at most 150 MB' test "$bytes" -le 150000000
-check 'its user is a number other than 0' equals "$(in_image id -u)" 65532
+check 'its user is a number other than 0' equals "$(in_image id)" \
+  'uid=65532(thinwire) gid=65532(thinwire) groups=65532(thinwire)'
 check 'its label names the commit' equals "$(labelled)" "$commit"
 [[ -n $bundle ]] || check 'so does --version' contains <(in_image thinwire --version) "^thinwire $commit "
 check 'it has a health check' contains <(podman image inspect "$image") '"healthy"'
@@ -278,6 +279,11 @@ THINWIRE_DATA=$scratch/empty compose up -d --no-build stage-1 >"$scratch/log" 2>
 check 'the first stages of four train one of two stages' coordinate /experiments/two.yaml --set seed=2
 check '  and results lie in their volume' contains "$(volume runs)/two/summary.json" '"stages": 2'
 
+in_volume() { podman run --rm --no-healthcheck --network none -v "${project}_$1" "${@:2}"; }
+check 'data is brought into its volume' in_volume data:/data -v "$scratch/cifar10/cifar10:/from:ro" "$image" \
+  cp -r /from /data/cifar10
+check '  and results out of theirs' contains <(in_volume runs:/runs:ro "$image" tar -C /runs -c two | tar -t) '^two/summary.json$'
+
 echo '== stop in the middle'
 coordinate /experiments/long.yaml &
 run=$!
@@ -317,7 +323,7 @@ taken = socket.create_server(("127.0.0.1", 0)); print(taken.getsockname()[1], fl
 read -r port <&"${COPROC[0]}"
 fails 'a port of the machine that is busy' 126 "127.0.0.1:$port: .*address already in use" \
   bare --network "$network" -p "127.0.0.1:$port:9090" "$image"
-exec {COPROC[1]}>&-
+kill "$COPROC_PID"
 
 echo '== SIGTERM'
 started=$SECONDS
