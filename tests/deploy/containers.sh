@@ -282,6 +282,7 @@ check '  and results lie in their volume' contains "$(volume runs)/two/summary.j
 in_volume() { podman run --rm --no-healthcheck --network none -v "${project}_$1" "${@:2}"; }
 check 'data is brought into its volume' in_volume data:/data -v "$scratch/cifar10/cifar10:/from:ro" "$image" \
   cp -r /from /data/cifar10
+podman volume rm "${project}_data" >/dev/null  # podman-compose removes the volumes that it made
 check '  and results out of theirs' contains <(in_volume runs:/runs:ro "$image" tar -C /runs -c two | tar -t) '^two/summary.json$'
 
 echo '== stop in the middle'
