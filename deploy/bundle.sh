@@ -4,15 +4,23 @@
 # x86-64-v2 Linux with glibc 2.34 or newer (Debian 12, Ubuntu 22.04, …) without any package; a GPU
 # wants its driver, cuDNN 9 and cuBLAS too.
 # usage: deploy/bundle.sh [OUTPUT.tar.xz]     default: thinwire-COMMIT.tar.xz
+#        deploy/bundle.sh --into FOLDER       no tarball; what an image of this Debian lacks: programs, CUDA backend, libraries
 set -euo pipefail
 cd "$(dirname "$0")/.."
 readonly most_bytes=25000000
 
+output='' bundle=''
+case ${1-} in
+  --into) bundle=$(realpath -m "${2:?bundle.sh: --into wants a folder}") ;;
+  -*) echo "bundle.sh: unknown argument '$1', want --into FOLDER or the path of a tarball" >&2; exit 2 ;;
+  *) output=${1:-thinwire-$(git rev-parse --short=12 HEAD 2>/dev/null || echo local).tar.xz} ;;
+esac
 deploy/setup.sh
-output=${1:-thinwire-$(git rev-parse --short=12 HEAD 2>/dev/null || echo local).tar.xz}
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-bundle=$folder/thinwire
+if [[ -z $bundle ]]; then
+  folder=$(mktemp -d)
+  trap 'rm -rf "$folder"' EXIT
+  bundle=$folder/thinwire
+fi
 mkdir -p "$bundle/lib"
 
 targets=(//coordinator:thinwire //stage_server)
@@ -21,30 +29,37 @@ cuda=()
 toolkit=${CUDA_HOME:-/usr/local/cuda}
 if [[ -x $toolkit/bin/nvcc ]]; then
   cuda=(--config=cuda --define=cuda_arch=all)
-  targets+=(//backend/cuda:libthinwire_cuda.so //tests:step_bench //tests/gpu:twins //tests/gpu:device_tests
-            //tests/gpu:kernel_probe //compress/cuda:codec_bench)
-  programs+=(backend/cuda/libthinwire_cuda.so tests/step_bench tests/gpu/twins tests/gpu/device_tests
-             tests/gpu/kernel_probe compress/cuda/codec_bench)
+  targets+=(//backend/cuda:libthinwire_cuda.so)
+  programs+=(backend/cuda/libthinwire_cuda.so)
+else
+  echo "bundle.sh: no CUDA backend, $toolkit/bin/nvcc does not exist"
+fi
+if (( ${#cuda[@]} )) && [[ -n $output ]]; then
+  targets+=(//tests:step_bench //tests/gpu:twins //tests/gpu:device_tests //tests/gpu:kernel_probe //compress/cuda:codec_bench)
+  programs+=(tests/step_bench tests/gpu/twins tests/gpu/device_tests tests/gpu/kernel_probe compress/cuda/codec_bench)
   mkdir -p "$bundle"/tests/{gpu,bench,parity}
   cp tests/gpu/*.{py,sh,md} "$bundle/tests/gpu/"
   rm "$bundle"/tests/gpu/*_test.*
   cp tests/bench/{resnet,torch_step}.py "$bundle/tests/bench/"
   cp tests/parity/resnet18_w4.safetensors "$bundle/tests/parity/"
-else
-  echo "bundle.sh: no CUDA backend, $toolkit/bin/nvcc does not exist"
 fi
 
 bazel build --config=bundle "${cuda[@]}" "${targets[@]}"
 for program in "${programs[@]}"; do
   install -m 755 "bazel-bin/$program" "$bundle/"
 done
-cp -r experiments README.md "$bundle/"
 # What is linked shared and is not part of every system or of CUDA: beside the programs.
+theirs='libc|libm|libdl|librt|libpthread|ld-linux-x86-64|libcu[a-zA-Z]*|libnv[a-zA-Z]*'
+[[ -n $output ]] || theirs+='|libgcc_s|libstdc\+\+|libz|libzstd'  # apt and dpkg have them too
 LD_LIBRARY_PATH=$toolkit/lib64 find "$bundle" -maxdepth 1 -type f -perm -u+x -exec ldd {} + | awk '$2 == "=>" { print $3 }' | sort -u |
-  grep -vE '/(libc|libm|libdl|librt|libpthread|ld-linux-x86-64|libcu[a-zA-Z]*|libnv[a-zA-Z]*)\.so' |
+  grep -vE "/($theirs)\.so" |
   xargs -I{} cp -L {} "$bundle/lib/"
 (cd "$bundle" && strip --strip-unneeded "${programs[@]##*/}" lib/*)
+if [[ -z $output ]]; then
+  exit
+fi
 
+cp -r experiments README.md "$bundle/"
 tar -C "$folder" -c thinwire | xz -9e >"$output"
 (cd "$bundle" && du -b --apparent-size -- * lib/* | sort -k2)
 bytes=$(stat -c %s "$output")
