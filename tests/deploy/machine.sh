@@ -31,7 +31,7 @@ boot() {
     exec "${clean[@]}" container=test unshare --mount --pid --uts --ipc --net --cgroup --fork --kill-child bash -c '
       set -e
       hostname machine
-      mount --bind "$1" "$1"
+      mount --rbind "$1" "$1"
       mount -t proc proc "$1/proc"
       mount -t sysfs sysfs "$1/sys"
       [[ -d $1/sys/fs/cgroup ]]
@@ -58,7 +58,7 @@ boot() {
   within 60 on_machine 'systemctl is-system-running 2>/dev/null | grep -qE "running|degraded"' ||
     { on_machine 'systemctl list-jobs; systemctl --failed'; tail "$root.boot"; return 1; }
 }
-first_child() { read -r machine _ <"/proc/$1/task/$1/children" && [[ -n $machine ]]; }
+first_child() { read -r machine _ <"/proc/$1/task/$1/children" || true; [[ -n $machine ]]; }
 
 # on_machine COMMAND: in a shell on the machine that was booted
 on_machine() {

@@ -68,7 +68,7 @@ check '  which there are' contains <(parameters local) safetensors
 echo '== what goes wrong is said'
 on_machine 'systemctl start thinwire-stage@47x0' >"$work/log" 2>&1
 journal() { on_machine "journalctl -o cat -u '$1'" >"$work/journal"; contains "$work/journal" "$2"; }
-check 'an instance that is no port' within 10 journal thinwire-stage@47x0 '47x0", want host:port'
+check 'an instance that is no port' within 10 journal thinwire-stage@47x0 'thinwire-stage@47x0, want a port'
 check '  is not started again' within 10 on_machine 'systemctl is-failed -q thinwire-stage@47x0'
 on_machine 'systemctl start thinwire-stage@9700'
 check 'a port that is taken' within 10 journal thinwire-stage@9700 '9700.*(in use|bind)'
