@@ -1,5 +1,5 @@
 # Fresh Debian roots, and machines booted in them, for tests that install things. Source it; wants root,
-# debootstrap, util-linux. Whatever is mounted or runs goes with the command that started it.
+# debootstrap, iproute2, util-linux. Whatever is mounted or runs goes with the command that started it.
 
 # new_root SUITE FOLDER PACKAGES: a minimal Debian with these packages, comma-separated
 new_root() {
@@ -8,7 +8,9 @@ new_root() {
     head -n1)
   debootstrap --variant=minbase --include="$3" "$1" "$2" "$mirror" >"$2.log" 2>&1 || { tail "$2.log"; return 1; }
   cp -r /etc/apt/apt.conf.d/. "$2/etc/apt/apt.conf.d/"
-  cp -L /etc/resolv.conf /etc/hosts "$2/etc/"
+  cp -L /etc/resolv.conf "$2/etc/"
+  echo machine >"$2/etc/hostname"
+  printf '127.0.0.1 localhost\n192.0.2.1 machine\n' >"$2/etc/hosts"
   echo "deb $mirror $1 main" >"$2/etc/apt/sources.list"
 }
 
@@ -22,7 +24,7 @@ in_root() {
     mount -t proc proc "$1/proc" && mount --rbind /dev "$1/dev" && exec chroot "$1" bash -c "$2"' in_root "$@"
 }
 
-# boot ROOT: its systemd, with a network, processes and host name of its own; $machine is its first process
+# boot ROOT: its systemd, `machine`, with a network and processes of its own; $machine is its first process
 boot() {
   local root=$1
   group=$(findmnt --noheadings --types cgroup2 --output TARGET | head -n1)/thinwire-$$
@@ -30,7 +32,8 @@ boot() {
   ( echo "$BASHPID" >"$group/cgroup.procs"
     exec "${clean[@]}" container=test unshare --mount --pid --uts --ipc --net --cgroup --fork --kill-child bash -c '
       set -e
-      hostname machine
+      ip link set lo up
+      ip address add 192.0.2.1/32 dev lo
       mount --rbind "$1" "$1"
       mount -t proc proc "$1/proc"
       mount -t sysfs sysfs "$1/sys"
@@ -54,7 +57,7 @@ boot() {
       exec /lib/systemd/systemd </dev/null' boot "$root"
   ) >"$root.boot" 2>&1 &
   booted=$!
-  within 20 first_child "$booted" || { cat "$root.boot"; return 1; }
+  within 20 first_child "$booted" || { echo "boot: $root does not start"; cat "$root.boot"; return 1; }
   within 60 on_machine 'systemctl is-system-running 2>/dev/null | grep -qE "running|degraded"' ||
     { on_machine 'systemctl list-jobs; systemctl --failed'; tail "$root.boot"; return 1; }
 }

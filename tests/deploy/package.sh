@@ -31,8 +31,11 @@ stages=${stages:1}
 echo "== $version on $suite"
 new_root "$suite" "$root" systemd-sysv,dbus,procps || exit 1
 files() { (cd "$root" && find etc usr var opt srv home root -xdev | grep -vE '^var/(lib/(apt|dpkg|systemd)|cache|log)/' | sort); }
-# apt makes caches, systemd a folder for all services like ours.
-since() { files | diff "$1" - | grep '^[<>]' | grep -vE ' (var/lib/private|etc/(ld\.so\.cache|machine-id|\.pwd\.lock))$'; }
+# systemd makes folders for all services like ours and for its own.
+since() {
+  files | diff "$1" - | grep '^[<>]' |
+    grep -vE ' (var/lib/private$|var/tmp/systemd-private-.*systemd-logind|etc/(ld\.so\.cache|machine-id|\.pwd\.lock)$)'
+}
 in_root "$root" 'apt-get update -q' >"$work/log" 2>&1
 in_root "$root" 'apt-get install -y -q --no-install-recommends curl' >"$work/log" 2>&1
 files >"$work/before"
@@ -52,7 +55,9 @@ on_machine "systemctl enable --now ${units[*]}" >"$work/log" 2>&1
 check 'the stages start' equals $? 0
 serving() { on_machine 'curl -fs http://127.0.0.1:9700/healthz http://127.0.0.1:9703/healthz' >/dev/null; }
 check '  and serve' within 20 serving
-check '  as a user of their own' equals "$(on_machine 'ps -o user= -C stage_server | sort | uniq -c | xargs')" '4 thinwire-stage'
+# A number of those that systemd gives away; the name wants libnss-systemd.
+owner=$(on_machine 'ps -o uid= -C stage_server | sort -u | xargs')
+check '  as one user of their own' test "$owner" -ge 61184 -a "$owner" -le 65519
 on_machine 'systemd-analyze security thinwire-stage@4700' | tail -n1
 on_machine "cd /root && thinwire run $quickstart --out services --stages $stages" >"$work/services" 2>&1
 check 'the quickstart is trained' equals $? 0
@@ -63,11 +68,11 @@ numbers "$work/services" | tail -n7
 check '  to the same numbers' diff <(numbers "$work/services") <(numbers "$work/local")
 parameters() { on_machine "cd /root/$1 && find . -name '*.safetensors' | sort | xargs sha256sum"; }
 check '  and parameters' equals "$(parameters services)" "$(parameters local)"
-check '  which there are' contains <(parameters local) safetensors
+check '  which there are' equals "$(parameters local | grep -c 'safetensors$')" 4
 
 echo '== what goes wrong is said'
 on_machine 'systemctl start thinwire-stage@47x0' >"$work/log" 2>&1
-journal() { on_machine "journalctl -o cat -u '$1'" >"$work/journal"; contains "$work/journal" "$2"; }
+journal() { on_machine "journalctl -o cat -u '$1'" | grep -qE "$2"; }
 check 'an instance that is no port' within 10 journal thinwire-stage@47x0 'thinwire-stage@47x0, want a port'
 check '  is not started again' within 10 on_machine 'systemctl is-failed -q thinwire-stage@47x0'
 on_machine 'systemctl start thinwire-stage@9700'
