@@ -317,7 +317,7 @@ THINWIRE_RUNS=$scratch/full
 fails 'a results volume that is full' 1 'runs/two/.*No space left on device' coordinate /experiments/two.yaml
 umount "$scratch/full"
 unset THINWIRE_RUNS
-fails 'a port of the container that is busy' 1 '0.0.0.0:4700' \
+fails 'a port of the container that is busy' 1 'cannot serve metrics at 0.0.0.0:9700' \
   bare --network "container:$(container stage-0)" "$image"
 coproc python3 -c 'import socket, sys
 taken = socket.create_server(("127.0.0.1", 0)); print(taken.getsockname()[1], flush=True); sys.stdin.read()'
