@@ -2,7 +2,7 @@
 # program's own --help has them; readline completes files where nothing else fits.
 
 _thinwire() {
-  local program=${COMP_WORDS[0]/#\~/$HOME}
+  local program=${COMP_WORDS[0]/#\~/${HOME-}}
   local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]}
   # Readline makes three words of --flag=value.
   if [[ $word == = ]]; then
