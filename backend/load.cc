@@ -98,11 +98,12 @@ std::vector<std::string> DefaultBackendPaths() {
   return paths;
 }
 
-absl::StatusOr<OpenedDevice> OpenDevice(absl::string_view choice, const std::string& backend_path) {
+absl::StatusOr<OpenedDevice> OpenDevice(absl::string_view choice, const std::string& backend_path,
+                                        const std::vector<std::string>& default_paths) {
   ASSIGN_OR_RETURN(const DeviceChoice wanted, ParseDeviceChoice(choice));
   if (wanted.kind == DeviceChoice::Kind::kCpu) return OpenCpu("");
   const absl::StatusOr<BackendPlugin*> plugin =
-      backend_path.empty() ? LoadFirst(DefaultBackendPaths()) : LoadBackend(backend_path);
+      backend_path.empty() ? LoadFirst(default_paths) : LoadBackend(backend_path);
   absl::StatusOr<int> devices = plugin.ok() ? CountDevices(*plugin) : plugin.status();
   // The usual machine without a GPU: "auto" needs no list of paths for it.
   if (wanted.kind == DeviceChoice::Kind::kAuto && backend_path.empty() &&

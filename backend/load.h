@@ -28,9 +28,11 @@ struct OpenedDevice {
 };
 
 // `choice`: "auto", "cpu", "cuda" or "cuda:N" (device_choice.h). `backend_path` empty: the first of
-// DefaultBackendPaths() that exists. "auto" falls back to the CPU, unless a backend was found and
+// `default_paths` that exists. "auto" falls back to the CPU, unless a backend was found and
 // its device cannot be opened. Errors: InvalidArgument for another text, or for a device beyond
 // those there are; otherwise what was looked for, where, and why it did not work.
-absl::StatusOr<OpenedDevice> OpenDevice(absl::string_view choice, const std::string& backend_path);
+absl::StatusOr<OpenedDevice> OpenDevice(
+    absl::string_view choice, const std::string& backend_path,
+    const std::vector<std::string>& default_paths = DefaultBackendPaths());
 
 }  // namespace thinwire
