@@ -17,6 +17,7 @@ def library(name, srcs = None, hdrs = None, deps = [], test_deps = None, test = 
         srcs = native.glob([name + ".cc"]) if srcs == None else srcs,
         hdrs = native.glob([name + ".h"]) if hdrs == None else hdrs,
         deps = deps,
+        linkstatic = True,  # nothing wants the shared library, which would be linked besides
         **kwargs
     )
     if test_deps != None:
@@ -48,6 +49,7 @@ def shared_test(name, deps, test_deps = [], **kwargs):
         testonly = True,
         srcs = [name + ".cc"],
         alwayslink = True,
+        linkstatic = True,
         deps = deps + ["@debian//:gtest"],
     )
     _test(name, deps = [":" + name + "_cases"] + test_deps, srcs = [], **kwargs)

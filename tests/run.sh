@@ -10,6 +10,8 @@ cd "$(dirname "$0")/.."
 deploy/setup.sh --test || exit 1
 # A warning is an error where CI says so; a user's compiler may be newer and warn of more.
 strict=(${CI:+--config=strict})
+# Some tests mostly wait, for other processes or for deadlines: more run at once than there are cores.
+parallel=(--jobs="HOST_CPUS*1.5" --local_cpu_resources="HOST_CPUS*1.5")
 parts=("$@")
 (( ${#parts[@]} )) || parts=(opt sanitize thread deploy cuda)
 
@@ -32,7 +34,7 @@ run_part() {
   local title=$1 started=$SECONDS
   shift
   echo "== $title"
-  bazel test "${strict[@]}" --keep_going --color=no --curses=no --noshow_progress "$@" 2>&1 | tee "$log" |
+  bazel test "${strict[@]}" "${parallel[@]}" --keep_going --color=no --curses=no --noshow_progress "$@" 2>&1 | tee "$log" |
     grep -vE '(NO STATUS|^$|^INFO: (Analyzed|Found|Elapsed|Build)|PASSED in)'
   local status=${PIPESTATUS[0]}
   skipped=$((skipped + $(grep -cE '^//[^ ]+ .*SKIPPED' "$log")))
