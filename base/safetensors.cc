@@ -14,7 +14,6 @@ namespace {
 
 using Json = nlohmann::json;  // ordered_json looks its keys up one by one
 
-constexpr size_t kLengthBytes = 8;
 constexpr size_t kAlignment = 8;  // of the data, as the format wants it
 constexpr char kMetadata[] = "__metadata__";
 
@@ -31,7 +30,7 @@ uint64_t BytesOf(const std::string& dtype) {
 }
 
 // The bytes of the elements of that shape; nothing if they are more than any file has.
-std::optional<uint64_t> ShapeBytes(const StoredTensor& tensor) {
+std::optional<uint64_t> ShapeBytes(const TensorPlace& tensor) {
   uint64_t bytes = BytesOf(tensor.dtype);
   for (const int64_t extent : tensor.shape) {
     if (extent < 0) return std::nullopt;
@@ -42,11 +41,8 @@ std::optional<uint64_t> ShapeBytes(const StoredTensor& tensor) {
   return bytes;
 }
 
-// A tensor and where its data begins.
-using Placed = std::pair<uint64_t, StoredTensor>;
-
-absl::StatusOr<Placed> ParseTensor(const std::string& name, const Json& json,
-                                   std::string_view data) {
+absl::StatusOr<TensorPlace> ParseTensor(const std::string& name, const Json& json,
+                                        std::optional<uint64_t> data_bytes) {
   const auto whole = [](const Json& list) {
     return list.is_array() && std::all_of(list.begin(), list.end(), [](const Json& item) {
              return item.is_number_unsigned();
@@ -57,21 +53,23 @@ absl::StatusOr<Placed> ParseTensor(const std::string& name, const Json& json,
       !whole(json["data_offsets"]) || json["data_offsets"].size() != 2) {
     return Malformed(absl::StrCat("tensor ", name, ": want dtype, shape and two data_offsets"));
   }
-  StoredTensor tensor;
+  TensorPlace tensor;
   tensor.name = name;
   tensor.dtype = json["dtype"].get<std::string>();
   tensor.shape = json["shape"].get<std::vector<int64_t>>();
   if (BytesOf(tensor.dtype) == 0) {
     return Malformed(absl::StrCat("tensor ", name, ": unknown dtype ", tensor.dtype));
   }
-  const uint64_t begin = json["data_offsets"][0], end = json["data_offsets"][1];
+  tensor.begin = json["data_offsets"][0];
+  const uint64_t end = json["data_offsets"][1];
   const std::optional<uint64_t> want = ShapeBytes(tensor);
-  if (begin > end || end > data.size() || !want || end - begin != *want) {
-    return Malformed(absl::StrCat("tensor ", name, ": bytes ", begin, " to ", end, " of ",
-                                  data.size(), ", its shape wants ", want.value_or(0)));
+  if (tensor.begin > end || end > data_bytes.value_or(end) || want != end - tensor.begin) {
+    return Malformed(absl::StrCat("tensor ", name, ": bytes ", tensor.begin, " to ", end,
+                                  data_bytes ? absl::StrCat(" of ", *data_bytes) : "",
+                                  ", its shape wants ", want.value_or(0)));
   }
-  tensor.data = data.substr(begin, end - begin);
-  return Placed(begin, std::move(tensor));
+  tensor.bytes = end - tensor.begin;
+  return tensor;
 }
 
 absl::Status ParseMetadata(const Json& json, std::map<std::string, std::string>* metadata) {
@@ -85,17 +83,18 @@ absl::Status ParseMetadata(const Json& json, std::map<std::string, std::string>*
 
 // Tensors lie one after the other with nothing between: what overlaps or leaves a gap is no
 // safetensors file.
-absl::Status CheckOrder(const std::vector<Placed>& tensors, uint64_t data_bytes) {
+absl::Status CheckOrder(const std::vector<TensorPlace>& tensors,
+                        std::optional<uint64_t> data_bytes) {
   uint64_t at = 0;
-  for (const auto& [begin, tensor] : tensors) {
-    if (begin != at) {
+  for (const TensorPlace& tensor : tensors) {
+    if (tensor.begin != at) {
       return Malformed(
-          absl::StrCat("tensor ", tensor.name, " begins at byte ", begin, ", want ", at));
+          absl::StrCat("tensor ", tensor.name, " begins at byte ", tensor.begin, ", want ", at));
     }
-    at += tensor.data.size();
+    at += tensor.bytes;
   }
-  if (at == data_bytes) return absl::OkStatus();
-  return Malformed(absl::StrCat(data_bytes, " bytes of data, its tensors have ", at));
+  if (at == data_bytes.value_or(at)) return absl::OkStatus();
+  return Malformed(absl::StrCat(*data_bytes, " bytes of data, its tensors have ", at));
 }
 
 }  // namespace
@@ -114,8 +113,8 @@ std::string SafetensorsPrefix(const Safetensors& file, const std::vector<uint64_
   }
   std::string json = header.dump();
   json.resize((json.size() + kAlignment - 1) / kAlignment * kAlignment, ' ');
-  std::string prefix(kLengthBytes, '\0');
-  for (size_t i = 0; i < kLengthBytes; ++i) prefix[i] = static_cast<char>(json.size() >> (8 * i));
+  std::string prefix(kSafetensorsLengthBytes, '\0');
+  for (size_t i = 0; i < prefix.size(); ++i) prefix[i] = static_cast<char>(json.size() >> (8 * i));
   return prefix + json;
 }
 
@@ -134,36 +133,51 @@ absl::Status WriteSafetensors(const Safetensors& file, size_t piece_bytes,
   return absl::OkStatus();
 }
 
+uint64_t SafetensorsHeaderBytes(std::string_view length) {
+  uint64_t bytes = 0;  // little-endian: the last byte is the highest
+  for (size_t i = kSafetensorsLengthBytes; i-- > 0;) {
+    bytes = bytes << 8 | static_cast<uint8_t>(length[i]);
+  }
+  return bytes;
+}
+
+absl::StatusOr<SafetensorsHeader> ParseSafetensorsHeader(std::string_view json,
+                                                         std::optional<uint64_t> data_bytes) {
+  const Json header = Json::parse(json, nullptr, /*allow_exceptions=*/false);
+  if (!header.is_object()) return Malformed("the header is no JSON map");
+  SafetensorsHeader parsed;
+  for (const auto& [name, entry] : header.items()) {
+    if (name == kMetadata) {
+      RETURN_IF_ERROR(ParseMetadata(entry, &parsed.metadata));
+      continue;
+    }
+    ASSIGN_OR_RETURN(TensorPlace tensor, ParseTensor(name, entry, data_bytes));
+    parsed.tensors.push_back(std::move(tensor));
+  }
+  std::stable_sort(parsed.tensors.begin(), parsed.tensors.end(),
+                   [](const TensorPlace& a, const TensorPlace& b) { return a.begin < b.begin; });
+  RETURN_IF_ERROR(CheckOrder(parsed.tensors, data_bytes));
+  return parsed;
+}
+
 absl::StatusOr<Safetensors> ParseSafetensors(std::string_view file) {
-  if (file.size() < kLengthBytes) {
-    return Malformed(absl::StrCat(file.size(), " bytes, want at least ", kLengthBytes));
+  if (file.size() < kSafetensorsLengthBytes) {
+    return Malformed(absl::StrCat(file.size(), " bytes, want at least ", kSafetensorsLengthBytes));
   }
-  uint64_t header_bytes = 0;  // little-endian: the last byte is the highest
-  for (size_t i = kLengthBytes; i-- > 0;) {
-    header_bytes = header_bytes << 8 | static_cast<uint8_t>(file[i]);
-  }
-  file.remove_prefix(kLengthBytes);
+  const uint64_t header_bytes = SafetensorsHeaderBytes(file);
+  file.remove_prefix(kSafetensorsLengthBytes);
   if (header_bytes > file.size()) {
     return Malformed(absl::StrCat("a header of ", header_bytes, " bytes, ", file.size(), " there"));
   }
-  const Json header =
-      Json::parse(file.substr(0, header_bytes), nullptr, /*allow_exceptions=*/false);
-  if (!header.is_object()) return Malformed("the header is no JSON map");
   const std::string_view data = file.substr(header_bytes);
+  ASSIGN_OR_RETURN(SafetensorsHeader header,
+                   ParseSafetensorsHeader(file.substr(0, header_bytes), data.size()));
   Safetensors parsed;
-  std::vector<Placed> placed;
-  for (const auto& [name, json] : header.items()) {
-    if (name == kMetadata) {
-      RETURN_IF_ERROR(ParseMetadata(json, &parsed.metadata));
-      continue;
-    }
-    ASSIGN_OR_RETURN(Placed tensor, ParseTensor(name, json, data));
-    placed.push_back(std::move(tensor));
+  parsed.metadata = std::move(header.metadata);
+  for (TensorPlace& tensor : header.tensors) {
+    parsed.tensors.push_back({std::move(tensor.name), std::move(tensor.dtype),
+                              std::move(tensor.shape), data.substr(tensor.begin, tensor.bytes)});
   }
-  std::stable_sort(placed.begin(), placed.end(),
-                   [](const Placed& a, const Placed& b) { return a.first < b.first; });
-  RETURN_IF_ERROR(CheckOrder(placed, data.size()));
-  for (Placed& tensor : placed) parsed.tensors.push_back(std::move(tensor.second));
   return parsed;
 }
 

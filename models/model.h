@@ -25,6 +25,12 @@ enum class LayerKind {
   kResidual,       // y = body(x) + shortcut(x); an empty shortcut is the identity
 };
 
+// Rows of a fused weight or bias that stand in files as a tensor of their own.
+struct FilePart {
+  std::string name;  // of a layer: that of its parameters' prefix
+  int64_t rows = 0;
+};
+
 // What one parameter or buffer of a layer is called and how it starts.
 struct ParameterSpec {
   // Uniform in +-1/sqrt(fan_in), or in +-sqrt(6 / (fan_in + fan_out)) (Glorot & Bengio, 2010).
@@ -35,6 +41,12 @@ struct ParameterSpec {
   int64_t fan_in = 0;
   bool trainable = true;  // false: running statistics
   int64_t fan_out = 0;
+  // The parameter that this one is a copy of, elsewhere in the model: both start equal and take
+  // the sum of both gradients, and files have the other one only. Empty: none.
+  std::string tied_to = {};
+  // How it stands in files: [in, out], as GPT-2's; and as these tensors below one another, if any.
+  bool transposed = false;
+  std::vector<FilePart> parts = {};
 };
 
 struct LayerSpec {

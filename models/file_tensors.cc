@@ -1,0 +1,90 @@
+#include "models/file_tensors.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+
+namespace thinwire {
+namespace {
+
+// The parts of transformers' names that stand for GPT-2's and Llama's trunk.
+constexpr const char* kTrunks[] = {"transformer.", "model."};
+
+constexpr const char* kBuffers[] = {".attn.bias", ".attn.masked_bias", ".rotary_emb.inv_freq",
+                                    ".num_batches_tracked"};
+
+FileTensor RowsOf(const ParameterSpec& parameter, const std::string& name, int64_t first_row,
+                  int64_t rows) {
+  FileTensor tensor;
+  tensor.name = name;
+  tensor.shape.assign(parameter.shape.begin(), parameter.shape.end());
+  if (!tensor.shape.empty()) tensor.shape[0] = rows;
+  tensor.first_row = first_row;
+  tensor.rows = rows;
+  tensor.row_elements = parameter.shape.elements() / parameter.shape[0];
+  tensor.transposed = parameter.transposed;
+  if (tensor.transposed) std::reverse(tensor.shape.begin(), tensor.shape.end());
+  return tensor;
+}
+
+// from: [rows, columns]   to: [columns, rows]. Tile by tile, as whole columns would miss the cache
+// at each element.
+void Transpose(const float* from, int64_t rows, int64_t columns, float* to) {
+  constexpr int64_t kTile = 32;
+  for (int64_t top = 0; top < rows; top += kTile) {
+    for (int64_t left = 0; left < columns; left += kTile) {
+      const int64_t bottom = std::min(top + kTile, rows), right = std::min(left + kTile, columns);
+      for (int64_t row = top; row < bottom; ++row) {
+        for (int64_t column = left; column < right; ++column) {
+          to[column * rows + row] = from[row * columns + column];
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<FileTensor> FileTensors(const ParameterSpec& parameter) {
+  const int64_t rows = parameter.shape[0];
+  if (!parameter.tied_to.empty()) return {RowsOf(parameter, parameter.tied_to, 0, rows)};
+  if (parameter.parts.empty()) return {RowsOf(parameter, parameter.name, 0, rows)};
+  std::vector<FileTensor> tensors;
+  int64_t first_row = 0;
+  for (const FilePart& part : parameter.parts) {
+    tensors.push_back(RowsOf(parameter, part.name, first_row, part.rows));
+    first_row += part.rows;
+  }
+  return tensors;
+}
+
+void ToFileOrder(const FileTensor& tensor, absl::Span<const float> rows, absl::Span<float> file) {
+  if (tensor.transposed) {
+    Transpose(rows.data(), tensor.rows, tensor.row_elements, file.data());
+  } else {
+    std::copy(rows.begin(), rows.end(), file.begin());
+  }
+}
+
+void FromFileOrder(const FileTensor& tensor, absl::Span<const float> file, absl::Span<float> rows) {
+  if (tensor.transposed) {
+    Transpose(file.data(), tensor.row_elements, tensor.rows, rows.data());
+  } else {
+    std::copy(file.begin(), file.end(), rows.begin());
+  }
+}
+
+std::vector<std::string> MeaningsOf(const std::string& name) {
+  std::vector<std::string> meanings = {name};
+  for (const char* trunk : kTrunks) meanings.push_back(absl::StrCat(trunk, name));
+  return meanings;
+}
+
+bool IsKnownBuffer(const std::string& name) {
+  return std::any_of(std::begin(kBuffers), std::end(kBuffers),
+                     [&](const char* buffer) { return absl::EndsWith(name, buffer); });
+}
+
+}  // namespace thinwire
