@@ -27,6 +27,8 @@ using Json = nlohmann::ordered_json;
 // Files of these names may be anybody's; beside the mark they are a run's.
 constexpr const char* kEntries[] = {"captures",
                                     "model",
+                                    "model.old",
+                                    "model.tmp",
                                     "logs",
                                     "metrics.jsonl",
                                     "targets.json",

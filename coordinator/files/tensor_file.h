@@ -1,12 +1,14 @@
 // Named tensors in safetensors files on disk.
 #pragma once
 
+#include <cstdio>
 #include <memory>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/safetensors.h"
+#include "coordinator/files/file.h"
 
 namespace thinwire {
 
@@ -19,6 +21,37 @@ struct TensorFile {
 // NotFound or what the system said for a file that cannot be read, DataLoss for one that is
 // malformed; both name it.
 absl::StatusOr<TensorFile> ReadTensorFile(const std::string& path);
+
+// A file of which only the header is in memory. It stays open: what takes its place in the folder
+// later is not seen.
+class OpenTensorFile {
+ public:
+  // Errors as ReadTensorFile's.
+  static absl::StatusOr<OpenTensorFile> Open(const std::string& path);
+
+  const SafetensorsHeader& header() const { return header_; }
+  uint64_t data_bytes() const { return data_bytes_; }
+
+  // Hands the bytes of one of the header's tensors to `sink`, in order and in pieces of at most
+  // `piece_bytes`; stops at its first error. DataLoss names the file when it has become shorter.
+  // Any thread.
+  absl::Status Read(const TensorPlace& tensor, size_t piece_bytes, const FileSink& sink) const;
+
+ private:
+  struct Close {
+    void operator()(std::FILE* file) const { std::fclose(file); }
+  };
+  OpenTensorFile(std::string path, std::FILE* file) : path_(std::move(path)), file_(file) {}
+  // The bytes [at, at + size) of the file.
+  absl::Status ReadAt(uint64_t at, size_t size, std::string* bytes) const;
+  absl::Status ReadHeader();
+
+  std::string path_;
+  std::unique_ptr<std::FILE, Close> file_;
+  SafetensorsHeader header_;
+  uint64_t data_at_ = 0;  // from the file's begin
+  uint64_t data_bytes_ = 0;
+};
 
 // The file appears when it is complete and replaces an older one. Errors name it.
 absl::Status WriteTensorFile(const std::string& path, const Safetensors& contents);

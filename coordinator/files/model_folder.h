@@ -1,0 +1,50 @@
+// The tensors of a model's folder, as Hugging Face's transformers and our runs write it: one
+// safetensors file, or shards and an index that says which tensor stands in which.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "coordinator/files/tensor_file.h"
+
+namespace thinwire {
+
+inline constexpr char kModelFile[] = "model.safetensors";
+inline constexpr char kModelIndex[] = "model.safetensors.index.json";
+
+// Only headers are in memory. The files stay open: a run that replaces the folder meanwhile changes
+// nothing here.
+class ModelFolder {
+ public:
+  // Errors name the file: one that is missing, may not be read or is malformed, a tensor that the
+  // index names and its shard does not have.
+  static absl::StatusOr<ModelFolder> Open(const std::string& dir);
+
+  const std::string& dir() const { return dir_; }
+
+  struct Entry {
+    TensorPlace place;
+    size_t file = 0;
+  };
+  // By name in the files.
+  const std::map<std::string, Entry>& tensors() const { return tensors_; }
+
+  // As OpenTensorFile::Read.
+  absl::Status Read(const Entry& tensor, size_t piece_bytes, const FileSink& sink) const {
+    return files_[tensor.file].Read(tensor.place, piece_bytes, sink);
+  }
+
+ private:
+  explicit ModelFolder(std::string dir) : dir_(std::move(dir)) {}
+  absl::Status OpenSingle();
+  absl::Status OpenShards(const std::string& index);
+
+  std::string dir_;
+  std::vector<OpenTensorFile> files_;
+  std::map<std::string, Entry> tensors_;
+};
+
+}  // namespace thinwire
