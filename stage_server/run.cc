@@ -19,7 +19,6 @@ namespace {
 
 constexpr absl::Duration kReportEvery = absl::Seconds(1);
 constexpr size_t kPieceBytes = size_t{1} << 20;
-constexpr uint64_t kMaxHeaderBytes = uint64_t{16} << 20;  // of an imported file
 
 uint64_t RunDigest(const Lease& lease) {
   Digest digest;
@@ -217,14 +216,8 @@ absl::Status StageRun::Gradients(const GradientsRequest& request, const OnEvent&
   });
 }
 
-uint64_t StageRun::MaxImportBytes() const {
-  uint64_t bytes = kMaxHeaderBytes;
-  for (const Parameter* parameter : stage_->parameters()) bytes += parameter->value.bytes();
-  return bytes;
-}
-
-absl::Status StageRun::ImportParameters(std::string_view file) {
-  return OnExecutor([&] { return stage_->ImportParameters(file); });
+absl::Status StageRun::ImportParameters(const std::function<bool(std::string_view* piece)>& next) {
+  return OnExecutor([&] { return stage_->ImportParameters(next); });
 }
 
 absl::Status StageRun::ExportParameters(const std::function<absl::Status(std::string_view)>& sink) {

@@ -39,12 +39,14 @@ class StageRun {
   absl::Status Train(uint32_t epoch, int64_t samples, const OnEvent& on_event);
   absl::Status Evaluate(const EvaluateRequest& request, const OnEvent& on_event);
   absl::Status Gradients(const GradientsRequest& request, const OnEvent& on_event);
-  // The bytes of the safetensors file that ImportParameters takes are at most this many.
-  uint64_t MaxImportBytes() const;
-  absl::Status ImportParameters(std::string_view file);
+  // `next` as LocalStage's.
+  absl::Status ImportParameters(const std::function<bool(std::string_view* piece)>& next);
   absl::Status ExportParameters(const std::function<absl::Status(std::string_view)>& sink);
   absl::Status ExportCapture(uint64_t step,
                              const std::function<absl::Status(std::string_view)>& sink);
+
+  // Ends training between two steps. Any thread.
+  StepGate& gate() { return executor_->gate(); }
 
   // Ends whatever runs. Any thread.
   void Stop(const absl::Status& reason) { executor_->Stop(reason); }

@@ -241,6 +241,22 @@ grpc::Status StageService::Train(grpc::ServerContext* context, const TrainReques
   return End("Train", **run, status);
 }
 
+grpc::Status StageService::EndTraining(grpc::ServerContext*, const EndTrainingRequest* request,
+                                       EndTrainingResponse* response) {
+  constexpr char kCall[] = "EndTraining";
+  const absl::StatusOr<std::shared_ptr<StageRun>> run = RunOf(request->lease());
+  if (!run.ok()) return Refuse(kCall, request->lease(), run.status());
+  if (!request->has_last_step()) {
+    response->set_begun_step((*run)->gate().Hold());
+    return grpc::Status::OK;
+  }
+  const bool ends = (*run)->gate().EndAfter(request->last_step());
+  return End(kCall, **run,
+             ends ? absl::OkStatus()
+                  : absl::FailedPreconditionError(absl::StrCat("last_step: ", request->last_step(),
+                                                               ", a later one has begun")));
+}
+
 grpc::Status StageService::Evaluate(grpc::ServerContext* context, const EvaluateRequest* request,
                                     grpc::ServerWriter<StageEvent>* writer) {
   const absl::StatusOr<std::shared_ptr<StageRun>> run = RunOf(request->lease());
@@ -280,22 +296,19 @@ grpc::Status StageService::ImportParameters(grpc::ServerContext* context,
   const Lease lease = request.lease();
   const absl::StatusOr<std::shared_ptr<StageRun>> run = RunOf(lease);
   if (!run.ok()) return Refuse(kCall, lease, run.status());
-  const uint64_t most = (*run)->MaxImportBytes();
-  std::string file;
-  do {
-    file += request.data();
-    if (file.size() > most) {
-      return End(
-          kCall, **run,
-          absl::InvalidArgumentError(absl::StrCat("parameters of more than ", most,
-                                                  " bytes, this stage's and a header of 16 MiB")));
-    }
-  } while (WithClient(run->get(), context, [&] { return reader->Read(&request); }));
-  // Or the file was cut off.
-  if (const absl::Status status = RunOf(lease).status(); !status.ok()) {
-    return Refuse(kCall, lease, status);
+  bool is_first = true;  // which is there already
+  const auto next = [&](std::string_view* piece) {
+    const auto read = [&] { return reader->Read(&request); };
+    if (!std::exchange(is_first, false) && !WithClient(run->get(), context, read)) return false;
+    *piece = request.data();
+    return true;
+  };
+  const absl::Status status = (*run)->ImportParameters(next);
+  // The end of a lease cuts the file off.
+  if (const absl::Status lost = RunOf(lease).status(); !lost.ok()) {
+    return Refuse(kCall, lease, lost);
   }
-  return End(kCall, **run, (*run)->ImportParameters(file));
+  return End(kCall, **run, status);
 }
 
 grpc::Status StageService::Gradients(grpc::ServerContext* context, const GradientsRequest* request,

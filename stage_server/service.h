@@ -42,6 +42,8 @@ class StageService final : public Stage::Service {
                        ConnectResponse* response) override;
   grpc::Status Train(grpc::ServerContext* context, const TrainRequest* request,
                      grpc::ServerWriter<StageEvent>* writer) override;
+  grpc::Status EndTraining(grpc::ServerContext* context, const EndTrainingRequest* request,
+                           EndTrainingResponse* response) override;
   grpc::Status Evaluate(grpc::ServerContext* context, const EvaluateRequest* request,
                         grpc::ServerWriter<StageEvent>* writer) override;
   grpc::Status ExportParameters(grpc::ServerContext* context,

@@ -303,6 +303,31 @@ TEST_F(ServiceTest, MoreThanTheStageHasIsNotGathered) {
   EXPECT_THAT(status.error_message(), HasSubstr("parameters of more than"));
 }
 
+TEST_F(ServiceTest, TrainingEndsAfterTheStepThatIsSaid) {
+  const Lease lease = LeaseOf("one");
+  ASSERT_TRUE(Acquire(lease, &acquired_).ok());
+  ASSERT_TRUE(Configure(lease, 0, 1, &configured_).ok());
+  const auto end_training = [&](const EndTrainingRequest& asked, EndTrainingResponse* response) {
+    grpc::ClientContext context;
+    EndTrainingRequest request = asked;
+    *request.mutable_lease() = lease;
+    return stub_->EndTraining(&context, request, response);
+  };
+  EndTrainingResponse held, ends;
+  ASSERT_TRUE(end_training({}, &held).ok());
+  EXPECT_EQ(held.begun_step(), 0u);
+  EndTrainingRequest after;
+  after.set_last_step(1);
+  ASSERT_TRUE(end_training(after, &ends).ok());
+  int steps = 0;
+  EXPECT_TRUE(Train(lease, 40, &steps).ok());
+  EXPECT_EQ(steps, 1);
+  EXPECT_FALSE(Export(lease).empty());
+  after.set_last_step(0);
+  EXPECT_THAT(end_training(after, &ends).error_message(),
+              HasSubstr("last_step: 0, a later one has begun"));
+}
+
 TEST_F(ServiceTest, ABatchThatTheEpochDoesNotHaveIsRefused) {
   const Lease lease = LeaseOf("one");
   ASSERT_TRUE(Acquire(lease, &acquired_).ok());
@@ -399,7 +424,8 @@ TEST_F(ServiceTest, ReleaseEndsAnImportThatGoesSilent) {
   auto writer = stub_->ImportParameters(&context, &response);
   ImportParametersRequest request;
   *request.mutable_lease() = LeaseOf("one");
-  request.set_data(std::string(size_t{1} << 20, 'x'));
+  // A header of 16 MiB, as far as its length says.
+  request.set_data(std::string("\0\0\0\1\0\0\0\0", 8) + std::string(size_t{1} << 20, ' '));
   // More than flow control lets through unread.
   for (int i = 0; i < 12; ++i) ASSERT_TRUE(writer->Write(request));
   ASSERT_TRUE(Release(LeaseOf("one")).ok());

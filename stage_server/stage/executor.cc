@@ -44,6 +44,7 @@ absl::Status Executor::Train(uint32_t epoch, int64_t samples,
     work.step = static_cast<uint64_t>((epoch - 1) * steps + i + 1);
     work.batch_size = batch.last - batch.first;
     work.compress = epoch > spec.warmup_epochs && work.step > spec.warmup_steps;
+    if (!gate_.Enter(work.step)) return stage_->FlushSends(last + spec.deadline);
     StepReport report;
     report.set_epoch(epoch);
     report.set_step(work.step);
@@ -212,6 +213,7 @@ void Executor::Stop(const absl::Status& reason) {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (stop_.ok()) stop_ = reason;
   }
+  gate_.Open();
   stage_->CloseLinks(reason);
 }
 

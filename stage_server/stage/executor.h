@@ -15,6 +15,7 @@
 #include "proto/stage.pb.h"
 #include "stage_server/stage/feed.h"
 #include "stage_server/stage/local_stage.h"
+#include "stage_server/stage/step_gate.h"
 
 namespace thinwire {
 
@@ -27,8 +28,8 @@ class Executor {
   // Every call fails with FailedPrecondition, and changes nothing, while the stage is not connected
   // to its neighbours. After any other error the links are closed, so that neighbours stop too.
 
-  // Trains epoch `epoch` over `samples` samples. `on_step` is called after every step, on this
-  // thread; its loss and accuracy are set at the last stage only.
+  // Trains epoch `epoch` over `samples` samples, or its first steps if gate() ends it. `on_step` is
+  // called after every step, on this thread; its loss and accuracy are set at the last stage only.
   absl::Status Train(uint32_t epoch, int64_t samples,
                      const std::function<void(const StepReport&)>& on_step);
 
@@ -39,6 +40,9 @@ class Executor {
 
   // Runs the test set and leaves everything as it was. The report is filled at the last stage only.
   absl::StatusOr<EvaluationReport> Evaluate(const EvaluateRequest& request);
+
+  // Ends training between two steps. Any thread.
+  StepGate& gate() { return gate_; }
 
   // The call under way ends with `reason` within one action. Any thread.
   void Stop(const absl::Status& reason);
@@ -68,6 +72,7 @@ class Executor {
   LocalStage* const stage_;
   Feed* const feed_;
   const LrScheduleSpec lr_;
+  StepGate gate_;
 
   mutable std::mutex mutex_;  // not absl's: the thread sanitizer would not see it
   absl::Status stop_ ABSL_GUARDED_BY(mutex_);

@@ -74,6 +74,17 @@ TEST_P(ExecutorTest, EvaluationChangesNothing) {
   }
 }
 
+TEST_P(ExecutorTest, TrainingThatEndsEarlyLeavesTheSameParametersInAnyNumberOfStages) {
+  const std::string schedule = std::string("pipeline.schedule=") + GetParam();
+  SmallStages one({schedule, "pipeline.stages=1"}), three({schedule, "pipeline.stages=3"});
+  one.executor(0).gate().EndAfter(2);
+  for (int stage : {0, 1, 2}) three.executor(stage).gate().EndAfter(2);
+  const std::vector<double> losses = one.Train();
+  EXPECT_THAT(losses, SizeIs(2));
+  EXPECT_THAT(three.Train(), ElementsAreArray(losses));
+  EXPECT_THAT(three.Values(), ElementsAreArray(one.Values()));
+}
+
 TEST_P(ExecutorTest, CapturesDependNeitherOnTheStagesNorOnThemselves) {
   const std::string schedule = std::string("pipeline.schedule=") + GetParam();
   const std::string capture = "capture.steps=[2, 3]";

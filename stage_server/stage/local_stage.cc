@@ -221,10 +221,15 @@ absl::Status LocalStage::ClearGradients() {
   return absl::OkStatus();
 }
 
-absl::Status LocalStage::ImportParameters(std::string_view file) {
-  RETURN_IF_ERROR(ReadParameters(file, parameters()));
-  for (const auto& segment : segments_) RETURN_IF_ERROR(segment->ParametersChanged());
-  return absl::OkStatus();
+absl::Status LocalStage::ImportParameters(
+    const std::function<bool(std::string_view* piece)>& next) {
+  ParameterReader reader(parameters());
+  absl::Status status;
+  for (std::string_view piece; status.ok() && next(&piece);) status = reader.Append(piece);
+  if (status.ok()) status = reader.Finish();
+  status.Update(ClearGradients());
+  for (const auto& segment : segments_) status.Update(segment->ParametersChanged());
+  return status;
 }
 
 absl::Status LocalStage::Update(double lr) {

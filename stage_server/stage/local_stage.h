@@ -68,8 +68,9 @@ class LocalStage {
   absl::Status Backward(const Work& work);
   // Gradients are zero. Update does so too.
   absl::Status ClearGradients();
-  // Parameters have the values of the safetensors file `file`; see ReadParameters.
-  absl::Status ImportParameters(std::string_view file);
+  // Parameters have the values of the safetensors file whose pieces `next` gives, false after the
+  // last; see ParameterReader. Gradients are zero.
+  absl::Status ImportParameters(const std::function<bool(std::string_view* piece)>& next);
   // After all backwards of a step.
   absl::Status Update(double lr);
   // Takes the acknowledgements that the last evaluation batches still owe.

@@ -1,12 +1,12 @@
 #include "stage_server/stage/safetensors.h"
 
 #include <algorithm>
-#include <map>
-#include <string>
+#include <cmath>
+#include <cstring>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "base/safetensors.h"
 #include "base/status.h"
 
 namespace thinwire {
@@ -14,83 +14,241 @@ namespace {
 
 using Sink = std::function<absl::Status(std::string_view)>;
 
-// A parameter's tensor under the parameter's name.
-using Named = std::pair<const ParameterSpec*, const Tensor*>;
+constexpr uint64_t kMaxHeaderBytes = uint64_t{16} << 20;  // of a file that is read
 
-absl::Status Write(const std::vector<Named>& tensors, size_t piece_bytes, const Sink& sink) {
-  const auto write = [&](std::string_view bytes) -> absl::Status {
-    for (; !bytes.empty(); bytes.remove_prefix(std::min(piece_bytes, bytes.size()))) {
-      RETURN_IF_ERROR(sink(bytes.substr(0, piece_bytes)));
-    }
-    return absl::OkStatus();
-  };
-  Safetensors file;
-  std::vector<uint64_t> bytes;
-  for (const auto& [spec, tensor] : tensors) {
-    file.tensors.push_back({spec->name, "F32", {spec->shape.begin(), spec->shape.end()}, {}});
-    bytes.push_back(tensor->bytes());
-  }
-  RETURN_IF_ERROR(write(SafetensorsPrefix(file, bytes)));
-  std::string host;
-  for (const auto& [spec, tensor] : tensors) {
-    host.resize(tensor->bytes());
-    RETURN_IF_ERROR(
-        ToStatus(tensor->device()->CopyToHost(host.data(), tensor->data(), tensor->bytes())));
-    RETURN_IF_ERROR(write(host));
+// One tensor of the file to be written, and the fp32 tensor whose rows it holds.
+struct Source {
+  FileTensor tensor;
+  const Tensor* values = nullptr;
+};
+
+absl::Status InPieces(std::string_view bytes, size_t piece_bytes, const Sink& sink) {
+  for (; !bytes.empty(); bytes.remove_prefix(std::min(piece_bytes, bytes.size()))) {
+    RETURN_IF_ERROR(sink(bytes.substr(0, piece_bytes)));
   }
   return absl::OkStatus();
 }
 
-absl::Status CheckTensor(const StoredTensor& tensor, const ParameterSpec& spec) {
-  const std::vector<int64_t> shape(spec.shape.begin(), spec.shape.end());
-  if (tensor.dtype == "F32" && tensor.shape == shape) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("parameter ", spec.name, ": ", tensor.dtype, " [",
-                                                 absl::StrJoin(tensor.shape, ", "), "], want F32 ",
-                                                 spec.shape.ToString()));
+float* RowsOf(const Tensor& parameter, const FileTensor& tensor) {
+  return static_cast<float*>(parameter.data()) + tensor.first_row * tensor.row_elements;
+}
+
+absl::Status Write(const std::vector<Source>& sources, size_t piece_bytes, const Sink& sink) {
+  Safetensors file;
+  std::vector<uint64_t> bytes;
+  for (const Source& source : sources) {
+    file.tensors.push_back({source.tensor.name, "F32", source.tensor.shape, {}});
+    bytes.push_back(static_cast<uint64_t>(source.tensor.elements()) * sizeof(float));
+  }
+  RETURN_IF_ERROR(InPieces(SafetensorsPrefix(file, bytes), piece_bytes, sink));
+  std::vector<float> rows, in_file;
+  for (size_t i = 0; i < sources.size(); ++i) {
+    const auto& [tensor, values] = sources[i];
+    rows.resize(static_cast<size_t>(tensor.elements()));
+    RETURN_IF_ERROR(
+        ToStatus(values->device()->CopyToHost(rows.data(), RowsOf(*values, tensor), bytes[i])));
+    in_file.resize(rows.size());
+    ToFileOrder(tensor, rows, absl::MakeSpan(in_file));
+    RETURN_IF_ERROR(
+        InPieces({reinterpret_cast<const char*>(in_file.data()), bytes[i]}, piece_bytes, sink));
+  }
+  return absl::OkStatus();
+}
+
+float FromF16(uint16_t half) {
+  const uint32_t exponent = half >> 10 & 0x1F, mantissa = half & 0x3FF;
+  const float sign = half >> 15 != 0 ? -1.0f : 1.0f;
+  if (exponent == 0) return sign * std::ldexp(static_cast<float>(mantissa), -24);
+  if (exponent == 0x1F) return sign * (mantissa == 0 ? HUGE_VALF : NAN);
+  return sign * std::ldexp(static_cast<float>(mantissa + 0x400), static_cast<int>(exponent) - 25);
+}
+
+float FromBf16(uint16_t half) {
+  const uint32_t bits = static_cast<uint32_t>(half) << 16;
+  float value;
+  std::memcpy(&value, &bits, sizeof(value));
+  return value;
+}
+
+bool IsFloat(const std::string& dtype) {
+  return dtype == "F32" || dtype == "F16" || dtype == "BF16";
+}
+
+// `bytes` are of a type that IsFloat.
+std::vector<float> Widened(const std::string& dtype, std::string_view bytes) {
+  std::vector<float> values(bytes.size() / (dtype == "F32" ? sizeof(float) : sizeof(uint16_t)));
+  if (dtype == "F32") {
+    std::memcpy(values.data(), bytes.data(), bytes.size());
+    return values;
+  }
+  for (size_t i = 0; i < values.size(); ++i) {
+    uint16_t half;
+    std::memcpy(&half, bytes.data() + i * sizeof(half), sizeof(half));
+    values[i] = dtype == "F16" ? FromF16(half) : FromBf16(half);
+  }
+  return values;
+}
+
+absl::Status CheckTensor(const TensorPlace& is, const FileTensor& want) {
+  if (IsFloat(is.dtype) && is.shape == want.shape) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("parameter ", is.name, ": ", is.dtype, " [",
+                                                 absl::StrJoin(is.shape, ", "), "], want ",
+                                                 IsFloat(is.dtype) ? is.dtype : "F32, F16 or BF16",
+                                                 " [", absl::StrJoin(want.shape, ", "), "]"));
 }
 
 }  // namespace
 
 absl::Status WriteParameters(const std::vector<const Parameter*>& parameters, size_t piece_bytes,
                              const Sink& sink) {
-  std::vector<Named> tensors;
-  for (const Parameter* one : parameters) tensors.emplace_back(&one->spec, &one->value);
-  return Write(tensors, piece_bytes, sink);
+  std::vector<Source> sources;
+  for (const Parameter* one : parameters) {
+    if (!StandsInFiles(one->spec)) continue;
+    for (FileTensor& tensor : FileTensors(one->spec)) {
+      sources.push_back({std::move(tensor), &one->value});
+    }
+  }
+  return Write(sources, piece_bytes, sink);
 }
 
 absl::Status WriteGradients(const std::vector<const Parameter*>& parameters, size_t piece_bytes,
                             const Sink& sink) {
-  std::vector<Named> tensors;
+  std::vector<Source> sources;
   for (const Parameter* one : parameters) {
-    if (one->spec.trainable) tensors.emplace_back(&one->spec, &one->gradient);
+    if (!one->spec.trainable) continue;
+    ParameterSpec as_it_is;
+    as_it_is.name = one->spec.name;
+    as_it_is.shape = one->spec.shape;
+    sources.push_back({FileTensors(as_it_is)[0], &one->gradient});
   }
-  return Write(tensors, piece_bytes, sink);
+  return Write(sources, piece_bytes, sink);
 }
 
-absl::Status ReadParameters(std::string_view file,
-                            const std::vector<const Parameter*>& parameters) {
-  ASSIGN_OR_RETURN(const Safetensors parsed, ParseSafetensors(file));
-  std::map<std::string_view, const StoredTensor*> tensors;
-  for (const StoredTensor& tensor : parsed.tensors) tensors[tensor.name] = &tensor;
-  std::vector<const StoredTensor*> sources;
-  for (const Parameter* parameter : parameters) {
-    const auto found = tensors.find(parameter->spec.name);
-    if (found == tensors.end()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("parameter ", parameter->spec.name, " is missing"));
+ParameterReader::ParameterReader(const std::vector<const Parameter*>& parameters) {
+  for (const Parameter* parameter : parameters) targets_.push_back({parameter, {}});
+  for (Target& target : targets_) {
+    if (target.parameter->gradient.empty()) {
+      target.values.resize(static_cast<size_t>(target.parameter->value.elements()));
     }
-    RETURN_IF_ERROR(CheckTensor(*found->second, parameter->spec));
-    sources.push_back(found->second);
-    tensors.erase(found);
+    for (FileTensor& tensor : FileTensors(target.parameter->spec)) {
+      const std::string name = tensor.name;
+      wanted_.insert({name, {&target, std::move(tensor)}});
+    }
   }
-  if (!tensors.empty()) {
+}
+
+uint64_t ParameterReader::MostBytes() const {
+  uint64_t bytes = kMaxHeaderBytes;
+  for (const Target& target : targets_) bytes += target.parameter->value.bytes();
+  return bytes;
+}
+
+absl::Status ParameterReader::Append(std::string_view piece) {
+  while (!piece.empty()) {
+    if (part_ == Part::kNothing) {
+      return absl::DataLossError(
+          absl::StrCat("safetensors: ", piece.size(), " bytes behind the last tensor"));
+    }
+    const size_t taken = std::min<uint64_t>(piece.size(), want_bytes_ - bytes_.size());
+    bytes_ += piece.substr(0, taken);
+    piece.remove_prefix(taken);
+    if (bytes_.size() == want_bytes_) RETURN_IF_ERROR(PartCame());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ParameterReader::PartCame() {
+  if (part_ == Part::kTensors) {
+    RETURN_IF_ERROR(TensorCame());
+    ++next_tensor_;
+    AwaitNextTensor();
+    return absl::OkStatus();
+  }
+  if (part_ == Part::kHeader) return HeaderCame();
+  want_bytes_ = SafetensorsHeaderBytes(bytes_);
+  if (want_bytes_ > kMaxHeaderBytes) {
+    return absl::InvalidArgumentError(absl::StrCat("parameters of more than ", MostBytes(),
+                                                   " bytes, this stage's and a header of 16 MiB"));
+  }
+  if (want_bytes_ == 0) return absl::DataLossError("safetensors: a header of 0 bytes");
+  bytes_.clear();
+  part_ = Part::kHeader;
+  return absl::OkStatus();
+}
+
+absl::Status ParameterReader::HeaderCame() {
+  ASSIGN_OR_RETURN(SafetensorsHeader header,
+                   ParseSafetensorsHeader(bytes_, /*data_bytes=*/std::nullopt));
+  std::map<std::string_view, const TensorPlace*> there;
+  for (const TensorPlace& tensor : header.tensors) there[tensor.name] = &tensor;
+  for (const auto& [name, wanted] : wanted_) {
+    const auto found = there.find(name);
+    if (found == there.end()) {
+      return absl::InvalidArgumentError(absl::StrCat("parameter ", name, " is missing"));
+    }
+    RETURN_IF_ERROR(CheckTensor(*found->second, wanted.tensor));
+  }
+  for (const auto& [name, tensor] : there) {
+    if (wanted_.count(std::string(name)) > 0) continue;
     return absl::InvalidArgumentError(
-        absl::StrCat("tensor ", tensors.begin()->second->name, " is no parameter of this stage"));
+        absl::StrCat("tensor ", tensor->name, " is no parameter of this stage"));
   }
-  for (size_t i = 0; i < parameters.size(); ++i) {
-    const Tensor& value = parameters[i]->value;
-    RETURN_IF_ERROR(ToStatus(
-        value.device()->CopyFromHost(value.data(), sources[i]->data.data(), value.bytes())));
+  tensors_ = std::move(header.tensors);
+  part_ = Part::kTensors;
+  AwaitNextTensor();
+  return absl::OkStatus();
+}
+
+void ParameterReader::AwaitNextTensor() {
+  bytes_.clear();
+  // A tensor without elements has nothing that comes.
+  while (next_tensor_ < tensors_.size() && tensors_[next_tensor_].bytes == 0) ++next_tensor_;
+  if (next_tensor_ == tensors_.size()) {
+    part_ = Part::kNothing;
+  } else {
+    want_bytes_ = tensors_[next_tensor_].bytes;
+    bytes_.reserve(want_bytes_);
+  }
+}
+
+absl::Status ParameterReader::TensorCame() {
+  const TensorPlace& place = tensors_[next_tensor_];
+  const std::vector<float> in_file = Widened(place.dtype, bytes_);
+  std::vector<float> rows(in_file.size());
+  const auto [first, last] = wanted_.equal_range(place.name);
+  for (auto wanted = first; wanted != last; ++wanted) {
+    auto& [target, tensor] = wanted->second;
+    FromFileOrder(tensor, in_file, absl::MakeSpan(rows));
+    const Tensor& waiting = target->parameter->gradient;
+    if (waiting.empty()) {
+      std::copy(rows.begin(), rows.end(),
+                target->values.begin() + tensor.first_row * tensor.row_elements);
+    } else {
+      RETURN_IF_ERROR(ToStatus(waiting.device()->CopyFromHost(RowsOf(waiting, tensor), rows.data(),
+                                                              rows.size() * sizeof(float))));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ParameterReader::Finish() {
+  if (part_ != Part::kNothing) {
+    return absl::DataLossError(absl::StrCat(
+        "safetensors: the file ends ", want_bytes_ - bytes_.size(), " bytes before the end of its ",
+        part_ == Part::kTensors  ? absl::StrCat("tensor ", tensors_[next_tensor_].name)
+        : part_ == Part::kHeader ? "header"
+                                 : "length"));
+  }
+  for (Target& target : targets_) {
+    const Tensor &value = target.parameter->value, &waiting = target.parameter->gradient;
+    if (!waiting.empty()) {
+      target.values.resize(static_cast<size_t>(value.elements()));
+      RETURN_IF_ERROR(ToStatus(
+          waiting.device()->CopyToHost(target.values.data(), waiting.data(), waiting.bytes())));
+    }
+    RETURN_IF_ERROR(
+        ToStatus(value.device()->CopyFromHost(value.data(), target.values.data(), value.bytes())));
+    target.values = {};
   }
   return absl::OkStatus();
 }

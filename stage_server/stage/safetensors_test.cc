@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -59,33 +60,62 @@ TEST(SafetensorsTest, TheSinksErrorEndsTheFile) {
   EXPECT_EQ(calls, 1);
 }
 
+std::string Written(const std::vector<const Parameter*>& parameters) {
+  std::string file;
+  const absl::Status status = WriteParameters(parameters, 1000, [&](std::string_view piece) {
+    file += piece;
+    return absl::OkStatus();
+  });
+  EXPECT_TRUE(status.ok()) << status;
+  return file;
+}
+
+Parameter Of(const std::string& name, const Shape& shape, const std::vector<float>& values) {
+  Parameter parameter;
+  parameter.spec.name = name;
+  parameter.spec.shape = shape;
+  parameter.value = *Tensor::Allocate(CpuDevice(), DType::kF32, shape);
+  std::copy(values.begin(), values.end(), parameter.value.floats().begin());
+  return parameter;
+}
+
+// The same with memory for its gradient.
+Parameter Trained(const std::string& name, const Shape& shape, const std::vector<float>& values) {
+  Parameter parameter = Of(name, shape, values);
+  parameter.gradient = *Tensor::Allocate(CpuDevice(), DType::kF32, shape);
+  return parameter;
+}
+
+absl::Status Read(std::string_view file, const std::vector<const Parameter*>& parameters,
+                  size_t piece_bytes = 3) {
+  ParameterReader reader(parameters);
+  for (; !file.empty(); file.remove_prefix(std::min(piece_bytes, file.size()))) {
+    const absl::Status status = reader.Append(file.substr(0, piece_bytes));
+    if (!status.ok()) return status;
+  }
+  return reader.Finish();
+}
+
+// A file of `tensors`, whose values stand as they are.
+std::string FileOf(const std::vector<StoredTensor>& tensors) {
+  std::string file;
+  const auto sink = [&](std::string_view piece) {
+    file += piece;
+    return absl::OkStatus();
+  };
+  EXPECT_TRUE(WriteSafetensors({{}, tensors}, 1000, sink).ok());
+  return file;
+}
+
 class ReadParametersTest : public ::testing::Test {
  protected:
   ReadParametersTest()
-      : weight_(Of("fc.weight", {2, 1}, {1.5f, -2.0f})), bias_(Of("fc.bias", {1}, {7})) {}
+      : weight_(Trained("fc.weight", {2, 1}, {1.5f, -2.0f})), bias_(Of("fc.bias", {1}, {7})) {}
 
-  static Parameter Of(const std::string& name, const Shape& shape,
-                      const std::vector<float>& values) {
-    Parameter parameter;
-    parameter.spec.name = name;
-    parameter.spec.shape = shape;
-    parameter.value = *Tensor::Allocate(CpuDevice(), DType::kF32, shape);
-    std::copy(values.begin(), values.end(), parameter.value.floats().begin());
-    return parameter;
-  }
-  static std::string Written(const std::vector<const Parameter*>& parameters) {
-    std::string file;
-    const absl::Status status = WriteParameters(parameters, 1000, [&](std::string_view piece) {
-      file += piece;
-      return absl::OkStatus();
-    });
-    EXPECT_TRUE(status.ok()) << status;
-    return file;
-  }
   // The error of reading into both parameters, which must have changed neither.
   std::string ErrorOf(const std::string& file) {
     const std::string before = Written({&weight_, &bias_});
-    const absl::Status status = ReadParameters(file, {&weight_, &bias_});
+    const absl::Status status = Read(file, {&weight_, &bias_});
     EXPECT_FALSE(status.ok());
     EXPECT_EQ(Written({&weight_, &bias_}), before);
     return std::string(status.message());
@@ -94,13 +124,31 @@ class ReadParametersTest : public ::testing::Test {
   Parameter weight_, bias_;
 };
 
-TEST_F(ReadParametersTest, WhatWasWrittenComesBackWhateverTheOrder) {
+TEST_F(ReadParametersTest, WhatWasWrittenComesBackWhateverTheOrderAndThePieces) {
   const std::string file = Written({&bias_, &weight_});
   const std::string before = Written({&weight_, &bias_});
-  weight_.value.floats()[1] = bias_.value.floats()[0] = 3;
-  const absl::Status status = ReadParameters(file, {&weight_, &bias_});
-  ASSERT_TRUE(status.ok()) << status;
-  EXPECT_EQ(Written({&weight_, &bias_}), before);
+  for (const size_t piece_bytes : {size_t{1}, size_t{7}, file.size()}) {
+    weight_.value.floats()[1] = bias_.value.floats()[0] = 3;
+    const absl::Status status = Read(file, {&weight_, &bias_}, piece_bytes);
+    ASSERT_TRUE(status.ok()) << status;
+    EXPECT_EQ(Written({&weight_, &bias_}), before);
+  }
+}
+
+TEST_F(ReadParametersTest, AFileCutShortAtAnyByteChangesNothing) {
+  const Parameter weight = Of("fc.weight", {2, 1}, {8, 9}), bias = Of("fc.bias", {1}, {10});
+  const std::string file = Written({&weight, &bias});
+  for (size_t size = 0; size < file.size(); ++size) ErrorOf(file.substr(0, size));
+  EXPECT_EQ(ErrorOf(file.substr(0, file.size() - 3)),
+            "safetensors: the file ends 3 bytes before the end of its tensor fc.bias");
+  EXPECT_EQ(ErrorOf(file + "x"), "safetensors: 1 bytes behind the last tensor");
+}
+
+TEST_F(ReadParametersTest, AHeaderThatLiesChangesNothing) {
+  EXPECT_EQ(ErrorOf(std::string("\0\0\0\0\0\0\0\1", 8) + "{}"),
+            "parameters of more than 16777228 bytes, this stage's and a header of 16 MiB");
+  EXPECT_EQ(ErrorOf(std::string("\2\0\0\0\0\0\0\0[]", 10)),
+            "safetensors: the header is no JSON map");
 }
 
 TEST_F(ReadParametersTest, AMissingTensorIsNamed) {
@@ -111,6 +159,63 @@ TEST_F(ReadParametersTest, ATensorLeftOverIsNamed) {
   const Parameter scale = Of("fc.scale", {1}, {1});
   EXPECT_EQ(ErrorOf(Written({&weight_, &bias_, &scale})),
             "tensor fc.scale is no parameter of this stage");
+}
+
+TEST_F(ReadParametersTest, AnotherTypeIsNamedWithThoseThatAreRead) {
+  EXPECT_EQ(
+      ErrorOf(FileOf({{"fc.weight", "F32", {2, 1}, "abcdefgh"}, {"fc.bias", "I32", {1}, "abcd"}})),
+      "parameter fc.bias: I32 [1], want F32, F16 or BF16 [1]");
+}
+
+TEST_F(ReadParametersTest, HalfTypesAreWidened) {
+  // 1.5, -2^-24 (the least), infinity and 2^-14 (the least normal one) in fp16; 1.5 in bf16.
+  Parameter four = Trained("fc.weight", {4, 1}, {0, 0, 0, 0});
+  const std::string halves("\x00\x3e\x01\x80\x00\x7c\x00\x04", 8), bf16("\xc0\x3f", 2);
+  const absl::Status status =
+      Read(FileOf({{"fc.weight", "F16", {4, 1}, halves}, {"fc.bias", "BF16", {1}, bf16}}),
+           {&four, &bias_});
+  ASSERT_TRUE(status.ok()) << status;
+  EXPECT_EQ(four.value.floats()[0], 1.5f);
+  EXPECT_EQ(four.value.floats()[1], -0x1p-24f);
+  EXPECT_EQ(four.value.floats()[2], HUGE_VALF);
+  EXPECT_EQ(four.value.floats()[3], 0x1p-14f);
+  EXPECT_EQ(bias_.value.floats()[0], 1.5f);
+}
+
+TEST_F(ReadParametersTest, TransposedAndInPartsAsTheSpecSays) {
+  Parameter conv1d = Trained("c_attn.weight", {3, 2}, {1, 2, 3, 4, 5, 6});
+  conv1d.spec.transposed = true;
+  Parameter fused = Trained("qkv.weight", {3, 1}, {7, 8, 9});
+  fused.spec.parts = {{"q_proj.weight", 2}, {"v_proj.weight", 1}};
+  const std::string file = Written({&conv1d, &fused});
+  const Safetensors parsed = *ParseSafetensors(file);
+  ASSERT_EQ(parsed.tensors.size(), 3u);
+  EXPECT_EQ(parsed.tensors[0].shape, std::vector<int64_t>({2, 3}));
+  const float in_file[6] = {1, 3, 5, 2, 4, 6};
+  EXPECT_EQ(std::memcmp(parsed.tensors[0].data.data(), in_file, sizeof(in_file)), 0);
+  EXPECT_EQ(parsed.tensors[1].name, "q_proj.weight");
+  EXPECT_EQ(parsed.tensors[2].name, "v_proj.weight");
+  for (Parameter* one : {&conv1d, &fused}) {
+    for (float& value : one->value.floats()) value = 0;
+  }
+  const absl::Status status = Read(file, {&conv1d, &fused});
+  ASSERT_TRUE(status.ok()) << status;
+  EXPECT_EQ(Written({&conv1d, &fused}), file);
+  EXPECT_EQ(conv1d.value.floats()[1], 2.0f);
+}
+
+TEST_F(ReadParametersTest, ATiedCopyIsReadFromTheOneTensorWhetherOrNotTheOtherIsHere) {
+  const Parameter embedding = Trained("wte.weight", {2, 1}, {3, 4});
+  Parameter head = Trained("lm_head.weight", {2, 1}, {0, 0});
+  head.spec.tied_to = "wte.weight";
+  const std::string file = Written({&embedding, &head});
+  EXPECT_EQ(ParseSafetensors(file)->tensors.size(), 1u);
+  ASSERT_TRUE(Read(file, {&head}).ok());
+  EXPECT_EQ(head.value.floats()[1], 4.0f);
+  head.value.floats()[1] = embedding.value.floats()[1] = 0;
+  ASSERT_TRUE(Read(file, {&embedding, &head}).ok());
+  EXPECT_EQ(head.value.floats()[1], 4.0f);
+  EXPECT_EQ(embedding.value.floats()[1], 4.0f);
 }
 
 TEST_F(ReadParametersTest, AnotherShapeIsNamedWithBoth) {
