@@ -5,7 +5,6 @@
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
-#include <optional>
 #include <system_error>
 #include <utility>
 
@@ -21,17 +20,14 @@
 #include "coordinator/probe/configurations.h"
 #include "coordinator/probe/probe.h"
 #include "coordinator/probe/table.h"
-#include "coordinator/run/model_files.h"
 
 namespace thinwire {
 namespace {
 
 namespace fs = std::filesystem;
 
-// What is to be done, with the memory that the task's weights point into.
 struct Prepared {
   ProbeTask task;
-  std::optional<LoadedModel> model;
   std::vector<std::string> skipped;
 };
 
@@ -91,8 +87,10 @@ absl::StatusOr<Prepared> Prepare(const ProbeFlags& flags) {
   task.batches = flags.batches;
   if (is_run) {
     task.epochs_trained = trained.epochs();
-    ASSIGN_OR_RETURN(prepared.model, LoadModel(flags.target + "/model"));
-    task.weights = prepared.model->tensors;
+    ASSIGN_OR_RETURN(ModelFolder folder, ModelFolder::Open(flags.target + "/model"));
+    ASSIGN_OR_RETURN(task.weights, ModelShares::Of(task.experiment, std::move(folder)));
+  } else if (task.experiment.has_init()) {
+    ASSIGN_OR_RETURN(task.weights, ModelShares::Initial(task.experiment));
   }
   RETURN_IF_ERROR(AddConfigurations(flags, &prepared));
   return prepared;

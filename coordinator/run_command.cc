@@ -27,6 +27,7 @@
 #include "coordinator/run/boundary_totals.h"
 #include "coordinator/run/metrics.h"
 #include "coordinator/run/model_files.h"
+#include "coordinator/run/model_shares.h"
 #include "coordinator/run/progress.h"
 #include "coordinator/run/run.h"
 #include "monitoring/metrics_server.h"
@@ -89,6 +90,19 @@ class Greeter final : public RunObserver {
   Progress& progress_;
 };
 
+// Keeps the parameters of the last epoch on disk.
+class ModelKeeper final : public RunObserver {
+ public:
+  // `config`: as SaveModel's.
+  ModelKeeper(Fleet* fleet, std::string config, std::string dir)
+      : fleet_(*fleet), config_(std::move(config)), dir_(std::move(dir)) {}
+  absl::Status OnTrained(uint32_t) override { return SaveModel(&fleet_, config_, dir_); }
+
+ private:
+  Fleet& fleet_;
+  const std::string config_, dir_;
+};
+
 // Passes everything on to several observers, in order, until one has an error.
 class Observers final : public RunObserver {
  public:
@@ -98,6 +112,7 @@ class Observers final : public RunObserver {
   absl::Status OnTotals(const RunTotals& totals) override {
     return Tell(&RunObserver::OnTotals, totals);
   }
+  absl::Status OnTrained(uint32_t epoch) override { return Tell(&RunObserver::OnTrained, epoch); }
   absl::Status OnEvaluation(uint32_t epoch, Inference inference) override {
     return Tell(&RunObserver::OnEvaluation, epoch, inference);
   }
@@ -156,15 +171,12 @@ class RecordedRun {
     std::vector<RunObserver*> observers = {&recorder, &metrics};
     if (!flags_.quiet) observers.push_back(&greeter);
     observers.push_back(&progress_);
-    const absl::Status status = TrainWith(observers);
+    ModelKeeper keeper(session_->fleet(), "", record_->model_dir());
+    observers.push_back(&keeper);
+    Observers all(observers);
+    const absl::Status status = RunExperiment(experiment_, session_->fleet(), &all, &summary_);
     if (!status.ok() && !interruption_.seen()) metrics.Failed(status);
     return status;
-  }
-
-  absl::Status TrainWith(const std::vector<RunObserver*>& observers) {
-    Observers all(observers);
-    RETURN_IF_ERROR(RunExperiment(experiment_, session_->fleet(), &all, &summary_));
-    return SaveModel(session_->fleet(), record_->model_dir());
   }
 
   // Writes the summary and tells the user how it went.
@@ -180,6 +192,7 @@ class RecordedRun {
     const absl::Status written = record_->WriteSummary(summary_);
     if (interrupted) {
       progress_.Say("interrupted; what was reached is in " + record_->dir());
+      if (!absl::IsCancelled(status)) progress_.Say(std::string(status.message()));
     } else if (status.ok() && !flags_.quiet) {
       progress_.Say(Farewell());
     }
@@ -245,6 +258,11 @@ absl::Status CheckState(const RunFlags& flags, const Experiment& experiment) {
   return CheckMemory(state, MachineMemoryBytes(), /*one_machine=*/true);
 }
 
+// What the experiment starts from is read again when the stages are there.
+absl::Status CheckInitial(const Experiment& experiment) {
+  return experiment.has_init() ? ModelShares::Initial(experiment).status() : absl::OkStatus();
+}
+
 absl::Status Warn(const Experiment& experiment) {
   ASSIGN_OR_RETURN(const std::vector<std::string> warnings, PlanWarnings(experiment));
   for (const std::string& warning : warnings) {
@@ -260,6 +278,8 @@ int RunCommand(RunFlags flags, Interruption* interruption) {
   if (!experiment.ok()) return Complain(experiment.status(), kExitUsage);
   const absl::Status state = CheckState(flags, *experiment);
   if (!state.ok()) return Complain(state, kExitUsage);
+  const absl::Status initial = CheckInitial(*experiment);
+  if (!initial.ok()) return Complain(initial, kExitUsage);
   const absl::Status warned = flags.quiet ? absl::OkStatus() : Warn(*experiment);
   if (!warned.ok()) return Complain(warned, kExitUsage);
   const std::string dir = flags.out.empty() ? "runs/" + experiment->name() : flags.out;

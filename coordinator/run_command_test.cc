@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "absl/synchronization/notification.h"
 #include "coordinator/exit_code.h"
 #include "coordinator/fleet/fake_stage_testing.h"
 #include "gmock/gmock.h"
@@ -18,6 +19,7 @@ namespace fs = std::filesystem;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::IsSupersetOf;
 using ::testing::MatchesRegex;
 
 constexpr char kExperiment[] = R"(
@@ -175,6 +177,50 @@ TEST_F(RunCommandTest, AnInterruptedRunKeepsItsSummaryAndFreesTheStages) {
   EXPECT_EQ(Run(), kExitInterrupted);
   EXPECT_EQ(Summary()["status"], "interrupted");
   EXPECT_TRUE(last_.released());
+}
+
+TEST_F(RunCommandTest, AnInterruptionEndsTheStepAtAllStagesAndKeepsTheModel) {
+  // Stage 0 is a step ahead; both train until they have been told the last step.
+  absl::Notification told[2];
+  FakeStage* const stages[2] = {&first_, &last_};
+  for (uint64_t i : {0, 1}) {
+    stages[i]->end_training = [&told, i](const EndTrainingRequest& request,
+                                         EndTrainingResponse* response) {
+      if (request.has_last_step()) told[i].Notify();
+      response->set_begun_step(8 - i);
+      return grpc::Status::OK;
+    };
+    stages[i]->train = [&told, i](const TrainRequest&, grpc::ServerContext*, FakeStage::Writer*) {
+      if (i == 0) kill(getpid(), SIGINT);
+      told[i].WaitForNotification();
+      return grpc::Status::OK;
+    };
+  }
+  EXPECT_EQ(Run(), kExitInterrupted);
+  EXPECT_EQ(Summary()["status"], "interrupted");
+  EXPECT_TRUE(Summary()["epochs"].empty());
+  for (const FakeStage* stage : stages) {
+    EXPECT_THAT(stage->calls(), IsSupersetOf({"EndTraining 8", "ExportParameters", "Release"}));
+  }
+  EXPECT_TRUE(fs::exists(flags_.out + "/model/model.safetensors.index.json"));
+}
+
+TEST_F(RunCommandTest, TheModelOfATrainedEpochIsThereWhenItsEvaluationFails) {
+  last_.evaluate = [](const EvaluateRequest&, grpc::ServerContext*, FakeStage::Writer*) {
+    return grpc::Status(grpc::StatusCode::INTERNAL, "a broken test set");
+  };
+  EXPECT_EQ(Run(), kExitFailed);
+  EXPECT_TRUE(fs::exists(flags_.out + "/model/model.safetensors.index.json"));
+}
+
+TEST_F(RunCommandTest, AModelToStartFromThatIsNotThereIsAUsageErrorBeforeAnythingIsWritten) {
+  flags_.overrides = {"init=/nonexistent/model"};
+  ::testing::internal::CaptureStderr();
+  EXPECT_EQ(Run(), kExitUsage);
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+              HasSubstr("init: /nonexistent/model: cannot open: No such file or directory"));
+  EXPECT_FALSE(fs::exists(flags_.out));
+  EXPECT_THAT(first_.calls(), IsEmpty());
 }
 
 TEST_F(RunCommandTest, ALostTerminalInterruptsTheRun) {

@@ -18,6 +18,9 @@ FakeStage::FakeStage() {
   configured.mutable_device()->set_name("cpu");
   train = [](const TrainRequest&, grpc::ServerContext*, Writer*) { return grpc::Status::OK; };
   evaluate = [](const EvaluateRequest&, grpc::ServerContext*, Writer*) { return grpc::Status::OK; };
+  end_training = [](const EndTrainingRequest&, EndTrainingResponse*) {
+    return grpc::Status(grpc::StatusCode::UNIMPLEMENTED, "");
+  };
   acquire = renew = [] { return grpc::Status::OK; };
   int port = 0;
   grpc::ServerBuilder builder;
@@ -81,6 +84,13 @@ grpc::Status FakeStage::Train(grpc::ServerContext* context, const TrainRequest* 
   return train(*request, context, writer);
 }
 
+grpc::Status FakeStage::EndTraining(grpc::ServerContext*, const EndTrainingRequest* request,
+                                    EndTrainingResponse* response) {
+  Note(request->has_last_step() ? absl::StrCat("EndTraining ", request->last_step())
+                                : "EndTraining");
+  return end_training(*request, response);
+}
+
 grpc::Status FakeStage::Evaluate(grpc::ServerContext* context, const EvaluateRequest* request,
                                  Writer* writer) {
   std::string call = absl::StrCat("Evaluate ", request->epoch());
@@ -101,6 +111,22 @@ grpc::Status FakeStage::ExportParameters(grpc::ServerContext*, const ExportParam
     writer->Write(chunk);
   }
   return grpc::Status::OK;
+}
+
+grpc::Status FakeStage::ImportParameters(grpc::ServerContext*,
+                                         grpc::ServerReader<ImportParametersRequest>* reader,
+                                         ImportParametersResponse*) {
+  Note("ImportParameters");
+  std::string file;
+  for (ImportParametersRequest request; reader->Read(&request);) file += request.data();
+  absl::MutexLock lock(&mutex_);
+  imported_ = std::move(file);
+  return grpc::Status::OK;
+}
+
+std::string FakeStage::imported() const {
+  absl::MutexLock lock(&mutex_);
+  return imported_;
 }
 
 grpc::Status FakeStage::Gradients(grpc::ServerContext*, const GradientsRequest* request,

@@ -25,6 +25,8 @@ class FakeStage final : public Stage::Service {
   const std::string& address() const { return address_; }
   // Names of the calls that came, Renew left out.
   std::vector<std::string> calls() const;
+  // The safetensors file that was imported last.
+  std::string imported() const;
   bool released() const;
 
   // What the calls answer; set before the first call.
@@ -37,6 +39,8 @@ class FakeStage final : public Stage::Service {
   std::function<grpc::Status(const TrainRequest&, grpc::ServerContext*, Writer*)> train;
   std::function<grpc::Status(const EvaluateRequest&, grpc::ServerContext*, Writer*)> evaluate;
   std::function<grpc::Status()> acquire, renew;
+  // Unimplemented unless set.
+  std::function<grpc::Status(const EndTrainingRequest&, EndTrainingResponse*)> end_training;
 
   // Waits like a stage whose neighbour does not send, until the call is cancelled.
   static grpc::Status Hang(grpc::ServerContext* context);
@@ -47,9 +51,13 @@ class FakeStage final : public Stage::Service {
                          ConfigureResponse*) override;
   grpc::Status Connect(grpc::ServerContext*, const ConnectRequest*, ConnectResponse*) override;
   grpc::Status Train(grpc::ServerContext*, const TrainRequest*, Writer*) override;
+  grpc::Status EndTraining(grpc::ServerContext*, const EndTrainingRequest*,
+                           EndTrainingResponse*) override;
   grpc::Status Evaluate(grpc::ServerContext*, const EvaluateRequest*, Writer*) override;
   grpc::Status ExportParameters(grpc::ServerContext*, const ExportParametersRequest*,
                                 grpc::ServerWriter<FileChunk>*) override;
+  grpc::Status ImportParameters(grpc::ServerContext*, grpc::ServerReader<ImportParametersRequest>*,
+                                ImportParametersResponse*) override;
   grpc::Status Gradients(grpc::ServerContext*, const GradientsRequest*, Writer*) override;
   grpc::Status ExportCapture(grpc::ServerContext*, const ExportCaptureRequest*,
                              grpc::ServerWriter<FileChunk>*) override;
@@ -60,6 +68,7 @@ class FakeStage final : public Stage::Service {
 
   mutable absl::Mutex mutex_;
   std::vector<std::string> calls_ ABSL_GUARDED_BY(mutex_);
+  std::string imported_ ABSL_GUARDED_BY(mutex_);
   std::string address_;
   std::unique_ptr<grpc::Server> server_;
 };

@@ -97,6 +97,36 @@ absl::Status Fleet::OnAll(const std::function<absl::Status(StageClient&)>& work)
   return failures_.empty() ? absl::OkStatus() : RootCause(failures_);
 }
 
+absl::Status Fleet::TrainOnAll(const std::function<absl::Status(StageClient&)>& work) {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    trains_ = true;
+  }
+  const absl::Status status = OnAll(work);
+  const std::lock_guard<std::mutex> lock(mutex_);
+  trains_ = false;
+  return status.ok() && ends_step_ ? absl::CancelledError("interrupted") : status;
+}
+
+bool Fleet::ended_after_step() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return ends_step_ && !interrupted_ && failures_.empty();
+}
+
+// Stages are not at the same step: all go on to the latest that one of them has begun.
+bool Fleet::EndTraining() {
+  std::vector<absl::StatusOr<uint64_t>> begun(clients_.size());
+  OnThreads(size(), [&](int i) { begun[i] = stage(i).HoldTraining(); });
+  uint64_t last_step = 0;
+  for (const absl::StatusOr<uint64_t>& step : begun) {
+    if (!step.ok()) return false;
+    last_step = std::max(last_step, *step);
+  }
+  std::vector<absl::Status> ended(clients_.size());
+  OnThreads(size(), [&](int i) { ended[i] = stage(i).EndTraining(last_step); });
+  return std::all_of(ended.begin(), ended.end(), [](const auto& status) { return status.ok(); });
+}
+
 void Fleet::AwaitAll() {
   {
     std::unique_lock<std::mutex> lock(mutex_);
@@ -140,6 +170,13 @@ void Fleet::Fail(Failure failure) {
 }
 
 void Fleet::Interrupt() {
+  bool ends_step;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    ends_step = ends_step_ = trains_;
+  }
+  // The training may be over meanwhile, and this changes nothing then.
+  if (ends_step && EndTraining()) return;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     interrupted_ = true;

@@ -30,7 +30,8 @@ struct FleetOptions {
   absl::Duration grace = absl::Seconds(1);
 };
 
-// Fails once and for good: after a failure or an interruption every call is cancelled.
+// Fails once and for good: after a failure or an interruption every call is cancelled, but that an
+// interrupted training first ends its step.
 class Fleet {
  public:
   // One stage per address, in order. All leases are for `run`, generation 1.
@@ -51,10 +52,16 @@ class Fleet {
   // the root cause is returned. Cancelled after Interrupt. One thread at a time.
   absl::Status OnAll(const std::function<absl::Status(StageClient&)>& work);
 
+  // The same for `work` that trains: Interrupt lets all stages end the step that any of them has
+  // begun. Cancelled then, too, but the stages are there for other calls, all after that step.
+  absl::Status TrainOnAll(const std::function<absl::Status(StageClient&)>& work);
+  // Whether that was how TrainOnAll ended.
+  bool ended_after_step() const;
+
   // A failure seen elsewhere: a process that died, a file that cannot be written. Any thread.
   void Fail(Failure failure);
 
-  // Cancels everything at once. Any thread.
+  // Cancels everything at once, but for TrainOnAll. Any thread.
   void Interrupt();
   bool interrupted() const;
 
@@ -63,6 +70,7 @@ class Fleet {
 
  private:
   absl::Status CheckBuild(const StageClient& client, const BuildInfo& build) const;
+  bool EndTraining();
   void AwaitAll();
   void CancelAll();
   void AskWhoIsLost();
@@ -77,6 +85,8 @@ class Fleet {
   std::condition_variable changed_;
   int running_ ABSL_GUARDED_BY(mutex_) = 0;  // threads of OnAll
   bool interrupted_ ABSL_GUARDED_BY(mutex_) = false;
+  bool trains_ ABSL_GUARDED_BY(mutex_) = false;            // in TrainOnAll
+  bool ends_step_ ABSL_GUARDED_BY(mutex_) = false;         // which Interrupt has asked for
   std::vector<Failure> failures_ ABSL_GUARDED_BY(mutex_);  // in order of arrival
 };
 

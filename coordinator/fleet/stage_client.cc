@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "base/status.h"
 #include "base/steady_time.h"
 
 namespace thinwire {
@@ -18,7 +19,7 @@ constexpr absl::Duration kShortCall = absl::Seconds(15);
 constexpr absl::Duration kConfigure = absl::Minutes(10);
 constexpr absl::Duration kConnect = absl::Seconds(60);
 constexpr absl::Duration kExport = absl::Minutes(10);
-constexpr size_t kPieceBytes = size_t{1} << 20;
+constexpr absl::Duration kEndTraining = absl::Seconds(3);  // somebody waits who pressed Ctrl-C
 constexpr absl::Duration kRelease = absl::Seconds(3);
 
 // A connection of its own, straight to the stage.
@@ -176,6 +177,19 @@ absl::Status StageClient::Train(TrainRequest request, const OnEvent& on_event) {
                 on_event);
 }
 
+absl::StatusOr<uint64_t> StageClient::HoldTraining() {
+  ASSIGN_OR_RETURN(
+      const EndTrainingResponse response,
+      Unary(Control("EndTraining", kEndTraining), &Stage::Stub::EndTraining, EndTrainingRequest()));
+  return response.begun_step();
+}
+
+absl::Status StageClient::EndTraining(uint64_t last_step) {
+  EndTrainingRequest request;
+  request.set_last_step(last_step);
+  return Unary(Control("EndTraining", kEndTraining), &Stage::Stub::EndTraining, request).status();
+}
+
 absl::Status StageClient::Evaluate(EvaluateRequest request, const OnEvent& on_event) {
   return Stream(Control("Evaluate", absl::InfiniteDuration()), &Stage::Stub::Evaluate,
                 std::move(request), on_event);
@@ -191,7 +205,7 @@ absl::Status StageClient::Gradients(GradientsRequest request, const OnEvent& on_
                 std::move(request), on_event);
 }
 
-absl::Status StageClient::ImportParameters(const Safetensors& parameters) {
+absl::Status StageClient::ImportParameters(const std::function<absl::Status(const Sink&)>& write) {
   const Method method = Control("ImportParameters", kExport);
   Call call(method.calls, method.timeout);
   if (!call.admitted()) return Error(method, Cancelled());
@@ -199,15 +213,18 @@ absl::Status StageClient::ImportParameters(const Safetensors& parameters) {
   const auto writer = method.stub->ImportParameters(call.context(), &response);
   ImportParametersRequest request;
   *request.mutable_lease() = lease_;
-  // Whatever ends the writing early is what Finish tells.
-  (void)WriteSafetensors(parameters, kPieceBytes, [&](std::string_view piece) {
+  bool is_open = true;
+  const absl::Status written = write([&](std::string_view piece) {
     request.set_data(piece.data(), piece.size());
-    const bool is_open = writer->Write(request);
+    is_open = writer->Write(request);
     request.clear_lease();
     return is_open ? absl::OkStatus() : absl::CancelledError("the stage ended the call");
   });
+  const bool is_own_error = is_open && !written.ok();
+  if (is_own_error) call.context()->TryCancel();
   writer->WritesDone();
-  return Error(method, writer->Finish());
+  const absl::Status status = Error(method, writer->Finish());
+  return is_own_error ? written : status;
 }
 
 absl::Status StageClient::ExportCapture(uint64_t step, const OnChunk& on_chunk) {

@@ -6,13 +6,13 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <string_view>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
-#include "base/safetensors.h"
 #include "grpcpp/grpcpp.h"
 #include "proto/stage.grpc.pb.h"
 
@@ -59,13 +59,20 @@ class StageClient {
   // Return when the stream has ended. An error of the callback ends the call and is returned. The
   // lease of the request is filled in here.
   absl::Status Train(TrainRequest request, const OnEvent& on_event);
+  // Holds training before its next step; returns the last one that has begun.
+  absl::StatusOr<uint64_t> HoldTraining();
+  // Lets a held training go on to the end of that step.
+  absl::Status EndTraining(uint64_t last_step);
   absl::Status Evaluate(EvaluateRequest request, const OnEvent& on_event);
   absl::Status ExportParameters(const OnChunk& on_chunk);
   absl::Status Gradients(GradientsRequest request, const OnEvent& on_event);
   absl::Status ExportCapture(uint64_t step, const OnChunk& on_chunk);
 
-  // Sends the tensors as one safetensors file.
-  absl::Status ImportParameters(const Safetensors& parameters);
+  // Sends the safetensors file that `write` hands to its sink, in pieces of at most kPieceBytes. An
+  // error of `write` ends the call and is returned, unless it is the sink's.
+  static constexpr size_t kPieceBytes = size_t{1} << 20;
+  using Sink = std::function<absl::Status(std::string_view)>;
+  absl::Status ImportParameters(const std::function<absl::Status(const Sink&)>& write);
 
   absl::Status Renew(absl::Duration timeout);
 

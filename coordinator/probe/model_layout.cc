@@ -1,7 +1,5 @@
 #include "coordinator/probe/model_layout.h"
 
-#include <string_view>
-
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "config/specs.h"
@@ -13,18 +11,13 @@ absl::StatusOr<ModelLayout> LayoutOf(const Experiment& experiment) {
   const auto& blocks = partition.model.blocks;
   ModelLayout layout;
   for (size_t segment = 0; segment <= partition.cuts.size(); ++segment) {
-    const int at = static_cast<int>(segment);
-    const BlockRange range = SegmentBlocks(partition.model, partition.cuts, at);
+    const BlockRange range =
+        SegmentBlocks(partition.model, partition.cuts, static_cast<int>(segment));
     const std::string &first = blocks[range.first].name, &last = blocks[range.last - 1].name;
     layout.segments.push_back(first == last ? first : absl::StrCat(first, " to ", last));
-    const size_t stage = layout.at_stage.size();
-    if (stage < partition.stage_starts.size() && partition.stage_starts[stage] == at) {
-      layout.at_stage.emplace_back();
-    }
     size_t elements = 0;
     for (int i = range.first; i < range.last; ++i) {
       for (const ParameterSpec& parameter : Parameters(blocks[i])) {
-        layout.at_stage.back().push_back(parameter.name);
         if (!parameter.trainable) continue;
         const auto own = static_cast<size_t>(parameter.shape.elements());
         layout.ranges[parameter.name] = {segment, elements, own};
@@ -34,26 +27,6 @@ absl::StatusOr<ModelLayout> LayoutOf(const Experiment& experiment) {
     layout.trained_elements.push_back(elements);
   }
   return layout;
-}
-
-absl::StatusOr<std::vector<Safetensors>> SharesOf(const ModelLayout& layout,
-                                                  const std::vector<StoredTensor>& tensors) {
-  std::map<std::string_view, const StoredTensor*> left;
-  for (const StoredTensor& tensor : tensors) left[tensor.name] = &tensor;
-  std::vector<Safetensors> shares;
-  for (const std::vector<std::string>& names : layout.at_stage) {
-    Safetensors share;
-    for (const std::string& name : names) {
-      const auto found = left.find(name);
-      if (found == left.end()) continue;
-      share.tensors.push_back(*found->second);
-      left.erase(found);
-    }
-    shares.push_back(std::move(share));
-  }
-  if (left.empty()) return shares;
-  return absl::InvalidArgumentError(
-      absl::StrCat("tensor ", left.begin()->second->name, " is no parameter of the model"));
 }
 
 }  // namespace thinwire

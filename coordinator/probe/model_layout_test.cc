@@ -8,10 +8,7 @@
 namespace thinwire {
 namespace {
 
-using ::testing::Contains;
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::Not;
 using ::testing::SizeIs;
 
 constexpr char kExperiment[] = R"(
@@ -28,15 +25,11 @@ ModelLayout Layout(const std::vector<std::string>& overrides) {
   return *layout;
 }
 
-TEST(ModelLayoutTest, SegmentsStandBetweenCutsAndStagesHoldSegments) {
+TEST(ModelLayoutTest, SegmentsStandBetweenCuts) {
   const ModelLayout layout = Layout({});
   EXPECT_THAT(layout.segments, ElementsAre("stem", "layer1.0 to layer2.0", "layer3.0 to head"));
-  ASSERT_THAT(layout.at_stage, SizeIs(2));
-  EXPECT_THAT(layout.at_stage[0], Contains("conv1.weight"));
-  EXPECT_THAT(layout.at_stage[1], Not(Contains("conv1.weight")));
   EXPECT_EQ(layout.ranges.at("conv1.weight").segment, 0u);
   EXPECT_EQ(layout.ranges.count("bn1.running_mean"), 0u);
-  EXPECT_THAT(layout.at_stage[0], Contains("bn1.running_mean"));
 }
 
 TEST(ModelLayoutTest, TrainedParametersStandOneAfterTheOtherInTheirSegment) {
@@ -48,23 +41,6 @@ TEST(ModelLayoutTest, TrainedParametersStandOneAfterTheOtherInTheirSegment) {
   EXPECT_EQ(layout.ranges.at("bn1.bias").first, 40u);
   ASSERT_THAT(layout.trained_elements, SizeIs(3));
   EXPECT_EQ(layout.trained_elements[0], 44u);
-}
-
-TEST(ModelLayoutTest, AModelOfOneStageHasItAll) {
-  const ModelLayout one = Layout({"pipeline.stages=1"}), two = Layout({});
-  ASSERT_THAT(one.at_stage, SizeIs(1));
-  EXPECT_EQ(one.at_stage[0].size(), two.at_stage[0].size() + two.at_stage[1].size());
-}
-
-TEST(SharesOfTest, EachStageGetsItsOwnAndAStrangerIsNamed) {
-  const ModelLayout layout = Layout({});
-  const std::string first = layout.at_stage[0][0], second = layout.at_stage[1][0];
-  const auto shares = SharesOf(layout, {{second, "F32", {}, "abcd"}, {first, "F32", {}, "efgh"}});
-  ASSERT_TRUE(shares.ok()) << shares.status();
-  EXPECT_EQ((*shares)[0].tensors[0].data, "efgh");
-  EXPECT_EQ((*shares)[1].tensors[0].data, "abcd");
-  EXPECT_THAT(std::string(SharesOf(layout, {{"fc9.bias", "F32", {}, "abcd"}}).status().message()),
-              HasSubstr("fc9.bias is no parameter"));
 }
 
 }  // namespace

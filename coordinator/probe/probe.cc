@@ -124,9 +124,6 @@ class Prober {
     ASSIGN_OR_RETURN(layout_, LayoutOf(task_.experiment));
     ASSIGN_OR_RETURN(const DType compute, ComputeFrom(task_.experiment));
     element_bytes_ = SizeOf(compute);
-    if (!task_.weights.empty()) {
-      ASSIGN_OR_RETURN(shares_, SharesOf(layout_, task_.weights));
-    }
     std::vector<AcquireResponse> answers;
     RETURN_IF_ERROR(fleet_.Acquire(&answers));
     threads_ = StageThreads(task_.experiment, &fleet_, answers);
@@ -147,10 +144,7 @@ class Prober {
     ASSIGN_OR_RETURN(const Configured configured, ConfigureStages(experiment, threads_, &fleet_));
     verified_ = true;
     report_.set_parameters(configured.parameters);
-    if (!shares_.empty()) {
-      RETURN_IF_ERROR(fleet_.OnAll(
-          [this](StageClient& stage) { return stage.ImportParameters(shares_[stage.stage()]); }));
-    }
+    if (task_.weights) RETURN_IF_ERROR(task_.weights->Import(&fleet_));
     const uint64_t samples = configured.data.train_samples();
     RETURN_IF_ERROR(CheckBatches(samples));
     Measured measured;
@@ -257,10 +251,9 @@ class Prober {
   const std::function<void(const std::string&)>& on_progress_;
   ProbeReport& report_;
   ModelLayout layout_;
-  std::vector<Safetensors> shares_;  // by stage; empty: initial weights
-  std::vector<int> threads_;         // by stage
-  size_t element_bytes_ = 0;         // of what crosses uncompressed
-  bool verified_ = false;            // the data's checksums need comparing once
+  std::vector<int> threads_;  // by stage
+  size_t element_bytes_ = 0;  // of what crosses uncompressed
+  bool verified_ = false;     // the data's checksums need comparing once
   const std::vector<Batch>* reference_ = nullptr;
   // The last configuration that compressed activations alone.
   std::optional<CodecSpec> forward_codec_;

@@ -3,24 +3,24 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
-#include "base/safetensors.h"
 #include "coordinator/fleet/fleet.h"
 #include "coordinator/probe/configurations.h"
+#include "coordinator/run/model_shares.h"
 #include "proto/experiment.pb.h"
 #include "proto/probe.pb.h"
 
 namespace thinwire {
 
 struct ProbeTask {
-  Experiment experiment;  // resolved; its codecs are not looked at
-  // Empty: the experiment's initial ones. The data outlives the task.
-  std::vector<StoredTensor> weights;
-  uint32_t epochs_trained = 0;  // batches are those of the next epoch, augmented as it would
-  int batches = 1;              // the epoch's first ones
+  Experiment experiment;               // resolved; its codecs are not looked at
+  std::optional<ModelShares> weights;  // none: the experiment's random ones
+  uint32_t epochs_trained = 0;         // batches are those of the next epoch, augmented as it would
+  int batches = 1;                     // the epoch's first ones
   std::vector<ProbeConfiguration> configurations;
 };
 

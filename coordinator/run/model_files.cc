@@ -4,34 +4,22 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
+#include <cstdio>
 #include <filesystem>
-#include <fstream>
-#include <map>
-#include <string_view>
 #include <system_error>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/status.h"
 #include "coordinator/files/file.h"
+#include "coordinator/files/model_folder.h"
+#include "coordinator/files/tensor_file.h"
 #include "nlohmann/json.hpp"
 
 namespace thinwire {
 namespace {
 
 namespace fs = std::filesystem;
-
-// safetensors: header bytes as u64 little-endian, a JSON header, then the tensors.
-constexpr uint64_t kLengthBytes = 8;
-
-uint64_t LittleEndian(const unsigned char (&bytes)[kLengthBytes]) {
-  uint64_t value = 0;
-  // The last byte is the highest: it goes in first, and each further one shifts it up by 8 bits.
-  for (int i = 7; i >= 0; --i) value = value << 8 | bytes[i];
-  return value;
-}
 
 absl::Status ReceiveShard(StageClient& stage, const std::string& path) {
   const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
@@ -48,28 +36,48 @@ absl::Status WriteIndex(const std::string& dir, int shards) {
   uint64_t total_bytes = 0;
   for (int i = 0; i < shards; ++i) {
     const std::string name = ShardName(i, shards);
-    ASSIGN_OR_RETURN(const ShardContents contents, ReadShardContents(dir + "/" + name));
-    for (const std::string& tensor : contents.tensors) weight_map[tensor] = name;
-    total_bytes += contents.data_bytes;
+    ASSIGN_OR_RETURN(const OpenTensorFile shard, OpenTensorFile::Open(dir + "/" + name));
+    for (const TensorPlace& tensor : shard.header().tensors) weight_map[tensor.name] = name;
+    total_bytes += shard.data_bytes();
   }
   const nlohmann::json index = {{"metadata", {{"total_size", total_bytes}}},
                                 {"weight_map", std::move(weight_map)}};
-  return ReplaceFile(dir + "/model.safetensors.index.json", index.dump(2) + "\n");
+  return ReplaceFile(dir + "/" + kModelIndex, index.dump(2) + "\n");
 }
 
-// Gathers the files in `temporary`, which then becomes `dir`.
-absl::Status SaveModelAs(Fleet* fleet, const std::string& temporary, const std::string& dir) {
+absl::Status MakeEmptyFolder(const std::string& path) {
   std::error_code error;
-  fs::remove_all(temporary, error);
-  if (!error) fs::create_directories(temporary, error);
-  if (error) return FileError(temporary, "cannot make the folder", error.value());
+  fs::remove_all(path, error);
+  if (!error) fs::create_directories(path, error);
+  if (error) return FileError(path, "cannot make the folder", error.value());
+  return absl::OkStatus();
+}
+
+// Gathers the files of a model in `dir`, which is empty.
+absl::Status Gather(Fleet* fleet, const std::string& config, const std::string& dir) {
   RETURN_IF_ERROR(fleet->OnAll([&](StageClient& stage) {
-    return ReceiveShard(stage, temporary + "/" + ShardName(stage.stage(), fleet->size()));
+    return ReceiveShard(stage, dir + "/" + ShardName(stage.stage(), fleet->size()));
   }));
-  RETURN_IF_ERROR(WriteIndex(temporary, fleet->size()));
-  fs::remove_all(dir, error);
-  if (!error) fs::rename(temporary, dir, error);
+  RETURN_IF_ERROR(WriteIndex(dir, fleet->size()));
+  return config.empty() ? absl::OkStatus() : ReplaceFile(dir + "/config.json", config);
+}
+
+// `dir` becomes what `with` is; what it was stands as `with` then, or nowhere.
+absl::Status Replace(const std::string& dir, const std::string& with) {
+  if (renameat2(AT_FDCWD, with.c_str(), AT_FDCWD, dir.c_str(), RENAME_EXCHANGE) == 0) {
+    return absl::OkStatus();
+  }
+  const std::string old = dir + ".old";
+  std::error_code error;
+  if (errno == EINVAL || errno == ENOSYS) {  // a file system that does not exchange
+    fs::remove_all(old, error);
+    fs::rename(dir, old, error);  // if it is there
+  } else if (errno != ENOENT) {
+    return FileError(dir, "cannot replace the folder", errno);
+  }
+  fs::rename(with, dir, error);
   if (error) return FileError(dir, "cannot replace the folder", error.value());
+  fs::remove_all(old, error);
   return absl::OkStatus();
 }
 
@@ -79,70 +87,13 @@ std::string ShardName(int shard, int shards) {
   return absl::StrFormat("model-%05d-of-%05d.safetensors", shard + 1, shards);
 }
 
-absl::StatusOr<ShardContents> ReadShardContents(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::error_code error;
-  const uint64_t size = fs::file_size(path, error);
-  if (!file || error) return FileError(path, "cannot read", error ? error.value() : EIO);
-  unsigned char length[kLengthBytes];
-  if (!file.read(reinterpret_cast<char*>(length), kLengthBytes)) {
-    return absl::DataLossError(absl::StrCat(path, ": ", size, " bytes, want at least 8"));
-  }
-  const uint64_t header_bytes = LittleEndian(length);
-  if (header_bytes > size - kLengthBytes) {
-    return absl::DataLossError(
-        absl::StrCat(path, ": a header of ", header_bytes, " bytes in a file of ", size));
-  }
-  std::string header(header_bytes, '\0');
-  file.read(header.data(), static_cast<std::streamsize>(header_bytes));
-  const auto json = nlohmann::json::parse(header, nullptr, /*allow_exceptions=*/false);
-  if (!json.is_object()) return absl::DataLossError(absl::StrCat(path, ": header is not JSON"));
-  ShardContents contents;
-  for (const auto& [name, tensor] : json.items()) {
-    if (name != "__metadata__") contents.tensors.push_back(name);
-  }
-  contents.data_bytes = size - kLengthBytes - header_bytes;
-  return contents;
-}
-
-absl::StatusOr<LoadedModel> LoadModel(const std::string& dir) {
-  const std::string path = dir + "/model.safetensors.index.json";
-  std::ifstream file(path);
-  if (!file) return FileError(path, "cannot open", errno);
-  const auto index = nlohmann::json::parse(file, nullptr, /*allow_exceptions=*/false);
-  if (!index.is_object() || !index.contains("weight_map") || !index["weight_map"].is_object()) {
-    return absl::DataLossError(absl::StrCat(path, ": is no index with a weight_map"));
-  }
-  std::map<std::string, std::vector<std::string>> by_shard;  // names of tensors
-  for (const auto& [tensor, shard] : index["weight_map"].items()) {
-    if (!shard.is_string() || fs::path(shard.get<std::string>()).has_parent_path()) {
-      return absl::DataLossError(absl::StrCat(path, ": ", tensor, " stands in no shard"));
-    }
-    by_shard[shard.get<std::string>()].push_back(tensor);
-  }
-  LoadedModel model;
-  for (const auto& [shard, names] : by_shard) {
-    ASSIGN_OR_RETURN(TensorFile read, ReadTensorFile(dir + "/" + shard));
-    std::map<std::string_view, const StoredTensor*> there;
-    for (const StoredTensor& tensor : read.contents.tensors) there[tensor.name] = &tensor;
-    for (const std::string& name : names) {
-      const auto found = there.find(name);
-      if (found == there.end()) {
-        return absl::DataLossError(
-            absl::StrCat(dir, "/", shard, ": ", name, ", which the index names, is not there"));
-      }
-      model.tensors.push_back(*found->second);
-    }
-    model.shards.push_back(std::move(read));
-  }
-  return model;
-}
-
-absl::Status SaveModel(Fleet* fleet, const std::string& dir) {
+absl::Status SaveModel(Fleet* fleet, const std::string& config, const std::string& dir) {
   const std::string temporary = dir + ".tmp";
-  absl::Status status = SaveModelAs(fleet, temporary, dir);
+  RETURN_IF_ERROR(MakeEmptyFolder(temporary));
+  absl::Status status = Gather(fleet, config, temporary);
+  if (status.ok()) status = Replace(dir, temporary);
   std::error_code ignored;
-  fs::remove_all(temporary, ignored);  // only there after an error
+  fs::remove_all(temporary, ignored);
   return status;
 }
 

@@ -45,6 +45,8 @@ class RunObserver {
   virtual absl::Status OnStep(const StepRecord&) { return absl::OkStatus(); }
   // About once a second and at the end of each epoch.
   virtual absl::Status OnTotals(const RunTotals&) { return absl::OkStatus(); }
+  // The epoch's last step, or that with which an interruption ended it, is done in every stage.
+  virtual absl::Status OnTrained(uint32_t /*epoch*/) { return absl::OkStatus(); }
   // `inference` begins.
   virtual absl::Status OnEvaluation(uint32_t /*epoch*/, Inference) { return absl::OkStatus(); }
   // What was captured of one step: a safetensors file per stage (see stage.proto).

@@ -13,6 +13,7 @@
 #include "coordinator/fleet/stage_setup.h"
 #include "coordinator/run/boundary_totals.h"
 #include "coordinator/run/captures.h"
+#include "coordinator/run/model_shares.h"
 #include "coordinator/run/provenance.h"
 
 namespace thinwire {
@@ -56,6 +57,7 @@ class Runner {
   absl::Status Run() {
     RETURN_IF_ERROR(Acquire());
     RETURN_IF_ERROR(Configure());
+    RETURN_IF_ERROR(ImportInitial());
     RETURN_IF_ERROR(CheckCaptureSteps(experiment_, Plan()));
     RETURN_IF_ERROR(observer_.OnStart(Plan()));
     for (uint32_t epoch = 1; epoch <= experiment_.epochs(); ++epoch) {
@@ -86,6 +88,12 @@ class Runner {
     return absl::OkStatus();
   }
 
+  absl::Status ImportInitial() {
+    if (!experiment_.has_init()) return absl::OkStatus();
+    ASSIGN_OR_RETURN(const ModelShares initial, ModelShares::Initial(experiment_));
+    return initial.Import(&fleet_);
+  }
+
   RunPlan Plan() const {
     const uint64_t batch = experiment_.data().batch_size();
     return {experiment_.epochs(), (data_.train_samples() + batch - 1) / batch,
@@ -96,6 +104,10 @@ class Runner {
     EpochRecord& record = *summary_.add_epochs();
     record.set_epoch(epoch);
     absl::Status status = Train(epoch, &record);
+    if (status.ok() || fleet_.ended_after_step()) {
+      const absl::Status told = observer_.OnTrained(epoch);
+      if (!told.ok()) status = told;
+    }
     if (status.ok()) status = FetchCaptures(experiment_, Plan(), epoch, &fleet_, &observer_);
     if (status.ok()) status = Evaluate(epoch, &record);
     if (!status.ok()) {
@@ -111,7 +123,7 @@ class Runner {
     request.set_samples(data_.train_samples());
     EpochSums sums;
     epoch_start_ = SteadyTime::Now();
-    RETURN_IF_ERROR(fleet_.OnAll([&](StageClient& stage) {
+    RETURN_IF_ERROR(fleet_.TrainOnAll([&](StageClient& stage) {
       return stage.Train(request, [&](const StageEvent& event) {
         absl::MutexLock lock(&events_);
         return OnTrainEvent(stage, event, &sums);

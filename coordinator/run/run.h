@@ -12,8 +12,8 @@
 
 namespace thinwire {
 
-// Runs the resolved `experiment` on the stages of `fleet` and returns when the last epoch is
-// evaluated; the stages still hold their parameters then. Blocks. `summary` always tells what was
+// Runs the resolved `experiment` on the stages of `fleet`, from the parameters of `init` if it has
+// one, and returns when the last epoch is evaluated; the stages still hold their parameters then. Blocks. `summary` always tells what was
 // reached, also after an error; its name, status, error, started and finished are the caller's.
 // Errors name the stage, and the root cause among several (see Fleet); Cancelled after
 // Fleet::Interrupt.

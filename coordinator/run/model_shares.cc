@@ -1,0 +1,161 @@
+#include "coordinator/run/model_shares.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/status.h"
+#include "config/specs.h"
+#include "models/file_tensors.h"
+
+namespace thinwire {
+namespace {
+
+constexpr size_t kMostProblems = 5;  // that one message names
+
+// What the model wants of files, by name, in the order of its stages.
+struct Wanted {
+  std::vector<std::vector<FileTensor>> stages;
+  std::map<std::string, const FileTensor*> by_name;
+  std::set<std::string> copies;  // of tied parameters, which files may have besides
+};
+
+std::string ShapeText(const std::vector<int64_t>& shape) {
+  return absl::StrCat("[", absl::StrJoin(shape, ", "), "]");
+}
+
+Wanted WantedBy(const Partition& partition) {
+  Wanted wanted;
+  for (size_t stage = 0; stage < partition.stage_starts.size(); ++stage) {
+    std::vector<FileTensor>& own = wanted.stages.emplace_back();
+    std::set<std::string> seen;
+    const bool is_last = stage + 1 == partition.stage_starts.size();
+    const int end =
+        is_last ? static_cast<int>(partition.cuts.size()) + 1 : partition.stage_starts[stage + 1];
+    const int first_block =
+        SegmentBlocks(partition.model, partition.cuts, partition.stage_starts[stage]).first;
+    const int end_block = SegmentBlocks(partition.model, partition.cuts, end - 1).last;
+    for (int i = first_block; i < end_block; ++i) {
+      for (const ParameterSpec& parameter : Parameters(partition.model.blocks[i])) {
+        if (!StandsInFiles(parameter)) wanted.copies.insert(parameter.name);
+        for (FileTensor& tensor : FileTensors(parameter)) {
+          if (seen.insert(tensor.name).second) own.push_back(std::move(tensor));
+        }
+      }
+    }
+  }
+  for (const std::vector<FileTensor>& own : wanted.stages) {
+    for (const FileTensor& tensor : own) wanted.by_name[tensor.name] = &tensor;
+  }
+  return wanted;
+}
+
+// The name under which the model knows a tensor of a file; empty for what it does not have.
+std::string KnownAs(const std::string& name, const Wanted& wanted) {
+  for (std::string& meaning : MeaningsOf(name)) {
+    if (wanted.by_name.count(meaning) > 0) return std::move(meaning);
+  }
+  return "";
+}
+
+bool IsReadable(const std::string& dtype) {
+  return dtype == "F32" || dtype == "F16" || dtype == "BF16";
+}
+
+// What of the files stands for what of the model; what does not fit goes to `problems`.
+std::map<std::string, ModelFolder::Entry> Matched(const ModelFolder& folder, const Wanted& wanted,
+                                                  std::vector<std::string>* problems) {
+  std::map<std::string, ModelFolder::Entry> matched;
+  for (const auto& [name, entry] : folder.tensors()) {
+    const std::string known = KnownAs(name, wanted);
+    if (known.empty()) {
+      if (IsKnownBuffer(name) || wanted.copies.count(name) > 0) continue;
+      problems->push_back(absl::StrCat(name, " is no parameter of the model"));
+    } else if (const FileTensor& want = *wanted.by_name.at(known);
+               !IsReadable(entry.place.dtype) || entry.place.shape != want.shape) {
+      problems->push_back(absl::StrCat(
+          name, " is ", entry.place.dtype, " ", ShapeText(entry.place.shape), ", want ",
+          IsReadable(entry.place.dtype) ? "" : "F32, F16 or BF16 ", ShapeText(want.shape)));
+      matched[known];
+    } else {
+      matched[known] = entry;
+    }
+  }
+  for (const std::vector<FileTensor>& own : wanted.stages) {
+    for (const FileTensor& tensor : own) {
+      if (matched.count(tensor.name) > 0) continue;
+      problems->push_back(absl::StrCat(tensor.name, " ", ShapeText(tensor.shape), " is missing"));
+      matched[tensor.name];  // once, also where two stages want it
+    }
+  }
+  return matched;
+}
+
+absl::Status Misfit(const std::string& dir, const std::vector<std::string>& problems) {
+  const size_t named = std::min(problems.size(), kMostProblems);
+  std::string text =
+      absl::StrJoin(problems.begin(), problems.begin() + static_cast<long>(named), "; ");
+  if (problems.size() > named) absl::StrAppend(&text, "; and ", problems.size() - named, " more");
+  return absl::InvalidArgumentError(absl::StrCat(dir, ": does not fit the model: ", text));
+}
+
+}  // namespace
+
+absl::StatusOr<ModelShares> ModelShares::Of(const Experiment& experiment, ModelFolder folder) {
+  ASSIGN_OR_RETURN(const Partition partition, PartitionFrom(experiment));
+  const Wanted wanted = WantedBy(partition);
+  std::vector<std::string> problems;
+  const auto matched = Matched(folder, wanted, &problems);
+  if (!problems.empty()) return Misfit(folder.dir(), problems);
+  ModelShares shares(std::move(folder));
+  for (const std::vector<FileTensor>& own : wanted.stages) {
+    std::vector<Share>& stage = shares.stages_.emplace_back();
+    for (const FileTensor& tensor : own) {
+      stage.push_back({tensor.name, matched.at(tensor.name)});
+    }
+  }
+  return shares;
+}
+
+absl::StatusOr<ModelShares> ModelShares::Initial(const Experiment& experiment) {
+  const auto in_field = [](const absl::Status& status) {
+    return absl::Status(status.code(), absl::StrCat("init: ", status.message()));
+  };
+  absl::StatusOr<ModelFolder> folder = ModelFolder::Open(experiment.init());
+  if (!folder.ok()) return in_field(folder.status());
+  absl::StatusOr<ModelShares> shares = Of(experiment, *std::move(folder));
+  if (!shares.ok()) return in_field(shares.status());
+  return shares;
+}
+
+absl::Status ModelShares::Write(const std::vector<Share>& shares,
+                                const StageClient::Sink& sink) const {
+  Safetensors file;
+  std::vector<uint64_t> bytes;
+  for (const Share& share : shares) {
+    const TensorPlace& place = share.entry.place;
+    file.tensors.push_back({share.name, place.dtype, place.shape, {}});
+    bytes.push_back(place.bytes);
+  }
+  std::string prefix = SafetensorsPrefix(file, bytes);
+  for (size_t at = 0; at < prefix.size(); at += StageClient::kPieceBytes) {
+    RETURN_IF_ERROR(sink(std::string_view(prefix).substr(at, StageClient::kPieceBytes)));
+  }
+  for (const Share& share : shares) {
+    RETURN_IF_ERROR(folder_.Read(share.entry, StageClient::kPieceBytes, sink));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ModelShares::Import(Fleet* fleet) const {
+  return fleet->OnAll([this](StageClient& stage) {
+    return stage.ImportParameters([&](const StageClient::Sink& sink) {
+      return Write(stages_[static_cast<size_t>(stage.stage())], sink);
+    });
+  });
+}
+
+}  // namespace thinwire

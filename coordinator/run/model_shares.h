@@ -1,0 +1,43 @@
+// The tensors of a model's folder, dealt out to the stages whose parameters they are.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "coordinator/files/model_folder.h"
+#include "coordinator/fleet/fleet.h"
+#include "proto/experiment.pb.h"
+
+namespace thinwire {
+
+class ModelShares {
+ public:
+  // For the model and the stages of a resolved experiment. A name may lack its first part, and
+  // buffers are left out (models/file_tensors.h). InvalidArgument names the folder and tensors that
+  // are missing, that the model does not have, whose shape differs, or that are not of F32, F16 or
+  // BF16.
+  static absl::StatusOr<ModelShares> Of(const Experiment& experiment, ModelFolder folder);
+
+  // Those of the folder that the experiment starts from (`init`), whose errors name that field.
+  static absl::StatusOr<ModelShares> Initial(const Experiment& experiment);
+
+  // Gives every stage of a configured fleet its own tensors, from the files piece by piece. Errors
+  // as Fleet::OnAll.
+  absl::Status Import(Fleet* fleet) const;
+
+ private:
+  struct Share {
+    std::string name;  // the parameter's, which the file may abbreviate
+    ModelFolder::Entry entry;
+  };
+
+  explicit ModelShares(ModelFolder folder) : folder_(std::move(folder)) {}
+  absl::Status Write(const std::vector<Share>& shares, const StageClient::Sink& sink) const;
+
+  ModelFolder folder_;
+  std::vector<std::vector<Share>> stages_;
+};
+
+}  // namespace thinwire

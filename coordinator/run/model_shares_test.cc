@@ -1,0 +1,124 @@
+#include "coordinator/run/model_shares.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "config/experiment.h"
+#include "coordinator/fleet/fake_stage_testing.h"
+
+namespace thinwire {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+// Two convolutions of one pixel and their biases; a linear layer behind the cut.
+constexpr char kExperiment[] = R"(
+model:
+  name: custom
+  blocks:
+    - name: transformer
+      layers: [{kind: conv, name: wte, out: 2, kernel: 1}]
+    - name: head
+      layers: [{kind: global_avg_pool}, {kind: linear, name: fc, out: 10, bias: false}]
+data: {name: digits}
+pipeline: {cuts: [transformer]}
+optimizer: {lr: 0.1}
+epochs: 1
+)";
+
+class ModelSharesTest : public ::testing::Test {
+ protected:
+  ModelSharesTest() {
+    fs::remove_all(dir_);
+    fs::create_directories(dir_);
+  }
+  static StoredTensor Tensor(const std::string& name, std::vector<int64_t> shape,
+                             const std::string& dtype = "F32") {
+    static const std::string bytes(1000, 'x');
+    size_t size = dtype == "F32" || dtype == "I32" ? 4 : 2;
+    for (const int64_t extent : shape) size *= static_cast<size_t>(extent);
+    return {name, dtype, std::move(shape), std::string_view(bytes).substr(0, size)};
+  }
+  void Write(const std::vector<StoredTensor>& tensors) {
+    const absl::Status status = WriteTensorFile(dir_ + "/model.safetensors", {{}, tensors});
+    ASSERT_TRUE(status.ok()) << status;
+  }
+  absl::StatusOr<ModelShares> Shares() const {
+    return ModelShares::Initial(*ParseExperiment(kExperiment, "test", {"init=" + dir_}));
+  }
+  std::string Error() const { return std::string(Shares().status().message()); }
+
+  const std::string dir_ = ::testing::TempDir() + "/model_shares";
+};
+
+std::vector<std::string> Names(const std::string& file) {
+  std::vector<std::string> names;
+  const auto parsed = ParseSafetensors(file);
+  if (!parsed.ok()) return {std::string(parsed.status().message())};
+  for (const StoredTensor& tensor : parsed->tensors) names.push_back(tensor.name);
+  return names;
+}
+
+TEST_F(ModelSharesTest, EachStageGetsItsOwnTensorsAsTheFileHasThem) {
+  Write({Tensor("head.fc.weight", {10, 2}), Tensor("transformer.wte.bias", {2}),
+         Tensor("transformer.wte.weight", {2, 1, 1, 1}, "BF16")});
+  const auto shares = Shares();
+  ASSERT_TRUE(shares.ok()) << shares.status();
+  FakeStage stages[2];
+  Fleet fleet({stages[0].address(), stages[1].address()}, "run", FleetOptions());
+  const absl::Status status = shares->Import(&fleet);
+  ASSERT_TRUE(status.ok()) << status;
+  EXPECT_THAT(Names(stages[0].imported()),
+              ElementsAre("transformer.wte.weight", "transformer.wte.bias"));
+  EXPECT_THAT(Names(stages[1].imported()), ElementsAre("head.fc.weight"));
+  const std::string first = stages[0].imported();
+  EXPECT_EQ(ParseSafetensors(first)->tensors[0].dtype, "BF16");
+  EXPECT_EQ(ParseSafetensors(first)->tensors[0].data, "xxxx");
+}
+
+TEST_F(ModelSharesTest, TheTrunksNamesMayStandAloneAndBuffersAreLeftOut) {
+  Write({Tensor("head.fc.weight", {10, 2}), Tensor("wte.bias", {2}),
+         Tensor("wte.weight", {2, 1, 1, 1}), Tensor("h.0.attn.bias", {1, 1, 4, 4})});
+  EXPECT_TRUE(Shares().ok()) << Error();
+}
+
+TEST_F(ModelSharesTest, WhatDoesNotFitIsNamedAllAtOnce) {
+  Write({Tensor("head.fc.weight", {10, 3}), Tensor("wte.weight", {2, 1, 1, 1}, "I32"),
+         Tensor("foo", {1})});
+  EXPECT_EQ(Error(),
+            "init: " + dir_ +
+                ": does not fit the model: foo is no parameter of the model; head.fc.weight is F32 "
+                "[10, 3], want [10, 2]; wte.weight is I32 [2, 1, 1, 1], want F32, F16 or BF16 [2, "
+                "1, 1, 1]; transformer.wte.bias [2] is missing");
+}
+
+TEST_F(ModelSharesTest, OfManyThatDoNotFitAFewAreNamedAndTheRestIsCounted) {
+  std::vector<StoredTensor> tensors;
+  for (int i = 0; i < 9; ++i) tensors.push_back(Tensor("foo" + std::to_string(i), {1}));
+  Write(tensors);
+  EXPECT_THAT(Error(), HasSubstr("foo4 is no parameter of the model; and 7 more"));
+}
+
+TEST_F(ModelSharesTest, AFolderThatIsNotThereIsNamedWithItsField) {
+  fs::remove_all(dir_);
+  EXPECT_EQ(Error(), "init: " + dir_ + ": cannot open: No such file or directory");
+}
+
+TEST_F(ModelSharesTest, AFileThatShrinksIsTheCoordinatorsError) {
+  Write({Tensor("head.fc.weight", {10, 2}), Tensor("transformer.wte.bias", {2}),
+         Tensor("transformer.wte.weight", {2, 1, 1, 1})});
+  const auto shares = Shares();
+  ASSERT_TRUE(shares.ok()) << shares.status();
+  fs::resize_file(dir_ + "/model.safetensors", fs::file_size(dir_ + "/model.safetensors") - 90);
+  FakeStage stages[2];
+  Fleet fleet({stages[0].address(), stages[1].address()}, "run", FleetOptions());
+  EXPECT_THAT(std::string(shares->Import(&fleet).message()),
+              HasSubstr("model.safetensors: ends at byte "));
+}
+
+}  // namespace
+}  // namespace thinwire
