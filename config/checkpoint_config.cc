@@ -1,0 +1,270 @@
+#include "config/checkpoint_config.h"
+
+#include <filesystem>
+#include <fstream>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
+#include "config/fields.h"
+#include "config/specs.h"
+#include "models/options.h"
+#include "models/zoo.h"
+#include "nlohmann/json.hpp"
+
+namespace thinwire {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+using Field = google::protobuf::FieldDescriptor;
+
+// A key of config.json, and the field of `model` that says the same.
+struct Key {
+  const char* key;
+  const char* field;  // null: there is none, as a model here has no other than `absent`
+  Json absent;        // what transformers takes where the key is absent
+};
+
+// What transformers calls a family and its parts. `null` follows from other keys.
+struct Family {
+  ModelFamily family;
+  const char* type;  // also our name of a model of any size
+  const char* architecture;
+  std::vector<Key> keys;
+};
+
+const std::vector<Family>& Families() {
+  static const auto* const families = new std::vector<Family>{
+      {ModelFamily::kGpt2,
+       "gpt2",
+       "GPT2LMHeadModel",
+       {{"vocab_size", "classes", 50257},
+        {"n_positions", "context", 1024},
+        {"n_embd", "width", 768},
+        {"n_layer", "layers", 12},
+        {"n_head", "heads", 12},
+        {"n_inner", "hidden", nullptr},
+        {"activation_function", "gelu", "gelu_new"},
+        {"layer_norm_epsilon", "epsilon", 1e-5},
+        {"tie_word_embeddings", "tied", true},
+        {"scale_attn_weights", nullptr, true},
+        {"scale_attn_by_inverse_layer_idx", nullptr, false},
+        {"add_cross_attention", nullptr, false}}},
+      {ModelFamily::kLlama,
+       "llama",
+       "LlamaForCausalLM",
+       {{"vocab_size", "classes", 32000},
+        {"hidden_size", "width", 4096},
+        {"intermediate_size", "hidden", 11008},
+        {"num_hidden_layers", "layers", 32},
+        {"num_attention_heads", "heads", 32},
+        {"num_key_value_heads", "kv_heads", nullptr},
+        {"head_dim", nullptr, nullptr},
+        {"rms_norm_eps", "epsilon", 1e-6},
+        {"rope_theta", "rope_theta", 10000.0},
+        {"tie_word_embeddings", "tied", false},
+        {"hidden_act", nullptr, "silu"},
+        {"rope_scaling", nullptr, nullptr},
+        {"attention_bias", nullptr, false},
+        {"mlp_bias", nullptr, false}}}};
+  return *families;
+}
+
+// Under which names transformers has a form of GELU; the first is written.
+const std::vector<const char*>& GeluNames(GeluForm form) {
+  static const auto* const tanh =
+      new std::vector<const char*>{"gelu_new", "gelu_pytorch_tanh", "gelu_fast"};
+  static const auto* const exact = new std::vector<const char*>{"gelu"};
+  return form == GeluForm::kTanh ? *tanh : *exact;
+}
+
+std::string ConfigPath(const Experiment& experiment) { return experiment.init() + "/config.json"; }
+
+absl::Status Refused(const Experiment& experiment, const std::string& what) {
+  return absl::InvalidArgumentError(absl::StrCat("init: ", ConfigPath(experiment), ": ", what));
+}
+
+// The config.json of `init`; null if there is none.
+absl::StatusOr<Json> ReadConfig(const Experiment& experiment) {
+  std::error_code error;
+  if (!experiment.has_init() || !fs::exists(ConfigPath(experiment), error)) return Json();
+  std::ifstream file(ConfigPath(experiment));
+  if (!file) return Refused(experiment, "cannot be read");
+  Json config = Json::parse(file, nullptr, /*allow_exceptions=*/false);
+  if (!config.is_object()) return Refused(experiment, "is no JSON map");
+  // transformers 5 gathers what belongs to the rotary embedding.
+  if (config.contains("rope_parameters") && config["rope_parameters"].is_object()) {
+    const Json rope = config["rope_parameters"];
+    if (rope.contains("rope_theta")) config["rope_theta"] = rope["rope_theta"];
+    if (rope.value("rope_type", Json("default")) != "default") config["rope_scaling"] = rope;
+  }
+  return config;
+}
+
+absl::StatusOr<const Family*> FamilyOf(const Experiment& experiment, const Json& config) {
+  const Json type = config.value("model_type", Json());
+  for (const Family& family : Families()) {
+    if (type == family.type) return &family;
+  }
+  return Refused(experiment,
+                 absl::StrCat("model_type is ", type.dump(), ", want \"gpt2\" or \"llama\""));
+}
+
+const Family* FamilyOf(const ModelOptions& options) {
+  for (const Family& family : Families()) {
+    if (family.family == options.family) return &family;
+  }
+  return nullptr;
+}
+
+Json ValueOf(const Json& config, const Key& key) { return config.value(key.key, key.absent); }
+
+// Sets one field, which is absent, to what config.json says.
+absl::Status Fill(const Experiment& experiment, const Key& key, const Json& value,
+                  ModelConfig* model) {
+  const Field* field = FieldOf(*model, key.field);
+  const google::protobuf::Reflection* reflection = model->GetReflection();
+  const auto wants = [&](const char* what) {
+    return Refused(experiment, absl::StrCat(key.key, " is ", value.dump(), ", want ", what));
+  };
+  switch (field->cpp_type()) {
+    case Field::CPPTYPE_BOOL:
+      if (!value.is_boolean()) return wants("true or false");
+      reflection->SetBool(model, field, value.get<bool>());
+      return absl::OkStatus();
+    case Field::CPPTYPE_DOUBLE:
+      if (!value.is_number()) return wants("a number");
+      reflection->SetDouble(model, field, value.get<double>());
+      return absl::OkStatus();
+    case Field::CPPTYPE_STRING:
+      for (const GeluForm form : {GeluForm::kTanh, GeluForm::kExact}) {
+        for (const char* name : GeluNames(form)) {
+          if (value == name) reflection->SetString(model, field, Name(form));
+        }
+      }
+      return IsSet(*model, field) ? absl::OkStatus() : wants("\"gelu_new\" or \"gelu\"");
+    default:
+      if (!value.is_number_unsigned() ||
+          value.get<uint64_t>() > std::numeric_limits<uint32_t>::max()) {
+        return wants("a whole number");
+      }
+      reflection->SetUInt32(model, field, value.get<uint32_t>());
+      return absl::OkStatus();
+  }
+}
+
+// The value of a key for a model, whose options have no field at its default of 0.
+Json ValueFor(const Key& key, const ModelOptions& options) {
+  if (key.field == nullptr) {
+    return key.key == std::string("head_dim") ? Json(options.width / options.heads) : key.absent;
+  }
+  const std::string field = key.field;
+  if (field == "classes") return options.classes;
+  Json value;
+  VisitParameters(options, [&](const char* name, const auto& is, const auto&) {
+    if (field != name) return;
+    if constexpr (std::is_enum_v<std::decay_t<decltype(is)>>) {
+      value = GeluNames(is)[0];
+    } else {
+      value = is;
+    }
+  });
+  return value;
+}
+
+Json ConfigOf(const Family& family, const ModelOptions& options) {
+  Json config = {{"architectures", {family.architecture}}, {"model_type", family.type}};
+  for (const Key& key : family.keys) config[key.key] = ValueFor(key, options);
+  if (family.family == ModelFamily::kGpt2) {
+    for (const char* key : {"resid_pdrop", "embd_pdrop", "attn_pdrop"}) {
+      config[key] = options.dropout;
+    }
+  } else {
+    config["attention_dropout"] = options.dropout;
+    config["max_position_embeddings"] = options.input[1];
+  }
+  // transformers would otherwise take those of its own vocabulary.
+  config["bos_token_id"] = config["eos_token_id"] = nullptr;
+  config["torch_dtype"] = "float32";
+  return config;
+}
+
+// Whether both say the same of one key; null is what follows from others, which `ours` spells out.
+bool Agree(const Key& key, const Json& theirs, const Json& ours, const Json& all_ours) {
+  if (key.key == std::string("n_inner") && theirs.is_null()) {
+    return ours == 4 * all_ours["n_embd"].get<int64_t>();
+  }
+  if (key.key == std::string("num_key_value_heads") && theirs.is_null()) {
+    return ours == all_ours["num_attention_heads"];
+  }
+  if (key.key == std::string("head_dim") && theirs.is_null()) return true;
+  if (key.key == std::string("activation_function")) {
+    for (const GeluForm form : {GeluForm::kTanh, GeluForm::kExact}) {
+      if (ours != GeluNames(form)[0]) continue;
+      for (const char* name : GeluNames(form)) {
+        if (theirs == name) return true;
+      }
+    }
+    return false;
+  }
+  return theirs == ours;
+}
+
+}  // namespace
+
+absl::Status FillFromCheckpoint(Experiment* experiment) {
+  ASSIGN_OR_RETURN(const Json config, ReadConfig(*experiment));
+  if (config.is_null()) return absl::OkStatus();
+  ModelConfig* model = experiment->mutable_model();
+  if (model->has_name()) {
+    // The user's word; what does not agree with it is for CheckAgainstCheckpoint to tell.
+    if (config.value("model_type", Json()) != model->name()) return absl::OkStatus();
+  }
+  ASSIGN_OR_RETURN(const Family* const family, FamilyOf(*experiment, config));
+  model->set_name(family->type);
+  for (const Key& key : family->keys) {
+    if (key.field == nullptr || IsSet(*model, key.field)) continue;
+    const Json value = ValueOf(config, key);
+    if (!value.is_null()) RETURN_IF_ERROR(Fill(*experiment, key, value, model));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckAgainstCheckpoint(const Experiment& experiment) {
+  ASSIGN_OR_RETURN(const Json theirs, ReadConfig(experiment));
+  if (theirs.is_null()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const std::optional<ModelOptions> options, ModelOptionsFrom(experiment));
+  const Family* const family = options ? FamilyOf(*options) : nullptr;
+  if (family == nullptr) return absl::OkStatus();  // its tensors tell whether it fits
+  if (theirs.value("model_type", Json()) != family->type) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "model.name: ", experiment.model().name(), ", but init: ", ConfigPath(experiment),
+        ": model_type is ", theirs.value("model_type", Json()).dump()));
+  }
+  const Json ours = ConfigOf(*family, *options);
+  for (const Key& key : family->keys) {
+    const Json value = ValueOf(theirs, key), own = ours[key.key];
+    if (Agree(key, value, own, ours)) continue;
+    if (key.field == nullptr) {
+      return Refused(experiment, absl::StrCat(key.key, " is ", value.dump(), ", want ",
+                                              own.dump(), ", which is all that models here know"));
+    }
+    return absl::InvalidArgumentError(absl::StrCat("model.", key.field, ": ", own.dump(),
+                                                   ", but init: ", ConfigPath(experiment), ": ",
+                                                   key.key, " is ", value.dump()));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> CheckpointConfig(const Experiment& experiment) {
+  ASSIGN_OR_RETURN(const std::optional<ModelOptions> options, ModelOptionsFrom(experiment));
+  const Family* const family = options ? FamilyOf(*options) : nullptr;
+  if (family == nullptr) return std::string();
+  return ConfigOf(*family, *options).dump(2) + "\n";
+}
+
+}  // namespace thinwire

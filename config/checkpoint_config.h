@@ -1,0 +1,26 @@
+// The config.json beside a checkpoint, in which Hugging Face's transformers says what model it is:
+// read for `init`, written beside the models of runs.
+#pragma once
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "proto/experiment.pb.h"
+
+namespace thinwire {
+
+// Fills the fields of `model` that are absent in an experiment with `init` from the config.json in
+// that folder; nothing where there is none. A size that the model's name tells (gpt2-medium) is not
+// absent. InvalidArgument names the file, its key, the value met and those wanted.
+absl::Status FillFromCheckpoint(Experiment* experiment);
+
+// InvalidArgument if the model of a resolved experiment is another than that of the config.json in
+// its `init`: names the field, its value, the file, the key and its value.
+absl::Status CheckAgainstCheckpoint(const Experiment& experiment);
+
+// The config.json with which transformers loads the model of a resolved experiment; empty for a
+// model that it does not know.
+absl::StatusOr<std::string> CheckpointConfig(const Experiment& experiment);
+
+}  // namespace thinwire
