@@ -16,7 +16,8 @@ HWY_BEFORE_NAMESPACE();
 namespace thinwire {
 namespace HWY_NAMESPACE {
 
-// A function of each element and its derivative.
+// A function of an element and its derivative. Below the numbers where it is nothing to fp32, x is
+// taken as the least of them. The second operand of Min and Max is what a NaN comes out as.
 struct ValueAndSlope {
   FloatVec value, slope;
 };
@@ -31,7 +32,7 @@ struct TanhGelu {
     const FloatVec du = hn::Mul(factor, hn::MulAdd(hn::Set(d, 3.0f), cubic, one));
     const FloatVec s = Sigmoid(d, u);
     const FloatVec ds = hn::Mul(hn::Mul(s, hn::Sub(one, s)), du);
-    return {hn::Mul(x, s), hn::MulAdd(near, ds, s)};
+    return {hn::Mul(hn::Max(hn::Set(d, -12.0f), x), s), hn::MulAdd(near, ds, s)};
   }
 };
 
@@ -41,7 +42,7 @@ struct ExactGelu {
   HWY_INLINE ValueAndSlope operator()(FloatTag d, FloatVec x) const {
     const FloatVec one = hn::Set(d, 1.0f);
     const FloatVec z = hn::Min(hn::Set(d, 13.0f), hn::Abs(x));
-    const FloatVec bell = Exp(d, hn::Mul(hn::Set(d, -0.5f), hn::Mul(z, z)));
+    const FloatVec bell = Exponential(d, hn::Mul(hn::Set(d, -0.5f), hn::Mul(z, z)));
     const FloatVec t = hn::Div(one, hn::MulAdd(hn::Set(d, 0.35f), z, one));
     FloatVec p = hn::Set(d, -0.0295203081f);
     p = hn::MulAdd(p, t, hn::Set(d, 0.145804666f));
@@ -56,7 +57,7 @@ struct ExactGelu {
     const FloatVec phi = hn::IfThenElse(hn::Lt(x, hn::Zero(d)), tail, hn::Sub(one, tail));
     const FloatVec density = hn::Mul(bell, hn::Set(d, 0.398942280f));  // 1 / sqrt(2 pi)
     const FloatVec near = hn::CopySign(z, x);
-    return {hn::Mul(x, phi), hn::MulAdd(near, density, phi)};
+    return {hn::Mul(hn::Max(hn::Set(d, -13.0f), x), phi), hn::MulAdd(near, density, phi)};
   }
 };
 

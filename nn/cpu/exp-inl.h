@@ -1,4 +1,4 @@
-// exp and what is made of it, on vectors of fp32, for every Highway target.
+// exp and what is made of it, on vectors, for every Highway target.
 
 #if defined(THINWIRE_NN_CPU_EXP_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef THINWIRE_NN_CPU_EXP_INL_H_
@@ -7,6 +7,7 @@
 #define THINWIRE_NN_CPU_EXP_INL_H_
 #endif
 
+#include "hwy/contrib/math/math-inl.h"
 #include "hwy/highway.h"
 #include "nn/cpu/simd-inl.h"
 
@@ -16,7 +17,7 @@ namespace HWY_NAMESPACE {
 
 // exp(x), with a relative error of at most 2e-7. Outside [-87, 88], where results would leave the
 // normal numbers, x is taken as that bound; NaN stays NaN.
-HWY_INLINE FloatVec Exp(FloatTag d, FloatVec x) {
+HWY_INLINE FloatVec Exponential(FloatTag d, FloatVec x) {
   const hn::RebindToSigned<FloatTag> d32;
   // The second operand is what comes out where one is NaN.
   x = hn::Min(hn::Set(d, 88.0f), hn::Max(hn::Set(d, -87.0f), x));
@@ -36,10 +37,19 @@ HWY_INLINE FloatVec Exp(FloatTag d, FloatVec x) {
   return hn::Mul(sum, hn::BitCast(d, hn::ShiftLeft<23>(exponent)));
 }
 
+// A vector of fp64 is half as long as one of fp32.
+using DoubleTag = hn::Repartition<double, FloatTag>;
+using DoubleVec = hn::Vec<DoubleTag>;
+
+// exp(x), with an error of one unit in the last place, for x of at most 706; NaN stays NaN.
+HWY_INLINE DoubleVec Exponential(DoubleTag d, DoubleVec x) {
+  return hn::IfThenElse(hn::IsNaN(x), x, hn::Exp(d, x));
+}
+
 // 1 / (1 + exp(-x)), with an error of at most 2e-7 of it or 1e-38.
 HWY_INLINE FloatVec Sigmoid(FloatTag d, FloatVec x) {
   const FloatVec one = hn::Set(d, 1.0f);
-  return hn::Div(one, hn::Add(one, Exp(d, hn::Neg(x))));
+  return hn::Div(one, hn::Add(one, Exponential(d, hn::Neg(x))));
 }
 
 // NOLINTNEXTLINE(google-readability-namespace-comments)

@@ -204,7 +204,7 @@ class CpuOps final : public Ops {
 
   Error SoftmaxCrossEntropy(const CrossEntropy& arguments, double* loss,
                             int64_t* correct) override {
-    cpu::SoftmaxCrossEntropy(arguments, loss, correct);
+    cpu::SoftmaxCrossEntropy(threads(), arguments, loss, correct);
     return Error{};
   }
 
