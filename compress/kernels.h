@@ -79,9 +79,9 @@ class CodecKernels {
 
   // Writes the payload of x as docs/compression.md defines it for spec.kind, which is any but
   // kPlugin. InvalidArgument if the capacity does not suffice (CodecMaxPayloadBytes in layout.h
-  // always does), or if x holds NaN or infinity and the codec is no cast. What `spec` says of the
-  // lossless stage and, but for codecs that take context.support, of a support is none of the
-  // kernels' business: other codecs wrap these.
+  // always does), OutOfRange if x holds NaN or infinity and the codec is no cast. What `spec` says
+  // of the lossless stage and, but for codecs that take context.support, of a support is none of
+  // the kernels' business: other codecs wrap these.
   virtual Error Encode(const CodecSpec& spec, const TensorView& x, const KernelContext& context,
                        const PayloadBuffer& payload) = 0;
   // Overwrites all of x. Treats the payload as hostile: InvalidArgument if it is malformed or not

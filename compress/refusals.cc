@@ -21,7 +21,7 @@ Error CheckPreScale(const char* codec, int exponent, int least, int most) {
 }
 
 Error NonFiniteElement(const char* codec, int64_t element, float value) {
-  return MakeError(absl::StatusCode::kInvalidArgument, "%s: element %lld is %g, want finite values",
+  return MakeError(absl::StatusCode::kOutOfRange, "%s: element %lld is %g, want finite values",
                    codec, static_cast<long long>(element), static_cast<double>(value));
 }
 

@@ -16,7 +16,7 @@ Error CheckPayloadBytes(const char* codec, size_t bytes, size_t want);
 // exponent <= most.
 Error CheckPreScale(const char* codec, int exponent, int least, int most);
 
-// The error of a codec that cannot carry NaN or infinity; `element` is the first such.
+// OutOfRange of a codec that cannot carry NaN or infinity; `element` is the first such.
 Error NonFiniteElement(const char* codec, int64_t element, float value);
 
 // InvalidArgument unless two tensors that are compared have as many elements.

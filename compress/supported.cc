@@ -26,7 +26,7 @@ class SupportedCodec final : public Codec {
     ASSIGN_OR_RETURN(const Tensor compact, CompactTensor(x, support));
     RETURN_IF_ERROR(ToStatus(kernels_->Compact(x.view(), support, compact.view())));
     const absl::StatusOr<size_t> bytes = inner_->Encode(compact, {context.random_key}, payload);
-    if (!absl::IsInvalidArgument(bytes.status())) return bytes;
+    if (!absl::IsOutOfRange(bytes.status())) return bytes;
     return Refusal(x, support, bytes.status());
   }
 

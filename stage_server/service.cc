@@ -1,11 +1,10 @@
 #include "stage_server/service.h"
 
-#include <unistd.h>
-
 #include <chrono>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/cores.h"
 #include "base/status.h"
 #include "base/steady_time.h"
 #include "config/devices.h"
@@ -144,7 +143,7 @@ grpc::Status StageService::Acquire(grpc::ServerContext* context, const AcquireRe
   }
   journal_.LeaseTaken(*request, holder);
   *response->mutable_build() = ThisBuild();
-  response->set_cores(static_cast<uint32_t>(sysconf(_SC_NPROCESSORS_ONLN)));
+  response->set_cores(static_cast<uint32_t>(UsableCores()));
   response->set_metrics_address(metrics_address_);
   return grpc::Status::OK;
 }

@@ -2,10 +2,10 @@
 
 #include <filesystem>
 #include <system_error>
-#include <thread>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/cores.h"
 #include "base/status.h"
 #include "coordinator/files/file.h"
 #include "coordinator/fleet/threads.h"
@@ -41,8 +41,7 @@ absl::StatusOr<LaunchOptions> LocalLaunch(const Experiment& experiment, const st
   }
   const PipelineConfig& pipeline = experiment.pipeline();
   options.stages = static_cast<int>(pipeline.stages());
-  const int cores = static_cast<int>(std::thread::hardware_concurrency());
-  const std::vector<StageHost> hosts(pipeline.stages(), {"", cores});
+  const std::vector<StageHost> hosts(pipeline.stages(), {"", UsableCores()});
   options.threads =
       ThreadsPerStage(pipeline.threads(), static_cast<int>(pipeline.microbatches()), hosts).front();
   options.tcp = pipeline.transport() == "tcp";

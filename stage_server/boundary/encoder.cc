@@ -82,12 +82,15 @@ absl::StatusOr<MessageEncoder::Encoded> MessageEncoder::Prepare(const Outgoing& 
 absl::StatusOr<FeedbackSender::Encoded> MessageEncoder::EncodeOrPass(
     const Codec& codec, FeedbackSender::Outgoing outgoing, absl::Span<uint8_t> payload) {
   auto encoded = feedback_->Encode(codec, outgoing, payload);
-  if (encoded.ok() || !outgoing.compress || spec_.on_nonfinite == OnNonfinite::kError ||
-      !absl::IsInvalidArgument(encoded.status())) {
-    return encoded;
-  }
+  const bool refused =
+      absl::IsOutOfRange(encoded.status()) || absl::IsInvalidArgument(encoded.status());
+  if (!refused || !outgoing.compress) return encoded;
   ASSIGN_OR_RETURN(const bool is_finite, IsFinite(*outgoing.x, spec_.kernels));
   if (is_finite) return encoded;
+  // A plugin's codec knows one kind of refusal only.
+  if (spec_.on_nonfinite == OnNonfinite::kError) {
+    return absl::OutOfRangeError(encoded.status().message());
+  }
   outgoing.compress = false;
   return feedback_->Encode(codec, outgoing, payload);
 }
