@@ -72,9 +72,8 @@ Choice Feedback() {
 
 Choice Models() {
   Choice choice{"name", "", {"classes"}, {}};
-  for (const KnownModel& model : KnownModels()) {
-    choice.alternatives.push_back(
-        {model.name, {{"width", Spelled(model.default_width), /*is_written=*/true}}, {}});
+  for (const ModelOptions& model : KnownModels()) {
+    choice.alternatives.push_back(FromSpec(model.name.c_str(), model));
   }
   choice.alternatives.push_back({kCustomModel, {{"blocks", ""}}, {"blocks"}});
   return choice;
@@ -84,7 +83,7 @@ Choice Layers() {
   Choice choice{"kind", "", {"name"}, {}};
   for (const LayerKind kind : AllLayerKinds()) {
     Alternative layer = FromSpec(Name(kind), DefaultLayer(kind));
-    if (HasParameters(kind)) layer.required.insert(layer.required.begin(), "name");
+    if (HasName(kind)) layer.required.insert(layer.required.begin(), "name");
     choice.alternatives.push_back(layer);
   }
   return choice;

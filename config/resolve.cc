@@ -133,6 +133,8 @@ absl::Status CheckPipeline(const Experiment& e) {
       CheckName("pipeline.schedule", "schedule", pipeline.schedule(), NamesOf(AllSchedules())));
   RETURN_IF_ERROR(
       CheckName("pipeline.transport", "transport", pipeline.transport(), {"unix", "tcp"}));
+  RETURN_IF_ERROR(
+      CheckName("pipeline.recompute", "recompute", pipeline.recompute(), NamesOf(AllRecomputes())));
   const double deadline = pipeline.deadline_seconds();
   RETURN_IF_ERROR(CheckValue(deadline > 0 && deadline <= kMaxDeadlineSeconds,
                              "pipeline.deadline_seconds", deadline,

@@ -62,9 +62,8 @@ absl::StatusOr<Model> BuildModel(const ModelConfig& config, const Shape& input) 
     ASSIGN_OR_RETURN(std::vector<BlockSpec> blocks, BlocksFrom(config));
     return CustomModel(config.name(), std::move(blocks), input, config.classes());
   }
-  ModelOptions options;
-  options.name = config.name();
-  options.width = config.width();
+  ASSIGN_OR_RETURN(ModelOptions options, OptionsOf(config.name()));
+  RETURN_IF_ERROR(ReadParameters(config, &options));
   options.classes = config.classes();
   options.input = input;
   return NamedModel(options);
@@ -274,6 +273,12 @@ absl::StatusOr<ScheduleKind> ScheduleFrom(const Experiment& experiment) {
   return kind;
 }
 
+absl::StatusOr<Recompute> RecomputeFrom(const Experiment& experiment) {
+  Recompute recompute;
+  RETURN_IF_ERROR(FromName(experiment.pipeline().recompute(), &recompute));
+  return recompute;
+}
+
 absl::StatusOr<DType> ComputeFrom(const Experiment& experiment) {
   const std::string& name = experiment.precision();
   if (name == "fp32" || name == "tf32") return DType::kF32;
@@ -288,6 +293,7 @@ Seeds SeedsFrom(const Experiment& experiment) {
   seeds.init = given.has_init() ? given.init() : RandomKey(seed, "init");
   seeds.data = given.has_data() ? given.data() : RandomKey(seed, "data");
   seeds.codec = given.has_codec() ? given.codec() : RandomKey(seed, "codec");
+  seeds.dropout = given.has_dropout() ? given.dropout() : RandomKey(seed, "dropout");
   return seeds;
 }
 

@@ -12,6 +12,7 @@
 #include "compress/spec.h"
 #include "data/dataset.h"
 #include "data/sampler.h"
+#include "models/cost.h"
 #include "models/model.h"
 #include "models/partition.h"
 #include "nn/lr_schedule.h"
@@ -57,13 +58,15 @@ absl::StatusOr<AugmentKind> AugmentFrom(const Experiment& experiment);
 absl::StatusOr<OptimizerSpec> OptimizerFrom(const Experiment& experiment);
 absl::StatusOr<LrScheduleSpec> LrScheduleFrom(const Experiment& experiment);
 absl::StatusOr<ScheduleKind> ScheduleFrom(const Experiment& experiment);
+absl::StatusOr<Recompute> RecomputeFrom(const Experiment& experiment);
 // The element type of compute and of what crosses cuts.
 absl::StatusOr<DType> ComputeFrom(const Experiment& experiment);
 
 struct Seeds {
-  uint64_t init = 0, data = 0, codec = 0;
+  uint64_t init = 0, data = 0, codec = 0, dropout = 0;
 };
-// Seeds that the experiment does not give are RandomKey(seed, "init"), "data" and "codec".
+// Seeds that the experiment does not give are RandomKey(seed, "init"), "data", "codec" and
+// "dropout".
 Seeds SeedsFrom(const Experiment& experiment);
 
 }  // namespace thinwire

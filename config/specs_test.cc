@@ -154,6 +154,8 @@ TEST(SpecsTest, EveryNameThatAFileMayUseHasASpec) {
   EXPECT_TRUE(LrScheduleFrom(With({"lr_schedule={name: step, step_size: 2}"})).ok());
   EXPECT_EQ(*ScheduleFrom(With({"pipeline.schedule=gpipe"})), ScheduleKind::kGPipe);
   EXPECT_EQ(*ScheduleFrom(With({})), ScheduleKind::kOneForwardOneBackward);
+  EXPECT_EQ(*RecomputeFrom(With({})), Recompute::kNone);
+  EXPECT_EQ(*RecomputeFrom(With({"pipeline.recompute=blocks"})), Recompute::kBlocks);
   EXPECT_EQ(*ComputeFrom(With({})), DType::kBF16);
   EXPECT_EQ(*ComputeFrom(With({"precision=fp32"})), DType::kF32);
   EXPECT_EQ(*ComputeFrom(With({"precision=tf32"})), DType::kF32);
@@ -169,6 +171,8 @@ TEST(SpecsTest, AbsentSeedsFollowTheSeed) {
   EXPECT_EQ(derived.init, RandomKey(5, "init"));
   EXPECT_EQ(derived.data, RandomKey(5, "data"));
   EXPECT_EQ(derived.codec, RandomKey(5, "codec"));
+  EXPECT_EQ(derived.dropout, RandomKey(5, "dropout"));
+  EXPECT_EQ(SeedsFrom(With({"seeds.dropout=7"})).dropout, 7u);
   const Seeds given = SeedsFrom(With({"seeds.data=0"}));
   EXPECT_EQ(given.data, 0u);
   EXPECT_EQ(given.init, derived.init);
@@ -201,6 +205,7 @@ TEST(SpecsTest, AnUnresolvedExperimentIsRefusedAndNotGuessedAt) {
   EXPECT_FALSE(LrScheduleFrom(empty).ok());
   EXPECT_FALSE(ScheduleFrom(empty).ok());
   EXPECT_FALSE(ComputeFrom(empty).ok());
+  EXPECT_FALSE(RecomputeFrom(empty).ok());
 }
 
 }  // namespace

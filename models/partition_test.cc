@@ -17,8 +17,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 Model ResNet18() {
-  ModelOptions options;
-  options.name = "resnet18";
+  ModelOptions options = *OptionsOf("resnet18");
   options.input = {1, 32, 32, 3};
   return *NamedModel(options);
 }

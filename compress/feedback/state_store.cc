@@ -118,7 +118,7 @@ absl::Status StateStore::EncodeRow(const TensorView& values, uint8_t* to) const 
   const CodecSpec spec = CodecOf(options_.store);
   const PayloadBuffer row = {to, row_bytes_, &bytes};
   const Error error = options_.kernels->Encode(spec, values, KernelContext{}, row);
-  if (error.code != static_cast<int32_t>(absl::StatusCode::kInvalidArgument)) {
+  if (error.code != static_cast<int32_t>(absl::StatusCode::kOutOfRange)) {
     return ToStatus(error);
   }
   RowSums zeros;

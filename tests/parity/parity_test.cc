@@ -65,8 +65,7 @@ class ParityTest : public testing::TestWithParam<const Place*> {
  protected:
   ParityTest() : fixture_(ReadFixture()), device_(GetParam()->device()) {
     ops_ = GetParam()->new_ops();
-    ModelOptions model;
-    model.name = "resnet18";
+    ModelOptions model = *OptionsOf("resnet18");
     model.width = 4;
     model.input = {1, 32, 32, 3};
     SegmentOptions options;

@@ -1,0 +1,74 @@
+#include "nn/cpu/sum_of_squares.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "nn/cpu/parallel.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "nn/cpu/sum_of_squares.cc"
+#include "hwy/foreach_target.h"
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace thinwire {
+namespace HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+constexpr size_t kSums = 32;
+
+double SumOfBlock(const float* values, int64_t n) {
+  const hn::CappedTag<double, kSums> d;
+  const hn::Rebind<float, decltype(d)> d32;
+  constexpr size_t kMostVectors = kSums;
+  const size_t lanes = hn::Lanes(d), vectors = kSums / lanes;
+  hn::Vec<decltype(d)> sums[kMostVectors];
+  for (size_t k = 0; k < vectors; ++k) sums[k] = hn::Zero(d);
+  int64_t i = 0;
+  for (; i + static_cast<int64_t>(kSums) <= n; i += kSums) {
+    for (size_t k = 0; k < vectors; ++k) {
+      const auto v = hn::PromoteTo(d, hn::LoadU(d32, values + i + k * lanes));
+      sums[k] = hn::Add(sums[k], hn::Mul(v, v));
+    }
+  }
+  HWY_ALIGN double of_lane[kSums];
+  for (size_t k = 0; k < vectors; ++k) hn::Store(sums[k], d, of_lane + k * lanes);
+  for (size_t k = 0; i < n; ++i, ++k) {
+    of_lane[k] += static_cast<double>(values[i]) * static_cast<double>(values[i]);
+  }
+  double sum = 0;
+  for (double s : of_lane) sum += s;
+  return sum;
+}
+
+// NOLINTNEXTLINE(google-readability-namespace-comments)
+}  // namespace HWY_NAMESPACE
+}  // namespace thinwire
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace thinwire {
+HWY_EXPORT(SumOfBlock);
+
+namespace cpu {
+namespace {
+
+constexpr int64_t kBlock = 8192;  // elements
+
+}  // namespace
+
+double SumOfSquares(int threads, const float* values, int64_t n) {
+  std::vector<double> of_blocks((n + kBlock - 1) / kBlock);
+  ParallelFor(threads, static_cast<int64_t>(of_blocks.size()), [&](int64_t b) {
+    of_blocks[b] =
+        HWY_DYNAMIC_DISPATCH(SumOfBlock)(values + b * kBlock, std::min(kBlock, n - b * kBlock));
+  });
+  double sum = 0;
+  for (double of_block : of_blocks) sum += of_block;
+  return sum;
+}
+
+}  // namespace cpu
+}  // namespace thinwire
+#endif  // HWY_ONCE
