@@ -88,6 +88,13 @@ std::vector<KnownDataset> AllDatasets() {
   return all;
 }
 
+DataOptions DefaultOptions(const KnownDataset& known) {
+  DataOptions options;
+  options.name = known.name;
+  options.text.tokens = known.tokens;
+  return options;
+}
+
 CorpusSize KnownSize(const DataOptions& options) {
   const absl::StatusOr<const Entry*> entry = Find(options.name);
   const TokenKind tokens = options.text.tokens;

@@ -10,6 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "base/parameters.h"
 #include "data/tokenizer.h"
 #include "tensor/shape.h"
 
@@ -116,6 +117,26 @@ struct KnownDataset {
 
 // In the order in which errors and lists name them.
 std::vector<KnownDataset> AllDatasets();
+
+// The options that belong to the data set of that name, under their names in experiment files.
+template <typename Spec, typename Visit, ForSpec<Spec, DataOptions> = 0>
+void VisitParameters(Spec& spec, Visit&& visit) {
+  for (const KnownDataset& known : AllDatasets()) {
+    if (known.name != spec.name) continue;
+    if (known.has_folder) visit("dir", spec.dir, Presence::kOptional);
+    if (!known.is_text) continue;
+    visit("tokens", spec.text.tokens, Presence::kSpelled);
+    visit("vocabulary", spec.text.vocabulary, Presence::kOptional);
+    visit("context", spec.text.context, Presence::kWritten);
+    visit("windows", spec.text.windows, Presence::kWritten);
+    if (!known.has_file) continue;
+    visit("file", spec.text.file, Presence::kRequired);
+    visit("split", spec.text.split, Presence::kWritten);
+  }
+}
+
+// Fresh ones.
+DataOptions DefaultOptions(const KnownDataset& known);
 
 // What is known of a data set before, or without, loading it.
 struct DatasetInfo {

@@ -93,11 +93,11 @@ TEST(DescribeDataTest, Cifar10IsTenClassesOfColourImages) {
 
 TEST(LoadDataTest, UnknownNameIsRefusedWithTheNamesThereAre) {
   DataOptions options;
-  options.name = "mnist";
+  options.name = "digit";
   const absl::Status status = LoadData(options).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(status.message(),
-            "data: unknown \"mnist\", nearest is \"digits\" (want one of cifar10, digits, "
+            "data: unknown \"digit\", nearest is \"digits\" (want one of cifar10, digits, "
             "shakespeare, text, wikitext2)");
 }
 
