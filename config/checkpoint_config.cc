@@ -3,16 +3,18 @@
 #include <filesystem>
 #include <fstream>
 #include <limits>
+#include <optional>
+#include <system_error>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "config/fields.h"
 #include "config/specs.h"
 #include "models/options.h"
-#include "models/zoo.h"
+#include "models/transformer.h"
 #include "nlohmann/json.hpp"
 
 namespace thinwire {
@@ -38,39 +40,39 @@ struct Family {
 };
 
 const std::vector<Family>& Families() {
-  static const auto* const families = new std::vector<Family>{
-      {ModelFamily::kGpt2,
-       "gpt2",
-       "GPT2LMHeadModel",
-       {{"vocab_size", "classes", 50257},
-        {"n_positions", "context", 1024},
-        {"n_embd", "width", 768},
-        {"n_layer", "layers", 12},
-        {"n_head", "heads", 12},
-        {"n_inner", "hidden", nullptr},
-        {"activation_function", "gelu", "gelu_new"},
-        {"layer_norm_epsilon", "epsilon", 1e-5},
-        {"tie_word_embeddings", "tied", true},
-        {"scale_attn_weights", nullptr, true},
-        {"scale_attn_by_inverse_layer_idx", nullptr, false},
-        {"add_cross_attention", nullptr, false}}},
-      {ModelFamily::kLlama,
-       "llama",
-       "LlamaForCausalLM",
-       {{"vocab_size", "classes", 32000},
-        {"hidden_size", "width", 4096},
-        {"intermediate_size", "hidden", 11008},
-        {"num_hidden_layers", "layers", 32},
-        {"num_attention_heads", "heads", 32},
-        {"num_key_value_heads", "kv_heads", nullptr},
-        {"head_dim", nullptr, nullptr},
-        {"rms_norm_eps", "epsilon", 1e-6},
-        {"rope_theta", "rope_theta", 10000.0},
-        {"tie_word_embeddings", "tied", false},
-        {"hidden_act", nullptr, "silu"},
-        {"rope_scaling", nullptr, nullptr},
-        {"attention_bias", nullptr, false},
-        {"mlp_bias", nullptr, false}}}};
+  static const auto* const families =
+      new std::vector<Family>{{ModelFamily::kGpt2,
+                               "gpt2",
+                               "GPT2LMHeadModel",
+                               {{"vocab_size", "classes", 50257},
+                                {"n_positions", "context", 1024},
+                                {"n_embd", "width", 768},
+                                {"n_layer", "layers", 12},
+                                {"n_head", "heads", 12},
+                                {"n_inner", "hidden", nullptr},
+                                {"activation_function", "gelu", "gelu_new"},
+                                {"layer_norm_epsilon", "epsilon", 1e-5},
+                                {"tie_word_embeddings", "tied", true},
+                                {"scale_attn_weights", nullptr, true},
+                                {"scale_attn_by_inverse_layer_idx", nullptr, false},
+                                {"add_cross_attention", nullptr, false}}},
+                              {ModelFamily::kLlama,
+                               "llama",
+                               "LlamaForCausalLM",
+                               {{"vocab_size", "classes", 32000},
+                                {"hidden_size", "width", 4096},
+                                {"intermediate_size", "hidden", 11008},
+                                {"num_hidden_layers", "layers", 32},
+                                {"num_attention_heads", "heads", 32},
+                                {"num_key_value_heads", "kv_heads", nullptr},
+                                {"head_dim", nullptr, nullptr},
+                                {"rms_norm_eps", "epsilon", 1e-6},
+                                {"rope_theta", "rope_theta", 10000.0},
+                                {"tie_word_embeddings", "tied", false},
+                                {"hidden_act", nullptr, "silu"},
+                                {"rope_scaling", nullptr, nullptr},
+                                {"attention_bias", nullptr, false},
+                                {"mlp_bias", nullptr, false}}}};
   return *families;
 }
 
@@ -157,7 +159,7 @@ absl::Status Fill(const Experiment& experiment, const Key& key, const Json& valu
   }
 }
 
-// The value of a key for a model, whose options have no field at its default of 0.
+// The value of a key for a model of completed options.
 Json ValueFor(const Key& key, const ModelOptions& options) {
   if (key.field == nullptr) {
     return key.key == std::string("head_dim") ? Json(options.width / options.heads) : key.absent;
@@ -176,7 +178,8 @@ Json ValueFor(const Key& key, const ModelOptions& options) {
   return value;
 }
 
-Json ConfigOf(const Family& family, const ModelOptions& options) {
+Json ConfigOf(const Family& family, const ModelOptions& given) {
+  const ModelOptions options = Completed(given);
   Json config = {{"architectures", {family.architecture}}, {"model_type", family.type}};
   for (const Key& key : family.keys) config[key.key] = ValueFor(key, options);
   if (family.family == ModelFamily::kGpt2) {
@@ -250,8 +253,8 @@ absl::Status CheckAgainstCheckpoint(const Experiment& experiment) {
     const Json value = ValueOf(theirs, key), own = ours[key.key];
     if (Agree(key, value, own, ours)) continue;
     if (key.field == nullptr) {
-      return Refused(experiment, absl::StrCat(key.key, " is ", value.dump(), ", want ",
-                                              own.dump(), ", which is all that models here know"));
+      return Refused(experiment, absl::StrCat(key.key, " is ", value.dump(), ", want ", own.dump(),
+                                              ", which is all that models here know"));
     }
     return absl::InvalidArgumentError(absl::StrCat("model.", key.field, ": ", own.dump(),
                                                    ", but init: ", ConfigPath(experiment), ": ",

@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
+#include "config/checkpoint_config.h"
 #include "config/choices.h"
 #include "config/direction.h"
 #include "config/origins.h"
@@ -19,7 +20,16 @@ std::string Stem(const std::string& path) {
   return file.substr(0, file.find_last_of('.'));
 }
 
+// What was counted of a text says nothing of another one, nor of other tokens.
+void ForgetCorpus(const DataConfig& overlay, DataConfig* data) {
+  const bool is_other = overlay.has_file() || overlay.has_split() || overlay.has_tokens() ||
+                        overlay.has_vocabulary() || overlay.has_dir() || overlay.has_verify();
+  if (is_other) data->clear_corpus();
+}
+
 void ForgetReplacedBy(const Experiment& overlay, Experiment* e) {
+  ForgetReplaced(overlay.data(), e->mutable_data());
+  ForgetCorpus(overlay.data(), e->mutable_data());
   ForgetReplaced(overlay.model(), e->mutable_model());
   ForgetReplaced(overlay.optimizer(), e->mutable_optimizer());
   ForgetReplaced(overlay.lr_schedule(), e->mutable_lr_schedule());
@@ -106,7 +116,9 @@ absl::StatusOr<Experiment> ParseExperiment(const std::string& text, const std::s
   if (!e.has_name()) e.set_name(Stem(source));
   RETURN_IF_ERROR(ApplyOverrides(overrides, &e, &origins));
   if (stages > 0 && !e.pipeline().has_stages()) e.mutable_pipeline()->set_stages(stages);
-  const absl::Status status = Resolve(&e);
+  absl::Status status = FillFromCheckpoint(&e);
+  if (status.ok()) status = Resolve(&e);
+  if (status.ok()) status = CheckAgainstCheckpoint(e);
   if (status.ok()) return e;
   const std::string refusal(status.message()), place = origins.Of(refusal);
   return absl::InvalidArgumentError(

@@ -57,15 +57,20 @@ absl::Status WithPath(const std::string& path, const absl::Status& status) {
   return absl::Status(status.code(), absl::StrCat(path, ": ", status.message()));
 }
 
+absl::StatusOr<ModelOptions> OptionsFrom(const ModelConfig& config, const Shape& input) {
+  ASSIGN_OR_RETURN(ModelOptions options, OptionsOf(config.name()));
+  RETURN_IF_ERROR(ReadParameters(config, &options));
+  options.classes = config.classes();
+  options.input = input;
+  return options;
+}
+
 absl::StatusOr<Model> BuildModel(const ModelConfig& config, const Shape& input) {
   if (config.name() == kCustomModel) {
     ASSIGN_OR_RETURN(std::vector<BlockSpec> blocks, BlocksFrom(config));
     return CustomModel(config.name(), std::move(blocks), input, config.classes());
   }
-  ASSIGN_OR_RETURN(ModelOptions options, OptionsOf(config.name()));
-  RETURN_IF_ERROR(ReadParameters(config, &options));
-  options.classes = config.classes();
-  options.input = input;
+  ASSIGN_OR_RETURN(const ModelOptions options, OptionsFrom(config, input));
   return NamedModel(options);
 }
 
@@ -102,13 +107,34 @@ absl::Status AddBottlenecks(const CompressionConfig& compression, Partition* par
 
 }  // namespace
 
-absl::StatusOr<DatasetInfo> DatasetOf(const DataConfig& config) {
+absl::StatusOr<KnownDataset> KnownDatasetOf(const DataConfig& config) {
   std::vector<std::string> known;
-  for (const DatasetInfo& dataset : AllDatasets()) {
+  for (const KnownDataset& dataset : AllDatasets()) {
     if (dataset.name == config.name()) return dataset;
     known.push_back(dataset.name);
   }
   return UnknownName("data.name", "data", config.name(), known);
+}
+
+absl::StatusOr<DataOptions> DataOptionsFrom(const DataConfig& config) {
+  RETURN_IF_ERROR(KnownDatasetOf(config).status());
+  DataOptions options;
+  options.name = config.name();
+  options.limit = config.limit();
+  options.test_limit = config.test_limit();
+  options.verify = config.verify();
+  RETURN_IF_ERROR(WithPath("data", ReadParameters(config, &options)));
+  const CorpusConfig& corpus = config.corpus();
+  options.text.size = {corpus.vocabulary(), static_cast<int64_t>(corpus.train_tokens()),
+                       static_cast<int64_t>(corpus.test_tokens())};
+  return options;
+}
+
+absl::StatusOr<DatasetInfo> DatasetOf(const DataConfig& config) {
+  ASSIGN_OR_RETURN(const DataOptions options, DataOptionsFrom(config));
+  absl::StatusOr<DatasetInfo> info = DescribeData(options);
+  if (!info.ok()) return WithPath("data", info.status());
+  return info;
 }
 
 absl::StatusOr<Model> ModelFrom(const Experiment& experiment) {
@@ -117,6 +143,13 @@ absl::StatusOr<Model> ModelFrom(const Experiment& experiment) {
   const bool is_custom = experiment.model().name() == kCustomModel;
   if (!model.ok()) return WithPath(is_custom ? "model.blocks" : "model", model.status());
   return model;
+}
+
+absl::StatusOr<std::optional<ModelOptions>> ModelOptionsFrom(const Experiment& experiment) {
+  if (experiment.model().name() == kCustomModel) return std::nullopt;
+  ASSIGN_OR_RETURN(const DatasetInfo data, DatasetOf(experiment.data()));
+  ASSIGN_OR_RETURN(ModelOptions options, OptionsFrom(experiment.model(), data.sample));
+  return std::make_optional(std::move(options));
 }
 
 absl::StatusOr<Partition> PartitionFrom(const Experiment& experiment) {
@@ -226,15 +259,7 @@ absl::StatusOr<DirectionSpec> DirectionFrom(const DirectionConfig& config, bool 
 }
 
 absl::StatusOr<DataOptions> DataFrom(const Experiment& experiment) {
-  const DataConfig& config = experiment.data();
-  RETURN_IF_ERROR(DatasetOf(config).status());
-  DataOptions options;
-  options.name = config.name();
-  options.dir = config.dir();
-  options.limit = config.limit();
-  options.test_limit = config.test_limit();
-  options.verify = config.verify();
-  return options;
+  return DataOptionsFrom(experiment.data());
 }
 
 absl::StatusOr<ShuffleKind> ShuffleFrom(const Experiment& experiment) {

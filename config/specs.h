@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,7 @@
 #include "data/sampler.h"
 #include "models/cost.h"
 #include "models/model.h"
+#include "models/options.h"
 #include "models/partition.h"
 #include "nn/lr_schedule.h"
 #include "nn/optimizer_spec.h"
@@ -23,12 +25,18 @@
 
 namespace thinwire {
 
-// What is known of the data, without loading any. InvalidArgument for an unknown name, with the
-// nearest and all known ones.
+// InvalidArgument for an unknown name, with the nearest and all known ones.
+absl::StatusOr<KnownDataset> KnownDatasetOf(const DataConfig& config);
+absl::StatusOr<DataOptions> DataOptionsFrom(const DataConfig& config);
+
+// What is known of the data, without loading any. Errors of DescribeData, and for an unknown name.
 absl::StatusOr<DatasetInfo> DatasetOf(const DataConfig& config);
 
 // Built for the input shape of the experiment's data, without bottlenecks; nothing is loaded.
 absl::StatusOr<Model> ModelFrom(const Experiment& experiment);
+
+// What makes up its model; nothing for one that the experiment writes itself.
+absl::StatusOr<std::optional<ModelOptions>> ModelOptionsFrom(const Experiment& experiment);
 
 struct Partition {
   Model model;                    // with the layers of its bottlenecks

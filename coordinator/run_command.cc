@@ -16,6 +16,7 @@
 #include "base/printable.h"
 #include "base/status.h"
 #include "base/steady_time.h"
+#include "config/checkpoint_config.h"
 #include "config/experiment.h"
 #include "coordinator/exit_code.h"
 #include "coordinator/files/record.h"
@@ -171,7 +172,8 @@ class RecordedRun {
     std::vector<RunObserver*> observers = {&recorder, &metrics};
     if (!flags_.quiet) observers.push_back(&greeter);
     observers.push_back(&progress_);
-    ModelKeeper keeper(session_->fleet(), "", record_->model_dir());
+    ASSIGN_OR_RETURN(const std::string config, CheckpointConfig(experiment_));
+    ModelKeeper keeper(session_->fleet(), config, record_->model_dir());
     observers.push_back(&keeper);
     Observers all(observers);
     const absl::Status status = RunExperiment(experiment_, session_->fleet(), &all, &summary_);

@@ -55,7 +55,13 @@ absl::Status CheckSize(const ModelOptions& options) {
                      absl::StrCat("a divisor of the ", options.heads, " heads"));
 }
 
-// Makes the layers of one model.
+// Three matrices of that many features have about the parameters that two of 4 width would.
+int64_t LlamaHidden(int64_t width) {
+  constexpr int64_t kMultiple = 256;
+  return (8 * width / 3 + kMultiple - 1) / kMultiple * kMultiple;
+}
+
+// Makes the layers of one model, of options that are completed.
 class Transformer {
  public:
   explicit Transformer(const ModelOptions& options)
@@ -99,9 +105,8 @@ class Transformer {
     AddDropout(at + ".attn.resid_dropout", &attention);
     LayerSpec gelu = Of(LayerKind::kGelu, "");
     gelu.gelu = options_.gelu;
-    const int64_t hidden = options_.hidden > 0 ? options_.hidden : 4 * options_.width;
-    std::vector<LayerSpec> mlp = {Norm(at + ".ln_2"), Linear(at + ".mlp.c_fc", hidden), gelu,
-                                  EndOfBranch(at + ".mlp.c_proj")};
+    std::vector<LayerSpec> mlp = {Norm(at + ".ln_2"), Linear(at + ".mlp.c_fc", options_.hidden),
+                                  gelu, EndOfBranch(at + ".mlp.c_proj")};
     AddDropout(at + ".mlp.dropout", &mlp);
     return {name, {Residual(std::move(attention)), Residual(std::move(mlp))}, {}, {}};
   }
@@ -109,19 +114,19 @@ class Transformer {
   BlockSpec LlamaBlock(const std::string& name) const {
     const std::string at = "model." + name;
     const int64_t head_size = options_.width / options_.heads;
-    const int64_t kv_heads = options_.kv_heads > 0 ? options_.kv_heads : options_.heads;
     std::vector<LayerSpec> attention = {
         Norm(at + ".input_layernorm"),
-        Fused(at + ".self_attn.qkv_proj", {{at + ".self_attn.q_proj", options_.width},
-                                           {at + ".self_attn.k_proj", kv_heads * head_size},
-                                           {at + ".self_attn.v_proj", kv_heads * head_size}}),
+        Fused(at + ".self_attn.qkv_proj",
+              {{at + ".self_attn.q_proj", options_.width},
+               {at + ".self_attn.k_proj", options_.kv_heads * head_size},
+               {at + ".self_attn.v_proj", options_.kv_heads * head_size}}),
         Attention(at + ".self_attn"), EndOfBranch(at + ".self_attn.o_proj")};
     AddDropout(at + ".self_attn.dropout", &attention);
-    const int64_t hidden = options_.hidden > 0 ? options_.hidden : LlamaHidden();
-    std::vector<LayerSpec> mlp = {Norm(at + ".post_attention_layernorm"),
-                                  Fused(at + ".mlp.gate_up_proj", {{at + ".mlp.gate_proj", hidden},
-                                                                   {at + ".mlp.up_proj", hidden}}),
-                                  Of(LayerKind::kSwiglu, ""), EndOfBranch(at + ".mlp.down_proj")};
+    std::vector<LayerSpec> mlp = {
+        Norm(at + ".post_attention_layernorm"),
+        Fused(at + ".mlp.gate_up_proj",
+              {{at + ".mlp.gate_proj", options_.hidden}, {at + ".mlp.up_proj", options_.hidden}}),
+        Of(LayerKind::kSwiglu, ""), EndOfBranch(at + ".mlp.down_proj")};
     AddDropout(at + ".mlp.dropout", &mlp);
     return {name, {Residual(std::move(attention)), Residual(std::move(mlp))}, {}, {}};
   }
@@ -133,12 +138,6 @@ class Transformer {
     if (options_.tied) logits.tied_to = embedding_name();
     return {
         "head", {Norm(is_llama_ ? "model.norm" : "transformer.ln_f"), std::move(logits)}, {}, {}};
-  }
-
-  // Three matrices then have about the parameters that two of 4 width would.
-  int64_t LlamaHidden() const {
-    constexpr int64_t kMultiple = 256;
-    return (8 * options_.width / 3 + kMultiple - 1) / kMultiple * kMultiple;
   }
 
   static LayerSpec Of(LayerKind kind, std::string name) {
@@ -209,9 +208,20 @@ std::vector<ModelOptions> KnownTransformers() {
           Llama("llama", 8, 8, 512)};
 }
 
+ModelOptions Completed(ModelOptions options) {
+  const bool is_llama = options.family == ModelFamily::kLlama;
+  if (options.kv_heads == 0) options.kv_heads = options.heads;
+  if (options.hidden == 0) {
+    options.hidden = is_llama ? LlamaHidden(options.width) : 4 * options.width;
+  }
+  if (options.context == 0 && options.input.rank() == 2) options.context = options.input[1];
+  return options;
+}
+
 absl::StatusOr<std::vector<BlockSpec>> TransformerBlocks(const ModelOptions& options) {
   RETURN_IF_ERROR(CheckSize(options));
-  return Transformer(options).Blocks();
+  const ModelOptions completed = Completed(options);
+  return Transformer(completed).Blocks();
 }
 
 }  // namespace thinwire

@@ -14,6 +14,9 @@ namespace thinwire {
 // gpt2, gpt2-medium, gpt2-large, gpt2-xl, llama.
 std::vector<ModelOptions> KnownTransformers();
 
+// With the numbers that a 0 in `options`, of a language model, stands for.
+ModelOptions Completed(ModelOptions options);
+
 // Pre-norm blocks of attention and MLP, a norm before the head. GPT-2 (Radford et al., 2019):
 // learned positions, layer norm, GELU, biases; its weights stand in files as [in, out]. Llama
 // (Touvron et al., 2023): rotary embedding, RMS norm, SwiGLU, grouped-query attention, no biases;

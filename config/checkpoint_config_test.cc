@@ -1,0 +1,197 @@
+#include "config/checkpoint_config.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "config/experiment.h"
+#include "nlohmann/json.hpp"
+
+namespace thinwire {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+constexpr char kExperiment[] = R"(
+data: {name: shakespeare, context: 16, batch_size: 4}
+optimizer: {lr: 0.1}
+epochs: 1
+)";
+
+// As GPT-2's and a Llama's own files have it, but for their sizes.
+constexpr char kGpt2[] = R"({
+  "activation_function": "gelu_new", "architectures": ["GPT2LMHeadModel"], "attn_pdrop": 0.1,
+  "bos_token_id": 50256, "initializer_range": 0.02, "layer_norm_epsilon": 1e-05,
+  "model_type": "gpt2", "n_ctx": 32, "n_embd": 24, "n_head": 3, "n_layer": 2, "n_positions": 32,
+  "vocab_size": 70})";
+constexpr char kLlama[] = R"({
+  "architectures": ["LlamaForCausalLM"], "attention_bias": false, "hidden_act": "silu",
+  "hidden_size": 32, "intermediate_size": 80, "max_position_embeddings": 2048,
+  "model_type": "llama", "num_attention_heads": 4, "num_hidden_layers": 3,
+  "num_key_value_heads": 2, "rms_norm_eps": 1e-06, "rope_scaling": null, "rope_theta": 500000.0,
+  "tie_word_embeddings": true, "vocab_size": 80})";
+
+class CheckpointConfigTest : public ::testing::Test {
+ protected:
+  CheckpointConfigTest() {
+    fs::remove_all(dir_);
+    fs::create_directories(dir_);
+  }
+  void Write(const std::string& text) { std::ofstream(dir_ + "/config.json") << text; }
+  // A file with one key of GPT-2's replaced.
+  void WriteGpt2With(const std::string& key, const nlohmann::json& value) {
+    nlohmann::json config = nlohmann::json::parse(kGpt2);
+    config[key] = value;
+    Write(config.dump());
+  }
+  absl::StatusOr<Experiment> Resolved(std::vector<std::string> overrides = {}) {
+    overrides.push_back("init=" + dir_);
+    return ParseExperiment(kExperiment, "test", overrides);
+  }
+  std::string ErrorOf(const std::vector<std::string>& overrides = {}) {
+    return std::string(Resolved(overrides).status().message());
+  }
+
+  const std::string dir_ = ::testing::TempDir() + "/checkpoint_config";
+};
+
+TEST_F(CheckpointConfigTest, Gpt2sFileFillsTheModel) {
+  Write(kGpt2);
+  const auto e = Resolved();
+  ASSERT_TRUE(e.ok()) << e.status();
+  EXPECT_EQ(e->model().name(), "gpt2");
+  EXPECT_EQ(e->model().classes(), 70u);
+  EXPECT_EQ(e->model().context(), 32u);
+  EXPECT_EQ(e->model().width(), 24u);
+  EXPECT_EQ(e->model().layers(), 2u);
+  EXPECT_EQ(e->model().heads(), 3u);
+  EXPECT_EQ(e->model().gelu(), "tanh");
+  EXPECT_TRUE(e->model().tied());
+  EXPECT_EQ(e->model().dropout(), 0);
+}
+
+TEST_F(CheckpointConfigTest, LlamasFileFillsTheModel) {
+  Write(kLlama);
+  const auto e = Resolved();
+  ASSERT_TRUE(e.ok()) << e.status();
+  EXPECT_EQ(e->model().name(), "llama");
+  EXPECT_EQ(e->model().hidden(), 80u);
+  EXPECT_EQ(e->model().kv_heads(), 2u);
+  EXPECT_EQ(e->model().epsilon(), 1e-6);
+  EXPECT_EQ(e->model().rope_theta(), 500000);
+  EXPECT_TRUE(e->model().tied());
+}
+
+TEST_F(CheckpointConfigTest, TheNewerPlaceOfTheRotaryBaseIsKnown) {
+  nlohmann::json config = nlohmann::json::parse(kLlama);
+  config.erase("rope_theta");
+  config["rope_parameters"] = {{"rope_theta", 20000.0}, {"rope_type", "default"}};
+  Write(config.dump());
+  const auto e = Resolved();
+  ASSERT_TRUE(e.ok()) << e.status();
+  EXPECT_EQ(e->model().rope_theta(), 20000);
+  config["rope_parameters"]["rope_type"] = "yarn";
+  Write(config.dump());
+  EXPECT_THAT(ErrorOf(), AllOf(HasSubstr("rope_scaling is {"), HasSubstr("want null")));
+}
+
+TEST_F(CheckpointConfigTest, WhatIsWrittenIsReadAsTheSameModel) {
+  for (const char* given : {kGpt2, kLlama}) {
+    Write(given);
+    const auto e = Resolved();
+    ASSERT_TRUE(e.ok()) << e.status();
+    const auto config = CheckpointConfig(*e);
+    ASSERT_TRUE(config.ok()) << config.status();
+    Write(*config);
+    const auto again = Resolved();
+    ASSERT_TRUE(again.ok()) << again.status();
+    EXPECT_EQ(CheckpointConfig(*again).value(), *config);
+  }
+}
+
+TEST_F(CheckpointConfigTest, TheFileOfARunSaysWhatDefaultsStandFor) {
+  const auto e = ParseExperiment(
+      kExperiment, "test", {"model={name: gpt2, layers: 2, heads: 2, width: 8, dropout: 0.2}"});
+  ASSERT_TRUE(e.ok()) << e.status();
+  const auto config = nlohmann::json::parse(CheckpointConfig(*e).value());
+  EXPECT_EQ(config["architectures"][0], "GPT2LMHeadModel");
+  EXPECT_EQ(config["n_inner"], 32);
+  EXPECT_EQ(config["n_positions"], 16);
+  EXPECT_EQ(config["vocab_size"], 65);
+  EXPECT_EQ(config["resid_pdrop"], 0.2);
+}
+
+TEST_F(CheckpointConfigTest, AModelThatTransformersDoesNotKnowHasNoFile) {
+  const auto e = ParseExperiment(
+      "model: {name: resnet8}\ndata: {name: digits}\n"
+      "optimizer: {lr: 0.1}\nepochs: 1\n",
+      "test", {});
+  ASSERT_TRUE(e.ok()) << e.status();
+  EXPECT_EQ(CheckpointConfig(*e).value(), "");
+}
+
+TEST_F(CheckpointConfigTest, AFieldThatSaysSomethingElseIsNamedWithBothValues) {
+  Write(kGpt2);
+  EXPECT_THAT(ErrorOf({"model.layers=3"}),
+              HasSubstr("model.layers: 3, but init: " + dir_ + "/config.json: n_layer is 2"));
+  EXPECT_THAT(ErrorOf({"model.heads=4"}), HasSubstr("model.heads: 4, but init: "));
+  EXPECT_THAT(ErrorOf({"model.width=48"}), HasSubstr("n_embd is 24"));
+  EXPECT_THAT(ErrorOf({"model.classes=65"}), HasSubstr("vocab_size is 70"));
+  EXPECT_THAT(ErrorOf({"model.context=16"}), HasSubstr("n_positions is 32"));
+  EXPECT_THAT(ErrorOf({"model.gelu=exact"}),
+              HasSubstr("model.gelu: \"gelu\", but init: " + dir_ +
+                        "/config.json: activation_function is \"gelu_new\""));
+  EXPECT_THAT(ErrorOf({"model.tied=false"}), HasSubstr("tie_word_embeddings is true"));
+}
+
+TEST_F(CheckpointConfigTest, ANameWithASizeStandsByIt) {
+  Write(kGpt2);
+  EXPECT_THAT(ErrorOf({"model.name=gpt2-medium", "model.classes=70", "model.context=32"}),
+              HasSubstr("model.width: 1024, but init: "));
+}
+
+TEST_F(CheckpointConfigTest, ASequenceLongerThanTheContextIsRefused) {
+  Write(kGpt2);
+  EXPECT_THAT(ErrorOf({"data.context=33"}), AllOf(HasSubstr("context is 32"), HasSubstr("33")));
+}
+
+TEST_F(CheckpointConfigTest, AnotherArchitectureIsNamed) {
+  WriteGpt2With("model_type", "bert");
+  EXPECT_THAT(ErrorOf(), HasSubstr("/config.json: model_type is \"bert\", want \"gpt2\" or "));
+  EXPECT_THAT(ErrorOf({"model.name=gpt2"}),
+              AllOf(HasSubstr("model.name: gpt2, but init: "), HasSubstr("is \"bert\"")));
+  Write(kLlama);
+  EXPECT_THAT(ErrorOf({"model.name=gpt2"}), HasSubstr("model_type is \"llama\""));
+}
+
+TEST_F(CheckpointConfigTest, WhatNoModelHereHasIsNamed) {
+  WriteGpt2With("scale_attn_by_inverse_layer_idx", true);
+  EXPECT_THAT(ErrorOf(), HasSubstr("scale_attn_by_inverse_layer_idx is true, want false"));
+}
+
+TEST_F(CheckpointConfigTest, ValuesOfAnotherTypeAndFilesThatAreNoneAreNamed) {
+  WriteGpt2With("n_layer", "two");
+  EXPECT_THAT(ErrorOf(), HasSubstr("n_layer is \"two\", want a whole number"));
+  WriteGpt2With("n_layer", -2);
+  EXPECT_THAT(ErrorOf(), HasSubstr("n_layer is -2, want a whole number"));
+  WriteGpt2With("activation_function", "relu");
+  EXPECT_THAT(ErrorOf(), HasSubstr("activation_function is \"relu\", want \"gelu_new\" or"));
+  WriteGpt2With("tie_word_embeddings", 1);
+  EXPECT_THAT(ErrorOf(), HasSubstr("tie_word_embeddings is 1, want true or false"));
+  for (const char* text : {"", "[]", "{"}) {
+    Write(text);
+    EXPECT_THAT(ErrorOf(), HasSubstr("init: " + dir_ + "/config.json: is no JSON map")) << text;
+  }
+}
+
+TEST_F(CheckpointConfigTest, WithoutTheFileTheExperimentSaysItAll) {
+  EXPECT_THAT(ErrorOf(), HasSubstr("model.name"));
+  EXPECT_TRUE(Resolved({"model={name: gpt2, layers: 1, heads: 1, width: 8}"}).ok());
+}
+
+}  // namespace
+}  // namespace thinwire
