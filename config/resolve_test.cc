@@ -162,9 +162,9 @@ TEST(ResolveTest, EveryValueOutOfRangeIsRefusedByNameAndValue) {
        "tf32, bf16"},
       {"device=gpu", "device: device \"gpu\": want auto, cpu, cuda or cuda:N"},
       {"device=cuda:-1", "device: device \"cuda:-1\": want"},
-      {"data.name=mnist",
-       "data.name: unknown data \"mnist\"; did you mean digits? Known: cifar10, "
-       "digits"},
+      {"data.name=digit",
+       "data.name: unknown data \"digit\"; did you mean digits? Known: cifar10, "
+       "digits, shakespeare, text, wikitext2"},
       {"data.batch_size=0", "data.batch_size: 0, want 1 to 1048576"},
       {"data.augment=yes",
        "data.augment: unknown augmentation \"yes\"; did you mean none? Known: "

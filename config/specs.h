@@ -23,8 +23,11 @@
 
 namespace thinwire {
 
-// What is known of the data, without loading any. InvalidArgument for an unknown name, with the
-// nearest and all known ones.
+// InvalidArgument for an unknown name, with the nearest and all known ones.
+absl::StatusOr<KnownDataset> KnownDatasetOf(const DataConfig& config);
+absl::StatusOr<DataOptions> DataOptionsFrom(const DataConfig& config);
+
+// What is known of the data, without loading any. Errors of DescribeData, and for an unknown name.
 absl::StatusOr<DatasetInfo> DatasetOf(const DataConfig& config);
 
 // Built for the input shape of the experiment's data, without bottlenecks; nothing is loaded.
