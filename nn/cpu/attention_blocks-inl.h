@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "hwy/cache_control.h"
 #include "hwy/highway.h"
 #include "nn/cpu/attention_blocks.h"
 #include "nn/cpu/bf16.h"
@@ -19,6 +20,8 @@
 HWY_BEFORE_NAMESPACE();
 namespace thinwire {
 namespace HWY_NAMESPACE {
+
+inline constexpr int64_t kRowsAhead = 8;
 
 template <typename T>
 HWY_INLINE T* RowAt(const cpu::HeadGroup& g, const cpu::HeadRows& rows, int64_t t) {
@@ -40,12 +43,21 @@ HWY_INLINE void Turn(const cpu::Rotation& rotation, int64_t position, bool back,
   }
 }
 
+// Rows are far apart in memory, a page or more: what comes is asked for in time.
+template <typename T>
+HWY_INLINE void PrefetchRow(const cpu::HeadGroup& g, const cpu::HeadRows& rows, int64_t t) {
+  constexpr int64_t kLine = 64 / sizeof(T);
+  const T* const row = RowAt<const T>(g, rows, t);
+  for (int64_t j = 0; j < g.size(); j += kLine) hwy::Prefetch(row + j);
+}
+
 // to: [kBlock, width], zeros around what there is.
 template <typename T>
 HWY_INLINE void LoadRows(const cpu::HeadGroup& g, const cpu::HeadRows& rows, float factor,
                          float* to) {
   const int64_t width = g.width();
   for (int64_t t = 0; t < rows.count; ++t) {
+    if (t + kRowsAhead < rows.count) PrefetchRow<T>(g, rows, t + kRowsAhead);
     const T* const from = RowAt<const T>(g, rows, t);
     float* const row = to + t * width;
     for (int64_t j = 0; j < g.size(); ++j) row[j] = factor * LoadOne(from + j);

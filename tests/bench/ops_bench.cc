@@ -1,5 +1,6 @@
 // What layers of language models compute, on the CPU, beside memcpy and a product of matrices in
-// the same run. One thread, or those of --threads=N; fp32, or --bf16.
+// the same run. Rates are of the time of one thread's CPU, or of the clock with --threads=N; fp32,
+// or --bf16.
 //   bazel run --config=opt //tests:ops_bench -- --benchmark_enable_random_interleaving=true
 //     --benchmark_repetitions=10 --benchmark_report_aggregates_only=true
 // flop/s count a multiplication and an addition as two, and of attention only what is not masked;
@@ -50,9 +51,10 @@ float* Floats(const Tensor& x) { return static_cast<float*>(x.data()); }
 // Runs `call`, which does so many operations or moves so many bytes.
 template <typename Call>
 void Measure(benchmark::State& state, double flops, double bytes, const Call& call) {
+  const Error error = call();  // prepares what the first call prepares, and touches all memory
+  if (!error.ok()) return state.SkipWithError(error.message);
   for (auto _ : state) {
-    const Error error = call();
-    if (!error.ok()) return state.SkipWithError(error.message);
+    if (!call().ok()) return state.SkipWithError("failed");
     benchmark::ClobberMemory();
   }
   const auto rate = benchmark::Counter::kIsIterationInvariantRate;
@@ -218,7 +220,8 @@ void SumOfSquaresOf(benchmark::State& state) {
 
 template <typename... Arguments>
 void Register(const std::string& name, Arguments... arguments) {
-  benchmark::RegisterBenchmark(name.c_str(), arguments...)->UseRealTime();
+  auto* const registered = benchmark::RegisterBenchmark(name.c_str(), arguments...);
+  if (num_threads > 1) registered->UseRealTime();
 }
 
 void RegisterLinears() {
