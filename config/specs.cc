@@ -141,8 +141,12 @@ absl::StatusOr<Model> ModelFrom(const Experiment& experiment) {
   ASSIGN_OR_RETURN(const DatasetInfo data, DatasetOf(experiment.data()));
   absl::StatusOr<Model> model = BuildModel(experiment.model(), data.sample);
   const bool is_custom = experiment.model().name() == kCustomModel;
-  if (!model.ok()) return WithPath(is_custom ? "model.blocks" : "model", model.status());
-  return model;
+  const char* const path = is_custom ? "model.blocks" : "model";
+  if (!model.ok()) return WithPath(path, model.status());
+  if (model->tokens || !data.is_text) return model;
+  return absl::InvalidArgumentError(
+      absl::StrCat(path, ": the model takes no token ids, which data ", data.name,
+                   " is: want an embedding as the first layer"));
 }
 
 absl::StatusOr<std::optional<ModelOptions>> ModelOptionsFrom(const Experiment& experiment) {

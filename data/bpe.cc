@@ -225,7 +225,6 @@ void Bpe::EncodeText(std::string_view text, std::vector<int32_t>* ids) const {
     size_t first, count;
   };
   absl::flat_hash_map<std::string_view, Known> known;
-  ids->reserve(ids->size() + text.size() / 4);
   for (size_t at = 0, end = 0; at < text.size(); at = end) {
     end = WordEnd(text, at);
     const std::string_view word = text.substr(at, end - at);
@@ -243,6 +242,7 @@ void Bpe::EncodeText(std::string_view text, std::vector<int32_t>* ids) const {
 
 absl::StatusOr<std::vector<int32_t>> Bpe::Encode(std::string_view text) const {
   std::vector<int32_t> ids;
+  ids.reserve(text.size() / 4);
   EncodeText(text, &ids);
   return ids;
 }

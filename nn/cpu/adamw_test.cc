@@ -80,9 +80,9 @@ TEST(AdamWTest, TheFirstStepIsTheLearningRate) {
 TEST(AdamWTest, DoesNotDependOnTheThreads) {
   State one(40001), three(40001);
   for (State* state : {&one, &three}) {
-    const AdamWParameter parameter = state->parameter(0.1f);
     for (int step = 1; step <= 2; ++step) {
       state->gradient = RandomFloats(40001, step);
+      const AdamWParameter parameter = state->parameter(0.1f);
       AdamWUpdate update = Update(step);
       update.parameters = &parameter;
       AdamW(state == &one ? 1 : 3, update);

@@ -2,177 +2,180 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <limits>
 #include <vector>
 
-#include "nn/cpu/bf16.h"
+#include "nn/cpu/attention_blocks.h"
 #include "nn/cpu/parallel.h"
-#include "nn/dropout_mask.h"
 
-namespace thinwire::cpu {
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "nn/cpu/attention.cc"
+#include "hwy/foreach_target.h"
+#include "hwy/highway.h"
+#include "nn/cpu/attention_blocks-inl.h"
+#include "nn/cpu/dropout_mask-inl.h"
+#include "nn/cpu/exp-inl.h"
+#include "nn/cpu/product-inl.h"
+#include "nn/cpu/simd-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace thinwire {
+namespace HWY_NAMESPACE {
+
+using cpu::AttentionMemory;
+using cpu::HeadGroup;
+using cpu::kBlock;
+
+// A query's scores become exp(score - greatest), with zeros behind them up to whole vectors.
+// Returns their sum.
+HWY_INLINE float Exponentials(int64_t keys, float* scores, float* greatest) {
+  const FloatTag d;
+  const int64_t lanes = hn::Lanes(d), padded = (keys + 15) / 16 * 16;
+  std::fill(scores + keys, scores + padded, -std::numeric_limits<float>::infinity());
+  FloatVec most = hn::Set(d, scores[0]);
+  for (int64_t j = 0; j < padded; j += lanes) most = hn::Max(most, hn::Load(d, scores + j));
+  *greatest = hn::GetLane(hn::MaxOfLanes(d, most));
+  const FloatVec shift = hn::Set(d, *greatest);
+  for (int64_t j = 0; j < padded; j += lanes) {
+    hn::Store(Exponential(d, hn::Sub(hn::Load(d, scores + j), shift)), d, scores + j);
+  }
+  std::fill(scores + keys, scores + padded, 0.0f);
+  FloatVec sums = hn::Zero(d);
+  for (int64_t j = 0; j < padded; j += lanes) sums = hn::Add(sums, hn::Load(d, scores + j));
+  return hn::GetLane(hn::SumOfLanes(d, sums));
+}
+
+HWY_INLINE void DropScores(const DropoutMask& mask, uint32_t element, int64_t keys, float* scores) {
+  const FloatTag d;
+  const int64_t lanes = hn::Lanes(d);
+  for (int64_t j = 0; j < keys; j += lanes) {
+    hn::Store(KeptOf(d, mask, element + static_cast<uint32_t>(j), hn::Load(d, scores + j)), d,
+              scores + j);
+  }
+}
+
+// The scores of a block of queries are whole in memory, [kBlock, scores_row]: no maximum changes
+// once it is known.
+template <typename T>
+void ForwardOfQueries(const AttentionForward& a, const HeadGroup& g, int64_t head, int64_t first,
+                      AttentionMemory* memory) {
+  const int64_t width = g.width(), size = g.size(), scores_row = g.blocks() * kBlock + 16;
+  const int64_t count = std::min(kBlock, g.positions - first);
+  const int64_t rows = (count + kStrip - 1) / kStrip * kStrip;
+  float* const queries = memory->queries.Fit(kBlock * width);
+  float* const scores = memory->scores.Fit(kBlock * scores_row);
+  float* const y = memory->product.Fit(kBlock * width);
+  LoadRows<T>(g, {&a.qkv, head, first, count, true}, g.scale(), queries);
+  const auto keys_of = [&](int64_t t, int64_t block) {
+    return std::min(kBlock, first + t + kStrip - block);
+  };
+  for (int64_t block = 0; block <= first; block += kBlock) {
+    for (int64_t t = 0; t < rows; t += kStrip) {
+      Strip<false>((keys_of(t, block) + 15) / 16 * 16, size, {queries + t * width, width, 1},
+                   memory->keys_across.data() + block * size, kBlock,
+                   scores + t * scores_row + block, scores_row);
+    }
+  }
+  const bool drops = a.log_sum_exp != nullptr && g.spec->dropout > 0;
+  const DropoutMask mask(a.dropout_key, a.first_sample + g.sample, g.spec->dropout);
+  float factors[kBlock];
+  for (int64_t t = 0; t < rows; ++t) {
+    float greatest = 0;
+    const int64_t keys = first + t + 1;
+    const float sum = Exponentials(keys, scores + t * scores_row, &greatest);
+    factors[t] = 1 / (drops ? sum * (1 - g.spec->dropout) : sum);
+    if (t >= count || a.log_sum_exp == nullptr) continue;
+    a.log_sum_exp[(g.sample * g.spec->heads + head) * g.positions + first + t] =
+        greatest + std::log(sum);
+    if (drops) DropScores(mask, g.element(head, first + t), keys, scores + t * scores_row);
+  }
+  std::fill(y, y + rows * width, 0.0f);
+  for (int64_t block = 0; block <= first; block += kBlock) {
+    for (int64_t t = 0; t < rows; t += kStrip) {
+      Strip<true>(width, keys_of(t, block), {scores + t * scores_row + block, scores_row, 1},
+                  memory->values.data() + block * width, width, y + t * width, width);
+    }
+  }
+  StoreRows<T>(g, {&a.y, head, first, count, false}, factors, y);
+}
+
+template <typename T>
+void ForwardGroupTyped(const AttentionForward& a, const HeadGroup& g, AttentionMemory* memory) {
+  const int64_t width = g.width(), padded = g.blocks() * kBlock;
+  float* const keys = memory->rows.Fit(kBlock * width);
+  float* const keys_across = memory->keys_across.Fit(padded * g.size());
+  float* const values = memory->values.Fit(padded * width);
+  for (int64_t first = 0; first < g.positions; first += kBlock) {
+    const int64_t count = std::min(kBlock, g.positions - first);
+    LoadRows<T>(g, {&a.qkv, g.key_head(), first, count, true}, 1, keys);
+    Transpose(g, keys, keys_across + first * g.size());
+    LoadRows<T>(g, {&a.qkv, g.value_head(), first, count, false}, 1, values + first * width);
+  }
+  for (int64_t head = g.first_head(); head < g.last_head(); ++head) {
+    for (int64_t first = 0; first < g.positions; first += kBlock) {
+      ForwardOfQueries<T>(a, g, head, first, memory);
+    }
+  }
+}
+
+void ForwardGroup(const AttentionForward& a, const HeadGroup& g, AttentionMemory* memory) {
+  a.qkv.dtype == DType::kF32 ? ForwardGroupTyped<float>(a, g, memory)
+                             : ForwardGroupTyped<uint16_t>(a, g, memory);
+}
+
+// NOLINTNEXTLINE(google-readability-namespace-comments)
+}  // namespace HWY_NAMESPACE
+}  // namespace thinwire
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace thinwire {
+HWY_EXPORT(ForwardGroup);
+
+namespace cpu {
 namespace {
-
-using Floats = std::vector<float>;
 
 class CpuAttention final : public Attention {
  public:
-  CpuAttention(int threads, const AttentionSpec& spec) : threads_(threads), spec_(spec) {}
+  CpuAttention(int threads, const AttentionSpec& spec)
+      : spec_(spec), rotation_(spec), memory_(threads) {}
 
   Error Forward(const AttentionForward& a) override {
-    RETURN_ERROR(CheckPositions(a.qkv.dims[1]));
-    ParallelFor(threads_, a.qkv.dims[0] * spec_.heads, [&](int64_t i) {
-      a.qkv.dtype == DType::kF32 ? ForwardHead<float>(a, i / spec_.heads, i % spec_.heads)
-                                 : ForwardHead<uint16_t>(a, i / spec_.heads, i % spec_.heads);
+    return ForEachGroup(a.qkv, [&](const HeadGroup& group, AttentionMemory* memory) {
+      HWY_DYNAMIC_DISPATCH(ForwardGroup)(a, group, memory);
     });
-    return Error{};
   }
   Error Backward(const AttentionBackward& a) override {
-    RETURN_ERROR(CheckPositions(a.qkv.dims[1]));
-    ParallelFor(threads_, a.qkv.dims[0] * spec_.kv_heads, [&](int64_t i) {
-      const int64_t sample = i / spec_.kv_heads, kv_head = i % spec_.kv_heads;
-      a.qkv.dtype == DType::kF32 ? BackwardGroup<float>(a, sample, kv_head)
-                                 : BackwardGroup<uint16_t>(a, sample, kv_head);
+    return ForEachGroup(a.qkv, [&](const HeadGroup& group, AttentionMemory* memory) {
+      BackwardGroup(a, group, memory);
     });
-    return Error{};
   }
 
  private:
-  Error CheckPositions(int64_t positions) const {
-    if (spec_.dropout == 0 || spec_.heads * positions * positions <= int64_t{UINT32_MAX}) {
-      return Error{};
+  template <typename Body>
+  Error ForEachGroup(const TensorView& qkv, const Body& body) {
+    const int64_t positions = qkv.dims[1], groups = qkv.dims[0] * spec_.kv_heads;
+    if (spec_.dropout > 0 && spec_.heads * positions * positions > int64_t{UINT32_MAX}) {
+      return MakeError(absl::StatusCode::kInvalidArgument,
+                       "attention: dropout over %lld heads and %lld positions, want fewer than "
+                       "2^32 scores a sample",
+                       static_cast<long long>(spec_.heads), static_cast<long long>(positions));
     }
-    return MakeError(absl::StatusCode::kInvalidArgument,
-                     "attention: dropout over %lld heads and %lld positions, want fewer than 2^32 "
-                     "scores a sample",
-                     static_cast<long long>(spec_.heads), static_cast<long long>(positions));
-  }
-
-  int64_t size() const { return spec_.head_size; }
-  int64_t row() const { return (spec_.heads + 2 * spec_.kv_heads) * size(); }
-  int64_t group() const { return spec_.heads / spec_.kv_heads; }
-
-  // Turns [T, head_size] by its positions, forwards or backwards.
-  void Turn(Floats* x, double direction) const {
-    if (spec_.rope_theta == 0) return;
-    const int64_t half = size() / 2;
-    for (int64_t t = 0; t * size() < static_cast<int64_t>(x->size()); ++t) {
-      for (int64_t i = 0; i < half; ++i) {
-        const double angle = direction * static_cast<double>(t) *
-                             std::pow(static_cast<double>(spec_.rope_theta),
-                                      -2.0 * static_cast<double>(i) / static_cast<double>(size()));
-        const auto c = static_cast<float>(std::cos(angle)), s = static_cast<float>(std::sin(angle));
-        float *a = x->data() + t * size() + i, *b = a + half;
-        const float turned = *a * c - *b * s;
-        *b = *b * c + *a * s;
-        *a = turned;
+    rotation_.Prepare(positions);
+    const auto threads = static_cast<int64_t>(memory_.size());
+    ParallelFor(static_cast<int>(threads), threads, [&](int64_t thread) {
+      for (int64_t i = groups * thread / threads; i < groups * (thread + 1) / threads; ++i) {
+        body({&spec_, &rotation_, positions, i / spec_.kv_heads, i % spec_.kv_heads},
+             &memory_[thread]);
       }
-    }
+    });
+    return Error{};
   }
 
-  // One head of [batch, T, row]: [T, head_size].
-  template <typename T>
-  Floats Head(const TensorView& x, int64_t row, int64_t sample, int64_t head) const {
-    const int64_t positions = x.dims[1];
-    Floats values(positions * size());
-    for (int64_t t = 0; t < positions; ++t) {
-      const T* from =
-          static_cast<const T*>(x.data) + (sample * positions + t) * row + head * size();
-      for (int64_t j = 0; j < size(); ++j) values[t * size() + j] = LoadOne(from + j);
-    }
-    return values;
-  }
-  template <typename T>
-  void StoreHead(const Floats& values, const TensorView& x, int64_t row, int64_t sample,
-                 int64_t head) const {
-    const int64_t positions = x.dims[1];
-    for (int64_t t = 0; t < positions; ++t) {
-      T* to = static_cast<T*>(x.data) + (sample * positions + t) * row + head * size();
-      for (int64_t j = 0; j < size(); ++j) StoreOne(values[t * size() + j], to + j);
-    }
-  }
-
-  float Dot(const float* a, const float* b) const {
-    float sum = 0;
-    for (int64_t j = 0; j < size(); ++j) sum += a[j] * b[j];
-    return sum;
-  }
-
-  template <typename T>
-  void ForwardHead(const AttentionForward& a, int64_t sample, int64_t head) const {
-    const int64_t positions = a.qkv.dims[1], kv_head = head / group();
-    Floats q = Head<T>(a.qkv, row(), sample, head);
-    Floats k = Head<T>(a.qkv, row(), sample, spec_.heads + kv_head);
-    const Floats v = Head<T>(a.qkv, row(), sample, spec_.heads + spec_.kv_heads + kv_head);
-    Turn(&q, 1);
-    Turn(&k, 1);
-    const float scale = 1.0f / std::sqrt(static_cast<float>(size()));
-    const bool drops = a.log_sum_exp != nullptr && spec_.dropout > 0;
-    const DropoutMask mask(a.dropout_key, a.first_sample + sample, spec_.dropout);
-    Floats y(q.size()), scores(positions);
-    for (int64_t t = 0; t < positions; ++t) {
-      float greatest = -INFINITY;
-      for (int64_t s = 0; s <= t; ++s) {
-        scores[s] = scale * Dot(&q[t * size()], &k[s * size()]);
-        greatest = std::max(greatest, scores[s]);
-      }
-      float sum = 0;
-      for (int64_t s = 0; s <= t; ++s) {
-        scores[s] = std::exp(scores[s] - greatest);
-        sum += scores[s];
-      }
-      for (int64_t s = 0; s <= t; ++s) {
-        const auto element = static_cast<uint32_t>((head * positions + t) * positions + s);
-        if (drops && !mask.Keeps(element)) continue;
-        const float weight = scores[s] / (drops ? sum * (1 - spec_.dropout) : sum);
-        for (int64_t j = 0; j < size(); ++j) y[t * size() + j] += weight * v[s * size() + j];
-      }
-      if (a.log_sum_exp != nullptr) {
-        a.log_sum_exp[(sample * spec_.heads + head) * positions + t] = greatest + std::log(sum);
-      }
-    }
-    StoreHead<T>(y, a.y, spec_.heads * size(), sample, head);
-  }
-
-  template <typename T>
-  void BackwardGroup(const AttentionBackward& a, int64_t sample, int64_t kv_head) const {
-    const int64_t positions = a.qkv.dims[1];
-    Floats k = Head<T>(a.qkv, row(), sample, spec_.heads + kv_head);
-    const Floats v = Head<T>(a.qkv, row(), sample, spec_.heads + spec_.kv_heads + kv_head);
-    Turn(&k, 1);
-    Floats dk(k.size()), dv(v.size());
-    const float scale = 1.0f / std::sqrt(static_cast<float>(size()));
-    const DropoutMask mask(a.dropout_key, a.first_sample + sample, spec_.dropout);
-    for (int64_t head = kv_head * group(); head < (kv_head + 1) * group(); ++head) {
-      Floats q = Head<T>(a.qkv, row(), sample, head);
-      Turn(&q, 1);
-      const Floats y = Head<T>(a.y, spec_.heads * size(), sample, head);
-      const Floats dy = Head<T>(a.dy, spec_.heads * size(), sample, head);
-      Floats dq(q.size());
-      for (int64_t t = 0; t < positions; ++t) {
-        const float mean = Dot(&dy[t * size()], &y[t * size()]);
-        const float lse = a.log_sum_exp[(sample * spec_.heads + head) * positions + t];
-        for (int64_t s = 0; s <= t; ++s) {
-          const float p = std::exp(scale * Dot(&q[t * size()], &k[s * size()]) - lse);
-          const auto element = static_cast<uint32_t>((head * positions + t) * positions + s);
-          const float kept =
-              spec_.dropout > 0 && !mask.Keeps(element) ? 0 : 1 / (1 - spec_.dropout);
-          const float ds = scale * p * (kept * Dot(&dy[t * size()], &v[s * size()]) - mean);
-          for (int64_t j = 0; j < size(); ++j) {
-            dv[s * size() + j] += kept * p * dy[t * size() + j];
-            dq[t * size() + j] += ds * k[s * size() + j];
-            dk[s * size() + j] += ds * q[t * size() + j];
-          }
-        }
-      }
-      Turn(&dq, -1);
-      StoreHead<T>(dq, a.dqkv, row(), sample, head);
-    }
-    Turn(&dk, -1);
-    StoreHead<T>(dk, a.dqkv, row(), sample, spec_.heads + kv_head);
-    StoreHead<T>(dv, a.dqkv, row(), sample, spec_.heads + spec_.kv_heads + kv_head);
-  }
-
-  const int threads_;
   const AttentionSpec spec_;
+  Rotation rotation_;
+  std::vector<AttentionMemory> memory_;  // of each thread
 };
 
 }  // namespace
@@ -205,4 +208,6 @@ std::unique_ptr<Attention> NewAttention(int threads, const AttentionSpec& spec) 
   return std::make_unique<CpuAttention>(threads, spec);
 }
 
-}  // namespace thinwire::cpu
+}  // namespace cpu
+}  // namespace thinwire
+#endif  // HWY_ONCE

@@ -277,12 +277,24 @@ TEST(AttentionTest, NothingDependsOnLaterPositions) {
   const Floats dy = RandomDy(spec, sizes);
   const Pass before(1, spec, sizes, 1, qkv, dy);
   for (int64_t t : {149, 100, 64, 1}) {
-    qkv[t * Row(spec)] = qkv[(t + 1) * Row(spec) - 1] = std::nanf("");  // of query and value
+    qkv[t * Row(spec)] = qkv[(t + 1) * Row(spec) - 1] = 1e20f;  // of query and value
     const Pass after(1, spec, sizes, 1, qkv, dy);
     const int64_t earlier = t * spec.heads * spec.head_size;
     EXPECT_TRUE(std::equal(before.y.begin(), before.y.begin() + earlier, after.y.begin())) << t;
-    EXPECT_TRUE(std::isnan(after.y[earlier])) << t;  // the query's own
-    EXPECT_TRUE(std::isnan(after.y.back())) << t;    // whoever saw the value
+    EXPECT_NE(before.y[earlier], after.y[earlier]) << t;
+  }
+}
+
+TEST(AttentionTest, ANanReachesWhatSeesIt) {
+  const AttentionSpec spec = Spec(1, 1, 16);
+  const Sizes sizes{1, 150};
+  for (int64_t at : {0, 16, 32}) {  // a query, a key, a value
+    Floats qkv = RandomQkv(spec, sizes);
+    qkv[100 * Row(spec) + at] = std::nanf("");
+    const Pass pass(1, spec, sizes, 1, qkv, RandomDy(spec, sizes));
+    EXPECT_FALSE(std::isnan(pass.y[95 * 16]));
+    EXPECT_TRUE(std::isnan(pass.y[100 * 16]));
+    EXPECT_EQ(std::isnan(pass.y[149 * 16]), at != 0);
   }
 }
 

@@ -122,6 +122,7 @@ namespace cpu {
 namespace {
 
 constexpr int64_t kGrain = 4 * 1024;  // elements; below this one thread is sooner done
+constexpr int64_t kMostLanes = 16;    // of a vector of fp32: AVX-512's
 
 }  // namespace
 
@@ -130,7 +131,7 @@ void SoftmaxCrossEntropy(int threads, const CrossEntropy& a, double* loss, int64
   std::vector<double> losses(rows);
   const auto are_correct = std::make_unique<bool[]>(rows);
   ParallelRange(threads, rows, kGrain / classes, [&](int64_t begin, int64_t end) {
-    std::vector<double> exponentials(classes + HWY_MAX_BYTES / sizeof(float));
+    std::vector<double> exponentials(classes + kMostLanes);
     HWY_DYNAMIC_DISPATCH(LossOfRows)
     (a, begin, end, exponentials.data(), losses.data(), are_correct.get());
   });

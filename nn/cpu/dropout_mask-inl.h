@@ -26,7 +26,8 @@ HWY_INLINE V MixedBits(D d32, V x) {
 HWY_INLINE FloatVec KeptOf(FloatTag d, const DropoutMask& mask, uint32_t element, FloatVec v) {
   const hn::RebindToUnsigned<FloatTag> d32;
   const hn::RebindToSigned<FloatTag> ds32;
-  auto x = hn::Xor(hn::Iota(d32, element), hn::Set(d32, static_cast<uint32_t>(mask.words)));
+  const auto elements = hn::Add(hn::Iota(d32, 0), hn::Set(d32, element));
+  auto x = hn::Xor(elements, hn::Set(d32, static_cast<uint32_t>(mask.words)));
   x = hn::Add(MixedBits(d32, x), hn::Set(d32, static_cast<uint32_t>(mask.words >> 32)));
   const auto draw = hn::BitCast(ds32, hn::ShiftRight<8>(MixedBits(d32, x)));
   const auto dropped = hn::Lt(draw, hn::Set(ds32, static_cast<int32_t>(mask.dropped)));

@@ -19,21 +19,20 @@ namespace hn = hwy::HWY_NAMESPACE;
 constexpr size_t kSums = 32;
 
 double SumOfBlock(const float* values, int64_t n) {
-  const hn::CappedTag<double, kSums> d;
+  constexpr hn::CappedTag<double, kSums> d;
   const hn::Rebind<float, decltype(d)> d32;
-  constexpr size_t kMostVectors = kSums;
-  const size_t lanes = hn::Lanes(d), vectors = kSums / lanes;
-  hn::Vec<decltype(d)> sums[kMostVectors];
-  for (size_t k = 0; k < vectors; ++k) sums[k] = hn::Zero(d);
+  constexpr size_t kLanes = hn::MaxLanes(d), kVectors = kSums / kLanes;
+  hn::Vec<decltype(d)> sums[kVectors];
+  for (auto& sum : sums) sum = hn::Zero(d);
   int64_t i = 0;
   for (; i + static_cast<int64_t>(kSums) <= n; i += kSums) {
-    for (size_t k = 0; k < vectors; ++k) {
-      const auto v = hn::PromoteTo(d, hn::LoadU(d32, values + i + k * lanes));
+    for (size_t k = 0; k < kVectors; ++k) {
+      const auto v = hn::PromoteTo(d, hn::LoadU(d32, values + i + k * kLanes));
       sums[k] = hn::Add(sums[k], hn::Mul(v, v));
     }
   }
   HWY_ALIGN double of_lane[kSums];
-  for (size_t k = 0; k < vectors; ++k) hn::Store(sums[k], d, of_lane + k * lanes);
+  for (size_t k = 0; k < kVectors; ++k) hn::Store(sums[k], d, of_lane + k * kLanes);
   for (size_t k = 0; i < n; ++i, ++k) {
     of_lane[k] += static_cast<double>(values[i]) * static_cast<double>(values[i]);
   }
