@@ -18,7 +18,7 @@ struct ModelLayout {
   };
   std::vector<std::string> segments;     // "stem to layer1.1", in model order
   std::vector<size_t> trained_elements;  // by segment
-  std::map<std::string, Range> ranges;   // by name of the trained parameter
+  std::map<std::string, Range> ranges;   // by name of the trained parameter, without tied copies
 };
 
 // The layout of the model of a resolved experiment.

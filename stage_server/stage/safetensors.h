@@ -21,12 +21,12 @@ absl::Status WriteParameters(const std::vector<const Parameter*>& parameters, si
                              const std::function<absl::Status(std::string_view)>& sink);
 
 // The same for the gradients of those that are trained, as they are and under the parameters'
-// names.
+// names; that of a tied copy is left out.
 absl::Status WriteGradients(const std::vector<const Parameter*>& parameters, size_t piece_bytes,
                             const std::function<absl::Status(std::string_view)>& sink);
 
-// Overwrites parameters with the tensors of a file that comes in pieces. It takes host memory for
-// one tensor: until the file is whole its values lie where the gradients do.
+// Overwrites parameters with the tensors of a file that comes in pieces. One tensor is in host
+// memory at a time: until the file is whole, values lie where the gradients do.
 //
 // Errors: InvalidArgument names a tensor that is missing or left over, whose shape differs, or that
 // is not of F32, F16 or BF16; DataLoss says what makes it no safetensors file. No value has been
