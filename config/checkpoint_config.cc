@@ -221,8 +221,11 @@ bool Agree(const Key& key, const Json& theirs, const Json& ours, const Json& all
 
 absl::Status FillFromCheckpoint(Experiment* experiment) {
   ASSIGN_OR_RETURN(const Json config, ReadConfig(*experiment));
-  if (config.is_null()) return absl::OkStatus();
   ModelConfig* model = experiment->mutable_model();
+  if (config.is_null()) {
+    if (!experiment->has_init() || model->has_name()) return absl::OkStatus();
+    return Refused(*experiment, "is not there, and the experiment has no model.name");
+  }
   if (model->has_name()) {
     // The user's word; what does not agree with it is for CheckAgainstCheckpoint to tell.
     if (config.value("model_type", Json()) != model->name()) return absl::OkStatus();

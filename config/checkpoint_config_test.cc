@@ -189,7 +189,7 @@ TEST_F(CheckpointConfigTest, ValuesOfAnotherTypeAndFilesThatAreNoneAreNamed) {
 }
 
 TEST_F(CheckpointConfigTest, WithoutTheFileTheExperimentSaysItAll) {
-  EXPECT_THAT(ErrorOf(), HasSubstr("model.name"));
+  EXPECT_THAT(ErrorOf(), HasSubstr("init: " + dir_ + "/config.json: is not there, and the "));
   EXPECT_TRUE(Resolved({"model={name: gpt2, layers: 1, heads: 1, width: 8}"}).ok());
 }
 
