@@ -43,5 +43,13 @@ TEST(ModelLayoutTest, TrainedParametersStandOneAfterTheOtherInTheirSegment) {
   EXPECT_EQ(layout.trained_elements[0], 44u);
 }
 
+TEST(ModelLayoutTest, ATiedWeightIsTrainedOnce) {
+  const ModelLayout layout = Layout({"model={name: gpt2, layers: 2, heads: 2, width: 16}",
+                                     "data={name: shakespeare, context: 16}",
+                                     "pipeline.cuts=[h.0, h.1]", "pipeline.stages=3"});
+  EXPECT_EQ(layout.ranges.at("transformer.wte.weight").segment, 0u);
+  EXPECT_EQ(layout.ranges.count("lm_head.weight"), 0u);
+}
+
 }  // namespace
 }  // namespace thinwire
