@@ -6,14 +6,18 @@
 #include <filesystem>
 
 #include "config/experiment.h"
+#include "config/specs.h"
 #include "coordinator/fleet/fake_stage_testing.h"
+#include "models/file_tensors.h"
 
 namespace thinwire {
 namespace {
 
 namespace fs = std::filesystem;
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 // Two convolutions of one pixel and their biases; a linear layer behind the cut.
 constexpr char kExperiment[] = R"(
@@ -84,6 +88,32 @@ TEST_F(ModelSharesTest, TheTrunksNamesMayStandAloneAndBuffersAreLeftOut) {
   Write({Tensor("head.fc.weight", {10, 2}), Tensor("wte.bias", {2}),
          Tensor("wte.weight", {2, 1, 1, 1}), Tensor("h.0.attn.bias", {1, 1, 4, 4})});
   EXPECT_TRUE(Shares().ok()) << Error();
+}
+
+TEST_F(ModelSharesTest, ATiedWeightGoesToBothStagesThatHaveACopy) {
+  const Experiment e = *ParseExperiment(
+      kExperiment, "test",
+      {"model={name: gpt2, layers: 1, heads: 1, width: 1}", "data={name: shakespeare, context: 1}",
+       "pipeline={cuts: [embedding, h.0], stages: 3}"});
+  const Model model = *ModelFrom(e);
+  std::vector<StoredTensor> tensors;
+  for (const BlockSpec& block : model.blocks) {
+    for (const ParameterSpec& parameter : Parameters(block)) {
+      if (!StandsInFiles(parameter)) continue;
+      const FileTensor tensor = FileTensors(parameter)[0];
+      tensors.push_back(Tensor(tensor.name, tensor.shape));
+    }
+  }
+  Write(tensors);
+  const auto shares = ModelShares::Of(e, *ModelFolder::Open(dir_));
+  ASSERT_TRUE(shares.ok()) << shares.status();
+  FakeStage stages[3];
+  Fleet fleet({stages[0].address(), stages[1].address(), stages[2].address()}, "run",
+              FleetOptions());
+  ASSERT_TRUE(shares->Import(&fleet).ok());
+  EXPECT_THAT(Names(stages[0].imported()), Contains("transformer.wte.weight"));
+  EXPECT_THAT(Names(stages[1].imported()), Not(Contains("transformer.wte.weight")));
+  EXPECT_THAT(Names(stages[2].imported()), Contains("transformer.wte.weight"));
 }
 
 TEST_F(ModelSharesTest, WhatDoesNotFitIsNamedAllAtOnce) {
