@@ -8,6 +8,7 @@
 #include "compress/feedback/spec.h"
 #include "compress/level.h"
 #include "compress/spec_parameters.h"
+#include "data/dataset.h"
 #include "models/bottleneck.h"
 #include "models/model.h"
 #include "models/zoo.h"
@@ -70,11 +71,21 @@ Choice Feedback() {
   return choice;
 }
 
+Choice DataSets() {
+  Choice choice{
+      "name", "", {"batch_size", "augment", "limit", "test_limit", "verify", "shuffle"}, {}};
+  for (const KnownDataset& known : AllDatasets()) {
+    Alternative data = FromSpec(known.name.c_str(), DefaultOptions(known));
+    if (known.is_text) data.fields.push_back({"corpus", ""});
+    choice.alternatives.push_back(data);
+  }
+  return choice;
+}
+
 Choice Models() {
   Choice choice{"name", "", {"classes"}, {}};
-  for (const KnownModel& model : KnownModels()) {
-    choice.alternatives.push_back(
-        {model.name, {{"width", Spelled(model.default_width), /*is_written=*/true}}, {}});
+  for (const ModelOptions& model : KnownModels()) {
+    choice.alternatives.push_back(FromSpec(model.name.c_str(), model));
   }
   choice.alternatives.push_back({kCustomModel, {{"blocks", ""}}, {"blocks"}});
   return choice;
@@ -84,7 +95,7 @@ Choice Layers() {
   Choice choice{"kind", "", {"name"}, {}};
   for (const LayerKind kind : AllLayerKinds()) {
     Alternative layer = FromSpec(Name(kind), DefaultLayer(kind));
-    if (HasParameters(kind)) layer.required.insert(layer.required.begin(), "name");
+    if (HasName(kind)) layer.required.insert(layer.required.begin(), "name");
     choice.alternatives.push_back(layer);
   }
   return choice;
@@ -108,6 +119,7 @@ const Choice& ChoiceOf(const google::protobuf::Message& message) {
         FromKinds<LrScheduleSpec>(AllLrSchedules())}},
       {"OptimizerConfig",
        {"name", Name(OptimizerSpec().kind), {"lr"}, FromKinds<OptimizerSpec>(AllOptimizers())}},
+      {"DataConfig", DataSets()},
       {"ModelConfig", Models()},
       {"LayerConfig", Layers()},
   };

@@ -30,8 +30,9 @@ struct Choice {
 };
 
 // The choice that a DirectionConfig, FeedbackConfig, BottleneckConfig, LrScheduleConfig,
-// OptimizerConfig, ModelConfig or LayerConfig makes; other messages make none. Which defaults of a
-// codec are filled in depends on the direction's other fields: see FillCodec (codec_config.h).
+// OptimizerConfig, DataConfig, ModelConfig or LayerConfig makes; other messages make none. Which
+// defaults of a codec are filled in depends on the direction's other fields: see FillCodec
+// (codec_config.h).
 const Choice& ChoiceOf(const google::protobuf::Message& message);
 
 }  // namespace thinwire

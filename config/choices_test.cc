@@ -47,6 +47,16 @@ TEST(ResolveChoiceTest, FillsOnlyWhatBelongsToTheChoice) {
   EXPECT_EQ(Resolved<LrScheduleConfig>("{}"), "name: constant\n");
   EXPECT_EQ(Resolved<LayerConfig>("{kind: conv, name: c, out: 4, kernel: 3}"),
             "kind: conv\nname: c\nout: 4\nkernel: 3\nstride: 1\npadding: 0\nbias: true\n");
+  EXPECT_EQ(Resolved<LayerConfig>("{kind: embedding, name: e, out: 4}"),
+            "kind: embedding\nname: e\nout: 4\ndeviation: 0.02\n");
+  EXPECT_EQ(Resolved<LayerConfig>("{kind: attention, name: a, heads: 2, dropout: 0.1}"),
+            "kind: attention\nname: a\nheads: 2\ndropout: 0.1\n");
+  EXPECT_EQ(Resolved<ModelConfig>("{name: gpt2-medium, heads: 8}"),
+            "name: gpt2-medium\nwidth: 1024\nlayers: 24\nheads: 8\ndropout: 0\ntied: true\n"
+            "epsilon: 1.0e-05\ngelu: tanh\n");
+  EXPECT_EQ(Resolved<ModelConfig>("{name: llama, kv_heads: 4}"),
+            "name: llama\nwidth: 512\nlayers: 8\nheads: 8\nkv_heads: 4\ndropout: 0\n"
+            "tied: false\nepsilon: 1.0e-05\nrope_theta: 10000\n");
 }
 
 TEST(ResolveChoiceTest, RefusesAFieldOfAnotherChoice) {
@@ -60,6 +70,9 @@ TEST(ResolveChoiceTest, RefusesAFieldOfAnotherChoice) {
             "here.t_max: does not belong to name constant, which takes warmup_steps");
   EXPECT_EQ(Resolved<ModelConfig>("{name: resnet8, blocks: [{name: a}]}"),
             "here.blocks: does not belong to name resnet8, which takes width, classes");
+  EXPECT_EQ(Resolved<ModelConfig>("{name: gpt2, rope_theta: 10000}"),
+            "here.rope_theta: does not belong to name gpt2, which takes width, layers, heads, "
+            "context, gelu, hidden, dropout, tied, epsilon, classes");
 }
 
 TEST(ResolveChoiceTest, RefusesUnknownAndMissingChoices) {
@@ -69,7 +82,8 @@ TEST(ResolveChoiceTest, RefusesUnknownAndMissingChoices) {
   EXPECT_EQ(Resolved<OptimizerConfig>("{name: adam}"),
             "here.name: unknown name \"adam\"; known: sgd");
   EXPECT_EQ(Resolved<ModelConfig>("{}"),
-            "here.name: is required; known: resnet8, resnet18, resnet20, resnet34, custom");
+            "here.name: is required; known: resnet8, resnet18, resnet20, resnet34, gpt2, "
+            "gpt2-medium, gpt2-large, gpt2-xl, llama, custom");
 }
 
 TEST(ResolveChoiceTest, RefusesAMissingFieldThatTheChoiceRequires) {

@@ -19,7 +19,16 @@ std::string Stem(const std::string& path) {
   return file.substr(0, file.find_last_of('.'));
 }
 
+// What was counted of a text says nothing of another one, nor of other tokens.
+void ForgetCorpus(const DataConfig& overlay, DataConfig* data) {
+  const bool is_other = overlay.has_file() || overlay.has_split() || overlay.has_tokens() ||
+                        overlay.has_vocabulary() || overlay.has_dir() || overlay.has_verify();
+  if (is_other) data->clear_corpus();
+}
+
 void ForgetReplacedBy(const Experiment& overlay, Experiment* e) {
+  ForgetReplaced(overlay.data(), e->mutable_data());
+  ForgetCorpus(overlay.data(), e->mutable_data());
   ForgetReplaced(overlay.model(), e->mutable_model());
   ForgetReplaced(overlay.optimizer(), e->mutable_optimizer());
   ForgetReplaced(overlay.lr_schedule(), e->mutable_lr_schedule());

@@ -13,6 +13,7 @@
 #include "config/capture.h"
 #include "config/checks.h"
 #include "config/choices.h"
+#include "config/data.h"
 #include "config/devices.h"
 #include "config/direction.h"
 #include "config/smallest_message.h"
@@ -30,7 +31,6 @@ constexpr double kFlopsPerByte = 100;
 constexpr int kAutoCuts = 3;
 
 constexpr size_t kMaxNameBytes = 128;
-constexpr uint32_t kMaxBatchSize = 1 << 20;
 constexpr uint32_t kMaxClasses = 1 << 20;
 constexpr uint64_t kMaxThreads = 1024;
 constexpr uint32_t kRecalibrationSamples = 2000;
@@ -60,29 +60,6 @@ absl::Status CheckRunName(const std::string& name) {
   return absl::InvalidArgumentError(absl::StrCat(
       "name: \"", name, "\", want 1 to ", kMaxNameBytes,
       " letters, digits, '.', '_' and '-', not '.' or '..' and not beginning with '-'"));
-}
-
-absl::Status CheckLimit(const std::string& path, uint64_t limit, int64_t samples) {
-  if (limit <= static_cast<uint64_t>(samples)) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat(path, ": ", limit, ", want at most ", samples, ", the samples there are"));
-}
-
-absl::Status ResolveData(DataConfig* data) {
-  RETURN_IF_ERROR(Required(data->has_name(), "data.name"));
-  ASSIGN_OR_RETURN(const DatasetInfo known, DatasetOf(*data));
-  if (known.has_folder && !data->has_dir()) data->set_dir(absl::StrCat("data/", data->name()));
-  RETURN_IF_ERROR(CheckValue(data->batch_size() >= 1 && data->batch_size() <= kMaxBatchSize,
-                             "data.batch_size", data->batch_size(),
-                             absl::StrCat("1 to ", kMaxBatchSize)));
-  RETURN_IF_ERROR(CheckLimit("data.limit", data->limit(), known.train_samples));
-  RETURN_IF_ERROR(CheckLimit("data.test_limit", data->test_limit(), known.test_samples));
-  if (data->augment() == "true") data->set_augment(Name(AugmentKind::kPerEpoch));
-  if (data->augment() == "false") data->set_augment(Name(AugmentKind::kNone));
-  RETURN_IF_ERROR(CheckName("data.shuffle", "shuffle", data->shuffle(), NamesOf(AllShuffles())));
-  std::vector<std::string> augmentations = NamesOf(AllAugmentations());
-  augmentations.insert(augmentations.end(), {"true", "false"});
-  return CheckName("data.augment", "augmentation", data->augment(), augmentations);
 }
 
 absl::Status ResolveLayers(const std::string& path,
@@ -133,6 +110,8 @@ absl::Status CheckPipeline(const Experiment& e) {
       CheckName("pipeline.schedule", "schedule", pipeline.schedule(), NamesOf(AllSchedules())));
   RETURN_IF_ERROR(
       CheckName("pipeline.transport", "transport", pipeline.transport(), {"unix", "tcp"}));
+  RETURN_IF_ERROR(
+      CheckName("pipeline.recompute", "recompute", pipeline.recompute(), NamesOf(AllRecomputes())));
   const double deadline = pipeline.deadline_seconds();
   RETURN_IF_ERROR(CheckValue(deadline > 0 && deadline <= kMaxDeadlineSeconds,
                              "pipeline.deadline_seconds", deadline,

@@ -15,7 +15,8 @@ seed: 1
 model: {}
 data: {batch_size: 100, augment: per_epoch, limit: 0, test_limit: 0, verify: true,
        shuffle: samples}
-pipeline: {microbatches: 1, schedule: 1f1b, threads: auto, transport: unix, deadline_seconds: 60}
+pipeline: {microbatches: 1, schedule: 1f1b, threads: auto, transport: unix, deadline_seconds: 60,
+           recompute: none}
 compression:
   warmup_epochs: 0
   warmup_steps: 0

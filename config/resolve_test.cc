@@ -44,6 +44,7 @@ pipeline:
   threads: auto
   transport: unix
   deadline_seconds: 60
+  recompute: none
 compression:
   activations:
     codec: uniform
@@ -161,9 +162,9 @@ TEST(ResolveTest, EveryValueOutOfRangeIsRefusedByNameAndValue) {
        "tf32, bf16"},
       {"device=gpu", "device: device \"gpu\": want auto, cpu, cuda or cuda:N"},
       {"device=cuda:-1", "device: device \"cuda:-1\": want"},
-      {"data.name=mnist",
-       "data.name: unknown data \"mnist\"; did you mean digits? Known: cifar10, "
-       "digits"},
+      {"data.name=digit",
+       "data.name: unknown data \"digit\"; did you mean digits? Known: cifar10, "
+       "digits, shakespeare, text, wikitext2"},
       {"data.batch_size=0", "data.batch_size: 0, want 1 to 1048576"},
       {"data.augment=yes",
        "data.augment: unknown augmentation \"yes\"; did you mean none? Known: "
@@ -190,6 +191,7 @@ TEST(ResolveTest, EveryValueOutOfRangeIsRefusedByNameAndValue) {
        "pipeline.schedule: unknown schedule \"1f2b\"; did you mean 1f1b? "
        "Known: gpipe, 1f1b"},
       {"pipeline.transport=rdma", "pipeline.transport: unknown transport \"rdma\""},
+      {"pipeline.recompute=block", "pipeline.recompute: unknown recompute \"block\""},
       {"pipeline.deadline_seconds=0",
        "pipeline.deadline_seconds: 0, want more than 0 and at most 86400"},
       {"pipeline.threads=0", "pipeline.threads: 0, want auto or 1 to 1024"},
@@ -328,7 +330,8 @@ TEST(ResolveTest, ACustomModelsErrorsNameBlockAndLayer) {
       error_with_block("{name: a, layers: [{kind: relu}, {kind: convv}]}"),
       "model.blocks[0].layers[1].kind: unknown kind \"convv\"; did you mean conv? "
       "Known: conv, batch_norm, layer_norm, relu, max_pool, maxout, global_avg_pool, flatten, "
-      "linear, residual");
+      "linear, residual, embedding, position_embedding, rms_norm, gelu, swiglu, attention, "
+      "dropout");
   EXPECT_EQ(error_with_block("{name: a, layers: [{kind: conv, name: c, out: 1}]}"),
             "model.blocks[0].layers[0].kernel: is required with kind conv");
   EXPECT_EQ(error_with_block("{name: a, layers: [{kind: relu, kernel: 3}]}"),

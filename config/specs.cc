@@ -62,9 +62,8 @@ absl::StatusOr<Model> BuildModel(const ModelConfig& config, const Shape& input) 
     ASSIGN_OR_RETURN(std::vector<BlockSpec> blocks, BlocksFrom(config));
     return CustomModel(config.name(), std::move(blocks), input, config.classes());
   }
-  ModelOptions options;
-  options.name = config.name();
-  options.width = config.width();
+  ASSIGN_OR_RETURN(ModelOptions options, OptionsOf(config.name()));
+  RETURN_IF_ERROR(ReadParameters(config, &options));
   options.classes = config.classes();
   options.input = input;
   return NamedModel(options);
@@ -103,21 +102,46 @@ absl::Status AddBottlenecks(const CompressionConfig& compression, Partition* par
 
 }  // namespace
 
-absl::StatusOr<DatasetInfo> DatasetOf(const DataConfig& config) {
+absl::StatusOr<KnownDataset> KnownDatasetOf(const DataConfig& config) {
   std::vector<std::string> known;
-  for (const DatasetInfo& dataset : AllDatasets()) {
+  for (const KnownDataset& dataset : AllDatasets()) {
     if (dataset.name == config.name()) return dataset;
     known.push_back(dataset.name);
   }
   return UnknownName("data.name", "data", config.name(), known);
 }
 
+absl::StatusOr<DataOptions> DataOptionsFrom(const DataConfig& config) {
+  RETURN_IF_ERROR(KnownDatasetOf(config).status());
+  DataOptions options;
+  options.name = config.name();
+  options.limit = config.limit();
+  options.test_limit = config.test_limit();
+  options.verify = config.verify();
+  RETURN_IF_ERROR(WithPath("data", ReadParameters(config, &options)));
+  const CorpusConfig& corpus = config.corpus();
+  options.text.size = {corpus.vocabulary(), static_cast<int64_t>(corpus.train_tokens()),
+                       static_cast<int64_t>(corpus.test_tokens())};
+  return options;
+}
+
+absl::StatusOr<DatasetInfo> DatasetOf(const DataConfig& config) {
+  ASSIGN_OR_RETURN(const DataOptions options, DataOptionsFrom(config));
+  absl::StatusOr<DatasetInfo> info = DescribeData(options);
+  if (!info.ok()) return WithPath("data", info.status());
+  return info;
+}
+
 absl::StatusOr<Model> ModelFrom(const Experiment& experiment) {
   ASSIGN_OR_RETURN(const DatasetInfo data, DatasetOf(experiment.data()));
   absl::StatusOr<Model> model = BuildModel(experiment.model(), data.sample);
   const bool is_custom = experiment.model().name() == kCustomModel;
-  if (!model.ok()) return WithPath(is_custom ? "model.blocks" : "model", model.status());
-  return model;
+  const char* const path = is_custom ? "model.blocks" : "model";
+  if (!model.ok()) return WithPath(path, model.status());
+  if (model->tokens || !data.is_text) return model;
+  return absl::InvalidArgumentError(
+      absl::StrCat(path, ": the model takes no token ids, which data ", data.name,
+                   " is: want an embedding as the first layer"));
 }
 
 absl::StatusOr<Partition> PartitionFrom(const Experiment& experiment) {
@@ -227,15 +251,7 @@ absl::StatusOr<DirectionSpec> DirectionFrom(const DirectionConfig& config, bool 
 }
 
 absl::StatusOr<DataOptions> DataFrom(const Experiment& experiment) {
-  const DataConfig& config = experiment.data();
-  RETURN_IF_ERROR(DatasetOf(config).status());
-  DataOptions options;
-  options.name = config.name();
-  options.dir = config.dir();
-  options.limit = config.limit();
-  options.test_limit = config.test_limit();
-  options.verify = config.verify();
-  return options;
+  return DataOptionsFrom(experiment.data());
 }
 
 absl::StatusOr<ShuffleKind> ShuffleFrom(const Experiment& experiment) {
@@ -274,6 +290,12 @@ absl::StatusOr<ScheduleKind> ScheduleFrom(const Experiment& experiment) {
   return kind;
 }
 
+absl::StatusOr<Recompute> RecomputeFrom(const Experiment& experiment) {
+  Recompute recompute;
+  RETURN_IF_ERROR(FromName(experiment.pipeline().recompute(), &recompute));
+  return recompute;
+}
+
 absl::StatusOr<DType> ComputeFrom(const Experiment& experiment) {
   const std::string& name = experiment.precision();
   if (name == "fp32" || name == "tf32") return DType::kF32;
@@ -288,6 +310,7 @@ Seeds SeedsFrom(const Experiment& experiment) {
   seeds.init = given.has_init() ? given.init() : RandomKey(seed, "init");
   seeds.data = given.has_data() ? given.data() : RandomKey(seed, "data");
   seeds.codec = given.has_codec() ? given.codec() : RandomKey(seed, "codec");
+  seeds.dropout = given.has_dropout() ? given.dropout() : RandomKey(seed, "dropout");
   return seeds;
 }
 

@@ -12,6 +12,7 @@
 #include "compress/spec.h"
 #include "data/dataset.h"
 #include "data/sampler.h"
+#include "models/cost.h"
 #include "models/model.h"
 #include "models/partition.h"
 #include "nn/lr_schedule.h"
@@ -22,8 +23,11 @@
 
 namespace thinwire {
 
-// What is known of the data, without loading any. InvalidArgument for an unknown name, with the
-// nearest and all known ones.
+// InvalidArgument for an unknown name, with the nearest and all known ones.
+absl::StatusOr<KnownDataset> KnownDatasetOf(const DataConfig& config);
+absl::StatusOr<DataOptions> DataOptionsFrom(const DataConfig& config);
+
+// What is known of the data, without loading any. Errors of DescribeData, and for an unknown name.
 absl::StatusOr<DatasetInfo> DatasetOf(const DataConfig& config);
 
 // Built for the input shape of the experiment's data, without bottlenecks; nothing is loaded.
@@ -57,13 +61,15 @@ absl::StatusOr<AugmentKind> AugmentFrom(const Experiment& experiment);
 absl::StatusOr<OptimizerSpec> OptimizerFrom(const Experiment& experiment);
 absl::StatusOr<LrScheduleSpec> LrScheduleFrom(const Experiment& experiment);
 absl::StatusOr<ScheduleKind> ScheduleFrom(const Experiment& experiment);
+absl::StatusOr<Recompute> RecomputeFrom(const Experiment& experiment);
 // The element type of compute and of what crosses cuts.
 absl::StatusOr<DType> ComputeFrom(const Experiment& experiment);
 
 struct Seeds {
-  uint64_t init = 0, data = 0, codec = 0;
+  uint64_t init = 0, data = 0, codec = 0, dropout = 0;
 };
-// Seeds that the experiment does not give are RandomKey(seed, "init"), "data" and "codec".
+// Seeds that the experiment does not give are RandomKey(seed, "init"), "data", "codec" and
+// "dropout".
 Seeds SeedsFrom(const Experiment& experiment);
 
 }  // namespace thinwire

@@ -75,6 +75,92 @@ epochs: 1
   EXPECT_EQ(model->blocks[0].layers.back().in_features, 16);
 }
 
+constexpr char kLanguage[] = R"(
+model: {name: gpt2, layers: 3, heads: 4, width: 32, dropout: 0.1}
+data: {name: shakespeare, context: 16}
+pipeline: {cuts: [embedding, h.1]}
+optimizer: {lr: 0.1}
+epochs: 1
+)";
+
+Experiment Language(const std::vector<std::string>& overrides) {
+  const auto e = ParseExperiment(kLanguage, "language.yaml", overrides);
+  EXPECT_TRUE(e.ok()) << e.status();
+  return e.ok() ? *e : Experiment();
+}
+
+TEST(SpecsTest, ALanguageModelHasTheVocabularyAndContextOfItsText) {
+  const auto partition = PartitionFrom(Language({}));
+  ASSERT_TRUE(partition.ok()) << partition.status();
+  const Model& model = partition->model;
+  EXPECT_TRUE(model.tokens);
+  EXPECT_EQ(model.positions, 16);
+  EXPECT_EQ(model.blocks.back().out, (Shape{1, 16, 65}));
+  EXPECT_TRUE(IsRandom(model.blocks[1].layers));
+  ASSERT_EQ(partition->cuts.size(), 2u);
+  EXPECT_EQ(partition->cuts[1].block, 2);
+  const auto llama =
+      ModelFrom(Language({"model={name: llama, layers: 3, heads: 4, kv_heads: 2, "
+                          "width: 32, hidden: 48, rope_theta: 500}",
+                          "pipeline.cuts=layers.1"}));
+  ASSERT_TRUE(llama.ok()) << llama.status();
+  EXPECT_EQ(llama->blocks[1].layers[0].body[2].rope_theta, 500);
+  EXPECT_EQ(Parameters(llama->blocks[1])[1].shape, (Shape{64, 32}));
+}
+
+TEST(SpecsTest, AnExperimentFileCanWriteEveryLayerOfALanguageModel) {
+  const auto e = ParseExperiment(R"(
+model:
+  name: custom
+  blocks:
+    - name: embedding
+      layers:
+        - {kind: embedding, name: wte, out: 16}
+        - {kind: position_embedding, name: wpe, context: 64}
+        - {kind: dropout, name: drop, rate: 0.1}
+    - name: block
+      layers:
+        - kind: residual
+          body:
+            - {kind: rms_norm, name: norm, epsilon: 1.0e-6}
+            - {kind: linear, name: qkv, out: 32, bias: false, deviation: 0.02}
+            - {kind: attention, name: attn, heads: 4, kv_heads: 2, rope_theta: 10000, dropout: 0.1}
+            - {kind: linear, name: proj, out: 16}
+        - {kind: residual, body: [{kind: linear, name: up, out: 32}, {kind: swiglu}]}
+        - {kind: gelu, gelu: exact}
+    - name: head
+      layers: [{kind: linear, name: logits, out: 65, bias: false, tied_to: embedding.wte}]
+data: {name: shakespeare, context: 16}
+optimizer: {lr: 0.1}
+epochs: 1
+)",
+                                 "custom.yaml", {});
+  ASSERT_TRUE(e.ok()) << e.status();
+  const auto model = ModelFrom(*e);
+  ASSERT_TRUE(model.ok()) << model.status();
+  const std::vector<LayerSpec>& body = model->blocks[1].layers[0].body;
+  EXPECT_EQ(body[0].epsilon, 1e-6);
+  EXPECT_EQ(body[2].kv_heads, 2);
+  EXPECT_EQ(body[2].dropout, 0.1);
+  EXPECT_EQ(model->blocks[1].layers[2].gelu, GeluForm::kExact);
+  EXPECT_EQ(model->blocks[0].layers[2].dropout, 0.1);
+  EXPECT_EQ(Parameters(model->blocks[0])[1].shape, (Shape{64, 16}));
+  EXPECT_EQ(Parameters(model->blocks[2])[0].tied_to, "embedding.wte.weight");
+}
+
+TEST(SpecsTest, AModelThatDoesNotTakeWhatItsDataIsIsRefused) {
+  const auto refusal = [](const std::string& override) {
+    const auto e = ParseExperiment(kLanguage, "f.yaml", {"pipeline.cuts=none", override});
+    EXPECT_EQ(e.status().code(), absl::StatusCode::kInvalidArgument);
+    return std::string(e.status().message());
+  };
+  EXPECT_THAT(refusal("model={name: custom, blocks: [{name: a, layers: [{kind: linear, name: l, "
+                      "out: 65}]}]}"),
+              HasSubstr("model.blocks: the model takes no token ids, which data shakespeare is"));
+  EXPECT_THAT(refusal("data={name: digits}"),
+              HasSubstr("model: block embedding: transformer.wte: embedding on [1, 8, 8, 1]"));
+}
+
 TEST(SpecsTest, ThePartitionHasCutsAndStages) {
   const auto partition = PartitionFrom(With({}));
   ASSERT_TRUE(partition.ok()) << partition.status();
@@ -154,6 +240,8 @@ TEST(SpecsTest, EveryNameThatAFileMayUseHasASpec) {
   EXPECT_TRUE(LrScheduleFrom(With({"lr_schedule={name: step, step_size: 2}"})).ok());
   EXPECT_EQ(*ScheduleFrom(With({"pipeline.schedule=gpipe"})), ScheduleKind::kGPipe);
   EXPECT_EQ(*ScheduleFrom(With({})), ScheduleKind::kOneForwardOneBackward);
+  EXPECT_EQ(*RecomputeFrom(With({})), Recompute::kNone);
+  EXPECT_EQ(*RecomputeFrom(With({"pipeline.recompute=blocks"})), Recompute::kBlocks);
   EXPECT_EQ(*ComputeFrom(With({})), DType::kBF16);
   EXPECT_EQ(*ComputeFrom(With({"precision=fp32"})), DType::kF32);
   EXPECT_EQ(*ComputeFrom(With({"precision=tf32"})), DType::kF32);
@@ -169,6 +257,8 @@ TEST(SpecsTest, AbsentSeedsFollowTheSeed) {
   EXPECT_EQ(derived.init, RandomKey(5, "init"));
   EXPECT_EQ(derived.data, RandomKey(5, "data"));
   EXPECT_EQ(derived.codec, RandomKey(5, "codec"));
+  EXPECT_EQ(derived.dropout, RandomKey(5, "dropout"));
+  EXPECT_EQ(SeedsFrom(With({"seeds.dropout=7"})).dropout, 7u);
   const Seeds given = SeedsFrom(With({"seeds.data=0"}));
   EXPECT_EQ(given.data, 0u);
   EXPECT_EQ(given.init, derived.init);
@@ -201,6 +291,7 @@ TEST(SpecsTest, AnUnresolvedExperimentIsRefusedAndNotGuessedAt) {
   EXPECT_FALSE(LrScheduleFrom(empty).ok());
   EXPECT_FALSE(ScheduleFrom(empty).ok());
   EXPECT_FALSE(ComputeFrom(empty).ok());
+  EXPECT_FALSE(RecomputeFrom(empty).ok());
 }
 
 }  // namespace

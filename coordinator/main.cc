@@ -10,6 +10,7 @@
 #include "CLI/CLI.hpp"
 #include "base/build_info.h"
 #include "coordinator/codecs_command.h"
+#include "coordinator/data_command.h"
 #include "coordinator/exit_code.h"
 #include "coordinator/interruption.h"
 #include "coordinator/plan_command.h"
@@ -208,6 +209,32 @@ CLI::App* AddCodecs(CLI::App* app, thinwire::CodecsFlags* flags) {
   return codecs;
 }
 
+constexpr char kDataExamples[] =
+    "Downloads by curl, unpacks by tar or unzip, and compares every file with the official\n"
+    "checksum. What was interrupted goes on where it ended.\n\n"
+    "Examples:\n"
+    "  thinwire data list\n"
+    "  thinwire data fetch cifar10\n"
+    "  thinwire data fetch wikitext2 gpt2-bpe\n"
+    "  thinwire data fetch cifar10 --dir /data/cifar10 --from https://mirror.example/datasets\n"
+    "Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted.\n";
+
+CLI::App* AddData(CLI::App* app, thinwire::DataFlags* flags) {
+  CLI::App* data = app->add_subcommand("data", "list data sets, or download official ones");
+  data->footer(kDataExamples);
+  data->add_option("ACTION", flags->action, "list or fetch")
+      ->required()
+      ->check(CLI::IsMember({"list", "fetch"}));
+  data->add_option("NAMES", flags->names, "fetch: data sets, or gpt2-bpe, GPT-2's vocabulary");
+  data->add_option("--dir", flags->dir, "fetch: folder of the files (default: data/NAME)")
+      ->check(kPath);
+  data->add_option("--from", flags->from,
+                   "fetch: a mirror, a folder or an address below which the archive, or the files, "
+                   "have their official names")
+      ->check(kPath);
+  return data;
+}
+
 // Prints what CLI11 makes of a command line that it did not accept, or the help that was asked for.
 int Leave(const CLI::App& app, const CLI::ParseError& error) {
   std::ostringstream help;
@@ -234,6 +261,8 @@ int main(int argc, char** argv) {
   const CLI::App* probe = AddProbe(&app, &probe_flags);
   thinwire::CodecsFlags codecs_flags;
   const CLI::App* codecs = AddCodecs(&app, &codecs_flags);
+  thinwire::DataFlags data_flags;
+  const CLI::App* data = AddData(&app, &data_flags);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -242,5 +271,6 @@ int main(int argc, char** argv) {
   if (run->parsed()) return thinwire::RunCommand(run_flags, &interruption);
   if (probe->parsed()) return thinwire::ProbeCommand(probe_flags, &interruption);
   if (codecs->parsed()) return thinwire::CodecsCommand(codecs_flags, &interruption);
+  if (data->parsed()) return thinwire::DataCommand(data_flags, &interruption);
   return thinwire::PlanCommand(plan_flags, &interruption);
 }

@@ -26,6 +26,12 @@ std::string Record(int label) {
   return record;
 }
 
+int32_t LabelOf(const Dataset& data, int64_t sample) {
+  int32_t label = -1;
+  data.Labels(sample, {}, absl::MakeSpan(&label, 1));
+  return label;
+}
+
 // Five training files of two records each, labels 0 to 9 in order, and a test file of labels 9, 8.
 class Cifar10Test : public testing::Test {
  protected:
@@ -63,9 +69,9 @@ class Cifar10Test : public testing::Test {
 TEST_F(Cifar10Test, ReadsTheBatchesInOrder) {
   const DataSplits splits = Load();
   ASSERT_EQ(splits.train->size(), 10);
-  for (int i = 0; i < 10; ++i) EXPECT_EQ(splits.train->label(i), i);
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(LabelOf(*splits.train, i), i);
   ASSERT_EQ(splits.test->size(), 2);
-  EXPECT_EQ(splits.test->label(0), 9);
+  EXPECT_EQ(LabelOf(*splits.test, 0), 9);
   EXPECT_EQ(splits.train->classes(), 10);
   EXPECT_EQ(splits.train->sample_shape(), (Shape{1, 32, 32, 3}));
   EXPECT_EQ(splits.train->crop_padding(), 4);
@@ -98,7 +104,7 @@ TEST_F(Cifar10Test, LimitsKeepTheFirstSamplesAndNeedNoFurtherFiles) {
   options_.test_limit = 1;
   const DataSplits splits = Load();
   ASSERT_EQ(splits.train->size(), 3);
-  EXPECT_EQ(splits.train->label(2), 2);
+  EXPECT_EQ(LabelOf(*splits.train, 2), 2);
   EXPECT_EQ(splits.test->size(), 1);
 }
 

@@ -1,24 +1,134 @@
 #include "data/dataset.h"
 
+#include <cassert>
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "base/enum_names.h"
+#include "base/status.h"
 #include "data/cifar10.h"
 #include "data/digits.h"
+#include "data/shakespeare.h"
+#include "data/text.h"
+#include "data/wikitext2.h"
 
 namespace thinwire {
 namespace {
 
-constexpr struct {
+CorpusSize Unknown(TokenKind) { return {}; }
+
+// Of images `info` and `load`, of text `read` and `size`; the others are null.
+struct Entry {
+  KnownDataset known;
   DatasetInfo (*info)();
   absl::StatusOr<DataSplits> (*load)(const DataOptions& options);
-} kDatasets[] = {{Cifar10Info, LoadCifar10}, {DigitsInfo, LoadDigits}};
+  absl::StatusOr<CorpusText> (*read)(const DataOptions& options);
+  CorpusSize (*size)(TokenKind tokens);
+};
+
+Entry Images(const char* name, bool has_folder, DatasetInfo (*info)(),
+             absl::StatusOr<DataSplits> (*load)(const DataOptions& options)) {
+  KnownDataset known;
+  known.name = name;
+  known.has_folder = has_folder;
+  return {known, info, load, nullptr, nullptr};
+}
+
+Entry Text(const KnownDataset& known,
+           absl::StatusOr<CorpusText> (*read)(const DataOptions& options),
+           CorpusSize (*size)(TokenKind tokens)) {
+  return {known, nullptr, nullptr, read, size};
+}
+
+const std::vector<Entry>& Entries() {
+  static const auto* const entries = new std::vector<Entry>{
+      Images("cifar10", /*has_folder=*/true, Cifar10Info, LoadCifar10),
+      Images("digits", /*has_folder=*/false, DigitsInfo, LoadDigits),
+      Text({"shakespeare", /*has_folder=*/false, /*is_text=*/true, /*has_file=*/false,
+            TokenKind::kCharacters},
+           ReadShakespeare, ShakespeareSize),
+      Text({"text", /*has_folder=*/false, /*is_text=*/true, /*has_file=*/true, TokenKind::kBpe},
+           ReadTextFile, Unknown),
+      Text(
+          {"wikitext2", /*has_folder=*/true, /*is_text=*/true, /*has_file=*/false, TokenKind::kBpe},
+          ReadWikitext2, Wikitext2Size),
+  };
+  return *entries;
+}
+
+absl::StatusOr<const Entry*> Find(const std::string& name) {
+  std::vector<std::string> known;
+  for (const Entry& entry : Entries()) {
+    known.push_back(entry.known.name);
+    if (name == known.back()) return &entry;
+  }
+  return UnknownName("data", name, known);
+}
+
+absl::StatusOr<CorpusText> ReadText(const DataOptions& options) {
+  ASSIGN_OR_RETURN(const Entry* entry, Find(options.name));
+  if (entry->known.is_text) return entry->read(options);
+  return absl::InvalidArgumentError(absl::StrCat("data ", options.name, " is no text"));
+}
+
+constexpr Named<TokenKind> kTokenNames[] = {{TokenKind::kCharacters, "characters"},
+                                            {TokenKind::kBpe, "bpe"}};
 
 }  // namespace
 
-std::vector<DatasetInfo> AllDatasets() {
-  std::vector<DatasetInfo> all;
-  for (const auto& dataset : kDatasets) all.push_back(dataset.info());
+const char* Name(TokenKind kind) { return NameIn(kTokenNames, kind); }
+absl::Status FromName(const std::string& name, TokenKind* to) {
+  return FindName("tokens", name, kTokenNames, to);
+}
+std::vector<TokenKind> AllTokenKinds() { return ValuesIn(kTokenNames); }
+
+std::vector<KnownDataset> AllDatasets() {
+  std::vector<KnownDataset> all;
+  for (const Entry& entry : Entries()) all.push_back(entry.known);
   return all;
+}
+
+DataOptions DefaultOptions(const KnownDataset& known) {
+  DataOptions options;
+  options.name = known.name;
+  options.text.tokens = known.tokens;
+  return options;
+}
+
+CorpusSize KnownSize(const DataOptions& options) {
+  const absl::StatusOr<const Entry*> entry = Find(options.name);
+  const TokenKind tokens = options.text.tokens;
+  const bool is_official = options.verify || (tokens == TokenKind::kCharacters && entry.ok() &&
+                                              !(*entry)->known.has_folder);
+  return entry.ok() && (*entry)->known.is_text && is_official ? (*entry)->size(tokens)
+                                                              : CorpusSize();
+}
+
+absl::StatusOr<DatasetInfo> DescribeData(const DataOptions& options) {
+  ASSIGN_OR_RETURN(const Entry* entry, Find(options.name));
+  if (!entry->known.is_text) return entry->info();
+  const TextOptions& text = options.text;
+  const CorpusSize size = text.size.vocabulary > 0 ? text.size : KnownSize(options);
+  if (size.vocabulary == 0) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("data ", options.name, ": its size is not known before it is read"));
+  }
+  DatasetInfo info;
+  info.name = options.name;
+  info.is_text = true;
+  info.sample = {1, text.context};
+  info.classes = size.vocabulary;
+  ASSIGN_OR_RETURN(info.train_samples, SamplesOf(absl::StrCat("the training text of ", info.name),
+                                                 size.train_tokens, text.context));
+  ASSIGN_OR_RETURN(info.test_samples, SamplesOf(absl::StrCat("the test text of ", info.name),
+                                                size.test_tokens, text.context));
+  if (text.windows > 0) info.train_samples = text.windows;
+  return info;
+}
+
+absl::StatusOr<CorpusSize> MeasureCorpus(const DataOptions& options) {
+  ASSIGN_OR_RETURN(const CorpusText text, ReadText(options));
+  return SizeOf(text, options);
 }
 
 absl::StatusOr<DataSplits> LoadData(const DataOptions& options) {
@@ -26,12 +136,22 @@ absl::StatusOr<DataSplits> LoadData(const DataOptions& options) {
     return absl::InvalidArgumentError(absl::StrCat("limit is ", options.limit, ", test_limit is ",
                                                    options.test_limit, ": want 0 or more"));
   }
-  std::vector<std::string> known;
-  for (const auto& dataset : kDatasets) {
-    known.push_back(dataset.info().name);
-    if (options.name == known.back()) return dataset.load(options);
+  ASSIGN_OR_RETURN(const Entry* entry, Find(options.name));
+  if (!entry->known.is_text) return entry->load(options);
+  if (options.text.context < 1 || options.text.windows < 0) {
+    return absl::InvalidArgumentError(absl::StrCat("context is ", options.text.context,
+                                                   ", windows is ", options.text.windows,
+                                                   ": want at least 1, and 0 or more"));
   }
-  return UnknownName("data", options.name, known);
+  ASSIGN_OR_RETURN(const CorpusText text, entry->read(options));
+  return LoadText(text, options);
+}
+
+absl::StatusOr<std::unique_ptr<Tokenizer>> LoadTokenizer(const DataOptions& options) {
+  // The text is in a BPE's vocabulary already.
+  if (options.text.tokens == TokenKind::kBpe) return TokenizerOf(CorpusText(), options);
+  ASSIGN_OR_RETURN(const CorpusText text, ReadText(options));
+  return TokenizerOf(text, options);
 }
 
 }  // namespace thinwire

@@ -6,6 +6,7 @@
 namespace thinwire {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 TEST(LoadDataTest, FindsDataByItsName) {
@@ -17,36 +18,104 @@ TEST(LoadDataTest, FindsDataByItsName) {
   EXPECT_EQ(splits->test->size(), 1797);
 }
 
-TEST(AllDatasetsTest, SaysOfDigitsWhatTheLoaderSays) {
-  const DatasetInfo digits = AllDatasets()[1];
+TEST(AllDatasetsTest, NamesThemInTheOrderOfTheAlphabet) {
+  std::vector<std::string> names;
+  for (const KnownDataset& known : AllDatasets()) names.push_back(known.name);
+  EXPECT_THAT(names, ElementsAre("cifar10", "digits", "shakespeare", "text", "wikitext2"));
+}
+
+TEST(DescribeDataTest, SaysOfDigitsWhatTheLoaderSays) {
   DataOptions options;
-  options.name = digits.name;
+  options.name = "digits";
+  const DatasetInfo digits = *DescribeData(options);
   const absl::StatusOr<DataSplits> splits = LoadData(options);
   ASSERT_TRUE(splits.ok()) << splits.status();
   EXPECT_EQ(digits.sample, splits->train->sample_shape());
   EXPECT_EQ(digits.classes, splits->train->classes());
   EXPECT_EQ(digits.train_samples, splits->train->size());
   EXPECT_EQ(digits.test_samples, splits->test->size());
-  EXPECT_FALSE(digits.has_folder);
+  EXPECT_FALSE(digits.is_text);
+  EXPECT_FALSE(AllDatasets()[1].has_folder);
 }
 
-TEST(AllDatasetsTest, Cifar10IsTenClassesOfColourImages) {
-  const DatasetInfo cifar10 = AllDatasets()[0];
+TEST(DescribeDataTest, SaysOfShakespeareWhatTheLoaderSays) {
+  DataOptions options;
+  options.name = "shakespeare";
+  options.text.tokens = TokenKind::kCharacters;
+  options.text.context = 64;
+  for (const int64_t windows : {0, 100}) {
+    options.text.windows = windows;
+    const absl::StatusOr<DatasetInfo> shakespeare = DescribeData(options);
+    const absl::StatusOr<DataSplits> splits = LoadData(options);
+    ASSERT_TRUE(shakespeare.ok() && splits.ok()) << shakespeare.status() << splits.status();
+    EXPECT_EQ(shakespeare->sample, splits->train->sample_shape());
+    EXPECT_EQ(shakespeare->classes, splits->train->classes());
+    EXPECT_EQ(shakespeare->train_samples, splits->train->size());
+    EXPECT_EQ(shakespeare->test_samples, splits->test->size());
+    EXPECT_TRUE(shakespeare->is_text);
+  }
+}
+
+TEST(DescribeDataTest, KnowsOfficialTextsWithoutLoadingThem) {
+  DataOptions options;
+  options.name = "wikitext2";
+  options.dir = "no/such";
+  options.text.context = 1024;
+  const DatasetInfo wikitext2 = *DescribeData(options);
+  EXPECT_EQ(wikitext2.classes, 50257);
+  EXPECT_EQ(wikitext2.sample, (Shape{1, 1024}));
+  EXPECT_EQ(wikitext2.train_samples, 2448382 / 1024);
+  EXPECT_EQ(wikitext2.test_samples, 258659 / 1024);
+  options.verify = false;
+  EXPECT_EQ(DescribeData(options).status().code(), absl::StatusCode::kFailedPrecondition);
+}
+
+TEST(DescribeDataTest, AContextThatLeavesNoSampleIsRefused) {
+  DataOptions options;
+  options.name = "shakespeare";
+  options.text.tokens = TokenKind::kCharacters;
+  options.text.context = 111540;
+  EXPECT_THAT(std::string(DescribeData(options).status().message()),
+              HasSubstr("the test text of shakespeare has 111540 tokens, want at least 111541"));
+}
+
+TEST(DescribeDataTest, Cifar10IsTenClassesOfColourImages) {
+  DataOptions options;
+  options.name = "cifar10";
+  const DatasetInfo cifar10 = *DescribeData(options);
   EXPECT_EQ(cifar10.name, "cifar10");
   EXPECT_EQ(cifar10.sample, (Shape{1, 32, 32, 3}));
   EXPECT_EQ(cifar10.classes, 10);
   EXPECT_EQ(cifar10.train_samples, 50000);
   EXPECT_EQ(cifar10.test_samples, 10000);
-  EXPECT_TRUE(cifar10.has_folder);
+  EXPECT_TRUE(AllDatasets()[0].has_folder);
 }
 
 TEST(LoadDataTest, UnknownNameIsRefusedWithTheNamesThereAre) {
   DataOptions options;
-  options.name = "mnist";
+  options.name = "digit";
   const absl::Status status = LoadData(options).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(status.message(),
-            "data: unknown \"mnist\", nearest is \"digits\" (want one of cifar10, digits)");
+            "data: unknown \"digit\", nearest is \"digits\" (want one of cifar10, digits, "
+            "shakespeare, text, wikitext2)");
+}
+
+TEST(LoadTokenizerTest, ImagesHaveNone) {
+  DataOptions options;
+  options.name = "digits";
+  options.text.tokens = TokenKind::kCharacters;
+  EXPECT_EQ(LoadTokenizer(options).status().message(), "data digits is no text");
+}
+
+TEST(LoadTokenizerTest, ThatOfShakespeareIsItsCharacters) {
+  DataOptions options;
+  options.name = "shakespeare";
+  options.text.tokens = TokenKind::kCharacters;
+  const auto tokenizer = LoadTokenizer(options);
+  ASSERT_TRUE(tokenizer.ok()) << tokenizer.status();
+  EXPECT_EQ((*tokenizer)->vocabulary(), 65);
+  EXPECT_EQ(*(*tokenizer)->Decode(*(*tokenizer)->Encode("To be")), "To be");
 }
 
 TEST(LoadDataTest, NegativeLimitIsRefused) {

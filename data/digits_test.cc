@@ -8,6 +8,12 @@
 namespace thinwire {
 namespace {
 
+int32_t LabelOf(const Dataset& data, int64_t sample) {
+  int32_t label = -1;
+  data.Labels(sample, {}, absl::MakeSpan(&label, 1));
+  return label;
+}
+
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -20,7 +26,7 @@ DataSplits Digits(int64_t limit = 0, int64_t test_limit = 0) {
 
 std::vector<int> SamplesPerClass(const Dataset& data) {
   std::vector<int> counts(10);
-  for (int64_t i = 0; i < data.size(); ++i) ++counts[data.label(i)];
+  for (int64_t i = 0; i < data.size(); ++i) ++counts[LabelOf(data, i)];
   return counts;
 }
 
@@ -69,7 +75,7 @@ TEST(DigitsTest, LimitsKeepTheFirstSamples) {
   const DataSplits all = Digits(), some = Digits(/*limit=*/5, /*test_limit=*/2);
   ASSERT_EQ(some.train->size(), 5);
   EXPECT_EQ(some.test->size(), 2);
-  for (int i = 0; i < 5; ++i) EXPECT_EQ(some.train->label(i), all.train->label(i));
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(LabelOf(*some.train, i), LabelOf(*all.train, i));
   EXPECT_NE(some.train->digest(), all.train->digest());
 }
 

@@ -21,6 +21,11 @@ ImageDataset::ImageDataset(ImageFormat format, std::vector<uint8_t> raw,
   }
 }
 
+void ImageDataset::Labels(int64_t sample, const Augmentation&, absl::Span<int32_t> out) const {
+  assert(0 <= sample && sample < size() && out.size() == 1);
+  out[0] = labels_[sample];
+}
+
 void ImageDataset::Load(int64_t sample, const Augmentation& augmentation,
                         absl::Span<float> out) const {
   const int64_t height = format_.height, width = format_.width, channels = format_.channels;

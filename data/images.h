@@ -33,7 +33,8 @@ class ImageDataset final : public Dataset {
   int64_t size() const override { return static_cast<int64_t>(labels_.size()); }
   int64_t classes() const override { return format_.classes; }
   Shape sample_shape() const override { return format_.sample_shape(); }
-  int32_t label(int64_t sample) const override { return labels_[sample]; }
+  void Labels(int64_t sample, const Augmentation& augmentation,
+              absl::Span<int32_t> out) const override;
   void Load(int64_t sample, const Augmentation& augmentation, absl::Span<float> out) const override;
   uint64_t digest() const override { return digest_; }
   int crop_padding() const override { return format_.crop_padding; }

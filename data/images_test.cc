@@ -34,7 +34,10 @@ TEST(ImageDatasetTest, SaysWhatItIs) {
   EXPECT_EQ(data.size(), 1);
   EXPECT_EQ(data.classes(), 10);
   EXPECT_EQ(data.sample_shape(), (Shape{1, 2, 3, 1}));
-  EXPECT_EQ(data.label(0), 7);
+  EXPECT_EQ(data.labels_per_sample(), 1);
+  int32_t label = -1;
+  data.Labels(0, {}, absl::MakeSpan(&label, 1));
+  EXPECT_EQ(label, 7);
   EXPECT_EQ(data.digest(), 42u);
 }
 

@@ -96,11 +96,15 @@ Dataset::Augmentation AugmentationOf(const Dataset& data, AugmentKind kind, uint
   if (kind == AugmentKind::kNone) return {};
   const uint64_t of_epoch = kind == AugmentKind::kPerEpoch ? epoch : 0;
   RandomStream random(RandomKey(RandomKey(seed, "augment"), of_epoch, sample));
+  Dataset::Augmentation augmentation;
+  if (data.is_text()) {
+    if (data.places() > 0) augmentation.place = random.Below(static_cast<uint32_t>(data.places()));
+    return augmentation;
+  }
   const int padding = data.crop_padding();
   const auto shift = [&random, padding] {
     return static_cast<int>(random.Below(static_cast<uint32_t>(2 * padding + 1))) - padding;
   };
-  Dataset::Augmentation augmentation;
   augmentation.dy = shift();
   augmentation.dx = shift();
   augmentation.flip = data.may_flip() && random.Below(2) == 1;

@@ -123,7 +123,7 @@ class FakeImages final : public Dataset {
   int64_t size() const override { return 1000; }
   int64_t classes() const override { return 2; }
   Shape sample_shape() const override { return {1, 1, 1, 1}; }
-  int32_t label(int64_t) const override { return 0; }
+  void Labels(int64_t, const Augmentation&, absl::Span<int32_t> out) const override { out[0] = 0; }
   void Load(int64_t, const Augmentation&, absl::Span<float>) const override {}
   uint64_t digest() const override { return 0; }
   int crop_padding() const override { return padding_; }

@@ -10,13 +10,14 @@ packages=(
   libdnnl-dev ocl-icd-libopencl1 libhwy-dev
   prometheus-cpp-dev libcivetweb-dev zlib1g-dev libzstd-dev
   libcli11-dev libyaml-cpp-dev libspdlog-dev nlohmann-json3-dev
+  curl unzip
   libgtest-dev libgmock-dev libbenchmark-dev
 )
 case "${1-}" in
   '') ;;
   --bench) packages+=(python3-torch python3-numpy) ;;
   --test)
-    packages+=(clang lld libomp-dev libclang-rt-dev clang-format prometheus iproute2 curl procps)
+    packages+=(clang lld libomp-dev libclang-rt-dev clang-format prometheus iproute2 procps)
     packages+=(python3 python3-numpy python3-protobuf python3-zstandard python3-venv python3-pip python3-yaml)
     packages+=(docker-compose dpkg-dev lintian man-db systemd)
     command -v kubectl >/dev/null || packages+=(kubernetes-client)  # other packages have one, too

@@ -16,8 +16,7 @@ using ::testing::HasSubstr;
 using Init = ParameterSpec::Init;
 
 Model ResNet8() {
-  ModelOptions options;
-  options.name = "resnet8";
+  ModelOptions options = *OptionsOf("resnet8");
   options.input = {1, 8, 8, 1};
   return *NamedModel(options);
 }

@@ -1,7 +1,14 @@
 #include "models/cost.h"
 
+#include <algorithm>
+
+#include "base/enum_names.h"
+
 namespace thinwire {
 namespace {
+
+constexpr Named<Recompute> kRecomputeNames[] = {{Recompute::kNone, "none"},
+                                                {Recompute::kBlocks, "blocks"}};
 
 bool KeepsInput(const LayerSpec& layer) {
   const auto first_keeps = [](const std::vector<LayerSpec>& layers) {
@@ -14,15 +21,27 @@ bool KeepsInput(const LayerSpec& layer) {
     case LayerKind::kLinear:
     case LayerKind::kLayerNorm:
     case LayerKind::kMaxout:
+    case LayerKind::kRmsNorm:
+    case LayerKind::kGelu:
+    case LayerKind::kSwiglu:
+    case LayerKind::kAttention:
+    case LayerKind::kEmbedding:
       return true;
     case LayerKind::kResidual:
       return first_keeps(layer.body) || first_keeps(layer.shortcut);
     case LayerKind::kReLU:
     case LayerKind::kGlobalAvgPool:
     case LayerKind::kFlatten:
+    case LayerKind::kPositionEmbedding:
+    case LayerKind::kDropout:
       break;
   }
   return false;
+}
+
+// A number for each head and position.
+int64_t NormaliserElements(const LayerSpec& layer) {
+  return layer.kind == LayerKind::kAttention ? layer.heads * layer.in[1] : 0;
 }
 
 // Elements that these layers keep. *input_counted: whether their input is counted already; then
@@ -35,22 +54,43 @@ int64_t KeptElements(const std::vector<LayerSpec>& layers, bool* input_counted) 
       bool branch_input_counted = true;
       elements += KeptElements(*branch, &branch_input_counted);
     }
-    *input_counted = layer.kind == LayerKind::kReLU;
+    elements += NormaliserElements(layer);
+    *input_counted = layer.kind == LayerKind::kReLU || layer.kind == LayerKind::kAttention;
     if (*input_counted) elements += layer.out.elements();
   }
   return elements;
 }
 
-SegmentCost CostOf(const Model& model, const BlockRange& range) {
+// Its input is there in any case.
+int64_t KeptBesidesInput(const BlockSpec& block) {
+  bool input_counted = true;
+  return KeptElements(block.layers, &input_counted);
+}
+
+void AddActivations(const BlockSpec& block, Recompute recompute, bool* input_counted,
+                    SegmentCost* cost) {
+  if (recompute == Recompute::kNone || !WorthRecomputing(block)) {
+    cost->kept_elements += KeptElements(block.layers, input_counted);
+    return;
+  }
+  if (!*input_counted) cost->kept_elements += block.in.elements();
+  *input_counted = false;
+  cost->recomputed_flops += ForwardFlops(block);
+  cost->recomputed_elements = std::max(cost->recomputed_elements, KeptBesidesInput(block));
+}
+
+SegmentCost CostOf(const Model& model, const BlockRange& range, Recompute recompute) {
   SegmentCost cost;
   bool input_counted = false;
   for (int i = range.first; i < range.last; ++i) {
     const BlockSpec& block = model.blocks[i];
     for (const ParameterSpec& parameter : Parameters(block)) {
-      if (parameter.trainable) cost.parameters += parameter.shape.elements();
+      if (!parameter.trainable) continue;
+      (parameter.tied_to.empty() ? cost.parameters : cost.copied_parameters) +=
+          parameter.shape.elements();
     }
     cost.forward_flops += ForwardFlops(block);
-    cost.kept_elements += KeptElements(block.layers, &input_counted);
+    AddActivations(block, recompute, &input_counted, &cost);
   }
   const bool is_last = range.last == static_cast<int>(model.blocks.size());
   cost.boundary_elements = is_last ? 0 : model.blocks[range.last - 1].out.elements();
@@ -59,10 +99,23 @@ SegmentCost CostOf(const Model& model, const BlockRange& range) {
 
 }  // namespace
 
-std::vector<SegmentCost> SegmentCosts(const Model& model, const std::vector<Cut>& cuts) {
+const char* Name(Recompute recompute) { return NameIn(kRecomputeNames, recompute); }
+
+absl::Status FromName(const std::string& name, Recompute* to) {
+  return FindName("recompute", name, kRecomputeNames, to);
+}
+
+std::vector<Recompute> AllRecomputes() { return ValuesIn(kRecomputeNames); }
+
+bool WorthRecomputing(const BlockSpec& block) {
+  return KeptBesidesInput(block) > block.in.elements();
+}
+
+std::vector<SegmentCost> SegmentCosts(const Model& model, const std::vector<Cut>& cuts,
+                                      Recompute recompute) {
   std::vector<SegmentCost> costs;
   for (int segment = 0; segment <= static_cast<int>(cuts.size()); ++segment) {
-    costs.push_back(CostOf(model, SegmentBlocks(model, cuts, segment)));
+    costs.push_back(CostOf(model, SegmentBlocks(model, cuts, segment), recompute));
   }
   return costs;
 }
@@ -70,8 +123,9 @@ std::vector<SegmentCost> SegmentCosts(const Model& model, const std::vector<Cut>
 int64_t TrainingBytes(const SegmentCost& cost, const TrainingMemory& memory) {
   constexpr int64_t kFloatBytes = 4;
   const int64_t copies = 2 + memory.optimizer_buffers;  // value, gradient
-  return kFloatBytes * copies * cost.parameters +
-         memory.element_bytes * memory.samples_in_flight * cost.kept_elements;
+  return kFloatBytes * copies * (cost.parameters + cost.copied_parameters) +
+         memory.element_bytes * (memory.samples_in_flight * cost.kept_elements +
+                                 memory.microbatch_samples * cost.recomputed_elements);
 }
 
 }  // namespace thinwire

@@ -3,32 +3,57 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "models/model.h"
 #include "models/partition.h"
 
 namespace thinwire {
 
 struct SegmentCost {
-  int64_t parameters = 0;    // trainable elements
-  double forward_flops = 0;  // one sample; backward is twice that
+  int64_t parameters = 0;         // trainable elements, without copies of others
+  int64_t copied_parameters = 0;  // elements of such copies (ParameterSpec::tied_to)
+  double forward_flops = 0;       // one sample; backward is twice that
+  // The share of it that Recompute::kBlocks does a second time, in the backward pass.
+  double recomputed_flops = 0;
   // Elements per sample that a forward keeps for its backward: inputs of convolutions, linear
-  // layers, norms, poolings and maxouts and outputs of ReLUs, each tensor once. The batch norm,
-  // addition and ReLU at the end of a residual block are one pass, and what lies between is not
-  // kept.
+  // layers, norms, poolings, maxouts, GELUs, SwiGLUs, embeddings and attentions, outputs of ReLUs
+  // and attentions and the latter's normalisers, each tensor once. The batch norm, addition and
+  // ReLU at the end of a residual block are one pass, and what lies between is not kept.
   int64_t kept_elements = 0;
+  // Elements per sample that are there only while the backward of one block runs: the most that a
+  // block keeps which is run again.
+  int64_t recomputed_elements = 0;
   // Elements per sample of the message across the cut behind, in either direction; 0 at the end.
   int64_t boundary_elements = 0;
 };
 
+// What backward passes do again, to keep less until then (checkpoints: Chen et al., 2016).
+enum class Recompute {
+  kNone,
+  kBlocks,  // blocks that are WorthRecomputing keep their input and run forward twice
+};
+
+// Names as experiment files spell them: "blocks". The inverse gives InvalidArgument with the known
+// ones.
+const char* Name(Recompute recompute);
+absl::Status FromName(const std::string& name, Recompute* to);
+std::vector<Recompute> AllRecomputes();
+
+// True for a block that keeps more than twice its input. An embedding and a head keep less.
+bool WorthRecomputing(const BlockSpec& block);
+
 // One per segment, cuts + 1.
-std::vector<SegmentCost> SegmentCosts(const Model& model, const std::vector<Cut>& cuts);
+std::vector<SegmentCost> SegmentCosts(const Model& model, const std::vector<Cut>& cuts,
+                                      Recompute recompute = Recompute::kNone);
 
 struct TrainingMemory {
   int64_t samples_in_flight = 1;  // MaxInFlight times the samples of a microbatch
-  int element_bytes = 4;          // of an activation
-  int optimizer_buffers = 1;      // fp32, per parameter: SGD with momentum 1, AdamW 2
+  int64_t microbatch_samples = 1;
+  int element_bytes = 4;      // of an activation
+  int optimizer_buffers = 1;  // fp32, per parameter: SGD with momentum 1, AdamW 2
 };
 
 // Bytes of fp32 parameters, gradients and optimizer buffers and of what is kept for backward.

@@ -11,8 +11,7 @@ namespace {
 using ::testing::ElementsAre;
 
 Model ResNet18() {
-  ModelOptions options;
-  options.name = "resnet18";
+  ModelOptions options = *OptionsOf("resnet18");
   options.input = {1, 32, 32, 3};
   return *NamedModel(options);
 }
@@ -62,15 +61,63 @@ TEST(SegmentCostsTest, ATensorBetweenTwoBlocksIsKeptOnce) {
   EXPECT_EQ(costs[1].kept_elements, (5 + 4) * 32 * 32 * 64);
 }
 
+Model Gpt2(int64_t positions) {
+  ModelOptions options = *OptionsOf("gpt2");
+  options.input = {1, positions};
+  options.classes = 50257;
+  return *NamedModel(options);
+}
+
+TEST(SegmentCostsTest, AGpt2BlockKeepsSixteenTensorsAndTheNormalisers) {
+  constexpr int64_t kPositions = 64, kTensor = kPositions * 768;
+  const std::vector<SegmentCost> costs =
+      SegmentCosts(Gpt2(kPositions), Cuts(Gpt2(kPositions), {"embedding", "h.0", "h.11"}));
+  EXPECT_EQ(costs[0].kept_elements, kPositions);  // the ids
+  // Two inputs of norms, their outputs, queries, keys, values, the attention's result, and four
+  // times as wide the GELU's input and output.
+  EXPECT_EQ(costs[1].kept_elements, 16 * kTensor + 12 * kPositions);
+  EXPECT_EQ(costs[3].kept_elements, 2 * kTensor);
+}
+
+TEST(SegmentCostsTest, ATiedHeadTakesMemoryButIsNoParameter) {
+  const Model model = Gpt2(64);
+  const std::vector<SegmentCost> costs = SegmentCosts(model, Cuts(model, {"h"}));
+  EXPECT_EQ(costs[1].parameters, 2 * 768);
+  EXPECT_EQ(costs[1].copied_parameters, 50257 * 768);
+  EXPECT_EQ(costs[0].parameters + costs[1].parameters, TrainableParameters(model));
+  TrainingMemory memory;
+  memory.samples_in_flight = 0;
+  memory.microbatch_samples = 0;
+  EXPECT_EQ(TrainingBytes(costs[1], memory), 4 * 3 * (2 * 768 + 50257 * 768));
+}
+
+TEST(SegmentCostsTest, RunAgainABlockKeepsItsInputAndTheRestOnlyOnce) {
+  constexpr int64_t kPositions = 64, kTensor = kPositions * 768;
+  const Model model = Gpt2(kPositions);
+  const SegmentCost kept = SegmentCosts(model, {}).front();
+  const SegmentCost again = SegmentCosts(model, {}, Recompute::kBlocks).front();
+  EXPECT_EQ(again.kept_elements, kPositions + 12 * kTensor + 2 * kTensor);
+  EXPECT_EQ(again.recomputed_elements, 15 * kTensor + 12 * kPositions);
+  EXPECT_EQ(kept.recomputed_elements, 0);
+  EXPECT_EQ(kept.recomputed_flops, 0);
+  EXPECT_EQ(again.forward_flops, kept.forward_flops);
+  EXPECT_EQ(again.recomputed_flops, kept.forward_flops - ForwardFlops(model.blocks.back()));
+  EXPECT_FALSE(WorthRecomputing(model.blocks.front()));
+  EXPECT_FALSE(WorthRecomputing(model.blocks.back()));
+}
+
 TEST(TrainingBytesTest, CountsParametersGradientsOptimizerAndActivationsInFlight) {
   SegmentCost cost;
   cost.parameters = 10;
   cost.kept_elements = 7;
   TrainingMemory memory;
   memory.samples_in_flight = 100;
+  memory.microbatch_samples = 10;
   memory.element_bytes = 2;
   memory.optimizer_buffers = 2;
   EXPECT_EQ(TrainingBytes(cost, memory), 10 * 4 * (1 + 1 + 2) + 100 * 7 * 2);
+  cost.recomputed_elements = 3;
+  EXPECT_EQ(TrainingBytes(cost, memory), 10 * 4 * (1 + 1 + 2) + (100 * 7 + 10 * 3) * 2);
 }
 
 }  // namespace

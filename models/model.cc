@@ -1,5 +1,8 @@
 #include "models/model.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "base/enum_names.h"
 
 namespace thinwire {
@@ -16,19 +19,51 @@ constexpr Named<LayerKind> kLayerNames[] = {{LayerKind::kConv2d, "conv"},
                                             {LayerKind::kGlobalAvgPool, "global_avg_pool"},
                                             {LayerKind::kFlatten, "flatten"},
                                             {LayerKind::kLinear, "linear"},
-                                            {LayerKind::kResidual, "residual"}};
+                                            {LayerKind::kResidual, "residual"},
+                                            {LayerKind::kEmbedding, "embedding"},
+                                            {LayerKind::kPositionEmbedding, "position_embedding"},
+                                            {LayerKind::kRmsNorm, "rms_norm"},
+                                            {LayerKind::kGelu, "gelu"},
+                                            {LayerKind::kSwiglu, "swiglu"},
+                                            {LayerKind::kAttention, "attention"},
+                                            {LayerKind::kDropout, "dropout"}};
+
+constexpr Named<GeluForm> kGeluNames[] = {{GeluForm::kTanh, "tanh"}, {GeluForm::kExact, "exact"}};
+
+// Deviation of the weights of GPT-2's embeddings (Radford et al., 2019).
+constexpr double kEmbeddingDeviation = 0.02;
+
+std::vector<FilePart> PartsNamed(const std::vector<FilePart>& layers, const char* parameter) {
+  std::vector<FilePart> parts = layers;
+  for (FilePart& part : parts) part.name += parameter;
+  return parts;
+}
 
 // The weight, of `shape`, and the bias of a convolution or linear layer; the bias starts as
-// PyTorch's.
+// PyTorch's unless the layer has a deviation.
 std::vector<ParameterSpec> WeightAndBias(const LayerSpec& layer, Shape shape) {
   const int64_t fan_in = shape.elements() / shape[0], fan_out = shape.elements() / shape[1];
-  std::vector<ParameterSpec> parameters = {
-      {layer.name + ".weight", shape, layer.init, fan_in, /*trainable=*/true, fan_out}};
+  const bool is_normal = layer.deviation > 0;
+  ParameterSpec weight = {
+      layer.name + ".weight", shape, is_normal ? Init::kNormal : layer.init, fan_in, true, fan_out};
+  weight.deviation = layer.deviation;
+  if (!layer.tied_to.empty()) weight.tied_to = layer.tied_to + ".weight";
+  weight.transposed = layer.transposed;
+  weight.parts = PartsNamed(layer.parts, ".weight");
+  std::vector<ParameterSpec> parameters = {std::move(weight)};
   if (layer.bias) {
-    parameters.push_back(
-        {layer.name + ".bias", Shape{layer.out_features}, Init::kUniformFanIn, fan_in});
+    ParameterSpec bias = {layer.name + ".bias", Shape{layer.out_features},
+                          is_normal ? Init::kZeros : Init::kUniformFanIn, fan_in};
+    bias.parts = PartsNamed(layer.parts, ".bias");
+    parameters.push_back(std::move(bias));
   }
   return parameters;
+}
+
+std::vector<ParameterSpec> TableParameters(const LayerSpec& layer, int64_t rows) {
+  ParameterSpec table = {layer.name + ".weight", Shape{rows, layer.out_features}, Init::kNormal};
+  table.deviation = layer.deviation;
+  return {std::move(table)};
 }
 
 std::vector<ParameterSpec> LayerNormParameters(const LayerSpec& layer) {
@@ -53,9 +88,16 @@ std::vector<ParameterSpec> ParametersOfAll(const std::vector<LayerSpec>& layers)
   return all;
 }
 
+// Queries by keys, and weights by values, of each pair of a position with one not behind it.
+double AttentionFlops(const LayerSpec& layer) {
+  const double positions = layer.in[1], features = layer.heads * HeadSize(layer);
+  return 2 * 2 * features * positions * (positions + 1) / 2;
+}
+
 double FlopsOfAll(const std::vector<LayerSpec>& layers) {
   double flops = 0;
   for (const LayerSpec& layer : layers) {
+    if (layer.kind == LayerKind::kAttention) flops += AttentionFlops(layer);
     if (layer.kind == LayerKind::kConv2d || layer.kind == LayerKind::kLinear) {
       const double taps = layer.kind == LayerKind::kConv2d ? layer.kernel * layer.kernel : 1;
       flops += 2.0 * layer.out.elements() * layer.in_features * taps;
@@ -75,9 +117,46 @@ absl::Status FromName(const std::string& name, LayerKind* to) {
 
 std::vector<LayerKind> AllLayerKinds() { return ValuesIn(kLayerNames); }
 
-bool HasParameters(LayerKind kind) {
-  return kind == LayerKind::kConv2d || kind == LayerKind::kLinear ||
-         kind == LayerKind::kBatchNorm || kind == LayerKind::kLayerNorm;
+const char* Name(GeluForm form) { return NameIn(kGeluNames, form); }
+
+absl::Status FromName(const std::string& name, GeluForm* to) {
+  return FindName("gelu", name, kGeluNames, to);
+}
+
+bool HasName(LayerKind kind) {
+  switch (kind) {
+    case LayerKind::kConv2d:
+    case LayerKind::kLinear:
+    case LayerKind::kBatchNorm:
+    case LayerKind::kLayerNorm:
+    case LayerKind::kRmsNorm:
+    case LayerKind::kEmbedding:
+    case LayerKind::kPositionEmbedding:
+    case LayerKind::kAttention:
+    case LayerKind::kDropout:
+      return true;
+    case LayerKind::kReLU:
+    case LayerKind::kMaxPool:
+    case LayerKind::kGlobalAvgPool:
+    case LayerKind::kFlatten:
+    case LayerKind::kMaxout:
+    case LayerKind::kResidual:
+    case LayerKind::kGelu:
+    case LayerKind::kSwiglu:
+      break;
+  }
+  return false;
+}
+
+bool IsRandom(const std::vector<LayerSpec>& layers) {
+  return std::any_of(layers.begin(), layers.end(), [](const LayerSpec& layer) {
+    return layer.dropout > 0 || IsRandom(layer.body) || IsRandom(layer.shortcut);
+  });
+}
+
+int64_t HeadSize(const LayerSpec& attention) {
+  const int64_t kv_heads = attention.kv_heads == 0 ? attention.heads : attention.kv_heads;
+  return attention.in[attention.in.rank() - 1] / (attention.heads + 2 * kv_heads);
 }
 
 LayerSpec DefaultLayer(LayerKind kind) {
@@ -85,6 +164,9 @@ LayerSpec DefaultLayer(LayerKind kind) {
   layer.kind = kind;
   layer.bias = kind == LayerKind::kConv2d || kind == LayerKind::kLinear;
   if (kind == LayerKind::kMaxPool) layer.stride = 0;
+  if (kind == LayerKind::kEmbedding || kind == LayerKind::kPositionEmbedding) {
+    layer.deviation = kEmbeddingDeviation;
+  }
   return layer;
 }
 
@@ -104,11 +186,21 @@ std::vector<ParameterSpec> Parameters(const LayerSpec& layer) {
       for (ParameterSpec& p : ParametersOfAll(layer.shortcut)) all.push_back(std::move(p));
       return all;
     }
+    case LayerKind::kEmbedding:
+      return TableParameters(layer, layer.vocabulary);
+    case LayerKind::kPositionEmbedding:
+      return TableParameters(layer, layer.context);
+    case LayerKind::kRmsNorm:
+      return {{layer.name + ".weight", Shape{layer.in_features}, Init::kOnes}};
     case LayerKind::kReLU:
     case LayerKind::kMaxPool:
     case LayerKind::kGlobalAvgPool:
     case LayerKind::kFlatten:
     case LayerKind::kMaxout:
+    case LayerKind::kGelu:
+    case LayerKind::kSwiglu:
+    case LayerKind::kAttention:
+    case LayerKind::kDropout:
       break;
   }
   return {};
@@ -122,7 +214,8 @@ int64_t TrainableParameters(const Model& model) {
   int64_t elements = 0;
   for (const BlockSpec& block : model.blocks) {
     for (const ParameterSpec& parameter : Parameters(block)) {
-      if (parameter.trainable) elements += parameter.shape.elements();
+      const bool counts = parameter.trainable && parameter.tied_to.empty();
+      if (counts) elements += parameter.shape.elements();
     }
   }
   return elements;

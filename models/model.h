@@ -23,18 +23,44 @@ enum class LayerKind {
   kLayerNorm,      // over the last axis of each row; eps 1e-5
   kMaxout,         // the greatest of each `group` neighbours of the last axis
   kResidual,       // y = body(x) + shortcut(x); an empty shortcut is the identity
+
+  // Of sequences. Only the first layer of a model takes token ids.
+  kEmbedding,          // [batch, positions] ids -> [batch, positions, features], a row for each id
+  kPositionEmbedding,  // adds a row of its own to each position
+  kRmsNorm,            // over the last axis, without mean and bias (Zhang & Sennrich, 2019)
+  kGelu,               // Hendrycks & Gimpel, 2016
+  kSwiglu,             // [..., 2 f] -> [..., f]: silu(first half) * second half (Shazeer, 2020)
+  kAttention,  // causal, [batch, positions, (heads + 2 kv_heads) head_size] -> heads of them
+  kDropout,    // in training only
+};
+
+// x Phi(x) itself, or its approximation by a hyperbolic tangent, which GPT-2 uses.
+enum class GeluForm { kTanh, kExact };
+
+// Rows of a fused weight or bias that stand in files as a tensor of their own.
+struct FilePart {
+  std::string name;  // of the tensor; in a LayerSpec without ".weight" or ".bias"
+  int64_t rows = 0;
 };
 
 // What one parameter or buffer of a layer is called and how it starts.
 struct ParameterSpec {
-  // Uniform in +-1/sqrt(fan_in), or in +-sqrt(6 / (fan_in + fan_out)) (Glorot & Bengio, 2010).
-  enum class Init { kUniformFanIn, kXavierUniform, kZeros, kOnes };
+  // Uniform in +-1/sqrt(fan_in), or in +-sqrt(6 / (fan_in + fan_out)) (Glorot & Bengio, 2010), or
+  // normal with mean 0 and `deviation`.
+  enum class Init { kUniformFanIn, kXavierUniform, kZeros, kOnes, kNormal };
   std::string name;  // PyTorch's: "layer1.0.conv1.weight"
   Shape shape;       // PyTorch's layout: convolutions OIHW, linear [out, in]
   Init init = Init::kZeros;
   int64_t fan_in = 0;
   bool trainable = true;  // false: running statistics
   int64_t fan_out = 0;
+  double deviation = 0;  // kNormal
+  // The parameter that this one is a copy of, elsewhere in the model: both start equal and take
+  // the sum of both gradients, and files have the other one only. Empty: none.
+  std::string tied_to = {};
+  // How it stands in files: [in, out], as GPT-2's; and as these tensors below one another, if any.
+  bool transposed = false;
+  std::vector<FilePart> parts = {};
 };
 
 struct LayerSpec {
@@ -48,6 +74,23 @@ struct LayerSpec {
   ParameterSpec::Init init = ParameterSpec::Init::kUniformFanIn;  // kConv2d, kLinear: the weight's
   int64_t group = 0;                                              // kMaxout: features
   std::vector<LayerSpec> body, shortcut;                          // kResidual
+
+  // kEmbedding: rows; 0 is the model's classes. kPositionEmbedding: rows, at least as many as there
+  // are positions; 0 is as many.
+  int64_t vocabulary = 0, context = 0;
+  // Of the normal distribution with which a weight of kLinear, kEmbedding or kPositionEmbedding
+  // starts; a bias starts at zero then. 0, kLinear only: as `init` says.
+  double deviation = 0;
+  std::string tied_to;          // kLinear: the layer, an embedding, whose weight this one copies
+  bool transposed = false;      // kLinear: ParameterSpec's
+  std::vector<FilePart> parts;  // kLinear: of its output features, in this order
+  double epsilon = 1e-5;        // kLayerNorm, kRmsNorm: added to the variance or the mean square
+  GeluForm gelu = GeluForm::kTanh;
+  // kAttention: heads of queries, and of keys and values (0: as many), which neighbouring queries
+  // share (Ainslie et al., 2023). Rotary embedding's base (Su et al., 2021); 0: none.
+  int64_t heads = 0, kv_heads = 0;
+  double rope_theta = 0;
+  double dropout = 0;  // kDropout, kAttention (of its weights): in [0, 1)
 
   // Shapes of one sample with the batch extent 1, filled in when the model is built.
   Shape in, out;
@@ -63,15 +106,17 @@ struct BlockSpec {
 struct Model {
   std::string name;
   std::vector<BlockSpec> blocks;
-  Shape input;  // batch extent 1
+  Shape input;  // batch extent 1; with `tokens` [1, positions] ids
   int64_t classes = 0;
+  bool tokens = false;    // the input is token ids, and there are logits for each position
+  int64_t positions = 1;  // labels of one sample
 };
 
 // Parameters and buffers in model order, as PyTorch's state_dict lists them (weight, bias,
 // running_mean, running_var; num_batches_tracked is not kept here).
 std::vector<ParameterSpec> Parameters(const LayerSpec& layer);
 std::vector<ParameterSpec> Parameters(const BlockSpec& block);
-int64_t TrainableParameters(const Model& model);  // elements
+int64_t TrainableParameters(const Model& model);  // elements; copies of others are not counted
 
 // Names as experiment files spell them: "conv", "global_avg_pool". The inverse gives
 // InvalidArgument with the known ones.
@@ -79,8 +124,18 @@ const char* Name(LayerKind kind);
 absl::Status FromName(const std::string& name, LayerKind* to);
 std::vector<LayerKind> AllLayerKinds();
 
-// Such a layer has a name of its own.
-bool HasParameters(LayerKind kind);
+// Names as experiment files spell them: "tanh". The inverse gives InvalidArgument with both.
+const char* Name(GeluForm form);
+absl::Status FromName(const std::string& name, GeluForm* to);
+
+// Such a layer has a name of its own: for its parameters or its random numbers.
+bool HasName(LayerKind kind);
+
+// Whether training draws random numbers in one of these layers.
+bool IsRandom(const std::vector<LayerSpec>& layers);
+
+// The size of a head that kAttention's input gives: of queries, keys and values alike.
+int64_t HeadSize(const LayerSpec& attention);
 
 // A layer of that kind with the defaults of what an experiment leaves out.
 LayerSpec DefaultLayer(LayerKind kind);
@@ -100,6 +155,33 @@ void VisitParameters(Spec& layer, Visit&& visit) {
     case LayerKind::kLinear:
       visit("out", layer.out_features, Presence::kRequired);
       visit("bias", layer.bias, Presence::kWritten);
+      visit("deviation", layer.deviation, Presence::kOptional);
+      visit("tied_to", layer.tied_to, Presence::kOptional);
+      break;
+    case LayerKind::kEmbedding:
+      visit("out", layer.out_features, Presence::kRequired);
+      visit("vocabulary", layer.vocabulary, Presence::kOptional);
+      visit("deviation", layer.deviation, Presence::kWritten);
+      break;
+    case LayerKind::kPositionEmbedding:
+      visit("context", layer.context, Presence::kOptional);
+      visit("deviation", layer.deviation, Presence::kWritten);
+      break;
+    case LayerKind::kLayerNorm:
+    case LayerKind::kRmsNorm:
+      visit("epsilon", layer.epsilon, Presence::kOptional);
+      break;
+    case LayerKind::kGelu:
+      visit("gelu", layer.gelu, Presence::kWritten);
+      break;
+    case LayerKind::kAttention:
+      visit("heads", layer.heads, Presence::kRequired);
+      visit("kv_heads", layer.kv_heads, Presence::kOptional);
+      visit("rope_theta", layer.rope_theta, Presence::kOptional);
+      visit("dropout", layer.dropout, Presence::kOptional);
+      break;
+    case LayerKind::kDropout:
+      visit("rate", layer.dropout, Presence::kRequired);
       break;
     case LayerKind::kMaxPool:
       visit("kernel", layer.kernel, Presence::kRequired);
@@ -114,16 +196,18 @@ void VisitParameters(Spec& layer, Visit&& visit) {
       visit("shortcut", layer.shortcut, Presence::kOptional);
       break;
     case LayerKind::kBatchNorm:
-    case LayerKind::kLayerNorm:
     case LayerKind::kReLU:
     case LayerKind::kGlobalAvgPool:
     case LayerKind::kFlatten:
+    case LayerKind::kSwiglu:
       break;
   }
 }
 
-// FLOPs of the convolutions and linear layers, a multiply-add counted as two, in the forward pass
-// of one sample. Backward is taken as twice that. Elementwise layers count nothing, as is usual.
+// FLOPs of the convolutions, linear layers and attentions, a multiply-add counted as two, in the
+// forward pass of one sample. An attention's are those of a query's products with the keys and
+// values up to its own position. Backward is taken as twice that. Elementwise layers and lookups
+// count nothing, as is usual.
 double ForwardFlops(const BlockSpec& block);
 
 }  // namespace thinwire

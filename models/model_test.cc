@@ -90,6 +90,78 @@ TEST(ParametersTest, ResidualListsItsBodyBeforeItsShortcut) {
   EXPECT_THAT(Names(Parameters(residual)), ElementsAre("a.weight", "b.weight"));
 }
 
+TEST(ParametersTest, ADeviationMakesTheWeightNormalAndTheBiasZero) {
+  LayerSpec linear = Layer(LayerKind::kLinear, "fc", 8, 4);
+  linear.bias = true;
+  linear.deviation = 0.02;
+  const std::vector<ParameterSpec> parameters = Parameters(linear);
+  EXPECT_EQ(parameters[0].init, ParameterSpec::Init::kNormal);
+  EXPECT_EQ(parameters[0].deviation, 0.02);
+  EXPECT_EQ(parameters[1].init, ParameterSpec::Init::kZeros);
+}
+
+TEST(ParametersTest, AFusedWeightAndItsBiasStandInFilesAsTheirParts) {
+  LayerSpec linear = Layer(LayerKind::kLinear, "qkv", 8, 12);
+  linear.bias = linear.transposed = true;
+  linear.parts = {{"q", 8}, {"k", 4}};
+  const std::vector<ParameterSpec> parameters = Parameters(linear);
+  EXPECT_TRUE(parameters[0].transposed);
+  EXPECT_FALSE(parameters[1].transposed);
+  for (const ParameterSpec& parameter : parameters) ASSERT_EQ(parameter.parts.size(), 2u);
+  EXPECT_EQ(parameters[0].parts[0].name, "q.weight");
+  EXPECT_EQ(parameters[0].parts[1].rows, 4);
+  EXPECT_EQ(parameters[1].parts[1].name, "k.bias");
+}
+
+TEST(ParametersTest, ATiedWeightNamesWhatItCopiesAndIsNotCounted) {
+  LayerSpec linear = Layer(LayerKind::kLinear, "head", 8, 100);
+  linear.tied_to = "wte";
+  EXPECT_EQ(Parameters(linear)[0].tied_to, "wte.weight");
+  LayerSpec embedding = DefaultLayer(LayerKind::kEmbedding);
+  embedding.name = "wte";
+  embedding.out_features = 8;
+  embedding.vocabulary = 100;
+  EXPECT_EQ(Parameters(embedding)[0].shape, (Shape{100, 8}));
+  EXPECT_EQ(Parameters(embedding)[0].init, ParameterSpec::Init::kNormal);
+  Model model;
+  model.blocks = {{"a", {embedding}, {}, {}}, {"b", {linear}, {}, {}}};
+  EXPECT_EQ(TrainableParameters(model), 800);
+}
+
+TEST(ParametersTest, ARmsNormHasAWeightOnly) {
+  const std::vector<ParameterSpec> parameters =
+      Parameters(Layer(LayerKind::kRmsNorm, "norm", 16, 16));
+  ASSERT_THAT(Names(parameters), ElementsAre("norm.weight"));
+  EXPECT_EQ(parameters[0].init, ParameterSpec::Init::kOnes);
+}
+
+TEST(LayerKindTest, NamesLeadBack) {
+  for (const LayerKind kind : AllLayerKinds()) {
+    LayerKind back = LayerKind::kReLU;
+    ASSERT_TRUE(FromName(Name(kind), &back).ok()) << Name(kind);
+    EXPECT_EQ(back, kind);
+  }
+}
+
+TEST(IsRandomTest, FindsDropoutInABranch) {
+  LayerSpec residual = Layer(LayerKind::kResidual, "", 0, 0);
+  residual.body = {Layer(LayerKind::kAttention, "attn", 0, 0)};
+  EXPECT_FALSE(IsRandom({residual}));
+  residual.body[0].dropout = 0.1;
+  EXPECT_TRUE(IsRandom({Layer(LayerKind::kReLU, "", 0, 0), residual}));
+}
+
+TEST(ForwardFlopsTest, AnAttentionCountsThePositionsThatItSees) {
+  LayerSpec attention = Layer(LayerKind::kAttention, "attn", 0, 0);
+  attention.heads = 4;
+  attention.kv_heads = 2;
+  attention.in = {1, 3, (4 + 2 * 2) * 5};
+  BlockSpec block;
+  block.layers = {attention};
+  // 4 heads of 5 features; 1 + 2 + 3 pairs of positions; scores, then a weighted sum.
+  EXPECT_EQ(ForwardFlops(block), 2.0 * 4 * 5 * 6 * 2);
+}
+
 TEST(ForwardFlopsTest, CountsTwoForEveryMultiplyAddOfConvolutionsAndLinears) {
   LayerSpec conv = Layer(LayerKind::kConv2d, "conv", 3, 16);
   conv.kernel = 3;

@@ -10,7 +10,8 @@
 namespace thinwire {
 namespace {
 
-constexpr int64_t kMaxPixels = 1 << 12, kMaxFeatures = 1 << 24, kMaxKernel = 64;
+constexpr int64_t kMaxPixels = 1 << 12, kMaxPositions = 1 << 17, kMaxFeatures = 1 << 24;
+constexpr int64_t kMaxKernel = 64;
 
 absl::Status Misfit(const LayerSpec& layer, const std::string& problem) {
   return absl::InvalidArgumentError(absl::StrCat(layer.name.empty() ? "" : layer.name + ": ",
@@ -94,13 +95,76 @@ absl::StatusOr<Shape> MaxoutShape(const LayerSpec& layer) {
 
 absl::StatusOr<Shape> NormShape(LayerSpec* layer) {
   RETURN_IF_ERROR(FillInFeatures(layer));
+  if (!(layer->epsilon > 0 && layer->epsilon < 1)) {
+    return Misfit(*layer,
+                  absl::StrCat("epsilon is ", layer->epsilon, ", want it above 0 and under 1"));
+  }
   if (layer->out_features == 0) layer->out_features = layer->in_features;
   RETURN_IF_ERROR(CheckRange(*layer, "out_features", layer->out_features, layer->in_features,
                              layer->in_features));
   return layer->in;
 }
 
-absl::StatusOr<Shape> FillLayers(std::vector<LayerSpec>* layers, const Shape& in);
+absl::StatusOr<Shape> EmbeddingShape(LayerSpec* layer, bool starts_model) {
+  if (!starts_model || layer->in.rank() != 2) {
+    return Misfit(*layer, "want it first in a model, on token ids [1, positions]");
+  }
+  RETURN_IF_ERROR(CheckRange(*layer, "out_features", layer->out_features, 1, kMaxFeatures));
+  RETURN_IF_ERROR(CheckRange(*layer, "vocabulary", layer->vocabulary, 1, kMaxFeatures));
+  Shape out = layer->in;
+  out.Append(layer->out_features);
+  return out;
+}
+
+absl::StatusOr<Shape> PositionEmbeddingShape(LayerSpec* layer) {
+  RETURN_IF_ERROR(CheckRank(*layer, 3, "[1, positions, features]"));
+  const int64_t positions = layer->in[1];
+  if (layer->context == 0) layer->context = positions;
+  if (layer->context < positions) {
+    return Misfit(*layer, absl::StrCat("context is ", layer->context, ", want at least the ",
+                                       positions, " positions of a sample"));
+  }
+  RETURN_IF_ERROR(CheckRange(*layer, "context", layer->context, 1, kMaxPositions));
+  layer->out_features = layer->in[2];
+  return layer->in;
+}
+
+absl::StatusOr<Shape> SwigluShape(const LayerSpec& layer) {
+  const int64_t features = layer.in[layer.in.rank() - 1];
+  if (features % 2 == 0) return WithLast(layer.in, features / 2);
+  return Misfit(layer, absl::StrCat("want an even number of features, not ", features));
+}
+
+absl::Status CheckDropout(const LayerSpec& layer, const char* field) {
+  if (layer.dropout >= 0 && layer.dropout < 1) return absl::OkStatus();
+  return Misfit(layer, absl::StrCat(field, " is ", layer.dropout, ", want at least 0 and under 1"));
+}
+
+absl::StatusOr<Shape> AttentionShape(const LayerSpec& layer) {
+  RETURN_IF_ERROR(CheckRank(layer, 3, "[1, positions, features]"));
+  const int64_t features = layer.in[2];
+  RETURN_IF_ERROR(CheckRange(layer, "heads", layer.heads, 1, features));
+  const int64_t kv_heads = layer.kv_heads == 0 ? layer.heads : layer.kv_heads;
+  if (kv_heads < 0 || layer.heads % kv_heads != 0) {
+    return Misfit(layer, absl::StrCat("kv_heads is ", kv_heads, ", which does not divide ",
+                                      layer.heads, " heads"));
+  }
+  if (features % (layer.heads + 2 * kv_heads) != 0) {
+    return Misfit(
+        layer, absl::StrCat("want equal heads: ", features, " features are not ", layer.heads,
+                            " queries, ", kv_heads, " keys and ", kv_heads, " values of one size"));
+  }
+  const int64_t head_size = HeadSize(layer);
+  if (layer.rope_theta != 0 && !(layer.rope_theta > 0 && head_size % 2 == 0)) {
+    return Misfit(layer, absl::StrCat("rope_theta is ", layer.rope_theta, " with heads of ",
+                                      head_size, ", want it above 0 and an even size"));
+  }
+  RETURN_IF_ERROR(CheckDropout(layer, "dropout"));
+  return WithLast(layer.in, layer.heads * head_size);
+}
+
+absl::StatusOr<Shape> FillLayers(std::vector<LayerSpec>* layers, const Shape& in,
+                                 bool starts_model = false);
 
 absl::StatusOr<Shape> ResidualShape(LayerSpec* layer) {
   ASSIGN_OR_RETURN(const Shape body, FillLayers(&layer->body, layer->in));
@@ -110,15 +174,28 @@ absl::StatusOr<Shape> ResidualShape(LayerSpec* layer) {
                                      shortcut.ToString()));
 }
 
-absl::StatusOr<Shape> LayerShape(LayerSpec* layer) {
+absl::StatusOr<Shape> LayerShape(LayerSpec* layer, bool starts_model) {
   switch (layer->kind) {
     case LayerKind::kConv2d:
       return Conv2dShape(layer);
     case LayerKind::kBatchNorm:
     case LayerKind::kLayerNorm:
+    case LayerKind::kRmsNorm:
       return NormShape(layer);
     case LayerKind::kReLU:
+    case LayerKind::kGelu:
       return layer->in;
+    case LayerKind::kDropout:
+      RETURN_IF_ERROR(CheckDropout(*layer, "rate"));
+      return layer->in;
+    case LayerKind::kEmbedding:
+      return EmbeddingShape(layer, starts_model);
+    case LayerKind::kPositionEmbedding:
+      return PositionEmbeddingShape(layer);
+    case LayerKind::kSwiglu:
+      return SwigluShape(*layer);
+    case LayerKind::kAttention:
+      return AttentionShape(*layer);
     case LayerKind::kMaxPool:
       return MaxPoolShape(layer);
     case LayerKind::kGlobalAvgPool:
@@ -138,16 +215,19 @@ absl::StatusOr<Shape> LayerShape(LayerSpec* layer) {
   return layer->in;
 }
 
-absl::StatusOr<Shape> FillLayers(std::vector<LayerSpec>* layers, const Shape& in) {
+absl::StatusOr<Shape> FillLayers(std::vector<LayerSpec>* layers, const Shape& in,
+                                 bool starts_model) {
   Shape shape = in;
   for (LayerSpec& layer : *layers) {
     layer.in = shape;
-    ASSIGN_OR_RETURN(layer.out, LayerShape(&layer));
+    ASSIGN_OR_RETURN(layer.out, LayerShape(&layer, starts_model));
+    const bool is_image = layer.out.rank() == 4;
     for (int axis = 1; axis < layer.out.rank() - 1; ++axis) {
-      const char* const what = layer.out.rank() == 4 ? "image side" : "positions";
-      RETURN_IF_ERROR(CheckRange(layer, what, layer.out[axis], 1, kMaxPixels));
+      RETURN_IF_ERROR(CheckRange(layer, is_image ? "image side" : "positions", layer.out[axis], 1,
+                                 is_image ? kMaxPixels : kMaxPositions));
     }
     shape = layer.out;
+    starts_model = false;
   }
   return shape;
 }
@@ -155,25 +235,38 @@ absl::StatusOr<Shape> FillLayers(std::vector<LayerSpec>* layers, const Shape& in
 absl::Status CheckInput(const Shape& input) {
   bool good = input.rank() >= 2 && input.rank() <= 4 && input[0] == 1;
   for (int axis = 1; axis < input.rank(); ++axis) {
-    const int64_t limit = axis == input.rank() - 1 ? kMaxFeatures : kMaxPixels;
+    const int64_t side = input.rank() == 4 ? kMaxPixels : kMaxPositions;
+    const int64_t limit = axis == input.rank() - 1 ? kMaxFeatures : side;
     good = good && 1 <= input[axis] && input[axis] <= limit;
   }
   if (good) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
       "model input ", input.ToString(),
-      ": want [1, height, width, channels], [1, positions, features] or [1, features], sides and "
-      "positions up to ",
-      kMaxPixels, ", features up to ", kMaxFeatures));
+      ": want [1, height, width, channels], [1, positions, features], [1, features] or [1, "
+      "positions], sides up to ",
+      kMaxPixels, ", positions up to ", kMaxPositions, ", features up to ", kMaxFeatures));
+}
+
+// What follows for the model from an embedding at its start.
+void BeginWithTokens(Model* model) {
+  model->tokens = !model->blocks.empty() && !model->blocks.front().layers.empty() &&
+                  model->blocks.front().layers.front().kind == LayerKind::kEmbedding;
+  model->positions = model->tokens ? model->input[1] : 1;
+  if (!model->tokens) return;
+  LayerSpec& embedding = model->blocks.front().layers.front();
+  if (embedding.vocabulary == 0) embedding.vocabulary = model->classes;
 }
 
 }  // namespace
 
 absl::Status FillShapes(Model* model) {
   RETURN_IF_ERROR(CheckInput(model->input));
+  BeginWithTokens(model);
   Shape shape = model->input;
   for (BlockSpec& block : model->blocks) {
     block.in = shape;
-    absl::StatusOr<Shape> out = FillLayers(&block.layers, shape);
+    absl::StatusOr<Shape> out =
+        FillLayers(&block.layers, shape, /*starts_model=*/&block == &model->blocks.front());
     if (!out.ok()) {
       return absl::InvalidArgumentError(
           absl::StrCat("block ", block.name, ": ", out.status().message()));

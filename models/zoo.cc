@@ -7,92 +7,16 @@
 #include "absl/strings/str_join.h"
 #include "base/nearest_name.h"
 #include "base/status.h"
+#include "models/resnet.h"
 #include "models/shapes.h"
+#include "models/transformer.h"
 
 namespace thinwire {
 namespace {
 
-struct ResNetForm : KnownModel {
-  std::vector<int> blocks;  // per group; each group after the first doubles the width
-};
-
-const std::vector<ResNetForm>& ResNetForms() {
-  static const auto* const forms = new std::vector<ResNetForm>{
-      {{"resnet8", 16}, {1, 1, 1}},
-      {{"resnet18", 64}, {2, 2, 2, 2}},
-      {{"resnet20", 16}, {3, 3, 3}},
-      {{"resnet34", 64}, {3, 4, 6, 3}},
-  };
-  return *forms;
-}
-
-absl::StatusOr<ResNetForm> FormOf(const std::string& name) {
-  std::vector<std::string> names;
-  for (const ResNetForm& form : ResNetForms()) {
-    if (form.name == name) return form;
-    names.push_back(form.name);
-  }
-  return absl::InvalidArgumentError(absl::StrCat("unknown model '", name, "': did you mean ",
-                                                 NearestName(name, names), "? There are ",
-                                                 absl::StrJoin(names, ", ")));
-}
-
-// Input features are left to the shapes.
-LayerSpec Conv(std::string name, int64_t out_features, int64_t kernel, int64_t stride) {
-  LayerSpec layer;
-  layer.kind = LayerKind::kConv2d;
-  layer.name = std::move(name);
-  layer.out_features = out_features;
-  layer.kernel = kernel;
-  layer.stride = stride;
-  layer.padding = kernel / 2;
-  return layer;
-}
-
-LayerSpec Plain(LayerKind kind, std::string name = "") {
-  LayerSpec layer;
-  layer.kind = kind;
-  layer.name = std::move(name);
-  return layer;
-}
-
-// Two 3x3 convolutions around a shortcut (He et al., CVPR 2016, figure 2).
-BlockSpec BasicBlock(const std::string& name, int64_t width, int64_t stride, bool project) {
-  LayerSpec residual = Plain(LayerKind::kResidual);
-  residual.body = {Conv(name + ".conv1", width, 3, stride),
-                   Plain(LayerKind::kBatchNorm, name + ".bn1"), Plain(LayerKind::kReLU),
-                   Conv(name + ".conv2", width, 3, 1), Plain(LayerKind::kBatchNorm, name + ".bn2")};
-  if (project) {
-    residual.shortcut = {Conv(name + ".downsample.0", width, 1, stride),
-                         Plain(LayerKind::kBatchNorm, name + ".downsample.1")};
-  }
-  BlockSpec block;
-  block.name = name;
-  block.layers = {std::move(residual), Plain(LayerKind::kReLU)};
-  return block;
-}
-
-BlockSpec Stem(int64_t width) {
-  BlockSpec block;
-  block.name = "stem";
-  block.layers = {Conv("conv1", width, 3, 1), Plain(LayerKind::kBatchNorm, "bn1"),
-                  Plain(LayerKind::kReLU)};
-  return block;
-}
-
-BlockSpec Head(int64_t classes) {
-  LayerSpec fc = Plain(LayerKind::kLinear, "fc");
-  fc.out_features = classes;
-  fc.bias = true;
-  BlockSpec block;
-  block.name = "head";
-  block.layers = {Plain(LayerKind::kGlobalAvgPool), std::move(fc)};
-  return block;
-}
-
 absl::Status CheckLayerNames(const std::vector<LayerSpec>& layers, std::set<std::string>* seen) {
   for (const LayerSpec& layer : layers) {
-    if (HasParameters(layer.kind)) {
+    if (HasName(layer.kind)) {
       if (layer.name.empty()) {
         return absl::InvalidArgumentError(
             absl::StrCat("a ", Name(layer.kind), " layer has no name"));
@@ -122,28 +46,90 @@ absl::Status CheckNames(const Model& model) {
   return absl::OkStatus();
 }
 
+// An embedding's ids are within the classes: those are what the data has.
+absl::Status CheckVocabulary(const Model& model) {
+  if (!model.tokens) return absl::OkStatus();
+  const LayerSpec& embedding = model.blocks.front().layers.front();
+  if (embedding.vocabulary >= model.classes) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(embedding.name, ": vocabulary is ",
+                                                 embedding.vocabulary, ", want at least the ",
+                                                 model.classes, " classes"));
+}
+
+// Both copies start as the embedding does.
+absl::Status TieLayer(const Model& model, bool is_in_last_block, LayerSpec* layer) {
+  if (layer->tied_to.empty()) return absl::OkStatus();
+  const auto refused = [&](const std::string& why) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(layer->name, ": tied_to is ", layer->tied_to, ", ", why));
+  };
+  const LayerSpec& embedding = model.blocks.front().layers.front();
+  if (!model.tokens || embedding.name != layer->tied_to) {
+    return refused(model.tokens ? absl::StrCat("want ", embedding.name, ", the model's embedding")
+                                : "but the model has no embedding");
+  }
+  if (!is_in_last_block) return refused("which only a layer of the last block may be");
+  if (layer->out_features != embedding.vocabulary || layer->in_features != embedding.out_features) {
+    return refused(absl::StrCat("whose weight is [", embedding.vocabulary, ", ",
+                                embedding.out_features, "], want [", layer->out_features, ", ",
+                                layer->in_features, "]"));
+  }
+  layer->deviation = embedding.deviation;
+  return absl::OkStatus();
+}
+
+// At most one layer copies the embedding's weight.
+absl::Status TieLayers(const Model& model, bool is_last_block, std::vector<LayerSpec>* layers,
+                       std::string* tied) {
+  for (LayerSpec& layer : *layers) {
+    RETURN_IF_ERROR(TieLayer(model, is_last_block, &layer));
+    if (!layer.tied_to.empty() && !tied->empty()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(*tied, " and ", layer.name, " are both tied_to ", layer.tied_to));
+    }
+    if (!layer.tied_to.empty()) *tied = layer.name;
+    RETURN_IF_ERROR(TieLayers(model, is_last_block, &layer.body, tied));
+    RETURN_IF_ERROR(TieLayers(model, is_last_block, &layer.shortcut, tied));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckEnd(const Model& model) {
+  const Shape want =
+      model.tokens ? Shape{1, model.positions, model.classes} : Shape{1, model.classes};
+  const Shape& out = model.blocks.back().out;
+  if (out == want) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("model ", model.name, ": block ", model.blocks.back().name, " gives ",
+                   out.ToString(), ", want ", want.ToString(), " for its classes",
+                   out.rank() == 4 ? " (flatten or pool images first)" : ""));
+}
+
 }  // namespace
 
-std::vector<KnownModel> KnownModels() { return {ResNetForms().begin(), ResNetForms().end()}; }
+std::vector<ModelOptions> KnownModels() {
+  std::vector<ModelOptions> known = KnownResNets();
+  for (ModelOptions& options : KnownTransformers()) known.push_back(std::move(options));
+  return known;
+}
+
+absl::StatusOr<ModelOptions> OptionsOf(const std::string& name) {
+  std::vector<std::string> names;
+  for (ModelOptions& known : KnownModels()) {
+    if (known.name == name) return std::move(known);
+    names.push_back(known.name);
+  }
+  return absl::InvalidArgumentError(absl::StrCat("unknown model '", name, "': did you mean ",
+                                                 NearestName(name, names), "? There are ",
+                                                 absl::StrJoin(names, ", ")));
+}
 
 absl::StatusOr<Model> NamedModel(const ModelOptions& options) {
-  ASSIGN_OR_RETURN(const ResNetForm form, FormOf(options.name));
-  const int64_t base_width = options.width == 0 ? form.default_width : options.width;
-  constexpr int64_t kMaxWidth = 1 << 16;
-  if (base_width < 1 || base_width > kMaxWidth) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(form.name, ": width is ", base_width, ", want 1 to ", kMaxWidth));
-  }
-  std::vector<BlockSpec> blocks = {Stem(base_width)};
-  for (size_t group = 0; group < form.blocks.size(); ++group) {
-    for (int i = 0; i < form.blocks[group]; ++i) {
-      const bool narrows = group > 0 && i == 0;
-      blocks.push_back(BasicBlock(absl::StrCat("layer", group + 1, ".", i), base_width << group,
-                                  /*stride=*/narrows ? 2 : 1, /*project=*/narrows));
-    }
-  }
-  blocks.push_back(Head(options.classes));
-  return CustomModel(form.name, std::move(blocks), options.input, options.classes);
+  RETURN_IF_ERROR(OptionsOf(options.name).status());
+  ASSIGN_OR_RETURN(std::vector<BlockSpec> blocks, options.family == ModelFamily::kResNet
+                                                      ? ResNetBlocks(options)
+                                                      : TransformerBlocks(options));
+  return CustomModel(options.name, std::move(blocks), options.input, options.classes);
 }
 
 absl::StatusOr<Model> CustomModel(std::string name, std::vector<BlockSpec> blocks, Shape input,
@@ -162,13 +148,13 @@ absl::StatusOr<Model> CustomModel(std::string name, std::vector<BlockSpec> block
   }
   RETURN_IF_ERROR(CheckNames(model));
   RETURN_IF_ERROR(FillShapes(&model));
-  const Shape want = {1, classes};
-  if (model.blocks.back().out != want) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "model ", model.name, ": block ", model.blocks.back().name, " gives ",
-        model.blocks.back().out.ToString(), ", want ", want.ToString(), " for its classes",
-        model.blocks.back().out.rank() > 2 ? " (flatten or pool images first)" : ""));
+  RETURN_IF_ERROR(CheckVocabulary(model));
+  std::string tied;
+  for (BlockSpec& block : model.blocks) {
+    const bool is_last = &block == &model.blocks.back();
+    RETURN_IF_ERROR(TieLayers(model, is_last, &block.layers, &tied));
   }
+  RETURN_IF_ERROR(CheckEnd(model));
   return model;
 }
 

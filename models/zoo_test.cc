@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "models/shapes.h"
 
 namespace thinwire {
@@ -13,9 +15,8 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 Model Named(const std::string& name, Shape input = {1, 32, 32, 3}, int64_t width = 0) {
-  ModelOptions options;
-  options.name = name;
-  options.width = width;
+  ModelOptions options = *OptionsOf(name);
+  if (width > 0) options.width = width;
   options.input = input;
   absl::StatusOr<Model> model = NamedModel(options);
   EXPECT_TRUE(model.ok()) << model.status();
@@ -120,16 +121,14 @@ TEST(NamedModelTest, TakesSmallGreyImages) {
 }
 
 TEST(NamedModelTest, UnknownNameIsRefusedWithTheNearestOne) {
-  ModelOptions options;
-  options.name = "resnet1";
-  options.input = {1, 32, 32, 3};
-  EXPECT_THAT(Refusal(NamedModel(options)), AllOf(HasSubstr("'resnet1'"), HasSubstr("did you mean"),
-                                                  HasSubstr("resnet20, resnet34")));
+  const absl::StatusOr<ModelOptions> options = OptionsOf("resnet1");
+  EXPECT_EQ(options.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(options.status().message(), AllOf(HasSubstr("'resnet1'"), HasSubstr("did you mean"),
+                                                HasSubstr("resnet20, resnet34, gpt2, ")));
 }
 
 TEST(NamedModelTest, RefusesInputsWidthsAndClassesOutOfRange) {
-  ModelOptions options;
-  options.name = "resnet8";
+  ModelOptions options = *OptionsOf("resnet8");
   options.input = {1, 64};
   EXPECT_THAT(Refusal(NamedModel(options)), HasSubstr("conv1: conv on [1, 64]"));
   options.input = {2, 8, 8, 1};
@@ -137,7 +136,7 @@ TEST(NamedModelTest, RefusesInputsWidthsAndClassesOutOfRange) {
   options.input = {1, 8, 8, 1};
   options.width = -3;
   EXPECT_THAT(Refusal(NamedModel(options)), HasSubstr("width is -3"));
-  options.width = 0;
+  options.width = 16;
   options.classes = 0;
   EXPECT_THAT(Refusal(NamedModel(options)), HasSubstr("classes is 0"));
 }
@@ -243,6 +242,243 @@ TEST(CustomModelTest, HugeExtentsAreRefusedBeforeAnyProductOverflows) {
               HasSubstr("out_features is 1099511627776"));
   EXPECT_THAT(Refusal(OneBlock({Of(LayerKind::kFlatten)}, {1, 4096, 4096, 4096}, 10)),
               HasSubstr("features is 68719476736"));
+}
+
+Model LanguageModel(const std::string& name, int64_t positions, int64_t classes = 50257) {
+  ModelOptions options = *OptionsOf(name);
+  options.input = {1, positions};
+  options.classes = classes;
+  absl::StatusOr<Model> model = NamedModel(options);
+  EXPECT_TRUE(model.ok()) << model.status();
+  return model.ok() ? *std::move(model) : Model();
+}
+
+TEST(NamedModelTest, Gpt2HasThePublishedNumberOfParametersWithTheTiedHeadCountedOnce) {
+  EXPECT_EQ(TrainableParameters(LanguageModel("gpt2", 1024)), 124439808);
+  EXPECT_EQ(TrainableParameters(LanguageModel("gpt2-medium", 1024)), 354823168);
+  EXPECT_EQ(TrainableParameters(LanguageModel("gpt2-large", 1024)), 774030080);
+  EXPECT_EQ(TrainableParameters(LanguageModel("gpt2-xl", 1024)), 1557611200);
+}
+
+TEST(NamedModelTest, Llama2And3HaveThePublishedNumberOfParameters) {
+  ModelOptions options = *OptionsOf("llama");
+  options.input = {1, 128};
+  options.layers = 32;
+  options.heads = 32;
+  options.width = 4096;
+  options.classes = 32000;
+  EXPECT_EQ(TrainableParameters(*NamedModel(options)), 6738415616);
+  options.kv_heads = 8;
+  options.hidden = 14336;
+  options.classes = 128256;
+  EXPECT_EQ(TrainableParameters(*NamedModel(options)), 8030261248);
+}
+
+TEST(NamedModelTest, Gpt2BlocksAndParametersHaveHuggingFacesNames) {
+  ModelOptions options = *OptionsOf("gpt2");
+  options.input = {1, 16};
+  options.layers = 2;
+  options.dropout = 0.1;
+  const Model model = *NamedModel(options);
+  EXPECT_THAT(BlockNames(model), ElementsAre("embedding", "h.0", "h.1", "head"));
+  EXPECT_THAT(ParameterNames(model.blocks[0]),
+              ElementsAre("transformer.wte.weight", "transformer.wpe.weight"));
+  EXPECT_THAT(ParameterNames(model.blocks[1]),
+              ElementsAre("transformer.h.0.ln_1.weight", "transformer.h.0.ln_1.bias",
+                          "transformer.h.0.attn.c_attn.weight", "transformer.h.0.attn.c_attn.bias",
+                          "transformer.h.0.attn.c_proj.weight", "transformer.h.0.attn.c_proj.bias",
+                          "transformer.h.0.ln_2.weight", "transformer.h.0.ln_2.bias",
+                          "transformer.h.0.mlp.c_fc.weight", "transformer.h.0.mlp.c_fc.bias",
+                          "transformer.h.0.mlp.c_proj.weight", "transformer.h.0.mlp.c_proj.bias"));
+  EXPECT_THAT(ParameterNames(model.blocks[3]),
+              ElementsAre("transformer.ln_f.weight", "transformer.ln_f.bias", "lm_head.weight"));
+}
+
+TEST(NamedModelTest, Gpt2WeightsStandTransposedInFilesAndStartAsPublished) {
+  const Model model = LanguageModel("gpt2", 64);
+  using Init = ParameterSpec::Init;
+  for (const ParameterSpec& parameter : Parameters(model.blocks[1])) {
+    if (parameter.shape.rank() < 2) continue;
+    EXPECT_TRUE(parameter.transposed) << parameter.name;
+    EXPECT_EQ(parameter.init, Init::kNormal) << parameter.name;
+    const bool ends_branch = parameter.name.find("c_proj") != std::string::npos;
+    EXPECT_NEAR(parameter.deviation, ends_branch ? 0.02 / std::sqrt(24.0) : 0.02, 1e-12)
+        << parameter.name;
+  }
+  const ParameterSpec head = Parameters(model.blocks.back()).back();
+  EXPECT_EQ(head.tied_to, "transformer.wte.weight");
+  EXPECT_FALSE(head.transposed);
+  EXPECT_EQ(head.shape, Parameters(model.blocks.front())[0].shape);
+  EXPECT_EQ(head.deviation, Parameters(model.blocks.front())[0].deviation);
+}
+
+TEST(NamedModelTest, LlamasFusedWeightsStandInFilesUnderHuggingFacesNames) {
+  ModelOptions options = *OptionsOf("llama");
+  options.input = {1, 16};
+  options.layers = 1;
+  options.heads = 4;
+  options.kv_heads = 2;
+  options.width = 64;
+  options.hidden = 96;
+  const Model model = *NamedModel(options);
+  EXPECT_THAT(BlockNames(model), ElementsAre("embedding", "layers.0", "head"));
+  EXPECT_THAT(ParameterNames(model.blocks[0]), ElementsAre("model.embed_tokens.weight"));
+  const std::vector<ParameterSpec> parameters = Parameters(model.blocks[1]);
+  EXPECT_THAT(
+      ParameterNames(model.blocks[1]),
+      ElementsAre("model.layers.0.input_layernorm.weight",
+                  "model.layers.0.self_attn.qkv_proj.weight",
+                  "model.layers.0.self_attn.o_proj.weight",
+                  "model.layers.0.post_attention_layernorm.weight",
+                  "model.layers.0.mlp.gate_up_proj.weight", "model.layers.0.mlp.down_proj.weight"));
+  EXPECT_EQ(parameters[1].shape, (Shape{128, 64}));
+  ASSERT_EQ(parameters[1].parts.size(), 3u);
+  const char* const names[] = {"q_proj", "k_proj", "v_proj"};
+  const int64_t rows[] = {64, 32, 32};
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(parameters[1].parts[i].name,
+              "model.layers.0.self_attn." + std::string(names[i]) + ".weight");
+    EXPECT_EQ(parameters[1].parts[i].rows, rows[i]);
+  }
+  EXPECT_EQ(parameters[4].parts[0].name, "model.layers.0.mlp.gate_proj.weight");
+  EXPECT_EQ(parameters[4].parts[1].name, "model.layers.0.mlp.up_proj.weight");
+  EXPECT_THAT(ParameterNames(model.blocks[2]), ElementsAre("model.norm.weight", "lm_head.weight"));
+  EXPECT_EQ(Parameters(model.blocks[2])[1].tied_to, "");
+}
+
+TEST(NamedModelTest, ALanguageModelTakesTokensAndGivesLogitsForEachPosition) {
+  const Model model = LanguageModel("gpt2", 64, /*classes=*/65);
+  EXPECT_TRUE(model.tokens);
+  EXPECT_EQ(model.positions, 64);
+  EXPECT_EQ(model.blocks[0].out, (Shape{1, 64, 768}));
+  EXPECT_EQ(model.blocks.back().out, (Shape{1, 64, 65}));
+  EXPECT_FALSE(Named("resnet8").tokens);
+  EXPECT_EQ(Named("resnet8").positions, 1);
+}
+
+TEST(NamedModelTest, LearnedPositionsMayBeMoreThanASampleHas) {
+  ModelOptions options = *OptionsOf("gpt2");
+  options.input = {1, 64};
+  options.context = 1024;
+  EXPECT_EQ(Parameters(NamedModel(options)->blocks[0])[1].shape, (Shape{1024, 768}));
+  options.context = 32;
+  EXPECT_THAT(Refusal(NamedModel(options)),
+              HasSubstr("context is 32, want at least the 64 positions of a sample"));
+}
+
+TEST(NamedModelTest, LanguageModelsRefuseSizesThatDoNotFit) {
+  const auto refusal = [](const std::string& name, int64_t ModelOptions::*field, int64_t value) {
+    ModelOptions options = *OptionsOf(name);
+    options.input = {1, 16};
+    options.*field = value;
+    return Refusal(NamedModel(options));
+  };
+  EXPECT_EQ(refusal("gpt2", &ModelOptions::heads, 7),
+            "gpt2: heads is 7, want a divisor of the width 768");
+  EXPECT_EQ(refusal("gpt2", &ModelOptions::layers, 0), "gpt2: layers is 0, want 1 to 4096");
+  EXPECT_EQ(refusal("llama", &ModelOptions::kv_heads, 3),
+            "llama: kv_heads is 3, want a divisor of the 8 heads");
+  EXPECT_EQ(refusal("llama", &ModelOptions::width, 1 << 20),
+            "llama: width is 1048576, want 1 to 65536");
+  ModelOptions options = *OptionsOf("gpt2");
+  options.input = {1, 8, 8, 1};
+  EXPECT_THAT(Refusal(NamedModel(options)),
+              HasSubstr("transformer.wte: embedding on [1, 8, 8, 1]: want it first in a model, on "
+                        "token ids [1, positions]"));
+  options.input = {1, 16};
+  options.dropout = 1;
+  EXPECT_THAT(Refusal(NamedModel(options)), HasSubstr("rate is 1, want at least 0 and under 1"));
+}
+
+LayerSpec EmbeddingOf(int64_t features) {
+  LayerSpec embedding = DefaultLayer(LayerKind::kEmbedding);
+  embedding.name = "wte";
+  embedding.out_features = features;
+  return embedding;
+}
+
+LayerSpec AttentionOf(int64_t heads, int64_t kv_heads) {
+  LayerSpec attention = Of(LayerKind::kAttention, "attn");
+  attention.heads = heads;
+  attention.kv_heads = kv_heads;
+  return attention;
+}
+
+TEST(CustomModelTest, AnEmbeddingIsFirstAndHasTheVocabularyOfTheClasses) {
+  const absl::StatusOr<Model> model = OneBlock({EmbeddingOf(8), Linear("head", 10)}, {1, 16}, 10);
+  ASSERT_TRUE(model.ok()) << model.status();
+  EXPECT_EQ(model->blocks[0].layers[0].vocabulary, 10);
+  LayerSpec few = EmbeddingOf(8);
+  few.vocabulary = 9;
+  EXPECT_THAT(Refusal(OneBlock({few, Linear("head", 10)}, {1, 16}, 10)),
+              HasSubstr("wte: vocabulary is 9, want at least the 10 classes"));
+  EXPECT_THAT(Refusal(OneBlock({Linear("fc", 10), EmbeddingOf(8)}, {1, 16}, 10)),
+              HasSubstr("wte: embedding on [1, 10]: want it first in a model"));
+  EXPECT_THAT(Refusal(OneBlock({Of(LayerKind::kPositionEmbedding, "wpe")}, {1, 10}, 10)),
+              HasSubstr("want an input of shape [1, positions, features]"));
+}
+
+TEST(CustomModelTest, AnAttentionsFeaturesAreItsHeadsQueriesKeysAndValues) {
+  const auto with = [](LayerSpec attention) {
+    return OneBlock({EmbeddingOf(24), attention, Linear("head", 10)}, {1, 16}, 10);
+  };
+  EXPECT_EQ(with(AttentionOf(4, 1))->blocks[0].layers[1].out, (Shape{1, 16, 16}));
+  EXPECT_EQ(with(AttentionOf(4, 0))->blocks[0].layers[1].out, (Shape{1, 16, 8}));
+  EXPECT_THAT(Refusal(with(AttentionOf(4, 3))),
+              HasSubstr("kv_heads is 3, which does not divide 4 heads"));
+  EXPECT_THAT(Refusal(with(AttentionOf(5, 5))), HasSubstr("want equal heads: 24 features"));
+  EXPECT_THAT(Refusal(with(AttentionOf(0, 0))), HasSubstr("heads is 0, want 1 to 24"));
+  LayerSpec odd = AttentionOf(8, 0);
+  odd.rope_theta = 10000;
+  EXPECT_THAT(Refusal(with(odd)), HasSubstr("rope_theta is 10000 with heads of 1"));
+  LayerSpec random = AttentionOf(4, 1);
+  random.dropout = -1;
+  EXPECT_THAT(Refusal(with(random)), HasSubstr("dropout is -1"));
+  EXPECT_THAT(Refusal(OneBlock({AttentionOf(4, 1)}, {1, 24}, 10)),
+              HasSubstr("want an input of shape [1, positions, features]"));
+}
+
+TEST(CustomModelTest, SwigluHalvesTheFeatures) {
+  EXPECT_EQ(OneBlock({EmbeddingOf(20), Of(LayerKind::kSwiglu)}, {1, 16}, 10)->blocks[0].out,
+            (Shape{1, 16, 10}));
+  EXPECT_THAT(Refusal(OneBlock({EmbeddingOf(9), Of(LayerKind::kSwiglu)}, {1, 16}, 10)),
+              HasSubstr("want an even number of features, not 9"));
+}
+
+TEST(CustomModelTest, ATiedLayerCopiesTheEmbeddingFromTheLastBlock) {
+  LayerSpec head = Linear("head", 10);
+  head.tied_to = "wte";
+  const auto with = [](const LayerSpec& embedding, const LayerSpec& last) {
+    return CustomModel("mine", {{"a", {embedding}, {}, {}}, {"b", {last}, {}, {}}}, {1, 16}, 10);
+  };
+  LayerSpec embedding = EmbeddingOf(8);
+  embedding.deviation = 0.5;
+  const absl::StatusOr<Model> model = with(embedding, head);
+  ASSERT_TRUE(model.ok()) << model.status();
+  EXPECT_EQ(model->blocks[1].layers[0].deviation, 0.5);
+  embedding.vocabulary = 12;
+  EXPECT_THAT(Refusal(with(embedding, head)),
+              HasSubstr("head: tied_to is wte, whose weight is [12, 8], want [10, 8]"));
+  head.tied_to = "wpe";
+  EXPECT_THAT(Refusal(with(EmbeddingOf(8), head)),
+              HasSubstr("head: tied_to is wpe, want wte, the model's embedding"));
+  EXPECT_THAT(Refusal(OneBlock({head}, {1, 8}, 10)), HasSubstr("but the model has no embedding"));
+  head.tied_to = "wte";
+  EXPECT_THAT(Refusal(CustomModel(
+                  "mine", {{"a", {EmbeddingOf(8), head}, {}, {}}, {"b", {Linear("l", 10)}, {}, {}}},
+                  {1, 16}, 10)),
+              HasSubstr("which only a layer of the last block may be"));
+}
+
+TEST(CustomModelTest, ALanguageModelEndsWithLogitsForEachPosition) {
+  EXPECT_THAT(Refusal(OneBlock({EmbeddingOf(8)}, {1, 16}, 10)),
+              HasSubstr("gives [1, 16, 8], want [1, 16, 10]"));
+}
+
+TEST(CustomModelTest, EpsilonIsASmallPositiveNumber) {
+  LayerSpec norm = Of(LayerKind::kRmsNorm, "n");
+  norm.epsilon = 0;
+  EXPECT_THAT(Refusal(OneBlock({norm}, {1, 10}, 10)), HasSubstr("epsilon is 0"));
 }
 
 }  // namespace

@@ -14,10 +14,17 @@ struct LayerContext {
   Device* device = nullptr;
   Ops* ops = nullptr;
   DType compute = DType::kF32;
+  uint64_t dropout_seed = 0;
 
   // A tensor for a layer's result.
   absl::StatusOr<Tensor> NewTensor(const Shape& shape) const {
     return Tensor::Allocate(device, compute, shape);
+  }
+  // The same for an elementwise result of x: x itself where only the caller, and nobody else,
+  // holds it.
+  absl::StatusOr<Tensor> InPlaceOrNew(const Tensor& x) const {
+    if (x.buffer().use_count() == 1) return x;
+    return NewTensor(x.shape());
   }
 };
 
@@ -28,8 +35,8 @@ class Layer {
  public:
   virtual ~Layer() = default;
 
-  // `saved` may be null when evaluating.
-  virtual absl::StatusOr<Tensor> Forward(Tensor x, Mode mode, Saved* saved) = 0;
+  // `saved` may be null when evaluating; else it has the same pass.
+  virtual absl::StatusOr<Tensor> Forward(Tensor x, const Pass& pass, Saved* saved) = 0;
 
   // Adds to the gradients of the layer's parameters and returns dx. dx is empty when the layer was
   // built without need of it; layers for which it costs little return it nevertheless.

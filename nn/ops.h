@@ -102,7 +102,8 @@ struct BatchNormBackward {
 };
 
 // Layer norm over the last axis (Ba et al., 2016): y = scale (x - mean) rstd + bias, row by row.
-// x, y: [..., features] in the compute type.
+// x, y: [..., features] in the compute type. Not centred, it is RMS norm (Zhang & Sennrich, NeurIPS
+// 2019): y = scale x rstd with 1 / sqrt(mean of squares + epsilon) as rstd; bias and mean are null.
 struct LayerNormForward {
   TensorView x, y;
   const float* scale = nullptr;  // [features]
@@ -110,6 +111,7 @@ struct LayerNormForward {
   float* mean = nullptr;         // out: [rows], a row being all but the last axis
   float* rstd = nullptr;         // out: [rows], 1 / sqrt(biased variance + epsilon)
   float epsilon = 1e-5f;
+  bool centred = true;
 };
 
 struct LayerNormBackward {
@@ -119,7 +121,87 @@ struct LayerNormBackward {
   const float* mean = nullptr;  // Forward's, as rstd
   const float* rstd = nullptr;
   float* dscale = nullptr;  // added to
-  float* dbias = nullptr;   // added to
+  float* dbias = nullptr;   // added to; null when not centred, as mean
+  bool centred = true;      // Forward's
+};
+
+// y[i] = rows[i] + positions[first_position + i mod T], where rows[i] is table[ids[i]], or x[i]
+// without a table.   y: [batch, T, features] in the compute type.
+struct Embedding {
+  TensorView ids;                // int32 [batch, T]; read with a table only
+  const float* table = nullptr;  // [vocabulary, features]
+  int64_t vocabulary = 0, features = 0;
+  const float* positions = nullptr;  // [first_position + T or more, features]; null: none added
+  int64_t first_position = 0;
+  TensorView y;
+  TensorView x;  // [batch, T, features]; read without a table only; perhaps y itself
+};
+
+// Adds dy to the rows of what Forward read, those of equal ids in ascending order.
+struct EmbeddingBackward {
+  TensorView ids;           // Forward's; read for dtable only
+  TensorView dy;            // [batch, T, features] in the compute type
+  float* dtable = nullptr;  // null: not wanted
+  int64_t vocabulary = 0, features = 0;
+  float* dpositions = nullptr;  // null: not wanted
+  int64_t first_position = 0;
+};
+
+// Hendrycks & Gimpel, 2016. kExact: x Phi(x), Phi being the normal distribution's. kTanh: the same
+// with 0.5 (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) for Phi(x), as in GPT-2.
+enum class GeluKind : uint8_t { kTanh, kExact };
+
+// Inverted dropout (Srivastava et al., JMLR 2014): element e of sample s is kept, and divided by
+// 1 - rate, iff DropoutMask (nn/dropout_mask.h) of (key, first_sample + s) keeps e; else it is
+// zero. So the same call on (dy, dx) is the backward pass, and how a batch is divided does not
+// matter.
+struct Dropout {
+  float rate = 0;  // in [0, 1)
+  uint64_t key = 0;
+  int64_t first_sample = 0;  // of x within its batch
+  TensorView x, y;           // [samples, ...], fewer than 2^32 elements a sample; perhaps the same
+};
+
+// Causal self-attention of `heads` queries a position (Vaswani et al., 2017), in groups of
+// heads / kv_heads that share a key and a value (Ainslie et al., EMNLP 2023):
+//   y = softmax(q k^T / sqrt(head_size)) v, where a position sees itself and those before it.
+struct AttentionSpec {
+  int64_t heads = 0, kv_heads = 0, head_size = 0;
+  // Rotary positions (Su et al., 2021): queries and keys are turned by the angle
+  // position theta^(-2 i / head_size) in the planes (i, i + head_size / 2), as Llama's are in
+  // Hugging Face. 0: none.
+  float rope_theta = 0;
+  // Of the softmax's results, in training. Those of sample s are elements of DropoutMask
+  // (dropout_key, first_sample + s), [heads, T, T] as they would lie in memory.
+  float dropout = 0;
+  DType compute = DType::kF32;
+};
+
+struct AttentionForward {
+  TensorView qkv;  // [batch, T, (heads + 2 kv_heads) head_size]: queries, keys, values
+  TensorView y;    // [batch, T, heads head_size]
+  // Out: [batch, heads, T], of the scores that a query sees, natural. Null: an evaluation, without
+  // dropout.
+  float* log_sum_exp = nullptr;
+  uint64_t dropout_key = 0;
+  int64_t first_sample = 0;  // of qkv within its batch
+};
+
+struct AttentionBackward {
+  TensorView qkv, y;                   // Forward's
+  TensorView dy, dqkv;                 // as y, as qkv; distinct memory
+  const float* log_sum_exp = nullptr;  // Forward's, as what follows
+  uint64_t dropout_key = 0;
+  int64_t first_sample = 0;
+};
+
+// Goes over blocks of queries, so that [T, T] is never in memory (FlashAttention; Dao et al.,
+// NeurIPS 2022). Any batch and T. InvalidArgument where dropout would need 2^32 elements a sample.
+class Attention {
+ public:
+  virtual ~Attention() = default;
+  virtual Error Forward(const AttentionForward& arguments) = 0;
+  virtual Error Backward(const AttentionBackward& arguments) = 0;
 };
 
 struct PoolSpec {
@@ -135,17 +217,42 @@ struct SgdParameter {
 };
 
 // PyTorch's SGD of every parameter, in one pass that also clears the gradients:
-//   g += weight_decay p;  v = momentum v + g;  p -= lr (nesterov ? g + momentum v : v).
+//   g = gradient_scale g + weight_decay p;  v = momentum v + g;
+//   p -= lr (nesterov ? g + momentum v : v).
 struct SgdUpdate {
   const SgdParameter* parameters = nullptr;  // host, [count]
   int64_t count = 0;
   float lr = 0, momentum = 0, weight_decay = 0;
   bool nesterov = false;
+  float gradient_scale = 1;
+};
+
+// `n` values of one parameter.
+struct AdamWParameter {
+  float* value = nullptr;
+  float* gradient = nullptr;
+  float* mean = nullptr;    // of gradients; starts as zeros, as `square`
+  float* square = nullptr;  // mean of their squares
+  int64_t n = 0;
+  float weight_decay = 0;
+};
+
+// PyTorch's AdamW (Loshchilov & Hutter, ICLR 2019) of every parameter, in one pass that also clears
+// the gradients:
+//   g = gradient_scale g;  p -= lr weight_decay p;  m = beta1 m + (1 - beta1) g;
+//   v = beta2 v + (1 - beta2) g^2;  p -= lr m' / (sqrt(v') + epsilon),
+// where m' = m / (1 - beta1^step) and v' = v / (1 - beta2^step).
+struct AdamWUpdate {
+  const AdamWParameter* parameters = nullptr;  // host, [count]
+  int64_t count = 0;
+  int64_t step = 0;  // from 1
+  double lr = 0, beta1 = 0, beta2 = 0, epsilon = 0;
+  float gradient_scale = 1;
 };
 
 struct CrossEntropy {
   TensorView logits;                // [n, classes]
-  TensorView dlogits;               // as logits; absent: not wanted
+  TensorView dlogits;               // as logits, perhaps the same memory; absent: not wanted
   const int32_t* labels = nullptr;  // host, [n], all within classes
   int64_t batch_size = 0;           // dlogits is divided by it
 };
@@ -164,9 +271,11 @@ class Ops {
   // InvalidArgument for a type that the backend does not compute in at all.
   virtual Error CheckComputeType(DType compute) = 0;
 
-  // The caller deletes *conv, *linear. Errors of CheckComputeType; InvalidArgument for a shape.
+  // The caller deletes *conv, *linear, *attention. Errors of CheckComputeType; InvalidArgument for
+  // a shape.
   virtual Error NewConv2d(const Conv2dSpec& spec, Conv2d** conv) = 0;
   virtual Error NewLinear(const LinearSpec& spec, Linear** linear) = 0;
+  virtual Error NewAttention(const AttentionSpec& spec, Attention** attention) = 0;
 
   // InvalidArgument when there is one value a channel only: its variance says nothing.
   virtual Error NormalizeBatch(const BatchNormForward& arguments) = 0;
@@ -176,12 +285,26 @@ class Ops {
   virtual Error NormalizeRows(const LayerNormForward& arguments) = 0;
   virtual Error NormalizeRowsBackward(const LayerNormBackward& arguments) = 0;
 
+  // InvalidArgument for an id outside the vocabulary, where memory is the host's.
+  virtual Error Embed(const Embedding& arguments) = 0;
+  virtual Error EmbedBackward(const EmbeddingBackward& arguments) = 0;
+
   // Elementwise, equal shapes; outputs may be inputs.
   virtual Error Relu(const TensorView& x, const TensorView& y) = 0;
   virtual Error ReluBackward(const TensorView& y, const TensorView& dy, const TensorView& dx) = 0;
+  virtual Error Gelu(GeluKind kind, const TensorView& x, const TensorView& y) = 0;
+  virtual Error GeluBackward(GeluKind kind, const TensorView& x, const TensorView& dy,
+                             const TensorView& dx) = 0;
+  // InvalidArgument for a rate or a sample out of bounds.
+  virtual Error Drop(const Dropout& arguments) = 0;
   virtual Error Add(const TensorView& a, const TensorView& b, const TensorView& sum) = 0;
   // Converts between fp32 and bf16 (or equal types: a copy). Widening is exact.
   virtual Error Convert(const TensorView& from, const TensorView& to) = 0;
+
+  // SwiGLU (Shazeer, 2020).   x: [..., 2 f]   y: [..., f] = silu(gate) up, where gate is the first
+  // half of x's row, up the second, and silu(v) = v / (1 + exp(-v)).
+  virtual Error Swiglu(const TensorView& x, const TensorView& y) = 0;
+  virtual Error SwigluBackward(const TensorView& x, const TensorView& dy, const TensorView& dx) = 0;
 
   // x: [n, h, w, c]   y: [n, h', w', c]. The first of equal maxima, in row order, takes dy.
   virtual Error MaxPool(const PoolSpec& spec, const TensorView& x, const TensorView& y) = 0;
@@ -205,6 +328,9 @@ class Ops {
                                     int64_t* correct) = 0;
 
   virtual Error Sgd(const SgdUpdate& arguments) = 0;
+  virtual Error AdamW(const AdamWUpdate& arguments) = 0;
+  // *sum (host), in fp64 and an order that does not depend on the thread count.
+  virtual Error SumOfSquares(const float* values, int64_t n, double* sum) = 0;
   virtual Error Zero(float* values, int64_t n) = 0;
 };
 

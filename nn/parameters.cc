@@ -19,8 +19,22 @@ float Bound(const ParameterSpec& spec) {
   return 1.0f / std::sqrt(static_cast<float>(spec.fan_in));
 }
 
+// Box & Muller, 1958: two values from two uniform ones.
+void FillNormal(double deviation, uint64_t key, std::vector<float>* values) {
+  constexpr double kTurn = 6.283185307179586;
+  RandomStream random(key);
+  for (size_t i = 0; i < values->size(); i += 2) {
+    const double u = 1 - static_cast<double>(random.NextFloat());  // not 0
+    const double angle = kTurn * static_cast<double>(random.NextFloat());
+    const double radius = deviation * std::sqrt(-2 * std::log(u));
+    (*values)[i] = static_cast<float>(radius * std::cos(angle));
+    if (i + 1 < values->size()) (*values)[i + 1] = static_cast<float>(radius * std::sin(angle));
+  }
+}
+
 std::vector<float> InitialValues(const ParameterSpec& spec, uint64_t seed) {
   std::vector<float> values(spec.shape.elements());
+  const uint64_t key = RandomKey(seed, spec.tied_to.empty() ? spec.name : spec.tied_to);
   switch (spec.init) {
     case ParameterSpec::Init::kZeros:
       break;
@@ -30,9 +44,13 @@ std::vector<float> InitialValues(const ParameterSpec& spec, uint64_t seed) {
     case ParameterSpec::Init::kUniformFanIn:
     case ParameterSpec::Init::kXavierUniform: {
       const float bound = Bound(spec);
-      RandomStream random(RandomKey(seed, spec.name));
+      RandomStream random(key);
       for (float& value : values) value = (2 * random.NextFloat() - 1) * bound;
+      break;
     }
+    case ParameterSpec::Init::kNormal:
+      FillNormal(spec.deviation, key, &values);
+      break;
   }
   return values;
 }

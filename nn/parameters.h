@@ -15,7 +15,7 @@
 namespace thinwire {
 
 // All parameters of `blocks`, in model order, with cleared gradients. A value is a function of
-// (seed, name).
+// (seed, name), where a tied parameter goes by the name of what it copies.
 absl::StatusOr<std::vector<Parameter>> InitialParameters(absl::Span<const BlockSpec> blocks,
                                                          uint64_t seed, Device* device);
 

@@ -51,9 +51,10 @@ class RecordedSegment final : public Segment {
 
   // Passes of a size run layer by layer once before they are recorded: libraries prepare
   // themselves for a shape in its first pass, by means that cannot be recorded.
-  absl::StatusOr<Tensor> Forward(const Tensor& x, Mode mode, Saved* saved) override {
+  absl::StatusOr<Tensor> Forward(const Tensor& x, const Pass& pass, Saved* saved) override {
     Prepared& prepared = prepared_[x.shape()[0]];
-    if (mode == Mode::kTrain && recording_ && IsRecordedSize(x.shape()[0]) && prepared.forward) {
+    if (pass.mode == Mode::kTrain && recording_ && IsRecordedSize(x.shape()[0]) &&
+        prepared.forward) {
       ASSIGN_OR_RETURN(Slot* const slot, FreeSlot(x));
       RETURN_IF_ERROR(ToStatus(options_.ops->Convert(x.view(), slot->x.view())));
       const bool is_recorded = slot->forward >= 0 || RecordForward(slot);
@@ -64,8 +65,8 @@ class RecordedSegment final : public Segment {
         return slot->y;
       }
     }
-    ASSIGN_OR_RETURN(Tensor y, segment_->Forward(x, mode, saved));
-    if (mode == Mode::kTrain) {
+    ASSIGN_OR_RETURN(Tensor y, segment_->Forward(x, pass, saved));
+    if (pass.mode == Mode::kTrain) {
       saved->Push(Tensor());
       prepared.forward = true;
     }

@@ -5,11 +5,16 @@
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "nn/layers/build.h"
+#include "nn/layers/recomputed.h"
 #include "nn/layers/sequence.h"
 #include "nn/parameters.h"
 
 namespace thinwire {
 namespace {
+
+bool TakesIds(const BlockSpec& block) {
+  return !block.layers.empty() && block.layers.front().kind == LayerKind::kEmbedding;
+}
 
 class BuiltSegment final : public Segment {
  public:
@@ -17,28 +22,36 @@ class BuiltSegment final : public Segment {
                std::vector<Parameter> parameters)
       : name_(blocks.front().name),
         in_(blocks.front().in),
+        in_type_(TakesIds(blocks.front()) ? DType::kI32 : options.compute),
         out_(blocks.back().out),
         options_(options),
         parameters_(std::move(parameters)) {}
 
   absl::Status Build(absl::Span<const BlockSpec> blocks) {
-    const LayerContext context{options_.device, options_.ops, options_.compute};
+    const LayerContext context{options_.device, options_.ops, options_.compute,
+                               options_.dropout_seed};
     for (const BlockSpec& block : blocks) {
       const bool needs_dx = options_.needs_input_gradient || &block != &blocks.front();
       ASSIGN_OR_RETURN(auto layers,
                        BuildLayers(block.layers, needs_dx, absl::MakeSpan(parameters_), context));
-      layers_.Append(std::move(layers));
+      const bool again = options_.recompute == Recompute::kBlocks && WorthRecomputing(block);
+      if (again) {
+        layers_.Append(std::make_unique<RecomputedLayer>(std::move(layers)));
+      } else {
+        layers_.Append(std::move(layers));
+      }
     }
     return ParametersChanged();
   }
 
-  absl::StatusOr<Tensor> Forward(const Tensor& x, Mode mode, Saved* saved) override {
-    RETURN_IF_ERROR(Check("x", x, in_));
-    return layers_.Forward(x, mode, saved);
+  absl::StatusOr<Tensor> Forward(const Tensor& x, const Pass& pass, Saved* saved) override {
+    RETURN_IF_ERROR(Check("x", x, in_, in_type_));
+    if (saved != nullptr) saved->set_pass(pass);
+    return layers_.Forward(x, pass, saved);
   }
 
   absl::StatusOr<Tensor> Backward(const Tensor& dy, Saved* saved) override {
-    RETURN_IF_ERROR(Check("dy", dy, out_));
+    RETURN_IF_ERROR(Check("dy", dy, out_, options_.compute));
     ASSIGN_OR_RETURN(Tensor dx, layers_.Backward(dy, saved));
     return options_.needs_input_gradient ? dx : Tensor();
   }
@@ -57,19 +70,22 @@ class BuiltSegment final : public Segment {
   }
 
  private:
-  absl::Status Check(const char* what, const Tensor& tensor, const Shape& sample) const {
+  absl::Status Check(const char* what, const Tensor& tensor, const Shape& sample,
+                     DType type) const {
     const bool fits = !tensor.empty() && tensor.shape().rank() == sample.rank() &&
                       tensor.shape()[0] > 0 &&
                       tensor.shape() == sample.WithBatch(tensor.shape()[0]);
-    if (fits && tensor.dtype() == options_.compute) return absl::OkStatus();
-    return absl::InvalidArgumentError(
-        absl::StrCat("segment from block ", name_, ": ", what, " is ", Name(tensor.dtype()), " ",
-                     tensor.shape().ToString(), ", want ", Name(options_.compute), " ",
-                     sample.ToString(), " with any batch"));
+    if (fits && tensor.dtype() == type) return absl::OkStatus();
+    return absl::InvalidArgumentError(absl::StrCat("segment from block ", name_, ": ", what, " is ",
+                                                   Name(tensor.dtype()), " ",
+                                                   tensor.shape().ToString(), ", want ", Name(type),
+                                                   " ", sample.ToString(), " with any batch"));
   }
 
   const std::string name_;
-  const Shape in_, out_;
+  const Shape in_;
+  const DType in_type_;
+  const Shape out_;
   const SegmentOptions options_;
   std::vector<Parameter> parameters_;
   Sequence layers_;

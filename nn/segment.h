@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "models/cost.h"
 #include "models/model.h"
 #include "nn/ops.h"
 #include "tensor/tensor.h"
@@ -25,6 +26,26 @@ struct Parameter {
   Tensor gradient;  // same shape; empty for running statistics. Backward adds to it.
 };
 
+enum class Mode {
+  kTrain,     // batch statistics; running statistics are updated; fills Saved
+  kEvaluate,  // running statistics; Saved may be null; changes nothing
+  // Like kEvaluate, but layers normalise by batch statistics, which become the running statistics
+  // as they are (the variance unbiased): see recalibration.h.
+  kRecalibrate
+};
+
+// What kind of a forward pass over which samples. A mode alone says all there is to say where
+// nothing is random.
+struct Pass {
+  Pass(Mode mode, uint64_t step = 0, int64_t first_sample = 0)
+      : mode(mode), step(step), first_sample(first_sample) {}
+  Mode mode;
+  uint64_t step;         // of the run; from it and the samples' places follows what dropout drops
+  int64_t first_sample;  // of the input, in its whole batch
+  // The pass has been before: its results are equal, and running statistics stay.
+  bool again = false;
+};
+
 // What Backward needs of one microbatch's Forward, in the order it was put there. Freed with it.
 class Saved {
  public:
@@ -35,19 +56,15 @@ class Saved {
     return tensor;
   }
   bool empty() const { return tensors_.empty(); }
+  // The Forward's, which Backward is about.
+  const Pass& pass() const { return pass_; }
+  void set_pass(const Pass& pass) { pass_ = pass; }
   // Bytes held, shared memory counted each time it stands here.
   size_t bytes() const;
 
  private:
   std::vector<Tensor> tensors_;
-};
-
-enum class Mode {
-  kTrain,     // batch statistics; running statistics are updated; fills Saved
-  kEvaluate,  // running statistics; Saved may be null; changes nothing
-  // Like kEvaluate, but layers normalise by batch statistics, which become the running statistics
-  // as they are (the variance unbiased): see recalibration.h.
-  kRecalibrate
+  Pass pass_ = Mode::kTrain;
 };
 
 struct SegmentOptions {
@@ -55,19 +72,22 @@ struct SegmentOptions {
   Ops* ops = nullptr;           // of the same backend; outlives the segment
   DType compute = DType::kF32;  // of activations and gradients; parameters stay fp32
   uint64_t init_seed = 0;
-  bool needs_input_gradient = true;  // false for the segment that reads the data
+  uint64_t dropout_seed = 0;
+  Recompute recompute = Recompute::kNone;  // models/cost.h says which blocks run forward again
+  bool needs_input_gradient = true;        // false for the segment that reads the data
 };
 
 class Segment {
  public:
   virtual ~Segment() = default;
 
-  // x: [batch, ...] of the first block's `in`, in the compute type.
+  // x: [batch, ...] of the first block's `in`, in the compute type; int32 for an embedding.
   // Returns the last block's output. Any batch size.
-  virtual absl::StatusOr<Tensor> Forward(const Tensor& x, Mode mode, Saved* saved) = 0;
+  virtual absl::StatusOr<Tensor> Forward(const Tensor& x, const Pass& pass, Saved* saved) = 0;
 
   // dy: gradient of the loss with respect to Forward's result. Empties `saved`. Adds to the
-  // parameters' gradients; returns dx, or an empty tensor without needs_input_gradient.
+  // parameters' gradients; returns dx, or an empty tensor without needs_input_gradient and for
+  // token ids.
   virtual absl::StatusOr<Tensor> Backward(const Tensor& dy, Saved* saved) = 0;
 
   // In model order; stable addresses.
@@ -80,7 +100,7 @@ class Segment {
   virtual absl::Status ClearGradients() = 0;
 };
 
-// Parameters start as f(init_seed, parameter name) and nothing else.
+// Parameters start as f(init_seed, parameter name) and nothing else; a tied one as what it copies.
 absl::StatusOr<std::unique_ptr<Segment>> BuildSegment(absl::Span<const BlockSpec> blocks,
                                                       const SegmentOptions& options);
 

@@ -10,8 +10,7 @@ namespace thinwire {
 namespace {
 
 std::vector<BlockSpec> SmallResNet(const std::string& name = "resnet8") {
-  ModelOptions options;
-  options.name = name;
+  ModelOptions options = *OptionsOf(name);
   options.width = 4;
   options.input = {1, 8, 8, 3};
   return NamedModel(options)->blocks;

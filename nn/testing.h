@@ -27,6 +27,17 @@ inline Tensor RandomTensor(const Shape& shape, const std::string& name) {
   return tensor;
 }
 
+// Token ids in [0, vocabulary), a function of (shape, name).
+inline Tensor RandomIds(const Shape& shape, int64_t vocabulary, const std::string& name) {
+  Tensor tensor = *Tensor::Allocate(CpuDevice(), DType::kI32, shape);
+  RandomStream random(RandomKey(7, name));
+  auto* const ids = static_cast<int32_t*>(tensor.data());
+  for (int64_t i = 0; i < tensor.elements(); ++i) {
+    ids[i] = static_cast<int32_t>(random.Below(static_cast<uint32_t>(vocabulary)));
+  }
+  return tensor;
+}
+
 inline Tensor Converted(const Tensor& tensor, DType type, Ops* ops) {
   Tensor converted = *Tensor::Allocate(CpuDevice(), type, tensor.shape());
   EXPECT_TRUE(ops->Convert(tensor.view(), converted.view()).ok());
@@ -89,6 +100,40 @@ inline LayerSpec ResidualSpec(std::vector<LayerSpec> body, std::vector<LayerSpec
   spec.body = std::move(body);
   spec.shortcut = std::move(shortcut);
   return spec;
+}
+
+inline LayerSpec AttentionOf(int64_t heads, int64_t kv_heads, double rope_theta = 0,
+                             double dropout = 0) {
+  LayerSpec spec = LayerOf(LayerKind::kAttention, "attn");
+  spec.heads = heads;
+  spec.kv_heads = kv_heads;
+  spec.rope_theta = rope_theta;
+  spec.dropout = dropout;
+  return spec;
+}
+
+inline LayerSpec DropoutOf(double rate, std::string name = "drop") {
+  LayerSpec spec = LayerOf(LayerKind::kDropout, std::move(name));
+  spec.dropout = rate;
+  return spec;
+}
+
+// A language model of two blocks: `name` is gpt2, or llama with four heads that share two.
+inline constexpr int64_t kTinyPositions = 6, kTinyVocabulary = 11;
+inline Model TinyLanguageModel(const std::string& name, double dropout = 0, bool tied = true) {
+  ModelOptions options = *OptionsOf(name);
+  options.input = {1, kTinyPositions};
+  options.classes = kTinyVocabulary;
+  options.layers = 2;
+  options.heads = 4;
+  options.kv_heads = options.family == ModelFamily::kLlama ? 2 : 0;
+  options.width = 16;
+  options.hidden = 24;
+  options.dropout = dropout;
+  options.tied = tied;
+  absl::StatusOr<Model> model = NamedModel(options);
+  EXPECT_TRUE(model.ok()) << model.status();
+  return *std::move(model);
 }
 
 // One block of `layers` on samples of `input` (batch extent 1).

@@ -6,9 +6,10 @@
 
 namespace thinwire {
 
-enum class DType : uint8_t { kF32 = 1, kBF16 = 2, kF16 = 3 };
+// kI32 is for tokens and labels; it never crosses the wire.
+enum class DType : uint8_t { kF32 = 1, kBF16 = 2, kF16 = 3, kI32 = 4 };
 
-constexpr size_t SizeOf(DType type) { return type == DType::kF32 ? 4 : 2; }
+constexpr size_t SizeOf(DType type) { return type == DType::kF32 || type == DType::kI32 ? 4 : 2; }
 
 constexpr const char* Name(DType type) {
   switch (type) {
@@ -18,6 +19,8 @@ constexpr const char* Name(DType type) {
       return "bf16";
     case DType::kF16:
       return "fp16";
+    case DType::kI32:
+      return "int32";
   }
   return "unknown";
 }

@@ -23,6 +23,15 @@ TEST(TensorTest, ItsViewTellsShapeTypeAndMemory) {
   EXPECT_EQ(tensor.bytes(), 12u);
 }
 
+TEST(DTypeTest, EveryTypeHasItsSizeAndName) {
+  EXPECT_EQ(SizeOf(DType::kF32), 4u);
+  EXPECT_EQ(SizeOf(DType::kBF16), 2u);
+  EXPECT_EQ(SizeOf(DType::kF16), 2u);
+  EXPECT_EQ(SizeOf(DType::kI32), 4u);
+  EXPECT_STREQ(Name(DType::kBF16), "bf16");
+  EXPECT_STREQ(Name(DType::kI32), "int32");
+}
+
 TEST(BufferTest, WrappedMemoryKeepsItsOwner) {
   auto owner = std::make_shared<std::array<float, 4>>();
   std::weak_ptr<std::array<float, 4>> alive = owner;

@@ -54,6 +54,22 @@ refused 'an experiment behind --stages is one, and so a wrong number of stages' 
   run --stages a:1,b:1 "$quickstart" --set pipeline.stages=4 --quiet --out "$work/out"
 check 'nothing was written' test ! -e "$work/out"
 
+echo '== data'
+"$thinwire" data list >"$work/log"
+for name in cifar10 wikitext2 gpt2-bpe; do check "$name can be fetched" contains "$work/log" "^$name +.* MB$"; done
+for name in digits shakespeare; do check "$name need not be" contains "$work/log" "^$name +part of the program"; done
+check 'what is embedded is not fetched' equals "$("$thinwire" data fetch shakespeare)" \
+  'shakespeare is part of the program: nothing to fetch'
+refused 'an unknown data set' 'data fetch: unknown "cifar", nearest is "cifar10"' data fetch cifar
+refused 'a fetch of nothing' 'data fetch: want a name' data fetch
+refused 'an action that is none' 'get not in' data get cifar10
+refused 'one folder for two data sets' '--dir is for one name' data fetch cifar10 wikitext2 --dir "$work/data"
+refused 'a list with names' 'data list takes no names' data list cifar10
+"$thinwire" data fetch gpt2-bpe --dir "$work/data" --from "$work/none" 2>"$work/log"
+check 'a mirror that is not there is a failure' equals $? 1
+check '  which is named' contains "$work/log" "$work/none/encoder.json: is no file"
+check '  and leaves nothing behind' equals "$(ls -A "$work/data")" ''
+
 echo '== folders'
 mkdir -p "$work/project/model"
 echo 'class Net' >"$work/project/model/net.py"

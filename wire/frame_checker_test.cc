@@ -148,6 +148,7 @@ TEST(FrameCheckerTest, RefusesUnknownElementTypes) {
         [number](FrameHeader* h) { h->set_dtype(static_cast<FrameHeader::ElementType>(number)); };
   };
   ExpectInvalid(CheckFirst(with(0)), "dtype is 0, want 1 to 3");
+  ExpectInvalid(CheckFirst(with(4)), "dtype is 4, want 1 to 3");  // int32: tokens
   ExpectInvalid(CheckFirst(with(257)), "dtype is 257, want 1 to 3");
   ExpectInvalid(CheckFirst(with(-1)), "dtype is -1, want 1 to 3");
 }

@@ -1,6 +1,7 @@
 #include "compress/cpu/cast.h"
 
 #include <algorithm>
+#include <cassert>
 #include <cstring>
 
 #include "compress/cpu/blocks.h"
@@ -47,6 +48,9 @@ void Narrow(const float* from, size_t n, DType to, float scale, uint8_t* out) {
     case DType::kF16:
       NarrowToHalf(from, n, scale, out);
       return;
+    case DType::kI32:
+      assert(false);  // no codec's type
+      return;
   }
 }
 
@@ -60,6 +64,9 @@ void Widen(const uint8_t* from, size_t n, DType type, float scale, float* out) {
       return;
     case DType::kF16:
       WidenHalf(from, n, scale, out);
+      return;
+    case DType::kI32:
+      assert(false);
       return;
   }
 }

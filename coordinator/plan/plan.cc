@@ -76,7 +76,8 @@ class Planner {
     ASSIGN_OR_RETURN(partition_, PartitionFrom(experiment_));
     ASSIGN_OR_RETURN(schedule_, ScheduleFrom(experiment_));
     ASSIGN_OR_RETURN(compute_, ComputeFrom(experiment_));
-    segments_ = SegmentCosts(partition_.model, partition_.cuts);
+    ASSIGN_OR_RETURN(const Recompute recompute, RecomputeFrom(experiment_));
+    segments_ = SegmentCosts(partition_.model, partition_.cuts, recompute);
     plan_.model = partition_.model.name;
     plan_.batch_size = experiment_.data().batch_size();
     plan_.microbatches = experiment_.pipeline().microbatches();
@@ -117,6 +118,7 @@ class Planner {
     planned.last_block =
         blocks[SegmentBlocks(partition_.model, partition_.cuts, end - 1).last - 1].name;
     TrainingMemory memory;
+    memory.microbatch_samples = plan_.microbatch_size;
     memory.samples_in_flight =
         plan_.microbatch_size *
         MaxInFlight(schedule_, stage, num_stages(), static_cast<int>(plan_.microbatches));
@@ -125,6 +127,7 @@ class Planner {
     for (int segment = first; segment < end; ++segment) {
       planned.parameters += segments_[segment].parameters;
       planned.forward_flops += segments_[segment].forward_flops;
+      planned.recomputed_flops += segments_[segment].recomputed_flops;
       planned.memory_bytes += TrainingBytes(segments_[segment], memory);
     }
     plan_.stages.push_back(planned);
@@ -230,9 +233,11 @@ class Planner {
     simulation.microbatches = static_cast<int>(plan_.microbatches);
     simulation.link = {bits_per_second, plan_.assumptions.latency_ms / 1000};
     for (const PlannedStage& stage : plan_.stages) {
-      const double forward = stage.forward_flops * static_cast<double>(plan_.microbatch_size) /
-                             (plan_.assumptions.gflops * 1e9);
-      simulation.stages.push_back({forward, 2 * forward, 0});
+      const double seconds_per_flop =
+          static_cast<double>(plan_.microbatch_size) / (plan_.assumptions.gflops * 1e9);
+      const double forward = stage.forward_flops * seconds_per_flop;
+      const double again = stage.recomputed_flops * seconds_per_flop;
+      simulation.stages.push_back({forward, 2 * forward + again, 0});
     }
     for (size_t cut = 0; cut < plan_.boundaries.size(); ++cut) {
       const PlannedBoundary& boundary = plan_.boundaries[cut];

@@ -24,10 +24,11 @@ struct PlanAssumptions {
 
 struct PlannedStage {
   std::string first_block, last_block;
-  std::string device;        // as asked for: "auto", "cuda:1"
-  int64_t parameters = 0;    // trainable elements
-  double forward_flops = 0;  // one sample; backward is taken as twice that
-  int64_t memory_bytes = 0;  // parameters, gradients, momentum, what is kept for backward
+  std::string device;           // as asked for: "auto", "cuda:1"
+  int64_t parameters = 0;       // trainable elements
+  double forward_flops = 0;     // one sample; backward is taken as twice that
+  double recomputed_flops = 0;  // and as this besides, with pipeline.recompute
+  int64_t memory_bytes = 0;     // parameters, gradients, momentum, what is kept for backward
 };
 
 // One direction of one boundary.

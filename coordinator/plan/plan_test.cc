@@ -81,6 +81,19 @@ TEST(PlanTest, AStepOfOneStageIsThreeForwardsOfTheBatch) {
   EXPECT_EQ(plan.steps.front().seconds, plan.steps.back().seconds);  // no link is in the way
 }
 
+TEST(PlanTest, BlocksThatRunAgainTakeTimeAndSaveMemory) {
+  PlanAssumptions assumptions;
+  assumptions.gflops = 10;
+  const Plan kept = PlanOf({"pipeline.stages=1"}, assumptions);
+  const Plan again = PlanOf({"pipeline.stages=1", "pipeline.recompute=blocks"}, assumptions);
+  const PlannedStage& stage = again.stages[0];
+  EXPECT_EQ(kept.stages[0].recomputed_flops, 0.0);
+  EXPECT_GT(stage.recomputed_flops, 0.9 * stage.forward_flops);
+  EXPECT_NEAR(again.steps.back().seconds,
+              64 * (3 * stage.forward_flops + stage.recomputed_flops) / 10e9, 1e-9);
+  EXPECT_LT(stage.memory_bytes, kept.stages[0].memory_bytes);
+}
+
 TEST(PlanTest, ASlowLinkTakesAtLeastItsBytes) {
   const Plan plan = PlanOf({});
   const PlannedStep slowest = plan.steps.front();

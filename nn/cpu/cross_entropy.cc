@@ -1,52 +1,148 @@
 #include "nn/cpu/cross_entropy.h"
 
 #include <cmath>
+#include <cstdint>
+#include <memory>
 #include <vector>
 
-#include "nn/cpu/bf16.h"
+#include "nn/cpu/parallel.h"
 
-namespace thinwire::cpu {
-namespace {
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "nn/cpu/cross_entropy.cc"
+#include "hwy/foreach_target.h"
+#include "hwy/highway.h"
+#include "nn/cpu/exp-inl.h"
+#include "nn/cpu/simd-inl.h"
 
-// One thread and fp64: a row of logits is small beside the network that made it.
+HWY_BEFORE_NAMESPACE();
+namespace thinwire {
+namespace HWY_NAMESPACE {
+
+// The greatest of the row; a NaN that comes first, as none is greater, and no later one.
 template <typename T>
-void Typed(const CrossEntropy& a, double* loss, int64_t* correct) {
-  const int64_t n = a.logits.dims[0], classes = a.logits.dims[1];
-  const T* logits = static_cast<const T*>(a.logits.data);
-  T* dlogits = static_cast<T*>(a.dlogits.data);
-  std::vector<double> exponentials(classes);
-  *loss = 0;
-  *correct = 0;
-  for (int64_t i = 0; i < n; ++i, logits += classes) {
-    int64_t top = 0;
-    for (int64_t c = 1; c < classes; ++c) {
-      if (LoadOne(logits + c) > LoadOne(logits + top)) top = c;
-    }
-    const double greatest = static_cast<double>(LoadOne(logits + top));
-    double sum = 0;
-    for (int64_t c = 0; c < classes; ++c) {
-      exponentials[c] = std::exp(static_cast<double>(LoadOne(logits + c)) - greatest);
-      sum += exponentials[c];
-    }
-    const int64_t label = a.labels[i];
-    *loss += std::log(sum) + greatest - static_cast<double>(LoadOne(logits + label));
-    *correct += top == label;
-    if (dlogits == nullptr) continue;
-    for (int64_t c = 0; c < classes; ++c) {
-      const double gradient = exponentials[c] / sum - (c == label ? 1.0 : 0.0);
-      StoreOne(static_cast<float>(gradient / static_cast<double>(a.batch_size)), dlogits++);
-    }
+HWY_INLINE float Greatest(const T* logits, int64_t classes) {
+  const FloatTag d;
+  const int64_t lanes = hn::Lanes(d);
+  const float first = LoadOne(logits);
+  FloatVec most = hn::Set(d, first);
+  int64_t c = 0;
+  for (; c + lanes <= classes; c += lanes) {
+    const FloatVec v = LoadFloats(d, logits + c);
+    most = hn::IfThenElse(hn::Gt(v, most), v, most);
+  }
+  HWY_ALIGN float of_lane[HWY_MAX_BYTES / sizeof(float)];
+  hn::Store(most, d, of_lane);
+  float greatest = first;
+  for (int64_t i = 0; i < lanes; ++i) greatest = of_lane[i] > greatest ? of_lane[i] : greatest;
+  for (; c < classes; ++c)
+    greatest = LoadOne(logits + c) > greatest ? LoadOne(logits + c) : greatest;
+  return greatest;
+}
+
+// exponentials[c] = exp(logits[c] - greatest), and zeros up to a whole vector. Returns their sum.
+template <typename T>
+HWY_INLINE double Exponentials(const T* logits, int64_t classes, float greatest,
+                               double* exponentials) {
+  const FloatTag d32;
+  const hn::Half<FloatTag> half;
+  const DoubleTag d;
+  const int64_t lanes = hn::Lanes(d);
+  const DoubleVec shift = hn::Set(d, static_cast<double>(greatest));
+  ForEachVector(classes, [&](const auto& access, int64_t c) HWY_ATTR {
+    const FloatVec v = access.Load(d32, logits + c);
+    const DoubleVec lower = hn::PromoteTo(d, hn::LowerHalf(half, v));
+    const DoubleVec upper = hn::PromoteTo(d, hn::UpperHalf(half, v));
+    hn::StoreU(Exponential(d, hn::Sub(lower, shift)), d, exponentials + c);
+    hn::StoreU(Exponential(d, hn::Sub(upper, shift)), d, exponentials + c + lanes);
+  });
+  const int64_t padded = (classes + 2 * lanes - 1) / (2 * lanes) * 2 * lanes;
+  for (int64_t c = classes; c < padded; ++c) exponentials[c] = 0;
+  DoubleVec even = hn::Zero(d), odd = hn::Zero(d);
+  for (int64_t c = 0; c < padded; c += 2 * lanes) {
+    even = hn::Add(even, hn::LoadU(d, exponentials + c));
+    odd = hn::Add(odd, hn::LoadU(d, exponentials + c + lanes));
+  }
+  return hn::GetLane(hn::SumOfLanes(d, hn::Add(even, odd)));
+}
+
+// dlogits[c] = factor exponentials[c], of which there are whole vectors.
+template <typename T>
+HWY_INLINE void Scaled(const double* exponentials, double factor, int64_t classes, T* dlogits) {
+  const FloatTag d32;
+  const hn::Half<FloatTag> half;
+  const DoubleTag d;
+  const int64_t lanes = hn::Lanes(d);
+  ForEachVector(classes, [&](const auto& access, int64_t c) HWY_ATTR {
+    const DoubleVec lower = hn::Mul(hn::LoadU(d, exponentials + c), hn::Set(d, factor));
+    const DoubleVec upper = hn::Mul(hn::LoadU(d, exponentials + c + lanes), hn::Set(d, factor));
+    access.Store(hn::Combine(d32, hn::DemoteTo(half, upper), hn::DemoteTo(half, lower)), d32,
+                 dlogits + c);
+  });
+}
+
+template <typename T>
+void LossOfRow(const CrossEntropy& a, int64_t row, double* exponentials, double* loss,
+               bool* correct) {
+  const int64_t classes = a.logits.dims[1], label = a.labels[row];
+  const T* const logits = static_cast<const T*>(a.logits.data) + row * classes;
+  const float greatest = Greatest(logits, classes);
+  int64_t top = 0;
+  while (top < classes && LoadOne(logits + top) != greatest) ++top;
+  *correct = label == (top < classes ? top : 0);  // a NaN equals nothing
+  const double sum = Exponentials(logits, classes, greatest, exponentials);
+  *loss =
+      std::log(sum) + static_cast<double>(greatest) - static_cast<double>(LoadOne(logits + label));
+  if (a.dlogits.data == nullptr) return;
+  T* const dlogits = static_cast<T*>(a.dlogits.data) + row * classes;
+  const double batch_size = static_cast<double>(a.batch_size);
+  Scaled(exponentials, 1 / (sum * batch_size), classes, dlogits);
+  StoreOne(static_cast<float>((exponentials[label] / sum - 1) / batch_size), dlogits + label);
+}
+
+// `exponentials`: room for a row in whole vectors.
+void LossOfRows(const CrossEntropy& a, int64_t begin, int64_t end, double* exponentials,
+                double* losses, bool* correct) {
+  for (int64_t row = begin; row < end; ++row) {
+    a.logits.dtype == DType::kF32
+        ? LossOfRow<float>(a, row, exponentials, losses + row, correct + row)
+        : LossOfRow<uint16_t>(a, row, exponentials, losses + row, correct + row);
   }
 }
+
+// NOLINTNEXTLINE(google-readability-namespace-comments)
+}  // namespace HWY_NAMESPACE
+}  // namespace thinwire
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace thinwire {
+HWY_EXPORT(LossOfRows);
+
+namespace cpu {
+namespace {
+
+constexpr int64_t kGrain = 4 * 1024;  // elements; below this one thread is sooner done
+constexpr int64_t kMostLanes = 16;    // of a vector of fp32: AVX-512's
 
 }  // namespace
 
-void SoftmaxCrossEntropy(const CrossEntropy& arguments, double* loss, int64_t* correct) {
-  if (arguments.logits.dtype == DType::kF32) {
-    Typed<float>(arguments, loss, correct);
-  } else {
-    Typed<uint16_t>(arguments, loss, correct);
+void SoftmaxCrossEntropy(int threads, const CrossEntropy& a, double* loss, int64_t* correct) {
+  const int64_t rows = a.logits.dims[0], classes = a.logits.dims[1];
+  std::vector<double> losses(rows);
+  const auto are_correct = std::make_unique<bool[]>(rows);
+  ParallelRange(threads, rows, kGrain / classes, [&](int64_t begin, int64_t end) {
+    std::vector<double> exponentials(classes + kMostLanes);
+    HWY_DYNAMIC_DISPATCH(LossOfRows)
+    (a, begin, end, exponentials.data(), losses.data(), are_correct.get());
+  });
+  *loss = 0;
+  *correct = 0;
+  for (int64_t row = 0; row < rows; ++row) {
+    *loss += losses[row];
+    *correct += are_correct[row];
   }
 }
 
-}  // namespace thinwire::cpu
+}  // namespace cpu
+}  // namespace thinwire
+#endif  // HWY_ONCE

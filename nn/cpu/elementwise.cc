@@ -79,11 +79,11 @@ void SgdRange(const SgdUpdate& u, const SgdParameter& parameter, int64_t begin, 
   const FloatTag d;
   const int64_t lanes = hn::Lanes(d);
   const FloatVec decay = hn::Set(d, u.weight_decay), momentum = hn::Set(d, u.momentum);
-  const FloatVec lr = hn::Set(d, u.lr);
+  const FloatVec lr = hn::Set(d, u.lr), scale = hn::Set(d, u.gradient_scale);
   int64_t i = begin;
   for (; i + lanes <= end; i += lanes) {
     const FloatVec p = hn::LoadU(d, parameter.value + i);
-    FloatVec g = hn::Add(hn::LoadU(d, parameter.gradient + i), hn::Mul(decay, p));
+    FloatVec g = hn::Add(hn::Mul(scale, hn::LoadU(d, parameter.gradient + i)), hn::Mul(decay, p));
     if (parameter.velocity != nullptr) {
       const FloatVec v = hn::Add(hn::Mul(momentum, hn::LoadU(d, parameter.velocity + i)), g);
       hn::StoreU(v, d, parameter.velocity + i);
@@ -93,7 +93,7 @@ void SgdRange(const SgdUpdate& u, const SgdParameter& parameter, int64_t begin, 
     hn::StoreU(hn::Zero(d), d, parameter.gradient + i);
   }
   for (; i < end; ++i) {
-    float g = parameter.gradient[i] + u.weight_decay * parameter.value[i];
+    float g = u.gradient_scale * parameter.gradient[i] + u.weight_decay * parameter.value[i];
     if (parameter.velocity != nullptr) {
       const float v = u.momentum * parameter.velocity[i] + g;
       parameter.velocity[i] = v;

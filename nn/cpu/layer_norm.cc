@@ -50,16 +50,20 @@ HWY_INLINE void NormalizeRow(const LayerNormForward& a, int64_t n, int64_t row) 
   const int64_t lanes = hn::Lanes(d);
   const T* x = static_cast<const T*>(a.x.data) + row * n;
   T* y = static_cast<T*>(a.y.data) + row * n;
-  const float mean = MeanOf(x, n);
+  const float mean = a.centred ? MeanOf(x, n) : 0.0f;
   const float rstd = 1.0f / std::sqrt(VarianceOf(x, n, mean) + a.epsilon);
   int64_t j = 0;
   for (; j + lanes <= n; j += lanes) {
     const FloatVec v = hn::Sub(LoadFloats(d, x + j), hn::Set(d, mean));
     const FloatVec scaled = hn::Mul(hn::Mul(v, hn::Set(d, rstd)), hn::LoadU(d, a.scale + j));
-    StoreFloats(hn::Add(scaled, hn::LoadU(d, a.bias + j)), d, y + j);
+    const FloatVec bias = a.centred ? hn::LoadU(d, a.bias + j) : hn::Zero(d);
+    StoreFloats(hn::Add(scaled, bias), d, y + j);
   }
-  for (; j < n; ++j) StoreOne((LoadOne(x + j) - mean) * rstd * a.scale[j] + a.bias[j], y + j);
-  a.mean[row] = mean;
+  for (; j < n; ++j) {
+    const float bias = a.centred ? a.bias[j] : 0.0f;
+    StoreOne((LoadOne(x + j) - mean) * rstd * a.scale[j] + bias, y + j);
+  }
+  if (a.centred) a.mean[row] = mean;
   a.rstd[row] = rstd;
 }
 
@@ -102,18 +106,20 @@ HWY_INLINE void Means(const RowGradient<T>& r, int64_t n, float* g, float* produ
   *product /= static_cast<float>(n);
 }
 
-// dx = rstd (g - mean(g) - xhat mean(g xhat)). Adds dy xhat to dscale and dy to dbias.
+// dx = rstd (g - mean(g) - xhat mean(g xhat)), without mean(g) when not centred. Adds dy xhat to
+// dscale and dy to dbias.
 template <typename T>
 HWY_INLINE void BackwardRow(const LayerNormBackward& a, int64_t n, int64_t row, float* dscale,
                             float* dbias) {
   const FloatTag d;
   const int64_t lanes = hn::Lanes(d);
   const RowGradient<T> r{static_cast<const T*>(a.x.data) + row * n,
-                         static_cast<const T*>(a.dy.data) + row * n, a.scale, a.mean[row],
-                         a.rstd[row]};
+                         static_cast<const T*>(a.dy.data) + row * n, a.scale,
+                         a.centred ? a.mean[row] : 0.0f, a.rstd[row]};
   T* dx = static_cast<T*>(a.dx.data) + row * n;
   float g = 0, product = 0;
   Means(r, n, &g, &product);
+  if (!a.centred) g = 0;
   int64_t j = 0;
   for (; j + lanes <= n; j += lanes) {
     const FloatVec xhat = r.Xhat(d, j), dy = LoadFloats(d, r.dy + j);
@@ -191,7 +197,7 @@ void NormalizeRowsBackward(int threads, const LayerNormBackward& a) {
   }
   for (int64_t j = 0; j < features; ++j) {
     a.dscale[j] += static_cast<float>(totals[j]);
-    a.dbias[j] += static_cast<float>(totals[features + j]);
+    if (a.centred) a.dbias[j] += static_cast<float>(totals[features + j]);
   }
 }
 

@@ -8,14 +8,20 @@
 #include <string_view>
 #include <utility>
 
+#include "nn/cpu/activations.h"
+#include "nn/cpu/adamw.h"
+#include "nn/cpu/attention.h"
 #include "nn/cpu/batch_norm.h"
 #include "nn/cpu/conv2d.h"
 #include "nn/cpu/cross_entropy.h"
+#include "nn/cpu/dropout.h"
 #include "nn/cpu/elementwise.h"
+#include "nn/cpu/embedding.h"
 #include "nn/cpu/layer_norm.h"
 #include "nn/cpu/linear.h"
 #include "nn/cpu/onednn.h"
 #include "nn/cpu/pooling.h"
+#include "nn/cpu/sum_of_squares.h"
 #include "nn/cpu/weighted.h"
 
 namespace thinwire {
@@ -92,6 +98,13 @@ class CpuOps final : public Ops {
     return Error{};
   }
 
+  Error NewAttention(const AttentionSpec& spec, Attention** attention) override {
+    RETURN_ERROR(CheckComputeType(spec.compute));
+    RETURN_ERROR(cpu::CheckSpec(spec));
+    *attention = cpu::NewAttention(threads(), spec).release();
+    return Error{};
+  }
+
   Error NormalizeBatch(const BatchNormForward& arguments) override {
     return cpu::NormalizeBatch(threads(), arguments);
   }
@@ -111,6 +124,11 @@ class CpuOps final : public Ops {
     return Error{};
   }
 
+  Error Embed(const Embedding& arguments) override { return cpu::Embed(threads(), arguments); }
+  Error EmbedBackward(const EmbeddingBackward& arguments) override {
+    return cpu::EmbedBackward(threads(), arguments);
+  }
+
   Error Relu(const TensorView& x, const TensorView& y) override {
     cpu::Relu(threads(), x, y);
     return Error{};
@@ -119,6 +137,16 @@ class CpuOps final : public Ops {
     cpu::ReluBackward(threads(), y, dy, dx);
     return Error{};
   }
+  Error Gelu(GeluKind kind, const TensorView& x, const TensorView& y) override {
+    cpu::Gelu(threads(), kind, x, y);
+    return Error{};
+  }
+  Error GeluBackward(GeluKind kind, const TensorView& x, const TensorView& dy,
+                     const TensorView& dx) override {
+    cpu::GeluBackward(threads(), kind, x, dy, dx);
+    return Error{};
+  }
+  Error Drop(const Dropout& arguments) override { return cpu::Drop(threads(), arguments); }
   Error Add(const TensorView& a, const TensorView& b, const TensorView& sum) override {
     assert(a.dtype == b.dtype && a.elements() == b.elements());
     cpu::Add(threads(), a, b, sum);
@@ -127,6 +155,15 @@ class CpuOps final : public Ops {
   Error Convert(const TensorView& from, const TensorView& to) override {
     assert(from.elements() == to.elements());
     cpu::Convert(threads(), from, to);
+    return Error{};
+  }
+
+  Error Swiglu(const TensorView& x, const TensorView& y) override {
+    cpu::Swiglu(threads(), x, y);
+    return Error{};
+  }
+  Error SwigluBackward(const TensorView& x, const TensorView& dy, const TensorView& dx) override {
+    cpu::SwigluBackward(threads(), x, dy, dx);
     return Error{};
   }
 
@@ -167,12 +204,20 @@ class CpuOps final : public Ops {
 
   Error SoftmaxCrossEntropy(const CrossEntropy& arguments, double* loss,
                             int64_t* correct) override {
-    cpu::SoftmaxCrossEntropy(arguments, loss, correct);
+    cpu::SoftmaxCrossEntropy(threads(), arguments, loss, correct);
     return Error{};
   }
 
   Error Sgd(const SgdUpdate& arguments) override {
     cpu::Sgd(threads(), arguments);
+    return Error{};
+  }
+  Error AdamW(const AdamWUpdate& arguments) override {
+    cpu::AdamW(threads(), arguments);
+    return Error{};
+  }
+  Error SumOfSquares(const float* values, int64_t n, double* sum) override {
+    *sum = cpu::SumOfSquares(threads(), values, n);
     return Error{};
   }
   Error Zero(float* values, int64_t n) override {

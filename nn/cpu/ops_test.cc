@@ -112,7 +112,7 @@ TensorView Rows(DType type, void* data, int64_t rows, int64_t features) {
 struct LayerNormPass {
   std::vector<float> y, mean, rstd, dx, dscale, dbias;
 
-  LayerNormPass(int threads, int64_t rows, int64_t features)
+  LayerNormPass(int threads, int64_t rows, int64_t features, bool centred = true)
       : y(rows * features),
         mean(rows),
         rstd(rows),
@@ -127,19 +127,21 @@ struct LayerNormPass {
     forward.x = Rows(DType::kF32, x.data(), rows, features);
     forward.y = Rows(DType::kF32, y.data(), rows, features);
     forward.scale = scale.data();
-    forward.bias = bias.data();
-    forward.mean = mean.data();
+    forward.bias = centred ? bias.data() : nullptr;
+    forward.mean = centred ? mean.data() : nullptr;
     forward.rstd = rstd.data();
+    forward.centred = centred;
     EXPECT_TRUE(ops->NormalizeRows(forward).ok());
     LayerNormBackward backward;
     backward.x = forward.x;
     backward.dy = Rows(DType::kF32, dy.data(), rows, features);
     backward.dx = Rows(DType::kF32, dx.data(), rows, features);
     backward.scale = scale.data();
-    backward.mean = mean.data();
+    backward.mean = forward.mean;
     backward.rstd = rstd.data();
     backward.dscale = dscale.data();
-    backward.dbias = dbias.data();
+    backward.dbias = centred ? dbias.data() : nullptr;
+    backward.centred = centred;
     EXPECT_TRUE(ops->NormalizeRowsBackward(backward).ok());
   }
 };
@@ -186,12 +188,43 @@ TEST(LayerNormTest, IsWhatTheFormulasSay) {
   ExpectNear(pass.dbias, dbias);
 }
 
+// Not centred: dx = (g - xhat mean(g xhat)) / r with r the root of the mean square.
+TEST(RmsNormTest, IsWhatTheFormulasSay) {
+  constexpr int64_t kRows = 70, kFeatures = 37;
+  const LayerNormPass pass(2, kRows, kFeatures, /*centred=*/false);
+  const std::vector<float> x = Wavy(kRows, kFeatures), scale = Wavy(1, kFeatures);
+  std::vector<float> dy = x;
+  std::reverse(dy.begin(), dy.end());
+  std::vector<double> y, dx, dscale(kFeatures, 0.25);
+  for (int64_t row = 0; row < kRows; ++row) {
+    const float *values = &x[row * kFeatures], *gradients = &dy[row * kFeatures];
+    double square = 0, product_mean = 0;
+    for (int64_t j = 0; j < kFeatures; ++j) square += double{values[j]} * values[j] / kFeatures;
+    const double root = std::sqrt(square + 1e-5);
+    for (int64_t j = 0; j < kFeatures; ++j) {
+      const double xhat = values[j] / root;
+      product_mean += double{gradients[j]} * scale[j] * xhat / kFeatures;
+      y.push_back(scale[j] * xhat);
+      dscale[j] += gradients[j] * xhat;
+    }
+    for (int64_t j = 0; j < kFeatures; ++j) {
+      dx.push_back((double{gradients[j]} * scale[j] - values[j] / root * product_mean) / root);
+    }
+    EXPECT_NEAR(pass.rstd[row], 1 / root, 1e-5);
+  }
+  ExpectNear(pass.y, y);
+  ExpectNear(pass.dx, dx);
+  ExpectNear(pass.dscale, dscale);
+}
+
 TEST(LayerNormTest, DoesNotDependOnTheThreads) {
-  const LayerNormPass one(1, 1000, 40), three(3, 1000, 40);
-  EXPECT_EQ(one.y, three.y);
-  EXPECT_EQ(one.dx, three.dx);
-  EXPECT_EQ(one.dscale, three.dscale);
-  EXPECT_EQ(one.dbias, three.dbias);
+  for (bool centred : {true, false}) {
+    const LayerNormPass one(1, 1000, 40, centred), three(3, 1000, 40, centred);
+    EXPECT_EQ(one.y, three.y);
+    EXPECT_EQ(one.dx, three.dx);
+    EXPECT_EQ(one.dscale, three.dscale);
+    EXPECT_EQ(one.dbias, three.dbias);
+  }
 }
 
 TEST(LayerNormTest, AConstantRowBecomesItsBias) {

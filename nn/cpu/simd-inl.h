@@ -44,6 +44,45 @@ HWY_INLINE void StoreFloats(FloatVec v, FloatTag d, uint16_t* to) {
   hn::StoreU(hn::TruncateTo(d16, rounded), d16, to);
 }
 
+// How the elements of an array are reached: by whole vectors, and by what is left of one. Kernels
+// that take one of these compute both alike, so that no result depends on an element's place.
+struct WholeVector {
+  template <typename T>
+  HWY_INLINE FloatVec Load(FloatTag d, const T* from) const {
+    return LoadFloats(d, from);
+  }
+  template <typename T>
+  HWY_INLINE void Store(FloatVec v, FloatTag d, T* to) const {
+    StoreFloats(v, d, to);
+  }
+};
+
+struct PartOfVector {
+  size_t count;  // elements, fewer than a vector's
+
+  template <typename T>
+  HWY_INLINE FloatVec Load(FloatTag d, const T* from) const {
+    HWY_ALIGN T lanes[HWY_MAX_BYTES / sizeof(float)] = {};
+    for (size_t i = 0; i < count; ++i) lanes[i] = from[i];
+    return LoadFloats(d, lanes);
+  }
+  template <typename T>
+  HWY_INLINE void Store(FloatVec v, FloatTag d, T* to) const {
+    HWY_ALIGN T lanes[HWY_MAX_BYTES / sizeof(float)];
+    StoreFloats(v, d, lanes);
+    for (size_t i = 0; i < count; ++i) to[i] = lanes[i];
+  }
+};
+
+// kernel(access, i) for the vectors that begin at i in [0, n).
+template <typename Kernel>
+HWY_INLINE void ForEachVector(int64_t n, const Kernel& kernel) {
+  const int64_t lanes = hn::Lanes(FloatTag());
+  int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) kernel(WholeVector{}, i);
+  if (i < n) kernel(PartOfVector{static_cast<size_t>(n - i)}, i);
+}
+
 // sums[i] += v[i].
 HWY_INLINE void AddToDoubles(FloatVec v, FloatTag d, double* sums) {
   HWY_ALIGN float lanes[HWY_MAX_BYTES / sizeof(float)];

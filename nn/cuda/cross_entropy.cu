@@ -49,14 +49,16 @@ __global__ void LossOfRow(Arguments<T> a) {
   float best = 0;
   const int64_t top = FirstGreatest(thread, logits, a.classes, &best);
   const double greatest = static_cast<double>(best);
+  const int64_t label = a.labels[thread.row];
+  // Read before the threads meet in a sum: dlogits may be the same memory.
+  const double of_label = static_cast<double>(Load(logits + label));
   double sum = 0;
   for (int64_t c = thread.index; c < a.classes; c += thread.kCount) {
     sum += exp(static_cast<double>(Load(logits + c)) - greatest);
   }
   sum = thread.template Reduce<Sum>(sum);
-  const int64_t label = a.labels[thread.row];
   if (thread.index == 0) {
-    a.of_rows[thread.row].loss = log(sum) + greatest - static_cast<double>(Load(logits + label));
+    a.of_rows[thread.row].loss = log(sum) + greatest - of_label;
     a.of_rows[thread.row].correct = top == label;
   }
   if (a.dlogits == nullptr) return;

@@ -50,6 +50,11 @@ Error CheckSpec(const LinearSpec& spec) {
   return Error{};
 }
 
+Error NotImplemented(const char* operation) {
+  return MakeError(absl::StatusCode::kUnimplemented,
+                   "%s is not implemented by the CUDA backend yet; use device: cpu", operation);
+}
+
 class CudaOps final : public Ops {
  public:
   CudaOps(CudaDevice* device, const OpsOptions& options)
@@ -70,6 +75,9 @@ class CudaOps final : public Ops {
     RETURN_ERROR(CheckSpec(spec));
     return cuda::NewLinear(device_, spec, matmul_.get(), linear);
   }
+  Error NewAttention(const AttentionSpec&, Attention**) override {
+    return NotImplemented("attention");
+  }
 
   Error NormalizeBatch(const BatchNormForward& arguments) override {
     return cuda::NormalizeBatch(device_, arguments);
@@ -82,11 +90,16 @@ class CudaOps final : public Ops {
   }
 
   Error NormalizeRows(const LayerNormForward& arguments) override {
+    if (!arguments.centred) return NotImplemented("RMS norm");
     return cuda::NormalizeRows(device_, arguments);
   }
   Error NormalizeRowsBackward(const LayerNormBackward& arguments) override {
+    if (!arguments.centred) return NotImplemented("RMS norm");
     return cuda::NormalizeRowsBackward(device_, arguments);
   }
+
+  Error Embed(const Embedding&) override { return NotImplemented("embedding"); }
+  Error EmbedBackward(const EmbeddingBackward&) override { return NotImplemented("embedding"); }
 
   Error Relu(const TensorView& x, const TensorView& y) override {
     return cuda::Relu(device_, x, y);
@@ -94,11 +107,23 @@ class CudaOps final : public Ops {
   Error ReluBackward(const TensorView& y, const TensorView& dy, const TensorView& dx) override {
     return cuda::ReluBackward(device_, y, dy, dx);
   }
+  Error Gelu(GeluKind, const TensorView&, const TensorView&) override {
+    return NotImplemented("GELU");
+  }
+  Error GeluBackward(GeluKind, const TensorView&, const TensorView&, const TensorView&) override {
+    return NotImplemented("GELU");
+  }
+  Error Drop(const Dropout&) override { return NotImplemented("dropout"); }
   Error Add(const TensorView& a, const TensorView& b, const TensorView& sum) override {
     return cuda::Add(device_, a, b, sum);
   }
   Error Convert(const TensorView& from, const TensorView& to) override {
     return cuda::Convert(device_, from, to);
+  }
+
+  Error Swiglu(const TensorView&, const TensorView&) override { return NotImplemented("SwiGLU"); }
+  Error SwigluBackward(const TensorView&, const TensorView&, const TensorView&) override {
+    return NotImplemented("SwiGLU");
   }
 
   Error MaxPool(const PoolSpec& spec, const TensorView& x, const TensorView& y) override {
@@ -134,6 +159,10 @@ class CudaOps final : public Ops {
   }
 
   Error Sgd(const SgdUpdate& arguments) override { return cuda::Sgd(device_, arguments); }
+  Error AdamW(const AdamWUpdate&) override { return NotImplemented("AdamW"); }
+  Error SumOfSquares(const float*, int64_t, double*) override {
+    return NotImplemented("the norm of gradients");
+  }
   Error Zero(float* values, int64_t n) override { return cuda::Zero(device_, values, n); }
 
  private:

@@ -28,6 +28,35 @@ TEST(CudaOpsTest, RefusesShapesInTheCpusWords) {
   EXPECT_EQ(linear, nullptr);
 }
 
+TEST(CudaOpsTest, SaysWhatItLacks) {
+  Side side = DeviceSide();
+  const TensorView x = side.Unwritten(DType::kF32, Shape({2, 8}));
+  Attention* attention = nullptr;
+  LayerNormForward rms;
+  LayerNormBackward rms_backward;
+  rms.centred = rms_backward.centred = false;
+  double sum = 0;
+  const std::vector<std::pair<std::string, Error>> lacking = {
+      {"attention", side->NewAttention({}, &attention)},
+      {"RMS norm", side->NormalizeRows(rms)},
+      {"RMS norm", side->NormalizeRowsBackward(rms_backward)},
+      {"embedding", side->Embed({})},
+      {"embedding", side->EmbedBackward({})},
+      {"GELU", side->Gelu(GeluKind::kTanh, x, x)},
+      {"GELU", side->GeluBackward(GeluKind::kExact, x, x, x)},
+      {"SwiGLU", side->Swiglu(x, x)},
+      {"SwiGLU", side->SwigluBackward(x, x, x)},
+      {"dropout", side->Drop({})},
+      {"AdamW", side->AdamW({})},
+      {"the norm of gradients", side->SumOfSquares(nullptr, 0, &sum)}};
+  for (const auto& [operation, error] : lacking) {
+    EXPECT_EQ(ToStatus(error).code(), absl::StatusCode::kUnimplemented);
+    EXPECT_EQ(std::string(error.message),
+              operation + " is not implemented by the CUDA backend yet; use device: cpu");
+  }
+  EXPECT_EQ(attention, nullptr);
+}
+
 // Nothing is written but dscale and dbias, to which nothing is added.
 TEST(CudaOpsTest, NoSamplesAreNoError) {
   Side side = DeviceSide();

@@ -19,7 +19,7 @@ struct Parameters {
   int64_t n[kMostParameters];
   int64_t first_block[kMostParameters];
   int count;
-  float lr, momentum, weight_decay;
+  float lr, momentum, weight_decay, gradient_scale;
   bool nesterov;
 };
 static_assert(sizeof(Parameters) <= 4096, "does not fit a launch");
@@ -35,7 +35,7 @@ __device__ inline void Update(const Parameters& a, int parameter, int64_t at) {
   const float cleared[kN] = {};
 #pragma unroll
   for (int i = 0; i < kN; ++i) {
-    g[i] += a.weight_decay * p[i];
+    g[i] = a.gradient_scale * g[i] + a.weight_decay * p[i];
     if (velocity != nullptr) {
       v[i] = a.momentum * v[i] + g[i];
       g[i] = a.nesterov ? g[i] + a.momentum * v[i] : v[i];
@@ -91,6 +91,7 @@ Error Sgd(CudaDevice* device, const SgdUpdate& arguments) {
     a.lr = arguments.lr;
     a.momentum = arguments.momentum;
     a.weight_decay = arguments.weight_decay;
+    a.gradient_scale = arguments.gradient_scale;
     a.nesterov = arguments.nesterov;
     int64_t blocks = 0;
     for (int i = 0; i < a.count; ++i) {

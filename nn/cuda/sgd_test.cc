@@ -59,6 +59,12 @@ TEST(SgdTest, NesterovIsTheCpus) {
   ExpectTwins(kSameBits, [](Side* side) { return TwoSteps(side, kSizes, Update(0.9f, true)); });
 }
 
+TEST(SgdTest, ScaledGradientsAreTheCpus) {
+  SgdUpdate update = Update(0.9f, true);
+  update.gradient_scale = 0.3f;
+  ExpectTwins(kSameBits, [&](Side* side) { return TwoSteps(side, kSizes, update); });
+}
+
 TEST(SgdTest, MoreParametersThanALaunchTakes) {
   std::vector<int64_t> sizes;
   for (int64_t i = 0; i < 200; ++i) sizes.push_back(i % 7 * 5);

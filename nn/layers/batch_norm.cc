@@ -17,10 +17,10 @@ BatchNormLayer::BatchNormLayer(const LayerSpec& spec, bool relu, absl::Span<Para
       running_mean_(FindParameter(parameters, spec.name + ".running_mean")),
       running_var_(FindParameter(parameters, spec.name + ".running_var")) {}
 
-absl::StatusOr<Tensor> BatchNormLayer::ForwardAdding(Tensor x, Tensor residual, Mode mode,
+absl::StatusOr<Tensor> BatchNormLayer::ForwardAdding(Tensor x, Tensor residual, const Pass& pass,
                                                      Saved* saved) {
   ASSIGN_OR_RETURN(Tensor y, context_.NewTensor(x.shape()));
-  if (mode == Mode::kEvaluate) {
+  if (pass.mode == Mode::kEvaluate) {
     BatchNormInference a;
     a.x = x.view();
     a.residual = residual.view();
@@ -33,8 +33,8 @@ absl::StatusOr<Tensor> BatchNormLayer::ForwardAdding(Tensor x, Tensor residual, 
     RETURN_IF_ERROR(ToStatus(context_.ops->NormalizeByRunning(a)));
     return y;
   }
-  ASSIGN_OR_RETURN(Tensor statistics, Normalize(x, residual, y, mode));
-  if (mode == Mode::kRecalibrate) return y;
+  ASSIGN_OR_RETURN(Tensor statistics, Normalize(x, residual, y, pass));
+  if (pass.mode == Mode::kRecalibrate) return y;
   saved->Push(std::move(x));
   if (relu_) saved->Push(y);
   saved->Push(std::move(statistics));
@@ -43,7 +43,7 @@ absl::StatusOr<Tensor> BatchNormLayer::ForwardAdding(Tensor x, Tensor residual, 
 
 // Returns [2, channels]: mean, rstd.
 absl::StatusOr<Tensor> BatchNormLayer::Normalize(const Tensor& x, const Tensor& residual,
-                                                 const Tensor& y, Mode mode) const {
+                                                 const Tensor& y, const Pass& pass) const {
   ASSIGN_OR_RETURN(Tensor statistics,
                    Tensor::Allocate(context_.device, DType::kF32, {2, channels_}));
   BatchNormForward a;
@@ -56,7 +56,8 @@ absl::StatusOr<Tensor> BatchNormLayer::Normalize(const Tensor& x, const Tensor& 
   a.running_var = Floats(running_var_->value);
   a.mean = Floats(statistics);
   a.rstd = Floats(statistics) + channels_;
-  if (mode == Mode::kRecalibrate) a.momentum = 1;
+  if (pass.mode == Mode::kRecalibrate) a.momentum = 1;
+  if (pass.again) a.momentum = 0;
   a.relu = relu_;
   RETURN_IF_ERROR(ToStatus(context_.ops->NormalizeBatch(a)));
   return statistics;

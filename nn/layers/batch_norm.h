@@ -14,13 +14,13 @@ class BatchNormLayer final : public Layer {
   BatchNormLayer(const LayerSpec& spec, bool relu, absl::Span<Parameter> parameters,
                  const LayerContext& context);
 
-  absl::StatusOr<Tensor> Forward(Tensor x, Mode mode, Saved* saved) override {
-    return ForwardAdding(std::move(x), Tensor(), mode, saved);
+  absl::StatusOr<Tensor> Forward(Tensor x, const Pass& pass, Saved* saved) override {
+    return ForwardAdding(std::move(x), Tensor(), pass, saved);
   }
   absl::StatusOr<Tensor> Backward(Tensor dy, Saved* saved) override;
 
   // Forward and Backward with `residual` (empty: none) added before the ReLU.
-  absl::StatusOr<Tensor> ForwardAdding(Tensor x, Tensor residual, Mode mode, Saved* saved);
+  absl::StatusOr<Tensor> ForwardAdding(Tensor x, Tensor residual, const Pass& pass, Saved* saved);
   struct Gradients {
     Tensor dx, dresidual;  // may share memory with dy
   };
@@ -28,7 +28,7 @@ class BatchNormLayer final : public Layer {
 
  private:
   absl::StatusOr<Tensor> Normalize(const Tensor& x, const Tensor& residual, const Tensor& y,
-                                   Mode mode) const;
+                                   const Pass& pass) const;
   absl::Status Differentiate(const Tensor& dy, const Tensor& dx, const Tensor& dresidual,
                              Saved* saved);
 

@@ -3,7 +3,10 @@
 #include <utility>
 
 #include "base/status.h"
+#include "nn/layers/attention.h"
 #include "nn/layers/batch_norm.h"
+#include "nn/layers/dropout.h"
+#include "nn/layers/embedding.h"
 #include "nn/layers/layer_norm.h"
 #include "nn/layers/residual.h"
 #include "nn/layers/simple.h"
@@ -50,6 +53,7 @@ struct Builder {
       case LayerKind::kBatchNorm:
         return std::make_unique<BatchNormLayer>(spec, relu, parameters, context);
       case LayerKind::kLayerNorm:
+      case LayerKind::kRmsNorm:
         return NewLayerNormLayer(spec, parameters, context);
       case LayerKind::kResidual:
         return Residual(spec, relu, needs_dx);
@@ -63,6 +67,18 @@ struct Builder {
         return NewGlobalAvgPoolLayer(spec, context);
       case LayerKind::kFlatten:
         return NewFlattenLayer(spec, context);
+      case LayerKind::kEmbedding:
+        return NewEmbeddingLayer(spec, parameters, context);
+      case LayerKind::kPositionEmbedding:
+        return NewPositionEmbeddingLayer(spec, parameters, context);
+      case LayerKind::kGelu:
+        return NewGeluLayer(spec, context);
+      case LayerKind::kSwiglu:
+        return NewSwigluLayer(spec, context);
+      case LayerKind::kAttention:
+        return NewAttentionLayer(spec, context);
+      case LayerKind::kDropout:
+        return NewDropoutLayer(spec, context);
     }
     return absl::InvalidArgumentError("unknown layer kind");
   }

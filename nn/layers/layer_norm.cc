@@ -13,24 +13,29 @@ class LayerNormLayer final : public Layer {
   LayerNormLayer(const LayerSpec& spec, absl::Span<Parameter> parameters,
                  const LayerContext& context)
       : features_(spec.in_features),
+        epsilon_(static_cast<float>(spec.epsilon)),
+        centred_(spec.kind == LayerKind::kLayerNorm),
         context_(context),
         weight_(FindParameter(parameters, spec.name + ".weight")),
-        bias_(FindParameter(parameters, spec.name + ".bias")) {}
+        bias_(centred_ ? FindParameter(parameters, spec.name + ".bias") : nullptr) {}
 
-  absl::StatusOr<Tensor> Forward(Tensor x, Mode mode, Saved* saved) override {
+  absl::StatusOr<Tensor> Forward(Tensor x, const Pass& pass, Saved* saved) override {
     const int64_t rows = x.elements() / features_;
     ASSIGN_OR_RETURN(Tensor y, context_.NewTensor(x.shape()));
-    // mean, rstd
-    ASSIGN_OR_RETURN(Tensor statistics, Tensor::Allocate(context_.device, DType::kF32, {2, rows}));
+    // rstd, mean
+    ASSIGN_OR_RETURN(Tensor statistics,
+                     Tensor::Allocate(context_.device, DType::kF32, {centred_ ? 2 : 1, rows}));
     LayerNormForward a;
     a.x = x.view();
     a.y = y.view();
     a.scale = Floats(weight_->value);
-    a.bias = Floats(bias_->value);
-    a.mean = Floats(statistics);
-    a.rstd = Floats(statistics) + rows;
+    a.bias = centred_ ? Floats(bias_->value) : nullptr;
+    a.rstd = Floats(statistics);
+    a.mean = centred_ ? Floats(statistics) + rows : nullptr;
+    a.epsilon = epsilon_;
+    a.centred = centred_;
     RETURN_IF_ERROR(ToStatus(context_.ops->NormalizeRows(a)));
-    if (mode == Mode::kTrain) {
+    if (pass.mode == Mode::kTrain) {
       saved->Push(std::move(x));
       saved->Push(std::move(statistics));
     }
@@ -46,19 +51,22 @@ class LayerNormLayer final : public Layer {
     a.dy = dy.view();
     a.dx = dx.view();
     a.scale = Floats(weight_->value);
-    a.mean = Floats(statistics);
-    a.rstd = Floats(statistics) + statistics.shape()[1];
+    a.rstd = Floats(statistics);
+    a.mean = centred_ ? Floats(statistics) + statistics.shape()[1] : nullptr;
     a.dscale = Floats(weight_->gradient);
-    a.dbias = Floats(bias_->gradient);
+    a.dbias = centred_ ? Floats(bias_->gradient) : nullptr;
+    a.centred = centred_;
     RETURN_IF_ERROR(ToStatus(context_.ops->NormalizeRowsBackward(a)));
     return dx;
   }
 
  private:
   const int64_t features_;
+  const float epsilon_;
+  const bool centred_;
   const LayerContext context_;
   Parameter* const weight_;
-  Parameter* const bias_;
+  Parameter* const bias_;  // null when not centred
 };
 
 }  // namespace

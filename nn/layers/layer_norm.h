@@ -1,4 +1,4 @@
-// Layer norm over the last axis (LayerNormForward in nn/ops.h).
+// Layer norm and RMS norm over the last axis (LayerNormForward in nn/ops.h).
 #pragma once
 
 #include <memory>
@@ -9,7 +9,8 @@
 
 namespace thinwire {
 
-// Keeps x and each row's statistics for Backward. Parameters outlive the layer.
+// Of kLayerNorm or kRmsNorm. Keeps x and each row's statistics for Backward. Parameters outlive the
+// layer.
 std::unique_ptr<Layer> NewLayerNormLayer(const LayerSpec& spec, absl::Span<Parameter> parameters,
                                          const LayerContext& context);
 

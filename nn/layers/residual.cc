@@ -14,11 +14,11 @@ class ResidualLayer final : public Layer {
         shortcut_(std::move(shortcut)),
         context_(context) {}
 
-  absl::StatusOr<Tensor> Forward(Tensor x, Mode mode, Saved* saved) override {
-    ASSIGN_OR_RETURN(Tensor short_cut, shortcut_->Forward(x, mode, saved));
-    ASSIGN_OR_RETURN(Tensor z, body_->Forward(std::move(x), mode, saved));
+  absl::StatusOr<Tensor> Forward(Tensor x, const Pass& pass, Saved* saved) override {
+    ASSIGN_OR_RETURN(Tensor short_cut, shortcut_->Forward(x, pass, saved));
+    ASSIGN_OR_RETURN(Tensor z, body_->Forward(std::move(x), pass, saved));
     if (last_ != nullptr) {
-      return last_->ForwardAdding(std::move(z), std::move(short_cut), mode, saved);
+      return last_->ForwardAdding(std::move(z), std::move(short_cut), pass, saved);
     }
     return Sum(std::move(z), std::move(short_cut));
   }

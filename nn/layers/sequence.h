@@ -15,9 +15,9 @@ class Sequence final : public Layer {
   void Append(std::unique_ptr<Layer> layer) { layers_.push_back(std::move(layer)); }
   bool empty() const { return layers_.empty(); }
 
-  absl::StatusOr<Tensor> Forward(Tensor x, Mode mode, Saved* saved) override {
+  absl::StatusOr<Tensor> Forward(Tensor x, const Pass& pass, Saved* saved) override {
     for (const auto& layer : layers_) {
-      ASSIGN_OR_RETURN(x, layer->Forward(std::move(x), mode, saved));
+      ASSIGN_OR_RETURN(x, layer->Forward(std::move(x), pass, saved));
     }
     return x;
   }

@@ -12,10 +12,10 @@ class ReluLayer final : public Layer {
  public:
   explicit ReluLayer(const LayerContext& context) : context_(context) {}
 
-  absl::StatusOr<Tensor> Forward(Tensor x, Mode mode, Saved* saved) override {
+  absl::StatusOr<Tensor> Forward(Tensor x, const Pass& pass, Saved* saved) override {
     ASSIGN_OR_RETURN(Tensor y, context_.NewTensor(x.shape()));
     RETURN_IF_ERROR(ToStatus(context_.ops->Relu(x.view(), y.view())));
-    if (mode == Mode::kTrain) saved->Push(y);
+    if (pass.mode == Mode::kTrain) saved->Push(y);
     return y;
   }
   absl::StatusOr<Tensor> Backward(Tensor dy, Saved* saved) override {
@@ -41,10 +41,10 @@ class OperationLayer final : public Layer {
   OperationLayer(const LayerSpec& spec, const LayerContext& context, Operation operation)
       : in_(spec.in), out_(spec.out), context_(context), operation_(std::move(operation)) {}
 
-  absl::StatusOr<Tensor> Forward(Tensor x, Mode mode, Saved* saved) override {
+  absl::StatusOr<Tensor> Forward(Tensor x, const Pass& pass, Saved* saved) override {
     ASSIGN_OR_RETURN(Tensor y, context_.NewTensor(out_.WithBatch(x.shape()[0])));
     RETURN_IF_ERROR(ToStatus(operation_.forward(x.view(), y.view())));
-    if (mode == Mode::kTrain && operation_.keeps_x) saved->Push(std::move(x));
+    if (pass.mode == Mode::kTrain && operation_.keeps_x) saved->Push(std::move(x));
     return y;
   }
   absl::StatusOr<Tensor> Backward(Tensor dy, Saved* saved) override {
@@ -88,6 +88,28 @@ std::unique_ptr<Layer> NewMaxoutLayer(const LayerSpec& spec, const LayerContext&
                 },
                 [=](const TensorView& x, const TensorView& dy, const TensorView& dx) {
                   return context.ops->MaxoutBackward(group, x, dy, dx);
+                },
+                /*keeps_x=*/true});
+}
+
+std::unique_ptr<Layer> NewGeluLayer(const LayerSpec& spec, const LayerContext& context) {
+  const GeluKind kind = spec.gelu == GeluForm::kTanh ? GeluKind::kTanh : GeluKind::kExact;
+  return std::make_unique<OperationLayer>(
+      spec, context,
+      Operation{
+          [=](const TensorView& x, const TensorView& y) { return context.ops->Gelu(kind, x, y); },
+          [=](const TensorView& x, const TensorView& dy, const TensorView& dx) {
+            return context.ops->GeluBackward(kind, x, dy, dx);
+          },
+          /*keeps_x=*/true});
+}
+
+std::unique_ptr<Layer> NewSwigluLayer(const LayerSpec& spec, const LayerContext& context) {
+  return std::make_unique<OperationLayer>(
+      spec, context,
+      Operation{[=](const TensorView& x, const TensorView& y) { return context.ops->Swiglu(x, y); },
+                [=](const TensorView& x, const TensorView& dy, const TensorView& dx) {
+                  return context.ops->SwigluBackward(x, dy, dx);
                 },
                 /*keeps_x=*/true});
 }

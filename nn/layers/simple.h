@@ -13,6 +13,8 @@ std::unique_ptr<Layer> NewReluLayer(const LayerContext& context);
 // Keep x.
 std::unique_ptr<Layer> NewMaxPoolLayer(const LayerSpec& spec, const LayerContext& context);
 std::unique_ptr<Layer> NewMaxoutLayer(const LayerSpec& spec, const LayerContext& context);
+std::unique_ptr<Layer> NewGeluLayer(const LayerSpec& spec, const LayerContext& context);
+std::unique_ptr<Layer> NewSwigluLayer(const LayerSpec& spec, const LayerContext& context);
 // Keep nothing.
 std::unique_ptr<Layer> NewGlobalAvgPoolLayer(const LayerSpec& spec, const LayerContext& context);
 std::unique_ptr<Layer> NewFlattenLayer(const LayerSpec& spec, const LayerContext& context);

@@ -36,10 +36,10 @@ class WeightedLayer final : public Layer {
         bias_(spec.bias ? FindParameter(parameters, spec.name + ".bias") : nullptr),
         op_(std::move(op)) {}
 
-  absl::StatusOr<Tensor> Forward(Tensor x, Mode mode, Saved* saved) override {
+  absl::StatusOr<Tensor> Forward(Tensor x, const Pass& pass, Saved* saved) override {
     ASSIGN_OR_RETURN(Tensor y, context_.NewTensor(out_.WithBatch(x.shape()[0])));
     RETURN_IF_ERROR(ToStatus(op_->Forward(ViewFor<Op>(x), ViewFor<Op>(y))));
-    if (mode == Mode::kTrain) saved->Push(std::move(x));
+    if (pass.mode == Mode::kTrain) saved->Push(std::move(x));
     return y;
   }
 

@@ -116,6 +116,7 @@ absl::Status Executor::Accumulate(Work work, const SampleRange& batch, StepRepor
     const SampleRange part = MicrobatchRange(work.batch_size, count, action.microbatch);
     work.microbatch = action.microbatch;
     work.samples = part.last - part.first;
+    work.first_sample = part.first;
     work.deadline = SteadyTime::Now() + spec.deadline;
     if (action.kind == Action::Kind::kForward) {
       ASSIGN_OR_RETURN(const LossSums one, ForwardOne(work, batch, part));

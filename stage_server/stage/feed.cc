@@ -42,13 +42,13 @@ void Feed::Expect(const std::vector<FeedRequest>& requests) {
 
 absl::StatusOr<LoadedSamples> Feed::Load(const FeedRequest& request) {
   ASSIGN_OR_RETURN(LoadedSamples samples, loader_.Load(request));
-  if (backend_.device->is_host() || samples.images.empty()) return samples;
-  const Tensor& images = samples.images;
+  if (backend_.device->is_host() || samples.inputs.empty()) return samples;
+  const Tensor& inputs = samples.inputs;
   ASSIGN_OR_RETURN(Tensor copied,
-                   Tensor::Allocate(backend_.device, images.dtype(), images.shape()));
+                   Tensor::Allocate(backend_.device, inputs.dtype(), inputs.shape()));
   RETURN_IF_ERROR(
-      ToStatus(backend_.device->CopyFromHost(copied.data(), images.data(), images.bytes())));
-  samples.images = std::move(copied);
+      ToStatus(backend_.device->CopyFromHost(copied.data(), inputs.data(), inputs.bytes())));
+  samples.inputs = std::move(copied);
   return samples;
 }
 
@@ -91,17 +91,17 @@ absl::StatusOr<Samples> Feed::Take(const FeedRequest& request) {
   samples.labels = std::move(loaded.labels);
   samples.digest = loaded.digest;
   if (spec_.inputs) {
-    ASSIGN_OR_RETURN(samples.inputs, Inputs(std::move(loaded.images)));
+    ASSIGN_OR_RETURN(samples.inputs, Converted(std::move(loaded.inputs)));
   }
   return samples;
 }
 
-absl::StatusOr<Tensor> Feed::Inputs(Tensor images) const {
-  if (spec_.compute == images.dtype()) return images;
-  ASSIGN_OR_RETURN(const Tensor inputs,
-                   Tensor::Allocate(backend_.device, spec_.compute, images.shape()));
-  RETURN_IF_ERROR(ToStatus(backend_.ops->Convert(images.view(), inputs.view())));
-  return inputs;
+absl::StatusOr<Tensor> Feed::Converted(Tensor inputs) const {
+  if (inputs.dtype() == spec_.compute || inputs.dtype() == DType::kI32) return inputs;
+  ASSIGN_OR_RETURN(const Tensor converted,
+                   Tensor::Allocate(backend_.device, spec_.compute, inputs.shape()));
+  RETURN_IF_ERROR(ToStatus(backend_.ops->Convert(inputs.view(), converted.view())));
+  return converted;
 }
 
 }  // namespace thinwire

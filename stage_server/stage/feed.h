@@ -29,14 +29,14 @@ class Feed {
   // else waits for it, and the rest is forgotten.
   void Announce(const std::vector<FeedRequest>& requests);
 
-  // Inputs are on the backend's device, in the compute type.
+  // Inputs are on the backend's device: images in the compute type, tokens as int32.
   absl::StatusOr<Samples> Take(const FeedRequest& request);
 
  private:
-  // What the loader gives, with images on the backend's device.
+  // What the loader gives, with inputs on the backend's device.
   absl::StatusOr<LoadedSamples> Load(const FeedRequest& request);
   absl::StatusOr<LoadedSamples> TakeLoaded(const FeedRequest& request);
-  absl::StatusOr<Tensor> Inputs(Tensor images) const;
+  absl::StatusOr<Tensor> Converted(Tensor inputs) const;
   void Expect(const std::vector<FeedRequest>& requests) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void LoadAhead();
 

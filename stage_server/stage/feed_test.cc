@@ -69,6 +69,66 @@ TEST_F(FeedTest, LoadingAheadChangesNothing) {
   }
 }
 
+// Two epochs of windows of Tiny Shakespeare and the first blocks of its test text.
+class TextFeedTest : public ::testing::Test {
+ protected:
+  TextFeedTest() {
+    DataOptions options;
+    options.name = "shakespeare";
+    options.text.tokens = TokenKind::kCharacters;
+    options.text.context = kContext;
+    options.text.windows = kSamples;
+    data_ = *LoadData(options);
+    spec_.data_seed = 3;
+    spec_.shuffle = {ShuffleKind::kSamples, 3, 8};
+    spec_.compute = DType::kBF16;
+  }
+
+  Samples Take(const FeedRequest& request, const Backend& backend = CpuBackend(0)) {
+    Feed feed(spec_, &data_, backend);
+    return *feed.Take(request);
+  }
+  static std::vector<int32_t> Ids(const Tensor& inputs) {
+    std::vector<int32_t> ids(inputs.elements());
+    EXPECT_TRUE(inputs.device()->CopyToHost(ids.data(), inputs.data(), inputs.bytes()).ok());
+    return ids;
+  }
+
+  static constexpr int64_t kContext = 16;
+  DataSplits data_;
+  FeedSpec spec_;
+};
+
+TEST_F(TextFeedTest, LabelsAreTheNextTokensThoughTwoStagesLoadThem) {
+  for (const FeedRequest& request :
+       {FeedRequest{PHASE_TRAIN, 1, {8, 16}}, FeedRequest{PHASE_TRAIN, 2, {8, 16}},
+        FeedRequest{PHASE_EVALUATE_COMPRESSED, 1, {8, 16}}}) {
+    spec_.inputs = true;
+    spec_.labels = false;
+    const Samples first = Take(request);
+    spec_.inputs = false;
+    spec_.labels = true;
+    const Samples last = Take(request);
+    EXPECT_EQ(first.digest, last.digest);
+    ASSERT_EQ(first.inputs.dtype(), DType::kI32) << "whatever the compute type is";
+    ASSERT_EQ(first.inputs.shape(), (Shape{8, kContext}));
+    const std::vector<int32_t> ids = Ids(first.inputs);
+    ASSERT_EQ(last.labels.size(), ids.size());
+    for (size_t i = 0; i < ids.size(); ++i) {
+      if (i % kContext != 0) {
+        EXPECT_EQ(last.labels[i - 1], ids[i]) << i;
+      }
+    }
+  }
+}
+
+TEST_F(TextFeedTest, WindowsAreElsewhereInTheNextEpoch) {
+  spec_.inputs = true;
+  const FeedRequest whole = {PHASE_TRAIN, 1, {0, kSamples}};
+  EXPECT_EQ(Ids(Take(whole).inputs), Ids(Take(whole, NewLateBackend()).inputs));
+  EXPECT_NE(Ids(Take(whole).inputs), Ids(Take({PHASE_TRAIN, 2, {0, kSamples}}).inputs));
+}
+
 TEST_F(FeedTest, InputsAreOnTheDevice) {
   const Backend backend = NewLateBackend();
   Feed feed(spec_, &data_, backend);

@@ -19,6 +19,13 @@ Mode ModeOf(Phase phase) {
   return phase == PHASE_RECALIBRATE ? Mode::kRecalibrate : Mode::kEvaluate;
 }
 
+// Recordings know one step only and take no token ids.
+bool IsRecordable(const Model& model, const BlockRange& range) {
+  if (model.tokens && range.first == 0) return false;
+  return std::none_of(model.blocks.begin() + range.first, model.blocks.begin() + range.last,
+                      [](const BlockSpec& block) { return IsRandom(block.layers); });
+}
+
 // Takes a tensor through a cut inside the process.
 absl::StatusOr<Tensor> Cross(CutEnd& from, CutEnd& to, const Work& work, uint64_t digest,
                              Tensor x) {
@@ -54,6 +61,8 @@ absl::Status LocalStage::BuildSegments() {
     options.ops = backend_.ops.get();
     options.compute = spec_.compute;
     options.init_seed = spec_.init_seed;
+    options.dropout_seed = spec_.dropout_seed;
+    options.recompute = spec_.recompute;
     options.needs_input_gradient = i > 0;
     ASSIGN_OR_RETURN(auto segment,
                      BuildSegment(absl::MakeConstSpan(spec_.model.blocks)
@@ -61,7 +70,10 @@ absl::Status LocalStage::BuildSegments() {
                                   options));
     ASSIGN_OR_RETURN(auto optimizer, NewOptimizer(spec_.optimizer, segment->parameters(),
                                                   backend_.device, backend_.ops.get()));
-    segments_.push_back(RecordSegment(std::move(segment), recording));
+    if (IsRecordable(spec_.model, blocks)) {
+      segment = RecordSegment(std::move(segment), recording);
+    }
+    segments_.push_back(std::move(segment));
     optimizers_.push_back(std::move(optimizer));
   }
   return absl::OkStatus();
@@ -144,12 +156,13 @@ absl::StatusOr<LossSums> LocalStage::Forward(const Work& work,
   in_flight->saved.resize(segments_.size());
   ASSIGN_OR_RETURN(auto input, Input(work, samples));
   const uint64_t digest = in_flight->sample_digest = input.sample_digest;
+  const Pass pass(ModeOf(work.phase), work.step, work.first_sample);
   Tensor x = std::move(input.tensor);
   for (size_t i = 0; i < segments_.size(); ++i) {
     {
       ScopedTimer timer(&activity_.forward);
-      ASSIGN_OR_RETURN(x, segments_[i]->Forward(x, ModeOf(work.phase),
-                                                training ? &in_flight->saved[i] : nullptr));
+      ASSIGN_OR_RETURN(x,
+                       segments_[i]->Forward(x, pass, training ? &in_flight->saved[i] : nullptr));
       if (i + 1 == segments_.size() && spec_.last()) break;  // the loss waits
       RETURN_IF_ERROR(FinishCompute());
     }

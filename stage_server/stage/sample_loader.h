@@ -36,15 +36,17 @@ struct FeedRequest {
 };
 
 struct LoadedSamples {
-  Tensor images;  // fp32, [samples, ...], in memory of the host; empty without `inputs`
-  std::vector<int32_t> labels;
+  // Images are fp32, [samples, ...], tokens int32, [samples, context]; in memory of the host. Empty
+  // without `inputs`.
+  Tensor inputs;
+  std::vector<int32_t> labels;  // labels_per_sample() for each sample, one sample behind the other
   uint64_t digest = 0;
 };
 
 // One thread at a time.
 class SampleLoader {
  public:
-  // `data` and `host`, in whose memory images are put, outlive the loader.
+  // `data` and `host`, in whose memory inputs are put, outlive the loader.
   SampleLoader(const FeedSpec& spec, const DataSplits* data, Device* host)
       : spec_(spec), data_(data), host_(host) {}
 
@@ -52,7 +54,10 @@ class SampleLoader {
 
  private:
   void FindIds(const FeedRequest& request, const Dataset& data);
-  absl::StatusOr<Tensor> Images(const FeedRequest& request, const Dataset& data);
+  Dataset::Augmentation AugmentationFor(const FeedRequest& request, const Dataset& data,
+                                        int64_t id) const;
+  std::vector<int32_t> Labels(const FeedRequest& request, const Dataset& data) const;
+  absl::StatusOr<Tensor> Inputs(const FeedRequest& request, const Dataset& data) const;
 
   const FeedSpec spec_;
   const DataSplits* const data_;

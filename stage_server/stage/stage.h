@@ -13,6 +13,7 @@
 #include "compress/direction_spec.h"
 #include "compress/kernels.h"
 #include "data/sampler.h"
+#include "models/cost.h"
 #include "models/model.h"
 #include "models/partition.h"
 #include "nn/ops.h"
@@ -58,7 +59,8 @@ struct StageSpec {
 
   DType compute = DType::kF32;
   OptimizerSpec optimizer;
-  uint64_t init_seed = 0, data_seed = 0, codec_seed = 0;
+  Recompute recompute = Recompute::kNone;
+  uint64_t init_seed = 0, data_seed = 0, codec_seed = 0, dropout_seed = 0;
   ShuffleKind shuffle = ShuffleKind::kSamples;
 
   int stages() const { return static_cast<int>(stage_starts.size()); }
@@ -93,10 +95,11 @@ struct Work {
   uint32_t epoch = 0;
   uint64_t step = 0;  // as in FrameHeader
   uint32_t microbatch = 0;
-  int microbatches = 1;    // of the whole batch
-  int64_t batch_size = 0;  // likewise
-  int64_t samples = 0;     // of this microbatch
-  bool compress = false;   // no warm-up, and no evaluation without codecs
+  int microbatches = 1;      // of the whole batch
+  int64_t batch_size = 0;    // likewise
+  int64_t samples = 0;       // of this microbatch
+  int64_t first_sample = 0;  // its place in the batch
+  bool compress = false;     // no warm-up, and no evaluation without codecs
   SteadyTime deadline;
 
   MessageKey key() const { return {phase, DIRECTION_UNSPECIFIED, 0, epoch, step, microbatch}; }

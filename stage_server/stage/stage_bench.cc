@@ -69,6 +69,7 @@ absl::Status RunStep(std::vector<BenchStage>& stages, uint64_t step) {
     work.microbatch = m;
     work.batch_size = spec.batch_size;
     work.samples = part.last - part.first;
+    work.first_sample = part.first;
     work.deadline = SteadyTime::Never();
     for (BenchStage& stage : stages) {
       std::optional<Samples> samples;

@@ -55,11 +55,13 @@ absl::StatusOr<StageSpec> StageSpecFrom(const Experiment& experiment, int stage)
   spec.capture = CaptureOf(experiment, spec.cuts);
   ASSIGN_OR_RETURN(spec.shuffle, ShuffleFrom(experiment));
   ASSIGN_OR_RETURN(spec.compute, ComputeFrom(experiment));
+  ASSIGN_OR_RETURN(spec.recompute, RecomputeFrom(experiment));
   ASSIGN_OR_RETURN(spec.optimizer, OptimizerFrom(experiment));
   const Seeds seeds = SeedsFrom(experiment);
   spec.init_seed = seeds.init;
   spec.data_seed = seeds.data;
   spec.codec_seed = seeds.codec;
+  spec.dropout_seed = seeds.dropout;
   return spec;
 }
 

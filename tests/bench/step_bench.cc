@@ -58,8 +58,7 @@ absl::StatusOr<Tensor> RandomImages(const BenchOptions& bench, Device* device, O
 // Recorded where the device can.
 absl::StatusOr<std::unique_ptr<Segment>> NewNetwork(const BenchOptions& bench, Device* device,
                                                     Ops* ops) {
-  ModelOptions model_options;
-  model_options.name = "resnet18";
+  ASSIGN_OR_RETURN(ModelOptions model_options, OptionsOf("resnet18"));
   model_options.width = bench.width;
   model_options.input = {1, 32, 32, 3};
   ASSIGN_OR_RETURN(const Model model, NamedModel(model_options));

@@ -3,13 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cmath>
-#include <cstring>
-#include <fstream>
-#include <iterator>
-#include <map>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -21,6 +15,7 @@
 #include "nn/segment.h"
 #include "tensor/copy_testing.h"
 #include "tensor/cpu/device.h"
+#include "tests/parity/fixture.h"
 
 namespace thinwire {
 namespace {
@@ -28,24 +23,6 @@ namespace {
 constexpr char kFixture[] = "tests/parity/resnet18_w4.safetensors";
 constexpr int64_t kBatch = 8;
 constexpr int kSteps = 10;
-
-std::map<std::string, std::vector<float>> ReadFixture() {
-  std::ifstream file(kFixture, std::ios::binary);
-  const std::string bytes((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-  uint64_t header_bytes = 0;
-  EXPECT_GT(bytes.size(), sizeof(header_bytes)) << kFixture;
-  std::memcpy(&header_bytes, bytes.data(), sizeof(header_bytes));
-  const auto header = nlohmann::json::parse(bytes.substr(8, header_bytes));
-  std::map<std::string, std::vector<float>> tensors;
-  for (const auto& [name, entry] : header.items()) {
-    if (name == "__metadata__") continue;
-    const size_t begin = entry["data_offsets"][0], end = entry["data_offsets"][1];
-    std::vector<float>& values = tensors[name];
-    values.resize((end - begin) / sizeof(float));
-    std::memcpy(values.data(), bytes.data() + 8 + header_bytes + begin, end - begin);
-  }
-  return tensors;
-}
 
 // Where a network is computed, and how far it may be from PyTorch's: the norm of a difference over
 // that of the tensor. Sums in another order are about 3e-6 apart after ten steps on a CPU. cuDNN
@@ -63,10 +40,9 @@ const Place kTested = {"BackendUnderTest", 1e-3, [] { return BackendUnderTest().
 
 class ParityTest : public testing::TestWithParam<const Place*> {
  protected:
-  ParityTest() : fixture_(ReadFixture()), device_(GetParam()->device()) {
+  ParityTest() : fixture_(ReadFixture(kFixture)), device_(GetParam()->device()) {
     ops_ = GetParam()->new_ops();
-    ModelOptions model;
-    model.name = "resnet18";
+    ModelOptions model = *OptionsOf("resnet18");
     model.width = 4;
     model.input = {1, 32, 32, 3};
     SegmentOptions options;
@@ -91,16 +67,9 @@ class ParityTest : public testing::TestWithParam<const Place*> {
   void ExpectParity(const std::string& name, const Tensor& tensor) {
     const Tensor host = On(CpuDevice(), tensor);
     const absl::Span<const float> values = host.floats();
-    const std::vector<float>& expected = Expected(name);
-    ASSERT_EQ(values.size(), expected.size()) << name;
-    double distance = 0, norm = 0;
-    for (size_t i = 0; i < values.size(); ++i) {
-      const double e = static_cast<double>(expected[i]);
-      distance += (static_cast<double>(values[i]) - e) * (static_cast<double>(values[i]) - e);
-      norm += e * e;
-    }
-    worst_ = std::max(worst_, std::sqrt(distance / norm));
-    EXPECT_LE(std::sqrt(distance), GetParam()->tolerance * std::sqrt(norm)) << name;
+    const double distance = Distance(values, Expected(name));
+    worst_ = std::max(worst_, distance);
+    EXPECT_LE(distance, GetParam()->tolerance) << name;
   }
   void ExpectLoss(int step, double loss) {
     const double expected = static_cast<double>(Expected("losses")[step]);
@@ -135,7 +104,7 @@ class ParityTest : public testing::TestWithParam<const Place*> {
     return sums.loss / kBatch;
   }
 
-  std::map<std::string, std::vector<float>> fixture_;
+  Fixture fixture_;
   Device* const device_;
   std::unique_ptr<Ops> ops_;
   std::unique_ptr<Segment> segment_;

@@ -107,6 +107,7 @@ absl::Status RecordedTraining::BuildSegments() {
     options.device = backend_.device;
     options.ops = backend_.ops.get();
     options.init_seed = spec_.init_seed;
+    options.dropout_seed = spec_.dropout_seed;
     options.needs_input_gradient = i > 0;
     ASSIGN_OR_RETURN(auto segment,
                      BuildSegment(absl::MakeConstSpan(spec_.model.blocks)
@@ -157,6 +158,7 @@ absl::Status RecordedTraining::Step(Work work, const SampleRange& batch) {
     work.microbatch = m;
     const SampleRange part = MicrobatchRange(work.batch_size, work.microbatches, m);
     work.samples = part.last - part.first;
+    work.first_sample = part.first;
     return SampleRange{batch.first + part.first, batch.first + part.last};
   };
   for (int m = 0; m < work.microbatches; ++m) {
@@ -198,10 +200,10 @@ absl::StatusOr<RecordedTraining::InFlight> RecordedTraining::Forward(const Work&
   in_flight.saved.resize(segments_.size());
   in_flight.ids = IdsOf(work, range);
   ASSIGN_OR_RETURN(const Samples samples, feed_->Take({work.phase, work.epoch, range}));
+  const Pass pass(training ? Mode::kTrain : Mode::kEvaluate, work.step, work.first_sample);
   Tensor x = samples.inputs;
   for (size_t i = 0; i < segments_.size(); ++i) {
-    ASSIGN_OR_RETURN(x, segments_[i]->Forward(x, training ? Mode::kTrain : Mode::kEvaluate,
-                                              training ? &in_flight.saved[i] : nullptr));
+    ASSIGN_OR_RETURN(x, segments_[i]->Forward(x, pass, training ? &in_flight.saved[i] : nullptr));
     if (i + 1 == segments_.size()) break;
     ASSIGN_OR_RETURN(x, Cross(i, work, DIRECTION_ACTIVATION, in_flight.ids, x));
   }

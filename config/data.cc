@@ -1,0 +1,108 @@
+#include "config/data.h"
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/enum_names.h"
+#include "base/status.h"
+#include "config/checks.h"
+#include "config/choices.h"
+#include "config/specs.h"
+
+namespace thinwire {
+namespace {
+
+constexpr uint32_t kMaxBatchSize = 1 << 20;
+constexpr uint32_t kMaxContext = 1 << 20;
+constexpr uint32_t kMaxWindows = 1u << 31;
+constexpr char kVocabulary[] = "data/gpt2-bpe";
+
+absl::Status CheckLimit(const std::string& path, uint64_t limit, int64_t samples) {
+  if (limit <= static_cast<uint64_t>(samples)) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(path, ": ", limit, ", want at most ", samples, ", the samples there are"));
+}
+
+absl::Status ResolveAugment(DataConfig* data) {
+  if (data->augment() == "true") data->set_augment(Name(AugmentKind::kPerEpoch));
+  if (data->augment() == "false") data->set_augment(Name(AugmentKind::kNone));
+  std::vector<std::string> augmentations = NamesOf(AllAugmentations());
+  augmentations.insert(augmentations.end(), {"true", "false"});
+  return CheckName("data.augment", "augmentation", data->augment(), augmentations);
+}
+
+absl::Status ResolveVocabulary(DataConfig* data) {
+  TokenKind tokens;
+  RETURN_IF_ERROR(
+      CheckName("data.tokens", "kind of tokens", data->tokens(), NamesOf(AllTokenKinds())));
+  RETURN_IF_ERROR(FromName(data->tokens(), &tokens));
+  if (tokens == TokenKind::kBpe) {
+    if (!data->has_vocabulary()) data->set_vocabulary(kVocabulary);
+    return absl::OkStatus();
+  }
+  if (!data->has_vocabulary()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("data.vocabulary: ", data->vocabulary(), ", want data.tokens: bpe with it"));
+}
+
+absl::Status CheckCorpus(const CorpusConfig& corpus) {
+  const bool is_whole =
+      corpus.vocabulary() >= 1 && corpus.has_train_tokens() && corpus.has_test_tokens();
+  if (is_whole) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      "data.corpus: want vocabulary (at least 1), train_tokens and test_tokens");
+}
+
+absl::Status CountCorpus(const DataOptions& options, CorpusConfig* corpus) {
+  const absl::StatusOr<CorpusSize> size = MeasureCorpus(options);
+  if (!size.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("data: ", size.status().message(),
+                     "; to resolve this without the text, give data.corpus its size"));
+  }
+  corpus->set_vocabulary(static_cast<uint32_t>(size->vocabulary));
+  corpus->set_train_tokens(static_cast<uint64_t>(size->train_tokens));
+  corpus->set_test_tokens(static_cast<uint64_t>(size->test_tokens));
+  return absl::OkStatus();
+}
+
+absl::Status ResolveText(DataConfig* data) {
+  RETURN_IF_ERROR(ResolveVocabulary(data));
+  RETURN_IF_ERROR(CheckValue(data->context() >= 1 && data->context() <= kMaxContext, "data.context",
+                             data->context(), absl::StrCat("1 to ", kMaxContext)));
+  RETURN_IF_ERROR(CheckValue(data->windows() <= kMaxWindows, "data.windows", data->windows(),
+                             absl::StrCat("0 to ", kMaxWindows)));
+  if (data->windows() > 0 && data->augment() == Name(AugmentKind::kNone)) {
+    return absl::InvalidArgumentError(
+        "data.augment: none, want fixed or per_epoch with data.windows");
+  }
+  if (data->has_split()) {
+    RETURN_IF_ERROR(CheckValue(data->split() > 0 && data->split() < 1, "data.split", data->split(),
+                               "more than 0 and less than 1"));
+  }
+  if (data->has_corpus()) return CheckCorpus(data->corpus());
+  ASSIGN_OR_RETURN(const DataOptions options, DataOptionsFrom(*data));
+  if (KnownSize(options).vocabulary > 0) return absl::OkStatus();
+  return CountCorpus(options, data->mutable_corpus());
+}
+
+}  // namespace
+
+absl::Status ResolveData(DataConfig* data) {
+  if (!data->has_name()) return absl::InvalidArgumentError("data.name: is required");
+  ASSIGN_OR_RETURN(const KnownDataset known, KnownDatasetOf(*data));
+  RETURN_IF_ERROR(ResolveChoice("data", data));
+  if (known.has_folder && !data->has_dir()) data->set_dir(absl::StrCat("data/", data->name()));
+  RETURN_IF_ERROR(ResolveAugment(data));
+  if (known.is_text) RETURN_IF_ERROR(ResolveText(data));
+  RETURN_IF_ERROR(CheckValue(data->batch_size() >= 1 && data->batch_size() <= kMaxBatchSize,
+                             "data.batch_size", data->batch_size(),
+                             absl::StrCat("1 to ", kMaxBatchSize)));
+  RETURN_IF_ERROR(CheckName("data.shuffle", "shuffle", data->shuffle(), NamesOf(AllShuffles())));
+  ASSIGN_OR_RETURN(const DatasetInfo info, DatasetOf(*data));
+  RETURN_IF_ERROR(CheckLimit("data.limit", data->limit(), info.train_samples));
+  return CheckLimit("data.test_limit", data->test_limit(), info.test_samples);
+}
+
+}  // namespace thinwire

@@ -1,0 +1,133 @@
+#include "config/data.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "config/experiment.h"
+#include "config/resolve.h"
+#include "config/specs.h"
+#include "config/yaml_message.h"
+
+namespace thinwire {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+// `data` as YAML, laid over the defaults of every experiment.
+absl::StatusOr<DataConfig> Resolved(const std::string& data) {
+  Experiment experiment;
+  absl::Status status = MergeYaml(kExperimentDefaults, "defaults", &experiment);
+  status.Update(MergeYaml("data: " + data, "test", &experiment));
+  status.Update(ResolveData(experiment.mutable_data()));
+  if (!status.ok()) return status;
+  return experiment.data();
+}
+
+std::string Refusal(const std::string& data) {
+  const absl::Status status = Resolved(data).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
+  return std::string(status.message());
+}
+
+TEST(ResolveDataTest, FillsWhatBelongsToTheDataSet) {
+  EXPECT_EQ(WriteYaml(*Resolved("{name: shakespeare}")),
+            "name: shakespeare\nbatch_size: 100\naugment: per_epoch\nlimit: 0\ntest_limit: 0\n"
+            "verify: true\nshuffle: samples\ntokens: characters\ncontext: 256\nwindows: 0\n");
+  EXPECT_EQ(WriteYaml(*Resolved("{name: wikitext2, context: 1024}")),
+            "name: wikitext2\ndir: data/wikitext2\nbatch_size: 100\naugment: per_epoch\nlimit: 0\n"
+            "test_limit: 0\nverify: true\nshuffle: samples\ntokens: bpe\n"
+            "vocabulary: data/gpt2-bpe\ncontext: 1024\nwindows: 0\n");
+  EXPECT_EQ(Resolved("{name: shakespeare, tokens: bpe}")->vocabulary(), "data/gpt2-bpe");
+}
+
+TEST(ResolveDataTest, WhatIsResolvedResolvesToItself) {
+  for (const char* data :
+       {"{name: digits}", "{name: shakespeare, windows: 5}", "{name: wikitext2}",
+        "{name: text, file: a, corpus: {vocabulary: 9, train_tokens: 999, test_tokens: 999}}"}) {
+    const absl::StatusOr<DataConfig> once = Resolved(data);
+    ASSERT_TRUE(once.ok()) << once.status();
+    DataConfig twice = *once;
+    ASSERT_TRUE(ResolveData(&twice).ok());
+    EXPECT_EQ(WriteYaml(twice), WriteYaml(*once));
+  }
+}
+
+TEST(ResolveDataTest, IsDescribedWithoutLoadingAnything) {
+  const DatasetInfo wikitext2 =
+      *DatasetOf(*Resolved("{name: wikitext2, dir: no/such, vocabulary: no/such, context: 1024}"));
+  EXPECT_EQ(wikitext2.sample, (Shape{1, 1024}));
+  EXPECT_EQ(wikitext2.classes, 50257);
+  EXPECT_EQ(wikitext2.train_samples, 2390);
+  EXPECT_EQ(DatasetOf(*Resolved("{name: shakespeare, windows: 77}"))->train_samples, 77);
+  EXPECT_EQ(DatasetOf(*Resolved("{name: shakespeare, tokens: bpe}"))->classes, 50257);
+}
+
+TEST(ResolveDataTest, ATextOfUnknownSizeIsCounted) {
+  const std::string path = testing::TempDir() + "/counted.txt";
+  std::ofstream(path) << std::string(900, 'a') + std::string(100, 'b');
+  const absl::StatusOr<DataConfig> data =
+      Resolved("{name: text, tokens: characters, context: 10, file: " + path + "}");
+  std::filesystem::remove(path);
+  ASSERT_TRUE(data.ok()) << data.status();
+  EXPECT_EQ(WriteYaml(data->corpus()), "vocabulary: 2\ntrain_tokens: 900\ntest_tokens: 100\n");
+  EXPECT_EQ(DatasetOf(*data)->train_samples, 89) << "the file is not there any more";
+}
+
+TEST(ResolveDataTest, EveryValueThatDoesNotFitIsRefused) {
+  const std::vector<std::pair<const char*, const char*>> refusals = {
+      {"{name: digits, context: 8}", "data.context: does not belong to name digits"},
+      {"{name: digits, dir: here}", "data.dir: does not belong to name digits"},
+      {"{name: shakespeare, file: a}", "data.file: does not belong to name shakespeare"},
+      {"{name: text}", "data.file: is required with name text"},
+      {"{name: shakespeare, tokens: words}", "data.tokens: unknown"},
+      {"{name: shakespeare, vocabulary: here}",
+       "data.vocabulary: here, want data.tokens: bpe with it"},
+      {"{name: shakespeare, context: 0}", "data.context: 0, want 1 to 1048576"},
+      {"{name: shakespeare, context: 200000}",
+       "data: the test text of shakespeare has 111540 tokens, want at least 200001"},
+      {"{name: shakespeare, windows: 4000000000}",
+       "data.windows: 4000000000, want 0 to 2147483648"},
+      {"{name: shakespeare, windows: 9, augment: none}",
+       "data.augment: none, want fixed or per_epoch with data.windows"},
+      {"{name: shakespeare, context: 64, limit: 15686}",
+       "data.limit: 15686, want at most 15685, the samples there are"},
+      {"{name: text, file: a, split: 1}", "data.split: 1, want more than 0 and less than 1"},
+      {"{name: text, file: a, corpus: {vocabulary: 9}}",
+       "data.corpus: want vocabulary (at least 1), train_tokens and test_tokens"},
+      {"{name: text, file: no/such, tokens: characters}",
+       "data: cannot read data.file no/such; to resolve this without the text, give data.corpus"},
+      {"{name: wikitext2, verify: false, dir: no/such}",
+       "data: cannot read no/such/wiki.train.tokens: `thinwire data fetch wikitext2`"},
+  };
+  for (const auto& [data, message] : refusals) EXPECT_THAT(Refusal(data), HasSubstr(message));
+}
+
+constexpr char kPlanned[] =
+    "model: {name: resnet8}\noptimizer: {lr: 0.1}\nepochs: 1\n"
+    "data: {name: text, file: no/such, tokens: characters, context: 8,\n"
+    "       corpus: {vocabulary: 9, train_tokens: 99, test_tokens: 99}}\n";
+
+std::string With(const std::vector<std::string>& overrides) {
+  return std::string(ParseExperiment(kPlanned, "f.yaml", overrides).status().message());
+}
+
+TEST(ResolveDataTest, OtherTextIsCountedAnewThoughTheFileHasASize) {
+  EXPECT_THAT(With({}), Not(HasSubstr("no/such"))) << "only the model does not fit";
+  EXPECT_THAT(With({"data.context=9"}), Not(HasSubstr("no/such")));
+  EXPECT_THAT(With({"data.split=0.5"}), HasSubstr("cannot read data.file no/such"));
+  EXPECT_THAT(With({"data.file=no/more"}), HasSubstr("cannot read data.file no/more"));
+}
+
+TEST(ResolveDataTest, OverridingTheNameDropsWhatBelongsToTheFormerData) {
+  const absl::StatusOr<Experiment> digits = ParseExperiment(kPlanned, "f", {"data.name=digits"});
+  ASSERT_TRUE(digits.ok()) << digits.status();
+  EXPECT_FALSE(digits->data().has_corpus());
+  EXPECT_FALSE(digits->data().has_tokens());
+}
+
+}  // namespace
+}  // namespace thinwire

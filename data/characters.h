@@ -1,0 +1,32 @@
+// Each character of a corpus is a token, as in nanoGPT's character-level examples: ids are the
+// characters in the order of their code points.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "data/tokenizer.h"
+
+namespace thinwire {
+
+class Characters final : public Tokenizer {
+ public:
+  // The characters that stand in `corpus`. InvalidArgument naming the first byte that is no UTF-8.
+  static absl::StatusOr<std::unique_ptr<Characters>> Of(std::string_view corpus);
+
+  int32_t vocabulary() const override { return static_cast<int32_t>(codes_.size()); }
+  absl::StatusOr<std::vector<int32_t>> Encode(std::string_view text) const override;
+  absl::StatusOr<std::string> Decode(absl::Span<const int32_t> ids) const override;
+  const std::string& digest() const override { return digest_; }
+
+ private:
+  explicit Characters(std::vector<uint32_t> codes);
+
+  const std::vector<uint32_t> codes_;  // ascending
+  std::string digest_;
+};
+
+}  // namespace thinwire

@@ -1,0 +1,108 @@
+#include "data/official.h"
+
+#include <algorithm>
+#include <cassert>
+#include <filesystem>
+#include <fstream>
+#include <system_error>
+
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
+#include "data/sha256.h"
+
+namespace thinwire {
+namespace {
+
+OfficialData Cifar10() {
+  constexpr int64_t kBytes = 30'730'000;
+  return {
+      "cifar10",
+      "60,000 colour images of 32 x 32 pixels in 10 classes",
+      {{"data_batch_1.bin", kBytes,
+        "cee916563c9f80d84e3cc88e17fdc0941787f1244f00a67874d45b261883ada5"},
+       {"data_batch_2.bin", kBytes,
+        "a591ca11fa1708a91ee40f54b3da4784ccd871ecf2137de63f51ada8b3fa57ed"},
+       {"data_batch_3.bin", kBytes,
+        "bbe8596564c0f86427f876058170b84dac6670ddf06d79402899d93ceea26f67"},
+       {"data_batch_4.bin", kBytes,
+        "014e562d6e23c72197cc727519169a60359f5eccd8945ad5a09d710285ff4e48"},
+       {"data_batch_5.bin", kBytes,
+        "755304fc0b379caeae8c14f0dac912fbc7d6cd469eb67a1029a08a39453a9add"},
+       {"test_batch.bin", kBytes,
+        "8e2eb146ae340b09e24670f29cabc6326dba54da8789dab6768acf480273f65b"}},
+      {{"https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz", "cifar-10-batches-bin", {}}}};
+}
+
+// The word-level version, whose rare words are <unk>. The second source has the same bytes under
+// other names.
+OfficialData Wikitext2() {
+  const std::string examples =
+      "https://raw.githubusercontent.com/pytorch/examples/main/word_language_model/data/"
+      "wikitext-2/";
+  return {"wikitext2",
+          "WikiText-2: two million words of Wikipedia",
+          {{"wiki.train.tokens", 10'797'148,
+            "9e9fa1ad55b1c2c95b08e37dd8e653f638fac2c6de904b79e813611eefbc985f"},
+           {"wiki.valid.tokens", 1'121'681,
+            "f0737ed31fc1329026e95cb8b98e19c2a182c39c240ab909dc31abf2f8af58e8"},
+           {"wiki.test.tokens", 1'256'449,
+            "d790b833ef8cf03a90db7bf1271b7520b83c45ce07ba3c1a9699df81e239eca0"}},
+          {{"https://s3.amazonaws.com/research.metamind.io/wikitext/wikitext-2-v1.zip",
+            "wikitext-2",
+            {}},
+           {"", "", {examples + "train.txt", examples + "valid.txt", examples + "test.txt"}}}};
+}
+
+OfficialData Gpt2Bpe() {
+  const std::string encodings = "https://openaipublic.blob.core.windows.net/gpt-2/encodings/main/";
+  return {
+      "gpt2-bpe",
+      "GPT-2's vocabulary: 50,257 tokens",
+      {{"encoder.json", 1'042'301,
+        "196139668be63f3b5d6574427317ae82f612a97c5d1cdaf36ed2256dbf636783"},
+       {"vocab.bpe", 456'318, "1ce1664773c50f3e0cc8842619a93edc4624525b728b188a9e0be33b7726adc5"}},
+      {{"", "", {encodings + "encoder.json", encodings + "vocab.bpe"}}}};
+}
+
+}  // namespace
+
+const std::vector<OfficialData>& AllOfficialData() {
+  static const auto* const all = new std::vector<OfficialData>{Cifar10(), Wikitext2(), Gpt2Bpe()};
+  return *all;
+}
+
+const OfficialData& OfficialDataOf(std::string_view name) {
+  const std::vector<OfficialData>& all = AllOfficialData();
+  const auto found = std::find_if(all.begin(), all.end(),
+                                  [name](const OfficialData& data) { return data.name == name; });
+  assert(found != all.end());
+  return *found;
+}
+
+absl::Status CheckOfficial(const OfficialFile& file, const std::string& path,
+                           std::string_view content) {
+  const auto bytes = static_cast<int64_t>(content.size());
+  const std::string sha256 = Sha256(content);
+  if (bytes == file.bytes && sha256 == file.sha256) return absl::OkStatus();
+  return absl::DataLossError(absl::StrCat(path, " has SHA-256 ", sha256, " (", bytes,
+                                          " bytes), want ", file.sha256, " (", file.bytes,
+                                          " bytes)"));
+}
+
+absl::StatusOr<std::string> ReadDataFile(const std::string& path, std::string_view data) {
+  std::error_code error;
+  const std::uintmax_t size = std::filesystem::file_size(path, error);
+  std::ifstream file(path, std::ios::binary);
+  if (error || !file) {
+    return absl::NotFoundError(absl::StrCat("cannot read ", path, ": `thinwire data fetch ",
+                                            std::string(data), "` gets the files into data/",
+                                            std::string(data)));
+  }
+  std::string content(size, '\0');
+  if (!file.read(content.data(), static_cast<std::streamsize>(size))) {
+    return absl::DataLossError(absl::StrCat("cannot read all ", size, " bytes of ", path));
+  }
+  return content;
+}
+
+}  // namespace thinwire

@@ -1,0 +1,185 @@
+#include "data/text.h"
+
+#include <algorithm>
+#include <cassert>
+#include <filesystem>
+#include <fstream>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/digest.h"
+#include "base/status.h"
+#include "data/bpe.h"
+#include "data/characters.h"
+#include "data/token_cache.h"
+#include "data/unicode.h"
+
+namespace thinwire {
+namespace {
+
+// Tokens are counted, and found within a word, by 31 bits.
+constexpr uint64_t kMaxFileBytes = (uint64_t{1} << 31) - 1;
+
+struct Tokens {
+  std::unique_ptr<Tokenizer> tokenizer;
+  std::vector<int32_t> train, test;
+
+  CorpusSize size() const {
+    return {tokenizer->vocabulary(), static_cast<int64_t>(train.size()),
+            static_cast<int64_t>(test.size())};
+  }
+};
+
+absl::Status Named(const CorpusText& text, const absl::Status& status) {
+  if (status.ok()) return status;
+  return absl::Status(status.code(), absl::StrCat(text.name, ": ", status.message()));
+}
+
+absl::StatusOr<std::vector<int32_t>> IdsOf(const CorpusText& text, const std::string& part,
+                                           const Tokenizer& tokenizer, TokenKind kind) {
+  const bool is_quick = kind == TokenKind::kCharacters || text.folder.empty();
+  return is_quick ? tokenizer.Encode(part) : CachedTokens(text.folder, tokenizer, part);
+}
+
+absl::StatusOr<Tokens> TokensOf(const CorpusText& text, const DataOptions& options) {
+  Tokens tokens;
+  ASSIGN_OR_RETURN(tokens.tokenizer, TokenizerOf(text, options));
+  const TokenKind kind = options.text.tokens;
+  ASSIGN_OR_RETURN(tokens.train, IdsOf(text, text.train, *tokens.tokenizer, kind));
+  ASSIGN_OR_RETURN(tokens.test, IdsOf(text, text.test, *tokens.tokenizer, kind));
+  return tokens;
+}
+
+std::string Spelled(const CorpusSize& size) {
+  return absl::StrCat(size.train_tokens, " and ", size.test_tokens, " tokens of a vocabulary of ",
+                      size.vocabulary);
+}
+
+absl::Status CheckSize(const CorpusText& text, const CorpusSize& size, const CorpusSize& wanted) {
+  if (wanted.vocabulary == 0 || size == wanted) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(text.name, " has ", Spelled(size), " for training and test, want ",
+                   Spelled(wanted), ", with which the experiment was resolved (data.corpus)"));
+}
+
+// Where `share` of the characters, rounded down, end.
+size_t SplitAt(std::string_view text, double share) {
+  int64_t characters = 0;
+  for (size_t at = 0; at < text.size(); at += CharacterAt(text, at).bytes) ++characters;
+  auto left = static_cast<int64_t>(static_cast<double>(characters) * share);
+  size_t at = 0;
+  for (; left > 0; --left) at += CharacterAt(text, at).bytes;
+  return at;
+}
+
+absl::StatusOr<std::unique_ptr<Dataset>> Split(const std::string& what, std::vector<int32_t> tokens,
+                                               int64_t vocabulary, const TextOptions& text,
+                                               int64_t windows, int64_t limit) {
+  ASSIGN_OR_RETURN(const int64_t blocks,
+                   SamplesOf(what, static_cast<int64_t>(tokens.size()), text.context));
+  const int64_t samples = windows > 0 ? windows : blocks;
+  if (limit > samples) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a limit of ", limit, " samples, but ", what, " holds ", samples));
+  }
+  return std::make_unique<TextDataset>(std::move(tokens), vocabulary, text.context, windows, limit);
+}
+
+}  // namespace
+
+TextDataset::TextDataset(std::vector<int32_t> tokens, int64_t vocabulary, int64_t context,
+                         int64_t windows, int64_t limit)
+    : tokens_(std::move(tokens)), vocabulary_(vocabulary), context_(context), windows_(windows) {
+  assert(Tokens() > context_);
+  const int64_t all = windows_ > 0 ? windows_ : (Tokens() - 1) / context_;
+  assert(limit <= all);
+  size_ = limit > 0 ? limit : all;
+  Digest digest;
+  digest.Add(tokens_.data(), tokens_.size() * sizeof(int32_t));
+  for (const int64_t word : {vocabulary_, context_, windows_, size_}) {
+    digest.AddWord(static_cast<uint64_t>(word));
+  }
+  digest_ = digest.value();
+}
+
+void TextDataset::Copy(int64_t sample, const Augmentation& augmentation, int64_t offset,
+                       absl::Span<int32_t> out) const {
+  assert(0 <= sample && sample < size_ && static_cast<int64_t>(out.size()) == context_);
+  const int64_t block = sample % ((Tokens() - 1) / context_);
+  const int64_t first = augmentation.place >= 0 ? augmentation.place : block * context_;
+  assert(first + context_ < Tokens());
+  std::copy_n(tokens_.begin() + first + offset, context_, out.begin());
+}
+
+void TextDataset::Labels(int64_t sample, const Augmentation& augmentation,
+                         absl::Span<int32_t> out) const {
+  Copy(sample, augmentation, 1, out);
+}
+
+void TextDataset::LoadTokens(int64_t sample, const Augmentation& augmentation,
+                             absl::Span<int32_t> out) const {
+  Copy(sample, augmentation, 0, out);
+}
+
+absl::StatusOr<int64_t> SamplesOf(const std::string& what, int64_t tokens, int64_t context) {
+  if (tokens > context) return (tokens - 1) / context;
+  return absl::InvalidArgumentError(absl::StrCat(what, " has ", tokens, " tokens, want at least ",
+                                                 context + 1, ", one more than data.context"));
+}
+
+absl::StatusOr<std::unique_ptr<Tokenizer>> TokenizerOf(const CorpusText& text,
+                                                       const DataOptions& options) {
+  if (options.text.tokens == TokenKind::kBpe) {
+    return Bpe::Load(options.text.vocabulary, options.verify);
+  }
+  auto characters = Characters::Of(absl::StrCat(text.train, text.test));
+  if (!characters.ok()) return Named(text, characters.status());
+  return characters;
+}
+
+absl::StatusOr<CorpusSize> SizeOf(const CorpusText& text, const DataOptions& options) {
+  ASSIGN_OR_RETURN(const Tokens tokens, TokensOf(text, options));
+  return tokens.size();
+}
+
+absl::StatusOr<DataSplits> LoadText(const CorpusText& text, const DataOptions& options) {
+  ASSIGN_OR_RETURN(Tokens tokens, TokensOf(text, options));
+  RETURN_IF_ERROR(CheckSize(text, tokens.size(), options.text.size));
+  const int64_t vocabulary = tokens.tokenizer->vocabulary();
+  DataSplits splits;
+  ASSIGN_OR_RETURN(splits.train,
+                   Split(absl::StrCat("the training text of ", text.name), std::move(tokens.train),
+                         vocabulary, options.text, options.text.windows, options.limit));
+  ASSIGN_OR_RETURN(splits.test,
+                   Split(absl::StrCat("the test text of ", text.name), std::move(tokens.test),
+                         vocabulary, options.text, /*windows=*/0, options.test_limit));
+  return splits;
+}
+
+absl::StatusOr<CorpusText> ReadTextFile(const DataOptions& options) {
+  const std::string& path = options.text.file;
+  std::error_code error;
+  const std::uintmax_t size = std::filesystem::file_size(path, error);
+  std::ifstream file(path, std::ios::binary);
+  if (error || !file) return absl::NotFoundError(absl::StrCat("cannot read data.file ", path));
+  if (size == 0 || size > kMaxFileBytes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, " has ", size, " bytes, want 1 to ", kMaxFileBytes));
+  }
+  CorpusText text;
+  text.name = path;
+  text.folder = std::filesystem::path(path).parent_path().string();
+  if (text.folder.empty()) text.folder = ".";
+  text.train.resize(size);
+  if (!file.read(text.train.data(), static_cast<std::streamsize>(size))) {
+    return absl::DataLossError(absl::StrCat("cannot read all ", size, " bytes of ", path));
+  }
+  const size_t end = SplitAt(text.train, options.text.split);
+  text.test = text.train.substr(end);
+  text.train.resize(end);
+  return text;
+}
+
+}  // namespace thinwire

@@ -1,0 +1,240 @@
+#include "data/text.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <numeric>
+#include <set>
+
+#include "data/sampler.h"
+
+namespace thinwire {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+std::vector<int32_t> Counting(int32_t count) {
+  std::vector<int32_t> tokens(count);
+  std::iota(tokens.begin(), tokens.end(), 0);
+  return tokens;
+}
+
+std::vector<int32_t> Tokens(const Dataset& data, int64_t sample, int64_t place = -1) {
+  std::vector<int32_t> ids(data.sample_shape()[1]);
+  Dataset::Augmentation augmentation;
+  augmentation.place = place;
+  data.LoadTokens(sample, augmentation, absl::MakeSpan(ids));
+  return ids;
+}
+
+std::vector<int32_t> Labels(const Dataset& data, int64_t sample, int64_t place = -1) {
+  std::vector<int32_t> ids(data.labels_per_sample());
+  Dataset::Augmentation augmentation;
+  augmentation.place = place;
+  data.Labels(sample, augmentation, absl::MakeSpan(ids));
+  return ids;
+}
+
+TEST(TextDatasetTest, IsTheTextInBlocksWithTheNextTokensForLabels) {
+  const TextDataset data(Counting(11), /*vocabulary=*/20, /*context=*/4, /*windows=*/0,
+                         /*limit=*/0);
+  ASSERT_EQ(data.size(), 2);  // a third block would lack a label
+  EXPECT_THAT(Tokens(data, 0), ElementsAre(0, 1, 2, 3));
+  EXPECT_THAT(Labels(data, 0), ElementsAre(1, 2, 3, 4));
+  EXPECT_THAT(Tokens(data, 1), ElementsAre(4, 5, 6, 7));
+  EXPECT_THAT(Labels(data, 1), ElementsAre(5, 6, 7, 8));
+  EXPECT_EQ(data.classes(), 20);
+  EXPECT_EQ(data.labels_per_sample(), 4);
+  EXPECT_EQ(data.sample_shape(), (Shape{1, 4}));
+  EXPECT_TRUE(data.is_text());
+  EXPECT_EQ(data.places(), 0);
+}
+
+TEST(TextDatasetTest, TheLastBlockMayEndWithTheText) {
+  EXPECT_EQ(TextDataset(Counting(9), 20, 4, 0, 0).size(), 2);
+  EXPECT_EQ(TextDataset(Counting(8), 20, 4, 0, 0).size(), 1);
+}
+
+TEST(TextDatasetTest, AWindowMayBeginWhereverItsLabelsAreThere) {
+  const TextDataset data(Counting(11), 20, 4, /*windows=*/100, 0);
+  EXPECT_EQ(data.size(), 100);
+  ASSERT_EQ(data.places(), 7);
+  EXPECT_THAT(Tokens(data, 99, /*place=*/0), ElementsAre(0, 1, 2, 3));
+  EXPECT_THAT(Tokens(data, 3, /*place=*/6), ElementsAre(6, 7, 8, 9));
+  EXPECT_THAT(Labels(data, 3, /*place=*/6), ElementsAre(7, 8, 9, 10));
+  EXPECT_THAT(Tokens(data, 3), ElementsAre(4, 5, 6, 7)) << "block 3 mod 2";
+}
+
+TEST(TextDatasetTest, WindowsReachEveryPlaceAndAreAFunctionOfSeedEpochAndSample) {
+  const TextDataset data(Counting(11), 20, 4, /*windows=*/1000, 0);
+  const auto places = [&data](AugmentKind kind, uint64_t seed, int64_t epoch) {
+    std::vector<int64_t> all;
+    for (int64_t i = 0; i < data.size(); ++i) {
+      all.push_back(AugmentationOf(data, kind, seed, epoch, i).place);
+    }
+    return all;
+  };
+  const std::vector<int64_t> first = places(AugmentKind::kPerEpoch, 1, 1);
+  const std::set<int64_t> seen(first.begin(), first.end());
+  EXPECT_THAT(seen, ElementsAre(0, 1, 2, 3, 4, 5, 6));
+  EXPECT_EQ(places(AugmentKind::kPerEpoch, 1, 1), first);
+  EXPECT_NE(places(AugmentKind::kPerEpoch, 1, 2), first);
+  EXPECT_NE(places(AugmentKind::kPerEpoch, 2, 1), first);
+  EXPECT_EQ(places(AugmentKind::kFixed, 1, 1), places(AugmentKind::kFixed, 1, 2));
+  EXPECT_EQ(
+      AugmentationOf(TextDataset(Counting(11), 20, 4, 0, 0), AugmentKind::kPerEpoch, 1, 1, 0).place,
+      -1);
+}
+
+TEST(TextDatasetTest, DigestNamesTokensContextWindowsAndLimit) {
+  std::set<uint64_t> digests;
+  const auto add = [&digests](const TextDataset& data) { digests.insert(data.digest()); };
+  add(TextDataset(Counting(11), 20, 4, 0, 0));
+  add(TextDataset(Counting(12), 20, 4, 0, 0));
+  add(TextDataset(Counting(11), 21, 4, 0, 0));
+  add(TextDataset(Counting(11), 20, 5, 0, 0));
+  add(TextDataset(Counting(11), 20, 4, 2, 0));
+  add(TextDataset(Counting(11), 20, 4, 0, 1));
+  EXPECT_EQ(digests.size(), 6u);
+  add(TextDataset(Counting(11), 20, 4, 0, 0));
+  EXPECT_EQ(digests.size(), 6u);
+}
+
+class TextFileTest : public testing::Test {
+ protected:
+  TextFileTest() {
+    const auto* test = testing::UnitTest::GetInstance()->current_test_info();
+    folder_ = testing::TempDir() + "/text_" + test->name();
+    std::filesystem::create_directories(folder_);
+    options_.name = "text";
+    options_.verify = false;
+    options_.text.tokens = TokenKind::kCharacters;
+    options_.text.file = folder_ + "/corpus.txt";
+    options_.text.vocabulary = "data/bpe_testdata";
+    options_.text.context = 4;
+  }
+  ~TextFileTest() override { std::filesystem::remove_all(folder_); }
+
+  void Write(const std::string& text) {
+    std::ofstream(options_.text.file, std::ios::binary) << text;
+  }
+  std::string Refusal(absl::StatusCode code) {
+    const absl::Status status = LoadData(options_).status();
+    EXPECT_EQ(status.code(), code) << status;
+    return std::string(status.message());
+  }
+  int64_t Files() const {
+    return std::distance(std::filesystem::directory_iterator(folder_),
+                         std::filesystem::directory_iterator());
+  }
+
+  std::string folder_;
+  DataOptions options_;
+};
+
+TEST_F(TextFileTest, IsDividedByCharacters) {
+  Write("äbcdäbcdäbcdäbcdäbcd");
+  options_.text.split = 0.75;
+  const CorpusText text = *ReadTextFile(options_);
+  EXPECT_EQ(text.train, "äbcdäbcdäbcdäbc");
+  EXPECT_EQ(text.test, "däbcd");
+  const auto splits = LoadData(options_);
+  ASSERT_TRUE(splits.ok()) << splits.status();
+  EXPECT_EQ(splits->train->size(), 3);
+  EXPECT_THAT(Tokens(*splits->train, 0), ElementsAre(3, 0, 1, 2));
+  EXPECT_THAT(Labels(*splits->test, 0), ElementsAre(3, 0, 1, 2));
+  EXPECT_EQ(splits->train->classes(), 4);
+  EXPECT_EQ(Files(), 1) << "characters are not worth a file";
+}
+
+TEST_F(TextFileTest, TheTestTextIsInBlocksWhateverWindowsSay) {
+  Write(std::string(200, 'a'));
+  options_.text.windows = 1000;
+  const auto splits = LoadData(options_);
+  ASSERT_TRUE(splits.ok()) << splits.status();
+  EXPECT_EQ(splits->train->size(), 1000);
+  EXPECT_EQ(splits->test->size(), 4);
+  EXPECT_EQ(splits->test->places(), 0);
+}
+
+TEST_F(TextFileTest, BytePairsAreKeptBesideTheFileAndTheNextTimeAreTheSame) {
+  std::string bytes = "the theatre \xFF";
+  for (int i = 0; i < 6; ++i) bytes += bytes;
+  Write(bytes);
+  options_.text.tokens = TokenKind::kBpe;
+  const auto first = LoadData(options_), second = LoadData(options_);
+  ASSERT_TRUE(first.ok() && second.ok()) << first.status() << second.status();
+  EXPECT_EQ(Files(), 3);
+  EXPECT_EQ(first->train->digest(), second->train->digest());
+  EXPECT_EQ(first->train->classes(), 957);
+  const auto tokenizer = LoadTokenizer(options_);
+  ASSERT_TRUE(tokenizer.ok()) << tokenizer.status();
+  EXPECT_EQ((*tokenizer)->vocabulary(), 957);
+  EXPECT_EQ(*(*tokenizer)->Decode(Tokens(*first->train, 0)),
+            bytes.substr(0, (*tokenizer)->Decode(Tokens(*first->train, 0))->size()));
+}
+
+TEST_F(TextFileTest, ItsSizeIsMeasuredAndHeldAgainstWhatWasPlanned) {
+  Write("abcdabcdabcdabcdabcd");
+  options_.text.split = 0.75;
+  EXPECT_EQ(DescribeData(options_).status().code(), absl::StatusCode::kFailedPrecondition);
+  options_.text.size = *MeasureCorpus(options_);
+  EXPECT_EQ(options_.text.size, (CorpusSize{4, 15, 5}));
+  const DatasetInfo info = *DescribeData(options_);
+  const DataSplits splits = *LoadData(options_);
+  EXPECT_EQ(info.sample, splits.train->sample_shape());
+  EXPECT_EQ(info.classes, splits.train->classes());
+  EXPECT_EQ(info.train_samples, splits.train->size());
+  EXPECT_EQ(info.test_samples, splits.test->size());
+  EXPECT_TRUE(info.is_text);
+  Write("abcdabcdabcdabcdabcdabcd");
+  EXPECT_THAT(Refusal(absl::StatusCode::kInvalidArgument),
+              AllOf(HasSubstr("corpus.txt has 18 and 6 tokens of a vocabulary of 4"),
+                    HasSubstr("want 15 and 5 tokens of a vocabulary of 4")));
+}
+
+TEST_F(TextFileTest, OneThatIsMissingIsNamed) {
+  EXPECT_THAT(Refusal(absl::StatusCode::kNotFound),
+              HasSubstr("cannot read data.file " + options_.text.file));
+}
+
+TEST_F(TextFileTest, AnEmptyOneIsRefused) {
+  Write("");
+  EXPECT_THAT(Refusal(absl::StatusCode::kInvalidArgument), HasSubstr("corpus.txt has 0 bytes"));
+}
+
+TEST_F(TextFileTest, OneShorterThanASampleAndItsLastLabelIsRefused) {
+  Write("abcd");
+  options_.text.split = 0.999;
+  EXPECT_THAT(Refusal(absl::StatusCode::kInvalidArgument),
+              HasSubstr("corpus.txt has 3 tokens, want at least 5, one more than data.context"));
+  Write("abcdefghij");
+  options_.text.split = 0.5;
+  EXPECT_EQ((*LoadData(options_)).train->size(), 1);
+  options_.text.split = 0.6;
+  EXPECT_THAT(Refusal(absl::StatusCode::kInvalidArgument),
+              AllOf(HasSubstr("the test text of "), HasSubstr("has 4 tokens")));
+}
+
+TEST_F(TextFileTest, CharactersWantUtf8) {
+  Write("abc\xFF");
+  EXPECT_THAT(Refusal(absl::StatusCode::kInvalidArgument),
+              AllOf(HasSubstr("corpus.txt: byte 3"), HasSubstr("bpe takes any bytes")));
+}
+
+TEST_F(TextFileTest, ALimitBeyondTheTextIsRefused) {
+  Write(std::string(200, 'a'));
+  options_.limit = 45;
+  EXPECT_THAT(Refusal(absl::StatusCode::kInvalidArgument),
+              AllOf(HasSubstr("a limit of 45 samples"), HasSubstr("holds 44")));
+  options_.limit = 44;
+  EXPECT_EQ((*LoadData(options_)).train->size(), 44);
+}
+
+}  // namespace
+}  // namespace thinwire

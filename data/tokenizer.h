@@ -1,0 +1,27 @@
+// Text as token ids, and back. Immutable: any thread.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+
+namespace thinwire {
+
+class Tokenizer {
+ public:
+  virtual ~Tokenizer() = default;
+  // Ids are in [0, vocabulary).
+  virtual int32_t vocabulary() const = 0;
+  // InvalidArgument naming place and character that have no id.
+  virtual absl::StatusOr<std::vector<int32_t>> Encode(std::string_view text) const = 0;
+  // InvalidArgument naming an id outside the vocabulary. Decode(Encode(text)) is `text`.
+  virtual absl::StatusOr<std::string> Decode(absl::Span<const int32_t> ids) const = 0;
+  // Names the vocabulary: SHA-256 in hexadecimal digits.
+  virtual const std::string& digest() const = 0;
+};
+
+}  // namespace thinwire

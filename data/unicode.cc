@@ -1,0 +1,85 @@
+#include "data/unicode.h"
+
+#include <algorithm>
+#include <array>
+#include <cassert>
+#include <iterator>
+
+namespace thinwire {
+namespace {
+
+struct Range {
+  uint32_t first, last;
+  CharacterClass kind;
+};
+
+constexpr auto kLetter = CharacterClass::kLetter;
+constexpr auto kNumber = CharacterClass::kNumber;
+constexpr auto kSpace = CharacterClass::kSpace;
+constexpr Range kRanges[] = {
+#include "data/unicode_ranges.inc"
+};
+
+CharacterClass Search(uint32_t code) {
+  const Range* behind =
+      std::upper_bound(std::begin(kRanges), std::end(kRanges), code,
+                       [](uint32_t wanted, const Range& range) { return wanted < range.first; });
+  if (behind == std::begin(kRanges) || code > std::prev(behind)->last) {
+    return CharacterClass::kOther;
+  }
+  return std::prev(behind)->kind;
+}
+
+constexpr uint32_t kAsciiEnd = 0x80;
+
+std::array<CharacterClass, kAsciiEnd> AsciiClasses() {
+  std::array<CharacterClass, kAsciiEnd> classes;
+  for (uint32_t code = 0; code < kAsciiEnd; ++code) classes[code] = Search(code);
+  return classes;
+}
+
+struct Lead {
+  uint8_t bytes;        // of the character; 0: nothing begins so
+  uint32_t bits;        // of the code that the first byte holds
+  uint32_t least_code;  // smaller ones are overlong
+};
+
+Lead LeadOf(uint8_t byte) {
+  if ((byte & 0xE0) == 0xC0) return {2, byte & 0x1Fu, 0x80};
+  if ((byte & 0xF0) == 0xE0) return {3, byte & 0x0Fu, 0x800};
+  if ((byte & 0xF8) == 0xF0) return {4, byte & 0x07u, 0x10000};
+  return {0, 0, 0};
+}
+
+}  // namespace
+
+Character CharacterAt(std::string_view text, size_t at) {
+  static const std::array<CharacterClass, kAsciiEnd> ascii = AsciiClasses();
+  assert(at < text.size());
+  const auto first = static_cast<uint8_t>(text[at]);
+  if (first < kAsciiEnd) return {first, 1, ascii[first]};
+  const Lead lead = LeadOf(first);
+  if (lead.bytes == 0 || text.size() - at < lead.bytes) return {};
+  uint32_t code = lead.bits;
+  for (uint8_t i = 1; i < lead.bytes; ++i) {
+    const auto byte = static_cast<uint8_t>(text[at + i]);
+    if ((byte & 0xC0) != 0x80) return {};
+    code = code << 6 | (byte & 0x3Fu);
+  }
+  const bool is_surrogate = 0xD800 <= code && code <= 0xDFFF;
+  if (code < lead.least_code || code > 0x10FFFF || is_surrogate) return {};
+  return {code, lead.bytes, Search(code)};
+}
+
+std::string Utf8(uint32_t code) {
+  assert(code <= 0x10FFFF);
+  const auto continued = [code](int shift) {
+    return static_cast<char>(0x80 | (code >> shift & 0x3F));
+  };
+  if (code < 0x80) return {static_cast<char>(code)};
+  if (code < 0x800) return {static_cast<char>(0xC0 | code >> 6), continued(0)};
+  if (code < 0x10000) return {static_cast<char>(0xE0 | code >> 12), continued(6), continued(0)};
+  return {static_cast<char>(0xF0 | code >> 18), continued(12), continued(6), continued(0)};
+}
+
+}  // namespace thinwire

@@ -1,0 +1,60 @@
+#include "data/unicode.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace thinwire {
+namespace {
+
+CharacterClass ClassOf(uint32_t code) { return CharacterAt(Utf8(code), 0).kind; }
+
+TEST(CharacterAtTest, EveryCharacterComesBackFromItsBytes) {
+  for (uint32_t code = 0; code <= 0x10FFFF; ++code) {
+    if (0xD800 <= code && code <= 0xDFFF) continue;
+    const std::string bytes = Utf8(code);
+    const Character character = CharacterAt(bytes, 0);
+    ASSERT_EQ(character.code, code);
+    ASSERT_EQ(character.bytes, bytes.size()) << code;
+  }
+}
+
+TEST(CharacterAtTest, WhatIsNotWellFormedIsOneByteOfNoClass) {
+  const std::vector<std::string> bad = {
+      "\x80",              // a byte that continues nothing
+      "\xC3",              // cut short
+      "\xE2\x82",          //
+      "\xF0\x9F\x98",      //
+      "\xC3(",             // not continued
+      "\xC0\x80",          // overlong
+      "\xE0\x80\x80",      //
+      "\xF0\x80\x80\x80",  //
+      "\xED\xA0\x80",      // a surrogate
+      "\xF4\x90\x80\x80",  // above U+10FFFF
+      "\xF8\x88\x80\x80",  // five bytes
+      "\xFF",
+  };
+  for (const std::string& bytes : bad) {
+    const Character character = CharacterAt(bytes, 0);
+    EXPECT_EQ(character.code, kNoCode) << bytes;
+    EXPECT_EQ(character.bytes, 1) << bytes;
+    EXPECT_EQ(character.kind, CharacterClass::kOther) << bytes;
+  }
+}
+
+TEST(CharacterAtTest, ClassesAreThoseOfUnicode) {
+  const std::map<CharacterClass, std::u32string> examples = {
+      {CharacterClass::kLetter, U"aZ\u00AA\u00E9\u03B1\u65E5\uD55C\U0001E900\u02B0"},
+      {CharacterClass::kNumber, U"0\u00BD\u0661\u0967\u2168\U0001D7D8"},
+      {CharacterClass::kSpace, U" \t\r\u0085\u00A0\u1680\u2028\u3000"},
+      {CharacterClass::kOther, U"\u0001\u001C_'\u0301\u200B\u200D\uFEFF\U0001F600\U0010FFFF"},
+  };
+  for (const auto& [kind, codes] : examples) {
+    for (const uint32_t code : codes) EXPECT_EQ(ClassOf(code), kind) << code;
+  }
+}
+
+}  // namespace
+}  // namespace thinwire

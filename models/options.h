@@ -1,0 +1,57 @@
+// What is said of a model that has a name: its size, and how it differs from the usual.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/parameters.h"
+#include "models/model.h"
+#include "tensor/shape.h"
+
+namespace thinwire {
+
+enum class ModelFamily { kResNet, kGpt2, kLlama };
+
+// Made by OptionsOf (models/zoo.h), which gives each name its own defaults.
+struct ModelOptions {
+  ModelFamily family = ModelFamily::kResNet;
+  std::string name;
+  Shape input;           // one sample with batch extent 1: [1, 32, 32, 3], or [1, positions] ids
+  int64_t classes = 10;  // of a language model: its vocabulary
+  // ResNets: channels of the first group of blocks. Language models: features of a position.
+  int64_t width = 0;
+
+  // Language models.
+  int64_t layers = 0, heads = 0;
+  int64_t kv_heads = 0;  // kLlama: heads of keys and values, a divisor of `heads`; 0: as many
+  // Features inside the MLP. 0: 4 width; kLlama: 8/3 width, up to the next multiple of 256.
+  int64_t hidden = 0;
+  int64_t context = 0;        // kGpt2: positions that are learned; 0: as many as a sample has
+  double dropout = 0;         // behind the embedding, of the attention's weights, on every branch
+  bool tied = false;          // the head's weight is the token embedding's
+  double epsilon = 1e-5;      // of the norms
+  double rope_theta = 10000;  // kLlama: base of the rotary embedding
+  GeluForm gelu = GeluForm::kTanh;  // kGpt2
+};
+
+// Calls visit(name, field, presence) for each parameter of the family (base/parameters.h).
+template <typename Spec, typename Visit, ForSpec<Spec, ModelOptions> = 0>
+void VisitParameters(Spec& options, Visit&& visit) {
+  visit("width", options.width, Presence::kWritten);
+  if (options.family == ModelFamily::kResNet) return;
+  visit("layers", options.layers, Presence::kWritten);
+  visit("heads", options.heads, Presence::kWritten);
+  if (options.family == ModelFamily::kLlama) {
+    visit("kv_heads", options.kv_heads, Presence::kOptional);
+    visit("rope_theta", options.rope_theta, Presence::kWritten);
+  } else {
+    visit("context", options.context, Presence::kOptional);
+    visit("gelu", options.gelu, Presence::kWritten);
+  }
+  visit("hidden", options.hidden, Presence::kOptional);
+  visit("dropout", options.dropout, Presence::kWritten);
+  visit("tied", options.tied, Presence::kWritten);
+  visit("epsilon", options.epsilon, Presence::kWritten);
+}
+
+}  // namespace thinwire

@@ -1,0 +1,255 @@
+#include "nn/cpu/activations.h"
+
+#include <algorithm>
+#include <cstdint>
+
+#include "nn/cpu/parallel.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "nn/cpu/activations.cc"
+#include "hwy/foreach_target.h"
+#include "hwy/highway.h"
+#include "nn/cpu/exp-inl.h"
+#include "nn/cpu/simd-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace thinwire {
+namespace HWY_NAMESPACE {
+
+// A function of an element and its derivative. Below the numbers where it is nothing to fp32, x is
+// taken as the least of them. The second operand of Min and Max is what a NaN comes out as.
+struct ValueAndSlope {
+  FloatVec value, slope;
+};
+
+// 0.5 (1 + tanh(u)) = sigmoid(2 u). Beyond 12 in magnitude it is 0 or 1 to fp32 and its slope 0.
+struct TanhGelu {
+  HWY_INLINE ValueAndSlope operator()(FloatTag d, FloatVec x) const {
+    const FloatVec one = hn::Set(d, 1.0f), factor = hn::Set(d, 1.59576912f);  // 2 sqrt(2 / pi)
+    const FloatVec near = hn::Min(hn::Set(d, 12.0f), hn::Max(hn::Set(d, -12.0f), x));
+    const FloatVec cubic = hn::Mul(hn::Set(d, 0.044715f), hn::Mul(near, near));
+    const FloatVec u = hn::Mul(hn::Mul(factor, near), hn::Add(one, cubic));
+    const FloatVec du = hn::Mul(factor, hn::MulAdd(hn::Set(d, 3.0f), cubic, one));
+    const FloatVec s = Sigmoid(d, u);
+    const FloatVec ds = hn::Mul(hn::Mul(s, hn::Sub(one, s)), du);
+    return {hn::Mul(hn::Max(hn::Set(d, -12.0f), x), s), hn::MulAdd(near, ds, s)};
+  }
+};
+
+// Phi(-z) = exp(-z^2 / 2) t P(t) with t = 1 / (1 + 0.35 z) for z >= 0; P interpolates at
+// Chebyshev's nodes for z up to 13, with a relative error of 4e-8.
+struct ExactGelu {
+  HWY_INLINE ValueAndSlope operator()(FloatTag d, FloatVec x) const {
+    const FloatVec one = hn::Set(d, 1.0f);
+    const FloatVec z = hn::Min(hn::Set(d, 13.0f), hn::Abs(x));
+    const FloatVec bell = Exponential(d, hn::Mul(hn::Set(d, -0.5f), hn::Mul(z, z)));
+    const FloatVec t = hn::Div(one, hn::MulAdd(hn::Set(d, 0.35f), z, one));
+    FloatVec p = hn::Set(d, -0.0295203081f);
+    p = hn::MulAdd(p, t, hn::Set(d, 0.145804666f));
+    p = hn::MulAdd(p, t, hn::Set(d, -0.259508662f));
+    p = hn::MulAdd(p, t, hn::Set(d, 0.163493263f));
+    p = hn::MulAdd(p, t, hn::Set(d, -0.0260523654f));
+    p = hn::MulAdd(p, t, hn::Set(d, 0.106730177f));
+    p = hn::MulAdd(p, t, hn::Set(d, 0.119532313f));
+    p = hn::MulAdd(p, t, hn::Set(d, 0.139901687f));
+    p = hn::MulAdd(p, t, hn::Set(d, 0.139619237f));
+    const FloatVec tail = hn::Mul(bell, hn::Mul(t, p));
+    const FloatVec phi = hn::IfThenElse(hn::Lt(x, hn::Zero(d)), tail, hn::Sub(one, tail));
+    const FloatVec density = hn::Mul(bell, hn::Set(d, 0.398942280f));  // 1 / sqrt(2 pi)
+    const FloatVec near = hn::CopySign(z, x);
+    return {hn::Mul(hn::Max(hn::Set(d, -13.0f), x), phi), hn::MulAdd(near, density, phi)};
+  }
+};
+
+template <typename Function, typename T>
+struct ForwardKernel {
+  const T* x;
+  T* y;
+
+  template <typename Access>
+  HWY_INLINE void operator()(const Access& access, int64_t i) const {
+    const FloatTag d;
+    access.Store(Function()(d, access.Load(d, x + i)).value, d, y + i);
+  }
+};
+
+template <typename Function, typename T>
+struct BackwardKernel {
+  const T* x;
+  const T* dy;
+  T* dx;
+
+  template <typename Access>
+  HWY_INLINE void operator()(const Access& access, int64_t i) const {
+    const FloatTag d;
+    const FloatVec slope = Function()(d, access.Load(d, x + i)).slope;
+    access.Store(hn::Mul(access.Load(d, dy + i), slope), d, dx + i);
+  }
+};
+
+// silu(g) = g s, with s = sigmoid(g).
+template <typename T>
+struct SwigluKernel {
+  const T* gate;
+  const T* up;
+  T* y;
+
+  template <typename Access>
+  HWY_INLINE void operator()(const Access& access, int64_t i) const {
+    const FloatTag d;
+    const FloatVec g = access.Load(d, gate + i);
+    const FloatVec silu = hn::Mul(g, Sigmoid(d, g));
+    access.Store(hn::Mul(silu, access.Load(d, up + i)), d, y + i);
+  }
+};
+
+// silu'(g) = s (1 + g (1 - s)).
+template <typename T>
+struct SwigluBackwardKernel {
+  const T* gate;
+  const T* up;
+  const T* dy;
+  T* dgate;
+  T* dup;
+
+  template <typename Access>
+  HWY_INLINE void operator()(const Access& access, int64_t i) const {
+    const FloatTag d;
+    const FloatVec one = hn::Set(d, 1.0f), g = access.Load(d, gate + i);
+    const FloatVec u = access.Load(d, up + i), gradient = access.Load(d, dy + i);
+    const FloatVec s = Sigmoid(d, g);
+    const FloatVec slope = hn::Mul(s, hn::MulAdd(g, hn::Sub(one, s), one));
+    access.Store(hn::Mul(gradient, hn::Mul(u, slope)), d, dgate + i);
+    access.Store(hn::Mul(gradient, hn::Mul(g, s)), d, dup + i);
+  }
+};
+
+template <typename T>
+void GeluTyped(GeluKind kind, const T* x, int64_t n, T* y) {
+  kind == GeluKind::kTanh ? ForEachVector(n, ForwardKernel<TanhGelu, T>{x, y})
+                          : ForEachVector(n, ForwardKernel<ExactGelu, T>{x, y});
+}
+
+template <typename T>
+void GeluBackwardTyped(GeluKind kind, const T* x, const T* dy, int64_t n, T* dx) {
+  kind == GeluKind::kTanh ? ForEachVector(n, BackwardKernel<TanhGelu, T>{x, dy, dx})
+                          : ForEachVector(n, BackwardKernel<ExactGelu, T>{x, dy, dx});
+}
+
+template <typename T>
+void SwigluRowsTyped(const T* x, int64_t features, int64_t begin, int64_t end, T* y) {
+  for (int64_t row = begin; row < end; ++row) {
+    const T* const gate = x + row * 2 * features;
+    ForEachVector(features, SwigluKernel<T>{gate, gate + features, y + row * features});
+  }
+}
+
+template <typename T>
+void SwigluBackwardRowsTyped(const T* x, const T* dy, int64_t features, int64_t begin, int64_t end,
+                             T* dx) {
+  for (int64_t row = begin; row < end; ++row) {
+    const T* const gate = x + row * 2 * features;
+    T* const dgate = dx + row * 2 * features;
+    ForEachVector(features, SwigluBackwardKernel<T>{gate, gate + features, dy + row * features,
+                                                    dgate, dgate + features});
+  }
+}
+
+void GeluF32(GeluKind kind, const float* x, int64_t n, float* y) { GeluTyped(kind, x, n, y); }
+void GeluBF16(GeluKind kind, const uint16_t* x, int64_t n, uint16_t* y) {
+  GeluTyped(kind, x, n, y);
+}
+void GeluBackwardF32(GeluKind kind, const float* x, const float* dy, int64_t n, float* dx) {
+  GeluBackwardTyped(kind, x, dy, n, dx);
+}
+void GeluBackwardBF16(GeluKind kind, const uint16_t* x, const uint16_t* dy, int64_t n,
+                      uint16_t* dx) {
+  GeluBackwardTyped(kind, x, dy, n, dx);
+}
+void SwigluRows(const TensorView& x, const TensorView& y, int64_t features, int64_t begin,
+                int64_t end) {
+  x.dtype == DType::kF32 ? SwigluRowsTyped(static_cast<const float*>(x.data), features, begin, end,
+                                           static_cast<float*>(y.data))
+                         : SwigluRowsTyped(static_cast<const uint16_t*>(x.data), features, begin,
+                                           end, static_cast<uint16_t*>(y.data));
+}
+void SwigluBackwardRows(const TensorView& x, const TensorView& dy, const TensorView& dx,
+                        int64_t features, int64_t begin, int64_t end) {
+  x.dtype == DType::kF32 ? SwigluBackwardRowsTyped(static_cast<const float*>(x.data),
+                                                   static_cast<const float*>(dy.data), features,
+                                                   begin, end, static_cast<float*>(dx.data))
+                         : SwigluBackwardRowsTyped(static_cast<const uint16_t*>(x.data),
+                                                   static_cast<const uint16_t*>(dy.data), features,
+                                                   begin, end, static_cast<uint16_t*>(dx.data));
+}
+
+// NOLINTNEXTLINE(google-readability-namespace-comments)
+}  // namespace HWY_NAMESPACE
+}  // namespace thinwire
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace thinwire {
+HWY_EXPORT(GeluF32);
+HWY_EXPORT(GeluBF16);
+HWY_EXPORT(GeluBackwardF32);
+HWY_EXPORT(GeluBackwardBF16);
+HWY_EXPORT(SwigluRows);
+HWY_EXPORT(SwigluBackwardRows);
+
+namespace cpu {
+namespace {
+
+constexpr int64_t kGrain = 4 * 1024;  // elements; below this one thread is sooner done
+
+template <typename T>
+T* At(const TensorView& x, int64_t i) {
+  return static_cast<T*>(x.data) + i;
+}
+
+}  // namespace
+
+void Gelu(int threads, GeluKind kind, const TensorView& x, const TensorView& y) {
+  ParallelRange(threads, x.elements(), kGrain, [&](int64_t i, int64_t end) {
+    if (x.dtype == DType::kF32) {
+      HWY_DYNAMIC_DISPATCH(GeluF32)(kind, At<float>(x, i), end - i, At<float>(y, i));
+    } else {
+      HWY_DYNAMIC_DISPATCH(GeluBF16)(kind, At<uint16_t>(x, i), end - i, At<uint16_t>(y, i));
+    }
+  });
+}
+
+void GeluBackward(int threads, GeluKind kind, const TensorView& x, const TensorView& dy,
+                  const TensorView& dx) {
+  ParallelRange(threads, x.elements(), kGrain, [&](int64_t i, int64_t end) {
+    if (x.dtype == DType::kF32) {
+      HWY_DYNAMIC_DISPATCH(GeluBackwardF32)
+      (kind, At<float>(x, i), At<float>(dy, i), end - i, At<float>(dx, i));
+    } else {
+      HWY_DYNAMIC_DISPATCH(GeluBackwardBF16)
+      (kind, At<uint16_t>(x, i), At<uint16_t>(dy, i), end - i, At<uint16_t>(dx, i));
+    }
+  });
+}
+
+void Swiglu(int threads, const TensorView& x, const TensorView& y) {
+  const int64_t features = y.dims[y.rank - 1];
+  if (y.elements() == 0) return;
+  ParallelRange(threads, y.elements() / features, std::max<int64_t>(1, kGrain / features),
+                [&](int64_t begin, int64_t end) {
+                  HWY_DYNAMIC_DISPATCH(SwigluRows)(x, y, features, begin, end);
+                });
+}
+
+void SwigluBackward(int threads, const TensorView& x, const TensorView& dy, const TensorView& dx) {
+  const int64_t features = dy.dims[dy.rank - 1];
+  if (dy.elements() == 0) return;
+  ParallelRange(threads, dy.elements() / features, std::max<int64_t>(1, kGrain / features),
+                [&](int64_t begin, int64_t end) {
+                  HWY_DYNAMIC_DISPATCH(SwigluBackwardRows)(x, dy, dx, features, begin, end);
+                });
+}
+
+}  // namespace cpu
+}  // namespace thinwire
+#endif  // HWY_ONCE

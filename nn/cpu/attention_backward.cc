@@ -1,0 +1,198 @@
+#include <algorithm>
+#include <cstdint>
+
+#include "nn/cpu/attention_blocks.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "nn/cpu/attention_backward.cc"
+#include "hwy/foreach_target.h"
+#include "hwy/highway.h"
+#include "nn/cpu/attention_blocks-inl.h"
+#include "nn/cpu/dropout_mask-inl.h"
+#include "nn/cpu/exp-inl.h"
+#include "nn/cpu/product-inl.h"
+#include "nn/cpu/simd-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace thinwire {
+namespace HWY_NAMESPACE {
+
+using cpu::AttentionMemory;
+using cpu::HeadGroup;
+using cpu::HeadRows;
+using cpu::kBlock;
+
+// A head's queries [first, first + count), with p = softmax's results, k the mask of dropout over
+// 1 - rate, and for a query mean = sum(p dp) = dy . y:
+//   dv += (k p)^T dy,  dp = k (dy v^T),  ds = p (dp - mean),  dq = ds k scale,  dk += ds^T q scale.
+struct QueryBlock {
+  int64_t head, first, count;
+  const float* queries;  // [kBlock, width], times scale
+  const float* dy;       // [kBlock, width]
+  float means[kBlock], log_sum_exp[kBlock];
+
+  // Keys of block `block` that query t sees.
+  int64_t keys_of(int64_t t, int64_t block) const {
+    return std::min(kBlock, first + t + 1 - block * kBlock);
+  }
+  int64_t rows() const { return (count + kStrip - 1) / kStrip * kStrip; }
+};
+
+template <typename T>
+HWY_INLINE void LoadQueries(const AttentionBackward& a, const HeadGroup& g, AttentionMemory* memory,
+                            QueryBlock* q) {
+  const int64_t width = g.width();
+  float* const queries = memory->queries.Fit(kBlock * width);
+  float* const dy = memory->dy.Fit(kBlock * width);
+  float* const y = memory->rows.Fit(kBlock * width);
+  LoadRows<T>(g, {&a.qkv, q->head, q->first, q->count, true}, g.scale(), queries);
+  LoadRows<T>(g, {&a.dy, q->head, q->first, q->count, false}, 1, dy);
+  LoadRows<T>(g, {&a.y, q->head, q->first, q->count, false}, 1, y);
+  const FloatTag d;
+  for (int64_t t = 0; t < q->count; ++t) {
+    FloatVec sums = hn::Zero(d);
+    for (int64_t j = 0; j < width; j += static_cast<int64_t>(hn::Lanes(d))) {
+      sums = hn::MulAdd(hn::Load(d, dy + t * width + j), hn::Load(d, y + t * width + j), sums);
+    }
+    q->means[t] = hn::GetLane(hn::SumOfLanes(d, sums));
+    q->log_sum_exp[t] =
+        a.log_sum_exp[(g.sample * g.spec->heads + q->head) * g.positions + q->first + t];
+  }
+  q->queries = queries;
+  q->dy = dy;
+}
+
+// From scores and dp of a query, [kBlock] each, k p in the place of scores and ds in that of dp.
+HWY_INLINE void Differentiate(const HeadGroup& g, const QueryBlock& q, const DropoutMask& mask,
+                              int64_t t, int64_t block, float* scores, float* dp) {
+  const FloatTag d;
+  const int64_t lanes = hn::Lanes(d), keys = q.keys_of(t, block);
+  const FloatVec log_sum_exp = hn::Set(d, q.log_sum_exp[t]), mean = hn::Set(d, q.means[t]);
+  const bool drops = g.spec->dropout > 0;
+  const FloatVec share = hn::Set(d, 1 / (1 - g.spec->dropout));
+  const auto element = g.element(q.head, q.first + t) + static_cast<uint32_t>(block * kBlock);
+  for (int64_t j = 0; j < keys; j += lanes) {
+    const FloatVec p = Exponential(d, hn::Sub(hn::Load(d, scores + j), log_sum_exp));
+    FloatVec kept = p, gradient = hn::Load(d, dp + j);
+    if (drops) {
+      const auto at = element + static_cast<uint32_t>(j);
+      kept = KeptOf(d, mask, at, hn::Mul(share, p));
+      gradient = KeptOf(d, mask, at, hn::Mul(share, gradient));
+    }
+    hn::Store(kept, d, scores + j);
+    hn::Store(hn::Mul(p, hn::Sub(gradient, mean)), d, dp + j);
+  }
+  std::fill(scores + keys, scores + kBlock, 0.0f);
+  std::fill(dp + keys, dp + kBlock, 0.0f);
+}
+
+// What the queries have from, and add to, the keys and values of one block.
+HWY_INLINE void BackwardOfBlock(const HeadGroup& g, const QueryBlock& q, const DropoutMask& mask,
+                                int64_t block, AttentionMemory* memory, float* dq) {
+  const int64_t width = g.width(), size = g.size(), at = block * kBlock * width;
+  float* const scores = memory->scores.Fit(kBlock * kBlock);
+  float* const dscores = memory->dscores.Fit(kBlock * kBlock);
+  const float* const keys_across = memory->keys_across.data() + block * kBlock * size;
+  const float* const values_across = memory->values_across.data() + block * kBlock * size;
+  for (int64_t t = 0; t < q.rows(); t += kStrip) {
+    const int64_t columns = (q.keys_of(t + kStrip - 1, block) + 15) / 16 * 16;
+    Strip<false>(columns, size, {q.queries + t * width, width, 1}, keys_across, kBlock,
+                 scores + t * kBlock, kBlock);
+    Strip<false>(columns, size, {q.dy + t * width, width, 1}, values_across, kBlock,
+                 dscores + t * kBlock, kBlock);
+    for (int64_t i = t; i < t + kStrip; ++i) {
+      if (i < q.count) {
+        Differentiate(g, q, mask, i, block, scores + i * kBlock, dscores + i * kBlock);
+      } else {
+        std::fill(scores + i * kBlock, scores + (i + 1) * kBlock, 0.0f);
+        std::fill(dscores + i * kBlock, dscores + (i + 1) * kBlock, 0.0f);
+      }
+    }
+    Strip<true>(width, q.keys_of(t + kStrip - 1, block), {dscores + t * kBlock, kBlock, 1},
+                memory->keys.data() + at, width, dq + t * width, width);
+  }
+  for (int64_t key = 0; key < q.keys_of(q.rows() - 1, block); key += kStrip) {
+    const int64_t t =
+        std::max<int64_t>(0, block * kBlock + key - q.first);  // the first that sees it
+    Strip<true>(width, q.rows() - t, {scores + t * kBlock + key, 1, kBlock}, q.dy + t * width,
+                width, memory->dvalues.data() + at + key * width, width);
+    Strip<true>(width, q.rows() - t, {dscores + t * kBlock + key, 1, kBlock}, q.queries + t * width,
+                width, memory->dkeys.data() + at + key * width, width);
+  }
+}
+
+template <typename T>
+HWY_INLINE void LoadKeysAndValues(const AttentionBackward& a, const HeadGroup& g,
+                                  AttentionMemory* memory) {
+  const int64_t width = g.width(), padded = g.blocks() * kBlock;
+  float* const keys = memory->keys.Fit(padded * width);
+  float* const keys_across = memory->keys_across.Fit(padded * g.size());
+  float* const values = memory->rows.Fit(kBlock * width);
+  float* const values_across = memory->values_across.Fit(padded * g.size());
+  for (int64_t first = 0; first < g.positions; first += kBlock) {
+    const int64_t count = std::min(kBlock, g.positions - first);
+    LoadRows<T>(g, {&a.qkv, g.key_head(), first, count, true}, 1, keys + first * width);
+    Transpose(g, keys + first * width, keys_across + first * g.size());
+    LoadRows<T>(g, {&a.qkv, g.value_head(), first, count, false}, 1, values);
+    Transpose(g, values, values_across + first * g.size());
+  }
+}
+
+template <typename T>
+void BackwardGroupTyped(const AttentionBackward& a, const HeadGroup& g, AttentionMemory* memory) {
+  const int64_t width = g.width(), padded = g.blocks() * kBlock;
+  LoadKeysAndValues<T>(a, g, memory);
+  float* const dkeys = memory->dkeys.Fit(padded * width);
+  float* const dvalues = memory->dvalues.Fit(padded * width);
+  std::fill(dkeys, dkeys + padded * width, 0.0f);
+  std::fill(dvalues, dvalues + padded * width, 0.0f);
+  const DropoutMask mask(a.dropout_key, a.first_sample + g.sample, g.spec->dropout);
+  float ones[kBlock], scales[kBlock];
+  std::fill(ones, ones + kBlock, 1.0f);
+  std::fill(scales, scales + kBlock, g.scale());
+  for (int64_t head = g.first_head(); head < g.last_head(); ++head) {
+    for (int64_t first = 0; first < g.positions; first += kBlock) {
+      QueryBlock q;
+      q.head = head;
+      q.first = first;
+      q.count = std::min(kBlock, g.positions - first);
+      LoadQueries<T>(a, g, memory, &q);
+      float* const dq = memory->product.Fit(kBlock * width);
+      std::fill(dq, dq + kBlock * width, 0.0f);
+      for (int64_t block = 0; block * kBlock <= first; ++block) {
+        BackwardOfBlock(g, q, mask, block, memory, dq);
+      }
+      StoreRows<T>(g, {&a.dqkv, head, first, q.count, true}, scales, dq);
+    }
+  }
+  for (int64_t first = 0; first < g.positions; first += kBlock) {
+    const int64_t count = std::min(kBlock, g.positions - first);
+    StoreRows<T>(g, {&a.dqkv, g.key_head(), first, count, true}, ones, dkeys + first * width);
+    StoreRows<T>(g, {&a.dqkv, g.value_head(), first, count, false}, ones, dvalues + first * width);
+  }
+}
+
+void BackwardGroupOfType(const AttentionBackward& a, const HeadGroup& g, AttentionMemory* memory) {
+  a.qkv.dtype == DType::kF32 ? BackwardGroupTyped<float>(a, g, memory)
+                             : BackwardGroupTyped<uint16_t>(a, g, memory);
+}
+
+// NOLINTNEXTLINE(google-readability-namespace-comments)
+}  // namespace HWY_NAMESPACE
+}  // namespace thinwire
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace thinwire {
+HWY_EXPORT(BackwardGroupOfType);
+
+namespace cpu {
+
+void BackwardGroup(const AttentionBackward& arguments, const HeadGroup& group,
+                   AttentionMemory* memory) {
+  HWY_DYNAMIC_DISPATCH(BackwardGroupOfType)(arguments, group, memory);
+}
+
+}  // namespace cpu
+}  // namespace thinwire
+#endif  // HWY_ONCE

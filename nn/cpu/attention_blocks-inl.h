@@ -1,0 +1,94 @@
+// Blocks of rows into a thread's memory and back (nn/cpu/attention_blocks.h), for every Highway
+// target.
+
+#if defined(THINWIRE_NN_CPU_ATTENTION_BLOCKS_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef THINWIRE_NN_CPU_ATTENTION_BLOCKS_INL_H_
+#undef THINWIRE_NN_CPU_ATTENTION_BLOCKS_INL_H_
+#else
+#define THINWIRE_NN_CPU_ATTENTION_BLOCKS_INL_H_
+#endif
+
+#include <algorithm>
+#include <cstdint>
+
+#include "hwy/cache_control.h"
+#include "hwy/highway.h"
+#include "nn/cpu/attention_blocks.h"
+#include "nn/cpu/bf16.h"
+#include "nn/cpu/simd-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace thinwire {
+namespace HWY_NAMESPACE {
+
+inline constexpr int64_t kRowsAhead = 8;
+
+template <typename T>
+HWY_INLINE T* RowAt(const cpu::HeadGroup& g, const cpu::HeadRows& rows, int64_t t) {
+  const int64_t stride = rows.x->dims[2];
+  return static_cast<T*>(rows.x->data) + (g.sample * g.positions + rows.first + t) * stride +
+         rows.head * g.size();
+}
+
+// Turns a row by its position, by the negative one if `back`.
+HWY_INLINE void Turn(const cpu::Rotation& rotation, int64_t position, bool back, float* row) {
+  const int64_t half = rotation.half();
+  const float* const cosines = rotation.cosines(position);
+  const float* const sines = rotation.sines(position);
+  const float sign = back ? -1.0f : 1.0f;
+  for (int64_t i = 0; i < half; ++i) {
+    const float a = row[i], b = row[i + half], s = sign * sines[i];
+    row[i] = a * cosines[i] - b * s;
+    row[i + half] = b * cosines[i] + a * s;
+  }
+}
+
+// Rows are far apart in memory, a page or more: what comes is asked for in time.
+template <typename T>
+HWY_INLINE void PrefetchRow(const cpu::HeadGroup& g, const cpu::HeadRows& rows, int64_t t) {
+  constexpr int64_t kLine = 64 / sizeof(T);
+  const T* const row = RowAt<const T>(g, rows, t);
+  for (int64_t j = 0; j < g.size(); j += kLine) hwy::Prefetch(row + j);
+}
+
+// to: [kBlock, width], zeros around what there is.
+template <typename T>
+HWY_INLINE void LoadRows(const cpu::HeadGroup& g, const cpu::HeadRows& rows, float factor,
+                         float* to) {
+  const int64_t width = g.width();
+  for (int64_t t = 0; t < rows.count; ++t) {
+    if (t + kRowsAhead < rows.count) PrefetchRow<T>(g, rows, t + kRowsAhead);
+    const T* const from = RowAt<const T>(g, rows, t);
+    float* const row = to + t * width;
+    for (int64_t j = 0; j < g.size(); ++j) row[j] = factor * LoadOne(from + j);
+    std::fill(row + g.size(), row + width, 0.0f);
+    if (rows.turned) Turn(*g.rotation, rows.first + t, false, row);
+  }
+  std::fill(to + rows.count * width, to + cpu::kBlock * width, 0.0f);
+}
+
+// from: [rows.count, width], of which row t counts factors[t] times.
+template <typename T>
+HWY_INLINE void StoreRows(const cpu::HeadGroup& g, const cpu::HeadRows& rows, const float* factors,
+                          float* from) {
+  for (int64_t t = 0; t < rows.count; ++t) {
+    float* const row = from + t * g.width();
+    if (rows.turned) Turn(*g.rotation, rows.first + t, true, row);
+    T* const to = RowAt<T>(g, rows, t);
+    for (int64_t j = 0; j < g.size(); ++j) StoreOne(factors[t] * row[j], to + j);
+  }
+}
+
+// rows: [kBlock, width]   across: [size, kBlock]
+HWY_INLINE void Transpose(const cpu::HeadGroup& g, const float* rows, float* across) {
+  for (int64_t j = 0; j < g.size(); ++j) {
+    for (int64_t t = 0; t < cpu::kBlock; ++t) across[j * cpu::kBlock + t] = rows[t * g.width() + j];
+  }
+}
+
+// NOLINTNEXTLINE(google-readability-namespace-comments)
+}  // namespace HWY_NAMESPACE
+}  // namespace thinwire
+HWY_AFTER_NAMESPACE();
+
+#endif  // per-target include guard

@@ -1,0 +1,100 @@
+// How attention goes over a group of heads: in blocks of positions, whose rows of [head_size] are
+// brought into memory of one thread, in fp32 and padded with zeros to whole vectors.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+#include "hwy/aligned_allocator.h"
+#include "nn/ops.h"
+
+namespace thinwire::cpu {
+
+inline constexpr int64_t kBlock = 64;  // positions
+
+// Memory that keeps the largest size asked for; what is in it is lost when it grows.
+class AlignedFloats {
+ public:
+  float* Fit(int64_t n) {
+    if (n > size_) {
+      memory_ = hwy::AllocateAligned<float>(n);
+      size_ = n;
+    }
+    return memory_.get();
+  }
+  float* data() const { return memory_.get(); }
+
+ private:
+  hwy::AlignedFreeUniquePtr<float[]> memory_;
+  int64_t size_ = 0;
+};
+
+// The cosines and sines of rotary positions.
+class Rotation {
+ public:
+  explicit Rotation(const AttentionSpec& spec)
+      : half_(spec.rope_theta > 0 ? spec.head_size / 2 : 0),
+        theta_(static_cast<double>(spec.rope_theta)) {}
+
+  // To be called before positions below `n` are asked for.
+  void Prepare(int64_t n) {
+    for (int64_t t = static_cast<int64_t>(half_ == 0 ? n : cosines_.size() / half_); t < n; ++t) {
+      for (int64_t i = 0; i < half_; ++i) {
+        const double angle = static_cast<double>(t) *
+                             std::pow(theta_, -static_cast<double>(i) / static_cast<double>(half_));
+        cosines_.push_back(static_cast<float>(std::cos(angle)));
+        sines_.push_back(static_cast<float>(std::sin(angle)));
+      }
+    }
+  }
+
+  int64_t half() const { return half_; }  // planes; 0: nothing is turned
+  const float* cosines(int64_t t) const { return cosines_.data() + t * half_; }
+  const float* sines(int64_t t) const { return sines_.data() + t * half_; }
+
+ private:
+  const int64_t half_;
+  const double theta_;
+  std::vector<float> cosines_, sines_;
+};
+
+// The heads of one sample that share a key and a value.
+struct HeadGroup {
+  const AttentionSpec* spec;
+  const Rotation* rotation;
+  int64_t positions, sample, kv_head;
+
+  int64_t size() const { return spec->head_size; }
+  int64_t width() const { return (size() + 15) / 16 * 16; }  // of a row in a thread's memory
+  int64_t blocks() const { return (positions + kBlock - 1) / kBlock; }
+  int64_t first_head() const { return kv_head * (spec->heads / spec->kv_heads); }
+  int64_t last_head() const { return first_head() + spec->heads / spec->kv_heads; }
+  int64_t key_head() const { return spec->heads + kv_head; }  // among qkv's
+  int64_t value_head() const { return key_head() + spec->kv_heads; }
+  float scale() const { return 1.0f / std::sqrt(static_cast<float>(size())); }
+  // Of the first score of a query, among the elements of the sample's dropout mask.
+  uint32_t element(int64_t head, int64_t query) const {
+    return static_cast<uint32_t>((head * positions + query) * positions);
+  }
+};
+
+// Positions [first, first + count) of one head of [batch, T, heads head_size].
+struct HeadRows {
+  const TensorView* x;
+  int64_t head, first, count;
+  bool turned;  // by the rotation
+};
+
+// One thread's.
+struct AttentionMemory {
+  AlignedFloats keys, keys_across, values,
+      values_across;  // of all positions; across: [size, kBlock]
+  AlignedFloats dkeys, dvalues;
+  AlignedFloats rows, queries, dy, product, scores, dscores;  // of a block
+};
+
+void BackwardGroup(const AttentionBackward& arguments, const HeadGroup& group,
+                   AttentionMemory* memory);
+
+}  // namespace thinwire::cpu

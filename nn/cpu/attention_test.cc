@@ -1,0 +1,354 @@
+#include "nn/cpu/attention.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <string>
+
+#include "nn/cpu/testing.h"
+#include "nn/dropout_mask.h"
+
+namespace thinwire::cpu {
+namespace {
+
+using Doubles = std::vector<double>;
+
+AttentionSpec Spec(int64_t heads, int64_t kv_heads, int64_t head_size) {
+  AttentionSpec spec;
+  spec.heads = heads;
+  spec.kv_heads = kv_heads;
+  spec.head_size = head_size;
+  return spec;
+}
+
+struct Sizes {
+  int64_t batch, positions;
+};
+
+int64_t Row(const AttentionSpec& spec) { return (spec.heads + 2 * spec.kv_heads) * spec.head_size; }
+
+Floats RandomQkv(const AttentionSpec& spec, const Sizes& sizes, float limit = 2) {
+  return RandomFloats(sizes.batch * sizes.positions * Row(spec), 1, limit);
+}
+Floats RandomDy(const AttentionSpec& spec, const Sizes& sizes) {
+  return RandomFloats(sizes.batch * sizes.positions * spec.heads * spec.head_size, 2);
+}
+
+// Both passes over a batch in parts of `part` samples.
+struct Pass {
+  Floats y, log_sum_exp, dqkv;
+
+  Pass(int threads, const AttentionSpec& spec, const Sizes& sizes, int64_t part, const Floats& qkv,
+       const Floats& dy) {
+    const auto attention = NewAttention(threads, spec);
+    const int64_t in = sizes.positions * Row(spec);
+    const int64_t out = sizes.positions * spec.heads * spec.head_size;
+    for (int64_t first = 0; first < sizes.batch; first += part) {
+      const Shape wide({part, sizes.positions, Row(spec)});
+      const Shape narrow({part, sizes.positions, spec.heads * spec.head_size});
+      TestTensor x(spec.compute, wide, Floats(&qkv[first * in], &qkv[(first + part) * in]));
+      TestTensor gradient(spec.compute, narrow,
+                          Floats(&dy[first * out], &dy[(first + part) * out]));
+      TestTensor result(spec.compute, narrow), dx(spec.compute, wide);
+      Floats lse(part * spec.heads * sizes.positions, 99.0f);
+      EXPECT_TRUE(
+          attention->Forward({x.view(), result.view(), lse.data(), kDropoutKey, first}).ok());
+      EXPECT_TRUE(attention
+                      ->Backward({x.view(), result.view(), gradient.view(), dx.view(), lse.data(),
+                                  kDropoutKey, first})
+                      .ok());
+      const auto append = [](const Floats& from, Floats* to) {
+        to->insert(to->end(), from.begin(), from.end());
+      };
+      append(result.Read(), &y);
+      append(lse, &log_sum_exp);
+      append(dx.Read(), &dqkv);
+    }
+  }
+  Pass(const AttentionSpec& spec, const Sizes& sizes)
+      : Pass(2, spec, sizes, sizes.batch, RandomQkv(spec, sizes), RandomDy(spec, sizes)) {}
+
+  static constexpr uint64_t kDropoutKey = 11;
+};
+
+// The header's formula, position by position in fp64, and the textbook's gradient.
+class Reference {
+ public:
+  Doubles y, log_sum_exp, dqkv;
+
+  Reference(const AttentionSpec& spec, const Sizes& sizes, const Floats& qkv, const Floats& dy)
+      : y(dy.size()),
+        log_sum_exp(sizes.batch * spec.heads * sizes.positions),
+        dqkv(qkv.size()),
+        spec_(spec),
+        positions_(sizes.positions) {
+    for (int64_t sample = 0; sample < sizes.batch; ++sample) {
+      const Doubles turned = Turned(Doubles(qkv.begin() + sample * positions_ * Row(spec),
+                                            qkv.begin() + (sample + 1) * positions_ * Row(spec)),
+                                    1);
+      Doubles gradient(turned.size());
+      for (int64_t head = 0; head < spec.heads; ++head) {
+        for (int64_t t = 0; t < positions_; ++t) Query(turned, dy, sample, head, t, &gradient);
+      }
+      gradient = Turned(gradient, -1);
+      std::copy(gradient.begin(), gradient.end(), dqkv.begin() + sample * gradient.size());
+    }
+  }
+
+ private:
+  // Queries and keys turned by their positions, one way or back.
+  Doubles Turned(Doubles x, double direction) const {
+    if (spec_.rope_theta == 0) return x;
+    const int64_t half = spec_.head_size / 2;
+    for (int64_t t = 0; t < positions_; ++t) {
+      for (int64_t head = 0; head < spec_.heads + spec_.kv_heads; ++head) {
+        for (int64_t i = 0; i < half; ++i) {
+          const double angle = direction * static_cast<double>(t) *
+                               std::pow(spec_.rope_theta, -2.0 * i / spec_.head_size);
+          double& a = x[t * Row(spec_) + head * spec_.head_size + i];
+          double& b = (&a)[half];
+          const double turned = a * std::cos(angle) - b * std::sin(angle);
+          b = b * std::cos(angle) + a * std::sin(angle);
+          a = turned;
+        }
+      }
+    }
+    return x;
+  }
+
+  void Query(const Doubles& x, const Floats& dy, int64_t sample, int64_t head, int64_t t,
+             Doubles* gradient) {
+    const int64_t size = spec_.head_size, group = spec_.heads / spec_.kv_heads;
+    const int64_t key_at = (spec_.heads + head / group) * size;
+    const int64_t value_at = key_at + spec_.kv_heads * size;
+    const auto row = [&](int64_t s, int64_t at) { return s * Row(spec_) + at; };
+    const DropoutMask mask(Pass::kDropoutKey, sample, spec_.dropout);
+    Doubles p(t + 1);
+    double sum = 0;
+    for (int64_t s = 0; s <= t; ++s) {
+      for (int64_t j = 0; j < size; ++j) {
+        p[s] += x[row(t, head * size) + j] * x[row(s, key_at) + j] / std::sqrt(size);
+      }
+      sum += std::exp(p[s]);
+    }
+    log_sum_exp[(sample * spec_.heads + head) * positions_ + t] = std::log(sum);
+    const int64_t out = ((sample * positions_ + t) * spec_.heads + head) * size;
+    Doubles kept(t + 1), dp(t + 1);
+    double mean = 0;
+    for (int64_t s = 0; s <= t; ++s) {
+      p[s] = std::exp(p[s]) / sum;
+      const auto element = static_cast<uint32_t>((head * positions_ + t) * positions_ + s);
+      kept[s] = spec_.dropout > 0 && !mask.Keeps(element) ? 0 : 1 / (1 - double{spec_.dropout});
+      for (int64_t j = 0; j < size; ++j) {
+        y[out + j] += kept[s] * p[s] * x[row(s, value_at) + j];
+        dp[s] += kept[s] * dy[out + j] * x[row(s, value_at) + j];
+        (*gradient)[row(s, value_at) + j] += kept[s] * p[s] * dy[out + j];
+      }
+      mean += p[s] * dp[s];
+    }
+    for (int64_t s = 0; s <= t; ++s) {
+      const double ds = p[s] * (dp[s] - mean) / std::sqrt(size);
+      for (int64_t j = 0; j < size; ++j) {
+        (*gradient)[row(t, head * size) + j] += ds * x[row(s, key_at) + j];
+        (*gradient)[row(s, key_at) + j] += ds * x[row(t, head * size) + j];
+      }
+    }
+  }
+
+  const AttentionSpec spec_;
+  const int64_t positions_;
+};
+
+void ExpectNear(const Floats& got, const Doubles& want, double tolerance, const char* what) {
+  ASSERT_EQ(got.size(), want.size());
+  for (size_t i = 0; i < got.size(); ++i) {
+    ASSERT_NEAR(got[i], want[i], tolerance * (1 + std::abs(want[i]))) << what << " " << i;
+  }
+}
+
+void ExpectIsTheFormula(const AttentionSpec& spec, const Sizes& sizes) {
+  SCOPED_TRACE(std::to_string(sizes.positions) + " positions of " + std::to_string(spec.head_size));
+  const bool wide = spec.compute == DType::kF32;
+  const Shape shape({sizes.batch, sizes.positions, Row(spec)});
+  const Floats qkv = TestTensor(spec.compute, shape, RandomQkv(spec, sizes)).Read();
+  const Floats dy = TestTensor(spec.compute, {static_cast<int64_t>(RandomDy(spec, sizes).size())},
+                               RandomDy(spec, sizes))
+                        .Read();
+  const Pass pass(2, spec, sizes, sizes.batch, qkv, dy);
+  const Reference reference(spec, sizes, qkv, dy);
+  ExpectNear(pass.y, reference.y, wide ? 4e-6 : 0x1p-7, "y");
+  ExpectNear(pass.log_sum_exp, reference.log_sum_exp, 4e-6, "log_sum_exp");
+  // y, from which the gradient's mean is taken, is rounded too.
+  ExpectNear(pass.dqkv, reference.dqkv, wide ? 2e-5 : 0x1p-6, "dqkv");
+}
+
+// Around the borders of blocks and vectors, and far beyond them.
+TEST(AttentionTest, IsWhatTheFormulaSays) {
+  for (int64_t positions : {1, 2, 15, 16, 17, 33, 63, 64, 65, 130, 257}) {
+    ExpectIsTheFormula(Spec(2, 2, 32), {2, positions});
+  }
+  for (int64_t head_size : {1, 3, 16, 24, 64, 80, 128}) {
+    ExpectIsTheFormula(Spec(2, 2, head_size), {1, 70});
+  }
+}
+
+TEST(AttentionTest, HeadsOfAGroupShareKeysAndValues) {
+  ExpectIsTheFormula(Spec(4, 2, 16), {2, 70});
+  ExpectIsTheFormula(Spec(6, 1, 16), {1, 40});
+}
+
+TEST(AttentionTest, TurnsQueriesAndKeysByTheirPositions) {
+  AttentionSpec spec = Spec(4, 2, 16);
+  spec.rope_theta = 10000;
+  ExpectIsTheFormula(spec, {2, 70});
+  spec.rope_theta = 100;
+  ExpectIsTheFormula(spec, {1, 257});
+}
+
+TEST(AttentionTest, DropsWhatTheMaskDrops) {
+  AttentionSpec spec = Spec(4, 2, 16);
+  spec.dropout = 0.3f;
+  spec.rope_theta = 10000;
+  ExpectIsTheFormula(spec, {3, 70});
+}
+
+TEST(AttentionTest, BF16IsRoundedOnce) {
+  AttentionSpec spec = Spec(2, 2, 32);
+  spec.compute = DType::kBF16;
+  ExpectIsTheFormula(spec, {2, 100});
+  spec.rope_theta = 10000;
+  spec.dropout = 0.1f;
+  ExpectIsTheFormula(spec, {1, 65});
+}
+
+// By hand: one feature a head, q = k = 0 of which all scores are 0, so y is the mean of values.
+TEST(AttentionTest, EqualScoresGiveTheMeanOfWhatCameBefore) {
+  const Floats qkv = {0, 0, 6, 0, 0, 2, 0, 0, 10};
+  Floats y(3), log_sum_exp(3);
+  ASSERT_TRUE(NewAttention(1, Spec(1, 1, 1))
+                  ->Forward({View(DType::kF32, {1, 3, 3}, qkv.data()),
+                             View(DType::kF32, {1, 3, 1}, y.data()), log_sum_exp.data(), 0, 0})
+                  .ok());
+  EXPECT_NEAR(y[0], 6, 1e-6);
+  EXPECT_NEAR(y[1], 4, 1e-6);
+  EXPECT_NEAR(y[2], 6, 1e-6);
+  EXPECT_NEAR(log_sum_exp[0], 0, 1e-6);
+  EXPECT_NEAR(log_sum_exp[2], std::log(3), 1e-6);
+}
+
+TEST(AttentionTest, TheGradientIsTheNumericOne) {
+  AttentionSpec spec = Spec(2, 1, 4);
+  spec.rope_theta = 10;
+  spec.dropout = 0.25f;
+  const Sizes sizes{1, 6};
+  const Floats qkv = RandomQkv(spec, sizes), dy = RandomDy(spec, sizes);
+  const Pass pass(1, spec, sizes, 1, qkv, dy);
+  const auto loss = [&](size_t at, float h) {
+    Floats moved = qkv;
+    moved[at] += h;
+    const Pass of_moved(1, spec, sizes, 1, moved, dy);
+    double sum = 0;
+    for (size_t i = 0; i < dy.size(); ++i) sum += double{of_moved.y[i]} * double{dy[i]};
+    return sum;
+  };
+  for (size_t i = 0; i < qkv.size(); ++i) {
+    EXPECT_NEAR(pass.dqkv[i], (loss(i, 1e-2f) - loss(i, -1e-2f)) / 2e-2, 2e-3) << i;
+  }
+}
+
+TEST(AttentionTest, DependsNeitherOnThreadsNorOnTheDivisionOfABatch) {
+  AttentionSpec spec = Spec(4, 2, 32);
+  spec.dropout = 0.1f;
+  const Sizes sizes{6, 70};
+  const Floats qkv = RandomQkv(spec, sizes), dy = RandomDy(spec, sizes);
+  const Pass one(1, spec, sizes, 6, qkv, dy);
+  for (const Pass& other : {Pass(3, spec, sizes, 6, qkv, dy), Pass(2, spec, sizes, 2, qkv, dy),
+                            Pass(2, spec, sizes, 1, qkv, dy)}) {
+    EXPECT_EQ(one.y, other.y);
+    EXPECT_EQ(one.log_sum_exp, other.log_sum_exp);
+    EXPECT_EQ(one.dqkv, other.dqkv);
+  }
+}
+
+TEST(AttentionTest, NothingDependsOnLaterPositions) {
+  const AttentionSpec spec = Spec(2, 2, 32);
+  const Sizes sizes{1, 150};
+  Floats qkv = RandomQkv(spec, sizes);
+  const Floats dy = RandomDy(spec, sizes);
+  const Pass before(1, spec, sizes, 1, qkv, dy);
+  for (int64_t t : {149, 100, 64, 1}) {
+    qkv[t * Row(spec)] = qkv[(t + 1) * Row(spec) - 1] = 1e20f;  // of query and value
+    const Pass after(1, spec, sizes, 1, qkv, dy);
+    const int64_t earlier = t * spec.heads * spec.head_size;
+    EXPECT_TRUE(std::equal(before.y.begin(), before.y.begin() + earlier, after.y.begin())) << t;
+    EXPECT_NE(before.y[earlier], after.y[earlier]) << t;
+  }
+}
+
+TEST(AttentionTest, ANanReachesWhatSeesIt) {
+  const AttentionSpec spec = Spec(1, 1, 16);
+  const Sizes sizes{1, 150};
+  for (int64_t at : {0, 16, 32}) {  // a query, a key, a value
+    Floats qkv = RandomQkv(spec, sizes);
+    qkv[100 * Row(spec) + at] = std::nanf("");
+    const Pass pass(1, spec, sizes, 1, qkv, RandomDy(spec, sizes));
+    EXPECT_FALSE(std::isnan(pass.y[95 * 16]));
+    EXPECT_TRUE(std::isnan(pass.y[100 * 16]));
+    EXPECT_EQ(std::isnan(pass.y[149 * 16]), at != 0);
+  }
+}
+
+TEST(AttentionTest, AnEvaluationDropsNothing) {
+  AttentionSpec spec = Spec(2, 2, 16);
+  const Sizes sizes{2, 40};
+  const Pass plain(spec, sizes);
+  spec.dropout = 0.5f;
+  Floats qkv = RandomQkv(spec, sizes), y(plain.y.size());
+  ASSERT_TRUE(NewAttention(2, spec)
+                  ->Forward({View(DType::kF32, {2, 40, Row(spec)}, qkv.data()),
+                             View(DType::kF32, {2, 40, 32}, y.data()), nullptr, 0, 0})
+                  .ok());
+  EXPECT_EQ(y, plain.y);
+}
+
+TEST(AttentionTest, LargeScoresDoNotOverflow) {
+  const AttentionSpec spec = Spec(1, 1, 16);
+  const Sizes sizes{1, 64};
+  const Pass pass(1, spec, sizes, 1, RandomQkv(spec, sizes, 1000), RandomDy(spec, sizes));
+  for (float v : pass.y) EXPECT_TRUE(std::isfinite(v));
+  for (float v : pass.dqkv) EXPECT_TRUE(std::isfinite(v));
+}
+
+TEST(AttentionTest, ABatchOfNoSamplesIsNoError) {
+  const auto attention = NewAttention(2, Spec(1, 1, 4));
+  const TensorView qkv = View(DType::kF32, {0, 5, 12}, nullptr);
+  const TensorView y = View(DType::kF32, {0, 5, 4}, nullptr);
+  EXPECT_TRUE(attention->Forward({qkv, y, nullptr, 0, 0}).ok());
+  EXPECT_TRUE(attention->Backward({qkv, y, y, qkv, nullptr, 0, 0}).ok());
+}
+
+TEST(AttentionTest, RefusesNumbersThatMakeNone) {
+  EXPECT_TRUE(CheckSpec(Spec(4, 2, 16)).ok());
+  AttentionSpec odd = Spec(1, 1, 3), negative = Spec(1, 1, 4), always = Spec(1, 1, 4);
+  odd.rope_theta = 10000;
+  negative.rope_theta = -1;
+  always.dropout = 1;
+  for (const AttentionSpec& spec :
+       {Spec(3, 2, 16), Spec(0, 1, 16), Spec(1, 0, 16), Spec(1, 1, 0), odd, negative, always}) {
+    EXPECT_EQ(ToStatus(CheckSpec(spec)).code(), absl::StatusCode::kInvalidArgument);
+  }
+}
+
+TEST(AttentionTest, RefusesDropoutOverTooManyScores) {
+  AttentionSpec spec = Spec(16, 16, 4);
+  spec.dropout = 0.1f;
+  float lse;
+  const Error error =
+      NewAttention(1, spec)->Forward({View(DType::kF32, {1, 1 << 14, Row(spec)}, nullptr),
+                                      View(DType::kF32, {1, 1 << 14, 64}, nullptr), &lse, 0, 0});
+  EXPECT_EQ(ToStatus(error).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_NE(std::string(error.message).find("16384 positions"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace thinwire::cpu

@@ -1,0 +1,40 @@
+// Activation checkpointing (Chen et al., 2016): layers that keep their input only, and run forward
+// once more before they run backward.
+#pragma once
+
+#include <memory>
+#include <utility>
+
+#include "base/status.h"
+#include "nn/layer.h"
+
+namespace thinwire {
+
+class RecomputedLayer final : public Layer {
+ public:
+  explicit RecomputedLayer(std::unique_ptr<Layer> layer) : layer_(std::move(layer)) {}
+
+  absl::StatusOr<Tensor> Forward(Tensor x, const Pass& pass, Saved* saved) override {
+    if (pass.mode != Mode::kTrain) return layer_->Forward(std::move(x), pass, saved);
+    saved->Push(x);
+    Saved unused;
+    unused.set_pass(pass);
+    return layer_->Forward(std::move(x), pass, &unused);
+  }
+
+  absl::StatusOr<Tensor> Backward(Tensor dy, Saved* saved) override {
+    Pass again = saved->pass();
+    again.again = true;
+    Saved recomputed;
+    recomputed.set_pass(again);
+    RETURN_IF_ERROR(layer_->Forward(saved->Pop(), again, &recomputed).status());
+    return layer_->Backward(std::move(dy), &recomputed);
+  }
+
+  absl::Status ParametersChanged() override { return layer_->ParametersChanged(); }
+
+ private:
+  const std::unique_ptr<Layer> layer_;
+};
+
+}  // namespace thinwire
