@@ -13,8 +13,9 @@ namespace thinwire {
 
 // Reads the file, applies the overrides ("compression.activations.codec=topk") and resolves
 // (config/resolve.h). Of overrides to one field the last wins. An override that chooses another
-// codec, model, optimizer or learning-rate schedule drops what the file or an earlier override says
-// for the former one; other overrides of the same entry are kept, whatever their order.
+// codec, data set, model, optimizer or learning-rate schedule drops what the file or an earlier
+// override says for the former one; other overrides of the same entry are kept, whatever their
+// order. An override that makes another corpus of the data drops its size.
 // `stages`: of the pipeline where neither the file nor an override says; 0: cuts + 1.
 // NotFound for a file that cannot be read; InvalidArgument names the file and the line, or the
 // override, the field's path, the value met and those wanted.
