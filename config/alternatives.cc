@@ -30,13 +30,18 @@ Alternative FromSpec(const char* name, const Spec& spec) {
 }
 
 template <typename Spec, typename Kind>
-std::vector<Alternative> FromKinds(const std::vector<Kind>& kinds) {
+Spec OfKind(Kind kind) {
+  Spec spec;
+  spec.kind = kind;
+  return spec;
+}
+
+// `make` gives the specification of a kind with its defaults.
+template <typename Spec, typename Kind>
+std::vector<Alternative> FromKinds(const std::vector<Kind>& kinds,
+                                   Spec (*make)(Kind) = OfKind<Spec, Kind>) {
   std::vector<Alternative> alternatives;
-  for (const Kind kind : kinds) {
-    Spec spec;
-    spec.kind = kind;
-    alternatives.push_back(FromSpec(Name(kind), spec));
-  }
+  for (const Kind kind : kinds) alternatives.push_back(FromSpec(Name(kind), make(kind)));
   return alternatives;
 }
 
@@ -116,7 +121,7 @@ const Choice& ChoiceOf(const google::protobuf::Message& message) {
        {"name",
         Name(LrScheduleSpec().kind),
         {"warmup_steps"},
-        FromKinds<LrScheduleSpec>(AllLrSchedules())}},
+        FromKinds(AllLrSchedules(), DefaultLrSchedule)}},
       {"OptimizerConfig",
        {"name", Name(OptimizerSpec().kind), {"lr"}, FromKinds<OptimizerSpec>(AllOptimizers())}},
       {"DataConfig", DataSets()},

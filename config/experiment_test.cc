@@ -184,6 +184,8 @@ TEST(ExperimentTest, AFieldThatOneOverrideSetsAndAnotherSilencesIsAnError) {
 TEST(ExperimentTest, OverridingAnotherChoiceDropsItsFields) {
   EXPECT_FALSE(With({"lr_schedule.name=constant"})->lr_schedule().has_t_max());
   EXPECT_EQ(With({"lr_schedule.name=linear"})->lr_schedule().t_max(), 3u);
+  EXPECT_EQ(With({"lr_schedule.name=linear"})->lr_schedule().by(), "step");
+  EXPECT_FALSE(With({"optimizer.name=adamw"})->optimizer().has_momentum());
 }
 
 TEST(ExperimentTest, OverridingTheCodecOfOneCutWorksOnAResolvedFile) {

@@ -18,7 +18,9 @@
 #include "config/direction.h"
 #include "config/smallest_message.h"
 #include "config/specs.h"
+#include "config/tied.h"
 #include "config/yaml_message.h"
+#include "models/tied_weight.h"
 
 namespace thinwire {
 namespace {
@@ -186,7 +188,10 @@ absl::Status ResolveCompression(const Experiment& e, CompressionConfig* compress
   }
   std::vector<std::string> cuts(e.pipeline().cuts().begin(), e.pipeline().cuts().end());
   if (IsUncut(e.pipeline())) cuts.clear();
+  ASSIGN_OR_RETURN(const bool has_tied_cut, HasTiedCut(e, cuts));
+  if (has_tied_cut) RETURN_IF_ERROR(ResolveTied(compression));
   for (auto& [cut, own] : *compression->mutable_boundaries()) {
+    if (has_tied_cut && cut == kTiedCut) continue;
     const std::string path = absl::StrCat("compression.boundaries.", cut);
     if (cuts.empty()) {
       return absl::InvalidArgumentError(absl::StrCat(path, ": the model is not cut"));
@@ -206,28 +211,24 @@ absl::Status ResolveCompression(const Experiment& e, CompressionConfig* compress
     }
   }
   for (const std::string& cut : cuts) RETURN_IF_ERROR(CheckCompressionAt(e, cut));
+  if (has_tied_cut) RETURN_IF_ERROR(CheckCompressionAt(e, kTiedCut));
   return absl::OkStatus();
 }
 
-absl::Status ResolveOptimizer(OptimizerConfig* optimizer) {
+absl::Status ResolveOptimizer(Experiment* e) {
+  OptimizerConfig* optimizer = e->mutable_optimizer();
   RETURN_IF_ERROR(ResolveChoice("optimizer", optimizer));
   RETURN_IF_ERROR(Required(optimizer->has_lr(), "optimizer.lr"));
-  const double lr = optimizer->lr(), momentum = optimizer->momentum();
-  const double decay = optimizer->weight_decay();
+  const double lr = optimizer->lr();
   RETURN_IF_ERROR(
       CheckValue(lr > 0 && std::isfinite(lr), "optimizer.lr", lr, "a finite number above 0"));
-  RETURN_IF_ERROR(CheckValue(momentum >= 0 && momentum < 1, "optimizer.momentum", momentum,
-                             "at least 0 and less than 1"));
-  RETURN_IF_ERROR(CheckValue(decay >= 0 && std::isfinite(decay), "optimizer.weight_decay", decay,
-                             "a finite number, at least 0"));
-  return CheckValue(!optimizer->nesterov() || momentum > 0, "optimizer.momentum", momentum,
-                    "more than 0 with nesterov");
+  return OptimizerFrom(*e).status();
 }
 
 absl::Status ResolveLrSchedule(const Experiment& e, LrScheduleConfig* schedule) {
   RETURN_IF_ERROR(ResolveChoice("lr_schedule", schedule));
-  LrScheduleSpec::Kind kind;
-  RETURN_IF_ERROR(FromName(schedule->name(), &kind));
+  ASSIGN_OR_RETURN(const LrScheduleSpec spec, LrScheduleFrom(e));
+  const LrScheduleSpec::Kind kind = spec.kind;
   const bool ends = kind == LrScheduleSpec::Kind::kCosine || kind == LrScheduleSpec::Kind::kLinear;
   if (ends && !schedule->has_t_max()) schedule->set_t_max(e.epochs());
   if (ends) {
@@ -287,7 +288,7 @@ absl::Status Resolve(Experiment* e) {
   RETURN_IF_ERROR(ComputeFrom(*e).status());
   RETURN_IF_ERROR(ResolveData(e->mutable_data()));
   RETURN_IF_ERROR(ResolveModel(e->data(), e->mutable_model()));
-  RETURN_IF_ERROR(ResolveOptimizer(e->mutable_optimizer()));
+  RETURN_IF_ERROR(ResolveOptimizer(e));
   RETURN_IF_ERROR(ResolveLrSchedule(*e, e->mutable_lr_schedule()));
   RETURN_IF_ERROR(CheckPipeline(*e));
   RETURN_IF_ERROR(ResolveCuts(e));

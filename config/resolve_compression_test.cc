@@ -6,11 +6,14 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "config/resolve.h"
 #include "config/resolve_testing.h"
+#include "google/protobuf/util/message_differencer.h"
 
 namespace thinwire {
 namespace {
 
+using ::google::protobuf::util::MessageDifferencer;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
@@ -223,6 +226,58 @@ TEST(ResolveCompressionTest, Levels) {
       level("codec: uniform", "target_error: 0.1, min: 2, max: 8");
   unmeasured.push_back("metrics.error_every=0");
   EXPECT_THAT(ErrorWith(unmeasured), HasSubstr("metrics.error_every 0"));
+}
+
+constexpr char kTied[] = R"(
+model: {name: gpt2, layers: 2, heads: 2, width: 16}
+data: {name: shakespeare, context: 16}
+pipeline: {cuts: [h.0]}
+compression:
+  activations: {codec: topk, ratio: 0.1, feedback: ef}
+  gradients: {codec: uniform, bits: 4}
+optimizer: {lr: 0.1}
+epochs: 3
+)";
+
+TEST(TiedCutTest, GoesExactUnlessItSaysOtherwise) {
+  const Experiment e = With({}, kTied);
+  const BoundaryConfig& tied = e.compression().boundaries().at("tied");
+  EXPECT_EQ(tied.activations().codec(), "none");
+  EXPECT_EQ(tied.activations().feedback().kind(), "none");
+  EXPECT_EQ(tied.gradients().codec(), "none");
+  const Experiment own = With({"compression.boundaries.tied.gradients.codec=uniform"}, kTied);
+  EXPECT_EQ(own.compression().boundaries().at("tied").gradients().bits(), 8u);  // not the general 4
+  EXPECT_EQ(own.compression().boundaries().at("tied").activations().codec(), "none");
+  Experiment again = own;
+  ASSERT_TRUE(Resolve(&again).ok());
+  EXPECT_TRUE(MessageDifferencer::Equals(own, again));
+}
+
+TEST(TiedCutTest, IsThereWhereCutsPartTheCopies) {
+  for (const char* none : {"model.tied=false", "pipeline.cuts=[]"}) {
+    EXPECT_EQ(With({none}, kTied).compression().boundaries().count("tied"), 0u) << none;
+  }
+  EXPECT_THAT(
+      ErrorWith({"model.tied=false", "compression.boundaries.tied.gradients.codec=fp16"}, kTied),
+      HasSubstr("compression.boundaries.tied: unknown cut \"tied\""));
+}
+
+TEST(TiedCutTest, WhatIsForMicrobatchesOfSamplesIsRefused) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"activations={codec: uniform, feedback: aq_sgd}",
+       "activations.feedback.key: sample, want slot or stream: what crosses there is a weight's"},
+      {"gradients={codec: topk, indices: shared}", "gradients.indices: shared, want own"},
+      {"gradients={codec: topk, ratio: 0.1, support: received_nonzero}",
+       "gradients.support: received_nonzero, want all"},
+      {"gradients={codec: fp16, epilogue_only: true}", "gradients.epilogue_only: true, want false"},
+      {"bottleneck={kind: linear, width: 4}", "bottleneck.kind: linear, want no bottleneck"},
+      {"gradients={codec: low_rank, rank: 16}", "gradients: low_rank: rank 16"},
+  };
+  for (const auto& [assignment, message] : cases) {
+    EXPECT_THAT(ErrorWith({absl::StrCat("compression.boundaries.tied.", assignment)}, kTied),
+                HasSubstr(absl::StrCat("compression.boundaries.tied.", message)))
+        << assignment;
+  }
 }
 
 }  // namespace

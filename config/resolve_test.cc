@@ -72,6 +72,7 @@ lr_schedule:
   t_max: 3
   min_lr: 0
   warmup_steps: 0
+  by: epoch
 epochs: 3
 precision: fp32
 device: [auto]
@@ -178,7 +179,18 @@ TEST(ResolveTest, EveryValueOutOfRangeIsRefusedByNameAndValue) {
       {"optimizer.momentum=1", "optimizer.momentum: 1, want at least 0 and less than 1"},
       {"optimizer.weight_decay=-1", "optimizer.weight_decay: -1, want a finite number, at least 0"},
       {"optimizer.nesterov=true", "optimizer.momentum: 0, want more than 0 with nesterov"},
-      {"optimizer.name=adam", "optimizer.name: unknown name \"adam\"; known: sgd"},
+      {"optimizer.name=adam",
+       "optimizer.name: unknown name \"adam\"; did you mean adamw? Known: sgd, adamw"},
+      {"optimizer.clip_norm=-1", "optimizer.clip_norm: -1, want a finite number, at least 0"},
+      {"optimizer={name: adamw, lr: 1, momentum: 0.9}",
+       "optimizer.momentum: does not belong to name adamw, which takes"},
+      {"optimizer={name: adamw, lr: 1, beta2: 1}",
+       "optimizer.beta2: 1, want at least 0 and less than 1"},
+      {"optimizer={name: adamw, lr: 1, epsilon: 0}",
+       "optimizer.epsilon: 0, want more than 0 and at most 1"},
+      {"optimizer={name: adamw, lr: 1, decay: weights}",
+       "optimizer.decay: unknown \"weights\", nearest is"},
+      {"lr_schedule={name: cosine, by: batch}", "lr_schedule.by: unknown \"batch\", nearest is"},
       {"lr_schedule={name: cosine, t_max: 0}", "lr_schedule.t_max: 0, want at least 1"},
       {"lr_schedule={name: linear, min_lr: 1}",
        "lr_schedule.min_lr: 1, want 0 to 0.1, which is optimizer.lr"},

@@ -2,13 +2,16 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "compress/feedback/plan.h"
 #include "compress/layout.h"
 #include "compress/level.h"
+#include "models/tied_weight.h"
 
 namespace thinwire {
 namespace {
@@ -61,24 +64,38 @@ absl::Status CheckHalves(const DirectionSpec& does, const Shape& message) {
   return HalvesOf(Lowest(does.codec, does.level), message).status();
 }
 
+// What crosses a cut in the smallest messages.
+struct Crossing {
+  std::string cut;
+  Shape train, either;  // in training; in training or evaluation
+};
+std::vector<Crossing> CrossingsOf(const Partition& partition, const Smallest& smallest) {
+  std::vector<Crossing> crossings;
+  for (const Cut& cut : partition.cuts) {
+    const Shape& sample = partition.model.blocks[cut.block].out;
+    crossings.push_back({cut.name, sample.WithBatch(smallest.train),
+                         sample.WithBatch(std::min(smallest.train, smallest.evaluate))});
+  }
+  const std::optional<TiedWeight> tied = FindTiedWeight(partition.model);
+  if (tied && !crossings.empty()) crossings.push_back({kTiedCut, tied->shape, tied->shape});
+  return crossings;
+}
+
 }  // namespace
 
 absl::Status CheckSmallestMessages(const Experiment& experiment, const Partition& partition) {
   ASSIGN_OR_RETURN(const Smallest smallest, SmallestOf(experiment));
-  for (const Cut& cut : partition.cuts) {
+  for (const Crossing& crossing : CrossingsOf(partition, smallest)) {
     for (const bool gradient : {false, true}) {
       ASSIGN_OR_RETURN(const DirectionSpec does,
-                       DirectionFrom(DirectionOf(experiment, cut.name, gradient), gradient));
-      const int64_t samples = IsEvaluated(experiment, does, gradient)
-                                  ? std::min(smallest.train, smallest.evaluate)
-                                  : smallest.train;
-      const Shape& sample = partition.model.blocks[cut.block].out;
-      absl::Status status = CheckRank(does.codec, sample.WithBatch(samples));
-      status.Update(CheckHalves(does, sample.WithBatch(smallest.train)));
+                       DirectionFrom(DirectionOf(experiment, crossing.cut, gradient), gradient));
+      const bool is_evaluated = IsEvaluated(experiment, does, gradient);
+      absl::Status status = CheckRank(does.codec, is_evaluated ? crossing.either : crossing.train);
+      status.Update(CheckHalves(does, crossing.train));
       if (status.ok()) continue;
-      return absl::InvalidArgumentError(absl::StrCat(DirectionPath(experiment, cut.name, gradient),
-                                                     ": ", status.message(), ", at cut ",
-                                                     cut.name));
+      return absl::InvalidArgumentError(
+          absl::StrCat(DirectionPath(experiment, crossing.cut, gradient), ": ", status.message(),
+                       ", at cut ", crossing.cut));
     }
   }
   return absl::OkStatus();

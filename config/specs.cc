@@ -270,15 +270,21 @@ absl::StatusOr<OptimizerSpec> OptimizerFrom(const Experiment& experiment) {
   const OptimizerConfig& config = experiment.optimizer();
   OptimizerSpec spec;
   RETURN_IF_ERROR(FromName(config.name(), &spec.kind));
-  RETURN_IF_ERROR(ReadParameters(config, &spec));
-  return spec;
+  absl::Status status = ReadParameters(config, &spec);
+  status.Update(CheckOptimizer(spec));
+  if (status.ok()) return spec;
+  return absl::InvalidArgumentError(absl::StrCat("optimizer.", status.message()));
 }
 
 absl::StatusOr<LrScheduleSpec> LrScheduleFrom(const Experiment& experiment) {
   const LrScheduleConfig& config = experiment.lr_schedule();
-  LrScheduleSpec spec;
-  RETURN_IF_ERROR(FromName(config.name(), &spec.kind));
-  RETURN_IF_ERROR(ReadParameters(config, &spec));
+  LrScheduleSpec::Kind kind;
+  RETURN_IF_ERROR(FromName(config.name(), &kind));
+  LrScheduleSpec spec = DefaultLrSchedule(kind);
+  const absl::Status status = ReadParameters(config, &spec);
+  if (!status.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat("lr_schedule.", status.message()));
+  }
   spec.lr = experiment.optimizer().lr();
   spec.warmup_steps = config.warmup_steps();
   return spec;

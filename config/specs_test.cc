@@ -26,7 +26,7 @@ compression:
   activations: {codec: topk, ratio: 0.1}
   gradients: {codec: uniform, bits: 4, rounding: stochastic}
   boundaries: {layer2: {gradients: {codec: topk, k: 7}}}
-optimizer: {lr: 0.1, momentum: 0.9, weight_decay: 0.0005, nesterov: true}
+optimizer: {name: sgd, lr: 0.1, momentum: 0.9, weight_decay: 0.0005, nesterov: true}
 lr_schedule: {name: linear, min_lr: 0.01, warmup_steps: 3}
 epochs: 4
 precision: bf16
@@ -250,6 +250,29 @@ TEST(SpecsTest, EveryNameThatAFileMayUseHasASpec) {
   for (const char* name : {"resnet8", "resnet18", "resnet20", "resnet34"}) {
     EXPECT_TRUE(ModelFrom(With({"model.name=" + std::string(name)})).ok()) << name;
   }
+}
+
+TEST(SpecsTest, CosinesChangeEveryEpochAndLinearSchedulesEveryStep) {
+  EXPECT_EQ(LrScheduleFrom(With({"lr_schedule={name: cosine}"}))->by, LrChange::kEpoch);
+  EXPECT_EQ(LrScheduleFrom(With({"lr_schedule={name: cosine, by: step}"}))->by, LrChange::kStep);
+  EXPECT_EQ(LrScheduleFrom(With({"lr_schedule={name: linear}"}))->by, LrChange::kStep);
+}
+
+TEST(SpecsTest, AdamWHasPyTorchsDefaultsButNoDecay) {
+  const OptimizerSpec spec =
+      *OptimizerFrom(With({"optimizer={name: adamw, lr: 0.1, weight_decay: 0}"}));
+  EXPECT_EQ(spec.kind, OptimizerKind::kAdamW);
+  EXPECT_EQ(spec.beta1, 0.9);
+  EXPECT_EQ(spec.beta2, 0.999);
+  EXPECT_EQ(spec.epsilon, 1e-8);
+  EXPECT_EQ(spec.weight_decay, 0);
+  EXPECT_EQ(spec.decay, DecayKind::kAll);
+  EXPECT_EQ(spec.clip_norm, 0);
+  const OptimizerSpec given = *OptimizerFrom(
+      With({"optimizer={name: adamw, lr: 0.1, decay: matrices, weight_decay: 0.1, clip_norm: 1}"}));
+  EXPECT_EQ(given.decay, DecayKind::kMatrices);
+  EXPECT_EQ(given.weight_decay, 0.1);
+  EXPECT_EQ(given.clip_norm, 1);
 }
 
 TEST(SpecsTest, AbsentSeedsFollowTheSeed) {

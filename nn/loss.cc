@@ -7,26 +7,41 @@
 
 namespace thinwire {
 
-absl::StatusOr<LossSums> SoftmaxCrossEntropy(const Tensor& logits, absl::Span<const int32_t> labels,
-                                             int64_t batch_size, Ops* ops, Tensor* dlogits) {
-  const Shape& shape = logits.shape();
-  if (shape.rank() != 2 || shape[0] != static_cast<int64_t>(labels.size())) {
-    return absl::InvalidArgumentError(absl::StrCat("loss: logits are ", shape.ToString(),
-                                                   ", want [", labels.size(), ", classes]"));
+namespace {
+
+// The tensor as [rows, classes].
+TensorView Rows(const Tensor& tensor) {
+  const int64_t classes = tensor.shape()[tensor.shape().rank() - 1];
+  return Tensor(tensor.buffer(), tensor.dtype(), {tensor.elements() / classes, classes}).view();
+}
+
+}  // namespace
+
+absl::StatusOr<LossSums> SoftmaxCrossEntropy(Tensor logits, absl::Span<const int32_t> labels,
+                                             int64_t batch_rows, Ops* ops, Tensor* dlogits) {
+  const Shape shape = logits.shape();
+  const int64_t classes = shape[shape.rank() - 1];
+  if (shape.rank() < 2 || shape.elements() != static_cast<int64_t>(labels.size()) * classes) {
+    return absl::InvalidArgumentError(absl::StrCat("loss: logits are ", shape.ToString(), ", want ",
+                                                   labels.size(), " rows of classes"));
   }
   for (size_t i = 0; i < labels.size(); ++i) {
-    if (labels[i] < 0 || labels[i] >= shape[1]) {
-      return absl::InvalidArgumentError(absl::StrCat("loss: label ", labels[i], " of sample ", i,
-                                                     ", want one of ", shape[1], " classes"));
+    if (labels[i] < 0 || labels[i] >= classes) {
+      return absl::InvalidArgumentError(absl::StrCat("loss: label ", labels[i], " of row ", i,
+                                                     ", want one of ", classes, " classes"));
     }
   }
   CrossEntropy arguments;
-  arguments.logits = logits.view();
+  arguments.logits = Rows(logits);
   arguments.labels = labels.data();
-  arguments.batch_size = batch_size;
+  arguments.batch_size = batch_rows;
   if (dlogits != nullptr) {
-    ASSIGN_OR_RETURN(*dlogits, Tensor::Allocate(logits.device(), logits.dtype(), shape));
-    arguments.dlogits = dlogits->view();
+    if (logits.buffer().use_count() == 1) {
+      *dlogits = std::move(logits);
+    } else {
+      ASSIGN_OR_RETURN(*dlogits, Tensor::Allocate(logits.device(), logits.dtype(), shape));
+    }
+    arguments.dlogits = Rows(*dlogits);
   }
   LossSums sums;
   RETURN_IF_ERROR(ToStatus(ops->SoftmaxCrossEntropy(arguments, &sums.loss, &sums.correct)));

@@ -1,4 +1,5 @@
-// Softmax cross-entropy over one microbatch.
+// Softmax cross-entropy over one microbatch. A row is a sample or, where there are labels for each
+// position of a sequence, a position.
 #pragma once
 
 #include <cstdint>
@@ -11,14 +12,16 @@
 namespace thinwire {
 
 struct LossSums {
-  double loss = 0;      // sum over samples, natural logarithm
+  double loss = 0;      // sum over rows, natural logarithm
   int64_t correct = 0;  // argmax equals the label; the lower class wins ties
 };
 
-// logits: [n, classes], fp32 or bf16. When `dlogits` is not null it becomes
-// (softmax(logits) - onehot(label)) / batch_size in the type of `logits`: the whole batch's size,
-// so that the microbatches' gradients add up. InvalidArgument for a label outside the classes.
-absl::StatusOr<LossSums> SoftmaxCrossEntropy(const Tensor& logits, absl::Span<const int32_t> labels,
-                                             int64_t batch_size, Ops* ops, Tensor* dlogits);
+// logits: [..., classes], fp32 or bf16, with a label for each row. When `dlogits` is not null it
+// becomes (softmax(logits) - onehot(label)) / batch_rows in the type of `logits`: the rows of the
+// whole batch, so that the microbatches' gradients add up. It takes the memory of `logits` where
+// nobody else has a share in that: a language model has logits once. InvalidArgument for a label
+// outside the classes.
+absl::StatusOr<LossSums> SoftmaxCrossEntropy(Tensor logits, absl::Span<const int32_t> labels,
+                                             int64_t batch_rows, Ops* ops, Tensor* dlogits);
 
 }  // namespace thinwire

@@ -58,6 +58,29 @@ TEST_F(LossTest, BF16LogitsGiveABF16Gradient) {
   EXPECT_EQ(dlogits.dtype(), DType::kBF16);
 }
 
+TEST_F(LossTest, EachPositionOfASequenceHasALabel) {
+  const std::vector<float> values = {0, 0, std::log(3.0f), 0, 1, 2, 2, 1};
+  Tensor by_rows, by_positions;
+  const LossSums rows = *Loss(Logits({4, 2}, values), {0, 1, 1, 1}, 8, &by_rows);
+  const LossSums positions = *Loss(Logits({2, 2, 2}, values), {0, 1, 1, 1}, 8, &by_positions);
+  EXPECT_EQ(positions.loss, rows.loss);
+  EXPECT_EQ(positions.correct, 2);
+  EXPECT_EQ(by_positions.shape(), (Shape{2, 2, 2}));
+  for (int i = 0; i < 8; ++i) EXPECT_EQ(by_positions.floats()[i], by_rows.floats()[i]);
+}
+
+TEST_F(LossTest, TheGradientTakesTheMemoryOfLogitsThatNobodyElseHas) {
+  Tensor logits = Logits({1, 2}, {std::log(3.0f), 0}), kept = Logits({1, 2}, {std::log(3.0f), 0});
+  const void* const memory = logits.data();
+  Tensor in_place, beside;
+  ASSERT_TRUE(SoftmaxCrossEntropy(std::move(logits), {1}, 10, ops_.get(), &in_place).ok());
+  ASSERT_TRUE(SoftmaxCrossEntropy(kept, {1}, 10, ops_.get(), &beside).ok());
+  EXPECT_EQ(in_place.data(), memory);
+  EXPECT_NE(beside.data(), kept.data());
+  EXPECT_EQ(kept.floats()[1], 0);
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(in_place.floats()[i], beside.floats()[i]);
+}
+
 TEST_F(LossTest, RefusesALabelOutsideTheClasses) {
   for (int32_t label : {-1, 2}) {
     const auto sums = Loss(Logits({1, 2}, {0, 0}), {label}, 1);

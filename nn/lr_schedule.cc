@@ -14,32 +14,54 @@ constexpr Named<LrScheduleSpec::Kind> kLrScheduleNames[] = {
     {LrScheduleSpec::Kind::kStep, "step"},
     {LrScheduleSpec::Kind::kLinear, "linear"}};
 
+constexpr Named<LrChange> kLrChangeNames[] = {{LrChange::kEpoch, "epoch"},
+                                              {LrChange::kStep, "step"}};
+
+// How far a schedule has come: `past` of `total`, both in epochs or both in steps.
+struct Progress {
+  double past, total;
+};
+Progress ProgressOf(const LrScheduleSpec& spec, int64_t epoch, int64_t step,
+                    int64_t steps_per_epoch) {
+  if (spec.by == LrChange::kEpoch) {
+    return {static_cast<double>(epoch - 1), static_cast<double>(spec.t_max)};
+  }
+  return {static_cast<double>(step - 1), static_cast<double>(spec.t_max * steps_per_epoch)};
+}
+
 double Scheduled(const LrScheduleSpec& spec, int64_t epoch, int64_t step, int64_t steps_per_epoch) {
-  const double past_epochs = static_cast<double>(epoch - 1);
+  const auto [past, total] = ProgressOf(spec, epoch, step, steps_per_epoch);
   switch (spec.kind) {
     case LrScheduleSpec::Kind::kConstant:
       return spec.lr;
-    case LrScheduleSpec::Kind::kCosine: {
-      const double angle = M_PI * past_epochs / static_cast<double>(spec.t_max);
-      return spec.min_lr + (spec.lr - spec.min_lr) * (1 + std::cos(angle)) / 2;
-    }
+    case LrScheduleSpec::Kind::kCosine:
+      return spec.min_lr + (spec.lr - spec.min_lr) * (1 + std::cos(M_PI * past / total)) / 2;
     case LrScheduleSpec::Kind::kStep:
       return spec.lr * std::pow(spec.gamma, static_cast<double>((epoch - 1) / spec.step_size));
-    case LrScheduleSpec::Kind::kLinear: {
-      const double total = static_cast<double>(spec.t_max * steps_per_epoch);
-      const double past = std::min(static_cast<double>(step - 1) / total, 1.0);
-      return spec.lr + (spec.min_lr - spec.lr) * past;
-    }
+    case LrScheduleSpec::Kind::kLinear:
+      return spec.lr + (spec.min_lr - spec.lr) * std::min(past / total, 1.0);
   }
   return spec.lr;
 }
 
 }  // namespace
 
+LrScheduleSpec DefaultLrSchedule(LrScheduleSpec::Kind kind) {
+  LrScheduleSpec spec;
+  spec.kind = kind;
+  if (kind == LrScheduleSpec::Kind::kLinear) spec.by = LrChange::kStep;
+  return spec;
+}
+
 const char* Name(LrScheduleSpec::Kind kind) { return NameIn(kLrScheduleNames, kind); }
+const char* Name(LrChange change) { return NameIn(kLrChangeNames, change); }
 
 absl::Status FromName(const std::string& name, LrScheduleSpec::Kind* to) {
   return FindName("lr_schedule", name, kLrScheduleNames, to);
+}
+
+absl::Status FromName(const std::string& name, LrChange* to) {
+  return FindName("by", name, kLrChangeNames, to);
 }
 
 std::vector<LrScheduleSpec::Kind> AllLrSchedules() { return ValuesIn(kLrScheduleNames); }

@@ -10,18 +10,23 @@
 
 namespace thinwire {
 
+// How often a rate changes. With kStep p below is not the whole epochs that are past, but the past
+// steps over those of an epoch.
+enum class LrChange : uint8_t { kEpoch, kStep };
+
 struct LrScheduleSpec {
   enum class Kind {
     kConstant,
-    kCosine,  // min_lr + (lr - min_lr) (1 + cos(pi (epoch - 1) / t_max)) / 2, once per epoch
+    kCosine,  // min_lr + (lr - min_lr) (1 + cos(pi p / t_max)) / 2, p = epoch - 1
     kStep,    // lr gamma^floor((epoch - 1) / step_size), once per epoch
-    kLinear   // from lr down to min_lr over t_max epochs, each step
+    kLinear   // from lr down to min_lr over t_max epochs: lr + (min_lr - lr) min(p / t_max, 1)
   };
   Kind kind = Kind::kConstant;
   double lr = 0.1;
   double min_lr = 0;
-  int64_t t_max = 0;      // epochs
-  int64_t step_size = 0;  // epochs
+  LrChange by = LrChange::kEpoch;  // kCosine, kLinear
+  int64_t t_max = 0;               // epochs
+  int64_t step_size = 0;           // epochs
   double gamma = 0.1;
   int64_t warmup_steps = 0;  // first steps: scaled by step / warmup_steps
 };
@@ -37,6 +42,7 @@ void VisitParameters(Spec& spec, Visit&& visit) {
     case LrScheduleSpec::Kind::kLinear:
       visit("t_max", spec.t_max, Presence::kOptional);
       visit("min_lr", spec.min_lr, Presence::kWritten);
+      visit("by", spec.by, Presence::kWritten);
       break;
     case LrScheduleSpec::Kind::kStep:
       visit("step_size", spec.step_size, Presence::kRequired);
@@ -45,9 +51,15 @@ void VisitParameters(Spec& spec, Visit&& visit) {
   }
 }
 
+// A schedule of that kind with the defaults of what an experiment leaves out: cosines change every
+// epoch, linear ones every step.
+LrScheduleSpec DefaultLrSchedule(LrScheduleSpec::Kind kind);
+
 // Names as experiment files spell them; the inverse gives InvalidArgument with the known ones.
 const char* Name(LrScheduleSpec::Kind kind);
+const char* Name(LrChange change);
 absl::Status FromName(const std::string& name, LrScheduleSpec::Kind* to);
+absl::Status FromName(const std::string& name, LrChange* to);
 std::vector<LrScheduleSpec::Kind> AllLrSchedules();
 
 // `epoch` from 1; `step` counts optimizer steps of the run from 1; `steps_per_epoch` > 0.

@@ -2,12 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 namespace thinwire {
 namespace {
 
 LrScheduleSpec Spec(LrScheduleSpec::Kind kind) {
-  LrScheduleSpec spec;
-  spec.kind = kind;
+  LrScheduleSpec spec = DefaultLrSchedule(kind);
   spec.lr = 1;
   spec.t_max = 10;
   spec.step_size = 3;
@@ -52,6 +53,25 @@ TEST(LrScheduleTest, LinearFallsEachStepAndStaysAtMinLr) {
   EXPECT_DOUBLE_EQ(LearningRate(spec, 1, 1, 4), 1);
   EXPECT_DOUBLE_EQ(LearningRate(spec, 6, 21, 4), 0.6);
   EXPECT_DOUBLE_EQ(LearningRate(spec, 99, 400, 4), 0.2);
+}
+
+TEST(LrScheduleTest, ACosineByStepFallsWithinTheEpochToo) {
+  LrScheduleSpec spec = Spec(LrScheduleSpec::Kind::kCosine);
+  spec.by = LrChange::kStep;
+  spec.min_lr = 0.5;
+  EXPECT_DOUBLE_EQ(LearningRate(spec, 1, 1, 4), 1);
+  EXPECT_DOUBLE_EQ(LearningRate(spec, 6, 21, 4), 0.75);
+  EXPECT_LT(LearningRate(spec, 6, 22, 4), 0.75);
+  EXPECT_DOUBLE_EQ(LearningRate(spec, 6, 24, 4), 0.75 + 0.25 * std::cos(M_PI * 23 / 40));
+  EXPECT_DOUBLE_EQ(LearningRate(spec, 11, 41, 4), 0.5);
+}
+
+TEST(LrScheduleTest, LinearByEpochFallsOnceAnEpoch) {
+  LrScheduleSpec spec = Spec(LrScheduleSpec::Kind::kLinear);
+  spec.by = LrChange::kEpoch;
+  EXPECT_DOUBLE_EQ(LearningRate(spec, 6, 21, 4), 0.5);
+  EXPECT_DOUBLE_EQ(LearningRate(spec, 6, 24, 4), 0.5);
+  EXPECT_DOUBLE_EQ(LearningRate(spec, 12, 45, 4), 0);
 }
 
 TEST(LrScheduleTest, WarmUpGrowsLinearlyFromTheFirstStep) {

@@ -1,7 +1,11 @@
-// Turns accumulated gradients into new parameter values. fp32 throughout.
+// Turns accumulated gradients into new parameter values. fp32 throughout. What an optimizer
+// remembers is readable by name, as PyTorch's `state` is.
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -12,16 +16,32 @@
 
 namespace thinwire {
 
+// What an optimizer remembers of one parameter.
+struct OptimizerState {
+  std::string parameter;  // its name: "fc.weight"
+  std::string name;       // PyTorch's: "momentum_buffer", "exp_avg", "exp_avg_sq"
+  Tensor tensor;          // of the parameter's shape, fp32; shares the optimizer's memory
+};
+
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
-  // One update of every trainable parameter with learning rate `lr`; clears the gradients.
-  // PyTorch's SGD: g += wd p; v = momentum v + g (v = g first); p -= lr (nesterov ? g + momentum v
-  // : v).
-  virtual absl::Status Step(double lr) = 0;
+  // One update of every trainable parameter with learning rate `lr` and its gradient times
+  // `gradient_scale`, which clipping makes less than 1; clears the gradients. With g the scaled
+  // gradient and t the number of the step, from 1:
+  //   sgd, as PyTorch's:  g += wd p; v = momentum v + g (v = g first);
+  //                       p -= lr (nesterov ? g + momentum v : v)
+  //   adamw, likewise:    p -= lr wd p; m = beta1 m + (1 - beta1) g; s = beta2 s + (1 - beta2) g^2;
+  //                       p -= lr (m / (1 - beta1^t)) / (sqrt(s / (1 - beta2^t)) + epsilon)
+  virtual absl::Status Step(double lr, double gradient_scale = 1) = 0;
+
+  // The steps taken.
+  virtual int64_t steps() const = 0;
+  // In model order; without parameters that nothing is remembered of.
+  virtual std::vector<OptimizerState> state() const = 0;
 };
 
-// `parameters` outlive the optimizer.
+// `parameters` outlive the optimizer. Errors of CheckOptimizer.
 absl::StatusOr<std::unique_ptr<Optimizer>> NewOptimizer(const OptimizerSpec& spec,
                                                         absl::Span<Parameter> parameters,
                                                         Device* device, Ops* ops);

@@ -2,10 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <memory>
 #include <vector>
 
 #include "nn/cpu/ops.h"
+#include "nn/gradient_norm.h"
 #include "tensor/cpu/device.h"
 
 namespace thinwire {
@@ -85,6 +88,121 @@ TEST_F(OptimizerTest, EveryParameterIsUpdatedWithItsOwnGradientAndVelocity) {
     EXPECT_EQ(parameters_[1].gradient.floats()[1], 0);
   }
   EXPECT_FLOAT_EQ(parameters_[0].value.floats()[0], 0.375f);  // v = 1, then 1.5
+}
+
+TEST_F(OptimizerTest, TheGradientIsScaledBeforeWeightDecayIsAdded) {
+  OptimizerSpec spec;
+  spec.weight_decay = 0.5;
+  const auto sgd = *New(spec);
+  for (float& g : parameters_[0].gradient.floats()) g = 4;
+  ASSERT_TRUE(sgd->Step(/*lr=*/0.25, /*gradient_scale=*/0.125).ok());
+  EXPECT_FLOAT_EQ(parameters_[0].value.floats()[0], 0.75);  // 1 - 0.25 (4 / 8 + 0.5)
+}
+
+TEST_F(OptimizerTest, MomentumIsReadableByPyTorchsName) {
+  OptimizerSpec spec;
+  EXPECT_TRUE((*New(spec))->state().empty());
+  spec.momentum = 0.5;
+  const auto sgd = *New(spec);
+  Step(sgd.get(), 1, 0.25);
+  Step(sgd.get(), 1, 0.25);
+  EXPECT_EQ(sgd->steps(), 2);
+  const std::vector<OptimizerState> state = sgd->state();
+  ASSERT_EQ(state.size(), 1u);
+  EXPECT_EQ(state[0].parameter, "p");
+  EXPECT_EQ(state[0].name, "momentum_buffer");
+  for (float velocity : state[0].tensor.floats()) EXPECT_EQ(velocity, 1.5f);
+}
+
+// A weight [2, 3] and a bias [2] whose gradients grow and shrink from step to step.
+class AdamWTest : public testing::Test {
+ protected:
+  AdamWTest() : parameters_(2) {
+    Make("fc.weight", {2, 3}, {0.5, -1, 2, 0.25, 0, -3}, &parameters_[0]);
+    Make("fc.bias", {2}, {1, -0.5}, &parameters_[1]);
+    spec_.kind = OptimizerKind::kAdamW;
+    spec_.weight_decay = 0.1;
+  }
+
+  static void Make(const char* name, const Shape& shape, const std::vector<float>& values,
+                   Parameter* parameter) {
+    parameter->spec.name = name;
+    parameter->spec.shape = shape;
+    parameter->value = *Tensor::Allocate(CpuDevice(), DType::kF32, shape);
+    parameter->gradient = *Tensor::Allocate(CpuDevice(), DType::kF32, shape);
+    std::copy(values.begin(), values.end(), parameter->value.floats().begin());
+  }
+
+  // Five steps with rate 0.1.
+  std::unique_ptr<Optimizer> Train() {
+    auto optimizer = *NewOptimizer(spec_, absl::MakeSpan(parameters_), CpuDevice(), ops_.get());
+    constexpr float kWeight[] = {1, -2, 0.5, 0, 3, -1.5}, kBias[] = {0.125, -4};
+    for (int t = 1; t <= 5; ++t) {
+      for (int i = 0; i < 6; ++i) parameters_[0].gradient.floats()[i] = kWeight[i] * t;
+      for (int i = 0; i < 2; ++i) parameters_[1].gradient.floats()[i] = kBias[i] / t;
+      double squares = 0;
+      EXPECT_TRUE(AddSquares(parameters_, ops_.get(), &squares).ok());
+      const double scale = spec_.clip_norm > 0 ? ClipScale(squares, spec_.clip_norm) : 1;
+      EXPECT_TRUE(optimizer->Step(0.1, scale).ok());
+      for (const Parameter& parameter : parameters_) {
+        for (float g : parameter.gradient.floats()) EXPECT_EQ(g, 0) << "not cleared";
+      }
+    }
+    return optimizer;
+  }
+
+  static void ExpectNear(const Tensor& tensor, const std::vector<double>& wanted) {
+    ASSERT_EQ(tensor.elements(), static_cast<int64_t>(wanted.size()));
+    for (size_t i = 0; i < wanted.size(); ++i) {
+      EXPECT_NEAR(tensor.floats()[i], wanted[i], 2e-5 * std::max(0.1, std::abs(wanted[i]))) << i;
+    }
+  }
+
+  OptimizerSpec spec_;
+  std::unique_ptr<Ops> ops_ = NewCpuOps(2);
+  std::vector<Parameter> parameters_;
+};
+
+// The numbers of this test and the next are those of torch.optim.AdamW's formula in fp64.
+TEST_F(AdamWTest, DecaysValuesAndCorrectsTheBiasOfItsMeans) {
+  const auto adamw = Train();
+  ExpectNear(parameters_[0].value,
+             {8.5851195e-05, -0.47558087, 1.4265709, 0.23774751, -0.47540918, -2.377561});
+  ExpectNear(parameters_[1].value, {0.5201119, -0.044616827});
+}
+
+TEST_F(AdamWTest, MayDecayMatricesOnlyAndClip) {
+  spec_.decay = DecayKind::kMatrices;
+  spec_.clip_norm = 2;
+  const auto adamw = Train();
+  ExpectNear(parameters_[0].value,
+             {-0.015222837, -0.46027218, 1.4112622, 0.23774751, -0.49071787, -2.3622523});
+  ExpectNear(parameters_[1].value, {0.61013377, -0.11013364});
+}
+
+TEST_F(AdamWTest, ItsMeansAreReadableByPyTorchsNames) {
+  const auto adamw = Train();
+  EXPECT_EQ(adamw->steps(), 5);
+  const std::vector<OptimizerState> state = adamw->state();
+  ASSERT_EQ(state.size(), 4u);
+  EXPECT_EQ(state[0].parameter, "fc.weight");
+  EXPECT_EQ(state[0].name, "exp_avg");
+  ExpectNear(state[0].tensor, {1.31441, -2.62882, 0.657205, 0, 3.94323, -1.971615});
+  EXPECT_EQ(state[1].parameter, "fc.weight");
+  EXPECT_EQ(state[1].name, "exp_avg_sq");
+  ExpectNear(state[1].tensor, {0.054950027, 0.21980011, 0.013737507, 0, 0.49455024, 0.12363756});
+  EXPECT_EQ(state[3].parameter, "fc.bias");
+  EXPECT_EQ(state[3].name, "exp_avg_sq");
+  EXPECT_EQ(state[3].tensor.shape(), Shape{2});
+}
+
+TEST(OptimizerSpecTest, CountsWhatIsRememberedOfAnElement) {
+  OptimizerSpec spec;
+  EXPECT_EQ(OptimizerBuffers(spec), 0);
+  spec.momentum = 0.9;
+  EXPECT_EQ(OptimizerBuffers(spec), 1);
+  spec.kind = OptimizerKind::kAdamW;
+  EXPECT_EQ(OptimizerBuffers(spec), 2);
 }
 
 TEST_F(OptimizerTest, RunningStatisticsAreLeftAlone) {

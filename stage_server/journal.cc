@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -23,10 +24,13 @@ std::string DirectionText(const DirectionSpec& direction) {
   return text;
 }
 
-// The cuts that this stage is at or has inside.
-std::pair<int, int> CutsOf(const StageSpec& spec) {
-  return {std::max(0, spec.upstream_cut()),
-          std::min(static_cast<int>(spec.cuts.size()), spec.end_segment())};
+// The cuts that this stage is at or has inside, the tied one included.
+std::vector<int> CutsOf(const StageSpec& spec) {
+  std::vector<int> cuts;
+  const int end = std::min(static_cast<int>(spec.cuts.size()), spec.end_segment());
+  for (int cut = std::max(0, spec.upstream_cut()); cut < end; ++cut) cuts.push_back(cut);
+  if (spec.has_tied_cut() && (spec.first() || spec.last())) cuts.push_back(spec.tied_cut());
+  return cuts;
 }
 
 const char* InferenceOf(const EvaluateRequest& request) {
@@ -83,14 +87,13 @@ void Journal::Configured(const LogSubject& subject, const StageSpec& spec,
                    device.model().empty() ? "" : " ", device.model(), " with ", request.threads(),
                    request.threads() == 1 ? " thread" : " threads");
   Json cuts = Json::array();
-  const auto [first, end] = CutsOf(spec);
-  for (int i = first; i < end; ++i) {
+  for (const int i : CutsOf(spec)) {
     const std::string activations = DirectionText(spec.activations[i]);
     const std::string gradients = DirectionText(spec.gradients[i]);
-    absl::StrAppend(&message, "; cut ", spec.cuts[i].name, ": activations ", activations,
+    absl::StrAppend(&message, "; cut ", spec.CutName(i), ": activations ", activations,
                     ", gradients ", gradients);
     cuts.push_back(
-        {{"name", spec.cuts[i].name}, {"activations", activations}, {"gradients", gradients}});
+        {{"name", spec.CutName(i)}, {"activations", activations}, {"gradients", gradients}});
   }
   log_.Write(info, "configured", subject, message,
              {{"stages", spec.stages()},

@@ -54,10 +54,11 @@ absl::StatusOr<std::unique_ptr<StageRun>> StageRun::New(const ConfigureRequest& 
   ASSIGN_OR_RETURN(const LrScheduleSpec lr, LrScheduleFrom(request.experiment()));
   run->executor_ =
       std::make_unique<Executor>(run->stage_.get(), run->feed_ ? &*run->feed_ : nullptr, lr);
-  RETURN_IF_ERROR(run->ListenUpstream(boundaries));
+  RETURN_IF_ERROR(run->Listen(boundaries));
   uint64_t trainable = 0;
   for (const Parameter* parameter : run->stage_->parameters()) {
-    if (parameter->spec.trainable) trainable += parameter->value.elements();
+    const bool counts = parameter->spec.trainable && parameter->spec.tied_to.empty();
+    if (counts) trainable += parameter->value.elements();
   }
   response->set_parameters(trainable);
   return run;
@@ -98,15 +99,29 @@ absl::Status StageRun::LoadFeed(const ConfigureRequest& request, ConfigureRespon
   return absl::OkStatus();
 }
 
-absl::Status StageRun::ListenUpstream(BoundaryService* boundaries) {
+absl::Status StageRun::Listen(BoundaryService* boundaries) {
   if (spec_.first()) return absl::OkStatus();
-  const CutEndSpec end = UpstreamEnd(spec_, absl::StrCat("stage ", spec_.stage - 1));
+  RETURN_IF_ERROR(
+      ListenAt(UpstreamEnd(spec_, absl::StrCat("stage ", spec_.stage - 1)), boundaries));
+  if (!spec_.has_tied_link()) return absl::OkStatus();
+  return ListenAt(TiedEnd(spec_, DIRECTION_GRADIENT, "stage 0"), boundaries);
+}
+
+absl::Status StageRun::ListenAt(const CutEndSpec& end, BoundaryService* boundaries) {
   ASSIGN_OR_RETURN(const LinkOptions options, stage_->LinkOptionsFor(end));
   ASSIGN_OR_RETURN(auto link, boundaries->Listen(options));
   return stage_->Attach(end, std::move(link));
 }
 
-absl::Status StageRun::Connect(const std::string& downstream) {
+absl::Status StageRun::Dial(const CutEndSpec& end, const std::string& target) {
+  ASSIGN_OR_RETURN(const LinkOptions options, stage_->LinkOptionsFor(end));
+  ASSIGN_OR_RETURN(auto link, DialLink(target, options, SteadyTime::Now() + spec_.deadline,
+                                       [this] { return executor_->Stopped(); }));
+  return OnExecutor([&] { return stage_->Attach(end, std::move(link)); });
+}
+
+absl::Status StageRun::Connect(const ConnectRequest& request) {
+  const std::string& downstream = request.downstream();
   if (spec_.last()) {
     if (downstream.empty()) return absl::OkStatus();
     return absl::InvalidArgumentError(absl::StrCat(
@@ -116,12 +131,19 @@ absl::Status StageRun::Connect(const std::string& downstream) {
     return absl::FailedPreconditionError(absl::StrCat(
         "stage ", spec_.stage, " is connected to stage ", spec_.stage + 1, " already"));
   }
-  const CutEndSpec end =
-      DownstreamEnd(spec_, absl::StrCat("stage ", spec_.stage + 1, " (", downstream, ")"));
-  ASSIGN_OR_RETURN(const LinkOptions options, stage_->LinkOptionsFor(end));
-  ASSIGN_OR_RETURN(auto link, DialLink(downstream, options, SteadyTime::Now() + spec_.deadline,
-                                       [this] { return executor_->Stopped(); }));
-  return OnExecutor([&] { return stage_->Attach(end, std::move(link)); });
+  const bool dials_last = spec_.first() && spec_.has_tied_link();
+  if (dials_last && request.last().empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "stage 0 is to connect with no last stage, want its address: ", spec_.tied->copy,
+        " there is tied to ", spec_.tied->name));
+  }
+  RETURN_IF_ERROR(
+      Dial(DownstreamEnd(spec_, absl::StrCat("stage ", spec_.stage + 1, " (", downstream, ")")),
+           downstream));
+  if (!dials_last) return absl::OkStatus();
+  return Dial(TiedEnd(spec_, DIRECTION_ACTIVATION,
+                      absl::StrCat("stage ", spec_.stages() - 1, " (", request.last(), ")")),
+              request.last());
 }
 
 absl::Status StageRun::CheckSamples(int64_t samples, bool training) const {

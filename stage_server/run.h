@@ -30,8 +30,9 @@ class StageRun {
                                                        ConfigureResponse* response);
   ~StageRun();
 
-  // Dials the downstream stage. FailedPrecondition when it is connected already.
-  absl::Status Connect(const std::string& downstream);
+  // Dials the downstream stage and, where a tied weight has its copy there, the last one.
+  // FailedPrecondition when they are connected already.
+  absl::Status Connect(const ConnectRequest& request);
 
   // Run on the executor's thread; the caller waits. One at a time. `on_event` is called on that
   // thread.
@@ -68,7 +69,10 @@ class StageRun {
         backend_(backend),
         subject_{request.lease().run(), static_cast<int>(request.stage())} {}
   absl::Status LoadFeed(const ConfigureRequest& request, ConfigureResponse* response);
-  absl::Status ListenUpstream(BoundaryService* boundaries);
+  // Until the upstream stage dials and, where a tied weight has its copy there, the first one.
+  absl::Status Listen(BoundaryService* boundaries);
+  absl::Status ListenAt(const CutEndSpec& end, BoundaryService* boundaries);
+  absl::Status Dial(const CutEndSpec& end, const std::string& target);
   absl::Status CheckSamples(int64_t samples, bool training) const;
   absl::Status CheckRecalibration(const EvaluateRequest& request) const;
   // Runs `task` on the executor's thread and waits for it.

@@ -44,7 +44,8 @@ void FillReceiver(const BoundaryReceiver& receiver, BoundaryReport* report) {
   report->set_decode_cpu_seconds(s.decode_cpu_seconds);
 }
 
-// A stage waits at its neighbours only: to send what flows away from it, to receive what comes.
+// A stage waits at its neighbours, and at the other copy of a tied weight: to send what flows away
+// from it, to receive what comes.
 void AddWaits(const StageSpec& spec, StageSnapshot* snapshot) {
   const ActivitySeconds& seconds = snapshot->activity;
   if (!spec.first()) {
@@ -56,6 +57,12 @@ void AddWaits(const StageSpec& spec, StageSnapshot* snapshot) {
     const std::string& cut = spec.cuts[spec.downstream_cut()].name;
     snapshot->waits.push_back({cut, "activation", "send", seconds.downstream.send});
     snapshot->waits.push_back({cut, "gradient", "receive", seconds.downstream.receive});
+  }
+  if (spec.has_tied_link()) {
+    const char* const sends = spec.first() ? "activation" : "gradient";
+    const char* const receives = spec.first() ? "gradient" : "activation";
+    snapshot->waits.push_back({kTiedCut, sends, "send", seconds.tied.send});
+    snapshot->waits.push_back({kTiedCut, receives, "receive", seconds.tied.receive});
   }
 }
 

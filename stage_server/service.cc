@@ -202,7 +202,7 @@ grpc::Status StageService::Connect(grpc::ServerContext*, const ConnectRequest* r
                                    ConnectResponse*) {
   const absl::StatusOr<std::shared_ptr<StageRun>> run = RunOf(request->lease());
   if (!run.ok()) return Refuse("Connect", request->lease(), run.status());
-  const absl::Status status = (*run)->Connect(request->downstream());
+  const absl::Status status = (*run)->Connect(*request);
   if (status.ok()) journal_.Connected((*run)->subject(), request->downstream());
   return End("Connect", **run, status);
 }

@@ -80,6 +80,10 @@ const Codec kCodecs[] = {
      {"compression.activations={codec: topk, ratio: 0.5, level: {by_epoch: {2: 0.1}}}",
       "compression.gradients={codec: uniform, level: {target_error: 0.1, min: 2, max: 8}}",
       "metrics.error_every=1"}},
+    {"adamw with a clipped gradient",
+     {"optimizer={name: adamw, lr: 0.01, weight_decay: 0.1, decay: matrices, clip_norm: 0.5}",
+      "lr_schedule={name: cosine, by: step, warmup_steps: 2}",
+      "compression.activations={codec: uniform, bits: 4}"}},
 };
 
 class EquivalenceTest : public ::testing::TestWithParam<std::tuple<const char*, Codec>> {
@@ -117,6 +121,62 @@ TEST_P(EquivalenceTest, StagesScheduleAndTransportChangeNothing) {
 INSTANTIATE_TEST_SUITE_P(PrecisionsAndCodecs, EquivalenceTest,
                          ::testing::Combine(::testing::Values("fp32", "bf16"),
                                             ::testing::ValuesIn(kCodecs)));
+
+// The head has the weight of the embedding, and its copy of it.
+constexpr char kLanguageModel[] = R"(
+name: language
+model: {name: gpt2, layers: 2, heads: 2, width: 16, dropout: 0.1}
+data: {name: shakespeare, context: 16, batch_size: 7, limit: 20, test_limit: 9}
+pipeline: {cuts: [embedding, h.0, h.1], microbatches: 3, threads: 1}
+optimizer: {name: adamw, lr: 0.01, weight_decay: 0.1, decay: matrices, clip_norm: 0.5}
+lr_schedule: {name: cosine, by: step, warmup_steps: 2}
+epochs: 2
+)";
+
+class LanguageModelTest : public ::testing::TestWithParam<Codec> {
+ protected:
+  static Outcome Train(const std::vector<std::string>& more, bool tcp = false) {
+    std::vector<std::string> overrides = GetParam().overrides;
+    overrides.insert(overrides.end(), more.begin(), more.end());
+    return TrainPipeline(kLanguageModel, overrides, tcp);
+  }
+};
+
+TEST_P(LanguageModelTest, StagesScheduleAndTransportChangeNothing) {
+  SCOPED_TRACE(GetParam().name);
+  const Outcome one = Train({"pipeline.stages=1"});
+  EXPECT_THAT(one.step_losses, SizeIs(6));
+  EXPECT_EQ(one.parameters.count("transformer.wte.weight"), 1u);
+  EXPECT_EQ(one.parameters.count("lm_head.weight"), 0u);  // a copy
+  ASSERT_THAT(one.boundaries, SizeIs(8));
+  for (const char* schedule : {"gpipe", "1f1b"}) {
+    const std::string set = absl::StrCat("pipeline.schedule=", schedule);
+    SCOPED_TRACE(set);
+    ExpectSame(one, Train({"pipeline.stages=2", set}));
+    const Outcome four = Train({"pipeline.stages=4", set}, /*tcp=*/true);
+    ExpectSame(one, four);
+    for (const auto& [name, sender] : one.boundaries) {
+      EXPECT_EQ(sender.messages(), four.boundaries.at(name).messages()) << name;
+      EXPECT_EQ(sender.wire_bytes(), four.boundaries.at(name).wire_bytes()) << name;
+    }
+  }
+}
+
+const Codec kLanguageModelCodecs[] = {
+    {"none", {}},
+    {"blocks that run forward again", {"pipeline.recompute=blocks"}},
+    {"codecs at the cuts and at the tied one",
+     {"compression.activations={codec: topk, ratio: 0.5, scope: token}",
+      "compression.gradients={codec: uniform, bits: 6}",
+      "compression.boundaries.tied={activations: {codec: topk, ratio: 0.1, feedback: {kind: ef21, "
+      "digest_every: 1}}, gradients: {codec: uniform, bits: 4, feedback: ef}}"}},
+};
+INSTANTIATE_TEST_SUITE_P(Codecs, LanguageModelTest, ::testing::ValuesIn(kLanguageModelCodecs));
+
+TEST(UncutLanguageModelTest, WithoutACodecCutsChangeNothing) {
+  ExpectSame(TrainPipeline(kLanguageModel, {"pipeline.cuts=[]"}),
+             TrainPipeline(kLanguageModel, {"pipeline.stages=4"}));
+}
 
 using UncutTest = EquivalenceTest;
 

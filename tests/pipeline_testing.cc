@@ -118,6 +118,7 @@ absl::Status Pipeline::SetUp() {
     ConnectRequest request;
     *request.mutable_lease() = lease_;
     if (i + 1 < members_.size()) request.set_downstream(members_[i + 1].address);
+    request.set_last(members_.back().address);
     ConnectResponse response;
     RETURN_IF_ERROR(FromGrpc(members_[i].stub->Connect(&context, request, &response)));
   }

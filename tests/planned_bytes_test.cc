@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "config/experiment.h"
 #include "coordinator/plan/plan.h"
+#include "models/tied_weight.h"
 #include "tests/pipeline_testing.h"
 
 namespace thinwire {
@@ -25,26 +26,56 @@ epochs: 2
 )";
 constexpr uint64_t kSteps = 4;
 
-class PlannedBytesTest : public ::testing::TestWithParam<const char*> {};
-
-TEST_P(PlannedBytesTest, AreThoseThatARunSends) {
-  const std::vector<std::string> codec = {
-      absl::StrCat("compression.activations={", GetParam(), "}"),
-      absl::StrCat("compression.gradients={", GetParam(), "}")};
-  const auto experiment = ParseExperiment(kExperiment, "test", codec);
+// Every direction of every cut has `messages` messages a step.
+void ExpectPlannedBytes(const char* text, const std::vector<std::string>& overrides,
+                        uint64_t messages) {
+  const auto experiment = ParseExperiment(text, "test", overrides);
   ASSERT_TRUE(experiment.ok()) << experiment.status();
   const absl::StatusOr<Plan> plan = MakePlan(*experiment, PlanAssumptions());
   ASSERT_TRUE(plan.ok()) << plan.status();
-  const Outcome outcome = TrainPipeline(kExperiment, codec);
+  const Outcome outcome = TrainPipeline(text, overrides);
   for (const PlannedBoundary& planned : plan->boundaries) {
     for (const bool gradient : {false, true}) {
       const PlannedDirection& direction = gradient ? planned.gradients : planned.activations;
       const std::string name = planned.name + (gradient ? "/gradient" : "/activation");
       const BoundaryReport& sent = outcome.boundaries.at(name);
-      EXPECT_EQ(sent.messages(), kSteps * 4) << name;
+      EXPECT_EQ(sent.messages(), kSteps * (planned.name == kTiedCut ? 1 : messages)) << name;
       EXPECT_EQ(sent.raw_bytes(), kSteps * static_cast<uint64_t>(direction.raw_bytes)) << name;
       EXPECT_EQ(sent.wire_bytes(), kSteps * static_cast<uint64_t>(direction.wire_bytes)) << name;
     }
+  }
+}
+
+class PlannedBytesTest : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(PlannedBytesTest, AreThoseThatARunSends) {
+  ExpectPlannedBytes(kExperiment,
+                     {absl::StrCat("compression.activations={", GetParam(), "}"),
+                      absl::StrCat("compression.gradients={", GetParam(), "}")},
+                     /*messages=*/4);
+}
+
+TEST(PlannedBytesOfNormTest, HaveTheNormOfTheGradientInThem) {
+  ExpectPlannedBytes(kExperiment, {"optimizer.clip_norm=1"}, /*messages=*/5);
+}
+
+constexpr char kLanguageModel[] = R"(
+name: language
+model: {name: gpt2, layers: 2, heads: 2, width: 16}
+data: {name: shakespeare, context: 16, batch_size: 6, limit: 12, test_limit: 6}
+pipeline: {cuts: [h.0, h.1], stages: 3, microbatches: 2, threads: 1}
+optimizer: {name: adamw, lr: 0.01, clip_norm: 1}
+epochs: 2
+)";
+
+TEST(PlannedBytesOfTiedWeightsTest, AreThoseThatARunSends) {
+  for (const char* codec :
+       {"codec: none", "codec: fp16", "codec: uniform, bits: 4, feedback: ef"}) {
+    SCOPED_TRACE(codec);
+    ExpectPlannedBytes(kLanguageModel,
+                       {absl::StrCat("compression.boundaries.tied={activations: {", codec,
+                                     "}, gradients: {", codec, "}}")},
+                       /*messages=*/3);
   }
 }
 

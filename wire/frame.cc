@@ -55,6 +55,7 @@ void DescribeTensor(const MessageHeader& message, uint64_t payload_bytes, FrameH
   header->set_payload_bytes(payload_bytes);
   header->set_first_visit(message.first_visit);
   if (message.state_digest) header->set_state_digest(*message.state_digest);
+  if (message.sum_of_squares) header->set_sum_of_squares(*message.sum_of_squares);
 }
 
 // The header of one chunk of a message with `payload_bytes` bytes of payload, but for the checksum.

@@ -48,6 +48,17 @@ absl::StatusOr<Shape> ReadShape(const FrameHeader& header) {
   return shape;
 }
 
+// Absent but in the phase that is about it, and there a sum of squares without a tensor.
+absl::Status CheckSum(const FrameHeader& header) {
+  if (header.phase() != PHASE_GRADIENT_NORM) {
+    return Want("presence of sum_of_squares", header.has_sum_of_squares(), false);
+  }
+  RETURN_IF_ERROR(Want("presence of sum_of_squares", header.has_sum_of_squares(), true));
+  RETURN_IF_ERROR(Want<uint64_t>("payload_bytes", header.payload_bytes(), 0));
+  return WantBetween("sum_of_squares", header.sum_of_squares(), 0.0,
+                     std::numeric_limits<double>::max());
+}
+
 MessageKey KeyOf(const FrameHeader& header) {
   MessageKey key;
   key.phase = header.phase();
@@ -73,7 +84,7 @@ absl::Status FrameChecker::CheckFence(const FrameHeader& header) const {
 absl::Status FrameChecker::CheckKey(const FrameHeader& header) const {
   RETURN_IF_ERROR(Want("cut", header.cut(), options_.cut));
   RETURN_IF_ERROR(Want<int>("direction", header.direction(), options_.receives));
-  return WantBetween<int>("phase", header.phase(), PHASE_TRAIN, PHASE_EVALUATE_RECALIBRATED);
+  return WantBetween<int>("phase", header.phase(), PHASE_TRAIN, PHASE_GRADIENT_NORM);
 }
 
 absl::StatusOr<MessageHeader> FrameChecker::ReadFirst(const FrameHeader& header) const {
@@ -91,6 +102,8 @@ absl::StatusOr<MessageHeader> FrameChecker::ReadFirst(const FrameHeader& header)
   message.sample_digest = header.sample_digest();
   message.first_visit = header.first_visit();
   if (header.has_state_digest()) message.state_digest = header.state_digest();
+  RETURN_IF_ERROR(CheckSum(header));
+  if (header.has_sum_of_squares()) message.sum_of_squares = header.sum_of_squares();
   return message;
 }
 

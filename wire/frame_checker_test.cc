@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <functional>
+#include <limits>
 #include <string>
 
 #include "wire/link_testing.h"
@@ -82,9 +84,28 @@ TEST(FrameCheckerTest, RefusesAnotherCutOrDirection) {
 TEST(FrameCheckerTest, RefusesUnknownPhases) {
   EXPECT_TRUE(CheckFirst([](FrameHeader* h) { h->set_phase(PHASE_EVALUATE_RECALIBRATED); }).ok());
   ExpectInvalid(CheckFirst([](FrameHeader* h) { h->set_phase(PHASE_UNSPECIFIED); }),
-                "phase is 0, want 1 to 5");
+                "phase is 0, want 1 to 6");
   ExpectInvalid(CheckFirst([](FrameHeader* h) { h->set_phase(static_cast<Phase>(9)); }),
                 "phase is 9");
+}
+
+TEST(FrameCheckerTest, ASumOfSquaresComesInItsPhaseAndWithoutATensor) {
+  const auto sum = [](double value) {
+    return [value](FrameHeader* h) {
+      h->set_phase(PHASE_GRADIENT_NORM);
+      h->set_sum_of_squares(value);
+    };
+  };
+  for (double value : {0.0, 1e300}) EXPECT_TRUE(CheckFirst(sum(value), 0).ok()) << value;
+  ExpectInvalid(CheckFirst(sum(-1), 0), "sum_of_squares is -1, want 0 to");
+  ExpectInvalid(CheckFirst(sum(std::nan("")), 0), "sum_of_squares is nan, want 0 to");
+  ExpectInvalid(CheckFirst(sum(std::numeric_limits<double>::infinity()), 0),
+                "sum_of_squares is inf, want 0 to");
+  ExpectInvalid(CheckFirst(sum(1)), "payload_bytes is 1000, want 0");
+  ExpectInvalid(CheckFirst([](FrameHeader* h) { h->set_phase(PHASE_GRADIENT_NORM); }, 0),
+                "presence of sum_of_squares is 0, want 1");
+  ExpectInvalid(CheckFirst([](FrameHeader* h) { h->set_sum_of_squares(1); }),
+                "presence of sum_of_squares is 1, want 0");
 }
 
 TEST(FrameCheckerTest, RefusesChunksOutOfOrder) {

@@ -36,6 +36,11 @@ const char* NameOf(Direction direction) {
 }  // namespace
 
 std::string MessageKey::ToString() const {
+  if (phase == PHASE_GRADIENT_NORM) {
+    const char* const which = direction == DIRECTION_ACTIVATION ? "before" : "of all stages at";
+    return absl::StrCat("sum of squares of gradients ", which, " cut ", cut, ", epoch ", epoch,
+                        ", step ", step);
+  }
   return absl::StrCat(NameOf(phase), " ", NameOf(direction), " of cut ", cut, ", epoch ", epoch,
                       ", step ", step, ", microbatch ", microbatch);
 }

@@ -28,7 +28,8 @@ struct MessageKey {
     return a.phase == b.phase && a.direction == b.direction && a.cut == b.cut &&
            a.epoch == b.epoch && a.step == b.step && a.microbatch == b.microbatch;
   }
-  // "training activation of cut 1, epoch 2, step 17, microbatch 3"
+  // "training activation of cut 1, epoch 2, step 17, microbatch 3"; "sum of squares of gradients
+  // before cut 1, epoch 2, step 17"
   std::string ToString() const;
 };
 
@@ -47,6 +48,7 @@ struct MessageHeader {
   uint64_t sample_digest = 0;
   bool first_visit = false;  // these two as in FrameHeader
   std::optional<uint64_t> state_digest;
+  std::optional<double> sum_of_squares;  // in PHASE_GRADIENT_NORM and only there
 };
 
 struct Message : MessageHeader {

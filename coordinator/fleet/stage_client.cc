@@ -163,9 +163,10 @@ absl::StatusOr<ConfigureResponse> StageClient::Configure(const Experiment& exper
   return Unary(Control("Configure", kConfigure), &Stage::Stub::Configure, std::move(request));
 }
 
-absl::Status StageClient::Connect(const std::string& downstream) {
+absl::Status StageClient::Connect(const std::string& downstream, const std::string& last) {
   ConnectRequest request;
   request.set_downstream(downstream);
+  request.set_last(last);
   return Unary(Control("Connect", kConnect), &Stage::Stub::Connect, std::move(request)).status();
 }
 

@@ -54,7 +54,8 @@ class StageClient {
       double lease_seconds, absl::Duration patience,
       const std::function<void(const std::string& reason)>& on_missing);
   absl::StatusOr<ConfigureResponse> Configure(const Experiment& experiment, int threads);
-  absl::Status Connect(const std::string& downstream);  // an address; empty for the last stage
+  // Addresses of the next and of the last stage; the next one's is empty for the last stage.
+  absl::Status Connect(const std::string& downstream, const std::string& last);
 
   // Return when the stream has ended. An error of the callback ends the call and is returned. The
   // lease of the request is filled in here.

@@ -47,8 +47,9 @@ absl::StatusOr<Configured> ConfigureStages(const Experiment& experiment,
         Data(fleet->stage(fleet->size() - 1), answers.back())));
   }
   RETURN_IF_ERROR(fleet->OnAll([fleet](StageClient& stage) {
-    const bool last = stage.stage() + 1 == fleet->size();
-    return stage.Connect(last ? "" : fleet->stage(stage.stage() + 1).address());
+    const int next = stage.stage() + 1;
+    return stage.Connect(next == fleet->size() ? "" : fleet->stage(next).address(),
+                         fleet->stage(fleet->size() - 1).address());
   }));
   Configured configured;
   configured.data = answers.front();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -13,6 +14,7 @@
 #include "coordinator/plan/break_even.h"
 #include "coordinator/plan/warnings.h"
 #include "models/cost.h"
+#include "models/tied_weight.h"
 #include "schedule/simulator.h"
 #include "wire/frame.h"
 
@@ -76,6 +78,8 @@ class Planner {
     ASSIGN_OR_RETURN(partition_, PartitionFrom(experiment_));
     ASSIGN_OR_RETURN(schedule_, ScheduleFrom(experiment_));
     ASSIGN_OR_RETURN(compute_, ComputeFrom(experiment_));
+    ASSIGN_OR_RETURN(optimizer_, OptimizerFrom(experiment_));
+    if (!partition_.cuts.empty()) tied_ = FindTiedWeight(partition_.model);
     ASSIGN_OR_RETURN(const Recompute recompute, RecomputeFrom(experiment_));
     segments_ = SegmentCosts(partition_.model, partition_.cuts, recompute);
     plan_.model = partition_.model.name;
@@ -84,6 +88,7 @@ class Planner {
     plan_.microbatch_size = (plan_.batch_size + plan_.microbatches - 1) / plan_.microbatches;
     plan_.schedule = Name(schedule_);
     plan_.precision = experiment_.precision();
+    plan_.clip_norm = optimizer_.clip_norm;
     plan_.deterministic = OpsOptionsFrom(experiment_).deterministic;
     plan_.warmup_epochs = experiment_.compression().warmup_epochs();
     plan_.warmup_steps = experiment_.compression().warmup_steps();
@@ -102,6 +107,7 @@ class Planner {
   }
 
  private:
+  int tied_cut() const { return static_cast<int>(partition_.cuts.size()); }
   int num_stages() const { return static_cast<int>(partition_.stage_starts.size()); }
   int end_segment(int stage) const {
     return stage + 1 < num_stages() ? partition_.stage_starts[stage + 1]
@@ -123,7 +129,7 @@ class Planner {
         plan_.microbatch_size *
         MaxInFlight(schedule_, stage, num_stages(), static_cast<int>(plan_.microbatches));
     memory.element_bytes = static_cast<int>(SizeOf(compute_));
-    memory.optimizer_buffers = experiment_.optimizer().momentum() > 0 ? 1 : 0;
+    memory.optimizer_buffers = OptimizerBuffers(optimizer_);
     for (int segment = first; segment < end; ++segment) {
       planned.parameters += segments_[segment].parameters;
       planned.forward_flops += segments_[segment].forward_flops;
@@ -136,22 +142,33 @@ class Planner {
 
   absl::Status AddBoundaries() {
     int stage = 0;
-    for (size_t cut = 0; cut < partition_.cuts.size(); ++cut) {
-      const std::string& name = partition_.cuts[cut].name;
+    for (int cut = 0; cut < tied_cut(); ++cut) {
       PlannedBoundary boundary;
-      boundary.name = name;
+      boundary.name = partition_.cuts[cut].name;
       boundary.upstream_stage = stage;
-      boundary.in_memory = static_cast<int>(cut) + 1 < end_segment(stage);
+      boundary.in_memory = cut + 1 < end_segment(stage);
       if (!boundary.in_memory) ++stage;
+      boundary.downstream_stage = stage;
       boundary.elements = segments_[cut].boundary_elements;
-      for (bool gradient : {false, true}) {
-        ASSIGN_OR_RETURN(const DirectionSpec does,
-                         DirectionFrom(DirectionOf(experiment_, name, gradient), gradient));
-        PlannedDirection& planned = gradient ? boundary.gradients : boundary.activations;
-        ASSIGN_OR_RETURN(planned, Direction(static_cast<int>(cut), gradient, does));
-      }
-      plan_.boundaries.push_back(boundary);
+      RETURN_IF_ERROR(AddBoundary(cut, std::move(boundary)));
     }
+    if (!tied_) return absl::OkStatus();
+    PlannedBoundary boundary;
+    boundary.name = kTiedCut;
+    boundary.downstream_stage = num_stages() - 1;
+    boundary.in_memory = num_stages() == 1;
+    boundary.elements = tied_->shape.elements();
+    return AddBoundary(tied_cut(), std::move(boundary));
+  }
+
+  absl::Status AddBoundary(int cut, PlannedBoundary boundary) {
+    for (bool gradient : {false, true}) {
+      ASSIGN_OR_RETURN(const DirectionSpec does,
+                       DirectionFrom(DirectionOf(experiment_, boundary.name, gradient), gradient));
+      PlannedDirection& planned = gradient ? boundary.gradients : boundary.activations;
+      ASSIGN_OR_RETURN(planned, Direction(cut, gradient, does));
+    }
+    plan_.boundaries.push_back(std::move(boundary));
     return absl::OkStatus();
   }
 
@@ -173,22 +190,41 @@ class Planner {
     header.key.epoch = experiment_.epochs();
     header.key.step = last_step_;
     header.key.microbatch = static_cast<uint32_t>(slot.microbatch);
-    header.dtype = compute_;
+    header.dtype = TypeOf(slot);
     header.shape = shape;
     header.codec = coding.codec;
-    header.sample_digest = kSomeDigest;
+    if (slot.cut != tied_cut()) header.sample_digest = kSomeDigest;
     if (coding.feedback.digest_every == 1) header.state_digest = kSomeDigest;
     return header;
   }
 
-  absl::StatusOr<MessageCost> Message(const MessageSlot& slot, const Coding& coding) const {
+  // Of what crosses in a message: a microbatch, or at the tied cut a weight's gradient.
+  Shape ShapeOf(const MessageSlot& slot) const {
+    if (slot.cut == tied_cut()) return tied_->shape;
     const Cut& cut = partition_.cuts[slot.cut];
-    const Shape shape =
-        partition_.model.blocks[cut.block].out.WithBatch(SamplesOf(slot.microbatch));
+    return partition_.model.blocks[cut.block].out.WithBatch(SamplesOf(slot.microbatch));
+  }
+  DType TypeOf(const MessageSlot& slot) const {
+    return slot.cut == tied_cut() ? DType::kF32 : compute_;
+  }
+
+  // What a part of the gradient's norm takes in that direction of a cut.
+  int64_t SumBytes(int cut, bool gradient) const {
+    MessageHeader header = HeaderOf({cut, gradient, /*microbatch=*/0}, Coding(), Shape{0});
+    header.key.phase = PHASE_GRADIENT_NORM;
+    header.sample_digest = 0;
+    header.sum_of_squares = 0;
+    return static_cast<int64_t>(
+        WireBytes(header, /*payload_bytes=*/0, /*run=*/1, /*generation=*/1));
+  }
+
+  absl::StatusOr<MessageCost> Message(const MessageSlot& slot, const Coding& coding) const {
+    const Shape shape = ShapeOf(slot);
+    const DType type = TypeOf(slot);
     ASSIGN_OR_RETURN(const size_t payload_bytes,
-                     CompensatedMaxPayloadBytes(coding.feedback, coding.codec, shape, compute_));
+                     CompensatedMaxPayloadBytes(coding.feedback, coding.codec, shape, type));
     MessageCost cost;
-    cost.raw_bytes = shape.elements() * static_cast<int64_t>(SizeOf(compute_));
+    cost.raw_bytes = shape.elements() * static_cast<int64_t>(SizeOf(type));
     cost.wire_bytes = static_cast<int64_t>(WireBytes(HeaderOf(slot, coding, shape), payload_bytes,
                                                      /*run=*/1, /*generation=*/1));
     if (!coding.codec.is_exact()) {
@@ -198,7 +234,7 @@ class Planner {
     return cost;
   }
 
-  // Sums over the microbatches of a full step.
+  // Sums over the messages of a full step.
   absl::StatusOr<PlannedDirection> Direction(int cut, bool gradient,
                                              const DirectionSpec& does) const {
     PlannedDirection direction;
@@ -206,7 +242,7 @@ class Planner {
     direction.level = does.level;
     direction.feedback = does.feedback;
     double codec_seconds = 0;
-    const int microbatches = static_cast<int>(plan_.microbatches);
+    const int microbatches = cut == tied_cut() ? 1 : static_cast<int>(plan_.microbatches);
     for (int m = 0; m < microbatches; ++m) {
       const bool is_exact = does.epilogue_only &&
                             !InCoolDown(cut, static_cast<int>(segments_.size()), microbatches, m);
@@ -218,6 +254,7 @@ class Planner {
       direction.wire_bytes += message.wire_bytes;
       codec_seconds += 2 * message.codec_seconds;
     }
+    if (plan_.clip_norm > 0 && cut != tied_cut()) direction.wire_bytes += SumBytes(cut, gradient);
     direction.break_even_bits_per_second =
         BreakEvenBitsPerSecond(static_cast<double>(direction.raw_bytes),
                                static_cast<double>(direction.wire_bytes), codec_seconds);
@@ -239,7 +276,7 @@ class Planner {
       const double again = stage.recomputed_flops * seconds_per_flop;
       simulation.stages.push_back({forward, 2 * forward + again, 0});
     }
-    for (size_t cut = 0; cut < plan_.boundaries.size(); ++cut) {
+    for (size_t cut = 0; cut < partition_.cuts.size(); ++cut) {
       const PlannedBoundary& boundary = plan_.boundaries[cut];
       if (boundary.in_memory) continue;
       for (const bool gradient : {false, true}) {
@@ -257,7 +294,35 @@ class Planner {
                             exact_share * static_cast<double>(exact.wire_bytes)});
       }
     }
-    return Simulate(simulation);
+    Makespan makespan = Simulate(simulation);
+    ASSIGN_OR_RETURN(const double behind, SecondsBehindPasses(simulation.link, coding_of));
+    const double busy_ratio = (1 - makespan.bubble_ratio) * makespan.seconds;
+    makespan.seconds += behind;
+    if (behind > 0) makespan.bubble_ratio = 1 - busy_ratio / makespan.seconds;
+    return makespan;
+  }
+
+  // What a step takes between its last backward pass and its update: both gradients of a tied
+  // weight cross at once, and then the sum of squares passes all stages and comes back.
+  absl::StatusOr<double> SecondsBehindPasses(const LinkRate& link,
+                                             const CodingOf& coding_of) const {
+    const auto transfer = [&link](int64_t bytes) {
+      const double bits = 8 * static_cast<double>(bytes);
+      return link.latency_seconds + (link.bits_per_second > 0 ? bits / link.bits_per_second : 0);
+    };
+    double tied_seconds = 0;
+    for (const bool gradient : {false, true}) {
+      if (!tied_ || num_stages() == 1) break;
+      const PlannedBoundary& boundary = plan_.boundaries.back();
+      ASSIGN_OR_RETURN(const MessageCost message,
+                       Message({tied_cut(), gradient, /*microbatch=*/0},
+                               coding_of(gradient ? boundary.gradients : boundary.activations)));
+      tied_seconds =
+          std::max(tied_seconds, 2 * message.codec_seconds + transfer(message.wire_bytes));
+    }
+    if (plan_.clip_norm == 0) return tied_seconds;
+    const double hops = 2.0 * (num_stages() - 1);
+    return tied_seconds + hops * transfer(SumBytes(/*cut=*/0, /*gradient=*/false));
   }
 
   absl::Status AddStep(double bits_per_second) {
@@ -275,6 +340,8 @@ class Planner {
   const Experiment& experiment_;
   Plan plan_;
   Partition partition_;
+  std::optional<TiedWeight> tied_;  // that cuts part from its copy
+  OptimizerSpec optimizer_;
   ScheduleKind schedule_ = ScheduleKind::kOneForwardOneBackward;
   DType compute_ = DType::kF32;
   std::vector<SegmentCost> segments_;

@@ -46,9 +46,9 @@ struct PlannedDirection {
 
 struct PlannedBoundary {
   std::string name;
-  int upstream_stage = 0;
+  int upstream_stage = 0, downstream_stage = 0;
   bool in_memory = false;  // both sides are in one process
-  int64_t elements = 0;    // per sample and direction
+  int64_t elements = 0;    // per sample and direction; of the tied cut per step
   PlannedDirection activations, gradients;
 };
 
@@ -64,15 +64,16 @@ struct Plan {
   int64_t batch_size = 0, microbatches = 1, microbatch_size = 0;  // samples; the largest microbatch
   std::string schedule;
   std::string precision;
+  double clip_norm = 0;  // 0: the gradient's norm is not asked for
   bool deterministic = true;
   bool batch_norm = false;
   uint32_t warmup_epochs = 0;  // the longer of the two warm-ups counts
   uint64_t warmup_steps = 0;
   PlanAssumptions assumptions;
   std::vector<PlannedStage> stages;
-  std::vector<PlannedBoundary> boundaries;
-  StatePlan state;                 // what feedback remembers
-  std::vector<PlannedStep> steps;  // one per link rate, slowest first
+  std::vector<PlannedBoundary> boundaries;  // the tied cut's is the last
+  StatePlan state;                          // what feedback remembers
+  std::vector<PlannedStep> steps;           // one per link rate, slowest first
   std::vector<std::string> warnings;
 };
 

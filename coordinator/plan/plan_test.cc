@@ -213,5 +213,70 @@ TEST(PlanTest, TheStateOfFeedbackIsInTheTable) {
   EXPECT_THAT(FormatPlan(PlanOf({})), Not(HasSubstr("State of feedback")));
 }
 
+constexpr char kLanguageModel[] = R"(
+name: language
+model: {name: gpt2, layers: 2, heads: 2, width: 16}
+data: {name: shakespeare, context: 16, batch_size: 6}
+pipeline: {cuts: [h.0, h.1], microbatches: 2}
+optimizer: {name: adamw, lr: 0.01}
+epochs: 2
+)";
+
+Plan LanguageModelPlan(const std::vector<std::string>& overrides) {
+  return *MakePlan(*ParseExperiment(kLanguageModel, "test", overrides), PlanAssumptions());
+}
+
+TEST(TiedPlanTest, TheWeightsGradientsCrossOnceAStepBetweenFirstAndLastStage) {
+  const Plan plan = LanguageModelPlan({});
+  ASSERT_EQ(plan.boundaries.size(), 3u);
+  const PlannedBoundary& tied = plan.boundaries.back();
+  EXPECT_EQ(tied.name, "tied");
+  EXPECT_EQ(tied.upstream_stage, 0);
+  EXPECT_EQ(tied.downstream_stage, 2);
+  EXPECT_FALSE(tied.in_memory);
+  EXPECT_EQ(tied.elements, 65 * 16);
+  EXPECT_EQ(tied.activations.raw_bytes, 65 * 16 * 4);
+  EXPECT_EQ(tied.gradients.raw_bytes, 65 * 16 * 4);
+  EXPECT_THAT(FormatPlan(plan), HasSubstr("tied       0-2 "));
+}
+
+TEST(TiedPlanTest, TheWeightCountsOnceAndItsRowsHaveTheState) {
+  const Plan whole = LanguageModelPlan({"pipeline.cuts=[]"});
+  EXPECT_EQ(whole.boundaries.size(), 0u);
+  const Plan plan = LanguageModelPlan(
+      {"compression.boundaries.tied.gradients={codec: uniform, bits: 4, feedback: ef}"});
+  int64_t parameters = 0;
+  for (const PlannedStage& stage : plan.stages) parameters += stage.parameters;
+  EXPECT_EQ(parameters, whole.stages[0].parameters);
+  ASSERT_EQ(plan.state.directions.size(), 1u);
+  EXPECT_EQ(plan.state.directions[0].boundary, "tied");
+  EXPECT_EQ(plan.state.directions[0].rows, 65u);
+  EXPECT_EQ(plan.state.directions[0].sender_stage, 2);
+  EXPECT_EQ(plan.state.directions[0].receiver_stage, 0);
+}
+
+TEST(TiedPlanTest, WhatComesBehindThePassesTakesItsTime) {
+  const Plan free = LanguageModelPlan({"model.tied=false"}), tied = LanguageModelPlan({});
+  const Plan clipped = LanguageModelPlan({"model.tied=false", "optimizer.clip_norm=1"});
+  // At the slowest link.
+  const double bits = free.steps[0].bits_per_second;
+  EXPECT_NEAR(tied.steps[0].seconds - free.steps[0].seconds,
+              8.0 * tied.boundaries.back().gradients.wire_bytes / bits, 1e-3);
+  const double sum_bytes = static_cast<double>(clipped.boundaries[0].gradients.wire_bytes -
+                                               free.boundaries[0].gradients.wire_bytes);
+  EXPECT_GT(sum_bytes, 0);
+  EXPECT_NEAR(clipped.steps[0].seconds - free.steps[0].seconds, 4 * 8 * sum_bytes / bits, 1e-5);
+}
+
+TEST(PlanTest, AdamWRemembersTwoNumbersOfEachParameter) {
+  const Plan sgd = LanguageModelPlan({"optimizer.name=sgd"}), adamw = LanguageModelPlan({});
+  const Plan momentum = LanguageModelPlan({"optimizer={name: sgd, momentum: 0.9}"});
+  for (size_t i = 0; i < sgd.stages.size(); ++i) {
+    const int64_t buffer = momentum.stages[i].memory_bytes - sgd.stages[i].memory_bytes;
+    EXPECT_GT(buffer, 0);
+    EXPECT_EQ(adamw.stages[i].memory_bytes, sgd.stages[i].memory_bytes + 2 * buffer);
+  }
+}
+
 }  // namespace
 }  // namespace thinwire

@@ -54,7 +54,7 @@ std::string DirectionRow(const PlannedBoundary& boundary, const char* name,
   const double wire = static_cast<double>(direction.wire_bytes);
   const std::string link =
       boundary.in_memory ? "memory"
-                         : absl::StrCat(boundary.upstream_stage, "-", boundary.upstream_stage + 1);
+                         : absl::StrCat(boundary.upstream_stage, "-", boundary.downstream_stage);
   const std::string break_even =
       direction.break_even_bits_per_second > 0
           ? absl::StrFormat("%.0f", direction.break_even_bits_per_second / 1e6)

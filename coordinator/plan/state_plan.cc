@@ -6,12 +6,14 @@
 #include <cerrno>
 #include <cstring>
 #include <numeric>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/status.h"
 #include "config/specs.h"
 #include "coordinator/plan/table_text.h"
+#include "models/tied_weight.h"
 
 namespace thinwire {
 namespace {
@@ -36,6 +38,30 @@ int StageOf(const Partition& partition, int segment) {
   return static_cast<int>(std::upper_bound(starts.begin(), starts.end(), segment) -
                           starts.begin()) -
          1;
+}
+
+// A cut or the tied cut, and the stages on its sides.
+struct Crossing {
+  std::string name;
+  Shape sample;
+  int before = 0, behind = 0;
+  std::optional<uint64_t> rows;  // those of a weight
+};
+
+std::vector<Crossing> CrossingsOf(const Partition& partition) {
+  std::vector<Crossing> crossings;
+  const int cuts = static_cast<int>(partition.cuts.size());
+  for (int cut = 0; cut < cuts; ++cut) {
+    const Cut& at = partition.cuts[cut];
+    crossings.push_back({at.name, partition.model.blocks[at.block].out, StageOf(partition, cut),
+                         StageOf(partition, cut + 1), std::nullopt});
+  }
+  const std::optional<TiedWeight> tied = FindTiedWeight(partition.model);
+  if (tied && cuts > 0) {
+    crossings.push_back({kTiedCut, Shape{1, tied->shape[1]}, 0, StageOf(partition, cuts),
+                         static_cast<uint64_t>(tied->shape[0])});
+  }
+  return crossings;
 }
 
 std::string Megabytes(uint64_t bytes) { return absl::StrFormat("%.1f", bytes / 1e6); }
@@ -95,10 +121,7 @@ absl::StatusOr<StatePlan> PlanState(const Experiment& experiment) {
   ASSIGN_OR_RETURN(const uint64_t samples, TrainingSamples(experiment));
   StatePlan plan;
   plan.stage_memory_bytes.resize(partition.stage_starts.size());
-  for (size_t cut = 0; cut < partition.cuts.size(); ++cut) {
-    const Cut& at = partition.cuts[cut];
-    const int before = StageOf(partition, static_cast<int>(cut));
-    const int behind = StageOf(partition, static_cast<int>(cut) + 1);
+  for (const Crossing& at : CrossingsOf(partition)) {
     for (bool gradient : {false, true}) {
       PlannedState state;
       const DirectionConfig& config = DirectionOf(experiment, at.name, gradient);
@@ -106,14 +129,13 @@ absl::StatusOr<StatePlan> PlanState(const Experiment& experiment) {
       if (state.feedback.kind == FeedbackKind::kNone) continue;
       state.boundary = at.name;
       state.gradient = gradient;
-      state.rows = RowsOf(state.feedback.key, experiment, samples);
-      state.sender_stage = gradient ? behind : before;
-      state.receiver_stage = gradient ? before : behind;
-      const Shape& sample = partition.model.blocks[at.block].out;
-      state.bytes = StateBytesOf(state.feedback, sample, state.rows);
-      RETURN_IF_ERROR(CheckLimit(experiment, state, sample));
-      plan.stage_memory_bytes[before] += MemoryOf(state, before);
-      if (behind != before) plan.stage_memory_bytes[behind] += MemoryOf(state, behind);
+      state.rows = at.rows.value_or(RowsOf(state.feedback.key, experiment, samples));
+      state.sender_stage = gradient ? at.behind : at.before;
+      state.receiver_stage = gradient ? at.before : at.behind;
+      state.bytes = StateBytesOf(state.feedback, at.sample, state.rows);
+      RETURN_IF_ERROR(CheckLimit(experiment, state, at.sample));
+      plan.stage_memory_bytes[at.before] += MemoryOf(state, at.before);
+      if (at.behind != at.before) plan.stage_memory_bytes[at.behind] += MemoryOf(state, at.behind);
       plan.directions.push_back(state);
     }
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
@@ -11,6 +12,7 @@
 #include "compress/level.h"
 #include "compress/plugin.h"
 #include "config/specs.h"
+#include "models/tied_weight.h"
 #include "tensor/cpu/device.h"
 
 namespace thinwire {
@@ -29,12 +31,26 @@ bool IsMeasured(const DirectionSpec& does) {
            does.codec.relative_to == RelativeTo::kAbsolute);
 }
 
-// The shape of a microbatch, or of as many of its samples as are measured.
-Shape MeasuredMessage(const Experiment& experiment, const Shape& sample) {
+// The largest message at a cut, or as many of its samples as are measured.
+struct Crossing {
+  std::string cut;
+  Shape message;
+};
+std::vector<Crossing> CrossingsOf(const Experiment& experiment, const Partition& partition) {
+  const auto measured = [](const Shape& sample, int64_t samples) {
+    return sample.WithBatch(std::clamp<int64_t>(kMeasuredElements / sample.elements(), 1, samples));
+  };
   const int64_t microbatches = experiment.pipeline().microbatches();
   const int64_t microbatch = (experiment.data().batch_size() + microbatches - 1) / microbatches;
-  return sample.WithBatch(
-      std::clamp<int64_t>(kMeasuredElements / sample.elements(), 1, microbatch));
+  std::vector<Crossing> crossings;
+  for (const Cut& cut : partition.cuts) {
+    crossings.push_back({cut.name, measured(partition.model.blocks[cut.block].out, microbatch)});
+  }
+  const std::optional<TiedWeight> tied = FindTiedWeight(partition.model);
+  if (tied && !crossings.empty()) {
+    crossings.push_back({kTiedCut, measured(Shape{1, tied->shape[1]}, tied->shape[0])});
+  }
+  return crossings;
 }
 
 }  // namespace
@@ -42,11 +58,10 @@ Shape MeasuredMessage(const Experiment& experiment, const Shape& sample) {
 absl::StatusOr<std::vector<std::string>> PlanWarnings(const Experiment& experiment) {
   ASSIGN_OR_RETURN(const Partition partition, PartitionFrom(experiment));
   std::vector<std::string> warnings;
-  for (const Cut& cut : partition.cuts) {
-    const Shape message = MeasuredMessage(experiment, partition.model.blocks[cut.block].out);
+  for (const auto& [cut, message] : CrossingsOf(experiment, partition)) {
     for (const bool gradient : {false, true}) {
       ASSIGN_OR_RETURN(const DirectionSpec does,
-                       DirectionFrom(DirectionOf(experiment, cut.name, gradient), gradient));
+                       DirectionFrom(DirectionOf(experiment, cut, gradient), gradient));
       if (!IsMeasured(does)) continue;
       ASSIGN_OR_RETURN(const std::unique_ptr<Codec> codec,
                        NewCodec(Lowest(does.codec, does.level), CpuCodecKernels()));
@@ -54,7 +69,7 @@ absl::StatusOr<std::vector<std::string>> PlanWarnings(const Experiment& experime
           MeasureContraction(*codec, message, CpuDevice(), CpuCodecKernels());
       if (contraction.ok() && *contraction > 0) continue;
       warnings.push_back(absl::StrCat(
-          "warning: ", cut.name, ", ", gradient ? "gradients" : "activations", ": codec ",
+          "warning: ", cut, ", ", gradient ? "gradients" : "activations", ": codec ",
           CodecText(codec->spec()), " with ", Name(does.feedback.kind), ": ",
           contraction.ok()
               ? absl::StrCat("contraction ", *contraction, ", want more than 0; its state may grow")

@@ -1,5 +1,6 @@
 #include "coordinator/probe/model_layout.h"
 
+#include <algorithm>
 #include <string_view>
 
 #include "absl/strings/str_cat.h"
@@ -7,6 +8,14 @@
 #include "config/specs.h"
 
 namespace thinwire {
+namespace {
+
+// A weight and its copy at one stage have one tensor.
+void AddName(const std::string& name, std::vector<std::string>* names) {
+  if (std::find(names->begin(), names->end(), name) == names->end()) names->push_back(name);
+}
+
+}  // namespace
 
 absl::StatusOr<ModelLayout> LayoutOf(const Experiment& experiment) {
   ASSIGN_OR_RETURN(const Partition partition, PartitionFrom(experiment));
@@ -24,8 +33,9 @@ absl::StatusOr<ModelLayout> LayoutOf(const Experiment& experiment) {
     size_t elements = 0;
     for (int i = range.first; i < range.last; ++i) {
       for (const ParameterSpec& parameter : Parameters(blocks[i])) {
-        layout.at_stage.back().push_back(parameter.name);
-        if (!parameter.trainable) continue;
+        const bool is_copy = !parameter.tied_to.empty();
+        AddName(is_copy ? parameter.tied_to : parameter.name, &layout.at_stage.back());
+        if (!parameter.trainable || is_copy) continue;
         const auto own = static_cast<size_t>(parameter.shape.elements());
         layout.ranges[parameter.name] = {segment, elements, own};
         elements += own;
@@ -38,16 +48,17 @@ absl::StatusOr<ModelLayout> LayoutOf(const Experiment& experiment) {
 
 absl::StatusOr<std::vector<Safetensors>> SharesOf(const ModelLayout& layout,
                                                   const std::vector<StoredTensor>& tensors) {
-  std::map<std::string_view, const StoredTensor*> left;
-  for (const StoredTensor& tensor : tensors) left[tensor.name] = &tensor;
+  std::map<std::string_view, const StoredTensor*> all;
+  for (const StoredTensor& tensor : tensors) all[tensor.name] = &tensor;
+  auto left = all;
   std::vector<Safetensors> shares;
   for (const std::vector<std::string>& names : layout.at_stage) {
     Safetensors share;
     for (const std::string& name : names) {
-      const auto found = left.find(name);
-      if (found == left.end()) continue;
+      const auto found = all.find(name);
+      if (found == all.end()) continue;
       share.tensors.push_back(*found->second);
-      left.erase(found);
+      left.erase(name);
     }
     shares.push_back(std::move(share));
   }

@@ -17,10 +17,12 @@ struct ModelLayout {
   struct Range {
     size_t segment = 0, first = 0, elements = 0;
   };
-  std::vector<std::string> segments;               // "stem to layer1.1", in model order
-  std::vector<size_t> trained_elements;            // by segment
-  std::map<std::string, Range> ranges;             // by name of the trained parameter
-  std::vector<std::vector<std::string>> at_stage;  // parameters and buffers, in model order
+  std::vector<std::string> segments;     // "stem to layer1.1", in model order
+  std::vector<size_t> trained_elements;  // by segment
+  std::map<std::string, Range> ranges;   // by name of the trained parameter
+  // Names of the tensors of parameters and buffers, in model order; a copy's is that of the weight
+  // to which it is tied.
+  std::vector<std::vector<std::string>> at_stage;
 };
 
 // The layout of the model of a resolved experiment.

@@ -56,6 +56,25 @@ TEST(ModelLayoutTest, AModelOfOneStageHasItAll) {
   EXPECT_EQ(one.at_stage[0].size(), two.at_stage[0].size() + two.at_stage[1].size());
 }
 
+TEST(ModelLayoutTest, ATiedWeightIsTrainedOnceAndStandsWhereItsCopiesAre) {
+  const std::vector<std::string> gpt2 = {"model={name: gpt2, layers: 2, heads: 2, width: 16}",
+                                         "data={name: shakespeare, context: 16}",
+                                         "pipeline.cuts=[h.0, h.1]", "pipeline.stages=3"};
+  const ModelLayout layout = Layout(gpt2);
+  EXPECT_EQ(layout.ranges.at("transformer.wte.weight").segment, 0u);
+  EXPECT_EQ(layout.ranges.count("lm_head.weight"), 0u);
+  for (size_t stage : {size_t{0}, size_t{2}}) {
+    EXPECT_THAT(layout.at_stage[stage], Contains("transformer.wte.weight"));
+  }
+  StoredTensor weight;
+  weight.name = "transformer.wte.weight";
+  const auto shares = SharesOf(layout, {weight});
+  ASSERT_TRUE(shares.ok()) << shares.status();
+  EXPECT_THAT((*shares)[0].tensors, SizeIs(1));
+  EXPECT_THAT((*shares)[1].tensors, SizeIs(0));
+  EXPECT_THAT((*shares)[2].tensors, SizeIs(1));
+}
+
 TEST(SharesOfTest, EachStageGetsItsOwnAndAStrangerIsNamed) {
   const ModelLayout layout = Layout({});
   const std::string first = layout.at_stage[0][0], second = layout.at_stage[1][0];

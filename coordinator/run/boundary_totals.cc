@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "config/yaml_message.h"
+#include "models/tied_weight.h"
 
 namespace thinwire {
 namespace {
@@ -66,7 +67,12 @@ double Seconds(const StageReport& report, const char* activity) {
 std::vector<std::string> CutNames(const Experiment& experiment) {
   const auto& cuts = experiment.pipeline().cuts();
   if (cuts.size() == 1 && cuts[0] == kEmptyList) return {};
-  return {cuts.begin(), cuts.end()};
+  std::vector<std::string> names(cuts.begin(), cuts.end());
+  // A resolved experiment says what the tied cut does, if there is one.
+  const bool is_another = std::find(names.begin(), names.end(), kTiedCut) != names.end();
+  const bool has_tied = experiment.compression().boundaries().contains(kTiedCut) && !is_another;
+  if (has_tied) names.push_back(kTiedCut);
+  return names;
 }
 
 BoundaryTotals::BoundaryTotals(std::vector<std::string> cuts, int stages)

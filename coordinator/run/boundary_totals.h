@@ -10,7 +10,8 @@
 
 namespace thinwire {
 
-// Names of the cuts of a resolved experiment, in model order; empty for the uncut model.
+// Names of the cuts of a resolved experiment, in model order, and of the tied cut behind them
+// where it has one; empty for the uncut model.
 std::vector<std::string> CutNames(const Experiment& experiment);
 
 // Keeps the newest report of every stage. Not thread-safe.

@@ -97,6 +97,20 @@ TEST(CutNamesTest, TheUncutModelHasNone) {
   EXPECT_EQ(CutNames(experiment), std::vector<std::string>{"layer1"});
 }
 
+TEST(CutNamesTest, TheTiedCutIsTheLast) {
+  Experiment experiment;
+  experiment.mutable_pipeline()->add_cuts("h.0");
+  (*experiment.mutable_compression()->mutable_boundaries())["tied"].mutable_gradients();
+  EXPECT_EQ(CutNames(experiment), (std::vector<std::string>{"h.0", "tied"}));
+}
+
+TEST(CutNamesTest, ABlockMayBeCalledTiedWhereNoWeightIs) {
+  Experiment experiment;
+  experiment.mutable_pipeline()->add_cuts("tied");
+  (*experiment.mutable_compression()->mutable_boundaries())["tied"].mutable_gradients();
+  EXPECT_EQ(CutNames(experiment), std::vector<std::string>{"tied"});
+}
+
 TEST(CompressionRatioTest, IsRawBytesOverWireBytes) {
   DirectionRecord record;
   EXPECT_EQ(CompressionRatio(record), 0.0) << "no message yet";

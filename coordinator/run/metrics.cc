@@ -89,6 +89,11 @@ class TestSeries {
     }
     loss_->Set(measured.loss());
     accuracy_->Set(measured.accuracy());
+    if (!measured.has_perplexity()) return;
+    if (perplexity_ == nullptr) {
+      perplexity_ = &NewGauge(&registry_, "thinwire_test_perplexity", "exp(loss)", labels_);
+    }
+    perplexity_->Set(measured.perplexity());
   }
 
  private:
@@ -96,6 +101,7 @@ class TestSeries {
   const Labels labels_;
   Gauge* loss_ = nullptr;
   Gauge* accuracy_ = nullptr;
+  Gauge* perplexity_ = nullptr;  // of language models
 };
 
 }  // namespace

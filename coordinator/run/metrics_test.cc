@@ -80,6 +80,15 @@ TEST_F(RunMetricsTest, AnEpochSetsTheEvaluationThatWasMade) {
       Text(),
       HasSubstr("thinwire_test_accuracy{inference=\"compressed\",run=\"digits-1a2b\"} 0.5\n"));
   EXPECT_THAT(Text(), Not(HasSubstr("inference=\"uncompressed\"")));
+  EXPECT_THAT(Text(), Not(HasSubstr("perplexity")));
+}
+
+TEST_F(RunMetricsTest, ALanguageModelHasAPerplexity) {
+  EpochRecord epoch;
+  epoch.mutable_test()->mutable_compressed()->set_perplexity(6.5);
+  ASSERT_TRUE(metrics_.OnEpoch(epoch).ok());
+  EXPECT_THAT(Text(), HasSubstr("thinwire_test_perplexity{inference=\"compressed\","
+                                "run=\"digits-1a2b\"} 6.5\n"));
 }
 
 }  // namespace

@@ -43,18 +43,23 @@ const char* Name(Inference inference) {
   return "";
 }
 
-std::string TestAccuracy(const TestRecord& test) {
-  std::string text = "; test accuracy ";
-  if (test.has_compressed()) {
-    absl::StrAppend(&text, Percent(test.compressed().accuracy()), " compressed");
-  }
+// What is told of an evaluation: a language model's perplexity, otherwise the accuracy.
+std::string Told(const Measured& measured) {
+  return measured.has_perplexity() ? absl::StrFormat("%.2f", measured.perplexity())
+                                   : Percent(measured.accuracy());
+}
+
+std::string TestResults(const TestRecord& test) {
+  const bool has_perplexity =
+      test.compressed().has_perplexity() || test.uncompressed().has_perplexity();
+  std::string text = has_perplexity ? "; test perplexity " : "; test accuracy ";
+  if (test.has_compressed()) absl::StrAppend(&text, Told(test.compressed()), " compressed");
   if (test.has_uncompressed()) {
-    absl::StrAppend(&text, test.has_compressed() ? ", " : "",
-                    Percent(test.uncompressed().accuracy()), " uncompressed");
+    absl::StrAppend(&text, test.has_compressed() ? ", " : "", Told(test.uncompressed()),
+                    " uncompressed");
   }
   if (test.has_uncompressed_recalibrated()) {
-    absl::StrAppend(&text, ", ", Percent(test.uncompressed_recalibrated().accuracy()),
-                    " recalibrated");
+    absl::StrAppend(&text, ", ", Told(test.uncompressed_recalibrated()), " recalibrated");
   }
   return text;
 }
@@ -114,7 +119,7 @@ std::string EpochLine(const EpochRecord& epoch, uint32_t epochs, double raw_byte
   std::string line =
       absl::StrFormat("epoch %d/%d: train loss %.4f, accuracy %s", epoch.epoch(), epochs,
                       epoch.train().loss(), Percent(epoch.train().accuracy()));
-  if (epoch.has_test()) absl::StrAppend(&line, TestAccuracy(epoch.test()));
+  if (epoch.has_test()) absl::StrAppend(&line, TestResults(epoch.test()));
   if (wire_bytes > 0) {
     absl::StrAppendFormat(&line, "; sent %s, %.1f x smaller", FormatBytes(wire_bytes),
                           raw_bytes / wire_bytes);

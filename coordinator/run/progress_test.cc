@@ -79,6 +79,14 @@ TEST(EpochLineTest, TellsARecalibratedEvaluation) {
               HasSubstr("; test accuracy 60.0 % uncompressed, 61.0 % recalibrated;"));
 }
 
+TEST(EpochLineTest, TellsThePerplexityOfALanguageModel) {
+  EpochRecord epoch = Epoch();
+  epoch.mutable_test()->mutable_compressed()->set_perplexity(6.8149);
+  epoch.mutable_test()->mutable_uncompressed()->set_perplexity(6.5);
+  EXPECT_THAT(EpochLine(epoch, 10, /*raw_bytes=*/0, /*wire_bytes=*/0),
+              HasSubstr("; test perplexity 6.81 compressed, 6.50 uncompressed;"));
+}
+
 TEST(EpochLineTest, LeavesOutWhatWasNotMeasured) {
   EXPECT_EQ(EpochLine(Epoch(), 10, /*raw_bytes=*/0, /*wire_bytes=*/0),
             "epoch 2/10: train loss 1.2346, accuracy 56.8 %; 1190 samples/s");

@@ -18,16 +18,23 @@
 namespace thinwire {
 namespace {
 
+// A sample has a label, or one for each position.
+template <typename Report>
+uint64_t Labels(const Report& report) {
+  return report.samples() * std::max<uint64_t>(1, report.positions());
+}
+
 // Sums over the steps of one epoch.
 struct EpochSums {
   double loss = 0;  // sum over samples
-  uint64_t correct = 0, samples = 0;
+  uint64_t correct = 0, samples = 0, labels = 0;
   double lr = 0;
 
   void Add(const StepReport& step) {
     loss += step.loss() * step.samples();
     correct += step.correct();
     samples += step.samples();
+    labels += Labels(step);
     lr = step.learning_rate();
   }
 };
@@ -37,7 +44,7 @@ StepRecord RecordOf(const StepReport& step) {
   record.set_epoch(step.epoch());
   record.set_step(step.step());
   record.set_loss(step.loss());
-  record.set_accuracy(step.samples() == 0 ? 0 : 1.0 * step.correct() / step.samples());
+  record.set_accuracy(step.samples() == 0 ? 0 : 1.0 * step.correct() / Labels(step));
   record.set_lr(step.learning_rate());
   record.set_samples(step.samples());
   record.set_seconds(step.seconds());
@@ -126,7 +133,7 @@ class Runner {
     }
     record->set_lr(sums.lr);
     record->mutable_train()->set_loss(sums.loss / sums.samples);
-    record->mutable_train()->set_accuracy(1.0 * sums.correct / sums.samples);
+    record->mutable_train()->set_accuracy(1.0 * sums.correct / sums.labels);
     record->set_seconds(seconds);
     record->set_samples_per_second(sums.samples / seconds);
     absl::MutexLock lock(&events_);
@@ -217,7 +224,8 @@ class Runner {
                                               data_.test_samples()));
     }
     measured->set_loss(report.loss());
-    measured->set_accuracy(1.0 * report.correct() / report.samples());
+    measured->set_accuracy(1.0 * report.correct() / Labels(report));
+    if (report.has_perplexity()) measured->set_perplexity(report.perplexity());
     return absl::OkStatus();
   }
 

@@ -25,6 +25,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::Each;
 using ::testing::ElementsAre;
+using ::testing::ElementsAreArray;
 using ::testing::HasSubstr;
 using ::testing::IsNan;
 using ::testing::Not;
@@ -192,6 +193,53 @@ TEST_P(BoundaryTest, UncompressedMessagesAreExactWhateverTheCodec) {
   BoundaryReceiver::Expected expected = Expect(1);
   expected.compressed = false;
   EXPECT_THAT(receiver_->Receive(expected, Soon())->tensor.floats(), ElementsAre(1, -4, 3, 0.5));
+}
+
+TEST_P(BoundaryTest, ASumOfSquaresIsTrainingsTrafficWithoutATensor) {
+  MessageKey key = Key(3);
+  key.phase = PHASE_GRADIENT_NORM;
+  ASSERT_TRUE(sender_->SendSumOfSquares(key, 0.1).ok());
+  const absl::StatusOr<double> sum = receiver_->ReceiveSumOfSquares(key, Soon());
+  ASSERT_TRUE(sum.ok()) << sum.status();
+  EXPECT_EQ(*sum, 0.1);
+  ASSERT_TRUE(sender_->Flush(Soon()).ok());
+  const BoundaryStatistics sent = sender_->statistics();
+  EXPECT_EQ(sent.train.messages, 1u);
+  EXPECT_EQ(sent.train.elements, 0u);
+  EXPECT_EQ(sent.train.raw_bytes, 0u);
+  EXPECT_GT(sent.train.wire_bytes, 0u);
+}
+
+TEST_P(BoundaryTest, ASumOfSquaresOfAnotherStepOrInsteadOfATensorIsRefused) {
+  MessageKey key = Key(3);
+  key.phase = PHASE_GRADIENT_NORM;
+  ASSERT_TRUE(sender_->SendSumOfSquares(key, 1).ok());
+  key.step = 4;
+  const absl::Status other = receiver_->ReceiveSumOfSquares(key, Soon()).status();
+  EXPECT_EQ(other.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(other.message()),
+              AllOf(HasSubstr("sum of squares of gradients before cut 0, epoch 1, step 4"),
+                    HasSubstr("got the"), HasSubstr("step 3")));
+  ASSERT_TRUE(sender_->SendSumOfSquares(key, 1).ok());
+  const absl::Status tensor = receiver_->Receive(Expect(4), Soon()).status();
+  EXPECT_EQ(tensor.code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST_P(BoundaryTest, ASenderInTheCallersThreadGivesWhatTheReceiverUses) {
+  if (GetParam() == Worker::kOwnThread) GTEST_SKIP() << "it works later";
+  for (const FeedbackKind kind : {FeedbackKind::kNone, FeedbackKind::kEf, FeedbackKind::kEf21}) {
+    spec_.feedback.kind = kind;
+    Make(GetParam());
+    StartEpoch();
+    for (uint64_t step = 1; step <= 3; ++step) {
+      const auto kept = sender_->SendAndKeep(Key(step), 5, true, Of({1, -4, 3, 0.5f * step}));
+      ASSERT_TRUE(kept.ok()) << kept.status();
+      const std::vector<float> values(kept->floats().begin(), kept->floats().end());
+      const auto received = receiver_->Receive(Expect(step), Soon());
+      ASSERT_TRUE(received.ok()) << received.status();
+      EXPECT_THAT(received->tensor.floats(), ElementsAreArray(values));
+    }
+  }
 }
 
 TEST_P(BoundaryTest, AnotherStepIsRefusedNamingBoth) {

@@ -119,7 +119,8 @@ absl::Status MessageEncoder::EncodePayload(const Outgoing& outgoing, Encoded* en
   out.step = outgoing.key.step;
   out.context = encoded->context;
   // Without feedback a measurement decodes on its own, outside of the time that encoding takes.
-  out.want_received = training && (spec_.keeps_support || (remembers && IsMeasured(outgoing)));
+  out.want_received = outgoing.want_received ||
+                      (training && (spec_.keeps_support || (remembers && IsMeasured(outgoing))));
   const size_t capacity =
       FeedbackMaxPayloadBytes(spec_.feedback, *encoded->codec, x.shape(), x.dtype());
   ASSIGN_OR_RETURN(auto buffer, Buffer::Allocate(spec_.device->host(), capacity));

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -32,6 +33,8 @@ class MessageEncoder {
     bool compress = false;
     Tensor x;                               // nobody changes its memory any more
     std::shared_ptr<const EpochRows> rows;  // of the message's epoch; training with feedback only
+    bool want_received = false;             // Encoded::feedback.received is filled in
+    std::optional<double> sum_of_squares = {};  // of a message without a tensor
   };
   // The message, and what was at hand while it was made. Some tensors share the memory of the
   // encoder's state: an Encoded goes before the next message is encoded.

@@ -10,9 +10,10 @@
 namespace thinwire {
 namespace {
 
-// An acknowledgement has no elements and no codec.
-bool IsAcknowledgement(const MessageKey& key) {
-  return key.direction == DIRECTION_GRADIENT && key.phase != PHASE_TRAIN;
+// Acknowledgements of evaluation and sums of squares have no elements and no codec.
+bool HasTensor(const MessageKey& key) {
+  if (key.phase == PHASE_GRADIENT_NORM) return false;
+  return key.direction == DIRECTION_ACTIVATION || key.phase == PHASE_TRAIN;
 }
 
 }  // namespace
@@ -87,7 +88,8 @@ absl::StatusOr<BoundaryReceiver::Decoded> BoundaryReceiver::ReceiveAndDecode(Ste
   decoded.codec = message.codec;
   decoded.first_visit = message.first_visit;
   decoded.sample_digest = message.sample_digest;
-  if (IsAcknowledgement(message.key)) return decoded;
+  decoded.sum_of_squares = message.sum_of_squares;
+  if (!HasTensor(message.key)) return decoded;
   absl::Status status = decoder_->Check(message);
   if (status.ok()) {
     absl::StatusOr<Tensor> tensor = Decode(message);
@@ -143,17 +145,25 @@ absl::StatusOr<std::shared_ptr<const EpochRows>> BoundaryReceiver::RowsOf(const 
 
 absl::StatusOr<BoundaryReceiver::Decoded> BoundaryReceiver::Next(const MessageKey& wanted,
                                                                  SteadyTime deadline) {
-  if (!has_worker_) return ReceiveAndDecode(deadline);
+  if (!has_worker_) {
+    absl::StatusOr<Decoded> decoded = ReceiveAndDecode(deadline);
+    if (absl::IsDeadlineExceeded(decoded.status())) return Overdue(wanted);
+    return decoded;
+  }
   std::unique_lock<std::mutex> lock(mutex_);
   if (!changed_.wait_until(lock, deadline.chrono(),
                            [this] { return !ready_.empty() || !status_.ok(); })) {
-    return absl::DeadlineExceededError(absl::StrCat(
-        "cut ", spec_.name, ", from ", spec_.peer, ": no ", wanted.ToString(), " by the deadline"));
+    return Overdue(wanted);
   }
   if (ready_.empty()) return status_;
   Decoded decoded = std::move(ready_.front());
   ready_.pop_front();
   return decoded;
+}
+
+absl::Status BoundaryReceiver::Overdue(const MessageKey& wanted) const {
+  return absl::DeadlineExceededError(absl::StrCat("cut ", spec_.name, ", from ", spec_.peer,
+                                                  ": no ", wanted.ToString(), " by the deadline"));
 }
 
 absl::Status BoundaryReceiver::Named(const MessageKey& key, const absl::Status& status) const {
@@ -199,12 +209,22 @@ absl::Status BoundaryReceiver::CheckExactness(const Expected& expected, const De
                    (expected.compressed ? spec_.codec : CodecSpec()).ToString()));
 }
 
+absl::StatusOr<BoundaryReceiver::Decoded> BoundaryReceiver::NextWithoutTensor(MessageKey wanted,
+                                                                              SteadyTime deadline) {
+  wanted.direction = spec_.direction;
+  wanted.cut = spec_.cut;
+  ASSIGN_OR_RETURN(Decoded got, Next(wanted, deadline));
+  if (got.key == wanted) return got;
+  return Named(wanted, absl::InvalidArgumentError(absl::StrCat("got the ", got.key.ToString())));
+}
+
 absl::Status BoundaryReceiver::ReceiveAcknowledgement(MessageKey key, SteadyTime deadline) {
-  key.direction = spec_.direction;
-  key.cut = spec_.cut;
-  ASSIGN_OR_RETURN(Decoded got, Next(key, deadline));
-  if (got.key == key) return absl::OkStatus();
-  return Named(key, absl::InvalidArgumentError(absl::StrCat("got the ", got.key.ToString())));
+  return NextWithoutTensor(key, deadline).status();
+}
+
+absl::StatusOr<double> BoundaryReceiver::ReceiveSumOfSquares(MessageKey key, SteadyTime deadline) {
+  ASSIGN_OR_RETURN(const Decoded got, NextWithoutTensor(key, deadline));
+  return *got.sum_of_squares;  // the frame checker lets no such message pass without one
 }
 
 BoundaryStatistics BoundaryReceiver::statistics() const {

@@ -51,6 +51,8 @@ class BoundaryReceiver {
   // state of both ends contradicts. All name the peer. The executor's thread.
   absl::StatusOr<Received> Receive(Expected expected, SteadyTime deadline);
   absl::Status ReceiveAcknowledgement(MessageKey key, SteadyTime deadline);
+  // That of a message of PHASE_GRADIENT_NORM.
+  absl::StatusOr<double> ReceiveSumOfSquares(MessageKey key, SteadyTime deadline);
 
   // Closes the link and ends every wait, which returns `reason`. Any thread.
   void Stop(const absl::Status& reason);
@@ -68,7 +70,8 @@ class BoundaryReceiver {
     CodecSpec codec;
     bool first_visit = false;
     uint64_t sample_digest = 0;
-    Tensor tensor;  // empty for an acknowledgement
+    std::optional<double> sum_of_squares;
+    Tensor tensor;  // empty for an acknowledgement or a sum of squares
   };
 
   BoundaryReceiver(const BoundarySpec& spec, Link* link, Worker worker,
@@ -76,6 +79,9 @@ class BoundaryReceiver {
   void WorkerLoop();
   absl::StatusOr<Decoded> ReceiveAndDecode(SteadyTime deadline);
   absl::StatusOr<Decoded> Next(const MessageKey& wanted, SteadyTime deadline);
+  // The next message, which must be one without a tensor.
+  absl::StatusOr<Decoded> NextWithoutTensor(MessageKey wanted, SteadyTime deadline);
+  absl::Status Overdue(const MessageKey& wanted) const;
   absl::StatusOr<Tensor> Decode(const Message& message);
   absl::StatusOr<std::shared_ptr<const EpochRows>> RowsOf(const MessageKey& key);
   absl::Status CheckReceived(const Expected& expected, const Decoded& got) const;

@@ -1,6 +1,7 @@
 #include "stage_server/boundary/sender.h"
 
 #include <algorithm>
+#include <cassert>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -14,15 +15,16 @@ namespace {
 constexpr absl::Duration kAcknowledgementPatience = absl::Seconds(1);
 
 BoundaryStatistics::Traffic& TrafficOf(Phase phase, BoundaryStatistics* statistics) {
-  return phase == PHASE_TRAIN ? statistics->train : statistics->evaluate;
+  const bool training = phase == PHASE_TRAIN || phase == PHASE_GRADIENT_NORM;
+  return training ? statistics->train : statistics->evaluate;
 }
 
-// A message without a tensor.
-Message Acknowledgement(const MessageKey& key, const BoundarySpec& spec) {
+Message WithoutTensor(const MessageEncoder::Outgoing& outgoing, const BoundarySpec& spec) {
   Message message;
-  message.key = key;
+  message.key = outgoing.key;
   message.dtype = spec.compute;
   message.shape = Shape{0};
+  message.sum_of_squares = outgoing.sum_of_squares;
   return message;
 }
 
@@ -52,18 +54,48 @@ BoundarySender::~BoundarySender() {
   if (worker_) worker_->join();
 }
 
-absl::Status BoundarySender::Send(MessageKey key, uint64_t sample_digest, bool compress, Tensor x) {
-  return Submit({key, sample_digest, compress, std::move(x), rows_});
+MessageEncoder::Outgoing BoundarySender::OutgoingOf(MessageKey key) const {
+  MessageEncoder::Outgoing outgoing;
+  outgoing.key = key;
+  outgoing.key.direction = spec_.direction;
+  outgoing.key.cut = spec_.cut;
+  return outgoing;
 }
 
-absl::Status BoundarySender::SendAcknowledgement(MessageKey key) {
-  return Submit({key, /*sample_digest=*/0, /*compress=*/false, Tensor(), nullptr});
+MessageEncoder::Outgoing BoundarySender::OutgoingOf(MessageKey key, uint64_t sample_digest,
+                                                    bool compress, Tensor x) const {
+  MessageEncoder::Outgoing outgoing = OutgoingOf(key);
+  outgoing.sample_digest = sample_digest;
+  outgoing.compress = compress;
+  outgoing.x = std::move(x);
+  outgoing.rows = rows_;
+  return outgoing;
+}
+
+absl::Status BoundarySender::Send(MessageKey key, uint64_t sample_digest, bool compress, Tensor x) {
+  return Submit(OutgoingOf(key, sample_digest, compress, std::move(x)));
+}
+
+absl::StatusOr<Tensor> BoundarySender::SendAndKeep(MessageKey key, uint64_t sample_digest,
+                                                   bool compress, Tensor x) {
+  assert(!worker_);
+  MessageEncoder::Outgoing outgoing = OutgoingOf(key, sample_digest, compress, std::move(x));
+  outgoing.want_received = true;
+  Tensor received;
+  RETURN_IF_ERROR(EncodeAndSend(std::move(outgoing), &received));
+  return received;
+}
+
+absl::Status BoundarySender::SendAcknowledgement(MessageKey key) { return Submit(OutgoingOf(key)); }
+
+absl::Status BoundarySender::SendSumOfSquares(MessageKey key, double sum) {
+  MessageEncoder::Outgoing outgoing = OutgoingOf(key);
+  outgoing.sum_of_squares = sum;
+  return Submit(std::move(outgoing));
 }
 
 absl::Status BoundarySender::Submit(MessageEncoder::Outgoing outgoing) {
-  outgoing.key.direction = spec_.direction;
-  outgoing.key.cut = spec_.cut;
-  if (!worker_) return EncodeAndSend(std::move(outgoing));
+  if (!worker_) return EncodeAndSend(std::move(outgoing), /*received=*/nullptr);
   const std::lock_guard<std::mutex> lock(mutex_);
   RETURN_IF_ERROR(status_);
   queue_.push_back(std::move(outgoing));
@@ -84,7 +116,7 @@ void BoundarySender::WorkerLoop() {
       outgoing = std::move(queue_.front());
       queue_.pop_front();
     }
-    const absl::Status status = EncodeAndSend(std::move(outgoing));
+    const absl::Status status = EncodeAndSend(std::move(outgoing), /*received=*/nullptr);
     if (!status.ok()) {
       (void)spec_.device->Finish();  // others free the memory that this thread used
       link_->Close(status);
@@ -125,10 +157,11 @@ void BoundarySender::AwaitAcknowledgement(SteadyTime deadline) const {
   }
 }
 
-absl::Status BoundarySender::EncodeAndSend(MessageEncoder::Outgoing outgoing) {
+absl::Status BoundarySender::EncodeAndSend(MessageEncoder::Outgoing outgoing, Tensor* received) {
   const MessageKey key = outgoing.key;
   Tensor& x = outgoing.x;
-  absl::StatusOr<Message> message = x.empty() ? Acknowledgement(key, spec_) : Encode(outgoing);
+  absl::StatusOr<Message> message =
+      x.empty() ? WithoutTensor(outgoing, spec_) : Encode(outgoing, received);
   if (!message.ok()) {
     return absl::Status(
         message.status().code(),
@@ -150,7 +183,8 @@ absl::Status BoundarySender::EncodeAndSend(MessageEncoder::Outgoing outgoing) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<Message> BoundarySender::Encode(const MessageEncoder::Outgoing& outgoing) {
+absl::StatusOr<Message> BoundarySender::Encode(const MessageEncoder::Outgoing& outgoing,
+                                               Tensor* received) {
   const SteadyTime start = SteadyTime::Now();
   const double cpu_start = ThreadCpuSeconds();
   ASSIGN_OR_RETURN(MessageEncoder::Encoded encoded, encoder_->Encode(outgoing));
@@ -161,6 +195,7 @@ absl::StatusOr<Message> BoundarySender::Encode(const MessageEncoder::Outgoing& o
   if (encoder_->IsMeasured(outgoing)) {
     ASSIGN_OR_RETURN(error, encoder_->Measure(outgoing, encoded));
   }
+  if (received != nullptr) *received = encoded.feedback.received;
   if (outgoing.key.phase == PHASE_TRAIN) {
     const std::lock_guard<std::mutex> lock(mutex_);
     statistics_.encode.Observe(seconds);

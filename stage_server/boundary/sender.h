@@ -39,8 +39,15 @@ class BoundarySender {
   // before, InvalidArgument when `x` holds NaN or infinity, is compressed and may not pass; errors
   // name cut, direction and step. The executor's thread.
   absl::Status Send(MessageKey key, uint64_t sample_digest, bool compress, Tensor x);
-  // A message without a tensor: "took one of yours" (see Executor on evaluation).
+  // As Send, but encodes at once, and gives the tensor that the receiver will use: `x` itself where
+  // it goes exactly, else memory of the sender that is valid until its next message. Only of a
+  // sender that works within the caller's thread.
+  absl::StatusOr<Tensor> SendAndKeep(MessageKey key, uint64_t sample_digest, bool compress,
+                                     Tensor x);
+  // Messages without a tensor: "took one of yours" (see Executor on evaluation), and a part of the
+  // gradient's norm, of PHASE_GRADIENT_NORM.
   absl::Status SendAcknowledgement(MessageKey key);
+  absl::Status SendSumOfSquares(MessageKey key, double sum);
 
   // Waits until all that was queued has been handed to the transport, and over TCP up to a second
   // longer until the peer has acknowledged it, so that byte counts agree; returns the first error.
@@ -60,8 +67,13 @@ class BoundarySender {
   void WorkerLoop();
   absl::Status Submit(MessageEncoder::Outgoing outgoing);
   void AwaitAcknowledgement(SteadyTime deadline) const;
-  absl::Status EncodeAndSend(MessageEncoder::Outgoing outgoing);
-  absl::StatusOr<Message> Encode(const MessageEncoder::Outgoing& outgoing);
+  // Both fill in *received, unless it is null, if `outgoing` wants it.
+  absl::Status EncodeAndSend(MessageEncoder::Outgoing outgoing, Tensor* received);
+  absl::StatusOr<Message> Encode(const MessageEncoder::Outgoing& outgoing, Tensor* received);
+  // A message without a tensor, and one with a tensor.
+  MessageEncoder::Outgoing OutgoingOf(MessageKey key) const;
+  MessageEncoder::Outgoing OutgoingOf(MessageKey key, uint64_t sample_digest, bool compress,
+                                      Tensor x) const;
 
   const BoundarySpec spec_;
   Link* const link_;

@@ -33,8 +33,9 @@ std::array<std::pair<const char*, double>, 6> ByName(const ActivitySeconds& seco
            {"backward", seconds.backward},
            {"optimizer", seconds.optimizer},
            {"data", seconds.data},
-           {"send_wait", seconds.upstream.send + seconds.downstream.send},
-           {"receive_wait", seconds.upstream.receive + seconds.downstream.receive}}};
+           {"send_wait", seconds.upstream.send + seconds.downstream.send + seconds.tied.send},
+           {"receive_wait",
+            seconds.upstream.receive + seconds.downstream.receive + seconds.tied.receive}}};
 }
 
 double ThreadCpuSeconds() {

@@ -80,11 +80,11 @@ struct ActivitySeconds {
     double send = 0, receive = 0;
   };
   double forward = 0, backward = 0, optimizer = 0, data = 0;
-  Waits upstream, downstream;  // at the cuts to those neighbours
+  Waits upstream, downstream, tied;  // at the cuts to those neighbours, and at the tied cut
 };
 
 // Every activity by its name on /metrics and in reports; "send_wait" and "receive_wait" are the
-// sums over both neighbours.
+// sums over those ends.
 std::array<std::pair<const char*, double>, 6> ByName(const ActivitySeconds& seconds);
 
 // CPU time of the calling thread, seconds.

@@ -13,6 +13,13 @@ BoundarySpec BoundaryAt(const StageSpec& stage, const CutEndSpec& end, Direction
   return boundary;
 }
 
+MessageKey NormKey(const Work& work) {
+  MessageKey key = work.key();
+  key.phase = PHASE_GRADIENT_NORM;
+  key.microbatch = 0;
+  return key;
+}
+
 }  // namespace
 
 CutEndSpec UpstreamEnd(const StageSpec& stage, const std::string& peer) {
@@ -21,6 +28,10 @@ CutEndSpec UpstreamEnd(const StageSpec& stage, const std::string& peer) {
 
 CutEndSpec DownstreamEnd(const StageSpec& stage, const std::string& peer) {
   return {stage.downstream_cut(), DIRECTION_ACTIVATION, peer};
+}
+
+CutEndSpec TiedEnd(const StageSpec& stage, Direction sends, const std::string& peer) {
+  return {stage.tied_cut(), sends, peer, Worker::kInline};
 }
 
 absl::StatusOr<LinkOptions> LinkOptionsOf(const StageSpec& stage, const CutEndSpec& end,
@@ -61,6 +72,11 @@ absl::Status CutEnd::Send(const Work& work, uint64_t sample_digest, Tensor x) {
   return sender_->Send(key, sample_digest, Compresses(stage_, work, boundary), std::move(x));
 }
 
+absl::StatusOr<Tensor> CutEnd::SendAndKeep(const Work& work, uint64_t sample_digest, Tensor x) {
+  return sender_->SendAndKeep(work.key(), sample_digest, Compresses(stage_, work, sender_->spec()),
+                              std::move(x));
+}
+
 absl::StatusOr<BoundaryReceiver::Received> CutEnd::Receive(const Work& work,
                                                            std::optional<uint64_t> sample_digest) {
   BoundaryReceiver::Expected expected;
@@ -75,6 +91,14 @@ absl::Status CutEnd::AwaitAcknowledgement(const Work& work, uint64_t step) {
   MessageKey key = work.key();
   key.step = step;
   return receiver_->ReceiveAcknowledgement(key, SteadyTime::Now() + stage_.deadline);
+}
+
+absl::Status CutEnd::SendSumOfSquares(const Work& work, double sum) {
+  return sender_->SendSumOfSquares(NormKey(work), sum);
+}
+
+absl::StatusOr<double> CutEnd::ReceiveSumOfSquares(const Work& work) {
+  return receiver_->ReceiveSumOfSquares(NormKey(work), SteadyTime::Now() + stage_.deadline);
 }
 
 }  // namespace thinwire

@@ -36,6 +36,9 @@ struct CutEndSpec {
 // A stage's ends of the cuts to its neighbours.
 CutEndSpec UpstreamEnd(const StageSpec& stage, const std::string& peer);
 CutEndSpec DownstreamEnd(const StageSpec& stage, const std::string& peer);
+// The ends of the tied cut, `sends` as for the others: the executor waits for both gradients, so
+// they are encoded and decoded on its thread.
+CutEndSpec TiedEnd(const StageSpec& stage, Direction sends, const std::string& peer);
 
 // What the link of that end accepts.
 absl::StatusOr<LinkOptions> LinkOptionsOf(const StageSpec& stage, const CutEndSpec& end,
@@ -50,6 +53,8 @@ class CutEnd {
 
   // Sends this end's tensor of `work`, which the capture may keep a copy of. See BoundarySender.
   absl::Status Send(const Work& work, uint64_t sample_digest, Tensor x);
+  // Sends the same, and gives what the peer will use of it. See BoundarySender::SendAndKeep.
+  absl::StatusOr<Tensor> SendAndKeep(const Work& work, uint64_t sample_digest, Tensor x);
   // Receives the peer's tensor of `work`. Without `sample_digest` the message's own is handed on.
   // See BoundaryReceiver.
   absl::StatusOr<BoundaryReceiver::Received> Receive(const Work& work,
@@ -60,6 +65,11 @@ class CutEnd {
   // has a deadline of its own: the forward of `work` may have taken most of the action's.
   absl::Status Acknowledge(const Work& work) { return sender_->SendAcknowledgement(work.key()); }
   absl::Status AwaitAcknowledgement(const Work& work, uint64_t step);
+
+  // A part of the gradient's norm at the end of the step of `work`. The wait has a deadline of its
+  // own.
+  absl::Status SendSumOfSquares(const Work& work, double sum);
+  absl::StatusOr<double> ReceiveSumOfSquares(const Work& work);
 
   BoundarySender& sender() { return *sender_; }
   BoundaryReceiver& receiver() { return *receiver_; }

@@ -1,6 +1,7 @@
 #include "stage_server/stage/executor.h"
 
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
 #include "base/status.h"
@@ -50,7 +51,7 @@ absl::Status Executor::Train(uint32_t epoch, int64_t samples,
     report.set_samples(work.batch_size);
     report.set_learning_rate(LearningRate(lr_, epoch, work.step, steps));
     absl::Status status = Accumulate(work, batch, &report);
-    if (status.ok()) status = stage_->Update(report.learning_rate());
+    if (status.ok()) status = stage_->Update(work, report.learning_rate());
     if (!status.ok()) return Failed(status);
     const SteadyTime now = SteadyTime::Now();
     report.set_seconds(absl::ToDoubleSeconds(now - last));
@@ -126,8 +127,12 @@ absl::Status Executor::Accumulate(Work work, const SampleRange& batch, StepRepor
       RETURN_IF_ERROR(stage_->Backward(work));
     }
   }
-  report->set_loss(sums.loss / static_cast<double>(work.batch_size));
+  RETURN_IF_ERROR(Stopped());
+  RETURN_IF_ERROR(stage_->SumTiedGradients(work));
+  const int64_t positions = spec.model.positions;
+  report->set_loss(sums.loss / static_cast<double>(work.batch_size * positions));
   report->set_correct(sums.correct);
+  report->set_positions(positions);
   return absl::OkStatus();
 }
 
@@ -156,10 +161,14 @@ absl::StatusOr<EvaluationReport> Executor::Evaluate(const EvaluateRequest& reque
                                             : Pass(work, samples, [] { return absl::OkStatus(); });
   stage_->activity() = before;  // evaluation leaves no trace in the training counters
   if (!sums.ok()) return Failed(sums.status());
+  const Model& model = stage_->spec().model;
+  const int64_t labels = samples * model.positions;
   EvaluationReport report;
-  report.set_loss(samples > 0 ? sums->loss / static_cast<double>(samples) : 0);
+  report.set_loss(labels > 0 ? sums->loss / static_cast<double>(labels) : 0);
   report.set_correct(sums->correct);
   report.set_samples(request.samples());
+  report.set_positions(model.positions);
+  if (model.tokens) report.set_perplexity(std::exp(report.loss()));
   return report;
 }
 

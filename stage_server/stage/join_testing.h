@@ -9,4 +9,7 @@ namespace thinwire {
 // Joins the two stages at the cut between them with links in memory.
 absl::Status Join(LocalStage* upstream, LocalStage* downstream);
 
+// The same for the tied cut between the first and the last stage.
+absl::Status JoinTied(LocalStage* first, LocalStage* last);
+
 }  // namespace thinwire

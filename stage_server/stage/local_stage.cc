@@ -7,6 +7,8 @@
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "base/steady_time.h"
+#include "nn/gradient_norm.h"
+#include "nn/parameters.h"
 #include "nn/recorded_segment.h"
 #include "stage_server/stage/safetensors.h"
 #include "wire/memory_link.h"
@@ -34,6 +36,12 @@ absl::StatusOr<Tensor> Cross(CutEnd& from, CutEnd& to, const Work& work, uint64_
   return std::move(received.tensor);
 }
 
+// The same for a part of the gradient's norm.
+absl::StatusOr<double> CrossSum(CutEnd& from, CutEnd& to, const Work& work, double sum) {
+  RETURN_IF_ERROR(from.SendSumOfSquares(work, sum));
+  return to.ReceiveSumOfSquares(work);
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<LocalStage>> LocalStage::Build(const StageSpec& spec,
@@ -41,6 +49,7 @@ absl::StatusOr<std::unique_ptr<LocalStage>> LocalStage::Build(const StageSpec& s
   std::unique_ptr<LocalStage> stage(new LocalStage(spec, backend));
   RETURN_IF_ERROR(stage->BuildSegments());
   RETURN_IF_ERROR(stage->BuildInnerCuts());
+  RETURN_IF_ERROR(stage->BuildInnerTies());
   stage->in_flight_.resize(spec.microbatches);
   return stage;
 }
@@ -95,26 +104,59 @@ absl::Status LocalStage::BuildInnerCuts() {
   return absl::OkStatus();
 }
 
-absl::Status LocalStage::Attach(const CutEndSpec& end, std::unique_ptr<Link> link) {
-  ASSIGN_OR_RETURN(auto made, CutEnd::New(spec_, end, backend_, &capture_, std::move(link)));
-  const std::lock_guard<std::mutex> lock(neighbours_mutex_);
-  RETURN_IF_ERROR(closed_);
-  auto& neighbour = end.sends == DIRECTION_GRADIENT ? upstream_ : downstream_;
-  if (neighbour != nullptr) {
-    return absl::FailedPreconditionError(absl::StrCat("cut ", spec_.cuts[end.cut].name, ": stage ",
-                                                      spec_.stage, " is connected there already"));
-  }
-  neighbour = std::move(made);
+absl::Status LocalStage::BuildInnerTies() {
+  if (!spec_.has_tied_cut() || spec_.stages() > 1) return absl::OkStatus();
+  const CutEndSpec embedding = TiedEnd(spec_, DIRECTION_ACTIVATION, "this process");
+  const CutEndSpec head = TiedEnd(spec_, DIRECTION_GRADIENT, "this process");
+  ASSIGN_OR_RETURN(const LinkOptions embedding_options, LinkOptionsFor(embedding));
+  ASSIGN_OR_RETURN(const LinkOptions head_options, LinkOptionsFor(head));
+  auto [embedding_link, head_link] = NewMemoryLinks(embedding_options, head_options);
+  ASSIGN_OR_RETURN(embedding_, NewTiedCopy(embedding, std::move(embedding_link)));
+  ASSIGN_OR_RETURN(head_, NewTiedCopy(head, std::move(head_link)));
   return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<TiedCopy>> LocalStage::NewTiedCopy(const CutEndSpec& end,
+                                                                  std::unique_ptr<Link> link) {
+  const bool is_embedding = end.sends == DIRECTION_ACTIVATION;
+  Segment& segment = is_embedding ? *segments_.front() : *segments_.back();
+  const Parameter* const weight =
+      FindParameter(segment.parameters(), is_embedding ? spec_.tied->name : spec_.tied->copy);
+  return TiedCopy::New(spec_, end, backend_, weight, &capture_, std::move(link));
+}
+
+absl::Status LocalStage::Attach(const CutEndSpec& end, std::unique_ptr<Link> link) {
+  const auto put = [this, &end](auto made, auto* place) -> absl::Status {
+    const std::lock_guard<std::mutex> lock(neighbours_mutex_);
+    RETURN_IF_ERROR(closed_);
+    if (*place != nullptr) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          "cut ", spec_.CutName(end.cut), ": stage ", spec_.stage, " is connected there already"));
+    }
+    *place = std::move(made);
+    return absl::OkStatus();
+  };
+  const bool sends_gradients = end.sends == DIRECTION_GRADIENT;
+  if (end.cut == spec_.tied_cut()) {
+    ASSIGN_OR_RETURN(auto made, NewTiedCopy(end, std::move(link)));
+    return put(std::move(made), sends_gradients ? &head_ : &embedding_);
+  }
+  ASSIGN_OR_RETURN(auto made, CutEnd::New(spec_, end, backend_, &capture_, std::move(link)));
+  return put(std::move(made), sends_gradients ? &upstream_ : &downstream_);
 }
 
 absl::Status LocalStage::CheckConnected() const {
   const std::lock_guard<std::mutex> lock(neighbours_mutex_);
-  const bool lacks_upstream = !spec_.first() && upstream_ == nullptr;
-  if (!lacks_upstream && (spec_.last() || downstream_ != nullptr)) return absl::OkStatus();
-  return absl::FailedPreconditionError(
-      absl::StrCat("stage ", spec_.stage, " is not connected to stage ",
-                   lacks_upstream ? spec_.stage - 1 : spec_.stage + 1));
+  const auto lacks = [this](int stage, const char* why) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("stage ", spec_.stage, " is not connected to stage ", stage, why));
+  };
+  if (!spec_.first() && upstream_ == nullptr) return lacks(spec_.stage - 1, "");
+  if (!spec_.last() && downstream_ == nullptr) return lacks(spec_.stage + 1, "");
+  if (spec_.has_tied_link() && embedding_ == nullptr && head_ == nullptr) {
+    return lacks(spec_.first() ? spec_.stages() - 1 : 0, " for the tied weight");
+  }
+  return absl::OkStatus();
 }
 
 void LocalStage::CloseLinks(const absl::Status& reason) {
@@ -122,6 +164,8 @@ void LocalStage::CloseLinks(const absl::Status& reason) {
   if (closed_.ok()) closed_ = reason;
   if (upstream_) upstream_->receiver().Stop(reason);
   if (downstream_) downstream_->receiver().Stop(reason);
+  if (embedding_) embedding_->end().receiver().Stop(reason);
+  if (head_) head_->end().receiver().Stop(reason);
 }
 
 absl::StatusOr<std::unique_ptr<Recalibration>> LocalStage::StartRecalibration() {
@@ -131,10 +175,17 @@ absl::StatusOr<std::unique_ptr<Recalibration>> LocalStage::StartRecalibration() 
 }
 
 void LocalStage::StartEpoch(const EpochSpec& spec) {
-  const auto rows = std::make_shared<const EpochRows>(spec, NeedsSampleIds(spec_));
+  const auto samples = std::make_shared<const EpochRows>(spec, NeedsSampleIds(spec_));
+  std::shared_ptr<const EpochRows> weights;
+  if (spec_.has_tied_cut()) {
+    weights = std::make_shared<const EpochRows>(TiedEpochOf(spec_, spec), /*needs_ids=*/false);
+  }
+  const auto rows = [&](const BoundarySpec& boundary) {
+    return static_cast<int>(boundary.cut) == spec_.tied_cut() ? weights : samples;
+  };
   for (const End& end : ends()) {
-    if (end.sender) end.sender->StartEpoch(rows);
-    if (end.receiver) end.receiver->StartEpoch(rows);
+    if (end.sender) end.sender->StartEpoch(rows(end.sender->spec()));
+    if (end.receiver) end.receiver->StartEpoch(rows(end.receiver->spec()));
   }
 }
 
@@ -174,7 +225,7 @@ absl::StatusOr<LossSums> LocalStage::Forward(const Work& work,
   if (work.phase == PHASE_RECALIBRATE && spec_.last()) return sums;
   if (spec_.last()) {
     ScopedTimer timer(&activity_.forward);
-    ASSIGN_OR_RETURN(sums, Loss(work, x, *samples, in_flight.get()));
+    ASSIGN_OR_RETURN(sums, Loss(work, std::move(x), *samples, in_flight.get()));
   } else {
     RETURN_IF_ERROR(SendDownstream(work, digest, std::move(x)));
   }
@@ -190,12 +241,13 @@ absl::Status LocalStage::SendDownstream(const Work& work, uint64_t digest, Tenso
   return downstream_->Send(work, digest, std::move(y));
 }
 
-absl::StatusOr<LossSums> LocalStage::Loss(const Work& work, const Tensor& logits,
-                                          const Samples& samples, InFlight* in_flight) {
+absl::StatusOr<LossSums> LocalStage::Loss(const Work& work, Tensor logits, const Samples& samples,
+                                          InFlight* in_flight) {
   const bool training = work.phase == PHASE_TRAIN;
-  ASSIGN_OR_RETURN(LossSums sums,
-                   SoftmaxCrossEntropy(logits, samples.labels, work.batch_size, backend_.ops.get(),
-                                       training ? &in_flight->dlogits : nullptr));
+  const int64_t batch_rows = work.batch_size * spec_.model.positions;
+  ASSIGN_OR_RETURN(LossSums sums, SoftmaxCrossEntropy(std::move(logits), samples.labels, batch_rows,
+                                                      backend_.ops.get(),
+                                                      training ? &in_flight->dlogits : nullptr));
   if (!std::isfinite(sums.loss)) {
     return absl::OutOfRangeError(absl::StrCat("stage ", spec_.stage, ": the loss is ", sums.loss,
                                               training ? " at step " : " at test batch ", work.step,
@@ -240,10 +292,67 @@ absl::Status LocalStage::ImportParameters(std::string_view file) {
   return absl::OkStatus();
 }
 
-absl::Status LocalStage::Update(double lr) {
+absl::Status LocalStage::SumTiedGradients(const Work& work) {
+  if (!spec_.tied) return absl::OkStatus();
+  if (!spec_.has_tied_cut()) {
+    ScopedTimer timer(&activity_.backward);
+    const absl::Span<Parameter> parameters = segments_.front()->parameters();
+    RETURN_IF_ERROR(AddTiedGradients(*FindParameter(parameters, spec_.tied->name),
+                                     *FindParameter(parameters, spec_.tied->copy),
+                                     backend_.ops.get()));
+    return FinishCompute();
+  }
+  if (embedding_) RETURN_IF_ERROR(embedding_->Send(work));
+  if (head_) RETURN_IF_ERROR(head_->Send(work));
+  ScopedTimer timer(&activity_.tied.receive);
+  if (embedding_) RETURN_IF_ERROR(embedding_->Receive(work));
+  if (head_) RETURN_IF_ERROR(head_->Receive(work));
+  return FinishCompute();
+}
+
+absl::Status LocalStage::AddSquaresOf(Segment* segment, const Work& work, double* sum) const {
+  const absl::Status status = AddSquares(segment->parameters(), backend_.ops.get(), sum);
+  if (status.ok()) return status;
+  return absl::Status(status.code(), absl::StrCat("stage ", spec_.stage, ": at step ", work.step,
+                                                  " of epoch ", work.epoch, " ", status.message()));
+}
+
+absl::StatusOr<double> LocalStage::SumOfSquares(const Work& work) {
+  double sum = 0;
+  if (upstream_) {
+    ScopedTimer timer(&activity_.upstream.receive);
+    ASSIGN_OR_RETURN(sum, upstream_->ReceiveSumOfSquares(work));
+  }
+  for (size_t i = 0; i < segments_.size(); ++i) {
+    if (i > 0) {
+      const InnerCut& cut = inner_cuts_[i - 1];
+      ASSIGN_OR_RETURN(sum, CrossSum(*cut.upstream, *cut.downstream, work, sum));
+    }
+    ScopedTimer timer(&activity_.optimizer);
+    RETURN_IF_ERROR(AddSquaresOf(segments_[i].get(), work, &sum));
+  }
+  if (downstream_) {
+    RETURN_IF_ERROR(downstream_->SendSumOfSquares(work, sum));
+    ScopedTimer timer(&activity_.downstream.receive);
+    ASSIGN_OR_RETURN(sum, downstream_->ReceiveSumOfSquares(work));
+  }
+  for (size_t i = inner_cuts_.size(); i-- > 0;) {
+    const InnerCut& cut = inner_cuts_[i];
+    ASSIGN_OR_RETURN(sum, CrossSum(*cut.downstream, *cut.upstream, work, sum));
+  }
+  if (upstream_) RETURN_IF_ERROR(upstream_->SendSumOfSquares(work, sum));
+  return sum;
+}
+
+absl::Status LocalStage::Update(const Work& work, double lr) {
+  double gradient_scale = 1;
+  if (spec_.optimizer.clip_norm > 0) {
+    ASSIGN_OR_RETURN(const double squares, SumOfSquares(work));
+    gradient_scale = ClipScale(squares, spec_.optimizer.clip_norm);
+  }
   ScopedTimer timer(&activity_.optimizer);
   for (size_t i = 0; i < segments_.size(); ++i) {
-    RETURN_IF_ERROR(optimizers_[i]->Step(lr));
+    RETURN_IF_ERROR(optimizers_[i]->Step(lr, gradient_scale));
     RETURN_IF_ERROR(segments_[i]->ParametersChanged());
   }
   return FinishCompute();
@@ -269,6 +378,9 @@ absl::Status LocalStage::FlushSends(SteadyTime deadline) {
     ScopedTimer timer(&activity_.downstream.send);
     RETURN_IF_ERROR(downstream_->sender().Flush(deadline));
   }
+  ScopedTimer timer(&activity_.tied.send);
+  if (embedding_) RETURN_IF_ERROR(embedding_->end().sender().Flush(deadline));
+  if (head_) RETURN_IF_ERROR(head_->end().sender().Flush(deadline));
   return absl::OkStatus();
 }
 
@@ -301,6 +413,9 @@ std::vector<LocalStage::End> LocalStage::ends() const {
     add(cut.downstream.get(), cut.upstream.get());  // gradients
   }
   add(downstream_.get(), downstream_.get());
+  for (TiedCopy* copy : {embedding_.get(), head_.get()}) {
+    if (copy) add(&copy->end(), &copy->end());
+  }
   return ends;
 }
 

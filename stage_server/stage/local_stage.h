@@ -27,6 +27,7 @@
 #include "stage_server/stage/capture.h"
 #include "stage_server/stage/cut_end.h"
 #include "stage_server/stage/stage.h"
+#include "stage_server/stage/tied_copy.h"
 #include "wire/link.h"
 
 namespace thinwire {
@@ -48,13 +49,13 @@ class LocalStage {
   absl::StatusOr<LinkOptions> LinkOptionsFor(const CutEndSpec& end) const {
     return LinkOptionsOf(spec_, end, backend_);
   }
-  // Makes the end of a cut to a neighbour, UpstreamEnd or DownstreamEnd, once each; on the thread
-  // of the actions, or before there is one. The link belongs to the stage from now on. After an
-  // error, which is CloseLinks' reason if there was one, nothing is attached.
+  // Makes the end of a cut to another stage, UpstreamEnd, DownstreamEnd or TiedEnd, once each; on
+  // the thread of the actions, or before there is one. The link belongs to the stage from now on.
+  // After an error, which is CloseLinks' reason if there was one, nothing is attached.
   absl::Status Attach(const CutEndSpec& end, std::unique_ptr<Link> link);
-  // FailedPrecondition names a neighbour that is not attached: then no action may run. Any thread.
+  // FailedPrecondition names a stage that is not attached: then no action may run. Any thread.
   absl::Status CheckConnected() const;
-  // Ends every wait at a neighbour, for good. Any thread.
+  // Ends every wait at another stage, for good. Any thread.
   void CloseLinks(const absl::Status& reason);
 
   // Before the first action of an epoch of training.
@@ -70,8 +71,12 @@ class LocalStage {
   absl::Status ClearGradients();
   // Parameters have the values of the safetensors file `file`; see ReadParameters.
   absl::Status ImportParameters(std::string_view file);
-  // After all backwards of a step.
-  absl::Status Update(double lr);
+  // After all backwards of a step: both copies of a tied weight take the sum of both gradients.
+  // Waits for the stage of the other copy. `work` as in a Forward.
+  absl::Status SumTiedGradients(const Work& work);
+  // After that, where the step is to be taken. With OptimizerSpec::clip_norm waits for all other
+  // stages, for the norm of the whole model's gradient.
+  absl::Status Update(const Work& work, double lr);
   // Takes the acknowledgements that the last evaluation batches still owe.
   absl::Status FinishEvaluation(const Work& last_batch);
   // Recalibrates all segments of this stage, and goes before it. Its batches are Forwards of
@@ -118,12 +123,19 @@ class LocalStage {
       : spec_(spec), backend_(backend), capture_(spec.capture) {}
   absl::Status BuildSegments();
   absl::Status BuildInnerCuts();
+  absl::Status BuildInnerTies();
+  absl::StatusOr<std::unique_ptr<TiedCopy>> NewTiedCopy(const CutEndSpec& end,
+                                                        std::unique_ptr<Link> link);
+  // The sum of squares of the whole model's gradient: the sum over the segments before this stage,
+  // and then over its own, passes on to the last stage, and what it has become there comes back.
+  absl::StatusOr<double> SumOfSquares(const Work& work);
+  absl::Status AddSquaresOf(Segment* segment, const Work& work, double* sum) const;
   // Waits for the device. It stands within the timer of what was submitted, so that its seconds are
   // those of the device, and before a tensor goes to a codec's thread.
   absl::Status FinishCompute() { return ToStatus(backend_.device->Finish()); }
   absl::StatusOr<BoundaryReceiver::Received> Input(const Work& work,
                                                    const std::optional<Samples>& samples);
-  absl::StatusOr<LossSums> Loss(const Work& work, const Tensor& logits, const Samples& samples,
+  absl::StatusOr<LossSums> Loss(const Work& work, Tensor logits, const Samples& samples,
                                 InFlight* in_flight);
   absl::Status SendDownstream(const Work& work, uint64_t digest, Tensor y);
 
@@ -134,8 +146,10 @@ class LocalStage {
   Capture capture_;  // of all cuts, which go before it
   std::vector<InnerCut> inner_cuts_;
   mutable std::mutex neighbours_mutex_;
-  // Null until attached. Under the lock, but the thread that writes them may read them without.
+  // Null until attached. Under the lock, but the thread that writes them may read them without. The
+  // copies of a tied weight: both where all cuts are inside the process.
   std::unique_ptr<CutEnd> upstream_, downstream_;
+  std::unique_ptr<TiedCopy> embedding_, head_;
   absl::Status closed_ ABSL_GUARDED_BY(neighbours_mutex_);  // the first reason of CloseLinks
   std::vector<std::unique_ptr<InFlight>> in_flight_;        // by microbatch
   ActivitySeconds activity_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -54,7 +55,9 @@ absl::Status CheckTensor(const StoredTensor& tensor, const ParameterSpec& spec) 
 absl::Status WriteParameters(const std::vector<const Parameter*>& parameters, size_t piece_bytes,
                              const Sink& sink) {
   std::vector<Named> tensors;
-  for (const Parameter* one : parameters) tensors.emplace_back(&one->spec, &one->value);
+  for (const Parameter* one : parameters) {
+    if (one->spec.tied_to.empty()) tensors.emplace_back(&one->spec, &one->value);
+  }
   return Write(tensors, piece_bytes, sink);
 }
 
@@ -62,7 +65,8 @@ absl::Status WriteGradients(const std::vector<const Parameter*>& parameters, siz
                             const Sink& sink) {
   std::vector<Named> tensors;
   for (const Parameter* one : parameters) {
-    if (one->spec.trainable) tensors.emplace_back(&one->spec, &one->gradient);
+    const bool stands = one->spec.trainable && one->spec.tied_to.empty();
+    if (stands) tensors.emplace_back(&one->spec, &one->gradient);
   }
   return Write(tensors, piece_bytes, sink);
 }
@@ -71,21 +75,26 @@ absl::Status ReadParameters(std::string_view file,
                             const std::vector<const Parameter*>& parameters) {
   ASSIGN_OR_RETURN(const Safetensors parsed, ParseSafetensors(file));
   std::map<std::string_view, const StoredTensor*> tensors;
-  for (const StoredTensor& tensor : parsed.tensors) tensors[tensor.name] = &tensor;
+  std::set<std::string> left_over;
+  for (const StoredTensor& tensor : parsed.tensors) {
+    tensors[tensor.name] = &tensor;
+    left_over.insert(tensor.name);
+  }
   std::vector<const StoredTensor*> sources;
   for (const Parameter* parameter : parameters) {
-    const auto found = tensors.find(parameter->spec.name);
+    const ParameterSpec& spec = parameter->spec;
+    const std::string& name = spec.tied_to.empty() ? spec.name : spec.tied_to;
+    const auto found = tensors.find(name);
     if (found == tensors.end()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("parameter ", parameter->spec.name, " is missing"));
+      return absl::InvalidArgumentError(absl::StrCat("parameter ", name, " is missing"));
     }
-    RETURN_IF_ERROR(CheckTensor(*found->second, parameter->spec));
+    RETURN_IF_ERROR(CheckTensor(*found->second, spec));
     sources.push_back(found->second);
-    tensors.erase(found);
+    left_over.erase(name);
   }
-  if (!tensors.empty()) {
+  if (!left_over.empty()) {
     return absl::InvalidArgumentError(
-        absl::StrCat("tensor ", tensors.begin()->second->name, " is no parameter of this stage"));
+        absl::StrCat("tensor ", *left_over.begin(), " is no parameter of this stage"));
   }
   for (size_t i = 0; i < parameters.size(); ++i) {
     const Tensor& value = parameters[i]->value;

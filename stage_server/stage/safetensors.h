@@ -1,4 +1,5 @@
 // Parameters as a safetensors file (base/safetensors.h) and back: PyTorch names and layouts, fp32.
+// A tied copy does not stand in a file: it is read from the tensor of the weight that it copies.
 #pragma once
 
 #include <functional>

@@ -103,6 +103,20 @@ TEST_F(ReadParametersTest, WhatWasWrittenComesBackWhateverTheOrder) {
   EXPECT_EQ(Written({&weight_, &bias_}), before);
 }
 
+TEST_F(ReadParametersTest, ATiedCopyIsReadFromItsOriginalAndNotWritten) {
+  Parameter copy = Of("head.weight", {2, 1}, {1.5f, -2.0f});
+  copy.spec.tied_to = "fc.weight";
+  const std::string file = Written({&weight_, &bias_, &copy});
+  EXPECT_EQ(file, Written({&weight_, &bias_}));
+  weight_.value.floats()[1] = copy.value.floats()[1] = 3;
+  const absl::Status both = ReadParameters(file, {&weight_, &bias_, &copy});
+  ASSERT_TRUE(both.ok()) << both;
+  EXPECT_EQ(weight_.value.floats()[1], -2.0f);
+  EXPECT_EQ(copy.value.floats()[1], -2.0f);
+  const absl::Status alone = ReadParameters(Written({&weight_}), {&copy});
+  EXPECT_TRUE(alone.ok()) << alone;
+}
+
 TEST_F(ReadParametersTest, AMissingTensorIsNamed) {
   EXPECT_EQ(ErrorOf(Written({&weight_})), "parameter fc.bias is missing");
 }

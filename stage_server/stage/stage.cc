@@ -9,22 +9,49 @@ namespace {
 // everywhere when a batch is one microbatch. Otherwise the two overlap.
 CodecKernels* KernelsFor(const StageSpec& spec, int cut, const Backend& backend) {
   const bool is_inner = cut >= spec.first_segment() && cut + 1 < spec.end_segment();
-  const bool waits = is_inner || spec.microbatches == 1;
+  const bool waits = is_inner || cut == spec.tied_cut() || spec.microbatches == 1;
   return waits && backend.threaded_kernels ? backend.threaded_kernels.get() : backend.kernels;
+}
+
+// What crosses, and how many messages of it may be under way.
+void DescribeCut(const StageSpec& spec, int cut, BoundarySpec* boundary) {
+  int sender = 0;  // the stage before the cut
+  while (sender + 1 < spec.stages() && spec.stage_starts[sender + 1] <= cut) ++sender;
+  boundary->sample = spec.model.blocks[spec.cuts[cut].block].out;
+  boundary->compute = spec.compute;
+  boundary->max_batch = spec.batch_size;
+  boundary->capacity = kEvaluationWindow;
+  if (sender + 1 < spec.stages()) {
+    boundary->capacity = std::max(
+        boundary->capacity, QueueCapacity(spec.schedule, sender, spec.stages(), spec.microbatches));
+  }
+}
+
+// Parameters and their gradients are fp32. Neither end is a step ahead of the other.
+void DescribeTied(const TiedWeight& tied, BoundarySpec* boundary) {
+  boundary->sample = {1, tied.shape[1]};
+  boundary->compute = DType::kF32;
+  boundary->max_batch = tied.shape[0];
+  boundary->capacity = 1;
 }
 
 }  // namespace
 
+std::string StageSpec::CutName(int cut) const {
+  return cut == tied_cut() ? kTiedCut : cuts[cut].name;
+}
+
 BoundarySpec BoundaryOf(const StageSpec& spec, int cut, Direction direction,
                         const Backend& backend) {
-  int sender = 0;  // the stage before the cut
-  while (sender + 1 < spec.stages() && spec.stage_starts[sender + 1] <= cut) ++sender;
   BoundarySpec boundary;
-  boundary.name = spec.cuts[cut].name;
+  boundary.name = spec.CutName(cut);
   boundary.cut = cut;
   boundary.direction = direction;
-  boundary.sample = spec.model.blocks[spec.cuts[cut].block].out;
-  boundary.compute = spec.compute;
+  if (cut == spec.tied_cut()) {
+    DescribeTied(*spec.tied, &boundary);
+  } else {
+    DescribeCut(spec, cut, &boundary);
+  }
   const bool is_activation = direction == DIRECTION_ACTIVATION;
   const DirectionSpec& does = is_activation ? spec.activations[cut] : spec.gradients[cut];
   boundary.codec = does.codec;
@@ -32,14 +59,8 @@ BoundarySpec BoundaryOf(const StageSpec& spec, int cut, Direction direction,
   boundary.feedback = does.feedback;
   boundary.on_nonfinite = does.on_nonfinite;
   boundary.keeps_support = is_activation && spec.gradients[cut].codec.needs_support();
-  boundary.max_batch = spec.batch_size;
   boundary.codec_seed = spec.codec_seed;
   boundary.error_every = spec.error_every;
-  boundary.capacity = kEvaluationWindow;
-  if (sender + 1 < spec.stages()) {
-    boundary.capacity = std::max(
-        boundary.capacity, QueueCapacity(spec.schedule, sender, spec.stages(), spec.microbatches));
-  }
   boundary.deadline = spec.deadline;
   boundary.device = backend.device;
   boundary.kernels = KernelsFor(spec, cut, backend);
@@ -52,6 +73,15 @@ EpochSpec EpochOf(const StageSpec& spec, uint32_t epoch, int64_t samples) {
   of.microbatches = spec.microbatches;
   of.epoch = epoch;
   of.samples = samples;
+  return of;
+}
+
+EpochSpec TiedEpochOf(const StageSpec& spec, const EpochSpec& epoch) {
+  const int64_t rows = spec.tied->shape[0];
+  EpochSpec of = epoch;
+  of.shuffle = {ShuffleKind::kSamples, epoch.shuffle.seed, rows};
+  of.microbatches = 1;
+  of.samples = rows * NumBatches(epoch.samples, epoch.shuffle.batch_size);
   return of;
 }
 

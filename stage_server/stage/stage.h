@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,7 @@
 #include "models/cost.h"
 #include "models/model.h"
 #include "models/partition.h"
+#include "models/tied_weight.h"
 #include "nn/ops.h"
 #include "nn/optimizer.h"
 #include "schedule/schedule.h"
@@ -41,9 +43,10 @@ struct Backend {
 struct StageSpec {
   Model model;
   std::vector<Cut> cuts;
-  std::vector<int> stage_starts;  // first segment of each stage
-  int stage = 0;                  // from 0
-  uint64_t run = 0;               // digest of the run's id, as frames carry it
+  std::optional<TiedWeight> tied;  // the weight that has a copy, if there is one
+  std::vector<int> stage_starts;   // first segment of each stage
+  int stage = 0;                   // from 0
+  uint64_t run = 0;                // digest of the run's id, as frames carry it
   uint64_t generation = 0;
 
   ScheduleKind schedule = ScheduleKind::kOneForwardOneBackward;
@@ -51,7 +54,7 @@ struct StageSpec {
   int64_t batch_size = 0;
   absl::Duration deadline;  // of every wait for a neighbour
 
-  std::vector<DirectionSpec> activations, gradients;  // one per cut
+  std::vector<DirectionSpec> activations, gradients;  // one per cut; the last is the tied cut's
   int64_t warmup_epochs = 0;  // messages go exact in these epochs and in these steps
   uint64_t warmup_steps = 0;
   int64_t error_every = 0;
@@ -73,18 +76,30 @@ struct StageSpec {
   // Index of the cut to the stage before and behind. Not for first() and last().
   int upstream_cut() const { return first_segment() - 1; }
   int downstream_cut() const { return end_segment() - 1; }
+  // The exchange of both gradients of `tied` in a cut model has the number behind the cuts'. The
+  // first stage's end sends the embedding's gradient as activations travel, the last stage's end
+  // the head's against them.
+  int tied_cut() const { return static_cast<int>(cuts.size()); }
+  bool has_tied_cut() const { return tied.has_value() && !cuts.empty(); }
+  // Whether it has one end here and the other at another stage.
+  bool has_tied_link() const { return has_tied_cut() && stages() > 1 && (first() || last()); }
+  std::string CutName(int cut) const;
 };
 
 // Evaluation has no backward to bound it: this many batches may be under way at a cut.
 inline constexpr int kEvaluationWindow = 2;
 
-// The spec of one direction of cut `cut`, the same at both ends but for the peer, which is left
-// empty.
+// The spec of one direction of cut `cut`, or of the tied cut, the same at both ends but for the
+// peer, which is left empty.
 BoundarySpec BoundaryOf(const StageSpec& spec, int cut, Direction direction,
                         const Backend& backend);
 
 // How epoch `epoch` over `samples` samples is made of batches.
 EpochSpec EpochOf(const StageSpec& spec, uint32_t epoch, int64_t samples);
+
+// The same of the tied cut, whose messages are batches of their own: one a step, and the rows of
+// the weight are its samples.
+EpochSpec TiedEpochOf(const StageSpec& spec, const EpochSpec& epoch);
 
 // True if any message of the run needs to know which samples it holds.
 bool NeedsSampleIds(const StageSpec& spec);

@@ -58,8 +58,13 @@ absl::StatusOr<std::vector<BenchStage>> BuildStages(const Experiment& experiment
   return stages;
 }
 
+// One stage after the other, so that none may wait for one behind it.
 absl::Status RunStep(std::vector<BenchStage>& stages, uint64_t step) {
   const StageSpec& spec = stages[0].stage->spec();
+  if (spec.optimizer.clip_norm > 0 || spec.tied) {
+    return absl::InvalidArgumentError(
+        "stage_bench: want no optimizer.clip_norm and no tied weight, for which stages wait");
+  }
   std::vector<Work> works(spec.microbatches);
   for (int m = 0; m < spec.microbatches; ++m) {
     const SampleRange part = MicrobatchRange(spec.batch_size, spec.microbatches, m);
@@ -84,7 +89,7 @@ absl::Status RunStep(std::vector<BenchStage>& stages, uint64_t step) {
   for (int m = 0; spec.schedule == ScheduleKind::kGPipe && m < spec.microbatches; ++m) {
     for (size_t i = stages.size(); i-- > 0;) RETURN_IF_ERROR(stages[i].stage->Backward(works[m]));
   }
-  for (BenchStage& stage : stages) RETURN_IF_ERROR(stage.stage->Update(0.01));
+  for (BenchStage& stage : stages) RETURN_IF_ERROR(stage.stage->Update(works[0], 0.01));
   return absl::OkStatus();
 }
 

@@ -24,6 +24,16 @@ CaptureSpec CaptureOf(const Experiment& experiment, const std::vector<Cut>& cuts
   return capture;
 }
 
+absl::Status AddDirections(const Experiment& experiment, const std::string& cut, StageSpec* spec) {
+  ASSIGN_OR_RETURN(DirectionSpec activations,
+                   DirectionFrom(DirectionOf(experiment, cut, /*gradient=*/false), false));
+  ASSIGN_OR_RETURN(DirectionSpec gradients,
+                   DirectionFrom(DirectionOf(experiment, cut, /*gradient=*/true), true));
+  spec->activations.push_back(std::move(activations));
+  spec->gradients.push_back(std::move(gradients));
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<StageSpec> StageSpecFrom(const Experiment& experiment, int stage) {
@@ -41,14 +51,9 @@ absl::StatusOr<StageSpec> StageSpecFrom(const Experiment& experiment, int stage)
   spec.microbatches = static_cast<int>(experiment.pipeline().microbatches());
   spec.batch_size = experiment.data().batch_size();
   spec.deadline = absl::Seconds(experiment.pipeline().deadline_seconds());
-  for (const Cut& cut : spec.cuts) {
-    ASSIGN_OR_RETURN(DirectionSpec activations,
-                     DirectionFrom(DirectionOf(experiment, cut.name, /*gradient=*/false), false));
-    ASSIGN_OR_RETURN(DirectionSpec gradients,
-                     DirectionFrom(DirectionOf(experiment, cut.name, /*gradient=*/true), true));
-    spec.activations.push_back(std::move(activations));
-    spec.gradients.push_back(std::move(gradients));
-  }
+  spec.tied = FindTiedWeight(spec.model);
+  for (const Cut& cut : spec.cuts) RETURN_IF_ERROR(AddDirections(experiment, cut.name, &spec));
+  if (spec.has_tied_cut()) RETURN_IF_ERROR(AddDirections(experiment, kTiedCut, &spec));
   spec.warmup_epochs = experiment.compression().warmup_epochs();
   spec.warmup_steps = experiment.compression().warmup_steps();
   spec.error_every = experiment.metrics().error_every();

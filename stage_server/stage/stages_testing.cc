@@ -46,15 +46,27 @@ T& Find(const std::vector<std::unique_ptr<LocalStage>>& stages, T* LocalStage::E
 Backend CpuBackend(int /*stage*/) { return {CpuDevice(), NewCpuOps(1), CpuCodecKernels()}; }
 
 Stages::Stages(const std::string& experiment, const std::vector<std::string>& overrides,
-               const BackendOf& backend_of) {
+               const BackendOf& backend_of, const std::function<void(StageSpec*)>& change) {
   experiment_ = *ParseExperiment(experiment, "test", overrides);
   data_ = *LoadData(*DataFrom(experiment_));
   const int stages = static_cast<int>(experiment_.pipeline().stages());
-  for (int i = 0; i < stages; ++i) AddStage(i, backend_of(i));
-  for (size_t i = 0; i + 1 < stages_.size(); ++i) {
-    const absl::Status joined = Join(stages_[i].get(), stages_[i + 1].get());
-    EXPECT_TRUE(joined.ok()) << joined;
+  for (int i = 0; i < stages; ++i) {
+    StageSpec spec = *StageSpecFrom(experiment_, i);
+    change(&spec);
+    AddStage(spec, backend_of(i));
   }
+  JoinAll();
+}
+
+void Stages::JoinAll() {
+  absl::Status joined;
+  for (size_t i = 0; i + 1 < stages_.size(); ++i) {
+    joined.Update(Join(stages_[i].get(), stages_[i + 1].get()));
+  }
+  if (stages_[0]->spec().has_tied_link()) {
+    joined.Update(JoinTied(stages_.front().get(), stages_.back().get()));
+  }
+  EXPECT_TRUE(joined.ok()) << joined;
 }
 
 std::vector<absl::Status> Stages::AtEveryStage(const std::function<absl::Status(size_t)>& task) {
@@ -140,8 +152,7 @@ std::vector<float> Stages::Gradients(uint64_t batch, bool compressed) {
   return gradients;
 }
 
-void Stages::AddStage(int i, const Backend& backend) {
-  const StageSpec spec = *StageSpecFrom(experiment_, i);
+void Stages::AddStage(const StageSpec& spec, const Backend& backend) {
   stages_.push_back(*LocalStage::Build(spec, backend));
   FeedSpec feed;
   feed.data_seed = spec.data_seed;

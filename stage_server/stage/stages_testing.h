@@ -26,8 +26,11 @@ Backend CpuBackend(int stage);
 // Failed expectations of the test are how errors are told.
 class Stages {
  public:
-  Stages(const std::string& experiment, const std::vector<std::string>& overrides,
-         const BackendOf& backend_of = CpuBackend);
+  // `change` is made to the specification of every stage.
+  Stages(
+      const std::string& experiment, const std::vector<std::string>& overrides,
+      const BackendOf& backend_of = CpuBackend,
+      const std::function<void(StageSpec*)>& change = [](StageSpec*) {});
 
   // Runs `task` of every stage on a thread of its own.
   std::vector<absl::Status> AtEveryStage(const std::function<absl::Status(size_t)>& task);
@@ -57,7 +60,8 @@ class Stages {
   int64_t train_size() const { return data_.train->size(); }
 
  private:
-  void AddStage(int i, const Backend& backend);
+  void AddStage(const StageSpec& spec, const Backend& backend);
+  void JoinAll();
 
   Experiment experiment_;
   DataSplits data_;

@@ -1,0 +1,12 @@
+#include "models/tied_weight.h"
+
+namespace thinwire {
+
+std::optional<TiedWeight> FindTiedWeight(const Model& model) {
+  for (const ParameterSpec& copy : Parameters(model.blocks.back())) {
+    if (!copy.tied_to.empty()) return TiedWeight{copy.tied_to, copy.name, copy.shape};
+  }
+  return std::nullopt;
+}
+
+}  // namespace thinwire
