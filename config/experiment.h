@@ -14,9 +14,9 @@ namespace thinwire {
 // Reads the file, applies the overrides ("compression.activations.codec=topk") and resolves
 // (config/resolve.h), with a model to start from by what its config.json says
 // (config/checkpoint_config.h). Of overrides to one field the last wins. An override that chooses
-// another codec, model, optimizer or learning-rate schedule drops what the file or an earlier
-// override says for the former one; other overrides of the same entry are kept, whatever their
-// order. `stages`: of the pipeline where neither the file nor an override says; 0: cuts + 1.
+// another codec, data set, model, optimizer or learning-rate schedule drops what the file or an
+// earlier override says for the former one; other overrides of the same entry are kept, whatever
+// their order. An override that makes another corpus of the data drops its size.
 // NotFound for a file that cannot be read; InvalidArgument names the file and the line, or the
 // override, the field's path, the value met and those wanted.
 absl::StatusOr<Experiment> LoadExperiment(const std::string& path,

@@ -1,6 +1,7 @@
 #include "data/token_cache.h"
 
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -65,6 +66,7 @@ void Write(const std::string& path, const std::vector<int32_t>& ids) {
   std::string draft = path + ".XXXXXX";
   const int descriptor = mkstemp(draft.data());
   if (descriptor < 0) return;
+  fchmod(descriptor, 0644);  // the text's other readers may have it, too
   close(descriptor);
   std::ofstream file(draft, std::ios::binary);
   const Header header = HeaderOf(ids);

@@ -60,6 +60,8 @@ TEST_F(TokenCacheTest, TheSecondTimeNothingIsEncoded) {
   ExpectIds("abcabc", 1);
   ASSERT_EQ(Files().size(), 1u);
   EXPECT_EQ(Files()[0].extension(), ".tokens");
+  EXPECT_NE(std::filesystem::status(Files()[0]).permissions() & std::filesystem::perms::others_read,
+            std::filesystem::perms::none);
   ExpectIds("abcabc", 0);
   ExpectIds("abcab", 1);
   EXPECT_EQ(Files().size(), 2u);

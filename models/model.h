@@ -39,7 +39,7 @@ enum class GeluForm { kTanh, kExact };
 
 // Rows of a fused weight or bias that stand in files as a tensor of their own.
 struct FilePart {
-  std::string name;  // of a layer: that of its parameters' prefix
+  std::string name;  // of the tensor; in a LayerSpec without ".weight" or ".bias"
   int64_t rows = 0;
 };
 

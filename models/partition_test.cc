@@ -172,5 +172,28 @@ TEST(SegmentBlocksTest, SegmentsAreTheBlocksBetweenTheCuts) {
   EXPECT_THAT(borders, ElementsAre(0, 3, 3, 9, 9, 10));
 }
 
+TEST(BalancedCutsTest, TheHeadOfALanguageModelCountsAsTheBlocksThatItCosts) {
+  ModelOptions options = *OptionsOf("gpt2");
+  options.input = {1, 1024};
+  options.classes = 50257;
+  // With 50257 logits a position the head costs nearly five of the twelve blocks.
+  const std::vector<Cut> cuts = *BalancedCuts(*NamedModel(options), 3, /*flops_per_byte=*/0);
+  ASSERT_EQ(cuts.size(), 3u);
+  EXPECT_EQ(cuts[0].name, "h.3");
+  EXPECT_EQ(cuts[1].name, "h.7");
+  EXPECT_EQ(cuts[2].name, "h.11");
+}
+
+TEST(NamedCutsTest, BlocksOfALanguageModelAreCutsOfTheirOwn) {
+  ModelOptions options = *OptionsOf("gpt2");
+  options.input = {1, 16};
+  const Model model = *NamedModel(options);
+  const std::vector<Cut> cuts = *NamedCuts(model, {"embedding", "h.2", "h"});
+  ASSERT_EQ(cuts.size(), 3u);
+  EXPECT_EQ(cuts[0].block, 0);
+  EXPECT_EQ(cuts[1].block, 3);
+  EXPECT_EQ(cuts[2].block, 12);
+}
+
 }  // namespace
 }  // namespace thinwire

@@ -37,8 +37,7 @@ enum class Mode {
 // What kind of a forward pass over which samples. A mode alone says all there is to say where
 // nothing is random.
 struct Pass {
-  Pass(Mode mode, uint64_t step = 0,
-       int64_t first_sample = 0)  // NOLINT(google-explicit-constructor)
+  Pass(Mode mode, uint64_t step = 0, int64_t first_sample = 0)
       : mode(mode), step(step), first_sample(first_sample) {}
   Mode mode;
   uint64_t step;         // of the run; from it and the samples' places follows what dropout drops

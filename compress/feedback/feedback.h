@@ -57,10 +57,10 @@ class FeedbackSender {
     Tensor received;  // what the receiver will use, of the compute type; only if want_received
   };
   // Writes the payload of one message to host memory of at least FeedbackMaxPayloadBytes.
-  // InvalidArgument if the codec does not go with the feedback or refuses the values (NaN; the same
-  // message may be sent without `compress`), ResourceExhausted naming limit, bytes wanted and rows,
-  // with and without `compress`: state is then as before. Errors of the state's memory or file
-  // leave it unspecified.
+  // InvalidArgument if the codec does not go with the feedback, OutOfRange if it refuses the values
+  // (NaN; the same message may be sent without `compress`), ResourceExhausted naming limit, bytes
+  // wanted and rows, with and without `compress`: state is then as before. Errors of the state's
+  // memory or file leave it unspecified.
   absl::StatusOr<Encoded> Encode(const Codec& codec, const Outgoing& outgoing,
                                  absl::Span<uint8_t> payload);
 

@@ -19,7 +19,7 @@ absl::Status CheckFinite(const CodecSpec& codec, const Tensor& message, CodecKer
   CodecKernels::Sums sums;
   RETURN_IF_ERROR(ToStatus(kernels->Compare(message.view(), message.view(), &sums)));
   if (std::isfinite(sums.x)) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
+  return absl::OutOfRangeError(absl::StrCat(
       Name(codec.kind), ": a message with NaN or infinity, want finite values under feedback"));
 }
 

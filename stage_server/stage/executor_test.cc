@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -53,6 +54,45 @@ TEST_P(ExecutorTest, StagesOnThreadsTrainAndEvaluateLikeOne) {
   EXPECT_EQ(got.loss(), want.loss());
   EXPECT_NE(got.loss(), one.Evaluate(false).loss());
   EXPECT_NE(got.loss(), one.Evaluate(false, 50).loss());
+}
+
+TEST_P(ExecutorTest, BlocksThatRunAgainTrainTheSameBits) {
+  const std::string schedule = std::string("pipeline.schedule=") + GetParam();
+  SmallStages keeps({schedule}), again({schedule, "pipeline.recompute=blocks"});
+  for (uint32_t epoch : {1, 2}) {
+    EXPECT_THAT(again.Train(epoch), ElementsAreArray(keeps.Train(epoch)));
+    EXPECT_THAT(again.Values(), ElementsAreArray(keeps.Values()));
+  }
+}
+
+constexpr char kDropout[] = R"(
+name: executor
+model:
+  name: custom
+  blocks:
+    - name: stem
+      layers: [{kind: flatten}, {kind: linear, name: l, out: 16}, {kind: dropout, name: d, rate: 0.3}]
+    - name: head
+      layers: [{kind: relu}, {kind: dropout, name: d, rate: 0.2}, {kind: linear, name: l, out: 10}]
+data: {name: digits, batch_size: 20, limit: 50, test_limit: 90}
+pipeline: {cuts: stem, microbatches: 3, threads: 1}
+optimizer: {name: sgd, lr: 0.1}
+epochs: 1
+)";
+
+TEST_P(ExecutorTest, WhatIsDroppedDependsOnNeitherStagesNorMicrobatches) {
+  const std::string schedule = std::string("pipeline.schedule=") + GetParam();
+  Stages one(kDropout, {schedule, "pipeline.stages=1"}), two(kDropout, {schedule}),
+      whole(kDropout, {schedule, "pipeline.microbatches=1"}),
+      other(kDropout, {schedule, "seeds.dropout=9"});
+  const std::vector<double> losses = one.Train();
+  EXPECT_THAT(two.Train(), ElementsAreArray(losses));
+  EXPECT_THAT(two.Values(), ElementsAreArray(one.Values()));
+  const std::vector<double> of_whole = whole.Train(), of_other = other.Train();
+  for (size_t step = 0; step < losses.size(); ++step) {
+    EXPECT_NEAR(of_whole[step], losses[step], 1e-5) << step;
+    EXPECT_GT(std::abs(of_other[step] - losses[step]), 1e-3) << step;
+  }
 }
 
 TEST_P(ExecutorTest, EvaluationChangesNothing) {
