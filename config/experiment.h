@@ -17,6 +17,7 @@ namespace thinwire {
 // another codec, data set, model, optimizer or learning-rate schedule drops what the file or an
 // earlier override says for the former one; other overrides of the same entry are kept, whatever
 // their order. An override that makes another corpus of the data drops its size.
+// `stages`: of the pipeline where neither the file nor an override says; 0: cuts + 1.
 // NotFound for a file that cannot be read; InvalidArgument names the file and the line, or the
 // override, the field's path, the value met and those wanted.
 absl::StatusOr<Experiment> LoadExperiment(const std::string& path,
