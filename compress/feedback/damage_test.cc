@@ -64,8 +64,7 @@ TEST(NonfiniteTest, IsRefusedAndLeavesStateAsItWasUnderEveryCodec) {
         const auto before = StoredRows(pair.sender->state());
         Tensor x = RandomMessage(3, 2);
         x.floats()[5] = value;
-        EXPECT_EQ(pair.Send(*codec, x, {0, 1, 2}).status().code(),
-                  absl::StatusCode::kOutOfRange)
+        EXPECT_EQ(pair.Send(*codec, x, {0, 1, 2}).status().code(), absl::StatusCode::kOutOfRange)
             << spec.ToString();
         EXPECT_EQ(StoredRows(pair.sender->state()), before);
       }
