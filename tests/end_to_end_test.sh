@@ -229,10 +229,15 @@ check 'fails the run' equals $? 1
 check 'naming the file' contains "$work/limited_run.log" "state file $work/state/thinwire-state-.*File too large"
 
 echo '== a record that may not grow'
-(ulimit -f 32; exec "$thinwire" run "$work/short.yaml" --out "$work/grown" "${long[@]}" --quiet >"$work/grown.log" 2>&1)
+(ulimit -f 32; exec "$thinwire" run "$work/short.yaml" --set model.width=2 --out "$work/grown" "${long[@]}" --quiet >"$work/grown.log" 2>&1)
 check 'fails the run' equals $? 1
 check 'naming the file' contains "$work/grown.log" "$work/grown/metrics.jsonl: cannot write: File too large"
 check 'the summary says it' contains "$work/grown/summary.json" 'metrics.jsonl: cannot write: File too large'
+
+echo '== a model that may not grow'
+(ulimit -f 32; exec "$thinwire" run "$work/short.yaml" --out "$work/heavy" --quiet >"$work/heavy.log" 2>&1)
+check 'fails the run' equals $? 1
+check 'naming the file' contains "$work/heavy.log" "$work/heavy/model.tmp/model-0000.-of-00004.safetensors: cannot write: File too large"
 
 if (( EUID == 0 )) && mkdir "$work/full" && mount -t tmpfs -o size=256k tmpfs "$work/full" 2>/dev/null; then
   echo '== a full disk'

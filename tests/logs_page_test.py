@@ -63,17 +63,30 @@ class Servers:
         return [json.loads(line) for log in self.logs for line in log.read_text("utf-8").splitlines()]
 
 
-def wait_until_training(log):
-    """Returns in the midst of an epoch, by the log."""
+def wait_until(condition, what):
+    """Returns when it holds."""
     end = time.monotonic() + PATIENCE_SECONDS
-    while not (log.read_text("utf-8").splitlines() or [""])[-1].count('"epoch_begin"'):
+    while not condition():
         if time.monotonic() > end:
-            raise SystemExit(f"FAILED: no epoch begins in {log} within {PATIENCE_SECONDS} s")
+            raise SystemExit(f"FAILED: {what} within {PATIENCE_SECONDS} s")
         time.sleep(0.05)
 
 
+def wait_until_training(log):
+    """Returns in the midst of an epoch, by the log."""
+    wait_until(lambda: '"epoch_begin"' in (log.read_text("utf-8").splitlines() or [""])[-1],
+               f"no epoch begins in {log}")
+
+
+def wait_until_stopped(logs):
+    """Returns when the first stage that noticed says so; its neighbours may say that it is gone."""
+    wait_until(lambda: any('"stopped"' in log.read_text("utf-8") for log in logs),
+               "no stage is stopped")
+
+
 def stage_every_event(thinwire, servers, folder):
-    """A run that is done, one that fails, one that is interrupted, and one that is refused meanwhile."""
+    """A run that is done, one that fails, one that is interrupted, one that is refused
+    meanwhile, and one that is killed."""
     experiment = folder / "page.yaml"
     experiment.write_text(EXPERIMENT, encoding="utf-8")
 
@@ -90,7 +103,12 @@ def stage_every_event(thinwire, servers, folder):
         wait_until_training(servers.logs[0])
         holder.send_signal(signal.SIGINT)
         codes.append(holder.wait(PATIENCE_SECONDS))
-    if codes != [0, 1, 1, 130]:
+    with run("killed", "--set", "epochs=1000", "--set", "data.limit=0") as killed:
+        wait_until_training(servers.logs[0])
+        killed.kill()
+        codes.append(killed.wait(PATIENCE_SECONDS))
+    wait_until_stopped(servers.logs)
+    if codes != [0, 1, 1, 130, -signal.SIGKILL]:
         raise SystemExit(f"FAILED: the runs ended with {codes}")
 
 

@@ -84,8 +84,8 @@ check 'and its nearest name is offered' contains "$work/bad.log" 'topk'
 check 'a folder without a run is a usage error' equals $? 2
 check 'naming what is missing' contains "$work/bad.log" "$work/experiment.yaml"
 probe_run --codec fp16 --set model.width=4 >/dev/null 2>"$work/bad.log"
-check 'weights of another model fail the probe' equals $? 1
-check 'naming a parameter and both shapes' contains "$work/bad.log" 'parameter .*F32 \[.*\], want F32 \['
+check 'weights of another model are a usage error' equals $? 2
+check 'naming a parameter and both shapes' contains "$work/bad.log" 'conv1.weight is F32 \[8, 1, 3, 3\], want \[4, 1, 3, 3\]'
 probe_run --codec fp16 --batches 5 >/dev/null 2>"$work/bad.log"
 check 'more batches than an epoch has fail it' contains "$work/bad.log" '--batches: 5, want 1 to 4, the batches of an epoch'
 

@@ -383,9 +383,11 @@ absl::Status LocalStage::FlushSends(SteadyTime deadline) {
     ScopedTimer timer(&activity_.downstream.send);
     RETURN_IF_ERROR(downstream_->sender().Flush(deadline));
   }
-  ScopedTimer timer(&activity_.tied.send);
-  if (embedding_) RETURN_IF_ERROR(embedding_->end().sender().Flush(deadline));
-  if (head_) RETURN_IF_ERROR(head_->end().sender().Flush(deadline));
+  for (TiedCopy* copy : {embedding_.get(), head_.get()}) {
+    if (copy == nullptr) continue;
+    ScopedTimer timer(&activity_.tied.send);
+    RETURN_IF_ERROR(copy->end().sender().Flush(deadline));
+  }
   return absl::OkStatus();
 }
 

@@ -8,6 +8,7 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -168,7 +169,12 @@ TEST_P(TiedTest, BothCopiesTakeTheSumOfBothGradients) {
                 file += piece;
                 return absl::OkStatus();
               }).ok());
-  ASSERT_TRUE(stage.ImportParameters(file).ok());
+  bool is_read = false;
+  const auto whole = [&](std::string_view* piece) {
+    *piece = file;
+    return !std::exchange(is_read, true);
+  };
+  ASSERT_TRUE(stage.ImportParameters(whole).ok());
   GradientsRequest request;
   request.set_epoch(1);
   request.set_batch(1);
