@@ -98,10 +98,10 @@ class AdamW final : public Optimizer {
     update.parameters = parameters.data();
     update.count = static_cast<int64_t>(parameters.size());
     update.step = steps_ + 1;
-    update.lr = static_cast<float>(lr);
-    update.beta1 = static_cast<float>(spec_.beta1);
-    update.beta2 = static_cast<float>(spec_.beta2);
-    update.epsilon = static_cast<float>(spec_.epsilon);
+    update.lr = lr;
+    update.beta1 = spec_.beta1;
+    update.beta2 = spec_.beta2;
+    update.epsilon = spec_.epsilon;
     update.gradient_scale = static_cast<float>(gradient_scale);
     RETURN_IF_ERROR(ToStatus(ops_->AdamW(update)));
     ++steps_;

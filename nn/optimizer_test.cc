@@ -196,6 +196,17 @@ TEST_F(AdamWTest, ItsMeansAreReadableByPyTorchsNames) {
   EXPECT_EQ(state[3].tensor.shape(), Shape{2});
 }
 
+// 1 - beta2 is 0.001 to the last bit of fp32; from a beta2 in fp32 it would be 0.00099998713.
+TEST_F(AdamWTest, TakesItsNumbersInFp64) {
+  spec_.beta2 = 0.999;
+  const auto adamw = *NewOptimizer(spec_, absl::MakeSpan(parameters_), CpuDevice(), ops_.get());
+  for (Parameter& parameter : parameters_) {
+    for (float& g : parameter.gradient.floats()) g = 1;
+  }
+  ASSERT_TRUE(adamw->Step(0.1).ok());
+  EXPECT_EQ(adamw->state()[1].tensor.floats()[0], 0.001f);
+}
+
 TEST(OptimizerSpecTest, CountsWhatIsRememberedOfAnElement) {
   OptimizerSpec spec;
   EXPECT_EQ(OptimizerBuffers(spec), 0);
