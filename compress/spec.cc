@@ -207,4 +207,32 @@ absl::Status CheckSpec(const CodecSpec& spec) {
       absl::StrCat("codec: unknown number ", static_cast<int>(spec.kind), ", want 0 to 10"));
 }
 
+bool IsCausal(const CodecSpec& spec, int64_t width) {
+  const auto divides = [width](uint32_t elements) { return elements > 0 && width % elements == 0; };
+  const bool by_rows =
+      spec.scope == Scope::kToken || (spec.scope == Scope::kGroup && divides(spec.group));
+  // Kept values share ranges across rows.
+  const bool by_values = spec.values != Values::kUniform;
+  switch (spec.kind) {
+    case CodecKind::kNone:
+    case CodecKind::kFp16:
+    case CodecKind::kBf16:
+    case CodecKind::kFp8:
+      return true;
+    case CodecKind::kUniform:
+      return by_rows && (spec.rotation == Rotation::kNone || divides(spec.rotation_block));
+    case CodecKind::kTopK:
+    case CodecKind::kRandomK:
+      return by_rows && by_values;
+    case CodecKind::kThreshold:
+      return spec.relative_to == RelativeTo::kAbsolute && by_values;
+    case CodecKind::kBlockwise8:
+      return divides(spec.block);
+    case CodecKind::kLowRank:
+    case CodecKind::kPlugin:
+      return false;
+  }
+  return false;
+}
+
 }  // namespace thinwire

@@ -194,4 +194,10 @@ CodecSpec DefaultSpec(CodecKind kind);
 // InvalidArgument naming codec, parameter, the value met and the values wanted.
 absl::Status CheckSpec(const CodecSpec& spec);
 
+// True if what is decoded at a position of a sequence, a row of `width` elements, follows from that
+// row alone, so that positions can be coded one after the other. The power of two by which fp16 and
+// fp8 scale a message is not counted: it moves only what is next to nothing beside the greatest.
+// Nobody knows it of a plugin: false.
+bool IsCausal(const CodecSpec& spec, int64_t width);
+
 }  // namespace thinwire

@@ -122,6 +122,15 @@ void VisitParameters(Spec& spec, Visit&& visit) {
   });
 }
 
+// The default of `scope` where messages are sequences of tokens: a wider one is not causal, as what
+// is kept of a token then depends on those behind it. `uniform` with a support has no tokens, only
+// the entries that are left of them, and keeps the default of all messages.
+inline Scope DefaultScopeOfTokens(const CodecSpec& spec) {
+  const bool has_no_tokens =
+      spec.kind == CodecKind::kUniform && spec.support == Support::kReceivedNonzero;
+  return has_no_tokens ? CodecSpec().scope : Scope::kToken;
+}
+
 // The parameters of a plug-in that gets none. They are JSON, and a CodecSpec has a digest of them.
 inline constexpr char kNoPluginParameters[] = "{}";
 

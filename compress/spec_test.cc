@@ -111,6 +111,43 @@ TEST(CheckSpecTest, AThresholdHoldsForTheTensor) {
   EXPECT_FALSE(CheckSpec(spec).ok());
 }
 
+TEST(IsCausalTest, HoldsWhereNothingIsSharedByTwoRows) {
+  CodecSpec spec = Uniform(8);
+  for (const Scope scope : {Scope::kTensor, Scope::kSample, Scope::kChannel}) {
+    spec.scope = scope;
+    EXPECT_FALSE(IsCausal(spec, 128)) << spec.ToString();
+  }
+  spec.scope = Scope::kToken;
+  EXPECT_TRUE(IsCausal(spec, 128));
+  spec.scope = Scope::kGroup;
+  spec.group = 64;
+  EXPECT_TRUE(IsCausal(spec, 128));
+  EXPECT_FALSE(IsCausal(spec, 96));
+  spec.rotation = Rotation::kHadamard;
+  spec.rotation_block = 256;
+  EXPECT_FALSE(IsCausal(spec, 128));
+}
+
+TEST(IsCausalTest, FollowsWhatKeptValuesAndBlocksShare) {
+  CodecSpec topk = TopK(0.1);
+  EXPECT_FALSE(IsCausal(topk, 128));
+  topk.scope = Scope::kToken;
+  EXPECT_TRUE(IsCausal(topk, 128));
+  topk.values = Values::kUniform;
+  EXPECT_FALSE(IsCausal(topk, 128));
+  CodecSpec threshold = DefaultSpec(CodecKind::kThreshold);
+  EXPECT_TRUE(IsCausal(threshold, 128));
+  threshold.relative_to = RelativeTo::kMax;
+  EXPECT_FALSE(IsCausal(threshold, 128));
+  CodecSpec blocks = DefaultSpec(CodecKind::kBlockwise8);
+  blocks.block = 32;
+  EXPECT_TRUE(IsCausal(blocks, 128));
+  EXPECT_FALSE(IsCausal(blocks, 48));
+  EXPECT_TRUE(IsCausal(CodecSpec{}, 128));
+  EXPECT_FALSE(IsCausal(DefaultSpec(CodecKind::kLowRank), 128));
+  EXPECT_FALSE(IsCausal(DefaultSpec(CodecKind::kPlugin), 128));
+}
+
 TEST(FromNameTest, InvertsName) {
   ExpectNamesInvert<CodecKind>();
   ExpectNamesInvert<Scope>();

@@ -13,6 +13,8 @@ namespace {
 
 using Layers = std::vector<LayerSpec>;
 
+constexpr char kPrefix[] = "bottleneck.";  // then the cut's name, the layer's, the parameter's
+
 constexpr Named<BottleneckKind> kKindNames[] = {{BottleneckKind::kNone, "none"},
                                                 {BottleneckKind::kLinear, "linear"},
                                                 {BottleneckKind::kLayerNorm, "layer_norm"},
@@ -22,6 +24,7 @@ LayerSpec Norm(std::string name) {
   LayerSpec layer;
   layer.kind = LayerKind::kLayerNorm;
   layer.name = std::move(name);
+  layer.bias = true;
   return layer;
 }
 
@@ -87,6 +90,14 @@ absl::Status FromName(const std::string& name, BottleneckKind* to) {
 
 std::vector<BottleneckKind> AllBottleneckKinds() { return ValuesIn(kKindNames); }
 
+std::string CutOfBottleneck(const std::string& parameter) {
+  constexpr size_t kBegin = sizeof(kPrefix) - 1;
+  if (parameter.compare(0, kBegin, kPrefix) != 0) return "";
+  const size_t end = parameter.rfind('.', parameter.rfind('.') - 1);
+  const bool has_cut = end != std::string::npos && end > kBegin;
+  return has_cut ? parameter.substr(kBegin, end - kBegin) : "";
+}
+
 absl::StatusOr<Model> WithBottlenecks(Model model, const std::vector<Cut>& cuts,
                                       const std::vector<BottleneckSpec>& specs) {
   assert(cuts.size() == specs.size());
@@ -100,7 +111,7 @@ absl::StatusOr<Model> WithBottlenecks(Model model, const std::vector<Cut>& cuts,
       return absl::InvalidArgumentError(absl::StrCat(
           "cut ", cuts[i].name, ": ", Name(specs[i].kind), " bottleneck: ", status.message()));
     }
-    const std::string name = absl::StrCat("bottleneck.", cuts[i].name);
+    const std::string name = absl::StrCat(kPrefix, cuts[i].name);
     const bool image = behind.in.rank() == 4;
     for (LayerSpec& layer : Encoder(specs[i], name, image)) {
       before.layers.push_back(std::move(layer));

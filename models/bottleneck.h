@@ -50,6 +50,9 @@ void VisitParameters(Spec& spec, Visit&& visit) {
   }
 }
 
+// The cut whose bottleneck has the parameter of that name; empty for one of the model itself.
+std::string CutOfBottleneck(const std::string& parameter);
+
 // `model` with the layers of specs[i] around cuts[i]; the cuts stay where they are, and the blocks
 // before them give the code. On images E and D are 1x1 convolutions, elsewhere linear layers; they
 // start Xavier-uniform. Parameters are called bottleneck.CUT.norm, .encode, .code_norm and .decode.

@@ -181,5 +181,14 @@ TEST(BottleneckKindTest, AnUnknownNameGetsTheNearest) {
                     HasSubstr("nearest is \"layer_norm\""), HasSubstr("none, linear, ")));
 }
 
+TEST(CutOfBottleneckTest, IsReadFromTheParametersName) {
+  EXPECT_EQ(CutOfBottleneck("bottleneck.layer1.0.code_norm.bias"), "layer1.0");
+  EXPECT_EQ(CutOfBottleneck("bottleneck.stem.decode.weight"), "stem");
+  for (const char* own :
+       {"layer1.0.conv1.weight", "bottleneck.fc.weight", "bottleneck.fc", "bottleneck", ""}) {
+    EXPECT_EQ(CutOfBottleneck(own), "") << own;
+  }
+}
+
 }  // namespace
 }  // namespace thinwire

@@ -66,10 +66,14 @@ std::vector<ParameterSpec> TableParameters(const LayerSpec& layer, int64_t rows)
   return {std::move(table)};
 }
 
-std::vector<ParameterSpec> LayerNormParameters(const LayerSpec& layer) {
+// RMS norm has no bias in any case.
+std::vector<ParameterSpec> RowNormParameters(const LayerSpec& layer) {
   const Shape features = {layer.in_features};
-  return {{layer.name + ".weight", features, Init::kOnes},
-          {layer.name + ".bias", features, Init::kZeros}};
+  std::vector<ParameterSpec> parameters = {{layer.name + ".weight", features, Init::kOnes}};
+  if (layer.kind == LayerKind::kLayerNorm && layer.bias) {
+    parameters.push_back({layer.name + ".bias", features, Init::kZeros});
+  }
+  return parameters;
 }
 
 std::vector<ParameterSpec> BatchNormParameters(const LayerSpec& layer) {
@@ -162,7 +166,8 @@ int64_t HeadSize(const LayerSpec& attention) {
 LayerSpec DefaultLayer(LayerKind kind) {
   LayerSpec layer;
   layer.kind = kind;
-  layer.bias = kind == LayerKind::kConv2d || kind == LayerKind::kLinear;
+  layer.bias =
+      kind == LayerKind::kConv2d || kind == LayerKind::kLinear || kind == LayerKind::kLayerNorm;
   if (kind == LayerKind::kMaxPool) layer.stride = 0;
   if (kind == LayerKind::kEmbedding || kind == LayerKind::kPositionEmbedding) {
     layer.deviation = kEmbeddingDeviation;
@@ -180,7 +185,8 @@ std::vector<ParameterSpec> Parameters(const LayerSpec& layer) {
     case LayerKind::kBatchNorm:
       return BatchNormParameters(layer);
     case LayerKind::kLayerNorm:
-      return LayerNormParameters(layer);
+    case LayerKind::kRmsNorm:
+      return RowNormParameters(layer);
     case LayerKind::kResidual: {
       std::vector<ParameterSpec> all = ParametersOfAll(layer.body);
       for (ParameterSpec& p : ParametersOfAll(layer.shortcut)) all.push_back(std::move(p));
@@ -190,8 +196,6 @@ std::vector<ParameterSpec> Parameters(const LayerSpec& layer) {
       return TableParameters(layer, layer.vocabulary);
     case LayerKind::kPositionEmbedding:
       return TableParameters(layer, layer.context);
-    case LayerKind::kRmsNorm:
-      return {{layer.name + ".weight", Shape{layer.in_features}, Init::kOnes}};
     case LayerKind::kReLU:
     case LayerKind::kMaxPool:
     case LayerKind::kGlobalAvgPool:

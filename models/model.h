@@ -69,8 +69,8 @@ struct LayerSpec {
   // Channels for images; kConv2d, kLinear and the norms (where both are the same) only. When a
   // model is built, in_features 0 is taken from the shape.
   int64_t in_features = 0, out_features = 0;
-  int64_t kernel = 0, stride = 1, padding = 0;  // pixels
-  bool bias = false;
+  int64_t kernel = 0, stride = 1, padding = 0;                    // pixels
+  bool bias = false;                                              // kConv2d, kLinear, kLayerNorm
   ParameterSpec::Init init = ParameterSpec::Init::kUniformFanIn;  // kConv2d, kLinear: the weight's
   int64_t group = 0;                                              // kMaxout: features
   std::vector<LayerSpec> body, shortcut;                          // kResidual
@@ -168,6 +168,9 @@ void VisitParameters(Spec& layer, Visit&& visit) {
       visit("deviation", layer.deviation, Presence::kWritten);
       break;
     case LayerKind::kLayerNorm:
+      visit("epsilon", layer.epsilon, Presence::kOptional);
+      visit("bias", layer.bias, Presence::kWritten);
+      break;
     case LayerKind::kRmsNorm:
       visit("epsilon", layer.epsilon, Presence::kOptional);
       break;

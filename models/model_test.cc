@@ -61,8 +61,10 @@ TEST(ParametersTest, BatchNormStartsAsTheIdentityAndItsStatisticsAreNotTrained) 
 }
 
 TEST(ParametersTest, LayerNormStartsAsTheNormAloneAndHasNoStatistics) {
-  const std::vector<ParameterSpec> parameters =
-      Parameters(Layer(LayerKind::kLayerNorm, "ln", 16, 16));
+  LayerSpec norm = Layer(LayerKind::kLayerNorm, "ln", 16, 16);
+  EXPECT_THAT(Names(Parameters(norm)), ElementsAre("ln.weight"));
+  norm.bias = true;
+  const std::vector<ParameterSpec> parameters = Parameters(norm);
   ASSERT_THAT(Names(parameters), ElementsAre("ln.weight", "ln.bias"));
   EXPECT_EQ(parameters[0].init, ParameterSpec::Init::kOnes);
   EXPECT_EQ(parameters[1].init, ParameterSpec::Init::kZeros);

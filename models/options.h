@@ -32,6 +32,7 @@ struct ModelOptions {
   double epsilon = 1e-5;      // of the norms
   double rope_theta = 10000;  // kLlama: base of the rotary embedding
   GeluForm gelu = GeluForm::kTanh;  // kGpt2
+  bool bias = true;                 // kGpt2: of its linear layers and layer norms
 };
 
 // Calls visit(name, field, presence) for each parameter of the family (base/parameters.h).
@@ -47,6 +48,7 @@ void VisitParameters(Spec& options, Visit&& visit) {
   } else {
     visit("context", options.context, Presence::kOptional);
     visit("gelu", options.gelu, Presence::kWritten);
+    visit("bias", options.bias, Presence::kWritten);
   }
   visit("hidden", options.hidden, Presence::kOptional);
   visit("dropout", options.dropout, Presence::kWritten);

@@ -65,7 +65,9 @@ int64_t LlamaHidden(int64_t width) {
 class Transformer {
  public:
   explicit Transformer(const ModelOptions& options)
-      : options_(options), is_llama_(options.family == ModelFamily::kLlama) {}
+      : options_(options),
+        is_llama_(options.family == ModelFamily::kLlama),
+        has_bias_(!is_llama_ && options.bias) {}
 
   std::vector<BlockSpec> Blocks() const {
     std::vector<BlockSpec> blocks = {Embedding()};
@@ -156,13 +158,15 @@ class Transformer {
   LayerSpec Norm(std::string name) const {
     LayerSpec norm = Of(is_llama_ ? LayerKind::kRmsNorm : LayerKind::kLayerNorm, std::move(name));
     norm.epsilon = options_.epsilon;
+    norm.bias = has_bias_;
     return norm;
   }
 
   LayerSpec Linear(std::string name, int64_t out_features) const {
     LayerSpec linear = Of(LayerKind::kLinear, std::move(name));
     linear.out_features = out_features;
-    linear.bias = linear.transposed = !is_llama_;
+    linear.bias = has_bias_;
+    linear.transposed = !is_llama_;
     linear.deviation = kDeviation;
     return linear;
   }
@@ -197,7 +201,7 @@ class Transformer {
   }
 
   const ModelOptions& options_;
-  const bool is_llama_;
+  const bool is_llama_, has_bias_;
 };
 
 }  // namespace

@@ -18,7 +18,8 @@ std::vector<ModelOptions> KnownTransformers();
 ModelOptions Completed(ModelOptions options);
 
 // Pre-norm blocks of attention and MLP, a norm before the head. GPT-2 (Radford et al., 2019):
-// learned positions, layer norm, GELU, biases; its weights stand in files as [in, out]. Llama
+// learned positions, layer norm, GELU, biases unless `bias` is false (as nanoGPT trains it); its
+// weights stand in files as [in, out]. Llama
 // (Touvron et al., 2023): rotary embedding, RMS norm, SwiGLU, grouped-query attention, no biases;
 // queries, keys and values are one weight, which stands in files as three, and so are gate and up.
 // Weights start normal with deviation 0.02, those that end a branch with 0.02 / sqrt(2 layers), as

@@ -294,6 +294,22 @@ TEST(NamedModelTest, Gpt2BlocksAndParametersHaveHuggingFacesNames) {
               ElementsAre("transformer.ln_f.weight", "transformer.ln_f.bias", "lm_head.weight"));
 }
 
+TEST(NamedModelTest, Gpt2WithoutBiasesHasAllElse) {
+  ModelOptions options = *OptionsOf("gpt2");
+  options.input = {1, 1024};
+  options.classes = 50257;
+  options.bias = false;
+  const Model model = *NamedModel(options);
+  // A block has biases of 3, 1, 4 and 1 widths and of two norms; the last norm has one more.
+  EXPECT_EQ(TrainableParameters(model), 124439808 - 768 * (12 * 11 + 1));
+  EXPECT_THAT(ParameterNames(model.blocks[1]),
+              ElementsAre("transformer.h.0.ln_1.weight", "transformer.h.0.attn.c_attn.weight",
+                          "transformer.h.0.attn.c_proj.weight", "transformer.h.0.ln_2.weight",
+                          "transformer.h.0.mlp.c_fc.weight", "transformer.h.0.mlp.c_proj.weight"));
+  EXPECT_THAT(ParameterNames(model.blocks.back()),
+              ElementsAre("transformer.ln_f.weight", "lm_head.weight"));
+}
+
 TEST(NamedModelTest, Gpt2WeightsStandTransposedInFilesAndStartAsPublished) {
   const Model model = LanguageModel("gpt2", 64);
   using Init = ParameterSpec::Init;

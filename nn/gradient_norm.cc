@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
@@ -10,14 +11,20 @@
 namespace thinwire {
 
 absl::Status AddSquares(absl::Span<const Parameter> parameters, Ops* ops, double* sum) {
+  std::vector<const Parameter*> counted;
+  std::vector<FloatRange> gradients;
   for (const Parameter& parameter : parameters) {
     if (!parameter.spec.trainable || !parameter.spec.tied_to.empty()) continue;
-    double squares = 0;
-    RETURN_IF_ERROR(ToStatus(
-        ops->SumOfSquares(Floats(parameter.gradient), parameter.gradient.elements(), &squares)));
-    *sum += squares;
+    counted.push_back(&parameter);
+    gradients.push_back({Floats(parameter.gradient), parameter.gradient.elements()});
+  }
+  std::vector<double> squares(gradients.size());
+  RETURN_IF_ERROR(ToStatus(ops->SumsOfSquares(
+      gradients.data(), static_cast<int64_t>(gradients.size()), squares.data())));
+  for (size_t i = 0; i < squares.size(); ++i) {
+    *sum += squares[i];
     if (std::isfinite(*sum)) continue;
-    return absl::OutOfRangeError(absl::StrCat("with the gradient of ", parameter.spec.name,
+    return absl::OutOfRangeError(absl::StrCat("with the gradient of ", counted[i]->spec.name,
                                               " the squares add up to ", *sum));
   }
   return absl::OkStatus();

@@ -30,8 +30,10 @@ std::ostream& operator<<(std::ostream& out, const Case& c) { return out << c.nam
 LayerSpec BatchNormSpec(std::string name) {
   return LayerOf(LayerKind::kBatchNorm, std::move(name));
 }
-LayerSpec LayerNormSpec(std::string name) {
-  return LayerOf(LayerKind::kLayerNorm, std::move(name));
+LayerSpec LayerNormSpec(std::string name, bool bias = true) {
+  LayerSpec spec = LayerOf(LayerKind::kLayerNorm, std::move(name));
+  spec.bias = bias;
+  return spec;
 }
 LayerSpec RmsNormSpec(std::string name) { return LayerOf(LayerKind::kRmsNorm, std::move(name)); }
 LayerSpec ReluSpec() { return LayerOf(LayerKind::kReLU); }
@@ -108,6 +110,7 @@ std::vector<Case> Cases() {
       Curved({"LayerNormOnSequences", {LayerNormSpec("n")}, {1, 40, 5}, 3}),
       Curved({"LayerNormOnImages", {LayerNormSpec("n")}, {1, 4, 4, 16}, 3}),
       Curved({"LayerNormOneRow", {LayerNormSpec("n")}, {1, 48}, 1}),
+      Curved({"LayerNormWithoutBias", {LayerNormSpec("n", /*bias=*/false)}, {1, 40, 5}, 3}),
       Curved({"BatchNorm", {BatchNormSpec("b")}, {1, 4, 4, 5}, 3}),
       Curved({"BatchNormOneImage", {BatchNormSpec("b")}, {1, 5, 5, 16}, 1}),
       Curved({"BatchNormRelu", {BatchNormSpec("b"), ReluSpec()}, {1, 4, 4, 16}, 3}),

@@ -260,6 +260,49 @@ TEST(LanguageModelTest, APositionDoesNotSeeThoseBehindIt) {
   }
 }
 
+// Logits of all positions, in steps of so many.
+std::vector<float> Continued(Segment* segment, const Tensor& ids,
+                             const std::vector<int64_t>& steps) {
+  KeyValueCache cache;
+  Pass pass(Mode::kEvaluate);
+  pass.cache = &cache;
+  std::vector<float> logits;
+  for (const int64_t count : steps) {
+    Tensor part = *Tensor::Allocate(CpuDevice(), DType::kI32, {1, count});
+    const auto* const first = static_cast<const int32_t*>(ids.data()) + pass.first_position;
+    std::copy_n(first, count, static_cast<int32_t*>(part.data()));
+    const std::vector<float> some = Values(*segment->Forward(part, pass, nullptr));
+    logits.insert(logits.end(), some.begin(), some.end());
+    pass.first_position += count;
+  }
+  return logits;
+}
+
+// oneDNN adds up the products of few rows in another order than those of many.
+TEST(LanguageModelTest, PositionsWithACacheHaveTheLogitsOfTheWholeSequence) {
+  const auto ops = NewCpuOps(2);
+  for (const char* name : {"gpt2", "llama"}) {
+    const auto segment = Build(TinyLanguageModel(name, /*dropout=*/0.2).blocks, Options(ops.get()));
+    const std::vector<float> whole = Values(*segment->Forward(Ids(1), Mode::kEvaluate, nullptr));
+    for (const std::vector<int64_t>& steps :
+         {std::vector<int64_t>{6}, {4, 2}, {1, 1, 1, 1, 1, 1}, {2, 1, 3}}) {
+      EXPECT_LT(RelativeDistance(Continued(segment.get(), Ids(1), steps), whole), 1e-6) << name;
+    }
+  }
+}
+
+TEST(LanguageModelTest, PositionsBeyondTheContextAreRefused) {
+  const auto ops = NewCpuOps(1);
+  const auto segment = Build(TinyLanguageModel("gpt2").blocks, Options(ops.get()));
+  KeyValueCache cache;
+  Pass pass(Mode::kEvaluate);
+  pass.cache = &cache;
+  pass.first_position = kTinyPositions - 1;
+  const Tensor two = RandomIds({1, 2}, kTinyVocabulary, "two");
+  EXPECT_THAT(std::string(segment->Forward(two, pass, nullptr).status().message()),
+              HasSubstr("x is int32 [1, 2], want int32 [1, 6]"));
+}
+
 TEST(LanguageModelTest, InputsOtherThanTokenIdsWithinTheVocabularyAreRefused) {
   const auto ops = NewCpuOps(1);
   const auto segment = Build(TinyLanguageModel("gpt2").blocks, Options(ops.get()));

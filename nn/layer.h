@@ -20,6 +20,11 @@ struct LayerContext {
   absl::StatusOr<Tensor> NewTensor(const Shape& shape) const {
     return Tensor::Allocate(device, compute, shape);
   }
+  // The same for that of x, where a sample's is `out`.
+  absl::StatusOr<Tensor> NewResult(const Shape& out, const Tensor& x, const Pass& pass) const {
+    const Shape shape = out.WithBatch(x.shape()[0]);
+    return NewTensor(pass.cache == nullptr ? shape : shape.With(1, x.shape()[1]));
+  }
   // The same for an elementwise result of x: x itself where only the caller, and nobody else,
   // holds it.
   absl::StatusOr<Tensor> InPlaceOrNew(const Tensor& x) const {

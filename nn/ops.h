@@ -107,7 +107,7 @@ struct BatchNormBackward {
 struct LayerNormForward {
   TensorView x, y;
   const float* scale = nullptr;  // [features]
-  const float* bias = nullptr;   // [features]
+  const float* bias = nullptr;   // [features]; null: none is added
   float* mean = nullptr;         // out: [rows], a row being all but the last axis
   float* rstd = nullptr;         // out: [rows], 1 / sqrt(biased variance + epsilon)
   float epsilon = 1e-5f;
@@ -121,7 +121,7 @@ struct LayerNormBackward {
   const float* mean = nullptr;  // Forward's, as rstd
   const float* rstd = nullptr;
   float* dscale = nullptr;  // added to
-  float* dbias = nullptr;   // added to; null when not centred, as mean
+  float* dbias = nullptr;   // added to; null where Forward had no bias
   bool centred = true;      // Forward's
 };
 
@@ -195,6 +195,17 @@ struct AttentionBackward {
   int64_t first_sample = 0;
 };
 
+// A step of inference: T new positions of sequences whose earlier positions' keys and values stand
+// in `cache`.
+struct AttentionCached {
+  TensorView qkv;  // [batch, T, (heads + 2 kv_heads) head_size]: of positions first_position, ...
+  TensorView y;    // [batch, T, heads head_size]
+  // [batch, 2, context, kv_heads, head_size] in the compute type: keys (turned, where rotary), then
+  // values. Rows first_position to first_position + T - 1 are written, those before them read.
+  TensorView cache;
+  int64_t first_position = 0;
+};
+
 // Goes over blocks of queries, so that [T, T] is never in memory (FlashAttention; Dao et al.,
 // NeurIPS 2022). Any batch and T. InvalidArgument where dropout would need 2^32 elements a sample.
 class Attention {
@@ -202,6 +213,8 @@ class Attention {
   virtual ~Attention() = default;
   virtual Error Forward(const AttentionForward& arguments) = 0;
   virtual Error Backward(const AttentionBackward& arguments) = 0;
+  // Without dropout. InvalidArgument where first_position + T exceeds the cache's context.
+  virtual Error Continue(const AttentionCached& arguments) = 0;
 };
 
 struct PoolSpec {
@@ -250,6 +263,11 @@ struct AdamWUpdate {
   float gradient_scale = 1;
 };
 
+struct FloatRange {
+  const float* values = nullptr;
+  int64_t n = 0;
+};
+
 struct CrossEntropy {
   TensorView logits;                // [n, classes]
   TensorView dlogits;               // as logits, perhaps the same memory; absent: not wanted
@@ -285,7 +303,8 @@ class Ops {
   virtual Error NormalizeRows(const LayerNormForward& arguments) = 0;
   virtual Error NormalizeRowsBackward(const LayerNormBackward& arguments) = 0;
 
-  // InvalidArgument for an id outside the vocabulary, where memory is the host's.
+  // InvalidArgument for an id outside the vocabulary, where memory is the host's; elsewhere its row
+  // becomes NaN and its gradient is left out.
   virtual Error Embed(const Embedding& arguments) = 0;
   virtual Error EmbedBackward(const EmbeddingBackward& arguments) = 0;
 
@@ -329,8 +348,9 @@ class Ops {
 
   virtual Error Sgd(const SgdUpdate& arguments) = 0;
   virtual Error AdamW(const AdamWUpdate& arguments) = 0;
-  // *sum (host), in fp64 and an order that does not depend on the thread count.
-  virtual Error SumOfSquares(const float* values, int64_t n, double* sum) = 0;
+  // `ranges` and `sums` (host): [count]. sums[i] is that of ranges[i]'s squares, in fp64 and an
+  // order that does not depend on the thread count.
+  virtual Error SumsOfSquares(const FloatRange* ranges, int64_t count, double* sums) = 0;
   virtual Error Zero(float* values, int64_t n) = 0;
 };
 

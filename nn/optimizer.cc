@@ -15,35 +15,36 @@ absl::StatusOr<Tensor> ZerosLike(const Tensor& value, Device* device, Ops* ops) 
   return zeros;
 }
 
-class Sgd final : public Optimizer {
- public:
-  Sgd(const OptimizerSpec& spec, Ops* ops) : spec_(spec), ops_(ops) {}
+// PyTorch's names of what is remembered of each parameter: tensors of its shape.
+std::vector<const char*> BufferNames(const OptimizerSpec& spec) {
+  switch (spec.kind) {
+    case OptimizerKind::kSgd:
+      if (spec.momentum == 0) return {};
+      return {"momentum_buffer"};
+    case OptimizerKind::kAdamW:
+      return {"exp_avg", "exp_avg_sq"};
+  }
+  return {};
+}
 
-  // Velocities start as zeros: momentum 0 + g is PyTorch's first v = g.
+class BufferedOptimizer final : public Optimizer {
+ public:
+  BufferedOptimizer(const OptimizerSpec& spec, Ops* ops)
+      : spec_(spec), ops_(ops), names_(BufferNames(spec)) {}
+
+  // Buffers start as zeros. For SGD's velocity that is PyTorch's first v = g: momentum 0 + g.
   absl::Status Add(const Parameter& parameter, Device* device) {
-    Tensor velocity;
-    if (spec_.momentum != 0) {
-      ASSIGN_OR_RETURN(velocity, ZerosLike(parameter.value, device, ops_));
+    Slot slot{&parameter, {}};
+    for (size_t i = 0; i < names_.size(); ++i) {
+      ASSIGN_OR_RETURN(Tensor zeros, ZerosLike(parameter.value, device, ops_));
+      slot.buffers.push_back(std::move(zeros));
     }
-    slots_.push_back({&parameter, std::move(velocity)});
+    slots_.push_back(std::move(slot));
     return absl::OkStatus();
   }
 
   absl::Status Step(double lr, double gradient_scale) override {
-    std::vector<SgdParameter> parameters;
-    for (const Slot& slot : slots_) {
-      parameters.push_back({Floats(slot.parameter->value), Floats(slot.parameter->gradient),
-                            Floats(slot.velocity), slot.parameter->value.elements()});
-    }
-    SgdUpdate update;
-    update.parameters = parameters.data();
-    update.count = static_cast<int64_t>(parameters.size());
-    update.lr = static_cast<float>(lr);
-    update.momentum = static_cast<float>(spec_.momentum);
-    update.weight_decay = static_cast<float>(spec_.weight_decay);
-    update.nesterov = spec_.nesterov;
-    update.gradient_scale = static_cast<float>(gradient_scale);
-    RETURN_IF_ERROR(ToStatus(ops_->Sgd(update)));
+    RETURN_IF_ERROR(ToStatus(Update(lr, gradient_scale)));
     ++steps_;
     return absl::OkStatus();
   }
@@ -53,8 +54,9 @@ class Sgd final : public Optimizer {
   std::vector<OptimizerState> state() const override {
     std::vector<OptimizerState> state;
     for (const Slot& slot : slots_) {
-      if (slot.velocity.empty()) continue;
-      state.push_back({slot.parameter->spec.name, "momentum_buffer", slot.velocity});
+      for (size_t i = 0; i < names_.size(); ++i) {
+        state.push_back({slot.parameter->spec.name, names_[i], slot.buffers[i]});
+      }
     }
     return state;
   }
@@ -62,35 +64,45 @@ class Sgd final : public Optimizer {
  private:
   struct Slot {
     const Parameter* parameter;
-    Tensor velocity;  // empty without momentum
+    std::vector<Tensor> buffers;  // in the order of their names
   };
 
-  const OptimizerSpec spec_;
-  Ops* const ops_;
-  std::vector<Slot> slots_;
-  int64_t steps_ = 0;
-};
-
-class AdamW final : public Optimizer {
- public:
-  AdamW(const OptimizerSpec& spec, Ops* ops) : spec_(spec), ops_(ops) {}
-
-  absl::Status Add(const Parameter& parameter, Device* device) {
-    Slot slot{&parameter, {}, {}};
-    ASSIGN_OR_RETURN(slot.mean, ZerosLike(parameter.value, device, ops_));
-    ASSIGN_OR_RETURN(slot.square, ZerosLike(parameter.value, device, ops_));
-    slots_.push_back(std::move(slot));
-    return absl::OkStatus();
+  Error Update(double lr, double gradient_scale) {
+    switch (spec_.kind) {
+      case OptimizerKind::kSgd:
+        return StepSgd(lr, gradient_scale);
+      case OptimizerKind::kAdamW:
+        return StepAdamW(lr, gradient_scale);
+    }
+    return MakeError(absl::StatusCode::kInternal, "optimizer of an unknown kind");
   }
 
-  absl::Status Step(double lr, double gradient_scale) override {
+  Error StepSgd(double lr, double gradient_scale) {
+    std::vector<SgdParameter> parameters;
+    for (const Slot& slot : slots_) {
+      parameters.push_back({Floats(slot.parameter->value), Floats(slot.parameter->gradient),
+                            slot.buffers.empty() ? nullptr : Floats(slot.buffers[0]),
+                            slot.parameter->value.elements()});
+    }
+    SgdUpdate update;
+    update.parameters = parameters.data();
+    update.count = static_cast<int64_t>(parameters.size());
+    update.lr = static_cast<float>(lr);
+    update.momentum = static_cast<float>(spec_.momentum);
+    update.weight_decay = static_cast<float>(spec_.weight_decay);
+    update.nesterov = spec_.nesterov;
+    update.gradient_scale = static_cast<float>(gradient_scale);
+    return ops_->Sgd(update);
+  }
+
+  Error StepAdamW(double lr, double gradient_scale) {
     std::vector<AdamWParameter> parameters;
     for (const Slot& slot : slots_) {
       AdamWParameter& parameter = parameters.emplace_back();
       parameter.value = Floats(slot.parameter->value);
       parameter.gradient = Floats(slot.parameter->gradient);
-      parameter.mean = Floats(slot.mean);
-      parameter.square = Floats(slot.square);
+      parameter.mean = Floats(slot.buffers[0]);
+      parameter.square = Floats(slot.buffers[1]);
       parameter.n = slot.parameter->value.elements();
       parameter.weight_decay = static_cast<float>(DecayOf(slot.parameter->spec));
     }
@@ -103,27 +115,8 @@ class AdamW final : public Optimizer {
     update.beta2 = spec_.beta2;
     update.epsilon = spec_.epsilon;
     update.gradient_scale = static_cast<float>(gradient_scale);
-    RETURN_IF_ERROR(ToStatus(ops_->AdamW(update)));
-    ++steps_;
-    return absl::OkStatus();
+    return ops_->AdamW(update);
   }
-
-  int64_t steps() const override { return steps_; }
-
-  std::vector<OptimizerState> state() const override {
-    std::vector<OptimizerState> state;
-    for (const Slot& slot : slots_) {
-      state.push_back({slot.parameter->spec.name, "exp_avg", slot.mean});
-      state.push_back({slot.parameter->spec.name, "exp_avg_sq", slot.square});
-    }
-    return state;
-  }
-
- private:
-  struct Slot {
-    const Parameter* parameter;
-    Tensor mean, square;  // of the gradients, moving averages
-  };
 
   double DecayOf(const ParameterSpec& parameter) const {
     const bool decays = spec_.decay == DecayKind::kAll || parameter.shape.rank() >= 2;
@@ -132,20 +125,10 @@ class AdamW final : public Optimizer {
 
   const OptimizerSpec spec_;
   Ops* const ops_;
+  const std::vector<const char*> names_;  // of a slot's buffers
   std::vector<Slot> slots_;
   int64_t steps_ = 0;
 };
-
-template <typename Kind>
-absl::StatusOr<std::unique_ptr<Optimizer>> New(const OptimizerSpec& spec,
-                                               absl::Span<Parameter> parameters, Device* device,
-                                               Ops* ops) {
-  auto optimizer = std::make_unique<Kind>(spec, ops);
-  for (const Parameter& parameter : parameters) {
-    if (parameter.spec.trainable) RETURN_IF_ERROR(optimizer->Add(parameter, device));
-  }
-  return optimizer;
-}
 
 }  // namespace
 
@@ -153,13 +136,11 @@ absl::StatusOr<std::unique_ptr<Optimizer>> NewOptimizer(const OptimizerSpec& spe
                                                         absl::Span<Parameter> parameters,
                                                         Device* device, Ops* ops) {
   RETURN_IF_ERROR(CheckOptimizer(spec));
-  switch (spec.kind) {
-    case OptimizerKind::kSgd:
-      return New<Sgd>(spec, parameters, device, ops);
-    case OptimizerKind::kAdamW:
-      return New<AdamW>(spec, parameters, device, ops);
+  auto optimizer = std::make_unique<BufferedOptimizer>(spec, ops);
+  for (const Parameter& parameter : parameters) {
+    if (parameter.spec.trainable) RETURN_IF_ERROR(optimizer->Add(parameter, device));
   }
-  return absl::InternalError("optimizer of an unknown kind");
+  return optimizer;
 }
 
 }  // namespace thinwire

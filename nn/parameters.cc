@@ -90,4 +90,10 @@ Parameter* FindParameter(absl::Span<Parameter> parameters, const std::string& na
   return &*found;
 }
 
+absl::Status AddTiedGradients(const Parameter& embedding, const Parameter& head, Ops* ops) {
+  const TensorView sum = embedding.gradient.view();
+  RETURN_IF_ERROR(ToStatus(ops->Add(sum, head.gradient.view(), sum)));
+  return ToStatus(ops->Convert(sum, head.gradient.view()));
+}
+
 }  // namespace thinwire

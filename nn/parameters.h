@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "models/model.h"
+#include "nn/ops.h"
 #include "nn/segment.h"
 #include "tensor/device.h"
 
@@ -21,6 +22,9 @@ absl::StatusOr<std::vector<Parameter>> InitialParameters(absl::Span<const BlockS
 
 // Names are unique: parameters are built from the same specs as the layers that ask.
 Parameter* FindParameter(absl::Span<Parameter> parameters, const std::string& name);
+
+// Both gradients of a tied weight (models/tied_weight.h) become their sum, the embedding's first.
+absl::Status AddTiedGradients(const Parameter& embedding, const Parameter& head, Ops* ops);
 
 inline float* Floats(const Tensor& tensor) { return static_cast<float*>(tensor.data()); }
 

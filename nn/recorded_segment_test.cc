@@ -164,6 +164,41 @@ TEST_F(RecordedSegmentTest, EvaluationBetweenStepsChangesNothing) {
   }
 }
 
+TEST(RecordedLanguageModelTest, TokensToLogitsAreThoseOfTheSegmentItself) {
+  const auto ops = NewTestedOps();
+  for (const char* name : {"gpt2", "llama"}) {
+    const Model model = TinyLanguageModel(name);
+    SegmentOptions options;
+    options.device = TestedDevice();
+    options.ops = ops.get();
+    const auto plain = *BuildSegment(model.blocks, options);
+    const auto recorded =
+        RecordSegment(*BuildSegment(model.blocks, options), {options.device, ops.get(), 2, 2});
+    ::testing::internal::CaptureStderr();
+    for (int step = 0; step < 4; ++step) {
+      const std::string seed = std::to_string(step);
+      const Tensor ids =
+          On(options.device, RandomIds({2, kTinyPositions}, kTinyVocabulary, "ids" + seed));
+      const Tensor dy =
+          On(options.device, RandomTensor({2, kTinyPositions, kTinyVocabulary}, "dy" + seed));
+      std::vector<std::vector<float>> logits;
+      for (Segment* segment : {plain.get(), recorded.get()}) {
+        Saved saved;
+        const Tensor y = *segment->Forward(ids, Mode::kTrain, &saved);
+        logits.push_back(Values(On(CpuDevice(), y)));
+        EXPECT_TRUE(segment->Backward(dy, &saved)->empty());
+      }
+      EXPECT_EQ(logits[0], logits[1]) << name << ", step " << step;
+    }
+    for (size_t i = 0; i < plain->parameters().size(); ++i) {
+      EXPECT_EQ(Values(On(CpuDevice(), plain->parameters()[i].gradient)),
+                Values(On(CpuDevice(), recorded->parameters()[i].gradient)))
+          << plain->parameters()[i].spec.name;
+    }
+    EXPECT_EQ(::testing::internal::GetCapturedStderr(), "") << "a recording failed";
+  }
+}
+
 // Host memory whose recordings fail.
 class FailingToRecord final : public Device {
  public:

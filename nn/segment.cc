@@ -45,7 +45,10 @@ class BuiltSegment final : public Segment {
   }
 
   absl::StatusOr<Tensor> Forward(const Tensor& x, const Pass& pass, Saved* saved) override {
-    RETURN_IF_ERROR(Check("x", x, in_, in_type_));
+    const bool has_positions = pass.cache != nullptr && !x.empty() && x.shape().rank() > 1;
+    const int64_t positions = has_positions ? x.shape()[1] : 0;
+    const bool fits = 0 < positions && positions + pass.first_position <= in_[1];
+    RETURN_IF_ERROR(Check("x", x, fits ? in_.With(1, positions) : in_, in_type_));
     if (saved != nullptr) saved->set_pass(pass);
     return layers_.Forward(x, pass, saved);
   }

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -34,6 +35,23 @@ enum class Mode {
   kRecalibrate
 };
 
+// Keys and values of the positions that sequences have had, of the attention layers that a pass
+// goes through. One thread at a time.
+class KeyValueCache {
+ public:
+  // The memory of the layer known by this address, made when it is first asked for.
+  absl::StatusOr<Tensor> Of(const void* layer, Device* device, DType type, const Shape& shape) {
+    Tensor& memory = layers_[layer];
+    if (!memory.empty()) return memory;
+    absl::StatusOr<Tensor> made = Tensor::Allocate(device, type, shape);
+    if (made.ok()) memory = *made;
+    return made;
+  }
+
+ private:
+  std::map<const void*, Tensor> layers_;
+};
+
 // What kind of a forward pass over which samples. A mode alone says all there is to say where
 // nothing is random.
 struct Pass {
@@ -44,6 +62,11 @@ struct Pass {
   int64_t first_sample;  // of the input, in its whole batch
   // The pass has been before: its results are equal, and running statistics stay.
   bool again = false;
+  // Inference of sequences a few positions at a time, in kEvaluate: those of the input, fewer than
+  // a sample's or as many, begin with `first_position`, and the cache holds what the attention
+  // needs of the ones before them.
+  KeyValueCache* cache = nullptr;
+  int64_t first_position = 0;
 };
 
 // What Backward needs of one microbatch's Forward, in the order it was put there. Freed with it.
@@ -81,7 +104,8 @@ class Segment {
  public:
   virtual ~Segment() = default;
 
-  // x: [batch, ...] of the first block's `in`, in the compute type; int32 for an embedding.
+  // x: [batch, ...] of the first block's `in`, in the compute type; int32 for an embedding. With a
+  // cache of any number of positions up to that.
   // Returns the last block's output. Any batch size.
   virtual absl::StatusOr<Tensor> Forward(const Tensor& x, const Pass& pass, Saved* saved) = 0;
 

@@ -33,13 +33,15 @@ class Shape {
     for (int64_t dim : *this) n *= dim;
     return n;
   }
-  // This shape for another number of samples: the first extent replaced.
-  Shape WithBatch(int64_t batch) const {
-    assert(rank_ > 0);
+  // This shape with another extent of one axis.
+  Shape With(int axis, int64_t extent) const {
+    assert(axis < rank_);
     Shape s = *this;
-    s.dims_[0] = batch;
+    s.dims_[axis] = extent;
     return s;
   }
+  // This shape for another number of samples: the first extent replaced.
+  Shape WithBatch(int64_t batch) const { return With(0, batch); }
   // "[100, 32, 32, 16]"
   std::string ToString() const {
     std::string text = "[";

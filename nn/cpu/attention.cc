@@ -6,6 +6,7 @@
 #include <limits>
 #include <vector>
 
+#include "nn/attention_checks.h"
 #include "nn/cpu/attention_blocks.h"
 #include "nn/cpu/parallel.h"
 
@@ -25,6 +26,7 @@ namespace HWY_NAMESPACE {
 
 using cpu::AttentionMemory;
 using cpu::HeadGroup;
+using cpu::HeadRows;
 using cpu::kBlock;
 
 // A query's scores become exp(score - greatest), with zeros behind them up to whole vectors.
@@ -55,23 +57,24 @@ HWY_INLINE void DropScores(const DropoutMask& mask, uint32_t element, int64_t ke
   }
 }
 
-// The scores of a block of queries are whole in memory, [kBlock, scores_row]: no maximum changes
-// once it is known.
+// Of queries in one block, which need not begin it. The scores are whole in memory, [kBlock,
+// scores_row]: no maximum changes once it is known. Each row is computed alike whatever the others
+// are.
 template <typename T>
-void ForwardOfQueries(const AttentionForward& a, const HeadGroup& g, int64_t head, int64_t first,
+void ForwardOfQueries(const AttentionForward& a, const HeadGroup& g, const HeadRows& of,
                       AttentionMemory* memory) {
   const int64_t width = g.width(), size = g.size(), scores_row = g.blocks() * kBlock + 16;
-  const int64_t count = std::min(kBlock, g.positions - first);
-  const int64_t rows = (count + kStrip - 1) / kStrip * kStrip;
+  const int64_t head = of.head, first = of.first - of.place, end = of.place + of.count;
+  const int64_t begin = of.place / kStrip * kStrip, rows = (end + kStrip - 1) / kStrip * kStrip;
   float* const queries = memory->queries.Fit(kBlock * width);
   float* const scores = memory->scores.Fit(kBlock * scores_row);
   float* const y = memory->product.Fit(kBlock * width);
-  LoadRows<T>(g, {&a.qkv, head, first, count, true}, g.scale(), queries);
+  LoadRows<T>(g, of, g.scale(), queries);
   const auto keys_of = [&](int64_t t, int64_t block) {
     return std::min(kBlock, first + t + kStrip - block);
   };
   for (int64_t block = 0; block <= first; block += kBlock) {
-    for (int64_t t = 0; t < rows; t += kStrip) {
+    for (int64_t t = begin; t < rows; t += kStrip) {
       Strip<false>((keys_of(t, block) + 15) / 16 * 16, size, {queries + t * width, width, 1},
                    memory->keys_across.data() + block * size, kBlock,
                    scores + t * scores_row + block, scores_row);
@@ -80,24 +83,24 @@ void ForwardOfQueries(const AttentionForward& a, const HeadGroup& g, int64_t hea
   const bool drops = a.log_sum_exp != nullptr && g.spec->dropout > 0;
   const DropoutMask mask(a.dropout_key, a.first_sample + g.sample, g.spec->dropout);
   float factors[kBlock];
-  for (int64_t t = 0; t < rows; ++t) {
+  for (int64_t t = begin; t < rows; ++t) {
     float greatest = 0;
     const int64_t keys = first + t + 1;
     const float sum = Exponentials(keys, scores + t * scores_row, &greatest);
     factors[t] = 1 / (drops ? sum * (1 - g.spec->dropout) : sum);
-    if (t >= count || a.log_sum_exp == nullptr) continue;
+    if (t >= end || a.log_sum_exp == nullptr) continue;
     a.log_sum_exp[(g.sample * g.spec->heads + head) * g.positions + first + t] =
         greatest + std::log(sum);
     if (drops) DropScores(mask, g.element(head, first + t), keys, scores + t * scores_row);
   }
-  std::fill(y, y + rows * width, 0.0f);
+  std::fill(y + begin * width, y + rows * width, 0.0f);
   for (int64_t block = 0; block <= first; block += kBlock) {
-    for (int64_t t = 0; t < rows; t += kStrip) {
+    for (int64_t t = begin; t < rows; t += kStrip) {
       Strip<true>(width, keys_of(t, block), {scores + t * scores_row + block, scores_row, 1},
                   memory->values.data() + block * width, width, y + t * width, width);
     }
   }
-  StoreRows<T>(g, {&a.y, head, first, count, false}, factors, y);
+  StoreRows<T>(g, {&a.y, head, of.first, of.count, false, of.origin, of.place}, factors, y);
 }
 
 template <typename T>
@@ -114,9 +117,71 @@ void ForwardGroupTyped(const AttentionForward& a, const HeadGroup& g, AttentionM
   }
   for (int64_t head = g.first_head(); head < g.last_head(); ++head) {
     for (int64_t first = 0; first < g.positions; first += kBlock) {
-      ForwardOfQueries<T>(a, g, head, first, memory);
+      const int64_t count = std::min(kBlock, g.positions - first);
+      ForwardOfQueries<T>(a, g, {&a.qkv, head, first, count, true}, memory);
     }
   }
+}
+
+// A sample's keys and its values as if they were two samples of one head for each of theirs.
+HWY_INLINE TensorView CacheRows(const TensorView& cache) {
+  TensorView rows = cache;
+  rows.rank = 3;
+  rows.dims[0] = 2 * cache.dims[0];
+  rows.dims[1] = cache.dims[2];
+  rows.dims[2] = cache.dims[3] * cache.dims[4];
+  return rows;
+}
+
+// Puts the new rows behind the others in the cache, and all of them into the thread's memory.
+template <typename T>
+void FillAndLoadCache(const AttentionCached& a, const HeadGroup& g, AttentionMemory* memory) {
+  const int64_t width = g.width(), padded = g.blocks() * kBlock;
+  const TensorView cache = CacheRows(a.cache);
+  HeadGroup of_keys = g, of_values = g;
+  of_keys.sample = 2 * g.sample;
+  of_values.sample = 2 * g.sample + 1;
+  float* const rows = memory->rows.Fit(kBlock * width);
+  float* const keys_across = memory->keys_across.Fit(padded * g.size());
+  float* const values = memory->values.Fit(padded * width);
+  float ones[kBlock];
+  std::fill(ones, ones + kBlock, 1.0f);
+  for (int64_t first = a.first_position; first < g.positions; first += kBlock) {
+    const int64_t count = std::min(kBlock, g.positions - first);
+    LoadRows<T>(g, {&a.qkv, g.key_head(), first, count, true, a.first_position}, 1, rows);
+    StoreRows<T>(of_keys, {&cache, g.kv_head, first, count, false}, ones, rows);
+    LoadRows<T>(g, {&a.qkv, g.value_head(), first, count, false, a.first_position}, 1, rows);
+    StoreRows<T>(of_values, {&cache, g.kv_head, first, count, false}, ones, rows);
+  }
+  for (int64_t first = 0; first < g.positions; first += kBlock) {
+    const int64_t count = std::min(kBlock, g.positions - first);
+    LoadRows<T>(of_keys, {&cache, g.kv_head, first, count, false}, 1, rows);
+    Transpose(g, rows, keys_across + first * g.size());
+    LoadRows<T>(of_values, {&cache, g.kv_head, first, count, false}, 1, values + first * width);
+  }
+}
+
+// Blocks are those of the whole sequence, so that each query has Forward's bits.
+template <typename T>
+void ContinueGroupTyped(const AttentionCached& a, const HeadGroup& g, AttentionMemory* memory) {
+  FillAndLoadCache<T>(a, g, memory);
+  AttentionForward forward;
+  forward.qkv = a.qkv;
+  forward.y = a.y;
+  for (int64_t head = g.first_head(); head < g.last_head(); ++head) {
+    for (int64_t first = a.first_position; first < g.positions;) {
+      const int64_t place = first % kBlock;
+      const int64_t count = std::min(kBlock - place, g.positions - first);
+      ForwardOfQueries<T>(forward, g, {&a.qkv, head, first, count, true, a.first_position, place},
+                          memory);
+      first += count;
+    }
+  }
+}
+
+void ContinueGroup(const AttentionCached& a, const HeadGroup& g, AttentionMemory* memory) {
+  a.qkv.dtype == DType::kF32 ? ContinueGroupTyped<float>(a, g, memory)
+                             : ContinueGroupTyped<uint16_t>(a, g, memory);
 }
 
 void ForwardGroup(const AttentionForward& a, const HeadGroup& g, AttentionMemory* memory) {
@@ -132,6 +197,7 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace thinwire {
 HWY_EXPORT(ForwardGroup);
+HWY_EXPORT(ContinueGroup);
 
 namespace cpu {
 namespace {
@@ -142,26 +208,33 @@ class CpuAttention final : public Attention {
       : spec_(spec), rotation_(spec), memory_(threads) {}
 
   Error Forward(const AttentionForward& a) override {
-    return ForEachGroup(a.qkv, [&](const HeadGroup& group, AttentionMemory* memory) {
-      HWY_DYNAMIC_DISPATCH(ForwardGroup)(a, group, memory);
-    });
+    RETURN_ERROR(CheckDropout(spec_, a.qkv.dims[1]));
+    ForEachGroup(a.qkv.dims[0], a.qkv.dims[1],
+                 [&](const HeadGroup& group, AttentionMemory* memory) {
+                   HWY_DYNAMIC_DISPATCH(ForwardGroup)(a, group, memory);
+                 });
+    return Error{};
   }
   Error Backward(const AttentionBackward& a) override {
-    return ForEachGroup(a.qkv, [&](const HeadGroup& group, AttentionMemory* memory) {
-      BackwardGroup(a, group, memory);
+    RETURN_ERROR(CheckDropout(spec_, a.qkv.dims[1]));
+    ForEachGroup(
+        a.qkv.dims[0], a.qkv.dims[1],
+        [&](const HeadGroup& group, AttentionMemory* memory) { BackwardGroup(a, group, memory); });
+    return Error{};
+  }
+  Error Continue(const AttentionCached& a) override {
+    const int64_t end = a.first_position + a.qkv.dims[1], context = a.cache.dims[2];
+    RETURN_ERROR(CheckContext(a.first_position, end, context));
+    ForEachGroup(a.qkv.dims[0], end, [&](const HeadGroup& group, AttentionMemory* memory) {
+      HWY_DYNAMIC_DISPATCH(ContinueGroup)(a, group, memory);
     });
+    return Error{};
   }
 
  private:
   template <typename Body>
-  Error ForEachGroup(const TensorView& qkv, const Body& body) {
-    const int64_t positions = qkv.dims[1], groups = qkv.dims[0] * spec_.kv_heads;
-    if (spec_.dropout > 0 && spec_.heads * positions * positions > int64_t{UINT32_MAX}) {
-      return MakeError(absl::StatusCode::kInvalidArgument,
-                       "attention: dropout over %lld heads and %lld positions, want fewer than "
-                       "2^32 scores a sample",
-                       static_cast<long long>(spec_.heads), static_cast<long long>(positions));
-    }
+  void ForEachGroup(int64_t batch, int64_t positions, const Body& body) {
+    const int64_t groups = batch * spec_.kv_heads;
     rotation_.Prepare(positions);
     const auto threads = static_cast<int64_t>(memory_.size());
     ParallelFor(static_cast<int>(threads), threads, [&](int64_t thread) {
@@ -170,7 +243,6 @@ class CpuAttention final : public Attention {
              &memory_[thread]);
       }
     });
-    return Error{};
   }
 
   const AttentionSpec spec_;
@@ -179,30 +251,6 @@ class CpuAttention final : public Attention {
 };
 
 }  // namespace
-
-Error CheckSpec(const AttentionSpec& spec) {
-  if (spec.heads < 1 || spec.kv_heads < 1 || spec.heads % spec.kv_heads != 0 ||
-      spec.head_size < 1) {
-    return MakeError(
-        absl::StatusCode::kInvalidArgument,
-        "attention: %lld heads of %lld in groups of %lld keys, want at least 1 each and "
-        "a multiple of the keys",
-        static_cast<long long>(spec.heads), static_cast<long long>(spec.head_size),
-        static_cast<long long>(spec.kv_heads));
-  }
-  if (spec.rope_theta < 0 || (spec.rope_theta > 0 && spec.head_size % 2 != 0)) {
-    return MakeError(absl::StatusCode::kInvalidArgument,
-                     "attention: rotary positions with theta %g and heads of %lld, want theta at "
-                     "least 0 and an even size",
-                     static_cast<double>(spec.rope_theta), static_cast<long long>(spec.head_size));
-  }
-  if (!(spec.dropout >= 0 && spec.dropout < 1)) {
-    return MakeError(absl::StatusCode::kInvalidArgument,
-                     "attention: dropout %g, want a rate in [0, 1)",
-                     static_cast<double>(spec.dropout));
-  }
-  return Error{};
-}
 
 std::unique_ptr<Attention> NewAttention(int threads, const AttentionSpec& spec) {
   return std::make_unique<CpuAttention>(threads, spec);

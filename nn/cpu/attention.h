@@ -8,10 +8,7 @@
 
 namespace thinwire::cpu {
 
-// InvalidArgument for numbers that make no attention.
-Error CheckSpec(const AttentionSpec& spec);
-
-// `spec` is valid. Computes in fp32, whatever the compute type.
+// `spec` is valid (nn/attention_checks.h). Computes in fp32, whatever the compute type.
 std::unique_ptr<Attention> NewAttention(int threads, const AttentionSpec& spec);
 
 }  // namespace thinwire::cpu

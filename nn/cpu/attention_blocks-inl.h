@@ -25,9 +25,9 @@ inline constexpr int64_t kRowsAhead = 8;
 
 template <typename T>
 HWY_INLINE T* RowAt(const cpu::HeadGroup& g, const cpu::HeadRows& rows, int64_t t) {
-  const int64_t stride = rows.x->dims[2];
-  return static_cast<T*>(rows.x->data) + (g.sample * g.positions + rows.first + t) * stride +
-         rows.head * g.size();
+  const int64_t positions = rows.x->dims[1], stride = rows.x->dims[2];
+  return static_cast<T*>(rows.x->data) +
+         (g.sample * positions + rows.first - rows.origin + t) * stride + rows.head * g.size();
 }
 
 // Turns a row by its position, by the negative one if `back`.
@@ -56,26 +56,28 @@ template <typename T>
 HWY_INLINE void LoadRows(const cpu::HeadGroup& g, const cpu::HeadRows& rows, float factor,
                          float* to) {
   const int64_t width = g.width();
+  std::fill(to, to + rows.place * width, 0.0f);
   for (int64_t t = 0; t < rows.count; ++t) {
     if (t + kRowsAhead < rows.count) PrefetchRow<T>(g, rows, t + kRowsAhead);
     const T* const from = RowAt<const T>(g, rows, t);
-    float* const row = to + t * width;
+    float* const row = to + (rows.place + t) * width;
     for (int64_t j = 0; j < g.size(); ++j) row[j] = factor * LoadOne(from + j);
     std::fill(row + g.size(), row + width, 0.0f);
     if (rows.turned) Turn(*g.rotation, rows.first + t, false, row);
   }
-  std::fill(to + rows.count * width, to + cpu::kBlock * width, 0.0f);
+  std::fill(to + (rows.place + rows.count) * width, to + cpu::kBlock * width, 0.0f);
 }
 
-// from: [rows.count, width], of which row t counts factors[t] times.
+// from: [kBlock, width], of which row t counts factors[t] times.
 template <typename T>
 HWY_INLINE void StoreRows(const cpu::HeadGroup& g, const cpu::HeadRows& rows, const float* factors,
                           float* from) {
   for (int64_t t = 0; t < rows.count; ++t) {
-    float* const row = from + t * g.width();
+    float* const row = from + (rows.place + t) * g.width();
     if (rows.turned) Turn(*g.rotation, rows.first + t, true, row);
     T* const to = RowAt<T>(g, rows, t);
-    for (int64_t j = 0; j < g.size(); ++j) StoreOne(factors[t] * row[j], to + j);
+    const float factor = factors[rows.place + t];
+    for (int64_t j = 0; j < g.size(); ++j) StoreOne(factor * row[j], to + j);
   }
 }
 

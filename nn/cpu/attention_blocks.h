@@ -63,7 +63,7 @@ class Rotation {
 struct HeadGroup {
   const AttentionSpec* spec;
   const Rotation* rotation;
-  int64_t positions, sample, kv_head;
+  int64_t positions, sample, kv_head;  // positions: those of the keys
 
   int64_t size() const { return spec->head_size; }
   int64_t width() const { return (size() + 15) / 16 * 16; }  // of a row in a thread's memory
@@ -79,11 +79,13 @@ struct HeadGroup {
   }
 };
 
-// Positions [first, first + count) of one head of [batch, T, heads head_size].
+// Positions [first, first + count) of one head of [batch, T, heads head_size], of whose T the first
+// is position `origin`. In a thread's memory they are the rows from `place` on.
 struct HeadRows {
   const TensorView* x;
   int64_t head, first, count;
   bool turned;  // by the rotation
+  int64_t origin = 0, place = 0;
 };
 
 // One thread's.

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <string>
 
+#include "nn/attention_checks.h"
 #include "nn/cpu/testing.h"
 #include "nn/dropout_mask.h"
 
@@ -309,6 +310,69 @@ TEST(AttentionTest, AnEvaluationDropsNothing) {
                              View(DType::kF32, {2, 40, 32}, y.data()), nullptr, 0, 0})
                   .ok());
   EXPECT_EQ(y, plain.y);
+}
+
+// y of all positions, in steps of so many.
+Floats Continued(const AttentionSpec& spec, const Sizes& sizes, const Floats& qkv,
+                 const std::vector<int64_t>& steps) {
+  const int64_t context = sizes.positions, in = Row(spec), out = spec.heads * spec.head_size;
+  const auto attention = NewAttention(2, spec);
+  TestTensor cache(spec.compute, {sizes.batch, 2, context, spec.kv_heads, spec.head_size});
+  Floats y(sizes.batch * context * out);
+  int64_t first = 0;
+  for (const int64_t count : steps) {
+    Floats part;
+    for (int64_t sample = 0; sample < sizes.batch; ++sample) {
+      const auto row = qkv.begin() + (sample * context + first) * in;
+      part.insert(part.end(), row, row + count * in);
+    }
+    TestTensor x(spec.compute, {sizes.batch, count, in}, part);
+    TestTensor result(spec.compute, {sizes.batch, count, out});
+    EXPECT_TRUE(attention->Continue({x.view(), result.view(), cache.view(), first}).ok());
+    const Floats values = result.Read();
+    for (int64_t sample = 0; sample < sizes.batch; ++sample) {
+      std::copy_n(values.begin() + sample * count * out, count * out,
+                  y.begin() + (sample * context + first) * out);
+    }
+    first += count;
+  }
+  return y;
+}
+
+TEST(AttentionTest, PositionsWithACacheHaveTheBitsOfTheWholeSequence) {
+  AttentionSpec rotary = Spec(4, 2, 24);
+  rotary.rope_theta = 10000;
+  AttentionSpec narrow = Spec(2, 2, 32);
+  narrow.compute = DType::kBF16;
+  const Sizes sizes{2, 150};
+  for (const AttentionSpec& spec : {Spec(3, 3, 32), rotary, narrow}) {
+    const Floats qkv = RandomQkv(spec, sizes);
+    const Floats whole = Pass(1, spec, sizes, 2, qkv, RandomDy(spec, sizes)).y;
+    EXPECT_EQ(Continued(spec, sizes, qkv, {150}), whole);
+    EXPECT_EQ(Continued(spec, sizes, qkv, {61, 1, 1, 1, 1, 5, 75, 5}), whole);
+  }
+}
+
+// The cache holds turned keys in the compute type; the whole sequence's are never rounded.
+TEST(AttentionTest, RotaryPositionsInBF16WithACacheAreCloseToTheWholeSequence) {
+  AttentionSpec spec = Spec(4, 2, 16);
+  spec.rope_theta = 10000;
+  spec.compute = DType::kBF16;
+  const Sizes sizes{1, 70};
+  const Floats qkv = RandomQkv(spec, sizes);
+  const Floats whole = Pass(1, spec, sizes, 1, qkv, RandomDy(spec, sizes)).y;
+  ExpectNear(Continued(spec, sizes, qkv, {40, 30}), Doubles(whole.begin(), whole.end()), 0x1p-5,
+             "y");
+}
+
+TEST(AttentionTest, RefusesPositionsBeyondTheCache) {
+  const Error error =
+      NewAttention(1, Spec(1, 1, 4))
+          ->Continue({View(DType::kF32, {1, 3, 12}, nullptr), View(DType::kF32, {1, 3, 4}, nullptr),
+                      View(DType::kF32, {1, 2, 8, 1, 4}, nullptr), 6});
+  EXPECT_EQ(ToStatus(error).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_NE(std::string(error.message).find("positions 6 to 8, want them within a context of 8"),
+            std::string::npos);
 }
 
 TEST(AttentionTest, LargeScoresDoNotOverflow) {

@@ -56,11 +56,11 @@ HWY_INLINE void NormalizeRow(const LayerNormForward& a, int64_t n, int64_t row) 
   for (; j + lanes <= n; j += lanes) {
     const FloatVec v = hn::Sub(LoadFloats(d, x + j), hn::Set(d, mean));
     const FloatVec scaled = hn::Mul(hn::Mul(v, hn::Set(d, rstd)), hn::LoadU(d, a.scale + j));
-    const FloatVec bias = a.centred ? hn::LoadU(d, a.bias + j) : hn::Zero(d);
+    const FloatVec bias = a.bias != nullptr ? hn::LoadU(d, a.bias + j) : hn::Zero(d);
     StoreFloats(hn::Add(scaled, bias), d, y + j);
   }
   for (; j < n; ++j) {
-    const float bias = a.centred ? a.bias[j] : 0.0f;
+    const float bias = a.bias != nullptr ? a.bias[j] : 0.0f;
     StoreOne((LoadOne(x + j) - mean) * rstd * a.scale[j] + bias, y + j);
   }
   if (a.centred) a.mean[row] = mean;
@@ -197,7 +197,7 @@ void NormalizeRowsBackward(int threads, const LayerNormBackward& a) {
   }
   for (int64_t j = 0; j < features; ++j) {
     a.dscale[j] += static_cast<float>(totals[j]);
-    if (a.centred) a.dbias[j] += static_cast<float>(totals[features + j]);
+    if (a.dbias != nullptr) a.dbias[j] += static_cast<float>(totals[features + j]);
   }
 }
 

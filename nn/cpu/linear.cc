@@ -7,6 +7,8 @@ using Desc = dnnl::memory::desc;
 using Tag = dnnl::memory::format_tag;
 using Type = dnnl::memory::data_type;
 
+constexpr int64_t kLargeWeights = 1 << 16;
+
 class LinearKind final : public WeightedKind {
  public:
   LinearKind(OneDnn* onednn, const LinearSpec& spec) : onednn_(onednn), spec_(spec) {}
@@ -19,24 +21,29 @@ class LinearKind final : public WeightedKind {
 
   dnnl::primitive_desc BackwardData(int64_t n) const override {
     return Describe<dnnl::inner_product_backward_data>(
-        *onednn_, std::tuple(X(n), AnyWeights(ComputeType()), Y(n)), ForwardHint(n));
+        *onednn_, std::tuple(X(n), Weights(ComputeType()), Y(n)), ForwardHint(n));
   }
 
   dnnl::primitive_desc BackwardWeights(int64_t n) const override {
     return Describe<dnnl::inner_product_backward_weights>(
-        *onednn_, std::tuple(X(n), AnyWeights(Type::f32), Bias(), Y(n)), ForwardHint(n));
+        *onednn_, std::tuple(X(n), Weights(Type::f32), Bias(), Y(n)), ForwardHint(n));
   }
 
  private:
   dnnl::inner_product_forward::primitive_desc ForwardHint(int64_t n) const {
     return Describe<dnnl::inner_product_forward>(
-        *onednn_, std::tuple(dnnl::prop_kind::forward_training, X(n), AnyWeights(ComputeType()),
-                             Bias(), Y(n)));
+        *onednn_,
+        std::tuple(dnnl::prop_kind::forward_training, X(n), Weights(ComputeType()), Bias(), Y(n)));
   }
 
   Type ComputeType() const { return OneDnnType(spec_.compute); }
   dnnl::memory::dims WeightDims() const { return {spec_.out_features, spec_.in_features}; }
-  Desc AnyWeights(Type type) const { return Desc(WeightDims(), type, Tag::any); }
+  // oneDNN 2.6 prefers blocked weights. In products of large matrices its GEMM on plain ones takes
+  // less time, of a weight gradient half (tests/bench/ops_bench.cc), and needs no packed copy.
+  Desc Weights(Type type) const {
+    const bool is_large = spec_.in_features * spec_.out_features >= kLargeWeights;
+    return Desc(WeightDims(), type, is_large ? Tag::ab : Tag::any);
+  }
   Desc Bias() const { return spec_.bias ? Desc({spec_.out_features}, Type::f32, Tag::a) : Desc(); }
   Desc X(int64_t n) const { return Desc({n, spec_.in_features}, ComputeType(), Tag::ab); }
   Desc Y(int64_t n) const { return Desc({n, spec_.out_features}, ComputeType(), Tag::ab); }

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include "nn/attention_checks.h"
 #include "nn/cpu/activations.h"
 #include "nn/cpu/adamw.h"
 #include "nn/cpu/attention.h"
@@ -100,7 +101,7 @@ class CpuOps final : public Ops {
 
   Error NewAttention(const AttentionSpec& spec, Attention** attention) override {
     RETURN_ERROR(CheckComputeType(spec.compute));
-    RETURN_ERROR(cpu::CheckSpec(spec));
+    RETURN_ERROR(CheckSpec(spec));
     *attention = cpu::NewAttention(threads(), spec).release();
     return Error{};
   }
@@ -216,8 +217,10 @@ class CpuOps final : public Ops {
     cpu::AdamW(threads(), arguments);
     return Error{};
   }
-  Error SumOfSquares(const float* values, int64_t n, double* sum) override {
-    *sum = cpu::SumOfSquares(threads(), values, n);
+  Error SumsOfSquares(const FloatRange* ranges, int64_t count, double* sums) override {
+    for (int64_t i = 0; i < count; ++i) {
+      sums[i] = cpu::SumOfSquares(threads(), ranges[i].values, ranges[i].n);
+    }
     return Error{};
   }
   Error Zero(float* values, int64_t n) override {

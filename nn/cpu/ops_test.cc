@@ -6,7 +6,10 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <memory>
 #include <vector>
+
+#include "nn/cpu/testing.h"
 
 namespace thinwire {
 namespace {
@@ -261,6 +264,93 @@ TEST(MaxoutTest, ANanWins) {
                   .ok());
   EXPECT_TRUE(std::isnan(y[0]));
   EXPECT_TRUE(std::isnan(y[1]));
+}
+
+// y = x W^T + b of n rows, its gradients added to ones, in fp64.
+struct LinearProduct {
+  int64_t n, in, out;
+  cpu::Floats x, weights, bias, dy;
+  cpu::Floats y, dx, weights_gradient, bias_gradient;
+
+  LinearProduct(int64_t n, int64_t in, int64_t out, DType compute)
+      : n(n),
+        in(in),
+        out(out),
+        x(Rounded(n * in, 1, compute)),
+        weights(Rounded(out * in, 2, compute)),
+        bias(cpu::RandomFloats(out, 3)),
+        dy(Rounded(n * out, 4, compute)),
+        y(n * out),
+        dx(n * in),
+        weights_gradient(out * in),
+        bias_gradient(out, 1) {
+    for (int64_t o = 0; o < out; ++o) {
+      for (int64_t r = 0; r < n; ++r) bias_gradient[o] += dy[r * out + o];
+    }
+    Multiply(n, out, in, x.data(), in, 1, weights.data(), in, 1, &y);
+    for (int64_t i = 0; i < n * out; ++i) y[i] += bias[i % out];
+    Multiply(n, in, out, dy.data(), out, 1, weights.data(), 1, in, &dx);
+    Multiply(out, in, n, dy.data(), 1, out, x.data(), 1, in, &weights_gradient);
+    for (float& value : weights_gradient) value += 1;
+  }
+
+  static cpu::Floats Rounded(int64_t n, uint64_t seed, DType compute) {
+    return cpu::TestTensor(compute, {n}, cpu::RandomFloats(n, seed)).Read();
+  }
+  // c[i, j] = sum over k of a[i, k] b[j, k], with strides of a and of b for both indices.
+  static void Multiply(int64_t rows, int64_t columns, int64_t depth, const float* a, int64_t a_i,
+                       int64_t a_k, const float* b, int64_t b_j, int64_t b_k, cpu::Floats* c) {
+    for (int64_t i = 0; i < rows; ++i) {
+      for (int64_t j = 0; j < columns; ++j) {
+        double sum = 0;
+        for (int64_t k = 0; k < depth; ++k) {
+          sum +=
+              static_cast<double>(a[i * a_i + k * a_k]) * static_cast<double>(b[j * b_j + k * b_k]);
+        }
+        (*c)[i * columns + j] = static_cast<float>(sum);
+      }
+    }
+  }
+};
+
+void ExpectNear(const cpu::Floats& got, const cpu::Floats& want, float tolerance) {
+  ASSERT_EQ(got.size(), want.size());
+  const float greatest = *std::max_element(want.begin(), want.end());
+  for (size_t i = 0; i < want.size(); ++i) ASSERT_NEAR(got[i], want[i], tolerance * greatest) << i;
+}
+
+// oneDNN multiplies small weights and large ones in different ways.
+TEST(LinearTest, IsAProductForSmallAndLargeWeights) {
+  for (const DType compute : {DType::kF32, DType::kBF16}) {
+    for (const int64_t in : {33, 320}) {
+      const LinearProduct product(9, in, 257, compute);
+      const auto ops = NewCpuOps(2);
+      if (!ops->CheckComputeType(compute).ok()) continue;
+      LinearSpec spec;
+      spec.in_features = in;
+      spec.out_features = product.out;
+      spec.bias = true;
+      spec.compute = compute;
+      Linear* made = nullptr;
+      ASSERT_TRUE(ops->NewLinear(spec, &made).ok());
+      const std::unique_ptr<Linear> linear(made);
+      cpu::TestTensor x(compute, {9, in}, product.x), dy(compute, {9, 257}, product.dy),
+          y(compute, {9, 257}), dx(compute, {9, in});
+      cpu::Floats weights_gradient(257 * in, 1), bias_gradient(257, 1);
+      ASSERT_TRUE(linear->LoadWeights(product.weights.data(), product.bias.data()).ok());
+      ASSERT_TRUE(linear->Forward(x.view(), y.view()).ok());
+      ASSERT_TRUE(linear->BackwardData(dy.view(), dx.view()).ok());
+      ASSERT_TRUE(
+          linear
+              ->BackwardWeights(x.view(), dy.view(), weights_gradient.data(), bias_gradient.data())
+              .ok());
+      const float rounding = compute == DType::kF32 ? 1e-5f : 0x1p-7f;
+      ExpectNear(y.Read(), product.y, rounding);
+      ExpectNear(dx.Read(), product.dx, rounding);
+      ExpectNear(weights_gradient, product.weights_gradient, 1e-5f);
+      ExpectNear(bias_gradient, product.bias_gradient, 1e-5f);
+    }
+  }
 }
 
 }  // namespace

@@ -1,7 +1,6 @@
 #include "nn/cuda/elementwise.h"
-#include "nn/cuda/vectors.cuh"
+#include "nn/cuda/map.cuh"
 #include "tensor/cuda/error.h"
-#include "tensor/cuda/launch.h"
 
 namespace thinwire::cuda {
 namespace {
@@ -19,126 +18,10 @@ struct Sum {
   __device__ float operator()(float a, float b) const { return a + b; }
 };
 
-// to[i] = Function(from[i])
-template <typename Function, typename From, typename To>
-struct Unary {
-  template <int kN>
-  struct Values {
-    float x[kN];
-  };
-  const From* from;
-  To* to;
-
-  template <int kN>
-  __device__ void Read(int64_t at, Values<kN>* values) const {
-    LoadAligned(from + at, values->x);
-  }
-  template <int kN>
-  __device__ void Write(int64_t at, Values<kN>* values) const {
-#pragma unroll
-    for (float& x : values->x) x = Function()(x);
-    StoreAligned(values->x, to + at);
-  }
-};
-
-// to[i] = Function(a[i], b[i])
-template <typename Function, typename T>
-struct Binary {
-  template <int kN>
-  struct Values {
-    float a[kN], b[kN];
-  };
-  const T* a;
-  const T* b;
-  T* to;
-
-  template <int kN>
-  __device__ void Read(int64_t at, Values<kN>* values) const {
-    LoadAligned(a + at, values->a);
-    LoadAligned(b + at, values->b);
-  }
-  template <int kN>
-  __device__ void Write(int64_t at, Values<kN>* values) const {
-#pragma unroll
-    for (int i = 0; i < kN; ++i) values->a[i] = Function()(values->a[i], values->b[i]);
-    StoreAligned(values->a, to + at);
-  }
-};
-
-// A thread reads so many vectors before it writes the first.
-constexpr int kVectorsEach = 4;
-
-// A block has kVectorsEach * 256 neighbouring vectors; what is left behind the last whole vector
-// goes to the first threads, an element each.
-template <int kN, typename Operation>
-__global__ void Map(Operation operation, int64_t n) {
-  using Values = typename Operation::template Values<kN>;
-  const int64_t vectors = n / kN, block = blockIdx.x;
-  const int64_t first = block * kVectorsEach * kThreads + threadIdx.x;
-  if (first + (kVectorsEach - 1) * kThreads < vectors) {
-    Values values[kVectorsEach];
-#pragma unroll
-    for (int i = 0; i < kVectorsEach; ++i) {
-      operation.Read((first + i * kThreads) * kN, &values[i]);
-    }
-#pragma unroll
-    for (int i = 0; i < kVectorsEach; ++i) {
-      operation.Write((first + i * kThreads) * kN, &values[i]);
-    }
-  } else {
-    for (int64_t i = first; i < vectors && i < first + kVectorsEach * kThreads; i += kThreads) {
-      Values values;
-      operation.Read(i * kN, &values);
-      operation.Write(i * kN, &values);
-    }
-  }
-  const int64_t rest = vectors * kN + block * kThreads + threadIdx.x;
-  if (rest < n) {
-    typename Operation::template Values<1> value;
-    operation.Read(rest, &value);
-    operation.Write(rest, &value);
-  }
-}
-
-// kN: the elements of a vector, if memory is `wide`.
-template <int kN, typename Operation>
-Error LaunchMap(CudaDevice* device, bool wide, int64_t n, const Operation& operation) {
-  cudaStream_t stream;
-  RETURN_ERROR(device->Stream(&stream));
-  constexpr int64_t kBlock = kVectorsEach * kThreads;
-  return wide ? Launch(stream, BlocksWith(kBlock * kN, n), dim3(kThreads), Map<kN, Operation>,
-                       operation, n)
-              : Launch(stream, BlocksWith(kBlock, n), dim3(kThreads), Map<1, Operation>, operation,
-                       n);
-}
-
-template <typename T>
-T* As(const TensorView& view) {
-  return static_cast<T*>(view.data);
-}
-
-template <int kN, typename Function, typename From, typename To>
-Error MapOne(CudaDevice* device, const TensorView& from, const TensorView& to) {
-  return LaunchMap<kN>(device, AreAligned(from.data, to.data), from.elements(),
-                       Unary<Function, From, To>{As<From>(from), As<To>(to)});
-}
-
-template <typename Function, typename T>
-Error MapTwo(CudaDevice* device, const TensorView& a, const TensorView& b, const TensorView& to) {
-  return LaunchMap<kWide<T>>(device, AreAligned(a.data, b.data, to.data), a.elements(),
-                             Binary<Function, T>{As<T>(a), As<T>(b), As<T>(to)});
-}
-template <typename Function>
-Error MapTwo(CudaDevice* device, const TensorView& a, const TensorView& b, const TensorView& to) {
-  return a.dtype == DType::kF32 ? MapTwo<Function, float>(device, a, b, to)
-                                : MapTwo<Function, uint16_t>(device, a, b, to);
-}
-
 }  // namespace
 
 Error Relu(CudaDevice* device, const TensorView& x, const TensorView& y) {
-  return x.dtype == DType::kF32 ? MapOne<4, ReluOf, float, float>(device, x, y)
-                                : MapOne<8, ReluOf, uint16_t, uint16_t>(device, x, y);
+  return MapOne<ReluOf>(device, x, y);
 }
 
 Error ReluBackward(CudaDevice* device, const TensorView& y, const TensorView& dy,

@@ -1,4 +1,5 @@
-// Every bit is the CPU's: each element is one operation, rounded alike.
+// Every bit is the CPU's where each element is one operation, rounded alike. GELU and SwiGLU stand
+// on another exponential.
 
 #include <gtest/gtest.h>
 
@@ -75,9 +76,67 @@ TEST_P(ElementwiseTest, ConvertIsTheCpus) {
   });
 }
 
+TEST_P(ElementwiseTest, GeluIsTheCpus) {
+  for (const GeluKind kind : {GeluKind::kTanh, GeluKind::kExact}) {
+    ExpectTwins(Rounded(type(), 1e-6, 1e-6), [&](Side* side) -> Outputs {
+      const TensorView x = side->Of(type(), shape(), Numbers(1)),
+                       dy = side->Of(type(), shape(), RandomFloats(n(), 2)),
+                       y = side->Unwritten(type(), shape());
+      EXPECT_TRUE((*side)->Gelu(kind, x, y).ok());
+      EXPECT_TRUE((*side)->GeluBackward(kind, x, dy, dy).ok());
+      return {{"y", side->Read(y)}, {"dx", side->Read(dy)}};
+    });
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Sizes, ElementwiseTest,
                          testing::Combine(testing::Values(DType::kF32, DType::kBF16),
                                           testing::Values(0, 1, 3, 8, 100, 4099, 8192, 50001)));
+
+// Rows that whole vectors make up, and others.
+TEST(SwigluTest, IsTheCpus) {
+  for (const DType type : {DType::kF32, DType::kBF16}) {
+    for (const int64_t features : {1, 8, 37, 200}) {
+      const Shape wide({3, 7, 2 * features}), narrow({3, 7, features});
+      ExpectTwins(Rounded(type, 1e-6, 1e-6), [&](Side* side) -> Outputs {
+        const TensorView x = side->Of(type, wide, RandomFloats(wide.elements(), 1, 0, 4)),
+                         dy = side->Of(type, narrow, RandomFloats(narrow.elements(), 2)),
+                         y = side->Unwritten(type, narrow), dx = side->Unwritten(type, wide);
+        EXPECT_TRUE((*side)->Swiglu(x, y).ok());
+        EXPECT_TRUE((*side)->SwigluBackward(x, dy, dx).ok());
+        return {{"y", side->Read(y)}, {"dx", side->Read(dx)}};
+      });
+    }
+  }
+}
+
+TEST(DropTest, IsTheCpus) {
+  for (const DType type : {DType::kF32, DType::kBF16}) {
+    for (const int64_t features : {1, 24, 1003, 20000}) {
+      ExpectTwins(kSameBits, [&, shape = Shape({3, features})](Side* side) -> Outputs {
+        Dropout a;
+        a.rate = 0.3f;
+        a.key = 0x123456789ABCDEFu;
+        a.first_sample = 5;
+        a.x = side->Of(type, shape, RandomFloats(shape.elements(), 1));
+        a.y = side->Unwritten(type, shape);
+        EXPECT_TRUE((*side)->Drop(a).ok());
+        const Floats apart = side->Read(a.y);
+        a.y = a.x;
+        EXPECT_TRUE((*side)->Drop(a).ok());
+        return {{"apart", apart}, {"in place", side->Read(a.x)}};
+      });
+    }
+  }
+}
+
+TEST(DropTest, RefusesARateInTheCpusWords) {
+  Side device = DeviceSide(), cpu = CpuSide();
+  Dropout a;
+  a.rate = 1;
+  EXPECT_EQ(ToStatus(device->Drop(a)), ToStatus(cpu->Drop(a)));
+  EXPECT_EQ(ToStatus(device->Drop(a)).code(), absl::StatusCode::kInvalidArgument);
+}
 
 TEST(ZeroTest, ClearsAllAndNoMore) {
   Side side = DeviceSide();

@@ -11,10 +11,11 @@ struct ForwardArguments {
   const T* x;
   T* y;
   const float* scale;
-  const float* bias;
+  const float* bias;  // null: none
   float* mean;
   float* rstd;
   float epsilon;
+  bool centred;  // else without a mean
   int64_t rows, features;
 };
 
@@ -25,13 +26,16 @@ __global__ void NormalizeRow(ForwardArguments<T> a) {
   const T* const x = a.x + thread.row * a.features;
   T* const y = a.y + thread.row * a.features;
   const float n = static_cast<float>(a.features);
-  float values[kN], scale[kN], bias[kN];
-  float sum = 0;
-  for (int64_t j = thread.index * kN; j < a.features; j += thread.kCount * kN) {
-    LoadAligned(x + j, values);
-    for (int i = 0; i < kN; ++i) sum += values[i];
+  float values[kN], scale[kN], bias[kN] = {};
+  float mean = 0;
+  if (a.centred) {
+    float sum = 0;
+    for (int64_t j = thread.index * kN; j < a.features; j += thread.kCount * kN) {
+      LoadAligned(x + j, values);
+      for (int i = 0; i < kN; ++i) sum += values[i];
+    }
+    mean = thread.template Reduce<Sum>(sum) / n;
   }
-  const float mean = thread.template Reduce<Sum>(sum) / n;
   float squares = 0;
   for (int64_t j = thread.index * kN; j < a.features; j += thread.kCount * kN) {
     LoadAligned(x + j, values);
@@ -42,12 +46,12 @@ __global__ void NormalizeRow(ForwardArguments<T> a) {
   for (int64_t j = thread.index * kN; j < a.features; j += thread.kCount * kN) {
     LoadAligned(x + j, values);
     LoadAligned(a.scale + j, scale);
-    LoadAligned(a.bias + j, bias);
+    if (a.bias != nullptr) LoadAligned(a.bias + j, bias);
     for (int i = 0; i < kN; ++i) values[i] = (values[i] - mean) * rstd * scale[i] + bias[i];
     StoreAligned(values, y + j);
   }
   if (thread.index == 0) {
-    a.mean[thread.row] = mean;
+    if (a.centred) a.mean[thread.row] = mean;
     a.rstd[thread.row] = rstd;
   }
 }
@@ -71,6 +75,7 @@ Error NormalizeRows(CudaDevice* device, const LayerNormForward& a) {
                                         a.mean,
                                         a.rstd,
                                         a.epsilon,
+                                        a.centred,
                                         rows,
                                         features};
     return IsLongRow(features) ? Launch(stream, BlocksWith(1, rows), dim3(kThreads),

@@ -1,5 +1,6 @@
 // With xhat = (x - mean) rstd and g = scale dy:
 //   dx = rstd (g - mean(g) - xhat mean(g xhat)),  dscale += sum(dy xhat),  dbias += sum(dy).
+// RMS norm's are the same with 0 for both means, of x and of g.
 
 #include "nn/cuda/columns.cuh"
 #include "nn/cuda/layer_norm.h"
@@ -16,8 +17,10 @@ struct Arguments {
   const T* dy;
   T* dx;
   const float* scale;
-  const float* mean;
+  const float* mean;  // null: not centred
   const float* rstd;
+
+  __device__ float MeanOf(int64_t row) const { return mean == nullptr ? 0.0f : mean[row]; }
 };
 
 template <typename T, int kN, int kRowWarps>
@@ -28,7 +31,7 @@ __global__ void DifferentiateRow(Arguments<T> a, int64_t rows, int64_t features)
   const T* const x = a.x + row * features;
   const T* const dy = a.dy + row * features;
   T* const dx = a.dx + row * features;
-  const float mean = a.mean[row], rstd = a.rstd[row];
+  const float mean = a.MeanOf(row), rstd = a.rstd[row];
   float xs[kN], dys[kN], scale[kN];
   float g_sum = 0, product_sum = 0;
   for (int64_t j = thread.index * kN; j < features; j += thread.kCount * kN) {
@@ -41,7 +44,8 @@ __global__ void DifferentiateRow(Arguments<T> a, int64_t rows, int64_t features)
       product_sum += g * ((xs[i] - mean) * rstd);
     }
   }
-  const float g_mean = thread.template Reduce<Sum>(g_sum) / static_cast<float>(features);
+  const float g_mean =
+      a.mean == nullptr ? 0.0f : thread.template Reduce<Sum>(g_sum) / static_cast<float>(features);
   const float product_mean =
       thread.template Reduce<Sum>(product_sum) / static_cast<float>(features);
   for (int64_t j = thread.index * kN; j < features; j += thread.kCount * kN) {
@@ -72,7 +76,7 @@ __global__ void SumParameterGradients(Arguments<T> a, ColumnGrid grid, double* t
         Row<kN> values;
         LoadAligned(a.x + at, values.x);
         LoadAligned(a.dy + at, values.dy);
-        values.mean = a.mean[row];
+        values.mean = a.MeanOf(row);
         values.rstd = a.rstd[row];
         return values;
       },
@@ -92,18 +96,15 @@ __global__ void AddParameterGradients(ColumnGrid grid, const double* tile_sums, 
   double totals[2];
   if (!SumTiles(tile_sums, grid.tiles, grid.columns, &j, totals)) return;
   dscale[j] += static_cast<float>(totals[0]);
-  dbias[j] += static_cast<float>(totals[1]);
+  if (dbias != nullptr) dbias[j] += static_cast<float>(totals[1]);
 }
 
 template <typename T, int kN>
 Error LaunchAll(cudaStream_t stream, const LayerNormBackward& views, const ColumnGrid& grid,
                 double* tile_sums) {
-  const Arguments<T> a{static_cast<const T*>(views.x.data),
-                       static_cast<const T*>(views.dy.data),
-                       static_cast<T*>(views.dx.data),
-                       views.scale,
-                       views.mean,
-                       views.rstd};
+  const Arguments<T> a{static_cast<const T*>(views.x.data),  static_cast<const T*>(views.dy.data),
+                       static_cast<T*>(views.dx.data),       views.scale,
+                       views.centred ? views.mean : nullptr, views.rstd};
   RETURN_ERROR(Launch(stream, grid.blocks(), dim3(kThreads), SumParameterGradients<T, kN>, a, grid,
                       tile_sums));
   RETURN_ERROR(Launch(stream, BlocksWith(kColumnsOfBlock, grid.columns), dim3(kThreads),

@@ -8,10 +8,11 @@
 namespace thinwire {
 namespace {
 
-class LayerNormTest : public testing::TestWithParam<std::tuple<DType, Shape>> {
+class LayerNormTest : public testing::TestWithParam<std::tuple<DType, bool, Shape>> {
  protected:
   DType type() const { return std::get<0>(GetParam()); }
-  Shape shape() const { return std::get<1>(GetParam()); }
+  bool centred() const { return std::get<1>(GetParam()); }  // else RMS norm
+  Shape shape() const { return std::get<2>(GetParam()); }
   int64_t features() const { return shape()[shape().rank() - 1]; }
   int64_t rows() const { return shape().elements() / features(); }
 };
@@ -22,15 +23,16 @@ TEST_P(LayerNormTest, ForwardIsTheCpus) {
     a.x = side->Of(type(), shape(), RandomFloats(shape().elements(), 1, 0.5f, 2));
     a.y = side->Unwritten(type(), shape());
     a.scale = side->Of(RandomFloats(features(), 2, 1, 0.1f));
-    a.bias = side->Of(RandomFloats(features(), 3));
-    a.mean = side->Unwritten(rows());
     a.rstd = side->Unwritten(rows());
+    a.centred = centred();
+    if (centred()) a.bias = side->Of(RandomFloats(features(), 3));
+    if (centred()) a.mean = side->Unwritten(rows());
     // The variance of one feature is 0, so that rstd is 1 / sqrt(epsilon), which 1 keeps moderate.
     if (features() == 1) a.epsilon = 1;
     EXPECT_TRUE((*side)->NormalizeRows(a).ok());
-    return {{"y", side->Read(a.y)},
-            {"mean", side->Read(a.mean, rows())},
-            {"rstd", side->Read(a.rstd, rows())}};
+    Outputs outputs = {{"y", side->Read(a.y)}, {"rstd", side->Read(a.rstd, rows())}};
+    if (centred()) outputs.push_back({"mean", side->Read(a.mean, rows())});
+    return outputs;
   });
 }
 
@@ -43,24 +45,52 @@ TEST_P(LayerNormTest, BackwardIsTheCpus) {
     a.dy = side->Of(type(), shape(), RandomFloats(shape().elements(), 2));
     a.dx = side->Unwritten(type(), shape());
     a.scale = side->Of(RandomFloats(features(), 3, 1, 0.1f));
-    a.mean = side->Of(RandomFloats(rows(), 4, 0.5f, 0.1f));
+    a.centred = centred();
+    if (centred()) a.mean = side->Of(RandomFloats(rows(), 4, 0.5f, 0.1f));
     a.rstd = side->Of(RandomFloats(rows(), 5, 0.5f, 0.1f));
     a.dscale = side->Of(RandomFloats(features(), 6, 100));
-    a.dbias = side->Of(RandomFloats(features(), 7, -100));
+    if (centred()) a.dbias = side->Of(RandomFloats(features(), 7, -100));
     EXPECT_TRUE((*side)->NormalizeRowsBackward(a).ok());
-    return {{"dx", side->Read(a.dx)},
-            {"dscale", side->Read(a.dscale, features())},
-            {"dbias", side->Read(a.dbias, features())}};
+    Outputs outputs = {{"dx", side->Read(a.dx)}, {"dscale", side->Read(a.dscale, features())}};
+    if (centred()) outputs.push_back({"dbias", side->Read(a.dbias, features())});
+    return outputs;
   });
 }
 
 INSTANTIATE_TEST_SUITE_P(
     Shapes, LayerNormTest,
-    testing::Combine(testing::Values(DType::kF32, DType::kBF16),
+    testing::Combine(testing::Values(DType::kF32, DType::kBF16), testing::Bool(),
                      testing::Values(Shape({1, 1}), Shape({5, 3}), Shape({3, 7, 16}),
                                      Shape({1, 64}), Shape({70, 100}), Shape({2, 9, 768}),
                                      Shape({4, 1024}), Shape({3, 1025}), Shape({2, 1600}),
                                      Shape({1, 3000}), Shape({1500, 8}))));
+
+TEST(LayerNormNumericsTest, NoBiasIsAsGoodAsZeros) {
+  const Shape shape({7, 100});
+  const auto run = [&](bool has_bias) -> Outputs {
+    Side side = DeviceSide();
+    LayerNormForward a;
+    a.x = side.Of(DType::kF32, shape, RandomFloats(700, 1));
+    a.y = side.Unwritten(DType::kF32, shape);
+    a.scale = side.Of(RandomFloats(100, 2));
+    if (has_bias) a.bias = side.Of(Floats(100));
+    a.mean = side.Unwritten(7);
+    a.rstd = side.Unwritten(7);
+    EXPECT_TRUE(side->NormalizeRows(a).ok());
+    LayerNormBackward b;
+    b.x = a.x;
+    b.dy = side.Of(DType::kF32, shape, RandomFloats(700, 3));
+    b.dx = side.Unwritten(DType::kF32, shape);
+    b.scale = a.scale;
+    b.mean = a.mean;
+    b.rstd = a.rstd;
+    b.dscale = side.Of(Floats(100));
+    if (has_bias) b.dbias = side.Of(Floats(100));
+    EXPECT_TRUE(side->NormalizeRowsBackward(b).ok());
+    return {{"y", side.Read(a.y)}, {"dx", side.Read(b.dx)}, {"dscale", side.Read(b.dscale, 100)}};
+  };
+  ExpectNear(run(true), run(false), kSameBits);
+}
 
 TEST(LayerNormNumericsTest, AConstantRowBecomesItsBias) {
   Side side = DeviceSide();

@@ -3,17 +3,24 @@
 #include <algorithm>
 #include <memory>
 
+#include "nn/attention_checks.h"
+#include "nn/cuda/activations.h"
+#include "nn/cuda/adamw.h"
+#include "nn/cuda/attention.h"
 #include "nn/cuda/batch_norm.h"
 #include "nn/cuda/conv2d.h"
 #include "nn/cuda/convolution.h"
 #include "nn/cuda/cross_entropy.h"
+#include "nn/cuda/dropout.h"
 #include "nn/cuda/elementwise.h"
+#include "nn/cuda/embedding.h"
 #include "nn/cuda/layer_norm.h"
 #include "nn/cuda/linear.h"
 #include "nn/cuda/matmul.h"
 #include "nn/cuda/maxout.h"
 #include "nn/cuda/pooling.h"
 #include "nn/cuda/sgd.h"
+#include "nn/cuda/sums_of_squares.h"
 #include "nn/cuda/transpose.h"
 #include "tensor/cuda/error.h"
 
@@ -50,11 +57,6 @@ Error CheckSpec(const LinearSpec& spec) {
   return Error{};
 }
 
-Error NotImplemented(const char* operation) {
-  return MakeError(absl::StatusCode::kUnimplemented,
-                   "%s is not implemented by the CUDA backend yet; use device: cpu", operation);
-}
-
 class CudaOps final : public Ops {
  public:
   CudaOps(CudaDevice* device, const OpsOptions& options)
@@ -75,8 +77,10 @@ class CudaOps final : public Ops {
     RETURN_ERROR(CheckSpec(spec));
     return cuda::NewLinear(device_, spec, matmul_.get(), linear);
   }
-  Error NewAttention(const AttentionSpec&, Attention**) override {
-    return NotImplemented("attention");
+  Error NewAttention(const AttentionSpec& spec, Attention** attention) override {
+    RETURN_ERROR(CheckCompute(spec.compute));
+    RETURN_ERROR(CheckSpec(spec));
+    return cuda::NewAttention(device_, spec, attention);
   }
 
   Error NormalizeBatch(const BatchNormForward& arguments) override {
@@ -90,16 +94,16 @@ class CudaOps final : public Ops {
   }
 
   Error NormalizeRows(const LayerNormForward& arguments) override {
-    if (!arguments.centred) return NotImplemented("RMS norm");
     return cuda::NormalizeRows(device_, arguments);
   }
   Error NormalizeRowsBackward(const LayerNormBackward& arguments) override {
-    if (!arguments.centred) return NotImplemented("RMS norm");
     return cuda::NormalizeRowsBackward(device_, arguments);
   }
 
-  Error Embed(const Embedding&) override { return NotImplemented("embedding"); }
-  Error EmbedBackward(const EmbeddingBackward&) override { return NotImplemented("embedding"); }
+  Error Embed(const Embedding& arguments) override { return cuda::Embed(device_, arguments); }
+  Error EmbedBackward(const EmbeddingBackward& arguments) override {
+    return cuda::EmbedBackward(device_, arguments);
+  }
 
   Error Relu(const TensorView& x, const TensorView& y) override {
     return cuda::Relu(device_, x, y);
@@ -107,13 +111,14 @@ class CudaOps final : public Ops {
   Error ReluBackward(const TensorView& y, const TensorView& dy, const TensorView& dx) override {
     return cuda::ReluBackward(device_, y, dy, dx);
   }
-  Error Gelu(GeluKind, const TensorView&, const TensorView&) override {
-    return NotImplemented("GELU");
+  Error Gelu(GeluKind kind, const TensorView& x, const TensorView& y) override {
+    return cuda::Gelu(device_, kind, x, y);
   }
-  Error GeluBackward(GeluKind, const TensorView&, const TensorView&, const TensorView&) override {
-    return NotImplemented("GELU");
+  Error GeluBackward(GeluKind kind, const TensorView& x, const TensorView& dy,
+                     const TensorView& dx) override {
+    return cuda::GeluBackward(device_, kind, x, dy, dx);
   }
-  Error Drop(const Dropout&) override { return NotImplemented("dropout"); }
+  Error Drop(const Dropout& arguments) override { return cuda::Drop(device_, arguments); }
   Error Add(const TensorView& a, const TensorView& b, const TensorView& sum) override {
     return cuda::Add(device_, a, b, sum);
   }
@@ -121,9 +126,11 @@ class CudaOps final : public Ops {
     return cuda::Convert(device_, from, to);
   }
 
-  Error Swiglu(const TensorView&, const TensorView&) override { return NotImplemented("SwiGLU"); }
-  Error SwigluBackward(const TensorView&, const TensorView&, const TensorView&) override {
-    return NotImplemented("SwiGLU");
+  Error Swiglu(const TensorView& x, const TensorView& y) override {
+    return cuda::Swiglu(device_, x, y);
+  }
+  Error SwigluBackward(const TensorView& x, const TensorView& dy, const TensorView& dx) override {
+    return cuda::SwigluBackward(device_, x, dy, dx);
   }
 
   Error MaxPool(const PoolSpec& spec, const TensorView& x, const TensorView& y) override {
@@ -159,9 +166,9 @@ class CudaOps final : public Ops {
   }
 
   Error Sgd(const SgdUpdate& arguments) override { return cuda::Sgd(device_, arguments); }
-  Error AdamW(const AdamWUpdate&) override { return NotImplemented("AdamW"); }
-  Error SumOfSquares(const float*, int64_t, double*) override {
-    return NotImplemented("the norm of gradients");
+  Error AdamW(const AdamWUpdate& arguments) override { return cuda::AdamW(device_, arguments); }
+  Error SumsOfSquares(const FloatRange* ranges, int64_t count, double* sums) override {
+    return cuda::SumsOfSquares(device_, ranges, count, sums);
   }
   Error Zero(float* values, int64_t n) override { return cuda::Zero(device_, values, n); }
 

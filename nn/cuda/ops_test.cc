@@ -26,35 +26,18 @@ TEST(CudaOpsTest, RefusesShapesInTheCpusWords) {
   Linear* linear = nullptr;
   EXPECT_EQ(ToStatus(device->NewLinear({}, &linear)), ToStatus(cpu->NewLinear({}, &linear)));
   EXPECT_EQ(linear, nullptr);
-}
-
-TEST(CudaOpsTest, SaysWhatItLacks) {
-  Side side = DeviceSide();
-  const TensorView x = side.Unwritten(DType::kF32, Shape({2, 8}));
-  Attention* attention = nullptr;
-  LayerNormForward rms;
-  LayerNormBackward rms_backward;
-  rms.centred = rms_backward.centred = false;
-  double sum = 0;
-  const std::vector<std::pair<std::string, Error>> lacking = {
-      {"attention", side->NewAttention({}, &attention)},
-      {"RMS norm", side->NormalizeRows(rms)},
-      {"RMS norm", side->NormalizeRowsBackward(rms_backward)},
-      {"embedding", side->Embed({})},
-      {"embedding", side->EmbedBackward({})},
-      {"GELU", side->Gelu(GeluKind::kTanh, x, x)},
-      {"GELU", side->GeluBackward(GeluKind::kExact, x, x, x)},
-      {"SwiGLU", side->Swiglu(x, x)},
-      {"SwiGLU", side->SwigluBackward(x, x, x)},
-      {"dropout", side->Drop({})},
-      {"AdamW", side->AdamW({})},
-      {"the norm of gradients", side->SumOfSquares(nullptr, 0, &sum)}};
-  for (const auto& [operation, error] : lacking) {
-    EXPECT_EQ(ToStatus(error).code(), absl::StatusCode::kUnimplemented);
-    EXPECT_EQ(std::string(error.message),
-              operation + " is not implemented by the CUDA backend yet; use device: cpu");
+  AttentionSpec odd, groups, always;
+  odd.heads = odd.kv_heads = always.heads = always.kv_heads = groups.kv_heads = 2;
+  odd.head_size = groups.heads = 3;
+  groups.head_size = always.head_size = 4;
+  odd.rope_theta = 100;
+  always.dropout = 1;
+  for (const AttentionSpec& bad : {AttentionSpec{}, odd, groups, always}) {
+    Attention* attention = nullptr;
+    EXPECT_EQ(ToStatus(device->NewAttention(bad, &attention)),
+              ToStatus(cpu->NewAttention(bad, &attention)));
+    EXPECT_EQ(attention, nullptr);
   }
-  EXPECT_EQ(attention, nullptr);
 }
 
 // Nothing is written but dscale and dbias, to which nothing is added.
@@ -84,6 +67,21 @@ TEST(CudaOpsTest, NoSamplesAreNoError) {
   rows_backward.dscale = batch.dscale;
   rows_backward.dbias = batch.dbias;
   EXPECT_TRUE(side->NormalizeRowsBackward(rows_backward).ok());
+  rows.centred = false;
+  EXPECT_TRUE(side->NormalizeRows(rows).ok());
+  EXPECT_TRUE(side->Gelu(GeluKind::kTanh, x, y).ok());
+  EXPECT_TRUE(side->Swiglu(x, side.Unwritten(DType::kF32, Shape({0, 2, 2, 4}))).ok());
+  Dropout dropout;
+  dropout.x = dropout.y = x;
+  EXPECT_TRUE(side->Drop(dropout).ok());
+  Embedding embedding;
+  embedding.y = y;
+  embedding.features = 8;
+  EXPECT_TRUE(side->Embed(embedding).ok());
+  EmbeddingBackward embedding_backward;
+  embedding_backward.dy = x;
+  embedding_backward.features = 8;
+  EXPECT_TRUE(side->EmbedBackward(embedding_backward).ok());
   EXPECT_TRUE(side->MaxPool({1, 1, 0}, x, y).ok());
   EXPECT_TRUE(side->MaxPoolBackward({1, 1, 0}, x, y, y).ok());
   EXPECT_TRUE(side->Maxout(1, x, y).ok());
@@ -133,6 +131,7 @@ class EveryCall {
     channels_first_ = Output(side, "channels first", kImages);
     value_ = side->Of(DType::kF32, kImages, RandomFloats(kImages.elements(), 3));
     outputs_.push_back({"value", value_});
+    MakeAttention(side);
   }
 
   void Submit() {
@@ -151,6 +150,7 @@ class EveryCall {
     EXPECT_TRUE(ops_->GlobalAvgPool(sum_, means_).ok());
     EXPECT_TRUE(ops_->GlobalAvgPoolBackward(means_, means_dx_).ok());
     EXPECT_TRUE(ops_->ToChannelsFirst(sum_, channels_first_).ok());
+    SubmitAttention();
     SgdParameter parameter;
     parameter.value = static_cast<float*>(value_.data);
     parameter.gradient = static_cast<float*>(channels_first_.data);
@@ -175,6 +175,38 @@ class EveryCall {
   TensorView Output(Side* side, const char* name, const Shape& shape) {
     outputs_.push_back({name, side->Unwritten(DType::kF32, shape)});
     return outputs_.back().second;
+  }
+
+  // Of 2 samples, 9 positions, 4 heads of 32 that share 2 keys.
+  void MakeAttention(Side* side) {
+    AttentionSpec spec;
+    spec.heads = 4;
+    spec.kv_heads = 2;
+    spec.head_size = 32;
+    spec.rope_theta = 100;
+    spec.compute = DType::kBF16;
+    Attention* attention = nullptr;
+    EXPECT_TRUE((*side)->NewAttention(spec, &attention).ok());
+    attention_.reset(attention);
+    const Shape wide({2, 9, 256}), narrow({2, 9, 128});
+    attended_.qkv = side->Of(DType::kBF16, wide, RandomFloats(wide.elements(), 4));
+    attended_.y = side->Unwritten(DType::kBF16, narrow);
+    attended_.log_sum_exp = side->Unwritten(2 * 4 * 9);
+    differentiated_.qkv = attended_.qkv;
+    differentiated_.y = differentiated_.dy = attended_.y;
+    differentiated_.dqkv = side->Unwritten(DType::kBF16, wide);
+    differentiated_.log_sum_exp = attended_.log_sum_exp;
+    outputs_.push_back({"attention", attended_.y});
+    outputs_.push_back({"dqkv", differentiated_.dqkv});
+  }
+  void SubmitAttention() {
+    EXPECT_TRUE(attention_->Forward(attended_).ok());
+    EXPECT_TRUE(attention_->Backward(differentiated_).ok());
+    EXPECT_TRUE(ops_->Gelu(GeluKind::kTanh, differentiated_.dqkv, attended_.qkv).ok());
+    Dropout dropout;
+    dropout.rate = 0.5f;
+    dropout.x = dropout.y = attended_.y;
+    EXPECT_TRUE(ops_->Drop(dropout).ok());
   }
 
   void SubmitBackward() {
@@ -209,6 +241,9 @@ class EveryCall {
   LayerNormForward rows_;
   TensorView batch_dx_, batch_dresidual_, rows_dx_, gradients_, sum_, narrow_, pooled_, pooled_dx_,
       half_, half_dx_, means_, means_dx_, channels_first_, value_;
+  std::unique_ptr<Attention> attention_;
+  AttentionForward attended_;
+  AttentionBackward differentiated_;
   std::vector<std::pair<std::string, TensorView>> outputs_;
 };
 

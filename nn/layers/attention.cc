@@ -17,12 +17,14 @@ class AttentionLayer final : public Layer {
         in_(spec.in),
         out_(spec.out),
         heads_(spec.heads),
+        kv_heads_(spec.kv_heads == 0 ? spec.heads : spec.kv_heads),
         context_(context),
         op_(std::move(op)) {}
 
   absl::StatusOr<Tensor> Forward(Tensor x, const Pass& pass, Saved* saved) override {
     const int64_t batch = x.shape()[0];
-    ASSIGN_OR_RETURN(Tensor y, context_.NewTensor(out_.WithBatch(batch)));
+    ASSIGN_OR_RETURN(Tensor y, context_.NewResult(out_, x, pass));
+    if (pass.cache != nullptr) return Continue(x, pass, std::move(y));
     const bool training = pass.mode == Mode::kTrain;
     Tensor log_sum_exp;
     if (training) {
@@ -62,9 +64,18 @@ class AttentionLayer final : public Layer {
   }
 
  private:
+  absl::StatusOr<Tensor> Continue(const Tensor& x, const Pass& pass, Tensor y) {
+    const int64_t batch = x.shape()[0], head_size = out_[2] / heads_;
+    ASSIGN_OR_RETURN(const Tensor cache, pass.cache->Of(this, context_.device, context_.compute,
+                                                        {batch, 2, in_[1], kv_heads_, head_size}));
+    RETURN_IF_ERROR(
+        ToStatus(op_->Continue({x.view(), y.view(), cache.view(), pass.first_position})));
+    return y;
+  }
+
   const std::string name_;
   const Shape in_, out_;
-  const int64_t heads_;
+  const int64_t heads_, kv_heads_;
   const LayerContext context_;
   const std::unique_ptr<Attention> op_;
 };

@@ -17,7 +17,7 @@ class EmbeddingLayer final : public Layer {
         table_(FindParameter(parameters, spec.name + ".weight")) {}
 
   absl::StatusOr<Tensor> Forward(Tensor x, const Pass& pass, Saved* saved) override {
-    ASSIGN_OR_RETURN(Tensor y, context_.NewTensor(out_.WithBatch(x.shape()[0])));
+    ASSIGN_OR_RETURN(Tensor y, context_.NewResult(out_, x, pass));
     Embedding a;
     a.ids = x.view();
     a.table = Floats(table_->value);
@@ -53,11 +53,12 @@ class PositionEmbeddingLayer final : public Layer {
                          const LayerContext& context)
       : context_(context), table_(FindParameter(parameters, spec.name + ".weight")) {}
 
-  absl::StatusOr<Tensor> Forward(Tensor x, const Pass& /*pass*/, Saved* /*saved*/) override {
+  absl::StatusOr<Tensor> Forward(Tensor x, const Pass& pass, Saved* /*saved*/) override {
     ASSIGN_OR_RETURN(Tensor y, context_.InPlaceOrNew(x));
     Embedding a;
     a.x = x.view();
     a.positions = Floats(table_->value);
+    a.first_position = pass.first_position;
     a.features = table_->value.shape()[1];
     a.y = y.view();
     RETURN_IF_ERROR(ToStatus(context_.ops->Embed(a)));

@@ -17,7 +17,7 @@ class LayerNormLayer final : public Layer {
         centred_(spec.kind == LayerKind::kLayerNorm),
         context_(context),
         weight_(FindParameter(parameters, spec.name + ".weight")),
-        bias_(centred_ ? FindParameter(parameters, spec.name + ".bias") : nullptr) {}
+        bias_(centred_ && spec.bias ? FindParameter(parameters, spec.name + ".bias") : nullptr) {}
 
   absl::StatusOr<Tensor> Forward(Tensor x, const Pass& pass, Saved* saved) override {
     const int64_t rows = x.elements() / features_;
@@ -29,7 +29,7 @@ class LayerNormLayer final : public Layer {
     a.x = x.view();
     a.y = y.view();
     a.scale = Floats(weight_->value);
-    a.bias = centred_ ? Floats(bias_->value) : nullptr;
+    a.bias = bias_ ? Floats(bias_->value) : nullptr;
     a.rstd = Floats(statistics);
     a.mean = centred_ ? Floats(statistics) + rows : nullptr;
     a.epsilon = epsilon_;
@@ -54,7 +54,7 @@ class LayerNormLayer final : public Layer {
     a.rstd = Floats(statistics);
     a.mean = centred_ ? Floats(statistics) + statistics.shape()[1] : nullptr;
     a.dscale = Floats(weight_->gradient);
-    a.dbias = centred_ ? Floats(bias_->gradient) : nullptr;
+    a.dbias = bias_ ? Floats(bias_->gradient) : nullptr;
     a.centred = centred_;
     RETURN_IF_ERROR(ToStatus(context_.ops->NormalizeRowsBackward(a)));
     return dx;
@@ -66,7 +66,7 @@ class LayerNormLayer final : public Layer {
   const bool centred_;
   const LayerContext context_;
   Parameter* const weight_;
-  Parameter* const bias_;  // null when not centred
+  Parameter* const bias_;  // null without one
 };
 
 }  // namespace

@@ -42,7 +42,7 @@ class OperationLayer final : public Layer {
       : in_(spec.in), out_(spec.out), context_(context), operation_(std::move(operation)) {}
 
   absl::StatusOr<Tensor> Forward(Tensor x, const Pass& pass, Saved* saved) override {
-    ASSIGN_OR_RETURN(Tensor y, context_.NewTensor(out_.WithBatch(x.shape()[0])));
+    ASSIGN_OR_RETURN(Tensor y, context_.NewResult(out_, x, pass));
     RETURN_IF_ERROR(ToStatus(operation_.forward(x.view(), y.view())));
     if (pass.mode == Mode::kTrain && operation_.keeps_x) saved->Push(std::move(x));
     return y;

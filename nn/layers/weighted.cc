@@ -37,7 +37,7 @@ class WeightedLayer final : public Layer {
         op_(std::move(op)) {}
 
   absl::StatusOr<Tensor> Forward(Tensor x, const Pass& pass, Saved* saved) override {
-    ASSIGN_OR_RETURN(Tensor y, context_.NewTensor(out_.WithBatch(x.shape()[0])));
+    ASSIGN_OR_RETURN(Tensor y, context_.NewResult(out_, x, pass));
     RETURN_IF_ERROR(ToStatus(op_->Forward(ViewFor<Op>(x), ViewFor<Op>(y))));
     if (pass.mode == Mode::kTrain) saved->Push(std::move(x));
     return y;

@@ -106,6 +106,42 @@ TEST_F(DeviceCodeTest, NarrowsToTheNearestBFloat) {
   }
 }
 
+// Small integers, whose products are exact in any order.
+TEST_F(DeviceCodeTest, AWarpMultipliesMatrices) {
+  std::vector<uint16_t> a, b;
+  std::vector<float> product(256), transposed(256);
+  const auto number = [](int i) { return static_cast<float>(i * 37 % 23 - 11); };
+  for (int i = 0; i < 256; ++i) {
+    a.push_back(NearestBFloat(number(i)));
+    b.push_back(NearestBFloat(number(i + 1000)));
+    for (int k = 0; k < 16; ++k) {
+      const float of_a = number(i / 16 * 16 + k);
+      product[i] += of_a * number(k * 16 + i % 16 + 1000);
+      transposed[i] += of_a * number(i % 16 * 16 + k + 1000);
+    }
+  }
+  float* const product_met = New<float>(256);
+  float* const transposed_met = New<float>(256);
+  Check(MultiplyMatrices(device_, Sent(a), Sent(b), product_met, transposed_met));
+  EXPECT_THAT(Read(product_met, 256), ElementsAreArray(product));
+  EXPECT_THAT(Read(transposed_met, 256), ElementsAreArray(transposed));
+}
+
+TEST_F(DeviceCodeTest, NarrowsTwoToAWord) {
+  std::vector<float> x;
+  for (uint32_t high = 0; high < 0x7F80; high += 61) {
+    for (uint32_t low : {0x0000u, 0x7FFFu, 0x8000u, 0x8001u})
+      x.push_back(FloatOf(high << 16 | low));
+  }
+  const auto n = static_cast<int64_t>(x.size());
+  uint32_t* const words = New<uint32_t>(n / 2);
+  Check(NarrowTwos(device_, Sent(x), n, words));
+  const auto met = Read(words, n / 2);
+  for (int64_t i = 0; i < n; ++i) {
+    ASSERT_EQ(met[i / 2] >> (16 * (i % 2)) & 0xFFFF, NearestBFloat(x[i])) << x[i];
+  }
+}
+
 // Copies from and to every alignment, of every length that ends in the middle of a vector; what
 // lies behind stays.
 template <typename T>

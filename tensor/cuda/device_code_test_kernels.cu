@@ -3,6 +3,7 @@
 #include "tensor/cuda/launch.h"
 #include "tensor/cuda/reduce.cuh"
 #include "tensor/cuda/scan.cuh"
+#include "tensor/cuda/tensor_cores.cuh"
 
 namespace thinwire {
 namespace {
@@ -44,6 +45,43 @@ __global__ void Scan(const uint32_t* values, Scanned* scanned) {
   mine.long_before = BlockExclusiveSum(int64_t{value} << 20, &mine.long_total);
 }
 
+struct alignas(16) Square {
+  uint16_t of[16][16];
+};
+
+__device__ void StoreColumns(const float (&c)[4], int first_column, float* to) {
+  const int g = threadIdx.x / 4, t = threadIdx.x % 4;
+  for (int e = 0; e < 4; ++e) to[(g + e / 2 * 8) * 16 + first_column + 2 * t + e % 2] = c[e];
+}
+
+__global__ void Multiply(const uint16_t* a, const uint16_t* b, float* product, float* transposed) {
+  __shared__ Square left, right;
+  for (int i = threadIdx.x; i < 256; i += 32) {
+    left.of[i / 16][i % 16] = a[i];
+    right.of[i / 16][i % 16] = b[i];
+  }
+  __syncthreads();
+  const int lane = threadIdx.x;
+  uint32_t factor[4], words[4];
+  LoadMatrices(&left.of[lane % 16][lane / 16 * 8], factor);
+  float c[4][4] = {};
+  LoadTransposed(&right.of[lane % 16][lane / 16 * 8], words);
+  MultiplyAdd(factor, words[0], words[1], c[0]);
+  MultiplyAdd(factor, words[2], words[3], c[1]);
+  LoadMatrices(&right.of[lane / 16 * 8 + lane % 8][lane / 8 % 2 * 8], words);
+  MultiplyAdd(factor, words[0], words[1], c[2]);
+  MultiplyAdd(factor, words[2], words[3], c[3]);
+  for (int half = 0; half < 2; ++half) {
+    StoreColumns(c[half], 8 * half, product);
+    StoreColumns(c[2 + half], 8 * half, transposed);
+  }
+}
+
+__global__ void NarrowAllTwos(const float* values, int64_t n, uint32_t* words) {
+  const int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  if (i < n) words[i] = NarrowTwo(values[2 * i], values[2 * i + 1]);
+}
+
 template <int kN, typename T>
 Error LaunchCopy(CudaDevice* device, const T* from, int64_t n, T* to) {
   cudaStream_t stream;
@@ -76,6 +114,19 @@ Error ScanAll(CudaDevice* device, int threads, const uint32_t* values, Scanned* 
   cudaStream_t stream;
   RETURN_ERROR(device->Stream(&stream));
   return Launch(stream, 1, threads, Scan, values, scanned);
+}
+
+Error MultiplyMatrices(CudaDevice* device, const uint16_t* a, const uint16_t* b, float* product,
+                       float* transposed) {
+  cudaStream_t stream;
+  RETURN_ERROR(device->Stream(&stream));
+  return Launch(stream, 1, 32, Multiply, a, b, product, transposed);
+}
+
+Error NarrowTwos(CudaDevice* device, const float* values, int64_t n, uint32_t* words) {
+  cudaStream_t stream;
+  RETURN_ERROR(device->Stream(&stream));
+  return Launch(stream, BlocksFor(n / 2, kThreads), kThreads, NarrowAllTwos, values, n / 2, words);
 }
 
 }  // namespace thinwire

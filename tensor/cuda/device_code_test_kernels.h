@@ -30,4 +30,10 @@ struct Scanned {
 };
 Error ScanAll(CudaDevice* device, int threads, const uint32_t* values, Scanned* scanned);
 
+// a, b: bf16 [16, 16]. product = a b and transposed = a b^T, [16, 16], by one warp.
+Error MultiplyMatrices(CudaDevice* device, const uint16_t* a, const uint16_t* b, float* product,
+                       float* transposed);
+// words[i] = the i-th two of n values as bf16.
+Error NarrowTwos(CudaDevice* device, const float* values, int64_t n, uint32_t* words);
+
 }  // namespace thinwire

@@ -1,0 +1,56 @@
+// What every backend's attention refuses. InvalidArgument names the value met and those wanted.
+#pragma once
+
+#include <cstdint>
+
+#include "nn/ops.h"
+
+namespace thinwire {
+
+inline Error CheckSpec(const AttentionSpec& spec) {
+  if (spec.heads < 1 || spec.kv_heads < 1 || spec.heads % spec.kv_heads != 0 ||
+      spec.head_size < 1) {
+    return MakeError(
+        absl::StatusCode::kInvalidArgument,
+        "attention: %lld heads of %lld in groups of %lld keys, want at least 1 each and "
+        "a multiple of the keys",
+        static_cast<long long>(spec.heads), static_cast<long long>(spec.head_size),
+        static_cast<long long>(spec.kv_heads));
+  }
+  if (spec.rope_theta < 0 || (spec.rope_theta > 0 && spec.head_size % 2 != 0)) {
+    return MakeError(absl::StatusCode::kInvalidArgument,
+                     "attention: rotary positions with theta %g and heads of %lld, want theta at "
+                     "least 0 and an even size",
+                     static_cast<double>(spec.rope_theta), static_cast<long long>(spec.head_size));
+  }
+  if (!(spec.dropout >= 0 && spec.dropout < 1)) {
+    return MakeError(absl::StatusCode::kInvalidArgument,
+                     "attention: dropout %g, want a rate in [0, 1)",
+                     static_cast<double>(spec.dropout));
+  }
+  return Error{};
+}
+
+// Elements of a mask are counted by 32 bits (nn/dropout_mask.h).
+inline Error CheckDropout(const AttentionSpec& spec, int64_t positions) {
+  if (spec.dropout > 0 && spec.heads * positions * positions > int64_t{UINT32_MAX}) {
+    return MakeError(absl::StatusCode::kInvalidArgument,
+                     "attention: dropout over %lld heads and %lld positions, want fewer than "
+                     "2^32 scores a sample",
+                     static_cast<long long>(spec.heads), static_cast<long long>(positions));
+  }
+  return Error{};
+}
+
+// Positions from `first` on and before `end`.
+inline Error CheckContext(int64_t first, int64_t end, int64_t context) {
+  if (first < 0 || end > context) {
+    return MakeError(absl::StatusCode::kInvalidArgument,
+                     "attention: positions %lld to %lld, want them within a context of %lld",
+                     static_cast<long long>(first), static_cast<long long>(end - 1),
+                     static_cast<long long>(context));
+  }
+  return Error{};
+}
+
+}  // namespace thinwire

@@ -1,0 +1,155 @@
+#include <cmath>
+
+#include "nn/cuda/activations.h"
+#include "nn/cuda/map.cuh"
+
+namespace thinwire::cuda {
+namespace {
+
+// x, but `bound` where that is greater (less): a NaN stays one.
+__device__ inline float AtLeast(float bound, float x) { return x < bound ? bound : x; }
+__device__ inline float AtMost(float bound, float x) { return x > bound ? bound : x; }
+
+__device__ inline float Sigmoid(float x) { return 1.0f / (1.0f + expf(-x)); }
+
+// A function of an element and its derivative. Below the numbers where it is nothing to fp32, x is
+// taken as the least of them.
+struct ValueAndSlope {
+  float value, slope;
+};
+
+// 0.5 (1 + tanh(u)) = sigmoid(2 u). Beyond 12 in magnitude it is 0 or 1 to fp32 and its slope 0.
+struct TanhGelu {
+  __device__ ValueAndSlope operator()(float x) const {
+    constexpr float kFactor = 1.59576912f;  // 2 sqrt(2 / pi)
+    const float near = AtMost(12.0f, AtLeast(-12.0f, x));
+    const float cubic = 0.044715f * near * near;
+    const float s = Sigmoid(kFactor * near * (1.0f + cubic));
+    const float ds = s * (1.0f - s) * kFactor * (1.0f + 3.0f * cubic);
+    return {AtLeast(-12.0f, x) * s, near * ds + s};
+  }
+};
+
+// Phi(x) = erfc(-x / sqrt(2)) / 2.
+struct ExactGelu {
+  __device__ ValueAndSlope operator()(float x) const {
+    const float near = AtMost(13.0f, AtLeast(-13.0f, x));
+    const float phi = 0.5f * erfcf(-0.707106781f * near);
+    const float density = 0.398942280f * expf(-0.5f * near * near);  // 1 / sqrt(2 pi)
+    return {AtLeast(-13.0f, x) * phi, near * density + phi};
+  }
+};
+
+template <typename Function>
+struct Value {
+  __device__ float operator()(float x) const { return Function()(x).value; }
+};
+template <typename Function>
+struct Chained {
+  __device__ float operator()(float x, float dy) const { return dy * Function()(x).slope; }
+};
+
+// Element `at` of y is column `at` mod features of a row of x, in its first half the gate.
+template <typename T>
+struct Gated {
+  template <int kN>
+  struct Values {
+    float gate[kN], up[kN];
+  };
+  const T* x;
+  T* y;
+  int64_t features;
+
+  __device__ int64_t GateAt(int64_t at) const { return at + at / features * features; }
+  template <int kN>
+  __device__ void Read(int64_t at, Values<kN>* values) const {
+    LoadAligned(x + GateAt(at), values->gate);
+    LoadAligned(x + GateAt(at) + features, values->up);
+  }
+  template <int kN>
+  __device__ void Write(int64_t at, Values<kN>* values) const {
+#pragma unroll
+    for (int i = 0; i < kN; ++i) {
+      values->gate[i] = values->gate[i] * Sigmoid(values->gate[i]) * values->up[i];
+    }
+    StoreAligned(values->gate, y + at);
+  }
+};
+
+// silu'(g) = s (1 + g (1 - s)) with s = sigmoid(g).
+template <typename T>
+struct GatedBackward {
+  template <int kN>
+  struct Values {
+    float gate[kN], up[kN], dy[kN];
+  };
+  Gated<T> forward;  // y is not read
+  const T* dy;
+  T* dx;
+
+  template <int kN>
+  __device__ void Read(int64_t at, Values<kN>* values) const {
+    typename Gated<T>::template Values<kN> halves;
+    forward.Read(at, &halves);
+    LoadAligned(dy + at, values->dy);
+#pragma unroll
+    for (int i = 0; i < kN; ++i) {
+      values->gate[i] = halves.gate[i];
+      values->up[i] = halves.up[i];
+    }
+  }
+  template <int kN>
+  __device__ void Write(int64_t at, Values<kN>* values) const {
+    const int64_t gate_at = forward.GateAt(at);
+#pragma unroll
+    for (int i = 0; i < kN; ++i) {
+      const float g = values->gate[i], s = Sigmoid(g);
+      values->gate[i] = values->dy[i] * (values->up[i] * (s * (g * (1.0f - s) + 1.0f)));
+      values->up[i] = values->dy[i] * (g * s);
+    }
+    StoreAligned(values->gate, dx + gate_at);
+    StoreAligned(values->up, dx + gate_at + forward.features);
+  }
+};
+
+template <typename T>
+Error SwigluOf(CudaDevice* device, const TensorView& x, const TensorView& y, int64_t features) {
+  const bool wide = features % kWide<T> == 0 && AreAligned(x.data, y.data);
+  return LaunchMap<kWide<T>>(device, wide, y.elements(), Gated<T>{As<T>(x), As<T>(y), features});
+}
+
+template <typename T>
+Error SwigluBackwardOf(CudaDevice* device, const TensorView& x, const TensorView& dy,
+                       const TensorView& dx, int64_t features) {
+  const bool wide = features % kWide<T> == 0 && AreAligned(x.data, dy.data, dx.data);
+  const GatedBackward<T> operation{{As<T>(x), nullptr, features}, As<T>(dy), As<T>(dx)};
+  return LaunchMap<kWide<T>>(device, wide, dy.elements(), operation);
+}
+
+}  // namespace
+
+Error Gelu(CudaDevice* device, GeluKind kind, const TensorView& x, const TensorView& y) {
+  return kind == GeluKind::kTanh ? MapOne<Value<TanhGelu>>(device, x, y)
+                                 : MapOne<Value<ExactGelu>>(device, x, y);
+}
+
+Error GeluBackward(CudaDevice* device, GeluKind kind, const TensorView& x, const TensorView& dy,
+                   const TensorView& dx) {
+  return kind == GeluKind::kTanh ? MapTwo<Chained<TanhGelu>>(device, x, dy, dx)
+                                 : MapTwo<Chained<ExactGelu>>(device, x, dy, dx);
+}
+
+Error Swiglu(CudaDevice* device, const TensorView& x, const TensorView& y) {
+  const int64_t features = y.dims[y.rank - 1];
+  return x.dtype == DType::kF32 ? SwigluOf<float>(device, x, y, features)
+                                : SwigluOf<uint16_t>(device, x, y, features);
+}
+
+Error SwigluBackward(CudaDevice* device, const TensorView& x, const TensorView& dy,
+                     const TensorView& dx) {
+  const int64_t features = dy.dims[dy.rank - 1];
+  return x.dtype == DType::kF32 ? SwigluBackwardOf<float>(device, x, dy, dx, features)
+                                : SwigluBackwardOf<uint16_t>(device, x, dy, dx, features);
+}
+
+}  // namespace thinwire::cuda

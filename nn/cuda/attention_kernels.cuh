@@ -1,0 +1,57 @@
+// What attention's kernels are told, and what launches them.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+
+#include "nn/cuda/dropout_mask.cuh"
+#include "tensor/cuda/device.h"
+#include "tensor/dtype.h"
+
+namespace thinwire::cuda {
+
+// Rows of [head_size] elements: of sample s, position t and head h begins
+// s sample + t position + h head elements behind `data`.
+struct HeadRows {
+  void* data = nullptr;
+  int64_t sample = 0, position = 0, head = 0;
+
+  template <typename T>
+  __device__ T* Row(int64_t s, int64_t t, int64_t h) const {
+    return static_cast<T*>(data) + s * sample + t * position + h * head;
+  }
+};
+
+struct AttentionTask {
+  DType type = DType::kF32;
+  int64_t batch = 0, heads = 0, kv_heads = 0, head_size = 0;
+  int64_t queries = 0;           // positions
+  int64_t first_position = 0;    // of the queries; keys begin at 0. The backward pass's is 0
+  float scale = 1;               // of scores
+  HeadRows q, k, v, y;           // queries and keys turned, where rotary
+  HeadRows dy, dq, dk, dv;       // backward
+  float* log_sum_exp = nullptr;  // [batch, heads, queries]; null: not wanted
+  const float* means = nullptr;  // [batch, heads, queries], of dy . y; backward
+  DropoutMasks masks;
+
+  __device__ int64_t group() const { return heads / kv_heads; }
+  // Of a query, in log_sum_exp and means.
+  __device__ int64_t StatisticAt(int64_t sample, int64_t head, int64_t query) const {
+    return (sample * heads + head) * queries + query;
+  }
+  // Of a query's first score, in the sample's mask.
+  __device__ uint32_t ElementAt(int64_t head, int64_t query) const {
+    return static_cast<uint32_t>((head * queries + query) * queries);
+  }
+};
+
+// Any type and head size, any first position.
+Error AttendByTiles(CudaDevice* device, const AttentionTask& task);
+Error DifferentiateByTiles(CudaDevice* device, const AttentionTask& task);
+
+// bf16, heads of 32, 64 or 128, first_position 0, all rows aligned to 16 bytes.
+Error AttendOnTensorCores(CudaDevice* device, const AttentionTask& task);
+Error DifferentiateOnTensorCores(CudaDevice* device, const AttentionTask& task);
+
+}  // namespace thinwire::cuda

@@ -1,0 +1,190 @@
+// fp32: sums go the other way round than the CPU's, with the exponential of another library. bf16
+// on tensor cores has the softmax's results and their gradients rounded to bf16 before they are
+// multiplied, and turned queries, keys and their gradients too.
+
+#include <gtest/gtest.h>
+
+#include <memory>
+
+#include "nn/cuda/testing.h"
+
+namespace thinwire {
+namespace {
+
+struct Case {
+  int64_t batch, positions, heads, kv_heads, head_size;
+  float rope_theta = 0, dropout = 0;
+
+  AttentionSpec Spec(DType type) const {
+    return {heads, kv_heads, head_size, rope_theta, dropout, type};
+  }
+  Shape wide() const { return Shape({batch, positions, (heads + 2 * kv_heads) * head_size}); }
+  Shape narrow() const { return Shape({batch, positions, heads * head_size}); }
+  int64_t statistics() const { return batch * heads * positions; }
+};
+
+std::unique_ptr<Attention> New(Side* side, const AttentionSpec& spec) {
+  Attention* attention = nullptr;
+  EXPECT_TRUE((*side)->NewAttention(spec, &attention).ok());
+  return std::unique_ptr<Attention>(attention);
+}
+
+// Values around which the softmax neither is flat nor has one great result.
+Floats Qkv(const Case& c) { return RandomFloats(c.wide().elements(), 1, 0.1f); }
+Floats Dy(const Case& c) { return RandomFloats(c.narrow().elements(), 2); }
+
+class AttentionTest : public testing::TestWithParam<std::tuple<DType, Case>> {
+ protected:
+  DType type() const { return std::get<0>(GetParam()); }
+  // What both passes write.
+  Outputs Passes(Side* side) const {
+    const Case& c = std::get<1>(GetParam());
+    const auto attention = New(side, c.Spec(type()));
+    AttentionForward a;
+    a.qkv = side->Of(type(), c.wide(), Qkv(c));
+    a.y = side->Unwritten(type(), c.narrow());
+    a.log_sum_exp = side->Unwritten(c.statistics());
+    a.dropout_key = 11;
+    a.first_sample = 3;
+    EXPECT_TRUE(attention->Forward(a).ok());
+    AttentionBackward b;
+    b.qkv = a.qkv;
+    b.y = a.y;
+    b.dy = side->Of(type(), c.narrow(), Dy(c));
+    b.dqkv = side->Unwritten(type(), c.wide());
+    b.log_sum_exp = a.log_sum_exp;
+    b.dropout_key = a.dropout_key;
+    b.first_sample = a.first_sample;
+    EXPECT_TRUE(attention->Backward(b).ok());
+    return {{"y", side->Read(a.y)},
+            {"log_sum_exp", side->Read(a.log_sum_exp, c.statistics())},
+            {"dqkv", side->Read(b.dqkv)}};
+  }
+};
+
+TEST_P(AttentionTest, BothPassesAreTheCpus) {
+  const Tolerance each = type() == DType::kF32 ? Tolerance{1e-5, 1e-5} : Tolerance{0x1p-6, 0x1p-5};
+  ExpectTwins(each, [&](Side* side) { return Passes(side); });
+}
+
+// Around the borders of blocks; heads that tensor cores take and others.
+const auto kCases =
+    testing::Values(Case{1, 1, 1, 1, 1}, Case{2, 20, 1, 1, 3, 0, 0.2f}, Case{2, 130, 1, 1, 32},
+                    Case{1, 100, 4, 2, 64, 10000, 0.2f}, Case{1, 64, 1, 1, 64},
+                    Case{1, 65, 2, 1, 80, 100}, Case{1, 70, 2, 1, 128, 0, 0.1f});
+
+INSTANTIATE_TEST_SUITE_P(Cases, AttentionTest,
+                         testing::Combine(testing::Values(DType::kF32, DType::kBF16), kCases));
+
+using NarrowAttentionTest = AttentionTest;
+
+// What is left out or counted twice shows in the norm of all, where roundings do not add up.
+TEST_P(NarrowAttentionTest, BothPassesAreTheCpusInTheNorm) {
+  Side cpu = CpuSide(), device = DeviceSide();
+  const Outputs want = Passes(&cpu), got = Passes(&device);
+  for (size_t k = 0; k < want.size(); ++k) {
+    double distance = 0, norm = 0;
+    for (size_t i = 0; i < want[k].second.size(); ++i) {
+      const double value = want[k].second[i], difference = got[k].second[i] - value;
+      distance += difference * difference;
+      norm += value * value;
+    }
+    EXPECT_LE(std::sqrt(distance / norm), 0x1p-7) << want[k].first;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Cases, NarrowAttentionTest,
+                         testing::Combine(testing::Values(DType::kBF16), kCases));
+
+// One sequence after the other through a cache: a prompt, then positions one by one.
+TEST(AttentionCacheTest, PositionsWithACacheAreTheCpus) {
+  for (const DType type : {DType::kF32, DType::kBF16}) {
+    for (const Case& c : {Case{2, 75, 2, 2, 32}, Case{1, 75, 4, 2, 24, 100}}) {
+      const Tolerance tolerance =
+          type == DType::kF32 ? Tolerance{2e-5, 2e-5} : Tolerance{0x1p-6, 0x1p-6};
+      ExpectTwins(tolerance, [&](Side* side) -> Outputs {
+        const auto attention = New(side, c.Spec(type));
+        AttentionCached a;
+        const Shape cache({c.batch, 2, 80, c.kv_heads, c.head_size});
+        a.cache = side->Unwritten(type, cache);
+        Outputs outputs;
+        for (const int64_t count : {70, 1, 1, 3}) {
+          const Case part{c.batch, count, c.heads, c.kv_heads, c.head_size};
+          a.qkv = side->Of(type, part.wide(), Qkv(part));
+          a.y = side->Unwritten(type, part.narrow());
+          EXPECT_TRUE(attention->Continue(a).ok());
+          outputs.push_back({"y", side->Read(a.y)});
+          a.first_position += count;
+        }
+        outputs.push_back({"cache", side->Read(a.cache)});
+        return outputs;
+      });
+    }
+  }
+}
+
+TEST(AttentionCacheTest, RefusesPositionsBeyondItInTheCpusWords) {
+  Side cpu = CpuSide(), device = DeviceSide();
+  const Case c{1, 3, 1, 1, 4};
+  AttentionCached a;
+  a.qkv.rank = 3;
+  a.cache.rank = 5;
+  for (int i = 0; i < 3; ++i) a.qkv.dims[i] = c.wide()[i];
+  const Shape cache({1, 2, 8, 1, 4});
+  for (int i = 0; i < 5; ++i) a.cache.dims[i] = cache[i];
+  a.first_position = 6;
+  const absl::Status status = ToStatus(New(&device, c.Spec(DType::kF32))->Continue(a));
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(status, ToStatus(New(&cpu, c.Spec(DType::kF32))->Continue(a)));
+}
+
+TEST(AttentionEvaluationTest, DropsNothing) {
+  for (const DType type : {DType::kF32, DType::kBF16}) {
+    Case c{1, 40, 2, 2, 32};
+    Side side = DeviceSide();
+    AttentionForward a;
+    a.qkv = side.Of(type, c.wide(), Qkv(c));
+    a.y = side.Unwritten(type, c.narrow());
+    ASSERT_TRUE(New(&side, c.Spec(type))->Forward(a).ok());
+    const Floats plain = side.Read(a.y);
+    c.dropout = 0.5f;
+    ASSERT_TRUE(New(&side, c.Spec(type))->Forward(a).ok());
+    EXPECT_EQ(side.Read(a.y), plain);
+  }
+}
+
+TEST(AttentionNumericsTest, LargeScoresDoNotOverflow) {
+  for (const DType type : {DType::kF32, DType::kBF16}) {
+    const Case c{1, 80, 1, 1, 32};
+    Side side = DeviceSide();
+    AttentionForward a;
+    a.qkv = side.Of(type, c.wide(), RandomFloats(c.wide().elements(), 1, 0, 1000));
+    a.y = side.Unwritten(type, c.narrow());
+    ASSERT_TRUE(New(&side, c.Spec(type))->Forward(a).ok());
+    for (const float v : side.Read(a.y)) ASSERT_TRUE(std::isfinite(v));
+  }
+}
+
+TEST(AttentionLimitsTest, NoSamplesAreNoError) {
+  const Case c{0, 5, 1, 1, 4, 100};
+  Side side = DeviceSide();
+  const auto attention = New(&side, c.Spec(DType::kF32));
+  const TensorView qkv = side.Unwritten(DType::kF32, c.wide()),
+                   y = side.Unwritten(DType::kF32, c.narrow());
+  EXPECT_TRUE(attention->Forward({qkv, y, nullptr, 0, 0}).ok());
+  EXPECT_TRUE(attention->Backward({qkv, y, y, qkv, nullptr, 0, 0}).ok());
+}
+
+TEST(AttentionLimitsTest, RefusesDropoutOverTooManyScoresInTheCpusWords) {
+  const Case c{1, 1 << 14, 16, 16, 4, 0, 0.1f};
+  Side cpu = CpuSide(), device = DeviceSide();
+  AttentionForward a;
+  a.qkv.rank = a.y.rank = 3;
+  for (int i = 0; i < 3; ++i) a.qkv.dims[i] = c.wide()[i];
+  const absl::Status status = ToStatus(New(&device, c.Spec(DType::kF32))->Forward(a));
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(status, ToStatus(New(&cpu, c.Spec(DType::kF32))->Forward(a)));
+}
+
+}  // namespace
+}  // namespace thinwire

@@ -1,0 +1,180 @@
+#include "nn/cuda/embedding.h"
+#include "nn/cuda/rows.cuh"
+#include "tensor/cuda/error.h"
+#include "tensor/cuda/launch.h"
+
+namespace thinwire::cuda {
+namespace {
+
+__device__ inline bool IsWithin(int32_t id, int64_t vocabulary) {
+  return id >= 0 && id < vocabulary;
+}
+
+template <typename T>
+struct Arguments {
+  const int32_t* ids;
+  const float* table;
+  const T* x;  // without a table
+  int64_t vocabulary, features;
+  const float* positions;  // the first one's; or null
+  T* y;
+  int64_t rows, positions_of_sample;
+};
+
+// A warp has a row.
+template <typename T, int kN>
+__global__ void EmbedRows(Arguments<T> a) {
+  const RowThread<1> thread;
+  if (thread.row >= a.rows) return;
+  const float* of_table = nullptr;
+  bool known = true;
+  if (a.table != nullptr) {
+    const int32_t id = a.ids[thread.row];
+    known = IsWithin(id, a.vocabulary);
+    of_table = a.table + (known ? id : 0) * a.features;
+  }
+  for (int64_t j = thread.index * kN; j < a.features; j += thread.kCount * kN) {
+    float values[kN], position[kN];
+    if (of_table != nullptr) {
+      LoadAligned(of_table + j, values);
+    } else {
+      LoadAligned(a.x + thread.row * a.features + j, values);
+    }
+    if (a.positions != nullptr) {
+      LoadAligned(a.positions + thread.row % a.positions_of_sample * a.features + j, position);
+#pragma unroll
+      for (int i = 0; i < kN; ++i) values[i] += position[i];
+    }
+#pragma unroll
+    for (int i = 0; i < kN; ++i) values[i] = known ? values[i] : nanf("");
+    StoreAligned(values, a.y + thread.row * a.features + j);
+  }
+}
+
+// Which of 256 neighbouring rows have the block's id, ascending.
+struct EqualRows {
+  int count;
+  int of[kThreads];
+};
+
+// Every thread calls it with whether its own row has the id. Also a __syncthreads().
+__device__ inline void Collect(bool equal, EqualRows* found) {
+  __shared__ int of_warps[kWarps];
+  const unsigned warp = threadIdx.x / kWarpThreads, lane = threadIdx.x % kWarpThreads;
+  const unsigned of_warp = __ballot_sync(kWholeWarp, equal);
+  if (lane == 0) of_warps[warp] = __popc(of_warp);
+  __syncthreads();
+  int before = __popc(of_warp & ((1u << lane) - 1)), count = 0;
+  for (unsigned w = 0; w < kWarps; ++w) {
+    if (w == warp) before += count;
+    count += of_warps[w];
+  }
+  if (equal) found->of[before] = static_cast<int>(threadIdx.x);
+  if (threadIdx.x == 0) found->count = count;
+  __syncthreads();
+}
+
+// The first row of each id has a block, which adds all rows of that id to the table's, ascending.
+// No atomics, and no sorting: a block reads all ids, which stay in the cache.
+template <typename T, int kN>
+__global__ void AddToTable(const int32_t* ids, const T* dy, float* dtable, int64_t vocabulary,
+                           int64_t features, int64_t rows) {
+  __shared__ EqualRows found;
+  const int64_t own = blockIdx.x;
+  const int32_t id = ids[own];
+  if (!IsWithin(id, vocabulary)) return;
+  float* const sums = dtable + id * features;
+  for (int64_t first = 0; first < rows; first += kThreads) {
+    const int64_t row = first + threadIdx.x;
+    const bool equal = row < rows && ids[row] == id;
+    if (__syncthreads_or(equal && row < own)) return;
+    if (first + kThreads <= own) continue;
+    Collect(equal, &found);
+    for (int64_t j = static_cast<int64_t>(threadIdx.x) * kN; j < features; j += kThreads * kN) {
+      if (found.count == 0) break;
+      float sum[kN], values[kN];
+      LoadAligned(sums + j, sum);
+      for (int k = 0; k < found.count; ++k) {
+        LoadAligned(dy + (first + found.of[k]) * features + j, values);
+#pragma unroll
+        for (int i = 0; i < kN; ++i) sum[i] += values[i];
+      }
+      StoreAligned(sum, sums + j);
+    }
+    __syncthreads();  // `found` is written again
+  }
+}
+
+// A thread has a vector of a position's row, of which it adds up all samples.
+template <typename T, int kN>
+__global__ void AddToPositions(const T* dy, float* dpositions, int64_t batch, int64_t of_sample) {
+  const int64_t at = (static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x) * kN;
+  if (at >= of_sample) return;
+  float sum[kN], values[kN];
+  LoadAligned(dpositions + at, sum);
+  for (int64_t sample = 0; sample < batch; ++sample) {
+    LoadAligned(dy + sample * of_sample + at, values);
+#pragma unroll
+    for (int i = 0; i < kN; ++i) sum[i] += values[i];
+  }
+  StoreAligned(sum, dpositions + at);
+}
+
+const float* FirstPosition(const float* positions, int64_t first, int64_t features) {
+  return positions == nullptr ? nullptr : positions + first * features;
+}
+
+}  // namespace
+
+Error Embed(CudaDevice* device, const Embedding& a) {
+  if (a.table != nullptr && a.ids.dtype != DType::kI32) {
+    return MakeError(absl::StatusCode::kInvalidArgument, "embedding: ids are %s, want int32",
+                     Name(a.ids.dtype));
+  }
+  if (a.y.elements() == 0) return Error{};
+  const float* const positions = FirstPosition(a.positions, a.first_position, a.features);
+  const bool wide = a.features % WideOf(a.y.dtype) == 0 && AreAligned(a.table, positions) &&
+                    AreAligned(a.x.data, a.y.data);
+  cudaStream_t stream;
+  RETURN_ERROR(device->Stream(&stream));
+  return WithElements(a.y.dtype, wide, [&](auto elements) {
+    using T = typename decltype(elements)::Type;
+    const Arguments<T> arguments{static_cast<const int32_t*>(a.ids.data),
+                                 a.table,
+                                 static_cast<const T*>(a.x.data),
+                                 a.vocabulary,
+                                 a.features,
+                                 positions,
+                                 static_cast<T*>(a.y.data),
+                                 a.y.elements() / a.features,
+                                 a.y.dims[1]};
+    return Launch(stream, BlocksWith(kWarps, arguments.rows), dim3(kThreads),
+                  EmbedRows<T, decltype(elements)::kVector>, arguments);
+  });
+}
+
+Error EmbedBackward(CudaDevice* device, const EmbeddingBackward& a) {
+  if (a.dy.elements() == 0) return Error{};
+  const int64_t rows = a.dy.elements() / a.features, of_sample = a.dy.dims[1] * a.features;
+  float* const dpositions =
+      a.dpositions == nullptr ? nullptr : a.dpositions + a.first_position * a.features;
+  const bool wide = a.features % WideOf(a.dy.dtype) == 0 && AreAligned(a.dtable, dpositions) &&
+                    AreAligned(a.dy.data);
+  cudaStream_t stream;
+  RETURN_ERROR(device->Stream(&stream));
+  return WithElements(a.dy.dtype, wide, [&](auto elements) {
+    using T = typename decltype(elements)::Type;
+    constexpr int kN = decltype(elements)::kVector;
+    const auto* const dy = static_cast<const T*>(a.dy.data);
+    if (a.dtable != nullptr) {
+      RETURN_ERROR(Launch(stream, BlocksWith(1, rows), dim3(kThreads), AddToTable<T, kN>,
+                          static_cast<const int32_t*>(a.ids.data), dy, a.dtable, a.vocabulary,
+                          a.features, rows));
+    }
+    if (dpositions == nullptr) return Error{};
+    return Launch(stream, BlocksWith(kThreads * kN, of_sample), dim3(kThreads),
+                  AddToPositions<T, kN>, dy, dpositions, a.dy.dims[0], of_sample);
+  });
+}
+
+}  // namespace thinwire::cuda

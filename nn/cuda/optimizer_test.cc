@@ -1,0 +1,146 @@
+// Every bit is the CPU's: the same operations on each element, rounded one by one; but for sums of
+// squares, which are taken in another order.
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "nn/cuda/testing.h"
+
+namespace thinwire {
+namespace {
+
+// Two steps of parameters of these sizes, with a new learning rate in the second.
+Outputs TwoSteps(Side* side, const std::vector<int64_t>& sizes, SgdUpdate update) {
+  std::vector<SgdParameter> parameters;
+  uint64_t seed = 1;
+  for (int64_t n : sizes) {
+    SgdParameter parameter;
+    parameter.value = side->Of(RandomFloats(n, seed++));
+    parameter.gradient = side->Of(RandomFloats(n, seed++));
+    if (update.momentum != 0) parameter.velocity = side->Of(Floats(n));
+    parameter.n = n;
+    parameters.push_back(parameter);
+  }
+  update.parameters = parameters.data();
+  update.count = static_cast<int64_t>(parameters.size());
+  EXPECT_TRUE((*side)->Sgd(update).ok());
+  update.lr *= 0.5f;
+  EXPECT_TRUE((*side)->Sgd(update).ok());
+  Outputs outputs;
+  for (const SgdParameter& parameter : parameters) {
+    outputs.push_back({"value", side->Read(parameter.value, parameter.n)});
+    outputs.push_back({"gradient", side->Read(parameter.gradient, parameter.n)});
+    if (parameter.velocity != nullptr) {
+      outputs.push_back({"velocity", side->Read(parameter.velocity, parameter.n)});
+    }
+  }
+  return outputs;
+}
+
+// Empty ones, less than a vector, a block's share exactly, and more than that.
+const std::vector<int64_t> kSizes = {0, 1, 3, 64, 4096, 0, 0, 4097, 10000, 0};
+
+SgdUpdate Update(float momentum, bool nesterov) {
+  SgdUpdate update;
+  update.lr = 0.1f;
+  update.momentum = momentum;
+  update.weight_decay = 0.01f;
+  update.nesterov = nesterov;
+  return update;
+}
+
+TEST(SgdTest, PlainIsTheCpus) {
+  ExpectTwins(kSameBits, [](Side* side) { return TwoSteps(side, kSizes, Update(0, false)); });
+}
+
+TEST(SgdTest, MomentumIsTheCpus) {
+  ExpectTwins(kSameBits, [](Side* side) { return TwoSteps(side, kSizes, Update(0.9f, false)); });
+}
+
+TEST(SgdTest, NesterovIsTheCpus) {
+  ExpectTwins(kSameBits, [](Side* side) { return TwoSteps(side, kSizes, Update(0.9f, true)); });
+}
+
+TEST(SgdTest, ScaledGradientsAreTheCpus) {
+  SgdUpdate update = Update(0.9f, true);
+  update.gradient_scale = 0.3f;
+  ExpectTwins(kSameBits, [&](Side* side) { return TwoSteps(side, kSizes, update); });
+}
+
+TEST(SgdTest, MoreParametersThanALaunchTakes) {
+  std::vector<int64_t> sizes;
+  for (int64_t i = 0; i < 200; ++i) sizes.push_back(i % 7 * 5);
+  ExpectTwins(kSameBits, [&](Side* side) { return TwoSteps(side, sizes, Update(0.9f, false)); });
+}
+
+// Two steps of AdamW, all but the second parameters with a weight decay.
+Outputs TwoStepsOfAdamW(Side* side, const std::vector<int64_t>& sizes) {
+  std::vector<AdamWParameter> parameters;
+  uint64_t seed = 1;
+  for (int64_t n : sizes) {
+    AdamWParameter& parameter = parameters.emplace_back();
+    parameter.value = side->Of(RandomFloats(n, seed++));
+    parameter.gradient = side->Of(RandomFloats(n, seed++));
+    parameter.mean = side->Of(Floats(n));
+    parameter.square = side->Of(Floats(n));
+    parameter.n = n;
+    parameter.weight_decay = parameters.size() % 2 == 0 ? 0.0f : 0.1f;
+  }
+  AdamWUpdate update;
+  update.parameters = parameters.data();
+  update.count = static_cast<int64_t>(parameters.size());
+  update.beta1 = 0.9;
+  update.beta2 = 0.999;
+  update.epsilon = 1e-8;
+  update.gradient_scale = 0.3f;
+  for (update.step = 1; update.step <= 2; ++update.step) {
+    update.lr = 0.1 / static_cast<double>(update.step);
+    EXPECT_TRUE((*side)->AdamW(update).ok());
+  }
+  Outputs outputs;
+  for (const AdamWParameter& p : parameters) {
+    for (float* array : {p.value, p.gradient, p.mean, p.square}) {
+      outputs.push_back({"array " + std::to_string(outputs.size()), side->Read(array, p.n)});
+    }
+  }
+  return outputs;
+}
+
+TEST(AdamWTest, IsTheCpus) {
+  ExpectTwins(kSameBits, [](Side* side) { return TwoStepsOfAdamW(side, kSizes); });
+}
+
+TEST(AdamWTest, MoreParametersThanALaunchTakes) {
+  std::vector<int64_t> sizes;
+  for (int64_t i = 0; i < 150; ++i) sizes.push_back(i % 7 * 5);
+  ExpectTwins(kSameBits, [&](Side* side) { return TwoStepsOfAdamW(side, sizes); });
+}
+
+std::vector<double> SumsOfSquares(Side* side, const std::vector<int64_t>& sizes) {
+  std::vector<FloatRange> ranges;
+  for (const int64_t n : sizes) {
+    ranges.push_back({side->Of(RandomFloats(n, ranges.size() + 1, 0, 1e15f)), n});
+  }
+  std::vector<double> sums(sizes.size(), -1);
+  EXPECT_TRUE(
+      (*side)->SumsOfSquares(ranges.data(), static_cast<int64_t>(sizes.size()), sums.data()).ok());
+  return sums;
+}
+
+TEST(SumsOfSquaresTest, AreTheCpusInAnotherOrder) {
+  std::vector<int64_t> sizes = {0, 1, 0, 100, 8192, 30001, 0};
+  for (int64_t i = 0; i < 200; ++i) sizes.push_back(i % 7 * 5);  // more than a launch takes
+  Side cpu = CpuSide(), device = DeviceSide(), misaligned = DeviceSide(1);
+  const std::vector<double> want = SumsOfSquares(&cpu, sizes);
+  for (Side* side : {&device, &misaligned}) {
+    const std::vector<double> got = SumsOfSquares(side, sizes);
+    for (size_t i = 0; i < sizes.size(); ++i) EXPECT_NEAR(got[i], want[i], 1e-14 * want[i]) << i;
+  }
+  EXPECT_TRUE(device->SumsOfSquares(nullptr, 0, nullptr).ok());
+}
+
+TEST(SgdTest, NoParametersAreNoError) { EXPECT_TRUE(DeviceSide()->Sgd(Update(0.9f, false)).ok()); }
+
+}  // namespace
+}  // namespace thinwire

@@ -1,0 +1,120 @@
+// An optimizer's step of many parameters in few launches: elementwise, in one pass over what
+// belongs to an element.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <cstdint>
+
+#include "nn/cuda/vectors.cuh"
+#include "tensor/cuda/device.h"
+#include "tensor/cuda/launch.h"
+
+namespace thinwire::cuda {
+
+constexpr int64_t kUpdatedElements = 4096;  // of one parameter, by one block
+
+// What one launch works on. Parameter p has n[p] elements of each of its arrays; a null array is
+// absent.
+template <int kArraysEach, int kMostParameters>
+struct ParameterArrays {
+  static constexpr int kArrays = kArraysEach, kMost = kMostParameters;
+
+  float* array[kArrays][kMost];
+  int64_t n[kMost];
+  int64_t first_block[kMost];
+  int count;
+};
+
+// The last of `count` parameters whose first block is not behind `block`: its own, where a
+// parameter without elements has none.
+__device__ inline int ParameterOf(const int64_t* first_block, int count, int64_t block) {
+  int low = 0, high = count;  // the answer is in [low, high)
+  while (high - low > 1) {
+    const int middle = (low + high) / 2;
+    if (first_block[middle] <= block) {
+      low = middle;
+    } else {
+      high = middle;
+    }
+  }
+  return low;
+}
+
+namespace parameter_update_internal {
+
+__device__ inline bool IsAligned(const void* p) { return reinterpret_cast<uintptr_t>(p) % 16 == 0; }
+
+template <int kN, typename Arrays, typename Rule>
+__device__ inline void UpdateVector(const Arrays& a, const Rule& rule, int parameter, int64_t at) {
+  constexpr int kArrays = Arrays::kArrays;
+  float x[kArrays][kN] = {};
+#pragma unroll
+  for (int k = 0; k < kArrays; ++k) {
+    if (a.array[k][parameter] != nullptr) LoadAligned(a.array[k][parameter] + at, x[k]);
+  }
+#pragma unroll
+  for (int i = 0; i < kN; ++i) {
+    float element[kArrays];
+#pragma unroll
+    for (int k = 0; k < kArrays; ++k) element[k] = x[k][i];
+    rule(parameter, element);
+#pragma unroll
+    for (int k = 0; k < kArrays; ++k) x[k][i] = element[k];
+  }
+#pragma unroll
+  for (int k = 0; k < kArrays; ++k) {
+    if (a.array[k][parameter] != nullptr) StoreAligned(x[k], a.array[k][parameter] + at);
+  }
+}
+
+// Kernels take at most 4 KiB of arguments.
+template <typename Arrays, typename Rule>
+__global__ void UpdateAll(Arrays a, Rule rule) {
+  static_assert(sizeof(Arrays) + sizeof(Rule) <= 4096, "does not fit a launch");
+  const int parameter = ParameterOf(a.first_block, a.count, blockIdx.x);
+  const int64_t begin =
+      (static_cast<int64_t>(blockIdx.x) - a.first_block[parameter]) * kUpdatedElements;
+  const int64_t left = a.n[parameter] - begin;
+  const int64_t end = begin + (left < kUpdatedElements ? left : kUpdatedElements);
+  bool aligned = true;
+#pragma unroll
+  for (int k = 0; k < Arrays::kArrays; ++k) aligned = aligned && IsAligned(a.array[k][parameter]);
+  int64_t scalars = begin;  // from here on one by one
+  if (aligned) {
+    scalars = end - (end - begin) % 4;
+    for (int64_t at = begin + int64_t{4} * threadIdx.x; at < scalars; at += 4 * kThreads) {
+      UpdateVector<4>(a, rule, parameter, at);
+    }
+  }
+  for (int64_t at = scalars + threadIdx.x; at < end; at += kThreads) {
+    UpdateVector<1>(a, rule, parameter, at);
+  }
+}
+
+}  // namespace parameter_update_internal
+
+// rule(p, element) updates float element[kArrays] of parameter p of a launch, those of absent
+// arrays being 0. describe(i, p, &arrays, &rule) makes the i-th of `count` parameters the p-th of a
+// launch: arrays, n and what the rule has of it.
+template <typename Arrays, typename Rule, typename Describe>
+Error UpdateParameters(CudaDevice* device, int64_t count, Rule rule, const Describe& describe) {
+  cudaStream_t stream;
+  RETURN_ERROR(device->Stream(&stream));
+  for (int64_t begin = 0; begin < count; begin += Arrays::kMost) {
+    Arrays a{};
+    a.count = static_cast<int>(std::min<int64_t>(count - begin, Arrays::kMost));
+    int64_t blocks = 0;
+    for (int p = 0; p < a.count; ++p) {
+      describe(begin + p, p, &a, &rule);
+      a.first_block[p] = blocks;
+      blocks += (a.n[p] + kUpdatedElements - 1) / kUpdatedElements;
+    }
+    RETURN_ERROR(Launch(stream, dim3(static_cast<unsigned>(blocks)), dim3(kThreads),
+                        parameter_update_internal::UpdateAll<Arrays, Rule>, a, rule));
+  }
+  return Error{};
+}
+
+}  // namespace thinwire::cuda

@@ -1,0 +1,83 @@
+#include <algorithm>
+
+#include "nn/cuda/parameter_update.cuh"
+#include "nn/cuda/sums_of_squares.h"
+#include "tensor/cuda/launch.h"
+#include "tensor/cuda/reduce.cuh"
+
+namespace thinwire::cuda {
+namespace {
+
+constexpr int64_t kBlockElements = 8192;  // of one range, added up by one block
+constexpr int kMostRanges = 128;          // of one launch
+
+struct Ranges {
+  const float* values[kMostRanges];
+  int64_t n[kMostRanges];
+  int64_t first_block[kMostRanges + 1];
+  int count;
+};
+static_assert(sizeof(Ranges) <= 4096 - 64, "does not fit a launch");
+
+__global__ void SumBlocks(Ranges a, double* of_blocks) {
+  const int64_t block = blockIdx.x;
+  const int range = ParameterOf(a.first_block, a.count, block);
+  const int64_t begin = (block - a.first_block[range]) * kBlockElements;
+  const int64_t end = min(a.n[range], begin + kBlockElements);
+  double sum = 0;
+  for (int64_t i = begin + threadIdx.x; i < end; i += kThreads) {
+    const double value = static_cast<double>(a.values[range][i]);
+    sum += value * value;
+  }
+  sum = BlockReduce<Sum>(sum);
+  if (threadIdx.x == 0) of_blocks[block] = sum;
+}
+
+// A block has a range.
+__global__ void AddUpBlocks(Ranges a, const double* of_blocks, double* sums) {
+  const int range = static_cast<int>(blockIdx.x);
+  double sum = 0;
+  for (int64_t i = a.first_block[range] + threadIdx.x; i < a.first_block[range + 1];
+       i += kThreads) {
+    sum += of_blocks[i];
+  }
+  sum = BlockReduce<Sum>(sum);
+  if (threadIdx.x == 0) sums[range] = sum;
+}
+
+// Of at most kMostRanges, to device memory.
+Error SubmitSums(CudaDevice* device, const FloatRange* ranges, int count, double* sums) {
+  cudaStream_t stream;
+  RETURN_ERROR(device->Stream(&stream));
+  Ranges a{};
+  a.count = count;
+  for (int i = 0; i < count; ++i) {
+    a.values[i] = ranges[i].values;
+    a.n[i] = ranges[i].n;
+    a.first_block[i + 1] = a.first_block[i] + (ranges[i].n + kBlockElements - 1) / kBlockElements;
+  }
+  const int64_t blocks = a.first_block[count];
+  CudaScratch of_blocks(device);
+  RETURN_ERROR(of_blocks.Reserve(static_cast<size_t>(blocks) * sizeof(double)));
+  RETURN_ERROR(
+      Launch(stream, BlocksWith(1, blocks), dim3(kThreads), SumBlocks, a, of_blocks.as<double>()));
+  return Launch(stream, BlocksWith(1, count), dim3(kThreads), AddUpBlocks, a,
+                of_blocks.as<double>(), sums);
+}
+
+}  // namespace
+
+Error SumsOfSquares(CudaDevice* device, const FloatRange* ranges, int64_t count, double* sums) {
+  if (count == 0) return Error{};
+  CudaScratch on_device(device);
+  RETURN_ERROR(on_device.Reserve(static_cast<size_t>(count) * sizeof(double)));
+  for (int64_t begin = 0; begin < count; begin += kMostRanges) {
+    const int64_t most = std::min<int64_t>(count - begin, kMostRanges);
+    RETURN_ERROR(
+        SubmitSums(device, ranges + begin, static_cast<int>(most), on_device.as<double>() + begin));
+  }
+  return device->CopyToHost(sums, on_device.as<double>(),
+                            static_cast<size_t>(count) * sizeof(double));
+}
+
+}  // namespace thinwire::cuda

@@ -1,0 +1,12 @@
+// Sums of squares in fp64; contract in nn/ops.h.
+#pragma once
+
+#include "nn/ops.h"
+#include "tensor/cuda/device.h"
+
+namespace thinwire::cuda {
+
+// Two launches for up to 128 ranges, and one wait.
+Error SumsOfSquares(CudaDevice* device, const FloatRange* ranges, int64_t count, double* sums);
+
+}  // namespace thinwire::cuda
