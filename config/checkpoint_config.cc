@@ -1,9 +1,12 @@
 #include "config/checkpoint_config.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <limits>
 #include <optional>
+#include <string_view>
 #include <system_error>
 #include <type_traits>
 #include <utility>
@@ -53,6 +56,7 @@ const std::vector<Family>& Families() {
                                 {"activation_function", "gelu", "gelu_new"},
                                 {"layer_norm_epsilon", "epsilon", 1e-5},
                                 {"tie_word_embeddings", "tied", true},
+                                {"bias", "bias", nullptr},
                                 {"scale_attn_weights", nullptr, true},
                                 {"scale_attn_by_inverse_layer_idx", nullptr, false},
                                 {"add_cross_attention", nullptr, false}}},
@@ -83,6 +87,9 @@ const std::vector<const char*>& GeluNames(GeluForm form) {
   static const auto* const exact = new std::vector<const char*>{"gelu"};
   return form == GeluForm::kTanh ? *tanh : *exact;
 }
+
+// Keys that say nothing of the parameters: what the checkpoint says of them stays.
+constexpr const char* kTheirs[] = {"bos_token_id", "eos_token_id", "max_position_embeddings"};
 
 std::string ConfigPath(const Experiment& experiment) { return experiment.init() + "/config.json"; }
 
@@ -204,6 +211,8 @@ bool Agree(const Key& key, const Json& theirs, const Json& ours, const Json& all
   if (key.key == std::string("num_key_value_heads") && theirs.is_null()) {
     return ours == all_ours["num_attention_heads"];
   }
+  // transformers has no such key: the tensors tell.
+  if (key.key == std::string("bias") && theirs.is_null()) return true;
   if (key.key == std::string("head_dim") && theirs.is_null()) return true;
   if (key.key == std::string("activation_function")) {
     for (const GeluForm form : {GeluForm::kTanh, GeluForm::kExact}) {
@@ -270,7 +279,16 @@ absl::StatusOr<std::string> CheckpointConfig(const Experiment& experiment) {
   ASSIGN_OR_RETURN(const std::optional<ModelOptions> options, ModelOptionsFrom(experiment));
   const Family* const family = options ? FamilyOf(*options) : nullptr;
   if (family == nullptr) return std::string();
-  return ConfigOf(*family, *options).dump(2) + "\n";
+  ASSIGN_OR_RETURN(Json config, ReadConfig(experiment));
+  if (config.is_null()) config = Json::object();
+  const Json ours = ConfigOf(*family, *options);
+  for (const auto& [key, value] : ours.items()) {
+    const bool is_theirs = std::find(std::begin(kTheirs), std::end(kTheirs),
+                                     std::string_view(key)) != std::end(kTheirs);
+    if (!is_theirs || !config.contains(key)) config[key] = value;
+  }
+  if (config.contains("dtype")) config["dtype"] = config["torch_dtype"];  // its newer name
+  return config.dump(2) + "\n";
 }
 
 }  // namespace thinwire

@@ -19,8 +19,9 @@ absl::Status FillFromCheckpoint(Experiment* experiment);
 // its `init`: names the field, its value, the file, the key and its value.
 absl::Status CheckAgainstCheckpoint(const Experiment& experiment);
 
-// The config.json with which transformers loads the model of a resolved experiment; empty for a
-// model that it does not know.
+// The config.json with which transformers loads the model of a resolved experiment, with what that
+// in its `init` says besides (tokens of a meaning of their own, who made it); empty for a model
+// that transformers does not know.
 absl::StatusOr<std::string> CheckpointConfig(const Experiment& experiment);
 
 }  // namespace thinwire

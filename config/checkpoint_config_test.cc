@@ -15,6 +15,7 @@ namespace {
 namespace fs = std::filesystem;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 constexpr char kExperiment[] = R"(
 data: {name: shakespeare, context: 16, batch_size: 4}
@@ -113,6 +114,22 @@ TEST_F(CheckpointConfigTest, WhatIsWrittenIsReadAsTheSameModel) {
   }
 }
 
+TEST_F(CheckpointConfigTest, WhatTheFileSaysBesidesStays) {
+  nlohmann::json given = nlohmann::json::parse(kGpt2);
+  given["dtype"] = "bfloat16";
+  given["task_specific_params"] = {{"text-generation", {{"max_length", 50}}}};
+  Write(given.dump());
+  const auto written = nlohmann::json::parse(CheckpointConfig(*Resolved()).value());
+  EXPECT_EQ(written["bos_token_id"], 50256);
+  EXPECT_EQ(written["n_ctx"], 32);
+  EXPECT_EQ(written["task_specific_params"], given["task_specific_params"]);
+  EXPECT_EQ(written["attn_pdrop"], 0) << "as it was trained here";
+  EXPECT_EQ(written["dtype"], "float32") << "as it is written";
+  Write(kLlama);
+  const auto llama = nlohmann::json::parse(CheckpointConfig(*Resolved()).value());
+  EXPECT_EQ(llama["max_position_embeddings"], 2048);
+}
+
 TEST_F(CheckpointConfigTest, TheFileOfARunSaysWhatDefaultsStandFor) {
   const auto e = ParseExperiment(
       kExperiment, "test", {"model={name: gpt2, layers: 2, heads: 2, width: 8, dropout: 0.2}"});
@@ -148,6 +165,16 @@ TEST_F(CheckpointConfigTest, AFieldThatSaysSomethingElseIsNamedWithBothValues) {
   EXPECT_THAT(ErrorOf({"model.tied=false"}), HasSubstr("tie_word_embeddings is true"));
 }
 
+TEST_F(CheckpointConfigTest, AFileThatSaysNothingOfBiasesFitsAModelWithoutThem) {
+  Write(kGpt2);
+  EXPECT_TRUE(Resolved()->model().bias());
+  const auto e = Resolved({"model.bias=false"});
+  ASSERT_TRUE(e.ok()) << e.status();
+  Write(CheckpointConfig(*e).value());
+  EXPECT_FALSE(Resolved()->model().bias());
+  EXPECT_THAT(ErrorOf({"model.bias=true"}), HasSubstr("model.bias: true, but init: "));
+}
+
 TEST_F(CheckpointConfigTest, ANameWithASizeStandsByIt) {
   Write(kGpt2);
   EXPECT_THAT(ErrorOf({"model.name=gpt2-medium", "model.classes=70", "model.context=32"}),
@@ -156,7 +183,16 @@ TEST_F(CheckpointConfigTest, ANameWithASizeStandsByIt) {
 
 TEST_F(CheckpointConfigTest, ASequenceLongerThanTheContextIsRefused) {
   Write(kGpt2);
-  EXPECT_THAT(ErrorOf({"data.context=33"}), AllOf(HasSubstr("context is 32"), HasSubstr("33")));
+  EXPECT_THAT(ErrorOf({"data.context=33"}),
+              AllOf(StartsWith("init: " + dir_ + "/config.json: model: block embedding: "),
+                    HasSubstr("context is 32, want at least the 33 positions")));
+}
+
+TEST_F(CheckpointConfigTest, AVocabularyWithoutAllOfTheTextsTokensIsRefused) {
+  WriteGpt2With("vocab_size", 64);
+  EXPECT_EQ(ErrorOf(), "init: " + dir_ +
+                           "/config.json: model.classes: 64, want 65, which data shakespeare has, "
+                           "or more");
 }
 
 TEST_F(CheckpointConfigTest, AnotherArchitectureIsNamed) {

@@ -53,7 +53,7 @@ TEST(ResolveChoiceTest, FillsOnlyWhatBelongsToTheChoice) {
             "kind: attention\nname: a\nheads: 2\ndropout: 0.1\n");
   EXPECT_EQ(Resolved<ModelConfig>("{name: gpt2-medium, heads: 8}"),
             "name: gpt2-medium\nwidth: 1024\nlayers: 24\nheads: 8\ndropout: 0\ntied: true\n"
-            "epsilon: 1.0e-05\ngelu: tanh\n");
+            "epsilon: 1.0e-05\ngelu: tanh\nbias: true\n");
   EXPECT_EQ(Resolved<ModelConfig>("{name: llama, kv_heads: 4}"),
             "name: llama\nwidth: 512\nlayers: 8\nheads: 8\nkv_heads: 4\ndropout: 0\n"
             "tied: false\nepsilon: 1.0e-05\nrope_theta: 10000\n");
@@ -72,7 +72,7 @@ TEST(ResolveChoiceTest, RefusesAFieldOfAnotherChoice) {
             "here.blocks: does not belong to name resnet8, which takes width, classes");
   EXPECT_EQ(Resolved<ModelConfig>("{name: gpt2, rope_theta: 10000}"),
             "here.rope_theta: does not belong to name gpt2, which takes width, layers, heads, "
-            "context, gelu, hidden, dropout, tied, epsilon, classes");
+            "context, gelu, bias, hidden, dropout, tied, epsilon, classes");
 }
 
 TEST(ResolveChoiceTest, RefusesUnknownAndMissingChoices) {

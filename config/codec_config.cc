@@ -55,6 +55,15 @@ void FillCodec(DirectionConfig* direction) {
   }
 }
 
+void FillScopeOfTokens(DirectionConfig* direction) {
+  CodecSpec spec;
+  ReadCodec(*direction, &spec).IgnoreError();
+  const std::map<std::string, const char*> needs = NeedsOf(*direction);
+  const auto scope = needs.find("scope");
+  const bool has_say = scope != needs.end() && scope->second == nullptr;
+  if (has_say && !direction->has_scope()) direction->set_scope(Name(DefaultScopeOfTokens(spec)));
+}
+
 absl::StatusOr<DirectionConfig> ConfigOf(const CodecSpec& spec) {
   DirectionConfig config;
   config.set_codec(Name(spec.kind));

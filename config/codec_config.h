@@ -24,6 +24,9 @@ std::map<std::string, const char*> NeedsOf(const DirectionConfig& direction);
 // Fills in the absent parameters of the codec that have a say and a default worth saying.
 void FillCodec(DirectionConfig* direction);
 
+// Fills in an absent `scope` that has a say with the default of a model of tokens.
+void FillScopeOfTokens(DirectionConfig* direction);
+
 // What CodecFrom, once the experiment is resolved, turns into `spec` again. InvalidArgument for a
 // plug-in that was not loaded.
 absl::StatusOr<DirectionConfig> ConfigOf(const CodecSpec& spec);

@@ -90,12 +90,6 @@ DirectionConfig Overlaid(const DirectionConfig& general, const DirectionConfig& 
   return merged;
 }
 
-absl::Status ResolveOwnDirection(const std::string& path, bool gradient,
-                                 const DirectionConfig& general, DirectionConfig* own) {
-  *own = Overlaid(general, *own);
-  return ResolveDirection(path, gradient, own);
-}
-
 absl::Status CheckCompressionAt(const Experiment& experiment, const std::string& cut) {
   const DirectionConfig& activations = DirectionOf(experiment, cut, /*gradient=*/false);
   const DirectionConfig& gradients = DirectionOf(experiment, cut, /*gradient=*/true);

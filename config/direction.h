@@ -16,10 +16,6 @@ absl::Status ResolveDirection(const std::string& path, bool gradient, DirectionC
 // choices replace or leave without a say.
 DirectionConfig Overlaid(const DirectionConfig& general, const DirectionConfig& own);
 
-// ResolveDirection for a cut's own entry, below which the general one stands.
-absl::Status ResolveOwnDirection(const std::string& path, bool gradient,
-                                 const DirectionConfig& general, DirectionConfig* own);
-
 // What both directions of a cut and the rest of the experiment must agree on; its `compression` is
 // resolved but for that. The error names the cut.
 absl::Status CheckCompressionAt(const Experiment& experiment, const std::string& cut);

@@ -1,5 +1,7 @@
 #include "config/experiment.h"
 
+#include <vector>
+
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "config/checkpoint_config.h"
@@ -105,6 +107,20 @@ absl::Status ApplyOverrides(const std::vector<std::string>& overrides, Experimen
   return absl::OkStatus();
 }
 
+// A field of the model that a checkpoint fills in is that file's word.
+absl::Status FillModel(Experiment* e, Origins* origins) {
+  const ModelConfig given = e->model();
+  RETURN_IF_ERROR(FillFromCheckpoint(e));
+  std::vector<const google::protobuf::FieldDescriptor*> fields;
+  e->model().GetReflection()->ListFields(e->model(), &fields);
+  for (const auto* field : fields) {
+    if (field->is_repeated() || given.GetReflection()->HasField(given, field)) continue;
+    origins->Add(absl::StrCat("model.", field->name()),
+                 absl::StrCat("init: ", e->init(), "/config.json: "), /*is_section=*/false);
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<Experiment> ParseExperiment(const std::string& text, const std::string& source,
@@ -116,7 +132,7 @@ absl::StatusOr<Experiment> ParseExperiment(const std::string& text, const std::s
   if (!e.has_name()) e.set_name(Stem(source));
   RETURN_IF_ERROR(ApplyOverrides(overrides, &e, &origins));
   if (stages > 0 && !e.pipeline().has_stages()) e.mutable_pipeline()->set_stages(stages);
-  absl::Status status = FillFromCheckpoint(&e);
+  absl::Status status = FillModel(&e, &origins);
   if (status.ok()) status = Resolve(&e);
   if (status.ok()) status = CheckAgainstCheckpoint(e);
   if (status.ok()) return e;

@@ -276,11 +276,13 @@ TEST(ToYamlTest, LoadsAgainToAnEqualMessage) {
 TEST(ShippedExperimentsTest, EveryFileLoadsWithAndWithoutCompression) {
   EXPECT_THAT(FilesIn("experiments"), Contains(EndsWith("quickstart.yaml")));
   EXPECT_THAT(FilesIn("experiments"), Contains(EndsWith("paper1/full/experiment.yaml")));
+  EXPECT_THAT(FilesIn("experiments"), Contains(EndsWith("aq_sgd/gpt2-xl-wikitext2.yaml")));
   for (const std::string& file : FilesIn("experiments")) {
     SCOPED_TRACE(file);
     EXPECT_TRUE(LoadExperiment(file, {}).ok()) << LoadExperiment(file, {}).status();
     for (const std::string codec :
-         {"{codec: none}", "{codec: topk, ratio: 0.05}", "{codec: uniform, bits: 4}"}) {
+         {"{codec: none, feedback: none}", "{codec: topk, ratio: 0.05, feedback: none}",
+          "{codec: uniform, bits: 4, feedback: none}"}) {
       EXPECT_TRUE(LoadExperiment(
                       file, {"compression.activations=" + codec, "compression.gradients=" + codec})
                       .ok());

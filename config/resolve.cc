@@ -13,6 +13,7 @@
 #include "config/capture.h"
 #include "config/checks.h"
 #include "config/choices.h"
+#include "config/codec_config.h"
 #include "config/data.h"
 #include "config/devices.h"
 #include "config/direction.h"
@@ -175,17 +176,46 @@ absl::Status ResolveOwnBottleneck(const std::string& path, const BottleneckConfi
   return ResolveChoice(path, own);
 }
 
+// One direction of all cuts, or of the one that the path names.
+absl::Status ResolveCodecs(const std::string& path, bool tokens, bool gradient,
+                           DirectionConfig* direction) {
+  if (tokens) FillScopeOfTokens(direction);
+  return ResolveDirection(path, gradient, direction);
+}
+
+absl::Status ResolveGeneral(bool tokens, CompressionConfig* compression) {
+  RETURN_IF_ERROR(ResolveCodecs("compression.activations", tokens, /*gradient=*/false,
+                                compression->mutable_activations()));
+  RETURN_IF_ERROR(ResolveCodecs("compression.gradients", tokens, /*gradient=*/true,
+                                compression->mutable_gradients()));
+  if (!compression->has_bottleneck()) return absl::OkStatus();
+  return ResolveChoice("compression.bottleneck", compression->mutable_bottleneck());
+}
+
+// A cut's own entries, below which the general ones stand.
+absl::Status ResolveOwn(const std::string& path, bool tokens, const CompressionConfig& general,
+                        BoundaryConfig* own) {
+  if (own->has_activations()) {
+    *own->mutable_activations() = Overlaid(general.activations(), own->activations());
+    RETURN_IF_ERROR(ResolveCodecs(path + ".activations", tokens, /*gradient=*/false,
+                                  own->mutable_activations()));
+  }
+  if (own->has_gradients()) {
+    *own->mutable_gradients() = Overlaid(general.gradients(), own->gradients());
+    RETURN_IF_ERROR(
+        ResolveCodecs(path + ".gradients", tokens, /*gradient=*/true, own->mutable_gradients()));
+  }
+  if (!own->has_bottleneck()) return absl::OkStatus();
+  return ResolveOwnBottleneck(path + ".bottleneck", general.bottleneck(),
+                              own->mutable_bottleneck());
+}
+
 absl::Status ResolveCompression(const Experiment& e, CompressionConfig* compression) {
-  RETURN_IF_ERROR(ResolveDirection("compression.activations", /*gradient=*/false,
-                                   compression->mutable_activations()));
-  RETURN_IF_ERROR(ResolveDirection("compression.gradients", /*gradient=*/true,
-                                   compression->mutable_gradients()));
+  ASSIGN_OR_RETURN(const Model model, ModelFrom(e));
+  RETURN_IF_ERROR(ResolveGeneral(model.tokens, compression));
   RETURN_IF_ERROR(CheckValue(compression->warmup_epochs() <= e.epochs(),
                              "compression.warmup_epochs", compression->warmup_epochs(),
                              absl::StrCat("0 to ", e.epochs(), ", the epochs")));
-  if (compression->has_bottleneck()) {
-    RETURN_IF_ERROR(ResolveChoice("compression.bottleneck", compression->mutable_bottleneck()));
-  }
   std::vector<std::string> cuts(e.pipeline().cuts().begin(), e.pipeline().cuts().end());
   if (IsUncut(e.pipeline())) cuts.clear();
   ASSIGN_OR_RETURN(const bool has_tied_cut, HasTiedCut(e, cuts));
@@ -197,18 +227,7 @@ absl::Status ResolveCompression(const Experiment& e, CompressionConfig* compress
       return absl::InvalidArgumentError(absl::StrCat(path, ": the model is not cut"));
     }
     RETURN_IF_ERROR(CheckName(path, "cut", cut, cuts));
-    if (own.has_activations()) {
-      RETURN_IF_ERROR(ResolveOwnDirection(path + ".activations", /*gradient=*/false,
-                                          compression->activations(), own.mutable_activations()));
-    }
-    if (own.has_gradients()) {
-      RETURN_IF_ERROR(ResolveOwnDirection(path + ".gradients", /*gradient=*/true,
-                                          compression->gradients(), own.mutable_gradients()));
-    }
-    if (own.has_bottleneck()) {
-      RETURN_IF_ERROR(ResolveOwnBottleneck(path + ".bottleneck", compression->bottleneck(),
-                                           own.mutable_bottleneck()));
-    }
+    RETURN_IF_ERROR(ResolveOwn(path, model.tokens, *compression, &own));
   }
   for (const std::string& cut : cuts) RETURN_IF_ERROR(CheckCompressionAt(e, cut));
   if (has_tied_cut) RETURN_IF_ERROR(CheckCompressionAt(e, kTiedCut));

@@ -253,6 +253,35 @@ TEST(TiedCutTest, GoesExactUnlessItSaysOtherwise) {
   EXPECT_TRUE(MessageDifferencer::Equals(own, again));
 }
 
+TEST(ScopeOfTokensTest, IsATokenUnlessTheExperimentSaysOtherwise) {
+  const Experiment e =
+      With({"pipeline.cuts=[embedding, h.0]",
+            "compression.boundaries.h.0.activations={codec: uniform, scope: tensor}",
+            "compression.boundaries.h.0.gradients.bits=2",
+            "compression.boundaries.tied.gradients.codec=uniform"},
+           kTied);
+  EXPECT_EQ(e.compression().activations().scope(), "token");
+  EXPECT_EQ(e.compression().gradients().scope(), "token");
+  EXPECT_EQ(e.compression().boundaries().at("h.0").activations().scope(), "tensor");
+  EXPECT_EQ(e.compression().boundaries().at("h.0").gradients().scope(), "token");
+  EXPECT_EQ(e.compression().boundaries().at("tied").gradients().scope(), "tensor");
+  Experiment again = e;
+  ASSERT_TRUE(Resolve(&again).ok());
+  EXPECT_TRUE(MessageDifferencer::Equals(e, again));
+}
+
+TEST(ScopeOfTokensTest, IsOfCodecsThatHaveOne) {
+  const auto scope = [](const std::string& gradients) {
+    const Experiment e = With({"compression.gradients={" + gradients + "}"}, kTied);
+    return e.compression().gradients().scope();
+  };
+  EXPECT_EQ(scope("codec: randomk, k: 3"), "token");
+  EXPECT_EQ(scope("codec: topk, ratio: 0.1, support: received_nonzero"), "token");
+  EXPECT_EQ(scope("codec: uniform, support: received_nonzero"), "tensor");
+  EXPECT_EQ(scope("codec: topk, indices: shared"), "");
+  EXPECT_EQ(scope("codec: fp16"), "");
+}
+
 TEST(TiedCutTest, IsThereWhereCutsPartTheCopies) {
   for (const char* none : {"model.tied=false", "pipeline.cuts=[]"}) {
     EXPECT_EQ(With({none}, kTied).compression().boundaries().count("tied"), 0u) << none;

@@ -44,7 +44,7 @@ class Bpe final : public Tokenizer {
   absl::StatusOr<std::string> Decode(absl::Span<const int32_t> ids) const override;
   const std::string& digest() const override { return digest_; }
 
-  std::optional<int32_t> end_of_text() const { return end_of_text_; }
+  std::optional<int32_t> end_of_text() const override { return end_of_text_; }
 
  private:
   struct Merge {

@@ -71,8 +71,8 @@ absl::StatusOr<CorpusText> ReadText(const DataOptions& options) {
   return absl::InvalidArgumentError(absl::StrCat("data ", options.name, " is no text"));
 }
 
-constexpr Named<TokenKind> kTokenNames[] = {{TokenKind::kCharacters, "characters"},
-                                            {TokenKind::kBpe, "bpe"}};
+constexpr Named<TokenKind> kTokenNames[] = {
+    {TokenKind::kCharacters, "characters"}, {TokenKind::kBytes, "bytes"}, {TokenKind::kBpe, "bpe"}};
 
 }  // namespace
 
@@ -98,8 +98,8 @@ DataOptions DefaultOptions(const KnownDataset& known) {
 CorpusSize KnownSize(const DataOptions& options) {
   const absl::StatusOr<const Entry*> entry = Find(options.name);
   const TokenKind tokens = options.text.tokens;
-  const bool is_official = options.verify || (tokens == TokenKind::kCharacters && entry.ok() &&
-                                              !(*entry)->known.has_folder);
+  const bool is_official =
+      options.verify || (tokens != TokenKind::kBpe && entry.ok() && !(*entry)->known.has_folder);
   return entry.ok() && (*entry)->known.is_text && is_official ? (*entry)->size(tokens)
                                                               : CorpusSize();
 }
@@ -148,8 +148,7 @@ absl::StatusOr<DataSplits> LoadData(const DataOptions& options) {
 }
 
 absl::StatusOr<std::unique_ptr<Tokenizer>> LoadTokenizer(const DataOptions& options) {
-  // The text is in a BPE's vocabulary already.
-  if (options.text.tokens == TokenKind::kBpe) return TokenizerOf(CorpusText(), options);
+  if (options.text.tokens != TokenKind::kCharacters) return TokenizerOf(CorpusText(), options);
   ASSIGN_OR_RETURN(const CorpusText text, ReadText(options));
   return TokenizerOf(text, options);
 }

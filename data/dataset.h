@@ -67,10 +67,11 @@ struct DataSplits {
 // What a token of a text is.
 enum class TokenKind : uint8_t {
   kCharacters,  // a character of the corpus (characters.h)
+  kBytes,       // a byte (bytes.h)
   kBpe,         // GPT-2's byte pair encoding (bpe.h)
 };
 
-// "characters", "bpe"; the inverse gives InvalidArgument with the known ones.
+// "characters", "bytes", "bpe"; the inverse gives InvalidArgument with the known ones.
 const char* Name(TokenKind kind);
 absl::Status FromName(const std::string& name, TokenKind* to);
 std::vector<TokenKind> AllTokenKinds();

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "absl/strings/str_cat.h"
+#include "data/bytes.h"
 #include "data/shakespeare/embedded.h"
 
 namespace thinwire {
@@ -34,8 +35,9 @@ absl::StatusOr<CorpusText> ReadShakespeare(const DataOptions&) {
 }
 
 CorpusSize ShakespeareSize(TokenKind tokens) {
-  if (tokens == TokenKind::kCharacters) return {65, kTrainBytes, kBytes - kTrainBytes};
-  return {50257, 301966, 36059};
+  if (tokens == TokenKind::kBpe) return {50257, 301966, 36059};
+  const int64_t vocabulary = tokens == TokenKind::kBytes ? Bytes::kVocabulary : 65;
+  return {vocabulary, kTrainBytes, kBytes - kTrainBytes};  // a character is a byte
 }
 
 }  // namespace thinwire

@@ -18,11 +18,13 @@ TEST(ShakespeareTest, IsTheOfficialTextDividedAsNanoGptDoes) {
   EXPECT_EQ(text->folder, "");
 }
 
-TEST(ShakespeareTest, ItsSizeByCharactersIsWhatItHas) {
+TEST(ShakespeareTest, ItsSizeByCharactersAndBytesIsWhatItHas) {
   const CorpusText text = *ReadShakespeare({});
   DataOptions options;
-  options.text.tokens = TokenKind::kCharacters;
-  EXPECT_EQ(*SizeOf(text, options), ShakespeareSize(TokenKind::kCharacters));
+  for (const TokenKind kind : {TokenKind::kCharacters, TokenKind::kBytes}) {
+    options.text.tokens = kind;
+    EXPECT_EQ(*SizeOf(text, options), ShakespeareSize(kind));
+  }
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include "base/digest.h"
 #include "base/status.h"
 #include "data/bpe.h"
+#include "data/bytes.h"
 #include "data/characters.h"
 #include "data/token_cache.h"
 #include "data/unicode.h"
@@ -39,7 +40,7 @@ absl::Status Named(const CorpusText& text, const absl::Status& status) {
 
 absl::StatusOr<std::vector<int32_t>> IdsOf(const CorpusText& text, const std::string& part,
                                            const Tokenizer& tokenizer, TokenKind kind) {
-  const bool is_quick = kind == TokenKind::kCharacters || text.folder.empty();
+  const bool is_quick = kind != TokenKind::kBpe || text.folder.empty();
   return is_quick ? tokenizer.Encode(part) : CachedTokens(text.folder, tokenizer, part);
 }
 
@@ -131,9 +132,9 @@ absl::StatusOr<int64_t> SamplesOf(const std::string& what, int64_t tokens, int64
 
 absl::StatusOr<std::unique_ptr<Tokenizer>> TokenizerOf(const CorpusText& text,
                                                        const DataOptions& options) {
-  if (options.text.tokens == TokenKind::kBpe) {
-    return Bpe::Load(options.text.vocabulary, options.verify);
-  }
+  const TokenKind kind = options.text.tokens;
+  if (kind == TokenKind::kBpe) return Bpe::Load(options.text.vocabulary, options.verify);
+  if (kind == TokenKind::kBytes) return std::make_unique<Bytes>();
   auto characters = Characters::Of(absl::StrCat(text.train, text.test));
   if (!characters.ok()) return Named(text, characters.status());
   return characters;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,6 +21,8 @@ class Tokenizer {
   virtual absl::StatusOr<std::vector<int32_t>> Encode(std::string_view text) const = 0;
   // InvalidArgument naming an id outside the vocabulary. Decode(Encode(text)) is `text`.
   virtual absl::StatusOr<std::string> Decode(absl::Span<const int32_t> ids) const = 0;
+  // The token that stands between texts, where the vocabulary has one.
+  virtual std::optional<int32_t> end_of_text() const { return std::nullopt; }
   // Names the vocabulary: SHA-256 in hexadecimal digits.
   virtual const std::string& digest() const = 0;
 };

@@ -71,6 +71,15 @@ Character CharacterAt(std::string_view text, size_t at) {
   return {code, lead.bytes, Search(code)};
 }
 
+size_t WholeCharacters(std::string_view text) {
+  for (size_t behind = 1; behind < 4 && behind <= text.size(); ++behind) {
+    const auto byte = static_cast<uint8_t>(text[text.size() - behind]);
+    if ((byte & 0xC0) == 0x80) continue;
+    return LeadOf(byte).bytes > behind ? text.size() - behind : text.size();
+  }
+  return text.size();
+}
+
 std::string Utf8(uint32_t code) {
   assert(code <= 0x10FFFF);
   const auto continued = [code](int shift) {

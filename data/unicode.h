@@ -24,6 +24,10 @@ struct Character {
 // character of its own, of one byte and class kOther.
 Character CharacterAt(std::string_view text, size_t at);
 
+// Bytes of `text` before a character at its end that more bytes might complete; all of them where
+// there is none.
+size_t WholeCharacters(std::string_view text);
+
 // U+0000 to U+10FFFF as UTF-8.
 std::string Utf8(uint32_t code);
 

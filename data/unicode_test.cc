@@ -21,6 +21,19 @@ TEST(CharacterAtTest, EveryCharacterComesBackFromItsBytes) {
   }
 }
 
+TEST(WholeCharactersTest, LeavesOutWhatMoreBytesMightComplete) {
+  for (const uint32_t code : {0x41u, 0xE9u, 0x20ACu, 0x1F600u}) {
+    const std::string bytes = Utf8(code);
+    for (size_t n = 1; n < bytes.size(); ++n) {
+      EXPECT_EQ(WholeCharacters("ab" + bytes.substr(0, n)), 2u) << code << " " << n;
+    }
+    EXPECT_EQ(WholeCharacters("ab" + bytes), 2 + bytes.size());
+  }
+  EXPECT_EQ(WholeCharacters(""), 0u);
+  EXPECT_EQ(WholeCharacters("\xFF"), 1u);
+  EXPECT_EQ(WholeCharacters("\x80\x80\x80\x80"), 4u);
+}
+
 TEST(CharacterAtTest, WhatIsNotWellFormedIsOneByteOfNoClass) {
   const std::vector<std::string> bad = {
       "\x80",              // a byte that continues nothing

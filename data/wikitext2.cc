@@ -5,6 +5,7 @@
 #include <system_error>
 
 #include "base/status.h"
+#include "data/bytes.h"
 #include "data/official.h"
 
 namespace thinwire {
@@ -34,6 +35,10 @@ absl::StatusOr<CorpusText> ReadWikitext2(const DataOptions& options) {
 
 CorpusSize Wikitext2Size(TokenKind tokens) {
   if (tokens == TokenKind::kCharacters) return {283, 10780437, 1120192};
+  if (tokens == TokenKind::kBytes) {
+    const OfficialData& official = OfficialDataOf("wikitext2");
+    return {Bytes::kVocabulary, official.files[0].bytes, official.files[1].bytes};
+  }
   return {50257, 2448382, 258659};
 }
 

@@ -17,6 +17,8 @@ const char* NameOf(Phase phase) {
       return "recalibration";
     case PHASE_EVALUATE_RECALIBRATED:
       return "recalibrated evaluation";
+    case PHASE_GENERATE:
+      return "text";
     default:
       return "unknown phase";
   }
