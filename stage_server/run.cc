@@ -238,8 +238,9 @@ absl::Status StageRun::Gradients(const GradientsRequest& request, const OnEvent&
   });
 }
 
-absl::Status StageRun::ImportParameters(const std::function<bool(std::string_view* piece)>& next) {
-  return OnExecutor([&] { return stage_->ImportParameters(next); });
+absl::Status StageRun::ImportParameters(const std::vector<std::string>& kept,
+                                        const std::function<bool(std::string_view* piece)>& next) {
+  return OnExecutor([&] { return stage_->ImportParameters(kept, next); });
 }
 
 absl::Status StageRun::ExportParameters(const std::function<absl::Status(std::string_view)>& sink) {
@@ -249,6 +250,15 @@ absl::Status StageRun::ExportParameters(const std::function<absl::Status(std::st
 absl::Status StageRun::ExportCapture(uint64_t step,
                                      const std::function<absl::Status(std::string_view)>& sink) {
   return OnExecutor([&] { return stage_->TakeCapture(step, kPieceBytes, sink); });
+}
+
+absl::StatusOr<GenerateResponse> StageRun::Generate(const GenerateRequest& request) {
+  GenerateResponse response;
+  RETURN_IF_ERROR(OnExecutor([&]() -> absl::Status {
+    ASSIGN_OR_RETURN(response, executor_->Generate(request));
+    return absl::OkStatus();
+  }));
+  return response;
 }
 
 absl::Status StageRun::OnExecutor(const std::function<absl::Status()>& task) {

@@ -40,11 +40,13 @@ class StageRun {
   absl::Status Train(uint32_t epoch, int64_t samples, const OnEvent& on_event);
   absl::Status Evaluate(const EvaluateRequest& request, const OnEvent& on_event);
   absl::Status Gradients(const GradientsRequest& request, const OnEvent& on_event);
-  // `next` as LocalStage's.
-  absl::Status ImportParameters(const std::function<bool(std::string_view* piece)>& next);
+  // As LocalStage's.
+  absl::Status ImportParameters(const std::vector<std::string>& kept,
+                                const std::function<bool(std::string_view* piece)>& next);
   absl::Status ExportParameters(const std::function<absl::Status(std::string_view)>& sink);
   absl::Status ExportCapture(uint64_t step,
                              const std::function<absl::Status(std::string_view)>& sink);
+  absl::StatusOr<GenerateResponse> Generate(const GenerateRequest& request);
 
   // Ends training between two steps. Any thread.
   StepGate& gate() { return executor_->gate(); }

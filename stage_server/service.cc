@@ -303,7 +303,8 @@ grpc::Status StageService::ImportParameters(grpc::ServerContext* context,
     *piece = request.data();
     return true;
   };
-  const absl::Status status = (*run)->ImportParameters(next);
+  const std::vector<std::string> kept(request.kept().begin(), request.kept().end());
+  const absl::Status status = (*run)->ImportParameters(kept, next);
   // The end of a lease cuts the file off.
   if (const absl::Status lost = RunOf(lease).status(); !lost.ok()) {
     return Refuse(kCall, lease, lost);
@@ -319,6 +320,15 @@ grpc::Status StageService::Gradients(grpc::ServerContext* context, const Gradien
              Stream(context, run->get(), writer, [&](const StageRun::OnEvent& on_event) {
                return (*run)->Gradients(*request, on_event);
              }));
+}
+
+grpc::Status StageService::Generate(grpc::ServerContext*, const GenerateRequest* request,
+                                    GenerateResponse* response) {
+  const absl::StatusOr<std::shared_ptr<StageRun>> run = RunOf(request->lease());
+  if (!run.ok()) return Refuse("Generate", request->lease(), run.status());
+  absl::StatusOr<GenerateResponse> generated = (*run)->Generate(*request);
+  if (generated.ok()) *response = *std::move(generated);
+  return End("Generate", **run, generated.status());
 }
 
 grpc::Status StageService::ExportCapture(grpc::ServerContext* context,

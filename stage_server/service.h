@@ -54,6 +54,8 @@ class StageService final : public Stage::Service {
                                 ImportParametersResponse* response) override;
   grpc::Status Gradients(grpc::ServerContext* context, const GradientsRequest* request,
                          grpc::ServerWriter<StageEvent>* writer) override;
+  grpc::Status Generate(grpc::ServerContext* context, const GenerateRequest* request,
+                        GenerateResponse* response) override;
   grpc::Status ExportCapture(grpc::ServerContext* context, const ExportCaptureRequest* request,
                              grpc::ServerWriter<FileChunk>* writer) override;
   grpc::Status Release(grpc::ServerContext* context, const ReleaseRequest* request,

@@ -19,6 +19,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
+#include "base/safetensors.h"
 #include "config/experiment.h"
 #include "grpcpp/generic/generic_stub.h"
 #include "grpcpp/grpcpp.h"
@@ -133,6 +134,13 @@ class ServiceTest : public ::testing::Test {
     request.set_samples(samples);
     return EndOf(stub_->Gradients(&context, request).get());
   }
+  grpc::Status Generate(const Lease& lease) {
+    grpc::ClientContext context;
+    GenerateRequest request;
+    *request.mutable_lease() = lease;
+    GenerateResponse response;
+    return stub_->Generate(&context, request, &response);
+  }
   static grpc::Status EndOf(grpc::ClientReader<StageEvent>* reader) {
     StageEvent event;
     while (reader->Read(&event)) continue;
@@ -172,13 +180,16 @@ class ServiceTest : public ::testing::Test {
     return file;
   }
   // Sends the file in pieces of 1000 bytes.
-  grpc::Status Import(const Lease& lease, const std::string& file) {
+  grpc::Status Import(const Lease& lease, const std::string& file, const std::string& kept = "") {
     grpc::ClientContext context;
     ImportParametersResponse response;
     auto writer = stub_->ImportParameters(&context, &response);
     for (size_t at = 0; at < file.size(); at += 1000) {
       ImportParametersRequest request;
-      if (at == 0) *request.mutable_lease() = lease;
+      if (at == 0) {
+        *request.mutable_lease() = lease;
+        if (!kept.empty()) request.add_kept(kept);
+      }
       request.set_data(file.substr(at, 1000));
       if (!writer->Write(request)) break;
     }
@@ -229,6 +240,15 @@ TEST_F(ServiceTest, TrainingWantsAConfiguredStage) {
   const grpc::Status status = Train(LeaseOf("one"), 40, &steps);
   EXPECT_EQ(status.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
   EXPECT_THAT(status.error_message(), HasSubstr("not configured"));
+}
+
+TEST_F(ServiceTest, TextsWantTheHolderAndALanguageModel) {
+  const Lease lease = LeaseOf("one", 2);
+  ASSERT_TRUE(Acquire(lease, &acquired_).ok());
+  EXPECT_THAT(Generate(lease).error_message(), HasSubstr("not configured"));
+  ASSERT_TRUE(Configure(lease, 0, 1, &configured_).ok());
+  EXPECT_THAT(Generate(LeaseOf("one", 1)).error_message(), HasSubstr("generation 2"));
+  EXPECT_THAT(Generate(lease).error_message(), HasSubstr("model resnet8 takes no tokens"));
 }
 
 TEST_F(ServiceTest, ConfiguresAndTrainsAndNamesWrongNumbers) {
@@ -292,6 +312,34 @@ TEST_F(ServiceTest, WhatWasExportedIsImportedAndNothingElse) {
   ASSERT_TRUE(status.ok()) << status.error_message();
   EXPECT_EQ(Export(lease), initial);
   EXPECT_EQ(Import(LeaseOf("two"), initial).error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+}
+
+TEST_F(ServiceTest, AParameterThatIsSaidToBeKeptIsNotInTheFileAndStays) {
+  const Lease lease = LeaseOf("one");
+  ASSERT_TRUE(Acquire(lease, &acquired_).ok());
+  ASSERT_TRUE(Configure(lease, 0, 1, &configured_).ok());
+  const std::string initial = Export(lease);
+  int steps = 0;
+  ASSERT_TRUE(Train(lease, 40, &steps).ok());
+  const std::string trained = Export(lease);
+  Safetensors rest = *ParseSafetensors(initial);
+  const StoredTensor kept = ParseSafetensors(trained)->tensors[0];
+  rest.tensors.erase(rest.tensors.begin());
+  std::string file;
+  ASSERT_TRUE(WriteSafetensors(rest, size_t{1} << 20, [&](std::string_view piece) {
+                file += piece;
+                return absl::OkStatus();
+              }).ok());
+  EXPECT_THAT(Import(lease, file).error_message(), HasSubstr(kept.name + " is missing"));
+  const grpc::Status status = Import(lease, file, kept.name);
+  ASSERT_TRUE(status.ok()) << status.error_message();
+  const std::string now = Export(lease);
+  const Safetensors after = *ParseSafetensors(now);
+  EXPECT_EQ(after.tensors[0].data, kept.data);
+  ASSERT_EQ(after.tensors.size(), rest.tensors.size() + 1);
+  for (size_t i = 0; i < rest.tensors.size(); ++i) {
+    EXPECT_EQ(after.tensors[i + 1].data, rest.tensors[i].data) << rest.tensors[i].name;
+  }
 }
 
 TEST_F(ServiceTest, MoreThanTheStageHasIsNotGathered) {

@@ -118,6 +118,26 @@ class BoundaryTest : public ::testing::TestWithParam<Worker> {
   std::unique_ptr<BoundaryReceiver> receiver_;
 };
 
+TEST_P(BoundaryTest, ATextMayHaveFewerPositionsThanASample) {
+  spec_.sample = {1, 3, 2};
+  const auto receive = [this](Phase phase, int64_t positions) {
+    Make(GetParam());
+    const Tensor x = *Tensor::Allocate(CpuDevice(), DType::kF32, {1, positions, 2});
+    std::fill(x.floats().begin(), x.floats().end(), 1.0f);
+    BoundaryReceiver::Expected expected = Expect(1);
+    expected.key.phase = phase;
+    expected.compressed = false;
+    EXPECT_TRUE(sender_->Send(expected.key, 5, /*compress=*/false, x).ok());
+    return std::string(receiver_->Receive(expected, Soon()).status().message());
+  };
+  EXPECT_EQ(receive(PHASE_GENERATE, 1), "");
+  EXPECT_EQ(receive(PHASE_GENERATE, 3), "");
+  EXPECT_THAT(receive(PHASE_GENERATE, 4),
+              HasSubstr("shape [1, 4, 2], want [2, 3, 2] or fewer samples and positions"));
+  EXPECT_THAT(receive(PHASE_EVALUATE_COMPRESSED, 1),
+              HasSubstr("shape [1, 1, 2], want [2, 3, 2] or fewer samples"));
+}
+
 TEST_P(BoundaryTest, CompressesAndTellsWhatItCost) {
   ASSERT_TRUE(sender_->Send(Key(1), 5, /*compress=*/true, Of({1, -4, 3, 0.5})).ok());
   const auto received = receiver_->Receive(Expect(1), Soon());

@@ -128,18 +128,17 @@ void BoundarySender::WorkerLoop() {
   }
 }
 
+absl::Status BoundarySender::AwaitEncoded(SteadyTime deadline) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  const bool idle = changed_.wait_until(
+      lock, deadline.chrono(), [this] { return !status_.ok() || (queue_.empty() && !encoding_); });
+  if (idle) return status_;
+  return absl::DeadlineExceededError(
+      absl::StrCat("cut ", spec_.name, ": ", queue_.size(), " messages were not encoded in time"));
+}
+
 absl::Status BoundarySender::Flush(SteadyTime deadline) {
-  {
-    std::unique_lock<std::mutex> lock(mutex_);
-    const bool idle = changed_.wait_until(lock, deadline.chrono(), [this] {
-      return !status_.ok() || (queue_.empty() && !encoding_);
-    });
-    if (!idle) {
-      return absl::DeadlineExceededError(absl::StrCat("cut ", spec_.name, ": ", queue_.size(),
-                                                      " messages were not encoded in time"));
-    }
-    RETURN_IF_ERROR(status_);
-  }
+  RETURN_IF_ERROR(AwaitEncoded(deadline));
   RETURN_IF_ERROR(link_->Flush(deadline));
   AwaitAcknowledgement(std::min(deadline, SteadyTime::Now() + kAcknowledgementPatience));
   return absl::OkStatus();

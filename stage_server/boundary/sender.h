@@ -49,6 +49,9 @@ class BoundarySender {
   absl::Status SendAcknowledgement(MessageKey key);
   absl::Status SendSumOfSquares(MessageKey key, double sum);
 
+  // Waits until all that was queued has been encoded and handed to the transport; returns the first
+  // error.
+  absl::Status AwaitEncoded(SteadyTime deadline);
   // Waits until all that was queued has been handed to the transport, and over TCP up to a second
   // longer until the peer has acknowledged it, so that byte counts agree; returns the first error.
   absl::Status Flush(SteadyTime deadline);

@@ -4,8 +4,10 @@
 #include <cmath>
 #include <vector>
 
+#include "base/random.h"
 #include "base/status.h"
 #include "base/steady_time.h"
+#include "nn/sampling.h"
 #include "schedule/schedule.h"
 
 namespace thinwire {
@@ -25,6 +27,39 @@ std::vector<FeedRequest> RequestsOf(const Work& work, const SampleRange& all, in
     }
   }
   return requests;
+}
+
+SamplingSpec SamplingFrom(const Sampling& sampling) {
+  SamplingSpec spec;
+  spec.temperature = sampling.temperature();
+  spec.top_k = sampling.top_k();
+  spec.top_p = sampling.has_top_p() ? sampling.top_p() : 1;
+  return spec;
+}
+
+// `positions`: of the text so far.
+absl::Status CheckText(const GenerateRequest& request, const Model& model, int64_t positions) {
+  if (!model.tokens) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("model ", model.name, " takes no tokens: there is no text to generate"));
+  }
+  const int64_t first = request.first_position(), room = model.positions - first;
+  if (first != 0 && first != positions) {
+    return absl::FailedPreconditionError(absl::StrCat("first_position: ", first, ", want 0 or ",
+                                                      positions, ", the positions so far"));
+  }
+  if (request.ids_size() < 1 || request.ids_size() > room) {
+    return absl::InvalidArgumentError(absl::StrCat("ids: ", request.ids_size(), " from position ",
+                                                   first, ", want 1 to ", room,
+                                                   ", for a context of ", model.positions));
+  }
+  for (const int32_t id : request.ids()) {
+    if (id >= 0 && id < model.classes) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("ids: ", id, ", want 0 to ", model.classes - 1, ", the model's vocabulary"));
+  }
+  if (request.step() < 1) return absl::InvalidArgumentError("step: 0, want tokens from 1");
+  return CheckSampling(SamplingFrom(request.sampling()));
 }
 
 }  // namespace
@@ -171,6 +206,35 @@ absl::StatusOr<EvaluationReport> Executor::Evaluate(const EvaluateRequest& reque
   report.set_positions(model.positions);
   if (model.tokens) report.set_perplexity(std::exp(report.loss()));
   return report;
+}
+
+absl::StatusOr<GenerateResponse> Executor::Generate(const GenerateRequest& request) {
+  RETURN_IF_ERROR(stage_->CheckConnected());
+  const StageSpec& spec = stage_->spec();
+  RETURN_IF_ERROR(CheckText(request, spec.model, stage_->positions()));
+  Work work;
+  work.phase = PHASE_GENERATE;
+  work.epoch = 1;
+  work.step = request.step();
+  work.batch_size = work.samples = 1;
+  work.compress = request.compressed();
+  work.deadline = SteadyTime::Now() + spec.deadline;
+  const uint64_t bytes_before = stage_->EvaluationWireBytes();
+  const absl::StatusOr<std::vector<float>> logits =
+      stage_->Generate(work, request.ids(), request.first_position());
+  if (!logits.ok()) return Failed(logits.status());
+  GenerateResponse response;
+  response.set_wire_bytes(stage_->EvaluationWireBytes() - bytes_before);
+  if (!spec.last()) return response;
+  const bool is_finite =
+      std::all_of(logits->begin(), logits->end(), [](float logit) { return std::isfinite(logit); });
+  if (!is_finite) {
+    return absl::OutOfRangeError(absl::StrCat("stage ", spec.stage, ": a logit of token ",
+                                              request.step(), " is no finite number"));
+  }
+  RandomStream random(RandomKey(RandomKey(request.sampling().seed(), "sampling"), request.step()));
+  response.set_id(SampleToken(*logits, SamplingFrom(request.sampling()), random.NextFloat()));
+  return response;
 }
 
 absl::StatusOr<LossSums> Executor::Pass(Work work, int64_t samples,

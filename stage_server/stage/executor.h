@@ -41,6 +41,10 @@ class Executor {
   // Runs the test set and leaves everything as it was. The report is filled at the last stage only.
   absl::StatusOr<EvaluationReport> Evaluate(const EvaluateRequest& request);
 
+  // Runs the next positions of a text. InvalidArgument and FailedPrecondition, which change
+  // nothing, say what the request has and what the model, or the text so far, wants.
+  absl::StatusOr<GenerateResponse> Generate(const GenerateRequest& request);
+
   // Ends training between two steps. Any thread.
   StepGate& gate() { return gate_; }
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/digest.h"
 #include "base/status.h"
 #include "base/steady_time.h"
 #include "nn/gradient_norm.h"
@@ -21,9 +22,8 @@ Mode ModeOf(Phase phase) {
   return phase == PHASE_RECALIBRATE ? Mode::kRecalibrate : Mode::kEvaluate;
 }
 
-// Recordings know one step only and take no token ids.
+// Recordings know one step only.
 bool IsRecordable(const Model& model, const BlockRange& range) {
-  if (model.tokens && range.first == 0) return false;
   return std::none_of(model.blocks.begin() + range.first, model.blocks.begin() + range.last,
                       [](const BlockSpec& block) { return IsRandom(block.layers); });
 }
@@ -203,6 +203,7 @@ absl::StatusOr<BoundaryReceiver::Received> LocalStage::Input(
 absl::StatusOr<LossSums> LocalStage::Forward(const Work& work,
                                              const std::optional<Samples>& samples) {
   const bool training = work.phase == PHASE_TRAIN;
+  text_.reset();
   auto in_flight = std::make_unique<InFlight>();
   in_flight->saved.resize(segments_.size());
   ASSIGN_OR_RETURN(auto input, Input(work, samples));
@@ -287,13 +288,22 @@ absl::Status LocalStage::ClearGradients() {
 }
 
 absl::Status LocalStage::ImportParameters(
+    const std::vector<std::string>& kept,
     const std::function<bool(std::string_view* piece)>& next) {
-  ParameterReader reader(parameters());
+  std::vector<const Parameter*> replaced = parameters();
+  replaced.erase(std::remove_if(replaced.begin(), replaced.end(),
+                                [&](const Parameter* parameter) {
+                                  return std::find(kept.begin(), kept.end(),
+                                                   parameter->spec.name) != kept.end();
+                                }),
+                 replaced.end());
+  ParameterReader reader(replaced);
   absl::Status status;
   for (std::string_view piece; status.ok() && next(&piece);) status = reader.Append(piece);
   if (status.ok()) status = reader.Finish();
   status.Update(ClearGradients());
   for (const auto& segment : segments_) status.Update(segment->ParametersChanged());
+  text_.reset();  // its keys and values were those of other parameters
   return status;
 }
 
@@ -361,6 +371,69 @@ absl::Status LocalStage::Update(const Work& work, double lr) {
     RETURN_IF_ERROR(segments_[i]->ParametersChanged());
   }
   return FinishCompute();
+}
+
+absl::StatusOr<Tensor> LocalStage::TextInput(const Work& work, absl::Span<const int32_t> ids,
+                                             uint64_t digest) {
+  const auto positions = static_cast<int64_t>(ids.size());
+  if (spec_.first()) {
+    ASSIGN_OR_RETURN(Tensor x, Tensor::Allocate(backend_.device, DType::kI32, {1, positions}));
+    RETURN_IF_ERROR(ToStatus(backend_.device->CopyFromHost(x.data(), ids.data(), x.bytes())));
+    return x;
+  }
+  ASSIGN_OR_RETURN(auto received, upstream_->Receive(work, digest));
+  if (received.tensor.shape()[1] == positions) return std::move(received.tensor);
+  return absl::InvalidArgumentError(
+      absl::StrCat("cut ", spec_.CutName(spec_.upstream_cut()), ": ", work.key().ToString(), ": ",
+                   received.tensor.shape()[1], " positions, want ", positions));
+}
+
+absl::StatusOr<std::vector<float>> LocalStage::LastLogits(const Tensor& logits) {
+  const int64_t classes = logits.shape()[2], last = logits.shape()[1] - 1;
+  TensorView row = logits.view();
+  row.rank = 2;
+  row.dims[0] = 1;
+  row.dims[1] = classes;
+  row.data = static_cast<uint8_t*>(row.data) + last * classes * SizeOf(row.dtype);
+  ASSIGN_OR_RETURN(const Tensor wide, Tensor::Allocate(backend_.device, DType::kF32, {1, classes}));
+  RETURN_IF_ERROR(ToStatus(backend_.ops->Convert(row, wide.view())));
+  std::vector<float> values(classes);
+  RETURN_IF_ERROR(ToStatus(backend_.device->CopyToHost(values.data(), wide.data(), wide.bytes())));
+  return values;
+}
+
+absl::StatusOr<std::vector<float>> LocalStage::Generate(const Work& work,
+                                                        absl::Span<const int32_t> ids,
+                                                        int64_t first_position) {
+  if (first_position == 0) text_ = std::make_unique<Text>();
+  Pass pass(Mode::kEvaluate, work.step);
+  pass.cache = &text_->cache;
+  pass.first_position = first_position;
+  Digest ids_digest;
+  for (const int32_t id : ids) ids_digest.AddWord(static_cast<uint64_t>(id));
+  const uint64_t digest = ids_digest.value();
+  ASSIGN_OR_RETURN(Tensor x, TextInput(work, ids, digest));
+  for (size_t i = 0; i < segments_.size(); ++i) {
+    ASSIGN_OR_RETURN(x, segments_[i]->Forward(x, pass, nullptr));
+    RETURN_IF_ERROR(FinishCompute());
+    if (i + 1 == segments_.size()) break;
+    const InnerCut& cut = inner_cuts_[i];
+    ASSIGN_OR_RETURN(x, Cross(*cut.upstream, *cut.downstream, work, digest, std::move(x)));
+  }
+  text_->positions = first_position + static_cast<int64_t>(ids.size());
+  if (spec_.last()) return LastLogits(x);
+  // The answer to this call is all that lets the next one come.
+  RETURN_IF_ERROR(downstream_->Send(work, digest, std::move(x)));
+  RETURN_IF_ERROR(downstream_->sender().AwaitEncoded(work.deadline));
+  return std::vector<float>();
+}
+
+uint64_t LocalStage::EvaluationWireBytes() const {
+  uint64_t bytes = 0;
+  for (const End& end : ends()) {
+    if (end.sender) bytes += end.sender->statistics().evaluate.wire_bytes;
+  }
+  return bytes;
 }
 
 absl::Status LocalStage::FinishEvaluation(const Work& last_batch) {

@@ -69,9 +69,10 @@ class LocalStage {
   absl::Status Backward(const Work& work);
   // Gradients are zero. Update does so too.
   absl::Status ClearGradients();
-  // Parameters have the values of the safetensors file whose pieces `next` gives, false after the
-  // last; see ParameterReader. Gradients are zero.
-  absl::Status ImportParameters(const std::function<bool(std::string_view* piece)>& next);
+  // Parameters, but for those whose names are in `kept`, have the values of the safetensors file
+  // whose pieces `next` gives, false after the last; see ParameterReader. Gradients are zero.
+  absl::Status ImportParameters(const std::vector<std::string>& kept,
+                                const std::function<bool(std::string_view* piece)>& next);
   // After all backwards of a step: both copies of a tied weight take the sum of both gradients.
   // Waits for the stage of the other copy. `work` as in a Forward.
   absl::Status SumTiedGradients(const Work& work);
@@ -83,6 +84,17 @@ class LocalStage {
   // Recalibrates all segments of this stage, and goes before it. Its batches are Forwards of
   // PHASE_RECALIBRATE, which return no loss.
   absl::StatusOr<std::unique_ptr<Recalibration>> StartRecalibration();
+  // Runs the next positions of one text through this stage: `ids` are their tokens, at
+  // `first_position`, which is 0 (a text begins, and the last one is forgotten) or positions(). Of
+  // `work` microbatch and samples are one. Returns the logits of the last position at the last
+  // stage, otherwise nothing.
+  absl::StatusOr<std::vector<float>> Generate(const Work& work, absl::Span<const int32_t> ids,
+                                              int64_t first_position);
+  // Of the text whose keys and values are here; 0 without one. Whatever else runs through the
+  // stage, and new parameters, end it.
+  int64_t positions() const { return text_ ? text_->positions : 0; }
+  // Wire bytes that the stage has sent outside of training.
+  uint64_t EvaluationWireBytes() const;
   // Waits until the codec workers have encoded and handed over all that was sent.
   absl::Status FlushSends(SteadyTime deadline);
   // What was captured of one step; see Capture::Take.
@@ -120,6 +132,12 @@ class LocalStage {
     uint64_t sample_digest = 0;
   };
 
+  // A text that is being generated.
+  struct Text {
+    KeyValueCache cache;
+    int64_t positions = 0;
+  };
+
   LocalStage(const StageSpec& spec, const Backend& backend)
       : spec_(spec), backend_(backend), capture_(spec.capture) {}
   absl::Status BuildSegments();
@@ -139,6 +157,9 @@ class LocalStage {
   absl::StatusOr<LossSums> Loss(const Work& work, Tensor logits, const Samples& samples,
                                 InFlight* in_flight);
   absl::Status SendDownstream(const Work& work, uint64_t digest, Tensor y);
+  absl::StatusOr<Tensor> TextInput(const Work& work, absl::Span<const int32_t> ids,
+                                   uint64_t digest);
+  absl::StatusOr<std::vector<float>> LastLogits(const Tensor& logits);
 
   const StageSpec spec_;
   const Backend backend_;
@@ -153,6 +174,7 @@ class LocalStage {
   std::unique_ptr<TiedCopy> embedding_, head_;
   absl::Status closed_ ABSL_GUARDED_BY(neighbours_mutex_);  // the first reason of CloseLinks
   std::vector<std::unique_ptr<InFlight>> in_flight_;        // by microbatch
+  std::unique_ptr<Text> text_;                              // null: none
   ActivitySeconds activity_;
 };
 

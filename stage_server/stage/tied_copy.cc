@@ -5,12 +5,6 @@
 
 namespace thinwire {
 
-absl::Status AddTiedGradients(const Parameter& embedding, const Parameter& head, Ops* ops) {
-  const TensorView sum = embedding.gradient.view();
-  RETURN_IF_ERROR(ToStatus(ops->Add(sum, head.gradient.view(), sum)));
-  return ToStatus(ops->Convert(sum, head.gradient.view()));
-}
-
 absl::StatusOr<std::unique_ptr<TiedCopy>> TiedCopy::New(const StageSpec& stage,
                                                         const CutEndSpec& end,
                                                         const Backend& backend,

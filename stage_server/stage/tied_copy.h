@@ -13,9 +13,6 @@
 
 namespace thinwire {
 
-// Both gradients become their sum, the embedding's first, where no cut parts them.
-absl::Status AddTiedGradients(const Parameter& embedding, const Parameter& head, Ops* ops);
-
 class TiedCopy {
  public:
   // `end` is a TiedEnd, whose direction says which copy it is; `weight` is that copy and outlives

@@ -174,7 +174,7 @@ TEST_P(TiedTest, BothCopiesTakeTheSumOfBothGradients) {
     *piece = file;
     return !std::exchange(is_read, true);
   };
-  ASSERT_TRUE(stage.ImportParameters(whole).ok());
+  ASSERT_TRUE(stage.ImportParameters(/*kept=*/{}, whole).ok());
   GradientsRequest request;
   request.set_epoch(1);
   request.set_batch(1);
