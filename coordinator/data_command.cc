@@ -88,11 +88,11 @@ ExitCode Fetch(const std::string& name, const DataFlags& flags, Interruption* in
   options.dir = flags.dir.empty() ? DefaultDir(name) : flags.dir;
   options.from = flags.from;
   options.shows_progress = isatty(STDERR_FILENO) == 1;
-  const absl::Status status = FetchData(*data, options, interruption);
-  if (absl::IsCancelled(status)) return kExitInterrupted;
-  if (!status.ok()) return Complain(status, kExitFailed);
+  const absl::StatusOr<std::string> folder = FetchData(*data, options, interruption);
+  if (absl::IsCancelled(folder.status())) return kExitInterrupted;
+  if (!folder.ok()) return Complain(folder.status(), kExitFailed);
   return PrintResult(
-      absl::StrCat(name, ": ", data->files.size(), " files in ", options.dir, ", verified\n"));
+      absl::StrCat(name, ": ", data->files.size(), " files in ", *folder, ", verified\n"));
 }
 
 }  // namespace

@@ -60,6 +60,19 @@ absl::Status CheckFiles(const OfficialData& data, const std::string& dir) {
   return absl::OkStatus();
 }
 
+// The folder that has every file: `dir`, or one in it that was unpacked there by hand; empty if
+// there is none.
+std::string FolderOf(const OfficialData& data, const std::string& dir) {
+  std::vector<std::string> folders = {dir};
+  for (const OfficialSource& source : data.sources) {
+    if (!source.folder.empty()) folders.push_back(absl::StrCat(dir, "/", source.folder));
+  }
+  for (std::string& folder : folders) {
+    if (CheckFiles(data, folder).ok()) return std::move(folder);
+  }
+  return "";
+}
+
 std::uintmax_t SizeOf(const std::string& path) {
   std::error_code error;
   const std::uintmax_t size = fs::file_size(path, error);
@@ -104,7 +117,8 @@ class Fetcher {
         source.archive.empty() ? Files(source, staging->path()) : Archive(source, staging->path());
     if (status.ok()) status = CheckFiles(data_, staging->path());
     if (status.ok()) status = Move(staging->path());
-    const bool goes_on = absl::IsUnavailable(status) || absl::IsCancelled(status);
+    const bool goes_on =
+        absl::IsUnavailable(status) || absl::IsCancelled(status) || absl::IsNotFound(status);
     if (!goes_on) {
       for (const std::string& part : parts_) Remove(part);
     }
@@ -200,13 +214,14 @@ class Fetcher {
 
 }  // namespace
 
-absl::Status FetchData(const OfficialData& data, const FetchOptions& options,
-                       Interruption* interruption) {
-  if (CheckFiles(data, options.dir).ok()) return absl::OkStatus();
+absl::StatusOr<std::string> FetchData(const OfficialData& data, const FetchOptions& options,
+                                      Interruption* interruption) {
+  if (std::string folder = FolderOf(data, options.dir); !folder.empty()) return folder;
   std::string failures;
   for (const OfficialSource& source :
        options.from.empty() ? data.sources : Mirrored(data, options.from)) {
     const absl::Status status = Fetcher(data, options, interruption).From(source);
+    if (status.ok()) return options.dir;
     const bool is_address_at_fault = absl::IsUnavailable(status) || absl::IsDataLoss(status);
     if (!is_address_at_fault) return status;
     absl::StrAppend(&failures, "\n  ", source.archive.empty() ? source.files[0] : source.archive,

@@ -102,9 +102,9 @@ class FetchDataTest : public testing::Test {
     for (const OfficialFile& file : data_.files) source.files.push_back(base + "/" + file.name);
     data_.sources.push_back(source);
   }
-  absl::Status Fetch() { return FetchData(data_, options_, TheInterruption()); }
+  absl::StatusOr<std::string> Fetch() { return FetchData(data_, options_, TheInterruption()); }
   std::string Refusal(absl::StatusCode code) {
-    const absl::Status status = Fetch();
+    const absl::Status status = Fetch().status();
     EXPECT_EQ(status.code(), code) << status;
     return std::string(status.message());
   }
@@ -116,8 +116,9 @@ class FetchDataTest : public testing::Test {
     return names;
   }
   void ExpectFetched() {
-    const absl::Status status = Fetch();
-    EXPECT_TRUE(status.ok()) << status;
+    const absl::StatusOr<std::string> folder = Fetch();
+    ASSERT_TRUE(folder.ok()) << folder.status();
+    EXPECT_EQ(*folder, options_.dir);
     EXPECT_THAT(Files(), UnorderedElementsAre("wiki.train.tokens", "wiki.valid.tokens"));
     for (const OfficialFile& file : data_.files) {
       EXPECT_EQ(Sha256(Content(options_.dir + "/" + file.name)), file.sha256);
@@ -159,6 +160,30 @@ TEST_F(FetchDataTest, WhatIsThereIsNotDownloadedAgain) {
   std::ofstream(options_.dir + "/wiki.valid.tokens") << "damaged";
   ExpectFetched();
   EXPECT_THAT(Requests(), SizeIs(4));
+}
+
+TEST_F(FetchDataTest, WhatWasUnpackedByHandIsSeenWhereItLies) {
+  HasArchive("http://127.0.0.1:1/set.zip");
+  fs::create_directories(options_.dir);
+  fs::copy(mirror_ + "/wikitext-2", options_.dir + "/wikitext-2");
+  const absl::StatusOr<std::string> folder = Fetch();
+  ASSERT_TRUE(folder.ok()) << folder.status();
+  EXPECT_EQ(*folder, options_.dir + "/wikitext-2");
+  std::ofstream(options_.dir + "/wikitext-2/wiki.valid.tokens") << "damaged";
+  EXPECT_THAT(Refusal(absl::StatusCode::kUnavailable), HasSubstr("curl ended with code 7"));
+}
+
+TEST_F(FetchDataTest, AProgramThatIsMissingIsNamedAndTheDownloadKept) {
+  HasArchive(server_->Address("plain") + "/set.zip");
+  const std::string path = std::getenv("PATH"), folder = root_ + "/bin";
+  fs::create_directories(folder);
+  setenv("PATH", folder.c_str(), 1);
+  EXPECT_THAT(Refusal(absl::StatusCode::kNotFound), HasSubstr("curl, which has to be installed"));
+  fs::create_symlink("/usr/bin/curl", folder + "/curl");
+  EXPECT_THAT(Refusal(absl::StatusCode::kNotFound), HasSubstr("unzip, which has to be installed"));
+  EXPECT_THAT(Files(), ElementsAre("set.zip.part"));
+  setenv("PATH", path.c_str(), 1);
+  ExpectFetched();
 }
 
 TEST_F(FetchDataTest, ADownloadThatBreaksOffGoesOnWhereItEnded) {
@@ -250,7 +275,7 @@ TEST_F(FetchDataTest, AMirrorHasTheArchiveOrTheFiles) {
 TEST_F(FetchDataTest, AFolderThatCannotBeWrittenIsNamed) {
   HasFiles(server_->Address("plain"));
   std::ofstream(root_ + "/data") << "a file";
-  const absl::Status status = Fetch();
+  const absl::Status status = Fetch().status();
   EXPECT_FALSE(status.ok());
   EXPECT_THAT(std::string(status.message()), HasSubstr(options_.dir));
   EXPECT_THAT(Requests(), IsEmpty());

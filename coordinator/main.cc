@@ -12,6 +12,7 @@
 #include "coordinator/codecs_command.h"
 #include "coordinator/data_command.h"
 #include "coordinator/exit_code.h"
+#include "coordinator/generate_command.h"
 #include "coordinator/interruption.h"
 #include "coordinator/plan_command.h"
 #include "coordinator/probe_command.h"
@@ -107,25 +108,31 @@ void AddLaunch(CLI::App* command, thinwire::SessionOptions* session) {
   AddOtherBuild(command, session);
 }
 
+void AddStages(CLI::App* command, thinwire::SessionOptions* session) {
+  command
+      ->add_option(
+          "--stages", session->stages,
+          "stage servers that are already running, in order, one per stage; without it "
+          "they are started on this machine. An address may hold a range, node{1..4}:4700; "
+          "the last may end in an open one, node{1..}:4700, for as many as the experiment "
+          "has. Where the experiment leaves pipeline.stages out, there are as many as named")
+      ->type_name("HOST:PORT,HOST:PORT,...")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  command
+      ->add_option("--stages_wait", session->wait_seconds,
+                   "seconds to wait for the servers of --stages to be there")
+      ->capture_default_str()
+      ->check(kSeconds);
+}
+
 CLI::App* AddRun(CLI::App* app, thinwire::RunFlags* flags) {
   CLI::App* run = app->add_subcommand("run", "train an experiment");
   run->footer(kRunExamples);
   AddExperiment(run, &flags->experiment, &flags->overrides);
   run->add_option("--out", flags->out, "folder of the results (default: runs/NAME)")->check(kPath);
   run->add_flag("--overwrite", flags->overwrite, "replace a run that stands in that folder");
-  run->add_option(
-         "--stages", flags->session.stages,
-         "stage servers that are already running, in order, one per stage; without it "
-         "they are started on this machine. An address may hold a range, node{1..4}:4700; "
-         "the last may end in an open one, node{1..}:4700, for as many as the experiment "
-         "has. Where the experiment leaves pipeline.stages out, there are as many as named")
-      ->type_name("HOST:PORT,HOST:PORT,...")
-      ->delimiter(',')
-      ->allow_extra_args(false);
-  run->add_option("--stages_wait", flags->session.wait_seconds,
-                  "seconds to wait for the servers of --stages to be there")
-      ->capture_default_str()
-      ->check(kSeconds);
+  AddStages(run, &flags->session);
   run->add_option(
          "--metrics_listen", flags->metrics_listen,
          "host:port of /metrics and /healthz; port 0: any. The first line and targets.json "
@@ -138,6 +145,55 @@ CLI::App* AddRun(CLI::App* app, thinwire::RunFlags* flags) {
   run->add_flag("--quiet", flags->quiet, "print errors only");
   AddLaunch(run, &flags->session);
   return run;
+}
+
+constexpr char kGenerateExamples[] =
+    "Takes the weights that a run of a language model left in DIR/model and lets its stages draw\n"
+    "token after token. Stdout gets the prompt and what follows it, stderr the speed and what\n"
+    "crossed the cuts for each token, prompt included.\n\n"
+    "An empty prompt is the token <|endoftext|>, or a line's end where the vocabulary has no such\n"
+    "token; it is not printed. When the model's context is full, its later half becomes the\n"
+    "beginning of a new one. Equal flags and stages give equal texts. With compression on,\n"
+    "activations cross cuts as the experiment says, which takes codecs that code each position by\n"
+    "itself, as those with scope token do.\n\n"
+    "Examples:\n"
+    "  thinwire generate runs/shakespeare --prompt ROMEO: --tokens 300\n"
+    "  thinwire generate runs/shakespeare --temperature 0.8 --top_k 20 --seed 7\n"
+    "  thinwire generate runs/shakespeare --compression off --set pipeline.stages=1 <prompt.txt "
+    "\\\n"
+    "      --prompt -\n"
+    "  thinwire generate runs/shakespeare --stages a:4700,b:4700,c:4700,d:4700 --temperature 0\n"
+    "Exit codes: 0 done, 1 failed, 2 wrong usage, run or prompt, 130 interrupted.\n";
+
+CLI::App* AddGenerate(CLI::App* app, thinwire::GenerateFlags* flags) {
+  CLI::App* generate =
+      app->add_subcommand("generate", "write a text with the language model that a run trained");
+  generate->footer(kGenerateExamples);
+  generate->add_option("DIR", flags->run, "folder of the run")->required()->check(kPath);
+  generate->add_option("--prompt", flags->prompt, "what the text begins with; -: what stdin has");
+  generate->add_option("--tokens", flags->tokens, "tokens to draw")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
+  generate
+      ->add_option("--temperature", flags->temperature,
+                   "logits are divided by it; 0: always the most probable token")
+      ->capture_default_str();
+  generate->add_option("--top_k", flags->top_k, "draw from so many most probable tokens; 0: all")
+      ->capture_default_str();
+  generate
+      ->add_option("--top_p", flags->top_p,
+                   "draw from the fewest tokens, most probable first, with this share of the "
+                   "probability; 1: all")
+      ->capture_default_str();
+  generate->add_option("--seed", flags->seed, "another one draws another text")
+      ->capture_default_str();
+  generate->add_option("--compression", flags->compression, "at cuts: as trained, or off")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"on", "off"}));
+  AddOverrides(generate, &flags->overrides);
+  AddStages(generate, &flags->session);
+  AddLaunch(generate, &flags->session);
+  return generate;
 }
 
 CLI::App* AddPlan(CLI::App* app, thinwire::PlanFlags* flags) {
@@ -256,6 +312,8 @@ int main(int argc, char** argv) {
   app.set_version_flag("--version", "thinwire " + thinwire::BuildId());
   app.require_subcommand(1);
   const CLI::App* run = AddRun(&app, &run_flags);
+  thinwire::GenerateFlags generate_flags;
+  const CLI::App* generate = AddGenerate(&app, &generate_flags);
   AddPlan(&app, &plan_flags);
   thinwire::ProbeFlags probe_flags;
   const CLI::App* probe = AddProbe(&app, &probe_flags);
@@ -269,6 +327,7 @@ int main(int argc, char** argv) {
     return Leave(app, error);
   }
   if (run->parsed()) return thinwire::RunCommand(run_flags, &interruption);
+  if (generate->parsed()) return thinwire::GenerateCommand(generate_flags, &interruption);
   if (probe->parsed()) return thinwire::ProbeCommand(probe_flags, &interruption);
   if (codecs->parsed()) return thinwire::CodecsCommand(codecs_flags, &interruption);
   if (data->parsed()) return thinwire::DataCommand(data_flags, &interruption);

@@ -12,17 +12,16 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "base/printable.h"
 #include "base/status.h"
 #include "base/steady_time.h"
-#include "config/checkpoint_config.h"
 #include "config/experiment.h"
 #include "coordinator/exit_code.h"
 #include "coordinator/files/record.h"
 #include "coordinator/fleet/host_port.h"
 #include "coordinator/fleet/metrics_target.h"
-#include "coordinator/fleet/stage_addresses.h"
 #include "coordinator/plan/state_plan.h"
 #include "coordinator/plan/warnings.h"
 #include "coordinator/run/boundary_totals.h"
@@ -94,14 +93,14 @@ class Greeter final : public RunObserver {
 // Keeps the parameters of the last epoch on disk.
 class ModelKeeper final : public RunObserver {
  public:
-  // `config`: as SaveModel's.
-  ModelKeeper(Fleet* fleet, std::string config, std::string dir)
-      : fleet_(*fleet), config_(std::move(config)), dir_(std::move(dir)) {}
-  absl::Status OnTrained(uint32_t) override { return SaveModel(&fleet_, config_, dir_); }
+  ModelKeeper(Fleet* fleet, SideFiles beside, std::string dir)
+      : fleet_(*fleet), beside_(std::move(beside)), dir_(std::move(dir)) {}
+  absl::Status OnTrained(uint32_t) override { return SaveModel(&fleet_, beside_, dir_); }
 
  private:
   Fleet& fleet_;
-  const std::string config_, dir_;
+  const SideFiles beside_;
+  const std::string dir_;
 };
 
 // Passes everything on to several observers, in order, until one has an error.
@@ -172,13 +171,23 @@ class RecordedRun {
     std::vector<RunObserver*> observers = {&recorder, &metrics};
     if (!flags_.quiet) observers.push_back(&greeter);
     observers.push_back(&progress_);
-    ASSIGN_OR_RETURN(const std::string config, CheckpointConfig(experiment_));
-    ModelKeeper keeper(session_->fleet(), config, record_->model_dir());
+    ASSIGN_OR_RETURN(SideFiles beside, SideFilesOf(experiment_));
+    ModelKeeper keeper(session_->fleet(), std::move(beside), record_->model_dir());
     observers.push_back(&keeper);
     Observers all(observers);
     const absl::Status status = RunExperiment(experiment_, session_->fleet(), &all, &summary_);
     if (!status.ok() && !interruption_.seen()) metrics.Failed(status);
     return status;
+  }
+
+  absl::Status RecordCausality() {
+    ASSIGN_OR_RETURN(const std::vector<Causality> cuts, CausalityOf(experiment_));
+    for (BoundaryRecord& boundary : *summary_.mutable_boundaries()) {
+      for (const auto& [cut, is_causal] : cuts) {
+        if (cut == boundary.name()) boundary.mutable_activations()->set_causal(is_causal);
+      }
+    }
+    return absl::OkStatus();
   }
 
   // Writes the summary and tells the user how it went.
@@ -191,7 +200,8 @@ class RecordedRun {
       progress_.Break();
       Complain(status, kExitFailed);
     }
-    const absl::Status written = record_->WriteSummary(summary_);
+    absl::Status written = RecordCausality();
+    written.Update(record_->WriteSummary(summary_));
     if (interrupted) {
       progress_.Say("interrupted; what was reached is in " + record_->dir());
       if (!absl::IsCancelled(status)) progress_.Say(std::string(status.message()));
@@ -229,27 +239,12 @@ class RecordedRun {
   std::unique_ptr<Session> session_;
 };
 
-absl::Status InFlag(const char* flag, const absl::Status& status) {
-  if (status.ok()) return status;
-  return absl::Status(status.code(), absl::StrCat(flag, ": ", status.message()));
-}
-
-// The experiment, with as many stages as the flags name where the file does not say; the flags get
-// one address per stage.
 absl::StatusOr<Experiment> Load(RunFlags* flags) {
-  RETURN_IF_ERROR(InFlag("--metrics_listen", ParseHostPort(flags->metrics_listen).status()));
-  std::vector<std::string>& stages = flags->session.stages;
-  const absl::StatusOr<StageAddresses> named = StageAddresses::Parse(stages);
-  RETURN_IF_ERROR(InFlag("--stages", named.status()));
-  ASSIGN_OR_RETURN(Experiment experiment,
-                   LoadExperiment(flags->experiment, flags->overrides,
-                                  static_cast<uint32_t>(named->count().value_or(0))));
-  if (named->empty()) return experiment;
-  absl::StatusOr<std::vector<std::string>> all =
-      named->For(static_cast<int>(experiment.pipeline().stages()));
-  RETURN_IF_ERROR(InFlag("--stages", all.status()));
-  stages = *std::move(all);
-  return experiment;
+  const absl::Status listen = ParseHostPort(flags->metrics_listen).status();
+  if (!listen.ok()) {
+    return absl::Status(listen.code(), absl::StrCat("--metrics_listen: ", listen.message()));
+  }
+  return LoadForStages(flags->experiment, flags->overrides, &flags->session);
 }
 
 // Stages on this machine share its memory; of others' machines nothing is known here.
@@ -261,8 +256,15 @@ absl::Status CheckState(const RunFlags& flags, const Experiment& experiment) {
 }
 
 // What the experiment starts from is read again when the stages are there.
-absl::Status CheckInitial(const Experiment& experiment) {
-  return experiment.has_init() ? ModelShares::Initial(experiment).status() : absl::OkStatus();
+absl::Status CheckInitial(const Experiment& experiment, bool quiet) {
+  if (!experiment.has_init()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const ModelShares initial, ModelShares::Initial(experiment));
+  if (initial.fresh().empty() || quiet) return absl::OkStatus();
+  const std::string line =
+      absl::StrCat("init: ", experiment.init(), " has no bottlenecks for ",
+                   absl::StrJoin(initial.fresh(), ", "), ": they start random");
+  std::fprintf(stderr, "thinwire: %s\n", PrintableLine(line).c_str());
+  return absl::OkStatus();
 }
 
 absl::Status Warn(const Experiment& experiment) {
@@ -280,7 +282,7 @@ int RunCommand(RunFlags flags, Interruption* interruption) {
   if (!experiment.ok()) return Complain(experiment.status(), kExitUsage);
   const absl::Status state = CheckState(flags, *experiment);
   if (!state.ok()) return Complain(state, kExitUsage);
-  const absl::Status initial = CheckInitial(*experiment);
+  const absl::Status initial = CheckInitial(*experiment, flags.quiet);
   if (!initial.ok()) return Complain(initial, kExitUsage);
   const absl::Status warned = flags.quiet ? absl::OkStatus() : Warn(*experiment);
   if (!warned.ok()) return Complain(warned, kExitUsage);

@@ -89,6 +89,25 @@ TEST_F(RunCommandTest, ACompletedRunLeavesEveryFileAndFreesTheStages) {
   EXPECT_TRUE(last_.released());
 }
 
+TEST_F(RunCommandTest, WhatCannotBeGeneratedThroughIsSaidAtTheBeginAndInTheSummary) {
+  std::ofstream(flags_.experiment) << R"(
+model: {name: gpt2, layers: 2, heads: 1, width: 8}
+data: {name: shakespeare, context: 8}
+pipeline: {cuts: [h.0]}
+compression: {activations: {codec: topk, ratio: 0.1, scope: sample}}
+optimizer: {lr: 0.1}
+epochs: 1
+)";
+  flags_.quiet = false;
+  ::testing::internal::CaptureStderr();
+  EXPECT_EQ(Run(), kExitDone);
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+              HasSubstr("thinwire: warning: h.0, activations: codec topk(ratio=0.1, scope=sample"));
+  EXPECT_EQ(Summary()["boundaries"][0]["activations"]["causal"], false);
+  EXPECT_EQ(Summary()["boundaries"][0]["gradients"]["causal"], nullptr);
+  EXPECT_EQ(Summary()["boundaries"][1]["activations"]["causal"], nullptr) << "of the tied cut";
+}
+
 TEST_F(RunCommandTest, TargetsNameTheStagesThatServeMetricsToOthers) {
   first_.metrics_address = "0.0.0.0:9700";
   last_.metrics_address = "10.0.0.7:9701";

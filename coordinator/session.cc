@@ -7,7 +7,9 @@
 #include "absl/strings/str_format.h"
 #include "base/build_info.h"
 #include "base/status.h"
+#include "config/experiment.h"
 #include "coordinator/fleet/local_launch.h"
+#include "coordinator/fleet/stage_addresses.h"
 
 namespace thinwire {
 namespace {
@@ -18,7 +20,27 @@ std::string NewRunId(const std::string& name) {
   return absl::StrFormat("%s-%08x", name, random());
 }
 
+absl::Status InStages(const absl::Status& status) {
+  return absl::Status(status.code(), absl::StrCat("--stages: ", status.message()));
+}
+
 }  // namespace
+
+absl::StatusOr<Experiment> LoadForStages(const std::string& path,
+                                         const std::vector<std::string>& overrides,
+                                         SessionOptions* options) {
+  const absl::StatusOr<StageAddresses> named = StageAddresses::Parse(options->stages);
+  if (!named.ok()) return InStages(named.status());
+  ASSIGN_OR_RETURN(
+      Experiment experiment,
+      LoadExperiment(path, overrides, static_cast<uint32_t>(named->count().value_or(0))));
+  if (named->empty()) return experiment;
+  absl::StatusOr<std::vector<std::string>> all =
+      named->For(static_cast<int>(experiment.pipeline().stages()));
+  if (!all.ok()) return InStages(all.status());
+  options->stages = *std::move(all);
+  return experiment;
+}
 
 absl::StatusOr<std::unique_ptr<Session>> Session::Start(const std::string& name,
                                                         const Experiment& experiment,

@@ -27,6 +27,13 @@ struct SessionOptions {
   std::string logs_dir;      // empty: a temporary folder, which is removed with the session
 };
 
+// The experiment of a file, with as many stages as `options->stages` names where neither the file
+// nor an override says; these become one address per stage. Errors of LoadExperiment, and
+// InvalidArgument for addresses.
+absl::StatusOr<Experiment> LoadForStages(const std::string& path,
+                                         const std::vector<std::string>& overrides,
+                                         SessionOptions* options);
+
 class Session {
  public:
   // Launches the stages of the resolved `experiment`, unless there are addresses. From then on a

@@ -21,6 +21,7 @@ FakeStage::FakeStage() {
   end_training = [](const EndTrainingRequest&, EndTrainingResponse*) {
     return grpc::Status(grpc::StatusCode::UNIMPLEMENTED, "");
   };
+  generate = [](const GenerateRequest&, GenerateResponse*) { return grpc::Status::OK; };
   acquire = renew = [] { return grpc::Status::OK; };
   int port = 0;
   grpc::ServerBuilder builder;
@@ -118,15 +119,25 @@ grpc::Status FakeStage::ImportParameters(grpc::ServerContext*,
                                          ImportParametersResponse*) {
   Note("ImportParameters");
   std::string file;
-  for (ImportParametersRequest request; reader->Read(&request);) file += request.data();
+  std::vector<std::string> kept;
+  for (ImportParametersRequest request; reader->Read(&request);) {
+    file += request.data();
+    kept.insert(kept.end(), request.kept().begin(), request.kept().end());
+  }
   absl::MutexLock lock(&mutex_);
   imported_ = std::move(file);
+  kept_ = std::move(kept);
   return grpc::Status::OK;
 }
 
 std::string FakeStage::imported() const {
   absl::MutexLock lock(&mutex_);
   return imported_;
+}
+
+std::vector<std::string> FakeStage::kept() const {
+  absl::MutexLock lock(&mutex_);
+  return kept_;
 }
 
 grpc::Status FakeStage::Gradients(grpc::ServerContext*, const GradientsRequest* request,
@@ -136,6 +147,12 @@ grpc::Status FakeStage::Gradients(grpc::ServerContext*, const GradientsRequest* 
   event.mutable_gradients()->set_data(gradients);
   writer->Write(event);
   return grpc::Status::OK;
+}
+
+grpc::Status FakeStage::Generate(grpc::ServerContext*, const GenerateRequest* request,
+                                 GenerateResponse* response) {
+  Note(absl::StrCat("Generate ", request->step()));
+  return generate(*request, response);
 }
 
 grpc::Status FakeStage::ExportCapture(grpc::ServerContext*, const ExportCaptureRequest* request,

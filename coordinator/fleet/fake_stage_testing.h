@@ -25,8 +25,9 @@ class FakeStage final : public Stage::Service {
   const std::string& address() const { return address_; }
   // Names of the calls that came, Renew left out.
   std::vector<std::string> calls() const;
-  // The safetensors file that was imported last.
+  // The safetensors file that was imported last, and the parameters that stayed as they were.
   std::string imported() const;
+  std::vector<std::string> kept() const;
   bool released() const;
 
   // What the calls answer; set before the first call.
@@ -39,6 +40,7 @@ class FakeStage final : public Stage::Service {
   std::function<grpc::Status(const TrainRequest&, grpc::ServerContext*, Writer*)> train;
   std::function<grpc::Status(const EvaluateRequest&, grpc::ServerContext*, Writer*)> evaluate;
   std::function<grpc::Status()> acquire, renew;
+  std::function<grpc::Status(const GenerateRequest&, GenerateResponse*)> generate;
   // Unimplemented unless set.
   std::function<grpc::Status(const EndTrainingRequest&, EndTrainingResponse*)> end_training;
 
@@ -59,6 +61,7 @@ class FakeStage final : public Stage::Service {
   grpc::Status ImportParameters(grpc::ServerContext*, grpc::ServerReader<ImportParametersRequest>*,
                                 ImportParametersResponse*) override;
   grpc::Status Gradients(grpc::ServerContext*, const GradientsRequest*, Writer*) override;
+  grpc::Status Generate(grpc::ServerContext*, const GenerateRequest*, GenerateResponse*) override;
   grpc::Status ExportCapture(grpc::ServerContext*, const ExportCaptureRequest*,
                              grpc::ServerWriter<FileChunk>*) override;
   grpc::Status Release(grpc::ServerContext*, const ReleaseRequest*, ReleaseResponse*) override;
@@ -69,6 +72,7 @@ class FakeStage final : public Stage::Service {
   mutable absl::Mutex mutex_;
   std::vector<std::string> calls_ ABSL_GUARDED_BY(mutex_);
   std::string imported_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::string> kept_ ABSL_GUARDED_BY(mutex_);
   std::string address_;
   std::unique_ptr<grpc::Server> server_;
 };

@@ -206,7 +206,8 @@ absl::Status StageClient::Gradients(GradientsRequest request, const OnEvent& on_
                 std::move(request), on_event);
 }
 
-absl::Status StageClient::ImportParameters(const std::function<absl::Status(const Sink&)>& write) {
+absl::Status StageClient::ImportParameters(const std::vector<std::string>& kept,
+                                           const std::function<absl::Status(const Sink&)>& write) {
   const Method method = Control("ImportParameters", kExport);
   Call call(method.calls, method.timeout);
   if (!call.admitted()) return Error(method, Cancelled());
@@ -214,11 +215,13 @@ absl::Status StageClient::ImportParameters(const std::function<absl::Status(cons
   const auto writer = method.stub->ImportParameters(call.context(), &response);
   ImportParametersRequest request;
   *request.mutable_lease() = lease_;
+  *request.mutable_kept() = {kept.begin(), kept.end()};
   bool is_open = true;
   const absl::Status written = write([&](std::string_view piece) {
     request.set_data(piece.data(), piece.size());
     is_open = writer->Write(request);
     request.clear_lease();
+    request.clear_kept();
     return is_open ? absl::OkStatus() : absl::CancelledError("the stage ended the call");
   });
   const bool is_own_error = is_open && !written.ok();
@@ -233,6 +236,12 @@ absl::Status StageClient::ExportCapture(uint64_t step, const OnChunk& on_chunk) 
   request.set_step(step);
   return Stream(Control("ExportCapture", kExport), &Stage::Stub::ExportCapture, std::move(request),
                 on_chunk);
+}
+
+// As Train: a long prompt may take its time.
+absl::StatusOr<GenerateResponse> StageClient::Generate(GenerateRequest request) {
+  return Unary(Control("Generate", absl::InfiniteDuration()), &Stage::Stub::Generate,
+               std::move(request));
 }
 
 absl::Status StageClient::Renew(absl::Duration timeout) {

@@ -67,13 +67,16 @@ class StageClient {
   absl::Status Evaluate(EvaluateRequest request, const OnEvent& on_event);
   absl::Status ExportParameters(const OnChunk& on_chunk);
   absl::Status Gradients(GradientsRequest request, const OnEvent& on_event);
+  absl::StatusOr<GenerateResponse> Generate(GenerateRequest request);
   absl::Status ExportCapture(uint64_t step, const OnChunk& on_chunk);
 
-  // Sends the safetensors file that `write` hands to its sink, in pieces of at most kPieceBytes. An
-  // error of `write` ends the call and is returned, unless it is the sink's.
+  // Sends the safetensors file that `write` hands to its sink, in pieces of at most kPieceBytes. It
+  // has all parameters of the stage but those in `kept`, which stay as they are. An error of
+  // `write` ends the call and is returned, unless it is the sink's.
   static constexpr size_t kPieceBytes = size_t{1} << 20;
   using Sink = std::function<absl::Status(std::string_view)>;
-  absl::Status ImportParameters(const std::function<absl::Status(const Sink&)>& write);
+  absl::Status ImportParameters(const std::vector<std::string>& kept,
+                                const std::function<absl::Status(const Sink&)>& write);
 
   absl::Status Renew(absl::Duration timeout);
 

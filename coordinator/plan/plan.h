@@ -28,7 +28,7 @@ struct PlannedStage {
   int64_t parameters = 0;       // trainable elements
   double forward_flops = 0;     // one sample; backward is taken as twice that
   double recomputed_flops = 0;  // and as this besides, with pipeline.recompute
-  int64_t memory_bytes = 0;     // parameters, gradients, momentum, what is kept for backward
+  int64_t memory_bytes = 0;     // parameters, gradients, the optimizer's state, what backward needs
 };
 
 // One direction of one boundary.

@@ -44,8 +44,8 @@ std::string StageTable(const Plan& plan) {
   return text +
          Wrapped("",
                  "FLOPs of the forward pass; the backward pass is taken as twice that. Memory: "
-                 "parameters, gradients, momentum and what is kept for the backward pass, "
-                 "without kernel workspace.");
+                 "parameters, gradients, what the optimizer remembers and what is kept for the "
+                 "backward pass, without kernel workspace.");
 }
 
 std::string DirectionRow(const PlannedBoundary& boundary, const char* name,

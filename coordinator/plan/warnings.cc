@@ -3,14 +3,17 @@
 #include <algorithm>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "base/status.h"
 #include "compress/codec.h"
 #include "compress/cpu/kernels.h"
 #include "compress/feedback/plan.h"
 #include "compress/level.h"
 #include "compress/plugin.h"
+#include "compress/spec.h"
 #include "config/specs.h"
 #include "models/tied_weight.h"
 #include "tensor/cpu/device.h"
@@ -53,11 +56,36 @@ std::vector<Crossing> CrossingsOf(const Experiment& experiment, const Partition&
   return crossings;
 }
 
-}  // namespace
+// "warning: layer1, gradients: codec uniform(...)"
+std::string Beginning(const std::string& cuts, bool gradient, const std::string& codec) {
+  return absl::StrCat("warning: ", cuts, ", ", gradient ? "gradients" : "activations", ": codec ",
+                      codec);
+}
 
-absl::StatusOr<std::vector<std::string>> PlanWarnings(const Experiment& experiment) {
+absl::Status AddCausality(const Experiment& experiment, std::vector<std::string>* warnings) {
+  ASSIGN_OR_RETURN(const std::vector<Causality> cuts, CausalityOf(experiment));
+  std::vector<std::pair<std::string, std::vector<std::string>>> codecs;  // and their cuts
+  for (const auto& [cut, is_causal] : cuts) {
+    if (is_causal) continue;
+    ASSIGN_OR_RETURN(const CodecSpec codec,
+                     CodecFrom(DirectionOf(experiment, cut, /*gradient=*/false)));
+    const std::string text = CodecText(codec);
+    auto known = std::find_if(codecs.begin(), codecs.end(),
+                              [&](const auto& codec) { return codec.first == text; });
+    if (known == codecs.end()) known = codecs.insert(known, {text, {}});
+    known->second.push_back(cut);
+  }
+  for (const auto& [codec, cuts_with_it] : codecs) {
+    warnings->push_back(absl::StrCat(
+        Beginning(absl::StrJoin(cuts_with_it, ", "), /*gradient=*/false, codec),
+        " is not causal: what it makes of a token depends on later ones, so that no text can be "
+        "generated through it"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status AddContractions(const Experiment& experiment, std::vector<std::string>* warnings) {
   ASSIGN_OR_RETURN(const Partition partition, PartitionFrom(experiment));
-  std::vector<std::string> warnings;
   for (const auto& [cut, message] : CrossingsOf(experiment, partition)) {
     for (const bool gradient : {false, true}) {
       ASSIGN_OR_RETURN(const DirectionSpec does,
@@ -68,15 +96,37 @@ absl::StatusOr<std::vector<std::string>> PlanWarnings(const Experiment& experime
       const absl::StatusOr<double> contraction =
           MeasureContraction(*codec, message, CpuDevice(), CpuCodecKernels());
       if (contraction.ok() && *contraction > 0) continue;
-      warnings.push_back(absl::StrCat(
-          "warning: ", cut, ", ", gradient ? "gradients" : "activations", ": codec ",
-          CodecText(codec->spec()), " with ", Name(does.feedback.kind), ": ",
+      warnings->push_back(absl::StrCat(
+          Beginning(cut, gradient, CodecText(codec->spec())), " with ", Name(does.feedback.kind),
+          ": ",
           contraction.ok()
               ? absl::StrCat("contraction ", *contraction, ", want more than 0; its state may grow")
               : absl::StrCat("its contraction cannot be measured: ",
                              contraction.status().message())));
     }
   }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<Causality>> CausalityOf(const Experiment& experiment) {
+  ASSIGN_OR_RETURN(const Partition partition, PartitionFrom(experiment));
+  std::vector<Causality> cuts;
+  if (!partition.model.tokens) return cuts;
+  for (const Cut& cut : partition.cuts) {
+    ASSIGN_OR_RETURN(const CodecSpec codec,
+                     CodecFrom(DirectionOf(experiment, cut.name, /*gradient=*/false)));
+    const Shape& crosses = partition.model.blocks[cut.block].out;
+    cuts.push_back({cut.name, IsCausal(codec, crosses[crosses.rank() - 1])});
+  }
+  return cuts;
+}
+
+absl::StatusOr<std::vector<std::string>> PlanWarnings(const Experiment& experiment) {
+  std::vector<std::string> warnings;
+  RETURN_IF_ERROR(AddCausality(experiment, &warnings));
+  RETURN_IF_ERROR(AddContractions(experiment, &warnings));
   return warnings;
 }
 

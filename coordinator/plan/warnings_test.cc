@@ -23,13 +23,16 @@ optimizer: {lr: 0.1}
 epochs: 2
 )";
 
-std::vector<std::string> WarningsOf(const std::string& gradients) {
-  const auto experiment = ParseExperiment(
-      kExperiment, "test", {absl::StrCat("compression.gradients={", gradients, "}")});
+std::vector<std::string> WarningsWith(const std::vector<std::string>& overrides) {
+  const auto experiment = ParseExperiment(kExperiment, "test", overrides);
   EXPECT_TRUE(experiment.ok()) << experiment.status();
   const auto warnings = PlanWarnings(*experiment);
   EXPECT_TRUE(warnings.ok()) << warnings.status();
   return *warnings;
+}
+
+std::vector<std::string> WarningsOf(const std::string& gradients) {
+  return WarningsWith({absl::StrCat("compression.gradients={", gradients, "}")});
 }
 
 TEST(PlanWarningsTest, TellCutDirectionCodecAndTheMeasuredContraction) {
@@ -48,6 +51,27 @@ TEST(PlanWarningsTest, AreOfCodecsThatExpandUnderFeedbackOnly) {
         "codec: threshold, threshold: 9, feedback: ef"}) {
     EXPECT_THAT(WarningsOf(gradients), IsEmpty()) << gradients;
   }
+}
+
+TEST(PlanWarningsTest, TellWhereActivationsOfTokensAreNotCausal) {
+  const auto with = [](const std::vector<std::string>& more) {
+    std::vector<std::string> overrides = {"model={name: gpt2, layers: 4, heads: 2, width: 16}",
+                                          "data={name: shakespeare, context: 16}",
+                                          "pipeline.cuts=[h.0, h.1, h.2]",
+                                          "compression.activations={codec: topk, ratio: 0.1}",
+                                          "compression.gradients={codec: uniform, scope: tensor}"};
+    overrides.insert(overrides.end(), more.begin(), more.end());
+    return overrides;
+  };
+  EXPECT_THAT(WarningsWith(with({})), IsEmpty());
+  const std::string sample = "compression.activations.scope=sample";
+  EXPECT_THAT(WarningsWith(with({sample, "compression.boundaries.h.1.activations.scope=token"})),
+              ElementsAre(StartsWith("warning: h.0, h.2, activations: codec topk(ratio=0.1, "
+                                     "scope=sample, values=fp32) is not causal: ")));
+  EXPECT_THAT(WarningsWith(with({sample, "compression.boundaries.h.1.activations.scope=tensor"})),
+              ElementsAre(StartsWith("warning: h.0, h.2, "), StartsWith("warning: h.1, ")));
+  EXPECT_THAT(WarningsWith({"compression.activations={codec: topk, ratio: 0.1}"}), IsEmpty())
+      << "images have no tokens";
 }
 
 TEST(PlanWarningsTest, ALevelIsMeasuredAtItsLowest) {

@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_format.h"
 #include "base/status.h"
+#include "config/checkpoint_config.h"
 #include "coordinator/files/file.h"
 #include "coordinator/files/model_folder.h"
 #include "coordinator/files/tensor_file.h"
@@ -20,6 +21,16 @@ namespace thinwire {
 namespace {
 
 namespace fs = std::filesystem;
+
+// What transformers reads to tokenize and to generate.
+constexpr const char* kCopied[] = {"vocab.json",
+                                   "merges.txt",
+                                   "tokenizer.json",
+                                   "tokenizer.model",
+                                   "tokenizer_config.json",
+                                   "special_tokens_map.json",
+                                   "added_tokens.json",
+                                   "generation_config.json"};
 
 absl::Status ReceiveShard(StageClient& stage, const std::string& path) {
   const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
@@ -54,12 +65,15 @@ absl::Status MakeEmptyFolder(const std::string& path) {
 }
 
 // Gathers the files of a model in `dir`, which is empty.
-absl::Status Gather(Fleet* fleet, const std::string& config, const std::string& dir) {
+absl::Status Gather(Fleet* fleet, const SideFiles& beside, const std::string& dir) {
   RETURN_IF_ERROR(fleet->OnAll([&](StageClient& stage) {
     return ReceiveShard(stage, dir + "/" + ShardName(stage.stage(), fleet->size()));
   }));
   RETURN_IF_ERROR(WriteIndex(dir, fleet->size()));
-  return config.empty() ? absl::OkStatus() : ReplaceFile(dir + "/config.json", config);
+  for (const auto& [name, content] : beside) {
+    RETURN_IF_ERROR(ReplaceFile(dir + "/" + name, content));
+  }
+  return absl::OkStatus();
 }
 
 // `dir` becomes what `with` is; what it was stands as `with` then, or nowhere.
@@ -87,10 +101,27 @@ std::string ShardName(int shard, int shards) {
   return absl::StrFormat("model-%05d-of-%05d.safetensors", shard + 1, shards);
 }
 
-absl::Status SaveModel(Fleet* fleet, const std::string& config, const std::string& dir) {
+absl::StatusOr<SideFiles> SideFilesOf(const Experiment& experiment) {
+  ASSIGN_OR_RETURN(std::string config, CheckpointConfig(experiment));
+  SideFiles files;
+  if (config.empty()) return files;
+  files["config.json"] = std::move(config);
+  if (!experiment.has_init()) return files;
+  for (const char* name : kCopied) {
+    absl::StatusOr<std::string> content = ReadFile(experiment.init() + "/" + name);
+    if (content.ok()) {
+      files[name] = *std::move(content);
+    } else if (!absl::IsNotFound(content.status())) {
+      return content.status();
+    }
+  }
+  return files;
+}
+
+absl::Status SaveModel(Fleet* fleet, const SideFiles& beside, const std::string& dir) {
   const std::string temporary = dir + ".tmp";
   RETURN_IF_ERROR(MakeEmptyFolder(temporary));
-  absl::Status status = Gather(fleet, config, temporary);
+  absl::Status status = Gather(fleet, beside, temporary);
   if (status.ok()) status = Replace(dir, temporary);
   std::error_code ignored;
   fs::remove_all(temporary, ignored);

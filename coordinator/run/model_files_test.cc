@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "config/experiment.h"
 #include "coordinator/files/model_folder.h"
 #include "coordinator/fleet/fake_stage_testing.h"
 #include "gmock/gmock.h"
@@ -45,7 +46,7 @@ TEST(SaveModelTest, WritesOneShardPerStageAndAnIndexOfAll) {
   fs::create_directories(dir);
   std::ofstream(dir + "/old") << "";
   Fleet fleet({stages[0].address(), stages[1].address()}, "run", FleetOptions());
-  const absl::Status status = SaveModel(&fleet, "", dir);
+  const absl::Status status = SaveModel(&fleet, {}, dir);
   ASSERT_TRUE(status.ok()) << status;
   EXPECT_EQ(Read(dir + "/model-00002-of-00002.safetensors"), stages[1].exported);
   EXPECT_EQ(nlohmann::json::parse(Read(dir + "/model.safetensors.index.json")).dump(),
@@ -61,7 +62,7 @@ TEST(SaveModelTest, WhatWasSavedIsAModelFolderWithItsConfig) {
   stages[1].exported = OneTensor("fc.weight");
   const std::string dir = ::testing::TempDir() + "/loaded";
   Fleet fleet({stages[0].address(), stages[1].address()}, "run", FleetOptions());
-  ASSERT_TRUE(SaveModel(&fleet, "{}\n", dir).ok());
+  ASSERT_TRUE(SaveModel(&fleet, {{"config.json", "{}\n"}}, dir).ok());
   const auto model = ModelFolder::Open(dir);
   ASSERT_TRUE(model.ok()) << model.status();
   EXPECT_EQ(model->tensors().count("conv1.weight"), 1u);
@@ -74,9 +75,9 @@ TEST(SaveModelTest, ASaveThatFailsLeavesTheOneBefore) {
   stage.exported = OneTensor("fc.weight");
   const std::string dir = ::testing::TempDir() + "/kept_model";
   Fleet fleet({stage.address()}, "run", FleetOptions());
-  ASSERT_TRUE(SaveModel(&fleet, "", dir).ok());
+  ASSERT_TRUE(SaveModel(&fleet, {}, dir).ok());
   stage.exported = "abc";
-  EXPECT_FALSE(SaveModel(&fleet, "", dir).ok());
+  EXPECT_FALSE(SaveModel(&fleet, {}, dir).ok());
   EXPECT_TRUE(ModelFolder::Open(dir).ok());
   EXPECT_FALSE(fs::exists(dir + ".tmp"));
 }
@@ -86,9 +87,32 @@ TEST(SaveModelTest, AnExportThatIsNoSafetensorsFileLeavesNoModel) {
   stage.exported = "abc";
   const std::string dir = ::testing::TempDir() + "/broken_model";
   Fleet fleet({stage.address()}, "run", FleetOptions());
-  EXPECT_THAT(std::string(SaveModel(&fleet, "", dir).message()),
+  EXPECT_THAT(std::string(SaveModel(&fleet, {}, dir).message()),
               HasSubstr("model-00001-of-00001.safetensors: safetensors: 3 bytes, want at least 8"));
   EXPECT_FALSE(fs::exists(dir));
+}
+
+TEST(SideFilesTest, AreTheConfigAndWhatTokenizesInTheFolderOfInit) {
+  const std::string dir = ::testing::TempDir() + "/published";
+  fs::create_directories(dir);
+  std::ofstream(dir + "/config.json") << R"({"model_type": "gpt2", "vocab_size": 70, "n_embd": 8,
+      "n_layer": 1, "n_head": 1, "n_positions": 16, "bos_token_id": 69, "author": "me"})";
+  std::ofstream(dir + "/tokenizer.json") << "pieces";
+  std::ofstream(dir + "/README.md") << "not for transformers";
+  const Experiment e =
+      *ParseExperiment("data: {name: shakespeare, context: 16}\noptimizer: {lr: 0.1}\nepochs: 1\n",
+                       "test", {"init=" + dir});
+  const auto files = SideFilesOf(e);
+  ASSERT_TRUE(files.ok()) << files.status();
+  ASSERT_EQ(files->size(), 2u);
+  EXPECT_EQ(files->at("tokenizer.json"), "pieces");
+  const auto config = nlohmann::json::parse(files->at("config.json"));
+  EXPECT_EQ(config["author"], "me");
+  EXPECT_EQ(config["bos_token_id"], 69);
+  const Experiment images = *ParseExperiment(
+      "model: {name: resnet8}\ndata: {name: digits}\noptimizer: {lr: 0.1}\nepochs: 1\n", "test",
+      {});
+  EXPECT_EQ(SideFilesOf(images)->size(), 0u);
 }
 
 }  // namespace

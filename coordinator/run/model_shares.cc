@@ -9,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "base/status.h"
 #include "config/specs.h"
+#include "models/bottleneck.h"
 #include "models/file_tensors.h"
 
 namespace thinwire {
@@ -20,17 +21,20 @@ constexpr size_t kMostProblems = 5;  // that one message names
 struct Wanted {
   std::vector<std::vector<FileTensor>> stages;
   std::map<std::string, const FileTensor*> by_name;
-  std::set<std::string> copies;  // of tied parameters, which files may have besides
+  std::set<std::string> copies;                // of tied parameters, which files may have besides
+  std::vector<std::vector<std::string>> kept;  // by stage: parameters that no file has
 };
 
 std::string ShapeText(const std::vector<int64_t>& shape) {
   return absl::StrCat("[", absl::StrJoin(shape, ", "), "]");
 }
 
-Wanted WantedBy(const Partition& partition) {
+// Without the bottlenecks of the cuts in `fresh`.
+Wanted WantedBy(const Partition& partition, const std::vector<std::string>& fresh) {
   Wanted wanted;
   for (size_t stage = 0; stage < partition.stage_starts.size(); ++stage) {
     std::vector<FileTensor>& own = wanted.stages.emplace_back();
+    std::vector<std::string>& kept = wanted.kept.emplace_back();
     std::set<std::string> seen;
     const bool is_last = stage + 1 == partition.stage_starts.size();
     const int end =
@@ -40,6 +44,11 @@ Wanted WantedBy(const Partition& partition) {
     const int end_block = SegmentBlocks(partition.model, partition.cuts, end - 1).last;
     for (int i = first_block; i < end_block; ++i) {
       for (const ParameterSpec& parameter : Parameters(partition.model.blocks[i])) {
+        const std::string cut = CutOfBottleneck(parameter.name);
+        if (std::find(fresh.begin(), fresh.end(), cut) != fresh.end()) {
+          kept.push_back(parameter.name);
+          continue;
+        }
         if (!StandsInFiles(parameter)) wanted.copies.insert(parameter.name);
         for (FileTensor& tensor : FileTensors(parameter)) {
           if (seen.insert(tensor.name).second) own.push_back(std::move(tensor));
@@ -102,32 +111,57 @@ absl::Status Misfit(const std::string& dir, const std::vector<std::string>& prob
   return absl::InvalidArgumentError(absl::StrCat(dir, ": does not fit the model: ", text));
 }
 
+// The cuts with a bottleneck of which the folder has nothing.
+std::vector<std::string> CutsWithoutTensors(const Partition& partition, const ModelFolder& folder) {
+  std::set<std::string> wanted, there;
+  for (const BlockSpec& block : partition.model.blocks) {
+    for (const ParameterSpec& parameter : Parameters(block)) {
+      wanted.insert(CutOfBottleneck(parameter.name));
+    }
+  }
+  for (const auto& [name, entry] : folder.tensors()) there.insert(CutOfBottleneck(name));
+  std::vector<std::string> cuts;
+  for (const Cut& cut : partition.cuts) {
+    if (wanted.count(cut.name) > 0 && there.count(cut.name) == 0) cuts.push_back(cut.name);
+  }
+  return cuts;
+}
+
 }  // namespace
 
 absl::StatusOr<ModelShares> ModelShares::Of(const Experiment& experiment, ModelFolder folder) {
   ASSIGN_OR_RETURN(const Partition partition, PartitionFrom(experiment));
-  const Wanted wanted = WantedBy(partition);
-  std::vector<std::string> problems;
-  const auto matched = Matched(folder, wanted, &problems);
-  if (!problems.empty()) return Misfit(folder.dir(), problems);
-  ModelShares shares(std::move(folder));
-  for (const std::vector<FileTensor>& own : wanted.stages) {
-    std::vector<Share>& stage = shares.stages_.emplace_back();
-    for (const FileTensor& tensor : own) {
-      stage.push_back({tensor.name, matched.at(tensor.name)});
-    }
-  }
-  return shares;
+  return Match(partition, /*fresh=*/{}, std::move(folder));
 }
 
 absl::StatusOr<ModelShares> ModelShares::Initial(const Experiment& experiment) {
   const auto in_field = [](const absl::Status& status) {
     return absl::Status(status.code(), absl::StrCat("init: ", status.message()));
   };
+  ASSIGN_OR_RETURN(const Partition partition, PartitionFrom(experiment));
   absl::StatusOr<ModelFolder> folder = ModelFolder::Open(experiment.init());
   if (!folder.ok()) return in_field(folder.status());
-  absl::StatusOr<ModelShares> shares = Of(experiment, *std::move(folder));
+  std::vector<std::string> fresh = CutsWithoutTensors(partition, *folder);
+  absl::StatusOr<ModelShares> shares = Match(partition, std::move(fresh), *std::move(folder));
   if (!shares.ok()) return in_field(shares.status());
+  return shares;
+}
+
+absl::StatusOr<ModelShares> ModelShares::Match(const Partition& partition,
+                                               std::vector<std::string> fresh, ModelFolder folder) {
+  const Wanted wanted = WantedBy(partition, fresh);
+  std::vector<std::string> problems;
+  const auto matched = Matched(folder, wanted, &problems);
+  if (!problems.empty()) return Misfit(folder.dir(), problems);
+  ModelShares shares(std::move(folder));
+  shares.fresh_ = std::move(fresh);
+  shares.kept_ = wanted.kept;
+  for (const std::vector<FileTensor>& own : wanted.stages) {
+    std::vector<Share>& stage = shares.stages_.emplace_back();
+    for (const FileTensor& tensor : own) {
+      stage.push_back({tensor.name, matched.at(tensor.name)});
+    }
+  }
   return shares;
 }
 
@@ -152,9 +186,9 @@ absl::Status ModelShares::Write(const std::vector<Share>& shares,
 
 absl::Status ModelShares::Import(Fleet* fleet) const {
   return fleet->OnAll([this](StageClient& stage) {
-    return stage.ImportParameters([&](const StageClient::Sink& sink) {
-      return Write(stages_[static_cast<size_t>(stage.stage())], sink);
-    });
+    const auto i = static_cast<size_t>(stage.stage());
+    return stage.ImportParameters(
+        kept_[i], [&](const StageClient::Sink& sink) { return Write(stages_[i], sink); });
   });
 }
 

@@ -6,6 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "config/specs.h"
 #include "coordinator/files/model_folder.h"
 #include "coordinator/fleet/fleet.h"
 #include "proto/experiment.pb.h"
@@ -20,8 +21,12 @@ class ModelShares {
   // BF16.
   static absl::StatusOr<ModelShares> Of(const Experiment& experiment, ModelFolder folder);
 
-  // Those of the folder that the experiment starts from (`init`), whose errors name that field.
+  // Those of the folder that the experiment starts from (`init`), whose errors name that field. The
+  // folder need not have a cut's bottleneck, of which it has all tensors or none.
   static absl::StatusOr<ModelShares> Initial(const Experiment& experiment);
+
+  // The cuts, in order, whose bottlenecks the folder does not have and so stay as they are.
+  const std::vector<std::string>& fresh() const { return fresh_; }
 
   // Gives every stage of a configured fleet its own tensors, from the files piece by piece. Errors
   // as Fleet::OnAll.
@@ -34,10 +39,14 @@ class ModelShares {
   };
 
   explicit ModelShares(ModelFolder folder) : folder_(std::move(folder)) {}
+  static absl::StatusOr<ModelShares> Match(const Partition& partition,
+                                           std::vector<std::string> fresh, ModelFolder folder);
   absl::Status Write(const std::vector<Share>& shares, const StageClient::Sink& sink) const;
 
   ModelFolder folder_;
+  std::vector<std::string> fresh_;
   std::vector<std::vector<Share>> stages_;
+  std::vector<std::vector<std::string>> kept_;  // by stage: parameters of fresh bottlenecks
 };
 
 }  // namespace thinwire

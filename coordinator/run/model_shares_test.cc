@@ -51,8 +51,9 @@ class ModelSharesTest : public ::testing::Test {
     const absl::Status status = WriteTensorFile(dir_ + "/model.safetensors", {{}, tensors});
     ASSERT_TRUE(status.ok()) << status;
   }
-  absl::StatusOr<ModelShares> Shares() const {
-    return ModelShares::Initial(*ParseExperiment(kExperiment, "test", {"init=" + dir_}));
+  absl::StatusOr<ModelShares> Shares(std::vector<std::string> overrides = {}) const {
+    overrides.push_back("init=" + dir_);
+    return ModelShares::Initial(*ParseExperiment(kExperiment, "test", overrides));
   }
   std::string Error() const { return std::string(Shares().status().message()); }
 
@@ -114,6 +115,34 @@ TEST_F(ModelSharesTest, ATiedWeightGoesToBothStagesThatHaveACopy) {
   EXPECT_THAT(Names(stages[0].imported()), Contains("transformer.wte.weight"));
   EXPECT_THAT(Names(stages[1].imported()), Not(Contains("transformer.wte.weight")));
   EXPECT_THAT(Names(stages[2].imported()), Contains("transformer.wte.weight"));
+}
+
+TEST_F(ModelSharesTest, ABottleneckThatTheFolderDoesNotHaveStaysAsItIs) {
+  const std::vector<StoredTensor> model = {Tensor("head.fc.weight", {10, 2}),
+                                           Tensor("wte.bias", {2}),
+                                           Tensor("wte.weight", {2, 1, 1, 1})};
+  const std::string bottleneck = "compression.bottleneck={kind: linear, width: 1}";
+  Write(model);
+  const auto shares = Shares({bottleneck});
+  ASSERT_TRUE(shares.ok()) << shares.status();
+  EXPECT_THAT(shares->fresh(), ElementsAre("transformer"));
+  FakeStage stages[2];
+  Fleet fleet({stages[0].address(), stages[1].address()}, "run", FleetOptions());
+  ASSERT_TRUE(shares->Import(&fleet).ok());
+  EXPECT_THAT(stages[0].kept(), ElementsAre("bottleneck.transformer.encode.weight"));
+  EXPECT_THAT(stages[1].kept(), ElementsAre("bottleneck.transformer.decode.weight"));
+  EXPECT_THAT(Names(stages[1].imported()), ElementsAre("head.fc.weight"));
+  const Experiment e = *ParseExperiment(kExperiment, "test", {bottleneck});
+  EXPECT_THAT(std::string(ModelShares::Of(e, *ModelFolder::Open(dir_)).status().message()),
+              HasSubstr("bottleneck.transformer.encode.weight [1, 2, 1, 1] is missing"));
+  std::vector<StoredTensor> half = model;
+  half.push_back(Tensor("bottleneck.transformer.encode.weight", {1, 2, 1, 1}));
+  Write(half);
+  EXPECT_THAT(std::string(Shares({bottleneck}).status().message()),
+              HasSubstr("bottleneck.transformer.decode.weight [2, 1, 1, 1] is missing"));
+  half.push_back(Tensor("bottleneck.transformer.decode.weight", {2, 1, 1, 1}));
+  Write(half);
+  EXPECT_THAT(Shares({bottleneck})->fresh(), ElementsAre());
 }
 
 TEST_F(ModelSharesTest, WhatDoesNotFitIsNamedAllAtOnce) {

@@ -1,0 +1,130 @@
+#include "coordinator/run/generated_text.h"
+
+#include <algorithm>
+#include <atomic>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
+#include "base/steady_time.h"
+#include "compress/spec.h"
+#include "config/specs.h"
+#include "coordinator/fleet/stage_setup.h"
+
+namespace thinwire {
+namespace {
+
+// What evaluation sends exactly whatever the codec: see Compresses in stage_server/stage/stage.h.
+bool IsEvaluatedExactly(const DirectionSpec& does) {
+  return does.feedback.kind == FeedbackKind::kEf21 && does.feedback.key == StateKey::kSample;
+}
+
+absl::Status CheckCausal(const Experiment& experiment) {
+  ASSIGN_OR_RETURN(const Partition partition, PartitionFrom(experiment));
+  for (const Cut& cut : partition.cuts) {
+    ASSIGN_OR_RETURN(const DirectionSpec does,
+                     DirectionFrom(DirectionOf(experiment, cut.name, /*gradient=*/false),
+                                   /*gradient=*/false));
+    const Shape& out = partition.model.blocks[cut.block].out;
+    if (IsEvaluatedExactly(does) || IsCausal(does.codec, out[out.rank() - 1])) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        "cut ", cut.name, ": activations: ", does.codec.ToString(),
+        " codes several positions together, want one that codes each by itself (as with scope "
+        "token), or --compression off"));
+  }
+  return absl::OkStatus();
+}
+
+// The tokens that the model sees: those of its context, of which the stages know the first ones.
+class Window {
+ public:
+  Window(std::vector<int32_t> prompt, int64_t context)
+      : context_(context), ids_(std::move(prompt)) {
+    KeepLast(context_);
+  }
+
+  // A request for the token behind the last one.
+  GenerateRequest Next() const {
+    GenerateRequest request;
+    request.set_first_position(static_cast<uint32_t>(known_));
+    request.mutable_ids()->Add(ids_.begin() + known_, ids_.end());
+    return request;
+  }
+
+  // The stages know all so far, and `id` is what follows.
+  void Append(int32_t id) {
+    known_ = Size();
+    ids_.push_back(id);
+    if (Size() > context_) KeepLast(std::max<int64_t>(1, context_ / 2));
+  }
+
+ private:
+  int64_t Size() const { return static_cast<int64_t>(ids_.size()); }
+  void KeepLast(int64_t count) {
+    if (Size() <= count) return;
+    ids_.erase(ids_.begin(), ids_.end() - count);
+    known_ = 0;
+  }
+
+  const int64_t context_;
+  std::vector<int32_t> ids_;
+  int64_t known_ = 0;
+};
+
+absl::Status Prepare(const TextTask& task, Fleet* fleet) {
+  std::vector<AcquireResponse> answers;
+  RETURN_IF_ERROR(fleet->Acquire(&answers));
+  const std::vector<int> threads = StageThreads(task.experiment, fleet, answers);
+  RETURN_IF_ERROR(ConfigureStages(task.experiment, threads, fleet).status());
+  return task.weights.Import(fleet);
+}
+
+// The token that all stages together come to.
+absl::StatusOr<int32_t> Draw(const GenerateRequest& request, Fleet* fleet, TextTotals* totals) {
+  std::atomic<uint64_t> wire_bytes{0};
+  std::optional<int32_t> drawn;  // written by the last stage's thread alone
+  RETURN_IF_ERROR(fleet->OnAll([&](StageClient& stage) -> absl::Status {
+    ASSIGN_OR_RETURN(const GenerateResponse response, stage.Generate(request));
+    wire_bytes += response.wire_bytes();
+    if (stage.stage() + 1 == fleet->size() && response.has_id()) drawn = response.id();
+    return absl::OkStatus();
+  }));
+  if (!drawn) return absl::InternalError("the last stage drew no token");
+  totals->wire_bytes += wire_bytes;
+  ++totals->tokens;
+  return *drawn;
+}
+
+}  // namespace
+
+absl::Status CheckGenerates(const Experiment& experiment, bool compressed) {
+  ASSIGN_OR_RETURN(const Model model, ModelFrom(experiment));
+  if (!model.tokens) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("model ", model.name, " takes images, want a language model"));
+  }
+  return compressed ? CheckCausal(experiment) : absl::OkStatus();
+}
+
+absl::Status GenerateText(const TextTask& task, Fleet* fleet,
+                          const std::function<absl::Status(int32_t id)>& on_token,
+                          TextTotals* totals) {
+  ASSIGN_OR_RETURN(const Model model, ModelFrom(task.experiment));
+  RETURN_IF_ERROR(Prepare(task, fleet));
+  const SteadyTime start = SteadyTime::Now();
+  Window window(task.prompt, model.positions);
+  while (totals->tokens < task.tokens) {
+    GenerateRequest request = window.Next();
+    request.set_step(static_cast<uint64_t>(totals->tokens) + 1);
+    request.set_compressed(task.compressed);
+    *request.mutable_sampling() = task.sampling;
+    ASSIGN_OR_RETURN(const int32_t id, Draw(request, fleet, totals));
+    totals->seconds = SecondsSince(start);
+    RETURN_IF_ERROR(on_token(id));
+    window.Append(id);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace thinwire
