@@ -40,8 +40,8 @@ if (( ${#cuda[@]} )) && [[ -n $output ]]; then
   mkdir -p "$bundle"/tests/{gpu,bench,parity}
   cp tests/gpu/*.{py,sh,md} "$bundle/tests/gpu/"
   rm "$bundle"/tests/gpu/*_test.*
-  cp tests/bench/{resnet,torch_step}.py "$bundle/tests/bench/"
-  cp tests/parity/resnet18_w4.safetensors "$bundle/tests/parity/"
+  cp tests/bench/{gpt2,resnet,torch_step}.py "$bundle/tests/bench/"
+  cp tests/parity/{gpt2_tiny,llama_tiny,resnet18_w4}.safetensors "$bundle/tests/parity/"
 fi
 
 bazel build --config=bundle "${cuda[@]}" "${targets[@]}"

@@ -84,5 +84,44 @@ TEST(DeviceLossTest, IsCloseToTheCpus) {
   EXPECT_NE(gpu.step_losses, std::vector<double>());
 }
 
+// The head has a copy of the embedding's weight; the step's norm is that of the whole gradient.
+constexpr char kLanguageModel[] = R"(
+name: language
+model: {name: gpt2, layers: 1, heads: 2, width: 16, dropout: 0.1}
+data: {name: shakespeare, context: 16, batch_size: 4, limit: 10, test_limit: 4}
+pipeline: {cuts: [embedding, h.0], microbatches: 2, threads: 1}
+optimizer: {name: adamw, lr: 0.01, weight_decay: 0.1, clip_norm: 0.5}
+epochs: 1
+device: cuda
+)";
+
+Outcome TrainLanguageModel(const std::vector<std::string>& overrides) {
+  return TrainPipeline(kLanguageModel, overrides, /*tcp=*/false, kPlugin);
+}
+
+TEST(DeviceLanguageModelTest, StagesOnAGpuAreOneStageAndCloseToTheCpu) {
+  for (const char* dropout : {"model.dropout=0.1", "model.dropout=0"}) {
+    SCOPED_TRACE(dropout);
+    const Outcome one = TrainLanguageModel({"pipeline.stages=1", dropout});
+    ASSERT_THAT(one.step_losses, SizeIs(3));
+    const Outcome three = TrainLanguageModel({"pipeline.stages=3", dropout});
+    EXPECT_THAT(three.step_losses, ElementsAreArray(one.step_losses));
+    EXPECT_EQ(three.uncompressed_loss, one.uncompressed_loss);
+    EXPECT_TRUE(three.parameters == one.parameters);
+    const Outcome cpu = TrainLanguageModel({"device=cpu", dropout});
+    EXPECT_THAT(one.step_losses, Pointwise(DoubleNear(1e-3), cpu.step_losses));
+    EXPECT_NEAR(one.uncompressed_loss, cpu.uncompressed_loss, 1e-3);
+  }
+}
+
+// Both ends of the tied cut keep equal state, which receivers compare.
+TEST(DeviceLanguageModelTest, AGpuAndACpuTrainTogether) {
+  const char kTied[] =
+      "compression.boundaries.tied={activations: {codec: topk, ratio: 0.1, feedback: {kind: ef21, "
+      "digest_every: 1}}, gradients: {codec: uniform, bits: 4, feedback: ef}}";
+  EXPECT_THAT(TrainLanguageModel({"device=[cuda, cuda, cpu]", kTied, "precision=fp32"}).step_losses,
+              SizeIs(3));
+}
+
 }  // namespace
 }  // namespace thinwire

@@ -44,6 +44,8 @@ address() {
 }
 # stage_pid RUN STAGE: children of the coordinator in order of stages
 stage_pid() { pgrep -P "$1" -f stage_server | sort -n | sed -n "$(($2 + 1))p"; }
+# in_epoch NAME STAGE: between the stage's words that an epoch begins and those that it is trained
+in_epoch() { tail -n 1 "$work/$1/logs/stage-$2.log" | grep -qE 'epoch [0-9]+ begins'; }
 
 echo '== builds'
 for program in "$thinwire" "$stage_server"; do
@@ -117,7 +119,8 @@ check 'unreachable stages fail the run' equals $? 1
 check 'naming one' contains "$work/bad.log" 'stage 0.*127\.0\.0\.1:1'
 
 echo '== a stage dies'
-start dies
+start dies --set model.width=64  # epochs take seconds: the kill falls into one
+check 'while it trains' within 10 in_epoch dies 1
 kill -9 "$(stage_pid "$run" 2)"
 wait "$run"
 check 'the run fails' equals $? 1

@@ -164,7 +164,8 @@ TEST_P(LanguageModelTest, StagesScheduleAndTransportChangeNothing) {
 
 const Codec kLanguageModelCodecs[] = {
     {"none", {}},
-    {"blocks that run forward again", {"pipeline.recompute=blocks"}},
+    {"blocks that run forward again, without biases",
+     {"pipeline.recompute=blocks", "model.bias=false"}},
     {"codecs at the cuts and at the tied one",
      {"compression.activations={codec: topk, ratio: 0.5, scope: token}",
       "compression.gradients={codec: uniform, bits: 6}",

@@ -213,9 +213,10 @@ void AdamWOf(benchmark::State& state) {
 
 void SumOfSquaresOf(benchmark::State& state) {
   const Tensor x = RandomTensor(DType::kF32, {kParameters});
+  const FloatRange range{Floats(x), kParameters};
   double sum = 0;
   Measure(state, 0, static_cast<double>(x.bytes()),
-          [&] { return TheOps()->SumOfSquares(Floats(x), kParameters, &sum); });
+          [&] { return TheOps()->SumsOfSquares(&range, 1, &sum); });
 }
 
 template <typename... Arguments>

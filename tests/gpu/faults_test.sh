@@ -57,6 +57,7 @@ wrap thinwire coordinator <<'EOF'
 case "$*" in
   *" $OUT/device "*) export THINWIRE_EMULATED_MEMORY=100000 ;;
   *gpipe*) set -- "$@" --set seed=7 ;;
+  *" $OUT/language-cpu "*) set -- "$@" --set seed=7 ;;
   *" $OUT/mixed "*) echo 'the reason, on standard output'; echo 'a warning' >&2; exit 3 ;;
   *" $OUT/quickstart "*) set -- "$@" --set optimizer.lr=fast ;;
   *" $OUT/speed "*) export STAGES_CRASH=1 ;;
@@ -76,12 +77,13 @@ EOF
 chmod +x "$work/bin/compute-sanitizer"
 run "$work/console"
 check 'every part fails' contains "$work/console.end" \
-  '^FAILED: device, twins, device_tests, parity, n_stages, mixed, codecs, step_bf16_512, four_stages, sanitizer, quickstart, step_bf16_100,'
+  '^FAILED: device, twins, device_tests, parity, n_stages, language, mixed, codecs, step_bf16_512, step_gpt2, four_stages, sanitizer, quickstart, step_bf16_100,'
 says device '^== device failed: thinwire: exit [0-9]+: .*no memory for'
 says twins '^== twins failed: [0-9]+ tests failed: CudaCastTest' '^-- CudaCastTest.*:$' 'no memory for [0-9]+ bytes'
 says device_tests '^-- CudaDeviceTest.SaysWhatItIs:$' 'device_tests_emulated ended in this test: SIGABRT' 'sideways'
 says parity '^== parity failed: twins: SIGABRT: terminate called: no such symbol'
 says n_stages '^== n_stages failed: topk, ef21, 4 stages gpipe: losses, .*differ'
+says language '^== language failed: losses are .* on the GPU, .* on the CPU'
 says mixed '^== mixed failed: thinwire: exit 3: the reason, on standard output / a warning'
 says quickstart '^== quickstart failed: .*optimizer.lr.*fast'
 says four_stages '^== four_stages failed: .*stage' 'a stage lost its GPU'

@@ -21,9 +21,12 @@ Part = collections.namedtuple("Part", "name seconds what run most needs_data alw
                               defaults=(None, False, False))
 
 QUICKSTART = "experiments/quickstart.yaml"
+LANGUAGE = "experiments/shakespeare.yaml"
 # A quickstart that the emulator can do.
 TINY = {"model.width": 4, "data.limit": 20, "data.test_limit": 20, "data.batch_size": 20,
         "pipeline.threads": 1, "epochs": 1}
+TINY_LANGUAGE = {"model.width": 16, "model.heads": 2, "data.context": 8, "data.windows": 4,
+                 "data.batch_size": 2, "data.test_limit": 2, "pipeline.threads": 1}
 
 
 def first_line(command):
@@ -100,10 +103,21 @@ CODECS = {
 }
 
 
+# Of a GPT-2. With bf16, its heads of 32 go through tensor cores.
+LANGUAGE_CODECS = {
+    "gpt2": {"model.dropout": 0.1},
+    "gpt2, topk, bf16": {**both("{codec: topk, ratio: 0.2, scope: token}"), "precision": "bf16"},
+}
+
+
 def short(session, codec):
-    """Settings of a quickstart of a few steps."""
+    """An experiment, and settings that make a few steps of it."""
+    if codec in LANGUAGE_CODECS:
+        sizes = TINY_LANGUAGE if session.rehearse else {"data.windows": 96, "data.test_limit": 12}
+        return LANGUAGE, {"device": "cuda", "pipeline.microbatches": 2, "epochs": 1, **sizes,
+                          **LANGUAGE_CODECS[codec]}
     sizes = TINY if session.rehearse else {"data.limit": 256, "data.test_limit": 100, "epochs": 2}
-    return {"device": "cuda", "pipeline.microbatches": 4, **sizes, **CODECS[codec]}
+    return QUICKSTART, {"device": "cuda", "pipeline.microbatches": 4, **sizes, **CODECS[codec]}
 
 
 def what_differs(one, other):
@@ -117,13 +131,13 @@ def n_stages(session, _):
     """N stages on the GPU are one stage, bit for bit."""
     spreads = {"one": {"pipeline.stages": 1}, "1f1b": {"pipeline.stages": 4},
                "gpipe": {"pipeline.stages": 4, "pipeline.schedule": "gpipe"}}
-    names = ["topk, ef21"] if session.rehearse else list(CODECS)
+    names = ["topk, ef21", "gpt2"] if session.rehearse else [*CODECS, *LANGUAGE_CODECS]
 
     def train(job):
         name, spread = job
         folder = re.sub(r"\W+", "-", f"n-{name}-{spread}")
-        settings = {**short(session, name), **spreads[spread]}
-        return job, session.train(folder, QUICKSTART, settings)
+        experiment, settings = short(session, name)
+        return job, session.train(folder, experiment, {**settings, **spreads[spread]})
 
     jobs = [(name, spread) for name in names for spread in spreads]
     with concurrent.futures.ThreadPoolExecutor(max(1, min(4, session.cores // 4))) as pool:
@@ -138,12 +152,24 @@ def n_stages(session, _):
                         figure("steps each", steps)]}
 
 
+def language(session, _):
+    """A small GPT-2 learns on the GPU what it learns on the CPU, in fp32."""
+    experiment, settings = short(session, "gpt2")
+    gpu, cpu = (session.train(f"language-{device}", experiment, {**settings, "device": device})
+                for device in ("cuda", "cpu"))
+    furthest = max(abs(a - b) for a, b in zip(gpu.losses(), cpu.losses()))
+    if furthest > 1e-3 or len(gpu.losses()) != len(cpu.losses()):
+        raise Failed(f"losses are {gpu.losses()} on the GPU, {cpu.losses()} on the CPU")
+    return {"figures": [figure("steps", len(gpu.losses())),
+                        figure("furthest loss", furthest)]}
+
+
 def mixed(session, _):
     """GPUs and CPUs in one pipeline: every step's digests of the state are compared by the
     receivers, and a difference ends the run."""
     for devices in ("[cpu, cuda:0, cuda:0, cpu]", "[cuda:0, cpu, cpu, cuda:0]"):
-        settings = {**short(session, "topk, ef21"), "device": devices}
-        run = session.train("mixed", QUICKSTART, settings)
+        experiment, settings = short(session, "topk, ef21")
+        run = session.train("mixed", experiment, {**settings, "device": devices})
         if not run.losses():
             raise Failed(f"{devices}: no step was recorded")
     return {"figures": [figure("steps with equal state", len(run.losses()))]}
@@ -210,10 +236,13 @@ PARTS = [
     Part("device_tests", 45, "memory, streams, recordings, cuDNN's calls", device_tests, most=90),
     Part("parity", 15, "a network's step against PyTorch's", parity, most=60),
     Part("n_stages", 60, "N stages are one stage, bit for bit", n_stages, most=150),
+    Part("language", 30, "a small GPT-2 trains as on the CPU", language, most=60),
     Part("mixed", 30, "GPUs and CPUs in one pipeline", mixed, most=60),
     Part("codecs", 40, "codecs against the card's copies", speed.codecs, most=120),
     Part("step_bf16_512", 60, "a step against PyTorch, bf16, batch 512",
          speed.step("bf16", 512), most=240),
+    Part("step_gpt2", 90, "a step of GPT-2 (124M) against PyTorch, bf16, 8 x 1024",
+         speed.step("bf16", 8, rounds=2, model=speed.GPT2), most=300),
     Part("four_stages", 60, "four stages on one GPU against one", speed.four_stages, most=150),
     Part("sanitizer", 40, "compute-sanitizer over kernels", sanitizer.sanitizer, most=90),
     Part("quickstart", 40, "the README's first run reaches its accuracy", quickstart, most=120),

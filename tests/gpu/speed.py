@@ -10,6 +10,11 @@ from results import figure
 from session import LOGGED_CHARACTERS, Again, Failed, Skipped
 
 IMAGE_BYTES = 3 * 32 * 32
+# Options of step_bench and torch_step.py.
+GPT2 = ["--model", "gpt2", "--layers", 12, "--heads", 12, "--width", 768, "--context", 1024,
+        "--vocabulary", 50257]
+TINY_GPT2 = ["--model", "gpt2", "--layers", 1, "--heads", 1, "--width", 32, "--context", 16,
+             "--vocabulary", 32]
 
 
 def json_lines(text):
@@ -126,17 +131,22 @@ def four_stages(session, _):
             "numbers": speeds}
 
 
-def step(precision, batch, yardsticks=("eager", "compile", "compile, graphs"), rounds=3):
-    """A part: training steps of one whole ResNet-18 against PyTorch's."""
+def step(precision, batch, yardsticks=("eager", "compile", "compile, graphs"), rounds=3,
+         model=()):
+    """A part: training steps of one whole model, a ResNet-18 unless `model` says otherwise, against
+    PyTorch's."""
 
     def run(session, _):
         if not has_pytorch(session) and not session.rehearse:
             raise Skipped("python3 has no torch")
-        path = os.path.join(session.work, f"step-{precision}-{batch}-{len(yardsticks)}.json")
+        network = model[1] if model else "resnet18"
+        path = os.path.join(session.work,
+                            f"step-{network}-{precision}-{batch}-{len(yardsticks)}.json")
         if os.path.exists(path):
             os.remove(path)  # of an earlier call
-        sizes = ["--width", "4", "--steps", "1", "--rounds", "1", "--device",
-                 "cuda:0"] if session.rehearse else ["--rounds", rounds]
+        sizes = [*model, "--rounds", rounds]
+        if session.rehearse:
+            sizes = [*(TINY_GPT2 if model else ["--width", "4"]), "--steps", "1", "--rounds", "1"]
         command = [sys.executable, "-B", session.file("tests", "gpu", "vs_pytorch.py"),
                    "--bench", session.program("step_bench"), "--cuda_plugin", session.plugin,
                    "--batches", 2 if session.rehearse else batch, "--precisions", precision,
@@ -149,25 +159,27 @@ def step(precision, batch, yardsticks=("eager", "compile", "compile, graphs"), r
         with open(path, encoding="utf-8") as file:
             rounds_done = [one["runs"] for one in json.load(file)]
         alone = [session.program("step_bench"), "--device", "cuda:0", "--cuda_plugin",
-                 session.plugin, "--precision", precision, "--batch", batch, "--steps", 3,
+                 session.plugin, "--precision", precision, "--batch", batch, *model, "--steps", 3,
                  "--warmup", 1]
-        return {"figures": step_figures(rounds_done, yardsticks, Again(alone, {})),
+        unit = "tokens" if model else "images"
+        return {"figures": step_figures(rounds_done, yardsticks, unit, Again(alone, {})),
                 "numbers": rounds_done}
 
     return run
 
 
-def step_figures(rounds, yardsticks, alone):
-    """Of rounds of which the last may lack what there was no time for. `alone`: one run of ours."""
+def step_figures(rounds, yardsticks, unit, alone):
+    """Of rounds of which the last may lack what there was no time for. `unit`: what is counted;
+    `alone`: one run of ours."""
     for one in rounds:
         for name in ("thinwire", "thinwire, deterministic"):
             if "failed" in one.get(name, {}):
                 raise Failed(f"{name}: {one[name]['failed']}", again=[alone])
     figures = []
     for name in ("thinwire", "thinwire, deterministic", *yardsticks):
-        speeds = [one[name]["images_per_second"] for one in rounds if measured(one, name)]
+        speeds = [one[name][unit + "_per_second"] for one in rounds if measured(one, name)]
         verdict = "failed" if any(name in one for one in rounds) else "not done in time"
-        figures.append(figure(name, statistics.median(speeds), "images/s") if speeds else
+        figures.append(figure(name, statistics.median(speeds), unit + "/s") if speeds else
                        figure(name, verdict))
     for name in yardsticks:
         ratios = [one[name]["step_seconds"] / one["thinwire"]["step_seconds"] for one in rounds

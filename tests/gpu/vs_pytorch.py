@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""One stage on a GPU beside PyTorch on the same GPU: CIFAR ResNet-18, forward, backward and SGD.
+"""One stage on a GPU beside PyTorch on the same GPU: forward, backward and update of a CIFAR ResNet-18
+or a GPT-2.
 
 Runs of ours, of eager PyTorch and of torch.compile alternate, so that what else the machine does
 meets all of them; PyTorch runs channels-last, with cudnn.benchmark and fused SGD. Ratios are medians
@@ -7,6 +8,8 @@ over rounds of PyTorch's step to ours: above 1 we are faster. Prints a table; --
 
   tests/gpu/vs_pytorch.py --bench DIR/step_bench --cuda_plugin DIR/libthinwire_cuda.so
   tests/gpu/vs_pytorch.py --batches 100 --precisions bf16 --rounds 5 --json vs_pytorch.json
+  tests/gpu/vs_pytorch.py --batches 8 --precisions bf16 --model gpt2 --layers 12 --heads 12 \
+    --width 768 --context 1024 --vocabulary 50257
 """
 import argparse
 import json
@@ -25,13 +28,19 @@ YARDSTICKS = {"eager": [], "compile": ["--compile", "default"],
               "compile, autotuned": ["--compile", "max-autotune"]}
 
 
+OF_GPT2 = ("layers", "heads", "context", "vocabulary")
+
+
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--bench", default="bazel-bin/tests/step_bench")
     parser.add_argument("--cuda_plugin", default="", help="default: where step_bench looks")
     parser.add_argument("--device", default="cuda:0")
+    parser.add_argument("--model", choices=["resnet18", "gpt2"], default="resnet18")
     parser.add_argument("--width", type=int, default=64)
+    for name in OF_GPT2:
+        parser.add_argument("--" + name, type=int, help="gpt2; default: as step_bench's")
     parser.add_argument("--batches", type=int, nargs="+", default=[100, 512])
     parser.add_argument("--precisions", nargs="+", default=["bf16", "tf32"])
     parser.add_argument("--yardsticks", nargs="+", choices=YARDSTICKS,
@@ -60,8 +69,12 @@ def measure(command):
 def one_round(args, batch, precision, turn):
     """Each name with what was measured, ours first in the first round; then in an order that
     changes with `turn`, so that coming first helps nobody."""
-    common = ["--width", str(args.width), "--batch", str(batch), "--precision", precision,
-              "--device", args.device, "--steps", str(args.steps), "--warmup", "15"]
+    common = ["--model", args.model, "--width", str(args.width), "--batch", str(batch),
+              "--precision", precision, "--device", args.device, "--steps", str(args.steps),
+              "--warmup", "15"]
+    for name in OF_GPT2:
+        if getattr(args, name) is not None:
+            common += ["--" + name, str(getattr(args, name))]
     plugin = ["--cuda_plugin", args.cuda_plugin] if args.cuda_plugin else []
     commands = {"thinwire": [args.bench, *common, *plugin],
                 "thinwire, deterministic": [args.bench, *common, *plugin, "--deterministic"]}
@@ -81,8 +94,9 @@ def write(path, groups):
         os.replace(path + ".new", path)
 
 
-def speed(rounds, name):
-    steps = [r["runs"][name]["images_per_second"] for r in rounds if "failed" not in r["runs"][name]]
+def speed(rounds, name, unit):
+    steps = [r["runs"][name][unit + "_per_second"] for r in rounds
+             if "failed" not in r["runs"][name]]
     return statistics.median(steps) if steps else None
 
 
@@ -95,13 +109,13 @@ def ratio(rounds, name):
     return f"**{statistics.median(ratios):.2f}** ({ratios[0]:.2f} to {ratios[-1]:.2f})"
 
 
-def print_table(groups, yardsticks):
+def print_table(groups, yardsticks, unit):
     names = ["thinwire", "thinwire, deterministic"] + yardsticks
-    print("| batch | type | rounds | " + " | ".join(f"{n}, images/s" for n in names) + " | " +
+    print("| batch | type | rounds | " + " | ".join(f"{n}, {unit}/s" for n in names) + " | " +
           " | ".join(f"ours / {name}" for name in yardsticks) + " |")
     print("|---" * (3 + len(names) + len(yardsticks)) + "|")
     for (batch, precision), rounds in groups.items():
-        speeds = [speed(rounds, name) for name in names]
+        speeds = [speed(rounds, name, unit) for name in names]
         print(f"| {batch} | {precision} | {len(rounds)} | " +
               " | ".join("failed" if s is None else f"{s:.0f}" for s in speeds) + " | " +
               " | ".join(ratio(rounds, name) for name in yardsticks) + " |")
@@ -124,7 +138,7 @@ def main():
                     write(args.json, groups)
                 failures |= {f"{n}, batch {batch}, {precision}: {run['failed']}"
                              for n, run in runs.items() if "failed" in run}
-    print_table(groups, args.yardsticks)
+    print_table(groups, args.yardsticks, "tokens" if args.model == "gpt2" else "images")
     for failure in sorted(failures):
         print(f"failed: {failure}", file=sys.stderr)
     sys.exit(1 if any(f.startswith("thinwire") for f in failures) else 0)
