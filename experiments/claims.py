@@ -1,7 +1,8 @@
 """What is claimed of the suites, by the papers, and how large a difference has to be.
 
-Fixed before the runs. "On" is the accuracy with the codecs at inference, "off" without them,
-"recalibrated" without them and with batch norm statistics re-estimated. Differences are in points.
+Fixed before the runs. "On" is the accuracy, or the loss, with the codecs at inference, "off" without
+them, "recalibrated" without them and with batch norm statistics re-estimated. Differences are in
+points, or in nats.
 """
 
 import math
@@ -15,12 +16,32 @@ MORE = Region(MARGIN, math.inf)
 NO_MORE = Region(-math.inf, MARGIN)
 SAME = Region(-MARGIN, MARGIN)
 GAP = Region(7 - MARGIN, 15 + MARGIN)  # the paper's 7 to 15 points
+NATS = 0.02
+MORE_LOSS = Region(NATS, math.inf)
+NO_MORE_LOSS = Region(-math.inf, NATS)
 WANTED = {
     MORE: "more than 1",
     NO_MORE: "no more than 1",
     SAME: "between −1 and 1",
     GAP: "7 to 15, give or take 1",
+    MORE_LOSS: "more than 0.02",
+    NO_MORE_LOSS: "no more than 0.02",
 }
+
+
+class Measure(NamedTuple):
+    """What a suite's results are, and how they are written."""
+
+    name: str
+    scale: float  # of what is written to what a result holds
+    unit: str  # of a difference
+    sign: str  # behind a value on an axis
+    digits: int
+
+
+ACCURACY = Measure("accuracy", 100, "points", " %", 2)
+LOSS = Measure("loss", 1, "nats", "", 3)
+MEASURES = {"paper1": ACCURACY, "paper2": ACCURACY, "language": LOSS}
 
 SUITES = {  # by paper, in the order of their tables; of paper2's nothing is claimed in numbers
     "paper1": {
@@ -31,15 +52,26 @@ SUITES = {  # by paper, in the order of their tables; of paper2's nothing is cla
     "paper2": {
         "narrow": "width 16, 5 epochs",
     },
+    "language": {
+        "shakespeare": "from scratch, characters, 2000 steps",
+        "fine_tune": "from WikiText-2 to Tiny Shakespeare, bytes, 1000 steps",
+    },
 }
 
 
 class Comparison(NamedTuple):
-    """(configuration, inference) minus (configuration, inference), and what is claimed of it, if anything."""
+    """(configuration, inference) minus (configuration, inference), and what is claimed of it, if anything.
+
+    `less`: another such difference that is taken from it.
+    """
 
     left: Tuple[str, str]
     right: Tuple[str, str]
     claimed: Optional[Region] = None
+    less: Optional[Tuple[Tuple[str, str], Tuple[str, str]]] = None
+
+    def sides(self) -> List[Tuple[str, str]]:
+        return [self.left, self.right, *(self.less or ())]
 
 
 class Claim(NamedTuple):
@@ -50,6 +82,7 @@ class Claim(NamedTuple):
 
 
 FULL_AND_NARROW = ("paper1/full", "paper1/narrow")
+FINE_TUNE = ("language/fine_tune",)
 FEEDBACKS = ("topk10-ef", "topk10-ef21", "topk10-ef21-exact")
 
 CLAIMS = [
@@ -75,6 +108,18 @@ CLAIMS = [
            Comparison(("none", ON), ("topk10", ON), MORE),
            Comparison(("none-augmented", ON), ("topk30-augmented", ON), NO_MORE),
            Comparison(("none-augmented", ON), ("topk10-augmented", ON), MORE)]),
+    Claim("vi", "fine-tuning stands TopK 50 %; from 20 % on the loss rises", FINE_TUNE,
+          [Comparison(("topk50", ON), ("none", ON), NO_MORE_LOSS),
+           Comparison(("topk20", ON), ("none", ON), MORE_LOSS),
+           Comparison(("topk10", ON), ("none", ON), MORE_LOSS)]),
+    Claim("vii", "fine-tuning suffers more from TopK than training from scratch does", FINE_TUNE,
+          [Comparison((name, ON), ("none", ON), MORE_LOSS,
+                      ((f"scratch-{name}", ON), ("scratch-none", ON)))
+           for name in ("topk50", "topk20", "topk10")]),
+    Claim("viii", "gradients that choose indices of their own do worse in fine-tuning than those that "
+          "share the activations'", FINE_TUNE,
+          [Comparison((f"{name}{scope}", ON), (f"{name}-shared{scope}", ON), MORE_LOSS)
+           for scope in ("", "-sample") for name in ("topk20", "topk10")]),
 ]
 
 # By suite: what nobody claimed, for the words around the tables. No verdict.
@@ -88,4 +133,13 @@ FURTHER = {
         Comparison(("topk10", RECALIBRATED), ("topk10", OFF)),
     ] + [Comparison((name, how), ("topk10", how))
          for how in (OFF, RECALIBRATED) for name in FEEDBACKS],
+    "language/shakespeare": [
+        Comparison((name, how), ("none", how)) for how in (ON, OFF)
+        for name in ("topk10", "topk10-shared", "uniform-8-8", "uniform-4-8", "uniform-8-4")
+    ] + [Comparison(("aq_sgd-4-8", ON), ("none-fixed", ON)),
+         Comparison(("topk10", ON), ("topk10-shared", ON)),
+         Comparison(("uniform-8-4", ON), ("uniform-4-8", ON))],
+    "language/fine_tune": [
+        Comparison((f"{start}{name}-sample", ON), (f"{start}{name}", ON))
+        for start in ("", "scratch-") for name in ("topk50", "topk20", "topk10")],
 }

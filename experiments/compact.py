@@ -3,8 +3,9 @@
 
 usage: compact.py SUMMARY --suite SUITE --configuration NAME --output FILE
 
-Accuracies are fractions of all test images; `best` is each inference's own maximum over the
-evaluated epochs, and so may come from different ones. Sums and means of the boundaries are of
+`measure` says what is kept: the accuracy, a fraction of all test images, or of a language model the
+loss, the mean over all test tokens in nats. `best` is each inference's own over the evaluated epochs,
+and so may come from different ones. Sums and means of the boundaries are of
 training, as docs/metrics.md defines them.
 """
 
@@ -16,17 +17,22 @@ import pathlib
 INFERENCES = ("compressed", "uncompressed", "uncompressed_recalibrated")
 
 
-def accuracies(epoch):
-    row = {"epoch": epoch["epoch"], "train": epoch["train"]["accuracy"]}
+def measure_of(epoch):
+    is_text = epoch["test"]["compressed"].get("perplexity") is not None
+    return "loss" if is_text else "accuracy"
+
+
+def measured(epoch, measure):
+    row = {"epoch": epoch["epoch"], "train": epoch["train"][measure]}
     for inference in INFERENCES:
-        measured = epoch["test"][inference]
-        row[inference] = measured["accuracy"] if measured else None
+        tested = epoch["test"][inference]
+        row[inference] = tested[measure] if tested else None
     return row
 
 
-def best(rows, inference):
+def best(rows, inference, measure):
     values = [row[inference] for row in rows if row[inference] is not None]
-    return max(values) if values else None
+    return (max if measure == "accuracy" else min)(values) if values else None
 
 
 def direction(record):
@@ -43,15 +49,18 @@ def direction(record):
 def compact(summary, suite, configuration):
     if summary["status"] != "completed":
         raise ValueError(f"status is {summary['status']}, want completed")
-    rows = [accuracies(epoch) for epoch in summary["epochs"] if epoch["test"]]
+    tested = [epoch for epoch in summary["epochs"] if epoch["test"]]
+    measure = measure_of(tested[-1])
+    rows = [measured(epoch, measure) for epoch in tested]
     provenance = summary["provenance"]
     return {
         "suite": suite,
         "configuration": configuration,
         "seed": summary["seed"],
         "epochs": len(summary["epochs"]),
+        "measure": measure,
         "final": {inference: rows[-1][inference] for inference in INFERENCES},
-        "best": {inference: best(rows, inference) for inference in INFERENCES},
+        "best": {inference: best(rows, inference, measure) for inference in INFERENCES},
         "evaluated": rows,
         "boundaries": [
             {

@@ -13,8 +13,8 @@ import json
 import pathlib
 from typing import Dict, List, Tuple
 
-from claims import (CLAIMS, FURTHER, OFF, ON, RECALIBRATED, SUITES, WANTED, Claim,
-                    Comparison)
+from claims import (CLAIMS, FURTHER, MEASURES, OFF, ON, RECALIBRATED, SUITES, WANTED, Claim,
+                    Comparison, Measure)
 from paired import deviation, estimate, overall, verdict
 from picture import Row, Series, picture
 
@@ -39,35 +39,38 @@ def load(folder: pathlib.Path) -> Runs:
 
 
 def refuse_twins(runs: Runs):
-    """Two configurations with the same accuracies: one was trained with a setting ignored."""
+    """Two configurations with the same numbers: one was trained with a setting ignored."""
     seen: Dict[str, str] = {}
     for configuration, by_seed in runs.items():
         for seed, result in by_seed.items():
             numbers = json.dumps([seed, result["evaluated"]])
             twin = seen.setdefault(numbers, configuration)
             if twin != configuration:
-                raise ValueError(f"{twin} and {configuration} have the same accuracies with seed "
+                raise ValueError(f"{twin} and {configuration} have the same numbers with seed "
                                  f"{seed}, in every epoch: one of them is not what its name says")
 
 
-def points(runs: Runs, side: Tuple[str, str], seed: int, epoch: str) -> float:
-    configuration, inference = side
-    return 100 * runs[configuration][seed][epoch][inference]
+def difference(runs: Runs, left: Tuple[str, str], right: Tuple[str, str], seed: int,
+               epoch: str) -> float:
+    values = [runs[configuration][seed][epoch][inference] for configuration, inference in (left, right)]
+    return values[0] - values[1]
 
 
 def missing(runs: Runs, comparison: Comparison, seeds: List[int]) -> str:
     """What is not there, in words; empty when all is."""
     parts = []
-    for configuration in dict.fromkeys((comparison.left[0], comparison.right[0])):
+    for configuration in dict.fromkeys(name for name, _ in comparison.sides()):
         absent = [str(seed) for seed in seeds if seed not in runs.get(configuration, {})]
         if absent:
             parts.append(f"{configuration}: seed {', '.join(absent)} missing")
     return "; ".join(parts)
 
 
-def compare(runs: Runs, comparison: Comparison, seeds: List[int], epoch: str):
-    return estimate([points(runs, comparison.left, seed, epoch)
-                     - points(runs, comparison.right, seed, epoch) for seed in seeds])
+def compare(runs: Runs, comparison: Comparison, seeds: List[int], epoch: str, measure: Measure):
+    def of(seed: int) -> float:
+        whole = difference(runs, comparison.left, comparison.right, seed, epoch)
+        return whole - difference(runs, *comparison.less, seed, epoch) if comparison.less else whole
+    return estimate([measure.scale * of(seed) for seed in seeds])
 
 
 def spelled(side: Tuple[str, str]) -> str:
@@ -75,52 +78,66 @@ def spelled(side: Tuple[str, str]) -> str:
     return f"{side[0]} {words[side[1]]}"
 
 
-def interval(found) -> str:
-    return f"{found.mean:+.2f} [{found.low:+.2f}, {found.high:+.2f}]".replace("-", "−")
+def named(comparison: Comparison) -> str:
+    pairs = [comparison.sides()[i:i + 2] for i in range(0, len(comparison.sides()), 2)]
+    names = [" − ".join(spelled(side) for side in pair) for pair in pairs]
+    return names[0] if len(names) == 1 else f"({names[0]}) − ({names[1]})"
 
 
-def judge(runs: Runs, claim: Claim, seeds: List[int]) -> List[str]:
+def interval(found, measure: Measure) -> str:
+    mean, low, high = (f"{value:+.{measure.digits}f}" for value in (found.mean, found.low, found.high))
+    return f"{mean} [{low}, {high}]".replace("-", "−")
+
+
+def judge(runs: Runs, claim: Claim, seeds: List[int], measure: Measure) -> List[str]:
     rows, verdicts = [], []
     for comparison in claim.comparisons:
-        name = f"{spelled(comparison.left)} − {spelled(comparison.right)}"
+        name = named(comparison)
         absent = missing(runs, comparison, seeds)
         if absent:
             verdicts.append("not judged")
             rows.append(f"| {name} | {WANTED[comparison.claimed]} | | | | not judged: {absent} |")
             continue
-        last = compare(runs, comparison, seeds, "final")
-        best = compare(runs, comparison, seeds, "best")
+        last = compare(runs, comparison, seeds, "final", measure)
+        best = compare(runs, comparison, seeds, "best", measure)
         verdicts.append(verdict(last, comparison.claimed))
-        rows.append(f"| {name} | {WANTED[comparison.claimed]} | {last.n} | {interval(last)} | "
-                    f"{interval(best)} | {verdicts[-1]} |")
+        rows.append(f"| {name} | {WANTED[comparison.claimed]} | {last.n} | {interval(last, measure)} | "
+                    f"{interval(best, measure)} | {verdicts[-1]} |")
     return [f"**({claim.number}) {overall(verdicts)}**: {claim.text}.", "",
-            "| difference | claimed, points | n | last epoch | best epochs | verdict |",
+            f"| difference | claimed, {measure.unit} | n | last epoch | best epochs | verdict |",
             "|---|---|---|---|---|---|", *rows, ""]
 
 
-def further_table(runs: Runs, comparisons: List[Comparison], seeds: List[int]) -> List[str]:
+def further_table(runs: Runs, comparisons: List[Comparison], seeds: List[int],
+                  measure: Measure) -> List[str]:
     rows = []
     for comparison in comparisons:
         if missing(runs, comparison, seeds):
             continue
-        found = compare(runs, comparison, seeds, "final")
-        rows.append(f"| {spelled(comparison.left)} − {spelled(comparison.right)} | {found.n} | "
-                    f"{interval(found)} |")
+        found = compare(runs, comparison, seeds, "final", measure)
+        rows.append(f"| {named(comparison)} | {found.n} | {interval(found, measure)} |")
     if not rows:
         return []
     return ["Further differences, of which nothing is claimed:", "",
-            "| difference | n | last epoch |", "|---|---|---|", *rows, ""]
+            f"| difference, {measure.unit} | n | last epoch |", "|---|---|---|", *rows, ""]
 
 
-def spread(values: List[float]) -> str:
+def spread(values: List[float], measure: Measure) -> str:
     if any(value is None for value in values):
         return ""
-    mean = f"{100 * sum(values) / len(values):.2f}"
-    return mean if len(values) < 2 else f"{mean} ± {100 * deviation(values):.2f}"
+    written = [f"{measure.scale * sum(values) / len(values):.{measure.digits}f}"]
+    if len(values) > 1:
+        written.append(f"{measure.scale * deviation(values):.{measure.digits}f}")
+    return " ± ".join(written)
+
+
+def cuts(result: dict) -> List[dict]:
+    """The boundaries that have codecs: not the exchange of a tied weight's gradients."""
+    return [boundary for boundary in result["boundaries"] if boundary["name"] != "tied"]
 
 
 def total(results: List[dict], direction: str, kind: str) -> int:
-    return sum(boundary[direction][kind] for result in results for boundary in result["boundaries"])
+    return sum(boundary[direction][kind] for result in results for boundary in cuts(result))
 
 
 def bits(runs: Runs, name: str, direction: str) -> str:
@@ -133,19 +150,21 @@ def bits(runs: Runs, name: str, direction: str) -> str:
 
 def error(results: List[dict], direction: str) -> str:
     errors = [boundary[direction]["relative_error"]
-              for result in results for boundary in result["boundaries"]
+              for result in results for boundary in cuts(result)
               if boundary[direction]["relative_error"] is not None]
     return f"{sum(errors) / len(errors):.3f}" if errors else ""
 
 
-def accuracy_table(runs: Runs) -> List[str]:
-    rows = ["| configuration | seeds | on | off | recalibrated | best on | best off | "
-            "bits per element | relative error |", "|---|---|---|---|---|---|---|---|---|"]
+def final_table(runs: Runs, measure: Measure) -> List[str]:
+    recalibrated = [RECALIBRATED] if is_recalibrated(runs) else []
+    heads = ["configuration", "seeds", "on", "off", *["recalibrated" for _ in recalibrated], "best on",
+             "best off", "bits per element", "relative error"]
+    rows = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
     for name, by_seed in runs.items():
         results = [by_seed[seed] for seed in sorted(by_seed)]
-        cells = [spread([r["final"][inference] for r in results])
-                 for inference in (ON, OFF, RECALIBRATED)]
-        cells += [spread([r["best"][inference] for r in results]) for inference in (ON, OFF)]
+        cells = [spread([r["final"][inference] for r in results], measure)
+                 for inference in (ON, OFF, *recalibrated)]
+        cells += [spread([r["best"][inference] for r in results], measure) for inference in (ON, OFF)]
         cells.append(f"{bits(runs, name, 'activations')} / {bits(runs, name, 'gradients')}")
         cells.append(f"{error(results, 'activations')} / {error(results, 'gradients')}")
         seeds = ", ".join(str(seed) for seed in sorted(by_seed))
@@ -153,20 +172,28 @@ def accuracy_table(runs: Runs) -> List[str]:
     return rows + [""]
 
 
-def gap_table(runs: Runs) -> List[str]:
-    """How much of the gap between on and off the statistics of batch norm make."""
+def is_recalibrated(runs: Runs) -> bool:
+    return any(result["final"].get(RECALIBRATED) is not None
+               for by_seed in runs.values() for result in by_seed.values())
+
+
+def gap_table(runs: Runs, measure: Measure) -> List[str]:
+    """The gap between on and off, and how much of it the statistics of batch norm make."""
+    kinds = [OFF] + ([RECALIBRATED] if is_recalibrated(runs) else [])
     rows = []
     for name, by_seed in runs.items():
         cannot_be_off = any(result["final"][OFF] is None for result in by_seed.values())
         if name.startswith("none") or cannot_be_off or len(by_seed) < 2:
             continue
         seeds = sorted(by_seed)
-        cells = [interval(compare(runs, Comparison((name, ON), (name, right)), seeds,
-                                  "final")) for right in (OFF, RECALIBRATED)]
-        rows.append(f"| {name} | {len(seeds)} | {cells[0]} | {cells[1]} |")
+        cells = [interval(compare(runs, Comparison((name, ON), (name, right)), seeds, "final", measure),
+                          measure) for right in kinds]
+        rows.append(f"| {name} | {len(seeds)} | {' | '.join(cells)} |")
     if not rows:
         return []
-    return ["| configuration | n | on − off | on − recalibrated |", "|---|---|---|---|", *rows, ""]
+    heads = ["on − off", "on − recalibrated"][:len(kinds)]
+    return [f"| configuration | n | {' | '.join(heads)} |", "|---|---" + "|---" * len(kinds) + "|", *rows,
+            ""]
 
 
 def machines(runs: Runs) -> str:
@@ -192,34 +219,36 @@ def in_table_order(runs: Runs, configurations: pathlib.Path, suite: str) -> Runs
     return {name: runs[name] for name in sorted(runs, key=lambda n: known.get(n, len(order)))}
 
 
-def drawn(setting: str, runs: Runs) -> str:
+def drawn(setting: str, runs: Runs, measure: Measure) -> str:
+    series = [kind for kind in SERIES if kind.inference != RECALIBRATED or is_recalibrated(runs)]
     rows = []
     for name, by_seed in runs.items():
         results = [by_seed[seed] for seed in sorted(by_seed)]
-        accuracies = {
-            kind.inference: [100 * r["final"][kind.inference] for r in results
-                             if r["final"][kind.inference] is not None] for kind in SERIES}
+        values = {
+            kind.inference: [measure.scale * r["final"][kind.inference] for r in results
+                             if r["final"][kind.inference] is not None] for kind in series}
         note = f"{bits(runs, name, 'activations')} / {bits(runs, name, 'gradients')} bits"
-        rows.append(Row(name, accuracies, note))
-    return picture(f"Test accuracy after the last epoch: {setting}", rows, SERIES)
+        rows.append(Row(name, values, note))
+    return picture(f"Test {measure.name} after the last epoch: {setting}", rows, series, measure.sign)
 
 
 def report(results: pathlib.Path, experiments: pathlib.Path, paper: str, seeds: List[int]) -> str:
     """What stands between a paper's markers; also draws RESULTS/PAPER/SUITE.svg."""
-    lines = []
+    lines: List[str] = []
+    measure = MEASURES[paper]
     for suite, setting in SUITES[paper].items():
         runs = in_table_order(load(results / paper / suite), experiments / paper / "configurations",
                               suite)
         if not runs:
             continue
-        (results / paper / f"{suite}.svg").write_text(drawn(setting, runs))
+        (results / paper / f"{suite}.svg").write_text(drawn(setting, runs, measure))
         lines += [f"### {paper}/{suite}: {setting}", "", machines(runs), "",
-                  f"![Accuracy of each configuration](results/{paper}/{suite}.svg)", "",
-                  *accuracy_table(runs), *gap_table(runs)]
+                  f"![{measure.name.capitalize()} of each configuration](results/{paper}/{suite}.svg)", "",
+                  *final_table(runs, measure), *gap_table(runs, measure)]
         for claim in CLAIMS:
             if f"{paper}/{suite}" in claim.suites:
-                lines += judge(runs, claim, seeds)
-        lines += further_table(runs, FURTHER.get(f"{paper}/{suite}", []), seeds)
+                lines += judge(runs, claim, seeds, measure)
+        lines += further_table(runs, FURTHER.get(f"{paper}/{suite}", []), seeds, measure)
     return "\n".join(lines)
 
 

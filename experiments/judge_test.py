@@ -159,6 +159,18 @@ class PageTest(unittest.TestCase):
         self.assertNotIn("judged", page)
         self.assertTrue((self.results / "paper2" / "narrow.svg").exists())
 
+    def test_losses_are_in_nats_and_a_gap_may_be_less_another(self):
+        self.narrow = self.results / "language" / "fine_tune"
+        self.narrow.mkdir(parents=True)
+        for seed in (1, 2, 3):  # scratch loses 0.1 by TopK, fine-tuning 0.2, 0.3 and 0.4
+            for name, loss in (("none", 1.5), ("topk10", 1.6 + 0.1 * seed),
+                               ("scratch-none", 2.0), ("scratch-topk10", 2.1)):
+                self.write(name, seed, loss + 0.001 * seed, off=loss)
+        page = judge.report(self.results, EXPERIMENTS, "language", [1, 2, 3])
+        self.assertIn("| (topk10 on − none on) − (scratch-topk10 on − scratch-none on) | more than 0.02 "
+                      "| 3 | +0.200 [−0.048, +0.448] |", page)
+        self.assertIn("| none | 1, 2, 3 | 1.502 ± 0.001 | 1.500 ± 0.000 | 1.500 ± 0.000 |", page)
+
     def test_configurations_with_the_same_numbers_are_refused(self):
         self.write("topk10", 1, 0.6)
         self.write("topk10", 2, 0.6)  # another seed may
@@ -168,17 +180,18 @@ class PageTest(unittest.TestCase):
             self.report()
 
     def test_every_configuration_of_a_claim_is_one_that_is_run(self):
-        table = EXPERIMENTS / "paper1" / "configurations"
-        rows = [line.split("|") for line in table.read_text().splitlines() if "|" in line
-                and not line.startswith("#")]
-        known = {(f"paper1/{suite}", row[1].strip()) for row in rows for suite in row[0].split()}
+        known = set()
+        for paper in claims.SUITES:
+            lines = (EXPERIMENTS / paper / "configurations").read_text().splitlines()
+            rows = [line.split("|") for line in lines if "|" in line and not line.startswith("#")]
+            known |= {(f"{paper}/{suite}", row[1].strip()) for row in rows for suite in row[0].split()}
         compared = [(suite, comparison) for claim in claims.CLAIMS for suite in claim.suites
                     for comparison in claim.comparisons]
         compared += [(suite, comparison) for suite, further in claims.FURTHER.items()
                      for comparison in further]
         for suite, comparison in compared:
-            self.assertIn((suite, comparison.left[0]), known)
-            self.assertIn((suite, comparison.right[0]), known)
+            for name, _ in comparison.sides():
+                self.assertIn((suite, name), known)
 
     def test_only_what_stands_between_the_markers_changes(self):
         begin, end = judge.markers("paper2")
@@ -190,11 +203,11 @@ class PageTest(unittest.TestCase):
 
 
 class PictureTest(unittest.TestCase):
-    def drawn(self, accuracies):
+    def drawn(self, values):
         series = [picture.Series("on", "with <codecs>", "#111111", "full"),
                   picture.Series("off", "without", "#222222", "hollow")]
         root = ElementTree.fromstring(
-            picture.picture("title", [picture.Row("topk & ef", accuracies, "4 bits")], series))
+            picture.picture("title", [picture.Row("topk & ef", values, "4 bits")], series, " %"))
         circles = [e for e in root.iter("{http://www.w3.org/2000/svg}circle")]
         return root, circles[2:]  # after the legend's
 
@@ -216,7 +229,7 @@ class PictureTest(unittest.TestCase):
 class CompactTest(unittest.TestCase):
     def summary(self):
         def epoch(number, on, off):
-            test = {"compressed": {"accuracy": on}, "uncompressed": {"accuracy": off},
+            test = {"compressed": {"accuracy": on, "loss": -on, "perplexity": None}, "uncompressed": {"accuracy": off},
                     "uncompressed_recalibrated": None}
             return {"epoch": number, "train": {"accuracy": 0.5}, "test": test}
         keys = ("commit", "cpu_model", "simd_target", "onednn_isa", "threads", "microbatches",
@@ -235,6 +248,17 @@ class CompactTest(unittest.TestCase):
         self.assertEqual(short["best"]["uncompressed"], 0.4)
         self.assertIsNone(short["best"]["uncompressed_recalibrated"])
         self.assertEqual([row["epoch"] for row in short["evaluated"]], [1, 2, 4])
+
+    def test_of_a_language_model_the_loss_is_kept_and_the_least_is_best(self):
+        summary = self.summary()
+        for epoch in summary["epochs"]:
+            epoch["train"]["loss"] = 1
+            for tested in (epoch["test"] or {}).values():
+                if tested:
+                    tested.update(loss=3 + tested["accuracy"], perplexity=9)
+        short = compact(summary, "shakespeare", "topk10")
+        self.assertEqual((short["measure"], short["final"]["compressed"]), ("loss", 3.6))
+        self.assertEqual(short["best"]["compressed"], 3.5)
 
     def test_an_error_that_nobody_measured_stays_unknown(self):
         summary = self.summary()

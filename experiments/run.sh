@@ -13,10 +13,12 @@ what is trained:
   paper1/full           the same at width 64, 100 epochs
   paper1/aq_sgd         AQ-SGD: width 16, 10,000 images, 20 epochs
   paper2/narrow         the operators of arXiv 2301.02654 at equal bytes, width 16, 5 epochs
+  language/shakespeare  a small GPT-2 on Tiny Shakespeare, 2000 steps
+  language/fine_tune    the same from a WikiText-2 checkpoint and from scratch, 1000 steps
 
   --seeds "1 2 3"       seeds, all configurations of one before the next (default: "1 2 3")
   --only REGEX          configurations whose name matches as a whole (default: all)
-  --data DIR            CIFAR-10's binary version (default: data/cifar10)
+  --data DIR            where the data lie, of a suite that reads files (default: the experiment's)
   --out DIR             folder of the runs (default: runs)
   --results DIR         folder of the compact results (default: docs/results)
   --bin DIR             where thinwire and stage_server are (default: bazel-bin's)
@@ -38,7 +40,7 @@ refuse() { echo "run.sh: $*; see --help" >&2; exit 2; }
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 root=$(cd "$here/.." && pwd)
-suite='' seeds='1 2 3' only='.*' data="data/cifar10" bin='' list=''
+suite='' seeds='1 2 3' only='.*' data='' bin='' list=''
 out="$root/runs" results="$root/docs/results"
 
 while (( $# )); do
@@ -63,7 +65,7 @@ done
 [[ -r $here/$suite/experiment.yaml ]] || refuse "no suite $suite: $here/$suite/experiment.yaml is not there"
 kind=${suite##*/} table=$here/$(dirname "$suite")/configurations
 for seed in $seeds; do [[ $seed =~ ^[0-9]+$ ]] || refuse "--seeds: $seed, want whole numbers"; done
-data=$(realpath -m "$data")
+[[ -z $data ]] || data=$(realpath -m "$data")
 
 thinwire=${bin:+$bin/thinwire} stage_server=${bin:+$bin/stage_server}
 thinwire=${thinwire:-$root/bazel-bin/coordinator/thinwire}
@@ -101,7 +103,7 @@ run_one() {
   fi
   if [[ -n $list ]]; then echo "$id: missing"; return 0; fi
 
-  local settings=(--set "name=$kind-$name" --set "seed=$seed" --set "data.dir=$data"
+  local settings=(--set "name=$kind-$name" --set "seed=$seed" ${data:+--set "data.dir=$data"}
                   --set "compression.activations=${activations[$1]}"
                   --set "compression.gradients=${gradients[$1]}")
   for setting in ${further[$1]}; do settings+=(--set "$setting"); done
