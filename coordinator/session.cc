@@ -56,6 +56,7 @@ absl::StatusOr<std::unique_ptr<Session>> Session::Start(const std::string& name,
     RETURN_IF_ERROR(session->Launch(name, experiment, options));
     addresses = session->local_->addresses();
     fleet_options.lease_seconds = kChildLeaseSeconds;
+    fleet_options.are_watched = true;
   }
   session->fleet_ = std::make_unique<Fleet>(addresses, session->run_, fleet_options);
   Fleet* fleet = session->fleet_.get();

@@ -1,6 +1,7 @@
 #include "coordinator/fleet/fleet.h"
 
 #include <algorithm>
+#include <atomic>
 #include <thread>
 #include <utility>
 
@@ -135,7 +136,7 @@ void Fleet::AwaitAll() {
     if (failures_.empty() && !interrupted_) return;
     changed_.wait_until(lock, (SteadyTime::Now() + options_.grace).chrono(), over);
   }
-  AskWhoIsLost();
+  if (AskWhoIsLost() && options_.are_watched) AwaitDeath();
   CancelAll();
 }
 
@@ -144,22 +145,35 @@ void Fleet::CancelAll() {
 }
 
 // A neighbour of a lost stage fails before the heartbeat loses patience: ask whether all are there.
-void Fleet::AskWhoIsLost() {
+bool Fleet::AskWhoIsLost() {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     const bool suspicion = std::any_of(failures_.begin(), failures_.end(), MayMeanLost);
-    if (interrupted_ || !suspicion) return;
+    if (interrupted_ || !suspicion) return false;
   }
-  if (!acquired_) return;  // not all are leased yet
-  OnThreads(size(), [this](int i) {
+  if (!acquired_) return false;  // not all are leased yet
+  std::atomic<bool> any_is_gone = false;
+  OnThreads(size(), [this, &any_is_gone](int i) {
     const absl::Status answer = stage(i).Renew(kAnswer);
     if (absl::IsUnavailable(answer)) {
+      any_is_gone = true;
       Fail({i, Failure::Kind::kSilent,
             absl::UnavailableError(absl::StrCat(stage(i).Name(), " is gone"))});
     } else if (absl::IsDeadlineExceeded(answer)) {
       Fail({i, Failure::Kind::kSilent,
             absl::UnavailableError(absl::StrCat(stage(i).Name(), " does not answer"))});
     }
+  });
+  return any_is_gone;
+}
+
+// The sockets of a process that is killed are closed before its end can be seen.
+void Fleet::AwaitDeath() {
+  std::unique_lock<std::mutex> lock(mutex_);
+  changed_.wait_until(lock, (SteadyTime::Now() + options_.grace).chrono(), [this] {
+    return interrupted_ || std::any_of(failures_.begin(), failures_.end(), [](const Failure& f) {
+             return f.kind == Failure::Kind::kDead;
+           });
   });
 }
 

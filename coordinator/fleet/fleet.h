@@ -26,8 +26,11 @@ struct FleetOptions {
   absl::Duration patience = absl::Seconds(15);          // for stages to be there
   std::function<void(const std::string&)> say_waiting;  // lines while they are not; null: none
   HeartbeatOptions heartbeat;
-  // How long the other stages may still tell their side once one has failed.
+  // How long the other stages may still tell their side once one has failed, and the watcher that a
+  // lost one has died.
   absl::Duration grace = absl::Seconds(1);
+  // The processes of the stages are watched: when one dies, Fail is called.
+  bool are_watched = false;
 };
 
 // Fails once and for good: after a failure or an interruption every call is cancelled, but that an
@@ -73,7 +76,9 @@ class Fleet {
   bool EndTraining();
   void AwaitAll();
   void CancelAll();
-  void AskWhoIsLost();
+  // Reports stages that are gone or do not answer; true if any is gone.
+  bool AskWhoIsLost();
+  void AwaitDeath();
 
   const FleetOptions options_;
   std::vector<std::unique_ptr<StageClient>> clients_;

@@ -152,6 +152,27 @@ TEST_F(FleetTest, AStageThatIsGoneIsTheCauseAndItsNeighboursErrorANote) {
                     HasSubstr("\n  also: stage 0 ")));
 }
 
+TEST_F(FleetTest, TheDeathOfAWatchedStageIsTheCauseThoughItIsSeenAfterItsSilence) {
+  for (int i = 0; i < 3; ++i) TrainFails(i, grpc::StatusCode::UNAVAILABLE, "closed");
+  FleetOptions options;
+  options.heartbeat = {absl::Minutes(1), absl::Minutes(1)};
+  options.grace = absl::Minutes(1);
+  options.are_watched = true;
+  auto fleet = Acquired(options);
+  stages_[1].renew = [this] {
+    notified_.Notify();
+    return grpc::Status(grpc::StatusCode::UNAVAILABLE, "refused");
+  };
+  std::thread watcher([&] {
+    notified_.WaitForNotification();
+    absl::SleepFor(absl::Milliseconds(50));  // the fleet has long heard of the silence
+    fleet->Fail({1, Failure::Kind::kDead, absl::UnavailableError("stage 1 was killed")});
+  });
+  EXPECT_THAT(std::string(TrainAll(fleet.get()).message()),
+              ::testing::StartsWith("stage 1 was killed"));
+  watcher.join();
+}
+
 TEST_F(FleetTest, ALeaseThatIsLostFailsTheRun) {
   auto fleet = Acquired(Patient());
   stages_[0].renew = [] {
