@@ -1,5 +1,6 @@
 #include "coordinator/fleet/fleet.h"
 
+#include <atomic>
 #include <memory>
 #include <thread>
 
@@ -159,8 +160,9 @@ TEST_F(FleetTest, TheDeathOfAWatchedStageIsTheCauseThoughItIsSeenAfterItsSilence
   options.grace = absl::Minutes(1);
   options.are_watched = true;
   auto fleet = Acquired(options);
-  stages_[1].renew = [this] {
-    notified_.Notify();
+  std::atomic<bool> is_asked = false;
+  stages_[1].renew = [this, &is_asked] {
+    if (!is_asked.exchange(true)) notified_.Notify();
     return grpc::Status(grpc::StatusCode::UNAVAILABLE, "refused");
   };
   std::thread watcher([&] {
