@@ -54,6 +54,9 @@ struct FeedbackSpec {
   uint64_t digest_every = 0;  // kEf21: steps; 0: never
   std::string dir;  // a folder on the stage's machine: rows lie in a file there, not in memory
 
+  // Whether messages of evaluation go exact: state by sample knows nothing of test samples, and
+  // what it did for training was to send nearly the exact tensor (AQ-SGD).
+  bool evaluates_exactly() const { return kind == FeedbackKind::kEf21 && key == StateKey::kSample; }
   // "ef21(key=sample, init=exact, store=fp32)"
   std::string ToString() const;
 };

@@ -15,11 +15,6 @@
 namespace thinwire {
 namespace {
 
-// What evaluation sends exactly whatever the codec: see Compresses in stage_server/stage/stage.h.
-bool IsEvaluatedExactly(const DirectionSpec& does) {
-  return does.feedback.kind == FeedbackKind::kEf21 && does.feedback.key == StateKey::kSample;
-}
-
 absl::Status CheckCausal(const Experiment& experiment) {
   ASSIGN_OR_RETURN(const Partition partition, PartitionFrom(experiment));
   for (const Cut& cut : partition.cuts) {
@@ -27,7 +22,7 @@ absl::Status CheckCausal(const Experiment& experiment) {
                      DirectionFrom(DirectionOf(experiment, cut.name, /*gradient=*/false),
                                    /*gradient=*/false));
     const Shape& out = partition.model.blocks[cut.block].out;
-    if (IsEvaluatedExactly(does) || IsCausal(does.codec, out[out.rank() - 1])) continue;
+    if (does.feedback.evaluates_exactly() || IsCausal(does.codec, out[out.rank() - 1])) continue;
     return absl::InvalidArgumentError(absl::StrCat(
         "cut ", cut.name, ": activations: ", does.codec.ToString(),
         " codes several positions together, want one that codes each by itself (as with scope "

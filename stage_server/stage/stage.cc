@@ -97,12 +97,7 @@ bool NeedsSampleIds(const StageSpec& spec) {
 
 bool Compresses(const StageSpec& spec, const Work& work, const BoundarySpec& boundary) {
   if (!work.compress) return false;
-  if (work.phase != PHASE_TRAIN) {
-    // State by sample knows nothing of test samples, and what it did for training was to send
-    // nearly the exact tensor (AQ-SGD).
-    return boundary.feedback.kind != FeedbackKind::kEf21 ||
-           boundary.feedback.key != StateKey::kSample;
-  }
+  if (work.phase != PHASE_TRAIN) return !boundary.feedback.evaluates_exactly();
   if (boundary.direction == DIRECTION_ACTIVATION || !spec.gradients[boundary.cut].epilogue_only) {
     return true;
   }

@@ -262,21 +262,20 @@ absl::StatusOr<nlohmann::json> Measure(const BenchOptions& bench) {
   getrusage(RUSAGE_SELF, &usage);
   ASSIGN_OR_RETURN(const double peak, PeakFlops(bench, training.get()));
   const double median = Median(times.wall);
-  return nlohmann::json{
-      {"model", bench.model},
-      {"width", bench.width},
-      {"batch", bench.batch},
-      {"precision", bench.precision},
-      {"device", bench.device},
-      {"threads", bench.threads},
-      {"isa", CpuInstructionSet()},
-      {"step_seconds", median},
-      {"step_cpu_seconds", Median(times.cpu)},
-      {"images_per_second", static_cast<double>(bench.batch) / median},
-      {"tokens_per_second", static_cast<double>(bench.batch * bench.rows()) / median},
-      {"share_of_peak", training->flops() / median / peak},
-      {"peak_flops", peak},
-      {"host_bytes", usage.ru_maxrss * 1024}};
+  const char* const speed = bench.is_text() ? "tokens_per_second" : "images_per_second";
+  return nlohmann::json{{"model", bench.model},
+                        {"width", bench.width},
+                        {"batch", bench.batch},
+                        {"precision", bench.precision},
+                        {"device", bench.device},
+                        {"threads", bench.threads},
+                        {"isa", CpuInstructionSet()},
+                        {"step_seconds", median},
+                        {"step_cpu_seconds", Median(times.cpu)},
+                        {speed, static_cast<double>(bench.batch * bench.rows()) / median},
+                        {"share_of_peak", training->flops() / median / peak},
+                        {"peak_flops", peak},
+                        {"host_bytes", usage.ru_maxrss * 1024}};
 }
 
 int Main(int argc, char** argv) {

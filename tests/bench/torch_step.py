@@ -102,14 +102,13 @@ def main():
         seconds.append(time.perf_counter() - start)
         cpu_seconds.append(time.process_time() - cpu_start)
     median = statistics.median(seconds[args.warmup:])
-    rows = args.context if args.model == "gpt2" else 1
+    unit, rows = ("tokens", args.context) if args.model == "gpt2" else ("images", 1)
     print(json.dumps({"model": args.model, "width": args.width, "batch": args.batch, "precision": args.precision,
                       "device": args.device, "compile": args.compile,
                       "threads": torch.get_num_threads(), "torch": torch.__version__,
                       "step_seconds": median,
                       "step_cpu_seconds": statistics.median(cpu_seconds[args.warmup:]),
-                      "images_per_second": args.batch / median,
-                      "tokens_per_second": args.batch * rows / median,
+                      f"{unit}_per_second": args.batch * rows / median,
                       "host_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024}))
 
 
