@@ -1,45 +1,57 @@
 #!/usr/bin/env bash
 # Four stage servers of one thread each against one with all threads, and both against what the
-# pipeline simulator allows on these cores; codec none, Unix sockets, CIFAR-shaped images. Runs
-# alternate; ratios are medians over pairs.
-# usage: tests/bench/four_stages.sh DATA_DIR     PAIRS=5 CORES=2 WIDTHS="16 64" in the environment
+# pipeline simulator allows on these cores; codec none, Unix sockets. Runs alternate; ratios are
+# medians over pairs.
+# usage: tests/bench/four_stages.sh [CIFAR10_DIR]     without it GPT-2 only
+#   PAIRS=5 CORES=2 MODELS="resnet18-w16 resnet18-w64 nano gpt2-384" MICROBATCHES="4 8" in the environment
 set -euo pipefail
-data=$(realpath "${1:?usage: four_stages.sh DATA_DIR}")
+cifar10=${1:+$(realpath "$1")}
 cd "$(dirname "$0")/../.."
 pairs=${PAIRS:-5} cores=${CORES:-$(nproc)}
 bin=bazel-bin
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# speed NAME SET...: samples per second of the second of two short epochs
+# settings MODEL: the experiment's file, and assignments that make its epochs short. The simulator
+# knows no waits for tied weights and norms, so GPT-2 goes without.
+settings() {
+  local gpt2='experiments/shakespeare.yaml model.tied=false optimizer.clip_norm=0'
+  case $1 in
+    resnet18-w16) echo "experiments/cifar10/resnet18-w16.yaml data.dir=$cifar10 data.verify=false data.limit=3000" ;;
+    resnet18-w64) echo "experiments/cifar10/resnet18-w16.yaml data.dir=$cifar10 data.verify=false data.limit=600 model.width=64" ;;
+    nano) echo "$gpt2 data.windows=1200" ;;
+    gpt2-384) echo "$gpt2 data.windows=64 data.batch_size=8 data.context=256 model.layers=6 model.heads=6 model.width=384" ;;
+    *) echo "four_stages.sh: no model $1" >&2; exit 2 ;;
+  esac
+}
+
+# speed NAME EXPERIMENT ASSIGNMENT...: samples per second of the second of two short epochs
 speed() {
-  local name=$1
-  shift
-  "$bin/coordinator/thinwire" run experiments/cifar10/resnet18-w16.yaml --quiet --overwrite --out "$work/run-$name" \
-    --set epochs=2 --set evaluation.compressed=false --set evaluation.uncompressed=false \
-    --set data.dir="$data" --set data.verify=false --set metrics.error_every=0 "$@"
+  local name=$1 experiment=$2
+  shift 2
+  "$bin/coordinator/thinwire" run "$experiment" --quiet --overwrite --out "$work/run-$name" "${@/#/--set=}" \
+    --set epochs=2 --set evaluation.compressed=false --set evaluation.uncompressed=false --set metrics.error_every=0
   grep -o '"samples_per_second": *[0-9.]*' "$work/run-$name/summary.json" | tail -1 | grep -oE '[0-9.]+$'
 }
 median() { sort -g | awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }'; }
 
-echo "$cores cores; codec none; batch 100; $pairs pairs; commit $(git rev-parse --short HEAD)"
-echo '| width | microbatches | one stage, samples/s | four stages, samples/s | simulator bound, samples/s | four / one | four / bound |'
+echo "$cores cores; codec none; $pairs pairs; commit $(git rev-parse --short HEAD)"
+echo '| model | microbatches | one stage, samples/s | four stages, samples/s | simulator bound, samples/s | four / one | four / bound |'
 echo '|---|---|---|---|---|---|---|'
-for width in ${WIDTHS:-16 64}; do
-  samples=$(( width >= 64 ? 600 : 3000 ))
-  for microbatches in 4 8; do
-    common=(--set model.width="$width" --set pipeline.microbatches="$microbatches" --set data.limit="$samples")
+for model in ${MODELS:-${cifar10:+resnet18-w16 resnet18-w64} nano gpt2-384}; do
+  for microbatches in ${MICROBATCHES:-4 8}; do
+    read -ra common <<<"$(settings "$model") pipeline.microbatches=$microbatches"
     : >"$work/one"; : >"$work/four"; : >"$work/bound"; : >"$work/over_one"; : >"$work/over_bound"
     for (( i = 0; i < pairs; ++i )); do
-      bound=$("$bin/stage_server/stage/stage_bench" experiments/cifar10/resnet18-w16.yaml "$cores" data.dir="$data" data.verify=false \
-        model.width="$width" pipeline.microbatches="$microbatches" | grep -oE '"samples_per_second":[0-9.]+' | grep -oE '[0-9.]+$')
-      four=$(speed four "${common[@]}" --set pipeline.threads=1)
-      one=$(speed one "${common[@]}" --set pipeline.stages=1 --set 'pipeline.cuts=[]' --set pipeline.threads="$cores")
+      bound=$("$bin/stage_server/stage/stage_bench" "${common[0]}" "$cores" "${common[@]:1}" |
+        grep -oE '"samples_per_second":[0-9.]+' | grep -oE '[0-9.]+$')
+      four=$(speed four "${common[@]}" pipeline.threads=1)
+      one=$(speed one "${common[@]}" pipeline.stages=1 'pipeline.cuts=[]' pipeline.threads="$cores")
       echo "$one" >>"$work/one"; echo "$four" >>"$work/four"; echo "$bound" >>"$work/bound"
       awk "BEGIN { print $four / $one }" >>"$work/over_one"
       awk "BEGIN { print $four / $bound }" >>"$work/over_bound"
     done
-    printf '| %d | %d | %.0f | %.0f | %.0f | %.2f | %.2f |\n' "$width" "$microbatches" "$(median <"$work/one")" \
+    printf '| %s | %d | %.0f | %.0f | %.0f | %.2f | %.2f |\n' "$model" "$microbatches" "$(median <"$work/one")" \
       "$(median <"$work/four")" "$(median <"$work/bound")" "$(median <"$work/over_one")" "$(median <"$work/over_bound")"
   done
 done
