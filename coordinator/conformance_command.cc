@@ -11,12 +11,12 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "base/file.h"
 #include "base/status.h"
 #include "compress/conformance.h"
 #include "compress/cpu/kernels.h"
 #include "compress/plugin.h"
 #include "coordinator/exit_code.h"
-#include "coordinator/files/file.h"
 
 namespace thinwire {
 namespace {

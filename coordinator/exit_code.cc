@@ -5,8 +5,8 @@
 #include <cstdio>
 #include <string>
 
+#include "base/file.h"
 #include "base/printable.h"
-#include "coordinator/files/file.h"
 
 namespace thinwire {
 

@@ -13,8 +13,8 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/file.h"
 #include "base/status.h"
-#include "coordinator/files/file.h"
 #include "coordinator/program.h"
 
 namespace thinwire {

@@ -9,11 +9,11 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/file.h"
 #include "base/printable.h"
 #include "base/status.h"
 #include "config/specs.h"
 #include "coordinator/exit_code.h"
-#include "coordinator/files/file.h"
 #include "coordinator/run/generated_text.h"
 #include "data/dataset.h"
 #include "data/unicode.h"

@@ -10,11 +10,11 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/file.h"
 #include "base/printable.h"
 #include "base/status.h"
 #include "config/experiment.h"
 #include "coordinator/exit_code.h"
-#include "coordinator/files/file.h"
 #include "coordinator/files/json.h"
 #include "coordinator/plan/state_plan.h"
 #include "coordinator/probe/configurations.h"

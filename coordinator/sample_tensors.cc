@@ -8,8 +8,8 @@
 #include "absl/strings/str_split.h"
 #include "base/safetensors.h"
 #include "base/status.h"
+#include "base/tensor_file.h"
 #include "config/experiment.h"
-#include "coordinator/files/tensor_file.h"
 #include "coordinator/run/run.h"
 #include "tensor/cpu/device.h"
 

@@ -8,7 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "coordinator/files/tensor_file.h"
+#include "base/tensor_file.h"
 
 namespace thinwire {
 

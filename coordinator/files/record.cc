@@ -12,11 +12,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "base/file.h"
 #include "base/safetensors.h"
 #include "base/status.h"
-#include "coordinator/files/file.h"
+#include "base/tensor_file.h"
 #include "coordinator/files/json.h"
-#include "coordinator/files/tensor_file.h"
 
 namespace thinwire {
 namespace {

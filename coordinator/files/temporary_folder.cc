@@ -7,7 +7,7 @@
 #include <system_error>
 
 #include "absl/strings/str_cat.h"
-#include "coordinator/files/file.h"
+#include "base/file.h"
 
 namespace thinwire {
 

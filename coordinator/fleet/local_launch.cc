@@ -6,8 +6,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/cores.h"
+#include "base/file.h"
 #include "base/status.h"
-#include "coordinator/files/file.h"
 #include "coordinator/fleet/threads.h"
 
 namespace thinwire {

@@ -10,11 +10,11 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
+#include "base/file.h"
 #include "base/status.h"
+#include "base/tensor_file.h"
 #include "config/checkpoint_config.h"
-#include "coordinator/files/file.h"
 #include "coordinator/files/model_folder.h"
-#include "coordinator/files/tensor_file.h"
 #include "nlohmann/json.hpp"
 
 namespace thinwire {

@@ -1,4 +1,4 @@
-#include "coordinator/files/tensor_file.h"
+#include "base/tensor_file.h"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/file.h"
 #include "base/status.h"
-#include "coordinator/files/file.h"
 
 namespace thinwire {
 namespace {

@@ -7,8 +7,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/file.h"
 #include "base/safetensors.h"
-#include "coordinator/files/file.h"
 
 namespace thinwire {
 

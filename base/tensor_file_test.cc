@@ -1,4 +1,4 @@
-#include "coordinator/files/tensor_file.h"
+#include "base/tensor_file.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
