@@ -18,8 +18,19 @@ absl::Status FileError(const std::string& path, std::string_view what, int error
                              absl::StrCat(path, ": ", absl::string_view(what.data(), what.size())));
 }
 
+absl::Status CheckRegular(const std::string& path) {
+  struct stat about;
+  if (stat(path.c_str(), &about) != 0 || S_ISREG(about.st_mode)) return absl::OkStatus();
+  if (S_ISDIR(about.st_mode)) return FileError(path, "cannot read", EISDIR);
+  const char* const kind = S_ISFIFO(about.st_mode)   ? "FIFO"
+                           : S_ISSOCK(about.st_mode) ? "socket"
+                                                     : "device";
+  return absl::InvalidArgumentError(absl::StrCat(path, ": is a ", kind, ", want a regular file"));
+}
+
 absl::StatusOr<std::string> ReadFile(const std::string& path) {
-  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  RETURN_IF_ERROR(CheckRegular(path));
+  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (file < 0) return FileError(path, "cannot open", errno);
   std::string data;
   struct stat about;

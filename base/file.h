@@ -14,7 +14,11 @@ namespace thinwire {
 // "PATH: WHAT: No space left on device"; the code follows `error`, an errno value.
 absl::Status FileError(const std::string& path, std::string_view what, int error);
 
-// All of a file.
+// Unless `path` leads to a regular file, or to nothing, an error that says what it is: who reads a
+// FIFO or a device may wait for ever, or never come to an end.
+absl::Status CheckRegular(const std::string& path);
+
+// All of a regular file. Errors of CheckRegular too.
 absl::StatusOr<std::string> ReadFile(const std::string& path);
 
 // Writes all of `data` to the open descriptor. `path` is for messages.

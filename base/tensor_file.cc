@@ -32,6 +32,7 @@ absl::StatusOr<TensorFile> ReadTensorFile(const std::string& path) {
 }
 
 absl::StatusOr<OpenTensorFile> OpenTensorFile::Open(const std::string& path) {
+  RETURN_IF_ERROR(CheckRegular(path));
   std::FILE* const opened = std::fopen(path.c_str(), "rbe");
   if (opened == nullptr) return FileError(path, "cannot open", errno);
   OpenTensorFile file(path, opened);
