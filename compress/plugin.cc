@@ -15,6 +15,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/synchronization/mutex.h"
 #include "base/digest.h"
+#include "base/file.h"
 #include "base/nearest_name.h"
 #include "base/status.h"
 #include "compress/spec_text.h"
@@ -65,6 +66,9 @@ absl::Status CheckTable(const std::string& path, const thinwire_codec_v1* table)
 }
 
 absl::StatusOr<const thinwire_codec_v1*> Open(const std::string& path) {
+  // The loader would wait for a FIFO's or a terminal's first byte with its lock held, and no thread
+  // could start any more.
+  RETURN_IF_ERROR(CheckRegular(path));
   // Never closed: tables and code stay valid, and thread-local data of the library too.
   void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {

@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "base/digest.h"
+#include "base/file.h"
 #include "base/status.h"
 #include "data/images.h"
 #include "data/official.h"
@@ -35,6 +36,7 @@ absl::Span<const OfficialFile> TestFiles() {
 
 // A whole number of records, at most as many as an official file has.
 absl::StatusOr<std::string> ReadFile(const std::string& path) {
+  RETURN_IF_ERROR(CheckRegular(path));
   std::error_code error;
   const std::uintmax_t size = std::filesystem::file_size(path, error);
   std::ifstream file(path, std::ios::binary);
@@ -101,6 +103,15 @@ ImageFormat Format() {
   return format;
 }
 
+// Where no limit says how many samples are wanted, a file cut at a record's border would go
+// unnoticed.
+absl::Status CheckWhole(const OfficialFile& file, const std::string& path, size_t bytes) {
+  if (static_cast<int64_t>(bytes) == file.bytes) return absl::OkStatus();
+  return absl::DataLossError(absl::StrCat(path, " has ", bytes, " bytes, ", bytes / kRecordBytes,
+                                          " records of ", kRecordBytes, ", want ", file.bytes,
+                                          ", or a data.limit and data.test_limit"));
+}
+
 // The first `limit` records of the files in order; 0: all.
 absl::StatusOr<std::unique_ptr<Dataset>> LoadFiles(const std::string& dir,
                                                    absl::Span<const OfficialFile> files,
@@ -111,6 +122,7 @@ absl::StatusOr<std::unique_ptr<Dataset>> LoadFiles(const std::string& dir,
     const std::string path = dir + "/" + file.name;
     ASSIGN_OR_RETURN(const std::string bytes, ReadFile(path));
     if (verify) RETURN_IF_ERROR(CheckOfficial(file, path, bytes));
+    if (limit == 0) RETURN_IF_ERROR(CheckWhole(file, path, bytes.size()));
     RETURN_IF_ERROR(CheckLabels(path, bytes));
     const int64_t held = static_cast<int64_t>(bytes.size()) / kRecordBytes;
     records.Append(bytes, limit > 0 ? std::min(held, limit - records.size()) : held);

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <filesystem>
 #include <fstream>
@@ -38,6 +39,8 @@ class Cifar10Test : public testing::Test {
   Cifar10Test() {
     options_.name = "cifar10";
     options_.verify = false;
+    options_.limit = 10;
+    options_.test_limit = 2;
     const auto* test = testing::UnitTest::GetInstance()->current_test_info();
     options_.dir = testing::TempDir() + "/" + test->name();
     std::filesystem::create_directories(options_.dir);
@@ -119,7 +122,7 @@ TEST_F(Cifar10Test, DigestNamesBytesOrderAndLimit) {
   EXPECT_EQ(Load().train->digest(), whole);
   options_.limit = 9;
   EXPECT_NE(Load().train->digest(), whole);
-  options_.limit = 0;
+  options_.limit = 10;
   WriteBatch(1, Record(1) + Record(0));
   EXPECT_NE(Load().train->digest(), whole);
 }
@@ -137,6 +140,21 @@ TEST_F(Cifar10Test, WrongSizeIsRefused) {
               AllOf(HasSubstr("data_batch_2.bin has 3074 bytes"), HasSubstr("3073")));
   WriteBatch(2, "");
   EXPECT_THAT(Refusal(absl::StatusCode::kDataLoss), HasSubstr("data_batch_2.bin has 0 bytes"));
+}
+
+TEST_F(Cifar10Test, AFileCutAtARecordsBorderIsRefusedWhereNoLimitSaysHowMuchIsWanted) {
+  options_.limit = 0;
+  EXPECT_THAT(Refusal(absl::StatusCode::kDataLoss),
+              HasSubstr(options_.dir + "/data_batch_1.bin has 6146 bytes, 2 records of 3073, want "
+                                       "30730000, or a data.limit"));
+}
+
+TEST_F(Cifar10Test, AFifoIsRefusedAndNotWaitedFor) {
+  const std::string path = options_.dir + "/data_batch_2.bin";
+  std::filesystem::remove(path);
+  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+  EXPECT_THAT(Refusal(absl::StatusCode::kInvalidArgument),
+              HasSubstr(path + ": is a FIFO, want a regular file"));
 }
 
 TEST_F(Cifar10Test, AFileLargerThanAnyOfTheFormatIsRefused) {

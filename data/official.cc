@@ -7,6 +7,7 @@
 #include <system_error>
 
 #include "absl/strings/str_cat.h"
+#include "base/file.h"
 #include "base/status.h"
 #include "data/sha256.h"
 
@@ -90,6 +91,7 @@ absl::Status CheckOfficial(const OfficialFile& file, const std::string& path,
 }
 
 absl::StatusOr<std::string> ReadDataFile(const std::string& path, std::string_view data) {
+  RETURN_IF_ERROR(CheckRegular(path));
   std::error_code error;
   const std::uintmax_t size = std::filesystem::file_size(path, error);
   std::ifstream file(path, std::ios::binary);

@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/digest.h"
+#include "base/file.h"
 #include "base/status.h"
 #include "data/bpe.h"
 #include "data/bytes.h"
@@ -161,6 +162,7 @@ absl::StatusOr<DataSplits> LoadText(const CorpusText& text, const DataOptions& o
 
 absl::StatusOr<CorpusText> ReadTextFile(const DataOptions& options) {
   const std::string& path = options.text.file;
+  RETURN_IF_ERROR(CheckRegular(path));
   std::error_code error;
   const std::uintmax_t size = std::filesystem::file_size(path, error);
   std::ifstream file(path, std::ios::binary);

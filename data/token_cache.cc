@@ -14,6 +14,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/crc32c.h"
+#include "base/file.h"
 #include "base/status.h"
 #include "data/sha256.h"
 
@@ -43,6 +44,7 @@ Header HeaderOf(const std::vector<int32_t>& ids) {
 
 // Nothing where the file is not there, or not what Write made.
 std::optional<std::vector<int32_t>> Read(const std::string& path, int32_t vocabulary) {
+  if (!CheckRegular(path).ok()) return std::nullopt;
   std::error_code error;
   const std::uintmax_t bytes = std::filesystem::file_size(path, error);
   std::ifstream file(path, std::ios::binary);
