@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
+#include <optional>
 #include <system_error>
 #include <utility>
 
@@ -13,6 +14,7 @@
 #include "base/file.h"
 #include "base/printable.h"
 #include "base/status.h"
+#include "compress/plugin.h"
 #include "config/experiment.h"
 #include "coordinator/exit_code.h"
 #include "coordinator/files/json.h"
@@ -131,10 +133,24 @@ ExitCode Write(const ProbeFlags& flags, const ProbeReport& report) {
   return printed == kExitDone ? exit_code : printed;
 }
 
+// Paths of the codec plug-ins among them.
+std::vector<std::string> LibrariesOf(const std::vector<ProbeConfiguration>& configurations) {
+  std::vector<std::string> libraries;
+  for (const ProbeConfiguration& one : configurations) {
+    for (const std::optional<CodecSpec>& codec : {one.activations, one.gradients}) {
+      const Plugin* const plugin = codec ? FindPlugin(codec->plugin) : nullptr;
+      if (plugin != nullptr) libraries.push_back(plugin->path);
+    }
+  }
+  return libraries;
+}
+
 absl::Status Probe(const ProbeFlags& flags, const ProbeTask& task, Interruption* interruption,
                    ProbeReport* report) {
+  SessionOptions options = flags.session;
+  options.libraries = LibrariesOf(task.configurations);
   ASSIGN_OR_RETURN(const auto session,
-                   Session::Start("probe", task.experiment, flags.session, interruption));
+                   Session::Start("probe", task.experiment, options, interruption));
   return RunProbe(task, session->fleet(), Say, report);
 }
 

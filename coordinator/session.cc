@@ -74,7 +74,8 @@ absl::Status Session::Launch(const std::string& name, const Experiment& experime
     ASSIGN_OR_RETURN(logs_, TemporaryFolder::Make("thinwire-" + name));
     logs_dir = logs_->path();
   }
-  ASSIGN_OR_RETURN(LaunchOptions launch, LocalLaunch(experiment, options.stage_server));
+  ASSIGN_OR_RETURN(LaunchOptions launch,
+                   LocalLaunch(experiment, options.stage_server, options.libraries));
   launch.cuda_plugin = options.cuda_plugin;
   launch.logs_dir = logs_dir;
   launch.interrupt_fd = interruption_.fd();

@@ -22,9 +22,10 @@ struct SessionOptions {
   double wait_seconds = 15;         // for the servers to be there
   std::function<void(const std::string&)> say_waiting;  // lines while they are not; null: none
   // The rest is about servers that are launched here.
-  std::string stage_server;  // path of the binary; empty: look beside our own
-  std::string cuda_plugin;   // empty: the stage server looks for it
-  std::string logs_dir;      // empty: a temporary folder, which is removed with the session
+  std::vector<std::string> libraries;  // codec plug-ins that come besides the experiment's
+  std::string stage_server;            // path of the binary; empty: look beside our own
+  std::string cuda_plugin;             // empty: the stage server looks for it
+  std::string logs_dir;  // empty: a temporary folder, which is removed with the session
 };
 
 // The experiment of a file, with as many stages as `options->stages` names where neither the file

@@ -1,6 +1,8 @@
 #include "coordinator/fleet/local_launch.h"
 
 #include <filesystem>
+#include <map>
+#include <set>
 #include <system_error>
 #include <vector>
 
@@ -8,12 +10,48 @@
 #include "base/cores.h"
 #include "base/file.h"
 #include "base/status.h"
+#include "config/stage_paths.h"
 #include "coordinator/fleet/threads.h"
 
 namespace thinwire {
 namespace {
 
 constexpr char kOwnBinary[] = "/proc/self/exe";
+
+// Where the stages find these libraries: they look for them by file name.
+absl::StatusOr<std::vector<std::string>> FoldersOf(const std::vector<std::string>& libraries) {
+  std::map<std::string, std::string> folder_of;
+  std::set<std::string> folders;
+  for (const std::string& path : libraries) {
+    std::error_code error;
+    const auto library = std::filesystem::absolute(path, error).lexically_normal();
+    if (error) return FileError(path, "cannot follow", error.value());
+    const std::string folder = library.parent_path().string();
+    if (folder.find(':') != folder.npos) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("codec plug-in ", path, ", want a folder without ':', which is ", folder));
+    }
+    const std::string other = folder_of.emplace(library.filename().string(), folder).first->second;
+    if (other != folder) {
+      return absl::InvalidArgumentError(absl::StrCat("codec plug-in ", path,
+                                                     " has the file name of another, in ", other,
+                                                     ", want different ones"));
+    }
+    folders.insert(folder);
+  }
+  for (const auto& [name, folder] : folder_of) {
+    for (const std::string& other : folders) {
+      std::error_code ignored;
+      if (other == folder || !std::filesystem::exists(absl::StrCat(other, "/", name), ignored)) {
+        continue;
+      }
+      return absl::InvalidArgumentError(
+          absl::StrCat("codec plug-in ", name, " is in ", folder, " and in ", other,
+                       ", where the experiment's other plug-ins are; want different file names"));
+    }
+  }
+  return std::vector<std::string>(folders.begin(), folders.end());
+}
 
 }  // namespace
 
@@ -30,7 +68,8 @@ absl::StatusOr<std::string> FindStageServer(const std::string& own_binary) {
                                           "; say where it is with --stage_server"));
 }
 
-absl::StatusOr<LaunchOptions> LocalLaunch(const Experiment& experiment, const std::string& binary) {
+absl::StatusOr<LaunchOptions> LocalLaunch(const Experiment& experiment, const std::string& binary,
+                                          std::vector<std::string> libraries) {
   LaunchOptions options;
   options.binary = binary;
   if (options.binary.empty()) {
@@ -39,6 +78,9 @@ absl::StatusOr<LaunchOptions> LocalLaunch(const Experiment& experiment, const st
     if (error) return FileError(kOwnBinary, "cannot read the link", error.value());
     ASSIGN_OR_RETURN(options.binary, FindStageServer(own.string()));
   }
+  Experiment copy = experiment;
+  for (const StagePath& plugin : StagePathsOf(&copy).plugins) libraries.push_back(*plugin.value);
+  ASSIGN_OR_RETURN(options.codec_plugins, FoldersOf(libraries));
   const PipelineConfig& pipeline = experiment.pipeline();
   options.stages = static_cast<int>(pipeline.stages());
   const std::vector<StageHost> hosts(pipeline.stages(), {"", UsableCores()});

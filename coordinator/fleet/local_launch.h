@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "coordinator/fleet/launcher.h"
@@ -15,6 +16,8 @@ absl::StatusOr<std::string> FindStageServer(const std::string& own_binary);
 
 // For the resolved `experiment`; cuda_plugin, logs_dir and interrupt_fd are left to the caller.
 // `binary` is the stage server's path; empty: look beside our own, NotFound names the paths.
-absl::StatusOr<LaunchOptions> LocalLaunch(const Experiment& experiment, const std::string& binary);
+// `libraries` are codec plug-ins besides the experiment's; InvalidArgument where two have one name.
+absl::StatusOr<LaunchOptions> LocalLaunch(const Experiment& experiment, const std::string& binary,
+                                          std::vector<std::string> libraries = {});
 
 }  // namespace thinwire
