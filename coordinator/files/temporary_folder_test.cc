@@ -1,6 +1,8 @@
 #include "coordinator/files/temporary_folder.h"
 
 #include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -27,6 +29,30 @@ TEST(TemporaryFolderTest, StandsWhereTmpdirSaysAndGoesWithItsFiles) {
   std::ofstream((*folder)->path() + "/file") << "x";
   folder->reset();
   EXPECT_TRUE(fs::is_empty(place));
+}
+
+TEST(TemporaryFolderTest, WhatAKilledProcessLeftIsRemovedByTheNext) {
+  const std::string place = ::testing::TempDir() + "/swept";
+  fs::create_directories(place + "/somebody's");
+  auto held = TemporaryFolder::Make("mine", place);
+  ASSERT_TRUE(held.ok()) << held.status();
+  const pid_t killed = fork();
+  if (killed == 0) {
+    auto left = TemporaryFolder::Make("thinwire-other", place);
+    if (left.ok()) std::ofstream((*left)->path() + "/stage-0.sock") << "x";
+    _exit(left.ok() ? 0 : 1);  // without its destructor
+  }
+  int status = -1;
+  ASSERT_EQ(waitpid(killed, &status, 0), killed);
+  ASSERT_EQ(status, 0);
+  const auto folders = [&] {
+    return std::distance(fs::directory_iterator(place), fs::directory_iterator());
+  };
+  EXPECT_EQ(folders(), 3);
+  auto next = TemporaryFolder::Make("mine", place);
+  EXPECT_EQ(folders(), 3);  // one has gone and one has come
+  EXPECT_TRUE(fs::exists((*held)->path()));
+  EXPECT_TRUE(fs::exists(place + "/somebody's"));
 }
 
 TEST(TemporaryFolderTest, ATmpdirThatIsNotThereIsAnErrorThatNamesIt) {

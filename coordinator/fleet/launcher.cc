@@ -12,12 +12,13 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "base/status.h"
 #include "base/steady_time.h"
+#include "coordinator/files/temporary_folder.h"
 #include "coordinator/fleet/child_process.h"
 #include "nlohmann/json.hpp"
 
@@ -71,16 +72,11 @@ std::string LocalStages::LogOf(int stage) const {
 absl::Status LocalStages::MakeSocketFolder() {
   const char* parent = getenv("TMPDIR");
   std::string folder = parent != nullptr && *parent != 0 ? parent : "/tmp";
-  const std::string name = "/thinwire-XXXXXX";
-  const size_t longest = folder.size() + name.size() + strlen("/stage-9999.sock") + 1;
+  const size_t longest = folder.size() + strlen("/thinwire-XXXXXX/stage-9999.sock") + 1;
   if (longest > kSocketPathBytes || folder.find_first_not_of(kPlainInUri) != folder.npos) {
     folder = "/tmp";
   }
-  folder += name;
-  if (mkdtemp(folder.data()) == nullptr) {  // mode 0700
-    return SystemError(absl::StrCat("cannot make a folder for the sockets at ", folder));
-  }
-  socket_dir_ = folder;
+  ASSIGN_OR_RETURN(sockets_, TemporaryFolder::Make("thinwire", folder));
   return absl::OkStatus();
 }
 
@@ -90,14 +86,20 @@ absl::Status LocalStages::Spawn(int stage) {
   ready_fds_[stage] = ready[0];
   ChildOptions child;
   child.name = absl::StrCat("stage ", stage);
-  child.arguments = {options_.binary,
-                     options_.tcp
-                         ? "--listen=127.0.0.1:0"
-                         : absl::StrCat("--listen=unix:", socket_dir_, "/stage-", stage, ".sock"),
-                     "--metrics_listen=127.0.0.1:0", absl::StrCat("--ready_fd=", ready[1]),
-                     absl::StrCat("--lifeline_fd=", lifeline_[0])};
+  child.arguments = {
+      options_.binary,
+      options_.tcp ? "--listen=127.0.0.1:0"
+                   : absl::StrCat("--listen=unix:", sockets_->path(), "/stage-", stage, ".sock"),
+      "--metrics_listen=127.0.0.1:0", absl::StrCat("--ready_fd=", ready[1]),
+      absl::StrCat("--lifeline_fd=", lifeline_[0]),
+      // The paths are of the user who starts it.
+      "--data=/", "--state=/"};
   if (!options_.cuda_plugin.empty()) {
     child.arguments.push_back(absl::StrCat("--cuda_plugin=", options_.cuda_plugin));
+  }
+  if (!options_.codec_plugins.empty()) {
+    child.arguments.push_back(
+        absl::StrCat("--codec_plugins=", absl::StrJoin(options_.codec_plugins, ":")));
   }
   child.threads = options_.threads;
   child.log = LogOf(stage);
@@ -198,10 +200,7 @@ void LocalStages::Stop(absl::Duration grace) {
     }
     waitpid(std::exchange(processes_[i], 0), nullptr, WNOHANG);
   }
-  if (!socket_dir_.empty()) {
-    std::error_code ignored;
-    std::filesystem::remove_all(std::exchange(socket_dir_, ""), ignored);
-  }
+  sockets_.reset();
 }
 
 LocalStages::~LocalStages() {

@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "base/steady_time.h"
+#include "coordinator/files/temporary_folder.h"
 #include "coordinator/fleet/failure.h"
 
 namespace thinwire {
@@ -23,7 +24,8 @@ struct LaunchOptions {
   int threads = 1;          // compute threads of each
   bool tcp = false;         // on 127.0.0.1, else Unix sockets in a private temporary folder
   std::string cuda_plugin;  // as the stage server's flag; empty: not given
-  std::string logs_dir;     // stage-0.log, ... take the children's output
+  std::vector<std::string> codec_plugins;       // folders with the run's codec plug-ins
+  std::string logs_dir;                         // stage-0.log, ... take the children's output
   absl::Duration patience = absl::Seconds(30);  // until a child serves
   int interrupt_fd = -1;                        // readable: give up waiting
 };
@@ -62,7 +64,7 @@ class LocalStages {
   void WatchLoop(const std::function<void(Failure)>& on_death);
 
   const LaunchOptions options_;
-  std::string socket_dir_;
+  std::unique_ptr<TemporaryFolder> sockets_;
   int lifeline_[2] = {-1, -1};
   int stop_watching_[2] = {-1, -1};
   std::vector<pid_t> processes_;  // by stage; 0 once reaped
