@@ -9,6 +9,7 @@
 
 #include "CLI/CLI.hpp"
 #include "base/build_info.h"
+#include "base/descriptors.h"
 #include "coordinator/codecs_command.h"
 #include "coordinator/data_command.h"
 #include "coordinator/exit_code.h"
@@ -19,6 +20,8 @@
 #include "coordinator/run_command.h"
 
 namespace {
+
+constexpr uint64_t kLeastDescriptors = 64;
 
 constexpr char kDescription[] =
     "Pipeline-parallel training over slow networks, with compressed activations and gradients.";
@@ -306,6 +309,8 @@ int main(int argc, char** argv) {
   thinwire::Interruption interruption;
   signal(SIGPIPE, SIG_IGN);  // a reader of our output may leave; the run goes on
   signal(SIGXFSZ, SIG_IGN);  // a write beyond the limit on files is an error that names the file
+  const auto descriptors = thinwire::RaiseDescriptorLimit(kLeastDescriptors);
+  if (!descriptors.ok()) return thinwire::Complain(descriptors.status(), thinwire::kExitFailed);
   thinwire::RunFlags run_flags;
   thinwire::PlanFlags plan_flags;
   CLI::App app(kDescription, "thinwire");

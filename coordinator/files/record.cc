@@ -1,6 +1,7 @@
 #include "coordinator/files/record.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -110,7 +111,16 @@ absl::StatusOr<std::unique_ptr<RunRecord>> RunRecord::Create(const std::string& 
 RunRecord::~RunRecord() { close(metrics_); }
 
 absl::Status RunRecord::AppendLine(const std::string& line) {
-  return WriteAll(metrics_, dir_ + "/metrics.jsonl", line);
+  const std::string path = dir_ + "/metrics.jsonl";
+  struct stat ours, there;
+  const bool is_there = fstat(metrics_, &ours) == 0 && stat(path.c_str(), &there) == 0 &&
+                        ours.st_dev == there.st_dev && ours.st_ino == there.st_ino;
+  // What is written to a file without a name is lost, and no error says so.
+  if (!is_there) {
+    return absl::DataLossError(
+        absl::StrCat(path, ": was removed or replaced while the run wrote to it"));
+  }
+  return WriteAll(metrics_, path, line);
 }
 
 absl::Status RunRecord::WriteExperiment(const std::string& yaml) {

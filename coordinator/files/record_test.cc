@@ -56,6 +56,17 @@ TEST_F(RunRecordTest, EachStepAndEpochIsOneTypedLineAtOnce) {
   EXPECT_THAT(second, StartsWith(R"({"type":"epoch","time":")" + day));
 }
 
+TEST_F(RunRecordTest, AFolderThatIsRemovedUnderTheRunIsAnErrorThatNamesIt) {
+  auto record = Create();
+  ASSERT_TRUE(record->Append(StepRecord()).ok());
+  fs::remove_all(dir_);
+  EXPECT_THAT(std::string(record->Append(StepRecord()).message()),
+              StartsWith(dir_ + "/metrics.jsonl: was removed or replaced"));
+  fs::create_directories(dir_);
+  std::ofstream(dir_ + "/metrics.jsonl") << "another run's";
+  EXPECT_FALSE(record->Append(StepRecord()).ok());
+}
+
 TEST_F(RunRecordTest, AFolderWithARunIsRefusedAndKept) {
   ASSERT_TRUE(Create()->WriteExperiment("name: first\n").ok());
   const auto second = RunRecord::Create(dir_, /*overwrite=*/false);
