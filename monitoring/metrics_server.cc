@@ -18,6 +18,8 @@
 namespace thinwire {
 namespace {
 
+// Whoever sends half a request holds a thread until then.
+constexpr char kThreads[] = "32", kRequestMilliseconds[] = "2000";
 constexpr int kOk = 200, kUnavailable = 503;
 constexpr char kPlainText[] = "text/plain; charset=utf-8";
 constexpr char kExposition[] = "text/plain; version=0.0.4; charset=utf-8";
@@ -67,7 +69,9 @@ absl::StatusOr<std::unique_ptr<MetricsServer>> MetricsServer::Start(const std::s
                                                                     MetricsSources sources) {
   std::unique_ptr<MetricsServer> server(new MetricsServer(std::move(sources)));
   mg_init_library(MG_FEATURES_DEFAULT);
-  const char* const options[] = {"listening_ports", listen.c_str(), "num_threads", "2", nullptr};
+  const char* const options[] = {
+      "listening_ports",    listen.c_str(),       "num_threads", kThreads,
+      "request_timeout_ms", kRequestMilliseconds, nullptr};
   // The library takes options as if it changed them.
   server->context_ = mg_start(nullptr, nullptr, const_cast<const char**>(options));
   mg_server_port port;
