@@ -5,12 +5,14 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <string>
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
 #include "base/build_info.h"
+#include "base/descriptors.h"
 #include "grpc/support/log.h"
 #include "nlohmann/json.hpp"
 #include "spdlog/sinks/stdout_sinks.h"
@@ -30,6 +32,8 @@ constexpr char kDescription[] =
     "`thinwire`\n"
     "does: threads that wait then leave the cores to other stages.";
 
+// Some are the server's own: files, logs, links to neighbours, scrapes of its metrics.
+constexpr uint64_t kLeastDescriptors = 128, kOwnDescriptors = 96;
 constexpr unsigned kShutdownSeconds = 5;  // then the process ends the hard way
 
 Log* process_log = nullptr;  // never deleted: gRPC's threads outlive main
@@ -39,6 +43,14 @@ void LogOfGrpc(gpr_log_func_args* line) {
   const auto level =
       line->severity == GPR_LOG_SEVERITY_ERROR ? spdlog::level::warn : spdlog::level::debug;
   process_log->Write(level, "grpc", {}, absl::StrCat("gRPC: ", line->message));
+}
+
+// Connections never take the descriptors that the server itself needs.
+ConnectionLimits LimitsFor(uint64_t descriptors) {
+  ConnectionLimits limits;
+  limits.most = std::min<size_t>(limits.most, descriptors - kOwnDescriptors);
+  limits.most_of_host = std::min(limits.most_of_host, limits.most);
+  return limits;
 }
 
 // Tells whoever started us where we listen.
@@ -102,6 +114,16 @@ int Main(int argc, char** argv) {
   app.add_option("--cuda_plugin", options.cuda_plugin,
                  "path of libthinwire_cuda.so, opened when a run asks for a GPU (default: beside\n"
                  "this program, in lib/ beside it, or in the build's tree)");
+  app.add_option("--codec_plugins", options.allowed.codec_plugins,
+                 "folders, DIR[:DIR...], in which the codec plug-ins that a run names are looked\n"
+                 "for, by file name; none: no plug-in is opened")
+      ->delimiter(':');
+  app.add_option("--data", options.allowed.data,
+                 "folder below which data.dir, data.file and data.vocabulary of a run must lie")
+      ->capture_default_str();
+  app.add_option("--state", options.allowed.state,
+                 "folder below which feedback.dir of a run must lie")
+      ->capture_default_str();
   app.add_option("--log_level", logging.level,
                  "least level of lines on stderr: debug, info, warning, error or off")
       ->capture_default_str();
@@ -124,6 +146,13 @@ int Main(int argc, char** argv) {
   options.log = process_log = log->release();
   gpr_set_log_function(LogOfGrpc);
   const int signals = EndSignals();
+  const absl::StatusOr<uint64_t> descriptors = RaiseDescriptorLimit(kLeastDescriptors);
+  if (!descriptors.ok()) {
+    process_log->Write(spdlog::level::critical, "failed", {},
+                       std::string(descriptors.status().message()));
+    return 1;
+  }
+  options.connections = LimitsFor(*descriptors);
   absl::StatusOr<std::unique_ptr<StageServer>> server = StartStageServer(options);
   if (!server.ok()) {
     process_log->Write(spdlog::level::critical, "failed", {},

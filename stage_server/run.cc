@@ -6,13 +6,19 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/digest.h"
+#include "base/memory.h"
+#include "base/memory_errors.h"
 #include "base/status.h"
 #include "base/steady_time.h"
 #include "config/specs.h"
+#include "stage_server/allowed_paths.h"
 #include "stage_server/grpc/dial.h"
+#include "stage_server/memory_need.h"
+#include "stage_server/read_within.h"
 #include "stage_server/run_report.h"
 #include "stage_server/stage/safetensors.h"
 #include "stage_server/stage/stage_spec.h"
+#include "tensor/cpu/device.h"
 
 namespace thinwire {
 namespace {
@@ -44,6 +50,7 @@ absl::StatusOr<std::unique_ptr<StageRun>> StageRun::New(const ConfigureRequest& 
   run->spec_.generation = request.lease().generation();
   RETURN_IF_ERROR(ToStatus(backend.ops->CheckComputeType(run->spec_.compute)));
   FillDevice(backend, response->mutable_device());
+  if (backend.device == CpuDevice()) RETURN_IF_ERROR(CheckFits(run->spec_, AvailableMemoryBytes()));
   RETURN_IF_ERROR(run->LoadFeed(request, response));
   run->thread_ = std::thread([raw = run.get()] { raw->ExecutorLoop(); });
   RETURN_IF_ERROR(run->OnExecutor([&]() -> absl::Status {
@@ -81,7 +88,8 @@ StageRun::~StageRun() {
 absl::Status StageRun::LoadFeed(const ConfigureRequest& request, ConfigureResponse* response) {
   if (!spec_.first() && !spec_.last()) return absl::OkStatus();
   ASSIGN_OR_RETURN(const DataOptions options, DataFrom(request.experiment()));
-  ASSIGN_OR_RETURN(data_, LoadData(options));
+  ASSIGN_OR_RETURN(data_, ReadWithin<DataSplits>(kReadingPatience, DataNames(request.experiment()),
+                                                 [options] { return LoadData(options); }));
   ASSIGN_OR_RETURN(const AugmentKind augment, AugmentFrom(request.experiment()));
   FeedSpec feed;
   feed.data_seed = spec_.data_seed;
@@ -289,7 +297,7 @@ void StageRun::ExecutorLoop() {
     }
     const std::function<absl::Status()>& task = *task_;
     mutex_.Unlock();
-    absl::Status result = task();
+    absl::Status result = MemoryErrorsAsStatus(task);
     mutex_.Lock();
     task_ = nullptr;
     result_ = std::move(result);

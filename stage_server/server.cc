@@ -3,7 +3,6 @@
 #include <atomic>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "base/status.h"
@@ -12,6 +11,7 @@
 #include "monitoring/metrics_server.h"
 #include "prometheus/registry.h"
 #include "stage_server/grpc/boundary_service.h"
+#include "stage_server/grpc/listener.h"
 #include "stage_server/journal.h"
 #include "stage_server/metrics.h"
 #include "stage_server/open_backend.h"
@@ -21,16 +21,11 @@
 namespace thinwire {
 namespace {
 
-// "host:0" with the port that was found.
-std::string WithPort(const std::string& address, int port) {
-  if (absl::StartsWith(address, "unix:")) return address;
-  return absl::StrCat(address.substr(0, address.rfind(':')), ":", port);
-}
-
 class StageServerImpl final : public StageServer {
  public:
   explicit StageServerImpl(const ServerOptions& options)
-      : journal_(options.log != nullptr ? options.log : &no_log_, errors_.get()),
+      : log_(options.log != nullptr ? *options.log : no_log_),
+        journal_(&log_, errors_.get()),
         boundaries_(NewBoundaryService()),
         service_([plugin = options.cuda_plugin](
                      const BackendRequest& request) { return OpenBackend(request, plugin); },
@@ -39,20 +34,23 @@ class StageServerImpl final : public StageServer {
   ~StageServerImpl() override { Shutdown(); }
 
   absl::Status Start(const ServerOptions& options) {
+    service_.set_allowed_paths(options.allowed);
+    service_.set_opening_patience(options.opening_patience);
     RETURN_IF_ERROR(StartMetrics(options.metrics_listen));
     grpc::EnableDefaultHealthCheckService(true);
     grpc::ServerBuilder builder;
-    int port = 0;
-    builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
-    builder.AddListeningPort(options.listen, grpc::InsecureServerCredentials(), &port);
+    ASSIGN_OR_RETURN(listener_, Listener::Bind(options.listen, options.connections));
+    listener_->AddTo(&builder, grpc::InsecureServerCredentials());
+    boundaries_->OnRefused([this](const std::string& peer) { listener_->Refused(peer); });
     boundaries_->Configure(options.listen, &builder);
     builder.RegisterService(&service_);
     server_ = builder.BuildAndStart();
     if (server_ == nullptr) {
-      return absl::UnavailableError(absl::StrCat("cannot listen on ", options.listen,
-                                                 ": is the address taken or malformed?"));
+      return absl::UnavailableError(absl::StrCat("cannot serve on ", options.listen));
     }
-    address_ = WithPort(options.listen, port);
+    address_ = listener_->address();
+    listener_->Start(
+        [this](const std::string& why) { log_.Write(spdlog::level::warn, "connection", {}, why); });
     is_serving_ = true;
     return absl::OkStatus();
   }
@@ -63,6 +61,7 @@ class StageServerImpl final : public StageServer {
   void Shutdown() override {
     if (server_ == nullptr) return;
     is_serving_ = false;
+    listener_->Stop();
     service_.Stop();
     server_->Shutdown(absl::ToChronoTime(absl::Now() + absl::Seconds(1)));
     server_->Wait();
@@ -85,12 +84,14 @@ class StageServerImpl final : public StageServer {
   }
 
   Log no_log_;
+  Log& log_;
   const std::shared_ptr<prometheus::Registry> errors_ = std::make_shared<prometheus::Registry>();
   Journal journal_;
   std::unique_ptr<BoundaryService> boundaries_;
   StageService service_;
   std::atomic<bool> is_serving_{false};
   std::unique_ptr<MetricsServer> metrics_server_;
+  std::unique_ptr<Listener> listener_;
   std::unique_ptr<grpc::Server> server_;
   std::string address_, metrics_address_;
 };

@@ -7,6 +7,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "stage_server/allowed_paths.h"
+#include "stage_server/grpc/listener.h"
 #include "stage_server/log.h"
 
 namespace thinwire {
@@ -15,7 +17,11 @@ struct ServerOptions {
   std::string listen = "127.0.0.1:0";          // "unix:/path" or "host:port"; port 0: ephemeral
   std::string metrics_listen = "127.0.0.1:0";  // "host:port"; empty: no /metrics
   std::string cuda_plugin;  // path of the CUDA backend; empty: where backend/load.h looks
-  Log* log = nullptr;       // outlives the server; null: nothing is logged
+  AllowedPaths allowed;     // what a coordinator may name on this machine
+  ConnectionLimits connections;
+  // Until when an import's first message has to be there, all of it.
+  absl::Duration opening_patience = absl::Minutes(1);
+  Log* log = nullptr;  // outlives the server; null: nothing is logged
 };
 
 class StageServer {

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "base/cores.h"
 #include "base/status.h"
@@ -12,12 +13,26 @@
 #include "stage_server/event_queue.h"
 #include "stage_server/grpc/status.h"
 #include "stage_server/provenance.h"
+#include "stage_server/read_within.h"
 
 namespace thinwire {
 namespace {
 
 constexpr std::chrono::milliseconds kLeaseCheckEvery{500};
 constexpr std::chrono::milliseconds kCancelCheckEvery{100};
+// A client's messages are held in memory as soon as they come, whoever sends them.
+constexpr int kMostImports = 4;
+
+// With this machine's paths, and checked again: both may read files.
+absl::StatusOr<Experiment> ResolvedHere(const Experiment& experiment, const AllowedPaths& allowed) {
+  return ReadWithin<Experiment>(
+      kReadingPatience, DataNames(experiment),
+      [here = experiment, allowed]() mutable -> absl::StatusOr<Experiment> {
+        RETURN_IF_ERROR(ConfinePaths(allowed, &here));
+        RETURN_IF_ERROR(Resolve(&here));
+        return here;
+      });
+}
 
 }  // namespace
 
@@ -52,6 +67,7 @@ void StageService::WatchLease() {
       std::unique_lock<std::mutex> lock(watcher_mutex_);
       if (changed_.wait_for(lock, kLeaseCheckEvery, [this] { return watcher_ends_; })) return;
     }
+    CancelLateOpenings();
     LogSubject subject;
     const auto take = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
       const std::optional<Lease> expired = lease_.TakeExpired(SteadyTime::Now());
@@ -102,6 +118,32 @@ grpc::Status StageService::End(const char* call, const StageRun& run, const absl
 grpc::Status StageService::Refuse(const char* call, const Lease& lease, const absl::Status& error) {
   journal_.Failed({lease.run(), {}}, call, error);
   return ToGrpcStatus(error);
+}
+
+bool StageService::BeginImport(grpc::ServerContext* context) {
+  absl::MutexLock lock(&mutex_);
+  if (imports_ >= kMostImports || stopping_) return false;
+  ++imports_;
+  openings_[context] = SteadyTime::Now() + opening_patience_;
+  return true;
+}
+
+void StageService::EndOpening(grpc::ServerContext* context) {
+  absl::MutexLock lock(&mutex_);
+  openings_.erase(context);
+}
+
+void StageService::EndImport(grpc::ServerContext* context) {
+  absl::MutexLock lock(&mutex_);
+  openings_.erase(context);
+  --imports_;
+}
+
+void StageService::CancelLateOpenings() {
+  absl::MutexLock lock(&mutex_);
+  for (const auto& [context, deadline] : openings_) {
+    if (stopping_ || SteadyTime::Now() > deadline) context->TryCancel();
+  }
 }
 
 bool StageService::WithClient(const StageRun* run, grpc::ServerContext* context,
@@ -175,7 +217,7 @@ absl::Status StageService::Build(const ConfigureRequest& request, ConfigureRespo
   };
   RETURN_IF_ERROR(EndRun(check, absl::CancelledError("the stage is configured anew")));
   ConfigureRequest checked = request;
-  RETURN_IF_ERROR(Resolve(checked.mutable_experiment()));
+  ASSIGN_OR_RETURN(*checked.mutable_experiment(), ResolvedHere(request.experiment(), allowed_));
   ASSIGN_OR_RETURN(const Backend backend, OpenBackendOf(checked));
   ASSIGN_OR_RETURN(const std::shared_ptr<StageRun> run,
                    StageRun::New(checked, backend, boundaries_, response));
@@ -290,9 +332,16 @@ grpc::Status StageService::ImportParameters(grpc::ServerContext* context,
                                             ImportParametersResponse*) {
   constexpr char kCall[] = "ImportParameters";
   ImportParametersRequest request;
+  if (!BeginImport(context)) {
+    return Refuse(kCall, {},
+                  absl::ResourceExhaustedError(absl::StrCat(
+                      kMostImports, " calls of ImportParameters are under way, want fewer")));
+  }
+  const auto end = absl::MakeCleanup([&] { EndImport(context); });
   if (!reader->Read(&request)) {
     return Refuse(kCall, {}, absl::InvalidArgumentError("no lease and no parameters came"));
   }
+  EndOpening(context);
   const Lease lease = request.lease();
   const absl::StatusOr<std::shared_ptr<StageRun>> run = RunOf(lease);
   if (!run.ok()) return Refuse(kCall, lease, run.status());

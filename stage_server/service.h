@@ -4,6 +4,7 @@
 
 #include <condition_variable>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -15,6 +16,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "proto/stage.grpc.pb.h"
+#include "stage_server/allowed_paths.h"
 #include "stage_server/grpc/boundary_service.h"
 #include "stage_server/journal.h"
 #include "stage_server/lease.h"
@@ -64,6 +66,12 @@ class StageService final : public Stage::Service {
   // What Acquire answers; before the first call.
   void set_metrics_address(const std::string& address) { metrics_address_ = address; }
 
+  // Which paths of a coordinator's are followed; before the first call.
+  void set_allowed_paths(const AllowedPaths& allowed) { allowed_ = allowed; }
+
+  // How long an import's first message may take; before the first call.
+  void set_opening_patience(absl::Duration patience) { opening_patience_ = patience; }
+
   // For /metrics; nothing while no run is configured. Any thread.
   std::optional<StageSnapshot> Snapshot() const;
   bool IsLeased() const;
@@ -95,11 +103,18 @@ class StageService final : public Stage::Service {
   Sink ChunksTo(const StageRun* run, grpc::ServerContext* context,
                 grpc::ServerWriter<FileChunk>* writer);
   void WatchLease();
+  // An import may begin; its first message has to come soon, then EndOpening is called.
+  bool BeginImport(grpc::ServerContext* context);
+  void EndOpening(grpc::ServerContext* context);
+  void EndImport(grpc::ServerContext* context);
+  void CancelLateOpenings();
 
   const BackendFactory backend_;
   BoundaryService* const boundaries_;
   Journal& journal_;
   std::string metrics_address_;
+  AllowedPaths allowed_;
+  absl::Duration opening_patience_;
   absl::Mutex build_mutex_;  // held by the one Configure that builds; taken before mutex_
 
   mutable absl::Mutex mutex_;
@@ -107,6 +122,9 @@ class StageService final : public Stage::Service {
   // The run of the lease in force, with which it goes; the last call that works for it destroys it.
   std::shared_ptr<StageRun> run_ ABSL_GUARDED_BY(mutex_);
   std::set<grpc::ServerContext*> transfers_ ABSL_GUARDED_BY(mutex_);  // see WithClient
+  int imports_ ABSL_GUARDED_BY(mutex_) = 0;                           // under way
+  // Imports whose first message, with the lease, has not come, and until when it has to.
+  std::map<grpc::ServerContext*, SteadyTime> openings_ ABSL_GUARDED_BY(mutex_);
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
 
   std::mutex watcher_mutex_;  // of a timed wait, which absl::Mutex takes by the time of day

@@ -72,6 +72,7 @@ class ServiceTest : public ::testing::Test {
   void SetUp() override {
     ServerOptions options;
     options.log = log_.get();
+    options.opening_patience = absl::Seconds(1);
     server_ = *StartStageServer(options);
     channel_ = grpc::CreateChannel(server_->address(), grpc::InsecureChannelCredentials());
     stub_ = Stage::NewStub(channel_);
@@ -645,6 +646,62 @@ TEST_F(ServiceTest, ALeaseThatRunsOutIsLogged) {
   EXPECT_EQ(Lines().back(),
             "error   run one: the coordinator stopped renewing its lease; the run ends here and "
             "the server is free");
+}
+
+TEST_F(ServiceTest, PathsThatACoordinatorMayNotNameAreRefusedAndTheServerStaysFree) {
+  ASSERT_TRUE(Acquire(LeaseOf("one"), &acquired_).ok());
+  overrides_ = {"pipeline.cuts=[layer1]", "pipeline.stages=1"};
+  const auto refused = [this] { return Configure(LeaseOf("one"), 0, 1, &configured_); };
+  change_ = [](Experiment* e) {
+    DirectionConfig* gradients = e->mutable_compression()->mutable_gradients();
+    gradients->set_codec("plugin");
+    gradients->set_plugin("/dev/ptmx");
+  };
+  EXPECT_THAT(refused().error_message(), HasSubstr("codec plug-in ptmx: this server opens none"));
+  change_ = [](Experiment* e) {
+    e->mutable_compression()->mutable_gradients()->mutable_feedback()->set_dir("/etc");
+  };
+  EXPECT_THAT(
+      refused().error_message(),
+      HasSubstr("compression.gradients.feedback.dir: /etc leads to /etc, want a path below"));
+  change_ = [](Experiment* e) { e->mutable_data()->set_dir("../../.."); };
+  EXPECT_EQ(refused().error_code(), grpc::StatusCode::PERMISSION_DENIED);
+  change_ = [](Experiment*) {};
+  EXPECT_TRUE(refused().ok());
+}
+
+TEST_F(ServiceTest, AModelThatDoesNotFitIsRefusedBeforeAnyOfItIsTaken) {
+  ASSERT_TRUE(Acquire(LeaseOf("one"), &acquired_).ok());
+  overrides_ = {"model.width=65536"};
+  const grpc::Status status = Configure(LeaseOf("one"), 0, 1, &configured_);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED) << status.error_message();
+  EXPECT_THAT(status.error_message(), HasSubstr("stage 0 takes about "));
+  overrides_.clear();
+  EXPECT_TRUE(Configure(LeaseOf("one"), 0, 1, &configured_).ok());
+}
+
+TEST_F(ServiceTest, ImportsUnderWayAreBoundedAndOneThatDoesNotBeginIsCancelled) {
+  struct Import {
+    grpc::ClientContext context;
+    ImportParametersResponse response;
+    std::unique_ptr<grpc::ClientWriter<ImportParametersRequest>> writer;
+  };
+  std::vector<Import> silent(4);
+  for (Import& import : silent) {
+    import.writer = stub_->ImportParameters(&import.context, &import.response);
+  }
+  // Those that came first may still be on their way.
+  grpc::Status refused;
+  for (int i = 0; i < 500 && refused.error_code() != grpc::StatusCode::RESOURCE_EXHAUSTED; ++i) {
+    Import one;
+    one.writer = stub_->ImportParameters(&one.context, &one.response);
+    one.writer->WritesDone();
+    refused = one.writer->Finish();
+  }
+  EXPECT_THAT(refused.error_message(), HasSubstr("4 calls of ImportParameters are under way"));
+  for (Import& import : silent) {
+    EXPECT_EQ(import.writer->Finish().error_code(), grpc::StatusCode::CANCELLED);
+  }
 }
 
 TEST_F(ServiceTest, HealthServiceSaysServing) {

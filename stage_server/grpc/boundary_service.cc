@@ -1,6 +1,7 @@
 #include "stage_server/grpc/boundary_service.h"
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <string>
@@ -131,6 +132,10 @@ class GrpcBoundaryService final
     builder->RegisterService(this);
   }
 
+  void OnRefused(std::function<void(const std::string& peer)> on_refused) override {
+    on_refused_ = std::move(on_refused);
+  }
+
   absl::StatusOr<std::unique_ptr<Link>> Listen(const LinkOptions& options) override {
     ASSIGN_OR_RETURN(std::shared_ptr<GrpcStream> stream, listeners_.Add(options));
     return NewStreamLink(std::move(stream));
@@ -144,12 +149,14 @@ class GrpcBoundaryService final
     if (stream.ok()) {
       reactor->Accept(*std::move(stream));
     } else {
+      if (on_refused_) on_refused_(context->peer());
       reactor->Refuse(stream.status());
     }
     return reactor;
   }
 
   Listeners listeners_;
+  std::function<void(const std::string& peer)> on_refused_;
 };
 
 }  // namespace

@@ -2,6 +2,7 @@
 // waits for it.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -20,6 +21,10 @@ class BoundaryService {
   // server which will listen at `address` ("unix:/path", "host:port"). This object outlives the
   // server.
   virtual void Configure(const std::string& address, grpc::ServerBuilder* builder) = 0;
+
+  // `on_refused` is called with the peer of every call that is refused, as ServerContext::peer()
+  // names it, on gRPC's threads. Before the server is built.
+  virtual void OnRefused(std::function<void(const std::string& peer)> on_refused) = 0;
 
   // From now on one upstream stage may dial this cut: it must bring the options' run, generation
   // and cut, all others are refused with FAILED_PRECONDITION naming both. Returns the link at

@@ -12,6 +12,8 @@
 namespace thinwire {
 namespace {
 
+constexpr int kMaxStreams = 32;  // of a connection, at once
+
 using Setting = std::pair<const char*, int>;
 
 // Large HTTP/2 frames save system calls but hold up a PING behind them, which a real network must
@@ -71,6 +73,9 @@ void PrepareDataServer(const std::string& address, grpc::ServerBuilder* builder)
   builder->SetMaxReceiveMessageSize(static_cast<int>(kMaxFrameBytes));
   builder->AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 1000);
   builder->AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, 0);
+  builder->AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxStreams);
+  builder->AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, 10'000);
+  builder->AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, 120'000);
 }
 
 }  // namespace thinwire

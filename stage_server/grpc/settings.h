@@ -22,7 +22,9 @@ void PrepareProcess();
 // For a channel that carries one boundary and nothing else.
 grpc::ChannelArguments DataChannelArguments(const std::string& target);
 
-// The server's side of the same, for one that listens at `address` ("unix:/path", "host:port").
+// The server's side of the same, and its limits: streams of a connection, time for a handshake,
+// time that a connection may be there without a call; for one that listens at `address`
+// ("unix:/path", "host:port").
 void PrepareDataServer(const std::string& address, grpc::ServerBuilder* builder);
 
 }  // namespace thinwire

@@ -8,13 +8,14 @@
 
 namespace thinwire {
 
-// The two libraries number their codes alike.
-inline grpc::Status ToGrpcStatus(const absl::Status& status) {
-  return grpc::Status(static_cast<grpc::StatusCode>(status.code()), std::string(status.message()));
-}
+// Of a message that takes more on the wire, the beginning is sent: gRPC lets headers of 16 KiB
+// through, and an error without its message would be the peer's.
+inline constexpr size_t kMaxMessageBytes = 8 << 10;
 
-inline absl::Status FromGrpcStatus(const grpc::Status& status) {
-  return absl::Status(static_cast<absl::StatusCode>(status.error_code()), status.error_message());
-}
+// The two libraries number their codes alike.
+grpc::Status ToGrpcStatus(const absl::Status& status);
+
+// The message is a peer's: as Printable has it.
+absl::Status FromGrpcStatus(const grpc::Status& status);
 
 }  // namespace thinwire

@@ -1,0 +1,94 @@
+#include "stage_server/allowed_paths.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/file.h"
+#include "base/printable.h"
+#include "base/status.h"
+#include "config/stage_paths.h"
+
+namespace thinwire {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool IsBelow(const fs::path& path, const fs::path& folder) {
+  const auto ends = std::mismatch(folder.begin(), folder.end(), path.begin(), path.end());
+  const bool has_final_slash = ends.first != folder.end() && ends.first->empty();
+  return ends.first == folder.end() || has_final_slash;
+}
+
+// Absolute, without "..", its links followed as far as there is something.
+absl::StatusOr<fs::path> WhereItLeads(const std::string& path) {
+  std::error_code error;
+  const fs::path absolute = fs::absolute(path, error);
+  if (error) return FileError(PrintableLine(path), "cannot follow", error.value());
+  fs::path leads = fs::weakly_canonical(absolute, error);
+  if (error) return FileError(PrintableLine(path), "cannot follow", error.value());
+  return leads;
+}
+
+absl::Status ConfineBelow(const std::string& folder, const char* flag, const StagePath& path) {
+  ASSIGN_OR_RETURN(const fs::path allowed, WhereItLeads(folder));
+  ASSIGN_OR_RETURN(const fs::path leads, WhereItLeads(*path.value));
+  if (!IsBelow(leads, allowed)) {
+    return absl::PermissionDeniedError(
+        absl::StrCat(path.field, ": ", PrintableLine(*path.value), " leads to ",
+                     PrintableLine(leads.string()), ", want a path below ", allowed.string(),
+                     ", the folder that this server's ", flag, " names"));
+  }
+  *path.value = leads.string();
+  return absl::OkStatus();
+}
+
+absl::Status FindLibrary(const std::vector<std::string>& folders, const StagePath& path) {
+  const std::string name = fs::path(*path.value).filename().string();
+  if (name.empty() || name == "." || name == "..") {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path.field, ": ", PrintableLine(*path.value), ", want the path of a library"));
+  }
+  for (const std::string& folder : folders) {
+    ASSIGN_OR_RETURN(const fs::path leads, WhereItLeads(absl::StrCat(folder, "/", name)));
+    std::error_code error;
+    if (!fs::exists(leads, error)) continue;
+    RETURN_IF_ERROR(CheckRegular(leads.string()));
+    *path.value = leads.string();
+    return absl::OkStatus();
+  }
+  const std::string where = folders.empty()
+                                ? "this server opens none: its --codec_plugins names no folder"
+                                : absl::StrCat("is in none of this server's --codec_plugins (",
+                                               absl::StrJoin(folders, ":"), ")");
+  return absl::NotFoundError(
+      absl::StrCat(path.field, ": codec plug-in ", PrintableLine(name), ": ", where));
+}
+
+}  // namespace
+
+std::string DataNames(const Experiment& experiment) {
+  Experiment copy = experiment;
+  return absl::StrCat("the data",
+                      absl::StrJoin(StagePathsOf(&copy).data, "", [](std::string* out, auto& path) {
+                        absl::StrAppend(out, ", ", path.field, ": ", PrintableLine(*path.value));
+                      }));
+}
+
+absl::Status ConfinePaths(const AllowedPaths& allowed, Experiment* experiment) {
+  const StagePaths paths = StagePathsOf(experiment);
+  for (const StagePath& path : paths.plugins) {
+    RETURN_IF_ERROR(FindLibrary(allowed.codec_plugins, path));
+  }
+  for (const StagePath& path : paths.data) {
+    RETURN_IF_ERROR(ConfineBelow(allowed.data, "--data", path));
+  }
+  for (const StagePath& path : paths.state) {
+    RETURN_IF_ERROR(ConfineBelow(allowed.state, "--state", path));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace thinwire

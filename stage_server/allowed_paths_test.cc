@@ -1,0 +1,122 @@
+#include "stage_server/allowed_paths.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace thinwire {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+// folder/: the one that the flags name, with sub/ and libmine.so; outside/: beside it.
+class AllowedPathsTest : public ::testing::Test {
+ protected:
+  AllowedPathsTest() {
+    const auto* test = ::testing::UnitTest::GetInstance()->current_test_info();
+    root_ = fs::canonical(::testing::TempDir()) / test->name();
+    fs::remove_all(root_);
+    for (const char* folder : {"folder/sub", "outside"}) fs::create_directories(root_ / folder);
+    std::ofstream(root_ / "folder/libmine.so") << "a library";
+    allowed_.codec_plugins = {Path("outside"), Path("folder")};
+    allowed_.data = allowed_.state = Path("folder");
+  }
+  ~AllowedPathsTest() override { fs::remove_all(root_); }
+
+  std::string Path(const std::string& below) const { return (root_ / below).string(); }
+  absl::Status Confine() { return ConfinePaths(allowed_, &experiment_); }
+  absl::Status ConfineDir(const std::string& dir) {
+    experiment_.mutable_data()->set_dir(dir);
+    return Confine();
+  }
+  absl::Status ConfinePlugin(const std::string& plugin) {
+    experiment_.mutable_compression()->mutable_gradients()->set_plugin(plugin);
+    return Confine();
+  }
+
+  fs::path root_;
+  AllowedPaths allowed_;
+  Experiment experiment_;
+};
+
+TEST_F(AllowedPathsTest, APathBelowTheFolderIsTaken) {
+  EXPECT_TRUE(ConfineDir(Path("folder/sub/../sub")).ok());
+  EXPECT_EQ(experiment_.data().dir(), Path("folder/sub"));
+  EXPECT_TRUE(ConfineDir(Path("folder")).ok());
+  EXPECT_TRUE(ConfineDir(Path("folder/not/there")).ok());
+}
+
+TEST_F(AllowedPathsTest, ARelativePathBeginsAtTheWorkingDirectory) {
+  const fs::path before = fs::current_path();
+  fs::current_path(root_ / "folder");
+  allowed_.data = ".";
+  EXPECT_TRUE(ConfineDir("sub").ok());
+  EXPECT_EQ(experiment_.data().dir(), Path("folder/sub"));
+  EXPECT_EQ(ConfineDir("../outside").code(), absl::StatusCode::kPermissionDenied);
+  fs::current_path(before);
+}
+
+TEST_F(AllowedPathsTest, ThePathOutOfTheFolderIsRefusedNamingBoth) {
+  for (const std::string path :
+       {"outside", "folder/../outside", "folder/not/there/../../..", "folder2", "."}) {
+    EXPECT_THAT(std::string(ConfineDir(Path(path)).message()),
+                AllOf(HasSubstr("data.dir: " + Path(path)), HasSubstr("want a path below "),
+                      HasSubstr(Path("folder")), HasSubstr("--data")))
+        << path;
+  }
+}
+
+TEST_F(AllowedPathsTest, ALinkOutOfTheFolderIsRefused) {
+  fs::create_symlink(root_ / "outside", root_ / "folder/link");
+  EXPECT_THAT(std::string(ConfineDir(Path("folder/link/file")).message()),
+              HasSubstr("leads to " + Path("outside/file")));
+}
+
+TEST_F(AllowedPathsTest, EveryPathOfAnExperimentIsLookedAt) {
+  const auto refuses = [this](const char* field) {
+    EXPECT_THAT(std::string(Confine().message()), HasSubstr(std::string(field) + ": /etc"));
+    experiment_.Clear();
+  };
+  experiment_.mutable_data()->set_file("/etc/passwd");
+  refuses("data.file");
+  experiment_.mutable_data()->set_vocabulary("/etc");
+  refuses("data.vocabulary");
+  CompressionConfig* compression = experiment_.mutable_compression();
+  compression->mutable_activations()->mutable_feedback()->set_dir("/etc");
+  refuses("compression.activations.feedback.dir");
+  BoundaryConfig& own = (*experiment_.mutable_compression()->mutable_boundaries())["layer1"];
+  own.mutable_gradients()->mutable_feedback()->set_dir("/etc");
+  refuses("compression.boundaries.layer1.gradients.feedback.dir");
+}
+
+TEST_F(AllowedPathsTest, ALibraryIsFoundByItsNameAlone) {
+  EXPECT_TRUE(ConfinePlugin("/somewhere/of/the/coordinator/libmine.so").ok());
+  EXPECT_EQ(experiment_.compression().gradients().plugin(), Path("folder/libmine.so"));
+}
+
+TEST_F(AllowedPathsTest, AnUnknownLibraryIsRefusedNamingTheFolders) {
+  EXPECT_THAT(std::string(ConfinePlugin("/dev/ptmx").message()),
+              AllOf(HasSubstr("compression.gradients.plugin: codec plug-in ptmx"),
+                    HasSubstr(Path("outside") + ":" + Path("folder"))));
+  EXPECT_FALSE(ConfinePlugin("folder/..").ok());
+  EXPECT_FALSE(ConfinePlugin("folder/").ok());
+  allowed_.codec_plugins.clear();
+  EXPECT_THAT(std::string(ConfinePlugin("libmine.so").message()),
+              HasSubstr("--codec_plugins names no folder"));
+}
+
+TEST_F(AllowedPathsTest, AFifoIsNoLibrary) {
+  ASSERT_EQ(mkfifo(Path("folder/libfifo.so").c_str(), 0600), 0);
+  EXPECT_THAT(std::string(ConfinePlugin("libfifo.so").message()),
+              HasSubstr("libfifo.so: is a FIFO, want a regular file"));
+}
+
+}  // namespace
+}  // namespace thinwire

@@ -1,0 +1,267 @@
+#include "stage_server/grpc/listener.h"
+
+#include <fcntl.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
+#include "base/steady_time.h"
+#include "stage_server/grpc/socket_name.h"
+
+namespace thinwire {
+namespace {
+
+constexpr int kBacklog = 4096;  // the system cuts it to its own limit
+constexpr std::chrono::milliseconds kNextTry{100};
+constexpr absl::Duration kComplainEvery = absl::Seconds(10);
+constexpr char kUnix[] = "unix:";
+
+absl::Status CannotListen(const std::string& address, int error) {
+  return absl::UnavailableError(
+      absl::StrCat("cannot listen on ", address, ": ", std::strerror(error)));
+}
+
+// 0 for what is no open descriptor.
+uint64_t InodeOf(int fd) {
+  struct stat about;
+  return fstat(fd, &about) == 0 ? about.st_ino : 0;
+}
+
+bool SomebodyListensAt(const sockaddr_un& address) {
+  const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  const bool refused =
+      connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0 &&
+      errno == ECONNREFUSED;
+  if (fd >= 0) close(fd);
+  return !refused;
+}
+
+// "127.0.0.1" of "127.0.0.1:4700".
+absl::string_view HostOf(absl::string_view name) { return name.substr(0, name.rfind(':')); }
+
+uint16_t PortOf(int fd) {
+  sockaddr_storage address = {};
+  socklen_t size = sizeof(address);
+  getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size);
+  // Both families have the port at the same place.
+  return ntohs(reinterpret_cast<const sockaddr_in*>(&address)->sin_port);
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Listener>> Listener::Bind(const std::string& address,
+                                                         const ConnectionLimits& limits) {
+  std::unique_ptr<Listener> listener(new Listener(address, limits));
+  if (pipe2(listener->stop_, O_CLOEXEC) != 0) return CannotListen(address, errno);
+  if (absl::StartsWith(address, kUnix)) {
+    RETURN_IF_ERROR(listener->BindUnix(address.substr(std::strlen(kUnix))));
+    return listener;
+  }
+  const size_t colon = address.rfind(':');
+  if (colon == address.npos || colon == 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("cannot listen on ", address, ", want host:port or unix:/path"));
+  }
+  std::string host = address.substr(0, colon);
+  if (host.size() > 2 && host.front() == '[' && host.back() == ']') {
+    host = host.substr(1, host.size() - 2);
+  }
+  RETURN_IF_ERROR(listener->BindHost(host, address.substr(colon + 1)));
+  listener->address_ =
+      absl::StrCat(address.substr(0, colon), ":", PortOf(listener->listening_.front()));
+  return listener;
+}
+
+absl::Status Listener::BindUnix(const std::string& path) {
+  sockaddr_un address = {};
+  address.sun_family = AF_UNIX;
+  if (path.empty() || path.size() >= sizeof(address.sun_path)) {
+    return absl::InvalidArgumentError(absl::StrCat("cannot listen on ", address_, ": a path of ",
+                                                   path.size(), " bytes, want 1 to ",
+                                                   sizeof(address.sun_path) - 1));
+  }
+  std::memcpy(address.sun_path, path.data(), path.size());
+  struct stat about;
+  const bool is_socket = lstat(path.c_str(), &about) == 0 && S_ISSOCK(about.st_mode);
+  if (is_socket && !SomebodyListensAt(address)) unlink(path.c_str());
+  ASSIGN_OR_RETURN(const int fd, BindAt(&address, sizeof(address), AF_UNIX));
+  listening_.push_back(fd);
+  unix_path_ = path;
+  return absl::OkStatus();
+}
+
+absl::Status Listener::BindHost(const std::string& host, const std::string& port) {
+  addrinfo hints = {};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_PASSIVE;
+  addrinfo* found = nullptr;
+  // The wildcard of IPv6 takes IPv4 too, where the machine has both.
+  const bool is_wildcard = host == "0.0.0.0" || host == "::" || host == "*";
+  const std::string name = is_wildcard ? "::" : host;
+  if (const int error = getaddrinfo(name.c_str(), port.c_str(), &hints, &found); error != 0) {
+    return absl::UnavailableError(
+        absl::StrCat("cannot listen on ", address_, ": ", gai_strerror(error)));
+  }
+  const std::unique_ptr<addrinfo, void (*)(addrinfo*)> addresses(found, freeaddrinfo);
+  absl::Status status;
+  for (addrinfo* one = found; one != nullptr; one = one->ai_next) {
+    auto* const v4 = reinterpret_cast<sockaddr_in*>(one->ai_addr);  // the port is there for both
+    if (v4->sin_port == 0 && !listening_.empty()) v4->sin_port = htons(PortOf(listening_.front()));
+    const absl::StatusOr<int> fd = BindAt(one->ai_addr, one->ai_addrlen, one->ai_family);
+    if (fd.ok()) listening_.push_back(*fd);
+    status.Update(fd.status());
+  }
+  if (!listening_.empty()) return absl::OkStatus();
+  if (is_wildcard && name != "0.0.0.0") {
+    sockaddr_in v4 = {};
+    v4.sin_family = AF_INET;
+    v4.sin_port = reinterpret_cast<const sockaddr_in*>(found->ai_addr)->sin_port;
+    ASSIGN_OR_RETURN(const int fd, BindAt(&v4, sizeof(v4), AF_INET));
+    listening_.push_back(fd);
+    return absl::OkStatus();
+  }
+  return status;
+}
+
+absl::StatusOr<int> Listener::BindAt(const void* address, size_t bytes, int family) {
+  const int fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  if (fd < 0) return CannotListen(address_, errno);
+  const int on = 1, off = 0;
+  setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+  if (family == AF_INET6) setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
+  if (bind(fd, static_cast<const sockaddr*>(address), static_cast<socklen_t>(bytes)) != 0 ||
+      listen(fd, kBacklog) != 0) {
+    const int error = errno;
+    close(fd);
+    return CannotListen(address_, error);
+  }
+  return fd;
+}
+
+Listener::~Listener() {
+  Stop();
+  for (const int fd : listening_) close(fd);
+  if (stop_[0] >= 0) close(stop_[0]);
+  if (!unix_path_.empty()) unlink(unix_path_.c_str());
+}
+
+void Listener::AddTo(grpc::ServerBuilder* builder,
+                     std::shared_ptr<grpc::ServerCredentials> credentials) {
+  acceptor_ = builder->experimental().AddExternalConnectionAcceptor(
+      grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
+      std::move(credentials));
+}
+
+void Listener::Start(std::function<void(const std::string&)> complain) {
+  complain_ = std::move(complain);
+  thread_ = std::thread([this] { AcceptLoop(); });
+}
+
+void Listener::Stop() {
+  if (stop_[1] >= 0) close(std::exchange(stop_[1], -1));
+  if (thread_.joinable()) thread_.join();
+}
+
+void Listener::AcceptLoop() {
+  std::vector<pollfd> entries = {{stop_[0], POLLIN, 0}};
+  for (const int fd : listening_) entries.push_back({fd, POLLIN, 0});
+  for (;;) {
+    if (poll(entries.data(), entries.size(), /*timeout=*/-1) < 0) continue;  // EINTR
+    if (entries.front().revents != 0) return;
+    for (size_t i = 1; i < entries.size(); ++i) {
+      if (entries[i].revents != 0) AcceptAll(entries[i].fd);
+    }
+  }
+}
+
+void Listener::AcceptAll(int listening) {
+  for (;;) {
+    sockaddr_storage from = {};
+    socklen_t size = sizeof(from);
+    const int fd =
+        accept4(listening, reinterpret_cast<sockaddr*>(&from), &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    if (fd < 0) {
+      if (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED) return;
+      Complain(absl::StrCat("cannot accept: ", std::strerror(errno)));
+      pollfd end = {stop_[0], POLLIN, 0};
+      poll(&end, 1, static_cast<int>(kNextTry.count()));  // it may pass
+      return;
+    }
+    const int on = 1;
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));  // without effect on a Unix socket
+    const Connection connection = {fd, InodeOf(fd), SocketName(from)};
+    const std::string refused = Admit(connection);
+    if (!refused.empty()) {
+      Complain(refused);
+      close(fd);
+      continue;
+    }
+    grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters parameters;
+    parameters.listener_fd = listening;
+    parameters.fd = fd;
+    acceptor_->HandleNewConnection(&parameters);
+  }
+}
+
+std::string Listener::Admit(const Connection& connection) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  connections_.erase(std::remove_if(connections_.begin(), connections_.end(),
+                                    [&](const Connection& one) {
+                                      return one.fd == connection.fd ||
+                                             InodeOf(one.fd) != one.inode;
+                                    }),
+                     connections_.end());
+  if (connections_.size() >= limits_.most) {
+    return absl::StrCat("there are ", limits_.most, " connections, no more are accepted");
+  }
+  const auto of_host =
+      std::count_if(connections_.begin(), connections_.end(), [&](const Connection& one) {
+        return !one.peer.empty() && HostOf(one.peer) == HostOf(connection.peer);
+      });
+  if (static_cast<size_t>(of_host) >= limits_.most_of_host) {
+    return absl::StrCat("there are ", of_host, " connections of ", HostOf(connection.peer),
+                        ", no more of it are accepted");
+  }
+  connections_.push_back(connection);
+  return "";
+}
+
+void Listener::Refused(const std::string& peer) {
+  const std::string name = SocketNameOfPeer(peer);
+  const std::lock_guard<std::mutex> lock(mutex_);
+  for (Connection& one : connections_) {
+    if (name.empty() || one.peer != name || ++one.refusals < limits_.most_refusals) continue;
+    if (InodeOf(one.fd) != one.inode) continue;
+    // Dissolving the association drops what was received and not read, as shutdown would not.
+    sockaddr nobody = {};
+    nobody.sa_family = AF_UNSPEC;
+    (void)connect(one.fd, &nobody, sizeof(nobody));
+    (void)shutdown(one.fd, SHUT_RDWR);
+    one.refusals = 0;
+  }
+}
+
+void Listener::Complain(const std::string& why) {
+  const SteadyTime now = SteadyTime::Now();
+  if (complained_.size() > 100) complained_.clear();  // reasons name hosts
+  const auto [told, is_new] = complained_.emplace(why, now);
+  if (!is_new && now - told->second < kComplainEvery) return;
+  told->second = now;
+  complain_(why);
+}
+
+}  // namespace thinwire

@@ -1,0 +1,39 @@
+#include "stage_server/memory_need.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "absl/strings/str_format.h"
+#include "models/cost.h"
+#include "schedule/schedule.h"
+#include "tensor/dtype.h"
+
+namespace thinwire {
+
+uint64_t TrainingBytesOf(const StageSpec& spec) {
+  const int64_t microbatches = std::min<int64_t>(spec.microbatches, spec.batch_size);
+  TrainingMemory memory;
+  memory.microbatch_samples = (spec.batch_size + microbatches - 1) / microbatches;
+  memory.samples_in_flight =
+      memory.microbatch_samples *
+      MaxInFlight(spec.schedule, spec.stage, spec.stages(), spec.microbatches);
+  memory.element_bytes = static_cast<int>(SizeOf(spec.compute));
+  memory.optimizer_buffers = OptimizerBuffers(spec.optimizer);
+  const std::vector<SegmentCost> costs = SegmentCosts(spec.model, spec.cuts, spec.recompute);
+  double bytes = 0;  // beyond any machine's memory an integer may overflow
+  for (int segment = spec.first_segment(); segment < spec.end_segment(); ++segment) {
+    bytes += static_cast<double>(std::max<int64_t>(0, TrainingBytes(costs[segment], memory)));
+  }
+  return static_cast<uint64_t>(std::min(bytes, 1e18));
+}
+
+absl::Status CheckFits(const StageSpec& spec, uint64_t available_bytes) {
+  const uint64_t wanted = TrainingBytesOf(spec);
+  if (wanted <= available_bytes) return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrFormat(
+      "stage %d takes about %.1f GB of memory to train, this machine has %.1f GB left: want more "
+      "stages, smaller microbatches, a smaller model or pipeline.recompute",
+      spec.stage, 1e-9 * static_cast<double>(wanted), 1e-9 * static_cast<double>(available_bytes)));
+}
+
+}  // namespace thinwire

@@ -1,0 +1,43 @@
+#include "stage_server/memory_need.h"
+
+#include "config/experiment.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "stage_server/stage/stage_spec.h"
+
+namespace thinwire {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+StageSpec SpecOf(const std::string& width) {
+  const absl::StatusOr<Experiment> experiment = ParseExperiment(
+      "model: {name: resnet8}\n"
+      "data: {name: digits, batch_size: 8}\n"
+      "pipeline: {cuts: [layer1], threads: 1}\n"
+      "optimizer: {name: sgd, lr: 0.1}\n"
+      "epochs: 1\n",
+      "test", {"model.width=" + width});
+  EXPECT_TRUE(experiment.ok()) << experiment.status();
+  return *StageSpecFrom(*experiment, 1);
+}
+
+TEST(CheckFitsTest, AModelThatFitsPasses) {
+  const StageSpec spec = SpecOf("8");
+  const uint64_t bytes = TrainingBytesOf(spec);
+  EXPECT_GT(bytes, 100'000u);
+  EXPECT_LT(bytes, 10'000'000u);
+  EXPECT_TRUE(CheckFits(spec, bytes).ok());
+  EXPECT_FALSE(CheckFits(spec, bytes - 1).ok());
+}
+
+TEST(CheckFitsTest, AHugeModelIsRefusedNamingStageAndBytes) {
+  const absl::Status status = CheckFits(SpecOf("65536"), uint64_t{64} << 30);
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(status.message()),
+              AllOf(HasSubstr("stage 1 takes about "), HasSubstr("this machine has 68.7 GB left")));
+}
+
+}  // namespace
+}  // namespace thinwire
