@@ -5,6 +5,7 @@ usage: compose_test.py [DOCKER_COMPOSE]     default: docker-compose
 Wants the Debian packages docker-compose and python3-yaml; starts no container.
 """
 
+import json
 import os
 import pathlib
 import re
@@ -114,8 +115,10 @@ class ComposeTest(unittest.TestCase):
 
     def test_the_stages_of_the_image_serve_where_compose_and_prometheus_look(self):
         dockerfile = (FOLDER / "../docker/Dockerfile").read_text()
-        self.assertIn('CMD ["stage_server", "--listen", "0.0.0.0:4700", '
-                      '"--metrics_listen", "0.0.0.0:9700"]', dockerfile)
+        command = re.search(r"^CMD (\[\"stage_server\".*?\])$", dockerfile, re.MULTILINE | re.DOTALL)
+        flags = " ".join(json.loads(command[1].replace("\\\n", "")))
+        self.assertIn("--listen 0.0.0.0:4700 --metrics_listen 0.0.0.0:9700", flags)
+        self.assertIn("--data /data --state /data", flags)
         self.assertIn("--stages=stage-{0..}:4700", self.cpu["services"]["coordinator"]["entrypoint"])
 
     def test_the_readme_has_every_variable(self):
