@@ -53,6 +53,19 @@ bool SomebodyListensAt(const sockaddr_un& address) {
 // "127.0.0.1" of "127.0.0.1:4700".
 absl::string_view HostOf(absl::string_view name) { return name.substr(0, name.rfind(':')); }
 
+// A socket that listens at the address, or a negative errno value.
+int Listen(int family, const sockaddr* address, socklen_t bytes) {
+  const int fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  if (fd < 0) return -errno;
+  const int on = 1, off = 0;
+  setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+  if (family == AF_INET6) setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
+  if (bind(fd, address, bytes) == 0 && listen(fd, kBacklog) == 0) return fd;
+  const int error = errno;
+  close(fd);
+  return -error;
+}
+
 uint16_t PortOf(int fd) {
   sockaddr_storage address = {};
   socklen_t size = sizeof(address);
@@ -98,58 +111,46 @@ absl::Status Listener::BindUnix(const std::string& path) {
   struct stat about;
   const bool is_socket = lstat(path.c_str(), &about) == 0 && S_ISSOCK(about.st_mode);
   if (is_socket && !SomebodyListensAt(address)) unlink(path.c_str());
-  ASSIGN_OR_RETURN(const int fd, BindAt(&address, sizeof(address), AF_UNIX));
+  const int fd = Listen(AF_UNIX, reinterpret_cast<const sockaddr*>(&address), sizeof(address));
+  if (fd < 0) return CannotListen(address_, -fd);
   listening_.push_back(fd);
   unix_path_ = path;
   return absl::OkStatus();
 }
 
 absl::Status Listener::BindHost(const std::string& host, const std::string& port) {
+  const bool is_wildcard = host == "0.0.0.0" || host == "::" || host == "*";
+  // The wildcard of IPv6 takes IPv4 too, where the machine has both.
+  if (is_wildcard && BindNamed("::", port).ok()) return absl::OkStatus();
+  return BindNamed(is_wildcard ? "0.0.0.0" : host, port);
+}
+
+absl::Status Listener::BindNamed(const std::string& host, const std::string& port) {
   addrinfo hints = {};
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = AI_PASSIVE;
   addrinfo* found = nullptr;
-  // The wildcard of IPv6 takes IPv4 too, where the machine has both.
-  const bool is_wildcard = host == "0.0.0.0" || host == "::" || host == "*";
-  const std::string name = is_wildcard ? "::" : host;
-  if (const int error = getaddrinfo(name.c_str(), port.c_str(), &hints, &found); error != 0) {
+  if (const int error = getaddrinfo(host.c_str(), port.c_str(), &hints, &found); error != 0) {
     return absl::UnavailableError(
         absl::StrCat("cannot listen on ", address_, ": ", gai_strerror(error)));
   }
   const std::unique_ptr<addrinfo, void (*)(addrinfo*)> addresses(found, freeaddrinfo);
-  absl::Status status;
+  int error = 0;
   for (addrinfo* one = found; one != nullptr; one = one->ai_next) {
-    auto* const v4 = reinterpret_cast<sockaddr_in*>(one->ai_addr);  // the port is there for both
-    if (v4->sin_port == 0 && !listening_.empty()) v4->sin_port = htons(PortOf(listening_.front()));
-    const absl::StatusOr<int> fd = BindAt(one->ai_addr, one->ai_addrlen, one->ai_family);
-    if (fd.ok()) listening_.push_back(*fd);
-    status.Update(fd.status());
+    auto* const inet = reinterpret_cast<sockaddr_in*>(one->ai_addr);  // the port of either family
+    if (inet->sin_port == 0 && !listening_.empty()) {
+      inet->sin_port = htons(PortOf(listening_.front()));
+    }
+    const int fd = Listen(one->ai_family, one->ai_addr, one->ai_addrlen);
+    if (fd >= 0) listening_.push_back(fd);
+    if (fd < 0) error = -fd;
+    // Who finds another server at one of our addresses would take it for us.
+    if (error == EADDRINUSE) break;
   }
-  if (!listening_.empty()) return absl::OkStatus();
-  if (is_wildcard && name != "0.0.0.0") {
-    sockaddr_in v4 = {};
-    v4.sin_family = AF_INET;
-    v4.sin_port = reinterpret_cast<const sockaddr_in*>(found->ai_addr)->sin_port;
-    ASSIGN_OR_RETURN(const int fd, BindAt(&v4, sizeof(v4), AF_INET));
-    listening_.push_back(fd);
-    return absl::OkStatus();
-  }
-  return status;
-}
-
-absl::StatusOr<int> Listener::BindAt(const void* address, size_t bytes, int family) {
-  const int fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-  if (fd < 0) return CannotListen(address_, errno);
-  const int on = 1, off = 0;
-  setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-  if (family == AF_INET6) setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
-  if (bind(fd, static_cast<const sockaddr*>(address), static_cast<socklen_t>(bytes)) != 0 ||
-      listen(fd, kBacklog) != 0) {
-    const int error = errno;
-    close(fd);
-    return CannotListen(address_, error);
-  }
-  return fd;
+  if (error != EADDRINUSE && !listening_.empty()) return absl::OkStatus();
+  for (const int fd : listening_) close(fd);
+  listening_.clear();
+  return CannotListen(address_, error);
 }
 
 Listener::~Listener() {

@@ -20,8 +20,8 @@
 namespace thinwire {
 
 struct ConnectionLimits {
-  size_t most = 256;          // connections at once; further ones are closed as they come
-  size_t most_of_host = 64;   // of one network address; not of Unix sockets
+  size_t most = 64;           // connections at once; further ones are closed as they come
+  size_t most_of_host = 16;   // of one network address; not of Unix sockets
   size_t most_refusals = 64;  // of a connection's calls, then it is closed: see Refused
 };
 
@@ -61,7 +61,7 @@ class Listener {
       : address_(std::move(address)), limits_(limits) {}
   absl::Status BindUnix(const std::string& path);
   absl::Status BindHost(const std::string& host, const std::string& port);
-  absl::StatusOr<int> BindAt(const void* address, size_t bytes, int family);
+  absl::Status BindNamed(const std::string& host, const std::string& port);
   void AcceptLoop();
   void AcceptAll(int listening);
   // Why the connection is not to be had; empty when it is.
