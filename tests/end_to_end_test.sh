@@ -223,7 +223,7 @@ check 'and say which there are' contains "$work/loud.log" 'want debug, info, war
 
 echo '== a state file that may not grow'
 mkdir "$work/state"
-(ulimit -f 64; exec "$stage_server" --listen 127.0.0.1:0 2>"$work/limited.log") &
+(ulimit -f 64; exec "$stage_server" --listen 127.0.0.1:0 --state "$work" 2>"$work/limited.log") &
 children+=($!)
 "$thinwire" run "$work/short.yaml" --set pipeline.stages=1 \
   --set "compression.activations.feedback={kind: ef, dir: $work/state}" \

@@ -4,7 +4,8 @@
 usage: hostile_peer.py WHAT HOST:PORT
   idle     1100 connections that say nothing, closed again after some seconds
   resets   400,000 calls of Boundary/Exchange, each ended as soon as it is begun
-  imports  300 calls of ImportParameters at once with 3 MB each
+  imports  as many calls of ImportParameters as there may be, each with 3 MB, whose last byte is missing
+  calls    the same of Acquire, which a server knows nothing of until it is there
   halves   60 half requests to an HTTP server, then one whole /metrics: prints its seconds
 """
 import select
@@ -80,42 +81,37 @@ def resets(address):
     print(f"{sent} calls, cut off {cut_off} times")
 
 
-def imports(address):
-    """A connection has few streams at once, so there are many connections."""
-    headers = call("/thinwire.Stage/ImportParameters")
-    message = b"\0" + struct.pack(">I", 3_000_000 + 1) + b"x" * 3_000_000  # a byte is missing
+def half_calls(address, path):
+    """On 64 connections 32 calls each, as far as the server lets them."""
+    headers, streams = call(path), range(1, 65, 2)
+    message = b"\0" + struct.pack(">I", 3_000_000 + 1) + b"x" * 3_000_000
+    pieces = [frame(HEADERS, END_HEADERS, stream, headers) for stream in streams]
+    for at in range(0, len(message), 16384):
+        pieces += [frame(DATA, 0, stream, message[at:at + 16384]) for stream in streams]
+    outgoing = memoryview(b"".join(pieces))
     connections = []
-    for _ in range(38):
+    for _ in range(64):
         try:
             connection = open_http2(address)
-            connection.setblocking(False)
-            outgoing = b"".join(
-                frame(HEADERS, END_HEADERS, stream, headers) + frame(WINDOW_UPDATE, 0, 0, struct.pack(">I", 1 << 20))
-                for stream in range(1, 17, 2))
-            for at in range(0, len(message), 16384):
-                for stream in range(1, 17, 2):
-                    outgoing += frame(DATA, 0, stream, message[at:at + 16384])
-            connections.append([connection, memoryview(outgoing)])
         except OSError:
-            pass
-    end = time.monotonic() + 8
+            continue
+        connection.setblocking(False)
+        connections.append([connection, outgoing])
+    end = time.monotonic() + 6
     while connections and time.monotonic() < end:
         sockets = [connection for connection, _ in connections]
-        readable, writable, _ = select.select(sockets, sockets, [], 1)
+        readable, writable, _ = select.select(sockets, [c for c, rest in connections if rest], [], 1)
         for entry in list(connections):
             connection, rest = entry
             try:
                 if connection in readable and not connection.recv(1 << 20):
                     connections.remove(entry)
-                elif connection in writable and rest:
-                    entry[1] = rest[connection.send(rest[:1 << 20]):]
+                elif connection in writable:
+                    entry[1] = rest[connection.send(rest[:1 << 18]):]
             except BlockingIOError:
                 pass
             except OSError:
                 connections.remove(entry)
-        if not readable and all(not rest for _, rest in connections):
-            break
-        time.sleep(0.001)
 
 
 def halves(address):
@@ -134,5 +130,13 @@ def halves(address):
     print(f"{time.monotonic() - start:.1f}")
 
 
+def imports(address):
+    half_calls(address, "/thinwire.Stage/ImportParameters")
+
+
+def calls(address):
+    half_calls(address, "/thinwire.Stage/Acquire")
+
+
 if __name__ == "__main__":
-    {"idle": idle, "resets": resets, "imports": imports, "halves": halves}[sys.argv[1]](sys.argv[2])
+    {"idle": idle, "resets": resets, "imports": imports, "calls": calls, "halves": halves}[sys.argv[1]](sys.argv[2])
