@@ -267,7 +267,7 @@ sed 's/cuts: .*\], micro/cuts: [layer2], micro/; s/^epochs: .*/epochs: 1/; s/^na
   "$root/experiments/quickstart.yaml" >"$scratch/experiments/two.yaml"
 sed 's/^epochs: .*/epochs: 1000/; s/^name: .*/name: long/' \
   "$root/experiments/quickstart.yaml" >"$scratch/experiments/long.yaml"
-sed 's|^data: .*|data: {name: cifar10, dir: /data/cifar10, batch_size: 2}|; s/^name: .*/name: cifar10/' \
+sed 's|^data: .*|data: {name: cifar10, dir: /data/cifar10, batch_size: 2, limit: 20, test_limit: 4}|; s/^name: .*/name: cifar10/' \
   "$scratch/experiments/two.yaml" >"$scratch/experiments/cifar10.yaml"
 python3 - "$scratch/cifar10/cifar10" <<'END'
 import pathlib, sys

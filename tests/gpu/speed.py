@@ -107,8 +107,10 @@ def random_images(folder, images):
 def four_stages(session, _):
     """Four processes on one GPU against one with the uncut model, alternating."""
     folder = os.path.join(session.work, "images")
-    random_images(folder, 10 if session.rehearse else 2048)
-    common = {"data.dir": folder, "data.verify": "false", "data.augment": "none", "device": "cuda",
+    images = 10 if session.rehearse else 2048
+    random_images(folder, images)
+    common = {"data.dir": folder, "data.verify": "false", "data.limit": 5 * images,
+              "data.test_limit": images, "data.augment": "none", "device": "cuda",
               "compression.activations": "{codec: none}", "compression.gradients": "{codec: none}",
               "model.width": 64, "precision": "bf16", "data.batch_size": 512, "epochs": 5,
               "deterministic": "false", "pipeline.microbatches": 4, "metrics.error_every": 0,
