@@ -55,7 +55,6 @@ absl::StatusOr<std::unique_ptr<Session>> Session::Start(const std::string& name,
   if (addresses.empty()) {
     RETURN_IF_ERROR(session->Launch(name, experiment, options));
     addresses = session->local_->addresses();
-    fleet_options.lease_seconds = kChildLeaseSeconds;
     fleet_options.are_watched = true;
   }
   session->fleet_ = std::make_unique<Fleet>(addresses, session->run_, fleet_options);

@@ -50,12 +50,14 @@ void Journal::LeaseTaken(const AcquireRequest& request, const std::string& holde
 }
 
 void Journal::LeaseRefused(const AcquireRequest& request, const std::string& holder,
-                           const absl::Status& why) {
+                           const std::string& in_force, const absl::Status& why) {
   const ErrorKind kind = KindOf(why);
   errors_.Count(kind);
-  log_.Write(warn, "lease_refused", {request.lease().run(), {}},
-             absl::StrCat("a lease is refused to ", holder, ": ", std::string(why.message())),
-             {{"holder", holder}, {"kind", Name(kind)}});
+  const std::string against = in_force.empty() ? "" : absl::StrCat("; it is of ", in_force);
+  log_.Write(
+      warn, "lease_refused", {request.lease().run(), {}},
+      absl::StrCat("a lease is refused to ", holder, ": ", std::string(why.message()), against),
+      {{"holder", holder}, {"in_force", in_force}, {"kind", Name(kind)}});
 }
 
 void Journal::LeaseExpired(const LogSubject& subject) {

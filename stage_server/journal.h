@@ -20,10 +20,10 @@ class Journal {
   // Both outlive the journal. `registry` gets the counter of errors.
   Journal(Log* log, prometheus::Registry* registry) : log_(*log), errors_({}, registry) {}
 
-  // `holder`: who asks, and from where.
+  // `holder`: who asks, and from where. `in_force`: the lease that stands against it, or empty.
   void LeaseTaken(const AcquireRequest& request, const std::string& holder);
   void LeaseRefused(const AcquireRequest& request, const std::string& holder,
-                    const absl::Status& why);
+                    const std::string& in_force, const absl::Status& why);
   void LeaseExpired(const LogSubject& subject);
   void LeaseReleased(const LogSubject& subject);
 

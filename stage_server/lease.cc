@@ -3,16 +3,27 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/secret.h"
 #include "base/status.h"
 #include "base/steady_time.h"
 
 namespace thinwire {
 namespace {
 
-constexpr double kMaxSeconds = 86400;
+constexpr double kMaxSeconds = 600;
 
 std::string Spelled(const Lease& lease) {
   return absl::StrCat("run ", lease.run(), " generation ", lease.generation());
+}
+
+absl::Status NotTheHolder() {
+  return absl::FailedPreconditionError(
+      "this server is leased, and this call does not have the lease's secret");
+}
+
+absl::Status Refused(const Lease& held, const Lease& refused) {
+  return absl::FailedPreconditionError(
+      absl::StrCat("this server is leased to ", Spelled(held), ", refused ", Spelled(refused)));
 }
 
 }  // namespace
@@ -25,13 +36,15 @@ absl::Status LeaseHolder::Acquire(const Lease& lease, const std::string& holder,
         "lease wants a run, a generation from 1 and lease_seconds above 0 and at most ",
         kMaxSeconds, ", got ", Spelled(lease), " for ", seconds));
   }
+  if (lease.secret().size() < kMinSecretBytes) {
+    return absl::InvalidArgumentError(absl::StrCat("lease.secret: ", lease.secret().size(),
+                                                   " bytes, want at least ", kMinSecretBytes));
+  }
   if (IsHeld(now)) {
-    const Lease& other = held_->lease;
-    if (other.run() != lease.run() || lease.generation() <= other.generation()) {
-      return absl::FailedPreconditionError(absl::StrCat("this server is leased to ", Spelled(other),
-                                                        " (", held_->holder, "), refused ",
-                                                        Spelled(lease)));
-    }
+    const Lease& held = held_->lease;
+    if (!SameSecret(held.secret(), lease.secret())) return NotTheHolder();
+    const bool takes_over = held.run() == lease.run() && lease.generation() > held.generation();
+    if (!takes_over) return Refused(held, lease);
   }
   const absl::Duration duration = absl::Seconds(seconds);
   held_ = Held{lease, holder, duration, now + duration};
@@ -43,12 +56,14 @@ absl::Status LeaseHolder::Check(const Lease& lease, SteadyTime now) const {
     return absl::FailedPreconditionError(
         absl::StrCat(Spelled(lease), " holds no lease of this server, or let it expire"));
   }
-  if (held_->lease.run() != lease.run() || held_->lease.generation() != lease.generation()) {
-    return absl::FailedPreconditionError(absl::StrCat("this server is leased to ",
-                                                      Spelled(held_->lease), " (", held_->holder,
-                                                      "), refused ", Spelled(lease)));
-  }
-  return absl::OkStatus();
+  const Lease& held = held_->lease;
+  if (!SameSecret(held.secret(), lease.secret())) return NotTheHolder();
+  const bool is_it = held.run() == lease.run() && held.generation() == lease.generation();
+  return is_it ? absl::OkStatus() : Refused(held, lease);
+}
+
+std::string LeaseHolder::InForce(SteadyTime now) const {
+  return IsHeld(now) ? absl::StrCat(Spelled(held_->lease), " (", held_->holder, ")") : "";
 }
 
 absl::Status LeaseHolder::Renew(const Lease& lease, SteadyTime now) {

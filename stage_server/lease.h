@@ -1,5 +1,5 @@
-// Who may use this server: one run at a time, fenced by generations, for as long as it keeps
-// renewing. Pure: time is passed in. One thread at a time.
+// Who may use this server: one run at a time, proved by its lease's secret and fenced by
+// generations, for as long as it keeps renewing. Pure: time is passed in. One thread at a time.
 #pragma once
 
 #include <optional>
@@ -12,19 +12,28 @@
 
 namespace thinwire {
 
+// Who does not know the secret of the lease in force is refused in the same words whatever it asks:
+// they tell neither run, generation nor holder.
 class LeaseHolder {
  public:
-  // For `seconds` after now and after each renewal: more than 0, at most a day. FailedPrecondition
-  // names the holder while another run's lease has not expired, or when the generation is not above
-  // that of the same run's.
+  // From now on a lease lasts until it is released: for a server that ends with its coordinator
+  // anyway, however long that one pauses.
+  void set_lasts() { lasts_ = true; }
+
+  // For `seconds` after now and after each renewal: more than 0, at most ten minutes.
+  // InvalidArgument also for a secret under kMinSecretBytes. FailedPrecondition while another lease
+  // has not expired, unless `lease` is of the same run and secret and of a higher generation.
   absl::Status Acquire(const Lease& lease, const std::string& holder, double seconds,
                        SteadyTime now);
-  // FailedPrecondition names the holder unless `lease` is the one in force and has not expired.
+  // FailedPrecondition unless `lease` is the one in force and has not expired.
   absl::Status Check(const Lease& lease, SteadyTime now) const;
   absl::Status Renew(const Lease& lease, SteadyTime now);
   absl::Status Release(const Lease& lease, SteadyTime now);
 
-  bool IsHeld(SteadyTime now) const { return held_ && now < held_->expires; }
+  bool IsHeld(SteadyTime now) const { return held_ && (lasts_ || now < held_->expires); }
+
+  // "run one generation 1 (host a)", for this machine's own log; empty where nobody holds it.
+  std::string InForce(SteadyTime now) const;
 
   // Once after each lease that ran out, that lease; the server is then free.
   std::optional<Lease> TakeExpired(SteadyTime now);
@@ -37,6 +46,7 @@ class LeaseHolder {
     SteadyTime expires;
   };
 
+  bool lasts_ = false;
   std::optional<Held> held_;
 };
 

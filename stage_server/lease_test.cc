@@ -8,16 +8,17 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/steady_time.h"
+#include "stage_server/lease_testing.h"
 
 namespace thinwire {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
-Lease LeaseOf(const std::string& run, uint64_t generation) {
-  Lease lease;
-  lease.set_run(run);
-  lease.set_generation(generation);
+// The same lease of somebody who has heard of it but not its secret.
+Lease Guessed(Lease lease) {
+  lease.set_secret("a guess of a secret");
   return lease;
 }
 
@@ -31,11 +32,51 @@ class LeaseTest : public ::testing::Test {
   }
 };
 
-TEST_F(LeaseTest, AnotherRunIsRefusedAndToldWhoHoldsIt) {
+TEST_F(LeaseTest, WhoLacksTheSecretIsRefusedAndToldNothing) {
+  ASSERT_TRUE(Acquire(LeaseOf("one", 1), start_).ok());
+  const Lease guessed = Guessed(LeaseOf("one", 1));
+  const absl::Status refusals[] = {Acquire(Guessed(LeaseOf("two", 9)), start_),
+                                   Acquire(Guessed(LeaseOf("one", 2)), start_),
+                                   holder_.Check(guessed, start_),
+                                   holder_.Renew(guessed, start_),
+                                   holder_.Release(guessed, start_),
+                                   holder_.Release(Lease(), start_)};
+  for (const absl::Status& refusal : refusals) {
+    EXPECT_EQ(refusal, absl::FailedPreconditionError("this server is leased, and this call does "
+                                                     "not have the lease's secret"));
+  }
+  EXPECT_TRUE(holder_.Check(LeaseOf("one", 1), start_).ok());
+  EXPECT_EQ(holder_.InForce(start_), "run one generation 1 (host a)");
+}
+
+TEST_F(LeaseTest, NoMessageHasASecret) {
+  const Lease lease = LeaseOf("one", 2);
+  ASSERT_TRUE(Acquire(lease, start_).ok());
+  for (const absl::Status& refusal :
+       {Acquire(LeaseOf("one", 1), start_), Acquire(LeaseOf("two", 3), start_),
+        holder_.Check(LeaseOf("one", 1), start_), holder_.Check(Guessed(lease), start_)}) {
+    EXPECT_FALSE(refusal.ok());
+    EXPECT_THAT(std::string(refusal.message()), Not(HasSubstr(lease.secret())));
+    EXPECT_THAT(std::string(refusal.message()), Not(HasSubstr("a guess of")));
+  }
+  EXPECT_THAT(holder_.InForce(start_), Not(HasSubstr(lease.secret())));
+}
+
+TEST_F(LeaseTest, AnotherRunWithTheSecretIsToldWhoHoldsIt) {
   ASSERT_TRUE(Acquire(LeaseOf("one", 1), start_).ok());
   const absl::Status status = Acquire(LeaseOf("two", 9), start_);
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_THAT(std::string(status.message()), HasSubstr("leased to run one generation 1 (host a)"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("leased to run one generation 1, refused"));
+}
+
+TEST_F(LeaseTest, OneThatLastsIsThereUntilItsRelease) {
+  holder_.set_lasts();
+  ASSERT_TRUE(Acquire(LeaseOf("one", 1), start_).ok());
+  const SteadyTime later = start_ + absl::Hours(24);
+  EXPECT_FALSE(holder_.TakeExpired(later));
+  EXPECT_TRUE(holder_.Check(LeaseOf("one", 1), later).ok());
+  EXPECT_TRUE(holder_.Release(LeaseOf("one", 1), later).ok());
+  EXPECT_FALSE(holder_.IsHeld(later));
 }
 
 TEST_F(LeaseTest, AHigherGenerationTakesOverAndFencesTheLowerOne) {
@@ -71,20 +112,24 @@ TEST_F(LeaseTest, AReleasedServerIsFree) {
   EXPECT_TRUE(Acquire(LeaseOf("two", 1), start_).ok());
 }
 
-TEST_F(LeaseTest, WantsARunAndAGeneration) {
+TEST_F(LeaseTest, WantsARunAGenerationAndASecret) {
   EXPECT_FALSE(Acquire(LeaseOf("", 1), start_).ok());
   EXPECT_FALSE(Acquire(LeaseOf("one", 0), start_).ok());
+  Lease lease = LeaseOf("one", 1);
+  lease.set_secret("fifteen letters");
+  EXPECT_EQ(Acquire(lease, start_),
+            absl::InvalidArgumentError("lease.secret: 15 bytes, want at least 16"));
 }
 
-TEST_F(LeaseTest, LastsMoreThanNothingAndAtMostADay) {
+TEST_F(LeaseTest, LastsMoreThanNothingAndAtMostTenMinutes) {
   constexpr double kInfinite = std::numeric_limits<double>::infinity();
-  for (const double seconds : {0.0, -1.0, 86401.0, kInfinite, std::nan("")}) {
+  for (const double seconds : {0.0, -1.0, 600.5, kInfinite, std::nan("")}) {
     const absl::Status status = holder_.Acquire(LeaseOf("one", 1), "a", seconds, start_);
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << seconds;
     EXPECT_THAT(std::string(status.message()),
-                HasSubstr(absl::StrCat("at most 86400, got run one generation 1 for ", seconds)));
+                HasSubstr(absl::StrCat("at most 600, got run one generation 1 for ", seconds)));
   }
-  EXPECT_TRUE(holder_.Acquire(LeaseOf("one", 1), "a", 86400, start_).ok());
+  EXPECT_TRUE(holder_.Acquire(LeaseOf("one", 1), "a", 600, start_).ok());
 }
 
 }  // namespace

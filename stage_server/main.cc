@@ -131,7 +131,8 @@ int Main(int argc, char** argv) {
       ->capture_default_str();
   app.add_option("--ready_fd", ready_fd,
                  "descriptor that gets one line of JSON with both addresses once serving");
-  app.add_option("--lifeline_fd", lifeline_fd, "descriptor whose end of file ends the server");
+  app.add_option("--lifeline_fd", lifeline_fd,
+                 "descriptor whose end of file ends the server; leases then last until released");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -144,6 +145,7 @@ int Main(int argc, char** argv) {
     return 2;
   }
   options.log = process_log = log->release();
+  options.leases_last = lifeline_fd >= 0;
   gpr_set_log_function(LogOfGrpc);
   const int signals = EndSignals();
   const absl::StatusOr<uint64_t> descriptors = RaiseDescriptorLimit(kLeastDescriptors);

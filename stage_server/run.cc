@@ -8,6 +8,7 @@
 #include "base/digest.h"
 #include "base/memory.h"
 #include "base/memory_errors.h"
+#include "base/secret.h"
 #include "base/status.h"
 #include "base/steady_time.h"
 #include "config/specs.h"
@@ -44,10 +45,15 @@ absl::StatusOr<std::unique_ptr<StageRun>> StageRun::New(const ConfigureRequest& 
                                                         const Backend& backend,
                                                         BoundaryService* boundaries,
                                                         ConfigureResponse* response) {
+  if (request.link_secret().size() < kMinSecretBytes) {
+    return absl::InvalidArgumentError(absl::StrCat("link_secret: ", request.link_secret().size(),
+                                                   " bytes, want at least ", kMinSecretBytes));
+  }
   std::unique_ptr<StageRun> run(new StageRun(request, backend));
   ASSIGN_OR_RETURN(run->spec_, StageSpecFrom(request.experiment(), request.stage()));
   run->spec_.run = RunDigest(request.lease());
   run->spec_.generation = request.lease().generation();
+  run->spec_.link_secret = request.link_secret();
   RETURN_IF_ERROR(ToStatus(backend.ops->CheckComputeType(run->spec_.compute)));
   FillDevice(backend, response->mutable_device());
   if (backend.device == CpuDevice()) RETURN_IF_ERROR(CheckFits(run->spec_, AvailableMemoryBytes()));

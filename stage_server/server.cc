@@ -36,6 +36,7 @@ class StageServerImpl final : public StageServer {
   absl::Status Start(const ServerOptions& options) {
     service_.set_allowed_paths(options.allowed);
     service_.set_opening_patience(options.opening_patience);
+    if (options.leases_last) service_.set_leases_last();
     RETURN_IF_ERROR(StartMetrics(options.metrics_listen));
     grpc::EnableDefaultHealthCheckService(true);
     grpc::ServerBuilder builder;

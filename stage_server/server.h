@@ -21,7 +21,8 @@ struct ServerOptions {
   ConnectionLimits connections;
   // Until when an import's first message has to be there, all of it.
   absl::Duration opening_patience = absl::Minutes(1);
-  Log* log = nullptr;  // outlives the server; null: nothing is logged
+  bool leases_last = false;  // the server ends with its coordinator: a pause of that ends no lease
+  Log* log = nullptr;        // outlives the server; null: nothing is logged
 };
 
 class StageServer {

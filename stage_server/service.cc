@@ -47,6 +47,11 @@ StageService::~StageService() {
   watcher_.join();
 }
 
+void StageService::set_leases_last() {
+  absl::MutexLock lock(&mutex_);
+  lease_.set_lasts();
+}
+
 void StageService::Stop() {
   {
     const std::lock_guard<std::mutex> lock(watcher_mutex_);
@@ -173,14 +178,16 @@ StageService::Sink StageService::ChunksTo(const StageRun* run, grpc::ServerConte
 grpc::Status StageService::Acquire(grpc::ServerContext* context, const AcquireRequest* request,
                                    AcquireResponse* response) {
   const std::string holder = absl::StrCat(request->holder(), " at ", context->peer());
+  std::string in_force;
   const absl::Status status = EndRun(
       [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+        in_force = lease_.InForce(SteadyTime::Now());
         return lease_.Acquire(request->lease(), holder, request->lease_seconds(),
                               SteadyTime::Now());
       },
       absl::CancelledError("another generation took the server over"));
   if (!status.ok()) {
-    journal_.LeaseRefused(*request, holder, status);
+    journal_.LeaseRefused(*request, holder, in_force, status);
     return ToGrpcStatus(status);
   }
   journal_.LeaseTaken(*request, holder);

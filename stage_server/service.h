@@ -63,6 +63,8 @@ class StageService final : public Stage::Service {
   grpc::Status Release(grpc::ServerContext* context, const ReleaseRequest* request,
                        ReleaseResponse* response) override;
 
+  // Leases last until they are released (LeaseHolder::set_lasts); before the first call.
+  void set_leases_last();
   // What Acquire answers; before the first call.
   void set_metrics_address(const std::string& address) { metrics_address_ = address; }
 

@@ -25,6 +25,7 @@
 #include "grpcpp/grpcpp.h"
 #include "prometheus/text_serializer.h"
 #include "spdlog/sinks/base_sink.h"
+#include "stage_server/lease_testing.h"
 #include "stage_server/server.h"
 #include "tensor/host_pool.h"
 
@@ -79,13 +80,6 @@ class ServiceTest : public ::testing::Test {
   }
   void TearDown() override { stub_.reset(); }
 
-  static Lease LeaseOf(const std::string& run, uint64_t generation = 1) {
-    Lease lease;
-    lease.set_run(run);
-    lease.set_generation(generation);
-    return lease;
-  }
-
   grpc::Status Acquire(const Lease& lease, AcquireResponse* response) {
     grpc::ClientContext context;
     AcquireRequest request;
@@ -101,6 +95,7 @@ class ServiceTest : public ::testing::Test {
     *request.mutable_lease() = lease;
     *request.mutable_experiment() = *ParseExperiment(kExperiment, "test", overrides_);
     change_(request.mutable_experiment());
+    request.set_link_secret(link_secret_);
     request.set_stage(stage);
     request.set_threads(threads);
     return stub_->Configure(&context, request, response);
@@ -206,6 +201,7 @@ class ServiceTest : public ::testing::Test {
   std::shared_ptr<grpc::Channel> channel_;
   std::unique_ptr<Stage::Stub> stub_;
   std::vector<std::string> overrides_;
+  std::string link_secret_ = "what a link shows";
   std::function<void(Experiment*)> change_ = [](Experiment*) {};  // what a coordinator would not do
   StageReport report_;                                            // the last one of training
   AcquireResponse acquired_;
@@ -220,11 +216,32 @@ TEST_F(ServiceTest, AcquireTellsWhatTheServerIs) {
   EXPECT_FALSE(acquired_.build().libraries().at("onednn").empty());
 }
 
-TEST_F(ServiceTest, AnotherRunIsRefusedAndToldWhoHoldsTheServer) {
+TEST_F(ServiceTest, WhoLacksTheLeasesSecretIsToldNothingOfIt) {
+  constexpr char kRefusal[] =
+      "this server is leased, and this call does not have the lease's secret";
   ASSERT_TRUE(Acquire(LeaseOf("one"), &acquired_).ok());
-  const grpc::Status status = Acquire(LeaseOf("two"), &acquired_);
+  ASSERT_TRUE(Configure(LeaseOf("one"), 0, 1, &configured_).ok());
+  Lease outsider = LeaseOf("one", 2);
+  outsider.set_secret("a guess of a secret");
+  const grpc::Status status = Acquire(outsider, &acquired_);
   EXPECT_EQ(status.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
-  EXPECT_THAT(status.error_message(), HasSubstr("leased to run one generation 1 (a test at "));
+  EXPECT_EQ(status.error_message(), kRefusal);
+  EXPECT_THAT(Lines().back(),
+              MatchesRegex("warning run one: a lease is refused to a test at ipv4:.*: this server "
+                           "is leased.*; it is of run one generation 1 \\(a test at ipv4:.*\\)"));
+  outsider.set_generation(1);
+  EXPECT_EQ(Release(outsider).error_message(), kRefusal);
+  EXPECT_EQ(Evaluate(outsider, 20).error_message(), kRefusal);
+  int steps = 0;
+  EXPECT_EQ(Train(outsider, 40, &steps).error_message(), kRefusal);
+  EXPECT_TRUE(Train(LeaseOf("one"), 40, &steps).ok());
+}
+
+TEST_F(ServiceTest, AStageWantsASecretForItsLinks) {
+  ASSERT_TRUE(Acquire(LeaseOf("one"), &acquired_).ok());
+  link_secret_ = "fifteen letters";
+  EXPECT_EQ(Configure(LeaseOf("one"), 0, 1, &configured_).error_message(),
+            "link_secret: 15 bytes, want at least 16");
 }
 
 TEST_F(ServiceTest, CallsOfALowerGenerationAreRefused) {
@@ -623,9 +640,11 @@ TEST_F(ServiceTest, TheLogNamesTheCodecsOfTheCuts) {
 TEST_F(ServiceTest, TheLogSaysWhatWasRefusedAndWhatFailed) {
   ASSERT_TRUE(Acquire(LeaseOf("one"), &acquired_).ok());
   EXPECT_FALSE(Acquire(LeaseOf("two"), &acquired_).ok());
-  EXPECT_THAT(Lines().back(),
-              MatchesRegex("warning run two: a lease is refused to a test at ipv4:.*: this server "
-                           "is leased to run one generation 1 .*"));
+  EXPECT_THAT(
+      Lines().back(),
+      MatchesRegex("warning run two: a lease is refused to a test at ipv4:.*: this server "
+                   "is leased to run one generation 1, refused run two generation 1; it is of "
+                   "run one generation 1 .*"));
   EXPECT_FALSE(Configure(LeaseOf("one"), 7, 1, &configured_).ok());
   EXPECT_THAT(Lines().back(),
               MatchesRegex("error   run one, stage 7: Configure failed \\(invalid_argument\\): "

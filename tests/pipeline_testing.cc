@@ -12,6 +12,7 @@
 #include "config/experiment.h"
 #include "grpcpp/grpcpp.h"
 #include "nlohmann/json.hpp"
+#include "stage_server/lease_testing.h"
 
 namespace thinwire {
 namespace {
@@ -60,8 +61,7 @@ absl::StatusOr<std::unique_ptr<Pipeline>> Pipeline::Start(const Experiment& expe
                                                           const std::string& cuda_plugin) {
   std::unique_ptr<Pipeline> pipeline(new Pipeline);
   pipeline->experiment_ = experiment;
-  pipeline->lease_.set_run("test");
-  pipeline->lease_.set_generation(1);
+  pipeline->lease_ = LeaseOf("test");
   for (uint32_t i = 0; i < experiment.pipeline().stages(); ++i) {
     ServerOptions options;
     options.metrics_listen.clear();  // its server takes a second to stop
@@ -105,6 +105,7 @@ absl::Status Pipeline::SetUp() {
     *configure.mutable_experiment() = experiment_;
     configure.set_stage(i);
     configure.set_threads(1);
+    configure.set_link_secret("what a link shows");
     ConfigureResponse configured;
     RETURN_IF_ERROR(
         FromGrpc(members_[i].stub->Configure(&configure_context, configure, &configured)));

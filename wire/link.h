@@ -19,6 +19,8 @@ struct LinkOptions {
   std::string peer;         // for messages: "stage 2 (unix:/…/stage2.sock)"
   uint64_t run = 0;         // digest of the run's id
   uint64_t generation = 0;  // a frame with another one is refused
+  // Between processes: what the end that dials shows (kMinSecretBytes of base/secret.h or more).
+  std::string secret;
   uint32_t cut = 0;
   Direction receives = DIRECTION_UNSPECIFIED;  // what the peer sends
   // The most that one received message may have; a header that claims more is refused before

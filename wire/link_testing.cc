@@ -15,6 +15,7 @@ LinkOptions SharedOptions() {
   options.name = "layer3";
   options.run = 77;
   options.generation = 5;
+  options.secret = "what a link shows";
   options.cut = 3;
   options.max_payload_bytes = 32 << 20;
   options.queue_capacity = 4;

@@ -11,14 +11,12 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "base/secret.h"
 #include "coordinator/fleet/failure.h"
 #include "coordinator/fleet/heartbeat.h"
 #include "coordinator/fleet/stage_client.h"
 
 namespace thinwire {
-
-// The lease of stages that end with us anyway (LocalStages): a pause of ours must not end it.
-constexpr double kChildLeaseSeconds = 24 * 60 * 60;
 
 struct FleetOptions {
   double lease_seconds = 15;
@@ -37,13 +35,17 @@ struct FleetOptions {
 // interrupted training first ends its step.
 class Fleet {
  public:
-  // One stage per address, in order. All leases are for `run`, generation 1.
+  // One stage per address, in order. All leases are for `run`, generation 1, with a secret of their
+  // own.
   Fleet(const std::vector<std::string>& addresses, const std::string& run,
         const FleetOptions& options);
   ~Fleet();
 
   int size() const { return static_cast<int>(clients_.size()); }
   StageClient& stage(int i) { return *clients_[static_cast<size_t>(i)]; }
+
+  // Which the stages' links show each other.
+  const std::string& link_secret() const { return link_secret_; }
 
   // Waits for every stage to be there, acquires it and keeps each lease from then on. The answers
   // are in order of stages. FailedPrecondition names a stage of another build than the options',
@@ -81,6 +83,7 @@ class Fleet {
   void AwaitDeath();
 
   const FleetOptions options_;
+  const std::string link_secret_ = NewSecret();
   std::vector<std::unique_ptr<StageClient>> clients_;
   std::vector<std::unique_ptr<Heartbeat>> heartbeats_;  // by stage; null until it is acquired
   bool acquired_ = false;                               // all of them

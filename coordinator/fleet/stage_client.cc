@@ -155,12 +155,13 @@ absl::StatusOr<AcquireResponse> StageClient::Acquire(
   }
 }
 
-absl::StatusOr<ConfigureResponse> StageClient::Configure(const Experiment& experiment,
-                                                         int threads) {
+absl::StatusOr<ConfigureResponse> StageClient::Configure(const Experiment& experiment, int threads,
+                                                         const std::string& link_secret) {
   ConfigureRequest request;
   *request.mutable_experiment() = experiment;
   request.set_stage(static_cast<uint32_t>(stage_));
   request.set_threads(static_cast<uint32_t>(threads));
+  request.set_link_secret(link_secret);
   return Unary(Control("Configure", kConfigure), &Stage::Stub::Configure, std::move(request));
 }
 

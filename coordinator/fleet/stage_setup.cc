@@ -37,7 +37,7 @@ absl::StatusOr<Configured> ConfigureStages(const Experiment& experiment,
                                            const std::vector<int>& threads, Fleet* fleet) {
   std::vector<ConfigureResponse> answers(static_cast<size_t>(fleet->size()));
   RETURN_IF_ERROR(fleet->OnAll([&](StageClient& stage) {
-    auto answer = stage.Configure(experiment, threads[stage.stage()]);
+    auto answer = stage.Configure(experiment, threads[stage.stage()], fleet->link_secret());
     if (answer.ok()) answers[stage.stage()] = *answer;
     return answer.status();
   }));

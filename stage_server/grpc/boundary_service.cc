@@ -1,15 +1,18 @@
 #include "stage_server/grpc/boundary_service.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "base/secret.h"
 #include "base/status.h"
 #include "proto/boundary.grpc.pb.h"
 #include "stage_server/grpc/settings.h"
@@ -61,6 +64,11 @@ class ServerReactor final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grp
 class Listeners {
  public:
   absl::StatusOr<std::shared_ptr<GrpcStream>> Add(const LinkOptions& options) {
+    if (options.secret.size() < kMinSecretBytes) {
+      return absl::InvalidArgumentError(absl::StrCat("cut ", options.name, ": a link's secret of ",
+                                                     options.secret.size(),
+                                                     " bytes, want at least ", kMinSecretBytes));
+    }
     const std::lock_guard<std::mutex> lock(mutex_);
     std::weak_ptr<GrpcStream>& at_cut = by_cut_[options.cut];
     const std::shared_ptr<GrpcStream> there = at_cut.lock();
@@ -72,6 +80,15 @@ class Listeners {
     const auto stream = std::make_shared<GrpcStream>(options);
     at_cut = stream;
     return stream;
+  }
+
+  // Whether any cut is listened at for whoever shows this secret.
+  bool Know(std::string_view secret) const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return std::any_of(by_cut_.begin(), by_cut_.end(), [secret](const auto& entry) {
+      const std::shared_ptr<GrpcStream> stream = entry.second.lock();
+      return stream != nullptr && SameSecret(stream->options().secret, secret);
+    });
   }
 
   // Null when nobody listens at the cut.
@@ -106,8 +123,21 @@ absl::Status WantEqual(const char* what, uint64_t dialled, uint64_t held, const 
                                                     cut, " is held by ", what, " ", held));
 }
 
+// The same words whatever is wrong: who does not know the secret learns nothing of the run.
+absl::Status NotOfTheRun() {
+  return absl::PermissionDeniedError("the call does not show the secret of a run of this server");
+}
+
+std::string_view SecretOf(const grpc::CallbackServerContext& context) {
+  const auto found = context.client_metadata().find(kSecretMetadata);
+  if (found == context.client_metadata().end()) return {};
+  return {found->second.data(), found->second.size()};
+}
+
 absl::StatusOr<std::shared_ptr<GrpcStream>> FindListener(
     const Listeners& listeners, const grpc::CallbackServerContext& context) {
+  const std::string_view secret = SecretOf(context);
+  if (!listeners.Know(secret)) return NotOfTheRun();
   ASSIGN_OR_RETURN(const uint64_t run, Metadata(context, kRunMetadata));
   ASSIGN_OR_RETURN(const uint64_t generation, Metadata(context, kGenerationMetadata));
   ASSIGN_OR_RETURN(const uint64_t cut, Metadata(context, kCutMetadata));
@@ -118,6 +148,7 @@ absl::StatusOr<std::shared_ptr<GrpcStream>> FindListener(
                                                       ": no such cut is listened at"));
   }
   const LinkOptions& held = stream->options();
+  if (!SameSecret(held.secret, secret)) return NotOfTheRun();
   RETURN_IF_ERROR(WantEqual("run", run, held.run, held.name));
   RETURN_IF_ERROR(WantEqual("generation", generation, held.generation, held.name));
   return stream;

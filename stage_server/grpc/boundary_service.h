@@ -26,8 +26,10 @@ class BoundaryService {
   // names it, on gRPC's threads. Before the server is built.
   virtual void OnRefused(std::function<void(const std::string& peer)> on_refused) = 0;
 
-  // From now on one upstream stage may dial this cut: it must bring the options' run, generation
-  // and cut, all others are refused with FAILED_PRECONDITION naming both. Returns the link at
+  // From now on one upstream stage may dial this cut. It must show the options' secret: who does
+  // not is refused with PERMISSION_DENIED, before anything else of the call is looked at. It must
+  // bring their run, generation and cut, others are refused with FAILED_PRECONDITION naming both.
+  // InvalidArgument for a secret under kMinSecretBytes. Returns the link at
   // once; its Receive waits for the peer like for any message, and what is sent before the peer
   // has come is queued. FailedPrecondition while the cut has a link whose stream has not ended. The
   // link must be destroyed before this service.

@@ -23,6 +23,7 @@
 namespace thinwire {
 namespace {
 
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 
 // A server with one listening link, and what dials it.
@@ -54,6 +55,7 @@ class RawPeer {
         method_(kExchangeMethod, grpc::internal::RpcMethod::BIDI_STREAMING) {
     context_.set_wait_for_ready(true);
     context_.set_deadline(absl::ToChronoTime(absl::Now() + absl::Seconds(30)));
+    context_.AddMetadata("thinwire-link-secret-bin", "what a link shows");
     context_.AddMetadata("thinwire-run", "77");
     context_.AddMetadata("thinwire-generation", "5");
     context_.AddMetadata("thinwire-cut", "3");
@@ -131,6 +133,29 @@ TEST_F(BoundaryServiceTest, ReceiveAndFlushSayThatThePeerHasNotConnected) {
   const absl::Status flushed = link_->Flush(SteadyTime::Now());
   EXPECT_TRUE(absl::IsDeadlineExceeded(flushed)) << flushed;
   EXPECT_THAT(std::string(flushed.message()), HasSubstr("1 frames are not sent"));
+}
+
+TEST_F(BoundaryServiceTest, WhoLacksTheSecretIsRefusedAndToldNothingWhateverItNames) {
+  for (const char* secret : {"", "what a link show", "what a link shows.", "WHAT A LINK SHOWS"}) {
+    for (const uint32_t cut : {2, 3}) {
+      LinkOptions options = UpstreamOptions();
+      options.secret = secret;
+      options.cut = cut;
+      options.run += cut;
+      const absl::Status status = Dial(options).status();
+      EXPECT_TRUE(absl::IsPermissionDenied(status)) << status;
+      EXPECT_THAT(std::string(status.message()),
+                  EndsWith("the call does not show the secret of a run of this server"));
+    }
+  }
+  EXPECT_TRUE(Dial(UpstreamOptions()).ok());
+}
+
+TEST_F(BoundaryServiceTest, NobodyListensWithoutASecret) {
+  LinkOptions options = DownstreamOptions();
+  options.cut = 4;
+  options.secret.clear();
+  EXPECT_TRUE(absl::IsInvalidArgument(server_.service()->Listen(options).status()));
 }
 
 TEST_F(BoundaryServiceTest, AnotherRunIsRefusedNamingBoth) {

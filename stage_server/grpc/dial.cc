@@ -23,6 +23,7 @@ class ClientReactor final : public grpc::ClientBidiReactor<grpc::ByteBuffer, grp
       : stream_(options),
         stub_(grpc::CreateCustomChannel(target, grpc::InsecureChannelCredentials(),
                                         DataChannelArguments(target))) {
+    context_.AddMetadata(kSecretMetadata, options.secret);
     context_.AddMetadata(kRunMetadata, absl::StrCat(options.run));
     context_.AddMetadata(kGenerationMetadata, absl::StrCat(options.generation));
     context_.AddMetadata(kCutMetadata, absl::StrCat(options.cut));
@@ -75,7 +76,9 @@ absl::StatusOr<std::unique_ptr<Link>> DialLink(const std::string& target,
   if (accepted.ok()) return link;
   const std::string message = absl::StrCat("cut ", options.name, ": ", options.peer, " at ", target,
                                            " has not accepted the boundary: ", accepted.message());
-  if (absl::IsFailedPrecondition(accepted)) return absl::FailedPreconditionError(message);
+  const bool is_refusal =
+      absl::IsFailedPrecondition(accepted) || absl::IsPermissionDenied(accepted);
+  if (is_refusal) return absl::Status(accepted.code(), message);
   return absl::UnavailableError(message);
 }
 

@@ -13,8 +13,8 @@
 namespace thinwire {
 
 // Dials `target` ("unix:/path", "host:port") on a channel of its own and waits
-// until the peer has accepted the boundary. Unavailable or FailedPrecondition name peer and cut; an
-// error of `stopped`, which is asked every 100 ms, ends the wait.
+// until the peer has accepted the boundary. Unavailable, FailedPrecondition or PermissionDenied
+// name peer and cut; an error of `stopped`, which is asked every 100 ms, ends the wait.
 absl::StatusOr<std::unique_ptr<Link>> DialLink(
     const std::string& target, const LinkOptions& options, SteadyTime deadline,
     const std::function<absl::Status()>& stopped = [] { return absl::OkStatus(); });

@@ -7,7 +7,8 @@
 
 namespace thinwire {
 
-// Call metadata that names a boundary; the values are decimal.
+// Call metadata: the secret of the run's links, and what names a boundary, in decimal.
+constexpr char kSecretMetadata[] = "thinwire-link-secret-bin";
 constexpr char kRunMetadata[] = "thinwire-run";
 constexpr char kGenerationMetadata[] = "thinwire-generation";
 constexpr char kCutMetadata[] = "thinwire-cut";

@@ -42,6 +42,7 @@ absl::StatusOr<LinkOptions> LinkOptionsOf(const StageSpec& stage, const CutEndSp
   options.peer = received.peer;
   options.run = stage.run;
   options.generation = stage.generation;
+  options.secret = stage.link_secret;
   options.cut = received.cut;
   options.receives = received.direction;
   ASSIGN_OR_RETURN(options.max_payload_bytes, MaxPayloadBytes(received));

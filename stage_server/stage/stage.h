@@ -48,6 +48,7 @@ struct StageSpec {
   int stage = 0;                   // from 0
   uint64_t run = 0;                // digest of the run's id, as frames carry it
   uint64_t generation = 0;
+  std::string link_secret;  // which links between processes show
 
   ScheduleKind schedule = ScheduleKind::kOneForwardOneBackward;
   int microbatches = 1;
