@@ -111,6 +111,24 @@ void AddLaunch(CLI::App* command, thinwire::SessionOptions* session) {
   AddOtherBuild(command, session);
 }
 
+// Of stages that are already running.
+void AddSecurity(CLI::App* command, thinwire::SecurityOptions* security) {
+  command
+      ->add_option("--tls_cert", security->tls_cert,
+                   "PEM file of this program's certificate, for coordinator.thinwire; "
+                   "deploy/certs.sh makes it, its key and its authority's")
+      ->check(kPath);
+  command->add_option("--tls_key", security->tls_key, "PEM file of its key")->check(kPath);
+  command
+      ->add_option("--tls_ca", security->tls_ca,
+                   "PEM file of the authority that has signed all certificates of the run")
+      ->check(kPath);
+  command
+      ->add_option("--token_file", security->token_file,
+                   "file with the secret that the servers of --stages want to see")
+      ->check(kPath);
+}
+
 void AddStages(CLI::App* command, thinwire::SessionOptions* session) {
   command
       ->add_option(
@@ -127,6 +145,7 @@ void AddStages(CLI::App* command, thinwire::SessionOptions* session) {
                    "seconds to wait for the servers of --stages to be there")
       ->capture_default_str()
       ->check(kSeconds);
+  AddSecurity(command, &session->security);
 }
 
 CLI::App* AddRun(CLI::App* app, thinwire::RunFlags* flags) {

@@ -20,6 +20,18 @@ std::string NewRunId(const std::string& name) {
   return absl::StrFormat("%s-%08x", name, random());
 }
 
+// What the command's flags name, and for the rest what the experiment does.
+SecurityOptions SecurityOf(const SecurityConfig& config, SecurityOptions flags) {
+  const auto take = [](const std::string& path, std::string* to) {
+    if (to->empty()) *to = path;
+  };
+  take(config.tls_cert(), &flags.tls_cert);
+  take(config.tls_key(), &flags.tls_key);
+  take(config.tls_ca(), &flags.tls_ca);
+  take(config.token_file(), &flags.token_file);
+  return flags;
+}
+
 absl::Status InStages(const absl::Status& status) {
   return absl::Status(status.code(), absl::StrCat("--stages: ", status.message()));
 }
@@ -56,6 +68,9 @@ absl::StatusOr<std::unique_ptr<Session>> Session::Start(const std::string& name,
     RETURN_IF_ERROR(session->Launch(name, experiment, options));
     addresses = session->local_->addresses();
     fleet_options.are_watched = true;
+  } else {
+    ASSIGN_OR_RETURN(fleet_options.security,
+                     Security::Load(SecurityOf(experiment.security(), options.security)));
   }
   session->fleet_ = std::make_unique<Fleet>(addresses, session->run_, fleet_options);
   Fleet* fleet = session->fleet_.get();

@@ -13,6 +13,7 @@
 #include "coordinator/fleet/launcher.h"
 #include "coordinator/interruption.h"
 #include "proto/experiment.pb.h"
+#include "security/security.h"
 
 namespace thinwire {
 
@@ -21,6 +22,7 @@ struct SessionOptions {
   bool allow_other_build = false;   // than this program's
   double wait_seconds = 15;         // for the servers to be there
   std::function<void(const std::string&)> say_waiting;  // lines while they are not; null: none
+  SecurityOptions security;  // towards these servers; a path left empty is the experiment's
   // The rest is about servers that are launched here.
   std::vector<std::string> libraries;  // codec plug-ins that come besides the experiment's
   std::string stage_server;            // path of the binary; empty: look beside our own

@@ -60,6 +60,14 @@ void Journal::LeaseRefused(const AcquireRequest& request, const std::string& hol
       {{"holder", holder}, {"in_force", in_force}, {"kind", Name(kind)}});
 }
 
+void Journal::CallerRefused(const std::string& peer, const absl::Status& why) {
+  const ErrorKind kind = KindOf(why);
+  errors_.Count(kind);
+  log_.Write(warn, "caller_refused", {},
+             absl::StrCat("a call of ", peer, " is refused: ", std::string(why.message())),
+             {{"peer", peer}, {"kind", Name(kind)}});
+}
+
 void Journal::LeaseExpired(const LogSubject& subject) {
   errors_.Count(ErrorKind::kLeaseExpired);
   log_.Write(err, "lease_expired", subject,

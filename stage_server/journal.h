@@ -24,6 +24,8 @@ class Journal {
   void LeaseTaken(const AcquireRequest& request, const std::string& holder);
   void LeaseRefused(const AcquireRequest& request, const std::string& holder,
                     const std::string& in_force, const absl::Status& why);
+  // A call of who may not make it, by certificate or token.
+  void CallerRefused(const std::string& peer, const absl::Status& why);
   void LeaseExpired(const LogSubject& subject);
   void LeaseReleased(const LogSubject& subject);
 

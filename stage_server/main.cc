@@ -124,6 +124,17 @@ int Main(int argc, char** argv) {
   app.add_option("--state", options.allowed.state,
                  "folder below which feedback.dir of a run must lie")
       ->capture_default_str();
+  app.add_option(
+      "--tls_cert", options.security.tls_cert,
+      "PEM file of this server's certificate, for stage.thinwire; deploy/certs.sh makes\n"
+      "it, its key and its authority's; all three are read again when they change");
+  app.add_option("--tls_key", options.security.tls_key, "PEM file of its key");
+  app.add_option("--tls_ca", options.security.tls_ca,
+                 "PEM file of the authority that has signed all certificates of the run");
+  app.add_option("--token_file", options.security.token_file,
+                 "file with a secret, at least 16 bytes, that every caller must show");
+  app.add_flag("--insecure", options.insecure,
+               "listen where others may call, with neither certificates nor a secret");
   app.add_option("--log_level", logging.level,
                  "least level of lines on stderr: debug, info, warning, error or off")
       ->capture_default_str();

@@ -49,7 +49,7 @@ absl::StatusOr<std::unique_ptr<StageRun>> StageRun::New(const ConfigureRequest& 
     return absl::InvalidArgumentError(absl::StrCat("link_secret: ", request.link_secret().size(),
                                                    " bytes, want at least ", kMinSecretBytes));
   }
-  std::unique_ptr<StageRun> run(new StageRun(request, backend));
+  std::unique_ptr<StageRun> run(new StageRun(request, backend, boundaries->security()));
   ASSIGN_OR_RETURN(run->spec_, StageSpecFrom(request.experiment(), request.stage()));
   run->spec_.run = RunDigest(request.lease());
   run->spec_.generation = request.lease().generation();
@@ -128,8 +128,9 @@ absl::Status StageRun::ListenAt(const CutEndSpec& end, BoundaryService* boundari
 
 absl::Status StageRun::Dial(const CutEndSpec& end, const std::string& target) {
   ASSIGN_OR_RETURN(const LinkOptions options, stage_->LinkOptionsFor(end));
-  ASSIGN_OR_RETURN(auto link, DialLink(target, options, SteadyTime::Now() + spec_.deadline,
-                                       [this] { return executor_->Stopped(); }));
+  ASSIGN_OR_RETURN(auto link,
+                   DialLink(target, options, security_, SteadyTime::Now() + spec_.deadline,
+                            [this] { return executor_->Stopped(); }));
   return OnExecutor([&] { return stage_->Attach(end, std::move(link)); });
 }
 

@@ -68,9 +68,10 @@ class StageRun {
     void operator()(Device* device) const;
   };
 
-  StageRun(const ConfigureRequest& request, const Backend& backend)
+  StageRun(const ConfigureRequest& request, const Backend& backend, const Security& security)
       : memory_(backend.device),
         backend_(backend),
+        security_(security),
         subject_{request.lease().run(), static_cast<int>(request.stage())} {}
   absl::Status LoadFeed(const ConfigureRequest& request, ConfigureResponse* response);
   // Until the upstream stage dials and, where a tied weight has its copy there, the first one.
@@ -85,6 +86,7 @@ class StageRun {
 
   std::unique_ptr<Device, TrimDevice> memory_;  // first: trimmed when all else has been freed
   const Backend backend_;
+  const Security& security_;  // of the boundaries
   const LogSubject subject_;
   StageSpec spec_;
   DataSplits data_;

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "base/printable.h"
 #include "base/status.h"
 #include "grpcpp/grpcpp.h"
 #include "grpcpp/health_check_service_interface.h"
@@ -12,6 +13,7 @@
 #include "prometheus/registry.h"
 #include "stage_server/grpc/boundary_service.h"
 #include "stage_server/grpc/listener.h"
+#include "stage_server/guarded_service.h"
 #include "stage_server/journal.h"
 #include "stage_server/metrics.h"
 #include "stage_server/open_backend.h"
@@ -34,6 +36,8 @@ class StageServerImpl final : public StageServer {
   ~StageServerImpl() override { Shutdown(); }
 
   absl::Status Start(const ServerOptions& options) {
+    ASSIGN_OR_RETURN(security_, Security::Load(options.security));
+    if (!options.insecure) RETURN_IF_ERROR(security_.CheckListen(options.listen));
     service_.set_allowed_paths(options.allowed);
     service_.set_opening_patience(options.opening_patience);
     if (options.leases_last) service_.set_leases_last();
@@ -41,10 +45,11 @@ class StageServerImpl final : public StageServer {
     grpc::EnableDefaultHealthCheckService(true);
     grpc::ServerBuilder builder;
     ASSIGN_OR_RETURN(listener_, Listener::Bind(options.listen, options.connections));
-    listener_->AddTo(&builder, grpc::InsecureServerCredentials());
+    listener_->AddTo(&builder, security_.ServerCredentials());
     boundaries_->OnRefused([this](const std::string& peer) { listener_->Refused(peer); });
+    boundaries_->Secure(&security_, GuardFor(Role::kStage));
     boundaries_->Configure(options.listen, &builder);
-    builder.RegisterService(&service_);
+    builder.RegisterService(&guarded_);
     server_ = builder.BuildAndStart();
     if (server_ == nullptr) {
       return absl::UnavailableError(absl::StrCat("cannot serve on ", options.listen));
@@ -84,12 +89,23 @@ class StageServerImpl final : public StageServer {
     return absl::OkStatus();
   }
 
+  // Refusals are logged: who tries to get in is worth knowing.
+  GuardedService::Guard GuardFor(Role caller) {
+    return [this, caller](const grpc::ServerContextBase& context) {
+      const absl::Status status = security_.Check(context, caller);
+      if (!status.ok()) journal_.CallerRefused(Printable(context.peer()), status);
+      return status;
+    };
+  }
+
   Log no_log_;
   Log& log_;
+  Security security_;
   const std::shared_ptr<prometheus::Registry> errors_ = std::make_shared<prometheus::Registry>();
   Journal journal_;
   std::unique_ptr<BoundaryService> boundaries_;
   StageService service_;
+  GuardedService guarded_{&service_, GuardFor(Role::kCoordinator)};
   std::atomic<bool> is_serving_{false};
   std::unique_ptr<MetricsServer> metrics_server_;
   std::unique_ptr<Listener> listener_;

@@ -7,6 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "security/security.h"
 #include "stage_server/allowed_paths.h"
 #include "stage_server/grpc/listener.h"
 #include "stage_server/log.h"
@@ -21,6 +22,8 @@ struct ServerOptions {
   ConnectionLimits connections;
   // Until when an import's first message has to be there, all of it.
   absl::Duration opening_patience = absl::Minutes(1);
+  SecurityOptions security;
+  bool insecure = false;     // listen where others may call, with neither certificates nor token
   bool leases_last = false;  // the server ends with its coordinator: a pause of that ends no lease
   Log* log = nullptr;        // outlives the server; null: nothing is logged
 };

@@ -41,7 +41,8 @@ Fleet::Fleet(const std::vector<std::string>& addresses, const std::string& run,
   lease.set_generation(1);
   lease.set_secret(NewSecret());
   for (size_t i = 0; i < addresses.size(); ++i) {
-    clients_.push_back(std::make_unique<StageClient>(static_cast<int>(i), addresses[i], lease));
+    clients_.push_back(
+        std::make_unique<StageClient>(static_cast<int>(i), addresses[i], lease, options.security));
   }
 }
 

@@ -15,6 +15,7 @@
 #include "coordinator/fleet/failure.h"
 #include "coordinator/fleet/heartbeat.h"
 #include "coordinator/fleet/stage_client.h"
+#include "security/security.h"
 
 namespace thinwire {
 
@@ -23,6 +24,7 @@ struct FleetOptions {
   std::string build;  // that every stage must be of (base/build_info.h); empty: any
   absl::Duration patience = absl::Seconds(15);          // for stages to be there
   std::function<void(const std::string&)> say_waiting;  // lines while they are not; null: none
+  Security security;
   HeartbeatOptions heartbeat;
   // How long the other stages may still tell their side once one has failed, and the watcher that a
   // lost one has died.

@@ -23,7 +23,7 @@ constexpr absl::Duration kEndTraining = absl::Seconds(3);  // somebody waits who
 constexpr absl::Duration kRelease = absl::Seconds(3);
 
 // A connection of its own, straight to the stage.
-std::shared_ptr<grpc::Channel> NewChannel(const std::string& address) {
+std::shared_ptr<grpc::Channel> NewChannel(const std::string& address, const Security& security) {
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
@@ -34,7 +34,7 @@ std::shared_ptr<grpc::Channel> NewChannel(const std::string& address) {
   arguments.SetInt(GRPC_ARG_DNS_MIN_TIME_BETWEEN_RESOLUTIONS_MS, 1000);
   // Also how long one attempt to connect may take.
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 5000);
-  return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
+  return grpc::CreateCustomChannel(address, security.ChannelCredentials(), arguments);
 }
 
 std::string Holder() {
@@ -46,7 +46,8 @@ std::string Holder() {
 // A call that `calls` can cancel, from construction to destruction.
 class Call {
  public:
-  Call(CallSet* calls, absl::Duration timeout) : calls_(calls) {
+  Call(CallSet* calls, absl::Duration timeout, const Security& security) : calls_(calls) {
+    security.Show(&context_);
     if (timeout < absl::InfiniteDuration()) {
       context_.set_deadline(absl::ToChronoTime(absl::Now() + timeout));
     }
@@ -86,13 +87,14 @@ void CallSet::Cancel() {
   for (grpc::ClientContext* call : calls_) call->TryCancel();
 }
 
-StageClient::StageClient(int stage, std::string address, Lease lease)
+StageClient::StageClient(int stage, std::string address, Lease lease, const Security& security)
     : stage_(stage),
       address_(std::move(address)),
       lease_(std::move(lease)),
-      channel_(NewChannel(address_)),
+      security_(security),
+      channel_(NewChannel(address_, security_)),
       stub_(Stage::NewStub(channel_)),
-      renewal_stub_(Stage::NewStub(NewChannel(address_))) {}
+      renewal_stub_(Stage::NewStub(NewChannel(address_, security_))) {}
 
 std::string StageClient::Name() const {
   return absl::StrCat("stage ", stage_, " (", address_, ")");
@@ -109,7 +111,7 @@ absl::StatusOr<Response> StageClient::Unary(
     const Method& method,
     grpc::Status (Stage::Stub::*function)(grpc::ClientContext*, const Request&, Response*),
     Request request) {
-  Call call(method.calls, method.timeout);
+  Call call(method.calls, method.timeout, security_);
   if (!call.admitted()) return Error(method, Cancelled());
   *request.mutable_lease() = lease_;
   Response response;
@@ -124,7 +126,7 @@ absl::Status StageClient::Stream(const Method& method,
                                      Stage::Stub::*function)(grpc::ClientContext*, const Request&),
                                  Request request,
                                  const std::function<absl::Status(const Response&)>& handle) {
-  Call call(method.calls, method.timeout);
+  Call call(method.calls, method.timeout, security_);
   if (!call.admitted()) return Error(method, Cancelled());
   *request.mutable_lease() = lease_;
   const auto reader = (method.stub->*function)(call.context(), request);
@@ -210,7 +212,7 @@ absl::Status StageClient::Gradients(GradientsRequest request, const OnEvent& on_
 absl::Status StageClient::ImportParameters(const std::vector<std::string>& kept,
                                            const std::function<absl::Status(const Sink&)>& write) {
   const Method method = Control("ImportParameters", kExport);
-  Call call(method.calls, method.timeout);
+  Call call(method.calls, method.timeout, security_);
   if (!call.admitted()) return Error(method, Cancelled());
   ImportParametersResponse response;
   const auto writer = method.stub->ImportParameters(call.context(), &response);

@@ -15,6 +15,7 @@
 #include "absl/time/time.h"
 #include "grpcpp/grpcpp.h"
 #include "proto/stage.grpc.pb.h"
+#include "security/security.h"
 
 namespace thinwire {
 
@@ -42,7 +43,7 @@ class StageClient {
   using OnChunk = std::function<absl::Status(const FileChunk&)>;
 
   // `address`: "unix:/path" or "host:port". Does not connect yet.
-  StageClient(int stage, std::string address, Lease lease);
+  StageClient(int stage, std::string address, Lease lease, const Security& security);
 
   int stage() const { return stage_; }
   const std::string& address() const { return address_; }
@@ -114,6 +115,7 @@ class StageClient {
   const int stage_;
   const std::string address_;
   const Lease lease_;
+  const Security security_;
   std::shared_ptr<grpc::Channel> channel_;
   std::unique_ptr<Stage::Stub> stub_;
   std::unique_ptr<Stage::Stub> renewal_stub_;

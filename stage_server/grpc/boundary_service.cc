@@ -166,6 +166,11 @@ class GrpcBoundaryService final
   void OnRefused(std::function<void(const std::string& peer)> on_refused) override {
     on_refused_ = std::move(on_refused);
   }
+  void Secure(const Security* security, Guard guard) override {
+    security_ = security;
+    guard_ = std::move(guard);
+  }
+  const Security& security() const override { return *security_; }
 
   absl::StatusOr<std::unique_ptr<Link>> Listen(const LinkOptions& options) override {
     ASSIGN_OR_RETURN(std::shared_ptr<GrpcStream> stream, listeners_.Add(options));
@@ -176,7 +181,9 @@ class GrpcBoundaryService final
   grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* Exchange(
       grpc::CallbackServerContext* context) override {
     auto* reactor = new ServerReactor(context);
-    absl::StatusOr<std::shared_ptr<GrpcStream>> stream = FindListener(listeners_, *context);
+    const absl::Status allowed = guard_ ? guard_(*context) : absl::OkStatus();
+    absl::StatusOr<std::shared_ptr<GrpcStream>> stream =
+        allowed.ok() ? FindListener(listeners_, *context) : allowed;
     if (stream.ok()) {
       reactor->Accept(*std::move(stream));
     } else {
@@ -186,6 +193,9 @@ class GrpcBoundaryService final
     return reactor;
   }
 
+  const Security plaintext_;
+  const Security* security_ = &plaintext_;
+  Guard guard_;
   Listeners listeners_;
   std::function<void(const std::string& peer)> on_refused_;
 };

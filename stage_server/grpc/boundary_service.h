@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "grpcpp/grpcpp.h"
+#include "security/security.h"
 #include "wire/link.h"
 
 namespace thinwire {
@@ -25,6 +26,11 @@ class BoundaryService {
   // `on_refused` is called with the peer of every call that is refused, as ServerContext::peer()
   // names it, on gRPC's threads. Before the server is built.
   virtual void OnRefused(std::function<void(const std::string& peer)> on_refused) = 0;
+  // Before Configure: how this server's stages dial (DialLink), and who may dial them; the guard's
+  // error ends a call. Without it anybody may, and in plaintext. `security` outlives the service.
+  using Guard = std::function<absl::Status(const grpc::ServerContextBase&)>;
+  virtual void Secure(const Security* security, Guard guard) = 0;
+  virtual const Security& security() const = 0;
 
   // From now on one upstream stage may dial this cut. It must show the options' secret: who does
   // not is refused with PERMISSION_DENIED, before anything else of the call is looked at. It must

@@ -39,7 +39,7 @@ class BoundaryServiceTest : public ::testing::Test {
   }
 
   absl::StatusOr<std::unique_ptr<Link>> Dial(const LinkOptions& options) {
-    return DialLink(server_.address(), options, TestDeadline());
+    return DialLink(server_.address(), options, Security(), TestDeadline());
   }
 
   TestServer server_;
@@ -236,7 +236,7 @@ TEST_F(BoundaryServiceTest, TheUpstreamStageOfAServerThatStoppedIsToldSo) {
 }
 
 TEST(DialLinkTest, AnAddressWhereNothingListensIsUnavailableAtTheDeadline) {
-  const absl::Status status = DialLink("unix:/nonexistent/link.sock", UpstreamOptions(),
+  const absl::Status status = DialLink("unix:/nonexistent/link.sock", UpstreamOptions(), Security(),
                                        SteadyTime::Now() + absl::Milliseconds(50))
                                   .status();
   EXPECT_TRUE(absl::IsUnavailable(status)) << status;
@@ -248,9 +248,9 @@ TEST(DialLinkTest, AnAddressWhereNothingListensIsUnavailableAtTheDeadline) {
 TEST(DialLinkTest, WhoStopsItDoesNotWaitForTheDeadline) {
   int asked = 0;
   const absl::Status status =
-      DialLink("unix:/nonexistent/link.sock", UpstreamOptions(), TestDeadline(), [&asked] {
-        return ++asked < 3 ? absl::OkStatus() : absl::CancelledError("enough");
-      }).status();
+      DialLink("unix:/nonexistent/link.sock", UpstreamOptions(), Security(), TestDeadline(),
+               [&asked] { return ++asked < 3 ? absl::OkStatus() : absl::CancelledError("enough"); })
+          .status();
   EXPECT_THAT(std::string(status.message()), HasSubstr("has not accepted the boundary: enough"));
 }
 

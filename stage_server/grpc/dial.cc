@@ -19,10 +19,11 @@ namespace {
 class ClientReactor final : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>,
                             private StreamCalls {
  public:
-  ClientReactor(const std::string& target, const LinkOptions& options)
+  ClientReactor(const std::string& target, const LinkOptions& options, const Security& security)
       : stream_(options),
-        stub_(grpc::CreateCustomChannel(target, grpc::InsecureChannelCredentials(),
+        stub_(grpc::CreateCustomChannel(target, security.ChannelCredentials(),
                                         DataChannelArguments(target))) {
+    security.Show(&context_);
     context_.AddMetadata(kSecretMetadata, options.secret);
     context_.AddMetadata(kRunMetadata, absl::StrCat(options.run));
     context_.AddMetadata(kGenerationMetadata, absl::StrCat(options.generation));
@@ -65,10 +66,11 @@ class ClientReactor final : public grpc::ClientBidiReactor<grpc::ByteBuffer, grp
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Link>> DialLink(const std::string& target,
-                                               const LinkOptions& options, SteadyTime deadline,
+                                               const LinkOptions& options, const Security& security,
+                                               SteadyTime deadline,
                                                const std::function<absl::Status()>& stopped) {
   PrepareProcess();
-  const auto reactor = std::make_shared<ClientReactor>(target, options);
+  const auto reactor = std::make_shared<ClientReactor>(target, options, security);
   reactor->Start();
   const std::shared_ptr<GrpcStream> stream(reactor, reactor->stream());
   std::unique_ptr<Link> link = NewStreamLink(stream);  // its end is the reactor's

@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/steady_time.h"
+#include "security/security.h"
 #include "wire/link.h"
 
 namespace thinwire {
@@ -16,7 +17,8 @@ namespace thinwire {
 // until the peer has accepted the boundary. Unavailable, FailedPrecondition or PermissionDenied
 // name peer and cut; an error of `stopped`, which is asked every 100 ms, ends the wait.
 absl::StatusOr<std::unique_ptr<Link>> DialLink(
-    const std::string& target, const LinkOptions& options, SteadyTime deadline,
+    const std::string& target, const LinkOptions& options, const Security& security,
+    SteadyTime deadline,
     const std::function<absl::Status()>& stopped = [] { return absl::OkStatus(); });
 
 }  // namespace thinwire

@@ -64,7 +64,7 @@ ConnectedLinks::ConnectedLinks(Transport transport, const LinkOptions& upstream_
   if (!listening.ok()) Die(listening.status().ToString());
   downstream = *std::move(listening);
   absl::StatusOr<std::unique_ptr<Link>> dialled =
-      DialLink(server->address(), upstream_options, TestDeadline());
+      DialLink(server->address(), upstream_options, Security(), TestDeadline());
   if (!dialled.ok()) Die(dialled.status().ToString());
   upstream = *std::move(dialled);
 }

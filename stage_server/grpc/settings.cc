@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "grpc/grpc.h"
+#include "security/security.h"
 #include "wire/frame.h"
 
 namespace thinwire {
@@ -18,19 +18,12 @@ constexpr int kMaxStreams = 8;
 
 using Setting = std::pair<const char*, int>;
 
-// Large HTTP/2 frames save system calls but hold up a PING behind them, which a real network must
-// not.
-bool IsLoopback(const std::string& address) {
-  for (const char* prefix : {"unix:", "unix-abstract:", "localhost:", "127.", "[::1]:"}) {
-    if (absl::StartsWith(address, prefix)) return true;
-  }
-  return false;
-}
-
 std::vector<Setting> SharedSettings(const std::string& address) {
   constexpr int kSecond = 1000;  // milliseconds
   return {
       {GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH, static_cast<int>(kMaxFrameBytes)},
+      // Large HTTP/2 frames save system calls but hold up a PING behind them, which a real network
+      // must not.
       {GRPC_ARG_HTTP2_MAX_FRAME_SIZE, IsLoopback(address) ? (16 << 20) - 1 : 64 << 10},
       // The window of a stream that has just begun; later gRPC sets it from its own estimates.
       {GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, static_cast<int>(2 * kMaxChunkBytes)},

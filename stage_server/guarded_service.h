@@ -1,0 +1,60 @@
+// The control service as the network sees it: lets a call in when its caller is a coordinator, and
+// hands it to the service behind it. A call that is not handed on here is unimplemented.
+#pragma once
+
+#include <functional>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "grpcpp/grpcpp.h"
+#include "proto/stage.grpc.pb.h"
+#include "stage_server/grpc/status.h"
+
+namespace thinwire {
+
+class GuardedService final : public Stage::Service {
+ public:
+  // The error is the call's answer. Any thread.
+  using Guard = std::function<absl::Status(const grpc::ServerContextBase&)>;
+
+  // `service` outlives this object.
+  GuardedService(Stage::Service* service, Guard guard)
+      : service_(*service), guard_(std::move(guard)) {}
+
+#define THINWIRE_CALL(Name, In, Out)                                           \
+  grpc::Status Name(grpc::ServerContext* context, In* in, Out* out) override { \
+    const grpc::Status refusal = Refusal(*context);                            \
+    return refusal.ok() ? service_.Name(context, in, out) : refusal;           \
+  }
+  THINWIRE_CALL(Acquire, const AcquireRequest, AcquireResponse)
+  THINWIRE_CALL(Renew, const RenewRequest, RenewResponse)
+  THINWIRE_CALL(Configure, const ConfigureRequest, ConfigureResponse)
+  THINWIRE_CALL(Connect, const ConnectRequest, ConnectResponse)
+  THINWIRE_CALL(Train, const TrainRequest, grpc::ServerWriter<StageEvent>)
+  THINWIRE_CALL(EndTraining, const EndTrainingRequest, EndTrainingResponse)
+  THINWIRE_CALL(Evaluate, const EvaluateRequest, grpc::ServerWriter<StageEvent>)
+  THINWIRE_CALL(ExportParameters, const ExportParametersRequest, grpc::ServerWriter<FileChunk>)
+  THINWIRE_CALL(ImportParameters, grpc::ServerReader<ImportParametersRequest>,
+                ImportParametersResponse)
+  THINWIRE_CALL(Gradients, const GradientsRequest, grpc::ServerWriter<StageEvent>)
+  THINWIRE_CALL(Generate, const GenerateRequest, GenerateResponse)
+  THINWIRE_CALL(ExportCapture, const ExportCaptureRequest, grpc::ServerWriter<FileChunk>)
+  THINWIRE_CALL(Checkpoint, const CheckpointRequest, CheckpointReport)
+  THINWIRE_CALL(Restore, const RestoreRequest, RestoreResponse)
+  THINWIRE_CALL(KeepCheckpoints, const KeepCheckpointsRequest, KeepCheckpointsResponse)
+  THINWIRE_CALL(ReadCheckpoint, const ReadCheckpointRequest, grpc::ServerWriter<FileChunk>)
+  THINWIRE_CALL(WriteCheckpoint, grpc::ServerReader<WriteCheckpointRequest>,
+                WriteCheckpointResponse)
+  THINWIRE_CALL(Release, const ReleaseRequest, ReleaseResponse)
+#undef THINWIRE_CALL
+
+ private:
+  grpc::Status Refusal(const grpc::ServerContextBase& context) const {
+    return ToGrpcStatus(guard_(context));
+  }
+
+  Stage::Service& service_;
+  const Guard guard_;
+};
+
+}  // namespace thinwire
