@@ -89,10 +89,12 @@ absl::Status CheckRole(const grpc::ServerContextBase& context, Role wanted) {
 }  // namespace
 
 bool IsLoopback(const std::string& address) {
-  for (const char* prefix : {"unix:", "unix-abstract:", "localhost:", "127.", "[::1]:"}) {
+  for (const char* prefix : {"unix:", "unix-abstract:", "localhost:", "[::1]:"}) {
     if (absl::StartsWith(address, prefix)) return true;
   }
-  return false;
+  // A name may begin like an address.
+  const bool is_number = address.find_first_not_of("0123456789.:") == address.npos;
+  return is_number && absl::StartsWith(address, "127.");
 }
 
 absl::StatusOr<Security> Security::Load(const SecurityOptions& options) {

@@ -39,12 +39,6 @@ class GuardedService final : public Stage::Service {
   THINWIRE_CALL(Gradients, const GradientsRequest, grpc::ServerWriter<StageEvent>)
   THINWIRE_CALL(Generate, const GenerateRequest, GenerateResponse)
   THINWIRE_CALL(ExportCapture, const ExportCaptureRequest, grpc::ServerWriter<FileChunk>)
-  THINWIRE_CALL(Checkpoint, const CheckpointRequest, CheckpointReport)
-  THINWIRE_CALL(Restore, const RestoreRequest, RestoreResponse)
-  THINWIRE_CALL(KeepCheckpoints, const KeepCheckpointsRequest, KeepCheckpointsResponse)
-  THINWIRE_CALL(ReadCheckpoint, const ReadCheckpointRequest, grpc::ServerWriter<FileChunk>)
-  THINWIRE_CALL(WriteCheckpoint, grpc::ServerReader<WriteCheckpointRequest>,
-                WriteCheckpointResponse)
   THINWIRE_CALL(Release, const ReleaseRequest, ReleaseResponse)
 #undef THINWIRE_CALL
 

@@ -26,7 +26,7 @@ constexpr char kDescription[] =
     "Trains one pipeline stage for a coordinator.\n\n"
     "`thinwire run` starts the stages of a local run itself. Across machines, start one server on\n"
     "each and name them, first stage first:\n\n"
-    "  stage_server --listen 0.0.0.0:4700 --metrics_listen 0.0.0.0:9700\n"
+    "  stage_server --listen 0.0.0.0:4700 --metrics_listen 0.0.0.0:9700 --insecure\n"
     "  thinwire run experiments/quickstart.yaml --stages a:4700,b:4700,c:4700,d:4700\n\n"
     "Where several servers share a machine, start them with OMP_WAIT_POLICY=passive, as "
     "`thinwire`\n"

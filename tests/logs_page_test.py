@@ -44,12 +44,15 @@ class Servers:
 
     def __init__(self, program, folder, count):
         self.processes, self.addresses, self.logs = [], [], []
+        self.token = folder / "token"
+        self.token.write_text("what all of them know\n", encoding="utf-8")
         for i in range(count):
             ready, told = os.pipe()
             self.logs.append(folder / f"{i}.log")
             with open(self.logs[-1], "wb") as stderr:
                 self.processes.append(subprocess.Popen(
-                    [program, "--listen", "127.0.0.1:0", "--log_format", "json", "--ready_fd", str(told)],
+                    [program, "--listen", "127.0.0.1:0", "--log_format", "json",
+                     "--token_file", self.token, "--ready_fd", str(told)],
                     stderr=stderr, pass_fds=[told]))
             os.close(told)
             with os.fdopen(ready, encoding="utf-8") as line:
@@ -86,17 +89,18 @@ def wait_until_stopped(logs):
 
 
 def stage_every_event(thinwire, servers, folder):
-    """A run that is done, one that fails, one that is interrupted, one that is refused
+    """A run that is done, one without the token, one that fails, one that is interrupted, one that is refused
     meanwhile, and one that is killed."""
     experiment = folder / "page.yaml"
     experiment.write_text(EXPERIMENT, encoding="utf-8")
 
-    def run(out, *flags):
+    def run(out, *flags, token=("--token_file", servers.token)):
         return subprocess.Popen(
             [thinwire, "run", experiment, "--quiet", "--stages", ",".join(servers.addresses),
-             "--out", folder / out, *flags], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+             "--out", folder / out, *token, *flags], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
     codes = [run("done").wait(PATIENCE_SECONDS),
+             run("stranger", token=()).wait(PATIENCE_SECONDS),
              run("failed", "--set", "optimizer.lr=1e30").wait(PATIENCE_SECONDS)]
     with run("long", "--set", "epochs=1000", "--set", "data.limit=0", "--set", "model.width=16") as holder:
         wait_until_training(servers.logs[0])
@@ -109,7 +113,7 @@ def stage_every_event(thinwire, servers, folder):
         killed.kill()
         codes.append(killed.wait(PATIENCE_SECONDS))
     wait_until_stopped(servers.logs)
-    if codes != [0, 1, 1, 130, -signal.SIGKILL]:
+    if codes != [0, 1, 1, 1, 130, -signal.SIGKILL]:
         raise SystemExit(f"FAILED: the runs ended with {codes}")
 
 

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "base/status.h"
@@ -35,6 +36,17 @@ std::shared_ptr<grpc::Channel> NewChannel(const std::string& address, const Secu
   // Also how long one attempt to connect may take.
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 5000);
   return grpc::CreateCustomChannel(address, security.ChannelCredentials(), arguments);
+}
+
+// What gRPC says of a connection that TLS did not accept, at either end. A server that does not
+// take our certificate, or wants one, has just closed the connection; so may a proxy whose server
+// is not there yet, which is why that is believed the second time only.
+bool IsHandshake(const absl::Status& error) {
+  return absl::StrContains(error.message(), "andshake failed");
+}
+bool IsClosed(const absl::Status& error) {
+  return absl::StrContains(error.message(), "Socket closed") ||
+         absl::StrContains(error.message(), "Connection reset");
 }
 
 std::string Holder() {
@@ -148,9 +160,16 @@ absl::StatusOr<AcquireResponse> StageClient::Acquire(
   request.set_lease_seconds(lease_seconds);
   request.set_holder(Holder());
   const SteadyTime deadline = SteadyTime::Now() + patience;
-  for (;;) {
+  for (int closed = 0;;) {
     auto answer = Unary(Control("Acquire", kShortCall), &Stage::Stub::Acquire, request);
     const bool is_missing = absl::IsUnavailable(answer.status());
+    if (is_missing && IsHandshake(answer.status())) return answer;
+    if (is_missing && IsClosed(answer.status()) && ++closed == 2) {
+      return absl::UnavailableError(absl::StrCat(
+          answer.status().message(), "; the server ends the connection: ",
+          security_.has_tls() ? "does it take this program's certificate (--tls_cert)?"
+                              : "does it want a certificate (--tls_cert, --tls_key, --tls_ca)?"));
+    }
     if (!is_missing || SteadyTime::Now() + kNextTry > deadline) return answer;
     on_missing(std::string(answer.status().message()));
     absl::SleepFor(kNextTry);  // Cancel is heard at the next try
