@@ -105,7 +105,7 @@ check '  but of a folder that is named' fails 0 '^epoch 1/1' --ntasks=4 --export
   thinwire.sbatch "$quickstart" --out named --set epochs=1
 on_machine 'mv /root/stage_server /usr/bin/'
 check 'with a port that is none' fails 2 'ports 65534' --ntasks=4 --export=ALL,THINWIRE_PORT=65534 thinwire.sbatch "$quickstart"
-on_machine 'stage_server --listen 0.0.0.0:4702 --metrics_listen ""' 2>/dev/null &
+on_machine 'stage_server --listen 0.0.0.0:4702 --insecure --metrics_listen ""' 2>/dev/null &
 check 'with a port that is taken' fails 1 '4702' --ntasks=4 --export=ALL,THINWIRE_PORT=4700 \
   thinwire.sbatch "$quickstart" --out taken --stages_wait=5
 on_machine 'pkill stage_server'
