@@ -318,7 +318,9 @@ fails 'a results volume that is full' 1 'runs/two/.*No space left on device' coo
 umount "$scratch/full"
 unset THINWIRE_RUNS
 fails 'a port of the container that is busy' 1 'cannot serve metrics at 0.0.0.0:9700' \
-  bare --network "container:$(container stage-0)" "$image"
+  bare --network "container:$(container stage-0)" "$image" stage_server --metrics_listen 0.0.0.0:9700
+fails 'a server of its own that anybody may use' 1 '--listen 0.0.0.0:4700: whoever reaches that address' \
+  bare --network none "$image"
 coproc python3 -c 'import socket, sys
 taken = socket.create_server(("127.0.0.1", 0)); print(taken.getsockname()[1], flush=True); sys.stdin.read()'
 read -r port <&"${COPROC[0]}"
