@@ -78,7 +78,7 @@ sed -i '/^security:/d' "$work/short.yaml"
 mapfile -t theirs < <(tls "$work/theirs" coordinator)
 mapfile -t late < <(tls "$work/late" coordinator)
 foreign=("${theirs[@]:0:4}" --tls_ca "$work/ours/ca.pem")
-refused 'no certificate' 'does it want a certificate \(--tls_cert' ''
+refused 'no certificate' 'does it want a certificate \(--tls_cert' '' --stages_wait 2
 refused 'a server of another authority' 'andshake failed|certificate' '' "${theirs[@]}"
 refused 'a certificate of another authority' 'does it take this program.s certificate' 'gRPC: .*andshake' "${foreign[@]}"
 refused 'an expired certificate' 'does it take this program.s certificate' 'gRPC: .*andshake' "${late[@]}"

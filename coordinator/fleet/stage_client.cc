@@ -39,14 +39,20 @@ std::shared_ptr<grpc::Channel> NewChannel(const std::string& address, const Secu
 }
 
 // What gRPC says of a connection that TLS did not accept, at either end. A server that does not
-// take our certificate, or wants one, has just closed the connection; so may a proxy whose server
-// is not there yet, which is why that is believed the second time only.
+// take our certificate, or wants one, has just closed the connection.
 bool IsHandshake(const absl::Status& error) {
   return absl::StrContains(error.message(), "andshake failed");
 }
 bool IsClosed(const absl::Status& error) {
   return absl::StrContains(error.message(), "Socket closed") ||
          absl::StrContains(error.message(), "Connection reset");
+}
+
+absl::Status AskForCertificate(const absl::Status& error, bool has_tls) {
+  return absl::UnavailableError(
+      absl::StrCat(error.message(), "; the server ends the connection: ",
+                   has_tls ? "does it take this program's certificate (--tls_cert)?"
+                           : "does it want a certificate (--tls_cert, --tls_key, --tls_ca)?"));
 }
 
 std::string Holder() {
@@ -163,14 +169,15 @@ absl::StatusOr<AcquireResponse> StageClient::Acquire(
   for (int closed = 0;;) {
     auto answer = Unary(Control("Acquire", kShortCall), &Stage::Stub::Acquire, request);
     const bool is_missing = absl::IsUnavailable(answer.status());
-    if (is_missing && IsHandshake(answer.status())) return answer;
-    if (is_missing && IsClosed(answer.status()) && ++closed == 2) {
-      return absl::UnavailableError(absl::StrCat(
-          answer.status().message(), "; the server ends the connection: ",
-          security_.has_tls() ? "does it take this program's certificate (--tls_cert)?"
-                              : "does it want a certificate (--tls_cert, --tls_key, --tls_ca)?"));
+    if (!is_missing || IsHandshake(answer.status())) return answer;
+    const bool is_closed = IsClosed(answer.status()), has_tls = security_.has_tls();
+    const bool is_over = SteadyTime::Now() + kNextTry > deadline;
+    // A proxy whose server is not there yet closes connections, too: with certificates that is
+    // believed the second time, without them not at all.
+    if (is_closed && (is_over || (has_tls && ++closed == 2))) {
+      return AskForCertificate(answer.status(), has_tls);
     }
-    if (!is_missing || SteadyTime::Now() + kNextTry > deadline) return answer;
+    if (is_over) return answer;
     on_missing(std::string(answer.status().message()));
     absl::SleepFor(kNextTry);  // Cancel is heard at the next try
   }
