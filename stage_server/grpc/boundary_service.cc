@@ -193,7 +193,7 @@ class GrpcBoundaryService final
     return reactor;
   }
 
-  const Security plaintext_;
+  const Security plaintext_{};
   const Security* security_ = &plaintext_;
   Guard guard_;
   Listeners listeners_;
