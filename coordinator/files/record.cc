@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <iterator>
 #include <system_error>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
@@ -39,6 +40,7 @@ constexpr const char* kEntries[] = {"captures",
                                     "experiment.yaml",
                                     "experiment.yaml.tmp"};
 constexpr char kMark[] = ".thinwire";
+constexpr char kLock[] = ".thinwire.lock";
 constexpr char kMarkText[] =
     "This folder holds a run of Thinwire. While this file is here, `thinwire run --overwrite` may\n"
     "remove the files and folders of that run.\n";
@@ -64,6 +66,15 @@ absl::Status CheckFree(const std::string& dir, bool overwrite) {
       dir,
       ": a run is already recorded here; give --overwrite to replace it, or another folder with "
       "--out"));
+}
+
+// AlreadyExists if another process writes a run there.
+absl::StatusOr<std::unique_ptr<FileLock>> LockFolder(const std::string& dir) {
+  absl::StatusOr<std::unique_ptr<FileLock>> lock = FileLock::Take(dir + "/" + kLock);
+  if (!absl::IsAlreadyExists(lock.status())) return lock;
+  return absl::AlreadyExistsError(
+      absl::StrCat(dir, ": another process writes a run here (it holds ", kLock,
+                   "); end it or wait for its end, or give another folder with --out"));
 }
 
 absl::Status RemoveRun(const std::string& dir) {
@@ -98,6 +109,9 @@ absl::StatusOr<std::unique_ptr<RunRecord>> RunRecord::Create(const std::string& 
                                                              bool overwrite) {
   RETURN_IF_ERROR(CheckFree(dir, overwrite));
   RETURN_IF_ERROR(MakeFolder(dir));
+  ASSIGN_OR_RETURN(std::unique_ptr<FileLock> lock, LockFolder(dir));
+  // Another process may have written its run, and ended, since the folder was found free.
+  RETURN_IF_ERROR(CheckFree(dir, overwrite));
   // A mark that is there stays: a full disk must not keep a run from being replaced.
   if (!Holds(dir, kMark)) RETURN_IF_ERROR(ReplaceFile(dir + "/" + kMark, kMarkText));
   RETURN_IF_ERROR(RemoveRun(dir));
@@ -105,7 +119,7 @@ absl::StatusOr<std::unique_ptr<RunRecord>> RunRecord::Create(const std::string& 
   const std::string path = dir + "/metrics.jsonl";
   const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
   if (file < 0) return FileError(path, "cannot open", errno);
-  return std::unique_ptr<RunRecord>(new RunRecord(dir, file));
+  return std::unique_ptr<RunRecord>(new RunRecord(dir, std::move(lock), file));
 }
 
 RunRecord::~RunRecord() { close(metrics_); }

@@ -4,7 +4,8 @@
 //   metrics.jsonl    a line per step and epoch     targets.json  where Prometheus scrapes
 //   logs/            one file per local stage      model/        the trained parameters
 //   captures/        tensors of chosen steps, if the experiment asks for them
-//   .thinwire        the mark of such a folder; made first, it stays as long as anything else
+//   .thinwire        the mark of such a folder; made first but for the lock, it stays with the rest
+//   .thinwire.lock   held by the process that writes the run
 #pragma once
 
 #include <cstdint>
@@ -15,6 +16,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "coordinator/files/file_lock.h"
 #include "proto/coordinator.pb.h"
 
 namespace thinwire {
@@ -25,7 +27,8 @@ class RunRecord {
  public:
   // Makes `dir` (and its parents) ready for a new run. AlreadyExists when a run stands there, or
   // what is left of one, unless `overwrite`: then its files are removed, and nothing else in the
-  // folder is. AlreadyExists in any case when the folder has files of these names but no mark.
+  // folder is. AlreadyExists in any case when the folder has files of these names but no mark, and
+  // when another record of the folder is open, here or in another process.
   static absl::StatusOr<std::unique_ptr<RunRecord>> Create(const std::string& dir, bool overwrite);
   ~RunRecord();
 
@@ -50,10 +53,12 @@ class RunRecord {
   absl::Status WriteTargets(const std::string& coordinator, const std::vector<std::string>& stages);
 
  private:
-  RunRecord(std::string dir, int metrics) : dir_(std::move(dir)), metrics_(metrics) {}
+  RunRecord(std::string dir, std::unique_ptr<FileLock> lock, int metrics)
+      : dir_(std::move(dir)), lock_(std::move(lock)), metrics_(metrics) {}
   absl::Status AppendLine(const std::string& line);
 
   std::string dir_;
+  std::unique_ptr<FileLock> lock_;
   int metrics_;  // file descriptor of metrics.jsonl, owned
 };
 

@@ -94,12 +94,26 @@ TEST_F(RunRecordTest, OverwriteRemovesARunThatBrokeOffBeforeItsFirstFile) {
   EXPECT_FALSE(fs::exists(dir_ + "/experiment.yaml.tmp"));
 }
 
+TEST_F(RunRecordTest, AFolderThatARunIsWrittenToIsRefusedEvenToOverwrite) {
+  auto running = Create();
+  ASSERT_TRUE(running->WriteExperiment("name: first\n").ok());
+  const absl::Status refused = RunRecord::Create(dir_, /*overwrite=*/true).status();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kAlreadyExists);
+  EXPECT_THAT(std::string(refused.message()), StartsWith(dir_ + ": another process writes a run"));
+  EXPECT_EQ(Read("experiment.yaml"), "name: first\n");
+  ASSERT_TRUE(running->Append(StepRecord()).ok());
+  running.reset();
+  EXPECT_TRUE(RunRecord::Create(dir_, /*overwrite=*/true).ok());
+}
+
 TEST_F(RunRecordTest, ARunsFolderIsMarkedBeforeAnythingElseIsMade) {
   fs::create_directories(dir_);
   fs::create_symlink("/dev/full", dir_ + "/.thinwire.tmp");
   EXPECT_THAT(std::string(RunRecord::Create(dir_, /*overwrite=*/false).status().message()),
               AllOf(HasSubstr("/.thinwire"), HasSubstr("No space left on device")));
-  EXPECT_TRUE(fs::is_empty(dir_));
+  for (const auto& entry : fs::directory_iterator(dir_)) {
+    EXPECT_EQ(entry.path().filename(), ".thinwire.lock");
+  }
 }
 
 TEST_F(RunRecordTest, AMarkAloneIsNoRun) {
