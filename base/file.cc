@@ -29,23 +29,33 @@ absl::Status CheckRegular(const std::string& path) {
 }
 
 absl::StatusOr<std::string> ReadFile(const std::string& path) {
+  std::string data;
+  struct stat about;
+  if (stat(path.c_str(), &about) == 0 && S_ISREG(about.st_mode)) {
+    data.reserve(static_cast<size_t>(about.st_size));
+  }
+  RETURN_IF_ERROR(ReadFile(path, [&](std::string_view piece) {
+    data += piece;
+    return absl::OkStatus();
+  }));
+  return data;
+}
+
+absl::Status ReadFile(const std::string& path, const FileSink& sink) {
   RETURN_IF_ERROR(CheckRegular(path));
   const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (file < 0) return FileError(path, "cannot open", errno);
-  std::string data;
-  struct stat about;
-  if (fstat(file, &about) == 0 && S_ISREG(about.st_mode)) {
-    data.reserve(static_cast<size_t>(about.st_size));
-  }
   std::vector<char> piece(size_t{1} << 20);
-  ssize_t bytes;
-  while ((bytes = read(file, piece.data(), piece.size())) > 0 || (bytes < 0 && errno == EINTR)) {
-    if (bytes > 0) data.append(piece.data(), static_cast<size_t>(bytes));
+  absl::Status status;
+  while (status.ok()) {
+    const ssize_t bytes = read(file, piece.data(), piece.size());
+    if (bytes == 0) break;
+    if (bytes < 0 && errno == EINTR) continue;
+    status = bytes < 0 ? FileError(path, "cannot read", errno)
+                       : sink({piece.data(), static_cast<size_t>(bytes)});
   }
-  const absl::Status status = bytes < 0 ? FileError(path, "cannot read", errno) : absl::OkStatus();
   close(file);
-  if (!status.ok()) return status;
-  return data;
+  return status;
 }
 
 absl::Status WriteAll(int file, const std::string& path, std::string_view data) {
@@ -84,6 +94,16 @@ absl::Status ReplaceFile(const std::string& path,
     status = FileError(path, "cannot rename", errno);
   }
   if (!status.ok()) unlink(temporary.c_str());
+  return status;
+}
+
+absl::Status SyncFolder(const std::string& path) {
+  const int folder = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (folder < 0) return FileError(path, "cannot open", errno);
+  absl::Status status;
+  // EINVAL: a file system that does not sync folders.
+  if (fsync(folder) != 0 && errno != EINVAL) status = FileError(path, "cannot sync", errno);
+  close(folder);
   return status;
 }
 

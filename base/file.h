@@ -21,6 +21,10 @@ absl::Status CheckRegular(const std::string& path);
 // All of a regular file. Errors of CheckRegular too.
 absl::StatusOr<std::string> ReadFile(const std::string& path);
 
+// The same in pieces of at most 1 MiB, in order; stops at the first error of `sink`.
+using FileSink = std::function<absl::Status(std::string_view)>;
+absl::Status ReadFile(const std::string& path, const FileSink& sink);
+
 // Writes all of `data` to the open descriptor. `path` is for messages.
 absl::Status WriteAll(int file, const std::string& path, std::string_view data);
 
@@ -33,8 +37,10 @@ absl::Status CheckReplaceable(const std::string& path);
 absl::Status ReplaceFile(const std::string& path, std::string_view data);
 
 // The same for what `write` hands to its sink.
-using FileSink = std::function<absl::Status(std::string_view)>;
 absl::Status ReplaceFile(const std::string& path,
                          const std::function<absl::Status(const FileSink&)>& write);
+
+// The folder's entries are on the disk: what was made, renamed or removed in it stays so.
+absl::Status SyncFolder(const std::string& path);
 
 }  // namespace thinwire

@@ -161,6 +161,23 @@ void LevelController::Observe(uint64_t step, double relative_error) {
   ++measured_;
 }
 
+absl::Status LevelController::Restore(const State& state) {
+  RETURN_IF_ERROR(CheckOne(codec_, "level", state.level));
+  if (state.level < spec_.min || state.level > spec_.max) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("level ", state.level, ", want ", spec_.min, " to ", spec_.max));
+  }
+  if (!std::isfinite(state.error_sum) || state.error_sum < 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("level: a sum of errors of ", state.error_sum, ", want a finite one from 0"));
+  }
+  current_ = AtLevel(codec_, state.level);
+  step_ = state.step;
+  error_sum_ = state.error_sum;
+  measured_ = state.measured;
+  return absl::OkStatus();
+}
+
 void LevelController::Conclude() {
   if (measured_ == 0) return;
   const double error = error_sum_ / measured_;

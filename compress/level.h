@@ -68,15 +68,27 @@ class LevelController {
   // The relative error of one message of `step` under the codec of that step; not negative.
   void Observe(uint64_t step, double relative_error);
 
+  // What it remembers, for checkpoints.
+  struct State {
+    double level = 0;      // in force
+    uint64_t step = 0;     // the step whose errors are in the sum
+    double error_sum = 0;  // of so many messages
+    uint32_t measured = 0;
+  };
+  State state() const { return {LevelOf(current_), step_, error_sum_, measured_}; }
+  // InvalidArgument names what is out of range: a level outside of the bounds, a sum that no errors
+  // have. Nothing is changed then. Only kByError.
+  absl::Status Restore(const State& state);
+
  private:
   void Conclude();
 
   const CodecSpec codec_;
   const LevelSpec spec_;
   CodecSpec current_, target_;
-  uint64_t step_ = 0;  // the step whose errors are in the sum
+  uint64_t step_ = 0;  // these three as in State
   double error_sum_ = 0;
-  int measured_ = 0;
+  uint32_t measured_ = 0;
 };
 
 }  // namespace thinwire

@@ -136,6 +136,19 @@ TEST(LevelByErrorTest, StartsWithinItsBounds) {
   EXPECT_EQ(Largest(TopK(0.1), ByEpoch({{1, 0.7}, {2, 0.05}})).ratio, 0.7);
 }
 
+TEST(LevelControllerTest, OneThatIsRestoredGoesOnAsTheOther) {
+  LevelController whole(TopK(0.1), ByError(0.1, 0.01, 0.5));
+  whole.Train(1, 1);
+  whole.Observe(1, 0.4);
+  whole.Observe(1, 0.2);
+  LevelController restored(TopK(0.1), ByError(0.1, 0.01, 0.5));
+  ASSERT_TRUE(restored.Restore(whole.state()).ok());
+  EXPECT_EQ(restored.Train(1, 2), whole.Train(1, 2));
+  EXPECT_GT(LevelOf(restored.Train(1, 2)), 0.1);
+  EXPECT_FALSE(restored.Restore({0.9, 1, 0, 0}).ok());
+  EXPECT_FALSE(restored.Restore({0.1, 1, -1, 1}).ok());
+}
+
 TEST(CheckLevelTest, NamesWhatItRefuses) {
   EXPECT_TRUE(CheckLevel(ByEpoch({{1, 0.5}}), TopK(0.1)).ok());
   EXPECT_THAT(Refusal(ByEpoch({{1, 1.5}}), TopK(0.1)), HasSubstr("level.by_epoch is 1.5"));

@@ -1,7 +1,7 @@
 #include "data/bytes.h"
 
 #include "absl/strings/str_cat.h"
-#include "data/sha256.h"
+#include "base/sha256.h"
 
 namespace thinwire {
 

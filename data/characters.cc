@@ -5,7 +5,7 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
-#include "data/sha256.h"
+#include "base/sha256.h"
 #include "data/unicode.h"
 
 namespace thinwire {

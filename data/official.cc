@@ -8,8 +8,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/file.h"
+#include "base/sha256.h"
 #include "base/status.h"
-#include "data/sha256.h"
 
 namespace thinwire {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "data/sha256.h"
+#include "base/sha256.h"
 
 namespace thinwire {
 namespace {

@@ -15,8 +15,8 @@
 #include "absl/strings/str_cat.h"
 #include "base/crc32c.h"
 #include "base/file.h"
+#include "base/sha256.h"
 #include "base/status.h"
-#include "data/sha256.h"
 
 namespace thinwire {
 namespace {
