@@ -297,6 +297,17 @@ absl::Status ResolveEvaluation(const Experiment& e, EvaluationConfig* evaluation
                     evaluation->recalibration_samples(), "at least 1");
 }
 
+absl::Status CheckCheckpoints(const Experiment& e) {
+  const CheckpointsConfig& checkpoint = e.checkpoint();
+  RETURN_IF_ERROR(
+      CheckValue(checkpoint.keep() >= 1, "checkpoint.keep", checkpoint.keep(), "at least 1"));
+  RETURN_IF_ERROR(CheckName("checkpoint.codec_state", "codec_state", checkpoint.codec_state(),
+                            {"full", "epoch_end", "none"}));
+  const double window = e.restarts().window();
+  return CheckValue(window > 0 && std::isfinite(window), "restarts.window", window,
+                    "a finite number of seconds above 0");
+}
+
 }  // namespace
 
 absl::Status Resolve(Experiment* e) {
@@ -310,6 +321,7 @@ absl::Status Resolve(Experiment* e) {
   RETURN_IF_ERROR(ResolveOptimizer(e));
   RETURN_IF_ERROR(ResolveLrSchedule(*e, e->mutable_lr_schedule()));
   RETURN_IF_ERROR(CheckPipeline(*e));
+  RETURN_IF_ERROR(CheckCheckpoints(*e));
   RETURN_IF_ERROR(ResolveCuts(e));
   RETURN_IF_ERROR(ResolveDevices(e));
   RETURN_IF_ERROR(ResolveCompression(*e, e->mutable_compression()));

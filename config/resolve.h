@@ -26,6 +26,8 @@ precision: fp32
 deterministic: true
 evaluation: {every: 1, compressed: true, recalibrated: false}
 metrics: {error_every: 20}
+checkpoint: {every_steps: 0, every_epochs: 1, keep: 2, codec_state: full}
+restarts: {max: 3, window: 3600}
 )";
 
 // Fills every absent field that has a meaning in this experiment (not `bits` of topk), turns

@@ -84,6 +84,14 @@ evaluation:
 metrics:
   error_every: 20
 deterministic: true
+checkpoint:
+  every_steps: 0
+  every_epochs: 1
+  keep: 2
+  codec_state: full
+restarts:
+  max: 3
+  window: 3600
 )");
 }
 
@@ -396,6 +404,15 @@ TEST(ResolveTest, ACaptureBeyondItsLimitIsRefusedWithBothNumbers) {
   EXPECT_THAT(ErrorWith({"capture={steps: [1, 2], cuts: layer2, limit_bytes: 81919}"}, kCut),
               HasSubstr("2 steps of 1 cuts have 81920 bytes, want at most capture.limit_bytes, "
                         "81919"));
+}
+
+TEST(ResolveTest, ChecksCheckpointsAndRestarts) {
+  EXPECT_EQ(With({}).checkpoint().every_epochs(), 1u);
+  EXPECT_EQ(With({"checkpoint.every_steps=50"}).checkpoint().every_steps(), 50u);
+  EXPECT_THAT(ErrorWith({"checkpoint.keep=0"}), HasSubstr("checkpoint.keep: 0, want at least 1"));
+  EXPECT_THAT(ErrorWith({"checkpoint.codec_state=epoch"}),
+              HasSubstr("checkpoint.codec_state: unknown codec_state \"epoch\""));
+  EXPECT_THAT(ErrorWith({"restarts.window=0"}), HasSubstr("restarts.window: 0"));
 }
 
 }  // namespace

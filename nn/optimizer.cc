@@ -50,6 +50,7 @@ class BufferedOptimizer final : public Optimizer {
   }
 
   int64_t steps() const override { return steps_; }
+  void set_steps(int64_t steps) override { steps_ = steps; }
 
   std::vector<OptimizerState> state() const override {
     std::vector<OptimizerState> state;

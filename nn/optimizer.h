@@ -35,8 +35,9 @@ class Optimizer {
   //                       p -= lr (m / (1 - beta1^t)) / (sqrt(s / (1 - beta2^t)) + epsilon)
   virtual absl::Status Step(double lr, double gradient_scale = 1) = 0;
 
-  // The steps taken.
+  // The steps taken, and for a state that was restored: how many had made it.
   virtual int64_t steps() const = 0;
+  virtual void set_steps(int64_t steps) = 0;
   // In model order; without parameters that nothing is remembered of.
   virtual std::vector<OptimizerState> state() const = 0;
 };

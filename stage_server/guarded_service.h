@@ -32,6 +32,9 @@ class GuardedService final : public Stage::Service {
   THINWIRE_CALL(Connect, const ConnectRequest, ConnectResponse)
   THINWIRE_CALL(Train, const TrainRequest, grpc::ServerWriter<StageEvent>)
   THINWIRE_CALL(EndTraining, const EndTrainingRequest, EndTrainingResponse)
+  THINWIRE_CALL(TakeSnapshot, const TakeSnapshotRequest, TakeSnapshotResponse)
+  THINWIRE_CALL(ReadSnapshot, const ReadSnapshotRequest, grpc::ServerWriter<FileChunk>)
+  THINWIRE_CALL(Restore, grpc::ServerReader<RestoreRequest>, RestoreResponse)
   THINWIRE_CALL(Evaluate, const EvaluateRequest, grpc::ServerWriter<StageEvent>)
   THINWIRE_CALL(ExportParameters, const ExportParametersRequest, grpc::ServerWriter<FileChunk>)
   THINWIRE_CALL(ImportParameters, grpc::ServerReader<ImportParametersRequest>,

@@ -11,8 +11,10 @@
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 #include "base/build_info.h"
 #include "base/descriptors.h"
+#include "base/steady_time.h"
 #include "grpc/support/log.h"
 #include "nlohmann/json.hpp"
 #include "spdlog/sinks/stdout_sinks.h"
@@ -21,6 +23,11 @@
 
 namespace thinwire {
 namespace {
+
+constexpr char kTerminated[] = "SIGTERM";
+// How long a run may take to leave a server that is to end, and how often it is looked.
+constexpr double kLeaveSeconds = 20, kMostLeaveSeconds = 3600;
+constexpr int kLeavingCheckMilliseconds = 50;
 
 constexpr char kDescription[] =
     "Trains one pipeline stage for a coordinator.\n\n"
@@ -92,15 +99,25 @@ std::string WaitForEnd(int signals, int lifeline) {
     if (poll(ends, 2, /*timeout=*/-1) < 0 && errno == EINTR) continue;
     signalfd_siginfo signal;
     if (ends[0].revents != 0 && read(signals, &signal, sizeof(signal)) == sizeof(signal)) {
-      return signal.ssi_signo == SIGINT ? "SIGINT" : "SIGTERM";
+      return signal.ssi_signo == SIGINT ? "SIGINT" : kTerminated;
     }
     char byte;
     if (ends[1].revents != 0 && read(lifeline, &byte, 1) <= 0) return "its coordinator ended";
   }
 }
 
+// Until no run has the server leased, the time is over, or another signal comes.
+void AwaitLeaving(const StageServer& server, int signals, double seconds) {
+  const SteadyTime deadline = SteadyTime::Now() + absl::Seconds(seconds);
+  pollfd signal = {signals, POLLIN, 0};
+  while (server.IsLeased() && SteadyTime::Now() < deadline) {
+    if (poll(&signal, 1, kLeavingCheckMilliseconds) > 0) return;
+  }
+}
+
 int Main(int argc, char** argv) {
   ServerOptions options;
+  double leave_seconds = kLeaveSeconds;
   LogOptions logging;
   int ready_fd = -1, lifeline_fd = -1;
   CLI::App app(kDescription, "stage_server");
@@ -135,6 +152,11 @@ int Main(int argc, char** argv) {
                  "file with a secret, at least 16 bytes, that every caller must show");
   app.add_flag("--insecure", options.insecure,
                "listen where others may call, with neither certificates nor a secret");
+  app.add_option(
+         "--leave_seconds", leave_seconds,
+         "on SIGTERM: how long a run may take to end its step, write a checkpoint and leave")
+      ->capture_default_str()
+      ->check(CLI::Range(0.0, kMostLeaveSeconds));
   app.add_option("--log_level", logging.level,
                  "least level of lines on stderr: debug, info, warning, error or off")
       ->capture_default_str();
@@ -176,6 +198,10 @@ int Main(int argc, char** argv) {
   if (ready_fd >= 0 && !ReportReady(ready_fd, **server)) return 1;
   const std::string cause = WaitForEnd(signals, lifeline_fd);
   process_log->Write(spdlog::level::info, "ending", {}, "the server ends: " + cause);
+  if (cause == kTerminated && lifeline_fd < 0) {
+    (*server)->AskToLeave();
+    AwaitLeaving(**server, signals, leave_seconds);
+  }
   alarm(kShutdownSeconds);
   (*server)->Shutdown();
   return 0;

@@ -184,14 +184,15 @@ absl::Status StageRun::CheckRecalibration(const EvaluateRequest& request) const 
                                                  " training samples"));
 }
 
-absl::Status StageRun::Train(uint32_t epoch, int64_t samples, const OnEvent& on_event) {
-  if (epoch < 1) {
-    return absl::InvalidArgumentError(absl::StrCat("epoch ", epoch, ": want epochs from 1"));
+absl::Status StageRun::Train(const TrainRequest& request, const OnEvent& on_event) {
+  if (request.epoch() < 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("epoch ", request.epoch(), ": want epochs from 1"));
   }
-  RETURN_IF_ERROR(CheckSamples(samples, /*training=*/true));
+  RETURN_IF_ERROR(CheckSamples(request.samples(), /*training=*/true));
   return OnExecutor([&]() -> absl::Status {
     SteadyTime reported = SteadyTime::Now();
-    const absl::Status status = executor_->Train(epoch, samples, [&](const StepReport& step) {
+    const absl::Status status = executor_->Train(request, [&](const StepReport& step) {
       if (spec_.last()) {
         StageEvent event;
         *event.mutable_step() = step;
@@ -260,6 +261,55 @@ absl::Status StageRun::ImportParameters(const std::vector<std::string>& kept,
 
 absl::Status StageRun::ExportParameters(const std::function<absl::Status(std::string_view)>& sink) {
   return OnExecutor([&] { return WriteParameters(stage_->parameters(), kPieceBytes, sink); });
+}
+
+absl::StatusOr<TakeSnapshotResponse> StageRun::TakeSnapshot(bool codec_state) {
+  {
+    absl::MutexLock lock(&snapshot_mutex_);
+    snapshot_.clear();  // its memory is for the next
+  }
+  std::vector<StateFile> files;
+  RETURN_IF_ERROR(OnExecutor([&]() -> absl::Status {
+    RETURN_IF_ERROR(stage_->CheckConnected());
+    ASSIGN_OR_RETURN(files, CopyState(stage_.get(), codec_state, AvailableMemoryBytes()));
+    return absl::OkStatus();
+  }));
+  TakeSnapshotResponse response;
+  for (const StateFile& file : files) {
+    *response.add_files()->mutable_part() = file.part;
+    response.mutable_files()->rbegin()->set_bytes(file.bytes.size());
+  }
+  absl::MutexLock lock(&snapshot_mutex_);
+  snapshot_ = std::move(files);
+  return response;
+}
+
+absl::Status StageRun::ReadSnapshot(uint32_t file,
+                                    const std::function<absl::Status(std::string_view)>& sink) {
+  std::string bytes;
+  {
+    absl::MutexLock lock(&snapshot_mutex_);
+    if (file >= snapshot_.size() || snapshot_[file].bytes.empty()) {
+      return absl::NotFoundError(absl::StrCat("file ", file, ": the snapshot has ",
+                                              snapshot_.size(), ", each is read once"));
+    }
+    bytes = std::move(snapshot_[file].bytes);
+    snapshot_[file].bytes.clear();
+  }
+  for (size_t at = 0; at < bytes.size(); at += kPieceBytes) {
+    RETURN_IF_ERROR(sink(std::string_view(bytes).substr(at, kPieceBytes)));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status StageRun::Restore(const StatePart& part, uint64_t step,
+                               const std::function<bool(std::string_view* piece)>& next) {
+  return OnExecutor([&]() -> absl::Status {
+    RETURN_IF_ERROR(stage_->CheckConnected());
+    RETURN_IF_ERROR(RestoreState(stage_.get(), part, step, AvailableMemoryBytes(), next));
+    executor_->StartAfter(step);
+    return absl::OkStatus();
+  });
 }
 
 absl::Status StageRun::ExportCapture(uint64_t step,

@@ -5,7 +5,10 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <thread>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
@@ -17,6 +20,7 @@
 #include "stage_server/log.h"
 #include "stage_server/metrics.h"
 #include "stage_server/stage/executor.h"
+#include "stage_server/stage/stage_state.h"
 
 namespace thinwire {
 
@@ -37,13 +41,22 @@ class StageRun {
   // Run on the executor's thread; the caller waits. One at a time. `on_event` is called on that
   // thread.
   using OnEvent = std::function<void(const StageEvent&)>;
-  absl::Status Train(uint32_t epoch, int64_t samples, const OnEvent& on_event);
+  absl::Status Train(const TrainRequest& request, const OnEvent& on_event);
   absl::Status Evaluate(const EvaluateRequest& request, const OnEvent& on_event);
   absl::Status Gradients(const GradientsRequest& request, const OnEvent& on_event);
   // As LocalStage's.
   absl::Status ImportParameters(const std::vector<std::string>& kept,
                                 const std::function<bool(std::string_view* piece)>& next);
   absl::Status ExportParameters(const std::function<absl::Status(std::string_view)>& sink);
+  // Copies the stage's state; see CopyState.
+  absl::StatusOr<TakeSnapshotResponse> TakeSnapshot(bool codec_state);
+  // Hands out a file of that copy, which is then forgotten. NotFound if there is none of that
+  // number. Any thread, whatever runs.
+  absl::Status ReadSnapshot(uint32_t file,
+                            const std::function<absl::Status(std::string_view)>& sink);
+  // See RestoreState.
+  absl::Status Restore(const StatePart& part, uint64_t step,
+                       const std::function<bool(std::string_view* piece)>& next);
   absl::Status ExportCapture(uint64_t step,
                              const std::function<absl::Status(std::string_view)>& sink);
   absl::StatusOr<GenerateResponse> Generate(const GenerateRequest& request);
@@ -93,6 +106,9 @@ class StageRun {
   std::optional<Feed> feed_;
   std::unique_ptr<LocalStage> stage_;
   std::unique_ptr<Executor> executor_;
+
+  absl::Mutex snapshot_mutex_;
+  std::vector<StateFile> snapshot_ ABSL_GUARDED_BY(snapshot_mutex_);  // empty: read already
 
   absl::Mutex mutex_;
   const std::function<absl::Status()>* task_ ABSL_GUARDED_BY(mutex_) = nullptr;

@@ -11,6 +11,7 @@ const char* NameOf(Direction direction) {
 
 void FillErrors(const MeasuredErrors& sums, BoundaryReport* report) {
   report->set_measured_messages(sums.messages);
+  report->set_coded_messages(sums.coded_messages);
   if (sums.messages == 0) return;
   const auto messages = static_cast<double>(sums.messages);
   report->set_relative_error(sums.relative_error / messages);

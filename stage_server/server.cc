@@ -64,6 +64,9 @@ class StageServerImpl final : public StageServer {
   const std::string& address() const override { return address_; }
   const std::string& metrics_address() const override { return metrics_address_; }
 
+  void AskToLeave() override { service_.AskToLeave(); }
+  bool IsLeased() const override { return service_.IsLeased(); }
+
   void Shutdown() override {
     if (server_ == nullptr) return;
     is_serving_ = false;

@@ -34,6 +34,9 @@ class StageServer {
   // Where it really listens, ports filled in.
   virtual const std::string& address() const = 0;
   virtual const std::string& metrics_address() const = 0;
+  // Tells the run that has the server leased to leave it, and nobody gets it any more. Any thread.
+  virtual void AskToLeave() = 0;
+  virtual bool IsLeased() const = 0;
   // Ends runs and open calls; returns within about two seconds, later only where an action or the
   // building of a stage takes longer.
   virtual void Shutdown() = 0;

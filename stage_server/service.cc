@@ -3,7 +3,6 @@
 #include <chrono>
 #include <utility>
 
-#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "base/cores.h"
 #include "base/status.h"
@@ -20,8 +19,6 @@ namespace {
 
 constexpr std::chrono::milliseconds kLeaseCheckEvery{500};
 constexpr std::chrono::milliseconds kCancelCheckEvery{100};
-// A client's messages are held in memory as soon as they come, whoever sends them.
-constexpr int kMostImports = 4;
 
 // With this machine's paths, and checked again: both may read files.
 absl::StatusOr<Experiment> ResolvedHere(const Experiment& experiment, const AllowedPaths& allowed) {
@@ -50,6 +47,11 @@ StageService::~StageService() {
 void StageService::set_leases_last() {
   absl::MutexLock lock(&mutex_);
   lease_.set_lasts();
+}
+
+void StageService::AskToLeave() {
+  absl::MutexLock lock(&mutex_);
+  ends_ = true;
 }
 
 void StageService::Stop() {
@@ -125,32 +127,6 @@ grpc::Status StageService::Refuse(const char* call, const Lease& lease, const ab
   return ToGrpcStatus(error);
 }
 
-bool StageService::BeginImport(grpc::ServerContext* context) {
-  absl::MutexLock lock(&mutex_);
-  if (imports_ >= kMostImports || stopping_) return false;
-  ++imports_;
-  openings_[context] = SteadyTime::Now() + opening_patience_;
-  return true;
-}
-
-void StageService::EndOpening(grpc::ServerContext* context) {
-  absl::MutexLock lock(&mutex_);
-  openings_.erase(context);
-}
-
-void StageService::EndImport(grpc::ServerContext* context) {
-  absl::MutexLock lock(&mutex_);
-  openings_.erase(context);
-  --imports_;
-}
-
-void StageService::CancelLateOpenings() {
-  absl::MutexLock lock(&mutex_);
-  for (const auto& [context, deadline] : openings_) {
-    if (stopping_ || SteadyTime::Now() > deadline) context->TryCancel();
-  }
-}
-
 bool StageService::WithClient(const StageRun* run, grpc::ServerContext* context,
                               const std::function<bool()>& transfer) {
   {
@@ -182,6 +158,7 @@ grpc::Status StageService::Acquire(grpc::ServerContext* context, const AcquireRe
   const absl::Status status = EndRun(
       [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
         in_force = lease_.InForce(SteadyTime::Now());
+        if (ends_) return absl::UnavailableError("this server is about to end");
         return lease_.Acquire(request->lease(), holder, request->lease_seconds(),
                               SteadyTime::Now());
       },
@@ -198,11 +175,12 @@ grpc::Status StageService::Acquire(grpc::ServerContext* context, const AcquireRe
 }
 
 grpc::Status StageService::Renew(grpc::ServerContext*, const RenewRequest* request,
-                                 RenewResponse*) {
+                                 RenewResponse* response) {
   absl::Status status;
   {
     absl::MutexLock lock(&mutex_);
     status = lease_.Renew(request->lease(), SteadyTime::Now());
+    response->set_ends(ends_);
   }
   return status.ok() ? grpc::Status::OK : Refuse("Renew", request->lease(), status);
 }
@@ -283,9 +261,8 @@ grpc::Status StageService::Train(grpc::ServerContext* context, const TrainReques
   journal_.EpochBegins((*run)->subject(), *request);
   const SteadyTime start = SteadyTime::Now();
   const absl::Status status =
-      Stream(context, run->get(), writer, [&](const StageRun::OnEvent& on_event) {
-        return (*run)->Train(request->epoch(), request->samples(), on_event);
-      });
+      Stream(context, run->get(), writer,
+             [&](const StageRun::OnEvent& on_event) { return (*run)->Train(*request, on_event); });
   if (status.ok()) journal_.EpochEnds((*run)->subject(), *request, SecondsSince(start));
   return End("Train", **run, status);
 }
@@ -334,40 +311,6 @@ grpc::Status StageService::ExportParameters(grpc::ServerContext* context,
              (*run)->ExportParameters(ChunksTo(run->get(), context, writer)));
 }
 
-grpc::Status StageService::ImportParameters(grpc::ServerContext* context,
-                                            grpc::ServerReader<ImportParametersRequest>* reader,
-                                            ImportParametersResponse*) {
-  constexpr char kCall[] = "ImportParameters";
-  ImportParametersRequest request;
-  if (!BeginImport(context)) {
-    return Refuse(kCall, {},
-                  absl::ResourceExhaustedError(absl::StrCat(
-                      kMostImports, " calls of ImportParameters are under way, want fewer")));
-  }
-  const auto end = absl::MakeCleanup([&] { EndImport(context); });
-  if (!reader->Read(&request)) {
-    return Refuse(kCall, {}, absl::InvalidArgumentError("no lease and no parameters came"));
-  }
-  EndOpening(context);
-  const Lease lease = request.lease();
-  const absl::StatusOr<std::shared_ptr<StageRun>> run = RunOf(lease);
-  if (!run.ok()) return Refuse(kCall, lease, run.status());
-  bool is_first = true;  // which is there already
-  const auto next = [&](std::string_view* piece) {
-    const auto read = [&] { return reader->Read(&request); };
-    if (!std::exchange(is_first, false) && !WithClient(run->get(), context, read)) return false;
-    *piece = request.data();
-    return true;
-  };
-  const std::vector<std::string> kept(request.kept().begin(), request.kept().end());
-  const absl::Status status = (*run)->ImportParameters(kept, next);
-  // The end of a lease cuts the file off.
-  if (const absl::Status lost = RunOf(lease).status(); !lost.ok()) {
-    return Refuse(kCall, lease, lost);
-  }
-  return End(kCall, **run, status);
-}
-
 grpc::Status StageService::Gradients(grpc::ServerContext* context, const GradientsRequest* request,
                                      grpc::ServerWriter<StageEvent>* writer) {
   const absl::StatusOr<std::shared_ptr<StageRun>> run = RunOf(request->lease());
@@ -385,6 +328,24 @@ grpc::Status StageService::Generate(grpc::ServerContext*, const GenerateRequest*
   absl::StatusOr<GenerateResponse> generated = (*run)->Generate(*request);
   if (generated.ok()) *response = *std::move(generated);
   return End("Generate", **run, generated.status());
+}
+
+grpc::Status StageService::TakeSnapshot(grpc::ServerContext*, const TakeSnapshotRequest* request,
+                                        TakeSnapshotResponse* response) {
+  const absl::StatusOr<std::shared_ptr<StageRun>> run = RunOf(request->lease());
+  if (!run.ok()) return Refuse("TakeSnapshot", request->lease(), run.status());
+  absl::StatusOr<TakeSnapshotResponse> taken = (*run)->TakeSnapshot(request->codec_state());
+  if (taken.ok()) *response = *std::move(taken);
+  return End("TakeSnapshot", **run, taken.status());
+}
+
+grpc::Status StageService::ReadSnapshot(grpc::ServerContext* context,
+                                        const ReadSnapshotRequest* request,
+                                        grpc::ServerWriter<FileChunk>* writer) {
+  const absl::StatusOr<std::shared_ptr<StageRun>> run = RunOf(request->lease());
+  if (!run.ok()) return Refuse("ReadSnapshot", request->lease(), run.status());
+  return End("ReadSnapshot", **run,
+             (*run)->ReadSnapshot(request->file(), ChunksTo(run->get(), context, writer)));
 }
 
 grpc::Status StageService::ExportCapture(grpc::ServerContext* context,

@@ -46,6 +46,12 @@ class StageService final : public Stage::Service {
                      grpc::ServerWriter<StageEvent>* writer) override;
   grpc::Status EndTraining(grpc::ServerContext* context, const EndTrainingRequest* request,
                            EndTrainingResponse* response) override;
+  grpc::Status TakeSnapshot(grpc::ServerContext* context, const TakeSnapshotRequest* request,
+                            TakeSnapshotResponse* response) override;
+  grpc::Status ReadSnapshot(grpc::ServerContext* context, const ReadSnapshotRequest* request,
+                            grpc::ServerWriter<FileChunk>* writer) override;
+  grpc::Status Restore(grpc::ServerContext* context, grpc::ServerReader<RestoreRequest>* reader,
+                       RestoreResponse* response) override;
   grpc::Status Evaluate(grpc::ServerContext* context, const EvaluateRequest* request,
                         grpc::ServerWriter<StageEvent>* writer) override;
   grpc::Status ExportParameters(grpc::ServerContext* context,
@@ -71,12 +77,15 @@ class StageService final : public Stage::Service {
   // Which paths of a coordinator's are followed; before the first call.
   void set_allowed_paths(const AllowedPaths& allowed) { allowed_ = allowed; }
 
-  // How long an import's first message may take; before the first call.
+  // How long the first message of a call that sends a file may take; before the first call.
   void set_opening_patience(absl::Duration patience) { opening_patience_ = patience; }
 
   // For /metrics; nothing while no run is configured. Any thread.
   std::optional<StageSnapshot> Snapshot() const;
   bool IsLeased() const;
+
+  // From now on nobody gets a lease, and who holds one is told to leave. Any thread.
+  void AskToLeave();
 
   // Ends whatever runs; for the server's shutdown.
   void Stop();
@@ -105,10 +114,17 @@ class StageService final : public Stage::Service {
   Sink ChunksTo(const StageRun* run, grpc::ServerContext* context,
                 grpc::ServerWriter<FileChunk>* writer);
   void WatchLease();
-  // An import may begin; its first message has to come soon, then EndOpening is called.
-  bool BeginImport(grpc::ServerContext* context);
+  // Hands a file that the client sends to `take`, piece by piece.
+  using Next = std::function<bool(std::string_view* piece)>;
+  template <typename Request>
+  using Take = std::function<absl::Status(StageRun&, const Request& first, const Next&)>;
+  template <typename Request>
+  grpc::Status Upload(const char* call, grpc::ServerContext* context,
+                      grpc::ServerReader<Request>* reader, const Take<Request>& take);
+  // An upload may begin; its first message has to come soon, then EndOpening is called.
+  bool BeginUpload(grpc::ServerContext* context);
   void EndOpening(grpc::ServerContext* context);
-  void EndImport(grpc::ServerContext* context);
+  void EndUpload(grpc::ServerContext* context);
   void CancelLateOpenings();
 
   const BackendFactory backend_;
@@ -124,9 +140,10 @@ class StageService final : public Stage::Service {
   // The run of the lease in force, with which it goes; the last call that works for it destroys it.
   std::shared_ptr<StageRun> run_ ABSL_GUARDED_BY(mutex_);
   std::set<grpc::ServerContext*> transfers_ ABSL_GUARDED_BY(mutex_);  // see WithClient
-  int imports_ ABSL_GUARDED_BY(mutex_) = 0;                           // under way
-  // Imports whose first message, with the lease, has not come, and until when it has to.
+  int uploads_ ABSL_GUARDED_BY(mutex_) = 0;                           // under way
+  // Uploads whose first message, with the lease, has not come, and until when it has to.
   std::map<grpc::ServerContext*, SteadyTime> openings_ ABSL_GUARDED_BY(mutex_);
+  bool ends_ ABSL_GUARDED_BY(mutex_) = false;  // AskToLeave
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
 
   std::mutex watcher_mutex_;  // of a timed wait, which absl::Mutex takes by the time of day

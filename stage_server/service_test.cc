@@ -157,6 +157,30 @@ class ServiceTest : public ::testing::Test {
     ReleaseResponse response;
     return stub_->Release(&context, request, &response);
   }
+  std::string ReadSnapshot(int file, grpc::StatusCode code) {
+    grpc::ClientContext context;
+    ReadSnapshotRequest request;
+    *request.mutable_lease() = LeaseOf("one");
+    request.set_file(static_cast<uint32_t>(file));
+    auto reader = stub_->ReadSnapshot(&context, request);
+    std::string bytes;
+    for (FileChunk chunk; reader->Read(&chunk);) bytes += chunk.data();
+    EXPECT_EQ(reader->Finish().error_code(), code);
+    return bytes;
+  }
+  grpc::Status Restore(const Lease& lease, const StatePart& part, const std::string& file) {
+    grpc::ClientContext context;
+    RestoreResponse response;
+    auto writer = stub_->Restore(&context, &response);
+    RestoreRequest request;
+    *request.mutable_lease() = lease;
+    *request.mutable_part() = part;
+    request.set_step(1);
+    request.set_data(file);
+    writer->Write(request);
+    writer->WritesDone();
+    return writer->Finish();
+  }
   // What the last report says of one direction of the only cut.
   BoundaryReport SenderOf(bool gradient) const {
     for (const BoundaryReport& end : report_.boundaries()) {
@@ -717,10 +741,47 @@ TEST_F(ServiceTest, ImportsUnderWayAreBoundedAndOneThatDoesNotBeginIsCancelled) 
     one.writer->WritesDone();
     refused = one.writer->Finish();
   }
-  EXPECT_THAT(refused.error_message(), HasSubstr("4 calls of ImportParameters are under way"));
+  EXPECT_THAT(refused.error_message(), HasSubstr("4 calls that send files are under way"));
   for (Import& import : silent) {
     EXPECT_EQ(import.writer->Finish().error_code(), grpc::StatusCode::CANCELLED);
   }
+}
+
+TEST_F(ServiceTest, AStateThatWasCopiedIsReadOnceAndRestoredByWhoHoldsTheLease) {
+  ASSERT_TRUE(Acquire(LeaseOf("one"), &acquired_).ok());
+  ASSERT_TRUE(Configure(LeaseOf("one"), 0, 1, &configured_).ok());
+  int steps = 0;
+  ASSERT_TRUE(Train(LeaseOf("one"), configured_.train_samples(), &steps).ok());
+  const std::string trained = Export(LeaseOf("one"));
+  grpc::ClientContext taking;
+  TakeSnapshotRequest request;
+  *request.mutable_lease() = LeaseOf("one");
+  request.set_codec_state(true);
+  TakeSnapshotResponse taken;
+  ASSERT_TRUE(stub_->TakeSnapshot(&taking, request, &taken).ok());
+  ASSERT_GE(taken.files_size(), 1);
+  EXPECT_EQ(taken.files(0).part().tensors(), "model");
+  std::vector<std::string> files;
+  for (int i = 0; i < taken.files_size(); ++i) {
+    files.push_back(ReadSnapshot(i, grpc::StatusCode::OK));
+    EXPECT_EQ(files.back().size(), taken.files(i).bytes());
+  }
+  EXPECT_EQ(files[0], trained);
+  ReadSnapshot(0, grpc::StatusCode::NOT_FOUND);
+  ASSERT_TRUE(Configure(LeaseOf("one"), 0, 1, &configured_).ok());
+  ASSERT_NE(Export(LeaseOf("one")), trained);
+  for (int i = 0; i < taken.files_size(); ++i) {
+    const grpc::Status restored = Restore(LeaseOf("one"), taken.files(i).part(), files[i]);
+    EXPECT_TRUE(restored.ok()) << restored.error_message();
+  }
+  EXPECT_EQ(Export(LeaseOf("one")), trained);
+  Lease other = LeaseOf("one");
+  other.set_secret("what nobody was told");
+  EXPECT_EQ(Restore(other, taken.files(0).part(), files[0]).error_code(),
+            grpc::StatusCode::FAILED_PRECONDITION);
+  files[0].pop_back();
+  EXPECT_THAT(Restore(LeaseOf("one"), taken.files(0).part(), files[0]).error_message(),
+              HasSubstr("model: safetensors: the file ends 1 bytes before"));
 }
 
 TEST_F(ServiceTest, HealthServiceSaysServing) {

@@ -55,6 +55,7 @@ class MessageEncoder {
   absl::StatusOr<MeasuredError> Measure(const Outgoing& outgoing, const Encoded& encoded);
 
   FeedbackSender& feedback() { return *feedback_; }
+  LevelController& level() { return level_; }
 
  private:
   MessageEncoder(const BoundarySpec& spec, SupportMaps* support,

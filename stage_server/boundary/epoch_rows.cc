@@ -14,11 +14,16 @@ EpochRows::EpochRows(const EpochSpec& spec, bool needs_ids)
 }
 
 uint64_t EpochRows::first_step() const {
-  return spec_.only_step > 0 ? spec_.only_step : StepsBefore() + 1;
+  return spec_.first_step > 0 ? spec_.first_step : StepsBefore() + 1;
 }
 
 uint64_t EpochRows::last_step() const {
-  return spec_.only_step > 0 ? spec_.only_step : StepsBefore() + batches_;
+  return spec_.last_step > 0 ? spec_.last_step : StepsBefore() + batches_;
+}
+
+std::optional<uint32_t> EpochRows::NextEpoch() const {
+  if (!spec_.goes_on) return std::nullopt;
+  return last_step() == StepsBefore() + batches_ ? spec_.epoch + 1 : spec_.epoch;
 }
 
 uint64_t EpochRows::BatchIndex(uint64_t step) const { return step - 1 - StepsBefore(); }

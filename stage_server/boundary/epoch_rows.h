@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -15,9 +16,11 @@ namespace thinwire {
 struct EpochSpec {
   Shuffle shuffle;  // its batch_size is the run's
   int microbatches = 1;
-  uint32_t epoch = 0;      // from 1
-  int64_t samples = 0;     // of the training set
-  uint64_t only_step = 0;  // the one whose messages will come; 0: those of all the epoch's steps
+  uint32_t epoch = 0;   // from 1
+  int64_t samples = 0;  // of the training set
+  // Of the run: those whose messages will come; 0: from the epoch's first, to its last.
+  uint64_t first_step = 0, last_step = 0;
+  bool goes_on = true;  // the messages that come then are the next step's
 };
 
 // Immutable: any thread.
@@ -28,11 +31,11 @@ class EpochRows {
   EpochRows(const EpochSpec& spec, bool needs_ids);
 
   uint32_t epoch() const { return spec_.epoch; }
-  // Of which steps messages will come, from the first to the last, and if they are all of the
-  // epoch.
+  // Of which steps messages will come, from the first to the last.
   uint64_t first_step() const;
   uint64_t last_step() const;
-  bool is_whole_epoch() const { return spec_.only_step == 0; }
+  // The epoch of the step that follows these; nothing where nobody has said what does.
+  std::optional<uint32_t> NextEpoch() const;
 
   // One row for each sample of the message, in order. InvalidArgument naming step or microbatch if
   // the epoch does not have it.

@@ -1,5 +1,6 @@
 #include "stage_server/boundary/message_order.h"
 
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -14,14 +15,13 @@ void MessageOrder::Start(std::shared_ptr<const EpochRows> rows) {
 
 absl::Status MessageOrder::Check(const MessageKey& key) const {
   if (rows_ == nullptr) return absl::OkStatus();
-  // What follows a single step, nobody has said.
-  if (is_complete() && !rows_->is_whole_epoch()) return absl::OkStatus();
-  const uint32_t epoch = rows_->epoch() + (is_complete() ? 1 : 0);
-  if (key.epoch == epoch && key.step == step_ && key.microbatch == microbatch_) {
+  const std::optional<uint32_t> epoch = is_complete() ? rows_->NextEpoch() : rows_->epoch();
+  if (!epoch) return absl::OkStatus();
+  if (key.epoch == *epoch && key.step == step_ && key.microbatch == microbatch_) {
     return absl::OkStatus();
   }
   return absl::InvalidArgumentError(
-      absl::StrCat("want epoch ", epoch, ", step ", step_, ", microbatch ", microbatch_));
+      absl::StrCat("want epoch ", *epoch, ", step ", step_, ", microbatch ", microbatch_));
 }
 
 void MessageOrder::Advance() {

@@ -20,8 +20,8 @@ class MessageOrder {
   void Start(std::shared_ptr<const EpochRows> rows);
 
   // InvalidArgument naming the epoch, step and microbatch wanted, if the message can come neither
-  // now nor, where all that Start announced have come, with the next Start: a peer may be an epoch
-  // ahead, and then begins that epoch. Before the first Start anything may.
+  // now nor, where all that Start announced have come, with the next Start: a peer may be ahead,
+  // and then begins the step that follows. Before the first Start anything may.
   absl::Status Check(const MessageKey& key) const;
 
   // True if all messages that Start announced have come, or it was not called yet.

@@ -9,8 +9,9 @@ namespace {
 
 // 11 samples in batches of 4, each in up to 3 microbatches but for the last of 2: three steps an
 // epoch.
-std::shared_ptr<const EpochRows> Rows(uint32_t epoch, uint64_t only_step = 0) {
-  const EpochSpec spec{{ShuffleKind::kSamples, 7, 4}, 3, epoch, 10, only_step};
+std::shared_ptr<const EpochRows> Rows(uint32_t epoch, uint64_t first_step = 0,
+                                      uint64_t last_step = 0, bool goes_on = true) {
+  const EpochSpec spec{{ShuffleKind::kSamples, 7, 4}, 3, epoch, 10, first_step, last_step, goes_on};
   return std::make_shared<const EpochRows>(spec, /*needs_ids=*/false);
 }
 
@@ -57,16 +58,31 @@ TEST(MessageOrderTest, APeerMayBeginTheNextEpochAndNoOther) {
   }
 }
 
+TEST(MessageOrderTest, BehindSomeStepsOfAnEpochTheNextOneComes) {
+  MessageOrder order;
+  order.Start(Rows(2, 4, 5));
+  EXPECT_TRUE(order.Check(Key(2, 4, 0)).ok());
+  TakeAll(&order);
+  EXPECT_TRUE(order.Check(Key(2, 6, 0)).ok());
+  EXPECT_EQ(order.Check(Key(3, 7, 0)),
+            absl::InvalidArgumentError("want epoch 2, step 6, microbatch 0"));
+  order.Start(Rows(2, 6, 6));
+  EXPECT_TRUE(order.Check(Key(2, 6, 0)).ok());
+  TakeAll(&order);
+  EXPECT_TRUE(order.Check(Key(3, 7, 0)).ok());
+  EXPECT_FALSE(order.Check(Key(2, 7, 0)).ok());
+}
+
 TEST(MessageOrderTest, BeforeTheFirstStartAndBehindASingleStepAnythingMayCome) {
   MessageOrder order;
   EXPECT_TRUE(order.is_complete());
   EXPECT_TRUE(order.Check(Key(9, 25, 0)).ok());
-  order.Start(Rows(2, /*only_step=*/5));
+  order.Start(Rows(2, 5, 5, /*goes_on=*/false));
   EXPECT_FALSE(order.Check(Key(2, 4, 0)).ok());
   EXPECT_TRUE(order.Check(Key(2, 5, 0)).ok());
   TakeAll(&order);
   EXPECT_TRUE(order.Check(Key(2, 4, 0)).ok());
-  order.Start(Rows(2, /*only_step=*/6));
+  order.Start(Rows(2, 6, 6, /*goes_on=*/false));
   EXPECT_TRUE(order.Check(Key(2, 6, 0)).ok());
   EXPECT_FALSE(order.Check(Key(2, 4, 0)).ok());
 }

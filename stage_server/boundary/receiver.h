@@ -60,8 +60,8 @@ class BoundaryReceiver {
   BoundaryStatistics statistics() const;
   const BoundarySpec& spec() const { return spec_; }
 
-  // What feedback remembers, for checkpoints. Between an epoch's last message and the next one's
-  // first.
+  // What feedback remembers, for checkpoints. Between the last message of the steps that StartEpoch
+  // announced and the next one.
   FeedbackReceiver& feedback() { return decoder_->feedback(); }
 
  private:

@@ -63,6 +63,7 @@ class BoundarySender {
 
   // What feedback remembers, for checkpoints. Between a Flush and the next Send.
   FeedbackSender& feedback() { return encoder_->feedback(); }
+  LevelController& level() { return encoder_->level(); }
 
  private:
   BoundarySender(const BoundarySpec& spec, Link* link, Worker worker,

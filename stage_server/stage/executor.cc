@@ -62,37 +62,53 @@ absl::Status CheckText(const GenerateRequest& request, const Model& model, int64
   return CheckSampling(SamplingFrom(request.sampling()));
 }
 
+// The steps that the request names, its epoch's where it names none.
+absl::StatusOr<EpochSpec> StepsOf(const TrainRequest& request, const StageSpec& spec) {
+  const auto samples = static_cast<int64_t>(request.samples());
+  const auto steps = static_cast<uint64_t>(NumBatches(samples, spec.batch_size));
+  const uint64_t before = (request.epoch() - 1) * steps;
+  EpochSpec epoch = EpochOf(spec, request.epoch(), samples);
+  epoch.first_step = request.has_first_step() ? request.first_step() : before + 1;
+  epoch.last_step = request.has_last_step() ? request.last_step() : before + steps;
+  if (before < epoch.first_step && epoch.first_step <= epoch.last_step &&
+      epoch.last_step <= before + steps) {
+    return epoch;
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("first_step ", epoch.first_step, ", last_step ", epoch.last_step, ": want ",
+                   before + 1, " to ", before + steps, ", the steps of epoch ", request.epoch()));
+}
+
 }  // namespace
 
-absl::Status Executor::Train(uint32_t epoch, int64_t samples,
+absl::Status Executor::Train(const TrainRequest& request,
                              const std::function<void(const StepReport&)>& on_step) {
   RETURN_IF_ERROR(stage_->CheckConnected());
   const StageSpec& spec = stage_->spec();
+  const auto samples = static_cast<int64_t>(request.samples());
   const int64_t steps = NumBatches(samples, spec.batch_size);
+  ASSIGN_OR_RETURN(const EpochSpec epoch, StepsOf(request, spec));
+  const auto before = static_cast<int64_t>(request.epoch() - 1) * steps;
+  const int64_t begin = static_cast<int64_t>(epoch.first_step) - 1 - before;
+  const int64_t end = static_cast<int64_t>(epoch.last_step) - before;
   SteadyTime last = SteadyTime::Now();
-  stage_->StartEpoch(EpochOf(spec, epoch, samples));
+  stage_->StartEpoch(epoch);
   Work work;
   work.phase = PHASE_TRAIN;
-  work.epoch = epoch;
-  Announce(work, {0, samples}, spec.microbatches);
-  for (int64_t i = 0; i < steps; ++i) {
+  work.epoch = request.epoch();
+  Announce(work, {begin * spec.batch_size, std::min(end * spec.batch_size, samples)},
+           spec.microbatches);
+  for (int64_t i = begin; i < end; ++i) {
     const SampleRange batch{i * spec.batch_size, std::min((i + 1) * spec.batch_size, samples)};
-    work.step = static_cast<uint64_t>((epoch - 1) * steps + i + 1);
-    work.batch_size = batch.last - batch.first;
-    work.compress = epoch > spec.warmup_epochs && work.step > spec.warmup_steps;
+    work.step = static_cast<uint64_t>(before + i + 1);
     if (!gate_.Enter(work.step)) return stage_->FlushSends(last + spec.deadline);
     StepReport report;
-    report.set_epoch(epoch);
-    report.set_step(work.step);
-    report.set_samples(work.batch_size);
-    report.set_learning_rate(LearningRate(lr_, epoch, work.step, steps));
-    absl::Status status = Accumulate(work, batch, &report);
-    if (status.ok()) status = stage_->Update(work, report.learning_rate());
+    absl::Status status = TrainStep(work, batch, steps, &report);
     if (!status.ok()) return Failed(status);
     const SteadyTime now = SteadyTime::Now();
     report.set_seconds(absl::ToDoubleSeconds(now - last));
     last = now;
-    if (i + 1 == steps) {
+    if (i + 1 == end) {
       const absl::Status sent = stage_->FlushSends(now + spec.deadline);
       if (!sent.ok()) return Failed(sent);
     }
@@ -100,6 +116,20 @@ absl::Status Executor::Train(uint32_t epoch, int64_t samples,
     on_step(report);
   }
   return absl::OkStatus();
+}
+
+absl::Status Executor::TrainStep(const Work& of_epoch, const SampleRange& batch,
+                                 int64_t steps_per_epoch, StepReport* report) {
+  const StageSpec& spec = stage_->spec();
+  Work work = of_epoch;
+  work.batch_size = batch.last - batch.first;
+  work.compress = work.epoch > spec.warmup_epochs && work.step > spec.warmup_steps;
+  report->set_epoch(work.epoch);
+  report->set_step(work.step);
+  report->set_samples(work.batch_size);
+  report->set_learning_rate(LearningRate(lr_, work.epoch, work.step, steps_per_epoch));
+  RETURN_IF_ERROR(Accumulate(work, batch, report));
+  return stage_->Update(work, report->learning_rate());
 }
 
 absl::StatusOr<StepReport> Executor::Gradients(const GradientsRequest& request) {
@@ -119,7 +149,8 @@ absl::StatusOr<StepReport> Executor::Gradients(const GradientsRequest& request) 
   report.set_step(work.step);
   report.set_samples(work.batch_size);
   EpochSpec epoch = EpochOf(spec, request.epoch(), samples);
-  epoch.only_step = work.step;
+  epoch.first_step = epoch.last_step = work.step;
+  epoch.goes_on = false;
   stage_->StartEpoch(epoch);
   Announce(work, batch, spec.microbatches);
   const absl::Status status = AccumulateOnly(work, batch, &report);

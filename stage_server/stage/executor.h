@@ -28,9 +28,11 @@ class Executor {
   // Every call fails with FailedPrecondition, and changes nothing, while the stage is not connected
   // to its neighbours. After any other error the links are closed, so that neighbours stop too.
 
-  // Trains epoch `epoch` over `samples` samples, or its first steps if gate() ends it. `on_step` is
-  // called after every step, on this thread; its loss and accuracy are set at the last stage only.
-  absl::Status Train(uint32_t epoch, int64_t samples,
+  // Trains an epoch over the training set, or those of its steps that the request names, until
+  // gate() ends it. InvalidArgument, which changes nothing, for steps that the epoch does not have.
+  // `on_step` is called after every step, on this thread; its loss and accuracy are set at the last
+  // stage only.
+  absl::Status Train(const TrainRequest& request,
                      const std::function<void(const StepReport&)>& on_step);
 
   // Leaves the gradients of one training batch's loss in the parameters' `gradient`, as Train would
@@ -54,11 +56,17 @@ class Executor {
   // The reason of the first Stop; OK before it. Any thread.
   absl::Status Stopped() const;
 
+  // The stage's state is the one that a run had after that step.
+  void StartAfter(uint64_t step) { Publish(step); }
+
   // Any thread.
   ActivitySeconds activity() const;
   uint64_t last_step() const;
 
  private:
+  // One step: `of_epoch` says which. Fills in the report, but for its seconds.
+  absl::Status TrainStep(const Work& of_epoch, const SampleRange& batch, int64_t steps_per_epoch,
+                         StepReport* report);
   // What the feed will be asked for.
   void Announce(const Work& work, const SampleRange& all, int microbatches);
   // Forward and backward of a whole batch.

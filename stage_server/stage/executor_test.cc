@@ -232,7 +232,7 @@ TEST(ExecutorTest, StopEndsAWaitForANeighbour) {
   SmallStages stages({"pipeline.stages=3", "pipeline.deadline_seconds=300"});
   const BoundarySender& sender = stages.sender("layer2", DIRECTION_ACTIVATION);
   const auto statuses = stages.AtEveryStage([&](size_t i) {
-    if (i < 2) return stages.executor(i).Train(1, stages.train_size(), [](const StepReport&) {});
+    if (i < 2) return stages.executor(i).Train(stages.Epoch(1), [](const StepReport&) {});
     // Under 1f1b stage 1 waits for a gradient once it has sent two activations.
     while (sender.statistics().train.messages < 2) absl::SleepFor(absl::Milliseconds(1));
     stages.executor(1).Stop(absl::CancelledError("enough"));
@@ -256,8 +256,7 @@ TEST(ExecutorTest, ANeighbourIsAttachedOnceAndNotAfterTheLinksWereClosed) {
 
 TEST(ExecutorTest, ASilentNeighbourIsNamedAtTheDeadline) {
   SmallStages stages({"pipeline.stages=3", "pipeline.deadline_seconds=0.05"});
-  const absl::Status status =
-      stages.executor(1).Train(1, stages.train_size(), [](const StepReport&) {});
+  const absl::Status status = stages.executor(1).Train(stages.Epoch(1), [](const StepReport&) {});
   EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded);
   EXPECT_THAT(std::string(status.message()), HasSubstr("upstream"));
   EXPECT_THAT(std::string(status.message()), HasSubstr("microbatch 0"));
@@ -267,7 +266,7 @@ TEST(ExecutorTest, ALossThatIsNoNumberNamesStageAndStep) {
   SmallStages stages({"optimizer.lr=1e30", "compression.activations.codec=none",
                       "compression.gradients.codec=none"});
   const auto statuses = stages.AtEveryStage([&](size_t i) {
-    return stages.executor(i).Train(1, stages.train_size(), [](const StepReport&) {});
+    return stages.executor(i).Train(stages.Epoch(1), [](const StepReport&) {});
   });
   EXPECT_THAT(std::string(statuses[2].message()), HasSubstr("stage 2: the loss is"));
   EXPECT_THAT(std::string(statuses[2].message()), HasSubstr("at step 2 of epoch 1"));

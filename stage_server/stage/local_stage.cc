@@ -480,6 +480,12 @@ std::vector<const Parameter*> LocalStage::parameters() const {
   return all;
 }
 
+std::vector<Optimizer*> LocalStage::optimizers() const {
+  std::vector<Optimizer*> all;
+  for (const auto& optimizer : optimizers_) all.push_back(optimizer.get());
+  return all;
+}
+
 std::vector<LocalStage::End> LocalStage::ends() const {
   const std::lock_guard<std::mutex> lock(neighbours_mutex_);
   std::vector<End> ends;

@@ -107,6 +107,8 @@ class LocalStage {
 
   // Safetensors files have names and tensors of this stage's segments.
   std::vector<const Parameter*> parameters() const;
+  // One for each of its segments.
+  std::vector<Optimizer*> optimizers() const;
 
   const StageSpec& spec() const { return spec_; }
   ActivitySeconds& activity() { return activity_; }

@@ -79,10 +79,26 @@ std::vector<absl::Status> Stages::AtEveryStage(const std::function<absl::Status(
   return statuses;
 }
 
-std::vector<double> Stages::Train(uint32_t epoch) {
+TrainRequest Stages::Epoch(uint32_t epoch) const {
+  TrainRequest request;
+  request.set_epoch(epoch);
+  request.set_samples(static_cast<uint64_t>(data_.train->size()));
+  return request;
+}
+
+std::vector<double> Stages::Train(uint32_t epoch) { return Train(Epoch(epoch)); }
+
+std::vector<double> Stages::TrainSteps(uint32_t epoch, uint64_t first_step, uint64_t last_step) {
+  TrainRequest request = Epoch(epoch);
+  request.set_first_step(first_step);
+  request.set_last_step(last_step);
+  return Train(request);
+}
+
+std::vector<double> Stages::Train(const TrainRequest& request) {
   std::vector<double> losses;
   const auto statuses = AtEveryStage([&](size_t i) {
-    return executors_[i]->Train(epoch, data_.train->size(), [&, i](const StepReport& step) {
+    return executors_[i]->Train(request, [&, i](const StepReport& step) {
       if (i + 1 == stages_.size()) losses.push_back(step.loss());
     });
   });
@@ -168,9 +184,8 @@ void Stages::AddStage(const StageSpec& spec, const Backend& backend) {
 }
 
 std::vector<absl::Status> Stages::TryTrain(uint32_t epoch) {
-  return AtEveryStage([&](size_t i) {
-    return executors_[i]->Train(epoch, data_.train->size(), [](const StepReport&) {});
-  });
+  return AtEveryStage(
+      [&](size_t i) { return executors_[i]->Train(Epoch(epoch), [](const StepReport&) {}); });
 }
 
 BoundarySender& Stages::sender(const std::string& cut, Direction direction) {

@@ -35,8 +35,9 @@ class Stages {
   // Runs `task` of every stage on a thread of its own.
   std::vector<absl::Status> AtEveryStage(const std::function<absl::Status(size_t)>& task);
 
-  // One epoch; the losses of its steps.
+  // An epoch, or these of its steps; the losses.
   std::vector<double> Train(uint32_t epoch = 1);
+  std::vector<double> TrainSteps(uint32_t epoch, uint64_t first_step, uint64_t last_step);
   // The same where stages may fail: the first error of each.
   std::vector<absl::Status> TryTrain(uint32_t epoch);
 
@@ -57,9 +58,13 @@ class Stages {
 
   Executor& executor(size_t i) { return *executors_[i]; }
   LocalStage& stage(size_t i) { return *stages_[i]; }
+  size_t size() const { return stages_.size(); }
+  // What trains a whole epoch.
+  TrainRequest Epoch(uint32_t epoch) const;
   int64_t train_size() const { return data_.train->size(); }
 
  private:
+  std::vector<double> Train(const TrainRequest& request);
   void AddStage(const StageSpec& spec, const Backend& backend);
   void JoinAll();
 

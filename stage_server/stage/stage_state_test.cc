@@ -1,0 +1,226 @@
+// A run that goes on from its state, in other processes, trains as if nothing had happened: bit for
+// bit.
+#include "stage_server/stage/stage_state.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "stage_server/stage/stages_testing.h"
+
+namespace thinwire {
+namespace {
+
+using ::testing::ElementsAreArray;
+using ::testing::HasSubstr;
+
+constexpr uint64_t kNoLimit = std::numeric_limits<uint64_t>::max();
+
+// Ten steps an epoch, the last with a smaller batch.
+constexpr char kImages[] = R"(
+name: resumed
+model: {name: resnet8, width: 4}
+data: {name: digits, batch_size: 10, limit: 97, test_limit: 20, augment: per_epoch}
+pipeline: {cuts: [stem, layer2], microbatches: 2, threads: 1}
+optimizer: {name: sgd, lr: 0.05, momentum: 0.9, weight_decay: 0.001}
+lr_schedule: {name: cosine, warmup_steps: 3, by: step}
+metrics: {error_every: 1}
+epochs: 2
+)";
+
+constexpr char kText[] = R"(
+name: resumed
+model: {name: gpt2, width: 16, layers: 2, heads: 2, dropout: 0.1}
+data: {name: shakespeare, batch_size: 6, context: 16, windows: 60, test_limit: 2}
+pipeline: {cuts: [h.0], stages: 1, microbatches: 2, threads: 1}
+optimizer: {name: adamw, lr: 0.01, weight_decay: 0.1, clip_norm: 0.5}
+epochs: 2
+)";
+
+using State = std::vector<std::vector<StateFile>>;  // of each stage
+
+State Copied(Stages* stages, bool codec_state = true) {
+  State state(stages->size());
+  const auto statuses = stages->AtEveryStage([&](size_t i) {
+    auto files = CopyState(&stages->stage(i), codec_state, kNoLimit);
+    if (files.ok()) state[i] = *std::move(files);
+    return files.status();
+  });
+  for (const absl::Status& status : statuses) EXPECT_TRUE(status.ok()) << status;
+  return state;
+}
+
+// In pieces that end anywhere.
+absl::Status RestoreOne(LocalStage* stage, const StateFile& file, uint64_t step) {
+  std::string_view rest = file.bytes;
+  return RestoreState(stage, file.part, step, kNoLimit, [&rest](std::string_view* piece) {
+    *piece = rest.substr(0, 777);
+    rest.remove_prefix(piece->size());
+    return !piece->empty();
+  });
+}
+
+void Restored(const State& state, uint64_t step, Stages* stages) {
+  const auto statuses = stages->AtEveryStage([&](size_t i) {
+    absl::Status status;
+    for (const StateFile& file : state[i]) {
+      status.Update(RestoreOne(&stages->stage(i), file, step));
+    }
+    return status;
+  });
+  for (const absl::Status& status : statuses) EXPECT_TRUE(status.ok()) << status;
+}
+
+// What two epochs make of the stages, broken off behind step `at` of the first, of the second, or
+// where they meet, and gone on with by other stages.
+void ExpectResumedEqualsUninterrupted(const char* experiment,
+                                      const std::vector<std::string>& overrides) {
+  Stages whole(experiment, overrides);
+  std::vector<double> losses = whole.Train(1);
+  const std::vector<double> second = whole.Train(2);
+  losses.insert(losses.end(), second.begin(), second.end());
+  ASSERT_EQ(losses.size(), 20u);
+  for (const uint64_t at : {4, 10, 13}) {
+    SCOPED_TRACE(at);
+    Stages before(experiment, overrides), after(experiment, overrides);
+    std::vector<double> resumed = before.TrainSteps(1, 1, std::min<uint64_t>(at, 10));
+    const auto add = [&resumed](const std::vector<double>& more) {
+      resumed.insert(resumed.end(), more.begin(), more.end());
+    };
+    if (at > 10) add(before.TrainSteps(2, 11, at));
+    Restored(Copied(&before), at, &after);
+    if (at < 10) add(after.TrainSteps(1, at + 1, 10));
+    add(after.TrainSteps(2, std::max<uint64_t>(at, 10) + 1, 20));
+    EXPECT_THAT(resumed, ElementsAreArray(losses));
+    EXPECT_THAT(after.Values(), ElementsAreArray(whole.Values()));
+  }
+}
+
+std::vector<std::string> Both(const std::string& direction) {
+  return {absl::StrCat("compression.activations={", direction, "}"),
+          absl::StrCat("compression.gradients={", direction, "}")};
+}
+
+class ResumedTest : public testing::TestWithParam<std::pair<const char*, const char*>> {};
+
+TEST_P(ResumedTest, EveryFeedbackGoesOn) {
+  ExpectResumedEqualsUninterrupted(kImages, Both(GetParam().second));
+  // Without a codec there is no error to remember.
+  if (GetParam().second == std::string("codec: none")) return;
+  for (const char* feedback : {"ef", "ef21", "aq_sgd"}) {
+    SCOPED_TRACE(feedback);
+    ExpectResumedEqualsUninterrupted(
+        kImages, Both(absl::StrCat(GetParam().second, ", feedback: ", feedback)));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Codecs, ResumedTest,
+                         testing::Values(std::pair("None", "codec: none"),
+                                         std::pair("Uniform",
+                                                   "codec: uniform, bits: 3, rounding: stochastic"),
+                                         std::pair("TopK", "codec: topk, ratio: 0.2"),
+                                         std::pair("RandomK", "codec: randomk, ratio: 0.3"),
+                                         std::pair("LowRank", "codec: low_rank, rank: 2")),
+                         [](const auto& info) { return info.param.first; });
+
+TEST(StageStateTest, OtherFormsOfStateGoOn) {
+  for (const char* direction :
+       {"codec: topk, ratio: 0.1, feedback: lazy", "codec: topk, ratio: 0.1, feedback: ef_mixed_b",
+        "codec: uniform, bits: 4, feedback: {kind: ef21, store: q4, digest_every: 1}",
+        "codec: topk, ratio: 0.1, feedback: {kind: ef, key: sample, store: fp16}",
+        "codec: topk, ratio: 0.1, level: {target_error: 0.5, min: 0.02, max: 0.6}",
+        "codec: uniform, bits: 8, level: {target_error: 0.1, min: 2, max: 8}, feedback: ef"}) {
+    SCOPED_TRACE(direction);
+    ExpectResumedEqualsUninterrupted(kImages, Both(direction));
+  }
+}
+
+TEST(StageStateTest, SchedulesOtherNumbersOfStagesAndWarmUpGoOn) {
+  for (const char* override :
+       {"pipeline.schedule=gpipe", "pipeline.stages=1", "pipeline.stages=2",
+        "compression.warmup_steps=7", "optimizer={name: adamw, lr: 0.01, weight_decay: 0.1}"}) {
+    SCOPED_TRACE(override);
+    std::vector<std::string> overrides = Both("codec: topk, ratio: 0.2, feedback: ef21");
+    overrides.push_back(override);
+    ExpectResumedEqualsUninterrupted(kImages, overrides);
+  }
+}
+
+TEST(StageStateTest, ALanguageModelWithATiedWeightDropoutAndClippingGoesOn) {
+  ExpectResumedEqualsUninterrupted(kText, {});
+  ExpectResumedEqualsUninterrupted(kText, Both("codec: topk, ratio: 0.3, feedback: ef21"));
+}
+
+TEST(StageStateTest, WithoutWhatTheCutsRememberTheFilesAreOfParameters) {
+  Stages stages(kImages, Both("codec: topk, ratio: 0.2, feedback: ef21"));
+  stages.TrainSteps(1, 1, 2);
+  const State all = Copied(&stages), without = Copied(&stages, /*codec_state=*/false);
+  for (size_t i = 0; i < stages.size(); ++i) {
+    std::vector<std::string> names;
+    for (const StateFile& file : without[i]) names.push_back(file.part.tensors());
+    EXPECT_THAT(names, ElementsAreArray({"model", "momentum_buffer"}));
+    // An outer stage has a sender and a receiver, an inner one two of each.
+    EXPECT_EQ(all[i].size(), 2u + (i == 1 ? 4 : 2));
+  }
+}
+
+TEST(StageStateTest, WhatDoesNotFitIsNamed) {
+  Stages stages(kImages, Both("codec: topk, ratio: 0.2, feedback: ef21"));
+  Stages plain(kImages, {"optimizer.momentum=0"});
+  stages.TrainSteps(1, 1, 2);
+  State state = Copied(&stages);
+  StateFile &model = state[0][0], &momentum = state[0][1], &end = state[0][2];
+  const auto error = [](Stages* into, const StateFile& file) {
+    return std::string(RestoreOne(&into->stage(0), file, 2).message());
+  };
+  EXPECT_THAT(error(&plain, momentum), HasSubstr("momentum_buffer: the optimizer remembers"));
+  EXPECT_THAT(error(&plain, end), HasSubstr("stem.activation.sender: "));
+  StateFile other = end;
+  other.part.set_cut("layer2");
+  EXPECT_THAT(error(&stages, other),
+              HasSubstr("layer2.activation.sender: stage 0 has no such end of a cut"));
+  std::string_view rest = end.bytes;
+  const absl::Status too_large =
+      RestoreState(&stages.stage(0), end.part, 2, 100, [&rest](std::string_view* piece) {
+        *piece = std::exchange(rest, "");
+        return !piece->empty();
+      });
+  EXPECT_EQ(too_large.code(), absl::StatusCode::kResourceExhausted);
+  other = end;
+  other.part.mutable_level()->set_level(1);
+  EXPECT_THAT(error(&stages, other), HasSubstr("level: this end's does not follow errors"));
+  for (StateFile* file : {&model, &momentum, &end}) {
+    file->bytes.resize(file->bytes.size() - 1);
+    EXPECT_FALSE(RestoreOne(&stages.stage(0), *file, 2).ok());
+  }
+}
+
+TEST(StageStateTest, ACopyThatDoesNotFitIntoMemoryIsRefused) {
+  Stages stages(kImages, {});
+  const absl::Status status = CopyState(&stages.stage(0), true, 1000).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("1000 are left"));
+}
+
+TEST(StageStateTest, StepsThatTheEpochDoesNotHaveAreRefused) {
+  Stages stages(kImages, {});
+  for (const auto& [first, last] : {std::pair<uint64_t, uint64_t>(0, 3), {5, 4}, {9, 11}}) {
+    TrainRequest request;
+    request.set_epoch(1);
+    request.set_samples(stages.train_size());
+    request.set_first_step(first);
+    request.set_last_step(last);
+    const absl::Status status = stages.executor(0).Train(request, [](const StepReport&) {});
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(std::string(status.message()), HasSubstr("want 1 to 10, the steps of epoch 1"));
+  }
+}
+
+}  // namespace
+}  // namespace thinwire
