@@ -12,7 +12,7 @@
 #include <sstream>
 
 #include "base/random.h"
-#include "data/sha256.h"
+#include "base/sha256.h"
 
 namespace thinwire {
 namespace {

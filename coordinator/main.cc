@@ -10,6 +10,7 @@
 #include "CLI/CLI.hpp"
 #include "base/build_info.h"
 #include "base/descriptors.h"
+#include "coordinator/checkpoint_command.h"
 #include "coordinator/codecs_command.h"
 #include "coordinator/data_command.h"
 #include "coordinator/exit_code.h"
@@ -33,6 +34,7 @@ constexpr char kRunExamples[] =
     "      --set compression.activations.ratio=0.1 --out runs/topk10\n"
     "  thinwire run experiments/quickstart.yaml --stages a:4700,b:4700,c:4700,d:4700\n"
     "  thinwire run experiments/quickstart.yaml --stages 'node{1..4}:4700' --stages_wait 300\n"
+    "  thinwire run --resume runs/quickstart --set epochs=20\n"
     "Exit codes: 0 done, 1 run failed, 2 wrong usage or experiment file, 130 interrupted.\n";
 
 constexpr char kPlanExamples[] =
@@ -151,7 +153,15 @@ void AddStages(CLI::App* command, thinwire::SessionOptions* session) {
 CLI::App* AddRun(CLI::App* app, thinwire::RunFlags* flags) {
   CLI::App* run = app->add_subcommand("run", "train an experiment");
   run->footer(kRunExamples);
-  AddExperiment(run, &flags->experiment, &flags->overrides);
+  run->add_option("EXPERIMENT", flags->experiment,
+                  "experiment file (YAML); with --resume only where no run stands yet, or to go on "
+                  "as another one");
+  AddOverrides(run, &flags->overrides);
+  run->add_option("--resume", flags->resume,
+                  "go on with the run in this folder from its last checkpoint, or begin EXPERIMENT "
+                  "there if there is none")
+      ->type_name("DIR")
+      ->check(kPath);
   run->add_option("--out", flags->out, "folder of the results (default: runs/NAME)")->check(kPath);
   run->add_flag("--overwrite", flags->overwrite, "replace a run that stands in that folder");
   AddStages(run, &flags->session);
@@ -313,6 +323,38 @@ CLI::App* AddData(CLI::App* app, thinwire::DataFlags* flags) {
   return data;
 }
 
+constexpr char kCheckpointExamples[] =
+    "DIR is the folder of a run; its checkpoints stand in DIR/checkpoints, a folder for each "
+    "step.\n"
+    "verify reads all of them and compares every file with its SHA-256. export verifies the "
+    "newest,\n"
+    "or that of --step, and copies its model to a folder of its own, which init and transformers\n"
+    "open like the model of a run that has ended.\n\n"
+    "Examples:\n"
+    "  thinwire checkpoint list runs/shakespeare\n"
+    "  thinwire checkpoint verify runs/shakespeare\n"
+    "  thinwire checkpoint export runs/shakespeare\n"
+    "  thinwire checkpoint export runs/shakespeare --step 1200 --out models/shakespeare-1200\n"
+    "Exit codes: 0 done, 1 a checkpoint is broken or the export failed, 2 wrong usage or no\n"
+    "checkpoint, 130 interrupted.\n";
+
+CLI::App* AddCheckpoint(CLI::App* app, thinwire::CheckpointFlags* flags) {
+  CLI::App* checkpoint = app->add_subcommand(
+      "checkpoint", "list or verify a run's checkpoints, or take the model out of one");
+  checkpoint->footer(kCheckpointExamples);
+  checkpoint->add_option("ACTION", flags->action, "list, verify or export")
+      ->required()
+      ->check(CLI::IsMember({"list", "verify", "export"}));
+  checkpoint->add_option("DIR", flags->run, "folder of the run")->required()->check(kPath);
+  checkpoint->add_option("--step", flags->step,
+                         "verify: this checkpoint alone; export: this one, not the newest");
+  checkpoint
+      ->add_option("--out", flags->out,
+                   "export: folder of the model, new or empty (default: DIR/model-step-N)")
+      ->check(kPath);
+  return checkpoint;
+}
+
 // Prints what CLI11 makes of a command line that it did not accept, or the help that was asked for.
 int Leave(const CLI::App& app, const CLI::ParseError& error) {
   std::ostringstream help;
@@ -345,6 +387,8 @@ int main(int argc, char** argv) {
   const CLI::App* codecs = AddCodecs(&app, &codecs_flags);
   thinwire::DataFlags data_flags;
   const CLI::App* data = AddData(&app, &data_flags);
+  thinwire::CheckpointFlags checkpoint_flags;
+  const CLI::App* checkpoint = AddCheckpoint(&app, &checkpoint_flags);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -355,5 +399,6 @@ int main(int argc, char** argv) {
   if (probe->parsed()) return thinwire::ProbeCommand(probe_flags, &interruption);
   if (codecs->parsed()) return thinwire::CodecsCommand(codecs_flags, &interruption);
   if (data->parsed()) return thinwire::DataCommand(data_flags, &interruption);
+  if (checkpoint->parsed()) return thinwire::CheckpointCommand(checkpoint_flags, &interruption);
   return thinwire::PlanCommand(plan_flags, &interruption);
 }

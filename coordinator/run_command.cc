@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
+#include "base/file.h"
 #include "base/printable.h"
 #include "base/status.h"
 #include "base/steady_time.h"
@@ -29,6 +30,8 @@
 #include "coordinator/run/model_files.h"
 #include "coordinator/run/model_shares.h"
 #include "coordinator/run/progress.h"
+#include "coordinator/run/restore.h"
+#include "coordinator/run/resumable.h"
 #include "coordinator/run/run.h"
 #include "monitoring/metrics_server.h"
 
@@ -81,24 +84,25 @@ class Greeter final : public RunObserver {
  public:
   Greeter(RunPlace place, Progress* progress) : place_(std::move(place)), progress_(*progress) {}
   absl::Status OnStart(const RunPlan& plan) override {
-    progress_.Say(Banner(place_, plan));
+    if (!std::exchange(has_greeted_, true)) progress_.Say(Banner(place_, plan));
     return absl::OkStatus();
   }
 
  private:
   const RunPlace place_;
   Progress& progress_;
+  bool has_greeted_ = false;
 };
 
 // Keeps the parameters of the last epoch on disk.
 class ModelKeeper final : public RunObserver {
  public:
-  ModelKeeper(Fleet* fleet, SideFiles beside, std::string dir)
-      : fleet_(*fleet), beside_(std::move(beside)), dir_(std::move(dir)) {}
-  absl::Status OnTrained(uint32_t) override { return SaveModel(&fleet_, beside_, dir_); }
+  ModelKeeper(Session* session, SideFiles beside, std::string dir)
+      : session_(*session), beside_(std::move(beside)), dir_(std::move(dir)) {}
+  absl::Status OnTrained(uint32_t) override { return SaveModel(session_.fleet(), beside_, dir_); }
 
  private:
-  Fleet& fleet_;
+  Session& session_;  // whose fleet may be another after a loss
   const SideFiles beside_;
   const std::string dir_;
 };
@@ -122,6 +126,15 @@ class Observers final : public RunObserver {
   absl::Status OnCapture(uint64_t step, const std::vector<std::string>& files) override {
     return Tell(&RunObserver::OnCapture, step, files);
   }
+  absl::Status OnCheckpoint(const CheckpointManifest& manifest) override {
+    return Tell(&RunObserver::OnCheckpoint, manifest);
+  }
+  absl::Status OnEvent(const RunEvent& event) override {
+    return Tell(&RunObserver::OnEvent, event);
+  }
+  absl::Status OnWarning(const std::string& line) override {
+    return Tell(&RunObserver::OnWarning, line);
+  }
 
  private:
   template <typename Method, typename... Arguments>
@@ -136,10 +149,12 @@ class Observers final : public RunObserver {
 // One `thinwire run`, after the experiment and the folder have been accepted.
 class RecordedRun {
  public:
-  RecordedRun(const RunFlags& flags, Experiment experiment, std::unique_ptr<RunRecord> record,
-              Interruption* interruption)
+  // `from`: where an earlier one left off.
+  RecordedRun(const RunFlags& flags, Experiment experiment, std::optional<FoundCheckpoint> from,
+              std::unique_ptr<RunRecord> record, Interruption* interruption)
       : flags_(flags),
         experiment_(std::move(experiment)),
+        from_(std::move(from)),
         record_(std::move(record)),
         interruption_(*interruption),
         progress_({stdout, &TerminalColumns, flags.quiet, &SteadyTime::Now}) {}
@@ -160,6 +175,7 @@ class RecordedRun {
     RETURN_IF_ERROR(record_->WriteExperiment(ToYaml(experiment_)));
     SessionOptions options = flags_.session;
     options.logs_dir = record_->logs_dir();
+    options.lease_file = record_->lease_path();
     if (!flags_.quiet) options.say_waiting = [this](const auto& line) { progress_.Say(line); };
     ASSIGN_OR_RETURN(session_,
                      Session::Start(experiment_.name(), experiment_, options, &interruption_));
@@ -171,13 +187,27 @@ class RecordedRun {
     std::vector<RunObserver*> observers = {&recorder, &metrics};
     if (!flags_.quiet) observers.push_back(&greeter);
     observers.push_back(&progress_);
-    ASSIGN_OR_RETURN(SideFiles beside, SideFilesOf(experiment_));
-    ModelKeeper keeper(session_->fleet(), std::move(beside), record_->model_dir());
+    RunOptions run = OptionsOfRun();
+    ASSIGN_OR_RETURN(run.beside, SideFilesOf(experiment_));
+    ModelKeeper keeper(session_.get(), run.beside, record_->model_dir());
     observers.push_back(&keeper);
     Observers all(observers);
-    const absl::Status status = RunExperiment(experiment_, session_->fleet(), &all, &summary_);
+    const absl::Status status = RunExperiment(experiment_, session_->fleet(), &all, &summary_, run);
     if (!status.ok() && !interruption_.seen()) metrics.Failed(status);
     return status;
+  }
+
+  RunOptions OptionsOfRun() {
+    RunOptions options;
+    options.run = session_->run();
+    options.checkpoints = record_->checkpoints_dir();
+    options.from = from_;
+    options.metrics_bytes = [this] { return record_->MetricsBytes(); };
+    options.cut_metrics = [this](uint64_t bytes) { return record_->CutMetrics(bytes); };
+    options.next_generation = [this](const Failure& loss) {
+      return session_->NextGeneration(loss);
+    };
+    return options;
   }
 
   absl::Status RecordCausality() {
@@ -203,7 +233,8 @@ class RecordedRun {
     absl::Status written = RecordCausality();
     written.Update(record_->WriteSummary(summary_));
     if (interrupted) {
-      progress_.Say("interrupted; what was reached is in " + record_->dir());
+      progress_.Say(absl::StrCat("interrupted; what was reached is in ", record_->dir(),
+                                 ", go on with thinwire run --resume ", record_->dir()));
       if (!absl::IsCancelled(status)) progress_.Say(std::string(status.message()));
     } else if (status.ok() && !flags_.quiet) {
       progress_.Say(Farewell());
@@ -230,6 +261,7 @@ class RecordedRun {
 
   const RunFlags& flags_;
   const Experiment experiment_;
+  const std::optional<FoundCheckpoint> from_;
   const std::unique_ptr<RunRecord> record_;
   Interruption& interruption_;
   Progress progress_;
@@ -244,6 +276,7 @@ absl::StatusOr<Experiment> Load(RunFlags* flags) {
   if (!listen.ok()) {
     return absl::Status(listen.code(), absl::StrCat("--metrics_listen: ", listen.message()));
   }
+  flags->session.takes_spares = true;
   return LoadForStages(flags->experiment, flags->overrides, &flags->session);
 }
 
@@ -267,6 +300,55 @@ absl::Status CheckInitial(const Experiment& experiment, bool quiet) {
   return absl::OkStatus();
 }
 
+// What is told only by the flags together. A folder to go on with in which no run stands is one to
+// begin in, where there is something to begin.
+absl::Status CheckUsage(RunFlags* flags) {
+  if (flags->resume.empty()) {
+    if (!flags->experiment.empty()) return absl::OkStatus();
+    return absl::InvalidArgumentError("no experiment, want EXPERIMENT or --resume DIR");
+  }
+  if (flags->overwrite || !flags->out.empty()) {
+    return absl::InvalidArgumentError("--resume with --out or --overwrite, want it alone");
+  }
+  const std::string recorded = flags->resume + "/experiment.yaml";
+  const absl::Status is_there = ReadFile(recorded).status();
+  if (is_there.ok()) {
+    if (flags->experiment.empty()) flags->experiment = recorded;
+    return absl::OkStatus();
+  }
+  if (!absl::IsNotFound(is_there) || flags->experiment.empty()) return is_there;
+  flags->out = std::exchange(flags->resume, "");
+  flags->overwrite = true;  // what is there was broken off before it began
+  return absl::OkStatus();
+}
+
+std::string DirOf(const RunFlags& flags, const Experiment& experiment) {
+  return flags.out.empty() ? "runs/" + experiment.name() : flags.out;
+}
+
+// Where `now` begins in the folder of a run: nowhere in a new one, and in one that was killed
+// before its first checkpoint.
+absl::StatusOr<std::optional<FoundCheckpoint>> FindResumption(const RunFlags& flags,
+                                                              const Experiment& now,
+                                                              const RunRecord& record) {
+  if (flags.resume.empty()) return std::nullopt;
+  absl::StatusOr<FoundCheckpoint> found = NewestCheckpoint(record.checkpoints_dir());
+  if (absl::IsNotFound(found.status())) {
+    if (!flags.quiet) {
+      std::fprintf(stderr, "thinwire: %s: no checkpoint, beginning anew\n",
+                   PrintableLine(record.dir()).c_str());
+    }
+    return std::nullopt;
+  }
+  RETURN_IF_ERROR(found.status());
+  ASSIGN_OR_RETURN(const Experiment then, ExperimentOf(*found));
+  RETURN_IF_ERROR(CheckGoesOn(then, now));
+  for (const std::string& line : found->skipped) {
+    std::fprintf(stderr, "thinwire: warning: %s\n", PrintableLine(line).c_str());
+  }
+  return *std::move(found);
+}
+
 absl::Status Warn(const Experiment& experiment) {
   ASSIGN_OR_RETURN(const std::vector<std::string> warnings, PlanWarnings(experiment));
   for (const std::string& warning : warnings) {
@@ -278,6 +360,8 @@ absl::Status Warn(const Experiment& experiment) {
 }  // namespace
 
 int RunCommand(RunFlags flags, Interruption* interruption) {
+  const absl::Status usage = CheckUsage(&flags);
+  if (!usage.ok()) return Complain(usage, kExitUsage);
   absl::StatusOr<Experiment> experiment = Load(&flags);
   if (!experiment.ok()) return Complain(experiment.status(), kExitUsage);
   const absl::Status state = CheckState(flags, *experiment);
@@ -286,13 +370,20 @@ int RunCommand(RunFlags flags, Interruption* interruption) {
   if (!initial.ok()) return Complain(initial, kExitUsage);
   const absl::Status warned = flags.quiet ? absl::OkStatus() : Warn(*experiment);
   if (!warned.ok()) return Complain(warned, kExitUsage);
-  const std::string dir = flags.out.empty() ? "runs/" + experiment->name() : flags.out;
-  auto record = RunRecord::Create(dir, flags.overwrite);
+  auto record = flags.resume.empty() ? RunRecord::Create(DirOf(flags, *experiment), flags.overwrite)
+                                     : RunRecord::Open(flags.resume);
   if (!record.ok()) {
     return Complain(record.status(),
                     absl::IsAlreadyExists(record.status()) ? kExitUsage : kExitFailed);
   }
-  return RecordedRun(flags, *std::move(experiment), *std::move(record), interruption).Run();
+  absl::StatusOr<std::optional<FoundCheckpoint>> from =
+      FindResumption(flags, *experiment, **record);
+  if (!from.ok()) {
+    return Complain(from.status(), absl::IsDataLoss(from.status()) ? kExitFailed : kExitUsage);
+  }
+  return RecordedRun(flags, *std::move(experiment), *std::move(from), *std::move(record),
+                     interruption)
+      .Run();
 }
 
 }  // namespace thinwire

@@ -11,10 +11,11 @@ namespace thinwire {
 
 // What the command line says.
 struct RunFlags {
-  std::string experiment;              // path of the file
+  std::string experiment;              // path of the file; may be empty with `resume`
   std::vector<std::string> overrides;  // path=value
   std::string out;                     // empty: runs/NAME
   bool overwrite = false;
+  std::string resume;                          // folder of a run to go on with; empty: none
   SessionOptions session;                      // its logs_dir is the run's
   std::string metrics_listen = "127.0.0.1:0";  // host:port
   double metrics_linger_seconds = 0;

@@ -268,11 +268,11 @@ TEST_F(RunCommandTest, AnAddressThatIsNoneIsAUsageErrorBeforeAnythingIsWritten) 
 }
 
 TEST_F(RunCommandTest, AWrongNumberOfStagesIsAUsageErrorBeforeAnythingIsWritten) {
-  flags_.overrides = {"pipeline.stages=1"};
+  flags_.overrides = {"pipeline.cuts=[layer1, layer2]", "pipeline.stages=3"};
   ::testing::internal::CaptureStderr();
   EXPECT_EQ(Run(), kExitUsage);
   EXPECT_THAT(::testing::internal::GetCapturedStderr(),
-              HasSubstr("--stages: 2 addresses, want 1, the experiment's pipeline.stages"));
+              HasSubstr("--stages: 2 addresses, want 3, the experiment's pipeline.stages"));
   EXPECT_FALSE(fs::exists(flags_.out));
 }
 

@@ -19,8 +19,15 @@ namespace thinwire {
 
 struct SessionOptions {
   std::vector<std::string> stages;  // addresses of servers started by hand; empty: launch them here
-  bool allow_other_build = false;   // than this program's
-  double wait_seconds = 15;         // for the servers to be there
+  // More addresses, to which stages move that are lost; filled in only where they are taken.
+  bool takes_spares = false;
+  std::vector<std::string> spares;
+  bool allow_other_build = false;  // than this program's
+  double wait_seconds = 15;        // for the servers to be there
+  double return_seconds = 300;     // for one that was lost to come back
+  // Where the lease is kept for whoever comes back to these servers; empty: nowhere. One that is
+  // there is taken up.
+  std::string lease_file;
   std::function<void(const std::string&)> say_waiting;  // lines while they are not; null: none
   SecurityOptions security;  // towards these servers; a path left empty is the experiment's
   // The rest is about servers that are launched here.
@@ -31,8 +38,8 @@ struct SessionOptions {
 };
 
 // The experiment of a file, with as many stages as `options->stages` names where neither the file
-// nor an override says; these become one address per stage. Errors of LoadExperiment, and
-// InvalidArgument for addresses.
+// nor an override says; these become one address per stage, and spares. Errors of LoadExperiment,
+// and InvalidArgument for addresses.
 absl::StatusOr<Experiment> LoadForStages(const std::string& path,
                                          const std::vector<std::string>& overrides,
                                          SessionOptions* options);
@@ -53,6 +60,11 @@ class Session {
   const std::string& run() const { return run_; }
   Fleet* fleet() { return fleet_.get(); }
 
+  // The stages again when one was lost for that reason: launched ones that died or hang are started
+  // anew; of others one that is silent moves to a spare, or is waited for. They are leased with the
+  // next generation once Acquire is called; the fleet before is gone. On the main thread.
+  absl::StatusOr<Fleet*> NextGeneration(const Failure& loss);
+
   // Frees the stages of their lease: the fleet makes no call after it, and signals are not for it
   // any more. Launched stages go on serving their metrics. Idempotent.
   void Release();
@@ -62,9 +74,18 @@ class Session {
       : run_(std::move(run)), interruption_(*interruption) {}
   absl::Status Launch(const std::string& name, const Experiment& experiment,
                       const SessionOptions& options);
+  // Takes up what the lease's file says, if it is there, and writes what is to be said now.
+  absl::Status ReadLease();
+  absl::Status WriteLease() const;
+  absl::Status MakeFleet();
+  absl::Status RestartLocal(int stage);
 
-  const std::string run_;
+  std::string run_;
   Interruption& interruption_;
+  std::string lease_file_;
+  FleetOptions fleet_options_;
+  std::vector<std::string> addresses_, spares_;
+  absl::Duration return_patience_;
   std::unique_ptr<TemporaryFolder> logs_;
   std::unique_ptr<Fleet> fleet_;
   bool released_ = false;

@@ -2,6 +2,10 @@
 
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <fstream>
 
 #include "base/build_info.h"
 #include "coordinator/fleet/fake_stage_testing.h"
@@ -69,6 +73,41 @@ TEST_F(SessionTest, AStageOfAnotherBuildIsLeasedOnlyWhenThatIsAllowed) {
               AllOf(HasSubstr("is of build \"another\", this program of build \"" + BuildId()),
                     HasSubstr("--allow_other_build")));
   EXPECT_TRUE(Start(/*allow_other_build=*/true)->fleet()->Acquire(&answers).ok());
+}
+
+TEST_F(SessionTest, WhoComesBackToItsServersHasTheLeaseUntilItIsReleased) {
+  SessionOptions options;
+  options.stages = {stage_.address()};
+  options.lease_file = ::testing::TempDir() + "/lease";
+  const auto start = [&] {
+    auto session = Session::Start("digits", Experiment(), options, &interruption_);
+    EXPECT_TRUE(session.ok()) << session.status();
+    return *std::move(session);
+  };
+  std::vector<AcquireResponse> answers;
+  const auto killed = start();
+  ASSERT_TRUE(killed->fleet()->Acquire(&answers).ok());
+  const Lease first = stage_.lease();
+  struct stat file;
+  ASSERT_EQ(stat(options.lease_file.c_str(), &file), 0);
+  EXPECT_EQ(file.st_mode & 0777, 0600u);
+  const auto back = start();
+  ASSERT_TRUE(back->fleet()->Acquire(&answers).ok());
+  EXPECT_EQ(back->run(), killed->run());
+  EXPECT_EQ(stage_.lease().secret(), first.secret());
+  EXPECT_EQ(stage_.lease().generation(), 2u);
+  const auto next = back->NextGeneration({0, Failure::Kind::kSilent, absl::UnavailableError("")});
+  ASSERT_TRUE(next.ok()) << next.status();
+  ASSERT_TRUE((*next)->Acquire(&answers).ok());
+  EXPECT_EQ(stage_.lease().generation(), 3u);
+  back->Release();
+  EXPECT_NE(stat(options.lease_file.c_str(), &file), 0);
+  std::ofstream(options.lease_file) << "no lease";
+  EXPECT_THAT(
+      std::string(
+          Session::Start("digits", Experiment(), options, &interruption_).status().message()),
+      HasSubstr("is no lease"));
+  unlink(options.lease_file.c_str());
 }
 
 TEST_F(SessionTest, AFolderForLogsThatCannotBeMadeIsNamed) {

@@ -32,6 +32,21 @@ absl::StatusOr<ModelFolder> ModelFolder::Open(const std::string& dir) {
   return folder;
 }
 
+absl::StatusOr<ModelFolder> ModelFolder::OpenFiles(const std::string& dir,
+                                                   const std::vector<std::string>& files) {
+  ModelFolder folder(dir);
+  for (const std::string& name : files) {
+    ASSIGN_OR_RETURN(OpenTensorFile file, OpenTensorFile::Open(dir + "/" + name));
+    for (const TensorPlace& tensor : file.header().tensors) {
+      if (folder.tensors_.insert({tensor.name, {tensor, folder.files_.size()}}).second) continue;
+      return absl::DataLossError(
+          absl::StrCat(dir, "/", name, ": ", tensor.name, " stands in another file, too"));
+    }
+    folder.files_.push_back(std::move(file));
+  }
+  return folder;
+}
+
 absl::Status ModelFolder::OpenSingle() {
   ASSIGN_OR_RETURN(OpenTensorFile file, OpenTensorFile::Open(dir_ + "/" + kModelFile));
   for (const TensorPlace& tensor : file.header().tensors) tensors_[tensor.name] = {tensor, 0};
@@ -67,6 +82,19 @@ absl::Status ModelFolder::OpenShards(const std::string& text) {
     files_.push_back(std::move(file));
   }
   return absl::OkStatus();
+}
+
+absl::Status WriteModelIndex(const std::string& dir, const std::vector<std::string>& files) {
+  nlohmann::json weight_map = nlohmann::json::object();
+  uint64_t total_bytes = 0;
+  for (const std::string& name : files) {
+    ASSIGN_OR_RETURN(const OpenTensorFile file, OpenTensorFile::Open(dir + "/" + name));
+    for (const TensorPlace& tensor : file.header().tensors) weight_map[tensor.name] = name;
+    total_bytes += file.data_bytes();
+  }
+  const nlohmann::json index = {{"metadata", {{"total_size", total_bytes}}},
+                                {"weight_map", std::move(weight_map)}};
+  return ReplaceFile(dir + "/" + kModelIndex, index.dump(2) + "\n");
 }
 
 }  // namespace thinwire

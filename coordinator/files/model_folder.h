@@ -23,6 +23,10 @@ class ModelFolder {
   // index names and its shard does not have.
   static absl::StatusOr<ModelFolder> Open(const std::string& dir);
 
+  // The tensors of these files of `dir`, no name in two of them: DataLoss names one that is.
+  static absl::StatusOr<ModelFolder> OpenFiles(const std::string& dir,
+                                               const std::vector<std::string>& files);
+
   const std::string& dir() const { return dir_; }
 
   struct Entry {
@@ -46,5 +50,9 @@ class ModelFolder {
   std::vector<OpenTensorFile> files_;
   std::map<std::string, Entry> tensors_;
 };
+
+// Writes model.safetensors.index.json into `dir`: which tensor stands in which of these files of
+// it. Errors name the file that is no safetensors file, or the index.
+absl::Status WriteModelIndex(const std::string& dir, const std::vector<std::string>& files);
 
 }  // namespace thinwire

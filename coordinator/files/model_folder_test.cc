@@ -62,6 +62,19 @@ TEST_F(ModelFolderTest, ShardsAreReadByTheirIndexAndStayWhatTheyWere) {
   EXPECT_EQ(DataOf(*folder, "y"), "efgh");
 }
 
+TEST_F(ModelFolderTest, AnIndexIsWrittenOfTheFilesHeaders) {
+  Write("a.safetensors", {{"x", "F32", {1}, "abcd"}});
+  Write("b.safetensors", {{"y", "F32", {1}, "efgh"}});
+  Write("other.safetensors", {{"z", "U8", {1}, "i"}});
+  ASSERT_TRUE(WriteModelIndex(dir_, {"a.safetensors", "b.safetensors"}).ok());
+  const auto folder = ModelFolder::Open(dir_);
+  ASSERT_TRUE(folder.ok()) << folder.status();
+  EXPECT_THAT(folder->tensors(), SizeIs(2));
+  EXPECT_EQ(DataOf(*folder, "y"), "efgh");
+  EXPECT_THAT(std::string(WriteModelIndex(dir_, {"c.safetensors"}).message()),
+              HasSubstr("/c.safetensors: cannot open: No such file"));
+}
+
 TEST_F(ModelFolderTest, AFolderWithoutAModelSaysWhatItLacks) {
   EXPECT_EQ(ErrorOfOpening(),
             dir_ + ": has neither model.safetensors nor model.safetensors.index.json");

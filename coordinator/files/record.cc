@@ -28,6 +28,7 @@ using Json = nlohmann::ordered_json;
 
 // Files of these names may be anybody's; beside the mark they are a run's.
 constexpr const char* kEntries[] = {"captures",
+                                    "checkpoints",
                                     "model",
                                     "model.old",
                                     "model.tmp",
@@ -38,7 +39,9 @@ constexpr const char* kEntries[] = {"captures",
                                     "summary.json",
                                     "summary.json.tmp",
                                     "experiment.yaml",
-                                    "experiment.yaml.tmp"};
+                                    "experiment.yaml.tmp",
+                                    ".thinwire.lease",
+                                    ".thinwire.lease.tmp"};
 constexpr char kMark[] = ".thinwire";
 constexpr char kLock[] = ".thinwire.lock";
 constexpr char kMarkText[] =
@@ -64,8 +67,8 @@ absl::Status CheckFree(const std::string& dir, bool overwrite) {
   if (overwrite) return absl::OkStatus();
   return absl::AlreadyExistsError(absl::StrCat(
       dir,
-      ": a run is already recorded here; give --overwrite to replace it, or another folder with "
-      "--out"));
+      ": a run is already recorded here; give --resume to go on with it, --overwrite to replace "
+      "it, or another folder with --out"));
 }
 
 // AlreadyExists if another process writes a run there.
@@ -115,11 +118,47 @@ absl::StatusOr<std::unique_ptr<RunRecord>> RunRecord::Create(const std::string& 
   // A mark that is there stays: a full disk must not keep a run from being replaced.
   if (!Holds(dir, kMark)) RETURN_IF_ERROR(ReplaceFile(dir + "/" + kMark, kMarkText));
   RETURN_IF_ERROR(RemoveRun(dir));
+  return Make(dir, std::move(lock));
+}
+
+absl::StatusOr<std::unique_ptr<RunRecord>> RunRecord::Open(const std::string& dir) {
+  for (const char* entry : {kMark, "experiment.yaml"}) {
+    if (Holds(dir, entry)) continue;
+    return absl::NotFoundError(
+        absl::StrCat(dir, ": no run to go on with is recorded here: there is no ", entry));
+  }
+  ASSIGN_OR_RETURN(std::unique_ptr<FileLock> lock, LockFolder(dir));
+  return Make(dir, std::move(lock));
+}
+
+absl::StatusOr<std::unique_ptr<RunRecord>> RunRecord::Make(const std::string& dir,
+                                                           std::unique_ptr<FileLock> lock) {
   RETURN_IF_ERROR(MakeFolder(dir + "/logs"));
   const std::string path = dir + "/metrics.jsonl";
-  const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  const int file = open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
   if (file < 0) return FileError(path, "cannot open", errno);
   return std::unique_ptr<RunRecord>(new RunRecord(dir, std::move(lock), file));
+}
+
+absl::StatusOr<uint64_t> RunRecord::MetricsBytes() const {
+  struct stat ours;
+  if (fstat(metrics_, &ours) == 0) return static_cast<uint64_t>(ours.st_size);
+  return FileError(dir_ + "/metrics.jsonl", "cannot look at", errno);
+}
+
+absl::Status RunRecord::CutMetrics(uint64_t bytes) {
+  const std::string path = dir_ + "/metrics.jsonl";
+  ASSIGN_OR_RETURN(uint64_t size, MetricsBytes());
+  size = std::min(size, bytes);
+  // Of a machine that was lost the end of a line may be.
+  for (char last = 0; size > 0; --size) {
+    if (pread(metrics_, &last, 1, static_cast<off_t>(size - 1)) != 1) {
+      return FileError(path, "cannot read", errno);
+    }
+    if (last == '\n') break;
+  }
+  if (ftruncate(metrics_, static_cast<off_t>(size)) == 0) return absl::OkStatus();
+  return FileError(path, "cannot cut off", errno);
 }
 
 RunRecord::~RunRecord() { close(metrics_); }

@@ -3,9 +3,11 @@
 //   experiment.yaml  the resolved experiment       summary.json  outcome, epochs, boundaries
 //   metrics.jsonl    a line per step and epoch     targets.json  where Prometheus scrapes
 //   logs/            one file per local stage      model/        the trained parameters
+//   checkpoints/     from which the run goes on (coordinator/checkpoint/)
 //   captures/        tensors of chosen steps, if the experiment asks for them
 //   .thinwire        the mark of such a folder; made first but for the lock, it stays with the rest
 //   .thinwire.lock   held by the process that writes the run
+//   .thinwire.lease  of its user only: what a session needs to take its stages over
 #pragma once
 
 #include <cstdint>
@@ -30,17 +32,29 @@ class RunRecord {
   // folder is. AlreadyExists in any case when the folder has files of these names but no mark, and
   // when another record of the folder is open, here or in another process.
   static absl::StatusOr<std::unique_ptr<RunRecord>> Create(const std::string& dir, bool overwrite);
+  // The run that stands in `dir`, to go on with. NotFound when none does; errors of the lock as
+  // Create's.
+  static absl::StatusOr<std::unique_ptr<RunRecord>> Open(const std::string& dir);
   ~RunRecord();
 
   const std::string& dir() const { return dir_; }
   std::string logs_dir() const { return dir_ + "/logs"; }
   std::string model_dir() const { return dir_ + "/model"; }
+  std::string checkpoints_dir() const { return dir_ + "/checkpoints"; }
+  std::string experiment_path() const { return dir_ + "/experiment.yaml"; }
+  // Where a session keeps what it needs to take its stages over.
+  std::string lease_path() const { return dir_ + "/.thinwire.lease"; }
 
   absl::Status WriteExperiment(const std::string& yaml);
 
   // One line of metrics.jsonl each, handed to the system before the call returns.
   absl::Status Append(const StepRecord& step);
   absl::Status Append(const EpochRecord& epoch);
+
+  // Bytes of metrics.jsonl. CutMetrics takes what is behind so many off again, and a line that its
+  // writer did not end.
+  absl::StatusOr<uint64_t> MetricsBytes() const;
+  absl::Status CutMetrics(uint64_t bytes);
 
   // captures/step-N.safetensors of the stages' files, tensors in order of their names. DataLoss
   // names the stage whose file is malformed, and the step.
@@ -55,6 +69,8 @@ class RunRecord {
  private:
   RunRecord(std::string dir, std::unique_ptr<FileLock> lock, int metrics)
       : dir_(std::move(dir)), lock_(std::move(lock)), metrics_(metrics) {}
+  static absl::StatusOr<std::unique_ptr<RunRecord>> Make(const std::string& dir,
+                                                         std::unique_ptr<FileLock> lock);
   absl::Status AppendLine(const std::string& line);
 
   std::string dir_;

@@ -191,5 +191,33 @@ TEST_F(RunRecordTest, AFolderThatCannotBeMadeIsAnErrorThatNamesIt) {
   EXPECT_THAT(std::string(record.status().message()), HasSubstr("/file/run"));
 }
 
+TEST_F(RunRecordTest, ARunIsGoneOnWithBehindTheLinesThatAreKept) {
+  StepRecord step;
+  uint64_t bytes = 0;
+  {
+    auto record = Create();
+    ASSERT_TRUE(record->WriteExperiment("name: one\n").ok());
+    ASSERT_TRUE(record->Append(step).ok());
+    bytes = *record->MetricsBytes();
+    ASSERT_TRUE(record->Append(step).ok());
+  }
+  const std::string first = Read("metrics.jsonl").substr(0, bytes);
+  auto record = RunRecord::Open(dir_);
+  ASSERT_TRUE(record.ok()) << record.status();
+  EXPECT_EQ(Read("experiment.yaml"), "name: one\n");
+  ASSERT_TRUE((*record)->CutMetrics(bytes).ok());
+  EXPECT_EQ(Read("metrics.jsonl"), first);
+  // A line whose end is not there goes, more than there is may be asked for.
+  std::ofstream(dir_ + "/metrics.jsonl", std::ios::app) << "{\"type\":";
+  ASSERT_TRUE((*record)->CutMetrics(1000000).ok());
+  EXPECT_EQ(Read("metrics.jsonl"), first);
+  EXPECT_TRUE(absl::IsAlreadyExists(RunRecord::Open(dir_).status()));
+}
+
+TEST_F(RunRecordTest, AFolderWithoutARunIsNotGoneOnWith) {
+  fs::create_directories(dir_);
+  EXPECT_THAT(std::string(RunRecord::Open(dir_).status().message()), HasSubstr("no run to go on"));
+}
+
 }  // namespace
 }  // namespace thinwire

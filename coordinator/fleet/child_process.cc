@@ -80,8 +80,7 @@ absl::StatusOr<pid_t> StartChild(const ChildOptions& options) {
   std::vector<std::string> arguments = options.arguments;
   std::vector<std::string> environment = ChildEnvironment(options.threads);
   const int null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-  const int log_fd =
-      open(options.log.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0666);
+  const int log_fd = open(options.log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
   if (log_fd < 0) {
     const int error = errno;
     close(null_fd);

@@ -26,12 +26,29 @@ int Rank(const Failure& failure) {
   }
 }
 
+// The likeliest cause first.
+void Sort(std::vector<Failure>* failures) {
+  std::stable_sort(failures->begin(), failures->end(),
+                   [](const Failure& a, const Failure& b) { return Rank(a) < Rank(b); });
+}
+
 }  // namespace
+
+Failure CauseOf(std::vector<Failure> failures) {
+  assert(!failures.empty());
+  Sort(&failures);
+  return failures.front();
+}
+
+bool IsLoss(const Failure& cause) {
+  if (cause.stage == Failure::kCoordinator) return false;
+  return cause.kind != Failure::Kind::kError || absl::IsUnavailable(cause.status) ||
+         absl::IsDeadlineExceeded(cause.status) || absl::IsCancelled(cause.status);
+}
 
 absl::Status RootCause(std::vector<Failure> failures) {
   assert(!failures.empty());
-  std::stable_sort(failures.begin(), failures.end(),
-                   [](const Failure& a, const Failure& b) { return Rank(a) < Rank(b); });
+  Sort(&failures);
   const Failure& cause = failures.front();
   if (cause.stage == Failure::kCoordinator) return cause.status;  // the stages only followed
   std::string message(cause.status.message());

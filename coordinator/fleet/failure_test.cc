@@ -50,5 +50,14 @@ TEST(RootCauseTest, TheCoordinatorsOwnFailureStandsAlone) {
             "disk is full");
 }
 
+TEST(FailureTest, WhatIsGoneOrOutOfReachIsALossAndAnErrorOfTheWorkIsNot) {
+  using Kind = Failure::Kind;
+  EXPECT_TRUE(IsLoss({1, Kind::kDead, absl::UnavailableError("died")}));
+  EXPECT_TRUE(IsLoss({1, Kind::kSilent, absl::UnavailableError("silent")}));
+  EXPECT_TRUE(IsLoss({1, Kind::kError, absl::DeadlineExceededError("no message")}));
+  EXPECT_FALSE(IsLoss({1, Kind::kError, absl::InvalidArgumentError("bad")}));
+  EXPECT_FALSE(IsLoss({Failure::kCoordinator, Kind::kError, absl::UnavailableError("disk")}));
+}
+
 }  // namespace
 }  // namespace thinwire

@@ -53,16 +53,26 @@ grpc::Status FakeStage::Hang(grpc::ServerContext* context) {
   return grpc::Status(grpc::StatusCode::CANCELLED, "cancelled");
 }
 
-grpc::Status FakeStage::Acquire(grpc::ServerContext*, const AcquireRequest*,
+Lease FakeStage::lease() const {
+  absl::MutexLock lock(&mutex_);
+  return lease_;
+}
+
+grpc::Status FakeStage::Acquire(grpc::ServerContext*, const AcquireRequest* request,
                                 AcquireResponse* response) {
   Note("Acquire");
+  {
+    absl::MutexLock lock(&mutex_);
+    lease_ = request->lease();
+  }
   response->set_cores(4);
   *response->mutable_build() = build;
   response->set_metrics_address(metrics_address);
   return acquire();
 }
 
-grpc::Status FakeStage::Renew(grpc::ServerContext*, const RenewRequest*, RenewResponse*) {
+grpc::Status FakeStage::Renew(grpc::ServerContext*, const RenewRequest*, RenewResponse* response) {
+  response->set_ends(ends);
   return renew();
 }
 
@@ -138,6 +148,50 @@ std::string FakeStage::imported() const {
 std::vector<std::string> FakeStage::kept() const {
   absl::MutexLock lock(&mutex_);
   return kept_;
+}
+
+grpc::Status FakeStage::TakeSnapshot(grpc::ServerContext*, const TakeSnapshotRequest* request,
+                                     TakeSnapshotResponse* response) {
+  Note(request->codec_state() ? "TakeSnapshot with codec state" : "TakeSnapshot");
+  for (const auto& [part, file] : state) {
+    *response->add_files()->mutable_part() = part;
+    response->mutable_files()->rbegin()->set_bytes(file.size());
+  }
+  return grpc::Status::OK;
+}
+
+grpc::Status FakeStage::ReadSnapshot(grpc::ServerContext*, const ReadSnapshotRequest* request,
+                                     grpc::ServerWriter<FileChunk>* writer) {
+  FileChunk chunk;
+  chunk.set_data(state[request->file()].second);
+  writer->Write(chunk);
+  return grpc::Status::OK;
+}
+
+grpc::Status FakeStage::Restore(grpc::ServerContext*, grpc::ServerReader<RestoreRequest>* reader,
+                                RestoreResponse*) {
+  Note("Restore");
+  std::pair<StatePart, std::string> restored;
+  for (RestoreRequest request; reader->Read(&request);) {
+    restored.second += request.data();
+    if (!request.has_part()) continue;
+    restored.first = request.part();
+    absl::MutexLock lock(&mutex_);
+    restored_step_ = request.step();
+  }
+  absl::MutexLock lock(&mutex_);
+  restored_.push_back(std::move(restored));
+  return grpc::Status::OK;
+}
+
+std::vector<std::pair<StatePart, std::string>> FakeStage::restored() const {
+  absl::MutexLock lock(&mutex_);
+  return restored_;
+}
+
+uint64_t FakeStage::restored_step() const {
+  absl::MutexLock lock(&mutex_);
+  return restored_step_;
 }
 
 grpc::Status FakeStage::Gradients(grpc::ServerContext*, const GradientsRequest* request,

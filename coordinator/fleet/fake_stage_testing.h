@@ -1,9 +1,11 @@
 // A stage server of a test, in the test's own process: answers by a script and trains nothing.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -23,8 +25,13 @@ class FakeStage final : public Stage::Service {
   ~FakeStage() override;
 
   const std::string& address() const { return address_; }
+  // The last that was taken.
+  Lease lease() const;
   // Names of the calls that came, Renew left out.
   std::vector<std::string> calls() const;
+  // What was restored, in order of arrival: parts with their files; and of which step.
+  std::vector<std::pair<StatePart, std::string>> restored() const;
+  uint64_t restored_step() const;
   // The safetensors file that was imported last, and the parameters that stayed as they were.
   std::string imported() const;
   std::vector<std::string> kept() const;
@@ -34,12 +41,14 @@ class FakeStage final : public Stage::Service {
   BuildInfo build;  // its build_id is the test's own
   std::string metrics_address;
   ConfigureResponse configured;
-  std::string exported;   // the safetensors file
-  std::string captured;   // likewise, the same for every step
-  std::string gradients;  // likewise, the same for every batch
+  std::string exported;                                  // the safetensors file
+  std::string captured;                                  // likewise, the same for every step
+  std::string gradients;                                 // likewise, the same for every batch
+  std::vector<std::pair<StatePart, std::string>> state;  // the files of a snapshot
   std::function<grpc::Status(const TrainRequest&, grpc::ServerContext*, Writer*)> train;
   std::function<grpc::Status(const EvaluateRequest&, grpc::ServerContext*, Writer*)> evaluate;
   std::function<grpc::Status()> acquire, renew;
+  std::atomic<bool> ends{false};  // what Renew answers; at any time
   std::function<grpc::Status(const GenerateRequest&, GenerateResponse*)> generate;
   // Unimplemented unless set.
   std::function<grpc::Status(const EndTrainingRequest&, EndTrainingResponse*)> end_training;
@@ -55,6 +64,12 @@ class FakeStage final : public Stage::Service {
   grpc::Status Train(grpc::ServerContext*, const TrainRequest*, Writer*) override;
   grpc::Status EndTraining(grpc::ServerContext*, const EndTrainingRequest*,
                            EndTrainingResponse*) override;
+  grpc::Status TakeSnapshot(grpc::ServerContext*, const TakeSnapshotRequest*,
+                            TakeSnapshotResponse*) override;
+  grpc::Status ReadSnapshot(grpc::ServerContext*, const ReadSnapshotRequest*,
+                            grpc::ServerWriter<FileChunk>*) override;
+  grpc::Status Restore(grpc::ServerContext*, grpc::ServerReader<RestoreRequest>*,
+                       RestoreResponse*) override;
   grpc::Status Evaluate(grpc::ServerContext*, const EvaluateRequest*, Writer*) override;
   grpc::Status ExportParameters(grpc::ServerContext*, const ExportParametersRequest*,
                                 grpc::ServerWriter<FileChunk>*) override;
@@ -71,8 +86,11 @@ class FakeStage final : public Stage::Service {
 
   mutable absl::Mutex mutex_;
   std::vector<std::string> calls_ ABSL_GUARDED_BY(mutex_);
+  Lease lease_ ABSL_GUARDED_BY(mutex_);
   std::string imported_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::string> kept_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::pair<StatePart, std::string>> restored_ ABSL_GUARDED_BY(mutex_);
+  uint64_t restored_step_ ABSL_GUARDED_BY(mutex_) = 0;
   std::string address_;
   std::unique_ptr<grpc::Server> server_;
 };

@@ -38,8 +38,8 @@ Fleet::Fleet(const std::vector<std::string>& addresses, const std::string& run,
     : options_(options) {
   Lease lease;
   lease.set_run(run);
-  lease.set_generation(1);
-  lease.set_secret(NewSecret());
+  lease.set_generation(options.generation);
+  lease.set_secret(options.lease_secret.empty() ? NewSecret() : options.lease_secret);
   for (size_t i = 0; i < addresses.size(); ++i) {
     clients_.push_back(
         std::make_unique<StageClient>(static_cast<int>(i), addresses[i], lease, options.security));
@@ -63,8 +63,11 @@ absl::Status Fleet::Acquire(std::vector<AcquireResponse>* answers) {
     RETURN_IF_ERROR(CheckBuild(client, answer->build()));
     (*answers)[i] = *std::move(answer);
     // At once: others may take longer to come than this one's lease lasts.
-    heartbeats_[i] = std::make_unique<Heartbeat>(
-        &client, options_.heartbeat, [this](Failure failure) { Fail(std::move(failure)); });
+    heartbeats_[i] =
+        std::make_unique<Heartbeat>(&client, options_.heartbeat, [this](Failure failure) {
+          failure.kind == Failure::Kind::kEnds ? Leave(std::move(failure))
+                                               : Fail(std::move(failure));
+        });
     return absl::OkStatus();
   });
   acquired_ = status.ok();
@@ -103,12 +106,21 @@ absl::Status Fleet::OnAll(const std::function<absl::Status(StageClient&)>& work)
 absl::Status Fleet::TrainOnAll(const std::function<absl::Status(StageClient&)>& work) {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
+    if (leaving_ || ends_step_) {
+      ends_step_ = true;  // the one before
+      return absl::CancelledError(leaving_ ? leaving_->status.message() : "interrupted");
+    }
     trains_ = true;
   }
   const absl::Status status = OnAll(work);
   const std::lock_guard<std::mutex> lock(mutex_);
   trains_ = false;
   return status.ok() && ends_step_ ? absl::CancelledError("interrupted") : status;
+}
+
+void Fleet::set_in_epoch(bool in_epoch) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  in_epoch_ = in_epoch;
 }
 
 bool Fleet::ended_after_step() const {
@@ -156,7 +168,7 @@ bool Fleet::AskWhoIsLost() {
   if (!acquired_) return false;  // not all are leased yet
   std::atomic<bool> any_is_gone = false;
   OnThreads(size(), [this, &any_is_gone](int i) {
-    const absl::Status answer = stage(i).Renew(kAnswer);
+    const absl::Status answer = stage(i).Renew(kAnswer).status();
     if (absl::IsUnavailable(answer)) {
       any_is_gone = true;
       Fail({i, Failure::Kind::kSilent,
@@ -183,13 +195,34 @@ void Fleet::Fail(Failure failure) {
   const std::lock_guard<std::mutex> lock(mutex_);
   failures_.push_back(std::move(failure));
   changed_.notify_all();
+  // What is fetched in the background is of no use without all stages.
+  for (auto& client : clients_) client->CancelSnapshot();
+}
+
+void Fleet::Leave(Failure stage) {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (leaving_) return;
+    leaving_ = stage;
+    if (!trains_ || ends_step_) return;  // before the next training then, or already
+    ends_step_ = true;
+  }
+  if (!EndTraining()) Fail(std::move(stage));
+}
+
+std::optional<Failure> Fleet::leaving() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return asked_to_end_ ? std::nullopt : leaving_;
 }
 
 void Fleet::Interrupt() {
   bool ends_step;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    ends_step = ends_step_ = trains_;
+    asked_to_end_ = true;
+    ends_step = trains_;
+    ends_step_ = trains_ || in_epoch_;
+    if (in_epoch_ && !trains_) return;
   }
   // The training may be over meanwhile, and this changes nothing then.
   if (ends_step && EndTraining()) return;
@@ -205,6 +238,14 @@ bool Fleet::interrupted() const {
   const std::lock_guard<std::mutex> lock(mutex_);
   return interrupted_;
 }
+
+std::optional<Failure> Fleet::cause() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (failures_.empty()) return std::nullopt;
+  return CauseOf(failures_);
+}
+
+void Fleet::Abandon() { heartbeats_.clear(); }
 
 void Fleet::Release() {
   heartbeats_.clear();

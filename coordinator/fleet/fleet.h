@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,7 +22,10 @@ namespace thinwire {
 
 struct FleetOptions {
   double lease_seconds = 15;
-  std::string build;  // that every stage must be of (base/build_info.h); empty: any
+  // Of the leases: who comes back to a run's stages has its secret and a higher generation.
+  uint64_t generation = 1;
+  std::string lease_secret = {};  // empty: a new one
+  std::string build;              // that every stage must be of (base/build_info.h); empty: any
   absl::Duration patience = absl::Seconds(15);          // for stages to be there
   std::function<void(const std::string&)> say_waiting;  // lines while they are not; null: none
   Security security;
@@ -37,8 +41,7 @@ struct FleetOptions {
 // interrupted training first ends its step.
 class Fleet {
  public:
-  // One stage per address, in order. All leases are for `run`, generation 1, with a secret of their
-  // own.
+  // One stage per address, in order. All leases are for `run`.
   Fleet(const std::vector<std::string>& addresses, const std::string& run,
         const FleetOptions& options);
   ~Fleet();
@@ -62,15 +65,28 @@ class Fleet {
   // The same for `work` that trains: Interrupt lets all stages end the step that any of them has
   // begun. Cancelled then, too, but the stages are there for other calls, all after that step.
   absl::Status TrainOnAll(const std::function<absl::Status(StageClient&)>& work);
-  // Whether that was how TrainOnAll ended.
+  // While set, Interrupt between two TrainOnAlls cancels nothing: the next one does not begin. Any
+  // thread.
+  void set_in_epoch(bool in_epoch);
+  // Whether that was how TrainOnAll ended, or would not begin.
   bool ended_after_step() const;
+  // The first stage that is to end and waits for us to leave it, unless Interrupt was called: then
+  // TrainOnAll ends after a step, as after Interrupt, and begins no more.
+  std::optional<Failure> leaving() const;
 
   // A failure seen elsewhere: a process that died, a file that cannot be written. Any thread.
   void Fail(Failure failure);
 
-  // Cancels everything at once, but for TrainOnAll. Any thread.
+  // Cancels everything at once, but for TrainOnAll and the fetch of a snapshot. Any thread.
   void Interrupt();
   bool interrupted() const;
+
+  // Why it has failed; nothing if it has not.
+  std::optional<Failure> cause() const;
+
+  // Stops the heartbeats and leaves the leases as they are, to be taken over or to run out. No
+  // other call after it.
+  void Abandon();
 
   // Stops the heartbeats and frees the stages that answer. No other call after it.
   void Release();
@@ -78,6 +94,7 @@ class Fleet {
  private:
   absl::Status CheckBuild(const StageClient& client, const BuildInfo& build) const;
   bool EndTraining();
+  void Leave(Failure stage);
   void AwaitAll();
   void CancelAll();
   // Reports stages that are gone or do not answer; true if any is gone.
@@ -95,7 +112,10 @@ class Fleet {
   std::condition_variable changed_;
   int running_ ABSL_GUARDED_BY(mutex_) = 0;  // threads of OnAll
   bool interrupted_ ABSL_GUARDED_BY(mutex_) = false;
+  bool asked_to_end_ ABSL_GUARDED_BY(mutex_) = false;  // by Interrupt
+  std::optional<Failure> leaving_ ABSL_GUARDED_BY(mutex_);
   bool trains_ ABSL_GUARDED_BY(mutex_) = false;            // in TrainOnAll
+  bool in_epoch_ ABSL_GUARDED_BY(mutex_) = false;
   bool ends_step_ ABSL_GUARDED_BY(mutex_) = false;         // which Interrupt has asked for
   std::vector<Failure> failures_ ABSL_GUARDED_BY(mutex_);  // in order of arrival
 };

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
+#include "absl/time/clock.h"
 #include "coordinator/fleet/fake_stage_testing.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -218,6 +219,48 @@ TEST_F(FleetTest, NoMoreCallsAreMadeAfterAFailure) {
   auto fleet = Acquired(Patient());
   ASSERT_FALSE(TrainAll(fleet.get()).ok());
   EXPECT_THAT(std::string(TrainAll(fleet.get()).message()), HasSubstr("broken"));
+}
+
+TEST_F(FleetTest, BetweenTwoPartsOfAnEpochAnInterruptionCancelsNothingAndNoneFollows) {
+  const auto fleet = Acquired(Patient());
+  fleet->set_in_epoch(true);
+  fleet->Interrupt();
+  EXPECT_TRUE(fleet->ended_after_step());
+  EXPECT_TRUE(
+      fleet->OnAll([](StageClient& stage) { return stage.TakeSnapshot(true).status(); }).ok());
+  EXPECT_TRUE(absl::IsCancelled(fleet->TrainOnAll([](StageClient&) { return absl::OkStatus(); })));
+}
+
+TEST_F(FleetTest, AStageThatIsToEndIsLeftAfterAStep) {
+  std::atomic<bool> ended = false;
+  for (FakeStage& stage : stages_) {
+    stage.end_training = [&](const EndTrainingRequest& request, EndTrainingResponse* response) {
+      response->set_begun_step(7);
+      if (request.has_last_step()) ended = true;
+      return grpc::Status::OK;
+    };
+    stage.train = [&](const TrainRequest&, grpc::ServerContext* context, FakeStage::Writer*) {
+      while (!ended && !context->IsCancelled()) absl::SleepFor(absl::Milliseconds(1));
+      return grpc::Status::OK;
+    };
+  }
+  const auto fleet = Acquired(Patient());
+  EXPECT_FALSE(fleet->leaving());
+  stages_[1].ends = true;
+  const auto train = [](StageClient& stage) {
+    return stage.Train(TrainRequest(), [](const StageEvent&) { return absl::OkStatus(); });
+  };
+  EXPECT_TRUE(absl::IsCancelled(fleet->TrainOnAll(train)));
+  EXPECT_TRUE(fleet->ended_after_step());
+  ASSERT_TRUE(fleet->leaving());
+  EXPECT_EQ(fleet->leaving()->stage, 1);
+  EXPECT_FALSE(fleet->cause());
+  // Other calls are made, and no training begins any more.
+  EXPECT_TRUE(fleet->OnAll([](StageClient&) { return absl::OkStatus(); }).ok());
+  ended = false;
+  EXPECT_TRUE(absl::IsCancelled(fleet->TrainOnAll(train)));
+  fleet->Interrupt();
+  EXPECT_FALSE(fleet->leaving());
 }
 
 }  // namespace

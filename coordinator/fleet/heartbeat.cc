@@ -47,10 +47,15 @@ void Heartbeat::Loop() {
   do {
     // At most half of the silence: a pause that lets one renewal run out leaves time for another.
     const absl::Duration patience = std::min(left, options_.silence / 2);
-    const absl::Status status = client_->Renew(patience);
+    const absl::StatusOr<RenewResponse> answer = client_->Renew(patience);
+    const absl::Status& status = answer.status();
     if (absl::IsCancelled(status)) return;
     if (!status.ok() && !IsSilence(status)) {
-      return on_failure_({client_->stage(), Failure::Kind::kError, status});
+      return on_failure_({client_->stage(), Failure::Kind::kUnleased, status});
+    }
+    if (answer.ok() && answer->ends() && !std::exchange(told_end_, true)) {
+      on_failure_({client_->stage(), Failure::Kind::kEnds,
+                   absl::UnavailableError(absl::StrCat(client_->Name(), " is about to end"))});
     }
     const SteadyTime now = options_.now();
     const absl::Duration taken = now - since;  // by the renewal and the wait before it

@@ -21,9 +21,10 @@ struct HeartbeatOptions {
 };
 
 // A thread that renews the lease. Reports at most one failure, on that thread: kSilent, "stage 2
-// (127.0.0.1:4711) has not answered for 10 s", or kError when the stage answers that the lease is
-// not ours any more. Only time in which we were there to listen is silence: after a pause of this
-// process the stage has all of it anew.
+// (127.0.0.1:4711) has not answered for 10 s", or kUnleased when the stage answers that the lease
+// is not ours any more; and goes on behind another report, kEnds, once the stage says that it is to
+// end. Only time in which we were there to listen is silence: after a pause of this process the
+// stage has all of it anew.
 class Heartbeat {
  public:
   using OnFailure = std::function<void(Failure)>;
@@ -43,6 +44,7 @@ class Heartbeat {
   StageClient* const client_;
   const HeartbeatOptions options_;
   const OnFailure on_failure_;
+  bool told_end_ = false;  // the thread's
   // A standard mutex, as stopping_ is waited for with a deadline: see SteadyTime::chrono.
   std::mutex mutex_;
   std::condition_variable stopping_;

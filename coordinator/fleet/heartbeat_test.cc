@@ -92,7 +92,7 @@ TEST_F(HeartbeatTest, AfterAPauseAStageHasAllOfTheTimeAnew) {
 TEST_F(HeartbeatTest, ALeaseThatIsNotOursIsAFailureAtOnce) {
   Beat({{20, grpc::StatusCode::FAILED_PRECONDITION}}, /*renewals=*/100);
   ASSERT_NE(failure_, nullptr);
-  EXPECT_EQ(failure_->kind, Failure::Kind::kError);
+  EXPECT_EQ(failure_->kind, Failure::Kind::kUnleased);
   EXPECT_EQ(renewals_, 1u);
 }
 

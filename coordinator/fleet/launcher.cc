@@ -69,6 +69,10 @@ std::string LocalStages::LogOf(int stage) const {
   return absl::StrCat(options_.logs_dir, "/stage-", stage, ".log");
 }
 
+std::string LocalStages::SocketOf(int stage) const {
+  return absl::StrCat(sockets_->path(), "/stage-", stage, ".sock");
+}
+
 absl::Status LocalStages::MakeSocketFolder() {
   const char* parent = getenv("TMPDIR");
   std::string folder = parent != nullptr && *parent != 0 ? parent : "/tmp";
@@ -88,8 +92,7 @@ absl::Status LocalStages::Spawn(int stage) {
   child.name = absl::StrCat("stage ", stage);
   child.arguments = {
       options_.binary,
-      options_.tcp ? "--listen=127.0.0.1:0"
-                   : absl::StrCat("--listen=unix:", sockets_->path(), "/stage-", stage, ".sock"),
+      options_.tcp ? "--listen=127.0.0.1:0" : absl::StrCat("--listen=unix:", SocketOf(stage)),
       "--metrics_listen=127.0.0.1:0", absl::StrCat("--ready_fd=", ready[1]),
       absl::StrCat("--lifeline_fd=", lifeline_[0]),
       // The paths are of the user who starts it.
@@ -170,7 +173,9 @@ void LocalStages::Watch(std::function<void(Failure)> on_death) {
 
 void LocalStages::WatchLoop(const std::function<void(Failure)>& on_death) {
   std::vector<pollfd> entries;
-  for (int fd : process_fds_) entries.push_back({fd, POLLIN, 0});
+  for (int i = 0; i < options_.stages; ++i) {
+    entries.push_back({processes_[i] == 0 ? -1 : process_fds_[i], POLLIN, 0});
+  }
   entries.push_back({stop_watching_[0], POLLIN, 0});
   while (true) {
     if (poll(entries.data(), entries.size(), /*timeout=*/-1) < 0) continue;  // EINTR
@@ -183,36 +188,56 @@ void LocalStages::WatchLoop(const std::function<void(Failure)>& on_death) {
   }
 }
 
-void LocalStages::Stop(absl::Duration grace) {
-  for (int* fd : {&stop_watching_[1], &lifeline_[1]}) {
-    if (*fd >= 0) close(std::exchange(*fd, -1));  // the reader sees the end of the pipe
-  }
+void LocalStages::Unwatch() {
+  if (stop_watching_[1] >= 0) close(std::exchange(stop_watching_[1], -1));  // the loop sees the end
   if (watcher_.joinable()) watcher_.join();
+  if (stop_watching_[0] >= 0) close(std::exchange(stop_watching_[0], -1));
+}
+
+// Waits for the child until the deadline, and kills it then.
+void LocalStages::End(int stage, SteadyTime deadline) {
+  if (processes_[stage] == 0) return;
+  if (!Readable(process_fds_[stage], deadline - SteadyTime::Now())) {
+    kill(-processes_[stage], SIGKILL);
+    Readable(process_fds_[stage], kLastPatience);
+  }
+  waitpid(std::exchange(processes_[stage], 0), nullptr, WNOHANG);
+}
+
+void LocalStages::CloseDescriptorsOf(int stage) {
+  for (int* fd : {&process_fds_[stage], &ready_fds_[stage]}) {
+    if (*fd >= 0) close(std::exchange(*fd, -1));
+  }
+}
+
+bool LocalStages::IsThere(int stage) const {
+  return processes_[stage] != 0 && !Readable(process_fds_[stage], absl::ZeroDuration());
+}
+
+absl::Status LocalStages::Restart(int stage) {
+  assert(!watcher_.joinable());
+  End(stage, SteadyTime::Now());
+  CloseDescriptorsOf(stage);
+  if (sockets_) unlink(SocketOf(stage).c_str());  // a killed child has left it
+  RETURN_IF_ERROR(Spawn(stage));
+  return AwaitReady(stage, SteadyTime::Now() + options_.patience);
+}
+
+void LocalStages::Stop(absl::Duration grace) {
+  if (lifeline_[1] >= 0) close(std::exchange(lifeline_[1], -1));  // the reader sees the end
+  Unwatch();
   for (pid_t process : processes_) {
     if (process > 0) kill(-process, SIGTERM);
   }
   const SteadyTime deadline = SteadyTime::Now() + grace;
-  for (int i = 0; i < options_.stages; ++i) {
-    if (processes_[i] == 0) continue;
-    if (!Readable(process_fds_[i], deadline - SteadyTime::Now())) {
-      kill(-processes_[i], SIGKILL);
-      Readable(process_fds_[i], kLastPatience);
-    }
-    waitpid(std::exchange(processes_[i], 0), nullptr, WNOHANG);
-  }
+  for (int i = 0; i < options_.stages; ++i) End(i, deadline);
   sockets_.reset();
 }
 
 LocalStages::~LocalStages() {
   Stop();
-  for (const auto& fds : {process_fds_, ready_fds_}) {
-    for (int fd : fds) {
-      if (fd >= 0) close(fd);
-    }
-  }
-  for (int fd : {lifeline_[0], stop_watching_[0]}) {
-    if (fd >= 0) close(fd);
-  }
+  for (int i = 0; i < options_.stages; ++i) CloseDescriptorsOf(i);
+  if (lifeline_[0] >= 0) close(lifeline_[0]);
 }
 
 }  // namespace thinwire

@@ -46,8 +46,18 @@ class LocalStages {
   const std::vector<pid_t>& processes() const { return processes_; }
 
   // From now on `on_death` is called, on a thread of this object, for every child that ends before
-  // Stop. Once.
+  // Unwatch or Stop.
   void Watch(std::function<void(Failure)> on_death);
+  // From the return on it is not. Not watched is fine.
+  void Unwatch();
+
+  // Whether that child runs.
+  bool IsThere(int stage) const;
+
+  // Ends that child, if it is there still, and starts another one in its place, whose address may
+  // be a new one. Returns when it serves. Errors as of Start, which holds of the thread as well;
+  // while nobody watches.
+  absl::Status Restart(int stage);
 
   // Ends the children with SIGTERM, after `grace` SIGKILL (a released stage has nothing to lose).
   // All are gone when it returns, and so are the sockets; only a child that the system holds is
@@ -57,10 +67,13 @@ class LocalStages {
  private:
   explicit LocalStages(const LaunchOptions& options);
   std::string LogOf(int stage) const;
+  std::string SocketOf(int stage) const;
   absl::Status MakeSocketFolder();
   absl::Status Spawn(int stage);
   absl::Status AwaitReady(int stage, SteadyTime deadline);
   absl::Status HowItEnded(int stage);
+  void End(int stage, SteadyTime deadline);
+  void CloseDescriptorsOf(int stage);
   void WatchLoop(const std::function<void(Failure)>& on_death);
 
   const LaunchOptions options_;

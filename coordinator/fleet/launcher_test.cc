@@ -211,5 +211,29 @@ TEST_F(LocalStagesTest, ChildrenDieWithTheirCoordinatorEvenOneThatIsStopped) {
   SUCCEED() << "both ended, or this test would not";
 }
 
+TEST_F(LocalStagesTest, AStageThatIsGoneOrHangsIsStartedAnew) {
+  const auto stages = Start();
+  const pid_t killed = stages->processes()[0], hanging = stages->processes()[1];
+  ASSERT_EQ(kill(killed, SIGKILL), 0);
+  while (stages->IsThere(0)) usleep(1000);
+  EXPECT_TRUE(stages->IsThere(1));
+  ASSERT_EQ(kill(hanging, SIGSTOP), 0);
+  for (const int stage : {0, 1}) {
+    const absl::Status status = stages->Restart(stage);
+    ASSERT_TRUE(status.ok()) << status;
+    EXPECT_TRUE(stages->IsThere(stage));
+  }
+  EXPECT_FALSE(Exists(hanging));
+  EXPECT_NE(stages->processes()[0], killed);
+  absl::Notification died;
+  stages->Watch([&died](const Failure& failure) {
+    EXPECT_EQ(failure.stage, 0);
+    died.Notify();
+  });
+  ASSERT_EQ(kill(stages->processes()[0], SIGKILL), 0);
+  died.WaitForNotification();
+  stages->Unwatch();
+}
+
 }  // namespace
 }  // namespace thinwire

@@ -87,10 +87,15 @@ std::optional<int> StageAddresses::count() const {
   return open_ ? std::nullopt : std::optional<int>(static_cast<int>(closed_.size()));
 }
 
-absl::StatusOr<std::vector<std::string>> StageAddresses::For(int stages) const {
+absl::StatusOr<std::vector<std::string>> StageAddresses::For(
+    int stages, std::vector<std::string>* spares) const {
   std::vector<std::string> addresses = closed_;
   for (int i = 0; open_ && static_cast<int>(addresses.size()) < stages; ++i) {
     addresses.push_back(open_->At(open_->first + i));
+  }
+  if (spares != nullptr && static_cast<int>(addresses.size()) > stages) {
+    spares->assign(addresses.begin() + stages, addresses.end());
+    addresses.resize(static_cast<size_t>(stages));
   }
   if (static_cast<int>(addresses.size()) == stages) return addresses;
   return absl::InvalidArgumentError(absl::StrCat(addresses.size(), " addresses, want ", stages,

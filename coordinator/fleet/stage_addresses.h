@@ -20,8 +20,10 @@ class StageAddresses {
   bool empty() const { return closed_.empty() && !open_; }
   // How many stages are named; none while a range is open.
   std::optional<int> count() const;
-  // Those of a pipeline of `stages` stages. InvalidArgument where that is not the number of them.
-  absl::StatusOr<std::vector<std::string>> For(int stages) const;
+  // Those of a pipeline of `stages` stages. InvalidArgument where that is not the number of them;
+  // more of them go to `spares`, unless it is null.
+  absl::StatusOr<std::vector<std::string>> For(int stages,
+                                               std::vector<std::string>* spares = nullptr) const;
 
  private:
   // "stage-{8..}:4700" is {"stage-", 8, 1, ":4700"}.

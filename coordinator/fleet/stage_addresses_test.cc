@@ -68,5 +68,13 @@ TEST(StageAddressesTest, RefusalsQuoteWhatWasMet) {
   EXPECT_EQ(refused({"a:0"}), "\"a:0\", want the port that the stage listens at");
 }
 
+TEST(StageAddressesTest, MoreThanThereAreStagesMayBeSpares) {
+  const auto addresses = StageAddresses::Parse({"a{0..3}:1"});
+  std::vector<std::string> spares;
+  EXPECT_THAT(*addresses->For(2, &spares), ElementsAre("a0:1", "a1:1"));
+  EXPECT_THAT(spares, ElementsAre("a2:1", "a3:1"));
+  EXPECT_FALSE(addresses->For(5, &spares).ok());
+}
+
 }  // namespace
 }  // namespace thinwire

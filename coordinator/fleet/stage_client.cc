@@ -99,6 +99,11 @@ void CallSet::Remove(grpc::ClientContext* call) {
   calls_.erase(call);
 }
 
+bool CallSet::cancelled() const {
+  absl::MutexLock lock(&mutex_);
+  return cancelled_;
+}
+
 void CallSet::Cancel() {
   absl::MutexLock lock(&mutex_);
   cancelled_ = true;
@@ -168,7 +173,9 @@ absl::StatusOr<AcquireResponse> StageClient::Acquire(
   const SteadyTime deadline = SteadyTime::Now() + patience;
   for (int closed = 0;;) {
     auto answer = Unary(Control("Acquire", kShortCall), &Stage::Stub::Acquire, request);
-    const bool is_missing = absl::IsUnavailable(answer.status());
+    // A server that ends cancels the calls that it has begun.
+    const bool is_missing = absl::IsUnavailable(answer.status()) ||
+                            (absl::IsCancelled(answer.status()) && !calls_.cancelled());
     if (!is_missing || IsHandshake(answer.status())) return answer;
     const bool is_closed = IsClosed(answer.status()), has_tls = security_.has_tls();
     const bool is_over = SteadyTime::Now() + kNextTry > deadline;
@@ -235,22 +242,22 @@ absl::Status StageClient::Gradients(GradientsRequest request, const OnEvent& on_
                 std::move(request), on_event);
 }
 
-absl::Status StageClient::ImportParameters(const std::vector<std::string>& kept,
-                                           const std::function<absl::Status(const Sink&)>& write) {
-  const Method method = Control("ImportParameters", kExport);
+template <typename Request, typename Response>
+absl::Status StageClient::Upload(const Method& method,
+                                 std::unique_ptr<grpc::ClientWriter<Request>> (
+                                     Stage::Stub::*function)(grpc::ClientContext*, Response*),
+                                 Request first, const Write& write) {
   Call call(method.calls, method.timeout, security_);
   if (!call.admitted()) return Error(method, Cancelled());
-  ImportParametersResponse response;
-  const auto writer = method.stub->ImportParameters(call.context(), &response);
-  ImportParametersRequest request;
+  Response response;
+  const auto writer = (method.stub->*function)(call.context(), &response);
+  Request request = std::move(first);
   *request.mutable_lease() = lease_;
-  *request.mutable_kept() = {kept.begin(), kept.end()};
   bool is_open = true;
   const absl::Status written = write([&](std::string_view piece) {
     request.set_data(piece.data(), piece.size());
     is_open = writer->Write(request);
-    request.clear_lease();
-    request.clear_kept();
+    request.Clear();
     return is_open ? absl::OkStatus() : absl::CancelledError("the stage ended the call");
   });
   const bool is_own_error = is_open && !written.ok();
@@ -258,6 +265,37 @@ absl::Status StageClient::ImportParameters(const std::vector<std::string>& kept,
   writer->WritesDone();
   const absl::Status status = Error(method, writer->Finish());
   return is_own_error ? written : status;
+}
+
+absl::Status StageClient::ImportParameters(const std::vector<std::string>& kept,
+                                           const Write& write) {
+  ImportParametersRequest first;
+  *first.mutable_kept() = {kept.begin(), kept.end()};
+  return Upload<ImportParametersRequest, ImportParametersResponse>(
+      Control("ImportParameters", kExport), &Stage::Stub::ImportParameters, std::move(first),
+      write);
+}
+
+absl::Status StageClient::Restore(const StatePart& part, uint64_t step, const Write& write) {
+  RestoreRequest first;
+  *first.mutable_part() = part;
+  first.set_step(step);
+  return Upload<RestoreRequest, RestoreResponse>(Control("Restore", kExport), &Stage::Stub::Restore,
+                                                 std::move(first), write);
+}
+
+absl::StatusOr<TakeSnapshotResponse> StageClient::TakeSnapshot(bool codec_state) {
+  TakeSnapshotRequest request;
+  request.set_codec_state(codec_state);
+  return Unary(Control("TakeSnapshot", kExport), &Stage::Stub::TakeSnapshot, request);
+}
+
+// As Train: what it takes is for the link to say.
+absl::Status StageClient::ReadSnapshot(uint32_t file, const OnChunk& on_chunk) {
+  ReadSnapshotRequest request;
+  request.set_file(file);
+  const Method method = {"ReadSnapshot", stub_.get(), &snapshots_, absl::InfiniteDuration()};
+  return Stream(method, &Stage::Stub::ReadSnapshot, std::move(request), on_chunk);
 }
 
 absl::Status StageClient::ExportCapture(uint64_t step, const OnChunk& on_chunk) {
@@ -273,9 +311,9 @@ absl::StatusOr<GenerateResponse> StageClient::Generate(GenerateRequest request) 
                std::move(request));
 }
 
-absl::Status StageClient::Renew(absl::Duration timeout) {
+absl::StatusOr<RenewResponse> StageClient::Renew(absl::Duration timeout) {
   const Method method = {"Renew", renewal_stub_.get(), &renewals_, timeout};
-  return Unary(method, &Stage::Stub::Renew, RenewRequest()).status();
+  return Unary(method, &Stage::Stub::Renew, RenewRequest());
 }
 
 absl::Status StageClient::Release() {

@@ -27,9 +27,10 @@ class CallSet {
   void Remove(grpc::ClientContext* call);
   // Cancels the calls in flight and, for good, later ones.
   void Cancel();
+  bool cancelled() const;
 
  private:
-  absl::Mutex mutex_;
+  mutable absl::Mutex mutex_;
   bool cancelled_ ABSL_GUARDED_BY(mutex_) = false;
   std::set<grpc::ClientContext*> calls_ ABSL_GUARDED_BY(mutex_);
 };
@@ -72,6 +73,10 @@ class StageClient {
   absl::StatusOr<GenerateResponse> Generate(GenerateRequest request);
   absl::Status ExportCapture(uint64_t step, const OnChunk& on_chunk);
 
+  // Copies the stage's state; the answer's files are then there to be read, each once.
+  absl::StatusOr<TakeSnapshotResponse> TakeSnapshot(bool codec_state);
+  absl::Status ReadSnapshot(uint32_t file, const OnChunk& on_chunk);
+
   // Sends the safetensors file that `write` hands to its sink, in pieces of at most kPieceBytes. It
   // has all parameters of the stage but those in `kept`, which stay as they are. An error of
   // `write` ends the call and is returned, unless it is the sink's.
@@ -79,17 +84,23 @@ class StageClient {
   using Sink = std::function<absl::Status(std::string_view)>;
   absl::Status ImportParameters(const std::vector<std::string>& kept,
                                 const std::function<absl::Status(const Sink&)>& write);
+  // The same for one part of the stage's state, as it was left with `step`.
+  absl::Status Restore(const StatePart& part, uint64_t step,
+                       const std::function<absl::Status(const Sink&)>& write);
 
-  absl::Status Renew(absl::Duration timeout);
+  absl::StatusOr<RenewResponse> Renew(absl::Duration timeout);
 
   // Ends the lease; also after Cancel. Waits up to 3 s.
   absl::Status Release();
 
-  // Ends the calls in flight; later ones return Cancelled. Renewals are not touched.
+  // Ends the calls in flight; later ones return Cancelled. Renewals, and the fetch of a snapshot,
+  // are not touched.
   void Cancel() { calls_.Cancel(); }
+  void CancelSnapshot() { snapshots_.Cancel(); }
   void CancelRenewals() { renewals_.Cancel(); }
 
  private:
+  using Write = std::function<absl::Status(const Sink&)>;
   // A method of the stub, and how its calls are made and named.
   struct Method {
     const char* name;
@@ -112,6 +123,13 @@ class StageClient {
                           grpc::ClientContext*, const Request&),
                       Request request, const std::function<absl::Status(const Response&)>& handle);
 
+  // Sends what `write` hands out in the `data` of requests, of which `first` is the first.
+  template <typename Request, typename Response>
+  absl::Status Upload(const Method& method,
+                      std::unique_ptr<grpc::ClientWriter<Request>> (Stage::Stub::*function)(
+                          grpc::ClientContext*, Response*),
+                      Request first, const Write& write);
+
   const int stage_;
   const std::string address_;
   const Lease lease_;
@@ -119,7 +137,7 @@ class StageClient {
   std::shared_ptr<grpc::Channel> channel_;
   std::unique_ptr<Stage::Stub> stub_;
   std::unique_ptr<Stage::Stub> renewal_stub_;
-  CallSet calls_, renewals_;
+  CallSet calls_, snapshots_, renewals_;
 };
 
 }  // namespace thinwire

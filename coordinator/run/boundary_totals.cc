@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <cmath>
 #include <utility>
 
 #include "config/yaml_message.h"
@@ -34,9 +35,62 @@ void MergeSender(const BoundaryReport& end, DirectionRecord* record) {
     record->set_relative_residual(end.relative_residual());
   }
   record->set_measured_messages(end.measured_messages());
+  record->set_coded_messages(end.coded_messages());
   if (end.has_level()) record->set_level(end.level());
   record->set_socket_bytes(end.socket_bytes());
   record->set_all_wire_bytes(end.all_wire_bytes());
+}
+
+// `field` of *sum becomes the mean of both, each of which is one over as many messages as its
+// `count` says.
+void SetMean(const char* field, const char* count, const DirectionRecord& before,
+             const DirectionRecord& now, DirectionRecord* sum) {
+  const google::protobuf::Descriptor* const fields = DirectionRecord::descriptor();
+  const google::protobuf::Reflection* const values = DirectionRecord::GetReflection();
+  double total = 0, messages = 0;
+  for (const DirectionRecord* record : {&before, &now}) {
+    const auto* const mean = fields->FindFieldByName(field);
+    if (!values->HasField(*record, mean)) continue;
+    const auto weight =
+        static_cast<double>(values->GetUInt64(*record, fields->FindFieldByName(count)));
+    total += weight * values->GetDouble(*record, mean);
+    messages += weight;
+  }
+  if (messages > 0) values->SetDouble(sum, fields->FindFieldByName(field), total / messages);
+}
+
+// Elements of all messages.
+double ElementsOf(const DirectionRecord& record) {
+  if (record.wire_bits_per_element() <= 0) return 0;
+  return std::round(8.0 * static_cast<double>(record.wire_bytes()) /
+                    record.wire_bits_per_element());
+}
+
+// What was sent before and what has been sent since.
+DirectionRecord Sum(const DirectionRecord& before, const DirectionRecord& now) {
+  DirectionRecord sum = now;
+  if (now.codec().empty()) sum = before;  // nothing has been reported yet
+  const double elements = ElementsOf(before) + ElementsOf(now);
+  sum.set_raw_bytes(before.raw_bytes() + now.raw_bytes());
+  sum.set_payload_bytes(before.payload_bytes() + now.payload_bytes());
+  sum.set_wire_bytes(before.wire_bytes() + now.wire_bytes());
+  sum.set_messages(before.messages() + now.messages());
+  if (elements > 0) {
+    sum.set_wire_bits_per_element(8.0 * static_cast<double>(sum.wire_bytes()) / elements);
+  }
+  sum.set_encode_seconds(before.encode_seconds() + now.encode_seconds());
+  sum.set_decode_seconds(before.decode_seconds() + now.decode_seconds());
+  sum.set_socket_bytes(before.socket_bytes() + now.socket_bytes());
+  sum.set_all_wire_bytes(before.all_wire_bytes() + now.all_wire_bytes());
+  SetMean("relative_error", "measured_messages", before, now, &sum);
+  SetMean("cosine", "measured_messages", before, now, &sum);
+  SetMean("nonzero_fraction", "measured_messages", before, now, &sum);
+  SetMean("codec_relative_error", "coded_messages", before, now, &sum);
+  SetMean("relative_residual", "coded_messages", before, now, &sum);
+  sum.set_measured_messages(before.measured_messages() + now.measured_messages());
+  sum.set_coded_messages(before.coded_messages() + now.coded_messages());
+  if (!now.has_level() && before.has_level()) sum.set_level(before.level());
+  return sum;
 }
 
 EpochDirection Difference(const DirectionRecord& before, const DirectionRecord& after) {
@@ -75,8 +129,9 @@ std::vector<std::string> CutNames(const Experiment& experiment) {
   return names;
 }
 
-BoundaryTotals::BoundaryTotals(std::vector<std::string> cuts, int stages)
-    : cuts_(std::move(cuts)), latest_(static_cast<size_t>(stages)) {}
+BoundaryTotals::BoundaryTotals(std::vector<std::string> cuts, int stages,
+                               std::vector<BoundaryRecord> before)
+    : cuts_(std::move(cuts)), before_(std::move(before)), latest_(static_cast<size_t>(stages)) {}
 
 void BoundaryTotals::Update(const StageReport& report) {
   assert(report.stage() < latest_.size());
@@ -102,6 +157,11 @@ std::vector<BoundaryRecord> BoundaryTotals::Records() const {
         }
       }
     }
+    for (const BoundaryRecord& before : before_) {
+      if (before.name() != cut) continue;
+      *record.mutable_activations() = Sum(before.activations(), record.activations());
+      *record.mutable_gradients() = Sum(before.gradients(), record.gradients());
+    }
     records.push_back(std::move(record));
   }
   return records;
@@ -118,12 +178,15 @@ double BoundaryTotals::BusySeconds() const {
 std::vector<EpochBoundary> EpochBoundaries(const std::vector<BoundaryRecord>& before,
                                            const std::vector<BoundaryRecord>& after) {
   std::vector<EpochBoundary> epoch;
-  for (size_t i = 0; i < after.size(); ++i) {
-    const BoundaryRecord from = i < before.size() ? before[i] : BoundaryRecord();
+  for (const BoundaryRecord& to : after) {
+    const auto found = std::find_if(before.begin(), before.end(), [&](const BoundaryRecord& one) {
+      return one.name() == to.name();
+    });
+    const BoundaryRecord from = found == before.end() ? BoundaryRecord() : *found;
     EpochBoundary& boundary = epoch.emplace_back();
-    boundary.set_name(after[i].name());
-    *boundary.mutable_activations() = Difference(from.activations(), after[i].activations());
-    *boundary.mutable_gradients() = Difference(from.gradients(), after[i].gradients());
+    boundary.set_name(to.name());
+    *boundary.mutable_activations() = Difference(from.activations(), to.activations());
+    *boundary.mutable_gradients() = Difference(from.gradients(), to.gradients());
   }
   return epoch;
 }

@@ -17,8 +17,10 @@ std::vector<std::string> CutNames(const Experiment& experiment);
 // Keeps the newest report of every stage. Not thread-safe.
 class BoundaryTotals {
  public:
-  // `cuts`: names in model order.
-  BoundaryTotals(std::vector<std::string> cuts, int stages);
+  // `cuts`: names in model order. `before`: what was counted before these stages began; of cuts
+  // that are no more nothing is kept.
+  BoundaryTotals(std::vector<std::string> cuts, int stages,
+                 std::vector<BoundaryRecord> before = {});
 
   // `stage` in the report must be below `stages`; reports of unknown boundaries are left out.
   void Update(const StageReport& report);
@@ -31,6 +33,7 @@ class BoundaryTotals {
 
  private:
   std::vector<std::string> cuts_;
+  std::vector<BoundaryRecord> before_;
   std::vector<StageReport> latest_;  // by stage
 };
 

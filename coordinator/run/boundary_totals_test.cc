@@ -154,5 +154,28 @@ TEST(EpochBoundariesTest, AnEpochWithoutMeasuredMessagesHasNoError) {
   EXPECT_FALSE(epoch[0].gradients().has_relative_error());
 }
 
+TEST(BoundaryTotalsTest, WhatWasCountedBeforeIsAddedAndMeansAreWeighted) {
+  StageReport report = UpstreamStage();
+  report.mutable_boundaries(0)->set_measured_messages(1);
+  report.mutable_boundaries(0)->set_coded_messages(1);
+  BoundaryTotals first({"layer1"}, /*stages=*/2);
+  first.Update(report);
+  BoundaryTotals second({"layer1", "layer2"}, /*stages=*/2, first.Records());
+  EXPECT_EQ(second.Records()[0].SerializeAsString(), first.Records()[0].SerializeAsString());
+  BoundaryReport* sent = report.mutable_boundaries(0);
+  sent->set_wire_bytes(150);
+  sent->set_relative_error(0.1);
+  sent->set_measured_messages(3);
+  second.Update(report);
+  const DirectionRecord sum = second.Records()[0].activations();
+  EXPECT_EQ(sum.wire_bytes(), 200u);
+  EXPECT_EQ(sum.wire_bits_per_element(), 8.0);  // of 200 elements
+  EXPECT_EQ(sum.encode_seconds(), 2.0);
+  EXPECT_EQ(sum.measured_messages(), 4u);
+  EXPECT_DOUBLE_EQ(sum.relative_error(), 0.2);
+  EXPECT_DOUBLE_EQ(sum.codec_relative_error(), 0.25);
+  EXPECT_EQ(second.Records()[1].activations().messages(), 0u);
+}
+
 }  // namespace
 }  // namespace thinwire

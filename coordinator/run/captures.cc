@@ -51,11 +51,10 @@ absl::Status CheckCaptureSteps(const Experiment& experiment, const RunPlan& plan
   return absl::OkStatus();
 }
 
-absl::Status FetchCaptures(const Experiment& experiment, const RunPlan& plan, uint32_t epoch,
+absl::Status FetchCaptures(const Experiment& experiment, uint64_t after, uint64_t until,
                            Fleet* fleet, RunObserver* observer) {
-  const uint64_t steps = plan.steps_per_epoch;
   for (const uint64_t step : experiment.capture().steps()) {
-    if (step <= (epoch - 1) * steps || step > epoch * steps) continue;
+    if (step <= after || step > until) continue;
     std::vector<std::string> files(static_cast<size_t>(fleet->size()));
     RETURN_IF_ERROR(fleet->OnAll([&](StageClient& stage) {
       return TakeCapture(experiment, step, stage, &files[stage.stage()]);

@@ -14,9 +14,9 @@ namespace thinwire {
 // official ones may hold fewer samples than the experiment was checked for.
 absl::Status CheckCaptureSteps(const Experiment& experiment, const RunPlan& plan);
 
-// Hands the captured steps of `epoch` to the observer, so that the stages hold no more than an
-// epoch's. ResourceExhausted naming a stage whose file is larger than capture.limit_bytes allows.
-absl::Status FetchCaptures(const Experiment& experiment, const RunPlan& plan, uint32_t epoch,
+// Hands what was captured of the steps after `after`, up to `until`, to the observer.
+// ResourceExhausted naming a stage whose file is larger than capture.limit_bytes allows.
+absl::Status FetchCaptures(const Experiment& experiment, uint64_t after, uint64_t until,
                            Fleet* fleet, RunObserver* observer);
 
 }  // namespace thinwire

@@ -1,5 +1,6 @@
 #include "coordinator/run/metrics.h"
 
+#include <string>
 #include <utility>
 
 #include "coordinator/plan/break_even.h"
@@ -106,9 +107,14 @@ class TestSeries {
 
 }  // namespace
 
+// Why a stage was lost (RunEvent).
+constexpr const char* kReasons[] = {"dead", "silent", "unleased", "ends", "error"};
+
 struct RunMetrics::Series {
   Series(Registry* r, const Labels& run)
-      : epoch(NewGauge(r, "thinwire_epoch", "Epoch of the last step, from 1", run)),
+      : registry(r),
+        run(run),
+        epoch(NewGauge(r, "thinwire_epoch", "Epoch of the last step, from 1", run)),
         step(NewGauge(r, "thinwire_step", "Last optimizer step, from 1", run)),
         train_loss(NewGauge(r, "thinwire_train_loss", "Of the last step's batch", run)),
         train_accuracy(
@@ -131,6 +137,15 @@ struct RunMetrics::Series {
         uncompressed(r, With(run, "inference", "uncompressed")),
         uncompressed_recalibrated(r, With(run, "inference", "uncompressed_recalibrated")) {}
 
+  // There for every stage and reason once the stages are known.
+  Counter& Restarts(size_t stage, const std::string& reason) {
+    return NewCounter(registry, "thinwire_restarts_total",
+                      "Times that the run went on from a checkpoint, as this stage was lost",
+                      With(With(run, "stage", std::to_string(stage)), "reason", reason));
+  }
+
+  Registry* const registry;
+  const Labels run;
   Gauge &epoch, &step, &train_loss, &train_accuracy, &learning_rate, &eta_seconds, &bubble_ratio;
   Counter& samples;
   Histogram& step_seconds;
@@ -160,6 +175,9 @@ void RunMetrics::Failed(const absl::Status& error) { series_->errors.Count(KindO
 
 absl::Status RunMetrics::OnStart(const RunPlan& plan) {
   pace_.Start(plan);
+  for (size_t stage = 0; stage < plan.stages.size(); ++stage) {
+    for (const char* reason : kReasons) series_->Restarts(stage, reason);
+  }
   return absl::OkStatus();
 }
 
@@ -182,6 +200,18 @@ absl::Status RunMetrics::OnTotals(const RunTotals& totals) {
     series_->boundaries[i].activations.Update(totals.boundaries[i].activations());
     series_->boundaries[i].gradients.Update(totals.boundaries[i].gradients());
   }
+  return absl::OkStatus();
+}
+
+absl::Status RunMetrics::OnCheckpoint(const CheckpointManifest&) {
+  NewGauge(series_->registry, "thinwire_last_checkpoint_timestamp_seconds",
+           "When the last checkpoint was written, Unix time", series_->run)
+      .SetToCurrentTime();
+  return absl::OkStatus();
+}
+
+absl::Status RunMetrics::OnEvent(const RunEvent& event) {
+  if (event.has_stage()) series_->Restarts(event.stage(), event.reason()).Increment();
   return absl::OkStatus();
 }
 

@@ -27,6 +27,8 @@ class RunMetrics final : public RunObserver {
   absl::Status OnStep(const StepRecord& step) override;
   absl::Status OnTotals(const RunTotals& totals) override;
   absl::Status OnEpoch(const EpochRecord& epoch) override;
+  absl::Status OnCheckpoint(const CheckpointManifest& manifest) override;
+  absl::Status OnEvent(const RunEvent& event) override;
 
  private:
   struct Series;

@@ -4,18 +4,17 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdio>
 #include <filesystem>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_format.h"
 #include "base/file.h"
 #include "base/status.h"
-#include "base/tensor_file.h"
 #include "config/checkpoint_config.h"
 #include "coordinator/files/model_folder.h"
-#include "nlohmann/json.hpp"
+#include "coordinator/files/replace_folder.h"
 
 namespace thinwire {
 namespace {
@@ -42,20 +41,6 @@ absl::Status ReceiveShard(StageClient& stage, const std::string& path) {
   return status;
 }
 
-absl::Status WriteIndex(const std::string& dir, int shards) {
-  nlohmann::json weight_map = nlohmann::json::object();
-  uint64_t total_bytes = 0;
-  for (int i = 0; i < shards; ++i) {
-    const std::string name = ShardName(i, shards);
-    ASSIGN_OR_RETURN(const OpenTensorFile shard, OpenTensorFile::Open(dir + "/" + name));
-    for (const TensorPlace& tensor : shard.header().tensors) weight_map[tensor.name] = name;
-    total_bytes += shard.data_bytes();
-  }
-  const nlohmann::json index = {{"metadata", {{"total_size", total_bytes}}},
-                                {"weight_map", std::move(weight_map)}};
-  return ReplaceFile(dir + "/" + kModelIndex, index.dump(2) + "\n");
-}
-
 absl::Status MakeEmptyFolder(const std::string& path) {
   std::error_code error;
   fs::remove_all(path, error);
@@ -66,32 +51,15 @@ absl::Status MakeEmptyFolder(const std::string& path) {
 
 // Gathers the files of a model in `dir`, which is empty.
 absl::Status Gather(Fleet* fleet, const SideFiles& beside, const std::string& dir) {
+  std::vector<std::string> shards;
+  for (int i = 0; i < fleet->size(); ++i) shards.push_back(ShardName(i, fleet->size()));
   RETURN_IF_ERROR(fleet->OnAll([&](StageClient& stage) {
-    return ReceiveShard(stage, dir + "/" + ShardName(stage.stage(), fleet->size()));
+    return ReceiveShard(stage, dir + "/" + shards[static_cast<size_t>(stage.stage())]);
   }));
-  RETURN_IF_ERROR(WriteIndex(dir, fleet->size()));
+  RETURN_IF_ERROR(WriteModelIndex(dir, shards));
   for (const auto& [name, content] : beside) {
     RETURN_IF_ERROR(ReplaceFile(dir + "/" + name, content));
   }
-  return absl::OkStatus();
-}
-
-// `dir` becomes what `with` is; what it was stands as `with` then, or nowhere.
-absl::Status Replace(const std::string& dir, const std::string& with) {
-  if (renameat2(AT_FDCWD, with.c_str(), AT_FDCWD, dir.c_str(), RENAME_EXCHANGE) == 0) {
-    return absl::OkStatus();
-  }
-  const std::string old = dir + ".old";
-  std::error_code error;
-  if (errno == EINVAL || errno == ENOSYS) {  // a file system that does not exchange
-    fs::remove_all(old, error);
-    fs::rename(dir, old, error);  // if it is there
-  } else if (errno != ENOENT) {
-    return FileError(dir, "cannot replace the folder", errno);
-  }
-  fs::rename(with, dir, error);
-  if (error) return FileError(dir, "cannot replace the folder", error.value());
-  fs::remove_all(old, error);
   return absl::OkStatus();
 }
 
@@ -122,7 +90,7 @@ absl::Status SaveModel(Fleet* fleet, const SideFiles& beside, const std::string&
   const std::string temporary = dir + ".tmp";
   RETURN_IF_ERROR(MakeEmptyFolder(temporary));
   absl::Status status = Gather(fleet, beside, temporary);
-  if (status.ok()) status = Replace(dir, temporary);
+  if (status.ok()) status = ReplaceFolder(dir, temporary);
   std::error_code ignored;
   fs::remove_all(temporary, ignored);
   return status;

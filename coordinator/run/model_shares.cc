@@ -30,7 +30,8 @@ std::string ShapeText(const std::vector<int64_t>& shape) {
 }
 
 // Without the bottlenecks of the cuts in `fresh`.
-Wanted WantedBy(const Partition& partition, const std::vector<std::string>& fresh) {
+Wanted WantedBy(const Partition& partition, bool trained_only,
+                const std::vector<std::string>& fresh) {
   Wanted wanted;
   for (size_t stage = 0; stage < partition.stage_starts.size(); ++stage) {
     std::vector<FileTensor>& own = wanted.stages.emplace_back();
@@ -44,6 +45,7 @@ Wanted WantedBy(const Partition& partition, const std::vector<std::string>& fres
     const int end_block = SegmentBlocks(partition.model, partition.cuts, end - 1).last;
     for (int i = first_block; i < end_block; ++i) {
       for (const ParameterSpec& parameter : Parameters(partition.model.blocks[i])) {
+        if (trained_only && !parameter.trainable) continue;
         const std::string cut = CutOfBottleneck(parameter.name);
         if (std::find(fresh.begin(), fresh.end(), cut) != fresh.end()) {
           kept.push_back(parameter.name);
@@ -131,7 +133,13 @@ std::vector<std::string> CutsWithoutTensors(const Partition& partition, const Mo
 
 absl::StatusOr<ModelShares> ModelShares::Of(const Experiment& experiment, ModelFolder folder) {
   ASSIGN_OR_RETURN(const Partition partition, PartitionFrom(experiment));
-  return Match(partition, /*fresh=*/{}, std::move(folder));
+  return Match(partition, /*trained_only=*/false, /*fresh=*/{}, std::move(folder));
+}
+
+absl::StatusOr<ModelShares> ModelShares::OfTrained(const Experiment& experiment,
+                                                   ModelFolder folder) {
+  ASSIGN_OR_RETURN(const Partition partition, PartitionFrom(experiment));
+  return Match(partition, /*trained_only=*/true, /*fresh=*/{}, std::move(folder));
 }
 
 absl::StatusOr<ModelShares> ModelShares::Initial(const Experiment& experiment) {
@@ -142,14 +150,15 @@ absl::StatusOr<ModelShares> ModelShares::Initial(const Experiment& experiment) {
   absl::StatusOr<ModelFolder> folder = ModelFolder::Open(experiment.init());
   if (!folder.ok()) return in_field(folder.status());
   std::vector<std::string> fresh = CutsWithoutTensors(partition, *folder);
-  absl::StatusOr<ModelShares> shares = Match(partition, std::move(fresh), *std::move(folder));
+  absl::StatusOr<ModelShares> shares =
+      Match(partition, /*trained_only=*/false, std::move(fresh), *std::move(folder));
   if (!shares.ok()) return in_field(shares.status());
   return shares;
 }
 
-absl::StatusOr<ModelShares> ModelShares::Match(const Partition& partition,
+absl::StatusOr<ModelShares> ModelShares::Match(const Partition& partition, bool trained_only,
                                                std::vector<std::string> fresh, ModelFolder folder) {
-  const Wanted wanted = WantedBy(partition, fresh);
+  const Wanted wanted = WantedBy(partition, trained_only, fresh);
   std::vector<std::string> problems;
   const auto matched = Matched(folder, wanted, &problems);
   if (!problems.empty()) return Misfit(folder.dir(), problems);
@@ -189,6 +198,14 @@ absl::Status ModelShares::Import(Fleet* fleet) const {
     const auto i = static_cast<size_t>(stage.stage());
     return stage.ImportParameters(
         kept_[i], [&](const StageClient::Sink& sink) { return Write(stages_[i], sink); });
+  });
+}
+
+absl::Status ModelShares::Restore(const StatePart& part, uint64_t step, Fleet* fleet) const {
+  return fleet->OnAll([&](StageClient& stage) {
+    const auto i = static_cast<size_t>(stage.stage());
+    return stage.Restore(part, step,
+                         [&](const StageClient::Sink& sink) { return Write(stages_[i], sink); });
   });
 }
 

@@ -21,6 +21,10 @@ class ModelShares {
   // BF16.
   static absl::StatusOr<ModelShares> Of(const Experiment& experiment, ModelFolder folder);
 
+  // The same for tensors that stand for the parameters that are trained, under their names: what an
+  // optimizer remembers of them.
+  static absl::StatusOr<ModelShares> OfTrained(const Experiment& experiment, ModelFolder folder);
+
   // Those of the folder that the experiment starts from (`init`), whose errors name that field. The
   // folder need not have a cut's bottleneck, of which it has all tensors or none.
   static absl::StatusOr<ModelShares> Initial(const Experiment& experiment);
@@ -31,6 +35,8 @@ class ModelShares {
   // Gives every stage of a configured fleet its own tensors, from the files piece by piece. Errors
   // as Fleet::OnAll.
   absl::Status Import(Fleet* fleet) const;
+  // The same as one part of the state that the stages had after `step`.
+  absl::Status Restore(const StatePart& part, uint64_t step, Fleet* fleet) const;
 
  private:
   struct Share {
@@ -39,7 +45,8 @@ class ModelShares {
   };
 
   explicit ModelShares(ModelFolder folder) : folder_(std::move(folder)) {}
-  static absl::StatusOr<ModelShares> Match(const Partition& partition,
+  // Of all parameters but the bottlenecks in `fresh`, or of those that are trained.
+  static absl::StatusOr<ModelShares> Match(const Partition& partition, bool trained_only,
                                            std::vector<std::string> fresh, ModelFolder folder);
   absl::Status Write(const std::vector<Share>& shares, const StageClient::Sink& sink) const;
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "proto/checkpoint.pb.h"
 #include "proto/coordinator.pb.h"
 
 namespace thinwire {
@@ -54,6 +55,12 @@ class RunObserver {
     return absl::OkStatus();
   }
   virtual absl::Status OnEpoch(const EpochRecord&) { return absl::OkStatus(); }
+  // It is on the disk.
+  virtual absl::Status OnCheckpoint(const CheckpointManifest&) { return absl::OkStatus(); }
+  // The run goes on from a checkpoint. OnStart comes again before its next step.
+  virtual absl::Status OnEvent(const RunEvent&) { return absl::OkStatus(); }
+  // What it goes on without.
+  virtual absl::Status OnWarning(const std::string& /*line*/) { return absl::OkStatus(); }
 };
 
 }  // namespace thinwire

@@ -23,9 +23,10 @@ class Pace {
 
  private:
   RunPlan plan_;
-  uint64_t steps_ = 0;
+  uint64_t steps_ = 0;      // that were seen: after a loss some come twice
+  uint64_t last_step_ = 0;  // number of the newest
   double seconds_ = 0, samples_ = 0;
-  uint32_t epochs_ = 0;
+  uint32_t epochs_ = 0, last_epoch_ = 0;  // likewise
   double evaluation_seconds_ = 0;
 };
 

@@ -214,10 +214,9 @@ absl::Status Progress::OnStep(const StepRecord& step) {
 }
 
 absl::Status Progress::OnTotals(const RunTotals& totals) {
-  raw_bytes_ = wire_bytes_ = 0;
+  wire_bytes_ = 0;
   for (const BoundaryRecord& boundary : totals.boundaries) {
     for (const DirectionRecord* r : {&boundary.activations(), &boundary.gradients()}) {
-      raw_bytes_ += static_cast<double>(r->raw_bytes());
       wire_bytes_ += static_cast<double>(r->wire_bytes());
     }
   }
@@ -226,6 +225,21 @@ absl::Status Progress::OnTotals(const RunTotals& totals) {
   state_.wire_bytes_per_second = (wire_bytes_ - wire_when_rated_) / absl::ToDoubleSeconds(window);
   rated_ = options_.now();
   wire_when_rated_ = wire_bytes_;
+  return absl::OkStatus();
+}
+
+absl::Status Progress::OnEvent(const RunEvent& event) {
+  const std::string where = event.step() == 0
+                                ? std::string("beginning anew, there is no checkpoint")
+                                : absl::StrCat("going on from step ", event.step());
+  Say(event.has_stage()
+          ? absl::StrCat("lost stage ", event.stage(), ": ", event.error(), "\n", where)
+          : where);
+  return absl::OkStatus();
+}
+
+absl::Status Progress::OnWarning(const std::string& line) {
+  Say("warning: " + line);
   return absl::OkStatus();
 }
 
@@ -241,13 +255,17 @@ absl::Status Progress::OnEvaluation(uint32_t epoch, Inference inference) {
 
 absl::Status Progress::OnEpoch(const EpochRecord& epoch) {
   pace_.Add(epoch);
-  Line(EpochLine(epoch, state_.plan.epochs, raw_bytes_ - raw_before_epoch_,
-                 wire_bytes_ - wire_before_epoch_));
-  if (epoch.seconds() > 0) {  // until the next epoch has a rate of its own
-    state_.wire_bytes_per_second = (wire_bytes_ - wire_before_epoch_) / epoch.seconds();
+  double raw_bytes = 0, wire_bytes = 0;
+  for (const EpochBoundary& boundary : epoch.boundaries()) {
+    for (const EpochDirection* d : {&boundary.activations(), &boundary.gradients()}) {
+      raw_bytes += static_cast<double>(d->raw_bytes());
+      wire_bytes += static_cast<double>(d->wire_bytes());
+    }
   }
-  raw_before_epoch_ = raw_bytes_;
-  wire_before_epoch_ = wire_bytes_;
+  Line(EpochLine(epoch, state_.plan.epochs, raw_bytes, wire_bytes));
+  if (epoch.seconds() > 0) {  // until the next epoch has a rate of its own
+    state_.wire_bytes_per_second = wire_bytes / epoch.seconds();
+  }
   shown_ = rated_ = options_.now();
   wire_when_rated_ = wire_bytes_;
   return absl::OkStatus();

@@ -63,6 +63,8 @@ class Progress final : public RunObserver {
   absl::Status OnTotals(const RunTotals& totals) override;
   absl::Status OnEvaluation(uint32_t epoch, Inference inference) override;
   absl::Status OnEpoch(const EpochRecord& epoch) override;
+  absl::Status OnEvent(const RunEvent& event) override;
+  absl::Status OnWarning(const std::string& line) override;
 
   // A message of its own line or lines, whatever is being drawn; peers may have a part in it: see
   // PrintableLine. Also when quiet.
@@ -79,10 +81,9 @@ class Progress final : public RunObserver {
   ProgressOptions options_;
   ProgressState state_;
   Pace pace_;
-  double raw_bytes_ = 0, wire_bytes_ = 0;  // now
-  double raw_before_epoch_ = 0, wire_before_epoch_ = 0;
-  SteadyTime shown_;  // last line of progress
-  SteadyTime rated_;  // when the link rate was last taken
+  double wire_bytes_ = 0;  // of the run
+  SteadyTime shown_;       // last line of progress
+  SteadyTime rated_;       // when the link rate was last taken
   double wire_when_rated_ = 0;
   size_t drawn_ = 0;  // characters of the line being redrawn
 };

@@ -1,20 +1,27 @@
 #include "coordinator/run/run.h"
 
 #include <algorithm>
+#include <memory>
+#include <optional>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/clock.h"
 #include "base/status.h"
 #include "base/steady_time.h"
+#include "config/experiment.h"
 #include "config/specs.h"
 #include "coordinator/fleet/metrics_target.h"
 #include "coordinator/fleet/stage_setup.h"
 #include "coordinator/run/boundary_totals.h"
 #include "coordinator/run/captures.h"
+#include "coordinator/run/checkpointer.h"
 #include "coordinator/run/model_shares.h"
 #include "coordinator/run/provenance.h"
+#include "coordinator/run/restart_budget.h"
+#include "coordinator/run/restore.h"
 
 namespace thinwire {
 namespace {
@@ -25,20 +32,13 @@ uint64_t Labels(const Report& report) {
   return report.samples() * std::max<uint64_t>(1, report.positions());
 }
 
-// Sums over the steps of one epoch.
-struct EpochSums {
-  double loss = 0;  // sum over samples
-  uint64_t correct = 0, samples = 0, labels = 0;
-  double lr = 0;
-
-  void Add(const StepReport& step) {
-    loss += step.loss() * step.samples();
-    correct += step.correct();
-    samples += step.samples();
-    labels += Labels(step);
-    lr = step.learning_rate();
-  }
-};
+void Add(const StepReport& step, EpochSums* sums) {
+  sums->set_loss(sums->loss() + step.loss() * step.samples());
+  sums->set_correct(sums->correct() + step.correct());
+  sums->set_samples(sums->samples() + step.samples());
+  sums->set_labels(sums->labels() + Labels(step));
+  sums->set_lr(step.learning_rate());
+}
 
 StepRecord RecordOf(const StepReport& step) {
   StepRecord record;
@@ -54,42 +54,170 @@ StepRecord RecordOf(const StepReport& step) {
 
 class Runner {
  public:
-  Runner(const Experiment& experiment, Fleet* fleet, RunObserver* observer, Summary* summary)
+  Runner(const Experiment& experiment, Fleet* fleet, RunObserver* observer, Summary* summary,
+         const RunOptions& options)
       : experiment_(experiment),
-        fleet_(*fleet),
+        fleet_(fleet),
         observer_(*observer),
         summary_(*summary),
+        options_(options),
+        restarts_(experiment.restarts()),
         totals_(CutNames(experiment), fleet->size()) {}
 
   absl::Status Run() {
-    RETURN_IF_ERROR(Acquire());
-    RETURN_IF_ERROR(Configure());
-    RETURN_IF_ERROR(ImportInitial());
-    RETURN_IF_ERROR(CheckCaptureSteps(experiment_, Plan()));
-    RETURN_IF_ERROR(observer_.OnStart(Plan()));
-    for (uint32_t epoch = 1; epoch <= experiment_.epochs(); ++epoch) {
-      RETURN_IF_ERROR(RunEpoch(epoch));
+    if (options_.from) {
+      from_ = std::make_unique<const FoundCheckpoint>(*options_.from);
+      *summary_.mutable_events() = from_->manifest.progress().events();
+      RETURN_IF_ERROR(Tell(Event("resumed", from_->manifest.step())));
     }
-    return absl::OkStatus();
+    for (;;) {
+      absl::Status status = RunGeneration();
+      // The fetch of a checkpoint goes on through an interruption.
+      if (checkpointer_ && fleet_->interrupted()) checkpointer_->Finish().IgnoreError();
+      checkpointer_.reset();  // it calls the fleet's stages
+      if (status.ok()) return status;
+      const std::optional<Failure> leaving = fleet_->leaving();
+      if (leaving && fleet_->ended_after_step() && options_.next_generation) {
+        RETURN_IF_ERROR(GoOn(*leaving));
+        continue;
+      }
+      const std::optional<Failure> cause = fleet_->cause();
+      // A stage that was never there cannot be lost; one that was started and died can.
+      const bool was_there = are_leased_ || (cause && cause->kind == Failure::Kind::kDead);
+      const bool goes_on = cause && was_there && IsLoss(*cause) && !fleet_->interrupted() &&
+                           !fleet_->ended_after_step() && options_.next_generation &&
+                           restarts_.Allow(SteadyTime::Now());
+      if (!goes_on) return status;
+      RETURN_IF_ERROR(GoOn(*cause));
+    }
   }
 
  private:
+  // From the begin to the end of the run, or to the loss of a stage.
+  absl::Status RunGeneration() {
+    summary_.mutable_provenance()->clear_stages();
+    summary_.mutable_provenance()->clear_devices();
+    stages_.clear();
+    RETURN_IF_ERROR(Acquire());
+    RETURN_IF_ERROR(Configure());
+    RETURN_IF_ERROR(from_ ? RestoreFrom(*from_) : BeginAnew());
+    RETURN_IF_ERROR(CheckCaptureSteps(experiment_, Plan()));
+    RETURN_IF_ERROR(observer_.OnStart(Plan()));
+    MakeCheckpointer();
+    while (static_cast<uint32_t>(summary_.epochs_size()) < experiment_.epochs()) {
+      RETURN_IF_ERROR(RunEpoch(static_cast<uint32_t>(summary_.epochs_size()) + 1));
+    }
+    return checkpointer_ ? checkpointer_->Finish() : absl::OkStatus();
+  }
+
+  // Finds the last checkpoint, and the stages that go on from it.
+  absl::Status GoOn(const Failure& loss) {
+    absl::StatusOr<FoundCheckpoint> found = NewestCheckpoint(options_.checkpoints);
+    if (!found.ok() && !absl::IsNotFound(found.status())) return found.status();
+    from_.reset();
+    if (found.ok()) from_ = std::make_unique<const FoundCheckpoint>(*std::move(found));
+    RunEvent event = Event("restarted", from_ ? from_->manifest.step() : 0);
+    event.set_stage(static_cast<uint32_t>(loss.stage));
+    event.set_reason(NameOf(loss.kind));
+    event.set_error(std::string(loss.status.message()));
+    lost_at_ = SteadyTime::Now();
+    RETURN_IF_ERROR(Tell(event));
+    ASSIGN_OR_RETURN(fleet_, options_.next_generation(loss));
+    return absl::OkStatus();
+  }
+
+  static RunEvent Event(const char* type, uint64_t step) {
+    RunEvent event;
+    event.set_type(type);
+    event.set_time(absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", absl::Now(), absl::UTCTimeZone()));
+    event.set_step(step);
+    return event;
+  }
+
+  static const char* NameOf(Failure::Kind kind) {
+    switch (kind) {
+      case Failure::Kind::kDead:
+        return "dead";
+      case Failure::Kind::kSilent:
+        return "silent";
+      case Failure::Kind::kUnleased:
+        return "unleased";
+      case Failure::Kind::kEnds:
+        return "ends";
+      case Failure::Kind::kError:
+        return "error";
+    }
+    return "";
+  }
+
+  absl::Status Tell(const RunEvent& event) {
+    *summary_.add_events() = event;
+    return observer_.OnEvent(event);
+  }
+
+  absl::Status BeginAnew() {
+    const RunProgress nothing;
+    RETURN_IF_ERROR(SetProgress(nothing, /*step=*/0));
+    return ImportInitial();
+  }
+
+  absl::Status RestoreFrom(const FoundCheckpoint& from) {
+    const CheckpointManifest& manifest = from.manifest;
+    if (manifest.steps_per_epoch() != StepsPerEpoch()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(from.path, ": an epoch had ", manifest.steps_per_epoch(), " steps, now has ",
+                       StepsPerEpoch(), ": want the same data and batch size"));
+    }
+    ASSIGN_OR_RETURN(const Experiment then, ExperimentOf(from));
+    ASSIGN_OR_RETURN(const RestorePlan plan, PlanRestore(then, experiment_, manifest));
+    for (const std::string& reset : plan.resets) RETURN_IF_ERROR(observer_.OnWarning(reset));
+    RETURN_IF_ERROR(Restore(experiment_, from, plan, fleet_));
+    RETURN_IF_ERROR(RemoveCheckpointsAfter(options_.checkpoints, manifest.step()));
+    return SetProgress(manifest.progress(), manifest.step());
+  }
+
+  absl::Status SetProgress(const RunProgress& progress, uint64_t step) {
+    if (options_.cut_metrics) RETURN_IF_ERROR(options_.cut_metrics(progress.metrics_bytes()));
+    step_ = step;
+    sums_ = progress.sums();
+    training_seconds_ = progress.training_seconds();
+    before_epoch_ = {progress.before_epoch().begin(), progress.before_epoch().end()};
+    *summary_.mutable_epochs() = progress.epochs();
+    *summary_.mutable_boundaries() = progress.boundaries();
+    absl::MutexLock lock(&events_);
+    totals_ = BoundaryTotals(CutNames(experiment_), fleet_->size(),
+                             {progress.boundaries().begin(), progress.boundaries().end()});
+    return absl::OkStatus();
+  }
+
+  void MakeCheckpointer() {
+    if (options_.checkpoints.empty() || !WantsCheckpoints()) return;
+    checkpointer_.emplace(
+        CheckpointerOptions{options_.checkpoints, experiment_.checkpoint().keep(), options_.beside},
+        fleet_, [this](const CheckpointManifest& manifest) {
+          absl::MutexLock lock(&events_);
+          Own(observer_.OnCheckpoint(manifest)).IgnoreError();
+        });
+  }
+
   absl::Status Acquire() {
     std::vector<AcquireResponse> answers;
-    RETURN_IF_ERROR(fleet_.Acquire(&answers));
-    threads_ = StageThreads(experiment_, &fleet_, answers);
+    are_leased_ = false;
+    RETURN_IF_ERROR(fleet_->Acquire(&answers));
+    are_leased_ = true;
+    threads_ = StageThreads(experiment_, fleet_, answers);
     Provenance* provenance = summary_.mutable_provenance();
     provenance->set_microbatches(experiment_.pipeline().microbatches());
     RecordBuilds(answers, threads_, provenance);
-    WarnOfOtherBuilds(*provenance, &fleet_);
-    for (int i = 0; i < fleet_.size(); ++i) {
-      stages_.push_back({MetricsTarget(fleet_.stage(i).address(), answers[i].metrics_address())});
+    WarnOfOtherBuilds(*provenance, fleet_);
+    for (int i = 0; i < fleet_->size(); ++i) {
+      stages_.push_back({MetricsTarget(fleet_->stage(i).address(), answers[i].metrics_address())});
     }
     return absl::OkStatus();
   }
 
   absl::Status Configure() {
-    ASSIGN_OR_RETURN(const Configured configured, ConfigureStages(experiment_, threads_, &fleet_));
+    ASSIGN_OR_RETURN(const Configured configured, ConfigureStages(experiment_, threads_, fleet_));
     data_ = configured.data;
     RecordConfigured(configured, &summary_);
     return absl::OkStatus();
@@ -98,84 +226,165 @@ class Runner {
   absl::Status ImportInitial() {
     if (!experiment_.has_init()) return absl::OkStatus();
     ASSIGN_OR_RETURN(const ModelShares initial, ModelShares::Initial(experiment_));
-    return initial.Import(&fleet_);
+    return initial.Import(fleet_);
+  }
+
+  uint64_t StepsPerEpoch() const {
+    const uint64_t batch = experiment_.data().batch_size();
+    return (data_.train_samples() + batch - 1) / batch;
   }
 
   RunPlan Plan() const {
-    const uint64_t batch = experiment_.data().batch_size();
-    return {experiment_.epochs(), (data_.train_samples() + batch - 1) / batch,
-            data_.train_samples(), stages_, summary_.device()};
+    return {experiment_.epochs(), StepsPerEpoch(), data_.train_samples(), stages_,
+            summary_.device()};
   }
 
+  // What of the epoch is still to do: it may have been trained in part, or not be evaluated yet.
   absl::Status RunEpoch(uint32_t epoch) {
-    EpochRecord& record = *summary_.add_epochs();
-    record.set_epoch(epoch);
-    absl::Status status = Train(epoch, &record);
-    if (status.ok() || fleet_.ended_after_step()) {
+    absl::Status status;
+    fleet_->set_in_epoch(true);
+    while (status.ok() && step_ < epoch * StepsPerEpoch()) status = TrainPart(epoch);
+    fleet_->set_in_epoch(false);
+    if (status.ok() && fleet_->ended_after_step()) status = absl::CancelledError("interrupted");
+    if (status.ok() || fleet_->ended_after_step()) {
       const absl::Status told = observer_.OnTrained(epoch);
       if (!told.ok()) status = told;
     }
-    if (status.ok()) status = FetchCaptures(experiment_, Plan(), epoch, &fleet_, &observer_);
-    if (status.ok()) status = Evaluate(epoch, &record);
-    if (!status.ok()) {
-      summary_.mutable_epochs()->RemoveLast();  // an epoch counts when it is complete
-      return status;
+    RETURN_IF_ERROR(status);
+    EpochRecord record = RecordOfTraining(epoch);
+    RETURN_IF_ERROR(Evaluate(epoch, &record));
+    *summary_.add_epochs() = record;  // it counts when it is complete
+    sums_.Clear();
+    {
+      absl::MutexLock lock(&events_);
+      before_epoch_ = totals_.Records();
     }
     return observer_.OnEpoch(record);
   }
 
-  absl::Status Train(uint32_t epoch, EpochRecord* record) {
+  bool IsCheckpointDue(uint64_t step) const {
+    const CheckpointsConfig& config = experiment_.checkpoint();
+    if (config.every_steps() > 0 && step % config.every_steps() == 0) return true;
+    if (step % StepsPerEpoch() != 0 || config.every_epochs() == 0) return false;
+    const uint64_t epoch = step / StepsPerEpoch();
+    return epoch % config.every_epochs() == 0 || epoch == experiment_.epochs();
+  }
+
+  bool WantsCheckpoints() const {
+    return experiment_.checkpoint().every_steps() > 0 ||
+           experiment_.checkpoint().every_epochs() > 0;
+  }
+
+  // The steps up to the next checkpoint, or to the epoch's end.
+  absl::Status TrainPart(uint32_t epoch) {
+    const uint64_t before = step_, every = experiment_.checkpoint().every_steps();
+    uint64_t last = epoch * StepsPerEpoch();
+    if (every > 0) last = std::min(last, (step_ / every + 1) * every);
+    absl::Status status = TrainSteps(epoch, step_ + 1, last);
+    if (!status.ok() && !fleet_->ended_after_step()) return status;
+    absl::Status kept = FetchCaptures(experiment_, before, step_, fleet_, &observer_);
+    const bool is_due = status.ok() ? IsCheckpointDue(step_) : WantsCheckpoints() && step_ > 0;
+    if (kept.ok() && is_due && checkpointer_) kept = TakeCheckpoint(epoch);
+    if (kept.ok() && !status.ok() && checkpointer_) kept = checkpointer_->Finish();
+    return kept.ok() ? status : kept;
+  }
+
+  absl::Status TrainSteps(uint32_t epoch, uint64_t first, uint64_t last) {
     TrainRequest request;
     request.set_epoch(epoch);
     request.set_samples(data_.train_samples());
-    EpochSums sums;
-    epoch_start_ = SteadyTime::Now();
-    RETURN_IF_ERROR(fleet_.TrainOnAll([&](StageClient& stage) {
+    request.set_first_step(first);
+    request.set_last_step(last);
+    part_start_ = SteadyTime::Now();
+    const absl::Status status = fleet_->TrainOnAll([&](StageClient& stage) {
       return stage.Train(request, [&](const StageEvent& event) {
         absl::MutexLock lock(&events_);
-        return OnTrainEvent(stage, event, &sums);
+        return OnTrainEvent(stage, event);
       });
-    }));
-    const double seconds = SecondsSince(epoch_start_);
+    });
+    const double seconds = SecondsSince(part_start_);
     training_seconds_ += seconds;
-    if (sums.samples != data_.train_samples()) {
+    sums_.set_seconds(sums_.seconds() + seconds);
+    RETURN_IF_ERROR(status);
+    const uint64_t wanted =
+        std::min((last - (epoch - 1) * StepsPerEpoch()) * experiment_.data().batch_size(),
+                 data_.train_samples());
+    if (step_ != last || sums_.samples() != wanted) {
       return absl::InternalError(absl::StrCat("epoch ", epoch, ": the last stage reported ",
-                                              sums.samples, " trained samples of ",
-                                              data_.train_samples()));
+                                              sums_.samples(), " trained samples of ", wanted));
     }
-    record->set_lr(sums.lr);
-    record->mutable_train()->set_loss(sums.loss / sums.samples);
-    record->mutable_train()->set_accuracy(1.0 * sums.correct / sums.labels);
-    record->set_seconds(seconds);
-    record->set_samples_per_second(sums.samples / seconds);
     absl::MutexLock lock(&events_);
-    const RunTotals totals = Totals(training_seconds_);
-    for (EpochBoundary& boundary : EpochBoundaries(before_epoch_, totals.boundaries)) {
-      *record->add_boundaries() = std::move(boundary);
-    }
-    before_epoch_ = totals.boundaries;
-    return observer_.OnTotals(totals);
+    return observer_.OnTotals(Totals(training_seconds_));
   }
 
-  absl::Status OnTrainEvent(const StageClient& stage, const StageEvent& event, EpochSums* sums)
+  EpochRecord RecordOfTraining(uint32_t epoch) {
+    EpochRecord record;
+    record.set_epoch(epoch);
+    record.set_lr(sums_.lr());
+    record.mutable_train()->set_loss(sums_.loss() / static_cast<double>(sums_.samples()));
+    record.mutable_train()->set_accuracy(1.0 * sums_.correct() / sums_.labels());
+    record.set_seconds(sums_.seconds());
+    record.set_samples_per_second(sums_.samples() / sums_.seconds());
+    absl::MutexLock lock(&events_);
+    for (EpochBoundary& boundary : EpochBoundaries(before_epoch_, totals_.Records())) {
+      *record.add_boundaries() = std::move(boundary);
+    }
+    return record;
+  }
+
+  absl::Status TakeCheckpoint(uint32_t epoch) {
+    const std::string& codec_state = experiment_.checkpoint().codec_state();
+    const bool is_epoch_end = step_ % StepsPerEpoch() == 0;
+    CheckpointManifest manifest;
+    manifest.set_run(options_.run);
+    manifest.set_step(step_);
+    manifest.set_epoch(epoch);
+    manifest.set_steps_per_epoch(StepsPerEpoch());
+    manifest.set_build_id(summary_.provenance().build_id());
+    manifest.set_experiment(ToYaml(experiment_));
+    RunProgress* progress = manifest.mutable_progress();
+    *progress->mutable_epochs() = summary_.epochs();
+    *progress->mutable_sums() = sums_;
+    progress->set_training_seconds(training_seconds_);
+    *progress->mutable_boundaries() = summary_.boundaries();
+    *progress->mutable_before_epoch() = {before_epoch_.begin(), before_epoch_.end()};
+    *progress->mutable_events() = summary_.events();
+    if (options_.metrics_bytes) {
+      ASSIGN_OR_RETURN(const uint64_t bytes, options_.metrics_bytes());
+      progress->set_metrics_bytes(bytes);
+    }
+    return checkpointer_->Take(
+        std::move(manifest), codec_state == "full" || (codec_state == "epoch_end" && is_epoch_end));
+  }
+
+  absl::Status OnTrainEvent(const StageClient& stage, const StageEvent& event)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(events_) {
     if (event.has_step()) {
-      sums->Add(event.step());
+      Add(event.step(), &sums_);
+      step_ = event.step().step();
+      TellRecovered();
       return Own(observer_.OnStep(RecordOf(event.step())));
     }
     if (event.has_stage()) {
       StageReport report = event.stage();
       report.set_stage(static_cast<uint32_t>(stage.stage()));
       totals_.Update(report);
-      return Own(observer_.OnTotals(Totals(training_seconds_ + SecondsSince(epoch_start_))));
+      return Own(observer_.OnTotals(Totals(training_seconds_ + SecondsSince(part_start_))));
     }
     return absl::OkStatus();
+  }
+
+  // The first step behind a checkpoint ends what a loss took.
+  void TellRecovered() {
+    if (!lost_at_ || summary_.events().empty()) return;
+    summary_.mutable_events()->rbegin()->set_seconds(SecondsSince(*lost_at_));
+    lost_at_.reset();
   }
 
   // An observer's failure is the coordinator's own, whichever stage's event it came from.
   absl::Status Own(absl::Status status) {
     if (status.ok()) return status;
-    fleet_.Fail({Failure::kCoordinator, Failure::Kind::kError, std::move(status)});
+    fleet_->Fail({Failure::kCoordinator, Failure::Kind::kError, std::move(status)});
     return absl::CancelledError("the run has failed");
   }
 
@@ -183,7 +392,7 @@ class Runner {
     RunTotals totals;
     totals.boundaries = totals_.Records();
     *summary_.mutable_boundaries() = {totals.boundaries.begin(), totals.boundaries.end()};
-    const double available = fleet_.size() * seconds;
+    const double available = fleet_->size() * seconds;
     if (available > 0) totals.bubble_ratio = 1 - totals_.BusySeconds() / available;
     return totals;
   }
@@ -223,7 +432,7 @@ class Runner {
           experiment_.evaluation().recalibration_samples(), data_.train_samples()));
     }
     EvaluationReport report;
-    RETURN_IF_ERROR(fleet_.OnAll([&](StageClient& stage) {
+    RETURN_IF_ERROR(fleet_->OnAll([&](StageClient& stage) {
       return stage.Evaluate(request, [&](const StageEvent& event) {
         absl::MutexLock lock(&events_);
         if (event.has_evaluation()) report = event.evaluation();
@@ -242,26 +451,36 @@ class Runner {
   }
 
   const Experiment& experiment_;
-  Fleet& fleet_;
+  Fleet* fleet_;
   RunObserver& observer_;
   Summary& summary_;
-  std::vector<int> threads_;  // per stage
+  const RunOptions& options_;
+  RestartBudget restarts_;
+  std::unique_ptr<const FoundCheckpoint> from_;  // that this generation began with; null: anew
+  bool are_leased_ = false;                      // the stages of this fleet
+  std::optional<SteadyTime> lost_at_;            // until the run goes on from its checkpoint
+  std::vector<int> threads_;                     // per stage
   std::vector<RunPlan::Stage> stages_;
   ConfigureResponse data_;  // of the first stage
   absl::Mutex events_;      // held while the event of one stage is dealt with
   BoundaryTotals totals_ ABSL_GUARDED_BY(events_);
-  std::vector<BoundaryRecord> before_epoch_;  // totals when the last epoch ended
-  SteadyTime epoch_start_;
-  double training_seconds_ = 0;  // of finished epochs
+  std::optional<Checkpointer> checkpointer_;
+
+  // Where the run is, in TrainSteps under the lock.
+  uint64_t step_ = 0;                         // the last that was trained
+  EpochSums sums_;                            // of the epoch under way
+  std::vector<BoundaryRecord> before_epoch_;  // totals when it began
+  SteadyTime part_start_;
+  double training_seconds_ = 0;  // of all parts that are trained
 };
 
 }  // namespace
 
 absl::Status RunExperiment(const Experiment& experiment, Fleet* fleet, RunObserver* observer,
-                           Summary* summary) {
+                           Summary* summary, const RunOptions& options) {
   summary->set_seed(experiment.seed());
   summary->set_stages(static_cast<uint32_t>(fleet->size()));
-  return Runner(experiment, fleet, observer, summary).Run();
+  return Runner(experiment, fleet, observer, summary, options).Run();
 }
 
 }  // namespace thinwire

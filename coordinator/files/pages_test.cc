@@ -1,4 +1,5 @@
-// docs/results_format.md names every field of the record of a run, in its order, and no other.
+// The users' pages name every field of a run's record and of a checkpoint's manifest, in their
+// order, and no other.
 #include <fstream>
 #include <map>
 #include <string>
@@ -8,6 +9,7 @@
 #include "absl/strings/str_split.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "proto/checkpoint.pb.h"
 #include "proto/coordinator.pb.h"
 
 namespace thinwire {
@@ -16,9 +18,9 @@ namespace {
 using Fields = std::vector<std::string>;
 
 // The fields that the page's tables name, by the message in their heading ("### StepRecord").
-std::map<std::string, Fields> Documented() {
+std::map<std::string, Fields> Documented(const char* path) {
   std::map<std::string, Fields> messages;
-  std::ifstream page("docs/results_format.md");
+  std::ifstream page(path);
   std::string message;
   for (std::string line; std::getline(page, line);) {
     if (absl::StartsWith(line, "#")) {
@@ -31,16 +33,23 @@ std::map<std::string, Fields> Documented() {
   return messages;
 }
 
-TEST(ResultsFormatTest, ThePageHasEveryFieldOfEveryMessage) {
-  const google::protobuf::FileDescriptor* file = Summary::descriptor()->file();
+// Those of all messages of the file that has this one.
+std::map<std::string, Fields> Defined(const google::protobuf::Descriptor* one) {
   std::map<std::string, Fields> messages;
-  for (int i = 0; i < file->message_type_count(); ++i) {
-    const google::protobuf::Descriptor* message = file->message_type(i);
+  for (int i = 0; i < one->file()->message_type_count(); ++i) {
+    const google::protobuf::Descriptor* message = one->file()->message_type(i);
     for (int f = 0; f < message->field_count(); ++f) {
       messages[message->name()].push_back(message->field(f)->name());
     }
   }
-  EXPECT_THAT(Documented(), ::testing::ContainerEq(messages));
+  return messages;
+}
+
+TEST(PagesTest, EveryMessageStandsThereWithEveryField) {
+  EXPECT_THAT(Documented("docs/results_format.md"),
+              ::testing::ContainerEq(Defined(Summary::descriptor())));
+  EXPECT_THAT(Documented("docs/checkpoints.md"),
+              ::testing::ContainerEq(Defined(CheckpointManifest::descriptor())));
 }
 
 }  // namespace

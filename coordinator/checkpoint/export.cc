@@ -1,0 +1,101 @@
+#include "coordinator/checkpoint/export.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <filesystem>
+#include <set>
+#include <system_error>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/file.h"
+#include "base/status.h"
+#include "coordinator/checkpoint/folder.h"
+#include "coordinator/files/model_folder.h"
+
+namespace thinwire {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Names of the regular files there, but the index and those of the manifest, itself included.
+absl::StatusOr<std::vector<std::string>> FilesBeside(const std::string& checkpoint,
+                                                     const CheckpointManifest& manifest) {
+  std::set<std::string> known = {kManifestFile, kModelIndex};
+  for (const CheckpointFile& file : manifest.files()) known.insert(file.name());
+  std::vector<std::string> names;
+  std::error_code error;
+  fs::directory_iterator entry(checkpoint, error);
+  for (; !error && entry != fs::directory_iterator(); entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    std::error_code ignored;
+    if (known.count(name) == 0 && entry->is_regular_file(ignored)) names.push_back(name);
+  }
+  if (error) return FileError(checkpoint, "cannot list the folder", error.value());
+  return names;
+}
+
+absl::Status Copy(const std::string& from, const std::string& to,
+                  const std::function<absl::Status()>& check) {
+  return ReplaceFile(to, [&](const FileSink& sink) {
+    return ReadFile(from, [&](std::string_view piece) {
+      RETURN_IF_ERROR(check());
+      return sink(piece);
+    });
+  });
+}
+
+// Fills `dir`, which is empty.
+absl::Status Gather(const std::string& checkpoint, const CheckpointManifest& manifest,
+                    const std::string& dir, const std::function<absl::Status()>& check) {
+  std::vector<std::string> model;
+  for (const CheckpointFile& file : manifest.files()) {
+    if (file.tensors() == kModelTensors) model.push_back(file.name());
+  }
+  if (model.empty()) {
+    return absl::DataLossError(
+        absl::StrCat(checkpoint, "/", kManifestFile, ": names no file of the model"));
+  }
+  ASSIGN_OR_RETURN(std::vector<std::string> all, FilesBeside(checkpoint, manifest));
+  all.insert(all.end(), model.begin(), model.end());
+  for (const std::string& name : all) {
+    RETURN_IF_ERROR(Copy(absl::StrCat(checkpoint, "/", name), absl::StrCat(dir, "/", name), check));
+  }
+  RETURN_IF_ERROR(WriteModelIndex(dir, model));
+  RETURN_IF_ERROR(ModelFolder::Open(dir).status());
+  return SyncFolder(dir);
+}
+
+}  // namespace
+
+absl::Status CheckExportFolder(const std::string& out) {
+  std::error_code error;
+  const fs::file_status there = fs::symlink_status(out, error);
+  if (!fs::exists(there) || (fs::is_directory(there) && fs::is_empty(out, error))) {
+    return absl::OkStatus();
+  }
+  return absl::AlreadyExistsError(
+      absl::StrCat(out, ": is there already, want a new or an empty folder"));
+}
+
+absl::Status ExportModel(const std::string& checkpoint, const CheckpointManifest& manifest,
+                         const std::string& out, const std::function<absl::Status()>& check) {
+  RETURN_IF_ERROR(CheckExportFolder(out));
+  const std::string temporary = out + ".tmp";
+  std::error_code error;
+  const bool is_new = fs::create_directories(temporary, error);
+  if (error) return FileError(temporary, "cannot make the folder", error.value());
+  if (!is_new) {
+    return absl::AlreadyExistsError(absl::StrCat(
+        temporary, ": is there already, as an export leaves it that was killed; remove it"));
+  }
+  absl::Status status = Gather(checkpoint, manifest, temporary, check);
+  if (status.ok() && std::rename(temporary.c_str(), out.c_str()) != 0) {
+    status = FileError(out, "cannot make the folder", errno);
+  }
+  if (!status.ok()) fs::remove_all(temporary, error);
+  return status;
+}
+
+}  // namespace thinwire

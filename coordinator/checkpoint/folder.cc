@@ -1,0 +1,276 @@
+#include "coordinator/checkpoint/folder.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <optional>
+#include <system_error>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
+#include "base/sha256.h"
+#include "base/status.h"
+#include "coordinator/files/model_folder.h"
+#include "coordinator/files/replace_folder.h"
+
+namespace thinwire {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr char kPrefix[] = "step-";
+// Half written, or replaced or removed in halves.
+constexpr const char* kHalfSuffixes[] = {".tmp", ".old"};
+
+std::string NameOf(uint64_t step) { return absl::StrCat(kPrefix, step); }
+
+// Nothing for what is not named as a checkpoint.
+std::optional<uint64_t> StepOf(const std::string& name) {
+  absl::string_view digits = name;
+  uint64_t step = 0;
+  if (!absl::ConsumePrefix(&digits, kPrefix) || !absl::SimpleAtoi(digits, &step)) return {};
+  if (name != NameOf(step)) return {};  // "step-007"
+  return step;
+}
+
+bool IsHalf(const std::string& name) {
+  for (const char* suffix : kHalfSuffixes) {
+    absl::string_view stem = name;
+    if (absl::ConsumeSuffix(&stem, suffix) && StepOf(std::string(stem))) return true;
+  }
+  return false;
+}
+
+// Names of the folders there; none where there is no such folder.
+absl::StatusOr<std::vector<std::string>> FoldersIn(const std::string& path) {
+  std::vector<std::string> names;
+  std::error_code error;
+  fs::directory_iterator entry(path, error);
+  if (error == std::errc::no_such_file_or_directory) return names;
+  for (; !error && entry != fs::directory_iterator(); entry.increment(error)) {
+    std::error_code ignored;
+    if (entry->is_directory(ignored)) names.push_back(entry->path().filename().string());
+  }
+  if (error) return FileError(path, "cannot list the folder", error.value());
+  return names;
+}
+
+absl::Status RemoveFolder(const std::string& path) {
+  std::error_code error;
+  fs::remove_all(path, error);
+  if (error) return FileError(path, "cannot remove", error.value());
+  return absl::OkStatus();
+}
+
+absl::Status RemoveCheckpoint(const std::string& checkpoint) {
+  const std::string half = checkpoint + ".tmp";
+  RETURN_IF_ERROR(RemoveFolder(half));
+  std::error_code error;
+  fs::rename(checkpoint, half, error);
+  if (error) return FileError(checkpoint, "cannot remove", error.value());
+  RETURN_IF_ERROR(SyncFolder(fs::path(checkpoint).parent_path().string()));
+  return RemoveFolder(half);
+}
+
+// Makes the folders, and those that lead there, so that they stay.
+absl::Status MakeFolder(const std::string& path) {
+  std::error_code error;
+  const bool is_new = fs::create_directories(path, error);
+  if (error) return FileError(path, "cannot make the folder", error.value());
+  return is_new ? SyncFolder((fs::path(path) / "..").string()) : absl::OkStatus();
+}
+
+absl::Status VerifyFile(const std::string& path, const CheckpointFile& file) {
+  RETURN_IF_ERROR(CheckRegular(path));
+  std::error_code error;
+  const uint64_t bytes = fs::file_size(path, error);
+  if (!error && bytes != file.bytes()) {
+    return absl::DataLossError(absl::StrCat(path, ": ", bytes, " bytes, want ", file.bytes()));
+  }
+  Sha256Stream digest;
+  const absl::Status status = ReadFile(path, [&](std::string_view piece) {
+    digest.Add(piece);
+    return absl::OkStatus();
+  });
+  if (absl::IsNotFound(status)) return absl::DataLossError(status.message());
+  RETURN_IF_ERROR(status);
+  if (const std::string sha256 = digest.Digest(); sha256 != file.sha256()) {
+    return absl::DataLossError(
+        absl::StrCat(path, ": has SHA-256 ", sha256, ", want ", file.sha256()));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> ReadManifestText(const std::string& path) {
+  std::string text;
+  const absl::Status status = ReadFile(path, [&](std::string_view piece) {
+    text += piece;
+    // Enough to be refused.
+    return text.size() > kMaxManifestBytes ? absl::OutOfRangeError("") : absl::OkStatus();
+  });
+  if (absl::IsNotFound(status)) return absl::DataLossError(status.message());
+  if (!absl::IsOutOfRange(status)) RETURN_IF_ERROR(status);
+  return text;
+}
+
+absl::StatusOr<CheckpointManifest> ReadWhole(const std::string& checkpoint) {
+  ASSIGN_OR_RETURN(CheckpointManifest manifest, ReadManifest(checkpoint));
+  RETURN_IF_ERROR(VerifyCheckpoint(checkpoint, manifest));
+  return manifest;
+}
+
+}  // namespace
+
+std::string CheckpointPath(const std::string& checkpoints, uint64_t step) {
+  return absl::StrCat(checkpoints, "/", NameOf(step));
+}
+
+absl::StatusOr<std::vector<uint64_t>> ListCheckpoints(const std::string& checkpoints) {
+  ASSIGN_OR_RETURN(const std::vector<std::string> names, FoldersIn(checkpoints));
+  std::vector<uint64_t> steps;
+  for (const std::string& name : names) {
+    if (const std::optional<uint64_t> step = StepOf(name)) steps.push_back(*step);
+  }
+  std::sort(steps.begin(), steps.end());
+  return steps;
+}
+
+absl::StatusOr<CheckpointManifest> ReadManifest(const std::string& checkpoint) {
+  const std::string path = absl::StrCat(checkpoint, "/", kManifestFile);
+  ASSIGN_OR_RETURN(const std::string text, ReadManifestText(path));
+  ASSIGN_OR_RETURN(CheckpointManifest manifest, ParseManifest(text, path));
+  const std::optional<uint64_t> step = StepOf(fs::path(checkpoint).filename().string());
+  if (step && *step != manifest.step()) {
+    return absl::DataLossError(absl::StrCat(path, ": step: ", manifest.step(), ", want ", *step,
+                                            ", as the folder is named"));
+  }
+  return manifest;
+}
+
+absl::Status VerifyCheckpoint(const std::string& checkpoint, const CheckpointManifest& manifest) {
+  for (const CheckpointFile& file : manifest.files()) {
+    RETURN_IF_ERROR(VerifyFile(absl::StrCat(checkpoint, "/", file.name()), file));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<FoundCheckpoint> NewestCheckpoint(const std::string& checkpoints) {
+  ASSIGN_OR_RETURN(std::vector<uint64_t> steps, ListCheckpoints(checkpoints));
+  FoundCheckpoint found;
+  for (; !steps.empty(); steps.pop_back()) {
+    found.path = CheckpointPath(checkpoints, steps.back());
+    absl::StatusOr<CheckpointManifest> manifest = ReadWhole(found.path);
+    if (manifest.ok()) {
+      found.manifest = *std::move(manifest);
+      return found;
+    }
+    found.skipped.emplace_back(manifest.status().message());
+  }
+  if (found.skipped.empty()) return absl::NotFoundError(checkpoints + ": has no checkpoint");
+  return absl::DataLossError(absl::StrCat(checkpoints, ": has no checkpoint that is whole\n  ",
+                                          absl::StrJoin(found.skipped, "\n  ")));
+}
+
+absl::Status PruneCheckpoints(const std::string& checkpoints, uint32_t keep) {
+  ASSIGN_OR_RETURN(const std::vector<std::string> names, FoldersIn(checkpoints));
+  for (const std::string& name : names) {
+    if (IsHalf(name)) RETURN_IF_ERROR(RemoveFolder(absl::StrCat(checkpoints, "/", name)));
+  }
+  ASSIGN_OR_RETURN(const std::vector<uint64_t> steps, ListCheckpoints(checkpoints));
+  for (size_t i = 0; i + keep < steps.size(); ++i) {
+    RETURN_IF_ERROR(RemoveCheckpoint(CheckpointPath(checkpoints, steps[i])));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RemoveCheckpointsAfter(const std::string& checkpoints, uint64_t step) {
+  ASSIGN_OR_RETURN(std::vector<uint64_t> steps, ListCheckpoints(checkpoints));
+  for (; !steps.empty() && steps.back() > step; steps.pop_back()) {
+    RETURN_IF_ERROR(RemoveCheckpoint(CheckpointPath(checkpoints, steps.back())));
+  }
+  return absl::OkStatus();
+}
+
+CheckpointWriter::CheckpointWriter(std::string checkpoints, uint64_t step)
+    : checkpoints_(std::move(checkpoints)),
+      step_(step),
+      temporary_(CheckpointPath(checkpoints_, step) + ".tmp") {}
+
+absl::StatusOr<std::unique_ptr<CheckpointWriter>> CheckpointWriter::Begin(
+    const std::string& checkpoints, uint64_t step) {
+  std::unique_ptr<CheckpointWriter> writer(new CheckpointWriter(checkpoints, step));
+  RETURN_IF_ERROR(MakeFolder(checkpoints));
+  RETURN_IF_ERROR(RemoveFolder(writer->temporary_));
+  RETURN_IF_ERROR(MakeFolder(writer->temporary_));
+  return writer;
+}
+
+CheckpointWriter::~CheckpointWriter() {
+  if (!committed_) RemoveFolder(temporary_).IgnoreError();
+}
+
+absl::Status CheckpointWriter::Write(
+    CheckpointFile* file, const std::function<absl::Status(const FileSink&)>& write) const {
+  const std::string path = absl::StrCat(temporary_, "/", file->name());
+  const absl::Status name = CheckFileName(file->name());
+  if (!name.ok()) return absl::InvalidArgumentError(absl::StrCat(path, ": ", name.message()));
+  const int opened = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  if (opened < 0) return FileError(path, "cannot make", errno);
+  Sha256Stream digest;
+  uint64_t bytes = 0;
+  absl::Status status = write([&](std::string_view piece) {
+    digest.Add(piece);
+    bytes += piece.size();
+    return WriteAll(opened, path, piece);
+  });
+  if (status.ok() && fsync(opened) != 0) status = FileError(path, "cannot sync", errno);
+  if (close(opened) != 0 && status.ok()) status = FileError(path, "cannot close", errno);
+  if (!status.ok()) {
+    unlink(path.c_str());
+    return status;
+  }
+  file->set_bytes(bytes);
+  file->set_sha256(digest.Digest());
+  return absl::OkStatus();
+}
+
+absl::Status CheckpointWriter::WriteRest(const CheckpointManifest& manifest,
+                                         const std::map<std::string, std::string>& beside) const {
+  for (const auto& one : beside) {
+    CheckpointFile file;  // whose digest nobody keeps
+    file.set_name(one.first);
+    RETURN_IF_ERROR(Write(&file, [&](const FileSink& sink) { return sink(one.second); }));
+  }
+  std::vector<std::string> model;
+  for (const CheckpointFile& file : manifest.files()) {
+    if (file.tensors() == kModelTensors) model.push_back(file.name());
+  }
+  RETURN_IF_ERROR(WriteModelIndex(temporary_, model));
+  const std::string path = absl::StrCat(temporary_, "/", kManifestFile);
+  const std::string text = ManifestText(manifest);
+  RETURN_IF_ERROR(ParseManifest(text, path).status());  // what is written can be read
+  if (manifest.step() != step_) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ": step: ", manifest.step(), ", want ", step_));
+  }
+  RETURN_IF_ERROR(ReplaceFile(path, text));
+  return SyncFolder(temporary_);
+}
+
+absl::Status CheckpointWriter::Commit(const CheckpointManifest& manifest,
+                                      const std::map<std::string, std::string>& beside) {
+  RETURN_IF_ERROR(WriteRest(manifest, beside));
+  RETURN_IF_ERROR(ReplaceFolder(CheckpointPath(checkpoints_, step_), temporary_));
+  RETURN_IF_ERROR(SyncFolder(checkpoints_));
+  RETURN_IF_ERROR(RemoveFolder(temporary_));  // that of the same step, if there was one
+  committed_ = true;
+  return absl::OkStatus();
+}
+
+}  // namespace thinwire

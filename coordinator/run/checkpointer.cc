@@ -1,0 +1,112 @@
+#include "coordinator/run/checkpointer.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/time/clock.h"
+#include "base/status.h"
+
+namespace thinwire {
+namespace {
+
+constexpr uint32_t kFormat = 1;
+
+// "model-00001-of-00004.safetensors", "cut-00001-of-00004-2.safetensors": number `of_stage` of the
+// files of one stage.
+std::string FileName(const StatePart& part, int stage, int stages, int of_stage) {
+  if (!part.tensors().empty()) {
+    return absl::StrFormat("%s-%05d-of-%05d.safetensors", part.tensors(), stage + 1, stages);
+  }
+  return absl::StrFormat("cut-%05d-of-%05d-%d.safetensors", stage + 1, stages, of_stage);
+}
+
+CheckpointFile FileOf(const StatePart& part, int stage, int stages, int of_stage) {
+  CheckpointFile file;
+  file.set_name(FileName(part, stage, stages, of_stage));
+  file.set_stage(static_cast<uint32_t>(stage));
+  file.set_tensors(part.tensors());
+  if (!part.tensors().empty()) return file;
+  file.set_cut(part.cut());
+  file.set_direction(part.gradient() ? "gradient" : "activation");
+  file.set_end(part.sender() ? "sender" : "receiver");
+  if (!part.has_level()) return file;
+  file.mutable_level()->set_level(part.level().level());
+  file.mutable_level()->set_step(part.level().step());
+  file.mutable_level()->set_error_sum(part.level().error_sum());
+  file.mutable_level()->set_measured(part.level().measured());
+  return file;
+}
+
+}  // namespace
+
+Checkpointer::~Checkpointer() {
+  if (thread_.joinable()) thread_.join();
+}
+
+absl::Status Checkpointer::Finish() {
+  if (thread_.joinable()) thread_.join();
+  return std::exchange(status_, absl::OkStatus());
+}
+
+absl::Status Checkpointer::Take(CheckpointManifest manifest, bool codec_state) {
+  RETURN_IF_ERROR(Finish());
+  std::vector<TakeSnapshotResponse> snapshots(static_cast<size_t>(fleet_.size()));
+  RETURN_IF_ERROR(fleet_.OnAll([&](StageClient& stage) {
+    auto taken = stage.TakeSnapshot(codec_state);
+    if (taken.ok()) snapshots[static_cast<size_t>(stage.stage())] = *std::move(taken);
+    return taken.status();
+  }));
+  manifest.set_format(kFormat);
+  manifest.set_written(absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", absl::Now(), absl::UTCTimeZone()));
+  for (int stage = 0; stage < fleet_.size(); ++stage) {
+    const TakeSnapshotResponse& taken = snapshots[static_cast<size_t>(stage)];
+    for (int i = 0; i < taken.files_size(); ++i) {
+      *manifest.add_files() = FileOf(taken.files(i).part(), stage, fleet_.size(), i);
+    }
+  }
+  thread_ = std::thread(
+      [this, manifest = std::move(manifest)]() mutable { status_ = Write(std::move(manifest)); });
+  return absl::OkStatus();
+}
+
+absl::Status Checkpointer::WriteFile(const CheckpointWriter& writer, int file_of_stage,
+                                     CheckpointFile* file) {
+  StageClient& stage = fleet_.stage(static_cast<int>(file->stage()));
+  absl::Status fetched;
+  const absl::Status written = writer.Write(file, [&](const FileSink& sink) {
+    absl::Status stored;
+    fetched = stage.ReadSnapshot(static_cast<uint32_t>(file_of_stage), [&](const FileChunk& chunk) {
+      stored = sink(chunk.data());
+      return stored;
+    });
+    if (!stored.ok()) fetched = absl::OkStatus();  // it was not the stage's
+    return stored.ok() ? fetched : stored;
+  });
+  if (!fetched.ok()) {
+    fleet_.Fail({stage.stage(), Failure::Kind::kError, fetched});
+  } else if (!written.ok()) {
+    fleet_.Fail({Failure::kCoordinator, Failure::Kind::kError, written});
+  }
+  return written;
+}
+
+absl::Status Checkpointer::Write(CheckpointManifest manifest) {
+  const auto own = [this](absl::Status status) {
+    if (!status.ok()) fleet_.Fail({Failure::kCoordinator, Failure::Kind::kError, status});
+    return status;
+  };
+  auto writer = CheckpointWriter::Begin(options_.folder, manifest.step());
+  if (!writer.ok()) return own(writer.status());
+  int of_stage = 0;
+  for (int i = 0; i < manifest.files_size(); ++i, ++of_stage) {
+    if (i > 0 && manifest.files(i).stage() != manifest.files(i - 1).stage()) of_stage = 0;
+    RETURN_IF_ERROR(WriteFile(**writer, of_stage, manifest.mutable_files(i)));
+  }
+  RETURN_IF_ERROR(own((*writer)->Commit(manifest, options_.beside)));
+  RETURN_IF_ERROR(own(PruneCheckpoints(options_.folder, options_.keep)));
+  on_written_(manifest);
+  return absl::OkStatus();
+}
+
+}  // namespace thinwire

@@ -1,0 +1,57 @@
+// Writes checkpoints of a run's stages while they train on.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "coordinator/checkpoint/folder.h"
+#include "coordinator/fleet/fleet.h"
+#include "coordinator/run/model_files.h"
+#include "proto/checkpoint.pb.h"
+
+namespace thinwire {
+
+struct CheckpointerOptions {
+  std::string folder;  // of the run's checkpoints
+  uint32_t keep = 1;
+  SideFiles beside;  // the model's, see SideFilesOf
+};
+
+// One thread at a time.
+class Checkpointer {
+ public:
+  // `on_written` is called on a thread of this object.
+  using OnWritten = std::function<void(const CheckpointManifest&)>;
+
+  // `fleet` outlives this object.
+  Checkpointer(CheckpointerOptions options, Fleet* fleet, OnWritten on_written)
+      : options_(std::move(options)), fleet_(*fleet), on_written_(std::move(on_written)) {}
+  // Breaks off what is being written only with the fleet's calls.
+  ~Checkpointer();
+
+  // Copies the state of all stages, which stand between two steps, and returns; their files are
+  // then fetched and written, and the checkpoint is there when all are on the disk. Waits first for
+  // the one before it. `manifest` lacks the files. An error of writing, which is the coordinator's
+  // own, or of a stage, fails the fleet.
+  absl::Status Take(CheckpointManifest manifest, bool codec_state);
+
+  // Waits until the last one is there.
+  absl::Status Finish();
+
+ private:
+  absl::Status Write(CheckpointManifest manifest);
+  absl::Status WriteFile(const CheckpointWriter& writer, int file_of_stage, CheckpointFile* file);
+
+  const CheckpointerOptions options_;
+  Fleet& fleet_;
+  const OnWritten on_written_;
+  absl::Status status_;  // the thread's, between its end and the next
+  std::thread thread_;
+};
+
+}  // namespace thinwire

@@ -1,0 +1,165 @@
+#include "coordinator/run/restore.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/file.h"
+#include "base/status.h"
+#include "config/experiment.h"
+#include "config/specs.h"
+#include "coordinator/run/boundary_totals.h"
+#include "coordinator/run/model_shares.h"
+#include "models/tied_weight.h"
+
+namespace thinwire {
+namespace {
+
+bool IsGradient(const CheckpointFile& file) { return file.direction() == "gradient"; }
+
+// The stage that has an end of a cut: the sender of activations and the receiver of gradients stand
+// before it, the other two behind it.
+int StageOf(const Partition& partition, const CheckpointFile& file) {
+  const bool stands_before = IsGradient(file) == (file.end() == "receiver");
+  if (file.cut() == kTiedCut) {
+    return stands_before ? 0 : static_cast<int>(partition.stage_starts.size()) - 1;
+  }
+  const auto cut = std::find_if(partition.cuts.begin(), partition.cuts.end(),
+                                [&](const Cut& one) { return one.name == file.cut(); });
+  const int before = static_cast<int>(cut - partition.cuts.begin());
+  const int segment = stands_before ? before : before + 1;
+  const auto behind =
+      std::upper_bound(partition.stage_starts.begin(), partition.stage_starts.end(), segment);
+  return static_cast<int>(behind - partition.stage_starts.begin()) - 1;
+}
+
+bool HasMemory(const DirectionConfig& direction) {
+  const bool has_feedback = direction.feedback().kind() != "none";
+  return has_feedback || direction.codec() == "low_rank" || direction.level().has_target_error();
+}
+
+// Whether rows of state stand for the same samples: all keys but this one are of the whole batch.
+bool SameRows(const Experiment& then, const Experiment& now, const DirectionConfig& direction) {
+  return direction.feedback().key() != "stream" ||
+         then.pipeline().microbatches() == now.pipeline().microbatches();
+}
+
+// "cut layer1, activations".
+std::string Spelled(const std::string& cut, bool gradient) {
+  return absl::StrCat("cut ", cut, ", ", gradient ? "gradients" : "activations");
+}
+
+StatePart PartOf(const CheckpointFile& file) {
+  StatePart part;
+  part.set_tensors(file.tensors());
+  part.set_cut(file.cut());
+  part.set_gradient(IsGradient(file));
+  part.set_sender(file.end() == "sender");
+  if (!file.has_level()) return part;
+  part.mutable_level()->set_level(file.level().level());
+  part.mutable_level()->set_step(file.level().step());
+  part.mutable_level()->set_error_sum(file.level().error_sum());
+  part.mutable_level()->set_measured(file.level().measured());
+  return part;
+}
+
+absl::Status RestoreTensors(const Experiment& now, const FoundCheckpoint& checkpoint,
+                            const std::string& tensors, Fleet* fleet) {
+  std::vector<std::string> names;
+  for (const CheckpointFile& file : checkpoint.manifest.files()) {
+    if (file.tensors() == tensors) names.push_back(file.name());
+  }
+  ASSIGN_OR_RETURN(ModelFolder folder, ModelFolder::OpenFiles(checkpoint.path, names));
+  absl::StatusOr<ModelShares> shares = tensors == kModelTensors
+                                           ? ModelShares::Of(now, std::move(folder))
+                                           : ModelShares::OfTrained(now, std::move(folder));
+  if (!shares.ok()) {
+    return absl::Status(shares.status().code(),
+                        absl::StrCat(tensors, ": ", shares.status().message()));
+  }
+  StatePart part;
+  part.set_tensors(tensors);
+  return shares->Restore(part, checkpoint.manifest.step(), fleet);
+}
+
+absl::Status RestoreEnd(const FoundCheckpoint& checkpoint, const CheckpointFile& file,
+                        StageClient& stage) {
+  ASSIGN_OR_RETURN(const std::string bytes, ReadFile(checkpoint.path + "/" + file.name()));
+  return stage.Restore(
+      PartOf(file), checkpoint.manifest.step(), [&](const StageClient::Sink& sink) -> absl::Status {
+        for (size_t at = 0; at < bytes.size(); at += StageClient::kPieceBytes) {
+          RETURN_IF_ERROR(sink(std::string_view(bytes).substr(at, StageClient::kPieceBytes)));
+        }
+        return absl::OkStatus();
+      });
+}
+
+}  // namespace
+
+absl::StatusOr<Experiment> ExperimentOf(const FoundCheckpoint& checkpoint) {
+  absl::StatusOr<Experiment> experiment =
+      ParseExperiment(checkpoint.manifest.experiment(), kManifestFile, {});
+  if (experiment.ok()) return experiment;
+  return absl::DataLossError(
+      absl::StrCat(checkpoint.path, ": its experiment: ", experiment.status().message()));
+}
+
+absl::StatusOr<RestorePlan> PlanRestore(const Experiment& then, const Experiment& now,
+                                        const CheckpointManifest& manifest) {
+  ASSIGN_OR_RETURN(const Partition partition, PartitionFrom(now));
+  RestorePlan plan;
+  plan.ends.resize(partition.stage_starts.size());
+  const std::vector<std::string> cuts = CutNames(now);
+  std::set<std::pair<std::string, bool>> kept, told;
+  for (const CheckpointFile& file : manifest.files()) {
+    if (file.cut().empty()) continue;
+    const std::pair<std::string, bool> direction(file.cut(), IsGradient(file));
+    const auto drop = [&](const char* why) {
+      if (!told.insert(direction).second) return;
+      plan.resets.push_back(absl::StrCat(Spelled(direction.first, direction.second), ": ", why));
+    };
+    if (std::count(cuts.begin(), cuts.end(), file.cut()) == 0) {
+      drop("the cut is no more, what was remembered there is dropped");
+    } else if (DirectionOf(then, file.cut(), direction.second).SerializeAsString() !=
+               DirectionOf(now, file.cut(), direction.second).SerializeAsString()) {
+      drop("its compression is another, what was remembered there is dropped");
+    } else if (!SameRows(then, now, DirectionOf(now, file.cut(), direction.second))) {
+      drop(
+          "it remembers by places in a microbatch, which are others now, what was remembered there "
+          "is dropped");
+    } else {
+      kept.insert(direction);
+      plan.ends[static_cast<size_t>(StageOf(partition, file))].push_back(file);
+    }
+  }
+  for (const std::string& cut : cuts) {
+    for (const bool gradient : {false, true}) {
+      if (!HasMemory(DirectionOf(now, cut, gradient)) || kept.count({cut, gradient}) > 0) continue;
+      plan.resets.push_back(absl::StrCat(
+          Spelled(cut, gradient), ": what it remembers begins anew",
+          told.count({cut, gradient}) > 0 ? "" : ", the checkpoint has nothing of it"));
+    }
+  }
+  return plan;
+}
+
+absl::Status Restore(const Experiment& now, const FoundCheckpoint& checkpoint,
+                     const RestorePlan& plan, Fleet* fleet) {
+  std::set<std::string> parts;
+  for (const CheckpointFile& file : checkpoint.manifest.files()) {
+    if (!file.tensors().empty()) parts.insert(file.tensors());
+  }
+  for (const std::string& tensors : parts) {
+    RETURN_IF_ERROR(RestoreTensors(now, checkpoint, tensors, fleet));
+  }
+  return fleet->OnAll([&](StageClient& stage) -> absl::Status {
+    for (const CheckpointFile& file : plan.ends[static_cast<size_t>(stage.stage())]) {
+      RETURN_IF_ERROR(RestoreEnd(checkpoint, file, stage));
+    }
+    return absl::OkStatus();
+  });
+}
+
+}  // namespace thinwire

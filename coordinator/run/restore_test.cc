@@ -1,0 +1,90 @@
+#include "coordinator/run/restore.h"
+
+#include <string>
+#include <vector>
+
+#include "config/experiment.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace thinwire {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+Experiment With(const std::vector<std::string>& overrides) {
+  return *ParseExperiment(R"(
+model: {name: resnet8, width: 4}
+data: {name: digits}
+pipeline: {cuts: [stem, layer2]}
+compression: {activations: {codec: topk, ratio: 0.1, feedback: ef21}}
+optimizer: {lr: 0.1}
+epochs: 1
+)",
+                          "f.yaml", overrides);
+}
+
+void Add(const std::string& cut, const std::string& end, CheckpointManifest* manifest) {
+  CheckpointFile* file = manifest->add_files();
+  file->set_cut(cut);
+  file->set_direction("activation");
+  file->set_end(end);
+}
+
+CheckpointManifest BothCuts() {
+  CheckpointManifest manifest;
+  manifest.add_files()->set_tensors("model");
+  for (const char* cut : {"stem", "layer2"}) {
+    for (const char* end : {"sender", "receiver"}) Add(cut, end, &manifest);
+  }
+  return manifest;
+}
+
+// "stem sender", by stage.
+std::vector<std::vector<std::string>> Ends(const RestorePlan& plan) {
+  std::vector<std::vector<std::string>> stages;
+  for (const auto& files : plan.ends) {
+    std::vector<std::string>& names = stages.emplace_back();
+    for (const CheckpointFile& file : files) names.push_back(file.cut() + " " + file.end());
+  }
+  return stages;
+}
+
+TEST(RestoreTest, EachEndGoesToTheStageThatHasItNow) {
+  const Experiment then = With({});
+  auto plan = PlanRestore(then, then, BothCuts());
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_THAT(Ends(*plan),
+              ElementsAre(ElementsAre("stem sender"), ElementsAre("stem receiver", "layer2 sender"),
+                          ElementsAre("layer2 receiver")));
+  EXPECT_THAT(plan->resets, IsEmpty());
+  plan = PlanRestore(then, With({"pipeline.stages=1"}), BothCuts());
+  EXPECT_THAT(Ends(*plan), ElementsAre(ElementsAre("stem sender", "stem receiver", "layer2 sender",
+                                                   "layer2 receiver")));
+}
+
+TEST(RestoreTest, WhatBeginsAnewIsNamed) {
+  const Experiment then = With({});
+  auto plan = PlanRestore(then, With({"pipeline.cuts=[layer1, layer2]"}), BothCuts());
+  EXPECT_THAT(plan->resets,
+              ElementsAre("cut stem, activations: the cut is no more, what was remembered there is "
+                          "dropped",
+                          "cut layer1, activations: what it remembers begins anew, the checkpoint "
+                          "has nothing of it"));
+  EXPECT_THAT(Ends(*plan),
+              ElementsAre(IsEmpty(), ElementsAre("layer2 sender"), ElementsAre("layer2 receiver")));
+  plan = PlanRestore(then, With({"compression.activations.ratio=0.2"}), BothCuts());
+  EXPECT_EQ(plan->resets.size(), 4u);
+  EXPECT_THAT(plan->ends[0], IsEmpty());
+  const char* const lazy = "compression.activations.feedback=lazy";
+  plan = PlanRestore(With({lazy}), With({lazy, "pipeline.microbatches=2"}), BothCuts());
+  EXPECT_EQ(plan->resets.size(), 4u);
+  plan = PlanRestore(then, With({"pipeline.microbatches=2"}), BothCuts());
+  EXPECT_THAT(plan->resets, IsEmpty());
+  plan = PlanRestore(then, then, CheckpointManifest());
+  EXPECT_EQ(plan->resets.size(), 2u);
+}
+
+}  // namespace
+}  // namespace thinwire
