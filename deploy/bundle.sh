@@ -50,7 +50,7 @@ for program in "${programs[@]}"; do
 done
 # What is linked shared and is not part of every system or of CUDA: beside the programs.
 theirs='libc|libm|libdl|librt|libpthread|ld-linux-x86-64|libcu[a-zA-Z]*|libnv[a-zA-Z]*'
-[[ -n $output ]] || theirs+='|libgcc_s|libstdc\+\+|libz|libzstd'  # apt and dpkg have them too
+[[ -n $output ]] || theirs+='|libgcc_s|libstdc\+\+|libz|libzstd|libcrypto|libssl'  # apt, dpkg and openssl have them too
 LD_LIBRARY_PATH=$toolkit/lib64 find "$bundle" -maxdepth 1 -type f -perm -u+x -exec ldd {} + | awk '$2 == "=>" { print $3 }' | sort -u |
   grep -vE "/($theirs)\.so" |
   xargs -I{} cp -L {} "$bundle/lib/"

@@ -66,6 +66,8 @@ while IFS= read -r experiment; do
 done < <(find experiments -name '*.yaml')
 put 644 $own/thinwire-stage@.service usr/lib/systemd/system/thinwire-stage@.service
 put 644 $own/thinwire-stage.default etc/default/thinwire-stage
+mkdir -p "$root/etc/thinwire/tls"
+put 755 deploy/certs.sh usr/share/thinwire/certs.sh
 for page in docs/*.md; do put 644 "$page" "usr/share/doc/thinwire/${page##*/}"; done
 put 644 $own/copyright usr/share/doc/thinwire/copyright
 

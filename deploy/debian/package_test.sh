@@ -48,6 +48,9 @@ check 'the checksums are right' equals $? 0
   --set epochs=1) >"$work/log" 2>&1
 check 'trains with the stages beside it' contains "$work/log" '^epoch 1/1'
 
+"$root/usr/share/thinwire/certs.sh" "$work/certs" >"$work/log" 2>&1
+check 'makes certificates' test -s "$work/certs/stage.pem"
+
 echo '== man pages'
 # flags_of COMMAND...: the flags that its --help has
 flags_of() { "$@" --help | grep -oE '^  (-[a-z],)?--[a-z_]+' | grep -oE -- '--[a-z_]+'; }
