@@ -2,7 +2,7 @@
 """Holds deploy/compose to its promises, as docker-compose itself reads it (1.29 or 2).
 
 usage: compose_test.py [DOCKER_COMPOSE]     default: docker-compose
-Wants the Debian packages docker-compose and python3-yaml; starts no container.
+Wants the Debian packages docker-compose, openssl and python3-yaml; starts no container.
 """
 
 import json
@@ -11,6 +11,8 @@ import pathlib
 import re
 import subprocess
 import sys
+import tempfile
+import time
 import unittest
 
 import yaml
@@ -38,6 +40,11 @@ def source_and_target(volume):
     return tuple(volume.split(":")[:2])
 
 
+def is_read_only(volume):
+    """Whether a mount may only be read, in either version's spelling."""
+    return volume.get("read_only", False) if isinstance(volume, dict) else volume.endswith(":ro")
+
+
 class ComposeTest(unittest.TestCase):
     """compose.yaml alone and with compose.gpu.yaml over it."""
 
@@ -47,7 +54,7 @@ class ComposeTest(unittest.TestCase):
         cls.gpu = resolved("compose.yaml", "compose.gpu.yaml")
 
     def test_a_coordinator_four_stages_and_what_shows_them(self):
-        services = {*STAGES, "coordinator", "prometheus", "grafana"}
+        services = {*STAGES, "certs", "coordinator", "prometheus", "grafana"}
         self.assertEqual(set(self.cpu["services"]), services)
         self.assertEqual(set(self.gpu["services"]), services)
 
@@ -73,6 +80,56 @@ class ComposeTest(unittest.TestCase):
         for name in STAGES + ["coordinator"]:
             self.assertRegex(self.cpu["services"][name]["user"], r"^[1-9]\d*:[1-9]\d*$")
 
+    def test_everybody_shows_a_certificate(self):
+        for name in STAGES + ["coordinator"]:
+            service = self.cpu["services"][name]
+            words = " ".join(service.get("entrypoint", []) + service["command"]).replace("=", " ")
+            self.assertNotIn("--insecure", words)
+            role = name.partition("-")[0]
+            for flag in (f"cert /certs/{role}.pem", f"key /certs/{role}.key", "ca /certs/ca.pem"):
+                self.assertIn(f"--tls_{flag}", words)
+
+    def test_nobody_sees_the_keys_of_others(self):
+        for name, service in self.cpu["services"].items():
+            seen = {source: (target, is_read_only(volume)) for volume in service.get("volumes", [])
+                    for source, target in [source_and_target(volume)] if "certs" in source}
+            own = {f"certs_{name.partition('-')[0]}": ("/certs", True)}
+            if name == "certs":
+                own = {f"certs_{role}": (f"/certs/{role}", False)
+                       for role in ("authority", "coordinator", "stage")}
+                self.assertEqual(service["cap_add"], ["CHOWN"])
+            elif name not in STAGES + ["coordinator"]:
+                own = {}
+            else:
+                self.assertNotIn("cap_add", service)
+            self.assertEqual(seen, own, name)
+
+    def test_each_role_gets_its_certificate_alone(self):
+        owner = f"{os.getuid()}:{os.getgid()}"
+        with tempfile.TemporaryDirectory() as folder:
+            folder = pathlib.Path(folder)
+            for role in ("authority", "coordinator", "stage"):
+                (folder / role).mkdir()
+            (folder / "certs.sh").symlink_to(FOLDER.parent / "certs.sh")
+            with subprocess.Popen([FOLDER.parent / "docker/keep_certificates", folder, owner],
+                                  env={**os.environ, "PATH": f"{folder}:{os.environ['PATH']}"},
+                                  stderr=subprocess.DEVNULL) as keeper:
+                end = time.monotonic() + 30
+                while not (folder / "stage/stage.pem").exists() and time.monotonic() < end:
+                    time.sleep(0.1)
+                keeper.terminate()
+            self.assertEqual(keeper.returncode, 0)
+            for role in ("coordinator", "stage"):
+                modes = {path.name: path.stat().st_mode & 0o777
+                         for path in (folder / role).iterdir()}
+                own = ("ca.pem", f"{role}.key", f"{role}.pem")
+                self.assertEqual(modes, dict.fromkeys(own, 0o400))
+
+    def test_stages_wait_for_their_certificate(self):
+        for name in STAGES:
+            self.assertEqual(self.cpu["services"][name]["depends_on"],
+                             {"certs": {"condition": "service_healthy"}})
+
     def test_the_coordinator_waits_for_healthy_stages(self):
         conditions = self.cpu["services"]["coordinator"]["depends_on"]
         self.assertEqual({name for name, how in conditions.items()
@@ -95,10 +152,11 @@ class ComposeTest(unittest.TestCase):
         mine = resolved("compose.yaml", THINWIRE_RUNS="/srv/runs", THINWIRE_DATA="/srv/data",
                         THINWIRE_EXPERIMENTS="/srv/experiments")["services"]
         mounts = dict(map(source_and_target, mine["coordinator"]["volumes"]))
-        self.assertEqual(mounts, {"/srv/experiments": "/experiments", "/srv/runs": "/runs"})
+        self.assertEqual(mounts, {"/srv/experiments": "/experiments", "/srv/runs": "/runs",
+                                  "certs_coordinator": "/certs"})
         for name in STAGES:
             self.assertEqual(dict(map(source_and_target, mine[name]["volumes"])),
-                             {"/srv/data": "/data"})
+                             {"/srv/data": "/data", "certs_stage": "/certs"})
 
     def test_stages_get_gpus_by_the_override(self):
         for name in STAGES:
@@ -111,7 +169,7 @@ class ComposeTest(unittest.TestCase):
     def test_all_programs_are_of_one_image(self):
         for files in (self.cpu, self.gpu):
             self.assertEqual(len({files["services"][name]["image"]
-                                  for name in STAGES + ["coordinator"]}), 1)
+                                  for name in STAGES + ["certs", "coordinator"]}), 1)
 
     def test_the_stages_of_the_image_serve_where_compose_and_prometheus_look(self):
         dockerfile = (FOLDER / "../docker/Dockerfile").read_text()

@@ -109,7 +109,7 @@ thinwire_image() {
   local dockerfile=deploy/docker/Dockerfile
   if [[ -n $bundle ]]; then  # the stages that compile give way to the tarball
     tar -C "$checkout" -xf "$bundle"
-    rm -rf "$checkout"/thinwire/{tests,experiments,README.md,lib/lib{gcc_s,stdc++,z,zstd}.so.*}
+    rm -rf "$checkout"/thinwire/{tests,experiments,README.md,lib/lib{gcc_s,stdc++,z,zstd,crypto,ssl}.so.*}
     sed '/^FROM .* AS tools$/,/^FROM .* AS runtime$/ { /^FROM .* AS runtime$/!d }; s|--from=build /thinwire/|thinwire/|' \
       "$checkout/$dockerfile" >"$checkout/$dockerfile.bundle"
     dockerfile+=.bundle
@@ -211,6 +211,11 @@ as_stage() { podman exec "$(container stage-0)" bash -c "$1" 2>&1; }
 check 'the root file system is read-only' contains <(as_stage 'touch /runs/x || touch /x') 'Read-only file system'
 check 'nobody is root' equals "$(as_stage 'id -u; grep -E "^(CapEff|NoNewPrivs)" /proc/1/status' | tr -s '\n\t' ' ')" \
   '65532 CapEff: 0000000000000000 NoNewPrivs: 1 '
+check 'no program runs without certificates' equals "$(podman ps --format '{{.Command}}' --no-trunc | grep -c -- --insecure)" 0
+in_certs() { podman exec "$(container "$1")" ls /certs | xargs; }
+check 'a stage sees its own key alone' equals "$(in_certs stage-0)" 'ca.pem stage.key stage.pem'
+check '  which it cannot replace' contains <(as_stage 'rm -f /certs/stage.key') 'Read-only file system'
+check 'the coordinator sees its own key alone' equals "$(in_certs coordinator)" 'ca.pem coordinator.key coordinator.pem'
 check 'the coordinator ends' within 60 equals "$(podman wait "$(container coordinator)")" 0
 check '  with 0' equals "$(exit_code coordinator)" 0
 check 'its numbers are those of the run outside' same_numbers "$(volume runs)/quickstart" "$scratch/local/quickstart"
@@ -258,7 +263,10 @@ fails() {
 }
 # bare ARGUMENTS...: podman run, without Compose
 bare() { timeout 100 podman run --rm --read-only --no-healthcheck "$@" >"$scratch/log" 2>&1; }
-network=${project}_default stages='--stages=stage-{0..}:4700'
+network=${project}_default
+# A coordinator beside Compose's: where the stages are, the coordinator's certificates, and flags for both.
+as_coordinator=(--network "$network" -v "${project}_certs_coordinator:/certs:ro")
+stages=('--stages=stage-{0..}:4700' --tls_cert=/certs/coordinator.pem --tls_key=/certs/coordinator.key --tls_ca=/certs/ca.pem)
 
 echo '== experiments of a mounted folder'
 mkdir -p "$scratch"/{experiments,cifar10/cifar10,empty}
@@ -302,14 +310,19 @@ echo '== bad input'
 fails 'an experiment that is not mounted' 2 '/experiments/none.yaml: .*No such file' coordinate /experiments/none.yaml
 fails 'data that is missing at the last stage' 1 'stage 1 .*cannot read /data/cifar10/' coordinate /experiments/cifar10.yaml
 podman rm -f -t 2 "$(container stage-1)" >/dev/null
-fails 'a stage whose name does not resolve' 1 'stage 1 \(stage-1:4700\)' bare --network "$network" --tmpfs /tmp \
-  "$image" thinwire run /experiments/quickstart.yaml "$stages" --stages_wait 5 --out /tmp/run
+fails 'a stage whose name does not resolve' 1 'stage 1 \(stage-1:4700\)' bare "${as_coordinator[@]}" --tmpfs /tmp \
+  "$image" thinwire run /experiments/quickstart.yaml "${stages[@]}" --stages_wait 5 --out /tmp/run
 compose up -d --no-build stage-1 >"$scratch/log" 2>&1
+fails 'a coordinator without certificates' 1 'does it want a certificate' bare --network "$network" --tmpfs /tmp \
+  "$image" thinwire run /experiments/quickstart.yaml "${stages[0]}" --stages_wait 2 --out /tmp/run
+fails 'a coordinator with a certificate of a stage' 1 'this call wants coordinator.thinwire' bare --network "$network" \
+  --tmpfs /tmp -v "${project}_certs_stage:/certs:ro" "$image" thinwire run /experiments/quickstart.yaml "${stages[0]}" \
+  --tls_cert=/certs/stage.pem --tls_key=/certs/stage.key --tls_ca=/certs/ca.pem --stages_wait 2 --out /tmp/run
 THINWIRE_RUNS=$scratch/empty
 export THINWIRE_RUNS
 fails 'a results folder of somebody else' 1 'runs/two: .*Permission denied' coordinate /experiments/two.yaml
-fails 'a results volume that is read-only' 1 'runs/quickstart: .*Read-only file system' bare --network "$network" \
-  -v "${project}_runs:/runs:ro" "$image" thinwire run /experiments/quickstart.yaml "$stages"
+fails 'a results volume that is read-only' 1 'runs/quickstart: .*Read-only file system' bare "${as_coordinator[@]}" \
+  -v "${project}_runs:/runs:ro" "$image" thinwire run /experiments/quickstart.yaml "${stages[@]}"
 mkdir "$scratch/full"
 mount -t tmpfs -o size=1m,uid=65532 tmpfs "$scratch/full"
 head -c 900k /dev/zero >"$scratch/full/of_others"

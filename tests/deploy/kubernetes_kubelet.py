@@ -4,6 +4,7 @@ A pod is started as its rendered spec says: arguments, environment, working dire
 security context, hostname, and the name that the headless service gives it. Probes are asked over
 HTTP from outside of the pod. What Kubernetes would refuse raises PodError in its words.
 """
+import base64
 import contextlib
 import http.client
 import json
@@ -182,6 +183,18 @@ class Node:
             (folder / key).write_text(text, encoding="utf-8")
         return folder
 
+    def _secret(self, objects, pod, source):
+        name = source["secretName"]
+        if ("Secret", name) not in objects:
+            raise PodError(f'MountVolume.SetUp failed: secret "{name}" not found')
+        folder = self._folder_of_group(f"secrets/{time.monotonic_ns()}", pod, 0o2755)
+        for key, text in objects["Secret", name]["data"].items():
+            path = folder / key
+            path.write_bytes(base64.b64decode(text))
+            os.chown(path, 0, pod["securityContext"]["fsGroup"])
+            path.chmod(source["defaultMode"])
+        return folder
+
     def _mount(self, objects, pod, mount, volume):
         """podman's flags for one mount of one volume."""
         mode = "ro" if mount.get("readOnly") else "rw"
@@ -190,6 +203,8 @@ class Node:
             folder = self._folder_of_group(name, pod, 0o2777)
         elif "configMap" in volume:
             folder, mode = self._config_map(objects, volume["configMap"]["name"]), "ro"
+        elif "secret" in volume:
+            folder, mode = self._secret(objects, pod, volume["secret"]), "ro"
         else:
             folder = self.claim(volume["persistentVolumeClaim"]["claimName"], pod)
         return ["--volume", f"{folder}:{mount['mountPath']}:{mode}"]

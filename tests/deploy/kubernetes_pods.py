@@ -6,7 +6,7 @@ of deploy/bundle.sh, or an image as deploy/docker makes it that `podman save` wr
 to six minutes. The pods' containers run under podman as kubernetes_kubelet.py says. A healthy
 cluster must train the quickstart to the numbers of a run on one machine, to the last bit; each
 broken one must end with an error that names the cause. Wants root and Debian's kubernetes-client
-podman runc netavark aardvark-dns iptables debootstrap python3-yaml. Everything is in a folder of
+openssl podman runc netavark aardvark-dns iptables debootstrap python3-yaml. Everything is in a folder of
 its own and goes with it.
 """
 import contextlib
@@ -23,7 +23,7 @@ from kubernetes_kubelet import Node, PodError
 from kubernetes_objects import ABSENT, CONTAINER, COORDINATOR, POD, STAGE, changed, render
 
 HERE = pathlib.Path(__file__).resolve().parent
-OVERLAY = HERE.parents[1] / "deploy/k8s/overlays/cpu"
+DEPLOY = HERE.parents[1] / "deploy"
 ARGS = CONTAINER + ("args",)
 TIMES = {"time", "seconds", "samples_per_second", "evaluation_seconds"}
 MOUNTED = "/experiment/experiment.yaml"
@@ -40,6 +40,9 @@ JOB_BREAKS = [
      r"stage 0.*stage-0\.stagez:4700"),
     ("a wrong port of the stages", COORDINATOR, ARGS + (4,), "stage-{0..}.stages:4701",
      r"stage 0.*stage-0\.stages:4701.*refused"),
+    ("no certificates", COORDINATOR, ARGS + (slice(11, None),), [], r"does it want a certificate"),
+    ("a certificate of a stage", COORDINATOR, POD + ("volumes", 3, "secret", "secretName"),
+     "stage-tls", "certificate is for stage.thinwire, this call wants coordinator.thinwire"),
     ("no data on a stage", ("ConfigMap", "experiment"), EXPERIMENT,
      "{model: {name: resnet8}, data: {name: cifar10, dir: /data/cifar10}, epochs: 1,\n"
      " optimizer: {lr: 0.1}, pipeline: {cuts: [layer1, layer2, layer3], threads: 1}}",
@@ -68,6 +71,9 @@ STAGE_BREAKS = [
     ("metrics for the pod itself", ARGS + (4,), "127.0.0.1:9700", "startupProbe: .*refused"),
     ("a mount without a volume", POD + ("volumes",), [], 'volumeMounts: Not found: "tmp"'),
     ("a claim that no template makes", ("spec", "volumeClaimTemplates"), [], 'Not found: "data"'),
+    ("a Secret that is not there", POD + ("volumes", 1, "secret", "secretName"), "stage-certs",
+     'secret "stage-certs" not found'),
+    ("no certificates", ARGS + (slice(9, None),), [], "startupProbe|is not running"),
     ("a user who is root", POD + ("securityContext", "runAsUser"), 0, "runAsNonRoot"),
     ("a flag that the program does not know", ARGS + (1,), "--listn",
      "startupProbe|is not running"),
@@ -149,6 +155,13 @@ def numbers(run):
                 begin, end = about["data_offsets"]
                 tensors[name] = data[8 + length + begin:8 + length + end]
     return [_untimed(json.loads(line)) for line in lines], tensors
+
+
+def check_keys(node, pods):
+    """A stage's process finds its own key where its flags say, and no other."""
+    seen = node.podman("exec", pods[0].name, "find", "/certs", "-type", "f", "-readable")
+    wanted = ["/certs/ca.crt", "/certs/tls.crt", "/certs/tls.key"]
+    check("a stage sees its own key alone", None if sorted(seen.split()) == wanted else seen)
 
 
 def security(pod):
@@ -274,10 +287,19 @@ def load_image(node, archive):
     node.podman("tag", loaded.split()[-1], node.image)
 
 
+def with_certificates(folder):
+    """The overlay `cpu`, and the Secrets of an authority of its own."""
+    shutil.copytree(DEPLOY / "k8s/certificates", folder, dirs_exist_ok=True,
+                    ignore=shutil.ignore_patterns("*.pem", "*.key"))
+    subprocess.run([DEPLOY / "certs.sh", folder], check=True)
+    return render("kubectl", DEPLOY / "k8s/overlays/cpu") | render("kubectl", folder)
+
+
 def main():
     """All checks on one node."""
     started = time.monotonic()
-    objects = render("kubectl", OVERLAY)
+    with tempfile.TemporaryDirectory() as folder:
+        objects = with_certificates(folder)
     with tempfile.TemporaryDirectory(prefix="thinwire-pods-") as folder, Node(folder) as node:
         node.image = objects[STAGE]["spec"]["template"]["spec"]["containers"][0]["image"]
         load_image(node, sys.argv[1])
@@ -286,6 +308,7 @@ def main():
             check("all stages pass their probes")
             for pod in pods:
                 check(f"{pod.name}: user, capabilities, seccomp, read-only root", security(pod))
+            check_keys(node, pods)
             check_healthy(node, objects)
             for pod in pods:
                 pod.probe("livenessProbe")

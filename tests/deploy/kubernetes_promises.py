@@ -13,6 +13,9 @@ PROBES = ("startupProbe", "readinessProbe", "livenessProbe")
 # Volumes that the restricted Pod Security Standard allows.
 VOLUMES = {"configMap", "csi", "downwardAPI", "emptyDir", "ephemeral", "persistentVolumeClaim",
            "projected", "secret"}
+# What each program shows, and where it is in a Secret of type kubernetes.io/tls.
+CERTIFICATES = {"--tls_cert": "tls.crt", "--tls_key": "tls.key", "--tls_ca": "ca.crt"}
+ROLES = {"StatefulSet stage": "stage", "Job coordinator": "coordinator"}
 
 
 def _port_of(container, name):
@@ -87,6 +90,43 @@ def the_experiment_is_mounted(objects):
         yield f"Job coordinator: {container['args'][2]} is not in a ConfigMap that is mounted"
     if container.get("workingDir") != "/" or "/runs" not in mounts:
         yield "Job coordinator: runs/NAME below workingDir is not in a volume"
+
+
+def _secrets(objects):
+    """The keys of each Secret by its name, of those that cert-manager makes too."""
+    keys = {made["metadata"]["name"]: set(made["data"]) for made in of_kind(objects, "Secret")}
+    return keys | {made["spec"]["secretName"]: set(CERTIFICATES.values())
+                   for made in of_kind(objects, "Certificate")}
+
+
+def programs_show_certificates(objects):
+    """Stages and coordinator want and show certificates, which a Secret has."""
+    secrets = _secrets(objects)
+    for where, pod, container in containers(objects):
+        if "--insecure" in container["args"]:
+            yield f"{where}: --insecure"
+        if where.partition(",")[0] not in ROLES:
+            continue
+        volumes = {volume["name"]: volume for volume in pod.get("volumes", [])}
+        mounts = {mount["mountPath"]: volumes.get(mount["name"], {})
+                  for mount in container["volumeMounts"] if mount.get("readOnly")}
+        for its_flag, key in CERTIFICATES.items():
+            folder, _, name = (flag(container, its_flag) or "").rpartition("/")
+            secret = mounts.get(folder, {}).get("secret", {}).get("secretName")
+            if name != key or key not in secrets.get(secret, set()):
+                yield f"{where}: {its_flag} {folder}/{name} is not {key} of a mounted Secret"
+
+
+def pods_have_the_keys_of_their_role(objects):
+    """No pod can read the key of another role, or that of the authority."""
+    for where, template in pod_templates(objects):
+        mounted = [volume["secret"]["secretName"] for volume in template["spec"].get("volumes", [])
+                   if "secret" in volume]
+        if mounted != ([f"{ROLES[where]}-tls"] if where in ROLES else []):
+            yield f"{where}: Secrets {mounted}, want that of its role"
+    for made in of_kind(objects, "Secret"):
+        if set(made["data"]) != set(CERTIFICATES.values()):
+            yield f"Secret {made['metadata']['name']}: {sorted(made['data'])}, want {CERTIFICATES}"
 
 
 def _stages_of(experiment):
@@ -241,7 +281,8 @@ def only_what_training_needs_passes(objects):
 
 PROMISES = [
     probes_ask_the_pod_itself, ports_are_those_listened_at, mounts_have_volumes,
-    the_experiment_is_mounted, stages_are_found, selectors_match, pods_are_restricted,
+    the_experiment_is_mounted, programs_show_certificates,
+    pods_have_the_keys_of_their_role, stages_are_found, selectors_match, pods_are_restricted,
     pods_have_no_token, images_are_pinned, resources_are_known, a_failed_run_stays_failed,
     only_what_training_needs_passes,
 ]

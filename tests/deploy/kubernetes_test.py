@@ -4,8 +4,9 @@
 usage: kubernetes_test.py THINWIRE STAGE_SERVER DEPLOY_KUSTOMIZATION EXPERIMENT [KUBECTL]...
 THINWIRE and STAGE_SERVER tell their flags; DEPLOY_KUSTOMIZATION is deploy/k8s/base's and leads to
 the rest; EXPERIMENT is experiments/quickstart.yaml. All KUBECTLs (default: kubectl) must make the
-same objects. Wants Debian's kubernetes-client and python3-yaml.
+same objects. Wants Debian's kubernetes-client, openssl and python3-yaml.
 """
+import base64
 import importlib.util
 import json
 import pathlib
@@ -46,6 +47,15 @@ BREAKS = [
     (COORDINATOR, POD + ("volumes", 0, "configMap", "name"), "other", "no ConfigMap other"),
     (COORDINATOR, CONTAINER + ("args", 2), "/experiment/my.yaml", "my.yaml is not in a ConfigMap"),
     (COORDINATOR, CONTAINER + ("workingDir",), "/tmp", "is not in a volume"),
+    (STAGE, CONTAINER + ("args", 1), "--insecure", "--insecure"),
+    (STAGE, CONTAINER + ("args", 10), "/certs/stage.pem", "--tls_cert /certs/stage.pem is not"),
+    (STAGE, CONTAINER + ("volumeMounts", 2, "mountPath"), "/tls", "--tls_ca /certs/ca.crt is not"),
+    (COORDINATOR, CONTAINER + ("volumeMounts", 3, "readOnly"), False, "--tls_key /certs/tls.key"),
+    (STAGE, POD + ("volumes", 1, "secret", "secretName"), "stage-certs", "is not tls.crt"),
+    (STAGE, POD + ("volumes", 1, "secret", "secretName"), "coordinator-tls", "want that of its"),
+    (("Deployment", "results"), POD + ("volumes", 0),
+     {"name": "runs", "secret": {"secretName": "stage-tls"}}, "results: Secrets ['stage-tls']"),
+    (("Secret", "stage-tls"), ("data", "ca.key"), "", "Secret stage-tls: ['ca.crt', 'ca.key'"),
     (STAGE, ("spec", "serviceName"), "stage", "no headless service stage"),
     (("Service", "stages"), ("spec", "clusterIP"), "10.0.0.1", "no headless service stages"),
     (("Service", "stages"), ("spec", "publishNotReadyAddresses"), ABSENT, "publishNotReady"),
@@ -94,7 +104,9 @@ class Overlays(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.overlays = {overlay: render(KUBECTLS[0], DEPLOY / "k8s/overlays" / overlay)
-                        for overlay in ("cpu", "gpu", "monitoring")}
+                        for overlay in ("cpu", "gpu", "monitoring", "cert-manager")}
+        cls.certificates = render(KUBECTLS[0], DEPLOY / "k8s/certificates")
+        cls.cpu = cls.overlays["cpu"] | cls.certificates
 
     def test_every_kubectl_makes_the_same_objects(self):
         for kubectl in KUBECTLS[1:]:
@@ -104,17 +116,33 @@ class Overlays(unittest.TestCase):
 
     def test_promises_are_kept(self):
         for overlay in ("cpu", "gpu"):
-            self.assertEqual(complaints(self.overlays[overlay]), [], overlay)
+            for certificates in (self.certificates, self.overlays["cert-manager"]):
+                objects = self.overlays[overlay] | certificates
+                self.assertEqual(complaints(objects), [], overlay)
+
+    def test_certificates_say_the_role_of_their_holder(self):
+        issued = self.overlays["cert-manager"]
+        for role in ("stage", "coordinator"):
+            pem = base64.b64decode(self.certificates["Secret", f"{role}-tls"]["data"]["tls.crt"])
+            names = subprocess.run(["openssl", "x509", "-noout", "-ext", "subjectAltName"],
+                                   input=pem, capture_output=True, check=True).stdout.decode()
+            self.assertEqual(re.findall(r"\w+:\S+", names), [f"DNS:{role}.thinwire"])
+            spec = issued["Certificate", role]["spec"]
+            self.assertEqual(spec["dnsNames"], [f"{role}.thinwire"])
+            self.assertLessEqual({"server auth", "client auth"}, set(spec["usages"]))
+            issuer = issued["Issuer", spec["issuerRef"]["name"]]["spec"]["ca"]["secretName"]
+            self.assertEqual(issuer, issued["Certificate", "authority"]["spec"]["secretName"])
+        self.assertTrue(issued["Certificate", "authority"]["spec"]["isCA"])
 
     def test_everything_is_in_the_namespace(self):
-        for objects in self.overlays.values():
+        for objects in (*self.overlays.values(), self.certificates):
             for (kind, name), made in objects.items():
                 wanted = None if kind == "Namespace" else "thinwire"
                 self.assertEqual(made["metadata"].get("namespace"), wanted, f"{kind} {name}")
 
     def test_each_broken_promise_is_noticed(self):
         for whose, path, value, words in BREAKS:
-            said = complaints(changed(self.overlays["cpu"], whose, path, value))
+            said = complaints(changed(self.cpu, whose, path, value))
             self.assertIn(words, "\n".join(said), f"{whose} {path}: {value}")
 
     def test_programs_have_the_flags(self):
@@ -153,7 +181,7 @@ class Overlays(unittest.TestCase):
                 "apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "stage"},
                 "spec": {"replicas": 2}}), encoding="utf-8")
             (folder / "mine/kustomization.yaml").write_text(yaml.dump({
-                "bases": ["../k8s/overlays/cpu"],
+                "bases": ["../k8s/overlays/cpu", "../k8s/certificates"],
                 "images": [{"name": "ghcr.io/thinwire/thinwire", "newName": "example/own",
                             "newTag": "1"}],
                 "patchesStrategicMerge": ["stages.yaml"],
@@ -231,6 +259,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         DEPLOY = pathlib.Path(folder) / "deploy"
         shutil.copytree(pathlib.Path(kustomization).parents[2], DEPLOY)
+        subprocess.run([DEPLOY / "certs.sh", DEPLOY / "k8s/certificates"], check=True)
         return not unittest.main(argv=sys.argv[:1], exit=False).result.wasSuccessful()
 
 

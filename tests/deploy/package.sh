@@ -41,7 +41,7 @@ since() {
     grep -vE ' (var/lib/private$|var/tmp/systemd-private-.*systemd-logind|etc/(ld\.so\.cache|machine-id|\.pwd\.lock)$)'
 }
 in_root "$root" 'apt-get update -q' >"$work/log" 2>&1
-in_root "$root" 'apt-get install -y -q --no-install-recommends curl' >"$work/log" 2>&1
+in_root "$root" 'apt-get install -y -q --no-install-recommends curl openssl' >"$work/log" 2>&1
 files >"$work/before"
 cp "$deb" "$root/root/thinwire.deb"
 in_root "$root" 'apt-get install -y -q --no-install-recommends /root/thinwire.deb && apt-get clean' >"$work/log" 2>&1
@@ -93,6 +93,25 @@ on_machine "mkdir -p /var/lib/thinwire/state; chown --reference=/var/lib/thinwir
   cd /root && thinwire run $quickstart --out state --overwrite --stages $stages --set epochs=1 \
   --set compression.gradients.feedback='{kind: ef, dir: state}'" >"$work/log" 2>&1
 check 'one in /var/lib/thinwire does not' equals $? 0
+
+echo '== certificates'
+on_machine "sed -i 's/^ADDRESS=.*/ADDRESS=192.0.2.1/' /etc/default/thinwire-stage; systemctl restart thinwire-stage@4700"
+check 'without them no stage listens where others are' within 10 journal thinwire-stage@4700 \
+  'listen 192.0.2.1:4700: whoever reaches that address'
+on_machine '/usr/share/thinwire/certs.sh /root/certs && cp /root/certs/{ca.pem,stage.pem,stage.key} /etc/thinwire/tls/' \
+  >"$work/log" 2>&1
+on_machine 'systemctl reset-failed; systemctl restart "thinwire-stage@*"'
+open() { on_machine 'curl -fs http://192.0.2.1:9700/healthz http://192.0.2.1:9703/healthz' >/dev/null; }
+check 'with them they do' within 20 open
+far=${stages//127.0.0.1/192.0.2.1}
+on_machine "cd /root && thinwire run $quickstart --out tls --stages $far --tls_cert certs/coordinator.pem \
+  --tls_key certs/coordinator.key --tls_ca certs/ca.pem" >"$work/tls" 2>&1
+check '  and train' equals $? 0
+check '  to the same numbers' diff <(numbers "$work/tls") <(numbers "$work/local")
+on_machine "cd /root && thinwire run $quickstart --out plain --stages $far --stages_wait 2" >"$work/log" 2>&1
+check '  but for nobody else' contains "$work/log" 'does it want a certificate'
+on_machine 'rm -rf /root/certs /root/tls /root/plain; rm /etc/thinwire/tls/*
+  sed -i "s/^ADDRESS=.*/ADDRESS=127.0.0.1/" /etc/default/thinwire-stage; systemctl restart "thinwire-stage@*"'
 
 echo '== an upgrade'
 on_machine "sed -i 's/^FLAGS=.*/FLAGS=\"--log_format json\"/' /etc/default/thinwire-stage"

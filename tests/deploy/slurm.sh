@@ -122,8 +122,17 @@ interrupted() { contains "$root/work/$1/summary.json" '"interrupted"'; }
 
 echo '== a job that is cancelled'
 check 'runs' long cancelled
+commands() { on_machine 'ps -C stage_server,thinwire -o args=' ; }
+check '  with a token in every program' equals "$(commands | grep -c -- --token_file)" 5
+check '  and none that anybody may use' equals "$(commands | grep -c -- --insecure)" 0
+# A stage that is killed as it starts may leave a file that it has not written to.
+tokens() { on_machine 'find /tmp -maxdepth 1 -name "tmp.*" -size +0 -printf "%m %u\n"'; }
+check '  in one file, which its user alone may read' equals "$(tokens)" '600 user'
+check '  another run is refused' contains <(as_user "timeout 60 thinwire run $quickstart --out other --stages_wait 2 \
+  --stages $(grep -oE 'stages machine:.*' "$log" | cut -d' ' -f2)" 2>&1) 'the call shows no token'
 as_user "scancel $id"
 check 'leaves no process' within 20 silent
+check 'leaves no token' within 20 equals "$(tokens)" ''
 check 'leaves a summary of what there was' interrupted cancelled
 
 echo '== a job whose time is nearly up'

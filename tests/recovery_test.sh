@@ -1,0 +1,259 @@
+#!/usr/bin/env bash
+# Whole processes on loopback: runs that lose a stage, a link or their coordinator, and end with the
+# numbers of a run that lost nothing.
+# usage: recovery_test.sh THINWIRE STAGE_SERVER
+set -uo pipefail
+source "$(dirname "$0")/checks.sh"
+thinwire=$1 stage_server=$2
+work=$(mktemp -d)
+children=()
+
+cleanup() {
+  for child in "${children[@]}"; do kill -9 "$child" 2>/dev/null && wait "$child" 2>/dev/null; done
+  mountpoint -q "$work/small" 2>/dev/null && umount "$work/small"
+  rm -rf "$work"
+}
+trap cleanup EXIT
+
+cat >"$work/images.yaml" <<'YAML'
+name: images
+model: {name: resnet8, width: 8}
+data: {name: digits, batch_size: 50, test_limit: 100}
+pipeline: {cuts: [stem, layer1, layer2], threads: 1, microbatches: 2}
+compression: {activations: {codec: topk, ratio: 0.2, feedback: ef21}, gradients: {codec: topk, ratio: 0.2, feedback: ef21}}
+optimizer: {name: sgd, lr: 0.05, momentum: 0.9}
+checkpoint: {every_steps: 10}
+epochs: 6
+YAML
+cat >"$work/text.yaml" <<'YAML'
+name: text
+model: {name: gpt2, width: 32, layers: 3, heads: 2, dropout: 0.1}
+data: {name: shakespeare, batch_size: 10, context: 32, windows: 600, test_limit: 20}
+pipeline: {cuts: [h.0, h.1], threads: 1, microbatches: 2}
+compression: {activations: {codec: topk, ratio: 0.3, feedback: ef21}, gradients: {codec: uniform, bits: 4, feedback: ef}}
+optimizer: {name: adamw, lr: 0.003, clip_norm: 1}
+checkpoint: {every_steps: 8}
+epochs: 4
+YAML
+
+# same NAME OTHER: both runs left the same parameters and measured the same losses and accuracies
+same() {
+  python3 - "$work/$1" "$work/$2" <<'PY'
+import json, pathlib, sys
+
+def tensors(run):
+    found = {}
+    for path in pathlib.Path(run, "model").glob("*.safetensors"):
+        data = path.read_bytes()
+        size = int.from_bytes(data[:8], "little")
+        for name, tensor in json.loads(data[8:8 + size]).items():
+            if name == "__metadata__":
+                continue
+            begin, end = tensor["data_offsets"]
+            found[name] = data[8 + size + begin:8 + size + end]
+    return found
+
+def numbers(run):
+    summary = json.load(open(run + "/summary.json"))
+    assert summary["status"] == "completed", summary["error"]
+    epochs = [(e["epoch"], e["lr"], e["train"], e["test"], [
+        {k: v for k, v in b[d].items() if k != "relative_error"} for b in e["boundaries"]
+        for d in ("activations", "gradients")]) for e in summary["epochs"]]
+    sent = [(b["name"], d, b[d]["messages"], b[d]["wire_bytes"], b[d]["wire_bits_per_element"])
+            for b in summary["boundaries"] for d in ("activations", "gradients")]
+    return epochs, sent
+
+def steps(run):
+    return [(e["step"], e["loss"], e["accuracy"], e["lr"])
+            for e in map(json.loads, open(run + "/metrics.jsonl")) if e["type"] == "step"]
+
+a, b = sys.argv[1:]
+assert steps(a) == steps(b), "steps differ"
+assert tensors(a) == tensors(b), "parameters differ"
+assert numbers(a) == numbers(b), (numbers(a), numbers(b))
+PY
+}
+# events NAME: "restarted 2 dead" a line
+events() {
+  python3 -c '
+import json, sys
+for e in json.load(open(sys.argv[1]))["events"]:
+    print(e["type"], e["stage"], e["reason"])' "$work/$1/summary.json"
+}
+# start NAME EXPERIMENT ARGUMENTS...: a run in the background
+start() {
+  local name=$1 experiment=$2
+  shift 2
+  "$thinwire" run "$work/$experiment.yaml" --out "$work/$name" "$@" >"$work/$name.log" 2>&1 &
+  run=$!
+  children+=("$run")
+}
+# at_step NAME STEP: that step stands in the record
+at_step() { grep -q "\"type\":\"step\".*\"step\":$2," "$work/$1/metrics.jsonl" 2>/dev/null; }
+stage_pid() { pgrep -P "$1" -f stage_server | sort -n | sed -n "$(($2 + 1))p"; }
+finish() { wait "$run" 2>/dev/null; }
+
+for experiment in images text; do
+  start "$experiment" "$experiment"
+  finish
+  check "$experiment: a run that nothing befalls" equals $? 0
+done
+check 'it keeps its last two checkpoints' equals "$(ls "$work/images/checkpoints" | sort)" $'step-460\nstep-462'
+"$thinwire" checkpoint verify "$work/images" >"$work/verify.log"
+check 'which are whole' equals $? 0
+
+for stage in 0 1 3; do
+  start "kill$stage" images
+  within 30 at_step "kill$stage" $((30 + 7 * stage))
+  kill -9 "$(stage_pid "$run" $stage)"
+  finish
+  check "stage $stage killed: the run ends" equals $? 0
+  check 'with the same numbers' same "kill$stage" images
+  check 'and tells it' equals "$(events "kill$stage")" "restarted $stage dead"
+done
+check 'to the user, too' contains "$work/kill3.log" '^going on from step [0-9]+0$'
+
+start text_kill text
+within 30 at_step text_kill 20
+kill -9 "$(stage_pid "$run" 2)"
+within 30 at_step text_kill 40
+kill -9 "$(stage_pid "$run" 0)"
+finish
+check 'text, two stages killed: the run ends' equals $? 0
+check 'with the same numbers' same text_kill text
+
+start hang images
+within 30 at_step hang 25
+kill -STOP "$(stage_pid "$run" 1)"
+finish
+check 'stage 1 hangs: the run ends' equals $? 0
+check 'with the same numbers' same hang images
+check 'and tells it' equals "$(events hang)" 'restarted 1 silent'
+
+start early images --set checkpoint.every_steps=0 --set checkpoint.every_epochs=0
+within 30 at_step early 12
+kill -9 "$(stage_pid "$run" 2)"
+finish
+check 'without a checkpoint it begins anew' equals $? 0
+check 'with the same numbers' same early images
+check 'and says so' contains "$work/early.log" '^beginning anew, there is no checkpoint$'
+
+start never images --set restarts.max=0
+within 30 at_step never 12
+kill -9 "$(stage_pid "$run" 2)"
+finish
+check 'restarts.max 0: the loss ends the run' equals $? 1
+
+start coordinator images
+within 30 at_step coordinator 64
+kill -9 "$run"
+finish
+"$thinwire" run --resume "$work/coordinator" >"$work/coordinator.log" 2>&1
+check 'the coordinator killed: the run is resumed' equals $? 0
+check 'with the same numbers' same coordinator images
+check 'and tells it' equals "$(events coordinator)" 'resumed None None'
+
+start interrupted text
+within 30 at_step interrupted 15
+kill -INT "$run"
+finish
+check 'Ctrl-C ends with 130' equals $? 130
+last=$(grep '"type":"step"' "$work/interrupted/metrics.jsonl" | tail -n 1 | grep -oE '"step":[0-9]+' | cut -d: -f2)
+check 'with a checkpoint of its last step' test -e "$work/interrupted/checkpoints/step-$last/manifest.json"
+"$thinwire" run --resume "$work/interrupted" --set pipeline.stages=1 --set epochs=2 >"$work/interrupted.log" 2>&1
+check 'resumed in one process' equals $? 0
+"$thinwire" run --resume "$work/interrupted" --set pipeline.stages=3 --set epochs=4 >"$work/interrupted.log" 2>&1
+check 'and in three, with more epochs' equals $? 0
+check 'with the same numbers' same interrupted text
+
+start recut images
+within 30 at_step recut 45
+kill -INT "$run"
+finish
+"$thinwire" run --resume "$work/recut" --set pipeline.cuts='[layer1.0, layer2]' --set pipeline.stages=3 >"$work/recut.log" 2>&1
+check 'resumed with other cuts' equals $? 0
+check 'it names what begins anew' equals "$(grep -c '^warning: cut ' "$work/recut.log")" 6
+check 'and what goes on is not named' equals "$(grep -c '^warning: cut layer2' "$work/recut.log")" 0
+
+cp -r "$work/coordinator" "$work/damaged"
+newest=$work/damaged/checkpoints/step-462
+truncate -s -1 "$newest/model-00002-of-00004.safetensors"
+"$thinwire" checkpoint verify "$work/damaged" >"$work/verify.log" 2>&1
+check 'a truncated file is found' equals $? 1
+"$thinwire" run --resume "$work/damaged" >"$work/damaged.log" 2>&1
+check 'the checkpoint before is taken' contains "$work/damaged.log" '^going on from step 460$'
+check 'and the broken one is named' contains "$work/damaged.log" 'step-462.*model-00002'
+check 'with the same numbers' same damaged images
+for file in "$work"/damaged/checkpoints/*/model-00001-of-00004.safetensors; do truncate -s -1 "$file"; done
+"$thinwire" run --resume "$work/damaged" >"$work/damaged.log" 2>&1
+check 'where none is whole the run does not begin anew' equals $? 1
+check 'and each is named' equals "$(grep -c 'model-00001-of-00004.safetensors' "$work/damaged.log")" 2
+rm "$work/damaged/experiment.yaml"
+"$thinwire" run "$work/images.yaml" --set epochs=1 --resume "$work/damaged" >"$work/damaged.log" 2>&1
+check 'what was broken off before it began is begun' equals $? 0
+
+"$thinwire" run --resume "$work/images" --set data.batch_size=10 >"$work/other.log" 2>&1
+check 'another batch size is refused' equals $? 2
+check 'and named with both' contains "$work/other.log" 'data.batch_size: 50 -> 10'
+"$thinwire" run --resume "$work/nothing" >"$work/other.log" 2>&1
+check 'a folder without a run is a usage error' equals $? 2
+
+echo '== servers that are there already'
+addresses=()
+for i in 0 1 2 3; do
+  "$stage_server" --listen 127.0.0.1:0 --metrics_listen 127.0.0.1:0 --data / >"$work/server$i.log" 2>&1 &
+  children+=("$!")
+  servers[$i]=$!
+done
+for i in 0 1 2 3; do
+  within 10 contains "$work/server$i.log" 'serving on' >/dev/null
+  addresses[$i]=$(grep -oE 'serving on [0-9.:]+' "$work/server$i.log" | cut -d' ' -f3)
+done
+stages=$(IFS=,; echo "${addresses[*]}")
+start servers images --stages "$stages"
+within 30 at_step servers 23
+kill -9 "${servers[2]}"
+wait "${servers[2]}" 2>/dev/null
+sleep 1
+"$stage_server" --listen "${addresses[2]}" --metrics_listen 127.0.0.1:0 --data / >"$work/server2.log" 2>&1 &
+children+=("$!")
+within 60 at_step servers 64
+kill -9 "$run"
+finish
+"$thinwire" run --resume "$work/servers" --stages "$stages" >"$work/servers_again.log" 2>&1
+check 'a server, then the coordinator killed: the run is resumed at once' equals $? 0
+check 'with the same numbers' same servers images
+check 'the lease is nobody'"'"'s any more' test ! -e "$work/servers/.thinwire.lease"
+
+start leave images --stages "$stages"
+within 30 at_step leave 40
+kill -TERM "${servers[3]}"
+within 20 gone "${servers[3]}"
+check 'SIGTERM: a server ends when its run has left it' equals $? 0
+"$stage_server" --listen "${addresses[3]}" --metrics_listen 127.0.0.1:0 --data / >"$work/server3.log" 2>&1 &
+children+=("$!")
+finish
+check 'the run goes on when it is back' equals $? 0
+check 'with the same numbers' same leave images
+check 'and tells it' equals "$(events leave)" 'restarted 3 ends'
+
+start spare images --stages "${addresses[3]},${addresses[0]},${addresses[1]},${addresses[2]},127.0.0.1:1" --set pipeline.stages=3 --set pipeline.cuts='[stem, layer2]'
+finish
+check 'with spares that nobody needs: the run ends' equals $? 0
+start spared images --stages "$stages" --set pipeline.stages=3 --set pipeline.cuts='[stem, layer2]'
+within 30 at_step spared 30
+kill -9 "${servers[1]}"
+finish
+check 'a stage is lost, and moves to the spare: the run ends' equals $? 0
+check 'with the same numbers' same spared spare
+check 'and tells it' equals "$(events spared)" 'restarted 1 silent'
+
+if (( EUID == 0 )) && mkdir "$work/small" && mount -t tmpfs -o size=3m tmpfs "$work/small" 2>/dev/null; then
+  "$thinwire" run "$work/images.yaml" --out "$work/small/run" --set checkpoint.keep=50 >"$work/full.log" 2>&1
+  check 'a full disk fails the run' equals $? 1
+  check 'and the file is named' contains "$work/full.log" 'checkpoints/step-[0-9]+.tmp/.*No space left'
+  check 'what stood before is whole' "$thinwire" checkpoint verify "$work/small/run"
+fi
+
+echo "$failures failures"
+exit $((failures > 0))
