@@ -128,9 +128,8 @@ absl::Status StageRun::ListenAt(const CutEndSpec& end, BoundaryService* boundari
 
 absl::Status StageRun::Dial(const CutEndSpec& end, const std::string& target) {
   ASSIGN_OR_RETURN(const LinkOptions options, stage_->LinkOptionsFor(end));
-  ASSIGN_OR_RETURN(auto link,
-                   DialLink(target, options, security_, SteadyTime::Now() + spec_.deadline,
-                            [this] { return executor_->Stopped(); }));
+  ASSIGN_OR_RETURN(auto link, DialLink(target, options, security_, spec_.patience->Deadline(),
+                                       [this] { return executor_->Stopped(); }));
   return OnExecutor([&] { return stage_->Attach(end, std::move(link)); });
 }
 

@@ -70,6 +70,9 @@ class StageRun {
   // The first reason of Stop; OK before it. Any thread.
   absl::Status stopped() const { return executor_->Stopped(); }
 
+  // How far it is. Any thread.
+  Patience& patience() const { return *spec_.patience; }
+
   // Any thread.
   StageSnapshot Snapshot() const;
 

@@ -181,6 +181,10 @@ grpc::Status StageService::Renew(grpc::ServerContext*, const RenewRequest* reque
     absl::MutexLock lock(&mutex_);
     status = lease_.Renew(request->lease(), SteadyTime::Now());
     response->set_ends(ends_);
+    if (status.ok() && run_ != nullptr) {
+      run_->patience().RunAdvanced(request->advances(), SteadyTime::Now());
+      response->set_advances(run_->patience().advances());
+    }
   }
   return status.ok() ? grpc::Status::OK : Refuse("Renew", request->lease(), status);
 }

@@ -113,6 +113,14 @@ class ServiceTest : public ::testing::Test {
     }
     return reader->Finish();
   }
+  uint64_t Advances(const Lease& lease) {
+    grpc::ClientContext context;
+    RenewRequest request;
+    *request.mutable_lease() = lease;
+    RenewResponse response;
+    EXPECT_TRUE(stub_->Renew(&context, request, &response).ok());
+    return response.advances();
+  }
   grpc::Status Evaluate(const Lease& lease, uint64_t samples) {
     grpc::ClientContext context;
     EvaluateRequest request;
@@ -309,6 +317,19 @@ TEST_F(ServiceTest, ConfiguresAndTrainsAndNamesWrongNumbers) {
               HasSubstr("reads 40 training samples, the run has 41"));
   EXPECT_TRUE(Train(LeaseOf("one"), 40, &steps).ok());
   EXPECT_EQ(steps, 2);
+}
+
+TEST_F(ServiceTest, ARenewalSaysHowFarTheStageIs) {
+  const Lease lease = LeaseOf("one");
+  ASSERT_TRUE(Acquire(lease, &acquired_).ok());
+  EXPECT_EQ(Advances(lease), 0u);
+  ASSERT_TRUE(Configure(lease, 0, 1, &configured_).ok());
+  EXPECT_EQ(Advances(lease), 0u);
+  int steps = 0;
+  ASSERT_TRUE(Train(lease, 40, &steps).ok());
+  EXPECT_EQ(Advances(lease), 4u);  // two steps, forward and backward
+  ASSERT_TRUE(Evaluate(lease, 20).ok());
+  EXPECT_EQ(Advances(lease), 5u);
 }
 
 TEST_F(ServiceTest, ReportsMeansOfTheMeasuredMessagesThatEachNumberIsAbout) {

@@ -40,6 +40,7 @@ absl::Status Inbox::Push(const IncomingFrame& frame) {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (!end_.ok()) return end_;
   }
+  if (options_.on_frame) options_.on_frame();
   absl::StatusOr<Chunk> chunk = Check(frame);
   const absl::Status status =
       chunk.ok() ? Enqueue({*std::move(chunk), frame.owner}) : chunk.status();

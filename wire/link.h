@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -28,6 +29,8 @@ struct LinkOptions {
   uint64_t max_payload_bytes = 0;
   // How many received messages may wait to be taken; one more is the peer's protocol error.
   int queue_capacity = 1;
+  // Called with each frame that came, on whatever thread brought it; may be empty.
+  std::function<void()> on_frame;
   // Memory of the host that received payloads are gathered in; null: that of CpuDevice().
   Device* host = nullptr;
 };

@@ -71,8 +71,11 @@ grpc::Status FakeStage::Acquire(grpc::ServerContext*, const AcquireRequest* requ
   return acquire();
 }
 
-grpc::Status FakeStage::Renew(grpc::ServerContext*, const RenewRequest*, RenewResponse* response) {
+grpc::Status FakeStage::Renew(grpc::ServerContext*, const RenewRequest* request,
+                              RenewResponse* response) {
   response->set_ends(ends);
+  response->set_advances(advances);
+  run_advances = request->advances();
   return renew();
 }
 

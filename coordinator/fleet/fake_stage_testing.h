@@ -48,7 +48,9 @@ class FakeStage final : public Stage::Service {
   std::function<grpc::Status(const TrainRequest&, grpc::ServerContext*, Writer*)> train;
   std::function<grpc::Status(const EvaluateRequest&, grpc::ServerContext*, Writer*)> evaluate;
   std::function<grpc::Status()> acquire, renew;
-  std::atomic<bool> ends{false};  // what Renew answers; at any time
+  std::atomic<bool> ends{false};  // what Renew answers, as is the next; at any time
+  std::atomic<uint64_t> advances{0};
+  std::atomic<uint64_t> run_advances{0};  // what Renew was told last
   std::function<grpc::Status(const GenerateRequest&, GenerateResponse*)> generate;
   // Unimplemented unless set.
   std::function<grpc::Status(const EndTrainingRequest&, EndTrainingResponse*)> end_training;

@@ -63,8 +63,8 @@ absl::Status Fleet::Acquire(std::vector<AcquireResponse>* answers) {
     RETURN_IF_ERROR(CheckBuild(client, answer->build()));
     (*answers)[i] = *std::move(answer);
     // At once: others may take longer to come than this one's lease lasts.
-    heartbeats_[i] =
-        std::make_unique<Heartbeat>(&client, options_.heartbeat, [this](Failure failure) {
+    heartbeats_[i] = std::make_unique<Heartbeat>(
+        &client, options_.heartbeat, &advances_, [this](Failure failure) {
           failure.kind == Failure::Kind::kEnds ? Leave(std::move(failure))
                                                : Fail(std::move(failure));
         });
@@ -168,7 +168,7 @@ bool Fleet::AskWhoIsLost() {
   if (!acquired_) return false;  // not all are leased yet
   std::atomic<bool> any_is_gone = false;
   OnThreads(size(), [this, &any_is_gone](int i) {
-    const absl::Status answer = stage(i).Renew(kAnswer).status();
+    const absl::Status answer = stage(i).Renew(kAnswer, advances_).status();
     if (absl::IsUnavailable(answer)) {
       any_is_gone = true;
       Fail({i, Failure::Kind::kSilent,

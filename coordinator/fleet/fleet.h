@@ -104,6 +104,7 @@ class Fleet {
   const FleetOptions options_;
   const std::string link_secret_ = NewSecret();
   std::vector<std::unique_ptr<StageClient>> clients_;
+  std::atomic<uint64_t> advances_{0};                   // see RenewRequest
   std::vector<std::unique_ptr<Heartbeat>> heartbeats_;  // by stage; null until it is acquired
   bool acquired_ = false;                               // all of them
 
@@ -114,7 +115,7 @@ class Fleet {
   bool interrupted_ ABSL_GUARDED_BY(mutex_) = false;
   bool asked_to_end_ ABSL_GUARDED_BY(mutex_) = false;  // by Interrupt
   std::optional<Failure> leaving_ ABSL_GUARDED_BY(mutex_);
-  bool trains_ ABSL_GUARDED_BY(mutex_) = false;            // in TrainOnAll
+  bool trains_ ABSL_GUARDED_BY(mutex_) = false;  // in TrainOnAll
   bool in_epoch_ ABSL_GUARDED_BY(mutex_) = false;
   bool ends_step_ ABSL_GUARDED_BY(mutex_) = false;         // which Interrupt has asked for
   std::vector<Failure> failures_ ABSL_GUARDED_BY(mutex_);  // in order of arrival

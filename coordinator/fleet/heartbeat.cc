@@ -20,8 +20,9 @@ bool IsSilence(const absl::Status& status) {
 
 }  // namespace
 
-Heartbeat::Heartbeat(StageClient* client, const HeartbeatOptions& options, OnFailure on_failure)
-    : client_(client), options_(options), on_failure_(std::move(on_failure)) {
+Heartbeat::Heartbeat(StageClient* client, const HeartbeatOptions& options,
+                     std::atomic<uint64_t>* advances, OnFailure on_failure)
+    : client_(client), options_(options), advances_(advances), on_failure_(std::move(on_failure)) {
   thread_ = std::thread([this] { Loop(); });
 }
 
@@ -41,18 +42,25 @@ bool Heartbeat::WaitForStop(absl::Duration timeout) {
                               [this] { return stop_; });
 }
 
+// A stage that is configured anew counts from 0.
+void Heartbeat::Count(uint64_t advances) {
+  *advances_ += advances < last_advances_ ? advances : advances - last_advances_;
+  last_advances_ = advances;
+}
+
 void Heartbeat::Loop() {
   absl::Duration left = options_.silence;
   SteadyTime since = options_.now();
   do {
     // At most half of the silence: a pause that lets one renewal run out leaves time for another.
     const absl::Duration patience = std::min(left, options_.silence / 2);
-    const absl::StatusOr<RenewResponse> answer = client_->Renew(patience);
+    const absl::StatusOr<RenewResponse> answer = client_->Renew(patience, *advances_);
     const absl::Status& status = answer.status();
     if (absl::IsCancelled(status)) return;
     if (!status.ok() && !IsSilence(status)) {
       return on_failure_({client_->stage(), Failure::Kind::kUnleased, status});
     }
+    if (answer.ok()) Count(answer->advances());
     if (answer.ok() && answer->ends() && !std::exchange(told_end_, true)) {
       on_failure_({client_->stage(), Failure::Kind::kEnds,
                    absl::UnavailableError(absl::StrCat(client_->Name(), " is about to end"))});

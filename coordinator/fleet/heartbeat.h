@@ -1,7 +1,9 @@
 // Keeps the lease of one stage alive and notices when the stage has gone silent.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
+#include <cstdint>
 #include <functional>
 #include <mutex>
 #include <thread>
@@ -29,8 +31,10 @@ class Heartbeat {
  public:
   using OnFailure = std::function<void(Failure)>;
 
-  // `client` outlives this object.
-  Heartbeat(StageClient* client, const HeartbeatOptions& options, OnFailure on_failure);
+  // `client` and `advances`, those of the run's stages (RenewRequest), outlive this object, which
+  // adds what this stage says.
+  Heartbeat(StageClient* client, const HeartbeatOptions& options, std::atomic<uint64_t>* advances,
+            OnFailure on_failure);
   // Ends a renewal in flight; the client renews no more.
   ~Heartbeat();
 
@@ -41,10 +45,15 @@ class Heartbeat {
   void Loop();
   bool WaitForStop(absl::Duration timeout);
 
+  // Adds what the stage has advanced by since it was last heard.
+  void Count(uint64_t advances);
+
   StageClient* const client_;
   const HeartbeatOptions options_;
+  std::atomic<uint64_t>* const advances_;  // of all stages
   const OnFailure on_failure_;
-  bool told_end_ = false;  // the thread's
+  uint64_t last_advances_ = 0;  // of this stage; the thread's, as is the next
+  bool told_end_ = false;
   // A standard mutex, as stopping_ is waited for with a deadline: see SteadyTime::chrono.
   std::mutex mutex_;
   std::condition_variable stopping_;

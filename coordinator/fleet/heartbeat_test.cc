@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -28,8 +29,12 @@ constexpr grpc::StatusCode kNothing = grpc::StatusCode::UNAVAILABLE;
 class HeartbeatTest : public ::testing::Test {
  protected:
   // Keeps the heartbeat until it fails, or has had `renewals` answers.
-  void Beat(const std::vector<Answer>& answers, size_t renewals) {
-    stage_.renew = [this, answers, renewals] {
+  // `before` is called while a renewal is answered that is not the last; from 1.
+  void Beat(
+      const std::vector<Answer>& answers, size_t renewals,
+      const std::function<void(size_t renewal)>& before = [](size_t) {}) {
+    stage_.renew = [this, answers, renewals, before] {
+      if (renewals_ + 1 < renewals) before(renewals_ + 1);
       const Answer answer = answers[std::min(renewals_.load(), answers.size() - 1)];
       seconds_ += answer.seconds;
       if (++renewals_ == renewals) end_.Notify();
@@ -39,7 +44,7 @@ class HeartbeatTest : public ::testing::Test {
     HeartbeatOptions options;
     options.interval = absl::Milliseconds(1);
     options.now = [this] { return SteadyTime() + absl::Seconds(seconds_.load()); };
-    Heartbeat heartbeat(&client, options, [this](Failure failure) {
+    Heartbeat heartbeat(&client, options, &advances_, [this](Failure failure) {
       failure_ = std::make_unique<Failure>(std::move(failure));
       end_.Notify();
     });
@@ -47,6 +52,7 @@ class HeartbeatTest : public ::testing::Test {
   }
 
   std::atomic<int> seconds_{0};
+  std::atomic<uint64_t> advances_{0};
   std::atomic<size_t> renewals_{0};
   absl::Notification end_;
   std::unique_ptr<Failure> failure_;
@@ -71,6 +77,22 @@ TEST_F(HeartbeatTest, AnAnswerEndsASilence) {
         {0, grpc::StatusCode::OK}},
        /*renewals=*/8);
   EXPECT_EQ(failure_, nullptr);
+}
+
+TEST_F(HeartbeatTest, WhatTheStageHasAdvancedByIsAddedAndToldToIt) {
+  stage_.advances = 7;
+  advances_ = 100;  // by other stages
+  Beat({{0, grpc::StatusCode::OK}}, /*renewals=*/5);
+  EXPECT_EQ(advances_, 107u);
+  EXPECT_EQ(stage_.run_advances, 107u);
+}
+
+TEST_F(HeartbeatTest, AStageThatIsConfiguredAnewCountsFromZero) {
+  stage_.advances = 7;
+  Beat({{0, grpc::StatusCode::OK}}, /*renewals=*/5, [this](size_t renewal) {
+    if (renewal == 3) stage_.advances = 2;
+  });
+  EXPECT_EQ(advances_, 9u);
 }
 
 TEST_F(HeartbeatTest, APauseOfOurOwnIsNoSilence) {

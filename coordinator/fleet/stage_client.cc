@@ -311,9 +311,11 @@ absl::StatusOr<GenerateResponse> StageClient::Generate(GenerateRequest request) 
                std::move(request));
 }
 
-absl::StatusOr<RenewResponse> StageClient::Renew(absl::Duration timeout) {
+absl::StatusOr<RenewResponse> StageClient::Renew(absl::Duration timeout, uint64_t advances) {
   const Method method = {"Renew", renewal_stub_.get(), &renewals_, timeout};
-  return Unary(method, &Stage::Stub::Renew, RenewRequest());
+  RenewRequest request;
+  request.set_advances(advances);
+  return Unary(method, &Stage::Stub::Renew, std::move(request));
 }
 
 absl::Status StageClient::Release() {

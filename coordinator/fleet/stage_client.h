@@ -88,7 +88,8 @@ class StageClient {
   absl::Status Restore(const StatePart& part, uint64_t step,
                        const std::function<absl::Status(const Sink&)>& write);
 
-  absl::StatusOr<RenewResponse> Renew(absl::Duration timeout);
+  // `advances`: see RenewRequest.
+  absl::StatusOr<RenewResponse> Renew(absl::Duration timeout, uint64_t advances);
 
   // Ends the lease; also after Cancel. Waits up to 3 s.
   absl::Status Release();

@@ -3,13 +3,14 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "absl/time/time.h"
 #include "compress/direction_spec.h"
 #include "compress/feedback/feedback.h"
 #include "compress/kernels.h"
+#include "stage_server/boundary/patience.h"
 #include "tensor/tensor.h"
 #include "wire/message.h"
 
@@ -32,8 +33,9 @@ struct BoundarySpec {
   uint64_t codec_seed = 0;
   int64_t error_every = 0;  // distortion is measured on every n-th step; 0: never
   int capacity = 1;         // messages in flight
-  absl::Duration deadline = absl::Seconds(60);  // of waits for a neighbour's or one's own executor
-  Device* device = nullptr;                     // of the tensors
+  // Of waits for a neighbour's or one's own executor.
+  std::shared_ptr<Patience> patience = std::make_shared<Patience>();
+  Device* device = nullptr;  // of the tensors
   CodecKernels* kernels = nullptr;
 };
 

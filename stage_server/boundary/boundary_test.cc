@@ -472,7 +472,7 @@ TEST_P(BoundaryWorkerTest, AMessageOfTheNextEpochWaitsUntilItBegins) {
 
 TEST_P(BoundaryWorkerTest, AnEpochThatDoesNotBeginIsWaitedForUntilTheDeadline) {
   spec_.feedback.kind = FeedbackKind::kEf21;
-  spec_.deadline = absl::Milliseconds(5);
+  spec_.patience = std::make_shared<Patience>(absl::Milliseconds(5));
   Make(GetParam());
   sender_->StartEpoch(Rows(1, 9));
   const absl::Status status = SendTo(Key(1), Expect(1));
@@ -480,6 +480,23 @@ TEST_P(BoundaryWorkerTest, AnEpochThatDoesNotBeginIsWaitedForUntilTheDeadline) {
   EXPECT_THAT(std::string(status.message()),
               AllOf(HasSubstr("layer1, from stage 7 (somewhere)"),
                     HasSubstr("epoch 1 has not begun here within 5ms")));
+}
+
+// Told of it ten times a second, as a coordinator tells a stage of what the others do.
+TEST_P(BoundaryWorkerTest, AMessageIsWaitedForAsLongAsTheRunAdvances) {
+  spec_.patience = std::make_shared<Patience>(absl::Seconds(1));
+  Make(GetParam());
+  StartEpoch(/*batches=*/1);
+  std::thread others([&] {
+    for (uint64_t advances = 1; advances <= 20; ++advances) {
+      spec_.patience->RunAdvanced(advances, SteadyTime::Now());
+      absl::SleepFor(absl::Milliseconds(100));
+    }
+    EXPECT_TRUE(SendTo(Key(1), Expect(1)).ok());
+  });
+  const auto received = receiver_->Receive(Expect(1), spec_.patience->Deadline());
+  EXPECT_TRUE(received.ok()) << received.status();
+  others.join();
 }
 
 INSTANTIATE_TEST_SUITE_P(Workers, BoundaryWorkerTest, ::testing::Values(Worker::kOwnThread));

@@ -121,6 +121,14 @@ absl::StatusOr<Tensor> BoundaryReceiver::Decode(const Message& message) {
   return tensor;
 }
 
+bool BoundaryReceiver::Await(std::unique_lock<std::mutex>* lock, SteadyTime deadline,
+                             const std::function<bool()>& is_over) {
+  do {
+    if (changed_.wait_until(*lock, deadline.chrono(), is_over)) return true;
+  } while (spec_.patience->Extend(SteadyTime::Now(), &deadline));
+  return false;
+}
+
 // A neighbour may be an epoch ahead of our executor, which ends the wait when it gets there.
 absl::StatusOr<std::shared_ptr<const EpochRows>> BoundaryReceiver::RowsOf(const MessageKey& key) {
   std::unique_lock<std::mutex> lock(mutex_);
@@ -129,12 +137,11 @@ absl::StatusOr<std::shared_ptr<const EpochRows>> BoundaryReceiver::RowsOf(const 
     if (!has_worker_) {
       return absl::FailedPreconditionError(absl::StrCat("epoch ", key.epoch, " has not begun"));
     }
-    const SteadyTime deadline = SteadyTime::Now() + spec_.deadline;
-    if (!changed_.wait_until(lock, deadline.chrono(),
-                             [this] { return !status_.ok() || !order_.is_complete(); })) {
+    if (!Await(&lock, spec_.patience->Deadline(),
+               [this] { return !status_.ok() || !order_.is_complete(); })) {
       return absl::DeadlineExceededError(
           absl::StrCat("epoch ", key.epoch, " has not begun here within ",
-                       absl::FormatDuration(spec_.deadline), " of this message"));
+                       absl::FormatDuration(spec_.patience->limit()), " of this message"));
     }
     RETURN_IF_ERROR(status_);
     RETURN_IF_ERROR(order_.Check(key));
@@ -146,13 +153,14 @@ absl::StatusOr<std::shared_ptr<const EpochRows>> BoundaryReceiver::RowsOf(const 
 absl::StatusOr<BoundaryReceiver::Decoded> BoundaryReceiver::Next(const MessageKey& wanted,
                                                                  SteadyTime deadline) {
   if (!has_worker_) {
-    absl::StatusOr<Decoded> decoded = ReceiveAndDecode(deadline);
-    if (absl::IsDeadlineExceeded(decoded.status())) return Overdue(wanted);
-    return decoded;
+    do {
+      absl::StatusOr<Decoded> decoded = ReceiveAndDecode(deadline);
+      if (!absl::IsDeadlineExceeded(decoded.status())) return decoded;
+    } while (spec_.patience->Extend(SteadyTime::Now(), &deadline));
+    return Overdue(wanted);
   }
   std::unique_lock<std::mutex> lock(mutex_);
-  if (!changed_.wait_until(lock, deadline.chrono(),
-                           [this] { return !ready_.empty() || !status_.ok(); })) {
+  if (!Await(&lock, deadline, [this] { return !ready_.empty() || !status_.ok(); })) {
     return Overdue(wanted);
   }
   if (ready_.empty()) return status_;

@@ -31,7 +31,7 @@ class BoundaryReceiver {
   ~BoundaryReceiver();
 
   // The rows of an epoch. Where the receiver keeps state, its messages wait for them, for
-  // BoundarySpec::deadline at most, and come in order (MessageOrder). The executor's thread.
+  // BoundarySpec::patience at most, and come in order (MessageOrder). The executor's thread.
   void StartEpoch(std::shared_ptr<const EpochRows> rows);
 
   struct Expected {
@@ -79,6 +79,9 @@ class BoundaryReceiver {
   void WorkerLoop();
   absl::StatusOr<Decoded> ReceiveAndDecode(SteadyTime deadline);
   absl::StatusOr<Decoded> Next(const MessageKey& wanted, SteadyTime deadline);
+  // Until the deadline, and for as long as the run advances. False: it was over before.
+  bool Await(std::unique_lock<std::mutex>* lock, SteadyTime deadline,
+             const std::function<bool()>& is_over);
   // The next message, which must be one without a tensor.
   absl::StatusOr<Decoded> NextWithoutTensor(MessageKey wanted, SteadyTime deadline);
   absl::Status Overdue(const MessageKey& wanted) const;

@@ -139,7 +139,12 @@ absl::Status BoundarySender::AwaitEncoded(SteadyTime deadline) {
 
 absl::Status BoundarySender::Flush(SteadyTime deadline) {
   RETURN_IF_ERROR(AwaitEncoded(deadline));
-  RETURN_IF_ERROR(link_->Flush(deadline));
+  absl::Status flushed;
+  do {
+    flushed = link_->Flush(deadline);
+  } while (absl::IsDeadlineExceeded(flushed) &&
+           spec_.patience->Extend(SteadyTime::Now(), &deadline));
+  RETURN_IF_ERROR(flushed);
   AwaitAcknowledgement(std::min(deadline, SteadyTime::Now() + kAcknowledgementPatience));
   return absl::OkStatus();
 }

@@ -47,6 +47,7 @@ absl::StatusOr<LinkOptions> LinkOptionsOf(const StageSpec& stage, const CutEndSp
   options.receives = received.direction;
   ASSIGN_OR_RETURN(options.max_payload_bytes, MaxPayloadBytes(received));
   options.queue_capacity = received.capacity;
+  options.on_frame = [patience = stage.patience] { patience->Advance(); };
   options.host = received.device->host();
   return options;
 }
@@ -91,7 +92,7 @@ absl::StatusOr<BoundaryReceiver::Received> CutEnd::Receive(const Work& work,
 absl::Status CutEnd::AwaitAcknowledgement(const Work& work, uint64_t step) {
   MessageKey key = work.key();
   key.step = step;
-  return receiver_->ReceiveAcknowledgement(key, SteadyTime::Now() + stage_.deadline);
+  return receiver_->ReceiveAcknowledgement(key, stage_.patience->Deadline());
 }
 
 absl::Status CutEnd::SendSumOfSquares(const Work& work, double sum) {
@@ -99,7 +100,7 @@ absl::Status CutEnd::SendSumOfSquares(const Work& work, double sum) {
 }
 
 absl::StatusOr<double> CutEnd::ReceiveSumOfSquares(const Work& work) {
-  return receiver_->ReceiveSumOfSquares(NormKey(work), SteadyTime::Now() + stage_.deadline);
+  return receiver_->ReceiveSumOfSquares(NormKey(work), stage_.patience->Deadline());
 }
 
 }  // namespace thinwire

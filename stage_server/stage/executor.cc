@@ -101,15 +101,16 @@ absl::Status Executor::Train(const TrainRequest& request,
   for (int64_t i = begin; i < end; ++i) {
     const SampleRange batch{i * spec.batch_size, std::min((i + 1) * spec.batch_size, samples)};
     work.step = static_cast<uint64_t>(before + i + 1);
-    if (!gate_.Enter(work.step)) return stage_->FlushSends(last + spec.deadline);
+    if (!gate_.Enter(work.step)) return stage_->FlushSends(spec.patience->Deadline());
     StepReport report;
     absl::Status status = TrainStep(work, batch, steps, &report);
     if (!status.ok()) return Failed(status);
     const SteadyTime now = SteadyTime::Now();
     report.set_seconds(absl::ToDoubleSeconds(now - last));
+    spec.patience->StepTook(now - last);
     last = now;
     if (i + 1 == end) {
-      const absl::Status sent = stage_->FlushSends(now + spec.deadline);
+      const absl::Status sent = stage_->FlushSends(spec.patience->Deadline());
       if (!sent.ok()) return Failed(sent);
     }
     Publish(work.step);
@@ -164,7 +165,7 @@ absl::Status Executor::AccumulateOnly(const Work& work, const SampleRange& batch
   // What recalibration puts back is what a forward in training changes.
   ASSIGN_OR_RETURN(const auto statistics, stage_->StartRecalibration());
   absl::Status status = Accumulate(work, batch, report);
-  if (status.ok()) status = stage_->FlushSends(SteadyTime::Now() + stage_->spec().deadline);
+  if (status.ok()) status = stage_->FlushSends(stage_->spec().patience->Deadline());
   status.Update(statistics->Restore());
   return status;
 }
@@ -185,7 +186,7 @@ absl::Status Executor::Accumulate(Work work, const SampleRange& batch, StepRepor
     work.microbatch = action.microbatch;
     work.samples = part.last - part.first;
     work.first_sample = part.first;
-    work.deadline = SteadyTime::Now() + spec.deadline;
+    work.deadline = spec.patience->Deadline();
     if (action.kind == Action::Kind::kForward) {
       ASSIGN_OR_RETURN(const LossSums one, ForwardOne(work, batch, part));
       sums.loss += one.loss;
@@ -193,6 +194,7 @@ absl::Status Executor::Accumulate(Work work, const SampleRange& batch, StepRepor
     } else {
       RETURN_IF_ERROR(stage_->Backward(work));
     }
+    spec.patience->Advance();
   }
   RETURN_IF_ERROR(Stopped());
   RETURN_IF_ERROR(stage_->SumTiedGradients(work));
@@ -249,7 +251,7 @@ absl::StatusOr<GenerateResponse> Executor::Generate(const GenerateRequest& reque
   work.step = request.step();
   work.batch_size = work.samples = 1;
   work.compress = request.compressed();
-  work.deadline = SteadyTime::Now() + spec.deadline;
+  work.deadline = spec.patience->Deadline();
   const uint64_t bytes_before = stage_->EvaluationWireBytes();
   const absl::StatusOr<std::vector<float>> logits =
       stage_->Generate(work, request.ids(), request.first_position());
@@ -278,8 +280,9 @@ absl::StatusOr<LossSums> Executor::Pass(Work work, int64_t samples,
     const SampleRange batch{first, std::min(first + batch_size, samples)};
     ++work.step;
     work.batch_size = work.samples = batch.last - batch.first;
-    work.deadline = SteadyTime::Now() + stage_->spec().deadline;
+    work.deadline = stage_->spec().patience->Deadline();
     ASSIGN_OR_RETURN(const LossSums one, ForwardOne(work, batch, {0, work.samples}));
+    stage_->spec().patience->Advance();
     RETURN_IF_ERROR(after_batch());
     sums.loss += one.loss;
     sums.correct += one.correct;

@@ -61,7 +61,7 @@ BoundarySpec BoundaryOf(const StageSpec& spec, int cut, Direction direction,
   boundary.keeps_support = is_activation && spec.gradients[cut].codec.needs_support();
   boundary.codec_seed = spec.codec_seed;
   boundary.error_every = spec.error_every;
-  boundary.deadline = spec.deadline;
+  boundary.patience = spec.patience;
   boundary.device = backend.device;
   boundary.kernels = KernelsFor(spec, cut, backend);
   return boundary;

@@ -8,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/time/time.h"
 #include "backend/plugin.h"
 #include "base/steady_time.h"
 #include "compress/direction_spec.h"
@@ -23,6 +22,7 @@
 #include "schedule/schedule.h"
 #include "stage_server/boundary/boundary.h"
 #include "stage_server/boundary/epoch_rows.h"
+#include "stage_server/boundary/patience.h"
 #include "stage_server/stage/capture.h"
 #include "wire/message.h"
 
@@ -53,7 +53,7 @@ struct StageSpec {
   ScheduleKind schedule = ScheduleKind::kOneForwardOneBackward;
   int microbatches = 1;
   int64_t batch_size = 0;
-  absl::Duration deadline;  // of every wait for a neighbour
+  std::shared_ptr<Patience> patience = std::make_shared<Patience>();  // of every wait
 
   std::vector<DirectionSpec> activations, gradients;  // one per cut; the last is the tied cut's
   int64_t warmup_epochs = 0;  // messages go exact in these epochs and in these steps

@@ -50,7 +50,8 @@ absl::StatusOr<StageSpec> StageSpecFrom(const Experiment& experiment, int stage)
   ASSIGN_OR_RETURN(spec.schedule, ScheduleFrom(experiment));
   spec.microbatches = static_cast<int>(experiment.pipeline().microbatches());
   spec.batch_size = experiment.data().batch_size();
-  spec.deadline = absl::Seconds(experiment.pipeline().deadline_seconds());
+  spec.patience =
+      std::make_shared<Patience>(absl::Seconds(experiment.pipeline().deadline_seconds()));
   spec.tied = FindTiedWeight(spec.model);
   for (const Cut& cut : spec.cuts) RETURN_IF_ERROR(AddDirections(experiment, cut.name, &spec));
   if (spec.has_tied_cut()) RETURN_IF_ERROR(AddDirections(experiment, kTiedCut, &spec));

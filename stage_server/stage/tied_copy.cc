@@ -21,7 +21,7 @@ Work TiedCopy::MessageOf(const Work& work) const {
   message.microbatch = 0;
   message.microbatches = 1;
   message.batch_size = message.samples = weight_.gradient.shape()[0];
-  message.deadline = SteadyTime::Now() + stage_.deadline;
+  message.deadline = stage_.patience->Deadline();
   return message;
 }
 

@@ -1,0 +1,235 @@
+#!/usr/bin/env python3
+"""Cuts and slows the links of runs, sets a clock, and compares how the runs end. Wants root.
+
+usage: links.py THINWIRE STAGE_SERVER [--only REGEX] [--out TABLE.md]
+
+The coordinator and each stage server stand in a network namespace of their own, joined by a bridge.
+While a run trains, one fault befalls it; it must end with the parameters, losses and counts of bytes
+of a run that nothing befell, and go on from a checkpoint as often as the fault says: never on a link
+that is merely slow. The clock's fault wants Debian's package faketime and is left out without it.
+"""
+import argparse
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+import kills
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+from network import Network, address, call, connect, inside, slow  # noqa: E402
+
+EXPERIMENT = """
+name: links
+model: {name: resnet8, width: 8}
+data: {name: digits, batch_size: 50, limit: 1000, test_limit: 100}
+pipeline: {cuts: [stem, layer1], threads: 1, microbatches: 2, deadline_seconds: 20}
+compression: {activations: {codec: topk, ratio: 0.2, feedback: ef21}, gradients: {codec: topk, ratio: 0.2, feedback: ef21}}
+optimizer: {name: sgd, lr: 0.05, momentum: 0.9}
+checkpoint: {every_steps: 5}
+epochs: 60
+"""
+# A message of it takes a line of 1 Mbit/s longer than a stage waits for a run that stands still.
+LARGE = """
+name: large
+model: {name: resnet8, width: 32}
+data: {name: digits, batch_size: 400, limit: 400, test_limit: 100}
+pipeline: {cuts: [stem, layer1], threads: 1, deadline_seconds: 20}
+optimizer: {name: sgd, lr: 0.05, momentum: 0.9}
+checkpoint: {every_epochs: 50}
+epochs: 100
+"""
+STAGES = 3
+PATIENCE_SECONDS = 400
+
+
+class Clock:
+    """The time of day of one process, by libfaketime: a file says how far it is off."""
+
+    def __init__(self, file):
+        self.file = file
+        self.step("+0")
+        found = list(pathlib.Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"))
+        self.library = str(found[0]) if found else None
+
+    def step(self, by):
+        """E.g. "+1h"."""
+        self.file.write_text(by + "\n")
+
+    def environment(self):
+        """What makes a process follow the file; waits are not faked."""
+        return {"LD_PRELOAD": self.library, "FAKETIME_TIMESTAMP_FILE": str(self.file), "FAKETIME_NO_CACHE": "1",
+                "FAKETIME_DONT_FAKE_MONOTONIC": "1"}
+
+
+class Cluster:
+    """Stage servers and one run of an experiment."""
+
+    def __init__(self, args, experiment, folder, spares=0, clocks=()):
+        self.args, self.folder, self.clocks = args, folder, dict(clocks)
+        folder.mkdir()
+        (folder / "experiment.yaml").write_text(experiment)
+        self.servers = [self.serve(i) for i in range(STAGES + spares)]
+        stages = ",".join(f"{address(i)}:4700" for i in range(STAGES + spares))
+        self.log = (folder / "run.log").open("w")
+        self.run = subprocess.Popen(
+            inside("c", args.thinwire, "run", folder / "experiment.yaml", "--stages", stages, "--stages_wait", "30",
+                   "--out", folder / "run", "--set", f"pipeline.stages={STAGES}"),
+            stdout=self.log, stderr=self.log, env=self.environment("c"))
+
+    def environment(self, name):
+        """A process's environment, with its clock if it has one of its own."""
+        clock = self.clocks.get(str(name))
+        return {**os.environ, **(clock.environment() if clock else {})}
+
+    def serve(self, i):
+        """A stage server in its namespace."""
+        log = (self.folder / f"stage{i}.log").open("a")
+        return subprocess.Popen(inside(i, self.args.stage_server, "--listen", f"{address(i)}:4700", "--insecure"),
+                                stdout=log, stderr=log, env=self.environment(i))
+
+    def has_trained(self, steps):
+        """Waits until the run has done that many steps."""
+        end = time.monotonic() + PATIENCE_SECONDS
+        while time.monotonic() < end and self.run.poll() is None:
+            lines = self.folder / "run" / "metrics.jsonl"
+            if lines.exists() and lines.read_text().count('"type":"step"') >= steps:
+                return
+            time.sleep(0.05)
+
+    def finish(self):
+        """The run's exit code; the servers are ended."""
+        try:
+            return self.run.wait(PATIENCE_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.run.send_signal(signal.SIGKILL)
+            self.run.wait()
+            return "hangs"
+        finally:
+            for server in self.servers:
+                server.send_signal(signal.SIGCONT)
+                server.kill()
+                server.wait()
+            self.log.close()
+
+
+def slow_line(_, seconds=20):
+    """Stage 1's line at 1 Mbit/s for a while."""
+    slow("1", "1mbit")
+    time.sleep(seconds)
+    slow("1", None)
+
+
+def cut_line(_, seconds):
+    """Stage 1's line unplugged for a while."""
+    connect("1", False)
+    time.sleep(seconds)
+    connect("1", True)
+
+
+def stopped(cluster):
+    """Stage 1 stops for longer than it may be silent."""
+    cluster.servers[1].send_signal(signal.SIGSTOP)
+    time.sleep(20)
+    cluster.servers[1].send_signal(signal.SIGCONT)
+
+
+def clock_steps(cluster):
+    """The coordinator's clock goes an hour ahead, stage 1's two hours back, and again."""
+    for coordinators, stages in (("+1h", "-2h"), ("-1d", "+30d"), ("+0", "+0")):
+        cluster.clocks["c"].step(coordinators)
+        cluster.clocks["1"].step(stages)
+        time.sleep(2)
+
+
+# name: (experiment, spares, fault, the restarts that it may cost)
+FAULTS = {
+    "a line of 1 Mbit/s for 20 s": (EXPERIMENT, 0, slow_line, [0]),
+    "a line of 1 Mbit/s for 150 s, messages of 3.3 MB": (LARGE, 0, lambda c: slow_line(c, 150), [0]),
+    "a line unplugged for 3 s": (EXPERIMENT, 0, lambda c: cut_line(c, 3), [0, 1]),
+    "a line unplugged for 40 s": (EXPERIMENT, 0, lambda c: cut_line(c, 40), [1, 2]),
+    "a line unplugged for good, a spare is there": (EXPERIMENT, 1, lambda c: connect("1", False), [1]),
+    "a stage stopped for 20 s": (EXPERIMENT, 0, stopped, [1]),
+    "clocks set by hours and days": (EXPERIMENT, 0, clock_steps, [0]),
+}
+
+
+def befall(args, name, folder):
+    """A run with that fault: (exit code, seconds that it took, restarts as the summary has them, its folder)."""
+    experiment, spares, fault, _ = FAULTS[name]
+    folder.mkdir()
+    clocks = {}
+    if fault is clock_steps:
+        clocks = {name: Clock(folder / f"clock-{name}") for name in ("c", "1")}
+    with Network(["c", *(str(i) for i in range(STAGES + spares))]):
+        cluster = Cluster(args, experiment, folder / "cluster", spares, clocks)
+        begin = time.monotonic()
+        cluster.has_trained(7)
+        fault(cluster)
+        code = cluster.finish()
+    run = cluster.folder / "run"
+    restarts = []
+    if code == 0:
+        events = json.loads((run / "summary.json").read_text())["events"]
+        restarts = [event for event in events if event["type"] == "restarted"]
+    return code, time.monotonic() - begin, restarts, run
+
+
+def undisturbed(args, experiment, folder):
+    """The result of a run that nothing befalls, in processes of its own."""
+    folder.mkdir()
+    (folder / "experiment.yaml").write_text(experiment)
+    call(args.thinwire, "run", folder / "experiment.yaml", "--stage_server", args.stage_server, "--quiet",
+         "--out", folder / "run")
+    return kills.result(folder / "run")
+
+
+def main():
+    """Every fault once."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("thinwire")
+    parser.add_argument("stage_server")
+    parser.add_argument("--only", default=".*", help="faults whose name matches (default: all)")
+    parser.add_argument("--out", type=pathlib.Path, help="where the table is written, too")
+    args = parser.parse_args()
+    if os.geteuid() != 0 or not all(map(shutil.which, ("ip", "tc"))):
+        parser.error("wants root, ip and tc (Debian's iproute2)")
+    lines = ["| fault | ended | went on from a checkpoint | seconds to go on | seconds in all |", "|---|---|---|---|---|"]
+    failures, wanted = 0, {}
+    with tempfile.TemporaryDirectory() as work:
+        work = pathlib.Path(work)
+        for number, (name, (experiment, _, fault, allowed)) in enumerate(FAULTS.items()):
+            if not re.search(args.only, name):
+                continue
+            if fault is clock_steps and Clock(work / "clock").library is None:
+                print(f"left out: {name}: package faketime is not installed", flush=True)
+                continue
+            if experiment not in wanted:
+                wanted[experiment] = undisturbed(args, experiment, work / f"undisturbed{len(wanted)}")
+            code, seconds, restarts, run = befall(args, name, work / f"{number}")
+            is_equal = code == 0 and kills.result(run) == wanted[experiment]
+            is_good = is_equal and len(restarts) in allowed
+            failures += not is_good
+            reasons = ", ".join(f"stage {event['stage']} {event['reason']}" for event in restarts)
+            took = ", ".join(f"{event['seconds']:.1f}" for event in restarts if event["seconds"] is not None)
+            ended = "equal" if is_equal else f"DIFFERS, exit code {code}"
+            lines.append(f"| {name} | {ended} | {len(restarts)} {reasons} | {took or '–'} | {seconds:.0f} |")
+            print(lines[-1], flush=True)
+            if not is_good:
+                for log in sorted((run / "..").glob("*.log")):
+                    print(f"--- {log.name}\n{log.read_text()[-1500:]}", flush=True)
+    print("\n".join(lines))
+    if args.out:
+        args.out.write_text("\n".join(lines) + "\n")
+    print(f"{failures} failures")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,65 @@
+"""Network namespaces on one bridge, whose lines can be slowed and cut. Wants root, ip and tc."""
+import os
+import subprocess
+
+PREFIX = f"tw{os.getpid()}"
+
+
+def call(*command):
+    """Runs a command that must succeed."""
+    subprocess.run([str(word) for word in command], check=True)
+
+
+def space(name):
+    """The network namespace of "c" (the coordinator), "0", "1", …"""
+    return f"{PREFIX}-{name}"
+
+
+def inside(name, *command):
+    """The words that run a command in a namespace."""
+    return ["ip", "netns", "exec", space(name), *(str(word) for word in command)]
+
+
+class Network:
+    """Namespaces on one bridge; 10.99.0.1 is the coordinator's, 10.99.0.(10 + i) stage i's."""
+
+    def __init__(self, names):
+        self.names = names
+
+    def __enter__(self):
+        call("ip", "netns", "add", space("hub"))
+        call(*inside("hub", "ip", "link", "add", "bridge", "type", "bridge"))
+        call(*inside("hub", "ip", "link", "set", "bridge", "up"))
+        for name in self.names:
+            call("ip", "netns", "add", space(name))
+            call(*inside("hub", "ip", "link", "add", f"to{name}", "type", "veth", "peer", "name", "eth0",
+                         "netns", space(name)))
+            call(*inside("hub", "ip", "link", "set", f"to{name}", "master", "bridge", "up"))
+            call(*inside(name, "ip", "address", "add", f"{address(name)}/24", "dev", "eth0"))
+            call(*inside(name, "ip", "link", "set", "eth0", "up"))
+            call(*inside(name, "ip", "link", "set", "lo", "up"))
+        return self
+
+    def __exit__(self, *_):
+        for name in [*self.names, "hub"]:
+            subprocess.run(["ip", "netns", "delete", space(name)], check=False)
+
+
+def address(name):
+    """A namespace's IPv4 address."""
+    return "10.99.0.1" if name == "c" else f"10.99.0.{10 + int(name)}"
+
+
+def slow(name, rate):
+    """Both ways of a namespace's line at a rate, e.g. "1mbit"; None: as before."""
+    for where, device in ((name, "eth0"), ("hub", f"to{name}")):
+        subprocess.run(inside(where, "tc", "qdisc", "del", "dev", device, "root"), check=False,
+                       stderr=subprocess.DEVNULL)
+        if rate is not None:
+            call(*inside(where, "tc", "qdisc", "add", "dev", device, "root", "tbf", "rate", rate, "burst",
+                         "16kb", "latency", "200ms"))
+
+
+def connect(name, up):
+    """Plugs a namespace's line in, or out."""
+    call(*inside("hub", "ip", "link", "set", f"to{name}", "up" if up else "down"))
