@@ -32,7 +32,7 @@ CodecSpec WithoutLossless(CodecSpec spec) {
 
 absl::StatusOr<std::unique_ptr<Codec>> NewCodec(const CodecSpec& spec, CodecKernels* kernels) {
   RETURN_IF_ERROR(CheckSpec(spec));
-  if (spec.lossless == Lossless::kZstd) {
+  if (spec.lossless != Lossless::kNone) {
     ASSIGN_OR_RETURN(std::unique_ptr<Codec> inner, NewCodec(WithoutLossless(spec), kernels));
     return NewLosslessCodec(spec, std::move(inner));
   }

@@ -188,17 +188,20 @@ void RegisterRotations() {
 }
 
 void RegisterLossless() {
-  CodecSpec spec;
-  spec.lossless = Lossless::kZstd;
-  Register("none_zstd", spec);
-  spec.kind = CodecKind::kUniform;
-  for (uint32_t bits : {2, 4, 8}) {
-    spec.bits = bits;
-    Register("uniform" + std::to_string(bits) + "_zstd", spec);
+  for (const Lossless lossless : {Lossless::kZstd, Lossless::kEntropy}) {
+    CodecSpec spec;
+    spec.lossless = lossless;
+    const std::string behind = absl::StrCat("_", Name(lossless));
+    Register("none" + behind, spec);
+    spec.kind = CodecKind::kUniform;
+    for (uint32_t bits : {2, 4, 8}) {
+      spec.bits = bits;
+      Register("uniform" + std::to_string(bits) + behind, spec);
+    }
+    spec.kind = CodecKind::kTopK;
+    spec.ratio = 0.1;
+    Register("topk10" + behind, spec);
   }
-  spec.kind = CodecKind::kTopK;
-  spec.ratio = 0.1;
-  Register("topk10_zstd", spec);
 }
 
 void RegisterChosenEntries() {

@@ -80,7 +80,7 @@ Choice ChoiceOf(const uint8_t* b) {
   } else {
     ChooseDense(b, &c.spec);
   }
-  c.spec.lossless = static_cast<Lossless>(b[0] / 10 % 2);
+  c.spec.lossless = static_cast<Lossless>(b[0] / 10 % 3);
   c.dtype = b[3] / 64 % 2 ? DType::kBF16 : DType::kF32;
   c.shape = {b[5] % 5, b[6] % 9, b[7] % 64};
   c.support = b[9];

@@ -142,9 +142,10 @@ std::vector<CodecSpec> EverySpec() {
   }
   for (size_t i = specs.size(); i > 0; i -= std::min<size_t>(i, 17)) {
     specs.push_back(specs[i - 1]);
-    specs.back().lossless = Lossless::kZstd;
+    specs.back().lossless = i % 2 != 0 ? Lossless::kZstd : Lossless::kEntropy;
   }
   specs.emplace_back().lossless = Lossless::kZstd;
+  specs.emplace_back().lossless = Lossless::kEntropy;
   return specs;
 }
 

@@ -47,6 +47,7 @@ INSTANTIATE_TEST_SUITE_P(
         "uniform(bits=4, range=max_abs, scope=token)",
         "uniform(bits=4, range=fixed_point, scope=channel)",
         "uniform(bits=4, scope=group, group=64, lossless=zstd)",
+        "uniform(bits=8, scope=sample, lossless=entropy)", "fp8(lossless=entropy)",
         "uniform(bits=4, rotation=hadamard, rotation_block=64)",
         "uniform(bits=4, support=received_nonzero)", "topk(ratio=0.1, scope=sample)",
         "topk(ratio=0.1, scope=tensor, values=fp16, lossless=zstd)",

@@ -5,13 +5,25 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
+#include "compress/entropy_frame.h"
 #include "compress/zstd_frame.h"
 
 namespace thinwire {
 namespace {
 
-// The payload's first byte.
-constexpr uint8_t kStored = 0, kZstd = 1;
+// The payload's first byte: kStored, or Lossless as a number.
+constexpr uint8_t kStored = 0;
+
+// Each in this thread's memory until its next call; Frame is empty where that would not be shorter.
+absl::StatusOr<absl::Span<const uint8_t>> Frame(Lossless lossless,
+                                                absl::Span<const uint8_t> bytes) {
+  return lossless == Lossless::kEntropy ? EntropyFrame(bytes) : ZstdFrame(bytes);
+}
+absl::StatusOr<absl::Span<const uint8_t>> ReadFrame(Lossless lossless,
+                                                    absl::Span<const uint8_t> frame, size_t most) {
+  return lossless == Lossless::kEntropy ? ReadEntropyFrame(frame, most)
+                                        : ReadZstdFrame(frame, most);
+}
 
 class LosslessCodec final : public Codec {
  public:
@@ -30,12 +42,12 @@ class LosslessCodec final : public Codec {
                                                      MaxPayloadBytes(x.shape(), x.dtype())));
     }
     ASSIGN_OR_RETURN(const size_t bytes, inner_->Encode(x, context, payload.subspan(1)));
-    ASSIGN_OR_RETURN(const auto frame, ZstdFrame(payload.subspan(1, bytes)));
+    ASSIGN_OR_RETURN(const auto frame, Frame(spec().lossless, payload.subspan(1, bytes)));
     if (frame.empty()) {
       payload[0] = kStored;
       return 1 + bytes;
     }
-    payload[0] = kZstd;
+    payload[0] = form();
     std::copy(frame.begin(), frame.end(), payload.begin() + 1);
     return 1 + frame.size();
   }
@@ -57,14 +69,18 @@ class LosslessCodec final : public Codec {
   // Within `payload` or in this thread's memory, until its next message.
   absl::StatusOr<absl::Span<const uint8_t>> InnerPayload(absl::Span<const uint8_t> payload,
                                                          const Shape& shape, DType dtype) const {
-    if (payload.empty() || payload[0] > kZstd) {
-      return absl::InvalidArgumentError(
-          payload.empty() ? "lossless: empty payload, want at least 1 byte"
-                          : absl::StrCat("lossless: form ", payload[0], ", want 0 or 1"));
+    if (payload.empty()) {
+      return absl::InvalidArgumentError("lossless: empty payload, want at least 1 byte");
     }
     if (payload[0] == kStored) return payload.subspan(1);
-    return ReadZstdFrame(payload.subspan(1), inner_->MaxPayloadBytes(shape, dtype));
+    if (payload[0] != form()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("lossless: form ", payload[0], ", want 0 or ", form()));
+    }
+    return ReadFrame(spec().lossless, payload.subspan(1), inner_->MaxPayloadBytes(shape, dtype));
   }
+
+  uint8_t form() const { return static_cast<uint8_t>(spec().lossless); }
 
   std::unique_ptr<Codec> inner_;
 };

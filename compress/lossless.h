@@ -1,7 +1,7 @@
-// The lossless stage behind any codec: its payload as a zstd frame, or stored where that does not
-// pay.
+// The lossless stage behind any codec: its payload as a frame of zstd or of the entropy coder, or
+// stored where that does not pay.
 //
-// A message costs one byte more than before at worst. Each thread keeps zstd's memory and one
+// A message costs one byte more than before at worst. Each thread keeps their memory and one
 // payload's, so that a message allocates nothing after the largest one.
 #pragma once
 

@@ -5,6 +5,7 @@
 #include <zstd.h>
 
 #include <thread>
+#include <tuple>
 
 #include "compress/round_trip_testing.h"
 
@@ -13,10 +14,17 @@ namespace {
 
 using ::testing::HasSubstr;
 
-CodecSpec Zstd(CodecSpec spec) {
-  spec.lossless = Lossless::kZstd;
+CodecSpec With(Lossless lossless, CodecSpec spec) {
+  spec.lossless = lossless;
   return spec;
 }
+CodecSpec Zstd(const CodecSpec& spec) { return With(Lossless::kZstd, spec); }
+CodecSpec Entropy(const CodecSpec& spec) { return With(Lossless::kEntropy, spec); }
+
+class EachLosslessTest : public ::testing::TestWithParam<Lossless> {};
+INSTANTIATE_TEST_SUITE_P(All, EachLosslessTest,
+                         ::testing::Values(Lossless::kZstd, Lossless::kEntropy),
+                         [](const auto& info) { return std::string(Name(info.param)); });
 
 std::vector<CodecSpec> InnerSpecs() {
   std::vector<CodecSpec> specs(6);
@@ -45,12 +53,12 @@ std::vector<uint8_t> Payload(uint8_t form, const std::vector<uint8_t>& rest) {
   return payload;
 }
 
-TEST(LosslessTest, DecodesToWhatTheInnerCodecDecodes) {
+TEST_P(EachLosslessTest, DecodesToWhatTheInnerCodecDecodes) {
   for (const CodecSpec& inner : InnerSpecs()) {
     for (const Shape& shape : {Shape{0, 3}, Shape{1}, Shape{2, 3, 5}, Shape{4, 3000}}) {
       for (bool relu : {false, true}) {
         const Tensor x = TensorOf(shape, RandomValues(shape.elements(), 1, relu));
-        EXPECT_EQ(*RoundTrip(Zstd(inner), x, 7), *RoundTrip(inner, x, 7))
+        EXPECT_EQ(*RoundTrip(With(GetParam(), inner), x, 7), *RoundTrip(inner, x, 7))
             << inner.ToString() << shape.ToString();
       }
     }
@@ -85,20 +93,21 @@ TEST(LosslessTest, ShortenedPayloadsAreOneFrameOfTheInnerPayload) {
   }
 }
 
-TEST(LosslessTest, NoPayloadIsLongerThanTheLimitSays) {
+TEST_P(EachLosslessTest, NoPayloadIsLongerThanTheLimitSays) {
   for (const CodecSpec& inner : InnerSpecs()) {
-    EXPECT_EQ(CodecOf(Zstd(inner))->MaxPayloadBytes({4, 9}, DType::kF32),
+    EXPECT_EQ(CodecOf(With(GetParam(), inner))->MaxPayloadBytes({4, 9}, DType::kF32),
               1 + CodecOf(inner)->MaxPayloadBytes({4, 9}, DType::kF32));
   }
 }
 
 // A thread's tables hold earlier messages; what it writes must not depend on them.
-TEST(LosslessTest, EqualMessagesGiveEqualPayloadsOnAnyThreadAfterAnyOther) {
+TEST_P(EachLosslessTest, EqualMessagesGiveEqualPayloadsOnAnyThreadAfterAnyOther) {
   std::vector<std::vector<uint8_t>> fresh;
   for (const CodecSpec& inner : InnerSpecs()) {
     for (size_t n : {200000, 40, 5000}) {
       std::thread([&] {
-        fresh.push_back(*EncodeToBytes(Zstd(inner), TensorOf(RandomValues(n, n, true))));
+        fresh.push_back(
+            *EncodeToBytes(With(GetParam(), inner), TensorOf(RandomValues(n, n, true))));
       }).join();
     }
   }
@@ -106,15 +115,16 @@ TEST(LosslessTest, EqualMessagesGiveEqualPayloadsOnAnyThreadAfterAnyOther) {
     size_t i = 0;
     for (const CodecSpec& inner : InnerSpecs()) {
       for (size_t n : {200000, 40, 5000}) {
-        EXPECT_EQ(*EncodeToBytes(Zstd(inner), TensorOf(RandomValues(n, n, true))), fresh[i++])
+        EXPECT_EQ(*EncodeToBytes(With(GetParam(), inner), TensorOf(RandomValues(n, n, true))),
+                  fresh[i++])
             << inner.ToString() << n;
       }
     }
   }
 }
 
-TEST(LosslessTest, ThreadsDoNotDisturbEachOther) {
-  const CodecSpec spec = Zstd(InnerSpecs()[2]);
+TEST_P(EachLosslessTest, ThreadsDoNotDisturbEachOther) {
+  const CodecSpec spec = With(GetParam(), InnerSpecs()[2]);
   const auto codec = CodecOf(spec);
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t) {
@@ -127,13 +137,13 @@ TEST(LosslessTest, ThreadsDoNotDisturbEachOther) {
   for (std::thread& thread : threads) thread.join();
 }
 
-TEST(LosslessTest, EveryCutOfAShortenedPayloadIsAnError) {
+TEST_P(EachLosslessTest, EveryCutOfAShortenedPayloadIsAnError) {
   const std::vector<uint8_t> payload =
-      *EncodeToBytes(Zstd(CodecSpec()), TensorOf(RandomValues(500, 1, true)));
-  ASSERT_EQ(payload[0], 1);
+      *EncodeToBytes(With(GetParam(), CodecSpec()), TensorOf(RandomValues(500, 1, true)));
+  ASSERT_EQ(payload[0], static_cast<uint8_t>(GetParam()));
   for (size_t length = 0; length < payload.size(); ++length) {
     const std::vector<uint8_t> cut(payload.begin(), payload.begin() + length);
-    EXPECT_EQ(DecodeFromBytes(Zstd(CodecSpec()), cut, {500}).status().code(),
+    EXPECT_EQ(DecodeFromBytes(With(GetParam(), CodecSpec()), cut, {500}).status().code(),
               absl::StatusCode::kInvalidArgument)
         << length;
   }
@@ -177,10 +187,28 @@ TEST(LosslessTest, RefusesAllButOneFrame) {
   }
 }
 
-TEST(LosslessTest, RefusesAnUnknownForm) {
-  const auto y = DecodeFromBytes(Zstd(CodecSpec()), Payload(2, {0, 0, 0, 0}), {1});
-  EXPECT_EQ(y.status().code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(std::string(y.status().message()), HasSubstr("form 2"));
+TEST(LosslessTest, RefusesAFormOfAnother) {
+  for (const auto& [spec, form, wanted] :
+       {std::tuple(Zstd(CodecSpec()), 2, "form 2, want 0 or 1"),
+        std::tuple(Entropy(CodecSpec()), 1, "form 1, want 0 or 2"),
+        std::tuple(Entropy(CodecSpec()), 3, "form 3, want 0 or 2")}) {
+    const auto payload = Payload(static_cast<uint8_t>(form), {0, 0, 0, 0});
+    const auto y = DecodeFromBytes(spec, payload, {1});
+    EXPECT_EQ(y.status().code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(std::string(y.status().message()), HasSubstr(wanted));
+  }
+}
+
+// Codes of four bits lie in pairs, those of a few samples beside their ranges.
+TEST(LosslessTest, EntropyShortensCodesMoreThanZstd) {
+  for (const uint32_t bits : {2, 4, 8}) {
+    CodecSpec uniform;
+    uniform.kind = CodecKind::kUniform;
+    uniform.bits = bits;
+    const Tensor x = TensorOf(RandomValues(100000, 1, /*relu=*/true));
+    const size_t entropy = EncodeToBytes(Entropy(uniform), x)->size();
+    EXPECT_LT(entropy, 0.98 * static_cast<double>(EncodeToBytes(Zstd(uniform), x)->size())) << bits;
+  }
 }
 
 TEST(LosslessTest, HandsOnWhatTheInnerCodecRefuses) {
@@ -190,18 +218,18 @@ TEST(LosslessTest, HandsOnWhatTheInnerCodecRefuses) {
   EXPECT_FALSE(DecodeFromBytes(Zstd(InnerSpecs()[2]), frame, {2}).ok());
 }
 
-TEST(LosslessTest, WarmStartIsTheInnerCodecs) {
+TEST_P(EachLosslessTest, WarmStartIsTheInnerCodecs) {
   CodecSpec inner;
   inner.kind = CodecKind::kLowRank;
   inner.rank = 2;
   const Tensor x = TensorOf({40, 12}, std::vector<float>(480, 0.5f));
   const auto payload = *EncodeToBytes(inner, x);
-  const auto shortened = *EncodeToBytes(Zstd(inner), x);
+  const auto shortened = *EncodeToBytes(With(GetParam(), inner), x);
   const Tensor wanted = *CodecOf(inner)->WarmStart(payload, x.shape());
-  const Tensor start = *CodecOf(Zstd(inner))->WarmStart(shortened, x.shape());
+  const Tensor start = *CodecOf(With(GetParam(), inner))->WarmStart(shortened, x.shape());
   EXPECT_EQ(start.shape(), wanted.shape());
   EXPECT_EQ(FloatsOf(start), FloatsOf(wanted));
-  EXPECT_FALSE(CodecOf(Zstd(inner))->WarmStart({}, x.shape()).ok());
+  EXPECT_FALSE(CodecOf(With(GetParam(), inner))->WarmStart({}, x.shape()).ok());
 }
 
 }  // namespace

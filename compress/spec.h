@@ -88,7 +88,7 @@ enum class RelativeTo : uint8_t { kAbsolute = 0, kRms = 1, kMax = 2 };
 enum class Fp8Format : uint8_t { kE4M3 = 0, kE5M2 = 1 };  // OCP 8-bit floating point
 
 // The lossless stage behind the codec.
-enum class Lossless : uint8_t { kNone = 0, kZstd = 1 };
+enum class Lossless : uint8_t { kNone = 0, kZstd = 1, kEntropy = 2 };
 
 // A member's initial value is the default of its parameter, but for those that
 // compress/spec_parameters.h names.

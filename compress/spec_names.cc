@@ -29,7 +29,8 @@ constexpr Named<RelativeTo> kRelativeToNames[] = {
     {RelativeTo::kAbsolute, "absolute"}, {RelativeTo::kRms, "rms"}, {RelativeTo::kMax, "max"}};
 constexpr Named<Fp8Format> kFp8FormatNames[] = {{Fp8Format::kE4M3, "e4m3"},
                                                 {Fp8Format::kE5M2, "e5m2"}};
-constexpr Named<Lossless> kLosslessNames[] = {{Lossless::kNone, "none"}, {Lossless::kZstd, "zstd"}};
+constexpr Named<Lossless> kLosslessNames[] = {
+    {Lossless::kNone, "none"}, {Lossless::kZstd, "zstd"}, {Lossless::kEntropy, "entropy"}};
 
 }  // namespace
 

@@ -484,15 +484,15 @@ TEST_P(BoundaryWorkerTest, AnEpochThatDoesNotBeginIsWaitedForUntilTheDeadline) {
 
 // Told of it ten times a second, as a coordinator tells a stage of what the others do.
 TEST_P(BoundaryWorkerTest, AMessageIsWaitedForAsLongAsTheRunAdvances) {
-  spec_.patience = std::make_shared<Patience>(absl::Seconds(1));
+  spec_.patience = std::make_shared<Patience>(absl::Seconds(3));
   Make(GetParam());
   StartEpoch(/*batches=*/1);
   std::thread others([&] {
-    for (uint64_t advances = 1; advances <= 20; ++advances) {
+    for (uint64_t advances = 1; advances <= 35; ++advances) {
       spec_.patience->RunAdvanced(advances, SteadyTime::Now());
       absl::SleepFor(absl::Milliseconds(100));
     }
-    EXPECT_TRUE(SendTo(Key(1), Expect(1)).ok());
+    EXPECT_TRUE(sender_->Send(Key(1), 5, true, Of({1, -4, 3, 0.5})).ok());
   });
   const auto received = receiver_->Receive(Expect(1), spec_.patience->Deadline());
   EXPECT_TRUE(received.ok()) << received.status();

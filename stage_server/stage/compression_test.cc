@@ -127,6 +127,7 @@ const Kind kCodecs[] = {
     {"UniformStochastic", "codec: uniform, bits: 4, rounding: stochastic"},
     {"UniformHadamard", "codec: uniform, bits: 4, rotation: hadamard, rotation_block: 64"},
     {"UniformZstd", "codec: uniform, bits: 2, lossless: zstd"},
+    {"UniformEntropy", "codec: uniform, bits: 4, lossless: entropy"},
     {"TopK", "codec: topk, ratio: 0.2"},
     {"TopKUniform", "codec: topk, ratio: 0.2, values: uniform, bits: 4"},
     {"RandomK", "codec: randomk, ratio: 0.3"},

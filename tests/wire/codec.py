@@ -8,6 +8,7 @@ import zstandard
 
 import blockwise8
 import casts
+import entropy
 import low_rank
 import scopes
 import sparse
@@ -98,6 +99,12 @@ def content(payload, spec):
     its library's affair, but it must be shorter."""
     if spec.lossless == "none":
         return payload
+    if spec.lossless == "entropy":
+        whole = payload[1:] if payload[0] == 0 else entropy.decode(payload[1:])
+        frame = entropy.encode(whole)
+        wanted = b"\0" + whole if frame is None else b"\2" + frame
+        assert payload == wanted, f"{len(whole)} bytes: not the frame that the page says"
+        return whole
     if payload[0] == 0:
         return payload[1:]
     assert payload[0] == 1, f"form {payload[0]}, want 0 or 1"
