@@ -47,6 +47,9 @@ class StageServerImpl final : public StageServer {
     ASSIGN_OR_RETURN(listener_, Listener::Bind(options.listen, options.connections));
     listener_->AddTo(&builder, security_.ServerCredentials());
     boundaries_->OnRefused([this](const std::string& peer) { listener_->Refused(peer); });
+    const auto trust = [this](const std::string& peer) { listener_->Trust(peer); };
+    boundaries_->OnAccepted(trust);
+    service_.set_on_holder(trust);
     boundaries_->Secure(&security_, GuardFor(Role::kStage));
     boundaries_->Configure(options.listen, &builder);
     builder.RegisterService(&guarded_);

@@ -168,13 +168,14 @@ grpc::Status StageService::Acquire(grpc::ServerContext* context, const AcquireRe
     return ToGrpcStatus(status);
   }
   journal_.LeaseTaken(*request, holder);
+  on_holder_(context->peer());
   *response->mutable_build() = ThisBuild();
   response->set_cores(static_cast<uint32_t>(UsableCores()));
   response->set_metrics_address(metrics_address_);
   return grpc::Status::OK;
 }
 
-grpc::Status StageService::Renew(grpc::ServerContext*, const RenewRequest* request,
+grpc::Status StageService::Renew(grpc::ServerContext* context, const RenewRequest* request,
                                  RenewResponse* response) {
   absl::Status status;
   {
@@ -186,7 +187,9 @@ grpc::Status StageService::Renew(grpc::ServerContext*, const RenewRequest* reque
       response->set_advances(run_->patience().advances());
     }
   }
-  return status.ok() ? grpc::Status::OK : Refuse("Renew", request->lease(), status);
+  if (!status.ok()) return Refuse("Renew", request->lease(), status);
+  on_holder_(context->peer());
+  return grpc::Status::OK;
 }
 
 grpc::Status StageService::Configure(grpc::ServerContext*, const ConfigureRequest* request,

@@ -80,6 +80,12 @@ class StageService final : public Stage::Service {
   // How long the first message of a call that sends a file may take; before the first call.
   void set_opening_patience(absl::Duration patience) { opening_patience_ = patience; }
 
+  // Called with the peer of a call that took or renewed the lease, as ServerContext::peer() names
+  // it; on gRPC's threads. Before the first call.
+  void set_on_holder(std::function<void(const std::string& peer)> on_holder) {
+    on_holder_ = std::move(on_holder);
+  }
+
   // For /metrics; nothing while no run is configured. Any thread.
   std::optional<StageSnapshot> Snapshot() const;
   bool IsLeased() const;
@@ -138,6 +144,7 @@ class StageService final : public Stage::Service {
   mutable absl::Mutex mutex_;
   LeaseHolder lease_ ABSL_GUARDED_BY(mutex_);
   // The run of the lease in force, with which it goes; the last call that works for it destroys it.
+  std::function<void(const std::string& peer)> on_holder_ = [](const std::string&) {};
   std::shared_ptr<StageRun> run_ ABSL_GUARDED_BY(mutex_);
   std::set<grpc::ServerContext*> transfers_ ABSL_GUARDED_BY(mutex_);  // see WithClient
   int uploads_ ABSL_GUARDED_BY(mutex_) = 0;                           // under way

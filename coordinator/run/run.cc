@@ -15,42 +15,17 @@
 #include "config/specs.h"
 #include "coordinator/fleet/metrics_target.h"
 #include "coordinator/fleet/stage_setup.h"
-#include "coordinator/run/boundary_totals.h"
 #include "coordinator/run/captures.h"
 #include "coordinator/run/checkpointer.h"
+#include "coordinator/run/evaluation.h"
 #include "coordinator/run/model_shares.h"
 #include "coordinator/run/provenance.h"
 #include "coordinator/run/restart_budget.h"
 #include "coordinator/run/restore.h"
+#include "coordinator/run/tally.h"
 
 namespace thinwire {
 namespace {
-
-// A sample has a label, or one for each position.
-template <typename Report>
-uint64_t Labels(const Report& report) {
-  return report.samples() * std::max<uint64_t>(1, report.positions());
-}
-
-void Add(const StepReport& step, EpochSums* sums) {
-  sums->set_loss(sums->loss() + step.loss() * step.samples());
-  sums->set_correct(sums->correct() + step.correct());
-  sums->set_samples(sums->samples() + step.samples());
-  sums->set_labels(sums->labels() + Labels(step));
-  sums->set_lr(step.learning_rate());
-}
-
-StepRecord RecordOf(const StepReport& step) {
-  StepRecord record;
-  record.set_epoch(step.epoch());
-  record.set_step(step.step());
-  record.set_loss(step.loss());
-  record.set_accuracy(step.samples() == 0 ? 0 : 1.0 * step.correct() / Labels(step));
-  record.set_lr(step.learning_rate());
-  record.set_samples(step.samples());
-  record.set_seconds(step.seconds());
-  return record;
-}
 
 class Runner {
  public:
@@ -62,7 +37,7 @@ class Runner {
         summary_(*summary),
         options_(options),
         restarts_(experiment.restarts()),
-        totals_(CutNames(experiment), fleet->size()) {}
+        tally_(CutNames(experiment), fleet->size()) {}
 
   absl::Status Run() {
     if (options_.from) {
@@ -178,15 +153,10 @@ class Runner {
 
   absl::Status SetProgress(const RunProgress& progress, uint64_t step) {
     if (options_.cut_metrics) RETURN_IF_ERROR(options_.cut_metrics(progress.metrics_bytes()));
-    step_ = step;
-    sums_ = progress.sums();
-    training_seconds_ = progress.training_seconds();
-    before_epoch_ = {progress.before_epoch().begin(), progress.before_epoch().end()};
     *summary_.mutable_epochs() = progress.epochs();
     *summary_.mutable_boundaries() = progress.boundaries();
     absl::MutexLock lock(&events_);
-    totals_ = BoundaryTotals(CutNames(experiment_), fleet_->size(),
-                             {progress.boundaries().begin(), progress.boundaries().end()});
+    tally_ = Tally(CutNames(experiment_), fleet_->size(), progress, step);
     return absl::OkStatus();
   }
 
@@ -243,7 +213,7 @@ class Runner {
   absl::Status RunEpoch(uint32_t epoch) {
     absl::Status status;
     fleet_->set_in_epoch(true);
-    while (status.ok() && step_ < epoch * StepsPerEpoch()) status = TrainPart(epoch);
+    while (status.ok() && Step() < epoch * StepsPerEpoch()) status = TrainPart(epoch);
     fleet_->set_in_epoch(false);
     if (status.ok() && fleet_->ended_after_step()) status = absl::CancelledError("interrupted");
     if (status.ok() || fleet_->ended_after_step()) {
@@ -251,14 +221,16 @@ class Runner {
       if (!told.ok()) status = told;
     }
     RETURN_IF_ERROR(status);
-    EpochRecord record = RecordOfTraining(epoch);
-    RETURN_IF_ERROR(Evaluate(epoch, &record));
-    *summary_.add_epochs() = record;  // it counts when it is complete
-    sums_.Clear();
+    EpochRecord record;
     {
       absl::MutexLock lock(&events_);
-      before_epoch_ = totals_.Records();
+      record = tally_.EpochOf(epoch);
+      tally_.EndEpoch();
     }
+    if (IsEvaluationDue(experiment_, epoch)) {
+      RETURN_IF_ERROR(Evaluate(experiment_, data_, epoch, fleet_, &observer_, &record));
+    }
+    *summary_.add_epochs() = record;  // it counts when it is complete
     return observer_.OnEpoch(record);
   }
 
@@ -277,13 +249,14 @@ class Runner {
 
   // The steps up to the next checkpoint, or to the epoch's end.
   absl::Status TrainPart(uint32_t epoch) {
-    const uint64_t before = step_, every = experiment_.checkpoint().every_steps();
+    const uint64_t before = Step(), every = experiment_.checkpoint().every_steps();
     uint64_t last = epoch * StepsPerEpoch();
-    if (every > 0) last = std::min(last, (step_ / every + 1) * every);
-    absl::Status status = TrainSteps(epoch, step_ + 1, last);
+    if (every > 0) last = std::min(last, (before / every + 1) * every);
+    absl::Status status = TrainSteps(epoch, before + 1, last);
     if (!status.ok() && !fleet_->ended_after_step()) return status;
-    absl::Status kept = FetchCaptures(experiment_, before, step_, fleet_, &observer_);
-    const bool is_due = status.ok() ? IsCheckpointDue(step_) : WantsCheckpoints() && step_ > 0;
+    const uint64_t after = Step();
+    absl::Status kept = FetchCaptures(experiment_, before, after, fleet_, &observer_);
+    const bool is_due = status.ok() ? IsCheckpointDue(after) : WantsCheckpoints() && after > 0;
     if (kept.ok() && is_due && checkpointer_) kept = TakeCheckpoint(epoch);
     if (kept.ok() && !status.ok() && checkpointer_) kept = checkpointer_->Finish();
     return kept.ok() ? status : kept;
@@ -302,52 +275,37 @@ class Runner {
         return OnTrainEvent(stage, event);
       });
     });
-    const double seconds = SecondsSince(part_start_);
-    training_seconds_ += seconds;
-    sums_.set_seconds(sums_.seconds() + seconds);
+    absl::MutexLock lock(&events_);
+    tally_.AddSeconds(SecondsSince(part_start_));
     RETURN_IF_ERROR(status);
     const uint64_t wanted =
         std::min((last - (epoch - 1) * StepsPerEpoch()) * experiment_.data().batch_size(),
                  data_.train_samples());
-    if (step_ != last || sums_.samples() != wanted) {
+    if (tally_.step() != last || tally_.epoch_samples() != wanted) {
       return absl::InternalError(absl::StrCat("epoch ", epoch, ": the last stage reported ",
-                                              sums_.samples(), " trained samples of ", wanted));
+                                              tally_.epoch_samples(), " trained samples of ",
+                                              wanted));
     }
-    absl::MutexLock lock(&events_);
-    return observer_.OnTotals(Totals(training_seconds_));
-  }
-
-  EpochRecord RecordOfTraining(uint32_t epoch) {
-    EpochRecord record;
-    record.set_epoch(epoch);
-    record.set_lr(sums_.lr());
-    record.mutable_train()->set_loss(sums_.loss() / static_cast<double>(sums_.samples()));
-    record.mutable_train()->set_accuracy(1.0 * sums_.correct() / sums_.labels());
-    record.set_seconds(sums_.seconds());
-    record.set_samples_per_second(sums_.samples() / sums_.seconds());
-    absl::MutexLock lock(&events_);
-    for (EpochBoundary& boundary : EpochBoundaries(before_epoch_, totals_.Records())) {
-      *record.add_boundaries() = std::move(boundary);
-    }
-    return record;
+    return TellTotals(tally_.Totals());
   }
 
   absl::Status TakeCheckpoint(uint32_t epoch) {
     const std::string& codec_state = experiment_.checkpoint().codec_state();
-    const bool is_epoch_end = step_ % StepsPerEpoch() == 0;
+    const uint64_t step = Step();
+    const bool is_epoch_end = step % StepsPerEpoch() == 0;
     CheckpointManifest manifest;
     manifest.set_run(options_.run);
-    manifest.set_step(step_);
+    manifest.set_step(step);
     manifest.set_epoch(epoch);
     manifest.set_steps_per_epoch(StepsPerEpoch());
     manifest.set_build_id(summary_.provenance().build_id());
     manifest.set_experiment(ToYaml(experiment_));
     RunProgress* progress = manifest.mutable_progress();
     *progress->mutable_epochs() = summary_.epochs();
-    *progress->mutable_sums() = sums_;
-    progress->set_training_seconds(training_seconds_);
-    *progress->mutable_boundaries() = summary_.boundaries();
-    *progress->mutable_before_epoch() = {before_epoch_.begin(), before_epoch_.end()};
+    {
+      absl::MutexLock lock(&events_);
+      tally_.Save(progress);
+    }
     *progress->mutable_events() = summary_.events();
     if (options_.metrics_bytes) {
       ASSIGN_OR_RETURN(const uint64_t bytes, options_.metrics_bytes());
@@ -360,16 +318,15 @@ class Runner {
   absl::Status OnTrainEvent(const StageClient& stage, const StageEvent& event)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(events_) {
     if (event.has_step()) {
-      Add(event.step(), &sums_);
-      step_ = event.step().step();
+      tally_.Add(event.step());
       TellRecovered();
       return Own(observer_.OnStep(RecordOf(event.step())));
     }
     if (event.has_stage()) {
       StageReport report = event.stage();
       report.set_stage(static_cast<uint32_t>(stage.stage()));
-      totals_.Update(report);
-      return Own(observer_.OnTotals(Totals(training_seconds_ + SecondsSince(part_start_))));
+      tally_.Add(report);
+      return Own(TellTotals(tally_.Totals(SecondsSince(part_start_))));
     }
     return absl::OkStatus();
   }
@@ -388,66 +345,15 @@ class Runner {
     return absl::CancelledError("the run has failed");
   }
 
-  RunTotals Totals(double seconds) ABSL_EXCLUSIVE_LOCKS_REQUIRED(events_) {
-    RunTotals totals;
-    totals.boundaries = totals_.Records();
+  absl::Status TellTotals(const RunTotals& totals) ABSL_EXCLUSIVE_LOCKS_REQUIRED(events_) {
     *summary_.mutable_boundaries() = {totals.boundaries.begin(), totals.boundaries.end()};
-    const double available = fleet_->size() * seconds;
-    if (available > 0) totals.bubble_ratio = 1 - totals_.BusySeconds() / available;
-    return totals;
+    return observer_.OnTotals(totals);
   }
 
-  absl::Status Evaluate(uint32_t epoch, EpochRecord* record) {
-    const EvaluationConfig& config = experiment_.evaluation();
-    const bool due = config.every() > 0 && epoch % config.every() == 0;
-    if (!due && epoch != experiment_.epochs()) return absl::OkStatus();
-    const SteadyTime start = SteadyTime::Now();
-    TestRecord test;
-    if (config.compressed()) {
-      RETURN_IF_ERROR(EvaluateOnce(epoch, Inference::kCompressed, test.mutable_compressed()));
-    }
-    if (config.uncompressed()) {
-      RETURN_IF_ERROR(EvaluateOnce(epoch, Inference::kUncompressed, test.mutable_uncompressed()));
-    }
-    if (config.recalibrated()) {
-      RETURN_IF_ERROR(EvaluateOnce(epoch, Inference::kUncompressedRecalibrated,
-                                   test.mutable_uncompressed_recalibrated()));
-    }
-    if (const std::string reason = WhyNotUncompressed(experiment_); !reason.empty()) {
-      test.set_uncompressed_reason(reason);
-    }
-    record->set_evaluation_seconds(SecondsSince(start));
-    if (config.compressed() || config.uncompressed()) *record->mutable_test() = test;
-    return absl::OkStatus();
-  }
-
-  absl::Status EvaluateOnce(uint32_t epoch, Inference inference, Measured* measured) {
-    RETURN_IF_ERROR(observer_.OnEvaluation(epoch, inference));
-    EvaluateRequest request;
-    request.set_epoch(epoch);
-    request.set_compressed(inference == Inference::kCompressed);
-    request.set_samples(data_.test_samples());
-    if (inference == Inference::kUncompressedRecalibrated) {
-      request.set_recalibration_samples(std::min<uint64_t>(
-          experiment_.evaluation().recalibration_samples(), data_.train_samples()));
-    }
-    EvaluationReport report;
-    RETURN_IF_ERROR(fleet_->OnAll([&](StageClient& stage) {
-      return stage.Evaluate(request, [&](const StageEvent& event) {
-        absl::MutexLock lock(&events_);
-        if (event.has_evaluation()) report = event.evaluation();
-        return absl::OkStatus();
-      });
-    }));
-    if (report.samples() != data_.test_samples()) {
-      return absl::InternalError(absl::StrCat("epoch ", epoch, ": the last stage reported ",
-                                              report.samples(), " test samples of ",
-                                              data_.test_samples()));
-    }
-    measured->set_loss(report.loss());
-    measured->set_accuracy(1.0 * report.correct() / Labels(report));
-    if (report.has_perplexity()) measured->set_perplexity(report.perplexity());
-    return absl::OkStatus();
+  // The last one that was trained.
+  uint64_t Step() {
+    absl::MutexLock lock(&events_);
+    return tally_.step();
   }
 
   const Experiment& experiment_;
@@ -463,15 +369,9 @@ class Runner {
   std::vector<RunPlan::Stage> stages_;
   ConfigureResponse data_;  // of the first stage
   absl::Mutex events_;      // held while the event of one stage is dealt with
-  BoundaryTotals totals_ ABSL_GUARDED_BY(events_);
+  Tally tally_ ABSL_GUARDED_BY(events_);
+  SteadyTime part_start_;  // of the steps that are being trained
   std::optional<Checkpointer> checkpointer_;
-
-  // Where the run is, in TrainSteps under the lock.
-  uint64_t step_ = 0;                         // the last that was trained
-  EpochSums sums_;                            // of the epoch under way
-  std::vector<BoundaryRecord> before_epoch_;  // totals when it began
-  SteadyTime part_start_;
-  double training_seconds_ = 0;  // of all parts that are trained
 };
 
 }  // namespace

@@ -166,6 +166,9 @@ class GrpcBoundaryService final
   void OnRefused(std::function<void(const std::string& peer)> on_refused) override {
     on_refused_ = std::move(on_refused);
   }
+  void OnAccepted(std::function<void(const std::string& peer)> on_accepted) override {
+    on_accepted_ = std::move(on_accepted);
+  }
   void Secure(const Security* security, Guard guard) override {
     security_ = security;
     guard_ = std::move(guard);
@@ -185,6 +188,7 @@ class GrpcBoundaryService final
     absl::StatusOr<std::shared_ptr<GrpcStream>> stream =
         allowed.ok() ? FindListener(listeners_, *context) : allowed;
     if (stream.ok()) {
+      if (on_accepted_) on_accepted_(context->peer());
       reactor->Accept(*std::move(stream));
     } else {
       if (on_refused_) on_refused_(context->peer());
@@ -197,7 +201,7 @@ class GrpcBoundaryService final
   const Security* security_ = &plaintext_;
   Guard guard_;
   Listeners listeners_;
-  std::function<void(const std::string& peer)> on_refused_;
+  std::function<void(const std::string&peer)> on_refused_, on_accepted_;
 };
 
 }  // namespace

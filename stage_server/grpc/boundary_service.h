@@ -26,6 +26,8 @@ class BoundaryService {
   // `on_refused` is called with the peer of every call that is refused, as ServerContext::peer()
   // names it, on gRPC's threads. Before the server is built.
   virtual void OnRefused(std::function<void(const std::string& peer)> on_refused) = 0;
+  // Likewise of every call that is accepted.
+  virtual void OnAccepted(std::function<void(const std::string& peer)> on_accepted) = 0;
   // Before Configure: how this server's stages dial (DialLink), and who may dial them; the guard's
   // error ends a call. Without it anybody may, and in plaintext. `security` outlives the service.
   using Guard = std::function<absl::Status(const grpc::ServerContextBase&)>;

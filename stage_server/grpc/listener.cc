@@ -21,12 +21,14 @@
 #include "base/status.h"
 #include "base/steady_time.h"
 #include "stage_server/grpc/socket_name.h"
+#include "stage_server/grpc/tcp_info.h"
 
 namespace thinwire {
 namespace {
 
 constexpr int kBacklog = 4096;  // the system cuts it to its own limit
 constexpr std::chrono::milliseconds kNextTry{100};
+constexpr int kWatchEveryMs = 20;
 constexpr absl::Duration kComplainEvery = absl::Seconds(10);
 constexpr char kUnix[] = "unix:";
 
@@ -39,6 +41,14 @@ absl::Status CannotListen(const std::string& address, int error) {
 uint64_t InodeOf(int fd) {
   struct stat about;
   return fstat(fd, &about) == 0 ? about.st_ino : 0;
+}
+
+// Dissolving the association drops what was received and not read, as shutdown would not.
+void Reset(int fd) {
+  sockaddr nobody = {};
+  nobody.sa_family = AF_UNSPEC;
+  (void)connect(fd, &nobody, sizeof(nobody));
+  (void)shutdown(fd, SHUT_RDWR);
 }
 
 bool SomebodyListensAt(const sockaddr_un& address) {
@@ -181,7 +191,8 @@ void Listener::AcceptLoop() {
   std::vector<pollfd> entries = {{stop_[0], POLLIN, 0}};
   for (const int fd : listening_) entries.push_back({fd, POLLIN, 0});
   for (;;) {
-    if (poll(entries.data(), entries.size(), /*timeout=*/-1) < 0) continue;  // EINTR
+    const int timeout = WatchUntrusted() ? kWatchEveryMs : -1;
+    if (poll(entries.data(), entries.size(), timeout) < 0) continue;  // EINTR
     if (entries.front().revents != 0) return;
     for (size_t i = 1; i < entries.size(); ++i) {
       if (entries[i].revents != 0) AcceptAll(entries[i].fd);
@@ -247,13 +258,32 @@ void Listener::Refused(const std::string& peer) {
   for (Connection& one : connections_) {
     if (name.empty() || one.peer != name || ++one.refusals < limits_.most_refusals) continue;
     if (InodeOf(one.fd) != one.inode) continue;
-    // Dissolving the association drops what was received and not read, as shutdown would not.
-    sockaddr nobody = {};
-    nobody.sa_family = AF_UNSPEC;
-    (void)connect(one.fd, &nobody, sizeof(nobody));
-    (void)shutdown(one.fd, SHUT_RDWR);
+    Reset(one.fd);
     one.refusals = 0;
   }
+}
+
+void Listener::Trust(const std::string& peer) {
+  const std::string name = SocketNameOfPeer(peer);
+  const std::lock_guard<std::mutex> lock(mutex_);
+  for (Connection& one : connections_) one.is_trusted |= !name.empty() && one.peer == name;
+}
+
+// Whoever shares the machine's file system, over a Unix socket, has an empty name.
+bool Listener::WatchUntrusted() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  bool is_any = false;
+  for (Connection& one : connections_) {
+    if (one.is_trusted || one.peer.empty() || InodeOf(one.fd) != one.inode) continue;
+    is_any = true;
+    const uint64_t received = TcpBytesReceived(one.fd);
+    if (received <= limits_.most_untrusted_bytes) continue;
+    Reset(one.fd);
+    one.inode = 0;  // it is gone, whatever becomes of the descriptor
+    Complain(absl::StrCat(HostOf(one.peer), " has sent ", received,
+                          " bytes that belong to no run: its connection is closed"));
+  }
+  return is_any;
 }
 
 void Listener::Complain(const std::string& why) {

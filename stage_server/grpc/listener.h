@@ -23,6 +23,10 @@ struct ConnectionLimits {
   size_t most = 64;           // connections at once; further ones are closed as they come
   size_t most_of_host = 16;   // of one network address; not of Unix sockets
   size_t most_refusals = 64;  // of a connection's calls, then it is closed: see Refused
+  // That a TCP connection may send before it is trusted, then it is closed: see Trust. What gRPC
+  // holds of calls that nobody has looked at yet is bounded by nothing else, since peers may choose
+  // to overlook its settings.
+  uint64_t most_untrusted_bytes = 8 << 20;
 };
 
 class Listener {
@@ -47,6 +51,8 @@ class Listener {
   // A call of the peer, as ServerContext::peer() names it, was refused: a connection with too many
   // of these is reset, with all that it still holds for us to read. Any thread.
   void Refused(const std::string& peer);
+  // The peer, as ServerContext::peer() names it, has shown that it belongs to a run. Any thread.
+  void Trust(const std::string& peer);
 
  private:
   // A descriptor that is gRPC's: it is this connection as long as its inode is.
@@ -55,6 +61,7 @@ class Listener {
     uint64_t inode = 0;
     std::string peer;  // as SocketName has it
     size_t refusals = 0;
+    bool is_trusted = false;
   };
 
   Listener(std::string address, const ConnectionLimits& limits)
@@ -66,6 +73,8 @@ class Listener {
   void AcceptAll(int listening);
   // Why the connection is not to be had; empty when it is.
   std::string Admit(const Connection& connection);
+  // Resets who has sent too much without being trusted. False: there is nobody to look after.
+  bool WatchUntrusted();
   void Complain(const std::string& why);
 
   std::string address_, unix_path_;

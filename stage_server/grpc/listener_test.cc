@@ -53,6 +53,13 @@ class Peer {
       if (bytes <= 0) return bytes == 0 || errno == ECONNRESET;
     }
   }
+  void Write(const std::string& bytes) {
+    (void)send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+  }
+  // HTTP/2's preface and empty settings.
+  void Greet() {
+    Write("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + std::string("\0\0\0\x04\0\0\0\0\0", 9));
+  }
   std::string name() const {
     sockaddr_in own = {};
     socklen_t size = sizeof(own);
@@ -191,6 +198,23 @@ TEST_F(ListenerTest, APeerWhoseCallsAreRefusedTooOftenIsCutOff) {
   listener_->Refused("unix:");
   EXPECT_TRUE(bad.IsClosed());
   EXPECT_TRUE(Peer(listener_->address()).IsServed());
+}
+
+TEST_F(ListenerTest, WhoSendsMuchWithoutBeingTrustedIsCutOff) {
+  limits_.most_untrusted_bytes = 10'000;
+  Serve();
+  Peer stranger(listener_->address()), friendly(listener_->address());
+  EXPECT_TRUE(stranger.IsServed() && friendly.IsServed());
+  listener_->Trust(friendly.name());
+  listener_->Trust("unix:");
+  for (Peer* peer : {&stranger, &friendly}) peer->Greet();
+  // Pings of HTTP/2, which a server answers.
+  const std::string ping("\0\0\x08\x06\0\0\0\0\0pingpong", 17);
+  for (int i = 0; i < 1000; ++i) friendly.Write(ping);
+  EXPECT_TRUE(friendly.IsServed());
+  for (int i = 0; i < 1000; ++i) stranger.Write(ping);
+  EXPECT_TRUE(stranger.IsClosed());
+  EXPECT_THAT(Complaints(), HasSubstr("bytes that belong to no run"));
 }
 
 TEST_F(ListenerTest, AcceptsAgainOnceThereAreDescriptors) {

@@ -14,7 +14,7 @@ namespace {
 
 // Of a connection, at once. A coordinator has few calls under way, a link is one; of each, up to a
 // whole message is held before anybody looks at it.
-constexpr int kMaxStreams = 6;
+constexpr int kMaxStreams = 8;
 
 using Setting = std::pair<const char*, int>;
 

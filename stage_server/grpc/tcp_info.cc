@@ -6,7 +6,6 @@
 #include <sys/socket.h>
 
 #include <algorithm>
-#include <cstddef>
 #include <memory>
 #include <vector>
 
@@ -34,22 +33,25 @@ std::vector<int> OpenFiles() {
   return files;
 }
 
-uint64_t BytesAcked(int fd) {
+// Zeros where an older kernel, or what is no TCP socket, says nothing.
+tcp_info InfoOf(int fd) {
   tcp_info info = {};
   socklen_t size = sizeof(info);
-  if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return 0;
-  constexpr size_t kEnd = offsetof(tcp_info, tcpi_bytes_acked) + sizeof(info.tcpi_bytes_acked);
-  return size < kEnd ? 0 : info.tcpi_bytes_acked;
+  if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return {};
+  return info;
 }
 
 }  // namespace
+
+uint64_t TcpBytesReceived(int fd) { return InfoOf(fd).tcpi_bytes_received; }
 
 uint64_t TcpBytesAcked(const std::string& peer) {
   const std::string wanted = SocketNameOfPeer(peer);
   if (wanted.empty()) return 0;
   uint64_t busiest = 0;
   for (int fd : OpenFiles()) {
-    if (IsConnectedTo(fd, wanted)) busiest = std::max(busiest, BytesAcked(fd));
+    if (IsConnectedTo(fd, wanted))
+      busiest = std::max<uint64_t>(busiest, InfoOf(fd).tcpi_bytes_acked);
   }
   return busiest;
 }

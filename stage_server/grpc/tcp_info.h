@@ -12,4 +12,7 @@ namespace thinwire {
 // through all open files: for now and then, not for every message.
 uint64_t TcpBytesAcked(const std::string& peer);
 
+// tcpi_bytes_received of that connection; 0 for anything else.
+uint64_t TcpBytesReceived(int fd);
+
 }  // namespace thinwire

@@ -35,12 +35,12 @@ optimizer: {name: sgd, lr: 0.05, momentum: 0.9}
 checkpoint: {every_steps: 5}
 epochs: 60
 """
-# A message of it takes a line of 1 Mbit/s longer than a stage waits for a run that stands still.
+# A step of it takes a line of 1 Mbit/s longer than a stage waits for a run that stands still.
 LARGE = """
 name: large
 model: {name: resnet8, width: 32}
 data: {name: digits, batch_size: 400, limit: 400, test_limit: 100}
-pipeline: {cuts: [stem, layer1], threads: 1, deadline_seconds: 20}
+pipeline: {cuts: [stem, layer1], threads: 1, deadline_seconds: 40}
 optimizer: {name: sgd, lr: 0.05, momentum: 0.9}
 checkpoint: {every_epochs: 50}
 epochs: 100

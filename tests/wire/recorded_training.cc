@@ -152,7 +152,7 @@ absl::Status RecordedTraining::Train(uint32_t epoch) {
 absl::Status RecordedTraining::Step(Work work, const SampleRange& batch) {
   work.batch_size = batch.last - batch.first;
   work.microbatches = static_cast<int>(std::min<int64_t>(spec_.microbatches, work.batch_size));
-  work.deadline = SteadyTime::Now() + spec_.deadline;
+  work.deadline = spec_.patience->Deadline();
   std::vector<InFlight> in_flight;
   const auto of_microbatch = [&](int m) {
     work.microbatch = m;
@@ -187,7 +187,7 @@ absl::Status RecordedTraining::Evaluate(Phase phase, uint32_t epoch) {
     const SampleRange batch{first, std::min(first + spec_.batch_size, samples)};
     ++work.step;
     work.batch_size = work.samples = batch.last - batch.first;
-    work.deadline = SteadyTime::Now() + spec_.deadline;
+    work.deadline = spec_.patience->Deadline();
     RETURN_IF_ERROR(Forward(work, batch).status());
   }
   return absl::OkStatus();

@@ -1,0 +1,82 @@
+#include "coordinator/run/evaluation.h"
+
+#include <algorithm>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "base/status.h"
+#include "base/steady_time.h"
+#include "config/experiment.h"
+#include "config/specs.h"
+#include "coordinator/run/tally.h"
+
+namespace thinwire {
+namespace {
+
+absl::StatusOr<Measured> EvaluateOnce(const EvaluateRequest& request, Fleet* fleet) {
+  absl::Mutex mutex;
+  EvaluationReport report;
+  RETURN_IF_ERROR(fleet->OnAll([&](StageClient& stage) {
+    return stage.Evaluate(request, [&](const StageEvent& event) {
+      const absl::MutexLock lock(&mutex);
+      if (event.has_evaluation()) report = event.evaluation();
+      return absl::OkStatus();
+    });
+  }));
+  if (report.samples() != request.samples()) {
+    return absl::InternalError(absl::StrCat("epoch ", request.epoch(), ": the last stage reported ",
+                                            report.samples(), " test samples of ",
+                                            request.samples()));
+  }
+  Measured measured;
+  measured.set_loss(report.loss());
+  measured.set_accuracy(1.0 * report.correct() / Labels(report));
+  if (report.has_perplexity()) measured.set_perplexity(report.perplexity());
+  return measured;
+}
+
+}  // namespace
+
+bool IsEvaluationDue(const Experiment& experiment, uint32_t epoch) {
+  const uint32_t every = experiment.evaluation().every();
+  return (every > 0 && epoch % every == 0) || epoch == experiment.epochs();
+}
+
+absl::Status Evaluate(const Experiment& experiment, const ConfigureResponse& data, uint32_t epoch,
+                      Fleet* fleet, RunObserver* observer, EpochRecord* record) {
+  const EvaluationConfig& config = experiment.evaluation();
+  const SteadyTime start = SteadyTime::Now();
+  TestRecord test;
+  const auto evaluate = [&](Inference inference, Measured* measured) -> absl::Status {
+    RETURN_IF_ERROR(observer->OnEvaluation(epoch, inference));
+    EvaluateRequest request;
+    request.set_epoch(epoch);
+    request.set_compressed(inference == Inference::kCompressed);
+    request.set_samples(data.test_samples());
+    if (inference == Inference::kUncompressedRecalibrated) {
+      request.set_recalibration_samples(
+          std::min<uint64_t>(config.recalibration_samples(), data.train_samples()));
+    }
+    ASSIGN_OR_RETURN(*measured, EvaluateOnce(request, fleet));
+    return absl::OkStatus();
+  };
+  if (config.compressed()) {
+    RETURN_IF_ERROR(evaluate(Inference::kCompressed, test.mutable_compressed()));
+  }
+  if (config.uncompressed()) {
+    RETURN_IF_ERROR(evaluate(Inference::kUncompressed, test.mutable_uncompressed()));
+  }
+  if (config.recalibrated()) {
+    RETURN_IF_ERROR(
+        evaluate(Inference::kUncompressedRecalibrated, test.mutable_uncompressed_recalibrated()));
+  }
+  if (const std::string reason = WhyNotUncompressed(experiment); !reason.empty()) {
+    test.set_uncompressed_reason(reason);
+  }
+  record->set_evaluation_seconds(SecondsSince(start));
+  if (config.compressed() || config.uncompressed()) *record->mutable_test() = test;
+  return absl::OkStatus();
+}
+
+}  // namespace thinwire

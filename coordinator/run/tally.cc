@@ -1,0 +1,78 @@
+#include "coordinator/run/tally.h"
+
+#include <utility>
+
+namespace thinwire {
+
+StepRecord RecordOf(const StepReport& step) {
+  StepRecord record;
+  record.set_epoch(step.epoch());
+  record.set_step(step.step());
+  record.set_loss(step.loss());
+  record.set_accuracy(step.samples() == 0 ? 0 : 1.0 * step.correct() / Labels(step));
+  record.set_lr(step.learning_rate());
+  record.set_samples(step.samples());
+  record.set_seconds(step.seconds());
+  return record;
+}
+
+Tally::Tally(const std::vector<std::string>& cuts, int stages, const RunProgress& progress,
+             uint64_t step)
+    : stages_(stages),
+      step_(step),
+      sums_(progress.sums()),
+      seconds_(progress.training_seconds()),
+      totals_(cuts, stages, {progress.boundaries().begin(), progress.boundaries().end()}),
+      before_epoch_(progress.before_epoch().begin(), progress.before_epoch().end()) {}
+
+void Tally::Add(const StepReport& step) {
+  step_ = step.step();
+  sums_.set_loss(sums_.loss() + step.loss() * step.samples());
+  sums_.set_correct(sums_.correct() + step.correct());
+  sums_.set_samples(sums_.samples() + step.samples());
+  sums_.set_labels(sums_.labels() + Labels(step));
+  sums_.set_lr(step.learning_rate());
+}
+
+void Tally::AddSeconds(double seconds) {
+  seconds_ += seconds;
+  seconds_here_ += seconds;
+  sums_.set_seconds(sums_.seconds() + seconds);
+}
+
+RunTotals Tally::Totals(double seconds) const {
+  RunTotals totals;
+  totals.boundaries = totals_.Records();
+  const double available = stages_ * (seconds_here_ + seconds);
+  if (available > 0) totals.bubble_ratio = 1 - totals_.BusySeconds() / available;
+  return totals;
+}
+
+EpochRecord Tally::EpochOf(uint32_t epoch) const {
+  EpochRecord record;
+  record.set_epoch(epoch);
+  record.set_lr(sums_.lr());
+  record.mutable_train()->set_loss(sums_.loss() / static_cast<double>(sums_.samples()));
+  record.mutable_train()->set_accuracy(1.0 * sums_.correct() / sums_.labels());
+  record.set_seconds(sums_.seconds());
+  record.set_samples_per_second(sums_.samples() / sums_.seconds());
+  for (EpochBoundary& boundary : EpochBoundaries(before_epoch_, totals_.Records())) {
+    *record.add_boundaries() = std::move(boundary);
+  }
+  return record;
+}
+
+void Tally::EndEpoch() {
+  sums_.Clear();
+  before_epoch_ = totals_.Records();
+}
+
+void Tally::Save(RunProgress* progress) const {
+  *progress->mutable_sums() = sums_;
+  progress->set_training_seconds(seconds_);
+  const std::vector<BoundaryRecord> boundaries = totals_.Records();
+  *progress->mutable_boundaries() = {boundaries.begin(), boundaries.end()};
+  *progress->mutable_before_epoch() = {before_epoch_.begin(), before_epoch_.end()};
+}
+
+}  // namespace thinwire

@@ -1,0 +1,92 @@
+#include "coordinator/run/tally.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace thinwire {
+namespace {
+
+StepReport Step(uint64_t step, double loss, uint64_t samples, uint64_t correct) {
+  StepReport report;
+  report.set_step(step);
+  report.set_loss(loss);
+  report.set_samples(samples);
+  report.set_correct(correct);
+  report.set_learning_rate(0.1 / static_cast<double>(step));
+  return report;
+}
+
+// Stage 0 of two, which has sent this much at the cut and was busy for so long.
+StageReport Sent(uint64_t wire_bytes, double busy) {
+  StageReport report;
+  (*report.mutable_activity_seconds())["forward"] = busy;
+  BoundaryReport* sender = report.add_boundaries();
+  sender->set_boundary("cut");
+  sender->set_sender(true);
+  sender->set_wire_bytes(wire_bytes);
+  return report;
+}
+
+TEST(TallyTest, AnEpochIsTheMeanOverItsSamples) {
+  Tally tally({"cut"}, 2);
+  tally.Add(Step(1, 2.0, 10, 4));
+  tally.Add(Step(2, 1.0, 30, 18));
+  tally.AddSeconds(8);
+  EXPECT_EQ(tally.step(), 2u);
+  EXPECT_EQ(tally.epoch_samples(), 40u);
+  const EpochRecord epoch = tally.EpochOf(1);
+  EXPECT_DOUBLE_EQ(epoch.train().loss(), 1.25);
+  EXPECT_DOUBLE_EQ(epoch.train().accuracy(), 0.55);
+  EXPECT_DOUBLE_EQ(epoch.lr(), 0.05);
+  EXPECT_DOUBLE_EQ(epoch.seconds(), 8);
+  EXPECT_DOUBLE_EQ(epoch.samples_per_second(), 5);
+  tally.EndEpoch();
+  EXPECT_EQ(tally.epoch_samples(), 0u);
+  EXPECT_EQ(tally.step(), 2u);
+}
+
+TEST(TallyTest, TokensAreLabels) {
+  Tally tally({"cut"}, 2);
+  StepReport step = Step(1, 2.0, 10, 40);
+  step.set_positions(8);
+  tally.Add(step);
+  EXPECT_DOUBLE_EQ(tally.EpochOf(1).train().accuracy(), 0.5);
+  EXPECT_DOUBLE_EQ(RecordOf(step).accuracy(), 0.5);
+}
+
+TEST(TallyTest, WhatIsSavedGoesOn) {
+  Tally before({"cut"}, 2);
+  before.Add(Step(1, 2.0, 10, 4));
+  before.Add(Sent(1000, 3));
+  before.EndEpoch();
+  before.Add(Step(2, 4.0, 10, 4));
+  before.Add(Sent(1500, 4));
+  before.AddSeconds(5);
+  RunProgress progress;
+  before.Save(&progress);
+
+  Tally after({"cut"}, 2, progress, 2);
+  after.Add(Step(3, 2.0, 10, 6));
+  after.Add(Sent(700, 1));  // counted from 0 again
+  after.AddSeconds(1);
+  EXPECT_EQ(after.step(), 3u);
+  const EpochRecord epoch = after.EpochOf(2);
+  EXPECT_DOUBLE_EQ(epoch.train().loss(), 3);
+  EXPECT_DOUBLE_EQ(epoch.seconds(), 6);
+  EXPECT_EQ(epoch.boundaries(0).activations().wire_bytes(), 500 + 700u);
+  EXPECT_EQ(after.Totals().boundaries[0].activations().wire_bytes(), 2200u);
+}
+
+// A run that goes on knows what its new stages did, and only that.
+TEST(TallyTest, TheBubbleIsThatOfTheStagesThatAreThere) {
+  RunProgress progress;
+  progress.set_training_seconds(1000);
+  Tally tally({"cut"}, 2, progress, 50);
+  tally.Add(Sent(700, 3));
+  tally.AddSeconds(2);
+  EXPECT_DOUBLE_EQ(tally.Totals().bubble_ratio, 1 - 3 / 4.0);
+  EXPECT_DOUBLE_EQ(tally.Totals(/*seconds=*/1).bubble_ratio, 1 - 3 / 6.0);
+}
+
+}  // namespace
+}  // namespace thinwire
