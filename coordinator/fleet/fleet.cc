@@ -150,7 +150,7 @@ void Fleet::AwaitAll() {
     if (failures_.empty() && !interrupted_) return;
     changed_.wait_until(lock, (SteadyTime::Now() + options_.grace).chrono(), over);
   }
-  if (AskWhoIsLost() && options_.are_watched) AwaitDeath();
+  FindLost();
   CancelAll();
 }
 
@@ -158,12 +158,19 @@ void Fleet::CancelAll() {
   for (auto& client : clients_) client->Cancel();
 }
 
+void Fleet::FindLost() {
+  if (AskWhoIsLost() && options_.are_watched) AwaitDeath();
+}
+
 // A neighbour of a lost stage fails before the heartbeat loses patience: ask whether all are there.
 bool Fleet::AskWhoIsLost() {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     const bool suspicion = std::any_of(failures_.begin(), failures_.end(), MayMeanLost);
-    if (interrupted_ || !suspicion) return false;
+    const bool is_found = std::any_of(failures_.begin(), failures_.end(), [](const Failure& f) {
+      return f.kind == Failure::Kind::kDead || f.kind == Failure::Kind::kSilent;
+    });
+    if (interrupted_ || !suspicion || is_found) return false;
   }
   if (!acquired_) return false;  // not all are leased yet
   std::atomic<bool> any_is_gone = false;
@@ -239,7 +246,8 @@ bool Fleet::interrupted() const {
   return interrupted_;
 }
 
-std::optional<Failure> Fleet::cause() const {
+std::optional<Failure> Fleet::cause() {
+  FindLost();
   const std::lock_guard<std::mutex> lock(mutex_);
   if (failures_.empty()) return std::nullopt;
   return CauseOf(failures_);

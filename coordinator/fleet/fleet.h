@@ -81,8 +81,8 @@ class Fleet {
   void Interrupt();
   bool interrupted() const;
 
-  // Why it has failed; nothing if it has not.
-  std::optional<Failure> cause() const;
+  // Why it has failed; nothing if it has not. May ask the stages which of them is lost.
+  std::optional<Failure> cause();
 
   // Stops the heartbeats and leaves the leases as they are, to be taken over or to run out. No
   // other call after it.
@@ -97,6 +97,8 @@ class Fleet {
   void Leave(Failure stage);
   void AwaitAll();
   void CancelAll();
+  // Where a failure may come from a lost stage and none is known to be, reports those that are.
+  void FindLost();
   // Reports stages that are gone or do not answer; true if any is gone.
   bool AskWhoIsLost();
   void AwaitDeath();

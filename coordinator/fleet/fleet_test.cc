@@ -154,6 +154,21 @@ TEST_F(FleetTest, AStageThatIsGoneIsTheCauseAndItsNeighboursErrorANote) {
                     HasSubstr("\n  also: stage 0 ")));
 }
 
+// As the fetch of a snapshot reports it, which nobody may be waiting for.
+TEST_F(FleetTest, AFailureBetweenTwoCallsMayComeFromALostStageToo) {
+  std::atomic<bool> is_gone = false;
+  stages_[1].renew = [&] {
+    return is_gone ? grpc::Status(grpc::StatusCode::UNAVAILABLE, "refused") : grpc::Status::OK;
+  };
+  const auto fleet = Acquired(Patient());
+  EXPECT_FALSE(fleet->cause());
+  fleet->Fail({1, Failure::Kind::kError, absl::UnavailableError("ReadSnapshot: closed")});
+  EXPECT_EQ(fleet->cause()->kind, Failure::Kind::kError);
+  is_gone = true;
+  EXPECT_EQ(fleet->cause()->kind, Failure::Kind::kSilent);
+  EXPECT_EQ(fleet->cause()->stage, 1);
+}
+
 TEST_F(FleetTest, TheDeathOfAWatchedStageIsTheCauseThoughItIsSeenAfterItsSilence) {
   for (int i = 0; i < 3; ++i) TrainFails(i, grpc::StatusCode::UNAVAILABLE, "closed");
   FleetOptions options;
