@@ -159,8 +159,10 @@ CLI::App* AddRun(CLI::App* app, thinwire::RunFlags* flags) {
   AddOverrides(run, &flags->overrides);
   run->add_option("--resume", flags->resume,
                   "go on with the run in this folder from its last checkpoint, or begin EXPERIMENT "
-                  "there if there is none")
+                  "there if there is none; without DIR in the folder of the experiment's name")
       ->type_name("DIR")
+      ->expected(0, 1)
+      ->default_str(thinwire::kFolderOfName)
       ->check(kPath);
   run->add_option("--out", flags->out, "folder of the results (default: runs/NAME)")->check(kPath);
   run->add_flag("--overwrite", flags->overwrite, "replace a run that stands in that folder");

@@ -300,16 +300,22 @@ absl::Status CheckInitial(const Experiment& experiment, bool quiet) {
   return absl::OkStatus();
 }
 
-// What is told only by the flags together. A folder to go on with in which no run stands is one to
-// begin in, where there is something to begin.
-absl::Status CheckUsage(RunFlags* flags) {
-  if (flags->resume.empty()) {
-    if (!flags->experiment.empty()) return absl::OkStatus();
+// What is told only by the flags together.
+absl::Status CheckUsage(const RunFlags& flags) {
+  const bool names_a_folder = !flags.resume.empty() && flags.resume != kFolderOfName;
+  if (flags.experiment.empty() && !names_a_folder) {
     return absl::InvalidArgumentError("no experiment, want EXPERIMENT or --resume DIR");
   }
-  if (flags->overwrite || !flags->out.empty()) {
+  if (!flags.resume.empty() && (flags.overwrite || !flags.out.empty())) {
     return absl::InvalidArgumentError("--resume with --out or --overwrite, want it alone");
   }
+  return absl::OkStatus();
+}
+
+// A folder to go on with in which no run stands is one to begin in, where there is something to
+// begin.
+absl::Status FindRun(RunFlags* flags) {
+  if (flags->resume.empty() || flags->resume == kFolderOfName) return absl::OkStatus();
   const std::string recorded = flags->resume + "/experiment.yaml";
   const absl::Status is_there = ReadFile(recorded).status();
   if (is_there.ok()) {
@@ -322,8 +328,17 @@ absl::Status CheckUsage(RunFlags* flags) {
   return absl::OkStatus();
 }
 
+std::string FolderOfName(const Experiment& experiment) { return "runs/" + experiment.name(); }
+
+// Where the folder to go on with follows from the experiment.
+absl::Status FindRunOf(const Experiment& experiment, RunFlags* flags) {
+  if (flags->resume != kFolderOfName) return absl::OkStatus();
+  flags->resume = FolderOfName(experiment);
+  return FindRun(flags);
+}
+
 std::string DirOf(const RunFlags& flags, const Experiment& experiment) {
-  return flags.out.empty() ? "runs/" + experiment.name() : flags.out;
+  return flags.out.empty() ? FolderOfName(experiment) : flags.out;
 }
 
 // Where `now` begins in the folder of a run: nowhere in a new one, and in one that was killed
@@ -346,6 +361,12 @@ absl::StatusOr<std::optional<FoundCheckpoint>> FindResumption(const RunFlags& fl
   for (const std::string& line : found->skipped) {
     std::fprintf(stderr, "thinwire: warning: %s\n", PrintableLine(line).c_str());
   }
+  if (!flags.quiet && found->manifest.step() >= now.epochs() * found->manifest.steps_per_epoch()) {
+    std::fprintf(stderr,
+                 "thinwire: %s: all %u epochs are trained, this only ends the run again; more "
+                 "epochs, another folder or --overwrite train\n",
+                 PrintableLine(record.dir()).c_str(), now.epochs());
+  }
   return *std::move(found);
 }
 
@@ -360,10 +381,13 @@ absl::Status Warn(const Experiment& experiment) {
 }  // namespace
 
 int RunCommand(RunFlags flags, Interruption* interruption) {
-  const absl::Status usage = CheckUsage(&flags);
+  absl::Status usage = CheckUsage(flags);
+  usage.Update(FindRun(&flags));
   if (!usage.ok()) return Complain(usage, kExitUsage);
   absl::StatusOr<Experiment> experiment = Load(&flags);
   if (!experiment.ok()) return Complain(experiment.status(), kExitUsage);
+  const absl::Status found = FindRunOf(*experiment, &flags);
+  if (!found.ok()) return Complain(found, kExitUsage);
   const absl::Status state = CheckState(flags, *experiment);
   if (!state.ok()) return Complain(state, kExitUsage);
   const absl::Status initial = CheckInitial(*experiment, flags.quiet);

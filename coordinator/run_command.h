@@ -9,13 +9,16 @@
 
 namespace thinwire {
 
+// The folder of a run that is named nowhere else: NAME stands for the experiment's name.
+constexpr char kFolderOfName[] = "runs/NAME";
+
 // What the command line says.
 struct RunFlags {
   std::string experiment;              // path of the file; may be empty with `resume`
   std::vector<std::string> overrides;  // path=value
-  std::string out;                     // empty: runs/NAME
+  std::string out;                     // empty: kFolderOfName
   bool overwrite = false;
-  std::string resume;                          // folder of a run to go on with; empty: none
+  std::string resume;  // folder of a run to go on with, or kFolderOfName; empty: none
   SessionOptions session;                      // its logs_dir is the run's
   std::string metrics_listen = "127.0.0.1:0";  // host:port
   double metrics_linger_seconds = 0;

@@ -198,6 +198,32 @@ check 'and named with both' contains "$work/other.log" 'data.batch_size: 50 -> 1
 "$thinwire" run --resume "$work/nothing" >"$work/other.log" 2>&1
 check 'a folder without a run is a usage error' equals $? 2
 
+# by_name EPOCHS ARGUMENTS...: the same command each time, as what restarts a coordinator gives it
+program=$(realpath -s "$thinwire")
+by_name() {
+  (cd "$work" && "$program" run images.yaml --set name=by_name --set "epochs=$1" --resume "${@:2}") >"$work/by_name.log" 2>&1
+}
+start two_epochs images --set epochs=2
+finish
+by_name 1
+check 'without a folder a run begins in that of its name' equals $? 0
+by_name 2
+check 'and goes on there' equals $? 0
+check 'from the last checkpoint' equals "$(events runs/by_name)" 'resumed None None'
+check 'with the same numbers' same runs/by_name two_epochs
+by_name 2
+check 'what is trained to its end is only ended again' equals $? 0
+check 'which is said' contains "$work/by_name.log" '^thinwire: runs/by_name: all 2 epochs are trained'
+check 'with the same numbers' same runs/by_name two_epochs
+by_name 2 --set seed=2
+check 'another run in that folder is refused' equals $? 2
+check 'and named' contains "$work/by_name.log" 'cannot go on as another: .*seed'
+by_name 2 --out other
+check 'two folders are a usage error' equals $? 2
+"$thinwire" run --resume >"$work/other.log" 2>&1
+check 'so is no folder and no experiment' equals $? 2
+check 'which says what is wanted' contains "$work/other.log" 'want EXPERIMENT or --resume DIR'
+
 echo '== servers that are there already'
 addresses=()
 for i in 0 1 2 3; do
