@@ -135,6 +135,17 @@ class ComposeTest(unittest.TestCase):
         self.assertEqual({name for name, how in conditions.items()
                           if how["condition"] == "service_healthy"}, set(STAGES))
 
+    def test_a_container_that_is_killed_comes_back(self):
+        for name in STAGES + ["certs"]:
+            self.assertEqual(self.cpu["services"][name]["restart"], "on-failure", name)
+        coordinator = self.cpu["services"]["coordinator"]
+        self.assertIn("--resume", coordinator["command"])
+        self.assertNotIn("--overwrite", coordinator["entrypoint"] + coordinator["command"])
+        # A run that fails by itself does so a few times and not for ever.
+        policy, _, tries = coordinator["restart"].partition(":")
+        self.assertEqual(policy, "on-failure")
+        self.assertIn(int(tries), range(1, 6))
+
     def test_images_of_others_are_pinned(self):
         for name in ("prometheus", "grafana"):
             self.assertRegex(self.cpu["services"][name]["image"], r":v?\d+\.\d+\.\d+$")

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # The image and the Compose file as users get them: builds deploy/docker from a clean checkout, starts
 # deploy/compose without Grafana, whose image only a registry has, and holds what it trains to a run
-# outside of Compose and to the README. Then bad input. Minutes; not part of tests/run.sh.
+# outside of Compose and to the README. Then containers are killed, and bad input. Minutes; not part of
+# tests/run.sh.
 # usage: tests/deploy/containers.sh [--bundle TARBALL] [--work FOLDER]      as root
 #   --bundle  no compilation: the programs of this tarball of deploy/bundle.sh
 #   --work    where images lie, which is kept: the same commit is not built again. Default: one of its own, removed
@@ -147,11 +148,14 @@ check 'it has a health check' contains <(podman image inspect "$image") '"health
 # --- The quickstart by Compose --------------------------------------------------------------------
 
 # same_numbers A B: two folders of runs hold the same numbers and the same parameters; times may differ.
+# same_but_means A B: nor need means over messages, which a run that goes on sums up in two parts, in their
+# last digits.
 same_numbers() {
-  python3 - "$1" "$2" <<'END'
-import json, pathlib, sys
+  python3 - "$1" "$2" "${3-}" <<'END'
+import json, math, pathlib, sys
 TIMES = {"time", "seconds", "samples_per_second", "evaluation_seconds"}
 SENT = ("name", "codec", "parameters", "raw_bytes", "payload_bytes", "wire_bytes", "messages", "relative_error")
+MEANS = {"relative_error"} if sys.argv[3] == "means" else set()
 def without_times(value):
     if isinstance(value, dict):
         return {key: without_times(part) for key, part in value.items() if key not in TIMES}
@@ -164,11 +168,20 @@ def numbers(folder):
                   for boundary in summary["boundaries"]]
     model = {path.name: path.read_bytes() for path in (folder / "model").iterdir()}
     return [summary["status"], summary["stages"], without_times(summary["epochs"]), boundaries, lines, model]
-one, other = map(numbers, sys.argv[1:])
+def equal(one, other, key=None):
+    if key in MEANS and one is not None and other is not None:
+        return math.isclose(one, other, rel_tol=1e-9)
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(equal(one[name], other[name], name) for name in one)
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(equal, one, other))
+    return one == other
+one, other = map(numbers, sys.argv[1:3])
 assert one[0] == "completed" and len(one[4]) > 100 and len(one[5]) > 1, one[:2]
-sys.exit(one != other)
+sys.exit(not equal(one, other))
 END
 }
+same_but_means() { same_numbers "$1" "$2" means; }
 
 # prometheus_says QUERY: the values of its series
 prometheus_says() {
@@ -242,6 +255,101 @@ check '  all of it' within 15 all_ended
 # The terminal's signal reaches the stages as soon as the coordinator: it may see them go first.
 check '  the coordinator not with 0' contains <(exit_code coordinator) '^(1|130)$'
 check '  saying so in its summary' contains "$(volume runs)/quickstart/summary.json" '"status": "(interrupted|failed)"'
+down
+check 'down -v leaves nothing' nothing_left
+
+echo '== containers that are killed'
+mkdir -p "$scratch/killed"
+sed 's/^epochs: .*/epochs: 40/' "$root/experiments/quickstart.yaml" >"$scratch/killed/quickstart.yaml"
+podman run --rm --read-only --no-healthcheck --network none -v "$scratch/local:/runs" -v "$scratch/killed:/experiments:ro" \
+  "$image" thinwire run /experiments/quickstart.yaml --quiet --out /runs/undisturbed
+check 'a run that nothing befalls ends' equals $? 0
+export THINWIRE_EXPERIMENTS=$scratch/killed
+state() { podman inspect --format "{{.State.$2}}" "$(container "$1")"; }
+restarts() { podman inspect --format '{{.RestartCount}}' "$(container "$1")"; }
+# kill_processes SERVICE...: these containers at once, from outside: to the engine they are lost, and not stopped
+declare -A restarts_before
+kill_processes() {
+  local service
+  local -a first=()
+  for service in "$@"; do
+    first+=("$(state "$service" Pid)")
+    restarts_before[$service]=$(restarts "$service")
+  done
+  killed_at=$(date +%s.%N)
+  kill -KILL "${first[@]}" && within 10 gone "${first[@]}"
+}
+# is_back SERVICE...: the engine has started them again, by the policies of the Compose file
+is_back() {
+  local service
+  for service in "$@"; do
+    [[ $(state "$service" Running) == true ]] && (( $(restarts "$service") > restarts_before[$service] )) || return 1
+  done
+}
+metrics() { cat "$(volume runs)/quickstart/metrics.jsonl" 2>/dev/null; }
+epoch_is_over() { metrics | grep -q "\"type\":\"epoch\".*\"epoch\":$1,"; }
+# The seconds from the last kill to the first step of what came after it.
+seconds_to_go_on() {
+  metrics | python3 -c '
+import datetime, json, sys
+killed_at = float(sys.argv[1])
+for line in map(json.loads, sys.stdin):
+    at = datetime.datetime.fromisoformat(line["time"].replace("Z", "+00:00")).timestamp()
+    if line["type"] == "step" and at > killed_at:
+        print(f"{at - killed_at:.1f}")
+        break
+' "$killed_at"
+}
+goes_on() { [[ -n $(seconds_to_go_on) ]]; }
+events() {
+  python3 -c 'import json, sys
+print(*[" ".join(str(event[field]) for field in ("type", "stage", "reason")) for event in json.load(open(sys.argv[1]))["events"]], sep="\n")' \
+    "$(volume runs)/quickstart/summary.json"
+}
+
+started=$SECONDS
+compose up -d --no-build coordinator prometheus >"$scratch/log" 2>&1
+check 'it trains' within 120 epoch_is_over 4
+check 'a stage is killed' kill_processes stage-2
+check '  and comes back' within 30 is_back stage-2
+check '  and the run goes on' within 60 epoch_is_over 9
+check 'the coordinator is killed' kill_processes coordinator
+check '  and comes back' within 30 is_back coordinator
+check '  and the run goes on' within 60 goes_on
+echo "  from the coordinator's loss to the first step: $(seconds_to_go_on) s"
+check '  further than it was' within 60 epoch_is_over 14
+check 'all are killed at once, before it has ended' kill_processes coordinator stage-0 stage-1 stage-2 stage-3
+check '  and come back' within 60 is_back coordinator stage-0 stage-1 stage-2 stage-3
+check '  and the run goes on' within 60 goes_on
+echo "  from the loss of all to the first step: $(seconds_to_go_on) s"
+check 'it ends' within 180 logged coordinator '^epoch 40/40'
+check '  with 0' within 60 equals "$(podman wait "$(container coordinator)")" 0
+check '  with the numbers of a run that nothing befell' same_but_means "$(volume runs)/quickstart" "$scratch/local/undisturbed"
+check '  telling what happened' equals "$(events)" $'restarted 2 dead\nresumed None None\nresumed None None'
+echo "40 epochs and three losses: $(minutes "$started")"
+
+# again: `compose up` once more, and waits for the coordinator's end; its log is that of this time
+again() {
+  local since
+  since=$(date +%s)
+  compose up -d --no-build coordinator >"$scratch/log" 2>&1
+  timeout 90 podman wait "$(container coordinator)" >/dev/null
+  podman logs --since "$since" "$(container coordinator)" >"$scratch/log" 2>&1
+}
+again
+check 'up once more ends it again' equals "$(exit_code coordinator)" 0
+check '  saying so' contains "$scratch/log" 'all 40 epochs are trained'
+check '  with the same numbers' same_but_means "$(volume runs)/quickstart" "$scratch/local/undisturbed"
+sed -i 's/^seed: .*/seed: 2/' "$scratch/killed/quickstart.yaml"
+again
+has_given_up() { [[ $(state coordinator Running) == false && $(restarts coordinator) == 3 ]]; }
+check 'an experiment that is another is tried three times more' within 30 has_given_up
+sleep 2
+check '  and then no more' has_given_up
+check '  ends with 2' equals "$(exit_code coordinator)" 2
+log coordinator >"$scratch/log"
+check '  and is named' contains "$scratch/log" 'cannot go on as another: .*seed: 1 -> 2'
+unset THINWIRE_EXPERIMENTS
 down
 check 'down -v leaves nothing' nothing_left
 

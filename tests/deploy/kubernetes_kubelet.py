@@ -113,6 +113,13 @@ class Pod:
         self._node.podman("stop", "--time", str(grace_seconds), self.name)
         return self._inspect()["State"]["ExitCode"]
 
+    def restart(self):
+        """Starts its container again, in the same pod, and asks its probes; PodError if it runs."""
+        if self.running():
+            raise PodError(f"{self.name} runs")
+        self._node.podman("start", self.name)
+        self.await_start()
+
     def remove(self):
         """Ends it at once."""
         self._node.podman("rm", "--force", "--time", "0", self.name)
@@ -151,6 +158,17 @@ class Node:
         self.podman("rmi", "--all", "--force")
         for folder in self._mounted:
             subprocess.run(["umount", folder], check=True)
+
+    def kill(self, *pods):
+        """Ends pods by SIGKILL, all at once; returns when it did, in seconds since 1970."""
+        now = time.time()
+        self.podman("kill", "--signal", "KILL", *(pod.name for pod in pods))
+        end = time.monotonic() + 10
+        while any(pod.running() for pod in pods):
+            if time.monotonic() > end:
+                raise PodError(f"{[pod.name for pod in pods]} do not end")
+            time.sleep(0.05)
+        return now
 
     def _folder_of_group(self, name, pod, mode):
         """A folder on this machine that the pods' group may write to, as fsGroup says."""

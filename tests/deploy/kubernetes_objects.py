@@ -52,6 +52,23 @@ def flag(container, name):
     return args[args.index(name) + 1] if name in args else None
 
 
+def job_answer(job, exit_code, is_disrupted=False):
+    """What a Job does about a pod that failed: Ignore (another one), Count (another one, as often
+    as backoffLimit says) or FailJob. The first rule that fits decides, as in the job controller.
+
+    `is_disrupted`: the cluster took the pod away.
+    """
+    for rule in job.get("podFailurePolicy", {}).get("rules", []):
+        conditions = [condition["type"] for condition in rule.get("onPodConditions") or []
+                      if condition.get("status", "True") == "True"]
+        codes = rule.get("onExitCodes", {"operator": "In", "values": []})
+        is_named = exit_code in codes["values"]
+        if (is_disrupted and "DisruptionTarget" in conditions) or (
+                is_named == (codes["operator"] == "In")):
+            return rule["action"]
+    return "Count"
+
+
 def changed(objects, whose, path, value):
     """A copy of the objects in which the field of one of them is `value`, or ABSENT."""
     made = copy.deepcopy(objects)

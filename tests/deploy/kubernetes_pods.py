@@ -4,13 +4,16 @@
 usage: kubernetes_pods.py BUNDLE.tar.xz|IMAGE.tar
 of deploy/bundle.sh, or an image as deploy/docker makes it that `podman save` wrote; it takes three
 to six minutes. The pods' containers run under podman as kubernetes_kubelet.py says. A healthy
-cluster must train the quickstart to the numbers of a run on one machine, to the last bit; each
-broken one must end with an error that names the cause. Wants root and Debian's kubernetes-client
+cluster must train the quickstart to the numbers of a run on one machine, to the last bit, and so
+must one that loses containers, all of them at once too; each broken one must end with an error that
+names the cause. Wants root and Debian's kubernetes-client
 openssl podman runc netavark aardvark-dns iptables debootstrap python3-yaml. Everything is in a folder of
 its own and goes with it.
 """
 import contextlib
+import datetime
 import json
+import math
 import pathlib
 import re
 import shutil
@@ -20,7 +23,8 @@ import tempfile
 import time
 
 from kubernetes_kubelet import Node, PodError
-from kubernetes_objects import ABSENT, CONTAINER, COORDINATOR, POD, STAGE, changed, render
+from kubernetes_objects import (
+    ABSENT, CONTAINER, COORDINATOR, POD, STAGE, changed, job_answer, render)
 
 HERE = pathlib.Path(__file__).resolve().parent
 DEPLOY = HERE.parents[1] / "deploy"
@@ -30,17 +34,19 @@ MOUNTED = "/experiment/experiment.yaml"
 EXPERIMENT = ("data", "experiment.yaml")
 RUN_SECONDS = 120
 FAILURE_SECONDS = 40
+# Of the run whose containers are lost: it must last until the last one is.
+LOST_EPOCHS = 40
 
 # What the Job's container must say, with exit code 1 or 2, when a field of the manifests differs.
 JOB_BREAKS = [
     ("an experiment that is not mounted", COORDINATOR, CONTAINER + ("volumeMounts", 0, "mountPath"),
      "/elsewhere", MOUNTED),
     ("a wrong key of the ConfigMap", COORDINATOR, ARGS + (2,), "/experiment/my.yaml", "my.yaml"),
-    ("a wrong name of the stages", COORDINATOR, ARGS + (4,), "stage-{0..}.stagez:4700",
+    ("a wrong name of the stages", COORDINATOR, ARGS + (5,), "stage-{0..}.stagez:4700",
      r"stage 0.*stage-0\.stagez:4700"),
-    ("a wrong port of the stages", COORDINATOR, ARGS + (4,), "stage-{0..}.stages:4701",
+    ("a wrong port of the stages", COORDINATOR, ARGS + (5,), "stage-{0..}.stages:4701",
      r"stage 0.*stage-0\.stages:4701.*refused"),
-    ("no certificates", COORDINATOR, ARGS + (slice(11, None),), [], r"does it want a certificate"),
+    ("no certificates", COORDINATOR, ARGS + (slice(12, None),), [], r"does it want a certificate"),
     ("a certificate of a stage", COORDINATOR, POD + ("volumes", 3, "secret", "secretName"),
      "stage-tls", "certificate is for stage.thinwire, this call wants coordinator.thinwire"),
     ("no data on a stage", ("ConfigMap", "experiment"), EXPERIMENT,
@@ -198,9 +204,40 @@ def check_healthy(node, objects):
     kept = numbers(runs / "alone")
     check("which has steps, epochs and parameters",
           None if kept[0] and kept[1] else str(kept)[:200])
-    code, log = run_job(node, hurried(objects), FAILURE_SECONDS)
-    check(f"a second run of that name: exit {code}",
-          missing("--overwrite", log if code == 2 else ""))
+    check_second_job(node, objects)
+
+
+def check_second_job(node, objects):
+    """A Job of the same name goes on with the run, which has ended; that of another experiment is
+    refused and leaves the results."""
+    runs = node.claim("runs", None)
+    code, log = run_job(node, hurried(objects), RUN_SECONDS)
+    check("a second Job ends the run again, and says so",
+          missing("all 12 epochs are trained", log) if code == 0 else f"exit {code}: {log}")
+    check("with the same numbers",
+          None if numbers(runs / "quickstart") == numbers(runs / "alone") else "they differ")
+    given = objects["ConfigMap", "experiment"]["data"]["experiment.yaml"]
+    other = changed(hurried(objects), ("ConfigMap", "experiment"), EXPERIMENT,
+                    given.replace("seed: 1", "seed: 2"))
+    code, log = run_job(node, other, FAILURE_SECONDS)
+    check(f"a Job of another experiment of that name: exit {code}",
+          missing("cannot go on as another: .*seed: 1 -> 2", log) if code == 2 else log)
+    check("is not tried again", ends_the_job(objects, code))
+    check("and leaves the results",
+          None if numbers(runs / "quickstart") == numbers(runs / "alone") else "they differ")
+
+
+def ends_the_job(objects, code):
+    """What the Job does about a pod that ended with this exit code, None if it fails for good."""
+    answer = job_answer(objects[COORDINATOR]["spec"], code)
+    return None if answer == "FailJob" else f"exit {code}: {answer}, want FailJob"
+
+
+def starts_another_pod(objects, code):
+    """The same, None if it starts another pod."""
+    answer = job_answer(objects[COORDINATOR]["spec"], code)
+    tries = objects[COORDINATOR]["spec"]["backoffLimit"]
+    return None if answer == "Count" and tries > 0 else f"exit {code}: {answer} of {tries}"
 
 
 def forget_results(node):
@@ -217,6 +254,128 @@ def check_job_breaks(node, objects):
         code, log = run_job(node, changed(hurried(objects), whose, path, value), FAILURE_SECONDS)
         check(f"{what}: exit {code}",
               missing(words, log) if code in (1, 2) else f"exit {code}: {log}")
+        check("  which fails the Job", ends_the_job(objects, code))
+
+
+def lines_of(run):
+    """The lines of a run's metrics.jsonl so far, but one that is not whole yet."""
+    path = run / "metrics.jsonl"
+    text = path.read_text(encoding="utf-8") if path.exists() else ""
+    return [json.loads(line) for line in text.split("\n")[:-1] if line.endswith("}")]
+
+
+def await_epoch(run, epoch, pod):
+    """Waits until that epoch is over; an error where the coordinator's pod ends before it."""
+    end = time.monotonic() + RUN_SECONDS
+    while not any(line["type"] == "epoch" and line["epoch"] >= epoch for line in lines_of(run)):
+        if time.monotonic() > end or not pod.running():
+            raise PodError(f"epoch {epoch} does not come: {pod.log()}")
+        time.sleep(0.05)
+
+
+def seconds_to_go_on(run, since, pod):
+    """From a loss of the coordinator at `since` to the first step that is recorded behind it."""
+    await_line = time.monotonic() + RUN_SECONDS
+    while time.monotonic() < await_line and pod.running():
+        for line in lines_of(run):
+            at = datetime.datetime.fromisoformat(line["time"].replace("Z", "+00:00")).timestamp()
+            if line["type"] == "step" and at > since:
+                return at - since
+        time.sleep(0.05)
+    raise PodError(f"no step behind the loss: {pod.log()}")
+
+
+def losing_job(objects):
+    """The Job as the manifest has it, with an experiment that lasts longer, under another name."""
+    given = objects["ConfigMap", "experiment"]["data"]["experiment.yaml"]
+    longer = re.sub(r"(?m)^epochs: .*", f"epochs: {LOST_EPOCHS}", given)
+    longer = re.sub(r"(?m)^name: .*", "name: lost", longer)
+    return changed(objects, ("ConfigMap", "experiment"), EXPERIMENT, longer)
+
+
+def check_losses(node, objects):
+    """A run loses a stage's container, its coordinator's, and all at once: it ends like another."""
+    objects = losing_job(hurried(objects))
+    run, quiet = node.claim("runs", None) / "lost", node.claim("runs", None) / "lost_nothing"
+    alone = changed(objects, COORDINATOR, ARGS,
+                    ["thinwire", "run", MOUNTED, "--out", f"/runs/{quiet.name}"])
+    code, log = run_job(node, alone, RUN_SECONDS)
+    check("a run that loses nothing ends", code and f"exit {code}: {log}")
+    started = time.monotonic()
+    with stages(node, objects) as pods:
+        job = node.start(objects, objects[COORDINATOR], "coordinator")
+        try:
+            await_epoch(run, 4, job)
+            node.kill(pods[2])
+            pods[2].restart()  # as the kubelet does, in the same pod
+            await_epoch(run, 9, job)
+            check("a stage's container is killed: the run goes on")
+            since = node.kill(job)
+            check("the coordinator's is killed: the Job starts another pod",
+                  starts_another_pod(objects, job.wait(5)))
+        finally:
+            job.remove()
+        job = node.start(objects, objects[COORDINATOR], "coordinator")
+        try:
+            print(f"  {seconds_to_go_on(run, since, job):.1f} s from its loss to the first step")
+            await_epoch(run, 14, job)
+            since = node.kill(job, *pods)
+            check("all are killed at once: the Job starts another pod",
+                  starts_another_pod(objects, job.wait(5)))
+            epochs = [line["epoch"] for line in lines_of(run) if line["type"] == "epoch"]
+            check("before the end", f"epochs {epochs}" if LOST_EPOCHS in epochs else None)
+        finally:
+            job.remove()
+    with stages(node, objects):  # other pods, of which the claims alone are the same
+        job = node.start(objects, objects[COORDINATOR], "coordinator")
+        try:
+            seconds = seconds_to_go_on(run, since, job)
+            print(f"  {seconds:.1f} s from the loss of all to the first step")
+            code = job.wait(RUN_SECONDS)
+            check("the run ends with 0", code and f"exit {code}: {job.log()}")
+        finally:
+            job.remove()
+    minutes = (time.monotonic() - started) / 60
+    print(f"  {minutes:.1f} minutes for {LOST_EPOCHS} epochs and three losses")
+    check_same_end(run, quiet)
+
+
+def check_same_end(run, quiet):
+    """A run that lost containers left what another did, and tells of the losses."""
+    (lines, tensors), (wanted_lines, wanted_tensors) = numbers(run), numbers(quiet)
+    check("steps, losses, accuracies, bytes are those of a run that lost nothing",
+          None if lines and equal_but_means(lines, wanted_lines) else "they differ")
+    check("and the parameters, to the last bit",
+          None if tensors and tensors == wanted_tensors else "they differ")
+    ended, wanted = (json.loads((folder / "summary.json").read_text(encoding="utf-8"))
+                     for folder in (run, quiet))
+    check("and what crossed the cuts",
+          None if sent(ended) and sent(ended) == sent(wanted) else f"{sent(ended)}, {sent(wanted)}")
+    told = [(event["type"], event["stage"]) for event in ended["events"]]
+    check("which tells what happened",
+          None if told == [("restarted", 2), ("resumed", None), ("resumed", None)] else told)
+    print("  " + ", ".join(f"{event['seconds']:.1f} s to go on without stage {event['stage']}"
+                           for event in ended["events"] if event["type"] == "restarted"))
+
+
+def sent(summary):
+    """Messages and bytes of each cut's directions."""
+    return [(boundary["name"], end, *(boundary[end][field] for field in (
+        "messages", "raw_bytes", "payload_bytes", "wire_bytes")))
+            for boundary in summary["boundaries"] for end in ("activations", "gradients")]
+
+
+def equal_but_means(one, other, field=None):
+    """Whether records are equal, but for the last digits of means, which a run that goes on sums up
+    in parts."""
+    if field == "relative_error" and one is not None and other is not None:
+        return math.isclose(one, other, rel_tol=1e-9)
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(
+            equal_but_means(one[name], other[name], name) for name in one)
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(equal_but_means, one, other))
+    return one == other
 
 
 def check_fewer_pods(node, objects):
@@ -245,7 +404,7 @@ def patient_job(objects):
     """The Job for one epoch under another name, that waits as long as the manifest says."""
     args = list(objects[COORDINATOR]["spec"]["template"]["spec"]["containers"][0]["args"])
     args[args.index("--metrics_linger") + 1] = "0"
-    args += ["--set", "epochs=1", "--out", "/runs/late"]
+    args += ["--set", "epochs=1", "--set", "name=late"]
     return changed(objects, COORDINATOR, ARGS, args)[COORDINATOR]
 
 
@@ -314,6 +473,8 @@ def main():
                 pod.probe("livenessProbe")
             check_job_breaks(node, objects)
             check_end(pods, objects)
+        forget_results(node)
+        check_losses(node, objects)
         check_fewer_pods(node, objects)
         check_late_stage(node, objects)
         check_stage_breaks(node, objects)

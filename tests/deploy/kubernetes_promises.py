@@ -7,7 +7,8 @@ import yaml
 
 import kubernetes_flows
 from kubernetes_flows import selects
-from kubernetes_objects import COORDINATOR, STAGE, containers, flag, of_kind, pod_templates
+from kubernetes_objects import (
+    COORDINATOR, STAGE, containers, flag, job_answer, of_kind, pod_templates)
 
 PROBES = ("startupProbe", "readinessProbe", "livenessProbe")
 # Volumes that the restricted Pod Security Standard allows.
@@ -253,21 +254,57 @@ def resources_are_known(objects):
             yield f"{where}: want requests of cpu and memory, and a limit of memory"
 
 
-def a_failed_run_stays_failed(objects):
-    """A failed Job is not tried again; no eviction ends a run."""
+# How a coordinator may end, whether the cluster took its pod away, and what the Job is to do:
+# 1 the run failed, 2 the program refused it, 130 interrupted, 137 killed, 143 ended by SIGTERM.
+ENDS = [
+    (1, False, "FailJob"), (2, False, "FailJob"),
+    (130, False, "Count"), (137, False, "Count"), (139, False, "Count"), (143, False, "Count"),
+    (1, True, "Ignore"), (130, True, "Ignore"), (137, True, "Ignore"), (143, True, "Ignore"),
+]
+# A pod that ends by itself again and again, out of memory for instance, is not tried for ever.
+MOST_TRIES = 6
+
+
+def a_lost_run_goes_on(objects):
+    """A coordinator that is lost is followed by another, which goes on with the run; no eviction
+    interrupts one."""
     spec = objects[COORDINATOR]["spec"]
-    if spec.get("backoffLimit") != 0:
-        yield f"Job coordinator: backoffLimit {spec.get('backoffLimit')}, want 0"
-    if spec["template"]["spec"].get("restartPolicy") != "Never":
-        yield "Job coordinator: want restartPolicy: Never"
-    if "ttlSecondsAfterFinished" in spec:
-        yield "Job coordinator: ttlSecondsAfterFinished lets a deleted Job be applied and run again"
+    pod = spec["template"]["spec"]
+    if "--resume" not in pod["containers"][0]["args"]:
+        yield "Job coordinator: a second pod would be refused: want --resume"
+    if spec.get("backoffLimit", 0) < 1:
+        yield f"Job coordinator: backoffLimit {spec.get('backoffLimit')}, want another try"
+    for code, is_disrupted, wanted in ENDS:
+        answer = job_answer(spec, code, is_disrupted)
+        if answer != wanted and wanted != "FailJob":
+            yield (f"Job coordinator: exit {code}, {'disrupted' if is_disrupted else 'by itself'}: "
+                   f"{answer}, want {wanted}")
     budgets = {made["metadata"]["name"]: made["spec"]
                for made in of_kind(objects, "PodDisruptionBudget")}
     if budgets.get("stage", {}).get("maxUnavailable") != 0:
         yield "PodDisruptionBudget stage: want maxUnavailable: 0"
     if budgets.get("coordinator", {}).get("minAvailable") != 1:
         yield "PodDisruptionBudget coordinator: want minAvailable: 1"
+
+
+def a_failed_run_stays_failed(objects):
+    """A run that fails or is refused is not tried again, and nothing is tried for ever."""
+    spec = objects[COORDINATOR]["spec"]
+    pod = spec["template"]["spec"]
+    for code, is_disrupted, wanted in ENDS:
+        answer = job_answer(spec, code, is_disrupted)
+        if answer != wanted and wanted == "FailJob":
+            yield f"Job coordinator: exit {code} is tried again: {answer}, want {wanted}"
+    for rule in spec.get("podFailurePolicy", {}).get("rules", []):
+        named = rule.get("onExitCodes", {}).get("containerName")
+        if named not in (None, *(container["name"] for container in pod["containers"])):
+            yield f"Job coordinator: a rule for the container {named}, which is not there"
+    if not 0 <= spec.get("backoffLimit", MOST_TRIES + 1) <= MOST_TRIES:
+        yield f"Job coordinator: backoffLimit {spec.get('backoffLimit')}, want at most {MOST_TRIES}"
+    if pod.get("restartPolicy") != "Never":
+        yield "Job coordinator: want restartPolicy: Never"
+    if "ttlSecondsAfterFinished" in spec:
+        yield "Job coordinator: ttlSecondsAfterFinished lets a deleted Job be applied and run again"
 
 
 def only_what_training_needs_passes(objects):
@@ -283,8 +320,8 @@ PROMISES = [
     probes_ask_the_pod_itself, ports_are_those_listened_at, mounts_have_volumes,
     the_experiment_is_mounted, programs_show_certificates,
     pods_have_the_keys_of_their_role, stages_are_found, selectors_match, pods_are_restricted,
-    pods_have_no_token, images_are_pinned, resources_are_known, a_failed_run_stays_failed,
-    only_what_training_needs_passes,
+    pods_have_no_token, images_are_pinned, resources_are_known, a_lost_run_goes_on,
+    a_failed_run_stays_failed, only_what_training_needs_passes,
 ]
 
 

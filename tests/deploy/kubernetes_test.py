@@ -30,6 +30,8 @@ APPLY_BYTES = 262144
 LABELS = ("metadata", "labels")
 PORTS = CONTAINER + ("ports",)
 POLICY = "NetworkPolicy"
+RULES = ("spec", "podFailurePolicy", "rules")
+DISRUPTED = {"type": "DisruptionTarget", "status": "True"}
 
 # A change of the rendered objects and what must be complained of: whose field, its value, words.
 BREAKS = [
@@ -60,8 +62,8 @@ BREAKS = [
     (("Service", "stages"), ("spec", "clusterIP"), "10.0.0.1", "no headless service stages"),
     (("Service", "stages"), ("spec", "publishNotReadyAddresses"), ABSENT, "publishNotReady"),
     (STAGE, ("spec", "podManagementPolicy"), ABSENT, "one after the other"),
-    (COORDINATOR, CONTAINER + ("args", 4), "stage-{0..}.stage:4700", "want stage-{0..}.stages:47"),
-    (COORDINATOR, CONTAINER + ("args", 4), "stage-0.stages:4700", "in another place than replicas"),
+    (COORDINATOR, CONTAINER + ("args", 5), "stage-{0..}.stage:4700", "want stage-{0..}.stages:47"),
+    (COORDINATOR, CONTAINER + ("args", 5), "stage-0.stages:4700", "in another place than replicas"),
     (STAGE, ("spec", "replicas"), 3, "3 replicas, the experiment has 4 stages"),
     (STAGE, ("spec", "template") + LABELS + ("app.kubernetes.io/component",), "x", "not select"),
     (("Service", "stages"), ("spec", "selector"), {"app": "stage"}, "Service stages:"),
@@ -83,7 +85,18 @@ BREAKS = [
     (STAGE, CONTAINER + ("image",), "ghcr.io/thinwire/thinwire:latest", "want a registry and"),
     (STAGE, CONTAINER + ("image",), "ghcr.io/thinwire/thinwire:0", "want one build"),
     (STAGE, CONTAINER + ("resources", "limits"), {}, "a limit of memory"),
-    (COORDINATOR, ("spec", "backoffLimit"), ABSENT, "backoffLimit None, want 0"),
+    (COORDINATOR, CONTAINER + ("args", 3), "--quiet", "a second pod would be refused"),
+    (COORDINATOR, ("spec", "backoffLimit"), 0, "backoffLimit 0, want another try"),
+    (COORDINATOR, ("spec", "backoffLimit"), ABSENT, "backoffLimit None, want at most"),
+    (COORDINATOR, ("spec", "backoffLimit"), 1000, "backoffLimit 1000, want at most"),
+    (COORDINATOR, ("spec", "podFailurePolicy"), ABSENT, "exit 1 is tried again: Count"),
+    (COORDINATOR, RULES + (0,), {"action": "Count", "onPodConditions": [DISRUPTED]},
+     "exit 130, disrupted: Count, want Ignore"),
+    (COORDINATOR, RULES + (0, "onPodConditions", 0, "status"), "False", "exit 137, disrupted"),
+    (COORDINATOR, RULES + (1, "onExitCodes", "values"), [1], "exit 2 is tried again"),
+    (COORDINATOR, RULES + (1, "onExitCodes", "values"), [1, 2, 137], "exit 137, by itself: FailJob"),
+    (COORDINATOR, RULES + (1, "onExitCodes", "operator"), "NotIn", "exit 1 is tried again"),
+    (COORDINATOR, RULES + (1, "onExitCodes", "containerName"), "run", "the container run, which is"),
     (COORDINATOR, POD + ("restartPolicy",), "OnFailure", "want restartPolicy: Never"),
     (COORDINATOR, ("spec", "ttlSecondsAfterFinished"), 60, "lets a deleted Job be applied"),
     (("PodDisruptionBudget", "stage"), ("spec", "maxUnavailable"), 1, "want maxUnavailable: 0"),

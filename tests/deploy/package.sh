@@ -86,13 +86,26 @@ on_machine "cd /root && thinwire run /usr/share/thinwire/experiments/cifar10/res
   >"$work/log" 2>&1
 check 'data that is not there fails the run' equals $? 1
 check '  which names it' contains "$work/log" 'data/cifar10'
-on_machine "cd /root && thinwire run $quickstart --out state --stages $stages --set epochs=1 \
-  --set compression.gradients.feedback='{kind: ef, dir: /usr}'" >"$work/log" 2>&1
-check 'a folder that stages may not write fails the run' contains "$work/log" '/usr.*Read-only file system'
-on_machine "mkdir -p /var/lib/thinwire/state; chown --reference=/var/lib/thinwire/. /var/lib/thinwire/state
-  cd /root && thinwire run $quickstart --out state --overwrite --stages $stages --set epochs=1 \
-  --set compression.gradients.feedback='{kind: ef, dir: state}'" >"$work/log" 2>&1
-check 'one in /var/lib/thinwire does not' equals $? 0
+# with_state_in FOLDER: an epoch whose stages keep their state of feedback there
+with_state_in() {
+  on_machine "cd /root && thinwire run $quickstart --out state --overwrite --stages $stages --set epochs=1 \
+    --set compression.gradients.feedback='{kind: ef, dir: $1}'" >"$work/log" 2>&1
+}
+with_state_in /usr
+check 'state outside of /var/lib/thinwire fails the run' equals $? 1
+check '  naming the flag that allows no other folder' contains "$work/log" \
+  'feedback.dir: /usr .*want a path below /var/lib/(private/)?thinwire, .*--state'
+# Nor may a stage write elsewhere where its flag would let it: systemd holds it to that folder.
+on_machine "sed -i 's|^FLAGS=.*|FLAGS=\"--state /\"|' /etc/default/thinwire-stage; systemctl restart ${units[*]}"
+check 'with --state / the stages serve' within 20 serving
+with_state_in /usr
+check '  and may not write outside of it either' equals $? 1
+check '  which is said' contains "$work/log" '/usr.*Read-only file system'
+on_machine "sed -i 's|^FLAGS=.*|FLAGS=|' /etc/default/thinwire-stage; systemctl restart ${units[*]}"
+check 'with the flags as they come they serve again' within 20 serving
+on_machine 'mkdir -p /var/lib/thinwire/state; chown --reference=/var/lib/thinwire/. /var/lib/thinwire/state'
+with_state_in state
+check 'state in /var/lib/thinwire does not fail it' equals $? 0
 
 echo '== certificates'
 on_machine "sed -i 's/^ADDRESS=.*/ADDRESS=192.0.2.1/' /etc/default/thinwire-stage; systemctl restart thinwire-stage@4700"
