@@ -3,16 +3,15 @@
 // changes nothing, the holder is served, a run among all this trains to the losses that it has
 // alone, and no call outlives the lease.
 //
-// An input is a text of orders, "Ao0 co0 ti1": a call (the letters are in kCalls; a capital leaves
-// it open), who makes it (HowLeased), a variant of the request, and for each '~' behind it two
-// bytes that say where the request is damaged and one that is written there. Blanks separate.
-#include <algorithm>
+// An input is a text of orders, "Ao0 co0 ti1": a call (its letter stands in
+// control_calls_testing.cc; a capital leaves it open), who makes it (HowLeased), a variant of the
+// request, and for each '~' behind it two bytes that say where the request is damaged and one that
+// is written there. Blanks separate.
 #include <atomic>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <deque>
-#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -27,12 +26,12 @@
 #include "base/digest.h"
 #include "base/secret.h"
 #include "base/steady_time.h"
-#include "config/experiment.h"
 #include "google/protobuf/message.h"
 #include "google/protobuf/stubs/logging.h"
 #include "grpcpp/support/server_interceptor.h"
 #include "prometheus/registry.h"
 #include "proto/boundary.pb.h"
+#include "stage_server/control_calls_testing.h"
 #include "stage_server/grpc/settings.h"
 #include "stage_server/lease_testing.h"
 #include "stage_server/raw_call_testing.h"
@@ -41,41 +40,14 @@
 namespace thinwire {
 namespace {
 
-using ::google::protobuf::FieldDescriptor;
 using ::google::protobuf::Message;
 using grpc::StatusCode;
 
 constexpr size_t kMostOrders = 40, kMostOpen = 3;
 // What the holder asks for may wait for a neighbour or for a call that is open; strangers and a run
 // of its own wait for nothing.
-constexpr absl::Duration kPatience = absl::Milliseconds(300), kHangs = absl::Seconds(60);
+constexpr absl::Duration kPatience = absl::Milliseconds(100), kHangs = absl::Seconds(60);
 constexpr char kRefusal[] = "this server is leased, and this call does not have the lease's secret";
-constexpr char kLinkSecret[] = "what a link shows";
-
-constexpr char kImages[] = R"(
-name: images
-model: {name: resnet8, width: 2}
-data: {name: digits, batch_size: 4, limit: 8, test_limit: 4}
-pipeline: {cuts: [layer1], stages: 1, threads: 1, deadline_seconds: 0.05}
-compression:
-  activations: {codec: uniform, bits: 4, feedback: aq_sgd}
-  gradients: {codec: topk, ratio: 0.3, feedback: ef}
-optimizer: {lr: 0.1, momentum: 0.9}
-metrics: {error_every: 1}
-capture: {steps: [1]}
-epochs: 3
-device: cpu
-)";
-constexpr char kText[] = R"(
-name: text
-model: {name: gpt2, width: 4, layers: 2, heads: 1}
-data: {name: shakespeare, batch_size: 2, context: 8, windows: 4, test_limit: 2}
-pipeline: {cuts: [h.0], stages: 1, threads: 1, deadline_seconds: 0.05}
-optimizer: {name: adamw, lr: 0.01, clip_norm: 1}
-epochs: 3
-device: cpu
-)";
-
 [[noreturn]] void Fail(const std::string& what) {
   std::fprintf(stderr, "service_fuzz: %s\n", what.c_str());
   std::abort();
@@ -149,226 +121,9 @@ Server& TheServer() {
   return *server;
 }
 
-Experiment Resolved(const char* text, const std::vector<std::string>& overrides) {
-  const absl::StatusOr<Experiment> experiment = ParseExperiment(text, "fuzz", overrides);
-  if (!experiment.ok()) Fail(experiment.status().ToString());
-  return *experiment;
-}
-
-struct Configuration {
-  Experiment experiment;
-  uint32_t stage;
-  uint64_t train_samples, test_samples;
-};
-
-// The first trains alone; of the others some wait for neighbours that do not come.
-const std::vector<Configuration>& Configurations() {
-  static const auto* const all = new std::vector<Configuration>{
-      {Resolved(kImages, {}), 0, 8, 4},
-      {Resolved(kImages, {"pipeline.stages=2"}), 0, 8, 4},
-      {Resolved(kImages, {"pipeline.stages=2"}), 1, 8, 4},
-      {Resolved(kText, {}), 0, 4, 2},
-      {Resolved(kText, {"pipeline.stages=2"}), 0, 4, 2},
-      {Resolved(kText, {"pipeline.stages=2"}), 1, 4, 2},
-  };
-  return *all;
-}
-
-const Configuration& ConfigurationOf(uint8_t variant) {
-  return Configurations()[variant % Configurations().size()];
-}
-
-// A stage of any size may be asked for by who holds the lease; here it is to be built in a moment.
-void BoundNumbers(Message* message) {
-  constexpr uint32_t kMost = 20;
-  const auto* reflection = message->GetReflection();
-  std::vector<const FieldDescriptor*> fields;
-  reflection->ListFields(*message, &fields);
-  for (const FieldDescriptor* field : fields) {
-    const bool is_message = field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE;
-    if (field->is_map()) continue;
-    if (field->is_repeated()) {
-      const int size = is_message ? reflection->FieldSize(*message, field) : 0;
-      for (int i = 0; i < size; ++i) {
-        BoundNumbers(reflection->MutableRepeatedMessage(message, field, i));
-      }
-    } else if (is_message) {
-      BoundNumbers(reflection->MutableMessage(message, field));
-    } else if (field->cpp_type() == FieldDescriptor::CPPTYPE_UINT32) {
-      const uint32_t value = reflection->GetUInt32(*message, field);
-      if (value > kMost) reflection->SetUInt32(message, field, value % kMost);
-    }
-  }
-}
-
-void BoundCost(ConfigureRequest* request) {
-  Experiment* experiment = request->mutable_experiment();
-  BoundNumbers(experiment->mutable_model());
-  BoundNumbers(experiment->mutable_pipeline());
-  BoundNumbers(experiment->mutable_compression());
-  DataConfig* data = experiment->mutable_data();
-  BoundNumbers(data);
-  if (data->limit() == 0) data->set_limit(8);  // absent and 0 are all that there are
-  if (data->test_limit() == 0) data->set_test_limit(4);
-  if (data->windows() == 0) data->set_windows(4);
-  PipelineConfig* pipeline = experiment->mutable_pipeline();
-  pipeline->set_deadline_seconds(std::min(pipeline->deadline_seconds(), 0.05));
-  if (request->threads() <= 1024) request->set_threads(std::min(request->threads(), 2u));
-}
-
-// What a checkpoint or an export gave the peer, to be sent back.
-struct Kept {
-  std::string file = "no file";
-  TakeSnapshotResponse snapshot;
-  StatePart part;
-};
-
-using MakeRequest = std::unique_ptr<Message> (*)(uint8_t variant, const Kept& kept);
-
-struct Call {
-  char letter;
-  const char* method;
-  MakeRequest request;
-};
-
-template <typename Request>
-std::unique_ptr<Message> Empty(uint8_t, const Kept&) {
-  return std::make_unique<Request>();
-}
-
-std::unique_ptr<Message> MakeAcquire(uint8_t variant, const Kept&) {
-  constexpr double kSeconds[] = {
-      600, 60, 0.001, 0, -1, 601, std::numeric_limits<double>::quiet_NaN(), 1e-300};
-  auto request = std::make_unique<AcquireRequest>();
-  request->set_lease_seconds(kSeconds[variant % 8]);
-  request->set_holder("a peer");
-  return request;
-}
-
-std::unique_ptr<Message> MakeConfigure(uint8_t variant, const Kept&) {
-  auto request = std::make_unique<ConfigureRequest>();
-  const Configuration& configuration = ConfigurationOf(variant);
-  *request->mutable_experiment() = configuration.experiment;
-  request->set_stage(configuration.stage);
-  request->set_threads(1);
-  request->set_link_secret(kLinkSecret);
-  return request;
-}
-
-std::unique_ptr<Message> MakeConnect(uint8_t variant, const Kept&) {
-  constexpr const char* kTargets[] = {"", "unix:/nonexistent/socket", "no target", "127.0.0.1:1"};
-  auto request = std::make_unique<ConnectRequest>();
-  request->set_downstream(kTargets[variant % 4]);
-  request->set_last(kTargets[variant / 4 % 4]);
-  return request;
-}
-
-std::unique_ptr<Message> MakeTrain(uint8_t variant, const Kept&) {
-  auto request = std::make_unique<TrainRequest>();
-  request->set_epoch(variant / 8 % 4);
-  request->set_samples(ConfigurationOf(variant % 8).train_samples);
-  if (variant & 0x40) request->set_last_step(1);
-  return request;
-}
-
-std::unique_ptr<Message> MakeEndTraining(uint8_t variant, const Kept&) {
-  auto request = std::make_unique<EndTrainingRequest>();
-  if (variant % 4 > 0) request->set_last_step(variant % 4 - 1);
-  return request;
-}
-
-std::unique_ptr<Message> MakeTakeSnapshot(uint8_t variant, const Kept&) {
-  auto request = std::make_unique<TakeSnapshotRequest>();
-  request->set_codec_state(variant % 2 == 1);
-  return request;
-}
-
-std::unique_ptr<Message> MakeReadSnapshot(uint8_t variant, const Kept&) {
-  auto request = std::make_unique<ReadSnapshotRequest>();
-  request->set_file(variant % 8);
-  return request;
-}
-
-std::unique_ptr<Message> MakeRestore(uint8_t variant, const Kept& kept) {
-  auto request = std::make_unique<RestoreRequest>();
-  *request->mutable_part() = kept.part;
-  request->set_step(variant % 8);
-  request->set_data(kept.file);
-  return request;
-}
-
-std::unique_ptr<Message> MakeEvaluate(uint8_t variant, const Kept&) {
-  auto request = std::make_unique<EvaluateRequest>();
-  request->set_epoch(1);
-  request->set_samples(ConfigurationOf(variant % 8).test_samples);
-  request->set_compressed((variant & 8) != 0);
-  if (variant & 16) request->set_recalibration_samples(4);
-  return request;
-}
-
-std::unique_ptr<Message> MakeImport(uint8_t variant, const Kept& kept) {
-  auto request = std::make_unique<ImportParametersRequest>();
-  request->set_data(kept.file);
-  if (variant % 2 == 1) request->add_kept("stem.0.weight");
-  return request;
-}
-
-std::unique_ptr<Message> MakeGradients(uint8_t variant, const Kept&) {
-  auto request = std::make_unique<GradientsRequest>();
-  request->set_epoch(1);
-  request->set_batch(variant / 8 % 4);
-  request->set_samples(ConfigurationOf(variant % 8).train_samples);
-  request->set_compressed((variant & 0x40) != 0);
-  return request;
-}
-
-std::unique_ptr<Message> MakeGenerate(uint8_t variant, const Kept&) {
-  auto request = std::make_unique<GenerateRequest>();
-  request->set_step(1 + variant / 8 % 4);
-  request->set_first_position(variant % 8);
-  for (int i = 0; i < variant / 32; ++i) request->add_ids(i);
-  request->mutable_sampling()->set_temperature(1);
-  return request;
-}
-
-std::unique_ptr<Message> MakeExportCapture(uint8_t variant, const Kept&) {
-  auto request = std::make_unique<ExportCaptureRequest>();
-  request->set_step(variant % 4);
-  return request;
-}
-
-// Both cases of a letter are one call.
-constexpr Call kCalls[] = {
-    {'a', "Acquire", MakeAcquire},
-    {'n', "Renew", Empty<RenewRequest>},
-    {'c', "Configure", MakeConfigure},
-    {'x', "Connect", MakeConnect},
-    {'t', "Train", MakeTrain},
-    {'e', "EndTraining", MakeEndTraining},
-    {'s', "TakeSnapshot", MakeTakeSnapshot},
-    {'d', "ReadSnapshot", MakeReadSnapshot},
-    {'r', "Restore", MakeRestore},
-    {'v', "Evaluate", MakeEvaluate},
-    {'p', "ExportParameters", Empty<ExportParametersRequest>},
-    {'i', "ImportParameters", MakeImport},
-    {'g', "Gradients", MakeGradients},
-    {'w', "Generate", MakeGenerate},
-    {'q', "ExportCapture", MakeExportCapture},
-    {'z', "Release", Empty<ReleaseRequest>},
-};
 // What is no control call: a link, one that no service has, the end of the call that was left open
 // first, its cancellation, and a run of the holder's own.
 constexpr char kLink = 'b', kUnknown = 'u', kEnd = 'l', kCancel = 'h', kOwnRun = 'k';
-
-const Lease& LeaseIn(const Message& request) {
-  const auto* field = request.GetDescriptor()->FindFieldByName("lease");
-  return static_cast<const Lease&>(request.GetReflection()->GetMessage(request, field));
-}
-
-void SetLease(const Lease& lease, Message* request) {
-  const auto* field = request->GetDescriptor()->FindFieldByName("lease");
-  request->GetReflection()->MutableMessage(request, field)->CopyFrom(lease);
-}
 
 bool IsSame(const Lease& a, const Lease& b) {
   return a.run() == b.run() && a.generation() == b.generation() && a.secret() == b.secret();
@@ -421,22 +176,27 @@ void Inflict(const std::vector<Orders::Damage>& damage, std::string* bytes) {
 class Peer {
  public:
   void Obey(const Orders::Order& order);
+  // Every configuration is one that the service takes, or the search would be for nothing.
+  void CheckConfigurations();
   // The service is free and at no call afterwards.
   void Leave();
 
  private:
   Lease HowLeased(char who) const;
-  void Make(const Call& call, const Orders::Order& order);
+  void Make(const ControlCall& call, const Orders::Order& order);
   void DialLink(const Orders::Order& order);
   // Sends `bytes` and waits for the call's end.
   grpc::Status Wait(const std::string& method, const std::string& bytes, absl::Duration patience,
-                    std::string* answers = nullptr);
-  grpc::Status Ask(const char* method, const Message& request, std::string* answers = nullptr);
-  void Keep(const Call& call, const std::string& answers);
+                    std::vector<std::string>* answers = nullptr);
+  grpc::Status Ask(const char* method, const Message& request,
+                   std::vector<std::string>* answers = nullptr);
+  void Keep(const ControlCall& call, const std::vector<std::string>& answers);
   void LeaveOpen(std::unique_ptr<RawCall> call);
-  void CheckStranger(const Call& call, const Message* request, const grpc::Status& status) const;
+  void CheckStranger(const ControlCall& call, const Message* request,
+                     const grpc::Status& status) const;
   void CheckAcquire(const AcquireRequest& request, const grpc::Status& status);
   void CheckOwnRun();
+  std::unique_ptr<Message> RequestOf(char letter, uint8_t variant) const;
   // What tells a run from none, to who holds the lease.
   StatusCode StateOfRun();
   bool IsHolder(const Lease& lease) const { return held_ && IsSame(*held_, lease); }
@@ -445,7 +205,8 @@ class Peer {
 
   std::optional<Lease> held_;
   bool is_brief_ = false;
-  Kept kept_;
+  KeptState kept_;
+  TakeSnapshotResponse snapshot_;  // whose files have not been read
   std::deque<std::unique_ptr<RawCall>> open_;
 };
 
@@ -485,17 +246,25 @@ Lease Peer::HowLeased(char who) const {
 }
 
 grpc::Status Peer::Wait(const std::string& method, const std::string& bytes,
-                        absl::Duration patience, std::string* answers) {
+                        absl::Duration patience, std::vector<std::string>* answers) {
   RawCall call(TheServer().stub(), method, {}, patience);
   if (call.Write(bytes)) call.WritesDone();
   while (const std::optional<std::string> answer = call.Read()) {
-    if (answers != nullptr) *answers += *answer;
+    if (answers != nullptr) answers->push_back(*answer);
   }
   return call.Finish();
 }
 
-grpc::Status Peer::Ask(const char* method, const Message& request, std::string* answers) {
+grpc::Status Peer::Ask(const char* method, const Message& request,
+                       std::vector<std::string>* answers) {
   return Wait(PathOf(method), request.SerializeAsString(), kHangs, answers);
+}
+
+std::unique_ptr<Message> Peer::RequestOf(char letter, uint8_t variant) const {
+  for (const ControlCall& call : ControlCalls()) {
+    if (call.letter == letter) return call.request(variant, kept_);
+  }
+  Fail(absl::StrCat("no call has the letter ", std::string(1, letter)));
 }
 
 StatusCode Peer::StateOfRun() {
@@ -530,12 +299,12 @@ void Peer::Obey(const Orders::Order& order) {
     default:
       break;
   }
-  const Call* const call = std::find_if(std::begin(kCalls), std::end(kCalls),
-                                        [&](const Call& c) { return c.letter == order.call; });
-  if (call != std::end(kCalls)) Make(*call, order);
+  for (const ControlCall& call : ControlCalls()) {
+    if (call.letter == order.call) return Make(call, order);
+  }
 }
 
-void Peer::Make(const Call& call, const Orders::Order& order) {
+void Peer::Make(const ControlCall& call, const Orders::Order& order) {
   std::unique_ptr<Message> request = call.request(order.variant, kept_);
   SetLease(HowLeased(order.who), request.get());
   std::string bytes = request->SerializeAsString();
@@ -558,7 +327,7 @@ void Peer::Make(const Call& call, const Orders::Order& order) {
   const bool is_still =
       IsSureToHold() && !is_holder && TheServer().IsQuietWithin(absl::Milliseconds(20));
   const StatusCode before = is_still ? StateOfRun() : StatusCode::OK;
-  std::string answers;
+  std::vector<std::string> answers;
   const bool may_wait = is_holder && !changes_lease;
   const grpc::Status status =
       Wait(PathOf(call.method), bytes, may_wait ? kPatience : kHangs, &answers);
@@ -577,28 +346,25 @@ void Peer::Make(const Call& call, const Orders::Order& order) {
   }
 }
 
-void Peer::Keep(const Call& call, const std::string& answers) {
-  FileChunk chunk;  // as long as files have one piece, which these have
-  switch (call.letter) {
-    case 's':
-      kept_.snapshot.ParseFromString(answers);
-      break;
-    case 'd':
-      if (kept_.snapshot.files_size() > 0) {
-        kept_.part = kept_.snapshot.files(0).part();
-        kept_.snapshot.mutable_files()->DeleteSubrange(0, 1);
-      }
-      [[fallthrough]];
-    case 'p':
-    case 'q':
-      if (chunk.ParseFromString(answers)) kept_.file = chunk.data();
-      break;
-    default:
-      break;
+void Peer::Keep(const ControlCall& call, const std::vector<std::string>& answers) {
+  if (call.letter == 's') {
+    snapshot_.ParseFromString(answers[0]);
+    return;
+  }
+  if (call.letter == 'd' && snapshot_.files_size() > 0) {
+    kept_.part = snapshot_.files(0).part();
+    snapshot_.mutable_files()->DeleteSubrange(0, 1);
+  }
+  if (call.letter != 'd' && call.letter != 'p' && call.letter != 'q') return;
+  kept_.file.clear();
+  for (const std::string& answer : answers) {
+    FileChunk chunk;
+    chunk.ParseFromString(answer);
+    kept_.file += chunk.data();
   }
 }
 
-void Peer::CheckStranger(const Call& call, const Message* request,
+void Peer::CheckStranger(const ControlCall& call, const Message* request,
                          const grpc::Status& status) const {
   const std::string told = absl::StrCat(call.method, " by a stranger: ", status.error_code(), " \"",
                                         status.error_message(), "\"");
@@ -637,7 +403,7 @@ void Peer::DialLink(const Orders::Order& order) {
   run.Add(lease.run().data(), lease.run().size());
   const bool is_of_run = order.who == 'o' && order.variant % 4 != 3;
   const RawCall::Metadata metadata = {
-      {kSecretMetadata, is_of_run ? kLinkSecret : lease.secret()},
+      {kSecretMetadata, is_of_run ? kLinkSecretForTests : lease.secret()},
       {kRunMetadata, absl::StrCat(run.value())},
       {kGenerationMetadata, absl::StrCat(lease.generation())},
       {kCutMetadata, absl::StrCat(order.variant / 64)},
@@ -656,7 +422,7 @@ void Peer::DialLink(const Orders::Order& order) {
   header->set_chunks(1);
   header->set_payload_crc32c(Crc32c(frame.payload().data(), frame.payload().size()));
   header->set_dtype(FrameHeader::ELEMENT_TYPE_FP32);
-  for (const uint32_t extent : {4, 2, 8, 8}) header->add_shape(extent);
+  for (const uint32_t extent : {4, 8, 8, 2}) header->add_shape(extent);
   header->mutable_codec()->set_kind(CodecParameters::KIND_UNIFORM);
   header->mutable_codec()->set_bits(4);
   header->set_payload_bytes(frame.payload().size());
@@ -680,6 +446,17 @@ std::vector<double> LossesIn(RawCall* call) {
   return losses;
 }
 
+void Peer::CheckConfigurations() {
+  for (size_t i = 0; i < NumConfigurations(); ++i) {
+    CheckOwnRun();  // takes the lease
+    auto request = RequestOf('c', static_cast<uint8_t>(i));
+    BoundCost(static_cast<ConfigureRequest*>(request.get()));
+    SetLease(*held_, request.get());
+    const grpc::Status status = Ask("Configure", *request);
+    if (!status.ok()) Fail(absl::StrCat("configuration ", i, ": ", status.error_message()));
+  }
+}
+
 void Peer::CheckOwnRun() {
   open_.clear();
   if (!TheServer().IsQuietWithin(kHangs)) Fail("a call goes on after it was cancelled");
@@ -690,11 +467,11 @@ void Peer::CheckOwnRun() {
     acquire.set_lease_seconds(600);
     CheckAcquire(acquire, Ask("Acquire", acquire));
   }
-  const auto configure = MakeConfigure(0, kept_);
+  const auto configure = RequestOf('c', 0);
   SetLease(*held_, configure.get());
   const grpc::Status configured = Ask("Configure", *configure);
   if (!configured.ok()) Fail("the holder cannot configure: " + configured.error_message());
-  const auto train = MakeTrain(8, kept_);
+  const auto train = RequestOf('t', 8);  // epoch 1
   SetLease(*held_, train.get());
   RawCall call(TheServer().stub(), PathOf("Train"), {}, kHangs);
   call.Write(train->SerializeAsString());
@@ -723,14 +500,14 @@ void Peer::Leave() {
 }  // namespace thinwire
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  static const bool trained_alone = [] {
+  static const bool is_prepared = [] {
     google::protobuf::SetLogHandler(nullptr);
     thinwire::Peer peer;
-    peer.Obey({thinwire::kOwnRun, 'o', false, 0, {}});
+    peer.CheckConfigurations();
     peer.Leave();
     return true;
   }();
-  static_cast<void>(trained_alone);
+  static_cast<void>(is_prepared);
   thinwire::Peer peer;
   thinwire::Orders orders(data, size);
   for (size_t i = 0; i < thinwire::kMostOrders; ++i) {
