@@ -118,7 +118,7 @@ std::unique_ptr<Message> MakeConfigure(uint8_t variant, const KeptState&) {
 }
 
 std::unique_ptr<Message> MakeConnect(uint8_t variant, const KeptState&) {
-  constexpr const char* kTargets[] = {"", "unix:/nonexistent/socket", "no target", "127.0.0.1:1"};
+  constexpr const char* kTargets[] = {"", "unix:/nonexistent/socket", "unix:", "ipv4:"};
   auto request = std::make_unique<ConnectRequest>();
   request->set_downstream(kTargets[variant % 4]);
   request->set_last(kTargets[variant / 4 % 4]);
