@@ -1,0 +1,520 @@
+// Any order of control calls, by the holder of the lease and by strangers, with whole and damaged
+// requests, against one service: who lacks the lease is refused in the words that tell nothing and
+// changes nothing, the holder is served, a run among all this trains to the losses that it has
+// alone, and no call outlives the lease.
+//
+// An input is a text of orders, "Ao0 co0 ti1": a call (its letter stands in
+// control_calls_testing.cc; a capital leaves it open), who makes it (HowLeased), a variant of the
+// request, and for each '~' behind it two bytes that say where the request is damaged and one that
+// is written there. Blanks separate.
+#include <atomic>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "base/crc32c.h"
+#include "base/digest.h"
+#include "base/secret.h"
+#include "base/steady_time.h"
+#include "google/protobuf/message.h"
+#include "google/protobuf/stubs/logging.h"
+#include "grpcpp/support/server_interceptor.h"
+#include "prometheus/registry.h"
+#include "proto/boundary.pb.h"
+#include "stage_server/control_calls_testing.h"
+#include "stage_server/grpc/settings.h"
+#include "stage_server/lease_testing.h"
+#include "stage_server/raw_call_testing.h"
+#include "stage_server/service.h"
+
+namespace thinwire {
+namespace {
+
+using ::google::protobuf::Message;
+using grpc::StatusCode;
+
+constexpr size_t kMostOrders = 40, kMostOpen = 3;
+// The holder's calls may wait for one that it has left open, or that it holds; all others wait for
+// nothing but neighbours, and for these no longer than a moment.
+constexpr absl::Duration kPatience = absl::Milliseconds(50), kHangs = absl::Seconds(60);
+constexpr char kRefusal[] = "this server is leased, and this call does not have the lease's secret";
+[[noreturn]] void Fail(const std::string& what) {
+  std::fprintf(stderr, "service_fuzz: %s\n", what.c_str());
+  std::abort();
+}
+
+// Counts the calls that the server is at.
+class Counted final : public grpc::experimental::Interceptor {
+ public:
+  explicit Counted(std::atomic<int>* calls) : calls_(*calls) { ++calls_; }
+  ~Counted() override { --calls_; }
+  void Intercept(grpc::experimental::InterceptorBatchMethods* methods) override {
+    methods->Proceed();
+  }
+
+ private:
+  std::atomic<int>& calls_;
+};
+
+class Counter final : public grpc::experimental::ServerInterceptorFactoryInterface {
+ public:
+  explicit Counter(std::atomic<int>* calls) : calls_(calls) {}
+  grpc::experimental::Interceptor* CreateServerInterceptor(
+      grpc::experimental::ServerRpcInfo*) override {
+    return new Counted(calls_);
+  }
+
+ private:
+  std::atomic<int>* const calls_;
+};
+
+// One service for all inputs, each of which leaves it free.
+class Server {
+ public:
+  Server() {
+    AllowedPaths nothing;
+    nothing.data = nothing.state = "/nonexistent";
+    service_.set_allowed_paths(nothing);
+    grpc::ServerBuilder builder;
+    boundaries_->Configure("unix:fuzz", &builder);
+    builder.RegisterService(&service_);
+    std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> counters;
+    counters.push_back(std::make_unique<Counter>(&calls_));
+    builder.experimental().SetInterceptorCreators(std::move(counters));
+    server_ = builder.BuildAndStart();
+    stub_ = std::make_unique<grpc::GenericStub>(server_->InProcessChannel({}));
+  }
+
+  grpc::GenericStub* stub() { return stub_.get(); }
+  bool IsLeased() const { return service_.IsLeased(); }
+  // Whether it is at no call any more, before `patience` is over.
+  bool IsQuietWithin(absl::Duration patience) const {
+    const SteadyTime end = SteadyTime::Now() + patience;
+    while (calls_ > 0 && SteadyTime::Now() < end) absl::SleepFor(absl::Microseconds(100));
+    return calls_ == 0;
+  }
+
+ private:
+  std::atomic<int> calls_{0};
+  Log log_;
+  prometheus::Registry registry_;
+  Journal journal_{&log_, &registry_};
+  std::unique_ptr<BoundaryService> boundaries_ = NewBoundaryService();
+  StageService service_{[](const BackendRequest& request) { return OpenBackend(request, ""); },
+                        boundaries_.get(), &journal_};
+  std::unique_ptr<grpc::Server> server_;
+  std::unique_ptr<grpc::GenericStub> stub_;
+};
+
+Server& TheServer() {
+  static Server* const server = new Server;  // its threads outlive main
+  return *server;
+}
+
+// What is no control call: a link, one that no service has, the end of the call that was left open
+// first, its cancellation, and a run of the holder's own.
+constexpr char kLink = 'b', kUnknown = 'u', kEnd = 'l', kCancel = 'h', kOwnRun = 'k';
+
+bool IsSame(const Lease& a, const Lease& b) {
+  return a.run() == b.run() && a.generation() == b.generation() && a.secret() == b.secret();
+}
+
+// Takes an input apart.
+class Orders {
+ public:
+  Orders(const uint8_t* data, size_t size) : rest_(reinterpret_cast<const char*>(data), size) {}
+
+  struct Damage {
+    size_t at;
+    char value;
+  };
+  struct Order {
+    char call, who;
+    bool stays_open;
+    uint8_t variant;
+    std::vector<Damage> damage;
+  };
+
+  std::optional<Order> Next() {
+    while (!rest_.empty() && (rest_[0] == ' ' || rest_[0] == '\n')) rest_.remove_prefix(1);
+    if (rest_.size() < 3) return std::nullopt;
+    Order order;
+    order.stays_open = (rest_[0] & 0x20) == 0;
+    order.call = static_cast<char>(rest_[0] | 0x20);
+    order.who = rest_[1];
+    order.variant = static_cast<uint8_t>(rest_[2] - '0');
+    rest_.remove_prefix(3);
+    while (rest_.size() >= 4 && rest_[0] == '~') {
+      const auto high = static_cast<uint8_t>(rest_[1]), low = static_cast<uint8_t>(rest_[2]);
+      order.damage.push_back({size_t{high} * 256 + low, rest_[3]});
+      rest_.remove_prefix(4);
+    }
+    return order;
+  }
+
+ private:
+  std::string_view rest_;
+};
+
+void Inflict(const std::vector<Orders::Damage>& damage, std::string* bytes) {
+  for (const Orders::Damage& one : damage) {
+    if (!bytes->empty()) (*bytes)[one.at % bytes->size()] = one.value;
+  }
+}
+
+// A peer that knows what the service has to answer.
+class Peer {
+ public:
+  void Obey(const Orders::Order& order);
+  // Every configuration is one that the service takes, or the search would be for nothing.
+  void CheckConfigurations();
+  // The service is free and at no call afterwards.
+  void Leave();
+
+ private:
+  Lease HowLeased(char who) const;
+  void Make(const ControlCall& call, const Orders::Order& order);
+  void DialLink(const Orders::Order& order);
+  // Sends `bytes` and waits for the call's end.
+  grpc::Status Wait(const std::string& method, const std::string& bytes, absl::Duration patience,
+                    std::vector<std::string>* answers = nullptr);
+  grpc::Status Ask(const char* method, const Message& request,
+                   std::vector<std::string>* answers = nullptr);
+  void Keep(const ControlCall& call, const std::vector<std::string>& answers);
+  void KeepFile(const std::vector<std::string>& pieces);
+  void LeaveOpen(std::unique_ptr<RawCall> call);
+  void CheckStranger(const ControlCall& call, const Message* request,
+                     const grpc::Status& status) const;
+  void CheckAcquire(const AcquireRequest& request, const grpc::Status& status);
+  void CheckOwnRun();
+  // What a call that has to go well is answered.
+  std::vector<std::string> AskAsHolder(char letter, uint8_t variant);
+  // What tells a run from none, to who holds the lease.
+  StatusCode StateOfRun();
+  bool IsHolder(const Lease& lease) const { return held_ && IsSame(*held_, lease); }
+  // A short lease may be over.
+  bool IsSureToHold() const { return held_ && !is_brief_; }
+
+  std::optional<Lease> held_;
+  bool is_brief_ = false;
+  bool may_be_held_up_ = false;  // EndTraining holds a run's steps, and then what follows them
+  KeptState kept_;
+  TakeSnapshotResponse snapshot_;  // whose files have not been read
+  std::deque<std::unique_ptr<RawCall>> open_;
+};
+
+std::string PathOf(const char* method) { return absl::StrCat("/thinwire.Stage/", method); }
+
+Lease Peer::HowLeased(char who) const {
+  Lease lease = held_.value_or(LeaseOf("one"));
+  switch (who) {
+    case 's':  // of a generation before
+      lease.set_generation(lease.generation() - 1);
+      break;
+    case 'h':  // of a later one
+      lease.set_generation(lease.generation() + 1);
+      break;
+    case 'r':
+      lease.set_run("another run");
+      break;
+    case 'w':
+      lease.set_secret("what nobody was told");
+      break;
+    case 'p':
+      lease.mutable_secret()->pop_back();
+      break;
+    case 'e':
+      lease.clear_secret();
+      break;
+    case 't':
+      lease = LeaseOf("two", 7);
+      lease.set_secret("what a tenant knows of its lease");
+      break;
+    case 'n':
+      return {};
+    default:
+      break;
+  }
+  return lease;
+}
+
+grpc::Status Peer::Wait(const std::string& method, const std::string& bytes,
+                        absl::Duration patience, std::vector<std::string>* answers) {
+  const SteadyTime end = SteadyTime::Now() + kHangs;
+  RawCall call(TheServer().stub(), method, {}, patience);
+  if (call.Write(bytes)) call.WritesDone();
+  while (std::optional<std::string> answer = call.Read()) {
+    if (answers != nullptr) answers->push_back(*std::move(answer));
+  }
+  call.Finish();
+  if (SteadyTime::Now() > end) Fail(method + " hangs");
+  return call.Finish();
+}
+
+grpc::Status Peer::Ask(const char* method, const Message& request,
+                       std::vector<std::string>* answers) {
+  return Wait(PathOf(method), request.SerializeAsString(), kHangs, answers);
+}
+
+std::vector<std::string> Peer::AskAsHolder(char letter, uint8_t variant) {
+  for (const ControlCall& call : ControlCalls()) {
+    if (call.letter != letter) continue;
+    const auto request = call.request(variant, kept_);
+    SetLease(*held_, request.get());
+    std::vector<std::string> answers;
+    const grpc::Status status = Ask(call.method, *request, &answers);
+    if (status.ok()) return answers;
+    Fail(absl::StrCat(call.method, " by the holder: ", status.error_message()));
+  }
+  Fail(absl::StrCat("no call has the letter ", std::string(1, letter)));
+}
+
+StatusCode Peer::StateOfRun() {
+  ReadSnapshotRequest request;
+  *request.mutable_lease() = *held_;
+  request.set_file(1000);
+  return Ask("ReadSnapshot", request).error_code();
+}
+
+void Peer::LeaveOpen(std::unique_ptr<RawCall> call) {
+  if (open_.size() == kMostOpen) open_.pop_front();
+  open_.push_back(std::move(call));
+}
+
+void Peer::Obey(const Orders::Order& order) {
+  switch (order.call) {
+    case kLink:
+      return DialLink(order);
+    case kUnknown: {
+      const StatusCode code = Wait("/thinwire.Stage/Unknown", "", kHangs).error_code();
+      if (code != StatusCode::UNIMPLEMENTED) Fail(absl::StrCat("unknown call: ", code));
+      return;
+    }
+    case kEnd:
+    case kCancel:
+      if (open_.empty()) return;
+      if (order.call == kCancel) open_.front()->Cancel();
+      open_.front()->WritesDone();
+      return open_.pop_front();
+    case kOwnRun:
+      return CheckOwnRun();
+    default:
+      break;
+  }
+  for (const ControlCall& call : ControlCalls()) {
+    if (call.letter == order.call) return Make(call, order);
+  }
+}
+
+void Peer::Make(const ControlCall& call, const Orders::Order& order) {
+  std::unique_ptr<Message> request = call.request(order.variant, kept_);
+  SetLease(HowLeased(order.who), request.get());
+  std::string bytes = request->SerializeAsString();
+  Inflict(order.damage, &bytes);
+  const bool is_read = request->ParseFromString(bytes);
+  const bool is_holder = is_read && IsHolder(LeaseIn(*request));
+  auto* const configure = dynamic_cast<ConfigureRequest*>(request.get());
+  if (is_holder && configure != nullptr) {
+    BoundCost(configure);
+    bytes = request->SerializeAsString();
+  }
+  // What changes the lease is waited for: the peer is to know who holds it.
+  const bool changes_lease = call.letter == 'a' || call.letter == 'z';
+  if (order.stays_open && !changes_lease) {
+    auto open = std::make_unique<RawCall>(TheServer().stub(), PathOf(call.method),
+                                          RawCall::Metadata{}, kHangs);
+    open->Write(bytes);
+    return LeaveOpen(std::move(open));
+  }
+  const bool is_still =
+      IsSureToHold() && !is_holder && TheServer().IsQuietWithin(absl::Milliseconds(20));
+  const StatusCode before = is_still ? StateOfRun() : StatusCode::OK;
+  std::vector<std::string> answers;
+  if (is_holder && call.letter == 'e') may_be_held_up_ = true;
+  const bool may_wait = is_holder && !changes_lease && (may_be_held_up_ || !open_.empty());
+  const grpc::Status status =
+      Wait(PathOf(call.method), bytes, may_wait ? kPatience : kHangs, &answers);
+  if (is_holder && status.ok() && call.letter == 'c') may_be_held_up_ = false;
+  if (is_holder && status.ok()) Keep(call, answers);
+  const auto* acquire = dynamic_cast<AcquireRequest*>(request.get());
+  if (acquire != nullptr && is_read) {
+    CheckAcquire(*acquire, status);
+  } else if (!is_holder) {
+    CheckStranger(call, is_read ? request.get() : nullptr, status);
+    if (is_still && StateOfRun() != before) Fail("a stranger has changed the run");
+  } else if (call.letter == 'z') {
+    if (IsSureToHold() && !status.ok()) Fail("the holder cannot release its lease");
+    held_.reset();
+  } else if (call.letter == 'n' && IsSureToHold() && !status.ok()) {
+    Fail("the holder cannot renew its lease: " + status.error_message());
+  }
+}
+
+void Peer::Keep(const ControlCall& call, const std::vector<std::string>& answers) {
+  if (call.letter == 's') {
+    snapshot_.ParseFromString(answers[0]);
+    return;
+  }
+  if (call.letter == 'd' && snapshot_.files_size() > 0) {
+    kept_.part = snapshot_.files(0).part();
+    snapshot_.mutable_files()->DeleteSubrange(0, 1);
+  }
+  if (call.letter != 'd' && call.letter != 'p' && call.letter != 'q') return;
+  KeepFile(answers);
+}
+
+void Peer::KeepFile(const std::vector<std::string>& pieces) {
+  kept_.file.clear();
+  for (const std::string& piece : pieces) {
+    FileChunk chunk;
+    chunk.ParseFromString(piece);
+    kept_.file += chunk.data();
+  }
+}
+
+void Peer::CheckStranger(const ControlCall& call, const Message* request,
+                         const grpc::Status& status) const {
+  const std::string told = absl::StrCat(call.method, " by a stranger: ", status.error_code(), " \"",
+                                        status.error_message(), "\"");
+  if (status.ok()) Fail(told);
+  // Calls that were left open may be all the uploads that there may be.
+  if (request == nullptr || status.error_code() == StatusCode::RESOURCE_EXHAUSTED) return;
+  if (status.error_code() != StatusCode::FAILED_PRECONDITION) Fail(told);
+  const bool knows = IsSureToHold() && LeaseIn(*request).secret() == held_->secret();
+  if (IsSureToHold() && !knows && status.error_message() != kRefusal) Fail(told);
+}
+
+void Peer::CheckAcquire(const AcquireRequest& request, const grpc::Status& status) {
+  const Lease& lease = request.lease();
+  const double seconds = request.lease_seconds();
+  const bool is_valid = !lease.run().empty() && lease.generation() > 0 && seconds > 0 &&
+                        seconds <= 600 && lease.secret().size() >= kMinSecretBytes;
+  const bool takes_over = held_ && lease.run() == held_->run() &&
+                          lease.secret() == held_->secret() &&
+                          lease.generation() > held_->generation();
+  const std::string told = absl::StrCat("Acquire: ", status.error_code(), " \"",
+                                        status.error_message(), "\" with ", lease.DebugString());
+  const bool has_to = is_valid && (!held_ || takes_over);
+  const bool may = is_valid && !IsSureToHold();
+  if (has_to && !status.ok()) Fail(told);
+  if (!has_to && !may && status.ok()) Fail(told);
+  const bool is_told = IsSureToHold() && lease.secret() == held_->secret();
+  if (is_valid && IsSureToHold() && !is_told && status.error_message() != kRefusal) Fail(told);
+  if (!status.ok()) return;
+  held_ = lease;
+  is_brief_ = seconds < 60;
+}
+
+void Peer::DialLink(const Orders::Order& order) {
+  const Lease lease = HowLeased(order.who);
+  Digest run;
+  run.Add(lease.run().data(), lease.run().size());
+  const bool is_of_run = order.who == 'o' && order.variant % 4 != 3;
+  const RawCall::Metadata metadata = {
+      {kSecretMetadata, is_of_run ? kLinkSecretForTests : lease.secret()},
+      {kRunMetadata, absl::StrCat(run.value())},
+      {kGenerationMetadata, absl::StrCat(lease.generation())},
+      {kCutMetadata, absl::StrCat(order.variant / 64)},
+  };
+  auto call =
+      std::make_unique<RawCall>(TheServer().stub(), kExchangeMethod, metadata, absl::Seconds(1));
+  Frame frame;
+  frame.set_payload(std::string(1 + order.variant, 'x'));
+  FrameHeader* header = frame.mutable_header();
+  header->set_run(run.value());
+  header->set_generation(lease.generation());
+  header->set_epoch(1);
+  header->set_step(1);
+  header->set_phase(static_cast<Phase>(1 + order.variant % 4));
+  header->set_direction(DIRECTION_ACTIVATION);
+  header->set_chunks(1);
+  header->set_payload_crc32c(Crc32c(frame.payload().data(), frame.payload().size()));
+  header->set_dtype(FrameHeader::ELEMENT_TYPE_FP32);
+  for (const uint32_t extent : {4, 8, 8, 2}) header->add_shape(extent);
+  header->mutable_codec()->set_kind(CodecParameters::KIND_UNIFORM);
+  header->mutable_codec()->set_bits(4);
+  header->set_payload_bytes(frame.payload().size());
+  const std::string bytes = header->SerializeAsString();
+  frame.set_header_crc32c(Crc32c(bytes.data(), bytes.size()));
+  std::string damaged = frame.SerializeAsString();
+  Inflict(order.damage, &damaged);
+  call->Write(damaged);
+  if (order.stays_open) return LeaveOpen(std::move(call));
+  call->WritesDone();
+  if (call->Finish().ok()) Fail("a link that sends nonsense ends well");
+}
+
+void Peer::CheckConfigurations() {
+  CheckOwnRun();  // takes the lease
+  for (size_t i = 0; i < NumConfigurations(); ++i) AskAsHolder('c', static_cast<uint8_t>(i));
+}
+
+void Peer::CheckOwnRun() {
+  open_.clear();
+  if (!TheServer().IsQuietWithin(kHangs)) Fail("a call goes on after it was cancelled");
+  if (!IsSureToHold()) {
+    Leave();
+    AcquireRequest acquire;
+    *acquire.mutable_lease() = LeaseOf("own", 3);
+    acquire.set_lease_seconds(600);
+    CheckAcquire(acquire, Ask("Acquire", acquire));
+  }
+  AskAsHolder('c', 0);
+  std::vector<double> losses;
+  for (const std::string& answer : AskAsHolder('t', 8)) {  // epoch 1
+    StageEvent event;
+    if (event.ParseFromString(answer) && event.has_step()) losses.push_back(event.step().loss());
+  }
+  static const auto* const alone = new std::vector<double>(losses);
+  if (losses != *alone || losses.empty()) Fail("a run has other losses than it had alone");
+  KeepFile(AskAsHolder('p', 0));
+  AskAsHolder('i', 0);  // no upload of before is still counted
+  may_be_held_up_ = false;
+}
+
+void Peer::Leave() {
+  open_.clear();
+  if (held_) {
+    RenewRequest renew;
+    ReleaseRequest release;
+    *renew.mutable_lease() = *release.mutable_lease() = *held_;
+    const bool renewed = Ask("Renew", renew).ok(), released = Ask("Release", release).ok();
+    if (IsSureToHold() && !(renewed && released)) Fail("the holder's lease does not work any more");
+  }
+  held_.reset();
+  if (!TheServer().IsQuietWithin(kHangs)) Fail("a call outlives the lease");
+  if (TheServer().IsLeased()) Fail("the server is leased after it was released");
+}
+
+}  // namespace
+}  // namespace thinwire
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  static const bool is_prepared = [] {
+    google::protobuf::SetLogHandler(nullptr);
+    thinwire::Peer peer;
+    peer.CheckConfigurations();
+    peer.Leave();
+    return true;
+  }();
+  static_cast<void>(is_prepared);
+  thinwire::Peer peer;
+  thinwire::Orders orders(data, size);
+  for (size_t i = 0; i < thinwire::kMostOrders; ++i) {
+    const auto order = orders.Next();
+    if (!order) break;
+    peer.Obey(*order);
+  }
+  peer.Leave();
+  return 0;
+}
