@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Cuts and slows the links of runs, sets a clock, and compares how the runs end. Wants root.
+"""Cuts and slows the links of runs, and compares how the runs end. Wants root.
 
 usage: links.py THINWIRE STAGE_SERVER [--only REGEX] [--out TABLE.md]
 
 The coordinator and each stage server stand in a network namespace of their own, joined by a bridge.
 While a run trains, one fault befalls it; it must end with the parameters, losses and counts of bytes
 of a run that nothing befell, and go on from a checkpoint as often as the fault says: never on a link
-that is merely slow. The clock's fault wants Debian's package faketime and is left out without it.
+that is merely slow.
 """
 import argparse
 import json
@@ -49,30 +49,11 @@ STAGES = 3
 PATIENCE_SECONDS = 400
 
 
-class Clock:
-    """The time of day of one process, by libfaketime: a file says how far it is off."""
-
-    def __init__(self, file):
-        self.file = file
-        self.step("+0")
-        found = list(pathlib.Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"))
-        self.library = str(found[0]) if found else None
-
-    def step(self, by):
-        """E.g. "+1h"."""
-        self.file.write_text(by + "\n")
-
-    def environment(self):
-        """What makes a process follow the file; waits are not faked."""
-        return {"LD_PRELOAD": self.library, "FAKETIME_TIMESTAMP_FILE": str(self.file), "FAKETIME_NO_CACHE": "1",
-                "FAKETIME_DONT_FAKE_MONOTONIC": "1"}
-
-
 class Cluster:
     """Stage servers and one run of an experiment."""
 
-    def __init__(self, args, experiment, folder, spares=0, clocks=()):
-        self.args, self.folder, self.clocks = args, folder, dict(clocks)
+    def __init__(self, args, experiment, folder, spares=0):
+        self.args, self.folder = args, folder
         folder.mkdir()
         (folder / "experiment.yaml").write_text(experiment)
         self.servers = [self.serve(i) for i in range(STAGES + spares)]
@@ -81,18 +62,13 @@ class Cluster:
         self.run = subprocess.Popen(
             inside("c", args.thinwire, "run", folder / "experiment.yaml", "--stages", stages, "--stages_wait", "30",
                    "--out", folder / "run", "--set", f"pipeline.stages={STAGES}"),
-            stdout=self.log, stderr=self.log, env=self.environment("c"))
-
-    def environment(self, name):
-        """A process's environment, with its clock if it has one of its own."""
-        clock = self.clocks.get(str(name))
-        return {**os.environ, **(clock.environment() if clock else {})}
+            stdout=self.log, stderr=self.log)
 
     def serve(self, i):
         """A stage server in its namespace."""
         log = (self.folder / f"stage{i}.log").open("a")
         return subprocess.Popen(inside(i, self.args.stage_server, "--listen", f"{address(i)}:4700", "--insecure"),
-                                stdout=log, stderr=log, env=self.environment(i))
+                                stdout=log, stderr=log)
 
     def has_trained(self, steps):
         """Waits until the run has done that many steps."""
@@ -140,14 +116,6 @@ def stopped(cluster):
     cluster.servers[1].send_signal(signal.SIGCONT)
 
 
-def clock_steps(cluster):
-    """The coordinator's clock goes an hour ahead, stage 1's two hours back, and again."""
-    for coordinators, stages in (("+1h", "-2h"), ("-1d", "+30d"), ("+0", "+0")):
-        cluster.clocks["c"].step(coordinators)
-        cluster.clocks["1"].step(stages)
-        time.sleep(2)
-
-
 # name: (experiment, spares, fault, the restarts that it may cost)
 FAULTS = {
     "a line of 1 Mbit/s for 20 s": (EXPERIMENT, 0, slow_line, [0]),
@@ -156,7 +124,6 @@ FAULTS = {
     "a line unplugged for 40 s": (EXPERIMENT, 0, lambda c: cut_line(c, 40), [1, 2]),
     "a line unplugged for good, a spare is there": (EXPERIMENT, 1, lambda c: connect("1", False), [1]),
     "a stage stopped for 20 s": (EXPERIMENT, 0, stopped, [1]),
-    "clocks set by hours and days": (EXPERIMENT, 0, clock_steps, [0]),
 }
 
 
@@ -164,11 +131,8 @@ def befall(args, name, folder):
     """A run with that fault: (exit code, seconds that it took, restarts as the summary has them, its folder)."""
     experiment, spares, fault, _ = FAULTS[name]
     folder.mkdir()
-    clocks = {}
-    if fault is clock_steps:
-        clocks = {name: Clock(folder / f"clock-{name}") for name in ("c", "1")}
     with Network(["c", *(str(i) for i in range(STAGES + spares))]):
-        cluster = Cluster(args, experiment, folder / "cluster", spares, clocks)
+        cluster = Cluster(args, experiment, folder / "cluster", spares)
         begin = time.monotonic()
         cluster.has_trained(7)
         fault(cluster)
@@ -204,11 +168,8 @@ def main():
     failures, wanted = 0, {}
     with tempfile.TemporaryDirectory() as work:
         work = pathlib.Path(work)
-        for number, (name, (experiment, _, fault, allowed)) in enumerate(FAULTS.items()):
+        for number, (name, (experiment, _, _, allowed)) in enumerate(FAULTS.items()):
             if not re.search(args.only, name):
-                continue
-            if fault is clock_steps and Clock(work / "clock").library is None:
-                print(f"left out: {name}: package faketime is not installed", flush=True)
                 continue
             if experiment not in wanted:
                 wanted[experiment] = undisturbed(args, experiment, work / f"undisturbed{len(wanted)}")
