@@ -82,9 +82,9 @@ class Counter final : public grpc::experimental::ServerInterceptorFactoryInterfa
 class Server {
  public:
   Server() {
-    AllowedPaths nothing;
-    nothing.data = nothing.state = "/nonexistent";
-    service_.set_allowed_paths(nothing);
+    AllowedPaths allowed;
+    allowed.data = allowed.state = DataFolder();
+    service_.set_allowed_paths(allowed);
     grpc::ServerBuilder builder;
     boundaries_->Configure("unix:fuzz", &builder);
     builder.RegisterService(&service_);
