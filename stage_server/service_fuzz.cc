@@ -85,6 +85,7 @@ class Server {
     AllowedPaths allowed;
     allowed.data = allowed.state = DataFolder();
     service_.set_allowed_paths(allowed);
+    service_.set_opening_patience(kHangs);
     grpc::ServerBuilder builder;
     boundaries_->Configure("unix:fuzz", &builder);
     builder.RegisterService(&service_);
