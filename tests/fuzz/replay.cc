@@ -73,7 +73,8 @@ int main(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     const std::string argument = argv[i];
     if (argument.rfind(kBeginningsFlag, 0) == 0) {
-      num_beginnings = std::strtoul(argument.c_str() + sizeof(kBeginningsFlag) - 1, nullptr, 10);
+      const int wanted = std::atoi(argument.c_str() + sizeof(kBeginningsFlag) - 1);
+      num_beginnings = static_cast<size_t>(std::max(wanted, 1));
     }
     if (argument.rfind(kMutationsFlag, 0) == 0) {
       num_mutations = std::atoi(argument.c_str() + sizeof(kMutationsFlag) - 1);
