@@ -342,7 +342,8 @@ void Peer::Make(const ControlCall& call, const Orders::Order& order) {
   const StatusCode before = is_still ? StateOfRun() : StatusCode::OK;
   std::vector<std::string> answers;
   if (is_holder && call.letter == 'e') may_be_held_up_ = true;
-  const bool may_wait = is_holder && !changes_lease && (may_be_held_up_ || !open_.empty());
+  const bool is_of_run = !changes_lease && call.letter != 'n';
+  const bool may_wait = is_holder && is_of_run && (may_be_held_up_ || !open_.empty());
   const grpc::Status status =
       Wait(PathOf(call.method), bytes, may_wait ? kPatience : kHangs, &answers);
   if (is_holder && status.ok() && call.letter == 'c') may_be_held_up_ = false;
