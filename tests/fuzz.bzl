@@ -1,6 +1,6 @@
 """Fuzz targets that run in every build: without --config=fuzz they replay their corpus."""
 
-def fuzz_test(name, srcs, corpus, deps, beginnings = 64, mutations = 20000):
+def fuzz_test(name, srcs, corpus, deps, beginnings = 64, mutations = 20000, tags = []):
     """A test of LLVMFuzzerTestOneInput.
 
     `bazel test` replays the corpus and changed copies of it; to search for new inputs,
@@ -13,6 +13,7 @@ def fuzz_test(name, srcs, corpus, deps, beginnings = 64, mutations = 20000):
       deps: as usual.
       beginnings: how many of each file; libFuzzer ignores this flag and the next.
       mutations: how many changed copies; libFuzzer makes its own.
+      tags: as usual.
     """
     native.cc_test(
         name = name,
@@ -29,6 +30,7 @@ def fuzz_test(name, srcs, corpus, deps, beginnings = 64, mutations = 20000):
             "@debian//:fuzz": ["-fsanitize=fuzzer"],
             "//conditions:default": [],
         }),
+        tags = tags,
         deps = deps + select({
             "@debian//:fuzz": [],
             "//conditions:default": ["//tests/fuzz:replay"],
