@@ -3,7 +3,7 @@
 // changes nothing, the holder is served, a run among all this trains to the losses that it has
 // alone, and no call outlives the lease.
 //
-// An input is a text of orders, "Ao0 co0 ti1": a call (its letter stands in
+// An input is a text of orders, "ao0 co0 Tw8": a call (its letter stands in
 // control_calls_testing.cc; a capital leaves it open), who makes it (HowLeased), a variant of the
 // request, and for each '~' behind it two bytes that say where the request is damaged and one that
 // is written there. Blanks separate.
@@ -47,7 +47,9 @@ constexpr size_t kMostOrders = 40, kMostOpen = 3;
 // The holder's calls may wait for one that it has left open, or that it holds; all others wait for
 // nothing but neighbours, and for these no longer than a moment.
 constexpr absl::Duration kPatience = absl::Milliseconds(50), kHangs = absl::Seconds(60);
+constexpr absl::Duration kOpen = absl::Milliseconds(200);  // a call that is left open, at most
 constexpr char kRefusal[] = "this server is leased, and this call does not have the lease's secret";
+
 [[noreturn]] void Fail(const std::string& what) {
   std::fprintf(stderr, "service_fuzz: %s\n", what.c_str());
   std::abort();
@@ -306,6 +308,7 @@ void Peer::Obey(const Orders::Order& order) {
       if (open_.empty()) return;
       if (order.call == kCancel) open_.front()->Cancel();
       open_.front()->WritesDone();
+      open_.front()->Finish();
       return open_.pop_front();
     case kOwnRun:
       return CheckOwnRun();
@@ -333,7 +336,7 @@ void Peer::Make(const ControlCall& call, const Orders::Order& order) {
   const bool changes_lease = call.letter == 'a' || call.letter == 'z';
   if (order.stays_open && !changes_lease) {
     auto open = std::make_unique<RawCall>(TheServer().stub(), PathOf(call.method),
-                                          RawCall::Metadata{}, kHangs);
+                                          RawCall::Metadata{}, kOpen);
     open->Write(bytes);
     return LeaveOpen(std::move(open));
   }
@@ -428,8 +431,7 @@ void Peer::DialLink(const Orders::Order& order) {
       {kGenerationMetadata, absl::StrCat(lease.generation())},
       {kCutMetadata, absl::StrCat(order.variant / 64)},
   };
-  auto call =
-      std::make_unique<RawCall>(TheServer().stub(), kExchangeMethod, metadata, absl::Seconds(1));
+  auto call = std::make_unique<RawCall>(TheServer().stub(), kExchangeMethod, metadata, kOpen);
   Frame frame;
   frame.set_payload(std::string(1 + order.variant, 'x'));
   FrameHeader* header = frame.mutable_header();
