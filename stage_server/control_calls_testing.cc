@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <limits>
+#include <utility>
 
 #include "absl/status/statusor.h"
 #include "config/experiment.h"
@@ -31,20 +34,30 @@ device: cpu
 constexpr char kText[] = R"(
 name: text
 model: {name: gpt2, width: 4, layers: 2, heads: 1}
-data: {name: shakespeare, batch_size: 2, context: 8, windows: 4, test_limit: 2}
+data: {name: text, tokens: bytes, batch_size: 2, context: 8, windows: 4, test_limit: 2}
 pipeline: {cuts: [h.0], stages: 1, threads: 1, deadline_seconds: 0.01}
 optimizer: {name: adamw, lr: 0.01, clip_norm: 1}
 epochs: 3
 device: cpu
 )";
 
+[[noreturn]] void Fail(const std::string& what) {
+  std::fprintf(stderr, "%s\n", what.c_str());
+  std::abort();
+}
+
 Experiment Resolved(const char* text, const std::vector<std::string>& overrides) {
   const absl::StatusOr<Experiment> experiment = ParseExperiment(text, "fuzz", overrides);
-  if (!experiment.ok()) {
-    std::fprintf(stderr, "%s\n", experiment.status().ToString().c_str());
-    std::abort();
-  }
+  if (!experiment.ok()) Fail(experiment.status().ToString());
   return *experiment;
+}
+
+std::string WithText(const std::string& folder) {
+  const std::string path = folder + "/text";
+  std::ofstream file(path);
+  for (int i = 0; i < 40; ++i) file << "the text of line " << i << "\n";
+  if (!file.flush()) Fail(path + ": cannot write");
+  return "data.file=" + path;
 }
 
 struct Configuration {
@@ -54,14 +67,17 @@ struct Configuration {
 };
 
 const std::vector<Configuration>& Configurations() {
-  static const auto* const all = new std::vector<Configuration>{
-      {Resolved(kImages, {}), 0, 8, 4},
-      {Resolved(kImages, {"pipeline.stages=2"}), 0, 8, 4},
-      {Resolved(kImages, {"pipeline.stages=2"}), 1, 8, 4},
-      {Resolved(kText, {}), 0, 4, 2},
-      {Resolved(kText, {"pipeline.stages=2"}), 0, 4, 2},
-      {Resolved(kText, {"pipeline.stages=2"}), 1, 4, 2},
-  };
+  static const auto* const all = [] {
+    const std::string text = WithText(DataFolder());
+    return new std::vector<Configuration>{
+        {Resolved(kImages, {}), 0, 8, 4},
+        {Resolved(kImages, {"pipeline.stages=2"}), 0, 8, 4},
+        {Resolved(kImages, {"pipeline.stages=2"}), 1, 8, 4},
+        {Resolved(kText, {text}), 0, 4, 2},
+        {Resolved(kText, {text, "pipeline.stages=2"}), 0, 4, 2},
+        {Resolved(kText, {text, "pipeline.stages=2"}), 1, 4, 2},
+    };
+  }();
   return *all;
 }
 
@@ -218,6 +234,17 @@ constexpr ControlCall kCalls[] = {
     {'z', "Release", Empty<ReleaseRequest>},
 };
 }  // namespace
+
+const std::string& DataFolder() {
+  static const std::string* const folder = [] {
+    const char* root = std::getenv("TEST_TMPDIR");
+    std::string path = std::string(root != nullptr ? root : "/tmp") + "/thinwire-fuzz-XXXXXX";
+    if (mkdtemp(path.data()) == nullptr) Fail(path + ": cannot make the folder");
+    std::atexit([] { std::filesystem::remove_all(DataFolder()); });
+    return new std::string(path);
+  }();
+  return *folder;
+}
 
 absl::Span<const ControlCall> ControlCalls() { return kCalls; }
 

@@ -34,6 +34,9 @@ absl::Span<const ControlCall> ControlCalls();
 // and so do some others, which cut inside the stage; the rest wait for neighbours.
 size_t NumConfigurations();
 
+// A folder of this process's, removed when it exits, with the data that Configure names.
+const std::string& DataFolder();
+
 // Changes what makes a stage take long to build or to train: whoever holds the lease may ask for
 // any size.
 void BoundCost(ConfigureRequest* request);

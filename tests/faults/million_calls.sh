@@ -88,6 +88,7 @@ reports() { grep -hE 'Sanitizer|runtime error' "$work"/*.log | head -20; }
 echo "== a run under $calls calls"
 begin disturbed
 run_id=$(sed -nE 's/.* run (endless-[0-9a-f]+): leased to .*/\1/p' "$work/disturbed-0.log" | head -1)
+check 'the run has a name for them to claim' test -n "$run_id"
 before=$(losses disturbed | wc -l)
 timeout "$patience" "$peer" --servers "$addresses" --certs "$work/certs" --token_file "$work/token" \
   --run "$run_id" --calls "$calls" --seed "$seed" >"$work/peer.txt" 2>&1

@@ -1,6 +1,6 @@
 // Stands in for libFuzzer: runs a fuzz target once on every file of the folders on the command
-// line, on each file's beginnings (cut short is the most common damage), and on -mutations=N files
-// with a few bytes changed, the same ones in every run. Other flags are ignored.
+// line, on -beginnings=N of each file's (cut short is the most common damage), and on -mutations=N
+// files with a few bytes changed, the same ones in every run. Other flags are ignored.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -16,8 +16,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
 
 namespace {
 
-constexpr size_t kBeginnings = 64;
-constexpr char kMutationsFlag[] = "-mutations=";
+constexpr char kBeginningsFlag[] = "-beginnings=", kMutationsFlag[] = "-mutations=";
 
 // The input lies in memory of exactly its size, so that a sanitizer sees a read past the end.
 void Run(const std::string& bytes) {
@@ -25,8 +24,8 @@ void Run(const std::string& bytes) {
   LLVMFuzzerTestOneInput(input.data(), input.size());
 }
 
-void RunBeginnings(const std::string& bytes) {
-  for (size_t i = 0; i <= kBeginnings; ++i) Run(bytes.substr(0, bytes.size() * i / kBeginnings));
+void RunBeginnings(const std::string& bytes, size_t count) {
+  for (size_t i = 0; i <= count; ++i) Run(bytes.substr(0, bytes.size() * i / count));
 }
 
 // Up to four bytes replaced, a bit of each flipped, or a piece taken out or doubled.
@@ -69,16 +68,21 @@ std::vector<std::string> ReadFolder(const char* folder) {
 
 int main(int argc, char** argv) {
   size_t num_files = 0;
+  size_t num_beginnings = 1;
   int num_mutations = 0;
   for (int i = 1; i < argc; ++i) {
     const std::string argument = argv[i];
+    if (argument.rfind(kBeginningsFlag, 0) == 0) {
+      const int wanted = std::atoi(argument.c_str() + sizeof(kBeginningsFlag) - 1);
+      num_beginnings = static_cast<size_t>(std::max(wanted, 1));
+    }
     if (argument.rfind(kMutationsFlag, 0) == 0) {
       num_mutations = std::atoi(argument.c_str() + sizeof(kMutationsFlag) - 1);
     }
     if (argument[0] == '-') continue;
     const std::vector<std::string> files = ReadFolder(argv[i]);
     num_files += files.size();
-    for (const std::string& file : files) RunBeginnings(file);
+    for (const std::string& file : files) RunBeginnings(file, num_beginnings);
     std::minstd_rand random(1);
     for (int j = 0; j < num_mutations && !files.empty(); ++j) {
       Run(Mutated(files[static_cast<size_t>(j) % files.size()], &random));
