@@ -258,9 +258,11 @@ leader=$!
 check 'it trains' within 120 logged coordinator '^epoch 2/12'
 check 'Ctrl-C ends it' interrupt "$leader"
 check '  all of it' within 15 all_ended
-# The terminal's signal reaches the stages as soon as the coordinator: it may see them go first.
-check '  the coordinator not with 0' contains <(exit_code coordinator) '^(1|130)$'
-check '  saying so in its summary' contains "$(volume runs)/quickstart/summary.json" '"status": "(interrupted|failed)"'
+sleep 3
+check '  for good, as nobody takes it for lost' all_ended
+# The terminal's signal reaches the stages as soon as the coordinator; they wait for it to leave them.
+check '  the coordinator with 0' equals "$(exit_code coordinator)" 0
+check '  which its summary tells from an end' contains "$(volume runs)/quickstart/summary.json" '"status": "interrupted"'
 down
 check 'down -v leaves nothing' nothing_left
 
@@ -315,7 +317,7 @@ print(*[" ".join(str(event[field]) for field in ("type", "stage")) for event in 
 # The seconds from the loss of a stage, as the coordinator saw it, to the first step behind the checkpoint.
 seconds_without_stage() {
   python3 -c 'import json, sys
-print(*[f"{event[\"seconds\"]:.1f}" for event in json.load(open(sys.argv[1]))["events"] if event["type"] == "restarted"])' \
+print(*[round(event["seconds"], 1) for event in json.load(open(sys.argv[1]))["events"] if event["type"] == "restarted"])' \
     "$(volume runs)/quickstart/summary.json"
 }
 
@@ -423,9 +425,9 @@ check 'a long run trains' within 60 trains
 started=$SECONDS
 podman stop -t 30 "$(running)" >/dev/null 2>&1
 wait "$run"
-check 'stopped, it ends with 130' equals $? 130
+check 'stopped, it ends with 0' equals $? 0
 check '  within seconds' test $((SECONDS - started)) -le 10
-check '  saying so in its summary' contains "$(volume runs)/long/summary.json" '"status": "interrupted"'
+check '  and its summary tells it from an end' contains "$(volume runs)/long/summary.json" '"status": "interrupted"'
 
 echo '== bad input'
 fails 'an experiment that is not mounted' 2 '/experiments/none.yaml: .*No such file' coordinate /experiments/none.yaml
