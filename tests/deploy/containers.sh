@@ -284,8 +284,9 @@ kill_processes() {
     first+=("$(state "$service" Pid)")
     restarts_before[$service]=$(restarts "$service")
   done
-  killed_at=$(date +%s.%N)
-  kill -KILL "${first[@]}" && within 10 gone "${first[@]}"
+  kill -KILL "${first[@]}"
+  killed_at=${EPOCHREALTIME/,/.}
+  within 10 gone "${first[@]}"
 }
 # is_back SERVICE...: the engine has started them again, by the policies of the Compose file
 is_back() {
