@@ -44,7 +44,9 @@ if (( ${#cuda[@]} )) && [[ -n $output ]]; then
   cp tests/parity/{gpt2_tiny,llama_tiny,resnet18_w4}.safetensors "$bundle/tests/parity/"
 fi
 
-bazel build --config=bundle "${cuda[@]}" "${targets[@]}"
+config=bundle
+[[ -n $output ]] || config=image
+bazel build --config=$config "${cuda[@]}" "${targets[@]}"
 for program in "${programs[@]}"; do
   install -m 755 "bazel-bin/$program" "$bundle/"
 done

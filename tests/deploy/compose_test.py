@@ -141,6 +141,8 @@ class ComposeTest(unittest.TestCase):
         coordinator = self.cpu["services"]["coordinator"]
         self.assertIn("--resume", coordinator["command"])
         self.assertNotIn("--overwrite", coordinator["entrypoint"] + coordinator["command"])
+        # An interruption is no loss.
+        self.assertEqual(coordinator["entrypoint"][:4], ["tini", "-e", "130", "--"])
         # A run that fails by itself does so a few times and not for ever.
         policy, _, tries = coordinator["restart"].partition(":")
         self.assertEqual(policy, "on-failure")

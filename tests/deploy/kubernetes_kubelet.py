@@ -160,9 +160,9 @@ class Node:
             subprocess.run(["umount", folder], check=True)
 
     def kill(self, *pods):
-        """Ends pods by SIGKILL, all at once; returns when it did, in seconds since 1970."""
-        now = time.time()
+        """Ends pods by SIGKILL, all at once; returns when it had, in seconds since 1970."""
         self.podman("kill", "--signal", "KILL", *(pod.name for pod in pods))
+        now = time.time()
         end = time.monotonic() + 10
         while any(pod.running() for pod in pods):
             if time.monotonic() > end:

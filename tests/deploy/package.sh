@@ -71,8 +71,8 @@ numbers() { grep -E '^(epoch|layer)' "$1" | sed -E 's/; [0-9]+ samples.*//'; }
 numbers "$work/services" | tail -n7
 check '  to the same numbers' diff <(numbers "$work/services") <(numbers "$work/local")
 parameters() { on_machine "cd /root/$1 && find . -name '*.safetensors' | sort | xargs sha256sum"; }
-check '  and parameters' equals "$(parameters services)" "$(parameters local)"
-check '  which there are' equals "$(parameters local | grep -c 'safetensors$')" 4
+check '  and parameters, those of checkpoints too' equals "$(parameters services)" "$(parameters local)"
+check '  which there are' equals "$(parameters local | grep -c ' \./model/.*\.safetensors$')" 4
 
 echo '== what goes wrong is said'
 on_machine 'systemctl start thinwire-stage@47x0' >"$work/log" 2>&1

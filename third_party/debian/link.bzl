@@ -1,4 +1,5 @@
-"""How gRPC, protobuf and Abseil are linked: shared by default, static in a bundle."""
+"""How gRPC, protobuf and Abseil are linked: shared by default, static in a bundle, where OpenSSL is static
+too, and in an image, where it is the system's."""
 
 load("@abseil//:libraries.bzl", "ABSEIL")
 
@@ -10,7 +11,7 @@ SHARED_GRPC = [
     "-lprotobuf",
 ] + ["-l" + name for name in ABSEIL] + ["-Wl,--no-as-needed"]
 
-BUNDLE_GRPC = ["-Wl,--start-group"] + ["-l:lib%s.a" % name for name in [
+_STATIC_GRPC = ["-l:lib%s.a" % name for name in [
     "grpc++",
     "grpc",
     "gpr",
@@ -19,6 +20,13 @@ BUNDLE_GRPC = ["-Wl,--start-group"] + ["-l:lib%s.a" % name for name in [
     "re2",
     "upb",
     "cares",
-    "ssl",
-    "crypto",
-]] + ["-l:lib%s.a" % name for name in ABSEIL] + ["-Wl,--end-group", "-lz", "-ldl"]
+] + ABSEIL]
+
+STATIC_CRYPTO = ["-l:libcrypto.a"]
+SHARED_CRYPTO = ["-lcrypto"]
+
+BUNDLE_GRPC = (["-Wl,--start-group"] + _STATIC_GRPC + ["-l:libssl.a"] + STATIC_CRYPTO +
+               ["-Wl,--end-group", "-lz", "-ldl"])
+
+IMAGE_GRPC = (["-Wl,--start-group"] + _STATIC_GRPC + ["-Wl,--end-group", "-lssl"] + SHARED_CRYPTO +
+              ["-lz", "-ldl"])
