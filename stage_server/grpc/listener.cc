@@ -278,10 +278,10 @@ bool Listener::WatchUntrusted() {
     is_any = true;
     const uint64_t received = TcpBytesReceived(one.fd);
     if (received <= limits_.most_untrusted_bytes) continue;
-    Reset(one.fd);
-    one.inode = 0;  // it is gone, whatever becomes of the descriptor
     Complain(absl::StrCat(HostOf(one.peer), " has sent ", received,
                           " bytes that belong to no run: its connection is closed"));
+    Reset(one.fd);
+    one.inode = 0;  // it is gone, whatever becomes of the descriptor
   }
   return is_any;
 }
