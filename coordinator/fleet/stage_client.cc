@@ -186,7 +186,18 @@ absl::StatusOr<AcquireResponse> StageClient::Acquire(
     }
     if (is_over) return answer;
     on_missing(std::string(answer.status().message()));
-    absl::SleepFor(kNextTry);  // Cancel is heard at the next try
+    AwaitNextTry();  // Cancel is heard at the next try
+  }
+}
+
+// gRPC goes on with a connection only while somebody waits for it. A call that fails at once, as all
+// do while the last attempt has failed, is not enough for the rounds of a handshake: asleep between
+// such calls, we would let it time out, each time anew.
+void StageClient::AwaitNextTry() {
+  if (channel_->GetState(/*try_to_connect=*/true) == GRPC_CHANNEL_READY) {
+    absl::SleepFor(kNextTry);
+  } else {
+    channel_->WaitForConnected(absl::ToChronoTime(absl::Now() + kNextTry));
   }
 }
 

@@ -113,6 +113,8 @@ class StageClient {
     return {name, stub_.get(), &calls_, timeout};
   }
   absl::Status Error(const Method& method, const grpc::Status& status) const;
+  // Until Acquire may try again: for the connection, or a short while.
+  void AwaitNextTry();
   template <typename Request, typename Response>
   absl::StatusOr<Response> Unary(const Method& method,
                                  grpc::Status (Stage::Stub::*function)(grpc::ClientContext*,

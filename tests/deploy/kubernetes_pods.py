@@ -3,7 +3,7 @@
 
 usage: kubernetes_pods.py BUNDLE.tar.xz|IMAGE.tar
 of deploy/bundle.sh, or an image as deploy/docker makes it that `podman save` wrote; it takes three
-to six minutes. The pods' containers run under podman as kubernetes_kubelet.py says. A healthy
+to fifteen minutes. The pods' containers run under podman as kubernetes_kubelet.py says. A healthy
 cluster must train the quickstart to the numbers of a run on one machine, to the last bit, and so
 must one that loses containers, all of them at once too; each broken one must end with an error that
 names the cause. Wants root and Debian's kubernetes-client
