@@ -34,7 +34,7 @@ data: {name: shakespeare, batch_size: 16, context: 64, windows: 640, test_limit:
 optimizer: {name: adamw, lr: 0.001}
 """,
 }
-CODECS = {"none": "none", "topk 0.1": "{codec: topk, ratio: 0.1}"}
+CODECS = {"none": "{codec: none}", "topk 0.1": "{codec: topk, ratio: 0.1}"}
 
 
 def experiment(model, codec):
