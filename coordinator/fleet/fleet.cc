@@ -200,6 +200,7 @@ void Fleet::AwaitDeath() {
 
 void Fleet::Fail(Failure failure) {
   const std::lock_guard<std::mutex> lock(mutex_);
+  if (interrupted_ && absl::IsCancelled(failure.status)) return;  // Interrupt did it
   failures_.push_back(std::move(failure));
   changed_.notify_all();
   // What is fetched in the background is of no use without all stages.

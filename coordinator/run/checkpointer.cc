@@ -49,7 +49,8 @@ absl::Status Checkpointer::Finish() {
   return std::exchange(status_, absl::OkStatus());
 }
 
-absl::Status Checkpointer::Take(CheckpointManifest manifest, bool codec_state) {
+absl::Status Checkpointer::Hold(CheckpointManifest manifest, bool codec_state) {
+  held_.reset();
   RETURN_IF_ERROR(Finish());
   std::vector<TakeSnapshotResponse> snapshots(static_cast<size_t>(fleet_.size()));
   RETURN_IF_ERROR(fleet_.OnAll([&](StageClient& stage) {
@@ -65,9 +66,15 @@ absl::Status Checkpointer::Take(CheckpointManifest manifest, bool codec_state) {
       *manifest.add_files() = FileOf(taken.files(i).part(), stage, fleet_.size(), i);
     }
   }
-  thread_ = std::thread(
-      [this, manifest = std::move(manifest)]() mutable { status_ = Write(std::move(manifest)); });
+  held_ = std::move(manifest);
   return absl::OkStatus();
+}
+
+void Checkpointer::WriteHeld() {
+  if (!held_) return;
+  thread_ = std::thread(
+      [this, manifest = *std::move(held_)]() mutable { status_ = Write(std::move(manifest)); });
+  held_.reset();
 }
 
 absl::Status Checkpointer::WriteFile(const CheckpointWriter& writer, int file_of_stage,

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -34,13 +35,16 @@ class Checkpointer {
   // Breaks off what is being written only with the fleet's calls.
   ~Checkpointer();
 
-  // Copies the state of all stages, which stand between two steps, and returns; their files are
-  // then fetched and written, and the checkpoint is there when all are on the disk. Waits first for
-  // the one before it. `manifest` lacks the files. An error of writing, which is the coordinator's
-  // own, or of a stage, fails the fleet.
-  absl::Status Take(CheckpointManifest manifest, bool codec_state);
+  // Copies the state of all stages, which stand between two steps, into their memory, in place of
+  // what they held. Waits first for what is being written. `manifest` lacks the files.
+  absl::Status Hold(CheckpointManifest manifest, bool codec_state);
 
-  // Waits until the last one is there.
+  // Begins to fetch and to write what is held, if anything is and has not been written; the
+  // checkpoint is there when all its files are on the disk. An error of writing, which is the
+  // coordinator's own, or of a stage, fails the fleet.
+  void WriteHeld();
+
+  // Waits until the last one that WriteHeld began is there.
   absl::Status Finish();
 
  private:
@@ -50,6 +54,7 @@ class Checkpointer {
   const CheckpointerOptions options_;
   Fleet& fleet_;
   const OnWritten on_written_;
+  std::optional<CheckpointManifest> held_;
   absl::Status status_;  // the thread's, between its end and the next
   std::thread thread_;
 };

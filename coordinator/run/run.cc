@@ -47,8 +47,11 @@ class Runner {
     }
     for (;;) {
       absl::Status status = RunGeneration();
-      // The fetch of a checkpoint goes on through an interruption.
-      if (checkpointer_ && fleet_->interrupted()) checkpointer_->Finish().IgnoreError();
+      // The fetch of a checkpoint goes on through an interruption, or begins with it.
+      if (checkpointer_ && fleet_->interrupted()) {
+        checkpointer_->WriteHeld();
+        checkpointer_->Finish().IgnoreError();
+      }
       checkpointer_.reset();  // it calls the fleet's stages
       if (status.ok()) return status;
       const std::optional<Failure> leaving = fleet_->leaving();
@@ -257,7 +260,11 @@ class Runner {
     const uint64_t after = Step();
     absl::Status kept = FetchCaptures(experiment_, before, after, fleet_, &observer_);
     const bool is_due = status.ok() ? IsCheckpointDue(after) : WantsCheckpoints() && after > 0;
-    if (kept.ok() && is_due && checkpointer_) kept = TakeCheckpoint(epoch);
+    // An evaluation that is interrupted leaves no stage to ask: its checkpoint lies ready before.
+    const bool may_be_due = WantsCheckpoints() && after == epoch * StepsPerEpoch() &&
+                            IsEvaluationDue(experiment_, epoch);
+    if (kept.ok() && (is_due || may_be_due) && checkpointer_) kept = HoldCheckpoint(epoch);
+    if (kept.ok() && is_due && checkpointer_) checkpointer_->WriteHeld();
     if (kept.ok() && !status.ok() && checkpointer_) kept = checkpointer_->Finish();
     return kept.ok() ? status : kept;
   }
@@ -289,7 +296,7 @@ class Runner {
     return TellTotals(tally_.Totals());
   }
 
-  absl::Status TakeCheckpoint(uint32_t epoch) {
+  absl::Status HoldCheckpoint(uint32_t epoch) {
     const std::string& codec_state = experiment_.checkpoint().codec_state();
     const uint64_t step = Step();
     const bool is_epoch_end = step % StepsPerEpoch() == 0;
@@ -311,7 +318,7 @@ class Runner {
       ASSIGN_OR_RETURN(const uint64_t bytes, options_.metrics_bytes());
       progress->set_metrics_bytes(bytes);
     }
-    return checkpointer_->Take(
+    return checkpointer_->Hold(
         std::move(manifest), codec_state == "full" || (codec_state == "epoch_end" && is_epoch_end));
   }
 

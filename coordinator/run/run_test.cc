@@ -408,6 +408,32 @@ TEST_F(CheckpointedRunTest, AnEpochIsTrainedInPartsThatEndWhereACheckpointIsDue)
   EXPECT_EQ(manifest->files_size(), 2);
 }
 
+TEST_F(CheckpointedRunTest, AnInterruptedEvaluationLeavesACheckpointOfTheStepBefore) {
+  experiment_.mutable_checkpoint()->set_every_steps(100);
+  experiment_.mutable_checkpoint()->set_every_epochs(2);
+  first_.evaluate = [this](const EvaluateRequest& request, grpc::ServerContext* context,
+                           FakeStage::Writer*) {
+    if (request.epoch() == 1) return grpc::Status::OK;
+    fleet_->Interrupt();
+    return FakeStage::Hang(context);
+  };
+  experiment_.set_epochs(3);
+  EXPECT_TRUE(absl::IsCancelled(TrainOn()));
+  EXPECT_THAT(Checkpoints(), ElementsAre(4));
+
+  first_.evaluate = [this](const EvaluateRequest& request, grpc::ServerContext* context,
+                           FakeStage::Writer*) {
+    if (request.epoch() < 3) return grpc::Status::OK;
+    fleet_->Interrupt();
+    return FakeStage::Hang(context);
+  };
+  summary_.Clear();
+  experiment_.mutable_checkpoint()->set_every_epochs(0);
+  EXPECT_TRUE(absl::IsCancelled(TrainOn()));
+  EXPECT_THAT(Checkpoints(), ElementsAre(4, 6));
+  EXPECT_EQ(ReadManifest(CheckpointPath(options_.checkpoints, 6))->progress().epochs_size(), 2);
+}
+
 TEST_F(CheckpointedRunTest, AResumedRunTrainsWhatIsLeftAndKnowsWhatWas) {
   ASSERT_TRUE(TrainOn().ok());
   std::filesystem::remove_all(CheckpointPath(options_.checkpoints, 4));
