@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Cuts and slows the links of runs, and compares how the runs end. Wants root.
+"""Cuts and slows the links of runs, and sets the clock, and compares how the runs end. Wants root.
 
-usage: links.py THINWIRE STAGE_SERVER [--only REGEX] [--out TABLE.md]
+usage: links.py THINWIRE STAGE_SERVER [--only REGEX] [--set_clock] [--out TABLE.md]
 
 The coordinator and each stage server stand in a network namespace of their own, joined by a bridge.
 While a run trains, one fault befalls it; it must end with the parameters, losses and counts of bytes
 of a run that nothing befell, and go on from a checkpoint as often as the fault says: never on a link
-that is merely slow.
+that is merely slow. With --set_clock this machine's time of day is an hour off for a while, too.
 """
 import argparse
 import json
@@ -116,6 +116,22 @@ def stopped(cluster):
     cluster.servers[1].send_signal(signal.SIGCONT)
 
 
+def set_clock(seconds):
+    """Sets this machine's time of day forward, or back where negative."""
+    time.clock_settime(time.CLOCK_REALTIME, time.time() + seconds)
+
+
+def jump(cluster, seconds, fault=None):
+    """The time of day jumps, a fault comes, and some time later it jumps back."""
+    set_clock(seconds)
+    try:
+        time.sleep(10)
+        if fault:
+            fault(cluster)
+    finally:
+        set_clock(-seconds)
+
+
 # name: (experiment, spares, fault, the restarts that it may cost)
 FAULTS = {
     "a line of 1 Mbit/s for 20 s": (EXPERIMENT, 0, slow_line, [0]),
@@ -125,11 +141,17 @@ FAULTS = {
     "a line unplugged for good, a spare is there": (EXPERIMENT, 1, lambda c: connect("1", False), [1]),
     "a stage stopped for 20 s": (EXPERIMENT, 0, stopped, [1]),
 }
+CLOCK_FAULTS = {
+    "the clock an hour ahead for 10 s": (EXPERIMENT, 0, lambda c: jump(c, 3600), [0]),
+    "the clock an hour behind for 10 s": (EXPERIMENT, 0, lambda c: jump(c, -3600), [0]),
+    "the clock an hour ahead, a stage stopped for 20 s": (EXPERIMENT, 0, lambda c: jump(c, 3600, stopped), [1]),
+    "the clock an hour behind, a stage stopped for 20 s": (EXPERIMENT, 0, lambda c: jump(c, -3600, stopped), [1]),
+}
 
 
 def befall(args, name, folder):
     """A run with that fault: (exit code, seconds that it took, restarts as the summary has them, its folder)."""
-    experiment, spares, fault, _ = FAULTS[name]
+    experiment, spares, fault, _ = (FAULTS | CLOCK_FAULTS)[name]
     folder.mkdir()
     with Network(["c", *(str(i) for i in range(STAGES + spares))]):
         cluster = Cluster(args, experiment, folder / "cluster", spares)
@@ -160,15 +182,17 @@ def main():
     parser.add_argument("thinwire")
     parser.add_argument("stage_server")
     parser.add_argument("--only", default=".*", help="faults whose name matches (default: all)")
+    parser.add_argument("--set_clock", action="store_true", help="also those that set this machine's time of day")
     parser.add_argument("--out", type=pathlib.Path, help="where the table is written, too")
     args = parser.parse_args()
     if os.geteuid() != 0 or not all(map(shutil.which, ("ip", "tc"))):
         parser.error("wants root, ip and tc (Debian's iproute2)")
     lines = ["| fault | ended | went on from a checkpoint | seconds to go on | seconds in all |", "|---|---|---|---|---|"]
+    faults = FAULTS | (CLOCK_FAULTS if args.set_clock else {})
     failures, wanted = 0, {}
     with tempfile.TemporaryDirectory() as work:
         work = pathlib.Path(work)
-        for number, (name, (experiment, _, _, allowed)) in enumerate(FAULTS.items()):
+        for number, (name, (experiment, _, _, allowed)) in enumerate(faults.items()):
             if not re.search(args.only, name):
                 continue
             if experiment not in wanted:
