@@ -204,6 +204,20 @@ void RegisterLossless() {
   }
 }
 
+void RegisterEcsq() {
+  CodecSpec spec;
+  spec.kind = CodecKind::kEcsq;
+  Register("ecsq", spec);
+  spec.lossless = Lossless::kEntropy;
+  for (const double step : {0.5, 1.0, 2.0}) {
+    spec.step = step;
+    Register(absl::StrCat("ecsq", step, "_entropy"), spec);
+  }
+  spec.step = 1;
+  spec.rounding = Rounding::kDither;
+  Register("ecsq1_dither_entropy", spec);
+}
+
 void RegisterChosenEntries() {
   CodecSpec spec;
   spec.kind = CodecKind::kTopK;
@@ -275,6 +289,7 @@ void RegisterAll() {
   RegisterEightBits();
   RegisterRotations();
   RegisterLossless();
+  RegisterEcsq();
   RegisterReferences();
 }
 

@@ -51,6 +51,12 @@ void ChooseSparse(const uint8_t* b, CodecSpec* spec) {
 void ChooseDense(const uint8_t* b, CodecSpec* spec) {
   if (spec->kind == CodecKind::kFp8) spec->format = static_cast<Fp8Format>(b[2] % 2);
   if (spec->kind == CodecKind::kBlockwise8) spec->block = 1 + b[4];
+  if (spec->kind == CodecKind::kEcsq) {
+    spec->step = std::exp2(b[4] % 21 - 10);
+    spec->rounding = static_cast<Rounding>(b[3] / 4 % 4);
+    spec->reconstruction = static_cast<Reconstruction>(b[3] % 2);
+    if (spec->scope == Scope::kChannel) spec->scope = Scope::kToken;
+  }
   if (spec->kind == CodecKind::kUniform && b[0] / 20 % 2) {
     spec->rotation = Rotation::kHadamard;
     spec->rotation_block = 2u << (b[4] % 15);
@@ -58,10 +64,12 @@ void ChooseDense(const uint8_t* b, CodecSpec* spec) {
 }
 
 // Bytes: codec, lossless stage and rotation, scope, bits or value type or rank or format, options,
-// ratio or threshold or block, three extents, options of sparse codecs, and the support.
+// ratio or threshold or block or step, three extents, options of sparse codecs, and the support.
+// ecsq has no number of its own among the codecs: it is bf16 with a fifth byte from 128 on.
 Choice ChoiceOf(const uint8_t* b) {
   Choice c;
   c.spec.kind = static_cast<CodecKind>(b[0] % static_cast<int>(CodecKind::kPlugin));
+  if (c.spec.kind == CodecKind::kBf16 && b[4] >= 128) c.spec.kind = CodecKind::kEcsq;
   c.spec.scope = static_cast<Scope>(b[1] % 5);
   c.spec.group = c.spec.scope == Scope::kGroup ? 1 + b[1] / 5 : 0;
   c.spec.bits = 1 + b[2] % 8;
@@ -136,7 +144,8 @@ bool IsFinite(const CodecSpec& spec) {
     return spec.values == Values::kUniform;
   }
   return spec.kind == CodecKind::kUniform || spec.kind == CodecKind::kLowRank ||
-         spec.kind == CodecKind::kFp8 || spec.kind == CodecKind::kBlockwise8 || IsSparse(spec.kind);
+         spec.kind == CodecKind::kFp8 || spec.kind == CodecKind::kBlockwise8 ||
+         spec.kind == CodecKind::kEcsq || IsSparse(spec.kind);
 }
 
 void CheckDecoded(const Codec& codec, const Choice& c, const MessageContext& context,

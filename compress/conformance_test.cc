@@ -55,7 +55,10 @@ INSTANTIATE_TEST_SUITE_P(
         "topk(k=5, pad=exact_k)", "topk(ratio=0.2, support=received_nonzero)", "randomk(ratio=0.2)",
         "randomk(ratio=0.2, unbiased=true, scope=tensor)", "threshold(threshold=0.5)",
         "threshold(threshold=1, relative_to=rms, values=bf16)", "blockwise8(block=64)",
-        "low_rank(rank=4)", "low_rank(rank=2, per_sample=true)"),
+        "low_rank(rank=4)", "low_rank(rank=2, per_sample=true)", "ecsq(step=0.5)",
+        "ecsq(step=2, scope=token, rounding=dither)",
+        "ecsq(step=0.01, rounding=stochastic, lossless=none)",
+        "ecsq(rounding=dead_zone, reconstruction=center, support=received_nonzero)"),
     [](const auto& info) { return std::to_string(info.index); });
 
 std::map<std::string, std::string> FailuresOfFake(const std::string& mischief) {

@@ -72,6 +72,8 @@ size_t CodecMaxPayloadBytes(const CodecSpec& spec, const Shape& shape, DType dty
       return Blockwise8PayloadBytes(spec.block, shape.elements());
     case CodecKind::kLowRank:
       return LowRankPayloadBytes(spec, MatricesOf(shape, spec.per_sample));
+    case CodecKind::kEcsq:
+      return EcsqMaxPayloadBytes(spec, ScopesOf(shape, spec.scope, spec.group));
     case CodecKind::kPlugin:
       break;
   }
@@ -129,6 +131,24 @@ size_t UniformMaxPayloadBytes(const CodecSpec& spec, const Scopes& scopes) {
   const size_t bytes = UniformPayloadBytes(spec, scopes);
   if (spec.range != Range::kFixedPoint) return bytes;
   return std::max(bytes, KeyBytes(spec) + kConstantTensorBytes);
+}
+
+size_t EcsqHeaderBytes(const CodecSpec& spec, const Scopes& scopes) {
+  return 2 * scopes.count + (spec.rounding == Rounding::kDither ? kDitherKeyBytes : 0) +
+         (spec.has_means() ? kMeans : 0);
+}
+
+// What has no byte is 127 steps or more from zero. Of squares that add up to so many squared root
+// mean squares, no more can be so large; a step is off by its rounding to bf16.
+int64_t MostEscapes(const CodecSpec& spec, int64_t elements) {
+  constexpr double kRoundedStep = 1.01;
+  const double least = 127 * spec.step;
+  const double most = kRoundedStep * static_cast<double>(elements) / (least * least);
+  return std::min(elements, static_cast<int64_t>(most));
+}
+
+size_t EcsqMaxPayloadBytes(const CodecSpec& spec, const Scopes& scopes) {
+  return EcsqHeaderBytes(spec, scopes) + scopes.total + 4 * MostEscapes(spec, scopes.total);
 }
 
 uint32_t PackedIndexBits(int64_t n) {

@@ -50,6 +50,14 @@ UniformGrid GridOf(const CodecSpec& spec);
 constexpr int16_t kConstantTensor = INT16_MIN;
 constexpr size_t kConstantTensorBytes = 6;
 
+// ecsq: a step (bf16) per scope, the key of the noise with rounding dither, the means of the first
+// magnitudes where there are means; then a byte per element, and each code that has none as i32.
+constexpr size_t kDitherKeyBytes = 8;
+constexpr int kMeans = 4;
+size_t EcsqHeaderBytes(const CodecSpec& spec, const Scopes& scopes);
+int64_t MostEscapes(const CodecSpec& spec, int64_t elements);
+size_t EcsqMaxPayloadBytes(const CodecSpec& spec, const Scopes& scopes);
+
 // topk, threshold: what says where the kept values stood.
 enum class IndexCoding : uint8_t { kBitmap = 0, kPacked = 1, kRice = 2 };
 constexpr size_t kEntriesHeaderBytes = 8;

@@ -45,4 +45,16 @@ Error AbsmaxError(int64_t block, float absmax) {
                    static_cast<long long>(block), static_cast<double>(absmax));
 }
 
+Error StepError(int64_t scope, float step) {
+  return MakeError(absl::StatusCode::kInvalidArgument,
+                   "ecsq: step of scope %lld is %g, want 0 or a normal number",
+                   static_cast<long long>(scope), static_cast<double>(step));
+}
+
+Error EscapeError(int64_t element, int32_t code) {
+  return MakeError(absl::StatusCode::kInvalidArgument,
+                   "ecsq: code %d of element %lld behind the bytes, want one that has no byte",
+                   code, static_cast<long long>(element));
+}
+
 }  // namespace thinwire

@@ -29,4 +29,9 @@ Error CheckLargestFp8(uint32_t largest, int exponent, uint32_t most);
 // blockwise8: the error of an absmax that is no finite number or has its sign bit set.
 Error AbsmaxError(int64_t block, float absmax);
 
+// ecsq: the errors of a step that is neither zero nor a normal number, and of a code that has a
+// byte but came behind the bytes.
+Error StepError(int64_t scope, float step);
+Error EscapeError(int64_t element, int32_t code);
+
 }  // namespace thinwire

@@ -23,6 +23,7 @@ constexpr struct {
     {CodecKind::kBf16, "bf16", "the upper half of each fp32"},
     {CodecKind::kFp8, "fp8", "8-bit floats, scaled by a power of two per message"},
     {CodecKind::kUniform, "uniform", "codes of 1 to 8 bits on a uniform grid"},
+    {CodecKind::kEcsq, "ecsq", "whole multiples of a step in root mean squares, entropy-coded"},
     {CodecKind::kTopK, "topk", "the K entries of largest magnitude, and where they stood"},
     {CodecKind::kRandomK, "randomk", "K random entries; both ends draw the same positions"},
     {CodecKind::kThreshold, "threshold", "entries of at least some magnitude"},
@@ -36,6 +37,9 @@ template <typename... Parts>
 absl::Status Refuse(const CodecSpec& spec, const Parts&... parts) {
   return absl::InvalidArgumentError(absl::StrCat(Name(spec.kind), ": ", parts...));
 }
+
+// ecsq: a value is at most 2^16 root mean squares of 2^32 elements, so that codes fit 32 bits.
+constexpr double kLeastStep = 0x1p-10, kMostStep = 0x1p10;
 
 bool IsPowerOfTwo(uint32_t n) { return n != 0 && (n & (n - 1)) == 0; }
 
@@ -53,8 +57,25 @@ absl::Status CheckBits(const CodecSpec& spec) {
                 Name(spec.range));
 }
 
+absl::Status CheckRounding(const CodecSpec& spec) {
+  if (spec.rounding == Rounding::kNearest || spec.rounding == Rounding::kStochastic) {
+    return absl::OkStatus();
+  }
+  return Refuse(spec, "rounding is ", Name(spec.rounding), ", want nearest or stochastic");
+}
+
+absl::Status CheckScopeOfSupported(const CodecSpec& spec) {
+  if (spec.support == Support::kAll || spec.scope == Scope::kTensor ||
+      spec.scope == Scope::kGroup) {
+    return absl::OkStatus();
+  }
+  return Refuse(spec, "scope is ", Name(spec.scope),
+                " with support received_nonzero, want one of tensor, group");
+}
+
 absl::Status CheckUniform(const CodecSpec& spec) {
   RETURN_IF_ERROR(CheckBits(spec));
+  RETURN_IF_ERROR(CheckRounding(spec));
   const bool rotates = spec.rotation == Rotation::kHadamard;
   const uint32_t block = spec.rotation_block;
   if (rotates && (!IsPowerOfTwo(block) || block < 2 || block > (1u << 15))) {
@@ -63,11 +84,7 @@ absl::Status CheckUniform(const CodecSpec& spec) {
   if (!rotates && block != 0) {
     return Refuse(spec, "rotation_block is ", block, " without rotation, want 0");
   }
-  if (spec.support == Support::kReceivedNonzero && spec.scope != Scope::kTensor &&
-      spec.scope != Scope::kGroup) {
-    return Refuse(spec, "scope is ", Name(spec.scope),
-                  " with support received_nonzero, want one of tensor, group");
-  }
+  RETURN_IF_ERROR(CheckScopeOfSupported(spec));
   return CheckGroup(spec);
 }
 
@@ -76,6 +93,7 @@ absl::Status CheckValues(const CodecSpec& spec) {
     if (spec.range == Range::kFixedPoint) {
       return Refuse(spec, "range is fixed_point with values uniform, want min_max or max_abs");
     }
+    RETURN_IF_ERROR(CheckRounding(spec));
     return CheckBits(spec);
   }
   if (spec.group == 0) return absl::OkStatus();
@@ -135,11 +153,23 @@ absl::Status CheckThreshold(const CodecSpec& spec) {
   return CheckValues(spec);
 }
 
+absl::Status CheckEcsq(const CodecSpec& spec) {
+  if (!(spec.step >= kLeastStep && spec.step <= kMostStep)) {
+    return Refuse(spec, "step is ", spec.step, ", want ", kLeastStep, " to ", kMostStep,
+                  " root mean squares");
+  }
+  if (spec.scope == Scope::kChannel) {
+    return Refuse(spec, "scope is channel, want one of tensor, sample, token, group");
+  }
+  RETURN_IF_ERROR(CheckScopeOfSupported(spec));
+  return CheckGroup(spec);
+}
+
 auto AllFields(const CodecSpec& s) {
   return std::tie(s.kind, s.scope, s.group, s.bits, s.range, s.rounding, s.zero, s.rotation,
                   s.rotation_block, s.ratio, s.k, s.count, s.pad, s.unbiased, s.values, s.threshold,
-                  s.relative_to, s.indices, s.support, s.format, s.block, s.rank, s.per_sample,
-                  s.lossless, s.plugin);
+                  s.relative_to, s.indices, s.support, s.step, s.reconstruction, s.format, s.block,
+                  s.rank, s.per_sample, s.lossless, s.plugin);
 }
 
 }  // namespace
@@ -202,9 +232,11 @@ absl::Status CheckSpec(const CodecSpec& spec) {
     case CodecKind::kPlugin:
       if (spec.plugin != 0) return absl::OkStatus();
       return Refuse(spec, "no library, want one that was loaded");
+    case CodecKind::kEcsq:
+      return CheckEcsq(spec);
   }
   return absl::InvalidArgumentError(
-      absl::StrCat("codec: unknown number ", static_cast<int>(spec.kind), ", want 0 to 10"));
+      absl::StrCat("codec: unknown number ", static_cast<int>(spec.kind), ", want 0 to 11"));
 }
 
 bool IsCausal(const CodecSpec& spec, int64_t width) {
@@ -221,6 +253,8 @@ bool IsCausal(const CodecSpec& spec, int64_t width) {
       return true;
     case CodecKind::kUniform:
       return by_rows && (spec.rotation == Rotation::kNone || divides(spec.rotation_block));
+    case CodecKind::kEcsq:  // means are those of a whole message
+      return by_rows && !spec.has_means();
     case CodecKind::kTopK:
     case CodecKind::kRandomK:
       return by_rows && by_values;

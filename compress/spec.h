@@ -23,6 +23,7 @@ enum class CodecKind : uint8_t {
   kBlockwise8 = 8,  // SWARM's wire: absmax per block and a codebook of 256 entries
   kLowRank = 9,     // PowerSGD: P^ and Q of a warm-started power iteration
   kPlugin = 10,     // a user's own library (codec_plugin.h)
+  kEcsq = 11,       // entropy-coded scalar quantisation: unbounded integers of a step in rms
 };
 
 // Over which elements one threshold or one range is taken. Tensors are [batch, ..., channels].
@@ -40,7 +41,21 @@ enum class Range : uint8_t {
   kMaxAbs = 1,      // [-max|x|, max|x|], symmetric, odd number of levels
   kFixedPoint = 2,  // AC-SGD: fp16 scale s = max|x|, q = clip(round(2^(b-1) x / s))
 };
-enum class Rounding : uint8_t { kNearest = 0, kStochastic = 1 };
+enum class Rounding : uint8_t {
+  kNearest = 0,
+  kStochastic = 1,  // up with the probability of the fraction: unbiased
+  // ecsq only
+  kDither = 2,    // to nearest of x plus noise that the decoder subtracts: unbiased
+  kDeadZone = 3,  // towards zero from a fraction of 2/3 down: fewer bits
+};
+constexpr bool IsUnbiased(Rounding rounding) {
+  return rounding == Rounding::kStochastic || rounding == Rounding::kDither;
+}
+// ecsq: where in its cell a value is decoded.
+enum class Reconstruction : uint8_t {
+  kMean = 0,    // the mean of the values that were rounded to it
+  kCenter = 1,  // the whole number of steps
+};
 enum class Zero : uint8_t {
   kFree = 0,    // zero need not be a level
   kOnGrid = 1,  // the range is moved so that zero is a level
@@ -123,6 +138,9 @@ struct CodecSpec {
   Indices indices = Indices::kOwn;
   Support support = Support::kAll;
 
+  double step = 1;                                        // ecsq: in root mean squares of the scope
+  Reconstruction reconstruction = Reconstruction::kMean;  // ecsq
+
   Fp8Format format = Fp8Format::kE4M3;  // fp8
   uint32_t block = 0;                   // blockwise8: elements of one absmax
   uint32_t rank = 0;                    // low_rank
@@ -135,6 +153,12 @@ struct CodecSpec {
   // True if both ends need the non-zeros of the received activation (MessageContext::support).
   bool needs_support() const {
     return indices == Indices::kShared || support == Support::kReceivedNonzero;
+  }
+
+  // ecsq: whether values are decoded at the means of their cells. An unbiased rounding would not be
+  // one with them.
+  bool has_means() const {
+    return !IsUnbiased(rounding) && reconstruction == Reconstruction::kMean;
   }
 
   friend bool operator==(const CodecSpec& a, const CodecSpec& b);
@@ -153,6 +177,7 @@ const char* Name(CodecKind kind);  // "topk"
 const char* Name(Scope);
 const char* Name(Range);
 const char* Name(Rounding);
+const char* Name(Reconstruction);
 const char* Name(Zero);
 const char* Name(Rotation);
 const char* Name(Count);
@@ -170,6 +195,7 @@ absl::Status FromName(const std::string& name, CodecKind* to);
 absl::Status FromName(const std::string& name, Scope* to);
 absl::Status FromName(const std::string& name, Range* to);
 absl::Status FromName(const std::string& name, Rounding* to);
+absl::Status FromName(const std::string& name, Reconstruction* to);
 absl::Status FromName(const std::string& name, Zero* to);
 absl::Status FromName(const std::string& name, Rotation* to);
 absl::Status FromName(const std::string& name, Count* to);

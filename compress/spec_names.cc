@@ -12,7 +12,11 @@ constexpr Named<Scope> kScopeNames[] = {{Scope::kTensor, "tensor"},
 constexpr Named<Range> kRangeNames[] = {
     {Range::kMinMax, "min_max"}, {Range::kMaxAbs, "max_abs"}, {Range::kFixedPoint, "fixed_point"}};
 constexpr Named<Rounding> kRoundingNames[] = {{Rounding::kNearest, "nearest"},
-                                              {Rounding::kStochastic, "stochastic"}};
+                                              {Rounding::kStochastic, "stochastic"},
+                                              {Rounding::kDither, "dither"},
+                                              {Rounding::kDeadZone, "dead_zone"}};
+constexpr Named<Reconstruction> kReconstructionNames[] = {{Reconstruction::kMean, "mean"},
+                                                          {Reconstruction::kCenter, "center"}};
 constexpr Named<Zero> kZeroNames[] = {{Zero::kFree, "free"}, {Zero::kOnGrid, "on_grid"}};
 constexpr Named<Rotation> kRotationNames[] = {{Rotation::kNone, "none"},
                                               {Rotation::kHadamard, "hadamard"}};
@@ -37,6 +41,7 @@ constexpr Named<Lossless> kLosslessNames[] = {
 const char* Name(Scope value) { return NameIn(kScopeNames, value); }
 const char* Name(Range value) { return NameIn(kRangeNames, value); }
 const char* Name(Rounding value) { return NameIn(kRoundingNames, value); }
+const char* Name(Reconstruction value) { return NameIn(kReconstructionNames, value); }
 const char* Name(Zero value) { return NameIn(kZeroNames, value); }
 const char* Name(Rotation value) { return NameIn(kRotationNames, value); }
 const char* Name(Count value) { return NameIn(kCountNames, value); }
@@ -56,6 +61,9 @@ absl::Status FromName(const std::string& name, Range* to) {
 }
 absl::Status FromName(const std::string& name, Rounding* to) {
   return FindName("rounding", name, kRoundingNames, to);
+}
+absl::Status FromName(const std::string& name, Reconstruction* to) {
+  return FindName("reconstruction", name, kReconstructionNames, to);
 }
 absl::Status FromName(const std::string& name, Zero* to) {
   return FindName("zero", name, kZeroNames, to);

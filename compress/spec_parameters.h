@@ -102,6 +102,15 @@ void VisitAllParameters(Spec& spec, Visit&& visit) {
       show("rank", &CodecSpec::rank, kRequired);
       show("per_sample", &CodecSpec::per_sample, kOptional);
       break;
+    case CodecKind::kEcsq:
+      show("step", &CodecSpec::step, kSpelled);
+      show("scope", &CodecSpec::scope, kSpelled);
+      with(spec.scope == Scope::kGroup, "scope group",
+           [&] { show("group", &CodecSpec::group, kRequired); });
+      show("rounding", &CodecSpec::rounding, kSpelled);
+      with(!IsUnbiased(spec.rounding), "rounding nearest or dead_zone",
+           [&] { show("reconstruction", &CodecSpec::reconstruction, kOptional); });
+      break;
     case CodecKind::kPlugin:
       show("plugin", &CodecSpec::plugin, kRequired);
       break;
@@ -110,7 +119,8 @@ void VisitAllParameters(Spec& spec, Visit&& visit) {
     with(spec.indices == Indices::kOwn, "indices own",
          [&] { show("support", &CodecSpec::support, kOptional); });
   }
-  show("lossless", &CodecSpec::lossless, kOptional);
+  show_or("lossless", &CodecSpec::lossless, kOptional,
+          spec.kind == CodecKind::kEcsq ? Lossless::kEntropy : CodecSpec().lossless);
 }
 
 // The same for the parameters that matter to `spec` as it is: two specifications that are equal in
@@ -123,11 +133,11 @@ void VisitParameters(Spec& spec, Visit&& visit) {
 }
 
 // The default of `scope` where messages are sequences of tokens: a wider one is not causal, as what
-// is kept of a token then depends on those behind it. `uniform` with a support has no tokens, only
-// the entries that are left of them, and keeps the default of all messages.
+// is kept of a token then depends on those behind it. `uniform` and `ecsq` with a support have no
+// tokens, only the entries that are left of them, and keep the default of all messages.
 inline Scope DefaultScopeOfTokens(const CodecSpec& spec) {
-  const bool has_no_tokens =
-      spec.kind == CodecKind::kUniform && spec.support == Support::kReceivedNonzero;
+  const bool has_no_tokens = (spec.kind == CodecKind::kUniform || spec.kind == CodecKind::kEcsq) &&
+                             spec.support == Support::kReceivedNonzero;
   return has_no_tokens ? CodecSpec().scope : Scope::kToken;
 }
 

@@ -169,7 +169,7 @@ TEST(FromNameTest, SuggestsTheNearestName) {
   CodecKind kind;
   EXPECT_EQ(FromName("topc", &kind).message(),
             "codec: unknown \"topc\", nearest is \"topk\" (want one of none, fp16, bf16, fp8, "
-            "uniform, topk, randomk, threshold, blockwise8, low_rank, plugin)");
+            "uniform, ecsq, topk, randomk, threshold, blockwise8, low_rank, plugin)");
 }
 
 }  // namespace

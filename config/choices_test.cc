@@ -78,7 +78,7 @@ TEST(ResolveChoiceTest, RefusesAFieldOfAnotherChoice) {
 TEST(ResolveChoiceTest, RefusesUnknownAndMissingChoices) {
   EXPECT_EQ(Resolved<DirectionConfig>("{codec: topkk}"),
             "here.codec: unknown codec \"topkk\"; did you mean topk? Known: none, fp16, bf16, "
-            "fp8, uniform, topk, randomk, threshold, blockwise8, low_rank, plugin");
+            "fp8, uniform, ecsq, topk, randomk, threshold, blockwise8, low_rank, plugin");
   EXPECT_EQ(Resolved<OptimizerConfig>("{name: adam}"),
             "here.name: unknown name \"adam\"; did you mean adamw? Known: sgd, adamw");
   EXPECT_EQ(Resolved<ModelConfig>("{}"),

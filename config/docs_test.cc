@@ -124,7 +124,7 @@ TEST(ExperimentFileTest, HasEveryParameterOfEveryCodec) {
                                              !NamesACodec(field.belongs_to);
         if (!belongs) continue;
         ++rows;
-        EXPECT_EQ(field.fallback, DefaultText(use.fallback, use.presence));
+        ExpectDefault(Name(kind), DefaultText(use.fallback, use.presence), field);
         EXPECT_EQ(field.is_required, use.presence == Presence::kRequired && use.unmet == nullptr);
       }
       EXPECT_EQ(rows, 1);

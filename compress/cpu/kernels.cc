@@ -8,6 +8,7 @@
 #include "compress/cpu/combine.h"
 #include "compress/cpu/compact.h"
 #include "compress/cpu/compare.h"
+#include "compress/cpu/ecsq.h"
 #include "compress/cpu/entries.h"
 #include "compress/cpu/fp8.h"
 #include "compress/cpu/low_rank.h"
@@ -47,6 +48,8 @@ CpuCodec CodecOf(const CodecSpec& spec) {
       return {CpuBlockwise8Encode, CpuBlockwise8Decode};
     case CodecKind::kLowRank:
       return {CpuLowRankEncode, CpuLowRankDecode};
+    case CodecKind::kEcsq:
+      return {CpuEcsqEncode, CpuEcsqDecode};
     case CodecKind::kPlugin:
       break;
   }

@@ -11,40 +11,19 @@
 #include "compress/cpu/nonfinite.h"
 #include "compress/cpu/parallel.h"
 #include "compress/cpu/scan.h"
-#include "compress/cpu/scratch.h"
+#include "compress/cpu/sum_of_squares.h"
 #include "compress/cpu/threshold_unit.h"
 #include "compress/layout.h"
 
 namespace thinwire {
 namespace {
 
-double SumOfStretch(const float* x, int64_t n) {
-  double lanes[kThresholdLanes] = {};
-  int64_t i = 0;
-  for (; i + kThresholdLanes <= n; i += kThresholdLanes) {
-    for (int64_t lane = 0; lane < kThresholdLanes; ++lane) {
-      const double value = x[i + lane];
-      lanes[lane] += value * value;
-    }
-  }
-  for (; i < n; ++i) lanes[i % kThresholdLanes] += double{x[i]} * double{x[i]};
-  double sum = 0;
-  for (const double lane : lanes) sum += lane;
-  return sum;
-}
-
-double SumOfSquares(const float* x, int64_t n, int threads) {
-  static thread_local Scratch<double> memory;
-  const int64_t num_stretches = (n + kThresholdStretch - 1) / kThresholdStretch;
-  double* const stretches = memory.Get(num_stretches);
-  ForEachPart(Parts(n, threads, kThresholdStretch), [&](int, int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; i += kThresholdStretch) {
-      stretches[i / kThresholdStretch] = SumOfStretch(x + i, std::min(kThresholdStretch, end - i));
-    }
-  });
-  double sum = 0;
-  for (int64_t i = 0; i < num_stretches; ++i) sum += stretches[i];
-  return sum;
+TensorView FloatsView(const float* x, int64_t n) {
+  TensorView view;
+  view.data = const_cast<float*>(x);
+  view.rank = 1;
+  view.dims[0] = n;
+  return view;
 }
 
 // The number that the threshold is a multiple of. `count`: elements of x[0, n) that are not there
@@ -55,7 +34,7 @@ double UnitOf(const float* x, int64_t n, int64_t count, uint32_t largest, Relati
     case RelativeTo::kAbsolute:
       return 1;
     case RelativeTo::kRms:
-      return std::sqrt(SumOfSquares(x, n, threads) / static_cast<double>(count));
+      return std::sqrt(SumOfSquares(FloatsView(x, n), 0, n, threads) / static_cast<double>(count));
     case RelativeTo::kMax:
       return FloatOf(largest);
   }

@@ -8,11 +8,6 @@
 
 namespace thinwire {
 
-// The order of the sum of squares is part of the payload's definition (docs/compression.md):
-// sixteen lanes of each stretch of 4096 elements, so that vectors and thread blocks can follow it.
-constexpr int64_t kThresholdStretch = 4096;
-constexpr int64_t kThresholdLanes = 16;
-
 // Bits of the least fp32 magnitude that is at least `threshold` and not zero; of infinity if no
 // finite one is.
 HOST_DEVICE inline uint32_t LeastMagnitude(double threshold) {

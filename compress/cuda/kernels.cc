@@ -7,6 +7,7 @@
 #include "compress/cuda/combine.h"
 #include "compress/cuda/compact.h"
 #include "compress/cuda/compare.h"
+#include "compress/cuda/ecsq.h"
 #include "compress/cuda/entries.h"
 #include "compress/cuda/fp8.h"
 #include "compress/cuda/low_rank.h"
@@ -46,6 +47,8 @@ CudaCodec CodecOf(const CodecSpec& spec) {
       return {CudaBlockwise8Encode, CudaBlockwise8Decode};
     case CodecKind::kLowRank:
       return {CudaLowRankEncode, CudaLowRankDecode};
+    case CodecKind::kEcsq:
+      return {CudaEcsqEncode, CudaEcsqDecode};
     case CodecKind::kPlugin:
       break;
   }

@@ -1,6 +1,7 @@
 #include <cmath>
 
 #include "compress/cpu/entries_header.h"
+#include "compress/cpu/square_order.h"
 #include "compress/cpu/threshold_unit.h"
 #include "compress/cuda/keys.cuh"
 #include "compress/cuda/mark.h"
@@ -12,16 +13,16 @@ namespace thinwire {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kStretchesOfBlock = kThreads / static_cast<int>(kThresholdLanes);
+constexpr int kStretchesOfBlock = kThreads / static_cast<int>(kSquareLanes);
 
 // A thread per lane of a stretch: each sums its own, then all sum those in the order of lanes.
 template <typename T>
 __global__ void SumStretchesKernel(TypedKeys<T> keys, int64_t stretches, double* sums) {
-  constexpr int kLanes = static_cast<int>(kThresholdLanes);
+  constexpr int kLanes = static_cast<int>(kSquareLanes);
   const int lane = threadIdx.x % kLanes;
   const int64_t stretch = int64_t{blockIdx.x} * kStretchesOfBlock + threadIdx.x / kLanes;
-  const int64_t begin = stretch * kThresholdStretch,
-                end = min(begin + kThresholdStretch, keys.total);
+  const int64_t begin = stretch * kSquareStretch,
+                end = min(begin + kSquareStretch, keys.total);
   double of_lane = 0;
 #pragma unroll 8
   for (int64_t i = begin + lane; i < end; i += kLanes) {
@@ -55,7 +56,7 @@ struct Unit {
 template <typename T>
 Error SubmitRms(cudaStream_t stream, const Keys& keys, int64_t count, double threshold,
                 Unit* unit) {
-  const int64_t stretches = (keys.total + kThresholdStretch - 1) / kThresholdStretch;
+  const int64_t stretches = (keys.total + kSquareStretch - 1) / kSquareStretch;
   RETURN_ERROR(unit->sums.Reserve(8 * (stretches + 1)));
   RETURN_ERROR(Launch(stream, BlocksFor(stretches, kStretchesOfBlock), dim3(kThreads),
                       SumStretchesKernel<T>, As<T>(keys), stretches, unit->sums.as<double>()));

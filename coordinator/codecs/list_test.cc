@@ -22,7 +22,7 @@ const nlohmann::json& Named(const nlohmann::json& list, const std::string& name)
 
 TEST(CodecListTest, HasEveryCodecAndEveryCompensation) {
   const nlohmann::json all = Parsed();
-  EXPECT_EQ(all["codecs"].size(), 11u);
+  EXPECT_EQ(all["codecs"].size(), 12u);
   for (const char* kind : {"none", "ef", "lazy", "ef21", "aq_sgd", "ef_mixed_a", "ef_mixed_b"}) {
     EXPECT_FALSE(Named(all["feedback"], kind).is_null()) << kind;
   }

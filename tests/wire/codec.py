@@ -8,6 +8,7 @@ import zstandard
 
 import blockwise8
 import casts
+import ecsq
 import entropy
 import low_rank
 import scopes
@@ -37,6 +38,8 @@ class Spec:
     support: str = "all"
     threshold: float = 0.0
     relative_to: str = "absolute"
+    step: float = 0.0
+    reconstruction: str = "mean"
     format: str = "e4m3"
     block: int = 0
     rank: int = 0
@@ -78,7 +81,8 @@ def spec_from_text(text):
     """The Spec of "topk(k=1, scope=tensor, values=fp32)"."""
     kind, _, parameters = text.rstrip(")").partition("(")
     pairs = [pair.split("=") for pair in parameters.split(", ")] if parameters else []
-    return Spec(kind=kind, **{name: _value(value) for name, value in pairs})
+    defaults = {"lossless": "entropy"} if kind == "ecsq" else {}
+    return Spec(kind=kind, **{**defaults, **{name: _value(value) for name, value in pairs}})
 
 
 def at_level(spec, level):
@@ -125,6 +129,8 @@ def _encode_dense(x, shape, dtype, spec, key):
         return casts.encode_fp8(x, spec.format)
     if spec.kind == "blockwise8":
         return blockwise8.encode(x, spec.block)
+    if spec.kind == "ecsq":
+        return ecsq.encode(x, shape, spec, key)
     return uniform.encode(x, shape, spec, key)
 
 
@@ -141,6 +147,8 @@ def _decode_dense(payload, shape, dtype, spec):
         return casts.decode_fp8(payload, count, spec.format)
     if spec.kind == "blockwise8":
         return blockwise8.decode(payload, count, spec.block)
+    if spec.kind == "ecsq":
+        return ecsq.decode(payload, shape, spec)
     return uniform.decode(payload, shape, spec)
 
 

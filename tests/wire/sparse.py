@@ -9,6 +9,7 @@ import numpy as np
 import casts
 import positions
 import scopes
+import squares
 import streams
 import uniform
 from floats import F32
@@ -77,21 +78,6 @@ def _largest(x, ids, supported, spec):
     return np.sort(np.concatenate(kept)) if kept else np.zeros(0, dtype=np.int64)
 
 
-def _sum_of_squares(x):
-    total = 0.0
-    for start in range(0, x.size, 4096):
-        squares = np.square(x[start : start + 4096].astype(np.float64))
-        lanes = [0.0] * 16
-        for lane in range(16):
-            for square in squares[lane::16]:
-                lanes[lane] += float(square)
-        run = 0.0
-        for lane in lanes:
-            run += lane
-        total += run
-    return total
-
-
 def _above_threshold(x, supported, spec):
     members = np.where(supported, x, F32(0))
     unit = 1.0
@@ -99,7 +85,7 @@ def _above_threshold(x, supported, spec):
         unit = float(np.abs(members).max()) if members.size else 0.0
     elif spec.relative_to == "rms":
         count = int(supported.sum())
-        unit = math.sqrt(_sum_of_squares(x[supported]) / count) if count else 0.0
+        unit = math.sqrt(squares.total(members) / count) if count else 0.0
     limit = spec.threshold * unit
     return np.flatnonzero((np.abs(members).astype(np.float64) >= limit) & (members != 0))
 

@@ -1,0 +1,13 @@
+// The order in which a sum of squares is taken, the same on CPU and GPU. It is part of the
+// payload's definition (docs/compression.md): sixteen lanes of each stretch of 4096 elements, so
+// that vectors and thread blocks can follow it.
+#pragma once
+
+#include <cstdint>
+
+namespace thinwire {
+
+constexpr int64_t kSquareStretch = 4096;
+constexpr int64_t kSquareLanes = 16;
+
+}  // namespace thinwire

@@ -1,0 +1,175 @@
+#include "compress/cpu/whole_steps.h"
+
+#include "compress/cpu/ecsq_header.h"
+
+// Each SIMD target compiles this file once more, from foreach_target.h on.
+// clang-format off
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "compress/cpu/whole_steps.cc"
+#include "hwy/foreach_target.h"
+#include "hwy/highway.h"
+#include "compress/cpu/partial-inl.h"
+// clang-format on
+
+HWY_BEFORE_NAMESPACE();
+namespace thinwire {
+namespace HWY_NAMESPACE {
+
+using F32 = hn::ScalableTag<float>;
+using I32 = hn::RebindToSigned<F32>;
+using U32 = hn::RebindToUnsigned<F32>;
+using U8 = hn::Rebind<uint8_t, F32>;
+using Floats = hn::Vec<F32>;
+using Ints = hn::Vec<I32>;
+constexpr size_t kLanes = hn::MaxLanes(F32());
+
+// 24 bits of each random number, as a number in [0, 1).
+HWY_INLINE Floats Chances(const uint32_t* random, size_t left) {
+  const auto bits = hn::BitCast(I32(), hn::ShiftRight<8>(LoadPart(U32(), random, left)));
+  return hn::Mul(hn::ConvertTo(F32(), bits), hn::Set(F32(), 0x1p-24f));
+}
+HWY_INLINE Floats Dithers(const uint32_t* random, size_t left) {
+  return hn::Sub(Chances(random, left), hn::Set(F32(), 0.5f));
+}
+
+template <Rounding kRounding>
+HWY_INLINE Ints Rounded(Floats y, const uint32_t* random, size_t left) {
+  switch (kRounding) {
+    case Rounding::kNearest:
+      break;
+    case Rounding::kStochastic: {
+      const auto whole = hn::Floor(y);
+      const auto up = hn::Lt(Chances(random, left), hn::Sub(y, whole));
+      return hn::ConvertTo(I32(), hn::Add(whole, hn::IfThenElseZero(up, hn::Set(F32(), 1.0f))));
+    }
+    case Rounding::kDither:
+      return hn::NearestInt(hn::Add(y, Dithers(random, left)));
+    case Rounding::kDeadZone: {
+      const auto magnitude = hn::Add(hn::Abs(y), hn::Set(F32(), 1.0f / 3));
+      return hn::ConvertTo(I32(), hn::CopySign(hn::Floor(magnitude), y));
+    }
+  }
+  return hn::NearestInt(y);
+}
+
+// Sums of a block, whose elements are too few to overflow 32 bits in a lane.
+struct CellLanes {
+  Ints count[kMeans], fractions[kMeans];
+
+  CellLanes() {
+    for (int m = 0; m < kMeans; ++m) count[m] = fractions[m] = hn::Zero(I32());
+  }
+  HWY_INLINE void Add(Floats y, Ints codes) {
+    const auto magnitude = hn::Abs(codes);
+    const auto above = hn::Sub(hn::Abs(y), hn::ConvertTo(F32(), magnitude));
+    const auto fraction = hn::NearestInt(hn::Mul(above, hn::Set(F32(), kFractionUnit)));
+    for (int m = 0; m < kMeans; ++m) {
+      const auto is_m = hn::Eq(magnitude, hn::Set(I32(), m + 1));
+      count[m] = hn::Add(count[m], hn::IfThenElseZero(is_m, hn::Set(I32(), 1)));
+      fractions[m] = hn::Add(fractions[m], hn::IfThenElseZero(is_m, fraction));
+    }
+  }
+  void AddTo(CellSums* sums) const {
+    HWY_ALIGN int32_t lanes[kLanes];
+    const auto sum = [&lanes](Ints v) {
+      hn::Store(v, I32(), lanes);
+      int64_t sum = 0;
+      for (const int32_t lane : lanes) sum += lane;
+      return sum;
+    };
+    for (int m = 0; m < kMeans; ++m) {
+      sums->count[m] += sum(count[m]);
+      sums->fractions[m] += sum(fractions[m]);
+    }
+  }
+};
+
+template <Rounding kRounding, bool kSums>
+HWY_INLINE uint32_t ToWholeStepsAll(const float* HWY_RESTRICT x, size_t n, float step,
+                                    const uint32_t* HWY_RESTRICT random,
+                                    int32_t* HWY_RESTRICT codes, uint8_t* HWY_RESTRICT bytes,
+                                    CellSums* sums) {
+  const auto steps = hn::Set(F32(), step);
+  CellLanes cells;
+  auto largest = hn::Zero(U32());
+  for (size_t i = 0; i < n; i += kLanes) {
+    const size_t left = n - i;
+    PrefetchPage(x + i);
+    const auto y = hn::Div(LoadPart(F32(), x + i, left), steps);
+    const auto code = Rounded<kRounding>(y, random == nullptr ? nullptr : random + i, left);
+    if (kSums) cells.Add(y, code);
+    const auto zigzag =
+        hn::BitCast(U32(), hn::Xor(hn::ShiftLeft<1>(code), hn::BroadcastSignBit(code)));
+    const auto byte = hn::Min(zigzag, hn::Set(U32(), kEscape));
+    // What stands in the lanes behind the last element is zero plus noise: no large code.
+    largest = hn::Max(largest, zigzag);
+    StorePart(code, I32(), codes + i, left);
+    StorePart(hn::DemoteTo(U8(), hn::BitCast(I32(), byte)), U8(), bytes + i, left);
+  }
+  if (kSums) cells.AddTo(sums);
+  return hn::GetLane(hn::MaxOfLanes(U32(), largest));
+}
+
+uint32_t ToWholeStepsImpl(const float* x, size_t n, float step, Rounding rounding,
+                          const uint32_t* random, int32_t* codes, uint8_t* bytes, CellSums* sums) {
+  const auto run = [&](auto all) { return all(x, n, step, random, codes, bytes, sums); };
+  switch (rounding) {
+    case Rounding::kNearest:
+      return sums == nullptr ? run(ToWholeStepsAll<Rounding::kNearest, false>)
+                             : run(ToWholeStepsAll<Rounding::kNearest, true>);
+    case Rounding::kStochastic:
+      return run(ToWholeStepsAll<Rounding::kStochastic, false>);
+    case Rounding::kDither:
+      return run(ToWholeStepsAll<Rounding::kDither, false>);
+    case Rounding::kDeadZone:
+      return sums == nullptr ? run(ToWholeStepsAll<Rounding::kDeadZone, false>)
+                             : run(ToWholeStepsAll<Rounding::kDeadZone, true>);
+  }
+  return 0;
+}
+
+void FromWholeStepsImpl(const uint8_t* HWY_RESTRICT bytes, size_t n, float step,
+                        const float* HWY_RESTRICT means, const uint32_t* HWY_RESTRICT random,
+                        float* HWY_RESTRICT x) {
+  const auto steps = hn::Set(F32(), step);
+  const auto most = hn::Set(F32(), kMaxBFloat), least = hn::Neg(most);
+  for (size_t i = 0; i < n; i += kLanes) {
+    const size_t left = n - i;
+    const auto zigzag = hn::PromoteTo(I32(), LoadPart(U8(), bytes + i, left));
+    const auto odd = hn::And(zigzag, hn::Set(I32(), 1));
+    const auto code = hn::Xor(hn::ShiftRight<1>(zigzag), hn::Sub(hn::Zero(I32()), odd));
+    const auto magnitude = hn::Abs(code);
+    auto mean = hn::Zero(F32());
+    for (int m = 0; m < kMeans; ++m) {
+      const auto is_m = hn::RebindMask(F32(), hn::Eq(magnitude, hn::Set(I32(), m + 1)));
+      mean = hn::IfThenElse(is_m, hn::Set(F32(), means[m]), mean);
+    }
+    const auto signed_code = hn::ConvertTo(F32(), code);
+    auto y = hn::CopySign(hn::Add(hn::Abs(signed_code), mean), signed_code);
+    if (random != nullptr) y = hn::Sub(y, Dithers(random + i, left));
+    const auto value = hn::Min(hn::Max(hn::Mul(y, steps), least), most);
+    StorePart(value, F32(), x + i, left);
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace thinwire
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace thinwire {
+
+HWY_EXPORT(ToWholeStepsImpl);
+HWY_EXPORT(FromWholeStepsImpl);
+
+uint32_t ToWholeSteps(const float* x, size_t n, float step, Rounding rounding,
+                      const uint32_t* random, int32_t* codes, uint8_t* bytes, CellSums* sums) {
+  return HWY_DYNAMIC_DISPATCH(ToWholeStepsImpl)(x, n, step, rounding, random, codes, bytes, sums);
+}
+void FromWholeSteps(const uint8_t* bytes, size_t n, float step, const float* means,
+                    const uint32_t* random, float* x) {
+  HWY_DYNAMIC_DISPATCH(FromWholeStepsImpl)(bytes, n, step, means, random, x);
+}
+
+}  // namespace thinwire
+#endif  // HWY_ONCE

@@ -1,0 +1,33 @@
+// Values to whole numbers of steps, and back: the loops of ecsq.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "compress/layout.h"
+#include "compress/spec.h"
+
+namespace thinwire {
+
+// Of the values whose code is of magnitude 1, 2, ... kMeans: how many, and by how many 2^-16 steps
+// they lie above it.
+struct CellSums {
+  int64_t count[kMeans] = {};
+  int64_t fractions[kMeans] = {};
+};
+
+// codes[i] of y = x[i] / step, and the byte that stands for it. nearest: to nearest, ties to even;
+// stochastic: up with the probability of the fraction, as quantize.h; dither: to nearest of y plus
+// Dither(random[i]); dead_zone: the magnitude down from |y| + 1/3. `random`: of the latter two
+// unused. Adds to *sums if that is not null. Returns the largest zigzag of a code. Requires step >
+// 0.
+uint32_t ToWholeSteps(const float* x, size_t n, float step, Rounding rounding,
+                      const uint32_t* random, int32_t* codes, uint8_t* bytes, CellSums* sums);
+
+// x[i] = (code + mean of its magnitude - Dither(random[i])) * step, clipped to finite numbers of
+// bf16, of the codes that the bytes stand for; kEscape counts as a code. `means`: of kMeans
+// magnitudes, in steps, or zeros. Null `random`: no noise.
+void FromWholeSteps(const uint8_t* bytes, size_t n, float step, const float* means,
+                    const uint32_t* random, float* x);
+
+}  // namespace thinwire
