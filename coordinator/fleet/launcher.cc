@@ -224,8 +224,8 @@ absl::Status LocalStages::Restart(int stage) {
 }
 
 void LocalStages::Stop(absl::Duration grace) {
-  if (lifeline_[1] >= 0) close(std::exchange(lifeline_[1], -1));  // the reader sees the end
   Unwatch();
+  if (lifeline_[1] >= 0) close(std::exchange(lifeline_[1], -1));  // the reader sees the end
   for (pid_t process : processes_) {
     if (process > 0) kill(-process, SIGTERM);
   }

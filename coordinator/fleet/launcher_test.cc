@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
@@ -140,6 +141,16 @@ TEST_F(LocalStagesTest, ADeadChildIsReportedWithItsSignalAndItsLastWords) {
   EXPECT_THAT(std::string(failure.status.message()),
               AllOf(StartsWith("stage 1 (process "), HasSubstr("was killed by signal 9 (Killed)"),
                     HasSubstr("listening at")));
+}
+
+TEST_F(LocalStagesTest, ChildrenThatStopEndsAreNotReported) {
+  std::atomic<int> deaths = 0;
+  for (int i = 0; i < 20; ++i) {
+    auto stages = Start();
+    stages->Watch([&deaths](const Failure&) { ++deaths; });
+    stages->Stop();
+  }
+  EXPECT_EQ(deaths, 0);
 }
 
 TEST_F(LocalStagesTest, AStageThatFailsAtStartIsAnErrorWithItsCodeAndLastWords) {
