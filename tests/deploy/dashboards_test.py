@@ -19,7 +19,8 @@ import time
 from prometheus_process import prometheus_of_files, wait_for
 from stage_servers import running, stage_servers
 
-# With feedback, so that there are residuals.
+# With feedback, so that there are residuals, and with epochs enough for several scrapes of the stages,
+# which Prometheus finds some seconds after the run has begun.
 EXPERIMENT = """
 name: watched
 model: {name: resnet8, width: 8}
@@ -29,7 +30,7 @@ compression:
   activations: {codec: uniform, bits: 4}
   gradients: {codec: topk, ratio: 0.2, feedback: ef}
 optimizer: {name: sgd, lr: 0.02, momentum: 0.9}
-epochs: 24
+epochs: 72
 metrics: {error_every: 5}
 device: cpu
 """
