@@ -213,7 +213,9 @@ TEST(EcsqTest, ZerosTinyAndHugeNumbersAreCarried) {
   // Two and a half steps would be rounded beyond the largest number.
   std::vector<float> x(20, std::numeric_limits<float>::max() / 2.51f);
   x[0] = std::numeric_limits<float>::max();
-  for (const float y : *RoundTrip(Ecsq(0.9), TensorOf(x))) EXPECT_TRUE(std::isfinite(y));
+  const std::vector<float> decoded = *RoundTrip(Ecsq(0.9), TensorOf(x));
+  EXPECT_TRUE(
+      std::all_of(decoded.begin(), decoded.end(), [](float y) { return std::isfinite(y); }));
   for (const float value : {NAN, INFINITY}) {
     const auto payload = EncodeToBytes(Ecsq(1), TensorOf({0, value}));
     EXPECT_EQ(payload.status().code(), absl::StatusCode::kOutOfRange);
