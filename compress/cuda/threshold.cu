@@ -21,8 +21,7 @@ __global__ void SumStretchesKernel(TypedKeys<T> keys, int64_t stretches, double*
   constexpr int kLanes = static_cast<int>(kSquareLanes);
   const int lane = threadIdx.x % kLanes;
   const int64_t stretch = int64_t{blockIdx.x} * kStretchesOfBlock + threadIdx.x / kLanes;
-  const int64_t begin = stretch * kSquareStretch,
-                end = min(begin + kSquareStretch, keys.total);
+  const int64_t begin = stretch * kSquareStretch, end = min(begin + kSquareStretch, keys.total);
   double of_lane = 0;
 #pragma unroll 8
   for (int64_t i = begin + lane; i < end; i += kLanes) {
