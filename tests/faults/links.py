@@ -121,12 +121,12 @@ def set_clock(seconds):
     time.clock_settime(time.CLOCK_REALTIME, time.time() + seconds)
 
 
-def jump(cluster, seconds, fault=None):
-    """The time of day jumps, a fault comes or some time passes, and it jumps back."""
+def jump(cluster, seconds, fault=lambda _: time.sleep(10)):
+    """The time of day jumps, a fault comes, by default nothing for some time, and it jumps back."""
     set_clock(seconds)
     try:
         time.sleep(1)
-        fault(cluster) if fault else time.sleep(10)
+        fault(cluster)
     finally:
         set_clock(-seconds)
 
@@ -148,9 +148,8 @@ CLOCK_FAULTS = {
 }
 
 
-def befall(args, name, folder):
+def befall(args, experiment, spares, fault, folder):
     """A run with that fault: (exit code, seconds that it took, restarts as the summary has them, its folder)."""
-    experiment, spares, fault, _ = (FAULTS | CLOCK_FAULTS)[name]
     folder.mkdir()
     with Network(["c", *(str(i) for i in range(STAGES + spares))]):
         cluster = Cluster(args, experiment, folder / "cluster", spares)
@@ -191,12 +190,12 @@ def main():
     failures, wanted = 0, {}
     with tempfile.TemporaryDirectory() as work:
         work = pathlib.Path(work)
-        for number, (name, (experiment, _, _, allowed)) in enumerate(faults.items()):
+        for number, (name, (experiment, spares, fault, allowed)) in enumerate(faults.items()):
             if not re.search(args.only, name):
                 continue
             if experiment not in wanted:
                 wanted[experiment] = undisturbed(args, experiment, work / f"undisturbed{len(wanted)}")
-            code, seconds, restarts, run = befall(args, name, work / f"{number}")
+            code, seconds, restarts, run = befall(args, experiment, spares, fault, work / f"{number}")
             is_equal = code == 0 and kills.result(run) == wanted[experiment]
             is_good = is_equal and len(restarts) in allowed
             failures += not is_good
