@@ -50,6 +50,8 @@ fi
 echo "setup.sh: installing ${missing[*]}"
 export DEBIAN_FRONTEND=noninteractive
 "${as_root[@]}" apt-get update -q -o Acquire::Retries=3 >/dev/null
+# Java's alternatives want the folder of the manual pages, which slim images lack.
+"${as_root[@]}" mkdir -p /usr/share/man/man1
 # A configuration file of the user's stays as it is: nobody is there to be asked.
 "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends \
   -o Dpkg::Options::=--force-confdef -o Dpkg::Options::=--force-confold "${missing[@]}" >/dev/null
