@@ -1,19 +1,27 @@
-// An entropy coder of byte strings: range asymmetric numeral systems (Duda, arXiv 1311.2540) with
-// one table of frequencies per string and eight interleaved states (Giesen, arXiv 1402.3392). Its
-// frames are in docs/compression.md.
+// An entropy coder of byte strings: frames of range asymmetric numeral systems, whose tables of
+// frequencies they hold. Their form is in docs/compression.md.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 
 namespace thinwire {
 
+// Where a string has zigzag codes of a tensor, a byte each, and how far before one those stand that
+// are likely to be of its size: at least 1, in codes.
+struct CodesPlace {
+  size_t begin = 0, count = 0;
+  std::vector<uint32_t> distances;
+};
+
 // `bytes` as one frame, in this thread's memory until its next call; empty if the frame would not
-// be shorter. Equal bytes give equal frames.
-absl::Span<const uint8_t> EntropyFrame(absl::Span<const uint8_t> bytes);
+// be shorter. The codes, if there are any, have tables by the size of their neighbours where that
+// saves anything. Equal bytes give equal frames.
+absl::Span<const uint8_t> EntropyFrame(absl::Span<const uint8_t> bytes, const CodesPlace& codes);
 
 // What one frame holds, in this thread's memory until its next call. InvalidArgument unless `frame`
 // is exactly one valid frame of at most `most` bytes; whatever it says, no more memory than `most`

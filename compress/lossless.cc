@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "compress/entropy_frame.h"
+#include "compress/layout.h"
 #include "compress/zstd_frame.h"
 
 namespace thinwire {
@@ -15,14 +16,33 @@ namespace {
 constexpr uint8_t kStored = 0;
 
 // Each in this thread's memory until its next call; Frame is empty where that would not be shorter.
-absl::StatusOr<absl::Span<const uint8_t>> Frame(Lossless lossless,
-                                                absl::Span<const uint8_t> bytes) {
-  return lossless == Lossless::kEntropy ? EntropyFrame(bytes) : ZstdFrame(bytes);
+absl::StatusOr<absl::Span<const uint8_t>> Frame(Lossless lossless, absl::Span<const uint8_t> bytes,
+                                                const CodesPlace& codes) {
+  return lossless == Lossless::kEntropy ? EntropyFrame(bytes, codes) : ZstdFrame(bytes);
 }
 absl::StatusOr<absl::Span<const uint8_t>> ReadFrame(Lossless lossless,
                                                     absl::Span<const uint8_t> frame, size_t most) {
   return lossless == Lossless::kEntropy ? ReadEntropyFrame(frame, most)
                                         : ReadZstdFrame(frame, most);
+}
+
+// Where ecsq's payload of a tensor has the codes. Like each other are those of the channels before,
+// and those of the channel at the positions before, beside and above.
+CodesPlace CodesOf(const CodecSpec& spec, const Shape& shape) {
+  if (spec.kind != CodecKind::kEcsq || spec.needs_support() || shape.elements() == 0) return {};
+  const Scopes scopes = ScopesOf(shape, spec.scope, spec.group);
+  CodesPlace place{EcsqHeaderBytes(spec, scopes), static_cast<size_t>(shape.elements()), {}};
+  const auto add = [&](int64_t distance) {
+    if (0 < distance && distance < shape.elements()) {
+      place.distances.push_back(static_cast<uint32_t>(distance));
+    }
+  };
+  const int64_t left = shape[shape.rank() - 1];
+  for (const int64_t distance : {int64_t{1}, int64_t{2}, left, 2 * left, 4 * left}) add(distance);
+  if (shape.rank() < 4) return place;
+  const int64_t up = left * shape[shape.rank() - 2];
+  for (const int64_t distance : {up, 2 * up, up - left, up + left}) add(distance);
+  return place;
 }
 
 class LosslessCodec final : public Codec {
@@ -42,7 +62,8 @@ class LosslessCodec final : public Codec {
                                                      MaxPayloadBytes(x.shape(), x.dtype())));
     }
     ASSIGN_OR_RETURN(const size_t bytes, inner_->Encode(x, context, payload.subspan(1)));
-    ASSIGN_OR_RETURN(const auto frame, Frame(spec().lossless, payload.subspan(1, bytes)));
+    ASSIGN_OR_RETURN(const auto frame,
+                     Frame(spec().lossless, payload.subspan(1, bytes), CodesOf(spec(), x.shape())));
     if (frame.empty()) {
       payload[0] = kStored;
       return 1 + bytes;

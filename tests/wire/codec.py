@@ -104,8 +104,10 @@ def content(payload, spec):
     if spec.lossless == "none":
         return payload
     if spec.lossless == "entropy":
-        whole = payload[1:] if payload[0] == 0 else entropy.decode(payload[1:])
-        frame = entropy.encode(whole)
+        whole, choice = payload[1:], entropy.Choice()
+        if payload[0] != 0:
+            whole, choice = entropy.decode(payload[1:])
+        frame = entropy.encode(whole, choice)
         wanted = b"\0" + whole if frame is None else b"\2" + frame
         assert payload == wanted, f"{len(whole)} bytes: not the frame that the page says"
         return whole

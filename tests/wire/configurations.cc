@@ -240,6 +240,10 @@ absl::StatusOr<std::vector<RecordedRun>> AllRecordedRuns() {
   two_cuts.push_back("compression.boundaries.b.gradients.codec=fp8");
   RETURN_IF_ERROR(runs.Add("two_cuts", two_cuts));
   RETURN_IF_ERROR(runs.Add("two_chunks", {}, kTwoChunks));
+  std::vector<std::string> neighbours =
+      Both("codec: ecsq, step: 0.2", "codec: ecsq, step: 0.5, rounding: dither");
+  neighbours.insert(neighbours.end(), {"data.batch_size=4", "data.limit=4"});
+  RETURN_IF_ERROR(runs.Add("ecsq_neighbours", neighbours, kTwoChunks));
   return runs.Take();
 }
 

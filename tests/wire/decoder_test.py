@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 
+import entropy
 import frame_examples
 import recording
 import worked_examples
@@ -52,6 +53,7 @@ def main():
             except AssertionError as error:
                 print(f"{run.name}: {error}")
                 failed += 1
+    assert entropy.frames_with_neighbours > 0, "no message has codes with neighbours"
     print(f"{failed} runs are not what the pages say")
     return failed > 0
 

@@ -1,16 +1,45 @@
-"""The entropy coder of docs/compression.md: frames of byte strings, with one table of frequencies."""
+"""The entropy coder of docs/compression.md: frames of byte strings."""
 import struct
 
-SCALE_BITS, LANES, LEAST_STATE = 12, 8, 1 << 16
+SCALE_BITS, STATES, LEAST_STATE, SUMS = 12, 16, 1 << 16, 16
 SCALE = 1 << SCALE_BITS
 
+frames_with_neighbours = 0  # of those that were decoded
 
-def _scaled(data):
-    """Frequencies that add up to 2^12, of every byte."""
-    counts = [0] * 256
-    for byte in data:
-        counts[byte] += 1
-    scaled = [max(1, (2 * c * SCALE + len(data)) // (2 * len(data))) if c else 0 for c in counts]
+
+class Choice:
+    """What an encoder chooses: which bytes have neighbours, where these stand, and which of their sums
+    share a table."""
+
+    def __init__(self, neighbours=(), begin=0, count=0, boundaries=0):
+        self.neighbours, self.begin, self.count, self.boundaries = tuple(neighbours), begin, count, boundaries
+
+    @property
+    def num_contexts(self):
+        return 1 + bin(self.boundaries).count("1")
+
+    def head(self):
+        """What a frame says of it."""
+        head = bytes([len(self.neighbours)])
+        if self.neighbours:
+            head += struct.pack("<IIH", self.begin, self.count, self.boundaries)
+            head += struct.pack(f"<{len(self.neighbours)}I", *self.neighbours)
+        return head
+
+    def context(self, rows, row, state):
+        """That of the code of a state in a row, of which only earlier rows are looked at."""
+        if not self.neighbours:
+            return 0
+        total = sum((rows[(row - n) * STATES + state] + 1) // 2 for n in self.neighbours if n <= row)
+        return bin(self.boundaries & ((2 << min(total, SUMS - 1)) - 1)).count("1")
+
+
+def _scaled(counts):
+    """Frequencies that add up to 2^12."""
+    total = sum(counts)
+    if total == 0:
+        return [SCALE] + 255 * [0]
+    scaled = [max(1, (2 * c * SCALE + total) // (2 * total)) if c else 0 for c in counts]
     while sum(scaled) < SCALE:
         scaled[max(range(256), key=lambda s: (counts[s] << 16) // (2 * scaled[s] + 1))] += 1
     while sum(scaled) > SCALE:
@@ -43,46 +72,98 @@ def _starts(scaled):
     return starts
 
 
-def encode(data):
+def _num_rows(count):
+    return (count + STATES - 1) // STATES
+
+
+def _to_rows(codes):
+    """Sixteen stretches side by side."""
+    length = _num_rows(len(codes))
+    padded = codes + bytes(length * STATES - len(codes))
+    return bytes(padded[s * length + j] for j in range(length) for s in range(STATES))
+
+
+def _from_rows(rows, count):
+    length = _num_rows(count)
+    return bytes(rows[j * STATES + s] for s in range(STATES) for j in range(length))[:count]
+
+
+def encode(data, choice):
     """The frame, or None where it would not be shorter."""
     if not data:
         return None
-    scaled = _scaled(data)
-    starts = _starts(scaled)
-    states, words = [LEAST_STATE] * LANES, []
-    for i in reversed(range(len(data))):
-        frequency, x = scaled[data[i]], states[i % LANES]
+    end = choice.begin + choice.count
+    coded, uncoded = data, b""
+    if choice.neighbours:
+        coded, uncoded = _to_rows(data[choice.begin : end]), data[: choice.begin] + data[end:]
+    contexts = [choice.context(coded, *divmod(i, STATES)) for i in range(len(coded))]
+    counts = [256 * [0] for _ in range(choice.num_contexts)]
+    for context, byte in zip(contexts, coded):
+        counts[context][byte] += 1
+    tables = [_scaled(of_context) for of_context in counts]
+    starts = [_starts(table) for table in tables]
+    states, words = [LEAST_STATE] * STATES, []
+    for i in reversed(range(len(coded))):
+        context, byte = contexts[i], coded[i]
+        frequency, x = tables[context][byte], states[i % STATES]
         if x >= frequency << 20:
             words.append(x & 0xFFFF)
             x >>= 16
-        states[i % LANES] = (x // frequency << SCALE_BITS) + x % frequency + starts[data[i]]
-    frame = struct.pack("<I", len(data)) + _table(scaled) + struct.pack("<8I", *states)
+        states[i % STATES] = (x // frequency << SCALE_BITS) + x % frequency + starts[context][byte]
+    frame = struct.pack("<I", len(data)) + choice.head() + uncoded
+    frame += b"".join(map(_table, tables)) + struct.pack(f"<{STATES}I", *states)
     frame += struct.pack(f"<{len(words)}H", *reversed(words))
     return frame if len(frame) < len(data) else None
 
 
+class _Reader:
+    def __init__(self, frame):
+        self.frame, self.at = frame, 0
+
+    def next(self, layout):
+        """The numbers of a layout of struct."""
+        values = struct.unpack_from("<" + layout, self.frame, self.at)
+        self.at += struct.calcsize("<" + layout)
+        return values
+
+    def table(self):
+        """The frequencies of the bytes 0 to 255."""
+        scaled = []
+        while len(scaled) < 256:
+            (first,) = self.next("B")
+            if first == 0:
+                scaled += [0] * (self.next("B")[0] + 1)
+            else:
+                scaled.append(first if first < 128 else (first - 128) * 256 + self.next("B")[0])
+        assert len(scaled) == 256 and sum(scaled) == SCALE, (len(scaled), sum(scaled))
+        return scaled
+
+
 def decode(frame):
-    """What a frame holds."""
-    (length,) = struct.unpack_from("<I", frame)
-    at, scaled = 4, []
-    while len(scaled) < 256:
-        first, second = frame[at], frame[at + 1]
-        if first == 0:
-            scaled += [0] * (second + 1)
-        else:
-            scaled.append(first if first < 128 else (first - 128) * 256 + second)
-        at += 1 if 0 < first < 128 else 2
-    assert len(scaled) == 256 and sum(scaled) == SCALE, (len(scaled), sum(scaled))
-    starts = _starts(scaled)
-    byte_of = [s for s in range(256) for _ in range(scaled[s])]
-    states = list(struct.unpack_from("<8I", frame, at))
-    words = iter(struct.unpack(f"<{(len(frame) - at - 32) // 2}H", frame[at + 32 :]))
+    """What a frame holds, and its encoder's choice."""
+    global frames_with_neighbours
+    reader = _Reader(frame)
+    length, num_neighbours = reader.next("IB")
+    choice, num_coded = Choice(), length
+    frames_with_neighbours += num_neighbours > 0
+    if num_neighbours:
+        begin, count, boundaries = reader.next("IIH")
+        choice = Choice(reader.next(f"{num_neighbours}I"), begin, count, boundaries)
+        num_coded = _num_rows(count) * STATES
+        uncoded = bytes(reader.next(f"{length - count}B"))
+    tables = [reader.table() for _ in range(choice.num_contexts)]
+    starts = [_starts(table) for table in tables]
+    byte_of = [[s for s in range(256) for _ in range(table[s])] for table in tables]
+    states = list(reader.next(f"{STATES}I"))
+    words = iter(reader.next(f"{(len(frame) - reader.at) // 2}H"))
     out = bytearray()
-    for i in range(length):
-        x = states[i % LANES]
-        byte = byte_of[x % SCALE]
-        x = scaled[byte] * (x >> SCALE_BITS) + x % SCALE - starts[byte]
-        states[i % LANES] = x if x >= LEAST_STATE else x << 16 | next(words)
+    for i in range(num_coded):
+        context, x = choice.context(out, *divmod(i, STATES)), states[i % STATES]
+        byte = byte_of[context][x % SCALE]
+        x = tables[context][byte] * (x >> SCALE_BITS) + x % SCALE - starts[context][byte]
+        states[i % STATES] = x if x >= LEAST_STATE else x << 16 | next(words)
         out.append(byte)
-    assert states == [LEAST_STATE] * LANES and next(words, None) is None
-    return bytes(out)
+    assert states == [LEAST_STATE] * STATES and next(words, None) is None
+    if num_neighbours:
+        out = uncoded[:begin] + _from_rows(out, count) + uncoded[begin:]
+    return bytes(out), choice

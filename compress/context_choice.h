@@ -1,0 +1,35 @@
+// By which neighbours the entropy coder foretells how large a code is, and which sums of them share
+// a table: chosen for each string, by what it saves.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "absl/types/span.h"
+#include "compress/cpu/rans.h"
+
+namespace thinwire {
+
+// How often each byte is there, for each sum of its neighbours.
+using SumCounts = std::array<Frequencies, kSums>;
+
+class SumCounter {
+ public:
+  // `sums` of a byte each.
+  void Add(absl::Span<const uint8_t> bytes, const uint8_t* sums);
+  SumCounts Total() const;
+
+ private:
+  // They take turns: a run of equal bytes does not wait for itself.
+  SumCounts even_ = {}, odd_ = {};
+};
+
+// Of those that are so many rows before a code, which to look at; none if one table for all codes
+// is likely to take as few bytes. Looks at a part of the codes if they are many.
+Neighbours ChooseNeighbours(absl::Span<const uint8_t> rows, absl::Span<const uint32_t> distances);
+
+// Bit s is set where sums from s on have another table than those below, so that codes and tables
+// take the fewest bits. Bit 0 is not.
+uint16_t ChooseBoundaries(const SumCounts& counts);
+
+}  // namespace thinwire

@@ -1,0 +1,91 @@
+#include "compress/cpu/stretches.h"
+
+#include <algorithm>
+
+// Each SIMD target compiles this file once more, from foreach_target.h on.
+// clang-format off
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "compress/cpu/stretches.cc"
+#include "hwy/foreach_target.h"
+#include "hwy/highway.h"
+// clang-format on
+
+HWY_BEFORE_NAMESPACE();
+namespace thinwire {
+namespace HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+using U8 = hn::FixedTag<uint8_t, kStates>;
+using Row = hn::Vec<U8>;
+
+// Row i of `from` becomes column i of `to`. Four times the first half of the rows is shuffled with
+// the second, as cards are, byte by byte: each time the bits of a byte's place, four of its row and
+// four of its column, turn by one.
+HWY_INLINE void Transpose(const uint8_t* HWY_RESTRICT from, size_t from_stride,
+                          uint8_t* HWY_RESTRICT to, size_t to_stride) {
+  constexpr size_t kHalf = kStates / 2;
+  Row a[kStates], b[kStates];
+  for (size_t i = 0; i < kStates; ++i) a[i] = hn::LoadU(U8(), from + i * from_stride);
+  const auto shuffle = [](const Row* HWY_RESTRICT x, Row* HWY_RESTRICT y) HWY_ATTR {
+    for (size_t i = 0; i < kHalf; ++i) {
+      y[2 * i] = hn::InterleaveLower(U8(), x[i], x[i + kHalf]);
+      y[2 * i + 1] = hn::InterleaveUpper(U8(), x[i], x[i + kHalf]);
+    }
+  };
+  shuffle(a, b);
+  shuffle(b, a);
+  shuffle(a, b);
+  shuffle(b, a);
+  for (size_t i = 0; i < kStates; ++i) hn::StoreU(a[i], U8(), to + i * to_stride);
+}
+
+// Whether all stretches have kStates bytes more from their byte j on, the last one too.
+bool HasBlock(size_t j, size_t n) { return (kStates - 1) * NumRows(n) + j + kStates <= n; }
+
+void ToRowsImpl(const uint8_t* bytes, size_t n, uint8_t* rows) {
+  const size_t length = NumRows(n);
+  size_t j = 0;
+  for (; HasBlock(j, n); j += kStates) {
+    Transpose(bytes + j, length, rows + j * kStates, kStates);
+  }
+  for (; j < length; ++j) {
+    for (size_t s = 0; s < kStates; ++s) {
+      const size_t i = s * length + j;
+      rows[j * kStates + s] = i < n ? bytes[i] : 0;
+    }
+  }
+}
+
+void FromRowsImpl(const uint8_t* rows, size_t n, uint8_t* bytes) {
+  const size_t length = NumRows(n);
+  size_t j = 0;
+  for (; HasBlock(j, n); j += kStates) {
+    Transpose(rows + j * kStates, kStates, bytes + j, length);
+  }
+  for (; j < length; ++j) {
+    for (size_t s = 0; s < kStates; ++s) {
+      const size_t i = s * length + j;
+      if (i < n) bytes[i] = rows[j * kStates + s];
+    }
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace thinwire
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace thinwire {
+
+HWY_EXPORT(ToRowsImpl);
+HWY_EXPORT(FromRowsImpl);
+
+void ToRows(const uint8_t* bytes, size_t n, uint8_t* rows) {
+  HWY_DYNAMIC_DISPATCH(ToRowsImpl)(bytes, n, rows);
+}
+void FromRows(const uint8_t* rows, size_t n, uint8_t* bytes) {
+  HWY_DYNAMIC_DISPATCH(FromRowsImpl)(rows, n, bytes);
+}
+
+}  // namespace thinwire
+#endif  // HWY_ONCE

@@ -1,0 +1,120 @@
+#include "compress/frequencies.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <numeric>
+
+#include "absl/strings/str_cat.h"
+
+namespace thinwire {
+namespace {
+
+// A byte under this is a frequency, one with it set the upper seven bits of one.
+constexpr uint8_t kTwoBytes = 0x80;
+
+absl::Status Refuse(const std::string& why) {
+  return absl::InvalidArgumentError(absl::StrCat("entropy: ", why));
+}
+
+}  // namespace
+
+// Four counters take turns: a run of equal bytes does not wait for itself.
+Frequencies CountsOf(absl::Span<const uint8_t> bytes) {
+  std::array<Frequencies, 4> parts = {};
+  const size_t whole = bytes.size() / 4 * 4;
+  for (size_t i = 0; i < whole; i += 4) {
+    for (size_t part = 0; part < 4; ++part) ++parts[part][bytes[i + part]];
+  }
+  for (size_t i = whole; i < bytes.size(); ++i) ++parts[0][bytes[i]];
+  for (int s = 0; s < kSymbols; ++s) parts[0][s] += parts[1][s] + parts[2][s] + parts[3][s];
+  return parts[0];
+}
+
+// Rounded to the nearest, then one by one where it costs the fewest bits.
+Frequencies Scaled(const Frequencies& counts) {
+  const uint64_t total = std::accumulate(counts.begin(), counts.end(), uint64_t{0});
+  Frequencies scaled = {};
+  if (total == 0) {
+    scaled[0] = kScale;
+    return scaled;
+  }
+  uint32_t sum = 0;
+  for (int s = 0; s < kSymbols; ++s) {
+    if (counts[s] == 0) continue;
+    const uint64_t nearest = (2 * uint64_t{counts[s]} * kScale + total) / (2 * total);
+    scaled[s] = static_cast<uint32_t>(std::max<uint64_t>(1, nearest));
+    sum += scaled[s];
+  }
+  // A step from f to f + 1 saves count / (f + 1/2) bits over ln 2, nearly.
+  const auto value = [&](int s, uint32_t odd) { return (uint64_t{counts[s]} << 16) / odd; };
+  for (; sum < kScale; ++sum) {
+    int best = 0;
+    for (int s = 1; s < kSymbols; ++s) {
+      if (value(s, 2 * scaled[s] + 1) > value(best, 2 * scaled[best] + 1)) best = s;
+    }
+    ++scaled[best];
+  }
+  for (; sum > kScale; --sum) {
+    int best = -1;
+    for (int s = 0; s < kSymbols; ++s) {
+      if (scaled[s] < 2) continue;
+      if (best < 0 || value(s, 2 * scaled[s] - 1) < value(best, 2 * scaled[best] - 1)) best = s;
+    }
+    --scaled[best];
+  }
+  return scaled;
+}
+
+double CodedBits(const Frequencies& counts, const Frequencies& scaled) {
+  double bits = 0;
+  for (int s = 0; s < kSymbols; ++s) {
+    if (counts[s] > 0) bits += counts[s] * (kScaleBits - std::log2(scaled[s]));
+  }
+  return bits;
+}
+
+uint8_t* WriteTable(const Frequencies& scaled, uint8_t* to) {
+  for (int s = 0; s < kSymbols; ++s) {
+    if (scaled[s] == 0) {
+      int more = 0;
+      while (s + 1 < kSymbols && scaled[s + 1] == 0) ++s, ++more;
+      *to++ = 0;
+      *to++ = static_cast<uint8_t>(more);
+    } else if (scaled[s] < kTwoBytes) {
+      *to++ = static_cast<uint8_t>(scaled[s]);
+    } else {
+      *to++ = static_cast<uint8_t>(kTwoBytes | scaled[s] >> 8);
+      *to++ = static_cast<uint8_t>(scaled[s]);
+    }
+  }
+  return to;
+}
+
+absl::StatusOr<Frequencies> ReadTable(absl::Span<const uint8_t>* frame) {
+  Frequencies scaled = {};
+  uint32_t sum = 0;
+  size_t at = 0;
+  for (int s = 0; s < kSymbols;) {
+    const uint8_t first = at < frame->size() ? (*frame)[at] : 0;
+    const bool is_single = first != 0 && first < kTwoBytes;
+    if (at + (is_single ? 1 : 2) > frame->size()) return Refuse("a table that is cut short");
+    const uint8_t second = is_single ? 0 : (*frame)[at + 1];
+    at += is_single ? 1 : 2;
+    if (first == 0) {
+      s += 1 + second;
+      if (s > kSymbols) return Refuse(absl::StrCat("a table of ", s, " bytes, want 256"));
+      continue;
+    }
+    scaled[s] = is_single ? first : (first - kTwoBytes) * 256u + second;
+    if (!is_single && scaled[s] < kTwoBytes) return Refuse("a small frequency in two bytes");
+    sum += scaled[s++];
+  }
+  if (sum != kScale) {
+    return Refuse(absl::StrCat("frequencies that add up to ", sum, ", want ", kScale));
+  }
+  frame->remove_prefix(at);
+  return scaled;
+}
+
+}  // namespace thinwire
