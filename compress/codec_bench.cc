@@ -41,8 +41,26 @@ Tensor NormalTensor(bool activations) {
   return x;
 }
 
+// Activations whose scale differs by channel and by each four by four pixels, so that neighbours
+// are alike.
+Tensor PatchyTensor() {
+  Tensor x = NormalTensor(/*activations=*/true);
+  uint32_t i = 0;
+  for (float& value : x.floats()) {
+    const uint32_t channel = i % 64, column = i / 64 % 32 / 4, row = i / (64 * 32) / 4;
+    const uint32_t hash = ((row * 8 + column) * 64 + channel) * 0x9E3779B9u;
+    value = std::ldexp(value, -static_cast<int>(hash >> 30));
+    ++i;
+  }
+  return x;
+}
+
 const Tensor& Activations() {
   static const Tensor* const x = new Tensor(NormalTensor(true));
+  return *x;
+}
+const Tensor& Patches() {
+  static const Tensor* const x = new Tensor(PatchyTensor());
   return *x;
 }
 const Tensor& Gradients() {
@@ -149,12 +167,15 @@ void RegisterReferences() {
   }
 }
 
-void Register(const std::string& name, const CodecSpec& spec) {
-  const struct {
-    const char* name;
-    const Tensor& (*tensor)();
-  } inputs[] = {{"activations", Activations}, {"gradients", Gradients}};
-  for (const auto& input : inputs) {
+struct Input {
+  const char* name;
+  const Tensor& (*tensor)();
+};
+
+void Register(const std::string& name, const CodecSpec& spec,
+              const std::vector<Input>& inputs = {{"activations", Activations},
+                                                  {"gradients", Gradients}}) {
+  for (const Input& input : inputs) {
     auto* encode = benchmark::RegisterBenchmark((name + "/encode/" + input.name).c_str(), Encode,
                                                 spec, input.tensor);
     auto* decode = benchmark::RegisterBenchmark((name + "/decode/" + input.name).c_str(), Decode,
@@ -212,7 +233,8 @@ void RegisterEcsq() {
   spec.lossless = Lossless::kEntropy;
   for (const double step : {0.5, 1.0, 2.0}) {
     spec.step = step;
-    Register(absl::StrCat("ecsq", step, "_entropy"), spec);
+    Register(absl::StrCat("ecsq", step, "_entropy"), spec,
+             {{"activations", Activations}, {"gradients", Gradients}, {"patches", Patches}});
   }
   spec.step = 1;
   spec.rounding = Rounding::kDither;

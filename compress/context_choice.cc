@@ -11,9 +11,9 @@ namespace thinwire {
 namespace {
 
 // This many parts of the rows are looked at, of so many rows each.
-constexpr size_t kParts = 32, kRowsOfPart = 16;
+constexpr size_t kParts = 32, kRowsOfPart = 8;
 // Of fewer rows, tables for several contexts take what they save.
-constexpr size_t kLeastRows = 128;
+constexpr size_t kLeastRows = 64;
 // A table takes about this many bits, and so many more for each byte that is in it.
 constexpr double kBitsOfTable = 24, kBitsOfEntry = 10;
 // Of bytes that its own frequencies were taken from, a table promises fewer bits than of others:

@@ -81,7 +81,7 @@ TEST(EntropyFrameTest, GivesBackEveryString) {
 }
 
 TEST(EntropyFrameTest, IsAsLongAsTheEntropySays) {
-  constexpr size_t kMostOfAllElse = 4 + 1 + 2 * 256 + 16 * 4;
+  constexpr size_t kMostOfAllElse = 4 + 1 + 2 * 256 + 32 * 4;
   for (const double decay : {0.001, 0.05, 0.3, 0.6, 0.9}) {
     const Bytes bytes = Geometric(400000, decay, 7);
     EXPECT_LE(static_cast<double>(FrameOf(bytes).size()),
@@ -93,7 +93,7 @@ TEST(EntropyFrameTest, IsAsLongAsTheEntropySays) {
 TEST(EntropyFrameTest, OneByteAgainAndAgainTakesNothing) {
   const Bytes bytes(100000, 77);
   const Bytes frame = FrameOf(bytes);
-  EXPECT_EQ(frame.size(), 4 + 1 + 2 + 2 + 2 + 16 * 4u);
+  EXPECT_EQ(frame.size(), 4 + 1 + 2 + 2 + 2 + 32 * 4u);
   EXPECT_EQ(*Read(frame, bytes.size()), bytes);
 }
 
@@ -143,7 +143,7 @@ TEST(EntropyFrameTest, RefusesMoreThanIsWanted) {
 }
 
 TEST(EntropyFrameTest, RefusesTablesThatCannotBe) {
-  const Bytes states(64, 1);
+  const Bytes states(128, 1);
   const auto with = [&](const Bytes& table) {
     Bytes frame = {1, 0, 0, 0, 0};
     frame.insert(frame.end(), table.begin(), table.end());
@@ -158,9 +158,9 @@ TEST(EntropyFrameTest, RefusesTablesThatCannotBe) {
 
 TEST(EntropyFrameTest, RefusesStatesThatCannotBe) {
   Bytes frame = {8, 0, 0, 0, 0, 0x90, 0x00, 0, 254};
-  frame.resize(frame.size() + 64);
-  EXPECT_THAT(RefusalOf(frame, 8), HasSubstr("a state below 2^16"));
-  for (size_t lane = 0; lane < 16; ++lane) frame[9 + 4 * lane + 2] = 1;
+  frame.resize(frame.size() + 128);
+  EXPECT_THAT(RefusalOf(frame, 8), HasSubstr("a state below 2^15"));
+  for (size_t lane = 0; lane < 32; ++lane) frame[9 + 4 * lane + 1] = 0x80;
   EXPECT_EQ(*Read(frame, 8), Bytes(8, 0));
   frame[9] = 1;
   EXPECT_THAT(RefusalOf(frame, 8), HasSubstr("do not end where they began"));
@@ -185,15 +185,15 @@ TEST(EntropyFrameTest, GivesBackCodesWithNeighboursAndWhatStandsAroundThem) {
 }
 
 // Those that follow a magnitude are as if drawn from their own frequencies; the first ones of each
-// of the 16 stretches follow nothing. Of so many different codes one percent is lost as no
+// of the 32 stretches follow nothing. Of so many different codes one percent is lost as no
 // frequency is below 2^-12.
 TEST(EntropyFrameTest, WithNeighboursIsAsLongAsTheEntropyOfTheContextsSays) {
   constexpr size_t kNumCodes = 1 << 20;
-  for (const uint32_t distance : {1u, 64u, 3000u}) {
+  for (const uint32_t distance : {1u, 64u, 700u}) {
     const Bytes codes = Following(kNumCodes, distance, 3);
     std::array<Bytes, 16> by_magnitude;
     for (size_t i = 0; i < codes.size(); ++i) {
-      const bool is_first = i % (kNumCodes / 16) < distance;
+      const bool is_first = i % (kNumCodes / 32) < distance;
       const int before = is_first ? 0 : (codes[i - distance] + 1) / 2;
       by_magnitude[std::min(before, 15)].push_back(codes[i]);
     }

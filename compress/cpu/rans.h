@@ -17,10 +17,11 @@ using Frequencies = std::array<uint32_t, kSymbols>;
 
 // A string is coded in rows of kStates bytes, byte i by state i % kStates: the bytes of a row are
 // coded at once and do not know each other.
-constexpr size_t kStates = 16;
-// Between two bytes a state is at least 2^16; what does not fit leaves it in words of 16 bits.
+constexpr size_t kStates = 32;
+// Between two bytes a state is at least 2^15 and less than 2^31; what does not fit leaves it in
+// words of 16 bits.
 constexpr int kWordBits = 16;
-constexpr uint32_t kLeastState = 1u << kWordBits;
+constexpr uint32_t kLeastState = 1u << 15;
 constexpr size_t kWordBytes = 2, kStateBytes = 4, kStatesBytes = kStates * kStateBytes;
 
 // The bytes that foretell how large one is: those of the same state so many rows before. Bytes are
@@ -43,8 +44,10 @@ void SumsOfNeighbours(const Neighbours& neighbours, const uint8_t* bytes, size_t
 // at least RansBytes(n); returns where the states, and behind them the words, begin.
 uint8_t* RansEncode(const uint8_t* bytes, size_t n, const uint8_t* contexts,
                     const Frequencies* tables, int num_tables, uint8_t* end);
-// A byte takes 12 bits at most; a word is written that may not count.
-constexpr size_t RansBytes(size_t n) { return kStatesBytes + n / 2 * 3 + 4 * kWordBytes; }
+// A byte takes 12 bits at most, and each state one word more than they are worth.
+constexpr size_t RansBytes(size_t n) {
+  return kStatesBytes + n / 2 * 3 + (kStates + 1) * kWordBytes;
+}
 
 // By which a string is decoded.
 struct RansModel {

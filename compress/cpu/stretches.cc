@@ -15,7 +15,9 @@ namespace thinwire {
 namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
-using U8 = hn::FixedTag<uint8_t, kStates>;
+constexpr size_t kBlock = 16;
+static_assert(kStates % kBlock == 0, "a row is whole blocks");
+using U8 = hn::FixedTag<uint8_t, kBlock>;
 using Row = hn::Vec<U8>;
 
 // Row i of `from` becomes column i of `to`. Four times the first half of the rows is shuffled with
@@ -23,9 +25,9 @@ using Row = hn::Vec<U8>;
 // four of its column, turn by one.
 HWY_INLINE void Transpose(const uint8_t* HWY_RESTRICT from, size_t from_stride,
                           uint8_t* HWY_RESTRICT to, size_t to_stride) {
-  constexpr size_t kHalf = kStates / 2;
-  Row a[kStates], b[kStates];
-  for (size_t i = 0; i < kStates; ++i) a[i] = hn::LoadU(U8(), from + i * from_stride);
+  constexpr size_t kHalf = kBlock / 2;
+  Row a[kBlock], b[kBlock];
+  for (size_t i = 0; i < kBlock; ++i) a[i] = hn::LoadU(U8(), from + i * from_stride);
   const auto shuffle = [](const Row* HWY_RESTRICT x, Row* HWY_RESTRICT y) HWY_ATTR {
     for (size_t i = 0; i < kHalf; ++i) {
       y[2 * i] = hn::InterleaveLower(U8(), x[i], x[i + kHalf]);
@@ -36,17 +38,19 @@ HWY_INLINE void Transpose(const uint8_t* HWY_RESTRICT from, size_t from_stride,
   shuffle(b, a);
   shuffle(a, b);
   shuffle(b, a);
-  for (size_t i = 0; i < kStates; ++i) hn::StoreU(a[i], U8(), to + i * to_stride);
+  for (size_t i = 0; i < kBlock; ++i) hn::StoreU(a[i], U8(), to + i * to_stride);
 }
 
-// Whether all stretches have kStates bytes more from their byte j on, the last one too.
-bool HasBlock(size_t j, size_t n) { return (kStates - 1) * NumRows(n) + j + kStates <= n; }
+// Whether all stretches have kBlock bytes more from their byte j on, the last one too.
+bool HasBlock(size_t j, size_t n) { return (kStates - 1) * NumRows(n) + j + kBlock <= n; }
 
 void ToRowsImpl(const uint8_t* bytes, size_t n, uint8_t* rows) {
   const size_t length = NumRows(n);
   size_t j = 0;
-  for (; HasBlock(j, n); j += kStates) {
-    Transpose(bytes + j, length, rows + j * kStates, kStates);
+  for (; HasBlock(j, n); j += kBlock) {
+    for (size_t s = 0; s < kStates; s += kBlock) {
+      Transpose(bytes + s * length + j, length, rows + j * kStates + s, kStates);
+    }
   }
   for (; j < length; ++j) {
     for (size_t s = 0; s < kStates; ++s) {
@@ -59,8 +63,10 @@ void ToRowsImpl(const uint8_t* bytes, size_t n, uint8_t* rows) {
 void FromRowsImpl(const uint8_t* rows, size_t n, uint8_t* bytes) {
   const size_t length = NumRows(n);
   size_t j = 0;
-  for (; HasBlock(j, n); j += kStates) {
-    Transpose(rows + j * kStates, kStates, bytes + j, length);
+  for (; HasBlock(j, n); j += kBlock) {
+    for (size_t s = 0; s < kStates; s += kBlock) {
+      Transpose(rows + j * kStates + s, kStates, bytes + s * length + j, length);
+    }
   }
   for (; j < length; ++j) {
     for (size_t s = 0; s < kStates; ++s) {

@@ -1,7 +1,7 @@
 """The entropy coder of docs/compression.md: frames of byte strings."""
 import struct
 
-SCALE_BITS, STATES, LEAST_STATE, SUMS = 12, 16, 1 << 16, 16
+SCALE_BITS, STATES, LEAST_STATE, SUMS = 12, 32, 1 << 15, 16
 SCALE = 1 << SCALE_BITS
 
 frames_with_neighbours = 0  # of those that were decoded
@@ -72,12 +72,18 @@ def _starts(scaled):
     return starts
 
 
+def _turns(count):
+    """Bytes in the order in which they are decoded: row by row, in each the last one first."""
+    rows = [range(first, min(first + STATES, count)) for first in range(0, count, STATES)]
+    return [i for row in rows for i in reversed(row)]
+
+
 def _num_rows(count):
     return (count + STATES - 1) // STATES
 
 
 def _to_rows(codes):
-    """Sixteen stretches side by side."""
+    """Stretches side by side, one for each state."""
     length = _num_rows(len(codes))
     padded = codes + bytes(length * STATES - len(codes))
     return bytes(padded[s * length + j] for j in range(length) for s in range(STATES))
@@ -103,10 +109,10 @@ def encode(data, choice):
     tables = [_scaled(of_context) for of_context in counts]
     starts = [_starts(table) for table in tables]
     states, words = [LEAST_STATE] * STATES, []
-    for i in reversed(range(len(coded))):
+    for i in reversed(_turns(len(coded))):
         context, byte = contexts[i], coded[i]
         frequency, x = tables[context][byte], states[i % STATES]
-        if x >= frequency << 20:
+        if x >= frequency << 19:
             words.append(x & 0xFFFF)
             x >>= 16
         states[i % STATES] = (x // frequency << SCALE_BITS) + x % frequency + starts[context][byte]
@@ -156,13 +162,13 @@ def decode(frame):
     byte_of = [[s for s in range(256) for _ in range(table[s])] for table in tables]
     states = list(reader.next(f"{STATES}I"))
     words = iter(reader.next(f"{(len(frame) - reader.at) // 2}H"))
-    out = bytearray()
-    for i in range(num_coded):
+    out = bytearray(num_coded)
+    for i in _turns(num_coded):
         context, x = choice.context(out, *divmod(i, STATES)), states[i % STATES]
         byte = byte_of[context][x % SCALE]
         x = tables[context][byte] * (x >> SCALE_BITS) + x % SCALE - starts[context][byte]
         states[i % STATES] = x if x >= LEAST_STATE else x << 16 | next(words)
-        out.append(byte)
+        out[i] = byte
     assert states == [LEAST_STATE] * STATES and next(words, None) is None
     if num_neighbours:
         out = uncoded[:begin] + _from_rows(out, count) + uncoded[begin:]
