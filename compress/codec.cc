@@ -5,6 +5,7 @@
 #include "compress/layout.h"
 #include "compress/lossless.h"
 #include "compress/plugin_codec.h"
+#include "compress/rated.h"
 #include "compress/supported.h"
 
 namespace thinwire {
@@ -32,6 +33,7 @@ CodecSpec WithoutLossless(CodecSpec spec) {
 
 absl::StatusOr<std::unique_ptr<Codec>> NewCodec(const CodecSpec& spec, CodecKernels* kernels) {
   RETURN_IF_ERROR(CheckSpec(spec));
+  if (spec.rate > 0) return NewRatedCodec(spec, kernels);
   if (spec.lossless != Lossless::kNone) {
     ASSIGN_OR_RETURN(std::unique_ptr<Codec> inner, NewCodec(WithoutLossless(spec), kernels));
     return NewLosslessCodec(spec, std::move(inner));

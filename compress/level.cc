@@ -16,7 +16,9 @@ constexpr double kContent = 0.8;  // errors from this share of the target to it 
 
 absl::Status CheckOne(const CodecSpec& codec, const char* field, double level) {
   absl::Status status;
-  if (codec.kind == CodecKind::kUniform) {
+  if (codec.kind == CodecKind::kEcsq) {
+    status = CheckSpec(AtLevel(codec, level));
+  } else if (codec.kind == CodecKind::kUniform) {
     if (!(level >= 1 && level <= 8 && level == std::floor(level))) {
       return absl::InvalidArgumentError(
           absl::StrCat("level.", field, " is ", level, ", want whole bits from 1 to 8"));
@@ -33,7 +35,8 @@ absl::Status CheckOne(const CodecSpec& codec, const char* field, double level) {
 }  // namespace
 
 bool TakesLevel(CodecKind kind) {
-  return kind == CodecKind::kUniform || kind == CodecKind::kTopK || kind == CodecKind::kRandomK;
+  return kind == CodecKind::kUniform || kind == CodecKind::kTopK || kind == CodecKind::kRandomK ||
+         kind == CodecKind::kEcsq;
 }
 
 std::string LevelSpec::ToString() const {
@@ -51,10 +54,10 @@ std::string LevelSpec::ToString() const {
 
 absl::Status CheckLevel(const LevelSpec& spec, const CodecSpec& codec) {
   if (spec.kind == LevelKind::kFixed) return absl::OkStatus();
-  if (!TakesLevel(codec.kind) || (codec.kind != CodecKind::kUniform && !(codec.ratio > 0))) {
+  if (!TakesLevel(codec.kind) || !(LevelOf(codec) > 0)) {
     return absl::InvalidArgumentError(absl::StrCat("level with codec ", codec.ToString(),
-                                                   ", want topk or randomk with a ratio, or "
-                                                   "uniform"));
+                                                   ", want topk or randomk with a ratio, uniform, "
+                                                   "or ecsq with a rate"));
   }
   if (spec.kind == LevelKind::kByEpoch) {
     if (spec.by_epoch.empty()) {
@@ -80,6 +83,8 @@ absl::Status CheckLevel(const LevelSpec& spec, const CodecSpec& codec) {
 CodecSpec AtLevel(CodecSpec codec, double level) {
   if (codec.kind == CodecKind::kUniform) {
     codec.bits = static_cast<uint32_t>(level);
+  } else if (codec.kind == CodecKind::kEcsq) {
+    codec.rate = level;
   } else {
     codec.ratio = level;
   }
@@ -87,6 +92,7 @@ CodecSpec AtLevel(CodecSpec codec, double level) {
 }
 
 double LevelOf(const CodecSpec& codec) {
+  if (codec.kind == CodecKind::kEcsq) return codec.rate;
   return codec.kind == CodecKind::kUniform ? codec.bits : codec.ratio;
 }
 

@@ -1,5 +1,6 @@
 // How hard a codec compresses in the course of training. Its level is the kept ratio of topk and
-// randomk and the bits of uniform; a higher level sends more and loses less. Pure.
+// randomk, the bits of uniform and the rate of ecsq; a higher level sends more and loses less.
+// Pure.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +29,8 @@ struct LevelSpec {
   std::string ToString() const;
 };
 
-// True for codecs whose specification may have a level: topk and randomk (with a ratio), uniform.
+// True for codecs whose specification may have a level: topk and randomk (with a ratio), uniform,
+// ecsq (with a rate).
 bool TakesLevel(CodecKind kind);
 
 // InvalidArgument naming field, the value met and the values wanted: a codec without a level, a
@@ -54,8 +56,9 @@ absl::Status CheckMet(const CodecSpec& met, const CodecSpec& codec, const LevelS
                       uint32_t epoch, bool training);
 
 // Follows the error: what was measured in one step decides the level of all later ones, by their
-// mean, until more is measured. Above the target the level rises one notch (a quarter of the ratio,
-// or one bit), below 0.8 of it falls one. Equal observations give equal levels. One thread.
+// mean, until more is measured. Above the target the level rises one notch (a quarter of the ratio
+// or rate, or one bit of uniform), below 0.8 of it falls one. Equal observations give equal levels.
+// One thread.
 class LevelController {
  public:
   // `codec` as in the experiment.

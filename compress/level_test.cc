@@ -55,6 +55,19 @@ TEST(LevelByEpochTest, TakesEffectFromItsEpochOnAndLeavesTheOwnLevelBefore) {
   EXPECT_EQ(InEpoch(TopK(0.9), spec, 99), TopK(0.1));
 }
 
+TEST(LevelByErrorTest, TheRateOfEcsqGrowsByAQuarter) {
+  CodecSpec codec;
+  codec.kind = CodecKind::kEcsq;
+  codec.lossless = Lossless::kEntropy;
+  codec.rate = 2;
+  LevelController controller(codec, ByError(0.1, 0.5, 4));
+  EXPECT_EQ(controller.Train(1, 1), codec);
+  controller.Observe(1, 0.2);
+  EXPECT_EQ(controller.Train(1, 2).rate, 2.5);
+  EXPECT_EQ(Largest(codec, ByError(0.1, 0.5, 4)).rate, 4);
+  EXPECT_EQ(LevelOf(Lowest(codec, ByError(0.1, 0.5, 4))), 0.5);
+}
+
 TEST(LowestTest, IsTheLeastLevelThatTrainingUses) {
   EXPECT_EQ(Lowest(TopK(0.9), {}), TopK(0.9));
   EXPECT_EQ(Lowest(TopK(0.9), ByEpoch({{2, 0.1}, {4, 0.5}})), TopK(0.1));

@@ -39,7 +39,7 @@ absl::Status Refuse(const CodecSpec& spec, const Parts&... parts) {
 }
 
 // ecsq: a value is at most 2^16 root mean squares of 2^32 elements, so that codes fit 32 bits.
-constexpr double kLeastStep = 0x1p-10, kMostStep = 0x1p10;
+constexpr double kLeastRate = 0x1p-5, kMostRate = 0x1p4;
 
 bool IsPowerOfTwo(uint32_t n) { return n != 0 && (n & (n - 1)) == 0; }
 
@@ -153,7 +153,18 @@ absl::Status CheckThreshold(const CodecSpec& spec) {
   return CheckValues(spec);
 }
 
+absl::Status CheckRate(const CodecSpec& spec) {
+  if (spec.rate == 0) return absl::OkStatus();
+  if (!(spec.rate >= kLeastRate && spec.rate <= kMostRate)) {
+    return Refuse(spec, "rate is ", spec.rate, ", want ", kLeastRate, " to ", kMostRate,
+                  " bits per element");
+  }
+  if (spec.lossless != Lossless::kNone) return absl::OkStatus();
+  return Refuse(spec, "rate is ", spec.rate, " with lossless none, want entropy or zstd");
+}
+
 absl::Status CheckEcsq(const CodecSpec& spec) {
+  RETURN_IF_ERROR(CheckRate(spec));
   if (!(spec.step >= kLeastStep && spec.step <= kMostStep)) {
     return Refuse(spec, "step is ", spec.step, ", want ", kLeastStep, " to ", kMostStep,
                   " root mean squares");
@@ -168,8 +179,8 @@ absl::Status CheckEcsq(const CodecSpec& spec) {
 auto AllFields(const CodecSpec& s) {
   return std::tie(s.kind, s.scope, s.group, s.bits, s.range, s.rounding, s.zero, s.rotation,
                   s.rotation_block, s.ratio, s.k, s.count, s.pad, s.unbiased, s.values, s.threshold,
-                  s.relative_to, s.indices, s.support, s.step, s.reconstruction, s.format, s.block,
-                  s.rank, s.per_sample, s.lossless, s.plugin);
+                  s.relative_to, s.indices, s.support, s.rate, s.step, s.reconstruction, s.format,
+                  s.block, s.rank, s.per_sample, s.lossless, s.plugin);
 }
 
 }  // namespace
@@ -253,8 +264,8 @@ bool IsCausal(const CodecSpec& spec, int64_t width) {
       return true;
     case CodecKind::kUniform:
       return by_rows && (spec.rotation == Rotation::kNone || divides(spec.rotation_block));
-    case CodecKind::kEcsq:  // means are those of a whole message
-      return by_rows && !spec.has_means();
+    case CodecKind::kEcsq:  // means and what a rate takes are those of a whole message
+      return by_rows && !spec.has_means() && spec.rate == 0;
     case CodecKind::kTopK:
     case CodecKind::kRandomK:
       return by_rows && by_values;

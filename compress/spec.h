@@ -105,6 +105,8 @@ enum class Fp8Format : uint8_t { kE4M3 = 0, kE5M2 = 1 };  // OCP 8-bit floating 
 // The lossless stage behind the codec.
 enum class Lossless : uint8_t { kNone = 0, kZstd = 1, kEntropy = 2 };
 
+constexpr double kLeastStep = 0x1p-10, kMostStep = 0x1p10;  // of ecsq
+
 // A member's initial value is the default of its parameter, but for those that
 // compress/spec_parameters.h names.
 struct CodecSpec {
@@ -138,7 +140,8 @@ struct CodecSpec {
   Indices indices = Indices::kOwn;
   Support support = Support::kAll;
 
-  double step = 1;                                        // ecsq: in root mean squares of the scope
+  double rate = 0;  // ecsq: bits per element that a message takes, or 0 where `step` is what counts
+  double step = 1;  // ecsq: in root mean squares of the scope
   Reconstruction reconstruction = Reconstruction::kMean;  // ecsq
 
   Fp8Format format = Fp8Format::kE4M3;  // fp8

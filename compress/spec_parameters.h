@@ -103,7 +103,8 @@ void VisitAllParameters(Spec& spec, Visit&& visit) {
       show("per_sample", &CodecSpec::per_sample, kOptional);
       break;
     case CodecKind::kEcsq:
-      show("step", &CodecSpec::step, kSpelled);
+      show("rate", &CodecSpec::rate, kOptional);
+      with(spec.rate == 0, "no rate", [&] { show("step", &CodecSpec::step, kSpelled); });
       show("scope", &CodecSpec::scope, kSpelled);
       with(spec.scope == Scope::kGroup, "scope group",
            [&] { show("group", &CodecSpec::group, kRequired); });

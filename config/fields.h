@@ -28,13 +28,18 @@ inline bool IsSet(const google::protobuf::Message& message, const std::string& n
   return IsSet(message, FieldOf(message, name));
 }
 
-// Sets *to from the field if that is set. InvalidArgument for a name that no value of the enum has.
+// Sets *to from the field if that is set, of a message from its first one. InvalidArgument for a
+// name that no value of the enum has.
 template <typename T>
 absl::Status ReadField(const google::protobuf::Message& from, const char* name, T* to) {
   using Field = google::protobuf::FieldDescriptor;
   const Field* field = FieldOf(from, name);
   const google::protobuf::Reflection* reflection = from.GetReflection();
   if (!IsSet(from, field)) return absl::OkStatus();
+  if (field->cpp_type() == Field::CPPTYPE_MESSAGE) {
+    const std::string first = field->message_type()->field(0)->name();
+    return ReadField(reflection->GetMessage(from, field), first.c_str(), to);
+  }
   if constexpr (std::is_enum_v<T>) {
     return FromName(reflection->GetString(from, field), to);
   } else if constexpr (std::is_same_v<T, std::string>) {
@@ -57,6 +62,11 @@ void WriteField(const char* name, const T& value, google::protobuf::Message* to)
   using Field = google::protobuf::FieldDescriptor;
   const Field* field = FieldOf(*to, name);
   const google::protobuf::Reflection* reflection = to->GetReflection();
+  if (field->cpp_type() == Field::CPPTYPE_MESSAGE) {
+    const std::string first = field->message_type()->field(0)->name();
+    WriteField(first.c_str(), value, reflection->MutableMessage(to, field));
+    return;
+  }
   if constexpr (std::is_enum_v<T>) {
     reflection->SetString(to, field, Name(value));
   } else if (field->cpp_type() == Field::CPPTYPE_BOOL) {

@@ -47,6 +47,7 @@ TEST(ResolveCompressionTest, AFieldWithoutASayIsRefused) {
       {"{codec: uniform, bits: 4, group: 64}", "group: 64, want scope group with it"},
       {"{codec: uniform, rotation_block: 64}",
        "rotation_block: 64, want rotation hadamard with it"},
+      {"{codec: ecsq, rate: 2, step: 1}", "step: 1, want no rate with it"},
       {"{codec: uniform, range: max_abs, zero: on_grid}", "zero: on_grid, want range min_max with"},
       {"{codec: topk, ratio: 0.1, values: uniform, range: max_abs, zero: on_grid}",
        "zero: on_grid, want range min_max with it"},
@@ -199,6 +200,20 @@ TEST(ResolveCompressionTest, FeedbackThatCannotWorkIsRefused) {
               HasSubstr("outside the support"));
 }
 
+TEST(ResolveCompressionTest, ARateIsANumberOfBits) {
+  for (const char* rate : {"1.5", "{bits: 1.5}"}) {
+    const Experiment e =
+        With({absl::StrCat("compression.activations={codec: ecsq, rate: ", rate, "}")});
+    EXPECT_EQ(e.compression().activations().rate().bits(), 1.5);
+    EXPECT_FALSE(e.compression().activations().has_step());
+    EXPECT_EQ(ToYaml(*ParseExperiment(ToYaml(e), "again.yaml", {})), ToYaml(e));
+  }
+  EXPECT_THAT(ErrorWith({"compression.activations={codec: ecsq, rate: 99}"}),
+              HasSubstr("rate is 99, want 0.03125 to 16 bits per element"));
+  EXPECT_THAT(ErrorWith({"compression.activations={codec: uniform, rate: 2}"}),
+              HasSubstr("rate: does not belong to codec uniform"));
+}
+
 TEST(ResolveCompressionTest, Levels) {
   const auto level = [](const std::string& codec, const std::string& level) {
     return std::vector<std::string>{
@@ -208,6 +223,11 @@ TEST(ResolveCompressionTest, Levels) {
   EXPECT_EQ(e.compression().activations().level().by_epoch().at("2"), 0.1);
   EXPECT_EQ(ToYaml(*ParseExperiment(ToYaml(e), "again.yaml", {})), ToYaml(e));
   With(level("codec: uniform", "target_error: 0.1, min: 2, max: 8"));
+  With(level("codec: ecsq, rate: 2", "by_epoch: {2: 0.5}"));
+  With(level("codec: ecsq, rate: 2", "target_error: 0.1, min: 0.5, max: 8"));
+  EXPECT_THAT(ErrorWith(level("codec: ecsq", "by_epoch: {2: 0.5}")), HasSubstr("ecsq with a rate"));
+  EXPECT_THAT(ErrorWith(level("codec: ecsq, rate: 2", "by_epoch: {2: 99}")),
+              HasSubstr("level.by_epoch: ecsq: rate is 99"));
   EXPECT_THAT(ErrorWith(level("codec: fp16", "by_epoch: {2: 0.1}")),
               HasSubstr("level: does not belong to codec fp16"));
   EXPECT_THAT(ErrorWith(level("codec: topk, k: 3", "by_epoch: {2: 0.1}")),

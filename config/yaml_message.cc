@@ -238,8 +238,10 @@ absl::Status MergeMap(const Place& place, const YamlNode& node, const FieldDescr
   return absl::OkStatus();
 }
 
-// `feedback: ef` is short for `feedback: {kind: ef}`.
-bool HasShorthand(const Descriptor& descriptor) { return descriptor.field(0)->name() == "kind"; }
+// `feedback: ef` is short for `feedback: {kind: ef}`, and so is the value of an only field.
+bool HasShorthand(const Descriptor& descriptor) {
+  return descriptor.field(0)->name() == "kind" || descriptor.field_count() == 1;
+}
 
 absl::Status MergeField(const Place& place, const YamlNode& node, const FieldDescriptor* field,
                         Message* message) {

@@ -165,14 +165,26 @@ std::vector<std::string> StandardCodecs() {
       codecs.push_back(std::string("uniform(bits=") + bits + ", range=" + range + ")");
     }
   }
-  for (const char* more :
-       {"uniform(bits=4, rotation=hadamard, rotation_block=1024)", "uniform(bits=4, lossless=zstd)",
-        "uniform(bits=4, lossless=entropy)", "uniform(bits=8, lossless=entropy)", "ecsq(step=0.5)",
-        "ecsq(step=1)", "ecsq(step=1, rounding=dither)", "ecsq(step=2, rounding=stochastic)",
-        "blockwise8", "topk(ratio=0.3)", "topk(ratio=0.1)", "topk(ratio=0.05)", "topk(ratio=0.01)",
-        "topk(ratio=0.1, values=fp16)", "topk(ratio=0.1, values=uniform, bits=4)",
-        "topk(ratio=0.1, lossless=zstd)", "randomk(ratio=0.1)",
-        "threshold(threshold=2, relative_to=rms)", "low_rank(rank=4)"}) {
+  for (const char* more : {"uniform(bits=4, rotation=hadamard, rotation_block=1024)",
+                           "uniform(bits=4, lossless=zstd)",
+                           "uniform(bits=4, lossless=entropy)",
+                           "uniform(bits=8, lossless=entropy)",
+                           "ecsq(step=0.5)",
+                           "ecsq(step=1)",
+                           "ecsq(step=1, rounding=dither)",
+                           "ecsq(step=2, rounding=stochastic)",
+                           "ecsq(rate=1)",
+                           "blockwise8",
+                           "topk(ratio=0.3)",
+                           "topk(ratio=0.1)",
+                           "topk(ratio=0.05)",
+                           "topk(ratio=0.01)",
+                           "topk(ratio=0.1, values=fp16)",
+                           "topk(ratio=0.1, values=uniform, bits=4)",
+                           "topk(ratio=0.1, lossless=zstd)",
+                           "randomk(ratio=0.1)",
+                           "threshold(threshold=2, relative_to=rms)",
+                           "low_rank(rank=4)"}) {
     codecs.emplace_back(more);
   }
   return codecs;

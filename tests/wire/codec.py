@@ -38,6 +38,7 @@ class Spec:
     support: str = "all"
     threshold: float = 0.0
     relative_to: str = "absolute"
+    rate: float = 0.0
     step: float = 0.0
     reconstruction: str = "mean"
     format: str = "e4m3"
@@ -86,9 +87,11 @@ def spec_from_text(text):
 
 
 def at_level(spec, level):
-    """The codec with another ratio or number of bits."""
+    """The codec with another ratio, rate or number of bits."""
     if spec.kind == "uniform":
         return dataclasses.replace(spec, bits=int(level))
+    if spec.kind == "ecsq":
+        return dataclasses.replace(spec, rate=level)
     return dataclasses.replace(spec, ratio=level)
 
 

@@ -112,6 +112,8 @@ constexpr Codecs kCodecs[] = {
      "codec: ecsq, step: 0.02, rounding: dither, scope: token, lossless: none"},
     {"ecsq_supported", "codec: ecsq, reconstruction: center, scope: group, group: 33",
      "codec: ecsq, rounding: dither, support: received_nonzero"},
+    {"ecsq_rated", "codec: ecsq, rate: 5, level: {by_epoch: {2: 4}}",
+     "codec: ecsq, rate: {bits: 6}, rounding: dither, scope: sample"},
     {"levels", "codec: topk, ratio: 0.5, level: {by_epoch: {2: 0.1}}",
      "codec: uniform, bits: 4, level: {target_error: 0.05, min: 2, max: 8}"},
     {"epilogue_only", "codec: none", "codec: topk, ratio: 0.2, epilogue_only: true, feedback: ef"},

@@ -1,0 +1,18 @@
+// ecsq with a rate: so many bits for each element of the tensor, whatever step that takes.
+#pragma once
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "compress/codec.h"
+
+namespace thinwire {
+
+// `spec` has a rate. A message takes it within kRateTolerance; one that no step makes as long or as
+// short takes the nearest there is. The step is chosen by encoding the message itself, two or three
+// times as a rule.
+absl::StatusOr<std::unique_ptr<Codec>> NewRatedCodec(const CodecSpec& spec, CodecKernels* kernels);
+
+constexpr double kRateTolerance = 0.01;
+
+}  // namespace thinwire
