@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/random.h"
+#include "hwy/highway.h"
 
 namespace thinwire {
 namespace {
@@ -203,6 +204,23 @@ TEST(EntropyFrameTest, WithNeighboursIsAsLongAsTheEntropyOfTheContextsSays) {
     EXPECT_LT(static_cast<double>(frame.size()), 1.03 * bits / 8) << distance;
     EXPECT_LT(static_cast<double>(frame.size()), 0.9 * Entropy(codes) / 8) << distance;
   }
+}
+
+TEST(EntropyFrameTest, IsTheSameOnEverySimdTarget) {
+  const Bytes codes = Following(50007, 7, 1);
+  const CodesPlace places[] = {{}, {0, codes.size(), {1, 7}}};
+  const Bytes frames[] = {FrameOf(codes, places[0]), FrameOf(codes, places[1])};
+  EXPECT_LT(frames[1].size(), frames[0].size());
+  for (const int64_t target : hwy::SupportedAndGeneratedTargets()) {
+    hwy::SetSupportedTargetsForTest(target);
+    hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+    for (int i = 0; i < 2; ++i) {
+      EXPECT_EQ(FrameOf(codes, places[i]), frames[i]) << hwy::TargetName(target);
+      EXPECT_EQ(*Read(frames[i], codes.size()), codes) << hwy::TargetName(target);
+    }
+  }
+  hwy::SetSupportedTargetsForTest(0);
+  hwy::GetChosenTarget().Update(hwy::SupportedTargets());
 }
 
 TEST(EntropyFrameTest, NeighboursThatSayNothingAreNotUsed) {

@@ -24,7 +24,7 @@ using EncoderEntry = uint32_t;
 // the place within the frequency (12 bits).
 using DecoderEntry = uint32_t;
 
-// A state of at least f times this would not be below 2^31 with a byte of frequency f in it.
+// A state of at least 2^19 times its frequency would not be below 2^31 with a byte in it.
 constexpr int kFullBits = 31 - kScaleBits;
 
 }  // namespace thinwire
@@ -44,7 +44,7 @@ using Words = hn::Vec<U32>;
 constexpr size_t kLanes = hn::MaxLanes(U32());
 static_assert(kStates % kLanes == 0, "a row is whole vectors");
 
-// The sum of a vector of a row's bytes: those from `lane` on.
+// A vector of a row's bytes: those from `lane` on.
 using Row = hn::CappedTag<uint8_t, kStates>;
 constexpr size_t kRowLanes = hn::MaxLanes(Row());
 HWY_INLINE hn::Vec<Row> SumOfNeighbours(const Neighbours& neighbours, const uint8_t* bytes,
@@ -77,7 +77,7 @@ class Encoder {
     std::fill_n(states_, kStates, kLeastState);
   }
 
-  // `bytes` from i on, of a whole row. `contexts`, of these bytes, may be null.
+  // A whole row of bytes. `contexts`, of these, may be null.
   HWY_INLINE void EncodeRow(const uint8_t* HWY_RESTRICT bytes,
                             const uint8_t* HWY_RESTRICT contexts) {
     const I32 d;
@@ -254,14 +254,13 @@ class Decoder {
     hn::StoreMaskBits(d, is_low, bits);
     HWY_ALIGN uint8_t ranks[16];
     std::copy_n(ranks_->of[bits[0]], 8, ranks);
-    auto rank = hn::Zero(d);
     if (kLanes > 8) {
       std::copy_n(ranks_->of[bits[1]], 8, ranks + 8);
       // Above the lower eight lanes there are all of the upper ones.
       const uint64_t above = 0x0101010101010101u * __builtin_popcount(bits[1]);
       StoreAs(LoadAs<uint64_t>(ranks) + above, ranks);
     }
-    rank = hn::PromoteTo(d, hn::LoadU(U8(), ranks));
+    const auto rank = hn::PromoteTo(d, hn::LoadU(U8(), ranks));
     const auto words = hn::PromoteTo(d, hn::LoadU(U16(), reinterpret_cast<const uint16_t*>(word_)));
     const auto word = hn::TableLookupLanes(words, hn::IndicesFromVec(d, rank));
     word_ += hn::CountTrue(d, is_low) * kWordBytes;
