@@ -85,7 +85,7 @@ json EntryOf(const Work& work, const MessageSamples& samples) {
 
 absl::StatusOr<std::unique_ptr<RecordedCut>> RecordedCut::New(const StageSpec& spec, int cut,
                                                               const Backend& backend) {
-  std::unique_ptr<RecordedCut> made(new RecordedCut(spec, backend));
+  std::unique_ptr<RecordedCut> made(new RecordedCut(spec));
   const CutEndSpec up{cut, DIRECTION_ACTIVATION, "the end behind the cut", Worker::kInline};
   const CutEndSpec down{cut, DIRECTION_GRADIENT, "the end before the cut", Worker::kInline};
   ASSIGN_OR_RETURN(const LinkOptions up_options, LinkOptionsOf(spec, up, backend));

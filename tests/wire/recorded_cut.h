@@ -51,14 +51,12 @@ class RecordedCut {
   const std::vector<StoredTensor>& tensors() const { return tensors_; }
 
  private:
-  RecordedCut(const StageSpec& spec, const Backend& backend)
-      : device_(backend.device), capture_(spec.capture) {}
+  explicit RecordedCut(const StageSpec& spec) : capture_(spec.capture) {}
   void Keep(const std::string& name, const Tensor& x);
   CutEnd& SendingEnd(Direction direction) {
     return direction == DIRECTION_ACTIVATION ? *upstream_ : *downstream_;
   }
 
-  Device* const device_;
   Capture capture_;
   DirectionRecord activations_, gradients_;  // the links write to them
   std::unique_ptr<CutEnd> upstream_, downstream_;
