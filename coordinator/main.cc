@@ -38,9 +38,18 @@ constexpr char kRunExamples[] =
     "Exit codes: 0 done, 1 run failed, 2 wrong usage or experiment file, 130 interrupted.\n";
 
 constexpr char kPlanExamples[] =
+    "Without --link_mbit: step times of the experiment at some usual link rates. With it also a "
+    "table\n"
+    "of codecs, microbatches and schedules on that link, fastest first. Compute and codecs are "
+    "measured\n"
+    "here in some seconds, or are those of a run (--from); docs/plan.md has the rest.\n\n"
     "Examples:\n"
     "  thinwire plan experiments/quickstart.yaml\n"
-    "  thinwire plan experiments/quickstart.yaml --set pipeline.microbatches=8 --latency_ms 20\n";
+    "  thinwire plan my.yaml --link_mbit 50 --rtt_ms 100 --codec 'topk(ratio=0.1)' \\\n"
+    "      --codec 'uniform(bits=4) | uniform(bits=8)' --microbatches 1,2,4,8\n"
+    "  thinwire plan my.yaml --link_mbit 100 --from runs/short --format json\n"
+    "A pair 'A | G' has A on activations and G on gradients.\n"
+    "Exit codes: 0 done, 1 a measurement failed, 2 wrong usage or experiment, 130 interrupted.\n";
 
 constexpr char kProbeExamples[] =
     "Takes a run's final weights and the first batches of the epoch that would follow, or an\n"
@@ -230,20 +239,61 @@ CLI::App* AddGenerate(CLI::App* app, thinwire::GenerateFlags* flags) {
   return generate;
 }
 
+void AddNetwork(CLI::App* plan, thinwire::PlanFlags* flags) {
+  plan->add_option(
+      "--link_mbit", flags->link_mbit,
+      "rate of every host's interface in each direction, Mbit/s; inf: infinitely fast");
+  plan->add_option("--rtt_ms", flags->rtt_ms, "round trip between two hosts, milliseconds")
+      ->capture_default_str();
+  plan->add_option("--nic", flags->nic,
+                   "shared: a stage's neighbours share its interface; private: each boundary has a "
+                   "link of that rate")
+      ->capture_default_str();
+  plan->add_option("--cores", flags->cores, "all stages share so many cores of one host")
+      ->check(CLI::Range(1, 1 << 20));
+}
+
+void AddChoices(CLI::App* plan, thinwire::PlanFlags* flags) {
+  plan->add_option("--codec", flags->codecs,
+                   "a codec, or a pair 'A | G', to try on the link: its text, or the path of a "
+                   "library; may stand often. The experiment's and none always are tried")
+      ->allow_extra_args(false);
+  plan->add_option("--parameters", flags->parameters, "JSON handed to libraries");
+  plan->add_option("--microbatches", flags->microbatches,
+                   "numbers of microbatches to try on the link, as 1,2,4 (default: the "
+                   "experiment's, half and twice as many)")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  plan->add_option("--schedule", flags->schedules,
+                   "schedules to try on the link, as gpipe,1f1b (default: all)")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+}
+
 CLI::App* AddPlan(CLI::App* app, thinwire::PlanFlags* flags) {
   CLI::App* plan = app->add_subcommand(
-      "plan", "show cuts, sizes, bytes per boundary and estimated step times; trains nothing");
+      "plan",
+      "show cuts, sizes, bytes and step times, and what is fastest on a link; trains nothing");
   plan->footer(kPlanExamples);
   AddExperiment(plan, &flags->experiment, &flags->overrides);
-  plan->add_option("--gflops", flags->assumptions.gflops,
-                   "assumed compute speed of a stage, 10^9 operations per second")
-      ->capture_default_str();
-  plan->add_option("--codec_gbps", flags->assumptions.codec_gigabytes_per_second,
-                   "assumed speed of encoding and of decoding, raw gigabytes per second")
-      ->capture_default_str();
-  plan->add_option("--latency_ms", flags->assumptions.latency_ms,
-                   "assumed latency of every link, milliseconds")
-      ->capture_default_str();
+  AddNetwork(plan, flags);
+  AddChoices(plan, flags);
+  plan->add_option("--from", flags->from,
+                   "folder of a run of that model: what it measured of compute and codecs counts")
+      ->type_name("DIR")
+      ->check(kPath);
+  plan->add_option("--gflops", flags->gflops,
+                   "compute speed of a stage, 10^9 operations per second (default: measured)");
+  plan->add_option("--codec_gbps", flags->codec_gbps,
+                   "speed of encoding and of decoding, raw gigabytes per second (default: "
+                   "measured)");
+  plan->add_option("--format", flags->format, "text or json")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"text", "json"}));
+  plan->add_option(
+      "--stage_server", flags->session.stage_server,
+      "stage server binary whose speed is measured (default: the one beside thinwire)");
+  AddOtherBuild(plan, &flags->session);
   return plan;
 }
 

@@ -5,21 +5,33 @@
 #include <functional>
 #include <limits>
 #include <numeric>
+#include <optional>
 #include <queue>
 #include <tuple>
+#include <utility>
+
+#include "base/enum_names.h"
+#include "schedule/network.h"
 
 namespace thinwire {
 namespace {
 
+constexpr Named<Nic> kNics[] = {{Nic::kShared, "shared"}, {Nic::kPrivate, "private"}};
+
 // Work items that follow one another, run as early as they can be.
 class TaskGraph {
  public:
+  // `capacities`: of the network that messages cross.
+  explicit TaskGraph(std::vector<double> capacities) : network_(std::move(capacities)) {}
+
   // An item that also follows `before` (-1: none), the item its worker does just before it.
   int Add(double seconds, bool needs_core, int before) {
-    const int task = static_cast<int>(tasks_.size());
-    tasks_.push_back({seconds, needs_core && seconds > 0, {}, 0, 0});
-    if (before >= 0) Follow(task, before, 0);
-    return task;
+    return Add({seconds, needs_core && seconds > 0, {}, {}, 0, 0}, before);
+  }
+
+  // A message of so many bits that crosses the network, likewise.
+  int AddMessage(double bits, const Route& route, int before) {
+    return Add({bits, /*needs_core=*/false, route, {}, 0, 0}, before);
   }
 
   // `task` starts no sooner than `delay` after the end of `before`.
@@ -35,14 +47,19 @@ class TaskGraph {
       if (tasks_[task].blockers == 0) events_.push({0, Event::Kind::kReady, task});
     }
     double now = 0;
-    while (!events_.empty()) {
-      now = events_.top().seconds;
-      do {  // at least one: NaN seconds are not equal to themselves
-        const Event event = events_.top();
-        events_.pop();
-        event.kind == Event::Kind::kReady ? Ready(event.task, now) : End(event.task, now);
-      } while (!events_.empty() && events_.top().seconds == now);
+    while (!events_.empty() || !network_.empty()) {
+      // Something happens in each turn, also where seconds are NaN and equal to nothing.
+      const bool arrives =
+          events_.empty() || (!network_.empty() && network_.NextEnd() <= events_.top().seconds);
+      now = arrives ? network_.NextEnd() : events_.top().seconds;
+      if (arrives) {
+        for (const int message : network_.TakeEnded()) End(message, now);
+      } else {
+        Happen(now);
+      }
+      while (!events_.empty() && events_.top().seconds == now) Happen(now);
       StartWaiting(now);
+      network_.Share(now);
     }
     return now;
   }
@@ -53,8 +70,9 @@ class TaskGraph {
     double delay;
   };
   struct Task {
-    double seconds;
+    double amount;  // seconds, or a message's bits
     bool needs_core;
+    std::optional<Route> route;  // a message's
     std::vector<Successor> next;
     int blockers;          // predecessors that have not ended
     double ready_seconds;  // so far the latest that a predecessor allows
@@ -75,8 +93,23 @@ class TaskGraph {
     }
   };
 
+  int Add(Task task, int before) {
+    const int number = static_cast<int>(tasks_.size());
+    tasks_.push_back(std::move(task));
+    if (before >= 0) Follow(number, before, 0);
+    return number;
+  }
+
+  void Happen(double now) {
+    const Event event = events_.top();
+    events_.pop();
+    event.kind == Event::Kind::kReady ? Ready(event.task, now) : End(event.task, now);
+  }
+
   void Ready(int task, double now) {
-    if (tasks_[task].needs_core) {
+    if (tasks_[task].route) {
+      network_.Start(task, tasks_[task].amount, *tasks_[task].route, now);
+    } else if (tasks_[task].needs_core) {
       waiting_.push({now, task});
     } else {
       Start(task, now);
@@ -84,7 +117,7 @@ class TaskGraph {
   }
 
   void Start(int task, double now) {
-    events_.push({now + tasks_[task].seconds, Event::Kind::kEnd, task});
+    events_.push({now + tasks_[task].amount, Event::Kind::kEnd, task});
   }
 
   void End(int task, double now) {
@@ -107,6 +140,7 @@ class TaskGraph {
   }
 
   std::vector<Task> tasks_;
+  Network network_;
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
   std::priority_queue<Waiting, std::vector<Waiting>, std::greater<>> waiting_;
   int free_cores_ = 0;
@@ -133,40 +167,72 @@ StageTasks AddStage(const Simulation& simulation, int stage, TaskGraph* graph) {
   return tasks;
 }
 
-// One boundary and direction: message i leaves after producers[i] and lets consumers[i] start.
-void AddMessages(const TransferCost& cost, const LinkRate& link, const std::vector<int>& producers,
-                 const std::vector<int>& consumers, TaskGraph* graph) {
-  const double link_seconds =
-      link.bits_per_second > 0 ? 8 * cost.wire_bytes / link.bits_per_second : 0;
+// The capacities of the pipeline's network, two for each stage or for each boundary and direction,
+// and which of them the messages of one boundary and direction take.
+std::vector<double> Capacities(const Simulation& simulation) {
+  const size_t stages = simulation.stages.size();
+  const size_t interfaces = simulation.link.nic == Nic::kShared ? stages : 2 * (stages - 1);
+  return std::vector<double>(2 * interfaces, simulation.link.bits_per_second);
+}
+Route RouteOf(Nic nic, int boundary, bool gradient) {
+  const int sender = gradient ? boundary + 1 : boundary, receiver = 2 * boundary + 1 - sender;
+  if (nic == Nic::kShared) return {2 * sender, 2 * receiver + 1};
+  const int own = 2 * boundary + (gradient ? 1 : 0);
+  return {2 * own, 2 * own + 1};
+}
+
+// One boundary and direction: its messages, those who make them and those who wait for them, in
+// order.
+struct Stream {
+  TransferCost cost;
+  Route route;
+  const std::vector<int>& producers;
+  const std::vector<int>& consumers;
+};
+
+void AddMessages(const Stream& stream, const LinkRate& link, TaskGraph* graph) {
+  const TransferCost& cost = stream.cost;
   int encode = -1, send = -1, decode = -1;
-  for (size_t i = 0; i < producers.size(); ++i) {
+  for (size_t i = 0; i < stream.producers.size(); ++i) {
     encode = graph->Add(cost.encode_seconds, /*needs_core=*/true, encode);
-    graph->Follow(encode, producers[i], 0);
-    send = graph->Add(link_seconds, /*needs_core=*/false, send);
+    graph->Follow(encode, stream.producers[i], 0);
+    send = link.bits_per_second > 0 ? graph->AddMessage(8 * cost.wire_bytes, stream.route, send)
+                                    : graph->Add(/*seconds=*/0, /*needs_core=*/false, send);
     graph->Follow(send, encode, 0);
     decode = graph->Add(cost.decode_seconds, /*needs_core=*/true, decode);
     graph->Follow(decode, send, link.latency_seconds);
-    graph->Follow(consumers[i], decode, 0);
+    graph->Follow(stream.consumers[i], decode, 0);
   }
 }
 
 }  // namespace
+
+const char* Name(Nic nic) { return NameIn(kNics, nic); }
+
+absl::Status FromName(const std::string& name, Nic* to) { return FindName("nic", name, kNics, to); }
+
+std::vector<Nic> AllNics() { return ValuesIn(kNics); }
 
 Makespan Simulate(const Simulation& simulation) {
   const size_t stages = simulation.stages.size();
   assert(stages >= 1 && simulation.microbatches >= 1 && simulation.cores >= 0);
   assert(simulation.activations.size() == stages - 1);
   assert(simulation.gradients.size() == stages - 1);
-  TaskGraph graph;
+  TaskGraph graph(Capacities(simulation));
   std::vector<StageTasks> tasks;
   for (size_t s = 0; s < stages; ++s) {
     tasks.push_back(AddStage(simulation, static_cast<int>(s), &graph));
   }
+  const LinkRate& link = simulation.link;
   for (size_t b = 0; b + 1 < stages; ++b) {
-    AddMessages(simulation.activations[b], simulation.link, tasks[b].forward, tasks[b + 1].forward,
-                &graph);
-    AddMessages(simulation.gradients[b], simulation.link, tasks[b + 1].backward, tasks[b].backward,
-                &graph);
+    const int boundary = static_cast<int>(b);
+    const StageTasks &before = tasks[b], &behind = tasks[b + 1];
+    AddMessages({simulation.activations[b], RouteOf(link.nic, boundary, /*gradient=*/false),
+                 before.forward, behind.forward},
+                link, &graph);
+    AddMessages({simulation.gradients[b], RouteOf(link.nic, boundary, /*gradient=*/true),
+                 behind.backward, before.backward},
+                link, &graph);
   }
 
   Makespan makespan;

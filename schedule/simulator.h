@@ -2,8 +2,10 @@
 // are judged by. A discrete-event simulation; pure.
 #pragma once
 
+#include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "schedule/schedule.h"
 
 namespace thinwire {
@@ -21,9 +23,23 @@ struct TransferCost {
   double wire_bytes = 0;
 };
 
+// Whose the interfaces of a stage's host are.
+enum class Nic {
+  // All its links': a host sends and receives at the link's rate in all, and what it sends upstream
+  // slows what it sends downstream (schedule/network.h).
+  kShared,
+  kPrivate,  // each link's: the rate is every boundary's and direction's own
+};
+
+// "shared", "private"; the inverse gives InvalidArgument with both.
+const char* Name(Nic nic);
+absl::Status FromName(const std::string& name, Nic* to);
+std::vector<Nic> AllNics();
+
 struct LinkRate {
   double bits_per_second = 0;  // in each direction; 0: infinitely fast
-  double latency_seconds = 0;
+  double latency_seconds = 0;  // one way
+  Nic nic = Nic::kPrivate;
 };
 
 struct Simulation {
@@ -45,8 +61,8 @@ struct Makespan {
 
 // Every stage runs its actions in order, each as soon as its input is decoded, and its update
 // last. Encode and decode overlap with compute: each boundary and direction has one worker at
-// either end and one link, which take their messages one after another; latency delays a message
-// but does not hold the link.
+// either end and one connection, which take their messages one after another; latency delays a
+// message but does not hold the connection.
 Makespan Simulate(const Simulation& simulation);
 
 }  // namespace thinwire

@@ -3,7 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+
+#include "base/random.h"
 
 namespace thinwire {
 namespace {
@@ -152,11 +155,124 @@ TEST(SimulateTest, TwoCoresNeverBeatHalfTheWork) {
   }
 }
 
+// Stages that take no time; each message takes 10 s of the link.
+Simulation LinksOnly(int stages, int microbatches, Nic nic) {
+  Simulation simulation = Pipeline(ScheduleKind::kOneForwardOneBackward, stages, microbatches);
+  for (StageCost& stage : simulation.stages) stage = {};
+  SetTransfers({0, 0, /*wire_bytes=*/10}, &simulation);
+  simulation.link.nic = nic;
+  return simulation;
+}
+
+TEST(SharedNicTest, AMiddleStageDividesWhatItSendsAndReceivesBetweenItsNeighbours) {
+  // Three stages, three microbatches. With links of their own: activations enter stage 1 until 30
+  // and stage 2 from 20 to 40, each gradient follows its activation at once, the last one ends at
+  // 60.
+  EXPECT_EQ(Simulate(LinksOnly(3, 3, Nic::kPrivate)).seconds, 60);
+  // Stage 1 receives the third activation and the first gradient, both from 20 to 40 at half the
+  // rate, and sends both on, from 40 to 60 likewise; then the third gradient goes back alone, 60 to
+  // 70 and 70 to 80.
+  EXPECT_EQ(Simulate(LinksOnly(3, 3, Nic::kShared)).seconds, 80);
+}
+
+TEST(SharedNicTest, OneMicrobatchHasTheLinkToItself) {
+  for (int stages = 1; stages <= 5; ++stages) {
+    EXPECT_EQ(Simulate(LinksOnly(stages, 1, Nic::kShared)).seconds, 20 * (stages - 1)) << stages;
+  }
+}
+
+// Costs are small integers, now and then none.
+Simulation RandomSimulation(RandomStream* random, int stages) {
+  const auto draw = [&](uint32_t below) { return static_cast<double>(random->Below(below)); };
+  Simulation simulation;
+  const std::vector<ScheduleKind> kinds = AllSchedules();
+  simulation.schedule = kinds[random->Below(static_cast<uint32_t>(kinds.size()))];
+  simulation.microbatches = 1 + static_cast<int>(random->Below(8));
+  for (int s = 0; s < stages; ++s) simulation.stages.push_back({draw(5), draw(9), draw(3)});
+  for (int b = 0; b + 1 < stages; ++b) {
+    simulation.activations.push_back({draw(2), draw(2), draw(12)});
+    simulation.gradients.push_back({draw(2), draw(2), draw(12)});
+  }
+  simulation.link.bits_per_second = 8.0 * (1 + random->Below(3));
+  simulation.link.latency_seconds = draw(4);
+  return simulation;
+}
+
+double SecondsWith(Simulation simulation, Nic nic) {
+  simulation.link.nic = nic;
+  return Simulate(simulation).seconds;
+}
+
+TEST(SharedNicTest, IsNeverFasterThanPrivateLinks) {
+  RandomStream random(RandomKey(1, "simulations"));
+  int slower = 0;
+  for (int round = 0; round < 1000; ++round) {
+    const Simulation simulation = RandomSimulation(&random, 1 + static_cast<int>(random.Below(6)));
+    const double shared = SecondsWith(simulation, Nic::kShared);
+    EXPECT_GE(shared, SecondsWith(simulation, Nic::kPrivate) - 1e-9) << round;
+    EXPECT_EQ(shared, SecondsWith(simulation, Nic::kShared)) << round;
+    slower += shared > SecondsWith(simulation, Nic::kPrivate) + 1e-9;
+  }
+  EXPECT_GT(slower, 100);
+}
+
+TEST(SharedNicTest, OneBoundaryHasBothInterfacesForItself) {
+  RandomStream random(RandomKey(2, "simulations"));
+  for (int round = 0; round < 300; ++round) {
+    const Simulation simulation = RandomSimulation(&random, 2);
+    EXPECT_EQ(SecondsWith(simulation, Nic::kShared), SecondsWith(simulation, Nic::kPrivate));
+  }
+}
+
+// No interface carries more than its rate, and all together are never idle without a reason.
+TEST(SharedNicTest, TheStepIsBetweenTheBusiestInterfaceAndEverythingOneAfterAnother) {
+  RandomStream random(RandomKey(3, "simulations"));
+  for (int round = 0; round < 500; ++round) {
+    const int stages = 2 + static_cast<int>(random.Below(5));
+    const Simulation simulation = RandomSimulation(&random, stages);
+    const double seconds_per_byte = 8 / simulation.link.bits_per_second;
+    std::vector<double> sent(stages, 0), received(stages, 0);
+    double all = 0;
+    for (int b = 0; b + 1 < stages; ++b) {
+      for (const bool gradient : {false, true}) {
+        const TransferCost& cost = gradient ? simulation.gradients[b] : simulation.activations[b];
+        const double link = simulation.microbatches * cost.wire_bytes * seconds_per_byte;
+        sent[gradient ? b + 1 : b] += link;
+        received[gradient ? b : b + 1] += link;
+        all += link + simulation.microbatches * (cost.encode_seconds + cost.decode_seconds +
+                                                 simulation.link.latency_seconds);
+      }
+    }
+    for (const StageCost& stage : simulation.stages) {
+      all += simulation.microbatches * (stage.forward_seconds + stage.backward_seconds) +
+             stage.update_seconds;
+    }
+    const double seconds = SecondsWith(simulation, Nic::kShared);
+    EXPECT_GE(seconds, *std::max_element(sent.begin(), sent.end()) - 1e-9) << round;
+    EXPECT_GE(seconds, *std::max_element(received.begin(), received.end()) - 1e-9) << round;
+    EXPECT_LE(seconds, all + 1e-9) << round;
+  }
+}
+
+TEST(SharedNicTest, NamesAreThoseOfTheFlag) {
+  for (const Nic nic : AllNics()) {
+    Nic read = Nic::kPrivate;
+    EXPECT_TRUE(FromName(Name(nic), &read).ok());
+    EXPECT_EQ(read, nic);
+  }
+  Nic read = Nic::kPrivate;
+  EXPECT_EQ(FromName("shard", &read).message(),
+            "nic: unknown \"shard\", nearest is \"shared\" (want one of shared, private)");
+}
+
 TEST(SimulateTest, ACostThatIsNoNumberEndsToo) {
   for (ScheduleKind kind : AllSchedules()) {
     Simulation simulation = Pipeline(kind, 3, 4);
     simulation.stages[1].forward_seconds = std::nan("");
     simulation.cores = 2;
+    EXPECT_TRUE(std::isnan(Simulate(simulation).busy_seconds[1]));
+    SetTransfers({std::nan(""), 1, std::nan("")}, &simulation);
+    simulation.link.nic = Nic::kShared;
     EXPECT_TRUE(std::isnan(Simulate(simulation).busy_seconds[1]));
   }
 }

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # What the command line refuses, and what becomes of output that cannot be written. Trains nothing.
-# usage: command_line_test.sh THINWIRE QUICKSTART
+# usage: command_line_test.sh THINWIRE QUICKSTART STAGE_SERVER
 set -uo pipefail
 source "$(dirname "$0")/checks.sh"
-thinwire=$1 quickstart=$2
+thinwire=$1 quickstart=$2 stage_server=$3
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
@@ -21,8 +21,8 @@ echo '== numbers'
 for number in nan inf -inf -1; do
   run "--metrics_linger $number" "$number, want a finite number" "--metrics_linger=$number"
   refused "--seconds $number" "$number, want a finite number" codecs --measure "--seconds=$number"
-  for flag in gflops codec_gbps latency_ms; do
-    refused "--$flag $number" "$flag" plan "$quickstart" "--$flag=$number"
+  for flag in gflops codec_gbps rtt_ms; do
+    refused "--$flag $number" "--$flag: $number, want" plan "$quickstart" "--$flag=$number"
   done
 done
 
@@ -39,9 +39,41 @@ run '--set of nothing' '^thinwire: --set model=: model: met nothing, want a map'
 run '--set of a bad value' '^thinwire: --set optimizer.lr=-1: optimizer.lr: -1, want' --set optimizer.lr=-1
 refused 'an empty folder' '--out: "", want a path' run "$quickstart" --out ''
 refused 'state in a folder that is not there' 'feedback.dir: /nonexistent: No such file' plan "$quickstart" \
-  --set 'compression.gradients.feedback={kind: ef, dir: /nonexistent}'
+  --gflops 40 --codec_gbps 1 --set 'compression.gradients.feedback={kind: ef, dir: /nonexistent}'
 "$thinwire" run --help >"$work/log"
 check '--help shows how stages are listed' contains "$work/log" '--stages HOST:PORT,HOST:PORT,...'
+
+echo '== a plan'
+given=(--gflops 40 --codec_gbps 1)
+plan() { refused "$1" "$2" plan "$quickstart" "${@:3}"; }
+plan 'a link of 0 Mbit/s' '--link_mbit: 0, want 1e-06 to' --link_mbit 0
+plan 'a link of less' '--link_mbit: -5, want 1e-06 to' --link_mbit=-5
+plan 'no core' '--cores: Value 0 not in range' --cores 0
+plan 'a codec without a link' '--codec is for a given link: want --link_mbit too' --codec fp16
+plan 'a codec that is none' '--codec: .*unknown "topq", nearest is "topk"' --link_mbit 50 --codec 'topq(ratio=0.1)'
+plan 'more microbatches than samples' '--microbatches: 100000, want 1 to [0-9]+, the batch size' \
+  --link_mbit 50 --microbatches 2,100000
+plan 'a schedule that is none' '--schedule: unknown "gpip", nearest is "gpipe"' --link_mbit 50 --schedule gpip
+plan 'an interface that is none' '--nic: unknown "mine", nearest is' --nic mine
+mkdir "$work/empty"
+plan 'a folder that holds no run' "--from: $work/empty: no run is recorded here" --from "$work/empty"
+echo '{"compute": [{"steps": 1, "samples": 4, "forward_seconds": 1, "backward_seconds": 2}]}' >"$work/empty/summary.json"
+sed -e 's/^pipeline:.*/pipeline: {stages: 1}/' -e '/^model:/s/.*/model: {name: resnet18, width: 8}/' "$quickstart" \
+  >"$work/empty/experiment.yaml"
+plan 'a run of another model' "--from: $work/empty: trained resnet18 of [0-9]+ parameters .*, want resnet8 of" \
+  --from "$work/empty"
+"$thinwire" plan "$quickstart" "${given[@]}" --link_mbit 20 --rtt_ms 40 --codec fp16 --codec 'uniform(bits=4) | fp16' \
+  --microbatches 1,2 >"$work/log"
+check 'choices are ranked' contains "$work/log" '^> .* the file.s$'
+check '  none among them' contains "$work/log" ' none$'
+check '  and pairs' contains "$work/log" ' uniform.bits=4. . fp16$'
+"$thinwire" plan "$quickstart" "${given[@]}" --link_mbit 20 --format json >"$work/log"
+check 'the same as JSON' contains "$work/log" '"step_seconds": [0-9.e-]+,'
+"$thinwire" plan "$quickstart" --codec_gbps 1 --stage_server "$work/none" >"$work/log" 2>&1
+check 'compute that cannot be measured is a failure' equals $? 1
+check '  which says what to do' contains "$work/log" 'give --gflops, or --from'
+"$thinwire" plan "$quickstart" --stage_server "$stage_server" >"$work/log" 2>&1
+check 'speeds are measured otherwise' contains "$work/log" 'Compute: [0-9.]+ GFLOP/s, as'
 
 echo '== addresses'
 for address in 9107 :9108 foo 127.0.0.1:99999; do
@@ -111,7 +143,7 @@ check 'the error is printed' contains "$work/log" 'cannot execute'
 check 'the summary says it' contains "$work"/$'a\xff/summary.json' 'cannot execute'
 
 echo '== a full disk'
-for command in --help 'run --help' "plan $quickstart" codecs 'codecs --conformance fp16'; do
+for command in --help 'run --help' "plan $quickstart --gflops 40 --codec_gbps 1" codecs 'codecs --conformance fp16'; do
   # shellcheck disable=SC2086
   "$thinwire" $command >/dev/full 2>"$work/log"
   check "$command fails" equals $? 1

@@ -8,7 +8,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "config/experiment.h"
+#include "config/specs.h"
 #include "coordinator/plan/plan.h"
+#include "coordinator/plan/speeds.h"
 #include "models/tied_weight.h"
 #include "tests/pipeline_testing.h"
 
@@ -31,7 +33,11 @@ void ExpectPlannedBytes(const char* text, const std::vector<std::string>& overri
                         uint64_t messages) {
   const auto experiment = ParseExperiment(text, "test", overrides);
   ASSERT_TRUE(experiment.ok()) << experiment.status();
-  const absl::StatusOr<Plan> plan = MakePlan(*experiment, PlanAssumptions());
+  const absl::StatusOr<Partition> partition = PartitionFrom(*experiment);
+  ASSERT_TRUE(partition.ok()) << partition.status();
+  Speeds speeds;  // bytes depend on none
+  speeds.blocks = *BlocksAt(partition->model, /*gflops=*/100);
+  const absl::StatusOr<Plan> plan = MakePlan(*experiment, PlanAssumptions(), speeds);
   ASSERT_TRUE(plan.ok()) << plan.status();
   const Outcome outcome = TrainPipeline(text, overrides);
   for (const PlannedBoundary& planned : plan->boundaries) {

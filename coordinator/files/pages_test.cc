@@ -1,5 +1,5 @@
-// The users' pages name every field of a run's record and of a checkpoint's manifest, in their
-// order, and no other.
+// The users' pages name every field of a run's record, of a checkpoint's manifest and of a plan, in
+// their order, and no other.
 #include <fstream>
 #include <map>
 #include <string>
@@ -11,6 +11,7 @@
 #include "gtest/gtest.h"
 #include "proto/checkpoint.pb.h"
 #include "proto/coordinator.pb.h"
+#include "proto/plan.pb.h"
 
 namespace thinwire {
 namespace {
@@ -50,6 +51,8 @@ TEST(PagesTest, EveryMessageStandsThereWithEveryField) {
               ::testing::ContainerEq(Defined(Summary::descriptor())));
   EXPECT_THAT(Documented("docs/checkpoints.md"),
               ::testing::ContainerEq(Defined(CheckpointManifest::descriptor())));
+  EXPECT_THAT(Documented("docs/plan.md"),
+              ::testing::ContainerEq(Defined(PlanReport::descriptor())));
 }
 
 }  // namespace

@@ -1,6 +1,8 @@
 #include "coordinator/plan/plan.h"
 
 #include <algorithm>
+#include <cassert>
+#include <cmath>
 #include <functional>
 #include <optional>
 #include <utility>
@@ -9,19 +11,17 @@
 #include "base/status.h"
 #include "compress/direction_spec.h"
 #include "compress/feedback/plan.h"
+#include "compress/plugin.h"
 #include "config/devices.h"
 #include "config/specs.h"
 #include "coordinator/plan/break_even.h"
 #include "coordinator/plan/warnings.h"
 #include "models/cost.h"
 #include "models/tied_weight.h"
-#include "schedule/simulator.h"
 #include "wire/frame.h"
 
 namespace thinwire {
 namespace {
-
-constexpr double kLinkRates[] = {10e6, 100e6, 1e9, 10e9, 0};  // bits per second
 
 bool HasBatchNorm(const std::vector<LayerSpec>& layers) {
   return std::any_of(layers.begin(), layers.end(), [](const LayerSpec& layer) {
@@ -31,24 +31,10 @@ bool HasBatchNorm(const std::vector<LayerSpec>& layers) {
 }
 
 // Within these bounds all sums of a simulation are finite numbers.
-constexpr double kLeastSpeed = 1e-6, kMostSpeed = 1e12;
-
-// `flag` is the command line's.
-absl::Status CheckAssumption(const char* flag, double value, double least) {
-  if (value >= least && value <= kMostSpeed) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("--", flag, ": ", value, ", want ", least, " to ", kMostSpeed));
-}
-
-absl::Status CheckAssumptions(const PlanAssumptions& assumptions) {
-  RETURN_IF_ERROR(CheckAssumption("gflops", assumptions.gflops, kLeastSpeed));
-  RETURN_IF_ERROR(
-      CheckAssumption("codec_gbps", assumptions.codec_gigabytes_per_second, kLeastSpeed));
-  return CheckAssumption("latency_ms", assumptions.latency_ms, 0);
-}
+constexpr double kLeastRate = 1, kMostRate = 1e18, kMostMilliseconds = 1e12;  // bits per second
 
 // What a message is made by.
-struct Coding {
+struct Coded {
   CodecSpec codec;
   FeedbackSpec feedback;
 };
@@ -60,17 +46,19 @@ struct MessageSlot {
   int microbatch = 0;
 };
 
-// What a message takes, at most.
 struct MessageCost {
-  int64_t raw_bytes = 0, wire_bytes = 0;
-  double codec_seconds = 0;  // to encode, and again to decode
+  int64_t raw_bytes = 0;
+  int64_t wire_bytes = 0, likely_wire_bytes = 0;  // at most, and as the codec's speed has it
+  double encode_seconds = 0, decode_seconds = 0;
 };
 
 class Planner {
  public:
-  Planner(const Experiment& experiment, const PlanAssumptions& assumptions)
-      : experiment_(experiment) {
+  Planner(const Experiment& experiment, const PlanAssumptions& assumptions, const Speeds& speeds)
+      : experiment_(experiment), speeds_(speeds) {
     plan_.assumptions = assumptions;
+    plan_.compute_source = speeds.compute_source;
+    plan_.codec_source = speeds.codec_source;
   }
 
   absl::StatusOr<Plan> Make() {
@@ -80,8 +68,9 @@ class Planner {
     ASSIGN_OR_RETURN(compute_, ComputeFrom(experiment_));
     ASSIGN_OR_RETURN(optimizer_, OptimizerFrom(experiment_));
     if (!partition_.cuts.empty()) tied_ = FindTiedWeight(partition_.model);
-    ASSIGN_OR_RETURN(const Recompute recompute, RecomputeFrom(experiment_));
-    segments_ = SegmentCosts(partition_.model, partition_.cuts, recompute);
+    assert(speeds_.blocks.size() == partition_.model.blocks.size());
+    ASSIGN_OR_RETURN(recompute_, RecomputeFrom(experiment_));
+    segments_ = SegmentCosts(partition_.model, partition_.cuts, recompute_);
     plan_.model = partition_.model.name;
     plan_.batch_size = experiment_.data().batch_size();
     plan_.microbatches = experiment_.pipeline().microbatches();
@@ -102,7 +91,7 @@ class Planner {
     }
     for (int stage = 0; stage < num_stages(); ++stage) RETURN_IF_ERROR(AddStage(stage));
     RETURN_IF_ERROR(AddBoundaries());
-    for (double rate : kLinkRates) RETURN_IF_ERROR(AddStep(rate));
+    for (const double rate : plan_.assumptions.bits_per_second) RETURN_IF_ERROR(AddStep(rate));
     return plan_;
   }
 
@@ -119,10 +108,10 @@ class Planner {
     const auto& blocks = partition_.model.blocks;
     PlannedStage planned;
     ASSIGN_OR_RETURN(planned.device, DeviceOf(experiment_, stage));
-    planned.first_block =
-        blocks[SegmentBlocks(partition_.model, partition_.cuts, first).first].name;
-    planned.last_block =
-        blocks[SegmentBlocks(partition_.model, partition_.cuts, end - 1).last - 1].name;
+    const int first_block = SegmentBlocks(partition_.model, partition_.cuts, first).first;
+    const int end_block = SegmentBlocks(partition_.model, partition_.cuts, end - 1).last;
+    planned.first_block = blocks[first_block].name;
+    planned.last_block = blocks[end_block - 1].name;
     TrainingMemory memory;
     memory.microbatch_samples = plan_.microbatch_size;
     memory.samples_in_flight =
@@ -136,8 +125,22 @@ class Planner {
       planned.recomputed_flops += segments_[segment].recomputed_flops;
       planned.memory_bytes += TrainingBytes(segments_[segment], memory);
     }
+    AddSeconds(first_block, end_block, &planned);
     plan_.stages.push_back(planned);
     return absl::OkStatus();
+  }
+
+  // Of the blocks [first, end).
+  void AddSeconds(int first, int end, PlannedStage* stage) const {
+    const auto samples = static_cast<double>(plan_.microbatch_size);
+    for (int block = first; block < end; ++block) {
+      const BlockSeconds& seconds = speeds_.blocks[block];
+      const bool runs_again =
+          recompute_ == Recompute::kBlocks && WorthRecomputing(partition_.model.blocks[block]);
+      stage->forward_seconds += samples * seconds.forward;
+      stage->backward_seconds += samples * (seconds.backward + (runs_again ? seconds.forward : 0));
+      stage->update_seconds += seconds.update;
+    }
   }
 
   absl::Status AddBoundaries() {
@@ -181,7 +184,7 @@ class Planner {
   // The header in the last step, where epoch and step take the most bytes. Checksums and digests
   // take as many whatever they are, unless they are 0. A digest of state counts where every step
   // has one.
-  MessageHeader HeaderOf(const MessageSlot& slot, const Coding& coding, const Shape& shape) const {
+  MessageHeader HeaderOf(const MessageSlot& slot, const Coded& coded, const Shape& shape) const {
     constexpr uint64_t kSomeDigest = 1;
     MessageHeader header;
     header.key.phase = PHASE_TRAIN;
@@ -192,9 +195,9 @@ class Planner {
     header.key.microbatch = static_cast<uint32_t>(slot.microbatch);
     header.dtype = TypeOf(slot);
     header.shape = shape;
-    header.codec = coding.codec;
+    header.codec = coded.codec;
     if (slot.cut != tied_cut()) header.sample_digest = kSomeDigest;
-    if (coding.feedback.digest_every == 1) header.state_digest = kSomeDigest;
+    if (coded.feedback.digest_every == 1) header.state_digest = kSomeDigest;
     return header;
   }
 
@@ -210,7 +213,7 @@ class Planner {
 
   // What a part of the gradient's norm takes in that direction of a cut.
   int64_t SumBytes(int cut, bool gradient) const {
-    MessageHeader header = HeaderOf({cut, gradient, /*microbatch=*/0}, Coding(), Shape{0});
+    MessageHeader header = HeaderOf({cut, gradient, /*microbatch=*/0}, Coded(), Shape{0});
     header.key.phase = PHASE_GRADIENT_NORM;
     header.sample_digest = 0;
     header.sum_of_squares = 0;
@@ -218,18 +221,36 @@ class Planner {
         WireBytes(header, /*payload_bytes=*/0, /*run=*/1, /*generation=*/1));
   }
 
-  absl::StatusOr<MessageCost> Message(const MessageSlot& slot, const Coding& coding) const {
+  std::string CutName(int cut) const {
+    return cut == tied_cut() ? kTiedCut : partition_.cuts[cut].name;
+  }
+
+  const CodingSpeed& SpeedOf(const MessageSlot& slot, const Coded& coded) const {
+    const auto found = speeds_.codings.find(
+        {CutName(slot.cut), slot.gradient, CodecText(coded.codec), coded.feedback.ToString()});
+    return found == speeds_.codings.end() ? speeds_.others : found->second;
+  }
+
+  absl::StatusOr<MessageCost> Message(const MessageSlot& slot, const Coded& coded) const {
     const Shape shape = ShapeOf(slot);
     const DType type = TypeOf(slot);
-    ASSIGN_OR_RETURN(const size_t payload_bytes,
-                     CompensatedMaxPayloadBytes(coding.feedback, coding.codec, shape, type));
+    ASSIGN_OR_RETURN(const size_t most_bytes,
+                     CompensatedMaxPayloadBytes(coded.feedback, coded.codec, shape, type));
+    const auto wire_bytes = [&](size_t payload_bytes) {
+      return static_cast<int64_t>(WireBytes(HeaderOf(slot, coded, shape), payload_bytes,
+                                            /*run=*/1, /*generation=*/1));
+    };
     MessageCost cost;
     cost.raw_bytes = shape.elements() * static_cast<int64_t>(SizeOf(type));
-    cost.wire_bytes = static_cast<int64_t>(WireBytes(HeaderOf(slot, coding, shape), payload_bytes,
-                                                     /*run=*/1, /*generation=*/1));
-    if (!coding.codec.is_exact()) {
-      cost.codec_seconds = static_cast<double>(cost.raw_bytes) /
-                           (plan_.assumptions.codec_gigabytes_per_second * 1e9);
+    cost.wire_bytes = cost.likely_wire_bytes = wire_bytes(most_bytes);
+    if (coded.codec.is_exact()) return cost;
+    const CodingSpeed& speed = SpeedOf(slot, coded);
+    const auto raw_bytes = static_cast<double>(cost.raw_bytes);
+    cost.encode_seconds = raw_bytes * speed.encode_seconds_per_byte;
+    cost.decode_seconds = raw_bytes * speed.decode_seconds_per_byte;
+    const double likely = raw_bytes * speed.payload_per_byte;
+    if (likely > 0 && likely < static_cast<double>(most_bytes)) {
+      cost.likely_wire_bytes = wire_bytes(static_cast<size_t>(likely));
     }
     return cost;
   }
@@ -241,40 +262,45 @@ class Planner {
     direction.codec = Target(does.codec, does.level);
     direction.level = does.level;
     direction.feedback = does.feedback;
-    double codec_seconds = 0;
     const int microbatches = cut == tied_cut() ? 1 : static_cast<int>(plan_.microbatches);
     for (int m = 0; m < microbatches; ++m) {
       const bool is_exact = does.epilogue_only &&
                             !InCoolDown(cut, static_cast<int>(segments_.size()), microbatches, m);
       direction.exact_messages += is_exact;
-      ASSIGN_OR_RETURN(const MessageCost message,
-                       Message({cut, gradient, m},
-                               is_exact ? Coding() : Coding{direction.codec, does.feedback}));
+      ASSIGN_OR_RETURN(
+          const MessageCost message,
+          Message({cut, gradient, m}, is_exact ? Coded() : Coded{direction.codec, does.feedback}));
       direction.raw_bytes += message.raw_bytes;
       direction.wire_bytes += message.wire_bytes;
-      codec_seconds += 2 * message.codec_seconds;
+      direction.likely_wire_bytes += message.likely_wire_bytes;
+      direction.encode_seconds += message.encode_seconds;
+      direction.decode_seconds += message.decode_seconds;
     }
-    if (plan_.clip_norm > 0 && cut != tied_cut()) direction.wire_bytes += SumBytes(cut, gradient);
-    direction.break_even_bits_per_second =
-        BreakEvenBitsPerSecond(static_cast<double>(direction.raw_bytes),
-                               static_cast<double>(direction.wire_bytes), codec_seconds);
+    if (plan_.clip_norm > 0 && cut != tied_cut()) {
+      direction.wire_bytes += SumBytes(cut, gradient);
+      direction.likely_wire_bytes += SumBytes(cut, gradient);
+    }
+    direction.break_even_bits_per_second = BreakEvenBitsPerSecond(
+        static_cast<double>(direction.raw_bytes), static_cast<double>(direction.likely_wire_bytes),
+        direction.encode_seconds + direction.decode_seconds);
     return direction;
   }
 
-  using CodingOf = std::function<Coding(const PlannedDirection&)>;
+  using CodedOf = std::function<Coded(const PlannedDirection&)>;
 
   // Takes every microbatch to be as large as the first, so rather too long than too short.
-  absl::StatusOr<Makespan> StepAt(double bits_per_second, const CodingOf& coding_of) const {
+  absl::StatusOr<Makespan> StepAt(double bits_per_second, const CodedOf& coded_of) const {
     Simulation simulation;
     simulation.schedule = schedule_;
     simulation.microbatches = static_cast<int>(plan_.microbatches);
-    simulation.link = {bits_per_second, plan_.assumptions.latency_ms / 1000};
+    simulation.cores = plan_.assumptions.cores;
+    simulation.link.bits_per_second =
+        std::isinf(bits_per_second) ? 0 : bits_per_second * kPayloadShare;
+    simulation.link.latency_seconds = plan_.assumptions.rtt_ms / 2000;
+    simulation.link.nic = plan_.assumptions.nic;
     for (const PlannedStage& stage : plan_.stages) {
-      const double seconds_per_flop =
-          static_cast<double>(plan_.microbatch_size) / (plan_.assumptions.gflops * 1e9);
-      const double forward = stage.forward_flops * seconds_per_flop;
-      const double again = stage.recomputed_flops * seconds_per_flop;
-      simulation.stages.push_back({forward, 2 * forward + again, 0});
+      simulation.stages.push_back(
+          {stage.forward_seconds, stage.backward_seconds, stage.update_seconds});
     }
     for (size_t cut = 0; cut < partition_.cuts.size(); ++cut) {
       const PlannedBoundary& boundary = plan_.boundaries[cut];
@@ -282,20 +308,20 @@ class Planner {
       for (const bool gradient : {false, true}) {
         const PlannedDirection& direction = gradient ? boundary.gradients : boundary.activations;
         const MessageSlot first = {static_cast<int>(cut), gradient, /*microbatch=*/0};
-        ASSIGN_OR_RETURN(const MessageCost coded, Message(first, coding_of(direction)));
+        ASSIGN_OR_RETURN(const MessageCost coded, Message(first, coded_of(direction)));
         ASSIGN_OR_RETURN(const MessageCost exact, Message(first, {}));
         // The simulator knows one cost for all messages of a direction: their mean.
         const double exact_share =
             static_cast<double>(direction.exact_messages) / plan_.microbatches;
-        const double codec_seconds = (1 - exact_share) * coded.codec_seconds;
         (gradient ? simulation.gradients : simulation.activations)
-            .push_back({codec_seconds, codec_seconds,
-                        (1 - exact_share) * static_cast<double>(coded.wire_bytes) +
+            .push_back({(1 - exact_share) * coded.encode_seconds,
+                        (1 - exact_share) * coded.decode_seconds,
+                        (1 - exact_share) * static_cast<double>(coded.likely_wire_bytes) +
                             exact_share * static_cast<double>(exact.wire_bytes)});
       }
     }
     Makespan makespan = Simulate(simulation);
-    ASSIGN_OR_RETURN(const double behind, SecondsBehindPasses(simulation.link, coding_of));
+    ASSIGN_OR_RETURN(const double behind, SecondsBehindPasses(simulation.link, coded_of));
     const double busy_ratio = (1 - makespan.bubble_ratio) * makespan.seconds;
     makespan.seconds += behind;
     if (behind > 0) makespan.bubble_ratio = 1 - busy_ratio / makespan.seconds;
@@ -304,8 +330,7 @@ class Planner {
 
   // What a step takes between its last backward pass and its update: both gradients of a tied
   // weight cross at once, and then the sum of squares passes all stages and comes back.
-  absl::StatusOr<double> SecondsBehindPasses(const LinkRate& link,
-                                             const CodingOf& coding_of) const {
+  absl::StatusOr<double> SecondsBehindPasses(const LinkRate& link, const CodedOf& coded_of) const {
     const auto transfer = [&link](int64_t bytes) {
       const double bits = 8 * static_cast<double>(bytes);
       return link.latency_seconds + (link.bits_per_second > 0 ? bits / link.bits_per_second : 0);
@@ -316,9 +341,9 @@ class Planner {
       const PlannedBoundary& boundary = plan_.boundaries.back();
       ASSIGN_OR_RETURN(const MessageCost message,
                        Message({tied_cut(), gradient, /*microbatch=*/0},
-                               coding_of(gradient ? boundary.gradients : boundary.activations)));
-      tied_seconds =
-          std::max(tied_seconds, 2 * message.codec_seconds + transfer(message.wire_bytes));
+                               coded_of(gradient ? boundary.gradients : boundary.activations)));
+      tied_seconds = std::max(tied_seconds, message.encode_seconds + message.decode_seconds +
+                                                transfer(message.likely_wire_bytes));
     }
     if (plan_.clip_norm == 0) return tied_seconds;
     const double hops = 2.0 * (num_stages() - 1);
@@ -328,30 +353,64 @@ class Planner {
   absl::Status AddStep(double bits_per_second) {
     ASSIGN_OR_RETURN(const Makespan compressed,
                      StepAt(bits_per_second, [](const PlannedDirection& d) {
-                       return Coding{d.codec, d.feedback};
+                       return Coded{d.codec, d.feedback};
                      }));
     ASSIGN_OR_RETURN(const Makespan uncompressed,
-                     StepAt(bits_per_second, [](const PlannedDirection&) { return Coding(); }));
+                     StepAt(bits_per_second, [](const PlannedDirection&) { return Coded(); }));
     plan_.steps.push_back(
         {bits_per_second, compressed.seconds, uncompressed.seconds, compressed.bubble_ratio});
     return absl::OkStatus();
   }
 
   const Experiment& experiment_;
+  const Speeds& speeds_;
   Plan plan_;
   Partition partition_;
   std::optional<TiedWeight> tied_;  // that cuts part from its copy
   OptimizerSpec optimizer_;
   ScheduleKind schedule_ = ScheduleKind::kOneForwardOneBackward;
   DType compute_ = DType::kF32;
+  Recompute recompute_ = Recompute::kNone;
   std::vector<SegmentCost> segments_;
   uint64_t last_step_ = 0;
 };
 
 }  // namespace
 
-absl::StatusOr<Plan> MakePlan(const Experiment& experiment, const PlanAssumptions& assumptions) {
-  return Planner(experiment, assumptions).Make();
+absl::Status CheckAssumptions(const PlanAssumptions& assumptions) {
+  for (const double rate : assumptions.bits_per_second) {
+    if (rate >= kLeastRate && (rate <= kMostRate || std::isinf(rate))) continue;
+    return absl::InvalidArgumentError(absl::StrCat("--link_mbit: ", rate / 1e6, ", want ",
+                                                   kLeastRate / 1e6, " to ", kMostRate / 1e6));
+  }
+  if (!(assumptions.rtt_ms >= 0 && assumptions.rtt_ms <= kMostMilliseconds)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--rtt_ms: ", assumptions.rtt_ms, ", want 0 to ", kMostMilliseconds));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Plan> MakePlan(const Experiment& experiment, const PlanAssumptions& assumptions,
+                              const Speeds& speeds) {
+  return Planner(experiment, assumptions, speeds).Make();
+}
+
+int64_t StepWireBytes(const Plan& plan) {
+  int64_t bytes = 0;
+  for (const PlannedBoundary& boundary : plan.boundaries) {
+    if (boundary.in_memory) continue;
+    bytes += boundary.activations.likely_wire_bytes + boundary.gradients.likely_wire_bytes;
+  }
+  return bytes;
+}
+
+int64_t LargestMemoryBytes(const Plan& plan) {
+  int64_t most = 0;
+  for (size_t i = 0; i < plan.stages.size(); ++i) {
+    most = std::max(
+        most, plan.stages[i].memory_bytes + static_cast<int64_t>(plan.state.stage_memory_bytes[i]));
+  }
+  return most;
 }
 
 }  // namespace thinwire

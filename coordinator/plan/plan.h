@@ -2,33 +2,46 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "compress/feedback/spec.h"
 #include "compress/level.h"
 #include "compress/spec.h"
+#include "coordinator/plan/speeds.h"
 #include "coordinator/plan/state_plan.h"
 #include "proto/experiment.pb.h"
+#include "schedule/simulator.h"
 
 namespace thinwire {
 
-// What a plan cannot know. Every stage has a machine of its own. Speeds are from 1e-6 to 1e12.
+// The network, and the hosts of the stages.
 struct PlanAssumptions {
-  double gflops = 100;  // what a stage computes, 10^9 operations per second
-  // Raw bytes that a codec encodes, and again decodes; codec none takes no time.
-  double codec_gigabytes_per_second = 1;
-  double latency_ms = 0;  // what every link takes one way; from 0 to 1e12
+  // Rates of each host's interface (or link, see Nic) and direction, as its line counts bits:
+  // headers of TCP, IP and Ethernet included; from 1 to 1e18, or infinity.
+  std::vector<double> bits_per_second = {10e6, 100e6, 1e9, 10e9,
+                                         std::numeric_limits<double>::infinity()};
+  double rtt_ms = 0;  // round trip: there and back; from 0 to 1e12
+  Nic nic = Nic::kShared;
+  int cores = 0;  // processor groups that all stages share on one host; 0: a host for each stage
 };
+
+// Of the bytes that TCP sends in full packets those that are payload: 1448 of 1514. What a line
+// counts besides is 14 bytes of Ethernet, 20 of IPv4 and 32 of TCP.
+inline constexpr double kPayloadShare = 1448.0 / 1514.0;
 
 struct PlannedStage {
   std::string first_block, last_block;
   std::string device;           // as asked for: "auto", "cuda:1"
   int64_t parameters = 0;       // trainable elements
-  double forward_flops = 0;     // one sample; backward is taken as twice that
-  double recomputed_flops = 0;  // and as this besides, with pipeline.recompute
+  double forward_flops = 0;     // one sample
+  double recomputed_flops = 0;  // backward does as many again, with pipeline.recompute
   int64_t memory_bytes = 0;     // parameters, gradients, the optimizer's state, what backward needs
+  double forward_seconds = 0, backward_seconds = 0;  // the largest microbatch
+  double update_seconds = 0;                         // the optimizer, once a step
 };
 
 // One direction of one boundary.
@@ -41,6 +54,8 @@ struct PlannedDirection {
   // In the last step, at most, where all other messages are compressed: payload bounds, frame
   // headers, gRPC prefixes. A codec whose payloads always have one size takes exactly this.
   int64_t wire_bytes = 0;
+  int64_t likely_wire_bytes = 0;  // the same with payloads as the codec's speed has them
+  double encode_seconds = 0, decode_seconds = 0;  // per step
   double break_even_bits_per_second = 0;  // serial, as measured ones are; 0: nothing is saved
 };
 
@@ -53,7 +68,7 @@ struct PlannedBoundary {
 };
 
 struct PlannedStep {
-  double bits_per_second = 0;  // of every link and direction; 0: infinitely fast
+  double bits_per_second = 0;  // as in PlanAssumptions
   double seconds = 0;
   double uncompressed_seconds = 0;  // with codec none everywhere
   double bubble_ratio = 0;
@@ -70,15 +85,25 @@ struct Plan {
   uint32_t warmup_epochs = 0;  // the longer of the two warm-ups counts
   uint64_t warmup_steps = 0;
   PlanAssumptions assumptions;
+  std::string compute_source, codec_source;  // of the speeds
   std::vector<PlannedStage> stages;
   std::vector<PlannedBoundary> boundaries;  // the tied cut's is the last
   StatePlan state;                          // what feedback remembers
-  std::vector<PlannedStep> steps;           // one per link rate, slowest first
+  std::vector<PlannedStep> steps;           // one per link rate, in their order
   std::vector<std::string> warnings;
 };
 
-// `experiment` is resolved. InvalidArgument names an assumption that is out of its range.
-absl::StatusOr<Plan> MakePlan(const Experiment& experiment, const PlanAssumptions& assumptions);
+// InvalidArgument names what is out of its range by the flag that sets it.
+absl::Status CheckAssumptions(const PlanAssumptions& assumptions);
+
+// `experiment` is resolved, `speeds` are of its model. Errors of CheckAssumptions too.
+absl::StatusOr<Plan> MakePlan(const Experiment& experiment, const PlanAssumptions& assumptions,
+                              const Speeds& speeds);
+
+// Bytes that a step sends between processes, likely.
+int64_t StepWireBytes(const Plan& plan);
+// Of the stage that takes most, with what its feedback remembers.
+int64_t LargestMemoryBytes(const Plan& plan);
 
 // Tables and the assumptions behind them.
 std::string FormatPlan(const Plan& plan);

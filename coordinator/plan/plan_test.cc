@@ -4,7 +4,9 @@
 #include <sstream>
 
 #include "absl/strings/str_cat.h"
+#include "compress/plugin.h"
 #include "config/experiment.h"
+#include "config/specs.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -25,10 +27,20 @@ optimizer: {lr: 0.1, momentum: 0.9}
 epochs: 1
 )";
 
+// 10 GFLOP/s and 2 GB/s.
+Speeds SomeSpeeds(const Experiment& experiment) {
+  Speeds speeds;
+  speeds.blocks = *BlocksAt(PartitionFrom(experiment)->model, /*gflops=*/10);
+  speeds.others = *CodingAt(/*gigabytes_per_second=*/2);
+  speeds.compute_source = "10 GFLOP/s";
+  speeds.codec_source = "2 GB/s";
+  return speeds;
+}
+
 Plan PlanOf(const std::vector<std::string>& overrides, const PlanAssumptions& assumptions = {}) {
   const auto experiment = ParseExperiment(kExperiment, "test", overrides);
   EXPECT_TRUE(experiment.ok()) << experiment.status();
-  auto plan = MakePlan(*experiment, assumptions);
+  auto plan = MakePlan(*experiment, assumptions, SomeSpeeds(*experiment));
   EXPECT_TRUE(plan.ok()) << plan.status();
   return *std::move(plan);
 }
@@ -64,28 +76,23 @@ TEST(PlanTest, UncompressedWireBytesAreRawBytesAndAHeaderPerMicrobatch) {
 }
 
 TEST(PlanTest, BreakEvenIsBitsSavedPerSecondOfCodecWork) {
-  PlanAssumptions assumptions;
-  assumptions.codec_gigabytes_per_second = 2;
-  const PlannedDirection d = PlanOf({}, assumptions).boundaries[0].activations;
+  const PlannedDirection d = PlanOf({}).boundaries[0].activations;
+  EXPECT_DOUBLE_EQ(d.encode_seconds, d.raw_bytes / 2e9);
   const double codec_seconds = 2 * d.raw_bytes / 2e9;
   EXPECT_DOUBLE_EQ(d.break_even_bits_per_second,
                    8.0 * (d.raw_bytes - d.wire_bytes) / codec_seconds);
 }
 
 TEST(PlanTest, AStepOfOneStageIsThreeForwardsOfTheBatch) {
-  PlanAssumptions assumptions;
-  assumptions.gflops = 10;
-  const Plan plan = PlanOf({"pipeline.stages=1"}, assumptions);
+  const Plan plan = PlanOf({"pipeline.stages=1"});
   EXPECT_NEAR(plan.steps.back().seconds, 3 * 64 * plan.stages[0].forward_flops / 10e9, 1e-9);
   EXPECT_TRUE(plan.boundaries[0].in_memory);
   EXPECT_EQ(plan.steps.front().seconds, plan.steps.back().seconds);  // no link is in the way
 }
 
 TEST(PlanTest, BlocksThatRunAgainTakeTimeAndSaveMemory) {
-  PlanAssumptions assumptions;
-  assumptions.gflops = 10;
-  const Plan kept = PlanOf({"pipeline.stages=1"}, assumptions);
-  const Plan again = PlanOf({"pipeline.stages=1", "pipeline.recompute=blocks"}, assumptions);
+  const Plan kept = PlanOf({"pipeline.stages=1"});
+  const Plan again = PlanOf({"pipeline.stages=1", "pipeline.recompute=blocks"});
   const PlannedStage& stage = again.stages[0];
   EXPECT_EQ(kept.stages[0].recomputed_flops, 0.0);
   EXPECT_GT(stage.recomputed_flops, 0.9 * stage.forward_flops);
@@ -98,15 +105,62 @@ TEST(PlanTest, ASlowLinkTakesAtLeastItsBytes) {
   const Plan plan = PlanOf({});
   const PlannedStep slowest = plan.steps.front();
   EXPECT_EQ(slowest.bits_per_second, 10e6);
-  EXPECT_GT(slowest.seconds, 8.0 * plan.boundaries[0].gradients.wire_bytes / 10e6);
+  EXPECT_GT(slowest.seconds,
+            8.0 * plan.boundaries[0].gradients.wire_bytes / (kPayloadShare * 10e6));
   EXPECT_GT(slowest.uncompressed_seconds, slowest.seconds);
   EXPECT_GT(slowest.seconds, plan.steps.back().seconds);
 }
 
 TEST(PlanTest, LatencyDelaysEveryRate) {
   PlanAssumptions assumptions;
-  assumptions.latency_ms = 50;
-  EXPECT_GT(PlanOf({}, assumptions).steps.back().seconds, 6 * 0.050);  // three links, both ways
+  assumptions.rtt_ms = 100;
+  const double more =
+      PlanOf({}, assumptions).steps.back().seconds - PlanOf({}).steps.back().seconds;
+  // Three links, both ways, half a round trip each; a part hides behind the second microbatch.
+  EXPECT_NEAR(more, 6 * 0.050, 0.005);
+}
+
+TEST(PlanTest, ASharedInterfaceIsSlowerThanALinkForEachBoundary) {
+  PlanAssumptions shared, own;
+  shared.bits_per_second = own.bits_per_second = {100e6};
+  own.nic = Nic::kPrivate;
+  const std::vector<std::string> plain = {"compression.activations={codec: none}",
+                                          "pipeline.microbatches=8"};
+  EXPECT_GT(PlanOf(plain, shared).steps[0].seconds, 1.1 * PlanOf(plain, own).steps[0].seconds);
+  const std::vector<std::string> two = {"pipeline.stages=2"};
+  EXPECT_EQ(PlanOf(two, shared).steps[0].seconds, PlanOf(two, own).steps[0].seconds);
+}
+
+TEST(PlanTest, StagesOfOneHostShareItsCores) {
+  PlanAssumptions one;
+  one.cores = 1;
+  const Plan plan = PlanOf({"compression.activations={codec: none}"}, one);
+  double work = 0;
+  for (const PlannedStage& stage : plan.stages) {
+    work += 2 * (stage.forward_seconds + stage.backward_seconds) + stage.update_seconds;
+  }
+  EXPECT_NEAR(plan.steps.back().seconds, work, 1e-12);
+}
+
+TEST(PlanTest, SpeedsOfBlocksAndCodingsCount) {
+  const Experiment experiment = *ParseExperiment(kExperiment, "test", {});
+  Speeds speeds = SomeSpeeds(experiment);
+  for (BlockSeconds& block : speeds.blocks) block = {1, 2, 3};
+  const PlannedDirection before = PlanOf({}).boundaries[0].activations;
+  CodingSpeed& speed = speeds.codings[{"layer1", false, CodecText(before.codec), "none"}];
+  speed = {1e-6, 2e-6, before.wire_bytes * 0.5 / before.raw_bytes};
+  const Plan plan = *MakePlan(experiment, PlanAssumptions(), speeds);
+  // stem, layer1.0: two blocks; microbatches of 32 samples.
+  EXPECT_DOUBLE_EQ(plan.stages[0].forward_seconds, 2 * 32 * 1);
+  EXPECT_DOUBLE_EQ(plan.stages[0].backward_seconds, 2 * 32 * 2);
+  EXPECT_DOUBLE_EQ(plan.stages[0].update_seconds, 2 * 3);
+  const PlannedDirection& after = plan.boundaries[0].activations;
+  EXPECT_EQ(after.wire_bytes, before.wire_bytes);  // the most stays what it is
+  EXPECT_NEAR(after.likely_wire_bytes, 0.5 * before.wire_bytes, 300);
+  EXPECT_DOUBLE_EQ(after.encode_seconds, after.raw_bytes * 1e-6);
+  EXPECT_DOUBLE_EQ(after.decode_seconds, after.raw_bytes * 2e-6);
+  EXPECT_EQ(plan.boundaries[1].activations.encode_seconds,
+            PlanOf({}).boundaries[1].activations.encode_seconds);
 }
 
 TEST(FormatPlanTest, WarnsOfBatchNormOnlyWithSeveralMicrobatches) {
@@ -119,7 +173,10 @@ TEST(FormatPlanTest, TellsLinksRatesAndAssumptions) {
   EXPECT_THAT(text, HasSubstr(" memory "));
   EXPECT_THAT(text, HasSubstr(" 0-1 "));
   EXPECT_THAT(text, HasSubstr("100 Mbit/s"));
-  EXPECT_THAT(text, ContainsRegex("100\\sGFLOP/s\\s\\(--gflops\\)"));
+  EXPECT_THAT(text, HasSubstr("Compute: 10 GFLOP/s."));
+  EXPECT_THAT(text, HasSubstr("Codecs: 2 GB/s."));
+  EXPECT_THAT(text, HasSubstr("(--nic\nshared)"));
+  EXPECT_THAT(text, ContainsRegex("(--rtt_ms)"));
 }
 
 TEST(FormatPlanTest, FitsEightyColumns) {
@@ -178,24 +235,21 @@ TEST(PlanTest, HalvesOfABudgetHaveTheirOwnHeaders) {
 TEST(PlanTest, AssumptionsOutOfRangeAreRefusedByName) {
   constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  const auto error = [](double PlanAssumptions::*field, double value) {
+  const auto error = [](double mbit, double rtt_ms) {
     PlanAssumptions assumptions;
-    assumptions.*field = value;
+    assumptions.bits_per_second = {mbit * 1e6};
+    assumptions.rtt_ms = rtt_ms;
+    const Experiment experiment = *ParseExperiment(kExperiment, "test", {});
     return std::string(
-        MakePlan(*ParseExperiment(kExperiment, "test", {}), assumptions).status().message());
+        MakePlan(experiment, assumptions, SomeSpeeds(experiment)).status().message());
   };
-  for (const double value : {kNaN, kInfinity, -kInfinity, -1.0}) {
-    EXPECT_THAT(error(&PlanAssumptions::gflops, value), HasSubstr("--gflops: ")) << value;
-    EXPECT_THAT(error(&PlanAssumptions::codec_gigabytes_per_second, value),
-                HasSubstr("--codec_gbps: "))
-        << value;
-    EXPECT_THAT(error(&PlanAssumptions::latency_ms, value), HasSubstr("--latency_ms: ")) << value;
+  for (const double value : {kNaN, -kInfinity, -1.0}) {
+    EXPECT_THAT(error(value, 0), HasSubstr("--link_mbit: ")) << value;
+    EXPECT_THAT(error(10, value), HasSubstr("--rtt_ms: ")) << value;
   }
-  EXPECT_EQ(error(&PlanAssumptions::gflops, 0), "--gflops: 0, want 1e-06 to 1e+12");
-  EXPECT_EQ(error(&PlanAssumptions::gflops, kNaN), "--gflops: nan, want 1e-06 to 1e+12");
-  EXPECT_EQ(error(&PlanAssumptions::codec_gigabytes_per_second, 0),
-            "--codec_gbps: 0, want 1e-06 to 1e+12");
-  EXPECT_EQ(error(&PlanAssumptions::latency_ms, 0), "");
+  EXPECT_EQ(error(0, 0), "--link_mbit: 0, want 1e-06 to 1e+12");
+  EXPECT_EQ(error(10, kInfinity), "--rtt_ms: inf, want 0 to 1e+12");
+  EXPECT_EQ(error(kInfinity, 0), "");  // infinitely fast
 }
 
 TEST(FormatPlanTest, WarnsOfACodecThatExpandsUnderFeedback) {
@@ -223,7 +277,8 @@ epochs: 2
 )";
 
 Plan LanguageModelPlan(const std::vector<std::string>& overrides) {
-  return *MakePlan(*ParseExperiment(kLanguageModel, "test", overrides), PlanAssumptions());
+  const Experiment experiment = *ParseExperiment(kLanguageModel, "test", overrides);
+  return *MakePlan(experiment, PlanAssumptions(), SomeSpeeds(experiment));
 }
 
 TEST(TiedPlanTest, TheWeightsGradientsCrossOnceAStepBetweenFirstAndLastStage) {

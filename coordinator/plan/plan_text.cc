@@ -1,4 +1,6 @@
 // How a plan is shown.
+#include <cmath>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "compress/plugin.h"
@@ -81,9 +83,9 @@ std::string BoundaryTable(const Plan& plan) {
       Wrapped("", absl::StrFormat(
                       "Per step. Wire bytes are the most that compressed messages take, headers "
                       "included: topk sends fewer when it finds zeros or a shorter index. "
-                      "Break-even: the link rate in Mbit/s below which the codec saves time, if it "
-                      "encodes and decodes %g GB/s.",
-                      plan.assumptions.codec_gigabytes_per_second)));
+                      "Break-even: the link rate in Mbit/s below which the codec saves time. "
+                      "Codecs: %s.",
+                      plan.codec_source)));
   if (plan.warmup_epochs > 0) {
     absl::StrAppendFormat(&text, "The first %d epochs travel uncompressed.\n", plan.warmup_epochs);
   }
@@ -94,9 +96,26 @@ std::string BoundaryTable(const Plan& plan) {
 }
 
 std::string RateName(double bits_per_second) {
-  if (bits_per_second == 0) return "infinite";
+  if (std::isinf(bits_per_second)) return "infinite";
   if (bits_per_second >= 1e9) return absl::StrFormat("%g Gbit/s", bits_per_second / 1e9);
   return absl::StrFormat("%g Mbit/s", bits_per_second / 1e6);
+}
+
+// What the times rest on.
+std::string Assumed(const Plan& plan) {
+  const PlanAssumptions& assumed = plan.assumptions;
+  const char* const nic =
+      assumed.nic == Nic::kShared
+          ? "Each host sends at the link rate, and receives at it, whichever neighbour it is "
+            "(--nic shared)"
+          : "Each boundary has a link of its own (--nic private)";
+  const std::string hosts =
+      assumed.cores == 0 ? "each stage has a machine of its own"
+                         : absl::StrFormat("all stages share %d cores (--cores)", assumed.cores);
+  return Wrapped("", absl::StrFormat("Simulated: %s. Compute: %s. %s; %.1f %% of it are headers of "
+                                     "TCP, IP and Ethernet. A round trip takes %g ms (--rtt_ms).",
+                                     hosts, plan.compute_source, nic, 100 * (1 - kPayloadShare),
+                                     assumed.rtt_ms));
 }
 
 std::string StepTable(const Plan& plan) {
@@ -110,13 +129,7 @@ std::string StepTable(const Plan& plan) {
                           static_cast<double>(plan.batch_size) / step.seconds,
                           absl::StrFormat("%.0f %%", 100 * step.bubble_ratio));
   }
-  return text +
-         Wrapped("", absl::StrFormat(
-                         "Simulated, if each stage has a machine of its own that computes %g "
-                         "GFLOP/s (--gflops), codecs take %g GB/s (--codec_gbps) and links have a "
-                         "latency of %g ms (--latency_ms).",
-                         plan.assumptions.gflops, plan.assumptions.codec_gigabytes_per_second,
-                         plan.assumptions.latency_ms));
+  return text + Assumed(plan);
 }
 
 }  // namespace

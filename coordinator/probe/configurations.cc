@@ -5,54 +5,11 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "base/status.h"
-#include "compress/plugin.h"
-#include "config/codec_config.h"
+#include "config/codec_pair.h"
 #include "config/resolve.h"
 
 namespace thinwire {
-namespace {
-
-CodecSpec WithoutSupport(CodecSpec codec) {
-  codec.support = Support::kAll;
-  return codec;
-}
-
-absl::StatusOr<std::vector<ProbeConfiguration>> OfOne(const CodecSpec& codec) {
-  if (codec.indices == Indices::kShared) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        CodecText(codec), ": wants the codec whose indices it shares: \"topk(ratio=0.1, ",
-        "scope=sample) | topk(indices=shared)\""));
-  }
-  const CodecSpec plain = WithoutSupport(codec);
-  std::vector<ProbeConfiguration> all;
-  if (!codec.needs_support()) all.push_back({codec, std::nullopt});
-  all.push_back({std::nullopt, codec});
-  all.push_back({plain, codec});
-  return all;
-}
-
-absl::StatusOr<std::vector<ProbeConfiguration>> OfTwo(const CodecSpec& activations,
-                                                      const CodecSpec& gradients) {
-  if (activations.needs_support()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(CodecText(activations), " for activations: nothing was received before them"));
-  }
-  const ProbeConfiguration both = {activations, gradients};
-  if (gradients.indices == Indices::kShared) return std::vector<ProbeConfiguration>{both};
-  return std::vector<ProbeConfiguration>{
-      {activations, std::nullopt}, {std::nullopt, gradients}, both};
-}
-
-absl::Status SetDirection(const std::optional<CodecSpec>& codec, DirectionConfig* direction) {
-  direction->Clear();
-  if (!codec) return absl::OkStatus();
-  ASSIGN_OR_RETURN(*direction, ConfigOf(*codec));
-  return absl::OkStatus();
-}
-
-}  // namespace
 
 std::string ProbeConfiguration::Directions() const {
   if (activations && gradients) return "both";
@@ -61,18 +18,16 @@ std::string ProbeConfiguration::Directions() const {
 
 absl::StatusOr<std::vector<ProbeConfiguration>> ParseProbeCodec(const std::string& text,
                                                                 const std::string& parameters) {
-  const std::vector<std::string> parts = absl::StrSplit(text, '|');
-  if (parts.size() > 2) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("\"", text, "\": ", parts.size(), " codecs, want one or a pair"));
+  ASSIGN_OR_RETURN(const CodecPair pair, ParseCodecPair(text, parameters));
+  const ProbeConfiguration both = {pair.activations, pair.gradients};
+  if (pair.gradients.indices == Indices::kShared) return std::vector<ProbeConfiguration>{both};
+  std::vector<ProbeConfiguration> all;
+  if (!pair.is_one || !pair.gradients.needs_support()) {
+    all.push_back({pair.activations, std::nullopt});
   }
-  const auto parsed = [&](const std::string& part) {
-    return ParseCodecOrLibrary(std::string(absl::StripAsciiWhitespace(part)), parameters);
-  };
-  ASSIGN_OR_RETURN(const CodecSpec first, parsed(parts[0]));
-  if (parts.size() == 1) return OfOne(first);
-  ASSIGN_OR_RETURN(const CodecSpec second, parsed(parts[1]));
-  return OfTwo(first, second);
+  all.push_back({std::nullopt, pair.gradients});
+  all.push_back(both);
+  return all;
 }
 
 absl::StatusOr<std::vector<ProbeConfiguration>> ReadProbeCodecs(const std::string& path,
@@ -121,15 +76,7 @@ const std::vector<std::string>& StandardProbeCodecs() {
 
 absl::StatusOr<Experiment> WithCodecs(Experiment experiment,
                                       const ProbeConfiguration& configuration) {
-  CompressionConfig* compression = experiment.mutable_compression();
-  RETURN_IF_ERROR(SetDirection(configuration.activations, compression->mutable_activations()));
-  RETURN_IF_ERROR(SetDirection(configuration.gradients, compression->mutable_gradients()));
-  compression->set_warmup_epochs(0);
-  compression->set_warmup_steps(0);
-  for (auto& [cut, own] : *compression->mutable_boundaries()) {
-    own.clear_activations();
-    own.clear_gradients();
-  }
+  RETURN_IF_ERROR(SetCodecs(configuration.activations, configuration.gradients, &experiment));
   experiment.mutable_metrics()->set_error_every(1);
   experiment.clear_capture();
   RETURN_IF_ERROR(Resolve(&experiment));

@@ -175,6 +175,19 @@ double BoundaryTotals::BusySeconds() const {
   return seconds;
 }
 
+std::vector<ComputeRecord> BoundaryTotals::Compute(uint64_t steps, uint64_t samples) const {
+  std::vector<ComputeRecord> records;
+  for (const StageReport& stage : latest_) {
+    ComputeRecord& record = records.emplace_back();
+    record.set_steps(steps);
+    record.set_samples(samples);
+    record.set_forward_seconds(Seconds(stage, "forward"));
+    record.set_backward_seconds(Seconds(stage, "backward"));
+    record.set_optimizer_seconds(Seconds(stage, "optimizer"));
+  }
+  return records;
+}
+
 std::vector<EpochBoundary> EpochBoundaries(const std::vector<BoundaryRecord>& before,
                                            const std::vector<BoundaryRecord>& after) {
   std::vector<EpochBoundary> epoch;

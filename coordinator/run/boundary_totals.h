@@ -1,6 +1,7 @@
 // What the stages counted at their ends of the boundaries, put together.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,9 @@ class BoundaryTotals {
 
   // Sum of the stages' seconds of forward and backward.
   double BusySeconds() const;
+
+  // By stage, for so much training.
+  std::vector<ComputeRecord> Compute(uint64_t steps, uint64_t samples) const;
 
  private:
   std::vector<std::string> cuts_;

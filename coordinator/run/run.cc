@@ -293,6 +293,8 @@ class Runner {
                                               tally_.epoch_samples(), " trained samples of ",
                                               wanted));
     }
+    const std::vector<ComputeRecord> compute = tally_.Compute();
+    *summary_.mutable_compute() = {compute.begin(), compute.end()};
     return TellTotals(tally_.Totals());
   }
 

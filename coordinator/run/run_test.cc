@@ -76,6 +76,7 @@ class RunTest : public ::testing::Test {
       end->set_boundary("layer1");
       end->set_sender(true);
       end->set_wire_bytes(50);
+      (*event.mutable_stage()->mutable_activity_seconds())["forward"] = 0.25;
       writer->Write(event);
       return grpc::Status::OK;
     };
@@ -154,6 +155,10 @@ TEST_F(RunTest, SummarySaysWhatRan) {
   EXPECT_EQ(summary_.provenance().commit(), "abc");
   EXPECT_EQ(summary_.provenance().train_samples(), 4u);
   EXPECT_EQ(summary_.boundaries(0).name(), "layer1");
+  ASSERT_EQ(summary_.compute_size(), 2);
+  EXPECT_EQ(summary_.compute(0).steps(), 4u);
+  EXPECT_EQ(summary_.compute(0).samples(), 8u);
+  EXPECT_EQ(summary_.compute(0).forward_seconds(), 0.25);
 }
 
 TEST_F(RunTest, SummaryNamesTheDevicesOfAllStagesWhereTheyDiffer) {

@@ -27,6 +27,8 @@ Tally::Tally(const std::vector<std::string>& cuts, int stages, const RunProgress
 
 void Tally::Add(const StepReport& step) {
   step_ = step.step();
+  ++steps_here_;
+  samples_here_ += step.samples();
   sums_.set_loss(sums_.loss() + step.loss() * step.samples());
   sums_.set_correct(sums_.correct() + step.correct());
   sums_.set_samples(sums_.samples() + step.samples());

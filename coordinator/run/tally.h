@@ -37,6 +37,9 @@ class Tally {
   // Time in which all stages trained.
   void AddSeconds(double seconds);
 
+  // By stage, of the training that AddSeconds has been told of.
+  std::vector<ComputeRecord> Compute() const { return totals_.Compute(steps_here_, samples_here_); }
+
   uint64_t step() const { return step_; }                     // the last one, from 1; 0: none
   uint64_t epoch_samples() const { return sums_.samples(); }  // trained in the epoch under way
   // `seconds`: of training that AddSeconds has not been told of yet.
@@ -54,8 +57,9 @@ class Tally {
   int stages_;
   uint64_t step_;
   EpochSums sums_;
-  double seconds_;           // of training, of the whole run
-  double seconds_here_ = 0;  // of that, with these stages
+  double seconds_;                              // of training, of the whole run
+  double seconds_here_ = 0;                     // of that, with these stages
+  uint64_t steps_here_ = 0, samples_here_ = 0;  // likewise
   BoundaryTotals totals_;
   std::vector<BoundaryRecord> before_epoch_;  // totals when it began
 };

@@ -45,6 +45,26 @@ TEST(TallyTest, AnEpochIsTheMeanOverItsSamples) {
   EXPECT_EQ(tally.step(), 2u);
 }
 
+TEST(TallyTest, ComputeIsOfTheStepsWithTheseStages) {
+  RunProgress progress;
+  Tally tally({"cut"}, 2, progress, /*step=*/7);
+  tally.Add(Step(8, 2.0, 10, 4));
+  tally.Add(Step(9, 1.0, 30, 18));
+  StageReport report = Sent(1000, 3);
+  (*report.mutable_activity_seconds())["backward"] = 6;
+  (*report.mutable_activity_seconds())["optimizer"] = 0.5;
+  tally.Add(report);
+  const std::vector<ComputeRecord> compute = tally.Compute();
+  ASSERT_EQ(compute.size(), 2u);
+  EXPECT_EQ(compute[0].steps(), 2u);
+  EXPECT_EQ(compute[0].samples(), 40u);
+  EXPECT_EQ(compute[0].forward_seconds(), 3);
+  EXPECT_EQ(compute[0].backward_seconds(), 6);
+  EXPECT_EQ(compute[0].optimizer_seconds(), 0.5);
+  EXPECT_EQ(compute[1].samples(), 40u);
+  EXPECT_EQ(compute[1].forward_seconds(), 0);
+}
+
 TEST(TallyTest, TokensAreLabels) {
   Tally tally({"cut"}, 2);
   StepReport step = Step(1, 2.0, 10, 40);

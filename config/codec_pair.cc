@@ -1,0 +1,64 @@
+#include "config/codec_pair.h"
+
+#include <vector>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "base/status.h"
+#include "compress/plugin.h"
+#include "config/codec_config.h"
+
+namespace thinwire {
+namespace {
+
+absl::Status SetDirection(const std::optional<CodecSpec>& codec, DirectionConfig* direction) {
+  direction->Clear();
+  if (!codec) return absl::OkStatus();
+  ASSIGN_OR_RETURN(*direction, ConfigOf(*codec));
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<CodecPair> ParseCodecPair(const std::string& text, const std::string& parameters) {
+  const std::vector<std::string> parts = absl::StrSplit(text, '|');
+  if (parts.size() > 2) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("\"", text, "\": ", parts.size(), " codecs, want one or a pair"));
+  }
+  const auto parsed = [&](const std::string& part) {
+    return ParseCodecOrLibrary(std::string(absl::StripAsciiWhitespace(part)), parameters);
+  };
+  CodecPair pair;
+  ASSIGN_OR_RETURN(pair.activations, parsed(parts.front()));
+  ASSIGN_OR_RETURN(pair.gradients, parsed(parts.back()));
+  pair.is_one = parts.size() == 1;
+  if (pair.is_one && pair.gradients.indices == Indices::kShared) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        CodecText(pair.gradients), ": wants the codec whose indices it shares: \"topk(ratio=0.1, ",
+        "scope=sample) | topk(indices=shared)\""));
+  }
+  if (pair.is_one) pair.activations.support = Support::kAll;
+  if (pair.activations.needs_support()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        CodecText(pair.activations), " for activations: nothing was received before them"));
+  }
+  return pair;
+}
+
+absl::Status SetCodecs(const std::optional<CodecSpec>& activations,
+                       const std::optional<CodecSpec>& gradients, Experiment* experiment) {
+  CompressionConfig* compression = experiment->mutable_compression();
+  RETURN_IF_ERROR(SetDirection(activations, compression->mutable_activations()));
+  RETURN_IF_ERROR(SetDirection(gradients, compression->mutable_gradients()));
+  compression->set_warmup_epochs(0);
+  compression->set_warmup_steps(0);
+  for (auto& [cut, own] : *compression->mutable_boundaries()) {
+    own.clear_activations();
+    own.clear_gradients();
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace thinwire

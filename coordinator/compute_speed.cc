@@ -1,0 +1,111 @@
+#include "coordinator/compute_speed.h"
+
+#include <algorithm>
+#include <cstdint>
+
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
+#include "config/devices.h"
+#include "config/experiment.h"
+#include "config/specs.h"
+#include "coordinator/run/run.h"
+#include "models/model.h"
+
+namespace thinwire {
+namespace {
+
+// What is trained in all: a second on a core of 40 GFLOP/s.
+constexpr double kFlops = 40e9;
+constexpr double kPasses = 3;  // FLOPs of a forward and a backward pass over those of a forward
+constexpr int64_t kLeastSteps = 4;
+
+constexpr char kCommon[] = R"(
+name: plan
+pipeline: {cuts: none, stages: 1}
+optimizer: {name: sgd, lr: 0.01}
+epochs: 1
+evaluation: {every: 0, compressed: false, uncompressed: true}
+metrics: {error_every: 0}
+checkpoint: {every_epochs: 0}
+)";
+// As many pixels in a batch as 25 images of 32 x 32 have.
+constexpr char kImages[] = R"(
+model: {name: resnet8}
+data: {name: digits, batch_size: 400, augment: none}
+)";
+constexpr char kTokens[] = R"(
+model: {name: gpt2, layers: 1, heads: 1}
+data: {name: shakespeare, batch_size: 8, context: 64, windows: 8}
+)";
+
+double ForwardFlopsOf(const Model& model) {
+  double flops = 0;
+  for (const BlockSpec& block : model.blocks) flops += ForwardFlops(block);
+  return flops;
+}
+
+// The experiment's width, or the nearest that takes about a second.
+uint32_t WidthFor(const Experiment& experiment, bool tokens) {
+  const uint32_t least = tokens ? 32 : 4, most = tokens ? 768 : 64;
+  const uint32_t width = experiment.model().has_width() ? experiment.model().width() : least;
+  return std::clamp(width, least, most);
+}
+
+absl::StatusOr<Experiment> Resembling(const Experiment& experiment, const std::string& threads) {
+  ASSIGN_OR_RETURN(const Model model, ModelFrom(experiment));
+  ASSIGN_OR_RETURN(const std::string device, DeviceOf(experiment, /*stage=*/0));
+  std::vector<std::string> overrides = {
+      absl::StrCat("model.width=", WidthFor(experiment, model.tokens)),
+      absl::StrCat("precision=", experiment.precision()), absl::StrCat("device=", device),
+      absl::StrCat("pipeline.threads=", threads)};
+  const std::string text = absl::StrCat(kCommon, model.tokens ? kTokens : kImages);
+  ASSIGN_OR_RETURN(const Experiment one, ParseExperiment(text, "plan.yaml", overrides));
+  ASSIGN_OR_RETURN(const Model small, ModelFrom(one));
+  const int64_t batch = one.data().batch_size();
+  const double step = kPasses * ForwardFlopsOf(small) * static_cast<double>(batch);
+  const int64_t steps = std::max<int64_t>(kLeastSteps, static_cast<int64_t>(kFlops / step));
+  if (model.tokens) {
+    overrides.push_back(absl::StrCat("data.windows=", steps * batch));
+  } else {
+    constexpr int64_t kStepsPerEpoch = 8;  // of the 3823 digits
+    overrides.push_back(absl::StrCat("data.limit=", kStepsPerEpoch * batch));
+    overrides.push_back(absl::StrCat("epochs=", (steps + kStepsPerEpoch - 1) / kStepsPerEpoch));
+  }
+  return ParseExperiment(text, "plan.yaml", overrides);
+}
+
+absl::StatusOr<ComputeSpeed> Train(const Experiment& experiment, const SessionOptions& options,
+                                   Interruption* interruption) {
+  ASSIGN_OR_RETURN(const Model model, ModelFrom(experiment));
+  ASSIGN_OR_RETURN(const auto session,
+                   Session::Start(experiment.name(), experiment, options, interruption));
+  RunObserver nobody;
+  Summary summary;
+  RETURN_IF_ERROR(RunExperiment(experiment, session->fleet(), &nobody, &summary));
+  const ComputeRecord& compute = summary.compute(0);
+  const double seconds = compute.forward_seconds() + compute.backward_seconds();
+  if (!(seconds > 0)) return absl::InternalError("the stage tells of no time that it computed");
+  ComputeSpeed speed;
+  speed.gflops =
+      kPasses * ForwardFlopsOf(model) * static_cast<double>(compute.samples()) / (1e9 * seconds);
+  speed.by = absl::StrCat(model.name, " of width ", experiment.model().width(), " on ",
+                          summary.device(), ", threads ", summary.provenance().threads());
+  return speed;
+}
+
+}  // namespace
+
+absl::StatusOr<ComputeSpeed> MeasureComputeSpeed(const Experiment& experiment,
+                                                 const std::string& threads,
+                                                 const SessionOptions& options,
+                                                 Interruption* interruption) {
+  ASSIGN_OR_RETURN(const Experiment small, Resembling(experiment, threads));
+  auto speed = Train(small, options, interruption);
+  if (speed.ok()) return speed;
+  return absl::Status(speed.status().code(),
+                      absl::StrCat(speed.status().message(),
+                                   "; the stage whose speed is measured failed: give --gflops, or "
+                                   "--from the folder of a run"));
+}
+
+}  // namespace thinwire

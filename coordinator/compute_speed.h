@@ -1,0 +1,27 @@
+// How fast a stage computes on this machine, by training one.
+#pragma once
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "coordinator/interruption.h"
+#include "coordinator/session.h"
+#include "proto/experiment.pb.h"
+
+namespace thinwire {
+
+struct ComputeSpeed {
+  double gflops = 0;  // of forward and backward passes, 10^9 operations per second
+  std::string by;     // what was trained, for people: "resnet8 of width 16 on cpu, threads auto"
+};
+
+// Trains, for about a second, a small network of embedded data that resembles the resolved
+// `experiment`'s: a ResNet of its width or a GPT-2 of its width, on the device and in the precision
+// of its first stage, in one stage of `threads` (as pipeline.threads). Errors of the session or of
+// the run, with what to do instead.
+absl::StatusOr<ComputeSpeed> MeasureComputeSpeed(const Experiment& experiment,
+                                                 const std::string& threads,
+                                                 const SessionOptions& options,
+                                                 Interruption* interruption);
+
+}  // namespace thinwire

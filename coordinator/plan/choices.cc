@@ -1,0 +1,180 @@
+#include "coordinator/plan/choices.h"
+
+#include <algorithm>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "base/status.h"
+#include "config/codec_pair.h"
+#include "config/resolve.h"
+#include "config/specs.h"
+#include "coordinator/plan/table_text.h"
+
+namespace thinwire {
+namespace {
+
+constexpr char kNone[] = "none", kOwn[] = "the file's";
+
+// Compression of an experiment, under the name that the table has for it.
+struct Compression {
+  std::string name;
+  std::string flag;  // where it comes from, for errors
+  CompressionConfig config;
+  bool is_own = false;
+};
+
+bool SendsAllExactly(const Experiment& experiment) {
+  const auto is_exact = [&](const DirectionConfig& direction) {
+    const absl::StatusOr<CodecSpec> codec = CodecFrom(direction);
+    return codec.ok() && codec->is_exact();
+  };
+  const CompressionConfig& compression = experiment.compression();
+  bool all = is_exact(compression.activations()) && is_exact(compression.gradients());
+  for (const auto& [cut, own] : compression.boundaries()) {
+    all = all && (!own.has_activations() || is_exact(own.activations()));
+    all = all && (!own.has_gradients() || is_exact(own.gradients()));
+  }
+  return all;
+}
+
+absl::StatusOr<std::vector<Compression>> Compressions(const Experiment& experiment,
+                                                      const ChoiceOptions& options) {
+  std::vector<Compression> all;
+  const bool is_plain = SendsAllExactly(experiment);
+  all.push_back({is_plain ? kNone : kOwn, "compression", experiment.compression(), true});
+  std::vector<std::string> texts = options.codecs;
+  if (!is_plain) texts.insert(texts.begin(), kNone);
+  std::set<std::string> names;
+  for (const std::string& text : texts) {
+    if ((is_plain && text == kNone) || !names.insert(text).second) continue;
+    const absl::StatusOr<CodecPair> pair = ParseCodecPair(text, options.parameters);
+    if (!pair.ok()) {
+      return absl::InvalidArgumentError(absl::StrCat("--codec: ", pair.status().message()));
+    }
+    Experiment other = experiment;
+    RETURN_IF_ERROR(SetCodecs(pair->activations, pair->gradients, &other));
+    all.push_back({text, absl::StrCat("--codec ", text), other.compression(), false});
+  }
+  return all;
+}
+
+absl::StatusOr<std::vector<int64_t>> Microbatches(const Experiment& experiment,
+                                                  const ChoiceOptions& options) {
+  const int64_t own = experiment.pipeline().microbatches(), batch = experiment.data().batch_size();
+  std::vector<int64_t> all = options.microbatches;
+  for (const int64_t count : all) {
+    if (count >= 1 && count <= batch) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("--microbatches: ", count, ", want 1 to ", batch, ", the batch size"));
+  }
+  if (all.empty()) all = {std::max<int64_t>(own / 2, 1), own, std::min(2 * own, batch)};
+  std::sort(all.begin(), all.end());
+  all.erase(std::unique(all.begin(), all.end()), all.end());
+  return all;
+}
+
+absl::StatusOr<Candidate> CandidateOf(const Experiment& experiment, const Compression& compression,
+                                      int64_t microbatches, const std::string& schedule) {
+  Candidate candidate;
+  candidate.codec = compression.name;
+  candidate.experiment = experiment;
+  candidate.other_microbatches = microbatches != experiment.pipeline().microbatches();
+  candidate.is_own = compression.is_own && !candidate.other_microbatches &&
+                     schedule == experiment.pipeline().schedule();
+  *candidate.experiment.mutable_compression() = compression.config;
+  PipelineConfig* pipeline = candidate.experiment.mutable_pipeline();
+  pipeline->set_microbatches(static_cast<uint32_t>(microbatches));
+  pipeline->set_schedule(schedule);
+  RETURN_IF_ERROR(Resolve(&candidate.experiment));
+  return candidate;
+}
+
+}  // namespace
+
+absl::StatusOr<Candidates> CandidatesFor(const Experiment& experiment,
+                                         const ChoiceOptions& options) {
+  ASSIGN_OR_RETURN(const std::vector<Compression> compressions, Compressions(experiment, options));
+  ASSIGN_OR_RETURN(const std::vector<int64_t> microbatches, Microbatches(experiment, options));
+  Candidates candidates;
+  for (const Compression& compression : compressions) {
+    absl::Status refused;
+    const size_t before = candidates.all.size();
+    for (const int64_t count : microbatches) {
+      for (const ScheduleKind schedule :
+           options.schedules.empty() ? AllSchedules() : options.schedules) {
+        auto candidate = CandidateOf(experiment, compression, count, Name(schedule));
+        if (candidate.ok()) {
+          candidates.all.push_back(*std::move(candidate));
+          continue;
+        }
+        refused.Update(candidate.status());
+        candidates.left_out.push_back(absl::StrFormat("left out: %s in %d microbatches, %s: %s",
+                                                      compression.name, count, Name(schedule),
+                                                      candidate.status().message()));
+      }
+    }
+    if (candidates.all.size() > before) continue;
+    return absl::InvalidArgumentError(absl::StrCat(compression.flag, ": ", refused.message()));
+  }
+  return candidates;
+}
+
+absl::StatusOr<std::vector<Choice>> RankedChoices(const std::vector<Candidate>& candidates,
+                                                  const PlanAssumptions& assumptions,
+                                                  const Speeds& speeds) {
+  std::vector<Choice> choices;
+  for (const Candidate& candidate : candidates) {
+    ASSIGN_OR_RETURN(const Plan plan, MakePlan(candidate.experiment, assumptions, speeds));
+    Choice choice;
+    choice.codec = candidate.codec;
+    choice.schedule = plan.schedule;
+    choice.microbatches = plan.microbatches;
+    choice.is_own = candidate.is_own;
+    choice.learns_otherwise = plan.batch_norm && candidate.other_microbatches;
+    choice.step_seconds = plan.steps.front().seconds;
+    choice.samples_per_second = static_cast<double>(plan.batch_size) / choice.step_seconds;
+    choice.bubble_ratio = plan.steps.front().bubble_ratio;
+    choice.wire_bytes = StepWireBytes(plan);
+    choice.memory_bytes = LargestMemoryBytes(plan);
+    choices.push_back(std::move(choice));
+  }
+  std::stable_sort(choices.begin(), choices.end(), [](const Choice& a, const Choice& b) {
+    return std::tie(a.step_seconds, a.wire_bytes) < std::tie(b.step_seconds, b.wire_bytes);
+  });
+  return choices;
+}
+
+std::string FormatChoices(const std::vector<Choice>& choices,
+                          const std::vector<std::string>& left_out) {
+  std::string text = absl::StrFormat("\n%10s %9s %8s %7s %6s %5s %-6s %s\n", "step ms", "samples/s",
+                                     "wire MB", "mem. MB", "bubble", "parts", "sched.", "codec");
+  bool learns_otherwise = false, has_own = false;
+  for (const Choice& choice : choices) {
+    learns_otherwise = learns_otherwise || choice.learns_otherwise;
+    has_own = has_own || choice.is_own;
+    text +=
+        Wrapped(absl::StrFormat(
+                    "%c%9.1f %9.0f %8.2f %7.1f %4.0f %% %4d%c %-6s ", choice.is_own ? '>' : ' ',
+                    1e3 * choice.step_seconds, choice.samples_per_second, choice.wire_bytes / 1e6,
+                    choice.memory_bytes / 1e6, 100 * choice.bubble_ratio, choice.microbatches,
+                    choice.learns_otherwise ? '*' : ' ', choice.schedule),
+                choice.codec);
+  }
+  std::string note =
+      "Fastest first. Parts: microbatches. Wire: what a step sends, likely. Memory: "
+      "of the stage that takes most.";
+  if (has_own) note += " > is the experiment as it stands.";
+  text += Wrapped("", note);
+  if (learns_otherwise) {
+    text += Wrapped("",
+                    "* Batch norm normalises each microbatch by itself: with another number of "
+                    "them the model learns something else, and its accuracy may differ.");
+  }
+  for (const std::string& line : left_out) text += Wrapped("", line);
+  return text;
+}
+
+}  // namespace thinwire

@@ -1,0 +1,247 @@
+#include "coordinator/plan/codec_speeds.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <numeric>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/random.h"
+#include "base/status.h"
+#include "base/steady_time.h"
+#include "compress/codec.h"
+#include "compress/cpu/kernels.h"
+#include "compress/feedback/feedback.h"
+#include "compress/level.h"
+#include "compress/plugin.h"
+#include "compress/support.h"
+#include "config/specs.h"
+#include "models/tied_weight.h"
+#include "tensor/cpu/device.h"
+
+namespace thinwire {
+namespace {
+
+constexpr int64_t kMostElements = 1 << 19;  // unless one sample has more
+constexpr int kMostRounds = 9, kLeastRounds = 3;
+constexpr double kRoundsSeconds = 0.02;  // no further round begins after that
+
+// What one direction of one cut sends, and by what.
+struct Sent {
+  std::string cut;
+  bool gradient = false;
+  CodecSpec codec;
+  FeedbackSpec feedback;
+  Shape message;  // of a whole microbatch
+  DType dtype = DType::kF32;
+  bool is_rectified = false;  // an activation behind a ReLU
+};
+
+Coding CodingOf(const Sent& sent) {
+  return {sent.cut, sent.gradient, CodecText(sent.codec), sent.feedback.ToString()};
+}
+
+absl::StatusOr<Sent> SentAt(const Experiment& experiment, const std::string& cut, bool gradient) {
+  ASSIGN_OR_RETURN(const DirectionSpec does,
+                   DirectionFrom(DirectionOf(experiment, cut, gradient), gradient));
+  Sent sent;
+  sent.cut = cut;
+  sent.gradient = gradient;
+  sent.codec = Target(does.codec, does.level);
+  sent.feedback = does.feedback;
+  return sent;
+}
+
+absl::StatusOr<std::vector<Sent>> AllSent(const Experiment& experiment) {
+  ASSIGN_OR_RETURN(const Partition partition, PartitionFrom(experiment));
+  ASSIGN_OR_RETURN(const DType compute, ComputeFrom(experiment));
+  const int64_t microbatches = experiment.pipeline().microbatches();
+  const int64_t samples = (experiment.data().batch_size() + microbatches - 1) / microbatches;
+  std::vector<Sent> all;
+  for (const Cut& cut : partition.cuts) {
+    const BlockSpec& block = partition.model.blocks[cut.block];
+    for (const bool gradient : {false, true}) {
+      ASSIGN_OR_RETURN(Sent sent, SentAt(experiment, cut.name, gradient));
+      sent.message = block.out.WithBatch(samples);
+      sent.dtype = compute;
+      sent.is_rectified =
+          !gradient && !block.layers.empty() && block.layers.back().kind == LayerKind::kReLU;
+      if (!sent.codec.is_exact()) all.push_back(std::move(sent));
+    }
+  }
+  const std::optional<TiedWeight> tied = FindTiedWeight(partition.model);
+  for (const bool gradient : {false, true}) {
+    if (!tied || partition.cuts.empty()) break;
+    ASSIGN_OR_RETURN(Sent sent, SentAt(experiment, kTiedCut, gradient));
+    sent.message = tied->shape;
+    if (!sent.codec.is_exact()) all.push_back(std::move(sent));
+  }
+  return all;
+}
+
+// Box and Muller (1958): two normal numbers of two uniform ones.
+std::vector<float> Normals(size_t count) {
+  constexpr float kTwoPi = 6.2831853F;
+  RandomStream random(RandomKey(1, "plan"));
+  std::vector<float> values(count + 1);
+  for (size_t i = 0; i < count; i += 2) {
+    const float radius = std::sqrt(-2 * std::log(1 - random.NextFloat()));
+    const float angle = kTwoPi * random.NextFloat();
+    values[i] = radius * std::cos(angle);
+    values[i + 1] = radius * std::sin(angle);
+  }
+  values.resize(count);
+  return values;
+}
+
+// The message, or some samples of it. `rectified`: without what is negative.
+absl::StatusOr<Tensor> Synthetic(const Sent& sent, bool rectified) {
+  const int64_t sample = sent.message.elements() / sent.message[0];
+  const int64_t samples = std::clamp<int64_t>(kMostElements / sample, 1, sent.message[0]);
+  ASSIGN_OR_RETURN(const Tensor wide,
+                   Tensor::Allocate(CpuDevice(), DType::kF32, sent.message.WithBatch(samples)));
+  const std::vector<float> values = Normals(static_cast<size_t>(wide.elements()));
+  std::transform(values.begin(), values.end(), wide.floats().begin(),
+                 [&](float value) { return rectified ? std::max(value, 0.0F) : value; });
+  if (sent.dtype == DType::kF32) return wide;
+  ASSIGN_OR_RETURN(const Tensor narrow, Tensor::Allocate(CpuDevice(), sent.dtype, wide.shape()));
+  auto* to = static_cast<uint16_t*>(narrow.data());
+  for (const float value : wide.floats()) {  // cut to bf16
+    uint32_t bits = 0;
+    std::memcpy(&bits, &value, sizeof bits);
+    *to++ = static_cast<uint16_t>(bits >> 16);
+  }
+  return narrow;
+}
+
+// Both ends of one direction, which send the same tensor again and again.
+class Ends {
+ public:
+  absl::Status Make(const Sent& sent) {
+    ASSIGN_OR_RETURN(x_, Synthetic(sent, sent.is_rectified));
+    ASSIGN_OR_RETURN(codec_, NewCodec(sent.codec, CpuCodecKernels()));
+    if (sent.codec.needs_support()) {
+      ASSIGN_OR_RETURN(const Tensor activation, Synthetic(sent, /*rectified=*/true));
+      ASSIGN_OR_RETURN(SupportMap support, SupportMap::Of(activation, CpuCodecKernels()));
+      support_ = std::make_unique<SupportMap>(std::move(support));
+    }
+    FeedbackOptions options;
+    options.spec = sent.feedback;
+    options.spec.dir.clear();  // this state is not worth a file, or a limit
+    options.spec.limit_bytes = 0;
+    options.spec.on_full = OnFull::kError;
+    options.sample = x_.shape().WithBatch(1);
+    options.compute = sent.dtype;
+    options.device = CpuDevice();
+    options.kernels = CpuCodecKernels();
+    ASSIGN_OR_RETURN(sender_, FeedbackSender::New(options));
+    ASSIGN_OR_RETURN(receiver_, FeedbackReceiver::New(options));
+    rows_.resize(static_cast<size_t>(x_.shape()[0]));
+    std::iota(rows_.begin(), rows_.end(), 0);
+    payload_.resize(FeedbackMaxPayloadBytes(options.spec, *codec_, x_.shape(), x_.dtype()));
+    return absl::OkStatus();
+  }
+
+  absl::Status Encode() {
+    FeedbackSender::Outgoing outgoing;
+    outgoing.x = &x_;
+    outgoing.rows = rows_;
+    outgoing.step = ++step_;
+    outgoing.context = Context();
+    ASSIGN_OR_RETURN(encoded_, sender_->Encode(*codec_, outgoing, absl::MakeSpan(payload_)));
+    return absl::OkStatus();
+  }
+
+  absl::Status Decode() {
+    FeedbackReceiver::Incoming incoming;
+    incoming.payload = absl::MakeConstSpan(payload_.data(), encoded_.bytes);
+    incoming.shape = x_.shape();
+    incoming.rows = rows_;
+    incoming.exact = encoded_.exact;
+    incoming.first_visit = encoded_.first_visit;
+    incoming.state_digest = encoded_.state_digest;
+    incoming.step = step_;
+    incoming.context = Context();
+    return receiver_->Decode(*codec_, incoming).status();
+  }
+
+  double raw_bytes() const { return static_cast<double>(x_.bytes()); }
+  double payload_bytes() const { return static_cast<double>(encoded_.bytes); }
+
+ private:
+  MessageContext Context() const {
+    MessageContext context;
+    context.random_key = step_;
+    context.support = support_.get();
+    return context;
+  }
+
+  Tensor x_;
+  std::unique_ptr<Codec> codec_;
+  std::unique_ptr<SupportMap> support_;
+  std::vector<uint64_t> rows_;
+  std::unique_ptr<FeedbackSender> sender_;
+  std::unique_ptr<FeedbackReceiver> receiver_;
+  std::vector<uint8_t> payload_;
+  FeedbackSender::Encoded encoded_;
+  uint64_t step_ = 0;
+};
+
+double Median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+absl::StatusOr<CodingSpeed> Measure(const Sent& sent) {
+  Ends ends;
+  RETURN_IF_ERROR(ends.Make(sent));
+  RETURN_IF_ERROR(ends.Encode());  // of a first visit, maybe, and with memory that is not there yet
+  RETURN_IF_ERROR(ends.Decode());
+  std::vector<double> encode, decode;
+  double payload_bytes = 0;  // the most: what ef21 still has to tell of one tensor grows less
+  const SteadyTime start = SteadyTime::Now();
+  for (int round = 0; round < kMostRounds; ++round) {
+    if (round >= kLeastRounds && SecondsSince(start) > kRoundsSeconds) break;
+    const SteadyTime begin = SteadyTime::Now();
+    RETURN_IF_ERROR(ends.Encode());
+    encode.push_back(SecondsSince(begin));
+    payload_bytes = std::max(payload_bytes, ends.payload_bytes());
+    const SteadyTime middle = SteadyTime::Now();
+    RETURN_IF_ERROR(ends.Decode());
+    decode.push_back(SecondsSince(middle));
+  }
+  return CodingSpeed{Median(encode) / ends.raw_bytes(), Median(decode) / ends.raw_bytes(),
+                     payload_bytes / ends.raw_bytes()};
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<Coding>> CodingsOf(const Experiment& experiment) {
+  ASSIGN_OR_RETURN(const std::vector<Sent> all, AllSent(experiment));
+  std::vector<Coding> codings;
+  for (const Sent& sent : all) codings.push_back(CodingOf(sent));
+  return codings;
+}
+
+absl::Status MeasureCodings(const Experiment& experiment, std::map<Coding, CodingSpeed>* codings) {
+  ASSIGN_OR_RETURN(const std::vector<Sent> all, AllSent(experiment));
+  for (const Sent& sent : all) {
+    const Coding coding = CodingOf(sent);
+    if (codings->count(coding) > 0) continue;
+    const absl::StatusOr<CodingSpeed> speed = Measure(sent);
+    if (!speed.ok()) {
+      return absl::Status(speed.status().code(),
+                          absl::StrCat(sent.cut, ", ", sent.gradient ? "gradients" : "activations",
+                                       ": ", coding.codec, ": ", speed.status().message()));
+    }
+    codings->emplace(coding, *speed);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace thinwire

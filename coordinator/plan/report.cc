@@ -1,0 +1,98 @@
+#include "coordinator/plan/report.h"
+
+#include <cmath>
+
+#include "compress/plugin.h"
+
+namespace thinwire {
+namespace {
+
+void FillStage(const PlannedStage& stage, uint64_t state_bytes, StageNeed* need) {
+  need->set_first_block(stage.first_block);
+  need->set_last_block(stage.last_block);
+  need->set_device(stage.device);
+  need->set_parameters(static_cast<uint64_t>(stage.parameters));
+  need->set_forward_flops(stage.forward_flops);
+  need->set_memory_bytes(static_cast<uint64_t>(stage.memory_bytes));
+  need->set_state_bytes(state_bytes);
+  need->set_forward_seconds(stage.forward_seconds);
+  need->set_backward_seconds(stage.backward_seconds);
+  need->set_update_seconds(stage.update_seconds);
+}
+
+void FillDirection(const PlannedDirection& direction, DirectionNeed* need) {
+  need->set_codec(CodecText(direction.codec));
+  need->set_feedback(direction.feedback.ToString());
+  need->set_raw_bytes(static_cast<uint64_t>(direction.raw_bytes));
+  need->set_most_wire_bytes(static_cast<uint64_t>(direction.wire_bytes));
+  need->set_wire_bytes(static_cast<uint64_t>(direction.likely_wire_bytes));
+  need->set_encode_seconds(direction.encode_seconds);
+  need->set_decode_seconds(direction.decode_seconds);
+  if (direction.break_even_bits_per_second > 0) {
+    need->set_break_even_bits_per_second(direction.break_even_bits_per_second);
+  }
+}
+
+void FillBoundary(const PlannedBoundary& boundary, BoundaryNeed* need) {
+  need->set_name(boundary.name);
+  need->set_upstream_stage(static_cast<uint32_t>(boundary.upstream_stage));
+  need->set_downstream_stage(static_cast<uint32_t>(boundary.downstream_stage));
+  need->set_in_memory(boundary.in_memory);
+  need->set_elements(static_cast<uint64_t>(boundary.elements));
+  FillDirection(boundary.activations, need->mutable_activations());
+  FillDirection(boundary.gradients, need->mutable_gradients());
+}
+
+void FillStep(const PlannedStep& step, int64_t batch_size, StepEstimate* estimate) {
+  if (std::isfinite(step.bits_per_second)) estimate->set_bits_per_second(step.bits_per_second);
+  estimate->set_seconds(step.seconds);
+  estimate->set_uncompressed_seconds(step.uncompressed_seconds);
+  estimate->set_samples_per_second(static_cast<double>(batch_size) / step.seconds);
+  estimate->set_bubble_ratio(step.bubble_ratio);
+}
+
+void FillChoice(const Choice& choice, ChoiceEstimate* estimate) {
+  estimate->set_codec(choice.codec);
+  estimate->set_microbatches(static_cast<uint32_t>(choice.microbatches));
+  estimate->set_schedule(choice.schedule);
+  estimate->set_own(choice.is_own);
+  estimate->set_learns_otherwise(choice.learns_otherwise);
+  estimate->set_step_seconds(choice.step_seconds);
+  estimate->set_samples_per_second(choice.samples_per_second);
+  estimate->set_wire_bytes(static_cast<uint64_t>(choice.wire_bytes));
+  estimate->set_memory_bytes(static_cast<uint64_t>(choice.memory_bytes));
+  estimate->set_bubble_ratio(choice.bubble_ratio);
+}
+
+}  // namespace
+
+PlanReport ReportOf(const std::string& name, const Plan& plan, const std::vector<Choice>& choices,
+                    const std::vector<std::string>& left_out) {
+  PlanReport report;
+  report.set_name(name);
+  report.set_model(plan.model);
+  report.set_batch_size(static_cast<uint32_t>(plan.batch_size));
+  report.set_microbatches(static_cast<uint32_t>(plan.microbatches));
+  report.set_schedule(plan.schedule);
+  report.set_precision(plan.precision);
+  report.set_batch_norm(plan.batch_norm);
+  PlanAssumed* assumed = report.mutable_assumed();
+  assumed->set_nic(Name(plan.assumptions.nic));
+  assumed->set_rtt_ms(plan.assumptions.rtt_ms);
+  assumed->set_cores(static_cast<uint32_t>(plan.assumptions.cores));
+  assumed->set_compute(plan.compute_source);
+  assumed->set_codecs(plan.codec_source);
+  for (size_t i = 0; i < plan.stages.size(); ++i) {
+    FillStage(plan.stages[i], plan.state.stage_memory_bytes[i], report.add_stages());
+  }
+  for (const PlannedBoundary& boundary : plan.boundaries) {
+    FillBoundary(boundary, report.add_boundaries());
+  }
+  for (const PlannedStep& step : plan.steps) FillStep(step, plan.batch_size, report.add_steps());
+  for (const Choice& choice : choices) FillChoice(choice, report.add_choices());
+  for (const std::string& warning : plan.warnings) report.add_notes(warning);
+  for (const std::string& line : left_out) report.add_notes(line);
+  return report;
+}
+
+}  // namespace thinwire

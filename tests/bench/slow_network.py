@@ -1,0 +1,125 @@
+#!/usr/bin/env python3
+"""Steps over slow links, measured, beside those that `thinwire plan` promises. Wants root.
+
+usage: slow_network.py THINWIRE STAGE_SERVER CIFAR10_DIR [--rate MBIT] [--codec C]... [--microbatches 1,4,8]
+
+ResNet-18 of width 16 on CIFAR-10 in four stages of one thread, each in a network namespace whose line has
+that rate in each direction. For each number of microbatches a run of one process, one thread and codec none measures the compute that the plan takes (--from);
+the codecs' speeds are measured by the plan. All namespaces are on this machine, so the plan is made for its
+cores. Of each run the median of its steps counts, without the first three.
+"""
+import argparse
+import json
+import os
+import pathlib
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT / "tests"))
+from network import Network, address, inside, slow  # noqa: E402
+
+STAGES = 4
+SKIPPED_STEPS = 3
+PATIENCE_SECONDS = 900
+
+
+def text(args):
+    """The experiment."""
+    return (f"name: slow\nmodel: {{name: resnet18, width: 16}}\n"
+            f"data: {{name: cifar10, dir: {args.data}, verify: false, batch_size: 100, limit: {100 * args.steps}, "
+            f"test_limit: 10}}\n"
+            f"pipeline: {{cuts: [layer1, layer2, layer3], stages: {STAGES}, threads: 1}}\n"
+            "optimizer: {name: sgd, lr: 0.01, momentum: 0.9, weight_decay: 0.0005}\n"
+            "evaluation: {compressed: false, uncompressed: false}\nmetrics: {error_every: 0}\n"
+            "checkpoint: {every_epochs: 0}\nepochs: 1\n")
+
+
+def settings(codec, microbatches):
+    """The --set words of one run; of a codec's parameters the plan knows the text, the experiment the fields."""
+    name, _, parameters = codec.partition("(")
+    entry = f"{{codec: {name}" + "".join(f", {p.strip().replace('=', ': ')}" for p in parameters.rstrip(")").split(",")
+                                         if p) + "}"
+    return ["--set", f"pipeline.microbatches={microbatches}", "--set", f"compression.activations={entry}",
+            "--set", f"compression.gradients={entry}"]
+
+
+def run(args, place, folder, *words):
+    """A run's median step, seconds."""
+    subprocess.run([str(w) for w in place(args.thinwire, "run", args.work / "slow.yaml", "--quiet", "--overwrite",
+                                          "--out", folder, "--allow_other_build", *words)],
+                   check=True, timeout=PATIENCE_SECONDS)
+    lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    steps = [line["seconds"] for line in lines if line["type"] == "step"]
+    return statistics.median(steps[SKIPPED_STEPS:])
+
+
+def over_links(args, codec, microbatches):
+    """A run over the namespaces' links: its median step."""
+    servers = []
+    try:
+        for i in range(STAGES):
+            words = [args.stage_server, "--listen", f"{address(i)}:4700", "--insecure", "--data", args.data]
+            servers.append(subprocess.Popen(inside(i, *words), stderr=subprocess.DEVNULL))
+        stages = ",".join(f"{address(i)}:4700" for i in range(STAGES))
+        return run(args, lambda *words: inside("c", *words), args.work / "links", "--stages", stages,
+                   *settings(codec, microbatches))
+    finally:
+        for server in servers:
+            server.terminate()
+            server.wait(timeout=60)
+
+
+def planned(args, codec, microbatches, nic):
+    """The step that the plan promises, with the compute of the run in one process."""
+    words = [args.thinwire, "plan", args.work / "slow.yaml", *settings(codec, microbatches), "--link_mbit", args.rate,
+             "--cores", args.cores, "--nic", nic, "--from", args.work / f"one{microbatches}",
+             "--microbatches", microbatches, "--schedule", "1f1b", "--format", "json"]
+    report = json.loads(subprocess.run([str(w) for w in words], check=True, capture_output=True).stdout)
+    return next(choice["step_seconds"] for choice in report["choices"] if choice["own"])
+
+
+def main():
+    """Every codec with every number of microbatches."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("thinwire", type=pathlib.Path)
+    parser.add_argument("stage_server", type=pathlib.Path)
+    parser.add_argument("data", type=pathlib.Path, help="folder of CIFAR-10's binary version")
+    parser.add_argument("--rate", type=float, default=100, help="of every line in each direction, Mbit/s")
+    parser.add_argument("--codec", action="append", help="as thinwire has it; may stand often")
+    parser.add_argument("--microbatches", default="1,4,8")
+    parser.add_argument("--steps", type=int, default=15)
+    parser.add_argument("--cores", type=int, default=os.cpu_count())
+    args = parser.parse_args()
+    if os.geteuid() != 0 or not all(map(shutil.which, ("ip", "tc"))):
+        parser.error("wants root, ip and tc (Debian's iproute2)")
+    args.data = args.data.resolve()
+    names = ["c", *(str(i) for i in range(STAGES))]
+    print(f"lines of {args.rate:g} Mbit/s, {args.cores} cores, {time.strftime('%F')}")
+    print("| codec | microbatches | measured, s | planned, s | planned / measured | planned with private links, s |\n"
+          "|---|---|---|---|---|---|", flush=True)
+    with tempfile.TemporaryDirectory() as work, Network(names):
+        args.work = pathlib.Path(work)
+        (args.work / "slow.yaml").write_text(text(args))
+        for name in names:
+            slow(name, f"{args.rate}mbit")
+        counts = [int(count) for count in args.microbatches.split(",")]
+        for count in counts:
+            run(args, lambda *words: list(words), args.work / f"one{count}", "--stage_server", args.stage_server,
+                "--set", "pipeline.stages=1", *settings("none", count))
+        for codec in args.codec or ["none", "uniform(bits=4)"]:
+            for count in counts:
+                measured = over_links(args, codec, count)
+                shared = planned(args, codec, count, "shared")
+                private = planned(args, codec, count, "private")
+                print(f"| {codec} | {count} | {measured:.3f} | {shared:.3f} | {shared / measured:.2f} | {private:.3f} |",
+                      flush=True)
+                print(f"load {os.getloadavg()[0]:.1f}", file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
