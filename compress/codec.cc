@@ -5,6 +5,7 @@
 #include "compress/layout.h"
 #include "compress/lossless.h"
 #include "compress/plugin_codec.h"
+#include "compress/principal.h"
 #include "compress/rated.h"
 #include "compress/supported.h"
 
@@ -24,6 +25,12 @@ CodecSpec WithoutSupport(CodecSpec spec) {
   return spec;
 }
 
+CodecSpec WithoutRotation(CodecSpec spec) {
+  spec.rotation = Rotation::kNone;
+  spec.rotation_every = 0;
+  return spec;
+}
+
 CodecSpec WithoutLossless(CodecSpec spec) {
   spec.lossless = Lossless::kNone;
   return spec;
@@ -33,6 +40,10 @@ CodecSpec WithoutLossless(CodecSpec spec) {
 
 absl::StatusOr<std::unique_ptr<Codec>> NewCodec(const CodecSpec& spec, CodecKernels* kernels) {
   RETURN_IF_ERROR(CheckSpec(spec));
+  if (spec.rotation == Rotation::kPrincipal) {
+    ASSIGN_OR_RETURN(std::unique_ptr<Codec> inner, NewCodec(WithoutRotation(spec), kernels));
+    return NewPrincipalCodec(spec, std::move(inner), kernels);
+  }
   if (spec.rate > 0) return NewRatedCodec(spec, kernels);
   if (spec.lossless != Lossless::kNone) {
     ASSIGN_OR_RETURN(std::unique_ptr<Codec> inner, NewCodec(WithoutLossless(spec), kernels));

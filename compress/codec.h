@@ -19,6 +19,7 @@
 
 namespace thinwire {
 
+class Axes;
 class SupportMap;
 
 // What a message may use besides its tensor.
@@ -31,6 +32,11 @@ struct MessageContext {
   // What WarmStart gave for the message before; null or of another shape: a fresh start. Of any
   // number of samples: those that it lacks start afresh. Encode only.
   const Tensor* warm_start = nullptr;
+  // rotation principal: what NewAxes gave of the last message that had axes; null: none did.
+  // Outlive the call.
+  const Axes* axes = nullptr;
+  // rotation principal, encode only: the message is sent in axes of its own, which go with it.
+  bool takes_axes = true;
 };
 
 class Codec {
@@ -59,6 +65,15 @@ class Codec {
   virtual absl::StatusOr<Tensor> WarmStart(absl::Span<const uint8_t> /*payload*/,
                                            const Shape& /*shape*/) const {
     return Tensor();
+  }
+
+  // rotation principal: the axes that go with this payload, from which those behind it are decoded;
+  // null if none do. Null for other codecs. `device`: of the tensors. InvalidArgument if they are
+  // malformed.
+  virtual absl::StatusOr<std::shared_ptr<const Axes>> NewAxes(absl::Span<const uint8_t> /*payload*/,
+                                                              const Shape& /*shape*/,
+                                                              Device* /*device*/) const {
+    return std::shared_ptr<const Axes>();
   }
 
  protected:

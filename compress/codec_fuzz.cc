@@ -56,6 +56,10 @@ void ChooseDense(const uint8_t* b, CodecSpec* spec) {
     spec->rounding = static_cast<Rounding>(b[3] / 4 % 4);
     spec->reconstruction = static_cast<Reconstruction>(b[3] % 2);
     if (spec->scope == Scope::kChannel) spec->scope = Scope::kToken;
+    if (b[0] / 20 % 2 && spec->support == Support::kAll) {
+      spec->rotation = Rotation::kPrincipal;
+      spec->rotation_every = 1;
+    }
   }
   if (spec->kind == CodecKind::kUniform && b[0] / 20 % 2) {
     spec->rotation = Rotation::kHadamard;
@@ -145,7 +149,7 @@ bool IsFinite(const CodecSpec& spec) {
   }
   return spec.kind == CodecKind::kUniform || spec.kind == CodecKind::kLowRank ||
          spec.kind == CodecKind::kFp8 || spec.kind == CodecKind::kBlockwise8 ||
-         spec.kind == CodecKind::kEcsq || IsSparse(spec.kind);
+         (spec.kind == CodecKind::kEcsq && spec.rotation == Rotation::kNone) || IsSparse(spec.kind);
 }
 
 void CheckDecoded(const Codec& codec, const Choice& c, const MessageContext& context,

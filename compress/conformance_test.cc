@@ -58,7 +58,9 @@ INSTANTIATE_TEST_SUITE_P(
         "low_rank(rank=4)", "low_rank(rank=2, per_sample=true)", "ecsq(step=0.5)",
         "ecsq(step=2, scope=token, rounding=dither)",
         "ecsq(step=0.01, rounding=stochastic, lossless=none)",
-        "ecsq(rounding=dead_zone, reconstruction=center, support=received_nonzero)"),
+        "ecsq(rounding=dead_zone, reconstruction=center, support=received_nonzero)",
+        "ecsq(step=0.5, rotation=principal)",
+        "ecsq(step=2, scope=token, rounding=dither, rotation=principal, lossless=none)"),
     [](const auto& info) { return std::to_string(info.index); });
 
 std::map<std::string, std::string> FailuresOfFake(const std::string& mischief) {

@@ -72,7 +72,8 @@ struct RowSums {
 // Any thread, several at once.
 //
 // Encode, Decode, the casts, FindNonzeros and Compare have finished when they return. CombineRows,
-// Compact and Expand are submitted in the thread's order and may run later (tensor/device.h).
+// Multiply, Compact and Expand are submitted in the thread's order and may run later
+// (tensor/device.h).
 class CodecKernels {
  public:
   virtual ~CodecKernels() = default;
@@ -104,6 +105,12 @@ class CodecKernels {
 
   // Sets the bits of the elements that are not +-0; `words` holds ceil(elements / 64) words.
   virtual Error FindNonzeros(const TensorView& x, uint64_t* words, int64_t* count) = 0;
+
+  // out = x factor: rows of x, its last axis, of k elements become rows of n, with factor [k, n] of
+  // fp32. Element c of a row is (x[0] f[0][c] + x[1] f[1][c]) + ..., from left to right and from +0
+  // on, each product and sum rounded on its own; products with x[j] = 0 may be left out, so that
+  // factors are finite. x and out: fp32 or bf16, which do not overlap.
+  virtual Error Multiply(const TensorView& x, const TensorView& factor, const TensorView& out) = 0;
 
   virtual Error CombineRows(const RowSums& sums) = 0;
   // out = a x + b y of whole tensors, of one shape.

@@ -78,6 +78,9 @@ absl::Status CheckUniform(const CodecSpec& spec) {
   RETURN_IF_ERROR(CheckRounding(spec));
   const bool rotates = spec.rotation == Rotation::kHadamard;
   const uint32_t block = spec.rotation_block;
+  if (spec.rotation == Rotation::kPrincipal) {
+    return Refuse(spec, "rotation is principal, want none or hadamard");
+  }
   if (rotates && (!IsPowerOfTwo(block) || block < 2 || block > (1u << 15))) {
     return Refuse(spec, "rotation_block is ", block, ", want a power of two from 2 to 32768");
   }
@@ -163,8 +166,24 @@ absl::Status CheckRate(const CodecSpec& spec) {
   return Refuse(spec, "rate is ", spec.rate, " with lossless none, want entropy or zstd");
 }
 
+absl::Status CheckPrincipal(const CodecSpec& spec) {
+  const bool rotates = spec.rotation == Rotation::kPrincipal;
+  if (!rotates && spec.rotation != Rotation::kNone) {
+    return Refuse(spec, "rotation is ", Name(spec.rotation), ", want none or principal");
+  }
+  if (rotates != (spec.rotation_every > 0)) {
+    return Refuse(spec, "rotation_every is ", spec.rotation_every, " with rotation ",
+                  Name(spec.rotation),
+                  ", want a number of messages with principal and 0 otherwise");
+  }
+  if (!rotates || spec.support == Support::kAll) return absl::OkStatus();
+  return Refuse(spec, "rotation is principal with support ", Name(spec.support),
+                ", want support all: entries of a support have no channels");
+}
+
 absl::Status CheckEcsq(const CodecSpec& spec) {
   RETURN_IF_ERROR(CheckRate(spec));
+  RETURN_IF_ERROR(CheckPrincipal(spec));
   if (!(spec.step >= kLeastStep && spec.step <= kMostStep)) {
     return Refuse(spec, "step is ", spec.step, ", want ", kLeastStep, " to ", kMostStep,
                   " root mean squares");
@@ -178,9 +197,9 @@ absl::Status CheckEcsq(const CodecSpec& spec) {
 
 auto AllFields(const CodecSpec& s) {
   return std::tie(s.kind, s.scope, s.group, s.bits, s.range, s.rounding, s.zero, s.rotation,
-                  s.rotation_block, s.ratio, s.k, s.count, s.pad, s.unbiased, s.values, s.threshold,
-                  s.relative_to, s.indices, s.support, s.rate, s.step, s.reconstruction, s.format,
-                  s.block, s.rank, s.per_sample, s.lossless, s.plugin);
+                  s.rotation_block, s.rotation_every, s.ratio, s.k, s.count, s.pad, s.unbiased,
+                  s.values, s.threshold, s.relative_to, s.indices, s.support, s.rate, s.step,
+                  s.reconstruction, s.format, s.block, s.rank, s.per_sample, s.lossless, s.plugin);
 }
 
 }  // namespace

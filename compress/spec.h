@@ -61,10 +61,11 @@ enum class Zero : uint8_t {
   kOnGrid = 1,  // the range is moved so that zero is a level
 };
 
-// uniform: what happens to the tensor before it is quantised.
+// uniform, ecsq: what happens to the tensor before it is quantised.
 enum class Rotation : uint8_t {
   kNone = 0,
-  kHadamard = 1,  // random signs and an orthonormal Hadamard transform of each block
+  kHadamard = 1,   // uniform: random signs and an orthonormal Hadamard transform of each block
+  kPrincipal = 2,  // ecsq: into the principal axes of the channels of a message before
 };
 
 // topk, randomk: how K follows from the ratio.
@@ -114,13 +115,14 @@ struct CodecSpec {
   Scope scope = Scope::kTensor;
   uint32_t group = 0;  // elements, for Scope::kGroup; kept values of one range, 0: all
 
-  // uniform, and Values::kUniform but for the rotation
+  // uniform, and Values::kUniform but for the rotation, which ecsq has, too
   uint32_t bits = 8;  // 1 to 8
   Range range = Range::kMinMax;
   Rounding rounding = Rounding::kNearest;
   Zero zero = Zero::kFree;
   Rotation rotation = Rotation::kNone;
-  uint32_t rotation_block = 0;  // elements, a power of two from 2 to 2^15; 0 without rotation
+  uint32_t rotation_block = 0;  // kHadamard: elements, a power of two from 2 to 2^15; otherwise 0
+  uint64_t rotation_every = 0;  // kPrincipal: messages with the same axes; otherwise 0
 
   // topk, randomk
   double ratio = 0;  // in (0, 1], or 0 when `k` is set

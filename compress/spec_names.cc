@@ -19,7 +19,8 @@ constexpr Named<Reconstruction> kReconstructionNames[] = {{Reconstruction::kMean
                                                           {Reconstruction::kCenter, "center"}};
 constexpr Named<Zero> kZeroNames[] = {{Zero::kFree, "free"}, {Zero::kOnGrid, "on_grid"}};
 constexpr Named<Rotation> kRotationNames[] = {{Rotation::kNone, "none"},
-                                              {Rotation::kHadamard, "hadamard"}};
+                                              {Rotation::kHadamard, "hadamard"},
+                                              {Rotation::kPrincipal, "principal"}};
 constexpr Named<Count> kCountNames[] = {{Count::kCeil, "ceil"}, {Count::kPaper1, "paper1"}};
 constexpr Named<Pad> kPadNames[] = {{Pad::kNone, "none"}, {Pad::kExactK, "exact_k"}};
 constexpr Named<Values> kValuesNames[] = {{Values::kF32, "fp32"},

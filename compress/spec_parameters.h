@@ -71,7 +71,7 @@ void VisitAllParameters(Spec& spec, Visit&& visit) {
       show("rounding", &CodecSpec::rounding, kSpelled);
       zero();
       show("rotation", &CodecSpec::rotation, kOptional);
-      with(spec.rotation != Rotation::kNone, "rotation hadamard",
+      with(spec.rotation == Rotation::kHadamard, "rotation hadamard",
            [&] { show_or("rotation_block", &CodecSpec::rotation_block, kSpelled, 1024u); });
       break;
     case CodecKind::kTopK:
@@ -111,6 +111,9 @@ void VisitAllParameters(Spec& spec, Visit&& visit) {
       show("rounding", &CodecSpec::rounding, kSpelled);
       with(!IsUnbiased(spec.rounding), "rounding nearest or dead_zone",
            [&] { show("reconstruction", &CodecSpec::reconstruction, kOptional); });
+      show("rotation", &CodecSpec::rotation, kOptional);
+      with(spec.rotation == Rotation::kPrincipal, "rotation principal",
+           [&] { show_or("rotation_every", &CodecSpec::rotation_every, kSpelled, uint64_t{100}); });
       break;
     case CodecKind::kPlugin:
       show("plugin", &CodecSpec::plugin, kRequired);

@@ -42,7 +42,8 @@ INSTANTIATE_TEST_SUITE_P(
                       "threshold(threshold=0.5, relative_to=rms, values=fp32)",
                       "blockwise8(block=256)", "low_rank(rank=4, per_sample=true)",
                       "uniform(bits=8, lossless=zstd)", "ecsq(step=0.5, scope=token)",
-                      "ecsq(rate=1.5, rounding=dither)"));
+                      "ecsq(rate=1.5, rounding=dither)",
+                      "ecsq(step=1, rotation=principal, rotation_every=30)"));
 
 TEST(ConfigOfTest, APluginIsALoadedLibrary) {
   const auto spec = ParseCodecOrLibrary("compress/libfake.so", "{}");

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
+#include "compress/axes.h"
 #include "compress/feedback/plan.h"
 #include "compress/layout.h"
 #include "compress/level.h"
@@ -59,6 +60,14 @@ absl::Status CheckRank(const CodecSpec& codec, const Shape& message) {
                    ", a matrix of ", view.rows, " x ", view.columns, ", want less than both"));
 }
 
+absl::Status CheckChannels(const CodecSpec& codec, const Shape& message) {
+  if (codec.rotation != Rotation::kPrincipal || ChannelsOf(message) <= Axes::kMostChannels) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat("rotation is principal of ", ChannelsOf(message),
+                                                 " channels, want at most ", Axes::kMostChannels));
+}
+
 absl::Status CheckHalves(const DirectionSpec& does, const Shape& message) {
   if (does.feedback.kind != FeedbackKind::kSplit) return absl::OkStatus();
   return HalvesOf(Lowest(does.codec, does.level), message).status();
@@ -91,6 +100,7 @@ absl::Status CheckSmallestMessages(const Experiment& experiment, const Partition
                        DirectionFrom(DirectionOf(experiment, crossing.cut, gradient), gradient));
       const bool is_evaluated = IsEvaluated(experiment, does, gradient);
       absl::Status status = CheckRank(does.codec, is_evaluated ? crossing.either : crossing.train);
+      status.Update(CheckChannels(does.codec, crossing.train));
       status.Update(CheckHalves(does, crossing.train));
       if (status.ok()) continue;
       return absl::InvalidArgumentError(

@@ -70,6 +70,9 @@ const Codec kCodecs[] = {
      {"compression.activations={codec: uniform, bits: 4, feedback: {kind: aq_sgd, digest_every: "
       "1}}",
       "compression.gradients={codec: low_rank, rank: 2, feedback: ef}"}},
+    {"principal axes",
+     {"compression.activations={codec: ecsq, rotation: principal, rotation_every: 2}",
+      "compression.gradients={codec: ecsq, rotation: principal, rotation_every: 3, feedback: ef}"}},
     {"ef21 and lazy in the epilogue",
      {"compression.activations={codec: topk, ratio: 0.2, feedback: {kind: ef21, digest_every: 1}}",
       "compression.gradients={codec: topk, ratio: 0.1, feedback: lazy, epilogue_only: true}"}},

@@ -12,6 +12,7 @@
 #include "compress/cpu/entries.h"
 #include "compress/cpu/fp8.h"
 #include "compress/cpu/low_rank.h"
+#include "compress/cpu/multiply.h"
 #include "compress/cpu/nonzeros.h"
 #include "compress/cpu/randomk.h"
 #include "compress/cpu/rotated_uniform.h"
@@ -85,6 +86,9 @@ class HostCodecKernels final : public CodecKernels {
   }
   Error FindNonzeros(const TensorView& x, uint64_t* words, int64_t* count) override {
     return CpuFindNonzeros(x, words, count, threads_);
+  }
+  Error Multiply(const TensorView& x, const TensorView& factor, const TensorView& out) override {
+    return CpuMultiply(x, factor, out, threads_);
   }
   Error CombineRows(const RowSums& sums) override { return CpuCombineRows(sums, threads_); }
   Error Compare(const TensorView& x, const TensorView& y, Sums* sums) override {

@@ -11,6 +11,7 @@
 #include "compress/cuda/entries.h"
 #include "compress/cuda/fp8.h"
 #include "compress/cuda/low_rank.h"
+#include "compress/cuda/multiply.h"
 #include "compress/cuda/nonzeros.h"
 #include "compress/cuda/randomk.h"
 #include "compress/cuda/rotated_uniform.h"
@@ -84,6 +85,9 @@ class CudaKernels final : public CodecKernels {
   }
   Error FindNonzeros(const TensorView& x, uint64_t* words, int64_t* count) override {
     return CudaFindNonzeros(device_, x, words, count);
+  }
+  Error Multiply(const TensorView& x, const TensorView& factor, const TensorView& out) override {
+    return CudaMultiply(device_, x, factor, out);
   }
   Error CombineRows(const RowSums& sums) override { return CudaCombineRows(device_, sums); }
   Error Compare(const TensorView& x, const TensorView& y, Sums* sums) override {

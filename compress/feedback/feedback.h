@@ -18,6 +18,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "compress/axes.h"
 #include "compress/codec.h"
 #include "compress/feedback/message_tensors.h"
 #include "compress/feedback/options.h"
@@ -43,7 +44,7 @@ class FeedbackSender {
     bool frozen = false;     // evaluation: plain C(x) or x, no state is read or written; low_rank
                              // starts from the factor of training
     uint64_t step = 0;       // says when digests are taken
-    MessageContext context;  // warm_start is filled in
+    MessageContext context;  // warm_start, axes and takes_axes are filled in
     bool want_received = false;
   };
   // Tensors share the sender's memory and are valid until its next message.
@@ -74,6 +75,11 @@ class FeedbackSender {
   // of samples that only longer messages before it had. Empty for other codecs.
   const Tensor& warm_start() const { return warm_start_; }
   void set_warm_start(Tensor factor) { warm_start_ = std::move(factor); }
+  // Rotation principal, under every kind: the axes of the last message that had some, and how many
+  // messages have been sent in them. Null for other codecs.
+  const KeptAxes& axes() const { return axes_; }
+  // `bytes` of an Axes. InvalidArgument if they are malformed.
+  absl::Status SetAxes(absl::Span<const uint8_t> bytes, uint64_t messages);
 
  private:
   explicit FeedbackSender(const FeedbackOptions& options)
@@ -89,9 +95,13 @@ class FeedbackSender {
                                       absl::Span<uint8_t> payload);
   absl::StatusOr<Encoded> EncodeEf21(const Codec& codec, const Outgoing& outgoing,
                                      absl::Span<uint8_t> payload);
-  // Encodes with the factor kept for low_rank, and keeps the next unless frozen.
+  // Encodes with what is kept for low_rank or rotation principal, and keeps what the next message
+  // needs unless frozen.
   absl::StatusOr<size_t> EncodeWarm(const Codec& codec, const Tensor& x, const Outgoing& outgoing,
                                     absl::Span<uint8_t> payload);
+  // What the receiver makes of the payload that EncodeWarm just wrote.
+  absl::Status DecodeOwn(const Codec& codec, absl::Span<const uint8_t> payload,
+                         const Outgoing& outgoing, Tensor* decoded) const;
   // x + sign * state, of `dtype`.
   absl::StatusOr<Tensor> AddState(const Tensor& x, float sign, DType dtype);
   absl::Status KeepErrors(const Tensor& message, const Tensor& sent);
@@ -102,6 +112,7 @@ class FeedbackSender {
   std::unique_ptr<Codec> exact_;
   SplitCodec split_;
   Tensor warm_start_;
+  KeptAxes axes_;
   ReusedTensor message_memory_, decoded_memory_, received_memory_;
   Tensor last_message_, last_decoded_;  // empty after a message without a residual
 };
@@ -130,6 +141,9 @@ class FeedbackReceiver {
 
   // For checkpoints: null unless ef21.
   StateStore* state() { return state_.get(); }
+  // As the sender's; messages are not counted.
+  const KeptAxes& axes() const { return axes_; }
+  absl::Status SetAxes(absl::Span<const uint8_t> bytes, uint64_t messages);
 
  private:
   explicit FeedbackReceiver(const FeedbackOptions& options)
@@ -138,6 +152,8 @@ class FeedbackReceiver {
   absl::Status CheckFlags(const Incoming& incoming, bool tracks) const;
   absl::Status CheckDigest(const Incoming& incoming);
   absl::StatusOr<Tensor> DecodePlain(const Codec& codec, const Incoming& incoming);
+  // In the axes that are kept or come with it; keeps those unless frozen.
+  absl::Status DecodeWarm(const Codec& codec, const Incoming& incoming, Tensor* x);
   absl::StatusOr<Tensor> DecodeTracked(const Codec& codec, const Incoming& incoming);
 
   const FeedbackOptions options_;
@@ -145,6 +161,7 @@ class FeedbackReceiver {
   std::unique_ptr<StateRows> rows_;  // null without state
   std::unique_ptr<Codec> exact_;
   SplitCodec split_;
+  KeptAxes axes_;
   ReusedTensor decoded_memory_;
 };
 

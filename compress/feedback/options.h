@@ -6,6 +6,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "compress/axes.h"
 #include "compress/feedback/spec.h"
 #include "compress/feedback/state_store.h"
 #include "compress/kernels.h"
@@ -22,6 +24,11 @@ struct FeedbackOptions {
 };
 
 absl::StatusOr<std::unique_ptr<StateStore>> NewStateStore(const FeedbackOptions& options);
+
+// The axes of messages that have such samples, from their bytes. InvalidArgument if those are
+// malformed or of other messages.
+absl::StatusOr<std::shared_ptr<const Axes>> AxesOf(const FeedbackOptions& options,
+                                                   absl::Span<const uint8_t> bytes);
 
 // InvalidArgument unless a message of this shape has such samples and as many rows.
 absl::Status CheckMessage(const FeedbackOptions& options, const Shape& shape, size_t num_rows);

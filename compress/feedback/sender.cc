@@ -91,7 +91,7 @@ absl::StatusOr<FeedbackSender::Encoded> FeedbackSender::EncodePlain(const Codec&
     ASSIGN_OR_RETURN(encoded.decoded,
                      decoded_memory_.Get(options_.device, options_.compute, outgoing.x->shape()));
     RETURN_IF_ERROR(
-        carrier.Decode(payload.subspan(0, encoded.bytes), outgoing.context, &encoded.decoded));
+        DecodeOwn(carrier, payload.subspan(0, encoded.bytes), outgoing, &encoded.decoded));
   }
   encoded.received = encoded.decoded;
   return encoded;
@@ -131,8 +131,7 @@ absl::StatusOr<FeedbackSender::Encoded> FeedbackSender::EncodeEf(const Codec& co
   // In the type that the receiver decodes to: rounding to it is a loss too and is paid back.
   ASSIGN_OR_RETURN(encoded.decoded,
                    decoded_memory_.Get(options_.device, options_.compute, outgoing.x->shape()));
-  RETURN_IF_ERROR(
-      codec.Decode(payload.subspan(0, encoded.bytes), outgoing.context, &encoded.decoded));
+  RETURN_IF_ERROR(DecodeOwn(codec, payload.subspan(0, encoded.bytes), outgoing, &encoded.decoded));
   encoded.received = encoded.decoded;
   RETURN_IF_ERROR(KeepErrors(encoded.message, encoded.decoded));
   return encoded;
@@ -166,8 +165,7 @@ absl::StatusOr<FeedbackSender::Encoded> FeedbackSender::EncodeEf21(const Codec& 
   RETURN_IF_ERROR(CheckFinite(codec.spec(), encoded.message, options_.kernels));
   ASSIGN_OR_RETURN(encoded.bytes, EncodeWarm(codec, encoded.message, outgoing, payload));
   ASSIGN_OR_RETURN(encoded.decoded, decoded_memory_.Get(options_.device, DType::kF32, x.shape()));
-  RETURN_IF_ERROR(
-      codec.Decode(payload.subspan(0, encoded.bytes), outgoing.context, &encoded.decoded));
+  RETURN_IF_ERROR(DecodeOwn(codec, payload.subspan(0, encoded.bytes), outgoing, &encoded.decoded));
   if (outgoing.want_received) {
     ASSIGN_OR_RETURN(encoded.received,
                      received_memory_.Get(options_.device, options_.compute, x.shape()));
@@ -185,14 +183,34 @@ absl::StatusOr<FeedbackSender::Encoded> FeedbackSender::EncodeEf21(const Codec& 
 absl::StatusOr<size_t> FeedbackSender::EncodeWarm(const Codec& codec, const Tensor& x,
                                                   const Outgoing& outgoing,
                                                   absl::Span<uint8_t> payload) {
+  const bool keeps = !outgoing.frozen && outgoing.compress;
   MessageContext context = outgoing.context;
   context.warm_start = warm_start_.empty() ? nullptr : &warm_start_;
+  context.axes = axes_.axes.get();
+  context.takes_axes =
+      keeps && (axes_.axes == nullptr || axes_.messages >= codec.spec().rotation_every);
   ASSIGN_OR_RETURN(const size_t bytes, codec.Encode(x, context, payload));
-  if (!outgoing.frozen && outgoing.compress) {
-    ASSIGN_OR_RETURN(Tensor next, codec.WarmStart(payload.subspan(0, bytes), x.shape()));
-    ASSIGN_OR_RETURN(warm_start_, WithThoseBehind(std::move(next), warm_start_));
-  }
+  if (!keeps) return bytes;
+  const auto sent = payload.subspan(0, bytes);
+  ASSIGN_OR_RETURN(Tensor next, codec.WarmStart(sent, x.shape()));
+  ASSIGN_OR_RETURN(warm_start_, WithThoseBehind(std::move(next), warm_start_));
+  ASSIGN_OR_RETURN(auto axes, codec.NewAxes(sent, x.shape(), options_.device));
+  if (axes != nullptr) axes_ = {std::move(axes), 0};
+  if (axes_.axes != nullptr) ++axes_.messages;
   return bytes;
+}
+
+absl::Status FeedbackSender::DecodeOwn(const Codec& codec, absl::Span<const uint8_t> payload,
+                                       const Outgoing& outgoing, Tensor* decoded) const {
+  MessageContext context = outgoing.context;
+  context.axes = axes_.axes.get();
+  return codec.Decode(payload, context, decoded);
+}
+
+absl::Status FeedbackSender::SetAxes(absl::Span<const uint8_t> bytes, uint64_t messages) {
+  ASSIGN_OR_RETURN(axes_.axes, AxesOf(options_, bytes));
+  axes_.messages = messages;
+  return absl::OkStatus();
 }
 
 absl::StatusOr<Tensor> FeedbackSender::AddState(const Tensor& x, float sign, DType dtype) {

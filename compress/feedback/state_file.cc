@@ -87,9 +87,23 @@ absl::Status ReadWarmStart(const StoredTensor& stored, Tensor* warm_start) {
   return absl::OkStatus();
 }
 
+absl::Status ReadAxes(const std::string& prefix, const Safetensors& file, StoredAxes* axes) {
+  ASSIGN_OR_RETURN(const StoredTensor bytes, Find(file, prefix + ".axes"));
+  ASSIGN_OR_RETURN(const StoredTensor messages, Find(file, prefix + ".axes_messages"));
+  if (bytes.dtype != "U8" || messages.dtype != "U64" || messages.data.size() != 8) {
+    return absl::InvalidArgumentError(absl::StrCat("state: ", bytes.name, " is ", Spelled(bytes),
+                                                   " and ", messages.name, " ", Spelled(messages),
+                                                   ", want U8 [bytes] and U64 [1]"));
+  }
+  axes->bytes = std::string(bytes.data);
+  std::memcpy(&axes->messages, messages.data.data(), 8);
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status WriteState(const std::string& prefix, StateStore* state, const Tensor& warm_start,
+                        const StoredAxes& axes,
                         const std::function<absl::Status(std::string_view)>& sink) {
   Safetensors file;
   std::vector<uint64_t> bytes;
@@ -108,20 +122,33 @@ absl::Status WriteState(const std::string& prefix, StateStore* state, const Tens
     file.tensors.push_back(factor);
     bytes.push_back(warm_start.bytes());
   }
+  if (!axes.bytes.empty()) {
+    const auto axes_bytes = static_cast<int64_t>(axes.bytes.size());
+    file.tensors.push_back({absl::StrCat(prefix, ".axes"), "U8", {axes_bytes}, {}});
+    file.tensors.push_back({absl::StrCat(prefix, ".axes_messages"), "U64", {1}, {}});
+    bytes.insert(bytes.end(), {axes.bytes.size(), 8});
+  }
   RETURN_IF_ERROR(sink(SafetensorsPrefix(file, bytes)));
   if (state != nullptr) RETURN_IF_ERROR(WriteRows(state, sink));
-  if (warm_start.empty()) return absl::OkStatus();
-  return sink({static_cast<const char*>(warm_start.data()), warm_start.bytes()});
+  if (!warm_start.empty()) {
+    RETURN_IF_ERROR(sink({static_cast<const char*>(warm_start.data()), warm_start.bytes()}));
+  }
+  if (axes.bytes.empty()) return absl::OkStatus();
+  RETURN_IF_ERROR(sink(axes.bytes));
+  return sink({reinterpret_cast<const char*>(&axes.messages), 8});
 }
 
 absl::Status ReadState(const std::string& prefix, std::string_view file, StateStore* state,
-                       Tensor* warm_start) {
+                       Tensor* warm_start, StoredAxes* axes) {
   ASSIGN_OR_RETURN(const Safetensors parsed, ParseSafetensors(file));
   if (state != nullptr) RETURN_IF_ERROR(ReadRows(prefix, parsed, state));
   *warm_start = Tensor();
+  *axes = {};
   for (const StoredTensor& tensor : parsed.tensors) {
     if (tensor.name == prefix + ".warm_start") {
       RETURN_IF_ERROR(ReadWarmStart(tensor, warm_start));
+    } else if (tensor.name == prefix + ".axes" || tensor.name == prefix + ".axes_messages") {
+      RETURN_IF_ERROR(ReadAxes(prefix, parsed, axes));
     } else if (state == nullptr ||
                (tensor.name != prefix + ".keys" && tensor.name != prefix + ".rows")) {
       return absl::InvalidArgumentError(

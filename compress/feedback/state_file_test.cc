@@ -60,9 +60,12 @@ struct Ends {
   }
 };
 
-std::string FileOf(StateStore* state, const Tensor& warm_start = Tensor()) {
+constexpr char kPrefix[] = "layer1/activation/sender";
+
+std::string FileOf(StateStore* state, const Tensor& warm_start = Tensor(),
+                   const StoredAxes& axes = {}) {
   std::string file;
-  EXPECT_TRUE(WriteState("layer1/activation/sender", state, warm_start, [&](std::string_view part) {
+  EXPECT_TRUE(WriteState(kPrefix, state, warm_start, axes, [&](std::string_view part) {
                 file.append(part);
                 return absl::OkStatus();
               }).ok());
@@ -71,7 +74,8 @@ std::string FileOf(StateStore* state, const Tensor& warm_start = Tensor()) {
 
 absl::Status Read(const std::string& file, StateStore* state) {
   Tensor warm_start;
-  return ReadState("layer1/activation/sender", file, state, &warm_start);
+  StoredAxes axes;
+  return ReadState(kPrefix, file, state, &warm_start, &axes);
 }
 
 std::unique_ptr<Codec> TopK() {
@@ -112,16 +116,29 @@ TEST(StateFileTest, AChangedBitIsFoundByTheDigest) {
 TEST(StateFileTest, AFactorComesBack) {
   const Tensor factor = TensorOf({3, 2}, {1, 2, 3, 4, 5, 6});
   Tensor back;
-  ASSERT_TRUE(ReadState("layer1/activation/sender", FileOf(nullptr, factor), nullptr, &back).ok());
+  StoredAxes axes;
+  ASSERT_TRUE(ReadState(kPrefix, FileOf(nullptr, factor), nullptr, &back, &axes).ok());
+  EXPECT_TRUE(axes.bytes.empty());
   EXPECT_EQ(back.shape(), factor.shape());
   EXPECT_EQ(FloatsOf(back), FloatsOf(factor));
 }
 
+TEST(StateFileTest, AxesComeBack) {
+  const std::string file = FileOf(nullptr, Tensor(), {std::string("\0axes", 5), 7});
+  Tensor factor;
+  StoredAxes back;
+  ASSERT_TRUE(ReadState(kPrefix, file, nullptr, &factor, &back).ok());
+  EXPECT_EQ(back.bytes, std::string("\0axes", 5));
+  EXPECT_EQ(back.messages, 7u);
+  EXPECT_TRUE(factor.empty());
+  for (size_t length = 0; length < file.size(); ++length) {
+    EXPECT_FALSE(Read(file.substr(0, length), nullptr).ok()) << length;
+  }
+}
+
 TEST(StateFileTest, AFactorThatIsNotFiniteIsRefused) {
   for (const float value : {NAN, -INFINITY}) {
-    Tensor back;
-    const absl::Status status = ReadState(
-        "layer1/activation/sender", FileOf(nullptr, TensorOf({2, 1}, {1, value})), nullptr, &back);
+    const absl::Status status = Read(FileOf(nullptr, TensorOf({2, 1}, {1, value})), nullptr);
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
     EXPECT_THAT(std::string(status.message()),
                 HasSubstr("layer1/activation/sender.warm_start has "));

@@ -28,12 +28,13 @@ std::unique_ptr<StateStore> StoreOf(uint8_t choice) {
   return *std::move(store);
 }
 
-std::string Written(StateStore* store, const Tensor& factor) {
+std::string Written(StateStore* store, const Tensor& factor, const StoredAxes& axes) {
   std::string bytes;
-  const absl::Status status = WriteState("end", store, factor, [&bytes](std::string_view piece) {
+  const auto append = [&bytes](std::string_view piece) {
     bytes += piece;
     return absl::OkStatus();
-  });
+  };
+  const absl::Status status = WriteState("end", store, factor, axes, append);
   if (!status.ok()) std::abort();
   return bytes;
 }
@@ -45,11 +46,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
   const auto store = thinwire::StoreOf(data[0]), again = thinwire::StoreOf(data[0]);
   thinwire::Tensor factor;
+  thinwire::StoredAxes axes;
   const std::string_view file(reinterpret_cast<const char*>(data) + 1, size - 1);
-  if (!thinwire::ReadState("end", file, store.get(), &factor).ok()) return 0;
-  const std::string written = thinwire::Written(store.get(), factor);
-  if (!thinwire::ReadState("end", written, again.get(), &factor).ok() ||
-      thinwire::Written(again.get(), factor) != written) {
+  if (!thinwire::ReadState("end", file, store.get(), &factor, &axes).ok()) return 0;
+  const std::string written = thinwire::Written(store.get(), factor, axes);
+  if (!thinwire::ReadState("end", written, again.get(), &factor, &axes).ok() ||
+      thinwire::Written(again.get(), factor, axes) != written) {
     std::abort();
   }
   return 0;

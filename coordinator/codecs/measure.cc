@@ -8,6 +8,7 @@
 
 #include "base/status.h"
 #include "base/steady_time.h"
+#include "compress/axes.h"
 #include "compress/codec.h"
 #include "compress/cpu/kernels.h"
 #include "compress/plugin.h"
@@ -40,6 +41,7 @@ MessageHeader HeaderOf(const CodecSpec& codec, const Tensor& x) {
 struct Trial {
   std::unique_ptr<Codec> codec;
   Tensor warm_start;
+  std::shared_ptr<const Axes> axes;
   absl::Status refused;
   uint64_t wire_bytes = 0;
   CodecKernels::Sums sums;
@@ -90,11 +92,15 @@ class Bench {
     MessageContext context;
     context.random_key = 1;
     if (!trial.warm_start.empty()) context.warm_start = &trial.warm_start;
+    context.axes = trial.axes.get();
+    context.takes_axes = trial.axes == nullptr;
     return trial.codec->Encode(sample_.x, context, absl::MakeSpan(payload_));
   }
 
   absl::Status Decode(const Trial& trial, size_t bytes) {
-    return trial.codec->Decode(absl::MakeConstSpan(payload_.data(), bytes), {}, &decoded_);
+    MessageContext context;
+    context.axes = trial.axes.get();
+    return trial.codec->Decode(absl::MakeConstSpan(payload_.data(), bytes), context, &decoded_);
   }
 
   absl::Status FirstMessage(Trial* trial) {
@@ -102,9 +108,9 @@ class Bench {
       return absl::InvalidArgumentError("needs a received activation");
     }
     ASSIGN_OR_RETURN(size_t bytes, Encode(*trial));
-    ASSIGN_OR_RETURN(
-        trial->warm_start,
-        trial->codec->WarmStart(absl::MakeConstSpan(payload_.data(), bytes), sample_.x.shape()));
+    const auto first = absl::MakeConstSpan(payload_.data(), bytes);
+    ASSIGN_OR_RETURN(trial->warm_start, trial->codec->WarmStart(first, sample_.x.shape()));
+    ASSIGN_OR_RETURN(trial->axes, trial->codec->NewAxes(first, sample_.x.shape(), CpuDevice()));
     ASSIGN_OR_RETURN(bytes, Encode(*trial));
     RETURN_IF_ERROR(Decode(*trial, bytes));
     trial->wire_bytes =
@@ -174,6 +180,7 @@ std::vector<std::string> StandardCodecs() {
                            "ecsq(step=1, rounding=dither)",
                            "ecsq(step=2, rounding=stochastic)",
                            "ecsq(rate=1)",
+                           "ecsq(step=0.5, rotation=principal)",
                            "blockwise8",
                            "topk(ratio=0.3)",
                            "topk(ratio=0.1)",

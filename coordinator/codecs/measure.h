@@ -51,7 +51,8 @@ struct Measurements {
 std::vector<std::string> StandardCodecs();
 
 // Every round copies, encodes and decodes each tensor once with every codec in turn. low_rank is
-// started from its own payload of the same tensor. Codecs that need a received activation are
+// started from its own payload of the same tensor, and rotation principal is into axes that this
+// tensor has sent before. Codecs that need a received activation are
 // refused.
 absl::StatusOr<Measurements> MeasureCodecs(const std::vector<CodecSpec>& codecs,
                                            const std::vector<SampleTensor>& tensors,

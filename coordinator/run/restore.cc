@@ -37,7 +37,8 @@ int StageOf(const Partition& partition, const CheckpointFile& file) {
 
 bool HasMemory(const DirectionConfig& direction) {
   const bool has_feedback = direction.feedback().kind() != "none";
-  return has_feedback || direction.codec() == "low_rank" || direction.level().has_target_error();
+  return has_feedback || direction.codec() == "low_rank" || direction.rotation() == "principal" ||
+         direction.level().has_target_error();
 }
 
 // Whether rows of state stand for the same samples: all keys but this one are of the whole batch.

@@ -134,6 +134,7 @@ const Kind kCodecs[] = {
     {"Threshold", "codec: threshold, threshold: 0.5, relative_to: rms"},
     {"Blockwise8", "codec: blockwise8, block: 64"},
     {"LowRank", "codec: low_rank, rank: 2"},
+    {"EcsqPrincipal", "codec: ecsq, rotation: principal, rotation_every: 3"},
 };
 
 const Kind kFeedbacks[] = {
@@ -282,6 +283,7 @@ TEST(CompressionTest, EvaluationLeavesStatesAlone) {
   for (const char* codec :
        {"codec: topk, ratio: 0.1, feedback: ef", "codec: topk, ratio: 0.1, feedback: ef21",
         "codec: low_rank, rank: 2, feedback: lazy", "codec: uniform, bits: 2, feedback: aq_sgd",
+        "codec: ecsq, rotation: principal, rotation_every: 2",
         "codec: uniform, rounding: stochastic, level: {target_error: 0.1, min: 2, max: 8}"}) {
     SCOPED_TRACE(codec);
     Stages plain(kExperiment, Both(codec)), evaluated(kExperiment, Both(codec));

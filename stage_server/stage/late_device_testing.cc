@@ -180,6 +180,9 @@ class LateKernels final : public CodecKernels {
     ExpectOnDevice(&support);
     return Later({x, compact}, [=] { return cpu_->Expand(compact, support, x); });
   }
+  Error Multiply(const TensorView& x, const TensorView& factor, const TensorView& out) override {
+    return Later({x, factor, out}, [=] { return cpu_->Multiply(x, factor, out); });
+  }
   Error CombineRows(const RowSums& sums) override {
     KeptRows x(sums.x, sums.count), y(sums.y, sums.count), out(sums.out, sums.count),
         also(sums.also, sums.count);

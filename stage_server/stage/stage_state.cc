@@ -63,9 +63,13 @@ bool FollowsError(const LocalStage::End& end) {
   return end.sender && end.sender->spec().level.kind == LevelKind::kByError;
 }
 
+const KeptAxes& AxesOf(const LocalStage::End& end) {
+  return end.sender ? end.sender->feedback().axes() : end.receiver->feedback().axes();
+}
+
 bool Remembers(const LocalStage::End& end) {
   const bool has_factor = end.sender && !end.sender->feedback().warm_start().empty();
-  return StoreOf(end) != nullptr || has_factor || FollowsError(end);
+  return StoreOf(end) != nullptr || has_factor || AxesOf(end).axes != nullptr || FollowsError(end);
 }
 
 StatePart PartOf(const LocalStage::End& end) {
@@ -100,7 +104,9 @@ absl::Status CheckMemory(const LocalStage& stage, bool codec_state, uint64_t ava
     for (const Parameter& one : remembered.tensors) bytes += one.value.bytes() + kHeaderBytes;
   }
   for (const LocalStage::End& end : stage.ends()) {
-    const StateStore* const store = codec_state ? StoreOf(end) : nullptr;
+    if (!codec_state) break;
+    if (AxesOf(end).axes != nullptr) bytes += AxesOf(end).axes->bytes().size() + kHeaderBytes;
+    const StateStore* const store = StoreOf(end);
     if (store != nullptr) bytes += store->keys().size() * (store->row_bytes() + sizeof(uint64_t));
   }
   if (bytes <= available_bytes) return absl::OkStatus();
@@ -128,8 +134,12 @@ absl::StatusOr<StateFile> CopyEnd(const LocalStage::End& end) {
   StateFile file;
   file.part = PartOf(end);
   const Tensor factor = end.sender ? end.sender->feedback().warm_start() : Tensor();
+  StoredAxes axes;
+  if (const Axes* const kept = AxesOf(end).axes.get()) {
+    axes = {std::string(kept->bytes().begin(), kept->bytes().end()), AxesOf(end).messages};
+  }
   RETURN_IF_ERROR(
-      WriteState(PrefixOf(file.part), StoreOf(end), factor, [&](std::string_view piece) {
+      WriteState(PrefixOf(file.part), StoreOf(end), factor, axes, [&](std::string_view piece) {
         file.bytes += piece;
         return absl::OkStatus();
       }));
@@ -140,10 +150,22 @@ absl::Status RestoreLevel(const LevelState& stored, LevelController* level) {
   return level->Restore({stored.level(), stored.step(), stored.error_sum(), stored.measured()});
 }
 
+absl::Status RestoreAxes(const LocalStage::End& end, const StoredAxes& axes) {
+  if (SpecOf(end).codec.rotation != Rotation::kPrincipal) {
+    return absl::InvalidArgumentError("state: axes of rotation principal, this end has none");
+  }
+  const auto* data = reinterpret_cast<const uint8_t*>(axes.bytes.data());
+  const auto bytes = absl::MakeConstSpan(data, axes.bytes.size());
+  return end.sender ? end.sender->feedback().SetAxes(bytes, axes.messages)
+                    : end.receiver->feedback().SetAxes(bytes, axes.messages);
+}
+
 absl::Status RestoreEnd(const LocalStage::End& end, const StatePart& part,
                         const std::string& file) {
   Tensor factor;
-  RETURN_IF_ERROR(ReadState(PrefixOf(part), file, StoreOf(end), &factor));
+  StoredAxes axes;
+  RETURN_IF_ERROR(ReadState(PrefixOf(part), file, StoreOf(end), &factor, &axes));
+  if (!axes.bytes.empty()) RETURN_IF_ERROR(RestoreAxes(end, axes));
   if (!factor.empty()) {
     if (!end.sender || end.sender->spec().codec.kind != CodecKind::kLowRank) {
       return absl::InvalidArgumentError("state: a factor of low_rank, this end has none");

@@ -126,7 +126,10 @@ INSTANTIATE_TEST_SUITE_P(Codecs, ResumedTest,
                                                    "codec: uniform, bits: 3, rounding: stochastic"),
                                          std::pair("TopK", "codec: topk, ratio: 0.2"),
                                          std::pair("RandomK", "codec: randomk, ratio: 0.3"),
-                                         std::pair("LowRank", "codec: low_rank, rank: 2")),
+                                         std::pair("LowRank", "codec: low_rank, rank: 2"),
+                                         std::pair("Principal",
+                                                   "codec: ecsq, rotation: principal, "
+                                                   "rotation_every: 3, rounding: stochastic")),
                          [](const auto& info) { return info.param.first; });
 
 TEST(StageStateTest, OtherFormsOfStateGoOn) {

@@ -11,6 +11,7 @@ import casts
 import ecsq
 import entropy
 import low_rank
+import principal
 import scopes
 import sparse
 import uniform
@@ -33,6 +34,7 @@ class Spec:
     values: str = "fp32"
     rotation: str = "none"
     rotation_block: int = 0
+    rotation_every: int = 0
     unbiased: bool = False
     indices: str = "own"
     support: str = "all"
@@ -56,6 +58,16 @@ class Spec:
     def is_exact(self):
         """True for the tensor's own bytes."""
         return self == Spec()
+
+    @property
+    def is_principal(self):
+        """True where tensors cross in the principal axes of their channels."""
+        return self.rotation == "principal"
+
+    @property
+    def unrotated(self):
+        """The codec of what is rotated."""
+        return dataclasses.replace(self, rotation="none", rotation_every=0)
 
 
 def spec_of(parameters):
@@ -101,9 +113,16 @@ def scope_elements(spec, shape):
     return int((ids == 0).sum())
 
 
-def content(payload, spec):
-    """What stands behind the lossless stage: the codec's payload. Which frame zstd makes of it is
-    its library's affair, but it must be shorter."""
+def channels_of(shape):
+    """Numbers of a row."""
+    return shape[-1] if len(shape) > 1 else 1
+
+
+def content(payload, spec, shape=None):
+    """What stands behind the lossless stage, and behind axes: the codec's payload. Which frame zstd
+    makes of it is its library's affair, but it must be shorter."""
+    if spec.is_principal:
+        return content(principal.content(payload, channels_of(shape)), spec.unrotated)
     if spec.lossless == "none":
         return payload
     if spec.lossless == "entropy":
@@ -164,9 +183,13 @@ def _shared(spec):
     return dataclasses.replace(spec, kind=kind, scope=scope)
 
 
-def encode(x, shape, dtype, spec, key=None, supported=None):
+def encode(x, shape, dtype, spec, key=None, supported=None, axes=None):
     """The content of the flat fp32 array x. `key` is the message's random key, `supported` where
-    the received activation is not zero. Not for low_rank and plugins."""
+    the received activation is not zero, `axes` those that it goes in, if any. Not for low_rank and
+    plugins."""
+    if axes is not None:
+        rotated = principal.rotate(x, axes, channels_of(shape))
+        return encode(rotated, shape, "fp32", spec.unrotated, key)
     everything = np.ones(x.size, dtype=bool) if supported is None else supported
     if spec.kind == "topk" and spec.indices == "shared":
         part = x[everything]
@@ -181,9 +204,13 @@ def encode(x, shape, dtype, spec, key=None, supported=None):
     return _encode_dense(part, (part.size,), dtype, spec, key)
 
 
-def decode(payload, shape, dtype, spec, supported=None):
-    """The flat fp32 array of a payload, before it is rounded to the tensor's type."""
-    payload = content(payload, spec)
+def decode(payload, shape, dtype, spec, supported=None, axes=None):
+    """The flat fp32 array of a payload, before it is rounded to the tensor's type. `axes`: those
+    that it is in, if any."""
+    payload = content(payload, spec, shape)
+    if axes is not None:
+        rotated = _decode_dense(payload, shape, "fp32", spec)
+        return principal.rotate_back(rotated, axes, channels_of(shape))
     count = int(np.prod(shape))
     everything = np.ones(count, dtype=bool) if supported is None else supported
     shared = spec.kind == "topk" and spec.indices == "shared"

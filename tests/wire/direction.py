@@ -11,6 +11,7 @@ import feedback
 import floats
 import frames
 import measures
+import principal
 import streams
 from boundary_pb2 import DIRECTION_ACTIVATION, DIRECTION_GRADIENT, FrameHeader
 from boundary_pb2 import PHASE_EVALUATE_COMPRESSED, PHASE_TRAIN
@@ -48,7 +49,8 @@ class _Crossing:
 
     def check_payload(self, content, part=None):
         """Compares what the codec should have made with what came, or with a part of it."""
-        met = codec.content(self.message.payload if part is None else part, self.spec)
+        payload = self.message.payload if part is None else part
+        met = codec.content(payload, self.spec, self.shape)
         assert met == content, "payload"
 
 
@@ -66,6 +68,7 @@ class DirectionCheck:
         self._activations = activations
         self._errors, self._traffic = measures.Errors(), measures.Traffic()
         self._slots = {}
+        self._axes, self._in_axes = None, 0  # and how many messages have been in them
 
     def check(self):
         """Checks all messages in their order."""
@@ -196,10 +199,11 @@ class DirectionCheck:
         self._check_codec(crossing.spec, crossing.entry)
         x, shape, dtype, spec = crossing.x, crossing.shape, crossing.dtype, crossing.spec
         supported = self._supported(crossing.entry)
+        axes = self._axes_of(crossing)
         if _is_made_anew(spec):
             key = self._key(crossing.entry)
-            crossing.check_payload(codec.encode(x, shape, dtype, spec, key, supported))
-        decoded = codec.decode(crossing.message.payload, shape, dtype, spec, supported)
+            crossing.check_payload(codec.encode(x, shape, dtype, spec, key, supported, axes))
+        decoded = codec.decode(crossing.message.payload, shape, dtype, spec, supported, axes)
         used = _in_type(decoded, dtype)
         return used, {"relative_error": measures.relative_error(x, used), "residual": 0.0}
 
@@ -241,9 +245,27 @@ class DirectionCheck:
 
     def _decode_compensated(self, crossing, m):
         spec, shape = crossing.spec, crossing.shape
+        axes = self._axes_of(crossing)
         if _is_made_anew(spec):
-            crossing.check_payload(codec.encode(m, shape, "fp32", spec, self._key(crossing.entry)))
-        return codec.decode(crossing.message.payload, shape, "fp32", spec)
+            key = self._key(crossing.entry)
+            crossing.check_payload(codec.encode(m, shape, "fp32", spec, key, axes=axes))
+        return codec.decode(crossing.message.payload, shape, "fp32", spec, axes=axes)
+
+    def _axes_of(self, crossing):
+        """What a coded message is in; those of training are kept."""
+        if not crossing.spec.is_principal:
+            return None
+        payload, is_training = crossing.message.payload, crossing.entry["phase"] == PHASE_TRAIN
+        takes = self._axes is None or self._in_axes >= crossing.spec.rotation_every
+        form = principal.PLAIN if self._axes is None else principal.KEPT_AXES
+        if is_training and takes:
+            form = principal.NEW_AXES
+        assert payload[0] == form, f"form {payload[0]}, want {form}"
+        axes = principal.axes_of(payload, codec.channels_of(crossing.shape)) or self._axes
+        if is_training:
+            self._in_axes = 1 if takes else self._in_axes + 1
+            self._axes = axes
+        return axes
 
     def _decode_halves(self, crossing, values):
         """The sum of both parts of an ef_mixed_b payload, which are those of x and e."""

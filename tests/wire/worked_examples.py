@@ -5,6 +5,7 @@ import re
 import numpy as np
 
 import codec
+import principal
 
 
 def _lines(block):
@@ -30,11 +31,13 @@ def check(page):
         shape = tuple(int(extent) for extent in lines["shape"].split())
         payload = bytes.fromhex(lines["bytes"])
         supported = _floats(lines["support"]) != 0 if "support" in lines else None
-        decoded = codec.decode(payload, shape, "fp32", spec, supported)
+        axes = principal.axes_of(payload, shape[-1]) if spec.is_principal else None
+        decoded = codec.decode(payload, shape, "fp32", spec, supported, axes)
         assert decoded.tobytes() == _floats(lines["decoded"]).tobytes(), f"{block}{decoded}"
         if spec.kind != "low_rank":
             drawn = spec.kind == "randomk" or spec.rotation == "hadamard"
             key = int.from_bytes(payload[:8], "little") if drawn else None
-            met = codec.encode(_floats(lines["values"]), shape, "fp32", spec, key, supported)
-            assert met == codec.content(payload, spec), f"{block}{met.hex(' ')}"
+            values = _floats(lines["values"])
+            met = codec.encode(values, shape, "fp32", spec, key, supported, axes)
+            assert met == codec.content(payload, spec, shape), f"{block}{met.hex(' ')}"
     return len(blocks)

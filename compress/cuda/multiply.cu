@@ -1,0 +1,71 @@
+#include "compress/cuda/multiply.h"
+#include "tensor/cuda/bf16.cuh"
+#include "tensor/cuda/launch.h"
+
+namespace thinwire {
+namespace {
+
+constexpr unsigned kThreads = 256;
+// A thread per kRows rows of kColumns columns.
+constexpr int kRows = 4, kColumns = 4;
+
+struct Extents {
+  int64_t rows, k, n;
+};
+
+template <typename X, typename Out>
+__global__ void MultiplyKernel(const X* x, const float* factor, Extents extents, Out* out) {
+  const int64_t column_tiles = (extents.n + kColumns - 1) / kColumns;
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  const int64_t row = i / column_tiles * kRows;
+  if (row >= extents.rows) return;
+  const int64_t c = i % column_tiles * kColumns, left = extents.n - c;
+  float sums[kRows][kColumns] = {};
+  for (int64_t j = 0; j < extents.k; ++j) {
+    float of_factor[kColumns];
+    LoadVector<kColumns>(factor + j * extents.n + c, left, of_factor);
+    for (int r = 0; r < kRows; ++r) {
+      const int64_t of_row = row + r < extents.rows ? row + r : extents.rows - 1;
+      const float value = Load(x + of_row * extents.k + j);
+      for (int v = 0; v < kColumns; ++v) sums[r][v] += value * of_factor[v];
+    }
+  }
+  for (int r = 0; r < kRows && row + r < extents.rows; ++r) {
+    StoreVector<kColumns>(sums[r], left, out + (row + r) * extents.n + c);
+  }
+}
+
+template <typename X, typename Out>
+Error LaunchMultiply(cudaStream_t stream, const X* x, const float* factor, const Extents& extents,
+                     Out* out) {
+  const int64_t tiles =
+      ((extents.rows + kRows - 1) / kRows) * ((extents.n + kColumns - 1) / kColumns);
+  return Launch(stream, BlocksFor(tiles, kThreads), dim3(kThreads), MultiplyKernel<X, Out>, x,
+                factor, extents, out);
+}
+
+template <typename X>
+Error MultiplyInto(cudaStream_t stream, const X* x, const float* factor, const Extents& extents,
+                   const TensorView& out) {
+  if (out.dtype == DType::kF32) {
+    return LaunchMultiply(stream, x, factor, extents, static_cast<float*>(out.data));
+  }
+  return LaunchMultiply(stream, x, factor, extents, static_cast<uint16_t*>(out.data));
+}
+
+}  // namespace
+
+Error CudaMultiply(CudaDevice* device, const TensorView& x, const TensorView& factor,
+                   const TensorView& out) {
+  cudaStream_t stream;
+  RETURN_ERROR(device->Stream(&stream));
+  if (out.elements() == 0) return Error{};
+  const Extents extents = {out.elements() / factor.dims[1], factor.dims[0], factor.dims[1]};
+  const auto* const of_factor = static_cast<const float*>(factor.data);
+  if (x.dtype == DType::kF32) {
+    return MultiplyInto(stream, static_cast<const float*>(x.data), of_factor, extents, out);
+  }
+  return MultiplyInto(stream, static_cast<const uint16_t*>(x.data), of_factor, extents, out);
+}
+
+}  // namespace thinwire
