@@ -45,10 +45,15 @@ absl::StatusOr<std::vector<ProbeConfiguration>> OfTwo(const CodecSpec& activatio
       {activations, std::nullopt}, {std::nullopt, gradients}, both};
 }
 
-absl::Status SetDirection(const std::optional<CodecSpec>& codec, DirectionConfig* direction) {
-  direction->Clear();
-  if (!codec) return absl::OkStatus();
-  ASSIGN_OR_RETURN(*direction, ConfigOf(*codec));
+// `To` has activations and gradients: of all cuts, or of one.
+template <typename To>
+absl::Status SetDirections(const ProbeConfiguration& from, To* to) {
+  if (from.activations) {
+    ASSIGN_OR_RETURN(*to->mutable_activations(), ConfigOf(*from.activations));
+  }
+  if (from.gradients) {
+    ASSIGN_OR_RETURN(*to->mutable_gradients(), ConfigOf(*from.gradients));
+  }
   return absl::OkStatus();
 }
 
@@ -122,14 +127,18 @@ const std::vector<std::string>& StandardProbeCodecs() {
 absl::StatusOr<Experiment> WithCodecs(Experiment experiment,
                                       const ProbeConfiguration& configuration) {
   CompressionConfig* compression = experiment.mutable_compression();
-  RETURN_IF_ERROR(SetDirection(configuration.activations, compression->mutable_activations()));
-  RETURN_IF_ERROR(SetDirection(configuration.gradients, compression->mutable_gradients()));
+  compression->clear_activations();
+  compression->clear_gradients();
   compression->set_warmup_epochs(0);
   compression->set_warmup_steps(0);
   for (auto& [cut, own] : *compression->mutable_boundaries()) {
     own.clear_activations();
     own.clear_gradients();
   }
+  const std::string& cut = configuration.cut;
+  RETURN_IF_ERROR(cut.empty()
+                      ? SetDirections(configuration, compression)
+                      : SetDirections(configuration, &(*compression->mutable_boundaries())[cut]));
   experiment.mutable_metrics()->set_error_every(1);
   experiment.clear_capture();
   RETURN_IF_ERROR(Resolve(&experiment));
