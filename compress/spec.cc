@@ -38,9 +38,6 @@ absl::Status Refuse(const CodecSpec& spec, const Parts&... parts) {
   return absl::InvalidArgumentError(absl::StrCat(Name(spec.kind), ": ", parts...));
 }
 
-// ecsq: a value is at most 2^16 root mean squares of 2^32 elements, so that codes fit 32 bits.
-constexpr double kLeastRate = 0x1p-5, kMostRate = 0x1p4;
-
 bool IsPowerOfTwo(uint32_t n) { return n != 0 && (n & (n - 1)) == 0; }
 
 absl::Status CheckGroup(const CodecSpec& spec) {

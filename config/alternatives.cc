@@ -77,8 +77,10 @@ Choice Feedback() {
 }
 
 Choice DataSets() {
-  Choice choice{
-      "name", "", {"batch_size", "augment", "limit", "test_limit", "verify", "shuffle"}, {}};
+  Choice choice{"name",
+                "",
+                {"batch_size", "augment", "limit", "test_limit", "held_out", "verify", "shuffle"},
+                {}};
   for (const KnownDataset& known : AllDatasets()) {
     Alternative data = FromSpec(known.name.c_str(), DefaultOptions(known));
     if (known.is_text) data.fields.push_back({"corpus", ""});

@@ -12,10 +12,16 @@
 namespace thinwire {
 namespace {
 
-absl::Status SetDirection(const std::optional<CodecSpec>& codec, DirectionConfig* direction) {
-  direction->Clear();
-  if (!codec) return absl::OkStatus();
-  ASSIGN_OR_RETURN(*direction, ConfigOf(*codec));
+// `To` has activations and gradients: of all cuts, or of one.
+template <typename To>
+absl::Status SetDirections(const std::optional<CodecSpec>& activations,
+                           const std::optional<CodecSpec>& gradients, To* to) {
+  if (activations) {
+    ASSIGN_OR_RETURN(*to->mutable_activations(), ConfigOf(*activations));
+  }
+  if (gradients) {
+    ASSIGN_OR_RETURN(*to->mutable_gradients(), ConfigOf(*gradients));
+  }
   return absl::OkStatus();
 }
 
@@ -48,17 +54,19 @@ absl::StatusOr<CodecPair> ParseCodecPair(const std::string& text, const std::str
 }
 
 absl::Status SetCodecs(const std::optional<CodecSpec>& activations,
-                       const std::optional<CodecSpec>& gradients, Experiment* experiment) {
+                       const std::optional<CodecSpec>& gradients, const std::string& cut,
+                       Experiment* experiment) {
   CompressionConfig* compression = experiment->mutable_compression();
-  RETURN_IF_ERROR(SetDirection(activations, compression->mutable_activations()));
-  RETURN_IF_ERROR(SetDirection(gradients, compression->mutable_gradients()));
+  compression->mutable_activations()->Clear();
+  compression->mutable_gradients()->Clear();
   compression->set_warmup_epochs(0);
   compression->set_warmup_steps(0);
-  for (auto& [cut, own] : *compression->mutable_boundaries()) {
+  for (auto& [name, own] : *compression->mutable_boundaries()) {
     own.clear_activations();
     own.clear_gradients();
   }
-  return absl::OkStatus();
+  if (cut.empty()) return SetDirections(activations, gradients, compression);
+  return SetDirections(activations, gradients, &(*compression->mutable_boundaries())[cut]);
 }
 
 }  // namespace thinwire

@@ -22,9 +22,11 @@ struct CodecPair {
 // for activations that need a support, and for indices=shared without a partner.
 absl::StatusOr<CodecPair> ParseCodecPair(const std::string& text, const std::string& parameters);
 
-// These codecs at every cut (none: tensors go as they are) and no other compression: no
-// compensation, no warm-up, no entries of single cuts. The experiment is then to be resolved again.
+// These codecs (none: tensors go as they are) at one cut, or at every one if `cut` is empty, and no
+// other compression: no compensation, no warm-up, nothing at other cuts. The experiment is then to
+// be resolved again.
 absl::Status SetCodecs(const std::optional<CodecSpec>& activations,
-                       const std::optional<CodecSpec>& gradients, Experiment* experiment);
+                       const std::optional<CodecSpec>& gradients, const std::string& cut,
+                       Experiment* experiment);
 
 }  // namespace thinwire

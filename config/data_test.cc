@@ -36,11 +36,12 @@ std::string Refusal(const std::string& data) {
 TEST(ResolveDataTest, FillsWhatBelongsToTheDataSet) {
   EXPECT_EQ(WriteYaml(*Resolved("{name: shakespeare}")),
             "name: shakespeare\nbatch_size: 100\naugment: per_epoch\nlimit: 0\ntest_limit: 0\n"
-            "verify: true\nshuffle: samples\ntokens: characters\ncontext: 256\nwindows: 0\n");
+            "verify: true\nshuffle: samples\ntokens: characters\ncontext: 256\nwindows: 0\n"
+            "held_out: 0\n");
   EXPECT_EQ(WriteYaml(*Resolved("{name: wikitext2, context: 1024}")),
             "name: wikitext2\ndir: data/wikitext2\nbatch_size: 100\naugment: per_epoch\nlimit: 0\n"
             "test_limit: 0\nverify: true\nshuffle: samples\ntokens: bpe\n"
-            "vocabulary: data/gpt2-bpe\ncontext: 1024\nwindows: 0\n");
+            "vocabulary: data/gpt2-bpe\ncontext: 1024\nwindows: 0\nheld_out: 0\n");
   EXPECT_EQ(Resolved("{name: shakespeare, tokens: bpe}")->vocabulary(), "data/gpt2-bpe");
 }
 
@@ -63,6 +64,9 @@ TEST(ResolveDataTest, IsDescribedWithoutLoadingAnything) {
   EXPECT_EQ(wikitext2.classes, 50257);
   EXPECT_EQ(wikitext2.train_samples, 2390);
   EXPECT_EQ(DatasetOf(*Resolved("{name: shakespeare, windows: 77}"))->train_samples, 77);
+  const DatasetInfo held_out = *DatasetOf(*Resolved("{name: cifar10, held_out: 5000}"));
+  EXPECT_EQ(held_out.train_samples, 45000);
+  EXPECT_EQ(held_out.test_samples, 5000);
   EXPECT_EQ(DatasetOf(*Resolved("{name: shakespeare, tokens: bpe}"))->classes, 50257);
 }
 
@@ -95,6 +99,15 @@ TEST(ResolveDataTest, EveryValueThatDoesNotFitIsRefused) {
        "data.augment: none, want fixed or per_epoch with data.windows"},
       {"{name: shakespeare, context: 64, limit: 15686}",
        "data.limit: 15686, want at most 15685, the samples there are"},
+      {"{name: digits, held_out: 3823}",
+       "data: held_out is 3823, but the training data of digits hold 3823 samples: want fewer"},
+      {"{name: digits, held_out: 823, limit: 3001}",
+       "data.limit: 3001, want at most 3000, the samples there are"},
+      {"{name: digits, held_out: 823, test_limit: 824}",
+       "data.test_limit: 824, want at most 823, the samples there are"},
+      {"{name: shakespeare, context: 64, held_out: 15685}",
+       "data: the training text of shakespeare, without the 15685 samples held out, has 13 tokens, "
+       "want at least 65"},
       {"{name: text, file: a, split: 1}", "data.split: 1, want more than 0 and less than 1"},
       {"{name: text, file: a, corpus: {vocabulary: 9}}",
        "data.corpus: want vocabulary (at least 1), train_tokens and test_tokens"},

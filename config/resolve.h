@@ -13,7 +13,7 @@ inline constexpr char kExperimentDefaults[] = R"(
 name: experiment
 seed: 1
 model: {}
-data: {batch_size: 100, augment: per_epoch, limit: 0, test_limit: 0, verify: true,
+data: {batch_size: 100, augment: per_epoch, limit: 0, test_limit: 0, held_out: 0, verify: true,
        shuffle: samples}
 pipeline: {microbatches: 1, schedule: 1f1b, threads: auto, transport: unix, deadline_seconds: 60,
            recompute: none}

@@ -36,6 +36,7 @@ data:
   test_limit: 0
   verify: true
   shuffle: samples
+  held_out: 0
 pipeline:
   cuts: [layer1.0, layer2.0, layer3.0]
   stages: 4

@@ -122,6 +122,7 @@ absl::StatusOr<DataOptions> DataOptionsFrom(const DataConfig& config) {
   options.name = config.name();
   options.limit = config.limit();
   options.test_limit = config.test_limit();
+  options.held_out = config.held_out();
   options.verify = config.verify();
   RETURN_IF_ERROR(WithPath("data", ReadParameters(config, &options)));
   const CorpusConfig& corpus = config.corpus();

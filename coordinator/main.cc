@@ -70,7 +70,12 @@ constexpr char kProbeExamples[] =
     "      --codec 'uniform(bits=4, zero=on_grid)' --format csv\n"
     "  thinwire probe runs/quickstart \\\n"
     "      --codec 'topk(ratio=0.1, scope=sample) | topk(indices=shared)'\n"
-    "A pair 'A | G' has A on activations and G on gradients.\n"
+    "A pair 'A | G' has A on activations and G on gradients.\n\n"
+    "With --budget each direction of each cut is compressed alone at several rates, and the budget "
+    "is\n"
+    "shared so that the gradient's error is least: as compression.boundaries of an experiment "
+    "file.\n"
+    "  thinwire probe runs/cifar10 --budget 1.25 --out shares.md --out shares.yaml\n"
     "Exit codes: 0 done, 1 probe failed, 2 wrong usage, experiment or codec, 130 interrupted.\n";
 
 // CLI::NonNegativeNumber takes nan.
@@ -313,8 +318,16 @@ CLI::App* AddProbe(CLI::App* app, thinwire::ProbeFlags* flags) {
       ->allow_extra_args(false);
   probe->add_option("--parameters", flags->parameters, "JSON handed to libraries");
   probe->add_option("--levels", flags->levels, "file of codecs to try, one per line");
-  probe->add_option("--format", flags->format, "md, csv or json (default: as the file ends, or md)")
-      ->check(CLI::IsMember({"md", "csv", "json"}));
+  probe
+      ->add_option("--budget", flags->budget,
+                   "mean bits per element of all directions of all cuts, to be shared among them: "
+                   "one --codec with a rate, or a pair")
+      ->check(CLI::PositiveNumber);
+  probe
+      ->add_option(
+          "--format", flags->format,
+          "md, csv, json or, of a budget's shares, yaml (default: as the file ends, or md)")
+      ->check(CLI::IsMember({"md", "csv", "json", "yaml"}));
   probe->add_option("--out", flags->out, "file to write (default: stdout); may stand often")
       ->allow_extra_args(false)
       ->check(kPath);

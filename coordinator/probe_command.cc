@@ -19,6 +19,7 @@
 #include "coordinator/exit_code.h"
 #include "coordinator/files/json.h"
 #include "coordinator/plan/state_plan.h"
+#include "coordinator/probe/budget.h"
 #include "coordinator/probe/configurations.h"
 #include "coordinator/probe/probe.h"
 #include "coordinator/probe/table.h"
@@ -28,9 +29,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// What shares a budget unless the user says otherwise: gradients unbiased, activations not.
+constexpr char kBudgetCodecs[] = "ecsq(rounding=dead_zone) | ecsq(rounding=dither)";
+
 struct Prepared {
   ProbeTask task;
   std::vector<std::string> skipped;
+  std::optional<Budget> budget;  // that the task is for
 };
 
 // The user's codecs must all be right; of the standard ones those are left out that this build or
@@ -61,6 +66,34 @@ absl::Status AddConfigurations(const ProbeFlags& flags, Prepared* prepared) {
     }
   }
   return absl::OkStatus();
+}
+
+absl::Status AddBudget(const ProbeFlags& flags, Prepared* prepared) {
+  if (flags.codecs.size() > 1 || !flags.levels.empty()) {
+    return absl::InvalidArgumentError("--budget: want one --codec at most, and no --levels");
+  }
+  ASSIGN_OR_RETURN(
+      prepared->budget,
+      ParseBudget(flags.budget, flags.codecs.empty() ? kBudgetCodecs : flags.codecs.front()));
+  ProbeTask& task = prepared->task;
+  ASSIGN_OR_RETURN(task.configurations, BudgetConfigurations(*prepared->budget, task.experiment));
+  return WithCodecs(task.experiment, task.configurations.front()).status();
+}
+
+std::string FormatOf(const ProbeFlags& flags, const std::string& path) {
+  if (!flags.format.empty()) return flags.format;
+  for (const char* format : {"json", "csv", "yaml"}) {
+    if (absl::EndsWith(path, absl::StrCat(".", format))) return format;
+  }
+  return "md";
+}
+
+absl::Status CheckFormats(const ProbeFlags& flags) {
+  if (flags.budget != 0) return absl::OkStatus();
+  bool has_yaml = flags.format == "yaml";
+  for (const std::string& path : flags.out) has_yaml = has_yaml || FormatOf(flags, path) == "yaml";
+  if (!has_yaml) return absl::OkStatus();
+  return absl::InvalidArgumentError("YAML has the shares of a budget: want --budget with it");
 }
 
 // Known before stages start, which takes seconds.
@@ -94,17 +127,15 @@ absl::StatusOr<Prepared> Prepare(const ProbeFlags& flags) {
   } else if (task.experiment.has_init()) {
     ASSIGN_OR_RETURN(task.weights, ModelShares::Initial(task.experiment));
   }
-  RETURN_IF_ERROR(AddConfigurations(flags, &prepared));
+  RETURN_IF_ERROR(CheckFormats(flags));
+  RETURN_IF_ERROR(flags.budget != 0 ? AddBudget(flags, &prepared)
+                                    : AddConfigurations(flags, &prepared));
   return prepared;
-}
-
-std::string FormatOf(const ProbeFlags& flags, const std::string& path) {
-  if (!flags.format.empty()) return flags.format;
-  return absl::EndsWith(path, ".json") ? "json" : absl::EndsWith(path, ".csv") ? "csv" : "md";
 }
 
 std::string Formatted(const ProbeReport& report, const std::string& format) {
   if (format == "json") return JsonText(ToJson(report), 2) + "\n";
+  if (format == "yaml") return SharesYaml(report.budget());
   return format == "csv" ? ProbeCsv(report) : ProbeMarkdown(report);
 }
 
@@ -145,13 +176,15 @@ std::vector<std::string> LibrariesOf(const std::vector<ProbeConfiguration>& conf
   return libraries;
 }
 
-absl::Status Probe(const ProbeFlags& flags, const ProbeTask& task, Interruption* interruption,
+absl::Status Probe(const ProbeFlags& flags, const Prepared& prepared, Interruption* interruption,
                    ProbeReport* report) {
+  const ProbeTask& task = prepared.task;
   SessionOptions options = flags.session;
   options.libraries = LibrariesOf(task.configurations);
   ASSIGN_OR_RETURN(const auto session,
                    Session::Start("probe", task.experiment, options, interruption));
-  return RunProbe(task, session->fleet(), Say, report);
+  RETURN_IF_ERROR(RunProbe(task, session->fleet(), Say, report));
+  return prepared.budget ? AddShares(*prepared.budget, task.experiment, report) : absl::OkStatus();
 }
 
 }  // namespace
@@ -167,7 +200,7 @@ int ProbeCommand(const ProbeFlags& flags, Interruption* interruption) {
     Say(absl::StrCat("skipped, ", skipped));
     report.add_skipped(skipped);
   }
-  const absl::Status status = Probe(flags, prepared->task, interruption, &report);
+  const absl::Status status = Probe(flags, *prepared, interruption, &report);
   if (!status.ok() && interruption->seen()) {
     return Complain(absl::CancelledError("interrupted"), kExitInterrupted);
   }

@@ -15,10 +15,12 @@ struct ProbeFlags {
   std::vector<std::string> overrides;  // path=value
   int batches = 4;
   std::vector<std::string> codecs;  // as ParseProbeCodec takes them
-  std::string parameters;           // JSON for libraries among them
-  std::string levels;               // path of a file of them; empty: none
-  std::string format;               // md, csv, json; empty: by the file's ending, md on stdout
-  std::vector<std::string> out;     // files; none: stdout
+  // Mean bits per element of all directions of all cuts, to be shared among them; 0: nothing is.
+  double budget = 0;
+  std::string parameters;        // JSON for libraries among them
+  std::string levels;            // path of a file of them; empty: none
+  std::string format;            // md, csv, json, yaml; empty: by the file's ending, md on stdout
+  std::vector<std::string> out;  // files; none: stdout
   SessionOptions session;
 };
 

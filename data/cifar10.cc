@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <memory>
 #include <string>
 #include <system_error>
@@ -15,6 +16,7 @@
 #include "base/digest.h"
 #include "base/file.h"
 #include "base/status.h"
+#include "data/held_out.h"
 #include "data/images.h"
 #include "data/official.h"
 
@@ -75,12 +77,15 @@ struct Records {
 
   int64_t size() const { return static_cast<int64_t>(labels.size()); }
 
-  void Append(const std::string& bytes, int64_t count) {
-    digest.Add(bytes.data(), static_cast<size_t>(count * kRecordBytes));
+  // Those of a file, [first, last).
+  void Append(const std::string& bytes, SampleRange range) {
+    const int64_t count = range.last - range.first;
+    const char* const begin = bytes.data() + range.first * kRecordBytes;
+    digest.Add(begin, static_cast<size_t>(count * kRecordBytes));
     size_t to = raw.size();
     raw.resize(to + static_cast<size_t>(count * kPixels * kChannels));
     for (int64_t i = 0; i < count; ++i) {
-      const char* record = bytes.data() + i * kRecordBytes;
+      const char* record = begin + i * kRecordBytes;
       labels.push_back(static_cast<uint8_t>(record[0]));
       for (int64_t p = 0; p < kPixels; ++p) {
         for (int64_t c = 0; c < kChannels; ++c) {
@@ -112,24 +117,42 @@ absl::Status CheckWhole(const OfficialFile& file, const std::string& path, size_
                                           ", or a data.limit and data.test_limit"));
 }
 
-// The first `limit` records of the files in order; 0: all.
-absl::StatusOr<std::unique_ptr<Dataset>> LoadFiles(const std::string& dir,
-                                                   absl::Span<const OfficialFile> files,
-                                                   int64_t limit, bool verify) {
-  Records records;
+int64_t RecordsOf(const std::string& bytes) {
+  return static_cast<int64_t>(bytes.size()) / kRecordBytes;
+}
+
+struct ReadFiles {
+  std::vector<std::string> bytes;
+  int64_t records = 0;
+};
+
+// The files in order, no more of them than it takes for `limit` records; 0: all of them, whole.
+absl::StatusOr<ReadFiles> Read(const std::string& dir, absl::Span<const OfficialFile> files,
+                               int64_t limit, bool verify) {
+  ReadFiles read;
   for (const OfficialFile& file : files) {
-    if (limit > 0 && records.size() == limit) break;
+    if (limit > 0 && read.records >= limit) break;
     const std::string path = dir + "/" + file.name;
-    ASSIGN_OR_RETURN(const std::string bytes, ReadFile(path));
+    ASSIGN_OR_RETURN(std::string bytes, ReadFile(path));
     if (verify) RETURN_IF_ERROR(CheckOfficial(file, path, bytes));
     if (limit == 0) RETURN_IF_ERROR(CheckWhole(file, path, bytes.size()));
     RETURN_IF_ERROR(CheckLabels(path, bytes));
-    const int64_t held = static_cast<int64_t>(bytes.size()) / kRecordBytes;
-    records.Append(bytes, limit > 0 ? std::min(held, limit - records.size()) : held);
+    read.records += RecordsOf(bytes);
+    read.bytes.push_back(std::move(bytes));
   }
-  if (records.size() < limit) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "a limit of ", limit, " samples, but the files in ", dir, " hold ", records.size()));
+  return read;
+}
+
+// Records [first, last) of all that was read.
+std::unique_ptr<Dataset> Images(const ReadFiles& read, SampleRange range) {
+  Records records;
+  int64_t before = 0;
+  for (const std::string& bytes : read.bytes) {
+    const int64_t held = RecordsOf(bytes);
+    const SampleRange part = {std::clamp<int64_t>(range.first - before, 0, held),
+                              std::clamp<int64_t>(range.last - before, 0, held)};
+    if (part.first < part.last) records.Append(bytes, part);
+    before += held;
   }
   records.digest.AddWord(static_cast<uint64_t>(records.size()));
   return std::make_unique<ImageDataset>(Format(), std::move(records.raw), std::move(records.labels),
@@ -151,8 +174,22 @@ absl::StatusOr<DataSplits> LoadCifar10(const DataOptions& options) {
   std::error_code ignored;  // a folder that is not there fails where it is read
   if (std::filesystem::exists(inner + "/" + TrainFiles()[0].name, ignored)) dir = inner;
   DataSplits splits;
-  ASSIGN_OR_RETURN(splits.train, LoadFiles(dir, TrainFiles(), options.limit, options.verify));
-  ASSIGN_OR_RETURN(splits.test, LoadFiles(dir, TestFiles(), options.test_limit, options.verify));
+  // That many records are wanted of files that may be cut; those held out are the last ones there
+  // are.
+  const bool wants_all = options.held_out > 0 && options.limit > 0;
+  const int64_t wanted = wants_all ? std::numeric_limits<int64_t>::max() : options.limit;
+  const std::string what = absl::StrCat("the files in ", dir);
+  ASSIGN_OR_RETURN(const ReadFiles train, Read(dir, TrainFiles(), wanted, options.verify));
+  ASSIGN_OR_RETURN(const ImageParts parts, PartsOf(what, train.records, options));
+  splits.train = Images(train, parts.train);
+  if (options.held_out > 0) {
+    splits.test = Images(train, parts.held_out);
+    return splits;
+  }
+  ASSIGN_OR_RETURN(const ReadFiles test,
+                   Read(dir, TestFiles(), options.test_limit, options.verify));
+  RETURN_IF_ERROR(CheckLimit(what, test.records, options.test_limit));
+  splits.test = Images(test, FirstOf(test.records, options.test_limit));
   return splits;
 }
 

@@ -14,7 +14,8 @@ namespace thinwire {
 DatasetInfo Cifar10Info();
 
 // From options.dir or the folder cifar-10-batches-bin in it. With a limit, only the files that
-// hold the first samples are read and need to be there. Errors: see LoadData.
+// hold the first samples are read and need to be there; with samples held out all for training, and
+// none for test. Errors: see LoadData.
 absl::StatusOr<DataSplits> LoadCifar10(const DataOptions& options);
 
 }  // namespace thinwire

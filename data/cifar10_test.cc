@@ -111,6 +111,30 @@ TEST_F(Cifar10Test, LimitsKeepTheFirstSamplesAndNeedNoFurtherFiles) {
   EXPECT_EQ(splits.test->size(), 1);
 }
 
+TEST_F(Cifar10Test, TheLastTrainingSamplesMayBeHeldOutAcrossFilesWithoutATestFile) {
+  std::filesystem::remove(options_.dir + "/test_batch.bin");
+  options_.held_out = 3;
+  options_.limit = 7;
+  DataSplits splits = Load();
+  ASSERT_EQ(splits.train->size(), 7);
+  EXPECT_EQ(LabelOf(*splits.train, 6), 6);
+  ASSERT_EQ(splits.test->size(), 2) << "the first test_limit of them";
+  EXPECT_EQ(LabelOf(*splits.test, 0), 7);
+  EXPECT_EQ(LabelOf(*splits.test, 1), 8);
+  options_.limit = 2;
+  EXPECT_EQ(LabelOf(*Load().test, 0), 7) << "the same, whatever the limit";
+}
+
+TEST_F(Cifar10Test, HoldingOutMoreThanTheLimitLeavesIsRefused) {
+  options_.held_out = 3;
+  options_.limit = 8;
+  EXPECT_THAT(Refusal(absl::StatusCode::kInvalidArgument),
+              AllOf(HasSubstr("limit of 8"), HasSubstr("that are not held out hold 7")));
+  options_.held_out = 10;
+  EXPECT_THAT(Refusal(absl::StatusCode::kInvalidArgument),
+              AllOf(HasSubstr("held_out is 10"), HasSubstr("hold 10")));
+}
+
 TEST_F(Cifar10Test, LimitBeyondTheDataIsRefused) {
   options_.limit = 11;
   EXPECT_THAT(Refusal(absl::StatusCode::kInvalidArgument),

@@ -1,5 +1,6 @@
 #include "data/dataset.h"
 
+#include <algorithm>
 #include <cassert>
 #include <utility>
 
@@ -8,6 +9,7 @@
 #include "base/status.h"
 #include "data/cifar10.h"
 #include "data/digits.h"
+#include "data/held_out.h"
 #include "data/shakespeare.h"
 #include "data/text.h"
 #include "data/wikitext2.h"
@@ -65,6 +67,17 @@ absl::StatusOr<const Entry*> Find(const std::string& name) {
   return UnknownName("data", name, known);
 }
 
+absl::StatusOr<DatasetInfo> WithHeldOut(DatasetInfo images, const DataOptions& options) {
+  if (options.held_out == 0) return images;
+  const std::string what = absl::StrCat("the training data of ", images.name);
+  DataOptions unlimited;
+  unlimited.held_out = options.held_out;
+  RETURN_IF_ERROR(PartsOf(what, images.train_samples, unlimited).status());
+  images.train_samples -= options.held_out;
+  images.test_samples = options.held_out;
+  return images;
+}
+
 absl::StatusOr<CorpusText> ReadText(const DataOptions& options) {
   ASSIGN_OR_RETURN(const Entry* entry, Find(options.name));
   if (entry->known.is_text) return entry->read(options);
@@ -106,7 +119,7 @@ CorpusSize KnownSize(const DataOptions& options) {
 
 absl::StatusOr<DatasetInfo> DescribeData(const DataOptions& options) {
   ASSIGN_OR_RETURN(const Entry* entry, Find(options.name));
-  if (!entry->known.is_text) return entry->info();
+  if (!entry->known.is_text) return WithHeldOut(entry->info(), options);
   const TextOptions& text = options.text;
   const CorpusSize size = text.size.vocabulary > 0 ? text.size : KnownSize(options);
   if (size.vocabulary == 0) {
@@ -118,10 +131,13 @@ absl::StatusOr<DatasetInfo> DescribeData(const DataOptions& options) {
   info.is_text = true;
   info.sample = {1, text.context};
   info.classes = size.vocabulary;
-  ASSIGN_OR_RETURN(info.train_samples, SamplesOf(absl::StrCat("the training text of ", info.name),
-                                                 size.train_tokens, text.context));
-  ASSIGN_OR_RETURN(info.test_samples, SamplesOf(absl::StrCat("the test text of ", info.name),
-                                                size.test_tokens, text.context));
+  const int64_t held_out = HeldOutTokens(options);
+  ASSIGN_OR_RETURN(info.train_samples,
+                   SamplesOf(TrainingText(info.name, options),
+                             std::max<int64_t>(0, size.train_tokens - held_out), text.context));
+  ASSIGN_OR_RETURN(info.test_samples,
+                   SamplesOf(TestText(info.name, options),
+                             held_out > 0 ? held_out : size.test_tokens, text.context));
   if (text.windows > 0) info.train_samples = text.windows;
   return info;
 }
@@ -132,9 +148,10 @@ absl::StatusOr<CorpusSize> MeasureCorpus(const DataOptions& options) {
 }
 
 absl::StatusOr<DataSplits> LoadData(const DataOptions& options) {
-  if (options.limit < 0 || options.test_limit < 0) {
+  if (options.limit < 0 || options.test_limit < 0 || options.held_out < 0) {
     return absl::InvalidArgumentError(absl::StrCat("limit is ", options.limit, ", test_limit is ",
-                                                   options.test_limit, ": want 0 or more"));
+                                                   options.test_limit, ", held_out is ",
+                                                   options.held_out, ": want 0 or more"));
   }
   ASSIGN_OR_RETURN(const Entry* entry, Find(options.name));
   if (!entry->known.is_text) return entry->load(options);

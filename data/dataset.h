@@ -101,9 +101,12 @@ struct TextOptions {
 struct DataOptions {
   std::string name;        // one of AllDatasets()
   std::string dir;         // cifar10, wikitext2: the folder with the files, or the one around it
-  int64_t limit = 0;       // first n training samples; 0: all
+  int64_t limit = 0;       // first n training samples; 0: all that are not held out
   int64_t test_limit = 0;  // first n test samples; 0: all
-  bool verify = true;      // compare files with the official ones
+  // The last n training samples, of text its last tokens, are the test samples, and no training
+  // samples; 0: the test set is as it is published.
+  int64_t held_out = 0;
+  bool verify = true;  // compare files with the official ones
   TextOptions text;
 };
 
@@ -139,19 +142,20 @@ void VisitParameters(Spec& spec, Visit&& visit) {
 // Fresh ones.
 DataOptions DefaultOptions(const KnownDataset& known);
 
-// What is known of a data set before, or without, loading it.
+// What is known of a data set before, or without, loading it: as it is under its options but for
+// their limits.
 struct DatasetInfo {
   std::string name;
   Shape sample;  // the shape of one sample, batch extent 1: [1, 32, 32, 3], or [1, context] of text
-  int64_t classes = 0;        // of text: the vocabulary
-  int64_t train_samples = 0;  // all of them
+  int64_t classes = 0;  // of text: the vocabulary
+  int64_t train_samples = 0;
   int64_t test_samples = 0;
   bool is_text = false;
 };
 
 // Loads nothing. InvalidArgument for an unknown name, with the nearest and all known ones; for a
-// context that leaves less than one sample; FailedPrecondition for a text of which neither
-// options.text.size nor this program knows the size: see MeasureCorpus.
+// context, or samples held out, that leave less than one sample; FailedPrecondition for a text of
+// which neither options.text.size nor this program knows the size: see MeasureCorpus.
 absl::StatusOr<DatasetInfo> DescribeData(const DataOptions& options);
 
 // The size of a text as far as this program knows it: of the embedded and the official ones, by
@@ -163,8 +167,8 @@ absl::StatusOr<CorpusSize> MeasureCorpus(const DataOptions& options);
 
 // NotFound names the missing file and how to get it; DataLoss names file, the size or checksum
 // met and the one wanted; InvalidArgument an unknown name, the nearest and all known ones, or a
-// limit that there are too few samples for, a text that is empty or too short for a sample, or one
-// of another size than options.text.size.
+// limit or samples held out that there are too few samples for, a text that is empty or too short
+// for a sample, or one of another size than options.text.size.
 absl::StatusOr<DataSplits> LoadData(const DataOptions& options);
 
 // How the ids of a text came about; reads what it takes for that. Errors as of LoadData, and

@@ -45,6 +45,7 @@ TEST(DescribeDataTest, SaysOfShakespeareWhatTheLoaderSays) {
   options.text.context = 64;
   for (const int64_t windows : {0, 100}) {
     options.text.windows = windows;
+    options.held_out = windows / 4;
     const absl::StatusOr<DatasetInfo> shakespeare = DescribeData(options);
     const absl::StatusOr<DataSplits> splits = LoadData(options);
     ASSERT_TRUE(shakespeare.ok() && splits.ok()) << shakespeare.status() << splits.status();

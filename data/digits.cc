@@ -5,10 +5,10 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "base/digest.h"
 #include "base/status.h"
 #include "data/digits/optdigits.h"
+#include "data/held_out.h"
 #include "data/images.h"
 
 namespace thinwire {
@@ -26,21 +26,18 @@ ImageFormat Format() {
   return format;
 }
 
-// The first `limit` records; 0: all.
-absl::StatusOr<std::unique_ptr<Dataset>> Images(const OptdigitsRecords& records, int64_t limit) {
-  if (limit > records.count) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("a limit of ", limit, " samples, but digits holds ", records.count));
-  }
-  const int64_t count = limit > 0 ? limit : records.count;
+// Records [first, last).
+std::unique_ptr<Dataset> Images(const OptdigitsRecords& records, SampleRange range) {
   std::vector<uint8_t> raw, labels;
-  for (int64_t i = 0; i < count; ++i) {
+  for (int64_t i = range.first; i < range.last; ++i) {
     const uint8_t* record = records.bytes + i * kOptdigitsRecordBytes;
     raw.insert(raw.end(), record, record + kOptdigitsRecordBytes - 1);
     labels.push_back(record[kOptdigitsRecordBytes - 1]);
   }
   Digest digest;
-  digest.Add(records.bytes, static_cast<size_t>(count * kOptdigitsRecordBytes));
+  const int64_t count = range.last - range.first;
+  digest.Add(records.bytes + range.first * kOptdigitsRecordBytes,
+             static_cast<size_t>(count * kOptdigitsRecordBytes));
   digest.AddWord(static_cast<uint64_t>(count));
   return std::make_unique<ImageDataset>(Format(), std::move(raw), std::move(labels),
                                         digest.value());
@@ -56,8 +53,16 @@ DatasetInfo DigitsInfo() {
 
 absl::StatusOr<DataSplits> LoadDigits(const DataOptions& options) {
   DataSplits splits;
-  ASSIGN_OR_RETURN(splits.train, Images(OptdigitsTrain(), options.limit));
-  ASSIGN_OR_RETURN(splits.test, Images(OptdigitsTest(), options.test_limit));
+  ASSIGN_OR_RETURN(const ImageParts parts,
+                   PartsOf("the training digits", OptdigitsTrain().count, options));
+  splits.train = Images(OptdigitsTrain(), parts.train);
+  if (options.held_out > 0) {
+    splits.test = Images(OptdigitsTrain(), parts.held_out);
+    return splits;
+  }
+  const int64_t test_samples = OptdigitsTest().count;
+  RETURN_IF_ERROR(CheckLimit("the test digits", test_samples, options.test_limit));
+  splits.test = Images(OptdigitsTest(), FirstOf(test_samples, options.test_limit));
   return splits;
 }
 

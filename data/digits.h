@@ -10,7 +10,8 @@ namespace thinwire {
 
 DatasetInfo DigitsInfo();
 
-// InvalidArgument if a limit exceeds the samples there are. options.dir is not used.
+// InvalidArgument if a limit, or what is held out, exceeds the samples there are. options.dir is
+// not used.
 absl::StatusOr<DataSplits> LoadDigits(const DataOptions& options);
 
 }  // namespace thinwire

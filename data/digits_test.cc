@@ -79,6 +79,38 @@ TEST(DigitsTest, LimitsKeepTheFirstSamples) {
   EXPECT_NE(some.train->digest(), all.train->digest());
 }
 
+TEST(DigitsTest, TheLastTrainingSamplesMayBeHeldOutAndStandForTheTestSet) {
+  DataOptions options;
+  options.held_out = 823;
+  const DataSplits all = Digits(), rest = Digits(/*limit=*/3000), split = *LoadDigits(options);
+  ASSERT_EQ(split.test->size(), 823);
+  for (int i = 0; i < 823; ++i) EXPECT_EQ(LabelOf(*split.test, i), LabelOf(*all.train, 3000 + i));
+  EXPECT_EQ(split.train->digest(), rest.train->digest()) << "the 3000 others";
+  EXPECT_NE(split.test->digest(), all.test->digest());
+  options.limit = 5;
+  options.test_limit = 7;
+  const DataSplits some = *LoadDigits(options);
+  EXPECT_EQ(some.train->digest(), Digits(/*limit=*/5).train->digest());
+  ASSERT_EQ(some.test->size(), 7);
+  EXPECT_EQ(LabelOf(*some.test, 6), LabelOf(*all.train, 3006)) << "the same, whatever the limit";
+}
+
+TEST(DigitsTest, HoldingOutTooManyIsRefused) {
+  DataOptions options;
+  options.held_out = 3823;
+  EXPECT_EQ(LoadDigits(options).status().message(),
+            "held_out is 3823, but the training digits hold 3823 samples: want fewer");
+  options.held_out = 3822;
+  EXPECT_EQ((*LoadDigits(options)).train->size(), 1);
+  options.limit = 2;
+  EXPECT_EQ(LoadDigits(options).status().message(),
+            "a limit of 2 samples, but the training digits that are not held out hold 1");
+  options.limit = 0;
+  options.test_limit = 3823;
+  EXPECT_EQ(LoadDigits(options).status().message(),
+            "a limit of 3823 samples, but those held out hold 3822");
+}
+
 TEST(DigitsTest, LimitBeyondTheDataIsRefused) {
   DataOptions options;
   options.test_limit = 1798;

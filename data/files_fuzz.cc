@@ -85,6 +85,7 @@ void TryImages(const Folder& folder, const uint8_t* asked, std::string_view byte
   options.limit = asked[0];
   options.test_limit = asked[1];
   options.verify = (asked[2] & 1) != 0;
+  options.held_out = asked[2] >> 1;
   ReadSplits(options);
 }
 

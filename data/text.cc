@@ -15,6 +15,7 @@
 #include "data/bpe.h"
 #include "data/bytes.h"
 #include "data/characters.h"
+#include "data/held_out.h"
 #include "data/token_cache.h"
 #include "data/unicode.h"
 
@@ -52,6 +53,14 @@ absl::StatusOr<Tokens> TokensOf(const CorpusText& text, const DataOptions& optio
   ASSIGN_OR_RETURN(tokens.train, IdsOf(text, text.train, *tokens.tokenizer, kind));
   ASSIGN_OR_RETURN(tokens.test, IdsOf(text, text.test, *tokens.tokenizer, kind));
   return tokens;
+}
+
+// The last `count` training tokens become the test tokens; of fewer all do.
+void HoldOut(int64_t count, Tokens* tokens) {
+  const auto size = static_cast<int64_t>(tokens->train.size());
+  const auto end = tokens->train.end() - std::min(count, size);
+  tokens->test.assign(end, tokens->train.end());
+  tokens->train.erase(end, tokens->train.end());
 }
 
 std::string Spelled(const CorpusSize& size) {
@@ -125,6 +134,16 @@ void TextDataset::LoadTokens(int64_t sample, const Augmentation& augmentation,
   Copy(sample, augmentation, 0, out);
 }
 
+std::string TrainingText(const std::string& name, const DataOptions& options) {
+  if (options.held_out == 0) return absl::StrCat("the training text of ", name);
+  return absl::StrCat("the training text of ", name, ", without the ", options.held_out,
+                      " samples held out,");
+}
+
+std::string TestText(const std::string& name, const DataOptions& options) {
+  return absl::StrCat(options.held_out > 0 ? "the text held out of " : "the test text of ", name);
+}
+
 absl::StatusOr<int64_t> SamplesOf(const std::string& what, int64_t tokens, int64_t context) {
   if (tokens > context) return (tokens - 1) / context;
   return absl::InvalidArgumentError(absl::StrCat(what, " has ", tokens, " tokens, want at least ",
@@ -150,13 +169,13 @@ absl::StatusOr<DataSplits> LoadText(const CorpusText& text, const DataOptions& o
   ASSIGN_OR_RETURN(Tokens tokens, TokensOf(text, options));
   RETURN_IF_ERROR(CheckSize(text, tokens.size(), options.text.size));
   const int64_t vocabulary = tokens.tokenizer->vocabulary();
+  if (options.held_out > 0) HoldOut(HeldOutTokens(options), &tokens);
   DataSplits splits;
   ASSIGN_OR_RETURN(splits.train,
-                   Split(absl::StrCat("the training text of ", text.name), std::move(tokens.train),
-                         vocabulary, options.text, options.text.windows, options.limit));
-  ASSIGN_OR_RETURN(splits.test,
-                   Split(absl::StrCat("the test text of ", text.name), std::move(tokens.test),
-                         vocabulary, options.text, /*windows=*/0, options.test_limit));
+                   Split(TrainingText(text.name, options), std::move(tokens.train), vocabulary,
+                         options.text, options.text.windows, options.limit));
+  ASSIGN_OR_RETURN(splits.test, Split(TestText(text.name, options), std::move(tokens.test),
+                                      vocabulary, options.text, /*windows=*/0, options.test_limit));
   return splits;
 }
 

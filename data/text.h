@@ -51,6 +51,10 @@ class TextDataset final : public Dataset {
   uint64_t digest_;
 };
 
+// What the parts of a text are called in messages.
+std::string TrainingText(const std::string& name, const DataOptions& options);
+std::string TestText(const std::string& name, const DataOptions& options);
+
 // Samples in a text of so many tokens. InvalidArgument, naming the text by `what`, if there is
 // none.
 absl::StatusOr<int64_t> SamplesOf(const std::string& what, int64_t tokens, int64_t context);

@@ -227,6 +227,24 @@ TEST_F(TextFileTest, CharactersWantUtf8) {
               AllOf(HasSubstr("corpus.txt: byte 3"), HasSubstr("bpe takes any bytes")));
 }
 
+TEST_F(TextFileTest, ItsLastTrainingTokensMayBeHeldOut) {
+  Write("abcdefghijklmnopqrstuvwxyz0123456789");
+  options_.text.split = 0.75;  // 27 characters: up to '0'
+  options_.held_out = 2;
+  const DataSplits splits = *LoadData(options_);
+  ASSERT_EQ(splits.test->size(), 2);
+  const auto tokenizer = *LoadTokenizer(options_);
+  EXPECT_EQ(*tokenizer->Decode(Tokens(*splits.test, 0)), "stuv");
+  EXPECT_EQ(*tokenizer->Decode(Labels(*splits.test, 1)), "xyz0");
+  EXPECT_EQ(splits.train->size(), 4) << "a to r, the last of which has no label";
+  options_.text.windows = 50;
+  EXPECT_EQ((*LoadData(options_)).train->places(), 14) << "no window reaches what is held out";
+  options_.text.windows = 0;
+  options_.held_out = 6;
+  EXPECT_THAT(Refusal(absl::StatusCode::kInvalidArgument),
+              AllOf(HasSubstr("without the 6 samples held out, has 2 tokens, want at least 5")));
+}
+
 TEST_F(TextFileTest, ALimitBeyondTheTextIsRefused) {
   Write(std::string(200, 'a'));
   options_.limit = 45;

@@ -68,6 +68,20 @@ check 'of initial weights too' contains "$work/initial.json" '"epochs_trained": 
 printf '# levels\nfp16\n' >"$work/levels"
 probe_run --levels "$work/levels" --format csv >"$work/levels.csv" 2>/dev/null
 check 'from a file' contains "$work/levels.csv" '^forward,"fp16","none","all",16\.'
+probe_run --batches 1 --budget 2 --out "$work/shares.yaml" --out "$work/shares.json" \
+  --out "$work/shares.md" 2>/dev/null
+check 'a budget is shared' equals $? 0
+check 'so that all of it is spent, on what hurts most' python3 - "$work/shares.json" <<'PY'
+import json, sys
+report = json.load(open(sys.argv[1]))
+budget = report["budget"]
+assert [row["cut"] for row in report["rows"]] == [cut for cut in report["cuts"] for _ in range(14)]
+assert len(budget["shares"]) == 6 and 0 < budget["relative_error"] <= budget["equal_relative_error"]
+rates = {(share["cut"], share["gradient"]): share["rate"] for share in budget["shares"]}
+assert len(set(rates.values())) > 1 and all(0.25 <= rate <= 16 for rate in rates.values()), rates
+PY
+check 'in a table' contains "$work/shares.md" '^\| layer1 \| gradient \| `ecsq\(rate='
+check 'as a piece of an experiment file' contains "$work/shares.yaml" '^ +rate: *$'
 mkdir "$work/taken.md.tmp"
 probe_run --batches 1 --codec fp16 --out "$work/taken.md" --out "$work/after.csv" >"$work/stdout.md" 2>"$work/taken.log"
 check 'a file that cannot be written fails the probe' equals $? 1

@@ -55,7 +55,7 @@ absl::StatusOr<std::vector<Compression>> Compressions(const Experiment& experime
       return absl::InvalidArgumentError(absl::StrCat("--codec: ", pair.status().message()));
     }
     Experiment other = experiment;
-    RETURN_IF_ERROR(SetCodecs(pair->activations, pair->gradients, &other));
+    RETURN_IF_ERROR(SetCodecs(pair->activations, pair->gradients, /*cut=*/"", &other));
     all.push_back({text, absl::StrCat("--codec ", text), other.compression(), false});
   }
   return all;

@@ -76,7 +76,8 @@ const std::vector<std::string>& StandardProbeCodecs() {
 
 absl::StatusOr<Experiment> WithCodecs(Experiment experiment,
                                       const ProbeConfiguration& configuration) {
-  RETURN_IF_ERROR(SetCodecs(configuration.activations, configuration.gradients, &experiment));
+  RETURN_IF_ERROR(SetCodecs(configuration.activations, configuration.gradients, configuration.cut,
+                            &experiment));
   experiment.mutable_metrics()->set_error_every(1);
   experiment.clear_capture();
   RETURN_IF_ERROR(Resolve(&experiment));

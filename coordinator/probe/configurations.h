@@ -15,6 +15,7 @@ namespace thinwire {
 // One row of a probe: what acts on activations and on gradients; nothing: sent as they are.
 struct ProbeConfiguration {
   std::optional<CodecSpec> activations, gradients;
+  std::string cut = {};  // the only one where they act; empty: at every cut
 
   std::string Directions() const;  // "forward", "backward", "both"; "" when nothing is compressed
 };
@@ -37,7 +38,7 @@ absl::StatusOr<std::vector<ProbeConfiguration>> ReadProbeCodecs(const std::strin
 // ParseProbeCodec.
 const std::vector<std::string>& StandardProbeCodecs();
 
-// The resolved `experiment` with these codecs at every cut and no other compression: no
+// The resolved `experiment` with these codecs at their cuts and no other compression: no
 // compensation, no warm-up, no overrides. Resolved again. The error of every message is measured.
 absl::StatusOr<Experiment> WithCodecs(Experiment experiment,
                                       const ProbeConfiguration& configuration);

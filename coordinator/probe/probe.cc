@@ -78,11 +78,12 @@ Spread LossOf(const std::vector<Batch>& batches) {
 
 // Fills bits, errors and boundaries of the directions that `row` compresses.
 void AddBoundaries(const std::vector<BoundaryRecord>& boundaries, size_t element_bytes,
-                   bool activations, bool gradients, ProbeRow* row) {
+                   const ProbeConfiguration& configuration, ProbeRow* row) {
   double wire_bytes = 0, elements = 0, errors = 0;
   for (const BoundaryRecord& boundary : boundaries) {
+    if (!configuration.cut.empty() && boundary.name() != configuration.cut) continue;
     for (const bool is_gradient : {false, true}) {
-      if (is_gradient ? !gradients : !activations) continue;
+      if (!(is_gradient ? configuration.gradients : configuration.activations)) continue;
       const DirectionRecord& record = is_gradient ? boundary.gradients() : boundary.activations();
       ProbeBoundary* one = row->add_boundaries();
       one->set_cut(boundary.name());
@@ -219,8 +220,8 @@ class Prober {
     row->set_compressed(configuration.Directions());
     row->set_activations(CodecText(configuration.activations.value_or(CodecSpec())));
     row->set_gradients(CodecText(configuration.gradients.value_or(CodecSpec())));
-    AddBoundaries(measured.boundaries, element_bytes_, configuration.activations.has_value(),
-                  configuration.gradients.has_value(), row);
+    row->set_cut(configuration.cut);
+    AddBoundaries(measured.boundaries, element_bytes_, configuration, row);
     *row->mutable_loss() = LossOf(measured.batches);
     *row->mutable_all() = WholeMeasure(measured.batches, *reference_);
     if (configuration.gradients && forward_codec_ && forward_codec_ == configuration.activations) {
@@ -235,10 +236,10 @@ class Prober {
       }
       *row->add_segments() = MeasureOf(part);
     }
-    on_progress_(absl::StrFormat("%d/%d  %s  %s | %s  %.3g bits  cosine %.4f", index + 1,
-                                 task_.configurations.size(), row->compressed(), row->activations(),
-                                 row->gradients(), row->bits_per_element(),
-                                 row->all().cosine().mean()));
+    on_progress_(absl::StrFormat(
+        "%d/%d  %s%s  %s | %s  %.3g bits  cosine %.4f", index + 1, task_.configurations.size(),
+        row->compressed(), row->cut().empty() ? "" : " at " + row->cut(), row->activations(),
+        row->gradients(), row->bits_per_element(), row->all().cosine().mean()));
     if (!configuration.gradients) {
       forward_codec_ = configuration.activations;
       forward_ = std::move(measured.batches);

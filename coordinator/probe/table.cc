@@ -20,6 +20,11 @@ std::string CodecOf(const ProbeRow& row) {
   return absl::StrCat(row.activations(), " \\| ", row.gradients());
 }
 
+// "forward", "forward at layer1".
+std::string Where(const ProbeRow& row) {
+  return row.cut().empty() ? row.compressed() : absl::StrCat(row.compressed(), " at ", row.cut());
+}
+
 std::string Shown(const Spread& spread, int digits) {
   std::string text = absl::StrFormat("%.*f", digits, spread.mean());
   if (spread.has_sd()) absl::StrAppendFormat(&text, " ± %.*f", digits, spread.sd());
@@ -69,7 +74,7 @@ std::string Table(const ProbeReport& report, const Key& key) {
         row->has_given_forward() ? Shown(row->given_forward().relative_error(), 4) : "";
     absl::StrAppendFormat(
         &text, "| %.3f | %.4f | %s | `%s` | %s | %s | %s | %s |\n", row->bits_per_element(),
-        row->boundary_error(), row->compressed(), CodecOf(*row), Shown(row->all().cosine(), 4),
+        row->boundary_error(), Where(*row), CodecOf(*row), Shown(row->all().cosine(), 4),
         Shown(row->all().relative_error(), 4), Shown(row->all().norm_ratio(), 4), given);
   }
   return text;
@@ -83,12 +88,26 @@ std::string SegmentTable(const ProbeReport& report) {
   }
   absl::StrAppend(&text, "\n", rule, "\n");
   for (const ProbeRow& row : report.rows()) {
-    absl::StrAppend(&text, "| ", row.compressed(), " | `", CodecOf(row), "` |");
+    absl::StrAppend(&text, "| ", Where(row), " | `", CodecOf(row), "` |");
     for (const ProbeMeasure& segment : row.segments()) {
       absl::StrAppendFormat(&text, " %.4f, %.4f |", segment.cosine().mean(),
                             segment.relative_error().mean());
     }
     text += "\n";
+  }
+  return text;
+}
+
+std::string ShareTable(const ProbeBudget& budget) {
+  std::string text = absl::StrFormat(
+      "## Shares of %.4g bits per element\n\nWhat the gradient's error is to be, if errors are "
+      "independent: %.4f; %.4f with equal rates.\n\n"
+      "| cut | direction | codec | error through it alone |\n|---|---|---|---|\n",
+      budget.bits_per_element(), budget.relative_error(), budget.equal_relative_error());
+  for (const ProbeShare& share : budget.shares()) {
+    absl::StrAppendFormat(&text, "| %s | %s | `%s` | %.4f |\n", share.cut(),
+                          share.gradient() ? "gradient" : "activation", share.codec(),
+                          share.relative_error());
   }
   return text;
 }
@@ -104,7 +123,9 @@ std::string Cells(const Spread& spread) {
 }  // namespace
 
 std::string ProbeMarkdown(const ProbeReport& report) {
-  return absl::StrCat(Heading(report), "\n## By bits\n\n",
+  const std::string shares =
+      report.has_budget() ? absl::StrCat("\n", ShareTable(report.budget())) : "";
+  return absl::StrCat(Heading(report), shares, "\n## By bits\n\n",
                       Table(report, [](const ProbeRow& row) { return row.bits_per_element(); }),
                       "\n## By boundary error\n\n",
                       Table(report, [](const ProbeRow& row) { return row.boundary_error(); }),
@@ -118,7 +139,7 @@ std::string ProbeCsv(const ProbeReport& report) {
       "relative_error,relative_error_sd,norm_ratio,norm_ratio_sd\r\n";
   for (const ProbeRow& row : report.rows()) {
     const auto line = [&](const std::string& part, const ProbeMeasure& measure) {
-      absl::StrAppend(&text, row.compressed(), ",", Quoted(row.activations()), ",",
+      absl::StrAppend(&text, Where(row), ",", Quoted(row.activations()), ",",
                       Quoted(row.gradients()), ",", Quoted(part), ",", row.bits_per_element(), ",",
                       row.boundary_error(), ",");
       absl::StrAppend(&text, Cells(measure.cosine()), ",", Cells(measure.relative_error()), ",",

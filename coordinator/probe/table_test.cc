@@ -9,6 +9,7 @@ namespace thinwire {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 void Set(double mean, double sd, Spread* spread) {
   spread->set_mean(mean);
@@ -51,6 +52,26 @@ TEST(ProbeTableTest, RowsAreSortedByBitsAndByTheBoundarysError) {
   EXPECT_THAT(text, HasSubstr(coarse + fine));  // by bits
   EXPECT_THAT(text, HasSubstr(fine + coarse));  // by error
   EXPECT_THAT(text, HasSubstr("| forward | `fp16` | 0.5000, 1.0000 |"));
+}
+
+TEST(ProbeTableTest, ABudgetIsShownByItsShares) {
+  ProbeReport report = TwoRows();
+  EXPECT_THAT(ProbeMarkdown(report), Not(HasSubstr("Shares")));
+  report.mutable_rows(0)->set_cut("stem");
+  ProbeBudget* const budget = report.mutable_budget();
+  budget->set_bits_per_element(1.25);
+  budget->set_relative_error(0.25);
+  budget->set_equal_relative_error(0.5);
+  ProbeShare* const share = budget->add_shares();
+  share->set_cut("stem");
+  share->set_codec("ecsq(rate=1)");
+  share->set_relative_error(0.25);
+  const std::string text = ProbeMarkdown(report);
+  EXPECT_THAT(text,
+              HasSubstr("## Shares of 1.25 bits per element\n\nWhat the gradient's error is to "
+                        "be, if errors are independent: 0.2500; 0.5000 with equal rates.\n"));
+  EXPECT_THAT(text, HasSubstr("| stem | activation | `ecsq(rate=1)` | 0.2500 |\n"));
+  EXPECT_THAT(text, HasSubstr("| forward at stem | `fp16` |"));
 }
 
 TEST(ProbeTableTest, CsvHasALinePerRowAndPart) {

@@ -26,7 +26,7 @@ absl::StatusOr<Measured> EvaluateOnce(const EvaluateRequest& request, Fleet* fle
   }));
   if (report.samples() != request.samples()) {
     return absl::InternalError(absl::StrCat("epoch ", request.epoch(), ": the last stage reported ",
-                                            report.samples(), " test samples of ",
+                                            report.samples(), " evaluated samples of ",
                                             request.samples()));
   }
   Measured measured;
@@ -48,6 +48,7 @@ absl::Status Evaluate(const Experiment& experiment, const ConfigureResponse& dat
   const EvaluationConfig& config = experiment.evaluation();
   const SteadyTime start = SteadyTime::Now();
   TestRecord test;
+  test.set_held_out(experiment.data().held_out() > 0);
   const auto evaluate = [&](Inference inference, Measured* measured) -> absl::Status {
     RETURN_IF_ERROR(observer->OnEvaluation(epoch, inference));
     EvaluateRequest request;

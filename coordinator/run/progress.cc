@@ -52,7 +52,8 @@ std::string Told(const Measured& measured) {
 std::string TestResults(const TestRecord& test) {
   const bool has_perplexity =
       test.compressed().has_perplexity() || test.uncompressed().has_perplexity();
-  std::string text = has_perplexity ? "; test perplexity " : "; test accuracy ";
+  std::string text = absl::StrCat(test.held_out() ? "; held-out " : "; test ",
+                                  has_perplexity ? "perplexity " : "accuracy ");
   if (test.has_compressed()) absl::StrAppend(&text, Told(test.compressed()), " compressed");
   if (test.has_uncompressed()) {
     absl::StrAppend(&text, test.has_compressed() ? ", " : "", Told(test.uncompressed()),

@@ -87,6 +87,14 @@ TEST(EpochLineTest, TellsThePerplexityOfALanguageModel) {
               HasSubstr("; test perplexity 6.81 compressed, 6.50 uncompressed;"));
 }
 
+TEST(EpochLineTest, TellsHeldOutSamplesFromTheTestSet) {
+  EpochRecord epoch = Epoch();
+  epoch.mutable_test()->set_held_out(true);
+  epoch.mutable_test()->mutable_compressed()->set_accuracy(0.612);
+  EXPECT_THAT(EpochLine(epoch, 10, /*raw_bytes=*/0, /*wire_bytes=*/0),
+              HasSubstr("; held-out accuracy 61.2 % compressed;"));
+}
+
 TEST(EpochLineTest, LeavesOutWhatWasNotMeasured) {
   EXPECT_EQ(EpochLine(Epoch(), 10, /*raw_bytes=*/0, /*wire_bytes=*/0),
             "epoch 2/10: train loss 1.2346, accuracy 56.8 %; 1190 samples/s");

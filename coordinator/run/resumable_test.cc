@@ -29,8 +29,9 @@ TEST(ResumableTest, WhatTheStateIsNotAboutMayDiffer) {
 TEST(ResumableTest, WhatItIsAboutIsNamedWithBothValues) {
   EXPECT_EQ(CheckGoesOn(With({}), With({"model.width=8"})).message(),
             "the run cannot go on as another: modified: model.width: 4 -> 8");
-  for (const char* override : {"data.batch_size=20", "seed=2", "optimizer.momentum=0",
-                               "optimizer={name: adamw}", "precision=bf16", "data.limit=100"}) {
+  for (const char* override :
+       {"data.batch_size=20", "seed=2", "optimizer.momentum=0", "optimizer={name: adamw}",
+        "precision=bf16", "data.limit=100", "data.held_out=100"}) {
     EXPECT_FALSE(CheckGoesOn(With({}), With({override})).ok()) << override;
   }
 }
