@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "compress/round_trip_testing.h"
 #include "compress/spec_text.h"
 

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "compress/cuda/twins_testing.h"
 
 namespace thinwire {

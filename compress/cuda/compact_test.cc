@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include "absl/strings/str_cat.h"
 #include "compress/cuda/sparse_testing.h"
 
 namespace thinwire {

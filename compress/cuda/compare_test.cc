@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "absl/strings/str_cat.h"
 #include "compress/cuda/twins_testing.h"
 
 namespace thinwire {
