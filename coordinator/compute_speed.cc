@@ -35,7 +35,7 @@ data: {name: digits, batch_size: 400, augment: none}
 )";
 constexpr char kTokens[] = R"(
 model: {name: gpt2, layers: 1, heads: 1}
-data: {name: shakespeare, batch_size: 8, context: 64, windows: 8}
+data: {name: shakespeare, batch_size: 2, context: 64, windows: 2}
 )";
 
 double ForwardFlopsOf(const Model& model) {

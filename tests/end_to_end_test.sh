@@ -64,6 +64,10 @@ check 'and nothing else but its start and its end' equals "$(wc -l <"$work/short
 check 'summary says completed' contains "$work/short/summary.json" '"status": *"completed"'
 check 'both accuracies stand there' contains "$work/short/summary.json" '"uncompressed"'
 check 'a codec error that no step measured is null' contains "$work/short/summary.json" '"codec_relative_error": *null'
+"$thinwire" plan "$work/short.yaml" --from "$work/short" --link_mbit 20 --codec fp16 --format json >"$work/plan.json"
+check 'a plan takes its speeds' contains "$work/plan.json" "\"compute\": \"as $work/short took it, 4 stages in"
+check '  and those of its codecs' contains "$work/plan.json" "\"codecs\": \"those of $work/short as it took them"
+check '  and ranks choices by them' contains "$work/plan.json" '"codec": "fp16"'
 check 'steps stand in metrics.jsonl' equals "$(grep -c '"type": *"step"' "$work/short/metrics.jsonl")" 16
 check 'epochs stand in metrics.jsonl' equals "$(grep -c '"type": *"epoch"' "$work/short/metrics.jsonl")" 2
 check 'the bytes of the epochs are those of the summary' python3 - "$work/short" <<'PY'
@@ -232,7 +236,8 @@ check 'fails the run' equals $? 1
 check 'naming the file' contains "$work/limited_run.log" "state file $work/state/thinwire-state-.*File too large"
 
 echo '== a record that may not grow'
-(ulimit -f 32; exec "$thinwire" run "$work/short.yaml" --set model.width=2 --out "$work/grown" "${long[@]}" --set checkpoint.every_epochs=0 --quiet >"$work/grown.log" 2>&1)
+# Of many steps an epoch, so that metrics.jsonl outgrows the limit well before the summary.
+(ulimit -f 32; exec "$thinwire" run "$work/short.yaml" --set model.width=2 --set data.batch_size=10 --out "$work/grown" "${long[@]}" --set checkpoint.every_epochs=0 --quiet >"$work/grown.log" 2>&1)
 check 'fails the run' equals $? 1
 check 'naming the file' contains "$work/grown.log" "$work/grown/metrics.jsonl: cannot write: File too large"
 check 'the summary says it' contains "$work/grown/summary.json" 'metrics.jsonl: cannot write: File too large'

@@ -112,10 +112,11 @@ std::string Assumed(const Plan& plan) {
   const std::string hosts =
       assumed.cores == 0 ? "each stage has a machine of its own"
                          : absl::StrFormat("all stages share %d cores (--cores)", assumed.cores);
-  return Wrapped("", absl::StrFormat("Simulated: %s. Compute: %s. %s; %.1f %% of it are headers of "
-                                     "TCP, IP and Ethernet. A round trip takes %g ms (--rtt_ms).",
-                                     hosts, plan.compute_source, nic, 100 * (1 - kPayloadShare),
-                                     assumed.rtt_ms));
+  return Wrapped(
+      "", absl::StrFormat("Simulated: %s. Compute: %s. %s; %.1f %% of it are headers of "
+                          "TCP, IP and Ethernet. A round trip takes %g ms (--rtt_ms)%s.",
+                          hosts, plan.compute_source, nic, 100 * (1 - kPayloadShare),
+                          assumed.rtt_ms, assumed.rtt_ms > 0 ? ", without TCP's slow start" : ""));
 }
 
 std::string StepTable(const Plan& plan) {
