@@ -96,6 +96,10 @@ size_t Axes::Bytes(int64_t channels) {
   return static_cast<size_t>(channels) * BytesOfAxis(channels);
 }
 
+uint64_t Axes::StateBytes(int64_t channels) {
+  return Bytes(channels) + 2 * sizeof(float) * static_cast<uint64_t>(channels * channels);
+}
+
 absl::StatusOr<std::vector<uint8_t>> Axes::Of(const Tensor& x) {
   std::vector<uint8_t> memory;
   ASSIGN_OR_RETURN(const TensorView on_host, OnHost(x, &memory));

@@ -25,6 +25,8 @@ class Axes {
   static constexpr int64_t kMostChannels = 4096;
 
   static size_t Bytes(int64_t channels);
+  // What one end keeps.
+  static uint64_t StateBytes(int64_t channels);
   // Those of the rows of x, as they are sent. Of many rows a part is looked at, evenly. Equal
   // tensors give equal bytes. OutOfRange if what is looked at has NaN or infinity.
   static absl::StatusOr<std::vector<uint8_t>> Of(const Tensor& x);

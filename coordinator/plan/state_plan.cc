@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/status.h"
+#include "compress/axes.h"
 #include "config/specs.h"
 #include "coordinator/plan/table_text.h"
 #include "models/tied_weight.h"
@@ -70,12 +71,17 @@ const char* DirectionName(const PlannedState& state) {
   return state.gradient ? "gradient" : "activation";
 }
 
+std::string WhatIsKept(const PlannedState& state) {
+  return absl::StrCat(state.feedback.ToString(), state.feedback.dir.empty() ? "" : ", in a file",
+                      state.axes_bytes > 0 ? "; principal axes" : "");
+}
+
 // Bytes in memory at that stage, or at all stages for a negative one.
 uint64_t MemoryOf(const PlannedState& state, int stage) {
-  if (!state.feedback.dir.empty()) return 0;
+  const StateBytes rows = state.feedback.dir.empty() ? state.bytes : StateBytes();
   uint64_t bytes = 0;
-  if (stage < 0 || state.sender_stage == stage) bytes += state.bytes.sender;
-  if (stage < 0 || state.receiver_stage == stage) bytes += state.bytes.receiver;
+  if (stage < 0 || state.sender_stage == stage) bytes += rows.sender + state.axes_bytes;
+  if (stage < 0 || state.receiver_stage == stage) bytes += rows.receiver + state.axes_bytes;
   return bytes;
 }
 
@@ -84,7 +90,7 @@ absl::Status Refuse(const StatePlan& plan, int stage, uint64_t bytes, uint64_t m
       plan.directions.begin(), plan.directions.end(),
       [&](const auto& a, const auto& b) { return MemoryOf(a, stage) < MemoryOf(b, stage); });
   return absl::ResourceExhaustedError(absl::StrCat(
-      "the state of feedback takes ", Megabytes(bytes), " MB ",
+      "the state of feedback and principal axes takes ", Megabytes(bytes), " MB ",
       stage < 0 ? "at all stages together" : absl::StrCat("at stage ", stage), ", the machine has ",
       Megabytes(machine_bytes), " MB of memory; most of it, ", Megabytes(MemoryOf(*most, stage)),
       " MB, is the ", DirectionName(*most), " at cut ", most->boundary, ": ",
@@ -126,10 +132,15 @@ absl::StatusOr<StatePlan> PlanState(const Experiment& experiment) {
       PlannedState state;
       const DirectionConfig& config = DirectionOf(experiment, at.name, gradient);
       ASSIGN_OR_RETURN(state.feedback, FeedbackFrom(config.feedback(), gradient));
-      if (state.feedback.kind == FeedbackKind::kNone) continue;
+      if (config.rotation() == "principal") {
+        state.axes_bytes = Axes::StateBytes(ChannelsOf(at.sample));
+      }
+      if (state.feedback.kind == FeedbackKind::kNone && state.axes_bytes == 0) continue;
       state.boundary = at.name;
       state.gradient = gradient;
-      state.rows = at.rows.value_or(RowsOf(state.feedback.key, experiment, samples));
+      if (state.feedback.kind != FeedbackKind::kNone) {
+        state.rows = at.rows.value_or(RowsOf(state.feedback.key, experiment, samples));
+      }
       state.sender_stage = gradient ? at.behind : at.before;
       state.receiver_stage = gradient ? at.before : at.behind;
       state.bytes = StateBytesOf(state.feedback, at.sample, state.rows);
@@ -184,10 +195,9 @@ std::string FormatState(const StatePlan& plan) {
     };
     absl::StrAppendFormat(&text, "%-10s %-10s %10d %12s %12s\n", state.boundary,
                           DirectionName(state), state.rows,
-                          end(state.bytes.sender, state.sender_stage),
-                          end(state.bytes.receiver, state.receiver_stage));
-    const char* const where = state.feedback.dir.empty() ? "" : ", in a file";
-    feedback.push_back({state.boundary, DirectionName(state), state.feedback.ToString() + where});
+                          end(state.bytes.sender + state.axes_bytes, state.sender_stage),
+                          end(state.bytes.receiver + state.axes_bytes, state.receiver_stage));
+    feedback.push_back({state.boundary, DirectionName(state), WhatIsKept(state)});
   }
   std::string stages;
   for (size_t stage = 0; stage < plan.stage_memory_bytes.size(); ++stage) {
@@ -196,9 +206,10 @@ std::string FormatState(const StatePlan& plan) {
   }
   return absl::StrCat(
       text, DescriptionLines(feedback),
-      Wrapped("", absl::StrCat("State of feedback once every row has been visited, @ at which "
-                               "stage. In memory:",
-                               stages, ".")));
+      Wrapped("",
+              absl::StrCat("State of feedback and axes once every row has been visited, @ at which "
+                           "stage. In memory:",
+                           stages, ".")));
 }
 
 }  // namespace thinwire

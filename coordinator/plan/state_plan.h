@@ -1,4 +1,4 @@
-// What feedback will remember, and where, before anything runs.
+// What feedback and rotation principal will remember, and where, before anything runs.
 #pragma once
 
 #include <cstdint>
@@ -13,14 +13,15 @@
 
 namespace thinwire {
 
-// One direction of a cut that has feedback.
+// One direction of a cut that has feedback or principal axes.
 struct PlannedState {
   std::string boundary;
   bool gradient = false;
   FeedbackSpec feedback;
   uint64_t rows = 0;  // samples that have one
   int sender_stage = 0, receiver_stage = 0;
-  StateBytes bytes;  // of all rows at either end, once each has been visited
+  StateBytes bytes;         // of all rows at either end, once each has been visited
+  uint64_t axes_bytes = 0;  // of principal axes at each end, in memory
 };
 
 struct StatePlan {
@@ -45,7 +46,7 @@ absl::Status CheckFolders(const StatePlan& plan);
 // Bytes of this machine's memory.
 uint64_t MachineMemoryBytes();
 
-// A table; empty without feedback.
+// A table; empty without either.
 std::string FormatState(const StatePlan& plan);
 
 }  // namespace thinwire

@@ -41,6 +41,17 @@ TEST(StatePlanTest, WithoutFeedbackNothingIsKept) {
   EXPECT_EQ(FormatState(plan), "");
 }
 
+TEST(StatePlanTest, PrincipalAxesAreAtBothEndsWithAndWithoutFeedback) {
+  const std::string principal = "compression.activations={codec: ecsq, rotation: principal";
+  const StatePlan plan = PlanOf({principal + "}"});
+  ASSERT_THAT(plan.directions, SizeIs(1));
+  EXPECT_EQ(plan.directions[0].axes_bytes, 16 * (4 + 16) + 8 * 16 * 16u);
+  EXPECT_THAT(plan.stage_memory_bytes, ElementsAre(2368, 2368));
+  EXPECT_THAT(FormatState(plan), HasSubstr("principal axes"));
+  EXPECT_THAT(PlanOf({principal + ", feedback: ef}"}).stage_memory_bytes,
+              ElementsAre(10 * 4096 + 2368, 2368));
+}
+
 TEST(StatePlanTest, EfKeepsRowsAtTheSenderOnly) {
   const StatePlan plan = PlanOf({"compression.gradients.feedback=ef"});
   ASSERT_THAT(plan.directions, SizeIs(1));
