@@ -142,7 +142,9 @@ struct Decoder {
       float* const to = FloatsToWrite(x, i, scratch);
       ForEachSegment(i, n, scopes.elements, [&](size_t at, size_t m, int64_t scope, int64_t) {
         const float step = StepAt(payload, scope);
-        FromWholeSteps(bytes + i + at, m, step, means, dithers ? random + at : nullptr, to + at);
+        const uint8_t largest = FromWholeSteps(bytes + i + at, m, step, means,
+                                               dithers ? random + at : nullptr, to + at);
+        if (largest < kEscape) return;
         for (size_t j = at; j < at + m; ++j) {
           if (bytes[i + j] != kEscape) continue;
           const auto code = LoadAs<int32_t>(escapes);
@@ -201,7 +203,7 @@ Error CpuEcsqDecode(const PayloadView& payload, const CodecSpec& spec,
   const Parts parts(scopes.total, threads);
   int64_t num_escapes[Parts::kMost];
   ForEachPart(parts, [&](int part, int64_t begin, int64_t end) {
-    num_escapes[part] = std::count(bytes + begin, bytes + end, kEscape);
+    num_escapes[part] = CountEscapes(bytes + begin, end - begin);
   });
   int64_t first_escape[Parts::kMost + 1] = {};
   for (int part = 0; part < parts.count(); ++part) {

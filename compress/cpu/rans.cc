@@ -43,9 +43,12 @@ using U8 = hn::Rebind<uint8_t, U32>;
 using Words = hn::Vec<U32>;
 constexpr size_t kLanes = hn::MaxLanes(U32());
 static_assert(kStates % kLanes == 0, "a row is whole vectors");
+constexpr size_t kVectors = kStates / kLanes;
 
-// A vector of a row's bytes: those from `lane` on.
-using Row = hn::CappedTag<uint8_t, kStates>;
+// A vector of a row's bytes: those from `lane` on. No wider than what is stored at once, so that a
+// row can be loaded as soon as it is decoded.
+constexpr size_t kRowCap = kLanes < 16 ? kStates : 16;
+using Row = hn::CappedTag<uint8_t, kRowCap>;
 constexpr size_t kRowLanes = hn::MaxLanes(Row());
 HWY_INLINE hn::Vec<Row> SumOfNeighbours(const Neighbours& neighbours, const uint8_t* bytes,
                                         size_t row, size_t lane) {
@@ -69,89 +72,80 @@ void SumsImpl(const Neighbours& neighbours, const uint8_t* bytes, size_t row, si
   }
 }
 
-// Codes bytes from the last row to the first and, in a row, from the first to the last, so that
-// words come out in the reverse of the order in which they are read.
-class Encoder {
- public:
-  Encoder(const EncoderEntry* entries, uint16_t* words) : entries_(entries), word_(words) {
-    std::fill_n(states_, kStates, kLeastState);
-  }
+// The states, those that are full without their lower words, which are written before `word`, the
+// first lane's last.
+HWY_INLINE Words WithoutWords(Words x, Words f, uint8_t** word) {
+  const U32 d;
+  const auto upper = hn::BitCast(I32(), hn::ShiftRight<kFullBits>(x));
+  const auto most = hn::BitCast(I32(), hn::Sub(f, hn::Set(d, 1)));
+  const auto full = hn::RebindMask(d, hn::Gt(upper, most));
+  const auto low = hn::Compress(hn::And(x, hn::Set(d, 0xFFFF)), full);
+  auto* const end = reinterpret_cast<uint16_t*>(*word);
+  hn::StoreU(hn::DemoteTo(U16(), hn::BitCast(I32(), hn::Reverse(d, low))), U16(), end - kLanes);
+  *word -= hn::CountTrue(d, full) * kWordBytes;
+  return hn::IfThenElse(full, hn::ShiftRight<kWordBits>(x), x);
+}
 
-  // A whole row of bytes. `contexts`, of these, may be null.
-  HWY_INLINE void EncodeRow(const uint8_t* HWY_RESTRICT bytes,
-                            const uint8_t* HWY_RESTRICT contexts) {
-    const I32 d;
-    for (size_t lane = 0; lane < kStates; lane += kLanes) {
-      auto place = hn::PromoteTo(d, hn::LoadU(U8(), bytes + lane));
+// The states with a byte more, of frequency f and with so many before it; x < f 2^19.
+HWY_INLINE Words WithByte(Words state, Words frequency, Words start) {
+  const I32 d;
+  const auto x = hn::BitCast(d, state), f = hn::BitCast(d, frequency);
+  // As a float it is off by less than one.
+  const auto quotient = hn::ConvertTo(d, hn::Div(hn::ConvertTo(F32(), x), hn::ConvertTo(F32(), f)));
+  const auto rest = hn::Sub(x, hn::Mul(quotient, f));
+  const auto nearly =
+      hn::Add(hn::ShiftLeft<kScaleBits>(quotient), hn::Add(rest, hn::BitCast(d, start)));
+  // One more of the quotient is f less of the rest.
+  const auto one_more = hn::Sub(hn::Set(d, kScale), f);
+  const auto is_more = hn::Not(hn::BroadcastSignBit(hn::Sub(rest, f)));
+  const auto is_less = hn::BroadcastSignBit(rest);
+  return hn::BitCast(
+      U32(), hn::Sub(hn::Add(nearly, hn::And(is_more, one_more)), hn::And(is_less, one_more)));
+}
+
+// One byte, of the last row.
+HWY_INLINE uint32_t WithByte(uint32_t x, EncoderEntry entry, uint8_t** word) {
+  const uint32_t f = entry & 0xFFFF, start = entry >> 16;
+  if (x >> kFullBits >= f) {
+    *word -= kWordBytes;
+    StoreAs(static_cast<uint16_t>(x), *word);
+    x >>= kWordBits;
+  }
+  return (x / f << kScaleBits) + x % f + start;
+}
+
+// Codes bytes from the last row to the first and, in a row, from the first to the last, so that
+// words come out in the reverse of the order in which they are read: before `end`.
+uint8_t* EncodeImpl(const uint8_t* bytes, size_t n, const uint8_t* contexts,
+                    const EncoderEntry* entries, uint8_t* end) {
+  const U32 d;
+  uint8_t* word = end;
+  HWY_ALIGN uint32_t states[kStates];
+  std::fill_n(states, kStates, kLeastState);
+  const size_t whole = n / kStates * kStates;
+  for (size_t i = whole; i < n; ++i) {
+    states[i - whole] = WithByte(states[i - whole], entries[bytes[i]], &word);
+  }
+  Words x[kVectors];
+  for (size_t v = 0; v < kVectors; ++v) x[v] = hn::Load(d, states + v * kLanes);
+  for (size_t row = whole; row > 0;) {
+    row -= kStates;
+    for (size_t v = 0; v < kVectors; ++v) {
+      const size_t at = row + v * kLanes;
+      auto place = hn::PromoteTo(I32(), hn::LoadU(U8(), bytes + at));
       if (contexts != nullptr) {
-        const auto context = hn::PromoteTo(d, hn::LoadU(U8(), contexts + lane));
+        const auto context = hn::PromoteTo(I32(), hn::LoadU(U8(), contexts + at));
         place = hn::Add(place, hn::ShiftLeft<8>(context));
       }
-      const auto entry = hn::GatherIndex(U32(), entries_, place);
-      const auto f = hn::BitCast(d, hn::And(entry, hn::Set(U32(), 0xFFFF)));
-      const auto start = hn::BitCast(d, hn::ShiftRight<16>(entry));
-      auto x = hn::BitCast(d, hn::Load(U32(), states_ + lane));
-      const auto is_full = hn::Gt(hn::ShiftRight<kFullBits>(x), hn::Sub(f, hn::Set(d, 1)));
-      x = WithoutWord(x, is_full);
-      // x < f 2^19, and the quotient as a float is off by less than one.
-      auto quotient = hn::ConvertTo(d, hn::Div(hn::ConvertTo(F32(), x), hn::ConvertTo(F32(), f)));
-      auto rest = hn::Sub(x, hn::Mul(quotient, f));
-      const auto is_less = hn::Lt(rest, hn::Zero(d));
-      const auto is_more = hn::Gt(rest, hn::Sub(f, hn::Set(d, 1)));
-      // Masks are -1 where they are true.
-      quotient =
-          hn::Sub(hn::Add(quotient, hn::VecFromMask(d, is_less)), hn::VecFromMask(d, is_more));
-      rest = hn::Sub(hn::Add(rest, hn::IfThenElseZero(is_less, f)), hn::IfThenElseZero(is_more, f));
-      x = hn::Add(hn::ShiftLeft<kScaleBits>(quotient), hn::Add(rest, start));
-      hn::Store(hn::BitCast(U32(), x), U32(), states_ + lane);
+      const auto entry = hn::GatherIndex(d, entries, place);
+      const auto f = hn::And(entry, hn::Set(d, 0xFFFF));
+      x[v] = WithByte(WithoutWords(x[v], f, &word), f, hn::ShiftRight<16>(entry));
     }
   }
-
-  // One byte, of the last row.
-  void EncodeByte(size_t lane, uint8_t byte) {
-    const uint32_t f = entries_[byte] & 0xFFFF, start = entries_[byte] >> 16;
-    uint32_t& x = states_[lane];
-    if (x >> kFullBits >= f) {
-      *word_++ = static_cast<uint16_t>(x);
-      x >>= kWordBits;
-    }
-    x = (x / f << kScaleBits) + x % f + start;
-  }
-
-  const uint32_t* states() const { return states_; }
-  const uint16_t* words_end() const { return word_; }
-
- private:
-  // Writes the lower words of the states that are full, and is their upper ones.
-  HWY_INLINE hn::Vec<I32> WithoutWord(hn::Vec<I32> x, hn::Mask<I32> is_full) {
-    const I32 d;
-    const auto low = hn::Compress(hn::And(x, hn::Set(d, 0xFFFF)), is_full);
-    hn::StoreU(hn::DemoteTo(U16(), low), U16(), word_);
-    word_ += hn::CountTrue(d, is_full);
-    return hn::IfThenElse(is_full, hn::ShiftRight<kWordBits>(x), x);
-  }
-
-  const EncoderEntry* const entries_;
-  HWY_ALIGN uint32_t states_[kStates];
-  uint16_t* word_;
-};
-
-uint8_t* EncodeImpl(const uint8_t* bytes, size_t n, const uint8_t* contexts,
-                    const EncoderEntry* entries, uint16_t* words, uint8_t* end) {
-  Encoder encoder(entries, words);
-  const size_t whole = n / kStates * kStates;
-  for (size_t i = whole; i < n; ++i) encoder.EncodeByte(i - whole, bytes[i]);
-  for (size_t i = whole; i > 0; i -= kStates) {
-    const size_t row = i - kStates;
-    encoder.EncodeRow(bytes + row, contexts == nullptr ? nullptr : contexts + row);
-  }
-  uint8_t* to = end - (encoder.words_end() - words) * kWordBytes;
-  uint8_t* const begin = to - kStatesBytes;
-  for (const uint16_t* word = encoder.words_end(); word > words; to += kWordBytes) {
-    StoreAs(*--word, to);
-  }
+  for (size_t v = 0; v < kVectors; ++v) hn::Store(x[v], d, states + v * kLanes);
+  uint8_t* const begin = word - kStatesBytes;
   for (size_t lane = 0; lane < kStates; ++lane) {
-    StoreAs(encoder.states()[lane], begin + lane * kStateBytes);
+    StoreAs(states[lane], begin + lane * kStateBytes);
   }
   return begin;
 }
@@ -167,6 +161,19 @@ struct Ranks {
   }
   HWY_ALIGN uint8_t of[256][8];
 };
+
+// How many lanes above each are in the set.
+HWY_INLINE Words RanksIn(hn::Mask<U32> set, const Ranks& ranks) {
+  const U32 d;
+  HWY_ALIGN uint8_t bytes[8] = {};
+  hn::StoreMaskBits(d, set, bytes);
+  if (kLanes <= 8) return hn::PromoteTo(d, hn::LoadU(U8(), ranks.of[bytes[0]]));
+  HWY_ALIGN static constexpr uint32_t kAbove[16] = {0xFFFE, 0xFFFC, 0xFFF8, 0xFFF0, 0xFFE0, 0xFFC0,
+                                                    0xFF80, 0xFF00, 0xFE00, 0xFC00, 0xF800, 0xF000,
+                                                    0xE000, 0xC000, 0x8000, 0};
+  const auto bits = hn::Set(d, LoadAs<uint16_t>(bytes));
+  return hn::PopulationCount(hn::And(bits, hn::Load(d, kAbove)));
+}
 
 // The states that a string was put into, and the words behind them.
 class Decoder {
@@ -184,11 +191,9 @@ class Decoder {
     if (!std::all_of(states_, states_ + kStates, IsState)) return "a state below 2^15 or from 2^31";
     if ((end_ - word_) % kWordBytes != 0) return "half a word";
     HWY_ALIGN uint8_t contexts[kStates] = {};
-    for (size_t i = 0; i < n; i += kStates) {
+    for (size_t i = DecodeRows<kHasContexts>(bytes, n); i < n; i += kStates) {
       if (kHasContexts) WriteContexts(bytes, i / kStates, contexts);
-      if (i + kStates <= n && end_ - word_ >= static_cast<ptrdiff_t>(kStates * kWordBytes)) {
-        DecodeRow<kHasContexts>(contexts, bytes + i);
-      } else if (!DecodeBytes(contexts, std::min(kStates, n - i), bytes + i)) {
+      if (!DecodeBytes(contexts, std::min(kStates, n - i), bytes + i)) {
         return "words that are cut short";
       }
     }
@@ -224,47 +229,48 @@ class Decoder {
     return true;
   }
 
-  // The same of all states, for which there are words enough.
+  // The whole rows for which there are surely words enough. Returns where they end.
   template <bool kHasContexts>
-  HWY_INLINE void DecodeRow(const uint8_t* HWY_RESTRICT contexts, uint8_t* HWY_RESTRICT bytes) {
+  size_t DecodeRows(uint8_t* HWY_RESTRICT bytes, size_t n) {
+    static const Ranks ranks;
     const U32 d;
     const auto scale_mask = hn::Set(d, kScale - 1);
-    for (size_t lane = kStates; lane > 0;) {
-      lane -= kLanes;
-      auto x = hn::Load(d, states_ + lane);
-      auto place = hn::And(x, scale_mask);
-      if (kHasContexts) {
-        const auto context = hn::PromoteTo(d, hn::LoadU(U8(), contexts + lane));
-        place = hn::Add(place, hn::ShiftLeft<kScaleBits>(context));
+    const uint8_t* word = word_;
+    HWY_ALIGN uint8_t contexts[kStates];
+    Words x[kVectors];
+    for (size_t v = 0; v < kVectors; ++v) x[v] = hn::Load(d, states_ + v * kLanes);
+    size_t i = 0;
+    for (; i + kStates <= n; i += kStates) {
+      if (end_ - word < static_cast<ptrdiff_t>(kStates * kWordBytes)) break;
+      if (kHasContexts) WriteContexts(bytes, i / kStates, contexts);
+      for (size_t v = kVectors; v-- > 0;) {
+        auto place = hn::And(x[v], scale_mask);
+        if (kHasContexts) {
+          const auto context = hn::PromoteTo(d, hn::LoadU(U8(), contexts + v * kLanes));
+          place = hn::Add(place, hn::ShiftLeft<kScaleBits>(context));
+        }
+        const auto entry = hn::GatherIndex(d, entries_, hn::BitCast(I32(), place));
+        const auto byte = hn::And(entry, hn::Set(d, 0xFF));
+        hn::StoreU(hn::DemoteTo(U8(), hn::BitCast(I32(), byte)), U8(), bytes + i + v * kLanes);
+        const auto f = hn::Add(hn::And(hn::ShiftRight<8>(entry), scale_mask), hn::Set(d, 1));
+        x[v] = WithWords(
+            hn::Add(hn::Mul(f, hn::ShiftRight<kScaleBits>(x[v])), hn::ShiftRight<20>(entry)), ranks,
+            &word);
       }
-      const auto entry = hn::GatherIndex(d, entries_, hn::BitCast(I32(), place));
-      const auto byte = hn::And(entry, hn::Set(d, 0xFF));
-      hn::StoreU(hn::DemoteTo(U8(), hn::BitCast(I32(), byte)), U8(), bytes + lane);
-      const auto f = hn::Add(hn::And(hn::ShiftRight<8>(entry), scale_mask), hn::Set(d, 1));
-      x = hn::Add(hn::Mul(f, hn::ShiftRight<kScaleBits>(x)), hn::ShiftRight<20>(entry));
-      hn::Store(WithWord(x), d, states_ + lane);
     }
+    for (size_t v = 0; v < kVectors; ++v) hn::Store(x[v], d, states_ + v * kLanes);
+    word_ = word;
+    return i;
   }
 
   // The states, those that are too low with a word more each, the last one's first.
-  HWY_INLINE Words WithWord(Words x) {
+  static HWY_INLINE Words WithWords(Words x, const Ranks& ranks, const uint8_t** word) {
     const U32 d;
     const auto is_low = hn::Eq(hn::ShiftRight<15>(x), hn::Zero(d));
-    HWY_ALIGN uint8_t bits[8] = {};
-    hn::StoreMaskBits(d, is_low, bits);
-    HWY_ALIGN uint8_t ranks[16];
-    std::copy_n(ranks_->of[bits[0]], 8, ranks);
-    if (kLanes > 8) {
-      std::copy_n(ranks_->of[bits[1]], 8, ranks + 8);
-      // Above the lower eight lanes there are all of the upper ones.
-      const uint64_t above = 0x0101010101010101u * __builtin_popcount(bits[1]);
-      StoreAs(LoadAs<uint64_t>(ranks) + above, ranks);
-    }
-    const auto rank = hn::PromoteTo(d, hn::LoadU(U8(), ranks));
-    const auto words = hn::PromoteTo(d, hn::LoadU(U16(), reinterpret_cast<const uint16_t*>(word_)));
-    const auto word = hn::TableLookupLanes(words, hn::IndicesFromVec(d, rank));
-    word_ += hn::CountTrue(d, is_low) * kWordBytes;
-    return hn::IfThenElse(is_low, hn::Or(hn::ShiftLeft<kWordBits>(x), word), x);
+    const auto words = hn::PromoteTo(d, hn::LoadU(U16(), reinterpret_cast<const uint16_t*>(*word)));
+    const auto own = hn::TableLookupLanes(words, hn::IndicesFromVec(d, RanksIn(is_low, ranks)));
+    *word += hn::CountTrue(d, is_low) * kWordBytes;
+    return hn::IfThenElse(is_low, hn::Or(hn::ShiftLeft<kWordBits>(x), own), x);
   }
 
   const RansModel& model_;
@@ -272,10 +278,6 @@ class Decoder {
   HWY_ALIGN uint32_t states_[kStates];
   const uint8_t* word_;
   const uint8_t* const end_;
-  const Ranks* const ranks_ = [] {
-    static const Ranks ranks;
-    return &ranks;
-  }();
 };
 
 const char* DecodeImpl(const RansModel& model, const DecoderEntry* entries, const uint8_t* from,
@@ -324,12 +326,9 @@ void SumsOfNeighbours(const Neighbours& neighbours, const uint8_t* bytes, size_t
 uint8_t* RansEncode(const uint8_t* bytes, size_t n, const uint8_t* contexts,
                     const Frequencies* tables, int num_tables, uint8_t* end) {
   static thread_local Scratch<EncoderEntry> memory;
-  static thread_local Scratch<uint16_t> words;
   EncoderEntry* const entries = memory.Get(static_cast<size_t>(num_tables) * kSymbols);
   for (int t = 0; t < num_tables; ++t) FillEncoder(tables[t], entries + t * kSymbols);
-  // A vector of words is written at a time.
-  return HWY_DYNAMIC_DISPATCH(EncodeImpl)(bytes, n, contexts, entries,
-                                          words.Get(RansBytes(n) / kWordBytes + kStates), end);
+  return HWY_DYNAMIC_DISPATCH(EncodeImpl)(bytes, n, contexts, entries, end);
 }
 
 const char* RansDecode(const RansModel& model, const uint8_t* from, const uint8_t* end,

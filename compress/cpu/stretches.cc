@@ -41,15 +41,21 @@ HWY_INLINE void Transpose(const uint8_t* HWY_RESTRICT from, size_t from_stride,
   for (size_t i = 0; i < kBlock; ++i) hn::StoreU(a[i], U8(), to + i * to_stride);
 }
 
-// Whether all stretches have kBlock bytes more from their byte j on, the last one too.
-bool HasBlock(size_t j, size_t n) { return (kStates - 1) * NumRows(n) + j + kBlock <= n; }
+// Stretches may lie a multiple of a cache's ways apart, so that their lines are in each other's
+// way: a line of each is used up at a time.
+constexpr size_t kLine = 64;
+
+// Whether all stretches have a line more from their byte j on, the last one too.
+bool HasLine(size_t j, size_t n) { return (kStates - 1) * NumRows(n) + j + kLine <= n; }
 
 void ToRowsImpl(const uint8_t* bytes, size_t n, uint8_t* rows) {
   const size_t length = NumRows(n);
   size_t j = 0;
-  for (; HasBlock(j, n); j += kBlock) {
+  for (; HasLine(j, n); j += kLine) {
     for (size_t s = 0; s < kStates; s += kBlock) {
-      Transpose(bytes + s * length + j, length, rows + j * kStates + s, kStates);
+      for (size_t i = j; i < j + kLine; i += kBlock) {
+        Transpose(bytes + s * length + i, length, rows + i * kStates + s, kStates);
+      }
     }
   }
   for (; j < length; ++j) {
@@ -63,9 +69,11 @@ void ToRowsImpl(const uint8_t* bytes, size_t n, uint8_t* rows) {
 void FromRowsImpl(const uint8_t* rows, size_t n, uint8_t* bytes) {
   const size_t length = NumRows(n);
   size_t j = 0;
-  for (; HasBlock(j, n); j += kBlock) {
+  for (; HasLine(j, n); j += kLine) {
     for (size_t s = 0; s < kStates; s += kBlock) {
-      Transpose(rows + j * kStates + s, kStates, bytes + s * length + j, length);
+      for (size_t i = j; i < j + kLine; i += kBlock) {
+        Transpose(rows + i * kStates + s, kStates, bytes + s * length + i, length);
+      }
     }
   }
   for (; j < length; ++j) {

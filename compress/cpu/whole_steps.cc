@@ -128,14 +128,16 @@ uint32_t ToWholeStepsImpl(const float* x, size_t n, float step, Rounding roundin
   return 0;
 }
 
-void FromWholeStepsImpl(const uint8_t* HWY_RESTRICT bytes, size_t n, float step,
-                        const float* HWY_RESTRICT means, const uint32_t* HWY_RESTRICT random,
-                        float* HWY_RESTRICT x) {
+uint8_t FromWholeStepsImpl(const uint8_t* HWY_RESTRICT bytes, size_t n, float step,
+                           const float* HWY_RESTRICT means, const uint32_t* HWY_RESTRICT random,
+                           float* HWY_RESTRICT x) {
+  auto largest = hn::Zero(I32());
   const auto steps = hn::Set(F32(), step);
   const auto most = hn::Set(F32(), kMaxBFloat), least = hn::Neg(most);
   for (size_t i = 0; i < n; i += kLanes) {
     const size_t left = n - i;
     const auto zigzag = hn::PromoteTo(I32(), LoadPart(U8(), bytes + i, left));
+    largest = hn::Max(largest, zigzag);
     const auto odd = hn::And(zigzag, hn::Set(I32(), 1));
     const auto code = hn::Xor(hn::ShiftRight<1>(zigzag), hn::Sub(hn::Zero(I32()), odd));
     const auto magnitude = hn::Abs(code);
@@ -150,6 +152,19 @@ void FromWholeStepsImpl(const uint8_t* HWY_RESTRICT bytes, size_t n, float step,
     const auto value = hn::Min(hn::Max(hn::Mul(y, steps), least), most);
     StorePart(value, F32(), x + i, left);
   }
+  return static_cast<uint8_t>(hn::GetLane(hn::MaxOfLanes(I32(), largest)));
+}
+
+int64_t CountEscapesImpl(const uint8_t* bytes, int64_t n) {
+  using Bytes = hn::ScalableTag<uint8_t>;
+  constexpr auto kBytes = static_cast<int64_t>(hn::MaxLanes(Bytes()));
+  const auto escape = hn::Set(Bytes(), kEscape);
+  int64_t count = 0, i = 0;
+  for (; i + kBytes <= n; i += kBytes) {
+    count += hn::CountTrue(Bytes(), hn::Eq(hn::LoadU(Bytes(), bytes + i), escape));
+  }
+  for (; i < n; ++i) count += bytes[i] == kEscape;
+  return count;
 }
 
 }  // namespace HWY_NAMESPACE
@@ -161,14 +176,19 @@ namespace thinwire {
 
 HWY_EXPORT(ToWholeStepsImpl);
 HWY_EXPORT(FromWholeStepsImpl);
+HWY_EXPORT(CountEscapesImpl);
 
 uint32_t ToWholeSteps(const float* x, size_t n, float step, Rounding rounding,
                       const uint32_t* random, int32_t* codes, uint8_t* bytes, CellSums* sums) {
   return HWY_DYNAMIC_DISPATCH(ToWholeStepsImpl)(x, n, step, rounding, random, codes, bytes, sums);
 }
-void FromWholeSteps(const uint8_t* bytes, size_t n, float step, const float* means,
-                    const uint32_t* random, float* x) {
-  HWY_DYNAMIC_DISPATCH(FromWholeStepsImpl)(bytes, n, step, means, random, x);
+uint8_t FromWholeSteps(const uint8_t* bytes, size_t n, float step, const float* means,
+                       const uint32_t* random, float* x) {
+  return HWY_DYNAMIC_DISPATCH(FromWholeStepsImpl)(bytes, n, step, means, random, x);
+}
+
+int64_t CountEscapes(const uint8_t* bytes, int64_t n) {
+  return HWY_DYNAMIC_DISPATCH(CountEscapesImpl)(bytes, n);
 }
 
 }  // namespace thinwire

@@ -26,8 +26,11 @@ uint32_t ToWholeSteps(const float* x, size_t n, float step, Rounding rounding,
 
 // x[i] = (code + mean of its magnitude - Dither(random[i])) * step, clipped to finite numbers of
 // bf16, of the codes that the bytes stand for; kEscape counts as a code. `means`: of kMeans
-// magnitudes, in steps, or zeros. Null `random`: no noise.
-void FromWholeSteps(const uint8_t* bytes, size_t n, float step, const float* means,
-                    const uint32_t* random, float* x);
+// magnitudes, in steps, or zeros. Null `random`: no noise. Returns the largest byte.
+uint8_t FromWholeSteps(const uint8_t* bytes, size_t n, float step, const float* means,
+                       const uint32_t* random, float* x);
+
+// How many of the bytes are kEscape.
+int64_t CountEscapes(const uint8_t* bytes, int64_t n);
 
 }  // namespace thinwire
