@@ -281,6 +281,7 @@ TEST(ResolveTest, ABottleneckThatDoesNotFitIsRefused) {
       {"{width: 0}", "compression: cut layer1.0: linear bottleneck: width: 0, want 1 to 16"},
       {"{width: 17}", "compression: cut layer1.0: linear bottleneck: width: 17, want 1 to 16"},
       {"{kind: layer_norm, width: 1}", "layer_norm bottleneck: width: 1, want 2 to 16"},
+      {"{kind: residual, width: 4, hidden: 4000000}", "hidden: 4000000, want 1 to 1048576"},
       {"{kind: maxout, group: 3}", "maxout bottleneck: group: 3, want a divisor of the cut's 16"},
   };
   for (const auto& [bottleneck, message] : cases) {
@@ -346,12 +347,12 @@ TEST(ResolveTest, ACustomModelsErrorsNameBlockAndLayer) {
   EXPECT_EQ(error_with_block("{layers: []}"), "model.blocks[0].name: is required");
   EXPECT_EQ(error_with_block("{name: auto}"),
             "model.blocks[0].name: \"auto\" has a meaning of its own in pipeline.cuts");
-  EXPECT_EQ(
-      error_with_block("{name: a, layers: [{kind: relu}, {kind: convv}]}"),
-      "model.blocks[0].layers[1].kind: unknown kind \"convv\"; did you mean conv? "
-      "Known: conv, batch_norm, layer_norm, relu, max_pool, maxout, global_avg_pool, flatten, "
-      "linear, residual, embedding, position_embedding, rms_norm, gelu, swiglu, attention, "
-      "dropout");
+  EXPECT_EQ(error_with_block("{name: a, layers: [{kind: relu}, {kind: convv}]}"),
+            "model.blocks[0].layers[1].kind: unknown kind \"convv\"; did you mean conv? "
+            "Known: conv, batch_norm, layer_norm, relu, max_pool, maxout, resize, global_avg_pool, "
+            "flatten, linear, residual, embedding, position_embedding, rms_norm, gelu, swiglu, "
+            "attention, "
+            "dropout");
   EXPECT_EQ(error_with_block("{name: a, layers: [{kind: conv, name: c, out: 1}]}"),
             "model.blocks[0].layers[0].kernel: is required with kind conv");
   EXPECT_EQ(error_with_block("{name: a, layers: [{kind: relu, kernel: 3}]}"),

@@ -13,12 +13,14 @@ namespace {
 
 using Layers = std::vector<LayerSpec>;
 
+constexpr int64_t kMostHidden = 1 << 20;   // features
 constexpr char kPrefix[] = "bottleneck.";  // then the cut's name, the layer's, the parameter's
 
 constexpr Named<BottleneckKind> kKindNames[] = {{BottleneckKind::kNone, "none"},
                                                 {BottleneckKind::kLinear, "linear"},
                                                 {BottleneckKind::kLayerNorm, "layer_norm"},
-                                                {BottleneckKind::kMaxout, "maxout"}};
+                                                {BottleneckKind::kMaxout, "maxout"},
+                                                {BottleneckKind::kResidual, "residual"}};
 
 LayerSpec Norm(std::string name) {
   LayerSpec layer;
@@ -45,6 +47,21 @@ LayerSpec Map(std::string name, int64_t out_features, bool image) {
   return layer;
 }
 
+// I + B, from the norm, the first and the last map of that name.
+LayerSpec Residual(const std::string& norm, const std::string& map, int64_t hidden,
+                   int64_t out_features, bool image) {
+  LayerSpec rms_norm, gelu, identity, residual;
+  rms_norm.kind = LayerKind::kRmsNorm;
+  rms_norm.name = norm;
+  gelu.kind = LayerKind::kGelu;
+  identity.kind = LayerKind::kResize;
+  identity.out_features = out_features;
+  residual.kind = LayerKind::kResidual;
+  residual.body = {rms_norm, Map(map + "_in", hidden, image), gelu, Map(map, out_features, image)};
+  residual.shortcut = {identity};
+  return residual;
+}
+
 absl::Status Refused(const char* field, int64_t value, const std::string& wanted) {
   return absl::InvalidArgumentError(absl::StrCat(field, ": ", value, ", want ", wanted));
 }
@@ -59,10 +76,17 @@ absl::Status Check(const BottleneckSpec& spec, int64_t channels) {
         "group", spec.group,
         absl::StrCat("a divisor of the cut's ", channels, " channels that leaves at least 2"));
   }
+  if (spec.hidden < 0 || spec.hidden > kMostHidden) {
+    return Refused("hidden", spec.hidden, absl::StrCat("1 to ", kMostHidden));
+  }
   const int64_t least = spec.kind == BottleneckKind::kLayerNorm ? 2 : 1;
   if (least <= spec.width && spec.width <= channels) return absl::OkStatus();
   return Refused("width", spec.width,
                  absl::StrCat(least, " to ", channels, ", the channels of the cut"));
+}
+
+int64_t HiddenOf(const BottleneckSpec& spec) {
+  return spec.hidden > 0 ? spec.hidden : 4 * spec.width;
 }
 
 Layers Encoder(const BottleneckSpec& spec, const std::string& name, bool image) {
@@ -76,8 +100,16 @@ Layers Encoder(const BottleneckSpec& spec, const std::string& name, bool image) 
               Norm(name + ".code_norm")};
     case BottleneckKind::kMaxout:
       return {Norm(name + ".norm"), Maxout(spec.group), Norm(name + ".code_norm")};
+    case BottleneckKind::kResidual:
+      return {Residual(name + ".norm", name + ".encode", HiddenOf(spec), spec.width, image)};
   }
   return {};
+}
+
+LayerSpec Decoder(const BottleneckSpec& spec, const std::string& name, int64_t channels,
+                  bool image) {
+  if (spec.kind != BottleneckKind::kResidual) return Map(name + ".decode", channels, image);
+  return Residual(name + ".code_norm", name + ".decode", HiddenOf(spec), channels, image);
 }
 
 }  // namespace
@@ -116,7 +148,7 @@ absl::StatusOr<Model> WithBottlenecks(Model model, const std::vector<Cut>& cuts,
     for (LayerSpec& layer : Encoder(specs[i], name, image)) {
       before.layers.push_back(std::move(layer));
     }
-    behind.layers.insert(behind.layers.begin(), Map(name + ".decode", channels, image));
+    behind.layers.insert(behind.layers.begin(), Decoder(specs[i], name, channels, image));
   }
   // Checks names against the model's own and fills the shapes anew.
   return CustomModel(std::move(model.name), std::move(model.blocks), model.input, model.classes);

@@ -14,12 +14,17 @@
 
 namespace thinwire {
 
-// N is a layer norm, E and D are linear maps of each pixel or position without bias.
+// N is a layer norm, E and D are linear maps of each pixel or position without bias; B is a branch:
+// an RMS norm, a linear map to `hidden` features, GELU and a linear map. I keeps the first
+// features, or adds zeros behind them.
 enum class BottleneckKind {
   kNone,
   kLinear,     // E | D: the AE of Bian et al. (MLSys 2024)
   kLayerNorm,  // N E N | D: "bottleneck" of SWARM (Ryabinin et al., ICML 2023)
   kMaxout,     // N maxout N | D: "maxout" there
+  // I + B | I + B: after ResBM (Aboudib et al., arXiv 2604.11947), whose rectangular identities I
+  // are. What makes up its encoder and decoder we did not find; B is ours.
+  kResidual,
 };
 
 // Names as experiment files spell them: "layer_norm". The inverse gives InvalidArgument with the
@@ -30,8 +35,9 @@ std::vector<BottleneckKind> AllBottleneckKinds();
 
 struct BottleneckSpec {
   BottleneckKind kind = BottleneckKind::kNone;
-  int64_t width = 0;  // kLinear, kLayerNorm: channels of the code, 1 to the cut's
-  int64_t group = 0;  // kMaxout: neighbouring channels, whose greatest is kept; divides the cut's
+  int64_t width = 0;   // kLinear, kLayerNorm, kResidual: channels of the code, 1 to the cut's
+  int64_t group = 0;   // kMaxout: neighbouring channels, whose greatest is kept; divides the cut's
+  int64_t hidden = 0;  // kResidual: features inside both branches; 0: 4 width
 };
 
 // Calls visit(name, field, presence) for each parameter of the kind (base/parameters.h).
@@ -44,6 +50,10 @@ void VisitParameters(Spec& spec, Visit&& visit) {
     case BottleneckKind::kLayerNorm:
       visit("width", spec.width, Presence::kRequired);
       break;
+    case BottleneckKind::kResidual:
+      visit("width", spec.width, Presence::kRequired);
+      visit("hidden", spec.hidden, Presence::kOptional);
+      break;
     case BottleneckKind::kMaxout:
       visit("group", spec.group, Presence::kRequired);
       break;
@@ -54,8 +64,9 @@ void VisitParameters(Spec& spec, Visit&& visit) {
 std::string CutOfBottleneck(const std::string& parameter);
 
 // `model` with the layers of specs[i] around cuts[i]; the cuts stay where they are, and the blocks
-// before them give the code. On images E and D are 1x1 convolutions, elsewhere linear layers; they
-// start Xavier-uniform. Parameters are called bottleneck.CUT.norm, .encode, .code_norm and .decode.
+// before them give the code. On images linear maps are 1x1 convolutions, elsewhere linear layers;
+// they start Xavier-uniform. Parameters are called bottleneck.CUT.norm, .encode, .code_norm and
+// .decode; the first maps of branches .encode_in and .decode_in.
 // InvalidArgument names the cut, the value met and those wanted.
 absl::StatusOr<Model> WithBottlenecks(Model model, const std::vector<Cut>& cuts,
                                       const std::vector<BottleneckSpec>& specs);

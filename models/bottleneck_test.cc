@@ -10,6 +10,7 @@ namespace thinwire {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -100,6 +101,31 @@ TEST(BottleneckTest, MaxoutKeepsOneChannelOfAGroup) {
       ElementsAre("b0: bottleneck.b0.norm.weight [12]", "b0: bottleneck.b0.norm.bias [12]",
                   "b0: bottleneck.b0.code_norm.weight [3]", "b0: bottleneck.b0.code_norm.bias [3]",
                   "b1: bottleneck.b0.decode.weight [12, 3]"));
+}
+
+TEST(BottleneckTest, ResidualAddsABranchToTheFirstChannelsOnBothSides) {
+  BottleneckSpec spec = Of(BottleneckKind::kResidual, 3);
+  const Model model = With(OfRows(), "b0", spec);
+  EXPECT_THAT(BottleneckParameters(model),
+              ElementsAre("b0: bottleneck.b0.norm.weight [12]",
+                          "b0: bottleneck.b0.encode_in.weight [12, 12]",
+                          "b0: bottleneck.b0.encode.weight [3, 12]",
+                          "b1: bottleneck.b0.code_norm.weight [3]",
+                          "b1: bottleneck.b0.decode_in.weight [12, 3]",
+                          "b1: bottleneck.b0.decode.weight [12, 12]"));
+  const LayerSpec& encoder = model.blocks[0].layers.back();
+  EXPECT_EQ(encoder.kind, LayerKind::kResidual);
+  ASSERT_EQ(encoder.shortcut.size(), 1u);
+  EXPECT_EQ(encoder.shortcut[0].kind, LayerKind::kResize);
+  EXPECT_EQ(encoder.out, (Shape{1, 3}));
+  const LayerSpec& decoder = model.blocks[1].layers.front();
+  EXPECT_EQ(decoder.in, (Shape{1, 3}));
+  EXPECT_EQ(decoder.out, (Shape{1, 12}));
+  spec.hidden = 5;
+  EXPECT_THAT(BottleneckParameters(With(ResNet8(), "layer1", spec)),
+              Contains("layer1.0: bottleneck.layer1.encode_in.weight [5, 16, 1, 1]"));
+  spec.hidden = 1 << 30;
+  EXPECT_THAT(Refusal(OfRows(), "b0", spec), HasSubstr("hidden: 1073741824, want 1 to 1048576"));
 }
 
 TEST(BottleneckTest, BothMapsStartXavierUniform) {

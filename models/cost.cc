@@ -32,6 +32,7 @@ bool KeepsInput(const LayerSpec& layer) {
     case LayerKind::kReLU:
     case LayerKind::kGlobalAvgPool:
     case LayerKind::kFlatten:
+    case LayerKind::kResize:
     case LayerKind::kPositionEmbedding:
     case LayerKind::kDropout:
       break;

@@ -16,6 +16,7 @@ constexpr Named<LayerKind> kLayerNames[] = {{LayerKind::kConv2d, "conv"},
                                             {LayerKind::kReLU, "relu"},
                                             {LayerKind::kMaxPool, "max_pool"},
                                             {LayerKind::kMaxout, "maxout"},
+                                            {LayerKind::kResize, "resize"},
                                             {LayerKind::kGlobalAvgPool, "global_avg_pool"},
                                             {LayerKind::kFlatten, "flatten"},
                                             {LayerKind::kLinear, "linear"},
@@ -144,6 +145,7 @@ bool HasName(LayerKind kind) {
     case LayerKind::kGlobalAvgPool:
     case LayerKind::kFlatten:
     case LayerKind::kMaxout:
+    case LayerKind::kResize:
     case LayerKind::kResidual:
     case LayerKind::kGelu:
     case LayerKind::kSwiglu:
@@ -201,6 +203,7 @@ std::vector<ParameterSpec> Parameters(const LayerSpec& layer) {
     case LayerKind::kGlobalAvgPool:
     case LayerKind::kFlatten:
     case LayerKind::kMaxout:
+    case LayerKind::kResize:
     case LayerKind::kGelu:
     case LayerKind::kSwiglu:
     case LayerKind::kAttention:

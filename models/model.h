@@ -22,6 +22,7 @@ enum class LayerKind {
   kLinear,         // y = x W^T + b over the last axis, of any rank from 2
   kLayerNorm,      // over the last axis of each row; eps 1e-5
   kMaxout,         // the greatest of each `group` neighbours of the last axis
+  kResize,         // the first features of the last axis, or zeros behind them: `out_features`
   kResidual,       // y = body(x) + shortcut(x); an empty shortcut is the identity
 
   // Of sequences. Only the first layer of a model takes token ids.
@@ -190,6 +191,9 @@ void VisitParameters(Spec& layer, Visit&& visit) {
       visit("kernel", layer.kernel, Presence::kRequired);
       visit("stride", layer.stride, Presence::kOptional);
       visit("padding", layer.padding, Presence::kWritten);
+      break;
+    case LayerKind::kResize:
+      visit("out", layer.out_features, Presence::kRequired);
       break;
     case LayerKind::kMaxout:
       visit("group", layer.group, Presence::kRequired);

@@ -85,6 +85,11 @@ absl::StatusOr<Shape> LinearShape(LayerSpec* layer) {
   return WithLast(layer->in, layer->out_features);
 }
 
+absl::StatusOr<Shape> ResizeShape(const LayerSpec& layer) {
+  RETURN_IF_ERROR(CheckRange(layer, "out_features", layer.out_features, 1, kMaxFeatures));
+  return WithLast(layer.in, layer.out_features);
+}
+
 absl::StatusOr<Shape> MaxoutShape(const LayerSpec& layer) {
   const int64_t features = layer.in[layer.in.rank() - 1];
   RETURN_IF_ERROR(CheckRange(layer, "group", layer.group, 1, features));
@@ -209,6 +214,8 @@ absl::StatusOr<Shape> LayerShape(LayerSpec* layer, bool starts_model) {
       return LinearShape(layer);
     case LayerKind::kMaxout:
       return MaxoutShape(*layer);
+    case LayerKind::kResize:
+      return ResizeShape(*layer);
     case LayerKind::kResidual:
       return ResidualShape(layer);
   }

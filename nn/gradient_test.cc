@@ -124,6 +124,8 @@ std::vector<Case> Cases() {
       Curved({"ResidualWithoutBatchNormThenRelu",
               {ResidualSpec({ConvSpec("c", 3, 3, 1, 1)}), ReluSpec()},
               {1, 4, 4, 3}}),
+      {"ResizeNarrower", {ResizeSpec(3)}, {1, 4, 10}, 3},
+      {"ResizeWider", {ResizeSpec(9)}, {1, 2, 4, 5}, 3},
       {"ResidualOfNothing", {ResidualSpec({})}, {1, 2, 2, 3}},
       Curved({"RmsNorm", {RmsNormSpec("n")}, {1, 37}, 4}),
       Curved({"RmsNormOnSequences", {RmsNormSpec("n")}, {1, 40, 5}, 3}),

@@ -63,6 +63,8 @@ struct Builder {
         return NewMaxPoolLayer(spec, context);
       case LayerKind::kMaxout:
         return NewMaxoutLayer(spec, context);
+      case LayerKind::kResize:
+        return NewResizeLayer(spec, context);
       case LayerKind::kGlobalAvgPool:
         return NewGlobalAvgPoolLayer(spec, context);
       case LayerKind::kFlatten:
