@@ -87,8 +87,9 @@ SegmentCost CostOf(const Model& model, const BlockRange& range, Recompute recomp
     const BlockSpec& block = model.blocks[i];
     for (const ParameterSpec& parameter : Parameters(block)) {
       if (!parameter.trainable) continue;
-      (parameter.tied_to.empty() ? cost.parameters : cost.copied_parameters) +=
-          parameter.shape.elements();
+      const int64_t elements = parameter.shape.elements();
+      (parameter.tied_to.empty() ? cost.parameters : cost.copied_parameters) += elements;
+      if (parameter.hidden) cost.hidden_parameters += elements;
     }
     cost.forward_flops += ForwardFlops(block);
     AddActivations(block, recompute, &input_counted, &cost);
@@ -124,7 +125,10 @@ std::vector<SegmentCost> SegmentCosts(const Model& model, const std::vector<Cut>
 int64_t TrainingBytes(const SegmentCost& cost, const TrainingMemory& memory) {
   constexpr int64_t kFloatBytes = 4;
   const int64_t copies = 2 + memory.optimizer_buffers;  // value, gradient
-  return kFloatBytes * copies * (cost.parameters + cost.copied_parameters) +
+  const int64_t numbers =
+      copies * (cost.parameters + cost.copied_parameters) +
+      (memory.hidden_buffers - memory.optimizer_buffers) * cost.hidden_parameters;
+  return kFloatBytes * numbers +
          memory.element_bytes * (memory.samples_in_flight * cost.kept_elements +
                                  memory.microbatch_samples * cost.recomputed_elements);
 }

@@ -50,6 +50,7 @@ std::vector<ParameterSpec> WeightAndBias(const LayerSpec& layer, Shape shape) {
   weight.deviation = layer.deviation;
   if (!layer.tied_to.empty()) weight.tied_to = layer.tied_to + ".weight";
   weight.transposed = layer.transposed;
+  weight.hidden = !layer.is_end && layer.tied_to.empty();
   weight.parts = PartsNamed(layer.parts, ".weight");
   std::vector<ParameterSpec> parameters = {std::move(weight)};
   if (layer.bias) {

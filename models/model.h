@@ -62,6 +62,8 @@ struct ParameterSpec {
   // How it stands in files: [in, out], as GPT-2's; and as these tensors below one another, if any.
   bool transposed = false;
   std::vector<FilePart> parts = {};
+  // The weight of a convolution or linear layer that is not at an end of the model.
+  bool hidden = false;
 };
 
 struct LayerSpec {
@@ -82,6 +84,8 @@ struct LayerSpec {
   // Of the normal distribution with which a weight of kLinear, kEmbedding or kPositionEmbedding
   // starts; a bias starts at zero then. 0, kLinear only: as `init` says.
   double deviation = 0;
+  // Of the layers with a matrix or a table the model's first or last: filled in when it is built.
+  bool is_end = false;
   std::string tied_to;          // kLinear: the layer, an embedding, whose weight this one copies
   bool transposed = false;      // kLinear: ParameterSpec's
   std::vector<FilePart> parts;  // kLinear: of its output features, in this order

@@ -129,7 +129,8 @@ class Planner {
         plan_.microbatch_size *
         MaxInFlight(schedule_, stage, num_stages(), static_cast<int>(plan_.microbatches));
     memory.element_bytes = static_cast<int>(SizeOf(compute_));
-    memory.optimizer_buffers = OptimizerBuffers(optimizer_);
+    memory.optimizer_buffers = OptimizerBuffers(optimizer_, /*hidden=*/false);
+    memory.hidden_buffers = OptimizerBuffers(optimizer_, /*hidden=*/true);
     for (int segment = first; segment < end; ++segment) {
       planned.parameters += segments_[segment].parameters;
       planned.forward_flops += segments_[segment].forward_flops;
