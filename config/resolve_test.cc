@@ -286,6 +286,9 @@ TEST(ResolveTest, ABottleneckThatDoesNotFitIsRefused) {
       {"{width: 17}", "compression: cut layer1.0: linear bottleneck: width: 17, want 1 to 16"},
       {"{kind: layer_norm, width: 1}", "layer_norm bottleneck: width: 1, want 2 to 16"},
       {"{kind: residual, width: 4, hidden: 4000000}", "hidden: 4000000, want 1 to 1048576"},
+      {"{kind: learned_subspace, width: 4}", "the model takes no token ids, want a language model"},
+      {"{kind: subspace, width: 4, anchor_rank: 1}",
+       "compression.bottleneck.anchor_rank: does not belong to kind subspace"},
       {"{kind: maxout, group: 3}", "maxout bottleneck: group: 3, want a divisor of the cut's 16"},
   };
   for (const auto& [bottleneck, message] : cases) {

@@ -16,6 +16,7 @@ struct SegmentCost {
   int64_t parameters = 0;         // trainable elements, without copies of others
   int64_t hidden_parameters = 0;  // of these: ParameterSpec::hidden
   int64_t copied_parameters = 0;  // elements of such copies (ParameterSpec::tied_to)
+  int64_t fixed_parameters = 0;   // of what is not trained, copies too: no gradient, no buffers
   double forward_flops = 0;       // one sample; backward is twice that
   // The share of it that Recompute::kBlocks does a second time, in the backward pass.
   double recomputed_flops = 0;

@@ -49,12 +49,16 @@ absl::Status NewtonSchulz::Times(const Matrix& a, const Matrix& b, const Matrix&
   return ToStatus(linear->BackwardData(ViewOf(a), ViewOf(product)));
 }
 
+absl::Status NewtonSchulz::TransposedTimes(const Matrix& a, const Matrix& b,
+                                           const Matrix& product) {
+  ASSIGN_OR_RETURN(Linear * linear, LinearOf(b.columns, a.columns));
+  RETURN_IF_ERROR(ToStatus(ops_->Zero(product.data, product.elements())));
+  return ToStatus(linear->BackwardWeights(ViewOf(b), ViewOf(a), product.data, nullptr));
+}
+
 // x x^T, or where x has more rows than columns x^T x.
 absl::Status NewtonSchulz::Gram(const Matrix& x, const Matrix& gram) {
-  if (x.rows <= x.columns) return TimesTransposed(x, x, gram);
-  ASSIGN_OR_RETURN(Linear * linear, LinearOf(x.columns, x.columns));
-  RETURN_IF_ERROR(ToStatus(ops_->Zero(gram.data, gram.elements())));
-  return ToStatus(linear->BackwardWeights(ViewOf(x), ViewOf(x), gram.data, nullptr));
+  return x.rows <= x.columns ? TimesTransposed(x, x, gram) : TransposedTimes(x, x, gram);
 }
 
 absl::Status NewtonSchulz::Apply(const OddQuintic& p, int steps, const Matrix& x) {

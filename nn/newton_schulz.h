@@ -48,6 +48,8 @@ class NewtonSchulz {
   absl::Status TimesTransposed(const Matrix& a, const Matrix& b, const Matrix& product);
   // product = a b, of [n, k] and [k, m].
   absl::Status Times(const Matrix& a, const Matrix& b, const Matrix& product);
+  // product = a^T b, of [n, k] and [n, m].
+  absl::Status TransposedTimes(const Matrix& a, const Matrix& b, const Matrix& product);
 
  private:
   // Maps `in` features to `out`.

@@ -6,6 +6,8 @@
 #include "base/status.h"
 #include "nn/muon.h"
 #include "nn/parameters.h"
+#include "nn/stiefel.h"
+#include "nn/within.h"
 
 namespace thinwire {
 namespace {
@@ -18,8 +20,15 @@ absl::StatusOr<Tensor> ZerosLike(const Tensor& value, Device* device, Ops* ops) 
 
 class BufferedOptimizer final : public Optimizer {
  public:
-  BufferedOptimizer(const OptimizerSpec& spec, Device* device, Ops* ops)
-      : spec_(spec), device_(device), ops_(ops), muon_(device, ops) {}
+  BufferedOptimizer(const OptimizerSpec& spec, absl::Span<Parameter> parameters, Device* device,
+                    Ops* ops)
+      : spec_(spec),
+        parameters_(parameters),
+        device_(device),
+        ops_(ops),
+        muon_(device, ops),
+        stiefel_(device, ops),
+        products_(device, ops) {}
 
   // Buffers start as zeros. For SGD's velocity that is PyTorch's first v = g: momentum 0 + g.
   absl::Status Add(const Parameter& parameter) {
@@ -38,6 +47,8 @@ class BufferedOptimizer final : public Optimizer {
     const double adamw_lr = has_muon ? lr * (spec_.adamw_lr / spec_.lr) : lr;
     RETURN_IF_ERROR(ToStatus(StepAdamW(adamw_lr, gradient_scale)));
     RETURN_IF_ERROR(StepMuon(lr, gradient_scale));
+    RETURN_IF_ERROR(StepStiefel(lr, gradient_scale));
+    RETURN_IF_ERROR(KeepWithin(parameters_, &products_, device_));
     ++steps_;
     return absl::OkStatus();
   }
@@ -122,15 +133,27 @@ class BufferedOptimizer final : public Optimizer {
     return absl::OkStatus();
   }
 
+  absl::Status StepStiefel(double lr, double gradient_scale) {
+    for (const Slot& slot : slots_) {
+      if (slot.rule != UpdateRule::kStiefel) continue;
+      const double rate = lr * slot.parameter->spec.rate;
+      RETURN_IF_ERROR(stiefel_.Step(rate, gradient_scale, *slot.parameter, slot.buffers[0]));
+    }
+    return absl::OkStatus();
+  }
+
   double DecayOf(const ParameterSpec& parameter) const {
     const bool decays = spec_.decay == DecayKind::kAll || parameter.shape.rank() >= 2;
     return decays ? spec_.weight_decay : 0;
   }
 
   const OptimizerSpec spec_;
+  const absl::Span<Parameter> parameters_;
   Device* const device_;
   Ops* const ops_;
   Muon muon_;
+  StiefelDescent stiefel_;
+  NewtonSchulz products_;
   std::vector<Slot> slots_;
   int64_t steps_ = 0;
 };
@@ -141,7 +164,7 @@ absl::StatusOr<std::unique_ptr<Optimizer>> NewOptimizer(const OptimizerSpec& spe
                                                         absl::Span<Parameter> parameters,
                                                         Device* device, Ops* ops) {
   RETURN_IF_ERROR(CheckOptimizer(spec));
-  auto optimizer = std::make_unique<BufferedOptimizer>(spec, device, ops);
+  auto optimizer = std::make_unique<BufferedOptimizer>(spec, parameters, device, ops);
   for (const Parameter& parameter : parameters) {
     if (parameter.spec.trainable) RETURN_IF_ERROR(optimizer->Add(parameter));
   }

@@ -59,6 +59,7 @@ absl::Status CheckOptimizer(const OptimizerSpec& spec) {
 }
 
 UpdateRule RuleOf(const OptimizerSpec& spec, const ParameterSpec& parameter) {
+  if (parameter.orthonormal) return UpdateRule::kStiefel;
   switch (spec.kind) {
     case OptimizerKind::kSgd:
       return UpdateRule::kSgd;
@@ -78,6 +79,7 @@ std::vector<const char*> BufferNames(const OptimizerSpec& spec, const ParameterS
     case UpdateRule::kAdamW:
       return {"exp_avg", "exp_avg_sq"};
     case UpdateRule::kMuon:
+    case UpdateRule::kStiefel:
       return {"momentum_buffer"};
   }
   return {};

@@ -77,7 +77,12 @@ OptimizerSpec DefaultOptimizer(OptimizerKind kind);
 absl::Status CheckOptimizer(const OptimizerSpec& spec);
 
 // How a parameter is updated.
-enum class UpdateRule : uint8_t { kSgd, kAdamW, kMuon };
+enum class UpdateRule : uint8_t {
+  kSgd,
+  kAdamW,
+  kMuon,
+  kStiefel,  // ParameterSpec::orthonormal, whatever the optimizer (nn/stiefel.h)
+};
 UpdateRule RuleOf(const OptimizerSpec& spec, const ParameterSpec& parameter);
 
 // What the optimizer remembers of a parameter, by PyTorch's names: tensors of its shape.

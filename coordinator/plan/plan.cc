@@ -13,6 +13,7 @@
 #include "config/specs.h"
 #include "coordinator/plan/break_even.h"
 #include "coordinator/plan/warnings.h"
+#include "models/bottleneck.h"
 #include "models/cost.h"
 #include "models/tied_weight.h"
 #include "schedule/simulator.h"
@@ -219,6 +220,19 @@ class Planner {
         WireBytes(header, /*payload_bytes=*/0, /*run=*/1, /*generation=*/1));
   }
 
+  // What the gradient of a learned basis takes there.
+  int64_t BasisBytes(int cut, bool gradient) const {
+    const std::optional<LearnedBasis> basis =
+        LearnedBasisAt(partition_.model, partition_.cuts[cut]);
+    if (!basis) return 0;
+    MessageHeader header = HeaderOf({cut, gradient, /*microbatch=*/0}, Coding(), basis->shape);
+    header.key.phase = PHASE_BASIS;
+    header.dtype = DType::kF32;
+    header.sample_digest = 0;
+    const auto payload = static_cast<uint64_t>(basis->shape.elements()) * sizeof(float);
+    return static_cast<int64_t>(WireBytes(header, payload, /*run=*/1, /*generation=*/1));
+  }
+
   absl::StatusOr<MessageCost> Message(const MessageSlot& slot, const Coding& coding) const {
     const Shape shape = ShapeOf(slot);
     const DType type = TypeOf(slot);
@@ -256,6 +270,7 @@ class Planner {
       codec_seconds += 2 * message.codec_seconds;
     }
     if (plan_.clip_norm > 0 && cut != tied_cut()) direction.wire_bytes += SumBytes(cut, gradient);
+    if (cut != tied_cut()) direction.wire_bytes += BasisBytes(cut, gradient);
     direction.break_even_bits_per_second =
         BreakEvenBitsPerSecond(static_cast<double>(direction.raw_bytes),
                                static_cast<double>(direction.wire_bytes), codec_seconds);
@@ -304,7 +319,8 @@ class Planner {
   }
 
   // What a step takes between its last backward pass and its update: both gradients of a tied
-  // weight cross at once, and then the sum of squares passes all stages and comes back.
+  // weight cross at once, then those of learned bases, at all cuts together, and then the sum of
+  // squares passes all stages and comes back.
   absl::StatusOr<double> SecondsBehindPasses(const LinkRate& link,
                                              const CodingOf& coding_of) const {
     const auto transfer = [&link](int64_t bytes) {
@@ -321,9 +337,15 @@ class Planner {
       tied_seconds =
           std::max(tied_seconds, 2 * message.codec_seconds + transfer(message.wire_bytes));
     }
-    if (plan_.clip_norm == 0) return tied_seconds;
+    int64_t basis_bytes = 0;
+    for (int cut = 0; cut < tied_cut(); ++cut) {
+      if (plan_.boundaries[cut].in_memory) continue;
+      basis_bytes = std::max(basis_bytes, BasisBytes(cut, /*gradient=*/false));
+    }
+    const double shared_seconds = tied_seconds + (basis_bytes > 0 ? transfer(basis_bytes) : 0);
+    if (plan_.clip_norm == 0) return shared_seconds;
     const double hops = 2.0 * (num_stages() - 1);
-    return tied_seconds + hops * transfer(SumBytes(/*cut=*/0, /*gradient=*/false));
+    return shared_seconds + hops * transfer(SumBytes(/*cut=*/0, /*gradient=*/false));
   }
 
   absl::Status AddStep(double bits_per_second) {

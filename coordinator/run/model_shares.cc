@@ -32,6 +32,11 @@ std::string ShapeText(const std::vector<int64_t>& shape) {
 
 bool IsAny(const ParameterSpec&) { return true; }
 
+// The cut whose bottleneck has the parameter in files; empty for one of the model itself.
+std::string CutOf(const ParameterSpec& parameter) {
+  return CutOfBottleneck(parameter.tied_to.empty() ? parameter.name : parameter.tied_to);
+}
+
 // Without the bottlenecks of the cuts in `fresh`.
 Wanted WantedBy(const Partition& partition,
                 const std::function<bool(const ParameterSpec&)>& is_wanted,
@@ -50,7 +55,7 @@ Wanted WantedBy(const Partition& partition,
     for (int i = first_block; i < end_block; ++i) {
       for (const ParameterSpec& parameter : Parameters(partition.model.blocks[i])) {
         if (!is_wanted(parameter)) continue;
-        const std::string cut = CutOfBottleneck(parameter.name);
+        const std::string cut = CutOf(parameter);
         if (std::find(fresh.begin(), fresh.end(), cut) != fresh.end()) {
           kept.push_back(parameter.name);
           continue;
@@ -122,7 +127,7 @@ std::vector<std::string> CutsWithoutTensors(const Partition& partition, const Mo
   std::set<std::string> wanted, there;
   for (const BlockSpec& block : partition.model.blocks) {
     for (const ParameterSpec& parameter : Parameters(block)) {
-      wanted.insert(CutOfBottleneck(parameter.name));
+      wanted.insert(CutOf(parameter));
     }
   }
   for (const auto& [name, entry] : folder.tensors()) there.insert(CutOfBottleneck(name));

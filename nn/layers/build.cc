@@ -10,6 +10,7 @@
 #include "nn/layers/layer_norm.h"
 #include "nn/layers/residual.h"
 #include "nn/layers/simple.h"
+#include "nn/layers/subspace.h"
 #include "nn/layers/weighted.h"
 
 namespace thinwire {
@@ -81,6 +82,11 @@ struct Builder {
         return NewAttentionLayer(spec, context);
       case LayerKind::kDropout:
         return NewDropoutLayer(spec, context);
+      case LayerKind::kProject:
+      case LayerKind::kExpand:
+        return NewBasisLayer(spec, parameters, context);
+      case LayerKind::kAnchor:
+        return NewAnchorLayer(spec, parameters, context);
     }
     return absl::InvalidArgumentError("unknown layer kind");
   }
