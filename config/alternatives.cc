@@ -125,7 +125,7 @@ const Choice& ChoiceOf(const google::protobuf::Message& message) {
         {"warmup_steps"},
         FromKinds(AllLrSchedules(), DefaultLrSchedule)}},
       {"OptimizerConfig",
-       {"name", Name(OptimizerSpec().kind), {"lr"}, FromKinds<OptimizerSpec>(AllOptimizers())}},
+       {"name", Name(OptimizerSpec().kind), {"lr"}, FromKinds(AllOptimizers(), DefaultOptimizer)}},
       {"DataConfig", DataSets()},
       {"ModelConfig", Models()},
       {"LayerConfig", Layers()},

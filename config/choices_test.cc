@@ -80,7 +80,7 @@ TEST(ResolveChoiceTest, RefusesUnknownAndMissingChoices) {
             "here.codec: unknown codec \"topkk\"; did you mean topk? Known: none, fp16, bf16, "
             "fp8, uniform, ecsq, topk, randomk, threshold, blockwise8, low_rank, plugin");
   EXPECT_EQ(Resolved<OptimizerConfig>("{name: adam}"),
-            "here.name: unknown name \"adam\"; did you mean adamw? Known: sgd, adamw");
+            "here.name: unknown name \"adam\"; did you mean adamw? Known: sgd, adamw, muon");
   EXPECT_EQ(Resolved<ModelConfig>("{}"),
             "here.name: is required; known: resnet8, resnet18, resnet20, resnet34, gpt2, "
             "gpt2-medium, gpt2-large, gpt2-xl, llama, custom");

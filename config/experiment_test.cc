@@ -245,7 +245,7 @@ std::vector<std::string> FilesIn(const std::string& folder) {
 
 // The seeds of the fuzz test, among them the examples of docs/experiment_file.md.
 TEST(CorpusTest, EveryFileLoads) {
-  EXPECT_THAT(FilesIn("config/corpus"), SizeIs(5));
+  EXPECT_THAT(FilesIn("config/corpus"), SizeIs(6));
   for (const std::string& file : FilesIn("config/corpus")) {
     EXPECT_TRUE(LoadExperiment(file, {}).ok()) << LoadExperiment(file, {}).status();
   }

@@ -189,7 +189,11 @@ TEST(ResolveTest, EveryValueOutOfRangeIsRefusedByNameAndValue) {
       {"optimizer.weight_decay=-1", "optimizer.weight_decay: -1, want a finite number, at least 0"},
       {"optimizer.nesterov=true", "optimizer.momentum: 0, want more than 0 with nesterov"},
       {"optimizer.name=adam",
-       "optimizer.name: unknown name \"adam\"; did you mean adamw? Known: sgd, adamw"},
+       "optimizer.name: unknown name \"adam\"; did you mean adamw? Known: sgd, adamw, muon"},
+      {"optimizer={name: muon, lr: 0.02, adamw_lr: 0}",
+       "optimizer.adamw_lr: 0, want a finite number above 0"},
+      {"optimizer={name: adamw, lr: 1, adamw_lr: 1}",
+       "optimizer.adamw_lr: does not belong to name adamw"},
       {"optimizer.clip_norm=-1", "optimizer.clip_norm: -1, want a finite number, at least 0"},
       {"optimizer={name: adamw, lr: 1, momentum: 0.9}",
        "optimizer.momentum: does not belong to name adamw, which takes"},
@@ -282,6 +286,10 @@ TEST(ResolveTest, ABottleneckThatDoesNotFitIsRefused) {
       {"{width: 0}", "compression: cut layer1.0: linear bottleneck: width: 0, want 1 to 16"},
       {"{width: 17}", "compression: cut layer1.0: linear bottleneck: width: 17, want 1 to 16"},
       {"{kind: layer_norm, width: 1}", "layer_norm bottleneck: width: 1, want 2 to 16"},
+      {"{kind: residual, width: 4, hidden: 4000000}", "hidden: 4000000, want 1 to 1048576"},
+      {"{kind: learned_subspace, width: 4}", "the model takes no token ids, want a language model"},
+      {"{kind: subspace, width: 4, anchor_rank: 1}",
+       "compression.bottleneck.anchor_rank: does not belong to kind subspace"},
       {"{kind: maxout, group: 3}", "maxout bottleneck: group: 3, want a divisor of the cut's 16"},
   };
   for (const auto& [bottleneck, message] : cases) {
@@ -347,12 +355,12 @@ TEST(ResolveTest, ACustomModelsErrorsNameBlockAndLayer) {
   EXPECT_EQ(error_with_block("{layers: []}"), "model.blocks[0].name: is required");
   EXPECT_EQ(error_with_block("{name: auto}"),
             "model.blocks[0].name: \"auto\" has a meaning of its own in pipeline.cuts");
-  EXPECT_EQ(
-      error_with_block("{name: a, layers: [{kind: relu}, {kind: convv}]}"),
-      "model.blocks[0].layers[1].kind: unknown kind \"convv\"; did you mean conv? "
-      "Known: conv, batch_norm, layer_norm, relu, max_pool, maxout, global_avg_pool, flatten, "
-      "linear, residual, embedding, position_embedding, rms_norm, gelu, swiglu, attention, "
-      "dropout");
+  EXPECT_EQ(error_with_block("{name: a, layers: [{kind: relu}, {kind: convv}]}"),
+            "model.blocks[0].layers[1].kind: unknown kind \"convv\"; did you mean conv? "
+            "Known: conv, batch_norm, layer_norm, relu, max_pool, maxout, resize, global_avg_pool, "
+            "flatten, linear, residual, embedding, position_embedding, rms_norm, gelu, swiglu, "
+            "attention, "
+            "dropout");
   EXPECT_EQ(error_with_block("{name: a, layers: [{kind: conv, name: c, out: 1}]}"),
             "model.blocks[0].layers[0].kernel: is required with kind conv");
   EXPECT_EQ(error_with_block("{name: a, layers: [{kind: relu, kernel: 3}]}"),

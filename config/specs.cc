@@ -281,8 +281,10 @@ absl::StatusOr<AugmentKind> AugmentFrom(const Experiment& experiment) {
 
 absl::StatusOr<OptimizerSpec> OptimizerFrom(const Experiment& experiment) {
   const OptimizerConfig& config = experiment.optimizer();
-  OptimizerSpec spec;
-  RETURN_IF_ERROR(FromName(config.name(), &spec.kind));
+  OptimizerKind kind;
+  RETURN_IF_ERROR(FromName(config.name(), &kind));
+  OptimizerSpec spec = DefaultOptimizer(kind);
+  spec.lr = config.lr();
   absl::Status status = ReadParameters(config, &spec);
   status.Update(CheckOptimizer(spec));
   if (status.ok()) return spec;

@@ -233,6 +233,18 @@ TEST(SpecsTest, DataOptimizerAndRateFollowTheFile) {
   EXPECT_EQ(rate->warmup_steps, 3);
 }
 
+TEST(SpecsTest, MuonHasItsAuthorsDefaultsAndTwoRates) {
+  const auto muon = OptimizerFrom(With({"optimizer={name: muon, lr: 0.02, weight_decay: 0}"}));
+  ASSERT_TRUE(muon.ok()) << muon.status();
+  EXPECT_EQ(muon->kind, OptimizerKind::kMuon);
+  EXPECT_EQ(muon->lr, 0.02);
+  EXPECT_EQ(muon->adamw_lr, 0.0003);
+  EXPECT_EQ(muon->momentum, 0.95);
+  EXPECT_TRUE(muon->nesterov);
+  EXPECT_EQ(muon->beta2, 0.95);
+  EXPECT_EQ(muon->epsilon, 1e-10);
+}
+
 TEST(SpecsTest, EveryNameThatAFileMayUseHasASpec) {
   for (const char* name : {"constant", "cosine", "linear"}) {
     EXPECT_TRUE(LrScheduleFrom(With({"lr_schedule={name: " + std::string(name) + "}"})).ok());

@@ -15,6 +15,7 @@ what is trained:
   paper2/narrow         the operators of arXiv 2301.02654 at equal bytes, width 16, 5 epochs
   language/shakespeare  a small GPT-2 on Tiny Shakespeare, 2000 steps
   language/fine_tune    the same from a WikiText-2 checkpoint and from scratch, 1000 steps
+  language/subspaces    the same by Muon, through learned layers and ecsq at equal bytes, 1000 steps
 
   --seeds "1 2 3"       seeds, all configurations of one before the next (default: "1 2 3")
   --only REGEX          configurations whose name matches as a whole (default: all)

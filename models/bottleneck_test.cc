@@ -4,12 +4,14 @@
 #include <gtest/gtest.h>
 
 #include "models/cost.h"
+#include "models/tied_weight.h"
 #include "models/zoo.h"
 
 namespace thinwire {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -100,6 +102,123 @@ TEST(BottleneckTest, MaxoutKeepsOneChannelOfAGroup) {
       ElementsAre("b0: bottleneck.b0.norm.weight [12]", "b0: bottleneck.b0.norm.bias [12]",
                   "b0: bottleneck.b0.code_norm.weight [3]", "b0: bottleneck.b0.code_norm.bias [3]",
                   "b1: bottleneck.b0.decode.weight [12, 3]"));
+}
+
+TEST(BottleneckTest, ResidualAddsABranchToTheFirstChannelsOnBothSides) {
+  BottleneckSpec spec = Of(BottleneckKind::kResidual, 3);
+  const Model model = With(OfRows(), "b0", spec);
+  EXPECT_THAT(BottleneckParameters(model),
+              ElementsAre("b0: bottleneck.b0.norm.weight [12]",
+                          "b0: bottleneck.b0.encode_in.weight [12, 12]",
+                          "b0: bottleneck.b0.encode.weight [3, 12]",
+                          "b1: bottleneck.b0.code_norm.weight [3]",
+                          "b1: bottleneck.b0.decode_in.weight [12, 3]",
+                          "b1: bottleneck.b0.decode.weight [12, 12]"));
+  const LayerSpec& encoder = model.blocks[0].layers.back();
+  EXPECT_EQ(encoder.kind, LayerKind::kResidual);
+  ASSERT_EQ(encoder.shortcut.size(), 1u);
+  EXPECT_EQ(encoder.shortcut[0].kind, LayerKind::kResize);
+  EXPECT_EQ(encoder.out, (Shape{1, 3}));
+  const LayerSpec& decoder = model.blocks[1].layers.front();
+  EXPECT_EQ(decoder.in, (Shape{1, 3}));
+  EXPECT_EQ(decoder.out, (Shape{1, 12}));
+  spec.hidden = 5;
+  EXPECT_THAT(BottleneckParameters(With(ResNet8(), "layer1", spec)),
+              Contains("layer1.0: bottleneck.layer1.encode_in.weight [5, 16, 1, 1]"));
+  spec.hidden = 1 << 30;
+  EXPECT_THAT(Refusal(OfRows(), "b0", spec), HasSubstr("hidden: 1073741824, want 1 to 1048576"));
+}
+
+Model Gpt2(bool tied) {
+  ModelOptions options = *OptionsOf("gpt2");
+  options.input = {1, 8};
+  options.classes = 11;
+  options.layers = 3;
+  options.heads = 2;
+  options.width = 12;
+  options.tied = tied;
+  return *NamedModel(options);
+}
+
+Model WithTwo(const Model& model, const BottleneckSpec& first, const BottleneckSpec& second) {
+  auto narrow = WithBottlenecks(model, *NamedCuts(model, {"h.0", "h.1"}), {first, second});
+  EXPECT_TRUE(narrow.ok()) << narrow.status();
+  return narrow.ok() ? *narrow : model;
+}
+
+TEST(BottleneckTest, ALearnedSubspaceHasABasisOnBothSidesAndATableForEachSegment) {
+  BottleneckSpec spec = Of(BottleneckKind::kLearnedSubspace, 3), other = spec;
+  const Model model = WithTwo(Gpt2(/*tied=*/true), spec, spec);
+  EXPECT_THAT(
+      BottleneckParameters(model),
+      ElementsAre(
+          "h.0: bottleneck.h.0.anchor.weight [11, 3]", "h.0: bottleneck.h.0.anchor.factor [3, 12]",
+          "h.0: bottleneck.h.0.encode.weight [3, 12]", "h.1: bottleneck.h.0.decode.weight [3, 12]",
+          "h.1: bottleneck.h.0.decode_anchor.weight [11, 3]",
+          "h.1: bottleneck.h.0.decode_anchor.factor [3, 12]",
+          "h.1: bottleneck.h.1.encode.weight [3, 12]", "h.2: bottleneck.h.1.decode.weight [3, 12]",
+          "h.2: bottleneck.h.1.decode_anchor.weight [11, 3]",
+          "h.2: bottleneck.h.1.decode_anchor.factor [3, 12]"));
+  const auto basis = LearnedBasisAt(model, (*NamedCuts(model, {"h.1"}))[0]);
+  ASSERT_TRUE(basis.has_value());
+  EXPECT_EQ(basis->name, "bottleneck.h.1.encode.weight");
+  EXPECT_EQ(basis->copy, "bottleneck.h.1.decode.weight");
+  EXPECT_EQ(basis->shape, (Shape{3, 12}));
+  ASSERT_TRUE(FindTiedWeight(model).has_value());
+  EXPECT_EQ(FindTiedWeight(model)->copy, "lm_head.weight");
+  other.anchor_rank = 5;  // then the table of the second segment does not serve both its cuts
+  EXPECT_THAT(BottleneckParameters(WithTwo(Gpt2(true), spec, other)),
+              Contains("h.1: bottleneck.h.1.anchor.weight [11, 5]"));
+  EXPECT_FALSE(FindTiedWeight(WithTwo(Gpt2(/*tied=*/false), spec, spec)).has_value());
+}
+
+TEST(BottleneckTest, ASubspaceKeepsWhatWritesToTheStreamInItsSpan) {
+  const BottleneckSpec spec = Of(BottleneckKind::kSubspace, 3);
+  const Model model = WithTwo(Gpt2(/*tied=*/false), spec, spec);
+  EXPECT_THAT(BottleneckParameters(model),
+              ElementsAre("embedding: bottleneck.h.0.anchor.weight [11, 12]",
+                          "h.0: bottleneck.h.0.encode.weight [3, 12]",
+                          "h.1: bottleneck.h.0.decode.weight [3, 12]",
+                          "h.1: bottleneck.h.0.decode_anchor.weight [11, 12]",
+                          "h.1: bottleneck.h.1.encode.weight [3, 12]",
+                          "h.2: bottleneck.h.1.decode.weight [3, 12]",
+                          "h.2: bottleneck.h.1.decode_anchor.weight [11, 12]"));
+  std::vector<std::string> kept;
+  for (const BlockSpec& block : model.blocks) {
+    for (const ParameterSpec& parameter : Parameters(block)) {
+      if (!parameter.within.empty()) kept.push_back(parameter.name + " < " + parameter.within);
+      const bool is_fixed = parameter.name.rfind("bottleneck.", 0) == 0;
+      EXPECT_EQ(parameter.trainable, !is_fixed) << parameter.name;
+    }
+  }
+  const std::string first = ".weight < bottleneck.h.0.encode.weight";
+  EXPECT_THAT(kept, Contains("transformer.wte" + first));
+  EXPECT_THAT(kept, Contains("transformer.wpe" + first));
+  EXPECT_THAT(kept, Contains("transformer.h.0.attn.c_proj" + first));
+  EXPECT_THAT(kept, Contains("transformer.h.1.mlp.c_proj.bias < bottleneck.h.1.encode.weight"));
+  EXPECT_EQ(kept.size(), 2u + 2 * 4);  // nothing behind the last cut
+  EXPECT_FALSE(LearnedBasisAt(model, (*NamedCuts(model, {"h.1"}))[0]).has_value());
+}
+
+TEST(BottleneckTest, SubspacesThatCannotBeAreRefused) {
+  const BottleneckSpec fixed = Of(BottleneckKind::kSubspace, 3);
+  const BottleneckSpec learned = Of(BottleneckKind::kLearnedSubspace, 3);
+  EXPECT_THAT(Refusal(OfRows(), "b0", learned), HasSubstr("takes no token ids"));
+  EXPECT_THAT(Refusal(Gpt2(true), "h.0", fixed), HasSubstr("want model.tied: false"));
+  const Model model = Gpt2(false);
+  const auto refusal = [&](const BottleneckSpec& second) {
+    const auto narrow = WithBottlenecks(model, *NamedCuts(model, {"h.0", "h.1"}), {fixed, second});
+    return std::string(narrow.status().message());
+  };
+  EXPECT_THAT(refusal(learned), HasSubstr("cut h.1: learned_subspace bottleneck of width 3, want "
+                                          "subspace at all cuts or none"));
+  EXPECT_THAT(refusal(Of(BottleneckKind::kSubspace, 4)), HasSubstr("width 4, want"));
+  ModelOptions options = *OptionsOf("llama");
+  options.input = {1, 8};
+  options.layers = 2;
+  options.dropout = 0.1;
+  EXPECT_THAT(Refusal(*NamedModel(options), "layers.0", fixed),
+              HasSubstr("block embedding: subspace bottleneck behind a layer dropout"));
 }
 
 TEST(BottleneckTest, BothMapsStartXavierUniform) {

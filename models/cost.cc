@@ -26,14 +26,18 @@ bool KeepsInput(const LayerSpec& layer) {
     case LayerKind::kSwiglu:
     case LayerKind::kAttention:
     case LayerKind::kEmbedding:
+    case LayerKind::kProject:
+    case LayerKind::kExpand:
       return true;
     case LayerKind::kResidual:
       return first_keeps(layer.body) || first_keeps(layer.shortcut);
     case LayerKind::kReLU:
     case LayerKind::kGlobalAvgPool:
     case LayerKind::kFlatten:
+    case LayerKind::kResize:
     case LayerKind::kPositionEmbedding:
     case LayerKind::kDropout:
+    case LayerKind::kAnchor:
       break;
   }
   return false;
@@ -85,9 +89,13 @@ SegmentCost CostOf(const Model& model, const BlockRange& range, Recompute recomp
   for (int i = range.first; i < range.last; ++i) {
     const BlockSpec& block = model.blocks[i];
     for (const ParameterSpec& parameter : Parameters(block)) {
-      if (!parameter.trainable) continue;
-      (parameter.tied_to.empty() ? cost.parameters : cost.copied_parameters) +=
-          parameter.shape.elements();
+      if (!parameter.trainable) {
+        cost.fixed_parameters += parameter.shape.elements();
+        continue;
+      }
+      const int64_t elements = parameter.shape.elements();
+      (parameter.tied_to.empty() ? cost.parameters : cost.copied_parameters) += elements;
+      if (parameter.hidden) cost.hidden_parameters += elements;
     }
     cost.forward_flops += ForwardFlops(block);
     AddActivations(block, recompute, &input_counted, &cost);
@@ -123,7 +131,11 @@ std::vector<SegmentCost> SegmentCosts(const Model& model, const std::vector<Cut>
 int64_t TrainingBytes(const SegmentCost& cost, const TrainingMemory& memory) {
   constexpr int64_t kFloatBytes = 4;
   const int64_t copies = 2 + memory.optimizer_buffers;  // value, gradient
-  return kFloatBytes * copies * (cost.parameters + cost.copied_parameters) +
+  const int64_t numbers =
+      copies * (cost.parameters + cost.copied_parameters) +
+      (memory.hidden_buffers - memory.optimizer_buffers) * cost.hidden_parameters +
+      cost.fixed_parameters;
+  return kFloatBytes * numbers +
          memory.element_bytes * (memory.samples_in_flight * cost.kept_elements +
                                  memory.microbatch_samples * cost.recomputed_elements);
 }

@@ -14,7 +14,9 @@ namespace thinwire {
 
 struct SegmentCost {
   int64_t parameters = 0;         // trainable elements, without copies of others
+  int64_t hidden_parameters = 0;  // of these: ParameterSpec::hidden
   int64_t copied_parameters = 0;  // elements of such copies (ParameterSpec::tied_to)
+  int64_t fixed_parameters = 0;   // of what is not trained, copies too: no gradient, no buffers
   double forward_flops = 0;       // one sample; backward is twice that
   // The share of it that Recompute::kBlocks does a second time, in the backward pass.
   double recomputed_flops = 0;
@@ -52,8 +54,10 @@ std::vector<SegmentCost> SegmentCosts(const Model& model, const std::vector<Cut>
 struct TrainingMemory {
   int64_t samples_in_flight = 1;  // MaxInFlight times the samples of a microbatch
   int64_t microbatch_samples = 1;
-  int element_bytes = 4;      // of an activation
-  int optimizer_buffers = 1;  // fp32, per parameter: SGD with momentum 1, AdamW 2
+  int element_bytes = 4;  // of an activation
+  // fp32 numbers that the optimizer remembers of an element, and of one that is hidden: SGD with
+  // momentum 1 and 1, AdamW 2 and 2, Muon 2 and 1.
+  int optimizer_buffers = 1, hidden_buffers = 1;
 };
 
 // Bytes of fp32 parameters, gradients and optimizer buffers and of what is kept for backward.

@@ -114,7 +114,7 @@ TEST(TrainingBytesTest, CountsParametersGradientsOptimizerAndActivationsInFlight
   memory.samples_in_flight = 100;
   memory.microbatch_samples = 10;
   memory.element_bytes = 2;
-  memory.optimizer_buffers = 2;
+  memory.optimizer_buffers = memory.hidden_buffers = 2;
   EXPECT_EQ(TrainingBytes(cost, memory), 10 * 4 * (1 + 1 + 2) + 100 * 7 * 2);
   cost.recomputed_elements = 3;
   EXPECT_EQ(TrainingBytes(cost, memory), 10 * 4 * (1 + 1 + 2) + (100 * 7 + 10 * 3) * 2);

@@ -16,6 +16,7 @@ constexpr Named<LayerKind> kLayerNames[] = {{LayerKind::kConv2d, "conv"},
                                             {LayerKind::kReLU, "relu"},
                                             {LayerKind::kMaxPool, "max_pool"},
                                             {LayerKind::kMaxout, "maxout"},
+                                            {LayerKind::kResize, "resize"},
                                             {LayerKind::kGlobalAvgPool, "global_avg_pool"},
                                             {LayerKind::kFlatten, "flatten"},
                                             {LayerKind::kLinear, "linear"},
@@ -28,6 +29,11 @@ constexpr Named<LayerKind> kLayerNames[] = {{LayerKind::kConv2d, "conv"},
                                             {LayerKind::kAttention, "attention"},
                                             {LayerKind::kDropout, "dropout"}};
 
+// Layers that nobody writes.
+constexpr Named<LayerKind> kInternalNames[] = {{LayerKind::kProject, "project"},
+                                               {LayerKind::kExpand, "expand"},
+                                               {LayerKind::kAnchor, "anchor"}};
+
 constexpr Named<GeluForm> kGeluNames[] = {{GeluForm::kTanh, "tanh"}, {GeluForm::kExact, "exact"}};
 
 // Deviation of the weights of GPT-2's embeddings (Radford et al., 2019).
@@ -39,6 +45,8 @@ std::vector<FilePart> PartsNamed(const std::vector<FilePart>& layers, const char
   return parts;
 }
 
+std::string WeightOf(const std::string& layer) { return layer.empty() ? "" : layer + ".weight"; }
+
 // The weight, of `shape`, and the bias of a convolution or linear layer; the bias starts as
 // PyTorch's unless the layer has a deviation.
 std::vector<ParameterSpec> WeightAndBias(const LayerSpec& layer, Shape shape) {
@@ -49,20 +57,52 @@ std::vector<ParameterSpec> WeightAndBias(const LayerSpec& layer, Shape shape) {
   weight.deviation = layer.deviation;
   if (!layer.tied_to.empty()) weight.tied_to = layer.tied_to + ".weight";
   weight.transposed = layer.transposed;
+  weight.hidden = !layer.is_end && layer.tied_to.empty();
   weight.parts = PartsNamed(layer.parts, ".weight");
+  weight.within = WeightOf(layer.within);
   std::vector<ParameterSpec> parameters = {std::move(weight)};
   if (layer.bias) {
     ParameterSpec bias = {layer.name + ".bias", Shape{layer.out_features},
                           is_normal ? Init::kZeros : Init::kUniformFanIn, fan_in};
     bias.parts = PartsNamed(layer.parts, ".bias");
+    bias.within = WeightOf(layer.within);
     parameters.push_back(std::move(bias));
   }
   return parameters;
 }
 
+std::vector<ParameterSpec> BasisParameters(const LayerSpec& layer) {
+  const bool projects = layer.kind == LayerKind::kProject;
+  ParameterSpec basis = {layer.name + ".weight",
+                         projects ? Shape{layer.out_features, layer.in_features}
+                                  : Shape{layer.in_features, layer.out_features},
+                         Init::kOrthonormal};
+  basis.trainable = layer.trained;
+  basis.tied_to = WeightOf(layer.copies);
+  basis.hidden = basis.orthonormal = true;
+  basis.rate = layer.rate;
+  return {std::move(basis)};
+}
+
+std::vector<ParameterSpec> AnchorParameters(const LayerSpec& layer) {
+  if (!layer.shares.empty()) return {};
+  ParameterSpec table = {layer.name + ".weight",
+                         {layer.vocabulary, layer.trained ? layer.rank : layer.in_features},
+                         layer.trained ? Init::kZeros : Init::kNormal};
+  table.deviation = layer.deviation;
+  table.trainable = layer.trained;
+  table.tied_to = WeightOf(layer.copies);
+  if (!layer.trained) return {std::move(table)};
+  ParameterSpec factor = {
+      layer.name + ".factor", {layer.rank, layer.in_features}, Init::kOrthonormal};
+  factor.trainable = false;
+  return {std::move(table), std::move(factor)};
+}
+
 std::vector<ParameterSpec> TableParameters(const LayerSpec& layer, int64_t rows) {
   ParameterSpec table = {layer.name + ".weight", Shape{rows, layer.out_features}, Init::kNormal};
   table.deviation = layer.deviation;
+  table.within = WeightOf(layer.within);
   return {std::move(table)};
 }
 
@@ -101,10 +141,23 @@ double AttentionFlops(const LayerSpec& layer) {
 double FlopsOfAll(const std::vector<LayerSpec>& layers) {
   double flops = 0;
   for (const LayerSpec& layer : layers) {
-    if (layer.kind == LayerKind::kAttention) flops += AttentionFlops(layer);
-    if (layer.kind == LayerKind::kConv2d || layer.kind == LayerKind::kLinear) {
-      const double taps = layer.kind == LayerKind::kConv2d ? layer.kernel * layer.kernel : 1;
-      flops += 2.0 * layer.out.elements() * layer.in_features * taps;
+    switch (layer.kind) {
+      case LayerKind::kAttention:
+        flops += AttentionFlops(layer);
+        break;
+      case LayerKind::kConv2d:
+      case LayerKind::kLinear:
+      case LayerKind::kProject:
+      case LayerKind::kExpand: {
+        const double taps = layer.kind == LayerKind::kConv2d ? layer.kernel * layer.kernel : 1;
+        flops += 2.0 * layer.out.elements() * layer.in_features * taps;
+        break;
+      }
+      case LayerKind::kAnchor:
+        if (layer.trained) flops += 2.0 * layer.out.elements() * layer.rank;
+        break;
+      default:
+        break;
     }
     flops += FlopsOfAll(layer.body) + FlopsOfAll(layer.shortcut);
   }
@@ -113,7 +166,11 @@ double FlopsOfAll(const std::vector<LayerSpec>& layers) {
 
 }  // namespace
 
-const char* Name(LayerKind kind) { return NameIn(kLayerNames, kind); }
+const char* Name(LayerKind kind) {
+  const bool is_internal =
+      kind == LayerKind::kProject || kind == LayerKind::kExpand || kind == LayerKind::kAnchor;
+  return is_internal ? NameIn(kInternalNames, kind) : NameIn(kLayerNames, kind);
+}
 
 absl::Status FromName(const std::string& name, LayerKind* to) {
   return FindName("layer", name, kLayerNames, to);
@@ -138,12 +195,16 @@ bool HasName(LayerKind kind) {
     case LayerKind::kPositionEmbedding:
     case LayerKind::kAttention:
     case LayerKind::kDropout:
+    case LayerKind::kProject:
+    case LayerKind::kExpand:
+    case LayerKind::kAnchor:
       return true;
     case LayerKind::kReLU:
     case LayerKind::kMaxPool:
     case LayerKind::kGlobalAvgPool:
     case LayerKind::kFlatten:
     case LayerKind::kMaxout:
+    case LayerKind::kResize:
     case LayerKind::kResidual:
     case LayerKind::kGelu:
     case LayerKind::kSwiglu:
@@ -156,6 +217,11 @@ bool IsRandom(const std::vector<LayerSpec>& layers) {
   return std::any_of(layers.begin(), layers.end(), [](const LayerSpec& layer) {
     return layer.dropout > 0 || IsRandom(layer.body) || IsRandom(layer.shortcut);
   });
+}
+
+bool ReadsIds(const std::vector<LayerSpec>& layers) {
+  return std::any_of(layers.begin(), layers.end(),
+                     [](const LayerSpec& layer) { return layer.kind == LayerKind::kAnchor; });
 }
 
 int64_t HeadSize(const LayerSpec& attention) {
@@ -196,11 +262,17 @@ std::vector<ParameterSpec> Parameters(const LayerSpec& layer) {
       return TableParameters(layer, layer.vocabulary);
     case LayerKind::kPositionEmbedding:
       return TableParameters(layer, layer.context);
+    case LayerKind::kProject:
+    case LayerKind::kExpand:
+      return BasisParameters(layer);
+    case LayerKind::kAnchor:
+      return AnchorParameters(layer);
     case LayerKind::kReLU:
     case LayerKind::kMaxPool:
     case LayerKind::kGlobalAvgPool:
     case LayerKind::kFlatten:
     case LayerKind::kMaxout:
+    case LayerKind::kResize:
     case LayerKind::kGelu:
     case LayerKind::kSwiglu:
     case LayerKind::kAttention:

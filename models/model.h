@@ -22,6 +22,7 @@ enum class LayerKind {
   kLinear,         // y = x W^T + b over the last axis, of any rank from 2
   kLayerNorm,      // over the last axis of each row; eps 1e-5
   kMaxout,         // the greatest of each `group` neighbours of the last axis
+  kResize,         // the first features of the last axis, or zeros behind them: `out_features`
   kResidual,       // y = body(x) + shortcut(x); an empty shortcut is the identity
 
   // Of sequences. Only the first layer of a model takes token ids.
@@ -32,6 +33,11 @@ enum class LayerKind {
   kSwiglu,             // [..., 2 f] -> [..., f]: silu(first half) * second half (Shazeer, 2020)
   kAttention,  // causal, [batch, positions, (heads + 2 kv_heads) head_size] -> heads of them
   kDropout,    // in training only
+
+  // Of bottlenecks (models/bottleneck.h); nobody writes them into a model. W has orthonormal rows.
+  kProject,  // y = x W^T   W: [out, in]
+  kExpand,   // y = x W     W: [in, out], the one of the kProject layer named by `shares`
+  kAnchor,   // adds to each position a row that belongs to its token id, or takes it off
 };
 
 // x Phi(x) itself, or its approximation by a hyperbolic tangent, which GPT-2 uses.
@@ -46,13 +52,13 @@ struct FilePart {
 // What one parameter or buffer of a layer is called and how it starts.
 struct ParameterSpec {
   // Uniform in +-1/sqrt(fan_in), or in +-sqrt(6 / (fan_in + fan_out)) (Glorot & Bengio, 2010), or
-  // normal with mean 0 and `deviation`.
-  enum class Init { kUniformFanIn, kXavierUniform, kZeros, kOnes, kNormal };
+  // normal with mean 0 and `deviation`, or that with its rows made orthonormal one after the other.
+  enum class Init { kUniformFanIn, kXavierUniform, kZeros, kOnes, kNormal, kOrthonormal };
   std::string name;  // PyTorch's: "layer1.0.conv1.weight"
   Shape shape;       // PyTorch's layout: convolutions OIHW, linear [out, in]
   Init init = Init::kZeros;
   int64_t fan_in = 0;
-  bool trainable = true;  // false: running statistics
+  bool trainable = true;  // false: running statistics, and what stays as it starts
   int64_t fan_out = 0;
   double deviation = 0;  // kNormal
   // The parameter that this one is a copy of, elsewhere in the model: both start equal and take
@@ -61,6 +67,15 @@ struct ParameterSpec {
   // How it stands in files: [in, out], as GPT-2's; and as these tensors below one another, if any.
   bool transposed = false;
   std::vector<FilePart> parts = {};
+  // The weight of a convolution or linear layer that is not at an end of the model.
+  bool hidden = false;
+  // Its rows are orthonormal and stay so: it is trained on the Stiefel manifold, with the
+  // optimizer's rate times `rate`.
+  bool orthonormal = false;
+  double rate = 1;
+  // The parameter of the same segment, [k, features] with orthonormal rows, in whose span this one
+  // stays: the columns of a linear layer's weight, the rows of anything else. Empty: none.
+  std::string within = {};
 };
 
 struct LayerSpec {
@@ -81,8 +96,22 @@ struct LayerSpec {
   // Of the normal distribution with which a weight of kLinear, kEmbedding or kPositionEmbedding
   // starts; a bias starts at zero then. 0, kLinear only: as `init` says.
   double deviation = 0;
-  std::string tied_to;          // kLinear: the layer, an embedding, whose weight this one copies
-  bool transposed = false;      // kLinear: ParameterSpec's
+  // Of the layers with a matrix or a table the model's first or last: filled in when it is built.
+  bool is_end = false;
+  // kProject: the layer whose weight this one copies; kExpand: likewise. kAnchor: the one of this
+  // segment whose table it uses; without, the one whose fixed table it copies. Empty: none.
+  std::string shares, copies;
+  bool trained = false;  // kProject, kExpand, kAnchor: else fixed as it starts
+  double rate = 1;       // kProject, kExpand: ParameterSpec's
+  // kAnchor, trained: [vocabulary, rank] times a fixed [rank, features] with orthonormal rows; else
+  // the table is [vocabulary, features].
+  int64_t rank = 0;
+  bool subtracts = false;  // kAnchor
+  // kAnchor, fixed and subtracting from a code: the kProject layer before it.
+  std::string through;
+  std::string within;       // kLinear, kEmbedding, kPositionEmbedding: the layer of ParameterSpec's
+  std::string tied_to;      // kLinear: the layer, an embedding, whose weight this one copies
+  bool transposed = false;  // kLinear: ParameterSpec's
   std::vector<FilePart> parts;  // kLinear: of its output features, in this order
   double epsilon = 1e-5;        // kLayerNorm, kRmsNorm: added to the variance or the mean square
   GeluForm gelu = GeluForm::kTanh;
@@ -133,6 +162,9 @@ bool HasName(LayerKind kind);
 
 // Whether training draws random numbers in one of these layers.
 bool IsRandom(const std::vector<LayerSpec>& layers);
+
+// Whether one of these layers wants the samples' token ids, wherever in the model it is.
+bool ReadsIds(const std::vector<LayerSpec>& layers);
 
 // The size of a head that kAttention's input gives: of queries, keys and values alike.
 int64_t HeadSize(const LayerSpec& attention);
@@ -191,6 +223,9 @@ void VisitParameters(Spec& layer, Visit&& visit) {
       visit("stride", layer.stride, Presence::kOptional);
       visit("padding", layer.padding, Presence::kWritten);
       break;
+    case LayerKind::kResize:
+      visit("out", layer.out_features, Presence::kRequired);
+      break;
     case LayerKind::kMaxout:
       visit("group", layer.group, Presence::kRequired);
       break;
@@ -203,6 +238,9 @@ void VisitParameters(Spec& layer, Visit&& visit) {
     case LayerKind::kGlobalAvgPool:
     case LayerKind::kFlatten:
     case LayerKind::kSwiglu:
+    case LayerKind::kProject:
+    case LayerKind::kExpand:
+    case LayerKind::kAnchor:
       break;
   }
 }

@@ -85,6 +85,32 @@ absl::StatusOr<Shape> LinearShape(LayerSpec* layer) {
   return WithLast(layer->in, layer->out_features);
 }
 
+absl::StatusOr<Shape> ResizeShape(const LayerSpec& layer) {
+  RETURN_IF_ERROR(CheckRange(layer, "out_features", layer.out_features, 1, kMaxFeatures));
+  return WithLast(layer.in, layer.out_features);
+}
+
+// Rows of code on one side, of features on the other: those cannot be fewer.
+absl::StatusOr<Shape> BasisShape(LayerSpec* layer) {
+  RETURN_IF_ERROR(FillInFeatures(layer));
+  const bool projects = layer->kind == LayerKind::kProject;
+  const int64_t low = projects ? 1 : layer->in_features;
+  const int64_t high = projects ? layer->in_features : kMaxFeatures;
+  RETURN_IF_ERROR(CheckRange(*layer, "out_features", layer->out_features, low, high));
+  return WithLast(layer->in, layer->out_features);
+}
+
+absl::StatusOr<Shape> AnchorShape(LayerSpec* layer) {
+  RETURN_IF_ERROR(CheckRank(*layer, 3, "[1, positions, features]"));
+  RETURN_IF_ERROR(FillInFeatures(layer));
+  layer->out_features = layer->in_features;
+  RETURN_IF_ERROR(CheckRange(*layer, "vocabulary", layer->vocabulary, 1, kMaxFeatures));
+  if (layer->trained) {
+    RETURN_IF_ERROR(CheckRange(*layer, "rank", layer->rank, 1, layer->in_features));
+  }
+  return layer->in;
+}
+
 absl::StatusOr<Shape> MaxoutShape(const LayerSpec& layer) {
   const int64_t features = layer.in[layer.in.rank() - 1];
   RETURN_IF_ERROR(CheckRange(layer, "group", layer.group, 1, features));
@@ -209,6 +235,13 @@ absl::StatusOr<Shape> LayerShape(LayerSpec* layer, bool starts_model) {
       return LinearShape(layer);
     case LayerKind::kMaxout:
       return MaxoutShape(*layer);
+    case LayerKind::kResize:
+      return ResizeShape(*layer);
+    case LayerKind::kProject:
+    case LayerKind::kExpand:
+      return BasisShape(layer);
+    case LayerKind::kAnchor:
+      return AnchorShape(layer);
     case LayerKind::kResidual:
       return ResidualShape(layer);
   }

@@ -4,7 +4,9 @@ namespace thinwire {
 
 std::optional<TiedWeight> FindTiedWeight(const Model& model) {
   for (const ParameterSpec& copy : Parameters(model.blocks.back())) {
-    if (!copy.tied_to.empty()) return TiedWeight{copy.tied_to, copy.name, copy.shape};
+    const bool is_of_bottleneck = copy.orthonormal || !copy.trainable;
+    if (!copy.tied_to.empty() && !is_of_bottleneck)
+      return TiedWeight{copy.tied_to, copy.name, copy.shape};
   }
   return std::nullopt;
 }

@@ -94,6 +94,30 @@ absl::Status TieLayers(const Model& model, bool is_last_block, std::vector<Layer
   return absl::OkStatus();
 }
 
+void FindWeighted(std::vector<LayerSpec>* layers, std::vector<LayerSpec*>* weighted) {
+  for (LayerSpec& layer : *layers) {
+    switch (layer.kind) {
+      case LayerKind::kConv2d:
+      case LayerKind::kLinear:
+      case LayerKind::kEmbedding:
+        weighted->push_back(&layer);
+        break;
+      default:
+        break;
+    }
+    FindWeighted(&layer.body, weighted);
+    FindWeighted(&layer.shortcut, weighted);
+  }
+}
+
+// What takes the model's input, and what makes its logits.
+void MarkEnds(Model* model) {
+  std::vector<LayerSpec*> weighted;
+  for (BlockSpec& block : model->blocks) FindWeighted(&block.layers, &weighted);
+  if (weighted.empty()) return;
+  weighted.front()->is_end = weighted.back()->is_end = true;
+}
+
 absl::Status CheckEnd(const Model& model) {
   const Shape want =
       model.tokens ? Shape{1, model.positions, model.classes} : Shape{1, model.classes};
@@ -155,6 +179,7 @@ absl::StatusOr<Model> CustomModel(std::string name, std::vector<BlockSpec> block
     RETURN_IF_ERROR(TieLayers(model, is_last, &block.layers, &tied));
   }
   RETURN_IF_ERROR(CheckEnd(model));
+  MarkEnds(&model);
   return model;
 }
 

@@ -263,6 +263,16 @@ struct AdamWUpdate {
   float gradient_scale = 1;
 };
 
+// sum[i] = alpha a[i] + beta b[i], every operation rounded on its own. Memory may be the same.
+struct Combination {
+  float alpha = 1;
+  const float* a = nullptr;
+  float beta = 0;
+  const float* b = nullptr;  // null: none is added
+  float* sum = nullptr;
+  int64_t n = 0;
+};
+
 struct FloatRange {
   const float* values = nullptr;
   int64_t n = 0;
@@ -334,6 +344,9 @@ class Ops {
   virtual Error Maxout(int64_t group, const TensorView& x, const TensorView& y) = 0;
   virtual Error MaxoutBackward(int64_t group, const TensorView& x, const TensorView& dy,
                                const TensorView& dx) = 0;
+  // x: [..., f]   y: [..., g]: the first g features of each row, and zeros where x has fewer. The
+  // same call on (dy, dx) is the backward pass.
+  virtual Error Resize(const TensorView& x, const TensorView& y) = 0;
   // x: [n, h, w, c]   y: [n, c], the mean over pixels.
   virtual Error GlobalAvgPool(const TensorView& x, const TensorView& y) = 0;
   virtual Error GlobalAvgPoolBackward(const TensorView& dy, const TensorView& dx) = 0;
@@ -351,6 +364,7 @@ class Ops {
   // `ranges` and `sums` (host): [count]. sums[i] is that of ranges[i]'s squares, in fp64 and an
   // order that does not depend on the thread count.
   virtual Error SumsOfSquares(const FloatRange* ranges, int64_t count, double* sums) = 0;
+  virtual Error Combine(const Combination& arguments) = 0;
   virtual Error Zero(float* values, int64_t n) = 0;
 };
 

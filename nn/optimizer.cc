@@ -4,7 +4,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
+#include "nn/muon.h"
 #include "nn/parameters.h"
+#include "nn/stiefel.h"
+#include "nn/within.h"
 
 namespace thinwire {
 namespace {
@@ -15,28 +18,23 @@ absl::StatusOr<Tensor> ZerosLike(const Tensor& value, Device* device, Ops* ops) 
   return zeros;
 }
 
-// PyTorch's names of what is remembered of each parameter: tensors of its shape.
-std::vector<const char*> BufferNames(const OptimizerSpec& spec) {
-  switch (spec.kind) {
-    case OptimizerKind::kSgd:
-      if (spec.momentum == 0) return {};
-      return {"momentum_buffer"};
-    case OptimizerKind::kAdamW:
-      return {"exp_avg", "exp_avg_sq"};
-  }
-  return {};
-}
-
 class BufferedOptimizer final : public Optimizer {
  public:
-  BufferedOptimizer(const OptimizerSpec& spec, Ops* ops)
-      : spec_(spec), ops_(ops), names_(BufferNames(spec)) {}
+  BufferedOptimizer(const OptimizerSpec& spec, absl::Span<Parameter> parameters, Device* device,
+                    Ops* ops)
+      : spec_(spec),
+        parameters_(parameters),
+        device_(device),
+        ops_(ops),
+        muon_(device, ops),
+        stiefel_(device, ops),
+        products_(device, ops) {}
 
   // Buffers start as zeros. For SGD's velocity that is PyTorch's first v = g: momentum 0 + g.
-  absl::Status Add(const Parameter& parameter, Device* device) {
-    Slot slot{&parameter, {}};
-    for (size_t i = 0; i < names_.size(); ++i) {
-      ASSIGN_OR_RETURN(Tensor zeros, ZerosLike(parameter.value, device, ops_));
+  absl::Status Add(const Parameter& parameter) {
+    Slot slot{&parameter, RuleOf(spec_, parameter.spec), BufferNames(spec_, parameter.spec), {}};
+    for (size_t i = 0; i < slot.names.size(); ++i) {
+      ASSIGN_OR_RETURN(Tensor zeros, ZerosLike(parameter.value, device_, ops_));
       slot.buffers.push_back(std::move(zeros));
     }
     slots_.push_back(std::move(slot));
@@ -44,7 +42,13 @@ class BufferedOptimizer final : public Optimizer {
   }
 
   absl::Status Step(double lr, double gradient_scale) override {
-    RETURN_IF_ERROR(ToStatus(Update(lr, gradient_scale)));
+    RETURN_IF_ERROR(ToStatus(StepSgd(lr, gradient_scale)));
+    const bool has_muon = spec_.kind == OptimizerKind::kMuon;
+    const double adamw_lr = has_muon ? lr * (spec_.adamw_lr / spec_.lr) : lr;
+    RETURN_IF_ERROR(ToStatus(StepAdamW(adamw_lr, gradient_scale)));
+    RETURN_IF_ERROR(StepMuon(lr, gradient_scale));
+    RETURN_IF_ERROR(StepStiefel(lr, gradient_scale));
+    RETURN_IF_ERROR(KeepWithin(parameters_, &products_, device_));
     ++steps_;
     return absl::OkStatus();
   }
@@ -55,8 +59,8 @@ class BufferedOptimizer final : public Optimizer {
   std::vector<OptimizerState> state() const override {
     std::vector<OptimizerState> state;
     for (const Slot& slot : slots_) {
-      for (size_t i = 0; i < names_.size(); ++i) {
-        state.push_back({slot.parameter->spec.name, names_[i], slot.buffers[i]});
+      for (size_t i = 0; i < slot.names.size(); ++i) {
+        state.push_back({slot.parameter->spec.name, slot.names[i], slot.buffers[i]});
       }
     }
     return state;
@@ -65,26 +69,20 @@ class BufferedOptimizer final : public Optimizer {
  private:
   struct Slot {
     const Parameter* parameter;
+    UpdateRule rule;
+    std::vector<const char*> names;
     std::vector<Tensor> buffers;  // in the order of their names
   };
-
-  Error Update(double lr, double gradient_scale) {
-    switch (spec_.kind) {
-      case OptimizerKind::kSgd:
-        return StepSgd(lr, gradient_scale);
-      case OptimizerKind::kAdamW:
-        return StepAdamW(lr, gradient_scale);
-    }
-    return MakeError(absl::StatusCode::kInternal, "optimizer of an unknown kind");
-  }
 
   Error StepSgd(double lr, double gradient_scale) {
     std::vector<SgdParameter> parameters;
     for (const Slot& slot : slots_) {
+      if (slot.rule != UpdateRule::kSgd) continue;
       parameters.push_back({Floats(slot.parameter->value), Floats(slot.parameter->gradient),
                             slot.buffers.empty() ? nullptr : Floats(slot.buffers[0]),
                             slot.parameter->value.elements()});
     }
+    if (parameters.empty()) return Error{};
     SgdUpdate update;
     update.parameters = parameters.data();
     update.count = static_cast<int64_t>(parameters.size());
@@ -99,6 +97,7 @@ class BufferedOptimizer final : public Optimizer {
   Error StepAdamW(double lr, double gradient_scale) {
     std::vector<AdamWParameter> parameters;
     for (const Slot& slot : slots_) {
+      if (slot.rule != UpdateRule::kAdamW) continue;
       AdamWParameter& parameter = parameters.emplace_back();
       parameter.value = Floats(slot.parameter->value);
       parameter.gradient = Floats(slot.parameter->gradient);
@@ -107,6 +106,7 @@ class BufferedOptimizer final : public Optimizer {
       parameter.n = slot.parameter->value.elements();
       parameter.weight_decay = static_cast<float>(DecayOf(slot.parameter->spec));
     }
+    if (parameters.empty()) return Error{};
     AdamWUpdate update;
     update.parameters = parameters.data();
     update.count = static_cast<int64_t>(parameters.size());
@@ -119,14 +119,41 @@ class BufferedOptimizer final : public Optimizer {
     return ops_->AdamW(update);
   }
 
+  absl::Status StepMuon(double lr, double gradient_scale) {
+    MuonRates rates;
+    rates.lr = lr;
+    rates.momentum = spec_.momentum;
+    rates.weight_decay = spec_.weight_decay;
+    rates.gradient_scale = gradient_scale;
+    rates.nesterov = spec_.nesterov;
+    for (const Slot& slot : slots_) {
+      if (slot.rule != UpdateRule::kMuon) continue;
+      RETURN_IF_ERROR(muon_.Step(rates, *slot.parameter, slot.buffers[0]));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status StepStiefel(double lr, double gradient_scale) {
+    for (const Slot& slot : slots_) {
+      if (slot.rule != UpdateRule::kStiefel) continue;
+      const double rate = lr * slot.parameter->spec.rate;
+      RETURN_IF_ERROR(stiefel_.Step(rate, gradient_scale, *slot.parameter, slot.buffers[0]));
+    }
+    return absl::OkStatus();
+  }
+
   double DecayOf(const ParameterSpec& parameter) const {
     const bool decays = spec_.decay == DecayKind::kAll || parameter.shape.rank() >= 2;
     return decays ? spec_.weight_decay : 0;
   }
 
   const OptimizerSpec spec_;
+  const absl::Span<Parameter> parameters_;
+  Device* const device_;
   Ops* const ops_;
-  const std::vector<const char*> names_;  // of a slot's buffers
+  Muon muon_;
+  StiefelDescent stiefel_;
+  NewtonSchulz products_;
   std::vector<Slot> slots_;
   int64_t steps_ = 0;
 };
@@ -137,9 +164,9 @@ absl::StatusOr<std::unique_ptr<Optimizer>> NewOptimizer(const OptimizerSpec& spe
                                                         absl::Span<Parameter> parameters,
                                                         Device* device, Ops* ops) {
   RETURN_IF_ERROR(CheckOptimizer(spec));
-  auto optimizer = std::make_unique<BufferedOptimizer>(spec, ops);
+  auto optimizer = std::make_unique<BufferedOptimizer>(spec, parameters, device, ops);
   for (const Parameter& parameter : parameters) {
-    if (parameter.spec.trainable) RETURN_IF_ERROR(optimizer->Add(parameter, device));
+    if (parameter.spec.trainable) RETURN_IF_ERROR(optimizer->Add(parameter));
   }
   return optimizer;
 }

@@ -33,6 +33,10 @@ class Optimizer {
   //                       p -= lr (nesterov ? g + momentum v : v)
   //   adamw, likewise:    p -= lr wd p; m = beta1 m + (1 - beta1) g; s = beta2 s + (1 - beta2) g^2;
   //                       p -= lr (m / (1 - beta1^t)) / (sqrt(s / (1 - beta2^t)) + epsilon)
+  //   muon:               hidden weights as nn/muon.h says, all else as adamw with
+  //                       lr adamw_lr / (the schedule's first lr)
+  // Whatever the optimizer: orthonormal parameters as nn/stiefel.h says, and in the end those that
+  // are kept within a span go back to it (nn/within.h).
   virtual absl::Status Step(double lr, double gradient_scale = 1) = 0;
 
   // The steps taken, and for a state that was restored: how many had made it.

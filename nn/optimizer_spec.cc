@@ -8,8 +8,8 @@
 namespace thinwire {
 namespace {
 
-constexpr Named<OptimizerKind> kOptimizerNames[] = {{OptimizerKind::kSgd, "sgd"},
-                                                    {OptimizerKind::kAdamW, "adamw"}};
+constexpr Named<OptimizerKind> kOptimizerNames[] = {
+    {OptimizerKind::kSgd, "sgd"}, {OptimizerKind::kAdamW, "adamw"}, {OptimizerKind::kMuon, "muon"}};
 constexpr Named<DecayKind> kDecayNames[] = {{DecayKind::kAll, "all"},
                                             {DecayKind::kMatrices, "matrices"}};
 
@@ -25,6 +25,17 @@ struct Wanted {
 
 }  // namespace
 
+OptimizerSpec DefaultOptimizer(OptimizerKind kind) {
+  OptimizerSpec spec;
+  spec.kind = kind;
+  if (kind != OptimizerKind::kMuon) return spec;
+  spec.momentum = 0.95;
+  spec.nesterov = true;
+  spec.beta2 = 0.95;
+  spec.epsilon = 1e-10;
+  return spec;
+}
+
 absl::Status CheckOptimizer(const OptimizerSpec& spec) {
   const auto is_length = [](double value) { return value >= 0 && std::isfinite(value); };
   const Wanted all[] = {
@@ -32,6 +43,8 @@ absl::Status CheckOptimizer(const OptimizerSpec& spec) {
        "a finite number, at least 0"},
       {"momentum", spec.momentum, IsRate(spec.momentum), "at least 0 and less than 1"},
       {"momentum", spec.momentum, !spec.nesterov || spec.momentum > 0, "more than 0 with nesterov"},
+      {"adamw_lr", spec.adamw_lr, spec.adamw_lr > 0 && std::isfinite(spec.adamw_lr),
+       "a finite number above 0"},
       {"beta1", spec.beta1, IsRate(spec.beta1), "at least 0 and less than 1"},
       {"beta2", spec.beta2, IsRate(spec.beta2), "at least 0 and less than 1"},
       {"epsilon", spec.epsilon, spec.epsilon > 0 && spec.epsilon <= 1, "more than 0 and at most 1"},
@@ -45,14 +58,37 @@ absl::Status CheckOptimizer(const OptimizerSpec& spec) {
   return absl::OkStatus();
 }
 
-int OptimizerBuffers(const OptimizerSpec& spec) {
+UpdateRule RuleOf(const OptimizerSpec& spec, const ParameterSpec& parameter) {
+  if (parameter.orthonormal) return UpdateRule::kStiefel;
   switch (spec.kind) {
     case OptimizerKind::kSgd:
-      return spec.momentum > 0 ? 1 : 0;
+      return UpdateRule::kSgd;
     case OptimizerKind::kAdamW:
-      return 2;
+      return UpdateRule::kAdamW;
+    case OptimizerKind::kMuon:
+      return parameter.hidden ? UpdateRule::kMuon : UpdateRule::kAdamW;
   }
-  return 0;
+  return UpdateRule::kSgd;
+}
+
+std::vector<const char*> BufferNames(const OptimizerSpec& spec, const ParameterSpec& parameter) {
+  switch (RuleOf(spec, parameter)) {
+    case UpdateRule::kSgd:
+      if (spec.momentum == 0) return {};
+      return {"momentum_buffer"};
+    case UpdateRule::kAdamW:
+      return {"exp_avg", "exp_avg_sq"};
+    case UpdateRule::kMuon:
+    case UpdateRule::kStiefel:
+      return {"momentum_buffer"};
+  }
+  return {};
+}
+
+int OptimizerBuffers(const OptimizerSpec& spec, bool hidden) {
+  ParameterSpec parameter;
+  parameter.hidden = hidden;
+  return static_cast<int>(BufferNames(spec, parameter).size());
 }
 
 const char* Name(OptimizerKind kind) { return NameIn(kOptimizerNames, kind); }

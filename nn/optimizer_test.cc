@@ -208,12 +208,100 @@ TEST_F(AdamWTest, TakesItsNumbersInFp64) {
 }
 
 TEST(OptimizerSpecTest, CountsWhatIsRememberedOfAnElement) {
-  OptimizerSpec spec;
-  EXPECT_EQ(OptimizerBuffers(spec), 0);
-  spec.momentum = 0.9;
-  EXPECT_EQ(OptimizerBuffers(spec), 1);
-  spec.kind = OptimizerKind::kAdamW;
-  EXPECT_EQ(OptimizerBuffers(spec), 2);
+  const auto buffers = [](const OptimizerSpec& spec) {
+    return std::pair(OptimizerBuffers(spec, /*hidden=*/false),
+                     OptimizerBuffers(spec, /*hidden=*/true));
+  };
+  OptimizerSpec sgd;
+  EXPECT_EQ(buffers(sgd), std::pair(0, 0));
+  sgd.momentum = 0.9;
+  EXPECT_EQ(buffers(sgd), std::pair(1, 1));
+  EXPECT_EQ(buffers(DefaultOptimizer(OptimizerKind::kAdamW)), std::pair(2, 2));
+  EXPECT_EQ(buffers(DefaultOptimizer(OptimizerKind::kMuon)), std::pair(2, 1));
+}
+
+// A hidden matrix [2, 3] of two parts, or of one, and a bias [2].
+class MuonTest : public AdamWTest {
+ protected:
+  MuonTest() {
+    spec_ = DefaultOptimizer(OptimizerKind::kMuon);
+    spec_.adamw_lr = 0.01;
+    spec_.lr = 0.1;  // of Train's steps
+    parameters_[0].spec.hidden = true;
+  }
+};
+
+TEST_F(MuonTest, AStepOfAMatrixWithOneRowHasTheLengthOfTheRate) {
+  parameters_[0].spec.parts = {{"first", 1}, {"second", 1}};
+  auto muon = *NewOptimizer(spec_, absl::MakeSpan(parameters_), CpuDevice(), ops_.get());
+  const std::vector<float> before(parameters_[0].value.floats().begin(),
+                                  parameters_[0].value.floats().end());
+  const std::vector<float> gradient = {3, 0, 4, 0, 0, -0.5f};
+  std::copy(gradient.begin(), gradient.end(), parameters_[0].gradient.floats().begin());
+  ASSERT_TRUE(muon->Step(/*lr=*/0.1).ok());
+  // Five times the polynomial takes a singular value of 1 to 0.69644.
+  const double length = 0.1 * 0.69644;
+  const double wanted[] = {0.6, 0, 0.8, 0, 0, -1};
+  for (int i = 0; i < 6; ++i) {
+    const auto moved = static_cast<double>(before[i] - parameters_[0].value.floats()[i]);
+    EXPECT_NEAR(moved, length * wanted[i], 2e-4 * length) << i;
+    EXPECT_EQ(parameters_[0].gradient.floats()[i], 0) << "not cleared";
+  }
+}
+
+TEST_F(MuonTest, WhatIsNotHiddenTakesAdamWsStepsWithItsOwnRate) {
+  const auto muon = Train();
+  const std::vector<float> bias(parameters_[1].value.floats().begin(),
+                                parameters_[1].value.floats().end());
+  Make("fc.bias", {2}, {1, -0.5}, &parameters_[1]);
+  OptimizerSpec adamw = DefaultOptimizer(OptimizerKind::kAdamW);
+  adamw.beta2 = 0.95;
+  adamw.epsilon = 1e-10;
+  const auto alone =
+      *NewOptimizer(adamw, absl::MakeSpan(parameters_).subspan(1), CpuDevice(), ops_.get());
+  constexpr float kBias[] = {0.125, -4};
+  for (int t = 1; t <= 5; ++t) {
+    for (int i = 0; i < 2; ++i) parameters_[1].gradient.floats()[i] = kBias[i] / t;
+    ASSERT_TRUE(alone->Step(0.01).ok());
+  }
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(parameters_[1].value.floats()[i], bias[i]);
+}
+
+TEST_F(MuonTest, RemembersMomentumOfTheHiddenAndMeansOfTheRest) {
+  const auto muon = Train();
+  const std::vector<OptimizerState> state = muon->state();
+  ASSERT_EQ(state.size(), 3u);
+  EXPECT_EQ(state[0].parameter + " " + state[0].name, "fc.weight momentum_buffer");
+  EXPECT_EQ(state[1].parameter + " " + state[1].name, "fc.bias exp_avg");
+  EXPECT_EQ(state[2].parameter + " " + state[2].name, "fc.bias exp_avg_sq");
+  // The sum of t 0.95^(5 - t) for t from 1 to 5.
+  ExpectNear(state[0].tensor, {14.036756, -28.073512, 7.0183781, 0, 42.110269, -21.055134});
+}
+
+TEST_F(MuonTest, GoesOnFromWhatItRemembers) {
+  const auto once = Train();
+  const std::vector<float> middle(parameters_[0].value.floats().begin(),
+                                  parameters_[0].value.floats().end());
+  std::vector<std::vector<float>> remembered;
+  for (const OptimizerState& state : once->state()) {
+    remembered.emplace_back(state.tensor.floats().begin(), state.tensor.floats().end());
+  }
+  const auto step = [&](Optimizer* optimizer) {
+    for (float& g : parameters_[0].gradient.floats()) g = 0.3f;
+    ASSERT_TRUE(optimizer->Step(0.1).ok());
+  };
+  step(once.get());
+  const std::vector<float> end(parameters_[0].value.floats().begin(),
+                               parameters_[0].value.floats().end());
+  std::copy(middle.begin(), middle.end(), parameters_[0].value.floats().begin());
+  const auto other = *NewOptimizer(spec_, absl::MakeSpan(parameters_), CpuDevice(), ops_.get());
+  for (size_t i = 0; i < remembered.size(); ++i) {
+    Tensor tensor = other->state()[i].tensor;
+    std::copy(remembered[i].begin(), remembered[i].end(), tensor.floats().begin());
+  }
+  other->set_steps(once->steps() - 1);
+  step(other.get());
+  for (int i = 0; i < 6; ++i) EXPECT_EQ(parameters_[0].value.floats()[i], end[i]);
 }
 
 TEST_F(OptimizerTest, RunningStatisticsAreLeftAlone) {

@@ -32,6 +32,29 @@ void FillNormal(double deviation, uint64_t key, std::vector<float>* values) {
   }
 }
 
+double Dot(const double* a, const double* b, int64_t n) {
+  double sum = 0;
+  for (int64_t i = 0; i < n; ++i) sum += a[i] * b[i];
+  return sum;
+}
+
+// Gram and Schmidt's, twice over for rows that are nearly in the span of those before them.
+void MakeRowsOrthonormal(const Shape& shape, std::vector<float>* values) {
+  const int64_t columns = shape[1];
+  std::vector<double> rows(values->begin(), values->end());
+  for (int64_t i = 0; i < shape[0]; ++i) {
+    double* const row = rows.data() + i * columns;
+    for (int64_t j = 0; j < 2 * i; ++j) {
+      const double* const other = rows.data() + j % i * columns;
+      const double along = Dot(row, other, columns);
+      for (int64_t k = 0; k < columns; ++k) row[k] -= along * other[k];
+    }
+    const double length = std::sqrt(Dot(row, row, columns));
+    for (int64_t k = 0; k < columns; ++k) row[k] /= length;
+  }
+  std::copy(rows.begin(), rows.end(), values->begin());
+}
+
 std::vector<float> InitialValues(const ParameterSpec& spec, uint64_t seed) {
   std::vector<float> values(spec.shape.elements());
   const uint64_t key = RandomKey(seed, spec.tied_to.empty() ? spec.name : spec.tied_to);
@@ -50,6 +73,10 @@ std::vector<float> InitialValues(const ParameterSpec& spec, uint64_t seed) {
     }
     case ParameterSpec::Init::kNormal:
       FillNormal(spec.deviation, key, &values);
+      break;
+    case ParameterSpec::Init::kOrthonormal:
+      FillNormal(1, key, &values);
+      MakeRowsOrthonormal(spec.shape, &values);
       break;
   }
   return values;

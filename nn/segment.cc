@@ -7,7 +7,9 @@
 #include "nn/layers/build.h"
 #include "nn/layers/recomputed.h"
 #include "nn/layers/sequence.h"
+#include "nn/newton_schulz.h"
 #include "nn/parameters.h"
+#include "nn/within.h"
 
 namespace thinwire {
 namespace {
@@ -107,6 +109,8 @@ absl::StatusOr<std::unique_ptr<Segment>> BuildSegment(absl::Span<const BlockSpec
   if (blocks.empty()) return absl::InvalidArgumentError("a segment has at least one block");
   RETURN_IF_ERROR(ToStatus(options.ops->CheckComputeType(options.compute)));
   ASSIGN_OR_RETURN(auto parameters, InitialParameters(blocks, options.init_seed, options.device));
+  NewtonSchulz products(options.device, options.ops);
+  RETURN_IF_ERROR(KeepWithin(absl::MakeSpan(parameters), &products, options.device));
   auto segment = std::make_unique<BuiltSegment>(blocks, options, std::move(parameters));
   RETURN_IF_ERROR(segment->Build(blocks));
   return segment;

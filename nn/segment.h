@@ -67,6 +67,9 @@ struct Pass {
   // needs of the ones before them.
   KeyValueCache* cache = nullptr;
   int64_t first_position = 0;
+  // Token ids of the samples, int32 [batch, positions], for layers that read them anywhere in the
+  // model (models/model.h, ReadsIds).
+  Tensor ids;
 };
 
 // What Backward needs of one microbatch's Forward, in the order it was put there. Freed with it.

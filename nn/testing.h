@@ -95,6 +95,12 @@ inline LayerSpec MaxoutSpec(int64_t group) {
   return spec;
 }
 
+inline LayerSpec ResizeSpec(int64_t out) {
+  LayerSpec spec = LayerOf(LayerKind::kResize);
+  spec.out_features = out;
+  return spec;
+}
+
 inline LayerSpec ResidualSpec(std::vector<LayerSpec> body, std::vector<LayerSpec> shortcut = {}) {
   LayerSpec spec = LayerOf(LayerKind::kResidual);
   spec.body = std::move(body);

@@ -18,7 +18,8 @@ uint64_t TrainingBytesOf(const StageSpec& spec) {
       memory.microbatch_samples *
       MaxInFlight(spec.schedule, spec.stage, spec.stages(), spec.microbatches);
   memory.element_bytes = static_cast<int>(SizeOf(spec.compute));
-  memory.optimizer_buffers = OptimizerBuffers(spec.optimizer);
+  memory.optimizer_buffers = OptimizerBuffers(spec.optimizer, /*hidden=*/false);
+  memory.hidden_buffers = OptimizerBuffers(spec.optimizer, /*hidden=*/true);
   const std::vector<SegmentCost> costs = SegmentCosts(spec.model, spec.cuts, spec.recompute);
   double bytes = 0;  // beyond any machine's memory an integer may overflow
   for (int segment = spec.first_segment(); segment < spec.end_segment(); ++segment) {

@@ -92,7 +92,7 @@ StageRun::~StageRun() {
 }
 
 absl::Status StageRun::LoadFeed(const ConfigureRequest& request, ConfigureResponse* response) {
-  if (!spec_.first() && !spec_.last()) return absl::OkStatus();
+  if (!ReadsSamples(spec_)) return absl::OkStatus();
   ASSIGN_OR_RETURN(const DataOptions options, DataFrom(request.experiment()));
   ASSIGN_OR_RETURN(data_, ReadWithin<DataSplits>(kReadingPatience, DataNames(request.experiment()),
                                                  [options] { return LoadData(options); }));
@@ -102,7 +102,7 @@ absl::Status StageRun::LoadFeed(const ConfigureRequest& request, ConfigureRespon
   feed.shuffle = {spec_.shuffle, spec_.data_seed, spec_.batch_size};
   feed.augment = augment;
   feed.compute = spec_.compute;
-  feed.inputs = spec_.first();
+  feed.inputs = ReadsInputs(spec_);
   feed.labels = spec_.last();
   feed_.emplace(feed, &data_, backend_);
   response->set_train_digest(data_.train->digest());

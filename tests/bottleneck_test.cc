@@ -36,7 +36,8 @@ TEST_P(BottleneckTest, ASmallNetworkLearns) {
 INSTANTIATE_TEST_SUITE_P(Kinds, BottleneckTest,
                          ::testing::Values("{kind: linear, width: 4}",
                                            "{kind: layer_norm, width: 4}",
-                                           "{kind: maxout, group: 4}"));
+                                           "{kind: maxout, group: 4}",
+                                           "{kind: residual, width: 4}"));
 
 // There is no weight decay: only gradients move the layers.
 TEST(BottleneckLayersTest, EncodersAndDecodersAreTrained) {

@@ -114,6 +114,23 @@ TEST(DeviceLanguageModelTest, StagesOnAGpuAreOneStageAndCloseToTheCpu) {
   }
 }
 
+// Products of whole matrices in each step, token ids at every cut, a basis on both of its sides.
+TEST(DeviceSubspaceTest, StagesOnAGpuAreOneStageCloseToTheCpuAndTrainWithOne) {
+  const auto train = [](const std::string& more) {
+    return TrainLanguageModel({"compression.bottleneck={kind: learned_subspace, width: 4}",
+                               "optimizer={name: muon, lr: 0.02, adamw_lr: 0.01}",
+                               "model.dropout=0", more});
+  };
+  const Outcome one = train("pipeline.stages=1");
+  ASSERT_THAT(one.step_losses, SizeIs(3));
+  const Outcome three = train("pipeline.stages=3");
+  EXPECT_THAT(three.step_losses, ElementsAreArray(one.step_losses));
+  EXPECT_TRUE(three.parameters == one.parameters);
+  EXPECT_THAT(one.step_losses, Pointwise(DoubleNear(1e-3), train("device=cpu").step_losses));
+  EXPECT_THAT(train("device=[cuda, cpu, cuda]").step_losses,
+              Pointwise(DoubleNear(1e-3), one.step_losses));
+}
+
 // Both ends of the tied cut keep equal state, which receivers compare.
 TEST(DeviceLanguageModelTest, AGpuAndACpuTrainTogether) {
   const char kTied[] =

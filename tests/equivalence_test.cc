@@ -169,6 +169,14 @@ const Codec kLanguageModelCodecs[] = {
     {"none", {}},
     {"blocks that run forward again, without biases",
      {"pipeline.recompute=blocks", "model.bias=false"}},
+    {"muon, with residual bottlenecks",
+     {"optimizer={name: muon, lr: 0.02, adamw_lr: 0.01, weight_decay: 0.1, clip_norm: 0.5}",
+      "compression.bottleneck={kind: residual, width: 4}",
+      "compression.activations={codec: uniform, bits: 6}"}},
+    {"learned subspaces",
+     {"compression.bottleneck={kind: learned_subspace, width: 4, basis_rate: 10}",
+      "compression.boundaries.h.0.bottleneck={anchor_rank: 3}",
+      "compression.gradients={codec: uniform, bits: 6}"}},
     {"codecs at the cuts and at the tied one",
      {"compression.activations={codec: topk, ratio: 0.5, scope: token}",
       "compression.gradients={codec: uniform, bits: 6}",
@@ -176,6 +184,21 @@ const Codec kLanguageModelCodecs[] = {
       "digest_every: 1}}, gradients: {codec: uniform, bits: 4, feedback: ef}}"}},
 };
 INSTANTIATE_TEST_SUITE_P(Codecs, LanguageModelTest, ::testing::ValuesIn(kLanguageModelCodecs));
+
+TEST(SubspaceTest, StagesAndTransportChangeNothing) {
+  const auto train = [](const std::string& stages, bool tcp) {
+    return TrainPipeline(kLanguageModel,
+                         {"model.tied=false", "model.dropout=0", "pipeline.stages=" + stages,
+                          "compression.bottleneck={kind: subspace, width: 4}",
+                          "compression.activations={codec: uniform, bits: 6}"},
+                         tcp);
+  };
+  const Outcome one = train("1", /*tcp=*/false);
+  EXPECT_EQ(one.parameters.count("bottleneck.embedding.encode.weight"), 1u);
+  EXPECT_EQ(one.parameters.count("bottleneck.h.0.encode.weight"), 0u);  // the same one
+  ExpectSame(one, train("2", /*tcp=*/false));
+  ExpectSame(one, train("4", /*tcp=*/true));
+}
 
 TEST(UncutLanguageModelTest, WithoutACodecCutsChangeNothing) {
   ExpectSame(TrainPipeline(kLanguageModel, {"pipeline.cuts=[]"}),

@@ -50,6 +50,17 @@ check 'the greediest draw is the most probable' equals "$(generate --tokens 8 --
 generate --tokens 20 --compression off >/dev/null
 check 'uncompressed text takes more bytes' contains "$work/log" ' [23][0-9]{2}(\.[0-9]+)? wire bytes a token'
 
+echo '== bottlenecks'
+for bottleneck in '{kind: residual, width: 4}' '{kind: learned_subspace, width: 4}' '{kind: subspace, width: 4}'; do
+  timeout 60 "$thinwire" run "$work/tiny.yaml" --quiet --overwrite --out "$work/narrow" --stage_server "$stage_server" \
+    --set model.tied=false --set "compression.bottleneck=$bottleneck"
+  check "a run with $bottleneck completes" equals $? 0
+  narrow() { timeout 60 "$thinwire" generate "$work/narrow" --stage_server "$stage_server" --prompt ROMEO: --tokens 40 "$@" 2>"$work/log"; }
+  text=$(narrow)
+  check '  generates beyond its context' equals "${#text}" 46
+  check '  and the same in one stage' equals "$(narrow --set pipeline.stages=1)" "$text"
+done
+
 echo '== refusals'
 refused 'a character that nobody has taught it' '^thinwire: --prompt: byte 1: "é" is none of the 65 characters' --prompt 'né'
 refused 'a temperature below 0' '^thinwire: --temperature: -1, want' --temperature=-1

@@ -74,6 +74,11 @@ optimizer: {name: adamw, lr: 0.01, clip_norm: 1}
 epochs: 2
 )";
 
+TEST(PlannedBytesOfBasesTest, HaveTheGradientOfALearnedBasisInThem) {
+  ExpectPlannedBytes(kLanguageModel, {"compression.bottleneck={kind: learned_subspace, width: 5}"},
+                     /*messages=*/4);
+}
+
 TEST(PlannedBytesOfTiedWeightsTest, AreThoseThatARunSends) {
   for (const char* codec :
        {"codec: none", "codec: fp16", "codec: uniform, bits: 4, feedback: ef"}) {

@@ -36,6 +36,9 @@ checkpoint: {every_steps: 8}
 epochs: 4
 YAML
 
+sed -e 's/^name: text/name: narrow/' -e 's/^compression:.*/compression: {bottleneck: {kind: learned_subspace, width: 6}, activations: {codec: uniform, bits: 6}}/' \
+  -e 's/^optimizer:.*/optimizer: {name: muon, lr: 0.02, adamw_lr: 0.003, clip_norm: 1}/' "$work/text.yaml" >"$work/narrow.yaml"
+
 # same NAME OTHER: both runs left the same parameters and measured the same losses and accuracies
 same() {
   python3 - "$work/$1" "$work/$2" <<'PY'
@@ -93,7 +96,7 @@ at_step() { grep -q "\"type\":\"step\".*\"step\":$2," "$work/$1/metrics.jsonl" 2
 stage_pid() { pgrep -P "$1" -f stage_server | sort -n | sed -n "$(($2 + 1))p"; }
 finish() { wait "$run" 2>/dev/null; }
 
-for experiment in images text; do
+for experiment in images text narrow; do
   start "$experiment" "$experiment"
   finish
   check "$experiment: a run that nothing befalls" equals $? 0
@@ -113,14 +116,17 @@ for stage in 0 1 3; do
 done
 check 'to the user, too' contains "$work/kill3.log" '^going on from step [0-9]+0$'
 
-start text_kill text
-within 30 at_step text_kill 20
-kill -9 "$(stage_pid "$run" 2)"
-within 30 at_step text_kill 40
-kill -9 "$(stage_pid "$run" 0)"
-finish
-check 'text, two stages killed: the run ends' equals $? 0
-check 'with the same numbers' same text_kill text
+for experiment in text narrow; do
+  name=${experiment}_kill
+  start "$name" "$experiment"
+  within 30 at_step "$name" 20
+  kill -9 "$(stage_pid "$run" 2)"
+  within 30 at_step "$name" 40
+  kill -9 "$(stage_pid "$run" 0)"
+  finish
+  check "$experiment, two stages killed: the run ends" equals $? 0
+  check 'with the same numbers' same "$name" "$experiment"
+done
 
 start hang images
 within 30 at_step hang 25

@@ -84,7 +84,7 @@ TEST(FrameCheckerTest, RefusesAnotherCutOrDirection) {
 TEST(FrameCheckerTest, RefusesUnknownPhases) {
   EXPECT_TRUE(CheckFirst([](FrameHeader* h) { h->set_phase(PHASE_GENERATE); }).ok());
   ExpectInvalid(CheckFirst([](FrameHeader* h) { h->set_phase(PHASE_UNSPECIFIED); }),
-                "phase is 0, want 1 to 7");
+                "phase is 0, want 1 to 8");
   ExpectInvalid(CheckFirst([](FrameHeader* h) { h->set_phase(static_cast<Phase>(9)); }),
                 "phase is 9");
 }

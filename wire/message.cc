@@ -43,6 +43,11 @@ std::string MessageKey::ToString() const {
     return absl::StrCat("sum of squares of gradients ", which, " cut ", cut, ", epoch ", epoch,
                         ", step ", step);
   }
+  if (phase == PHASE_BASIS) {
+    const char* const side = direction == DIRECTION_ACTIVATION ? "before" : "behind";
+    return absl::StrCat("gradient of the basis ", side, " cut ", cut, ", epoch ", epoch, ", step ",
+                        step);
+  }
   return absl::StrCat(NameOf(phase), " ", NameOf(direction), " of cut ", cut, ", epoch ", epoch,
                       ", step ", step, ", microbatch ", microbatch);
 }

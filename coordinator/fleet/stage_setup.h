@@ -21,7 +21,7 @@ struct Configured {
   std::vector<DeviceInfo> devices;  // by stage
 };
 // Configures all stages and connects each with the next. FailedPrecondition, naming both, when
-// first and last stage read different data. May be called again with another experiment.
+// stages read different data. May be called again with another experiment.
 absl::StatusOr<Configured> ConfigureStages(const Experiment& experiment,
                                            const std::vector<int>& threads, Fleet* fleet);
 

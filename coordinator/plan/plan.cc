@@ -16,6 +16,7 @@
 #include "config/specs.h"
 #include "coordinator/plan/break_even.h"
 #include "coordinator/plan/warnings.h"
+#include "models/bottleneck.h"
 #include "models/cost.h"
 #include "models/tied_weight.h"
 #include "wire/frame.h"
@@ -31,7 +32,8 @@ bool HasBatchNorm(const std::vector<LayerSpec>& layers) {
 }
 
 // Within these bounds all sums of a simulation are finite numbers.
-constexpr double kLeastRate = 1, kMostRate = 1e18, kMostMilliseconds = 1e12;  // bits per second
+constexpr double kLeastLinkRate = 1, kMostLinkRate = 1e18,
+                 kMostMilliseconds = 1e12;  // bits per second
 
 // What a message is made by.
 struct Coded {
@@ -118,7 +120,8 @@ class Planner {
         plan_.microbatch_size *
         MaxInFlight(schedule_, stage, num_stages(), static_cast<int>(plan_.microbatches));
     memory.element_bytes = static_cast<int>(SizeOf(compute_));
-    memory.optimizer_buffers = OptimizerBuffers(optimizer_);
+    memory.optimizer_buffers = OptimizerBuffers(optimizer_, /*hidden=*/false);
+    memory.hidden_buffers = OptimizerBuffers(optimizer_, /*hidden=*/true);
     for (int segment = first; segment < end; ++segment) {
       planned.parameters += segments_[segment].parameters;
       planned.forward_flops += segments_[segment].forward_flops;
@@ -231,6 +234,19 @@ class Planner {
     return found == speeds_.codings.end() ? speeds_.others : found->second;
   }
 
+  // What the gradient of a learned basis takes there.
+  int64_t BasisBytes(int cut, bool gradient) const {
+    const std::optional<LearnedBasis> basis =
+        LearnedBasisAt(partition_.model, partition_.cuts[cut]);
+    if (!basis) return 0;
+    MessageHeader header = HeaderOf({cut, gradient, /*microbatch=*/0}, Coded(), basis->shape);
+    header.key.phase = PHASE_BASIS;
+    header.dtype = DType::kF32;
+    header.sample_digest = 0;
+    const auto payload = static_cast<uint64_t>(basis->shape.elements()) * sizeof(float);
+    return static_cast<int64_t>(WireBytes(header, payload, /*run=*/1, /*generation=*/1));
+  }
+
   absl::StatusOr<MessageCost> Message(const MessageSlot& slot, const Coded& coded) const {
     const Shape shape = ShapeOf(slot);
     const DType type = TypeOf(slot);
@@ -276,9 +292,11 @@ class Planner {
       direction.encode_seconds += message.encode_seconds;
       direction.decode_seconds += message.decode_seconds;
     }
-    if (plan_.clip_norm > 0 && cut != tied_cut()) {
-      direction.wire_bytes += SumBytes(cut, gradient);
-      direction.likely_wire_bytes += SumBytes(cut, gradient);
+    if (cut != tied_cut()) {
+      const int64_t sums = plan_.clip_norm > 0 ? SumBytes(cut, gradient) : 0;
+      const int64_t besides = sums + BasisBytes(cut, gradient);
+      direction.wire_bytes += besides;
+      direction.likely_wire_bytes += besides;
     }
     direction.break_even_bits_per_second = BreakEvenBitsPerSecond(
         static_cast<double>(direction.raw_bytes), static_cast<double>(direction.likely_wire_bytes),
@@ -329,7 +347,8 @@ class Planner {
   }
 
   // What a step takes between its last backward pass and its update: both gradients of a tied
-  // weight cross at once, and then the sum of squares passes all stages and comes back.
+  // weight cross at once, then those of learned bases, at all cuts together, and then the sum of
+  // squares passes all stages and comes back.
   absl::StatusOr<double> SecondsBehindPasses(const LinkRate& link, const CodedOf& coded_of) const {
     const auto transfer = [&link](int64_t bytes) {
       const double bits = 8 * static_cast<double>(bytes);
@@ -345,9 +364,15 @@ class Planner {
       tied_seconds = std::max(tied_seconds, message.encode_seconds + message.decode_seconds +
                                                 transfer(message.likely_wire_bytes));
     }
-    if (plan_.clip_norm == 0) return tied_seconds;
+    int64_t basis_bytes = 0;
+    for (int cut = 0; cut < tied_cut(); ++cut) {
+      if (plan_.boundaries[cut].in_memory) continue;
+      basis_bytes = std::max(basis_bytes, BasisBytes(cut, /*gradient=*/false));
+    }
+    const double shared_seconds = tied_seconds + (basis_bytes > 0 ? transfer(basis_bytes) : 0);
+    if (plan_.clip_norm == 0) return shared_seconds;
     const double hops = 2.0 * (num_stages() - 1);
-    return tied_seconds + hops * transfer(SumBytes(/*cut=*/0, /*gradient=*/false));
+    return shared_seconds + hops * transfer(SumBytes(/*cut=*/0, /*gradient=*/false));
   }
 
   absl::Status AddStep(double bits_per_second) {
@@ -379,9 +404,9 @@ class Planner {
 
 absl::Status CheckAssumptions(const PlanAssumptions& assumptions) {
   for (const double rate : assumptions.bits_per_second) {
-    if (rate >= kLeastRate && (rate <= kMostRate || std::isinf(rate))) continue;
-    return absl::InvalidArgumentError(absl::StrCat("--link_mbit: ", rate / 1e6, ", want ",
-                                                   kLeastRate / 1e6, " to ", kMostRate / 1e6));
+    if (rate >= kLeastLinkRate && (rate <= kMostLinkRate || std::isinf(rate))) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--link_mbit: ", rate / 1e6, ", want ", kLeastLinkRate / 1e6, " to ", kMostLinkRate / 1e6));
   }
   if (!(assumptions.rtt_ms >= 0 && assumptions.rtt_ms <= kMostMilliseconds)) {
     return absl::InvalidArgumentError(

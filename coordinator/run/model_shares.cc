@@ -11,6 +11,7 @@
 #include "config/specs.h"
 #include "models/bottleneck.h"
 #include "models/file_tensors.h"
+#include "nn/optimizer_spec.h"
 
 namespace thinwire {
 namespace {
@@ -29,8 +30,16 @@ std::string ShapeText(const std::vector<int64_t>& shape) {
   return absl::StrCat("[", absl::StrJoin(shape, ", "), "]");
 }
 
+bool IsAny(const ParameterSpec&) { return true; }
+
+// The cut whose bottleneck has the parameter in files; empty for one of the model itself.
+std::string CutOf(const ParameterSpec& parameter) {
+  return CutOfBottleneck(parameter.tied_to.empty() ? parameter.name : parameter.tied_to);
+}
+
 // Without the bottlenecks of the cuts in `fresh`.
-Wanted WantedBy(const Partition& partition, bool trained_only,
+Wanted WantedBy(const Partition& partition,
+                const std::function<bool(const ParameterSpec&)>& is_wanted,
                 const std::vector<std::string>& fresh) {
   Wanted wanted;
   for (size_t stage = 0; stage < partition.stage_starts.size(); ++stage) {
@@ -45,8 +54,8 @@ Wanted WantedBy(const Partition& partition, bool trained_only,
     const int end_block = SegmentBlocks(partition.model, partition.cuts, end - 1).last;
     for (int i = first_block; i < end_block; ++i) {
       for (const ParameterSpec& parameter : Parameters(partition.model.blocks[i])) {
-        if (trained_only && !parameter.trainable) continue;
-        const std::string cut = CutOfBottleneck(parameter.name);
+        if (!is_wanted(parameter)) continue;
+        const std::string cut = CutOf(parameter);
         if (std::find(fresh.begin(), fresh.end(), cut) != fresh.end()) {
           kept.push_back(parameter.name);
           continue;
@@ -118,7 +127,7 @@ std::vector<std::string> CutsWithoutTensors(const Partition& partition, const Mo
   std::set<std::string> wanted, there;
   for (const BlockSpec& block : partition.model.blocks) {
     for (const ParameterSpec& parameter : Parameters(block)) {
-      wanted.insert(CutOfBottleneck(parameter.name));
+      wanted.insert(CutOf(parameter));
     }
   }
   for (const auto& [name, entry] : folder.tensors()) there.insert(CutOfBottleneck(name));
@@ -133,13 +142,20 @@ std::vector<std::string> CutsWithoutTensors(const Partition& partition, const Mo
 
 absl::StatusOr<ModelShares> ModelShares::Of(const Experiment& experiment, ModelFolder folder) {
   ASSIGN_OR_RETURN(const Partition partition, PartitionFrom(experiment));
-  return Match(partition, /*trained_only=*/false, /*fresh=*/{}, std::move(folder));
+  return Match(partition, IsAny, /*fresh=*/{}, std::move(folder));
 }
 
-absl::StatusOr<ModelShares> ModelShares::OfTrained(const Experiment& experiment,
-                                                   ModelFolder folder) {
+absl::StatusOr<ModelShares> ModelShares::OfRemembered(const Experiment& experiment,
+                                                      const std::string& buffer,
+                                                      ModelFolder folder) {
   ASSIGN_OR_RETURN(const Partition partition, PartitionFrom(experiment));
-  return Match(partition, /*trained_only=*/true, /*fresh=*/{}, std::move(folder));
+  ASSIGN_OR_RETURN(const OptimizerSpec optimizer, OptimizerFrom(experiment));
+  const auto is_remembered = [&](const ParameterSpec& parameter) {
+    if (!parameter.trainable) return false;
+    const std::vector<const char*> names = BufferNames(optimizer, parameter);
+    return std::find(names.begin(), names.end(), buffer) != names.end();
+  };
+  return Match(partition, is_remembered, /*fresh=*/{}, std::move(folder));
 }
 
 absl::StatusOr<ModelShares> ModelShares::Initial(const Experiment& experiment) {
@@ -151,14 +167,15 @@ absl::StatusOr<ModelShares> ModelShares::Initial(const Experiment& experiment) {
   if (!folder.ok()) return in_field(folder.status());
   std::vector<std::string> fresh = CutsWithoutTensors(partition, *folder);
   absl::StatusOr<ModelShares> shares =
-      Match(partition, /*trained_only=*/false, std::move(fresh), *std::move(folder));
+      Match(partition, IsAny, std::move(fresh), *std::move(folder));
   if (!shares.ok()) return in_field(shares.status());
   return shares;
 }
 
-absl::StatusOr<ModelShares> ModelShares::Match(const Partition& partition, bool trained_only,
+absl::StatusOr<ModelShares> ModelShares::Match(const Partition& partition,
+                                               const IsWanted& is_wanted,
                                                std::vector<std::string> fresh, ModelFolder folder) {
-  const Wanted wanted = WantedBy(partition, trained_only, fresh);
+  const Wanted wanted = WantedBy(partition, is_wanted, fresh);
   std::vector<std::string> problems;
   const auto matched = Matched(folder, wanted, &problems);
   if (!problems.empty()) return Misfit(folder.dir(), problems);
@@ -204,6 +221,7 @@ absl::Status ModelShares::Import(Fleet* fleet) const {
 absl::Status ModelShares::Restore(const StatePart& part, uint64_t step, Fleet* fleet) const {
   return fleet->OnAll([&](StageClient& stage) {
     const auto i = static_cast<size_t>(stage.stage());
+    if (stages_[i].empty()) return absl::OkStatus();  // as of Muon's momentum, where none is hidden
     return stage.Restore(part, step,
                          [&](const StageClient::Sink& sink) { return Write(stages_[i], sink); });
   });

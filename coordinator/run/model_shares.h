@@ -1,6 +1,7 @@
 // The tensors of a model's folder, dealt out to the stages whose parameters they are.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -21,9 +22,10 @@ class ModelShares {
   // BF16.
   static absl::StatusOr<ModelShares> Of(const Experiment& experiment, ModelFolder folder);
 
-  // The same for tensors that stand for the parameters that are trained, under their names: what an
-  // optimizer remembers of them.
-  static absl::StatusOr<ModelShares> OfTrained(const Experiment& experiment, ModelFolder folder);
+  // The same for what the experiment's optimizer remembers under that name (nn/optimizer_spec.h):
+  // tensors that stand for some of the parameters that are trained, under their names.
+  static absl::StatusOr<ModelShares> OfRemembered(const Experiment& experiment,
+                                                  const std::string& buffer, ModelFolder folder);
 
   // Those of the folder that the experiment starts from (`init`), whose errors name that field. The
   // folder need not have a cut's bottleneck, of which it has all tensors or none.
@@ -45,8 +47,9 @@ class ModelShares {
   };
 
   explicit ModelShares(ModelFolder folder) : folder_(std::move(folder)) {}
-  // Of all parameters but the bottlenecks in `fresh`, or of those that are trained.
-  static absl::StatusOr<ModelShares> Match(const Partition& partition, bool trained_only,
+  using IsWanted = std::function<bool(const ParameterSpec&)>;
+  // Of all parameters that are wanted but the bottlenecks in `fresh`.
+  static absl::StatusOr<ModelShares> Match(const Partition& partition, const IsWanted& is_wanted,
                                            std::vector<std::string> fresh, ModelFolder folder);
   absl::Status Write(const std::vector<Share>& shares, const StageClient::Sink& sink) const;
 

@@ -73,9 +73,9 @@ absl::Status RestoreTensors(const Experiment& now, const FoundCheckpoint& checkp
     if (file.tensors() == tensors) names.push_back(file.name());
   }
   ASSIGN_OR_RETURN(ModelFolder folder, ModelFolder::OpenFiles(checkpoint.path, names));
-  absl::StatusOr<ModelShares> shares = tensors == kModelTensors
-                                           ? ModelShares::Of(now, std::move(folder))
-                                           : ModelShares::OfTrained(now, std::move(folder));
+  absl::StatusOr<ModelShares> shares =
+      tensors == kModelTensors ? ModelShares::Of(now, std::move(folder))
+                               : ModelShares::OfRemembered(now, tensors, std::move(folder));
   if (!shares.ok()) {
     return absl::Status(shares.status().code(),
                         absl::StrCat(tensors, ": ", shares.status().message()));

@@ -59,6 +59,22 @@ void ConvertTyped(const From* from, int64_t n, To* to) {
   for (; i < n; ++i) StoreOne(LoadOne(from + i), to + i);
 }
 
+// Multiplications and additions are rounded one by one, so every instruction set agrees.
+void CombineRange(const Combination& c, int64_t begin, int64_t end) {
+  const FloatTag d;
+  const int64_t lanes = hn::Lanes(d);
+  const FloatVec alpha = hn::Set(d, c.alpha), beta = hn::Set(d, c.beta);
+  int64_t i = begin;
+  for (; i + lanes <= end; i += lanes) {
+    FloatVec sum = hn::Mul(alpha, hn::LoadU(d, c.a + i));
+    if (c.b != nullptr) sum = hn::Add(sum, hn::Mul(beta, hn::LoadU(d, c.b + i)));
+    hn::StoreU(sum, d, c.sum + i);
+  }
+  for (; i < end; ++i) {
+    c.sum[i] = c.b == nullptr ? c.alpha * c.a[i] : c.alpha * c.a[i] + c.beta * c.b[i];
+  }
+}
+
 void ReluF32(const float* x, int64_t n, float* y) { ReluTyped(x, n, y); }
 void ReluBF16(const uint16_t* x, int64_t n, uint16_t* y) { ReluTyped(x, n, y); }
 void ReluBackwardF32(const float* y, const float* dy, int64_t n, float* dx) {
@@ -74,7 +90,7 @@ void AddBF16(const uint16_t* a, const uint16_t* b, int64_t n, uint16_t* sum) {
 void Widen(const uint16_t* from, int64_t n, float* to) { ConvertTyped(from, n, to); }
 void Narrow(const float* from, int64_t n, uint16_t* to) { ConvertTyped(from, n, to); }
 
-// Multiplications and additions are rounded one by one, so every instruction set agrees.
+// The same of these.
 void SgdRange(const SgdUpdate& u, const SgdParameter& parameter, int64_t begin, int64_t end) {
   const FloatTag d;
   const int64_t lanes = hn::Lanes(d);
@@ -119,6 +135,7 @@ HWY_EXPORT(AddF32);
 HWY_EXPORT(AddBF16);
 HWY_EXPORT(Widen);
 HWY_EXPORT(Narrow);
+HWY_EXPORT(CombineRange);
 HWY_EXPORT(SgdRange);
 
 namespace cpu {
@@ -185,6 +202,12 @@ void Sgd(int threads, const SgdUpdate& arguments) {
       HWY_DYNAMIC_DISPATCH(SgdRange)(arguments, parameter, i, end);
     });
   }
+}
+
+void Combine(int threads, const Combination& arguments) {
+  ParallelRange(threads, arguments.n, kGrain, [&](int64_t i, int64_t end) {
+    HWY_DYNAMIC_DISPATCH(CombineRange)(arguments, i, end);
+  });
 }
 
 void Accumulate(int threads, const float* source, int64_t n, float* target) {

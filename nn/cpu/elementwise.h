@@ -10,6 +10,7 @@ void ReluBackward(int threads, const TensorView& y, const TensorView& dy, const 
 void Add(int threads, const TensorView& a, const TensorView& b, const TensorView& sum);
 void Convert(int threads, const TensorView& from, const TensorView& to);
 void Sgd(int threads, const SgdUpdate& arguments);
+void Combine(int threads, const Combination& arguments);
 // target += source, in fp32.
 void Accumulate(int threads, const float* source, int64_t n, float* target);
 

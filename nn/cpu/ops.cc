@@ -186,6 +186,10 @@ class CpuOps final : public Ops {
     cpu::MaxoutBackward(threads(), group, x, dy, dx);
     return Error{};
   }
+  Error Resize(const TensorView& x, const TensorView& y) override {
+    cpu::Resize(threads(), x, y);
+    return Error{};
+  }
   Error GlobalAvgPool(const TensorView& x, const TensorView& y) override {
     cpu::GlobalAvgPool(threads(), x, y);
     return Error{};
@@ -221,6 +225,10 @@ class CpuOps final : public Ops {
     for (int64_t i = 0; i < count; ++i) {
       sums[i] = cpu::SumOfSquares(threads(), ranges[i].values, ranges[i].n);
     }
+    return Error{};
+  }
+  Error Combine(const Combination& arguments) override {
+    cpu::Combine(threads(), arguments);
     return Error{};
   }
   Error Zero(float* values, int64_t n) override {

@@ -266,6 +266,25 @@ TEST(MaxoutTest, ANanWins) {
   EXPECT_TRUE(std::isnan(y[1]));
 }
 
+TEST(ResizeTest, KeepsTheFirstFeaturesOfARowOrAddsZeros) {
+  std::vector<float> x = {1, 2, 3, 4, 5, 6}, narrow(4, 99.0f), wide(8, 99.0f);
+  const auto ops = NewCpuOps(2);
+  const TensorView in = Rows(DType::kF32, x.data(), 2, 3);
+  ASSERT_TRUE(ops->Resize(in, Rows(DType::kF32, narrow.data(), 2, 2)).ok());
+  ASSERT_TRUE(ops->Resize(in, Rows(DType::kF32, wide.data(), 2, 4)).ok());
+  EXPECT_EQ(narrow, (std::vector<float>{1, 2, 4, 5}));
+  EXPECT_EQ(wide, (std::vector<float>{1, 2, 3, 0, 4, 5, 6, 0}));
+}
+
+TEST(CombineTest, AddsMultiplesPerhapsInPlace) {
+  std::vector<float> a(37, 2.0f), b(37, 3.0f);
+  const auto ops = NewCpuOps(2);
+  ASSERT_TRUE(ops->Combine({0.5f, a.data(), -2.0f, b.data(), a.data(), 37}).ok());
+  EXPECT_EQ(a, std::vector<float>(37, -5.0f));
+  ASSERT_TRUE(ops->Combine({4.0f, b.data(), 1.0f, nullptr, b.data(), 37}).ok());
+  EXPECT_EQ(b, std::vector<float>(37, 12.0f));
+}
+
 // y = x W^T + b of n rows, its gradients added to ones, in fp64.
 struct LinearProduct {
   int64_t n, in, out;

@@ -160,6 +160,19 @@ void MaxoutBackward(int threads, int64_t group, const TensorView& x, const Tenso
   });
 }
 
+void Resize(int threads, const TensorView& x, const TensorView& y) {
+  const int64_t from_features = x.dims[x.rank - 1], to_features = y.dims[y.rank - 1];
+  const int64_t kept = std::min(from_features, to_features), rows = y.elements() / to_features;
+  WithType(x, [&](auto* from) {
+    auto* to = As(y, from);
+    ParallelFor(threads, rows, [&](int64_t row) {
+      auto* const begin = to + row * to_features;
+      std::copy_n(from + row * from_features, kept, begin);
+      std::fill(begin + kept, begin + to_features, 0);
+    });
+  });
+}
+
 void GlobalAvgPool(int threads, const TensorView& x, const TensorView& y) {
   const int64_t n = x.dims[0], pixels = x.dims[1] * x.dims[2], channels = x.dims[3];
   WithType(x, [&](auto* from) {

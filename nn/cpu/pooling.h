@@ -1,4 +1,4 @@
-// Pooling, maxout and changes of layout; contracts in nn/ops.h.
+// Pooling, maxout and changes of width and layout; contracts in nn/ops.h.
 #pragma once
 
 #include "nn/ops.h"
@@ -11,6 +11,7 @@ void MaxPoolBackward(int threads, const PoolSpec& spec, const TensorView& x, con
 void Maxout(int threads, int64_t group, const TensorView& x, const TensorView& y);
 void MaxoutBackward(int threads, int64_t group, const TensorView& x, const TensorView& dy,
                     const TensorView& dx);
+void Resize(int threads, const TensorView& x, const TensorView& y);
 void GlobalAvgPool(int threads, const TensorView& x, const TensorView& y);
 void GlobalAvgPoolBackward(int threads, const TensorView& dy, const TensorView& dx);
 void ToChannelsFirst(int threads, const TensorView& x, const TensorView& y);

@@ -18,6 +18,30 @@ struct Sum {
   __device__ float operator()(float a, float b) const { return a + b; }
 };
 
+// The operations of nn/cpu/elementwise.cc, rounded one by one.
+struct Combined {
+  template <int kN>
+  struct Values {
+    float a[kN], b[kN];
+  };
+  Combination c;
+
+  template <int kN>
+  __device__ void Read(int64_t at, Values<kN>* values) const {
+    LoadAligned(c.a + at, values->a);
+    if (c.b != nullptr) LoadAligned(c.b + at, values->b);
+  }
+  template <int kN>
+  __device__ void Write(int64_t at, Values<kN>* values) const {
+#pragma unroll
+    for (int i = 0; i < kN; ++i) {
+      values->a[i] *= c.alpha;
+      if (c.b != nullptr) values->a[i] += c.beta * values->b[i];
+    }
+    StoreAligned(values->a, c.sum + at);
+  }
+};
+
 }  // namespace
 
 Error Relu(CudaDevice* device, const TensorView& x, const TensorView& y) {
@@ -46,6 +70,11 @@ Error Convert(CudaDevice* device, const TensorView& from, const TensorView& to) 
   }
   return from.dtype == DType::kF32 ? MapOne<8, Same, float, uint16_t>(device, from, to)
                                    : MapOne<8, Same, uint16_t, float>(device, from, to);
+}
+
+Error Combine(CudaDevice* device, const Combination& arguments) {
+  const Combination& c = arguments;
+  return LaunchMap<kWide<float>>(device, AreAligned(c.a, c.b, c.sum), c.n, Combined{c});
 }
 
 Error Zero(CudaDevice* device, float* values, int64_t n) {

@@ -11,6 +11,7 @@ Error ReluBackward(CudaDevice* device, const TensorView& y, const TensorView& dy
                    const TensorView& dx);
 Error Add(CudaDevice* device, const TensorView& a, const TensorView& b, const TensorView& sum);
 Error Convert(CudaDevice* device, const TensorView& from, const TensorView& to);
+Error Combine(CudaDevice* device, const Combination& arguments);
 Error Zero(CudaDevice* device, float* values, int64_t n);
 
 }  // namespace thinwire::cuda

@@ -19,6 +19,7 @@
 #include "nn/cuda/matmul.h"
 #include "nn/cuda/maxout.h"
 #include "nn/cuda/pooling.h"
+#include "nn/cuda/resize.h"
 #include "nn/cuda/sgd.h"
 #include "nn/cuda/sums_of_squares.h"
 #include "nn/cuda/transpose.h"
@@ -147,6 +148,9 @@ class CudaOps final : public Ops {
                        const TensorView& dx) override {
     return cuda::MaxoutBackward(device_, group, x, dy, dx);
   }
+  Error Resize(const TensorView& x, const TensorView& y) override {
+    return cuda::Resize(device_, x, y);
+  }
   Error GlobalAvgPool(const TensorView& x, const TensorView& y) override {
     return cuda::GlobalAvgPool(device_, x, y);
   }
@@ -170,6 +174,7 @@ class CudaOps final : public Ops {
   Error SumsOfSquares(const FloatRange* ranges, int64_t count, double* sums) override {
     return cuda::SumsOfSquares(device_, ranges, count, sums);
   }
+  Error Combine(const Combination& arguments) override { return cuda::Combine(device_, arguments); }
   Error Zero(float* values, int64_t n) override { return cuda::Zero(device_, values, n); }
 
  private:

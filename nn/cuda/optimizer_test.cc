@@ -140,6 +140,20 @@ TEST(SumsOfSquaresTest, AreTheCpusInAnotherOrder) {
   EXPECT_TRUE(device->SumsOfSquares(nullptr, 0, nullptr).ok());
 }
 
+TEST(CombineTest, IsTheCpusInPlaceAndWithoutASecondTerm) {
+  for (const int64_t n : {1, 3, 4096, 10001}) {
+    ExpectTwins(kSameBits, [n](Side* side) -> Outputs {
+      float* const a = side->Of(RandomFloats(n, 1));
+      float* const b = side->Of(RandomFloats(n, 2));
+      float* const apart = side->Unwritten(n);
+      EXPECT_TRUE((*side)->Combine({-0.3f, a, 1.7f, b, apart, n}).ok());
+      EXPECT_TRUE((*side)->Combine({0.9f, a, -0.1f, b, a, n}).ok());
+      EXPECT_TRUE((*side)->Combine({0.7f, b, 0, nullptr, b, n}).ok());
+      return {{"apart", side->Read(apart, n)}, {"a", side->Read(a, n)}, {"b", side->Read(b, n)}};
+    });
+  }
+}
+
 TEST(SgdTest, NoParametersAreNoError) { EXPECT_TRUE(DeviceSide()->Sgd(Update(0.9f, false)).ok()); }
 
 }  // namespace

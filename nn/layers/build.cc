@@ -10,6 +10,7 @@
 #include "nn/layers/layer_norm.h"
 #include "nn/layers/residual.h"
 #include "nn/layers/simple.h"
+#include "nn/layers/subspace.h"
 #include "nn/layers/weighted.h"
 
 namespace thinwire {
@@ -63,6 +64,8 @@ struct Builder {
         return NewMaxPoolLayer(spec, context);
       case LayerKind::kMaxout:
         return NewMaxoutLayer(spec, context);
+      case LayerKind::kResize:
+        return NewResizeLayer(spec, context);
       case LayerKind::kGlobalAvgPool:
         return NewGlobalAvgPoolLayer(spec, context);
       case LayerKind::kFlatten:
@@ -79,6 +82,11 @@ struct Builder {
         return NewAttentionLayer(spec, context);
       case LayerKind::kDropout:
         return NewDropoutLayer(spec, context);
+      case LayerKind::kProject:
+      case LayerKind::kExpand:
+        return NewBasisLayer(spec, parameters, context);
+      case LayerKind::kAnchor:
+        return NewAnchorLayer(spec, parameters, context);
     }
     return absl::InvalidArgumentError("unknown layer kind");
   }

@@ -126,6 +126,16 @@ std::unique_ptr<Layer> NewGlobalAvgPoolLayer(const LayerSpec& spec, const LayerC
                 /*keeps_x=*/false});
 }
 
+std::unique_ptr<Layer> NewResizeLayer(const LayerSpec& spec, const LayerContext& context) {
+  return std::make_unique<OperationLayer>(
+      spec, context,
+      Operation{[=](const TensorView& x, const TensorView& y) { return context.ops->Resize(x, y); },
+                [=](const TensorView&, const TensorView& dy, const TensorView& dx) {
+                  return context.ops->Resize(dy, dx);
+                },
+                /*keeps_x=*/false});
+}
+
 std::unique_ptr<Layer> NewFlattenLayer(const LayerSpec& spec, const LayerContext& context) {
   return std::make_unique<OperationLayer>(
       spec, context,

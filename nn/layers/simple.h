@@ -17,6 +17,7 @@ std::unique_ptr<Layer> NewGeluLayer(const LayerSpec& spec, const LayerContext& c
 std::unique_ptr<Layer> NewSwigluLayer(const LayerSpec& spec, const LayerContext& context);
 // Keep nothing.
 std::unique_ptr<Layer> NewGlobalAvgPoolLayer(const LayerSpec& spec, const LayerContext& context);
+std::unique_ptr<Layer> NewResizeLayer(const LayerSpec& spec, const LayerContext& context);
 std::unique_ptr<Layer> NewFlattenLayer(const LayerSpec& spec, const LayerContext& context);
 
 }  // namespace thinwire

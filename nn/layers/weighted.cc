@@ -4,22 +4,16 @@
 #include <utility>
 
 #include "base/status.h"
+#include "nn/layers/rows.h"
 #include "nn/parameters.h"
 
 namespace thinwire {
 namespace {
 
-// What the op sees of a tensor: a linear layer's leading axes are all rows.
+// What the op sees of a tensor.
 template <typename Op>
 TensorView ViewFor(const Tensor& tensor) {
-  TensorView view = tensor.view();
-  if (std::is_same_v<Op, Linear>) {
-    const int64_t features = view.dims[view.rank - 1];
-    view.dims[0] = view.elements() / features;
-    view.dims[1] = features;
-    view.rank = 2;
-  }
-  return view;
+  return std::is_same_v<Op, Linear> ? RowsOf(tensor) : tensor.view();
 }
 
 // Op is Conv2d or Linear.

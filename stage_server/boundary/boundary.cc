@@ -11,7 +11,10 @@ namespace thinwire {
 absl::StatusOr<uint64_t> MaxPayloadBytes(const BoundarySpec& spec) {
   ASSIGN_OR_RETURN(auto codec, NewCodec(Largest(spec.codec, spec.level), spec.kernels));
   const Shape largest = spec.sample.WithBatch(spec.max_batch);
-  const uint64_t exact = static_cast<uint64_t>(largest.elements()) * SizeOf(spec.compute);
+  uint64_t exact = static_cast<uint64_t>(largest.elements()) * SizeOf(spec.compute);
+  if (spec.basis.rank() > 0) {
+    exact = std::max<uint64_t>(exact, static_cast<uint64_t>(spec.basis.elements()) * sizeof(float));
+  }
   return std::max<uint64_t>(exact,
                             FeedbackMaxPayloadBytes(spec.feedback, *codec, largest, spec.compute));
 }

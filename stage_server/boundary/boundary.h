@@ -23,6 +23,7 @@ struct BoundarySpec {
   uint32_t cut = 0;  // index in model order
   Direction direction = DIRECTION_UNSPECIFIED;
   Shape sample;  // batch extent 1
+  Shape basis;   // of the messages of PHASE_BASIS; rank 0: there are none
   DType compute = DType::kF32;
   CodecSpec codec;
   LevelSpec level;

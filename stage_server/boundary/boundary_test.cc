@@ -245,6 +245,19 @@ TEST_P(BoundaryTest, ASumOfSquaresOfAnotherStepOrInsteadOfATensorIsRefused) {
   EXPECT_EQ(tensor.code(), absl::StatusCode::kInvalidArgument);
 }
 
+TEST_P(BoundaryTest, ABasisWhereNoneIsLearnedIsRefused) {
+  MessageKey key = Key(3);
+  key.phase = PHASE_BASIS;
+  ASSERT_TRUE(sender_->Send(key, 0, /*compress=*/false, Of({1, 2, 3, 4})).ok());
+  BoundaryReceiver::Expected expected = Expect(3);
+  expected.key = key;
+  const absl::Status refused = receiver_->Receive(expected, Soon()).status();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(refused.message()),
+              AllOf(HasSubstr("gradient of the basis before cut 0, epoch 1, step 3"),
+                    HasSubstr("nothing is learned here")));
+}
+
 TEST_P(BoundaryTest, ASenderInTheCallersThreadGivesWhatTheReceiverUses) {
   if (GetParam() == Worker::kOwnThread) GTEST_SKIP() << "it works later";
   for (const FeedbackKind kind : {FeedbackKind::kNone, FeedbackKind::kEf, FeedbackKind::kEf21}) {

@@ -17,7 +17,22 @@ absl::StatusOr<std::unique_ptr<MessageDecoder>> MessageDecoder::New(const Bounda
   return decoder;
 }
 
+// A basis' gradient says nothing of samples and is nobody's state.
+absl::Status MessageDecoder::CheckBasis(const Message& message) const {
+  if (spec_.basis.rank() == 0) {
+    return absl::InvalidArgumentError("a basis' gradient, want none: nothing is learned here");
+  }
+  if (message.dtype != DType::kF32 || message.shape != spec_.basis || !message.codec.is_exact()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        Name(message.dtype), " ", message.shape.ToString(), " with codec ",
+        message.codec.ToString(), ", want fp32 ", spec_.basis.ToString(), " as it is"));
+  }
+  if (!message.first_visit && !message.state_digest) return absl::OkStatus();
+  return absl::InvalidArgumentError("first_visit or state_digest, want neither");
+}
+
 absl::Status MessageDecoder::Check(const Message& message) const {
+  if (message.key.phase == PHASE_BASIS) return CheckBasis(message);
   if (message.dtype != spec_.compute) {
     return absl::InvalidArgumentError(
         absl::StrCat("element type ", Name(message.dtype), ", want ", Name(spec_.compute)));
@@ -49,23 +64,24 @@ bool MessageDecoder::NeedsRows(const Message& message) const {
 
 // The gathered payload becomes the tensor where it lies, or is copied to where tensors live.
 absl::StatusOr<Tensor> MessageDecoder::TakeExact(const Message& message) const {
-  const size_t want = message.shape.elements() * SizeOf(spec_.compute);
+  const DType type = message.dtype;
+  const size_t want = message.shape.elements() * SizeOf(type);
   if (message.payload.bytes.size() != want) {
     return absl::InvalidArgumentError(
         absl::StrCat("payload of ", message.payload.bytes.size(), " bytes, want ", want));
   }
   if (!spec_.device->is_host()) {
-    ASSIGN_OR_RETURN(const Tensor x, Tensor::Allocate(spec_.device, spec_.compute, message.shape));
+    ASSIGN_OR_RETURN(const Tensor x, Tensor::Allocate(spec_.device, type, message.shape));
     const void* const bytes = message.payload.bytes.data();
     RETURN_IF_ERROR(ToStatus(spec_.device->CopyFromHost(x.data(), bytes, want)));
     return x;
   }
   auto* data = const_cast<uint8_t*>(message.payload.bytes.data());
-  return Tensor(Buffer::Wrap(spec_.device, data, want, message.payload.owner), spec_.compute,
-                message.shape);
+  return Tensor(Buffer::Wrap(spec_.device, data, want, message.payload.owner), type, message.shape);
 }
 
 absl::StatusOr<Tensor> MessageDecoder::DecodeBytes(const Message& message, const EpochRows* rows) {
+  if (message.key.phase == PHASE_BASIS) return TakeExact(message);
   SupportMap map;
   FeedbackReceiver::Incoming incoming;
   if (spec_.codec.needs_support()) {

@@ -39,6 +39,7 @@ class MessageDecoder {
   MessageDecoder(const BoundarySpec& spec, SupportMaps* support,
                  std::unique_ptr<FeedbackReceiver> feedback)
       : spec_(spec), support_(support), feedback_(std::move(feedback)), codecs_(spec.kernels) {}
+  absl::Status CheckBasis(const Message& message) const;
   absl::StatusOr<Tensor> DecodeBytes(const Message& message, const EpochRows* rows);
   absl::StatusOr<Tensor> TakeExact(const Message& message) const;
 

@@ -66,13 +66,13 @@ absl::StatusOr<MessageEncoder::Encoded> MessageEncoder::Prepare(const Outgoing& 
   const bool training = key.phase == PHASE_TRAIN;
   Encoded encoded;
   encoded.message.key = key;
-  encoded.message.dtype = spec_.compute;
+  encoded.message.dtype = outgoing.x.dtype();
   encoded.message.shape = outgoing.x.shape();
   encoded.message.sample_digest = outgoing.sample_digest;
   ASSIGN_OR_RETURN(encoded.codec,
                    codecs_.Get(training ? level_.Train(key.epoch, key.step) : level_.Evaluate()));
   encoded.context.random_key = MessageRandomKey(spec_, key);
-  if (!spec_.codec.needs_support()) return encoded;
+  if (!spec_.codec.needs_support() || key.phase == PHASE_BASIS) return encoded;
   ASSIGN_OR_RETURN(SupportMap support, support_->Take(key));
   encoded.support = std::make_unique<SupportMap>(std::move(support));
   encoded.context.support = encoded.support.get();

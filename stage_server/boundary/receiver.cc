@@ -13,6 +13,7 @@ namespace {
 // Acknowledgements of evaluation and sums of squares have no elements and no codec.
 bool HasTensor(const MessageKey& key) {
   if (key.phase == PHASE_GRADIENT_NORM) return false;
+  if (key.phase == PHASE_BASIS) return true;
   return key.direction == DIRECTION_ACTIVATION || key.phase == PHASE_TRAIN;
 }
 

@@ -15,7 +15,8 @@ namespace {
 constexpr absl::Duration kAcknowledgementPatience = absl::Seconds(1);
 
 BoundaryStatistics::Traffic& TrafficOf(Phase phase, BoundaryStatistics* statistics) {
-  const bool training = phase == PHASE_TRAIN || phase == PHASE_GRADIENT_NORM;
+  const bool training =
+      phase == PHASE_TRAIN || phase == PHASE_GRADIENT_NORM || phase == PHASE_BASIS;
   return training ? statistics->train : statistics->evaluate;
 }
 
@@ -171,7 +172,9 @@ absl::Status BoundarySender::EncodeAndSend(MessageEncoder::Outgoing outgoing, Te
         message.status().code(),
         absl::StrCat("cut ", spec_.name, ": ", key.ToString(), ": ", message.status().message()));
   }
-  const uint64_t elements = x.empty() ? 0 : x.elements(), raw_bytes = x.empty() ? 0 : x.bytes();
+  const bool is_of_samples = !x.empty() && key.phase != PHASE_BASIS;
+  const uint64_t elements = is_of_samples ? x.elements() : 0;
+  const uint64_t raw_bytes = is_of_samples ? x.bytes() : 0;
   // The peer's answer lets the executor free its own references; ours goes first, so that memory
   // is freed by the thread that used it last.
   x = Tensor();

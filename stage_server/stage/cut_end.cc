@@ -13,9 +13,10 @@ BoundarySpec BoundaryAt(const StageSpec& stage, const CutEndSpec& end, Direction
   return boundary;
 }
 
-MessageKey NormKey(const Work& work) {
+// Of a message behind the backward passes of a step.
+MessageKey StepKey(const Work& work, Phase phase) {
   MessageKey key = work.key();
-  key.phase = PHASE_GRADIENT_NORM;
+  key.phase = phase;
   key.microbatch = 0;
   return key;
 }
@@ -96,11 +97,26 @@ absl::Status CutEnd::AwaitAcknowledgement(const Work& work, uint64_t step) {
 }
 
 absl::Status CutEnd::SendSumOfSquares(const Work& work, double sum) {
-  return sender_->SendSumOfSquares(NormKey(work), sum);
+  return sender_->SendSumOfSquares(StepKey(work, PHASE_GRADIENT_NORM), sum);
 }
 
 absl::StatusOr<double> CutEnd::ReceiveSumOfSquares(const Work& work) {
-  return receiver_->ReceiveSumOfSquares(NormKey(work), stage_.patience->Deadline());
+  return receiver_->ReceiveSumOfSquares(StepKey(work, PHASE_GRADIENT_NORM),
+                                        stage_.patience->Deadline());
+}
+
+absl::Status CutEnd::SendBasis(const Work& work, Tensor gradient) {
+  return sender_->Send(StepKey(work, PHASE_BASIS), /*sample_digest=*/0, /*compress=*/false,
+                       std::move(gradient));
+}
+
+absl::StatusOr<Tensor> CutEnd::ReceiveBasis(const Work& work) {
+  BoundaryReceiver::Expected expected;
+  expected.key = StepKey(work, PHASE_BASIS);
+  expected.batch = receiver_->spec().basis[0];
+  expected.sample_digest = 0;
+  ASSIGN_OR_RETURN(auto received, receiver_->Receive(expected, stage_.patience->Deadline()));
+  return std::move(received.tensor);
 }
 
 }  // namespace thinwire

@@ -71,6 +71,11 @@ class CutEnd {
   absl::Status SendSumOfSquares(const Work& work, double sum);
   absl::StatusOr<double> ReceiveSumOfSquares(const Work& work);
 
+  // This side's gradient of a basis that the cut learns, and the other side's: exact. The wait has
+  // a deadline of its own.
+  absl::Status SendBasis(const Work& work, Tensor gradient);
+  absl::StatusOr<Tensor> ReceiveBasis(const Work& work);
+
   BoundarySender& sender() { return *sender_; }
   BoundaryReceiver& receiver() { return *receiver_; }
   // Drops what a broken step left behind.

@@ -199,6 +199,7 @@ absl::Status Executor::Accumulate(Work work, const SampleRange& batch, StepRepor
   }
   RETURN_IF_ERROR(Stopped());
   RETURN_IF_ERROR(stage_->SumTiedGradients(work));
+  RETURN_IF_ERROR(stage_->SumBasisGradients(work));
   const int64_t positions = spec.model.positions;
   report->set_loss(sums.loss / static_cast<double>(work.batch_size * positions));
   report->set_correct(sums.correct);

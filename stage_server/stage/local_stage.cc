@@ -22,10 +22,11 @@ Mode ModeOf(Phase phase) {
   return phase == PHASE_RECALIBRATE ? Mode::kRecalibrate : Mode::kEvaluate;
 }
 
-// Recordings know one step only.
+// Recordings know one step only, and one input.
 bool IsRecordable(const Model& model, const BlockRange& range) {
-  return std::none_of(model.blocks.begin() + range.first, model.blocks.begin() + range.last,
-                      [](const BlockSpec& block) { return IsRandom(block.layers); });
+  return std::none_of(
+      model.blocks.begin() + range.first, model.blocks.begin() + range.last,
+      [](const BlockSpec& block) { return IsRandom(block.layers) || ReadsIds(block.layers); });
 }
 
 // Takes a tensor through a cut inside the process.
@@ -208,7 +209,8 @@ absl::StatusOr<LossSums> LocalStage::Forward(const Work& work,
   in_flight->saved.resize(segments_.size());
   ASSIGN_OR_RETURN(auto input, Input(work, samples));
   const uint64_t digest = in_flight->sample_digest = input.sample_digest;
-  const Pass pass(ModeOf(work.phase), work.step, work.first_sample);
+  Pass pass(ModeOf(work.phase), work.step, work.first_sample);
+  if (reads_inputs_ && spec_.model.tokens) pass.ids = samples->inputs;
   Tensor x = std::move(input.tensor);
   for (size_t i = 0; i < segments_.size(); ++i) {
     {
@@ -325,6 +327,36 @@ absl::Status LocalStage::SumTiedGradients(const Work& work) {
   return FinishCompute();
 }
 
+std::vector<BasisCopy> LocalStage::BasisCopies() const {
+  std::vector<BasisCopy> copies;
+  const auto add = [&](CutEnd* end, int cut, bool is_before) {
+    const std::optional<LearnedBasis> basis = LearnedBasisAt(spec_.model, spec_.cuts[cut]);
+    if (!basis) return;
+    const int segment = (is_before ? cut : cut + 1) - spec_.first_segment();
+    const std::string& name = is_before ? basis->name : basis->copy;
+    copies.emplace_back(end, FindParameter(segments_[segment]->parameters(), name), backend_);
+  };
+  if (upstream_) add(upstream_.get(), spec_.upstream_cut(), /*is_before=*/false);
+  for (size_t i = 0; i < inner_cuts_.size(); ++i) {
+    const int cut = spec_.first_segment() + static_cast<int>(i);
+    add(inner_cuts_[i].upstream.get(), cut, /*is_before=*/true);
+    add(inner_cuts_[i].downstream.get(), cut, /*is_before=*/false);
+  }
+  if (downstream_) add(downstream_.get(), spec_.downstream_cut(), /*is_before=*/true);
+  return copies;
+}
+
+absl::Status LocalStage::SumBasisGradients(const Work& work) {
+  const std::vector<BasisCopy> copies = BasisCopies();
+  for (const BasisCopy& copy : copies) RETURN_IF_ERROR(copy.Send(work));
+  for (const BasisCopy& copy : copies) {
+    const bool is_upstream = copy.end() == upstream_.get();
+    ScopedTimer timer(is_upstream ? &activity_.upstream.receive : &activity_.downstream.receive);
+    RETURN_IF_ERROR(copy.Receive(work));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status LocalStage::AddSquaresOf(Segment* segment, const Work& work, double* sum) const {
   const absl::Status status = AddSquares(segment->parameters(), backend_.ops.get(), sum);
   if (status.ok()) return status;
@@ -373,14 +405,16 @@ absl::Status LocalStage::Update(const Work& work, double lr) {
   return FinishCompute();
 }
 
-absl::StatusOr<Tensor> LocalStage::TextInput(const Work& work, absl::Span<const int32_t> ids,
-                                             uint64_t digest) {
+absl::StatusOr<Tensor> LocalStage::IdsOf(absl::Span<const int32_t> ids) const {
   const auto positions = static_cast<int64_t>(ids.size());
-  if (spec_.first()) {
-    ASSIGN_OR_RETURN(Tensor x, Tensor::Allocate(backend_.device, DType::kI32, {1, positions}));
-    RETURN_IF_ERROR(ToStatus(backend_.device->CopyFromHost(x.data(), ids.data(), x.bytes())));
-    return x;
-  }
+  ASSIGN_OR_RETURN(Tensor x, Tensor::Allocate(backend_.device, DType::kI32, {1, positions}));
+  RETURN_IF_ERROR(ToStatus(backend_.device->CopyFromHost(x.data(), ids.data(), x.bytes())));
+  return x;
+}
+
+absl::StatusOr<Tensor> LocalStage::TextInput(const Work& work, const Tensor& ids, int64_t positions,
+                                             uint64_t digest) {
+  if (spec_.first()) return ids;
   ASSIGN_OR_RETURN(auto received, upstream_->Receive(work, digest));
   if (received.tensor.shape()[1] == positions) return std::move(received.tensor);
   return absl::InvalidArgumentError(
@@ -412,7 +446,10 @@ absl::StatusOr<std::vector<float>> LocalStage::Generate(const Work& work,
   Digest ids_digest;
   for (const int32_t id : ids) ids_digest.AddWord(static_cast<uint64_t>(id));
   const uint64_t digest = ids_digest.value();
-  ASSIGN_OR_RETURN(Tensor x, TextInput(work, ids, digest));
+  if (reads_inputs_) {
+    ASSIGN_OR_RETURN(pass.ids, IdsOf(ids));
+  }
+  ASSIGN_OR_RETURN(Tensor x, TextInput(work, pass.ids, static_cast<int64_t>(ids.size()), digest));
   for (size_t i = 0; i < segments_.size(); ++i) {
     ASSIGN_OR_RETURN(x, segments_[i]->Forward(x, pass, nullptr));
     RETURN_IF_ERROR(FinishCompute());

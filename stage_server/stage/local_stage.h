@@ -24,6 +24,7 @@
 #include "stage_server/boundary/receiver.h"
 #include "stage_server/boundary/sender.h"
 #include "stage_server/boundary/statistics.h"
+#include "stage_server/stage/basis_copy.h"
 #include "stage_server/stage/capture.h"
 #include "stage_server/stage/cut_end.h"
 #include "stage_server/stage/stage.h"
@@ -34,7 +35,7 @@ namespace thinwire {
 
 // The samples of one microbatch at a stage that reads data.
 struct Samples {
-  Tensor inputs;                // first stage
+  Tensor inputs;                // where ReadsInputs
   std::vector<int32_t> labels;  // last stage
   uint64_t digest = 0;
 };
@@ -76,6 +77,9 @@ class LocalStage {
   // After all backwards of a step: both copies of a tied weight take the sum of both gradients.
   // Waits for the stage of the other copy. `work` as in a Forward.
   absl::Status SumTiedGradients(const Work& work);
+  // Likewise: both copies of each basis that a cut learns take the sum of both gradients. Waits for
+  // the stages at its other side.
+  absl::Status SumBasisGradients(const Work& work);
   // After that, where the step is to be taken. With OptimizerSpec::clip_norm waits for all other
   // stages, for the norm of the whole model's gradient.
   absl::Status Update(const Work& work, double lr);
@@ -141,7 +145,7 @@ class LocalStage {
   };
 
   LocalStage(const StageSpec& spec, const Backend& backend)
-      : spec_(spec), backend_(backend), capture_(spec.capture) {}
+      : spec_(spec), backend_(backend), reads_inputs_(ReadsInputs(spec)), capture_(spec.capture) {}
   absl::Status BuildSegments();
   absl::Status BuildInnerCuts();
   absl::Status BuildInnerTies();
@@ -150,6 +154,7 @@ class LocalStage {
   // The sum of squares of the whole model's gradient: the sum over the segments before this stage,
   // and then over its own, passes on to the last stage, and what it has become there comes back.
   absl::StatusOr<double> SumOfSquares(const Work& work);
+  std::vector<BasisCopy> BasisCopies() const;
   absl::Status AddSquaresOf(Segment* segment, const Work& work, double* sum) const;
   // Waits for the device. It stands within the timer of what was submitted, so that its seconds are
   // those of the device, and before a tensor goes to a codec's thread.
@@ -159,12 +164,15 @@ class LocalStage {
   absl::StatusOr<LossSums> Loss(const Work& work, Tensor logits, const Samples& samples,
                                 InFlight* in_flight);
   absl::Status SendDownstream(const Work& work, uint64_t digest, Tensor y);
-  absl::StatusOr<Tensor> TextInput(const Work& work, absl::Span<const int32_t> ids,
+  absl::StatusOr<Tensor> IdsOf(absl::Span<const int32_t> ids) const;
+  // What the first segment takes of a text whose tokens are `ids`.
+  absl::StatusOr<Tensor> TextInput(const Work& work, const Tensor& ids, int64_t positions,
                                    uint64_t digest);
   absl::StatusOr<std::vector<float>> LastLogits(const Tensor& logits);
 
   const StageSpec spec_;
   const Backend backend_;
+  const bool reads_inputs_;
   std::vector<std::unique_ptr<Segment>> segments_;
   std::vector<std::unique_ptr<Optimizer>> optimizers_;
   Capture capture_;  // of all cuts, which go before it

@@ -25,6 +25,10 @@ void DescribeCut(const StageSpec& spec, int cut, BoundarySpec* boundary) {
     boundary->capacity = std::max(
         boundary->capacity, QueueCapacity(spec.schedule, sender, spec.stages(), spec.microbatches));
   }
+  const std::optional<LearnedBasis> basis = LearnedBasisAt(spec.model, spec.cuts[cut]);
+  if (!basis) return;
+  boundary->basis = basis->shape;
+  ++boundary->capacity;  // its gradient comes behind the step's other messages
 }
 
 // Parameters and their gradients are fp32. Neither end is a step ahead of the other.
@@ -83,6 +87,14 @@ EpochSpec TiedEpochOf(const StageSpec& spec, const EpochSpec& epoch) {
   of.microbatches = 1;
   of.samples = rows * NumBatches(epoch.samples, epoch.shuffle.batch_size);
   return of;
+}
+
+bool ReadsInputs(const StageSpec& spec) {
+  const int first = SegmentBlocks(spec.model, spec.cuts, spec.first_segment()).first;
+  const int last = SegmentBlocks(spec.model, spec.cuts, spec.end_segment() - 1).last;
+  const auto reads_ids = [](const BlockSpec& block) { return ReadsIds(block.layers); };
+  return spec.first() || std::any_of(spec.model.blocks.begin() + first,
+                                     spec.model.blocks.begin() + last, reads_ids);
 }
 
 bool NeedsSampleIds(const StageSpec& spec) {

@@ -13,6 +13,7 @@
 #include "compress/direction_spec.h"
 #include "compress/kernels.h"
 #include "data/sampler.h"
+#include "models/bottleneck.h"
 #include "models/cost.h"
 #include "models/model.h"
 #include "models/partition.h"
@@ -101,6 +102,11 @@ EpochSpec EpochOf(const StageSpec& spec, uint32_t epoch, int64_t samples);
 // The same of the tied cut, whose messages are batches of their own: one a step, and the rows of
 // the weight are its samples.
 EpochSpec TiedEpochOf(const StageSpec& spec, const EpochSpec& epoch);
+
+// Whether the stage reads the inputs of samples: as the first, or because a bottleneck at one of
+// its cuts wants token ids, which do not travel; and whether it reads anything of them.
+bool ReadsInputs(const StageSpec& spec);
+inline bool ReadsSamples(const StageSpec& spec) { return spec.last() || ReadsInputs(spec); }
 
 // True if any message of the run needs to know which samples it holds.
 bool NeedsSampleIds(const StageSpec& spec);

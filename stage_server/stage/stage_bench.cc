@@ -47,7 +47,7 @@ absl::StatusOr<std::vector<BenchStage>> BuildStages(const Experiment& experiment
     FeedSpec feed;
     feed.shuffle = {spec.shuffle, spec.data_seed, spec.batch_size};
     feed.compute = spec.compute;
-    feed.inputs = spec.first();
+    feed.inputs = ReadsInputs(spec);
     feed.labels = spec.last();
     stage.feed = std::make_unique<Feed>(feed, data, backend);
     stages.push_back(std::move(stage));

@@ -160,6 +160,16 @@ TEST(StageStateTest, ALanguageModelWithATiedWeightDropoutAndClippingGoesOn) {
   ExpectResumedEqualsUninterrupted(kText, Both("codec: topk, ratio: 0.3, feedback: ef21"));
 }
 
+TEST(StageStateTest, MuonAndLearnedAndFixedSubspacesGoOn) {
+  const std::string muon = "optimizer={name: muon, lr: 0.02, adamw_lr: 0.01, weight_decay: 0.1}";
+  ExpectResumedEqualsUninterrupted(kImages, {muon});
+  ExpectResumedEqualsUninterrupted(
+      kText, {muon, "compression.bottleneck={kind: learned_subspace, width: 3, basis_rate: 1}"});
+  ExpectResumedEqualsUninterrupted(
+      kText, {"compression.bottleneck={kind: subspace, width: 3}", "model.tied=false",
+              "model.dropout=0"});
+}
+
 TEST(StageStateTest, WithoutWhatTheCutsRememberTheFilesAreOfParameters) {
   Stages stages(kImages, Both("codec: topk, ratio: 0.2, feedback: ef21"));
   stages.TrainSteps(1, 1, 2);

@@ -175,7 +175,7 @@ void Stages::AddStage(const StageSpec& spec, const Backend& backend) {
   feed.shuffle = {spec.shuffle, spec.data_seed, spec.batch_size};
   feed.augment = *AugmentFrom(experiment_);
   feed.compute = spec.compute;
-  feed.inputs = spec.first();
+  feed.inputs = ReadsInputs(spec);
   feed.labels = spec.last();
   feeds_.push_back(std::make_unique<Feed>(feed, &data_, backend));
   executors_.push_back(std::make_unique<Executor>(

@@ -1,6 +1,6 @@
 // A tiny GPT-2 and a tiny Llama against what PyTorch made of them (make_language_fixtures.py):
-// logits, loss, every gradient, ten steps of AdamW with clipping; on the CPU and on the backend
-// under test.
+// logits, loss, every gradient, ten steps of AdamW with clipping and of Muon; on the CPU and on the
+// backend under test.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -197,6 +197,29 @@ TEST_P(LanguageParityTest, TenStepsOfAdamWWithClippingEndWherePyTorchEnds) {
   }
   ExpectNear("evaluated", *segment_->Forward(Inputs(0), Mode::kEvaluate, nullptr),
              Expected("evaluated"), place().tolerance);
+}
+
+// Singular values that are near zero are made some hundred times as large, and their vectors'
+// errors with them.
+TEST_P(LanguageParityTest, TenStepsOfMuonEndWherePyTorchEnds) {
+  OptimizerSpec spec = DefaultOptimizer(OptimizerKind::kMuon);
+  spec.lr = 0.02;
+  spec.adamw_lr = 3e-3;
+  spec.beta2 = 0.999;
+  spec.epsilon = 1e-6;
+  spec.weight_decay = 0.1;
+  const auto muon = *NewOptimizer(spec, segment_->parameters(), device_, ops_.get());
+  const double tolerance = 10 * place().tolerance;
+  for (int step = 0; step < kSteps; ++step) {
+    const auto loss = static_cast<double>(Expected("muon.losses")[step]);
+    EXPECT_NEAR(ForwardAndBackward(step), loss, tolerance * loss) << step;
+    ASSERT_TRUE(muon->Step(spec.lr).ok());
+    ASSERT_TRUE(segment_->ParametersChanged().ok());
+  }
+  for (const Parameter& parameter : segment_->parameters()) {
+    ExpectNear(parameter.spec.name, parameter.value, InOurLayout("muon.final.", parameter.spec),
+               tolerance);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, LanguageParityTest,

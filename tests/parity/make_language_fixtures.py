@@ -13,6 +13,8 @@ GPT2LMHeadModel and LlamaForCausalLM. Run once, on Debian 12 with python3-torch 
   final.NAME                                after ten steps of AdamW, gradients clipped to norm 1,
                                             decay of matrices only
   evaluated [3, 12, 37]                     logits of the first batch then
+  muon.losses [10], muon.final.NAME         the same of ten steps of Muon from the same begin, as
+                                            nn/muon.h has it, and AdamW for what is not hidden
 """
 import math
 import os
@@ -30,6 +32,8 @@ STEPS, LR, BETAS, WEIGHT_DECAY, CLIP_NORM = 10, 3e-3, (0.9, 0.999), 0.1, 1.0
 # Keys' biases have no influence, so that their gradients are rounding errors. PyTorch's 1e-8 would
 # make steps of them.
 EPSILON = 1e-6
+MUON_LR, MUON_MOMENTUM, MUON_DECAY, MUON_STEPS = 0.02, 0.95, 0.1, 5
+QUINTIC = (3.4445, -4.7750, 2.0315)
 
 
 class Conv1D(nn.Module):
@@ -210,10 +214,58 @@ def make(model):
     return tensors
 
 
+def orthogonalised(matrix):
+    """Newton-Schulz steps on a matrix of Frobenius norm 1, through its singular value decomposition,
+    which is another way than ours; in fp64."""
+    u, singular, v = torch.linalg.svd(matrix.double(), full_matrices=False)
+    singular = singular / (matrix.double().norm() + 1e-7)
+    a, b, c = QUINTIC
+    for _ in range(MUON_STEPS):
+        singular = a * singular + b * singular ** 3 + c * singular ** 5
+    return (u * singular @ v).float()
+
+
+def is_hidden(name, parameter):
+    ends = ("wte", "wpe", "embed_tokens", "lm_head")
+    return parameter.dim() == 2 and not any(end in name for end in ends)
+
+
+def train_by_muon(model, tensors):
+    model.load_state_dict({name[8:]: value.clone() for name, value in tensors.items()
+                           if name.startswith("initial.")})
+    named = list(model.named_parameters())
+    hidden = [parameter for name, parameter in named if is_hidden(name, parameter)]
+    adamw = torch.optim.AdamW([p for name, p in named if not is_hidden(name, p)], LR, BETAS,
+                              EPSILON, MUON_DECAY)
+    momenta = [torch.zeros_like(parameter) for parameter in hidden]
+    is_gpt2 = isinstance(model, Gpt2)
+    losses = []
+    for step in range(STEPS):
+        tokens = tensors[f"tokens.{step % 2}"].long()
+        logits = model(tokens[:, :-1])
+        loss = functional.cross_entropy(logits.reshape(-1, VOCABULARY), tokens[:, 1:].reshape(-1))
+        model.zero_grad()
+        loss.backward()
+        adamw.step()
+        with torch.no_grad():
+            for parameter, momentum in zip(hidden, momenta):
+                momentum.mul_(MUON_MOMENTUM).add_(parameter.grad)
+                update = orthogonalised(parameter.grad + MUON_MOMENTUM * momentum)
+                outputs, inputs = parameter.shape[::-1] if is_gpt2 else parameter.shape
+                parameter.mul_(1 - MUON_LR * MUON_DECAY)
+                parameter.sub_(MUON_LR * math.sqrt(max(1, outputs / inputs)) * update)
+        losses.append(loss.item())
+    tensors["muon.losses"] = torch.tensor(losses)
+    tensors.update({"muon.final." + name: value.clone()
+                    for name, value in model.state_dict().items()})
+
+
 if __name__ == "__main__":
     for name, kind in (("gpt2_tiny", Gpt2), ("llama_tiny", Llama)):
         torch.manual_seed(1)
-        tensors = make(kind())
+        model = kind()
+        tensors = make(model)
+        train_by_muon(model, tensors)
         print(name, tensors["losses"].tolist(), tensors["norms"].tolist())
         save(tensors, os.path.join(os.path.dirname(os.path.abspath(__file__)),
                                    name + ".safetensors"))

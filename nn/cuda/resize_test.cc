@@ -1,0 +1,28 @@
+// Values are moved, not computed, so every bit is the CPU's.
+
+#include <gtest/gtest.h>
+
+#include "nn/cuda/testing.h"
+
+namespace thinwire {
+namespace {
+
+class ResizeTest : public testing::TestWithParam<std::tuple<DType, int64_t, int64_t>> {};
+
+TEST_P(ResizeTest, IsTheCpus) {
+  const auto [type, from, to] = GetParam();
+  constexpr int64_t kRows = 301;
+  ExpectTwins(kSameBits, [&, type = type, from = from, to = to](Side* side) -> Outputs {
+    const TensorView x = side->Of(type, Shape({7, 43, from}), RandomFloats(kRows * from, 1)),
+                     y = side->Unwritten(type, Shape({7, 43, to}));
+    EXPECT_TRUE((*side)->Resize(x, y).ok());
+    return {{"y", side->Read(y)}};
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Sizes, ResizeTest,
+                         testing::Combine(testing::Values(DType::kF32, DType::kBF16),
+                                          testing::Values(1, 16, 37), testing::Values(1, 8, 50)));
+
+}  // namespace
+}  // namespace thinwire

@@ -1,0 +1,212 @@
+#include "nn/layers/subspace.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
+#include "nn/layers/rows.h"
+#include "nn/parameters.h"
+
+namespace thinwire {
+namespace {
+
+absl::StatusOr<std::unique_ptr<Linear>> NewMap(int64_t in, int64_t out, DType compute, Ops* ops) {
+  LinearSpec spec;
+  spec.in_features = in;
+  spec.out_features = out;
+  spec.compute = compute;
+  Linear* map = nullptr;
+  RETURN_IF_ERROR(ToStatus(ops->NewLinear(spec, &map)));
+  return std::unique_ptr<Linear>(map);
+}
+
+// W [k, features], by the linear operation from features to k: forward it projects, and its
+// backward pass expands.
+class BasisLayer final : public Layer {
+ public:
+  BasisLayer(const LayerSpec& spec, absl::Span<Parameter> parameters, const LayerContext& context,
+             std::unique_ptr<Linear> map)
+      : projects_(spec.kind == LayerKind::kProject),
+        in_(spec.in),
+        out_(spec.out),
+        context_(context),
+        basis_(FindParameter(parameters, spec.name + ".weight")),
+        map_(std::move(map)) {}
+
+  absl::StatusOr<Tensor> Forward(Tensor x, const Pass& pass, Saved* saved) override {
+    ASSIGN_OR_RETURN(Tensor y, context_.NewResult(out_, x, pass));
+    RETURN_IF_ERROR(Map(projects_, x, y));
+    if (pass.mode == Mode::kTrain) saved->Push(std::move(x));
+    return y;
+  }
+
+  absl::StatusOr<Tensor> Backward(Tensor dy, Saved* saved) override {
+    const Tensor x = saved->Pop();
+    if (basis_->spec.trainable) {
+      const Tensor &features = projects_ ? x : dy, &code = projects_ ? dy : x;
+      RETURN_IF_ERROR(ToStatus(map_->BackwardWeights(RowsOf(features), RowsOf(code),
+                                                     Floats(basis_->gradient), nullptr)));
+    }
+    ASSIGN_OR_RETURN(Tensor dx, context_.NewTensor(in_.WithBatch(dy.shape()[0])));
+    RETURN_IF_ERROR(Map(!projects_, dy, dx));
+    return dx;
+  }
+
+  absl::Status ParametersChanged() override {
+    return ToStatus(map_->LoadWeights(Floats(basis_->value), nullptr));
+  }
+
+ private:
+  absl::Status Map(bool projects, const Tensor& from, const Tensor& to) {
+    return ToStatus(projects ? map_->Forward(RowsOf(from), RowsOf(to))
+                             : map_->BackwardData(RowsOf(from), RowsOf(to)));
+  }
+
+  const bool projects_;
+  const Shape in_, out_;
+  const LayerContext context_;
+  Parameter* const basis_;
+  const std::unique_ptr<Linear> map_;
+};
+
+// The rows of a table that a pass's ids name, in the compute type.
+absl::StatusOr<Tensor> RowsFor(const Tensor& x, const Pass& pass, const Tensor& table,
+                               const LayerContext& context) {
+  const Shape wanted = {x.shape()[0], x.shape()[1]};
+  if (pass.ids.empty() || pass.ids.shape() != wanted) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("token ids ", pass.ids.empty() ? "are missing" : pass.ids.shape().ToString(),
+                     ", want ", wanted.ToString()));
+  }
+  Embedding a;
+  a.ids = pass.ids.view();
+  a.table = Floats(table);
+  a.vocabulary = table.shape()[0];
+  a.features = table.shape()[1];
+  ASSIGN_OR_RETURN(Tensor rows, context.NewTensor({wanted[0], wanted[1], a.features}));
+  a.y = rows.view();
+  RETURN_IF_ERROR(ToStatus(context.ops->Embed(a)));
+  return rows;
+}
+
+// T = table factor, or its negative.
+class TrainedAnchorLayer final : public Layer {
+ public:
+  TrainedAnchorLayer(const LayerSpec& spec, absl::Span<Parameter> parameters,
+                     const LayerContext& context, std::unique_ptr<Linear> map)
+      : context_(context), subtracts_(spec.subtracts), map_(std::move(map)) {
+    const std::string& owner = spec.shares.empty() ? spec.name : spec.shares;
+    table_ = FindParameter(parameters, owner + ".weight");
+    factor_ = FindParameter(parameters, owner + ".factor");
+  }
+
+  absl::StatusOr<Tensor> Forward(Tensor x, const Pass& pass, Saved* /*saved*/) override {
+    ASSIGN_OR_RETURN(const Tensor rows, RowsFor(x, pass, table_->value, context_));
+    ASSIGN_OR_RETURN(Tensor y, context_.NewTensor(x.shape()));
+    RETURN_IF_ERROR(ToStatus(map_->BackwardData(RowsOf(rows), RowsOf(y))));
+    RETURN_IF_ERROR(ToStatus(context_.ops->Add(x.view(), y.view(), y.view())));
+    return y;
+  }
+
+  absl::StatusOr<Tensor> Backward(Tensor dy, Saved* saved) override {
+    const int64_t rank = table_->value.shape()[1];
+    ASSIGN_OR_RETURN(const Tensor drows, context_.NewTensor({dy.shape()[0], dy.shape()[1], rank}));
+    RETURN_IF_ERROR(ToStatus(map_->Forward(RowsOf(dy), RowsOf(drows))));
+    EmbeddingBackward a;
+    a.ids = saved->pass().ids.view();
+    a.dy = drows.view();
+    a.dtable = Floats(table_->gradient);
+    a.vocabulary = table_->value.shape()[0];
+    a.features = rank;
+    RETURN_IF_ERROR(ToStatus(context_.ops->EmbedBackward(a)));
+    return dy;
+  }
+
+  absl::Status ParametersChanged() override {
+    const Tensor& factor = factor_->value;
+    if (!subtracts_) return ToStatus(map_->LoadWeights(Floats(factor), nullptr));
+    if (negative_.empty()) {
+      ASSIGN_OR_RETURN(negative_, Tensor::Allocate(context_.device, DType::kF32, factor.shape()));
+    }
+    RETURN_IF_ERROR(ToStatus(context_.ops->Combine(
+        {-1, Floats(factor), 0, nullptr, Floats(negative_), factor.elements()})));
+    return ToStatus(map_->LoadWeights(Floats(negative_), nullptr));
+  }
+
+ private:
+  const LayerContext context_;
+  const bool subtracts_;
+  Parameter* table_;
+  Parameter* factor_;
+  const std::unique_ptr<Linear> map_;  // from features to the rank
+  Tensor negative_;                    // the factor's, where it subtracts
+};
+
+// T = table, or - table U^T.
+class FixedAnchorLayer final : public Layer {
+ public:
+  FixedAnchorLayer(const LayerSpec& spec, absl::Span<Parameter> parameters,
+                   const LayerContext& context, std::unique_ptr<Linear> map)
+      : context_(context), map_(std::move(map)) {
+    const std::string& owner = spec.shares.empty() ? spec.name : spec.shares;
+    table_ = FindParameter(parameters, owner + ".weight");
+    if (map_ != nullptr) basis_ = FindParameter(parameters, spec.through + ".weight");
+  }
+
+  absl::StatusOr<Tensor> Forward(Tensor x, const Pass& pass, Saved* /*saved*/) override {
+    const Tensor& table = map_ == nullptr ? table_->value : of_code_;
+    ASSIGN_OR_RETURN(Tensor y, RowsFor(x, pass, table, context_));
+    RETURN_IF_ERROR(ToStatus(context_.ops->Add(x.view(), y.view(), y.view())));
+    return y;
+  }
+
+  absl::StatusOr<Tensor> Backward(Tensor dy, Saved* /*saved*/) override { return dy; }
+
+  absl::Status ParametersChanged() override {
+    if (map_ == nullptr) return absl::OkStatus();
+    const Shape shape = {table_->value.shape()[0], basis_->value.shape()[0]};
+    if (of_code_.empty()) {
+      ASSIGN_OR_RETURN(of_code_, Tensor::Allocate(context_.device, DType::kF32, shape));
+    }
+    RETURN_IF_ERROR(ToStatus(map_->LoadWeights(Floats(basis_->value), nullptr)));
+    RETURN_IF_ERROR(ToStatus(map_->Forward(table_->value.view(), of_code_.view())));
+    return ToStatus(context_.ops->Combine(
+        {-1, Floats(of_code_), 0, nullptr, Floats(of_code_), of_code_.elements()}));
+  }
+
+ private:
+  const LayerContext context_;
+  Parameter* table_;
+  Parameter* basis_ = nullptr;
+  const std::unique_ptr<Linear> map_;  // in fp32; null where the table is added as it is
+  Tensor of_code_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Layer>> NewBasisLayer(const LayerSpec& spec,
+                                                     absl::Span<Parameter> parameters,
+                                                     const LayerContext& context) {
+  const bool projects = spec.kind == LayerKind::kProject;
+  const int64_t features = projects ? spec.in_features : spec.out_features;
+  const int64_t code = projects ? spec.out_features : spec.in_features;
+  ASSIGN_OR_RETURN(auto map, NewMap(features, code, context.compute, context.ops));
+  return std::make_unique<BasisLayer>(spec, parameters, context, std::move(map));
+}
+
+absl::StatusOr<std::unique_ptr<Layer>> NewAnchorLayer(const LayerSpec& spec,
+                                                      absl::Span<Parameter> parameters,
+                                                      const LayerContext& context) {
+  if (spec.trained) {
+    ASSIGN_OR_RETURN(auto map, NewMap(spec.in_features, spec.rank, context.compute, context.ops));
+    return std::make_unique<TrainedAnchorLayer>(spec, parameters, context, std::move(map));
+  }
+  std::unique_ptr<Linear> map;
+  if (!spec.through.empty()) {
+    const Shape& basis = FindParameter(parameters, spec.through + ".weight")->value.shape();
+    ASSIGN_OR_RETURN(map, NewMap(basis[1], basis[0], DType::kF32, context.ops));
+  }
+  return std::make_unique<FixedAnchorLayer>(spec, parameters, context, std::move(map));
+}
+
+}  // namespace thinwire

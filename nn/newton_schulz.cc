@@ -1,0 +1,88 @@
+#include "nn/newton_schulz.h"
+
+#include <algorithm>
+
+#include "base/status.h"
+
+namespace thinwire {
+namespace {
+
+TensorView ViewOf(const Matrix& matrix) {
+  TensorView view;
+  view.data = matrix.data;
+  view.dtype = DType::kF32;
+  view.rank = 2;
+  view.dims[0] = matrix.rows;
+  view.dims[1] = matrix.columns;
+  return view;
+}
+
+Matrix MatrixOf(const Tensor& tensor) {
+  return {static_cast<float*>(tensor.data()), tensor.shape()[0], tensor.shape()[1]};
+}
+
+}  // namespace
+
+absl::StatusOr<Linear*> NewtonSchulz::LinearOf(int64_t in, int64_t out) {
+  std::unique_ptr<Linear>& linear = linears_[{in, out}];
+  if (linear == nullptr) {
+    LinearSpec spec;
+    spec.in_features = in;
+    spec.out_features = out;
+    Linear* made = nullptr;
+    RETURN_IF_ERROR(ToStatus(ops_->NewLinear(spec, &made)));
+    linear.reset(made);
+  }
+  return linear.get();
+}
+
+absl::Status NewtonSchulz::TimesTransposed(const Matrix& a, const Matrix& b,
+                                           const Matrix& product) {
+  ASSIGN_OR_RETURN(Linear * linear, LinearOf(b.columns, b.rows));
+  RETURN_IF_ERROR(ToStatus(linear->LoadWeights(b.data, nullptr)));
+  return ToStatus(linear->Forward(ViewOf(a), ViewOf(product)));
+}
+
+absl::Status NewtonSchulz::Times(const Matrix& a, const Matrix& b, const Matrix& product) {
+  ASSIGN_OR_RETURN(Linear * linear, LinearOf(b.columns, b.rows));
+  RETURN_IF_ERROR(ToStatus(linear->LoadWeights(b.data, nullptr)));
+  return ToStatus(linear->BackwardData(ViewOf(a), ViewOf(product)));
+}
+
+absl::Status NewtonSchulz::TransposedTimes(const Matrix& a, const Matrix& b,
+                                           const Matrix& product) {
+  ASSIGN_OR_RETURN(Linear * linear, LinearOf(b.columns, a.columns));
+  RETURN_IF_ERROR(ToStatus(ops_->Zero(product.data, product.elements())));
+  return ToStatus(linear->BackwardWeights(ViewOf(b), ViewOf(a), product.data, nullptr));
+}
+
+// x x^T, or where x has more rows than columns x^T x.
+absl::Status NewtonSchulz::Gram(const Matrix& x, const Matrix& gram) {
+  return x.rows <= x.columns ? TimesTransposed(x, x, gram) : TransposedTimes(x, x, gram);
+}
+
+absl::Status NewtonSchulz::Apply(const OddQuintic& p, int steps, const Matrix& x) {
+  const int64_t side = std::min(x.rows, x.columns);
+  ASSIGN_OR_RETURN(const Tensor gram_of, Tensor::Allocate(device_, DType::kF32, {side, side}));
+  ASSIGN_OR_RETURN(const Tensor factor_of, Tensor::Allocate(device_, DType::kF32, {side, side}));
+  ASSIGN_OR_RETURN(const Tensor product_of,
+                   Tensor::Allocate(device_, DType::kF32, {x.rows, x.columns}));
+  const Matrix gram = MatrixOf(gram_of), factor = MatrixOf(factor_of);
+  const Matrix product = MatrixOf(product_of);
+  for (int i = 0; i < steps; ++i) {
+    RETURN_IF_ERROR(Gram(x, gram));
+    const float* squared = nullptr;
+    if (p.c != 0) {
+      RETURN_IF_ERROR(TimesTransposed(gram, gram, factor));  // it is symmetric
+      squared = factor.data;
+    }
+    RETURN_IF_ERROR(
+        ToStatus(ops_->Combine({p.b, gram.data, p.c, squared, factor.data, factor.elements()})));
+    RETURN_IF_ERROR(x.rows <= x.columns ? Times(factor, x, product)
+                                        : TimesTransposed(x, factor, product));
+    RETURN_IF_ERROR(ToStatus(ops_->Combine({p.a, x.data, 1, product.data, x.data, x.elements()})));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace thinwire
