@@ -62,7 +62,7 @@ epochs: 2
 TEST(SetCodecsTest, NoOtherCompressionIsLeft) {
   Experiment experiment = *ParseExperiment(kExperiment, "test", {});
   const CodecPair pair = PairOf("fp16 | uniform(bits=8)");
-  ASSERT_TRUE(SetCodecs(pair.activations, pair.gradients, &experiment).ok());
+  ASSERT_TRUE(SetCodecs(pair.activations, pair.gradients, /*cut=*/"", &experiment).ok());
   ASSERT_TRUE(Resolve(&experiment).ok());
   EXPECT_EQ(experiment.compression().warmup_steps(), 0u);
   for (const char* cut : {"layer1", "layer2"}) {
@@ -73,9 +73,21 @@ TEST(SetCodecsTest, NoOtherCompressionIsLeft) {
     EXPECT_EQ(activations->feedback.kind, FeedbackKind::kNone);
     EXPECT_EQ(gradients->codec, pair.gradients);
   }
-  ASSERT_TRUE(SetCodecs(std::nullopt, std::nullopt, &experiment).ok());
+  ASSERT_TRUE(SetCodecs(std::nullopt, std::nullopt, /*cut=*/"", &experiment).ok());
   ASSERT_TRUE(Resolve(&experiment).ok());
   EXPECT_TRUE(CodecFrom(DirectionOf(experiment, "layer1", true))->is_exact());
+}
+
+TEST(SetCodecsTest, OtherCutsThanTheOneAreLeftUncompressed) {
+  Experiment experiment = *ParseExperiment(kExperiment, "test", {});
+  const CodecPair pair = PairOf("fp16 | uniform(bits=8)");
+  ASSERT_TRUE(SetCodecs(pair.activations, std::nullopt, "layer2", &experiment).ok());
+  ASSERT_TRUE(Resolve(&experiment).ok());
+  EXPECT_EQ(*CodecFrom(DirectionOf(experiment, "layer2", false)), pair.activations);
+  EXPECT_TRUE(CodecFrom(DirectionOf(experiment, "layer2", true))->is_exact());
+  for (const bool gradients : {false, true}) {
+    EXPECT_TRUE(CodecFrom(DirectionOf(experiment, "layer1", gradients))->is_exact());
+  }
 }
 
 }  // namespace
