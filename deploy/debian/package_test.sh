@@ -89,7 +89,7 @@ for command in $(subcommands); do
 done
 check 'of the flags of stage_server' equals "$(completed "$root/usr/bin/stage_server" --)" \
   "$(flags_of "$root/usr/bin/stage_server" | in_line)"
-check 'of the words that a flag takes' equals "$(completed "$thinwire" probe runs/a --format '')" 'md csv json'
+check 'of the words that a flag takes' equals "$(completed "$thinwire" probe runs/a --format '')" 'md csv json yaml'
 check '  behind an equals sign' equals "$(completed "$thinwire" codecs --format = j)" json
 check '  leaves files to readline' equals "$(completed "$thinwire" run --out '')" ''
 check 'leaves experiments to readline' equals "$(completed "$thinwire" run exp)" ''
