@@ -24,7 +24,7 @@ name: plan
 pipeline: {cuts: none, stages: 1}
 optimizer: {name: sgd, lr: 0.01}
 epochs: 1
-evaluation: {every: 0, compressed: false, uncompressed: true}
+evaluation: {every: 0, compressed: false, uncompressed: false}
 metrics: {error_every: 0}
 checkpoint: {every_epochs: 0}
 )";
@@ -44,11 +44,12 @@ double ForwardFlopsOf(const Model& model) {
   return flops;
 }
 
-// The experiment's width, or the nearest that takes about a second.
+// The experiment's width, or the nearest that takes about a second; of a model of its own blocks,
+// which has none, a usual one.
 uint32_t WidthFor(const Experiment& experiment, bool tokens) {
+  if (!experiment.model().has_width()) return tokens ? 128 : 16;
   const uint32_t least = tokens ? 32 : 4, most = tokens ? 768 : 64;
-  const uint32_t width = experiment.model().has_width() ? experiment.model().width() : least;
-  return std::clamp(width, least, most);
+  return std::clamp(experiment.model().width(), least, most);
 }
 
 absl::StatusOr<Experiment> Resembling(const Experiment& experiment, const std::string& threads) {
