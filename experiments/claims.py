@@ -135,7 +135,8 @@ FURTHER = {
          for how in (OFF, RECALIBRATED) for name in FEEDBACKS],
     "language/shakespeare": [
         Comparison((name, how), ("none", how)) for how in (ON, OFF)
-        for name in ("topk10", "topk10-shared", "uniform-8-8", "uniform-4-8", "uniform-8-4")
+        for name in ("topk10", "topk10-shared", "uniform-8-8", "uniform-4-8", "uniform-8-4",
+                     "principal-0.18-0.7", "principal-0.35-1")
     ] + [Comparison(("aq_sgd-4-8", ON), ("none-fixed", ON)),
          Comparison(("topk10", ON), ("topk10-shared", ON)),
          Comparison(("uniform-8-4", ON), ("uniform-4-8", ON))],
