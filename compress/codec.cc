@@ -31,8 +31,10 @@ CodecSpec WithoutRotation(CodecSpec spec) {
   return spec;
 }
 
+// The lossless stage chooses codes by its own tables, beginning with those of the dead zone.
 CodecSpec WithoutLossless(CodecSpec spec) {
   spec.lossless = Lossless::kNone;
+  if (spec.rounding == Rounding::kRateDistortion) spec.rounding = Rounding::kDeadZone;
   return spec;
 }
 

@@ -56,6 +56,7 @@ int32_t CodeOf(Rounding rounding, float y, float chance) {
     case Rounding::kDither:
       return static_cast<int32_t>(std::nearbyint(y + (chance - 0.5f)));
     case Rounding::kDeadZone:
+    case Rounding::kRateDistortion:  // code_choice_test.cc
       return static_cast<int32_t>(std::copysign(std::floor(std::fabs(y) + 1.0f / 3), y));
   }
   return 0;

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
+#include "compress/code_choice.h"
 #include "compress/entropy_frame.h"
 #include "compress/layout.h"
 #include "compress/zstd_frame.h"
@@ -61,9 +62,13 @@ class LosslessCodec final : public Codec {
                                                      " bytes, want ",
                                                      MaxPayloadBytes(x.shape(), x.dtype())));
     }
+    RETURN_IF_ERROR(CheckHost(x));
     ASSIGN_OR_RETURN(const size_t bytes, inner_->Encode(x, context, payload.subspan(1)));
-    ASSIGN_OR_RETURN(const auto frame,
-                     Frame(spec().lossless, payload.subspan(1, bytes), CodesOf(spec(), x.shape())));
+    const CodesPlace codes = CodesOf(spec(), x.shape());
+    if (ChoosesCodes() && codes.count > 0) {
+      ChooseCodes(spec(), x.view(), codes, payload.subspan(1, bytes));
+    }
+    ASSIGN_OR_RETURN(const auto frame, Frame(spec().lossless, payload.subspan(1, bytes), codes));
     if (frame.empty()) {
       payload[0] = kStored;
       return 1 + bytes;
@@ -99,6 +104,16 @@ class LosslessCodec final : public Codec {
           absl::StrCat("lossless: form ", payload[0], ", want 0 or ", form()));
     }
     return ReadFrame(spec().lossless, payload.subspan(1), inner_->MaxPayloadBytes(shape, dtype));
+  }
+
+  bool ChoosesCodes() const {
+    return spec().kind == CodecKind::kEcsq && spec().rounding == Rounding::kRateDistortion;
+  }
+  absl::Status CheckHost(const Tensor& x) const {
+    if (!ChoosesCodes() || x.device()->is_host()) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        "ecsq: rounding is rate_distortion of a tensor on a GPU, want one of nearest, dead_zone, "
+        "stochastic, dither there");
   }
 
   uint8_t form() const { return static_cast<uint8_t>(spec().lossless); }

@@ -11,7 +11,9 @@
 
 namespace thinwire {
 
-// `inner`: the codec of the same specification with Lossless::kNone.
+// `inner`: the codec of the same specification with Lossless::kNone; of ecsq with rounding
+// rate_distortion that of dead_zone, whose codes are chosen anew here, of tensors in host memory
+// only.
 std::unique_ptr<Codec> NewLosslessCodec(const CodecSpec& spec, std::unique_ptr<Codec> inner);
 
 }  // namespace thinwire

@@ -178,9 +178,22 @@ absl::Status CheckPrincipal(const CodecSpec& spec) {
                 ", want support all: entries of a support have no channels");
 }
 
+// What a code costs is known where the entropy coder has its neighbours.
+absl::Status CheckRateDistortion(const CodecSpec& spec) {
+  if (spec.rounding != Rounding::kRateDistortion) return absl::OkStatus();
+  if (spec.lossless != Lossless::kEntropy) {
+    return Refuse(spec, "rounding is rate_distortion with lossless ", Name(spec.lossless),
+                  ", want entropy");
+  }
+  if (spec.support == Support::kAll) return absl::OkStatus();
+  return Refuse(spec, "rounding is rate_distortion with support ", Name(spec.support),
+                ", want all");
+}
+
 absl::Status CheckEcsq(const CodecSpec& spec) {
   RETURN_IF_ERROR(CheckRate(spec));
   RETURN_IF_ERROR(CheckPrincipal(spec));
+  RETURN_IF_ERROR(CheckRateDistortion(spec));
   if (!(spec.step >= kLeastStep && spec.step <= kMostStep)) {
     return Refuse(spec, "step is ", spec.step, ", want ", kLeastStep, " to ", kMostStep,
                   " root mean squares");
@@ -280,8 +293,9 @@ bool IsCausal(const CodecSpec& spec, int64_t width) {
       return true;
     case CodecKind::kUniform:
       return by_rows && (spec.rotation == Rotation::kNone || divides(spec.rotation_block));
-    case CodecKind::kEcsq:  // means and what a rate takes are those of a whole message
-      return by_rows && !spec.has_means() && spec.rate == 0;
+    case CodecKind::kEcsq:  // means, bits and what a rate takes are those of a whole message
+      return by_rows && !spec.has_means() && spec.rate == 0 &&
+             spec.rounding != Rounding::kRateDistortion;
     case CodecKind::kTopK:
     case CodecKind::kRandomK:
       return by_rows && by_values;

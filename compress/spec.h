@@ -45,8 +45,9 @@ enum class Rounding : uint8_t {
   kNearest = 0,
   kStochastic = 1,  // up with the probability of the fraction: unbiased
   // ecsq only
-  kDither = 2,    // to nearest of x plus noise that the decoder subtracts: unbiased
-  kDeadZone = 3,  // towards zero from a fraction of 2/3 down: fewer bits
+  kDither = 2,          // to nearest of x plus noise that the decoder subtracts: unbiased
+  kDeadZone = 3,        // towards zero from a fraction of 2/3 down: fewer bits
+  kRateDistortion = 4,  // to what costs least, error and bits together
 };
 constexpr bool IsUnbiased(Rounding rounding) {
   return rounding == Rounding::kStochastic || rounding == Rounding::kDither;

@@ -41,7 +41,7 @@ class Measure(NamedTuple):
 
 ACCURACY = Measure("accuracy", 100, "points", " %", 2)
 LOSS = Measure("loss", 1, "nats", "", 3)
-MEASURES = {"paper1": ACCURACY, "paper2": ACCURACY, "language": LOSS}
+MEASURES = {"paper1": ACCURACY, "paper2": ACCURACY, "language": LOSS, "frontier": ACCURACY}
 
 SUITES = {  # by paper, in the order of their tables; of paper2's nothing is claimed in numbers
     "paper1": {
@@ -56,7 +56,14 @@ SUITES = {  # by paper, in the order of their tables; of paper2's nothing is cla
         "shakespeare": "from scratch, characters, 2000 steps",
         "fine_tune": "from WikiText-2 to Tiny Shakespeare, bytes, 1000 steps",
     },
+    "frontier": {
+        "held_out": "width 16, 10,000 images, 5 epochs, judged by 5,000 held out",
+        "narrow": "width 16, 5 epochs",
+    },
 }
+
+# Results of another suite of the same setting, which need no runs of their own.
+BORROWED = {"frontier/narrow": ("paper1/narrow", ("none", "topk10", "topk5"))}
 
 
 class Comparison(NamedTuple):
@@ -81,6 +88,7 @@ class Claim(NamedTuple):
     comparisons: List[Comparison]
 
 
+FRONTIER = ("frontier/narrow",)
 FULL_AND_NARROW = ("paper1/full", "paper1/narrow")
 FINE_TUNE = ("language/fine_tune",)
 FEEDBACKS = ("topk10-ef", "topk10-ef21", "topk10-ef21-exact")
@@ -120,6 +128,8 @@ CLAIMS = [
           "share the activations'", FINE_TUNE,
           [Comparison((f"{name}{scope}", ON), (f"{name}-shared{scope}", ON), MORE_LOSS)
            for scope in ("", "-sample") for name in ("topk20", "topk10")]),
+    Claim("ix", "1.25 bits, the mean of both directions, stay near the baseline", FRONTIER,
+          [Comparison(("none", ON), ("ecsq-1.25", ON), NO_MORE)]),
 ]
 
 # By suite: what nobody claimed, for the words around the tables. No verdict.

@@ -13,7 +13,7 @@ import json
 import pathlib
 from typing import Dict, List, Tuple
 
-from claims import (CLAIMS, FURTHER, MEASURES, OFF, ON, RECALIBRATED, SUITES, WANTED, Claim,
+from claims import (BORROWED, CLAIMS, FURTHER, MEASURES, OFF, ON, RECALIBRATED, SUITES, WANTED, Claim,
                     Comparison, Measure)
 from paired import deviation, estimate, overall, verdict
 from picture import Row, Series, picture
@@ -36,6 +36,14 @@ def load(folder: pathlib.Path) -> Runs:
         runs.setdefault(result["configuration"], {})[result["seed"]] = result
     refuse_twins(runs)
     return runs
+
+
+def borrowed(results: pathlib.Path, suite: str) -> Runs:
+    """What stands for a suite in the results of another: the same setting, on the same data."""
+    if suite not in BORROWED:
+        return {}
+    lender, names = BORROWED[suite]
+    return {name: by_seed for name, by_seed in load(results / lender).items() if name in names}
 
 
 def refuse_twins(runs: Runs):
@@ -237,10 +245,11 @@ def report(results: pathlib.Path, experiments: pathlib.Path, paper: str, seeds: 
     lines: List[str] = []
     measure = MEASURES[paper]
     for suite, setting in SUITES[paper].items():
-        runs = in_table_order(load(results / paper / suite), experiments / paper / "configurations",
-                              suite)
-        if not runs:
+        own = load(results / paper / suite)
+        if not own:
             continue
+        runs = in_table_order({**borrowed(results, f"{paper}/{suite}"), **own},
+                              experiments / paper / "configurations", suite)
         (results / paper / f"{suite}.svg").write_text(drawn(setting, runs, measure))
         lines += [f"### {paper}/{suite}: {setting}", "", machines(runs), "",
                   f"![{measure.name.capitalize()} of each configuration](results/{paper}/{suite}.svg)", "",

@@ -171,6 +171,26 @@ class PageTest(unittest.TestCase):
                       "| 3 | +0.200 [−0.048, +0.448] |", page)
         self.assertIn("| none | 1, 2, 3 | 1.502 ± 0.001 | 1.500 ± 0.000 | 1.500 ± 0.000 |", page)
 
+    def test_the_same_setting_need_not_be_run_again(self):
+        for seed in (1, 2, 3):
+            self.write("none", seed, 0.60 + 0.01 * seed)
+            self.write("topk50", seed, 0.59 + 0.01 * seed)
+        self.narrow = self.results / "frontier" / "narrow"
+        self.narrow.mkdir(parents=True)
+        self.assertEqual(judge.report(self.results, EXPERIMENTS, "frontier", [1, 2, 3]), "")
+        for seed in (1, 2, 3):
+            self.write("ecsq-1.25", seed, 0.598 + 0.01 * seed)
+        page = judge.report(self.results, EXPERIMENTS, "frontier", [1, 2, 3])
+        self.assertIn("**(ix) confirmed**", page)
+        self.assertIn("| none on − ecsq-1.25 on | no more than 1 | 3 | +0.20 [+0.20, +0.20]", page)
+        self.assertNotIn("topk50", page)
+
+    def test_what_is_borrowed_has_the_same_setting(self):
+        for suite, (lender, _) in claims.BORROWED.items():
+            settings = [[line for line in (EXPERIMENTS / of / "experiment.yaml").read_text().splitlines()
+                         if not line.startswith(("#", "name:"))] for of in (suite, lender)]
+            self.assertEqual(*settings)
+
     def test_configurations_with_the_same_numbers_are_refused(self):
         self.write("topk10", 1, 0.6)
         self.write("topk10", 2, 0.6)  # another seed may
@@ -185,6 +205,7 @@ class PageTest(unittest.TestCase):
             lines = (EXPERIMENTS / paper / "configurations").read_text().splitlines()
             rows = [line.split("|") for line in lines if "|" in line and not line.startswith("#")]
             known |= {(f"{paper}/{suite}", row[1].strip()) for row in rows for suite in row[0].split()}
+        known |= {(suite, name) for suite, (_, names) in claims.BORROWED.items() for name in names}
         compared = [(suite, comparison) for claim in claims.CLAIMS for suite in claim.suites
                     for comparison in claim.comparisons]
         compared += [(suite, comparison) for suite, further in claims.FURTHER.items()

@@ -16,6 +16,8 @@ what is trained:
   language/shakespeare  a small GPT-2 on Tiny Shakespeare, 2000 steps
   language/fine_tune    the same from a WikiText-2 checkpoint and from scratch, 1000 steps
   language/subspaces    the same by Muon, through learned layers and ecsq at equal bytes, 1000 steps
+  frontier/held_out     candidates of few bits: width 16, 10,000 images, 5 epochs; --seeds 0
+  frontier/narrow       few bits in paper1/narrow's setting
 
   --seeds "1 2 3"       seeds, all configurations of one before the next (default: "1 2 3")
   --only REGEX          configurations whose name matches as a whole (default: all)

@@ -1,5 +1,7 @@
 #include "compress/cpu/whole_steps.h"
 
+#include <limits>
+
 #include "compress/cpu/ecsq_header.h"
 
 // Each SIMD target compiles this file once more, from foreach_target.h on.
@@ -44,7 +46,8 @@ HWY_INLINE Ints Rounded(Floats y, const uint32_t* random, size_t left) {
     }
     case Rounding::kDither:
       return hn::NearestInt(hn::Add(y, Dithers(random, left)));
-    case Rounding::kDeadZone: {
+    case Rounding::kDeadZone:
+    case Rounding::kRateDistortion: {
       const auto magnitude = hn::Add(hn::Abs(y), hn::Set(F32(), 1.0f / 3));
       return hn::ConvertTo(I32(), hn::CopySign(hn::Floor(magnitude), y));
     }
@@ -122,10 +125,59 @@ uint32_t ToWholeStepsImpl(const float* x, size_t n, float step, Rounding roundin
     case Rounding::kDither:
       return run(ToWholeStepsAll<Rounding::kDither, false>);
     case Rounding::kDeadZone:
+    case Rounding::kRateDistortion:
       return sums == nullptr ? run(ToWholeStepsAll<Rounding::kDeadZone, false>)
                              : run(ToWholeStepsAll<Rounding::kDeadZone, true>);
   }
   return 0;
+}
+
+// With the mean of its cell.
+HWY_INLINE Floats MagnitudeOf(Ints code, const float* HWY_RESTRICT means) {
+  auto mean = hn::Zero(F32());
+  for (int m = 0; m < kMeans; ++m) {
+    const auto is_m = hn::RebindMask(F32(), hn::Eq(code, hn::Set(I32(), m + 1)));
+    mean = hn::IfThenElse(is_m, hn::Set(F32(), means[m]), mean);
+  }
+  return hn::Add(hn::ConvertTo(F32(), code), mean);
+}
+
+void CheapestStepsImpl(const float* HWY_RESTRICT x, size_t n, float step,
+                       const float* HWY_RESTRICT means, const uint8_t* HWY_RESTRICT sums,
+                       const float* HWY_RESTRICT costs, uint8_t* HWY_RESTRICT bytes,
+                       CellSums* cells) {
+  constexpr int kMostMagnitude = 127, kCandidates = 3;
+  const I32 d;
+  CellLanes lanes;
+  for (size_t i = 0; i < n; i += kLanes) {
+    const size_t left = n - i;
+    const auto y = hn::Div(LoadPart(F32(), x + i, left), hn::Set(F32(), step));
+    const auto magnitude = hn::Abs(y);
+    const auto is_negative = hn::RebindMask(d, hn::Lt(y, hn::Zero(F32())));
+    const auto negative = hn::IfThenElseZero(is_negative, hn::Set(d, 1));
+    const auto context = hn::ShiftLeft<8>(hn::PromoteTo(d, LoadPart(U8(), sums + i, left)));
+    auto candidate = hn::Min(hn::NearestInt(magnitude), hn::Set(d, kMostMagnitude));
+    auto code = hn::Zero(d), byte = hn::Zero(d);
+    auto least = hn::Set(F32(), std::numeric_limits<float>::infinity());
+    for (int below = 0; below < kCandidates; ++below) {
+      const auto is_zero = hn::Eq(candidate, hn::Zero(d));
+      const auto zigzag =
+          hn::IfThenZeroElse(is_zero, hn::Sub(hn::ShiftLeft<1>(candidate), negative));
+      const auto error = hn::Sub(magnitude, MagnitudeOf(candidate, means));
+      const auto cost =
+          hn::Add(hn::Mul(error, error), hn::GatherIndex(F32(), costs, hn::Add(context, zigzag)));
+      const auto is_less = hn::Lt(cost, least);
+      least = hn::IfThenElse(is_less, cost, least);
+      code = hn::IfThenElse(hn::RebindMask(d, is_less), candidate, code);
+      byte = hn::IfThenElse(hn::RebindMask(d, is_less), zigzag, byte);
+      candidate = hn::Max(hn::Sub(candidate, hn::Set(d, 1)), hn::Zero(d));
+    }
+    lanes.Add(y, code);
+    const auto before = hn::PromoteTo(d, LoadPart(U8(), bytes + i, left));
+    byte = hn::IfThenElse(hn::Eq(before, hn::Set(d, kEscape)), before, byte);
+    StorePart(hn::DemoteTo(U8(), byte), U8(), bytes + i, left);
+  }
+  lanes.AddTo(cells);
 }
 
 uint8_t FromWholeStepsImpl(const uint8_t* HWY_RESTRICT bytes, size_t n, float step,
@@ -141,13 +193,8 @@ uint8_t FromWholeStepsImpl(const uint8_t* HWY_RESTRICT bytes, size_t n, float st
     const auto odd = hn::And(zigzag, hn::Set(I32(), 1));
     const auto code = hn::Xor(hn::ShiftRight<1>(zigzag), hn::Sub(hn::Zero(I32()), odd));
     const auto magnitude = hn::Abs(code);
-    auto mean = hn::Zero(F32());
-    for (int m = 0; m < kMeans; ++m) {
-      const auto is_m = hn::RebindMask(F32(), hn::Eq(magnitude, hn::Set(I32(), m + 1)));
-      mean = hn::IfThenElse(is_m, hn::Set(F32(), means[m]), mean);
-    }
     const auto signed_code = hn::ConvertTo(F32(), code);
-    auto y = hn::CopySign(hn::Add(hn::Abs(signed_code), mean), signed_code);
+    auto y = hn::CopySign(MagnitudeOf(magnitude, means), signed_code);
     if (random != nullptr) y = hn::Sub(y, Dithers(random + i, left));
     const auto value = hn::Min(hn::Max(hn::Mul(y, steps), least), most);
     StorePart(value, F32(), x + i, left);
@@ -177,6 +224,7 @@ namespace thinwire {
 HWY_EXPORT(ToWholeStepsImpl);
 HWY_EXPORT(FromWholeStepsImpl);
 HWY_EXPORT(CountEscapesImpl);
+HWY_EXPORT(CheapestStepsImpl);
 
 uint32_t ToWholeSteps(const float* x, size_t n, float step, Rounding rounding,
                       const uint32_t* random, int32_t* codes, uint8_t* bytes, CellSums* sums) {
@@ -185,6 +233,11 @@ uint32_t ToWholeSteps(const float* x, size_t n, float step, Rounding rounding,
 uint8_t FromWholeSteps(const uint8_t* bytes, size_t n, float step, const float* means,
                        const uint32_t* random, float* x) {
   return HWY_DYNAMIC_DISPATCH(FromWholeStepsImpl)(bytes, n, step, means, random, x);
+}
+
+void CheapestSteps(const float* x, size_t n, float step, const float* means, const uint8_t* sums,
+                   const float* costs, uint8_t* bytes, CellSums* cells) {
+  HWY_DYNAMIC_DISPATCH(CheapestStepsImpl)(x, n, step, means, sums, costs, bytes, cells);
 }
 
 int64_t CountEscapes(const uint8_t* bytes, int64_t n) {

@@ -30,6 +30,13 @@ uint32_t ToWholeSteps(const float* x, size_t n, float step, Rounding rounding,
 uint8_t FromWholeSteps(const uint8_t* bytes, size_t n, float step, const float* means,
                        const uint32_t* random, float* x);
 
+// The bytes of codes chosen anew: of the magnitudes nearest to |x[i] / step|, at most 127, and one
+// and two below it the one that costs least, the square of its error in steps, with the mean of its
+// magnitude, plus costs[256 sums[i] + its byte]; of equals the largest. A byte that is kEscape
+// stays. Adds to *cells. Requires step > 0.
+void CheapestSteps(const float* x, size_t n, float step, const float* means, const uint8_t* sums,
+                   const float* costs, uint8_t* bytes, CellSums* cells);
+
 // How many of the bytes are kEscape.
 int64_t CountEscapes(const uint8_t* bytes, int64_t n);
 

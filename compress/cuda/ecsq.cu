@@ -321,6 +321,7 @@ Error EncodeAs(CudaDevice* device, const TensorView& x, const CodecSpec& spec, u
     case Rounding::kDither:
       return Encoder<T, WithDither>(device, x, spec, key).Encode(payload);
     case Rounding::kDeadZone:
+    case Rounding::kRateDistortion:  // begins so (compress/code_choice.h)
       return Encoder<T, DownTo>(device, x, spec, key).Encode(payload);
   }
   return Error{};

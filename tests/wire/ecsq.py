@@ -15,7 +15,7 @@ LARGEST = F32(float.fromhex("0x1.FEp127"))
 
 
 def _has_means(spec):
-    return spec.rounding in ("nearest", "dead_zone") and spec.reconstruction == "mean"
+    return spec.rounding in ("nearest", "dead_zone", "rate_distortion") and spec.reconstruction == "mean"
 
 
 def _step(x, spec):
