@@ -122,13 +122,13 @@ absl::StatusOr<Candidates> CandidatesFor(const Experiment& experiment,
   return candidates;
 }
 
-absl::StatusOr<std::vector<Choice>> RankedChoices(const std::vector<Candidate>& candidates,
-                                                  const PlanAssumptions& assumptions,
-                                                  const Speeds& speeds) {
-  std::vector<Choice> choices;
+absl::StatusOr<std::vector<RankedChoice>> RankedChoices(const std::vector<Candidate>& candidates,
+                                                        const PlanAssumptions& assumptions,
+                                                        const Speeds& speeds) {
+  std::vector<RankedChoice> choices;
   for (const Candidate& candidate : candidates) {
     ASSIGN_OR_RETURN(const Plan plan, MakePlan(candidate.experiment, assumptions, speeds));
-    Choice choice;
+    RankedChoice choice;
     choice.codec = candidate.codec;
     choice.schedule = plan.schedule;
     choice.microbatches = plan.microbatches;
@@ -141,18 +141,19 @@ absl::StatusOr<std::vector<Choice>> RankedChoices(const std::vector<Candidate>& 
     choice.memory_bytes = LargestMemoryBytes(plan);
     choices.push_back(std::move(choice));
   }
-  std::stable_sort(choices.begin(), choices.end(), [](const Choice& a, const Choice& b) {
-    return std::tie(a.step_seconds, a.wire_bytes) < std::tie(b.step_seconds, b.wire_bytes);
-  });
+  std::stable_sort(
+      choices.begin(), choices.end(), [](const RankedChoice& a, const RankedChoice& b) {
+        return std::tie(a.step_seconds, a.wire_bytes) < std::tie(b.step_seconds, b.wire_bytes);
+      });
   return choices;
 }
 
-std::string FormatChoices(const std::vector<Choice>& choices,
+std::string FormatChoices(const std::vector<RankedChoice>& choices,
                           const std::vector<std::string>& left_out) {
   std::string text = absl::StrFormat("\n%10s %9s %8s %7s %6s %5s %-6s %s\n", "step ms", "samples/s",
                                      "wire MB", "mem. MB", "bubble", "parts", "sched.", "codec");
   bool learns_otherwise = false, has_own = false;
-  for (const Choice& choice : choices) {
+  for (const RankedChoice& choice : choices) {
     learns_otherwise = learns_otherwise || choice.learns_otherwise;
     has_own = has_own || choice.is_own;
     text +=

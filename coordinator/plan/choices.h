@@ -41,7 +41,7 @@ struct Candidates {
 absl::StatusOr<Candidates> CandidatesFor(const Experiment& experiment,
                                          const ChoiceOptions& options);
 
-struct Choice {
+struct RankedChoice {
   std::string codec, schedule;
   int64_t microbatches = 1;
   bool is_own = false;
@@ -54,12 +54,12 @@ struct Choice {
 
 // All of them at the first link rate of `assumptions`, fastest first; of equal ones that which
 // sends less.
-absl::StatusOr<std::vector<Choice>> RankedChoices(const std::vector<Candidate>& candidates,
-                                                  const PlanAssumptions& assumptions,
-                                                  const Speeds& speeds);
+absl::StatusOr<std::vector<RankedChoice>> RankedChoices(const std::vector<Candidate>& candidates,
+                                                        const PlanAssumptions& assumptions,
+                                                        const Speeds& speeds);
 
 // A table of at most 80 columns where codecs have short names.
-std::string FormatChoices(const std::vector<Choice>& choices,
+std::string FormatChoices(const std::vector<RankedChoice>& choices,
                           const std::vector<std::string>& left_out);
 
 }  // namespace thinwire

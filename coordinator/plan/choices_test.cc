@@ -124,8 +124,8 @@ TEST(CandidatesTest, WhatCannotBeIsLeftOutWithAReason) {
               StartsWith("compression: compression.gradients"));
 }
 
-std::vector<Choice> RankedAt(double bits_per_second, const Experiment& experiment,
-                             const ChoiceOptions& options) {
+std::vector<RankedChoice> RankedAt(double bits_per_second, const Experiment& experiment,
+                                   const ChoiceOptions& options) {
   PlanAssumptions assumptions;
   assumptions.bits_per_second = {bits_per_second};
   Speeds speeds;
@@ -140,7 +140,7 @@ std::vector<Choice> RankedAt(double bits_per_second, const Experiment& experimen
 
 TEST(RankedChoicesTest, OnASlowLinkTheSmallestWinsAndOnAFastOneNoneIsBest) {
   const std::vector<std::string> codecs = {"uniform(bits=2)", "fp16"};
-  const std::vector<Choice> slow = RankedAt(1e6, With(), Trying(codecs));
+  const std::vector<RankedChoice> slow = RankedAt(1e6, With(), Trying(codecs));
   EXPECT_EQ(slow.front().codec, "uniform(bits=2)");
   EXPECT_EQ(slow.back().codec, "none");
   for (size_t i = 1; i < slow.size(); ++i) {
@@ -157,7 +157,7 @@ TEST(RankedChoicesTest, ARowIsThePlanOfThatExperiment) {
   speeds.blocks = *BlocksAt(PartitionFrom(experiment)->model, 10);
   speeds.others = *CodingAt(1);
   const Plan plan = *MakePlan(experiment, assumptions, speeds);
-  for (const Choice& choice : RankedAt(20e6, experiment, Trying({}))) {
+  for (const RankedChoice& choice : RankedAt(20e6, experiment, Trying({}))) {
     if (!choice.is_own) continue;
     EXPECT_EQ(choice.step_seconds, plan.steps[0].seconds);
     EXPECT_DOUBLE_EQ(choice.samples_per_second, 64 / plan.steps[0].seconds);
@@ -174,11 +174,11 @@ TEST(RankedChoicesTest, ARowIsThePlanOfThatExperiment) {
 }
 
 TEST(RankedChoicesTest, OtherMicrobatchesLearnOtherwiseWithBatchNormOnly) {
-  for (const Choice& choice : RankedAt(20e6, With(), Trying({}))) {
+  for (const RankedChoice& choice : RankedAt(20e6, With(), Trying({}))) {
     EXPECT_EQ(choice.learns_otherwise, choice.microbatches != 4);
   }
   // The experiment's own number need not be among those that are tried.
-  for (const Choice& choice : RankedAt(20e6, With(), Trying({}, {2, 8}))) {
+  for (const RankedChoice& choice : RankedAt(20e6, With(), Trying({}, {2, 8}))) {
     EXPECT_TRUE(choice.learns_otherwise);
   }
   const Experiment tokens = *ParseExperiment(R"(
@@ -189,13 +189,14 @@ optimizer: {lr: 0.01}
 epochs: 2
 )",
                                              "test", {});
-  for (const Choice& choice : RankedAt(20e6, tokens, Trying({"topk(ratio=0.1, scope=token)"}))) {
+  for (const RankedChoice& choice :
+       RankedAt(20e6, tokens, Trying({"topk(ratio=0.1, scope=token)"}))) {
     EXPECT_FALSE(choice.learns_otherwise);
   }
 }
 
 TEST(FormatChoicesTest, FitsEightyColumnsAndMarksTheExperimentAndItsLearning) {
-  const std::vector<Choice> choices =
+  const std::vector<RankedChoice> choices =
       RankedAt(20e6, With(), Trying({"uniform(bits=4) | topk(ratio=0.1, scope=sample)"}));
   const std::string text = FormatChoices(choices, {"left out: this and that"});
   std::istringstream lines(text);

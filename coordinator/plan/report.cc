@@ -51,7 +51,7 @@ void FillStep(const PlannedStep& step, int64_t batch_size, StepEstimate* estimat
   estimate->set_bubble_ratio(step.bubble_ratio);
 }
 
-void FillChoice(const Choice& choice, ChoiceEstimate* estimate) {
+void FillChoice(const RankedChoice& choice, ChoiceEstimate* estimate) {
   estimate->set_codec(choice.codec);
   estimate->set_microbatches(static_cast<uint32_t>(choice.microbatches));
   estimate->set_schedule(choice.schedule);
@@ -66,7 +66,8 @@ void FillChoice(const Choice& choice, ChoiceEstimate* estimate) {
 
 }  // namespace
 
-PlanReport ReportOf(const std::string& name, const Plan& plan, const std::vector<Choice>& choices,
+PlanReport ReportOf(const std::string& name, const Plan& plan,
+                    const std::vector<RankedChoice>& choices,
                     const std::vector<std::string>& left_out) {
   PlanReport report;
   report.set_name(name);
@@ -89,7 +90,7 @@ PlanReport ReportOf(const std::string& name, const Plan& plan, const std::vector
     FillBoundary(boundary, report.add_boundaries());
   }
   for (const PlannedStep& step : plan.steps) FillStep(step, plan.batch_size, report.add_steps());
-  for (const Choice& choice : choices) FillChoice(choice, report.add_choices());
+  for (const RankedChoice& choice : choices) FillChoice(choice, report.add_choices());
   for (const std::string& warning : plan.warnings) report.add_notes(warning);
   for (const std::string& line : left_out) report.add_notes(line);
   return report;

@@ -11,7 +11,8 @@
 namespace thinwire {
 
 // `name`: the experiment's. `left_out`: as in Candidates.
-PlanReport ReportOf(const std::string& name, const Plan& plan, const std::vector<Choice>& choices,
+PlanReport ReportOf(const std::string& name, const Plan& plan,
+                    const std::vector<RankedChoice>& choices,
                     const std::vector<std::string>& left_out);
 
 }  // namespace thinwire
