@@ -88,7 +88,8 @@ class NewtonSchulzTest : public testing::TestWithParam<const Place*> {
 };
 
 TEST_P(NewtonSchulzTest, IsThePolynomialOfWideTallAndSquareMatrices) {
-  for (const auto& [rows, columns] : {std::pair{5, 12}, {12, 5}, {9, 9}, {1, 7}, {7, 1}, {48, 20}}) {
+  for (const auto& [rows, columns] :
+       {std::pair{5, 12}, {12, 5}, {9, 9}, {1, 7}, {7, 1}, {48, 20}}) {
     SCOPED_TRACE(std::to_string(rows) + " x " + std::to_string(columns));
     const Doubles x = RandomMatrix(rows, columns);
     for (const OddQuintic& p : {kSteepQuintic, kNewtonsCubic}) {

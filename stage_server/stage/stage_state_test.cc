@@ -165,9 +165,8 @@ TEST(StageStateTest, MuonAndLearnedAndFixedSubspacesGoOn) {
   ExpectResumedEqualsUninterrupted(kImages, {muon});
   ExpectResumedEqualsUninterrupted(
       kText, {muon, "compression.bottleneck={kind: learned_subspace, width: 3, basis_rate: 1}"});
-  ExpectResumedEqualsUninterrupted(
-      kText, {"compression.bottleneck={kind: subspace, width: 3}", "model.tied=false",
-              "model.dropout=0"});
+  ExpectResumedEqualsUninterrupted(kText, {"compression.bottleneck={kind: subspace, width: 3}",
+                                           "model.tied=false", "model.dropout=0"});
 }
 
 TEST(StageStateTest, WithoutWhatTheCutsRememberTheFilesAreOfParameters) {
