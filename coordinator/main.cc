@@ -18,6 +18,7 @@
 #include "coordinator/interruption.h"
 #include "coordinator/plan_command.h"
 #include "coordinator/probe_command.h"
+#include "coordinator/report_command.h"
 #include "coordinator/run_command.h"
 
 namespace {
@@ -420,6 +421,49 @@ CLI::App* AddCheckpoint(CLI::App* app, thinwire::CheckpointFlags* flags) {
   return checkpoint;
 }
 
+constexpr char kReportExamples[] =
+    "DIR is the folder of a run, or one with runs below it; runs that differ in their seed alone "
+    "are\n"
+    "one configuration. The page loads nothing from elsewhere: summary, curves, accuracy against "
+    "bytes,\n"
+    "time to a target, every cut, every run and its experiment file. A run that has not finished "
+    "is\n"
+    "shown as such.\n\n"
+    "Examples:\n"
+    "  thinwire report runs/quickstart\n"
+    "  thinwire report runs/none runs/topk10 --out report.html --baseline none\n"
+    "  thinwire report runs/sweep --target 0.65 --format md\n"
+    "  thinwire report runs --out results.csv\n"
+    "Exit codes: 0 done, 1 the file could not be written, 2 wrong usage or no runs.\n";
+
+CLI::App* AddReport(CLI::App* app, thinwire::ReportCommandFlags* flags) {
+  CLI::App* report = app->add_subcommand("report", "show what runs reached, as one page");
+  report->footer(kReportExamples);
+  report->add_option("DIR", flags->dirs, "folders of runs, or of folders of runs")
+      ->required()
+      ->check(kPath);
+  report
+      ->add_option("--out", flags->out,
+                   "file to write (default: DIR/report.html; stdout of md and csv)")
+      ->check(kPath);
+  report
+      ->add_option("--format", flags->format,
+                   "html, md or csv (default: as the file ends, or html)")
+      ->check(CLI::IsMember({"html", "md", "csv"}));
+  report->add_option("--title", flags->report.title, "of the page (default: the folder's name)");
+  report->add_option("--baseline", flags->report.baseline,
+                     "the configuration that sets the target (default: the first without codecs)");
+  report->add_option("--target", flags->report.target,
+                     "accuracy, a fraction, or loss that is to be reached (default: the baseline's "
+                     "last less a point, or plus 0.02 nats)");
+  report
+      ->add_option("--evaluation", flags->report.inference,
+                   "compressed or uncompressed: which evaluation is to reach the target")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"compressed", "uncompressed"}));
+  return report;
+}
+
 // Prints what CLI11 makes of a command line that it did not accept, or the help that was asked for.
 int Leave(const CLI::App& app, const CLI::ParseError& error) {
   std::ostringstream help;
@@ -454,6 +498,8 @@ int main(int argc, char** argv) {
   const CLI::App* data = AddData(&app, &data_flags);
   thinwire::CheckpointFlags checkpoint_flags;
   const CLI::App* checkpoint = AddCheckpoint(&app, &checkpoint_flags);
+  thinwire::ReportCommandFlags report_flags;
+  const CLI::App* report = AddReport(&app, &report_flags);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -465,5 +511,6 @@ int main(int argc, char** argv) {
   if (codecs->parsed()) return thinwire::CodecsCommand(codecs_flags, &interruption);
   if (data->parsed()) return thinwire::DataCommand(data_flags, &interruption);
   if (checkpoint->parsed()) return thinwire::CheckpointCommand(checkpoint_flags, &interruption);
+  if (report->parsed()) return thinwire::ReportCommand(report_flags);
   return thinwire::PlanCommand(plan_flags, &interruption);
 }

@@ -7,28 +7,15 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "base/file.h"
 #include "base/status.h"
 #include "config/experiment.h"
 #include "config/specs.h"
-#include "google/protobuf/util/json_util.h"
+#include "coordinator/files/summary.h"
 #include "models/cost.h"
 #include "models/model.h"
 
 namespace thinwire {
 namespace {
-
-absl::StatusOr<Summary> ReadSummary(const std::string& dir) {
-  const std::string path = dir + "/summary.json";
-  ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
-  Summary summary;
-  google::protobuf::util::JsonParseOptions options;
-  options.ignore_unknown_fields = true;  // of another build
-  const auto parsed = google::protobuf::util::JsonStringToMessage(text, &summary, options);
-  if (parsed.ok()) return summary;
-  return absl::InvalidArgumentError(
-      absl::StrCat(path, ": is no run's summary: ", parsed.message().ToString()));
-}
 
 // "resnet18 of 699,354 parameters for [1, 32, 32, 3]"
 std::string Described(const Model& model) {

@@ -143,7 +143,7 @@ TEST_F(FolderTest, WithASummaryThatIsNoneIsNamed) {
   for (const char* text :
        {"", "{", "[1]", "{\"compute\": 3}", "{\"compute\": [{\"steps\": -1}]}"}) {
     Write("summary.json", text);
-    EXPECT_THAT(Error(), HasSubstr("summary.json: is no run's summary")) << text;
+    EXPECT_THAT(Error(), HasSubstr("summary.json: is no Summary")) << text;
   }
 }
 

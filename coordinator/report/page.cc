@@ -1,0 +1,181 @@
+#include "coordinator/report/page.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+#include "base/build_info.h"
+#include "base/printable.h"
+
+namespace thinwire {
+namespace {
+
+constexpr char kStyle[] = R"css(
+:root { color-scheme: light dark; --back: #fff; --text: #1f2328; --faint: #59636e; --grid: #d8dee4;
+  --c0: #0969da; --c1: #cf222e; --c2: #1a7f37; --c3: #9a6700; --c4: #8250df; --c5: #bf3989;
+  --c6: #0a7ea4; --c7: #6e5494; }
+@media (prefers-color-scheme: dark) { :root { --back: #0d1117; --text: #e6edf3; --faint: #9198a1;
+  --grid: #30363d; --c0: #58a6ff; --c1: #ff7b72; --c2: #3fb950; --c3: #d29922; --c4: #bc8cff;
+  --c5: #f778ba; --c6: #39c5cf; --c7: #b392f0; } }
+body { background: var(--back); color: var(--text); font: 15px/1.5 system-ui, sans-serif;
+  max-width: 1080px; margin: 2rem auto; padding: 0 1rem; }
+h1 { font-size: 1.6rem; margin-bottom: 0; } h2 { font-size: 1.15rem; margin: 2.2rem 0 .3rem; }
+p { color: var(--faint); margin: .2rem 0 .8rem; max-width: 52rem; }
+.wide { overflow-x: auto; }
+table { border-collapse: collapse; font-size: .87rem; font-variant-numeric: tabular-nums; }
+th, td { padding: .28rem .7rem; border-bottom: 1px solid var(--grid); text-align: right; }
+th { font-weight: 600; vertical-align: bottom; } td { white-space: nowrap; }
+th:first-child, td:first-child { text-align: left; padding-left: 0; }
+table.words th, table.words td { text-align: left; }
+.charts { display: grid; grid-template-columns: repeat(auto-fit, minmax(460px, 1fr)); gap: 1rem 2rem; }
+figure { margin: 0; break-inside: avoid; } figcaption { color: var(--faint); font-size: .82rem; }
+svg { width: 100%; height: auto; } svg text { fill: var(--text); font: 12px system-ui, sans-serif; }
+svg .title { font-weight: 600; font-size: 14px; } svg .tick { fill: var(--faint); }
+.grid { stroke: var(--grid); stroke-width: 1; fill: none; }
+.line { fill: none; stroke-width: 2; stroke-linejoin: round; } .dashed { stroke-dasharray: 5 4; stroke-width: 1.4; }
+.mark { stroke: var(--back); stroke-width: 1; }
+path.neutral { stroke: var(--faint); stroke-width: 1; }
+.legend { display: flex; flex-wrap: wrap; gap: .2rem 1.2rem; margin: .6rem 0; font-size: .87rem; }
+.legend span::before { content: ""; display: inline-block; width: 1.1em; height: .25em; margin-right: .45em;
+  vertical-align: middle; background: var(--of); }
+details { margin: .4rem 0; } summary { cursor: pointer; }
+pre { overflow-x: auto; font-size: .8rem; border: 1px solid var(--grid); padding: .7rem; }
+@media print { :root { color-scheme: light; --back: #fff; --text: #000; --faint: #444; --grid: #ccc; }
+  body { margin: 0; max-width: none; font-size: 11px; } h2, figure, tr { break-inside: avoid; }
+  .charts { grid-template-columns: 1fr 1fr; } }
+)css";
+
+// c0 … c7: the colour of lines, marks and the legend.
+std::string ColourStyles() {
+  std::string css;
+  for (int i = 0; i < kColours; ++i) {
+    absl::StrAppendFormat(&css,
+                          "path.c%d { stroke: var(--c%d); } circle.c%d { fill: var(--c%d); } "
+                          ".legend .c%d { --of: var(--c%d); }\n",
+                          i, i, i, i, i, i);
+  }
+  return css;
+}
+
+std::string TableHtml(const ReportTable& table) {
+  std::string html = absl::StrCat("<h2>", Escaped(table.title), "</h2>\n<p>", Escaped(table.note),
+                                  "</p>\n<div class=\"wide\"><table",
+                                  table.is_of_words ? " class=\"words\"" : "", ">\n<tr>");
+  for (const std::string& column : table.columns) {
+    absl::StrAppend(&html, "<th>", Escaped(column), "</th>");
+  }
+  absl::StrAppend(&html, "</tr>\n");
+  for (const std::vector<std::string>& row : table.rows) {
+    absl::StrAppend(&html, "<tr>");
+    for (const std::string& cell : row) absl::StrAppend(&html, "<td>", Escaped(cell), "</td>");
+    absl::StrAppend(&html, "</tr>\n");
+  }
+  return html + "</table></div>\n";
+}
+
+std::string Legend(const Report& report) {
+  std::string html = "<div class=\"legend\">";
+  for (size_t i = 0; i < report.names.size(); ++i) {
+    absl::StrAppend(&html, "<span class=\"c", i % kColours, "\">", Escaped(report.names[i]),
+                    "</span>");
+  }
+  return html + "</div>\n";
+}
+
+std::string Charts(const Report& report) {
+  std::string figures;
+  for (const ReportedChart& one : report.charts) {
+    const std::string svg = Svg(one.chart);
+    if (svg.empty()) continue;  // nothing was measured yet
+    absl::StrAppend(&figures, "<figure>\n", svg, "<figcaption>", Escaped(one.note),
+                    "</figcaption></figure>\n");
+  }
+  if (figures.empty()) return "";
+  return absl::StrCat("<h2>Curves</h2>\n", Legend(report), "<div class=\"charts\">\n", figures,
+                      "</div>\n");
+}
+
+std::string Experiments(const Report& report) {
+  std::string html = "<h2>Experiments</h2>\n<p>Each as it was resolved, of the first seed.</p>\n";
+  for (const auto& [name, yaml] : report.experiments) {
+    absl::StrAppend(&html, "<details><summary>", Escaped(name), "</summary><pre>",
+                    Escaped(Printable(yaml)), "</pre></details>\n");
+  }
+  return html;
+}
+
+// A cell of a Markdown table holds no bar and no line's end.
+std::string Cell(const std::string& text) {
+  return absl::StrReplaceAll(text, {{"|", "\\|"}, {"\n", " "}});
+}
+
+std::string Field(const std::string& text) {
+  if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
+  return absl::StrCat("\"", absl::StrReplaceAll(text, {{"\"", "\"\""}}), "\"");
+}
+
+std::string Optional(const std::optional<double>& value) {
+  return value ? absl::StrFormat("%.9g", *value) : "";
+}
+
+}  // namespace
+
+std::string Page(const Report& report) {
+  std::string html = absl::StrCat(
+      "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
+      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>",
+      Escaped(report.title), "</title>\n<style>", kStyle, ColourStyles(),
+      "</style></head>\n<body>\n<h1>", Escaped(report.title), "</h1>\n<p>Written by thinwire ",
+      Escaped(BuildId()), ".</p>\n");
+  for (size_t i = 0; i < report.tables.size(); ++i) {
+    html += TableHtml(report.tables[i]);
+    if (i == 0) html += Charts(report);
+  }
+  return absl::StrCat(html, Experiments(report), "</body></html>\n");
+}
+
+std::string ReportMarkdown(const Report& report) {
+  std::string text = absl::StrCat("# ", report.title, "\n");
+  for (const ReportTable& table : report.tables) {
+    absl::StrAppend(&text, "\n## ", table.title, "\n\n", table.note, "\n\n| ",
+                    absl::StrJoin(table.columns, " | "), " |\n|",
+                    absl::StrReplaceAll(std::string(table.columns.size(), '-'), {{"-", "---|"}}),
+                    "\n");
+    for (const std::vector<std::string>& row : table.rows) {
+      std::vector<std::string> cells;
+      for (const std::string& cell : row) cells.push_back(Cell(cell));
+      absl::StrAppend(&text, "| ", absl::StrJoin(cells, " | "), " |\n");
+    }
+  }
+  return text;
+}
+
+std::string ReportCsv(const std::vector<ReportedRun>& runs) {
+  std::string csv =
+      "folder,name,seed,status,epoch,train_loss,train_accuracy,compressed_loss,compressed_accuracy,"
+      "uncompressed_loss,uncompressed_accuracy,raw_bytes,wire_bytes,seconds\n";
+  for (const ReportedRun& run : runs) {
+    size_t trained = 0;
+    for (const EpochRecord& epoch : run.summary.epochs()) {
+      const Traffic before = Sent(run, trained), now = Sent(run, ++trained);
+      std::vector<std::string> fields = {Field(run.dir),
+                                         Field(run.summary.name()),
+                                         absl::StrCat(run.summary.seed()),
+                                         run.summary.status(),
+                                         absl::StrCat(epoch.epoch()),
+                                         Optional(epoch.train().loss()),
+                                         Optional(epoch.train().accuracy())};
+      for (const Inference inference : {Inference::kCompressed, Inference::kUncompressed}) {
+        fields.push_back(Optional(Evaluated(epoch, inference, Measure::kLoss)));
+        fields.push_back(Optional(Evaluated(epoch, inference, Measure::kAccuracy)));
+      }
+      fields.push_back(absl::StrFormat("%.0f", now.raw_bytes - before.raw_bytes));
+      fields.push_back(absl::StrFormat("%.0f", now.wire_bytes - before.wire_bytes));
+      fields.push_back(Optional(epoch.seconds()));
+      absl::StrAppend(&csv, absl::StrJoin(fields, ","), "\n");
+    }
+  }
+  return csv;
+}
+
+}  // namespace thinwire

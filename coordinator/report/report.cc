@@ -1,0 +1,211 @@
+#include "coordinator/report/report.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/status.h"
+#include "coordinator/report/tables.h"
+
+namespace thinwire {
+namespace {
+
+constexpr double kAccuracyMargin = 0.01;  // below the baseline's: one point
+constexpr double kLossMargin = 0.02;      // above it: nats
+
+bool IsUncompressed(const Configuration& configuration) {
+  const Summary& summary = configuration.runs.front()->summary;
+  return summary.boundaries_size() > 0 &&
+         std::all_of(summary.boundaries().begin(), summary.boundaries().end(),
+                     [](const BoundaryRecord& boundary) {
+                       return boundary.activations().codec() == "none" &&
+                              boundary.gradients().codec() == "none";
+                     });
+}
+
+absl::StatusOr<size_t> BaselineOf(const std::vector<Configuration>& all, const std::string& name) {
+  const auto is_it = [&name](const Configuration& one) {
+    return name.empty() ? IsUncompressed(one) : one.name == name;
+  };
+  const auto found = std::find_if(all.begin(), all.end(), is_it);
+  if (found != all.end()) return static_cast<size_t>(found - all.begin());
+  if (name.empty()) return 0;
+  return absl::InvalidArgumentError(
+      absl::StrCat("--baseline ", name, ", want one of ",
+                   absl::StrJoin(all, ", ", [](std::string* to, const Configuration& one) {
+                     absl::StrAppend(to, one.name);
+                   })));
+}
+
+// None where the baseline was never evaluated.
+std::optional<double> TargetValue(const Configuration& baseline, Inference inference,
+                                  Measure measure, std::optional<double> wanted) {
+  if (wanted) return wanted;
+  std::vector<double> values;
+  for (const ReportedRun* run : baseline.runs) {
+    if (const auto value = Last(*run, inference, measure)) values.push_back(*value);
+  }
+  const auto spread = SpreadOf(values);
+  if (!spread) return std::nullopt;
+  return measure == Measure::kAccuracy ? spread->mean - kAccuracyMargin
+                                       : spread->mean + kLossMargin;
+}
+
+// Means over seeds by x; a seed that lacks an x is left out of its mean.
+class MeanCurve {
+ public:
+  void Add(double x, double y) {
+    auto& [sum, count] = at_[x];
+    sum += y;
+    ++count;
+  }
+  std::vector<ChartPoint> Points() const {
+    std::vector<ChartPoint> points;
+    for (const auto& [x, mean] : at_) points.push_back({x, mean.first / mean.second, ""});
+    return points;
+  }
+
+ private:
+  std::map<double, std::pair<double, int>> at_;
+};
+
+double Scaled(double value, Measure measure) {
+  return measure == Measure::kAccuracy ? 100 * value : value;
+}
+
+ReportedChart EvaluationChart(const std::vector<Configuration>& all, Measure measure) {
+  ReportedChart chart;
+  const bool is_accuracy = measure == Measure::kAccuracy;
+  chart.chart.title = is_accuracy ? "Test accuracy" : "Validation loss";
+  chart.chart.x_label = "epoch";
+  chart.chart.y_label = is_accuracy ? "percent" : "nats";
+  chart.note = "Means over seeds. Full lines: with the codecs at inference; dashed: without them.";
+  for (size_t i = 0; i < all.size(); ++i) {
+    for (const Inference inference : {Inference::kCompressed, Inference::kUncompressed}) {
+      MeanCurve curve;
+      for (const ReportedRun* run : all[i].runs) {
+        for (const EpochRecord& epoch : run->summary.epochs()) {
+          const auto value = Evaluated(epoch, inference, measure);
+          if (value) curve.Add(epoch.epoch(), Scaled(*value, measure));
+        }
+      }
+      ChartSeries series;
+      series.name = all[i].name;
+      series.colour = static_cast<int>(i);
+      series.is_secondary = inference == Inference::kUncompressed;
+      series.points = curve.Points();
+      chart.chart.series.push_back(std::move(series));
+    }
+  }
+  return chart;
+}
+
+ReportedChart LossChart(const std::vector<Configuration>& all) {
+  ReportedChart chart;
+  chart.chart.title = "Training loss";
+  chart.chart.x_label = "optimizer step";
+  chart.chart.y_label = "nats";
+  chart.note = "Means over seeds and, of long runs, over equal stretches of steps.";
+  for (size_t i = 0; i < all.size(); ++i) {
+    MeanCurve curve;
+    for (const ReportedRun* run : all[i].runs) {
+      for (const LossPoint& point : run->losses) curve.Add(point.step, point.loss);
+    }
+    ChartSeries series;
+    series.name = all[i].name;
+    series.colour = static_cast<int>(i);
+    series.points = curve.Points();
+    chart.chart.series.push_back(std::move(series));
+  }
+  return chart;
+}
+
+// Where no configuration sent fewer bytes and reached as much.
+ChartSeries ParetoFront(const std::vector<ChartPoint>& points, Measure measure) {
+  std::vector<ChartPoint> sorted = points;
+  std::sort(sorted.begin(), sorted.end(),
+            [](const ChartPoint& a, const ChartPoint& b) { return a.x < b.x; });
+  ChartSeries front;
+  front.name = "Pareto front";
+  front.colour = ChartSeries::kNeutral;
+  for (const ChartPoint& point : sorted) {
+    const bool is_better =
+        front.points.empty() || (measure == Measure::kAccuracy ? point.y > front.points.back().y
+                                                               : point.y < front.points.back().y);
+    if (is_better) front.points.push_back({point.x, point.y, ""});
+  }
+  return front;
+}
+
+ReportedChart FrontChart(const std::vector<Configuration>& all, Measure measure) {
+  ReportedChart chart;
+  const bool is_accuracy = measure == Measure::kAccuracy;
+  chart.chart.title = is_accuracy ? "Accuracy against bytes" : "Loss against bytes";
+  chart.chart.x_label = "megabytes sent in training (logarithmic)";
+  chart.chart.y_label = is_accuracy ? "percent, with the codecs" : "nats, with the codecs";
+  chart.chart.is_log_x = true;
+  chart.note =
+      "The last evaluated epoch, means over seeds. The line is the Pareto front: nothing "
+      "left of it is as good.";
+  std::vector<ChartPoint> points;
+  std::vector<ChartSeries> marks;
+  for (size_t i = 0; i < all.size(); ++i) {
+    std::vector<double> values, bytes;
+    for (const ReportedRun* run : all[i].runs) {
+      const auto value = Last(*run, Inference::kCompressed, measure);
+      const double sent = Sent(*run).wire_bytes;
+      if (!value || sent <= 0) continue;
+      values.push_back(Scaled(*value, measure));
+      bytes.push_back(sent / 1e6);
+    }
+    if (values.empty()) continue;
+    ChartSeries series;
+    series.name = all[i].name;
+    series.colour = static_cast<int>(i);
+    series.points = {{SpreadOf(bytes)->mean, SpreadOf(values)->mean, all[i].name}};
+    points.push_back(series.points.front());
+    marks.push_back(std::move(series));
+  }
+  chart.chart.series.push_back(ParetoFront(points, measure));
+  for (ChartSeries& series : marks) chart.chart.series.push_back(std::move(series));
+  return chart;
+}
+
+std::string TitleOf(const std::vector<ReportedRun>& runs, const std::string& title) {
+  if (!title.empty()) return title;
+  const std::filesystem::path dir = std::filesystem::path(runs.front().dir).lexically_normal();
+  return runs.size() == 1 ? dir.filename().string() : dir.parent_path().filename().string();
+}
+
+}  // namespace
+
+absl::StatusOr<Report> ReportOf(const std::vector<ReportedRun>& runs, const ReportFlags& flags) {
+  ASSIGN_OR_RETURN(const Measure measure, MeasureOf(runs));
+  const std::vector<Configuration> all = Configurations(runs);
+  ASSIGN_OR_RETURN(const size_t baseline, BaselineOf(all, flags.baseline));
+  Report report;
+  report.title = TitleOf(runs, flags.title);
+  for (const Configuration& one : all) {
+    report.names.push_back(one.name);
+    report.experiments.emplace_back(one.name, one.runs.front()->experiment);
+  }
+  report.tables.push_back(SummaryTable(all, measure));
+  Target target;
+  target.measure = measure;
+  target.inference =
+      flags.inference == "uncompressed" ? Inference::kUncompressed : Inference::kCompressed;
+  const auto value = TargetValue(all[baseline], target.inference, measure, flags.target);
+  if (value) {
+    target.value = *value;
+    report.tables.push_back(TargetTable(all, target));
+  }
+  report.tables.push_back(BoundaryTable(all));
+  report.tables.push_back(RunTable(all));
+  report.charts = {EvaluationChart(all, measure), LossChart(all), FrontChart(all, measure)};
+  return report;
+}
+
+}  // namespace thinwire
