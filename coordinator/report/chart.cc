@@ -11,7 +11,7 @@ namespace thinwire {
 namespace {
 
 constexpr double kWidth = 720, kHeight = 330;
-constexpr double kLeft = 58, kRight = 16, kTop = 34, kBottom = 46;  // around the plot
+constexpr double kLeft = 58, kRight = 24, kTop = 34, kBottom = 46;  // around the plot
 constexpr double kMostTicks = 7;
 
 struct Bounds {

@@ -34,8 +34,8 @@ Chart TwoLines() {
 
 TEST(Svg, HasALineFromCornerToCornerAndAMark) {
   const std::string svg = Svg(TwoLines());
-  EXPECT_THAT(svg, HasSubstr("<path class=\"line c0\" d=\"M58.0 284.0L704.0 34.0\">"));
-  EXPECT_THAT(svg, HasSubstr("<circle class=\"mark c1\" cx=\"704.0\" cy=\"159.0\" r=\"4\">"));
+  EXPECT_THAT(svg, HasSubstr("<path class=\"line c0\" d=\"M58.0 284.0L696.0 34.0\">"));
+  EXPECT_THAT(svg, HasSubstr("<circle class=\"mark c1\" cx=\"696.0\" cy=\"159.0\" r=\"4\">"));
   EXPECT_THAT(svg, HasSubstr("text-anchor=\"end\" class=\"label\">half</text>"));
 }
 

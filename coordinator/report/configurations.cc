@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <iterator>
 #include <map>
 
 #include "absl/status/status.h"
@@ -74,7 +75,7 @@ std::vector<Configuration> Configurations(const std::vector<ReportedRun>& runs) 
   std::map<std::string, size_t> by_settings;
   for (const ReportedRun& run : runs) {
     const auto [at, is_new] = by_settings.emplace(SettingsOf(run), all.size());
-    if (is_new) all.push_back({WithoutSeed(run.summary.name()), {}});
+    if (is_new) all.push_back({WithoutSeed(run.summary.name()), {}, {}});
     all[at->second].runs.push_back(&run);
   }
   std::map<std::string, int> names;
@@ -85,6 +86,9 @@ std::vector<Configuration> Configurations(const std::vector<ReportedRun>& runs) 
                      [](const ReportedRun* a, const ReportedRun* b) {
                        return a->summary.seed() < b->summary.seed();
                      });
+    std::copy_if(one.runs.begin(), one.runs.end(), std::back_inserter(one.judged),
+                 [](const ReportedRun* run) { return run->summary.status() == "completed"; });
+    if (one.judged.empty()) one.judged = one.runs;
   }
   return all;
 }

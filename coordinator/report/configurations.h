@@ -14,6 +14,8 @@ namespace thinwire {
 struct Configuration {
   std::string name;
   std::vector<const ReportedRun*> runs;  // by seed; owned by whoever called Configurations
+  // What it is judged by: the completed runs, or all of them where none is.
+  std::vector<const ReportedRun*> judged;
 };
 
 // Runs of equal experiments but for name, seed, and where data lie, in the order in which the first

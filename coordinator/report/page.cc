@@ -25,8 +25,7 @@ p { color: var(--faint); margin: .2rem 0 .8rem; max-width: 52rem; }
 table { border-collapse: collapse; font-size: .87rem; font-variant-numeric: tabular-nums; }
 th, td { padding: .28rem .7rem; border-bottom: 1px solid var(--grid); text-align: right; }
 th { font-weight: 600; vertical-align: bottom; } td { white-space: nowrap; }
-th:first-child, td:first-child { text-align: left; padding-left: 0; }
-table.words th, table.words td { text-align: left; }
+th:first-child, td:first-child { padding-left: 0; } .word { text-align: left; }
 .charts { display: grid; grid-template-columns: repeat(auto-fit, minmax(460px, 1fr)); gap: 1rem 2rem; }
 figure { margin: 0; break-inside: avoid; } figcaption { color: var(--faint); font-size: .82rem; }
 svg { width: 100%; height: auto; } svg text { fill: var(--text); font: 12px system-ui, sans-serif; }
@@ -57,19 +56,20 @@ std::string ColourStyles() {
   return css;
 }
 
+std::string RowHtml(const std::vector<std::string>& row, const char* cell, size_t words) {
+  std::string html = "<tr>";
+  for (size_t i = 0; i < row.size(); ++i) {
+    absl::StrAppend(&html, "<", cell, i < words ? " class=\"word\">" : ">", Escaped(row[i]), "</",
+                    cell, ">");
+  }
+  return html + "</tr>\n";
+}
+
 std::string TableHtml(const ReportTable& table) {
   std::string html = absl::StrCat("<h2>", Escaped(table.title), "</h2>\n<p>", Escaped(table.note),
-                                  "</p>\n<div class=\"wide\"><table",
-                                  table.is_of_words ? " class=\"words\"" : "", ">\n<tr>");
-  for (const std::string& column : table.columns) {
-    absl::StrAppend(&html, "<th>", Escaped(column), "</th>");
-  }
-  absl::StrAppend(&html, "</tr>\n");
-  for (const std::vector<std::string>& row : table.rows) {
-    absl::StrAppend(&html, "<tr>");
-    for (const std::string& cell : row) absl::StrAppend(&html, "<td>", Escaped(cell), "</td>");
-    absl::StrAppend(&html, "</tr>\n");
-  }
+                                  "</p>\n<div class=\"wide\"><table>\n",
+                                  RowHtml(table.columns, "th", table.words));
+  for (const std::vector<std::string>& row : table.rows) html += RowHtml(row, "td", table.words);
   return html + "</table></div>\n";
 }
 

@@ -45,7 +45,7 @@ std::optional<double> TargetValue(const Configuration& baseline, Inference infer
                                   Measure measure, std::optional<double> wanted) {
   if (wanted) return wanted;
   std::vector<double> values;
-  for (const ReportedRun* run : baseline.runs) {
+  for (const ReportedRun* run : baseline.judged) {
     if (const auto value = Last(*run, inference, measure)) values.push_back(*value);
   }
   const auto spread = SpreadOf(values);
@@ -86,7 +86,7 @@ ReportedChart EvaluationChart(const std::vector<Configuration>& all, Measure mea
   for (size_t i = 0; i < all.size(); ++i) {
     for (const Inference inference : {Inference::kCompressed, Inference::kUncompressed}) {
       MeanCurve curve;
-      for (const ReportedRun* run : all[i].runs) {
+      for (const ReportedRun* run : all[i].judged) {
         for (const EpochRecord& epoch : run->summary.epochs()) {
           const auto value = Evaluated(epoch, inference, measure);
           if (value) curve.Add(epoch.epoch(), Scaled(*value, measure));
@@ -111,7 +111,7 @@ ReportedChart LossChart(const std::vector<Configuration>& all) {
   chart.note = "Means over seeds and, of long runs, over equal stretches of steps.";
   for (size_t i = 0; i < all.size(); ++i) {
     MeanCurve curve;
-    for (const ReportedRun* run : all[i].runs) {
+    for (const ReportedRun* run : all[i].judged) {
       for (const LossPoint& point : run->losses) curve.Add(point.step, point.loss);
     }
     ChartSeries series;
@@ -154,7 +154,7 @@ ReportedChart FrontChart(const std::vector<Configuration>& all, Measure measure)
   std::vector<ChartSeries> marks;
   for (size_t i = 0; i < all.size(); ++i) {
     std::vector<double> values, bytes;
-    for (const ReportedRun* run : all[i].runs) {
+    for (const ReportedRun* run : all[i].judged) {
       const auto value = Last(*run, Inference::kCompressed, measure);
       const double sent = Sent(*run).wire_bytes;
       if (!value || sent <= 0) continue;

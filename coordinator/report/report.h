@@ -19,13 +19,13 @@ struct ReportFlags {
   std::string inference = "compressed";  // or "uncompressed": what reaches the target
 };
 
-// Rows of text; the first column is a name, the others are numbers unless they are words, too.
+// Rows of text.
 struct ReportTable {
   std::string title;
   std::string note;  // what the columns mean, in a sentence or some
   std::vector<std::string> columns;
   std::vector<std::vector<std::string>> rows;
-  bool is_of_words = false;
+  size_t words = 1;  // of the first columns, which are read and not compared
 };
 
 struct ReportedChart {

@@ -64,7 +64,17 @@ TEST(Report, ARunThatDidNotCompleteIsShownAsSuch) {
   const auto report = ReportOf(runs, {});
   ASSERT_TRUE(report.ok()) << report.status();
   EXPECT_EQ(Table(*report, "Summary").rows[0][1], "1 (unfinished), 2 (failed)");
+  EXPECT_EQ(Table(*report, "Summary").rows[0][2], "71.00 ± 1.41") << "there are no others";
   EXPECT_THAT(Table(*report, "Runs").rows[1], Contains("failed: stage 1: lost"));
+}
+
+TEST(Report, WhatDidNotCompleteIsInNoMeanOfWhatDid) {
+  std::vector<ReportedRun> runs = Runs();
+  runs[0].summary.set_status("interrupted");
+  const auto report = ReportOf(runs, {});
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_EQ(Table(*report, "Summary").rows[0][1], "1 (interrupted), 2");
+  EXPECT_EQ(Table(*report, "Summary").rows[0][2], "72.00");
 }
 
 TEST(Report, WithoutAnyEpochThereIsNoTargetAndNoError) {

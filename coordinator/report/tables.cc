@@ -35,7 +35,7 @@ std::string SpreadText(const std::vector<double>& values, Measure measure) {
 template <typename Of>
 std::vector<double> Values(const Configuration& configuration, const Of& of) {
   std::vector<double> values;
-  for (const ReportedRun* run : configuration.runs) {
+  for (const ReportedRun* run : configuration.judged) {
     if (const std::optional<double> value = of(*run)) values.push_back(*value);
   }
   return values;
@@ -52,9 +52,15 @@ std::string Seeds(const Configuration& configuration) {
   return absl::StrJoin(seeds, ", ");
 }
 
+// So many digits, or all of those before the point.
+std::string Digits(double value, int digits) {
+  return value >= std::pow(10, digits) ? absl::StrFormat("%.0f", value)
+                                       : absl::StrFormat("%.*g", digits, value);
+}
+
 std::string MegabytesText(const std::vector<double>& bytes) {
   const auto spread = SpreadOf(bytes);
-  return spread ? absl::StrFormat("%.4g", spread->mean / 1e6) : kNothing;
+  return spread ? Digits(spread->mean / 1e6, 4) : kNothing;
 }
 
 std::string Smaller(const Configuration& configuration) {
@@ -75,7 +81,7 @@ std::string Rate(double bits_per_second) {
 // Of all directions together, over the seeds.
 double BreakEven(const Configuration& configuration) {
   double raw = 0, wire = 0, seconds = 0;
-  for (const ReportedRun* run : configuration.runs) {
+  for (const ReportedRun* run : configuration.judged) {
     for (const BoundaryRecord& boundary : run->summary.boundaries()) {
       for (const DirectionRecord* one : {&boundary.activations(), &boundary.gradients()}) {
         raw += static_cast<double>(one->raw_bytes());
@@ -108,7 +114,7 @@ struct DirectionSum {
   std::vector<std::string> Row(const std::string& name, const std::string& cut,
                                const char* direction) const {
     const auto speed = [this](double seconds) {
-      return seconds > 0 ? absl::StrFormat("%.3g", raw / seconds / 1e9) : std::string(kNothing);
+      return seconds > 0 ? Digits(raw / seconds / 1e9, 3) : std::string(kNothing);
     };
     const bool has_feedback = !feedback.empty() && feedback != "none";
     return {name,
@@ -139,7 +145,8 @@ ReportTable SummaryTable(const std::vector<Configuration>& all, Measure measure)
   table.title = "Summary";
   table.note = absl::StrCat(
       is_accuracy ? "Test accuracy in percent" : "Validation loss in nats",
-      " of the last evaluated epoch, mean ± standard deviation over seeds. On: with the codecs at "
+      " of the last evaluated epoch, mean ± standard deviation over the seeds that completed. On: "
+      "with the codecs at "
       "inference, as trained; off: without them; recalibrated: without them, batch norm statistics "
       "re-estimated. Best: of the epoch that was best. Megabytes and bits count every byte of "
       "training's frames, and ratios are to the compute type.");
@@ -185,7 +192,7 @@ ReportTable TargetTable(const std::vector<Configuration>& all, const Target& tar
   table.columns = {"configuration", "reached", "epoch", "seconds", "sent, MB", "break-even"};
   for (const Configuration& one : all) {
     std::vector<double> epochs, seconds, bytes;
-    for (const ReportedRun* run : one.runs) {
+    for (const ReportedRun* run : one.judged) {
       const auto reached = FirstReached(*run, target);
       if (!reached) continue;
       epochs.push_back(reached->epoch);
@@ -193,9 +200,9 @@ ReportTable TargetTable(const std::vector<Configuration>& all, const Target& tar
       bytes.push_back(reached->wire_bytes);
     }
     const auto median = [](const std::vector<double>& values, double unit) {
-      return values.empty() ? kNothing : absl::StrFormat("%.4g", Median(values) / unit);
+      return values.empty() ? kNothing : Digits(Median(values) / unit, 4);
     };
-    table.rows.push_back({one.name, absl::StrCat(epochs.size(), " of ", one.runs.size()),
+    table.rows.push_back({one.name, absl::StrCat(epochs.size(), " of ", one.judged.size()),
                           median(epochs, 1), median(seconds, 1), median(bytes, 1e6),
                           Rate(BreakEven(one))});
   }
@@ -205,6 +212,7 @@ ReportTable TargetTable(const std::vector<Configuration>& all, const Target& tar
 ReportTable BoundaryTable(const std::vector<Configuration>& all) {
   ReportTable table;
   table.title = "Cuts";
+  table.words = 4;
   table.note =
       "Bits: wire bits per element, every byte counted. Error: ‖x − x̂‖ / ‖x‖ of what the receiver "
       "uses, mean of the measured messages. Speeds: raw gigabytes per second of wall time. Means "
@@ -212,10 +220,10 @@ ReportTable BoundaryTable(const std::vector<Configuration>& all) {
   table.columns = {"configuration", "cut",   "direction", "codec",
                    "bits",          "error", "encode",    "decode"};
   for (const Configuration& one : all) {
-    const Summary& first = one.runs.front()->summary;
+    const Summary& first = one.judged.front()->summary;
     for (int i = 0; i < first.boundaries_size(); ++i) {
       DirectionSum activations, gradients;
-      for (const ReportedRun* run : one.runs) {
+      for (const ReportedRun* run : one.judged) {
         if (i >= run->summary.boundaries_size()) continue;
         activations.Add(run->summary.boundaries(i).activations());
         gradients.Add(run->summary.boundaries(i).gradients());
@@ -231,7 +239,7 @@ ReportTable BoundaryTable(const std::vector<Configuration>& all) {
 ReportTable RunTable(const std::vector<Configuration>& all) {
   ReportTable table;
   table.title = "Runs";
-  table.is_of_words = true;
+  table.words = 10;
   table.note = "Where each run stands, what it was trained by, and how it ended.";
   table.columns = {"configuration", "seed",   "folder",    "status", "epochs",
                    "stages",        "device", "processor", "build",  "started"};
