@@ -25,6 +25,7 @@ void AddWait(const TraceSlice& wait, const TracedMessage& message, StageTimes* t
   if (!message.crossed() || message.encode == nullptr || !message.encode->has_ready()) return;
   const int64_t arrival = message.decode->ready();
   const std::array<int64_t, kWaitedFor.size()> points = {message.encode->ready(),
+                                                         message.encode->begin(),
                                                          message.send->begin(),
                                                          std::min(message.send->end(), arrival),
                                                          arrival,

@@ -14,11 +14,11 @@
 namespace thinwire {
 
 // What a stage waited for while it waited for a message, in the order in which these follow one
-// another: the neighbour to compute it; its codec worker to take it and to encode it; framing and
-// checksums; the wire; being gathered, verified and taken by our codec worker; that to decode it;
-// and the executor to wake up.
-inline constexpr std::array<const char*, 7> kWaitedFor = {"peer",    "encode", "send",   "wire",
-                                                          "receive", "decode", "wake_up"};
+// another: the neighbour to compute it, its codec worker to take it and to encode it, framing and
+// checksums, the wire, our codec worker to gather, verify and decode it, and the executor to wake
+// up.
+inline constexpr std::array<const char*, 8> kWaitedFor = {"peer", "queue",   "encode", "send",
+                                                          "wire", "receive", "decode", "wake_up"};
 
 // Seconds of one stage, means over the steps. Encoding and decoding have threads of their own; the
 // others are the executor's and add up to `step`.

@@ -48,9 +48,9 @@ TEST(SummaryTest, SaysWhatEachWaitWasFor) {
   // For gradient 0 from 22, of which 45 is the hand-over, and for gradient 1 from 65, of which 70
   // is.
   EXPECT_THAT(WaitedFor(summary->stages[0]),
-              ElementsAre(23 + 5, 3 + 3, 1 + 1, 2 + 2, 1 + 1, 2 + 2, 1 + 6));
+              ElementsAre(23 + 5, 1 + 1, 2 + 2, 1 + 1, 2 + 2, 1 + 1, 2 + 2, 1 + 6));
   // For activation 0 from -5; nobody waits for activation 1.
-  EXPECT_THAT(WaitedFor(summary->stages[1]), ElementsAre(17, 3, 1, 2, 1, 2, 1));
+  EXPECT_THAT(WaitedFor(summary->stages[1]), ElementsAre(17, 1, 2, 1, 2, 1, 2, 1));
 }
 
 TEST(SummaryTest, CountsTimeOfSlicesWithinSlicesOnce) {

@@ -38,7 +38,7 @@ bool IsCodec(const TraceSlice& slice) {
   return slice.name() == "encode" || slice.name() == "decode";
 }
 
-// From the first thing that any stage did for the step, other than waiting, to its end.
+// From when the first stage began, or another did something other than waiting, to the step's end.
 struct Window {
   int64_t begin = std::numeric_limits<int64_t>::max(), end = 0;
 
@@ -79,12 +79,14 @@ std::string Escaped(const std::string& text) {
 class Timeline {
  public:
   Timeline(const RunTrace& trace, uint64_t step) : trace_(trace), step_(step) {
-    for (const StageTrace& stage : trace.stages) {
-      for (const TraceSlice& slice : stage.slices) {
+    for (size_t stage = 0; stage < trace.stages.size(); ++stage) {
+      for (const TraceSlice& slice : trace.stages[stage].slices) {
         if (slice.step() != step) continue;
         window_.end = std::max(window_.end, slice.end());
-        const bool works = slice.name() != "step" && slice.name() != "receive_wait";
-        if (works) window_.begin = std::min(window_.begin, slice.begin());
+        const std::string& name = slice.name();
+        const bool waits =
+            name == "step" || name == "receive_wait" || (name == "data" && stage > 0);
+        if (!waits) window_.begin = std::min(window_.begin, slice.begin());
       }
     }
   }
