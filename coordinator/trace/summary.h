@@ -32,7 +32,7 @@ struct StageTimes {
   std::array<double, kWaitedFor.size()>
       waited_for{};  // of `waiting`, that for activations and gradients
 
-  // 1 - (forward + backward) / step, as thinwire_bubble_ratio.
+  // 1 - (forward + backward) / step, as thinwire_pipeline_bubble_ratio.
   double bubble() const { return step > 0 ? 1 - (forward + backward) / step : 0; }
 };
 
