@@ -4,6 +4,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 
 #include "absl/time/time.h"
 
@@ -23,6 +24,9 @@ class SteadyTime {
   std::chrono::steady_clock::time_point chrono() const {
     return std::chrono::steady_clock::time_point(absl::ToChronoNanoseconds(since_beginning_));
   }
+
+  // Since the clock's beginning.
+  int64_t nanoseconds() const { return absl::ToInt64Nanoseconds(since_beginning_); }
 
   friend SteadyTime operator+(SteadyTime a, absl::Duration b) {
     return SteadyTime(a.since_beginning_ + b);

@@ -20,6 +20,7 @@
 #include "coordinator/probe_command.h"
 #include "coordinator/report_command.h"
 #include "coordinator/run_command.h"
+#include "coordinator/trace_command.h"
 
 namespace {
 
@@ -36,6 +37,7 @@ constexpr char kRunExamples[] =
     "  thinwire run experiments/quickstart.yaml --stages a:4700,b:4700,c:4700,d:4700\n"
     "  thinwire run experiments/quickstart.yaml --stages 'node{1..4}:4700' --stages_wait 300\n"
     "  thinwire run --resume runs/quickstart --set epochs=20\n"
+    "  thinwire run experiments/quickstart.yaml --trace steps=10..12\n"
     "Exit codes: 0 done, 1 run failed, 2 wrong usage or experiment file, 130 interrupted.\n";
 
 constexpr char kPlanExamples[] =
@@ -191,6 +193,10 @@ CLI::App* AddRun(CLI::App* app, thinwire::RunFlags* flags) {
                   "seconds to keep /metrics, and the stages, up after the run")
       ->capture_default_str()
       ->check(kSeconds);
+  run->add_option("--trace", flags->trace,
+                  "write what each stage did in these training steps of the run to trace.json, for "
+                  "thinwire trace and Perfetto: steps=10..12, or steps=5")
+      ->type_name("STEPS");
   run->add_flag("--quiet", flags->quiet, "print errors only");
   AddLaunch(run, &flags->session);
   return run;
@@ -464,6 +470,36 @@ CLI::App* AddReport(CLI::App* app, thinwire::ReportCommandFlags* flags) {
   return report;
 }
 
+constexpr char kTraceExamples[] =
+    "DIR is the folder of a run with --trace. Says where the time of the traced steps went, stage "
+    "by\n"
+    "stage, and for what each stage waited; --svg draws one of them. The file itself, "
+    "DIR/trace.json,\n"
+    "opens in https://ui.perfetto.dev. Evaluation is not traced. docs/schedules.md has the "
+    "rest.\n\n"
+    "Examples:\n"
+    "  thinwire run experiments/quickstart.yaml --trace steps=10..12\n"
+    "  thinwire trace runs/quickstart\n"
+    "  thinwire trace runs/quickstart --step 11 --svg step.svg\n"
+    "  thinwire trace runs/quickstart --format json\n"
+    "Exit codes: 0 done, 1 the picture could not be written, 2 wrong usage or no trace.\n";
+
+CLI::App* AddTrace(CLI::App* app, thinwire::TraceFlags* flags) {
+  CLI::App* trace =
+      app->add_subcommand("trace", "show where the time of a run's traced steps went");
+  trace->footer(kTraceExamples);
+  trace->add_option("DIR", flags->run, "folder of the run")->required()->check(kPath);
+  trace->add_option("--step", flags->step, "this step alone (default: all that were traced)");
+  trace->add_option("--format", flags->format, "text or json")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"text", "json"}));
+  trace
+      ->add_option("--svg", flags->svg,
+                   "file for a picture of that step, without --step of the last one")
+      ->check(kPath);
+  return trace;
+}
+
 // Prints what CLI11 makes of a command line that it did not accept, or the help that was asked for.
 int Leave(const CLI::App& app, const CLI::ParseError& error) {
   std::ostringstream help;
@@ -500,6 +536,8 @@ int main(int argc, char** argv) {
   const CLI::App* checkpoint = AddCheckpoint(&app, &checkpoint_flags);
   thinwire::ReportCommandFlags report_flags;
   const CLI::App* report = AddReport(&app, &report_flags);
+  thinwire::TraceFlags trace_flags;
+  const CLI::App* trace = AddTrace(&app, &trace_flags);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -512,5 +550,6 @@ int main(int argc, char** argv) {
   if (data->parsed()) return thinwire::DataCommand(data_flags, &interruption);
   if (checkpoint->parsed()) return thinwire::CheckpointCommand(checkpoint_flags, &interruption);
   if (report->parsed()) return thinwire::ReportCommand(report_flags);
+  if (trace->parsed()) return thinwire::TraceCommand(trace_flags);
   return thinwire::PlanCommand(plan_flags, &interruption);
 }

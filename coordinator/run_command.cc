@@ -33,6 +33,9 @@
 #include "coordinator/run/restore.h"
 #include "coordinator/run/resumable.h"
 #include "coordinator/run/run.h"
+#include "coordinator/run/trace_recorder.h"
+#include "coordinator/trace/chrome.h"
+#include "coordinator/trace/steps.h"
 #include "monitoring/metrics_server.h"
 
 namespace thinwire {
@@ -72,6 +75,9 @@ class Recorder final : public RunObserver {
   absl::Status OnEpoch(const EpochRecord& epoch) override { return record_.Append(epoch); }
   absl::Status OnCapture(uint64_t step, const std::vector<std::string>& files) override {
     return record_.WriteCapture(step, files);
+  }
+  absl::Status OnTrace(const RunTrace& trace) override {
+    return record_.WriteTrace([&trace](const FileSink& sink) { return WriteChrome(trace, sink); });
   }
 
  private:
@@ -126,6 +132,9 @@ class Observers final : public RunObserver {
   absl::Status OnCapture(uint64_t step, const std::vector<std::string>& files) override {
     return Tell(&RunObserver::OnCapture, step, files);
   }
+  absl::Status OnTrace(const RunTrace& trace) override {
+    return Tell(&RunObserver::OnTrace, trace);
+  }
   absl::Status OnCheckpoint(const CheckpointManifest& manifest) override {
     return Tell(&RunObserver::OnCheckpoint, manifest);
   }
@@ -149,11 +158,13 @@ class Observers final : public RunObserver {
 // One `thinwire run`, after the experiment and the folder have been accepted.
 class RecordedRun {
  public:
-  // `from`: where an earlier one left off.
+  // `from`: where an earlier one left off. `trace`: the steps to trace.
   RecordedRun(const RunFlags& flags, Experiment experiment, std::optional<FoundCheckpoint> from,
-              std::unique_ptr<RunRecord> record, Interruption* interruption)
+              std::optional<TraceSteps> trace, std::unique_ptr<RunRecord> record,
+              Interruption* interruption)
       : flags_(flags),
         experiment_(std::move(experiment)),
+        trace_(trace),
         from_(std::move(from)),
         record_(std::move(record)),
         interruption_(*interruption),
@@ -202,6 +213,7 @@ class RecordedRun {
     options.run = session_->run();
     options.checkpoints = record_->checkpoints_dir();
     options.from = from_;
+    options.trace = trace_;
     options.metrics_bytes = [this] { return record_->MetricsBytes(); };
     options.cut_metrics = [this](uint64_t bytes) { return record_->CutMetrics(bytes); };
     options.next_generation = [this](const Failure& loss) {
@@ -248,7 +260,8 @@ class RecordedRun {
                                                  summary_.boundaries().end());
     return absl::StrCat(BoundaryTable(boundaries), "summary:  ", record_->dir(),
                         "/summary.json\nmetrics:  ", record_->dir(),
-                        "/metrics.jsonl\nmodel:    ", record_->model_dir());
+                        "/metrics.jsonl\nmodel:    ", record_->model_dir(),
+                        trace_ ? absl::StrCat("\ntrace:    ", record_->dir(), "/trace.json") : "");
   }
 
   // Prometheus may scrape the end of the run.
@@ -261,6 +274,7 @@ class RecordedRun {
 
   const RunFlags& flags_;
   const Experiment experiment_;
+  const std::optional<TraceSteps> trace_;
   const std::optional<FoundCheckpoint> from_;
   const std::unique_ptr<RunRecord> record_;
   Interruption& interruption_;
@@ -370,6 +384,15 @@ absl::StatusOr<std::optional<FoundCheckpoint>> FindResumption(const RunFlags& fl
   return *std::move(found);
 }
 
+// The steps to trace, if the flags name any.
+absl::StatusOr<std::optional<TraceSteps>> StepsToTrace(const RunFlags& flags,
+                                                       const Experiment& experiment) {
+  if (flags.trace.empty()) return std::nullopt;
+  ASSIGN_OR_RETURN(const TraceSteps steps, ParseTraceSteps(flags.trace));
+  RETURN_IF_ERROR(CheckTraceSize(EmptyTrace(experiment, /*run=*/"", steps)));
+  return steps;
+}
+
 absl::Status Warn(const Experiment& experiment) {
   ASSIGN_OR_RETURN(const std::vector<std::string> warnings, PlanWarnings(experiment));
   for (const std::string& warning : warnings) {
@@ -388,6 +411,8 @@ int RunCommand(RunFlags flags, Interruption* interruption) {
   if (!experiment.ok()) return Complain(experiment.status(), kExitUsage);
   const absl::Status found = FindRunOf(*experiment, &flags);
   if (!found.ok()) return Complain(found, kExitUsage);
+  const absl::StatusOr<std::optional<TraceSteps>> trace = StepsToTrace(flags, *experiment);
+  if (!trace.ok()) return Complain(trace.status(), kExitUsage);
   const absl::Status state = CheckState(flags, *experiment);
   if (!state.ok()) return Complain(state, kExitUsage);
   const absl::Status initial = CheckInitial(*experiment, flags.quiet);
@@ -405,7 +430,7 @@ int RunCommand(RunFlags flags, Interruption* interruption) {
   if (!from.ok()) {
     return Complain(from.status(), absl::IsDataLoss(from.status()) ? kExitFailed : kExitUsage);
   }
-  return RecordedRun(flags, *std::move(experiment), *std::move(from), *std::move(record),
+  return RecordedRun(flags, *std::move(experiment), *std::move(from), *trace, *std::move(record),
                      interruption)
       .Run();
 }

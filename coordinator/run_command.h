@@ -18,10 +18,11 @@ struct RunFlags {
   std::vector<std::string> overrides;  // path=value
   std::string out;                     // empty: kFolderOfName
   bool overwrite = false;
-  std::string resume;  // folder of a run to go on with, or kFolderOfName; empty: none
-  SessionOptions session;                      // its logs_dir is the run's
+  std::string resume;      // folder of a run to go on with, or kFolderOfName; empty: none
+  SessionOptions session;  // its logs_dir is the run's
   std::string metrics_listen = "127.0.0.1:0";  // host:port
   double metrics_linger_seconds = 0;
+  std::string trace;  // steps to trace, "steps=10..12"; empty: none
   bool quiet = false;
 };
 

@@ -26,11 +26,22 @@ namespace {
 
 constexpr absl::Duration kReportEvery = absl::Seconds(1);
 constexpr size_t kPieceBytes = size_t{1} << 20;
+// Of one step, and what comes late from the one before: 3 MB. Each microbatch has about a dozen.
+constexpr size_t kTraceSlices = size_t{1} << 15;
 
 uint64_t RunDigest(const Lease& lease) {
   Digest digest;
   digest.Add(lease.run().data(), lease.run().size());
   return digest.value();
+}
+
+absl::StatusOr<std::shared_ptr<StepTrace>> NewTrace(const TraceSteps& steps) {
+  if (steps.first() >= 1 && steps.first() <= steps.last()) {
+    return std::make_shared<StepTrace>(steps.first(), steps.last(), kTraceSlices);
+  }
+  return absl::InvalidArgumentError(absl::StrCat("trace: steps ", steps.first(), " to ",
+                                                 steps.last(),
+                                                 ", want steps from 1 in ascending order"));
 }
 
 void FillDevice(const Backend& backend, DeviceInfo* device) {
@@ -54,6 +65,9 @@ absl::StatusOr<std::unique_ptr<StageRun>> StageRun::New(const ConfigureRequest& 
   run->spec_.run = RunDigest(request.lease());
   run->spec_.generation = request.lease().generation();
   run->spec_.link_secret = request.link_secret();
+  if (request.has_trace()) {
+    ASSIGN_OR_RETURN(run->spec_.trace, NewTrace(request.trace()));
+  }
   RETURN_IF_ERROR(ToStatus(backend.ops->CheckComputeType(run->spec_.compute)));
   FillDevice(backend, response->mutable_device());
   if (backend.device == CpuDevice()) RETURN_IF_ERROR(CheckFits(run->spec_, AvailableMemoryBytes()));
@@ -197,6 +211,7 @@ absl::Status StageRun::Train(const TrainRequest& request, const OnEvent& on_even
         *event.mutable_step() = step;
         on_event(event);
       }
+      ReportTrace(on_event);
       if (SteadyTime::Now() - reported < kReportEvery) return;
       reported = SteadyTime::Now();
       StageEvent event;
@@ -204,11 +219,19 @@ absl::Status StageRun::Train(const TrainRequest& request, const OnEvent& on_even
       on_event(event);
     });
     RETURN_IF_ERROR(status);
+    ReportTrace(on_event);  // codec workers end behind the last step
     StageEvent event;
     *event.mutable_stage() = ReportOf(*stage_, *executor_, backend_);
     on_event(event);
     return absl::OkStatus();
   });
+}
+
+void StageRun::ReportTrace(const OnEvent& on_event) {
+  if (spec_.trace == nullptr) return;
+  StageEvent event;
+  *event.mutable_trace() = ReportOf(spec_.trace->Take());
+  if (event.trace().slices_size() > 0) on_event(event);
 }
 
 absl::Status StageRun::Evaluate(const EvaluateRequest& request, const OnEvent& on_event) {

@@ -95,6 +95,8 @@ class StageRun {
   absl::Status ListenAt(const CutEndSpec& end, BoundaryService* boundaries);
   absl::Status Dial(const CutEndSpec& end, const std::string& target);
   absl::Status CheckSamples(int64_t samples, bool training) const;
+  // Hands on what has been traced since the last time.
+  void ReportTrace(const OnEvent& on_event);
   absl::Status CheckRecalibration(const EvaluateRequest& request) const;
   // Runs `task` on the executor's thread and waits for it.
   absl::Status OnExecutor(const std::function<absl::Status()>& task);

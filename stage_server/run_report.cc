@@ -45,6 +45,33 @@ void FillReceiver(const BoundaryReceiver& receiver, BoundaryReport* report) {
   report->set_decode_cpu_seconds(s.decode_cpu_seconds);
 }
 
+TraceSlice::Thread ThreadOf(Slice::Thread thread) {
+  switch (thread) {
+    case Slice::Thread::kExecutor:
+      return TraceSlice::EXECUTOR;
+    case Slice::Thread::kEncoder:
+      return TraceSlice::ENCODER;
+    case Slice::Thread::kDecoder:
+      return TraceSlice::DECODER;
+  }
+  return TraceSlice::EXECUTOR;
+}
+
+void FillSlice(const Slice& slice, TraceSlice* report) {
+  report->set_name(slice.name);
+  report->set_thread(ThreadOf(slice.thread));
+  report->set_step(slice.step);
+  if (slice.microbatch != Slice::kNone) {
+    report->set_microbatch(static_cast<uint32_t>(slice.microbatch));
+  }
+  if (slice.cut != Slice::kNone) report->set_cut(static_cast<uint32_t>(slice.cut));
+  report->set_gradient(slice.direction == DIRECTION_GRADIENT);
+  report->set_begin(slice.begin.nanoseconds());
+  report->set_end(slice.end.nanoseconds());
+  if (slice.ready > SteadyTime()) report->set_ready(slice.ready.nanoseconds());
+  report->set_wire_bytes(slice.wire_bytes);
+}
+
 // A stage waits at its neighbours, and at the other copy of a tied weight: to send what flows away
 // from it, to receive what comes.
 void AddWaits(const StageSpec& spec, StageSnapshot* snapshot) {
@@ -96,6 +123,13 @@ StageReport ReportOf(const LocalStage& stage, const Executor& executor, const Ba
   (*report.mutable_activity_seconds())["encode"] = encode;
   (*report.mutable_activity_seconds())["decode"] = decode;
   report.set_device_memory_bytes(backend.device->bytes_in_use());
+  return report;
+}
+
+TraceReport ReportOf(const StepTrace::Taken& taken) {
+  TraceReport report;
+  report.set_dropped(taken.dropped);
+  for (const Slice& slice : taken.slices) FillSlice(slice, report.add_slices());
   return report;
 }
 

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/cores.h"
 #include "base/status.h"
+#include "base/steady_clock_id.h"
 #include "base/steady_time.h"
 #include "config/devices.h"
 #include "config/resolve.h"
@@ -189,6 +190,8 @@ grpc::Status StageService::Renew(grpc::ServerContext* context, const RenewReques
   }
   if (!status.ok()) return Refuse("Renew", request->lease(), status);
   on_holder_(context->peer());
+  response->set_clock(SteadyClockId());
+  response->set_steady_nanoseconds(SteadyTime::Now().nanoseconds());
   return grpc::Status::OK;
 }
 

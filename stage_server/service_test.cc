@@ -11,6 +11,8 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
+#include "base/steady_clock_id.h"
+#include "base/steady_time.h"
 #include "grpcpp/generic/generic_stub.h"
 #include "grpcpp/grpcpp.h"
 #include "stage_server/service_testing.h"
@@ -19,6 +21,7 @@ namespace thinwire {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::UnorderedElementsAre;
 
 TEST_F(ServiceTest, AcquireTellsWhatTheServerIs) {
   ASSERT_TRUE(Acquire(LeaseOf("one"), &acquired_).ok());
@@ -89,6 +92,46 @@ TEST_F(ServiceTest, ARenewalSaysHowFarTheStageIs) {
   EXPECT_EQ(Advances(lease), 4u);  // two steps, forward and backward
   ASSERT_TRUE(Evaluate(lease, 20).ok());
   EXPECT_EQ(Advances(lease), 5u);
+}
+
+TEST_F(ServiceTest, ARenewalTellsTheClockThatSlicesAreOn) {
+  const Lease lease = LeaseOf("one");
+  ASSERT_TRUE(Acquire(lease, &acquired_).ok());
+  const int64_t before = SteadyTime::Now().nanoseconds();
+  const RenewResponse answer = Renew(lease);
+  EXPECT_GE(answer.steady_nanoseconds(), before);
+  EXPECT_LE(answer.steady_nanoseconds(), SteadyTime::Now().nanoseconds());
+  EXPECT_EQ(answer.clock(), SteadyClockId());
+}
+
+TEST_F(ServiceTest, TrainingReportsTheSlicesOfTheStepsThatAreTraced) {
+  const Lease lease = LeaseOf("one");
+  ASSERT_TRUE(Acquire(lease, &acquired_).ok());
+  trace_.emplace();
+  EXPECT_EQ(Configure(lease, 0, 1, &configured_).error_message(),
+            "trace: steps 0 to 0, want steps from 1 in ascending order");
+  trace_->set_first(2);
+  trace_->set_last(9);
+  ASSERT_TRUE(Configure(lease, 0, 1, &configured_).ok());
+  const int64_t before = SteadyTime::Now().nanoseconds();
+  int steps = 0;
+  ASSERT_TRUE(Train(lease, 40, &steps).ok());
+  std::vector<std::string> names;
+  for (const TraceSlice& slice : traced_.slices()) {
+    EXPECT_EQ(slice.step(), 2u);
+    EXPECT_GT(slice.begin(), before);
+    EXPECT_LE(slice.begin(), slice.end());
+    names.push_back(slice.name());
+  }
+  EXPECT_THAT(names, UnorderedElementsAre("data", "forward", "forward loss", "backward",
+                                          "optimizer", "step"));
+  traced_.Clear();
+  ASSERT_TRUE(Evaluate(lease, 20).ok());
+  steps = 0;
+  trace_.reset();
+  ASSERT_TRUE(Configure(lease, 0, 1, &configured_).ok());
+  ASSERT_TRUE(Train(lease, 40, &steps).ok());
+  EXPECT_EQ(traced_.slices_size(), 0);
 }
 
 TEST_F(ServiceTest, ReportsMeansOfTheMeasuredMessagesThatEachNumberIsAbout) {

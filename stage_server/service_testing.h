@@ -6,6 +6,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -58,6 +59,7 @@ class ServiceTest : public ::testing::Test {
     request.set_link_secret(link_secret_);
     request.set_stage(stage);
     request.set_threads(threads);
+    if (trace_) *request.mutable_trace() = *trace_;
     return stub_->Configure(&context, request, response);
   }
   grpc::Status Train(const Lease& lease, uint64_t samples, int* steps, uint32_t epoch = 1) {
@@ -70,16 +72,18 @@ class ServiceTest : public ::testing::Test {
     for (StageEvent event; reader->Read(&event);) {
       *steps += event.has_step() ? 1 : 0;
       if (event.has_stage()) report_ = event.stage();
+      traced_.MergeFrom(event.trace());
     }
     return reader->Finish();
   }
-  uint64_t Advances(const Lease& lease) {
+  uint64_t Advances(const Lease& lease) { return Renew(lease).advances(); }
+  RenewResponse Renew(const Lease& lease) {
     grpc::ClientContext context;
     RenewRequest request;
     *request.mutable_lease() = lease;
     RenewResponse response;
     EXPECT_TRUE(stub_->Renew(&context, request, &response).ok());
-    return response.advances();
+    return response;
   }
   grpc::Status Evaluate(const Lease& lease, uint64_t samples) {
     grpc::ClientContext context;
@@ -148,6 +152,8 @@ class ServiceTest : public ::testing::Test {
   std::shared_ptr<grpc::Channel> channel_;
   std::unique_ptr<Stage::Stub> stub_;
   std::vector<std::string> overrides_;
+  std::optional<TraceSteps> trace_;
+  TraceReport traced_;  // all reports of training
   std::string link_secret_ = "what a link shows";
   std::function<void(Experiment*)> change_ = [](Experiment*) {};  // what a coordinator would not do
   StageReport report_;                                            // the last one of training

@@ -29,7 +29,10 @@ absl::Status Inbox::Enqueue(Arrived arrived) {
         absl::StrCat(LinkPrefix(options_), "a message more than the ", options_.queue_capacity,
                      " that may wait here: step ", key.step, ", microbatch ", key.microbatch));
   }
-  if (chunk.is_last()) ++num_complete_;
+  if (chunk.is_last()) {
+    ++num_complete_;
+    if (options_.stamps_arrivals) arrived.at = SteadyTime::Now();
+  }
   chunks_.push_back(std::move(arrived));
   arrived_.notify_all();
   return absl::OkStatus();
@@ -107,6 +110,7 @@ absl::StatusOr<Message> Inbox::Receive(SteadyTime deadline, const std::string& w
     }
     if (message->has_value()) {
       ++num_received_;
+      (*message)->arrived = next.at;
       return **std::move(message);
     }
   }

@@ -56,6 +56,7 @@ class Inbox {
   struct Arrived {
     Chunk chunk;
     std::shared_ptr<const void> owner;
+    SteadyTime at = {};  // of a message's last chunk, where options_.stamps_arrivals
   };
 
   absl::StatusOr<Chunk> Check(const IncomingFrame& frame);

@@ -31,6 +31,7 @@ struct LinkOptions {
   int queue_capacity = 1;
   // Called with each frame that came, on whatever thread brought it; may be empty.
   std::function<void()> on_frame;
+  bool stamps_arrivals = false;  // received messages say when their last byte came
   // Memory of the host that received payloads are gathered in; null: that of CpuDevice().
   Device* host = nullptr;
 };

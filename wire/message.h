@@ -8,6 +8,7 @@
 #include <string>
 
 #include "absl/types/span.h"
+#include "base/steady_time.h"
 #include "compress/spec.h"
 #include "proto/boundary.pb.h"
 #include "tensor/dtype.h"
@@ -53,6 +54,7 @@ struct MessageHeader {
 
 struct Message : MessageHeader {
   Payload payload;
+  SteadyTime arrived = {};  // its last byte, where LinkOptions::stamps_arrivals
 };
 
 }  // namespace thinwire

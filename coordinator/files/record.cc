@@ -27,21 +27,12 @@ namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
 // Files of these names may be anybody's; beside the mark they are a run's.
-constexpr const char* kEntries[] = {"captures",
-                                    "checkpoints",
-                                    "model",
-                                    "model.old",
-                                    "model.tmp",
-                                    "logs",
-                                    "metrics.jsonl",
-                                    "targets.json",
-                                    "targets.json.tmp",
-                                    "summary.json",
-                                    "summary.json.tmp",
-                                    "experiment.yaml",
-                                    "experiment.yaml.tmp",
-                                    ".thinwire.lease",
-                                    ".thinwire.lease.tmp"};
+constexpr const char* kEntries[] = {"captures",         "checkpoints",        "model",
+                                    "model.old",        "model.tmp",          "logs",
+                                    "metrics.jsonl",    "targets.json",       "targets.json.tmp",
+                                    "trace.json",       "trace.json.tmp",     "summary.json",
+                                    "summary.json.tmp", "experiment.yaml",    "experiment.yaml.tmp",
+                                    ".thinwire.lease",  ".thinwire.lease.tmp"};
 constexpr char kMark[] = ".thinwire";
 constexpr char kLock[] = ".thinwire.lock";
 constexpr char kMarkText[] =
@@ -203,6 +194,10 @@ absl::Status RunRecord::WriteCapture(uint64_t step, const std::vector<std::strin
   all.metadata["step"] = absl::StrCat(step);
   RETURN_IF_ERROR(MakeFolder(dir_ + "/captures"));
   return WriteTensorFile(absl::StrCat(dir_, "/captures/step-", step, ".safetensors"), all);
+}
+
+absl::Status RunRecord::WriteTrace(const std::function<absl::Status(const FileSink&)>& write) {
+  return ReplaceFile(dir_ + "/trace.json", write);
 }
 
 absl::Status RunRecord::WriteSummary(const Summary& summary) {

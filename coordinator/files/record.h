@@ -5,12 +5,14 @@
 //   logs/            one file per local stage      model/        the trained parameters
 //   checkpoints/     from which the run goes on (coordinator/checkpoint/)
 //   captures/        tensors of chosen steps, if the experiment asks for them
+//   trace.json       what all stages did in some steps, if somebody asks for it
 //   .thinwire        the mark of such a folder; made first but for the lock, it stays with the rest
 //   .thinwire.lock   held by the process that writes the run
 //   .thinwire.lease  of its user only: what a session needs to take its stages over
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -18,6 +20,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/file.h"
 #include "coordinator/files/file_lock.h"
 #include "proto/coordinator.pb.h"
 
@@ -59,6 +62,9 @@ class RunRecord {
   // captures/step-N.safetensors of the stages' files, tensors in order of their names. DataLoss
   // names the stage whose file is malformed, and the step.
   absl::Status WriteCapture(uint64_t step, const std::vector<std::string>& files);
+
+  // Replaces trace.json by what `write` hands to its sink.
+  absl::Status WriteTrace(const std::function<absl::Status(const FileSink&)>& write);
 
   // Replaces summary.json as a whole: a reader sees the old or the new one.
   absl::Status WriteSummary(const Summary& summary);

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "base/build_info.h"
+#include "base/steady_time.h"
 
 namespace thinwire {
 
@@ -75,6 +76,8 @@ grpc::Status FakeStage::Renew(grpc::ServerContext*, const RenewRequest* request,
                               RenewResponse* response) {
   response->set_ends(ends);
   response->set_advances(advances);
+  response->set_clock(clock);
+  response->set_steady_nanoseconds(SteadyTime::Now().nanoseconds() + clock_offset);
   run_advances = request->advances();
   return renew();
 }
@@ -82,6 +85,9 @@ grpc::Status FakeStage::Renew(grpc::ServerContext*, const RenewRequest* request,
 grpc::Status FakeStage::Configure(grpc::ServerContext*, const ConfigureRequest* request,
                                   ConfigureResponse* response) {
   Note(absl::StrCat("Configure stage ", request->stage(), " threads ", request->threads()));
+  if (request->has_trace()) {
+    Note(absl::StrCat("trace ", request->trace().first(), " to ", request->trace().last()));
+  }
   *response = configured;
   return grpc::Status::OK;
 }

@@ -51,6 +51,8 @@ class FakeStage final : public Stage::Service {
   std::atomic<bool> ends{false};  // what Renew answers, as is the next; at any time
   std::atomic<uint64_t> advances{0};
   std::atomic<uint64_t> run_advances{0};  // what Renew was told last
+  std::string clock = "the stage's";      // what Renew answers of its clock
+  int64_t clock_offset = 0;               // beyond this process's, nanoseconds
   std::function<grpc::Status(const GenerateRequest&, GenerateResponse*)> generate;
   // Unimplemented unless set.
   std::function<grpc::Status(const EndTrainingRequest&, EndTrainingResponse*)> end_training;

@@ -162,6 +162,10 @@ void Fleet::FindLost() {
   if (AskWhoIsLost() && options_.are_watched) AwaitDeath();
 }
 
+absl::StatusOr<RenewResponse> Fleet::Renew(int stage, absl::Duration patience) {
+  return clients_[static_cast<size_t>(stage)]->Renew(patience, advances_);
+}
+
 // A neighbour of a lost stage fails before the heartbeat loses patience: ask whether all are there.
 bool Fleet::AskWhoIsLost() {
   {
@@ -175,7 +179,7 @@ bool Fleet::AskWhoIsLost() {
   if (!acquired_) return false;  // not all are leased yet
   std::atomic<bool> any_is_gone = false;
   OnThreads(size(), [this, &any_is_gone](int i) {
-    const absl::Status answer = stage(i).Renew(kAnswer, advances_).status();
+    const absl::Status answer = Renew(i, kAnswer).status();
     if (absl::IsUnavailable(answer)) {
       any_is_gone = true;
       Fail({i, Failure::Kind::kSilent,

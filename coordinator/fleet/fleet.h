@@ -74,6 +74,9 @@ class Fleet {
   // TrainOnAll ends after a step, as after Interrupt, and begins no more.
   std::optional<Failure> leaving() const;
 
+  // Renews that stage's lease beside its heartbeat, for what it answers. Any thread.
+  absl::StatusOr<RenewResponse> Renew(int stage, absl::Duration patience);
+
   // A failure seen elsewhere: a process that died, a file that cannot be written. Any thread.
   void Fail(Failure failure);
 

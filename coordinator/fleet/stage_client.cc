@@ -190,9 +190,9 @@ absl::StatusOr<AcquireResponse> StageClient::Acquire(
   }
 }
 
-// gRPC goes on with a connection only while somebody waits for it. A call that fails at once, as all
-// do while the last attempt has failed, is not enough for the rounds of a handshake: asleep between
-// such calls, we would let it time out, each time anew.
+// gRPC goes on with a connection only while somebody waits for it. A call that fails at once, as
+// all do while the last attempt has failed, is not enough for the rounds of a handshake: asleep
+// between such calls, we would let it time out, each time anew.
 void StageClient::AwaitNextTry() {
   if (channel_->GetState(/*try_to_connect=*/true) == GRPC_CHANNEL_READY) {
     absl::SleepFor(kNextTry);
@@ -202,12 +202,14 @@ void StageClient::AwaitNextTry() {
 }
 
 absl::StatusOr<ConfigureResponse> StageClient::Configure(const Experiment& experiment, int threads,
-                                                         const std::string& link_secret) {
+                                                         const std::string& link_secret,
+                                                         const TraceSteps* trace) {
   ConfigureRequest request;
   *request.mutable_experiment() = experiment;
   request.set_stage(static_cast<uint32_t>(stage_));
   request.set_threads(static_cast<uint32_t>(threads));
   request.set_link_secret(link_secret);
+  if (trace != nullptr) *request.mutable_trace() = *trace;
   return Unary(Control("Configure", kConfigure), &Stage::Stub::Configure, std::move(request));
 }
 

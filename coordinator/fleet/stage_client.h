@@ -55,8 +55,10 @@ class StageClient {
   absl::StatusOr<AcquireResponse> Acquire(
       double lease_seconds, absl::Duration patience,
       const std::function<void(const std::string& reason)>& on_missing);
+  // `trace`: null where nothing is traced.
   absl::StatusOr<ConfigureResponse> Configure(const Experiment& experiment, int threads,
-                                              const std::string& link_secret);
+                                              const std::string& link_secret,
+                                              const TraceSteps* trace);
   // Addresses of the next and of the last stage; the next one's is empty for the last stage.
   absl::Status Connect(const std::string& downstream, const std::string& last);
 

@@ -21,8 +21,10 @@ struct Configured {
   std::vector<DeviceInfo> devices;  // by stage
 };
 // Configures all stages and connects each with the next. FailedPrecondition, naming both, when
-// stages read different data. May be called again with another experiment.
+// stages read different data. May be called again with another experiment. The steps of `trace`, if
+// it is not null, are traced.
 absl::StatusOr<Configured> ConfigureStages(const Experiment& experiment,
-                                           const std::vector<int>& threads, Fleet* fleet);
+                                           const std::vector<int>& threads, Fleet* fleet,
+                                           const TraceSteps* trace = nullptr);
 
 }  // namespace thinwire

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "coordinator/trace/trace.h"
 #include "proto/checkpoint.pb.h"
 #include "proto/coordinator.pb.h"
 
@@ -54,6 +55,9 @@ class RunObserver {
   virtual absl::Status OnCapture(uint64_t /*step*/, const std::vector<std::string>& /*files*/) {
     return absl::OkStatus();
   }
+  // What is known of the asked steps; once more, with all that was told before, when more of them
+  // have been trained.
+  virtual absl::Status OnTrace(const RunTrace&) { return absl::OkStatus(); }
   virtual absl::Status OnEpoch(const EpochRecord&) { return absl::OkStatus(); }
   // It is on the disk.
   virtual absl::Status OnCheckpoint(const CheckpointManifest&) { return absl::OkStatus(); }

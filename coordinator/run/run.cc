@@ -23,6 +23,8 @@
 #include "coordinator/run/restart_budget.h"
 #include "coordinator/run/restore.h"
 #include "coordinator/run/tally.h"
+#include "coordinator/run/trace_recorder.h"
+#include "coordinator/trace/steps.h"
 
 namespace thinwire {
 namespace {
@@ -37,7 +39,9 @@ class Runner {
         summary_(*summary),
         options_(options),
         restarts_(experiment.restarts()),
-        tally_(CutNames(experiment), fleet->size()) {}
+        tally_(CutNames(experiment), fleet->size()) {
+    if (options.trace) tracer_.emplace(EmptyTrace(experiment, options.run, *options.trace));
+  }
 
   absl::Status Run() {
     if (options_.from) {
@@ -54,6 +58,7 @@ class Runner {
       }
       checkpointer_.reset();  // it calls the fleet's stages
       if (status.ok()) return status;
+      if (fleet_->interrupted()) RETURN_IF_ERROR(WarnOfNoTrace());
       const std::optional<Failure> leaving = fleet_->leaving();
       if (leaving && fleet_->ended_after_step() && options_.next_generation) {
         RETURN_IF_ERROR(GoOn(*leaving));
@@ -80,6 +85,7 @@ class Runner {
     RETURN_IF_ERROR(Configure());
     RETURN_IF_ERROR(from_ ? RestoreFrom(*from_) : BeginAnew());
     RETURN_IF_ERROR(CheckCaptureSteps(experiment_, Plan()));
+    RETURN_IF_ERROR(StartTrace());
     RETURN_IF_ERROR(observer_.OnStart(Plan()));
     MakeCheckpointer();
     while (static_cast<uint32_t>(summary_.epochs_size()) < experiment_.epochs()) {
@@ -163,6 +169,31 @@ class Runner {
     return absl::OkStatus();
   }
 
+  // In the first generation the asked steps must be to come; a later one traces those that come
+  // again.
+  absl::Status StartTrace() {
+    if (!tracer_) return absl::OkStatus();
+    if (std::exchange(is_traced_, true)) {
+      tracer_->RestartAfter(Step());
+      return absl::OkStatus();
+    }
+    return CheckTraceComes(tracer_->steps(), Step(), StepsPerEpoch() * experiment_.epochs());
+  }
+
+  // Hands on what is known after the steps behind `before`.
+  absl::Status TellTrace(uint64_t before) {
+    if (!tracer_ || Step() < tracer_->steps().first() || before >= tracer_->steps().last()) {
+      return absl::OkStatus();
+    }
+    return observer_.OnTrace(tracer_->Upto(Step()));
+  }
+
+  absl::Status WarnOfNoTrace() {
+    if (!tracer_ || Step() >= tracer_->steps().first()) return absl::OkStatus();
+    return observer_.OnWarning(absl::StrCat("trace: step ", tracer_->steps().first(),
+                                            " never came, the run ended with step ", Step()));
+  }
+
   void MakeCheckpointer() {
     if (options_.checkpoints.empty() || !WantsCheckpoints()) return;
     checkpointer_.emplace(
@@ -190,7 +221,9 @@ class Runner {
   }
 
   absl::Status Configure() {
-    ASSIGN_OR_RETURN(const Configured configured, ConfigureStages(experiment_, threads_, fleet_));
+    ASSIGN_OR_RETURN(const Configured configured,
+                     ConfigureStages(experiment_, threads_, fleet_,
+                                     options_.trace ? &*options_.trace : nullptr));
     data_ = configured.data;
     RecordConfigured(configured, &summary_);
     return absl::OkStatus();
@@ -259,6 +292,7 @@ class Runner {
     if (!status.ok() && !fleet_->ended_after_step()) return status;
     const uint64_t after = Step();
     absl::Status kept = FetchCaptures(experiment_, before, after, fleet_, &observer_);
+    if (kept.ok()) kept = TellTrace(before);
     const bool is_due = status.ok() ? IsCheckpointDue(after) : WantsCheckpoints() && after > 0;
     // An evaluation that is interrupted leaves no stage to ask: its checkpoint lies ready before.
     const bool may_be_due = WantsCheckpoints() && after == epoch * StepsPerEpoch() &&
@@ -278,6 +312,7 @@ class Runner {
     part_start_ = SteadyTime::Now();
     const absl::Status status = fleet_->TrainOnAll([&](StageClient& stage) {
       return stage.Train(request, [&](const StageEvent& event) {
+        if (event.has_trace()) return OnTraceEvent(stage.stage(), event.trace());
         absl::MutexLock lock(&events_);
         return OnTrainEvent(stage, event);
       });
@@ -340,6 +375,12 @@ class Runner {
     return absl::OkStatus();
   }
 
+  // Without events_, which other stages may want: it asks the stage for its clock.
+  absl::Status OnTraceEvent(int stage, const TraceReport& report) {
+    if (tracer_) tracer_->Add(stage, report, fleet_);
+    return absl::OkStatus();
+  }
+
   // The first step behind a checkpoint ends what a loss took.
   void TellRecovered() {
     if (!lost_at_ || summary_.events().empty()) return;
@@ -381,6 +422,8 @@ class Runner {
   Tally tally_ ABSL_GUARDED_BY(events_);
   SteadyTime part_start_;  // of the steps that are being trained
   std::optional<Checkpointer> checkpointer_;
+  std::optional<TraceRecorder> tracer_;  // empty: nothing is traced
+  bool is_traced_ = false;               // StartTrace was called
 };
 
 }  // namespace

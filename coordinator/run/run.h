@@ -23,6 +23,7 @@ struct RunOptions {
   std::string checkpoints;  // the folder for them; empty: none is written
   SideFiles beside;         // each checkpoint's, see SideFilesOf
   std::optional<FoundCheckpoint> from;
+  std::optional<TraceSteps> trace;  // steps to trace; empty: none
   // The bytes of the record's metrics, and what cuts them off behind so many: null, both, without a
   // record.
   std::function<absl::StatusOr<uint64_t>()> metrics_bytes;

@@ -1,6 +1,7 @@
 #include "coordinator/run/run.h"
 
 #include <atomic>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -8,6 +9,8 @@
 
 #include "absl/time/clock.h"
 #include "base/safetensors.h"
+#include "base/steady_clock_id.h"
+#include "base/steady_time.h"
 #include "config/experiment.h"
 #include "coordinator/fleet/fake_stage_testing.h"
 #include "gmock/gmock.h"
@@ -41,12 +44,31 @@ class Recorder : public RunObserver {
     return absl::OkStatus();
   }
 
+  absl::Status OnTrace(const RunTrace& trace) override {
+    traces.push_back(trace);
+    return absl::OkStatus();
+  }
+
   absl::Status on_step;
   std::vector<StepRecord> steps;
   std::vector<EpochRecord> epochs;
   std::vector<std::pair<uint64_t, std::vector<std::string>>> captures;
+  std::vector<RunTrace> traces;
   RunTotals last_totals;
 };
+
+// A report of `steps`, each a slice of a millisecond that began at so many milliseconds.
+StageEvent Traced(int64_t clock, const std::vector<uint64_t>& steps) {
+  StageEvent event;
+  for (const uint64_t step : steps) {
+    TraceSlice* slice = event.mutable_trace()->add_slices();
+    slice->set_name("step");
+    slice->set_step(step);
+    slice->set_begin(clock + 1'000'000 * static_cast<int64_t>(step));
+    slice->set_end(slice->begin() + 1'000'000);
+  }
+  return event;
+}
 
 StageEvent Step(uint64_t step, double loss, uint32_t correct, uint32_t samples) {
   StageEvent event;
@@ -97,11 +119,26 @@ class RunTest : public ::testing::Test {
     };
   }
 
-  absl::Status Train() {
+  // Both stages report each epoch's steps as traced, by their own clocks.
+  void TraceAll() {
+    experiment_.mutable_pipeline()->set_stages(2);
+    const int64_t now = SteadyTime::Now().nanoseconds();
+    for (FakeStage* stage : {&first_, &last_}) {
+      stage->train = [stage, now, train = stage->train](const TrainRequest& request,
+                                                        grpc::ServerContext* context,
+                                                        FakeStage::Writer* writer) {
+        const uint64_t first = 2 * request.epoch() - 1;
+        writer->Write(Traced(now + stage->clock_offset, {first, first + 1}));
+        return train(request, context, writer);
+      };
+    }
+  }
+
+  absl::Status Train(const RunOptions& run = {}) {
     FleetOptions options;
     options.grace = absl::Milliseconds(50);
     Fleet fleet({first_.address(), last_.address()}, "run", options);
-    const absl::Status status = RunExperiment(experiment_, &fleet, &observer_, &summary_);
+    const absl::Status status = RunExperiment(experiment_, &fleet, &observer_, &summary_, run);
     fleet.Release();
     return status;
   }
@@ -143,6 +180,66 @@ TEST_F(RunTest, ObserversSeeEveryStepAndEpochAndTheTotals) {
   EXPECT_EQ(observer_.steps[3].accuracy(), 1.0);
   EXPECT_EQ(observer_.epochs.size(), 2u);
   EXPECT_EQ(observer_.last_totals.boundaries[0].activations().wire_bytes(), 50u);
+}
+
+RunOptions Tracing(uint64_t first, uint64_t last) {
+  RunOptions options;
+  options.trace.emplace();
+  options.trace->set_first(first);
+  options.trace->set_last(last);
+  return options;
+}
+
+TEST_F(RunTest, TracedStepsAreToldOnOneClock) {
+  last_.clock_offset = -3'000'000'000;
+  TraceAll();
+  ASSERT_TRUE(Train(Tracing(1, 2)).ok());
+  EXPECT_THAT(first_.calls(), Contains("trace 1 to 2"));
+  ASSERT_EQ(observer_.traces.size(), 1u);
+  const RunTrace& trace = observer_.traces[0];
+  EXPECT_THAT(trace.cuts, ElementsAre("layer1"));
+  ASSERT_EQ(trace.stages.size(), 2u);
+  for (const StageTrace& stage : trace.stages) {
+    EXPECT_EQ(stage.slices.size(), 2u);
+    EXPECT_GT(stage.clock.uncertainty, 0);
+  }
+  const int64_t apart = trace.stages[0].slices[0].begin() - trace.stages[1].slices[0].begin();
+  EXPECT_LE(std::abs(apart), trace.stages[0].clock.uncertainty + trace.stages[1].clock.uncertainty);
+  EXPECT_LE(std::abs(trace.stages[1].clock.offset + 3'000'000'000),
+            trace.stages[1].clock.uncertainty);
+}
+
+TEST_F(RunTest, ATraceAcrossEpochsIsToldAfterEachAndOnceMoreWhole) {
+  TraceAll();
+  ASSERT_TRUE(Train(Tracing(2, 3)).ok());
+  ASSERT_EQ(observer_.traces.size(), 2u);
+  EXPECT_EQ(observer_.traces[0].steps.last(), 2u);
+  EXPECT_EQ(observer_.traces[1].steps.last(), 3u);
+  EXPECT_GT(observer_.traces[1].stages[0].slices.size(),
+            observer_.traces[0].stages[0].slices.size());
+}
+
+TEST_F(RunTest, StagesOfThisMachineHaveItsClock) {
+  first_.clock = last_.clock = SteadyClockId();
+  TraceAll();
+  ASSERT_TRUE(Train(Tracing(1, 1)).ok());
+  for (const StageTrace& stage : observer_.traces.back().stages) {
+    EXPECT_EQ(stage.clock.offset, 0);
+    EXPECT_EQ(stage.clock.uncertainty, 0);
+  }
+}
+
+TEST_F(RunTest, AStageWhoseClockIsUnknownHasNoSlices) {
+  last_.clock = "";
+  TraceAll();
+  ASSERT_TRUE(Train(Tracing(1, 1)).ok());
+  EXPECT_EQ(observer_.traces.back().stages[1].slices.size(), 0u);
+  EXPECT_GT(observer_.traces.back().stages[1].dropped, 0u);
+}
+
+TEST_F(RunTest, AStepToTraceThatTheRunDoesNotHaveIsNamedBeforeTheFirst) {
+  EXPECT_EQ(Train(Tracing(3, 5)).message(), "trace: step 5 never comes, the run has 4 steps");
+  EXPECT_THAT(first_.calls(), Not(Contains("Train 1")));
 }
 
 TEST_F(RunTest, SummarySaysWhatRan) {

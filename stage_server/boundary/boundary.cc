@@ -23,6 +23,18 @@ FeedbackOptions FeedbackOptionsOf(const BoundarySpec& spec) {
   return {spec.feedback, spec.sample, spec.compute, spec.device, spec.kernels};
 }
 
+PlannedSlice MessageSlice(const BoundarySpec& spec, Slice::Thread thread, const MessageKey& key,
+                          const char* name) {
+  PlannedSlice planned;
+  if (!spec.trace || key.phase != PHASE_TRAIN || !spec.trace->Wants(key.step)) return planned;
+  planned.trace = spec.trace.get();
+  planned.slice.name = name;
+  planned.slice.thread = thread;
+  planned.slice.step = key.step;
+  planned.slice.microbatch = static_cast<int>(key.microbatch);
+  return planned.At(spec.cut, spec.direction);
+}
+
 absl::StatusOr<const Codec*> CodecInForce::Get(const CodecSpec& spec) {
   if (codec_ == nullptr || codec_->spec() != spec) {
     ASSIGN_OR_RETURN(codec_, NewCodec(spec, kernels_));

@@ -11,6 +11,7 @@
 #include "compress/feedback/feedback.h"
 #include "compress/kernels.h"
 #include "stage_server/boundary/patience.h"
+#include "stage_server/boundary/step_trace.h"
 #include "tensor/tensor.h"
 #include "wire/message.h"
 
@@ -36,7 +37,8 @@ struct BoundarySpec {
   int capacity = 1;         // messages in flight
   // Of waits for a neighbour's or one's own executor.
   std::shared_ptr<Patience> patience = std::make_shared<Patience>();
-  Device* device = nullptr;  // of the tensors
+  std::shared_ptr<StepTrace> trace;  // null: none
+  Device* device = nullptr;          // of the tensors
   CodecKernels* kernels = nullptr;
 };
 
@@ -45,6 +47,10 @@ struct BoundarySpec {
 absl::StatusOr<uint64_t> MaxPayloadBytes(const BoundarySpec& spec);
 
 FeedbackOptions FeedbackOptionsOf(const BoundarySpec& spec);
+
+// Of a training message at an end whose codec works on `thread`.
+PlannedSlice MessageSlice(const BoundarySpec& spec, Slice::Thread thread, const MessageKey& key,
+                          const char* name);
 
 // How one end works: on a thread of its own (a wire), or within the caller's (inside a process).
 enum class Worker { kOwnThread, kInline };

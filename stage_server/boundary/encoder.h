@@ -7,6 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/steady_time.h"
 #include "compress/codec.h"
 #include "compress/feedback/feedback.h"
 #include "compress/level.h"
@@ -35,6 +36,7 @@ class MessageEncoder {
     std::shared_ptr<const EpochRows> rows;  // of the message's epoch; training with feedback only
     bool want_received = false;             // Encoded::feedback.received is filled in
     std::optional<double> sum_of_squares = {};  // of a message without a tensor
+    SteadyTime submitted = {};                  // when it was, in a traced step
   };
   // The message, and what was at hand while it was made. Some tensors share the memory of the
   // encoder's state: an Encoded goes before the next message is encoded.

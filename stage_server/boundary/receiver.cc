@@ -114,9 +114,17 @@ absl::StatusOr<Tensor> BoundaryReceiver::Decode(const Message& message) {
   const double cpu_start = ThreadCpuSeconds();
   ASSIGN_OR_RETURN(Tensor tensor, decoder_->Decode(message, rows.get()));
   RETURN_IF_ERROR(ToStatus(spec_.device->Finish()));  // the tensor is the executor's
+  const SteadyTime end = SteadyTime::Now();
+  PlannedSlice slice =
+      MessageSlice(spec_, has_worker_ ? Slice::Thread::kDecoder : Slice::Thread::kExecutor,
+                   message.key, "decode");
+  if (slice.trace != nullptr) {
+    slice.slice.ready = message.arrived;
+    slice.Add(start, end);
+  }
   if (message.key.phase == PHASE_TRAIN) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    statistics_.decode.Observe(SecondsSince(start));
+    statistics_.decode.Observe(absl::ToDoubleSeconds(end - start));
     statistics_.decode_cpu_seconds += ThreadCpuSeconds() - cpu_start;
   }
   return tensor;

@@ -42,7 +42,10 @@ absl::StatusOr<std::unique_ptr<BoundarySender>> BoundarySender::New(const Bounda
 
 BoundarySender::BoundarySender(const BoundarySpec& spec, Link* link, Worker worker,
                                std::unique_ptr<MessageEncoder> encoder)
-    : spec_(spec), link_(link), encoder_(std::move(encoder)) {
+    : spec_(spec),
+      link_(link),
+      thread_(worker == Worker::kOwnThread ? Slice::Thread::kEncoder : Slice::Thread::kExecutor),
+      encoder_(std::move(encoder)) {
   if (worker == Worker::kOwnThread) worker_.emplace([this] { WorkerLoop(); });
 }
 
@@ -70,6 +73,7 @@ MessageEncoder::Outgoing BoundarySender::OutgoingOf(MessageKey key, uint64_t sam
   outgoing.compress = compress;
   outgoing.x = std::move(x);
   outgoing.rows = rows_;
+  if (SliceOf(outgoing.key, "").trace != nullptr) outgoing.submitted = SteadyTime::Now();
   return outgoing;
 }
 
@@ -179,7 +183,7 @@ absl::Status BoundarySender::EncodeAndSend(MessageEncoder::Outgoing outgoing, Te
   // is freed by the thread that used it last.
   x = Tensor();
   const uint64_t payload_bytes = message->payload.bytes.size();
-  const uint64_t wire_bytes = link_->Send(*std::move(message));
+  const uint64_t wire_bytes = SendTraced(*std::move(message));
   const std::lock_guard<std::mutex> lock(mutex_);
   BoundaryStatistics::Traffic& traffic = TrafficOf(key.phase, &statistics_);
   ++traffic.messages;
@@ -190,22 +194,35 @@ absl::Status BoundarySender::EncodeAndSend(MessageEncoder::Outgoing outgoing, Te
   return absl::OkStatus();
 }
 
+uint64_t BoundarySender::SendTraced(Message message) {
+  ScopedSlice slice(SliceOf(message.key, "send"));
+  const uint64_t wire_bytes = link_->Send(std::move(message));
+  slice.set_wire_bytes(wire_bytes);
+  return wire_bytes;
+}
+
 absl::StatusOr<Message> BoundarySender::Encode(const MessageEncoder::Outgoing& outgoing,
                                                Tensor* received) {
   const SteadyTime start = SteadyTime::Now();
   const double cpu_start = ThreadCpuSeconds();
   ASSIGN_OR_RETURN(MessageEncoder::Encoded encoded, encoder_->Encode(outgoing));
   RETURN_IF_ERROR(ToStatus(spec_.device->Finish()));  // the state's update is part of it
-  const double seconds = SecondsSince(start);
+  const SteadyTime end = SteadyTime::Now();
   const double cpu_seconds = ThreadCpuSeconds() - cpu_start;
+  PlannedSlice slice = SliceOf(outgoing.key, "encode");
+  if (slice.trace != nullptr) {
+    slice.slice.ready = outgoing.submitted;
+    slice.Add(start, end);
+  }
   std::optional<MeasuredError> error;
   if (encoder_->IsMeasured(outgoing)) {
+    const ScopedSlice measures(SliceOf(outgoing.key, "measure_error"));
     ASSIGN_OR_RETURN(error, encoder_->Measure(outgoing, encoded));
   }
   if (received != nullptr) *received = encoded.feedback.received;
   if (outgoing.key.phase == PHASE_TRAIN) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    statistics_.encode.Observe(seconds);
+    statistics_.encode.Observe(absl::ToDoubleSeconds(end - start));
     statistics_.encode_cpu_seconds += cpu_seconds;
     if (error) statistics_.errors.Add(*error);
     const CodecSpec& codec = encoded.message.codec;

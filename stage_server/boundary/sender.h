@@ -70,10 +70,14 @@ class BoundarySender {
                  std::unique_ptr<MessageEncoder> encoder);
   void WorkerLoop();
   absl::Status Submit(MessageEncoder::Outgoing outgoing);
+  PlannedSlice SliceOf(const MessageKey& key, const char* name) const {
+    return MessageSlice(spec_, thread_, key, name);
+  }
   void AwaitAcknowledgement(SteadyTime deadline) const;
   // Both fill in *received, unless it is null, if `outgoing` wants it.
   absl::Status EncodeAndSend(MessageEncoder::Outgoing outgoing, Tensor* received);
   absl::StatusOr<Message> Encode(const MessageEncoder::Outgoing& outgoing, Tensor* received);
+  uint64_t SendTraced(Message message);
   // A message without a tensor, and one with a tensor.
   MessageEncoder::Outgoing OutgoingOf(MessageKey key) const;
   MessageEncoder::Outgoing OutgoingOf(MessageKey key, uint64_t sample_digest, bool compress,
@@ -81,6 +85,7 @@ class BoundarySender {
 
   const BoundarySpec spec_;
   Link* const link_;
+  const Slice::Thread thread_;                     // that encodes; worker_ may still be being made
   std::shared_ptr<const EpochRows> rows_;          // the executor's thread's
   const std::unique_ptr<MessageEncoder> encoder_;  // the thread's that encodes
 

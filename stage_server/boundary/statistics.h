@@ -12,6 +12,7 @@
 #include "base/steady_time.h"
 #include "compress/distortion.h"
 #include "monitoring/buckets.h"
+#include "stage_server/boundary/step_trace.h"
 
 namespace thinwire {
 
@@ -90,16 +91,22 @@ std::array<std::pair<const char*, double>, 6> ByName(const ActivitySeconds& seco
 // CPU time of the calling thread, seconds.
 double ThreadCpuSeconds();
 
-// Adds its own lifetime to *seconds.
+// Adds its own lifetime to *seconds, and to the trace as that slice.
 class ScopedTimer {
  public:
-  explicit ScopedTimer(double* seconds) : seconds_(seconds), start_(SteadyTime::Now()) {}
-  ~ScopedTimer() { *seconds_ += SecondsSince(start_); }
+  ScopedTimer(double* seconds, const PlannedSlice& slice)
+      : seconds_(seconds), slice_(slice), start_(SteadyTime::Now()) {}
+  ~ScopedTimer() {
+    const SteadyTime end = SteadyTime::Now();
+    *seconds_ += absl::ToDoubleSeconds(end - start_);
+    if (slice_.trace != nullptr) slice_.Add(start_, end);
+  }
   ScopedTimer(const ScopedTimer&) = delete;
   ScopedTimer& operator=(const ScopedTimer&) = delete;
 
  private:
   double* seconds_;
+  PlannedSlice slice_;
   SteadyTime start_;
 };
 

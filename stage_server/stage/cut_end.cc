@@ -49,6 +49,7 @@ absl::StatusOr<LinkOptions> LinkOptionsOf(const StageSpec& stage, const CutEndSp
   ASSIGN_OR_RETURN(options.max_payload_bytes, MaxPayloadBytes(received));
   options.queue_capacity = received.capacity;
   options.on_frame = [patience = stage.patience] { patience->Advance(); };
+  options.stamps_arrivals = stage.trace != nullptr;
   options.host = received.device->host();
   return options;
 }

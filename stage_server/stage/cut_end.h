@@ -76,6 +76,12 @@ class CutEnd {
   absl::Status SendBasis(const Work& work, Tensor gradient);
   absl::StatusOr<Tensor> ReceiveBasis(const Work& work);
 
+  // The executor's wait for the peer's message of `work`, or for one behind the backward passes.
+  PlannedSlice WaitSlice(const Work& work) const {
+    return At(MicrobatchSlice(stage_, work, kWait));
+  }
+  PlannedSlice StepWaitSlice(const Work& work) const { return At(StepSlice(stage_, work, kWait)); }
+
   BoundarySender& sender() { return *sender_; }
   BoundaryReceiver& receiver() { return *receiver_; }
   // Drops what a broken step left behind.
@@ -84,6 +90,11 @@ class CutEnd {
  private:
   CutEnd(const StageSpec& stage, Capture* capture, std::unique_ptr<Link> link)
       : stage_(stage), capture_(capture), link_(std::move(link)) {}
+
+  static constexpr char kWait[] = "receive_wait";
+  PlannedSlice At(const PlannedSlice& slice) const {
+    return slice.At(receiver_->spec().cut, receiver_->spec().direction);
+  }
 
   const StageSpec& stage_;
   Capture* const capture_;

@@ -108,6 +108,8 @@ absl::Status Executor::Train(const TrainRequest& request,
     if (!status.ok()) return Failed(status);
     const SteadyTime now = SteadyTime::Now();
     report.set_seconds(absl::ToDoubleSeconds(now - last));
+    PlannedSlice slice = StepSlice(spec, work, "step");
+    if (slice.trace != nullptr) slice.Add(last, now);
     spec.patience->StepTook(now - last);
     last = now;
     if (i + 1 == end) {
@@ -211,7 +213,7 @@ absl::StatusOr<LossSums> Executor::ForwardOne(Work work, const SampleRange& batc
                                               const SampleRange& part) {
   std::optional<Samples> samples;
   if (feed_ != nullptr) {
-    ScopedTimer timer(&stage_->activity().data);
+    ScopedTimer timer(&stage_->activity().data, MicrobatchSlice(stage_->spec(), work, "data"));
     ASSIGN_OR_RETURN(
         samples,
         feed_->Take({work.phase, work.epoch, {batch.first + part.first, batch.first + part.last}}));

@@ -3,8 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <map>
+#include <memory>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "absl/time/clock.h"
@@ -139,6 +143,70 @@ TEST_P(ExecutorTest, CapturesDependNeitherOnTheStagesNorOnThemselves) {
     const auto captured = one.TakeCaptures(step);
     EXPECT_THAT(captured, SizeIs(2 * 2 * 3));  // directions, cuts, microbatches
     EXPECT_EQ(three.TakeCaptures(step), captured);
+  }
+}
+
+// Of the thread of one stage that a slice belongs to.
+using ThreadKey = std::tuple<Slice::Thread, int, Direction>;
+
+void ExpectNested(std::vector<Slice> slices) {
+  std::map<ThreadKey, std::vector<Slice>> open;
+  std::sort(slices.begin(), slices.end(), [](const Slice& a, const Slice& b) {
+    return a.begin < b.begin || (!(b.begin < a.begin) && a.end > b.end);
+  });
+  for (const Slice& slice : slices) {
+    const bool is_executor = slice.thread == Slice::Thread::kExecutor;
+    auto& outer =
+        open[is_executor ? ThreadKey{} : ThreadKey{slice.thread, slice.cut, slice.direction}];
+    while (!outer.empty() && slice.begin >= outer.back().end) outer.pop_back();
+    if (!outer.empty()) {
+      EXPECT_GE(outer.back().end, slice.end) << slice.name;
+    }
+    outer.push_back(slice);
+  }
+}
+
+TEST_P(ExecutorTest, ATraceHasEveryActionAndEveryMessageAndChangesNothing) {
+  const std::string schedule = std::string("pipeline.schedule=") + GetParam();
+  for (const char* count : {"pipeline.stages=1", "pipeline.stages=3"}) {
+    SCOPED_TRACE(count);
+    std::vector<std::shared_ptr<StepTrace>> traces;
+    for (int i = 0; i < 3; ++i) traces.push_back(std::make_shared<StepTrace>(2, 2, 1000));
+    SmallStages plain({schedule, count});
+    Stages traced(kExperiment, {schedule, count}, CpuBackend,
+                  [&](StageSpec* spec) { spec->trace = traces[spec->stage]; });
+    EXPECT_THAT(traced.Train(), ElementsAreArray(plain.Train()));
+    EXPECT_THAT(traced.Values(), ElementsAreArray(plain.Values()));
+    traced.Evaluate(true);
+    std::map<std::string, int> names;
+    using Message = std::tuple<int, Direction, int>;
+    std::map<Message, SteadyTime> sent, arrived;
+    for (size_t i = 0; i < traced.size(); ++i) {
+      const StepTrace::Taken taken = traces[i]->Take();
+      EXPECT_EQ(taken.dropped, 0u);
+      ExpectNested(taken.slices);
+      for (const Slice& slice : taken.slices) {
+        EXPECT_EQ(slice.step, 2u);
+        EXPECT_GE(slice.end, slice.begin);
+        ++names[slice.name];
+        const Message message = {slice.cut, slice.direction, slice.microbatch};
+        if (slice.name == std::string("send")) sent[message] = slice.begin;
+        if (slice.name == std::string("decode")) arrived[message] = slice.ready;
+        EXPECT_GE(slice.begin, slice.ready) << slice.name;
+      }
+    }
+    // Three segments, two cuts, three microbatches.
+    EXPECT_EQ(names["forward"], 9);
+    EXPECT_EQ(names["backward"], 9);
+    EXPECT_EQ(names["forward loss"], 3);
+    EXPECT_EQ(names["encode"], 12);
+    EXPECT_EQ(names["send"], 12);
+    EXPECT_EQ(names["decode"], 12);
+    EXPECT_EQ(names["receive_wait"], traced.size() == 1 ? 0 : 12);
+    EXPECT_EQ(names["step"], static_cast<int>(traced.size()));
+    ASSERT_EQ(sent.size(), 12u);
+    ASSERT_EQ(arrived.size(), 12u);
+    for (const auto& [message, time] : sent) EXPECT_GE(arrived[message], time);
   }
 }
 

@@ -193,7 +193,7 @@ void LocalStage::StartEpoch(const EpochSpec& spec) {
 absl::StatusOr<BoundaryReceiver::Received> LocalStage::Input(
     const Work& work, const std::optional<Samples>& samples) {
   if (spec_.first()) return BoundaryReceiver::Received{samples->inputs, samples->digest};
-  ScopedTimer timer(&activity_.upstream.receive);
+  ScopedTimer timer(&activity_.upstream.receive, upstream_->WaitSlice(work));
   std::optional<uint64_t> digest;
   if (samples) digest = samples->digest;
   ASSIGN_OR_RETURN(auto received, upstream_->Receive(work, digest));
@@ -214,7 +214,7 @@ absl::StatusOr<LossSums> LocalStage::Forward(const Work& work,
   Tensor x = std::move(input.tensor);
   for (size_t i = 0; i < segments_.size(); ++i) {
     {
-      ScopedTimer timer(&activity_.forward);
+      ScopedTimer timer(&activity_.forward, MicrobatchSlice(spec_, work, "forward"));
       ASSIGN_OR_RETURN(x,
                        segments_[i]->Forward(x, pass, training ? &in_flight->saved[i] : nullptr));
       if (i + 1 == segments_.size() && spec_.last()) break;  // the loss waits
@@ -227,7 +227,7 @@ absl::StatusOr<LossSums> LocalStage::Forward(const Work& work,
   LossSums sums;
   if (work.phase == PHASE_RECALIBRATE && spec_.last()) return sums;
   if (spec_.last()) {
-    ScopedTimer timer(&activity_.forward);
+    ScopedTimer timer(&activity_.forward, MicrobatchSlice(spec_, work, "forward loss"));
     ASSIGN_OR_RETURN(sums, Loss(work, std::move(x), *samples, in_flight.get()));
   } else {
     RETURN_IF_ERROR(SendDownstream(work, digest, std::move(x)));
@@ -238,7 +238,7 @@ absl::StatusOr<LossSums> LocalStage::Forward(const Work& work,
 
 absl::Status LocalStage::SendDownstream(const Work& work, uint64_t digest, Tensor y) {
   if (work.phase != PHASE_TRAIN && work.step > kEvaluationWindow) {
-    ScopedTimer timer(&activity_.downstream.send);
+    ScopedTimer timer(&activity_.downstream.send, {});
     RETURN_IF_ERROR(downstream_->AwaitAcknowledgement(work, work.step - kEvaluationWindow));
   }
   return downstream_->Send(work, digest, std::move(y));
@@ -265,13 +265,13 @@ absl::Status LocalStage::Backward(const Work& work) {
   if (spec_.last()) {
     dy = std::move(in_flight->dlogits);
   } else {
-    ScopedTimer timer(&activity_.downstream.receive);
+    ScopedTimer timer(&activity_.downstream.receive, downstream_->WaitSlice(work));
     ASSIGN_OR_RETURN(auto received, downstream_->Receive(work, in_flight->sample_digest));
     dy = std::move(received.tensor);
   }
   for (size_t i = segments_.size(); i-- > 0;) {
     {
-      ScopedTimer timer(&activity_.backward);
+      ScopedTimer timer(&activity_.backward, MicrobatchSlice(spec_, work, "backward"));
       ASSIGN_OR_RETURN(dy, segments_[i]->Backward(dy, &in_flight->saved[i]));
       RETURN_IF_ERROR(FinishCompute());
     }
@@ -312,7 +312,7 @@ absl::Status LocalStage::ImportParameters(
 absl::Status LocalStage::SumTiedGradients(const Work& work) {
   if (!spec_.tied) return absl::OkStatus();
   if (!spec_.has_tied_cut()) {
-    ScopedTimer timer(&activity_.backward);
+    ScopedTimer timer(&activity_.backward, StepSlice(spec_, work, "backward tied"));
     const absl::Span<Parameter> parameters = segments_.front()->parameters();
     RETURN_IF_ERROR(AddTiedGradients(*FindParameter(parameters, spec_.tied->name),
                                      *FindParameter(parameters, spec_.tied->copy),
@@ -321,7 +321,7 @@ absl::Status LocalStage::SumTiedGradients(const Work& work) {
   }
   if (embedding_) RETURN_IF_ERROR(embedding_->Send(work));
   if (head_) RETURN_IF_ERROR(head_->Send(work));
-  ScopedTimer timer(&activity_.tied.receive);
+  ScopedTimer timer(&activity_.tied.receive, StepSlice(spec_, work, "receive_wait"));
   if (embedding_) RETURN_IF_ERROR(embedding_->Receive(work));
   if (head_) RETURN_IF_ERROR(head_->Receive(work));
   return FinishCompute();
@@ -351,7 +351,8 @@ absl::Status LocalStage::SumBasisGradients(const Work& work) {
   for (const BasisCopy& copy : copies) RETURN_IF_ERROR(copy.Send(work));
   for (const BasisCopy& copy : copies) {
     const bool is_upstream = copy.end() == upstream_.get();
-    ScopedTimer timer(is_upstream ? &activity_.upstream.receive : &activity_.downstream.receive);
+    ScopedTimer timer(is_upstream ? &activity_.upstream.receive : &activity_.downstream.receive,
+                      copy.end()->StepWaitSlice(work));
     RETURN_IF_ERROR(copy.Receive(work));
   }
   return absl::OkStatus();
@@ -367,7 +368,7 @@ absl::Status LocalStage::AddSquaresOf(Segment* segment, const Work& work, double
 absl::StatusOr<double> LocalStage::SumOfSquares(const Work& work) {
   double sum = 0;
   if (upstream_) {
-    ScopedTimer timer(&activity_.upstream.receive);
+    ScopedTimer timer(&activity_.upstream.receive, upstream_->StepWaitSlice(work));
     ASSIGN_OR_RETURN(sum, upstream_->ReceiveSumOfSquares(work));
   }
   for (size_t i = 0; i < segments_.size(); ++i) {
@@ -375,12 +376,12 @@ absl::StatusOr<double> LocalStage::SumOfSquares(const Work& work) {
       const InnerCut& cut = inner_cuts_[i - 1];
       ASSIGN_OR_RETURN(sum, CrossSum(*cut.upstream, *cut.downstream, work, sum));
     }
-    ScopedTimer timer(&activity_.optimizer);
+    ScopedTimer timer(&activity_.optimizer, StepSlice(spec_, work, "optimizer norm"));
     RETURN_IF_ERROR(AddSquaresOf(segments_[i].get(), work, &sum));
   }
   if (downstream_) {
     RETURN_IF_ERROR(downstream_->SendSumOfSquares(work, sum));
-    ScopedTimer timer(&activity_.downstream.receive);
+    ScopedTimer timer(&activity_.downstream.receive, downstream_->StepWaitSlice(work));
     ASSIGN_OR_RETURN(sum, downstream_->ReceiveSumOfSquares(work));
   }
   for (size_t i = inner_cuts_.size(); i-- > 0;) {
@@ -397,7 +398,7 @@ absl::Status LocalStage::Update(const Work& work, double lr) {
     ASSIGN_OR_RETURN(const double squares, SumOfSquares(work));
     gradient_scale = ClipScale(squares, spec_.optimizer.clip_norm);
   }
-  ScopedTimer timer(&activity_.optimizer);
+  ScopedTimer timer(&activity_.optimizer, StepSlice(spec_, work, "optimizer"));
   for (size_t i = 0; i < segments_.size(); ++i) {
     RETURN_IF_ERROR(optimizers_[i]->Step(lr, gradient_scale));
     RETURN_IF_ERROR(segments_[i]->ParametersChanged());
@@ -475,7 +476,7 @@ uint64_t LocalStage::EvaluationWireBytes() const {
 
 absl::Status LocalStage::FinishEvaluation(const Work& last_batch) {
   if (spec_.last()) return absl::OkStatus();
-  ScopedTimer timer(&activity_.downstream.send);
+  ScopedTimer timer(&activity_.downstream.send, {});
   const uint64_t batches = last_batch.step;
   uint64_t step = batches > kEvaluationWindow ? batches - kEvaluationWindow + 1 : 1;
   for (; step <= batches; ++step) {
@@ -486,16 +487,16 @@ absl::Status LocalStage::FinishEvaluation(const Work& last_batch) {
 
 absl::Status LocalStage::FlushSends(SteadyTime deadline) {
   if (upstream_) {
-    ScopedTimer timer(&activity_.upstream.send);
+    ScopedTimer timer(&activity_.upstream.send, {});
     RETURN_IF_ERROR(upstream_->sender().Flush(deadline));
   }
   if (downstream_) {
-    ScopedTimer timer(&activity_.downstream.send);
+    ScopedTimer timer(&activity_.downstream.send, {});
     RETURN_IF_ERROR(downstream_->sender().Flush(deadline));
   }
   for (TiedCopy* copy : {embedding_.get(), head_.get()}) {
     if (copy == nullptr) continue;
-    ScopedTimer timer(&activity_.tied.send);
+    ScopedTimer timer(&activity_.tied.send, {});
     RETURN_IF_ERROR(copy->end().sender().Flush(deadline));
   }
   return absl::OkStatus();

@@ -66,6 +66,7 @@ BoundarySpec BoundaryOf(const StageSpec& spec, int cut, Direction direction,
   boundary.codec_seed = spec.codec_seed;
   boundary.error_every = spec.error_every;
   boundary.patience = spec.patience;
+  boundary.trace = spec.trace;
   boundary.device = backend.device;
   boundary.kernels = KernelsFor(spec, cut, backend);
   return boundary;
@@ -116,6 +117,21 @@ bool Compresses(const StageSpec& spec, const Work& work, const BoundarySpec& bou
   // The receiver of a cut's gradients is the segment before it.
   return InCoolDown(static_cast<int>(boundary.cut), static_cast<int>(spec.cuts.size()) + 1,
                     work.microbatches, static_cast<int>(work.microbatch));
+}
+
+PlannedSlice StepSlice(const StageSpec& spec, const Work& work, const char* name) {
+  PlannedSlice planned;
+  if (!spec.trace || work.phase != PHASE_TRAIN || !spec.trace->Wants(work.step)) return planned;
+  planned.trace = spec.trace.get();
+  planned.slice.name = name;
+  planned.slice.step = work.step;
+  return planned;
+}
+
+PlannedSlice MicrobatchSlice(const StageSpec& spec, const Work& work, const char* name) {
+  PlannedSlice planned = StepSlice(spec, work, name);
+  planned.slice.microbatch = static_cast<int>(work.microbatch);
+  return planned;
 }
 
 }  // namespace thinwire

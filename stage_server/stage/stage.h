@@ -24,6 +24,7 @@
 #include "stage_server/boundary/boundary.h"
 #include "stage_server/boundary/epoch_rows.h"
 #include "stage_server/boundary/patience.h"
+#include "stage_server/boundary/step_trace.h"
 #include "stage_server/stage/capture.h"
 #include "wire/message.h"
 
@@ -55,6 +56,7 @@ struct StageSpec {
   int microbatches = 1;
   int64_t batch_size = 0;
   std::shared_ptr<Patience> patience = std::make_shared<Patience>();  // of every wait
+  std::shared_ptr<StepTrace> trace;                                   // null: none
 
   std::vector<DirectionSpec> activations, gradients;  // one per cut; the last is the tied cut's
   int64_t warmup_epochs = 0;  // messages go exact in these epochs and in these steps
@@ -126,6 +128,10 @@ struct Work {
 
   MessageKey key() const { return {phase, DIRECTION_UNSPECIFIED, 0, epoch, step, microbatch}; }
 };
+
+// What the executor does for a microbatch of a training step, and for the step as a whole.
+PlannedSlice MicrobatchSlice(const StageSpec& spec, const Work& work, const char* name);
+PlannedSlice StepSlice(const StageSpec& spec, const Work& work, const char* name);
 
 // Whether the message of `work` at `boundary` is compressed. Both of its ends decide this alike,
 // whatever the number of processes.

@@ -1,0 +1,87 @@
+#include "coordinator/run/trace_recorder.h"
+
+#include <algorithm>
+
+#include "base/steady_clock_id.h"
+#include "base/steady_time.h"
+#include "coordinator/run/boundary_totals.h"
+
+namespace thinwire {
+namespace {
+
+constexpr int kReadings = 16;  // after each traced step
+constexpr absl::Duration kReadingPatience = absl::Seconds(2);
+
+}  // namespace
+
+RunTrace EmptyTrace(const Experiment& experiment, const std::string& run, const TraceSteps& steps) {
+  RunTrace trace;
+  trace.run = run;
+  trace.schedule = experiment.pipeline().schedule();
+  trace.microbatches = experiment.pipeline().microbatches();
+  trace.cuts = CutNames(experiment);
+  trace.steps = steps;
+  trace.stages.resize(experiment.pipeline().stages());
+  return trace;
+}
+
+void TraceRecorder::Add(int stage, const TraceReport& report, Fleet* fleet) {
+  {
+    absl::MutexLock lock(&mutex_);
+    StageTrace& kept = trace_.stages[stage];
+    kept.dropped += report.dropped();
+    for (const TraceSlice& slice : report.slices()) {
+      if (kept.slices.size() < kMostSlices) {
+        kept.slices.push_back(slice);
+      } else {
+        ++kept.dropped;
+      }
+    }
+  }
+  ReadClock(stage, fleet);
+}
+
+void TraceRecorder::ReadClock(int stage, Fleet* fleet) {
+  const std::string own_clock = SteadyClockId();
+  for (int i = 0; i < kReadings; ++i) {
+    const int64_t asked = SteadyTime::Now().nanoseconds();
+    const absl::StatusOr<RenewResponse> answer = fleet->Renew(stage, kReadingPatience);
+    const int64_t came = SteadyTime::Now().nanoseconds();
+    if (!answer.ok() || answer->clock().empty()) return;
+    const bool is_own = answer->clock() == own_clock;
+    absl::MutexLock lock(&mutex_);
+    readings_[stage].push_back(is_own ? ClockReading{0, 0, 0}
+                                      : ClockReading{asked, answer->steady_nanoseconds(), came});
+    if (is_own) return;
+  }
+}
+
+void TraceRecorder::RestartAfter(uint64_t step) {
+  if (step >= empty_.steps.last()) return;
+  absl::MutexLock lock(&mutex_);
+  trace_ = empty_;
+  trace_.steps.set_first(std::max(empty_.steps.first(), step + 1));
+  for (std::vector<ClockReading>& readings : readings_) readings.clear();
+}
+
+RunTrace TraceRecorder::Upto(uint64_t step) const {
+  RunTrace trace;
+  {
+    absl::MutexLock lock(&mutex_);
+    trace = trace_;
+    for (size_t i = 0; i < trace.stages.size(); ++i) {
+      StageTrace& stage = trace.stages[i];
+      if (!readings_[i].empty()) {
+        stage.clock = EstimateOffset(readings_[i]);
+      } else {
+        stage.dropped += stage.slices.size();
+        stage.slices.clear();
+      }
+    }
+  }
+  trace.steps.set_last(std::min(trace.steps.last(), step));
+  Align(&trace);
+  return trace;
+}
+
+}  // namespace thinwire

@@ -1,0 +1,117 @@
+#include "coordinator/trace/summary.h"
+
+#include <cmath>
+#include <vector>
+
+#include "coordinator/trace/trace_testing.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace thinwire {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+int64_t Nanoseconds(double seconds) { return std::llround(1e9 * seconds); }
+
+std::vector<int64_t> WaitedFor(const StageTimes& times) {
+  std::vector<int64_t> all;
+  for (const double seconds : times.waited_for) all.push_back(Nanoseconds(seconds));
+  return all;
+}
+
+TEST(SummaryTest, AddsUpWhatTheExecutorDid) {
+  const absl::StatusOr<TraceSummary> summary = Summarize(MadeUpTrace(), std::nullopt);
+  ASSERT_TRUE(summary.ok()) << summary.status();
+  ASSERT_EQ(summary->stages.size(), 2u);
+  const StageTimes& first = summary->stages[0];
+  EXPECT_EQ(Nanoseconds(first.step), 100);
+  EXPECT_EQ(Nanoseconds(first.forward), 20);
+  EXPECT_EQ(Nanoseconds(first.backward), 20);
+  EXPECT_EQ(Nanoseconds(first.optimizer), 4);
+  EXPECT_EQ(Nanoseconds(first.data), 2);
+  EXPECT_EQ(Nanoseconds(first.waiting), 53);
+  EXPECT_EQ(Nanoseconds(first.other), 1);
+  EXPECT_EQ(Nanoseconds(first.encode), 4);
+  EXPECT_EQ(Nanoseconds(first.decode), 4);
+  EXPECT_DOUBLE_EQ(first.bubble(), 0.6);
+  const StageTimes& last = summary->stages[1];
+  EXPECT_EQ(Nanoseconds(last.forward), 20);  // the loss included
+  EXPECT_EQ(Nanoseconds(last.waiting), 27);
+}
+
+TEST(SummaryTest, SaysWhatEachWaitWasFor) {
+  const absl::StatusOr<TraceSummary> summary = Summarize(MadeUpTrace(), std::nullopt);
+  ASSERT_TRUE(summary.ok()) << summary.status();
+  // For gradient 0 from 22, of which 45 is the hand-over, and for gradient 1 from 65, of which 70
+  // is.
+  EXPECT_THAT(WaitedFor(summary->stages[0]),
+              ElementsAre(23 + 5, 1 + 1, 2 + 2, 1 + 1, 2 + 2, 1 + 1, 2 + 2, 1 + 6));
+  // For activation 0 from -5; nobody waits for activation 1.
+  EXPECT_THAT(WaitedFor(summary->stages[1]), ElementsAre(17, 1, 2, 1, 2, 1, 2, 1));
+}
+
+TEST(SummaryTest, CountsTimeOfSlicesWithinSlicesOnce) {
+  RunTrace trace = MadeUpTrace();
+  trace.stages[0].slices.push_back(
+      OfMessage("decode", TraceSlice::EXECUTOR, true, 5, 30, 40));  // within a wait
+  const absl::StatusOr<TraceSummary> summary = Summarize(trace, 3);
+  ASSERT_TRUE(summary.ok()) << summary.status();
+  EXPECT_EQ(Nanoseconds(summary->stages[0].other), 1);
+  EXPECT_EQ(Nanoseconds(summary->stages[0].decode), 14);
+}
+
+TEST(SummaryTest, IsTheMeanOverTheSteps) {
+  RunTrace trace = MadeUpTrace();
+  trace.steps.set_last(4);
+  for (StageTrace& stage : trace.stages) {
+    TraceSlice step = NewSlice("step", TraceSlice::EXECUTOR, 100, 400);
+    step.set_step(4);
+    stage.slices.push_back(step);
+  }
+  const absl::StatusOr<TraceSummary> both = Summarize(trace, std::nullopt);
+  ASSERT_TRUE(both.ok()) << both.status();
+  EXPECT_EQ(Nanoseconds(both->stages[0].step), 200);
+  EXPECT_EQ(Nanoseconds(both->stages[0].forward), 10);
+  const absl::StatusOr<TraceSummary> one = Summarize(trace, 4);
+  ASSERT_TRUE(one.ok()) << one.status();
+  EXPECT_EQ(Nanoseconds(one->stages[0].step), 300);
+}
+
+TEST(SummaryTest, NamesAStepThatIsNotThere) {
+  RunTrace trace = MadeUpTrace();
+  EXPECT_EQ(Summarize(trace, 9).status().message(), "step 9: the trace has step 3");
+  trace.steps.set_last(4);
+  EXPECT_THAT(std::string(Summarize(trace, std::nullopt).status().message()),
+              HasSubstr("stage 0 has 1 of steps 3 to 4"));
+}
+
+TEST(SummaryTest, TheTextTellsOfClocksAndLosses) {
+  RunTrace trace = MadeUpTrace();
+  const absl::StatusOr<TraceSummary> summary = Summarize(trace, std::nullopt);
+  ASSERT_TRUE(summary.ok()) << summary.status();
+  const std::string plain = SummaryText(trace, *summary);
+  EXPECT_THAT(plain, HasSubstr("run made-up: step 3, 1f1b, 2 stages, 2 microbatches"));
+  EXPECT_THAT(plain, HasSubstr("  bubble                60.0 %    43.5 %\n"));
+  EXPECT_THAT(plain, Not(HasSubstr("clock")));
+  trace.stages[1].clock.uncertainty = 42'000;
+  trace.stages[0].dropped = 5;
+  const std::string text = SummaryText(trace, *summary);
+  EXPECT_THAT(text, HasSubstr("stage 1: its clock is known to 0.042 ms\n"));
+  EXPECT_THAT(text, HasSubstr("stage 0: 5 slices found no room and are missing\n"));
+}
+
+TEST(SummaryTest, JsonHasSeconds) {
+  const RunTrace trace = MadeUpTrace();
+  const absl::StatusOr<TraceSummary> summary = Summarize(trace, std::nullopt);
+  ASSERT_TRUE(summary.ok()) << summary.status();
+  const auto json = SummaryJson(trace, *summary);
+  EXPECT_DOUBLE_EQ(json["stages"][1]["optimizer_seconds"], 9e-9);
+  EXPECT_DOUBLE_EQ(json["stages"][0]["waited_for_seconds"]["peer"], 28e-9);
+  EXPECT_EQ(json["first_step"], 3);
+}
+
+}  // namespace
+}  // namespace thinwire

@@ -1,0 +1,36 @@
+#include "coordinator/trace/trace.h"
+
+#include <map>
+#include <tuple>
+
+namespace thinwire {
+
+std::vector<TracedMessage> MessagesOf(const RunTrace& trace) {
+  std::map<std::tuple<uint64_t, uint32_t, bool, uint32_t>, TracedMessage> found;
+  for (size_t stage = 0; stage < trace.stages.size(); ++stage) {
+    for (const TraceSlice& slice : trace.stages[stage].slices) {
+      if (!slice.has_cut() || !slice.has_microbatch()) continue;
+      const bool encodes = slice.name() == "encode", sends = slice.name() == "send",
+                 decodes = slice.name() == "decode";
+      if (!encodes && !sends && !decodes) continue;
+      TracedMessage& message =
+          found[{slice.step(), slice.cut(), slice.gradient(), slice.microbatch()}];
+      message.step = slice.step();
+      message.cut = slice.cut();
+      message.gradient = slice.gradient();
+      message.microbatch = slice.microbatch();
+      (decodes ? message.to : message.from) = static_cast<int>(stage);
+      (encodes ? message.encode : sends ? message.send : message.decode) = &slice;
+    }
+  }
+  std::vector<TracedMessage> messages;
+  messages.reserve(found.size());
+  for (auto& [key, message] : found) messages.push_back(message);
+  return messages;
+}
+
+std::string ActivityOf(const TraceSlice& slice) {
+  return slice.name().substr(0, slice.name().find(' '));
+}
+
+}  // namespace thinwire

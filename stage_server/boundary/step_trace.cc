@@ -1,0 +1,27 @@
+#include "stage_server/boundary/step_trace.h"
+
+namespace thinwire {
+
+StepTrace::StepTrace(uint64_t first_step, uint64_t last_step, size_t capacity)
+    : first_step_(first_step), last_step_(last_step), capacity_(capacity) {
+  slices_.reserve(capacity);
+}
+
+void StepTrace::Add(const Slice& slice) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (slices_.size() < capacity_) {
+    slices_.push_back(slice);
+  } else {
+    ++dropped_;
+  }
+}
+
+StepTrace::Taken StepTrace::Take() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  Taken taken{slices_, dropped_};
+  slices_.clear();  // and keeps its memory
+  dropped_ = 0;
+  return taken;
+}
+
+}  // namespace thinwire

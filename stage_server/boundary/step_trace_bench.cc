@@ -1,0 +1,56 @@
+// What a slice costs: nothing but its timer where nothing is traced, and where it is.
+
+#include <benchmark/benchmark.h>
+
+#include "stage_server/boundary/statistics.h"
+#include "stage_server/boundary/step_trace.h"
+
+namespace thinwire {
+namespace {
+
+// What an activity cost before there were traces: two readings of the clock.
+void BM_Clock(benchmark::State& state) {
+  double seconds = 0;
+  for (auto _ : state) {
+    const SteadyTime start = SteadyTime::Now();
+    benchmark::ClobberMemory();
+    seconds += SecondsSince(start);
+  }
+  benchmark::DoNotOptimize(seconds);
+}
+BENCHMARK(BM_Clock);
+
+void BM_Timer(benchmark::State& state, bool is_traced) {
+  StepTrace trace(1, 1, size_t{1} << 15);
+  PlannedSlice slice;
+  if (is_traced) slice.trace = &trace;
+  slice.slice.name = "forward";
+  double seconds = 0;
+  size_t count = 0;
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(slice);
+    { ScopedTimer timer(&seconds, slice.At(1, DIRECTION_ACTIVATION)); }
+    if (is_traced && ++count % (size_t{1} << 14) == 0) trace.Take();
+  }
+  benchmark::DoNotOptimize(seconds);
+}
+BENCHMARK_CAPTURE(BM_Timer, off, false);
+BENCHMARK_CAPTURE(BM_Timer, on, true);
+
+// A message's slice, whose thread has no timer where nothing is traced.
+void BM_Slice(benchmark::State& state, bool is_traced) {
+  StepTrace trace(1, 1, size_t{1} << 15);
+  PlannedSlice slice;
+  if (is_traced) slice.trace = &trace;
+  size_t count = 0;
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(slice);
+    { const ScopedSlice scoped(slice); }
+    if (is_traced && ++count % (size_t{1} << 14) == 0) trace.Take();
+  }
+}
+BENCHMARK_CAPTURE(BM_Slice, off, false);
+BENCHMARK_CAPTURE(BM_Slice, on, true);
+
+}  // namespace
+}  // namespace thinwire
