@@ -65,6 +65,15 @@ int64_t KeptElements(const std::vector<LayerSpec>& layers, bool* input_counted) 
   return elements;
 }
 
+int64_t WaitingElements(const std::vector<LayerSpec>& layers) {
+  int64_t elements = 0;
+  for (const LayerSpec& layer : layers) {
+    if (HasWaitingWeight(layer)) elements += layer.in.elements() + layer.out.elements();
+    elements += WaitingElements(layer.body) + WaitingElements(layer.shortcut);
+  }
+  return elements;
+}
+
 // Its input is there in any case.
 int64_t KeptBesidesInput(const BlockSpec& block) {
   bool input_counted = true;
@@ -98,6 +107,7 @@ SegmentCost CostOf(const Model& model, const BlockRange& range, Recompute recomp
       if (parameter.hidden) cost.hidden_parameters += elements;
     }
     cost.forward_flops += ForwardFlops(block);
+    cost.waiting_elements += WaitingElements(block.layers);
     AddActivations(block, recompute, &input_counted, &cost);
   }
   const bool is_last = range.last == static_cast<int>(model.blocks.size());
@@ -137,6 +147,7 @@ int64_t TrainingBytes(const SegmentCost& cost, const TrainingMemory& memory) {
       cost.fixed_parameters;
   return kFloatBytes * numbers +
          memory.element_bytes * (memory.samples_in_flight * cost.kept_elements +
+                                 memory.samples_waiting * cost.waiting_elements +
                                  memory.microbatch_samples * cost.recomputed_elements);
 }
 

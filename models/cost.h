@@ -28,6 +28,9 @@ struct SegmentCost {
   // Elements per sample that are there only while the backward of one block runs: the most that a
   // block keeps which is run again.
   int64_t recomputed_elements = 0;
+  // Elements per sample that a split backward pass keeps for its weight part: inputs and outputs'
+  // gradients of the layers that HasWaitingWeight.
+  int64_t waiting_elements = 0;
   // Elements per sample of the message across the cut behind, in either direction; 0 at the end.
   int64_t boundary_elements = 0;
 };
@@ -54,7 +57,8 @@ std::vector<SegmentCost> SegmentCosts(const Model& model, const std::vector<Cut>
 struct TrainingMemory {
   int64_t samples_in_flight = 1;  // MaxInFlight times the samples of a microbatch
   int64_t microbatch_samples = 1;
-  int element_bytes = 4;  // of an activation
+  int64_t samples_waiting = 0;  // MaxWaitingForWeights times those samples
+  int element_bytes = 4;        // of an activation
   // fp32 numbers that the optimizer remembers of an element, and of one that is hidden: SGD with
   // momentum 1 and 1, AdamW 2 and 2, Muon 2 and 1.
   int optimizer_buffers = 1, hidden_buffers = 1;

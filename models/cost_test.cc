@@ -79,6 +79,21 @@ TEST(SegmentCostsTest, AGpt2BlockKeepsSixteenTensorsAndTheNormalisers) {
   EXPECT_EQ(costs[3].kept_elements, 2 * kTensor);
 }
 
+TEST(SegmentCostsTest, WeightPartsWaitWithInputAndGradientOfEachProduct) {
+  constexpr int64_t kPositions = 64, kTensor = kPositions * 768;
+  const Model model = Gpt2(kPositions);
+  const std::vector<SegmentCost> costs =
+      SegmentCosts(model, Cuts(model, {"embedding", "h.0", "h.11"}));
+  EXPECT_EQ(costs[0].waiting_elements, 0);  // a table's gradient does not wait
+  // Queries, keys and values from one tensor; projections; four times as wide and back.
+  EXPECT_EQ(costs[1].waiting_elements, (1 + 3 + 1 + 1 + 1 + 4 + 4 + 1) * kTensor);
+  EXPECT_EQ(costs[3].waiting_elements, kTensor + kPositions * 50257);
+  // All but the attention's.
+  const BlockSpec& block = model.blocks[1];
+  EXPECT_EQ(WeightFlops(block), 2.0 * kTensor * 768 * (3 + 1 + 4 + 4));
+  EXPECT_LT(WeightFlops(block), ForwardFlops(block));
+}
+
 TEST(SegmentCostsTest, ATiedHeadTakesMemoryButIsNoParameter) {
   const Model model = Gpt2(64);
   const std::vector<SegmentCost> costs = SegmentCosts(model, Cuts(model, {"h"}));
@@ -118,6 +133,9 @@ TEST(TrainingBytesTest, CountsParametersGradientsOptimizerAndActivationsInFlight
   EXPECT_EQ(TrainingBytes(cost, memory), 10 * 4 * (1 + 1 + 2) + 100 * 7 * 2);
   cost.recomputed_elements = 3;
   EXPECT_EQ(TrainingBytes(cost, memory), 10 * 4 * (1 + 1 + 2) + (100 * 7 + 10 * 3) * 2);
+  cost.waiting_elements = 5;
+  memory.samples_waiting = 40;
+  EXPECT_EQ(TrainingBytes(cost, memory), 10 * 4 * (1 + 1 + 2) + (100 * 7 + 10 * 3 + 40 * 5) * 2);
 }
 
 }  // namespace

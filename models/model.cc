@@ -138,28 +138,38 @@ double AttentionFlops(const LayerSpec& layer) {
   return 2 * 2 * features * positions * (positions + 1) / 2;
 }
 
+// Of the layer itself, without those of its body and shortcut.
+double FlopsOf(const LayerSpec& layer) {
+  switch (layer.kind) {
+    case LayerKind::kAttention:
+      return AttentionFlops(layer);
+    case LayerKind::kConv2d:
+    case LayerKind::kLinear:
+    case LayerKind::kProject:
+    case LayerKind::kExpand: {
+      const double taps = layer.kind == LayerKind::kConv2d ? layer.kernel * layer.kernel : 1;
+      return 2.0 * layer.out.elements() * layer.in_features * taps;
+    }
+    case LayerKind::kAnchor:
+      return layer.trained ? 2.0 * layer.out.elements() * layer.rank : 0;
+    default:
+      return 0;
+  }
+}
+
 double FlopsOfAll(const std::vector<LayerSpec>& layers) {
   double flops = 0;
   for (const LayerSpec& layer : layers) {
-    switch (layer.kind) {
-      case LayerKind::kAttention:
-        flops += AttentionFlops(layer);
-        break;
-      case LayerKind::kConv2d:
-      case LayerKind::kLinear:
-      case LayerKind::kProject:
-      case LayerKind::kExpand: {
-        const double taps = layer.kind == LayerKind::kConv2d ? layer.kernel * layer.kernel : 1;
-        flops += 2.0 * layer.out.elements() * layer.in_features * taps;
-        break;
-      }
-      case LayerKind::kAnchor:
-        if (layer.trained) flops += 2.0 * layer.out.elements() * layer.rank;
-        break;
-      default:
-        break;
-    }
-    flops += FlopsOfAll(layer.body) + FlopsOfAll(layer.shortcut);
+    flops += FlopsOf(layer) + FlopsOfAll(layer.body) + FlopsOfAll(layer.shortcut);
+  }
+  return flops;
+}
+
+double WeightFlopsOfAll(const std::vector<LayerSpec>& layers) {
+  double flops = 0;
+  for (const LayerSpec& layer : layers) {
+    if (HasWaitingWeight(layer)) flops += FlopsOf(layer);
+    flops += WeightFlopsOfAll(layer.body) + WeightFlopsOfAll(layer.shortcut);
   }
   return flops;
 }
@@ -182,6 +192,19 @@ const char* Name(GeluForm form) { return NameIn(kGeluNames, form); }
 
 absl::Status FromName(const std::string& name, GeluForm* to) {
   return FindName("gelu", name, kGeluNames, to);
+}
+
+bool HasWaitingWeight(const LayerSpec& layer) {
+  switch (layer.kind) {
+    case LayerKind::kConv2d:
+    case LayerKind::kLinear:
+      return true;
+    case LayerKind::kProject:
+    case LayerKind::kExpand:
+      return layer.trained;
+    default:
+      return false;
+  }
 }
 
 bool HasName(LayerKind kind) {
@@ -298,5 +321,7 @@ int64_t TrainableParameters(const Model& model) {
 }
 
 double ForwardFlops(const BlockSpec& block) { return FlopsOfAll(block.layers); }
+
+double WeightFlops(const BlockSpec& block) { return WeightFlopsOfAll(block.layers); }
 
 }  // namespace thinwire

@@ -251,4 +251,11 @@ void VisitParameters(Spec& layer, Visit&& visit) {
 // count nothing, as is usual.
 double ForwardFlops(const BlockSpec& block);
 
+// Whether a backward pass that is split leaves the gradient of this layer's weight to its second
+// part: that of a convolution, of a linear layer or of a trained basis, a product of x and dy.
+bool HasWaitingWeight(const LayerSpec& layer);
+
+// FLOPs of these gradients for one sample: as many as such layers' forward passes take.
+double WeightFlops(const BlockSpec& block);
+
 }  // namespace thinwire

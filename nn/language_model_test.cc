@@ -166,6 +166,38 @@ TEST(LanguageModelTest, BlocksThatRunAgainGiveTheSameBitsAndKeepLess) {
   }
 }
 
+TEST(LanguageModelTest, ASplitBackwardPassHasTheBitsOfAWholeOne) {
+  const auto ops = NewCpuOps(2);
+  for (const char* name : {"gpt2", "llama"}) {
+    for (const Recompute recompute : AllRecomputes()) {
+      SCOPED_TRACE(testing::Message() << name << ", recompute " << Name(recompute));
+      const Model model = TinyLanguageModel(name, /*dropout=*/0.2);
+      SegmentOptions options = Options(ops.get());
+      options.recompute = recompute;
+      const auto whole = Build(model.blocks, options);
+      options.splits_backward = true;
+      const auto split = Build(model.blocks, options);
+      Saved of_whole[2], of_split[2];
+      for (int m = 0; m < 2; ++m) {
+        const Pass pass(Mode::kTrain, /*step=*/7, /*first_sample=*/3 * m);
+        ASSERT_TRUE(whole->Forward(Ids(3), pass, &of_whole[m]).ok());
+        ASSERT_TRUE(whole->Backward(Dy(3), &of_whole[m]).ok());
+        ASSERT_TRUE(split->Forward(Ids(3), pass, &of_split[m]).ok());
+        ASSERT_TRUE(split->Backward(Dy(3), &of_split[m]).ok());
+      }
+      for (Saved& saved : of_split) {
+        EXPECT_EQ(saved.bytes(),
+                  4 * 3 * static_cast<size_t>(SegmentCosts(model, {})[0].waiting_elements));
+        ASSERT_TRUE(split->BackwardWeights(&saved).ok());
+      }
+      for (size_t i = 0; i < whole->parameters().size(); ++i) {
+        EXPECT_EQ(Values(split->parameters()[i].gradient), Values(whole->parameters()[i].gradient))
+            << whole->parameters()[i].spec.name;
+      }
+    }
+  }
+}
+
 TEST(LanguageModelTest, BatchNormThatRunsAgainCountsABatchOnce) {
   ModelOptions named = *OptionsOf("resnet8");
   named.width = 4;

@@ -15,6 +15,7 @@ struct LayerContext {
   Ops* ops = nullptr;
   DType compute = DType::kF32;
   uint64_t dropout_seed = 0;
+  bool splits_backward = false;  // SegmentOptions'
 
   // A tensor for a layer's result.
   absl::StatusOr<Tensor> NewTensor(const Shape& shape) const {
@@ -46,6 +47,12 @@ class Layer {
   // Adds to the gradients of the layer's parameters and returns dx. dx is empty when the layer was
   // built without need of it; layers for which it costs little return it nevertheless.
   virtual absl::StatusOr<Tensor> Backward(Tensor dy, Saved* saved) = 0;
+
+  // What Backward leaves out, by Saved::Defer, in a segment that splits its backward pass: adds to
+  // the gradients of the layer's weights.
+  virtual absl::Status BackwardWeights(const Tensor& /*x*/, const Tensor& /*dy*/) {
+    return absl::OkStatus();
+  }
 
   // See Segment::ParametersChanged.
   virtual absl::Status ParametersChanged() { return absl::OkStatus(); }

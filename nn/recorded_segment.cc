@@ -21,15 +21,17 @@ Tensor Leased(const Tensor& tensor) {
 
 bool IsUnused(const Tensor& leased) { return leased.empty() || leased.buffer().use_count() == 1; }
 
-// One microbatch in flight: both its passes on memory of their own.
+// One microbatch in flight: its passes on memory of their own.
 struct Slot {
   std::unique_ptr<Recorder> recorder;
   Tensor token;  // a microbatch's Saved holds it, and nothing else of the slot
   Tensor x, y;   // y leased, as dx
   Tensor dy, dx;
   Saved saved;       // filled by every replay of the forward pass
+  Saved waiting;     // filled by every replay of the backward pass, where that is split
   int forward = -1;  // recordings; -1: not yet
   int backward = -1;
+  int weights = -1;
 
   // Nobody waits for a backward pass, and nobody reads what the last ones returned. Other users
   // only ever let go, so that what is seen unused stays so.
@@ -38,7 +40,7 @@ struct Slot {
 
 // Passes that have run layer by layer, to their end.
 struct Prepared {
-  bool forward = false, backward = false;
+  bool forward = false, backward = false, weights = false;
 };
 
 class RecordedSegment final : public Segment {
@@ -85,13 +87,29 @@ class RecordedSegment final : public Segment {
     RETURN_IF_ERROR(ToStatus(options_.ops->Convert(dy.view(), slot->dy.view())));
     if (slot->backward < 0 && recording_ && prepared.backward) RecordBackward(slot);
     if (slot->backward < 0) {
-      Saved of_forward = slot->saved;
-      ASSIGN_OR_RETURN(Tensor dx, segment_->Backward(slot->dy, &of_forward));
+      *saved = slot->saved;
+      ASSIGN_OR_RETURN(Tensor dx, segment_->Backward(slot->dy, saved));
       prepared.backward = true;
+      if (saved->waits()) saved->Push(token);  // as what waits is in the slot's memory
       return dx;
     }
     RETURN_IF_ERROR(ToStatus(slot->recorder->Replay(slot->backward)));
+    if (slot->waiting.waits()) saved->Push(token);
     return slot->dx;
+  }
+
+  absl::Status BackwardWeights(Saved* saved) override {
+    if (saved->empty()) return segment_->BackwardWeights(saved);
+    const Tensor token = saved->Pop();
+    auto* const slot = static_cast<Slot*>(token.data());
+    if (saved->waits()) return segment_->BackwardWeights(saved);
+    Prepared& prepared = prepared_[slot->x.shape()[0]];
+    if (slot->weights < 0 && recording_ && prepared.weights) {
+      Record(slot->recorder.get(), &slot->weights, [&] { return WeightsLayerByLayer(slot); });
+    }
+    if (slot->weights >= 0) return ToStatus(slot->recorder->Replay(slot->weights));
+    prepared.weights = true;
+    return WeightsLayerByLayer(slot);
   }
 
   absl::Span<Parameter> parameters() override { return segment_->parameters(); }
@@ -156,9 +174,15 @@ class RecordedSegment final : public Segment {
     Record(slot->recorder.get(), &slot->backward, [&]() -> absl::Status {
       Saved of_forward = slot->saved;
       ASSIGN_OR_RETURN(dx, segment_->Backward(slot->dy, &of_forward));
+      slot->waiting = std::move(of_forward);
       return absl::OkStatus();
     });
     slot->dx = Leased(dx);
+  }
+
+  absl::Status WeightsLayerByLayer(Slot* slot) {
+    Saved waiting = slot->waiting;
+    return segment_->BackwardWeights(&waiting);
   }
 
   // Leaves *recording negative if that cannot be recorded, and asks no more.

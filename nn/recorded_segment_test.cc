@@ -33,8 +33,13 @@ class RecordedSegmentTest : public ::testing::Test {
     blocks_ = SmallNetwork();
     ops_ = NewTestedOps();
     device_ = TestedDevice();
-    plain_ = Network();
-    recorded_ = RecordSegment(Network(), {device_, ops_.get(), 4, 4});
+    Build(/*splits_backward=*/false);
+  }
+
+  void Build(bool splits_backward) {
+    optimizers_.clear();
+    plain_ = Network(splits_backward);
+    recorded_ = RecordSegment(Network(splits_backward), {device_, ops_.get(), 4, 4});
     for (Segment* segment : {plain_.get(), recorded_.get()}) {
       OptimizerSpec sgd;
       sgd.momentum = 0.9;
@@ -42,11 +47,12 @@ class RecordedSegmentTest : public ::testing::Test {
     }
   }
 
-  std::unique_ptr<Segment> Network() {
+  std::unique_ptr<Segment> Network(bool splits_backward) {
     SegmentOptions options;
     options.device = device_;
     options.ops = ops_.get();
     options.init_seed = 3;
+    options.splits_backward = splits_backward;
     return *BuildSegment(blocks_, options);
   }
 
@@ -63,6 +69,12 @@ class RecordedSegmentTest : public ::testing::Test {
   }
   void Backward(const Tensor& dy, Saved* plain, Saved* recorded) {
     ExpectEqual(*plain_->Backward(dy, plain), *recorded_->Backward(dy, recorded));
+  }
+  void BackwardWeights(Saved* plain, Saved* recorded) {
+    ASSERT_TRUE(plain_->BackwardWeights(plain).ok());
+    ASSERT_TRUE(recorded_->BackwardWeights(recorded).ok());
+    EXPECT_TRUE(recorded->empty());
+    EXPECT_FALSE(recorded->waits());
   }
   void Update(double lr) {
     for (int i = 0; i < 2; ++i) {
@@ -103,6 +115,25 @@ TEST_F(RecordedSegmentTest, SeveralMicrobatchesAreInFlight) {
     for (int i = 0; i < 3; ++i) Backward(Dy(4, 3 * step + i), &plain[i], &recorded[i]);
     Update(0.1);
   }
+}
+
+TEST_F(RecordedSegmentTest, WeightPartsOfSeveralMicrobatchesWait) {
+  Build(/*splits_backward=*/true);
+  ::testing::internal::CaptureStderr();
+  size_t after_four = 0;
+  for (int step = 0; step < 6; ++step) {
+    Saved plain[4], recorded[4];
+    for (int i = 0; i < 4; ++i) {
+      Forward(X(4, 4 * step + i), &plain[i], &recorded[i]);
+      Backward(Dy(4, 4 * step + i), &plain[i], &recorded[i]);
+      if (i >= 2) BackwardWeights(&plain[i - 2], &recorded[i - 2]);
+    }
+    for (int i = 2; i < 4; ++i) BackwardWeights(&plain[i], &recorded[i]);
+    Update(0.1);
+    if (step == 3) after_four = device_->bytes_in_use();
+  }
+  EXPECT_EQ(device_->bytes_in_use(), after_four);
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "") << "a recording failed";
 }
 
 TEST_F(RecordedSegmentTest, OtherBatchSizesRunBetweenRecordedOnes) {

@@ -31,7 +31,7 @@ class BuiltSegment final : public Segment {
 
   absl::Status Build(absl::Span<const BlockSpec> blocks) {
     const LayerContext context{options_.device, options_.ops, options_.compute,
-                               options_.dropout_seed};
+                               options_.dropout_seed, options_.splits_backward};
     for (const BlockSpec& block : blocks) {
       const bool needs_dx = options_.needs_input_gradient || &block != &blocks.front();
       ASSIGN_OR_RETURN(auto layers,
@@ -59,6 +59,14 @@ class BuiltSegment final : public Segment {
     RETURN_IF_ERROR(Check("dy", dy, out_, options_.compute));
     ASSIGN_OR_RETURN(Tensor dx, layers_.Backward(dy, saved));
     return options_.needs_input_gradient ? dx : Tensor();
+  }
+
+  absl::Status BackwardWeights(Saved* saved) override {
+    for (WaitingWeights& waiting : saved->TakeWaiting()) {
+      RETURN_IF_ERROR(waiting.layer->BackwardWeights(waiting.x, waiting.dy));
+      waiting = WaitingWeights();
+    }
+    return absl::OkStatus();
   }
 
   absl::Span<Parameter> parameters() override { return absl::MakeSpan(parameters_); }
@@ -101,6 +109,7 @@ class BuiltSegment final : public Segment {
 size_t Saved::bytes() const {
   size_t bytes = 0;
   for (const Tensor& tensor : tensors_) bytes += tensor.bytes();
+  for (const WaitingWeights& waiting : waiting_) bytes += waiting.x.bytes() + waiting.dy.bytes();
   return bytes;
 }
 

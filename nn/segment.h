@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -72,7 +73,16 @@ struct Pass {
   Tensor ids;
 };
 
-// What Backward needs of one microbatch's Forward, in the order it was put there. Freed with it.
+class Layer;
+
+// What BackwardWeights needs of one layer: its BackwardWeights' arguments.
+struct WaitingWeights {
+  Layer* layer = nullptr;
+  Tensor x, dy;
+};
+
+// What Backward needs of one microbatch's Forward, in the order it was put there, and what
+// BackwardWeights needs of its Backward. Freed with it.
 class Saved {
  public:
   void Push(Tensor tensor) { tensors_.push_back(std::move(tensor)); }
@@ -82,6 +92,11 @@ class Saved {
     return tensor;
   }
   bool empty() const { return tensors_.empty(); }
+  // In a segment that splits its backward pass: waits for BackwardWeights.
+  void Defer(WaitingWeights weights) { waiting_.push_back(std::move(weights)); }
+  // What waits, in the order of Backward; from then on nothing does.
+  std::vector<WaitingWeights> TakeWaiting() { return std::exchange(waiting_, {}); }
+  bool waits() const { return !waiting_.empty(); }
   // The Forward's, which Backward is about.
   const Pass& pass() const { return pass_; }
   void set_pass(const Pass& pass) { pass_ = pass; }
@@ -90,6 +105,7 @@ class Saved {
 
  private:
   std::vector<Tensor> tensors_;
+  std::vector<WaitingWeights> waiting_;
   Pass pass_ = Mode::kTrain;
 };
 
@@ -101,6 +117,9 @@ struct SegmentOptions {
   uint64_t dropout_seed = 0;
   Recompute recompute = Recompute::kNone;  // models/cost.h says which blocks run forward again
   bool needs_input_gradient = true;        // false for the segment that reads the data
+  // Backward leaves the gradients of the weights of products and convolutions to BackwardWeights
+  // (Qi et al., Zero Bubble Pipeline Parallelism, ICLR 2024: its B and W).
+  bool splits_backward = false;
 };
 
 class Segment {
@@ -114,8 +133,13 @@ class Segment {
 
   // dy: gradient of the loss with respect to Forward's result. Empties `saved`. Adds to the
   // parameters' gradients; returns dx, or an empty tensor without needs_input_gradient and for
-  // token ids.
+  // token ids. With splits_backward `saved` then has what BackwardWeights needs: input and output's
+  // gradient of each product and convolution (models/cost.h: waiting_elements).
   virtual absl::StatusOr<Tensor> Backward(const Tensor& dy, Saved* saved) = 0;
+
+  // With splits_backward, later, in the order of the microbatches: adds to the gradients that
+  // Backward has left, so that they have the bits of one that does not split. Empties `saved`.
+  virtual absl::Status BackwardWeights(Saved* saved) = 0;
 
   // In model order; stable addresses.
   virtual absl::Span<Parameter> parameters() = 0;

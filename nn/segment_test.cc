@@ -186,6 +186,71 @@ TEST(SegmentTest, BackwardGivesItsMemoryBack) {
   EXPECT_EQ(CpuDevice()->bytes_in_use(), before);
 }
 
+std::unique_ptr<Segment> Split(absl::Span<const BlockSpec> blocks, Ops* ops) {
+  SegmentOptions options;
+  options.device = CpuDevice();
+  options.ops = ops;
+  options.init_seed = 3;
+  options.splits_backward = true;
+  return *BuildSegment(blocks, options);
+}
+
+TEST(SplitBackwardTest, WeightPartsThatComeLaterInOrderGiveTheBitsOfWholeBackwards) {
+  const auto ops = NewCpuOps(2);
+  const auto whole = Built(SmallResNet(), ops.get()), split = Split(SmallResNet(), ops.get());
+  constexpr int kMicrobatches = 3;
+  Saved of_whole[kMicrobatches], of_split[kMicrobatches];
+  for (int m = 0; m < kMicrobatches; ++m) {
+    const Tensor x = RandomTensor({4, 8, 8, 3}, "x" + std::to_string(m));
+    EXPECT_EQ(Values(*whole->Forward(x, Mode::kTrain, &of_whole[m])),
+              Values(*split->Forward(x, Mode::kTrain, &of_split[m])));
+  }
+  for (int m = 0; m < kMicrobatches; ++m) {
+    const Tensor dy = RandomTensor({4, 10}, "dy" + std::to_string(m));
+    EXPECT_EQ(Values(*whole->Backward(dy, &of_whole[m])),
+              Values(*split->Backward(dy, &of_split[m])));
+    EXPECT_TRUE(of_split[m].waits());
+  }
+  EXPECT_NE(Gradients(split.get()), Gradients(whole.get()));
+  for (Saved& saved : of_split) ASSERT_TRUE(split->BackwardWeights(&saved).ok());
+  EXPECT_EQ(Gradients(split.get()), Gradients(whole.get()));
+}
+
+TEST(SplitBackwardTest, BackwardLeavesNoGradientOfAWeightThatWaits) {
+  const auto ops = NewCpuOps(1);
+  const auto split = Split(SmallResNet(), ops.get());
+  Saved saved;
+  ASSERT_TRUE(split->Forward(RandomTensor({2, 8, 8, 3}, "x"), Mode::kTrain, &saved).ok());
+  ASSERT_TRUE(split->Backward(RandomTensor({2, 10}, "dy"), &saved).ok());
+  for (const Parameter& parameter : split->parameters()) {
+    if (!parameter.spec.trainable) continue;
+    const bool is_norms = parameter.spec.name.find("bn") != std::string::npos ||
+                          parameter.spec.name.find("downsample.1") != std::string::npos;
+    EXPECT_EQ(Norm(Values(parameter.gradient)) > 0, is_norms) << parameter.spec.name;
+  }
+}
+
+TEST(SplitBackwardTest, WhatWaitsIsWhatItsCostSaysAndIsGivenBack) {
+  const auto ops = NewCpuOps(1);
+  ModelOptions options = *OptionsOf("resnet8");
+  options.width = 4;
+  options.input = {1, 8, 8, 3};
+  const Model model = *NamedModel(options);
+  const auto split = Split(model.blocks, ops.get());
+  constexpr int64_t kSamples = 2;
+  const Tensor x = RandomTensor({kSamples, 8, 8, 3}, "x"), dy = RandomTensor({kSamples, 10}, "dy");
+  const size_t before = CpuDevice()->bytes_in_use();
+  Saved saved;
+  ASSERT_TRUE(split->Forward(x, Mode::kTrain, &saved).ok());
+  ASSERT_TRUE(split->Backward(dy, &saved).ok());
+  EXPECT_TRUE(saved.empty());
+  EXPECT_EQ(saved.bytes(),
+            4 * kSamples * static_cast<size_t>(SegmentCosts(model, {})[0].waiting_elements));
+  ASSERT_TRUE(split->BackwardWeights(&saved).ok());
+  EXPECT_FALSE(saved.waits());
+  EXPECT_EQ(CpuDevice()->bytes_in_use(), before);
+}
+
 TEST(SegmentTest, EvaluationChangesNothing) {
   const auto ops = NewCpuOps(2);
   const auto segment = Built(SmallResNet(), ops.get());

@@ -78,9 +78,9 @@ class Pipeline {
  private:
   // The queue that the next action of stage s takes its input from, or null.
   Queue* Input(int s) {
-    if (actions_[s][position_[s]].kind == Action::Kind::kForward) {
-      return s == 0 ? nullptr : &activations_[s - 1];
-    }
+    const Action::Kind kind = actions_[s][position_[s]].kind;
+    if (kind == Action::Kind::kBackwardWeight) return nullptr;
+    if (kind == Action::Kind::kForward) return s == 0 ? nullptr : &activations_[s - 1];
     return s + 1 == stages() ? nullptr : &gradients_[s];
   }
 
@@ -91,11 +91,15 @@ class Pipeline {
   }
 
   void Run(int s) {
-    const Action action = actions_[s][position_[s]];
+    const Action::Kind kind = actions_[s][position_[s]].kind;
     if (Queue* input = Input(s)) ++input->consumed;
     ++position_[s];
-    if (action.kind == Action::Kind::kForward && s + 1 < stages()) activations_[s].Send();
-    if (action.kind == Action::Kind::kBackward && s > 0) gradients_[s - 1].Send();
+    if (kind == Action::Kind::kBackwardWeight) return;
+    if (kind == Action::Kind::kForward) {
+      if (s + 1 < stages()) activations_[s].Send();
+    } else if (s > 0) {
+      gradients_[s - 1].Send();
+    }
   }
 
   std::vector<std::vector<Action>> actions_;

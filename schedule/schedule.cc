@@ -10,7 +10,18 @@ namespace thinwire {
 namespace {
 
 constexpr Named<ScheduleKind> kScheduleNames[] = {{ScheduleKind::kGPipe, "gpipe"},
-                                                  {ScheduleKind::kOneForwardOneBackward, "1f1b"}};
+                                                  {ScheduleKind::kOneForwardOneBackward, "1f1b"},
+                                                  {ScheduleKind::kZeroBubble, "zero_bubble"}};
+
+constexpr Named<Action::Kind> kActionNames[] = {{Action::Kind::kForward, "forward"},
+                                                {Action::Kind::kBackward, "backward"},
+                                                {Action::Kind::kBackwardInput, "backward_input"},
+                                                {Action::Kind::kBackwardWeight, "backward_weight"}};
+
+const char* Letter(Action::Kind kind) {
+  if (kind == Action::Kind::kForward) return "F";
+  return kind == Action::Kind::kBackwardWeight ? "W" : "B";
+}
 
 }  // namespace
 
@@ -22,17 +33,27 @@ absl::Status FromName(const std::string& name, ScheduleKind* to) {
 
 std::vector<ScheduleKind> AllSchedules() { return ValuesIn(kScheduleNames); }
 
-// Both schedules first run up to their in-flight bound forward, then one backward before each
-// further forward, then the rest backward; for GPipe the bound is everything.
+const char* Name(Action::Kind kind) { return NameIn(kActionNames, kind); }
+
+bool SplitsBackward(ScheduleKind kind) { return kind == ScheduleKind::kZeroBubble; }
+
+// All schedules first run up to their in-flight bound forward, then one backward before each
+// further forward, then the rest backward; for GPipe the bound is everything. A split backward's
+// weight part runs once more of them wait than stages stand before this one, and at the end: later
+// stages, whose gradients others wait for longest, put off the most.
 std::vector<Action> StageActions(ScheduleKind kind, int stage, int stages, int microbatches) {
   const int in_flight = MaxInFlight(kind, stage, stages, microbatches);
+  const bool splits = SplitsBackward(kind);
   std::vector<Action> actions;
-  int forward = 0, backward = 0;
-  while (backward < microbatches) {
-    if (forward < microbatches && forward - backward < in_flight) {
+  int forward = 0, backward = 0, weights = splits ? 0 : microbatches;
+  while (backward < microbatches || weights < microbatches) {
+    if (splits && (backward - weights > stage || backward == microbatches)) {
+      actions.push_back({Action::Kind::kBackwardWeight, weights++});
+    } else if (forward < microbatches && forward - backward < in_flight) {
       actions.push_back({Action::Kind::kForward, forward++});
     } else {
-      actions.push_back({Action::Kind::kBackward, backward++});
+      actions.push_back(
+          {splits ? Action::Kind::kBackwardInput : Action::Kind::kBackward, backward++});
     }
   }
   return actions;
@@ -42,6 +63,10 @@ int MaxInFlight(ScheduleKind kind, int stage, int stages, int microbatches) {
   assert(0 <= stage && stage < stages && microbatches >= 1);
   if (kind == ScheduleKind::kGPipe) return microbatches;
   return std::min(stages - stage, microbatches);
+}
+
+int MaxWaitingForWeights(ScheduleKind kind, int stage, int microbatches) {
+  return SplitsBackward(kind) ? std::min(stage + 1, microbatches) : 0;
 }
 
 int QueueCapacity(ScheduleKind kind, int boundary, int stages, int microbatches) {
@@ -57,8 +82,7 @@ bool InCoolDown(int stage, int stages, int microbatches, int microbatch) {
 std::string Spelled(const std::vector<Action>& actions) {
   std::string text;
   for (const Action& action : actions) {
-    absl::StrAppend(&text, text.empty() ? "" : " ",
-                    action.kind == Action::Kind::kForward ? "F" : "B", action.microbatch);
+    absl::StrAppend(&text, text.empty() ? "" : " ", Letter(action.kind), action.microbatch);
   }
   return text;
 }

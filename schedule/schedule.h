@@ -9,12 +9,24 @@
 namespace thinwire {
 
 enum class ScheduleKind {
-  kGPipe,                 // all forwards, then all backwards (Huang et al., NeurIPS 2019)
-  kOneForwardOneBackward  // PipeDream-Flush (Narayanan et al., SC 2021)
+  kGPipe,                  // all forwards, then all backwards (Huang et al., NeurIPS 2019)
+  kOneForwardOneBackward,  // PipeDream-Flush (Narayanan et al., SC 2021)
+  // ZB-H1 (Qi et al., Zero Bubble Pipeline Parallelism, ICLR 2024): 1F1B whose backwards are split.
+  // The gradient of a stage's input is on its way before those of its weights are computed, which
+  // fill what would be bubbles: (stages - 1)(F + B - W) of a step is idle at each stage where 1F1B
+  // idles (stages - 1)(F + B + W), if there are as many microbatches as stages and B and F take
+  // no less than W.
+  kZeroBubble
 };
 
 struct Action {
-  enum class Kind { kForward, kBackward };
+  enum class Kind {
+    kForward,
+    kBackward,       // of the input and of the weights
+    kBackwardInput,  // B: the gradient of the stage's input, and of all parameters but those that W
+                     // is for
+    kBackwardWeight  // W: the gradients of the weights that products and convolutions have
+  };
   Kind kind;
   int microbatch;  // from 0
 
@@ -23,19 +35,32 @@ struct Action {
   }
 };
 
-// "gpipe", "1f1b"; the inverse gives InvalidArgument with the known ones.
+// "gpipe", "1f1b", "zero_bubble"; the inverse gives InvalidArgument with the known ones.
 const char* Name(ScheduleKind kind);
 absl::Status FromName(const std::string& name, ScheduleKind* to);
 std::vector<ScheduleKind> AllSchedules();
 
+// "forward", "backward", "backward_input", "backward_weight".
+const char* Name(Action::Kind kind);
+
+// Whether its backwards are kBackwardInput and kBackwardWeight; otherwise they are kBackward.
+bool SplitsBackward(ScheduleKind kind);
+
 // The actions of `stage` (from 0) in one step. Every schedule runs each microbatch forward once
-// and backward once, and both in ascending order. A forward needs the activation of the stage
-// before it, a backward the gradient of the stage behind it; sends are part of an action.
+// and backward once, whole or in both parts, and each of these in ascending order. A forward needs
+// the activation of the stage before it, a kBackward or kBackwardInput the gradient of the stage
+// behind it, a kBackwardWeight nothing of others; sends are part of an action.
 std::vector<Action> StageActions(ScheduleKind kind, int stage, int stages, int microbatches);
 
-// The most microbatches that are forward but not yet backward at `stage` at any time: what its
-// queues must hold and what activation memory is for.
+// The most microbatches that are forward but not yet backward (its input part, where it is split)
+// at `stage` at any time: what its queues must hold and what activation memory is for.
 int MaxInFlight(ScheduleKind kind, int stage, int stages, int microbatches);
+
+// The most microbatches that are through kBackwardInput and not yet through kBackwardWeight at
+// `stage` at any time: what it keeps for the latter besides. 0 where backwards are whole. With
+// zero_bubble it is stage + 1, or all; and what is forward but not through kBackwardWeight is
+// never more than `stages`, which is 1F1B's bound at the first stage.
+int MaxWaitingForWeights(ScheduleKind kind, int stage, int microbatches);
 
 // The most messages that are sent but not yet consumed (by the start of the action that needs
 // them) at any time, across `boundary` (between stages `boundary` and `boundary` + 1) in either
@@ -51,12 +76,13 @@ int MaxInFlight(ScheduleKind kind, int stage, int stages, int microbatches);
 //   its last backwards.
 int QueueCapacity(ScheduleKind kind, int boundary, int stages, int microbatches);
 
-// True if `stage` runs the backward of `microbatch` in the cool-down of 1F1B: no forward is left
+// True if `stage` runs the backward of `microbatch` in the cool-down of 1F1B, which is that of
+// zero_bubble too: no forward is left
 // there to run meanwhile, so whoever waits for this gradient waits idle. That is for the last
 // stages - 1 - stage microbatches.
 bool InCoolDown(int stage, int stages, int microbatches, int microbatch);
 
-// "F0 F1 B0 F2 B1 B2"
+// "F0 F1 B0 F2 B1 B2"; an input part of a backward is spelled B too, a weight part W.
 std::string Spelled(const std::vector<Action>& actions);
 
 }  // namespace thinwire

@@ -14,6 +14,7 @@ using ::testing::IsEmpty;
 
 constexpr ScheduleKind kGPipe = ScheduleKind::kGPipe;
 constexpr ScheduleKind k1F1B = ScheduleKind::kOneForwardOneBackward;
+constexpr ScheduleKind kZeroBubble = ScheduleKind::kZeroBubble;
 
 TEST(GPipeTest, RunsAllForwardsThenAllBackwards) {
   EXPECT_EQ(Spelled(StageActions(kGPipe, /*stage=*/1, /*stages=*/3, /*microbatches=*/3)),
@@ -40,27 +41,95 @@ TEST(OneForwardOneBackwardTest, FewerMicrobatchesThanStagesOnlyWarmUpAndDrain) {
             "F0 F1 B0 B1");
 }
 
-TEST(StageActionsTest, RunsEachMicrobatchOnceEachWayInAscendingOrderWithinTheInFlightBound) {
-  for (ScheduleKind kind : {kGPipe, k1F1B}) {
+TEST(ZeroBubbleTest, TheFirstStagePutsNoWeightsOff) {
+  EXPECT_EQ(Spelled(StageActions(kZeroBubble, /*stage=*/0, /*stages=*/3, /*microbatches=*/4)),
+            "F0 F1 F2 B0 W0 F3 B1 W1 B2 W2 B3 W3");
+}
+
+TEST(ZeroBubbleTest, EachFurtherStagePutsThemOffByOneMicrobatchMore) {
+  EXPECT_EQ(Spelled(StageActions(kZeroBubble, /*stage=*/1, /*stages=*/3, /*microbatches=*/4)),
+            "F0 F1 B0 F2 B1 W0 F3 B2 W1 B3 W2 W3");
+  EXPECT_EQ(Spelled(StageActions(kZeroBubble, /*stage=*/2, /*stages=*/3, /*microbatches=*/4)),
+            "F0 B0 F1 B1 F2 B2 W0 F3 B3 W1 W2 W3");
+}
+
+TEST(ZeroBubbleTest, FewMicrobatchesPutAllWeightsOff) {
+  EXPECT_EQ(Spelled(StageActions(kZeroBubble, /*stage=*/3, /*stages=*/4, /*microbatches=*/2)),
+            "F0 B0 F1 B1 W0 W1");
+}
+
+template <typename Check>
+void ForEveryStage(const Check& check) {
+  for (ScheduleKind kind : AllSchedules()) {
     for (int stages = 1; stages <= 8; ++stages) {
       for (int microbatches = 1; microbatches <= 16; ++microbatches) {
         for (int stage = 0; stage < stages; ++stage) {
           SCOPED_TRACE(testing::Message() << Name(kind) << " stage " << stage << " of " << stages
                                           << ", microbatches " << microbatches);
-          int forward = 0, backward = 0, most = 0;
-          for (const Action& action : StageActions(kind, stage, stages, microbatches)) {
-            int& next = action.kind == Action::Kind::kForward ? forward : backward;
-            ASSERT_EQ(action.microbatch, next++);
-            ASSERT_LE(backward, forward);
-            most = std::max(most, forward - backward);
-          }
-          ASSERT_EQ(forward, microbatches);
-          ASSERT_EQ(backward, microbatches);
-          ASSERT_EQ(most, MaxInFlight(kind, stage, stages, microbatches));
+          check(kind, stage, stages, microbatches);
         }
       }
     }
   }
+}
+
+// How many microbatches are through each part.
+struct Through {
+  int forward = 0, backward = 0, weights = 0;
+  int* of(Action::Kind kind) {
+    if (kind == Action::Kind::kForward) return &forward;
+    return kind == Action::Kind::kBackwardWeight ? &weights : &backward;
+  }
+};
+
+TEST(StageActionsTest, RunsEachMicrobatchOnceEachWayInAscendingOrderWithinTheInFlightBound) {
+  ForEveryStage([](ScheduleKind kind, int stage, int stages, int microbatches) {
+    Through through;
+    int most = 0, most_waiting = 0;
+    for (const Action& action : StageActions(kind, stage, stages, microbatches)) {
+      ASSERT_EQ(action.kind == Action::Kind::kBackward,
+                action.kind != Action::Kind::kForward && !SplitsBackward(kind));
+      ASSERT_EQ(action.microbatch, (*through.of(action.kind))++);
+      ASSERT_LE(through.backward, through.forward);
+      ASSERT_LE(through.weights, through.backward);
+      most = std::max(most, through.forward - through.backward);
+      most_waiting = std::max(most_waiting, through.backward - through.weights);
+    }
+    ASSERT_EQ(through.forward, microbatches);
+    ASSERT_EQ(through.backward, microbatches);
+    ASSERT_EQ(most, MaxInFlight(kind, stage, stages, microbatches));
+    if (!SplitsBackward(kind)) {
+      ASSERT_EQ(MaxWaitingForWeights(kind, stage, microbatches), 0);
+      return;
+    }
+    ASSERT_EQ(through.weights, microbatches);
+    ASSERT_EQ(most_waiting, MaxWaitingForWeights(kind, stage, microbatches));
+  });
+}
+
+TEST(ZeroBubbleTest, NoStageHoldsMoreThanTheFirstOf1F1B) {
+  ForEveryStage([](ScheduleKind kind, int stage, int stages, int microbatches) {
+    if (kind != kZeroBubble) return;
+    Through through;
+    for (const Action& action : StageActions(kind, stage, stages, microbatches)) {
+      ++*through.of(action.kind);
+      ASSERT_LE(through.forward - through.weights,
+                MaxInFlight(k1F1B, /*stage=*/0, stages, microbatches));
+    }
+  });
+}
+
+TEST(ZeroBubbleTest, IsOneForwardOneBackwardWithWeightsInBetween) {
+  ForEveryStage([](ScheduleKind kind, int stage, int stages, int microbatches) {
+    if (kind != kZeroBubble) return;
+    std::vector<Action> exchanging;
+    for (const Action& action : StageActions(kind, stage, stages, microbatches)) {
+      if (action.kind == Action::Kind::kBackwardWeight) continue;
+      const bool is_forward = action.kind == Action::Kind::kForward;
+      exchanging.push_back({is_forward ? action.kind : Action::Kind::kBackward, action.microbatch});
+    }
+    ASSERT_EQ(exchanging, StageActions(k1F1B, stage, stages, microbatches));
+  });
 }
 
 TEST(MaxInFlightTest, GPipeHoldsAllMicrobatchesAnd1F1BOnlyThoseStillOnTheirWay) {
@@ -88,32 +157,37 @@ TEST(CoolDownTest, IsWhatFollowsTheLastPairOfForwardAndBackward) {
 }
 
 TEST(CoolDownTest, NoForwardIsLeftInIt) {
-  for (int stages = 1; stages <= 8; ++stages) {
-    for (int microbatches = 1; microbatches <= 16; ++microbatches) {
-      for (int stage = 0; stage < stages; ++stage) {
-        int forwards = 0;
-        for (const Action& action : StageActions(k1F1B, stage, stages, microbatches)) {
-          forwards += action.kind == Action::Kind::kForward;
-          if (action.kind == Action::Kind::kBackward &&
-              InCoolDown(stage, stages, microbatches, action.microbatch)) {
-            ASSERT_EQ(forwards, microbatches) << stage << " of " << stages;
-          }
-        }
+  ForEveryStage([](ScheduleKind kind, int stage, int stages, int microbatches) {
+    if (kind == kGPipe) return;
+    int forwards = 0;
+    for (const Action& action : StageActions(kind, stage, stages, microbatches)) {
+      forwards += action.kind == Action::Kind::kForward;
+      if (action.kind != Action::Kind::kForward && action.kind != Action::Kind::kBackwardWeight &&
+          InCoolDown(stage, stages, microbatches, action.microbatch)) {
+        ASSERT_EQ(forwards, microbatches);
       }
     }
-  }
+  });
 }
 
 TEST(ScheduleNamesTest, KnowsItsNamesAndRefusesOthers) {
   ScheduleKind back;
-  for (ScheduleKind kind : {kGPipe, k1F1B}) {
+  for (ScheduleKind kind : {kGPipe, k1F1B, kZeroBubble}) {
     ASSERT_TRUE(FromName(Name(kind), &back).ok());
     EXPECT_EQ(back, kind);
   }
   const absl::Status status = FromName("2f1b", &back);
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(status.message(),
-            "schedule: unknown \"2f1b\", nearest is \"1f1b\" (want one of gpipe, 1f1b)");
+  EXPECT_EQ(
+      status.message(),
+      "schedule: unknown \"2f1b\", nearest is \"1f1b\" (want one of gpipe, 1f1b, zero_bubble)");
+}
+
+TEST(ActionNamesTest, SayWhichPartOfABackwardItIs) {
+  EXPECT_STREQ(Name(Action::Kind::kForward), "forward");
+  EXPECT_STREQ(Name(Action::Kind::kBackward), "backward");
+  EXPECT_STREQ(Name(Action::Kind::kBackwardInput), "backward_input");
+  EXPECT_STREQ(Name(Action::Kind::kBackwardWeight), "backward_weight");
 }
 
 }  // namespace

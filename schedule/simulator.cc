@@ -146,7 +146,21 @@ class TaskGraph {
   int free_cores_ = 0;
 };
 
-// Task numbers of the actions of one stage, by microbatch.
+double SecondsOf(Action::Kind kind, const StageCost& cost) {
+  switch (kind) {
+    case Action::Kind::kForward:
+      return cost.forward_seconds;
+    case Action::Kind::kBackward:
+      return cost.backward_seconds;
+    case Action::Kind::kBackwardInput:
+      return cost.backward_seconds - cost.weight_seconds;
+    case Action::Kind::kBackwardWeight:
+      break;
+  }
+  return cost.weight_seconds;
+}
+
+// Task numbers of the actions of one stage that exchange messages, by microbatch.
 struct StageTasks {
   std::vector<int> forward, backward;
 };
@@ -158,10 +172,9 @@ StageTasks AddStage(const Simulation& simulation, int stage, TaskGraph* graph) {
   for (const Action& action :
        StageActions(simulation.schedule, stage, static_cast<int>(simulation.stages.size()),
                     simulation.microbatches)) {
-    const bool forward = action.kind == Action::Kind::kForward;
-    last = graph->Add(forward ? cost.forward_seconds : cost.backward_seconds,
-                      /*needs_core=*/true, last);
-    (forward ? tasks.forward : tasks.backward).push_back(last);
+    last = graph->Add(SecondsOf(action.kind, cost), /*needs_core=*/true, last);
+    if (action.kind == Action::Kind::kBackwardWeight) continue;
+    (action.kind == Action::Kind::kForward ? tasks.forward : tasks.backward).push_back(last);
   }
   graph->Add(cost.update_seconds, /*needs_core=*/true, last);
   return tasks;

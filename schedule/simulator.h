@@ -14,6 +14,9 @@ struct StageCost {
   double forward_seconds = 0;  // one microbatch, on one core group
   double backward_seconds = 0;
   double update_seconds = 0;  // optimizer, once per step, after the stage's last backward
+  // Of backward_seconds, those for the weights: kBackwardWeight takes them, kBackwardInput the
+  // rest. At most backward_seconds.
+  double weight_seconds = 0;
 };
 
 // One boundary and direction, per message (one microbatch).

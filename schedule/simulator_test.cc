@@ -47,6 +47,30 @@ TEST(SimulateTest, EqualStagesTakeOneSlotPerMicrobatchAndOnePerFurtherStage) {
   }
 }
 
+// Qi et al., 2024, table 2, and 1F1B's.
+TEST(SimulateTest, ZeroBubbleIdlesTwoWeightPartsPerFurtherStageLessThan1F1B) {
+  constexpr double kWeights = 1.25;  // no more than a forward or an input part
+  const auto seconds = [&](ScheduleKind kind, int stages, int microbatches) {
+    Simulation simulation = Pipeline(kind, stages, microbatches);
+    for (StageCost& stage : simulation.stages) stage.weight_seconds = kWeights;
+    return Simulate(simulation).seconds;
+  };
+  for (int stages = 1; stages <= 8; ++stages) {
+    for (int microbatches = 1; microbatches <= 16; ++microbatches) {
+      SCOPED_TRACE(testing::Message() << stages << " stages, " << microbatches << " microbatches");
+      const double plain = seconds(ScheduleKind::kOneForwardOneBackward, stages, microbatches);
+      const double zero = seconds(ScheduleKind::kZeroBubble, stages, microbatches);
+      if (stages == 1) {
+        EXPECT_EQ(zero, plain);
+      } else if (microbatches >= stages) {
+        EXPECT_EQ(zero, plain - 2 * (stages - 1) * kWeights);
+      } else {
+        EXPECT_LT(zero, plain);
+      }
+    }
+  }
+}
+
 TEST(SimulateTest, OneStageIsBusyAllTheTime) {
   Simulation simulation = Pipeline(ScheduleKind::kOneForwardOneBackward, 1, 4);
   simulation.stages[0].update_seconds = 1;
@@ -188,7 +212,10 @@ Simulation RandomSimulation(RandomStream* random, int stages) {
   const std::vector<ScheduleKind> kinds = AllSchedules();
   simulation.schedule = kinds[random->Below(static_cast<uint32_t>(kinds.size()))];
   simulation.microbatches = 1 + static_cast<int>(random->Below(8));
-  for (int s = 0; s < stages; ++s) simulation.stages.push_back({draw(5), draw(9), draw(3)});
+  for (int s = 0; s < stages; ++s) {
+    const double backward = draw(9);
+    simulation.stages.push_back({draw(5), backward, draw(3), backward / 2});
+  }
   for (int b = 0; b + 1 < stages; ++b) {
     simulation.activations.push_back({draw(2), draw(2), draw(12)});
     simulation.gradients.push_back({draw(2), draw(2), draw(12)});

@@ -17,6 +17,8 @@ uint64_t TrainingBytesOf(const StageSpec& spec) {
   memory.samples_in_flight =
       memory.microbatch_samples *
       MaxInFlight(spec.schedule, spec.stage, spec.stages(), spec.microbatches);
+  memory.samples_waiting = memory.microbatch_samples *
+                           MaxWaitingForWeights(spec.schedule, spec.stage, spec.microbatches);
   memory.element_bytes = static_cast<int>(SizeOf(spec.compute));
   memory.optimizer_buffers = OptimizerBuffers(spec.optimizer, /*hidden=*/false);
   memory.hidden_buffers = OptimizerBuffers(spec.optimizer, /*hidden=*/true);

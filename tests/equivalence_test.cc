@@ -111,7 +111,7 @@ TEST_P(EquivalenceTest, StagesScheduleAndTransportChangeNothing) {
   const Outcome one = Train(with({"pipeline.stages=1"}));
   EXPECT_THAT(one.step_losses, SizeIs(6));
   EXPECT_NE(one.recalibrated_loss, one.uncompressed_loss);
-  for (const char* schedule : {"gpipe", "1f1b"}) {
+  for (const char* schedule : {"gpipe", "1f1b", "zero_bubble"}) {
     const std::string set = absl::StrCat("pipeline.schedule=", schedule);
     SCOPED_TRACE(set);
     ExpectSame(one, Train(with({"pipeline.stages=2", set})));
@@ -152,7 +152,7 @@ TEST_P(LanguageModelTest, StagesScheduleAndTransportChangeNothing) {
   EXPECT_EQ(one.parameters.count("transformer.wte.weight"), 1u);
   EXPECT_EQ(one.parameters.count("lm_head.weight"), 0u);  // a copy
   ASSERT_THAT(one.boundaries, SizeIs(8));
-  for (const char* schedule : {"gpipe", "1f1b"}) {
+  for (const char* schedule : {"gpipe", "1f1b", "zero_bubble"}) {
     const std::string set = absl::StrCat("pipeline.schedule=", schedule);
     SCOPED_TRACE(set);
     ExpectSame(one, Train({"pipeline.stages=2", set}));

@@ -119,6 +119,9 @@ class Planner {
     memory.samples_in_flight =
         plan_.microbatch_size *
         MaxInFlight(schedule_, stage, num_stages(), static_cast<int>(plan_.microbatches));
+    memory.samples_waiting =
+        plan_.microbatch_size *
+        MaxWaitingForWeights(schedule_, stage, static_cast<int>(plan_.microbatches));
     memory.element_bytes = static_cast<int>(SizeOf(compute_));
     memory.optimizer_buffers = OptimizerBuffers(optimizer_, /*hidden=*/false);
     memory.hidden_buffers = OptimizerBuffers(optimizer_, /*hidden=*/true);
@@ -142,8 +145,17 @@ class Planner {
           recompute_ == Recompute::kBlocks && WorthRecomputing(partition_.model.blocks[block]);
       stage->forward_seconds += samples * seconds.forward;
       stage->backward_seconds += samples * (seconds.backward + (runs_again ? seconds.forward : 0));
+      stage->weight_seconds += samples * seconds.backward * WeightShare(block);
       stage->update_seconds += seconds.update;
     }
+  }
+
+  // Of a block's backward pass, without what it does again: the part that is for weights, by its
+  // FLOPs, where a backward pass takes twice a forward pass's.
+  double WeightShare(int block) const {
+    const BlockSpec& spec = partition_.model.blocks[block];
+    const double flops = 2 * ForwardFlops(spec);
+    return flops > 0 ? WeightFlops(spec) / flops : 0;
   }
 
   absl::Status AddBoundaries() {
@@ -317,8 +329,8 @@ class Planner {
     simulation.link.latency_seconds = plan_.assumptions.rtt_ms / 2000;
     simulation.link.nic = plan_.assumptions.nic;
     for (const PlannedStage& stage : plan_.stages) {
-      simulation.stages.push_back(
-          {stage.forward_seconds, stage.backward_seconds, stage.update_seconds});
+      simulation.stages.push_back({stage.forward_seconds, stage.backward_seconds,
+                                   stage.update_seconds, stage.weight_seconds});
     }
     for (size_t cut = 0; cut < partition_.cuts.size(); ++cut) {
       const PlannedBoundary& boundary = plan_.boundaries[cut];

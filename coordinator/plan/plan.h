@@ -41,7 +41,9 @@ struct PlannedStage {
   double recomputed_flops = 0;  // backward does as many again, with pipeline.recompute
   int64_t memory_bytes = 0;     // parameters, gradients, the optimizer's state, what backward needs
   double forward_seconds = 0, backward_seconds = 0;  // the largest microbatch
-  double update_seconds = 0;                         // the optimizer, once a step
+  double weight_seconds =
+      0;  // of backward_seconds, those for weights, which a schedule may put off
+  double update_seconds = 0;  // the optimizer, once a step
 };
 
 // One direction of one boundary.

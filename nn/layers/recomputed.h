@@ -28,7 +28,9 @@ class RecomputedLayer final : public Layer {
     Saved recomputed;
     recomputed.set_pass(again);
     RETURN_IF_ERROR(layer_->Forward(saved->Pop(), again, &recomputed).status());
-    return layer_->Backward(std::move(dy), &recomputed);
+    ASSIGN_OR_RETURN(Tensor dx, layer_->Backward(std::move(dy), &recomputed));
+    for (WaitingWeights& waiting : recomputed.TakeWaiting()) saved->Defer(std::move(waiting));
+    return dx;
   }
 
   absl::Status ParametersChanged() override { return layer_->ParametersChanged(); }

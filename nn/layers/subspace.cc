@@ -42,14 +42,19 @@ class BasisLayer final : public Layer {
 
   absl::StatusOr<Tensor> Backward(Tensor dy, Saved* saved) override {
     const Tensor x = saved->Pop();
-    if (basis_->spec.trainable) {
-      const Tensor &features = projects_ ? x : dy, &code = projects_ ? dy : x;
-      RETURN_IF_ERROR(ToStatus(map_->BackwardWeights(RowsOf(features), RowsOf(code),
-                                                     Floats(basis_->gradient), nullptr)));
+    if (basis_->spec.trainable && context_.splits_backward) saved->Defer({this, x, dy});
+    if (basis_->spec.trainable && !context_.splits_backward) {
+      RETURN_IF_ERROR(BackwardWeights(x, dy));
     }
     ASSIGN_OR_RETURN(Tensor dx, context_.NewTensor(in_.WithBatch(dy.shape()[0])));
     RETURN_IF_ERROR(Map(!projects_, dy, dx));
     return dx;
+  }
+
+  absl::Status BackwardWeights(const Tensor& x, const Tensor& dy) override {
+    const Tensor &features = projects_ ? x : dy, &code = projects_ ? dy : x;
+    return ToStatus(
+        map_->BackwardWeights(RowsOf(features), RowsOf(code), Floats(basis_->gradient), nullptr));
   }
 
   absl::Status ParametersChanged() override {

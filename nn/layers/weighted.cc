@@ -39,14 +39,21 @@ class WeightedLayer final : public Layer {
 
   absl::StatusOr<Tensor> Backward(Tensor dy, Saved* saved) override {
     Tensor x = saved->Pop();
-    RETURN_IF_ERROR(
-        ToStatus(op_->BackwardWeights(ViewFor<Op>(x), ViewFor<Op>(dy), Floats(weight_->gradient),
-                                      bias_ ? Floats(bias_->gradient) : nullptr)));
+    if (context_.splits_backward) {
+      saved->Defer({this, std::move(x), dy});
+    } else {
+      RETURN_IF_ERROR(BackwardWeights(x, dy));
+    }
     x = Tensor();
     if (!needs_dx_) return Tensor();
     ASSIGN_OR_RETURN(Tensor dx, context_.NewTensor(in_.WithBatch(dy.shape()[0])));
     RETURN_IF_ERROR(ToStatus(op_->BackwardData(ViewFor<Op>(dy), ViewFor<Op>(dx))));
     return dx;
+  }
+
+  absl::Status BackwardWeights(const Tensor& x, const Tensor& dy) override {
+    return ToStatus(op_->BackwardWeights(ViewFor<Op>(x), ViewFor<Op>(dy), Floats(weight_->gradient),
+                                         bias_ ? Floats(bias_->gradient) : nullptr));
   }
 
   absl::Status ParametersChanged() override {

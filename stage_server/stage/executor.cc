@@ -190,12 +190,20 @@ absl::Status Executor::Accumulate(Work work, const SampleRange& batch, StepRepor
     work.samples = part.last - part.first;
     work.first_sample = part.first;
     work.deadline = spec.patience->Deadline();
-    if (action.kind == Action::Kind::kForward) {
-      ASSIGN_OR_RETURN(const LossSums one, ForwardOne(work, batch, part));
-      sums.loss += one.loss;
-      sums.correct += one.correct;
-    } else {
-      RETURN_IF_ERROR(stage_->Backward(work));
+    switch (action.kind) {
+      case Action::Kind::kForward: {
+        ASSIGN_OR_RETURN(const LossSums one, ForwardOne(work, batch, part));
+        sums.loss += one.loss;
+        sums.correct += one.correct;
+        break;
+      }
+      case Action::Kind::kBackward:
+      case Action::Kind::kBackwardInput:
+        RETURN_IF_ERROR(stage_->Backward(work));
+        break;
+      case Action::Kind::kBackwardWeight:
+        RETURN_IF_ERROR(stage_->BackwardWeights(work));
+        break;
     }
     spec.patience->Advance();
   }

@@ -74,6 +74,7 @@ absl::Status LocalStage::BuildSegments() {
     options.dropout_seed = spec_.dropout_seed;
     options.recompute = spec_.recompute;
     options.needs_input_gradient = i > 0;
+    options.splits_backward = SplitsBackward(spec_.schedule);
     ASSIGN_OR_RETURN(auto segment,
                      BuildSegment(absl::MakeConstSpan(spec_.model.blocks)
                                       .subspan(blocks.first, blocks.last - blocks.first),
@@ -260,7 +261,7 @@ absl::StatusOr<LossSums> LocalStage::Loss(const Work& work, Tensor logits, const
 }
 
 absl::Status LocalStage::Backward(const Work& work) {
-  const std::unique_ptr<InFlight> in_flight = std::move(in_flight_[work.microbatch]);
+  std::unique_ptr<InFlight> in_flight = std::move(in_flight_[work.microbatch]);
   Tensor dy;
   if (spec_.last()) {
     dy = std::move(in_flight->dlogits);
@@ -280,8 +281,19 @@ absl::Status LocalStage::Backward(const Work& work) {
     ASSIGN_OR_RETURN(
         dy, Cross(*cut.downstream, *cut.upstream, work, in_flight->sample_digest, std::move(dy)));
   }
+  const uint64_t digest = in_flight->sample_digest;
+  if (SplitsBackward(spec_.schedule)) in_flight_[work.microbatch] = std::move(in_flight);
   if (spec_.first()) return absl::OkStatus();
-  return upstream_->Send(work, in_flight->sample_digest, std::move(dy));
+  return upstream_->Send(work, digest, std::move(dy));
+}
+
+absl::Status LocalStage::BackwardWeights(const Work& work) {
+  const std::unique_ptr<InFlight> in_flight = std::move(in_flight_[work.microbatch]);
+  ScopedTimer timer(&activity_.backward);
+  for (size_t i = segments_.size(); i-- > 0;) {
+    RETURN_IF_ERROR(segments_[i]->BackwardWeights(&in_flight->saved[i]));
+  }
+  return FinishCompute();
 }
 
 absl::Status LocalStage::ClearGradients() {

@@ -66,8 +66,12 @@ class LocalStage {
   // before, hands it to the stage behind or, at the last stage, returns its loss (otherwise
   // empty). Training keeps what the backward action needs.
   absl::StatusOr<LossSums> Forward(const Work& work, const std::optional<Samples>& samples);
-  // `work` as in its Forward.
+  // `work` as in its Forward. The gradient is on its way to the stage before when this returns.
+  // Where the schedule SplitsBackward, the gradients of weights are left to BackwardWeights, and
+  // what it needs is kept.
   absl::Status Backward(const Work& work);
+  // After that, where the schedule SplitsBackward. Exchanges nothing.
+  absl::Status BackwardWeights(const Work& work);
   // Gradients are zero. Update does so too.
   absl::Status ClearGradients();
   // Parameters, but for those whose names are in `kept`, have the values of the safetensors file
@@ -131,7 +135,7 @@ class LocalStage {
   struct InnerCut {
     std::unique_ptr<CutEnd> upstream, downstream;
   };
-  // What a microbatch leaves between its forward and its backward.
+  // What a microbatch leaves between its forward and the last part of its backward.
   struct InFlight {
     std::vector<Saved> saved;  // one per segment
     Tensor dlogits;            // last stage

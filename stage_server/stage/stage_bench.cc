@@ -34,6 +34,14 @@ constexpr int kWarmupSteps = 3, kSteps = 24;
 struct BenchStage {
   std::unique_ptr<LocalStage> stage;
   std::unique_ptr<Feed> feed;
+  double weight_seconds = 0;  // of all backward passes so far, where the schedule splits them
+
+  absl::Status Backward(const Work& work) {
+    RETURN_IF_ERROR(stage->Backward(work));
+    if (!SplitsBackward(stage->spec().schedule)) return absl::OkStatus();
+    ScopedTimer timer(&weight_seconds);
+    return stage->BackwardWeights(work);
+  }
 };
 
 absl::StatusOr<std::vector<BenchStage>> BuildStages(const Experiment& experiment,
@@ -84,10 +92,10 @@ absl::Status RunStep(std::vector<BenchStage>& stages, uint64_t step) {
       RETURN_IF_ERROR(stage.stage->Forward(work, samples).status());
     }
     if (spec.schedule == ScheduleKind::kGPipe) continue;
-    for (size_t i = stages.size(); i-- > 0;) RETURN_IF_ERROR(stages[i].stage->Backward(work));
+    for (size_t i = stages.size(); i-- > 0;) RETURN_IF_ERROR(stages[i].Backward(work));
   }
   for (int m = 0; spec.schedule == ScheduleKind::kGPipe && m < spec.microbatches; ++m) {
-    for (size_t i = stages.size(); i-- > 0;) RETURN_IF_ERROR(stages[i].stage->Backward(works[m]));
+    for (size_t i = stages.size(); i-- > 0;) RETURN_IF_ERROR(stages[i].Backward(works[m]));
   }
   for (BenchStage& stage : stages) RETURN_IF_ERROR(stage.stage->Update(works[0], 0.01));
   return absl::OkStatus();
@@ -101,7 +109,10 @@ absl::Status Bench(const std::string& path, int cores, const std::vector<std::st
   uint64_t step = 0;
   while (step < kWarmupSteps) RETURN_IF_ERROR(RunStep(stages, ++step));
   std::vector<ActivitySeconds> before;
-  for (BenchStage& stage : stages) before.push_back(stage.stage->activity());
+  for (BenchStage& stage : stages) {
+    before.push_back(stage.stage->activity());
+    stage.weight_seconds = 0;
+  }
   while (step < kWarmupSteps + kSteps) RETURN_IF_ERROR(RunStep(stages, ++step));
 
   const StageSpec& spec = stages[0].stage->spec();
@@ -115,10 +126,12 @@ absl::Status Bench(const std::string& path, int cores, const std::vector<std::st
     const ActivitySeconds& now = stages[i].stage->activity();
     cost.forward_seconds = (now.forward - before[i].forward) / kSteps / spec.microbatches;
     cost.backward_seconds = (now.backward - before[i].backward) / kSteps / spec.microbatches;
+    cost.weight_seconds = stages[i].weight_seconds / kSteps / spec.microbatches;
     cost.update_seconds = (now.optimizer - before[i].optimizer) / kSteps;
     simulation.stages.push_back(cost);
     result["stages"].push_back({{"forward_seconds", cost.forward_seconds},
                                 {"backward_seconds", cost.backward_seconds},
+                                {"weight_seconds", cost.weight_seconds},
                                 {"update_seconds", cost.update_seconds}});
   }
   simulation.activations.resize(stages.size() - 1);
