@@ -164,6 +164,7 @@ constexpr char kSweepExamples[] =
     "  thinwire sweep my.yaml --jobs 2 --set pipeline.threads=1\n"
     "  thinwire sweep my.yaml --stages a:4700,b:4700 --stages c:4700,d:4700\n"
     "  thinwire sweep my.yaml --list\n"
+    "  thinwire sweep --export csv runs/my\n"
     "Exit codes: 0 done, 1 a run failed, 2 wrong usage or a row is refused, 130 interrupted.\n";
 
 CLI::App* AddSweep(CLI::App* app, thinwire::SweepFlags* flags) {
@@ -186,6 +187,11 @@ CLI::App* AddSweep(CLI::App* app, thinwire::SweepFlags* flags) {
       ->capture_default_str()
       ->check(CLI::Range(1, 1024));
   sweep->add_flag("--list", flags->list, "print what is done and what is missing, run nothing");
+  sweep
+      ->add_option("--export", flags->export_kind,
+                   "csv: write the tables of results.sqlite of the sweep in the folder FILE to "
+                   "FILE/csv, run nothing")
+      ->check(CLI::IsMember({"csv"}));
   sweep
       ->add_option(
           "--stages", flags->stages,

@@ -20,6 +20,9 @@
 #include "coordinator/files/file_lock.h"
 #include "coordinator/fleet/child_process.h"
 #include "coordinator/fleet/stage_addresses.h"
+#include "coordinator/results/database.h"
+#include "coordinator/results/outcome.h"
+#include "coordinator/results/run_files.h"
 #include "coordinator/sweep/pool.h"
 #include "coordinator/sweep/rows.h"
 #include "coordinator/sweep/standing.h"
@@ -65,20 +68,40 @@ absl::StatusOr<uint32_t> StagesOfGroups(const std::vector<std::string>& groups) 
   return stages;
 }
 
+std::string FolderOf(const std::string& dir, const std::string& run) {
+  return absl::StrCat(dir, "/runs/", run);
+}
+std::string DatabaseOf(const std::string& dir) { return dir + "/results.sqlite"; }
+
+// What a run that failed says of it itself, the first line; empty where it says nothing.
+std::string OwnError(const std::string& folder) {
+  const auto summary = ReadRunSummary(folder);
+  if (!summary.ok() || summary->value("status", "") != "failed") return "";
+  const auto error = summary->find("error");
+  if (error == summary->end() || !error->is_string()) return "";
+  const std::string text = error->get<std::string>();
+  return text.substr(0, text.find('\n'));
+}
+
 class SweepLoop {
  public:
   SweepLoop(const SweepFlags& flags, std::string dir, std::vector<PlannedRun> runs,
-            Interruption* interruption)
+            std::string baseline, ResultsDatabase* database, Interruption* interruption)
       : flags_(flags),
         dir_(std::move(dir)),
         runs_(std::move(runs)),
+        baseline_(std::move(baseline)),
+        database_(*database),
         interruption_(*interruption),
         pool_(Slots()),
         running_(Slots(), 0) {}
 
   int Run() {
-    for (const PlannedRun& planned : runs_) {
-      if (planned.standing == Standing::kFinished) Say(planned.run.name, "was there");
+    for (size_t i = 0; i < runs_.size(); ++i) {
+      if (runs_[i].standing != Standing::kFinished) continue;
+      Say(runs_[i].run.name, "was there");
+      ++found_;
+      Import(i);
     }
     size_t next = 0;
     while (!interruption_.seen()) {
@@ -102,7 +125,7 @@ class SweepLoop {
   size_t Slots() const {
     return flags_.stages.empty() ? static_cast<size_t>(flags_.jobs) : flags_.stages.size();
   }
-  std::string Folder(const SweepRun& run) const { return absl::StrCat(dir_, "/runs/", run.name); }
+  std::string Folder(const SweepRun& run) const { return FolderOf(dir_, run.name); }
   std::string Log(const SweepRun& run) const { return absl::StrCat(dir_, "/logs/", run.name); }
 
   static void Say(const std::string& run, const std::string& what) {
@@ -145,9 +168,27 @@ class SweepLoop {
     return arguments;
   }
 
+  // A database that cannot be written fails the sweep, and no run: the next one imports.
+  void Import(size_t index) {
+    const SweepRun& run = runs_[index].run;
+    const absl::Status status =
+        TryImport({run.name, run.row, static_cast<int64_t>(index)}, Folder(run));
+    if (status.ok() || absl::IsNotFound(status)) return;
+    failures_.emplace_back("results of " + run.name, std::string(status.message()));
+  }
+
+  absl::Status TryImport(const RunPosition& position, const std::string& folder) {
+    ASSIGN_OR_RETURN(const auto summary, ReadRunSummary(folder));
+    const std::string finished = summary["provenance"].value("finished", "");
+    ASSIGN_OR_RETURN(const bool is_there, database_.Has(position, finished));
+    if (is_there) return absl::OkStatus();
+    ASSIGN_OR_RETURN(const RunFiles files, ReadRunFiles(folder));
+    return database_.Replace(position, files);
+  }
+
   void End(const PoolEnd& end) {
     PlannedRun& planned = runs_[running_[end.slot]];
-    const std::vector<std::string> last = LastLines(Log(planned.run), 1);
+    Import(running_[end.slot]);
     const auto standing = StandingOf(Folder(planned.run), planned.run.experiment);
     if (end.wait_status == 0 && standing.ok() && *standing == Standing::kFinished) {
       planned.standing = Standing::kFinished;
@@ -155,9 +196,14 @@ class SweepLoop {
       return Say(planned.run.name, "done");
     }
     if (interruption_.seen()) return Say(planned.run.name, "interrupted");
-    std::string why = HowItEnded(end.wait_status);
-    if (!standing.ok()) why = std::string(standing.status().message());
-    if (!last.empty()) absl::StrAppend(&why, ": ", last[0]);
+    std::string why =
+        standing.ok() ? OwnError(Folder(planned.run)) : std::string(standing.status().message());
+    if (why.empty()) {
+      why = HowItEnded(end.wait_status);
+      for (const std::string& last : LastLines(Log(planned.run), 1)) {
+        absl::StrAppend(&why, ": ", last);
+      }
+    }
     Fail(planned.run, absl::StrCat(why, "; its log is ", Log(planned.run)));
   }
 
@@ -167,8 +213,16 @@ class SweepLoop {
   }
 
   int Conclude() const {
-    std::printf("%zu runs: %zu done, %zu were there, %zu failed; %s\n", runs_.size(), done_,
-                runs_.size() - done_ - failures_.size(), failures_.size(), dir_.c_str());
+    std::vector<Outcome> outcomes;
+    for (const PlannedRun& planned : runs_) {
+      const auto summary = ReadRunSummary(Folder(planned.run));
+      if (planned.standing != Standing::kFinished || !summary.ok()) continue;
+      const auto outcome = OutcomeOf(planned.run.row, *summary);
+      if (outcome.ok()) outcomes.push_back(*outcome);
+    }
+    std::printf("%s%zu runs: %zu done, %zu were there, %zu failed; %s\n",
+                OutcomeTable(outcomes, baseline_).c_str(), runs_.size(), done_, found_,
+                runs_.size() - done_ - found_, PrintableLine(DatabaseOf(dir_)).c_str());
     for (const auto& [run, why] : failures_) Say("failed: " + run, why);
     return failures_.empty() ? kExitDone : kExitFailed;
   }
@@ -176,10 +230,12 @@ class SweepLoop {
   const SweepFlags& flags_;
   const std::string dir_;
   std::vector<PlannedRun> runs_;
+  const std::string baseline_;
+  ResultsDatabase& database_;
   Interruption& interruption_;
   Pool pool_;
   std::vector<size_t> running_;  // by slot: index of the run
-  size_t done_ = 0;
+  size_t found_ = 0, done_ = 0;
   std::vector<std::pair<std::string, std::string>> failures_;  // run, why
 };
 
@@ -199,8 +255,7 @@ absl::StatusOr<std::vector<PlannedRun>> PlanRuns(const std::string& dir,
                                                  std::vector<SweepRun> runs) {
   std::vector<PlannedRun> planned;
   for (SweepRun& run : runs) {
-    ASSIGN_OR_RETURN(const Standing standing,
-                     StandingOf(absl::StrCat(dir, "/runs/", run.name), run.experiment));
+    ASSIGN_OR_RETURN(const Standing standing, StandingOf(FolderOf(dir, run.name), run.experiment));
     planned.push_back({std::move(run), standing});
   }
   return planned;
@@ -220,6 +275,20 @@ absl::StatusOr<std::vector<SweepRun>> RunsOf(const SweepFlags& flags, const Swee
   return runs;
 }
 
+int ExportCommand(const std::string& dir) {
+  const absl::StatusOr<std::string> is_there = ReadFile(DatabaseOf(dir));
+  if (!is_there.ok()) {
+    return Complain(
+        absl::Status(is_there.status().code(), absl::StrCat("--export: no sweep stands in ", dir,
+                                                            ": ", is_there.status().message())),
+        kExitUsage);
+  }
+  const auto database = ResultsDatabase::Open(DatabaseOf(dir));
+  if (!database.ok()) return Complain(database.status(), kExitFailed);
+  const absl::Status exported = (*database)->ExportCsv(dir + "/csv");
+  return exported.ok() ? PrintResult(dir + "/csv\n") : Complain(exported, kExitFailed);
+}
+
 }  // namespace
 
 int SweepCommand(const SweepFlags& flags, Interruption* interruption) {
@@ -228,6 +297,7 @@ int SweepCommand(const SweepFlags& flags, Interruption* interruption) {
                                                "--stages, want it alone"),
                     kExitUsage);
   }
+  if (!flags.export_kind.empty()) return ExportCommand(flags.file);
   const absl::StatusOr<Sweep> sweep = Described(flags);
   if (!sweep.ok()) return Complain(sweep.status(), kExitUsage);
   auto runs = RunsOf(flags, *sweep);
@@ -245,7 +315,10 @@ int SweepCommand(const SweepFlags& flags, Interruption* interruption) {
   if (!lock.ok()) return Complain(lock.status(), kExitUsage);
   auto planned = PlanRuns(dir, *std::move(runs));
   if (!planned.ok()) return Complain(planned.status(), kExitUsage);
-  return SweepLoop(flags, dir, *std::move(planned), interruption).Run();
+  const auto database = ResultsDatabase::Open(DatabaseOf(dir));
+  if (!database.ok()) return Complain(database.status(), kExitFailed);
+  const std::string baseline = sweep->baseline.empty() ? planned->front().run.row : sweep->baseline;
+  return SweepLoop(flags, dir, *std::move(planned), baseline, database->get(), interruption).Run();
 }
 
 }  // namespace thinwire

@@ -21,7 +21,8 @@ struct SweepFlags {
   int jobs = 1;          // runs at once, on this machine
   // "HOST:PORT,HOST:PORT": the stage servers of one run at a time; empty: stages are started here.
   std::vector<std::string> stages;
-  bool list = false;  // says what stands, runs nothing
+  bool list = false;        // says what stands, runs nothing
+  std::string export_kind;  // "csv": of `file`, a sweep's folder, the tables; runs nothing
   // Of its stages nothing: `stages` has them.
   SessionOptions session;
 };

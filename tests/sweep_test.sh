@@ -154,7 +154,7 @@ refused 'a seed that stands twice' '2 stands twice' "$work/base.yaml" --seeds 2,
 
 echo '== stage servers that run already'
 for i in 0 1 2 3; do
-  "$stage_server" --listen 127.0.0.1:0 >"$work/server$i" 2>&1 &
+  "$stage_server" --listen 127.0.0.1:0 --metrics_listen '' >"$work/server$i" 2>&1 &
   servers+=($!)
 done
 address() { sed -n -E 's/.*[^0-9](127\.0\.0\.1:[0-9]+).*/\1/p' "$work/server$1" | head -1; }
