@@ -324,28 +324,6 @@ void ForgetLines(YamlNode* node) {
 
 // --- Writing.
 
-// Plain where every YAML reader takes it for text, or where only a text field can stand.
-std::string Quoted(const std::string& text) {
-  const bool is_plain = !text.empty() && text != "null" && text != "Null" && text != "NULL" &&
-                        std::all_of(text.begin(), text.end(), [](char c) {
-                          return std::isalnum(static_cast<unsigned char>(c)) || c == '_' ||
-                                 c == '.' || c == '/' || c == '-';
-                        });
-  if (is_plain && text[0] != '-' && text[0] != '.') return text;
-  std::string quoted = "\"";
-  for (char c : text) {
-    if (c == '\n') {
-      quoted += "\\n";
-    } else if (c == '\t') {
-      quoted += "\\t";
-    } else {
-      if (c == '"' || c == '\\') quoted += '\\';
-      quoted += c;
-    }
-  }
-  return quoted + "\"";
-}
-
 // The shortest digits that read back to the same double, with a point before any exponent, as
 // YAML 1.1 readers want it.
 std::string Digits(double value) {
@@ -370,7 +348,7 @@ std::string WrittenScalar(const Message& message, const FieldDescriptor* field) 
     case FieldDescriptor::CPPTYPE_BOOL:
       return reflection->GetBool(message, field) ? "true" : "false";
     default:
-      return Quoted(reflection->GetString(message, field));
+      return YamlQuoted(reflection->GetString(message, field));
   }
 }
 
@@ -398,10 +376,10 @@ void WriteMap(const Message& message, const FieldDescriptor* field, const std::s
   absl::StrAppend(out, indent, field->name(), ":\n");
   for (const auto& [key, entry] : entries) {
     if (value->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) {
-      WriteSection(Quoted(key), entry->GetReflection()->GetMessage(*entry, value), indent + "  ",
-                   out);
+      WriteSection(YamlQuoted(key), entry->GetReflection()->GetMessage(*entry, value),
+                   indent + "  ", out);
     } else {
-      absl::StrAppend(out, indent, "  ", Quoted(key), ": ", WrittenScalar(*entry, value), "\n");
+      absl::StrAppend(out, indent, "  ", YamlQuoted(key), ": ", WrittenScalar(*entry, value), "\n");
     }
   }
 }
@@ -429,7 +407,7 @@ void WriteScalars(const Message& message, const FieldDescriptor* field, const st
   for (int i = 0; i < reflection->FieldSize(message, field); ++i) {
     items.push_back(field->cpp_type() == FieldDescriptor::CPPTYPE_UINT64
                         ? absl::StrCat(reflection->GetRepeatedUInt64(message, field, i))
-                        : Quoted(reflection->GetRepeatedString(message, field, i)));
+                        : YamlQuoted(reflection->GetRepeatedString(message, field, i)));
   }
   absl::StrAppend(out, indent, field->name(), ": [", absl::StrJoin(items, ", "), "]\n");
 }

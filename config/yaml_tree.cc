@@ -6,6 +6,7 @@
 #include <yaml-cpp/parser.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
@@ -186,7 +187,61 @@ absl::Status TooLarge(const std::string& source) {
                                                  " bytes, the most that an experiment may have"));
 }
 
+bool IsPlain(const std::string& text) {
+  return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.' || c == '/' ||
+           c == '-';
+  });
+}
+
+std::string InQuotes(const std::string& text) {
+  std::string quoted = "\"";
+  for (char c : text) {
+    if (c == '\n') {
+      quoted += "\\n";
+    } else if (c == '\t') {
+      quoted += "\\t";
+    } else {
+      if (c == '"' || c == '\\') quoted += '\\';
+      quoted += c;
+    }
+  }
+  return quoted + "\"";
+}
+
+// What was quoted stays it: "8" is text.
+std::string WrittenScalar(const YamlNode& node) {
+  if (node.quoted) return InQuotes(node.text);
+  const bool is_number = node.text.find_first_not_of("0123456789+-.eE") == std::string::npos &&
+                         node.text.find_first_of("0123456789") != std::string::npos;
+  return is_number ? node.text : YamlQuoted(node.text);
+}
+
 }  // namespace
+
+std::string YamlQuoted(const std::string& text) {
+  const bool is_plain = IsPlain(text) && text != "null" && text != "Null" && text != "NULL";
+  return is_plain && text[0] != '-' && text[0] != '.' ? text : InQuotes(text);
+}
+
+std::string YamlText(const YamlNode& node) {
+  switch (node.kind) {
+    case YamlNode::Kind::kNull:
+      return "null";
+    case YamlNode::Kind::kScalar:
+      return WrittenScalar(node);
+    case YamlNode::Kind::kList:
+    case YamlNode::Kind::kMap:
+      break;
+  }
+  const bool is_map = node.kind == YamlNode::Kind::kMap;
+  std::string text;
+  for (size_t i = 0; i < node.items.size(); ++i) {
+    absl::StrAppend(&text, i == 0 ? "" : ", ", is_map ? YamlQuoted(node.keys[i]) + ": " : "",
+                    YamlText(node.items[i]));
+  }
+  return is_map ? absl::StrCat("{", text, "}") : absl::StrCat("[", text, "]");
+}
 
 std::string YamlPlace(const std::string& source, int line) {
   return line > 0 ? absl::StrCat(source, ":", line, ": ") : absl::StrCat(source, ": ");

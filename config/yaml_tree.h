@@ -35,6 +35,14 @@ absl::StatusOr<YamlNode> ParseYaml(const std::string& text, const std::string& s
 // The text of a file. NotFound or InvalidArgument (over kMaxYamlBytes) names the file.
 absl::StatusOr<std::string> ReadYamlFile(const std::string& path);
 
+// A scalar of that text: plain where every YAML reader takes it for text, or where only a text
+// field can stand.
+std::string YamlQuoted(const std::string& text);
+
+// `node` on one line, which ParseYaml makes an equal tree of, but for lines: "{codec: topk, ratio:
+// 0.1}".
+std::string YamlText(const YamlNode& node);
+
 // "FILE:LINE: ", or "FILE: " for line 0.
 std::string YamlPlace(const std::string& source, int line);
 

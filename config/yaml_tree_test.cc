@@ -117,5 +117,12 @@ TEST(YamlTreeTest, AMissingFileIsNamed) {
   EXPECT_THAT(std::string(ReadYamlFile("/proc").status().message()), StartsWith("/proc: cannot"));
 }
 
+TEST(YamlTreeTest, ATreeIsWrittenOnOneLineAndReadsBack) {
+  const std::string line =
+      R"({a: [1e-3, -1, .5, "8", "x: y, z", null], "b c": {codec: topk, on: true}, d: [], e: {}})";
+  EXPECT_EQ(YamlText(Parsed(line)), line);
+  EXPECT_EQ(YamlText(Parsed("a:\n- b: x, y\n  c: it's\n")), R"({a: [{b: "x, y", c: "it's"}]})");
+}
+
 }  // namespace
 }  // namespace thinwire

@@ -2,7 +2,6 @@
 
 #include <signal.h>
 
-#include <cmath>
 #include <iostream>
 #include <sstream>
 #include <string>
@@ -14,15 +13,24 @@
 #include "coordinator/codecs_command.h"
 #include "coordinator/data_command.h"
 #include "coordinator/exit_code.h"
+#include "coordinator/flags.h"
 #include "coordinator/generate_command.h"
 #include "coordinator/interruption.h"
 #include "coordinator/plan_command.h"
 #include "coordinator/probe_command.h"
 #include "coordinator/report_command.h"
 #include "coordinator/run_command.h"
+#include "coordinator/sweep_command.h"
 #include "coordinator/trace_command.h"
 
 namespace {
+
+using thinwire::AddLaunch;
+using thinwire::AddOtherBuild;
+using thinwire::AddOverrides;
+using thinwire::AddSecurity;
+using thinwire::kPath;
+using thinwire::kSeconds;
 
 constexpr uint64_t kLeastDescriptors = 64;
 
@@ -81,26 +89,6 @@ constexpr char kProbeExamples[] =
     "  thinwire probe runs/cifar10 --budget 1.25 --out shares.md --out shares.yaml\n"
     "Exit codes: 0 done, 1 probe failed, 2 wrong usage, experiment or codec, 130 interrupted.\n";
 
-// CLI::NonNegativeNumber takes nan.
-const CLI::Validator kSeconds(
-    [](std::string& text) -> std::string {
-      double seconds = 0;
-      const bool is_number = CLI::detail::lexical_cast(text, seconds) && std::isfinite(seconds);
-      return is_number && seconds >= 0 ? "" : text + ", want a finite number of at least 0";
-    },
-    "SECONDS");
-
-const CLI::Validator kPath([](std::string& text)
-                               -> std::string { return text.empty() ? "\"\", want a path" : ""; },
-                           "PATH");
-
-void AddOverrides(CLI::App* command, std::vector<std::string>* overrides) {
-  command
-      ->add_option("--set", *overrides,
-                   "override a field: path=value, as compression.gradients.bits=4; may stand often")
-      ->allow_extra_args(false);
-}
-
 constexpr char kCodecsExamples[] =
     "Examples:\n"
     "  thinwire codecs\n"
@@ -114,38 +102,6 @@ void AddExperiment(CLI::App* command, std::string* experiment,
                    std::vector<std::string>* overrides) {
   command->add_option("EXPERIMENT", *experiment, "experiment file (YAML)")->required();
   AddOverrides(command, overrides);
-}
-
-void AddOtherBuild(CLI::App* command, thinwire::SessionOptions* session) {
-  command->add_flag("--allow_other_build", session->allow_other_build,
-                    "take stage servers of another build than this program's, too");
-}
-
-void AddLaunch(CLI::App* command, thinwire::SessionOptions* session) {
-  command->add_option("--stage_server", session->stage_server,
-                      "stage server binary (default: the one beside thinwire)");
-  command->add_option("--cuda_plugin", session->cuda_plugin,
-                      "libthinwire_cuda.so of stages started here (default: where stage_server "
-                      "looks for it)");
-  AddOtherBuild(command, session);
-}
-
-// Of stages that are already running.
-void AddSecurity(CLI::App* command, thinwire::SecurityOptions* security) {
-  command
-      ->add_option("--tls_cert", security->tls_cert,
-                   "PEM file of this program's certificate, for coordinator.thinwire; "
-                   "deploy/certs.sh makes it, its key and its authority's")
-      ->check(kPath);
-  command->add_option("--tls_key", security->tls_key, "PEM file of its key")->check(kPath);
-  command
-      ->add_option("--tls_ca", security->tls_ca,
-                   "PEM file of the authority that has signed all certificates of the run")
-      ->check(kPath);
-  command
-      ->add_option("--token_file", security->token_file,
-                   "file with the secret that the servers of --stages want to see")
-      ->check(kPath);
 }
 
 void AddStages(CLI::App* command, thinwire::SessionOptions* session) {
@@ -200,6 +156,64 @@ CLI::App* AddRun(CLI::App* app, thinwire::RunFlags* flags) {
   run->add_flag("--quiet", flags->quiet, "print errors only");
   AddLaunch(run, &flags->session);
   return run;
+}
+
+constexpr char kSweepExamples[] =
+    "FILE is a sweep, which names an experiment, rows, axes and seeds (docs/sweeps.md), or an\n"
+    "experiment, with --grid or --seeds. Each run has a folder, OUT/runs/ROW-seedN. The same "
+    "command\n"
+    "goes on after any interruption: what is finished stays, what is not goes on from its "
+    "checkpoint.\n\n"
+    "Examples:\n"
+    "  thinwire sweep experiments/frontier/narrow.yaml --set data.dir=data/cifar10\n"
+    "  thinwire sweep experiments/quickstart.yaml --seeds 1,2,3 --out runs/ratios \\\n"
+    "      --grid compression.activations.ratio=0.5,0.1,0.02 --grid optimizer.lr=0.05,0.1\n"
+    "  thinwire sweep my.yaml --jobs 2 --set pipeline.threads=1\n"
+    "  thinwire sweep my.yaml --stages a:4700,b:4700 --stages c:4700,d:4700\n"
+    "  thinwire sweep my.yaml --list\n"
+    "  thinwire sweep --export csv runs/my\n"
+    "Exit codes: 0 done, 1 a run failed, 2 wrong usage or a row is refused, 130 interrupted.\n";
+
+CLI::App* AddSweep(CLI::App* app, thinwire::SweepFlags* flags) {
+  CLI::App* sweep =
+      app->add_subcommand("sweep", "run several experiments with several seeds; compare them");
+  sweep->footer(kSweepExamples);
+  sweep->add_option("FILE", flags->file, "sweep or experiment file (YAML)")->required();
+  AddOverrides(sweep, &flags->overrides);
+  sweep
+      ->add_option("--grid", flags->grids,
+                   "an axis, FIELD=VALUE,VALUE: each row with each value; may stand often")
+      ->allow_extra_args(false);
+  sweep->add_option("--seeds", flags->seeds, "as 1,2,3 (default: the sweep's or the experiment's)")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  sweep->add_option("--out", flags->out, "folder of the sweep (default: runs/NAME)")->check(kPath);
+  sweep->add_option("--baseline", flags->baseline,
+                    "row that the others are compared to (default: the sweep's, or the first)");
+  sweep->add_option("--jobs", flags->jobs, "runs at once on this machine")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1024));
+  sweep->add_flag("--list", flags->list, "print what is done and what is missing, run nothing");
+  sweep
+      ->add_option("--export", flags->export_kind,
+                   "csv: write the tables of results.sqlite of the sweep in the folder FILE to "
+                   "FILE/csv, run nothing")
+      ->check(CLI::IsMember({"csv"}));
+  sweep
+      ->add_option(
+          "--stages", flags->stages,
+          "stage servers that are already running, for one run at a time; may stand often: "
+          "so many runs at once")
+      ->type_name("HOST:PORT,HOST:PORT,...")
+      ->allow_extra_args(false);
+  sweep
+      ->add_option("--stages_wait", flags->session.wait_seconds,
+                   "seconds to wait for the servers of --stages to be there")
+      ->capture_default_str()
+      ->check(kSeconds);
+  AddSecurity(sweep, &flags->session.security);
+  AddLaunch(sweep, &flags->session);
+  return sweep;
 }
 
 constexpr char kGenerateExamples[] =
@@ -523,6 +537,9 @@ int main(int argc, char** argv) {
   app.set_version_flag("--version", "thinwire " + thinwire::BuildId());
   app.require_subcommand(1);
   const CLI::App* run = AddRun(&app, &run_flags);
+  thinwire::SweepFlags sweep_flags;
+  sweep_flags.session.wait_seconds = 60;  // more than the lease of a run that was killed
+  const CLI::App* sweep = AddSweep(&app, &sweep_flags);
   thinwire::GenerateFlags generate_flags;
   const CLI::App* generate = AddGenerate(&app, &generate_flags);
   AddPlan(&app, &plan_flags);
@@ -544,6 +561,7 @@ int main(int argc, char** argv) {
     return Leave(app, error);
   }
   if (run->parsed()) return thinwire::RunCommand(run_flags, &interruption);
+  if (sweep->parsed()) return thinwire::SweepCommand(sweep_flags, &interruption);
   if (generate->parsed()) return thinwire::GenerateCommand(generate_flags, &interruption);
   if (probe->parsed()) return thinwire::ProbeCommand(probe_flags, &interruption);
   if (codecs->parsed()) return thinwire::CodecsCommand(codecs_flags, &interruption);

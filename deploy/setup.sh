@@ -9,7 +9,7 @@ packages=(
   libgrpc++-dev libprotobuf-dev protobuf-compiler protobuf-compiler-grpc libabsl-dev
   libdnnl-dev ocl-icd-libopencl1 libhwy-dev
   prometheus-cpp-dev libcivetweb-dev zlib1g-dev libzstd-dev
-  libcli11-dev libyaml-cpp-dev libspdlog-dev nlohmann-json3-dev
+  libcli11-dev libyaml-cpp-dev libspdlog-dev nlohmann-json3-dev libsqlite3-dev
   curl unzip
   libgtest-dev libgmock-dev libbenchmark-dev
 )

@@ -1,0 +1,38 @@
+#include "coordinator/results/columns.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "proto/coordinator.pb.h"
+
+namespace thinwire {
+namespace {
+
+using ::testing::ElementsAre;
+
+TEST(ColumnsTest, FieldsOfFieldsStandUnderBothNamesAndListsAreLeftOut) {
+  std::vector<std::string> names;
+  for (const Column& column : ColumnsOf(EpochRecord::descriptor())) {
+    names.push_back(column.name + " " + column.type);
+  }
+  EXPECT_THAT(names,
+              ElementsAre("epoch INTEGER", "lr REAL", "train_loss REAL", "train_accuracy REAL",
+                          "train_perplexity REAL", "test_compressed_loss REAL",
+                          "test_compressed_accuracy REAL", "test_compressed_perplexity REAL",
+                          "test_uncompressed_loss REAL", "test_uncompressed_accuracy REAL",
+                          "test_uncompressed_perplexity REAL", "test_uncompressed_reason TEXT",
+                          "test_uncompressed_recalibrated_loss REAL",
+                          "test_uncompressed_recalibrated_accuracy REAL",
+                          "test_uncompressed_recalibrated_perplexity REAL", "test_held_out INTEGER",
+                          "seconds REAL", "samples_per_second REAL", "evaluation_seconds REAL"));
+}
+
+TEST(ColumnsTest, WhatIsMissingOnTheWayIsNull) {
+  const Column column = {"a_b", "REAL", {"a", "b"}};
+  EXPECT_EQ(ValueOf(column, {{"a", {{"b", 2}}}}), 2);
+  EXPECT_TRUE(ValueOf(column, {{"a", nullptr}}).is_null());
+  EXPECT_TRUE(ValueOf(column, {{"b", 1}}).is_null());
+}
+
+}  // namespace
+}  // namespace thinwire

@@ -1,0 +1,324 @@
+#include "coordinator/sweep_command.h"
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/time/time.h"
+#include "base/file.h"
+#include "base/printable.h"
+#include "base/status.h"
+#include "config/experiment.h"
+#include "coordinator/exit_code.h"
+#include "coordinator/files/file_lock.h"
+#include "coordinator/fleet/child_process.h"
+#include "coordinator/fleet/stage_addresses.h"
+#include "coordinator/results/database.h"
+#include "coordinator/results/outcome.h"
+#include "coordinator/results/run_files.h"
+#include "coordinator/sweep/pool.h"
+#include "coordinator/sweep/rows.h"
+#include "coordinator/sweep/standing.h"
+#include "coordinator/sweep/sweep_file.h"
+
+namespace thinwire {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct PlannedRun {
+  SweepRun run;
+  Standing standing = Standing::kAbsent;
+};
+
+absl::Status MakeFolder(const std::string& path) {
+  std::error_code error;
+  fs::create_directories(path, error);
+  return error ? FileError(path, "cannot make the folder", error.value()) : absl::OkStatus();
+}
+
+absl::StatusOr<Sweep> Described(const SweepFlags& flags) {
+  ASSIGN_OR_RETURN(Sweep sweep, ReadSweep(flags.file));
+  for (const std::string& grid : flags.grids) RETURN_IF_ERROR(AddGrid(grid, &sweep));
+  if (!flags.seeds.empty()) RETURN_IF_ERROR(SetSeeds(flags.seeds, &sweep));
+  if (!flags.baseline.empty()) sweep.baseline = flags.baseline;
+  return sweep;
+}
+
+// Stages that each group of --stages names; 0 where none are named, or a range is open.
+absl::StatusOr<uint32_t> StagesOfGroups(const std::vector<std::string>& groups) {
+  uint32_t stages = 0;
+  for (const std::string& group : groups) {
+    ASSIGN_OR_RETURN(const StageAddresses named, StageAddresses::Parse(absl::StrSplit(group, ',')));
+    const auto count = static_cast<uint32_t>(named.count().value_or(0));
+    if (&group != &groups[0] && count != stages) {
+      return absl::InvalidArgumentError(absl::StrCat("--stages ", group, ": names ", count,
+                                                     " servers, want ", stages,
+                                                     " as the first group has"));
+    }
+    stages = count;
+  }
+  return stages;
+}
+
+std::string FolderOf(const std::string& dir, const std::string& run) {
+  return absl::StrCat(dir, "/runs/", run);
+}
+std::string DatabaseOf(const std::string& dir) { return dir + "/results.sqlite"; }
+
+// What a run that failed says of it itself, the first line; empty where it says nothing.
+std::string OwnError(const std::string& folder) {
+  const auto summary = ReadRunSummary(folder);
+  if (!summary.ok() || summary->value("status", "") != "failed") return "";
+  const auto error = summary->find("error");
+  if (error == summary->end() || !error->is_string()) return "";
+  const std::string text = error->get<std::string>();
+  return text.substr(0, text.find('\n'));
+}
+
+class SweepLoop {
+ public:
+  SweepLoop(const SweepFlags& flags, std::string dir, std::vector<PlannedRun> runs,
+            std::string baseline, ResultsDatabase* database, Interruption* interruption)
+      : flags_(flags),
+        dir_(std::move(dir)),
+        runs_(std::move(runs)),
+        baseline_(std::move(baseline)),
+        database_(*database),
+        interruption_(*interruption),
+        pool_(Slots()),
+        running_(Slots(), 0) {}
+
+  int Run() {
+    for (size_t i = 0; i < runs_.size(); ++i) {
+      if (runs_[i].standing != Standing::kFinished) continue;
+      Say(runs_[i].run.name, "was there");
+      ++found_;
+      Import(i);
+    }
+    size_t next = 0;
+    while (!interruption_.seen()) {
+      while (next < runs_.size() && runs_[next].standing == Standing::kFinished) ++next;
+      const auto slot = pool_.FreeSlot();
+      if (next < runs_.size() && slot) {
+        Begin(next++, *slot);
+      } else if (pool_.idle()) {
+        break;
+      } else if (const auto end = pool_.Wait(absl::InfiniteDuration(), interruption_.fd())) {
+        End(*end);
+      }
+    }
+    if (!interruption_.seen()) return Conclude();
+    for (const PoolEnd& end : pool_.EndAll()) End(end);
+    std::fprintf(stderr, "thinwire: interrupted; the same command goes on\n");
+    return kExitInterrupted;
+  }
+
+ private:
+  size_t Slots() const {
+    return flags_.stages.empty() ? static_cast<size_t>(flags_.jobs) : flags_.stages.size();
+  }
+  std::string Folder(const SweepRun& run) const { return FolderOf(dir_, run.name); }
+  std::string Log(const SweepRun& run) const { return absl::StrCat(dir_, "/logs/", run.name); }
+
+  static void Say(const std::string& run, const std::string& what) {
+    std::printf("%s\n", PrintableLine(absl::StrCat(run, ": ", what)).c_str());
+    std::fflush(stdout);
+  }
+
+  void Begin(size_t index, size_t slot) {
+    const SweepRun& run = runs_[index].run;
+    const std::string experiment = absl::StrCat(dir_, "/experiments/", run.name, ".yaml");
+    absl::Status started = ReplaceFile(experiment, ToYaml(run.experiment));
+    if (started.ok()) {
+      started = pool_.Start(slot, run.name, Arguments(experiment, run, slot), Log(run));
+    }
+    if (!started.ok()) return Fail(run, std::string(started.message()));
+    running_[slot] = index;
+    Say(run.name, absl::StrCat(runs_[index].standing == Standing::kAbsent ? "started" : "goes on",
+                               ", ", index + 1, " of ", runs_.size()));
+  }
+
+  // A run begins where nothing stands, and goes on from its checkpoint where one does.
+  std::vector<std::string> Arguments(const std::string& experiment, const SweepRun& run,
+                                     size_t slot) const {
+    std::vector<std::string> arguments = {"/proc/self/exe", "run", experiment, "--resume",
+                                          Folder(run)};
+    const auto add = [&](const char* flag, const std::string& value) {
+      if (!value.empty()) arguments.insert(arguments.end(), {flag, value});
+    };
+    add("--stage_server", flags_.session.stage_server);
+    add("--cuda_plugin", flags_.session.cuda_plugin);
+    if (flags_.session.allow_other_build) arguments.emplace_back("--allow_other_build");
+    if (flags_.stages.empty()) return arguments;
+    add("--stages", flags_.stages[slot]);
+    add("--stages_wait", absl::StrCat(flags_.session.wait_seconds));
+    const SecurityOptions& security = flags_.session.security;
+    add("--tls_cert", security.tls_cert);
+    add("--tls_key", security.tls_key);
+    add("--tls_ca", security.tls_ca);
+    add("--token_file", security.token_file);
+    return arguments;
+  }
+
+  // A database that cannot be written fails the sweep, and no run: the next one imports.
+  void Import(size_t index) {
+    const SweepRun& run = runs_[index].run;
+    const absl::Status status =
+        TryImport({run.name, run.row, static_cast<int64_t>(index)}, Folder(run));
+    if (status.ok() || absl::IsNotFound(status)) return;
+    failures_.emplace_back("results of " + run.name, std::string(status.message()));
+  }
+
+  absl::Status TryImport(const RunPosition& position, const std::string& folder) {
+    ASSIGN_OR_RETURN(const auto summary, ReadRunSummary(folder));
+    const std::string finished = summary["provenance"].value("finished", "");
+    ASSIGN_OR_RETURN(const bool is_there, database_.Has(position, finished));
+    if (is_there) return absl::OkStatus();
+    ASSIGN_OR_RETURN(const RunFiles files, ReadRunFiles(folder));
+    return database_.Replace(position, files);
+  }
+
+  void End(const PoolEnd& end) {
+    PlannedRun& planned = runs_[running_[end.slot]];
+    Import(running_[end.slot]);
+    const auto standing = StandingOf(Folder(planned.run), planned.run.experiment);
+    if (end.wait_status == 0 && standing.ok() && *standing == Standing::kFinished) {
+      planned.standing = Standing::kFinished;
+      ++done_;
+      return Say(planned.run.name, "done");
+    }
+    if (interruption_.seen()) return Say(planned.run.name, "interrupted");
+    std::string why =
+        standing.ok() ? OwnError(Folder(planned.run)) : std::string(standing.status().message());
+    if (why.empty()) {
+      why = HowItEnded(end.wait_status);
+      for (const std::string& last : LastLines(Log(planned.run), 1)) {
+        absl::StrAppend(&why, ": ", last);
+      }
+    }
+    Fail(planned.run, absl::StrCat(why, "; its log is ", Log(planned.run)));
+  }
+
+  void Fail(const SweepRun& run, const std::string& why) {
+    Say(run.name, "failed: " + why);
+    failures_.emplace_back(run.name, why);
+  }
+
+  int Conclude() const {
+    std::vector<Outcome> outcomes;
+    for (const PlannedRun& planned : runs_) {
+      const auto summary = ReadRunSummary(Folder(planned.run));
+      if (planned.standing != Standing::kFinished || !summary.ok()) continue;
+      const auto outcome = OutcomeOf(planned.run.row, *summary);
+      if (outcome.ok()) outcomes.push_back(*outcome);
+    }
+    std::printf("%s%zu runs: %zu done, %zu were there, %zu failed; %s\n",
+                OutcomeTable(outcomes, baseline_).c_str(), runs_.size(), done_, found_,
+                runs_.size() - done_ - found_, PrintableLine(DatabaseOf(dir_)).c_str());
+    for (const auto& [run, why] : failures_) Say("failed: " + run, why);
+    return failures_.empty() ? kExitDone : kExitFailed;
+  }
+
+  const SweepFlags& flags_;
+  const std::string dir_;
+  std::vector<PlannedRun> runs_;
+  const std::string baseline_;
+  ResultsDatabase& database_;
+  Interruption& interruption_;
+  Pool pool_;
+  std::vector<size_t> running_;  // by slot: index of the run
+  size_t found_ = 0, done_ = 0;
+  std::vector<std::pair<std::string, std::string>> failures_;  // run, why
+};
+
+const char* Word(Standing standing) {
+  switch (standing) {
+    case Standing::kAbsent:
+      return "missing";
+    case Standing::kUnfinished:
+      return "unfinished";
+    case Standing::kFinished:
+      return "done";
+  }
+  return "";
+}
+
+absl::StatusOr<std::vector<PlannedRun>> PlanRuns(const std::string& dir,
+                                                 std::vector<SweepRun> runs) {
+  std::vector<PlannedRun> planned;
+  for (SweepRun& run : runs) {
+    ASSIGN_OR_RETURN(const Standing standing, StandingOf(FolderOf(dir, run.name), run.experiment));
+    planned.push_back({std::move(run), standing});
+  }
+  return planned;
+}
+
+std::string Listed(const std::vector<PlannedRun>& runs) {
+  std::string text;
+  for (const PlannedRun& planned : runs) {
+    absl::StrAppend(&text, planned.run.name, ": ", Word(planned.standing), "\n");
+  }
+  return text;
+}
+
+absl::StatusOr<std::vector<SweepRun>> RunsOf(const SweepFlags& flags, const Sweep& sweep) {
+  ASSIGN_OR_RETURN(const uint32_t stages, StagesOfGroups(flags.stages));
+  ASSIGN_OR_RETURN(std::vector<SweepRun> runs, ExpandRuns(sweep, flags.overrides, stages));
+  return runs;
+}
+
+int ExportCommand(const std::string& dir) {
+  const absl::StatusOr<std::string> is_there = ReadFile(DatabaseOf(dir));
+  if (!is_there.ok()) {
+    return Complain(
+        absl::Status(is_there.status().code(), absl::StrCat("--export: no sweep stands in ", dir,
+                                                            ": ", is_there.status().message())),
+        kExitUsage);
+  }
+  const auto database = ResultsDatabase::Open(DatabaseOf(dir));
+  if (!database.ok()) return Complain(database.status(), kExitFailed);
+  const absl::Status exported = (*database)->ExportCsv(dir + "/csv");
+  return exported.ok() ? PrintResult(dir + "/csv\n") : Complain(exported, kExitFailed);
+}
+
+}  // namespace
+
+int SweepCommand(const SweepFlags& flags, Interruption* interruption) {
+  if (flags.jobs > 1 && !flags.stages.empty()) {
+    return Complain(absl::InvalidArgumentError("--jobs with --stages: a run at a time has each "
+                                               "--stages, want it alone"),
+                    kExitUsage);
+  }
+  if (!flags.export_kind.empty()) return ExportCommand(flags.file);
+  const absl::StatusOr<Sweep> sweep = Described(flags);
+  if (!sweep.ok()) return Complain(sweep.status(), kExitUsage);
+  auto runs = RunsOf(flags, *sweep);
+  if (!runs.ok()) return Complain(runs.status(), kExitUsage);
+  const std::string dir = flags.out.empty() ? "runs/" + sweep->name : flags.out;
+  if (flags.list) {
+    const auto planned = PlanRuns(dir, *std::move(runs));
+    return planned.ok() ? PrintResult(Listed(*planned)) : Complain(planned.status(), kExitUsage);
+  }
+  for (const char* folder : {"/runs", "/logs", "/experiments"}) {
+    const absl::Status made = MakeFolder(dir + folder);
+    if (!made.ok()) return Complain(made, kExitFailed);
+  }
+  const auto lock = FileLock::Take(dir + "/.sweep.lock");
+  if (!lock.ok()) return Complain(lock.status(), kExitUsage);
+  auto planned = PlanRuns(dir, *std::move(runs));
+  if (!planned.ok()) return Complain(planned.status(), kExitUsage);
+  const auto database = ResultsDatabase::Open(DatabaseOf(dir));
+  if (!database.ok()) return Complain(database.status(), kExitFailed);
+  const std::string baseline = sweep->baseline.empty() ? planned->front().run.row : sweep->baseline;
+  return SweepLoop(flags, dir, *std::move(planned), baseline, database->get(), interruption).Run();
+}
+
+}  // namespace thinwire
