@@ -17,21 +17,27 @@ constexpr double kRow = 62, kBar = 26, kCodec = 6, kLeastText = 9;
 constexpr char kText[] = "#1f2328", kQuiet[] = "#59636e", kGrid[] = "#d0d7de";
 
 struct Look {
-  const char* activity;
+  const char*
+      activity;  // or the whole name of a slice that looks different from its activity's others
   const char* label;
   const char* fill;
 };
-constexpr Look kLooks[] = {
-    {"forward", "forward", "#0969da"},     {"backward", "backward", "#bf8700"},
-    {"optimizer", "optimizer", "#8250df"}, {"receive_wait", "waiting", "#eaeef2"},
-    {"data", "samples", "#afb8c1"},        {"encode", "encode", "#cf222e"},
-    {"decode", "decode", "#1a7f37"}};
+constexpr Look kLooks[] = {{"forward", "forward", "#0969da"},
+                           {"backward", "backward", "#bf8700"},
+                           {"backward weight", "weights alone", "#d4a72c"},
+                           {"optimizer", "optimizer", "#8250df"},
+                           {"receive_wait", "waiting", "#eaeef2"},
+                           {"data", "samples", "#afb8c1"},
+                           {"encode", "encode", "#cf222e"},
+                           {"decode", "decode", "#1a7f37"}};
 
 const Look* LookOf(const TraceSlice& slice) {
-  const std::string activity = ActivityOf(slice);
-  const auto* look = std::find_if(std::begin(kLooks), std::end(kLooks),
-                                  [&](const Look& one) { return activity == one.activity; });
-  return look == std::end(kLooks) ? nullptr : look;
+  for (const std::string& name : {slice.name(), ActivityOf(slice)}) {
+    const auto* look = std::find_if(std::begin(kLooks), std::end(kLooks),
+                                    [&](const Look& one) { return name == one.activity; });
+    if (look != std::end(kLooks)) return look;
+  }
+  return nullptr;
 }
 
 bool IsCodec(const TraceSlice& slice) {

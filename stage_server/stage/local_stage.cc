@@ -270,9 +270,11 @@ absl::Status LocalStage::Backward(const Work& work) {
     ASSIGN_OR_RETURN(auto received, downstream_->Receive(work, in_flight->sample_digest));
     dy = std::move(received.tensor);
   }
+  const bool splits = SplitsBackward(spec_.schedule);
   for (size_t i = segments_.size(); i-- > 0;) {
     {
-      ScopedTimer timer(&activity_.backward, MicrobatchSlice(spec_, work, "backward"));
+      ScopedTimer timer(&activity_.backward,
+                        MicrobatchSlice(spec_, work, splits ? "backward input" : "backward"));
       ASSIGN_OR_RETURN(dy, segments_[i]->Backward(dy, &in_flight->saved[i]));
       RETURN_IF_ERROR(FinishCompute());
     }
@@ -282,14 +284,14 @@ absl::Status LocalStage::Backward(const Work& work) {
         dy, Cross(*cut.downstream, *cut.upstream, work, in_flight->sample_digest, std::move(dy)));
   }
   const uint64_t digest = in_flight->sample_digest;
-  if (SplitsBackward(spec_.schedule)) in_flight_[work.microbatch] = std::move(in_flight);
+  if (splits) in_flight_[work.microbatch] = std::move(in_flight);
   if (spec_.first()) return absl::OkStatus();
   return upstream_->Send(work, digest, std::move(dy));
 }
 
 absl::Status LocalStage::BackwardWeights(const Work& work) {
   const std::unique_ptr<InFlight> in_flight = std::move(in_flight_[work.microbatch]);
-  ScopedTimer timer(&activity_.backward);
+  ScopedTimer timer(&activity_.backward, MicrobatchSlice(spec_, work, "backward weight"));
   for (size_t i = segments_.size(); i-- > 0;) {
     RETURN_IF_ERROR(segments_[i]->BackwardWeights(&in_flight->saved[i]));
   }

@@ -39,7 +39,7 @@ struct BenchStage {
   absl::Status Backward(const Work& work) {
     RETURN_IF_ERROR(stage->Backward(work));
     if (!SplitsBackward(stage->spec().schedule)) return absl::OkStatus();
-    ScopedTimer timer(&weight_seconds);
+    ScopedTimer timer(&weight_seconds, {});
     return stage->BackwardWeights(work);
   }
 };
