@@ -1,7 +1,6 @@
 #include "coordinator/report/configurations.h"
 
 #include <algorithm>
-#include <cmath>
 #include <filesystem>
 #include <iterator>
 #include <map>
@@ -11,6 +10,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "coordinator/results/paired.h"
 
 namespace thinwire {
 namespace {
@@ -154,14 +154,7 @@ Traffic Sent(const ReportedRun& run) {
 
 std::optional<Spread> SpreadOf(const std::vector<double>& values) {
   if (values.empty()) return std::nullopt;
-  const auto count = static_cast<double>(values.size());
-  Spread spread;
-  for (const double value : values) spread.mean += value / count;
-  if (values.size() == 1) return spread;
-  double squares = 0;
-  for (const double value : values) squares += (value - spread.mean) * (value - spread.mean);
-  spread.deviation = std::sqrt(squares / (count - 1));
-  return spread;
+  return Spread{MeanOf(values), values.size() > 1 ? DeviationOf(values) : 0};
 }
 
 double Median(std::vector<double> values) {

@@ -28,12 +28,13 @@ th { font-weight: 600; vertical-align: bottom; } td { white-space: nowrap; }
 th:first-child, td:first-child { padding-left: 0; } .word { text-align: left; }
 .charts { display: grid; grid-template-columns: repeat(auto-fit, minmax(460px, 1fr)); gap: 1rem 2rem; }
 figure { margin: 0; break-inside: avoid; } figcaption { color: var(--faint); font-size: .82rem; }
-svg { width: 100%; height: auto; } svg text { fill: var(--text); font: 12px system-ui, sans-serif; }
-svg .title { font-weight: 600; font-size: 14px; } svg .tick { fill: var(--faint); }
+svg { width: 100%; height: auto; } .charts text { fill: var(--text); font: 12px system-ui, sans-serif; }
+.charts .title { font-weight: 600; font-size: 14px; } .charts .tick { fill: var(--faint); }
 .grid { stroke: var(--grid); stroke-width: 1; fill: none; }
 .line { fill: none; stroke-width: 2; stroke-linejoin: round; } .dashed { stroke-dasharray: 5 4; stroke-width: 1.4; }
 .mark { stroke: var(--back); stroke-width: 1; }
 path.neutral { stroke: var(--faint); stroke-width: 1; }
+.timeline { margin: .8rem 0; }
 .legend { display: flex; flex-wrap: wrap; gap: .2rem 1.2rem; margin: .6rem 0; font-size: .87rem; }
 .legend span::before { content: ""; display: inline-block; width: 1.1em; height: .25em; margin-right: .45em;
   vertical-align: middle; background: var(--of); }
@@ -95,6 +96,19 @@ std::string Charts(const Report& report) {
                       "</div>\n");
 }
 
+std::string Timelines(const Report& report) {
+  if (report.timelines.empty()) return "";
+  std::string html =
+      "<h2>Timelines</h2>\n<p>The last traced step of each configuration's first traced run; "
+      "docs/schedules.md "
+      "says how to read it.</p>\n";
+  for (const ReportedTimeline& one : report.timelines) {
+    absl::StrAppend(&html, "<figure class=\"timeline\">\n", one.svg, "<figcaption>",
+                    Escaped(one.name), "</figcaption></figure>\n");
+  }
+  return html;
+}
+
 std::string Experiments(const Report& report) {
   std::string html = "<h2>Experiments</h2>\n<p>Each as it was resolved, of the first seed.</p>\n";
   for (const auto& [name, yaml] : report.experiments) {
@@ -131,7 +145,7 @@ std::string Page(const Report& report) {
     html += TableHtml(report.tables[i]);
     if (i == 0) html += Charts(report);
   }
-  return absl::StrCat(html, Experiments(report), "</body></html>\n");
+  return absl::StrCat(html, Timelines(report), Experiments(report), "</body></html>\n");
 }
 
 std::string ReportMarkdown(const Report& report) {

@@ -9,6 +9,9 @@
 #include "absl/strings/str_join.h"
 #include "base/status.h"
 #include "coordinator/report/tables.h"
+#include "coordinator/trace/summary.h"
+#include "coordinator/trace/timeline.h"
+#include "coordinator/trace/trace_file.h"
 
 namespace thinwire {
 namespace {
@@ -174,6 +177,23 @@ ReportedChart FrontChart(const std::vector<Configuration>& all, Measure measure)
   return chart;
 }
 
+// The last traced step of the first run of each configuration that was traced.
+absl::StatusOr<std::vector<ReportedTimeline>> Timelines(const std::vector<Configuration>& all) {
+  std::vector<ReportedTimeline> timelines;
+  for (const Configuration& one : all) {
+    for (const ReportedRun* run : one.runs) {
+      const absl::StatusOr<RunTrace> trace = ReadTrace(run->dir);
+      if (absl::IsNotFound(trace.status())) continue;
+      RETURN_IF_ERROR(trace.status());
+      ASSIGN_OR_RETURN(const TraceSummary summary, Summarize(*trace, std::nullopt));
+      ASSIGN_OR_RETURN(std::string svg, TimelineSvg(*trace, summary.steps.last()));
+      timelines.push_back({one.name, std::move(svg)});
+      break;
+    }
+  }
+  return timelines;
+}
+
 std::string TitleOf(const std::vector<ReportedRun>& runs, const std::string& title) {
   if (!title.empty()) return title;
   const std::filesystem::path dir = std::filesystem::path(runs.front().dir).lexically_normal();
@@ -192,7 +212,7 @@ absl::StatusOr<Report> ReportOf(const std::vector<ReportedRun>& runs, const Repo
     report.names.push_back(one.name);
     report.experiments.emplace_back(one.name, one.runs.front()->experiment);
   }
-  report.tables.push_back(SummaryTable(all, measure));
+  report.tables.push_back(SummaryTable(all, measure, baseline));
   Target target;
   target.measure = measure;
   target.inference =
@@ -205,6 +225,7 @@ absl::StatusOr<Report> ReportOf(const std::vector<ReportedRun>& runs, const Repo
   report.tables.push_back(BoundaryTable(all));
   report.tables.push_back(RunTable(all));
   report.charts = {EvaluationChart(all, measure), LossChart(all), FrontChart(all, measure)};
+  ASSIGN_OR_RETURN(report.timelines, Timelines(all));
   return report;
 }
 

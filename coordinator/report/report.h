@@ -33,17 +33,24 @@ struct ReportedChart {
   std::string note;
 };
 
+// One step of a traced run.
+struct ReportedTimeline {
+  std::string name;  // of its configuration
+  std::string svg;
+};
+
 struct Report {
   std::string title;
   std::vector<ReportTable> tables;
   std::vector<ReportedChart> charts;
+  std::vector<ReportedTimeline> timelines;
   std::vector<std::string> names;  // of the configurations, by colour
   // Of each configuration its name and its first run's experiment.
   std::vector<std::pair<std::string, std::string>> experiments;
 };
 
 // Runs are at least one. InvalidArgument: a baseline that no configuration has, with those there
-// are; runs that no table can hold together.
+// are; runs that no table can hold together; a file that is no trace.
 absl::StatusOr<Report> ReportOf(const std::vector<ReportedRun>& runs, const ReportFlags& flags);
 
 }  // namespace thinwire

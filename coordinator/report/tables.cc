@@ -7,6 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "base/printable.h"
 #include "coordinator/plan/break_even.h"
+#include "coordinator/results/paired.h"
 
 namespace thinwire {
 namespace {
@@ -41,6 +42,29 @@ std::vector<double> Values(const Configuration& configuration, const Of& of) {
   return values;
 }
 
+// "-1.25 [-2.00, -0.50]": the difference to the baseline, with the codecs, of seeds that both have.
+std::string DifferenceText(const Configuration& one, const Configuration& baseline,
+                           Measure measure) {
+  if (&one == &baseline) return kNothing;
+  std::vector<double> differences;
+  for (const ReportedRun* run : one.judged) {
+    for (const ReportedRun* other : baseline.judged) {
+      if (run->summary.seed() != other->summary.seed()) continue;
+      const auto own = Last(*run, Inference::kCompressed, measure);
+      const auto its = Last(*other, Inference::kCompressed, measure);
+      if (own && its) differences.push_back(Scaled(*own - *its, measure));
+    }
+  }
+  const auto estimate = PairedEstimate(differences);
+  if (!estimate.ok()) return kNothing;  // no seed in common
+  const auto text = [measure](double value) {
+    return absl::StrCat(value > 0 ? "+" : "", Number(value, measure));
+  };
+  if (differences.size() == 1) return text(estimate->mean);
+  return absl::StrCat(text(estimate->mean), " [", text(estimate->low), ", ", text(estimate->high),
+                      "]");
+}
+
 // "1, 2, 3"; of a run that did not complete also how it stands: "3 (failed)".
 std::string Seeds(const Configuration& configuration) {
   std::vector<std::string> seeds;
@@ -58,9 +82,19 @@ std::string Digits(double value, int digits) {
                                        : absl::StrFormat("%.*g", digits, value);
 }
 
-std::string MegabytesText(const std::vector<double>& bytes) {
-  const auto spread = SpreadOf(bytes);
+std::string Megabytes(const Configuration& configuration) {
+  const auto spread = SpreadOf(Values(configuration, [](const ReportedRun& run) {
+    const double bytes = Sent(run).wire_bytes;
+    return bytes > 0 ? std::optional<double>(bytes) : std::nullopt;
+  }));
   return spread ? Digits(spread->mean / 1e6, 4) : kNothing;
+}
+
+std::optional<double> SecondsPerEpoch(const ReportedRun& run) {
+  double sum = 0;
+  for (const EpochRecord& epoch : run.summary.epochs()) sum += epoch.seconds();
+  const int epochs = run.summary.epochs_size();
+  return epochs > 0 ? std::optional<double>(sum / epochs) : std::nullopt;
 }
 
 std::string Smaller(const Configuration& configuration) {
@@ -139,20 +173,21 @@ std::string Shown(double value, Measure measure) {
                                        : absl::StrFormat("%.4f", value);
 }
 
-ReportTable SummaryTable(const std::vector<Configuration>& all, Measure measure) {
+ReportTable SummaryTable(const std::vector<Configuration>& all, Measure measure, size_t baseline) {
   const bool is_accuracy = measure == Measure::kAccuracy;
   ReportTable table;
   table.title = "Summary";
   table.note = absl::StrCat(
       is_accuracy ? "Test accuracy in percent" : "Validation loss in nats",
       " of the last evaluated epoch, mean ± standard deviation over the seeds that completed. On: "
-      "with the codecs at "
-      "inference, as trained; off: without them; recalibrated: without them, batch norm statistics "
+      "with the codecs at inference, as trained; off: without them; recalibrated: without them, "
+      "batch norm statistics "
       "re-estimated. Best: of the epoch that was best. Megabytes and bits count every byte of "
       "training's frames, and ratios are to the compute type.");
-  table.columns = {"configuration", "seeds",         "on",
-                   "off",           "recalibrated",  "best on",
-                   "sent, MB",      "times smaller", "seconds per epoch"};
+  absl::StrAppend(&table.note, " Difference: on, to ", all[baseline].name,
+                  ", mean over the seeds that both have and its 95 % interval (Student's t).");
+  table.columns = {"configuration", "seeds",   "on",       "difference",    "off",
+                   "recalibrated",  "best on", "sent, MB", "times smaller", "seconds per epoch"};
   for (const Configuration& one : all) {
     const auto last = [&](Inference inference) {
       return SpreadText(
@@ -161,19 +196,11 @@ ReportTable SummaryTable(const std::vector<Configuration>& all, Measure measure)
     };
     const auto best = Values(
         one, [&](const ReportedRun& run) { return Best(run, Inference::kCompressed, measure); });
-    const auto sent = Values(one, [](const ReportedRun& run) {
-      const double bytes = Sent(run).wire_bytes;
-      return bytes > 0 ? std::optional<double>(bytes) : std::nullopt;
-    });
-    const auto seconds = SpreadOf(Values(one, [](const ReportedRun& run) {
-      double sum = 0;
-      for (const EpochRecord& epoch : run.summary.epochs()) sum += epoch.seconds();
-      const int epochs = run.summary.epochs_size();
-      return epochs > 0 ? std::optional<double>(sum / epochs) : std::nullopt;
-    }));
+    const auto seconds = SpreadOf(Values(one, SecondsPerEpoch));
     table.rows.push_back(
-        {one.name, Seeds(one), last(Inference::kCompressed), last(Inference::kUncompressed),
-         last(Inference::kUncompressedRecalibrated), SpreadText(best, measure), MegabytesText(sent),
+        {one.name, Seeds(one), last(Inference::kCompressed),
+         DifferenceText(one, all[baseline], measure), last(Inference::kUncompressed),
+         last(Inference::kUncompressedRecalibrated), SpreadText(best, measure), Megabytes(one),
          Smaller(one), seconds ? absl::StrFormat("%.3g", seconds->mean) : kNothing});
   }
   return table;

@@ -7,8 +7,9 @@
 
 namespace thinwire {
 
-// What each configuration reached and sent: mean and, of several seeds, standard deviation.
-ReportTable SummaryTable(const std::vector<Configuration>& all, Measure measure);
+// What each configuration reached and sent: mean and, of several seeds, standard deviation; and how
+// far it is from `baseline`, an index, in the seeds that both have.
+ReportTable SummaryTable(const std::vector<Configuration>& all, Measure measure, size_t baseline);
 // How soon each reached the target, and the link rate below which its codecs save time.
 ReportTable TargetTable(const std::vector<Configuration>& all, const Target& target);
 // Each direction of each cut: bits, error, coding time.
