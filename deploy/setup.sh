@@ -20,6 +20,7 @@ case "${1-}" in
     packages+=(clang lld libomp-dev libclang-rt-dev clang-format prometheus iproute2 procps)
     packages+=(python3 python3-numpy python3-protobuf python3-zstandard python3-venv python3-pip python3-yaml)
     packages+=(docker-compose dpkg-dev lintian man-db openssl systemd)
+    packages+=(chromium fonts-dejavu-core)
     command -v kubectl >/dev/null || packages+=(kubernetes-client)  # other packages have one, too
     ;;
   *) echo "setup.sh: unknown argument '$1', want --test or --bench" >&2; exit 2 ;;

@@ -18,12 +18,12 @@ constexpr char kStyle[] = R"css(
   --grid: #30363d; --c0: #58a6ff; --c1: #ff7b72; --c2: #3fb950; --c3: #d29922; --c4: #bc8cff;
   --c5: #f778ba; --c6: #39c5cf; --c7: #b392f0; } }
 body { background: var(--back); color: var(--text); font: 15px/1.5 system-ui, sans-serif;
-  max-width: 1080px; margin: 2rem auto; padding: 0 1rem; }
+  max-width: 1120px; margin: 2rem auto; padding: 0 1rem; }
 h1 { font-size: 1.6rem; margin-bottom: 0; } h2 { font-size: 1.15rem; margin: 2.2rem 0 .3rem; }
 p { color: var(--faint); margin: .2rem 0 .8rem; max-width: 52rem; }
 .wide { overflow-x: auto; }
 table { border-collapse: collapse; font-size: .87rem; font-variant-numeric: tabular-nums; }
-th, td { padding: .28rem .7rem; border-bottom: 1px solid var(--grid); text-align: right; }
+th, td { padding: .28rem .6rem; border-bottom: 1px solid var(--grid); text-align: right; }
 th { font-weight: 600; vertical-align: bottom; } td { white-space: nowrap; }
 th:first-child, td:first-child { padding-left: 0; } .word { text-align: left; }
 .charts { display: grid; grid-template-columns: repeat(auto-fit, minmax(460px, 1fr)); gap: 1rem 2rem; }

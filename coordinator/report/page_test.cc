@@ -35,7 +35,7 @@ TEST(Page, OfARunWithoutResultsHasNoCharts) {
 TEST(Markdown, EscapesBars) {
   ReportedRun run = MadeUpRun("a|b", 1, {0.5}, 4);
   EXPECT_THAT(ReportMarkdown(Of({run})),
-              HasSubstr("| a\\|b | 1 | 50.00 | – | 45.00 | – | 50.00 | 1 | 8 | 10 |"));
+              HasSubstr("| a\\|b | 1 | 50.00 | 45.00 | 50.00 | 1 | 8 | 10 |"));
 }
 
 TEST(Csv, HasARowPerRunAndEpoch) {

@@ -30,9 +30,9 @@ TEST(Report, SumsUpEachConfiguration) {
   const ReportTable& table = Table(*report, "Summary");
   ASSERT_EQ(table.rows.size(), 3u);
   EXPECT_THAT(table.rows[0], ElementsAre("topk", "1, 2", "71.00 ± 1.41", "-10.00 [-10.00, -10.00]",
-                                         "66.00 ± 1.41", "–", "71.00 ± 1.41", "2", "8", "10"));
+                                         "66.00 ± 1.41", "71.00 ± 1.41", "2", "8", "10"));
   EXPECT_THAT(table.rows[2],
-              ElementsAre("ecsq", "1", "80.50", "+0.50", "75.50", "–", "80.50", "1", "16", "10"));
+              ElementsAre("ecsq", "1", "80.50", "+0.50", "75.50", "80.50", "1", "16", "10"));
 }
 
 TEST(Report, TheTargetIsAPointBelowWhatNoCodecReaches) {
@@ -83,7 +83,8 @@ TEST(Report, WithoutAnyEpochThereIsNoTargetAndNoError) {
   const auto report = ReportOf({run}, {});
   ASSERT_TRUE(report.ok()) << report.status();
   EXPECT_THAT(Table(*report, "Summary").rows[0],
-              ElementsAre("begun", "1", "–", "–", "–", "–", "–", "–", "–", "–"));
+              ElementsAre("begun", "1"))
+      << "columns without a value are left out";
   EXPECT_EQ(report->tables.size(), 3u);
 }
 

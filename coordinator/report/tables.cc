@@ -1,5 +1,6 @@
 #include "coordinator/report/tables.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
@@ -127,6 +128,19 @@ double BreakEven(const Configuration& configuration) {
   return BreakEvenBitsPerSecond(raw, wire, seconds);
 }
 
+// Leaves columns out in which no row has a value.
+void DropEmptyColumns(ReportTable* table) {
+  for (size_t i = table->columns.size(); i-- > table->words;) {
+    const bool is_empty =
+        std::all_of(table->rows.begin(), table->rows.end(),
+                    [i](const std::vector<std::string>& row) { return row[i] == kNothing; });
+    if (!is_empty) continue;
+    const auto at = static_cast<std::ptrdiff_t>(i);
+    table->columns.erase(table->columns.begin() + at);
+    for (std::vector<std::string>& row : table->rows) row.erase(row.begin() + at);
+  }
+}
+
 // A direction of a cut, summed over a configuration's seeds.
 struct DirectionSum {
   double bits = 0, error = 0, encode = 0, decode = 0, raw = 0;
@@ -203,6 +217,7 @@ ReportTable SummaryTable(const std::vector<Configuration>& all, Measure measure,
          last(Inference::kUncompressedRecalibrated), SpreadText(best, measure), Megabytes(one),
          Smaller(one), seconds ? absl::StrFormat("%.3g", seconds->mean) : kNothing});
   }
+  DropEmptyColumns(&table);
   return table;
 }
 
