@@ -26,7 +26,7 @@ namespace {
 
 constexpr absl::Duration kReportEvery = absl::Seconds(1);
 constexpr size_t kPieceBytes = size_t{1} << 20;
-// Of one step, and what comes late from the one before: 3 MB. Each microbatch has about a dozen.
+// Those of kReportEvery: 3 MB. A microbatch has about a dozen.
 constexpr size_t kTraceSlices = size_t{1} << 15;
 
 uint64_t RunDigest(const Lease& lease) {
@@ -211,15 +211,17 @@ absl::Status StageRun::Train(const TrainRequest& request, const OnEvent& on_even
         *event.mutable_step() = step;
         on_event(event);
       }
-      ReportTrace(on_event);
-      if (SteadyTime::Now() - reported < kReportEvery) return;
+      const bool is_due = SteadyTime::Now() - reported >= kReportEvery;
+      // Not after each step: to report is work that the steps would show.
+      if (spec_.trace && (is_due || spec_.trace->is_half_full())) ReportTrace(on_event);
+      if (!is_due) return;
       reported = SteadyTime::Now();
       StageEvent event;
       *event.mutable_stage() = ReportOf(*stage_, *executor_, backend_);
       on_event(event);
     });
     RETURN_IF_ERROR(status);
-    ReportTrace(on_event);  // codec workers end behind the last step
+    if (spec_.trace) ReportTrace(on_event);
     StageEvent event;
     *event.mutable_stage() = ReportOf(*stage_, *executor_, backend_);
     on_event(event);
@@ -228,7 +230,6 @@ absl::Status StageRun::Train(const TrainRequest& request, const OnEvent& on_even
 }
 
 void StageRun::ReportTrace(const OnEvent& on_event) {
-  if (spec_.trace == nullptr) return;
   StageEvent event;
   *event.mutable_trace() = ReportOf(spec_.trace->Take());
   if (event.trace().slices_size() > 0) on_event(event);

@@ -174,6 +174,37 @@ def check_errors(folder):
     refused(thinwire("trace", folder / "late"), 2, "is no trace of Thinwire: file: otherData")
 
 
+def check_clocks(folder):
+    """Stages whose clocks are thousands of seconds apart, in time namespaces, come on one."""
+    apart = 1000  # seconds, from one to the next
+    enter = ["unshare", "--time", "--fork", "--kill-child"]
+    if subprocess.run([*enter, "true"], capture_output=True, check=False).returncode != 0:
+        print("skipped: stages with other clocks, as this user or kernel makes no time namespaces")
+        return
+    servers = []
+    try:
+        sockets = [f"unix:{folder}/{stage}.sock" for stage in range(STAGES)]
+        for stage, socket in enumerate(sockets):
+            command = [*enter, "--monotonic", str(stage * apart), "--", sys.argv[2], f"--listen={socket}"]
+            servers.append(subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
+        done = run(folder, "clocks", "--stages", ",".join(sockets), "--stages_wait", 30, "--trace", f"steps=1..{STEPS}")
+        assert done.returncode == 0, done
+    finally:
+        for server in servers:
+            server.kill()
+            server.wait()
+    trace = json.loads((folder / "clocks/trace.json").read_text(encoding="utf-8"))
+    for stage, clock in enumerate(trace["otherData"]["stages"]):
+        error = clock["clock_offset_us"] - stage * apart * 1e6
+        # A clock that messages have moved may be as far off as those before it.
+        assert abs(error) < 50_000 and 0 < clock["clock_uncertainty_us"] < 50_000, (stage, clock)
+    slices = [e for e in trace["traceEvents"] if e["ph"] == "X"]
+    check_threads(slices)
+    check_actions(slices)
+    check_messages(slices, trace["traceEvents"])
+    assert "its clock is known to" in thinwire("trace", folder / "clocks").stdout
+
+
 def check_resumed(folder):
     """A run that goes on traces what is to come, and says so when that is nothing."""
     out = folder / "1f1b"
@@ -204,6 +235,7 @@ def main():
         check_picture(folder, out)
         check_errors(folder)
         check_resumed(folder)
+        check_clocks(folder)
 
 
 if __name__ == "__main__":

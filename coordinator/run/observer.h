@@ -55,8 +55,8 @@ class RunObserver {
   virtual absl::Status OnCapture(uint64_t /*step*/, const std::vector<std::string>& /*files*/) {
     return absl::OkStatus();
   }
-  // What is known of the asked steps; once more, with all that was told before, when more of them
-  // have been trained.
+  // What is known of the asked steps, each time with all that was told before: when the last is
+  // done, and where training pauses.
   virtual absl::Status OnTrace(const RunTrace&) { return absl::OkStatus(); }
   virtual absl::Status OnEpoch(const EpochRecord&) { return absl::OkStatus(); }
   // It is on the disk.

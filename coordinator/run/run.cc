@@ -173,7 +173,7 @@ class Runner {
   // again.
   absl::Status StartTrace() {
     if (!tracer_) return absl::OkStatus();
-    if (std::exchange(is_traced_, true)) {
+    if (std::exchange(has_traced_, true)) {
       tracer_->RestartAfter(Step());
       return absl::OkStatus();
     }
@@ -377,8 +377,9 @@ class Runner {
 
   // Without events_, which other stages may want: it asks the stage for its clock.
   absl::Status OnTraceEvent(int stage, const TraceReport& report) {
-    if (tracer_) tracer_->Add(stage, report, fleet_);
-    return absl::OkStatus();
+    if (!tracer_ || !tracer_->Add(stage, report, fleet_)) return absl::OkStatus();
+    absl::MutexLock lock(&events_);
+    return Own(observer_.OnTrace(tracer_->Upto(tracer_->steps().last())));
   }
 
   // The first step behind a checkpoint ends what a loss took.
@@ -423,7 +424,7 @@ class Runner {
   SteadyTime part_start_;  // of the steps that are being trained
   std::optional<Checkpointer> checkpointer_;
   std::optional<TraceRecorder> tracer_;  // empty: nothing is traced
-  bool is_traced_ = false;               // StartTrace was called
+  bool has_traced_ = false;              // in an earlier generation
 };
 
 }  // namespace

@@ -9,7 +9,7 @@
 namespace thinwire {
 namespace {
 
-constexpr int kReadings = 16;  // after each traced step
+constexpr int kReadings = 16;  // with each report
 constexpr absl::Duration kReadingPatience = absl::Seconds(2);
 
 }  // namespace
@@ -25,7 +25,7 @@ RunTrace EmptyTrace(const Experiment& experiment, const std::string& run, const 
   return trace;
 }
 
-void TraceRecorder::Add(int stage, const TraceReport& report, Fleet* fleet) {
+bool TraceRecorder::Add(int stage, const TraceReport& report, Fleet* fleet) {
   {
     absl::MutexLock lock(&mutex_);
     StageTrace& kept = trace_.stages[stage];
@@ -39,6 +39,20 @@ void TraceRecorder::Add(int stage, const TraceReport& report, Fleet* fleet) {
     }
   }
   ReadClock(stage, fleet);
+  absl::MutexLock lock(&mutex_);
+  return !has_told_ && (has_told_ = IsComplete());
+}
+
+bool TraceRecorder::IsComplete() const {
+  for (size_t i = 0; i < readings_.size(); ++i) {
+    const std::vector<TraceSlice>& slices = trace_.stages[i].slices;
+    const bool has_ended =
+        std::any_of(slices.rbegin(), slices.rend(), [this](const TraceSlice& slice) {
+          return slice.name() == "step" && slice.step() == empty_.steps.last();
+        });
+    if (!has_ended || readings_[i].empty()) return false;
+  }
+  return true;
 }
 
 void TraceRecorder::ReadClock(int stage, Fleet* fleet) {
@@ -60,6 +74,7 @@ void TraceRecorder::RestartAfter(uint64_t step) {
   if (step >= empty_.steps.last()) return;
   absl::MutexLock lock(&mutex_);
   trace_ = empty_;
+  has_told_ = false;
   trace_.steps.set_first(std::max(empty_.steps.first(), step + 1));
   for (std::vector<ClockReading>& readings : readings_) readings.clear();
 }

@@ -24,8 +24,9 @@ class TraceRecorder {
   }
 
   // Keeps what a stage has reported and reads its clock, for as long as some round trips take;
-  // readings that fail are left out. Any thread, those of different stages at once.
-  void Add(int stage, const TraceReport& report, Fleet* fleet);
+  // readings that fail are left out. True, once, when with it every stage has ended the last asked
+  // step. Any thread, those of different stages at once.
+  bool Add(int stage, const TraceReport& report, Fleet* fleet);
 
   // The stages are new processes that go on after that step. What is not complete is forgotten, and
   // the trace begins with the first step that is asked for and comes again.
@@ -39,11 +40,13 @@ class TraceRecorder {
 
  private:
   void ReadClock(int stage, Fleet* fleet);
+  bool IsComplete() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const RunTrace empty_;
   mutable absl::Mutex mutex_;
   RunTrace trace_ ABSL_GUARDED_BY(mutex_);  // not aligned
   std::vector<std::vector<ClockReading>> readings_ ABSL_GUARDED_BY(mutex_);
+  bool has_told_ ABSL_GUARDED_BY(mutex_) = false;  // that it is complete
 };
 
 }  // namespace thinwire

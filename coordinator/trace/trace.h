@@ -9,7 +9,7 @@
 
 namespace thinwire {
 
-// What a trace holds at most: as a file some 50 MB, which the viewers still open.
+// What a trace holds at most: as a file 24 MB.
 inline constexpr uint64_t kMostSlices = 100'000;
 
 // What a stage's steady clock showed beyond the coordinator's: within `offset` plus or minus

@@ -23,10 +23,14 @@ FeedbackOptions FeedbackOptionsOf(const BoundarySpec& spec) {
   return {spec.feedback, spec.sample, spec.compute, spec.device, spec.kernels};
 }
 
+bool IsTraced(const BoundarySpec& spec, const MessageKey& key) {
+  return spec.trace && key.phase == PHASE_TRAIN && spec.trace->Wants(key.step);
+}
+
 PlannedSlice MessageSlice(const BoundarySpec& spec, Slice::Thread thread, const MessageKey& key,
                           const char* name) {
   PlannedSlice planned;
-  if (!spec.trace || key.phase != PHASE_TRAIN || !spec.trace->Wants(key.step)) return planned;
+  if (!IsTraced(spec, key)) return planned;
   planned.trace = spec.trace.get();
   planned.slice.name = name;
   planned.slice.thread = thread;

@@ -48,6 +48,8 @@ absl::StatusOr<uint64_t> MaxPayloadBytes(const BoundarySpec& spec);
 
 FeedbackOptions FeedbackOptionsOf(const BoundarySpec& spec);
 
+bool IsTraced(const BoundarySpec& spec, const MessageKey& key);
+
 // Of a training message at an end whose codec works on `thread`.
 PlannedSlice MessageSlice(const BoundarySpec& spec, Slice::Thread thread, const MessageKey& key,
                           const char* name);

@@ -73,7 +73,7 @@ MessageEncoder::Outgoing BoundarySender::OutgoingOf(MessageKey key, uint64_t sam
   outgoing.compress = compress;
   outgoing.x = std::move(x);
   outgoing.rows = rows_;
-  if (SliceOf(outgoing.key, "").trace != nullptr) outgoing.submitted = SteadyTime::Now();
+  if (IsTraced(spec_, key)) outgoing.submitted = SteadyTime::Now();
   return outgoing;
 }
 

@@ -16,6 +16,11 @@ void StepTrace::Add(const Slice& slice) {
   }
 }
 
+bool StepTrace::is_half_full() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return slices_.size() >= capacity_ / 2;
+}
+
 StepTrace::Taken StepTrace::Take() {
   const std::lock_guard<std::mutex> lock(mutex_);
   Taken taken{slices_, dropped_};

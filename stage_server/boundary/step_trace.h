@@ -42,6 +42,9 @@ class StepTrace {
   // A slice that finds no room is dropped and counted. Any thread.
   void Add(const Slice& slice);
 
+  // Whoever takes should do so soon. Any thread.
+  bool is_half_full() const;
+
   // What was added since the last Take, in no particular order. Any thread.
   struct Taken {
     std::vector<Slice> slices;
@@ -52,7 +55,7 @@ class StepTrace {
  private:
   const uint64_t first_step_, last_step_;
   const size_t capacity_;
-  std::mutex mutex_;  // not absl's: the thread sanitizer would not see it
+  mutable std::mutex mutex_;  // not absl's: the thread sanitizer would not see it
   std::vector<Slice> slices_ ABSL_GUARDED_BY(mutex_);
   uint64_t dropped_ ABSL_GUARDED_BY(mutex_) = 0;
 };

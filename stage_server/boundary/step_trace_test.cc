@@ -40,6 +40,16 @@ TEST(StepTraceTest, CountsWhatFindsNoRoomAndHasRoomAgainOnceItIsTaken) {
   EXPECT_EQ(taken.dropped, 0u);
 }
 
+TEST(StepTraceTest, IsHalfFullBeforeAnythingIsLost) {
+  StepTrace trace(1, 1, 4);
+  trace.Add(Named("a"));
+  EXPECT_FALSE(trace.is_half_full());
+  trace.Add(Named("b"));
+  EXPECT_TRUE(trace.is_half_full());
+  trace.Take();
+  EXPECT_FALSE(trace.is_half_full());
+}
+
 TEST(StepTraceTest, NothingIsLostBetweenThreads) {
   constexpr int kEach = 1000;
   StepTrace trace(1, 1, 3 * kEach);
