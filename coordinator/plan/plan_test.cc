@@ -9,6 +9,7 @@
 #include "config/specs.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "models/cost.h"
 
 namespace thinwire {
 namespace {
@@ -140,6 +141,27 @@ TEST(PlanTest, StagesOfOneHostShareItsCores) {
     work += 2 * (stage.forward_seconds + stage.backward_seconds) + stage.update_seconds;
   }
   EXPECT_NEAR(plan.steps.back().seconds, work, 1e-12);
+}
+
+TEST(PlanTest, ZeroBubbleIsFasterThan1F1BAndKeepsWhatItsWeightPartsNeed) {
+  PlanAssumptions free;
+  free.bits_per_second = {std::numeric_limits<double>::infinity()};
+  const std::vector<std::string> four = {"pipeline.microbatches=4",
+                                         "compression.activations={codec: none}",
+                                         "compression.gradients={codec: none}"};
+  std::vector<std::string> split = four;
+  split.push_back("pipeline.schedule=zero_bubble");
+  const Plan plain = PlanOf(four, free), zero = PlanOf(split, free);
+  EXPECT_LT(zero.steps[0].seconds, plain.steps[0].seconds);
+  EXPECT_LT(zero.steps[0].bubble_ratio, plain.steps[0].bubble_ratio);
+  const Partition partition = *PartitionFrom(*ParseExperiment(kExperiment, "test", split));
+  const auto costs = SegmentCosts(partition.model, partition.cuts);
+  for (size_t s = 0; s < zero.stages.size(); ++s) {
+    EXPECT_EQ(zero.stages[s].memory_bytes - plain.stages[s].memory_bytes,
+              4 * static_cast<int64_t>(s + 1) * zero.microbatch_size * costs[s].waiting_elements);
+    // Convolutions and one linear layer: half of the backward pass is for weights.
+    EXPECT_NEAR(zero.stages[s].weight_seconds, zero.stages[s].backward_seconds / 2, 1e-12);
+  }
 }
 
 TEST(PlanTest, SpeedsOfBlocksAndCodingsCount) {
