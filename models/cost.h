@@ -55,10 +55,10 @@ std::vector<SegmentCost> SegmentCosts(const Model& model, const std::vector<Cut>
                                       Recompute recompute = Recompute::kNone);
 
 struct TrainingMemory {
-  int64_t samples_in_flight = 1;  // MaxInFlight times the samples of a microbatch
+  int64_t samples_in_flight = 1;  // of Held's microbatches, as below
   int64_t microbatch_samples = 1;
-  int64_t samples_waiting = 0;  // MaxWaitingForWeights times those samples
-  int element_bytes = 4;        // of an activation
+  int64_t samples_waiting = 0;
+  int element_bytes = 4;  // of an activation
   // fp32 numbers that the optimizer remembers of an element, and of one that is hidden: SGD with
   // momentum 1 and 1, AdamW 2 and 2, Muon 2 and 1.
   int optimizer_buffers = 1, hidden_buffers = 1;

@@ -65,8 +65,11 @@ int MaxInFlight(ScheduleKind kind, int stage, int stages, int microbatches) {
   return std::min(stages - stage, microbatches);
 }
 
-int MaxWaitingForWeights(ScheduleKind kind, int stage, int microbatches) {
-  return SplitsBackward(kind) ? std::min(stage + 1, microbatches) : 0;
+std::vector<Held> FullestStates(ScheduleKind kind, int stage, int stages, int microbatches) {
+  const int in_flight = MaxInFlight(kind, stage, stages, microbatches);
+  if (!SplitsBackward(kind)) return {{in_flight, 0}};
+  const int both = std::min(stages, microbatches), waiting = std::min(stage + 1, microbatches);
+  return {{in_flight, both - in_flight}, {both - waiting, waiting}};
 }
 
 int QueueCapacity(ScheduleKind kind, int boundary, int stages, int microbatches) {

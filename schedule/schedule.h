@@ -56,11 +56,17 @@ std::vector<Action> StageActions(ScheduleKind kind, int stage, int stages, int m
 // at `stage` at any time: what its queues must hold and what activation memory is for.
 int MaxInFlight(ScheduleKind kind, int stage, int stages, int microbatches);
 
-// The most microbatches that are through kBackwardInput and not yet through kBackwardWeight at
-// `stage` at any time: what it keeps for the latter besides. 0 where backwards are whole. With
-// zero_bubble it is stage + 1, or all; and what is forward but not through kBackwardWeight is
-// never more than `stages`, which is 1F1B's bound at the first stage.
-int MaxWaitingForWeights(ScheduleKind kind, int stage, int microbatches);
+// Microbatches that a stage holds something of at one time.
+struct Held {
+  int in_flight = 0;  // forward but not yet backward
+  int waiting = 0;  // through kBackwardInput, not yet through kBackwardWeight; 0 in whole backwards
+};
+
+// When `stage` is fullest: whatever one microbatch of either kind takes, it takes no more at any
+// time than in one of these states, all of which occur. With zero_bubble up to stages - stage are
+// in flight, up to stage + 1 wait, and never more than `stages` do either: as many as 1F1B has in
+// flight at its first stage.
+std::vector<Held> FullestStates(ScheduleKind kind, int stage, int stages, int microbatches);
 
 // The most messages that are sent but not yet consumed (by the start of the action that needs
 // them) at any time, across `boundary` (between stages `boundary` and `boundary` + 1) in either

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 namespace thinwire {
@@ -85,7 +86,7 @@ struct Through {
 TEST(StageActionsTest, RunsEachMicrobatchOnceEachWayInAscendingOrderWithinTheInFlightBound) {
   ForEveryStage([](ScheduleKind kind, int stage, int stages, int microbatches) {
     Through through;
-    int most = 0, most_waiting = 0;
+    int most = 0;
     for (const Action& action : StageActions(kind, stage, stages, microbatches)) {
       ASSERT_EQ(action.kind == Action::Kind::kBackward,
                 action.kind != Action::Kind::kForward && !SplitsBackward(kind));
@@ -93,17 +94,32 @@ TEST(StageActionsTest, RunsEachMicrobatchOnceEachWayInAscendingOrderWithinTheInF
       ASSERT_LE(through.backward, through.forward);
       ASSERT_LE(through.weights, through.backward);
       most = std::max(most, through.forward - through.backward);
-      most_waiting = std::max(most_waiting, through.backward - through.weights);
     }
     ASSERT_EQ(through.forward, microbatches);
     ASSERT_EQ(through.backward, microbatches);
     ASSERT_EQ(most, MaxInFlight(kind, stage, stages, microbatches));
-    if (!SplitsBackward(kind)) {
-      ASSERT_EQ(MaxWaitingForWeights(kind, stage, microbatches), 0);
-      return;
+    ASSERT_EQ(through.weights, SplitsBackward(kind) ? microbatches : 0);
+  });
+}
+
+TEST(FullestStatesTest, NothingTakesMoreAtAnyTimeWhateverAMicrobatchTakes) {
+  ForEveryStage([](ScheduleKind kind, int stage, int stages, int microbatches) {
+    // Of a microbatch in flight and of one that waits.
+    const std::pair<int, int> costs[] = {{1, 0}, {0, 1}, {1, 1}, {3, 2}, {2, 3}, {1, 9}};
+    for (const auto& [of_flight, of_waiting] : costs) {
+      int most = 0, fullest = 0;
+      Through through;
+      for (const Action& action : StageActions(kind, stage, stages, microbatches)) {
+        ++*through.of(action.kind);
+        const int waiting = SplitsBackward(kind) ? through.backward - through.weights : 0;
+        most =
+            std::max(most, of_flight * (through.forward - through.backward) + of_waiting * waiting);
+      }
+      for (const Held& held : FullestStates(kind, stage, stages, microbatches)) {
+        fullest = std::max(fullest, of_flight * held.in_flight + of_waiting * held.waiting);
+      }
+      ASSERT_EQ(fullest, most) << of_flight << ", " << of_waiting;
     }
-    ASSERT_EQ(through.weights, microbatches);
-    ASSERT_EQ(most_waiting, MaxWaitingForWeights(kind, stage, microbatches));
   });
 }
 

@@ -14,20 +14,22 @@ uint64_t TrainingBytesOf(const StageSpec& spec) {
   const int64_t microbatches = std::min<int64_t>(spec.microbatches, spec.batch_size);
   TrainingMemory memory;
   memory.microbatch_samples = (spec.batch_size + microbatches - 1) / microbatches;
-  memory.samples_in_flight =
-      memory.microbatch_samples *
-      MaxInFlight(spec.schedule, spec.stage, spec.stages(), spec.microbatches);
-  memory.samples_waiting = memory.microbatch_samples *
-                           MaxWaitingForWeights(spec.schedule, spec.stage, spec.microbatches);
   memory.element_bytes = static_cast<int>(SizeOf(spec.compute));
   memory.optimizer_buffers = OptimizerBuffers(spec.optimizer, /*hidden=*/false);
   memory.hidden_buffers = OptimizerBuffers(spec.optimizer, /*hidden=*/true);
   const std::vector<SegmentCost> costs = SegmentCosts(spec.model, spec.cuts, spec.recompute);
-  double bytes = 0;  // beyond any machine's memory an integer may overflow
-  for (int segment = spec.first_segment(); segment < spec.end_segment(); ++segment) {
-    bytes += static_cast<double>(std::max<int64_t>(0, TrainingBytes(costs[segment], memory)));
+  double most = 0;
+  for (const Held& held :
+       FullestStates(spec.schedule, spec.stage, spec.stages(), spec.microbatches)) {
+    memory.samples_in_flight = memory.microbatch_samples * held.in_flight;
+    memory.samples_waiting = memory.microbatch_samples * held.waiting;
+    double bytes = 0;  // beyond any machine's memory an integer may overflow
+    for (int segment = spec.first_segment(); segment < spec.end_segment(); ++segment) {
+      bytes += static_cast<double>(std::max<int64_t>(0, TrainingBytes(costs[segment], memory)));
+    }
+    most = std::max(most, bytes);
   }
-  return static_cast<uint64_t>(std::min(bytes, 1e18));
+  return static_cast<uint64_t>(std::min(most, 1e18));
 }
 
 absl::Status CheckFits(const StageSpec& spec, uint64_t available_bytes) {

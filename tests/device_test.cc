@@ -65,6 +65,18 @@ TEST_P(DeviceTest, StagesOnAGpuAreOneStage) {
   }
 }
 
+TEST(DeviceScheduleTest, SplitBackwardPassesChangeNothing) {
+  const std::vector<std::string> uniform = {"compression.activations={codec: uniform, bits: 4}"};
+  const auto with = [&](const char* schedule) {
+    return Train({uniform[0], absl::StrCat("pipeline.schedule=", schedule), "data.batch_size=20",
+                  "pipeline.microbatches=4", "epochs=3"});
+  };
+  const Outcome whole = with("1f1b"), split = with("zero_bubble");
+  ASSERT_THAT(whole.step_losses, SizeIs(6));
+  EXPECT_THAT(split.step_losses, ElementsAreArray(whole.step_losses));
+  EXPECT_TRUE(split.parameters == whole.parameters);
+}
+
 // Every step's digests of the state are compared by the receivers.
 TEST_P(DeviceTest, AGpuAndACpuTrainTogether) {
   for (const char* devices : {"device=[cuda, cpu, cuda]", "device=[cpu, cuda, cpu]"}) {

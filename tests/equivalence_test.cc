@@ -183,6 +183,26 @@ const Codec kLanguageModelCodecs[] = {
       "compression.boundaries.tied={activations: {codec: topk, ratio: 0.1, feedback: {kind: ef21, "
       "digest_every: 1}}, gradients: {codec: uniform, bits: 4, feedback: ef}}"}},
 };
+// Without a tied weight, with heads that share keys and values, and with error feedback.
+TEST(LlamaTest, StagesAndScheduleChangeNothing) {
+  const auto train = [](std::vector<std::string> more) {
+    more.insert(more.end(),
+                {"model={name: llama, layers: 2, heads: 4, kv_heads: 2, width: 16, hidden: 24}",
+                 "pipeline.cuts=[embedding, layers.0, layers.1]",
+                 "compression.activations={codec: topk, ratio: 0.5, scope: token, feedback: ef21}",
+                 "compression.gradients={codec: uniform, bits: 6, feedback: ef}"});
+    return TrainPipeline(kLanguageModel, more);
+  };
+  const Outcome one = train({"pipeline.stages=1"});
+  EXPECT_THAT(one.step_losses, SizeIs(6));
+  for (const char* schedule : {"1f1b", "zero_bubble"}) {
+    const std::string set = absl::StrCat("pipeline.schedule=", schedule);
+    SCOPED_TRACE(set);
+    ExpectSame(one, train({"pipeline.stages=2", set}));
+    ExpectSame(one, train({"pipeline.stages=4", set}));
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Codecs, LanguageModelTest, ::testing::ValuesIn(kLanguageModelCodecs));
 
 TEST(SubspaceTest, StagesAndTransportChangeNothing) {

@@ -128,6 +128,21 @@ for experiment in text narrow; do
   check 'with the same numbers' same "$name" "$experiment"
 done
 
+start zero images --set pipeline.schedule=zero_bubble
+within 30 at_step zero 33
+kill -9 "$(stage_pid "$run" 1)"
+finish
+check 'zero_bubble, stage 1 killed: the run ends' equals $? 0
+check 'with the numbers of 1f1b' same zero images
+
+start zero_text text --set pipeline.schedule=zero_bubble
+within 30 at_step zero_text 30
+kill -9 "$run"
+finish
+"$thinwire" run --resume "$work/zero_text" --set pipeline.schedule=1f1b >"$work/zero_text.log" 2>&1
+check 'zero_bubble, the coordinator killed: the run is resumed with 1f1b' equals $? 0
+check 'with the numbers of 1f1b' same zero_text text
+
 start hang images
 within 30 at_step hang 25
 kill -STOP "$(stage_pid "$run" 1)"

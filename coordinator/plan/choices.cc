@@ -150,15 +150,16 @@ absl::StatusOr<std::vector<RankedChoice>> RankedChoices(const std::vector<Candid
 
 std::string FormatChoices(const std::vector<RankedChoice>& choices,
                           const std::vector<std::string>& left_out) {
-  std::string text = absl::StrFormat("\n%10s %9s %8s %7s %6s %5s %-6s %s\n", "step ms", "samples/s",
-                                     "wire MB", "mem. MB", "bubble", "parts", "sched.", "codec");
+  std::string text =
+      absl::StrFormat("\n%10s %9s %8s %7s %6s %5s %-11s %s\n", "step ms", "samples/s", "wire MB",
+                      "mem. MB", "bubble", "parts", "sched.", "codec");
   bool learns_otherwise = false, has_own = false;
   for (const RankedChoice& choice : choices) {
     learns_otherwise = learns_otherwise || choice.learns_otherwise;
     has_own = has_own || choice.is_own;
     text +=
         Wrapped(absl::StrFormat(
-                    "%c%9.1f %9.0f %8.2f %7.1f %4.0f %% %4d%c %-6s ", choice.is_own ? '>' : ' ',
+                    "%c%9.1f %9.0f %8.2f %7.1f %4.0f %% %4d%c %-11s ", choice.is_own ? '>' : ' ',
                     1e3 * choice.step_seconds, choice.samples_per_second, choice.wire_bytes / 1e6,
                     choice.memory_bytes / 1e6, 100 * choice.bubble_ratio, choice.microbatches,
                     choice.learns_otherwise ? '*' : ' ', choice.schedule),

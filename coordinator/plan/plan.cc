@@ -114,26 +114,36 @@ class Planner {
     const int end_block = SegmentBlocks(partition_.model, partition_.cuts, end - 1).last;
     planned.first_block = blocks[first_block].name;
     planned.last_block = blocks[end_block - 1].name;
-    TrainingMemory memory;
-    memory.microbatch_samples = plan_.microbatch_size;
-    memory.samples_in_flight =
-        plan_.microbatch_size *
-        MaxInFlight(schedule_, stage, num_stages(), static_cast<int>(plan_.microbatches));
-    memory.samples_waiting =
-        plan_.microbatch_size *
-        MaxWaitingForWeights(schedule_, stage, static_cast<int>(plan_.microbatches));
-    memory.element_bytes = static_cast<int>(SizeOf(compute_));
-    memory.optimizer_buffers = OptimizerBuffers(optimizer_, /*hidden=*/false);
-    memory.hidden_buffers = OptimizerBuffers(optimizer_, /*hidden=*/true);
     for (int segment = first; segment < end; ++segment) {
       planned.parameters += segments_[segment].parameters;
       planned.forward_flops += segments_[segment].forward_flops;
       planned.recomputed_flops += segments_[segment].recomputed_flops;
-      planned.memory_bytes += TrainingBytes(segments_[segment], memory);
     }
+    planned.memory_bytes = MemoryBytes(stage);
     AddSeconds(first_block, end_block, &planned);
     plan_.stages.push_back(planned);
     return absl::OkStatus();
+  }
+
+  // Of the stage when it is fullest.
+  int64_t MemoryBytes(int stage) const {
+    TrainingMemory memory;
+    memory.microbatch_samples = plan_.microbatch_size;
+    memory.element_bytes = static_cast<int>(SizeOf(compute_));
+    memory.optimizer_buffers = OptimizerBuffers(optimizer_, /*hidden=*/false);
+    memory.hidden_buffers = OptimizerBuffers(optimizer_, /*hidden=*/true);
+    int64_t most = 0;
+    for (const Held& held :
+         FullestStates(schedule_, stage, num_stages(), static_cast<int>(plan_.microbatches))) {
+      memory.samples_in_flight = plan_.microbatch_size * held.in_flight;
+      memory.samples_waiting = plan_.microbatch_size * held.waiting;
+      int64_t bytes = 0;
+      for (int segment = partition_.stage_starts[stage]; segment < end_segment(stage); ++segment) {
+        bytes += TrainingBytes(segments_[segment], memory);
+      }
+      most = std::max(most, bytes);
+    }
+    return most;
   }
 
   // Of the blocks [first, end).

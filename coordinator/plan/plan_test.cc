@@ -1,5 +1,6 @@
 #include "coordinator/plan/plan.h"
 
+#include <algorithm>
 #include <limits>
 #include <sstream>
 
@@ -9,6 +10,7 @@
 #include "config/specs.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "models/cost.h"
 
 namespace thinwire {
 namespace {
@@ -140,6 +142,31 @@ TEST(PlanTest, StagesOfOneHostShareItsCores) {
     work += 2 * (stage.forward_seconds + stage.backward_seconds) + stage.update_seconds;
   }
   EXPECT_NEAR(plan.steps.back().seconds, work, 1e-12);
+}
+
+TEST(PlanTest, ZeroBubbleIsFasterThan1F1BAndKeepsWhatItsWeightPartsNeed) {
+  PlanAssumptions free;
+  free.bits_per_second = {std::numeric_limits<double>::infinity()};
+  const std::vector<std::string> four = {"pipeline.microbatches=4",
+                                         "compression.activations={codec: none}",
+                                         "compression.gradients={codec: none}"};
+  std::vector<std::string> split = four;
+  split.push_back("pipeline.schedule=zero_bubble");
+  const Plan plain = PlanOf(four, free), zero = PlanOf(split, free);
+  EXPECT_LT(zero.steps[0].seconds, plain.steps[0].seconds);
+  EXPECT_LT(zero.steps[0].bubble_ratio, plain.steps[0].bubble_ratio);
+  const Partition partition = *PartitionFrom(*ParseExperiment(kExperiment, "test", split));
+  const auto costs = SegmentCosts(partition.model, partition.cuts);
+  for (size_t s = 0; s < zero.stages.size(); ++s) {
+    // Four microbatches in four stages: s of them wait beside those in flight, or one more of them
+    // in place of one in flight.
+    const int64_t more = costs[s].waiting_elements * static_cast<int64_t>(s);
+    const int64_t instead = more + costs[s].waiting_elements - costs[s].kept_elements;
+    EXPECT_EQ(zero.stages[s].memory_bytes - plain.stages[s].memory_bytes,
+              4 * zero.microbatch_size * std::max(more, instead));
+    // Convolutions and one linear layer: half of the backward pass is for weights.
+    EXPECT_NEAR(zero.stages[s].weight_seconds, zero.stages[s].backward_seconds / 2, 1e-12);
+  }
 }
 
 TEST(PlanTest, SpeedsOfBlocksAndCodingsCount) {

@@ -269,7 +269,8 @@ TEST(ExecutorTest, AStepSubtractsTheGradient) {
   for (size_t i = 0; i < before.size(); ++i) EXPECT_EQ(after[i], before[i] - gradients[i]) << i;
 }
 
-INSTANTIATE_TEST_SUITE_P(Schedules, ExecutorTest, ::testing::Values("gpipe", "1f1b"));
+INSTANTIATE_TEST_SUITE_P(Schedules, ExecutorTest,
+                         ::testing::Values("gpipe", "1f1b", "zero_bubble"));
 
 // The rate falls to nearly nothing, so that the running statistics are those of the parameters.
 TEST(ExecutorTest, WithoutACodecRecalibrationChangesLittle) {

@@ -146,8 +146,9 @@ TEST(StageStateTest, OtherFormsOfStateGoOn) {
 
 TEST(StageStateTest, SchedulesOtherNumbersOfStagesAndWarmUpGoOn) {
   for (const char* override :
-       {"pipeline.schedule=gpipe", "pipeline.stages=1", "pipeline.stages=2",
-        "compression.warmup_steps=7", "optimizer={name: adamw, lr: 0.01, weight_decay: 0.1}"}) {
+       {"pipeline.schedule=gpipe", "pipeline.schedule=zero_bubble", "pipeline.stages=1",
+        "pipeline.stages=2", "compression.warmup_steps=7",
+        "optimizer={name: adamw, lr: 0.01, weight_decay: 0.1}"}) {
     SCOPED_TRACE(override);
     std::vector<std::string> overrides = Both("codec: topk, ratio: 0.2, feedback: ef21");
     overrides.push_back(override);

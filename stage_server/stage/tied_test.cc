@@ -276,7 +276,7 @@ TEST_P(TiedTest, AParameterWhoseGradientIsNoNumberIsNamed) {
   for (const absl::Status& status : statuses) EXPECT_FALSE(status.ok());  // nobody waits for ever
 }
 
-INSTANTIATE_TEST_SUITE_P(Schedules, TiedTest, ::testing::Values("gpipe", "1f1b"));
+INSTANTIATE_TEST_SUITE_P(Schedules, TiedTest, ::testing::Values("gpipe", "1f1b", "zero_bubble"));
 
 // What a stage waits for when another one ends, or says nothing, behind its backward passes.
 TEST(TiedWaitTest, ASilentStageIsNamedAtTheDeadline) {

@@ -3,7 +3,8 @@
 # pipeline simulator allows on these cores; codec none, Unix sockets. Runs alternate; ratios are
 # medians over pairs.
 # usage: tests/bench/four_stages.sh [CIFAR10_DIR]     without it GPT-2 only
-#   PAIRS=5 CORES=2 MODELS="resnet18-w16 resnet18-w64 nano gpt2-384" MICROBATCHES="4 8" in the environment
+#   PAIRS=5 CORES=2 MODELS="resnet18-w16 resnet18-w64 nano gpt2-384" MICROBATCHES="4 8" SCHEDULES="1f1b zero_bubble"
+#   in the environment
 set -euo pipefail
 cifar10=${1:+$(realpath "$1")}
 cd "$(dirname "$0")/../.."
@@ -36,22 +37,28 @@ speed() {
 median() { sort -g | awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }'; }
 
 echo "$cores cores; codec none; $pairs pairs; commit $(git rev-parse --short HEAD)"
-echo '| model | microbatches | one stage, samples/s | four stages, samples/s | simulator bound, samples/s | four / one | four / bound |'
-echo '|---|---|---|---|---|---|---|'
+echo '| model | microbatches | schedule | one stage, samples/s | four stages, samples/s | simulator bound, samples/s | four / one | four / bound |'
+echo '|---|---|---|---|---|---|---|---|'
 for model in ${MODELS:-${cifar10:+resnet18-w16 resnet18-w64} nano gpt2-384}; do
   for microbatches in ${MICROBATCHES:-4 8}; do
     read -ra common <<<"$(settings "$model") pipeline.microbatches=$microbatches"
-    : >"$work/one"; : >"$work/four"; : >"$work/bound"; : >"$work/over_one"; : >"$work/over_bound"
+    rm -f "$work"/{one,four,bound,over_one,over_bound}.*
     for (( i = 0; i < pairs; ++i )); do
-      bound=$("$bin/stage_server/stage/stage_bench" "${common[0]}" "$cores" "${common[@]:1}" |
-        grep -oE '"samples_per_second":[0-9.]+' | grep -oE '[0-9.]+$')
-      four=$(speed four "${common[@]}" pipeline.threads=1)
       one=$(speed one "${common[@]}" pipeline.stages=1 'pipeline.cuts=[]' pipeline.threads="$cores")
-      echo "$one" >>"$work/one"; echo "$four" >>"$work/four"; echo "$bound" >>"$work/bound"
-      awk "BEGIN { print $four / $one }" >>"$work/over_one"
-      awk "BEGIN { print $four / $bound }" >>"$work/over_bound"
+      for schedule in ${SCHEDULES:-1f1b}; do
+        scheduled=("${common[@]}" pipeline.schedule="$schedule")
+        bound=$("$bin/stage_server/stage/stage_bench" "${scheduled[0]}" "$cores" "${scheduled[@]:1}" |
+          grep -oE '"samples_per_second":[0-9.]+' | grep -oE '[0-9.]+$')
+        four=$(speed four "${scheduled[@]}" pipeline.threads=1)
+        echo "$one" >>"$work/one.$schedule"; echo "$four" >>"$work/four.$schedule"; echo "$bound" >>"$work/bound.$schedule"
+        awk "BEGIN { print $four / $one }" >>"$work/over_one.$schedule"
+        awk "BEGIN { print $four / $bound }" >>"$work/over_bound.$schedule"
+      done
     done
-    printf '| %s | %d | %.0f | %.0f | %.0f | %.2f | %.2f |\n' "$model" "$microbatches" "$(median <"$work/one")" \
-      "$(median <"$work/four")" "$(median <"$work/bound")" "$(median <"$work/over_one")" "$(median <"$work/over_bound")"
+    for schedule in ${SCHEDULES:-1f1b}; do
+      of() { median <"$work/$1.$schedule"; }
+      printf '| %s | %d | %s | %.0f | %.0f | %.0f | %.2f | %.2f |\n' "$model" "$microbatches" "$schedule" "$(of one)" \
+        "$(of four)" "$(of bound)" "$(of over_one)" "$(of over_bound)"
+    done
   done
 done
