@@ -19,7 +19,7 @@
 #include "coordinator/plan_command.h"
 #include "coordinator/probe_command.h"
 #include "coordinator/run_command.h"
-#include "coordinator/sweep_command.h"
+#include "coordinator/sweep_flags.h"
 
 namespace {
 
@@ -149,64 +149,6 @@ CLI::App* AddRun(CLI::App* app, thinwire::RunFlags* flags) {
   run->add_flag("--quiet", flags->quiet, "print errors only");
   AddLaunch(run, &flags->session);
   return run;
-}
-
-constexpr char kSweepExamples[] =
-    "FILE is a sweep, which names an experiment, rows, axes and seeds (docs/sweeps.md), or an\n"
-    "experiment, with --grid or --seeds. Each run has a folder, OUT/runs/ROW-seedN. The same "
-    "command\n"
-    "goes on after any interruption: what is finished stays, what is not goes on from its "
-    "checkpoint.\n\n"
-    "Examples:\n"
-    "  thinwire sweep experiments/frontier/narrow.yaml --set data.dir=data/cifar10\n"
-    "  thinwire sweep experiments/quickstart.yaml --seeds 1,2,3 --out runs/ratios \\\n"
-    "      --grid compression.activations.ratio=0.5,0.1,0.02 --grid optimizer.lr=0.05,0.1\n"
-    "  thinwire sweep my.yaml --jobs 2 --set pipeline.threads=1\n"
-    "  thinwire sweep my.yaml --stages a:4700,b:4700 --stages c:4700,d:4700\n"
-    "  thinwire sweep my.yaml --list\n"
-    "  thinwire sweep --export csv runs/my\n"
-    "Exit codes: 0 done, 1 a run failed, 2 wrong usage or a row is refused, 130 interrupted.\n";
-
-CLI::App* AddSweep(CLI::App* app, thinwire::SweepFlags* flags) {
-  CLI::App* sweep =
-      app->add_subcommand("sweep", "run several experiments with several seeds; compare them");
-  sweep->footer(kSweepExamples);
-  sweep->add_option("FILE", flags->file, "sweep or experiment file (YAML)")->required();
-  AddOverrides(sweep, &flags->overrides);
-  sweep
-      ->add_option("--grid", flags->grids,
-                   "an axis, FIELD=VALUE,VALUE: each row with each value; may stand often")
-      ->allow_extra_args(false);
-  sweep->add_option("--seeds", flags->seeds, "as 1,2,3 (default: the sweep's or the experiment's)")
-      ->delimiter(',')
-      ->allow_extra_args(false);
-  sweep->add_option("--out", flags->out, "folder of the sweep (default: runs/NAME)")->check(kPath);
-  sweep->add_option("--baseline", flags->baseline,
-                    "row that the others are compared to (default: the sweep's, or the first)");
-  sweep->add_option("--jobs", flags->jobs, "runs at once on this machine")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 1024));
-  sweep->add_flag("--list", flags->list, "print what is done and what is missing, run nothing");
-  sweep
-      ->add_option("--export", flags->export_kind,
-                   "csv: write the tables of results.sqlite of the sweep in the folder FILE to "
-                   "FILE/csv, run nothing")
-      ->check(CLI::IsMember({"csv"}));
-  sweep
-      ->add_option(
-          "--stages", flags->stages,
-          "stage servers that are already running, for one run at a time; may stand often: "
-          "so many runs at once")
-      ->type_name("HOST:PORT,HOST:PORT,...")
-      ->allow_extra_args(false);
-  sweep
-      ->add_option("--stages_wait", flags->session.wait_seconds,
-                   "seconds to wait for the servers of --stages to be there")
-      ->capture_default_str()
-      ->check(kSeconds);
-  AddSecurity(sweep, &flags->session.security);
-  AddLaunch(sweep, &flags->session);
-  return sweep;
 }
 
 constexpr char kGenerateExamples[] =
@@ -458,8 +400,7 @@ int main(int argc, char** argv) {
   app.require_subcommand(1);
   const CLI::App* run = AddRun(&app, &run_flags);
   thinwire::SweepFlags sweep_flags;
-  sweep_flags.session.wait_seconds = 60;  // more than the lease of a run that was killed
-  const CLI::App* sweep = AddSweep(&app, &sweep_flags);
+  const CLI::App* sweep = thinwire::AddSweep(&app, &sweep_flags);
   thinwire::GenerateFlags generate_flags;
   const CLI::App* generate = AddGenerate(&app, &generate_flags);
   AddPlan(&app, &plan_flags);
@@ -471,6 +412,8 @@ int main(int argc, char** argv) {
   const CLI::App* data = AddData(&app, &data_flags);
   thinwire::CheckpointFlags checkpoint_flags;
   const CLI::App* checkpoint = AddCheckpoint(&app, &checkpoint_flags);
+  thinwire::CompareFlags compare_flags;
+  const CLI::App* compare = thinwire::AddCompare(&app, &compare_flags);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -478,6 +421,7 @@ int main(int argc, char** argv) {
   }
   if (run->parsed()) return thinwire::RunCommand(run_flags, &interruption);
   if (sweep->parsed()) return thinwire::SweepCommand(sweep_flags, &interruption);
+  if (compare->parsed()) return thinwire::CompareCommand(compare_flags);
   if (generate->parsed()) return thinwire::GenerateCommand(generate_flags, &interruption);
   if (probe->parsed()) return thinwire::ProbeCommand(probe_flags, &interruption);
   if (codecs->parsed()) return thinwire::CodecsCommand(codecs_flags, &interruption);

@@ -1,5 +1,6 @@
 #include "coordinator/sweep_command.h"
 
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -23,6 +24,7 @@
 #include "coordinator/results/database.h"
 #include "coordinator/results/outcome.h"
 #include "coordinator/results/run_files.h"
+#include "coordinator/sweep/live_table.h"
 #include "coordinator/sweep/pool.h"
 #include "coordinator/sweep/rows.h"
 #include "coordinator/sweep/standing.h"
@@ -33,9 +35,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr absl::Duration kRedraw = absl::Seconds(1);
+
 struct PlannedRun {
   SweepRun run;
   Standing standing = Standing::kAbsent;
+  bool is_running = false, has_failed = false;
 };
 
 absl::Status MakeFolder(const std::string& path) {
@@ -111,9 +116,10 @@ class SweepLoop {
         Begin(next++, *slot);
       } else if (pool_.idle()) {
         break;
-      } else if (const auto end = pool_.Wait(absl::InfiniteDuration(), interruption_.fd())) {
+      } else if (const auto end = pool_.Wait(kRedraw, interruption_.fd())) {
         End(*end);
       }
+      Draw();
     }
     if (!interruption_.seen()) return Conclude();
     for (const PoolEnd& end : pool_.EndAll()) End(end);
@@ -128,9 +134,32 @@ class SweepLoop {
   std::string Folder(const SweepRun& run) const { return FolderOf(dir_, run.name); }
   std::string Log(const SweepRun& run) const { return absl::StrCat(dir_, "/logs/", run.name); }
 
-  static void Say(const std::string& run, const std::string& what) {
+  // Where nothing is drawn.
+  void Say(const std::string& run, const std::string& what) const {
+    if (is_terminal_) return;
     std::printf("%s\n", PrintableLine(absl::StrCat(run, ": ", what)).c_str());
     std::fflush(stdout);
+  }
+
+  // A line for each run, on a terminal.
+  void Draw() {
+    winsize size = {};
+    if (!is_terminal_ || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0) return;
+    std::vector<LiveRow> rows;
+    for (size_t i = 0; i < runs_.size(); ++i) {
+      const SweepRun& run = runs_[i].run;
+      const bool is_running = runs_[i].is_running;
+      const char* state = is_running                                 ? "runs"
+                          : runs_[i].standing == Standing::kFinished ? "done"
+                          : runs_[i].has_failed                      ? "failed"
+                                                                     : "waits";
+      const bool has_begun = is_running || runs_[i].standing == Standing::kFinished;
+      rows.push_back({run.name, state,
+                      has_begun ? ProgressOf(Folder(run), Log(run), run.experiment.epochs()) : "",
+                      is_running});
+    }
+    table_.Draw(LiveLines(rows, size.ws_col == 0 ? 80 : size.ws_col,
+                          size.ws_row < 3 ? 2 : size.ws_row - 1u));
   }
 
   void Begin(size_t index, size_t slot) {
@@ -140,8 +169,9 @@ class SweepLoop {
     if (started.ok()) {
       started = pool_.Start(slot, run.name, Arguments(experiment, run, slot), Log(run));
     }
-    if (!started.ok()) return Fail(run, std::string(started.message()));
+    if (!started.ok()) return Fail(index, std::string(started.message()));
     running_[slot] = index;
+    runs_[index].is_running = true;
     Say(run.name, absl::StrCat(runs_[index].standing == Standing::kAbsent ? "started" : "goes on",
                                ", ", index + 1, " of ", runs_.size()));
   }
@@ -188,6 +218,7 @@ class SweepLoop {
 
   void End(const PoolEnd& end) {
     PlannedRun& planned = runs_[running_[end.slot]];
+    planned.is_running = false;
     Import(running_[end.slot]);
     const auto standing = StandingOf(Folder(planned.run), planned.run.experiment);
     if (end.wait_status == 0 && standing.ok() && *standing == Standing::kFinished) {
@@ -204,12 +235,13 @@ class SweepLoop {
         absl::StrAppend(&why, ": ", last);
       }
     }
-    Fail(planned.run, absl::StrCat(why, "; its log is ", Log(planned.run)));
+    Fail(running_[end.slot], absl::StrCat(why, "; its log is ", Log(planned.run)));
   }
 
-  void Fail(const SweepRun& run, const std::string& why) {
-    Say(run.name, "failed: " + why);
-    failures_.emplace_back(run.name, why);
+  void Fail(size_t index, const std::string& why) {
+    Say(runs_[index].run.name, "failed: " + why);
+    runs_[index].has_failed = true;
+    failures_.emplace_back(runs_[index].run.name, why);
   }
 
   int Conclude() const {
@@ -223,7 +255,9 @@ class SweepLoop {
     std::printf("%s%zu runs: %zu done, %zu were there, %zu failed; %s\n",
                 OutcomeTable(outcomes, baseline_).c_str(), runs_.size(), done_, found_,
                 runs_.size() - done_ - found_, PrintableLine(DatabaseOf(dir_)).c_str());
-    for (const auto& [run, why] : failures_) Say("failed: " + run, why);
+    for (const auto& [run, why] : failures_) {
+      std::printf("%s\n", PrintableLine(absl::StrCat("failed: ", run, ": ", why)).c_str());
+    }
     return failures_.empty() ? kExitDone : kExitFailed;
   }
 
@@ -233,6 +267,8 @@ class SweepLoop {
   const std::string baseline_;
   ResultsDatabase& database_;
   Interruption& interruption_;
+  const bool is_terminal_ = isatty(STDOUT_FILENO) != 0;
+  LiveTable table_{stdout};
   Pool pool_;
   std::vector<size_t> running_;  // by slot: index of the run
   size_t found_ = 0, done_ = 0;
@@ -256,7 +292,7 @@ absl::StatusOr<std::vector<PlannedRun>> PlanRuns(const std::string& dir,
   std::vector<PlannedRun> planned;
   for (SweepRun& run : runs) {
     ASSIGN_OR_RETURN(const Standing standing, StandingOf(FolderOf(dir, run.name), run.experiment));
-    planned.push_back({std::move(run), standing});
+    planned.push_back({std::move(run), standing, false, false});
   }
   return planned;
 }
