@@ -3,10 +3,12 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -40,6 +42,8 @@ constexpr absl::Duration kRedraw = absl::Seconds(1);
 struct PlannedRun {
   SweepRun run;
   Standing standing = Standing::kAbsent;
+  std::optional<size_t>
+      bound_to;  // the group of stage servers that it had, of those that are given
   bool is_running = false, has_failed = false;
 };
 
@@ -102,18 +106,18 @@ class SweepLoop {
         running_(Slots(), 0) {}
 
   int Run() {
+    ReadBounds();
     for (size_t i = 0; i < runs_.size(); ++i) {
       if (runs_[i].standing != Standing::kFinished) continue;
       Say(runs_[i].run.name, "was there");
       ++found_;
       Import(i);
     }
-    size_t next = 0;
     while (!interruption_.seen()) {
-      while (next < runs_.size() && runs_[next].standing == Standing::kFinished) ++next;
       const auto slot = pool_.FreeSlot();
-      if (next < runs_.size() && slot) {
-        Begin(next++, *slot);
+      const auto next = slot ? NextFor(*slot) : std::nullopt;
+      if (next) {
+        Begin(*next, *slot);
       } else if (pool_.idle()) {
         break;
       } else if (const auto end = pool_.Wait(kRedraw, interruption_.fd())) {
@@ -133,6 +137,37 @@ class SweepLoop {
   }
   std::string Folder(const SweepRun& run) const { return FolderOf(dir_, run.name); }
   std::string Log(const SweepRun& run) const { return absl::StrCat(dir_, "/logs/", run.name); }
+
+  static bool Waits(const PlannedRun& planned) {
+    return planned.standing != Standing::kFinished && !planned.is_running && !planned.has_failed;
+  }
+
+  // A run that was killed goes on with the stage servers that it had, which its lease still binds:
+  // the first of those, else the first that no other group of servers is bound to.
+  std::optional<size_t> NextFor(size_t slot) const {
+    std::optional<size_t> first;
+    for (size_t i = 0; i < runs_.size(); ++i) {
+      if (!Waits(runs_[i])) continue;
+      const std::optional<size_t>& bound = runs_[i].bound_to;
+      if (bound == slot) return i;
+      if (!bound && !first) first = i;
+    }
+    return first;
+  }
+
+  // Where the stage servers of a run are kept.
+  std::string StagesFile(const SweepRun& run) const {
+    return absl::StrCat(dir_, "/experiments/", run.name, ".stages");
+  }
+
+  void ReadBounds() {
+    for (PlannedRun& planned : runs_) {
+      const auto stages = ReadFile(StagesFile(planned.run));
+      if (planned.standing != Standing::kUnfinished || !stages.ok()) continue;
+      const auto group = std::find(flags_.stages.begin(), flags_.stages.end(), *stages);
+      if (group != flags_.stages.end()) planned.bound_to = group - flags_.stages.begin();
+    }
+  }
 
   // Where nothing is drawn.
   void Say(const std::string& run, const std::string& what) const {
@@ -166,6 +201,9 @@ class SweepLoop {
     const SweepRun& run = runs_[index].run;
     const std::string experiment = absl::StrCat(dir_, "/experiments/", run.name, ".yaml");
     absl::Status started = ReplaceFile(experiment, ToYaml(run.experiment));
+    if (started.ok() && !flags_.stages.empty()) {
+      started = ReplaceFile(StagesFile(run), flags_.stages[slot]);
+    }
     if (started.ok()) {
       started = pool_.Start(slot, run.name, Arguments(experiment, run, slot), Log(run));
     }
@@ -292,7 +330,7 @@ absl::StatusOr<std::vector<PlannedRun>> PlanRuns(const std::string& dir,
   std::vector<PlannedRun> planned;
   for (SweepRun& run : runs) {
     ASSIGN_OR_RETURN(const Standing standing, StandingOf(FolderOf(dir, run.name), run.experiment));
-    planned.push_back({std::move(run), standing, false, false});
+    planned.push_back({std::move(run), standing, std::nullopt});
   }
   return planned;
 }

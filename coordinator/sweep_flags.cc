@@ -5,8 +5,6 @@
 namespace thinwire {
 namespace {
 
-constexpr double kStagesWait = 60;  // seconds; more than the lease of a run that was killed
-
 constexpr char kSweepExamples[] =
     "FILE is a sweep, which names an experiment, rows, axes and seeds (docs/sweeps.md), or an\n"
     "experiment, with --grid or --seeds. Each run has a folder, OUT/runs/ROW-seedN. The same "
@@ -14,7 +12,7 @@ constexpr char kSweepExamples[] =
     "goes on after any interruption: what is finished stays, what is not goes on from its "
     "checkpoint.\n\n"
     "Examples:\n"
-    "  thinwire sweep experiments/frontier/narrow.yaml --set data.dir=data/cifar10\n"
+    "  thinwire sweep experiments/sweeps/codecs.yaml --out runs/codecs\n"
     "  thinwire sweep experiments/quickstart.yaml --seeds 1,2,3 --out runs/ratios \\\n"
     "      --grid compression.activations.ratio=0.5,0.1,0.02 --grid optimizer.lr=0.05,0.1\n"
     "  thinwire sweep my.yaml --jobs 2 --set pipeline.threads=1\n"
@@ -34,7 +32,6 @@ constexpr char kCompareExamples[] =
 }  // namespace
 
 CLI::App* AddSweep(CLI::App* app, SweepFlags* flags) {
-  flags->session.wait_seconds = kStagesWait;
   CLI::App* sweep =
       app->add_subcommand("sweep", "run several experiments with several seeds; compare them");
   sweep->footer(kSweepExamples);
