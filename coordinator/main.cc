@@ -18,10 +18,9 @@
 #include "coordinator/interruption.h"
 #include "coordinator/plan_command.h"
 #include "coordinator/probe_command.h"
-#include "coordinator/report_command.h"
+#include "coordinator/report_flags.h"
 #include "coordinator/run_command.h"
-#include "coordinator/sweep_command.h"
-#include "coordinator/trace_command.h"
+#include "coordinator/sweep_flags.h"
 
 namespace {
 
@@ -156,64 +155,6 @@ CLI::App* AddRun(CLI::App* app, thinwire::RunFlags* flags) {
   run->add_flag("--quiet", flags->quiet, "print errors only");
   AddLaunch(run, &flags->session);
   return run;
-}
-
-constexpr char kSweepExamples[] =
-    "FILE is a sweep, which names an experiment, rows, axes and seeds (docs/sweeps.md), or an\n"
-    "experiment, with --grid or --seeds. Each run has a folder, OUT/runs/ROW-seedN. The same "
-    "command\n"
-    "goes on after any interruption: what is finished stays, what is not goes on from its "
-    "checkpoint.\n\n"
-    "Examples:\n"
-    "  thinwire sweep experiments/frontier/narrow.yaml --set data.dir=data/cifar10\n"
-    "  thinwire sweep experiments/quickstart.yaml --seeds 1,2,3 --out runs/ratios \\\n"
-    "      --grid compression.activations.ratio=0.5,0.1,0.02 --grid optimizer.lr=0.05,0.1\n"
-    "  thinwire sweep my.yaml --jobs 2 --set pipeline.threads=1\n"
-    "  thinwire sweep my.yaml --stages a:4700,b:4700 --stages c:4700,d:4700\n"
-    "  thinwire sweep my.yaml --list\n"
-    "  thinwire sweep --export csv runs/my\n"
-    "Exit codes: 0 done, 1 a run failed, 2 wrong usage or a row is refused, 130 interrupted.\n";
-
-CLI::App* AddSweep(CLI::App* app, thinwire::SweepFlags* flags) {
-  CLI::App* sweep =
-      app->add_subcommand("sweep", "run several experiments with several seeds; compare them");
-  sweep->footer(kSweepExamples);
-  sweep->add_option("FILE", flags->file, "sweep or experiment file (YAML)")->required();
-  AddOverrides(sweep, &flags->overrides);
-  sweep
-      ->add_option("--grid", flags->grids,
-                   "an axis, FIELD=VALUE,VALUE: each row with each value; may stand often")
-      ->allow_extra_args(false);
-  sweep->add_option("--seeds", flags->seeds, "as 1,2,3 (default: the sweep's or the experiment's)")
-      ->delimiter(',')
-      ->allow_extra_args(false);
-  sweep->add_option("--out", flags->out, "folder of the sweep (default: runs/NAME)")->check(kPath);
-  sweep->add_option("--baseline", flags->baseline,
-                    "row that the others are compared to (default: the sweep's, or the first)");
-  sweep->add_option("--jobs", flags->jobs, "runs at once on this machine")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 1024));
-  sweep->add_flag("--list", flags->list, "print what is done and what is missing, run nothing");
-  sweep
-      ->add_option("--export", flags->export_kind,
-                   "csv: write the tables of results.sqlite of the sweep in the folder FILE to "
-                   "FILE/csv, run nothing")
-      ->check(CLI::IsMember({"csv"}));
-  sweep
-      ->add_option(
-          "--stages", flags->stages,
-          "stage servers that are already running, for one run at a time; may stand often: "
-          "so many runs at once")
-      ->type_name("HOST:PORT,HOST:PORT,...")
-      ->allow_extra_args(false);
-  sweep
-      ->add_option("--stages_wait", flags->session.wait_seconds,
-                   "seconds to wait for the servers of --stages to be there")
-      ->capture_default_str()
-      ->check(kSeconds);
-  AddSecurity(sweep, &flags->session.security);
-  AddLaunch(sweep, &flags->session);
-  return sweep;
 }
 
 constexpr char kGenerateExamples[] =
@@ -441,79 +382,6 @@ CLI::App* AddCheckpoint(CLI::App* app, thinwire::CheckpointFlags* flags) {
   return checkpoint;
 }
 
-constexpr char kReportExamples[] =
-    "DIR is the folder of a run, or one with runs below it; runs that differ in their seed alone "
-    "are\n"
-    "one configuration. The page loads nothing from elsewhere: summary, curves, accuracy against "
-    "bytes,\n"
-    "time to a target, every cut, every run and its experiment file. A run that has not finished "
-    "is\n"
-    "shown as such.\n\n"
-    "Examples:\n"
-    "  thinwire report runs/quickstart\n"
-    "  thinwire report runs/none runs/topk10 --out report.html --baseline none\n"
-    "  thinwire report runs/sweep --target 0.65 --format md\n"
-    "  thinwire report runs --out results.csv\n"
-    "Exit codes: 0 done, 1 the file could not be written, 2 wrong usage or no runs.\n";
-
-CLI::App* AddReport(CLI::App* app, thinwire::ReportCommandFlags* flags) {
-  CLI::App* report = app->add_subcommand("report", "show what runs reached, as one page");
-  report->footer(kReportExamples);
-  report->add_option("DIR", flags->dirs, "folders of runs, or of folders of runs")
-      ->required()
-      ->check(kPath);
-  report
-      ->add_option("--out", flags->out,
-                   "file to write (default: DIR/report.html; stdout of md and csv)")
-      ->check(kPath);
-  report
-      ->add_option("--format", flags->format,
-                   "html, md or csv (default: as the file ends, or html)")
-      ->check(CLI::IsMember({"html", "md", "csv"}));
-  report->add_option("--title", flags->report.title, "of the page (default: the folder's name)");
-  report->add_option("--baseline", flags->report.baseline,
-                     "the configuration that sets the target (default: the first without codecs)");
-  report->add_option("--target", flags->report.target,
-                     "accuracy, a fraction, or loss that is to be reached (default: the baseline's "
-                     "last less a point, or plus 0.02 nats)");
-  report
-      ->add_option("--evaluation", flags->report.inference,
-                   "compressed or uncompressed: which evaluation is to reach the target")
-      ->capture_default_str()
-      ->check(CLI::IsMember({"compressed", "uncompressed"}));
-  return report;
-}
-
-constexpr char kTraceExamples[] =
-    "DIR is the folder of a run with --trace. Says where the time of the traced steps went, stage "
-    "by\n"
-    "stage, and for what each stage waited; --svg draws one of them. The file itself, "
-    "DIR/trace.json,\n"
-    "opens in https://ui.perfetto.dev. Evaluation is not traced. docs/schedules.md has the "
-    "rest.\n\n"
-    "Examples:\n"
-    "  thinwire run experiments/quickstart.yaml --trace steps=10..12\n"
-    "  thinwire trace runs/quickstart\n"
-    "  thinwire trace runs/quickstart --step 11 --svg step.svg\n"
-    "  thinwire trace runs/quickstart --format json\n"
-    "Exit codes: 0 done, 1 the picture could not be written, 2 wrong usage or no trace.\n";
-
-CLI::App* AddTrace(CLI::App* app, thinwire::TraceFlags* flags) {
-  CLI::App* trace =
-      app->add_subcommand("trace", "show where the time of a run's traced steps went");
-  trace->footer(kTraceExamples);
-  trace->add_option("DIR", flags->run, "folder of the run")->required()->check(kPath);
-  trace->add_option("--step", flags->step, "this step alone (default: all that were traced)");
-  trace->add_option("--format", flags->format, "text or json")
-      ->capture_default_str()
-      ->check(CLI::IsMember({"text", "json"}));
-  trace
-      ->add_option("--svg", flags->svg,
-                   "file for a picture of that step, without --step of the last one")
-      ->check(kPath);
-  return trace;
-}
-
 // Prints what CLI11 makes of a command line that it did not accept, or the help that was asked for.
 int Leave(const CLI::App& app, const CLI::ParseError& error) {
   std::ostringstream help;
@@ -538,8 +406,7 @@ int main(int argc, char** argv) {
   app.require_subcommand(1);
   const CLI::App* run = AddRun(&app, &run_flags);
   thinwire::SweepFlags sweep_flags;
-  sweep_flags.session.wait_seconds = 60;  // more than the lease of a run that was killed
-  const CLI::App* sweep = AddSweep(&app, &sweep_flags);
+  const CLI::App* sweep = thinwire::AddSweep(&app, &sweep_flags);
   thinwire::GenerateFlags generate_flags;
   const CLI::App* generate = AddGenerate(&app, &generate_flags);
   AddPlan(&app, &plan_flags);
@@ -552,9 +419,11 @@ int main(int argc, char** argv) {
   thinwire::CheckpointFlags checkpoint_flags;
   const CLI::App* checkpoint = AddCheckpoint(&app, &checkpoint_flags);
   thinwire::ReportCommandFlags report_flags;
-  const CLI::App* report = AddReport(&app, &report_flags);
+  const CLI::App* report = thinwire::AddReport(&app, &report_flags);
   thinwire::TraceFlags trace_flags;
-  const CLI::App* trace = AddTrace(&app, &trace_flags);
+  const CLI::App* trace = thinwire::AddTrace(&app, &trace_flags);
+  thinwire::CompareFlags compare_flags;
+  const CLI::App* compare = thinwire::AddCompare(&app, &compare_flags);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -562,6 +431,7 @@ int main(int argc, char** argv) {
   }
   if (run->parsed()) return thinwire::RunCommand(run_flags, &interruption);
   if (sweep->parsed()) return thinwire::SweepCommand(sweep_flags, &interruption);
+  if (compare->parsed()) return thinwire::CompareCommand(compare_flags);
   if (generate->parsed()) return thinwire::GenerateCommand(generate_flags, &interruption);
   if (probe->parsed()) return thinwire::ProbeCommand(probe_flags, &interruption);
   if (codecs->parsed()) return thinwire::CodecsCommand(codecs_flags, &interruption);

@@ -1,11 +1,14 @@
 #include "coordinator/sweep_command.h"
 
+#include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -23,6 +26,7 @@
 #include "coordinator/results/database.h"
 #include "coordinator/results/outcome.h"
 #include "coordinator/results/run_files.h"
+#include "coordinator/sweep/live_table.h"
 #include "coordinator/sweep/pool.h"
 #include "coordinator/sweep/rows.h"
 #include "coordinator/sweep/standing.h"
@@ -33,9 +37,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr absl::Duration kRedraw = absl::Seconds(1);
+
 struct PlannedRun {
   SweepRun run;
   Standing standing = Standing::kAbsent;
+  std::optional<size_t>
+      bound_to;  // the group of stage servers that it had, of those that are given
+  bool is_running = false, has_failed = false;
 };
 
 absl::Status MakeFolder(const std::string& path) {
@@ -97,23 +106,24 @@ class SweepLoop {
         running_(Slots(), 0) {}
 
   int Run() {
+    ReadBounds();
     for (size_t i = 0; i < runs_.size(); ++i) {
       if (runs_[i].standing != Standing::kFinished) continue;
       Say(runs_[i].run.name, "was there");
       ++found_;
       Import(i);
     }
-    size_t next = 0;
     while (!interruption_.seen()) {
-      while (next < runs_.size() && runs_[next].standing == Standing::kFinished) ++next;
       const auto slot = pool_.FreeSlot();
-      if (next < runs_.size() && slot) {
-        Begin(next++, *slot);
+      const auto next = slot ? NextFor(*slot) : std::nullopt;
+      if (next) {
+        Begin(*next, *slot);
       } else if (pool_.idle()) {
         break;
-      } else if (const auto end = pool_.Wait(absl::InfiniteDuration(), interruption_.fd())) {
+      } else if (const auto end = pool_.Wait(kRedraw, interruption_.fd())) {
         End(*end);
       }
+      Draw();
     }
     if (!interruption_.seen()) return Conclude();
     for (const PoolEnd& end : pool_.EndAll()) End(end);
@@ -128,20 +138,78 @@ class SweepLoop {
   std::string Folder(const SweepRun& run) const { return FolderOf(dir_, run.name); }
   std::string Log(const SweepRun& run) const { return absl::StrCat(dir_, "/logs/", run.name); }
 
-  static void Say(const std::string& run, const std::string& what) {
+  static bool Waits(const PlannedRun& planned) {
+    return planned.standing != Standing::kFinished && !planned.is_running && !planned.has_failed;
+  }
+
+  // A run that was killed goes on with the stage servers that it had, which its lease still binds:
+  // the first of those, else the first that no other group of servers is bound to.
+  std::optional<size_t> NextFor(size_t slot) const {
+    std::optional<size_t> first;
+    for (size_t i = 0; i < runs_.size(); ++i) {
+      if (!Waits(runs_[i])) continue;
+      const std::optional<size_t>& bound = runs_[i].bound_to;
+      if (bound == slot) return i;
+      if (!bound && !first) first = i;
+    }
+    return first;
+  }
+
+  // Where the stage servers of a run are kept.
+  std::string StagesFile(const SweepRun& run) const {
+    return absl::StrCat(dir_, "/experiments/", run.name, ".stages");
+  }
+
+  void ReadBounds() {
+    for (PlannedRun& planned : runs_) {
+      const auto stages = ReadFile(StagesFile(planned.run));
+      if (planned.standing != Standing::kUnfinished || !stages.ok()) continue;
+      const auto group = std::find(flags_.stages.begin(), flags_.stages.end(), *stages);
+      if (group != flags_.stages.end()) planned.bound_to = group - flags_.stages.begin();
+    }
+  }
+
+  // Where nothing is drawn.
+  void Say(const std::string& run, const std::string& what) const {
+    if (is_terminal_) return;
     std::printf("%s\n", PrintableLine(absl::StrCat(run, ": ", what)).c_str());
     std::fflush(stdout);
+  }
+
+  // A line for each run, on a terminal.
+  void Draw() {
+    winsize size = {};
+    if (!is_terminal_ || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0) return;
+    std::vector<LiveRow> rows;
+    for (size_t i = 0; i < runs_.size(); ++i) {
+      const SweepRun& run = runs_[i].run;
+      const bool is_running = runs_[i].is_running;
+      const char* state = is_running                                 ? "runs"
+                          : runs_[i].standing == Standing::kFinished ? "done"
+                          : runs_[i].has_failed                      ? "failed"
+                                                                     : "waits";
+      const bool has_begun = is_running || runs_[i].standing == Standing::kFinished;
+      rows.push_back({run.name, state,
+                      has_begun ? ProgressOf(Folder(run), Log(run), run.experiment.epochs()) : "",
+                      is_running});
+    }
+    table_.Draw(LiveLines(rows, size.ws_col == 0 ? 80 : size.ws_col,
+                          size.ws_row < 3 ? 2 : size.ws_row - 1u));
   }
 
   void Begin(size_t index, size_t slot) {
     const SweepRun& run = runs_[index].run;
     const std::string experiment = absl::StrCat(dir_, "/experiments/", run.name, ".yaml");
     absl::Status started = ReplaceFile(experiment, ToYaml(run.experiment));
+    if (started.ok() && !flags_.stages.empty()) {
+      started = ReplaceFile(StagesFile(run), flags_.stages[slot]);
+    }
     if (started.ok()) {
       started = pool_.Start(slot, run.name, Arguments(experiment, run, slot), Log(run));
     }
-    if (!started.ok()) return Fail(run, std::string(started.message()));
+    if (!started.ok()) return Fail(index, std::string(started.message()));
     running_[slot] = index;
+    runs_[index].is_running = true;
     Say(run.name, absl::StrCat(runs_[index].standing == Standing::kAbsent ? "started" : "goes on",
                                ", ", index + 1, " of ", runs_.size()));
   }
@@ -188,6 +256,7 @@ class SweepLoop {
 
   void End(const PoolEnd& end) {
     PlannedRun& planned = runs_[running_[end.slot]];
+    planned.is_running = false;
     Import(running_[end.slot]);
     const auto standing = StandingOf(Folder(planned.run), planned.run.experiment);
     if (end.wait_status == 0 && standing.ok() && *standing == Standing::kFinished) {
@@ -204,12 +273,13 @@ class SweepLoop {
         absl::StrAppend(&why, ": ", last);
       }
     }
-    Fail(planned.run, absl::StrCat(why, "; its log is ", Log(planned.run)));
+    Fail(running_[end.slot], absl::StrCat(why, "; its log is ", Log(planned.run)));
   }
 
-  void Fail(const SweepRun& run, const std::string& why) {
-    Say(run.name, "failed: " + why);
-    failures_.emplace_back(run.name, why);
+  void Fail(size_t index, const std::string& why) {
+    Say(runs_[index].run.name, "failed: " + why);
+    runs_[index].has_failed = true;
+    failures_.emplace_back(runs_[index].run.name, why);
   }
 
   int Conclude() const {
@@ -223,7 +293,9 @@ class SweepLoop {
     std::printf("%s%zu runs: %zu done, %zu were there, %zu failed; %s\n",
                 OutcomeTable(outcomes, baseline_).c_str(), runs_.size(), done_, found_,
                 runs_.size() - done_ - found_, PrintableLine(DatabaseOf(dir_)).c_str());
-    for (const auto& [run, why] : failures_) Say("failed: " + run, why);
+    for (const auto& [run, why] : failures_) {
+      std::printf("%s\n", PrintableLine(absl::StrCat("failed: ", run, ": ", why)).c_str());
+    }
     return failures_.empty() ? kExitDone : kExitFailed;
   }
 
@@ -233,6 +305,8 @@ class SweepLoop {
   const std::string baseline_;
   ResultsDatabase& database_;
   Interruption& interruption_;
+  const bool is_terminal_ = isatty(STDOUT_FILENO) != 0;
+  LiveTable table_{stdout};
   Pool pool_;
   std::vector<size_t> running_;  // by slot: index of the run
   size_t found_ = 0, done_ = 0;
@@ -256,7 +330,7 @@ absl::StatusOr<std::vector<PlannedRun>> PlanRuns(const std::string& dir,
   std::vector<PlannedRun> planned;
   for (SweepRun& run : runs) {
     ASSIGN_OR_RETURN(const Standing standing, StandingOf(FolderOf(dir, run.name), run.experiment));
-    planned.push_back({std::move(run), standing});
+    planned.push_back({std::move(run), standing, std::nullopt});
   }
   return planned;
 }

@@ -18,7 +18,7 @@ case "${1-}" in
   --bench) packages+=(python3-torch python3-numpy) ;;
   --test)
     packages+=(clang lld libomp-dev libclang-rt-dev clang-format prometheus iproute2 procps)
-    packages+=(python3 python3-numpy python3-protobuf python3-zstandard python3-venv python3-pip python3-yaml)
+    packages+=(python3 python3-numpy python3-protobuf python3-zstandard python3-pandas python3-venv python3-pip python3-yaml)
     packages+=(docker-compose dpkg-dev lintian man-db openssl systemd)
     packages+=(chromium fonts-dejavu-core)
     command -v kubectl >/dev/null || packages+=(kubernetes-client)  # other packages have one, too

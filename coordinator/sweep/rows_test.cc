@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "config/differences.h"
 
 namespace thinwire {
@@ -109,6 +111,18 @@ TEST(RowsTest, NamesAreFoldersAndUnique) {
   EXPECT_EQ(ErrorOf(sweep),
             "--grid optimizer.lr=0.1,0.1: two rows would be called lr-0.1: want rows "
             "that say what differs by names of their own");
+}
+
+TEST(RowsTest, EverySweepOfTheProjectIsOne) {
+  int count = 0;
+  for (const auto& entry : std::filesystem::directory_iterator("experiments/sweeps")) {
+    const auto sweep = ReadSweep(entry.path().string());
+    ASSERT_TRUE(sweep.ok()) << sweep.status();
+    const auto runs = ExpandRuns(*sweep, {}, 0);
+    EXPECT_TRUE(runs.ok()) << runs.status();
+    ++count;
+  }
+  EXPECT_GT(count, 0);
 }
 
 TEST(RowsTest, ABaselineIsARow) {

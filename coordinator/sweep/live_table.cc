@@ -1,0 +1,85 @@
+#include "coordinator/sweep/live_table.h"
+
+#include <algorithm>
+#include <map>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "base/printable.h"
+#include "coordinator/fleet/child_process.h"
+#include "nlohmann/json.hpp"
+
+namespace thinwire {
+namespace {
+
+using Json = nlohmann::json;
+
+double NumberOr(const Json& json, const char* key, double otherwise) {
+  const auto found = json.find(key);
+  return found != json.end() && found->is_number() ? found->get<double>() : otherwise;
+}
+
+// "42s" of a line "... 42s left"; empty where it says none.
+std::string LeftIn(const std::string& line) {
+  const size_t end = line.rfind(" left");
+  if (end == std::string::npos || end == 0) return "";
+  const size_t begin = line.rfind(' ', end - 1);
+  return begin == std::string::npos ? "" : line.substr(begin + 1, end - begin - 1);
+}
+
+std::string Cut(const std::string& line, size_t columns) { return line.substr(0, columns); }
+
+}  // namespace
+
+std::string ProgressOf(const std::string& folder, const std::string& log, unsigned epochs) {
+  const std::vector<std::string> last = LastLines(folder + "/metrics.jsonl", 1);
+  const Json line = last.empty() ? Json() : Json::parse(last[0], nullptr, false);
+  if (!line.is_object()) return "";
+  const Json& measured =
+      line.value("type", "") == "epoch" && line.contains("train") && line["train"].is_object()
+          ? line["train"]
+          : line;
+  std::string text = absl::StrFormat(
+      "epoch %.0f/%u  loss %.4f  accuracy %.1f %%", NumberOr(line, "epoch", 0), epochs,
+      NumberOr(measured, "loss", 0), 100 * NumberOr(measured, "accuracy", 0));
+  for (const std::string& said : LastLines(log, 1)) {
+    const std::string left = LeftIn(said);
+    if (!left.empty()) absl::StrAppend(&text, "  ", PrintableLine(left), " left");
+  }
+  return text;
+}
+
+std::string LiveLines(const std::vector<LiveRow>& rows, size_t columns, size_t lines) {
+  size_t width = 0;
+  std::map<std::string, size_t> states;
+  for (const LiveRow& row : rows) {
+    width = std::max(width, row.name.size());
+    ++states[row.state];
+  }
+  const bool all = rows.size() <= lines;
+  std::vector<std::string> shown;
+  for (const LiveRow& row : rows) {
+    if (!all && (!row.is_running || shown.size() + 1 >= lines)) continue;
+    shown.push_back(Cut(absl::StrFormat("%-*s  %-7s%s%s", static_cast<int>(width), row.name,
+                                        row.state, row.progress.empty() ? "" : "  ", row.progress),
+                        columns));
+  }
+  if (!all) {
+    shown.push_back(Cut(absl::StrJoin(states, ", ",
+                                      [](std::string* out, const auto& state) {
+                                        absl::StrAppend(out, state.second, " ", state.first);
+                                      }),
+                        columns));
+  }
+  return absl::StrJoin(shown, "\n") + "\n";
+}
+
+void LiveTable::Draw(const std::string& lines) {
+  if (drawn_ > 0) std::fprintf(out_, "\x1b[%zuA\x1b[J", drawn_);
+  std::fputs(lines.c_str(), out_);
+  std::fflush(out_);
+  drawn_ = static_cast<size_t>(std::count(lines.begin(), lines.end(), '\n'));
+}
+
+}  // namespace thinwire
