@@ -158,46 +158,121 @@ struct Ranks {
         of[set][lane] = static_cast<uint8_t>(__builtin_popcount(set >> lane >> 1));
       }
     }
+    for (int count = 0; count <= 8; ++count) {
+      for (int lane = 0; lane < 16; ++lane) {
+        below[count][lane] = static_cast<uint8_t>(lane < 8 ? count : 0);
+      }
+    }
   }
   HWY_ALIGN uint8_t of[256][8];
+  HWY_ALIGN uint8_t below[9][16];  // what so many of the upper eight lanes add to the lower eight
 };
 
-// How many lanes above each are in the set.
-HWY_INLINE Words RanksIn(hn::Mask<U32> set, const Ranks& ranks) {
-  const U32 d;
+// How many lanes above each are in the set, whose size is added to *count.
+template <class D>
+HWY_INLINE hn::Vec<D> RanksIn(D d, hn::Mask<D> set, const Ranks& ranks, size_t* count) {
+  const hn::Rebind<uint8_t, D> d8;
   HWY_ALIGN uint8_t bytes[8] = {};
   hn::StoreMaskBits(d, set, bytes);
-  if (kLanes <= 8) return hn::PromoteTo(d, hn::LoadU(U8(), ranks.of[bytes[0]]));
-  HWY_ALIGN static constexpr uint32_t kAbove[16] = {0xFFFE, 0xFFFC, 0xFFF8, 0xFFF0, 0xFFE0, 0xFFC0,
-                                                    0xFF80, 0xFF00, 0xFE00, 0xFC00, 0xF800, 0xF000,
-                                                    0xE000, 0xC000, 0x8000, 0};
-  const auto bits = hn::Set(d, LoadAs<uint16_t>(bytes));
-  return hn::PopulationCount(hn::And(bits, hn::Load(d, kAbove)));
+  const uint32_t bits = LoadAs<uint16_t>(bytes);
+  *count += static_cast<size_t>(__builtin_popcount(bits));
+  if constexpr (hn::MaxLanes(D()) <= 8) {
+    return hn::PromoteTo(d, hn::LoadU(d8, ranks.of[bits]));
+  } else {
+    const hn::Half<decltype(d8)> half;
+    const uint32_t upper = bits >> 8;
+    const auto in_halves =
+        hn::Combine(d8, hn::Load(half, ranks.of[upper]), hn::Load(half, ranks.of[bits & 0xFF]));
+    const auto below = hn::Load(d8, ranks.below[__builtin_popcount(upper)]);
+    return hn::PromoteTo(d, hn::Add(in_halves, below));
+  }
 }
 
 // The states that a string was put into, and the words behind them.
 class Decoder {
  public:
-  Decoder(const RansModel& model, const DecoderEntry* entries, const uint8_t* from,
-          const uint8_t* end)
-      : model_(model), entries_(entries), word_(from + kStatesBytes), end_(end) {
+  void Begin(const RansPart& part) {
+    part_ = part;
+    word_ = part.from + kStatesBytes;
+    row_ = 0;
     for (size_t lane = 0; lane < kStates; ++lane) {
-      states_[lane] = LoadAs<uint32_t>(from + lane * kStateBytes);
+      states_[lane] = LoadAs<uint32_t>(part.from + lane * kStateBytes);
     }
   }
 
-  template <bool kHasContexts>
-  const char* Decode(uint8_t* bytes, size_t n) {
+  const char* Check() const {
     if (!std::all_of(states_, states_ + kStates, IsState)) return "a state below 2^15 or from 2^31";
-    if ((end_ - word_) % kWordBytes != 0) return "half a word";
+    return (part_.end - word_) % kWordBytes != 0 ? "half a word" : nullptr;
+  }
+
+  // The whole rows of some strings for which there are surely words enough, as long as all have
+  // one.
+  template <bool kHasContexts, size_t kTogether>
+  static void DecodeRows(const RansModel& model, const DecoderEntry* HWY_RESTRICT entries,
+                         Decoder* HWY_RESTRICT decoders) {
+    static const Ranks ranks;
+    const U32 d;
+    const auto scale_mask = hn::Set(d, kScale - 1);
+    HWY_ALIGN uint8_t contexts[kStates];
+    Words x[kTogether][kVectors];
+    const uint8_t* word[kTogether];
+    const uint8_t* last[kTogether];  // from which on there may be too few words
+    uint8_t* to[kTogether];
+    size_t rows = SIZE_MAX;
+    for (size_t k = 0; k < kTogether; ++k) {
+      const Decoder& decoder = decoders[k];
+      for (size_t v = 0; v < kVectors; ++v) x[k][v] = hn::Load(d, decoder.states_ + v * kLanes);
+      word[k] = decoder.word_;
+      last[k] = decoder.part_.end - kStates * kWordBytes;
+      to[k] = decoder.part_.bytes + decoder.row_ * kStates;
+      rows = std::min(rows, decoder.part_.n / kStates - decoder.row_);
+    }
+    size_t row = 0;
+    for (; row < rows; ++row) {
+      bool has_words = true;
+      for (size_t k = 0; k < kTogether; ++k) has_words &= word[k] <= last[k];
+      if (!has_words) break;
+      if (kHasContexts) {
+        WriteContexts(model, decoders->part_.bytes, decoders->row_ + row, contexts);
+      }
+      for (size_t v = kVectors; v-- > 0;) {
+        for (size_t k = 0; k < kTogether; ++k) {
+          auto place = hn::And(x[k][v], scale_mask);
+          if (kHasContexts) {
+            const auto context = hn::PromoteTo(d, hn::LoadU(U8(), contexts + v * kLanes));
+            place = hn::Add(place, hn::ShiftLeft<kScaleBits>(context));
+          }
+          const auto entry = hn::GatherIndex(d, entries, hn::BitCast(I32(), place));
+          const auto byte = hn::And(entry, hn::Set(d, 0xFF));
+          hn::StoreU(hn::DemoteTo(U8(), hn::BitCast(I32(), byte)), U8(),
+                     to[k] + row * kStates + v * kLanes);
+          const auto f = hn::Add(hn::And(hn::ShiftRight<8>(entry), scale_mask), hn::Set(d, 1));
+          x[k][v] = WithWords(
+              hn::Add(hn::Mul(f, hn::ShiftRight<kScaleBits>(x[k][v])), hn::ShiftRight<20>(entry)),
+              ranks, &word[k]);
+        }
+      }
+    }
+    for (size_t k = 0; k < kTogether; ++k) {
+      Decoder& decoder = decoders[k];
+      for (size_t v = 0; v < kVectors; ++v) hn::Store(x[k][v], d, decoder.states_ + v * kLanes);
+      decoder.word_ = word[k];
+      decoder.row_ += row;
+    }
+  }
+
+  // What is left.
+  template <bool kHasContexts>
+  const char* Finish(const RansModel& model, const DecoderEntry* entries) {
+    DecodeRows<kHasContexts, 1>(model, entries, this);
     HWY_ALIGN uint8_t contexts[kStates] = {};
-    for (size_t i = DecodeRows<kHasContexts>(bytes, n); i < n; i += kStates) {
-      if (kHasContexts) WriteContexts(bytes, i / kStates, contexts);
-      if (!DecodeBytes(contexts, std::min(kStates, n - i), bytes + i)) {
+    for (size_t i = row_ * kStates; i < part_.n; i += kStates) {
+      if (kHasContexts) WriteContexts(model, part_.bytes, i / kStates, contexts);
+      if (!DecodeBytes(entries, contexts, std::min(kStates, part_.n - i), part_.bytes + i)) {
         return "words that are cut short";
       }
     }
-    if (word_ != end_) return "words that are too many";
+    if (word_ != part_.end) return "words that are too many";
     const bool ends = std::all_of(states_, states_ + kStates,
                                   [](uint32_t state) { return state == kLeastState; });
     return ends ? nullptr : "states that do not end where they began";
@@ -206,61 +281,28 @@ class Decoder {
  private:
   static bool IsState(uint32_t x) { return x >= kLeastState && x < 1u << 31; }
 
-  HWY_INLINE void WriteContexts(const uint8_t* bytes, size_t row, uint8_t* contexts) const {
-    const auto of_sum = hn::LoadDup128(Row(), model_.context_of_sum);
+  static HWY_INLINE void WriteContexts(const RansModel& model, const uint8_t* bytes, size_t row,
+                                       uint8_t* contexts) {
+    const auto of_sum = hn::LoadDup128(Row(), model.context_of_sum);
     for (size_t lane = 0; lane < kStates; lane += kRowLanes) {
-      const auto sum = SumOfNeighbours(model_.neighbours, bytes, row, lane);
+      const auto sum = SumOfNeighbours(model.neighbours, bytes, row, lane);
       hn::Store(hn::TableLookupBytes(of_sum, sum), Row(), contexts + lane);
     }
   }
 
   // A byte of each of the first n states. False if words are missing.
-  bool DecodeBytes(const uint8_t* contexts, size_t n, uint8_t* bytes) {
+  bool DecodeBytes(const DecoderEntry* entries, const uint8_t* contexts, size_t n, uint8_t* bytes) {
     for (size_t lane = n; lane > 0;) {
       uint32_t& x = states_[--lane];
-      const DecoderEntry entry = entries_[contexts[lane] * kScale + x % kScale];
+      const DecoderEntry entry = entries[contexts[lane] * kScale + x % kScale];
       bytes[lane] = static_cast<uint8_t>(entry);
       x = ((entry >> 8) % kScale + 1) * (x >> kScaleBits) + (entry >> 20);
       if (x >= kLeastState) continue;
-      if (word_ == end_) return false;
+      if (word_ == part_.end) return false;
       x = x << kWordBits | LoadAs<uint16_t>(word_);
       word_ += kWordBytes;
     }
     return true;
-  }
-
-  // The whole rows for which there are surely words enough. Returns where they end.
-  template <bool kHasContexts>
-  size_t DecodeRows(uint8_t* HWY_RESTRICT bytes, size_t n) {
-    static const Ranks ranks;
-    const U32 d;
-    const auto scale_mask = hn::Set(d, kScale - 1);
-    const uint8_t* word = word_;
-    HWY_ALIGN uint8_t contexts[kStates];
-    Words x[kVectors];
-    for (size_t v = 0; v < kVectors; ++v) x[v] = hn::Load(d, states_ + v * kLanes);
-    size_t i = 0;
-    for (; i + kStates <= n; i += kStates) {
-      if (end_ - word < static_cast<ptrdiff_t>(kStates * kWordBytes)) break;
-      if (kHasContexts) WriteContexts(bytes, i / kStates, contexts);
-      for (size_t v = kVectors; v-- > 0;) {
-        auto place = hn::And(x[v], scale_mask);
-        if (kHasContexts) {
-          const auto context = hn::PromoteTo(d, hn::LoadU(U8(), contexts + v * kLanes));
-          place = hn::Add(place, hn::ShiftLeft<kScaleBits>(context));
-        }
-        const auto entry = hn::GatherIndex(d, entries_, hn::BitCast(I32(), place));
-        const auto byte = hn::And(entry, hn::Set(d, 0xFF));
-        hn::StoreU(hn::DemoteTo(U8(), hn::BitCast(I32(), byte)), U8(), bytes + i + v * kLanes);
-        const auto f = hn::Add(hn::And(hn::ShiftRight<8>(entry), scale_mask), hn::Set(d, 1));
-        x[v] = WithWords(
-            hn::Add(hn::Mul(f, hn::ShiftRight<kScaleBits>(x[v])), hn::ShiftRight<20>(entry)), ranks,
-            &word);
-      }
-    }
-    for (size_t v = 0; v < kVectors; ++v) hn::Store(x[v], d, states_ + v * kLanes);
-    word_ = word;
-    return i;
   }
 
   // The states, those that are too low with a word more each, the last one's first.
@@ -268,23 +310,44 @@ class Decoder {
     const U32 d;
     const auto is_low = hn::Eq(hn::ShiftRight<15>(x), hn::Zero(d));
     const auto words = hn::PromoteTo(d, hn::LoadU(U16(), reinterpret_cast<const uint16_t*>(*word)));
-    const auto own = hn::TableLookupLanes(words, hn::IndicesFromVec(d, RanksIn(is_low, ranks)));
-    *word += hn::CountTrue(d, is_low) * kWordBytes;
+    size_t count = 0;
+    const auto ranks_of_low = RanksIn(d, is_low, ranks, &count);
+    const auto own = hn::TableLookupLanes(words, hn::IndicesFromVec(d, ranks_of_low));
+    *word += count * kWordBytes;
     return hn::IfThenElse(is_low, hn::Or(hn::ShiftLeft<kWordBits>(x), own), x);
   }
 
-  const RansModel& model_;
-  const DecoderEntry* const entries_;
+  RansPart part_;
   HWY_ALIGN uint32_t states_[kStates];
-  const uint8_t* word_;
-  const uint8_t* const end_;
+  const uint8_t* word_ = nullptr;
+  size_t row_ = 0;  // the first that is not decoded
 };
 
-const char* DecodeImpl(const RansModel& model, const DecoderEntry* entries, const uint8_t* from,
-                       const uint8_t* end, uint8_t* bytes, size_t n) {
-  Decoder decoder(model, entries, from, end);
-  return model.neighbours.count == 0 ? decoder.Decode<false>(bytes, n)
-                                     : decoder.Decode<true>(bytes, n);
+template <bool kHasContexts>
+const char* DecodeParts(const RansModel& model, const DecoderEntry* entries, const RansPart* parts,
+                        size_t count) {
+  constexpr size_t kTogether = 4;
+  Decoder decoders[kTogether];
+  for (size_t first = 0; first < count; first += kTogether) {
+    const size_t n = std::min(kTogether, count - first);
+    for (size_t k = 0; k < n; ++k) {
+      decoders[k].Begin(parts[first + k]);
+      if (const char* const wrong = decoders[k].Check()) return wrong;
+    }
+    if (n == kTogether && !kHasContexts) {
+      Decoder::DecodeRows<false, kTogether>(model, entries, decoders);
+    }
+    for (size_t k = 0; k < n; ++k) {
+      if (const char* const wrong = decoders[k].Finish<kHasContexts>(model, entries)) return wrong;
+    }
+  }
+  return nullptr;
+}
+
+const char* DecodeImpl(const RansModel& model, const DecoderEntry* entries, const RansPart* parts,
+                       size_t count) {
+  return model.neighbours.count == 0 ? DecodeParts<false>(model, entries, parts, count)
+                                     : DecodeParts<true>(model, entries, parts, count);
 }
 
 }  // namespace HWY_NAMESPACE
@@ -331,12 +394,11 @@ uint8_t* RansEncode(const uint8_t* bytes, size_t n, const uint8_t* contexts,
   return HWY_DYNAMIC_DISPATCH(EncodeImpl)(bytes, n, contexts, entries, end);
 }
 
-const char* RansDecode(const RansModel& model, const uint8_t* from, const uint8_t* end,
-                       uint8_t* bytes, size_t n) {
+const char* RansDecode(const RansModel& model, const RansPart* parts, size_t count) {
   static thread_local Scratch<DecoderEntry> memory;
   DecoderEntry* const entries = memory.Get(static_cast<size_t>(model.num_tables) * kScale);
   for (int t = 0; t < model.num_tables; ++t) FillDecoder(model.tables[t], entries + t * kScale);
-  return HWY_DYNAMIC_DISPATCH(DecodeImpl)(model, entries, from, end, bytes, n);
+  return HWY_DYNAMIC_DISPATCH(DecodeImpl)(model, entries, parts, count);
 }
 
 }  // namespace thinwire
