@@ -79,9 +79,9 @@ HWY_INLINE Words WithoutWords(Words x, Words f, uint8_t** word) {
   const auto upper = hn::BitCast(I32(), hn::ShiftRight<kFullBits>(x));
   const auto most = hn::BitCast(I32(), hn::Sub(f, hn::Set(d, 1)));
   const auto full = hn::RebindMask(d, hn::Gt(upper, most));
-  const auto low = hn::Compress(hn::And(x, hn::Set(d, 0xFFFF)), full);
+  const auto low = hn::Compress(x, full);
   auto* const end = reinterpret_cast<uint16_t*>(*word);
-  hn::StoreU(hn::DemoteTo(U16(), hn::BitCast(I32(), hn::Reverse(d, low))), U16(), end - kLanes);
+  hn::StoreU(hn::TruncateTo(U16(), hn::Reverse(d, low)), U16(), end - kLanes);
   *word -= hn::CountTrue(d, full) * kWordBytes;
   return hn::IfThenElse(full, hn::ShiftRight<kWordBits>(x), x);
 }
@@ -150,7 +150,27 @@ uint8_t* EncodeImpl(const uint8_t* bytes, size_t n, const uint8_t* contexts,
   return begin;
 }
 
-// For each set of eight lanes, as bits: how many lanes above each are in it.
+// States in a vector of a decoder: AVX-512 spreads words over lanes from the first lane on, and so
+// has the last state there, whose word comes first. Others look each lane's rank up.
+#if HWY_TARGET <= HWY_AVX3
+HWY_INLINE Words FromStates(Words states) { return hn::Reverse(U32(), states); }
+HWY_INLINE Words ToStates(Words x) { return hn::Reverse(U32(), x); }
+HWY_INLINE hn::Vec<U8> FromStates(hn::Vec<U8> bytes) {
+  return hn::TableLookupBytes(bytes, hn::Sub(hn::Set(U8(), 15), hn::Iota(U8(), 0)));
+}
+HWY_INLINE hn::Vec<U8> ToStates(hn::Vec<U8> bytes) { return FromStates(bytes); }
+
+// A word for each lane that is in the set, the first ones.
+HWY_INLINE Words Spread(Words words, hn::Mask<U32> set) {
+  return Words{_mm512_maskz_expand_epi32(set.raw, words.raw)};
+}
+#else
+HWY_INLINE Words FromStates(Words states) { return states; }
+HWY_INLINE Words ToStates(Words x) { return x; }
+HWY_INLINE hn::Vec<U8> FromStates(hn::Vec<U8> bytes) { return bytes; }
+HWY_INLINE hn::Vec<U8> ToStates(hn::Vec<U8> bytes) { return bytes; }
+
+// For each set of lanes, as bits: how many lanes above each are in it.
 struct Ranks {
   Ranks() {
     for (int set = 0; set < 256; ++set) {
@@ -158,35 +178,21 @@ struct Ranks {
         of[set][lane] = static_cast<uint8_t>(__builtin_popcount(set >> lane >> 1));
       }
     }
-    for (int count = 0; count <= 8; ++count) {
-      for (int lane = 0; lane < 16; ++lane) {
-        below[count][lane] = static_cast<uint8_t>(lane < 8 ? count : 0);
-      }
-    }
   }
   HWY_ALIGN uint8_t of[256][8];
-  HWY_ALIGN uint8_t below[9][16];  // what so many of the upper eight lanes add to the lower eight
 };
 
-// How many lanes above each are in the set, whose size is added to *count.
-template <class D>
-HWY_INLINE hn::Vec<D> RanksIn(D d, hn::Mask<D> set, const Ranks& ranks, size_t* count) {
-  const hn::Rebind<uint8_t, D> d8;
-  HWY_ALIGN uint8_t bytes[8] = {};
-  hn::StoreMaskBits(d, set, bytes);
-  const uint32_t bits = LoadAs<uint16_t>(bytes);
-  *count += static_cast<size_t>(__builtin_popcount(bits));
-  if constexpr (hn::MaxLanes(D()) <= 8) {
-    return hn::PromoteTo(d, hn::LoadU(d8, ranks.of[bits]));
-  } else {
-    const hn::Half<decltype(d8)> half;
-    const uint32_t upper = bits >> 8;
-    const auto in_halves =
-        hn::Combine(d8, hn::Load(half, ranks.of[upper]), hn::Load(half, ranks.of[bits & 0xFF]));
-    const auto below = hn::Load(d8, ranks.below[__builtin_popcount(upper)]);
-    return hn::PromoteTo(d, hn::Add(in_halves, below));
-  }
+// A word for each lane that is in the set, the first one for the last lane.
+HWY_INLINE Words Spread(Words words, hn::Mask<U32> set) {
+  static_assert(kLanes <= 8, "a byte has all lanes");
+  static const Ranks ranks;
+  const U32 d;
+  HWY_ALIGN uint8_t bits[8] = {};
+  hn::StoreMaskBits(d, set, bits);
+  const auto rank = hn::PromoteTo(d, hn::LoadU(U8(), ranks.of[bits[0]]));
+  return hn::TableLookupLanes(words, hn::IndicesFromVec(d, rank));
 }
+#endif
 
 // The states that a string was put into, and the words behind them.
 class Decoder {
@@ -210,7 +216,6 @@ class Decoder {
   template <bool kHasContexts, size_t kTogether>
   static void DecodeRows(const RansModel& model, const DecoderEntry* HWY_RESTRICT entries,
                          Decoder* HWY_RESTRICT decoders) {
-    static const Ranks ranks;
     const U32 d;
     const auto scale_mask = hn::Set(d, kScale - 1);
     HWY_ALIGN uint8_t contexts[kStates];
@@ -221,7 +226,9 @@ class Decoder {
     size_t rows = SIZE_MAX;
     for (size_t k = 0; k < kTogether; ++k) {
       const Decoder& decoder = decoders[k];
-      for (size_t v = 0; v < kVectors; ++v) x[k][v] = hn::Load(d, decoder.states_ + v * kLanes);
+      for (size_t v = 0; v < kVectors; ++v) {
+        x[k][v] = FromStates(hn::Load(d, decoder.states_ + v * kLanes));
+      }
       word[k] = decoder.word_;
       last[k] = decoder.part_.end - kStates * kWordBytes;
       to[k] = decoder.part_.bytes + decoder.row_ * kStates;
@@ -235,27 +242,32 @@ class Decoder {
       if (kHasContexts) {
         WriteContexts(model, decoders->part_.bytes, decoders->row_ + row, contexts);
       }
-      for (size_t v = kVectors; v-- > 0;) {
+      HWY_UNROLL(4)
+      for (size_t u = 0; u < kVectors; ++u) {
+        const size_t v = kVectors - 1 - u;
+        HWY_UNROLL(4)
         for (size_t k = 0; k < kTogether; ++k) {
           auto place = hn::And(x[k][v], scale_mask);
           if (kHasContexts) {
-            const auto context = hn::PromoteTo(d, hn::LoadU(U8(), contexts + v * kLanes));
+            const auto context =
+                hn::PromoteTo(d, FromStates(hn::LoadU(U8(), contexts + v * kLanes)));
             place = hn::Add(place, hn::ShiftLeft<kScaleBits>(context));
           }
           const auto entry = hn::GatherIndex(d, entries, hn::BitCast(I32(), place));
-          const auto byte = hn::And(entry, hn::Set(d, 0xFF));
-          hn::StoreU(hn::DemoteTo(U8(), hn::BitCast(I32(), byte)), U8(),
+          hn::StoreU(ToStates(hn::TruncateTo(U8(), entry)), U8(),
                      to[k] + row * kStates + v * kLanes);
           const auto f = hn::Add(hn::And(hn::ShiftRight<8>(entry), scale_mask), hn::Set(d, 1));
           x[k][v] = WithWords(
               hn::Add(hn::Mul(f, hn::ShiftRight<kScaleBits>(x[k][v])), hn::ShiftRight<20>(entry)),
-              ranks, &word[k]);
+              &word[k]);
         }
       }
     }
     for (size_t k = 0; k < kTogether; ++k) {
       Decoder& decoder = decoders[k];
-      for (size_t v = 0; v < kVectors; ++v) hn::Store(x[k][v], d, decoder.states_ + v * kLanes);
+      for (size_t v = 0; v < kVectors; ++v) {
+        hn::Store(ToStates(x[k][v]), d, decoder.states_ + v * kLanes);
+      }
       decoder.word_ = word[k];
       decoder.row_ += row;
     }
@@ -306,15 +318,13 @@ class Decoder {
   }
 
   // The states, those that are too low with a word more each, the last one's first.
-  static HWY_INLINE Words WithWords(Words x, const Ranks& ranks, const uint8_t** word) {
+  static HWY_INLINE Words WithWords(Words x, const uint8_t** word) {
     const U32 d;
-    const auto is_low = hn::Eq(hn::ShiftRight<15>(x), hn::Zero(d));
+    const auto is_low = hn::Lt(hn::BitCast(I32(), x), hn::Set(I32(), kLeastState));
+    const auto set = hn::RebindMask(d, is_low);
     const auto words = hn::PromoteTo(d, hn::LoadU(U16(), reinterpret_cast<const uint16_t*>(*word)));
-    size_t count = 0;
-    const auto ranks_of_low = RanksIn(d, is_low, ranks, &count);
-    const auto own = hn::TableLookupLanes(words, hn::IndicesFromVec(d, ranks_of_low));
-    *word += count * kWordBytes;
-    return hn::IfThenElse(is_low, hn::Or(hn::ShiftLeft<kWordBits>(x), own), x);
+    *word += hn::CountTrue(d, set) * kWordBytes;
+    return hn::IfThenElse(set, hn::Or(hn::ShiftLeft<kWordBits>(x), Spread(words, set)), x);
   }
 
   RansPart part_;
