@@ -90,17 +90,16 @@ HWY_INLINE Words WithoutWords(Words x, Words f, uint8_t** word) {
 HWY_INLINE Words WithByte(Words state, Words frequency, Words start) {
   const I32 d;
   const auto x = hn::BitCast(d, state), f = hn::BitCast(d, frequency);
-  // As a float it is off by less than one.
-  const auto quotient = hn::ConvertTo(d, hn::Div(hn::ConvertTo(F32(), x), hn::ConvertTo(F32(), f)));
+  // Three roundings of 2^-24 each are less than what is taken off, and that is less than one of a
+  // quotient below 2^19: it is right or one too small.
+  const auto less = hn::Mul(hn::ConvertTo(F32(), x), hn::Set(F32(), 1 - 0x1p-21f));
+  const auto quotient = hn::ConvertTo(d, hn::Div(less, hn::ConvertTo(F32(), f)));
   const auto rest = hn::Sub(x, hn::Mul(quotient, f));
   const auto nearly =
       hn::Add(hn::ShiftLeft<kScaleBits>(quotient), hn::Add(rest, hn::BitCast(d, start)));
   // One more of the quotient is f less of the rest.
-  const auto one_more = hn::Sub(hn::Set(d, kScale), f);
-  const auto is_more = hn::Not(hn::BroadcastSignBit(hn::Sub(rest, f)));
-  const auto is_less = hn::BroadcastSignBit(rest);
-  return hn::BitCast(
-      U32(), hn::Sub(hn::Add(nearly, hn::And(is_more, one_more)), hn::And(is_less, one_more)));
+  const auto one_more = hn::Add(nearly, hn::Sub(hn::Set(d, kScale), f));
+  return hn::BitCast(U32(), hn::IfThenElse(hn::Lt(rest, f), nearly, one_more));
 }
 
 // One byte, of the last row.
@@ -114,10 +113,90 @@ HWY_INLINE uint32_t WithByte(uint32_t x, EncoderEntry entry, uint8_t** word) {
   return (x / f << kScaleBits) + x % f + start;
 }
 
+// The entries of the bytes of a row, each in its context.
+struct RowEntries {
+  Words frequencies[kVectors], starts[kVectors];
+};
+
+class Contexts {
+ public:
+  Contexts(const EncoderEntry* entries, const uint8_t* contexts)
+      : entries_(entries), contexts_(contexts) {}
+
+  HWY_INLINE void Look(const uint8_t* bytes, size_t row, RowEntries* found) const {
+    const U32 d;
+    HWY_UNROLL(4)
+    for (size_t v = 0; v < kVectors; ++v) {
+      const size_t at = row + v * kLanes;
+      auto place = hn::PromoteTo(I32(), hn::LoadU(U8(), bytes + at));
+      if (contexts_ != nullptr) {
+        const auto context = hn::PromoteTo(I32(), hn::LoadU(U8(), contexts_ + at));
+        place = hn::Add(place, hn::ShiftLeft<8>(context));
+      }
+      const auto entry = hn::GatherIndex(d, entries_, place);
+      found->frequencies[v] = hn::And(entry, hn::Set(d, 0xFFFF));
+      found->starts[v] = hn::ShiftRight<16>(entry);
+    }
+  }
+
+ private:
+  const EncoderEntry* const entries_;
+  const uint8_t* const contexts_;
+};
+
+#if HWY_TARGET <= HWY_AVX3
+// Of one context: its table is in registers.
+class OneContext {
+ public:
+  explicit OneContext(const EncoderEntry* entries) {
+    HWY_ALIGN uint16_t frequencies[kSymbols], starts[kSymbols];
+    for (int s = 0; s < kSymbols; ++s) {
+      frequencies[s] = static_cast<uint16_t>(entries[s]);
+      starts[s] = static_cast<uint16_t>(entries[s] >> 16);
+    }
+    for (int i = 0; i < kParts; ++i) {
+      frequencies_[i] = hn::Load(Part(), frequencies + i * hn::MaxLanes(Part()));
+      starts_[i] = hn::Load(Part(), starts + i * hn::MaxLanes(Part()));
+    }
+  }
+
+  HWY_INLINE void Look(const uint8_t* bytes, size_t row, RowEntries* found) const {
+    const auto places = hn::PromoteTo(Part(), hn::LoadU(hn::Rebind<uint8_t, Part>(), bytes + row));
+    Split(Find(frequencies_, places), found->frequencies);
+    Split(Find(starts_, places), found->starts);
+  }
+
+ private:
+  using Part = hn::CappedTag<uint16_t, kStates>;
+  static constexpr int kParts = kSymbols / kStates;
+
+  // Two parts at a time, of which the upper two bits of a place choose.
+  static HWY_INLINE hn::Vec<Part> Find(const hn::Vec<Part>* parts, hn::Vec<Part> places) {
+    const auto of_two = [&](int i) HWY_ATTR {
+      return _mm512_permutex2var_epi16(parts[i].raw, places.raw, parts[i + 1].raw);
+    };
+    const auto odd = _mm512_test_epi16_mask(places.raw, _mm512_set1_epi16(64));
+    const auto upper = _mm512_test_epi16_mask(places.raw, _mm512_set1_epi16(128));
+    const auto a = _mm512_mask_mov_epi16(of_two(0), odd, of_two(2));
+    const auto b = _mm512_mask_mov_epi16(of_two(4), odd, of_two(6));
+    return hn::Vec<Part>{_mm512_mask_mov_epi16(a, upper, b)};
+  }
+  static HWY_INLINE void Split(hn::Vec<Part> v, Words* halves) {
+    static_assert(kVectors == 2, "a row is two vectors of states");
+    const hn::Half<Part> half;
+    halves[0] = hn::PromoteTo(U32(), hn::LowerHalf(half, v));
+    halves[1] = hn::PromoteTo(U32(), hn::UpperHalf(half, v));
+  }
+
+  hn::Vec<Part> frequencies_[kParts], starts_[kParts];
+};
+#endif
+
 // Codes bytes from the last row to the first and, in a row, from the first to the last, so that
 // words come out in the reverse of the order in which they are read: before `end`.
-uint8_t* EncodeImpl(const uint8_t* bytes, size_t n, const uint8_t* contexts,
-                    const EncoderEntry* entries, uint8_t* end) {
+template <class Model>
+HWY_INLINE uint8_t* EncodeRows(const uint8_t* bytes, size_t n, const Model& model,
+                               const EncoderEntry* entries, uint8_t* end) {
   const U32 d;
   uint8_t* word = end;
   HWY_ALIGN uint32_t states[kStates];
@@ -128,18 +207,14 @@ uint8_t* EncodeImpl(const uint8_t* bytes, size_t n, const uint8_t* contexts,
   }
   Words x[kVectors];
   for (size_t v = 0; v < kVectors; ++v) x[v] = hn::Load(d, states + v * kLanes);
+  RowEntries found;
   for (size_t row = whole; row > 0;) {
     row -= kStates;
+    model.Look(bytes, row, &found);
+    HWY_UNROLL(4)
     for (size_t v = 0; v < kVectors; ++v) {
-      const size_t at = row + v * kLanes;
-      auto place = hn::PromoteTo(I32(), hn::LoadU(U8(), bytes + at));
-      if (contexts != nullptr) {
-        const auto context = hn::PromoteTo(I32(), hn::LoadU(U8(), contexts + at));
-        place = hn::Add(place, hn::ShiftLeft<8>(context));
-      }
-      const auto entry = hn::GatherIndex(d, entries, place);
-      const auto f = hn::And(entry, hn::Set(d, 0xFFFF));
-      x[v] = WithByte(WithoutWords(x[v], f, &word), f, hn::ShiftRight<16>(entry));
+      const auto f = found.frequencies[v];
+      x[v] = WithByte(WithoutWords(x[v], f, &word), f, found.starts[v]);
     }
   }
   for (size_t v = 0; v < kVectors; ++v) hn::Store(x[v], d, states + v * kLanes);
@@ -148,6 +223,14 @@ uint8_t* EncodeImpl(const uint8_t* bytes, size_t n, const uint8_t* contexts,
     StoreAs(states[lane], begin + lane * kStateBytes);
   }
   return begin;
+}
+
+uint8_t* EncodeImpl(const uint8_t* bytes, size_t n, const uint8_t* contexts,
+                    const EncoderEntry* entries, uint8_t* end) {
+#if HWY_TARGET <= HWY_AVX3
+  if (contexts == nullptr) return EncodeRows(bytes, n, OneContext(entries), entries, end);
+#endif
+  return EncodeRows(bytes, n, Contexts(entries, contexts), entries, end);
 }
 
 // States in a vector of a decoder: AVX-512 spreads words over lanes from the first lane on, and so
