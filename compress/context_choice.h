@@ -24,9 +24,10 @@ class SumCounter {
   SumCounts even_ = {}, odd_ = {};
 };
 
-// Of those that are so many rows before a code, which to look at; none if one table for all codes
-// is likely to take as few bytes. Looks at a part of the codes if they are many.
-Neighbours ChooseNeighbours(absl::Span<const uint8_t> rows, absl::Span<const uint32_t> distances);
+// Of those that are so many codes before one, in rows of their stretches (cpu/stretches.h), which
+// to look at; none if one table for all codes is likely to take as few bytes. Looks at a part of
+// the codes if they are many.
+Neighbours ChooseNeighbours(absl::Span<const uint8_t> codes, absl::Span<const uint32_t> distances);
 
 // Bit s is set where sums from s on have another table than those below, so that codes and tables
 // take the fewest bits. Bit 0 is not.

@@ -123,16 +123,15 @@ class FrameWriter {
   // Codes what is in `place` with neighbours, if that is likely to pay.
   void UseNeighbours(const CodesPlace& place) {
     static thread_local Scratch<uint8_t> rows_memory, sums_memory;
-    if (place.distances.empty()) return;
+    const auto codes = bytes_.subspan(place.begin, place.count);
+    head_.neighbours = ChooseNeighbours(codes, place.distances);
+    if (head_.neighbours.count == 0) return;
     const size_t num_rows = NumRows(place.count);
     uint8_t* const rows = rows_memory.Get(num_rows * kStates);
-    ToRows(bytes_.data() + place.begin, place.count, rows);
-    const auto in_rows = absl::MakeConstSpan(rows, num_rows * kStates);
-    head_.neighbours = ChooseNeighbours(in_rows, place.distances);
-    if (head_.neighbours.count == 0) return;
+    ToRows(codes.data(), place.count, rows);
     head_.begin = place.begin;
     head_.count = place.count;
-    coded_ = in_rows;
+    coded_ = {rows, num_rows * kStates};
     uint8_t* const sums = sums_memory.Get(num_rows * kStates);
     SumsOfNeighbours(head_.neighbours, rows, 0, num_rows, sums);
     sums_ = sums;
