@@ -7,6 +7,7 @@
 #include "absl/algorithm/container.h"
 #include "base/random.h"
 #include "compress/cpu/bytes.h"
+#include "compress/cpu/scratch.h"
 #include "compress/cpu/stretches.h"
 
 namespace thinwire {
@@ -141,12 +142,36 @@ Context Joined(const Context& a, const Context& b) {
 }  // namespace
 
 void SumCounter::Add(absl::Span<const uint8_t> bytes, const uint8_t* sums) {
-  size_t i = 0;
+  constexpr size_t kMany = 1 << 19;  // for which it pays to clear 2^16 counters
+  size_t i = bytes.size() < kMany ? 0 : AddByTwos(bytes, sums);
   for (; i + 2 <= bytes.size(); i += 2) {
     ++even_[sums[i]][bytes[i]];
     ++odd_[sums[i + 1]][bytes[i + 1]];
   }
   if (i < bytes.size()) ++even_[sums[i]][bytes[i]];
+}
+
+size_t SumCounter::AddByTwos(absl::Span<const uint8_t> bytes, const uint8_t* sums) {
+  static_assert(kSums == 16, "sums are numbers of four bits");
+  static thread_local Scratch<uint32_t> memory;
+  constexpr size_t kTwos = 1 << 16;
+  uint32_t* const twos = memory.Get(kTwos);
+  std::fill_n(twos, kTwos, 0);
+  size_t i = 0;
+  for (; i + 8 <= bytes.size(); i += 8) {
+    const auto eight = LoadAs<uint64_t>(&bytes[i]);
+    if ((eight & 0xF0F0F0F0F0F0F0F0) != 0) {
+      for (size_t j = i; j < i + 8; ++j) ++odd_[sums[j]][bytes[j]];
+      continue;
+    }
+    const uint64_t both = LoadAs<uint64_t>(sums + i) << 4 | eight;
+    for (int shift = 0; shift < 64; shift += 16) ++twos[both >> shift & 0xFFFF];
+  }
+  for (size_t two = 0; two < kTwos; ++two) {
+    even_[two >> 4 & 15][two & 15] += twos[two];
+    even_[two >> 12][two >> 8 & 15] += twos[two];
+  }
+  return i;
 }
 
 SumCounts SumCounter::Total() const {

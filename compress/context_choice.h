@@ -20,6 +20,10 @@ class SumCounter {
   SumCounts Total() const;
 
  private:
+  // Of eight bytes below 16 two at a time, each with its sum. Returns how many bytes are counted:
+  // the rest are fewer than eight.
+  size_t AddByTwos(absl::Span<const uint8_t> bytes, const uint8_t* sums);
+
   // They take turns: a run of equal bytes does not wait for itself.
   SumCounts even_ = {}, odd_ = {};
 };
