@@ -58,7 +58,8 @@ HWY_INLINE Ints Rounded(Floats y, const uint32_t* random, size_t left) {
 // Sums of a block, whose elements are too few to overflow 32 bits in a lane.
 class CellLanes {
  public:
-  CellLanes() {
+  HWY_INLINE CellLanes() {
+    HWY_UNROLL(4)
     for (int m = 0; m < kMeans; ++m) count_[m] = fractions_[m] = both_[m] = hn::Zero(I32());
   }
   HWY_INLINE void Add(Floats y, Ints codes) {
@@ -66,21 +67,23 @@ class CellLanes {
     const auto above = hn::Sub(hn::Abs(y), hn::ConvertTo(F32(), magnitude));
     const auto fraction = hn::NearestInt(hn::Mul(above, hn::Set(F32(), kFractionUnit)));
     const auto one = hn::Add(fraction, hn::Set(I32(), 1 << kFractionBits));
+    HWY_UNROLL(4)
     for (int m = 0; m < kMeans; ++m) {
       const auto is_m = hn::Eq(magnitude, hn::Set(I32(), m + 1));
       both_[m] = hn::Add(both_[m], hn::IfThenElseZero(is_m, one));
     }
     if (++added_ == kMostAdded) Split();
   }
-  void AddTo(CellSums* sums) {
+  HWY_INLINE void AddTo(CellSums* sums) {
     Split();
     HWY_ALIGN int32_t lanes[kLanes];
-    const auto sum = [&lanes](Ints v) {
+    const auto sum = [&lanes](Ints v) HWY_ATTR {
       hn::Store(v, I32(), lanes);
       int64_t sum = 0;
       for (const int32_t lane : lanes) sum += lane;
       return sum;
     };
+    HWY_UNROLL(4)
     for (int m = 0; m < kMeans; ++m) {
       sums->count[m] += sum(count_[m]);
       sums->fractions[m] += sum(fractions_[m]);
@@ -92,7 +95,8 @@ class CellLanes {
   // within 24 bits.
   static constexpr int kFractionBits = 24, kMostAdded = 32;
 
-  void Split() {
+  HWY_INLINE void Split() {
+    HWY_UNROLL(4)
     for (int m = 0; m < kMeans; ++m) {
       constexpr int kRest = 32 - kFractionBits;
       const auto fraction = hn::ShiftRight<kRest>(hn::ShiftLeft<kRest>(both_[m]));
