@@ -33,7 +33,9 @@ class Contexts {
     uint8_t* const sums_in_rows = sums_memory.Get(size);
     ToRows(codes, place_.count, rows);
     const auto in_rows = absl::MakeConstSpan(rows, size);
-    if (!has_neighbours_) neighbours_ = ChooseNeighbours(in_rows, place_.distances);
+    if (!has_neighbours_) {
+      neighbours_ = ChooseNeighbours({codes, place_.count}, place_.distances);
+    }
     has_neighbours_ = true;
     SumsOfNeighbours(neighbours_, rows, 0, num_rows, sums_in_rows);
     SumCounter counter;

@@ -6,6 +6,9 @@
 
 #include "absl/algorithm/container.h"
 #include "base/random.h"
+#include "compress/cpu/bytes.h"
+#include "compress/cpu/scratch.h"
+#include "compress/cpu/stretches.h"
 
 namespace thinwire {
 namespace {
@@ -47,41 +50,79 @@ double BitsOf(const Cost& cost) {
   return cost.code_bits + kBitsOfTable * cost.tables + kBitsOfEntry * cost.entries;
 }
 
-// Bits for each byte of a string, from what is seen of some parts of it.
+// Bits for each code of a string, from what is seen of some parts of it.
 class Sample {
  public:
-  explicit Sample(absl::Span<const uint8_t> rows) : rows_(rows) {
-    const size_t num_rows = rows.size() / kStates;
-    const size_t stretch = std::max(num_rows / kParts, kRowsOfPart);
+  // `distances`: of the neighbours among which to choose.
+  Sample(absl::Span<const uint8_t> codes, absl::Span<const uint32_t> distances)
+      : codes_(codes), num_rows_(NumRows(codes.size())), magnitudes_(distances.size()) {
+    const size_t stretch = std::max(num_rows_ / kParts, kRowsOfPart);
     // Each begins somewhere in its stretch: the same place of all might be that of the first pixels
     // of an image's rows.
     RandomStream random(stretch);
-    for (size_t begin = 0; begin + stretch <= num_rows; begin += stretch) {
-      parts_.push_back(begin + random.Next() % (stretch - kRowsOfPart + 1));
+    for (size_t begin = 0; begin + stretch <= num_rows_; begin += stretch) {
+      const size_t row = begin + random.Next() % (stretch - kRowsOfPart + 1);
+      AppendRows(row, 0, &bytes_);
+      for (size_t k = 0; k < distances.size(); ++k) {
+        AppendRows(row, distances[k], &magnitudes_[k]);
+      }
     }
-    looked_ = parts_.size() * kRowsOfPart * kStates;
+    for (auto& of_distance : magnitudes_) {
+      for (uint8_t& code : of_distance) {
+        code = static_cast<uint8_t>(std::min((code + 1) / 2, kSums - 1));
+      }
+    }
+    sums_.resize(bytes_.size());
   }
 
-  double BitsWith(const Neighbours& neighbours) const {
-    SumCounter counter;
-    std::array<uint8_t, kRowsOfPart * kStates> sums;
-    for (const size_t row : parts_) {
-      SumsOfNeighbours(neighbours, rows_.data(), row, kRowsOfPart, sums.data());
-      counter.Add(rows_.subspan(row * kStates, sums.size()), sums.data());
+  // Takes the neighbours at the distance of place k in.
+  void Choose(size_t k) { sums_ = SumsWith(k); }
+
+  double Bits() const { return BitsWith(sums_); }
+  // If those at one more distance were taken in.
+  double BitsWith(size_t k) const { return BitsWith(SumsWith(k)); }
+
+ private:
+  // Eight sums at a time, each of two numbers of four bits and at most 15.
+  std::vector<uint8_t> SumsWith(size_t k) const {
+    static_assert(kSums == 16, "sums are numbers of four bits");
+    constexpr uint64_t kOnes = 0x0101010101010101;
+    std::vector<uint8_t> sums(sums_.size());
+    for (size_t i = 0; i < sums.size(); i += 8) {
+      const uint64_t both = LoadAs<uint64_t>(&sums_[i]) + LoadAs<uint64_t>(&magnitudes_[k][i]);
+      const uint64_t too_large = (both >> 4 & kOnes) * 15;
+      StoreAs((both | too_large) & 15 * kOnes, &sums[i]);
     }
+    return sums;
+  }
+
+  double BitsWith(const std::vector<uint8_t>& sums) const {
+    SumCounter counter;
+    counter.Add(bytes_, sums.data());
     double bits = 0;
     for (const Frequencies& of_sum : counter.Total()) {
       const Cost cost = CostOf(of_sum);
-      bits += (cost.code_bits + kBitsOfChance * cost.entries) / static_cast<double>(looked_) +
-              (BitsOf(cost) - cost.code_bits) / static_cast<double>(rows_.size());
+      bits += (cost.code_bits + kBitsOfChance * cost.entries) / static_cast<double>(bytes_.size()) +
+              (BitsOf(cost) - cost.code_bits) / static_cast<double>(num_rows_ * kStates);
     }
     return bits;
   }
 
- private:
-  const absl::Span<const uint8_t> rows_;
-  std::vector<size_t> parts_;  // the row at which each begins
-  size_t looked_ = 0;
+  // The codes `distance` rows before those of a part; 0 where there are none.
+  void AppendRows(size_t row, size_t distance, std::vector<uint8_t>* to) const {
+    for (size_t j = row; j < row + kRowsOfPart; ++j) {
+      for (size_t s = 0; s < kStates; ++s) {
+        const size_t i = s * num_rows_ + j - distance;
+        to->push_back(j >= distance && i < codes_.size() ? codes_[i] : 0);
+      }
+    }
+  }
+
+  const absl::Span<const uint8_t> codes_;
+  const size_t num_rows_;
+  std::vector<uint8_t> bytes_;
+  std::vector<std::vector<uint8_t>> magnitudes_;  // for each distance, at most kSums - 1
+  std::vector<uint8_t> sums_;                     // of those that were chosen
 };
 
 // Sums that follow one another.
@@ -101,12 +142,36 @@ Context Joined(const Context& a, const Context& b) {
 }  // namespace
 
 void SumCounter::Add(absl::Span<const uint8_t> bytes, const uint8_t* sums) {
-  size_t i = 0;
+  constexpr size_t kMany = 1 << 19;  // for which it pays to clear 2^16 counters
+  size_t i = bytes.size() < kMany ? 0 : AddByTwos(bytes, sums);
   for (; i + 2 <= bytes.size(); i += 2) {
     ++even_[sums[i]][bytes[i]];
     ++odd_[sums[i + 1]][bytes[i + 1]];
   }
   if (i < bytes.size()) ++even_[sums[i]][bytes[i]];
+}
+
+size_t SumCounter::AddByTwos(absl::Span<const uint8_t> bytes, const uint8_t* sums) {
+  static_assert(kSums == 16, "sums are numbers of four bits");
+  static thread_local Scratch<uint32_t> memory;
+  constexpr size_t kTwos = 1 << 16;
+  uint32_t* const twos = memory.Get(kTwos);
+  std::fill_n(twos, kTwos, 0);
+  size_t i = 0;
+  for (; i + 8 <= bytes.size(); i += 8) {
+    const auto eight = LoadAs<uint64_t>(&bytes[i]);
+    if ((eight & 0xF0F0F0F0F0F0F0F0) != 0) {
+      for (size_t j = i; j < i + 8; ++j) ++odd_[sums[j]][bytes[j]];
+      continue;
+    }
+    const uint64_t both = LoadAs<uint64_t>(sums + i) << 4 | eight;
+    for (int shift = 0; shift < 64; shift += 16) ++twos[both >> shift & 0xFFFF];
+  }
+  for (size_t two = 0; two < kTwos; ++two) {
+    even_[two >> 4 & 15][two & 15] += twos[two];
+    even_[two >> 12][two >> 8 & 15] += twos[two];
+  }
+  return i;
 }
 
 SumCounts SumCounter::Total() const {
@@ -118,26 +183,25 @@ SumCounts SumCounter::Total() const {
 }
 
 // Takes the best of all, then the best beside it, and so on.
-Neighbours ChooseNeighbours(absl::Span<const uint8_t> rows, absl::Span<const uint32_t> distances) {
-  Neighbours chosen;
-  if (distances.empty() || rows.size() < kLeastRows * kStates) return chosen;
-  const Sample sample(rows);
-  double fewest = sample.BitsWith(chosen);
-  while (chosen.count < Neighbours::kMost) {
-    Neighbours more = chosen;
-    ++more.count;
+Neighbours ChooseNeighbours(absl::Span<const uint8_t> codes, absl::Span<const uint32_t> distances) {
+  Neighbours neighbours;
+  if (distances.empty() || NumRows(codes.size()) < kLeastRows) return neighbours;
+  Sample sample(codes, distances);
+  double fewest = sample.Bits();
+  while (neighbours.count < Neighbours::kMost) {
     const double before = fewest;
-    for (const uint32_t distance : distances) {
-      more.rows[chosen.count] = distance;
-      const double bits = sample.BitsWith(more);
+    size_t best = 0;
+    for (size_t k = 0; k < distances.size(); ++k) {
+      const double bits = sample.BitsWith(k);
       if (bits >= fewest || bits > (1 - kLeastSaved) * before) continue;
       fewest = bits;
-      chosen.rows[chosen.count] = distance;
+      best = k;
     }
-    if (fewest == before) return chosen;
-    ++chosen.count;
+    if (fewest == before) return neighbours;
+    sample.Choose(best);
+    neighbours.rows[neighbours.count++] = distances[best];
   }
-  return chosen;
+  return neighbours;
 }
 
 uint16_t ChooseBoundaries(const SumCounts& counts) {

@@ -20,13 +20,18 @@ class SumCounter {
   SumCounts Total() const;
 
  private:
+  // Of eight bytes below 16 two at a time, each with its sum. Returns how many bytes are counted:
+  // the rest are fewer than eight.
+  size_t AddByTwos(absl::Span<const uint8_t> bytes, const uint8_t* sums);
+
   // They take turns: a run of equal bytes does not wait for itself.
   SumCounts even_ = {}, odd_ = {};
 };
 
-// Of those that are so many rows before a code, which to look at; none if one table for all codes
-// is likely to take as few bytes. Looks at a part of the codes if they are many.
-Neighbours ChooseNeighbours(absl::Span<const uint8_t> rows, absl::Span<const uint32_t> distances);
+// Of those that are so many codes before one, in rows of their stretches (cpu/stretches.h), which
+// to look at; none if one table for all codes is likely to take as few bytes. Looks at a part of
+// the codes if they are many.
+Neighbours ChooseNeighbours(absl::Span<const uint8_t> codes, absl::Span<const uint32_t> distances);
 
 // Bit s is set where sums from s on have another table than those below, so that codes and tables
 // take the fewest bits. Bit 0 is not.

@@ -12,6 +12,7 @@
 #include "compress/cpu/scratch.h"
 #include "compress/cpu/stretches.h"
 #include "compress/frequencies.h"
+#include "compress/pairs_frame.h"
 
 namespace thinwire {
 namespace {
@@ -101,6 +102,7 @@ absl::StatusOr<Head> ReadHead(absl::Span<const uint8_t>* frame, size_t most) {
     return Refuse(absl::StrCat("a frame of ", head.num_bytes, " bytes, want at most ", most));
   }
   ASSIGN_OR_RETURN(head.neighbours.count, reader.Next<uint8_t>());
+  if (head.neighbours.count == kPairsForm) return head;
   if (head.neighbours.count > Neighbours::kMost) {
     return Refuse(
         absl::StrCat(head.neighbours.count, " neighbours, want at most ", Neighbours::kMost));
@@ -121,20 +123,21 @@ class FrameWriter {
   // Codes what is in `place` with neighbours, if that is likely to pay.
   void UseNeighbours(const CodesPlace& place) {
     static thread_local Scratch<uint8_t> rows_memory, sums_memory;
-    if (place.distances.empty()) return;
+    const auto codes = bytes_.subspan(place.begin, place.count);
+    head_.neighbours = ChooseNeighbours(codes, place.distances);
+    if (head_.neighbours.count == 0) return;
     const size_t num_rows = NumRows(place.count);
     uint8_t* const rows = rows_memory.Get(num_rows * kStates);
-    ToRows(bytes_.data() + place.begin, place.count, rows);
-    const auto in_rows = absl::MakeConstSpan(rows, num_rows * kStates);
-    head_.neighbours = ChooseNeighbours(in_rows, place.distances);
-    if (head_.neighbours.count == 0) return;
+    ToRows(codes.data(), place.count, rows);
     head_.begin = place.begin;
     head_.count = place.count;
-    coded_ = in_rows;
+    coded_ = {rows, num_rows * kStates};
     uint8_t* const sums = sums_memory.Get(num_rows * kStates);
     SumsOfNeighbours(head_.neighbours, rows, 0, num_rows, sums);
     sums_ = sums;
   }
+
+  bool has_neighbours() const { return head_.neighbours.count > 0; }
 
   // Empty if that would not be shorter.
   absl::Span<const uint8_t> Write() {
@@ -200,6 +203,10 @@ absl::Span<const uint8_t> EntropyFrame(absl::Span<const uint8_t> bytes, const Co
   if (bytes.empty() || bytes.size() > UINT32_MAX - kStates) return {};
   FrameWriter writer(bytes);
   writer.UseNeighbours(codes);
+  if (!writer.has_neighbours()) {
+    const auto pairs = PairsFrame(bytes, codes);
+    if (!pairs.empty()) return pairs;
+  }
   return writer.Write();
 }
 
@@ -207,6 +214,11 @@ absl::StatusOr<absl::Span<const uint8_t>> ReadEntropyFrame(absl::Span<const uint
                                                            size_t most) {
   static thread_local Scratch<uint8_t> memory, rows_memory;
   ASSIGN_OR_RETURN(const Head head, ReadHead(&frame, most));
+  if (head.neighbours.count == kPairsForm) {
+    const absl::Span<uint8_t> bytes(memory.Get(head.num_bytes), head.num_bytes);
+    RETURN_IF_ERROR(ReadPairsFrame(frame, bytes));
+    return bytes;
+  }
   if (frame.size() < head.uncoded_bytes()) return Refuse("uncoded bytes that are cut short");
   const auto uncoded = frame.subspan(0, head.uncoded_bytes());
   frame.remove_prefix(head.uncoded_bytes());
@@ -220,8 +232,8 @@ absl::StatusOr<absl::Span<const uint8_t>> ReadEntropyFrame(absl::Span<const uint
   uint8_t* const bytes = memory.Get(head.num_bytes);
   const bool has_rows = head.neighbours.count > 0;
   uint8_t* const coded = has_rows ? rows_memory.Get(head.coded_bytes()) : bytes;
-  const char* const wrong =
-      RansDecode(model, frame.data(), frame.data() + frame.size(), coded, head.coded_bytes());
+  const RansPart part{frame.data(), frame.data() + frame.size(), coded, head.coded_bytes()};
+  const char* const wrong = RansDecode(model, &part, 1);
   if (wrong != nullptr) return Refuse(wrong);
   if (has_rows) {
     std::copy_n(uncoded.begin(), head.begin, bytes);

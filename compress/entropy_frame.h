@@ -4,19 +4,12 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "compress/codes_place.h"
 
 namespace thinwire {
-
-// Where a string has zigzag codes of a tensor, a byte each, and how far before one those stand that
-// are likely to be of its size: at least 1, in codes.
-struct CodesPlace {
-  size_t begin = 0, count = 0;
-  std::vector<uint32_t> distances;
-};
 
 // `bytes` as one frame, in this thread's memory until its next call; empty if the frame would not
 // be shorter. The codes, if there are any, have tables by the size of their neighbours where that

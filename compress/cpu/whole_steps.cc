@@ -56,35 +56,60 @@ HWY_INLINE Ints Rounded(Floats y, const uint32_t* random, size_t left) {
 }
 
 // Sums of a block, whose elements are too few to overflow 32 bits in a lane.
-struct CellLanes {
-  Ints count[kMeans], fractions[kMeans];
-
-  CellLanes() {
-    for (int m = 0; m < kMeans; ++m) count[m] = fractions[m] = hn::Zero(I32());
+class CellLanes {
+ public:
+  HWY_INLINE CellLanes() {
+    HWY_UNROLL(4)
+    for (int m = 0; m < kMeans; ++m) count_[m] = fractions_[m] = both_[m] = hn::Zero(I32());
   }
   HWY_INLINE void Add(Floats y, Ints codes) {
     const auto magnitude = hn::Abs(codes);
     const auto above = hn::Sub(hn::Abs(y), hn::ConvertTo(F32(), magnitude));
     const auto fraction = hn::NearestInt(hn::Mul(above, hn::Set(F32(), kFractionUnit)));
+    const auto one = hn::Add(fraction, hn::Set(I32(), 1 << kFractionBits));
+    HWY_UNROLL(4)
     for (int m = 0; m < kMeans; ++m) {
       const auto is_m = hn::Eq(magnitude, hn::Set(I32(), m + 1));
-      count[m] = hn::Add(count[m], hn::IfThenElseZero(is_m, hn::Set(I32(), 1)));
-      fractions[m] = hn::Add(fractions[m], hn::IfThenElseZero(is_m, fraction));
+      both_[m] = hn::Add(both_[m], hn::IfThenElseZero(is_m, one));
     }
+    if (++added_ == kMostAdded) Split();
   }
-  void AddTo(CellSums* sums) const {
+  HWY_INLINE void AddTo(CellSums* sums) {
+    Split();
     HWY_ALIGN int32_t lanes[kLanes];
-    const auto sum = [&lanes](Ints v) {
+    const auto sum = [&lanes](Ints v) HWY_ATTR {
       hn::Store(v, I32(), lanes);
       int64_t sum = 0;
       for (const int32_t lane : lanes) sum += lane;
       return sum;
     };
+    HWY_UNROLL(4)
     for (int m = 0; m < kMeans; ++m) {
-      sums->count[m] += sum(count[m]);
-      sums->fractions[m] += sum(fractions[m]);
+      sums->count[m] += sum(count_[m]);
+      sums->fractions[m] += sum(fractions_[m]);
     }
   }
+
+ private:
+  // A value lies at most two and a half steps above its magnitude: so many sums of fractions are
+  // within 24 bits.
+  static constexpr int kFractionBits = 24, kMostAdded = 32;
+
+  HWY_INLINE void Split() {
+    HWY_UNROLL(4)
+    for (int m = 0; m < kMeans; ++m) {
+      constexpr int kRest = 32 - kFractionBits;
+      const auto fraction = hn::ShiftRight<kRest>(hn::ShiftLeft<kRest>(both_[m]));
+      fractions_[m] = hn::Add(fractions_[m], fraction);
+      count_[m] = hn::Add(count_[m], hn::ShiftRight<kFractionBits>(hn::Sub(both_[m], fraction)));
+      both_[m] = hn::Zero(I32());
+    }
+    added_ = 0;
+  }
+
+  Ints count_[kMeans], fractions_[kMeans];
+  Ints both_[kMeans];  // of the values since the last Split: counts above sums of fractions
+  int added_ = 0;
 };
 
 template <Rounding kRounding, bool kSums>
@@ -180,23 +205,58 @@ void CheapestStepsImpl(const float* HWY_RESTRICT x, size_t n, float step,
   lanes.AddTo(cells);
 }
 
+// The value of each code's byte.
+HWY_INLINE Floats ValuesOf(Ints zigzag, const float* HWY_RESTRICT means, Floats steps,
+                           const uint32_t* random, size_t left) {
+  const auto most = hn::Set(F32(), kMaxBFloat), least = hn::Neg(most);
+  const auto odd = hn::And(zigzag, hn::Set(I32(), 1));
+  const auto code = hn::Xor(hn::ShiftRight<1>(zigzag), hn::Sub(hn::Zero(I32()), odd));
+  const auto signed_code = hn::ConvertTo(F32(), code);
+  auto y = hn::CopySign(MagnitudeOf(hn::Abs(code), means), signed_code);
+  if (random != nullptr) y = hn::Sub(y, Dithers(random, left));
+  return hn::Min(hn::Max(hn::Mul(y, steps), least), most);
+}
+
+// The values of the first bytes, without noise, in two vectors: so are most of them found faster.
+class FirstValues {
+ public:
+  static constexpr int kVector = static_cast<int>(kLanes), kCount = 2 * kVector;
+
+  FirstValues() { lower_ = upper_ = hn::Zero(F32()); }
+  void Fill(const float* means, Floats steps) {
+    lower_ = ValuesOf(hn::Iota(I32(), 0), means, steps, nullptr, kLanes);
+    upper_ = ValuesOf(hn::Iota(I32(), kVector), means, steps, nullptr, kLanes);
+  }
+  HWY_INLINE Floats operator()(Ints zigzag) const {
+    const auto lane = hn::And(zigzag, hn::Set(I32(), kVector - 1));
+    const auto indices = hn::IndicesFromVec(F32(), lane);
+    const auto is_lower = hn::RebindMask(F32(), hn::Eq(lane, zigzag));
+    return hn::IfThenElse(is_lower, hn::TableLookupLanes(lower_, indices),
+                          hn::TableLookupLanes(upper_, indices));
+  }
+
+ private:
+  Floats lower_, upper_;
+};
+
 uint8_t FromWholeStepsImpl(const uint8_t* HWY_RESTRICT bytes, size_t n, float step,
                            const float* HWY_RESTRICT means, const uint32_t* HWY_RESTRICT random,
                            float* HWY_RESTRICT x) {
   auto largest = hn::Zero(I32());
   const auto steps = hn::Set(F32(), step);
-  const auto most = hn::Set(F32(), kMaxBFloat), least = hn::Neg(most);
+  // Of less it does not pay.
+  const bool has_first_values = random == nullptr && n >= 8 * kLanes;
+  FirstValues first_values;
+  if (has_first_values) first_values.Fill(means, steps);
   for (size_t i = 0; i < n; i += kLanes) {
     const size_t left = n - i;
     const auto zigzag = hn::PromoteTo(I32(), LoadPart(U8(), bytes + i, left));
     largest = hn::Max(largest, zigzag);
-    const auto odd = hn::And(zigzag, hn::Set(I32(), 1));
-    const auto code = hn::Xor(hn::ShiftRight<1>(zigzag), hn::Sub(hn::Zero(I32()), odd));
-    const auto magnitude = hn::Abs(code);
-    const auto signed_code = hn::ConvertTo(F32(), code);
-    auto y = hn::CopySign(MagnitudeOf(magnitude, means), signed_code);
-    if (random != nullptr) y = hn::Sub(y, Dithers(random + i, left));
-    const auto value = hn::Min(hn::Max(hn::Mul(y, steps), least), most);
+    const auto is_first = hn::Lt(zigzag, hn::Set(I32(), FirstValues::kCount));
+    const auto value =
+        has_first_values && hn::AllTrue(I32(), is_first)
+            ? first_values(zigzag)
+            : ValuesOf(zigzag, means, steps, random == nullptr ? nullptr : random + i, left);
     StorePart(value, F32(), x + i, left);
   }
   return static_cast<uint8_t>(hn::GetLane(hn::MaxOfLanes(I32(), largest)));

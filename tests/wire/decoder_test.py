@@ -54,6 +54,7 @@ def main():
                 print(f"{run.name}: {error}")
                 failed += 1
     assert entropy.frames_with_neighbours > 0, "no message has codes with neighbours"
+    assert entropy.frames_of_pairs > 0, "no message has codes in pairs"
     print(f"{failed} runs are not what the pages say")
     return failed > 0
 

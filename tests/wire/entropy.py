@@ -4,15 +4,18 @@ import struct
 SCALE_BITS, STATES, LEAST_STATE, SUMS = 12, 32, 1 << 15, 16
 SCALE = 1 << SCALE_BITS
 
-frames_with_neighbours = 0  # of those that were decoded
+PAIRS_FORM, LARGE = 16, 15
+
+frames_with_neighbours = frames_of_pairs = 0  # of those that were decoded
 
 
 class Choice:
     """What an encoder chooses: which bytes have neighbours, where these stand, and which of their sums
-    share a table."""
+    share a table; or which bytes are coded in pairs, in how many parts."""
 
-    def __init__(self, neighbours=(), begin=0, count=0, boundaries=0):
+    def __init__(self, neighbours=(), begin=0, count=0, boundaries=0, parts=0):
         self.neighbours, self.begin, self.count, self.boundaries = tuple(neighbours), begin, count, boundaries
+        self.parts = parts
 
     @property
     def num_contexts(self):
@@ -94,10 +97,49 @@ def _from_rows(rows, count):
     return bytes(rows[j * STATES + s] for s in range(STATES) for j in range(length))[:count]
 
 
+def _coded(data, tables, contexts):
+    """States and words of a string whose bytes have these contexts."""
+    starts = [_starts(table) for table in tables]
+    states, words = [LEAST_STATE] * STATES, []
+    for i in reversed(_turns(len(data))):
+        context, byte = contexts[i], data[i]
+        frequency, x = tables[context][byte], states[i % STATES]
+        if x >= frequency << 19:
+            words.append(x & 0xFFFF)
+            x >>= 16
+        states[i % STATES] = (x // frequency << SCALE_BITS) + x % frequency + starts[context][byte]
+    return struct.pack(f"<{STATES}I", *states) + struct.pack(f"<{len(words)}H", *reversed(words))
+
+
+def _part_bounds(pairs, parts):
+    """The first byte of each part, and the end."""
+    rows = len(pairs) // STATES
+    return [part * rows // parts * STATES for part in range(parts + 1)]
+
+
+def _encode_pairs(data, choice):
+    """The frame of codes in pairs."""
+    end = choice.begin + choice.count
+    codes = data[choice.begin : end]
+    small = bytes(min(code, LARGE) for code in codes)
+    small += bytes(-len(small) % (2 * STATES))
+    pairs = bytes(small[i] | small[i + 1] << 4 for i in range(0, len(small), 2))
+    large = bytes(code for code in codes if code >= LARGE)
+    table = _scaled([pairs.count(byte) for byte in range(256)])
+    bounds = _part_bounds(pairs, choice.parts)
+    parts = [_coded(pairs[a:b], [table], [0] * (b - a)) for a, b in zip(bounds, bounds[1:])]
+    frame = struct.pack("<IB", len(data), PAIRS_FORM)
+    frame += struct.pack("<IIIH", choice.begin, choice.count, len(large), choice.parts)
+    frame += data[: choice.begin] + data[end:] + large + _table(table)
+    return frame + struct.pack(f"<{len(parts)}I", *map(len, parts)) + b"".join(parts)
+
+
 def encode(data, choice):
     """The frame, or None where it would not be shorter."""
     if not data:
         return None
+    if choice.parts:
+        return _encode_pairs(data, choice)
     end = choice.begin + choice.count
     coded, uncoded = data, b""
     if choice.neighbours:
@@ -107,18 +149,8 @@ def encode(data, choice):
     for context, byte in zip(contexts, coded):
         counts[context][byte] += 1
     tables = [_scaled(of_context) for of_context in counts]
-    starts = [_starts(table) for table in tables]
-    states, words = [LEAST_STATE] * STATES, []
-    for i in reversed(_turns(len(coded))):
-        context, byte = contexts[i], coded[i]
-        frequency, x = tables[context][byte], states[i % STATES]
-        if x >= frequency << 19:
-            words.append(x & 0xFFFF)
-            x >>= 16
-        states[i % STATES] = (x // frequency << SCALE_BITS) + x % frequency + starts[context][byte]
     frame = struct.pack("<I", len(data)) + choice.head() + uncoded
-    frame += b"".join(map(_table, tables)) + struct.pack(f"<{STATES}I", *states)
-    frame += struct.pack(f"<{len(words)}H", *reversed(words))
+    frame += b"".join(map(_table, tables)) + _coded(coded, tables, contexts)
     return frame if len(frame) < len(data) else None
 
 
@@ -145,11 +177,50 @@ class _Reader:
         return scaled
 
 
+def _decoded(string, count, tables, choice):
+    """So many bytes of states and words."""
+    starts = [_starts(table) for table in tables]
+    byte_of = [[s for s in range(256) for _ in range(table[s])] for table in tables]
+    states = list(struct.unpack_from(f"<{STATES}I", string))
+    words = iter(struct.unpack(f"<{len(string) // 2 - 2 * STATES}H", string[4 * STATES :]))
+    out = bytearray(count)
+    for i in _turns(count):
+        context, x = choice.context(out, *divmod(i, STATES)), states[i % STATES]
+        byte = byte_of[context][x % SCALE]
+        x = tables[context][byte] * (x >> SCALE_BITS) + x % SCALE - starts[context][byte]
+        states[i % STATES] = x if x >= LEAST_STATE else x << 16 | next(words)
+        out[i] = byte
+    assert states == [LEAST_STATE] * STATES and next(words, None) is None
+    return out
+
+
+def _decode_pairs(reader, length):
+    """What a frame of pairs holds behind its form."""
+    global frames_of_pairs
+    frames_of_pairs += 1
+    begin, count, num_large, num_parts = reader.next("IIIH")
+    uncoded = bytes(reader.next(f"{length - count}B"))
+    large = iter(reader.next(f"{num_large}B"))
+    table = reader.table()
+    pairs = bytearray(_num_rows((count + 1) // 2) * STATES)
+    bounds = _part_bounds(pairs, num_parts)
+    for part, size in enumerate(reader.next(f"{num_parts}I")):
+        string, (a, b) = bytes(reader.next(f"{size}B")), bounds[part : part + 2]
+        pairs[a:b] = _decoded(string, b - a, [table], Choice())
+    assert reader.at == len(reader.frame)
+    small = [half for pair in pairs for half in (pair & 15, pair >> 4)][:count]
+    codes = bytes(next(large) if code == LARGE else code for code in small)
+    assert next(large, None) is None
+    return uncoded[:begin] + codes + uncoded[begin:], Choice((), begin, count, 0, num_parts)
+
+
 def decode(frame):
     """What a frame holds, and its encoder's choice."""
     global frames_with_neighbours
     reader = _Reader(frame)
     length, num_neighbours = reader.next("IB")
+    if num_neighbours == PAIRS_FORM:
+        return _decode_pairs(reader, length)
     choice, num_coded = Choice(), length
     frames_with_neighbours += num_neighbours > 0
     if num_neighbours:
@@ -158,18 +229,7 @@ def decode(frame):
         num_coded = _num_rows(count) * STATES
         uncoded = bytes(reader.next(f"{length - count}B"))
     tables = [reader.table() for _ in range(choice.num_contexts)]
-    starts = [_starts(table) for table in tables]
-    byte_of = [[s for s in range(256) for _ in range(table[s])] for table in tables]
-    states = list(reader.next(f"{STATES}I"))
-    words = iter(reader.next(f"{(len(frame) - reader.at) // 2}H"))
-    out = bytearray(num_coded)
-    for i in _turns(num_coded):
-        context, x = choice.context(out, *divmod(i, STATES)), states[i % STATES]
-        byte = byte_of[context][x % SCALE]
-        x = tables[context][byte] * (x >> SCALE_BITS) + x % SCALE - starts[context][byte]
-        states[i % STATES] = x if x >= LEAST_STATE else x << 16 | next(words)
-        out[i] = byte
-    assert states == [LEAST_STATE] * STATES and next(words, None) is None
+    out = _decoded(frame[reader.at :], num_coded, tables, choice)
     if num_neighbours:
         out = uncoded[:begin] + _from_rows(out, count) + uncoded[begin:]
     return bytes(out), choice

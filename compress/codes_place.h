@@ -1,0 +1,17 @@
+// Where a string that is to be coded has codes.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace thinwire {
+
+// Where a string has zigzag codes of a tensor, a byte each, and how far before one those stand that
+// are likely to be of its size: at least 1, in codes.
+struct CodesPlace {
+  size_t begin = 0, count = 0;
+  std::vector<uint32_t> distances;
+};
+
+}  // namespace thinwire
