@@ -13,7 +13,7 @@ namespace {
 
 // Pixels.
 constexpr double kWidth = 960, kLeft = 64, kRight = 16, kTop = 64, kBottom = 36;
-constexpr double kRow = 62, kBar = 26, kCodec = 6, kLeastText = 9;
+constexpr double kRow = 62, kBar = 26, kPart = 6, kCodec = 6, kLeastText = 9;
 constexpr char kText[] = "#1f2328", kQuiet[] = "#59636e", kGrid[] = "#d0d7de";
 
 struct Look {
@@ -177,7 +177,9 @@ class Timeline {
       const double y = Y(stage) + kBar + 2 + (slice.name() == "decode" ? kCodec + 1 : 0);
       return Rectangle(x, y, std::max(width, 0.5), kCodec, look.fill);
     }
-    std::string svg = Rectangle(x, Y(stage), width, kBar, look.fill);
+    // Parts of an activity ("forward loss") have its colour and are lower than what bears its name.
+    const double down = slice.name() == look.activity ? 0 : kPart;
+    std::string svg = Rectangle(x, Y(stage) + down, width, kBar - down, look.fill);
     const bool computes = slice.name() == "forward" || ActivityOf(slice) == "backward";
     if (computes && slice.has_microbatch() && width >= kLeastText) {
       svg += Text(x + width / 2, Y(stage) + kBar - 8, "middle", "#ffffff", 12,
