@@ -22,7 +22,8 @@ constexpr char kSweepExamples[] =
     "Exit codes: 0 done, 1 a run failed, 2 wrong usage or a row is refused, 130 interrupted.\n";
 
 constexpr char kCompareExamples[] =
-    "LEFT and RIGHT are each a run's folder, a sweep's, or one that holds runs' folders. Runs pair by row\n"
+    "LEFT and RIGHT are each a run's folder, a sweep's, or one that holds runs' folders. Runs pair "
+    "by row\n"
     "and seed.\n\n"
     "Examples:\n"
     "  thinwire compare runs/quickstart runs/topk2\n"
