@@ -1,18 +1,18 @@
 #include "coordinator/sweep_command.h"
 
 #include <sys/ioctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
-#include <map>
 #include <memory>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/time.h"
 #include "base/file.h"
@@ -38,6 +38,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr absl::Duration kRedraw = absl::Seconds(1);
+constexpr std::string_view kComplaint = "thinwire: ";  // as Complain begins
+constexpr int kLastLines = 100;
 
 struct PlannedRun {
   SweepRun run;
@@ -82,14 +84,17 @@ std::string FolderOf(const std::string& dir, const std::string& run) {
 }
 std::string DatabaseOf(const std::string& dir) { return dir + "/results.sqlite"; }
 
-// What a run that failed says of it itself, the first line; empty where it says nothing.
-std::string OwnError(const std::string& folder) {
-  const auto summary = ReadRunSummary(folder);
-  if (!summary.ok() || summary->value("status", "") != "failed") return "";
-  const auto error = summary->find("error");
-  if (error == summary->end() || !error->is_string()) return "";
-  const std::string text = error->get<std::string>();
-  return text.substr(0, text.find('\n'));
+// Why a run that ended like that did not finish: its own words, which stand last in its log but for
+// what other stages said, or how it ended.
+std::string WhyItFailed(int wait_status, const std::string& log) {
+  std::vector<std::string> last = LastLines(log, kLastLines);
+  std::reverse(last.begin(), last.end());
+  for (const std::string& line : last) {
+    if (WIFEXITED(wait_status) && line.rfind(kComplaint, 0) == 0) {
+      return line.substr(kComplaint.size());
+    }
+  }
+  return HowItEnded(wait_status);
 }
 
 class SweepLoop {
@@ -114,15 +119,9 @@ class SweepLoop {
       Import(i);
     }
     while (!interruption_.seen()) {
-      const auto slot = pool_.FreeSlot();
-      const auto next = slot ? NextFor(*slot) : std::nullopt;
-      if (next) {
-        Begin(*next, *slot);
-      } else if (pool_.idle()) {
-        break;
-      } else if (const auto end = pool_.Wait(kRedraw, interruption_.fd())) {
-        End(*end);
-      }
+      BeginWhatCan();
+      if (pool_.idle()) break;
+      if (const auto end = pool_.Wait(kRedraw, interruption_.fd())) End(*end);
       Draw();
     }
     if (!interruption_.seen()) return Conclude();
@@ -153,6 +152,13 @@ class SweepLoop {
       if (!bound && !first) first = i;
     }
     return first;
+  }
+
+  void BeginWhatCan() {
+    for (size_t slot = 0; slot < pool_.slots(); ++slot) {
+      std::optional<size_t> next;
+      while (pool_.IsFree(slot) && (next = NextFor(slot))) Begin(*next, slot);
+    }
   }
 
   // Where the stage servers of a run are kept.
@@ -265,14 +271,8 @@ class SweepLoop {
       return Say(planned.run.name, "done");
     }
     if (interruption_.seen()) return Say(planned.run.name, "interrupted");
-    std::string why =
-        standing.ok() ? OwnError(Folder(planned.run)) : std::string(standing.status().message());
-    if (why.empty()) {
-      why = HowItEnded(end.wait_status);
-      for (const std::string& last : LastLines(Log(planned.run), 1)) {
-        absl::StrAppend(&why, ": ", last);
-      }
-    }
+    const std::string why = standing.ok() ? WhyItFailed(end.wait_status, Log(planned.run))
+                                          : std::string(standing.status().message());
     Fail(running_[end.slot], absl::StrCat(why, "; its log is ", Log(planned.run)));
   }
 

@@ -22,8 +22,9 @@ constexpr char kSweepExamples[] =
     "Exit codes: 0 done, 1 a run failed, 2 wrong usage or a row is refused, 130 interrupted.\n";
 
 constexpr char kCompareExamples[] =
-    "Each DIR is a run's folder, a sweep's, or one that holds runs' folders. Runs pair by row and "
-    "seed.\n\n"
+    "LEFT and RIGHT are each a run's folder, a sweep's, or one that holds runs' folders. Runs pair "
+    "by row\n"
+    "and seed.\n\n"
     "Examples:\n"
     "  thinwire compare runs/quickstart runs/topk2\n"
     "  thinwire compare runs/codecs runs/codecs-of-last-week\n"

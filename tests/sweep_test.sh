@@ -172,9 +172,9 @@ done
 address() { sed -n -E 's/.*[^0-9](127\.0\.0\.1:[0-9]+).*/\1/p' "$work/server$1" | head -1; }
 listens() { [[ -n $(address "$1") ]]; }
 for i in 0 1 2 3; do check "server $i listens" within 10 listens "$i"; done
-# remote GROUP GROUP
+# remote GROUP GROUP SEEDS
 remote() {
-  exec "$thinwire" sweep "$work/base.yaml" --out "$work/remote" --seeds 1,2 --set epochs=12 \
+  exec "$thinwire" sweep "$work/base.yaml" --out "$work/remote" --seeds "$3" --set epochs=12 \
     --stages "$1" --stages "$2"
 }
 first=$(address 0),$(address 1) second=$(address 2),$(address 3)
@@ -184,15 +184,18 @@ both_under_way() {
     compgen -G "$work/remote/runs/base-seed$seed/checkpoints/step-*/manifest.json" >/dev/null || return 1
   done
 }
-remote "$first" "$second" >"$work/remote.log" 2>&1 &
+remote "$first" "$second" 1,2 >"$work/remote.log" 2>&1 &
 pid=$!
 check 'two groups train two seeds at once' within 60 both_under_way
 kill -9 "$pid"
 wait "$pid" 2>/dev/null
 check 'no process outlives the sweep' within 10 none_left remote
 check 'both are unfinished' equals "$(count remote)" 0
-(remote "$second" "$first") >"$work/remote.log" 2>&1
-check 'each goes on at the group that has its lease, whatever their order' equals $? 0
+(remote "$first" "$second" 2) >"$work/remote.log" 2>&1
+check 'the second goes on at the second group, alone' equals $? 0
+check '  to its end' equals "$(count remote)" 1
+(remote "$second" "$first" 1,2) >"$work/remote.log" 2>&1
+check 'and the first at the group that has its lease, whatever their order' equals $? 0
 check '  both' equals "$(count remote)" 2
 
 exit "$failures"

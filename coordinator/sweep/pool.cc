@@ -34,12 +34,6 @@ Pool::~Pool() {
   }
 }
 
-std::optional<size_t> Pool::FreeSlot() const {
-  const auto free = std::find(children_.begin(), children_.end(), 0);
-  if (free == children_.end()) return std::nullopt;
-  return static_cast<size_t>(free - children_.begin());
-}
-
 bool Pool::idle() const {
   return std::all_of(children_.begin(), children_.end(), [](pid_t child) { return child == 0; });
 }

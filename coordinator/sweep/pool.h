@@ -27,8 +27,8 @@ class Pool {
   Pool(const Pool&) = delete;
   Pool& operator=(const Pool&) = delete;
 
-  // A slot in which nothing runs; none: all are taken.
-  std::optional<size_t> FreeSlot() const;
+  size_t slots() const { return children_.size(); }
+  bool IsFree(size_t slot) const { return children_[slot] == 0; }
   bool idle() const;
 
   // Starts arguments[0] in a free slot. Its output is appended to the file `log`; it reads nothing.

@@ -81,7 +81,7 @@ completed() {
 }
 in_line() { tr '\n' ' ' | sed 's/ $//'; }
 check 'of subcommands' equals "$(completed "$thinwire" '')" "$(subcommands | in_line)"
-check 'of the start of one' equals "$(completed "$thinwire" co)" codecs
+check 'of the start of two' equals "$(completed "$thinwire" co)" 'codecs compare'
 check 'of flags before one' equals "$(completed "$thinwire" --)" "$(flags_of "$thinwire" | in_line)"
 for command in $(subcommands); do
   check "of the flags of $command" equals "$(completed "$thinwire" "$command" --)" \
