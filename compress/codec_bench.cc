@@ -8,6 +8,8 @@
 #include <cmath>
 #include <cstdio>
 #include <cstring>
+#include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -15,6 +17,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "base/random.h"
+#include "compress/axes.h"
 #include "compress/codec.h"
 #include "compress/cpu/kernels.h"
 #include "compress/scalar_reference_testing.h"
@@ -55,6 +58,19 @@ Tensor PatchyTensor() {
   return x;
 }
 
+// Rows of so many channels, each of which follows the one before. About as many bytes.
+Tensor RowsOf(int64_t channels) {
+  Tensor x = *Tensor::Allocate(CpuDevice(), DType::kF32, {kShape.elements() / channels, channels});
+  RandomStream random(RandomKey(1, "rows"));
+  float before = 0;
+  for (float& value : x.floats()) {
+    float sum = -6;
+    for (int j = 0; j < 12; ++j) sum += random.NextFloat();
+    before = value = 0.9f * before + sum;
+  }
+  return x;
+}
+
 const Tensor& Activations() {
   static const Tensor* const x = new Tensor(NormalTensor(true));
   return *x;
@@ -68,6 +84,15 @@ const Tensor& Gradients() {
   return *x;
 }
 
+const Tensor& Rows128() {
+  static const Tensor* const x = new Tensor(RowsOf(128));
+  return *x;
+}
+const Tensor& Rows768() {
+  static const Tensor* const x = new Tensor(RowsOf(768));
+  return *x;
+}
+
 int num_threads = 1;  // set by main, before the first use of Kernels
 
 CodecKernels* Kernels() {
@@ -75,16 +100,32 @@ CodecKernels* Kernels() {
   return kernels.get();
 }
 
-// A gradient's: where the activations are not zero, about half of the elements.
-MessageContext ContextOf(const CodecSpec& spec) {
-  static const SupportMap* const support =
-      new SupportMap(*SupportMap::Of(Activations(), Kernels()));
-  return {1, spec.needs_support() ? support : nullptr};
+// Of one tensor, found once.
+const Axes* AxesOf(const Tensor& x) {
+  static auto* const found = new std::map<const Tensor*, std::shared_ptr<const Axes>>();
+  auto& axes = (*found)[&x];
+  if (axes == nullptr) {
+    axes = *Axes::Read(*Axes::Of(x), ChannelsOf(x.shape()), CpuDevice(), Kernels());
+  }
+  return axes.get();
 }
 
-void SetBytes(benchmark::State& state, size_t payload_bytes) {
-  state.SetBytesProcessed(state.iterations() * kShape.elements() * 4);
-  state.counters["bits_per_element"] = 8.0 * payload_bytes / kShape.elements();
+// A gradient's: where the activations are not zero, about half of the elements. Rotated messages
+// are sent in axes that both ends have.
+MessageContext ContextOf(const CodecSpec& spec, const Tensor& x) {
+  static const SupportMap* const support =
+      new SupportMap(*SupportMap::Of(Activations(), Kernels()));
+  MessageContext context = {1, spec.needs_support() ? support : nullptr};
+  if (spec.rotation == Rotation::kPrincipal) {
+    context.axes = AxesOf(x);
+    context.takes_axes = false;
+  }
+  return context;
+}
+
+void SetBytes(benchmark::State& state, const Tensor& x, size_t payload_bytes) {
+  state.SetBytesProcessed(state.iterations() * x.elements() * 4);
+  state.counters["bits_per_element"] = 8.0 * payload_bytes / x.elements();
 }
 
 void Memcpy(benchmark::State& state) {
@@ -94,36 +135,45 @@ void Memcpy(benchmark::State& state) {
     std::memcpy(y.data(), x.data(), x.bytes());
     benchmark::ClobberMemory();
   }
-  SetBytes(state, x.bytes());
+  SetBytes(state, x, x.bytes());
+}
+
+// Finding axes and writing them down.
+void FindAxes(benchmark::State& state, const Tensor& (*tensor)()) {
+  const Tensor& x = tensor();
+  size_t bytes = 0;
+  for (auto _ : state) bytes = Axes::Of(x)->size();
+  SetBytes(state, x, bytes);
 }
 
 void Encode(benchmark::State& state, const CodecSpec& spec, const Tensor& (*tensor)()) {
   const auto codec = std::move(*NewCodec(spec, Kernels()));
   const Tensor& x = tensor();
-  const MessageContext context = ContextOf(spec);
-  const size_t most = codec->MaxPayloadBytes(kShape, DType::kF32);
+  const MessageContext context = ContextOf(spec, x);
+  const size_t most = codec->MaxPayloadBytes(x.shape(), DType::kF32);
   auto payload = *Buffer::Allocate(CpuDevice(), most);
   size_t bytes = 0;
   for (auto _ : state) {
     bytes = *codec->Encode(x, context, {static_cast<uint8_t*>(payload->data()), most});
     benchmark::ClobberMemory();
   }
-  SetBytes(state, bytes);
+  SetBytes(state, x, bytes);
 }
 
 void Decode(benchmark::State& state, const CodecSpec& spec, const Tensor& (*tensor)()) {
   const auto codec = std::move(*NewCodec(spec, Kernels()));
-  const size_t most = codec->MaxPayloadBytes(kShape, DType::kF32);
+  const Tensor& x = tensor();
+  const size_t most = codec->MaxPayloadBytes(x.shape(), DType::kF32);
   auto payload = *Buffer::Allocate(CpuDevice(), most);
   uint8_t* data = static_cast<uint8_t*>(payload->data());
-  const MessageContext context = ContextOf(spec);
-  const size_t bytes = *codec->Encode(tensor(), context, {data, most});
-  Tensor y = *Tensor::Allocate(CpuDevice(), DType::kF32, kShape);
+  const MessageContext context = ContextOf(spec, x);
+  const size_t bytes = *codec->Encode(x, context, {data, most});
+  Tensor y = *Tensor::Allocate(CpuDevice(), DType::kF32, x.shape());
   for (auto _ : state) {
     if (!codec->Decode({data, bytes}, context, &y).ok()) state.SkipWithError("decode failed");
     benchmark::ClobberMemory();
   }
-  SetBytes(state, bytes);
+  SetBytes(state, x, bytes);
 }
 
 void ScalarUniform(benchmark::State& state, bool decodes) {
@@ -139,7 +189,7 @@ void ScalarUniform(benchmark::State& state, bool decodes) {
     }
     benchmark::ClobberMemory();
   }
-  SetBytes(state, codes.size());
+  SetBytes(state, x, codes.size());
 }
 
 void ScalarTopK(benchmark::State& state, bool decodes) {
@@ -156,7 +206,7 @@ void ScalarTopK(benchmark::State& state, bool decodes) {
     }
     benchmark::ClobberMemory();
   }
-  SetBytes(state, 8 * entries.values.size());
+  SetBytes(state, x, 8 * entries.values.size());
 }
 
 void RegisterReferences() {
@@ -237,6 +287,15 @@ void RegisterEcsq() {
              {{"activations", Activations}, {"gradients", Gradients}, {"patches", Patches}});
   }
   spec.step = 1;
+  const std::vector<Input> rows = {{"rows128", Rows128}, {"rows768", Rows768}};
+  Register("ecsq1_entropy", spec, rows);
+  spec.rotation = Rotation::kPrincipal;
+  spec.rotation_every = 100;
+  Register("ecsq1_principal_entropy", spec, rows);
+  for (const Input& input : rows) {
+    benchmark::RegisterBenchmark(absl::StrCat("axes/", input.name).c_str(), FindAxes, input.tensor);
+  }
+  spec.rotation = Rotation::kNone;
   spec.rounding = Rounding::kDither;
   Register("ecsq1_dither_entropy", spec);
 }

@@ -65,8 +65,12 @@ class CellLanes {
   HWY_INLINE void Add(Floats y, Ints codes) {
     const auto magnitude = hn::Abs(codes);
     const auto above = hn::Sub(hn::Abs(y), hn::ConvertTo(F32(), magnitude));
-    const auto fraction = hn::NearestInt(hn::Mul(above, hn::Set(F32(), kFractionUnit)));
-    const auto one = hn::Add(fraction, hn::Set(I32(), 1 << kFractionBits));
+    // The lower bits of a number of so many units are whole ones, to nearest even.
+    constexpr float kWhole = 0x1.8p23f;
+    constexpr int32_t kBitsOfWhole = 0x4B400000;
+    const auto units = hn::Mul(above, hn::Set(F32(), kFractionUnit));
+    const auto bits = hn::BitCast(I32(), hn::Add(units, hn::Set(F32(), kWhole)));
+    const auto one = hn::Sub(bits, hn::Set(I32(), kBitsOfWhole - (1 << kFractionBits)));
     HWY_UNROLL(4)
     for (int m = 0; m < kMeans; ++m) {
       const auto is_m = hn::Eq(magnitude, hn::Set(I32(), m + 1));
@@ -132,7 +136,7 @@ HWY_INLINE uint32_t ToWholeStepsAll(const float* HWY_RESTRICT x, size_t n, float
     // What stands in the lanes behind the last element is zero plus noise: no large code.
     largest = hn::Max(largest, zigzag);
     StorePart(code, I32(), codes + i, left);
-    StorePart(hn::DemoteTo(U8(), hn::BitCast(I32(), byte)), U8(), bytes + i, left);
+    StorePart(hn::TruncateTo(U8(), byte), U8(), bytes + i, left);
   }
   if (kSums) cells.AddTo(sums);
   return hn::GetLane(hn::MaxOfLanes(U32(), largest));
