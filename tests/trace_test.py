@@ -56,15 +56,16 @@ def check_threads(slices):
             outer.append(event)
 
 
-def check_actions(slices):
-    """Every stage runs every microbatch forward and backward once a step."""
+def check_actions(slices, backwards):
+    """Every stage runs every microbatch forward and backward, in these parts, once a step."""
     counts = collections.Counter((e["pid"], e["args"]["step"], e["name"], e["args"].get("microbatch")) for e in slices
-                                 if e["name"] in ("forward", "backward", "optimizer", "step"))
+                                 if e["name"] in ("forward", *backwards, "optimizer", "step"))
     want = collections.Counter()
     for stage in range(STAGES):
         for step in range(1, STEPS + 1):
             for microbatch in range(MICROBATCHES):
-                want[stage, step, "forward", microbatch] = want[stage, step, "backward", microbatch] = 1
+                for action in ("forward", *backwards):
+                    want[stage, step, action, microbatch] = 1
             want[stage, step, "optimizer", None] = want[stage, step, "step", None] = 1
     assert counts == want, counts - want or want - counts
 
@@ -78,8 +79,9 @@ def check_messages(slices, events):
             way = ways[args["step"], args["cut"], args["direction"], args["microbatch"]]
             assert event["name"] not in way, event
             way[event["name"]] = event
-        elif event["name"] in ("forward", "backward"):
-            ways[args["step"], event["pid"], event["name"], args["microbatch"]]["action"] = event
+        elif event["name"] in ("forward", "backward", "backward input"):
+            action = event["name"].split()[0]
+            ways[args["step"], event["pid"], action, args["microbatch"]]["action"] = event
     messages = {key: way for key, way in ways.items() if key[2] in ("activation", "gradient")}
     assert len(messages) == STEPS * len(CUTS) * 2 * MICROBATCHES
     for (step, cut, direction, microbatch), way in messages.items():
@@ -220,7 +222,7 @@ def check_resumed(folder):
 def main():
     with tempfile.TemporaryDirectory() as made:
         folder = pathlib.Path(made)
-        for schedule in ("gpipe", "1f1b"):
+        for schedule in ("gpipe", "1f1b", "zero_bubble"):
             out = folder / schedule
             done = run(folder, schedule, "--trace", f"steps=1..{STEPS}", schedule=schedule)
             assert done.returncode == 0, done
@@ -229,7 +231,8 @@ def main():
             events = trace["traceEvents"]
             slices = [e for e in events if e["ph"] == "X"]
             check_threads(slices)
-            check_actions(slices)
+            splits = schedule == "zero_bubble"
+            check_actions(slices, ("backward input", "backward weight") if splits else ("backward",))
             check_messages(slices, events)
             check_report(out, slices, check_sums(slices, out))
         check_picture(folder, out)
