@@ -66,7 +66,8 @@ plan 'a run of another model' "--from: $work/empty: trained resnet18 of [0-9]+ p
   --microbatches 1,2 >"$work/log"
 check 'choices are ranked' contains "$work/log" '^> .* the file.s$'
 check '  none among them' contains "$work/log" ' none$'
-check '  and pairs' contains "$work/log" ' uniform.bits=4. . fp16$'
+check '  and pairs' contains "$work/log" ' uniform.bits=4. .$'
+check '    on two lines where they are wide' contains "$work/log" '^ {60,}fp16$'
 "$thinwire" plan "$quickstart" "${given[@]}" --link_mbit 20 --format json >"$work/log"
 check 'the same as JSON' contains "$work/log" '"step_seconds": [0-9.e-]+,'
 "$thinwire" plan "$quickstart" --codec_gbps 1 --stage_server "$work/none" >"$work/log" 2>&1

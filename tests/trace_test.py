@@ -202,7 +202,7 @@ def check_clocks(folder):
         assert abs(error) < 50_000 and 0 < clock["clock_uncertainty_us"] < 50_000, (stage, clock)
     slices = [e for e in trace["traceEvents"] if e["ph"] == "X"]
     check_threads(slices)
-    check_actions(slices)
+    check_actions(slices, ("backward",))
     check_messages(slices, trace["traceEvents"])
     assert "its clock is known to" in thinwire("trace", folder / "clocks").stdout
 
