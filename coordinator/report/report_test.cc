@@ -82,8 +82,7 @@ TEST(Report, WithoutAnyEpochThereIsNoTargetAndNoError) {
   run.summary.clear_boundaries();
   const auto report = ReportOf({run}, {});
   ASSERT_TRUE(report.ok()) << report.status();
-  EXPECT_THAT(Table(*report, "Summary").rows[0],
-              ElementsAre("begun", "1"))
+  EXPECT_THAT(Table(*report, "Summary").rows[0], ElementsAre("begun", "1"))
       << "columns without a value are left out";
   EXPECT_EQ(report->tables.size(), 3u);
 }
