@@ -117,7 +117,7 @@ thinwire_image() {
       tar -C "$checkout" -xf "$bundle"
       rm -rf "$checkout"/thinwire/{tests,experiments,README.md,lib/lib{gcc_s,stdc++,z,zstd,crypto,ssl}.so.*}
     fi
-    sed '/^FROM .* AS tools$/,/^FROM .* AS runtime$/ { /^FROM .* AS runtime$/!d }; s|--from=build /thinwire/|thinwire/|' \
+    sed '/^FROM .* AS tools$/,/^FROM .* AS system$/ { /^FROM .* AS system$/!d }; s|--from=build /thinwire/|thinwire/|' \
       "$checkout/$dockerfile" >"$checkout/$dockerfile.bundle"
     dockerfile+=.bundle
   fi
