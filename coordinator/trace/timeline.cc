@@ -24,7 +24,7 @@ struct Look {
 };
 constexpr Look kLooks[] = {{"forward", "forward", "#0969da"},
                            {"backward", "backward", "#bf8700"},
-                           {"backward weight", "weights alone", "#d4a72c"},
+                           {"backward weight", "weights", "#d4a72c"},
                            {"optimizer", "optimizer", "#8250df"},
                            {"receive_wait", "waiting", "#eaeef2"},
                            {"data", "samples", "#afb8c1"},
