@@ -22,14 +22,11 @@ struct Look {
   const char* label;
   const char* fill;
 };
-constexpr Look kLooks[] = {{"forward", "forward", "#0969da"},
-                           {"backward", "backward", "#bf8700"},
-                           {"backward weight", "weights", "#d4a72c"},
-                           {"optimizer", "optimizer", "#8250df"},
-                           {"receive_wait", "waiting", "#eaeef2"},
-                           {"data", "samples", "#afb8c1"},
-                           {"encode", "encode", "#cf222e"},
-                           {"decode", "decode", "#1a7f37"}};
+constexpr Look kLooks[] = {
+    {"forward", "forward", "#0969da"},         {"backward", "backward", "#bf8700"},
+    {"backward weight", "weights", "#d4a72c"}, {"optimizer", "optimizer", "#8250df"},
+    {"receive_wait", "waiting", "#eaeef2"},    {"data", "samples", "#afb8c1"},
+    {"encode", "encode", "#cf222e"},           {"decode", "decode", "#1a7f37"}};
 
 const Look* LookOf(const TraceSlice& slice) {
   for (const std::string& name : {slice.name(), ActivityOf(slice)}) {
