@@ -41,8 +41,10 @@ int ReportCommand(const ReportCommandFlags& flags) {
   std::string out = flags.out;
   if (out.empty() && format == "html") {
     if (flags.dirs.size() > 1) {
-      return Complain(absl::InvalidArgumentError("report of several folders: want --out FILE"),
-                      kExitUsage);
+      return Complain(
+          absl::InvalidArgumentError(absl::StrCat("report of ", flags.dirs.size(),
+                                                  " folders without --out, want --out FILE")),
+          kExitUsage);
     }
     out = flags.dirs.front() + "/report.html";
   }

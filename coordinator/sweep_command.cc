@@ -21,6 +21,7 @@
 #include "config/experiment.h"
 #include "coordinator/exit_code.h"
 #include "coordinator/files/file_lock.h"
+#include "coordinator/files/summary.h"
 #include "coordinator/fleet/child_process.h"
 #include "coordinator/fleet/stage_addresses.h"
 #include "coordinator/results/database.h"
@@ -252,9 +253,8 @@ class SweepLoop {
   }
 
   absl::Status TryImport(const RunPosition& position, const std::string& folder) {
-    ASSIGN_OR_RETURN(const auto summary, ReadRunSummary(folder));
-    const std::string finished = summary["provenance"].value("finished", "");
-    ASSIGN_OR_RETURN(const bool is_there, database_.Has(position, finished));
+    ASSIGN_OR_RETURN(const Summary summary, ReadSummary(folder));
+    ASSIGN_OR_RETURN(const bool is_there, database_.Has(position, summary.provenance().finished()));
     if (is_there) return absl::OkStatus();
     ASSIGN_OR_RETURN(const RunFiles files, ReadRunFiles(folder));
     return database_.Replace(position, files);
@@ -285,7 +285,7 @@ class SweepLoop {
   int Conclude() const {
     std::vector<Outcome> outcomes;
     for (const PlannedRun& planned : runs_) {
-      const auto summary = ReadRunSummary(Folder(planned.run));
+      const auto summary = ReadSummary(Folder(planned.run));
       if (planned.standing != Standing::kFinished || !summary.ok()) continue;
       const auto outcome = OutcomeOf(planned.run.row, *summary);
       if (outcome.ok()) outcomes.push_back(*outcome);

@@ -6,11 +6,11 @@
 #include <map>
 
 #include "absl/status/status.h"
-#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "coordinator/results/paired.h"
+#include "coordinator/results/run_files.h"
 
 namespace thinwire {
 namespace {
@@ -24,14 +24,6 @@ std::string SettingsOf(const ReportedRun& run) {
     if (!is_own) absl::StrAppend(&settings, line, "\n");
   }
   return settings;
-}
-
-std::string WithoutSeed(const std::string& name) {
-  const size_t at = name.rfind("-seed");
-  const bool is_seed = at != std::string::npos && at > 0 && at + 5 < name.size() &&
-                       std::all_of(name.begin() + static_cast<std::ptrdiff_t>(at) + 5, name.end(),
-                                   absl::ascii_isdigit);
-  return is_seed ? name.substr(0, at) : name;
 }
 
 std::string FolderOf(const ReportedRun& run) {

@@ -13,7 +13,7 @@
 #include "base/file.h"
 #include "base/status.h"
 #include "coordinator/files/summary.h"
-#include "nlohmann/json.hpp"
+#include "coordinator/results/run_files.h"
 
 namespace thinwire {
 namespace {
@@ -76,51 +76,35 @@ std::vector<LossPoint> Thinned(const std::vector<LossPoint>& all) {
   return points;
 }
 
-// Steps into `losses`, and epochs into `epochs`. A last line without its end was broken off.
-absl::Status ReadMetrics(const std::string& path, std::vector<LossPoint>* losses, Summary* epochs) {
-  ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
-  int number = 0;
-  for (size_t begin = 0, end; (end = text.find('\n', begin)) != std::string::npos;
-       begin = end + 1) {
-    const std::string line = text.substr(begin, end - begin);
-    ++number;
-    const auto json = nlohmann::json::parse(line, nullptr, false);
-    const auto type = json.is_object() ? json.find("type") : json.end();
-    if (!json.is_object() || type == json.end() || !type->is_string()) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          path, ":", number, ": no object with a type, want a line of a run's metrics"));
-    }
-    if (*type == "epoch") {
-      RETURN_IF_ERROR(FromJson(line, absl::StrCat(path, ":", number), epochs->add_epochs()));
-      continue;
-    }
-    const auto step = json.find("step"), loss = json.find("loss");
-    if (*type != "step" || step == json.end() || !step->is_number()) continue;
-    if (loss != json.end() && loss->is_number()) losses->push_back({*step, *loss});
+// Steps whose loss is a number.
+std::vector<LossPoint> Losses(const RunMetrics& metrics) {
+  std::vector<LossPoint> losses;
+  for (const auto& step : metrics.steps) {
+    const auto loss = step.find("loss");
+    if (loss != step.end() && loss->is_number()) losses.push_back({step["step"], *loss});
   }
-  return absl::OkStatus();
+  return losses;
 }
 
 absl::StatusOr<ReportedRun> ReadRun(const std::string& dir) {
   ReportedRun run;
   run.dir = dir;
   ASSIGN_OR_RETURN(run.experiment, ReadFile(dir + "/experiment.yaml"));
-  Summary seen;
-  std::vector<LossPoint> losses;
-  const absl::Status metrics = ReadMetrics(dir + "/metrics.jsonl", &losses, &seen);
-  if (!absl::IsNotFound(metrics)) RETURN_IF_ERROR(metrics);
-  run.losses = Thinned(losses);
+  absl::StatusOr<RunMetrics> metrics = ReadRunMetrics(dir);
+  if (absl::IsNotFound(metrics.status())) metrics = RunMetrics();
+  RETURN_IF_ERROR(metrics.status());
+  run.losses = Thinned(Losses(*metrics));
   auto summary = ReadSummary(dir);
   if (summary.ok()) {
     run.summary = *std::move(summary);
     return run;
   }
   if (!absl::IsNotFound(summary.status())) return summary.status();
-  seen.set_status(kUnfinished);
-  seen.set_name(FieldOf(run.experiment, "name"));
+  run.summary.set_status(kUnfinished);
+  run.summary.set_name(FieldOf(run.experiment, "name"));
   uint64_t seed = 0;
-  if (absl::SimpleAtoi(FieldOf(run.experiment, "seed"), &seed)) seen.set_seed(seed);
-  run.summary = std::move(seen);
+  if (absl::SimpleAtoi(FieldOf(run.experiment, "seed"), &seed)) run.summary.set_seed(seed);
+  for (EpochRecord& epoch : metrics->epochs) *run.summary.add_epochs() = std::move(epoch);
   return run;
 }
 

@@ -41,10 +41,10 @@ TEST_F(RunsTest, FindsRunsBelowAFolderOnceAndSorted) {
 TEST_F(RunsTest, AnUnfinishedRunHasWhatItsMetricsHave) {
   Write("experiment.yaml", "name: broken-off\nseed: 7\nmodel:\n  name: mlp\n");
   Write("metrics.jsonl",
-        "{\"type\": \"step\", \"step\": 1, \"loss\": 2.5}\n"
-        "{\"type\": \"step\", \"step\": 2, \"loss\": null}\n"
+        "{\"type\": \"step\", \"epoch\": 1, \"step\": 1, \"loss\": 2.5}\n"
+        "{\"type\": \"step\", \"epoch\": 1, \"step\": 2, \"loss\": null}\n"
         "{\"type\": \"epoch\", \"time\": \"t\", \"epoch\": 1, \"seconds\": 4.5, \"test\": null}\n"
-        "{\"type\": \"step\", \"step\": 3, \"lo");
+        "{\"type\": \"step\", \"epoch\": 1, \"step\": 3, \"lo");
   const auto runs = ReadRuns({root_});
   ASSERT_TRUE(runs.ok()) << runs.status();
   const ReportedRun& run = runs->front();
@@ -61,7 +61,7 @@ TEST_F(RunsTest, ALongCurveIsMeansOfStretches) {
   Write("experiment.yaml", "name: long\n");
   std::string lines;
   for (int step = 1; step <= 1000; ++step) {
-    lines += "{\"type\": \"step\", \"step\": " + std::to_string(step) +
+    lines += "{\"type\": \"step\", \"epoch\": 1, \"step\": " + std::to_string(step) +
              ", \"loss\": " + std::to_string(step % 5) + "}\n";
   }
   Write("metrics.jsonl", lines);
@@ -79,9 +79,9 @@ TEST_F(RunsTest, ErrorsNameWhatIsThereAndWhatIsWanted) {
   Write("notes/a.txt", "");
   EXPECT_THAT(Error(), HasSubstr("no run is in or below it, want a folder with experiment.yaml"));
   Write("a/experiment.yaml", "name: a\n");
-  Write("a/metrics.jsonl", "{\"type\": \"step\"}\nnonsense\n");
-  EXPECT_THAT(Error(), HasSubstr("a/metrics.jsonl:2: no object with a type"));
-  Write("a/metrics.jsonl", "{\"type\": \"epoch\", \"epoch\": \"one\"}\n");
+  Write("a/metrics.jsonl", "{\"type\": \"step\", \"epoch\": 1, \"step\": 1}\nnonsense\n");
+  EXPECT_THAT(Error(), HasSubstr("a/metrics.jsonl:2: nonsense, want an object of type step"));
+  Write("a/metrics.jsonl", "{\"type\": \"epoch\", \"epoch\": 1, \"seconds\": \"one\"}\n");
   EXPECT_THAT(Error(), HasSubstr("a/metrics.jsonl:1: is no EpochRecord"));
   Write("a/metrics.jsonl", "");
   Write("a/summary.json", "{\"epochs\": 3}");

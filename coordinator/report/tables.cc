@@ -20,9 +20,10 @@ double Scaled(double value, Measure measure) {
   return measure == Measure::kAccuracy ? 100 * value : value;
 }
 
+int Decimals(Measure measure) { return measure == Measure::kAccuracy ? 2 : 4; }
+
 std::string Number(double value, Measure measure) {
-  return measure == Measure::kAccuracy ? absl::StrFormat("%.2f", value)
-                                       : absl::StrFormat("%.4f", value);
+  return absl::StrFormat("%.*f", Decimals(measure), value);
 }
 
 std::string SpreadText(const std::vector<double>& values, Measure measure) {
@@ -43,27 +44,21 @@ std::vector<double> Values(const Configuration& configuration, const Of& of) {
   return values;
 }
 
-// "-1.25 [-2.00, -0.50]": the difference to the baseline, with the codecs, of seeds that both have.
+// The difference to the baseline, with the codecs, of seeds that both have.
 std::string DifferenceText(const Configuration& one, const Configuration& baseline,
                            Measure measure) {
   if (&one == &baseline) return kNothing;
-  std::vector<double> differences;
-  for (const ReportedRun* run : one.judged) {
-    for (const ReportedRun* other : baseline.judged) {
-      if (run->summary.seed() != other->summary.seed()) continue;
-      const auto own = Last(*run, Inference::kCompressed, measure);
-      const auto its = Last(*other, Inference::kCompressed, measure);
-      if (own && its) differences.push_back(Scaled(*own - *its, measure));
+  const auto by_seed = [measure](const Configuration& configuration) {
+    BySeed values;
+    for (const ReportedRun* run : configuration.judged) {
+      const auto value = Last(*run, Inference::kCompressed, measure);
+      if (value) values.emplace_back(run->summary.seed(), *value);
     }
-  }
-  const auto estimate = PairedEstimate(differences);
-  if (!estimate.ok()) return kNothing;  // no seed in common
-  const auto text = [measure](double value) {
-    return absl::StrCat(value > 0 ? "+" : "", Number(value, measure));
+    return values;
   };
-  if (differences.size() == 1) return text(estimate->mean);
-  return absl::StrCat(text(estimate->mean), " [", text(estimate->low), ", ", text(estimate->high),
-                      "]");
+  const std::string text = EstimateText(
+      PairedDifferences(by_seed(baseline), by_seed(one), Scaled(1, measure)), Decimals(measure));
+  return text.empty() ? kNothing : text;
 }
 
 // "1, 2, 3"; of a run that did not complete also how it stands: "3 (failed)".

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/status.h"
@@ -29,15 +28,6 @@ struct ReadRun {
 struct Pair {
   ReadRun left, right;
 };
-
-// "topk10" of "topk10-seed1".
-std::string RowOf(const std::string& name) {
-  const size_t at = name.rfind("-seed");
-  uint64_t seed = 0;
-  return at != std::string::npos && absl::SimpleAtoi(name.substr(at + 5), &seed)
-             ? name.substr(0, at)
-             : name;
-}
 
 bool IsRun(const fs::path& dir) {
   std::error_code ignored;
@@ -76,15 +66,19 @@ absl::StatusOr<std::string> ConfigurationText(const std::vector<Pair>& pairs) {
   return text;
 }
 
+// The loss of a step; null where it is not a number, or not there.
+Json LossOf(const Json& step) { return step.value("loss", Json()); }
+
 // Where the losses of the steps part, to the bit.
 std::string DivergenceText(const Pair& pair) {
-  const std::vector<Json>&left = pair.left.files.steps, &right = pair.right.files.steps;
+  const std::vector<Json>&left = pair.left.files.metrics.steps,
+        &right = pair.right.files.metrics.steps;
   const size_t both = std::min(left.size(), right.size());
   for (size_t i = 0; i < both; ++i) {
-    if (left[i]["step"] == right[i]["step"] && left[i]["loss"] == right[i]["loss"]) continue;
+    if (left[i]["step"] == right[i]["step"] && LossOf(left[i]) == LossOf(right[i])) continue;
     return absl::StrCat("first diverging step: ", Shown(left[i]["step"]), " of epoch ",
-                        Shown(left[i]["epoch"]), ", loss ", Shown(left[i]["loss"]), " | ",
-                        Shown(right[i]["loss"]), "\n");
+                        Shown(left[i]["epoch"]), ", loss ", Shown(LossOf(left[i])), " | ",
+                        Shown(LossOf(right[i])), "\n");
   }
   const std::string steps = absl::StrCat("losses are equal in ", both, " steps");
   return left.size() == right.size()
@@ -92,38 +86,32 @@ std::string DivergenceText(const Pair& pair) {
              : absl::StrCat(steps, "; left has ", left.size(), ", right ", right.size(), "\n");
 }
 
-// The number of such a path, if there is one.
-std::optional<double> NumberAt(const Json& json, const std::vector<std::string>& path) {
-  const Json* at = &json;
-  for (const std::string& step : path) {
-    if (!at->is_object() || !at->contains(step)) return std::nullopt;
-    at = &(*at)[step];
-  }
-  if (!at->is_number()) return std::nullopt;
-  return at->get<double>();
+// "1.2345 1.3456 (+0.1111)"
+std::string Both(double left, double right) {
+  return absl::StrFormat("%.4f %.4f (%+.4f)", left, right, right - left);
 }
 
-// "1.2345 1.3456 (+0.1111)"
-std::string Both(const Json& left, const Json& right, const std::vector<std::string>& path) {
-  const auto l = NumberAt(left, path), r = NumberAt(right, path);
-  if (!l || !r) return "-";
-  return absl::StrFormat("%.4f %.4f (%+.4f)", *l, *r, *r - *l);
+// The same, "-" unless both epochs were tested so.
+std::string Both(const EpochRecord& left, const EpochRecord& right,
+                 double (Measured::*value)() const) {
+  if (!left.test().has_compressed() || !right.test().has_compressed()) return "-";
+  return Both((left.test().compressed().*value)(), (right.test().compressed().*value)());
 }
 
 std::string EpochsText(const Pair& pair) {
   constexpr char kLine[] = "%5s  %24s  %24s  %24s\n";
   std::string text =
       absl::StrFormat(kLine, "epoch", "train loss", "test loss, codecs", "test accuracy, codecs");
-  std::map<uint64_t, const Json*> right;
-  for (const Json& epoch : pair.right.files.epochs) right[epoch["epoch"].get<uint64_t>()] = &epoch;
-  for (const Json& epoch : pair.left.files.epochs) {
-    const auto other = right.find(epoch["epoch"].get<uint64_t>());
+  std::map<uint32_t, const EpochRecord*> right;
+  for (const EpochRecord& epoch : pair.right.files.metrics.epochs) right[epoch.epoch()] = &epoch;
+  for (const EpochRecord& epoch : pair.left.files.metrics.epochs) {
+    const auto other = right.find(epoch.epoch());
     if (other == right.end()) continue;
-    absl::StrAppend(
-        &text, absl::StrFormat(kLine, Shown(epoch["epoch"]),
-                               Both(epoch, *other->second, {"train", "loss"}),
-                               Both(epoch, *other->second, {"test", "compressed", "loss"}),
-                               Both(epoch, *other->second, {"test", "compressed", "accuracy"})));
+    absl::StrAppend(&text,
+                    absl::StrFormat(kLine, absl::StrCat(epoch.epoch()),
+                                    Both(epoch.train().loss(), other->second->train().loss()),
+                                    Both(epoch, *other->second, &Measured::loss),
+                                    Both(epoch, *other->second, &Measured::accuracy)));
   }
   return text;
 }
@@ -166,7 +154,7 @@ std::vector<Pair> Paired(const RunSet& left_set, const RunSet& right_set, std::v
   }
   for (ReadRun& l : left) {
     const auto r = std::find_if(right.begin(), right.end(), [&](const ReadRun& run) {
-      return run.place.row == l.place.row && run.files.summary["seed"] == l.files.summary["seed"];
+      return run.place.row == l.place.row && run.files.summary.seed() == l.files.summary.seed();
     });
     if (r != right.end()) pairs.push_back({std::move(l), *r});
   }
@@ -188,7 +176,7 @@ absl::StatusOr<RunSet> FindRuns(const std::string& dir) {
       fs::is_directory(fs::path(dir) / "runs", error) ? fs::path(dir) / "runs" : fs::path(dir);
   for (const auto& entry : fs::directory_iterator(below, error)) {
     const std::string name = entry.path().filename().string();
-    if (IsRun(entry.path())) set.runs.push_back({RowOf(name), name, entry.path().string()});
+    if (IsRun(entry.path())) set.runs.push_back({WithoutSeed(name), name, entry.path().string()});
   }
   std::sort(set.runs.begin(), set.runs.end(),
             [](const RunSet::Run& a, const RunSet::Run& b) { return a.name < b.name; });

@@ -13,6 +13,7 @@
 #include "absl/strings/str_replace.h"
 #include "base/file.h"
 #include "base/status.h"
+#include "coordinator/files/json.h"
 #include "coordinator/results/columns.h"
 #include "proto/coordinator.pb.h"
 
@@ -252,19 +253,21 @@ absl::Status ResultsDatabase::Replace(const RunPosition& position, const RunFile
 
 absl::Status ResultsDatabase::Insert(const RunPosition& position, const RunFiles& files) {
   const Json& run = position.run;
+  const Json summary = ToJson(files.summary);
   RETURN_IF_ERROR(Inserter(database_, TableOf("runs"))
-                      .Add({run, position.row, position.number, files.experiment}, files.summary));
+                      .Add({run, position.row, position.number, files.experiment}, summary));
   Inserter steps(database_, TableOf("steps"));
-  for (const Json& step : files.steps) RETURN_IF_ERROR(steps.Add({run}, step));
+  for (const Json& step : files.metrics.steps) RETURN_IF_ERROR(steps.Add({run}, step));
   Inserter boundaries(database_, TableOf("boundaries"));
-  for (const Json& boundary : files.summary["boundaries"]) {
+  for (const Json& boundary : summary["boundaries"]) {
     for (const char* direction : kDirections) {
       RETURN_IF_ERROR(boundaries.Add({run, boundary["name"], direction}, boundary[direction]));
     }
   }
   Inserter epochs(database_, TableOf("epochs"));
   Inserter epoch_boundaries(database_, TableOf("epoch_boundaries"));
-  for (const Json& epoch : files.epochs) {
+  for (const EpochRecord& record : files.metrics.epochs) {
+    const Json epoch = ToJson(record);
     RETURN_IF_ERROR(epochs.Add({run}, epoch));
     for (const Json& boundary : epoch["boundaries"]) {
       for (const char* direction : kDirections) {

@@ -8,25 +8,32 @@
 #include <fstream>
 #include <sstream>
 
+#include "coordinator/files/summary.h"
+
 namespace thinwire {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 RunFiles Files(double loss) {
   RunFiles files;
   files.experiment = "name: a\nseed: 1\n";
-  files.summary = Json::parse(R"json({"name": "a", "status": "completed", "error": null, "seed": 1,
+  const absl::Status summary =
+      FromJson(R"json({"name": "a", "status": "completed", "error": null, "seed": 1,
     "stages": 2, "device": "cpu", "parameters": 10, "epochs": [],
     "boundaries": [{"name": "layer1",
       "activations": {"codec": "topk", "parameters": "topk(ratio=0.1, values=fp32)",
                       "wire_bytes": 7, "causal": true, "relative_error": null},
       "gradients": {"codec": "none", "wire_bytes": 8}}],
-    "provenance": {"commit": "abc", "finished": "2026-01-01T00:00:00Z"}})json");
-  files.steps = {{{"type", "step"}, {"time", "t"}, {"epoch", 1}, {"step", 1}, {"loss", loss}},
-                 {{"type", "step"}, {"time", "t"}, {"epoch", 1}, {"step", 2}, {"loss", nullptr}}};
-  files.epochs = {Json::parse(R"({"type": "epoch", "epoch": 1, "train": {"loss": 2.5}, "test": null,
-    "boundaries": [{"name": "layer1", "activations": {"wire_bytes": 3}, "gradients": {"wire_bytes": 4}}]})")};
+    "provenance": {"commit": "abc", "finished": "2026-01-01T00:00:00Z"}})json",
+               "summary", &files.summary);
+  EXPECT_TRUE(summary.ok()) << summary;
+  files.metrics.steps = {
+      {{"type", "step"}, {"time", "t"}, {"epoch", 1}, {"step", 1}, {"loss", loss}},
+      {{"type", "step"}, {"time", "t"}, {"epoch", 1}, {"step", 2}, {"loss", nullptr}}};
+  const absl::Status epoch =
+      FromJson(R"({"type": "epoch", "epoch": 1, "train": {"loss": 2.5}, "test": null,
+    "boundaries": [{"name": "layer1", "activations": {"wire_bytes": 3}, "gradients": {"wire_bytes": 4}}]})",
+               "epoch", &files.metrics.epochs.emplace_back());
+  EXPECT_TRUE(epoch.ok()) << epoch;
   return files;
 }
 
@@ -86,7 +93,7 @@ TEST_F(DatabaseTest, WhatCannotBeInsertedChangesNothing) {
   const auto database = Opened();
   ASSERT_TRUE(database->Replace(position_, Files(0.5)).ok());
   RunFiles twice = Files(0.25);
-  twice.steps.push_back(twice.steps[0]);
+  twice.metrics.steps.push_back(twice.metrics.steps[0]);
   const absl::Status refused = database->Replace(position_, twice);
   EXPECT_THAT(std::string(refused.message()), ::testing::HasSubstr("results.sqlite: UNIQUE"));
   EXPECT_EQ(Ask("SELECT loss FROM steps WHERE step = 1"), "0.5|");

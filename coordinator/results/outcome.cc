@@ -1,7 +1,7 @@
 #include "coordinator/results/outcome.h"
 
 #include <algorithm>
-#include <cmath>
+#include <iterator>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -10,19 +10,7 @@
 namespace thinwire {
 namespace {
 
-using Json = nlohmann::ordered_json;
-using Inference = std::optional<double> Outcome::*;
-
-// The number of such a path, if there is one.
-std::optional<double> NumberAt(const Json& json, const std::vector<std::string>& path) {
-  const Json* at = &json;
-  for (const std::string& step : path) {
-    if (!at->is_object() || !at->contains(step)) return std::nullopt;
-    at = &(*at)[step];
-  }
-  if (!at->is_number()) return std::nullopt;
-  return at->get<double>();
-}
+using Value = std::optional<double> Outcome::*;
 
 // Per cent of an accuracy, nats of a loss.
 double Scale(const Outcome& outcome) { return outcome.is_loss ? 1 : 100; }
@@ -36,7 +24,7 @@ std::vector<Outcome> OfRow(const std::vector<Outcome>& outcomes, const std::stri
 }
 
 // "97.12 ± 0.35", "97.12" of one run, "-" where none was evaluated.
-std::string MeanText(const std::vector<Outcome>& row, Inference inference) {
+std::string MeanText(const std::vector<Outcome>& row, Value inference) {
   std::vector<double> values;
   for (const Outcome& outcome : row) {
     if (outcome.*inference) values.push_back(*(outcome.*inference) * Scale(outcome));
@@ -83,47 +71,44 @@ std::string Aligned(const std::vector<Line>& lines) {
 
 }  // namespace
 
-absl::StatusOr<Outcome> OutcomeOf(const std::string& row, const Json& summary) {
-  if (summary.value("status", "") != "completed") {
-    return absl::InvalidArgumentError(absl::StrCat(
-        row, ": the run is not completed, its status is ", summary.value("status", "")));
+absl::StatusOr<Outcome> OutcomeOf(const std::string& row, const Summary& summary) {
+  if (summary.status() != "completed") {
+    return absl::InvalidArgumentError(
+        absl::StrCat(row, ": the run is not completed, its status is ", summary.status()));
   }
   Outcome outcome;
   outcome.row = row;
-  outcome.seed = summary["seed"].get<uint64_t>();
-  for (const Json& epoch : summary["epochs"]) {
-    if (!epoch.contains("test") || !epoch["test"].is_object()) continue;
-    const Json& test = epoch["test"];
-    outcome.is_loss = NumberAt(test, {"compressed", "perplexity"}) ||
-                      NumberAt(test, {"uncompressed", "perplexity"});
-    const char* measure = outcome.is_loss ? "loss" : "accuracy";
-    outcome.compressed = NumberAt(test, {"compressed", measure});
-    outcome.uncompressed = NumberAt(test, {"uncompressed", measure});
+  outcome.seed = summary.seed();
+  for (const EpochRecord& epoch : summary.epochs()) {
+    if (!epoch.has_test()) continue;
+    const TestRecord& test = epoch.test();
+    outcome.is_loss = test.compressed().has_perplexity() || test.uncompressed().has_perplexity();
+    const auto value = [&](bool is_there, const Measured& measured) -> std::optional<double> {
+      if (!is_there) return std::nullopt;
+      return outcome.is_loss ? measured.loss() : measured.accuracy();
+    };
+    outcome.compressed = value(test.has_compressed(), test.compressed());
+    outcome.uncompressed = value(test.has_uncompressed(), test.uncompressed());
   }
-  for (const Json& boundary : summary["boundaries"]) {
-    for (const char* direction : {"activations", "gradients"}) {
-      outcome.wire_bytes += NumberAt(boundary, {direction, "wire_bytes"}).value_or(0);
-    }
+  for (const BoundaryRecord& boundary : summary.boundaries()) {
+    outcome.wire_bytes += static_cast<double>(boundary.activations().wire_bytes()) +
+                          static_cast<double>(boundary.gradients().wire_bytes());
   }
   return outcome;
 }
 
 std::string PairedText(const std::vector<Outcome>& left, const std::vector<Outcome>& right,
-                       Inference inference) {
-  std::vector<double> differences;
-  for (const Outcome& l : left) {
-    for (const Outcome& r : right) {
-      if (l.seed != r.seed || !(l.*inference) || !(r.*inference)) continue;
-      differences.push_back((*(r.*inference) - *(l.*inference)) * Scale(l));
+                       Value inference) {
+  if (left.empty()) return "";
+  const auto by_seed = [&](const std::vector<Outcome>& outcomes) {
+    BySeed values;
+    for (const Outcome& outcome : outcomes) {
+      if (outcome.*inference) values.emplace_back(outcome.seed, *(outcome.*inference));
     }
-  }
-  const auto estimate = PairedEstimate(differences);
-  if (!estimate.ok()) return "";
-  const int digits = Digits(left[0]);
-  const std::string mean = absl::StrFormat("%+.*f", digits, estimate->mean);
-  if (std::isnan(estimate->low)) return mean;
-  return absl::StrCat(
-      mean, absl::StrFormat(" [%+.*f, %+.*f]", digits, estimate->low, digits, estimate->high));
+    return values;
+  };
+  return EstimateText(PairedDifferences(by_seed(left), by_seed(right), Scale(left[0])),
+                      Digits(left[0]));
 }
 
 std::string OutcomeTable(const std::vector<Outcome>& outcomes, const std::string& baseline) {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "nlohmann/json.hpp"
+#include "proto/coordinator.pb.h"
 
 namespace thinwire {
 
@@ -21,8 +21,8 @@ struct Outcome {
   double wire_bytes = 0;
 };
 
-// `summary`: of summary.json. InvalidArgument unless it is of a completed run.
-absl::StatusOr<Outcome> OutcomeOf(const std::string& row, const nlohmann::ordered_json& summary);
+// InvalidArgument unless it is of a completed run.
+absl::StatusOr<Outcome> OutcomeOf(const std::string& row, const Summary& summary);
 
 // A row's name, runs, mean ± deviation with and without compression at inference, mean bytes sent,
 // and the difference to the row `baseline` of the seeds that both have, with its 95 % interval.

@@ -3,18 +3,26 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "coordinator/files/summary.h"
+
 namespace thinwire {
 namespace {
 
 using ::testing::HasSubstr;
-using Json = nlohmann::ordered_json;
+
+Summary Parsed(const std::string& text) {
+  Summary summary;
+  const absl::Status parsed = FromJson(text, "summary", &summary);
+  EXPECT_TRUE(parsed.ok()) << parsed;
+  return summary;
+}
 
 Outcome Ended(const std::string& row, uint64_t seed, double compressed, double uncompressed) {
   return {row, seed, false, compressed, uncompressed, 1.5e6};
 }
 
 TEST(OutcomeTest, IsTheLastEvaluationAndAllThatWasSent) {
-  const auto outcome = OutcomeOf("a", Json::parse(R"({"status": "completed", "seed": 3,
+  const auto outcome = OutcomeOf("a", Parsed(R"({"status": "completed", "seed": 3,
     "epochs": [{"test": {"compressed": {"loss": 1, "accuracy": 0.5, "perplexity": null},
                          "uncompressed": null}},
                {"test": {"compressed": {"loss": 1, "accuracy": 0.75, "perplexity": null},
@@ -31,7 +39,7 @@ TEST(OutcomeTest, IsTheLastEvaluationAndAllThatWasSent) {
 }
 
 TEST(OutcomeTest, OfALanguageModelIsItsLoss) {
-  const auto outcome = OutcomeOf("a", Json::parse(R"({"status": "completed", "seed": 3,
+  const auto outcome = OutcomeOf("a", Parsed(R"({"status": "completed", "seed": 3,
     "epochs": [{"test": {"compressed": {"loss": 2.5, "accuracy": 0.5, "perplexity": 12.18},
                          "uncompressed": null}}], "boundaries": []})"));
   ASSERT_TRUE(outcome.ok());
@@ -41,7 +49,7 @@ TEST(OutcomeTest, OfALanguageModelIsItsLoss) {
 }
 
 TEST(OutcomeTest, ARunThatIsNotCompletedHasNone) {
-  EXPECT_FALSE(OutcomeOf("a", Json::parse(R"({"status": "failed"})")).ok());
+  EXPECT_FALSE(OutcomeOf("a", Parsed(R"({"status": "failed"})")).ok());
 }
 
 // By hand: differences -1, -2, -3 points: mean -2, sd 1, half-width 2.48.

@@ -4,6 +4,8 @@
 #include <limits>
 
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 
 namespace thinwire {
 namespace {
@@ -50,6 +52,16 @@ double StudentT95(size_t degrees) {
   return high;
 }
 
+std::vector<double> PairedDifferences(const BySeed& left, const BySeed& right, double scale) {
+  std::vector<double> differences;
+  for (const auto& [seed, value] : left) {
+    for (const auto& [other, its] : right) {
+      if (seed == other) differences.push_back((its - value) * scale);
+    }
+  }
+  return differences;
+}
+
 absl::StatusOr<Estimate> PairedEstimate(const std::vector<double>& differences) {
   if (differences.empty()) return absl::InvalidArgumentError("no pair, want one at least");
   Estimate estimate = {differences.size(), MeanOf(differences), 0, 0};
@@ -60,6 +72,15 @@ absl::StatusOr<Estimate> PairedEstimate(const std::vector<double>& differences) 
   estimate.low = estimate.mean - half;
   estimate.high = estimate.mean + half;
   return estimate;
+}
+
+std::string EstimateText(const std::vector<double>& differences, int digits) {
+  const auto estimate = PairedEstimate(differences);
+  if (!estimate.ok()) return "";
+  const std::string mean = absl::StrFormat("%+.*f", digits, estimate->mean);
+  if (std::isnan(estimate->low)) return mean;
+  return absl::StrCat(
+      mean, absl::StrFormat(" [%+.*f, %+.*f]", digits, estimate->low, digits, estimate->high));
 }
 
 }  // namespace thinwire

@@ -1,59 +1,76 @@
 #include "coordinator/results/run_files.h"
 
+#include <cstdint>
 #include <utility>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "base/file.h"
+#include "base/printable.h"
 #include "base/status.h"
+#include "coordinator/files/summary.h"
 
 namespace thinwire {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-// An object, or a discarded value.
-Json ParsedObject(const std::string& text) {
-  Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
-  return json.is_object() ? json : Json(Json::value_t::discarded);
+constexpr size_t kShownBytes = 80;  // of a line that is refused
+
+absl::Status Refused(const std::string& place, const std::string& line) {
+  return absl::InvalidArgumentError(
+      absl::StrCat(place, ": ", PrintableLine(line.substr(0, kShownBytes)),
+                   ", want an object of type step or epoch with that number"));
 }
 
-absl::Status ReadMetrics(const std::string& path, RunFiles* files) {
-  ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
-  size_t begin = 0, number = 0;
-  for (size_t end = text.find('\n'); end != std::string::npos; end = text.find('\n', begin)) {
-    Json line = ParsedObject(text.substr(begin, end - begin));
-    begin = end + 1;
-    ++number;
-    const std::string type = line.is_discarded() ? "" : line.value("type", "");
-    if (type != "step" && type != "epoch") {
-      return absl::InvalidArgumentError(
-          absl::StrCat(path, ":", number, ": want an object of type step or epoch"));
-    }
-    (type == "step" ? files->steps : files->epochs).push_back(std::move(line));
-  }
+bool HasNumber(const Json& line, const char* name) {
+  const auto number = line.find(name);
+  return number != line.end() && number->is_number_unsigned();
+}
+
+absl::Status AddLine(const std::string& text, const std::string& place, RunMetrics* metrics) {
+  Json line = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!line.is_object() || !HasNumber(line, "epoch")) return Refused(place, text);
+  const auto type = line.find("type");
+  if (type == line.end()) return Refused(place, text);
+  if (*type == "epoch") return FromJson(text, place, &metrics->epochs.emplace_back());
+  if (*type != "step" || !HasNumber(line, "step")) return Refused(place, text);
+  metrics->steps.push_back(std::move(line));
   return absl::OkStatus();
 }
 
 }  // namespace
 
-absl::StatusOr<Json> ReadRunSummary(const std::string& dir) {
-  const std::string path = dir + "/summary.json";
+absl::StatusOr<RunMetrics> ReadRunMetrics(const std::string& dir) {
+  const std::string path = dir + "/metrics.jsonl";
   ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
-  Json json = ParsedObject(text);
-  const bool is_summary = !json.is_discarded() && json.contains("status") &&
-                          json.contains("seed") && json.contains("epochs") &&
-                          json["epochs"].is_array() && json.contains("boundaries") &&
-                          json["boundaries"].is_array();
-  if (is_summary) return json;
-  return absl::InvalidArgumentError(path + ": is no run's summary");
+  RunMetrics metrics;
+  size_t begin = 0, number = 0;
+  for (size_t end = text.find('\n'); end != std::string::npos; end = text.find('\n', begin)) {
+    RETURN_IF_ERROR(
+        AddLine(text.substr(begin, end - begin), absl::StrCat(path, ":", ++number), &metrics));
+    begin = end + 1;
+  }
+  return metrics;
 }
 
 absl::StatusOr<RunFiles> ReadRunFiles(const std::string& dir) {
   RunFiles files;
-  ASSIGN_OR_RETURN(files.summary, ReadRunSummary(dir));
+  ASSIGN_OR_RETURN(files.summary, ReadSummary(dir));
+  if (files.summary.status().empty()) {
+    return absl::InvalidArgumentError(dir + "/summary.json: is no Summary: it has no status");
+  }
   ASSIGN_OR_RETURN(files.experiment, ReadFile(dir + "/experiment.yaml"));
-  RETURN_IF_ERROR(ReadMetrics(dir + "/metrics.jsonl", &files));
+  ASSIGN_OR_RETURN(files.metrics, ReadRunMetrics(dir));
   return files;
+}
+
+std::string WithoutSeed(const std::string& name) {
+  const size_t at = name.rfind("-seed");
+  uint64_t seed = 0;
+  return at != std::string::npos && at > 0 && absl::SimpleAtoi(name.substr(at + 5), &seed)
+             ? name.substr(0, at)
+             : name;
 }
 
 }  // namespace thinwire

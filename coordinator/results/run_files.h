@@ -6,20 +6,29 @@
 
 #include "absl/status/statusor.h"
 #include "nlohmann/json.hpp"
+#include "proto/coordinator.pb.h"
 
 namespace thinwire {
 
-struct RunFiles {
-  std::string experiment;                             // experiment.yaml
-  nlohmann::ordered_json summary;                     // summary.json
-  std::vector<nlohmann::ordered_json> steps, epochs;  // lines of metrics.jsonl, in their order
+struct RunMetrics {
+  std::vector<nlohmann::ordered_json> steps;  // objects with numbers `epoch` and `step`
+  std::vector<EpochRecord> epochs;
 };
 
-// NotFound where the folder has no summary. InvalidArgument names the file, and the line, that is
-// not what a run writes; a last line without its end is left out.
+struct RunFiles {
+  std::string experiment;  // experiment.yaml
+  Summary summary;
+  RunMetrics metrics;
+};
+
+// The lines of metrics.jsonl in their order, but a last one without its end. NotFound where the
+// folder has no such file. InvalidArgument names the line that is not what a run writes.
+absl::StatusOr<RunMetrics> ReadRunMetrics(const std::string& dir);
+
+// NotFound where the folder has no summary; errors of ReadSummary and ReadRunMetrics.
 absl::StatusOr<RunFiles> ReadRunFiles(const std::string& dir);
 
-// summary.json alone; errors likewise.
-absl::StatusOr<nlohmann::ordered_json> ReadRunSummary(const std::string& dir);
+// "topk10" of "topk10-seed1"; a name without a seed as it is.
+std::string WithoutSeed(const std::string& name);
 
 }  // namespace thinwire

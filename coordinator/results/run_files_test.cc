@@ -28,21 +28,44 @@ class RunFilesTest : public ::testing::Test {
 
 TEST_F(RunFilesTest, SortsLinesByTypeAndLeavesOutOneWithoutAnEnd) {
   Write("metrics.jsonl",
-        "{\"type\": \"step\", \"step\": 1}\n{\"type\": \"epoch\", \"epoch\": 1}\n{\"type\": \"st");
+        "{\"type\": \"step\", \"epoch\": 1, \"step\": 1}\n{\"type\": \"epoch\", \"epoch\": "
+        "1}\n{\"type\": \"st");
   const auto files = ReadRunFiles(dir_);
   ASSERT_TRUE(files.ok()) << files.status();
-  EXPECT_EQ(files->steps.size(), 1u);
-  EXPECT_EQ(files->epochs.size(), 1u);
+  EXPECT_EQ(files->metrics.steps.size(), 1u);
+  EXPECT_EQ(files->metrics.epochs.size(), 1u);
   EXPECT_EQ(files->experiment, "name: a\n");
 }
 
 TEST_F(RunFilesTest, WhatNoRunWritesIsNamedWithItsLine) {
-  Write("metrics.jsonl", "{\"type\": \"step\"}\n{\"type\": \"other\"}\n");
-  EXPECT_EQ(Error(), dir_ + "/metrics.jsonl:2: want an object of type step or epoch");
-  Write("metrics.jsonl", "[1]\n");
-  EXPECT_EQ(Error(), dir_ + "/metrics.jsonl:1: want an object of type step or epoch");
+  const std::string step = R"({"type": "step", "epoch": 1, "step": 1})";
+  for (const char* line : {R"({"type": "other", "epoch": 1})", "[1]", R"({"type": 3, "epoch": 1})",
+                           R"({"type": "epoch"})", R"({"type": "step", "epoch": 1})",
+                           R"({"type": "epoch", "epoch": -1})"}) {
+    Write("metrics.jsonl", step + "\n" + line + "\n");
+    EXPECT_EQ(Error(), dir_ + "/metrics.jsonl:2: " + line +
+                           ", want an object of type step or epoch with that number");
+  }
+  Write("metrics.jsonl", R"({"type": "epoch", "epoch": 1, "boundaries": 3})"
+                         "\n");
+  EXPECT_THAT(Error(), ::testing::HasSubstr("/metrics.jsonl:1: is no EpochRecord"));
+}
+
+TEST_F(RunFilesTest, WhatIsNoSummaryIsNamed) {
   Write("summary.json", "{}");
-  EXPECT_EQ(Error(), dir_ + "/summary.json: is no run's summary");
+  EXPECT_EQ(Error(), dir_ + "/summary.json: is no Summary: it has no status");
+  for (const char* text : {R"({"status": 7})", R"({"status": "completed", "seed": "x"})",
+                           R"({"status": "completed", "boundaries": [3]})", "nonsense"}) {
+    Write("summary.json", text);
+    EXPECT_THAT(Error(), ::testing::HasSubstr("/summary.json: is no Summary: ")) << text;
+  }
+}
+
+TEST(WithoutSeed, TakesASeedOffAndNothingElse) {
+  EXPECT_EQ(WithoutSeed("topk10-seed1"), "topk10");
+  EXPECT_EQ(WithoutSeed("a-seed1-seed22"), "a-seed1");
+  for (const char* name : {"topk10", "a-seed", "a-seedx", "-seed1"})
+    EXPECT_EQ(WithoutSeed(name), name);
 }
 
 TEST_F(RunFilesTest, AFolderWithoutASummaryIsNotFound) {

@@ -36,10 +36,9 @@ std::string ProgressOf(const std::string& folder, const std::string& log, unsign
   const std::vector<std::string> last = LastLines(folder + "/metrics.jsonl", 1);
   const Json line = last.empty() ? Json() : Json::parse(last[0], nullptr, false);
   if (!line.is_object()) return "";
-  const Json& measured =
-      line.value("type", "") == "epoch" && line.contains("train") && line["train"].is_object()
-          ? line["train"]
-          : line;
+  // What a line of an epoch has trained, or the line of a step itself.
+  const auto train = line.find("train");
+  const Json& measured = train != line.end() && train->is_object() ? *train : line;
   std::string text = absl::StrFormat(
       "epoch %.0f/%u  loss %.4f  accuracy %.1f %%", NumberOr(line, "epoch", 0), epochs,
       NumberOr(measured, "loss", 0), 100 * NumberOr(measured, "accuracy", 0));
