@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_replace.h"
+#include "base/quoting.h"
 
 namespace thinwire {
 namespace {
@@ -49,7 +49,7 @@ struct Axes {
 
 std::string Text(double x, double y, const char* anchor, const char* style, std::string_view text) {
   return absl::StrFormat("<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\" class=\"%s\">%s</text>\n",
-                         x, y, anchor, style, Escaped(text));
+                         x, y, anchor, style, MarkupText(text));
 }
 
 std::string Grid(const Chart& chart, const Axes& axes) {
@@ -85,7 +85,7 @@ std::string Line(const ChartSeries& series, const Axes& axes) {
   const bool is_dashed = series.is_secondary || series.colour >= kColours;
   return absl::StrFormat("<path class=\"line %s%s\" d=\"%s\"><title>%s</title></path>\n",
                          ColourClass(series), is_dashed ? " dashed" : "", path,
-                         Escaped(series.name));
+                         MarkupText(series.name));
 }
 
 std::string Mark(const ChartSeries& series, const Axes& axes) {
@@ -94,19 +94,13 @@ std::string Mark(const ChartSeries& series, const Axes& axes) {
   std::string svg = absl::StrFormat(
       "<circle class=\"mark %s\" cx=\"%.1f\" cy=\"%.1f\" r=\"4\"><title>%s: %.6g, "
       "%.6g</title></circle>\n",
-      ColourClass(series), x, y, Escaped(series.name), point.x, point.y);
+      ColourClass(series), x, y, MarkupText(series.name), point.x, point.y);
   if (point.label.empty()) return svg;
   const bool is_left = x > kWidth * 0.7;  // the side with more room
   return svg + Text(x + (is_left ? -8 : 8), y + 4, is_left ? "end" : "start", "label", point.label);
 }
 
 }  // namespace
-
-std::string Escaped(std::string_view text) {
-  return absl::StrReplaceAll(
-      std::string(text),
-      {{"&", "&amp;"}, {"<", "&lt;"}, {">", "&gt;"}, {"\"", "&quot;"}, {"'", "&#39;"}});
-}
 
 std::vector<double> RoundTicks(double least, double most, int wanted) {
   const double range = std::max(most - least, 1e-9 * std::max(std::abs(most), 1.0));
@@ -146,7 +140,7 @@ std::string Svg(const Chart& chart) {
   axes.y_ticks = RoundTicks(bounds.y0, bounds.y1, kMostTicks - 2);
   std::string svg =
       absl::StrFormat("<svg viewBox=\"0 0 %.0f %.0f\" role=\"img\" aria-label=\"%s\">\n%s", kWidth,
-                      kHeight, Escaped(chart.title), Grid(chart, axes));
+                      kHeight, MarkupText(chart.title), Grid(chart, axes));
   for (const ChartSeries& series : chart.series) {
     if (series.points.size() == 1) svg += Mark(series, axes);
     if (series.points.size() > 1) svg += Line(series, axes);

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace thinwire {
@@ -32,9 +31,6 @@ struct Chart {
 // An <svg> with axes of round numbers; "" where no series has a point. Lines and marks have
 // class c0 … c7 by their colour, or `neutral`, and a <title>.
 std::string Svg(const Chart& chart);
-
-// `text` with what HTML and XML reserve replaced.
-std::string Escaped(std::string_view text);
 
 // Round numbers from at or below `least` to at or above `most`, about `wanted` of them, ascending.
 std::vector<double> RoundTicks(double least, double most, int wanted);

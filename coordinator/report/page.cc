@@ -6,6 +6,7 @@
 #include "absl/strings/str_replace.h"
 #include "base/build_info.h"
 #include "base/printable.h"
+#include "base/quoting.h"
 
 namespace thinwire {
 namespace {
@@ -60,15 +61,15 @@ std::string ColourStyles() {
 std::string RowHtml(const std::vector<std::string>& row, const char* cell, size_t words) {
   std::string html = "<tr>";
   for (size_t i = 0; i < row.size(); ++i) {
-    absl::StrAppend(&html, "<", cell, i < words ? " class=\"word\">" : ">", Escaped(row[i]), "</",
-                    cell, ">");
+    absl::StrAppend(&html, "<", cell, i < words ? " class=\"word\">" : ">", MarkupText(row[i]),
+                    "</", cell, ">");
   }
   return html + "</tr>\n";
 }
 
 std::string TableHtml(const ReportTable& table) {
-  std::string html = absl::StrCat("<h2>", Escaped(table.title), "</h2>\n<p>", Escaped(table.note),
-                                  "</p>\n<div class=\"wide\"><table>\n",
+  std::string html = absl::StrCat("<h2>", MarkupText(table.title), "</h2>\n<p>",
+                                  MarkupText(table.note), "</p>\n<div class=\"wide\"><table>\n",
                                   RowHtml(table.columns, "th", table.words));
   for (const std::vector<std::string>& row : table.rows) html += RowHtml(row, "td", table.words);
   return html + "</table></div>\n";
@@ -77,7 +78,7 @@ std::string TableHtml(const ReportTable& table) {
 std::string Legend(const Report& report) {
   std::string html = "<div class=\"legend\">";
   for (size_t i = 0; i < report.names.size(); ++i) {
-    absl::StrAppend(&html, "<span class=\"c", i % kColours, "\">", Escaped(report.names[i]),
+    absl::StrAppend(&html, "<span class=\"c", i % kColours, "\">", MarkupText(report.names[i]),
                     "</span>");
   }
   return html + "</div>\n";
@@ -88,7 +89,7 @@ std::string Charts(const Report& report) {
   for (const ReportedChart& one : report.charts) {
     const std::string svg = Svg(one.chart);
     if (svg.empty()) continue;  // nothing was measured yet
-    absl::StrAppend(&figures, "<figure>\n", svg, "<figcaption>", Escaped(one.note),
+    absl::StrAppend(&figures, "<figure>\n", svg, "<figcaption>", MarkupText(one.note),
                     "</figcaption></figure>\n");
   }
   if (figures.empty()) return "";
@@ -104,7 +105,7 @@ std::string Timelines(const Report& report) {
       "says how to read it.</p>\n";
   for (const ReportedTimeline& one : report.timelines) {
     absl::StrAppend(&html, "<figure class=\"timeline\">\n", one.svg, "<figcaption>",
-                    Escaped(one.name), "</figcaption></figure>\n");
+                    MarkupText(one.name), "</figcaption></figure>\n");
   }
   return html;
 }
@@ -112,8 +113,8 @@ std::string Timelines(const Report& report) {
 std::string Experiments(const Report& report) {
   std::string html = "<h2>Experiments</h2>\n<p>Each as it was resolved, of the first seed.</p>\n";
   for (const auto& [name, yaml] : report.experiments) {
-    absl::StrAppend(&html, "<details><summary>", Escaped(name), "</summary><pre>",
-                    Escaped(Printable(yaml)), "</pre></details>\n");
+    absl::StrAppend(&html, "<details><summary>", MarkupText(name), "</summary><pre>",
+                    MarkupText(Printable(yaml)), "</pre></details>\n");
   }
   return html;
 }
@@ -121,11 +122,6 @@ std::string Experiments(const Report& report) {
 // A cell of a Markdown table holds no bar and no line's end.
 std::string Cell(const std::string& text) {
   return absl::StrReplaceAll(text, {{"|", "\\|"}, {"\n", " "}});
-}
-
-std::string Field(const std::string& text) {
-  if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
-  return absl::StrCat("\"", absl::StrReplaceAll(text, {{"\"", "\"\""}}), "\"");
 }
 
 std::string Optional(const std::optional<double>& value) {
@@ -138,9 +134,9 @@ std::string Page(const Report& report) {
   std::string html = absl::StrCat(
       "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>",
-      Escaped(report.title), "</title>\n<style>", kStyle, ColourStyles(),
-      "</style></head>\n<body>\n<h1>", Escaped(report.title), "</h1>\n<p>Written by thinwire ",
-      Escaped(BuildId()), ".</p>\n");
+      MarkupText(report.title), "</title>\n<style>", kStyle, ColourStyles(),
+      "</style></head>\n<body>\n<h1>", MarkupText(report.title), "</h1>\n<p>Written by thinwire ",
+      MarkupText(BuildId()), ".</p>\n");
   for (size_t i = 0; i < report.tables.size(); ++i) {
     html += TableHtml(report.tables[i]);
     if (i == 0) html += Charts(report);
@@ -172,8 +168,8 @@ std::string ReportCsv(const std::vector<ReportedRun>& runs) {
     size_t trained = 0;
     for (const EpochRecord& epoch : run.summary.epochs()) {
       const Traffic before = Sent(run, trained), now = Sent(run, ++trained);
-      std::vector<std::string> fields = {Field(run.dir),
-                                         Field(run.summary.name()),
+      std::vector<std::string> fields = {CsvField(run.dir),
+                                         CsvField(run.summary.name()),
                                          absl::StrCat(run.summary.seed()),
                                          run.summary.status(),
                                          absl::StrCat(epoch.epoch()),

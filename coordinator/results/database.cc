@@ -12,6 +12,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "base/file.h"
+#include "base/quoting.h"
 #include "base/status.h"
 #include "coordinator/files/json.h"
 #include "coordinator/results/columns.h"
@@ -194,11 +195,6 @@ class Inserter {
   Statement statement_;
 };
 
-std::string Csv(const std::string& text) {
-  const bool is_plain = text.find_first_of(",\"\r\n") == std::string::npos;
-  return is_plain ? text : absl::StrCat("\"", absl::StrReplaceAll(text, {{"\"", "\"\""}}), "\"");
-}
-
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<ResultsDatabase>> ResultsDatabase::Open(const std::string& path) {
@@ -295,7 +291,7 @@ absl::Status ResultsDatabase::ExportCsv(const std::string& dir) {
             ASSIGN_OR_RETURN(const bool is_row, rows.Step());
             if (!is_row) return absl::OkStatus();
             std::vector<std::string> fields;
-            for (int i = 0; i < rows.columns(); ++i) fields.push_back(Csv(rows.Text(i)));
+            for (int i = 0; i < rows.columns(); ++i) fields.push_back(CsvField(rows.Text(i)));
             RETURN_IF_ERROR(sink(absl::StrJoin(fields, ",") + "\r\n"));
           }
         }));

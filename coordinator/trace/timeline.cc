@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/quoting.h"
 
 namespace thinwire {
 namespace {
@@ -64,21 +65,6 @@ std::string Rectangle(double x, double y, double width, double height, const cha
       height, fill);
 }
 
-// Names come from the experiment's file.
-std::string Escaped(const std::string& text) {
-  std::string escaped;
-  for (const char c : text) {
-    if (c == '<') {
-      escaped += "&lt;";
-    } else if (c == '&') {
-      escaped += "&amp;";
-    } else {
-      escaped += c;
-    }
-  }
-  return escaped;
-}
-
 class Timeline {
  public:
   Timeline(const RunTrace& trace, uint64_t step) : trace_(trace), step_(step) {
@@ -117,9 +103,9 @@ class Timeline {
   static double Y(size_t stage) { return kTop + kRow * static_cast<double>(stage); }
 
   std::string Title() const {
-    return Escaped(absl::StrCat(trace_.schedule, ", ", trace_.stages.size(), " stages, ",
-                                trace_.microbatches, " microbatches: step ", step_, " of run ",
-                                trace_.run));
+    return MarkupText(absl::StrCat(trace_.schedule, ", ", trace_.stages.size(), " stages, ",
+                                   trace_.microbatches, " microbatches: step ", step_, " of run ",
+                                   trace_.run));
   }
 
   static std::string Legend() {
