@@ -8,6 +8,7 @@
 #include "compress/code_choice.h"
 #include "compress/entropy_frame.h"
 #include "compress/layout.h"
+#include "compress/support.h"
 #include "compress/zstd_frame.h"
 
 namespace thinwire {
@@ -28,9 +29,13 @@ absl::StatusOr<absl::Span<const uint8_t>> ReadFrame(Lossless lossless,
 }
 
 // Where ecsq's payload of a tensor has the codes. Like each other are those of the channels before,
-// and those of the channel at the positions before, beside and above.
-CodesPlace CodesOf(const CodecSpec& spec, const Shape& shape) {
-  if (spec.kind != CodecKind::kEcsq || spec.needs_support() || shape.elements() == 0) return {};
+// and those of the channel at the positions before, beside and above; of a support, whose entries'
+// positions differ, those just before.
+CodesPlace CodesOf(const CodecSpec& spec, const Shape& of_tensor, const MessageContext& context) {
+  if (spec.kind != CodecKind::kEcsq) return {};
+  const bool has_support = spec.needs_support();
+  const Shape shape = has_support ? Shape{context.support->count()} : of_tensor;
+  if (shape.elements() == 0) return {};
   const Scopes scopes = ScopesOf(shape, spec.scope, spec.group);
   CodesPlace place{EcsqHeaderBytes(spec, scopes), static_cast<size_t>(shape.elements()), {}};
   const auto add = [&](int64_t distance) {
@@ -38,6 +43,10 @@ CodesPlace CodesOf(const CodecSpec& spec, const Shape& shape) {
       place.distances.push_back(static_cast<uint32_t>(distance));
     }
   };
+  if (has_support) {
+    for (const int64_t distance : {1, 2, 3, 4, 6, 8}) add(distance);
+    return place;
+  }
   const int64_t left = shape[shape.rank() - 1];
   for (const int64_t distance : {int64_t{1}, int64_t{2}, left, 2 * left, 4 * left}) add(distance);
   if (shape.rank() < 4) return place;
@@ -64,7 +73,7 @@ class LosslessCodec final : public Codec {
     }
     RETURN_IF_ERROR(CheckHost(x));
     ASSIGN_OR_RETURN(const size_t bytes, inner_->Encode(x, context, payload.subspan(1)));
-    const CodesPlace codes = CodesOf(spec(), x.shape());
+    const CodesPlace codes = CodesOf(spec(), x.shape(), context);
     if (ChoosesCodes() && codes.count > 0) {
       ChooseCodes(spec(), x.view(), codes, payload.subspan(1, bytes));
     }

@@ -77,6 +77,12 @@ struct DownTo {
     return static_cast<int32_t>(copysignf(floorf(fabsf(y) + 1.0f / 3), y));
   }
 };
+struct ToNearestNonzero {
+  __device__ int32_t operator()(float y, uint32_t) const {
+    const float magnitude = fmaxf(fabsf(y), y == 0 ? 0.0f : 1.0f);
+    return static_cast<int32_t>(rintf(copysignf(magnitude, y)));
+  }
+};
 struct ByChance {
   __device__ int32_t operator()(float y, uint32_t random) const {
     const float whole = floorf(y), chance = static_cast<float>(random >> 8) * 0x1p-24f;
@@ -323,6 +329,8 @@ Error EncodeAs(CudaDevice* device, const TensorView& x, const CodecSpec& spec, u
     case Rounding::kDeadZone:
     case Rounding::kRateDistortion:  // begins so (compress/code_choice.h)
       return Encoder<T, DownTo>(device, x, spec, key).Encode(payload);
+    case Rounding::kNearestNonzero:
+      return Encoder<T, ToNearestNonzero>(device, x, spec, key).Encode(payload);
   }
   return Error{};
 }
