@@ -60,7 +60,7 @@ SUITES = {  # by paper, in the order of their tables; of paper2's nothing is cla
         "subspaces": "layers at the cuts, WikiText-2, bytes, Muon, 1000 steps",
     },
     "frontier": {
-        "held_out": "width 16, 10,000 images, 5 epochs, judged by 5,000 held out",
+        "held_out": "width 16, 40,000 images, 5 epochs, judged by 10,000 held out",
         "narrow": "width 16, 5 epochs",
     },
 }
