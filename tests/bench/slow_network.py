@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Steps over slow links, measured, beside those that `thinwire plan` promises. Wants root.
 
-usage: slow_network.py THINWIRE STAGE_SERVER CIFAR10_DIR [--rate MBIT] [--codec C]... [--microbatches 1,4,8]
+usage: slow_network.py THINWIRE STAGE_SERVER CIFAR10_DIR [--rate MBIT] [--codec C]... [--microbatches 1,4,8] [--init MODEL]
 
 ResNet-18 of width 16 on CIFAR-10 in four stages of one thread, each in a network namespace whose line has
 that rate in each direction. For each number of microbatches a run of one process, one thread and codec none measures the compute that the plan takes (--from);
@@ -36,16 +36,21 @@ def text(args):
             f"pipeline: {{cuts: [layer1, layer2, layer3], stages: {STAGES}, threads: 1}}\n"
             "optimizer: {name: sgd, lr: 0.01, momentum: 0.9, weight_decay: 0.0005}\n"
             "evaluation: {compressed: false, uncompressed: false}\nmetrics: {error_every: 0}\n"
-            "checkpoint: {every_epochs: 0}\nepochs: 1\n")
+            "checkpoint: {every_epochs: 0}\nepochs: 1\n" + (f"init: {args.init}\n" if args.init else ""))
+
+
+def entry(codec):
+    """The experiment's fields of a codec, whose text the plan knows."""
+    name, _, parameters = codec.strip().partition("(")
+    fields = [p.strip().replace("=", ": ") for p in parameters.rstrip(")").split(",") if p]
+    return "{" + ", ".join([f"codec: {name}", *fields]) + "}"
 
 
 def settings(codec, microbatches):
-    """The --set words of one run; of a codec's parameters the plan knows the text, the experiment the fields."""
-    name, _, parameters = codec.partition("(")
-    entry = f"{{codec: {name}" + "".join(f", {p.strip().replace('=', ': ')}" for p in parameters.rstrip(")").split(",")
-                                         if p) + "}"
-    return ["--set", f"pipeline.microbatches={microbatches}", "--set", f"compression.activations={entry}",
-            "--set", f"compression.gradients={entry}"]
+    """The --set words of one run. `codec`: of activations and gradients, "A | G", or one of both."""
+    activations, _, gradients = codec.partition("|")
+    return ["--set", f"pipeline.microbatches={microbatches}", "--set", f"compression.activations={entry(activations)}",
+            "--set", f"compression.gradients={entry(gradients or activations)}"]
 
 
 def run(args, place, folder, *words):
@@ -90,7 +95,10 @@ def main():
     parser.add_argument("stage_server", type=pathlib.Path)
     parser.add_argument("data", type=pathlib.Path, help="folder of CIFAR-10's binary version")
     parser.add_argument("--rate", type=float, default=100, help="of every line in each direction, Mbit/s")
-    parser.add_argument("--codec", action="append", help="as thinwire has it; may stand often")
+    parser.add_argument("--codec", action="append",
+                        help="as thinwire has it, or one of activations and one of gradients, 'A | G'; may stand often")
+    parser.add_argument("--init", type=lambda folder: pathlib.Path(folder).resolve(),
+                        help="model to go on from: what an entropy-coded message takes changes as a network learns")
     parser.add_argument("--microbatches", default="1,4,8")
     parser.add_argument("--steps", type=int, default=15)
     parser.add_argument("--cores", type=int, default=os.cpu_count())
@@ -116,7 +124,8 @@ def main():
                 measured = over_links(args, codec, count)
                 shared = planned(args, codec, count, "shared")
                 private = planned(args, codec, count, "private")
-                print(f"| {codec} | {count} | {measured:.3f} | {shared:.3f} | {shared / measured:.2f} | {private:.3f} |",
+                cell = codec.replace("|", "&#124;")  # no further column of the table
+                print(f"| {cell} | {count} | {measured:.3f} | {shared:.3f} | {shared / measured:.2f} | {private:.3f} |",
                       flush=True)
                 print(f"load {os.getloadavg()[0]:.1f}", file=sys.stderr, flush=True)
 
