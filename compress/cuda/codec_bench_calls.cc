@@ -129,6 +129,7 @@ Error MakeEntries(CudaDevice* device, const CodecSpec& spec, const TensorView& x
 Error MakeDeviceCalls(CudaDevice* device, const CodecSpec& spec, const TensorView& x,
                       const TensorView& y, DeviceCalls* calls) {
   *calls = DeviceCalls();
+  if (spec.lossless != Lossless::kNone) return Error{};
   switch (spec.kind) {
     case CodecKind::kBf16:
       return MakeBf16(device, x, y, calls);
