@@ -20,6 +20,7 @@
 #include "coordinator/probe_command.h"
 #include "coordinator/report_flags.h"
 #include "coordinator/run_command.h"
+#include "coordinator/serve_flags.h"
 #include "coordinator/sweep_flags.h"
 
 namespace {
@@ -424,6 +425,10 @@ int main(int argc, char** argv) {
   const CLI::App* trace = thinwire::AddTrace(&app, &trace_flags);
   thinwire::CompareFlags compare_flags;
   const CLI::App* compare = thinwire::AddCompare(&app, &compare_flags);
+  thinwire::ServeFlags serve_flags;
+  const CLI::App* serve = thinwire::AddServe(&app, &serve_flags);
+  thinwire::QueueFlags queue_flags;
+  const thinwire::QueueCommands queue = thinwire::AddQueueCommands(&app, &queue_flags);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -439,5 +444,10 @@ int main(int argc, char** argv) {
   if (checkpoint->parsed()) return thinwire::CheckpointCommand(checkpoint_flags, &interruption);
   if (report->parsed()) return thinwire::ReportCommand(report_flags);
   if (trace->parsed()) return thinwire::TraceCommand(trace_flags);
+  if (serve->parsed()) return thinwire::ServeCommand(serve_flags, &interruption);
+  if (queue.submit->parsed()) return thinwire::SubmitCommand(queue_flags, &interruption);
+  if (queue.watch->parsed()) return thinwire::WatchCommand(queue_flags, &interruption);
+  if (queue.list->parsed()) return thinwire::ListCommand(queue_flags, &interruption);
+  if (queue.cancel->parsed()) return thinwire::CancelCommand(queue_flags, &interruption);
   return thinwire::PlanCommand(plan_flags, &interruption);
 }
