@@ -99,7 +99,8 @@ class ServeLoop {
       }
     }
     const std::string held(room.message());
-    if (held != std::exchange(held_, held)) Say(held.empty() ? "goes on" : "held: " + held);
+    if (held.empty() != held_.empty()) Say(held.empty() ? "goes on" : "held: " + held);
+    held_ = held;
     queue_.Hold(held_);
   }
 
