@@ -66,7 +66,7 @@ SUITES = {  # by paper, in the order of their tables; of paper2's nothing is cla
 }
 
 # Results of another suite of the same setting, which need no runs of their own.
-BORROWED = {"frontier/narrow": ("paper1/narrow", ("none", "topk10", "topk5"))}
+BORROWED = {"frontier/narrow": ("paper1/narrow", ("topk10", "topk5"))}
 
 
 class Comparison(NamedTuple):
@@ -171,6 +171,9 @@ FURTHER = {
     ] + [Comparison((name, how), ("none", how)) for how in (ON, OFF)
          for name in ("principal-0.18-0.7", "principal-0.35-1", "ecsq-0.35-1")
          ] + [Comparison(("aq_sgd-1-1", ON), ("none-fixed", ON))],
+    "frontier/narrow": [
+        Comparison((name, how), ("none", how)) for how in (ON, OFF)
+        for name in ("ecsq-2", "ecsq-1.5", "ecsq-1.25", "ecsq-1", "uniform-2")],
     "language/subspaces": [
         Comparison((f"{kind}-{ratio}", ON), ("none", ON)) for ratio in RATIOS
         for kind in ("ecsq", "principal", "residual", "learned_subspace", "subspace")
