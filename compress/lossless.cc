@@ -48,6 +48,7 @@ CodesPlace CodesOf(const CodecSpec& spec, const Shape& of_tensor, const MessageC
     for (const int64_t distance : {1, 2, 3, 4, 6, 8}) add(distance);
     return place;
   }
+  if (shape.rank() == 0) return place;  // one code has no neighbour
   const int64_t left = shape[shape.rank() - 1];
   for (const int64_t distance : {int64_t{1}, int64_t{2}, left, 2 * left, 4 * left}) add(distance);
   if (shape.rank() < 4) return place;

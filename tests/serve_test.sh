@@ -7,7 +7,7 @@ thinwire=$1 stage_server=$2 certs_sh=$3
 work=$(mktemp -d)
 pids=()
 cleanup() {
-  for pid in "${pids[@]}"; do kill -9 "$pid" 2>/dev/null && wait "$pid" 2>/dev/null; done
+  end_jobs
   rm -rf "$work"
 }
 trap cleanup EXIT
