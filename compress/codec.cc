@@ -43,7 +43,8 @@ CodecSpec WithoutLossless(CodecSpec spec) {
 EntropyKernels* EntropyOf(const CodecSpec& spec, CodecKernels* kernels) {
   const bool is_kernels = spec.kind != CodecKind::kPlugin && spec.kind != CodecKind::kLowRank &&
                           !IsSupportedFromOutside(spec);
-  return spec.lossless == Lossless::kEntropy && is_kernels ? kernels->entropy() : nullptr;
+  if (kernels == nullptr || spec.lossless != Lossless::kEntropy || !is_kernels) return nullptr;
+  return kernels->entropy();
 }
 
 }  // namespace
