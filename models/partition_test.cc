@@ -168,7 +168,7 @@ TEST(BalancedPlacementTest, MoreStagesThanSegmentsAreRefused) {
 }
 
 TEST(InterleavedPlacementTest, StagesTakeTurnsOnTheSegments) {
-  const Model model = Chain({8, 8, 8, 8, 8, 8, 8});
+  const Model model = Chain({8, 8, 8, 8, 8, 8, 8, 8});
   const std::vector<Cut> cuts = *NamedCuts(model, {"b0", "b1", "b2", "b3", "b4"});
   const Placement placement = *InterleavedPlacement(cuts, 2);
   EXPECT_EQ(placement.chunks_per_stage(), 3);

@@ -86,7 +86,7 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values("codec: none",
                       "codec: topk, ratio: 0.3, feedback: {kind: ef21, digest_every: 1}",
                       "codec: uniform, bits: 4, rounding: stochastic, feedback: ef",
-                      "codec: low_rank, rank: 2, feedback: {kind: aq_sgd, digest_every: 1}",
+                      "codec: low_rank, rank: 1, feedback: {kind: aq_sgd, digest_every: 1}",
                       "codec: ecsq, rotation: principal, rotation_every: 2, feedback: lazy"));
 
 TEST(InterleavedStagesTest, SharedIndicesAndTheEpilogueArePlacesInTheModel) {
