@@ -128,9 +128,18 @@ absl::Status CheckPipeline(const Experiment& e) {
       absl::StrCat("pipeline.threads: ", pipeline.threads(), ", want auto or 1 to ", kMaxThreads));
 }
 
-// How many cuts `auto` makes: stages - 1, or kAutoCuts where the model has as many.
+bool TakesTurns(const PipelineConfig& pipeline) {
+  ScheduleKind schedule;
+  return FromName(pipeline.schedule(), &schedule).ok() && Interleaves(schedule);
+}
+
+// How many cuts `auto` makes: for a segment a stage, for two where stages take turns on them; or
+// kAutoCuts where the model has as many.
 int NumAutoCuts(const PipelineConfig& pipeline, const Model& model) {
-  if (pipeline.has_stages()) return static_cast<int>(pipeline.stages()) - 1;
+  if (pipeline.has_stages()) {
+    const int stages = static_cast<int>(pipeline.stages());
+    return (TakesTurns(pipeline) && stages > 1 ? 2 * stages : stages) - 1;
+  }
   return std::min(kAutoCuts, static_cast<int>(model.blocks.size()) - 1);
 }
 
@@ -143,6 +152,10 @@ absl::Status ResolveCuts(Experiment* e) {
   if (pipeline->has_stages()) {
     RETURN_IF_ERROR(CheckValue(pipeline->stages() >= 1 && pipeline->stages() <= (1u << 16),
                                "pipeline.stages", pipeline->stages(), "1 to cuts + 1"));
+  } else if (TakesTurns(*pipeline)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "pipeline.stages: absent, want how many stages take turns on the segments, as ",
+        pipeline->schedule(), " has it"));
   }
   const bool is_auto =
       pipeline->cuts().empty() || (pipeline->cuts_size() == 1 && pipeline->cuts(0) == kAuto);

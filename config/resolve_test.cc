@@ -224,6 +224,7 @@ TEST(ResolveTest, EveryValueOutOfRangeIsRefusedByNameAndValue) {
       {"pipeline.stages=0", "pipeline.stages: 0, want 1 to cuts + 1"},
       {"pipeline.stages=9", "pipeline.cuts: auto: "},
       {"pipeline={cuts: [layer1], stages: 3}", "pipeline.stages: "},
+      {"pipeline={cuts: [layer1], schedule: interleaved}", "pipeline.stages: absent, want"},
       {"pipeline.cuts=[layer9]", "pipeline.cuts: "},
       {"compression.warmup_epochs=4", "compression.warmup_epochs: 4, want 0 to 3, the epochs"},
       {"compression.activations={codec: uniform, bits: 9}",

@@ -164,10 +164,14 @@ absl::StatusOr<Partition> PartitionFrom(const Experiment& experiment) {
   if (!cuts.ok()) return WithPath("pipeline.cuts", cuts.status());
   partition.cuts = *std::move(cuts);
   RETURN_IF_ERROR(WithPath("compression", AddBottlenecks(experiment.compression(), &partition)));
-  absl::StatusOr<std::vector<int>> starts = StageStarts(
-      partition.model, partition.cuts, static_cast<int>(experiment.pipeline().stages()));
-  if (!starts.ok()) return WithPath("pipeline.stages", starts.status());
-  partition.stage_starts = *std::move(starts);
+  const int stages = static_cast<int>(experiment.pipeline().stages());
+  ASSIGN_OR_RETURN(const ScheduleKind schedule, ScheduleFrom(experiment));
+  absl::StatusOr<Placement> placement =
+      Interleaves(schedule) && stages > 1
+          ? InterleavedPlacement(partition.cuts, stages)
+          : BalancedPlacement(partition.model, partition.cuts, stages);
+  if (!placement.ok()) return WithPath("pipeline.stages", placement.status());
+  partition.placement = *std::move(placement);
   return partition;
 }
 

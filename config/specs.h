@@ -39,9 +39,9 @@ absl::StatusOr<Model> ModelFrom(const Experiment& experiment);
 absl::StatusOr<std::optional<ModelOptions>> ModelOptionsFrom(const Experiment& experiment);
 
 struct Partition {
-  Model model;                    // with the layers of its bottlenecks
-  std::vector<Cut> cuts;          // in model order
-  std::vector<int> stage_starts;  // first segment of each stage
+  Model model;            // with the layers of its bottlenecks
+  std::vector<Cut> cuts;  // in model order
+  Placement placement;    // of its segments on the experiment's stages
 };
 absl::StatusOr<Partition> PartitionFrom(const Experiment& experiment);
 

@@ -167,7 +167,7 @@ TEST(SpecsTest, ThePartitionHasCutsAndStages) {
   ASSERT_EQ(partition->cuts.size(), 3u);
   EXPECT_EQ(partition->cuts[0].name, "layer1");
   EXPECT_EQ(partition->cuts[0].block, 1);
-  EXPECT_EQ(partition->stage_starts.size(), 2u);
+  EXPECT_EQ(partition->placement.stages, 2);
 }
 
 TEST(SpecsTest, ThePartitionsModelHasItsBottlenecks) {
@@ -193,7 +193,7 @@ TEST(SpecsTest, AnUncutModelIsOneStage) {
   const auto partition = PartitionFrom(e);
   ASSERT_TRUE(partition.ok()) << partition.status();
   EXPECT_THAT(partition->cuts, IsEmpty());
-  EXPECT_THAT(partition->stage_starts, ElementsAre(0));
+  EXPECT_EQ(partition->placement.stages, 1);
 }
 
 TEST(SpecsTest, ACutHasItsOwnCodecOrTheGeneralOne) {

@@ -129,18 +129,44 @@ absl::StatusOr<std::vector<Cut>> BalancedCuts(const Model& model, int count,
   return cuts;
 }
 
-absl::StatusOr<std::vector<int>> StageStarts(const Model& model, const std::vector<Cut>& cuts,
-                                             int stages) {
+int Placement::ChunkOf(int segment) const {
+  const auto behind =
+      std::upper_bound(chunks.begin(), chunks.end(), segment,
+                       [](int wanted, const SegmentRange& chunk) { return wanted < chunk.first; });
+  return static_cast<int>(behind - chunks.begin()) - 1;
+}
+
+absl::StatusOr<Placement> BalancedPlacement(const Model& model, const std::vector<Cut>& cuts,
+                                            int stages) {
   const int segments = static_cast<int>(cuts.size()) + 1;
   if (stages < 1 || stages > segments) {
     return absl::InvalidArgumentError(absl::StrCat("stages is ", stages, ", but ", cuts.size(),
                                                    " cuts make ", segments, " segments: want 1 to ",
                                                    segments));
   }
-  return BalancedSpans(segments, stages, [&](int first, int last) {
-    return Flops(model, SegmentBlocks(model, cuts, first).first,
-                 SegmentBlocks(model, cuts, last - 1).last);
+  const std::vector<int> starts = BalancedSpans(segments, stages, [&](int first, int last) {
+    const BlockRange blocks = SegmentBlocks(model, cuts, SegmentRange{first, last});
+    return Flops(model, blocks.first, blocks.last);
   });
+  Placement placement;
+  placement.stages = stages;
+  for (size_t i = 0; i < starts.size(); ++i) {
+    placement.chunks.push_back({starts[i], i + 1 < starts.size() ? starts[i + 1] : segments});
+  }
+  return placement;
+}
+
+absl::StatusOr<Placement> InterleavedPlacement(const std::vector<Cut>& cuts, int stages) {
+  const int segments = static_cast<int>(cuts.size()) + 1;
+  if (stages < 1 || segments % stages != 0 || segments < 2 * stages) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "stages is ", stages, ", but ", cuts.size(), " cuts make ", segments,
+        " segments: want twice, three times ... as many segments as stages to take turns on them"));
+  }
+  Placement placement;
+  placement.stages = stages;
+  for (int i = 0; i < segments; ++i) placement.chunks.push_back({i, i + 1});
+  return placement;
 }
 
 BlockRange SegmentBlocks(const Model& model, const std::vector<Cut>& cuts, int segment) {
@@ -148,6 +174,22 @@ BlockRange SegmentBlocks(const Model& model, const std::vector<Cut>& cuts, int s
   const bool is_last = segment == static_cast<int>(cuts.size());
   return {segment == 0 ? 0 : cuts[segment - 1].block + 1,
           is_last ? static_cast<int>(model.blocks.size()) : cuts[segment].block + 1};
+}
+
+BlockRange SegmentBlocks(const Model& model, const std::vector<Cut>& cuts,
+                         const SegmentRange& segments) {
+  return {SegmentBlocks(model, cuts, segments.first).first,
+          SegmentBlocks(model, cuts, segments.end - 1).last};
+}
+
+std::vector<int> StageBlocks(const Model& model, const std::vector<Cut>& cuts,
+                             const Placement& placement, int stage) {
+  std::vector<int> blocks;
+  for (int chunk = 0; chunk < placement.chunks_per_stage(); ++chunk) {
+    const BlockRange range = SegmentBlocks(model, cuts, placement.At(stage, chunk));
+    for (int block = range.first; block < range.last; ++block) blocks.push_back(block);
+  }
+  return blocks;
 }
 
 }  // namespace thinwire

@@ -140,24 +140,56 @@ TEST(BalancedCutsTest, TooFewBlocksAreRefused) {
   EXPECT_THAT(Refusal(BalancedCuts(Chain({8, 8, 8}), -1, 0)), HasSubstr("-1 cuts"));
 }
 
-TEST(StageStartsTest, OneStagePerSegmentOrOneForAll) {
+// The first segment of each chunk.
+std::vector<int> Starts(const Placement& placement) {
+  std::vector<int> starts;
+  for (const SegmentRange& chunk : placement.chunks) starts.push_back(chunk.first);
+  return starts;
+}
+
+TEST(BalancedPlacementTest, OneStagePerSegmentOrOneForAll) {
   const Model model = ResNet18();
   const std::vector<Cut> cuts = *NamedCuts(model, {"layer1", "layer2", "layer3"});
-  EXPECT_THAT(*StageStarts(model, cuts, 4), ElementsAre(0, 1, 2, 3));
-  EXPECT_THAT(*StageStarts(model, cuts, 1), ElementsAre(0));
+  EXPECT_THAT(Starts(*BalancedPlacement(model, cuts, 4)), ElementsAre(0, 1, 2, 3));
+  EXPECT_THAT(Starts(*BalancedPlacement(model, cuts, 1)), ElementsAre(0));
 }
 
-TEST(StageStartsTest, FewerStagesThanSegmentsShareTheWork) {
+TEST(BalancedPlacementTest, FewerStagesThanSegmentsShareTheWork) {
   const Model model = Chain({8, 8, 8, 8, 32});  // the last block costs four of the others
   const std::vector<Cut> cuts = *NamedCuts(model, {"b0", "b1", "b2"});
-  EXPECT_THAT(*StageStarts(model, cuts, 2), ElementsAre(0, 3));
+  EXPECT_THAT(Starts(*BalancedPlacement(model, cuts, 2)), ElementsAre(0, 3));
 }
 
-TEST(StageStartsTest, MoreStagesThanSegmentsAreRefused) {
+TEST(BalancedPlacementTest, MoreStagesThanSegmentsAreRefused) {
   const Model model = ResNet18();
-  EXPECT_THAT(Refusal(StageStarts(model, *NamedCuts(model, {"layer1"}), 3)),
+  EXPECT_THAT(Refusal(BalancedPlacement(model, *NamedCuts(model, {"layer1"}), 3)),
               HasSubstr("stages is 3, but 1 cuts make 2 segments"));
-  EXPECT_THAT(Refusal(StageStarts(model, {}, 0)), HasSubstr("stages is 0"));
+  EXPECT_THAT(Refusal(BalancedPlacement(model, {}, 0)), HasSubstr("stages is 0"));
+}
+
+TEST(InterleavedPlacementTest, StagesTakeTurnsOnTheSegments) {
+  const Model model = Chain({8, 8, 8, 8, 8, 8, 8, 8});
+  const std::vector<Cut> cuts = *NamedCuts(model, {"b0", "b1", "b2", "b3", "b4"});
+  const Placement placement = *InterleavedPlacement(cuts, 2);
+  EXPECT_EQ(placement.chunks_per_stage(), 3);
+  std::vector<int> stages;
+  for (int segment = 0; segment < 6; ++segment) {
+    EXPECT_EQ(placement.ChunkOf(segment), segment);
+    stages.push_back(placement.StageOf(segment));
+  }
+  EXPECT_THAT(stages, ElementsAre(0, 1, 0, 1, 0, 1));
+  EXPECT_EQ(placement.At(/*stage=*/1, /*chunk=*/2).first, 5);
+  EXPECT_THAT(StageBlocks(model, cuts, placement, 0), ElementsAre(0, 2, 4));
+  EXPECT_THAT(StageBlocks(model, cuts, placement, 1), ElementsAre(1, 3, 5, 6));
+}
+
+TEST(InterleavedPlacementTest, SegmentsThatAreNoMultipleOfTheStagesAreRefused) {
+  const Model model = Chain({8, 8, 8, 8, 8, 8});
+  const std::vector<Cut> cuts = *NamedCuts(model, {"b0", "b1", "b2", "b3"});
+  EXPECT_THAT(Refusal(InterleavedPlacement(cuts, 2)),
+              HasSubstr("stages is 2, but 4 cuts make 5 segments"));
+  EXPECT_THAT(Refusal(InterleavedPlacement(cuts, 5)), HasSubstr("want twice"));  // one each
+  EXPECT_THAT(Refusal(InterleavedPlacement(cuts, 0)), HasSubstr("stages is 0"));
 }
 
 TEST(SegmentBlocksTest, SegmentsAreTheBlocksBetweenTheCuts) {

@@ -11,7 +11,8 @@ namespace {
 
 constexpr Named<ScheduleKind> kScheduleNames[] = {{ScheduleKind::kGPipe, "gpipe"},
                                                   {ScheduleKind::kOneForwardOneBackward, "1f1b"},
-                                                  {ScheduleKind::kZeroBubble, "zero_bubble"}};
+                                                  {ScheduleKind::kZeroBubble, "zero_bubble"},
+                                                  {ScheduleKind::kInterleaved, "interleaved"}};
 
 constexpr Named<Action::Kind> kActionNames[] = {{Action::Kind::kForward, "forward"},
                                                 {Action::Kind::kBackward, "backward"},
@@ -21,6 +22,45 @@ constexpr Named<Action::Kind> kActionNames[] = {{Action::Kind::kForward, "forwar
 const char* Letter(Action::Kind kind) {
   if (kind == Action::Kind::kForward) return "F";
   return kind == Action::Kind::kBackwardWeight ? "W" : "B";
+}
+
+// How many passes forward `stage` runs ahead of its backwards, of `passes` in all. Narayanan's
+// stages with several chunks warm up so long that the first backward of each meets the gradient
+// that has just come.
+int MostAhead(ScheduleKind kind, int stage, int stages, int passes, int chunks) {
+  if (kind == ScheduleKind::kGPipe) return passes;
+  const int behind = stages - 1 - stage;
+  const int ahead = chunks == 1 ? behind + 1 : (chunks - 1) * stages + 2 * behind + 1;
+  return std::min(ahead, passes);
+}
+
+// What a stage holds, action by action; one Held for each chunk.
+class Holding {
+ public:
+  Holding(bool splits, int chunks) : splits_(splits), held_(chunks) {}
+
+  void Run(const Action& action) {
+    Held& held = held_[action.chunk];
+    if (action.kind == Action::Kind::kForward) {
+      ++held.in_flight;
+    } else if (action.kind == Action::Kind::kBackwardWeight) {
+      --held.waiting;
+    } else {
+      --held.in_flight;
+      held.waiting += splits_;
+    }
+  }
+  const std::vector<Held>& held() const { return held_; }
+
+ private:
+  const bool splits_;
+  std::vector<Held> held_;
+};
+
+bool HoldsNoMore(const std::vector<Held>& a, const std::vector<Held>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), [](const Held& one, const Held& other) {
+    return one.in_flight <= other.in_flight && one.waiting <= other.waiting;
+  });
 }
 
 }  // namespace
@@ -37,44 +77,89 @@ const char* Name(Action::Kind kind) { return NameIn(kActionNames, kind); }
 
 bool SplitsBackward(ScheduleKind kind) { return kind == ScheduleKind::kZeroBubble; }
 
-// All schedules first run up to their in-flight bound forward, then one backward before each
-// further forward, then the rest backward; for GPipe the bound is everything. A split backward's
-// weight part runs once more of them wait than stages stand before this one, and at the end: later
-// stages, whose gradients others wait for longest, put off the most.
-std::vector<Action> StageActions(ScheduleKind kind, int stage, int stages, int microbatches) {
-  const int in_flight = MaxInFlight(kind, stage, stages, microbatches);
+bool Interleaves(ScheduleKind kind) { return kind == ScheduleKind::kInterleaved; }
+
+std::vector<Action> Forwards(int stages, int microbatches, int chunks) {
+  std::vector<Action> forwards;
+  for (int first = 0; first < microbatches; first += stages) {
+    const int end = std::min(first + stages, microbatches);
+    for (int chunk = 0; chunk < chunks; ++chunk) {
+      for (int m = first; m < end; ++m) forwards.push_back({Action::Kind::kForward, m, chunk});
+    }
+  }
+  return forwards;
+}
+
+// All schedules first run up to their bound forward, then one backward before each further forward,
+// then the rest backward; for GPipe the bound is everything. Backwards come in the order of
+// forwards, the last chunk first. A split backward's weight part runs once more of them wait than
+// stages stand before this one, and at the end: later stages, whose gradients others wait for
+// longest, put off the most.
+//
+// Where stages have several chunks the order is that of a full last group of microbatches, and
+// those that are not there are left out: what is left of an order without a deadlock has none.
+std::vector<Action> StageActions(ScheduleKind kind, int stage, int stages, int microbatches,
+                                 int chunks) {
+  assert(0 <= stage && stage < stages && microbatches >= 1 && chunks >= 1);
+  assert(chunks == 1 || Interleaves(kind));
+  const int missing = chunks == 1 ? 0 : (stages - microbatches % stages) % stages;
+  const std::vector<Action> forwards = Forwards(stages, microbatches + missing, chunks);
+  const int passes = static_cast<int>(forwards.size());
+  const int ahead = MostAhead(kind, stage, stages, passes, chunks);
   const bool splits = SplitsBackward(kind);
   std::vector<Action> actions;
-  int forward = 0, backward = 0, weights = splits ? 0 : microbatches;
-  while (backward < microbatches || weights < microbatches) {
-    if (splits && (backward - weights > stage || backward == microbatches)) {
-      actions.push_back({Action::Kind::kBackwardWeight, weights++});
-    } else if (forward < microbatches && forward - backward < in_flight) {
-      actions.push_back({Action::Kind::kForward, forward++});
+  const auto add = [&](Action::Kind what, int pass) {
+    const Action& of = forwards[pass];
+    const int chunk = what == Action::Kind::kForward ? of.chunk : chunks - 1 - of.chunk;
+    if (of.microbatch < microbatches) actions.push_back({what, of.microbatch, chunk});
+  };
+  int forward = 0, backward = 0, weights = splits ? 0 : passes;
+  while (backward < passes || weights < passes) {
+    if (splits && (backward - weights > stage || backward == passes)) {
+      add(Action::Kind::kBackwardWeight, weights++);
+    } else if (forward < passes && forward - backward < ahead) {
+      add(Action::Kind::kForward, forward++);
     } else {
-      actions.push_back(
-          {splits ? Action::Kind::kBackwardInput : Action::Kind::kBackward, backward++});
+      add(splits ? Action::Kind::kBackwardInput : Action::Kind::kBackward, backward++);
     }
   }
   return actions;
 }
 
-int MaxInFlight(ScheduleKind kind, int stage, int stages, int microbatches) {
-  assert(0 <= stage && stage < stages && microbatches >= 1);
-  if (kind == ScheduleKind::kGPipe) return microbatches;
-  return std::min(stages - stage, microbatches);
+int MaxInFlight(ScheduleKind kind, int stage, int stages, int microbatches, int chunks) {
+  int most = 0, in_flight = 0;
+  for (const Action& action : StageActions(kind, stage, stages, microbatches, chunks)) {
+    if (action.kind == Action::Kind::kBackwardWeight) continue;
+    in_flight += action.kind == Action::Kind::kForward ? 1 : -1;
+    most = std::max(most, in_flight);
+  }
+  return most;
 }
 
-std::vector<Held> FullestStates(ScheduleKind kind, int stage, int stages, int microbatches) {
-  const int in_flight = MaxInFlight(kind, stage, stages, microbatches);
-  if (!SplitsBackward(kind)) return {{in_flight, 0}};
-  const int both = std::min(stages, microbatches), waiting = std::min(stage + 1, microbatches);
-  return {{in_flight, both - in_flight}, {both - waiting, waiting}};
+std::vector<std::vector<Held>> FullestStates(ScheduleKind kind, int stage, int stages,
+                                             int microbatches, int chunks) {
+  std::vector<std::vector<Held>> fullest;
+  Holding holding(SplitsBackward(kind), chunks);
+  for (const Action& action : StageActions(kind, stage, stages, microbatches, chunks)) {
+    holding.Run(action);
+    const std::vector<Held>& now = holding.held();
+    const auto is_below = [&now](const std::vector<Held>& one) { return HoldsNoMore(one, now); };
+    const auto is_above = [&now](const std::vector<Held>& one) { return HoldsNoMore(now, one); };
+    if (std::any_of(fullest.begin(), fullest.end(), is_above)) continue;
+    fullest.erase(std::remove_if(fullest.begin(), fullest.end(), is_below), fullest.end());
+    fullest.push_back(now);
+  }
+  return fullest;
 }
 
-int QueueCapacity(ScheduleKind kind, int boundary, int stages, int microbatches) {
-  assert(boundary + 1 < stages);
-  return MaxInFlight(kind, /*stage=*/boundary, stages, microbatches);
+int QueueCapacity(ScheduleKind kind, int boundary, int stages, int microbatches, int chunks) {
+  assert(0 <= boundary && boundary + 1 < stages * chunks);
+  int most = 0;
+  for (const std::vector<Held>& state :
+       FullestStates(kind, boundary % stages, stages, microbatches, chunks)) {
+    most = std::max(most, state[boundary / stages].in_flight);
+  }
+  return most;
 }
 
 bool InCoolDown(int stage, int stages, int microbatches, int microbatch) {
@@ -86,6 +171,7 @@ std::string Spelled(const std::vector<Action>& actions) {
   std::string text;
   for (const Action& action : actions) {
     absl::StrAppend(&text, text.empty() ? "" : " ", Letter(action.kind), action.microbatch);
+    if (action.chunk > 0) absl::StrAppend(&text, ".", action.chunk);
   }
   return text;
 }

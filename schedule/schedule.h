@@ -16,7 +16,11 @@ enum class ScheduleKind {
   // fill what would be bubbles: (stages - 1)(F + B - W) of a step is idle at each stage where 1F1B
   // idles (stages - 1)(F + B + W), if there are as many microbatches as stages and B and F take
   // no less than W.
-  kZeroBubble
+  kZeroBubble,
+  // Interleaved 1F1B (Narayanan et al., SC 2021): a stage has several chunks of the model, chunk i
+  // of stage s being number i stages + s of the model's, and takes turns on them. Its bubble is
+  // that of 1F1B divided by the chunks of a stage, with microbatches in a multiple of the stages.
+  kInterleaved
 };
 
 struct Action {
@@ -29,13 +33,15 @@ struct Action {
   };
   Kind kind;
   int microbatch;  // from 0
+  int chunk = 0;   // of the stage, from 0
 
   friend bool operator==(const Action& a, const Action& b) {
-    return a.kind == b.kind && a.microbatch == b.microbatch;
+    return a.kind == b.kind && a.microbatch == b.microbatch && a.chunk == b.chunk;
   }
 };
 
-// "gpipe", "1f1b", "zero_bubble"; the inverse gives InvalidArgument with the known ones.
+// "gpipe", "1f1b", "zero_bubble", "interleaved"; the inverse gives InvalidArgument with the known
+// ones.
 const char* Name(ScheduleKind kind);
 absl::Status FromName(const std::string& name, ScheduleKind* to);
 std::vector<ScheduleKind> AllSchedules();
@@ -46,41 +52,55 @@ const char* Name(Action::Kind kind);
 // Whether its backwards are kBackwardInput and kBackwardWeight; otherwise they are kBackward.
 bool SplitsBackward(ScheduleKind kind);
 
-// The actions of `stage` (from 0) in one step. Every schedule runs each microbatch forward once
-// and backward once, whole or in both parts, and each of these in ascending order. A forward needs
-// the activation of the stage before it, a kBackward or kBackwardInput the gradient of the stage
-// behind it, a kBackwardWeight nothing of others; sends are part of an action.
-std::vector<Action> StageActions(ScheduleKind kind, int stage, int stages, int microbatches);
+// Whether stages may have several chunks. With one chunk each it is kOneForwardOneBackward.
+bool Interleaves(ScheduleKind kind);
+
+// The forwards of a batch in the order of every stage: `stages` microbatches through its first
+// chunk, the same through the second, and so on, and then the next as many.
+std::vector<Action> Forwards(int stages, int microbatches, int chunks);
+
+// The actions of `stage` (from 0) in one step, with so many chunks a stage: 1, but where the
+// schedule Interleaves. Every schedule runs each microbatch forward once and backward once through
+// each chunk, whole or in both parts, and each of these in ascending order. A forward needs the
+// activation of the chunk before it in the model, which is at the stage before (the last one's next
+// is the first), a kBackward or kBackwardInput the gradient of the chunk behind it, a
+// kBackwardWeight nothing of others; sends are part of an action.
+std::vector<Action> StageActions(ScheduleKind kind, int stage, int stages, int microbatches,
+                                 int chunks = 1);
 
 // The most microbatches that are forward but not yet backward (its input part, where it is split)
-// at `stage` at any time: what its queues must hold and what activation memory is for.
-int MaxInFlight(ScheduleKind kind, int stage, int stages, int microbatches);
+// at `stage` at any time, each counted once for each chunk: what activation memory is for. With c
+// chunks, S stages and no fewer microbatches, (c - 1) S + 2 (S - 1 - stage) + 1.
+int MaxInFlight(ScheduleKind kind, int stage, int stages, int microbatches, int chunks = 1);
 
-// Microbatches that a stage holds something of at one time.
+// Microbatches that a chunk holds something of at one time.
 struct Held {
   int in_flight = 0;  // forward but not yet backward
   int waiting = 0;  // through kBackwardInput, not yet through kBackwardWeight; 0 in whole backwards
 };
 
-// When `stage` is fullest: whatever one microbatch of either kind takes, it takes no more at any
-// time than in one of these states, all of which occur. With zero_bubble up to stages - stage are
-// in flight, up to stage + 1 wait, and never more than `stages` do either: as many as 1F1B has in
-// flight at its first stage.
-std::vector<Held> FullestStates(ScheduleKind kind, int stage, int stages, int microbatches);
+// When `stage` is fullest: whatever one microbatch of either kind takes at each chunk, it takes no
+// more at any time than in one of these states, all of which occur. A state has one Held for each
+// chunk. With zero_bubble up to stages - stage are in flight, up to stage + 1 wait, and never more
+// than `stages` do either: as many as 1F1B has in flight at its first stage.
+std::vector<std::vector<Held>> FullestStates(ScheduleKind kind, int stage, int stages,
+                                             int microbatches, int chunks = 1);
 
 // The most messages that are sent but not yet consumed (by the start of the action that needs
-// them) at any time, across `boundary` (between stages `boundary` and `boundary` + 1) in either
-// direction. A receive queue of this capacity never overflows and never blocks the schedule: one
-// more message is the peer's error.
+// them) at any time, across `boundary` (between chunks `boundary` and `boundary` + 1 of the model)
+// in either direction. A receive queue of this capacity never overflows and never blocks the
+// schedule: one more message is the peer's error.
 //
-// It is MaxInFlight of the upstream stage, which ends at the boundary and starts its traffic:
-// - Activations: each unconsumed one belongs to a microbatch that the upstream stage has forward
+// It is the most that are in flight at the upstream chunk, which ends at the boundary and starts
+// its traffic:
+// - Activations: each unconsumed one belongs to a microbatch that the upstream chunk has forward
 //   and cannot have backward, as its gradient has not left downstream. All of them wait there
 //   when the downstream stage has not begun.
 // - Gradients: each unconsumed one belongs to a microbatch forward and not yet backward upstream.
 //   All of them wait there when the downstream stage is done and the upstream one has yet to run
 //   its last backwards.
-int QueueCapacity(ScheduleKind kind, int boundary, int stages, int microbatches);
+// Where stages have several chunks fewer may be all that come.
+int QueueCapacity(ScheduleKind kind, int boundary, int stages, int microbatches, int chunks = 1);
 
 // True if `stage` runs the backward of `microbatch` in the cool-down of 1F1B, which is that of
 // zero_bubble too: no forward is left
@@ -88,7 +108,8 @@ int QueueCapacity(ScheduleKind kind, int boundary, int stages, int microbatches)
 // stages - 1 - stage microbatches.
 bool InCoolDown(int stage, int stages, int microbatches, int microbatch);
 
-// "F0 F1 B0 F2 B1 B2"; an input part of a backward is spelled B too, a weight part W.
+// "F0 F1 B0 F2 B1 B2"; an input part of a backward is spelled B too, a weight part W. Of chunks
+// behind a stage's first: "F0.1".
 std::string Spelled(const std::vector<Action>& actions);
 
 }  // namespace thinwire

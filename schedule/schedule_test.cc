@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -16,6 +17,7 @@ using ::testing::IsEmpty;
 constexpr ScheduleKind kGPipe = ScheduleKind::kGPipe;
 constexpr ScheduleKind k1F1B = ScheduleKind::kOneForwardOneBackward;
 constexpr ScheduleKind kZeroBubble = ScheduleKind::kZeroBubble;
+constexpr ScheduleKind kInterleaved = ScheduleKind::kInterleaved;
 
 TEST(GPipeTest, RunsAllForwardsThenAllBackwards) {
   EXPECT_EQ(Spelled(StageActions(kGPipe, /*stage=*/1, /*stages=*/3, /*microbatches=*/3)),
@@ -59,22 +61,59 @@ TEST(ZeroBubbleTest, FewMicrobatchesPutAllWeightsOff) {
             "F0 B0 F1 B1 W0 W1");
 }
 
+// Two stages with two chunks each: four segments, of which stage 0 has the first and the third.
+TEST(InterleavedTest, StagesTakeTurnsOnTheirChunks) {
+  EXPECT_EQ(Spelled(StageActions(kInterleaved, /*stage=*/0, /*stages=*/2, /*microbatches=*/4,
+                                 /*chunks=*/2)),
+            "F0 F1 F0.1 F1.1 F2 B0.1 F3 B1.1 F2.1 B0 F3.1 B1 B2.1 B3.1 B2 B3");
+  EXPECT_EQ(Spelled(StageActions(kInterleaved, /*stage=*/1, /*stages=*/2, /*microbatches=*/4,
+                                 /*chunks=*/2)),
+            "F0 F1 F0.1 B0.1 F1.1 B1.1 F2 B0 F3 B1 F2.1 B2.1 F3.1 B3.1 B2 B3");
+}
+
+TEST(InterleavedTest, MicrobatchesThatFillNoGroupAreLeftOut) {
+  EXPECT_EQ(Spelled(StageActions(kInterleaved, /*stage=*/1, /*stages=*/2, /*microbatches=*/3,
+                                 /*chunks=*/2)),
+            "F0 F1 F0.1 B0.1 F1.1 B1.1 F2 B0 B1 F2.1 B2.1 B2");
+}
+
+TEST(InterleavedTest, WithOneChunkItIsOneForwardOneBackward) {
+  EXPECT_EQ(StageActions(kInterleaved, /*stage=*/1, /*stages=*/3, /*microbatches=*/4),
+            StageActions(k1F1B, /*stage=*/1, /*stages=*/3, /*microbatches=*/4));
+}
+
+TEST(InterleavedTest, TheFirstStageHoldsLittleMoreThanThatOf1F1B) {
+  // Of 4 stages with 8 microbatches or more; a chunk is half of a stage.
+  EXPECT_EQ(MaxInFlight(k1F1B, /*stage=*/0, /*stages=*/4, /*microbatches=*/8), 4);
+  EXPECT_EQ(MaxInFlight(kInterleaved, /*stage=*/0, /*stages=*/4, /*microbatches=*/8, /*chunks=*/2),
+            11);
+  EXPECT_EQ(MaxInFlight(kInterleaved, /*stage=*/3, /*stages=*/4, /*microbatches=*/8, /*chunks=*/2),
+            5);
+}
+
+struct Size {
+  int stages, microbatches, chunks;
+};
+
 template <typename Check>
 void ForEveryStage(const Check& check) {
   for (ScheduleKind kind : AllSchedules()) {
-    for (int stages = 1; stages <= 8; ++stages) {
-      for (int microbatches = 1; microbatches <= 16; ++microbatches) {
-        for (int stage = 0; stage < stages; ++stage) {
-          SCOPED_TRACE(testing::Message() << Name(kind) << " stage " << stage << " of " << stages
-                                          << ", microbatches " << microbatches);
-          check(kind, stage, stages, microbatches);
+    for (int chunks = 1; chunks <= (Interleaves(kind) ? 4 : 1); ++chunks) {
+      for (int stages = 1; stages <= 8; ++stages) {
+        for (int microbatches = 1; microbatches <= 16; ++microbatches) {
+          for (int stage = 0; stage < stages; ++stage) {
+            SCOPED_TRACE(testing::Message()
+                         << Name(kind) << " stage " << stage << " of " << stages
+                         << ", microbatches " << microbatches << ", chunks " << chunks);
+            check(kind, stage, Size{stages, microbatches, chunks});
+          }
         }
       }
     }
   }
 }
 
-// How many microbatches are through each part.
+// How many microbatches are through each part of a chunk.
 struct Through {
   int forward = 0, backward = 0, weights = 0;
   int* of(Action::Kind kind) {
@@ -84,48 +123,80 @@ struct Through {
 };
 
 TEST(StageActionsTest, RunsEachMicrobatchOnceEachWayInAscendingOrderWithinTheInFlightBound) {
-  ForEveryStage([](ScheduleKind kind, int stage, int stages, int microbatches) {
-    Through through;
-    int most = 0;
-    for (const Action& action : StageActions(kind, stage, stages, microbatches)) {
+  ForEveryStage([](ScheduleKind kind, int stage, const Size& size) {
+    const auto& [stages, microbatches, chunks] = size;
+    std::vector<Through> through(chunks);
+    int most = 0, in_flight = 0;
+    for (const Action& action : StageActions(kind, stage, stages, microbatches, chunks)) {
       ASSERT_EQ(action.kind == Action::Kind::kBackward,
                 action.kind != Action::Kind::kForward && !SplitsBackward(kind));
-      ASSERT_EQ(action.microbatch, (*through.of(action.kind))++);
-      ASSERT_LE(through.backward, through.forward);
-      ASSERT_LE(through.weights, through.backward);
-      most = std::max(most, through.forward - through.backward);
+      Through& at = through[action.chunk];
+      ASSERT_EQ(action.microbatch, (*at.of(action.kind))++);
+      ASSERT_LE(at.backward, at.forward);
+      ASSERT_LE(at.weights, at.backward);
+      if (action.kind != Action::Kind::kBackwardWeight) {
+        in_flight += action.kind == Action::Kind::kForward ? 1 : -1;
+      }
+      most = std::max(most, in_flight);
     }
-    ASSERT_EQ(through.forward, microbatches);
-    ASSERT_EQ(through.backward, microbatches);
-    ASSERT_EQ(most, MaxInFlight(kind, stage, stages, microbatches));
-    ASSERT_EQ(through.weights, SplitsBackward(kind) ? microbatches : 0);
+    for (const Through& at : through) {
+      ASSERT_EQ(at.forward, microbatches);
+      ASSERT_EQ(at.backward, microbatches);
+      ASSERT_EQ(at.weights, SplitsBackward(kind) ? microbatches : 0);
+    }
+    ASSERT_EQ(most, MaxInFlight(kind, stage, stages, microbatches, chunks));
+    if (kind == kGPipe) {
+      ASSERT_EQ(most, microbatches);
+    } else if (chunks == 1) {
+      ASSERT_EQ(most, std::min(stages - stage, microbatches));
+    } else {
+      const int bound = (chunks - 1) * stages + 2 * (stages - 1 - stage) + 1;
+      ASSERT_LE(most, std::min(bound, chunks * microbatches));
+      if (microbatches % stages == 0) {
+        ASSERT_EQ(most, std::min(bound, chunks * microbatches));
+      }
+    }
   });
 }
 
 TEST(FullestStatesTest, NothingTakesMoreAtAnyTimeWhateverAMicrobatchTakes) {
-  ForEveryStage([](ScheduleKind kind, int stage, int stages, int microbatches) {
-    // Of a microbatch in flight and of one that waits.
-    const std::pair<int, int> costs[] = {{1, 0}, {0, 1}, {1, 1}, {3, 2}, {2, 3}, {1, 9}};
-    for (const auto& [of_flight, of_waiting] : costs) {
+  ForEveryStage([](ScheduleKind kind, int stage, const Size& size) {
+    const auto& [stages, microbatches, chunks] = size;
+    // Of a microbatch in flight and of one that waits; and how much more each further chunk takes.
+    const std::tuple<int, int, int> costs[] = {{1, 0, 0}, {0, 1, 0}, {1, 1, 5},
+                                               {3, 2, 1}, {2, 3, 0}, {9, 9, -3}};
+    for (const auto& [of_flight, of_waiting, more] : costs) {
       int most = 0, fullest = 0;
-      Through through;
-      for (const Action& action : StageActions(kind, stage, stages, microbatches)) {
-        ++*through.of(action.kind);
-        const int waiting = SplitsBackward(kind) ? through.backward - through.weights : 0;
-        most =
-            std::max(most, of_flight * (through.forward - through.backward) + of_waiting * waiting);
+      std::vector<Through> through(chunks);
+      for (const Action& action : StageActions(kind, stage, stages, microbatches, chunks)) {
+        ++*through[action.chunk].of(action.kind);
+        int now = 0;
+        for (int c = 0; c < chunks; ++c) {
+          const Through& at = through[c];
+          const int waiting = SplitsBackward(kind) ? at.backward - at.weights : 0;
+          now += (of_flight + c * more) * (at.forward - at.backward) +
+                 (of_waiting + c * more) * waiting;
+        }
+        most = std::max(most, now);
       }
-      for (const Held& held : FullestStates(kind, stage, stages, microbatches)) {
-        fullest = std::max(fullest, of_flight * held.in_flight + of_waiting * held.waiting);
+      for (const std::vector<Held>& state :
+           FullestStates(kind, stage, stages, microbatches, chunks)) {
+        int bytes = 0;
+        for (int c = 0; c < chunks; ++c) {
+          bytes += (of_flight + c * more) * state[c].in_flight +
+                   (of_waiting + c * more) * state[c].waiting;
+        }
+        fullest = std::max(fullest, bytes);
       }
-      ASSERT_EQ(fullest, most) << of_flight << ", " << of_waiting;
+      ASSERT_EQ(fullest, most) << of_flight << ", " << of_waiting << ", " << more;
     }
   });
 }
 
 TEST(ZeroBubbleTest, NoStageHoldsMoreThanTheFirstOf1F1B) {
-  ForEveryStage([](ScheduleKind kind, int stage, int stages, int microbatches) {
+  ForEveryStage([](ScheduleKind kind, int stage, const Size& size) {
     if (kind != kZeroBubble) return;
+    const auto& [stages, microbatches, chunks] = size;
     Through through;
     for (const Action& action : StageActions(kind, stage, stages, microbatches)) {
       ++*through.of(action.kind);
@@ -136,8 +207,9 @@ TEST(ZeroBubbleTest, NoStageHoldsMoreThanTheFirstOf1F1B) {
 }
 
 TEST(ZeroBubbleTest, IsOneForwardOneBackwardWithWeightsInBetween) {
-  ForEveryStage([](ScheduleKind kind, int stage, int stages, int microbatches) {
+  ForEveryStage([](ScheduleKind kind, int stage, const Size& size) {
     if (kind != kZeroBubble) return;
+    const auto& [stages, microbatches, chunks] = size;
     std::vector<Action> exchanging;
     for (const Action& action : StageActions(kind, stage, stages, microbatches)) {
       if (action.kind == Action::Kind::kBackwardWeight) continue;
@@ -173,8 +245,9 @@ TEST(CoolDownTest, IsWhatFollowsTheLastPairOfForwardAndBackward) {
 }
 
 TEST(CoolDownTest, NoForwardIsLeftInIt) {
-  ForEveryStage([](ScheduleKind kind, int stage, int stages, int microbatches) {
-    if (kind == kGPipe) return;
+  ForEveryStage([](ScheduleKind kind, int stage, const Size& size) {
+    const auto& [stages, microbatches, chunks] = size;
+    if (kind == kGPipe || chunks > 1) return;
     int forwards = 0;
     for (const Action& action : StageActions(kind, stage, stages, microbatches)) {
       forwards += action.kind == Action::Kind::kForward;
@@ -188,15 +261,15 @@ TEST(CoolDownTest, NoForwardIsLeftInIt) {
 
 TEST(ScheduleNamesTest, KnowsItsNamesAndRefusesOthers) {
   ScheduleKind back;
-  for (ScheduleKind kind : {kGPipe, k1F1B, kZeroBubble}) {
+  for (ScheduleKind kind : AllSchedules()) {
     ASSERT_TRUE(FromName(Name(kind), &back).ok());
     EXPECT_EQ(back, kind);
   }
   const absl::Status status = FromName("2f1b", &back);
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(
-      status.message(),
-      "schedule: unknown \"2f1b\", nearest is \"1f1b\" (want one of gpipe, 1f1b, zero_bubble)");
+  EXPECT_EQ(status.message(),
+            "schedule: unknown \"2f1b\", nearest is \"1f1b\" (want one of gpipe, 1f1b, "
+            "zero_bubble, interleaved)");
 }
 
 TEST(ActionNamesTest, SayWhichPartOfABackwardItIs) {

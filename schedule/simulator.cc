@@ -146,7 +146,7 @@ class TaskGraph {
   int free_cores_ = 0;
 };
 
-double SecondsOf(Action::Kind kind, const StageCost& cost) {
+double SecondsOf(Action::Kind kind, const ChunkCost& cost) {
   switch (kind) {
     case Action::Kind::kForward:
       return cost.forward_seconds;
@@ -160,36 +160,45 @@ double SecondsOf(Action::Kind kind, const StageCost& cost) {
   return cost.weight_seconds;
 }
 
-// Task numbers of the actions of one stage that exchange messages, by microbatch.
-struct StageTasks {
+// Task numbers of the actions of one chunk that exchange messages, by microbatch.
+struct ChunkTasks {
   std::vector<int> forward, backward;
 };
 
-StageTasks AddStage(const Simulation& simulation, int stage, TaskGraph* graph) {
-  const StageCost& cost = simulation.stages[stage];
-  StageTasks tasks;
+// `chunks`: of the model, in its order.
+void AddStage(const Simulation& simulation, int stage, std::vector<ChunkTasks>* chunks,
+              TaskGraph* graph) {
+  const int stages = simulation.stages();
   int last = -1;
-  for (const Action& action :
-       StageActions(simulation.schedule, stage, static_cast<int>(simulation.stages.size()),
-                    simulation.microbatches)) {
-    last = graph->Add(SecondsOf(action.kind, cost), /*needs_core=*/true, last);
+  for (const Action& action : StageActions(simulation.schedule, stage, stages,
+                                           simulation.microbatches, simulation.chunks_per_stage)) {
+    const int chunk = action.chunk * stages + stage;
+    ChunkTasks& tasks = (*chunks)[chunk];
+    last = graph->Add(SecondsOf(action.kind, simulation.chunks[chunk]), /*needs_core=*/true, last);
     if (action.kind == Action::Kind::kBackwardWeight) continue;
     (action.kind == Action::Kind::kForward ? tasks.forward : tasks.backward).push_back(last);
   }
-  graph->Add(cost.update_seconds, /*needs_core=*/true, last);
-  return tasks;
+  double update_seconds = 0;
+  for (size_t chunk = stage; chunk < simulation.chunks.size(); chunk += stages) {
+    update_seconds += simulation.chunks[chunk].update_seconds;
+  }
+  graph->Add(update_seconds, /*needs_core=*/true, last);
 }
 
 // The capacities of the pipeline's network, two for each stage or for each boundary and direction,
 // and which of them the messages of one boundary and direction take.
 std::vector<double> Capacities(const Simulation& simulation) {
-  const size_t stages = simulation.stages.size();
-  const size_t interfaces = simulation.link.nic == Nic::kShared ? stages : 2 * (stages - 1);
+  const size_t boundaries = simulation.chunks.size() - 1;
+  const size_t interfaces =
+      simulation.link.nic == Nic::kShared ? simulation.stages() : 2 * boundaries;
   return std::vector<double>(2 * interfaces, simulation.link.bits_per_second);
 }
-Route RouteOf(Nic nic, int boundary, bool gradient) {
+Route RouteOf(const Simulation& simulation, int boundary, bool gradient) {
+  const int stages = simulation.stages();
   const int sender = gradient ? boundary + 1 : boundary, receiver = 2 * boundary + 1 - sender;
-  if (nic == Nic::kShared) return {2 * sender, 2 * receiver + 1};
+  if (simulation.link.nic == Nic::kShared) {
+    return {2 * (sender % stages), 2 * (receiver % stages) + 1};
+  }
   const int own = 2 * boundary + (gradient ? 1 : 0);
   return {2 * own, 2 * own + 1};
 }
@@ -227,39 +236,39 @@ absl::Status FromName(const std::string& name, Nic* to) { return FindName("nic",
 std::vector<Nic> AllNics() { return ValuesIn(kNics); }
 
 Makespan Simulate(const Simulation& simulation) {
-  const size_t stages = simulation.stages.size();
+  const size_t chunks = simulation.chunks.size();
+  const int stages = simulation.stages();
   assert(stages >= 1 && simulation.microbatches >= 1 && simulation.cores >= 0);
-  assert(simulation.activations.size() == stages - 1);
-  assert(simulation.gradients.size() == stages - 1);
+  assert(chunks == static_cast<size_t>(stages) * simulation.chunks_per_stage);
+  assert(simulation.activations.size() == chunks - 1);
+  assert(simulation.gradients.size() == chunks - 1);
   TaskGraph graph(Capacities(simulation));
-  std::vector<StageTasks> tasks;
-  for (size_t s = 0; s < stages; ++s) {
-    tasks.push_back(AddStage(simulation, static_cast<int>(s), &graph));
-  }
+  std::vector<ChunkTasks> tasks(chunks);
+  for (int stage = 0; stage < stages; ++stage) AddStage(simulation, stage, &tasks, &graph);
   const LinkRate& link = simulation.link;
-  for (size_t b = 0; b + 1 < stages; ++b) {
+  for (size_t b = 0; b + 1 < chunks; ++b) {
     const int boundary = static_cast<int>(b);
-    const StageTasks &before = tasks[b], &behind = tasks[b + 1];
-    AddMessages({simulation.activations[b], RouteOf(link.nic, boundary, /*gradient=*/false),
+    const ChunkTasks &before = tasks[b], &behind = tasks[b + 1];
+    AddMessages({simulation.activations[b], RouteOf(simulation, boundary, /*gradient=*/false),
                  before.forward, behind.forward},
                 link, &graph);
-    AddMessages({simulation.gradients[b], RouteOf(link.nic, boundary, /*gradient=*/true),
+    AddMessages({simulation.gradients[b], RouteOf(simulation, boundary, /*gradient=*/true),
                  behind.backward, before.backward},
                 link, &graph);
   }
 
   Makespan makespan;
   makespan.seconds = graph.Run(simulation.cores);
-  for (const StageCost& cost : simulation.stages) {
-    makespan.busy_seconds.push_back(simulation.microbatches *
-                                        (cost.forward_seconds + cost.backward_seconds) +
-                                    cost.update_seconds);
+  makespan.busy_seconds.resize(stages);
+  for (size_t chunk = 0; chunk < chunks; ++chunk) {
+    const ChunkCost& cost = simulation.chunks[chunk];
+    makespan.busy_seconds[chunk % stages] +=
+        simulation.microbatches * (cost.forward_seconds + cost.backward_seconds) +
+        cost.update_seconds;
   }
   const double busy =
       std::accumulate(makespan.busy_seconds.begin(), makespan.busy_seconds.end(), 0.0);
-  if (makespan.seconds > 0) {
-    makespan.bubble_ratio = 1 - busy / (static_cast<double>(stages) * makespan.seconds);
-  }
+  if (makespan.seconds > 0) makespan.bubble_ratio = 1 - busy / (stages * makespan.seconds);
   return makespan;
 }
 

@@ -10,7 +10,8 @@
 
 namespace thinwire {
 
-struct StageCost {
+// One chunk of a stage.
+struct ChunkCost {
   double forward_seconds = 0;  // one microbatch, on one core group
   double backward_seconds = 0;
   double update_seconds = 0;  // optimizer, once per step, after the stage's last backward
@@ -48,12 +49,16 @@ struct LinkRate {
 struct Simulation {
   ScheduleKind schedule = ScheduleKind::kOneForwardOneBackward;
   int microbatches = 1;
-  std::vector<StageCost> stages;
-  std::vector<TransferCost> activations, gradients;  // stages - 1 each
+  int chunks_per_stage = 1;                          // 1, but where the schedule Interleaves
+  std::vector<ChunkCost> chunks;                     // in model order; number i is at stage
+                                                     // i mod stages()
+  std::vector<TransferCost> activations, gradients;  // between them: one less
   LinkRate link;
   // Processor groups that the stages share on one host: at most this many actions, encodes and
   // decodes run at once, the longest-waiting first. 0: every stage has its own machine.
   int cores = 0;
+
+  int stages() const { return static_cast<int>(chunks.size()) / chunks_per_stage; }
 };
 
 struct Makespan {

@@ -21,7 +21,7 @@ Simulation Pipeline(ScheduleKind kind, int stages, int microbatches) {
   Simulation simulation;
   simulation.schedule = kind;
   simulation.microbatches = microbatches;
-  simulation.stages.assign(stages, {kForward, kBackward, /*update_seconds=*/0});
+  simulation.chunks.assign(stages, {kForward, kBackward, /*update_seconds=*/0});
   simulation.activations.resize(stages - 1);
   simulation.gradients.resize(stages - 1);
   return simulation;
@@ -47,12 +47,44 @@ TEST(SimulateTest, EqualStagesTakeOneSlotPerMicrobatchAndOnePerFurtherStage) {
   }
 }
 
+// Narayanan et al., 2021, section 2.2.2: the bubble of equal chunks is that of 1F1B by their
+// number.
+TEST(SimulateTest, InterleavedIdlesAsManyTimesLessThan1F1BAsAStageHasChunks) {
+  for (int chunks = 2; chunks <= 4; ++chunks) {
+    for (int stages = 1; stages <= 8; ++stages) {
+      for (int groups = 1; groups <= 3; ++groups) {
+        Simulation simulation =
+            Pipeline(ScheduleKind::kInterleaved, stages * chunks, groups * stages);
+        simulation.chunks_per_stage = chunks;
+        const Makespan makespan = Simulate(simulation);
+        EXPECT_EQ(makespan.seconds,
+                  (chunks * simulation.microbatches + stages - 1) * (kForward + kBackward))
+            << "stages " << stages << ", chunks " << chunks << ", groups " << groups;
+        EXPECT_EQ(makespan.busy_seconds.size(), static_cast<size_t>(stages));
+      }
+    }
+  }
+}
+
+// Messages of the last stage enter the first one's interface.
+TEST(SimulateTest, InterleavedStagesAreARing) {
+  Simulation simulation = Pipeline(ScheduleKind::kInterleaved, /*stages=*/4, /*microbatches=*/1);
+  simulation.chunks_per_stage = 2;
+  TransferCost cost;
+  cost.wire_bytes = 10;
+  SetTransfers(cost, &simulation);
+  for (const Nic nic : AllNics()) {
+    simulation.link.nic = nic;
+    EXPECT_EQ(Simulate(simulation).seconds, 4 * (kForward + kBackward) + 6 * 10);
+  }
+}
+
 // Qi et al., 2024, table 2, and 1F1B's.
 TEST(SimulateTest, ZeroBubbleIdlesTwoWeightPartsPerFurtherStageLessThan1F1B) {
   constexpr double kWeights = 1.25;  // no more than a forward or an input part
   const auto seconds = [&](ScheduleKind kind, int stages, int microbatches) {
     Simulation simulation = Pipeline(kind, stages, microbatches);
-    for (StageCost& stage : simulation.stages) stage.weight_seconds = kWeights;
+    for (ChunkCost& stage : simulation.chunks) stage.weight_seconds = kWeights;
     return Simulate(simulation).seconds;
   };
   for (int stages = 1; stages <= 8; ++stages) {
@@ -73,7 +105,7 @@ TEST(SimulateTest, ZeroBubbleIdlesTwoWeightPartsPerFurtherStageLessThan1F1B) {
 
 TEST(SimulateTest, OneStageIsBusyAllTheTime) {
   Simulation simulation = Pipeline(ScheduleKind::kOneForwardOneBackward, 1, 4);
-  simulation.stages[0].update_seconds = 1;
+  simulation.chunks[0].update_seconds = 1;
   const Makespan makespan = Simulate(simulation);
   EXPECT_EQ(makespan.seconds, 4 * (kForward + kBackward) + 1);
   EXPECT_THAT(makespan.busy_seconds, ElementsAre(DoubleEq(makespan.seconds)));
@@ -83,7 +115,7 @@ TEST(SimulateTest, OneStageIsBusyAllTheTime) {
 TEST(SimulateTest, TheSlowestStageSetsThePace) {
   const auto with_slow_middle = [](ScheduleKind kind) {
     Simulation simulation = Pipeline(kind, 3, 8);
-    simulation.stages[1] = {20, 30, 0};
+    simulation.chunks[1] = {20, 30, 0};
     return Simulate(simulation).seconds;
   };
   // The fast stages only fill and drain the pipeline; GPipe also waits for the turn at the end.
@@ -94,8 +126,8 @@ TEST(SimulateTest, TheSlowestStageSetsThePace) {
 
 TEST(SimulateTest, AnUpdateRunsBesideTheBackwardsOfTheOtherStages) {
   Simulation simulation = Pipeline(ScheduleKind::kGPipe, 2, 1);
-  simulation.stages[0].update_seconds = 1;
-  simulation.stages[1].update_seconds = 4;  // starts kBackward before the other
+  simulation.chunks[0].update_seconds = 1;
+  simulation.chunks[1].update_seconds = 4;  // starts kBackward before the other
   EXPECT_EQ(Simulate(simulation).seconds, 2 * (kForward + kBackward) + 1);
 }
 
@@ -141,7 +173,7 @@ TEST(SimulateTest, OneCoreDoesAllWorkOneAfterAnother) {
   for (ScheduleKind kind : AllSchedules()) {
     Simulation simulation = Pipeline(kind, 4, 6);
     SetTransfers({/*encode_seconds=*/1, /*decode_seconds=*/0.5, /*wire_bytes=*/0}, &simulation);
-    simulation.stages[2].update_seconds = 8;
+    simulation.chunks[2].update_seconds = 8;
     simulation.cores = 1;
     EXPECT_EQ(Simulate(simulation).seconds,
               4 * 6 * (kForward + kBackward) + 2 * 3 * 6 * (1 + 0.5) + 8);
@@ -182,7 +214,7 @@ TEST(SimulateTest, TwoCoresNeverBeatHalfTheWork) {
 // Stages that take no time; each message takes 10 s of the link.
 Simulation LinksOnly(int stages, int microbatches, Nic nic) {
   Simulation simulation = Pipeline(ScheduleKind::kOneForwardOneBackward, stages, microbatches);
-  for (StageCost& stage : simulation.stages) stage = {};
+  for (ChunkCost& stage : simulation.chunks) stage = {};
   SetTransfers({0, 0, /*wire_bytes=*/10}, &simulation);
   simulation.link.nic = nic;
   return simulation;
@@ -214,7 +246,7 @@ Simulation RandomSimulation(RandomStream* random, int stages) {
   simulation.microbatches = 1 + static_cast<int>(random->Below(8));
   for (int s = 0; s < stages; ++s) {
     const double backward = draw(9);
-    simulation.stages.push_back({draw(5), backward, draw(3), backward / 2});
+    simulation.chunks.push_back({draw(5), backward, draw(3), backward / 2});
   }
   for (int b = 0; b + 1 < stages; ++b) {
     simulation.activations.push_back({draw(2), draw(2), draw(12)});
@@ -270,7 +302,7 @@ TEST(SharedNicTest, TheStepIsBetweenTheBusiestInterfaceAndEverythingOneAfterAnot
                                                  simulation.link.latency_seconds);
       }
     }
-    for (const StageCost& stage : simulation.stages) {
+    for (const ChunkCost& stage : simulation.chunks) {
       all += simulation.microbatches * (stage.forward_seconds + stage.backward_seconds) +
              stage.update_seconds;
     }
@@ -295,7 +327,7 @@ TEST(SharedNicTest, NamesAreThoseOfTheFlag) {
 TEST(SimulateTest, ACostThatIsNoNumberEndsToo) {
   for (ScheduleKind kind : AllSchedules()) {
     Simulation simulation = Pipeline(kind, 3, 4);
-    simulation.stages[1].forward_seconds = std::nan("");
+    simulation.chunks[1].forward_seconds = std::nan("");
     simulation.cores = 2;
     EXPECT_TRUE(std::isnan(Simulate(simulation).busy_seconds[1]));
     SetTransfers({std::nan(""), 1, std::nan("")}, &simulation);
@@ -306,7 +338,7 @@ TEST(SimulateTest, ACostThatIsNoNumberEndsToo) {
 
 TEST(SimulateTest, NoCostsTakeNoTime) {
   Simulation simulation;
-  simulation.stages.resize(1);
+  simulation.chunks.resize(1);
   const Makespan makespan = Simulate(simulation);
   EXPECT_EQ(makespan.seconds, 0);
   EXPECT_EQ(makespan.bubble_ratio, 0);

@@ -27,8 +27,10 @@ std::string DirectionText(const DirectionSpec& direction) {
 // The cuts that this stage is at or has inside, the tied one included.
 std::vector<int> CutsOf(const StageSpec& spec) {
   std::vector<int> cuts;
-  const int end = std::min(static_cast<int>(spec.cuts.size()), spec.end_segment());
-  for (int cut = std::max(0, spec.upstream_cut()); cut < end; ++cut) cuts.push_back(cut);
+  for (int cut = 0; cut < static_cast<int>(spec.cuts.size()); ++cut) {
+    const int before = spec.placement.StageOf(cut), behind = spec.placement.StageOf(cut + 1);
+    if (before == spec.stage || behind == spec.stage) cuts.push_back(cut);
+  }
   if (spec.has_tied_cut() && (spec.first() || spec.last())) cuts.push_back(spec.tied_cut());
   return cuts;
 }

@@ -19,13 +19,16 @@ uint64_t TrainingBytesOf(const StageSpec& spec) {
   memory.hidden_buffers = OptimizerBuffers(spec.optimizer, /*hidden=*/true);
   const std::vector<SegmentCost> costs = SegmentCosts(spec.model, spec.cuts, spec.recompute);
   double most = 0;
-  for (const Held& held :
-       FullestStates(spec.schedule, spec.stage, spec.stages(), spec.microbatches)) {
-    memory.samples_in_flight = memory.microbatch_samples * held.in_flight;
-    memory.samples_waiting = memory.microbatch_samples * held.waiting;
+  for (const std::vector<Held>& state :
+       FullestStates(spec.schedule, spec.stage, spec.stages(), spec.microbatches, spec.chunks())) {
     double bytes = 0;  // beyond any machine's memory an integer may overflow
-    for (int segment = spec.first_segment(); segment < spec.end_segment(); ++segment) {
-      bytes += static_cast<double>(std::max<int64_t>(0, TrainingBytes(costs[segment], memory)));
+    for (int chunk = 0; chunk < spec.chunks(); ++chunk) {
+      memory.samples_in_flight = memory.microbatch_samples * state[chunk].in_flight;
+      memory.samples_waiting = memory.microbatch_samples * state[chunk].waiting;
+      const SegmentRange& segments = spec.segments(chunk);
+      for (int segment = segments.first; segment < segments.end; ++segment) {
+        bytes += static_cast<double>(std::max<int64_t>(0, TrainingBytes(costs[segment], memory)));
+      }
     }
     most = std::max(most, bytes);
   }

@@ -26,8 +26,8 @@ StageSnapshot Snapshot() {
   StageSnapshot::End end = {"layer1", "gradient", "topk", "ef", /*sender=*/true, {}};
   end.statistics.encode.Observe(0.0013);
   snapshot.ends.push_back(end);
-  snapshot.activity.upstream.receive = 2;
-  snapshot.activity.downstream.receive = 0.5;
+  snapshot.activity.waits[0].receive = 2;
+  snapshot.activity.waits[1].receive = 0.5;
   snapshot.waits = {{"layer1", "activation", "receive", 2}, {"layer2", "gradient", "receive", 0.5}};
   return snapshot;
 }

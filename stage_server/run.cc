@@ -2,7 +2,9 @@
 
 #include <malloc.h>
 
+#include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/digest.h"
@@ -127,17 +129,13 @@ absl::Status StageRun::LoadFeed(const ConfigureRequest& request, ConfigureRespon
 }
 
 absl::Status StageRun::Listen(BoundaryService* boundaries) {
-  if (spec_.first()) return absl::OkStatus();
-  RETURN_IF_ERROR(
-      ListenAt(UpstreamEnd(spec_, absl::StrCat("stage ", spec_.stage - 1)), boundaries));
-  if (!spec_.has_tied_link()) return absl::OkStatus();
-  return ListenAt(TiedEnd(spec_, DIRECTION_GRADIENT, "stage 0"), boundaries);
-}
-
-absl::Status StageRun::ListenAt(const CutEndSpec& end, BoundaryService* boundaries) {
-  ASSIGN_OR_RETURN(const LinkOptions options, stage_->LinkOptionsFor(end));
-  ASSIGN_OR_RETURN(auto link, boundaries->Listen(options));
-  return stage_->Attach(end, std::move(link));
+  for (const NeighbourEnd& neighbour : NeighbourEnds(spec_)) {
+    if (neighbour.end.sends == DIRECTION_ACTIVATION) continue;
+    ASSIGN_OR_RETURN(const LinkOptions options, stage_->LinkOptionsFor(neighbour.end));
+    ASSIGN_OR_RETURN(auto link, boundaries->Listen(options));
+    RETURN_IF_ERROR(stage_->Attach(neighbour.end, std::move(link)));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status StageRun::Dial(const CutEndSpec& end, const std::string& target) {
@@ -149,14 +147,20 @@ absl::Status StageRun::Dial(const CutEndSpec& end, const std::string& target) {
 
 absl::Status StageRun::Connect(const ConnectRequest& request) {
   const std::string& downstream = request.downstream();
-  if (spec_.last()) {
+  std::vector<NeighbourEnd> dialled = NeighbourEnds(spec_);
+  dialled.erase(std::remove_if(dialled.begin(), dialled.end(),
+                               [](const NeighbourEnd& neighbour) {
+                                 return neighbour.end.sends == DIRECTION_GRADIENT;
+                               }),
+                dialled.end());
+  if (dialled.empty()) {
     if (downstream.empty()) return absl::OkStatus();
     return absl::InvalidArgumentError(absl::StrCat(
         "stage ", spec_.stage, " is the last: downstream ", downstream, ", want none"));
   }
   if (stage_->CheckConnected().ok()) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "stage ", spec_.stage, " is connected to stage ", spec_.stage + 1, " already"));
+    return absl::FailedPreconditionError(absl::StrCat("stage ", spec_.stage, " is connected to ",
+                                                      dialled.front().end.peer, " already"));
   }
   const bool dials_last = spec_.first() && spec_.has_tied_link();
   if (dials_last && request.last().empty()) {
@@ -164,13 +168,13 @@ absl::Status StageRun::Connect(const ConnectRequest& request) {
         "stage 0 is to connect with no last stage, want its address: ", spec_.tied->copy,
         " there is tied to ", spec_.tied->name));
   }
-  RETURN_IF_ERROR(
-      Dial(DownstreamEnd(spec_, absl::StrCat("stage ", spec_.stage + 1, " (", downstream, ")")),
-           downstream));
-  if (!dials_last) return absl::OkStatus();
-  return Dial(TiedEnd(spec_, DIRECTION_ACTIVATION,
-                      absl::StrCat("stage ", spec_.stages() - 1, " (", request.last(), ")")),
-              request.last());
+  for (NeighbourEnd& neighbour : dialled) {
+    const bool is_tied = neighbour.end.cut == spec_.tied_cut();
+    const std::string& target = is_tied ? request.last() : downstream;
+    absl::StrAppend(&neighbour.end.peer, " (", target, ")");
+    RETURN_IF_ERROR(Dial(neighbour.end, target));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status StageRun::CheckSamples(int64_t samples, bool training) const {

@@ -92,7 +92,6 @@ class StageRun {
   absl::Status LoadFeed(const ConfigureRequest& request, ConfigureResponse* response);
   // Until the upstream stage dials and, where a tied weight has its copy there, the first one.
   absl::Status Listen(BoundaryService* boundaries);
-  absl::Status ListenAt(const CutEndSpec& end, BoundaryService* boundaries);
   absl::Status Dial(const CutEndSpec& end, const std::string& target);
   absl::Status CheckSamples(int64_t samples, bool training) const;
   // Hands on what has been traced since the last time.

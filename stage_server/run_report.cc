@@ -65,6 +65,7 @@ void FillSlice(const Slice& slice, TraceSlice* report) {
     report->set_microbatch(static_cast<uint32_t>(slice.microbatch));
   }
   if (slice.cut != Slice::kNone) report->set_cut(static_cast<uint32_t>(slice.cut));
+  if (slice.segment != Slice::kNone) report->set_segment(static_cast<uint32_t>(slice.segment));
   report->set_gradient(slice.direction == DIRECTION_GRADIENT);
   report->set_begin(slice.begin.nanoseconds());
   report->set_end(slice.end.nanoseconds());
@@ -75,22 +76,12 @@ void FillSlice(const Slice& slice, TraceSlice* report) {
 // A stage waits at its neighbours, and at the other copy of a tied weight: to send what flows away
 // from it, to receive what comes.
 void AddWaits(const StageSpec& spec, StageSnapshot* snapshot) {
-  const ActivitySeconds& seconds = snapshot->activity;
-  if (!spec.first()) {
-    const std::string& cut = spec.cuts[spec.upstream_cut()].name;
-    snapshot->waits.push_back({cut, "activation", "receive", seconds.upstream.receive});
-    snapshot->waits.push_back({cut, "gradient", "send", seconds.upstream.send});
-  }
-  if (!spec.last()) {
-    const std::string& cut = spec.cuts[spec.downstream_cut()].name;
-    snapshot->waits.push_back({cut, "activation", "send", seconds.downstream.send});
-    snapshot->waits.push_back({cut, "gradient", "receive", seconds.downstream.receive});
-  }
-  if (spec.has_tied_link()) {
-    const char* const sends = spec.first() ? "activation" : "gradient";
-    const char* const receives = spec.first() ? "gradient" : "activation";
-    snapshot->waits.push_back({kTiedCut, sends, "send", seconds.tied.send});
-    snapshot->waits.push_back({kTiedCut, receives, "receive", seconds.tied.receive});
+  for (const NeighbourEnd& neighbour : NeighbourEnds(spec)) {
+    const CutEndSpec& end = neighbour.end;
+    const ActivitySeconds::Waits waits = snapshot->activity.waits[end.cut];
+    const std::string cut = spec.CutName(end.cut);
+    snapshot->waits.push_back({cut, NameOf(end.sends), "send", waits.send});
+    snapshot->waits.push_back({cut, NameOf(end.receives()), "receive", waits.receive});
   }
 }
 

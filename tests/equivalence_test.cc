@@ -45,6 +45,15 @@ void ExpectSame(const Outcome& a, const Outcome& b) {
   }
 }
 
+// The same, and every cut carried the same.
+void ExpectSameTraffic(const Outcome& a, const Outcome& b) {
+  ExpectSame(a, b);
+  for (const auto& [name, sender] : a.boundaries) {
+    EXPECT_EQ(sender.messages(), b.boundaries.at(name).messages()) << name;
+    EXPECT_EQ(sender.wire_bytes(), b.boundaries.at(name).wire_bytes()) << name;
+  }
+}
+
 struct Codec {
   const char* name;
   std::vector<std::string> overrides;
@@ -118,6 +127,10 @@ TEST_P(EquivalenceTest, StagesScheduleAndTransportChangeNothing) {
     ExpectSame(one, Train(with({"pipeline.stages=4", set})));
     ExpectSame(one, Train(with({"pipeline.stages=4", set}), /*tcp=*/true));
   }
+  for (const bool tcp : {false, true}) {
+    SCOPED_TRACE("interleaved");
+    ExpectSame(one, Train(with({"pipeline.stages=2", "pipeline.schedule=interleaved"}), tcp));
+  }
   ExpectSame(one, Train(with({"pipeline.stages=1"})));  // and a second run is the first
 }
 
@@ -156,13 +169,11 @@ TEST_P(LanguageModelTest, StagesScheduleAndTransportChangeNothing) {
     const std::string set = absl::StrCat("pipeline.schedule=", schedule);
     SCOPED_TRACE(set);
     ExpectSame(one, Train({"pipeline.stages=2", set}));
-    const Outcome four = Train({"pipeline.stages=4", set}, /*tcp=*/true);
-    ExpectSame(one, four);
-    for (const auto& [name, sender] : one.boundaries) {
-      EXPECT_EQ(sender.messages(), four.boundaries.at(name).messages()) << name;
-      EXPECT_EQ(sender.wire_bytes(), four.boundaries.at(name).wire_bytes()) << name;
-    }
+    ExpectSameTraffic(one, Train({"pipeline.stages=4", set}, /*tcp=*/true));
   }
+  SCOPED_TRACE("interleaved");
+  ExpectSameTraffic(one,
+                    Train({"pipeline.stages=2", "pipeline.schedule=interleaved"}, /*tcp=*/true));
 }
 
 const Codec kLanguageModelCodecs[] = {
@@ -201,6 +212,7 @@ TEST(LlamaTest, StagesAndScheduleChangeNothing) {
     ExpectSame(one, train({"pipeline.stages=2", set}));
     ExpectSame(one, train({"pipeline.stages=4", set}));
   }
+  ExpectSame(one, train({"pipeline.stages=2", "pipeline.schedule=interleaved"}));
 }
 
 INSTANTIATE_TEST_SUITE_P(Codecs, LanguageModelTest, ::testing::ValuesIn(kLanguageModelCodecs));

@@ -118,7 +118,9 @@ absl::Status Pipeline::SetUp() {
     CallContext context;
     ConnectRequest request;
     *request.mutable_lease() = lease_;
-    if (i + 1 < members_.size()) request.set_downstream(members_[i + 1].address);
+    const bool is_ring = experiment_.pipeline().schedule() == "interleaved" && members_.size() > 1;
+    const size_t next = (i + 1) % members_.size();
+    if (next > 0 || is_ring) request.set_downstream(members_[next].address);
     request.set_last(members_.back().address);
     ConnectResponse response;
     RETURN_IF_ERROR(FromGrpc(members_[i].stub->Connect(&context, request, &response)));

@@ -143,6 +143,13 @@ finish
 check 'zero_bubble, the coordinator killed: the run is resumed with 1f1b' equals $? 0
 check 'with the numbers of 1f1b' same zero_text text
 
+start turns images --set pipeline.schedule=interleaved --set pipeline.stages=2
+within 30 at_step turns 33
+kill -9 "$(stage_pid "$run" 1)"
+finish
+check 'interleaved, stage 1 killed: the run ends' equals $? 0
+check 'with the numbers of 1f1b' same turns images
+
 start hang images
 within 30 at_step hang 25
 kill -STOP "$(stage_pid "$run" 1)"

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/status.h"
+#include "config/specs.h"
 #include "coordinator/fleet/threads.h"
 
 namespace thinwire {
@@ -49,9 +50,11 @@ absl::StatusOr<Configured> ConfigureStages(const Experiment& experiment,
         absl::StrCat("stages read different data: ", Data(fleet->stage(0), answers.front()), ", ",
                      Data(fleet->stage(static_cast<int>(i)), answers[i])));
   }
-  RETURN_IF_ERROR(fleet->OnAll([fleet](StageClient& stage) {
-    const int next = stage.stage() + 1;
-    return stage.Connect(next == fleet->size() ? "" : fleet->stage(next).address(),
+  ASSIGN_OR_RETURN(const ScheduleKind schedule, ScheduleFrom(experiment));
+  const bool is_ring = Interleaves(schedule) && fleet->size() > 1;
+  RETURN_IF_ERROR(fleet->OnAll([fleet, is_ring](StageClient& stage) {
+    const int next = (stage.stage() + 1) % fleet->size();
+    return stage.Connect(next == 0 && !is_ring ? "" : fleet->stage(next).address(),
                          fleet->stage(fleet->size() - 1).address());
   }));
   Configured configured;

@@ -76,6 +76,20 @@ absl::StatusOr<std::vector<int64_t>> Microbatches(const Experiment& experiment,
   return all;
 }
 
+// All, but none whose stages are to take turns on segments where the cuts do not make enough.
+std::vector<ScheduleKind> SchedulesOf(const Experiment& experiment) {
+  std::vector<ScheduleKind> all = AllSchedules();
+  const auto is_not_had = [&](ScheduleKind schedule) {
+    if (!Interleaves(schedule)) return false;
+    Experiment other = experiment;
+    other.mutable_pipeline()->set_schedule(Name(schedule));
+    const absl::StatusOr<Partition> partition = PartitionFrom(other);
+    return !partition.ok() || partition->placement.chunks_per_stage() == 1;
+  };
+  all.erase(std::remove_if(all.begin(), all.end(), is_not_had), all.end());
+  return all;
+}
+
 absl::StatusOr<Candidate> CandidateOf(const Experiment& experiment, const Compression& compression,
                                       int64_t microbatches, const std::string& schedule) {
   Candidate candidate;
@@ -98,13 +112,14 @@ absl::StatusOr<Candidates> CandidatesFor(const Experiment& experiment,
                                          const ChoiceOptions& options) {
   ASSIGN_OR_RETURN(const std::vector<Compression> compressions, Compressions(experiment, options));
   ASSIGN_OR_RETURN(const std::vector<int64_t> microbatches, Microbatches(experiment, options));
+  const std::vector<ScheduleKind> schedules =
+      options.schedules.empty() ? SchedulesOf(experiment) : options.schedules;
   Candidates candidates;
   for (const Compression& compression : compressions) {
     absl::Status refused;
     const size_t before = candidates.all.size();
     for (const int64_t count : microbatches) {
-      for (const ScheduleKind schedule :
-           options.schedules.empty() ? AllSchedules() : options.schedules) {
+      for (const ScheduleKind schedule : schedules) {
         auto candidate = CandidateOf(experiment, compression, count, Name(schedule));
         if (candidate.ok()) {
           candidates.all.push_back(*std::move(candidate));

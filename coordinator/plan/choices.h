@@ -19,7 +19,7 @@ struct ChoiceOptions {
   std::vector<std::string> codecs;      // as ParseCodecPair has them, besides none and the own
   std::string parameters;               // JSON, of libraries among them
   std::vector<int64_t> microbatches;    // none: the experiment's, half and twice as many
-  std::vector<ScheduleKind> schedules;  // none: all
+  std::vector<ScheduleKind> schedules;  // none: all that the cuts allow
 };
 
 // One of them, as an experiment.

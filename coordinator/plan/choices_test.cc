@@ -52,6 +52,9 @@ std::string ErrorOf(const ChoiceOptions& options) {
   return std::string(CandidatesFor(With(), options).status().message());
 }
 
+// interleaved wants two segments a stage, which the experiment has not.
+const size_t kSchedules = AllSchedules().size() - 1;
+
 TEST(CandidatesTest, AreAllCombinationsWithNoneAndTheOwnCodec) {
   const auto candidates = CandidatesFor(With(), Trying({"fp16", "uniform(bits=4) | fp16"}));
   ASSERT_TRUE(candidates.ok()) << candidates.status();
@@ -71,10 +74,20 @@ TEST(CandidatesTest, AreAllCombinationsWithNoneAndTheOwnCodec) {
     }
   }
   EXPECT_THAT(microbatches, ElementsAre(2, 4, 8));
-  EXPECT_EQ(schedules.size(), AllSchedules().size());
-  EXPECT_EQ(candidates->all.size(), 4 * 3 * AllSchedules().size());
+  EXPECT_EQ(schedules.size(), kSchedules);
+  EXPECT_EQ(candidates->all.size(), 4 * 3 * kSchedules);
   EXPECT_EQ(own, 1);
   EXPECT_THAT(candidates->left_out, ElementsAre());
+}
+
+TEST(CandidatesTest, StagesOfTwoSegmentsCanTakeTurns) {
+  std::set<std::string> schedules;
+  const auto candidates = CandidatesFor(With({"pipeline.stages=2"}), Trying({}));
+  ASSERT_TRUE(candidates.ok()) << candidates.status();
+  for (const Candidate& one : candidates->all) {
+    schedules.insert(one.experiment.pipeline().schedule());
+  }
+  EXPECT_EQ(schedules.size(), AllSchedules().size());
 }
 
 TEST(CandidatesTest, AnExperimentWithoutCodecsIsNoneItself) {
@@ -116,7 +129,7 @@ TEST(CandidatesTest, WhatCannotBeIsLeftOutWithAReason) {
             "ef_mixed_b}"});
   const auto candidates = CandidatesFor(experiment, Trying({}, {4, 64}));
   ASSERT_TRUE(candidates.ok()) << candidates.status();
-  ASSERT_EQ(candidates->left_out.size(), AllSchedules().size());
+  ASSERT_EQ(candidates->left_out.size(), kSchedules);
   EXPECT_THAT(candidates->left_out[0],
               StartsWith("left out: the file's in 64 microbatches, gpipe: compression.gradients"));
   EXPECT_THAT(CodecsIn(*candidates), UnorderedElementsAre("the file's", "none"));

@@ -99,29 +99,22 @@ class Planner {
 
  private:
   int tied_cut() const { return static_cast<int>(partition_.cuts.size()); }
-  int num_stages() const { return static_cast<int>(partition_.stage_starts.size()); }
-  int end_segment(int stage) const {
-    return stage + 1 < num_stages() ? partition_.stage_starts[stage + 1]
-                                    : static_cast<int>(segments_.size());
-  }
+  int num_stages() const { return partition_.placement.stages; }
 
   absl::Status AddStage(int stage) {
-    const int first = partition_.stage_starts[stage], end = end_segment(stage);
-    const auto& blocks = partition_.model.blocks;
     PlannedStage planned;
     ASSIGN_OR_RETURN(planned.device, DeviceOf(experiment_, stage));
-    const int first_block = SegmentBlocks(partition_.model, partition_.cuts, first).first;
-    const int end_block = SegmentBlocks(partition_.model, partition_.cuts, end - 1).last;
-    planned.first_block = blocks[first_block].name;
-    planned.last_block = blocks[end_block - 1].name;
-    for (int segment = first; segment < end; ++segment) {
-      planned.parameters += segments_[segment].parameters;
-      planned.forward_flops += segments_[segment].forward_flops;
-      planned.recomputed_flops += segments_[segment].recomputed_flops;
+    for (int chunk = 0; chunk < partition_.placement.chunks_per_stage(); ++chunk) {
+      const SegmentRange& segments = partition_.placement.At(stage, chunk);
+      for (int segment = segments.first; segment < segments.end; ++segment) {
+        planned.parameters += segments_[segment].parameters;
+        planned.forward_flops += segments_[segment].forward_flops;
+        planned.recomputed_flops += segments_[segment].recomputed_flops;
+      }
+      AddChunk(SegmentBlocks(partition_.model, partition_.cuts, segments), &planned);
     }
     planned.memory_bytes = MemoryBytes(stage);
-    AddSeconds(first_block, end_block, &planned);
-    plan_.stages.push_back(planned);
+    plan_.stages.push_back(std::move(planned));
     return absl::OkStatus();
   }
 
@@ -133,31 +126,40 @@ class Planner {
     memory.optimizer_buffers = OptimizerBuffers(optimizer_, /*hidden=*/false);
     memory.hidden_buffers = OptimizerBuffers(optimizer_, /*hidden=*/true);
     int64_t most = 0;
-    for (const Held& held :
-         FullestStates(schedule_, stage, num_stages(), static_cast<int>(plan_.microbatches))) {
-      memory.samples_in_flight = plan_.microbatch_size * held.in_flight;
-      memory.samples_waiting = plan_.microbatch_size * held.waiting;
+    const int chunks = partition_.placement.chunks_per_stage();
+    for (const std::vector<Held>& state : FullestStates(
+             schedule_, stage, num_stages(), static_cast<int>(plan_.microbatches), chunks)) {
       int64_t bytes = 0;
-      for (int segment = partition_.stage_starts[stage]; segment < end_segment(stage); ++segment) {
-        bytes += TrainingBytes(segments_[segment], memory);
+      for (int chunk = 0; chunk < chunks; ++chunk) {
+        memory.samples_in_flight = plan_.microbatch_size * state[chunk].in_flight;
+        memory.samples_waiting = plan_.microbatch_size * state[chunk].waiting;
+        const SegmentRange& segments = partition_.placement.At(stage, chunk);
+        for (int segment = segments.first; segment < segments.end; ++segment) {
+          bytes += TrainingBytes(segments_[segment], memory);
+        }
       }
       most = std::max(most, bytes);
     }
     return most;
   }
 
-  // Of the blocks [first, end).
-  void AddSeconds(int first, int end, PlannedStage* stage) const {
+  void AddChunk(const BlockRange& blocks, PlannedStage* stage) const {
     const auto samples = static_cast<double>(plan_.microbatch_size);
-    for (int block = first; block < end; ++block) {
+    PlannedChunk chunk;
+    chunk.first_block = partition_.model.blocks[blocks.first].name;
+    chunk.last_block = partition_.model.blocks[blocks.last - 1].name;
+    for (int block = blocks.first; block < blocks.last; ++block) {
       const BlockSeconds& seconds = speeds_.blocks[block];
       const bool runs_again =
           recompute_ == Recompute::kBlocks && WorthRecomputing(partition_.model.blocks[block]);
-      stage->forward_seconds += samples * seconds.forward;
-      stage->backward_seconds += samples * (seconds.backward + (runs_again ? seconds.forward : 0));
-      stage->weight_seconds += samples * seconds.backward * WeightShare(block);
+      chunk.forward_seconds += samples * seconds.forward;
+      chunk.backward_seconds += samples * (seconds.backward + (runs_again ? seconds.forward : 0));
+      chunk.weight_seconds += samples * seconds.backward * WeightShare(block);
       stage->update_seconds += seconds.update;
     }
+    stage->forward_seconds += chunk.forward_seconds;
+    stage->backward_seconds += chunk.backward_seconds;
+    stage->chunks.push_back(std::move(chunk));
   }
 
   // Of a block's backward pass, without what it does again: the part that is for weights, by its
@@ -169,14 +171,13 @@ class Planner {
   }
 
   absl::Status AddBoundaries() {
-    int stage = 0;
+    const Placement& placement = partition_.placement;
     for (int cut = 0; cut < tied_cut(); ++cut) {
       PlannedBoundary boundary;
       boundary.name = partition_.cuts[cut].name;
-      boundary.upstream_stage = stage;
-      boundary.in_memory = cut + 1 < end_segment(stage);
-      if (!boundary.in_memory) ++stage;
-      boundary.downstream_stage = stage;
+      boundary.upstream_stage = placement.StageOf(cut);
+      boundary.downstream_stage = placement.StageOf(cut + 1);
+      boundary.in_memory = boundary.upstream_stage == boundary.downstream_stage;
       boundary.elements = segments_[cut].boundary_elements;
       RETURN_IF_ERROR(AddBoundary(cut, std::move(boundary)));
     }
@@ -338,9 +339,16 @@ class Planner {
         std::isinf(bits_per_second) ? 0 : bits_per_second * kPayloadShare;
     simulation.link.latency_seconds = plan_.assumptions.rtt_ms / 2000;
     simulation.link.nic = plan_.assumptions.nic;
-    for (const PlannedStage& stage : plan_.stages) {
-      simulation.stages.push_back({stage.forward_seconds, stage.backward_seconds,
-                                   stage.update_seconds, stage.weight_seconds});
+    simulation.chunks_per_stage = partition_.placement.chunks_per_stage();
+    for (size_t i = 0; i < partition_.placement.chunks.size(); ++i) {
+      const PlannedStage& stage = plan_.stages[i % plan_.stages.size()];
+      const PlannedChunk& chunk = stage.chunks[i / plan_.stages.size()];
+      simulation.chunks.push_back({chunk.forward_seconds, chunk.backward_seconds,
+                                   /*update_seconds=*/0, chunk.weight_seconds});
+    }
+    // A stage updates once: that of its first chunk stands for all.
+    for (size_t i = 0; i < plan_.stages.size(); ++i) {
+      simulation.chunks[i].update_seconds = plan_.stages[i].update_seconds;
     }
     for (size_t cut = 0; cut < partition_.cuts.size(); ++cut) {
       const PlannedBoundary& boundary = plan_.boundaries[cut];
@@ -393,7 +401,9 @@ class Planner {
     }
     const double shared_seconds = tied_seconds + (basis_bytes > 0 ? transfer(basis_bytes) : 0);
     if (plan_.clip_norm == 0) return shared_seconds;
-    const double hops = 2.0 * (num_stages() - 1);
+    int crossings = 0;
+    for (int cut = 0; cut < tied_cut(); ++cut) crossings += !plan_.boundaries[cut].in_memory;
+    const double hops = 2.0 * crossings;
     return shared_seconds + hops * transfer(SumBytes(/*cut=*/0, /*gradient=*/false));
   }
 

@@ -33,17 +33,23 @@ struct PlanAssumptions {
 // counts besides is 14 bytes of Ethernet, 20 of IPv4 and 32 of TCP.
 inline constexpr double kPayloadShare = 1448.0 / 1514.0;
 
-struct PlannedStage {
+// Neighbouring segments that a stage holds together (models/partition.h, Placement).
+struct PlannedChunk {
   std::string first_block, last_block;
+  double forward_seconds = 0, backward_seconds = 0;  // the largest microbatch
+  double weight_seconds =
+      0;  // of backward_seconds, those for weights, which a schedule may put off
+};
+
+struct PlannedStage {
+  std::vector<PlannedChunk> chunks;
   std::string device;           // as asked for: "auto", "cuda:1"
   int64_t parameters = 0;       // trainable elements
   double forward_flops = 0;     // one sample
   double recomputed_flops = 0;  // backward does as many again, with pipeline.recompute
   int64_t memory_bytes = 0;     // parameters, gradients, the optimizer's state, what backward needs
-  double forward_seconds = 0, backward_seconds = 0;  // the largest microbatch
-  double weight_seconds =
-      0;  // of backward_seconds, those for weights, which a schedule may put off
-  double update_seconds = 0;  // the optimizer, once a step
+  double forward_seconds = 0, backward_seconds = 0;  // the largest microbatch, through all chunks
+  double update_seconds = 0;                         // the optimizer, once a step
 };
 
 // One direction of one boundary.

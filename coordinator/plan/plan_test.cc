@@ -60,7 +60,7 @@ TEST(PlanTest, StagesHoldTheWholeModelBetweenThem) {
   }
   EXPECT_EQ(parameters, whole.stages[0].parameters);
   EXPECT_EQ(flops, whole.stages[0].forward_flops);
-  EXPECT_EQ(plan.stages[1].first_block, "layer2.0");
+  EXPECT_EQ(plan.stages[1].chunks.front().first_block, "layer2.0");
 }
 
 TEST(PlanTest, RawBytesAreElementsTimesBatchTimesFour) {
@@ -165,7 +165,8 @@ TEST(PlanTest, ZeroBubbleIsFasterThan1F1BAndKeepsWhatItsWeightPartsNeed) {
     EXPECT_EQ(zero.stages[s].memory_bytes - plain.stages[s].memory_bytes,
               4 * zero.microbatch_size * std::max(more, instead));
     // Convolutions and one linear layer: half of the backward pass is for weights.
-    EXPECT_NEAR(zero.stages[s].weight_seconds, zero.stages[s].backward_seconds / 2, 1e-12);
+    EXPECT_NEAR(zero.stages[s].chunks[0].weight_seconds, zero.stages[s].backward_seconds / 2,
+                1e-12);
   }
 }
 

@@ -3,6 +3,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "compress/plugin.h"
 #include "coordinator/plan/plan.h"
 #include "coordinator/plan/table_text.h"
@@ -37,9 +38,10 @@ std::string StageTable(const Plan& plan) {
                                      "parameters", "MFLOP/sample", "memory MB", "device");
   for (size_t i = 0; i < plan.stages.size(); ++i) {
     const PlannedStage& stage = plan.stages[i];
-    const std::string blocks = stage.first_block == stage.last_block
-                                   ? stage.first_block
-                                   : absl::StrCat(stage.first_block, " to ", stage.last_block);
+    const std::string blocks = absl::StrJoin(stage.chunks, "; ", [](auto* to, const auto& chunk) {
+      absl::StrAppend(to, chunk.first_block);
+      if (chunk.last_block != chunk.first_block) absl::StrAppend(to, " to ", chunk.last_block);
+    });
     absl::StrAppendFormat(&text, "%-6d %-24s %12d %14.2f %10.1f  %s\n", i, blocks, stage.parameters,
                           stage.forward_flops / 1e6, stage.memory_bytes / 1e6, stage.device);
   }

@@ -8,8 +8,8 @@ namespace thinwire {
 namespace {
 
 void FillStage(const PlannedStage& stage, uint64_t state_bytes, StageNeed* need) {
-  need->set_first_block(stage.first_block);
-  need->set_last_block(stage.last_block);
+  need->set_first_block(stage.chunks.front().first_block);
+  need->set_last_block(stage.chunks.back().last_block);
   need->set_device(stage.device);
   need->set_parameters(static_cast<uint64_t>(stage.parameters));
   need->set_forward_flops(stage.forward_flops);

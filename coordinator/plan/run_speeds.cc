@@ -54,10 +54,10 @@ absl::Status CheckCompute(const Summary& summary, size_t stages, const std::stri
 }
 
 // What one stage took, shared out to its blocks.
-void AddBlocks(const ComputeRecord& record, const Model& model, const BlockRange& range,
+void AddBlocks(const ComputeRecord& record, const Model& model, const std::vector<int>& of_stage,
                Recompute recompute, std::vector<BlockSeconds>* blocks) {
   double forward = 0, again = 0;  // FLOPs
-  for (int i = range.first; i < range.last; ++i) {
+  for (const int i : of_stage) {
     const BlockSpec& block = model.blocks[i];
     forward += ForwardFlops(block);
     if (recompute == Recompute::kBlocks && WorthRecomputing(block)) again += ForwardFlops(block);
@@ -66,13 +66,13 @@ void AddBlocks(const ComputeRecord& record, const Model& model, const BlockRange
   const auto steps = static_cast<double>(record.steps());
   // Of the backward passes only what they would do without.
   const double backward_share = forward > 0 ? 2 * forward / (2 * forward + again) : 1;
-  for (int i = range.first; i < range.last; ++i) {
+  for (const int i : of_stage) {
     // Blocks that count no FLOPs, as an embedding, take equal parts.
-    const double share =
-        forward > 0 ? ForwardFlops(model.blocks[i]) / forward : 1.0 / (range.last - range.first);
-    blocks->push_back({share * record.forward_seconds() / samples,
-                       share * backward_share * record.backward_seconds() / samples,
-                       share * record.optimizer_seconds() / steps});
+    const double share = forward > 0 ? ForwardFlops(model.blocks[i]) / forward
+                                     : 1.0 / static_cast<double>(of_stage.size());
+    (*blocks)[i] = {share * record.forward_seconds() / samples,
+                    share * backward_share * record.backward_seconds() / samples,
+                    share * record.optimizer_seconds() / steps};
   }
 }
 
@@ -93,17 +93,14 @@ absl::StatusOr<Speeds> SpeedsOf(const Summary& summary, const Experiment& ran,
   ASSIGN_OR_RETURN(const Partition planned, PartitionFrom(experiment));
   ASSIGN_OR_RETURN(const Recompute recompute, RecomputeFrom(ran));
   RETURN_IF_ERROR(CheckModel(partition.model, planned.model, name));
-  const size_t stages = partition.stage_starts.size();
-  RETURN_IF_ERROR(CheckCompute(summary, stages, name));
+  const int stages = partition.placement.stages;
+  RETURN_IF_ERROR(CheckCompute(summary, static_cast<size_t>(stages), name));
   Speeds speeds;
-  for (size_t i = 0; i < stages; ++i) {
-    const int last_segment = i + 1 < stages ? partition.stage_starts[i + 1] - 1
-                                            : static_cast<int>(partition.cuts.size());
-    const BlockRange first =
-        SegmentBlocks(partition.model, partition.cuts, partition.stage_starts[i]);
-    const BlockRange last = SegmentBlocks(partition.model, partition.cuts, last_segment);
-    AddBlocks(summary.compute(static_cast<int>(i)), partition.model, {first.first, last.last},
-              recompute, &speeds.blocks);
+  speeds.blocks.resize(partition.model.blocks.size());
+  for (int i = 0; i < stages; ++i) {
+    AddBlocks(summary.compute(i), partition.model,
+              StageBlocks(partition.model, partition.cuts, partition.placement, i), recompute,
+              &speeds.blocks);
   }
   for (const BoundaryRecord& boundary : summary.boundaries()) {
     for (const bool gradient : {false, true}) AddCoding(boundary, gradient, &speeds);

@@ -59,7 +59,7 @@ TEST(SpeedsOfRunTest, AStagesSecondsAreThoseOfItsBlocksByTheirFlops) {
   ASSERT_TRUE(speeds.ok()) << speeds.status();
   const Partition partition = *PartitionFrom(With({}));
   const int first_of_second =
-      SegmentBlocks(partition.model, partition.cuts, partition.stage_starts[1]).first;
+      SegmentBlocks(partition.model, partition.cuts, partition.placement.At(1, 0).first).first;
   const auto& blocks = partition.model.blocks;
   ASSERT_EQ(speeds->blocks.size(), blocks.size());
   double forward[2] = {0, 0}, backward[2] = {0, 0}, update[2] = {0, 0};

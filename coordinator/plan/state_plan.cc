@@ -34,13 +34,6 @@ uint64_t RowsOf(StateKey key, const Experiment& experiment, uint64_t samples) {
   return samples;
 }
 
-int StageOf(const Partition& partition, int segment) {
-  const auto& starts = partition.stage_starts;
-  return static_cast<int>(std::upper_bound(starts.begin(), starts.end(), segment) -
-                          starts.begin()) -
-         1;
-}
-
 // A cut or the tied cut, and the stages on its sides.
 struct Crossing {
   std::string name;
@@ -54,12 +47,13 @@ std::vector<Crossing> CrossingsOf(const Partition& partition) {
   const int cuts = static_cast<int>(partition.cuts.size());
   for (int cut = 0; cut < cuts; ++cut) {
     const Cut& at = partition.cuts[cut];
-    crossings.push_back({at.name, partition.model.blocks[at.block].out, StageOf(partition, cut),
-                         StageOf(partition, cut + 1), std::nullopt});
+    crossings.push_back({at.name, partition.model.blocks[at.block].out,
+                         partition.placement.StageOf(cut), partition.placement.StageOf(cut + 1),
+                         std::nullopt});
   }
   const std::optional<TiedWeight> tied = FindTiedWeight(partition.model);
   if (tied && cuts > 0) {
-    crossings.push_back({kTiedCut, Shape{1, tied->shape[1]}, 0, StageOf(partition, cuts),
+    crossings.push_back({kTiedCut, Shape{1, tied->shape[1]}, 0, partition.placement.StageOf(cuts),
                          static_cast<uint64_t>(tied->shape[0])});
   }
   return crossings;
@@ -126,7 +120,7 @@ absl::StatusOr<StatePlan> PlanState(const Experiment& experiment) {
   ASSIGN_OR_RETURN(const Partition partition, PartitionFrom(experiment));
   ASSIGN_OR_RETURN(const uint64_t samples, TrainingSamples(experiment));
   StatePlan plan;
-  plan.stage_memory_bytes.resize(partition.stage_starts.size());
+  plan.stage_memory_bytes.resize(partition.placement.stages);
   for (const Crossing& at : CrossingsOf(partition)) {
     for (bool gradient : {false, true}) {
       PlannedState state;

@@ -42,17 +42,11 @@ Wanted WantedBy(const Partition& partition,
                 const std::function<bool(const ParameterSpec&)>& is_wanted,
                 const std::vector<std::string>& fresh) {
   Wanted wanted;
-  for (size_t stage = 0; stage < partition.stage_starts.size(); ++stage) {
+  for (int stage = 0; stage < partition.placement.stages; ++stage) {
     std::vector<FileTensor>& own = wanted.stages.emplace_back();
     std::vector<std::string>& kept = wanted.kept.emplace_back();
     std::set<std::string> seen;
-    const bool is_last = stage + 1 == partition.stage_starts.size();
-    const int end =
-        is_last ? static_cast<int>(partition.cuts.size()) + 1 : partition.stage_starts[stage + 1];
-    const int first_block =
-        SegmentBlocks(partition.model, partition.cuts, partition.stage_starts[stage]).first;
-    const int end_block = SegmentBlocks(partition.model, partition.cuts, end - 1).last;
-    for (int i = first_block; i < end_block; ++i) {
+    for (const int i : StageBlocks(partition.model, partition.cuts, partition.placement, stage)) {
       for (const ParameterSpec& parameter : Parameters(partition.model.blocks[i])) {
         if (!is_wanted(parameter)) continue;
         const std::string cut = CutOf(parameter);

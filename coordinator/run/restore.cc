@@ -24,15 +24,12 @@ bool IsGradient(const CheckpointFile& file) { return file.direction() == "gradie
 int StageOf(const Partition& partition, const CheckpointFile& file) {
   const bool stands_before = IsGradient(file) == (file.end() == "receiver");
   if (file.cut() == kTiedCut) {
-    return stands_before ? 0 : static_cast<int>(partition.stage_starts.size()) - 1;
+    return stands_before ? 0 : partition.placement.stages - 1;
   }
   const auto cut = std::find_if(partition.cuts.begin(), partition.cuts.end(),
                                 [&](const Cut& one) { return one.name == file.cut(); });
   const int before = static_cast<int>(cut - partition.cuts.begin());
-  const int segment = stands_before ? before : before + 1;
-  const auto behind =
-      std::upper_bound(partition.stage_starts.begin(), partition.stage_starts.end(), segment);
-  return static_cast<int>(behind - partition.stage_starts.begin()) - 1;
+  return partition.placement.StageOf(stands_before ? before : before + 1);
 }
 
 bool HasMemory(const DirectionConfig& direction) {
@@ -111,7 +108,7 @@ absl::StatusOr<RestorePlan> PlanRestore(const Experiment& then, const Experiment
                                         const CheckpointManifest& manifest) {
   ASSIGN_OR_RETURN(const Partition partition, PartitionFrom(now));
   RestorePlan plan;
-  plan.ends.resize(partition.stage_starts.size());
+  plan.ends.resize(static_cast<size_t>(partition.placement.stages));
   const std::vector<std::string> cuts = CutNames(now);
   std::set<std::pair<std::string, bool>> kept, told;
   for (const CheckpointFile& file : manifest.files()) {

@@ -88,6 +88,7 @@ class RunTest : public ::testing::Test {
     experiment_.mutable_data()->set_batch_size(3);
     experiment_.mutable_pipeline()->add_cuts("layer1");
     experiment_.mutable_pipeline()->set_threads("auto");
+    experiment_.mutable_pipeline()->set_schedule("1f1b");
     experiment_.mutable_pipeline()->set_microbatches(2);
     experiment_.mutable_evaluation()->set_every(1);
     experiment_.mutable_evaluation()->set_compressed(true);

@@ -114,6 +114,7 @@ class Writer {
   Json Arguments(const TraceSlice& slice) const {
     Json arguments = {{"step", slice.step()}};
     if (slice.has_microbatch()) arguments["microbatch"] = slice.microbatch();
+    if (slice.has_segment()) arguments["segment"] = slice.segment();
     if (slice.has_cut()) {
       arguments["cut"] = CutName(slice.cut());
       arguments["direction"] = NameOf(slice.gradient());
@@ -285,6 +286,9 @@ absl::Status ParseSlice(const nlohmann::json& object, const std::string& name, R
   slice.set_step(arguments.Whole("step"));
   if (arguments.Has("microbatch")) {
     slice.set_microbatch(static_cast<uint32_t>(arguments.Whole("microbatch")));
+  }
+  if (arguments.Has("segment")) {
+    slice.set_segment(static_cast<uint32_t>(arguments.Whole("segment")));
   }
   if (arguments.Has("cut")) RETURN_IF_ERROR(ParseMessage(&arguments, *trace, &slice));
   if (arguments.Has("ready")) slice.set_ready(arguments.Nanoseconds("ready"));

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/quoting.h"
+#include "schedule/schedule.h"
 
 namespace thinwire {
 namespace {
@@ -59,10 +60,11 @@ std::string Text(double x, double y, const char* anchor, const char* fill, int s
       y, size, anchor, fill, text);
 }
 
-std::string Rectangle(double x, double y, double width, double height, const char* fill) {
+std::string Rectangle(double x, double y, double width, double height, const char* fill,
+                      const std::string& more = "") {
   return absl::StrFormat(
-      "<rect x=\"%.2f\" y=\"%.1f\" width=\"%.2f\" height=\"%.1f\" fill=\"%s\"/>\n", x, y, width,
-      height, fill);
+      "<rect x=\"%.2f\" y=\"%.1f\" width=\"%.2f\" height=\"%.1f\" fill=\"%s\"%s/>\n", x, y, width,
+      height, fill, more);
 }
 
 class Timeline {
@@ -162,13 +164,23 @@ class Timeline {
     }
     // Parts of an activity ("forward loss") have its colour and are lower than what bears its name.
     const double down = slice.name() == look.activity ? 0 : kPart;
-    std::string svg = Rectangle(x, Y(stage) + down, width, kBar - down, look.fill);
+    std::string svg = Rectangle(x, Y(stage) + down, width, kBar - down, look.fill, Shade(slice));
     const bool computes = slice.name() == "forward" || ActivityOf(slice) == "backward";
     if (computes && slice.has_microbatch() && width >= kLeastText) {
       svg += Text(x + width / 2, Y(stage) + kBar - 8, "middle", "#ffffff", 12,
                   absl::StrCat(slice.microbatch()));
     }
     return svg;
+  }
+
+  // The further a stage's segment stands in the model, the paler it is, where stages take turns.
+  std::string Shade(const TraceSlice& slice) const {
+    ScheduleKind schedule;
+    const bool takes_turns =
+        FromName(trace_.schedule, &schedule).ok() && Interleaves(schedule) && slice.has_segment();
+    const size_t chunk = takes_turns ? slice.segment() / trace_.stages.size() : 0;
+    if (chunk == 0) return "";
+    return absl::StrFormat(" fill-opacity=\"%.2f\"", std::max(0.4, 1 - 0.3 * chunk));
   }
 
   // Downwards from below the sender's bar, upwards to it.

@@ -29,13 +29,17 @@ void MeasuredErrors::Add(const MeasuredError& error) {
 }
 
 std::array<std::pair<const char*, double>, 6> ByName(const ActivitySeconds& seconds) {
+  ActivitySeconds::Waits waits;
+  for (const auto& [cut, at_cut] : seconds.waits) {
+    waits.send += at_cut.send;
+    waits.receive += at_cut.receive;
+  }
   return {{{"forward", seconds.forward},
            {"backward", seconds.backward},
            {"optimizer", seconds.optimizer},
            {"data", seconds.data},
-           {"send_wait", seconds.upstream.send + seconds.downstream.send + seconds.tied.send},
-           {"receive_wait",
-            seconds.upstream.receive + seconds.downstream.receive + seconds.tied.receive}}};
+           {"send_wait", waits.send},
+           {"receive_wait", waits.receive}}};
 }
 
 double ThreadCpuSeconds() {

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <ctime>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -81,11 +82,11 @@ struct ActivitySeconds {
     double send = 0, receive = 0;
   };
   double forward = 0, backward = 0, optimizer = 0, data = 0;
-  Waits upstream, downstream, tied;  // at the cuts to those neighbours, and at the tied cut
+  std::map<int, Waits> waits;  // at the cuts to other stages, by their number in model order
 };
 
 // Every activity by its name on /metrics and in reports; "send_wait" and "receive_wait" are the
-// sums over those ends.
+// sums over those cuts.
 std::array<std::pair<const char*, double>, 6> ByName(const ActivitySeconds& seconds);
 
 // CPU time of the calling thread, seconds.

@@ -24,6 +24,7 @@ struct Slice {
   uint64_t step = 0;
   int microbatch = kNone;  // kNone: of the whole step
   int cut = kNone;         // index in model order; kNone: of no message
+  int segment = kNone;     // whose pass it is, index in model order; kNone: of none
   Direction direction = DIRECTION_UNSPECIFIED;
   // encode, decode: since when the thread could have begun. Otherwise the clock's beginning.
   SteadyTime ready = {};

@@ -1,5 +1,6 @@
 #include "stage_server/stage/cut_end.h"
 
+#include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "base/steady_time.h"
 
@@ -23,16 +24,27 @@ MessageKey StepKey(const Work& work, Phase phase) {
 
 }  // namespace
 
-CutEndSpec UpstreamEnd(const StageSpec& stage, const std::string& peer) {
-  return {stage.upstream_cut(), DIRECTION_GRADIENT, peer};
-}
-
-CutEndSpec DownstreamEnd(const StageSpec& stage, const std::string& peer) {
-  return {stage.downstream_cut(), DIRECTION_ACTIVATION, peer};
-}
-
 CutEndSpec TiedEnd(const StageSpec& stage, Direction sends, const std::string& peer) {
   return {stage.tied_cut(), sends, peer, Worker::kInline};
+}
+
+std::vector<NeighbourEnd> NeighbourEnds(const StageSpec& stage) {
+  std::vector<NeighbourEnd> ends;
+  const auto peer = [](int of) { return absl::StrCat("stage ", of); };
+  const auto add = [&](int cut, Direction sends, int of) {
+    ends.push_back({{cut, sends, peer(of)}, of});
+  };
+  const int before = (stage.stage + stage.stages() - 1) % stage.stages();
+  const int behind = (stage.stage + 1) % stage.stages();
+  for (int chunk = 0; chunk < stage.chunks(); ++chunk) {
+    if (!stage.begins_model(chunk)) add(stage.upstream_cut(chunk), DIRECTION_GRADIENT, before);
+    if (!stage.ends_model(chunk)) add(stage.downstream_cut(chunk), DIRECTION_ACTIVATION, behind);
+  }
+  if (!stage.has_tied_link()) return ends;
+  const int other = stage.first() ? stage.stages() - 1 : 0;
+  const Direction sends = stage.first() ? DIRECTION_ACTIVATION : DIRECTION_GRADIENT;
+  ends.push_back({TiedEnd(stage, sends, peer(other)), other});
+  return ends;
 }
 
 absl::StatusOr<LinkOptions> LinkOptionsOf(const StageSpec& stage, const CutEndSpec& end,

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -33,12 +34,18 @@ struct CutEndSpec {
   }
 };
 
-// A stage's ends of the cuts to its neighbours.
-CutEndSpec UpstreamEnd(const StageSpec& stage, const std::string& peer);
-CutEndSpec DownstreamEnd(const StageSpec& stage, const std::string& peer);
 // The ends of the tied cut, `sends` as for the others: the executor waits for both gradients, so
 // they are encoded and decoded on its thread.
 CutEndSpec TiedEnd(const StageSpec& stage, Direction sends, const std::string& peer);
+
+// An end whose other end is at another stage, by which its peer is called: "stage 2".
+struct NeighbourEnd {
+  CutEndSpec end;
+  int stage = 0;
+};
+// All of them that a stage has: of each chunk the one before it, which is dialled from there, and
+// the one behind it, which dials; then that of the tied cut, which the first stage dials.
+std::vector<NeighbourEnd> NeighbourEnds(const StageSpec& stage);
 
 // What the link of that end accepts.
 absl::StatusOr<LinkOptions> LinkOptionsOf(const StageSpec& stage, const CutEndSpec& end,
@@ -82,6 +89,7 @@ class CutEnd {
   }
   PlannedSlice StepWaitSlice(const Work& work) const { return At(StepSlice(stage_, work, kWait)); }
 
+  int cut() const { return static_cast<int>(receiver_->spec().cut); }
   BoundarySender& sender() { return *sender_; }
   BoundaryReceiver& receiver() { return *receiver_; }
   // Drops what a broken step left behind.

@@ -14,20 +14,24 @@
 namespace thinwire {
 namespace {
 
-// Asks for the samples [all.first, all.last), batch after batch, each in as many parts as there may
-// be.
-std::vector<FeedRequest> RequestsOf(const Work& work, const SampleRange& all, int64_t batch_size,
-                                    int microbatches) {
-  std::vector<FeedRequest> requests;
-  for (int64_t first = all.first; first < all.last; first += batch_size) {
-    const int64_t samples = std::min(batch_size, all.last - first);
-    const int count = static_cast<int>(std::min<int64_t>(microbatches, samples));
-    for (int m = 0; m < count; ++m) {
-      const SampleRange part = MicrobatchRange(samples, count, m);
-      requests.push_back({work.phase, work.epoch, {first + part.first, first + part.last}});
-    }
+// The parts of a batch, as it is in the data set.
+std::vector<SampleRange> PartsOf(const SampleRange& batch, int microbatches) {
+  const int64_t samples = batch.last - batch.first;
+  const int count = static_cast<int>(std::min<int64_t>(microbatches, samples));
+  std::vector<SampleRange> parts;
+  for (int m = 0; m < count; ++m) {
+    const SampleRange part = MicrobatchRange(samples, count, m);
+    parts.push_back({batch.first + part.first, batch.first + part.last});
   }
-  return requests;
+  return parts;
+}
+
+std::vector<SampleRange> BatchesOf(const SampleRange& all, int64_t batch_size) {
+  std::vector<SampleRange> batches;
+  for (int64_t first = all.first; first < all.last; first += batch_size) {
+    batches.push_back({first, std::min(first + batch_size, all.last)});
+  }
+  return batches;
 }
 
 SamplingSpec SamplingFrom(const Sampling& sampling) {
@@ -80,6 +84,16 @@ absl::StatusOr<EpochSpec> StepsOf(const TrainRequest& request, const StageSpec& 
                    before + 1, " to ", before + steps, ", the steps of epoch ", request.epoch()));
 }
 
+// One for each chunk of the stage.
+absl::StatusOr<std::vector<std::unique_ptr<Recalibration>>> StartRecalibrations(LocalStage* stage) {
+  std::vector<std::unique_ptr<Recalibration>> all;
+  for (int chunk = 0; chunk < stage->spec().chunks(); ++chunk) {
+    ASSIGN_OR_RETURN(auto one, stage->StartRecalibration(chunk));
+    all.push_back(std::move(one));
+  }
+  return all;
+}
+
 }  // namespace
 
 absl::Status Executor::Train(const TrainRequest& request,
@@ -97,10 +111,13 @@ absl::Status Executor::Train(const TrainRequest& request,
   Work work;
   work.phase = PHASE_TRAIN;
   work.epoch = request.epoch();
-  Announce(work, {begin * spec.batch_size, std::min(end * spec.batch_size, samples)},
-           spec.microbatches);
+  const std::vector<SampleRange> batches = BatchesOf(
+      {begin * spec.batch_size, std::min(end * spec.batch_size, samples)}, spec.batch_size);
+  std::vector<std::vector<SampleRange>> parts;
+  for (const SampleRange& batch : batches) parts.push_back(PartsOf(batch, spec.microbatches));
+  Announce(work, parts);
   for (int64_t i = begin; i < end; ++i) {
-    const SampleRange batch{i * spec.batch_size, std::min((i + 1) * spec.batch_size, samples)};
+    const SampleRange& batch = batches[i - begin];
     work.step = static_cast<uint64_t>(before + i + 1);
     if (!gate_.Enter(work.step)) return stage_->FlushSends(spec.patience->Deadline());
     StepReport report;
@@ -156,7 +173,7 @@ absl::StatusOr<StepReport> Executor::Gradients(const GradientsRequest& request) 
   epoch.first_step = epoch.last_step = work.step;
   epoch.goes_on = false;
   stage_->StartEpoch(epoch);
-  Announce(work, batch, spec.microbatches);
+  Announce(work, {PartsOf(batch, spec.microbatches)});
   const absl::Status status = AccumulateOnly(work, batch, &report);
   if (!status.ok()) return Failed(status);
   return report;
@@ -166,16 +183,25 @@ absl::Status Executor::AccumulateOnly(const Work& work, const SampleRange& batch
                                       StepReport* report) {
   RETURN_IF_ERROR(stage_->ClearGradients());
   // What recalibration puts back is what a forward in training changes.
-  ASSIGN_OR_RETURN(const auto statistics, stage_->StartRecalibration());
+  ASSIGN_OR_RETURN(const auto statistics, StartRecalibrations(stage_));
   absl::Status status = Accumulate(work, batch, report);
   if (status.ok()) status = stage_->FlushSends(stage_->spec().patience->Deadline());
-  status.Update(statistics->Restore());
+  for (const auto& chunk : statistics) status.Update(chunk->Restore());
   return status;
 }
 
-void Executor::Announce(const Work& work, const SampleRange& all, int microbatches) {
+void Executor::Announce(const Work& work, const std::vector<std::vector<SampleRange>>& passes) {
   if (feed_ == nullptr) return;
-  feed_->Announce(RequestsOf(work, all, stage_->spec().batch_size, microbatches));
+  const StageSpec& spec = stage_->spec();
+  std::vector<FeedRequest> requests;
+  for (const std::vector<SampleRange>& parts : passes) {
+    const int count = static_cast<int>(parts.size());
+    for (const Action& forward : Forwards(spec.stages(), count, spec.chunks())) {
+      if (!ReadsSamples(spec, forward.chunk)) continue;
+      requests.push_back({work.phase, work.epoch, parts[forward.microbatch]});
+    }
+  }
+  feed_->Announce(requests);
 }
 
 absl::Status Executor::Accumulate(Work work, const SampleRange& batch, StepReport* report) {
@@ -183,8 +209,10 @@ absl::Status Executor::Accumulate(Work work, const SampleRange& batch, StepRepor
   const int count = static_cast<int>(std::min<int64_t>(spec.microbatches, work.batch_size));
   work.microbatches = count;
   LossSums sums;
-  for (const Action& action : StageActions(spec.schedule, spec.stage, spec.stages(), count)) {
+  for (const Action& action :
+       StageActions(spec.schedule, spec.stage, spec.stages(), count, spec.chunks())) {
     RETURN_IF_ERROR(Stopped());
+    work.chunk = action.chunk;
     const SampleRange part = MicrobatchRange(work.batch_size, count, action.microbatch);
     work.microbatch = action.microbatch;
     work.samples = part.last - part.first;
@@ -220,7 +248,7 @@ absl::Status Executor::Accumulate(Work work, const SampleRange& batch, StepRepor
 absl::StatusOr<LossSums> Executor::ForwardOne(Work work, const SampleRange& batch,
                                               const SampleRange& part) {
   std::optional<Samples> samples;
-  if (feed_ != nullptr) {
+  if (feed_ != nullptr && ReadsSamples(stage_->spec(), work.chunk)) {
     ScopedTimer timer(&stage_->activity().data, MicrobatchSlice(stage_->spec(), work, "data"));
     ASSIGN_OR_RETURN(
         samples,
@@ -237,9 +265,10 @@ absl::StatusOr<EvaluationReport> Executor::Evaluate(const EvaluateRequest& reque
   work.epoch = request.epoch();
   work.compress = request.compressed();
   work.phase = work.compress ? PHASE_EVALUATE_COMPRESSED : PHASE_EVALUATE_UNCOMPRESSED;
-  const absl::StatusOr<LossSums> sums = request.recalibration_samples() > 0
-                                            ? RecalibratedPass(work, request)
-                                            : Pass(work, samples, [] { return absl::OkStatus(); });
+  const absl::StatusOr<LossSums> sums =
+      request.recalibration_samples() > 0
+          ? RecalibratedPass(work, request)
+          : Pass(work, samples, [](int) { return absl::OkStatus(); });
   stage_->activity() = before;  // evaluation leaves no trace in the training counters
   if (!sums.ok()) return Failed(sums.status());
   const Model& model = stage_->spec().model;
@@ -283,40 +312,46 @@ absl::StatusOr<GenerateResponse> Executor::Generate(const GenerateRequest& reque
 }
 
 absl::StatusOr<LossSums> Executor::Pass(Work work, int64_t samples,
-                                        const std::function<absl::Status()>& after_batch) {
-  const int64_t batch_size = stage_->spec().batch_size;
+                                        const std::function<absl::Status(int chunk)>& after_batch) {
+  const StageSpec& spec = stage_->spec();
+  const std::vector<SampleRange> batches = BatchesOf({0, samples}, spec.batch_size);
   LossSums sums;
-  Announce(work, {0, samples}, /*microbatches=*/1);
-  for (int64_t first = 0; first < samples; first += batch_size) {
+  Announce(work, {batches});
+  const int count = static_cast<int>(batches.size());
+  for (const Action& forward : Forwards(spec.stages(), count, spec.chunks())) {
     RETURN_IF_ERROR(Stopped());
-    const SampleRange batch{first, std::min(first + batch_size, samples)};
-    ++work.step;
+    const SampleRange& batch = batches[forward.microbatch];
+    work.chunk = forward.chunk;
+    work.step = static_cast<uint64_t>(forward.microbatch) + 1;
     work.batch_size = work.samples = batch.last - batch.first;
-    work.deadline = stage_->spec().patience->Deadline();
+    work.deadline = spec.patience->Deadline();
     ASSIGN_OR_RETURN(const LossSums one, ForwardOne(work, batch, {0, work.samples}));
-    stage_->spec().patience->Advance();
-    RETURN_IF_ERROR(after_batch());
+    spec.patience->Advance();
+    RETURN_IF_ERROR(after_batch(work.chunk));
     sums.loss += one.loss;
     sums.correct += one.correct;
   }
+  work.step = static_cast<uint64_t>(count);
   RETURN_IF_ERROR(stage_->FinishEvaluation(work));
   return sums;
 }
 
 absl::StatusOr<LossSums> Executor::RecalibratedPass(Work work, const EvaluateRequest& request) {
-  ASSIGN_OR_RETURN(const auto recalibration, stage_->StartRecalibration());
+  ASSIGN_OR_RETURN(const auto recalibrations, StartRecalibrations(stage_));
   const auto passes = [&]() -> absl::StatusOr<LossSums> {
     work.phase = PHASE_RECALIBRATE;
-    RETURN_IF_ERROR(Pass(work, static_cast<int64_t>(request.recalibration_samples()), [&] {
-                      return recalibration->AddBatch();
-                    }).status());
-    RETURN_IF_ERROR(recalibration->Apply());
+    RETURN_IF_ERROR(
+        Pass(work, static_cast<int64_t>(request.recalibration_samples()), [&](int chunk) {
+          return recalibrations[chunk]->AddBatch();
+        }).status());
+    for (const auto& chunk : recalibrations) RETURN_IF_ERROR(chunk->Apply());
     work.phase = PHASE_EVALUATE_RECALIBRATED;
-    return Pass(work, static_cast<int64_t>(request.samples()), [] { return absl::OkStatus(); });
+    return Pass(work, static_cast<int64_t>(request.samples()),
+                [](int) { return absl::OkStatus(); });
   };
   const absl::StatusOr<LossSums> sums = passes();
   absl::Status status = sums.status();
-  status.Update(recalibration->Restore());
+  for (const auto& chunk : recalibrations) status.Update(chunk->Restore());
   if (!status.ok()) return status;
   return sums;
 }

@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
@@ -67,16 +68,19 @@ class Executor {
   // One step: `of_epoch` says which. Fills in the report, but for its seconds.
   absl::Status TrainStep(const Work& of_epoch, const SampleRange& batch, int64_t steps_per_epoch,
                          StepReport* report);
-  // What the feed will be asked for.
-  void Announce(const Work& work, const SampleRange& all, int microbatches);
+  // What the feed will be asked for: each element is what goes through the chunks together, as the
+  // parts of a batch do.
+  void Announce(const Work& work, const std::vector<std::vector<SampleRange>>& passes);
   // Forward and backward of a whole batch.
   absl::Status Accumulate(Work work, const SampleRange& batch, StepReport* report);
   // The same from gradients of zero, after which running statistics are what they were.
   absl::Status AccumulateOnly(const Work& work, const SampleRange& batch, StepReport* report);
   absl::StatusOr<LossSums> ForwardOne(Work work, const SampleRange& batch, const SampleRange& part);
-  // Forward over the first `samples` samples of the set that belongs to work.phase, in order.
+  // Forward over the first `samples` samples of the set that belongs to work.phase, in order, as
+  // the parts of one batch go forward in training. `after_batch` is told the chunk that a batch
+  // passed.
   absl::StatusOr<LossSums> Pass(Work work, int64_t samples,
-                                const std::function<absl::Status()>& after_batch);
+                                const std::function<absl::Status(int chunk)>& after_batch);
   absl::StatusOr<LossSums> RecalibratedPass(Work work, const EvaluateRequest& request);
   absl::Status Failed(const absl::Status& status);
   void Publish(uint64_t step);

@@ -318,7 +318,7 @@ TEST(ExecutorTest, ANeighbourIsAttachedOnceAndNotAfterTheLinksWereClosed) {
   SmallStages stages({"pipeline.stages=3"});
   const auto attach = [&stages] {
     LocalStage& stage = stages.stage(0);
-    return stage.Attach(DownstreamEnd(stage.spec(), "stage 1"), NewMemoryLinks({}, {}).first);
+    return stage.Attach(NeighbourEnds(stage.spec()).front().end, NewMemoryLinks({}, {}).first);
   };
   EXPECT_EQ(attach(),
             absl::FailedPreconditionError("cut stem: stage 0 is connected there already"));

@@ -104,7 +104,10 @@ TEST(GeneratedTextTest, ATextDependsNeitherOnTheStagesNorOnTheDevice) {
     };
     TextStages one(with("1")), two(with("2")), four(with("4")),
         late(with("2"), [](int) { return NewLateBackend(); });
-    for (TextStages* stages : {&one, &two, &four, &late}) {
+    std::vector<std::string> turns = with("2");
+    turns.push_back("pipeline.schedule=interleaved");
+    TextStages ring(turns);
+    for (TextStages* stages : {&one, &two, &four, &late, &ring}) {
       stages->request_.mutable_sampling()->set_temperature(2);
       stages->request_.mutable_sampling()->set_seed(5);
     }
@@ -112,6 +115,7 @@ TEST(GeneratedTextTest, ATextDependsNeitherOnTheStagesNorOnTheDevice) {
     EXPECT_EQ(two.Text(), text);
     EXPECT_EQ(four.Text(), text);
     EXPECT_EQ(late.Text(), text);
+    EXPECT_EQ(ring.Text(), text);
     EXPECT_EQ(two.wire_bytes, one.wire_bytes);
     EXPECT_EQ(four.wire_bytes, one.wire_bytes);
   }

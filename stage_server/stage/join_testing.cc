@@ -21,8 +21,16 @@ absl::Status JoinEnds(LocalStage* upstream, const CutEndSpec& up, LocalStage* do
 }  // namespace
 
 absl::Status Join(LocalStage* upstream, LocalStage* downstream) {
-  return JoinEnds(upstream, DownstreamEnd(upstream->spec(), "downstream"), downstream,
-                  UpstreamEnd(downstream->spec(), "upstream"));
+  const StageSpec &before = upstream->spec(), &behind = downstream->spec();
+  for (const NeighbourEnd& neighbour : NeighbourEnds(before)) {
+    CutEndSpec up = neighbour.end;
+    const bool dials = up.sends == DIRECTION_ACTIVATION && up.cut != before.tied_cut();
+    if (!dials || neighbour.stage != behind.stage) continue;
+    up.peer = "downstream";
+    RETURN_IF_ERROR(
+        JoinEnds(upstream, up, downstream, {up.cut, DIRECTION_GRADIENT, /*peer=*/"upstream"}));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status JoinTied(LocalStage* first, LocalStage* last) {

@@ -1,5 +1,5 @@
-// What one process trains: its segments, the cuts inside it, and its ends of the cuts to its
-// neighbours. Runs single actions; the executor decides which and when.
+// What one process trains: its chunks, and what they do together. Runs single actions; the executor
+// decides which and when.
 #pragma once
 
 #include <functional>
@@ -15,30 +15,20 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "base/steady_time.h"
-#include "data/dataset.h"
 #include "nn/loss.h"
 #include "nn/optimizer.h"
 #include "nn/recalibration.h"
 #include "nn/segment.h"
 #include "stage_server/boundary/epoch_rows.h"
-#include "stage_server/boundary/receiver.h"
-#include "stage_server/boundary/sender.h"
 #include "stage_server/boundary/statistics.h"
-#include "stage_server/stage/basis_copy.h"
 #include "stage_server/stage/capture.h"
+#include "stage_server/stage/chunk.h"
 #include "stage_server/stage/cut_end.h"
 #include "stage_server/stage/stage.h"
 #include "stage_server/stage/tied_copy.h"
 #include "wire/link.h"
 
 namespace thinwire {
-
-// The samples of one microbatch at a stage that reads data.
-struct Samples {
-  Tensor inputs;                // where ReadsInputs
-  std::vector<int32_t> labels;  // last stage
-  uint64_t digest = 0;
-};
 
 class LocalStage {
  public:
@@ -50,9 +40,9 @@ class LocalStage {
   absl::StatusOr<LinkOptions> LinkOptionsFor(const CutEndSpec& end) const {
     return LinkOptionsOf(spec_, end, backend_);
   }
-  // Makes the end of a cut to another stage, UpstreamEnd, DownstreamEnd or TiedEnd, once each; on
-  // the thread of the actions, or before there is one. The link belongs to the stage from now on.
-  // After an error, which is CloseLinks' reason if there was one, nothing is attached.
+  // Makes the end of a cut to another stage, one of NeighbourEnds, once each; on the thread of the
+  // actions, or before there is one. The link belongs to the stage from now on. After an error,
+  // which is CloseLinks' reason if there was one, nothing is attached.
   absl::Status Attach(const CutEndSpec& end, std::unique_ptr<Link> link);
   // FailedPrecondition names a stage that is not attached: then no action may run. Any thread.
   absl::Status CheckConnected() const;
@@ -62,16 +52,18 @@ class LocalStage {
   // Before the first action of an epoch of training.
   void StartEpoch(const EpochSpec& spec);
 
-  // Runs one microbatch through this stage: takes the activation from `samples` or the stage
-  // before, hands it to the stage behind or, at the last stage, returns its loss (otherwise
-  // empty). Training keeps what the backward action needs.
+  // Runs one microbatch through the chunk of `work`: takes the activation from `samples` or the
+  // chunk before, hands it to the chunk behind or, behind the last segment, returns its loss
+  // (otherwise empty). Training keeps what the backward action needs.
   absl::StatusOr<LossSums> Forward(const Work& work, const std::optional<Samples>& samples);
-  // `work` as in its Forward. The gradient is on its way to the stage before when this returns.
+  // `work` as in its Forward. The gradient is on its way to the chunk before when this returns.
   // Where the schedule SplitsBackward, the gradients of weights are left to BackwardWeights, and
   // what it needs is kept.
-  absl::Status Backward(const Work& work);
+  absl::Status Backward(const Work& work) { return chunks_[work.chunk]->Backward(work); }
   // After that, where the schedule SplitsBackward. Exchanges nothing.
-  absl::Status BackwardWeights(const Work& work);
+  absl::Status BackwardWeights(const Work& work) {
+    return chunks_[work.chunk]->BackwardWeights(work);
+  }
   // Gradients are zero. Update does so too.
   absl::Status ClearGradients();
   // Parameters, but for those whose names are in `kept`, have the values of the safetensors file
@@ -89,9 +81,9 @@ class LocalStage {
   absl::Status Update(const Work& work, double lr);
   // Takes the acknowledgements that the last evaluation batches still owe.
   absl::Status FinishEvaluation(const Work& last_batch);
-  // Recalibrates all segments of this stage, and goes before it. Its batches are Forwards of
+  // Recalibrates all segments of a chunk, and goes before the stage. Its batches are Forwards of
   // PHASE_RECALIBRATE, which return no loss.
-  absl::StatusOr<std::unique_ptr<Recalibration>> StartRecalibration();
+  absl::StatusOr<std::unique_ptr<Recalibration>> StartRecalibration(int chunk);
   // Runs the next positions of one text through this stage: `ids` are their tokens, at
   // `first_position`, which is 0 (a text begins, and the last one is forgotten) or positions(). Of
   // `work` microbatch and samples are one. Returns the logits of the last position at the last
@@ -122,26 +114,12 @@ class LocalStage {
   ActivitySeconds& activity() { return activity_; }
   const ActivitySeconds& activity() const { return activity_; }
 
-  struct End {
-    BoundarySender* sender = nullptr;
-    BoundaryReceiver* receiver = nullptr;
-  };
+  using End = Chunk::End;
   // Every end at this stage, cuts inside the process included. Any thread; they live as long as
   // the stage, and what an end may be asked is for the end to say.
   std::vector<End> ends() const;
 
  private:
-  // Both ends of a cut inside the process: of the segment before it and of the one behind it.
-  struct InnerCut {
-    std::unique_ptr<CutEnd> upstream, downstream;
-  };
-  // What a microbatch leaves between its forward and the last part of its backward.
-  struct InFlight {
-    std::vector<Saved> saved;  // one per segment
-    Tensor dlogits;            // last stage
-    uint64_t sample_digest = 0;
-  };
-
   // A text that is being generated.
   struct Text {
     KeyValueCache cache;
@@ -149,47 +127,28 @@ class LocalStage {
   };
 
   LocalStage(const StageSpec& spec, const Backend& backend)
-      : spec_(spec), backend_(backend), reads_inputs_(ReadsInputs(spec)), capture_(spec.capture) {}
-  absl::Status BuildSegments();
-  absl::Status BuildInnerCuts();
+      : spec_(spec), backend_(backend), capture_(spec.capture) {}
   absl::Status BuildInnerTies();
   absl::StatusOr<std::unique_ptr<TiedCopy>> NewTiedCopy(const CutEndSpec& end,
                                                         std::unique_ptr<Link> link);
-  // The sum of squares of the whole model's gradient: the sum over the segments before this stage,
-  // and then over its own, passes on to the last stage, and what it has become there comes back.
+  std::unique_ptr<CutEnd>* PlaceOf(const CutEndSpec& end) const;
+  std::vector<Segment*> segments() const;
+  // The sum of squares of the whole model's gradient: the sum passes on from chunk to chunk, and
+  // what it has become behind the last segment comes back.
   absl::StatusOr<double> SumOfSquares(const Work& work);
-  std::vector<BasisCopy> BasisCopies() const;
-  absl::Status AddSquaresOf(Segment* segment, const Work& work, double* sum) const;
-  // Waits for the device. It stands within the timer of what was submitted, so that its seconds are
-  // those of the device, and before a tensor goes to a codec's thread.
-  absl::Status FinishCompute() { return ToStatus(backend_.device->Finish()); }
-  absl::StatusOr<BoundaryReceiver::Received> Input(const Work& work,
-                                                   const std::optional<Samples>& samples);
-  absl::StatusOr<LossSums> Loss(const Work& work, Tensor logits, const Samples& samples,
-                                InFlight* in_flight);
-  absl::Status SendDownstream(const Work& work, uint64_t digest, Tensor y);
   absl::StatusOr<Tensor> IdsOf(absl::Span<const int32_t> ids) const;
-  // What the first segment takes of a text whose tokens are `ids`.
-  absl::StatusOr<Tensor> TextInput(const Work& work, const Tensor& ids, int64_t positions,
-                                   uint64_t digest);
-  absl::StatusOr<std::vector<float>> LastLogits(const Tensor& logits);
 
   const StageSpec spec_;
   const Backend backend_;
-  const bool reads_inputs_;
-  std::vector<std::unique_ptr<Segment>> segments_;
-  std::vector<std::unique_ptr<Optimizer>> optimizers_;
   Capture capture_;  // of all cuts, which go before it
-  std::vector<InnerCut> inner_cuts_;
+  ActivitySeconds activity_;
+  // The ends in chunks that are attached, and the copies of a tied weight: both where all cuts are
+  // inside the process. Under the lock, but the thread that writes them may read them without.
   mutable std::mutex neighbours_mutex_;
-  // Null until attached. Under the lock, but the thread that writes them may read them without. The
-  // copies of a tied weight: both where all cuts are inside the process.
-  std::unique_ptr<CutEnd> upstream_, downstream_;
+  std::vector<std::unique_ptr<Chunk>> chunks_;
   std::unique_ptr<TiedCopy> embedding_, head_;
   absl::Status closed_ ABSL_GUARDED_BY(neighbours_mutex_);  // the first reason of CloseLinks
-  std::vector<std::unique_ptr<InFlight>> in_flight_;        // by microbatch
   std::unique_ptr<Text> text_;                              // null: none
-  ActivitySeconds activity_;
 };
 
 }  // namespace thinwire

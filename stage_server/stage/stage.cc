@@ -8,22 +8,20 @@ namespace {
 // Where compute waits for the codec, the codec has its threads: at cuts inside the process, and
 // everywhere when a batch is one microbatch. Otherwise the two overlap.
 CodecKernels* KernelsFor(const StageSpec& spec, int cut, const Backend& backend) {
-  const bool is_inner = cut >= spec.first_segment() && cut + 1 < spec.end_segment();
-  const bool waits = is_inner || cut == spec.tied_cut() || spec.microbatches == 1;
+  const bool waits = cut == spec.tied_cut() || spec.IsInner(cut) || spec.microbatches == 1;
   return waits && backend.threaded_kernels ? backend.threaded_kernels.get() : backend.kernels;
 }
 
 // What crosses, and how many messages of it may be under way.
 void DescribeCut(const StageSpec& spec, int cut, BoundarySpec* boundary) {
-  int sender = 0;  // the stage before the cut
-  while (sender + 1 < spec.stages() && spec.stage_starts[sender + 1] <= cut) ++sender;
   boundary->sample = spec.model.blocks[spec.cuts[cut].block].out;
   boundary->compute = spec.compute;
   boundary->max_batch = spec.batch_size;
   boundary->capacity = kEvaluationWindow;
-  if (sender + 1 < spec.stages()) {
+  if (!spec.IsInner(cut)) {
     boundary->capacity = std::max(
-        boundary->capacity, QueueCapacity(spec.schedule, sender, spec.stages(), spec.microbatches));
+        boundary->capacity, QueueCapacity(spec.schedule, spec.placement.ChunkOf(cut), spec.stages(),
+                                          spec.microbatches, spec.chunks()));
   }
   const std::optional<LearnedBasis> basis = LearnedBasisAt(spec.model, spec.cuts[cut]);
   if (!basis) return;
@@ -90,13 +88,22 @@ EpochSpec TiedEpochOf(const StageSpec& spec, const EpochSpec& epoch) {
   return of;
 }
 
-bool ReadsInputs(const StageSpec& spec) {
-  const int first = SegmentBlocks(spec.model, spec.cuts, spec.first_segment()).first;
-  const int last = SegmentBlocks(spec.model, spec.cuts, spec.end_segment() - 1).last;
+bool ReadsInputs(const StageSpec& spec, int chunk) {
+  const BlockRange blocks = SegmentBlocks(spec.model, spec.cuts, spec.segments(chunk));
   const auto reads_ids = [](const BlockSpec& block) { return ReadsIds(block.layers); };
-  return spec.first() || std::any_of(spec.model.blocks.begin() + first,
-                                     spec.model.blocks.begin() + last, reads_ids);
+  return spec.begins_model(chunk) ||
+         std::any_of(spec.model.blocks.begin() + blocks.first,
+                     spec.model.blocks.begin() + blocks.last, reads_ids);
 }
+
+bool ReadsInputs(const StageSpec& spec) {
+  for (int chunk = 0; chunk < spec.chunks(); ++chunk) {
+    if (ReadsInputs(spec, chunk)) return true;
+  }
+  return false;
+}
+
+bool ReadsSamples(const StageSpec& spec) { return spec.last() || ReadsInputs(spec); }
 
 bool NeedsSampleIds(const StageSpec& spec) {
   const auto needs = [](const DirectionSpec& does) {

@@ -46,9 +46,9 @@ struct StageSpec {
   Model model;
   std::vector<Cut> cuts;
   std::optional<TiedWeight> tied;  // the weight that has a copy, if there is one
-  std::vector<int> stage_starts;   // first segment of each stage
-  int stage = 0;                   // from 0
-  uint64_t run = 0;                // digest of the run's id, as frames carry it
+  Placement placement;
+  int stage = 0;     // from 0
+  uint64_t run = 0;  // digest of the run's id, as frames carry it
   uint64_t generation = 0;
   std::string link_secret;  // which links between processes show
 
@@ -70,16 +70,17 @@ struct StageSpec {
   uint64_t init_seed = 0, data_seed = 0, codec_seed = 0, dropout_seed = 0;
   ShuffleKind shuffle = ShuffleKind::kSamples;
 
-  int stages() const { return static_cast<int>(stage_starts.size()); }
-  bool first() const { return stage == 0; }
+  int stages() const { return placement.stages; }
+  bool first() const { return stage == 0; }  // it has the first segment
   bool last() const { return stage + 1 == stages(); }
-  int first_segment() const { return stage_starts[stage]; }
-  int end_segment() const {
-    return last() ? static_cast<int>(cuts.size()) + 1 : stage_starts[stage + 1];
-  }
-  // Index of the cut to the stage before and behind. Not for first() and last().
-  int upstream_cut() const { return first_segment() - 1; }
-  int downstream_cut() const { return end_segment() - 1; }
+  int chunks() const { return placement.chunks_per_stage(); }
+  const SegmentRange& segments(int chunk) const { return placement.At(stage, chunk); }
+  bool begins_model(int chunk) const { return segments(chunk).first == 0; }
+  bool ends_model(int chunk) const { return segments(chunk).end > static_cast<int>(cuts.size()); }
+  // Index of the cut to the chunk before and behind, which are at the stage before and behind. Not
+  // where the chunk begins or ends the model.
+  int upstream_cut(int chunk) const { return segments(chunk).first - 1; }
+  int downstream_cut(int chunk) const { return segments(chunk).end - 1; }
   // The exchange of both gradients of `tied` in a cut model has the number behind the cuts'. The
   // first stage's end sends the embedding's gradient as activations travel, the last stage's end
   // the head's against them.
@@ -88,6 +89,8 @@ struct StageSpec {
   // Whether it has one end here and the other at another stage.
   bool has_tied_link() const { return has_tied_cut() && stages() > 1 && (first() || last()); }
   std::string CutName(int cut) const;
+  // Whether both sides of a cut of the model are at one stage, and then in one chunk.
+  bool IsInner(int cut) const { return placement.ChunkOf(cut) == placement.ChunkOf(cut + 1); }
 };
 
 // Evaluation has no backward to bound it: this many batches may be under way at a cut.
@@ -105,16 +108,22 @@ EpochSpec EpochOf(const StageSpec& spec, uint32_t epoch, int64_t samples);
 // the weight are its samples.
 EpochSpec TiedEpochOf(const StageSpec& spec, const EpochSpec& epoch);
 
-// Whether the stage reads the inputs of samples: as the first, or because a bottleneck at one of
-// its cuts wants token ids, which do not travel; and whether it reads anything of them.
+// Whether a chunk reads the inputs of samples: as the first, or because a bottleneck at one of its
+// cuts wants token ids, which do not travel; and whether it reads anything of them.
+bool ReadsInputs(const StageSpec& spec, int chunk);
+inline bool ReadsSamples(const StageSpec& spec, int chunk) {
+  return spec.ends_model(chunk) || ReadsInputs(spec, chunk);
+}
+// Whether any chunk of the stage does.
 bool ReadsInputs(const StageSpec& spec);
-inline bool ReadsSamples(const StageSpec& spec) { return spec.last() || ReadsInputs(spec); }
+bool ReadsSamples(const StageSpec& spec);
 
 // True if any message of the run needs to know which samples it holds.
 bool NeedsSampleIds(const StageSpec& spec);
 
 // Which microbatch of what: everything that an action needs to know.
 struct Work {
+  int chunk = 0;  // of the stage: which of them acts
   Phase phase = PHASE_TRAIN;
   uint32_t epoch = 0;
   uint64_t step = 0;  // as in FrameHeader

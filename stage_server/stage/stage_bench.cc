@@ -73,6 +73,9 @@ absl::Status RunStep(std::vector<BenchStage>& stages, uint64_t step) {
     return absl::InvalidArgumentError(
         "stage_bench: want no optimizer.clip_norm and no tied weight, for which stages wait");
   }
+  if (spec.chunks() > 1) {
+    return absl::InvalidArgumentError("stage_bench: want stages of one chunk, not interleaved");
+  }
   std::vector<Work> works(spec.microbatches);
   for (int m = 0; m < spec.microbatches; ++m) {
     const SampleRange part = MicrobatchRange(spec.batch_size, spec.microbatches, m);
@@ -122,13 +125,13 @@ absl::Status Bench(const std::string& path, int cores, const std::vector<std::st
   simulation.cores = cores;
   nlohmann::ordered_json result;
   for (size_t i = 0; i < stages.size(); ++i) {
-    StageCost cost;
+    ChunkCost cost;
     const ActivitySeconds& now = stages[i].stage->activity();
     cost.forward_seconds = (now.forward - before[i].forward) / kSteps / spec.microbatches;
     cost.backward_seconds = (now.backward - before[i].backward) / kSteps / spec.microbatches;
     cost.weight_seconds = stages[i].weight_seconds / kSteps / spec.microbatches;
     cost.update_seconds = (now.optimizer - before[i].optimizer) / kSteps;
-    simulation.stages.push_back(cost);
+    simulation.chunks.push_back(cost);
     result["stages"].push_back({{"forward_seconds", cost.forward_seconds},
                                 {"backward_seconds", cost.backward_seconds},
                                 {"weight_seconds", cost.weight_seconds},

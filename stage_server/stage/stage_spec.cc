@@ -41,7 +41,7 @@ absl::StatusOr<StageSpec> StageSpecFrom(const Experiment& experiment, int stage)
   ASSIGN_OR_RETURN(Partition partition, PartitionFrom(experiment));
   spec.model = std::move(partition.model);
   spec.cuts = std::move(partition.cuts);
-  spec.stage_starts = std::move(partition.stage_starts);
+  spec.placement = std::move(partition.placement);
   spec.stage = stage;
   if (stage < 0 || stage >= spec.stages()) {
     return absl::InvalidArgumentError(

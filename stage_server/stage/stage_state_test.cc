@@ -156,6 +156,17 @@ TEST(StageStateTest, SchedulesOtherNumbersOfStagesAndWarmUpGoOn) {
   }
 }
 
+TEST(StageStateTest, StagesThatTakeTurnsGoOn) {
+  std::vector<std::string> overrides = Both("codec: topk, ratio: 0.2, feedback: ef21");
+  overrides.insert(overrides.end(), {"pipeline.cuts=[stem, layer1, layer2]", "pipeline.stages=2",
+                                     "pipeline.schedule=interleaved"});
+  ExpectResumedEqualsUninterrupted(kImages, overrides);
+  overrides[2] = "pipeline.cuts=[embedding, h.0, h.1]";
+  overrides.push_back(
+      "model.tied=false");  // a copy is in the file of the stage that has the weight
+  ExpectResumedEqualsUninterrupted(kText, overrides);
+}
+
 TEST(StageStateTest, ALanguageModelWithATiedWeightDropoutAndClippingGoesOn) {
   ExpectResumedEqualsUninterrupted(kText, {});
   ExpectResumedEqualsUninterrupted(kText, Both("codec: topk, ratio: 0.3, feedback: ef21"));

@@ -60,8 +60,8 @@ Stages::Stages(const std::string& experiment, const std::vector<std::string>& ov
 
 void Stages::JoinAll() {
   absl::Status joined;
-  for (size_t i = 0; i + 1 < stages_.size(); ++i) {
-    joined.Update(Join(stages_[i].get(), stages_[i + 1].get()));
+  for (size_t i = 0; i < stages_.size(); ++i) {
+    joined.Update(Join(stages_[i].get(), stages_[(i + 1) % stages_.size()].get()));
   }
   if (stages_[0]->spec().has_tied_link()) {
     joined.Update(JoinTied(stages_.front().get(), stages_.back().get()));
@@ -123,12 +123,14 @@ EvaluationReport Stages::Evaluate(bool compressed, uint64_t recalibration_sample
 }
 
 std::vector<float> Stages::Values() const {
-  std::vector<float> values;
+  std::map<std::string, const Parameter*> by_name;
   for (const auto& stage : stages_) {
     for (const Parameter* parameter : stage->parameters()) {
-      AppendTo(&values, parameter->value);
+      by_name[parameter->spec.name] = parameter;
     }
   }
+  std::vector<float> values;
+  for (const auto& [name, parameter] : by_name) AppendTo(&values, parameter->value);
   return values;
 }
 
@@ -179,7 +181,7 @@ void Stages::AddStage(const StageSpec& spec, const Backend& backend) {
   feed.labels = spec.last();
   feeds_.push_back(std::make_unique<Feed>(feed, &data_, backend));
   executors_.push_back(std::make_unique<Executor>(
-      stages_.back().get(), spec.first() || spec.last() ? feeds_.back().get() : nullptr,
+      stages_.back().get(), ReadsSamples(spec) ? feeds_.back().get() : nullptr,
       *LrScheduleFrom(experiment_)));
 }
 

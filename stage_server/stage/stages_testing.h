@@ -43,13 +43,13 @@ class Stages {
 
   EvaluationReport Evaluate(bool compressed, uint64_t recalibration_samples = 0);
 
-  // Parameters and running statistics of all stages.
+  // Parameters and running statistics of all stages, by their names.
   std::vector<float> Values() const;
 
   // What all stages captured of a step, by name: raw bytes.
   std::map<std::string, std::string> TakeCaptures(uint64_t step);
 
-  // Gradients of a batch at all stages, in model order.
+  // Gradients of a batch at all stages, one after the other.
   std::vector<float> Gradients(uint64_t batch, bool compressed);
 
   // The ends of one direction of a cut, wherever they are.

@@ -1,0 +1,373 @@
+#include "stage_server/stage/chunk.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
+#include "nn/gradient_norm.h"
+#include "nn/parameters.h"
+#include "nn/recorded_segment.h"
+#include "wire/memory_link.h"
+
+namespace thinwire {
+namespace {
+
+Mode ModeOf(Phase phase) {
+  if (phase == PHASE_TRAIN) return Mode::kTrain;
+  return phase == PHASE_RECALIBRATE ? Mode::kRecalibrate : Mode::kEvaluate;
+}
+
+// Recordings know one step only, and one input.
+bool IsRecordable(const Model& model, const BlockRange& range) {
+  return std::none_of(
+      model.blocks.begin() + range.first, model.blocks.begin() + range.last,
+      [](const BlockSpec& block) { return IsRandom(block.layers) || ReadsIds(block.layers); });
+}
+
+// Takes a tensor through a cut inside the process.
+absl::StatusOr<Tensor> Cross(CutEnd& from, CutEnd& to, const Work& work, uint64_t digest,
+                             Tensor x) {
+  RETURN_IF_ERROR(from.Send(work, digest, std::move(x)));
+  ASSIGN_OR_RETURN(auto received, to.Receive(work, digest));
+  return std::move(received.tensor);
+}
+
+// The same for a part of the gradient's norm.
+absl::StatusOr<double> CrossSum(CutEnd& from, CutEnd& to, const Work& work, double sum) {
+  RETURN_IF_ERROR(from.SendSumOfSquares(work, sum));
+  return to.ReceiveSumOfSquares(work);
+}
+
+}  // namespace
+
+Chunk::Chunk(const Stage& stage, int index)
+    : spec_(stage.spec),
+      backend_(stage.backend),
+      capture_(*stage.capture),
+      activity_(*stage.activity),
+      range_(spec_.segments(index)),
+      begins_model_(spec_.begins_model(index)),
+      ends_model_(spec_.ends_model(index)),
+      reads_inputs_(ReadsInputs(spec_, index)) {}
+
+absl::StatusOr<std::unique_ptr<Chunk>> Chunk::Build(const Stage& stage, int index) {
+  std::unique_ptr<Chunk> chunk(new Chunk(stage, index));
+  RETURN_IF_ERROR(chunk->BuildSegments());
+  RETURN_IF_ERROR(chunk->BuildInnerCuts());
+  chunk->in_flight_.resize(stage.spec.microbatches);
+  return chunk;
+}
+
+absl::Status Chunk::BuildSegments() {
+  const int64_t microbatches = std::min<int64_t>(spec_.microbatches, spec_.batch_size);
+  RecordingOptions recording;
+  recording.device = backend_.device;
+  recording.ops = backend_.ops.get();
+  recording.least_batch = spec_.batch_size / microbatches;
+  recording.most_batch = (spec_.batch_size + microbatches - 1) / microbatches;
+  for (int i = range_.first; i < range_.end; ++i) {
+    const BlockRange blocks = SegmentBlocks(spec_.model, spec_.cuts, i);
+    SegmentOptions options;
+    options.device = backend_.device;
+    options.ops = backend_.ops.get();
+    options.compute = spec_.compute;
+    options.init_seed = spec_.init_seed;
+    options.dropout_seed = spec_.dropout_seed;
+    options.recompute = spec_.recompute;
+    options.needs_input_gradient = i > 0;
+    options.splits_backward = SplitsBackward(spec_.schedule);
+    ASSIGN_OR_RETURN(auto segment,
+                     BuildSegment(absl::MakeConstSpan(spec_.model.blocks)
+                                      .subspan(blocks.first, blocks.last - blocks.first),
+                                  options));
+    ASSIGN_OR_RETURN(auto optimizer, NewOptimizer(spec_.optimizer, segment->parameters(),
+                                                  backend_.device, backend_.ops.get()));
+    if (IsRecordable(spec_.model, blocks)) {
+      segment = RecordSegment(std::move(segment), recording);
+    }
+    segments_.push_back(std::move(segment));
+    optimizers_.push_back(std::move(optimizer));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Chunk::BuildInnerCuts() {
+  for (int cut = range_.first; cut + 1 < range_.end; ++cut) {
+    const CutEndSpec up{cut, DIRECTION_ACTIVATION, "this process", Worker::kInline};
+    const CutEndSpec down{cut, DIRECTION_GRADIENT, "this process", Worker::kInline};
+    ASSIGN_OR_RETURN(const LinkOptions up_options, LinkOptionsOf(spec_, up, backend_));
+    ASSIGN_OR_RETURN(const LinkOptions down_options, LinkOptionsOf(spec_, down, backend_));
+    auto [up_link, down_link] = NewMemoryLinks(up_options, down_options);
+    InnerCut& inner = inner_cuts_.emplace_back();
+    ASSIGN_OR_RETURN(inner.upstream,
+                     CutEnd::New(spec_, up, backend_, &capture_, std::move(up_link)));
+    ASSIGN_OR_RETURN(inner.downstream,
+                     CutEnd::New(spec_, down, backend_, &capture_, std::move(down_link)));
+  }
+  return absl::OkStatus();
+}
+
+std::unique_ptr<CutEnd>* Chunk::PlaceOf(const CutEndSpec& end) {
+  const bool is_upstream = end.sends == DIRECTION_GRADIENT;
+  if (end.cut != (is_upstream ? range_.first - 1 : range_.end - 1)) return nullptr;
+  return is_upstream ? &upstream_ : &downstream_;
+}
+
+PlannedSlice Chunk::SliceOf(const Work& work, size_t segment, const char* name) const {
+  PlannedSlice planned = MicrobatchSlice(spec_, work, name);
+  planned.slice.segment = range_.first + static_cast<int>(segment);
+  return planned;
+}
+
+absl::StatusOr<BoundaryReceiver::Received> Chunk::Input(const Work& work,
+                                                        const std::optional<Samples>& samples) {
+  if (begins_model_) return BoundaryReceiver::Received{samples->inputs, samples->digest};
+  ScopedTimer timer(&WaitsAt(*upstream_).receive, upstream_->WaitSlice(work));
+  std::optional<uint64_t> digest;
+  if (samples) digest = samples->digest;
+  ASSIGN_OR_RETURN(auto received, upstream_->Receive(work, digest));
+  if (work.phase != PHASE_TRAIN) RETURN_IF_ERROR(upstream_->Acknowledge(work));
+  return received;
+}
+
+absl::StatusOr<LossSums> Chunk::Forward(const Work& work, const std::optional<Samples>& samples) {
+  const bool training = work.phase == PHASE_TRAIN;
+  auto in_flight = std::make_unique<InFlight>();
+  in_flight->saved.resize(segments_.size());
+  ASSIGN_OR_RETURN(auto input, Input(work, samples));
+  const uint64_t digest = in_flight->sample_digest = input.sample_digest;
+  Pass pass(ModeOf(work.phase), work.step, work.first_sample);
+  if (reads_inputs_ && spec_.model.tokens) pass.ids = samples->inputs;
+  Tensor x = std::move(input.tensor);
+  for (size_t i = 0; i < segments_.size(); ++i) {
+    {
+      ScopedTimer timer(&activity_.forward, SliceOf(work, i, "forward"));
+      ASSIGN_OR_RETURN(x,
+                       segments_[i]->Forward(x, pass, training ? &in_flight->saved[i] : nullptr));
+      if (i + 1 == segments_.size() && ends_model_) break;  // the loss waits
+      RETURN_IF_ERROR(FinishCompute());
+    }
+    if (i + 1 == segments_.size()) break;
+    const InnerCut& cut = inner_cuts_[i];
+    ASSIGN_OR_RETURN(x, Cross(*cut.upstream, *cut.downstream, work, digest, std::move(x)));
+  }
+  LossSums sums;
+  if (work.phase == PHASE_RECALIBRATE && ends_model_) return sums;
+  if (ends_model_) {
+    ScopedTimer timer(&activity_.forward, SliceOf(work, segments_.size() - 1, "forward loss"));
+    ASSIGN_OR_RETURN(sums, Loss(work, std::move(x), *samples, in_flight.get()));
+  } else {
+    RETURN_IF_ERROR(SendDownstream(work, digest, std::move(x)));
+  }
+  if (training) in_flight_[work.microbatch] = std::move(in_flight);
+  return sums;
+}
+
+absl::Status Chunk::SendDownstream(const Work& work, uint64_t digest, Tensor y) {
+  if (work.phase != PHASE_TRAIN && work.step > kEvaluationWindow) {
+    ScopedTimer timer(&WaitsAt(*downstream_).send, {});
+    RETURN_IF_ERROR(downstream_->AwaitAcknowledgement(work, work.step - kEvaluationWindow));
+  }
+  return downstream_->Send(work, digest, std::move(y));
+}
+
+absl::StatusOr<LossSums> Chunk::Loss(const Work& work, Tensor logits, const Samples& samples,
+                                     InFlight* in_flight) {
+  const bool training = work.phase == PHASE_TRAIN;
+  const int64_t batch_rows = work.batch_size * spec_.model.positions;
+  ASSIGN_OR_RETURN(LossSums sums, SoftmaxCrossEntropy(std::move(logits), samples.labels, batch_rows,
+                                                      backend_.ops.get(),
+                                                      training ? &in_flight->dlogits : nullptr));
+  if (!std::isfinite(sums.loss)) {
+    return absl::OutOfRangeError(absl::StrCat("stage ", spec_.stage, ": the loss is ", sums.loss,
+                                              training ? " at step " : " at test batch ", work.step,
+                                              " of epoch ", work.epoch));
+  }
+  return sums;
+}
+
+absl::Status Chunk::Backward(const Work& work) {
+  std::unique_ptr<InFlight> in_flight = std::move(in_flight_[work.microbatch]);
+  Tensor dy;
+  if (ends_model_) {
+    dy = std::move(in_flight->dlogits);
+  } else {
+    ScopedTimer timer(&WaitsAt(*downstream_).receive, downstream_->WaitSlice(work));
+    ASSIGN_OR_RETURN(auto received, downstream_->Receive(work, in_flight->sample_digest));
+    dy = std::move(received.tensor);
+  }
+  const bool splits = SplitsBackward(spec_.schedule);
+  for (size_t i = segments_.size(); i-- > 0;) {
+    {
+      ScopedTimer timer(&activity_.backward,
+                        SliceOf(work, i, splits ? "backward input" : "backward"));
+      ASSIGN_OR_RETURN(dy, segments_[i]->Backward(dy, &in_flight->saved[i]));
+      RETURN_IF_ERROR(FinishCompute());
+    }
+    if (i == 0) break;
+    const InnerCut& cut = inner_cuts_[i - 1];
+    ASSIGN_OR_RETURN(
+        dy, Cross(*cut.downstream, *cut.upstream, work, in_flight->sample_digest, std::move(dy)));
+  }
+  const uint64_t digest = in_flight->sample_digest;
+  if (splits) in_flight_[work.microbatch] = std::move(in_flight);
+  if (begins_model_) return absl::OkStatus();
+  return upstream_->Send(work, digest, std::move(dy));
+}
+
+absl::Status Chunk::BackwardWeights(const Work& work) {
+  const std::unique_ptr<InFlight> in_flight = std::move(in_flight_[work.microbatch]);
+  ScopedTimer timer(&activity_.backward, MicrobatchSlice(spec_, work, "backward weight"));
+  for (size_t i = segments_.size(); i-- > 0;) {
+    RETURN_IF_ERROR(segments_[i]->BackwardWeights(&in_flight->saved[i]));
+  }
+  return FinishCompute();
+}
+
+absl::StatusOr<double> Chunk::PassSquaresOn(const Work& work) {
+  double sum = 0;
+  if (upstream_) {
+    ScopedTimer timer(&WaitsAt(*upstream_).receive, upstream_->StepWaitSlice(work));
+    ASSIGN_OR_RETURN(sum, upstream_->ReceiveSumOfSquares(work));
+  }
+  for (size_t i = 0; i < segments_.size(); ++i) {
+    if (i > 0) {
+      const InnerCut& cut = inner_cuts_[i - 1];
+      ASSIGN_OR_RETURN(sum, CrossSum(*cut.upstream, *cut.downstream, work, sum));
+    }
+    ScopedTimer timer(&activity_.optimizer, StepSlice(spec_, work, "optimizer norm"));
+    RETURN_IF_ERROR(AddSquaresOf(segments_[i].get(), work, &sum));
+  }
+  if (downstream_) RETURN_IF_ERROR(downstream_->SendSumOfSquares(work, sum));
+  return sum;
+}
+
+absl::StatusOr<double> Chunk::PassSquaresBack(const Work& work, double sum) {
+  if (downstream_) {
+    ScopedTimer timer(&WaitsAt(*downstream_).receive, downstream_->StepWaitSlice(work));
+    ASSIGN_OR_RETURN(sum, downstream_->ReceiveSumOfSquares(work));
+  }
+  for (size_t i = inner_cuts_.size(); i-- > 0;) {
+    const InnerCut& cut = inner_cuts_[i];
+    ASSIGN_OR_RETURN(sum, CrossSum(*cut.downstream, *cut.upstream, work, sum));
+  }
+  if (upstream_) RETURN_IF_ERROR(upstream_->SendSumOfSquares(work, sum));
+  return sum;
+}
+
+absl::Status Chunk::AddSquaresOf(Segment* segment, const Work& work, double* sum) const {
+  const absl::Status status = AddSquares(segment->parameters(), backend_.ops.get(), sum);
+  if (status.ok()) return status;
+  return absl::Status(status.code(), absl::StrCat("stage ", spec_.stage, ": at step ", work.step,
+                                                  " of epoch ", work.epoch, " ", status.message()));
+}
+
+std::vector<BasisCopy> Chunk::BasisCopies() const {
+  std::vector<BasisCopy> copies;
+  const auto add = [&](CutEnd* end, int cut, bool is_before) {
+    const std::optional<LearnedBasis> basis = LearnedBasisAt(spec_.model, spec_.cuts[cut]);
+    if (!basis) return;
+    const int segment = (is_before ? cut : cut + 1) - range_.first;
+    const std::string& name = is_before ? basis->name : basis->copy;
+    copies.emplace_back(end, FindParameter(segments_[segment]->parameters(), name), backend_);
+  };
+  if (upstream_) add(upstream_.get(), range_.first - 1, /*is_before=*/false);
+  for (size_t i = 0; i < inner_cuts_.size(); ++i) {
+    const int cut = range_.first + static_cast<int>(i);
+    add(inner_cuts_[i].upstream.get(), cut, /*is_before=*/true);
+    add(inner_cuts_[i].downstream.get(), cut, /*is_before=*/false);
+  }
+  if (downstream_) add(downstream_.get(), range_.end - 1, /*is_before=*/true);
+  return copies;
+}
+
+absl::StatusOr<Tensor> Chunk::TextInput(const Work& work, const Pass& pass, int64_t positions,
+                                        uint64_t digest) {
+  if (begins_model_) return pass.ids;
+  ASSIGN_OR_RETURN(auto received, upstream_->Receive(work, digest));
+  if (received.tensor.shape()[1] == positions) return std::move(received.tensor);
+  return absl::InvalidArgumentError(
+      absl::StrCat("cut ", spec_.CutName(range_.first - 1), ": ", work.key().ToString(), ": ",
+                   received.tensor.shape()[1], " positions, want ", positions));
+}
+
+absl::StatusOr<std::vector<float>> Chunk::LastLogits(const Tensor& logits) {
+  const int64_t classes = logits.shape()[2], last = logits.shape()[1] - 1;
+  TensorView row = logits.view();
+  row.rank = 2;
+  row.dims[0] = 1;
+  row.dims[1] = classes;
+  row.data = static_cast<uint8_t*>(row.data) + last * classes * SizeOf(row.dtype);
+  ASSIGN_OR_RETURN(const Tensor wide, Tensor::Allocate(backend_.device, DType::kF32, {1, classes}));
+  RETURN_IF_ERROR(ToStatus(backend_.ops->Convert(row, wide.view())));
+  std::vector<float> values(classes);
+  RETURN_IF_ERROR(ToStatus(backend_.device->CopyToHost(values.data(), wide.data(), wide.bytes())));
+  return values;
+}
+
+absl::StatusOr<std::vector<float>> Chunk::Generate(const Work& work, const Pass& pass,
+                                                   int64_t positions, uint64_t digest) {
+  ASSIGN_OR_RETURN(Tensor x, TextInput(work, pass, positions, digest));
+  for (size_t i = 0; i < segments_.size(); ++i) {
+    ASSIGN_OR_RETURN(x, segments_[i]->Forward(x, pass, nullptr));
+    RETURN_IF_ERROR(FinishCompute());
+    if (i + 1 == segments_.size()) break;
+    const InnerCut& cut = inner_cuts_[i];
+    ASSIGN_OR_RETURN(x, Cross(*cut.upstream, *cut.downstream, work, digest, std::move(x)));
+  }
+  if (ends_model_) return LastLogits(x);
+  // The answer to this call is all that lets the next one come.
+  RETURN_IF_ERROR(downstream_->Send(work, digest, std::move(x)));
+  RETURN_IF_ERROR(downstream_->sender().AwaitEncoded(work.deadline));
+  return std::vector<float>();
+}
+
+absl::Status Chunk::FinishEvaluation(const Work& last_batch) {
+  if (ends_model_) return absl::OkStatus();
+  ScopedTimer timer(&WaitsAt(*downstream_).send, {});
+  const uint64_t batches = last_batch.step;
+  uint64_t step = batches > kEvaluationWindow ? batches - kEvaluationWindow + 1 : 1;
+  for (; step <= batches; ++step) {
+    RETURN_IF_ERROR(downstream_->AwaitAcknowledgement(last_batch, step));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Chunk::FlushSends(SteadyTime deadline) {
+  for (CutEnd* end : {upstream_.get(), downstream_.get()}) {
+    if (end == nullptr) continue;
+    ScopedTimer timer(&WaitsAt(*end).send, {});
+    RETURN_IF_ERROR(end->sender().Flush(deadline));
+  }
+  return absl::OkStatus();
+}
+
+void Chunk::Abandon() {
+  for (auto& in_flight : in_flight_) in_flight.reset();
+  for (InnerCut& cut : inner_cuts_) {
+    cut.upstream->Abandon();
+    cut.downstream->Abandon();
+  }
+}
+
+void Chunk::CloseLinks(const absl::Status& reason) {
+  if (upstream_) upstream_->receiver().Stop(reason);
+  if (downstream_) downstream_->receiver().Stop(reason);
+}
+
+void Chunk::AppendEnds(std::vector<End>* ends) const {
+  const auto add = [ends](CutEnd* sender, CutEnd* receiver) {
+    if (sender) ends->push_back({&sender->sender(), nullptr});
+    if (receiver) ends->push_back({nullptr, &receiver->receiver()});
+  };
+  add(upstream_.get(), upstream_.get());
+  for (const InnerCut& cut : inner_cuts_) {
+    add(cut.upstream.get(), cut.downstream.get());  // activations
+    add(cut.downstream.get(), cut.upstream.get());  // gradients
+  }
+  add(downstream_.get(), downstream_.get());
+}
+
+}  // namespace thinwire
