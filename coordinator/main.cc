@@ -247,13 +247,13 @@ CLI::App* AddPlan(CLI::App* app, thinwire::PlanFlags* flags) {
   AddExperiment(plan, &flags->experiment, &flags->overrides);
   AddNetwork(plan, flags);
   AddChoices(plan, flags);
-  plan->add_option("--from", flags->from,
+  plan->add_option("--from", flags->speeds.from,
                    "folder of a run of that model: what it measured of compute and codecs counts")
       ->type_name("DIR")
       ->check(kPath);
-  plan->add_option("--gflops", flags->gflops,
+  plan->add_option("--gflops", flags->speeds.gflops,
                    "compute speed of a stage, 10^9 operations per second (default: measured)");
-  plan->add_option("--codec_gbps", flags->codec_gbps,
+  plan->add_option("--codec_gbps", flags->speeds.codec_gbps,
                    "speed of encoding and of decoding, raw gigabytes per second (default: "
                    "measured)");
   plan->add_option("--format", flags->format, "text or json")
