@@ -160,6 +160,17 @@ TEST(CompensatedMaxPayloadBytesTest, IsWithoutExactMessages) {
                                     DType::kBF16));
 }
 
+TEST(CompensatedMaxPayloadBytesTest, KnowsTheEntropyCodersBoundWithoutKernels) {
+  CodecSpec codec;
+  codec.kind = CodecKind::kUniform;
+  codec.bits = 8;
+  codec.lossless = Lossless::kEntropy;
+  const Shape shape = {2, 50};
+  const auto most = CompensatedMaxPayloadBytes(FeedbackSpec(), codec, shape, DType::kF32);
+  ASSERT_TRUE(most.ok()) << most.status();
+  EXPECT_EQ(*most, CodecOf(codec)->MaxPayloadBytes(shape, DType::kF32));
+}
+
 TEST(FeedbackMaxPayloadBytesTest, HoldsExactMessagesAndBothHalves) {
   const auto codec = CodecOf(TopK(0.5));
   const Shape shape = {2, 100};
