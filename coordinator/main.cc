@@ -23,6 +23,7 @@
 #include "coordinator/run_command.h"
 #include "coordinator/serve_flags.h"
 #include "coordinator/sweep_flags.h"
+#include "coordinator/tune_flags.h"
 
 namespace {
 
@@ -440,6 +441,8 @@ int main(int argc, char** argv) {
   thinwire::GenerateFlags generate_flags;
   const CLI::App* generate = AddGenerate(&app, &generate_flags);
   AddPlan(&app, &plan_flags);
+  thinwire::TuneFlags tune_flags;
+  const CLI::App* tune = thinwire::AddTune(&app, &tune_flags);
   thinwire::ProbeFlags probe_flags;
   const CLI::App* probe = AddProbe(&app, &probe_flags);
   thinwire::CodecsFlags codecs_flags;
@@ -469,6 +472,7 @@ int main(int argc, char** argv) {
   if (sweep->parsed()) return thinwire::SweepCommand(sweep_flags, &interruption);
   if (compare->parsed()) return thinwire::CompareCommand(compare_flags);
   if (generate->parsed()) return thinwire::GenerateCommand(generate_flags, &interruption);
+  if (tune->parsed()) return thinwire::TuneCommand(tune_flags, &interruption);
   if (probe->parsed()) return thinwire::ProbeCommand(probe_flags, &interruption);
   if (codecs->parsed()) return thinwire::CodecsCommand(codecs_flags, &interruption);
   if (data->parsed()) return thinwire::DataCommand(data_flags, &interruption);
