@@ -166,23 +166,28 @@ std::vector<TuneCandidate*> Ranked(double allowed, TuneCandidates* all) {
 }
 
 double Trend::ValueAt(double steps_then) const {
-  return value + slope * std::log(steps_then / steps);
+  const double then = error * std::pow(steps_then / steps, slope);
+  return is_loss ? then : 100 - then;
 }
 
 std::optional<double> Trend::StepsTo(double target) const {
-  const bool is_there = is_loss ? value <= target : value >= target;
-  const bool improves = is_loss ? slope < 0 : slope > 0;
-  if (!improves) return is_there ? std::optional<double>(steps) : std::nullopt;
-  return steps * std::exp((target - value) / slope);
+  const double wanted = is_loss ? target : 100 - target;
+  if (slope >= 0) return error <= wanted ? std::optional<double>(steps) : std::nullopt;
+  if (wanted <= 0) return std::nullopt;
+  return steps * std::pow(wanted / error, 1 / slope);
 }
 
 Trend TrendOf(const TrainedRung& first, const TrainedRung& last) {
+  constexpr double kLeastError = 1e-3;  // all right is no power of anything
+  const auto error = [&](double value) {
+    return std::max(last.is_loss ? value : 100 - value, kLeastError);
+  };
+  const std::vector<const TrainedRun*> before = RunsOf(first, kNone), after = RunsOf(last, kNone);
   Trend trend;
   trend.is_loss = last.is_loss;
   trend.steps = static_cast<double>(last.steps);
-  const std::vector<const TrainedRun*> before = RunsOf(first, kNone), after = RunsOf(last, kNone);
-  trend.value = MeanValue(after);
-  trend.slope = (after.front()->compressed - before.front()->compressed) /
+  trend.error = error(MeanValue(after));
+  trend.slope = std::log(error(after.front()->compressed) / error(before.front()->compressed)) /
                 std::log(trend.steps / static_cast<double>(first.steps));
   return trend;
 }

@@ -50,12 +50,12 @@ void JudgeRung(const TrainedRung& rung, uint32_t number, double max_loss, size_t
 // any target, by steps ratio times step time, behind them the others by loss.
 std::vector<TuneCandidate*> Ranked(double allowed, TuneCandidates* all);
 
-// What `none` reaches, per cent or nats, by the number of its steps: a straight line in the
-// logarithm of the steps through the first seed of the first and of the last rung, moved to the
-// mean of the last.
+// What `none` reaches, per cent or nats, by the number of its steps: nats, or the per cent that are
+// wrong, are a power of the steps, through the first seed of the first and of the last rung, moved
+// to the mean of the last.
 struct Trend {
-  double steps = 0, value = 0;  // of the last rung
-  double slope = 0;             // per e-fold of steps
+  double steps = 0, error = 0;  // of the last rung
+  double slope = 0;             // of the error's logarithm by that of the steps
   bool is_loss = false;
 
   double ValueAt(double steps_then) const;

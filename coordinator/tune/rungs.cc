@@ -47,7 +47,7 @@ absl::StatusOr<RungBudget> PlanRungs(size_t candidates, int seeds, uint64_t step
   const uint64_t left = budget.budget_steps - std::min(budget.budget_steps, spent_steps);
   length = static_cast<double>(left) / shares;
   for (Rung& rung : budget.rungs) {
-    rung.steps = static_cast<uint64_t>(length);
+    rung.steps = std::min(static_cast<uint64_t>(length), steps);
     length *= kGrowth;
   }
   if (budget.rungs.front().steps >= kLeastRungSteps) return budget;

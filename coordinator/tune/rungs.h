@@ -27,9 +27,9 @@ struct RungBudget {
 };
 
 // Halves `candidates` >= 1 until two are left, in at least two rungs; each is half as long again as
-// the one before, and seeds grow from one to `seeds`. `steps` are the experiment's, `spent_steps`
-// those of the probe, which are in the budget. InvalidArgument where a run would be of fewer than
-// kLeastRungSteps.
+// the one before, though not longer than the experiment, and seeds grow from one to `seeds`.
+// `steps` are the experiment's, `spent_steps` those of the probe, which are in the budget.
+// InvalidArgument where a run would be of fewer than kLeastRungSteps.
 inline constexpr uint64_t kLeastRungSteps = 4;
 absl::StatusOr<RungBudget> PlanRungs(size_t candidates, int seeds, uint64_t steps,
                                      uint64_t spent_steps);
