@@ -32,6 +32,7 @@
 #include "coordinator/tune/record.h"
 #include "coordinator/tune/rungs.h"
 #include "coordinator/tune/text.h"
+#include "models/tied_weight.h"
 
 namespace thinwire {
 namespace {
@@ -228,7 +229,10 @@ class Tune {
   absl::StatusOr<std::optional<ProbeConfiguration>> ProbedAs(const TuneCandidate& candidate) const {
     ASSIGN_OR_RETURN(const Experiment experiment, Of(candidate));
     const CompressionConfig& compression = experiment.compression();
-    if (!compression.boundaries().empty() || compression.has_bottleneck()) return std::nullopt;
+    const bool has_own_cuts =
+        std::any_of(compression.boundaries().begin(), compression.boundaries().end(),
+                    [](const auto& boundary) { return boundary.first != kTiedCut; });
+    if (has_own_cuts || compression.has_bottleneck()) return std::nullopt;
     ProbeConfiguration configuration;
     ASSIGN_OR_RETURN(configuration.activations, CodecFrom(compression.activations()));
     ASSIGN_OR_RETURN(configuration.gradients, CodecFrom(compression.gradients()));
@@ -376,7 +380,12 @@ class Tune {
       if (run->row == kNone) return absl::InternalError(absl::StrCat("none: ", why));
       failures_[run->row] = why;
     }
-    return absl::OkStatus();
+    const bool all_failed = std::all_of(runs.begin(), runs.end(), [&](const SweepRun& run) {
+      return run.row == kNone || failures_.count(run.row) > 0;
+    });
+    if (!all_failed) return absl::OkStatus();
+    const auto& [row, why] = *failures_.begin();  // a fault of none of them
+    return absl::InternalError(absl::StrCat("every candidate's run failed: ", row, ": ", why));
   }
 
   static absl::StatusOr<TrainedRun> ReadRun(const SweepRun& run, const std::string& folder,
