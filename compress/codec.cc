@@ -38,8 +38,8 @@ CodecSpec WithoutLossless(CodecSpec spec) {
   return spec;
 }
 
-// The kernels' own lossless stage, where there are kernels and a codec's payload is theirs;
-// low_rank's is read by the host for the next message's start.
+// The kernels' own lossless stage, where a codec's payload is theirs; low_rank's is read by the
+// host for the next message's start.
 EntropyKernels* EntropyOf(const CodecSpec& spec, CodecKernels* kernels) {
   const bool is_kernels = spec.kind != CodecKind::kPlugin && spec.kind != CodecKind::kLowRank &&
                           !IsSupportedFromOutside(spec);

@@ -83,8 +83,8 @@ class Codec {
   CodecSpec spec_;
 };
 
-// `kernels` belongs to the device of the tensors and outlives the codec. InvalidArgument if the
-// specification is out of range (see CheckSpec).
+// `kernels` belongs to the device of the tensors and outlives the codec; nullptr: only the codec's
+// bounds will be asked for. InvalidArgument if the specification is out of range (see CheckSpec).
 absl::StatusOr<std::unique_ptr<Codec>> NewCodec(const CodecSpec& spec, CodecKernels* kernels);
 
 }  // namespace thinwire

@@ -72,7 +72,7 @@ class Sample {
     bytes_.assign(rows.begin(), rows.begin() + size);
     for (auto& of_distance : magnitudes_) {
       rows.remove_prefix(size);
-      for (const uint8_t code : rows.subspan(0, size)) {
+      for (const uint8_t code : absl::MakeConstSpan(rows.data(), size)) {
         of_distance.push_back(static_cast<uint8_t>(std::min((code + 1) / 2, kSums - 1)));
       }
     }

@@ -93,13 +93,15 @@ absl::Span<const uint8_t> EntropyFrame(absl::Span<const uint8_t> bytes, const Co
 absl::StatusOr<absl::Span<const uint8_t>> ReadEntropyFrame(absl::Span<const uint8_t> frame,
                                                            size_t most) {
   static thread_local Scratch<uint8_t> memory, rows_memory;
-  ASSIGN_OR_RETURN(const EntropyHead head, ReadEntropyHead(&frame, most));
+  EntropyHead head;
+  RETURN_IF_ERROR(ToStatus(ReadEntropyHead(&frame, most, &head)));
   if (head.neighbours.count == kPairsForm) {
     const absl::Span<uint8_t> bytes(memory.Get(head.num_bytes), head.num_bytes);
     RETURN_IF_ERROR(ReadPairsFrame(frame, bytes));
     return bytes;
   }
-  ASSIGN_OR_RETURN(const EntropyFrameView view, ViewEntropyFrame(head, frame));
+  EntropyFrameView view;
+  RETURN_IF_ERROR(ToStatus(ViewEntropyFrame(head, frame, &view)));
   RansModel model{head.neighbours, {}, view.of_context.data(), head.num_contexts()};
   std::copy_n(view.context_of_sum, kSums, model.context_of_sum);
   uint8_t* const bytes = memory.Get(head.num_bytes);

@@ -1,9 +1,5 @@
 #include "compress/entropy_layout.h"
 
-#include <string>
-
-#include "absl/strings/str_cat.h"
-#include "base/status.h"
 #include "compress/cpu/bytes.h"
 #include "compress/frequencies.h"
 #include "compress/pairs_layout.h"
@@ -11,9 +7,7 @@
 namespace thinwire {
 namespace {
 
-absl::Status Refuse(const std::string& why) {
-  return absl::InvalidArgumentError(absl::StrCat("entropy: ", why));
-}
+constexpr auto kRefused = absl::StatusCode::kInvalidArgument;
 
 // Takes numbers off the front of a frame.
 class Reader {
@@ -21,31 +15,38 @@ class Reader {
   explicit Reader(absl::Span<const uint8_t>* frame) : frame_(frame) {}
 
   template <typename T>
-  absl::StatusOr<T> Next() {
-    if (frame_->size() < sizeof(T)) return Refuse("a frame whose head is cut short");
-    const T value = LoadAs<T>(frame_->data());
+  Error Next(T* value) {
+    if (frame_->size() < sizeof(T)) {
+      return MakeError(kRefused, "entropy: a frame whose head is cut short");
+    }
+    *value = LoadAs<T>(frame_->data());
     frame_->remove_prefix(sizeof(T));
-    return value;
+    return {};
   }
 
  private:
   absl::Span<const uint8_t>* const frame_;
 };
 
-absl::Status ReadNeighbours(Reader* reader, EntropyHead* head) {
-  ASSIGN_OR_RETURN(head->begin, reader->Next<uint32_t>());
-  ASSIGN_OR_RETURN(head->count, reader->Next<uint32_t>());
+Error ReadNeighbours(Reader* reader, EntropyHead* head) {
+  uint32_t begin = 0, count = 0;
+  RETURN_ERROR(reader->Next(&begin));
+  RETURN_ERROR(reader->Next(&count));
+  head->begin = begin;
+  head->count = count;
   if (head->begin + head->count > head->num_bytes) {
-    return Refuse(
-        absl::StrCat("codes up to byte ", head->begin + head->count, " of ", head->num_bytes));
+    return MakeError(kRefused, "entropy: codes up to byte %zu of %zu", head->begin + head->count,
+                     head->num_bytes);
   }
-  ASSIGN_OR_RETURN(head->boundaries, reader->Next<uint16_t>());
-  if (head->boundaries & 1) return Refuse("a boundary before the first sum");
+  RETURN_ERROR(reader->Next(&head->boundaries));
+  if (head->boundaries & 1) return MakeError(kRefused, "entropy: a boundary before the first sum");
   for (int k = 0; k < head->neighbours.count; ++k) {
-    ASSIGN_OR_RETURN(head->neighbours.rows[k], reader->Next<uint32_t>());
-    if (head->neighbours.rows[k] == 0) return Refuse("a neighbour 0 rows before a code");
+    RETURN_ERROR(reader->Next(&head->neighbours.rows[k]));
+    if (head->neighbours.rows[k] == 0) {
+      return MakeError(kRefused, "entropy: a neighbour 0 rows before a code");
+    }
   }
-  return absl::OkStatus();
+  return {};
 }
 
 }  // namespace
@@ -65,22 +66,24 @@ uint8_t* WriteEntropyHead(const EntropyHead& head, uint8_t* to) {
   return to;
 }
 
-absl::StatusOr<EntropyHead> ReadEntropyHead(absl::Span<const uint8_t>* frame, size_t most) {
+Error ReadEntropyHead(absl::Span<const uint8_t>* frame, size_t most, EntropyHead* head) {
   Reader reader(frame);
-  EntropyHead head;
-  ASSIGN_OR_RETURN(head.num_bytes, reader.Next<uint32_t>());
-  head.count = head.num_bytes;
-  if (head.num_bytes > most) {
-    return Refuse(absl::StrCat("a frame of ", head.num_bytes, " bytes, want at most ", most));
+  uint32_t num_bytes = 0;
+  uint8_t num_neighbours = 0;
+  *head = {};
+  RETURN_ERROR(reader.Next(&num_bytes));
+  head->num_bytes = head->count = num_bytes;
+  if (head->num_bytes > most) {
+    return MakeError(kRefused, "entropy: a frame of %u bytes, want at most %zu", num_bytes, most);
   }
-  ASSIGN_OR_RETURN(head.neighbours.count, reader.Next<uint8_t>());
-  if (head.neighbours.count == kPairsForm) return head;
-  if (head.neighbours.count > Neighbours::kMost) {
-    return Refuse(
-        absl::StrCat(head.neighbours.count, " neighbours, want at most ", Neighbours::kMost));
+  RETURN_ERROR(reader.Next(&num_neighbours));
+  head->neighbours.count = num_neighbours;
+  if (num_neighbours == kPairsForm) return {};
+  if (num_neighbours > Neighbours::kMost) {
+    return MakeError(kRefused, "entropy: %d neighbours, want at most %d", num_neighbours,
+                     Neighbours::kMost);
   }
-  if (head.has_neighbours()) RETURN_IF_ERROR(ReadNeighbours(&reader, &head));
-  return head;
+  return head->has_neighbours() ? ReadNeighbours(&reader, head) : Error{};
 }
 
 bool ChooseTables(const SumCounts& counts, EntropyHead* head, EntropyTables* tables) {
@@ -108,19 +111,20 @@ uint8_t* WriteTables(const EntropyHead& head, const EntropyTables& tables, uint8
   return to;
 }
 
-absl::StatusOr<EntropyFrameView> ViewEntropyFrame(const EntropyHead& head,
-                                                  absl::Span<const uint8_t> frame) {
-  if (frame.size() < head.uncoded_bytes()) return Refuse("uncoded bytes that are cut short");
-  EntropyFrameView view;
-  view.uncoded = frame.subspan(0, head.uncoded_bytes());
+Error ViewEntropyFrame(const EntropyHead& head, absl::Span<const uint8_t> frame,
+                       EntropyFrameView* view) {
+  if (frame.size() < head.uncoded_bytes()) {
+    return MakeError(kRefused, "entropy: uncoded bytes that are cut short");
+  }
+  view->uncoded = {frame.data(), head.uncoded_bytes()};
   frame.remove_prefix(head.uncoded_bytes());
   for (int t = 0; t < head.num_contexts(); ++t) {
-    ASSIGN_OR_RETURN(view.of_context[t], ReadTable(&frame));
+    RETURN_ERROR(ReadTable(&frame, &view->of_context[t]));
   }
-  if (frame.size() < kStatesBytes) return Refuse("states that are cut short");
-  view.states = frame;
-  for (int sum = 0; sum < kSums; ++sum) view.context_of_sum[sum] = head.ContextOf(sum);
-  return view;
+  if (frame.size() < kStatesBytes) return MakeError(kRefused, "entropy: states that are cut short");
+  view->states = frame;
+  for (int sum = 0; sum < kSums; ++sum) view->context_of_sum[sum] = head.ContextOf(sum);
+  return {};
 }
 
 }  // namespace thinwire

@@ -6,11 +6,11 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "compress/context_choice.h"
 #include "compress/cpu/rans.h"
 #include "compress/cpu/stretches.h"
+#include "tensor/error.h"
 
 namespace thinwire {
 
@@ -40,7 +40,7 @@ constexpr size_t kMostEntropyHeadBytes = 15 + 4 * Neighbours::kMost;
 uint8_t* WriteEntropyHead(const EntropyHead& head, uint8_t* to);
 
 // Takes the head off the front of `frame`. InvalidArgument names what is wrong.
-absl::StatusOr<EntropyHead> ReadEntropyHead(absl::Span<const uint8_t>* frame, size_t most);
+Error ReadEntropyHead(absl::Span<const uint8_t>* frame, size_t most, EntropyHead* head);
 
 // By which a string is coded.
 struct EntropyTables {
@@ -64,7 +64,7 @@ struct EntropyFrameView {
 };
 
 // Of what stands behind the head, not one of pairs.
-absl::StatusOr<EntropyFrameView> ViewEntropyFrame(const EntropyHead& head,
-                                                  absl::Span<const uint8_t> behind_head);
+Error ViewEntropyFrame(const EntropyHead& head, absl::Span<const uint8_t> behind_head,
+                       EntropyFrameView* view);
 
 }  // namespace thinwire

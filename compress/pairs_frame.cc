@@ -96,7 +96,8 @@ absl::Span<const uint8_t> PairsFrame(absl::Span<const uint8_t> bytes, const Code
 
 absl::Status ReadPairsFrame(absl::Span<const uint8_t> behind_form, absl::Span<uint8_t> bytes) {
   static thread_local Scratch<uint8_t> memory;
-  ASSIGN_OR_RETURN(const PairsFrameView view, ViewPairsFrame(behind_form, bytes.size()));
+  PairsFrameView view;
+  RETURN_IF_ERROR(ToStatus(ViewPairsFrame(behind_form, bytes.size(), &view)));
   const PairsHead& head = view.head;
   uint8_t* const pairs = memory.Get(head.num_rows() * kStates);
   const char* wrong = DecodeParts(view, pairs);

@@ -1,9 +1,5 @@
 #include "compress/pairs_layout.h"
 
-#include <string>
-
-#include "absl/strings/str_cat.h"
-#include "base/status.h"
 #include "compress/cpu/bytes.h"
 #include "compress/frequencies.h"
 
@@ -22,9 +18,7 @@ constexpr double kMostLonger = 1.01;
 // decoded together.
 constexpr size_t kPairsOfPart = 1 << 16, kPartsTogether = 4, kMostParts = 1 << 10;
 
-absl::Status Refuse(const std::string& why) {
-  return absl::InvalidArgumentError(absl::StrCat("entropy: ", why));
-}
+constexpr auto kRefused = absl::StatusCode::kInvalidArgument;
 
 double TableBits(const Frequencies& table) {
   uint8_t bytes[kMaxTableBytes];
@@ -43,17 +37,17 @@ double BitsWithoutPairs(const Frequencies& pairs, const Frequencies& large) {
   return CodedBits(counts, table) + TableBits(table);
 }
 
-absl::Status CheckParts(const PairsFrameView& view) {
+Error CheckParts(const PairsFrameView& view) {
   size_t left = view.parts.size();
   for (size_t part = 0; part < view.head.num_parts; ++part) {
     const size_t length = view.length(part);
     if (length < kStatesBytes || length > left) {
-      return Refuse(
-          absl::StrCat("a part of ", length, " bytes, want ", kStatesBytes, " to ", left));
+      return MakeError(kRefused, "entropy: a part of %zu bytes, want %zu to %zu", length,
+                       kStatesBytes, left);
     }
     left -= length;
   }
-  return left == 0 ? absl::OkStatus() : Refuse("bytes behind the last part");
+  return left == 0 ? Error{} : MakeError(kRefused, "entropy: bytes behind the last part");
 }
 
 }  // namespace
@@ -90,35 +84,39 @@ size_t PairsFrameView::length(size_t part) const {
   return LoadAs<uint32_t>(lengths.data() + part * kPartLengthBytes);
 }
 
-absl::StatusOr<PairsFrameView> ViewPairsFrame(absl::Span<const uint8_t> frame, size_t num_bytes) {
-  if (frame.size() < kBehindFormBytes) return Refuse("a frame whose head is cut short");
-  PairsFrameView view;
-  PairsHead& head = view.head;
+Error ViewPairsFrame(absl::Span<const uint8_t> frame, size_t num_bytes, PairsFrameView* view) {
+  if (frame.size() < kBehindFormBytes) {
+    return MakeError(kRefused, "entropy: a frame whose head is cut short");
+  }
+  PairsHead& head = view->head;
   head.begin = LoadAs<uint32_t>(frame.data() + kBeginAt);
   head.count = LoadAs<uint32_t>(frame.data() + kCountAt);
   head.num_large = LoadAs<uint32_t>(frame.data() + kLargeAt);
   head.num_parts = LoadAs<uint16_t>(frame.data() + kPartsAt);
   frame.remove_prefix(kBehindFormBytes);
   if (head.begin + head.count > num_bytes) {
-    return Refuse(absl::StrCat("codes up to byte ", head.begin + head.count, " of ", num_bytes));
+    return MakeError(kRefused, "entropy: codes up to byte %zu of %zu", head.begin + head.count,
+                     num_bytes);
   }
   if (head.num_parts == 0 || head.num_parts > std::max<size_t>(head.num_rows(), 1)) {
-    return Refuse(absl::StrCat(head.num_parts, " parts of ", head.num_rows(), " rows"));
+    return MakeError(kRefused, "entropy: %zu parts of %zu rows", head.num_parts, head.num_rows());
   }
   const size_t uncoded_bytes = num_bytes - head.count;
   if (frame.size() < uncoded_bytes + head.num_large) {
-    return Refuse("uncoded bytes that are cut short");
+    return MakeError(kRefused, "entropy: uncoded bytes that are cut short");
   }
-  view.uncoded = frame.subspan(0, uncoded_bytes);
-  view.large = frame.subspan(uncoded_bytes, head.num_large);
+  view->uncoded = {frame.data(), uncoded_bytes};
+  view->large = {frame.data() + uncoded_bytes, head.num_large};
   frame.remove_prefix(uncoded_bytes + head.num_large);
-  ASSIGN_OR_RETURN(view.table, ReadTable(&frame));
+  RETURN_ERROR(ReadTable(&frame, &view->table));
   const size_t lengths_bytes = head.num_parts * kPartLengthBytes;
-  if (frame.size() < lengths_bytes) return Refuse("lengths that are cut short");
-  view.lengths = frame.subspan(0, lengths_bytes);
-  view.parts = frame.subspan(lengths_bytes);
-  RETURN_IF_ERROR(CheckParts(view));
-  return view;
+  if (frame.size() < lengths_bytes) {
+    return MakeError(kRefused, "entropy: lengths that are cut short");
+  }
+  view->lengths = {frame.data(), lengths_bytes};
+  frame.remove_prefix(lengths_bytes);
+  view->parts = frame;
+  return CheckParts(*view);
 }
 
 }  // namespace thinwire

@@ -6,12 +6,12 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "absl/status/statusor.h"
 #include "absl/types/optional.h"
 #include "absl/types/span.h"
 #include "compress/cpu/pairs.h"
 #include "compress/cpu/rans.h"
 #include "compress/cpu/stretches.h"
+#include "tensor/error.h"
 
 namespace thinwire {
 
@@ -59,7 +59,6 @@ struct PairsFrameView {
 };
 
 // Of what stands behind the form of a frame of so many bytes. InvalidArgument names what is wrong.
-absl::StatusOr<PairsFrameView> ViewPairsFrame(absl::Span<const uint8_t> behind_form,
-                                              size_t num_bytes);
+Error ViewPairsFrame(absl::Span<const uint8_t> behind_form, size_t num_bytes, PairsFrameView* view);
 
 }  // namespace thinwire

@@ -62,7 +62,7 @@ sed -e 's/^pipeline:.*/pipeline: {stages: 1}/' -e '/^model:/s/.*/model: {name: r
   >"$work/empty/experiment.yaml"
 plan 'a run of another model' "--from: $work/empty: trained resnet18 of [0-9]+ parameters .*, want resnet8 of" \
   --from "$work/empty"
-"$thinwire" plan "$quickstart" "${given[@]}" --link_mbit 20 --rtt_ms 40 --codec fp16 --codec 'uniform(bits=4) | fp16' \
+"$thinwire" plan "$quickstart" "${given[@]}" --link_mbit 20 --rtt_ms 40 --codec fp16 --codec 'ecsq(step=1)' --codec 'uniform(bits=4) | fp16' \
   --microbatches 1,2 >"$work/log"
 check 'choices are ranked' contains "$work/log" '^> .* the file.s$'
 check '  none among them' contains "$work/log" ' none$'

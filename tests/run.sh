@@ -43,7 +43,7 @@ run_part() {
 }
 
 # Checks by tools that Debian does not have: dashboards by Grafana's SDK, manifests by Kubernetes' schemas,
-# TensorBoard's files by TensorBoard.
+# TensorBoard's files by TensorBoard; and docs/ as a site.
 run_deploy() {
   local started=$SECONDS ok=0 bad=0 check
   if ! curl -sfo /dev/null --max-time 20 https://pypi.org/simple/pip/; then
@@ -52,7 +52,8 @@ run_deploy() {
     return
   fi
   echo '== deployment'
-  for check in 'deploy/grafana/make.sh --check' tests/deploy/kubernetes_schemas.sh python/tensorboard_test.sh; do
+  for check in 'deploy/grafana/make.sh --check' tests/deploy/kubernetes_schemas.sh python/tensorboard_test.sh \
+    deploy/docs.sh; do
     if $check; then ok=$((ok + 1)); else bad=$((bad + 1)) && echo "FAILED: $check"; fi
   done
   count deployment "$started" 0 "$ok" "$bad"

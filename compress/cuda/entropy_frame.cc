@@ -192,17 +192,20 @@ Error CudaEntropyFrame(CudaDevice* device, const uint8_t* bytes, size_t n, const
 
 Error CudaReadEntropyFrame(CudaDevice* device, absl::Span<const uint8_t> frame, size_t most,
                            CudaScratch* bytes, size_t* n) {
-  const auto head = ReadEntropyHead(&frame, most);
-  if (!head.ok() || head->count == 0) return Refused();
-  *n = head->num_bytes;
+  EntropyHead head;
+  RETURN_ERROR(ReadEntropyHead(&frame, most, &head));
+  if (head.count == 0) return Refused();
+  *n = head.num_bytes;
   RETURN_ERROR(bytes->Reserve(*n));
-  if (head->neighbours.count == kPairsForm) {
-    const auto view = ViewPairsFrame(frame, *n);
-    return view.ok() ? CudaReadPairsFrame(device, *view, bytes->as<uint8_t>()) : Refused();
+  if (head.neighbours.count == kPairsForm) {
+    PairsFrameView view;
+    RETURN_ERROR(ViewPairsFrame(frame, *n, &view));
+    return CudaReadPairsFrame(device, view, bytes->as<uint8_t>());
   }
-  const auto view = ViewEntropyFrame(*head, frame);
-  if (!view.ok() || view->states.size() % kWordBytes != 0) return Refused();
-  return DecodeFrame(device, *head, *view, bytes->as<uint8_t>());
+  EntropyFrameView view;
+  RETURN_ERROR(ViewEntropyFrame(head, frame, &view));
+  if (view.states.size() % kWordBytes != 0) return Refused();
+  return DecodeFrame(device, head, view, bytes->as<uint8_t>());
 }
 
 }  // namespace thinwire

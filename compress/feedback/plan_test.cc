@@ -29,6 +29,7 @@ TEST(CheckFeedbackOfTest, AnUnbiasedRandomKIsRefusedWithItsContraction) {
   CodecSpec codec;
   codec.kind = CodecKind::kRandomK;
   codec.ratio = 0.1;
+  codec.rank = 1;
   for (const FeedbackKind kind : kKinds) {
     EXPECT_TRUE(CheckFeedbackOf(FeedbackOf(kind), codec).ok());
   }
@@ -160,15 +161,20 @@ TEST(CompensatedMaxPayloadBytesTest, IsWithoutExactMessages) {
                                     DType::kBF16));
 }
 
-TEST(CompensatedMaxPayloadBytesTest, KnowsTheEntropyCodersBoundWithoutKernels) {
+// As a plan asks, before there are kernels.
+TEST(CompensatedMaxPayloadBytesTest, WantsNoKernels) {
   CodecSpec codec;
-  codec.kind = CodecKind::kUniform;
-  codec.bits = 8;
-  codec.lossless = Lossless::kEntropy;
-  const Shape shape = {2, 50};
-  const auto most = CompensatedMaxPayloadBytes(FeedbackSpec(), codec, shape, DType::kF32);
-  ASSERT_TRUE(most.ok()) << most.status();
-  EXPECT_EQ(*most, CodecOf(codec)->MaxPayloadBytes(shape, DType::kF32));
+  codec.ratio = 0.1;
+  codec.rank = 1;
+  for (const CodecKind kind : {CodecKind::kNone, CodecKind::kFp16, CodecKind::kUniform,
+                               CodecKind::kTopK, CodecKind::kLowRank, CodecKind::kEcsq}) {
+    codec.kind = kind;
+    for (const Lossless lossless : {Lossless::kNone, Lossless::kZstd, Lossless::kEntropy}) {
+      codec.lossless = lossless;
+      const auto most = CompensatedMaxPayloadBytes({}, codec, {4, 6, 6, 8}, DType::kF32);
+      EXPECT_TRUE(most.ok()) << codec.ToString() << ": " << most.status();
+    }
+  }
 }
 
 TEST(FeedbackMaxPayloadBytesTest, HoldsExactMessagesAndBothHalves) {
