@@ -23,6 +23,7 @@
 #include "coordinator/run_command.h"
 #include "coordinator/serve_flags.h"
 #include "coordinator/sweep_flags.h"
+#include "coordinator/tune_flags.h"
 
 namespace {
 
@@ -247,13 +248,13 @@ CLI::App* AddPlan(CLI::App* app, thinwire::PlanFlags* flags) {
   AddExperiment(plan, &flags->experiment, &flags->overrides);
   AddNetwork(plan, flags);
   AddChoices(plan, flags);
-  plan->add_option("--from", flags->from,
+  plan->add_option("--from", flags->speeds.from,
                    "folder of a run of that model: what it measured of compute and codecs counts")
       ->type_name("DIR")
       ->check(kPath);
-  plan->add_option("--gflops", flags->gflops,
+  plan->add_option("--gflops", flags->speeds.gflops,
                    "compute speed of a stage, 10^9 operations per second (default: measured)");
-  plan->add_option("--codec_gbps", flags->codec_gbps,
+  plan->add_option("--codec_gbps", flags->speeds.codec_gbps,
                    "speed of encoding and of decoding, raw gigabytes per second (default: "
                    "measured)");
   plan->add_option("--format", flags->format, "text or json")
@@ -440,6 +441,8 @@ int main(int argc, char** argv) {
   thinwire::GenerateFlags generate_flags;
   const CLI::App* generate = AddGenerate(&app, &generate_flags);
   AddPlan(&app, &plan_flags);
+  thinwire::TuneFlags tune_flags;
+  const CLI::App* tune = thinwire::AddTune(&app, &tune_flags);
   thinwire::ProbeFlags probe_flags;
   const CLI::App* probe = AddProbe(&app, &probe_flags);
   thinwire::CodecsFlags codecs_flags;
@@ -469,6 +472,7 @@ int main(int argc, char** argv) {
   if (sweep->parsed()) return thinwire::SweepCommand(sweep_flags, &interruption);
   if (compare->parsed()) return thinwire::CompareCommand(compare_flags);
   if (generate->parsed()) return thinwire::GenerateCommand(generate_flags, &interruption);
+  if (tune->parsed()) return thinwire::TuneCommand(tune_flags, &interruption);
   if (probe->parsed()) return thinwire::ProbeCommand(probe_flags, &interruption);
   if (codecs->parsed()) return thinwire::CodecsCommand(codecs_flags, &interruption);
   if (data->parsed()) return thinwire::DataCommand(data_flags, &interruption);

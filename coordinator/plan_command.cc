@@ -1,23 +1,18 @@
 #include "coordinator/plan_command.h"
 
-#include <unistd.h>
-
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "base/status.h"
 #include "config/experiment.h"
-#include "config/specs.h"
-#include "coordinator/compute_speed.h"
 #include "coordinator/exit_code.h"
 #include "coordinator/files/json.h"
 #include "coordinator/plan/choices.h"
-#include "coordinator/plan/codec_speeds.h"
 #include "coordinator/plan/plan.h"
 #include "coordinator/plan/report.h"
-#include "coordinator/plan/run_speeds.h"
 #include "coordinator/plan/state_plan.h"
+#include "coordinator/plan_speeds.h"
 
 namespace thinwire {
 namespace {
@@ -57,29 +52,6 @@ absl::StatusOr<Candidates> CandidatesOf(const PlanFlags& flags, const Experiment
   return CandidatesFor(experiment, options);
 }
 
-absl::Status SetGivenSpeeds(const PlanFlags& flags, const Experiment& experiment, Speeds* speeds) {
-  if (!flags.from.empty()) {
-    auto of_run = SpeedsOfRun(flags.from, experiment);
-    if (!of_run.ok()) {
-      return absl::Status(of_run.status().code(),
-                          absl::StrCat("--from: ", of_run.status().message()));
-    }
-    *speeds = *std::move(of_run);
-  }
-  if (flags.gflops) {
-    ASSIGN_OR_RETURN(const Partition partition, PartitionFrom(experiment));
-    ASSIGN_OR_RETURN(speeds->blocks, BlocksAt(partition.model, *flags.gflops));
-    speeds->compute_source = absl::StrFormat("%g GFLOP/s (--gflops)", *flags.gflops);
-  }
-  if (flags.codec_gbps) {
-    ASSIGN_OR_RETURN(speeds->others, CodingAt(*flags.codec_gbps));
-    speeds->codings.clear();
-    speeds->codec_source =
-        absl::StrFormat("%g GB/s to encode, and to decode (--codec_gbps)", *flags.codec_gbps);
-  }
-  return absl::OkStatus();
-}
-
 absl::StatusOr<Question> Ask(const PlanFlags& flags) {
   RETURN_IF_ERROR(CheckLinkIsGiven(flags));
   Question question;
@@ -91,7 +63,7 @@ absl::StatusOr<Question> Ask(const PlanFlags& flags) {
   if (!nic.ok()) return absl::InvalidArgumentError(absl::StrCat("--", nic.message()));
   RETURN_IF_ERROR(CheckAssumptions(assumptions));
   ASSIGN_OR_RETURN(question.experiment, LoadExperiment(flags.experiment, flags.overrides));
-  RETURN_IF_ERROR(SetGivenSpeeds(flags, question.experiment, &question.speeds));
+  ASSIGN_OR_RETURN(question.speeds, GivenSpeeds(flags.speeds, question.experiment));
   ASSIGN_OR_RETURN(question.candidates, CandidatesOf(flags, question.experiment));
   RETURN_IF_ERROR(PlanState(question.experiment).status());
   return question;
@@ -103,43 +75,15 @@ std::string ThreadsFor(const PlanFlags& flags, const Experiment& experiment) {
   return flags.cores > 0 && threads == "auto" ? "1" : threads;
 }
 
-absl::Status MeasureCompute(const PlanFlags& flags, const Experiment& experiment,
-                            Interruption* interruption, Speeds* speeds) {
-  if (!speeds->blocks.empty()) return absl::OkStatus();
-  ASSIGN_OR_RETURN(
-      const ComputeSpeed speed,
-      MeasureComputeSpeed(experiment, ThreadsFor(flags, experiment), flags.session, interruption));
-  ASSIGN_OR_RETURN(const Partition partition, PartitionFrom(experiment));
-  ASSIGN_OR_RETURN(speeds->blocks, BlocksAt(partition.model, speed.gflops));
-  speeds->compute_source =
-      absl::StrFormat("%.3g GFLOP/s, as training %s on this machine now took (--from, --gflops)",
-                      speed.gflops, speed.by);
-  return absl::OkStatus();
-}
-
-absl::Status MeasureCodecs(const PlanFlags& flags, const Question& question, Speeds* speeds) {
-  if (flags.codec_gbps) return absl::OkStatus();
-  const char* const kMeasured =
-      "measured now, on one thread of this machine, on random tensors like those that cross";
-  const size_t known = speeds->codings.size();
-  RETURN_IF_ERROR(MeasureCodings(question.experiment, &speeds->codings));
-  for (const Candidate& candidate : question.candidates.all) {
-    RETURN_IF_ERROR(MeasureCodings(candidate.experiment, &speeds->codings));
-  }
-  if (flags.from.empty()) {
-    speeds->codec_source = kMeasured;
-  } else if (speeds->codings.size() > known) {
-    absl::StrAppend(&speeds->codec_source, ", others ", kMeasured);
-  }
-  return absl::OkStatus();
-}
-
 absl::StatusOr<Speeds> SpeedsFor(const PlanFlags& flags, const Question& question,
                                  Interruption* interruption) {
   Speeds speeds = question.speeds;
-  RETURN_IF_ERROR(MeasureCompute(flags, question.experiment, interruption, &speeds));
-  interruption->OnFirst([] { _exit(kExitInterrupted); });  // there is nothing to end first
-  RETURN_IF_ERROR(MeasureCodecs(flags, question, &speeds));
+  std::vector<const Experiment*> experiments = {&question.experiment};
+  for (const Candidate& candidate : question.candidates.all) {
+    experiments.push_back(&candidate.experiment);
+  }
+  RETURN_IF_ERROR(MeasureSpeeds(flags.speeds, experiments, ThreadsFor(flags, question.experiment),
+                                flags.session, interruption, &speeds));
   return speeds;
 }
 

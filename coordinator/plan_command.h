@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "coordinator/interruption.h"
+#include "coordinator/plan_speeds.h"
 #include "coordinator/session.h"
 
 namespace thinwire {
@@ -25,9 +26,7 @@ struct PlanFlags {
   std::string parameters;           // JSON for libraries among them
   std::vector<int64_t> microbatches;
   std::vector<std::string> schedules;
-  // Speeds: of a run's folder, of these numbers, or measured here.
-  std::string from;
-  std::optional<double> gflops, codec_gbps;
+  SpeedFlags speeds;
   std::string format = "text";  // text, json
   SessionOptions session;       // of the stage whose speed is measured
 };

@@ -76,6 +76,18 @@ check '  which says what to do' contains "$work/log" 'give --gflops, or --from'
 "$thinwire" plan "$quickstart" --stage_server "$stage_server" >"$work/log" 2>&1
 check 'speeds are measured otherwise' contains "$work/log" 'Compute: [0-9.]+ GFLOP/s, as'
 
+echo '== a tune'
+tune() { refused "$1" "$2" tune "$quickstart" --out "$work/tuned" "${@:3}"; }
+tune 'no link' '--link_mbit is required'
+tune 'a link of 0 Mbit/s' '--link_mbit: 0, want 1e-06 to' --link_mbit 0
+tune 'a loss below 0' '--max_loss: -1, want at least 0 points of accuracy' --link_mbit 50 --max_loss=-1
+tune 'a target beyond all' '--target: 101, want per cent of accuracy, up to 100' --link_mbit 50 --target 101
+tune 'a codec that is none' '--codec: .*unknown "topq", nearest is "topk"' --link_mbit 50 --codec topq
+tune 'no candidate' '--candidates: Value 0 not in range' --link_mbit 50 --candidates 0
+tune 'more microbatches than samples' '--microbatches: 100000, want 1 to [0-9]+, the batch size' --link_mbit 50 \
+  --microbatches 100000
+tune 'one process' 'pipeline.stages: 1: nothing would cross the link' --link_mbit 50 --set pipeline.stages=1
+
 echo '== addresses'
 for address in 9107 :9108 foo 127.0.0.1:99999; do
   run "--metrics_listen $address" "--metrics_listen: \"$address\", want host:port" --metrics_listen "$address"

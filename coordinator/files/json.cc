@@ -54,16 +54,25 @@ Json Map(const Message& message, const FieldDescriptor* field) {
   return object;
 }
 
-Json Repeated(const Message& message, const FieldDescriptor* field) {
+Json Element(const Message& message, const FieldDescriptor* field, int i) {
   const Reflection& reflection = *message.GetReflection();
-  Json array = Json::array();
-  for (int i = 0; i < reflection.FieldSize(message, field); ++i) {
-    if (field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) {
-      array.push_back(ToJson(reflection.GetRepeatedMessage(message, field, i)));
-    } else {
+  switch (field->cpp_type()) {
+    case FieldDescriptor::CPPTYPE_MESSAGE:
+      return ToJson(reflection.GetRepeatedMessage(message, field, i));
+    case FieldDescriptor::CPPTYPE_UINT32:
+      return reflection.GetRepeatedUInt32(message, field, i);
+    case FieldDescriptor::CPPTYPE_UINT64:
+      return reflection.GetRepeatedUInt64(message, field, i);
+    default:
       assert(field->cpp_type() == FieldDescriptor::CPPTYPE_STRING);
-      array.push_back(reflection.GetRepeatedString(message, field, i));
-    }
+      return reflection.GetRepeatedString(message, field, i);
+  }
+}
+
+Json Repeated(const Message& message, const FieldDescriptor* field) {
+  Json array = Json::array();
+  for (int i = 0; i < message.GetReflection()->FieldSize(message, field); ++i) {
+    array.push_back(Element(message, field, i));
   }
   return array;
 }

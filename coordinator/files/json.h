@@ -11,7 +11,8 @@ namespace thinwire {
 // Every field under its name in the .proto file and in its order; unset fields with presence
 // (messages, `optional` scalars) are null, all others stand with their value. Integers are
 // numbers, also 64-bit ones; doubles print as the shortest text that reads back the same, NaN and
-// infinity as null. Maps with string keys are objects; bytes fields and other maps are not used.
+// infinity as null. Maps with string keys are objects; bytes fields, other maps and lists of other
+// scalars than texts and unsigned integers are not used.
 nlohmann::ordered_json ToJson(const google::protobuf::Message& message);
 
 // On one line, or indented by `indent` spaces. Bytes that are not UTF-8, as file names may have,

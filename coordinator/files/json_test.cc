@@ -4,6 +4,7 @@
 
 #include "gtest/gtest.h"
 #include "proto/coordinator.pb.h"
+#include "proto/tune.pb.h"
 
 namespace thinwire {
 namespace {
@@ -31,6 +32,15 @@ TEST(JsonTest, LargeIntegersKeepEveryDigit) {
   Summary summary;
   summary.set_seed(18446744073709551615u);
   EXPECT_NE(ToJson(summary).dump().find("\"seed\":18446744073709551615,"), std::string::npos);
+}
+
+TEST(JsonTest, ListsOfIntegersKeepEveryDigit) {
+  TuneRung rung;
+  rung.add_seeds(1);
+  rung.add_seeds(18446744073709551615u);
+  rung.add_candidates("none");
+  EXPECT_EQ(ToJson(rung)["seeds"].dump(), "[1,18446744073709551615]");
+  EXPECT_EQ(ToJson(rung)["candidates"].dump(), R"(["none"])");
 }
 
 TEST(JsonTest, NonFiniteDoublesAreNull) {

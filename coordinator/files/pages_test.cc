@@ -1,5 +1,5 @@
-// The users' pages name every field of a run's record, of a checkpoint's manifest and of a plan, in
-// their order, and no other.
+// The users' pages name every field of a run's record, of a checkpoint's manifest, of a plan and of
+// a tune, in their order, and no other.
 #include <fstream>
 #include <map>
 #include <string>
@@ -12,6 +12,7 @@
 #include "proto/checkpoint.pb.h"
 #include "proto/coordinator.pb.h"
 #include "proto/plan.pb.h"
+#include "proto/tune.pb.h"
 
 namespace thinwire {
 namespace {
@@ -53,6 +54,8 @@ TEST(PagesTest, EveryMessageStandsThereWithEveryField) {
               ::testing::ContainerEq(Defined(CheckpointManifest::descriptor())));
   EXPECT_THAT(Documented("docs/plan.md"),
               ::testing::ContainerEq(Defined(PlanReport::descriptor())));
+  EXPECT_THAT(Documented("docs/tune.md"),
+              ::testing::ContainerEq(Defined(TuneReport::descriptor())));
 }
 
 }  // namespace

@@ -1,0 +1,83 @@
+#include "coordinator/plan_speeds.h"
+
+#include <unistd.h>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "base/status.h"
+#include "config/specs.h"
+#include "coordinator/compute_speed.h"
+#include "coordinator/exit_code.h"
+#include "coordinator/plan/codec_speeds.h"
+#include "coordinator/plan/run_speeds.h"
+
+namespace thinwire {
+namespace {
+
+absl::Status MeasureCompute(const Experiment& experiment, const std::string& threads,
+                            const SessionOptions& session, Interruption* interruption,
+                            Speeds* speeds) {
+  if (!speeds->blocks.empty()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const ComputeSpeed speed,
+                   MeasureComputeSpeed(experiment, threads, session, interruption));
+  ASSIGN_OR_RETURN(const Partition partition, PartitionFrom(experiment));
+  ASSIGN_OR_RETURN(speeds->blocks, BlocksAt(partition.model, speed.gflops));
+  speeds->compute_source =
+      absl::StrFormat("%.3g GFLOP/s, as training %s on this machine now took (--from, --gflops)",
+                      speed.gflops, speed.by);
+  return absl::OkStatus();
+}
+
+absl::Status MeasureCodecs(const SpeedFlags& flags,
+                           const std::vector<const Experiment*>& experiments, Speeds* speeds) {
+  if (flags.codec_gbps) return absl::OkStatus();
+  const char* const kMeasured =
+      "measured now, on one thread of this machine, on random tensors like those that cross";
+  const size_t known = speeds->codings.size();
+  for (const Experiment* const experiment : experiments) {
+    RETURN_IF_ERROR(MeasureCodings(*experiment, &speeds->codings));
+  }
+  if (flags.from.empty()) {
+    speeds->codec_source = kMeasured;
+  } else if (speeds->codings.size() > known) {
+    absl::StrAppend(&speeds->codec_source, ", others ", kMeasured);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<Speeds> GivenSpeeds(const SpeedFlags& flags, const Experiment& experiment) {
+  Speeds speeds;
+  if (!flags.from.empty()) {
+    auto of_run = SpeedsOfRun(flags.from, experiment);
+    if (!of_run.ok()) {
+      return absl::Status(of_run.status().code(),
+                          absl::StrCat("--from: ", of_run.status().message()));
+    }
+    speeds = *std::move(of_run);
+  }
+  if (flags.gflops) {
+    ASSIGN_OR_RETURN(const Partition partition, PartitionFrom(experiment));
+    ASSIGN_OR_RETURN(speeds.blocks, BlocksAt(partition.model, *flags.gflops));
+    speeds.compute_source = absl::StrFormat("%g GFLOP/s (--gflops)", *flags.gflops);
+  }
+  if (flags.codec_gbps) {
+    ASSIGN_OR_RETURN(speeds.others, CodingAt(*flags.codec_gbps));
+    speeds.codings.clear();
+    speeds.codec_source =
+        absl::StrFormat("%g GB/s to encode, and to decode (--codec_gbps)", *flags.codec_gbps);
+  }
+  return speeds;
+}
+
+absl::Status MeasureSpeeds(const SpeedFlags& flags,
+                           const std::vector<const Experiment*>& experiments,
+                           const std::string& threads, const SessionOptions& session,
+                           Interruption* interruption, Speeds* speeds) {
+  RETURN_IF_ERROR(MeasureCompute(*experiments.front(), threads, session, interruption, speeds));
+  interruption->OnFirst([] { _exit(kExitInterrupted); });
+  return MeasureCodecs(flags, experiments, speeds);
+}
+
+}  // namespace thinwire
