@@ -28,7 +28,7 @@ class Caller:
     def ask(self, command, *arguments):
         """What the command says; PodError if it fails."""
         return self._node.podman(
-            "run", "--rm", "--network", "host", "--volume", f"{self._folder}:/mine:ro", self._node.image,
+            "run", "--rm", "--no-healthcheck", "--network", "host", "--volume", f"{self._folder}:/mine:ro", self._node.image,
             "thinwire", command, *arguments, "--server", f"{self.pod.address()}:4600",
             "--tls_cert", "/mine/tls.crt", "--tls_key", "/mine/tls.key", "--tls_ca", "/mine/ca.crt")
 
