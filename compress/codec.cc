@@ -38,6 +38,14 @@ CodecSpec WithoutLossless(CodecSpec spec) {
   return spec;
 }
 
+// The kernels' own lossless stage, where a codec's payload is theirs; low_rank's is read by the
+// host for the next message's start.
+EntropyKernels* EntropyOf(const CodecSpec& spec, CodecKernels* kernels) {
+  const bool is_kernels = spec.kind != CodecKind::kPlugin && spec.kind != CodecKind::kLowRank &&
+                          !IsSupportedFromOutside(spec);
+  return spec.lossless == Lossless::kEntropy && is_kernels ? kernels->entropy() : nullptr;
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Codec>> NewCodec(const CodecSpec& spec, CodecKernels* kernels) {
@@ -49,7 +57,7 @@ absl::StatusOr<std::unique_ptr<Codec>> NewCodec(const CodecSpec& spec, CodecKern
   if (spec.rate > 0) return NewRatedCodec(spec, kernels);
   if (spec.lossless != Lossless::kNone) {
     ASSIGN_OR_RETURN(std::unique_ptr<Codec> inner, NewCodec(WithoutLossless(spec), kernels));
-    return NewLosslessCodec(spec, std::move(inner));
+    return NewLosslessCodec(spec, std::move(inner), EntropyOf(spec, kernels));
   }
   if (IsSupportedFromOutside(spec)) {
     ASSIGN_OR_RETURN(std::unique_ptr<Codec> inner, NewCodec(WithoutSupport(spec), kernels));

@@ -4,6 +4,7 @@
 //   bazel run --config=opt //compress:codec_bench -- --benchmark_enable_random_interleaving=true
 //     --benchmark_repetitions=30 --benchmark_min_time=0.02 --benchmark_report_aggregates_only=true
 #include <benchmark/benchmark.h>
+#include <zstd.h>
 
 #include <cmath>
 #include <cstdio>
@@ -176,6 +177,42 @@ void Decode(benchmark::State& state, const CodecSpec& spec, const Tensor& (*tens
   SetBytes(state, x, bytes);
 }
 
+// `lossless: zstd` as it would be at a level of zstd's: one frame of the codec's payload.
+void ZstdLevel(benchmark::State& state, const CodecSpec& spec, int level, bool decodes,
+               const Tensor& (*tensor)()) {
+  const auto codec = std::move(*NewCodec(spec, Kernels()));
+  const Tensor& x = tensor();
+  const MessageContext context = ContextOf(spec, x);
+  std::vector<uint8_t> payload(codec->MaxPayloadBytes(x.shape(), DType::kF32));
+  std::vector<uint8_t> frame(ZSTD_compressBound(payload.size()));
+  const std::unique_ptr<ZSTD_CCtx, decltype(&ZSTD_freeCCtx)> zstd(ZSTD_createCCtx(), ZSTD_freeCCtx);
+  size_t bytes = 0;
+  const auto encode = [&] {
+    const size_t n = *codec->Encode(x, context, absl::MakeSpan(payload));
+    bytes = ZSTD_compressCCtx(zstd.get(), frame.data(), frame.size(), payload.data(), n, level);
+  };
+  const std::unique_ptr<ZSTD_DCtx, decltype(&ZSTD_freeDCtx)> unzstd(ZSTD_createDCtx(),
+                                                                    ZSTD_freeDCtx);
+  Tensor y = *Tensor::Allocate(CpuDevice(), DType::kF32, x.shape());
+  const auto decode = [&] {
+    const size_t n =
+        ZSTD_decompressDCtx(unzstd.get(), payload.data(), payload.size(), frame.data(), bytes);
+    if (ZSTD_isError(n) || !codec->Decode({payload.data(), n}, context, &y).ok()) {
+      state.SkipWithError("decode failed");
+    }
+  };
+  encode();
+  for (auto _ : state) {
+    if (decodes) {
+      decode();
+    } else {
+      encode();
+    }
+    benchmark::ClobberMemory();
+  }
+  SetBytes(state, x, bytes);
+}
+
 void ScalarUniform(benchmark::State& state, bool decodes) {
   const Tensor& x = Gradients();
   const Tensor y = *Tensor::Allocate(CpuDevice(), DType::kF32, kShape);
@@ -276,10 +313,24 @@ void RegisterLossless() {
   }
 }
 
+void RegisterZstdLevels(const std::string& name, const CodecSpec& spec) {
+  for (const int level : {-5, -3, -1, 1, 2, 3}) {
+    for (const bool decodes : {false, true}) {
+      for (const Input& input :
+           {Input{"activations", Activations}, Input{"gradients", Gradients}}) {
+        const std::string of =
+            absl::StrCat(name, "_zstd", level, decodes ? "/decode/" : "/encode/", input.name);
+        benchmark::RegisterBenchmark(of.c_str(), ZstdLevel, spec, level, decodes, input.tensor);
+      }
+    }
+  }
+}
+
 void RegisterEcsq() {
   CodecSpec spec;
   spec.kind = CodecKind::kEcsq;
   Register("ecsq", spec);
+  RegisterZstdLevels("ecsq1", spec);
   spec.lossless = Lossless::kEntropy;
   for (const double step : {0.5, 1.0, 2.0}) {
     spec.step = step;

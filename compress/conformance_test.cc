@@ -59,7 +59,7 @@ INSTANTIATE_TEST_SUITE_P(
         "ecsq(step=2, scope=token, rounding=dither)",
         "ecsq(step=0.01, rounding=stochastic, lossless=none)",
         "ecsq(rounding=dead_zone, reconstruction=center, support=received_nonzero)",
-        "ecsq(step=0.5, rotation=principal)",
+        "ecsq(step=2, rounding=nearest_nonzero)", "ecsq(step=0.5, rotation=principal)",
         "ecsq(step=2, scope=token, rounding=dither, rotation=principal, lossless=none)"),
     [](const auto& info) { return std::to_string(info.index); });
 

@@ -13,8 +13,8 @@
 namespace thinwire {
 namespace {
 
-// This many parts of the rows are looked at, of so many rows each.
-constexpr size_t kParts = 32, kRowsOfPart = 8;
+// About so many parts of the rows are looked at.
+constexpr size_t kParts = 32;
 // Of fewer rows, tables for several contexts take what they save.
 constexpr size_t kLeastRows = 64;
 // A table takes about this many bits, and so many more for each byte that is in it.
@@ -50,29 +50,33 @@ double BitsOf(const Cost& cost) {
   return cost.code_bits + kBitsOfTable * cost.tables + kBitsOfEntry * cost.entries;
 }
 
+// The codes of a part's rows `distance` rows before them; 0 where there are none.
+void AppendRows(absl::Span<const uint8_t> codes, size_t row, size_t distance,
+                std::vector<uint8_t>* to) {
+  const size_t num_rows = NumRows(codes.size());
+  for (size_t j = row; j < row + kSampledRows; ++j) {
+    for (size_t s = 0; s < kStates; ++s) {
+      const size_t i = s * num_rows + j - distance;
+      to->push_back(j >= distance && i < codes.size() ? codes[i] : 0);
+    }
+  }
+}
+
 // Bits for each code of a string, from what is seen of some parts of it.
 class Sample {
  public:
-  // `distances`: of the neighbours among which to choose.
-  Sample(absl::Span<const uint8_t> codes, absl::Span<const uint32_t> distances)
-      : codes_(codes), num_rows_(NumRows(codes.size())), magnitudes_(distances.size()) {
-    const size_t stretch = std::max(num_rows_ / kParts, kRowsOfPart);
-    // Each begins somewhere in its stretch: the same place of all might be that of the first pixels
-    // of an image's rows.
-    RandomStream random(stretch);
-    for (size_t begin = 0; begin + stretch <= num_rows_; begin += stretch) {
-      const size_t row = begin + random.Next() % (stretch - kRowsOfPart + 1);
-      AppendRows(row, 0, &bytes_);
-      for (size_t k = 0; k < distances.size(); ++k) {
-        AppendRows(row, distances[k], &magnitudes_[k]);
-      }
-    }
+  // See ChooseNeighboursOf.
+  Sample(size_t num_codes, size_t num_distances, absl::Span<const uint8_t> rows)
+      : num_rows_(NumRows(num_codes)), magnitudes_(num_distances) {
+    const size_t size = rows.size() / (1 + num_distances);
+    bytes_.assign(rows.begin(), rows.begin() + size);
     for (auto& of_distance : magnitudes_) {
-      for (uint8_t& code : of_distance) {
-        code = static_cast<uint8_t>(std::min((code + 1) / 2, kSums - 1));
+      rows.remove_prefix(size);
+      for (const uint8_t code : absl::MakeConstSpan(rows.data(), size)) {
+        of_distance.push_back(static_cast<uint8_t>(std::min((code + 1) / 2, kSums - 1)));
       }
     }
-    sums_.resize(bytes_.size());
+    sums_.resize(size);
   }
 
   // Takes the neighbours at the distance of place k in.
@@ -108,17 +112,6 @@ class Sample {
     return bits;
   }
 
-  // The codes `distance` rows before those of a part; 0 where there are none.
-  void AppendRows(size_t row, size_t distance, std::vector<uint8_t>* to) const {
-    for (size_t j = row; j < row + kRowsOfPart; ++j) {
-      for (size_t s = 0; s < kStates; ++s) {
-        const size_t i = s * num_rows_ + j - distance;
-        to->push_back(j >= distance && i < codes_.size() ? codes_[i] : 0);
-      }
-    }
-  }
-
-  const absl::Span<const uint8_t> codes_;
   const size_t num_rows_;
   std::vector<uint8_t> bytes_;
   std::vector<std::vector<uint8_t>> magnitudes_;  // for each distance, at most kSums - 1
@@ -182,11 +175,25 @@ SumCounts SumCounter::Total() const {
   return total;
 }
 
+std::vector<uint32_t> SampledParts(size_t num_codes, absl::Span<const uint32_t> distances) {
+  std::vector<uint32_t> parts;
+  const size_t num_rows = NumRows(num_codes);
+  if (distances.empty() || num_rows < kLeastRows) return parts;
+  const size_t stretch = std::max(num_rows / kParts, kSampledRows);
+  // Each begins somewhere in its stretch: the same place of all might be that of the first pixels
+  // of an image's rows.
+  RandomStream random(stretch);
+  for (size_t begin = 0; begin + stretch <= num_rows; begin += stretch) {
+    parts.push_back(static_cast<uint32_t>(begin + random.Next() % (stretch - kSampledRows + 1)));
+  }
+  return parts;
+}
+
 // Takes the best of all, then the best beside it, and so on.
-Neighbours ChooseNeighbours(absl::Span<const uint8_t> codes, absl::Span<const uint32_t> distances) {
+Neighbours ChooseNeighboursOf(size_t num_codes, absl::Span<const uint32_t> distances,
+                              absl::Span<const uint8_t> rows) {
   Neighbours neighbours;
-  if (distances.empty() || NumRows(codes.size()) < kLeastRows) return neighbours;
-  Sample sample(codes, distances);
+  Sample sample(num_codes, distances.size(), rows);
   double fewest = sample.Bits();
   while (neighbours.count < Neighbours::kMost) {
     const double before = fewest;
@@ -202,6 +209,18 @@ Neighbours ChooseNeighbours(absl::Span<const uint8_t> codes, absl::Span<const ui
     neighbours.rows[neighbours.count++] = distances[best];
   }
   return neighbours;
+}
+
+Neighbours ChooseNeighbours(absl::Span<const uint8_t> codes, absl::Span<const uint32_t> distances) {
+  const std::vector<uint32_t> parts = SampledParts(codes.size(), distances);
+  if (parts.empty()) return {};
+  std::vector<uint8_t> rows;
+  rows.reserve((1 + distances.size()) * parts.size() * kSampledRows * kStates);
+  for (const uint32_t row : parts) AppendRows(codes, row, 0, &rows);
+  for (const uint32_t distance : distances) {
+    for (const uint32_t row : parts) AppendRows(codes, row, distance, &rows);
+  }
+  return ChooseNeighboursOf(codes.size(), distances, rows);
 }
 
 uint16_t ChooseBoundaries(const SumCounts& counts) {

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "absl/types/span.h"
 #include "compress/cpu/rans.h"
@@ -32,6 +34,15 @@ class SumCounter {
 // to look at; none if one table for all codes is likely to take as few bytes. Looks at a part of
 // the codes if they are many.
 Neighbours ChooseNeighbours(absl::Span<const uint8_t> codes, absl::Span<const uint32_t> distances);
+
+// The same of codes that are elsewhere, from a sample of them: the first rows of the parts that are
+// looked at, kSampledRows of each, in order; none if there are too few codes for neighbours.
+constexpr size_t kSampledRows = 8;
+std::vector<uint32_t> SampledParts(size_t num_codes, absl::Span<const uint32_t> distances);
+// `sample`: the rows of the parts, one part behind the other; then for each distance those so many
+// rows before them, with zeros before the first row.
+Neighbours ChooseNeighboursOf(size_t num_codes, absl::Span<const uint32_t> distances,
+                              absl::Span<const uint8_t> sample);
 
 // Bit s is set where sums from s on have another table than those below, so that codes and tables
 // take the fewest bits. Bit 0 is not.

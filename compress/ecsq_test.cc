@@ -20,7 +20,7 @@ using ::testing::HasSubstr;
 
 constexpr uint64_t kKey = 7;
 constexpr Rounding kRoundings[] = {Rounding::kNearest, Rounding::kStochastic, Rounding::kDither,
-                                   Rounding::kDeadZone};
+                                   Rounding::kDeadZone, Rounding::kNearestNonzero};
 
 // Without the lossless stage, but where a test sets it.
 CodecSpec Ecsq(double step, Rounding rounding = Rounding::kNearest, Scope scope = Scope::kTensor) {
@@ -58,6 +58,9 @@ int32_t CodeOf(Rounding rounding, float y, float chance) {
     case Rounding::kDeadZone:
     case Rounding::kRateDistortion:  // code_choice_test.cc
       return static_cast<int32_t>(std::copysign(std::floor(std::fabs(y) + 1.0f / 3), y));
+    case Rounding::kNearestNonzero:
+      if (y == 0) return 0;
+      return static_cast<int32_t>(std::copysign(std::max(1.0f, std::nearbyint(std::fabs(y))), y));
   }
   return 0;
 }
@@ -154,9 +157,25 @@ TEST(EcsqTest, StochasticRoundingAndDitherAreUnbiasedAndDitherIsCloser) {
   EXPECT_GT(errors[Rounding::kStochastic], 1.5 * errors[Rounding::kDither]);
 }
 
+TEST(EcsqTest, NearestNonzeroKeepsTheSupport) {
+  std::vector<float> x = RandomValues(5000, 6, /*relu=*/true);
+  for (size_t i = 0; i < x.size(); i += 3) x[i] *= 0.001f;  // a cell whose mean is next to zero
+  for (double step : {0.125, 1.0, 8.0, 1000.0}) {
+    for (const CodecSpec& spec :
+         {Ecsq(step, Rounding::kNearestNonzero), Centered(Ecsq(step, Rounding::kNearestNonzero))}) {
+      const std::vector<float> y = *RoundTrip(spec, TensorOf(x));
+      for (size_t i = 0; i < x.size(); ++i) {
+        ASSERT_EQ(y[i] == 0, x[i] == 0) << spec.ToString() << i;
+        ASSERT_GE(y[i] * x[i], 0) << spec.ToString() << i;
+      }
+    }
+  }
+}
+
 TEST(EcsqTest, AZeroStaysOneUnlessThereIsDither) {
   const std::vector<float> x = RandomValues(5000, 6, /*relu=*/true);
-  for (Rounding rounding : {Rounding::kNearest, Rounding::kStochastic, Rounding::kDeadZone}) {
+  for (Rounding rounding : kRoundings) {
+    if (rounding == Rounding::kDither) continue;
     const std::vector<float> y = *RoundTrip(Ecsq(0.5, rounding), TensorOf(x));
     for (size_t i = 0; i < x.size(); ++i) {
       if (x[i] == 0) {

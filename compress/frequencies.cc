@@ -5,7 +5,6 @@
 #include <cmath>
 #include <numeric>
 
-#include "absl/strings/str_cat.h"
 #include "compress/cpu/bytes.h"
 #include "compress/cpu/scratch.h"
 
@@ -15,9 +14,7 @@ namespace {
 // A byte under this is a frequency, one with it set the upper seven bits of one.
 constexpr uint8_t kTwoBytes = 0x80;
 
-absl::Status Refuse(const std::string& why) {
-  return absl::InvalidArgumentError(absl::StrCat("entropy: ", why));
-}
+constexpr auto kRefused = absl::StatusCode::kInvalidArgument;
 
 // Four counters take turns: a run of equal bytes does not wait for itself.
 void CountSingly(absl::Span<const uint8_t> bytes, Frequencies* counts) {
@@ -119,30 +116,34 @@ uint8_t* WriteTable(const Frequencies& scaled, uint8_t* to) {
   return to;
 }
 
-absl::StatusOr<Frequencies> ReadTable(absl::Span<const uint8_t>* frame) {
-  Frequencies scaled = {};
+Error ReadTable(absl::Span<const uint8_t>* frame, Frequencies* scaled) {
+  *scaled = {};
   uint32_t sum = 0;
   size_t at = 0;
   for (int s = 0; s < kSymbols;) {
     const uint8_t first = at < frame->size() ? (*frame)[at] : 0;
     const bool is_single = first != 0 && first < kTwoBytes;
-    if (at + (is_single ? 1 : 2) > frame->size()) return Refuse("a table that is cut short");
+    if (at + (is_single ? 1 : 2) > frame->size())
+      return MakeError(kRefused, "entropy: a table that is cut short");
     const uint8_t second = is_single ? 0 : (*frame)[at + 1];
     at += is_single ? 1 : 2;
     if (first == 0) {
       s += 1 + second;
-      if (s > kSymbols) return Refuse(absl::StrCat("a table of ", s, " bytes, want 256"));
+      if (s > kSymbols)
+        return MakeError(kRefused, "entropy: a table of %d bytes, want %d", s, kSymbols);
       continue;
     }
-    scaled[s] = is_single ? first : (first - kTwoBytes) * 256u + second;
-    if (!is_single && scaled[s] < kTwoBytes) return Refuse("a small frequency in two bytes");
-    sum += scaled[s++];
+    (*scaled)[s] = is_single ? first : (first - kTwoBytes) * 256u + second;
+    if (!is_single && (*scaled)[s] < kTwoBytes) {
+      return MakeError(kRefused, "entropy: a small frequency in two bytes");
+    }
+    sum += (*scaled)[s++];
   }
   if (sum != kScale) {
-    return Refuse(absl::StrCat("frequencies that add up to ", sum, ", want ", kScale));
+    return MakeError(kRefused, "entropy: frequencies that add up to %u, want %u", sum, kScale);
   }
   frame->remove_prefix(at);
-  return scaled;
+  return {};
 }
 
 }  // namespace thinwire

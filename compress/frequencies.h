@@ -5,9 +5,9 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "compress/cpu/rans.h"
+#include "tensor/error.h"
 
 namespace thinwire {
 
@@ -26,6 +26,6 @@ double CodedBits(const Frequencies& counts, const Frequencies& scaled);
 uint8_t* WriteTable(const Frequencies& scaled, uint8_t* to);
 
 // Takes the table off the front of `frame`. InvalidArgument unless it adds up.
-absl::StatusOr<Frequencies> ReadTable(absl::Span<const uint8_t>* frame);
+Error ReadTable(absl::Span<const uint8_t>* frame, Frequencies* scaled);
 
 }  // namespace thinwire

@@ -21,7 +21,8 @@ class KernelCodec final : public Codec {
   absl::StatusOr<size_t> Encode(const Tensor& x, const MessageContext& context,
                                 absl::Span<uint8_t> payload) const override {
     SupportView support;
-    ASSIGN_OR_RETURN(KernelContext kernel_context, ContextOf(context, x.elements(), &support));
+    ASSIGN_OR_RETURN(KernelContext kernel_context,
+                     KernelContextOf(spec(), context, x.elements(), &support));
     std::vector<float> padded;
     if (context.warm_start != nullptr) {
       kernel_context.warm_start = WarmStartFor(spec(), x.shape(), *context.warm_start, &padded);
@@ -36,7 +37,7 @@ class KernelCodec final : public Codec {
                       Tensor* x) const override {
     SupportView support;
     ASSIGN_OR_RETURN(const KernelContext kernel_context,
-                     ContextOf(context, x->elements(), &support));
+                     KernelContextOf(spec(), context, x->elements(), &support));
     return ToStatus(
         kernels_->Decode({payload.data(), payload.size()}, spec(), kernel_context, x->view()));
   }
@@ -48,22 +49,21 @@ class KernelCodec final : public Codec {
   }
 
  private:
-  // *support, which the context may point at, outlives it.
-  absl::StatusOr<KernelContext> ContextOf(const MessageContext& context, int64_t elements,
-                                          SupportView* support) const {
-    KernelContext kernel_context;
-    kernel_context.random_key = context.random_key;
-    if (spec().needs_support()) {
-      ASSIGN_OR_RETURN(*support, SupportOf(spec(), context, elements));
-      kernel_context.support = support;
-    }
-    return kernel_context;
-  }
-
   CodecKernels* kernels_;
 };
 
 }  // namespace
+
+absl::StatusOr<KernelContext> KernelContextOf(const CodecSpec& spec, const MessageContext& context,
+                                              int64_t elements, SupportView* support) {
+  KernelContext kernel_context;
+  kernel_context.random_key = context.random_key;
+  if (spec.needs_support()) {
+    ASSIGN_OR_RETURN(*support, SupportOf(spec, context, elements));
+    kernel_context.support = support;
+  }
+  return kernel_context;
+}
 
 std::unique_ptr<Codec> NewKernelCodec(const CodecSpec& spec, CodecKernels* kernels) {
   return std::make_unique<KernelCodec>(spec, kernels);

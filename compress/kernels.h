@@ -69,6 +69,8 @@ struct RowSums {
   bool zero_nonfinite = false;
 };
 
+class EntropyKernels;
+
 // Any thread, several at once.
 //
 // Encode, Decode, the casts, FindNonzeros and Compare have finished when they return. CombineRows,
@@ -111,6 +113,10 @@ class CodecKernels {
   // on, each product and sum rounded on its own; products with x[j] = 0 may be left out, so that
   // factors are finite. x and out: fp32 or bf16, which do not overlap.
   virtual Error Multiply(const TensorView& x, const TensorView& factor, const TensorView& out) = 0;
+
+  // The lossless stage entropy beside the kernels (entropy_kernels.h), theirs; null: it is on the
+  // host, whither Encode brings payloads.
+  virtual EntropyKernels* entropy() { return nullptr; }
 
   virtual Error CombineRows(const RowSums& sums) = 0;
   // out = a x + b y of whole tensors, of one shape.

@@ -7,7 +7,9 @@
 #include "base/status.h"
 #include "compress/code_choice.h"
 #include "compress/entropy_frame.h"
+#include "compress/kernel_codec.h"
 #include "compress/layout.h"
+#include "compress/support.h"
 #include "compress/zstd_frame.h"
 
 namespace thinwire {
@@ -28,9 +30,13 @@ absl::StatusOr<absl::Span<const uint8_t>> ReadFrame(Lossless lossless,
 }
 
 // Where ecsq's payload of a tensor has the codes. Like each other are those of the channels before,
-// and those of the channel at the positions before, beside and above.
-CodesPlace CodesOf(const CodecSpec& spec, const Shape& shape) {
-  if (spec.kind != CodecKind::kEcsq || spec.needs_support() || shape.elements() == 0) return {};
+// and those of the channel at the positions before, beside and above; of a support, whose entries'
+// positions differ, those just before.
+CodesPlace CodesOf(const CodecSpec& spec, const Shape& of_tensor, const MessageContext& context) {
+  if (spec.kind != CodecKind::kEcsq) return {};
+  const bool has_support = spec.needs_support();
+  const Shape shape = has_support ? Shape{context.support->count()} : of_tensor;
+  if (shape.elements() == 0) return {};
   const Scopes scopes = ScopesOf(shape, spec.scope, spec.group);
   CodesPlace place{EcsqHeaderBytes(spec, scopes), static_cast<size_t>(shape.elements()), {}};
   const auto add = [&](int64_t distance) {
@@ -38,6 +44,11 @@ CodesPlace CodesOf(const CodecSpec& spec, const Shape& shape) {
       place.distances.push_back(static_cast<uint32_t>(distance));
     }
   };
+  if (has_support) {
+    for (const int64_t distance : {1, 2, 3, 4, 6, 8}) add(distance);
+    return place;
+  }
+  if (shape.rank() == 0) return place;  // one code has no neighbour
   const int64_t left = shape[shape.rank() - 1];
   for (const int64_t distance : {int64_t{1}, int64_t{2}, left, 2 * left, 4 * left}) add(distance);
   if (shape.rank() < 4) return place;
@@ -48,8 +59,8 @@ CodesPlace CodesOf(const CodecSpec& spec, const Shape& shape) {
 
 class LosslessCodec final : public Codec {
  public:
-  LosslessCodec(const CodecSpec& spec, std::unique_ptr<Codec> inner)
-      : Codec(spec), inner_(std::move(inner)) {}
+  LosslessCodec(const CodecSpec& spec, std::unique_ptr<Codec> inner, EntropyKernels* kernels)
+      : Codec(spec), inner_(std::move(inner)), kernels_(kernels) {}
 
   size_t MaxPayloadBytes(const Shape& shape, DType dtype) const override {
     return 1 + inner_->MaxPayloadBytes(shape, dtype);
@@ -63,8 +74,9 @@ class LosslessCodec final : public Codec {
                                                      MaxPayloadBytes(x.shape(), x.dtype())));
     }
     RETURN_IF_ERROR(CheckHost(x));
+    if (kernels_ != nullptr) return EncodeOnDevice(x, context, payload);
     ASSIGN_OR_RETURN(const size_t bytes, inner_->Encode(x, context, payload.subspan(1)));
-    const CodesPlace codes = CodesOf(spec(), x.shape());
+    const CodesPlace codes = CodesOf(spec(), x.shape(), context);
     if (ChoosesCodes() && codes.count > 0) {
       ChooseCodes(spec(), x.view(), codes, payload.subspan(1, bytes));
     }
@@ -80,6 +92,10 @@ class LosslessCodec final : public Codec {
 
   absl::Status Decode(absl::Span<const uint8_t> payload, const MessageContext& context,
                       Tensor* x) const override {
+    if (kernels_ != nullptr && !payload.empty() && payload[0] == form()) {
+      const absl::Status status = DecodeOnDevice(payload.subspan(1), context, x);
+      if (!absl::IsInvalidArgument(status)) return status;  // else the host knows why
+    }
     ASSIGN_OR_RETURN(const auto inner_payload, InnerPayload(payload, x->shape(), x->dtype()));
     return inner_->Decode(inner_payload, context, x);
   }
@@ -92,6 +108,34 @@ class LosslessCodec final : public Codec {
   }
 
  private:
+  absl::StatusOr<size_t> EncodeOnDevice(const Tensor& x, const MessageContext& context,
+                                        absl::Span<uint8_t> payload) const {
+    SupportView support;
+    ASSIGN_OR_RETURN(const KernelContext kernel_context,
+                     KernelContextOf(inner_->spec(), context, x.elements(), &support));
+    const CodesPlace codes = CodesOf(spec(), x.shape(), context);
+    const CodesView view = {codes.begin, codes.count, codes.distances.data(),
+                            codes.distances.size()};
+    size_t bytes = 0;
+    bool is_frame = false;
+    const PayloadBuffer behind_form = {payload.data() + 1,
+                                       inner_->MaxPayloadBytes(x.shape(), x.dtype()), &bytes};
+    RETURN_IF_ERROR(ToStatus(kernels_->EncodeFrame(inner_->spec(), x.view(), kernel_context, view,
+                                                   behind_form, &is_frame)));
+    payload[0] = is_frame ? form() : kStored;
+    return 1 + bytes;
+  }
+
+  absl::Status DecodeOnDevice(absl::Span<const uint8_t> frame, const MessageContext& context,
+                              Tensor* x) const {
+    SupportView support;
+    ASSIGN_OR_RETURN(const KernelContext kernel_context,
+                     KernelContextOf(inner_->spec(), context, x->elements(), &support));
+    return ToStatus(kernels_->DecodeFrame({frame.data(), frame.size()},
+                                          inner_->MaxPayloadBytes(x->shape(), x->dtype()),
+                                          inner_->spec(), kernel_context, x->view()));
+  }
+
   // Within `payload` or in this thread's memory, until its next message.
   absl::StatusOr<absl::Span<const uint8_t>> InnerPayload(absl::Span<const uint8_t> payload,
                                                          const Shape& shape, DType dtype) const {
@@ -119,12 +163,14 @@ class LosslessCodec final : public Codec {
   uint8_t form() const { return static_cast<uint8_t>(spec().lossless); }
 
   std::unique_ptr<Codec> inner_;
+  EntropyKernels* const kernels_;
 };
 
 }  // namespace
 
-std::unique_ptr<Codec> NewLosslessCodec(const CodecSpec& spec, std::unique_ptr<Codec> inner) {
-  return std::make_unique<LosslessCodec>(spec, std::move(inner));
+std::unique_ptr<Codec> NewLosslessCodec(const CodecSpec& spec, std::unique_ptr<Codec> inner,
+                                        EntropyKernels* kernels) {
+  return std::make_unique<LosslessCodec>(spec, std::move(inner), kernels);
 }
 
 }  // namespace thinwire

@@ -8,12 +8,15 @@
 #include <memory>
 
 #include "compress/codec.h"
+#include "compress/entropy_kernels.h"
 
 namespace thinwire {
 
 // `inner`: the codec of the same specification with Lossless::kNone; of ecsq with rounding
 // rate_distortion that of dead_zone, whose codes are chosen anew here, of tensors in host memory
-// only.
-std::unique_ptr<Codec> NewLosslessCodec(const CodecSpec& spec, std::unique_ptr<Codec> inner);
+// only. `kernels`: of the device of the tensors, for which `inner` is NewKernelCodec; null: the
+// host makes and reads frames.
+std::unique_ptr<Codec> NewLosslessCodec(const CodecSpec& spec, std::unique_ptr<Codec> inner,
+                                        EntropyKernels* kernels);
 
 }  // namespace thinwire

@@ -1,5 +1,5 @@
 // Frames of the entropy coder whose codes are coded two at a time, in parts that can be decoded at
-// once. Their form is in docs/compression.md.
+// once (pairs_layout.h).
 #pragma once
 
 #include <cstddef>
@@ -11,10 +11,8 @@
 
 namespace thinwire {
 
-constexpr uint8_t kPairsForm = 16;  // stands where other frames have their number of neighbours
-
-// `bytes` as one such frame, in this thread's memory until its next call; empty if codes of a byte
-// each with one table would be shorter by more than half a percent, or if there are no codes.
+// `bytes` as one such frame, in this thread's memory until its next call; empty if it does not pay
+// (TableOfPairs) or if there are no codes.
 absl::Span<const uint8_t> PairsFrame(absl::Span<const uint8_t> bytes, const CodesPlace& codes);
 
 // What the frame holds behind its form, of as many bytes as `bytes` has. InvalidArgument unless it

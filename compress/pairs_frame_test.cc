@@ -9,6 +9,7 @@
 
 #include "base/random.h"
 #include "compress/entropy_frame.h"
+#include "compress/pairs_layout.h"
 #include "hwy/highway.h"
 
 namespace thinwire {

@@ -48,6 +48,7 @@ enum class Rounding : uint8_t {
   kDither = 2,          // to nearest of x plus noise that the decoder subtracts: unbiased
   kDeadZone = 3,        // towards zero from a fraction of 2/3 down: fewer bits
   kRateDistortion = 4,  // to what costs least, error and bits together
+  kNearestNonzero = 5,  // to nearest, but to zero only what is zero: the support stays
 };
 constexpr bool IsUnbiased(Rounding rounding) {
   return rounding == Rounding::kStochastic || rounding == Rounding::kDither;

@@ -15,7 +15,8 @@ constexpr Named<Rounding> kRoundingNames[] = {{Rounding::kNearest, "nearest"},
                                               {Rounding::kStochastic, "stochastic"},
                                               {Rounding::kDither, "dither"},
                                               {Rounding::kDeadZone, "dead_zone"},
-                                              {Rounding::kRateDistortion, "rate_distortion"}};
+                                              {Rounding::kRateDistortion, "rate_distortion"},
+                                              {Rounding::kNearestNonzero, "nearest_nonzero"}};
 constexpr Named<Reconstruction> kReconstructionNames[] = {{Reconstruction::kMean, "mean"},
                                                           {Reconstruction::kCenter, "center"}};
 constexpr Named<Zero> kZeroNames[] = {{Zero::kFree, "free"}, {Zero::kOnGrid, "on_grid"}};

@@ -109,7 +109,8 @@ void VisitAllParameters(Spec& spec, Visit&& visit) {
       with(spec.scope == Scope::kGroup, "scope group",
            [&] { show("group", &CodecSpec::group, kRequired); });
       show("rounding", &CodecSpec::rounding, kSpelled);
-      with(!IsUnbiased(spec.rounding), "rounding nearest, dead_zone or rate_distortion",
+      with(!IsUnbiased(spec.rounding),
+           "rounding nearest, nearest_nonzero, dead_zone or rate_distortion",
            [&] { show("reconstruction", &CodecSpec::reconstruction, kOptional); });
       show("rotation", &CodecSpec::rotation, kOptional);
       with(spec.rotation == Rotation::kPrincipal, "rotation principal",

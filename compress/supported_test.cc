@@ -227,6 +227,27 @@ TEST(SupportedTest, TopKsIndicesCostLess) {
   EXPECT_GT(EncodeToBytes(spec, TensorOf(x))->size() - 8 - 4 * 10000, 1.8 * support.count() / 8);
 }
 
+// The codes of a large sample foretell each other, though what stands beside them is not sent.
+TEST(SupportedTest, CodesOfEcsqAreForetoldByThoseBefore) {
+  constexpr int64_t kSamples = 100, kElements = 3000, kCount = kSamples * kElements;
+  CodecSpec spec = Supported(CodecKind::kEcsq);
+  spec.rounding = Rounding::kDither;
+  spec.lossless = Lossless::kEntropy;
+  const SupportMap support = SupportOfValues(Activation(kCount, 0.6, 3));
+  // Elements of so many scales, those of `run` after one another alike.
+  const auto bytes_of_runs = [&](int64_t run) {
+    std::vector<float> x = RandomValues(kCount, 4);
+    RandomStream scales(5);
+    int scale = 0;
+    for (int64_t i = 0; i < kCount; ++i) {
+      if (i % run == 0) scale = static_cast<int>(scales.Next() % 5) - 2;
+      x[i] = std::ldexp(x[i], scale);
+    }
+    return static_cast<double>(EncodeToBytes(spec, TensorOf(x), 7, &support)->size());
+  };
+  EXPECT_LT(bytes_of_runs(kElements), 0.9 * bytes_of_runs(1));
+}
+
 TEST(SupportedTest, ThresholdMeasuresTheSupportedEntries) {
   CodecSpec spec = Supported(CodecKind::kThreshold);
   spec.threshold = 1;

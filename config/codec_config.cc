@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
+#include "compress/feedback/spec.h"
 #include "compress/level.h"
 #include "compress/plugin.h"
 #include "compress/spec_parameters.h"
@@ -62,6 +63,16 @@ void FillScopeOfTokens(DirectionConfig* direction) {
   const auto scope = needs.find("scope");
   const bool has_say = scope != needs.end() && scope->second == nullptr;
   if (has_say && !direction->has_scope()) direction->set_scope(Name(DefaultScopeOfTokens(spec)));
+}
+
+void FillRoundingOfGradients(DirectionConfig* gradients) {
+  const std::string& feedback = gradients->feedback().kind();
+  const bool comes_back = !feedback.empty() && feedback != Name(FeedbackKind::kNone);
+  if (gradients->codec() != Name(CodecKind::kEcsq) || gradients->has_rounding() ||
+      gradients->has_reconstruction() || comes_back) {
+    return;
+  }
+  gradients->set_rounding(Name(Rounding::kDither));
 }
 
 absl::StatusOr<DirectionConfig> ConfigOf(const CodecSpec& spec) {

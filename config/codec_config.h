@@ -27,6 +27,10 @@ void FillCodec(DirectionConfig* direction);
 // Fills in an absent `scope` that has a say with the default of a model of tokens.
 void FillScopeOfTokens(DirectionConfig* direction);
 
+// Fills in an absent `rounding` of gradients through ecsq, which have to be unbiased before they
+// are precise; not of those whose error comes back, or whose cells are to have means.
+void FillRoundingOfGradients(DirectionConfig* gradients);
+
 // What CodecFrom, once the experiment is resolved, turns into `spec` again. InvalidArgument for a
 // plug-in that was not loaded.
 absl::StatusOr<DirectionConfig> ConfigOf(const CodecSpec& spec);

@@ -193,6 +193,7 @@ absl::Status ResolveOwnBottleneck(const std::string& path, const BottleneckConfi
 absl::Status ResolveCodecs(const std::string& path, bool tokens, bool gradient,
                            DirectionConfig* direction) {
   if (tokens) FillScopeOfTokens(direction);
+  if (gradient) FillRoundingOfGradients(direction);
   return ResolveDirection(path, gradient, direction);
 }
 

@@ -273,6 +273,22 @@ TEST(TiedCutTest, GoesExactUnlessItSaysOtherwise) {
   EXPECT_TRUE(MessageDifferencer::Equals(own, again));
 }
 
+TEST(ResolveCompressionTest, GradientsThroughEcsqAreUnbiasedUnlessTheExperimentSaysOtherwise) {
+  const auto rounding = [](const std::string& more) {
+    const Experiment e = With({"compression.activations={codec: ecsq}",
+                               "compression.gradients={codec: ecsq" + more + "}"});
+    EXPECT_EQ(e.compression().activations().rounding(), "nearest");
+    return e.compression().gradients().rounding();
+  };
+  EXPECT_EQ(rounding(""), "dither");
+  EXPECT_EQ(rounding(", rate: 1.5, support: received_nonzero"), "dither");
+  EXPECT_EQ(rounding(", rounding: nearest"), "nearest");
+  EXPECT_EQ(rounding(", reconstruction: center"), "nearest");
+  EXPECT_EQ(rounding(", feedback: ef21"), "nearest");
+  EXPECT_EQ(With({"compression.gradients={codec: uniform}"}).compression().gradients().rounding(),
+            "nearest");
+}
+
 TEST(ScopeOfTokensTest, IsATokenUnlessTheExperimentSaysOtherwise) {
   const Experiment e =
       With({"pipeline.cuts=[embedding, h.0]",

@@ -12,6 +12,7 @@
 #include "coordinator/checkpoint_command.h"
 #include "coordinator/codecs_command.h"
 #include "coordinator/data_command.h"
+#include "coordinator/doctor_command.h"
 #include "coordinator/exit_code.h"
 #include "coordinator/flags.h"
 #include "coordinator/generate_command.h"
@@ -20,6 +21,7 @@
 #include "coordinator/probe_command.h"
 #include "coordinator/report_flags.h"
 #include "coordinator/run_command.h"
+#include "coordinator/serve_flags.h"
 #include "coordinator/sweep_flags.h"
 
 namespace {
@@ -382,6 +384,34 @@ CLI::App* AddCheckpoint(CLI::App* app, thinwire::CheckpointFlags* flags) {
   return checkpoint;
 }
 
+constexpr char kDoctorExamples[] =
+    "Asks each stage server what it is and has, measures the links between neighbours by messages "
+    "of\n"
+    "the data plane, and codecs on this machine, and says which codec would pay on which link and\n"
+    "what is wrong (docs/doctor.md). Without --stages: of two that it starts here. Some seconds "
+    "for\n"
+    "each link; servers that a run has leased are left alone and named.\n\n"
+    "Examples:\n"
+    "  thinwire doctor\n"
+    "  thinwire doctor --stages 'node{1..4}:4700' --min_mbit 50\n"
+    "  thinwire doctor --stages a:4700,b:4700 --format json\n"
+    "Exit codes: 0 nothing is wrong, 1 problems, 2 wrong usage, 130 interrupted.\n";
+
+CLI::App* AddDoctor(CLI::App* app, thinwire::DoctorFlags* flags) {
+  CLI::App* doctor = app->add_subcommand(
+      "doctor", "check stage servers; measure their links, and the codecs that pay on them");
+  doctor->footer(kDoctorExamples);
+  AddStages(doctor, &flags->session);
+  doctor->add_option("--min_mbit", flags->min_mbit, "a slower link is a problem, Mbit/s of payload")
+      ->capture_default_str()
+      ->check(CLI::NonNegativeNumber);
+  doctor->add_option("--format", flags->format, "text or json")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"text", "json"}));
+  AddLaunch(doctor, &flags->session);
+  return doctor;
+}
+
 // Prints what CLI11 makes of a command line that it did not accept, or the help that was asked for.
 int Leave(const CLI::App& app, const CLI::ParseError& error) {
   std::ostringstream help;
@@ -424,6 +454,12 @@ int main(int argc, char** argv) {
   const CLI::App* trace = thinwire::AddTrace(&app, &trace_flags);
   thinwire::CompareFlags compare_flags;
   const CLI::App* compare = thinwire::AddCompare(&app, &compare_flags);
+  thinwire::DoctorFlags doctor_flags;
+  const CLI::App* doctor = AddDoctor(&app, &doctor_flags);
+  thinwire::ServeFlags serve_flags;
+  const CLI::App* serve = thinwire::AddServe(&app, &serve_flags);
+  thinwire::QueueFlags queue_flags;
+  const thinwire::QueueCommands queue = thinwire::AddQueueCommands(&app, &queue_flags);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -439,5 +475,11 @@ int main(int argc, char** argv) {
   if (checkpoint->parsed()) return thinwire::CheckpointCommand(checkpoint_flags, &interruption);
   if (report->parsed()) return thinwire::ReportCommand(report_flags);
   if (trace->parsed()) return thinwire::TraceCommand(trace_flags);
+  if (doctor->parsed()) return thinwire::DoctorCommand(doctor_flags, &interruption);
+  if (serve->parsed()) return thinwire::ServeCommand(serve_flags, &interruption);
+  if (queue.submit->parsed()) return thinwire::SubmitCommand(queue_flags, &interruption);
+  if (queue.watch->parsed()) return thinwire::WatchCommand(queue_flags, &interruption);
+  if (queue.list->parsed()) return thinwire::ListCommand(queue_flags, &interruption);
+  if (queue.cancel->parsed()) return thinwire::CancelCommand(queue_flags, &interruption);
   return thinwire::PlanCommand(plan_flags, &interruption);
 }

@@ -1,7 +1,6 @@
 #include "coordinator/sweep_command.h"
 
 #include <sys/ioctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -9,11 +8,9 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
-#include <string_view>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "absl/time/time.h"
 #include "base/file.h"
 #include "base/printable.h"
@@ -22,11 +19,11 @@
 #include "coordinator/exit_code.h"
 #include "coordinator/files/file_lock.h"
 #include "coordinator/files/summary.h"
-#include "coordinator/fleet/child_process.h"
 #include "coordinator/fleet/stage_addresses.h"
 #include "coordinator/results/database.h"
 #include "coordinator/results/outcome.h"
 #include "coordinator/results/run_files.h"
+#include "coordinator/run_process.h"
 #include "coordinator/sweep/live_table.h"
 #include "coordinator/sweep/pool.h"
 #include "coordinator/sweep/rows.h"
@@ -39,8 +36,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr absl::Duration kRedraw = absl::Seconds(1);
-constexpr std::string_view kComplaint = "thinwire: ";  // as Complain begins
-constexpr int kLastLines = 100;
 
 struct PlannedRun {
   SweepRun run;
@@ -64,39 +59,10 @@ absl::StatusOr<Sweep> Described(const SweepFlags& flags) {
   return sweep;
 }
 
-// Stages that each group of --stages names; 0 where none are named, or a range is open.
-absl::StatusOr<uint32_t> StagesOfGroups(const std::vector<std::string>& groups) {
-  uint32_t stages = 0;
-  for (const std::string& group : groups) {
-    ASSIGN_OR_RETURN(const StageAddresses named, StageAddresses::Parse(absl::StrSplit(group, ',')));
-    const auto count = static_cast<uint32_t>(named.count().value_or(0));
-    if (&group != &groups[0] && count != stages) {
-      return absl::InvalidArgumentError(absl::StrCat("--stages ", group, ": names ", count,
-                                                     " servers, want ", stages,
-                                                     " as the first group has"));
-    }
-    stages = count;
-  }
-  return stages;
-}
-
 std::string FolderOf(const std::string& dir, const std::string& run) {
   return absl::StrCat(dir, "/runs/", run);
 }
 std::string DatabaseOf(const std::string& dir) { return dir + "/results.sqlite"; }
-
-// Why a run that ended like that did not finish: its own words, which stand last in its log but for
-// what other stages said, or how it ended.
-std::string WhyItFailed(int wait_status, const std::string& log) {
-  std::vector<std::string> last = LastLines(log, kLastLines);
-  std::reverse(last.begin(), last.end());
-  for (const std::string& line : last) {
-    if (WIFEXITED(wait_status) && line.rfind(kComplaint, 0) == 0) {
-      return line.substr(kComplaint.size());
-    }
-  }
-  return HowItEnded(wait_status);
-}
 
 class SweepLoop {
  public:
@@ -212,35 +178,16 @@ class SweepLoop {
       started = ReplaceFile(StagesFile(run), flags_.stages[slot]);
     }
     if (started.ok()) {
-      started = pool_.Start(slot, run.name, Arguments(experiment, run, slot), Log(run));
+      // A run begins where nothing stands, and goes on from its checkpoint where one does.
+      const std::string stages = flags_.stages.empty() ? "" : flags_.stages[slot];
+      started = pool_.Start(
+          slot, run.name, RunArguments(experiment, Folder(run), stages, flags_.session), Log(run));
     }
     if (!started.ok()) return Fail(index, std::string(started.message()));
     running_[slot] = index;
     runs_[index].is_running = true;
     Say(run.name, absl::StrCat(runs_[index].standing == Standing::kAbsent ? "started" : "goes on",
                                ", ", index + 1, " of ", runs_.size()));
-  }
-
-  // A run begins where nothing stands, and goes on from its checkpoint where one does.
-  std::vector<std::string> Arguments(const std::string& experiment, const SweepRun& run,
-                                     size_t slot) const {
-    std::vector<std::string> arguments = {"/proc/self/exe", "run", experiment, "--resume",
-                                          Folder(run)};
-    const auto add = [&](const char* flag, const std::string& value) {
-      if (!value.empty()) arguments.insert(arguments.end(), {flag, value});
-    };
-    add("--stage_server", flags_.session.stage_server);
-    add("--cuda_plugin", flags_.session.cuda_plugin);
-    if (flags_.session.allow_other_build) arguments.emplace_back("--allow_other_build");
-    if (flags_.stages.empty()) return arguments;
-    add("--stages", flags_.stages[slot]);
-    add("--stages_wait", absl::StrCat(flags_.session.wait_seconds));
-    const SecurityOptions& security = flags_.session.security;
-    add("--tls_cert", security.tls_cert);
-    add("--tls_key", security.tls_key);
-    add("--tls_ca", security.tls_ca);
-    add("--token_file", security.token_file);
-    return arguments;
   }
 
   // A database that cannot be written fails the sweep, and no run: the next one imports.
@@ -271,7 +218,7 @@ class SweepLoop {
       return Say(planned.run.name, "done");
     }
     if (interruption_.seen()) return Say(planned.run.name, "interrupted");
-    const std::string why = standing.ok() ? WhyItFailed(end.wait_status, Log(planned.run))
+    const std::string why = standing.ok() ? WhyRunFailed(end.wait_status, Log(planned.run))
                                           : std::string(standing.status().message());
     Fail(running_[end.slot], absl::StrCat(why, "; its log is ", Log(planned.run)));
   }
@@ -344,9 +291,8 @@ std::string Listed(const std::vector<PlannedRun>& runs) {
 }
 
 absl::StatusOr<std::vector<SweepRun>> RunsOf(const SweepFlags& flags, const Sweep& sweep) {
-  ASSIGN_OR_RETURN(const uint32_t stages, StagesOfGroups(flags.stages));
-  ASSIGN_OR_RETURN(std::vector<SweepRun> runs, ExpandRuns(sweep, flags.overrides, stages));
-  return runs;
+  ASSIGN_OR_RETURN(const int stages, StagesOfGroups(flags.stages));
+  return ExpandRuns(sweep, flags.overrides, static_cast<uint32_t>(stages));
 }
 
 int ExportCommand(const std::string& dir) {

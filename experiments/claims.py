@@ -19,6 +19,7 @@ GAP = Region(7 - MARGIN, 15 + MARGIN)  # the paper's 7 to 15 points
 NATS = 0.02
 MORE_LOSS = Region(NATS, math.inf)
 NO_MORE_LOSS = Region(-math.inf, NATS)
+WITHIN_3_PERCENT = Region(-math.inf, 0.05)  # of about 1.63 nats
 WANTED = {
     MORE: "more than 1",
     NO_MORE: "no more than 1",
@@ -26,6 +27,7 @@ WANTED = {
     GAP: "7 to 15, give or take 1",
     MORE_LOSS: "more than 0.02",
     NO_MORE_LOSS: "no more than 0.02",
+    WITHIN_3_PERCENT: "no more than 0.05",
 }
 
 
@@ -55,15 +57,16 @@ SUITES = {  # by paper, in the order of their tables; of paper2's nothing is cla
     "language": {
         "shakespeare": "from scratch, characters, 2000 steps",
         "fine_tune": "from WikiText-2 to Tiny Shakespeare, bytes, 1000 steps",
+        "subspaces": "layers at the cuts, WikiText-2, bytes, Muon, 1000 steps",
     },
     "frontier": {
-        "held_out": "width 16, 10,000 images, 5 epochs, judged by 5,000 held out",
+        "held_out": "width 16, 40,000 images, 5 epochs, judged by 10,000 held out",
         "narrow": "width 16, 5 epochs",
     },
 }
 
 # Results of another suite of the same setting, which need no runs of their own.
-BORROWED = {"frontier/narrow": ("paper1/narrow", ("none", "topk10", "topk5"))}
+BORROWED = {"frontier/narrow": ("paper1/narrow", ("topk10", "topk5"))}
 
 
 class Comparison(NamedTuple):
@@ -91,6 +94,8 @@ class Claim(NamedTuple):
 FRONTIER = ("frontier/narrow",)
 FULL_AND_NARROW = ("paper1/full", "paper1/narrow")
 FINE_TUNE = ("language/fine_tune",)
+SUBSPACES = ("language/subspaces",)
+RATIOS = (4, 8, 16, 32, 64, 128)
 FEEDBACKS = ("topk10-ef", "topk10-ef21", "topk10-ef21-exact")
 
 CLAIMS = [
@@ -128,6 +133,16 @@ CLAIMS = [
           "share the activations'", FINE_TUNE,
           [Comparison((f"{name}{scope}", ON), (f"{name}-shared{scope}", ON), MORE_LOSS)
            for scope in ("", "-sample") for name in ("topk20", "topk10")]),
+    Claim("x", "learned subspaces (arXiv 2606.05484) take 4 to 16 times fewer bytes and lose at most 3 % of the loss",
+          SUBSPACES,
+          [Comparison((f"learned_subspace-{ratio}", ON), ("none", ON), WITHIN_3_PERCENT)
+           for ratio in (4, 8, 16)]),
+    Claim("xi", "one fixed subspace (arXiv 2506.01260) loses more at equal tokens, says the same paper", SUBSPACES,
+          [Comparison((f"subspace-{ratio}", ON), (f"learned_subspace-{ratio}", ON), MORE_LOSS)
+           for ratio in (4, 8, 16)]),
+    Claim("xii", "a residual bottleneck (arXiv 2604.11947) takes 128 times fewer bytes without significant loss",
+          SUBSPACES,
+          [Comparison(("residual-128", ON), ("none", ON), NO_MORE_LOSS)]),
     Claim("ix", "1.25 bits, the mean of both directions, stay near the baseline", FRONTIER,
           [Comparison(("none", ON), ("ecsq-1.25", ON), NO_MORE)]),
 ]
@@ -152,5 +167,16 @@ FURTHER = {
          Comparison(("uniform-8-4", ON), ("uniform-4-8", ON))],
     "language/fine_tune": [
         Comparison((f"{start}{name}-sample", ON), (f"{start}{name}", ON))
-        for start in ("", "scratch-") for name in ("topk50", "topk20", "topk10")],
+        for start in ("", "scratch-") for name in ("topk50", "topk20", "topk10")
+    ] + [Comparison((name, how), ("none", how)) for how in (ON, OFF)
+         for name in ("principal-0.18-0.7", "principal-0.35-1", "ecsq-0.35-1")
+         ] + [Comparison(("aq_sgd-1-1", ON), ("none-fixed", ON))],
+    "frontier/narrow": [
+        Comparison((name, how), ("none", how)) for how in (ON, OFF)
+        for name in ("ecsq-2", "ecsq-1.5", "ecsq-1.25", "ecsq-1", "uniform-2")],
+    "language/subspaces": [
+        Comparison((f"{kind}-{ratio}", ON), ("none", ON)) for ratio in RATIOS
+        for kind in ("ecsq", "principal", "residual", "learned_subspace", "subspace")
+    ] + [Comparison((f"{kind}-ecsq-{ratio}", ON), (f"{kind}-{ratio}", ON)) for ratio in (64, 128)
+         for kind in ("residual", "learned_subspace")],
 }

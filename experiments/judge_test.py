@@ -173,16 +173,18 @@ class PageTest(unittest.TestCase):
 
     def test_the_same_setting_need_not_be_run_again(self):
         for seed in (1, 2, 3):
-            self.write("none", seed, 0.60 + 0.01 * seed)
+            self.write("topk10", seed, 0.52 + 0.01 * seed)
             self.write("topk50", seed, 0.59 + 0.01 * seed)
         self.narrow = self.results / "frontier" / "narrow"
         self.narrow.mkdir(parents=True)
         self.assertEqual(judge.report(self.results, EXPERIMENTS, "frontier", [1, 2, 3]), "")
         for seed in (1, 2, 3):
+            self.write("none", seed, 0.60 + 0.01 * seed)
             self.write("ecsq-1.25", seed, 0.598 + 0.01 * seed)
         page = judge.report(self.results, EXPERIMENTS, "frontier", [1, 2, 3])
         self.assertIn("**(ix) confirmed**", page)
         self.assertIn("| none on − ecsq-1.25 on | no more than 1 | 3 | +0.20 [+0.20, +0.20]", page)
+        self.assertIn("topk10", page)
         self.assertNotIn("topk50", page)
 
     def test_what_is_borrowed_has_the_same_setting(self):

@@ -56,7 +56,9 @@ int MetricsServer::ServeMetrics(mg_connection* connection, void* server) {
     std::vector<prometheus::MetricFamily> more = collectable->Collect();
     std::move(more.begin(), more.end(), std::back_inserter(families));
   }
-  return Answer(connection, kOk, kExposition, prometheus::TextSerializer().Serialize(families));
+  std::string body = prometheus::TextSerializer().Serialize(families);
+  if (self.sources_.text) body += self.sources_.text();
+  return Answer(connection, kOk, kExposition, body);
 }
 
 int MetricsServer::ServeHealth(mg_connection* connection, void* server) {

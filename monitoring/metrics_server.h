@@ -19,6 +19,9 @@ struct MetricsSources {
   std::vector<std::shared_ptr<const prometheus::Collectable>> collectables;
   // /healthz answers 200 "ok" while it is true, else 503. On threads of the server.
   std::function<bool()> is_healthy = [] { return true; };
+  // Further families, in Prometheus' text, of names that no collectable has; asked for at each
+  // scrape, on threads of the server. Null: none.
+  std::function<std::string()> text = nullptr;
 };
 
 // Serves for as long as this object lives.

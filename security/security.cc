@@ -49,23 +49,26 @@ absl::StatusOr<std::string> ReadToken(const std::string& path) {
 }
 
 // Of the server's certificate, which TLS has found to be the authority's.
-class StageVerifier final : public grpc::experimental::ExternalCertificateVerifier {
+class RoleVerifier final : public grpc::experimental::ExternalCertificateVerifier {
  public:
+  explicit RoleVerifier(Role wanted) : wanted_(NameOf(wanted)) {}
   bool Verify(grpc::experimental::TlsCustomVerificationCheckRequest* request,
               std::function<void(grpc::Status)>, grpc::Status* status) override {
     std::vector<std::string> names;
     for (const grpc::string_ref& name : request->dns_names()) {
       names.emplace_back(name.data(), name.size());
     }
-    if (std::count(names.begin(), names.end(), NameOf(Role::kStage)) == 0) {
-      *status =
-          grpc::Status(grpc::StatusCode::UNAUTHENTICATED,
-                       absl::StrCat("the server's certificate is for ", absl::StrJoin(names, ", "),
-                                    ", want ", NameOf(Role::kStage)));
+    if (std::count(names.begin(), names.end(), wanted_) == 0) {
+      *status = grpc::Status(grpc::StatusCode::UNAUTHENTICATED,
+                             absl::StrCat("the server's certificate is for ",
+                                          absl::StrJoin(names, ", "), ", want ", wanted_));
     }
     return true;
   }
   void Cancel(grpc::experimental::TlsCustomVerificationCheckRequest*) override {}
+
+ private:
+  const std::string wanted_;
 };
 
 template <typename Options>
@@ -136,7 +139,7 @@ std::shared_ptr<grpc::ServerCredentials> Security::ServerCredentials() const {
   return grpc::experimental::TlsServerCredentials(options);
 }
 
-std::shared_ptr<grpc::ChannelCredentials> Security::ChannelCredentials() const {
+std::shared_ptr<grpc::ChannelCredentials> Security::ChannelCredentials(Role of_server) const {
   if (!has_tls()) return grpc::InsecureChannelCredentials();
   grpc::experimental::TlsChannelCredentialsOptions options;
   options.set_certificate_provider(provider_);
@@ -144,7 +147,7 @@ std::shared_ptr<grpc::ChannelCredentials> Security::ChannelCredentials() const {
   options.set_verify_server_certs(true);
   options.set_check_call_host(false);
   options.set_certificate_verifier(
-      grpc::experimental::ExternalCertificateVerifier::Create<StageVerifier>());
+      grpc::experimental::ExternalCertificateVerifier::Create<RoleVerifier>(of_server));
   return grpc::experimental::TlsCredentials(options);
 }
 

@@ -40,8 +40,8 @@ class Security {
   absl::Status CheckListen(const std::string& address) const;
 
   std::shared_ptr<grpc::ServerCredentials> ServerCredentials() const;
-  // For channels to stages.
-  std::shared_ptr<grpc::ChannelCredentials> ChannelCredentials() const;
+  // For channels to servers of this role.
+  std::shared_ptr<grpc::ChannelCredentials> ChannelCredentials(Role of_server = Role::kStage) const;
 
   // At each call's start, on its side.
   void Show(grpc::ClientContext* context) const;

@@ -42,6 +42,8 @@ class GuardedService final : public Stage::Service {
   THINWIRE_CALL(Gradients, const GradientsRequest, grpc::ServerWriter<StageEvent>)
   THINWIRE_CALL(Generate, const GenerateRequest, GenerateResponse)
   THINWIRE_CALL(ExportCapture, const ExportCaptureRequest, grpc::ServerWriter<FileChunk>)
+  THINWIRE_CALL(AnswerLink, const AnswerLinkRequest, grpc::ServerWriter<AnswerLinkResponse>)
+  THINWIRE_CALL(MeasureLink, const MeasureLinkRequest, MeasureLinkResponse)
   THINWIRE_CALL(Release, const ReleaseRequest, ReleaseResponse)
 #undef THINWIRE_CALL
 

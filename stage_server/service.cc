@@ -4,7 +4,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "base/cores.h"
+#include "base/memory.h"
 #include "base/status.h"
 #include "base/steady_clock_id.h"
 #include "base/steady_time.h"
@@ -173,6 +175,7 @@ grpc::Status StageService::Acquire(grpc::ServerContext* context, const AcquireRe
   *response->mutable_build() = ThisBuild();
   response->set_cores(static_cast<uint32_t>(UsableCores()));
   response->set_metrics_address(metrics_address_);
+  response->set_memory_bytes(AvailableMemoryBytes());
   return grpc::Status::OK;
 }
 
@@ -192,6 +195,7 @@ grpc::Status StageService::Renew(grpc::ServerContext* context, const RenewReques
   on_holder_(context->peer());
   response->set_clock(SteadyClockId());
   response->set_steady_nanoseconds(SteadyTime::Now().nanoseconds());
+  response->set_unix_nanoseconds(absl::ToUnixNanos(absl::Now()));
   return grpc::Status::OK;
 }
 

@@ -66,6 +66,10 @@ class StageService final : public Stage::Service {
                         GenerateResponse* response) override;
   grpc::Status ExportCapture(grpc::ServerContext* context, const ExportCaptureRequest* request,
                              grpc::ServerWriter<FileChunk>* writer) override;
+  grpc::Status AnswerLink(grpc::ServerContext* context, const AnswerLinkRequest* request,
+                          grpc::ServerWriter<AnswerLinkResponse>* writer) override;
+  grpc::Status MeasureLink(grpc::ServerContext* context, const MeasureLinkRequest* request,
+                           MeasureLinkResponse* response) override;
   grpc::Status Release(grpc::ServerContext* context, const ReleaseRequest* request,
                        ReleaseResponse* response) override;
 
@@ -105,6 +109,8 @@ class StageService final : public Stage::Service {
   absl::Status Build(const ConfigureRequest& request, ConfigureResponse* response);
   absl::StatusOr<Backend> OpenBackendOf(const ConfigureRequest& request) const;
   absl::StatusOr<std::shared_ptr<StageRun>> RunOf(const Lease& lease) const;
+  // OK while the lease is in force, no stage is configured and the call is not cancelled.
+  absl::Status MayMeasure(const Lease& lease, const grpc::ServerContext& context) const;
   LogSubject SubjectOf(const Lease& lease) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // How the call named `call` ends: told to the journal unless it went well.
   grpc::Status End(const char* call, const StageRun& run, const absl::Status& status);

@@ -18,3 +18,8 @@ within() {
 }
 # gone PID...: none of these processes is there
 gone() { local pid; for pid in "$@"; do ! kill -0 "$pid" 2>/dev/null || return 1; done; }
+# end_jobs: kills what this shell started and has not waited for. A process id that was kept may be another's by now.
+end_jobs() {
+  local pid
+  for pid in $(jobs -p); do kill -9 "$pid" 2>/dev/null && wait "$pid" 2>/dev/null; done
+}

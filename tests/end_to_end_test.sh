@@ -8,7 +8,7 @@ work=$(mktemp -d)
 children=() stages=()
 
 cleanup() {
-  for child in "${children[@]}"; do kill -9 "$child" 2>/dev/null && wait "$child" 2>/dev/null; done
+  end_jobs
   mountpoint -q "$work/full" 2>/dev/null && umount "$work/full"
   rm -rf "$work"
 }

@@ -8,7 +8,7 @@ work=$(mktemp -d)
 generating=
 
 cleanup() {
-  [[ -n $generating ]] && kill -9 "$generating" 2>/dev/null && wait "$generating" 2>/dev/null
+  end_jobs
   rm -rf "$work"
 }
 trap cleanup EXIT

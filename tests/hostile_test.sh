@@ -7,7 +7,7 @@ thinwire=$1 stage_server=$2 peer=$3 quickstart=$4
 work=$(mktemp -d)
 server=
 cleanup() {
-  [[ -n $server ]] && kill -9 "$server" 2>/dev/null && wait "$server" 2>/dev/null
+  end_jobs
   rm -rf "$work"
 }
 trap cleanup EXIT

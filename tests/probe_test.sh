@@ -8,7 +8,7 @@ work=$(mktemp -d)
 probe=
 
 cleanup() {
-  [[ -n $probe ]] && kill -9 "$probe" 2>/dev/null && wait "$probe" 2>/dev/null
+  end_jobs
   rm -rf "$work"
 }
 trap cleanup EXIT

@@ -9,7 +9,7 @@ work=$(mktemp -d)
 children=()
 
 cleanup() {
-  for child in "${children[@]}"; do kill -9 "$child" 2>/dev/null && wait "$child" 2>/dev/null; done
+  end_jobs
   mountpoint -q "$work/small" 2>/dev/null && umount "$work/small"
   rm -rf "$work"
 }

@@ -7,7 +7,7 @@ thinwire=$1 stage_server=$2 certs=$3
 work=$(mktemp -d)
 servers=()
 cleanup() {
-  for server in "${servers[@]}"; do kill -9 "$server" 2>/dev/null && wait "$server" 2>/dev/null; done
+  end_jobs
   rm -rf "$work"
 }
 trap cleanup EXIT

@@ -34,14 +34,15 @@ HOST_DEVICE inline float Dither(uint32_t random) {
 }
 
 // How far the values of a magnitude lie above it on average, in 2^-7 steps, from the sum of how far
-// each does in 2^-16 steps; to the nearest, halves away from zero, and within a byte.
+// each does in 2^-16 steps; to the nearest, halves away from zero, and above -1, so that no code
+// but 0 decodes to zero.
 constexpr float kFractionUnit = 0x1p16f, kMeanUnit = 0x1p-7f;
 HOST_DEVICE inline int8_t MeanOf(int64_t fractions, int64_t count) {
   if (count == 0) return 0;
   const int64_t divisor = count << 9;
   const int64_t rounded = fractions + (fractions < 0 ? -divisor : divisor) / 2;
   const int64_t mean = rounded / divisor;
-  return static_cast<int8_t>(mean > 127 ? 127 : mean < -128 ? -128 : mean);
+  return static_cast<int8_t>(mean > 127 ? 127 : mean < -127 ? -127 : mean);
 }
 
 // What `steps`, not always whole, decode to: finite in fp32 and bf16, whatever a payload says.

@@ -154,8 +154,8 @@ uint64_t CountSetBits(const uint8_t* from, const uint8_t* end) {
   return count;
 }
 
-bool UnusedBitsAreZero(const uint8_t* bytes, uint64_t bits) {
-  return bits % 8 == 0 || (bytes[bits / 8] >> (bits % 8)) == 0;
+bool UnusedBitsAreZero(absl::FunctionRef<uint8_t(size_t)> byte_at, uint64_t bits) {
+  return bits % 8 == 0 || (byte_at(bits / 8) >> (bits % 8)) == 0;
 }
 
 Error Malformed(const char* what, uint64_t met, uint64_t wanted) {
@@ -193,37 +193,39 @@ void WriteIndices(const IndexPlan& plan, const uint32_t* positions, size_t count
   }
 }
 
-Error CheckIndexBytes(const IndexPlan& plan, const uint8_t* bytes, size_t count, int64_t n) {
+Error CheckIndexBytes(const IndexPlan& plan, absl::FunctionRef<uint8_t(size_t)> byte_at,
+                      size_t count, int64_t n) {
   if (plan.coding == IndexCoding::kPacked) {
     const uint64_t bits = uint64_t{PackedIndexBits(n)} * count;
     if (plan.bytes != BytesOfBits(bits)) {
       return Malformed("packed index bytes", plan.bytes, BytesOfBits(bits));
     }
-    if (!UnusedBitsAreZero(bytes, bits)) return Malformed("unused bits of indices", 1, 0);
+    if (!UnusedBitsAreZero(byte_at, bits)) return Malformed("unused bits of indices", 1, 0);
     return Error{};
   }
   if (plan.coding == IndexCoding::kBitmap) {
     if (plan.bytes != BytesOfBits(n)) {
       return Malformed("bitmap bytes", plan.bytes, BytesOfBits(n));
     }
-    if (!UnusedBitsAreZero(bytes, n)) return Malformed("unused bits of the bitmap", 1, 0);
+    if (!UnusedBitsAreZero(byte_at, n)) return Malformed("unused bits of the bitmap", 1, 0);
     return Error{};
   }
   const uint64_t bits = uint64_t{plan.rice_bits} * count;
   if (plan.bytes < BytesOfBits(bits)) {
     return Malformed("remainder bytes", plan.bytes, BytesOfBits(bits));
   }
-  if (!UnusedBitsAreZero(bytes, bits)) return Malformed("unused bits of remainders", 1, 0);
+  if (!UnusedBitsAreZero(byte_at, bits)) return Malformed("unused bits of remainders", 1, 0);
   // Longer flags could only spell positions beyond n; shorter ones keep every sum in 64 bits.
   const size_t flag_bytes = plan.bytes - BytesOfBits(bits);
   const uint64_t most = BytesOfBits((static_cast<uint64_t>(n) >> plan.rice_bits) + count);
   if (flag_bytes > most) return Malformed("quotient bytes", flag_bytes, most);
-  if (flag_bytes > 0 && bytes[plan.bytes - 1] == 0) return Malformed("last quotient byte", 0, 1);
+  if (flag_bytes > 0 && byte_at(plan.bytes - 1) == 0) return Malformed("last quotient byte", 0, 1);
   return Error{};
 }
 
 Error IndexReader::Open(const IndexPlan& plan, const uint8_t* bytes, size_t count, int64_t n) {
-  RETURN_ERROR(CheckIndexBytes(plan, bytes, count, n));
+  RETURN_ERROR(CheckIndexBytes(
+      plan, [bytes](size_t at) { return bytes[at]; }, count, n));
   plan_ = plan;
   n_ = n;
   num_read_ = remainders_ = least_ = 0;

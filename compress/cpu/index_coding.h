@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "absl/functional/function_ref.h"
 #include "compress/cpu/bytes.h"
 #include "compress/cpu/set_bits.h"
 #include "compress/layout.h"
@@ -59,9 +60,11 @@ class FieldReader {
   uint32_t filled_ = 0;  // so many of them
 };
 
-// InvalidArgument unless plan.bytes at `bytes` are as many as `count` positions below n can take
-// and no unused bit is set. How many flags are set, and what the positions are, is not looked at.
-Error CheckIndexBytes(const IndexPlan& plan, const uint8_t* bytes, size_t count, int64_t n);
+// InvalidArgument unless the plan.bytes that byte_at(i) gives are as many as `count` positions
+// below n can take and no unused bit is set: two of them are looked at. How many flags are set, and
+// what the positions are, is not.
+Error CheckIndexBytes(const IndexPlan& plan, absl::FunctionRef<uint8_t(size_t)> byte_at,
+                      size_t count, int64_t n);
 
 // Reads positions from bytes of any origin.
 class IndexReader {

@@ -43,11 +43,11 @@ Error CheckRanges(const CodecSpec& spec, const Scopes& scopes, const uint8_t* he
   return Error{};
 }
 
-Error CheckLastByte(const uint8_t* codes, const CodecSpec& spec, int64_t total) {
+Error CheckLastByte(uint8_t last_byte, const CodecSpec& spec, int64_t total) {
   const uint64_t bits = uint64_t{spec.bits} * total;
-  if (bits % 8 == 0 || (codes[bits / 8] >> (bits % 8)) == 0) return Error{};
+  if (bits % 8 == 0 || (last_byte >> (bits % 8)) == 0) return Error{};
   return MakeError(absl::StatusCode::kInvalidArgument,
-                   "uniform: unused bits of the last byte 0x%02x are set", codes[bits / 8]);
+                   "uniform: unused bits of the last byte 0x%02x are set", last_byte);
 }
 
 Error CheckLargestCode(uint32_t largest, uint32_t max_code) {

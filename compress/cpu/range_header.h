@@ -22,8 +22,8 @@ Error CheckExponent(const CodecSpec& spec, const uint8_t* header);
 // InvalidArgument unless everything the header can decode to is finite.
 Error CheckRanges(const CodecSpec& spec, const Scopes& scopes, const uint8_t* header);
 
-// InvalidArgument if bits are set behind the last of `total` codes.
-Error CheckLastByte(const uint8_t* codes, const CodecSpec& spec, int64_t total);
+// InvalidArgument if bits are set behind the last of `total` codes, in the payload's last byte.
+Error CheckLastByte(uint8_t last_byte, const CodecSpec& spec, int64_t total);
 // InvalidArgument if the largest code met has no value.
 Error CheckLargestCode(uint32_t largest, uint32_t max_code);
 

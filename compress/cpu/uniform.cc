@@ -217,8 +217,9 @@ Error CpuUniformDecode(const PayloadView& payload, const CodecSpec& spec,
   error = CheckRanges(spec, scopes, payload.data);
   if (!error.ok()) return error;
   const uint8_t* codes = payload.data + UniformHeaderBytes(spec, scopes);
-  error = CheckLastByte(codes, spec, scopes.total);
-  if (!error.ok() || scopes.count == 0) return error;
+  if (scopes.count == 0) return Error{};
+  error = CheckLastByte(payload.data[payload.bytes - 1], spec, scopes.total);
+  if (!error.ok()) return error;
   if (scopes.strided) {
     return DecodeCodes(codes, spec, StridedDecoder(spec, scopes, payload.data), threads, x);
   }

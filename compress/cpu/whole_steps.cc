@@ -51,6 +51,10 @@ HWY_INLINE Ints Rounded(Floats y, const uint32_t* random, size_t left) {
       const auto magnitude = hn::Add(hn::Abs(y), hn::Set(F32(), 1.0f / 3));
       return hn::ConvertTo(I32(), hn::CopySign(hn::Floor(magnitude), y));
     }
+    case Rounding::kNearestNonzero: {
+      const auto least = hn::IfThenZeroElse(hn::Eq(y, hn::Zero(F32())), hn::Set(F32(), 1.0f));
+      return hn::NearestInt(hn::CopySign(hn::Max(hn::Abs(y), least), y));
+    }
   }
   return hn::NearestInt(y);
 }
@@ -157,6 +161,9 @@ uint32_t ToWholeStepsImpl(const float* x, size_t n, float step, Rounding roundin
     case Rounding::kRateDistortion:
       return sums == nullptr ? run(ToWholeStepsAll<Rounding::kDeadZone, false>)
                              : run(ToWholeStepsAll<Rounding::kDeadZone, true>);
+    case Rounding::kNearestNonzero:
+      return sums == nullptr ? run(ToWholeStepsAll<Rounding::kNearestNonzero, false>)
+                             : run(ToWholeStepsAll<Rounding::kNearestNonzero, true>);
   }
   return 0;
 }

@@ -17,10 +17,10 @@ struct CellSums {
 };
 
 // codes[i] of y = x[i] / step, and the byte that stands for it. nearest: to nearest, ties to even;
-// stochastic: up with the probability of the fraction, as quantize.h; dither: to nearest of y plus
-// Dither(random[i]); dead_zone: the magnitude down from |y| + 1/3. `random`: of the latter two
-// unused. Adds to *sums if that is not null. Returns the largest zigzag of a code. Requires step >
-// 0.
+// nearest_nonzero: so, but with a magnitude of at least 1 unless y is 0; stochastic: up with the
+// probability of the fraction, as quantize.h; dither: to nearest of y plus Dither(random[i]);
+// dead_zone: the magnitude down from |y| + 1/3. `random`: of stochastic and dither only. Adds to
+// *sums if that is not null. Returns the largest zigzag of a code. Requires step > 0.
 uint32_t ToWholeSteps(const float* x, size_t n, float step, Rounding rounding,
                       const uint32_t* random, int32_t* codes, uint8_t* bytes, CellSums* sums);
 

@@ -160,7 +160,7 @@ Error SubmitBlockwise8Decode(CudaDevice* device, const uint8_t* payload, uint32_
 }
 
 Error CudaBlockwise8Encode(CudaDevice* device, const CodecSpec& spec, const TensorView& x,
-                           const KernelContext& /*context*/, const PayloadBuffer& payload) {
+                           const KernelContext& /*context*/, const PayloadTarget& payload) {
   const uint32_t block = spec.block;
   *payload.bytes = Blockwise8PayloadBytes(block, x.elements());
   RETURN_ERROR(CheckCapacity("blockwise8", payload.capacity, *payload.bytes));
@@ -171,12 +171,12 @@ Error CudaBlockwise8Encode(CudaDevice* device, const CodecSpec& spec, const Tens
   RETURN_ERROR(found.Reserve(sizeof(uint32_t)));
   RETURN_ERROR(SubmitBlockwise8Encode(device, x, block, on_device.bytes(), found.as<uint32_t>()));
   uint32_t nonfinite = 0;
-  RETURN_ERROR(device->SubmitCopyToHost(payload.data, on_device.bytes(), *payload.bytes));
+  RETURN_ERROR(payload.SubmitCopy(device, 0, on_device.bytes(), *payload.bytes));
   RETURN_ERROR(device->CopyToHost(&nonfinite, found.as<uint32_t>(), sizeof(nonfinite)));
   return nonfinite == 0 ? Error{} : CudaNonFiniteError(device, "blockwise8", x);
 }
 
-Error CudaBlockwise8Decode(CudaDevice* device, const PayloadView& payload, const CodecSpec& spec,
+Error CudaBlockwise8Decode(CudaDevice* device, const PayloadSource& payload, const CodecSpec& spec,
                            const KernelContext& /*context*/, const TensorView& x) {
   const uint32_t block = spec.block;
   RETURN_ERROR(
@@ -186,7 +186,7 @@ Error CudaBlockwise8Decode(CudaDevice* device, const PayloadView& payload, const
   RETURN_ERROR(on_device.Reserve(HeaderBytes(x, block), payload.bytes));
   CudaScratch found(device);
   RETURN_ERROR(found.Reserve(sizeof(unsigned long long)));
-  RETURN_ERROR(device->SubmitCopyFromHost(on_device.bytes(), payload.data, payload.bytes));
+  RETURN_ERROR(payload.SubmitCopy(device, 0, payload.bytes, on_device.bytes()));
   RETURN_ERROR(
       SubmitBlockwise8Decode(device, on_device.bytes(), block, x, found.as<unsigned long long>()));
   unsigned long long refused = 0;
@@ -194,7 +194,7 @@ Error CudaBlockwise8Decode(CudaDevice* device, const PayloadView& payload, const
   if (refused == 0) return Error{};
   const int64_t first = static_cast<int64_t>(~refused);
   float absmax;
-  std::memcpy(&absmax, payload.data + 4 * first, sizeof(absmax));
+  RETURN_ERROR(payload.Read(device, 4 * first, &absmax));
   return AbsmaxError(first, absmax);
 }
 

@@ -127,46 +127,52 @@ Error SubmitCastDecode(CudaDevice* device, const uint8_t* body, DType from, int 
 }
 
 Error CudaCastTo(CudaDevice* device, DType wire, const TensorView& x,
-                 const PayloadBuffer& payload) {
+                 const PayloadTarget& payload) {
   const int64_t elements = x.elements();
   *payload.bytes = CastPayloadBytes(wire, elements);
   RETURN_ERROR(CheckCapacity(Name(wire), payload.capacity, *payload.bytes));
   if (elements == 0) {
-    if (wire == DType::kF16) StoreAs<int16_t>(0, payload.data);
-    return Error{};
+    return wire == DType::kF16 ? payload.Put(device, 0, int16_t{0}) : Error{};
   }
-  if (wire == x.dtype) return device->CopyToHost(payload.data, x.data, *payload.bytes);
+  if (wire == x.dtype) {
+    RETURN_ERROR(payload.SubmitCopy(device, 0, x.data, *payload.bytes));
+    return device->Finish();
+  }
   DevicePayload on_device(device);
   RETURN_ERROR(on_device.Reserve(HeaderBytes(wire), *payload.bytes));
   RETURN_ERROR(SubmitCastEncode(device, x, wire, reinterpret_cast<int16_t*>(on_device.bytes()),
                                 on_device.body()));
-  return device->CopyToHost(payload.data, on_device.bytes(), *payload.bytes);
+  RETURN_ERROR(payload.SubmitCopy(device, 0, on_device.bytes(), *payload.bytes));
+  return device->Finish();
 }
 
-Error CudaCastFrom(CudaDevice* device, const PayloadView& payload, DType wire,
+Error CudaCastFrom(CudaDevice* device, const PayloadSource& payload, DType wire,
                    const TensorView& x) {
   const int64_t elements = x.elements();
   RETURN_ERROR(CheckPayloadBytes(Name(wire), payload.bytes, CastPayloadBytes(wire, elements)));
-  int exponent = 0;
+  int16_t exponent = 0;
   if (wire == DType::kF16 && wire != x.dtype) {
-    exponent = LoadAs<int16_t>(payload.data);
+    RETURN_ERROR(payload.Read(device, 0, &exponent));
     RETURN_ERROR(CheckPreScale(Name(wire), exponent, kLeastPreScale, kMostPreScale));
   }
   if (elements == 0) return Error{};
-  if (wire == x.dtype) return device->CopyFromHost(x.data, payload.data, payload.bytes);
+  if (wire == x.dtype) {
+    RETURN_ERROR(payload.SubmitCopy(device, 0, payload.bytes, x.data));
+    return device->Finish();
+  }
   DevicePayload on_device(device);
   RETURN_ERROR(on_device.Reserve(HeaderBytes(wire), payload.bytes));
-  RETURN_ERROR(device->SubmitCopyFromHost(on_device.bytes(), payload.data, payload.bytes));
+  RETURN_ERROR(payload.SubmitCopy(device, 0, payload.bytes, on_device.bytes()));
   RETURN_ERROR(SubmitCastDecode(device, on_device.body(), wire, exponent, x));
   return device->Finish();
 }
 
 Error CudaCastEncode(CudaDevice* device, const CodecSpec& spec, const TensorView& x,
-                     const KernelContext& /*context*/, const PayloadBuffer& payload) {
+                     const KernelContext& /*context*/, const PayloadTarget& payload) {
   return CudaCastTo(device, WireType(spec, x.dtype), x, payload);
 }
 
-Error CudaCastDecode(CudaDevice* device, const PayloadView& payload, const CodecSpec& spec,
+Error CudaCastDecode(CudaDevice* device, const PayloadSource& payload, const CodecSpec& spec,
                      const KernelContext& /*context*/, const TensorView& x) {
   return CudaCastFrom(device, payload, WireType(spec, x.dtype), x);
 }

@@ -13,8 +13,9 @@ CudaEncode CudaCastEncode;
 CudaDecode CudaCastDecode;
 
 // See CodecKernels::CastTo and CastFrom.
-Error CudaCastTo(CudaDevice* device, DType wire, const TensorView& x, const PayloadBuffer& payload);
-Error CudaCastFrom(CudaDevice* device, const PayloadView& payload, DType wire, const TensorView& x);
+Error CudaCastTo(CudaDevice* device, DType wire, const TensorView& x, const PayloadTarget& payload);
+Error CudaCastFrom(CudaDevice* device, const PayloadSource& payload, DType wire,
+                   const TensorView& x);
 
 // The same within device memory; launches only. `body` is what follows the header, aligned to 16
 // bytes; *exponent is fp16's, null for other types.

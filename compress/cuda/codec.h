@@ -2,15 +2,17 @@
 // CudaTopKEncode;` declares a function with CudaEncode's parameters.
 #pragma once
 
+#include "compress/cuda/payload.h"
 #include "compress/kernels.h"
 #include "tensor/cuda/device.h"
 
 namespace thinwire {
 
-// See CodecKernels::Encode and Decode; x is in memory of `device`.
+// See CodecKernels::Encode and Decode; x is in memory of `device`. A decoder's words about a
+// payload in device memory are no matter.
 using CudaEncode = Error(CudaDevice* device, const CodecSpec& spec, const TensorView& x,
-                         const KernelContext& context, const PayloadBuffer& payload);
-using CudaDecode = Error(CudaDevice* device, const PayloadView& payload, const CodecSpec& spec,
+                         const KernelContext& context, const PayloadTarget& payload);
+using CudaDecode = Error(CudaDevice* device, const PayloadSource& payload, const CodecSpec& spec,
                          const KernelContext& context, const TensorView& x);
 
 }  // namespace thinwire

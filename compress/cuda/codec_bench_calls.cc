@@ -110,14 +110,15 @@ Error MakeEntries(CudaDevice* device, const CodecSpec& spec, const TensorView& x
   const Scopes scopes = ScopesOf(x, spec.scope, spec.group);
   std::vector<uint8_t> payload(EntriesMaxPayloadBytes(spec, scopes));
   size_t bytes = 0;
-  RETURN_ERROR(encoded.CopyToHost({payload.data(), payload.size(), &bytes}));
+  RETURN_ERROR(encoded.CopyTo(PayloadBuffer{payload.data(), payload.size(), &bytes}));
 
   cudaStream_t stream;
   RETURN_ERROR(device->Stream(&stream));
   const auto decoding = std::make_shared<EntriesToDecode>(device);
   const auto fault = std::make_shared<CudaScratch>(device);
   RETURN_ERROR(fault->Reserve(sizeof(uint32_t)));
-  RETURN_ERROR(decoding->SubmitCopy(stream, {payload.data(), bytes}, spec, KernelContext{}, y));
+  RETURN_ERROR(
+      decoding->SubmitCopy(stream, PayloadView{payload.data(), bytes}, spec, KernelContext{}, y));
   RETURN_ERROR(device->Finish());
   calls->decode = [=] { return decoding->Submit(stream, y, fault->as<uint32_t>()); };
   return Error{};
@@ -128,6 +129,7 @@ Error MakeEntries(CudaDevice* device, const CodecSpec& spec, const TensorView& x
 Error MakeDeviceCalls(CudaDevice* device, const CodecSpec& spec, const TensorView& x,
                       const TensorView& y, DeviceCalls* calls) {
   *calls = DeviceCalls();
+  if (spec.lossless != Lossless::kNone) return Error{};
   switch (spec.kind) {
     case CodecKind::kBf16:
       return MakeBf16(device, x, y, calls);

@@ -9,7 +9,7 @@
 
 namespace thinwire {
 
-// Launches only; null where a codec has no such function.
+// Launches only; null where a codec has no such function, as none with a lossless stage has.
 struct DeviceCalls {
   std::function<Error()> encode;  // of x
   std::function<Error()> decode;  // into y, of what `encode` left last

@@ -1,12 +1,14 @@
 #include <cuda_runtime.h>
 
+#include <algorithm>
+#include <array>
 #include <cmath>
-#include <vector>
 
 #include "compress/cpu/bytes.h"
 #include "compress/cpu/ecsq_header.h"
 #include "compress/cpu/square_order.h"
 #include "compress/cuda/ecsq.h"
+#include "compress/cuda/large_bytes.h"
 #include "compress/cuda/nonfinite.h"
 #include "compress/cuda/philox.cuh"
 #include "compress/cuda/scope_cursor.cuh"
@@ -75,6 +77,12 @@ struct ToNearest {
 struct DownTo {
   __device__ int32_t operator()(float y, uint32_t) const {
     return static_cast<int32_t>(copysignf(floorf(fabsf(y) + 1.0f / 3), y));
+  }
+};
+struct ToNearestNonzero {
+  __device__ int32_t operator()(float y, uint32_t) const {
+    const float magnitude = fmaxf(fabsf(y), y == 0 ? 0.0f : 1.0f);
+    return static_cast<int32_t>(rintf(copysignf(magnitude, y)));
   }
 };
 struct ByChance {
@@ -188,13 +196,19 @@ __global__ void DecodeKernel(const uint8_t* bytes, int64_t n, const uint16_t* st
   }
 }
 
+__global__ void CheckStepsKernel(const uint16_t* steps, int64_t count, uint32_t* fault) {
+  const int64_t scope = int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  if (scope < count && !IsStep(steps[scope])) *fault = 1;
+}
+
 // The values of codes that have no byte.
 template <typename T>
 __global__ void PatchKernel(const int64_t* where, const int32_t* codes, int64_t count,
                             const uint16_t* steps, int64_t elements, bool dithers, uint64_t key,
-                            T* x) {
+                            T* x, uint32_t* fault) {
   const int64_t j = int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
   if (j >= count) return;
+  if (ZigZag(codes[j]) < kEscape) *fault = 1;
   const int64_t i = where[j];
   const Numbers numbers(dithers, key, i);
   const float code = static_cast<float>(codes[j]);
@@ -203,20 +217,40 @@ __global__ void PatchKernel(const int64_t* where, const int32_t* codes, int64_t 
   StoreVector(v, 1, x + i);
 }
 
-std::vector<int64_t> EscapesIn(const uint8_t* bytes, int64_t n) {
-  std::vector<int64_t> where;
-  for (int64_t i = 0; i < n; ++i) {
-    if (bytes[i] == kEscape) where.push_back(i);
-  }
-  return where;
-}
+// The bytes of codes that have none, in device memory.
+class Escapes {
+ public:
+  explicit Escapes(CudaDevice* device) : device_(device), offsets_(device), places_(device) {}
 
-// In device memory. `numbers` stay as they are until the stream is done.
-template <typename T>
-Error SubmitUpload(CudaDevice* device, const std::vector<T>& numbers, CudaScratch* to) {
-  RETURN_ERROR(to->Reserve(numbers.size() * sizeof(T)));
-  return device->SubmitCopyFromHost(to->as<T>(), numbers.data(), numbers.size() * sizeof(T));
-}
+  // Of n codes. Waits, also for what was submitted before.
+  Error Count(const uint8_t* bytes, int64_t n) {
+    cudaStream_t stream;
+    RETURN_ERROR(device_->Stream(&stream));
+    RETURN_ERROR(offsets_.Reserve(LargeOffsetsBytes(n)));
+    auto* const offsets = offsets_.as<uint64_t>();
+    RETURN_ERROR(SubmitLargeOffsets(stream, bytes, n, kEscape, offsets));
+    uint64_t count = 0;
+    RETURN_ERROR(device_->CopyToHost(&count, offsets + NumLargeTiles(n), sizeof(count)));
+    count_ = static_cast<int64_t>(count);
+    return Error{};
+  }
+  int64_t count() const { return count_; }
+
+  // Finds their places, of the same codes.
+  Error SubmitPlaces(const uint8_t* bytes, int64_t n) {
+    cudaStream_t stream;
+    RETURN_ERROR(device_->Stream(&stream));
+    RETURN_ERROR(places_.Reserve(sizeof(int64_t) * count_));
+    return SubmitLargeList(stream, bytes, n, kEscape, offsets_.as<const uint64_t>(),
+                           /*values=*/nullptr, places_.as<int64_t>());
+  }
+  const int64_t* places() const { return places_.as<const int64_t>(); }
+
+ private:
+  CudaDevice* const device_;
+  CudaScratch offsets_, places_;
+  int64_t count_ = 0;
+};
 
 template <typename T>
 Error SubmitSteps(CudaDevice* device, const TensorView& x, const CodecSpec& spec,
@@ -245,7 +279,7 @@ class Encoder {
         key_(key),
         x_(x) {}
 
-  Error Encode(const PayloadBuffer& payload) {
+  Error Encode(const PayloadTarget& payload) {
     cudaStream_t stream;
     RETURN_ERROR(device_->Stream(&stream));
     const size_t header_bytes = EcsqHeaderBytes(spec_, scopes_);
@@ -261,46 +295,47 @@ class Encoder {
                              steps.as<const uint16_t>(), ContiguousScopesOf(scopes_),
                              IsUnbiased(spec_.rounding), key_, spec_.has_means(), Round{},
                              bytes.as<uint8_t>(), on_device));
-    RETURN_ERROR(
-        device_->SubmitCopyToHost(payload.data, steps.as<const void>(), 2 * scopes_.count));
-    RETURN_ERROR(device_->SubmitCopyToHost(payload.data + header_bytes, bytes.as<const void>(),
-                                           scopes_.total));
+    RETURN_ERROR(payload.SubmitCopy(device_, 0, steps.as<const void>(), 2 * scopes_.count));
+    RETURN_ERROR(payload.SubmitCopy(device_, header_bytes, bytes.as<const void>(), scopes_.total));
     Found found;
-    RETURN_ERROR(device_->CopyToHost(&found, on_device, sizeof(found)));
+    RETURN_ERROR(device_->SubmitCopyToHost(&found, on_device, sizeof(found)));
+    Escapes escapes(device_);
+    RETURN_ERROR(escapes.Count(bytes.as<const uint8_t>(), scopes_.total));
     if (found.nonfinite != 0) return CudaNonFiniteError(device_, "ecsq", x_);
-    WriteHeader(found, payload.data + 2 * scopes_.count);
+    RETURN_ERROR(PutHeader(found, payload.behind(2 * scopes_.count)));
     *payload.bytes = header_bytes + static_cast<size_t>(scopes_.total);
-    return AppendEscapes(payload, payload.data + header_bytes, steps.as<const uint16_t>());
+    if (escapes.count() == 0) return Error{};
+    RETURN_ERROR(escapes.SubmitPlaces(bytes.as<const uint8_t>(), scopes_.total));
+    return AppendEscapes(payload, escapes, steps.as<const uint16_t>());
   }
 
  private:
   const T* data() const { return static_cast<const T*>(x_.data); }
 
   // What stands behind the steps.
-  void WriteHeader(const Found& found, uint8_t* to) const {
-    if (spec_.rounding == Rounding::kDither) StoreAs(key_, to);
-    for (int m = 0; m < kMeans && spec_.has_means(); ++m) {
-      to[m] = static_cast<uint8_t>(
-          MeanOf(static_cast<int64_t>(found.fractions[m]), static_cast<int64_t>(found.count[m])));
+  Error PutHeader(const Found& found, const PayloadTarget& to) const {
+    if (spec_.rounding == Rounding::kDither) return to.Put(device_, 0, key_);
+    if (!spec_.has_means()) return Error{};
+    std::array<int8_t, kMeans> means;
+    for (int m = 0; m < kMeans; ++m) {
+      means[m] =
+          MeanOf(static_cast<int64_t>(found.fractions[m]), static_cast<int64_t>(found.count[m]));
     }
+    return to.Put(device_, 0, means);
   }
 
-  Error AppendEscapes(const PayloadBuffer& payload, const uint8_t* bytes, const uint16_t* steps) {
-    const std::vector<int64_t> where = EscapesIn(bytes, scopes_.total);
-    if (where.empty()) return Error{};
+  Error AppendEscapes(const PayloadTarget& payload, const Escapes& escapes, const uint16_t* steps) {
     cudaStream_t stream;
     RETURN_ERROR(device_->Stream(&stream));
-    const auto count = static_cast<int64_t>(where.size());
-    CudaScratch where_memory(device_), codes(device_);
-    RETURN_ERROR(SubmitUpload(device_, where, &where_memory));
-    RETURN_ERROR(codes.Reserve(4 * where.size()));
-    RETURN_ERROR(Launch(stream, BlocksFor(count, kThreads), dim3(kThreads), EscapesKernel<T, Round>,
-                        data(), where_memory.as<const int64_t>(), count, steps, scopes_.elements,
-                        key_, Round{}, codes.as<int32_t>()));
-    RETURN_ERROR(device_->CopyToHost(payload.data + *payload.bytes, codes.as<const void>(),
-                                     4 * where.size()));
-    *payload.bytes += 4 * where.size();
-    return Error{};
+    const size_t code_bytes = sizeof(int32_t) * escapes.count();
+    CudaScratch codes(device_);
+    RETURN_ERROR(codes.Reserve(code_bytes));
+    RETURN_ERROR(Launch(stream, BlocksFor(escapes.count(), kThreads), dim3(kThreads),
+                        EscapesKernel<T, Round>, data(), escapes.places(), escapes.count(), steps,
+                        scopes_.elements, key_, Round{}, codes.as<int32_t>()));
+    RETURN_ERROR(payload.SubmitCopy(device_, *payload.bytes, codes.as<const void>(), code_bytes));
+    *payload.bytes += code_bytes;
+    return device_->Finish();
   }
 
   CudaDevice* const device_;
@@ -312,7 +347,7 @@ class Encoder {
 
 template <typename T>
 Error EncodeAs(CudaDevice* device, const TensorView& x, const CodecSpec& spec, uint64_t key,
-               const PayloadBuffer& payload) {
+               const PayloadTarget& payload) {
   switch (spec.rounding) {
     case Rounding::kNearest:
       return Encoder<T, ToNearest>(device, x, spec, key).Encode(payload);
@@ -323,94 +358,141 @@ Error EncodeAs(CudaDevice* device, const TensorView& x, const CodecSpec& spec, u
     case Rounding::kDeadZone:
     case Rounding::kRateDistortion:  // begins so (compress/code_choice.h)
       return Encoder<T, DownTo>(device, x, spec, key).Encode(payload);
+    case Rounding::kNearestNonzero:
+      return Encoder<T, ToNearestNonzero>(device, x, spec, key).Encode(payload);
   }
   return Error{};
 }
 
-// What a payload says, in host memory, once it has been checked.
-struct Parsed {
-  const uint8_t* bytes = nullptr;
-  uint64_t key = 0;
-  Means means;
-  std::vector<int64_t> where;
-  std::vector<int32_t> codes;
-};
-
-Error Parse(const PayloadView& payload, const CodecSpec& spec, const Scopes& scopes,
-            Parsed* parsed) {
+// What is wrong with a payload that was refused.
+Error RefusalOf(const PayloadView& payload, const CodecSpec& spec, const Scopes& scopes) {
   const size_t header_bytes = EcsqHeaderBytes(spec, scopes);
   const size_t least = header_bytes + static_cast<size_t>(scopes.total);
-  if (payload.bytes < least) return CheckPayloadBytes("ecsq", payload.bytes, least);
-  parsed->bytes = payload.data + header_bytes;
-  parsed->where = EscapesIn(parsed->bytes, scopes.total);
-  RETURN_ERROR(CheckPayloadBytes("ecsq", payload.bytes, least + 4 * parsed->where.size()));
+  const uint8_t* const bytes = payload.data + header_bytes;
+  const auto escapes = static_cast<size_t>(std::count(bytes, payload.data + least, kEscape));
+  RETURN_ERROR(CheckPayloadBytes("ecsq", payload.bytes, least + 4 * escapes));
   for (int64_t scope = 0; scope < scopes.count; ++scope) {
     const auto bits = LoadAs<uint16_t>(payload.data + 2 * scope);
     if (!IsStep(bits)) return StepError(scope, FromBFloat(bits));
   }
-  for (const int64_t i : parsed->where) {
-    const auto code = LoadAs<int32_t>(payload.data + least + 4 * parsed->codes.size());
+  const uint8_t* next = payload.data + least;
+  for (int64_t i = 0; i < scopes.total; ++i) {
+    if (bytes[i] != kEscape) continue;
+    const auto code = LoadAs<int32_t>(next);
     if (ZigZag(code) < kEscape) return EscapeError(i, code);
-    parsed->codes.push_back(code);
+    next += 4;
   }
-  const uint8_t* const behind_steps = payload.data + 2 * scopes.count;
-  if (spec.rounding == Rounding::kDither) parsed->key = LoadAs<uint64_t>(behind_steps);
-  for (int m = 0; m < kMeans && spec.has_means(); ++m) {
-    parsed->means.of[m] = static_cast<float>(LoadAs<int8_t>(behind_steps + m)) * kMeanUnit;
-  }
-  return Error{};
+  return MakeError(absl::StatusCode::kInternal, "ecsq: the GPU refuses what the CPU decodes");
 }
 
+// A payload of one element type, on its way into a tensor.
 template <typename T>
-Error DecodeAs(CudaDevice* device, const PayloadView& payload, const CodecSpec& spec,
-               const Scopes& scopes, const Parsed& parsed, const TensorView& x) {
-  cudaStream_t stream;
-  RETURN_ERROR(device->Stream(&stream));
-  const bool dithers = spec.rounding == Rounding::kDither;
-  CudaScratch steps(device), bytes(device), where(device), codes(device);
-  RETURN_ERROR(steps.Reserve(2 * scopes.count));
-  RETURN_ERROR(bytes.Reserve(scopes.total + 4));
-  RETURN_ERROR(device->SubmitCopyFromHost(steps.as<void>(), payload.data, 2 * scopes.count));
-  RETURN_ERROR(device->SubmitCopyFromHost(bytes.as<void>(), parsed.bytes, scopes.total));
-  RETURN_ERROR(LaunchTiles(stream, scopes.total, DecodeKernel<T>, bytes.as<const uint8_t>(),
-                           scopes.total, steps.as<const uint16_t>(), ContiguousScopesOf(scopes),
-                           dithers, parsed.key, parsed.means, static_cast<T*>(x.data)));
-  if (!parsed.where.empty()) {
-    const auto count = static_cast<int64_t>(parsed.where.size());
-    RETURN_ERROR(SubmitUpload(device, parsed.where, &where));
-    RETURN_ERROR(SubmitUpload(device, parsed.codes, &codes));
-    RETURN_ERROR(Launch(stream, BlocksFor(count, kThreads), dim3(kThreads), PatchKernel<T>,
-                        where.as<const int64_t>(), codes.as<const int32_t>(), count,
-                        steps.as<const uint16_t>(), scopes.elements, dithers, parsed.key,
-                        static_cast<T*>(x.data)));
+class Decoder {
+ public:
+  Decoder(CudaDevice* device, const CodecSpec& spec, const TensorView& x)
+      : device_(device),
+        spec_(spec),
+        scopes_(ScopesOf(x, spec.scope, spec.group)),
+        x_(static_cast<T*>(x.data)),
+        steps_(device),
+        bytes_(device),
+        codes_(device),
+        fault_(device) {}
+
+  // Sets *is_refused if the payload, which has a header and a byte for each element, is no right
+  // one. Waits.
+  Error Decode(const PayloadSource& payload, bool* is_refused) {
+    cudaStream_t stream;
+    RETURN_ERROR(device_->Stream(&stream));
+    const size_t header_bytes = EcsqHeaderBytes(spec_, scopes_);
+    RETURN_ERROR(ReadHeader(payload.behind(2 * scopes_.count)));
+    RETURN_ERROR(steps_.Reserve(2 * scopes_.count));
+    RETURN_ERROR(bytes_.Reserve(scopes_.total + 4));
+    RETURN_ERROR(fault_.Reserve(sizeof(uint32_t)));
+    CUDA_RETURN_IF_ERROR(cudaMemsetAsync(fault_.as<void>(), 0, sizeof(uint32_t), stream));
+    RETURN_ERROR(payload.SubmitCopy(device_, 0, 2 * scopes_.count, steps_.as<void>()));
+    RETURN_ERROR(payload.SubmitCopy(device_, header_bytes, scopes_.total, bytes_.as<void>()));
+    RETURN_ERROR(Launch(stream, BlocksFor(scopes_.count, kThreads), dim3(kThreads),
+                        CheckStepsKernel, steps(), scopes_.count, fault_.as<uint32_t>()));
+    RETURN_ERROR(LaunchTiles(stream, scopes_.total, DecodeKernel<T>, bytes(), scopes_.total,
+                             steps(), ContiguousScopesOf(scopes_), dithers(), key_, means_, x_));
+    Escapes escapes(device_);
+    RETURN_ERROR(escapes.Count(bytes(), scopes_.total));
+    const size_t least = header_bytes + static_cast<size_t>(scopes_.total);
+    *is_refused = payload.bytes != least + 4 * static_cast<size_t>(escapes.count());
+    if (*is_refused) return Error{};
+    RETURN_ERROR(SubmitEscapes(payload.behind(least), &escapes));
+    uint32_t has_fault = 0;
+    RETURN_ERROR(device_->CopyToHost(&has_fault, fault_.as<const void>(), sizeof(has_fault)));
+    *is_refused = has_fault != 0;
+    return Error{};
   }
-  return device->Finish();
-}
+
+ private:
+  bool dithers() const { return spec_.rounding == Rounding::kDither; }
+  const uint16_t* steps() const { return steps_.as<const uint16_t>(); }
+  const uint8_t* bytes() const { return bytes_.as<const uint8_t>(); }
+
+  Error ReadHeader(const PayloadSource& behind_steps) {
+    if (dithers()) return behind_steps.Read(device_, 0, &key_);
+    if (!spec_.has_means()) return Error{};
+    std::array<int8_t, kMeans> means;
+    RETURN_ERROR(behind_steps.Read(device_, 0, &means));
+    for (int m = 0; m < kMeans; ++m) means_.of[m] = static_cast<float>(means[m]) * kMeanUnit;
+    return Error{};
+  }
+
+  Error SubmitEscapes(const PayloadSource& behind_bytes, Escapes* escapes) {
+    const int64_t count = escapes->count();
+    if (count == 0) return Error{};
+    cudaStream_t stream;
+    RETURN_ERROR(device_->Stream(&stream));
+    RETURN_ERROR(escapes->SubmitPlaces(bytes(), scopes_.total));
+    RETURN_ERROR(codes_.Reserve(4 * count));
+    RETURN_ERROR(behind_bytes.SubmitCopy(device_, 0, 4 * count, codes_.as<void>()));
+    return Launch(stream, BlocksFor(count, kThreads), dim3(kThreads), PatchKernel<T>,
+                  escapes->places(), codes_.as<const int32_t>(), count, steps(), scopes_.elements,
+                  dithers(), key_, x_, fault_.as<uint32_t>());
+  }
+
+  CudaDevice* const device_;
+  const CodecSpec& spec_;
+  const Scopes scopes_;
+  T* const x_;
+  uint64_t key_ = 0;
+  Means means_;
+  CudaScratch steps_, bytes_, codes_, fault_;
+};
 
 }  // namespace
 
 Error CudaEcsqEncode(CudaDevice* device, const CodecSpec& spec, const TensorView& x,
-                     const KernelContext& context, const PayloadBuffer& payload) {
+                     const KernelContext& context, const PayloadTarget& payload) {
   const Scopes scopes = ScopesOf(x, spec.scope, spec.group);
   RETURN_ERROR(CheckCapacity("ecsq", payload.capacity, EcsqMaxPayloadBytes(spec, scopes)));
   if (scopes.count == 0) {
     *payload.bytes = EcsqHeaderBytes(spec, scopes);
-    if (spec.rounding == Rounding::kDither) StoreAs(context.random_key, payload.data);
-    if (spec.has_means()) StoreAs(uint32_t{0}, payload.data);
-    return Error{};
+    if (spec.rounding == Rounding::kDither) return payload.Put(device, 0, context.random_key);
+    return spec.has_means() ? payload.Put(device, 0, uint32_t{0}) : Error{};
   }
   return x.dtype == DType::kF32 ? EncodeAs<float>(device, x, spec, context.random_key, payload)
                                 : EncodeAs<uint16_t>(device, x, spec, context.random_key, payload);
 }
 
-Error CudaEcsqDecode(CudaDevice* device, const PayloadView& payload, const CodecSpec& spec,
+Error CudaEcsqDecode(CudaDevice* device, const PayloadSource& payload, const CodecSpec& spec,
                      const KernelContext& /*context*/, const TensorView& x) {
   const Scopes scopes = ScopesOf(x, spec.scope, spec.group);
-  Parsed parsed;
-  RETURN_ERROR(Parse(payload, spec, scopes, &parsed));
-  if (scopes.count == 0) return Error{};
-  return x.dtype == DType::kF32 ? DecodeAs<float>(device, payload, spec, scopes, parsed, x)
-                                : DecodeAs<uint16_t>(device, payload, spec, scopes, parsed, x);
+  const size_t least = EcsqHeaderBytes(spec, scopes) + static_cast<size_t>(scopes.total);
+  if (payload.bytes < least || scopes.count == 0) {
+    return CheckPayloadBytes("ecsq", payload.bytes, least);
+  }
+  bool is_refused = false;
+  RETURN_ERROR(x.dtype == DType::kF32
+                   ? Decoder<float>(device, spec, x).Decode(payload, &is_refused)
+                   : Decoder<uint16_t>(device, spec, x).Decode(payload, &is_refused));
+  if (!is_refused) return Error{};
+  return payload.is_on_device() ? PayloadSource::Refused()
+                                : RefusalOf(payload.on_host(), spec, scopes);
 }
 
 }  // namespace thinwire

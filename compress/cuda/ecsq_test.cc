@@ -6,7 +6,7 @@ namespace thinwire {
 namespace {
 
 constexpr Rounding kRoundings[] = {Rounding::kNearest, Rounding::kStochastic, Rounding::kDither,
-                                   Rounding::kDeadZone};
+                                   Rounding::kDeadZone, Rounding::kNearestNonzero};
 
 // Every rounding, with means and without.
 std::vector<CodecSpec> SpecsOf(double step, Scope scope, uint32_t group = 0) {

@@ -51,7 +51,7 @@ Error EntriesOnDevice::Submit(cudaStream_t stream) {
   return values_.Submit(stream, count, list.largest);
 }
 
-Error EntriesOnDevice::CopyToHost(const PayloadBuffer& payload) {
+Error EntriesOnDevice::CopyTo(const PayloadTarget& payload) {
   EntriesPlan plan;
   RETURN_ERROR(device_->CopyToHost(&plan, this->plan(), sizeof(plan)));
   if (plan.nonfinite != 0) {
@@ -60,26 +60,26 @@ Error EntriesOnDevice::CopyToHost(const PayloadBuffer& payload) {
   *payload.bytes =
       kEntriesHeaderBytes + ValueBytes(spec_, plan.count) + plan.fields_bytes + plan.flags_bytes;
   RETURN_ERROR(CheckCapacity(Name(spec_.kind), payload.capacity, *payload.bytes));
-  const Error copied = SubmitCopies(plan, payload.data);
+  const Error copied = SubmitCopies(plan, payload);
   const Error finished = device_->Finish();
   return copied.ok() ? finished : copied;
 }
 
-Error EntriesOnDevice::SubmitCopies(const EntriesPlan& plan, uint8_t* payload) {
+Error EntriesOnDevice::SubmitCopies(const EntriesPlan& plan, const PayloadTarget& payload) {
   const EntriesHeader header = {static_cast<uint8_t>(plan.coding),
                                 static_cast<uint8_t>(plan.rice_bits),
                                 ValueExponentFor(spec_, plan.largest), plan.count};
-  StoreAs(header, payload);
-  uint8_t* const values = payload + kEntriesHeaderBytes;
-  uint8_t* const fields = values + ValueBytes(spec_, plan.count);
+  RETURN_ERROR(payload.Put(device_, 0, header));
+  const size_t fields_at = kEntriesHeaderBytes + ValueBytes(spec_, plan.count);
   if (plan.fields_bytes > 0) {
-    RETURN_ERROR(device_->SubmitCopyToHost(fields, indices_.fields(), plan.fields_bytes));
+    RETURN_ERROR(payload.SubmitCopy(device_, fields_at, indices_.fields(), plan.fields_bytes));
   }
   if (plan.flags_bytes > 0) {
     const void* const flags = indices_.flags(static_cast<IndexCoding>(plan.coding));
-    RETURN_ERROR(device_->SubmitCopyToHost(fields + plan.fields_bytes, flags, plan.flags_bytes));
+    RETURN_ERROR(
+        payload.SubmitCopy(device_, fields_at + plan.fields_bytes, flags, plan.flags_bytes));
   }
-  return values_.SubmitCopyToHost(plan.count, context_.random_key, values);
+  return values_.SubmitCopy(plan.count, context_.random_key, payload.behind(kEntriesHeaderBytes));
 }
 
 }  // namespace thinwire

@@ -41,10 +41,10 @@ class EntriesOnDevice {
 
   // Waits for the length, and for the copies. InvalidArgument if the tensor holds NaN or infinity,
   // the payload's memory does not suffice, or values overflow (uniform).
-  Error CopyToHost(const PayloadBuffer& payload);
+  Error CopyTo(const PayloadTarget& payload);
 
  private:
-  Error SubmitCopies(const EntriesPlan& plan, uint8_t* payload);
+  Error SubmitCopies(const EntriesPlan& plan, const PayloadTarget& payload);
 
   CudaDevice* const device_;
   TensorView x_;
@@ -62,10 +62,10 @@ class EntriesToDecode {
   explicit EntriesToDecode(CudaDevice* device)
       : device_(device), support_offsets_(device), indices_(device), values_(device) {}
 
-  // `payload`, in host memory, stays until the stream is done; what `context` refers to outlives
-  // this. InvalidArgument if what the host can see of it is impossible for x; uniform's values are
+  // `payload` stays until the stream is done; what `context` refers to outlives this.
+  // InvalidArgument if what the host can see of it is impossible for x; uniform's values are
   // decoded, for which this waits.
-  Error SubmitCopy(cudaStream_t stream, const PayloadView& payload, const CodecSpec& spec,
+  Error SubmitCopy(cudaStream_t stream, const PayloadSource& payload, const CodecSpec& spec,
                    const KernelContext& context, const TensorView& x);
 
   // Overwrites all of x. Launches only. Sets *fault, in device memory, to 1 if the payload is to be

@@ -1,3 +1,5 @@
+#include <algorithm>
+#include <array>
 #include <memory>
 #include <new>
 
@@ -46,6 +48,17 @@ Error RefusalOf(CudaDevice* device, const PayloadView& payload, const CodecSpec&
                    Name(spec.kind));
 }
 
+Error CheckIndices(CudaDevice* device, const EntryIndices& indices) {
+  Error of_read;
+  const auto byte_at = [&](size_t at) {
+    uint8_t byte = 0;
+    if (of_read.ok()) of_read = indices.bytes.Read(device, at, &byte);
+    return byte;
+  };
+  const Error checked = CheckIndexBytes(indices.plan, byte_at, indices.count, indices.size);
+  return of_read.ok() ? checked : of_read;
+}
+
 // Sets *fault if a scope has too many entries.
 Error SubmitScopeGuard(CudaDevice* device, cudaStream_t stream, const CodecSpec& spec,
                        const Scopes& scopes, const RankedBits& bits, uint32_t* fault) {
@@ -59,26 +72,27 @@ Error SubmitScopeGuard(CudaDevice* device, cudaStream_t stream, const CodecSpec&
 
 }  // namespace
 
-Error EntriesToDecode::SubmitCopy(cudaStream_t stream, const PayloadView& payload,
+Error EntriesToDecode::SubmitCopy(cudaStream_t stream, const PayloadSource& payload,
                                   const CodecSpec& spec, const KernelContext& context,
                                   const TensorView& x) {
   spec_ = spec;
   context_ = context;
   const Scopes scopes = ScopesOf(x, spec.scope, spec.group);
+  std::array<uint8_t, kEntriesHeaderBytes> front = {};
+  RETURN_ERROR(payload.Read(device_, 0, std::min(payload.bytes, front.size()), front.data()));
   EntriesHeader header;
-  RETURN_ERROR(ReadEntriesHeader(payload.data, payload.bytes, spec, scopes, &header));
+  RETURN_ERROR(ReadEntriesHeader(front.data(), payload.bytes, spec, scopes, &header));
   count_ = header.count;
-  const uint8_t* const values = payload.data + kEntriesHeaderBytes;
   const size_t value_bytes = ValueBytes(spec, header.count);
   EntryIndices indices;
-  indices.plan = {static_cast<IndexCoding>(header.coding), header.rice_bits,
-                  payload.bytes - kEntriesHeaderBytes - value_bytes};
-  indices.bytes = values + value_bytes;
+  indices.bytes = payload.behind(kEntriesHeaderBytes + value_bytes);
+  indices.plan = {static_cast<IndexCoding>(header.coding), header.rice_bits, indices.bytes.bytes};
   indices.count = header.count;
   indices.size = context.support == nullptr ? scopes.total : context.support->count;
-  RETURN_ERROR(CheckIndexBytes(indices.plan, indices.bytes, header.count, indices.size));
+  RETURN_ERROR(CheckIndices(device_, indices));
   RETURN_ERROR(indices_.SubmitCopy(stream, indices));
-  return values_.Submit(stream, values, header.count, spec, header.exponent);
+  return values_.Submit(stream, payload.behind(kEntriesHeaderBytes), header.count, spec,
+                        header.exponent);
 }
 
 Error EntriesToDecode::Submit(cudaStream_t stream, const TensorView& x, uint32_t* fault) {
@@ -95,7 +109,7 @@ Error EntriesToDecode::Submit(cudaStream_t stream, const TensorView& x, uint32_t
   return SubmitSparse(stream, indices_.bits(), values_.values(), count_, x, fault);
 }
 
-Error CudaEntriesDecode(CudaDevice* device, const PayloadView& payload, const CodecSpec& spec,
+Error CudaEntriesDecode(CudaDevice* device, const PayloadSource& payload, const CodecSpec& spec,
                         const KernelContext& context, const TensorView& x) {
   RETURN_ERROR(CheckElements(spec, x.elements()));
   cudaStream_t stream;
@@ -111,7 +125,9 @@ Error CudaEntriesDecode(CudaDevice* device, const PayloadView& payload, const Co
   RETURN_ERROR(device->CopyToHost(&is_faulty, fault.as<void>(), 4));
   constexpr int kInvalidArgument = static_cast<int>(absl::StatusCode::kInvalidArgument);
   const bool is_refused = is_faulty != 0 || error.code == kInvalidArgument;
-  return is_refused ? RefusalOf(device, payload, spec, context, x) : error;
+  if (!is_refused) return error;
+  return payload.is_on_device() ? PayloadSource::Refused()
+                                : RefusalOf(device, payload.on_host(), spec, context, x);
 }
 
 }  // namespace thinwire

@@ -132,13 +132,10 @@ Error SubmitFp8Decode(CudaDevice* device, const uint8_t* codes, int exponent, Fp
 }
 
 Error CudaFp8Encode(CudaDevice* device, const CodecSpec& spec, const TensorView& x,
-                    const KernelContext& /*context*/, const PayloadBuffer& payload) {
+                    const KernelContext& /*context*/, const PayloadTarget& payload) {
   *payload.bytes = Fp8PayloadBytes(x.elements());
   RETURN_ERROR(CheckCapacity("fp8", payload.capacity, *payload.bytes));
-  if (x.elements() == 0) {
-    StoreAs<int16_t>(0, payload.data);
-    return Error{};
-  }
+  if (x.elements() == 0) return payload.Put(device, 0, int16_t{0});
   DevicePayload on_device(device);
   RETURN_ERROR(on_device.Reserve(kFp8HeaderBytes, *payload.bytes));
   CudaScratch found(device);
@@ -147,22 +144,23 @@ Error CudaFp8Encode(CudaDevice* device, const CodecSpec& spec, const TensorView&
                                reinterpret_cast<int16_t*>(on_device.bytes()), on_device.body(),
                                found.as<uint32_t>()));
   uint32_t largest = 0;
-  RETURN_ERROR(device->SubmitCopyToHost(payload.data, on_device.bytes(), *payload.bytes));
+  RETURN_ERROR(payload.SubmitCopy(device, 0, on_device.bytes(), *payload.bytes));
   RETURN_ERROR(device->CopyToHost(&largest, found.as<uint32_t>(), sizeof(largest)));
   return largest < kInfinityBits ? Error{} : CudaNonFiniteError(device, "fp8", x);
 }
 
-Error CudaFp8Decode(CudaDevice* device, const PayloadView& payload, const CodecSpec& spec,
+Error CudaFp8Decode(CudaDevice* device, const PayloadSource& payload, const CodecSpec& spec,
                     const KernelContext& /*context*/, const TensorView& x) {
   RETURN_ERROR(CheckPayloadBytes("fp8", payload.bytes, Fp8PayloadBytes(x.elements())));
-  const int exponent = LoadAs<int16_t>(payload.data);
+  int16_t exponent = 0;
+  RETURN_ERROR(payload.Read(device, 0, &exponent));
   RETURN_ERROR(CheckPreScale("fp8", exponent, LeastPreScale(spec.format), kMostPreScale));
   if (x.elements() == 0) return Error{};
   DevicePayload on_device(device);
   RETURN_ERROR(on_device.Reserve(kFp8HeaderBytes, payload.bytes));
   CudaScratch found(device);
   RETURN_ERROR(found.Reserve(sizeof(uint32_t)));
-  RETURN_ERROR(device->SubmitCopyFromHost(on_device.bytes(), payload.data, payload.bytes));
+  RETURN_ERROR(payload.SubmitCopy(device, 0, payload.bytes, on_device.bytes()));
   RETURN_ERROR(
       SubmitFp8Decode(device, on_device.body(), exponent, spec.format, x, found.as<uint32_t>()));
   uint32_t largest = 0;

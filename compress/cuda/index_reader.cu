@@ -127,8 +127,8 @@ size_t GpuIndexReader::FieldsBytes() const {
 Error GpuIndexReader::SubmitCopy(cudaStream_t stream, const EntryIndices& indices) {
   indices_ = indices;
   const size_t fields = FieldsBytes();
-  RETURN_ERROR(SubmitPayloadCopy(device_, stream, indices.bytes, fields, &fields_));
-  return SubmitPayloadCopy(device_, stream, indices.bytes + fields, indices.plan.bytes - fields,
+  RETURN_ERROR(SubmitPayloadCopy(device_, stream, indices.bytes, 0, fields, &fields_));
+  return SubmitPayloadCopy(device_, stream, indices.bytes, fields, indices.plan.bytes - fields,
                            &flags_);
 }
 

@@ -8,6 +8,7 @@
 
 #include "compress/cpu/index_coding.h"
 #include "compress/cuda/entry_list.h"
+#include "compress/cuda/payload.h"
 #include "tensor/cuda/device.h"
 
 namespace thinwire {
@@ -15,9 +16,9 @@ namespace thinwire {
 // What says where the entries of a payload stand.
 struct EntryIndices {
   IndexPlan plan;
-  const uint8_t* bytes = nullptr;  // in host memory; as CheckIndexBytes wants them
-  int64_t count = 0;               // of entries
-  int64_t size = 0;                // indices are below it: elements, or those with support
+  PayloadSource bytes;  // as CheckIndexBytes wants them
+  int64_t count = 0;    // of entries
+  int64_t size = 0;     // indices are below it: elements, or those with support
 };
 
 // The memory of one payload's indices on the device.

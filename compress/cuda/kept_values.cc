@@ -37,34 +37,39 @@ Error KeptValues::Submit(cudaStream_t stream, const uint64_t* count, const uint3
                             narrow_.as<uint16_t>());
 }
 
-Error KeptValues::SubmitCopyToHost(int64_t count, uint64_t random_key, uint8_t* out) {
+Error KeptValues::SubmitCopy(int64_t count, uint64_t random_key, const PayloadTarget& out) {
   const size_t bytes = ValueBytes(spec_, count);
   if (spec_.values == Values::kUniform) {
     size_t written = 0;
     KernelContext context;
     context.random_key = random_key;
+    PayloadTarget codes = out;
+    codes.capacity = bytes;
+    codes.bytes = &written;
     return CudaUniformEncode(device_, CodecOfValues(spec_), FlatView(data(), count), context,
-                             {out, bytes, &written});
+                             codes);
   }
   if (bytes == 0) return Error{};
   const void* const from = IsNarrow(spec_) ? narrow_.as<void>() : data();
-  return device_->SubmitCopyToHost(out, from, bytes);
+  return out.SubmitCopy(device_, 0, from, bytes);
 }
 
 int16_t ValueExponentFor(const CodecSpec& spec, uint32_t largest) {
   return spec.values == Values::kF16 ? PreScaleFor(FloatOf(largest)) : int16_t{0};
 }
 
-Error PayloadValues::Submit(cudaStream_t stream, const uint8_t* bytes, int64_t count,
+Error PayloadValues::Submit(cudaStream_t stream, const PayloadSource& bytes, int64_t count,
                             const CodecSpec& spec, int exponent) {
   RETURN_ERROR(CheckValueExponent(spec, exponent));
   if (spec.values == Values::kUniform) {
     RETURN_ERROR(memory_.Reserve(4 * (count + 1)));
     result_ = {memory_.as<void>(), Values::kF32, 1};
-    return CudaUniformDecode(device_, {bytes, ValueBytes(spec, count)}, CodecOfValues(spec),
-                             KernelContext{}, FlatView(memory_.as<float>(), count));
+    PayloadSource codes = bytes;
+    codes.bytes = ValueBytes(spec, count);
+    return CudaUniformDecode(device_, codes, CodecOfValues(spec), KernelContext{},
+                             FlatView(memory_.as<float>(), count));
   }
-  RETURN_ERROR(SubmitPayloadCopy(device_, stream, bytes, ValueBytes(spec, count), &memory_));
+  RETURN_ERROR(SubmitPayloadCopy(device_, stream, bytes, 0, ValueBytes(spec, count), &memory_));
   result_ = {memory_.as<void>(), spec.values, PowerOfTwo(-exponent)};
   return Error{};
 }

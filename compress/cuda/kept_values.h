@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "compress/cuda/payload.h"
 #include "compress/cuda/values.h"
 #include "compress/spec.h"
 #include "tensor/cuda/device.h"
@@ -25,10 +26,10 @@ class KeptValues {
   // their largest magnitude; both numbers are in device memory. Launches only.
   Error Submit(cudaStream_t stream, const uint64_t* count, const uint32_t* largest);
 
-  // Writes ValueBytes(spec, count) bytes to host memory, perhaps only at the stream's end.
+  // Writes the first ValueBytes(spec, count) bytes of `out`, perhaps only at the stream's end.
   // `random_key` is for stochastic rounding. InvalidArgument if their range overflows fp32
   // (uniform, which waits).
-  Error SubmitCopyToHost(int64_t count, uint64_t random_key, uint8_t* out);
+  Error SubmitCopy(int64_t count, uint64_t random_key, const PayloadTarget& out);
 
  private:
   CudaDevice* const device_;
@@ -46,10 +47,10 @@ class PayloadValues {
  public:
   explicit PayloadValues(CudaDevice* device) : device_(device), memory_(device) {}
 
-  // `bytes`, ValueBytes(spec, count) of host memory, stay until the stream is done. InvalidArgument
-  // if the exponent or what uniform says is impossible; uniform waits.
-  Error Submit(cudaStream_t stream, const uint8_t* bytes, int64_t count, const CodecSpec& spec,
-               int exponent);
+  // The first ValueBytes(spec, count) of `bytes` stay until the stream is done. InvalidArgument if
+  // the exponent or what uniform says is impossible; uniform waits.
+  Error Submit(cudaStream_t stream, const PayloadSource& bytes, int64_t count,
+               const CodecSpec& spec, int exponent);
   const WireValues& values() const { return result_; }
 
  private:

@@ -9,6 +9,7 @@
 #include "compress/cuda/compare.h"
 #include "compress/cuda/ecsq.h"
 #include "compress/cuda/entries.h"
+#include "compress/cuda/entropy_codec.h"
 #include "compress/cuda/fp8.h"
 #include "compress/cuda/low_rank.h"
 #include "compress/cuda/multiply.h"
@@ -57,9 +58,27 @@ CudaCodec CodecOf(const CodecSpec& spec) {
   return {};
 }
 
+class CudaEntropyKernels final : public EntropyKernels {
+ public:
+  explicit CudaEntropyKernels(CudaDevice* device) : device_(device) {}
+
+  Error EncodeFrame(const CodecSpec& spec, const TensorView& x, const KernelContext& context,
+                    const CodesView& codes, const PayloadBuffer& payload, bool* is_frame) override {
+    return CudaEncodeFrame(device_, CodecOf(spec).encode, spec, x, context, codes, payload,
+                           is_frame);
+  }
+  Error DecodeFrame(const PayloadView& frame, size_t most, const CodecSpec& spec,
+                    const KernelContext& context, const TensorView& x) override {
+    return CudaDecodeFrame(device_, CodecOf(spec).decode, frame, most, spec, context, x);
+  }
+
+ private:
+  CudaDevice* const device_;
+};
+
 class CudaKernels final : public CodecKernels {
  public:
-  explicit CudaKernels(CudaDevice* device) : device_(device) {}
+  explicit CudaKernels(CudaDevice* device) : device_(device), entropy_(device) {}
 
   Error Encode(const CodecSpec& spec, const TensorView& x, const KernelContext& context,
                const PayloadBuffer& payload) override {
@@ -89,6 +108,7 @@ class CudaKernels final : public CodecKernels {
   Error Multiply(const TensorView& x, const TensorView& factor, const TensorView& out) override {
     return CudaMultiply(device_, x, factor, out);
   }
+  EntropyKernels* entropy() override { return &entropy_; }
   Error CombineRows(const RowSums& sums) override { return CudaCombineRows(device_, sums); }
   Error Compare(const TensorView& x, const TensorView& y, Sums* sums) override {
     return CudaCompare(device_, x, y, sums);
@@ -96,6 +116,7 @@ class CudaKernels final : public CodecKernels {
 
  private:
   CudaDevice* const device_;
+  CudaEntropyKernels entropy_;
 };
 
 }  // namespace

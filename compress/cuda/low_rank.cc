@@ -65,7 +65,7 @@ Error CheckExtremes(CudaDevice* device, const TensorView& x, int64_t rank,
 }  // namespace
 
 Error CudaLowRankEncode(CudaDevice* device, const CodecSpec& spec, const TensorView& x,
-                        const KernelContext& context, const PayloadBuffer& payload) {
+                        const KernelContext& context, const PayloadTarget& payload) {
   LowRankMatrices m;
   RETURN_ERROR(LowRankMatricesOf(x, spec, &m));
   *payload.bytes = m.count * m.payload_bytes();
@@ -82,10 +82,11 @@ Error CudaLowRankEncode(CudaDevice* device, const CodecSpec& spec, const TensorV
   RETURN_ERROR(device->CopyToHost(extremes.data(), memory.extremes.as<LowRankExtremes>(),
                                   m.count * sizeof(LowRankExtremes)));
   RETURN_ERROR(CheckExtremes(device, x, m.rank, extremes));
-  return device->CopyToHost(payload.data, memory.payload.as<float>(), *payload.bytes);
+  RETURN_ERROR(payload.SubmitCopy(device, 0, memory.payload.as<float>(), *payload.bytes));
+  return device->Finish();
 }
 
-Error CudaLowRankDecode(CudaDevice* device, const PayloadView& payload, const CodecSpec& spec,
+Error CudaLowRankDecode(CudaDevice* device, const PayloadSource& payload, const CodecSpec& spec,
                         const KernelContext& /*context*/, const TensorView& x) {
   LowRankMatrices m;
   RETURN_ERROR(LowRankMatricesOf(x, spec, &m));
@@ -97,7 +98,7 @@ Error CudaLowRankDecode(CudaDevice* device, const PayloadView& payload, const Co
   RETURN_ERROR(factors.Reserve(payload.bytes));
   RETURN_ERROR(q.Reserve(4 * m.count * m.q_floats()));
   RETURN_ERROR(nonfinite.Reserve(sizeof(uint32_t)));
-  RETURN_ERROR(device->CopyFromHost(factors.as<float>(), payload.data, payload.bytes));
+  RETURN_ERROR(payload.SubmitCopy(device, 0, payload.bytes, factors.as<float>()));
   CUDA_RETURN_IF_ERROR(cudaMemsetAsync(nonfinite.as<uint32_t>(), 0, sizeof(uint32_t), stream));
   RETURN_ERROR(
       MultiplyFactors(stream, factors.as<float>(), m, q.as<float>(), x, nonfinite.as<uint32_t>()));

@@ -90,7 +90,7 @@ class Encoding {
 }  // namespace
 
 Error CudaRandomKEncode(CudaDevice* device, const CodecSpec& spec, const TensorView& x,
-                        const KernelContext& context, const PayloadBuffer& payload) {
+                        const KernelContext& context, const PayloadTarget& payload) {
   RETURN_ERROR(CheckElements(spec, x.elements()));
   cudaStream_t stream;
   RETURN_ERROR(device->Stream(&stream));
@@ -105,18 +105,18 @@ Error CudaRandomKEncode(CudaDevice* device, const CodecSpec& spec, const TensorV
   *payload.bytes = RandomKHeaderBytes(spec) + ValueBytes(spec, count);
   RETURN_ERROR(CheckCapacity(Name(spec.kind), payload.capacity, *payload.bytes));
   if (found.largest_kept >= kInfinityBits) return OverflowOfProduct();
-  StoreAs(context.random_key, payload.data);
+  RETURN_ERROR(payload.Put(device, 0, context.random_key));
   if (spec.values == Values::kF16) {
-    StoreAs(ValueExponentFor(spec, found.largest_kept), payload.data + kSeedBytes);
+    RETURN_ERROR(payload.Put(device, kSeedBytes, ValueExponentFor(spec, found.largest_kept)));
   }
   // The seed's own numbers say who is kept: rounding needs others.
-  const Error copied = encoding.values()->SubmitCopyToHost(count, ~context.random_key,
-                                                           payload.data + RandomKHeaderBytes(spec));
+  const Error copied = encoding.values()->SubmitCopy(count, ~context.random_key,
+                                                     payload.behind(RandomKHeaderBytes(spec)));
   const Error finished = device->Finish();
   return copied.ok() ? finished : copied;
 }
 
-Error CudaRandomKDecode(CudaDevice* device, const PayloadView& payload, const CodecSpec& spec,
+Error CudaRandomKDecode(CudaDevice* device, const PayloadSource& payload, const CodecSpec& spec,
                         const KernelContext& context, const TensorView& x) {
   const Scopes scopes = ScopesOf(x, spec.scope, spec.group);
   RETURN_ERROR(CheckElements(spec, scopes.total));
@@ -125,20 +125,21 @@ Error CudaRandomKDecode(CudaDevice* device, const PayloadView& payload, const Co
   cudaStream_t stream;
   RETURN_ERROR(device->Stream(&stream));
   ChosenByDraw chosen(device);
-  RETURN_ERROR(
-      chosen.Submit(stream, scopes, spec, LoadAs<uint64_t>(payload.data), context.support));
+  uint64_t seed = 0;
+  RETURN_ERROR(payload.Read(device, 0, &seed));
+  RETURN_ERROR(chosen.Submit(stream, scopes, spec, seed, context.support));
   uint64_t found = 0;
   RETURN_ERROR(device->CopyToHost(&found, chosen.count(), sizeof(found)));
   const int64_t count = static_cast<int64_t>(found);
   RETURN_ERROR(
       CheckPayloadBytes(Name(spec.kind), payload.bytes, header_bytes + ValueBytes(spec, count)));
-  const int exponent =
-      spec.values == Values::kF16 ? LoadAs<int16_t>(payload.data + kSeedBytes) : int16_t{0};
+  int16_t exponent = 0;
+  if (spec.values == Values::kF16) RETURN_ERROR(payload.Read(device, kSeedBytes, &exponent));
   CudaScratch fault(device);
   RETURN_ERROR(fault.Reserve(4));
   CUDA_RETURN_IF_ERROR(cudaMemsetAsync(fault.as<void>(), 0, 4, stream));
   PayloadValues values(device);
-  RETURN_ERROR(values.Submit(stream, payload.data + header_bytes, count, spec, exponent));
+  RETURN_ERROR(values.Submit(stream, payload.behind(header_bytes), count, spec, exponent));
   const Error submitted =
       SubmitSparse(stream, chosen.bits(), values.values(), count, x, fault.as<uint32_t>());
   // Waits, also after an error: until then the payload is being read.

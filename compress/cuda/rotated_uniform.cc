@@ -41,7 +41,7 @@ class Refusals {
 }  // namespace
 
 Error CudaRotatedUniformEncode(CudaDevice* device, const CodecSpec& spec, const TensorView& x,
-                               const KernelContext& context, const PayloadBuffer& payload) {
+                               const KernelContext& context, const PayloadTarget& payload) {
   if (payload.capacity < kRotationKeyBytes) {
     return MakeError(absl::StatusCode::kInvalidArgument,
                      "uniform: payload memory of %zu bytes, want at least %zu", payload.capacity,
@@ -59,7 +59,7 @@ Error CudaRotatedUniformEncode(CudaDevice* device, const CodecSpec& spec, const 
                                  refusals.on_device()};
     RETURN_ERROR(SubmitRotate(device, x, block, context.random_key, limit, rotated.as<float>()));
   }
-  StoreAs<uint64_t>(context.random_key, payload.data);
+  RETURN_ERROR(payload.Put(device, 0, context.random_key));
   // Rounding must not depend on the signs.
   KernelContext rounding;
   rounding.random_key = ~context.random_key;
@@ -75,7 +75,7 @@ Error CudaRotatedUniformEncode(CudaDevice* device, const CodecSpec& spec, const 
                              : CudaNonFiniteError(device, "uniform", x);
 }
 
-Error CudaRotatedUniformDecode(CudaDevice* device, const PayloadView& payload,
+Error CudaRotatedUniformDecode(CudaDevice* device, const PayloadSource& payload,
                                const CodecSpec& spec, const KernelContext& context,
                                const TensorView& x) {
   if (payload.bytes < kRotationKeyBytes) {
@@ -96,7 +96,9 @@ Error CudaRotatedUniformDecode(CudaDevice* device, const PayloadView& payload,
   Refusals refusals(device);
   RETURN_ERROR(refusals.Open());
   const RotationLimit limit = {MostRotated(block), PieceOfRotation(block), refusals.on_device()};
-  RETURN_ERROR(SubmitRotateBack(device, rotated, block, LoadAs<uint64_t>(payload.data), limit, x));
+  uint64_t key = 0;
+  RETURN_ERROR(payload.Read(device, 0, &key));
+  RETURN_ERROR(SubmitRotateBack(device, rotated, block, key, limit, x));
   unsigned long long refused = 0;
   RETURN_ERROR(refusals.Read(&refused));
   return refused == 0 ? Error{} : TooLargeRotated(RefusedMagnitude(refused), block);

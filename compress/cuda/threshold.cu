@@ -109,11 +109,11 @@ Error SubmitThresholdEncode(CudaDevice* device, const TensorView& x, const Codec
 }
 
 Error CudaThresholdEncode(CudaDevice* device, const CodecSpec& spec, const TensorView& x,
-                          const KernelContext& context, const PayloadBuffer& payload) {
+                          const KernelContext& context, const PayloadTarget& payload) {
   RETURN_ERROR(CheckElements(spec, x.elements()));
   EntriesOnDevice on_device(device);
   RETURN_ERROR(SubmitThresholdEncode(device, x, spec, context, &on_device));
-  return on_device.CopyToHost(payload);
+  return on_device.CopyTo(payload);
 }
 
 }  // namespace thinwire

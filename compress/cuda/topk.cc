@@ -22,11 +22,11 @@ Error SubmitTopKEncode(CudaDevice* device, const TensorView& x, const CodecSpec&
 }
 
 Error CudaTopKEncode(CudaDevice* device, const CodecSpec& spec, const TensorView& x,
-                     const KernelContext& context, const PayloadBuffer& payload) {
+                     const KernelContext& context, const PayloadTarget& payload) {
   RETURN_ERROR(CheckElements(spec, x.elements()));
   EntriesOnDevice on_device(device);
   RETURN_ERROR(SubmitTopKEncode(device, x, spec, context, &on_device));
-  return on_device.CopyToHost(payload);
+  return on_device.CopyTo(payload);
 }
 
 }  // namespace thinwire

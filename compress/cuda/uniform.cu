@@ -1,6 +1,7 @@
 #include <cuda_runtime.h>
 
 #include <algorithm>
+#include <array>
 #include <type_traits>
 
 #include "compress/cpu/range_header.h"
@@ -264,13 +265,12 @@ Error SubmitUniformDecode(CudaDevice* device, const uint8_t* payload, const Code
 }
 
 Error CudaUniformEncode(CudaDevice* device, const CodecSpec& spec, const TensorView& x,
-                        const KernelContext& context, const PayloadBuffer& payload) {
+                        const KernelContext& context, const PayloadTarget& payload) {
   const Scopes scopes = ScopesOf(x, spec.scope, spec.group);
   *payload.bytes = UniformPayloadBytes(spec, scopes);
   RETURN_ERROR(CheckCapacity("uniform", payload.capacity, UniformMaxPayloadBytes(spec, scopes)));
   if (scopes.count == 0) {
-    std::fill(payload.data, payload.data + *payload.bytes, 0);  // fixed_point's exponent
-    return Error{};
+    return *payload.bytes == 0 ? Error{} : payload.Put(device, 0, int16_t{0});  // the exponent
   }
   DevicePayload on_device(device);
   RETURN_ERROR(on_device.Reserve(UniformHeaderBytes(spec, scopes), *payload.bytes));
@@ -280,36 +280,49 @@ Error CudaUniformEncode(CudaDevice* device, const CodecSpec& spec, const TensorV
   RETURN_ERROR(
       SubmitUniformEncode(device, x, spec, context.random_key, on_device.bytes(), found_on_device));
   UniformEncoded found;
-  RETURN_ERROR(device->SubmitCopyToHost(payload.data, on_device.bytes(), *payload.bytes));
+  RETURN_ERROR(payload.SubmitCopy(device, 0, on_device.bytes(), *payload.bytes));
   RETURN_ERROR(device->CopyToHost(&found, found_on_device, sizeof(found)));
   RETURN_ERROR(UniformEncodeError(device, x, spec, found));
   if (spec.range == Range::kFixedPoint && found.varies == 0) {
-    WriteConstant(found.constant, payload.data);
+    std::array<uint8_t, kConstantTensorBytes> constant;
+    WriteConstant(found.constant, constant.data());
     *payload.bytes = kConstantTensorBytes;
+    RETURN_ERROR(payload.Put(device, 0, constant));
+    return device->Finish();
   }
   return Error{};
 }
 
-Error CudaUniformDecode(CudaDevice* device, const PayloadView& payload, const CodecSpec& spec,
+Error CudaUniformDecode(CudaDevice* device, const PayloadSource& payload, const CodecSpec& spec,
                         const KernelContext& /*context*/, const TensorView& x) {
   const Scopes scopes = ScopesOf(x, spec.scope, spec.group);
-  if (IsConstant(spec, scopes, payload.data, payload.bytes)) {
-    return DecodeConstant(device, payload.data, x);
+  std::array<uint8_t, kConstantTensorBytes> front = {};
+  if (spec.range == Range::kFixedPoint) {
+    const size_t front_bytes = std::min(payload.bytes, front.size());
+    RETURN_ERROR(payload.Read(device, 0, front_bytes, front.data()));
+  }
+  if (IsConstant(spec, scopes, front.data(), payload.bytes)) {
+    return DecodeConstant(device, front.data(), x);
   }
   RETURN_ERROR(CheckPayloadBytes("uniform", payload.bytes, UniformPayloadBytes(spec, scopes)));
-  RETURN_ERROR(CheckExponent(spec, payload.data));
+  RETURN_ERROR(CheckExponent(spec, front.data()));
   if (scopes.count == 0) return Error{};
   DevicePayload on_device(device);
   RETURN_ERROR(on_device.Reserve(UniformHeaderBytes(spec, scopes), payload.bytes));
   CudaScratch memory(device);
   RETURN_ERROR(memory.Reserve(sizeof(UniformDecoded)));
   auto* const found_on_device = memory.as<UniformDecoded>();
-  RETURN_ERROR(device->SubmitCopyFromHost(on_device.bytes(), payload.data, payload.bytes));
+  RETURN_ERROR(payload.SubmitCopy(device, 0, payload.bytes, on_device.bytes()));
   RETURN_ERROR(SubmitUniformDecode(device, on_device.bytes(), spec, x, found_on_device));
   UniformDecoded found;
   RETURN_ERROR(device->CopyToHost(&found, found_on_device, sizeof(found)));
-  if (found.bad_ranges != 0) return CheckRanges(spec, scopes, payload.data);
-  RETURN_ERROR(CheckLastByte(payload.data + UniformHeaderBytes(spec, scopes), spec, scopes.total));
+  if (found.bad_ranges != 0) {
+    return payload.is_on_device() ? PayloadSource::Refused()
+                                  : CheckRanges(spec, scopes, payload.on_host().data);
+  }
+  uint8_t last_byte = 0;
+  RETURN_ERROR(payload.Read(device, payload.bytes - 1, &last_byte));
+  RETURN_ERROR(CheckLastByte(last_byte, spec, scopes.total));
   return CheckLargestCode(found.largest_code, GridOf(spec).max_code);
 }
 

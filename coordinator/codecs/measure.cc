@@ -4,14 +4,17 @@
 #include <cmath>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <utility>
 
+#include "absl/strings/str_replace.h"
 #include "base/status.h"
 #include "base/steady_time.h"
 #include "compress/axes.h"
 #include "compress/codec.h"
 #include "compress/cpu/kernels.h"
 #include "compress/plugin.h"
+#include "compress/support.h"
 #include "coordinator/plan/break_even.h"
 #include "tensor/cpu/device.h"
 #include "wire/frame.h"
@@ -48,12 +51,27 @@ struct Trial {
   std::vector<double> encode, decode;
 };
 
+// The activation of the same message as a gradient, found by its name; null if there is none.
+const Tensor* ActivationOf(const SampleTensor& sample, const std::vector<SampleTensor>& tensors) {
+  constexpr char kGradient[] = "gradient", kActivation[] = "activation";
+  if (sample.group != kGradient) return nullptr;
+  const std::string name = absl::StrReplaceAll(sample.name, {{kGradient, kActivation}});
+  for (const SampleTensor& other : tensors) {
+    if (other.group == kActivation && other.name == name && other.x.shape() == sample.x.shape()) {
+      return &other.x;
+    }
+  }
+  return nullptr;
+}
+
 // All codecs on one tensor, and memory that they share.
 class Bench {
  public:
   Bench(const SampleTensor& sample, CodecKernels* kernels) : sample_(sample), kernels_(kernels) {}
 
-  absl::Status Prepare(const std::vector<CodecSpec>& codecs) {
+  // `activation`: the one that was received, or null.
+  absl::Status Prepare(const std::vector<CodecSpec>& codecs, const Tensor* activation) {
+    if (activation != nullptr) RETURN_IF_ERROR(SetSupport(*activation));
     ASSIGN_OR_RETURN(decoded_, Tensor::Allocate(CpuDevice(), sample_.x.dtype(), sample_.x.shape()));
     if (decoded_.bytes() > 0) std::memset(decoded_.data(), 0, decoded_.bytes());
     for (const CodecSpec& spec : codecs) {
@@ -88,23 +106,41 @@ class Bench {
   double copy_seconds() const { return Median(copy_); }
 
  private:
-  absl::StatusOr<size_t> Encode(const Trial& trial) {
+  // What is not supported dies at the receiver.
+  absl::Status SetSupport(const Tensor& activation) {
+    ASSIGN_OR_RETURN(support_, SupportMap::Of(activation, kernels_));
+    const SupportView support = support_->view();
+    ASSIGN_OR_RETURN(const Tensor compact,
+                     Tensor::Allocate(CpuDevice(), sample_.x.dtype(), {support.count}));
+    ASSIGN_OR_RETURN(supported_,
+                     Tensor::Allocate(CpuDevice(), sample_.x.dtype(), sample_.x.shape()));
+    RETURN_IF_ERROR(ToStatus(kernels_->Compact(sample_.x.view(), support, compact.view())));
+    return ToStatus(kernels_->Expand(compact.view(), support, supported_.view()));
+  }
+
+  MessageContext ContextOf(const Trial& trial) const {
     MessageContext context;
+    context.axes = trial.axes.get();
+    if (trial.codec->spec().needs_support()) context.support = &*support_;
+    return context;
+  }
+
+  absl::StatusOr<size_t> Encode(const Trial& trial) {
+    MessageContext context = ContextOf(trial);
     context.random_key = 1;
     if (!trial.warm_start.empty()) context.warm_start = &trial.warm_start;
-    context.axes = trial.axes.get();
     context.takes_axes = trial.axes == nullptr;
     return trial.codec->Encode(sample_.x, context, absl::MakeSpan(payload_));
   }
 
   absl::Status Decode(const Trial& trial, size_t bytes) {
-    MessageContext context;
-    context.axes = trial.axes.get();
-    return trial.codec->Decode(absl::MakeConstSpan(payload_.data(), bytes), context, &decoded_);
+    return trial.codec->Decode(absl::MakeConstSpan(payload_.data(), bytes), ContextOf(trial),
+                               &decoded_);
   }
 
   absl::Status FirstMessage(Trial* trial) {
-    if (trial->codec->spec().needs_support()) {
+    const bool needs_support = trial->codec->spec().needs_support();
+    if (needs_support && !support_.has_value()) {
       return absl::InvalidArgumentError("needs a received activation");
     }
     ASSIGN_OR_RETURN(size_t bytes, Encode(*trial));
@@ -115,13 +151,16 @@ class Bench {
     RETURN_IF_ERROR(Decode(*trial, bytes));
     trial->wire_bytes =
         WireBytes(HeaderOf(trial->codec->spec(), sample_.x), bytes, /*run=*/1, /*generation=*/1);
-    return ToStatus(kernels_->Compare(sample_.x.view(), decoded_.view(), &trial->sums));
+    const Tensor& wanted = needs_support ? supported_ : sample_.x;
+    return ToStatus(kernels_->Compare(wanted.view(), decoded_.view(), &trial->sums));
   }
 
   const SampleTensor& sample_;
   CodecKernels* kernels_;
   std::vector<uint8_t> payload_;
   Tensor decoded_;
+  std::optional<SupportMap> support_;
+  Tensor supported_;  // the sample without what is not
   std::vector<Trial> trials_;
   std::vector<double> copy_;
 };
@@ -205,7 +244,7 @@ absl::StatusOr<Measurements> MeasureCodecs(const std::vector<CodecSpec>& codecs,
   for (const SampleTensor& tensor : tensors) {
     if (tensor.x.elements() == 0) continue;
     benches.push_back(std::make_unique<Bench>(tensor, CpuCodecKernels()));
-    RETURN_IF_ERROR(benches.back()->Prepare(codecs));
+    RETURN_IF_ERROR(benches.back()->Prepare(codecs, ActivationOf(tensor, tensors)));
     const auto same = std::find_if(groups.begin(), groups.end(), [&](const auto& group) {
       return group.front()->sample().group == tensor.group;
     });

@@ -52,7 +52,8 @@ std::vector<std::string> StandardCodecs();
 
 // Every round copies, encodes and decodes each tensor once with every codec in turn. low_rank is
 // started from its own payload of the same tensor, and rotation principal is into axes that this
-// tensor has sent before. Codecs that need a received activation are
+// tensor has sent before. Codecs that need a received activation take that of the same name, as if
+// it had come exactly, and their errors are of the entries that it supports; without one they are
 // refused.
 absl::StatusOr<Measurements> MeasureCodecs(const std::vector<CodecSpec>& codecs,
                                            const std::vector<SampleTensor>& tensors,

@@ -84,6 +84,16 @@ TEST(CodecMeasureTest, ARefusalIsSaidInItsRow) {
   EXPECT_EQ(m.rows[2].refused, "");
 }
 
+TEST(CodecMeasureTest, ASupportIsThatOfTheActivationOfTheName) {
+  SampleTensor activation = Sample("activation", {64, 8});
+  for (int64_t i = 0; i < 512; i += 2) activation.x.floats()[i] = 0;
+  const Measurements m =
+      Measured({"fp16(support=received_nonzero)"}, {activation, Sample("gradient", {64, 8})});
+  EXPECT_THAT(m.rows[0].refused, HasSubstr("received activation"));
+  EXPECT_NEAR(m.rows[1].wire_bits_per_element, 8, 2);  // half of the elements, and a frame
+  EXPECT_THAT(m.rows[1].relative_error, AllOf(Gt(0), Lt(1e-3)));
+}
+
 TEST(CodecMeasureTest, RoundsEndWhenTheTimeIsOver) {
   MeasureOptions options;
   options.seconds = 0;

@@ -4,6 +4,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
 #include "base/status.h"
 #include "coordinator/fleet/host_port.h"
 
@@ -100,6 +101,21 @@ absl::StatusOr<std::vector<std::string>> StageAddresses::For(
   if (static_cast<int>(addresses.size()) == stages) return addresses;
   return absl::InvalidArgumentError(absl::StrCat(addresses.size(), " addresses, want ", stages,
                                                  ", the experiment's pipeline.stages"));
+}
+
+absl::StatusOr<int> StagesOfGroups(const std::vector<std::string>& groups) {
+  int stages = 0;
+  for (const std::string& group : groups) {
+    ASSIGN_OR_RETURN(const StageAddresses named, StageAddresses::Parse(absl::StrSplit(group, ',')));
+    const int count = named.count().value_or(0);
+    if (&group != &groups[0] && count != stages) {
+      return absl::InvalidArgumentError(absl::StrCat("--stages ", group, ": names ", count,
+                                                     " servers, want ", stages,
+                                                     " as the first group has"));
+    }
+    stages = count;
+  }
+  return stages;
 }
 
 }  // namespace thinwire

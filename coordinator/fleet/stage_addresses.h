@@ -43,4 +43,8 @@ class StageAddresses {
   std::optional<Range> open_;  // behind the closed ones
 };
 
+// Stages that each group of servers names, "HOST:PORT,HOST:PORT"; 0 where there are no groups, or a
+// range is open. InvalidArgument for a group of another number than the first, and errors of Parse.
+absl::StatusOr<int> StagesOfGroups(const std::vector<std::string>& groups);
+
 }  // namespace thinwire

@@ -76,5 +76,13 @@ TEST(StageAddressesTest, MoreThanThereAreStagesMayBeSpares) {
   EXPECT_FALSE(addresses->For(5, &spares).ok());
 }
 
+TEST(StageAddressesTest, GroupsHaveEquallyManyStages) {
+  EXPECT_EQ(*StagesOfGroups({}), 0);
+  EXPECT_EQ(*StagesOfGroups({"a:1,b:1", "c{1..2}:1"}), 2);
+  EXPECT_EQ(*StagesOfGroups({"a{1..}:1"}), 0);
+  EXPECT_EQ(std::string(StagesOfGroups({"a:1,b:1", "c:1"}).status().message()),
+            "--stages c:1: names 1 servers, want 2 as the first group has");
+}
+
 }  // namespace
 }  // namespace thinwire

@@ -324,6 +324,25 @@ absl::StatusOr<GenerateResponse> StageClient::Generate(GenerateRequest request) 
                std::move(request));
 }
 
+absl::Status StageClient::AnswerLink(const std::string& link_secret,
+                                     const std::function<void()>& measure) {
+  AnswerLinkRequest request;
+  request.set_link_secret(link_secret);
+  const std::function<absl::Status(const AnswerLinkResponse&)> listens = [&](const auto&) {
+    measure();
+    return absl::OkStatus();
+  };
+  return Stream(Control("AnswerLink", kConnect), &Stage::Stub::AnswerLink, request, listens);
+}
+
+absl::StatusOr<MeasureLinkResponse> StageClient::MeasureLink(const std::string& downstream,
+                                                             const std::string& link_secret) {
+  MeasureLinkRequest request;
+  request.set_downstream(downstream);
+  request.set_link_secret(link_secret);
+  return Unary(Control("MeasureLink", kConnect), &Stage::Stub::MeasureLink, request);
+}
+
 absl::StatusOr<RenewResponse> StageClient::Renew(absl::Duration timeout, uint64_t advances) {
   const Method method = {"Renew", renewal_stub_.get(), &renewals_, timeout};
   RenewRequest request;

@@ -75,6 +75,13 @@ class StageClient {
   absl::StatusOr<GenerateResponse> Generate(GenerateRequest request);
   absl::Status ExportCapture(uint64_t step, const OnChunk& on_chunk);
 
+  // Has the stage listen for the one before, which `measure` is to let measure; it is called once
+  // the stage listens. Returns when the measurement has ended.
+  absl::Status AnswerLink(const std::string& link_secret, const std::function<void()>& measure);
+  // Between these two: measures the way to the stage that listens at `downstream`.
+  absl::StatusOr<MeasureLinkResponse> MeasureLink(const std::string& downstream,
+                                                  const std::string& link_secret);
+
   // Copies the stage's state; the answer's files are then there to be read, each once.
   absl::StatusOr<TakeSnapshotResponse> TakeSnapshot(bool codec_state);
   absl::Status ReadSnapshot(uint32_t file, const OnChunk& on_chunk);

@@ -49,22 +49,6 @@ std::string Told(const Measured& measured) {
                                    : Percent(measured.accuracy());
 }
 
-std::string TestResults(const TestRecord& test) {
-  const bool has_perplexity =
-      test.compressed().has_perplexity() || test.uncompressed().has_perplexity();
-  std::string text = absl::StrCat(test.held_out() ? "; held-out " : "; test ",
-                                  has_perplexity ? "perplexity " : "accuracy ");
-  if (test.has_compressed()) absl::StrAppend(&text, Told(test.compressed()), " compressed");
-  if (test.has_uncompressed()) {
-    absl::StrAppend(&text, test.has_compressed() ? ", " : "", Told(test.uncompressed()),
-                    " uncompressed");
-  }
-  if (test.has_uncompressed_recalibrated()) {
-    absl::StrAppend(&text, ", ", Told(test.uncompressed_recalibrated()), " recalibrated");
-  }
-  return text;
-}
-
 constexpr char kRow[] = "%-10s %-10s %10s %10s %8s %9s %9s\n";
 
 std::string Row(const std::string& boundary, const char* direction, const DirectionRecord& r) {
@@ -115,12 +99,28 @@ std::string ProgressLine(const ProgressState& state, int columns) {
   return (head + bar + tail).substr(0, static_cast<size_t>(columns));
 }
 
+std::string TestText(const TestRecord& test) {
+  const bool has_perplexity =
+      test.compressed().has_perplexity() || test.uncompressed().has_perplexity();
+  std::string text = absl::StrCat(test.held_out() ? "held-out " : "test ",
+                                  has_perplexity ? "perplexity " : "accuracy ");
+  if (test.has_compressed()) absl::StrAppend(&text, Told(test.compressed()), " compressed");
+  if (test.has_uncompressed()) {
+    absl::StrAppend(&text, test.has_compressed() ? ", " : "", Told(test.uncompressed()),
+                    " uncompressed");
+  }
+  if (test.has_uncompressed_recalibrated()) {
+    absl::StrAppend(&text, ", ", Told(test.uncompressed_recalibrated()), " recalibrated");
+  }
+  return text;
+}
+
 std::string EpochLine(const EpochRecord& epoch, uint32_t epochs, double raw_bytes,
                       double wire_bytes) {
   std::string line =
       absl::StrFormat("epoch %d/%d: train loss %.4f, accuracy %s", epoch.epoch(), epochs,
                       epoch.train().loss(), Percent(epoch.train().accuracy()));
-  if (epoch.has_test()) absl::StrAppend(&line, TestResults(epoch.test()));
+  if (epoch.has_test()) absl::StrAppend(&line, "; ", TestText(epoch.test()));
   if (wire_bytes > 0) {
     absl::StrAppendFormat(&line, "; sent %s, %.1f x smaller", FormatBytes(wire_bytes),
                           raw_bytes / wire_bytes);

@@ -28,6 +28,9 @@ struct ProgressState {
 // `columns` characters: the bar takes what the rest leaves.
 std::string ProgressLine(const ProgressState& state, int columns);
 
+// "test accuracy 61.2 % compressed, 60.1 % uncompressed, 61.0 % recalibrated", of what there is.
+std::string TestText(const TestRecord& test);
+
 // "epoch 2/10: train loss 1.2346, accuracy 56.8 %; test accuracy 61.2 % compressed, 60.1 %
 // uncompressed, 61.0 % recalibrated; sent 12.3 MB, 10.1 x smaller; 1190 samples/s". `wire` and
 // `raw` are the bytes of this epoch.

@@ -48,6 +48,8 @@ absl::Status Pool::Start(size_t slot, const std::string& name,
   return absl::OkStatus();
 }
 
+void Pool::Signal(size_t slot, int signal) { kill(children_[slot], signal); }
+
 std::optional<PoolEnd> Pool::Wait(absl::Duration patience, int interrupted) {
   const absl::Time end = absl::Now() + patience;
   while (true) {

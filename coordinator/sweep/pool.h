@@ -35,6 +35,9 @@ class Pool {
   absl::Status Start(size_t slot, const std::string& name,
                      const std::vector<std::string>& arguments, const std::string& log);
 
+  // To the child in a slot that is not free.
+  void Signal(size_t slot, int signal);
+
   // One that has ended, at once or until `patience` is over or `interrupted`, a descriptor, is
   // readable; none otherwise.
   std::optional<PoolEnd> Wait(absl::Duration patience, int interrupted);

@@ -1,14 +1,20 @@
 #!/usr/bin/env python3
 """Steps over slow links, measured, beside those that `thinwire plan` promises. Wants root.
 
-usage: slow_network.py THINWIRE STAGE_SERVER CIFAR10_DIR [--rate MBIT] [--codec C]... [--microbatches 1,4,8]
+usage: slow_network.py THINWIRE STAGE_SERVER CIFAR10_DIR [--rate MBIT] [--rtt_ms MS] [--codec C]...
+       [--microbatches 1,4,8] [--schedules 1f1b,zero_bubble] [--init MODEL] [--torch PYTHON]
 
 ResNet-18 of width 16 on CIFAR-10 in four stages of one thread, each in a network namespace whose line has
 that rate in each direction. For each number of microbatches a run of one process, one thread and codec none measures the compute that the plan takes (--from);
 the codecs' speeds are measured by the plan. All namespaces are on this machine, so the plan is made for its
 cores. Of each run the median of its steps counts, without the first three.
+
+--rtt_ms: what reaches a stage server, and what it answers, comes by a proxy that keeps it for half of that time
+(delay_proxy.py). --torch: the same network beside it, written by hand over PyTorch and gloo (gloo_pipeline.py),
+with codecs none and uniform4; it takes no delay.
 """
 import argparse
+import itertools
 import json
 import os
 import pathlib
@@ -19,12 +25,15 @@ import sys
 import tempfile
 import time
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
 sys.path.insert(0, str(ROOT / "tests"))
 from network import Network, address, inside, slow  # noqa: E402
 
 STAGES = 4
+PORT, PROXY_PORT, STORE_PORT = 4700, 4800, 4900
 SKIPPED_STEPS = 3
+TORCH_STEPS = 8
 PATIENCE_SECONDS = 900
 
 
@@ -36,16 +45,22 @@ def text(args):
             f"pipeline: {{cuts: [layer1, layer2, layer3], stages: {STAGES}, threads: 1}}\n"
             "optimizer: {name: sgd, lr: 0.01, momentum: 0.9, weight_decay: 0.0005}\n"
             "evaluation: {compressed: false, uncompressed: false}\nmetrics: {error_every: 0}\n"
-            "checkpoint: {every_epochs: 0}\nepochs: 1\n")
+            "checkpoint: {every_epochs: 0}\nepochs: 1\n" + (f"init: {args.init}\n" if args.init else ""))
 
 
-def settings(codec, microbatches):
-    """The --set words of one run; of a codec's parameters the plan knows the text, the experiment the fields."""
-    name, _, parameters = codec.partition("(")
-    entry = f"{{codec: {name}" + "".join(f", {p.strip().replace('=', ': ')}" for p in parameters.rstrip(")").split(",")
-                                         if p) + "}"
-    return ["--set", f"pipeline.microbatches={microbatches}", "--set", f"compression.activations={entry}",
-            "--set", f"compression.gradients={entry}"]
+def entry(codec):
+    """The experiment's fields of a codec, whose text the plan knows."""
+    name, _, parameters = codec.strip().partition("(")
+    fields = [p.strip().replace("=", ": ") for p in parameters.rstrip(")").split(",") if p]
+    return "{" + ", ".join([f"codec: {name}", *fields]) + "}"
+
+
+def settings(codec, microbatches, schedule="1f1b"):
+    """The --set words of one run. `codec`: of activations and gradients, "A | G", or one of both."""
+    activations, _, gradients = codec.partition("|")
+    return ["--set", f"pipeline.microbatches={microbatches}", "--set", f"pipeline.schedule={schedule}",
+            "--set", f"compression.activations={entry(activations)}", "--set",
+            f"compression.gradients={entry(gradients or activations)}"]
 
 
 def run(args, place, folder, *words):
@@ -58,27 +73,47 @@ def run(args, place, folder, *words):
     return statistics.median(steps[SKIPPED_STEPS:])
 
 
-def over_links(args, codec, microbatches):
+def over_links(args, *choice):
     """A run over the namespaces' links: its median step."""
     servers = []
     try:
         for i in range(STAGES):
-            words = [args.stage_server, "--listen", f"{address(i)}:4700", "--insecure", "--data", args.data]
+            words = [args.stage_server, "--listen", f"{address(i)}:{PORT}", "--insecure", "--data", args.data]
             servers.append(subprocess.Popen(inside(i, *words), stderr=subprocess.DEVNULL))
-        stages = ",".join(f"{address(i)}:4700" for i in range(STAGES))
+            if args.rtt_ms:
+                words = [sys.executable, HERE / "delay_proxy.py", f"{address(i)}:{PROXY_PORT}", f"{address(i)}:{PORT}",
+                         args.rtt_ms / 2]
+                servers.append(subprocess.Popen(inside(i, *words)))
+        stages = ",".join(f"{address(i)}:{PROXY_PORT if args.rtt_ms else PORT}" for i in range(STAGES))
         return run(args, lambda *words: inside("c", *words), args.work / "links", "--stages", stages,
-                   *settings(codec, microbatches))
+                   *settings(*choice))
     finally:
         for server in servers:
             server.terminate()
             server.wait(timeout=60)
 
 
-def planned(args, codec, microbatches, nic):
+def by_torch(args, codec, microbatches):
+    """The same over PyTorch and gloo: its version and its median step."""
+    ranks = []
+    for i in range(STAGES):
+        words = ["env", "GLOO_SOCKET_IFNAME=eth0", args.torch, HERE / "gloo_pipeline.py", "--rank", i, "--store",
+                 f"{address(0)}:{STORE_PORT}", "--codec", codec, "--microbatches", microbatches, "--steps", TORCH_STEPS]
+        ranks.append(subprocess.Popen(inside(i, *words), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL))
+    try:
+        report = json.loads(ranks[0].communicate(timeout=PATIENCE_SECONDS)[0])
+    finally:
+        for rank in ranks:
+            rank.kill()
+            rank.wait()
+    return report["torch"], statistics.median(report["seconds"][SKIPPED_STEPS:])
+
+
+def planned(args, nic, codec, microbatches, schedule):
     """The step that the plan promises, with the compute of the run in one process."""
-    words = [args.thinwire, "plan", args.work / "slow.yaml", *settings(codec, microbatches), "--link_mbit", args.rate,
-             "--cores", args.cores, "--nic", nic, "--from", args.work / f"one{microbatches}",
-             "--microbatches", microbatches, "--schedule", "1f1b", "--format", "json"]
+    words = [args.thinwire, "plan", args.work / "slow.yaml", *settings(codec, microbatches, schedule), "--link_mbit", args.rate,
+             "--rtt_ms", args.rtt_ms, "--cores", args.cores, "--nic", nic, "--from", args.work / f"one{microbatches}",
+             "--microbatches", microbatches, "--schedule", schedule, "--format", "json"]
     report = json.loads(subprocess.run([str(w) for w in words], check=True, capture_output=True).stdout)
     return next(choice["step_seconds"] for choice in report["choices"] if choice["own"])
 
@@ -90,8 +125,14 @@ def main():
     parser.add_argument("stage_server", type=pathlib.Path)
     parser.add_argument("data", type=pathlib.Path, help="folder of CIFAR-10's binary version")
     parser.add_argument("--rate", type=float, default=100, help="of every line in each direction, Mbit/s")
-    parser.add_argument("--codec", action="append", help="as thinwire has it; may stand often")
+    parser.add_argument("--rtt_ms", type=float, default=0, help="what a round trip takes besides")
+    parser.add_argument("--torch", help="an interpreter that has PyTorch")
+    parser.add_argument("--codec", action="append",
+                        help="as thinwire has it, or one of activations and one of gradients, 'A | G'; may stand often")
+    parser.add_argument("--init", type=lambda folder: pathlib.Path(folder).resolve(),
+                        help="model to go on from: what an entropy-coded message takes changes as a network learns")
     parser.add_argument("--microbatches", default="1,4,8")
+    parser.add_argument("--schedules", default="1f1b")
     parser.add_argument("--steps", type=int, default=15)
     parser.add_argument("--cores", type=int, default=os.cpu_count())
     args = parser.parse_args()
@@ -99,9 +140,9 @@ def main():
         parser.error("wants root, ip and tc (Debian's iproute2)")
     args.data = args.data.resolve()
     names = ["c", *(str(i) for i in range(STAGES))]
-    print(f"lines of {args.rate:g} Mbit/s, {args.cores} cores, {time.strftime('%F')}")
-    print("| codec | microbatches | measured, s | planned, s | planned / measured | planned with private links, s |\n"
-          "|---|---|---|---|---|---|", flush=True)
+    print(f"lines of {args.rate:g} Mbit/s, round trips of {args.rtt_ms:g} ms, {args.cores} cores, {time.strftime('%F')}")
+    print("| codec | schedule | microbatches | measured, s | planned, s | planned / measured | planned with private links, s |"
+          "\n|---|---|---|---|---|---|---|", flush=True)
     with tempfile.TemporaryDirectory() as work, Network(names):
         args.work = pathlib.Path(work)
         (args.work / "slow.yaml").write_text(text(args))
@@ -111,14 +152,22 @@ def main():
         for count in counts:
             run(args, lambda *words: list(words), args.work / f"one{count}", "--stage_server", args.stage_server,
                 "--set", "pipeline.stages=1", *settings("none", count))
-        for codec in args.codec or ["none", "uniform(bits=4)"]:
+        results = {}
+        for choice in itertools.product(args.codec or ["none", "uniform(bits=4)"], counts, args.schedules.split(",")):
+            codec, count, schedule = choice
+            measured = over_links(args, *choice)
+            shared, private = (planned(args, nic, *choice) for nic in ("shared", "private"))
+            results[choice] = (measured, shared)
+            cell = codec.replace("|", "&#124;")  # no further column of the table
+            print(f"| {cell} | {schedule} | {count} | {measured:.3f} | {shared:.3f} | {shared / measured:.2f} | "
+                  f"{private:.3f} |", flush=True)
+            print(f"load {os.getloadavg()[0]:.1f}", file=sys.stderr, flush=True)
+        first, best = (min(results, key=lambda choice: results[choice][k]) for k in (1, 0))
+        print(f"the plan's first choice, {first}, takes {results[first][0]:.3f} s; the best, {best}, {results[best][0]:.3f} s")
+        for codec in ("none", "uniform4") if args.torch else ():
             for count in counts:
-                measured = over_links(args, codec, count)
-                shared = planned(args, codec, count, "shared")
-                private = planned(args, codec, count, "private")
-                print(f"| {codec} | {count} | {measured:.3f} | {shared:.3f} | {shared / measured:.2f} | {private:.3f} |",
-                      flush=True)
-                print(f"load {os.getloadavg()[0]:.1f}", file=sys.stderr, flush=True)
+                version, measured = by_torch(args, codec, count)
+                print(f"| PyTorch {version} and gloo, {codec} | 1f1b | {count} | {measured:.3f} | | | |", flush=True)
 
 
 if __name__ == "__main__":

@@ -52,6 +52,7 @@ class ComposeTest(unittest.TestCase):
     def setUpClass(cls):
         cls.cpu = resolved("compose.yaml")
         cls.gpu = resolved("compose.yaml", "compose.gpu.yaml")
+        cls.serve = resolved("compose.yaml", "compose.serve.yaml")
 
     def test_a_coordinator_four_stages_and_what_shows_them(self):
         services = {*STAGES, "certs", "coordinator", "prometheus", "grafana"}
@@ -148,6 +149,42 @@ class ComposeTest(unittest.TestCase):
         self.assertEqual(policy, "on-failure")
         self.assertIn(int(tries), range(1, 6))
 
+    def test_a_server_stands_beside_the_coordinator_and_may_no_more(self):
+        server = self.serve["services"]["server"]
+        coordinator = self.serve["services"]["coordinator"]
+        self.assertEqual(set(self.serve["services"]), set(self.cpu["services"]) | {"server"})
+        for field in ("image", "user", "read_only", "tmpfs", "cap_drop", "security_opt", "mem_limit"):
+            self.assertEqual(server[field], coordinator[field], field)
+        self.assertEqual(server["command"][:2], ["thinwire", "serve"])
+        self.assertNotIn("--insecure", server["command"])
+        own = {"--listen=0.0.0.0:4600", "--out=/runs/queue", "--metrics_linger=5"}
+        shared = set(coordinator["entrypoint"]) & set(server["command"])
+        self.assertEqual(set(server["command"][2:]) - shared, own)
+        self.assertEqual({flag.partition("=")[0] for flag in shared if flag.startswith("--")},
+                         {"--stages", "--stages_wait", "--tls_cert", "--tls_key", "--tls_ca",
+                          "--metrics_listen"})
+        self.assertEqual({(*source_and_target(volume), is_read_only(volume))
+                          for volume in server["volumes"]},
+                         {("runs", "/runs", False), ("certs_coordinator", "/certs", True)})
+        self.assertEqual(server["restart"], "on-failure")
+        # The coordinator would take its stages.
+        self.assertEqual(set(server["depends_on"]), {*STAGES, "certs", "prometheus"})
+
+    def test_a_server_is_published_where_the_user_says(self):
+        for variables, wanted in (({}, "127.0.0.1:4600"),
+                                  ({"THINWIRE_SERVER_ADDRESS": "10.0.0.7",
+                                    "THINWIRE_SERVER_PORT": "4601"}, "10.0.0.7:4601")):
+            service = resolved("compose.yaml", "compose.serve.yaml", **variables)["services"]["server"]
+            (port,) = service["ports"]
+            shown = (f"{port['host_ip']}:{port['published']}" if isinstance(port, dict)
+                     else port.rsplit(":", 1)[0])
+            self.assertEqual(shown, wanted)
+
+    def test_prometheus_finds_the_server_too(self):
+        config = yaml.safe_load((FOLDER / "../prometheus/compose.yml").read_text())
+        (job,) = [job for job in config["scrape_configs"] if job["job_name"] == "coordinator"]
+        self.assertEqual(job["dns_sd_configs"][0]["names"], ["coordinator", "server"])
+
     def test_images_of_others_are_pinned(self):
         for name in ("prometheus", "grafana"):
             self.assertRegex(self.cpu["services"][name]["image"], r":v?\d+\.\d+\.\d+$")
@@ -193,7 +230,8 @@ class ComposeTest(unittest.TestCase):
         self.assertIn("--stages=stage-{0..}:4700", self.cpu["services"]["coordinator"]["entrypoint"])
 
     def test_the_readme_has_every_variable(self):
-        text = "".join((FOLDER / file).read_text() for file in ("compose.yaml", "compose.gpu.yaml"))
+        text = "".join((FOLDER / file).read_text() for file in
+                       ("compose.yaml", "compose.gpu.yaml", "compose.serve.yaml"))
         variables = set(re.findall(r"\$\{(\w+)", text))
         documented = set(re.findall(r"`([A-Z_]+)`", (FOLDER / "README.md").read_text()))
         self.assertEqual(variables, documented - {"COMPOSE_PROJECT_NAME"})

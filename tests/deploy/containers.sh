@@ -473,5 +473,39 @@ check '  within seconds' test $((SECONDS - started)) -le 4
 down
 check 'down -v leaves nothing' nothing_left
 
+echo '== a server of experiments'
+serving() { podman-compose -p "$project" -f "$checkout/deploy/compose/compose.yaml" -f "$checkout/deploy/compose/compose.serve.yaml" "$@"; }
+THINWIRE_SERVER_PORT=$(free_port)
+export THINWIRE_SERVER_PORT
+serving up -d --no-build server >"$scratch/log" 2>&1
+# ask ARGUMENTS...: a command of another machine, which reaches the published port alone
+ask() {
+  timeout 150 podman run --rm --read-only --no-healthcheck --network host -v "${project}_certs_coordinator:/certs:ro" "$image" thinwire "$@" \
+    --server "127.0.0.1:$THINWIRE_SERVER_PORT" --tls_cert=/certs/coordinator.pem --tls_key=/certs/coordinator.key \
+    --tls_ca=/certs/ca.pem >"$scratch/log" 2>&1 </dev/null
+}
+is() { ask list; [[ $(awk -v run="$1" '$1 == run { print $2 }' "$scratch/log") == "$2" ]]; }
+under_way() { [[ -n $(find "$(volume runs)/queue/runs/$1/checkpoints" -name manifest.json 2>/dev/null) ]]; }
+check 'it answers another machine' within 60 ask list
+# submit NAME EPOCHS
+submit() { check "  takes an experiment, $1" ask submit /experiments/quickstart.yaml --set "name=$1" --set "epochs=$2"; }
+submit first 150
+submit second 5
+submit third 5
+check 'the first is under way, with a checkpoint' within 60 under_way first-1
+check '  and the second waits' is second-2 waits
+check '  and the third is cancelled' ask cancel third-3
+check 'the server is killed in the middle' kill_processes server
+check '  and comes back' within 30 is_back server
+check '  what was cancelled stays so' within 30 is third-3 cancelled
+check 'the first is watched to its end' ask watch first-1
+check '  it went on from its checkpoint' contains "$(volume runs)/queue/runs/first-1/summary.json" '"type": "resumed"'
+check 'the second follows' within 120 is second-2 done
+fails 'a caller without a certificate' 1 'does it want a certificate' bare --network host "$image" \
+  thinwire list --server "127.0.0.1:$THINWIRE_SERVER_PORT"
+serving down -v >"$scratch/log" 2>&1
+down
+check 'down -v leaves nothing' nothing_left
+
 echo "$failures failures, $(minutes 0)"
 (( failures == 0 ))

@@ -2,16 +2,17 @@
 import collections
 import itertools
 
-from kubernetes_objects import COORDINATOR, STAGE, of_kind
+from kubernetes_objects import COORDINATOR, SERVER, STAGE, of_kind
 
 NAMESPACE = "thinwire"
 Peer = collections.namedtuple("Peer", "namespace labels")
-PORTS = [("TCP", 4700), ("TCP", 9700), ("TCP", 53), ("UDP", 53), ("TCP", 443)]
+PORTS = [("TCP", 4600), ("TCP", 4700), ("TCP", 9700), ("TCP", 53), ("UDP", 53), ("TCP", 443)]
 
 
 def peers(objects):
     """Everybody who may be there: the pods of the objects, those they deal with, and strangers."""
-    coordinator = objects[COORDINATOR]["spec"]["template"]["metadata"]["labels"]
+    steers = objects.get(COORDINATOR) or objects[SERVER]
+    coordinator = steers["spec"]["template"]["metadata"]["labels"]
     return {
         "stage": Peer(NAMESPACE, objects[STAGE]["spec"]["template"]["metadata"]["labels"]),
         "coordinator": Peer(NAMESPACE, coordinator),

@@ -9,6 +9,7 @@ POD = ("spec", "template", "spec")
 CONTAINER = POD + ("containers", 0)
 STAGE = ("StatefulSet", "stage")
 COORDINATOR = ("Job", "coordinator")
+SERVER = ("Deployment", "server")
 
 
 def render(kubectl, overlay):

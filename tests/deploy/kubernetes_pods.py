@@ -5,8 +5,8 @@ usage: kubernetes_pods.py BUNDLE.tar.xz|IMAGE.tar
 of deploy/bundle.sh, or an image as deploy/docker makes it that `podman save` wrote; it takes three
 to fifteen minutes. The pods' containers run under podman as kubernetes_kubelet.py says. A healthy
 cluster must train the quickstart to the numbers of a run on one machine, to the last bit, and so
-must one that loses containers, all of them at once too; each broken one must end with an error that
-names the cause. Wants root and Debian's kubernetes-client
+must one that loses containers, all of them at once too; a server of experiments keeps its queue; each
+broken one must end with an error that names the cause. Wants root and Debian's kubernetes-client
 openssl podman runc netavark aardvark-dns iptables debootstrap python3-yaml. Everything is in a folder of
 its own and goes with it.
 """
@@ -25,6 +25,7 @@ import time
 from kubernetes_kubelet import Node, PodError
 from kubernetes_objects import (
     ABSENT, CONTAINER, COORDINATOR, POD, STAGE, changed, job_answer, render)
+from kubernetes_server import check_server
 
 HERE = pathlib.Path(__file__).resolve().parent
 DEPLOY = HERE.parents[1] / "deploy"
@@ -447,18 +448,19 @@ def load_image(node, archive):
 
 
 def with_certificates(folder):
-    """The overlay `cpu`, and the Secrets of an authority of its own."""
+    """The overlays `cpu` and `serve`, each with the Secrets of one authority of their own."""
     shutil.copytree(DEPLOY / "k8s/certificates", folder, dirs_exist_ok=True,
                     ignore=shutil.ignore_patterns("*.pem", "*.key"))
     subprocess.run([DEPLOY / "certs.sh", folder], check=True)
-    return render("kubectl", DEPLOY / "k8s/overlays/cpu") | render("kubectl", folder)
+    secrets = render("kubectl", folder)
+    return [render("kubectl", DEPLOY / f"k8s/overlays/{name}") | secrets for name in ("cpu", "serve")]
 
 
 def main():
     """All checks on one node."""
     started = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
-        objects = with_certificates(folder)
+        objects, of_server = with_certificates(folder)
     with tempfile.TemporaryDirectory(prefix="thinwire-pods-") as folder, Node(folder) as node:
         node.image = objects[STAGE]["spec"]["template"]["spec"]["containers"][0]["image"]
         load_image(node, sys.argv[1])
@@ -472,6 +474,8 @@ def main():
             for pod in pods:
                 pod.probe("livenessProbe")
             check_job_breaks(node, objects)
+            with tempfile.TemporaryDirectory() as folder_of_caller:
+                check_server(node, objects | of_server, folder_of_caller, check)
             check_end(pods, objects)
         forget_results(node)
         check_losses(node, objects)

@@ -8,7 +8,7 @@ import yaml
 import kubernetes_flows
 from kubernetes_flows import selects
 from kubernetes_objects import (
-    COORDINATOR, STAGE, containers, flag, job_answer, of_kind, pod_templates)
+    COORDINATOR, SERVER, STAGE, containers, flag, job_answer, of_kind, pod_templates)
 
 PROBES = ("startupProbe", "readinessProbe", "livenessProbe")
 # Volumes that the restricted Pod Security Standard allows.
@@ -16,7 +16,8 @@ VOLUMES = {"configMap", "csi", "downwardAPI", "emptyDir", "ephemeral", "persiste
            "projected", "secret"}
 # What each program shows, and where it is in a Secret of type kubernetes.io/tls.
 CERTIFICATES = {"--tls_cert": "tls.crt", "--tls_key": "tls.key", "--tls_ca": "ca.crt"}
-ROLES = {"StatefulSet stage": "stage", "Job coordinator": "coordinator"}
+ROLES = {"StatefulSet stage": "stage", "Job coordinator": "coordinator",
+         "Deployment server": "coordinator"}
 
 
 def _port_of(container, name):
@@ -316,6 +317,35 @@ def only_what_training_needs_passes(objects):
         yield f"does not pass: {flow}"
 
 
+def a_lost_server_goes_on(objects):
+    """One server, whose queue is in a claim, is followed by another only when it has gone."""
+    spec = objects[SERVER]["spec"]
+    pod = spec["template"]["spec"]
+    if spec["replicas"] != 1 or spec["strategy"] != {"type": "Recreate"}:
+        yield "Deployment server: want one replica, and strategy Recreate"
+    claims = {volume["name"] for volume in pod["volumes"] if "persistentVolumeClaim" in volume}
+    folder = next((mount["mountPath"] for mount in pod["containers"][0]["volumeMounts"]
+                   if mount["name"] in claims), None)
+    out = flag(pod["containers"][0], "--out") or ""
+    if folder is None or not out.startswith(f"{folder}/"):
+        yield f"Deployment server: --out {out} is not below a claim"
+    stages = objects[STAGE]["spec"]
+    port = _port_of(stages["template"]["spec"]["containers"][0], "grpc")
+    wanted = f"stage-{{0..}}.{stages['serviceName']}:{port}"
+    if flag(pod["containers"][0], "--stages") != wanted:
+        yield f"Deployment server: --stages is not {wanted}"
+    if COORDINATOR in objects or ("PodDisruptionBudget", "coordinator") in objects:
+        yield "Job coordinator: would take the server's stages"
+
+
+# Of an overlay with a server in the Job's place.
+SERVER_PROMISES = [
+    probes_ask_the_pod_itself, ports_are_those_listened_at, mounts_have_volumes,
+    programs_show_certificates, pods_have_the_keys_of_their_role, selectors_match,
+    pods_are_restricted, pods_have_no_token, images_are_pinned, resources_are_known,
+    a_lost_server_goes_on, only_what_training_needs_passes,
+]
+
 PROMISES = [
     probes_ask_the_pod_itself, ports_are_those_listened_at, mounts_have_volumes,
     the_experiment_is_mounted, programs_show_certificates,
@@ -327,4 +357,5 @@ PROMISES = [
 
 def complaints(objects):
     """All complaints of all promises."""
-    return [complaint for promise in PROMISES for complaint in promise(objects)]
+    promises = SERVER_PROMISES if SERVER in objects else PROMISES
+    return [complaint for promise in promises for complaint in promise(objects)]

@@ -20,7 +20,7 @@ import unittest
 import yaml
 
 from kubernetes_objects import (
-    ABSENT, CONTAINER, COORDINATOR, POD, STAGE, changed, containers, of_kind, pod_templates, render)
+    ABSENT, CONTAINER, COORDINATOR, POD, SERVER, STAGE, changed, containers, of_kind, pod_templates, render)
 from kubernetes_flows import selects
 from kubernetes_promises import complaints
 
@@ -110,6 +110,21 @@ BREAKS = [
     ((POLICY, "from-coordinator-and-stages"), ("spec", "egress", 1), {}, "'dns', 'TCP', 443)"),
 ]
 
+# The same of the overlay with a server.
+SERVER_BREAKS = [
+    (SERVER, ("spec", "replicas"), 2, "want one replica"),
+    (SERVER, ("spec", "strategy"), {"type": "RollingUpdate"}, "strategy Recreate"),
+    (SERVER, CONTAINER + ("args", 5), "/tmp/queue", "--out /tmp/queue is not below a claim"),
+    (SERVER, CONTAINER + ("args", 7), "stage-0.stages:4700", "--stages is not stage-{0..}.stages:4"),
+    (SERVER, CONTAINER + ("args", 3), "0.0.0.0:4601", "--listen 0.0.0.0:4601, want 0.0.0.0:4600"),
+    (("Service", "server"), ("spec", "ports", 0, "port"), 46, "Service server: port"),
+    (SERVER, CONTAINER + ("readinessProbe", "httpGet", "path"), "/", "readinessProbe asks"),
+    (SERVER, POD + ("volumes", 2, "secret", "secretName"), "stage-tls", "want that of its role"),
+    (SERVER, POD + ("securityContext", "runAsNonRoot"), ABSENT, "want runAsNonRoot"),
+    ((POLICY, "prometheus-to-metrics"), ("spec", "ingress", 0, "ports", 0, "port"), 4600,
+     "('prometheus', 'coordinator', 'TCP', 4600)"),
+]
+
 
 class Overlays(unittest.TestCase):
     """Each overlay, as it is rendered."""
@@ -117,7 +132,7 @@ class Overlays(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.overlays = {overlay: render(KUBECTLS[0], DEPLOY / "k8s/overlays" / overlay)
-                        for overlay in ("cpu", "gpu", "monitoring", "cert-manager")}
+                        for overlay in ("cpu", "gpu", "serve", "monitoring", "cert-manager")}
         cls.certificates = render(KUBECTLS[0], DEPLOY / "k8s/certificates")
         cls.cpu = cls.overlays["cpu"] | cls.certificates
 
@@ -128,7 +143,7 @@ class Overlays(unittest.TestCase):
                 self.assertEqual(again, objects, f"{kubectl}, {overlay}")
 
     def test_promises_are_kept(self):
-        for overlay in ("cpu", "gpu"):
+        for overlay in ("cpu", "gpu", "serve"):
             for certificates in (self.certificates, self.overlays["cert-manager"]):
                 objects = self.overlays[overlay] | certificates
                 self.assertEqual(complaints(objects), [], overlay)
@@ -158,12 +173,22 @@ class Overlays(unittest.TestCase):
             said = complaints(changed(self.cpu, whose, path, value))
             self.assertIn(words, "\n".join(said), f"{whose} {path}: {value}")
 
+    def test_each_broken_promise_of_a_server_is_noticed(self):
+        objects = self.overlays["serve"] | self.certificates
+        job = self.cpu[COORDINATOR]
+        for whose, path, value, words in SERVER_BREAKS:
+            said = complaints(changed(objects, whose, path, value))
+            self.assertIn(words, "\n".join(said), f"{whose} {path}: {value}")
+        self.assertIn("would take the server's stages",
+                      "\n".join(complaints(objects | {COORDINATOR: job})))
+
     def test_programs_have_the_flags(self):
-        for where, _, container in containers(self.overlays["cpu"]):
+        for where, _, container in [*containers(self.overlays["cpu"]),
+                                    *containers(self.overlays["serve"])]:
             program = container["args"][0]
             if program == "sleep":
                 continue
-            known = PROGRAMS[program]
+            known = PROGRAMS["serve" if "serve" in container["args"] else program]
             for argument in container["args"]:
                 if argument.startswith("--"):
                     self.assertIn(argument, known, where)
@@ -267,7 +292,8 @@ def main():
     global DEPLOY, EXPERIMENT, KUBECTLS
     thinwire, stage_server, kustomization, experiment = sys.argv[1:5]
     KUBECTLS = sys.argv[5:] or KUBECTLS
-    PROGRAMS.update(thinwire=flags_of(thinwire, "run"), stage_server=flags_of(stage_server))
+    PROGRAMS.update(thinwire=flags_of(thinwire, "run"), serve=flags_of(thinwire, "serve"),
+                    stage_server=flags_of(stage_server))
     EXPERIMENT = pathlib.Path(experiment)
     with tempfile.TemporaryDirectory() as folder:
         DEPLOY = pathlib.Path(folder) / "deploy"

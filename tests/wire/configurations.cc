@@ -112,6 +112,8 @@ constexpr Codecs kCodecs[] = {
      "codec: ecsq, step: 0.02, rounding: dither, scope: token, lossless: none"},
     {"ecsq_supported", "codec: ecsq, reconstruction: center, scope: group, group: 33",
      "codec: ecsq, rounding: dither, support: received_nonzero"},
+    {"ecsq_nonzero", "codec: ecsq, rounding: nearest_nonzero, step: 2",
+     "codec: ecsq, rounding: nearest_nonzero, step: 0.5, support: received_nonzero"},
     {"ecsq_principal", "codec: ecsq, rotation: principal, rotation_every: 2, scope: token",
      "codec: ecsq, step: 2, rounding: dither, rotation: principal, rotation_every: 3"},
     {"ecsq_principal_tracked",

@@ -15,7 +15,7 @@ LARGEST = F32(float.fromhex("0x1.FEp127"))
 
 
 def _has_means(spec):
-    return spec.rounding in ("nearest", "dead_zone", "rate_distortion") and spec.reconstruction == "mean"
+    return spec.rounding in ("nearest", "nearest_nonzero", "dead_zone", "rate_distortion") and spec.reconstruction == "mean"
 
 
 def _step(x, spec):
@@ -30,6 +30,8 @@ def _step(x, spec):
 def _codes(y, spec, key):
     if spec.rounding == "nearest":
         return np.rint(y)
+    if spec.rounding == "nearest_nonzero":
+        return np.copysign(np.where(y == 0, F32(0), np.maximum(np.rint(np.abs(y)), F32(1))), y)
     if spec.rounding == "dead_zone":
         return np.copysign(np.floor(np.abs(y) + F32(1 / 3)), y)
     chance = streams.uniforms(key, y.size)

@@ -1,0 +1,17 @@
+// A codec with the entropy coder behind it: its payload does not leave the device but as a frame.
+#pragma once
+
+#include "compress/cuda/codec.h"
+#include "compress/entropy_kernels.h"
+#include "tensor/cuda/device.h"
+
+namespace thinwire {
+
+// See EntropyKernels::EncodeFrame and DecodeFrame; `encode` and `decode` are the codec's own.
+Error CudaEncodeFrame(CudaDevice* device, CudaEncode* encode, const CodecSpec& spec,
+                      const TensorView& x, const KernelContext& context, const CodesView& codes,
+                      const PayloadBuffer& payload, bool* is_frame);
+Error CudaDecodeFrame(CudaDevice* device, CudaDecode* decode, const PayloadView& frame, size_t most,
+                      const CodecSpec& spec, const KernelContext& context, const TensorView& x);
+
+}  // namespace thinwire

@@ -1,0 +1,211 @@
+#include "compress/cuda/entropy_frame.h"
+
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include "compress/context_choice.h"
+#include "compress/cuda/byte_counts.h"
+#include "compress/cuda/frame_bytes.h"
+#include "compress/cuda/pairs.h"
+#include "compress/cuda/pairs_frame.h"
+#include "compress/cuda/rans.h"
+#include "compress/cuda/stretches.h"
+#include "compress/entropy_layout.h"
+#include "compress/frequencies.h"
+#include "compress/pairs_layout.h"
+#include "tensor/cuda/error.h"
+
+namespace thinwire {
+namespace {
+
+Error Refused() {
+  return MakeError(absl::StatusCode::kInvalidArgument, "entropy: a malformed frame");
+}
+
+// What is known of the codes before all of them are looked at.
+struct Looks {
+  Neighbours neighbours;
+  bool are_mostly_small = false;
+};
+
+Error Look(CudaDevice* device, const uint8_t* codes, const CodesPlace& place, Looks* looks) {
+  cudaStream_t stream;
+  RETURN_ERROR(device->Stream(&stream));
+  const auto n = static_cast<int64_t>(place.count);
+  CudaScratch large(device), where_memory(device), sample_memory(device);
+  RETURN_ERROR(large.Reserve(sizeof(uint32_t)));
+  RETURN_ERROR(SubmitLargeLooks(stream, codes, n, large.as<uint32_t>()));
+  std::vector<uint32_t> where = SampledParts(place.count, place.distances);
+  const size_t num_parts = where.size(), num_distances = place.distances.size();
+  std::vector<uint8_t> sample;
+  if (num_parts > 0) {
+    where.insert(where.end(), place.distances.begin(), place.distances.end());
+    sample.resize((1 + num_distances) * num_parts * kSampledRows * kStates);
+    const size_t where_bytes = where.size() * sizeof(uint32_t);
+    RETURN_ERROR(where_memory.Reserve(where_bytes));
+    RETURN_ERROR(sample_memory.Reserve(sample.size()));
+    RETURN_ERROR(device->SubmitCopyFromHost(where_memory.as<void>(), where.data(), where_bytes));
+    RETURN_ERROR(SubmitSample(stream, codes, n, where_memory.as<const uint32_t>(),
+                              static_cast<int64_t>(num_parts), static_cast<int64_t>(num_distances),
+                              sample_memory.as<uint8_t>()));
+    RETURN_ERROR(
+        device->SubmitCopyToHost(sample.data(), sample_memory.as<const void>(), sample.size()));
+  }
+  uint32_t large_looks = 0;
+  RETURN_ERROR(device->CopyToHost(&large_looks, large.as<const void>(), sizeof(large_looks)));
+  looks->are_mostly_small = large_looks <= kMostLargeLooks;
+  if (num_parts > 0) {
+    looks->neighbours = ChooseNeighboursOf(place.count, place.distances, sample);
+  }
+  return Error{};
+}
+
+// One string on its way into a frame of codes of a byte each.
+class FrameWriter {
+ public:
+  FrameWriter(CudaDevice* device, const uint8_t* bytes, size_t n)
+      : device_(device),
+        bytes_(bytes),
+        coded_(bytes),
+        rows_(device),
+        sums_(device),
+        counts_(device),
+        writer_(device) {
+    head_.num_bytes = head_.count = n;
+  }
+
+  Error UseNeighbours(const CodesPlace& place, const Neighbours& neighbours) {
+    cudaStream_t stream;
+    RETURN_ERROR(device_->Stream(&stream));
+    head_.neighbours = neighbours;
+    head_.begin = place.begin;
+    head_.count = place.count;
+    RETURN_ERROR(rows_.Reserve(head_.coded_bytes()));
+    RETURN_ERROR(sums_.Reserve(head_.coded_bytes()));
+    coded_ = rows_.as<const uint8_t>();
+    RETURN_ERROR(SubmitToRows(stream, bytes_ + place.begin, static_cast<int64_t>(place.count),
+                              rows_.as<uint8_t>()));
+    return SubmitSumsOfNeighbours(stream, neighbours, coded_,
+                                  static_cast<int64_t>(NumRows(place.count)), sums_.as<uint8_t>());
+  }
+
+  // *length is 0 if the frame would not be shorter.
+  Error Write(uint8_t* frame, size_t* length) {
+    *length = 0;
+    SumCounts counts = {};
+    RETURN_ERROR(Count(&counts));
+    EntropyTables tables;
+    if (!ChooseTables(counts, &head_, &tables)) return Error{};
+    const auto coded_bytes = static_cast<int64_t>(head_.coded_bytes());
+    const RansStrings string = {coded_bytes, static_cast<int64_t>(NumRows(head_.coded_bytes())), 1};
+    RETURN_ERROR(writer_.Encode(coded_, string, sums(), tables.of_sum.data()));
+    std::array<uint8_t, kMostEntropyHeadBytes> head_bytes;
+    std::vector<uint8_t> table_bytes(head_.num_contexts() * kMaxTableBytes);
+    FrameBytes made;
+    made.Add(head_bytes.data(), WriteEntropyHead(head_, head_bytes.data()) - head_bytes.data());
+    const size_t behind = head_.begin + head_.count;
+    made.AddOnDevice(bytes_, head_.begin);
+    made.AddOnDevice(bytes_ + behind, head_.num_bytes - behind);
+    made.Add(table_bytes.data(),
+             WriteTables(head_, tables, table_bytes.data()) - table_bytes.data());
+    made.AddOnDevice(writer_.packed(), writer_.offsets().back());
+    if (made.size() >= head_.num_bytes) return Error{};
+    *length = made.size();
+    return made.CopyTo(device_, frame);
+  }
+
+ private:
+  // Of each byte in coded_; null without neighbours.
+  const uint8_t* sums() const {
+    return head_.has_neighbours() ? sums_.as<const uint8_t>() : nullptr;
+  }
+
+  Error Count(SumCounts* counts) {
+    cudaStream_t stream;
+    RETURN_ERROR(device_->Stream(&stream));
+    const size_t count_bytes =
+        head_.has_neighbours() ? sizeof(SumCounts) : sizeof(SumCounts::value_type);
+    RETURN_ERROR(counts_.Reserve(count_bytes));
+    CUDA_RETURN_IF_ERROR(cudaMemsetAsync(counts_.as<void>(), 0, count_bytes, stream));
+    RETURN_ERROR(SubmitByteCounts(stream, coded_, sums(), static_cast<int64_t>(head_.coded_bytes()),
+                                  counts_.as<uint32_t>()));
+    return device_->CopyToHost(counts->data(), counts_.as<const void>(), count_bytes);
+  }
+
+  CudaDevice* const device_;
+  const uint8_t* const bytes_;
+  const uint8_t* coded_;
+  EntropyHead head_;
+  CudaScratch rows_, sums_, counts_;
+  RansWriter writer_;
+};
+
+Error DecodeFrame(CudaDevice* device, const EntropyHead& head, const EntropyFrameView& view,
+                  uint8_t* bytes) {
+  cudaStream_t stream;
+  RETURN_ERROR(device->Stream(&stream));
+  const bool has_rows = head.has_neighbours();
+  CudaScratch rows(device), fault(device);
+  RansReader reader(device);
+  if (has_rows) RETURN_ERROR(rows.Reserve(head.coded_bytes()));
+  RETURN_ERROR(fault.Reserve(sizeof(uint32_t)));
+  CUDA_RETURN_IF_ERROR(cudaMemsetAsync(fault.as<void>(), 0, sizeof(uint32_t), stream));
+  uint8_t* const coded = has_rows ? rows.as<uint8_t>() : bytes;
+  RansModel model{head.neighbours, {}, view.of_context.data(), head.num_contexts()};
+  std::copy_n(view.context_of_sum, kSums, model.context_of_sum);
+  const RansStrings string = {static_cast<int64_t>(head.coded_bytes()),
+                              static_cast<int64_t>(NumRows(head.coded_bytes())), 1};
+  const std::vector<uint64_t> offsets = {0, view.states.size()};
+  RETURN_ERROR(
+      reader.Submit(view.states.data(), offsets, model, string, coded, fault.as<uint32_t>()));
+  if (has_rows) {
+    RETURN_ERROR(device->SubmitCopyFromHost(bytes, view.uncoded.data(), head.begin));
+    RETURN_ERROR(
+        SubmitFromRows(stream, coded, static_cast<int64_t>(head.count), bytes + head.begin));
+    RETURN_ERROR(device->SubmitCopyFromHost(bytes + head.begin + head.count,
+                                            view.uncoded.data() + head.begin,
+                                            view.uncoded.size() - head.begin));
+  }
+  uint32_t has_fault = 0;
+  RETURN_ERROR(device->CopyToHost(&has_fault, fault.as<const void>(), sizeof(has_fault)));
+  return has_fault == 0 ? Error{} : Refused();
+}
+
+}  // namespace
+
+Error CudaEntropyFrame(CudaDevice* device, const uint8_t* bytes, size_t n, const CodesPlace& codes,
+                       uint8_t* frame, size_t* length) {
+  *length = 0;
+  if (n == 0 || n > kMostEntropyBytes) return Error{};
+  Looks looks;
+  if (codes.count > 0) RETURN_ERROR(Look(device, bytes + codes.begin, codes, &looks));
+  FrameWriter writer(device, bytes, n);
+  if (looks.neighbours.count > 0) {
+    RETURN_ERROR(writer.UseNeighbours(codes, looks.neighbours));
+  } else if (looks.are_mostly_small) {
+    RETURN_ERROR(CudaPairsFrame(device, bytes, n, codes, frame, length));
+    if (*length > 0) return Error{};
+  }
+  return writer.Write(frame, length);
+}
+
+Error CudaReadEntropyFrame(CudaDevice* device, absl::Span<const uint8_t> frame, size_t most,
+                           CudaScratch* bytes, size_t* n) {
+  EntropyHead head;
+  RETURN_ERROR(ReadEntropyHead(&frame, most, &head));
+  if (head.count == 0) return Refused();
+  *n = head.num_bytes;
+  RETURN_ERROR(bytes->Reserve(*n));
+  if (head.neighbours.count == kPairsForm) {
+    PairsFrameView view;
+    RETURN_ERROR(ViewPairsFrame(frame, *n, &view));
+    return CudaReadPairsFrame(device, view, bytes->as<uint8_t>());
+  }
+  EntropyFrameView view;
+  RETURN_ERROR(ViewEntropyFrame(head, frame, &view));
+  if (view.states.size() % kWordBytes != 0) return Refused();
+  return DecodeFrame(device, head, view, bytes->as<uint8_t>());
+}
+
+}  // namespace thinwire

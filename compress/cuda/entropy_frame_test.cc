@@ -1,0 +1,200 @@
+// Frames of strings in device memory against those that the CPU makes and reads.
+#include "compress/cuda/entropy_frame.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/random.h"
+#include "compress/entropy_frame.h"
+#include "compress/pairs_layout.h"
+
+namespace thinwire {
+namespace {
+
+using Bytes = std::vector<uint8_t>;
+constexpr size_t kFormAt = 4;  // of a frame
+
+CudaDevice* TheDevice() {
+  static CudaDevice* const device = [] {
+    CudaDevice* opened = nullptr;
+    EXPECT_TRUE(NewCudaDevice(/*index=*/0, &opened).ok());
+    return opened;
+  }();
+  return device;
+}
+
+// A string, and where it has codes.
+struct Case {
+  std::string name;
+  Bytes bytes;
+  CodesPlace place;
+};
+
+// Zigzag codes of a source of deviation `scale`; with `volume` it changes slowly, so that
+// neighbours tell how large a code is.
+Bytes Codes(size_t n, float scale, bool has_volume, uint64_t seed) {
+  RandomStream random(seed);
+  Bytes codes(n);
+  for (size_t i = 0; i < n; ++i) {
+    float sum = -6;
+    for (int j = 0; j < 12; ++j) sum += random.NextFloat();
+    const float volume = has_volume ? std::exp(1.5f * std::sin(static_cast<float>(i) / 50)) : 1;
+    const auto rounded = static_cast<int>(std::lround(sum * scale * volume));
+    codes[i] = static_cast<uint8_t>(std::min(rounded < 0 ? -2 * rounded - 1 : 2 * rounded, 255));
+  }
+  return codes;
+}
+
+Case CodesCase(size_t n, float scale, bool has_volume, size_t before, size_t behind) {
+  Case c{absl::StrCat(n, " codes, scale ", scale, has_volume ? ", volume" : "", ", ", before),
+         Bytes(before, 77),
+         {before, n, {}}};
+  const Bytes codes = Codes(n, scale, has_volume, n);
+  c.bytes.insert(c.bytes.end(), codes.begin(), codes.end());
+  c.bytes.insert(c.bytes.end(), behind, 3);
+  for (const uint32_t distance : {1u, 2u, 7u, 40u, 700u}) {
+    if (distance < n) c.place.distances.push_back(distance);
+  }
+  return c;
+}
+
+std::vector<Case> Cases() {
+  std::vector<Case> cases;
+  for (const size_t n : {0, 1, 2, 31, 32, 33, 150, 1000, 4096, 4097, 40001}) {
+    cases.push_back({absl::StrCat(n, " bytes"), Codes(n, 2, false, n + 1), {}});
+    cases.push_back({absl::StrCat(n, " equal bytes"), Bytes(n, 9), {}});
+    for (const bool has_volume : {false, true}) {
+      for (const float scale : {0.0f, 0.4f, 1.0f, 3.0f, 30.0f}) {
+        cases.push_back(CodesCase(n, scale, has_volume, n % 7, n % 5));
+      }
+    }
+  }
+  cases.push_back(CodesCase(300000, 1, false, 11, 6));  // several parts
+  cases.push_back(CodesCase(300000, 1, true, 11, 6));
+  Bytes noise(5000);
+  RandomStream random(3);
+  for (uint8_t& byte : noise) byte = static_cast<uint8_t>(random.Next());
+  cases.push_back({"noise", noise, {}});
+  return cases;
+}
+
+Bytes FrameOf(const Case& c) {
+  const auto frame = EntropyFrame(c.bytes, c.place);
+  return {frame.begin(), frame.end()};
+}
+
+Bytes FrameOnDevice(const Case& c) {
+  CudaScratch bytes(TheDevice());
+  EXPECT_TRUE(bytes.Reserve(c.bytes.size()).ok());
+  EXPECT_TRUE(TheDevice()->CopyFromHost(bytes.as<void>(), c.bytes.data(), c.bytes.size()).ok());
+  Bytes frame(c.bytes.size());
+  size_t length = 0;
+  const Error error = CudaEntropyFrame(TheDevice(), bytes.as<const uint8_t>(), c.bytes.size(),
+                                       c.place, frame.data(), &length);
+  EXPECT_TRUE(error.ok()) << error.message;
+  frame.resize(length);
+  return frame;
+}
+
+struct Read {
+  bool ok = false;
+  Bytes bytes;
+};
+
+Read ReadOnDevice(const Bytes& frame, size_t most) {
+  CudaScratch bytes(TheDevice());
+  size_t n = 0;
+  Read read;
+  read.ok = CudaReadEntropyFrame(TheDevice(), frame, most, &bytes, &n).ok();
+  if (!read.ok) return read;
+  read.bytes.resize(n);
+  EXPECT_TRUE(TheDevice()->CopyToHost(read.bytes.data(), bytes.as<const void>(), n).ok());
+  return read;
+}
+
+// What the host reads of a frame the device does too, and it refuses what the host refuses.
+void ExpectSameVerdict(const Bytes& frame, size_t most) {
+  const auto expected = ReadEntropyFrame(frame, most);
+  const Read met = ReadOnDevice(frame, most);
+  ASSERT_EQ(met.ok, expected.ok()) << expected.status();
+  if (!met.ok) return;
+  EXPECT_TRUE(met.bytes == Bytes(expected->begin(), expected->end()));
+}
+
+TEST(CudaEntropyFrameTest, HasTheCpusBytesAndReadsThem) {
+  int pairs = 0, neighbours = 0, plain = 0;
+  for (const Case& c : Cases()) {
+    SCOPED_TRACE(c.name);
+    const Bytes expected = FrameOf(c);
+    ASSERT_TRUE(FrameOnDevice(c) == expected) << "of " << expected.size() << " bytes";
+    if (expected.empty()) continue;
+    const int form = expected[kFormAt];
+    ++(form == kPairsForm ? pairs : form == 0 ? plain : neighbours);
+    const Read read = ReadOnDevice(expected, c.bytes.size());
+    EXPECT_TRUE(read.ok);
+    EXPECT_TRUE(read.bytes == c.bytes);
+  }
+  EXPECT_GE(pairs, 5);
+  EXPECT_GE(neighbours, 5);
+  EXPECT_GE(plain, 5);
+}
+
+// A frame of each form, none of them long.
+std::vector<Case> ShortCases() {
+  Case large = CodesCase(900, 1.2f, false, 5, 3);
+  for (size_t i = 20; i < 900; i += 300) large.bytes[i] = 200;
+  large.place.distances.clear();
+  return {large, CodesCase(2500, 1.5f, true, 5, 3), {"bytes", Codes(333, 1, false, 4), {}}};
+}
+
+TEST(CudaEntropyFrameTest, RefusesEveryCutAndEveryAddition) {
+  for (const Case& c : ShortCases()) {
+    SCOPED_TRACE(c.name);
+    const Bytes frame = FrameOf(c);
+    for (size_t bytes = 0; bytes <= frame.size() + 3; ++bytes) {
+      Bytes cut = frame;
+      cut.resize(bytes);
+      ExpectSameVerdict(cut, c.bytes.size());
+    }
+    ExpectSameVerdict(frame, c.bytes.size() - 1);
+  }
+}
+
+TEST(CudaEntropyFrameTest, HasTheCpusVerdictOnEveryDamagedByte) {
+  for (const Case& c : ShortCases()) {
+    SCOPED_TRACE(c.name);
+    const Bytes frame = FrameOf(c);
+    ASSERT_FALSE(frame.empty());
+    for (size_t i = 0; i < frame.size(); ++i) {
+      for (const uint8_t value : {0x00, 0x01, 0x10, 0x7F, 0x80, 0xFF}) {
+        SCOPED_TRACE(absl::StrCat("byte ", i, " is ", value));
+        Bytes damaged = frame;
+        damaged[i] = value;
+        ExpectSameVerdict(damaged, c.bytes.size());
+      }
+    }
+  }
+}
+
+// Whatever other encoders send: as many parts as rows, and neighbours before all rows.
+TEST(CudaEntropyFrameTest, ReadsNoisyTails) {
+  RandomStream random(5);
+  for (const Case& c : ShortCases()) {
+    SCOPED_TRACE(c.name);
+    const Bytes frame = FrameOf(c);
+    for (int turn = 0; turn < 200; ++turn) {
+      Bytes noisy = frame;
+      const size_t from = random.Next() % frame.size();
+      for (size_t i = from; i < noisy.size(); ++i) noisy[i] = static_cast<uint8_t>(random.Next());
+      ExpectSameVerdict(noisy, c.bytes.size());
+    }
+  }
+}
+
+}  // namespace
+}  // namespace thinwire

@@ -1,0 +1,24 @@
+// Small codes two to a byte (compress/cpu/pairs.h), in device memory.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+
+#include "tensor/error.h"
+
+namespace thinwire {
+
+// *large is so many of the n codes that compress/pairs_layout.h says to look at before all are.
+Error SubmitLargeLooks(cudaStream_t stream, const uint8_t* codes, int64_t n, uint32_t* large);
+
+// Of n codes; pairs[i] is 0 behind the last one, up to `size`. What is large goes elsewhere.
+Error SubmitToPairs(cudaStream_t stream, const uint8_t* codes, int64_t n, uint8_t* pairs,
+                    int64_t size);
+
+// The inverse. Sets *fault to 1 if the large codes are not `num_large`, or one is not large.
+// `offsets`: memory of LargeOffsetsBytes(n) (large_bytes.h).
+Error SubmitFromPairs(cudaStream_t stream, const uint8_t* pairs, int64_t n, const uint8_t* large,
+                      int64_t num_large, uint64_t* offsets, uint8_t* codes, uint32_t* fault);
+
+}  // namespace thinwire

@@ -1,0 +1,72 @@
+// The loops of the entropy coder (compress/cpu/rans.h), in device memory: a warp to a string, a
+// thread to each of its states.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "compress/cpu/rans.h"
+#include "tensor/cuda/device.h"
+#include "tensor/error.h"
+
+namespace thinwire {
+
+// Strings that lie one behind the other in `bytes` bytes, which are `rows` rows, the last of which
+// need not be whole: string p has the rows from p rows / count on, rounded down.
+struct RansStrings {
+  int64_t bytes = 0, rows = 0, count = 1;
+
+  __host__ __device__ int64_t begin(int64_t p) const {
+    const int64_t at = p * rows / count * static_cast<int64_t>(kStates);
+    return at < bytes ? at : bytes;
+  }
+  int64_t longest() const { return (rows / count + 1) * static_cast<int64_t>(kStates); }
+};
+
+// Codes strings, and packs what they became: states and words, one string behind the other.
+class RansWriter {
+ public:
+  explicit RansWriter(CudaDevice* device)
+      : device_(device), entries_(device), room_(device), offsets_(device), packed_(device) {}
+
+  // See RansEncode. `sums` of a byte each choose among kSums tables; null: there is one. `tables`
+  // are in host memory. Waits. Results stay until the next call.
+  Error Encode(const uint8_t* bytes, const RansStrings& strings, const uint8_t* sums,
+               const Frequencies* tables);
+
+  // Where each string begins, and behind the last one: in host memory.
+  const std::vector<uint64_t>& offsets() const { return on_host_; }
+  // In device memory.
+  const uint8_t* packed() const { return packed_.as<const uint8_t>(); }
+
+ private:
+  CudaDevice* const device_;
+  CudaScratch entries_, room_, offsets_, packed_;
+  std::vector<uint64_t> on_host_;
+};
+
+// Decodes strings whose states and words lie in `packed`, from offsets[p] to before offsets[p + 1]:
+// at least kStatesBytes, an even number. Both are in host memory and stay until the stream is done.
+class RansReader {
+ public:
+  explicit RansReader(CudaDevice* device)
+      : device_(device),
+        entries_(device),
+        frequencies_(device),
+        offsets_(device),
+        packed_(device) {}
+
+  // See RansDecode. Sets *fault, in device memory, to 1 if one of the strings is refused; the bytes
+  // are then unspecified.
+  Error Submit(const uint8_t* packed, const std::vector<uint64_t>& offsets, const RansModel& model,
+               const RansStrings& strings, uint8_t* bytes, uint32_t* fault);
+
+ private:
+  CudaDevice* const device_;
+  CudaScratch entries_, frequencies_, offsets_, packed_;
+};
+
+}  // namespace thinwire

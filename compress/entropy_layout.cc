@@ -1,0 +1,130 @@
+#include "compress/entropy_layout.h"
+
+#include "compress/cpu/bytes.h"
+#include "compress/frequencies.h"
+#include "compress/pairs_layout.h"
+
+namespace thinwire {
+namespace {
+
+constexpr auto kRefused = absl::StatusCode::kInvalidArgument;
+
+// Takes numbers off the front of a frame.
+class Reader {
+ public:
+  explicit Reader(absl::Span<const uint8_t>* frame) : frame_(frame) {}
+
+  template <typename T>
+  Error Next(T* value) {
+    if (frame_->size() < sizeof(T)) {
+      return MakeError(kRefused, "entropy: a frame whose head is cut short");
+    }
+    *value = LoadAs<T>(frame_->data());
+    frame_->remove_prefix(sizeof(T));
+    return {};
+  }
+
+ private:
+  absl::Span<const uint8_t>* const frame_;
+};
+
+Error ReadNeighbours(Reader* reader, EntropyHead* head) {
+  uint32_t begin = 0, count = 0;
+  RETURN_ERROR(reader->Next(&begin));
+  RETURN_ERROR(reader->Next(&count));
+  head->begin = begin;
+  head->count = count;
+  if (head->begin + head->count > head->num_bytes) {
+    return MakeError(kRefused, "entropy: codes up to byte %zu of %zu", head->begin + head->count,
+                     head->num_bytes);
+  }
+  RETURN_ERROR(reader->Next(&head->boundaries));
+  if (head->boundaries & 1) return MakeError(kRefused, "entropy: a boundary before the first sum");
+  for (int k = 0; k < head->neighbours.count; ++k) {
+    RETURN_ERROR(reader->Next(&head->neighbours.rows[k]));
+    if (head->neighbours.rows[k] == 0) {
+      return MakeError(kRefused, "entropy: a neighbour 0 rows before a code");
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+uint8_t* WriteEntropyHead(const EntropyHead& head, uint8_t* to) {
+  const auto write = [&to](auto value) {
+    StoreAs(value, to);
+    to += sizeof(value);
+  };
+  write(static_cast<uint32_t>(head.num_bytes));
+  write(static_cast<uint8_t>(head.neighbours.count));
+  if (!head.has_neighbours()) return to;
+  write(static_cast<uint32_t>(head.begin));
+  write(static_cast<uint32_t>(head.count));
+  write(head.boundaries);
+  for (int k = 0; k < head.neighbours.count; ++k) write(head.neighbours.rows[k]);
+  return to;
+}
+
+Error ReadEntropyHead(absl::Span<const uint8_t>* frame, size_t most, EntropyHead* head) {
+  Reader reader(frame);
+  uint32_t num_bytes = 0;
+  uint8_t num_neighbours = 0;
+  *head = {};
+  RETURN_ERROR(reader.Next(&num_bytes));
+  head->num_bytes = head->count = num_bytes;
+  if (head->num_bytes > most) {
+    return MakeError(kRefused, "entropy: a frame of %u bytes, want at most %zu", num_bytes, most);
+  }
+  RETURN_ERROR(reader.Next(&num_neighbours));
+  head->neighbours.count = num_neighbours;
+  if (num_neighbours == kPairsForm) return {};
+  if (num_neighbours > Neighbours::kMost) {
+    return MakeError(kRefused, "entropy: %d neighbours, want at most %d", num_neighbours,
+                     Neighbours::kMost);
+  }
+  return head->has_neighbours() ? ReadNeighbours(&reader, head) : Error{};
+}
+
+bool ChooseTables(const SumCounts& counts, EntropyHead* head, EntropyTables* tables) {
+  if (head->has_neighbours()) head->boundaries = ChooseBoundaries(counts);
+  std::array<Frequencies, kSums> of_context = {};
+  for (int sum = 0; sum < kSums; ++sum) {
+    Frequencies& context = of_context[head->ContextOf(sum)];
+    for (int s = 0; s < kSymbols; ++s) context[s] += counts[sum][s];
+  }
+  double bits = 0;
+  for (int t = 0; t < head->num_contexts(); ++t) {
+    tables->of_context[t] = Scaled(of_context[t]);
+    bits += CodedBits(of_context[t], tables->of_context[t]);
+  }
+  for (int sum = 0; sum < kSums; ++sum) {
+    tables->of_sum[sum] = tables->of_context[head->ContextOf(sum)];
+  }
+  // Within a few bytes.
+  const double frame_bytes = bits / 8 + static_cast<double>(kStatesBytes + head->uncoded_bytes());
+  return frame_bytes <= 1.02 * static_cast<double>(head->num_bytes);
+}
+
+uint8_t* WriteTables(const EntropyHead& head, const EntropyTables& tables, uint8_t* to) {
+  for (int t = 0; t < head.num_contexts(); ++t) to = WriteTable(tables.of_context[t], to);
+  return to;
+}
+
+Error ViewEntropyFrame(const EntropyHead& head, absl::Span<const uint8_t> frame,
+                       EntropyFrameView* view) {
+  if (frame.size() < head.uncoded_bytes()) {
+    return MakeError(kRefused, "entropy: uncoded bytes that are cut short");
+  }
+  view->uncoded = {frame.data(), head.uncoded_bytes()};
+  frame.remove_prefix(head.uncoded_bytes());
+  for (int t = 0; t < head.num_contexts(); ++t) {
+    RETURN_ERROR(ReadTable(&frame, &view->of_context[t]));
+  }
+  if (frame.size() < kStatesBytes) return MakeError(kRefused, "entropy: states that are cut short");
+  view->states = frame;
+  for (int sum = 0; sum < kSums; ++sum) view->context_of_sum[sum] = head.ContextOf(sum);
+  return {};
+}
+
+}  // namespace thinwire

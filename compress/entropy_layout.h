@@ -1,0 +1,70 @@
+// The entropy coder's frames of codes of a byte each: what stands where, and their tables. Their
+// form is in docs/compression.md; entropy_frame.h makes and reads them.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "absl/types/span.h"
+#include "compress/context_choice.h"
+#include "compress/cpu/rans.h"
+#include "compress/cpu/stretches.h"
+#include "tensor/error.h"
+
+namespace thinwire {
+
+// What a frame says before its tables.
+struct EntropyHead {
+  size_t num_bytes = 0;
+  Neighbours neighbours;  // a count of kPairsForm: a frame of pairs, of which the rest is not here
+  // Without neighbours all bytes are coded, with one table; with them `count` from `begin` on.
+  size_t begin = 0, count = 0;
+  uint16_t boundaries = 0;  // see ChooseBoundaries
+
+  bool has_neighbours() const { return neighbours.count > 0; }
+  // Coded bytes are in rows where they have neighbours.
+  size_t coded_bytes() const { return has_neighbours() ? NumRows(count) * kStates : num_bytes; }
+  size_t uncoded_bytes() const { return num_bytes - count; }
+  int num_contexts() const { return 1 + __builtin_popcount(boundaries); }
+  uint8_t ContextOf(int sum) const {
+    return static_cast<uint8_t>(__builtin_popcount(boundaries & ((2u << sum) - 1)));
+  }
+};
+
+// Longer strings have no frame.
+constexpr size_t kMostEntropyBytes = UINT32_MAX - kStates;
+constexpr size_t kMostEntropyHeadBytes = 15 + 4 * Neighbours::kMost;
+
+// Returns the end.
+uint8_t* WriteEntropyHead(const EntropyHead& head, uint8_t* to);
+
+// Takes the head off the front of `frame`. InvalidArgument names what is wrong.
+Error ReadEntropyHead(absl::Span<const uint8_t>* frame, size_t most, EntropyHead* head);
+
+// By which a string is coded.
+struct EntropyTables {
+  std::array<Frequencies, kSums> of_context;
+  std::array<Frequencies, kSums> of_sum;  // that of its context
+};
+
+// Of bytes so often there for each sum; all in the first where there are no neighbours. Chooses
+// where contexts begin. False if the frame is far from shorter than the bytes: it need not be made.
+bool ChooseTables(const SumCounts& counts, EntropyHead* head, EntropyTables* tables);
+
+// Returns the end; num_contexts kMaxTableBytes are enough.
+uint8_t* WriteTables(const EntropyHead& head, const EntropyTables& tables, uint8_t* to);
+
+// A frame whose sizes were checked, but none of what is coded.
+struct EntropyFrameView {
+  absl::Span<const uint8_t> uncoded;
+  std::array<Frequencies, kSums> of_context;
+  absl::Span<const uint8_t> states;  // and words
+  uint8_t context_of_sum[kSums];
+};
+
+// Of what stands behind the head, not one of pairs.
+Error ViewEntropyFrame(const EntropyHead& head, absl::Span<const uint8_t> behind_head,
+                       EntropyFrameView* view);
+
+}  // namespace thinwire

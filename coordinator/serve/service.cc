@@ -1,0 +1,169 @@
+#include "coordinator/serve/service.h"
+
+#include <filesystem>
+#include <fstream>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "base/printable.h"
+#include "base/status.h"
+#include "config/experiment.h"
+#include "coordinator/fleet/stage_addresses.h"
+
+namespace thinwire {
+namespace {
+
+constexpr size_t kMostErrorBytes = 2000;  // of a message, which travels in a header
+constexpr size_t kPieceBytes = 64 << 10;  // of a log, sent at once
+constexpr absl::Duration kLook = absl::Milliseconds(100);
+
+grpc::Status ToGrpc(const absl::Status& status) {
+  std::string message = Printable(std::string(status.message()));
+  if (message.size() > kMostErrorBytes) message = message.substr(0, kMostErrorBytes) + " ...";
+  return grpc::Status(static_cast<grpc::StatusCode>(status.code()), message);
+}
+
+absl::Status ServerEnds() { return absl::UnavailableError("the server ends; the queue is kept"); }
+
+// The next piece of a growing file: whole lines, unless it grows no more or a line is longer.
+class Tail {
+ public:
+  explicit Tail(std::string path) : path_(std::move(path)) {}
+
+  std::string Next(bool has_ended) {
+    std::ifstream file(path_, std::ios::binary);
+    file.seekg(offset_);
+    std::string piece(kPieceBytes, '\0');
+    file.read(piece.data(), static_cast<std::streamsize>(piece.size()));
+    piece.resize(static_cast<size_t>(file.gcount()));
+    const size_t end = piece.rfind('\n');
+    const bool is_cut = end == piece.npos && piece.size() < kPieceBytes;
+    if (end != piece.npos) {
+      piece.resize(end + 1);
+    } else if (is_cut && !has_ended) {
+      piece.clear();
+    }
+    offset_ += static_cast<std::streamoff>(piece.size());
+    return piece;
+  }
+
+ private:
+  const std::string path_;
+  std::streamoff offset_ = 0;
+};
+
+}  // namespace
+
+absl::Status CheckRoom(const QueueLimits& limits) {
+  std::error_code error;
+  const auto space = std::filesystem::space(limits.dir, error);
+  if (error || space.available >= limits.least_free_bytes) return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrCat(limits.dir, ": the disk has room for ",
+                                                   space.available >> 20, " MiB, want ",
+                                                   limits.least_free_bytes >> 20));
+}
+
+absl::Status QueueService::Check(const grpc::ServerContext& context) const {
+  return security_.Check(context, Role::kCoordinator);
+}
+
+absl::StatusOr<Experiment> QueueService::Accepted(const SubmitRequest::File& file,
+                                                  const std::vector<std::string>& overrides) const {
+  ASSIGN_OR_RETURN(const int stages, StagesOfGroups(limits_.groups));
+  ASSIGN_OR_RETURN(Experiment experiment, ParseExperiment(file.text(), file.name(), overrides,
+                                                          static_cast<uint32_t>(stages)));
+  if (limits_.groups.empty()) return experiment;
+  ASSIGN_OR_RETURN(const StageAddresses named,
+                   StageAddresses::Parse(absl::StrSplit(limits_.groups.front(), ',')));
+  std::vector<std::string> spares;
+  const absl::Status fits =
+      named.For(static_cast<int>(experiment.pipeline().stages()), &spares).status();
+  if (!fits.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(file.name(), ": the server's --stages: ", fits.message()));
+  }
+  return experiment;
+}
+
+absl::Status QueueService::Take(const SubmitRequest& request, SubmitResponse* response) {
+  if (request.experiments().empty()) return absl::InvalidArgumentError("no experiment, want one");
+  const std::vector<std::string> overrides(request.overrides().begin(), request.overrides().end());
+  std::vector<Experiment> experiments;
+  for (const SubmitRequest::File& file : request.experiments()) {
+    ASSIGN_OR_RETURN(Experiment experiment, Accepted(file, overrides));
+    experiments.push_back(std::move(experiment));
+  }
+  RETURN_IF_ERROR(CheckRoom(limits_));
+  ASSIGN_OR_RETURN(const std::vector<std::string> runs, queue_.Submit(experiments));
+  for (const std::string& run : runs) response->add_runs(run);
+  return absl::OkStatus();
+}
+
+grpc::Status QueueService::Submit(grpc::ServerContext* context, const SubmitRequest* request,
+                                  SubmitResponse* response) {
+  const absl::Status caller = Check(*context);
+  return ToGrpc(caller.ok() ? Take(*request, response) : caller);
+}
+
+absl::Status QueueService::Follow(const grpc::ServerContext& context, const std::string& run,
+                                  grpc::ServerWriter<WatchEvent>* events) {
+  Tail log(queue_.LogOf(run));
+  std::string said;  // of a run that waits
+  while (true) {
+    // In this order: the log of a run that has ended has all its lines.
+    ASSIGN_OR_RETURN(const QueuedRunStatus status, queue_.Find(run));
+    WatchEvent event;
+    std::string text = log.Next(status.has_exit_code());
+    if (text.empty() && status.has_exit_code()) {
+      *event.mutable_end() = status;
+      events->Write(event);
+      return absl::OkStatus();
+    }
+    if (text.empty() && status.state() == "waits" && status.progress() != said) {
+      said = status.progress();
+      text = absl::StrCat(run, " waits: ", said, "\n");
+    }
+    if (!text.empty()) {
+      event.set_text(text);
+      if (!events->Write(event)) return absl::CancelledError("the caller has left");
+      continue;
+    }
+    queue_.AwaitEnd(run, kLook);
+    if (context.IsCancelled()) return absl::CancelledError("the caller has left");
+    if (queue_.is_closed()) return ServerEnds();
+  }
+}
+
+grpc::Status QueueService::Watch(grpc::ServerContext* context, const WatchRequest* request,
+                                 grpc::ServerWriter<WatchEvent>* events) {
+  const absl::Status caller = Check(*context);
+  return ToGrpc(caller.ok() ? Follow(*context, request->run(), events) : caller);
+}
+
+grpc::Status QueueService::List(grpc::ServerContext* context, const ListRequest*,
+                                ListResponse* response) {
+  const absl::Status caller = Check(*context);
+  if (!caller.ok()) return ToGrpc(caller);
+  for (QueuedRunStatus& run : queue_.List()) *response->add_runs() = std::move(run);
+  return grpc::Status::OK;
+}
+
+absl::Status QueueService::End(const grpc::ServerContext& context, const std::string& run,
+                               QueuedRunStatus* status) {
+  RETURN_IF_ERROR(queue_.Cancel(run));
+  while (!queue_.AwaitEnd(run, kLook)) {
+    if (context.IsCancelled()) return absl::CancelledError("the caller has left");
+    if (queue_.is_closed()) return ServerEnds();
+  }
+  ASSIGN_OR_RETURN(*status, queue_.Find(run));
+  return absl::OkStatus();
+}
+
+grpc::Status QueueService::Cancel(grpc::ServerContext* context, const CancelRequest* request,
+                                  CancelResponse* response) {
+  const absl::Status caller = Check(*context);
+  return ToGrpc(caller.ok() ? End(*context, request->run(), response->mutable_run()) : caller);
+}
+
+}  // namespace thinwire
