@@ -103,6 +103,25 @@ TEST(CandidatesTest, MicrobatchesHaveTheBatchAsTheirBound) {
   }
 }
 
+TEST(CandidatesTest, StagesTakeTurnsWhereTheCutsAllowIt) {
+  const auto schedules = [](const std::vector<std::string>& overrides) {
+    const auto candidates = CandidatesFor(With(overrides), Trying({}));
+    EXPECT_TRUE(candidates.ok()) << candidates.status();
+    EXPECT_TRUE(candidates->left_out.empty());
+    std::set<std::string> names;
+    for (const Candidate& one : candidates->all) {
+      names.insert(one.experiment.pipeline().schedule());
+    }
+    return names;
+  };
+  EXPECT_EQ(schedules({}).count("interleaved"), 0u);
+  EXPECT_EQ(schedules({"pipeline.stages=1"}).count("interleaved"), 0u);
+  EXPECT_EQ(schedules({"pipeline.stages=2"}).size(), AllSchedules().size());
+  ChoiceOptions options;
+  options.schedules = {ScheduleKind::kInterleaved};
+  EXPECT_THAT(ErrorOf(options), HasSubstr("stages is 4, but 3 cuts make 4 segments"));
+}
+
 TEST(CandidatesTest, ACodecThatIsNoneIsRefusedWithTheNearest) {
   EXPECT_THAT(ErrorOf(Trying({"topq(ratio=0.1)"})),
               AllOf(StartsWith("--codec: "), HasSubstr("nearest is \"topk\"")));
@@ -116,7 +135,7 @@ TEST(CandidatesTest, WhatCannotBeIsLeftOutWithAReason) {
             "ef_mixed_b}"});
   const auto candidates = CandidatesFor(experiment, Trying({}, {4, 64}));
   ASSERT_TRUE(candidates.ok()) << candidates.status();
-  ASSERT_EQ(candidates->left_out.size(), AllSchedules().size());
+  ASSERT_EQ(candidates->left_out.size(), 3u);  // with gpipe, 1f1b and zero_bubble
   EXPECT_THAT(candidates->left_out[0],
               StartsWith("left out: the file's in 64 microbatches, gpipe: compression.gradients"));
   EXPECT_THAT(CodecsIn(*candidates), UnorderedElementsAre("the file's", "none"));
