@@ -143,6 +143,16 @@ TEST(ResolveTest, AutoCutsFollowTheStages) {
   EXPECT_THAT(With({"pipeline.stages=1"}).pipeline().cuts(), ElementsAre("none"));
 }
 
+TEST(ResolveTest, StagesThatTakeTurnsHaveTwoSegmentsEachUnlessCutsAreNamed) {
+  const Experiment e = With({"pipeline={schedule: interleaved, stages: 2}"});
+  EXPECT_EQ(e.pipeline().cuts_size(), 3);
+  Experiment again = e;
+  ASSERT_TRUE(Resolve(&again).ok());
+  EXPECT_TRUE(MessageDifferencer::Equals(e, again));
+  EXPECT_THAT(With({"pipeline={schedule: interleaved, stages: 1}"}).pipeline().cuts(),
+              ElementsAre("none"));
+}
+
 TEST(ResolveTest, StagesFollowTheCuts) {
   EXPECT_EQ(With({"pipeline.cuts=[layer1]"}).pipeline().stages(), 2u);
   const Experiment uncut = With({"pipeline.cuts=[]"});
@@ -224,8 +234,14 @@ TEST(ResolveTest, EveryValueOutOfRangeIsRefusedByNameAndValue) {
       {"pipeline.stages=0", "pipeline.stages: 0, want 1 to cuts + 1"},
       {"pipeline.stages=9", "pipeline.cuts: auto: "},
       {"pipeline={cuts: [layer1], stages: 3}", "pipeline.stages: "},
-      {"pipeline={cuts: [layer1], schedule: interleaved}", "pipeline.stages: absent, want"},
       {"pipeline.cuts=[layer9]", "pipeline.cuts: "},
+      {"pipeline.schedule=interleaved",
+       "pipeline.stages: absent, want how many stages take turns on the segments, as interleaved"},
+      {"pipeline={schedule: interleaved, stages: 8}", "pipeline.cuts: auto: "},
+      {"pipeline={schedule: interleaved, cuts: [stem, layer1], stages: 2}",
+       "pipeline.stages: stages is 2, but 2 cuts make 3 segments: want twice, three times"},
+      {"pipeline={schedule: interleaved, cuts: [layer1], stages: 2}",
+       "pipeline.stages: stages is 2, but 1 cuts make 2 segments: want twice, three times"},
       {"compression.warmup_epochs=4", "compression.warmup_epochs: 4, want 0 to 3, the epochs"},
       {"compression.activations={codec: uniform, bits: 9}",
        "compression.activations: uniform: bits is 9, want 1 to 8"},

@@ -170,6 +170,18 @@ TEST(SpecsTest, ThePartitionHasCutsAndStages) {
   EXPECT_EQ(partition->placement.stages, 2);
 }
 
+TEST(SpecsTest, StagesTakeTurnsOnTheSegmentsWhereTheScheduleSaysSo) {
+  const auto chunks = [](const char* schedule, int stages) {
+    const auto partition = PartitionFrom(With(
+        {absl::StrCat("pipeline.schedule=", schedule), absl::StrCat("pipeline.stages=", stages)}));
+    EXPECT_TRUE(partition.ok()) << partition.status();
+    return partition->placement.chunks_per_stage();
+  };
+  EXPECT_EQ(chunks("interleaved", 2), 2);
+  EXPECT_EQ(chunks("1f1b", 2), 1);
+  EXPECT_EQ(chunks("interleaved", 1), 1);  // all segments together
+}
+
 TEST(SpecsTest, ThePartitionsModelHasItsBottlenecks) {
   const Experiment e = With({"compression.bottleneck.width=3",
                              "compression.boundaries.layer2.bottleneck={kind: maxout, group: 4}",

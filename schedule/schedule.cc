@@ -126,16 +126,6 @@ std::vector<Action> StageActions(ScheduleKind kind, int stage, int stages, int m
   return actions;
 }
 
-int MaxInFlight(ScheduleKind kind, int stage, int stages, int microbatches, int chunks) {
-  int most = 0, in_flight = 0;
-  for (const Action& action : StageActions(kind, stage, stages, microbatches, chunks)) {
-    if (action.kind == Action::Kind::kBackwardWeight) continue;
-    in_flight += action.kind == Action::Kind::kForward ? 1 : -1;
-    most = std::max(most, in_flight);
-  }
-  return most;
-}
-
 std::vector<std::vector<Held>> FullestStates(ScheduleKind kind, int stage, int stages,
                                              int microbatches, int chunks) {
   std::vector<std::vector<Held>> fullest;

@@ -68,21 +68,18 @@ std::vector<Action> Forwards(int stages, int microbatches, int chunks);
 std::vector<Action> StageActions(ScheduleKind kind, int stage, int stages, int microbatches,
                                  int chunks = 1);
 
-// The most microbatches that are forward but not yet backward (its input part, where it is split)
-// at `stage` at any time, each counted once for each chunk: what activation memory is for. With c
-// chunks, S stages and no fewer microbatches, (c - 1) S + 2 (S - 1 - stage) + 1.
-int MaxInFlight(ScheduleKind kind, int stage, int stages, int microbatches, int chunks = 1);
-
 // Microbatches that a chunk holds something of at one time.
 struct Held {
-  int in_flight = 0;  // forward but not yet backward
+  int in_flight = 0;  // forward but not yet backward (its input part, where it is split)
   int waiting = 0;  // through kBackwardInput, not yet through kBackwardWeight; 0 in whole backwards
 };
 
 // When `stage` is fullest: whatever one microbatch of either kind takes at each chunk, it takes no
 // more at any time than in one of these states, all of which occur. A state has one Held for each
-// chunk. With zero_bubble up to stages - stage are in flight, up to stage + 1 wait, and never more
-// than `stages` do either: as many as 1F1B has in flight at its first stage.
+// chunk. With 1F1B stages - stage are in flight. With zero_bubble up to as many are, up to
+// stage + 1 wait, and never more than `stages` do either: as many as 1F1B has in flight at its
+// first stage. With c chunks, c > 1, they have up to (c - 1) stages + 2 (stages - 1 - stage) + 1 in
+// flight between them, each of which holds a chunk's part of a stage only.
 std::vector<std::vector<Held>> FullestStates(ScheduleKind kind, int stage, int stages,
                                              int microbatches, int chunks = 1);
 
@@ -103,9 +100,8 @@ std::vector<std::vector<Held>> FullestStates(ScheduleKind kind, int stage, int s
 int QueueCapacity(ScheduleKind kind, int boundary, int stages, int microbatches, int chunks = 1);
 
 // True if `stage` runs the backward of `microbatch` in the cool-down of 1F1B, which is that of
-// zero_bubble too: no forward is left
-// there to run meanwhile, so whoever waits for this gradient waits idle. That is for the last
-// stages - 1 - stage microbatches.
+// zero_bubble too: no forward is left there to run meanwhile, so whoever waits for this gradient
+// waits idle. That is for the last stages - 1 - stage microbatches.
 bool InCoolDown(int stage, int stages, int microbatches, int microbatch);
 
 // "F0 F1 B0 F2 B1 B2"; an input part of a backward is spelled B too, a weight part W. Of chunks

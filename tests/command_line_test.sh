@@ -43,6 +43,15 @@ refused 'state in a folder that is not there' 'feedback.dir: /nonexistent: No su
 "$thinwire" run --help >"$work/log"
 check '--help shows how stages are listed' contains "$work/log" '--stages HOST:PORT,HOST:PORT,...'
 
+echo '== stages that take turns'
+turns() { run "$1" "$2" --set "pipeline={schedule: interleaved$3}"; }
+turns 'interleaved without stages' 'pipeline.stages: absent, want how many stages take turns' ''
+turns 'more segments than blocks' 'pipeline.cuts: auto: .* blocks' ', stages: 8'
+turns 'a segment for each stage' 'pipeline.stages: stages is 4, but 3 cuts make 4 segments: want twice' \
+  ', stages: 4, cuts: [layer1, layer2, layer3]'
+turns 'segments that are no multiple of the stages' 'stages is 2, but 2 cuts make 3 segments: want twice' \
+  ', stages: 2, cuts: [layer1, layer2]'
+
 echo '== a plan'
 given=(--gflops 40 --codec_gbps 1)
 plan() { refused "$1" "$2" plan "$quickstart" "${@:3}"; }
@@ -54,6 +63,8 @@ plan 'a codec that is none' '--codec: .*unknown "topq", nearest is "topk"' --lin
 plan 'more microbatches than samples' '--microbatches: 100000, want 1 to [0-9]+, the batch size' \
   --link_mbit 50 --microbatches 2,100000
 plan 'a schedule that is none' '--schedule: unknown "gpip", nearest is "gpipe"' --link_mbit 50 --schedule gpip
+plan 'a schedule that the cuts do not allow' 'pipeline.stages: stages is 4, but 3 cuts make 4 segments' \
+  --link_mbit 50 --schedule interleaved
 plan 'an interface that is none' '--nic: unknown "mine", nearest is' --nic mine
 mkdir "$work/empty"
 plan 'a folder that holds no run' "--from: $work/empty: no run is recorded here" --from "$work/empty"

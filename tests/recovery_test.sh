@@ -143,12 +143,22 @@ finish
 check 'zero_bubble, the coordinator killed: the run is resumed with 1f1b' equals $? 0
 check 'with the numbers of 1f1b' same zero_text text
 
-start turns images --set pipeline.schedule=interleaved --set pipeline.stages=2
+start turns images --set pipeline.stages=2 --set pipeline.schedule=interleaved
 within 30 at_step turns 33
 kill -9 "$(stage_pid "$run" 1)"
 finish
 check 'interleaved, stage 1 killed: the run ends' equals $? 0
 check 'with the numbers of 1f1b' same turns images
+
+start turns_text text --set pipeline.cuts='[embedding, h.0, h.1]' --set pipeline.stages=2 --set pipeline.schedule=interleaved
+within 30 at_step turns_text 30
+kill -9 "$run"
+finish
+"$thinwire" run --resume "$work/turns_text" --set pipeline.schedule=1f1b --set pipeline.stages=4 >"$work/turns_text.log" 2>&1
+check 'interleaved, the coordinator killed: the run is resumed with 1f1b' equals $? 0
+start text_again text --set pipeline.cuts='[embedding, h.0, h.1]'
+finish
+check 'with the numbers of 1f1b' same turns_text text_again
 
 start hang images
 within 30 at_step hang 25

@@ -52,9 +52,6 @@ std::string ErrorOf(const ChoiceOptions& options) {
   return std::string(CandidatesFor(With(), options).status().message());
 }
 
-// interleaved wants two segments a stage, which the experiment has not.
-const size_t kSchedules = AllSchedules().size() - 1;
-
 TEST(CandidatesTest, AreAllCombinationsWithNoneAndTheOwnCodec) {
   const auto candidates = CandidatesFor(With(), Trying({"fp16", "uniform(bits=4) | fp16"}));
   ASSERT_TRUE(candidates.ok()) << candidates.status();
@@ -74,20 +71,10 @@ TEST(CandidatesTest, AreAllCombinationsWithNoneAndTheOwnCodec) {
     }
   }
   EXPECT_THAT(microbatches, ElementsAre(2, 4, 8));
-  EXPECT_EQ(schedules.size(), kSchedules);
-  EXPECT_EQ(candidates->all.size(), 4 * 3 * kSchedules);
+  EXPECT_EQ(schedules.size(), AllSchedules().size());
+  EXPECT_EQ(candidates->all.size(), 4 * 3 * AllSchedules().size());
   EXPECT_EQ(own, 1);
   EXPECT_THAT(candidates->left_out, ElementsAre());
-}
-
-TEST(CandidatesTest, StagesOfTwoSegmentsCanTakeTurns) {
-  std::set<std::string> schedules;
-  const auto candidates = CandidatesFor(With({"pipeline.stages=2"}), Trying({}));
-  ASSERT_TRUE(candidates.ok()) << candidates.status();
-  for (const Candidate& one : candidates->all) {
-    schedules.insert(one.experiment.pipeline().schedule());
-  }
-  EXPECT_EQ(schedules.size(), AllSchedules().size());
 }
 
 TEST(CandidatesTest, AnExperimentWithoutCodecsIsNoneItself) {
@@ -116,6 +103,25 @@ TEST(CandidatesTest, MicrobatchesHaveTheBatchAsTheirBound) {
   }
 }
 
+TEST(CandidatesTest, StagesTakeTurnsWhereTheCutsAllowIt) {
+  const auto schedules = [](const std::vector<std::string>& overrides) {
+    const auto candidates = CandidatesFor(With(overrides), Trying({}));
+    EXPECT_TRUE(candidates.ok()) << candidates.status();
+    EXPECT_TRUE(candidates->left_out.empty());
+    std::set<std::string> names;
+    for (const Candidate& one : candidates->all) {
+      names.insert(one.experiment.pipeline().schedule());
+    }
+    return names;
+  };
+  EXPECT_EQ(schedules({}).count("interleaved"), 0u);
+  EXPECT_EQ(schedules({"pipeline.stages=1"}).count("interleaved"), 0u);
+  EXPECT_EQ(schedules({"pipeline.stages=2"}).size(), AllSchedules().size());
+  ChoiceOptions options;
+  options.schedules = {ScheduleKind::kInterleaved};
+  EXPECT_THAT(ErrorOf(options), HasSubstr("stages is 4, but 3 cuts make 4 segments"));
+}
+
 TEST(CandidatesTest, ACodecThatIsNoneIsRefusedWithTheNearest) {
   EXPECT_THAT(ErrorOf(Trying({"topq(ratio=0.1)"})),
               AllOf(StartsWith("--codec: "), HasSubstr("nearest is \"topk\"")));
@@ -129,7 +135,7 @@ TEST(CandidatesTest, WhatCannotBeIsLeftOutWithAReason) {
             "ef_mixed_b}"});
   const auto candidates = CandidatesFor(experiment, Trying({}, {4, 64}));
   ASSERT_TRUE(candidates.ok()) << candidates.status();
-  ASSERT_EQ(candidates->left_out.size(), kSchedules);
+  ASSERT_EQ(candidates->left_out.size(), 3u);  // with gpipe, 1f1b and zero_bubble
   EXPECT_THAT(candidates->left_out[0],
               StartsWith("left out: the file's in 64 microbatches, gpipe: compression.gradients"));
   EXPECT_THAT(CodecsIn(*candidates), UnorderedElementsAre("the file's", "none"));

@@ -170,6 +170,38 @@ TEST(PlanTest, ZeroBubbleIsFasterThan1F1BAndKeepsWhatItsWeightPartsNeed) {
   }
 }
 
+TEST(PlanTest, InterleavedIdlesLessThan1F1BAndKeepsMore) {
+  PlanAssumptions free;
+  free.bits_per_second = {std::numeric_limits<double>::infinity()};
+  std::vector<std::string> two = {"pipeline.microbatches=8", "pipeline.stages=2",
+                                  "compression.activations={codec: none}"};
+  const Plan plain = PlanOf(two, free);
+  two.push_back("pipeline.schedule=interleaved");
+  const Plan turns = PlanOf(two, free);
+  EXPECT_LT(turns.steps[0].seconds, plain.steps[0].seconds);
+  EXPECT_LT(turns.steps[0].bubble_ratio, plain.steps[0].bubble_ratio);
+  // Every cut is between stages, which are a ring.
+  for (int cut = 0; cut < 3; ++cut) {
+    const PlannedBoundary& boundary = turns.boundaries[cut];
+    EXPECT_FALSE(boundary.in_memory);
+    EXPECT_EQ(boundary.upstream_stage, cut % 2);
+    EXPECT_EQ(boundary.downstream_stage, (cut + 1) % 2);
+  }
+  // Of five passes in flight the first stage has three or four in its first segment.
+  const Partition partition = *PartitionFrom(*ParseExperiment(kExperiment, "test", two));
+  const auto costs = SegmentCosts(partition.model, partition.cuts);
+  const auto bytes = [&](int segment, int64_t in_flight) {
+    TrainingMemory memory;
+    memory.microbatch_samples = turns.microbatch_size;
+    memory.samples_in_flight = in_flight * turns.microbatch_size;
+    return TrainingBytes(costs[segment], memory);
+  };
+  EXPECT_EQ(turns.stages[0].memory_bytes,
+            std::max(bytes(0, 3) + bytes(2, 2), bytes(0, 4) + bytes(2, 1)));
+  EXPECT_EQ(turns.stages[0].chunks.size(), 2u);
+  EXPECT_THAT(FormatPlan(turns), HasSubstr("stem to layer1.0; layer2.0"));
+}
+
 TEST(PlanTest, SpeedsOfBlocksAndCodingsCount) {
   const Experiment experiment = *ParseExperiment(kExperiment, "test", {});
   Speeds speeds = SomeSpeeds(experiment);

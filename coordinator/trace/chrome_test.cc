@@ -38,6 +38,7 @@ TEST(ChromeTest, ReadsWhatItWrote) {
   RunTrace trace = MadeUpTrace();
   trace.stages[1].clock = {-1234, 56};
   trace.stages[1].dropped = 7;
+  trace.stages[1].slices[2].set_segment(1);
   const absl::StatusOr<RunTrace> read = ParseChrome(Written(trace));
   ASSERT_TRUE(read.ok()) << read.status();
   EXPECT_EQ(read->run, trace.run);

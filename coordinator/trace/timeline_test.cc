@@ -34,6 +34,15 @@ TEST(TimelineTest, BeginsWithTheFirstThingThatIsNoWaiting) {
   EXPECT_THAT(*svg, HasSubstr("<rect x=\"64.00\" y=\"126.0\""));
 }
 
+TEST(TimelineTest, FurtherSegmentsOfAStageArePalerWhereStagesTakeTurns) {
+  RunTrace trace = MadeUpTrace();
+  trace.stages[0].slices[2].set_segment(0);
+  trace.stages[0].slices[3].set_segment(2);
+  EXPECT_THAT(*TimelineSvg(trace, 3), Not(HasSubstr("fill-opacity=\"0.70\"")));
+  trace.schedule = "interleaved";
+  EXPECT_EQ(Count(*TimelineSvg(trace, 3), "fill-opacity=\"0.70\""), 1);
+}
+
 TEST(TimelineTest, EscapesWhatTheExperimentNames) {
   RunTrace trace = MadeUpTrace();
   trace.run = "a<b&c";
