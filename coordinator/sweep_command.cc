@@ -49,7 +49,10 @@ std::string Listed(const std::vector<PlannedRun>& runs) {
 
 absl::StatusOr<std::vector<SweepRun>> RunsOf(const SweepFlags& flags, const Sweep& sweep) {
   ASSIGN_OR_RETURN(const int stages, StagesOfGroups(flags.stages));
-  return ExpandRuns(sweep, flags.overrides, static_cast<uint32_t>(stages));
+  ASSIGN_OR_RETURN(std::vector<SweepRun> runs,
+                   ExpandRuns(sweep, flags.overrides, static_cast<uint32_t>(stages)));
+  if (!flags.only.empty()) RETURN_IF_ERROR(KeepOnly(flags.only, &runs));
+  return runs;
 }
 
 int ExportCommand(const std::string& dir) {

@@ -16,6 +16,7 @@ struct SweepFlags {
   std::vector<std::string> overrides;  // path=value, of all rows
   std::vector<std::string> grids;      // FIELD=VALUE,VALUE
   std::vector<std::string> seeds;
+  std::string only;      // regular expression of the rows to run, whole names; empty: all
   std::string out;       // folder; empty: runs/NAME
   std::string baseline;  // row; empty: the sweep's, or the first
   int jobs = 1;          // runs at once, on this machine

@@ -17,7 +17,7 @@ constexpr char kSweepExamples[] =
     "      --grid compression.activations.ratio=0.5,0.1,0.02 --grid optimizer.lr=0.05,0.1\n"
     "  thinwire sweep my.yaml --jobs 2 --set pipeline.threads=1\n"
     "  thinwire sweep my.yaml --stages a:4700,b:4700 --stages c:4700,d:4700\n"
-    "  thinwire sweep my.yaml --list\n"
+    "  thinwire sweep my.yaml --only 'none|topk.*' --list\n"
     "  thinwire sweep --export csv runs/my\n"
     "Exit codes: 0 done, 1 a run failed, 2 wrong usage or a row is refused, 130 interrupted.\n";
 
@@ -45,6 +45,8 @@ CLI::App* AddSweep(CLI::App* app, SweepFlags* flags) {
   sweep->add_option("--seeds", flags->seeds, "as 1,2,3 (default: the sweep's or the experiment's)")
       ->delimiter(',')
       ->allow_extra_args(false);
+  sweep->add_option("--only", flags->only,
+                    "rows whose whole name matches this regular expression (default: all)");
   sweep->add_option("--out", flags->out, "folder of the sweep (default: runs/NAME)")->check(kPath);
   sweep->add_option("--baseline", flags->baseline,
                     "row that the others are compared to (default: the sweep's, or the first)");

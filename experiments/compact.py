@@ -1,7 +1,10 @@
 #!/usr/bin/env python3
-"""The result of one run in a few lines of JSON, from its summary.json.
+"""What is kept of a suite's runs: a few lines of JSON of each, from its summary.json.
 
-usage: compact.py SUMMARY --suite SUITE --configuration NAME --output FILE
+usage: compact.py SWEEP SUITE [--results DIR]
+
+SWEEP is the folder of a sweep, SUITE "paper1/narrow"; of each completed run DIR/SUITE/ROW-seedN.json is written
+that is not there yet.
 
 `measure` says what is kept: the accuracy, a fraction of all test images, or of a language model the
 loss, the mean over all test tokens in nats. `best` is each inference's own over the evaluated epochs,
@@ -47,8 +50,6 @@ def direction(record):
 
 
 def compact(summary, suite, configuration):
-    if summary["status"] != "completed":
-        raise ValueError(f"status is {summary['status']}, want completed")
     tested = [epoch for epoch in summary["epochs"] if epoch["test"]]
     measure = measure_of(tested[-1])
     rows = [measured(epoch, measure) for epoch in tested]
@@ -79,18 +80,36 @@ def compact(summary, suite, configuration):
     }
 
 
+def keep(run, suite, output):
+    """Writes the result of a run's folder; says why there is none, or None."""
+    name = run.name.rpartition("-seed")[0]
+    try:
+        summary = json.loads((run / "summary.json").read_text())
+    except FileNotFoundError:
+        return "has not ended"
+    if summary["status"] != "completed":
+        return f"is {summary['status']}, want completed"
+    output.parent.mkdir(parents=True, exist_ok=True)
+    partial = output.with_suffix(".partial")
+    partial.write_text(json.dumps(compact(summary, suite.rpartition("/")[2], name), indent=1) + "\n")
+    os.replace(partial, output)  # a result is there as a whole or not at all
+    return None
+
+
 def main():
+    results = pathlib.Path(__file__).resolve().parent.parent / "docs" / "results"
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("summary", type=pathlib.Path)
-    parser.add_argument("--suite", required=True)
-    parser.add_argument("--configuration", required=True)
-    parser.add_argument("--output", type=pathlib.Path, required=True)
+    parser.add_argument("sweep", type=pathlib.Path, help="folder of a sweep")
+    parser.add_argument("suite", help="as paper1/narrow")
+    parser.add_argument("--results", type=pathlib.Path, default=results)
     options = parser.parse_args()
-    summary = json.loads(options.summary.read_text())
-    text = json.dumps(compact(summary, options.suite, options.configuration), indent=1) + "\n"
-    partial = options.output.with_suffix(".partial")
-    partial.write_text(text)
-    os.replace(partial, options.output)  # a result is there as a whole or not at all
+    runs = sorted((options.sweep / "runs").glob("*-seed*"))
+    if not runs:
+        parser.error(f"no run stands in {options.sweep / 'runs'}")
+    for run in runs:
+        output = options.results / options.suite / f"{run.name}.json"
+        why = "was there" if output.exists() else keep(run, options.suite, output)
+        print(f"{run.name}: {why or output}")
 
 
 if __name__ == "__main__":

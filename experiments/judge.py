@@ -3,7 +3,7 @@
 
 usage: judge.py [--results DIR] [--page FILE] [--seeds "1 2 3"]
 
-Reads DIR/PAPER/SUITE/CONFIGURATION-seedN.json as run.sh leaves them. Differences are paired by seed:
+Reads DIR/PAPER/SUITE/CONFIGURATION-seedN.json as compact.py leaves them. Differences are paired by seed:
 the runs of one seed share initial parameters and the order of data. What is claimed stands in
 claims.py.
 """
@@ -11,6 +11,7 @@ claims.py.
 import argparse
 import json
 import pathlib
+import re
 from typing import Dict, List, Tuple
 
 from claims import (BORROWED, CLAIMS, FURTHER, MEASURES, OFF, ON, RECALIBRATED, SUITES, WANTED, Claim,
@@ -219,10 +220,12 @@ def machines(runs: Runs) -> str:
                                 for machine, of_machine in commits.items()) + "."
 
 
-def in_table_order(runs: Runs, configurations: pathlib.Path, suite: str) -> Runs:
-    rows = [line.split("|") for line in configurations.read_text().splitlines()
-            if "|" in line and not line.startswith("#")]
-    order = [row[1].strip() for row in rows if suite in row[0].split()]
+def rows_of(sweep: pathlib.Path) -> List[str]:
+    """The rows of a sweep's file: names that stand two blanks from the left."""
+    return re.findall(r"^  ([^\s#]+):", sweep.read_text(), re.MULTILINE)
+
+
+def in_order(runs: Runs, order: List[str]) -> Runs:
     known = {name: order.index(name) for name in runs if name in order}
     return {name: runs[name] for name in sorted(runs, key=lambda n: known.get(n, len(order)))}
 
@@ -248,8 +251,8 @@ def report(results: pathlib.Path, experiments: pathlib.Path, paper: str, seeds: 
         own = load(results / paper / suite)
         if not own:
             continue
-        runs = in_table_order({**borrowed(results, f"{paper}/{suite}"), **own},
-                              experiments / paper / "configurations", suite)
+        runs = in_order({**borrowed(results, f"{paper}/{suite}"), **own},
+                        rows_of(experiments / paper / suite / "sweep.yaml"))
         (results / paper / f"{suite}.svg").write_text(drawn(setting, runs, measure))
         lines += [f"### {paper}/{suite}: {setting}", "", machines(runs), "",
                   f"![{measure.name.capitalize()} of each configuration](results/{paper}/{suite}.svg)", "",

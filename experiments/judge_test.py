@@ -11,7 +11,7 @@ import claims
 import judge
 import paired
 import picture
-from compact import compact
+from compact import compact, keep
 
 EXPERIMENTS = pathlib.Path(judge.__file__).resolve().parent
 
@@ -204,9 +204,8 @@ class PageTest(unittest.TestCase):
     def test_every_configuration_of_a_claim_is_one_that_is_run(self):
         known = set()
         for paper in claims.SUITES:
-            lines = (EXPERIMENTS / paper / "configurations").read_text().splitlines()
-            rows = [line.split("|") for line in lines if "|" in line and not line.startswith("#")]
-            known |= {(f"{paper}/{suite}", row[1].strip()) for row in rows for suite in row[0].split()}
+            for sweep in (EXPERIMENTS / paper).glob("*/sweep.yaml"):
+                known |= {(f"{paper}/{sweep.parent.name}", row) for row in judge.rows_of(sweep)}
         known |= {(suite, name) for suite, (_, names) in claims.BORROWED.items() for name in names}
         compared = [(suite, comparison) for claim in claims.CLAIMS for suite in claim.suites
                     for comparison in claim.comparisons]
@@ -292,11 +291,20 @@ class CompactTest(unittest.TestCase):
         self.assertIsNone(short["boundaries"][0]["activations"]["relative_error"])
         self.assertEqual(judge.error([short], "activations"), "")
 
-    def test_a_run_that_did_not_finish_is_refused(self):
-        summary = self.summary()
-        summary["status"] = "interrupted"
-        with self.assertRaises(ValueError):
-            compact(summary, "narrow", "topk10")
+    def test_runs_of_a_sweep_are_kept_once_they_are_completed(self):
+        with tempfile.TemporaryDirectory() as folder:
+            run, output = pathlib.Path(folder, "runs", "topk10-seed7"), pathlib.Path(folder, "kept", "topk10-seed7.json")
+            run.mkdir(parents=True)
+            self.assertEqual(keep(run, "paper1/narrow", output), "has not ended")
+            summary = self.summary()
+            summary["status"] = "interrupted"
+            (run / "summary.json").write_text(json.dumps(summary))
+            self.assertEqual(keep(run, "paper1/narrow", output), "is interrupted, want completed")
+            self.assertFalse(output.exists())
+            (run / "summary.json").write_text(json.dumps(self.summary()))
+            self.assertIsNone(keep(run, "paper1/narrow", output))
+            kept = json.loads(output.read_text())
+            self.assertEqual((kept["suite"], kept["configuration"], kept["seed"]), ("narrow", "topk10", 7))
 
 
 if __name__ == "__main__":

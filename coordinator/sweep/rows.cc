@@ -1,10 +1,13 @@
 #include "coordinator/sweep/rows.h"
 
+#include <regex.h>
+
 #include <algorithm>
 #include <cctype>
 #include <map>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "base/nearest_name.h"
 #include "base/status.h"
 #include "config/experiment.h"
@@ -130,6 +133,25 @@ absl::StatusOr<std::vector<SweepRun>> ExpandRuns(const Sweep& sweep,
                                                    NearestName(sweep.baseline, rows), "?"));
   }
   return runs;
+}
+
+absl::Status KeepOnly(const std::string& pattern, std::vector<SweepRun>* runs) {
+  regex_t whole;
+  const std::string anchored = absl::StrCat("^(", pattern, ")$");
+  if (const int wrong = regcomp(&whole, anchored.c_str(), REG_EXTENDED | REG_NOSUB); wrong != 0) {
+    char why[128];
+    regerror(wrong, &whole, why, sizeof(why));
+    return absl::InvalidArgumentError(absl::StrCat("--only: ", pattern, ": ", why));
+  }
+  const std::vector<std::string> rows = RowsOf(*runs);
+  const auto is_other = [&](const SweepRun& run) {
+    return regexec(&whole, run.row.c_str(), 0, nullptr, 0) != 0;
+  };
+  runs->erase(std::remove_if(runs->begin(), runs->end(), is_other), runs->end());
+  regfree(&whole);
+  if (!runs->empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("--only: ", pattern, " is no row; there are ", absl::StrJoin(rows, ", ")));
 }
 
 std::vector<std::string> RowsOf(const std::vector<SweepRun>& runs) {

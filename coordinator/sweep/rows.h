@@ -28,6 +28,10 @@ absl::StatusOr<std::vector<SweepRun>> ExpandRuns(const Sweep& sweep,
                                                  const std::vector<std::string>& overrides,
                                                  uint32_t stages);
 
+// Leaves the runs of rows whose whole name matches. InvalidArgument where none does, or where
+// `pattern` is no regular expression (POSIX, extended).
+absl::Status KeepOnly(const std::string& pattern, std::vector<SweepRun>* runs);
+
 // The rows of these runs, each once, in order.
 std::vector<std::string> RowsOf(const std::vector<SweepRun>& runs);
 

@@ -114,15 +114,34 @@ TEST(RowsTest, NamesAreFoldersAndUnique) {
 }
 
 TEST(RowsTest, EverySweepOfTheProjectIsOne) {
-  int count = 0;
-  for (const auto& entry : std::filesystem::directory_iterator("experiments/sweeps")) {
-    const auto sweep = ReadSweep(entry.path().string());
+  int suites = 0;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator("experiments")) {
+    const std::filesystem::path& path = entry.path();
+    const bool is_suite = path.filename() == "sweep.yaml";
+    if (!is_suite && path.parent_path().filename() != "sweeps") continue;
+    SCOPED_TRACE(path.string());
+    const auto sweep = ReadSweep(path.string());
     ASSERT_TRUE(sweep.ok()) << sweep.status();
     const auto runs = ExpandRuns(*sweep, {}, 0);
     EXPECT_TRUE(runs.ok()) << runs.status();
-    ++count;
+    suites += is_suite;
   }
-  EXPECT_GT(count, 0);
+  EXPECT_GT(suites, 1);
+}
+
+TEST(RowsTest, OnlyRowsWhoseWholeNameMatchesAreKept) {
+  Sweep sweep = Base();
+  for (const char* row : {"none", "topk5", "topk10", "untopk"})
+    sweep.variants.push_back({row, {}, ""});
+  const auto rows_of = [&](const char* pattern) {
+    std::vector<SweepRun> runs = *ExpandRuns(sweep, {}, 0);
+    const absl::Status status = KeepOnly(pattern, &runs);
+    return status.ok() ? RowsOf(runs) : std::vector<std::string>{std::string(status.message())};
+  };
+  EXPECT_THAT(rows_of("none|topk.*"), ElementsAre("none", "topk5", "topk10"));
+  EXPECT_THAT(rows_of("topk"), ElementsAre("--only: topk is no row; there are none, topk5, topk10, "
+                                           "untopk"));
+  EXPECT_THAT(rows_of("topk("), ElementsAre(HasSubstr("--only: topk(: ")));
 }
 
 TEST(RowsTest, ABaselineIsARow) {
