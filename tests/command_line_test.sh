@@ -46,7 +46,7 @@ check '--help shows how stages are listed' contains "$work/log" '--stages HOST:P
 echo '== stages that take turns'
 turns() { run "$1" "$2" --set "pipeline={schedule: interleaved$3}"; }
 turns 'interleaved without stages' 'pipeline.stages: absent, want how many stages take turns' ''
-turns 'more segments than blocks' 'pipeline.cuts: auto: .* blocks' ', stages: 8'
+turns 'more segments than blocks' 'pipeline.cuts: auto: .* blocks' ', stages: 8, cuts: auto'
 turns 'a segment for each stage' 'pipeline.stages: stages is 4, but 3 cuts make 4 segments: want twice' \
   ', stages: 4, cuts: [layer1, layer2, layer3]'
 turns 'segments that are no multiple of the stages' 'stages is 2, but 2 cuts make 3 segments: want twice' \
