@@ -22,14 +22,14 @@ optimizer: {lr: 0.05, momentum: 0.9}
 lr_schedule: {name: cosine}
 )";
 
-Outcome Train(const std::vector<std::string>& overrides) {
+Trained Train(const std::vector<std::string>& overrides) {
   return TrainPipeline(kExperiment, overrides, /*tcp=*/true);
 }
 
 class BottleneckTest : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(BottleneckTest, ASmallNetworkLearns) {
-  const Outcome outcome = Train({absl::StrCat("compression.bottleneck=", GetParam()), "epochs=4"});
+  const Trained outcome = Train({absl::StrCat("compression.bottleneck=", GetParam()), "epochs=4"});
   EXPECT_GT(outcome.compressed_correct, 0.9 * kTestSamples);
 }
 
@@ -44,7 +44,7 @@ TEST(BottleneckLayersTest, EncodersAndDecodersAreTrained) {
   const auto after = [](const std::string& epochs) {
     return Train({"compression.bottleneck.width=4", "data.limit=256", "epochs=" + epochs});
   };
-  const Outcome one = after("1"), two = after("2");
+  const Trained one = after("1"), two = after("2");
   for (const char* cut : {"layer1", "layer2", "layer3"}) {
     for (const char* layer : {"encode", "decode"}) {
       const std::string name = absl::StrCat("bottleneck.", cut, ".", layer, ".weight");
@@ -55,7 +55,7 @@ TEST(BottleneckLayersTest, EncodersAndDecodersAreTrained) {
 }
 
 TEST(BottleneckLayersTest, OnlyTheCodeCrosses) {
-  const Outcome outcome = Train({"compression.bottleneck.width=4", "data.limit=256", "epochs=1"});
+  const Trained outcome = Train({"compression.bottleneck.width=4", "data.limit=256", "epochs=1"});
   const BoundaryReport& sent = outcome.boundaries.at("layer1/activation");
   constexpr uint64_t kSamples = 256, kCode = 8 * 8 * 4;
   EXPECT_EQ(sent.raw_bytes(), kSamples * kCode * sizeof(float));

@@ -32,7 +32,7 @@ epochs: 1
 device: cuda
 )";
 
-Outcome Train(const std::vector<std::string>& overrides) {
+Trained Train(const std::vector<std::string>& overrides) {
   return TrainPipeline(kExperiment, overrides, /*tcp=*/false, kPlugin);
 }
 
@@ -52,9 +52,9 @@ const char* const kDirections[] = {
 class DeviceTest : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(DeviceTest, StagesOnAGpuAreOneStage) {
-  const Outcome one = Train(Both(GetParam(), "pipeline.stages=1"));
+  const Trained one = Train(Both(GetParam(), "pipeline.stages=1"));
   ASSERT_THAT(one.step_losses, SizeIs(3));
-  const Outcome three = Train(Both(GetParam(), "pipeline.stages=3"));
+  const Trained three = Train(Both(GetParam(), "pipeline.stages=3"));
   EXPECT_THAT(three.step_losses, ElementsAreArray(one.step_losses));
   EXPECT_EQ(three.compressed_loss, one.compressed_loss);
   EXPECT_EQ(three.uncompressed_loss, one.uncompressed_loss);
@@ -71,7 +71,7 @@ TEST(DeviceScheduleTest, SplitBackwardPassesChangeNothing) {
     return Train({uniform[0], absl::StrCat("pipeline.schedule=", schedule), "data.batch_size=20",
                   "pipeline.microbatches=4", "epochs=3"});
   };
-  const Outcome whole = with("1f1b"), split = with("zero_bubble");
+  const Trained whole = with("1f1b"), split = with("zero_bubble");
   ASSERT_THAT(whole.step_losses, SizeIs(6));
   EXPECT_THAT(split.step_losses, ElementsAreArray(whole.step_losses));
   EXPECT_TRUE(split.parameters == whole.parameters);
@@ -89,8 +89,8 @@ INSTANTIATE_TEST_SUITE_P(Codecs, DeviceTest, ::testing::ValuesIn(kDirections));
 
 TEST(DeviceLossTest, IsCloseToTheCpus) {
   const std::vector<std::string> exact = {"compression.activations.codec=none"};
-  const Outcome gpu = Train(exact);
-  const Outcome cpu = Train({exact[0], "device=cpu"});
+  const Trained gpu = Train(exact);
+  const Trained cpu = Train({exact[0], "device=cpu"});
   EXPECT_THAT(gpu.step_losses, Pointwise(DoubleNear(1e-3), cpu.step_losses));
   EXPECT_NEAR(gpu.uncompressed_loss, cpu.uncompressed_loss, 1e-3);
   EXPECT_NE(gpu.step_losses, std::vector<double>());
@@ -107,20 +107,20 @@ epochs: 1
 device: cuda
 )";
 
-Outcome TrainLanguageModel(const std::vector<std::string>& overrides) {
+Trained TrainLanguageModel(const std::vector<std::string>& overrides) {
   return TrainPipeline(kLanguageModel, overrides, /*tcp=*/false, kPlugin);
 }
 
 TEST(DeviceLanguageModelTest, StagesOnAGpuAreOneStageAndCloseToTheCpu) {
   for (const char* dropout : {"model.dropout=0.1", "model.dropout=0"}) {
     SCOPED_TRACE(dropout);
-    const Outcome one = TrainLanguageModel({"pipeline.stages=1", dropout});
+    const Trained one = TrainLanguageModel({"pipeline.stages=1", dropout});
     ASSERT_THAT(one.step_losses, SizeIs(3));
-    const Outcome three = TrainLanguageModel({"pipeline.stages=3", dropout});
+    const Trained three = TrainLanguageModel({"pipeline.stages=3", dropout});
     EXPECT_THAT(three.step_losses, ElementsAreArray(one.step_losses));
     EXPECT_EQ(three.uncompressed_loss, one.uncompressed_loss);
     EXPECT_TRUE(three.parameters == one.parameters);
-    const Outcome cpu = TrainLanguageModel({"device=cpu", dropout});
+    const Trained cpu = TrainLanguageModel({"device=cpu", dropout});
     EXPECT_THAT(one.step_losses, Pointwise(DoubleNear(1e-3), cpu.step_losses));
     EXPECT_NEAR(one.uncompressed_loss, cpu.uncompressed_loss, 1e-3);
   }
@@ -133,9 +133,9 @@ TEST(DeviceSubspaceTest, StagesOnAGpuAreOneStageCloseToTheCpuAndTrainWithOne) {
                                "optimizer={name: muon, lr: 0.02, adamw_lr: 0.01}",
                                "model.dropout=0", more});
   };
-  const Outcome one = train("pipeline.stages=1");
+  const Trained one = train("pipeline.stages=1");
   ASSERT_THAT(one.step_losses, SizeIs(3));
-  const Outcome three = train("pipeline.stages=3");
+  const Trained three = train("pipeline.stages=3");
   EXPECT_THAT(three.step_losses, ElementsAreArray(one.step_losses));
   EXPECT_TRUE(three.parameters == one.parameters);
   EXPECT_THAT(one.step_losses, Pointwise(DoubleNear(1e-3), train("device=cpu").step_losses));

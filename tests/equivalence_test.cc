@@ -27,11 +27,11 @@ optimizer: {name: sgd, lr: 0.1, momentum: 0.9, weight_decay: 0.0005}
 epochs: 2
 )";
 
-Outcome Train(const std::vector<std::string>& overrides, bool tcp = false) {
+Trained Train(const std::vector<std::string>& overrides, bool tcp = false) {
   return TrainPipeline(kExperiment, overrides, tcp);
 }
 
-void ExpectSame(const Outcome& a, const Outcome& b) {
+void ExpectSame(const Trained& a, const Trained& b) {
   EXPECT_THAT(b.step_losses, ElementsAreArray(a.step_losses));
   EXPECT_EQ(b.compressed_loss, a.compressed_loss);
   EXPECT_EQ(b.uncompressed_loss, a.uncompressed_loss);
@@ -46,7 +46,7 @@ void ExpectSame(const Outcome& a, const Outcome& b) {
 }
 
 // The same, and every cut carried the same.
-void ExpectSameTraffic(const Outcome& a, const Outcome& b) {
+void ExpectSameTraffic(const Trained& a, const Trained& b) {
   ExpectSame(a, b);
   for (const auto& [name, sender] : a.boundaries) {
     EXPECT_EQ(sender.messages(), b.boundaries.at(name).messages()) << name;
@@ -117,7 +117,7 @@ TEST_P(EquivalenceTest, StagesScheduleAndTransportChangeNothing) {
     return more;
   };
   SCOPED_TRACE(std::get<1>(GetParam()).name);
-  const Outcome one = Train(with({"pipeline.stages=1"}));
+  const Trained one = Train(with({"pipeline.stages=1"}));
   EXPECT_THAT(one.step_losses, SizeIs(6));
   EXPECT_NE(one.recalibrated_loss, one.uncompressed_loss);
   for (const char* schedule : {"gpipe", "1f1b", "zero_bubble"}) {
@@ -151,7 +151,7 @@ epochs: 2
 
 class LanguageModelTest : public ::testing::TestWithParam<Codec> {
  protected:
-  static Outcome Train(const std::vector<std::string>& more, bool tcp = false) {
+  static Trained Train(const std::vector<std::string>& more, bool tcp = false) {
     std::vector<std::string> overrides = GetParam().overrides;
     overrides.insert(overrides.end(), more.begin(), more.end());
     return TrainPipeline(kLanguageModel, overrides, tcp);
@@ -160,7 +160,7 @@ class LanguageModelTest : public ::testing::TestWithParam<Codec> {
 
 TEST_P(LanguageModelTest, StagesScheduleAndTransportChangeNothing) {
   SCOPED_TRACE(GetParam().name);
-  const Outcome one = Train({"pipeline.stages=1"});
+  const Trained one = Train({"pipeline.stages=1"});
   EXPECT_THAT(one.step_losses, SizeIs(6));
   EXPECT_EQ(one.parameters.count("transformer.wte.weight"), 1u);
   EXPECT_EQ(one.parameters.count("lm_head.weight"), 0u);  // a copy
@@ -204,7 +204,7 @@ TEST(LlamaTest, StagesAndScheduleChangeNothing) {
                  "compression.gradients={codec: uniform, bits: 6, feedback: ef}"});
     return TrainPipeline(kLanguageModel, more);
   };
-  const Outcome one = train({"pipeline.stages=1"});
+  const Trained one = train({"pipeline.stages=1"});
   EXPECT_THAT(one.step_losses, SizeIs(6));
   for (const char* schedule : {"1f1b", "zero_bubble"}) {
     const std::string set = absl::StrCat("pipeline.schedule=", schedule);
@@ -225,7 +225,7 @@ TEST(SubspaceTest, StagesAndTransportChangeNothing) {
                           "compression.activations={codec: uniform, bits: 6}"},
                          tcp);
   };
-  const Outcome one = train("1", /*tcp=*/false);
+  const Trained one = train("1", /*tcp=*/false);
   EXPECT_EQ(one.parameters.count("bottleneck.embedding.encode.weight"), 1u);
   EXPECT_EQ(one.parameters.count("bottleneck.h.0.encode.weight"), 0u);  // the same one
   ExpectSame(one, train("2", /*tcp=*/false));
@@ -253,7 +253,7 @@ TEST(WireBytesTest, ACutInsideAProcessCountsWhatAWireWouldCarry) {
   std::vector<std::string> one = topk, four = topk;
   one.push_back("pipeline.stages=1");
   four.push_back("pipeline.stages=4");
-  const Outcome inside = Train(one), outside = Train(four);
+  const Trained inside = Train(one), outside = Train(four);
   ASSERT_THAT(inside.boundaries, SizeIs(6));
   for (const auto& [name, sender] : inside.boundaries) {
     const BoundaryReport& other = outside.boundaries.at(name);
@@ -265,7 +265,7 @@ TEST(WireBytesTest, ACutInsideAProcessCountsWhatAWireWouldCarry) {
 }
 
 TEST(WireBytesTest, AgreeWithWhatTheSocketSaw) {
-  const Outcome outcome = Train({"pipeline.stages=4", "data.limit=0"}, /*tcp=*/true);
+  const Trained outcome = Train({"pipeline.stages=4", "data.limit=0"}, /*tcp=*/true);
   for (const auto& [name, sender] : outcome.boundaries) {
     ASSERT_GT(sender.socket_bytes(), 0u) << name;
     const double ratio =

@@ -160,7 +160,7 @@ absl::StatusOr<EvaluationReport> Pipeline::Evaluate(bool compressed,
   return events.back().back().evaluation();
 }
 
-absl::Status Pipeline::Export(Outcome* outcome) {
+absl::Status Pipeline::Export(Trained* outcome) {
   for (Member& member : members_) {
     CallContext context;
     ExportParametersRequest request;
@@ -174,8 +174,8 @@ absl::Status Pipeline::Export(Outcome* outcome) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<Outcome> Pipeline::Run() {
-  Outcome outcome;
+absl::StatusOr<Trained> Pipeline::Run() {
+  Trained outcome;
   for (uint32_t epoch = 1; epoch <= experiment_.epochs(); ++epoch) {
     TrainRequest request;
     *request.mutable_lease() = lease_;
@@ -206,7 +206,7 @@ absl::StatusOr<Outcome> Pipeline::Run() {
   return outcome;
 }
 
-Outcome TrainPipeline(const std::string& experiment, const std::vector<std::string>& overrides,
+Trained TrainPipeline(const std::string& experiment, const std::vector<std::string>& overrides,
                       bool tcp, const std::string& cuda_plugin) {
   const Folder folder;
   const absl::StatusOr<Experiment> resolved = ParseExperiment(experiment, "test", overrides);
@@ -215,9 +215,9 @@ Outcome TrainPipeline(const std::string& experiment, const std::vector<std::stri
   EXPECT_TRUE(pipeline.ok()) << pipeline.status();
   const absl::Status ready = (*pipeline)->SetUp();
   EXPECT_TRUE(ready.ok()) << ready;
-  const absl::StatusOr<Outcome> outcome = (*pipeline)->Run();
+  const absl::StatusOr<Trained> outcome = (*pipeline)->Run();
   EXPECT_TRUE(outcome.ok()) << outcome.status();
-  return outcome.ok() ? *outcome : Outcome{};
+  return outcome.ok() ? *outcome : Trained{};
 }
 
 }  // namespace thinwire

@@ -16,7 +16,7 @@
 namespace thinwire {
 
 // What a run came to. It must not depend on how the segments were spread over servers.
-struct Outcome {
+struct Trained {
   std::vector<double> step_losses;
   double compressed_loss = 0, uncompressed_loss = 0, recalibrated_loss = 0;
   uint64_t compressed_correct = 0, uncompressed_correct = 0;
@@ -37,7 +37,7 @@ class Pipeline {
   // Acquire, Configure and Connect.
   absl::Status SetUp();
   // All epochs of the experiment, then the three evaluations and the export.
-  absl::StatusOr<Outcome> Run();
+  absl::StatusOr<Trained> Run();
 
  private:
   struct Member {
@@ -51,7 +51,7 @@ class Pipeline {
   // Runs one streaming call at every stage at once and returns each stage's events.
   template <typename Call>
   absl::StatusOr<std::vector<Events>> AtEveryStage(const Call& call);
-  absl::Status Export(Outcome* outcome);
+  absl::Status Export(Trained* outcome);
   absl::StatusOr<EvaluationReport> Evaluate(bool compressed, uint64_t recalibration_samples);
 
   Experiment experiment_;
@@ -62,7 +62,7 @@ class Pipeline {
 
 // Runs `experiment`, the text of a file, on a pipeline of its own, on TCP or on Unix sockets.
 // Whatever goes wrong fails the test; the outcome may then be empty.
-Outcome TrainPipeline(const std::string& experiment, const std::vector<std::string>& overrides,
+Trained TrainPipeline(const std::string& experiment, const std::vector<std::string>& overrides,
                       bool tcp = false, const std::string& cuda_plugin = "");
 
 }  // namespace thinwire

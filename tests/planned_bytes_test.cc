@@ -39,7 +39,7 @@ void ExpectPlannedBytes(const char* text, const std::vector<std::string>& overri
   speeds.blocks = *BlocksAt(partition->model, /*gflops=*/100);
   const absl::StatusOr<Plan> plan = MakePlan(*experiment, PlanAssumptions(), speeds);
   ASSERT_TRUE(plan.ok()) << plan.status();
-  const Outcome outcome = TrainPipeline(text, overrides);
+  const Trained outcome = TrainPipeline(text, overrides);
   for (const PlannedBoundary& planned : plan->boundaries) {
     for (const bool gradient : {false, true}) {
       const PlannedDirection& direction = gradient ? planned.gradients : planned.activations;

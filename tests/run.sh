@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# Builds and runs every test: optimised, then ASAN + UBSAN (which also replays the fuzz corpora),
-# then TSAN for the link and the executor. Then checks of deploy/ that want PyPI, if it answers. Then
-# compiles what is for GPUs, if there is a CUDA toolkit ($CUDA_HOME or /usr/local/cuda).
-# usage: tests/run.sh [opt|sanitize|thread|deploy|cuda]...
+# Reads the sources for what no compiler sees. Builds and runs every test: optimised, then ASAN + UBSAN
+# (which also replays the fuzz corpora), then TSAN for the link and the executor. Then checks of deploy/
+# that want PyPI, if it answers. Then compiles what is for GPUs, if there is a CUDA toolkit ($CUDA_HOME
+# or /usr/local/cuda).
+# usage: tests/run.sh [source|opt|sanitize|thread|deploy|cuda]...
 # Ends with a line "N passed, N failed" (", N skipped") and fails unless all passed.
 set -uo pipefail
 cd "$(dirname "$0")/.."
@@ -13,7 +14,7 @@ strict=(${CI:+--config=strict})
 # Some tests mostly wait, for other processes or for deadlines: more run at once than there are cores.
 parallel=(--jobs="HOST_CPUS*1.5" --local_cpu_resources="HOST_CPUS*1.5")
 parts=("$@")
-(( ${#parts[@]} )) || parts=(opt sanitize thread deploy cuda)
+(( ${#parts[@]} )) || parts=(source opt sanitize thread deploy cuda)
 
 log=$(mktemp)
 targets=$(mktemp)
@@ -42,21 +43,27 @@ run_part() {
     "$(grep -cE '^//[^ ]+ .*(FAILED|TIMEOUT|NO STATUS)' "$log")"
 }
 
+# run_checks TITLE COMMAND...
+run_checks() {
+  local title=$1 started=$SECONDS ok=0 bad=0 check
+  shift
+  echo "== $title"
+  for check in "$@"; do
+    if $check; then ok=$((ok + 1)); else bad=$((bad + 1)) && echo "FAILED: $check"; fi
+  done
+  count "$title" "$started" 0 "$ok" "$bad"
+}
+
 # Checks by tools that Debian does not have: dashboards by Grafana's SDK, manifests by Kubernetes' schemas,
 # TensorBoard's files by TensorBoard; and docs/ as a site.
 run_deploy() {
-  local started=$SECONDS ok=0 bad=0 check
   if ! curl -sfo /dev/null --max-time 20 https://pypi.org/simple/pip/; then
     echo '== deployment: not checked, https://pypi.org does not answer'
     skipped=$((skipped + 1))
     return
   fi
-  echo '== deployment'
-  for check in 'deploy/grafana/make.sh --check' tests/deploy/kubernetes_schemas.sh python/tensorboard_test.sh \
-    deploy/docs.sh; do
-    if $check; then ok=$((ok + 1)); else bad=$((bad + 1)) && echo "FAILED: $check"; fi
-  done
-  count deployment "$started" 0 "$ok" "$bad"
+  run_checks deployment 'deploy/grafana/make.sh --check' tests/deploy/kubernetes_schemas.sh \
+    python/tensorboard_test.sh deploy/docs.sh
 }
 
 # Each target that exists with --config=cuda only, and what depends on one.
@@ -80,6 +87,7 @@ run_cuda() {
 
 for part in "${parts[@]}"; do
   case $part in
+    source) run_checks sources tests/one_definition.py ;;
     opt) run_part 'optimised' --config=opt //... ;;
     sanitize)
       run_part 'address and undefined behaviour' --config=asan --config=ubsan \
@@ -89,7 +97,7 @@ for part in "${parts[@]}"; do
     deploy) run_deploy ;;
     cuda) run_cuda ;;
     *)
-      echo "tests/run.sh: unknown part '$part', want opt, sanitize, thread, deploy or cuda" >&2
+      echo "tests/run.sh: unknown part '$part', want source, opt, sanitize, thread, deploy or cuda" >&2
       exit 2
       ;;
   esac

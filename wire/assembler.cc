@@ -9,7 +9,7 @@
 #include "tensor/cpu/device.h"
 
 namespace thinwire {
-absl::Status Assembler::Begin(const Chunk& first) {
+absl::Status Assembler::Begin(const PayloadChunk& first) {
   message_ = Message{*first.message, {}};
   filled_ = 0;
   buffer_ = nullptr;
@@ -19,7 +19,7 @@ absl::Status Assembler::Begin(const Chunk& first) {
   return absl::OkStatus();
 }
 
-absl::Status Assembler::Append(const Chunk& chunk) {
+absl::Status Assembler::Append(const PayloadChunk& chunk) {
   uint32_t crc = 0;
   for (ByteSpan part : chunk.payload) {
     crc = ExtendCrc32cAndCopy(crc, static_cast<uint8_t*>(buffer_->data()) + filled_, part.data(),
@@ -32,7 +32,7 @@ absl::Status Assembler::Append(const Chunk& chunk) {
       LinkPrefix(options_), message_.key.ToString(), chunk.index, chunk.payload_crc32c, crc));
 }
 
-absl::StatusOr<std::optional<Message>> Assembler::Add(const Chunk& chunk) {
+absl::StatusOr<std::optional<Message>> Assembler::Add(const PayloadChunk& chunk) {
   if (chunk.message) RETURN_IF_ERROR(Begin(chunk));
   RETURN_IF_ERROR(Append(chunk));
   chunks_ = chunk.is_last() ? 0 : chunk.index + 1;

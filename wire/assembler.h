@@ -22,14 +22,14 @@ class Assembler {
   // Takes the chunks in the order in which the link's FrameChecker gave them. Returns the message
   // with its last one; its payload stands in one buffer of options.host, aligned to 64. DataLoss: a
   // payload's checksum differs; ResourceExhausted: no memory. After an error the link is lost.
-  absl::StatusOr<std::optional<Message>> Add(const Chunk& chunk);
+  absl::StatusOr<std::optional<Message>> Add(const PayloadChunk& chunk);
 
   // How many chunks of the message under way have been added.
   uint32_t chunks() const { return chunks_; }
 
  private:
-  absl::Status Begin(const Chunk& first);
-  absl::Status Append(const Chunk& chunk);
+  absl::Status Begin(const PayloadChunk& first);
+  absl::Status Append(const PayloadChunk& chunk);
 
   const LinkOptions options_;
   Message message_;

@@ -15,14 +15,14 @@ namespace {
 using ::testing::HasSubstr;
 
 // The chunks of `message`, whose payloads are views of its own.
-std::vector<Chunk> Chunks(const Message& message) {
+std::vector<PayloadChunk> Chunks(const Message& message) {
   FrameChecker checker(DownstreamOptions());
-  std::vector<Chunk> chunks;
+  std::vector<PayloadChunk> chunks;
   for (const OutgoingFrame& outgoing : ToFrames(message, 77, 5)) {
     const absl::StatusOr<ParsedFrame> frame =
         ParseFrame({BytesOf(outgoing.prefix), outgoing.payload.bytes});
     EXPECT_TRUE(frame.ok()) << frame.status();
-    const absl::StatusOr<Chunk> chunk = checker.Check(*frame);
+    const absl::StatusOr<PayloadChunk> chunk = checker.Check(*frame);
     EXPECT_TRUE(chunk.ok()) << chunk.status();
     chunks.push_back(*chunk);
   }
@@ -31,7 +31,7 @@ std::vector<Chunk> Chunks(const Message& message) {
 
 TEST(AssemblerTest, GivesTheMessageWithItsLastChunk) {
   const Message sent = TestMessage(DIRECTION_ACTIVATION, 9 << 20);
-  const std::vector<Chunk> chunks = Chunks(sent);
+  const std::vector<PayloadChunk> chunks = Chunks(sent);
   Assembler assembler(DownstreamOptions());
   for (int i = 0; i < 2; ++i) {
     const absl::StatusOr<std::optional<Message>> added = assembler.Add(chunks[i]);
@@ -46,7 +46,7 @@ TEST(AssemblerTest, GivesTheMessageWithItsLastChunk) {
 
 TEST(AssemblerTest, GathersAPayloadHoweverItIsScattered) {
   const Message sent = TestMessage(DIRECTION_ACTIVATION, 1000);
-  Chunk chunk = Chunks(sent)[0];
+  PayloadChunk chunk = Chunks(sent)[0];
   chunk.payload.clear();
   for (size_t at = 0; at < 1000; at += 33) {
     chunk.payload.push_back(sent.payload.bytes.subspan(at, 33));
@@ -58,11 +58,11 @@ TEST(AssemblerTest, GathersAPayloadHoweverItIsScattered) {
 
 TEST(AssemblerTest, EveryBitOfThePayloadIsGuarded) {
   const Message sent = TestMessage(DIRECTION_ACTIVATION, 40);
-  const Chunk chunk = Chunks(sent)[0];
+  const PayloadChunk chunk = Chunks(sent)[0];
   for (int bit = 0; bit < 40 * 8; ++bit) {
     std::vector<uint8_t> damaged(sent.payload.bytes.begin(), sent.payload.bytes.end());
     damaged[bit / 8] ^= 1 << bit % 8;
-    Chunk bad = chunk;
+    PayloadChunk bad = chunk;
     bad.payload.assign(1, damaged);
     EXPECT_TRUE(absl::IsDataLoss(Assembler(DownstreamOptions()).Add(bad).status())) << bit;
   }
@@ -70,7 +70,7 @@ TEST(AssemblerTest, EveryBitOfThePayloadIsGuarded) {
 
 TEST(AssemblerTest, ADamagedPayloadNamesCutPeerMessageChunkAndChecksums) {
   const Message sent = TestMessage(DIRECTION_ACTIVATION, 40, 6);
-  Chunk chunk = Chunks(sent)[0];
+  PayloadChunk chunk = Chunks(sent)[0];
   chunk.payload_crc32c = 0x12345678;
   const absl::Status status = Assembler(DownstreamOptions()).Add(chunk).status();
   EXPECT_THAT(std::string(status.message()),
@@ -81,7 +81,7 @@ TEST(AssemblerTest, ADamagedPayloadNamesCutPeerMessageChunkAndChecksums) {
 
 TEST(AssemblerTest, APayloadReturnsToTheDevicesPool) {
   const Message sent = TestMessage(DIRECTION_ACTIVATION, 1000);
-  const Chunk chunk = Chunks(sent)[0];
+  const PayloadChunk chunk = Chunks(sent)[0];
   const size_t before = CpuDevice()->bytes_in_use();
   {
     const absl::StatusOr<std::optional<Message>> added = Assembler(DownstreamOptions()).Add(chunk);

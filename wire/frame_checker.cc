@@ -116,11 +116,11 @@ absl::Status FrameChecker::CheckContinues(const FrameHeader& header) const {
   return Want<int>("phase", header.phase(), first_.phase());
 }
 
-absl::StatusOr<Chunk> FrameChecker::Read(const ParsedFrame& frame) {
+absl::StatusOr<PayloadChunk> FrameChecker::Read(const ParsedFrame& frame) {
   const FrameHeader& header = frame.header;
   RETURN_IF_ERROR(CheckFence(header));
   RETURN_IF_ERROR(CheckKey(header));
-  Chunk chunk;
+  PayloadChunk chunk;
   if (next_chunk_ == 0) {
     ASSIGN_OR_RETURN(chunk.message, ReadFirst(header));
     first_ = header;
@@ -139,8 +139,8 @@ absl::StatusOr<Chunk> FrameChecker::Read(const ParsedFrame& frame) {
   return chunk;
 }
 
-absl::StatusOr<Chunk> FrameChecker::Check(const ParsedFrame& frame) {
-  absl::StatusOr<Chunk> chunk = Read(frame);
+absl::StatusOr<PayloadChunk> FrameChecker::Check(const ParsedFrame& frame) {
+  absl::StatusOr<PayloadChunk> chunk = Read(frame);
   if (chunk.ok()) return chunk;
   return absl::Status(chunk.status().code(),
                       absl::StrCat(LinkPrefix(options_), chunk.status().message()));

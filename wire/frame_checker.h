@@ -17,7 +17,7 @@ namespace thinwire {
 std::string LinkPrefix(const LinkOptions& options);
 
 // A frame that may come next, in our own types: whoever holds one need not look at a header again.
-struct Chunk {
+struct PayloadChunk {
   std::optional<MessageHeader> message;  // with the first chunk of a message
   uint64_t message_bytes = 0;            // payload of all chunks together
   uint32_t index = 0, count = 1;         // of the message's chunks
@@ -33,10 +33,10 @@ class FrameChecker {
 
   // FailedPrecondition: another run or generation. InvalidArgument: anything else, naming field,
   // value met and value wanted. After an error the link is lost. One thread at a time.
-  absl::StatusOr<Chunk> Check(const ParsedFrame& frame);
+  absl::StatusOr<PayloadChunk> Check(const ParsedFrame& frame);
 
  private:
-  absl::StatusOr<Chunk> Read(const ParsedFrame& frame);
+  absl::StatusOr<PayloadChunk> Read(const ParsedFrame& frame);
   absl::Status CheckFence(const FrameHeader& header) const;
   absl::Status CheckKey(const FrameHeader& header) const;
   absl::StatusOr<MessageHeader> ReadFirst(const FrameHeader& header) const;

@@ -12,7 +12,7 @@ namespace thinwire {
 Inbox::Inbox(const LinkOptions& options)
     : options_(options), checker_(options), assembler_(options) {}
 
-absl::StatusOr<Chunk> Inbox::Check(const IncomingFrame& frame) {
+absl::StatusOr<PayloadChunk> Inbox::Check(const IncomingFrame& frame) {
   const absl::StatusOr<ParsedFrame> parsed = ParseFrame(frame.parts);
   if (parsed.ok()) return checker_.Check(*parsed);
   return absl::Status(parsed.status().code(),
@@ -22,7 +22,7 @@ absl::StatusOr<Chunk> Inbox::Check(const IncomingFrame& frame) {
 absl::Status Inbox::Enqueue(Arrived arrived) {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (!end_.ok()) return end_;
-  const Chunk& chunk = arrived.chunk;
+  const PayloadChunk& chunk = arrived.chunk;
   if (chunk.message && num_complete_ >= options_.queue_capacity) {
     const MessageKey& key = chunk.message->key;
     return absl::ResourceExhaustedError(
@@ -44,7 +44,7 @@ absl::Status Inbox::Push(const IncomingFrame& frame) {
     if (!end_.ok()) return end_;
   }
   if (options_.on_frame) options_.on_frame();
-  absl::StatusOr<Chunk> chunk = Check(frame);
+  absl::StatusOr<PayloadChunk> chunk = Check(frame);
   const absl::Status status =
       chunk.ok() ? Enqueue({*std::move(chunk), frame.owner}) : chunk.status();
   if (!status.ok()) End(status);

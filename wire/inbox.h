@@ -54,12 +54,12 @@ class Inbox {
 
  private:
   struct Arrived {
-    Chunk chunk;
+    PayloadChunk chunk;
     std::shared_ptr<const void> owner;
     SteadyTime at = {};  // of a message's last chunk, where options_.stamps_arrivals
   };
 
-  absl::StatusOr<Chunk> Check(const IncomingFrame& frame);
+  absl::StatusOr<PayloadChunk> Check(const IncomingFrame& frame);
   absl::Status Enqueue(Arrived arrived);
   absl::Status EndMet() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Overdue(const std::string& waiting) const;

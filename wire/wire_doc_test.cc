@@ -64,7 +64,7 @@ TEST(WireDocTest, TheExampleIsReadAsItSays) {
   options.cut = 1;
   options.receives = DIRECTION_ACTIVATION;
   options.max_payload_bytes = 6;
-  const absl::StatusOr<Chunk> chunk = FrameChecker(options).Check(*frame);
+  const absl::StatusOr<PayloadChunk> chunk = FrameChecker(options).Check(*frame);
   ASSERT_TRUE(chunk.ok()) << chunk.status();
 
   const absl::StatusOr<std::optional<Message>> message = Assembler(options).Add(*chunk);

@@ -9,17 +9,17 @@
 namespace thinwire {
 namespace {
 
-Error SubmitSelect(CudaDevice* device, cudaStream_t stream, const Keys& keys, const Choice& choice,
+Error SubmitSelect(CudaDevice* device, cudaStream_t stream, const Keys& keys, const KeepRule& rule,
                    uint32_t* kept, uint32_t* nonfinite) {
   if (IsSmallScope(keys.elements)) {
-    return SubmitSelectInSmallScopes(stream, keys, choice, kept, nonfinite);
+    return SubmitSelectInSmallScopes(stream, keys, rule, kept, nonfinite);
   }
-  return SubmitSelectInLargeScopes(device, stream, keys, choice, kept, nonfinite);
+  return SubmitSelectInLargeScopes(device, stream, keys, rule, kept, nonfinite);
 }
 
 // In a copy whose channels lie one behind the other.
 Error SubmitSelectInChannels(CudaDevice* device, cudaStream_t stream, const Keys& keys,
-                             int64_t channels, const Choice& choice, uint32_t* kept,
+                             int64_t channels, const KeepRule& rule, uint32_t* kept,
                              uint32_t* nonfinite) {
   CudaScratch copy(device), of_copy(device);
   RETURN_ERROR(copy.Reserve(keys.total * SizeOf(keys.dtype)));
@@ -29,14 +29,14 @@ Error SubmitSelectInChannels(CudaDevice* device, cudaStream_t stream, const Keys
   Keys columns = keys;
   columns.data = copy.as<void>();
   columns.support = nullptr;
-  RETURN_ERROR(SubmitSelect(device, stream, columns, choice, of_copy.as<uint32_t>(), nonfinite));
+  RETURN_ERROR(SubmitSelect(device, stream, columns, rule, of_copy.as<uint32_t>(), nonfinite));
   return SubmitTransposeBits(stream, of_copy.as<uint32_t>(), keys.elements, channels, kept);
 }
 
 }  // namespace
 
 Error SubmitKeepLargest(CudaDevice* device, cudaStream_t stream, const Keys& keys,
-                        const Scopes& scopes, const Choice& choice, uint32_t* kept,
+                        const Scopes& scopes, const KeepRule& rule, uint32_t* kept,
                         uint32_t* nonfinite) {
   CUDA_RETURN_IF_ERROR(cudaMemsetAsync(kept, 0, BitmapBytes(scopes.total), stream));
   if (scopes.total == 0) return Error{};
@@ -44,8 +44,8 @@ Error SubmitKeepLargest(CudaDevice* device, cudaStream_t stream, const Keys& key
   of_scopes.total = scopes.total;
   of_scopes.elements = scopes.elements;
   const bool is_turned = scopes.strided && scopes.count > 1 && scopes.elements > 1;
-  if (!is_turned) return SubmitSelect(device, stream, of_scopes, choice, kept, nonfinite);
-  return SubmitSelectInChannels(device, stream, of_scopes, scopes.count, choice, kept, nonfinite);
+  if (!is_turned) return SubmitSelect(device, stream, of_scopes, rule, kept, nonfinite);
+  return SubmitSelectInChannels(device, stream, of_scopes, scopes.count, rule, kept, nonfinite);
 }
 
 }  // namespace thinwire

@@ -19,7 +19,7 @@ namespace thinwire {
 // for larger ones (radix_select.h); for channels two more, to a copy in which they lie one behind
 // the other.
 Error SubmitKeepLargest(CudaDevice* device, cudaStream_t stream, const Keys& keys,
-                        const Scopes& scopes, const Choice& choice, uint32_t* kept,
+                        const Scopes& scopes, const KeepRule& rule, uint32_t* kept,
                         uint32_t* nonfinite);
 
 }  // namespace thinwire

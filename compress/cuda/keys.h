@@ -25,7 +25,7 @@ inline Keys KeysOf(const TensorView& x, const SupportView* support) {
 }
 
 // Which keys are kept: the `k` largest of each scope, the first among equal ones.
-struct Choice {
+struct KeepRule {
   int64_t k = 0;       // 1 to the scope's elements
   bool zeros = false;  // zeros too, where a scope has fewer than k others
 };

@@ -254,7 +254,7 @@ int64_t SpanOf(const Keys& keys, const CudaDevice& device) {
   return span;
 }
 
-// The memory of a selection.
+// The memory of a rule.
 struct Work {
   explicit Work(CudaDevice* device)
       : table_memory(device), range_memory(device), candidate_memory(device), flag_memory(device) {}
@@ -278,7 +278,7 @@ struct Work {
 };
 
 template <typename T>
-Error SubmitOf(CudaDevice* device, cudaStream_t stream, const Keys& all, const Choice& choice,
+Error SubmitOf(CudaDevice* device, cudaStream_t stream, const Keys& all, const KeepRule& rule,
                uint32_t* kept, uint32_t* nonfinite) {
   Level levels[6];
   const int num_levels = LevelsOf(all, levels);
@@ -287,10 +287,10 @@ Error SubmitOf(CudaDevice* device, cudaStream_t stream, const Keys& all, const C
   const TypedKeys<T> keys = As<T>(all);
   const int64_t scopes = all.total / all.elements, span = SpanOf(all, *device);
   const dim3 blocks = BlocksFor(all.total, span), threads(kThreads);
-  RETURN_ERROR(Launch(stream, blocks, threads, CountAllKernel<T>, keys, span, choice.zeros,
+  RETURN_ERROR(Launch(stream, blocks, threads, CountAllKernel<T>, keys, span, rule.zeros,
                       levels[0], work.tables()));
   RETURN_ERROR(Launch(stream, BlocksFor(scopes, kThreads), threads, StartKernel, work.tables(),
-                      work.ranges(), scopes, static_cast<uint64_t>(choice.k), choice.zeros,
+                      work.ranges(), scopes, static_cast<uint64_t>(rule.k), rule.zeros,
                       nonfinite));
   for (int i = 0; i < num_levels; ++i) {
     RETURN_ERROR(Launch(stream, dim3(static_cast<unsigned>(scopes)), threads, PickKernel,
@@ -310,10 +310,10 @@ Error SubmitOf(CudaDevice* device, cudaStream_t stream, const Keys& all, const C
 }  // namespace
 
 Error SubmitSelectInLargeScopes(CudaDevice* device, cudaStream_t stream, const Keys& keys,
-                                const Choice& choice, uint32_t* kept, uint32_t* nonfinite) {
+                                const KeepRule& rule, uint32_t* kept, uint32_t* nonfinite) {
   return keys.dtype == DType::kF32
-             ? SubmitOf<float>(device, stream, keys, choice, kept, nonfinite)
-             : SubmitOf<uint16_t>(device, stream, keys, choice, kept, nonfinite);
+             ? SubmitOf<float>(device, stream, keys, rule, kept, nonfinite)
+             : SubmitOf<uint16_t>(device, stream, keys, rule, kept, nonfinite);
 }
 
 }  // namespace thinwire

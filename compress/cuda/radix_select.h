@@ -24,6 +24,6 @@ namespace thinwire {
 
 // As SubmitSelectInSmallScopes. Requires keys.elements >= kTileBits / 2.
 Error SubmitSelectInLargeScopes(CudaDevice* device, cudaStream_t stream, const Keys& keys,
-                                const Choice& choice, uint32_t* kept, uint32_t* nonfinite);
+                                const KeepRule& rule, uint32_t* kept, uint32_t* nonfinite);
 
 }  // namespace thinwire

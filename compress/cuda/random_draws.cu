@@ -62,8 +62,8 @@ Error ChosenByDraw::Submit(cudaStream_t stream, const Scopes& scopes, const Code
   RETURN_ERROR(Launch(stream, BlocksFor(blocks, kThreads), dim3(kThreads), DrawKernel, seed, blocks,
                       draws.as<uint4>()));
   const Keys keys = {draws.as<void>(), DType::kF32, WordsOf(support), n, n};
-  const Choice choice = {NumKept(spec, scopes.elements), /*zeros=*/false};
-  RETURN_ERROR(SubmitKeepLargest(device_, stream, keys, scopes, choice, kept_.as<uint32_t>(),
+  const KeepRule rule = {NumKept(spec, scopes.elements), /*zeros=*/false};
+  RETURN_ERROR(SubmitKeepLargest(device_, stream, keys, scopes, rule, kept_.as<uint32_t>(),
                                  /*nonfinite=*/nullptr));
   count_ = offsets_.as<uint64_t>() + NumTiles(n);
   return SubmitTileOffsets(stream, kept_.as<uint32_t>(), n, offsets_.as<uint64_t>());

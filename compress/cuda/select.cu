@@ -135,32 +135,32 @@ __global__ void SelectKernel(TypedKeys<T> keys, uint32_t k, bool zeros, uint32_t
 }
 
 template <typename T, int kWarps, int kWords>
-Error Submit(cudaStream_t stream, const Keys& keys, const Choice& choice, uint32_t* kept,
+Error Submit(cudaStream_t stream, const Keys& keys, const KeepRule& rule, uint32_t* kept,
              uint32_t* nonfinite) {
   static_assert(kThreads % (kWarps * kWarpThreads) == 0 && kWords <= 32, "warps are whole");
   const int64_t scopes = keys.total / keys.elements;
   return Launch(stream, BlocksFor(scopes, kThreads / (kWarps * kWarpThreads)), dim3(kThreads),
-                SelectKernel<T, kWarps, kWords>, As<T>(keys), static_cast<uint32_t>(choice.k),
-                choice.zeros, kept, nonfinite);
+                SelectKernel<T, kWarps, kWords>, As<T>(keys), static_cast<uint32_t>(rule.k),
+                rule.zeros, kept, nonfinite);
 }
 
 template <typename T>
-Error SubmitOf(cudaStream_t stream, const Keys& keys, const Choice& choice, uint32_t* kept,
+Error SubmitOf(cudaStream_t stream, const Keys& keys, const KeepRule& rule, uint32_t* kept,
                uint32_t* nonfinite) {
   const int64_t words = WordsOfScope(keys.elements);
-  if (words <= 4) return Submit<T, 1, 4>(stream, keys, choice, kept, nonfinite);
-  if (words <= 8) return Submit<T, 1, 8>(stream, keys, choice, kept, nonfinite);
-  if (words <= 32) return Submit<T, 1, 32>(stream, keys, choice, kept, nonfinite);
-  if (words <= 128) return Submit<T, 8, 16>(stream, keys, choice, kept, nonfinite);
-  return Submit<T, 8, 32>(stream, keys, choice, kept, nonfinite);
+  if (words <= 4) return Submit<T, 1, 4>(stream, keys, rule, kept, nonfinite);
+  if (words <= 8) return Submit<T, 1, 8>(stream, keys, rule, kept, nonfinite);
+  if (words <= 32) return Submit<T, 1, 32>(stream, keys, rule, kept, nonfinite);
+  if (words <= 128) return Submit<T, 8, 16>(stream, keys, rule, kept, nonfinite);
+  return Submit<T, 8, 32>(stream, keys, rule, kept, nonfinite);
 }
 
 }  // namespace
 
-Error SubmitSelectInSmallScopes(cudaStream_t stream, const Keys& keys, const Choice& choice,
+Error SubmitSelectInSmallScopes(cudaStream_t stream, const Keys& keys, const KeepRule& rule,
                                 uint32_t* kept, uint32_t* nonfinite) {
-  return keys.dtype == DType::kF32 ? SubmitOf<float>(stream, keys, choice, kept, nonfinite)
-                                   : SubmitOf<uint16_t>(stream, keys, choice, kept, nonfinite);
+  return keys.dtype == DType::kF32 ? SubmitOf<float>(stream, keys, rule, kept, nonfinite)
+                                   : SubmitOf<uint16_t>(stream, keys, rule, kept, nonfinite);
 }
 
 }  // namespace thinwire

@@ -22,7 +22,7 @@ inline bool IsSmallScope(int64_t elements) { return WordsOfScope(elements) <= 25
 // Sets the bits of what is kept in `kept`, a bitmap of zeros, and unless that is null *nonfinite to
 // 1 if there is a NaN or infinity: what is kept then means nothing. Requires
 // IsSmallScope(keys.elements).
-Error SubmitSelectInSmallScopes(cudaStream_t stream, const Keys& keys, const Choice& choice,
+Error SubmitSelectInSmallScopes(cudaStream_t stream, const Keys& keys, const KeepRule& rule,
                                 uint32_t* kept, uint32_t* nonfinite);
 
 }  // namespace thinwire

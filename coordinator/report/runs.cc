@@ -77,7 +77,7 @@ std::vector<LossPoint> Thinned(const std::vector<LossPoint>& all) {
 }
 
 // Steps whose loss is a number.
-std::vector<LossPoint> Losses(const RunMetrics& metrics) {
+std::vector<LossPoint> Losses(const MetricsFile& metrics) {
   std::vector<LossPoint> losses;
   for (const auto& step : metrics.steps) {
     const auto loss = step.find("loss");
@@ -90,8 +90,8 @@ absl::StatusOr<ReportedRun> ReadRun(const std::string& dir) {
   ReportedRun run;
   run.dir = dir;
   ASSIGN_OR_RETURN(run.experiment, ReadFile(dir + "/experiment.yaml"));
-  absl::StatusOr<RunMetrics> metrics = ReadRunMetrics(dir);
-  if (absl::IsNotFound(metrics.status())) metrics = RunMetrics();
+  absl::StatusOr<MetricsFile> metrics = ReadMetricsFile(dir);
+  if (absl::IsNotFound(metrics.status())) metrics = MetricsFile();
   RETURN_IF_ERROR(metrics.status());
   run.losses = Thinned(Losses(*metrics));
   auto summary = ReadSummary(dir);

@@ -28,7 +28,7 @@ bool HasNumber(const Json& line, const char* name) {
   return number != line.end() && number->is_number_unsigned();
 }
 
-absl::Status AddLine(const std::string& text, const std::string& place, RunMetrics* metrics) {
+absl::Status AddLine(const std::string& text, const std::string& place, MetricsFile* metrics) {
   Json line = Json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!line.is_object() || !HasNumber(line, "epoch")) return Refused(place, text);
   const auto type = line.find("type");
@@ -41,10 +41,10 @@ absl::Status AddLine(const std::string& text, const std::string& place, RunMetri
 
 }  // namespace
 
-absl::StatusOr<RunMetrics> ReadRunMetrics(const std::string& dir) {
+absl::StatusOr<MetricsFile> ReadMetricsFile(const std::string& dir) {
   const std::string path = dir + "/metrics.jsonl";
   ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
-  RunMetrics metrics;
+  MetricsFile metrics;
   size_t begin = 0, number = 0;
   for (size_t end = text.find('\n'); end != std::string::npos; end = text.find('\n', begin)) {
     RETURN_IF_ERROR(
@@ -61,7 +61,7 @@ absl::StatusOr<RunFiles> ReadRunFiles(const std::string& dir) {
     return absl::InvalidArgumentError(dir + "/summary.json: is no Summary: it has no status");
   }
   ASSIGN_OR_RETURN(files.experiment, ReadFile(dir + "/experiment.yaml"));
-  ASSIGN_OR_RETURN(files.metrics, ReadRunMetrics(dir));
+  ASSIGN_OR_RETURN(files.metrics, ReadMetricsFile(dir));
   return files;
 }
 

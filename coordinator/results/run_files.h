@@ -10,7 +10,7 @@
 
 namespace thinwire {
 
-struct RunMetrics {
+struct MetricsFile {
   std::vector<nlohmann::ordered_json> steps;  // objects with numbers `epoch` and `step`
   std::vector<EpochRecord> epochs;
 };
@@ -18,14 +18,14 @@ struct RunMetrics {
 struct RunFiles {
   std::string experiment;  // experiment.yaml
   Summary summary;
-  RunMetrics metrics;
+  MetricsFile metrics;
 };
 
 // The lines of metrics.jsonl in their order, but a last one without its end. NotFound where the
 // folder has no such file. InvalidArgument names the line that is not what a run writes.
-absl::StatusOr<RunMetrics> ReadRunMetrics(const std::string& dir);
+absl::StatusOr<MetricsFile> ReadMetricsFile(const std::string& dir);
 
-// NotFound where the folder has no summary; errors of ReadSummary and ReadRunMetrics.
+// NotFound where the folder has no summary; errors of ReadSummary and ReadMetricsFile.
 absl::StatusOr<RunFiles> ReadRunFiles(const std::string& dir);
 
 // "topk10" of "topk10-seed1"; a name without a seed as it is.

@@ -18,9 +18,9 @@ namespace thinwire {
 absl::StatusOr<std::unique_ptr<LocalStage>> LocalStage::Build(const StageSpec& spec,
                                                               const Backend& backend) {
   std::unique_ptr<LocalStage> stage(new LocalStage(spec, backend));
-  const Chunk::Stage common{stage->spec_, stage->backend_, &stage->capture_, &stage->activity_};
+  const ModelChunk::Stage common{stage->spec_, stage->backend_, &stage->capture_, &stage->activity_};
   for (int i = 0; i < spec.chunks(); ++i) {
-    ASSIGN_OR_RETURN(auto chunk, Chunk::Build(common, i));
+    ASSIGN_OR_RETURN(auto chunk, ModelChunk::Build(common, i));
     stage->chunks_.push_back(std::move(chunk));
   }
   RETURN_IF_ERROR(stage->BuildInnerTies());

@@ -22,7 +22,7 @@
 #include "stage_server/boundary/epoch_rows.h"
 #include "stage_server/boundary/statistics.h"
 #include "stage_server/stage/capture.h"
-#include "stage_server/stage/chunk.h"
+#include "stage_server/stage/model_chunk.h"
 #include "stage_server/stage/cut_end.h"
 #include "stage_server/stage/stage.h"
 #include "stage_server/stage/tied_copy.h"
@@ -114,7 +114,7 @@ class LocalStage {
   ActivitySeconds& activity() { return activity_; }
   const ActivitySeconds& activity() const { return activity_; }
 
-  using End = Chunk::End;
+  using End = ModelChunk::End;
   // Every end at this stage, cuts inside the process included. Any thread; they live as long as
   // the stage, and what an end may be asked is for the end to say.
   std::vector<End> ends() const;
@@ -145,7 +145,7 @@ class LocalStage {
   // The ends in chunks that are attached, and the copies of a tied weight: both where all cuts are
   // inside the process. Under the lock, but the thread that writes them may read them without.
   mutable std::mutex neighbours_mutex_;
-  std::vector<std::unique_ptr<Chunk>> chunks_;
+  std::vector<std::unique_ptr<ModelChunk>> chunks_;
   std::unique_ptr<TiedCopy> embedding_, head_;
   absl::Status closed_ ABSL_GUARDED_BY(neighbours_mutex_);  // the first reason of CloseLinks
   std::unique_ptr<Text> text_;                              // null: none

@@ -31,7 +31,7 @@ struct Samples {
   uint64_t digest = 0;
 };
 
-class Chunk {
+class ModelChunk {
  public:
   // What all chunks of a stage share, and what outlives them.
   struct Stage {
@@ -40,7 +40,7 @@ class Chunk {
     Capture* capture;
     ActivitySeconds* activity;
   };
-  static absl::StatusOr<std::unique_ptr<Chunk>> Build(const Stage& stage, int index);
+  static absl::StatusOr<std::unique_ptr<ModelChunk>> Build(const Stage& stage, int index);
 
   // Where the end of a cut to another stage belongs, which is null until it is attached; null for
   // an end that the chunk does not have.
@@ -90,7 +90,7 @@ class Chunk {
     uint64_t sample_digest = 0;
   };
 
-  Chunk(const Stage& stage, int index);
+  ModelChunk(const Stage& stage, int index);
   absl::Status BuildSegments();
   absl::Status BuildInnerCuts();
   // Of an end to another stage.

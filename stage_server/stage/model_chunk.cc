@@ -1,4 +1,4 @@
-#include "stage_server/stage/chunk.h"
+#include "stage_server/stage/model_chunk.h"
 
 #include <algorithm>
 #include <cmath>
@@ -42,7 +42,7 @@ absl::StatusOr<double> CrossSum(CutEnd& from, CutEnd& to, const Work& work, doub
 
 }  // namespace
 
-Chunk::Chunk(const Stage& stage, int index)
+ModelChunk::ModelChunk(const Stage& stage, int index)
     : spec_(stage.spec),
       backend_(stage.backend),
       capture_(*stage.capture),
@@ -52,15 +52,15 @@ Chunk::Chunk(const Stage& stage, int index)
       ends_model_(spec_.ends_model(index)),
       reads_inputs_(ReadsInputs(spec_, index)) {}
 
-absl::StatusOr<std::unique_ptr<Chunk>> Chunk::Build(const Stage& stage, int index) {
-  std::unique_ptr<Chunk> chunk(new Chunk(stage, index));
+absl::StatusOr<std::unique_ptr<ModelChunk>> ModelChunk::Build(const Stage& stage, int index) {
+  std::unique_ptr<ModelChunk> chunk(new ModelChunk(stage, index));
   RETURN_IF_ERROR(chunk->BuildSegments());
   RETURN_IF_ERROR(chunk->BuildInnerCuts());
   chunk->in_flight_.resize(stage.spec.microbatches);
   return chunk;
 }
 
-absl::Status Chunk::BuildSegments() {
+absl::Status ModelChunk::BuildSegments() {
   const int64_t microbatches = std::min<int64_t>(spec_.microbatches, spec_.batch_size);
   RecordingOptions recording;
   recording.device = backend_.device;
@@ -93,7 +93,7 @@ absl::Status Chunk::BuildSegments() {
   return absl::OkStatus();
 }
 
-absl::Status Chunk::BuildInnerCuts() {
+absl::Status ModelChunk::BuildInnerCuts() {
   for (int cut = range_.first; cut + 1 < range_.end; ++cut) {
     const CutEndSpec up{cut, DIRECTION_ACTIVATION, "this process", Worker::kInline};
     const CutEndSpec down{cut, DIRECTION_GRADIENT, "this process", Worker::kInline};
@@ -109,19 +109,19 @@ absl::Status Chunk::BuildInnerCuts() {
   return absl::OkStatus();
 }
 
-std::unique_ptr<CutEnd>* Chunk::PlaceOf(const CutEndSpec& end) {
+std::unique_ptr<CutEnd>* ModelChunk::PlaceOf(const CutEndSpec& end) {
   const bool is_upstream = end.sends == DIRECTION_GRADIENT;
   if (end.cut != (is_upstream ? range_.first - 1 : range_.end - 1)) return nullptr;
   return is_upstream ? &upstream_ : &downstream_;
 }
 
-PlannedSlice Chunk::SliceOf(const Work& work, size_t segment, const char* name) const {
+PlannedSlice ModelChunk::SliceOf(const Work& work, size_t segment, const char* name) const {
   PlannedSlice planned = MicrobatchSlice(spec_, work, name);
   planned.slice.segment = range_.first + static_cast<int>(segment);
   return planned;
 }
 
-absl::StatusOr<BoundaryReceiver::Received> Chunk::Input(const Work& work,
+absl::StatusOr<BoundaryReceiver::Received> ModelChunk::Input(const Work& work,
                                                         const std::optional<Samples>& samples) {
   if (begins_model_) return BoundaryReceiver::Received{samples->inputs, samples->digest};
   ScopedTimer timer(&WaitsAt(*upstream_).receive, upstream_->WaitSlice(work));
@@ -132,7 +132,7 @@ absl::StatusOr<BoundaryReceiver::Received> Chunk::Input(const Work& work,
   return received;
 }
 
-absl::StatusOr<LossSums> Chunk::Forward(const Work& work, const std::optional<Samples>& samples) {
+absl::StatusOr<LossSums> ModelChunk::Forward(const Work& work, const std::optional<Samples>& samples) {
   const bool training = work.phase == PHASE_TRAIN;
   auto in_flight = std::make_unique<InFlight>();
   in_flight->saved.resize(segments_.size());
@@ -165,7 +165,7 @@ absl::StatusOr<LossSums> Chunk::Forward(const Work& work, const std::optional<Sa
   return sums;
 }
 
-absl::Status Chunk::SendDownstream(const Work& work, uint64_t digest, Tensor y) {
+absl::Status ModelChunk::SendDownstream(const Work& work, uint64_t digest, Tensor y) {
   if (work.phase != PHASE_TRAIN && work.step > kEvaluationWindow) {
     ScopedTimer timer(&WaitsAt(*downstream_).send, {});
     RETURN_IF_ERROR(downstream_->AwaitAcknowledgement(work, work.step - kEvaluationWindow));
@@ -173,7 +173,7 @@ absl::Status Chunk::SendDownstream(const Work& work, uint64_t digest, Tensor y) 
   return downstream_->Send(work, digest, std::move(y));
 }
 
-absl::StatusOr<LossSums> Chunk::Loss(const Work& work, Tensor logits, const Samples& samples,
+absl::StatusOr<LossSums> ModelChunk::Loss(const Work& work, Tensor logits, const Samples& samples,
                                      InFlight* in_flight) {
   const bool training = work.phase == PHASE_TRAIN;
   const int64_t batch_rows = work.batch_size * spec_.model.positions;
@@ -188,7 +188,7 @@ absl::StatusOr<LossSums> Chunk::Loss(const Work& work, Tensor logits, const Samp
   return sums;
 }
 
-absl::Status Chunk::Backward(const Work& work) {
+absl::Status ModelChunk::Backward(const Work& work) {
   std::unique_ptr<InFlight> in_flight = std::move(in_flight_[work.microbatch]);
   Tensor dy;
   if (ends_model_) {
@@ -217,7 +217,7 @@ absl::Status Chunk::Backward(const Work& work) {
   return upstream_->Send(work, digest, std::move(dy));
 }
 
-absl::Status Chunk::BackwardWeights(const Work& work) {
+absl::Status ModelChunk::BackwardWeights(const Work& work) {
   const std::unique_ptr<InFlight> in_flight = std::move(in_flight_[work.microbatch]);
   ScopedTimer timer(&activity_.backward, MicrobatchSlice(spec_, work, "backward weight"));
   for (size_t i = segments_.size(); i-- > 0;) {
@@ -226,7 +226,7 @@ absl::Status Chunk::BackwardWeights(const Work& work) {
   return FinishCompute();
 }
 
-absl::StatusOr<double> Chunk::PassSquaresOn(const Work& work) {
+absl::StatusOr<double> ModelChunk::PassSquaresOn(const Work& work) {
   double sum = 0;
   if (upstream_) {
     ScopedTimer timer(&WaitsAt(*upstream_).receive, upstream_->StepWaitSlice(work));
@@ -244,7 +244,7 @@ absl::StatusOr<double> Chunk::PassSquaresOn(const Work& work) {
   return sum;
 }
 
-absl::StatusOr<double> Chunk::PassSquaresBack(const Work& work, double sum) {
+absl::StatusOr<double> ModelChunk::PassSquaresBack(const Work& work, double sum) {
   if (downstream_) {
     ScopedTimer timer(&WaitsAt(*downstream_).receive, downstream_->StepWaitSlice(work));
     ASSIGN_OR_RETURN(sum, downstream_->ReceiveSumOfSquares(work));
@@ -257,14 +257,14 @@ absl::StatusOr<double> Chunk::PassSquaresBack(const Work& work, double sum) {
   return sum;
 }
 
-absl::Status Chunk::AddSquaresOf(Segment* segment, const Work& work, double* sum) const {
+absl::Status ModelChunk::AddSquaresOf(Segment* segment, const Work& work, double* sum) const {
   const absl::Status status = AddSquares(segment->parameters(), backend_.ops.get(), sum);
   if (status.ok()) return status;
   return absl::Status(status.code(), absl::StrCat("stage ", spec_.stage, ": at step ", work.step,
                                                   " of epoch ", work.epoch, " ", status.message()));
 }
 
-std::vector<BasisCopy> Chunk::BasisCopies() const {
+std::vector<BasisCopy> ModelChunk::BasisCopies() const {
   std::vector<BasisCopy> copies;
   const auto add = [&](CutEnd* end, int cut, bool is_before) {
     const std::optional<LearnedBasis> basis = LearnedBasisAt(spec_.model, spec_.cuts[cut]);
@@ -283,7 +283,7 @@ std::vector<BasisCopy> Chunk::BasisCopies() const {
   return copies;
 }
 
-absl::StatusOr<Tensor> Chunk::TextInput(const Work& work, const Pass& pass, int64_t positions,
+absl::StatusOr<Tensor> ModelChunk::TextInput(const Work& work, const Pass& pass, int64_t positions,
                                         uint64_t digest) {
   if (begins_model_) return pass.ids;
   ASSIGN_OR_RETURN(auto received, upstream_->Receive(work, digest));
@@ -293,7 +293,7 @@ absl::StatusOr<Tensor> Chunk::TextInput(const Work& work, const Pass& pass, int6
                    received.tensor.shape()[1], " positions, want ", positions));
 }
 
-absl::StatusOr<std::vector<float>> Chunk::LastLogits(const Tensor& logits) {
+absl::StatusOr<std::vector<float>> ModelChunk::LastLogits(const Tensor& logits) {
   const int64_t classes = logits.shape()[2], last = logits.shape()[1] - 1;
   TensorView row = logits.view();
   row.rank = 2;
@@ -307,7 +307,7 @@ absl::StatusOr<std::vector<float>> Chunk::LastLogits(const Tensor& logits) {
   return values;
 }
 
-absl::StatusOr<std::vector<float>> Chunk::Generate(const Work& work, const Pass& pass,
+absl::StatusOr<std::vector<float>> ModelChunk::Generate(const Work& work, const Pass& pass,
                                                    int64_t positions, uint64_t digest) {
   ASSIGN_OR_RETURN(Tensor x, TextInput(work, pass, positions, digest));
   for (size_t i = 0; i < segments_.size(); ++i) {
@@ -324,7 +324,7 @@ absl::StatusOr<std::vector<float>> Chunk::Generate(const Work& work, const Pass&
   return std::vector<float>();
 }
 
-absl::Status Chunk::FinishEvaluation(const Work& last_batch) {
+absl::Status ModelChunk::FinishEvaluation(const Work& last_batch) {
   if (ends_model_) return absl::OkStatus();
   ScopedTimer timer(&WaitsAt(*downstream_).send, {});
   const uint64_t batches = last_batch.step;
@@ -335,7 +335,7 @@ absl::Status Chunk::FinishEvaluation(const Work& last_batch) {
   return absl::OkStatus();
 }
 
-absl::Status Chunk::FlushSends(SteadyTime deadline) {
+absl::Status ModelChunk::FlushSends(SteadyTime deadline) {
   for (CutEnd* end : {upstream_.get(), downstream_.get()}) {
     if (end == nullptr) continue;
     ScopedTimer timer(&WaitsAt(*end).send, {});
@@ -344,7 +344,7 @@ absl::Status Chunk::FlushSends(SteadyTime deadline) {
   return absl::OkStatus();
 }
 
-void Chunk::Abandon() {
+void ModelChunk::Abandon() {
   for (auto& in_flight : in_flight_) in_flight.reset();
   for (InnerCut& cut : inner_cuts_) {
     cut.upstream->Abandon();
@@ -352,12 +352,12 @@ void Chunk::Abandon() {
   }
 }
 
-void Chunk::CloseLinks(const absl::Status& reason) {
+void ModelChunk::CloseLinks(const absl::Status& reason) {
   if (upstream_) upstream_->receiver().Stop(reason);
   if (downstream_) downstream_->receiver().Stop(reason);
 }
 
-void Chunk::AppendEnds(std::vector<End>* ends) const {
+void ModelChunk::AppendEnds(std::vector<End>* ends) const {
   const auto add = [ends](CutEnd* sender, CutEnd* receiver) {
     if (sender) ends->push_back({&sender->sender(), nullptr});
     if (receiver) ends->push_back({nullptr, &receiver->receiver()});
