@@ -254,7 +254,7 @@ int64_t SpanOf(const Keys& keys, const CudaDevice& device) {
   return span;
 }
 
-// The memory of a rule.
+// The memory of a choice.
 struct Work {
   explicit Work(CudaDevice* device)
       : table_memory(device), range_memory(device), candidate_memory(device), flag_memory(device) {}
@@ -287,11 +287,10 @@ Error SubmitOf(CudaDevice* device, cudaStream_t stream, const Keys& all, const K
   const TypedKeys<T> keys = As<T>(all);
   const int64_t scopes = all.total / all.elements, span = SpanOf(all, *device);
   const dim3 blocks = BlocksFor(all.total, span), threads(kThreads);
-  RETURN_ERROR(Launch(stream, blocks, threads, CountAllKernel<T>, keys, span, rule.zeros,
-                      levels[0], work.tables()));
+  RETURN_ERROR(Launch(stream, blocks, threads, CountAllKernel<T>, keys, span, rule.zeros, levels[0],
+                      work.tables()));
   RETURN_ERROR(Launch(stream, BlocksFor(scopes, kThreads), threads, StartKernel, work.tables(),
-                      work.ranges(), scopes, static_cast<uint64_t>(rule.k), rule.zeros,
-                      nonfinite));
+                      work.ranges(), scopes, static_cast<uint64_t>(rule.k), rule.zeros, nonfinite));
   for (int i = 0; i < num_levels; ++i) {
     RETURN_ERROR(Launch(stream, dim3(static_cast<unsigned>(scopes)), threads, PickKernel,
                         work.tables(), work.ranges(), levels[i], work.undecided() + i));

@@ -18,7 +18,8 @@ namespace thinwire {
 absl::StatusOr<std::unique_ptr<LocalStage>> LocalStage::Build(const StageSpec& spec,
                                                               const Backend& backend) {
   std::unique_ptr<LocalStage> stage(new LocalStage(spec, backend));
-  const ModelChunk::Stage common{stage->spec_, stage->backend_, &stage->capture_, &stage->activity_};
+  const ModelChunk::Stage common{stage->spec_, stage->backend_, &stage->capture_,
+                                 &stage->activity_};
   for (int i = 0; i < spec.chunks(); ++i) {
     ASSIGN_OR_RETURN(auto chunk, ModelChunk::Build(common, i));
     stage->chunks_.push_back(std::move(chunk));

@@ -121,8 +121,8 @@ PlannedSlice ModelChunk::SliceOf(const Work& work, size_t segment, const char* n
   return planned;
 }
 
-absl::StatusOr<BoundaryReceiver::Received> ModelChunk::Input(const Work& work,
-                                                        const std::optional<Samples>& samples) {
+absl::StatusOr<BoundaryReceiver::Received> ModelChunk::Input(
+    const Work& work, const std::optional<Samples>& samples) {
   if (begins_model_) return BoundaryReceiver::Received{samples->inputs, samples->digest};
   ScopedTimer timer(&WaitsAt(*upstream_).receive, upstream_->WaitSlice(work));
   std::optional<uint64_t> digest;
@@ -132,7 +132,8 @@ absl::StatusOr<BoundaryReceiver::Received> ModelChunk::Input(const Work& work,
   return received;
 }
 
-absl::StatusOr<LossSums> ModelChunk::Forward(const Work& work, const std::optional<Samples>& samples) {
+absl::StatusOr<LossSums> ModelChunk::Forward(const Work& work,
+                                             const std::optional<Samples>& samples) {
   const bool training = work.phase == PHASE_TRAIN;
   auto in_flight = std::make_unique<InFlight>();
   in_flight->saved.resize(segments_.size());
@@ -174,7 +175,7 @@ absl::Status ModelChunk::SendDownstream(const Work& work, uint64_t digest, Tenso
 }
 
 absl::StatusOr<LossSums> ModelChunk::Loss(const Work& work, Tensor logits, const Samples& samples,
-                                     InFlight* in_flight) {
+                                          InFlight* in_flight) {
   const bool training = work.phase == PHASE_TRAIN;
   const int64_t batch_rows = work.batch_size * spec_.model.positions;
   ASSIGN_OR_RETURN(LossSums sums, SoftmaxCrossEntropy(std::move(logits), samples.labels, batch_rows,
@@ -284,7 +285,7 @@ std::vector<BasisCopy> ModelChunk::BasisCopies() const {
 }
 
 absl::StatusOr<Tensor> ModelChunk::TextInput(const Work& work, const Pass& pass, int64_t positions,
-                                        uint64_t digest) {
+                                             uint64_t digest) {
   if (begins_model_) return pass.ids;
   ASSIGN_OR_RETURN(auto received, upstream_->Receive(work, digest));
   if (received.tensor.shape()[1] == positions) return std::move(received.tensor);
@@ -308,7 +309,7 @@ absl::StatusOr<std::vector<float>> ModelChunk::LastLogits(const Tensor& logits) 
 }
 
 absl::StatusOr<std::vector<float>> ModelChunk::Generate(const Work& work, const Pass& pass,
-                                                   int64_t positions, uint64_t digest) {
+                                                        int64_t positions, uint64_t digest) {
   ASSIGN_OR_RETURN(Tensor x, TextInput(work, pass, positions, digest));
   for (size_t i = 0; i < segments_.size(); ++i) {
     ASSIGN_OR_RETURN(x, segments_[i]->Forward(x, pass, nullptr));
