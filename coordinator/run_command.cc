@@ -72,6 +72,9 @@ class Recorder final : public RunObserver {
     return record_.WriteTargets(metrics_, stages);
   }
   absl::Status OnStep(const StepRecord& step) override { return record_.Append(step); }
+  absl::Status OnTraffic(const std::vector<TrafficRecord>& traffic) override {
+    return record_.Append(traffic);
+  }
   absl::Status OnEpoch(const EpochRecord& epoch) override { return record_.Append(epoch); }
   absl::Status OnCapture(uint64_t step, const std::vector<std::string>& files) override {
     return record_.WriteCapture(step, files);
@@ -121,6 +124,9 @@ class Observers final : public RunObserver {
   absl::Status OnStep(const StepRecord& step) override { return Tell(&RunObserver::OnStep, step); }
   absl::Status OnTotals(const RunTotals& totals) override {
     return Tell(&RunObserver::OnTotals, totals);
+  }
+  absl::Status OnTraffic(const std::vector<TrafficRecord>& traffic) override {
+    return Tell(&RunObserver::OnTraffic, traffic);
   }
   absl::Status OnTrained(uint32_t epoch) override { return Tell(&RunObserver::OnTrained, epoch); }
   absl::Status OnEvaluation(uint32_t epoch, Inference inference) override {
@@ -214,8 +220,8 @@ class RecordedRun {
     options.checkpoints = record_->checkpoints_dir();
     options.from = from_;
     options.trace = trace_;
-    options.metrics_bytes = [this] { return record_->MetricsBytes(); };
-    options.cut_metrics = [this](uint64_t bytes) { return record_->CutMetrics(bytes); };
+    options.measure_record = [this](RunProgress* progress) { return record_->Measure(progress); };
+    options.cut_record = [this](const RunProgress& progress) { return record_->Cut(progress); };
     options.next_generation = [this](const Failure& loss) {
       return session_->NextGeneration(loss);
     };

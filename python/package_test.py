@@ -34,6 +34,7 @@ rows:
 seeds: [1, 2]
 """
 RUNS = ["topk-seed1", "none-seed1", "topk-seed2", "none-seed2"]
+TABLES = ("runs", "epochs", "steps", "boundaries", "epoch_boundaries", "step_boundaries")
 NOT_SCALARS = ("libraries", "devices", "stages", "epochs", "boundaries", "events", "compute")
 
 
@@ -126,8 +127,26 @@ class PackageTest(unittest.TestCase):
                             f"SELECT * FROM epoch_boundaries WHERE {where} AND epoch = ?", *key)
                         self.assert_holds(row, boundary[direction])
 
+    def test_what_steps_sent_is_what_the_run_sent(self):
+        for run in RUNS:
+            lines = list(map(json.loads, (self.dir / "runs" / run / "traffic.jsonl").read_text().splitlines()))
+            key = ("step", "boundary", "direction")
+            lines.sort(key=lambda line: [line[name] for name in key])
+            rows = self.rows("SELECT * FROM step_boundaries WHERE run = ? ORDER BY step, boundary, direction", run)
+            self.assertEqual(len(rows), len(lines))
+            for row, line in zip(rows, lines):
+                self.assert_holds(row, line)
+            steps = {line["step"] for line in self.lines(run, "step")}
+            for boundary in self.summary(run)["boundaries"]:
+                for direction in ("activations", "gradients"):
+                    [total] = self.rows("SELECT count(*) AS steps, sum(wire_bytes) AS wire_bytes, sum(raw_bytes) AS "
+                                        "raw_bytes, sum(messages) AS messages FROM step_boundaries WHERE run = ? AND "
+                                        "boundary = ? AND direction = ?", run, boundary["name"], direction)
+                    self.assertEqual(total.pop("steps"), len(steps))
+                    self.assertEqual(total, {name: boundary[direction][name] for name in total})
+
     def test_a_second_import_changes_nothing(self):
-        tables = ("runs", "epochs", "steps", "boundaries", "epoch_boundaries")
+        tables = TABLES
         before = [self.rows(f"SELECT * FROM {table} ORDER BY 1, 2, 3, 4") for table in tables]
         self.assertIn("4 were there", self.sweep())
         self.assertEqual(before, [self.rows(f"SELECT * FROM {table} ORDER BY 1, 2, 3, 4") for table in tables])
@@ -137,7 +156,7 @@ class PackageTest(unittest.TestCase):
 
     def test_csv_has_what_the_tables_have(self):
         subprocess.run([THINWIRE, "sweep", "--export", "csv", self.dir], check=True, stdout=subprocess.DEVNULL)
-        for table in ("runs", "epochs", "steps", "boundaries", "epoch_boundaries"):
+        for table in TABLES:
             with open(self.dir / "csv" / f"{table}.csv", newline="", encoding="utf-8") as file:
                 exported = list(csv.DictReader(file))
             rows = self.rows(f"SELECT * FROM {table}")
@@ -163,7 +182,7 @@ class PackageTest(unittest.TestCase):
         files = thinwire.load(self.dir / "runs")
         self.assertEqual(list(database.runs["run"]), RUNS)
         self.assertEqual(list(files.runs["run"]), sorted(RUNS))
-        for name in ("epochs", "steps", "boundaries", "epoch_boundaries"):
+        for name in TABLES[1:]:
             ours, theirs = (getattr(results, name).dropna(axis=1, how="all") for results in (database, files))
             pandas.testing.assert_frame_equal(ours, theirs[ours.columns], check_dtype=False)
         one = thinwire.load(self.dir / "runs" / RUNS[0])

@@ -221,13 +221,14 @@ absl::Status StageRun::Train(const TrainRequest& request, const OnEvent& on_even
       if (!is_due) return;
       reported = SteadyTime::Now();
       StageEvent event;
-      *event.mutable_stage() = ReportOf(*stage_, *executor_, backend_);
+      // Of this step a codec's thread may still have a message.
+      *event.mutable_stage() = ReportOf(*stage_, *executor_, backend_, step.step() - 1);
       on_event(event);
     });
     RETURN_IF_ERROR(status);
     if (spec_.trace) ReportTrace(on_event);
     StageEvent event;
-    *event.mutable_stage() = ReportOf(*stage_, *executor_, backend_);
+    *event.mutable_stage() = ReportOf(*stage_, *executor_, backend_, kEveryStep);
     on_event(event);
     return absl::OkStatus();
   });
@@ -275,7 +276,7 @@ absl::Status StageRun::Gradients(const GradientsRequest& request, const OnEvent&
       *event.mutable_step() = step;
       on_event(event);
     }
-    *event.mutable_stage() = ReportOf(*stage_, *executor_, backend_);
+    *event.mutable_stage() = ReportOf(*stage_, *executor_, backend_, kEveryStep);
     on_event(event);
     return absl::OkStatus();
   });

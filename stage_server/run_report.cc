@@ -23,7 +23,19 @@ void FillErrors(const MeasuredErrors& sums, BoundaryReport* report) {
   report->set_relative_residual(sums.codec.relative_residual / coded);
 }
 
-void FillSender(const BoundarySender& sender, BoundaryReport* report) {
+void FillStep(const StepStatistics& step, StepTraffic* report) {
+  report->set_step(step.step);
+  report->set_messages(step.sent.messages);
+  report->set_raw_bytes(step.sent.raw_bytes);
+  report->set_wire_bytes(step.sent.wire_bytes);
+  if (step.errors.messages > 0) {
+    report->set_relative_error(step.errors.relative_error /
+                               static_cast<double>(step.errors.messages));
+  }
+  if (step.level) report->set_level(*step.level);
+}
+
+void FillSender(BoundarySender& sender, uint64_t last_step, BoundaryReport* report) {
   const BoundaryStatistics s = sender.statistics();
   report->set_sender(true);
   report->set_messages(s.train.messages);
@@ -37,6 +49,8 @@ void FillSender(const BoundarySender& sender, BoundaryReport* report) {
   report->set_encode_cpu_seconds(s.encode_cpu_seconds);
   if (s.level) report->set_level(*s.level);
   FillErrors(s.errors, report);
+  for (const StepStatistics& step : sender.TakeSteps(last_step))
+    FillStep(step, report->add_steps());
 }
 
 void FillReceiver(const BoundaryReceiver& receiver, BoundaryReport* report) {
@@ -87,7 +101,8 @@ void AddWaits(const StageSpec& spec, StageSnapshot* snapshot) {
 
 }  // namespace
 
-StageReport ReportOf(const LocalStage& stage, const Executor& executor, const Backend& backend) {
+StageReport ReportOf(const LocalStage& stage, const Executor& executor, const Backend& backend,
+                     uint64_t last_step) {
   StageReport report;
   report.set_stage(stage.spec().stage);
   report.set_step(executor.last_step());
@@ -104,7 +119,7 @@ StageReport ReportOf(const LocalStage& stage, const Executor& executor, const Ba
     boundary->set_codec(CodecText(spec.codec));
     boundary->set_feedback(spec.feedback.ToString());
     if (end.sender) {
-      FillSender(*end.sender, boundary);
+      FillSender(*end.sender, last_step, boundary);
     } else {
       FillReceiver(*end.receiver, boundary);
     }

@@ -51,7 +51,8 @@ TYPES = {
     "LevelRecord": {"level": float, "step": int, "error_sum": float, "measured": int},
     "RunProgress": {
         "epochs": [dict], "sums": "EpochSums", "training_seconds": float, "boundaries": [dict],
-        "before_epoch": [dict], "metrics_bytes": int, "events": [dict]},
+        "before_epoch": [dict], "metrics_bytes": int, "events": [dict],
+        "traffic_bytes": int},
     "EpochSums": {
         "loss": float, "correct": int, "samples": int, "labels": int, "lr": float, "seconds": float},
 }
@@ -182,8 +183,8 @@ class Checkpoint:
         check(f"{self.path}: names of {prefix}", all(name.startswith(prefix) for name in tensors), tensors.keys())
         return {name[len(prefix):]: tensor for name, tensor in tensors.items()}, metadata.get("store")
 
-    def check_progress(self, metrics):
-        """That it says how far metrics.jsonl was."""
+    def check_progress(self, metrics, traffic):
+        """That it says how far metrics.jsonl and traffic.jsonl were."""
         manifest, progress = self.manifest, self.manifest["progress"]
         step, per_epoch = manifest["step"], manifest["steps_per_epoch"]
         check(f"{self.path}: step", self.path.name == f"step-{step}")
@@ -194,6 +195,8 @@ class Checkpoint:
         steps = [line for line in lines if line["type"] == "step"]
         check(f"{self.path}: its last line is that of the step", lines[-1] == steps[-1] and
               [line["step"] for line in steps] == list(range(1, step + 1)), lines[-1])
+        sent = [json.loads(line)["step"] for line in traffic[:progress["traffic_bytes"]].splitlines()]
+        check(f"{self.path}: traffic_bytes end with the step", set(sent) == set(range(1, step + 1)), sent)
         epochs = [line for line in lines if line["type"] == "epoch"]
         check(f"{self.path}: epochs are the record's", progress["epochs"] ==
               [{key: value for key, value in line.items() if key not in ("type", "time")} for line in epochs])
@@ -315,13 +318,13 @@ def check_text(checkpoint):
 
 def check_run(thinwire, run, paths, fields, beside, optimizer):
     """All that holds for every run; its last checkpoint."""
-    metrics = (run / "metrics.jsonl").read_bytes()
+    metrics, traffic = ((run / name).read_bytes() for name in ("metrics.jsonl", "traffic.jsonl"))
     checkpoints = [Checkpoint(path, fields) for path in paths.values()]
     for checkpoint in checkpoints:
         checkpoint.check_files(beside)
         checkpoint.check_index()
         checkpoint.check_optimizer(optimizer)
-        checkpoint.check_progress(metrics)
+        checkpoint.check_progress(metrics, traffic)
     last = checkpoints[-1]
     model = read_model(run / "model")
     check(f"{run}: the last checkpoint's parameters are the model's", model and last.parts["model"] == model)

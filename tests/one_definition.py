@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Finds types that C++ sources define twice in one namespace.
+"""Finds types that C++ sources and .proto files define twice in one namespace.
 
 No compiler sees such a pair where the definitions stand in different files: the linker keeps one of the two
 destructors, and the other type is destroyed by it.
@@ -13,16 +13,20 @@ import sys
 
 OPENED = re.compile(r"^namespace ?([\w:]*) ?\{$")
 CLOSED = re.compile(r"^\}  // namespace")
+MESSAGE = re.compile(r"^(?:message|enum) (\w+) \{")
 # Only what starts a line is in no class and in no function.
 DEFINED = re.compile(r"^(?:enum )?(?:class|struct|enum) (\w+)(?: final)?(?: : .*| ?\{.*)?$")
 
 
 def definitions(path):
     """(name with its namespaces, line) of each type, but for those of anonymous namespaces."""
-    namespaces = []
+    namespaces = ["thinwire"] if path.endswith(".proto") else []
     with open(path, encoding="utf-8") as file:
         for number, line in enumerate(file, 1):
-            if opened := OPENED.match(line):
+            if path.endswith(".proto"):
+                if message := MESSAGE.match(line):
+                    yield "::".join([*namespaces, message[1]]), number
+            elif opened := OPENED.match(line):
                 namespaces.append(opened[1])
             elif CLOSED.match(line):
                 namespaces.pop()
@@ -31,8 +35,8 @@ def definitions(path):
 
 
 def main():
-    files = sys.argv[1:] or subprocess.run(["git", "ls-files", "*.h", "*.cc", "*.cu", "*.cuh"], capture_output=True,
-                                           text=True, check=True).stdout.split()
+    tracked = ["git", "ls-files", "*.h", "*.cc", "*.cu", "*.cuh", "*.proto"]
+    files = sys.argv[1:] or subprocess.run(tracked, capture_output=True, text=True, check=True).stdout.split()
     places = collections.defaultdict(list)
     for path in files:
         for name, line in definitions(path):

@@ -70,8 +70,12 @@ def steps(run):
     return [(e["step"], e["loss"], e["accuracy"], e["lr"])
             for e in map(json.loads, open(run + "/metrics.jsonl")) if e["type"] == "step"]
 
+def traffic(run):
+    return sorted((tuple(json.loads(line).items()) for line in open(run + "/traffic.jsonl")), key=lambda line: line[:3])
+
 a, b = sys.argv[1:]
 assert steps(a) == steps(b), "steps differ"
+assert traffic(a) == traffic(b), "what steps sent differs"
 assert tensors(a) == tensors(b), "parameters differ"
 assert numbers(a) == numbers(b), (numbers(a), numbers(b))
 PY

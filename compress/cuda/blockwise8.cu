@@ -117,7 +117,7 @@ Error SubmitEncode(CudaDevice* device, const TensorView& x, uint32_t block, uint
   RETURN_ERROR(table.Reserve(sizeof(CodebookTable)));
   const CodebookTable& host_table = TheCodebookTable();
   RETURN_ERROR(device->SubmitCopyFromHost(table.as<void>(), &host_table, sizeof(host_table)));
-  RETURN_ERROR(SubmitExtremes(device, x, blocks, Measured::kAll, extremes.as<Extremes>()));
+  RETURN_ERROR(SubmitExtremes(device, x, blocks, Counted::kAll, extremes.as<Extremes>()));
   CUDA_RETURN_IF_ERROR(cudaMemsetAsync(nonfinite, 0, sizeof(*nonfinite), stream));
   float* const absmax = reinterpret_cast<float*>(payload);
   RETURN_ERROR(Launch(stream, BlocksFor(blocks.count, kTileThreads), dim3(kTileThreads),

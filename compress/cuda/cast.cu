@@ -86,7 +86,7 @@ Error SubmitNarrowToHalf(CudaDevice* device, const TensorView& x, int16_t* expon
   CudaScratch extremes(device);
   RETURN_ERROR(extremes.Reserve(sizeof(Extremes)));
   const Scopes all = ScopesOf(x, Scope::kTensor, /*group=*/0);
-  RETURN_ERROR(SubmitExtremes(device, x, all, Measured::kFinite, extremes.as<Extremes>()));
+  RETURN_ERROR(SubmitExtremes(device, x, all, Counted::kFinite, extremes.as<Extremes>()));
   return LaunchTiles(stream, x.elements(), NarrowToHalf<T>, static_cast<const T*>(x.data),
                      x.elements(), extremes.as<const Extremes>(), exponent,
                      reinterpret_cast<uint16_t*>(body));

@@ -24,26 +24,26 @@ constexpr int64_t kLeastChunk = 4096;  // elements that are worth a block
 // The extremes of this thread's share, among `threads` (4 at least), of x[begin, end).
 template <typename T>
 __device__ Extremes OfShare(const T* x, int64_t begin, int64_t end, unsigned thread,
-                            unsigned threads, Measured measured) {
+                            unsigned threads, Counted counted) {
   Extremes e = {};
   // Vectors begin at multiples of four, wherever the scope does; fewer than four are left at
   // either end.
   const int64_t first = min((begin + 3) / 4 * 4, end), last = max(end / 4 * 4, first);
-  if (thread < first - begin) AddValue(Load(x + begin + thread), measured, &e);
-  if (thread < end - last) AddValue(Load(x + last + thread), measured, &e);
+  if (thread < first - begin) AddValue(Load(x + begin + thread), counted, &e);
+  if (thread < end - last) AddValue(Load(x + last + thread), counted, &e);
   const int64_t stride = 4 * static_cast<int64_t>(threads);
   int64_t i = first + 4 * static_cast<int64_t>(thread);
   for (; i + (kBatch - 1) * stride < last; i += kBatch * stride) {
     float v[kBatch][4];
     LoadVectors(x + i, stride, v);
     for (int j = 0; j < kBatch; ++j) {
-      for (int k = 0; k < 4; ++k) AddValue(v[j][k], measured, &e);
+      for (int k = 0; k < 4; ++k) AddValue(v[j][k], counted, &e);
     }
   }
   for (; i < last; i += stride) {
     float v[4];
     LoadVector(x + i, 4, v);
-    for (int k = 0; k < 4; ++k) AddValue(v[k], measured, &e);
+    for (int k = 0; k < 4; ++k) AddValue(v[k], counted, &e);
   }
   return e;
 }
@@ -54,14 +54,14 @@ __device__ int64_t EndOf(const Scopes& scopes, int64_t scope) {
 
 // Scopes of a few elements: `lanes` threads (4 to 32, a power of two) for each.
 template <typename T>
-__global__ void ShortKernel(const T* x, Scopes scopes, unsigned lanes, Measured measured,
+__global__ void ShortKernel(const T* x, Scopes scopes, unsigned lanes, Counted counted,
                             Extremes* extremes) {
   const unsigned lane = threadIdx.x % lanes;
   const int64_t scope =
       static_cast<int64_t>(blockIdx.x) * (blockDim.x / lanes) + threadIdx.x / lanes;
   Extremes e = {};
   if (scope < scopes.count) {
-    e = OfShare(x, scope * scopes.elements, EndOf(scopes, scope), lane, lanes, measured);
+    e = OfShare(x, scope * scopes.elements, EndOf(scopes, scope), lane, lanes, counted);
   }
   for (unsigned distance = lanes / 2; distance > 0; distance /= 2) {
     e.greatest = max(e.greatest, __shfl_xor_sync(kWholeWarp, e.greatest, distance));
@@ -73,12 +73,12 @@ __global__ void ShortKernel(const T* x, Scopes scopes, unsigned lanes, Measured 
 // A block per chunk of a scope. `extremes` begin as zeros.
 template <typename T>
 __global__ void LongKernel(const T* x, Scopes scopes, int64_t chunk, int64_t chunks_each,
-                           Measured measured, Extremes* extremes) {
+                           Counted counted, Extremes* extremes) {
   const int64_t scope = blockIdx.x / chunks_each;
   const int64_t begin = scope * scopes.elements + (blockIdx.x - scope * chunks_each) * chunk;
   const int64_t end = min(begin + chunk, EndOf(scopes, scope));
   Extremes e = {};
-  if (begin < end) e = OfShare(x, begin, end, threadIdx.x, blockDim.x, measured);
+  if (begin < end) e = OfShare(x, begin, end, threadIdx.x, blockDim.x, counted);
   e.greatest = BlockReduce<Greatest>(e.greatest);
   e.least = BlockReduce<Greatest>(e.least);
   if (threadIdx.x == 0) AddShared(e, &extremes[scope]);
@@ -94,7 +94,7 @@ struct Columns {
 
 template <typename T>
 __device__ void AddColumns(const T* x, const Scopes& scopes, const Columns& columns, int64_t column,
-                           int64_t row, int64_t end, Measured measured, Extremes (&e)[4]) {
+                           int64_t row, int64_t end, Counted counted, Extremes (&e)[4]) {
   const int64_t period = columns.period;
   int64_t i = row * period + column;
   for (; row + kBatch <= end && i + (kBatch - 1) * period + 4 <= scopes.total;
@@ -102,20 +102,20 @@ __device__ void AddColumns(const T* x, const Scopes& scopes, const Columns& colu
     float v[kBatch][4];
     LoadVectors(x + i, period, v);
     for (int j = 0; j < kBatch; ++j) {
-      for (int k = 0; k < 4; ++k) AddValue(v[j][k], measured, &e[k]);
+      for (int k = 0; k < 4; ++k) AddValue(v[j][k], counted, &e[k]);
     }
   }
   for (; row < end; ++row, i += period) {
     float v[4];
     LoadVector(x + i, scopes.total - i, v);
     for (int k = 0; k < 4; ++k) {
-      if (i + k < scopes.total) AddValue(v[k], measured, &e[k]);
+      if (i + k < scopes.total) AddValue(v[k], counted, &e[k]);
     }
   }
 }
 
 template <typename T>
-__global__ void StridedKernel(const T* x, Scopes scopes, Columns columns, Measured measured,
+__global__ void StridedKernel(const T* x, Scopes scopes, Columns columns, Counted counted,
                               Extremes* extremes) {
   // Few scopes have a slot each, many a slot per column.
   __shared__ Extremes slots[kColumns];
@@ -127,8 +127,8 @@ __global__ void StridedKernel(const T* x, Scopes scopes, Columns columns, Measur
   if (column < columns.period) {
     Extremes e[4] = {};
     const int64_t row = rows * columns.rows_each;
-    AddColumns(x, scopes, columns, column, row, min(row + columns.rows_each, columns.rows),
-               measured, e);
+    AddColumns(x, scopes, columns, column, row, min(row + columns.rows_each, columns.rows), counted,
+               e);
     for (int k = 0; k < 4; ++k) {
       AddShared(e[k], &slots[few ? (column + k) % scopes.count : column + k - first]);
     }
@@ -144,27 +144,27 @@ __global__ void StridedKernel(const T* x, Scopes scopes, Columns columns, Measur
 int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 template <typename T>
-Error SubmitShort(cudaStream_t stream, const T* x, const Scopes& scopes, Measured measured,
+Error SubmitShort(cudaStream_t stream, const T* x, const Scopes& scopes, Counted counted,
                   Extremes* extremes) {
   unsigned lanes = 4;
   while (lanes < kWarpThreads && 4 * kBatch * lanes < scopes.elements) lanes *= 2;
   return Launch(stream, BlocksFor(scopes.count, kThreads / lanes), dim3(kThreads), ShortKernel<T>,
-                x, scopes, lanes, measured, extremes);
+                x, scopes, lanes, counted, extremes);
 }
 
 template <typename T>
 Error SubmitLong(cudaStream_t stream, int64_t blocks, const T* x, const Scopes& scopes,
-                 Measured measured, Extremes* extremes) {
+                 Counted counted, Extremes* extremes) {
   // Chunks of whole vectors, so that only the scope's own ends are ragged.
   const int64_t chunk = std::max(CeilDiv(CeilDiv(scopes.total, blocks), 4) * 4, kLeastChunk);
   const int64_t chunks_each = CeilDiv(scopes.elements, chunk);
   return Launch(stream, BlocksFor(scopes.count * chunks_each, 1), dim3(kThreads), LongKernel<T>, x,
-                scopes, chunk, chunks_each, measured, extremes);
+                scopes, chunk, chunks_each, counted, extremes);
 }
 
 template <typename T>
 Error SubmitStrided(cudaStream_t stream, int64_t blocks, const T* x, const Scopes& scopes,
-                    Measured measured, Extremes* extremes) {
+                    Counted counted, Extremes* extremes) {
   static_assert(kColumns == 4 * kThreads);
   Columns columns;
   columns.period = scopes.count;
@@ -176,34 +176,34 @@ Error SubmitStrided(cudaStream_t stream, int64_t blocks, const T* x, const Scope
   columns.rows_each = std::max<int64_t>(CeilDiv(columns.rows, row_blocks), kBatch);
   const int64_t all = columns.tiles * CeilDiv(columns.rows, columns.rows_each);
   return Launch(stream, BlocksFor(all, 1), dim3(kThreads), StridedKernel<T>, x, scopes, columns,
-                measured, extremes);
+                counted, extremes);
 }
 
 template <typename T>
-Error Submit(CudaDevice* device, const T* x, const Scopes& scopes, Measured measured,
+Error Submit(CudaDevice* device, const T* x, const Scopes& scopes, Counted counted,
              Extremes* extremes) {
   cudaStream_t stream;
   RETURN_ERROR(device->Stream(&stream));
   if (!scopes.strided && scopes.elements <= kShort) {
-    return SubmitShort(stream, x, scopes, measured, extremes);
+    return SubmitShort(stream, x, scopes, counted, extremes);
   }
   CUDA_RETURN_IF_ERROR(cudaMemsetAsync(extremes, 0, scopes.count * sizeof(Extremes), stream));
   const int64_t multiprocessors = device->multiprocessors();
   return scopes.strided
-             ? SubmitStrided(stream, kStridedBlocksEach * multiprocessors, x, scopes, measured,
+             ? SubmitStrided(stream, kStridedBlocksEach * multiprocessors, x, scopes, counted,
                              extremes)
-             : SubmitLong(stream, kLongBlocksEach * multiprocessors, x, scopes, measured, extremes);
+             : SubmitLong(stream, kLongBlocksEach * multiprocessors, x, scopes, counted, extremes);
 }
 
 }  // namespace
 
-Error SubmitExtremes(CudaDevice* device, const TensorView& x, const Scopes& scopes,
-                     Measured measured, Extremes* extremes) {
+Error SubmitExtremes(CudaDevice* device, const TensorView& x, const Scopes& scopes, Counted counted,
+                     Extremes* extremes) {
   if (scopes.count == 0) return Error{};
   if (x.dtype == DType::kF32) {
-    return Submit(device, static_cast<const float*>(x.data), scopes, measured, extremes);
+    return Submit(device, static_cast<const float*>(x.data), scopes, counted, extremes);
   }
-  return Submit(device, static_cast<const uint16_t*>(x.data), scopes, measured, extremes);
+  return Submit(device, static_cast<const uint16_t*>(x.data), scopes, counted, extremes);
 }
 
 }  // namespace thinwire

@@ -21,9 +21,9 @@ HOST_DEVICE inline uint32_t BitsOfKey(uint32_t key) {
   return key ^ ((key >> 31) != 0 ? 0x80000000u : 0xFFFFFFFFu);
 }
 
-__device__ inline void AddValue(float x, Measured measured, Extremes* e) {
+__device__ inline void AddValue(float x, Counted counted, Extremes* e) {
   uint32_t bits = __float_as_uint(x);
-  if (measured == Measured::kFinite && (bits & kMagnitudeMask) >= kInfinityBits) bits = 0;
+  if (counted == Counted::kFinite && (bits & kMagnitudeMask) >= kInfinityBits) bits = 0;
   const uint32_t key = KeyOfBits(bits);
   e->greatest = key > e->greatest ? key : e->greatest;
   // The complement turns the least key into the greatest number, so that both start from zero.

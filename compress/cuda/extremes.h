@@ -18,11 +18,11 @@ struct Extremes {
 };
 
 // Whose values count.
-enum class Measured { kAll, kFinite };
+enum class Counted { kAll, kFinite };
 
 // extremes[s], in device memory, of each scope; of no finite value under kFinite: of a zero.
 // Launches only. x is of fp32 or bf16.
-Error SubmitExtremes(CudaDevice* device, const TensorView& x, const Scopes& scopes,
-                     Measured measured, Extremes* extremes);
+Error SubmitExtremes(CudaDevice* device, const TensorView& x, const Scopes& scopes, Counted counted,
+                     Extremes* extremes);
 
 }  // namespace thinwire

@@ -92,7 +92,7 @@ Error SubmitNarrow(CudaDevice* device, const TensorView& x, Fp8Format format, in
   CudaScratch extremes(device);
   RETURN_ERROR(extremes.Reserve(sizeof(Extremes)));
   const Scopes all = ScopesOf(x, Scope::kTensor, /*group=*/0);
-  RETURN_ERROR(SubmitExtremes(device, x, all, Measured::kAll, extremes.as<Extremes>()));
+  RETURN_ERROR(SubmitExtremes(device, x, all, Counted::kAll, extremes.as<Extremes>()));
   return LaunchTiles(stream, x.elements(), NarrowKernel<Number, T>, static_cast<const T*>(x.data),
                      x.elements(), extremes.as<const Extremes>(), format, exponent, codes, largest);
 }

@@ -231,7 +231,7 @@ Error SubmitUniformEncode(CudaDevice* device, const TensorView& x, const CodecSp
   CudaScratch extremes(device);
   RETURN_ERROR(extremes.Reserve(scopes.count * sizeof(Extremes)));
   CUDA_RETURN_IF_ERROR(cudaMemsetAsync(found, 0, sizeof(*found), stream));
-  RETURN_ERROR(SubmitExtremes(device, x, scopes, Measured::kAll, extremes.as<Extremes>()));
+  RETURN_ERROR(SubmitExtremes(device, x, scopes, Counted::kAll, extremes.as<Extremes>()));
   RETURN_ERROR(SubmitRanges(device, extremes.as<const Extremes>(), spec, scopes, payload, found));
   return x.dtype == DType::kF32
              ? SubmitCodes<float>(device, x, spec, random_key, scopes, payload)
@@ -246,7 +246,7 @@ Error UniformEncodeError(CudaDevice* device, const TensorView& x, const CodecSpe
   const int64_t first = static_cast<int64_t>(~found.overflow);
   CudaScratch extremes(device);
   RETURN_ERROR(extremes.Reserve(scopes.count * sizeof(Extremes)));
-  RETURN_ERROR(SubmitExtremes(device, x, scopes, Measured::kAll, extremes.as<Extremes>()));
+  RETURN_ERROR(SubmitExtremes(device, x, scopes, Counted::kAll, extremes.as<Extremes>()));
   Extremes of_scope;
   RETURN_ERROR(
       device->CopyToHost(&of_scope, extremes.as<const Extremes>() + first, sizeof(of_scope)));

@@ -1,9 +1,5 @@
 #include "coordinator/files/record.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
@@ -27,12 +23,15 @@ namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
 // Files of these names may be anybody's; beside the mark they are a run's.
-constexpr const char* kEntries[] = {"captures",         "checkpoints",        "model",
-                                    "model.old",        "model.tmp",          "logs",
-                                    "metrics.jsonl",    "targets.json",       "targets.json.tmp",
-                                    "trace.json",       "trace.json.tmp",     "summary.json",
-                                    "summary.json.tmp", "experiment.yaml",    "experiment.yaml.tmp",
-                                    ".thinwire.lease",  ".thinwire.lease.tmp"};
+constexpr const char* kEntries[] = {"captures",        "checkpoints",
+                                    "model",           "model.old",
+                                    "model.tmp",       "logs",
+                                    "metrics.jsonl",   "traffic.jsonl",
+                                    "targets.json",    "targets.json.tmp",
+                                    "trace.json",      "trace.json.tmp",
+                                    "summary.json",    "summary.json.tmp",
+                                    "experiment.yaml", "experiment.yaml.tmp",
+                                    ".thinwire.lease", ".thinwire.lease.tmp"};
 constexpr char kMark[] = ".thinwire";
 constexpr char kLock[] = ".thinwire.lock";
 constexpr char kMarkText[] =
@@ -125,46 +124,23 @@ absl::StatusOr<std::unique_ptr<RunRecord>> RunRecord::Open(const std::string& di
 absl::StatusOr<std::unique_ptr<RunRecord>> RunRecord::Make(const std::string& dir,
                                                            std::unique_ptr<FileLock> lock) {
   RETURN_IF_ERROR(MakeFolder(dir + "/logs"));
-  const std::string path = dir + "/metrics.jsonl";
-  const int file = open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-  if (file < 0) return FileError(path, "cannot open", errno);
-  return std::unique_ptr<RunRecord>(new RunRecord(dir, std::move(lock), file));
+  std::unique_ptr<RunRecord> record(new RunRecord(dir, std::move(lock)));
+  ASSIGN_OR_RETURN(record->metrics_, JsonLines::Open(dir + "/metrics.jsonl"));
+  ASSIGN_OR_RETURN(record->traffic_, JsonLines::Open(dir + "/traffic.jsonl"));
+  return record;
 }
 
-absl::StatusOr<uint64_t> RunRecord::MetricsBytes() const {
-  struct stat ours;
-  if (fstat(metrics_, &ours) == 0) return static_cast<uint64_t>(ours.st_size);
-  return FileError(dir_ + "/metrics.jsonl", "cannot look at", errno);
+absl::Status RunRecord::Measure(RunProgress* progress) const {
+  ASSIGN_OR_RETURN(const uint64_t metrics, metrics_->Bytes());
+  ASSIGN_OR_RETURN(const uint64_t traffic, traffic_->Bytes());
+  progress->set_metrics_bytes(metrics);
+  progress->set_traffic_bytes(traffic);
+  return absl::OkStatus();
 }
 
-absl::Status RunRecord::CutMetrics(uint64_t bytes) {
-  const std::string path = dir_ + "/metrics.jsonl";
-  ASSIGN_OR_RETURN(uint64_t size, MetricsBytes());
-  size = std::min(size, bytes);
-  // Of a machine that was lost the end of a line may be.
-  for (char last = 0; size > 0; --size) {
-    if (pread(metrics_, &last, 1, static_cast<off_t>(size - 1)) != 1) {
-      return FileError(path, "cannot read", errno);
-    }
-    if (last == '\n') break;
-  }
-  if (ftruncate(metrics_, static_cast<off_t>(size)) == 0) return absl::OkStatus();
-  return FileError(path, "cannot cut off", errno);
-}
-
-RunRecord::~RunRecord() { close(metrics_); }
-
-absl::Status RunRecord::AppendLine(const std::string& line) {
-  const std::string path = dir_ + "/metrics.jsonl";
-  struct stat ours, there;
-  const bool is_there = fstat(metrics_, &ours) == 0 && stat(path.c_str(), &there) == 0 &&
-                        ours.st_dev == there.st_dev && ours.st_ino == there.st_ino;
-  // What is written to a file without a name is lost, and no error says so.
-  if (!is_there) {
-    return absl::DataLossError(
-        absl::StrCat(path, ": was removed or replaced while the run wrote to it"));
-  }
-  return WriteAll(metrics_, path, line);
+absl::Status RunRecord::Cut(const RunProgress& progress) {
+  RETURN_IF_ERROR(metrics_->Cut(progress.metrics_bytes()));
+  return traffic_->Cut(progress.traffic_bytes());
 }
 
 absl::Status RunRecord::WriteExperiment(const std::string& yaml) {
@@ -172,11 +148,17 @@ absl::Status RunRecord::WriteExperiment(const std::string& yaml) {
 }
 
 absl::Status RunRecord::Append(const StepRecord& step) {
-  return AppendLine(Line("step", ToJson(step)));
+  return metrics_->Append(Line("step", ToJson(step)));
 }
 
 absl::Status RunRecord::Append(const EpochRecord& epoch) {
-  return AppendLine(Line("epoch", ToJson(epoch)));
+  return metrics_->Append(Line("epoch", ToJson(epoch)));
+}
+
+absl::Status RunRecord::Append(const std::vector<TrafficRecord>& traffic) {
+  std::string lines;
+  for (const TrafficRecord& record : traffic) lines += JsonText(ToJson(record)) + "\n";
+  return traffic_->Append(lines);
 }
 
 absl::Status RunRecord::WriteCapture(uint64_t step, const std::vector<std::string>& files) {

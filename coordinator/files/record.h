@@ -2,6 +2,7 @@
 //
 //   experiment.yaml  the resolved experiment       summary.json  outcome, epochs, boundaries
 //   metrics.jsonl    a line per step and epoch     targets.json  where Prometheus scrapes
+//   traffic.jsonl    a line per step, cut and direction
 //   logs/            one file per local stage      model/        the trained parameters
 //   checkpoints/     from which the run goes on (coordinator/checkpoint/)
 //   captures/        tensors of chosen steps, if the experiment asks for them
@@ -22,6 +23,8 @@
 #include "absl/status/statusor.h"
 #include "base/file.h"
 #include "coordinator/files/file_lock.h"
+#include "coordinator/files/json_lines.h"
+#include "proto/checkpoint.pb.h"
 #include "proto/coordinator.pb.h"
 
 namespace thinwire {
@@ -38,7 +41,6 @@ class RunRecord {
   // The run that stands in `dir`, to go on with. NotFound when none does; errors of the lock as
   // Create's.
   static absl::StatusOr<std::unique_ptr<RunRecord>> Open(const std::string& dir);
-  ~RunRecord();
 
   const std::string& dir() const { return dir_; }
   std::string logs_dir() const { return dir_ + "/logs"; }
@@ -54,10 +56,13 @@ class RunRecord {
   absl::Status Append(const StepRecord& step);
   absl::Status Append(const EpochRecord& epoch);
 
-  // Bytes of metrics.jsonl. CutMetrics takes what is behind so many off again, and a line that its
-  // writer did not end.
-  absl::StatusOr<uint64_t> MetricsBytes() const;
-  absl::Status CutMetrics(uint64_t bytes);
+  // The same of traffic.jsonl.
+  absl::Status Append(const std::vector<TrafficRecord>& traffic);
+
+  // Puts the bytes of both files into *progress. Cut takes off again what is behind so many, and a
+  // line that its writer did not end.
+  absl::Status Measure(RunProgress* progress) const;
+  absl::Status Cut(const RunProgress& progress);
 
   // captures/step-N.safetensors of the stages' files, tensors in order of their names. DataLoss
   // names the stage whose file is malformed, and the step.
@@ -73,15 +78,14 @@ class RunRecord {
   absl::Status WriteTargets(const std::string& coordinator, const std::vector<std::string>& stages);
 
  private:
-  RunRecord(std::string dir, std::unique_ptr<FileLock> lock, int metrics)
-      : dir_(std::move(dir)), lock_(std::move(lock)), metrics_(metrics) {}
+  RunRecord(std::string dir, std::unique_ptr<FileLock> lock)
+      : dir_(std::move(dir)), lock_(std::move(lock)) {}
   static absl::StatusOr<std::unique_ptr<RunRecord>> Make(const std::string& dir,
                                                          std::unique_ptr<FileLock> lock);
-  absl::Status AppendLine(const std::string& line);
 
   std::string dir_;
   std::unique_ptr<FileLock> lock_;
-  int metrics_;  // file descriptor of metrics.jsonl, owned
+  std::unique_ptr<JsonLines> metrics_, traffic_;
 };
 
 }  // namespace thinwire

@@ -120,6 +120,7 @@ TEST_F(RunRecordTest, AMarkAloneIsNoRun) {
   Create();
   fs::remove_all(dir_ + "/logs");
   fs::remove(dir_ + "/metrics.jsonl");
+  fs::remove(dir_ + "/traffic.jsonl");
   Create();
 }
 
@@ -193,23 +194,35 @@ TEST_F(RunRecordTest, AFolderThatCannotBeMadeIsAnErrorThatNamesIt) {
 
 TEST_F(RunRecordTest, ARunIsGoneOnWithBehindTheLinesThatAreKept) {
   StepRecord step;
-  uint64_t bytes = 0;
+  TrafficRecord sent;
+  sent.set_step(7);
+  sent.set_boundary("layer1");
+  const std::vector<TrafficRecord> traffic = {sent, sent};
+  RunProgress progress;
   {
     auto record = Create();
     ASSERT_TRUE(record->WriteExperiment("name: one\n").ok());
     ASSERT_TRUE(record->Append(step).ok());
-    bytes = *record->MetricsBytes();
+    ASSERT_TRUE(record->Append(traffic).ok());
+    ASSERT_TRUE(record->Measure(&progress).ok());
     ASSERT_TRUE(record->Append(step).ok());
+    ASSERT_TRUE(record->Append(traffic).ok());
   }
-  const std::string first = Read("metrics.jsonl").substr(0, bytes);
+  const std::string first = Read("metrics.jsonl").substr(0, progress.metrics_bytes());
   auto record = RunRecord::Open(dir_);
   ASSERT_TRUE(record.ok()) << record.status();
   EXPECT_EQ(Read("experiment.yaml"), "name: one\n");
-  ASSERT_TRUE((*record)->CutMetrics(bytes).ok());
+  ASSERT_TRUE((*record)->Cut(progress).ok());
   EXPECT_EQ(Read("metrics.jsonl"), first);
+  const std::string line =
+      R"({"step":7,"boundary":"layer1","direction":"","raw_bytes":0,"wire_bytes":0,"messages":0,)"
+      R"("relative_error":null,"level":null})"
+      "\n";
+  EXPECT_EQ(Read("traffic.jsonl"), line + line);
   // A line whose end is not there goes, more than there is may be asked for.
   std::ofstream(dir_ + "/metrics.jsonl", std::ios::app) << "{\"type\":";
-  ASSERT_TRUE((*record)->CutMetrics(1000000).ok());
+  progress.set_metrics_bytes(1000000);
+  ASSERT_TRUE((*record)->Cut(progress).ok());
   EXPECT_EQ(Read("metrics.jsonl"), first);
   EXPECT_TRUE(absl::IsAlreadyExists(RunRecord::Open(dir_).status()));
 }

@@ -144,9 +144,9 @@ Traffic Sent(const ReportedRun& run) {
   return Sent(run, static_cast<size_t>(run.summary.epochs_size()));
 }
 
-std::optional<Spread> SpreadOf(const std::vector<double>& values) {
+std::optional<MeanAndDeviation> MeanAndDeviationOf(const std::vector<double>& values) {
   if (values.empty()) return std::nullopt;
-  return Spread{MeanOf(values), values.size() > 1 ? DeviationOf(values) : 0};
+  return MeanAndDeviation{MeanOf(values), values.size() > 1 ? DeviationOf(values) : 0};
 }
 
 double Median(std::vector<double> values) {

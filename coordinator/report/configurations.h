@@ -42,11 +42,12 @@ struct Traffic {
 Traffic Sent(const ReportedRun& run, size_t epochs);
 Traffic Sent(const ReportedRun& run);
 
-struct Spread {
+struct MeanAndDeviation {
   double mean = 0;
   double deviation = 0;  // of a sample; 0 of a single value
 };
-std::optional<Spread> SpreadOf(const std::vector<double>& values);  // none of none
-double Median(std::vector<double> values);                          // of at least one
+std::optional<MeanAndDeviation> MeanAndDeviationOf(
+    const std::vector<double>& values);     // none of none
+double Median(std::vector<double> values);  // of at least one
 
 }  // namespace thinwire

@@ -54,10 +54,10 @@ TEST(Configurations, LanguageModelsAreJudgedByLossAndNotBesideOthers) {
 }
 
 TEST(Configurations, SpreadsAndMedians) {
-  EXPECT_FALSE(SpreadOf({}));
-  EXPECT_EQ(SpreadOf({3})->deviation, 0);
-  EXPECT_DOUBLE_EQ(SpreadOf({1, 2, 3})->mean, 2);
-  EXPECT_DOUBLE_EQ(SpreadOf({1, 2, 3})->deviation, 1);
+  EXPECT_FALSE(MeanAndDeviationOf({}));
+  EXPECT_EQ(MeanAndDeviationOf({3})->deviation, 0);
+  EXPECT_DOUBLE_EQ(MeanAndDeviationOf({1, 2, 3})->mean, 2);
+  EXPECT_DOUBLE_EQ(MeanAndDeviationOf({1, 2, 3})->deviation, 1);
   EXPECT_EQ(Median({3, 1, 2}), 2);
   EXPECT_EQ(Median({4, 1, 2, 3}), 2.5);
 }

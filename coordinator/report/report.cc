@@ -51,7 +51,7 @@ std::optional<double> TargetValue(const Configuration& baseline, Inference infer
   for (const ReportedRun* run : baseline.judged) {
     if (const auto value = Last(*run, inference, measure)) values.push_back(*value);
   }
-  const auto spread = SpreadOf(values);
+  const auto spread = MeanAndDeviationOf(values);
   if (!spread) return std::nullopt;
   return measure == Measure::kAccuracy ? spread->mean - kAccuracyMargin
                                        : spread->mean + kLossMargin;
@@ -168,7 +168,8 @@ ReportedChart FrontChart(const std::vector<Configuration>& all, Measure measure)
     ChartSeries series;
     series.name = all[i].name;
     series.colour = static_cast<int>(i);
-    series.points = {{SpreadOf(bytes)->mean, SpreadOf(values)->mean, all[i].name}};
+    series.points = {
+        {MeanAndDeviationOf(bytes)->mean, MeanAndDeviationOf(values)->mean, all[i].name}};
     points.push_back(series.points.front());
     marks.push_back(std::move(series));
   }

@@ -27,7 +27,7 @@ std::string Number(double value, Measure measure) {
 }
 
 std::string SpreadText(const std::vector<double>& values, Measure measure) {
-  const auto spread = SpreadOf(values);
+  const auto spread = MeanAndDeviationOf(values);
   if (!spread) return kNothing;
   const std::string mean = Number(Scaled(spread->mean, measure), measure);
   if (values.size() == 1) return mean;
@@ -79,7 +79,7 @@ std::string Digits(double value, int digits) {
 }
 
 std::string Megabytes(const Configuration& configuration) {
-  const auto spread = SpreadOf(Values(configuration, [](const ReportedRun& run) {
+  const auto spread = MeanAndDeviationOf(Values(configuration, [](const ReportedRun& run) {
     const double bytes = Sent(run).wire_bytes;
     return bytes > 0 ? std::optional<double>(bytes) : std::nullopt;
   }));
@@ -94,7 +94,7 @@ std::optional<double> SecondsPerEpoch(const ReportedRun& run) {
 }
 
 std::string Smaller(const Configuration& configuration) {
-  const auto spread = SpreadOf(Values(configuration, [](const ReportedRun& run) {
+  const auto spread = MeanAndDeviationOf(Values(configuration, [](const ReportedRun& run) {
     const Traffic sent = Sent(run);
     return sent.wire_bytes > 0 ? std::optional<double>(sent.raw_bytes / sent.wire_bytes)
                                : std::nullopt;
@@ -205,7 +205,7 @@ ReportTable SummaryTable(const std::vector<Configuration>& all, Measure measure,
     };
     const auto best = Values(
         one, [&](const ReportedRun& run) { return Best(run, Inference::kCompressed, measure); });
-    const auto seconds = SpreadOf(Values(one, SecondsPerEpoch));
+    const auto seconds = MeanAndDeviationOf(Values(one, SecondsPerEpoch));
     table.rows.push_back(
         {one.name, Seeds(one), last(Inference::kCompressed),
          DifferenceText(one, all[baseline], measure), last(Inference::kUncompressed),

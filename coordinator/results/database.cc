@@ -2,8 +2,10 @@
 
 #include <sqlite3.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <functional>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -44,12 +46,11 @@ std::vector<Column> With(std::vector<Column> before, std::vector<Column> fields)
 }
 
 // Without those that are keys.
-std::vector<Column> Without(const std::vector<Column>& columns, const std::string& name) {
-  std::vector<Column> rest;
-  for (const Column& column : columns) {
-    if (column.name != name) rest.push_back(column);
-  }
-  return rest;
+std::vector<Column> Without(std::vector<Column> columns, const std::set<std::string>& keys) {
+  columns.erase(std::remove_if(columns.begin(), columns.end(),
+                               [&](const Column& column) { return keys.count(column.name) > 0; }),
+                columns.end());
+  return columns;
 }
 
 const std::vector<Table>& Tables() {
@@ -62,14 +63,18 @@ const std::vector<Table>& Tables() {
          {run},
          With({{"row", "TEXT", {}}, {"position", "INTEGER", {}}, {"experiment", "TEXT", {}}},
               ColumnsOf(Summary::descriptor()))},
-        {"epochs", {run, epoch}, Without(ColumnsOf(EpochRecord::descriptor()), "epoch")},
+        {"epochs", {run, epoch}, Without(ColumnsOf(EpochRecord::descriptor()), {"epoch"})},
         {"steps",
          {run, step},
-         With({{"time", "TEXT", {"time"}}}, Without(ColumnsOf(StepRecord::descriptor()), "step"))},
+         With({{"time", "TEXT", {"time"}}},
+              Without(ColumnsOf(StepRecord::descriptor()), {"step"}))},
         {"boundaries", {run, boundary, direction}, ColumnsOf(DirectionRecord::descriptor())},
         {"epoch_boundaries",
          {run, epoch, boundary, direction},
-         ColumnsOf(EpochDirection::descriptor())}};
+         ColumnsOf(EpochDirection::descriptor())},
+        {"step_boundaries",
+         {run, step, {"boundary", "TEXT", {"boundary"}}, {"direction", "TEXT", {"direction"}}},
+         Without(ColumnsOf(TrafficRecord::descriptor()), {"step", "boundary", "direction"})}};
   }();
   return *tables;
 }
@@ -254,6 +259,8 @@ absl::Status ResultsDatabase::Insert(const RunPosition& position, const RunFiles
                       .Add({run, position.row, position.number, files.experiment}, summary));
   Inserter steps(database_, TableOf("steps"));
   for (const Json& step : files.metrics.steps) RETURN_IF_ERROR(steps.Add({run}, step));
+  Inserter step_boundaries(database_, TableOf("step_boundaries"));
+  for (const Json& record : files.traffic) RETURN_IF_ERROR(step_boundaries.Add({run}, record));
   Inserter boundaries(database_, TableOf("boundaries"));
   for (const Json& boundary : summary["boundaries"]) {
     for (const char* direction : kDirections) {

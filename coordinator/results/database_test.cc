@@ -29,6 +29,12 @@ RunFiles Files(double loss) {
   files.metrics.steps = {
       {{"type", "step"}, {"time", "t"}, {"epoch", 1}, {"step", 1}, {"loss", loss}},
       {{"type", "step"}, {"time", "t"}, {"epoch", 1}, {"step", 2}, {"loss", nullptr}}};
+  files.traffic = {{{"step", 1},
+                    {"boundary", "layer1"},
+                    {"direction", "gradients"},
+                    {"wire_bytes", 5},
+                    {"relative_error", 0.5},
+                    {"level", nullptr}}};
   const absl::Status epoch =
       FromJson(R"({"type": "epoch", "epoch": 1, "train": {"loss": 2.5}, "test": null,
     "boundaries": [{"name": "layer1", "activations": {"wire_bytes": 3}, "gradients": {"wire_bytes": 4}}]})",
@@ -67,7 +73,7 @@ class DatabaseTest : public ::testing::Test {
   const RunPosition position_ = {"a-seed1", "a", 4};
 };
 
-TEST_F(DatabaseTest, ARunIsRowsInFiveTables) {
+TEST_F(DatabaseTest, ARunIsRowsInSixTables) {
   ASSERT_TRUE(Opened()->Replace(position_, Files(0.5)).ok());
   EXPECT_EQ(Ask("SELECT run, row, position, status, error, seed, provenance_commit FROM runs"),
             "a-seed1|a|4|completed|NULL|1|abc|");
@@ -77,6 +83,10 @@ TEST_F(DatabaseTest, ARunIsRowsInFiveTables) {
             "layer1|activations|topk|7|1|layer1|gradients|none|8|NULL|");
   EXPECT_EQ(Ask("SELECT epoch, boundary, direction, wire_bytes FROM epoch_boundaries"),
             "1|layer1|activations|3|1|layer1|gradients|4|");
+  EXPECT_EQ(
+      Ask("SELECT run, step, boundary, direction, raw_bytes, wire_bytes, relative_error, level "
+          "FROM step_boundaries"),
+      "a-seed1|1|layer1|gradients|NULL|5|0.5|NULL|");
 }
 
 TEST_F(DatabaseTest, ARunIsReplacedAndNothingElseIs) {

@@ -17,10 +17,9 @@ using Json = nlohmann::ordered_json;
 
 constexpr size_t kShownBytes = 80;  // of a line that is refused
 
-absl::Status Refused(const std::string& place, const std::string& line) {
+absl::Status Refused(const std::string& place, const std::string& line, const char* want) {
   return absl::InvalidArgumentError(
-      absl::StrCat(place, ": ", PrintableLine(line.substr(0, kShownBytes)),
-                   ", want an object of type step or epoch with that number"));
+      absl::StrCat(place, ": ", PrintableLine(line.substr(0, kShownBytes)), ", want ", want));
 }
 
 bool HasNumber(const Json& line, const char* name) {
@@ -28,29 +27,53 @@ bool HasNumber(const Json& line, const char* name) {
   return number != line.end() && number->is_number_unsigned();
 }
 
-absl::Status AddLine(const std::string& text, const std::string& place, MetricsFile* metrics) {
+bool HasText(const Json& line, const char* name) {
+  const auto text = line.find(name);
+  return text != line.end() && text->is_string();
+}
+
+absl::Status AddMetrics(const std::string& text, const std::string& place, MetricsFile* metrics) {
+  constexpr char kWant[] = "an object of type step or epoch with that number";
   Json line = Json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (!line.is_object() || !HasNumber(line, "epoch")) return Refused(place, text);
+  if (!line.is_object() || !HasNumber(line, "epoch")) return Refused(place, text, kWant);
   const auto type = line.find("type");
-  if (type == line.end()) return Refused(place, text);
+  if (type == line.end()) return Refused(place, text, kWant);
   if (*type == "epoch") return FromJson(text, place, &metrics->epochs.emplace_back());
-  if (*type != "step" || !HasNumber(line, "step")) return Refused(place, text);
+  if (*type != "step" || !HasNumber(line, "step")) return Refused(place, text, kWant);
   metrics->steps.push_back(std::move(line));
+  return absl::OkStatus();
+}
+
+absl::Status AddTraffic(const std::string& text, const std::string& place,
+                        std::vector<Json>* traffic) {
+  Json line = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!line.is_object() || !HasNumber(line, "step") || !HasText(line, "boundary") ||
+      !HasText(line, "direction")) {
+    return Refused(place, text, "an object with step, boundary and direction");
+  }
+  traffic->push_back(std::move(line));
+  return absl::OkStatus();
+}
+
+// Tells `add` of the whole lines of a file, and where each stands. NotFound without the file.
+template <typename Add>
+absl::Status ForEachLine(const std::string& path, const Add& add) {
+  ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
+  size_t begin = 0, number = 0;
+  for (size_t end = text.find('\n'); end != std::string::npos; end = text.find('\n', begin)) {
+    RETURN_IF_ERROR(add(text.substr(begin, end - begin), absl::StrCat(path, ":", ++number)));
+    begin = end + 1;
+  }
   return absl::OkStatus();
 }
 
 }  // namespace
 
 absl::StatusOr<MetricsFile> ReadMetricsFile(const std::string& dir) {
-  const std::string path = dir + "/metrics.jsonl";
-  ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
   MetricsFile metrics;
-  size_t begin = 0, number = 0;
-  for (size_t end = text.find('\n'); end != std::string::npos; end = text.find('\n', begin)) {
-    RETURN_IF_ERROR(
-        AddLine(text.substr(begin, end - begin), absl::StrCat(path, ":", ++number), &metrics));
-    begin = end + 1;
-  }
+  RETURN_IF_ERROR(ForEachLine(dir + "/metrics.jsonl", [&](const auto& line, const auto& place) {
+    return AddMetrics(line, place, &metrics);
+  }));
   return metrics;
 }
 
@@ -62,6 +85,10 @@ absl::StatusOr<RunFiles> ReadRunFiles(const std::string& dir) {
   }
   ASSIGN_OR_RETURN(files.experiment, ReadFile(dir + "/experiment.yaml"));
   ASSIGN_OR_RETURN(files.metrics, ReadMetricsFile(dir));
+  const absl::Status traffic = ForEachLine(
+      dir + "/traffic.jsonl",
+      [&](const auto& line, const auto& place) { return AddTraffic(line, place, &files.traffic); });
+  if (!absl::IsNotFound(traffic)) RETURN_IF_ERROR(traffic);
   return files;
 }
 

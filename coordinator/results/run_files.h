@@ -19,13 +19,16 @@ struct RunFiles {
   std::string experiment;  // experiment.yaml
   Summary summary;
   MetricsFile metrics;
+  // Objects of TrafficRecord; none of a run whose program did not write them.
+  std::vector<nlohmann::ordered_json> traffic;
 };
 
 // The lines of metrics.jsonl in their order, but a last one without its end. NotFound where the
 // folder has no such file. InvalidArgument names the line that is not what a run writes.
 absl::StatusOr<MetricsFile> ReadMetricsFile(const std::string& dir);
 
-// NotFound where the folder has no summary; errors of ReadSummary and ReadMetricsFile.
+// NotFound where the folder has no summary; errors of ReadSummary, and of the lines of
+// traffic.jsonl as of ReadMetricsFile.
 absl::StatusOr<RunFiles> ReadRunFiles(const std::string& dir);
 
 // "topk10" of "topk10-seed1"; a name without a seed as it is.

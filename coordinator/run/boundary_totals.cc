@@ -188,6 +188,25 @@ std::vector<ComputeRecord> BoundaryTotals::Compute(uint64_t steps, uint64_t samp
   return records;
 }
 
+std::vector<TrafficRecord> TakeTraffic(StageReport* report) {
+  std::vector<TrafficRecord> traffic;
+  for (BoundaryReport& end : *report->mutable_boundaries()) {
+    for (const StepTraffic& step : end.steps()) {
+      TrafficRecord& record = traffic.emplace_back();
+      record.set_step(step.step());
+      record.set_boundary(end.boundary());
+      record.set_direction(end.gradient() ? "gradients" : "activations");
+      record.set_raw_bytes(step.raw_bytes());
+      record.set_wire_bytes(step.wire_bytes());
+      record.set_messages(step.messages());
+      if (step.has_relative_error()) record.set_relative_error(step.relative_error());
+      if (step.has_level()) record.set_level(step.level());
+    }
+    end.clear_steps();
+  }
+  return traffic;
+}
+
 std::vector<EpochBoundary> EpochBoundaries(const std::vector<BoundaryRecord>& before,
                                            const std::vector<BoundaryRecord>& after) {
   std::vector<EpochBoundary> epoch;

@@ -41,6 +41,9 @@ class BoundaryTotals {
   std::vector<StageReport> latest_;  // by stage
 };
 
+// Takes what the senders tell of single steps out of the report.
+std::vector<TrafficRecord> TakeTraffic(StageReport* report);
+
 // What one epoch added to the records of all cuts. `before`: those of its begin, none in the first.
 std::vector<EpochBoundary> EpochBoundaries(const std::vector<BoundaryRecord>& before,
                                            const std::vector<BoundaryRecord>& after);

@@ -47,6 +47,8 @@ class RunObserver {
   virtual absl::Status OnStep(const StepRecord&) { return absl::OkStatus(); }
   // About once a second and at the end of each epoch.
   virtual absl::Status OnTotals(const RunTotals&) { return absl::OkStatus(); }
+  // What steps sent: of each step, cut and direction once, in no certain order, before OnTotals.
+  virtual absl::Status OnTraffic(const std::vector<TrafficRecord>&) { return absl::OkStatus(); }
   // The epoch's last step, or that with which an interruption ended it, is done in every stage.
   virtual absl::Status OnTrained(uint32_t /*epoch*/) { return absl::OkStatus(); }
   // `inference` begins.

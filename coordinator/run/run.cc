@@ -161,7 +161,7 @@ class Runner {
   }
 
   absl::Status SetProgress(const RunProgress& progress, uint64_t step) {
-    if (options_.cut_metrics) RETURN_IF_ERROR(options_.cut_metrics(progress.metrics_bytes()));
+    if (options_.cut_record) RETURN_IF_ERROR(options_.cut_record(progress));
     *summary_.mutable_epochs() = progress.epochs();
     *summary_.mutable_boundaries() = progress.boundaries();
     absl::MutexLock lock(&events_);
@@ -351,10 +351,7 @@ class Runner {
       tally_.Save(progress);
     }
     *progress->mutable_events() = summary_.events();
-    if (options_.metrics_bytes) {
-      ASSIGN_OR_RETURN(const uint64_t bytes, options_.metrics_bytes());
-      progress->set_metrics_bytes(bytes);
-    }
+    if (options_.measure_record) RETURN_IF_ERROR(options_.measure_record(progress));
     return checkpointer_->Hold(
         std::move(manifest), codec_state == "full" || (codec_state == "epoch_end" && is_epoch_end));
   }
@@ -369,6 +366,7 @@ class Runner {
     if (event.has_stage()) {
       StageReport report = event.stage();
       report.set_stage(static_cast<uint32_t>(stage.stage()));
+      RETURN_IF_ERROR(Own(observer_.OnTraffic(TakeTraffic(&report))));
       tally_.Add(report);
       return Own(TellTotals(tally_.Totals(SecondsSince(part_start_))));
     }

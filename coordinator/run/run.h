@@ -24,10 +24,10 @@ struct RunOptions {
   SideFiles beside;         // each checkpoint's, see SideFilesOf
   std::optional<FoundCheckpoint> from;
   std::optional<TraceSteps> trace;  // steps to trace; empty: none
-  // The bytes of the record's metrics, and what cuts them off behind so many: null, both, without a
-  // record.
-  std::function<absl::StatusOr<uint64_t>()> metrics_bytes;
-  std::function<absl::Status(uint64_t bytes)> cut_metrics;
+  // Puts the sizes of the record's files into the progress, and cuts the files to these: null,
+  // both, without a record.
+  std::function<absl::Status(RunProgress*)> measure_record;
+  std::function<absl::Status(const RunProgress&)> cut_record;
   // The stages anew, as the next generation of the run, when one was lost for that reason: the
   // fleet before is gone then. Null: a loss ends the run.
   std::function<absl::StatusOr<Fleet*>(const Failure& loss)> next_generation;

@@ -15,6 +15,7 @@ KEYS = {
     "steps": ["run", "step"],
     "boundaries": ["run", "boundary", "direction"],
     "epoch_boundaries": ["run", "epoch", "boundary", "direction"],
+    "step_boundaries": ["run", "step", "boundary", "direction"],
 }
 
 
@@ -30,6 +31,7 @@ class Results(NamedTuple):
     steps: pandas.DataFrame
     boundaries: pandas.DataFrame
     epoch_boundaries: pandas.DataFrame
+    step_boundaries: pandas.DataFrame
 
 
 def load(folder) -> Results:
@@ -95,6 +97,9 @@ def _add(folder: pathlib.Path, position: int, rows: Dict[str, List[dict]]):
         rows["epochs"].append({"run": run, **_flat(entry)})
         rows["epoch_boundaries"] += [{"run": run, "epoch": entry["epoch"], **key, **fields}
                                      for key, fields in _directions(entry)]
+    traffic = folder / "traffic.jsonl"
+    if traffic.is_file():
+        rows["step_boundaries"] += [{"run": run, **_flat(entry)} for entry in _entries(traffic)]
 
 
 def _entries(path: pathlib.Path) -> Iterator[dict]:

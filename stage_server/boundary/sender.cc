@@ -14,10 +14,8 @@ namespace {
 
 constexpr absl::Duration kAcknowledgementPatience = absl::Seconds(1);
 
-BoundaryStatistics::Traffic& TrafficOf(Phase phase, BoundaryStatistics* statistics) {
-  const bool training =
-      phase == PHASE_TRAIN || phase == PHASE_GRADIENT_NORM || phase == PHASE_BASIS;
-  return training ? statistics->train : statistics->evaluate;
+bool IsTraining(Phase phase) {
+  return phase == PHASE_TRAIN || phase == PHASE_GRADIENT_NORM || phase == PHASE_BASIS;
 }
 
 Message WithoutTensor(const MessageEncoder::Outgoing& outgoing, const BoundarySpec& spec) {
@@ -185,12 +183,13 @@ absl::Status BoundarySender::EncodeAndSend(MessageEncoder::Outgoing outgoing, Te
   const uint64_t payload_bytes = message->payload.bytes.size();
   const uint64_t wire_bytes = SendTraced(*std::move(message));
   const std::lock_guard<std::mutex> lock(mutex_);
-  BoundaryStatistics::Traffic& traffic = TrafficOf(key.phase, &statistics_);
-  ++traffic.messages;
-  traffic.elements += elements;
-  traffic.raw_bytes += raw_bytes;
-  traffic.payload_bytes += payload_bytes;
-  traffic.wire_bytes += wire_bytes;
+  const BoundaryStatistics::Traffic one{1, elements, raw_bytes, payload_bytes, wire_bytes};
+  if (IsTraining(key.phase)) {
+    statistics_.train += one;
+    AtStep(key.step).sent += one;
+  } else {
+    statistics_.evaluate += one;
+  }
   return absl::OkStatus();
 }
 
@@ -224,13 +223,31 @@ absl::StatusOr<Message> BoundarySender::Encode(const MessageEncoder::Outgoing& o
     const std::lock_guard<std::mutex> lock(mutex_);
     statistics_.encode.Observe(absl::ToDoubleSeconds(end - start));
     statistics_.encode_cpu_seconds += cpu_seconds;
-    if (error) statistics_.errors.Add(*error);
+    StepStatistics& step = AtStep(outgoing.key.step);
+    if (error) {
+      statistics_.errors.Add(*error);
+      step.errors.Add(*error);
+    }
     const CodecSpec& codec = encoded.message.codec;
     if (spec_.level.kind != LevelKind::kFixed && !codec.is_exact()) {
-      statistics_.level = LevelOf(codec);
+      statistics_.level = step.level = LevelOf(codec);
     }
   }
   return std::move(encoded.message);
+}
+
+StepStatistics& BoundarySender::AtStep(uint64_t step) {
+  if (steps_.empty() || steps_.back().step != step) steps_.push_back({step, {}, {}, {}});
+  return steps_.back();
+}
+
+std::vector<StepStatistics> BoundarySender::TakeSteps(uint64_t last) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  std::vector<StepStatistics> taken;
+  for (; !steps_.empty() && steps_.front().step <= last; steps_.pop_front()) {
+    taken.push_back(steps_.front());
+  }
+  return taken;
 }
 
 BoundaryStatistics BoundarySender::statistics() const {

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <optional>
 #include <thread>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
@@ -56,8 +57,10 @@ class BoundarySender {
   // longer until the peer has acknowledged it, so that byte counts agree; returns the first error.
   absl::Status Flush(SteadyTime deadline);
 
-  // Any thread.
+  // Any thread, both.
   BoundaryStatistics statistics() const;
+  // What was sent in the steps of training up to `last` that were not taken before, in order.
+  std::vector<StepStatistics> TakeSteps(uint64_t last);
   uint64_t SocketBytesAcked() const { return link_->SocketBytesAcked(); }
   const BoundarySpec& spec() const { return spec_; }
 
@@ -78,6 +81,8 @@ class BoundarySender {
   absl::Status EncodeAndSend(MessageEncoder::Outgoing outgoing, Tensor* received);
   absl::StatusOr<Message> Encode(const MessageEncoder::Outgoing& outgoing, Tensor* received);
   uint64_t SendTraced(Message message);
+  // The step's own counts.
+  StepStatistics& AtStep(uint64_t step) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // A message without a tensor, and one with a tensor.
   MessageEncoder::Outgoing OutgoingOf(MessageKey key) const;
   MessageEncoder::Outgoing OutgoingOf(MessageKey key, uint64_t sample_digest, bool compress,
@@ -96,6 +101,7 @@ class BoundarySender {
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status status_ ABSL_GUARDED_BY(mutex_);
   BoundaryStatistics statistics_ ABSL_GUARDED_BY(mutex_);
+  std::deque<StepStatistics> steps_ ABSL_GUARDED_BY(mutex_);  // that nobody has taken
   std::optional<std::thread> worker_;
 };
 

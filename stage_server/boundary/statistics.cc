@@ -11,6 +11,15 @@ void Histogram::Observe(double seconds) {
   sum_ += seconds;
 }
 
+BoundaryStatistics::Traffic& BoundaryStatistics::Traffic::operator+=(const Traffic& other) {
+  messages += other.messages;
+  elements += other.elements;
+  raw_bytes += other.raw_bytes;
+  payload_bytes += other.payload_bytes;
+  wire_bytes += other.wire_bytes;
+  return *this;
+}
+
 void MeasuredErrors::Add(const MeasuredError& error) {
   const CodecError of_codec = error.codec.value_or(CodecError());
   if (!std::isfinite(error.received.relative_error + of_codec.relative_error +

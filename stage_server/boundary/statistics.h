@@ -64,6 +64,8 @@ struct BoundaryStatistics {
     uint64_t raw_bytes = 0;  // elements x compute type
     uint64_t payload_bytes = 0;
     uint64_t wire_bytes = 0;  // serialised frames + 5 bytes of gRPC prefix each
+
+    Traffic& operator+=(const Traffic& other);
   };
   Traffic train, evaluate;
 
@@ -74,6 +76,14 @@ struct BoundaryStatistics {
   MeasuredErrors errors;
   // Sender: LevelOf the last training message that a codec coded, where the level may change.
   std::optional<double> level;
+};
+
+// What a sender sent in one step of training.
+struct StepStatistics {
+  uint64_t step = 0;
+  BoundaryStatistics::Traffic sent;
+  MeasuredErrors errors;
+  std::optional<double> level;  // as in BoundaryStatistics, after the step
 };
 
 // What an executor spends its time on.

@@ -115,7 +115,7 @@ absl::StatusOr<Tensor> RecordedCut::Cross(const Work& work, Direction direction,
   const bool is_activation = direction == DIRECTION_ACTIVATION;
   CutEnd& from = SendingEnd(direction);
   CutEnd& to = is_activation ? *downstream_ : *upstream_;
-  DirectionRecord& record = is_activation ? activations_ : gradients_;
+  RecordedDirection& record = is_activation ? activations_ : gradients_;
   const std::string name =
       absl::StrCat(boundary(direction).name, is_activation ? "/activation/" : "/gradient/",
                    record.messages.size());
@@ -138,7 +138,7 @@ const BoundarySpec& RecordedCut::boundary(Direction direction) {
   return SendingEnd(direction).sender().spec();
 }
 
-const DirectionRecord& RecordedCut::record(Direction direction) const {
+const RecordedDirection& RecordedCut::record(Direction direction) const {
   return direction == DIRECTION_ACTIVATION ? activations_ : gradients_;
 }
 

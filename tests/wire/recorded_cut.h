@@ -27,7 +27,7 @@ struct MessageSamples {
 };
 
 // What crossed one direction of a cut.
-struct DirectionRecord {
+struct RecordedDirection {
   std::string frames;       // as gRPC writes them: a byte 0, the length big-endian, the frame
   nlohmann::json messages;  // an array: one entry for each tensor
 };
@@ -46,7 +46,7 @@ class RecordedCut {
                                Tensor x);
 
   const BoundarySpec& boundary(Direction direction);
-  const DirectionRecord& record(Direction direction) const;
+  const RecordedDirection& record(Direction direction) const;
   // CUT/DIRECTION/N/given and CUT/DIRECTION/N/used of entry N of that direction's messages.
   const std::vector<StoredTensor>& tensors() const { return tensors_; }
 
@@ -58,7 +58,7 @@ class RecordedCut {
   }
 
   Capture capture_;
-  DirectionRecord activations_, gradients_;  // the links write to them
+  RecordedDirection activations_, gradients_;  // the links write to them
   std::unique_ptr<CutEnd> upstream_, downstream_;
   std::deque<std::string> bytes_;  // of tensors_
   std::vector<StoredTensor> tensors_;
