@@ -42,6 +42,16 @@ inline Error CheckDropout(const AttentionSpec& spec, int64_t positions) {
   return Error{};
 }
 
+// Of training with a cache.
+inline Error CheckNoDropout(const AttentionSpec& spec) {
+  if (spec.dropout > 0) {
+    return MakeError(absl::StatusCode::kInvalidArgument,
+                     "attention: dropout %g in training with a cache, want 0",
+                     static_cast<double>(spec.dropout));
+  }
+  return Error{};
+}
+
 // Positions from `first` on and before `end`.
 inline Error CheckContext(int64_t first, int64_t end, int64_t context) {
   if (first < 0 || end > context) {

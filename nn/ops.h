@@ -193,10 +193,18 @@ struct AttentionBackward {
   const float* log_sum_exp = nullptr;  // Forward's, as what follows
   uint64_t dropout_key = 0;
   int64_t first_sample = 0;
+  // Of a Continue with log_sum_exp: its cache and first_position. Of a sequence the later positions
+  // go first.
+  TensorView cache = {};
+  // [batch, 2, context, kv_heads, head_size]: gradients of the cache's rows as these stand there,
+  // zeros before the sequence's first Backward. Those of rows before first_position are added to;
+  // those of the positions at hand have all that later ones added, and go into dqkv. Null:
+  // Forward's.
+  float* dcache = nullptr;
+  int64_t first_position = 0;
 };
 
-// A step of inference: T new positions of sequences whose earlier positions' keys and values stand
-// in `cache`.
+// T new positions of sequences whose earlier positions' keys and values stand in `cache`.
 struct AttentionCached {
   TensorView qkv;  // [batch, T, (heads + 2 kv_heads) head_size]: of positions first_position, ...
   TensorView y;    // [batch, T, heads head_size]
@@ -204,6 +212,7 @@ struct AttentionCached {
   // values. Rows first_position to first_position + T - 1 are written, those before them read.
   TensorView cache;
   int64_t first_position = 0;
+  float* log_sum_exp = nullptr;  // out, for a Backward: [batch, heads, T]. Null: inference
 };
 
 // Goes over blocks of queries, so that [T, T] is never in memory (FlashAttention; Dao et al.,
@@ -214,6 +223,7 @@ class Attention {
   virtual Error Forward(const AttentionForward& arguments) = 0;
   virtual Error Backward(const AttentionBackward& arguments) = 0;
   // Without dropout. InvalidArgument where first_position + T exceeds the cache's context.
+  // Unimplemented, as its Backward is, where a backend has no log_sum_exp of it.
   virtual Error Continue(const AttentionCached& arguments) = 0;
 };
 

@@ -47,16 +47,13 @@ class BuiltSegment final : public Segment {
   }
 
   absl::StatusOr<Tensor> Forward(const Tensor& x, const Pass& pass, Saved* saved) override {
-    const bool has_positions = pass.cache != nullptr && !x.empty() && x.shape().rank() > 1;
-    const int64_t positions = has_positions ? x.shape()[1] : 0;
-    const bool fits = 0 < positions && positions + pass.first_position <= in_[1];
-    RETURN_IF_ERROR(Check("x", x, fits ? in_.With(1, positions) : in_, in_type_));
+    RETURN_IF_ERROR(Check("x", x, SampleOf(in_, x, pass), in_type_));
     if (saved != nullptr) saved->set_pass(pass);
     return layers_.Forward(x, pass, saved);
   }
 
   absl::StatusOr<Tensor> Backward(const Tensor& dy, Saved* saved) override {
-    RETURN_IF_ERROR(Check("dy", dy, out_, options_.compute));
+    RETURN_IF_ERROR(Check("dy", dy, SampleOf(out_, dy, saved->pass()), options_.compute));
     ASSIGN_OR_RETURN(Tensor dx, layers_.Backward(dy, saved));
     return options_.needs_input_gradient ? dx : Tensor();
   }
@@ -83,6 +80,13 @@ class BuiltSegment final : public Segment {
   }
 
  private:
+  // That of the tensor, where `whole` is one with all positions.
+  static Shape SampleOf(const Shape& whole, const Tensor& x, const Pass& pass) {
+    if (pass.cache == nullptr || x.empty() || x.shape().rank() < 2) return whole;
+    const int64_t positions = x.shape()[1];
+    const bool fits = 0 < positions && positions + pass.first_position <= whole[1];
+    return fits ? whole.With(1, positions) : whole;
+  }
   absl::Status Check(const char* what, const Tensor& tensor, const Shape& sample,
                      DType type) const {
     const bool fits = !tensor.empty() && tensor.shape().rank() == sample.rank() &&

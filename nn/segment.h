@@ -37,7 +37,7 @@ enum class Mode {
 };
 
 // Keys and values of the positions that sequences have had, of the attention layers that a pass
-// goes through. One thread at a time.
+// goes through, and in training their gradients. One thread at a time.
 class KeyValueCache {
  public:
   // The memory of the layer known by this address, made when it is first asked for.
@@ -48,9 +48,21 @@ class KeyValueCache {
     if (made.ok()) memory = *made;
     return made;
   }
+  // That of its gradients, fp32; zeros when it is first asked for.
+  absl::StatusOr<Tensor> GradientOf(const void* layer, Device* device, Ops* ops,
+                                    const Shape& shape) {
+    Tensor& memory = gradients_[layer];
+    if (!memory.empty()) return memory;
+    absl::StatusOr<Tensor> made = Tensor::Allocate(device, DType::kF32, shape);
+    if (!made.ok()) return made;
+    const absl::Status cleared =
+        ToStatus(ops->Zero(static_cast<float*>(made->data()), made->elements()));
+    if (!cleared.ok()) return cleared;
+    return memory = *made;
+  }
 
  private:
-  std::map<const void*, Tensor> layers_;
+  std::map<const void*, Tensor> layers_, gradients_;
 };
 
 // What kind of a forward pass over which samples. A mode alone says all there is to say where
@@ -63,9 +75,10 @@ struct Pass {
   int64_t first_sample;  // of the input, in its whole batch
   // The pass has been before: its results are equal, and running statistics stay.
   bool again = false;
-  // Inference of sequences a few positions at a time, in kEvaluate: those of the input, fewer than
+  // Sequences a few positions at a time, in kEvaluate and kTrain: those of the input, fewer than
   // a sample's or as many, begin with `first_position`, and the cache holds what the attention
-  // needs of the ones before them.
+  // needs of the ones before them. In training it outlives the backward passes, which go over later
+  // positions first.
   KeyValueCache* cache = nullptr;
   int64_t first_position = 0;
   // Token ids of the samples, int32 [batch, positions], for layers that read them anywhere in the

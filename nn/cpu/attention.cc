@@ -88,8 +88,8 @@ void ForwardOfQueries(const AttentionForward& a, const HeadGroup& g, const HeadR
     const int64_t keys = first + t + 1;
     const float sum = Exponentials(keys, scores + t * scores_row, &greatest);
     factors[t] = 1 / (drops ? sum * (1 - g.spec->dropout) : sum);
-    if (t >= end || a.log_sum_exp == nullptr) continue;
-    a.log_sum_exp[(g.sample * g.spec->heads + head) * g.positions + first + t] =
+    if (t < of.place || t >= end || a.log_sum_exp == nullptr) continue;
+    a.log_sum_exp[(g.sample * g.spec->heads + head) * a.qkv.dims[1] + first - of.origin + t] =
         greatest + std::log(sum);
     if (drops) DropScores(mask, g.element(head, first + t), keys, scores + t * scores_row);
   }
@@ -123,24 +123,12 @@ void ForwardGroupTyped(const AttentionForward& a, const HeadGroup& g, AttentionM
   }
 }
 
-// A sample's keys and its values as if they were two samples of one head for each of theirs.
-HWY_INLINE TensorView CacheRows(const TensorView& cache) {
-  TensorView rows = cache;
-  rows.rank = 3;
-  rows.dims[0] = 2 * cache.dims[0];
-  rows.dims[1] = cache.dims[2];
-  rows.dims[2] = cache.dims[3] * cache.dims[4];
-  return rows;
-}
-
 // Puts the new rows behind the others in the cache, and all of them into the thread's memory.
 template <typename T>
 void FillAndLoadCache(const AttentionCached& a, const HeadGroup& g, AttentionMemory* memory) {
   const int64_t width = g.width(), padded = g.blocks() * kBlock;
   const TensorView cache = CacheRows(a.cache);
-  HeadGroup of_keys = g, of_values = g;
-  of_keys.sample = 2 * g.sample;
-  of_values.sample = 2 * g.sample + 1;
+  const HeadGroup of_keys = OfCachedKeys(g), of_values = OfCachedValues(g);
   float* const rows = memory->rows.Fit(kBlock * width);
   float* const keys_across = memory->keys_across.Fit(padded * g.size());
   float* const values = memory->values.Fit(padded * width);
@@ -168,6 +156,7 @@ void ContinueGroupTyped(const AttentionCached& a, const HeadGroup& g, AttentionM
   AttentionForward forward;
   forward.qkv = a.qkv;
   forward.y = a.y;
+  forward.log_sum_exp = a.log_sum_exp;
   for (int64_t head = g.first_head(); head < g.last_head(); ++head) {
     for (int64_t first = a.first_position; first < g.positions;) {
       const int64_t place = first % kBlock;
@@ -218,13 +207,14 @@ class CpuAttention final : public Attention {
   Error Backward(const AttentionBackward& a) override {
     RETURN_ERROR(CheckDropout(spec_, a.qkv.dims[1]));
     ForEachGroup(
-        a.qkv.dims[0], a.qkv.dims[1],
+        a.qkv.dims[0], a.first_position + a.qkv.dims[1],
         [&](const HeadGroup& group, AttentionMemory* memory) { BackwardGroup(a, group, memory); });
     return Error{};
   }
   Error Continue(const AttentionCached& a) override {
     const int64_t end = a.first_position + a.qkv.dims[1], context = a.cache.dims[2];
     RETURN_ERROR(CheckContext(a.first_position, end, context));
+    if (a.log_sum_exp != nullptr) RETURN_ERROR(CheckNoDropout(spec_));
     ForEachGroup(a.qkv.dims[0], end, [&](const HeadGroup& group, AttentionMemory* memory) {
       HWY_DYNAMIC_DISPATCH(ContinueGroup)(a, group, memory);
     });

@@ -45,9 +45,10 @@ HWY_INLINE void LoadQueries(const AttentionBackward& a, const HeadGroup& g, Atte
   float* const queries = memory->queries.Fit(kBlock * width);
   float* const dy = memory->dy.Fit(kBlock * width);
   float* const y = memory->rows.Fit(kBlock * width);
-  LoadRows<T>(g, {&a.qkv, q->head, q->first, q->count, true}, g.scale(), queries);
-  LoadRows<T>(g, {&a.dy, q->head, q->first, q->count, false}, 1, dy);
-  LoadRows<T>(g, {&a.y, q->head, q->first, q->count, false}, 1, y);
+  const int64_t origin = a.first_position;
+  LoadRows<T>(g, {&a.qkv, q->head, q->first, q->count, true, origin}, g.scale(), queries);
+  LoadRows<T>(g, {&a.dy, q->head, q->first, q->count, false, origin}, 1, dy);
+  LoadRows<T>(g, {&a.y, q->head, q->first, q->count, false, origin}, 1, y);
   const FloatTag d;
   for (int64_t t = 0; t < q->count; ++t) {
     FloatVec sums = hn::Zero(d);
@@ -56,7 +57,7 @@ HWY_INLINE void LoadQueries(const AttentionBackward& a, const HeadGroup& g, Atte
     }
     q->means[t] = hn::GetLane(hn::SumOfLanes(d, sums));
     q->log_sum_exp[t] =
-        a.log_sum_exp[(g.sample * g.spec->heads + q->head) * g.positions + q->first + t];
+        a.log_sum_exp[(g.sample * g.spec->heads + q->head) * a.qkv.dims[1] + q->first - origin + t];
   }
   q->queries = queries;
   q->dy = dy;
@@ -129,18 +130,40 @@ HWY_INLINE void LoadKeysAndValues(const AttentionBackward& a, const HeadGroup& g
   float* const keys_across = memory->keys_across.Fit(padded * g.size());
   float* const values = memory->rows.Fit(kBlock * width);
   float* const values_across = memory->values_across.Fit(padded * g.size());
+  const TensorView cache = a.dcache == nullptr ? TensorView{} : CacheRows(a.cache);
   for (int64_t first = 0; first < g.positions; first += kBlock) {
     const int64_t count = std::min(kBlock, g.positions - first);
-    LoadRows<T>(g, {&a.qkv, g.key_head(), first, count, true}, 1, keys + first * width);
+    if (a.dcache == nullptr) {
+      LoadRows<T>(g, {&a.qkv, g.key_head(), first, count, true}, 1, keys + first * width);
+      LoadRows<T>(g, {&a.qkv, g.value_head(), first, count, false}, 1, values);
+    } else {
+      LoadRows<T>(OfCachedKeys(g), {&cache, g.kv_head, first, count, false}, 1,
+                  keys + first * width);
+      LoadRows<T>(OfCachedValues(g), {&cache, g.kv_head, first, count, false}, 1, values);
+    }
     Transpose(g, keys + first * width, keys_across + first * g.size());
-    LoadRows<T>(g, {&a.qkv, g.value_head(), first, count, false}, 1, values);
     Transpose(g, values, values_across + first * g.size());
+  }
+}
+
+// Brings together what this backward pass has for the rows of the cache and what those of later
+// positions had: in `dcache` for earlier positions, in `rows`, [positions, width], for those at
+// hand.
+HWY_INLINE void ExchangeWithCache(const AttentionBackward& a, const HeadGroup& of_cache,
+                                  float* rows) {
+  TensorView dcache = CacheRows(a.cache);
+  dcache.data = a.dcache;
+  for (int64_t t = 0; t < of_cache.positions; ++t) {
+    float* const row = rows + t * of_cache.width();
+    float* const cached = RowAt<float>(of_cache, {&dcache, of_cache.kv_head, t, 1, false}, 0);
+    float* const to = t < a.first_position ? cached : row;
+    for (int64_t j = 0; j < of_cache.size(); ++j) to[j] = row[j] + cached[j];
   }
 }
 
 template <typename T>
 void BackwardGroupTyped(const AttentionBackward& a, const HeadGroup& g, AttentionMemory* memory) {
-  const int64_t width = g.width(), padded = g.blocks() * kBlock;
+  const int64_t width = g.width(), padded = g.blocks() * kBlock, origin = a.first_position;
   LoadKeysAndValues<T>(a, g, memory);
   float* const dkeys = memory->dkeys.Fit(padded * width);
   float* const dvalues = memory->dvalues.Fit(padded * width);
@@ -151,24 +174,30 @@ void BackwardGroupTyped(const AttentionBackward& a, const HeadGroup& g, Attentio
   std::fill(ones, ones + kBlock, 1.0f);
   std::fill(scales, scales + kBlock, g.scale());
   for (int64_t head = g.first_head(); head < g.last_head(); ++head) {
-    for (int64_t first = 0; first < g.positions; first += kBlock) {
+    // No block of queries goes over a border of blocks of keys.
+    for (int64_t first = origin, count; first < g.positions; first += count) {
+      count = std::min(kBlock - first % kBlock, g.positions - first);
       QueryBlock q;
       q.head = head;
       q.first = first;
-      q.count = std::min(kBlock, g.positions - first);
+      q.count = count;
       LoadQueries<T>(a, g, memory, &q);
       float* const dq = memory->product.Fit(kBlock * width);
       std::fill(dq, dq + kBlock * width, 0.0f);
       for (int64_t block = 0; block * kBlock <= first; ++block) {
         BackwardOfBlock(g, q, mask, block, memory, dq);
       }
-      StoreRows<T>(g, {&a.dqkv, head, first, q.count, true}, scales, dq);
+      StoreRows<T>(g, {&a.dqkv, head, first, q.count, true, origin}, scales, dq);
     }
   }
-  for (int64_t first = 0; first < g.positions; first += kBlock) {
-    const int64_t count = std::min(kBlock, g.positions - first);
-    StoreRows<T>(g, {&a.dqkv, g.key_head(), first, count, true}, ones, dkeys + first * width);
-    StoreRows<T>(g, {&a.dqkv, g.value_head(), first, count, false}, ones, dvalues + first * width);
+  if (a.dcache != nullptr) {
+    ExchangeWithCache(a, OfCachedKeys(g), dkeys);
+    ExchangeWithCache(a, OfCachedValues(g), dvalues);
+  }
+  for (int64_t first = origin; first < g.positions; first += kBlock) {
+    const int64_t count = std::min(kBlock, g.positions - first), at = first * width;
+    StoreRows<T>(g, {&a.dqkv, g.key_head(), first, count, true, origin}, ones, dkeys + at);
+    StoreRows<T>(g, {&a.dqkv, g.value_head(), first, count, false, origin}, ones, dvalues + at);
   }
 }
 

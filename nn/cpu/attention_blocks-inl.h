@@ -81,6 +81,27 @@ HWY_INLINE void StoreRows(const cpu::HeadGroup& g, const cpu::HeadRows& rows, co
   }
 }
 
+// A sample's keys and its values in a cache, as if they were two samples of one head for each of
+// theirs.
+HWY_INLINE TensorView CacheRows(const TensorView& cache) {
+  TensorView rows = cache;
+  rows.rank = 3;
+  rows.dims[0] = 2 * cache.dims[0];
+  rows.dims[1] = cache.dims[2];
+  rows.dims[2] = cache.dims[3] * cache.dims[4];
+  return rows;
+}
+
+HWY_INLINE cpu::HeadGroup OfCachedKeys(cpu::HeadGroup g) {
+  g.sample *= 2;
+  return g;
+}
+
+HWY_INLINE cpu::HeadGroup OfCachedValues(cpu::HeadGroup g) {
+  g.sample = 2 * g.sample + 1;
+  return g;
+}
+
 // rows: [kBlock, width]   across: [size, kBlock]
 HWY_INLINE void Transpose(const cpu::HeadGroup& g, const float* rows, float* across) {
   for (int64_t j = 0; j < g.size(); ++j) {

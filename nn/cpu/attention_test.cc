@@ -353,6 +353,89 @@ TEST(AttentionTest, PositionsWithACacheHaveTheBitsOfTheWholeSequence) {
   }
 }
 
+// dqkv of all positions, in slices of so many: forward one behind the other, backward the last one
+// first.
+Floats SlicedGradient(const AttentionSpec& spec, const Sizes& sizes, const Floats& qkv,
+                      const Floats& dy, const std::vector<int64_t>& slices) {
+  const int64_t context = sizes.positions, in = Row(spec), out = spec.heads * spec.head_size;
+  const auto attention = NewAttention(2, spec);
+  const Shape cache_shape = {sizes.batch, 2, context, spec.kv_heads, spec.head_size};
+  TestTensor cache(spec.compute, cache_shape);
+  Floats dcache(cache_shape.elements());
+  const auto part = [&](const Floats& all, int64_t row, int64_t first, int64_t count) {
+    Floats rows;
+    for (int64_t sample = 0; sample < sizes.batch; ++sample) {
+      const auto from = all.begin() + (sample * context + first) * row;
+      rows.insert(rows.end(), from, from + count * row);
+    }
+    return rows;
+  };
+  struct Slice {
+    int64_t first, count;
+    TestTensor x, y;
+    Floats log_sum_exp;
+  };
+  std::vector<Slice> saved;
+  int64_t first = 0;
+  for (const int64_t count : slices) {
+    saved.push_back(
+        {first, count,
+         TestTensor(spec.compute, {sizes.batch, count, in}, part(qkv, in, first, count)),
+         TestTensor(spec.compute, {sizes.batch, count, out}),
+         Floats(sizes.batch * spec.heads * count)});
+    Slice& s = saved.back();
+    EXPECT_TRUE(
+        attention->Continue({s.x.view(), s.y.view(), cache.view(), first, s.log_sum_exp.data()})
+            .ok());
+    first += count;
+  }
+  Floats gradient(qkv.size());
+  for (auto s = saved.rbegin(); s != saved.rend(); ++s) {
+    TestTensor gy(spec.compute, {sizes.batch, s->count, out}, part(dy, out, s->first, s->count));
+    TestTensor gx(spec.compute, {sizes.batch, s->count, in});
+    EXPECT_TRUE(attention
+                    ->Backward({s->x.view(), s->y.view(), gy.view(), gx.view(),
+                                s->log_sum_exp.data(), 0, 0, cache.view(), dcache.data(), s->first})
+                    .ok());
+    const Floats values = gx.Read();
+    for (int64_t sample = 0; sample < sizes.batch; ++sample) {
+      std::copy_n(values.begin() + sample * s->count * in, s->count * in,
+                  gradient.begin() + (sample * context + s->first) * in);
+    }
+  }
+  return gradient;
+}
+
+TEST(AttentionTest, SlicesHaveTheGradientOfTheWholeSequence) {
+  AttentionSpec rotary = Spec(4, 2, 24);
+  rotary.rope_theta = 10000;
+  AttentionSpec narrow = Spec(2, 2, 32);
+  narrow.compute = DType::kBF16;
+  const Sizes sizes{2, 150};
+  for (const AttentionSpec& spec : {Spec(3, 3, 32), rotary, narrow}) {
+    const Floats qkv = RandomQkv(spec, sizes), dy = RandomDy(spec, sizes);
+    const Floats whole = Pass(1, spec, sizes, 2, qkv, dy).dqkv;
+    const Doubles want(whole.begin(), whole.end());
+    const double bound = spec.compute == DType::kF32 ? 0x1p-17 : 0x1p-5;
+    for (const std::vector<int64_t>& slices :
+         {std::vector<int64_t>{150}, {75, 75}, {30, 30, 30, 30, 30}, {61, 1, 83, 5}}) {
+      ExpectNear(SlicedGradient(spec, sizes, qkv, dy, slices), want, bound, "dqkv");
+    }
+  }
+}
+
+TEST(AttentionTest, RefusesDropoutInSlices) {
+  AttentionSpec spec = Spec(1, 1, 4);
+  spec.dropout = 0.5f;
+  float log_sum_exp;
+  const Error error = NewAttention(1, spec)->Continue(
+      {View(DType::kF32, {1, 1, 12}, nullptr), View(DType::kF32, {1, 1, 4}, nullptr),
+       View(DType::kF32, {1, 2, 8, 1, 4}, nullptr), 0, &log_sum_exp});
+  EXPECT_EQ(ToStatus(error).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_NE(std::string(error.message).find("dropout 0.5 in training with a cache, want 0"),
+            std::string::npos);
+}
+
 // The cache holds turned keys in the compute type; the whole sequence's are never rounded.
 TEST(AttentionTest, RotaryPositionsInBF16WithACacheAreCloseToTheWholeSequence) {
   AttentionSpec spec = Spec(4, 2, 16);

@@ -91,6 +91,11 @@ HeadRows RowsOfCache(const TensorView& cache, int64_t part, int64_t first_positi
   return {static_cast<char*>(cache.data) + offset, 2 * of_part, position, cache.dims[4]};
 }
 
+Error NoSlices() {
+  return MakeError(absl::StatusCode::kUnimplemented,
+                   "attention: training by slices of a sequence, want a CPU");
+}
+
 class CudaAttention final : public Attention {
  public:
   CudaAttention(CudaDevice* device, const AttentionSpec& spec)
@@ -112,6 +117,7 @@ class CudaAttention final : public Attention {
   }
 
   Error Backward(const AttentionBackward& a) override {
+    if (a.dcache != nullptr) return NoSlices();
     RETURN_ERROR(CheckDropout(spec_, a.qkv.dims[1]));
     if (a.qkv.elements() == 0) return Error{};
     AttentionTask task = TaskOf(a.qkv);
@@ -137,6 +143,7 @@ class CudaAttention final : public Attention {
     const int64_t first = a.first_position, end = first + a.qkv.dims[1];
     const int64_t context = a.cache.dims[2];
     RETURN_ERROR(CheckContext(first, end, context));
+    if (a.log_sum_exp != nullptr) return NoSlices();
     if (a.qkv.elements() == 0) return Error{};
     AttentionTask task = TaskOf(a.qkv);
     task.first_position = first;

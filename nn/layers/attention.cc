@@ -24,20 +24,14 @@ class AttentionLayer final : public Layer {
   absl::StatusOr<Tensor> Forward(Tensor x, const Pass& pass, Saved* saved) override {
     const int64_t batch = x.shape()[0];
     ASSIGN_OR_RETURN(Tensor y, context_.NewResult(out_, x, pass));
-    if (pass.cache != nullptr) return Continue(x, pass, std::move(y));
     const bool training = pass.mode == Mode::kTrain;
     Tensor log_sum_exp;
     if (training) {
-      ASSIGN_OR_RETURN(log_sum_exp,
-                       Tensor::Allocate(context_.device, DType::kF32, {batch, heads_, in_[1]}));
+      ASSIGN_OR_RETURN(log_sum_exp, Tensor::Allocate(context_.device, DType::kF32,
+                                                     {batch, heads_, x.shape()[1]}));
     }
-    AttentionForward a;
-    a.qkv = x.view();
-    a.y = y.view();
-    a.log_sum_exp = training ? Floats(log_sum_exp) : nullptr;
-    a.dropout_key = DropoutKey(context_.dropout_seed, name_, pass.step);
-    a.first_sample = pass.first_sample;
-    RETURN_IF_ERROR(ToStatus(op_->Forward(a)));
+    float* const sums = training ? Floats(log_sum_exp) : nullptr;
+    RETURN_IF_ERROR(pass.cache == nullptr ? Whole(x, pass, y, sums) : Continue(x, pass, y, sums));
     if (training) {
       saved->Push(std::move(x));
       saved->Push(y);
@@ -57,20 +51,40 @@ class AttentionLayer final : public Layer {
     a.dy = dy.view();
     a.dqkv = dqkv.view();
     a.log_sum_exp = Floats(log_sum_exp);
-    a.dropout_key = DropoutKey(context_.dropout_seed, name_, saved->pass().step);
-    a.first_sample = saved->pass().first_sample;
+    const Pass& pass = saved->pass();
+    a.dropout_key = DropoutKey(context_.dropout_seed, name_, pass.step);
+    a.first_sample = pass.first_sample;
+    a.first_position = pass.first_position;
+    if (pass.cache != nullptr) {
+      ASSIGN_OR_RETURN(const Tensor cache, CacheOf(qkv, pass));
+      ASSIGN_OR_RETURN(const Tensor gradient,
+                       pass.cache->GradientOf(this, context_.device, context_.ops, cache.shape()));
+      a.cache = cache.view();
+      a.dcache = Floats(gradient);
+    }
     RETURN_IF_ERROR(ToStatus(op_->Backward(a)));
     return dqkv;
   }
 
  private:
-  absl::StatusOr<Tensor> Continue(const Tensor& x, const Pass& pass, Tensor y) {
-    const int64_t batch = x.shape()[0], head_size = out_[2] / heads_;
-    ASSIGN_OR_RETURN(const Tensor cache, pass.cache->Of(this, context_.device, context_.compute,
-                                                        {batch, 2, in_[1], kv_heads_, head_size}));
-    RETURN_IF_ERROR(
-        ToStatus(op_->Continue({x.view(), y.view(), cache.view(), pass.first_position})));
-    return y;
+  // `log_sum_exp`: null but in training, both.
+  absl::Status Whole(const Tensor& x, const Pass& pass, const Tensor& y, float* log_sum_exp) {
+    AttentionForward a;
+    a.qkv = x.view();
+    a.y = y.view();
+    a.log_sum_exp = log_sum_exp;
+    a.dropout_key = DropoutKey(context_.dropout_seed, name_, pass.step);
+    a.first_sample = pass.first_sample;
+    return ToStatus(op_->Forward(a));
+  }
+  absl::Status Continue(const Tensor& x, const Pass& pass, const Tensor& y, float* log_sum_exp) {
+    ASSIGN_OR_RETURN(const Tensor cache, CacheOf(x, pass));
+    return ToStatus(
+        op_->Continue({x.view(), y.view(), cache.view(), pass.first_position, log_sum_exp}));
+  }
+  absl::StatusOr<Tensor> CacheOf(const Tensor& qkv, const Pass& pass) const {
+    const Shape shape = {qkv.shape()[0], 2, in_[1], kv_heads_, out_[2] / heads_};
+    return pass.cache->Of(this, context_.device, context_.compute, shape);
   }
 
   const std::string name_;

@@ -65,11 +65,11 @@ class PositionEmbeddingLayer final : public Layer {
     return y;
   }
 
-  absl::StatusOr<Tensor> Backward(Tensor dy, Saved* /*saved*/) override {
+  absl::StatusOr<Tensor> Backward(Tensor dy, Saved* saved) override {
     EmbeddingBackward a;
     a.dy = dy.view();
-    a.dpositions = Floats(table_->gradient);
     a.features = table_->value.shape()[1];
+    a.dpositions = Floats(table_->gradient) + saved->pass().first_position * a.features;
     RETURN_IF_ERROR(ToStatus(context_.ops->EmbedBackward(a)));
     return dy;
   }
