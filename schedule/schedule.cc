@@ -12,7 +12,8 @@ namespace {
 constexpr Named<ScheduleKind> kScheduleNames[] = {{ScheduleKind::kGPipe, "gpipe"},
                                                   {ScheduleKind::kOneForwardOneBackward, "1f1b"},
                                                   {ScheduleKind::kZeroBubble, "zero_bubble"},
-                                                  {ScheduleKind::kInterleaved, "interleaved"}};
+                                                  {ScheduleKind::kInterleaved, "interleaved"},
+                                                  {ScheduleKind::kTeraPipe, "terapipe"}};
 
 constexpr Named<Action::Kind> kActionNames[] = {{Action::Kind::kForward, "forward"},
                                                 {Action::Kind::kBackward, "backward"},
@@ -57,6 +58,20 @@ class Holding {
   std::vector<Held> held_;
 };
 
+// Each action as those of the microbatch's slices.
+std::vector<Action> InSlices(const std::vector<Action>& actions, int slices) {
+  std::vector<Action> units;
+  for (const Action& action : actions) {
+    const int first = action.microbatch * slices;
+    for (int i = 0; i < slices; ++i) {
+      const bool forward = action.kind == Action::Kind::kForward;
+      units.push_back(
+          {action.kind, forward ? first + i : UnitOfBackward(first + i, slices), action.chunk});
+    }
+  }
+  return units;
+}
+
 bool HoldsNoMore(const std::vector<Held>& a, const std::vector<Held>& b) {
   return std::equal(a.begin(), a.end(), b.begin(), [](const Held& one, const Held& other) {
     return one.in_flight <= other.in_flight && one.waiting <= other.waiting;
@@ -79,6 +94,8 @@ bool SplitsBackward(ScheduleKind kind) { return kind == ScheduleKind::kZeroBubbl
 
 bool Interleaves(ScheduleKind kind) { return kind == ScheduleKind::kInterleaved; }
 
+bool Slices(ScheduleKind kind) { return kind == ScheduleKind::kTeraPipe; }
+
 std::vector<Action> Forwards(int stages, int microbatches, int chunks) {
   std::vector<Action> forwards;
   for (int first = 0; first < microbatches; first += stages) {
@@ -98,10 +115,13 @@ std::vector<Action> Forwards(int stages, int microbatches, int chunks) {
 //
 // Where stages have several chunks the order is that of a full last group of microbatches, and
 // those that are not there are left out: what is left of an order without a deadlock has none.
+//
+// Slices take their microbatch's place: what runs as a whole at every stage has no deadlock in
+// parts, each of which needs fewer others.
 std::vector<Action> StageActions(ScheduleKind kind, int stage, int stages, int microbatches,
-                                 int chunks) {
-  assert(0 <= stage && stage < stages && microbatches >= 1 && chunks >= 1);
-  assert(chunks == 1 || Interleaves(kind));
+                                 int chunks, int slices) {
+  assert(0 <= stage && stage < stages && microbatches >= 1 && chunks >= 1 && slices >= 1);
+  assert((chunks == 1 || Interleaves(kind)) && (slices == 1 || Slices(kind)));
   const int missing = chunks == 1 ? 0 : (stages - microbatches % stages) % stages;
   const std::vector<Action> forwards = Forwards(stages, microbatches + missing, chunks);
   const int passes = static_cast<int>(forwards.size());
@@ -123,14 +143,14 @@ std::vector<Action> StageActions(ScheduleKind kind, int stage, int stages, int m
       add(splits ? Action::Kind::kBackwardInput : Action::Kind::kBackward, backward++);
     }
   }
-  return actions;
+  return slices == 1 ? actions : InSlices(actions, slices);
 }
 
 std::vector<std::vector<Held>> FullestStates(ScheduleKind kind, int stage, int stages,
-                                             int microbatches, int chunks) {
+                                             int microbatches, int chunks, int slices) {
   std::vector<std::vector<Held>> fullest;
   Holding holding(SplitsBackward(kind), chunks);
-  for (const Action& action : StageActions(kind, stage, stages, microbatches, chunks)) {
+  for (const Action& action : StageActions(kind, stage, stages, microbatches, chunks, slices)) {
     holding.Run(action);
     const std::vector<Held>& now = holding.held();
     const auto is_below = [&now](const std::vector<Held>& one) { return HoldsNoMore(one, now); };
@@ -142,11 +162,12 @@ std::vector<std::vector<Held>> FullestStates(ScheduleKind kind, int stage, int s
   return fullest;
 }
 
-int QueueCapacity(ScheduleKind kind, int boundary, int stages, int microbatches, int chunks) {
+int QueueCapacity(ScheduleKind kind, int boundary, int stages, int microbatches, int chunks,
+                  int slices) {
   assert(0 <= boundary && boundary + 1 < stages * chunks);
   int most = 0;
   for (const std::vector<Held>& state :
-       FullestStates(kind, boundary % stages, stages, microbatches, chunks)) {
+       FullestStates(kind, boundary % stages, stages, microbatches, chunks, slices)) {
     most = std::max(most, state[boundary / stages].in_flight);
   }
   return most;

@@ -20,9 +20,16 @@ enum class ScheduleKind {
   // Interleaved 1F1B (Narayanan et al., SC 2021): a stage has several chunks of the model, chunk i
   // of stage s being number i stages + s of the model's, and takes turns on them. Its bubble is
   // that of 1F1B divided by the chunks of a stage, with microbatches in a multiple of the stages.
-  kInterleaved
+  kInterleaved,
+  // TeraPipe (Li et al., ICML 2021): the sequences of a microbatch are cut into slices of equally
+  // many positions, which go through the stages one behind the other, as a position needs those
+  // before it only: forward the first slice first, backward the last. Microbatches take turns as in
+  // 1F1B. A pipeline is full after stages - 1 slices in place of as many microbatches.
+  kTeraPipe
 };
 
+// Where sequences are cut into slices, a unit is a slice of a microbatch: it has the number
+// microbatch x slices + slice, and stands wherever a microbatch stands otherwise.
 struct Action {
   enum class Kind {
     kForward,
@@ -32,7 +39,7 @@ struct Action {
     kBackwardWeight  // W: the gradients of the weights that products and convolutions have
   };
   Kind kind;
-  int microbatch;  // from 0
+  int microbatch;  // from 0; a unit
   int chunk = 0;   // of the stage, from 0
 
   friend bool operator==(const Action& a, const Action& b) {
@@ -40,8 +47,8 @@ struct Action {
   }
 };
 
-// "gpipe", "1f1b", "zero_bubble", "interleaved"; the inverse gives InvalidArgument with the known
-// ones.
+// "gpipe", "1f1b", "zero_bubble", "interleaved", "terapipe"; the inverse gives InvalidArgument with
+// the known ones.
 const char* Name(ScheduleKind kind);
 absl::Status FromName(const std::string& name, ScheduleKind* to);
 std::vector<ScheduleKind> AllSchedules();
@@ -55,20 +62,29 @@ bool SplitsBackward(ScheduleKind kind);
 // Whether stages may have several chunks. With one chunk each it is kOneForwardOneBackward.
 bool Interleaves(ScheduleKind kind);
 
+// Whether sequences may be cut into several slices. With one it is kOneForwardOneBackward.
+bool Slices(ScheduleKind kind);
+
 // The forwards of a batch in the order of every stage: `stages` microbatches through its first
 // chunk, the same through the second, and so on, and then the next as many.
 std::vector<Action> Forwards(int stages, int microbatches, int chunks);
 
-// The actions of `stage` (from 0) in one step, with so many chunks a stage: 1, but where the
-// schedule Interleaves. Every schedule runs each microbatch forward once and backward once through
-// each chunk, whole or in both parts, and each of these in ascending order. A forward needs the
+// The actions of `stage` (from 0) in one step, with so many chunks a stage and slices a microbatch:
+// 1, but where the schedule Interleaves or Slices. Every schedule runs each microbatch forward once
+// and backward once through each chunk, whole or in both parts, and each of these in ascending
+// order, but for the backwards of a microbatch's slices, which descend. A forward needs the
 // activation of the chunk before it in the model, which is at the stage before (the last one's next
 // is the first), a kBackward or kBackwardInput the gradient of the chunk behind it, a
 // kBackwardWeight nothing of others; sends are part of an action.
 std::vector<Action> StageActions(ScheduleKind kind, int stage, int stages, int microbatches,
-                                 int chunks = 1);
+                                 int chunks = 1, int slices = 1);
 
-// Microbatches that a chunk holds something of at one time.
+// The unit whose backward is the `place`-th of a step, from 0.
+inline int UnitOfBackward(int place, int slices) {
+  return place - place % slices + slices - 1 - place % slices;
+}
+
+// Microbatches, or units, that a chunk holds something of at one time.
 struct Held {
   int in_flight = 0;  // forward but not yet backward (its input part, where it is split)
   int waiting = 0;  // through kBackwardInput, not yet through kBackwardWeight; 0 in whole backwards
@@ -79,9 +95,10 @@ struct Held {
 // chunk. With 1F1B stages - stage are in flight. With zero_bubble up to as many are, up to
 // stage + 1 wait, and never more than `stages` do either: as many as 1F1B has in flight at its
 // first stage. With c chunks, c > 1, they have up to (c - 1) stages + 2 (stages - 1 - stage) + 1 in
-// flight between them, each of which holds a chunk's part of a stage only.
+// flight between them, each of which holds a chunk's part of a stage only. With slices the units of
+// as many microbatches as 1F1B has are in flight.
 std::vector<std::vector<Held>> FullestStates(ScheduleKind kind, int stage, int stages,
-                                             int microbatches, int chunks = 1);
+                                             int microbatches, int chunks = 1, int slices = 1);
 
 // The most messages that are sent but not yet consumed (by the start of the action that needs
 // them) at any time, across `boundary` (between chunks `boundary` and `boundary` + 1 of the model)
@@ -97,7 +114,8 @@ std::vector<std::vector<Held>> FullestStates(ScheduleKind kind, int stage, int s
 //   All of them wait there when the downstream stage is done and the upstream one has yet to run
 //   its last backwards.
 // Where stages have several chunks fewer may be all that come.
-int QueueCapacity(ScheduleKind kind, int boundary, int stages, int microbatches, int chunks = 1);
+int QueueCapacity(ScheduleKind kind, int boundary, int stages, int microbatches, int chunks = 1,
+                  int slices = 1);
 
 // True if `stage` runs the backward of `microbatch` in the cool-down of 1F1B, which is that of
 // zero_bubble too: no forward is left there to run meanwhile, so whoever waits for this gradient

@@ -18,11 +18,14 @@ constexpr ScheduleKind kGPipe = ScheduleKind::kGPipe;
 constexpr ScheduleKind k1F1B = ScheduleKind::kOneForwardOneBackward;
 constexpr ScheduleKind kZeroBubble = ScheduleKind::kZeroBubble;
 constexpr ScheduleKind kInterleaved = ScheduleKind::kInterleaved;
+constexpr ScheduleKind kTeraPipe = ScheduleKind::kTeraPipe;
 
 // The most passes that are forward and not yet backward at a stage, through all its chunks.
-int MostInFlight(ScheduleKind kind, int stage, int stages, int microbatches, int chunks = 1) {
+int MostInFlight(ScheduleKind kind, int stage, int stages, int microbatches, int chunks = 1,
+                 int slices = 1) {
   int most = 0;
-  for (const std::vector<Held>& state : FullestStates(kind, stage, stages, microbatches, chunks)) {
+  for (const std::vector<Held>& state :
+       FullestStates(kind, stage, stages, microbatches, chunks, slices)) {
     int passes = 0;
     for (const Held& held : state) passes += held.in_flight;
     most = std::max(most, passes);
@@ -102,21 +105,39 @@ TEST(InterleavedTest, TheFirstStageHoldsLittleMoreThanThatOf1F1B) {
             5);
 }
 
+// Of three stages with two microbatches of three slices.
+TEST(TeraPipeTest, SlicesTakeTheirMicrobatchesPlaceAndGoBackwardTheOtherWay) {
+  const auto spelled = [](int stage) {
+    return Spelled(StageActions(kTeraPipe, stage, /*stages=*/3, /*microbatches=*/2, /*chunks=*/1,
+                                /*slices=*/3));
+  };
+  EXPECT_EQ(spelled(0), "F0 F1 F2 F3 F4 F5 B2 B1 B0 B5 B4 B3");
+  EXPECT_EQ(spelled(2), "F0 F1 F2 B2 B1 B0 F3 F4 F5 B5 B4 B3");
+}
+
+TEST(TeraPipeTest, WithOneSliceItIsOneForwardOneBackward) {
+  EXPECT_EQ(StageActions(kTeraPipe, /*stage=*/1, /*stages=*/3, /*microbatches=*/4),
+            StageActions(k1F1B, /*stage=*/1, /*stages=*/3, /*microbatches=*/4));
+}
+
 struct Size {
-  int stages, microbatches, chunks;
+  int stages, microbatches, chunks, slices;
 };
 
 template <typename Check>
 void ForEveryStage(const Check& check) {
   for (ScheduleKind kind : AllSchedules()) {
-    for (int chunks = 1; chunks <= (Interleaves(kind) ? 4 : 1); ++chunks) {
+    // A schedule has chunks or slices or neither.
+    const int most_parts = Interleaves(kind) || Slices(kind) ? 4 : 1;
+    for (int parts = 1; parts <= most_parts; ++parts) {
+      const int chunks = Interleaves(kind) ? parts : 1, slices = Slices(kind) ? parts : 1;
       for (int stages = 1; stages <= 8; ++stages) {
         for (int microbatches = 1; microbatches <= 16; ++microbatches) {
           for (int stage = 0; stage < stages; ++stage) {
-            SCOPED_TRACE(testing::Message()
-                         << Name(kind) << " stage " << stage << " of " << stages
-                         << ", microbatches " << microbatches << ", chunks " << chunks);
-            check(kind, stage, Size{stages, microbatches, chunks});
+            SCOPED_TRACE(testing::Message() << Name(kind) << " stage " << stage << " of " << stages
+                                            << ", microbatches " << microbatches << ", chunks "
+                                            << chunks << ", slices " << slices);
+            check(kind, stage, Size{stages, microbatches, chunks, slices});
           }
         }
       }
@@ -135,14 +156,16 @@ struct Through {
 
 TEST(StageActionsTest, RunsEachMicrobatchOnceEachWayInAscendingOrderWithinTheInFlightBound) {
   ForEveryStage([](ScheduleKind kind, int stage, const Size& size) {
-    const auto& [stages, microbatches, chunks] = size;
+    const auto& [stages, microbatches, chunks, slices] = size;
     std::vector<Through> through(chunks);
     int most = 0, in_flight = 0;
-    for (const Action& action : StageActions(kind, stage, stages, microbatches, chunks)) {
+    for (const Action& action : StageActions(kind, stage, stages, microbatches, chunks, slices)) {
       ASSERT_EQ(action.kind == Action::Kind::kBackward,
                 action.kind != Action::Kind::kForward && !SplitsBackward(kind));
       Through& at = through[action.chunk];
-      ASSERT_EQ(action.microbatch, (*at.of(action.kind))++);
+      const int place = (*at.of(action.kind))++;
+      const bool forward = action.kind == Action::Kind::kForward;
+      ASSERT_EQ(action.microbatch, forward ? place : UnitOfBackward(place, slices));
       ASSERT_LE(at.backward, at.forward);
       ASSERT_LE(at.weights, at.backward);
       if (action.kind != Action::Kind::kBackwardWeight) {
@@ -151,15 +174,15 @@ TEST(StageActionsTest, RunsEachMicrobatchOnceEachWayInAscendingOrderWithinTheInF
       most = std::max(most, in_flight);
     }
     for (const Through& at : through) {
-      ASSERT_EQ(at.forward, microbatches);
-      ASSERT_EQ(at.backward, microbatches);
+      ASSERT_EQ(at.forward, microbatches * slices);
+      ASSERT_EQ(at.backward, microbatches * slices);
       ASSERT_EQ(at.weights, SplitsBackward(kind) ? microbatches : 0);
     }
-    ASSERT_EQ(most, MostInFlight(kind, stage, stages, microbatches, chunks));
+    ASSERT_EQ(most, MostInFlight(kind, stage, stages, microbatches, chunks, slices));
     if (kind == kGPipe) {
       ASSERT_EQ(most, microbatches);
     } else if (chunks == 1) {
-      ASSERT_EQ(most, std::min(stages - stage, microbatches));
+      ASSERT_EQ(most, slices * std::min(stages - stage, microbatches));
     } else {
       const int bound = (chunks - 1) * stages + 2 * (stages - 1 - stage) + 1;
       ASSERT_LE(most, std::min(bound, chunks * microbatches));
@@ -172,14 +195,14 @@ TEST(StageActionsTest, RunsEachMicrobatchOnceEachWayInAscendingOrderWithinTheInF
 
 TEST(FullestStatesTest, NothingTakesMoreAtAnyTimeWhateverAMicrobatchTakes) {
   ForEveryStage([](ScheduleKind kind, int stage, const Size& size) {
-    const auto& [stages, microbatches, chunks] = size;
+    const auto& [stages, microbatches, chunks, slices] = size;
     // Of a microbatch in flight and of one that waits; and how much more each further chunk takes.
     const std::tuple<int, int, int> costs[] = {{1, 0, 0}, {0, 1, 0}, {1, 1, 5},
                                                {3, 2, 1}, {2, 3, 0}, {9, 9, -3}};
     for (const auto& [of_flight, of_waiting, more] : costs) {
       int most = 0, fullest = 0;
       std::vector<Through> through(chunks);
-      for (const Action& action : StageActions(kind, stage, stages, microbatches, chunks)) {
+      for (const Action& action : StageActions(kind, stage, stages, microbatches, chunks, slices)) {
         ++*through[action.chunk].of(action.kind);
         int now = 0;
         for (int c = 0; c < chunks; ++c) {
@@ -191,7 +214,7 @@ TEST(FullestStatesTest, NothingTakesMoreAtAnyTimeWhateverAMicrobatchTakes) {
         most = std::max(most, now);
       }
       for (const std::vector<Held>& state :
-           FullestStates(kind, stage, stages, microbatches, chunks)) {
+           FullestStates(kind, stage, stages, microbatches, chunks, slices)) {
         int bytes = 0;
         for (int c = 0; c < chunks; ++c) {
           bytes += (of_flight + c * more) * state[c].in_flight +
@@ -207,7 +230,7 @@ TEST(FullestStatesTest, NothingTakesMoreAtAnyTimeWhateverAMicrobatchTakes) {
 TEST(ZeroBubbleTest, NoStageHoldsMoreThanTheFirstOf1F1B) {
   ForEveryStage([](ScheduleKind kind, int stage, const Size& size) {
     if (kind != kZeroBubble) return;
-    const auto& [stages, microbatches, chunks] = size;
+    const auto& [stages, microbatches, chunks, slices] = size;
     Through through;
     for (const Action& action : StageActions(kind, stage, stages, microbatches)) {
       ++*through.of(action.kind);
@@ -220,7 +243,7 @@ TEST(ZeroBubbleTest, NoStageHoldsMoreThanTheFirstOf1F1B) {
 TEST(ZeroBubbleTest, IsOneForwardOneBackwardWithWeightsInBetween) {
   ForEveryStage([](ScheduleKind kind, int stage, const Size& size) {
     if (kind != kZeroBubble) return;
-    const auto& [stages, microbatches, chunks] = size;
+    const auto& [stages, microbatches, chunks, slices] = size;
     std::vector<Action> exchanging;
     for (const Action& action : StageActions(kind, stage, stages, microbatches)) {
       if (action.kind == Action::Kind::kBackwardWeight) continue;
@@ -257,8 +280,8 @@ TEST(CoolDownTest, IsWhatFollowsTheLastPairOfForwardAndBackward) {
 
 TEST(CoolDownTest, NoForwardIsLeftInIt) {
   ForEveryStage([](ScheduleKind kind, int stage, const Size& size) {
-    const auto& [stages, microbatches, chunks] = size;
-    if (kind == kGPipe || chunks > 1) return;
+    const auto& [stages, microbatches, chunks, slices] = size;
+    if (kind == kGPipe || chunks > 1 || slices > 1) return;
     int forwards = 0;
     for (const Action& action : StageActions(kind, stage, stages, microbatches)) {
       forwards += action.kind == Action::Kind::kForward;
@@ -280,7 +303,7 @@ TEST(ScheduleNamesTest, KnowsItsNamesAndRefusesOthers) {
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(status.message(),
             "schedule: unknown \"2f1b\", nearest is \"1f1b\" (want one of gpipe, 1f1b, "
-            "zero_bubble, interleaved)");
+            "zero_bubble, interleaved, terapipe)");
 }
 
 TEST(ActionNamesTest, SayWhichPartOfABackwardItIs) {

@@ -170,8 +170,9 @@ void AddStage(const Simulation& simulation, int stage, std::vector<ChunkTasks>* 
               TaskGraph* graph) {
   const int stages = simulation.stages();
   int last = -1;
-  for (const Action& action : StageActions(simulation.schedule, stage, stages,
-                                           simulation.microbatches, simulation.chunks_per_stage)) {
+  for (const Action& action :
+       StageActions(simulation.schedule, stage, stages, simulation.microbatches,
+                    simulation.chunks_per_stage, simulation.slices)) {
     const int chunk = action.chunk * stages + stage;
     ChunkTasks& tasks = (*chunks)[chunk];
     last = graph->Add(SecondsOf(action.kind, simulation.chunks[chunk]), /*needs_core=*/true, last);
@@ -262,9 +263,9 @@ Makespan Simulate(const Simulation& simulation) {
   makespan.busy_seconds.resize(stages);
   for (size_t chunk = 0; chunk < chunks; ++chunk) {
     const ChunkCost& cost = simulation.chunks[chunk];
-    makespan.busy_seconds[chunk % stages] +=
-        simulation.microbatches * (cost.forward_seconds + cost.backward_seconds) +
-        cost.update_seconds;
+    makespan.busy_seconds[chunk % stages] += simulation.microbatches * simulation.slices *
+                                                 (cost.forward_seconds + cost.backward_seconds) +
+                                             cost.update_seconds;
   }
   const double busy =
       std::accumulate(makespan.busy_seconds.begin(), makespan.busy_seconds.end(), 0.0);

@@ -12,7 +12,7 @@ namespace thinwire {
 
 // One chunk of a stage.
 struct ChunkCost {
-  double forward_seconds = 0;  // one microbatch, on one core group
+  double forward_seconds = 0;  // one microbatch, or unit, on one core group
   double backward_seconds = 0;
   double update_seconds = 0;  // optimizer, once per step, after the stage's last backward
   // Of backward_seconds, those for the weights: kBackwardWeight takes them, kBackwardInput the
@@ -20,7 +20,7 @@ struct ChunkCost {
   double weight_seconds = 0;
 };
 
-// One boundary and direction, per message (one microbatch).
+// One boundary and direction, per message (one microbatch, or unit).
 struct TransferCost {
   double encode_seconds = 0;
   double decode_seconds = 0;
@@ -50,6 +50,7 @@ struct Simulation {
   ScheduleKind schedule = ScheduleKind::kOneForwardOneBackward;
   int microbatches = 1;
   int chunks_per_stage = 1;                          // 1, but where the schedule Interleaves
+  int slices = 1;                                    // 1, but where it Slices
   std::vector<ChunkCost> chunks;                     // in model order; number i is at stage
                                                      // i mod stages()
   std::vector<TransferCost> activations, gradients;  // between them: one less

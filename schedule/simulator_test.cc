@@ -67,6 +67,16 @@ TEST(SimulateTest, InterleavedIdlesAsManyTimesLessThan1F1BAsAStageHasChunks) {
 }
 
 // Messages of the last stage enter the first one's interface.
+TEST(SimulateTest, ASliceMoreTakesASlotMoreAndAStageMoreTakesOneTooWhateverTheMicrobatches) {
+  for (int slices : {1, 2, 4, 8}) {
+    for (int stages = 1; stages <= 4; ++stages) {
+      Simulation simulation = Pipeline(ScheduleKind::kTeraPipe, stages, /*microbatches=*/1);
+      simulation.slices = slices;
+      EXPECT_EQ(Simulate(simulation).seconds, (slices + stages - 1) * (kForward + kBackward));
+    }
+  }
+}
+
 TEST(SimulateTest, InterleavedStagesAreARing) {
   Simulation simulation = Pipeline(ScheduleKind::kInterleaved, /*stages=*/4, /*microbatches=*/1);
   simulation.chunks_per_stage = 2;
