@@ -58,6 +58,7 @@ struct Trend {
   double slope = 0;             // of the error's logarithm by that of the steps
   bool is_loss = false;
 
+  double ErrorAt(double steps_then) const;  // nats, or the per cent that are wrong
   double ValueAt(double steps_then) const;
   // None where the trend never gets there.
   std::optional<double> StepsTo(double target) const;
@@ -65,6 +66,7 @@ struct Trend {
 Trend TrendOf(const TrainedRung& first, const TrainedRung& last);
 
 // Sets target, predicted, the times, choice and why of a report whose rungs have been judged.
+// Losses of the last rung count in proportion to none's error then and at the experiment's end.
 // `trend` is null where nothing was trained: then `none` is the choice.
 void Conclude(const Trend* trend, TuneReport* report);
 
