@@ -17,6 +17,7 @@
 #include "config/data.h"
 #include "config/devices.h"
 #include "config/direction.h"
+#include "config/slices.h"
 #include "config/smallest_message.h"
 #include "config/specs.h"
 #include "config/tied.h"
@@ -340,6 +341,7 @@ absl::Status Resolve(Experiment* e) {
   RETURN_IF_ERROR(ResolveDevices(e));
   RETURN_IF_ERROR(ResolveCompression(*e, e->mutable_compression()));
   ASSIGN_OR_RETURN(const Partition partition, PartitionFrom(*e));
+  RETURN_IF_ERROR(CheckSlices(*e, partition));
   RETURN_IF_ERROR(ResolveUncompressed(*e, e->mutable_evaluation()));
   RETURN_IF_ERROR(ResolveEvaluation(*e, e->mutable_evaluation()));
   RETURN_IF_ERROR(CheckSmallestMessages(*e, partition));

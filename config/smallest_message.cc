@@ -78,12 +78,14 @@ struct Crossing {
   std::string cut;
   Shape train, either;  // in training; in training or evaluation
 };
-std::vector<Crossing> CrossingsOf(const Partition& partition, const Smallest& smallest) {
+std::vector<Crossing> CrossingsOf(const Partition& partition, int64_t slices,
+                                  const Smallest& smallest) {
   std::vector<Crossing> crossings;
   for (const Cut& cut : partition.cuts) {
     const Shape& sample = partition.model.blocks[cut.block].out;
-    crossings.push_back({cut.name, sample.WithBatch(smallest.train),
-                         sample.WithBatch(std::min(smallest.train, smallest.evaluate))});
+    const Shape part = slices == 1 ? sample : sample.With(1, sample[1] / slices);
+    crossings.push_back({cut.name, part.WithBatch(smallest.train),
+                         part.WithBatch(std::min(smallest.train, smallest.evaluate))});
   }
   const std::optional<TiedWeight> tied = FindTiedWeight(partition.model);
   if (tied && !crossings.empty()) crossings.push_back({kTiedCut, tied->shape, tied->shape});
@@ -94,7 +96,8 @@ std::vector<Crossing> CrossingsOf(const Partition& partition, const Smallest& sm
 
 absl::Status CheckSmallestMessages(const Experiment& experiment, const Partition& partition) {
   ASSIGN_OR_RETURN(const Smallest smallest, SmallestOf(experiment));
-  for (const Crossing& crossing : CrossingsOf(partition, smallest)) {
+  const int64_t slices = std::max<int64_t>(1, experiment.pipeline().slices());
+  for (const Crossing& crossing : CrossingsOf(partition, slices, smallest)) {
     for (const bool gradient : {false, true}) {
       ASSIGN_OR_RETURN(const DirectionSpec does,
                        DirectionFrom(DirectionOf(experiment, crossing.cut, gradient), gradient));

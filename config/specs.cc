@@ -1,5 +1,6 @@
 #include "config/specs.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/numbers.h"
@@ -313,6 +314,10 @@ absl::StatusOr<ScheduleKind> ScheduleFrom(const Experiment& experiment) {
   ScheduleKind kind;
   RETURN_IF_ERROR(FromName(experiment.pipeline().schedule(), &kind));
   return kind;
+}
+
+uint32_t UnitsOf(const Experiment& experiment) {
+  return experiment.pipeline().microbatches() * std::max(1u, experiment.pipeline().slices());
 }
 
 absl::StatusOr<Recompute> RecomputeFrom(const Experiment& experiment) {

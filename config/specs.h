@@ -66,6 +66,8 @@ absl::StatusOr<AugmentKind> AugmentFrom(const Experiment& experiment);
 absl::StatusOr<OptimizerSpec> OptimizerFrom(const Experiment& experiment);
 absl::StatusOr<LrScheduleSpec> LrScheduleFrom(const Experiment& experiment);
 absl::StatusOr<ScheduleKind> ScheduleFrom(const Experiment& experiment);
+// Of a whole batch: its microbatches, or their slices (schedule/schedule.h).
+uint32_t UnitsOf(const Experiment& experiment);
 absl::StatusOr<Recompute> RecomputeFrom(const Experiment& experiment);
 // The element type of compute and of what crosses cuts.
 absl::StatusOr<DType> ComputeFrom(const Experiment& experiment);

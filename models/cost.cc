@@ -74,6 +74,16 @@ int64_t WaitingElements(const std::vector<LayerSpec>& layers) {
   return elements;
 }
 
+int64_t CachedElements(const std::vector<LayerSpec>& layers) {
+  int64_t elements = 0;
+  for (const LayerSpec& layer : layers) {
+    // Queries, keys and values come in, and as much as there are queries goes out.
+    if (layer.kind == LayerKind::kAttention) elements += layer.in.elements() - layer.out.elements();
+    elements += CachedElements(layer.body) + CachedElements(layer.shortcut);
+  }
+  return elements;
+}
+
 // Its input is there in any case.
 int64_t KeptBesidesInput(const BlockSpec& block) {
   bool input_counted = true;
@@ -108,6 +118,7 @@ SegmentCost CostOf(const Model& model, const BlockRange& range, Recompute recomp
     }
     cost.forward_flops += ForwardFlops(block);
     cost.waiting_elements += WaitingElements(block.layers);
+    cost.cached_elements += CachedElements(block.layers);
     AddActivations(block, recompute, &input_counted, &cost);
   }
   const bool is_last = range.last == static_cast<int>(model.blocks.size());
@@ -146,6 +157,7 @@ int64_t TrainingBytes(const SegmentCost& cost, const TrainingMemory& memory) {
       (memory.hidden_buffers - memory.optimizer_buffers) * cost.hidden_parameters +
       cost.fixed_parameters;
   return kFloatBytes * numbers +
+         (memory.element_bytes + kFloatBytes) * memory.samples_cached * cost.cached_elements +
          memory.element_bytes * (memory.samples_in_flight * cost.kept_elements +
                                  memory.samples_waiting * cost.waiting_elements +
                                  memory.microbatch_samples * cost.recomputed_elements);

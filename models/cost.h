@@ -31,6 +31,9 @@ struct SegmentCost {
   // Elements per sample that a split backward pass keeps for its weight part: inputs and outputs'
   // gradients of the layers that HasWaitingWeight.
   int64_t waiting_elements = 0;
+  // Keys and values of the attention layers, per sample: what slices of sequences keep once, and
+  // their gradients in fp32 besides.
+  int64_t cached_elements = 0;
   // Elements per sample of the message across the cut behind, in either direction; 0 at the end.
   int64_t boundary_elements = 0;
 };
@@ -58,7 +61,8 @@ struct TrainingMemory {
   int64_t samples_in_flight = 1;  // of Held's microbatches, as below
   int64_t microbatch_samples = 1;
   int64_t samples_waiting = 0;
-  int element_bytes = 4;  // of an activation
+  int64_t samples_cached = 0;  // of whose sequences a slice is in flight; 0: there are no slices
+  int element_bytes = 4;       // of an activation
   // fp32 numbers that the optimizer remembers of an element, and of one that is hidden: SGD with
   // momentum 1 and 1, AdamW 2 and 2, Muon 2 and 1.
   int optimizer_buffers = 1, hidden_buffers = 1;

@@ -30,8 +30,8 @@ std::vector<int> StageThreads(const Experiment& experiment, Fleet* fleet,
   for (int i = 0; i < fleet->size(); ++i) {
     hosts.push_back({HostOf(fleet->stage(i).address()), static_cast<int>(answers[i].cores())});
   }
-  return ThreadsPerStage(experiment.pipeline().threads(),
-                         static_cast<int>(experiment.pipeline().microbatches()), hosts);
+  return ThreadsPerStage(experiment.pipeline().threads(), static_cast<int>(UnitsOf(experiment)),
+                         hosts);
 }
 
 absl::StatusOr<Configured> ConfigureStages(const Experiment& experiment,

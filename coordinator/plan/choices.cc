@@ -76,13 +76,16 @@ absl::StatusOr<std::vector<int64_t>> Microbatches(const Experiment& experiment,
   return all;
 }
 
-// All, but none whose stages are to take turns on segments where the cuts do not make enough.
+// All, but none whose stages are to take turns on segments where the cuts do not make enough, and
+// of those that want slices the experiment's own.
 std::vector<ScheduleKind> SchedulesOf(const Experiment& experiment) {
   std::vector<ScheduleKind> all = AllSchedules();
   const auto is_not_had = [&](ScheduleKind schedule) {
+    if (Slices(schedule)) return experiment.pipeline().schedule() != Name(schedule);
     if (!Interleaves(schedule)) return false;
     Experiment other = experiment;
     other.mutable_pipeline()->set_schedule(Name(schedule));
+    other.mutable_pipeline()->clear_slices();
     const absl::StatusOr<Partition> partition = PartitionFrom(other);
     return !partition.ok() || partition->placement.chunks_per_stage() == 1;
   };
@@ -101,6 +104,7 @@ absl::StatusOr<Candidate> CandidateOf(const Experiment& experiment, const Compre
   *candidate.experiment.mutable_compression() = compression.config;
   PipelineConfig* pipeline = candidate.experiment.mutable_pipeline();
   pipeline->set_microbatches(static_cast<uint32_t>(microbatches));
+  if (schedule != pipeline->schedule()) pipeline->clear_slices();
   pipeline->set_schedule(schedule);
   RETURN_IF_ERROR(Resolve(&candidate.experiment));
   return candidate;

@@ -67,6 +67,7 @@ class Planner {
     RETURN_IF_ERROR(CheckAssumptions(plan_.assumptions));
     ASSIGN_OR_RETURN(partition_, PartitionFrom(experiment_));
     ASSIGN_OR_RETURN(schedule_, ScheduleFrom(experiment_));
+    slices_ = static_cast<int>(std::max(1u, experiment_.pipeline().slices()));
     ASSIGN_OR_RETURN(compute_, ComputeFrom(experiment_));
     ASSIGN_OR_RETURN(optimizer_, OptimizerFrom(experiment_));
     if (!partition_.cuts.empty()) tied_ = FindTiedWeight(partition_.model);
@@ -127,11 +128,14 @@ class Planner {
     memory.hidden_buffers = OptimizerBuffers(optimizer_, /*hidden=*/true);
     int64_t most = 0;
     const int chunks = partition_.placement.chunks_per_stage();
-    for (const std::vector<Held>& state : FullestStates(
-             schedule_, stage, num_stages(), static_cast<int>(plan_.microbatches), chunks)) {
+    for (const std::vector<Held>& state :
+         FullestStates(schedule_, stage, num_stages(), static_cast<int>(plan_.microbatches), chunks,
+                       slices_)) {
       int64_t bytes = 0;
       for (int chunk = 0; chunk < chunks; ++chunk) {
-        memory.samples_in_flight = plan_.microbatch_size * state[chunk].in_flight;
+        memory.samples_in_flight =
+            (plan_.microbatch_size * state[chunk].in_flight + slices_ - 1) / slices_;
+        memory.samples_cached = slices_ > 1 ? memory.samples_in_flight : 0;
         memory.samples_waiting = plan_.microbatch_size * state[chunk].waiting;
         const SegmentRange& segments = partition_.placement.At(stage, chunk);
         for (int segment = segments.first; segment < segments.end; ++segment) {
@@ -227,11 +231,14 @@ class Planner {
     return header;
   }
 
-  // Of what crosses in a message: a microbatch, or at the tied cut a weight's gradient.
+  // Of what crosses in a message: a microbatch or its slice, or at the tied cut a weight's
+  // gradient.
   Shape ShapeOf(const MessageSlot& slot) const {
     if (slot.cut == tied_cut()) return tied_->shape;
     const Cut& cut = partition_.cuts[slot.cut];
-    return partition_.model.blocks[cut.block].out.WithBatch(SamplesOf(slot.microbatch));
+    const Shape& sample = partition_.model.blocks[cut.block].out;
+    const Shape part = slices_ == 1 ? sample : sample.With(1, sample[1] / slices_);
+    return part.WithBatch(SamplesOf(slot.microbatch / slices_));
   }
   DType TypeOf(const MessageSlot& slot) const {
     return slot.cut == tied_cut() ? DType::kF32 : compute_;
@@ -302,9 +309,11 @@ class Planner {
     direction.level = does.level;
     direction.feedback = does.feedback;
     const int microbatches = cut == tied_cut() ? 1 : static_cast<int>(plan_.microbatches);
-    for (int m = 0; m < microbatches; ++m) {
-      const bool is_exact = does.epilogue_only &&
-                            !InCoolDown(cut, static_cast<int>(segments_.size()), microbatches, m);
+    const int messages = cut == tied_cut() ? 1 : microbatches * slices_;
+    for (int m = 0; m < messages; ++m) {
+      const bool is_exact =
+          does.epilogue_only &&
+          !InCoolDown(cut, static_cast<int>(segments_.size()), microbatches, m / slices_);
       direction.exact_messages += is_exact;
       ASSIGN_OR_RETURN(
           const MessageCost message,
@@ -329,7 +338,8 @@ class Planner {
 
   using CodedOf = std::function<Coded(const PlannedDirection&)>;
 
-  // Takes every microbatch to be as large as the first, so rather too long than too short.
+  // Takes every microbatch to be as large as the first, so rather too long than too short; and each
+  // slice of one to take an equal part of its time, though later ones attend to more positions.
   absl::StatusOr<Makespan> StepAt(double bits_per_second, const CodedOf& coded_of) const {
     Simulation simulation;
     simulation.schedule = schedule_;
@@ -339,12 +349,14 @@ class Planner {
         std::isinf(bits_per_second) ? 0 : bits_per_second * kPayloadShare;
     simulation.link.latency_seconds = plan_.assumptions.rtt_ms / 2000;
     simulation.link.nic = plan_.assumptions.nic;
+    simulation.slices = slices_;
     simulation.chunks_per_stage = partition_.placement.chunks_per_stage();
     for (size_t i = 0; i < partition_.placement.chunks.size(); ++i) {
       const PlannedStage& stage = plan_.stages[i % plan_.stages.size()];
       const PlannedChunk& chunk = stage.chunks[i / plan_.stages.size()];
-      simulation.chunks.push_back({chunk.forward_seconds, chunk.backward_seconds,
-                                   /*update_seconds=*/0, chunk.weight_seconds});
+      simulation.chunks.push_back({chunk.forward_seconds / slices_,
+                                   chunk.backward_seconds / slices_, /*update_seconds=*/0,
+                                   chunk.weight_seconds / slices_});
     }
     // A stage updates once: that of its first chunk stands for all.
     for (size_t i = 0; i < plan_.stages.size(); ++i) {
@@ -360,7 +372,7 @@ class Planner {
         ASSIGN_OR_RETURN(const MessageCost exact, Message(first, {}));
         // The simulator knows one cost for all messages of a direction: their mean.
         const double exact_share =
-            static_cast<double>(direction.exact_messages) / plan_.microbatches;
+            static_cast<double>(direction.exact_messages) / (plan_.microbatches * slices_);
         (gradient ? simulation.gradients : simulation.activations)
             .push_back({(1 - exact_share) * coded.encode_seconds,
                         (1 - exact_share) * coded.decode_seconds,
@@ -426,6 +438,7 @@ class Planner {
   std::optional<TiedWeight> tied_;  // that cuts part from its copy
   OptimizerSpec optimizer_;
   ScheduleKind schedule_ = ScheduleKind::kOneForwardOneBackward;
+  int slices_ = 1;
   DType compute_ = DType::kF32;
   Recompute recompute_ = Recompute::kNone;
   std::vector<SegmentCost> segments_;

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
+#include "config/specs.h"
 
 namespace thinwire {
 namespace {
@@ -14,7 +15,7 @@ uint64_t CaptureHeaderBytes(const Experiment& experiment) {
   constexpr uint64_t kFileBytes = 1024, kTensorBytes = 256;
   const CaptureConfig& capture = experiment.capture();
   const uint64_t tensors_of_cut =
-      uint64_t{experiment.pipeline().microbatches()} * static_cast<uint64_t>(capture.what_size());
+      uint64_t{UnitsOf(experiment)} * static_cast<uint64_t>(capture.what_size());
   uint64_t bytes = kFileBytes;
   for (const std::string& cut : capture.cuts()) {
     bytes += tensors_of_cut * (kTensorBytes + 2 * cut.size());  // two: escaped

@@ -4,6 +4,7 @@
 
 #include "base/steady_clock_id.h"
 #include "base/steady_time.h"
+#include "config/specs.h"
 #include "coordinator/run/boundary_totals.h"
 
 namespace thinwire {
@@ -18,7 +19,7 @@ RunTrace EmptyTrace(const Experiment& experiment, const std::string& run, const 
   RunTrace trace;
   trace.run = run;
   trace.schedule = experiment.pipeline().schedule();
-  trace.microbatches = experiment.pipeline().microbatches();
+  trace.microbatches = UnitsOf(experiment);
   trace.cuts = CutNames(experiment);
   trace.steps = steps;
   trace.stages.resize(experiment.pipeline().stages());

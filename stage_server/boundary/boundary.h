@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -24,7 +25,9 @@ struct BoundarySpec {
   uint32_t cut = 0;  // index in model order
   Direction direction = DIRECTION_UNSPECIFIED;
   Shape sample;  // batch extent 1
-  Shape basis;   // of the messages of PHASE_BASIS; rank 0: there are none
+  // Of a sample's in messages of training; absent: all.
+  std::optional<int64_t> train_positions;
+  Shape basis;  // of the messages of PHASE_BASIS; rank 0: there are none
   DType compute = DType::kF32;
   CodecSpec codec;
   LevelSpec level;

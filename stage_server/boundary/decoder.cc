@@ -41,12 +41,15 @@ absl::Status MessageDecoder::Check(const Message& message) const {
   const bool may_be_short = message.key.phase == PHASE_GENERATE && spec_.sample.rank() == 3;
   const bool is_short =
       may_be_short && shape.rank() == 3 && 0 < shape[1] && shape[1] < spec_.sample[1];
-  const Shape sample = is_short ? spec_.sample.With(1, shape[1]) : spec_.sample;
+  const bool is_slice = message.key.phase == PHASE_TRAIN && spec_.train_positions;
+  const int64_t positions = is_slice ? *spec_.train_positions : is_short ? shape[1] : 0;
+  const Shape sample = positions > 0 ? spec_.sample.With(1, positions) : spec_.sample;
   if (shape.rank() < 1 || shape[0] < 1 || shape[0] > spec_.max_batch ||
       shape != sample.WithBatch(shape[0])) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "shape ", shape.ToString(), ", want ", spec_.sample.WithBatch(spec_.max_batch).ToString(),
-        " or fewer samples", may_be_short ? " and positions" : ""));
+    return absl::InvalidArgumentError(
+        absl::StrCat("shape ", shape.ToString(), ", want ",
+                     (is_slice ? sample : spec_.sample).WithBatch(spec_.max_batch).ToString(),
+                     " or fewer samples", may_be_short ? " and positions" : ""));
   }
   if (!NeedsRows(message) && (message.first_visit || message.state_digest)) {
     return absl::InvalidArgumentError(

@@ -10,6 +10,7 @@
 #include "base/steady_time.h"
 #include "nn/sampling.h"
 #include "schedule/schedule.h"
+#include "stage_server/stage/sample_slice.h"
 
 namespace thinwire {
 namespace {
@@ -198,7 +199,8 @@ void Executor::Announce(const Work& work, const std::vector<std::vector<SampleRa
     const int count = static_cast<int>(parts.size());
     for (const Action& forward : Forwards(spec.stages(), count, spec.chunks())) {
       if (!ReadsSamples(spec, forward.chunk)) continue;
-      requests.push_back({work.phase, work.epoch, parts[forward.microbatch]});
+      const int times = work.phase == PHASE_TRAIN ? spec.slices : 1;
+      requests.insert(requests.end(), times, {work.phase, work.epoch, parts[forward.microbatch]});
     }
   }
   feed_->Announce(requests);
@@ -210,10 +212,11 @@ absl::Status Executor::Accumulate(Work work, const SampleRange& batch, StepRepor
   work.microbatches = count;
   LossSums sums;
   for (const Action& action :
-       StageActions(spec.schedule, spec.stage, spec.stages(), count, spec.chunks())) {
+       StageActions(spec.schedule, spec.stage, spec.stages(), count, spec.chunks(), spec.slices)) {
     RETURN_IF_ERROR(Stopped());
     work.chunk = action.chunk;
-    const SampleRange part = MicrobatchRange(work.batch_size, count, action.microbatch);
+    const int microbatch = action.microbatch / spec.slices;
+    const SampleRange part = MicrobatchRange(work.batch_size, count, microbatch);
     work.microbatch = action.microbatch;
     work.samples = part.last - part.first;
     work.first_sample = part.first;
@@ -247,12 +250,17 @@ absl::Status Executor::Accumulate(Work work, const SampleRange& batch, StepRepor
 
 absl::StatusOr<LossSums> Executor::ForwardOne(Work work, const SampleRange& batch,
                                               const SampleRange& part) {
+  const StageSpec& spec = stage_->spec();
   std::optional<Samples> samples;
-  if (feed_ != nullptr && ReadsSamples(stage_->spec(), work.chunk)) {
-    ScopedTimer timer(&stage_->activity().data, MicrobatchSlice(stage_->spec(), work, "data"));
+  if (feed_ != nullptr && ReadsSamples(spec, work.chunk)) {
+    ScopedTimer timer(&stage_->activity().data, MicrobatchSlice(spec, work, "data"));
     ASSIGN_OR_RETURN(
         samples,
         feed_->Take({work.phase, work.epoch, {batch.first + part.first, batch.first + part.last}}));
+  }
+  if (samples && work.phase == PHASE_TRAIN && spec.slices > 1) {
+    ASSIGN_OR_RETURN(samples, SliceOf(*samples, spec.model.positions, work.microbatch % spec.slices,
+                                      spec.slice_positions()));
   }
   return stage_->Forward(work, samples);
 }

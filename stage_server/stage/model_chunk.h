@@ -120,7 +120,10 @@ class ModelChunk {
   std::vector<std::unique_ptr<Optimizer>> optimizers_;
   std::vector<InnerCut> inner_cuts_;
   std::unique_ptr<CutEnd> upstream_, downstream_;
-  std::vector<std::unique_ptr<InFlight>> in_flight_;  // by microbatch
+  std::vector<std::unique_ptr<InFlight>> in_flight_;  // by microbatch, or unit
+  // By microbatch, where sequences are cut into slices: from the forward of the first slice to its
+  // backward.
+  std::vector<std::unique_ptr<KeyValueCache>> caches_;
 };
 
 }  // namespace thinwire

@@ -54,6 +54,7 @@ struct StageSpec {
 
   ScheduleKind schedule = ScheduleKind::kOneForwardOneBackward;
   int microbatches = 1;
+  int slices = 1;  // of each sequence in training
   int64_t batch_size = 0;
   std::shared_ptr<Patience> patience = std::make_shared<Patience>();  // of every wait
   std::shared_ptr<StepTrace> trace;                                   // null: none
@@ -73,6 +74,8 @@ struct StageSpec {
   int stages() const { return placement.stages; }
   bool first() const { return stage == 0; }  // it has the first segment
   bool last() const { return stage + 1 == stages(); }
+  // Of a training message, where the model has sequences.
+  int64_t slice_positions() const { return model.positions / slices; }
   int chunks() const { return placement.chunks_per_stage(); }
   const SegmentRange& segments(int chunk) const { return placement.At(stage, chunk); }
   bool begins_model(int chunk) const { return segments(chunk).first == 0; }
@@ -126,8 +129,8 @@ struct Work {
   int chunk = 0;  // of the stage: which of them acts
   Phase phase = PHASE_TRAIN;
   uint32_t epoch = 0;
-  uint64_t step = 0;  // as in FrameHeader
-  uint32_t microbatch = 0;
+  uint64_t step = 0;         // as in FrameHeader
+  uint32_t microbatch = 0;   // where the stage has slices, in training: the unit's number
   int microbatches = 1;      // of the whole batch
   int64_t batch_size = 0;    // likewise
   int64_t samples = 0;       // of this microbatch

@@ -1,0 +1,16 @@
+// A slice of sequences, as a training step sends them (schedule terapipe).
+#pragma once
+
+#include <cstdint>
+
+#include "absl/status/statusor.h"
+#include "stage_server/stage/model_chunk.h"
+
+namespace thinwire {
+
+// Slice `slice`, from 0, of so many positions of samples with `positions` each: of token ids
+// [samples, positions] in host memory and of labels, or what of both there is.
+absl::StatusOr<Samples> SliceOf(const Samples& samples, int64_t positions, int64_t slice,
+                                int64_t slice_positions);
+
+}  // namespace thinwire
