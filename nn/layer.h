@@ -21,7 +21,7 @@ struct LayerContext {
   absl::StatusOr<Tensor> NewTensor(const Shape& shape) const {
     return Tensor::Allocate(device, compute, shape);
   }
-  // The same for that of x, where a sample's is `out`.
+  // The same for that of x, where a whole sample's is `out`; x may be a gradient too.
   absl::StatusOr<Tensor> NewResult(const Shape& out, const Tensor& x, const Pass& pass) const {
     const Shape shape = out.WithBatch(x.shape()[0]);
     return NewTensor(pass.cache == nullptr ? shape : shape.With(1, x.shape()[1]));

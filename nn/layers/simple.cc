@@ -49,7 +49,7 @@ class OperationLayer final : public Layer {
   }
   absl::StatusOr<Tensor> Backward(Tensor dy, Saved* saved) override {
     const Tensor x = operation_.keeps_x ? saved->Pop() : Tensor();
-    ASSIGN_OR_RETURN(Tensor dx, context_.NewTensor(in_.WithBatch(dy.shape()[0])));
+    ASSIGN_OR_RETURN(Tensor dx, context_.NewResult(in_, dy, saved->pass()));
     RETURN_IF_ERROR(ToStatus(operation_.backward(x.view(), dy.view(), dx.view())));
     return dx;
   }

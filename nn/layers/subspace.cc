@@ -46,7 +46,7 @@ class BasisLayer final : public Layer {
     if (basis_->spec.trainable && !context_.splits_backward) {
       RETURN_IF_ERROR(BackwardWeights(x, dy));
     }
-    ASSIGN_OR_RETURN(Tensor dx, context_.NewTensor(in_.WithBatch(dy.shape()[0])));
+    ASSIGN_OR_RETURN(Tensor dx, context_.NewResult(in_, dy, saved->pass()));
     RETURN_IF_ERROR(Map(!projects_, dy, dx));
     return dx;
   }

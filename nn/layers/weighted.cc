@@ -46,7 +46,7 @@ class WeightedLayer final : public Layer {
     }
     x = Tensor();
     if (!needs_dx_) return Tensor();
-    ASSIGN_OR_RETURN(Tensor dx, context_.NewTensor(in_.WithBatch(dy.shape()[0])));
+    ASSIGN_OR_RETURN(Tensor dx, context_.NewResult(in_, dy, saved->pass()));
     RETURN_IF_ERROR(ToStatus(op_->BackwardData(ViewFor<Op>(dy), ViewFor<Op>(dx))));
     return dx;
   }
