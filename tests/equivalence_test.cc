@@ -215,6 +215,22 @@ TEST(LlamaTest, StagesAndScheduleChangeNothing) {
   ExpectSame(one, train({"pipeline.stages=2", "pipeline.schedule=interleaved"}));
 }
 
+// Over links between processes, as recovery_test.sh has it in processes.
+TEST(TeraPipeTest, StagesAndTransportChangeNothing) {
+  const auto train = [](std::vector<std::string> more, bool tcp) {
+    more.insert(more.end(), {"model.dropout=0", "pipeline.schedule=terapipe", "pipeline.slices=4",
+                             "compression.activations={codec: topk, ratio: 0.5, scope: token}",
+                             "compression.gradients={codec: uniform, bits: 6}"});
+    return TrainPipeline(kLanguageModel, more, tcp);
+  };
+  const Trained one = train({"pipeline.stages=1"}, /*tcp=*/false);
+  EXPECT_THAT(one.step_losses, SizeIs(6));
+  ExpectSame(one, train({"pipeline.stages=2"}, /*tcp=*/false));
+  const Trained four = train({"pipeline.stages=4"}, /*tcp=*/true);
+  ExpectSame(one, four);
+  ExpectSameTraffic(one, four);
+}
+
 INSTANTIATE_TEST_SUITE_P(Codecs, LanguageModelTest, ::testing::ValuesIn(kLanguageModelCodecs));
 
 TEST(SubspaceTest, StagesAndTransportChangeNothing) {

@@ -79,6 +79,14 @@ TEST(PlannedBytesOfBasesTest, HaveTheGradientOfALearnedBasisInThem) {
                      /*messages=*/4);
 }
 
+// Two microbatches of four slices, and the norm.
+TEST(PlannedBytesOfSlicesTest, AreThoseThatARunSends) {
+  ExpectPlannedBytes(kLanguageModel,
+                     {"pipeline.schedule=terapipe", "pipeline.slices=4",
+                      "compression.activations={codec: uniform, bits: 4, scope: token}"},
+                     /*messages=*/9);
+}
+
 TEST(PlannedBytesOfTiedWeightsTest, AreThoseThatARunSends) {
   for (const char* codec :
        {"codec: none", "codec: fp16", "codec: uniform, bits: 4, feedback: ef"}) {

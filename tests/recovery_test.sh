@@ -39,6 +39,10 @@ YAML
 sed -e 's/^name: text/name: narrow/' -e 's/^compression:.*/compression: {bottleneck: {kind: learned_subspace, width: 6}, activations: {codec: uniform, bits: 6}}/' \
   -e 's/^optimizer:.*/optimizer: {name: muon, lr: 0.02, adamw_lr: 0.003, clip_norm: 1}/' "$work/text.yaml" >"$work/narrow.yaml"
 
+# Slices of sequences have no dropout and no feedback.
+sliced=(--set pipeline.schedule=terapipe --set pipeline.slices=4 --set model.dropout=0
+  --set 'compression={activations: {codec: topk, ratio: 0.3, feedback: none}, gradients: {codec: uniform, bits: 4, feedback: none}}')
+
 # same NAME OTHER: both runs left the same parameters and measured the same losses and accuracies
 same() {
   python3 - "$work/$1" "$work/$2" <<'PY'
@@ -163,6 +167,24 @@ check 'interleaved, the coordinator killed: the run is resumed with 1f1b' equals
 start text_again text --set pipeline.cuts='[embedding, h.0, h.1]'
 finish
 check 'with the numbers of 1f1b' same turns_text text_again
+
+start slices text "${sliced[@]}"
+finish
+start slices_kill text "${sliced[@]}"
+within 30 at_step slices_kill 30
+kill -9 "$(stage_pid "$run" 1)"
+finish
+check 'terapipe, stage 1 killed: the run ends' equals $? 0
+check 'with the same numbers' same slices_kill slices
+check 'and tells it' equals "$(events slices_kill)" 'restarted 1 dead'
+
+start slices_resumed text "${sliced[@]}"
+within 30 at_step slices_resumed 30
+kill -9 "$run"
+finish
+"$thinwire" run --resume "$work/slices_resumed" --set pipeline.stages=1 >"$work/slices_resumed.log" 2>&1
+check 'terapipe, the coordinator killed: the run is resumed on one stage' equals $? 0
+check 'with the same numbers' same slices_resumed slices
 
 start hang images
 within 30 at_step hang 25

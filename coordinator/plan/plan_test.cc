@@ -198,6 +198,36 @@ TEST(PlanTest, StagesThatTakeTurnsAreARingAndKeepWhatTheirSegmentsNeed) {
   EXPECT_THAT(FormatPlan(turns), HasSubstr("stem to layer1.0; layer3.0"));
 }
 
+constexpr char kText[] = R"(
+name: planned
+model: {name: gpt2, layers: 3, heads: 2, width: 32, tied: false}
+data: {name: shakespeare, context: 64, batch_size: 8}
+pipeline: {cuts: [h.0, h.1], microbatches: 2}
+compression: {activations: {codec: uniform, bits: 4}}
+optimizer: {lr: 0.1}
+epochs: 1
+)";
+
+TEST(PlanTest, SlicesFillThePipelineSoonerAndKeepKeysAndValues) {
+  PlanAssumptions free;
+  free.bits_per_second = {std::numeric_limits<double>::infinity()};
+  const auto plan_of = [&](const std::vector<std::string>& overrides) {
+    const Experiment experiment = *ParseExperiment(kText, "test", overrides);
+    return *MakePlan(experiment, free, SomeSpeeds(experiment));
+  };
+  const Plan whole = plan_of({});
+  const Plan slices = plan_of({"pipeline.schedule=terapipe", "pipeline.slices=4"});
+  EXPECT_LT(slices.steps[0].seconds, whole.steps[0].seconds);
+  EXPECT_EQ(slices.boundaries[0].activations.raw_bytes, whole.boundaries[0].activations.raw_bytes);
+  // Headers of four messages in place of one.
+  EXPECT_GT(slices.boundaries[0].activations.wire_bytes,
+            whole.boundaries[0].activations.wire_bytes);
+  // The second stage has a block, and one or two microbatches of four sequences in flight: keys and
+  // values of 64 positions, 32 features each, and both gradients.
+  EXPECT_EQ(slices.stages[1].memory_bytes - whole.stages[1].memory_bytes,
+            2 * 4 * (2 * 64 * 32) * 8);
+}
+
 TEST(PlanTest, SpeedsOfBlocksAndCodingsCount) {
   const Experiment experiment = *ParseExperiment(kExperiment, "test", {});
   Speeds speeds = SomeSpeeds(experiment);
