@@ -129,7 +129,7 @@ using Event = Pipeline::Event;
 using Adversary = std::function<Event(const std::vector<Event>&)>;
 
 // Chunks or slices.
-int MostParts(ScheduleKind kind) { return Interleaves(kind) || Slices(kind) ? 4 : 1; }
+int MostParts(ScheduleKind kind) { return Interleaves(kind) ? 4 : Slices(kind) ? 2 : 1; }
 
 void ForEverySize(int most_stages, int most_microbatches,
                   const std::function<void(const Size& size)>& check) {

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Steps over slow links, measured, beside those that `thinwire plan` promises. Wants root.
 
-usage: slow_network.py THINWIRE STAGE_SERVER CIFAR10_DIR [--rate MBIT] [--rtt_ms MS] [--codec C]...
-       [--microbatches 1,4,8] [--schedules 1f1b,zero_bubble] [--init MODEL] [--torch PYTHON]
+usage: slow_network.py THINWIRE STAGE_SERVER CIFAR10_DIR|shakespeare [--rate MBIT] [--rtt_ms MS] [--codec C]...
+       [--microbatches 1,4,8] [--schedules 1f1b,zero_bubble,terapipe:4] [--init MODEL] [--torch PYTHON]
 
-ResNet-18 of width 16 on CIFAR-10 in four stages of one thread, each in a network namespace whose line has
+ResNet-18 of width 16 on CIFAR-10, or a GPT-2 of four blocks on Tiny Shakespeare (terapipe:N has N slices of its
+sequences), in four stages of one thread, each in a network namespace whose line has
 that rate in each direction. For each number of microbatches a run of one process, one thread and codec none measures the compute that the plan takes (--from);
 the codecs' speeds are measured by the plan. All namespaces are on this machine, so the plan is made for its
 cores. Of each run the median of its steps counts, without the first three.
@@ -35,17 +36,22 @@ PORT, PROXY_PORT, STORE_PORT = 4700, 4800, 4900
 SKIPPED_STEPS = 3
 TORCH_STEPS = 8
 PATIENCE_SECONDS = 900
+OPTIMIZERS = ("{name: sgd, lr: 0.01, momentum: 0.9, weight_decay: 0.0005}", "{name: adamw, lr: 0.001, clip_norm: 1}")
 
 
 def text(args):
     """The experiment."""
+    common = (f"optimizer: {OPTIMIZERS[args.is_text]}\nevaluation: {{compressed: false, uncompressed: false}}\n"
+              "metrics: {error_every: 0}\ncheckpoint: {every_epochs: 0}\nepochs: 1\n" +
+              (f"init: {args.init}\n" if args.init else ""))
+    if args.is_text:
+        return (f"name: slow\nmodel: {{name: gpt2, layers: 4, heads: 4, width: 128}}\n"
+                f"data: {{name: shakespeare, context: 64, batch_size: 12, windows: {12 * args.steps}, test_limit: 10}}\n"
+                f"pipeline: {{cuts: [h.0, h.1, h.2], stages: {STAGES}, threads: 1}}\n" + common)
     return (f"name: slow\nmodel: {{name: resnet18, width: 16}}\n"
             f"data: {{name: cifar10, dir: {args.data}, verify: false, batch_size: 100, limit: {100 * args.steps}, "
             f"test_limit: 10}}\n"
-            f"pipeline: {{cuts: [layer1, layer2, layer3], stages: {STAGES}, threads: 1}}\n"
-            "optimizer: {name: sgd, lr: 0.01, momentum: 0.9, weight_decay: 0.0005}\n"
-            "evaluation: {compressed: false, uncompressed: false}\nmetrics: {error_every: 0}\n"
-            "checkpoint: {every_epochs: 0}\nepochs: 1\n" + (f"init: {args.init}\n" if args.init else ""))
+            f"pipeline: {{cuts: [layer1, layer2, layer3], stages: {STAGES}, threads: 1}}\n" + common)
 
 
 def entry(codec):
@@ -58,8 +64,9 @@ def entry(codec):
 def settings(codec, microbatches, schedule="1f1b"):
     """The --set words of one run. `codec`: of activations and gradients, "A | G", or one of both."""
     activations, _, gradients = codec.partition("|")
+    schedule, _, slices = schedule.partition(":")
     return ["--set", f"pipeline.microbatches={microbatches}", "--set", f"pipeline.schedule={schedule}",
-            "--set", f"compression.activations={entry(activations)}", "--set",
+            *(["--set", f"pipeline.slices={slices}"] if slices else []), "--set", f"compression.activations={entry(activations)}", "--set",
             f"compression.gradients={entry(gradients or activations)}"]
 
 
@@ -78,7 +85,8 @@ def over_links(args, *choice):
     servers = []
     try:
         for i in range(STAGES):
-            words = [args.stage_server, "--listen", f"{address(i)}:{PORT}", "--insecure", "--data", args.data]
+            words = [args.stage_server, "--listen", f"{address(i)}:{PORT}", "--insecure",
+                     *([] if args.is_text else ["--data", args.data])]
             servers.append(subprocess.Popen(inside(i, *words), stderr=subprocess.DEVNULL))
             if args.rtt_ms:
                 words = [sys.executable, HERE / "delay_proxy.py", f"{address(i)}:{PROXY_PORT}", f"{address(i)}:{PORT}",
@@ -113,7 +121,7 @@ def planned(args, nic, codec, microbatches, schedule):
     """The step that the plan promises, with the compute of the run in one process."""
     words = [args.thinwire, "plan", args.work / "slow.yaml", *settings(codec, microbatches, schedule), "--link_mbit", args.rate,
              "--rtt_ms", args.rtt_ms, "--cores", args.cores, "--nic", nic, "--from", args.work / f"one{microbatches}",
-             "--microbatches", microbatches, "--schedule", schedule, "--format", "json"]
+             "--microbatches", microbatches, "--schedule", schedule.partition(":")[0], "--format", "json"]
     report = json.loads(subprocess.run([str(w) for w in words], check=True, capture_output=True).stdout)
     return next(choice["step_seconds"] for choice in report["choices"] if choice["own"])
 
@@ -123,7 +131,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("thinwire", type=pathlib.Path)
     parser.add_argument("stage_server", type=pathlib.Path)
-    parser.add_argument("data", type=pathlib.Path, help="folder of CIFAR-10's binary version")
+    parser.add_argument("data", help="folder of CIFAR-10's binary version, or shakespeare")
     parser.add_argument("--rate", type=float, default=100, help="of every line in each direction, Mbit/s")
     parser.add_argument("--rtt_ms", type=float, default=0, help="what a round trip takes besides")
     parser.add_argument("--torch", help="an interpreter that has PyTorch")
@@ -138,7 +146,10 @@ def main():
     args = parser.parse_args()
     if os.geteuid() != 0 or not all(map(shutil.which, ("ip", "tc"))):
         parser.error("wants root, ip and tc (Debian's iproute2)")
-    args.data = args.data.resolve()
+    args.is_text = args.data == "shakespeare"
+    if args.is_text and args.torch:
+        parser.error("--torch wants CIFAR-10")
+    args.data = pathlib.Path(args.data).resolve()
     names = ["c", *(str(i) for i in range(STAGES))]
     print(f"lines of {args.rate:g} Mbit/s, round trips of {args.rtt_ms:g} ms, {args.cores} cores, {time.strftime('%F')}")
     print("| codec | schedule | microbatches | measured, s | planned, s | planned / measured | planned with private links, s |"
