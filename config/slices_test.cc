@@ -46,8 +46,9 @@ TEST(SlicesTest, WhatCannotBeIsRefusedWithItsName) {
   EXPECT_THAT(error({"pipeline.schedule=gpipe"}),
               HasSubstr("pipeline.slices: 4, want none with schedule gpipe, or schedule terapipe"));
   EXPECT_THAT(error({"model.dropout=0.1"}), HasSubstr("terapipe with dropout 0.1"));
-  EXPECT_THAT(error({"compression.gradients={codec: topk, ratio: 0.1, feedback: ef}"}),
-              HasSubstr("compression.gradients.feedback.kind: ef, want none with schedule terapipe"));
+  EXPECT_THAT(
+      error({"compression.gradients={codec: topk, ratio: 0.1, feedback: ef}"}),
+      HasSubstr("compression.gradients.feedback.kind: ef, want none with schedule terapipe"));
   EXPECT_THAT(ErrorWith({"pipeline.schedule=terapipe", "pipeline.slices=4"}),
               HasSubstr("terapipe with model resnet8, want one of sequences"));
   EXPECT_THAT(error({"model.tied=false", "compression.bottleneck={kind: subspace, width: 8}"}),
