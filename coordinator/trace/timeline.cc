@@ -106,8 +106,7 @@ class Timeline {
 
   std::string Title() const {
     return MarkupText(absl::StrCat(trace_.schedule, ", ", trace_.stages.size(), " stages, ",
-                                   trace_.microbatches, " microbatches: step ", step_, " of run ",
-                                   trace_.run));
+                                   UnitsText(trace_), ": step ", step_, " of run ", trace_.run));
   }
 
   static std::string Legend() {

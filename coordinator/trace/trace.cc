@@ -1,7 +1,10 @@
 #include "coordinator/trace/trace.h"
 
 #include <map>
+#include <string>
 #include <tuple>
+
+#include "schedule/schedule.h"
 
 namespace thinwire {
 
@@ -27,6 +30,14 @@ std::vector<TracedMessage> MessagesOf(const RunTrace& trace) {
   messages.reserve(found.size());
   for (auto& [key, message] : found) messages.push_back(message);
   return messages;
+}
+
+std::string UnitsText(const RunTrace& trace) {
+  ScheduleKind schedule;
+  const bool slices = FromName(trace.schedule, &schedule).ok() && Slices(schedule);
+  const char* const one = slices ? " unit" : " microbatch";
+  const char* const several = slices ? " units" : " microbatches";
+  return std::to_string(trace.microbatches) + (trace.microbatches == 1 ? one : several);
 }
 
 std::string ActivityOf(const TraceSlice& slice) {

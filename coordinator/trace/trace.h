@@ -27,13 +27,16 @@ struct StageTrace {
 
 struct RunTrace {
   std::string run, schedule;
-  uint32_t microbatches = 0;
+  uint32_t microbatches = 0;      // of a step; units, where the schedule has slices of sequences
   std::vector<std::string> cuts;  // by index, the tied cut included
   TraceSteps steps;               // asked for
   // By number. Before Align each has slices on a clock of its own, then on one that begins with the
   // first slice.
   std::vector<StageTrace> stages;
 };
+
+// "8 microbatches", or "8 units".
+std::string UnitsText(const RunTrace& trace);
 
 // A training message, from the stage that encodes it to the one that decodes it. The slices are
 // those of the trace, or null where they were dropped.
