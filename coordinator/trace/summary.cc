@@ -180,10 +180,10 @@ absl::StatusOr<TraceSummary> Summarize(const RunTrace& trace, std::optional<uint
 }
 
 std::string SummaryText(const RunTrace& trace, const TraceSummary& summary) {
-  std::string text = absl::StrCat(
-      "run ", trace.run, ": ", Spelled(summary.steps), ", ", trace.schedule, ", ",
-      trace.stages.size(), trace.stages.size() == 1 ? " stage, " : " stages, ", UnitsText(trace),
-      "\n", Table(summary));
+  std::string text =
+      absl::StrCat("run ", trace.run, ": ", Spelled(summary.steps), ", ", trace.schedule, ", ",
+                   trace.stages.size(), trace.stages.size() == 1 ? " stage, " : " stages, ",
+                   UnitsText(trace), "\n", Table(summary));
   for (size_t i = 0; i < trace.stages.size(); ++i) {
     const StageTrace& stage = trace.stages[i];
     if (stage.clock.uncertainty > 0) {

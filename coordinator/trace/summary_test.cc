@@ -94,6 +94,9 @@ TEST(SummaryTest, TheTextTellsOfClocksAndLosses) {
   ASSERT_TRUE(summary.ok()) << summary.status();
   const std::string plain = SummaryText(trace, *summary);
   EXPECT_THAT(plain, HasSubstr("run made-up: step 3, 1f1b, 2 stages, 2 microbatches"));
+  RunTrace slices = trace;
+  slices.schedule = "terapipe";
+  EXPECT_THAT(SummaryText(slices, *summary), HasSubstr("terapipe, 2 stages, 2 units"));
   EXPECT_THAT(plain, HasSubstr("  bubble                60.0 %    43.5 %\n"));
   EXPECT_THAT(plain, Not(HasSubstr("clock")));
   trace.stages[1].clock.uncertainty = 42'000;
