@@ -312,6 +312,23 @@ TEST(AttentionTest, AnEvaluationDropsNothing) {
   EXPECT_EQ(y, plain.y);
 }
 
+// Positions [first, first + count) of each sample, with `row` numbers each; and back.
+Floats Part(const Floats& all, const Sizes& sizes, int64_t row, int64_t first, int64_t count) {
+  Floats part;
+  for (int64_t sample = 0; sample < sizes.batch; ++sample) {
+    const auto from = all.begin() + (sample * sizes.positions + first) * row;
+    part.insert(part.end(), from, from + count * row);
+  }
+  return part;
+}
+void PutPart(const Floats& part, const Sizes& sizes, int64_t row, int64_t first, Floats* all) {
+  const auto numbers = static_cast<int64_t>(part.size()) / sizes.batch;
+  for (int64_t sample = 0; sample < sizes.batch; ++sample) {
+    std::copy_n(part.begin() + sample * numbers, numbers,
+                all->begin() + (sample * sizes.positions + first) * row);
+  }
+}
+
 // y of all positions, in steps of so many.
 Floats Continued(const AttentionSpec& spec, const Sizes& sizes, const Floats& qkv,
                  const std::vector<int64_t>& steps) {
@@ -321,19 +338,10 @@ Floats Continued(const AttentionSpec& spec, const Sizes& sizes, const Floats& qk
   Floats y(sizes.batch * context * out);
   int64_t first = 0;
   for (const int64_t count : steps) {
-    Floats part;
-    for (int64_t sample = 0; sample < sizes.batch; ++sample) {
-      const auto row = qkv.begin() + (sample * context + first) * in;
-      part.insert(part.end(), row, row + count * in);
-    }
-    TestTensor x(spec.compute, {sizes.batch, count, in}, part);
+    TestTensor x(spec.compute, {sizes.batch, count, in}, Part(qkv, sizes, in, first, count));
     TestTensor result(spec.compute, {sizes.batch, count, out});
     EXPECT_TRUE(attention->Continue({x.view(), result.view(), cache.view(), first}).ok());
-    const Floats values = result.Read();
-    for (int64_t sample = 0; sample < sizes.batch; ++sample) {
-      std::copy_n(values.begin() + sample * count * out, count * out,
-                  y.begin() + (sample * context + first) * out);
-    }
+    PutPart(result.Read(), sizes, out, first, &y);
     first += count;
   }
   return y;
@@ -362,14 +370,6 @@ Floats SlicedGradient(const AttentionSpec& spec, const Sizes& sizes, const Float
   const Shape cache_shape = {sizes.batch, 2, context, spec.kv_heads, spec.head_size};
   TestTensor cache(spec.compute, cache_shape);
   Floats dcache(cache_shape.elements());
-  const auto part = [&](const Floats& all, int64_t row, int64_t first, int64_t count) {
-    Floats rows;
-    for (int64_t sample = 0; sample < sizes.batch; ++sample) {
-      const auto from = all.begin() + (sample * context + first) * row;
-      rows.insert(rows.end(), from, from + count * row);
-    }
-    return rows;
-  };
   struct Slice {
     int64_t first, count;
     TestTensor x, y;
@@ -380,7 +380,7 @@ Floats SlicedGradient(const AttentionSpec& spec, const Sizes& sizes, const Float
   for (const int64_t count : slices) {
     saved.push_back(
         {first, count,
-         TestTensor(spec.compute, {sizes.batch, count, in}, part(qkv, in, first, count)),
+         TestTensor(spec.compute, {sizes.batch, count, in}, Part(qkv, sizes, in, first, count)),
          TestTensor(spec.compute, {sizes.batch, count, out}),
          Floats(sizes.batch * spec.heads * count)});
     Slice& s = saved.back();
@@ -391,17 +391,14 @@ Floats SlicedGradient(const AttentionSpec& spec, const Sizes& sizes, const Float
   }
   Floats gradient(qkv.size());
   for (auto s = saved.rbegin(); s != saved.rend(); ++s) {
-    TestTensor gy(spec.compute, {sizes.batch, s->count, out}, part(dy, out, s->first, s->count));
+    TestTensor gy(spec.compute, {sizes.batch, s->count, out},
+                  Part(dy, sizes, out, s->first, s->count));
     TestTensor gx(spec.compute, {sizes.batch, s->count, in});
     EXPECT_TRUE(attention
                     ->Backward({s->x.view(), s->y.view(), gy.view(), gx.view(),
                                 s->log_sum_exp.data(), 0, 0, cache.view(), dcache.data(), s->first})
                     .ok());
-    const Floats values = gx.Read();
-    for (int64_t sample = 0; sample < sizes.batch; ++sample) {
-      std::copy_n(values.begin() + sample * s->count * in, s->count * in,
-                  gradient.begin() + (sample * context + s->first) * in);
-    }
+    PutPart(gx.Read(), sizes, in, s->first, &gradient);
   }
   return gradient;
 }
