@@ -235,7 +235,8 @@ void AddChoices(CLI::App* plan, thinwire::PlanFlags* flags) {
       ->delimiter(',')
       ->allow_extra_args(false);
   plan->add_option("--schedule", flags->schedules,
-                   "schedules to try on the link, as gpipe,1f1b (default: all that the cuts allow)")
+                   "schedules to try on the link, as gpipe,terapipe:4 with 4 slices (default: all "
+                   "that the cuts allow)")
       ->delimiter(',')
       ->allow_extra_args(false);
 }

@@ -44,10 +44,11 @@ absl::StatusOr<Candidates> CandidatesOf(const PlanFlags& flags, const Experiment
   options.parameters = flags.parameters;
   options.microbatches = flags.microbatches;
   for (const std::string& name : flags.schedules) {
-    ScheduleKind schedule;
-    const absl::Status found = FromName(name, &schedule);
-    if (!found.ok()) return absl::InvalidArgumentError(absl::StrCat("--", found.message()));
-    options.schedules.push_back(schedule);
+    const absl::StatusOr<TriedSchedule> schedule = ScheduleToTry(name);
+    if (!schedule.ok()) {
+      return absl::InvalidArgumentError(absl::StrCat("--", schedule.status().message()));
+    }
+    options.schedules.push_back(*schedule);
   }
   return CandidatesFor(experiment, options);
 }

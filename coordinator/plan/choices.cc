@@ -5,6 +5,7 @@
 #include <tuple>
 #include <utility>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/status.h"
@@ -78,7 +79,7 @@ absl::StatusOr<std::vector<int64_t>> Microbatches(const Experiment& experiment,
 
 // All, but none whose stages are to take turns on segments where the cuts do not make enough, and
 // of those that want slices the experiment's own.
-std::vector<ScheduleKind> SchedulesOf(const Experiment& experiment) {
+std::vector<TriedSchedule> SchedulesOf(const Experiment& experiment) {
   std::vector<ScheduleKind> all = AllSchedules();
   const auto is_not_had = [&](ScheduleKind schedule) {
     if (Slices(schedule)) return experiment.pipeline().schedule() != Name(schedule);
@@ -89,49 +90,73 @@ std::vector<ScheduleKind> SchedulesOf(const Experiment& experiment) {
     const absl::StatusOr<Partition> partition = PartitionFrom(other);
     return !partition.ok() || partition->placement.chunks_per_stage() == 1;
   };
-  all.erase(std::remove_if(all.begin(), all.end(), is_not_had), all.end());
-  return all;
+  std::vector<TriedSchedule> had;
+  for (const ScheduleKind schedule : all) {
+    if (!is_not_had(schedule)) had.push_back({schedule});
+  }
+  return had;
 }
 
 absl::StatusOr<Candidate> CandidateOf(const Experiment& experiment, const Compression& compression,
-                                      int64_t microbatches, const std::string& schedule) {
+                                      int64_t microbatches, const TriedSchedule& tried) {
+  const PipelineConfig& own = experiment.pipeline();
+  const std::string schedule = Name(tried.kind);
   Candidate candidate;
   candidate.codec = compression.name;
   candidate.experiment = experiment;
-  candidate.other_microbatches = microbatches != experiment.pipeline().microbatches();
+  candidate.other_microbatches = microbatches != own.microbatches();
   candidate.is_own = compression.is_own && !candidate.other_microbatches &&
-                     schedule == experiment.pipeline().schedule();
+                     schedule == own.schedule() &&
+                     (tried.slices == 0 || tried.slices == own.slices());
   *candidate.experiment.mutable_compression() = compression.config;
   PipelineConfig* pipeline = candidate.experiment.mutable_pipeline();
   pipeline->set_microbatches(static_cast<uint32_t>(microbatches));
   if (schedule != pipeline->schedule()) pipeline->clear_slices();
   pipeline->set_schedule(schedule);
+  if (tried.slices > 0) pipeline->set_slices(tried.slices);
   RETURN_IF_ERROR(Resolve(&candidate.experiment));
   return candidate;
 }
 
+std::string Spelled(const TriedSchedule& tried) {
+  return tried.slices == 0 ? Name(tried.kind) : absl::StrCat(Name(tried.kind), ":", tried.slices);
+}
+
 }  // namespace
+
+absl::StatusOr<TriedSchedule> ScheduleToTry(const std::string& text) {
+  const size_t colon = text.find(':');
+  TriedSchedule tried;
+  RETURN_IF_ERROR(FromName(text.substr(0, colon), &tried.kind));
+  if (colon == std::string::npos) return tried;
+  if (Slices(tried.kind) && absl::SimpleAtoi(text.substr(colon + 1), &tried.slices) &&
+      tried.slices > 0) {
+    return tried;
+  }
+  return absl::InvalidArgumentError(absl::StrCat("schedule: ", text, ", want ", Name(tried.kind),
+                                                 Slices(tried.kind) ? ":N with N slices" : ""));
+}
 
 absl::StatusOr<Candidates> CandidatesFor(const Experiment& experiment,
                                          const ChoiceOptions& options) {
   ASSIGN_OR_RETURN(const std::vector<Compression> compressions, Compressions(experiment, options));
   ASSIGN_OR_RETURN(const std::vector<int64_t> microbatches, Microbatches(experiment, options));
-  const std::vector<ScheduleKind> schedules =
+  const std::vector<TriedSchedule> schedules =
       options.schedules.empty() ? SchedulesOf(experiment) : options.schedules;
   Candidates candidates;
   for (const Compression& compression : compressions) {
     absl::Status refused;
     const size_t before = candidates.all.size();
     for (const int64_t count : microbatches) {
-      for (const ScheduleKind schedule : schedules) {
-        auto candidate = CandidateOf(experiment, compression, count, Name(schedule));
+      for (const TriedSchedule& schedule : schedules) {
+        auto candidate = CandidateOf(experiment, compression, count, schedule);
         if (candidate.ok()) {
           candidates.all.push_back(*std::move(candidate));
           continue;
         }
         refused.Update(candidate.status());
         candidates.left_out.push_back(absl::StrFormat("left out: %s in %d microbatches, %s: %s",
-                                                      compression.name, count, Name(schedule),
+                                                      compression.name, count, Spelled(schedule),
                                                       candidate.status().message()));
       }
     }

@@ -14,12 +14,20 @@
 
 namespace thinwire {
 
+// A schedule, and where it has slices of sequences how many.
+struct TriedSchedule {
+  ScheduleKind kind;
+  uint32_t slices = 0;  // 0: the experiment's
+};
+// Of "1f1b" or "terapipe:4"; InvalidArgument names the value.
+absl::StatusOr<TriedSchedule> ScheduleToTry(const std::string& text);
+
 // What is to be tried.
 struct ChoiceOptions {
-  std::vector<std::string> codecs;      // as ParseCodecPair has them, besides none and the own
-  std::string parameters;               // JSON, of libraries among them
-  std::vector<int64_t> microbatches;    // none: the experiment's, half and twice as many
-  std::vector<ScheduleKind> schedules;  // none: all that the cuts allow
+  std::vector<std::string> codecs;       // as ParseCodecPair has them, besides none and the own
+  std::string parameters;                // JSON, of libraries among them
+  std::vector<int64_t> microbatches;     // none: the experiment's, half and twice as many
+  std::vector<TriedSchedule> schedules;  // none: all that the cuts allow
 };
 
 // One of them, as an experiment.

@@ -105,6 +105,37 @@ TEST(CandidatesTest, MicrobatchesHaveTheBatchAsTheirBound) {
   }
 }
 
+TEST(CandidatesTest, SlicesAreTriedWhereTheyAreAskedFor) {
+  constexpr char kText[] = R"(
+model: {name: gpt2, layers: 3, heads: 2, width: 16}
+data: {name: shakespeare, context: 24, batch_size: 8}
+pipeline: {cuts: [h.0, h.1], schedule: terapipe, slices: 4}
+optimizer: {lr: 0.1}
+epochs: 1
+)";
+  ChoiceOptions options;
+  options.microbatches = {1};
+  const auto slices = [&](const std::vector<std::string>& schedules) {
+    options.schedules.clear();
+    for (const std::string& one : schedules) options.schedules.push_back(*ScheduleToTry(one));
+    const auto candidates = CandidatesFor(*ParseExperiment(kText, "test", {}), options);
+    EXPECT_TRUE(candidates.ok()) << candidates.status();
+    std::vector<std::string> all;
+    for (const Candidate& one : candidates->all) {
+      const PipelineConfig& pipeline = one.experiment.pipeline();
+      all.push_back(
+          absl::StrCat(pipeline.schedule(), " ", pipeline.slices(), one.is_own ? "!" : ""));
+    }
+    return all;
+  };
+  EXPECT_THAT(slices({}), ElementsAre("gpipe 0", "1f1b 0", "zero_bubble 0", "terapipe 4!"));
+  EXPECT_THAT(slices({"1f1b", "terapipe:2", "terapipe:4", "terapipe:5"}),
+              ElementsAre("1f1b 0", "terapipe 2", "terapipe 4!"));
+  for (const char* wrong : {"1f1b:2", "terapipe:", "terapipe:0", "terapipe:x", "tera"}) {
+    EXPECT_EQ(ScheduleToTry(wrong).status().code(), absl::StatusCode::kInvalidArgument) << wrong;
+  }
+}
+
 TEST(CandidatesTest, StagesTakeTurnsWhereTheCutsAllowIt) {
   const auto schedules = [](const std::vector<std::string>& overrides) {
     const auto candidates = CandidatesFor(With(overrides), Trying({}));
@@ -120,7 +151,7 @@ TEST(CandidatesTest, StagesTakeTurnsWhereTheCutsAllowIt) {
   EXPECT_EQ(schedules({"pipeline.stages=1"}).count("interleaved"), 0u);
   EXPECT_EQ(schedules({"pipeline.stages=2"}).size(), AllSchedules().size() - 1);
   ChoiceOptions options;
-  options.schedules = {ScheduleKind::kInterleaved};
+  options.schedules = {{ScheduleKind::kInterleaved}};
   EXPECT_THAT(ErrorOf(options), HasSubstr("stages is 4, but 3 cuts make 4 segments"));
 }
 

@@ -79,6 +79,7 @@ class Planner {
     plan_.microbatches = experiment_.pipeline().microbatches();
     plan_.microbatch_size = (plan_.batch_size + plan_.microbatches - 1) / plan_.microbatches;
     plan_.schedule = Name(schedule_);
+    if (slices_ > 1) absl::StrAppend(&plan_.schedule, ":", slices_);
     plan_.precision = experiment_.precision();
     plan_.clip_norm = optimizer_.clip_norm;
     plan_.deterministic = OpsOptionsFrom(experiment_).deterministic;

@@ -85,7 +85,7 @@ struct PlannedStep {
 struct Plan {
   std::string model;
   int64_t batch_size = 0, microbatches = 1, microbatch_size = 0;  // samples; the largest microbatch
-  std::string schedule;
+  std::string schedule;                                           // "terapipe:4" with slices
   std::string precision;
   double clip_norm = 0;  // 0: the gradient's norm is not asked for
   bool deterministic = true;

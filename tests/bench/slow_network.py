@@ -121,7 +121,7 @@ def planned(args, nic, codec, microbatches, schedule):
     """The step that the plan promises, with the compute of the run in one process."""
     words = [args.thinwire, "plan", args.work / "slow.yaml", *settings(codec, microbatches, schedule), "--link_mbit", args.rate,
              "--rtt_ms", args.rtt_ms, "--cores", args.cores, "--nic", nic, "--from", args.work / f"one{microbatches}",
-             "--microbatches", microbatches, "--schedule", schedule.partition(":")[0], "--format", "json"]
+             "--microbatches", microbatches, "--schedule", schedule, "--format", "json"]
     report = json.loads(subprocess.run([str(w) for w in words], check=True, capture_output=True).stdout)
     return next(choice["step_seconds"] for choice in report["choices"] if choice["own"])
 
