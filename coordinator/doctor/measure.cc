@@ -130,7 +130,7 @@ absl::StatusOr<std::vector<CodecOffer>> MeasureOffers() {
     ChoiceOptions options;
     options.codecs = {codec};
     options.microbatches = {1};
-    options.schedules = {ScheduleKind::kGPipe};
+    options.schedules = {{ScheduleKind::kGPipe}};
     ASSIGN_OR_RETURN(const Candidates candidates, CandidatesFor(experiment, options));
     std::map<Coding, CodingSpeed> codings;
     for (const Candidate& candidate : candidates.all) {
