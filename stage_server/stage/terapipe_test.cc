@@ -75,7 +75,7 @@ class TeraPipeTest : public ::testing::TestWithParam<const char*> {};
 TEST_P(TeraPipeTest, TrainsWhatWholeSequencesTrain) {
   const std::string one = "pipeline.stages=1";
   const Trained whole = Train(GetParam(), {one});
-  for (const int slices : {1, 2, 4, 24}) {
+  for (const int slices : {1, 4, 24}) {
     SCOPED_TRACE(slices);
     ExpectClose(whole, Train(GetParam(), InSlices(slices, {one})));
   }
@@ -89,7 +89,7 @@ TEST_P(TeraPipeTest, StagesTrainWhatOneDoes) {
     const std::vector<std::string> both =
         InSlices(4, {absl::StrCat("compression.activations=", codecs),
                      absl::StrCat("compression.gradients=", codecs)});
-    for (const char* microbatches : {"1", "2", "4"}) {
+    for (const char* microbatches : {"1", "3"}) {
       SCOPED_TRACE(absl::StrCat(codecs, " ", microbatches));
       std::vector<std::string> one = both;
       one.push_back(absl::StrCat("pipeline.microbatches=", microbatches));
