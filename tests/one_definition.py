@@ -4,13 +4,14 @@
 No compiler sees such a pair where the definitions stand in different files: the linker keeps one of the two
 destructors, and the other type is destroyed by it.
 
-usage: one_definition.py [FILE]...    without files: every source that git tracks
+usage: one_definition.py [FILE]...    without files: every source of the project
 """
 import collections
+import pathlib
 import re
-import subprocess
 import sys
 
+ROOT = pathlib.Path(__file__).resolve().parent.parent
 OPENED = re.compile(r"^namespace ?([\w:]*) ?\{$")
 CLOSED = re.compile(r"^\}  // namespace")
 MESSAGE = re.compile(r"^(?:message|enum) (\w+) \{")
@@ -34,9 +35,17 @@ def definitions(path):
                 yield "::".join([*namespaces, defined[1]]), number
 
 
+def sources(folder):
+    """The sources below; Bazel's links lead elsewhere."""
+    for path in sorted(folder.iterdir()):
+        if path.is_dir() and not path.is_symlink() and not path.name.startswith("."):
+            yield from sources(path)
+        elif path.suffix in (".h", ".cc", ".cu", ".cuh", ".proto"):
+            yield str(path.relative_to(ROOT))
+
+
 def main():
-    tracked = ["git", "ls-files", "*.h", "*.cc", "*.cu", "*.cuh", "*.proto"]
-    files = sys.argv[1:] or subprocess.run(tracked, capture_output=True, text=True, check=True).stdout.split()
+    files = sys.argv[1:] or list(sources(ROOT))
     places = collections.defaultdict(list)
     for path in files:
         for name, line in definitions(path):
