@@ -341,7 +341,7 @@ absl::Status Resolve(Experiment* e) {
   RETURN_IF_ERROR(ResolveDevices(e));
   RETURN_IF_ERROR(ResolveCompression(*e, e->mutable_compression()));
   ASSIGN_OR_RETURN(const Partition partition, PartitionFrom(*e));
-  RETURN_IF_ERROR(CheckSlices(*e, partition));
+  RETURN_IF_ERROR(ResolveSlices(partition, e));
   RETURN_IF_ERROR(ResolveUncompressed(*e, e->mutable_evaluation()));
   RETURN_IF_ERROR(ResolveEvaluation(*e, e->mutable_evaluation()));
   RETURN_IF_ERROR(CheckSmallestMessages(*e, partition));

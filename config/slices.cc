@@ -1,15 +1,22 @@
 #include "config/slices.h"
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "base/status.h"
+#include "models/cost.h"
+#include "schedule/slicing.h"
 
 namespace thinwire {
 namespace {
 
-constexpr char kPath[] = "pipeline.slices";
+// What a slice takes besides the products of its positions: a millisecond.
+constexpr double kFlopsPerSlice = 100e6;
+// Forward and backward, in forward passes.
+constexpr double kPasses = 3;
 
 absl::Status Refuse(const std::string& what, const std::string& wanted) {
   return absl::InvalidArgumentError(
@@ -52,27 +59,62 @@ absl::Status CheckFeedback(const Experiment& experiment, const std::string& cut)
   return absl::OkStatus();
 }
 
+// Of a sample's forward pass at the stage that has the most FLOPs.
+struct StageFlops {
+  double all = 0, attention = 0;
+};
+StageFlops MostFlops(const Partition& partition) {
+  std::vector<StageFlops> stages(partition.placement.stages);
+  const std::vector<SegmentCost> segments = SegmentCosts(partition.model, partition.cuts);
+  for (size_t i = 0; i < segments.size(); ++i) {
+    StageFlops& stage = stages[partition.placement.StageOf(static_cast<int>(i))];
+    stage.all += segments[i].forward_flops;
+    stage.attention += segments[i].attention_flops;
+  }
+  return *std::max_element(stages.begin(), stages.end(),
+                           [](const StageFlops& a, const StageFlops& b) { return a.all < b.all; });
+}
+
+std::vector<int64_t> AutoSlices(const Experiment& experiment, const Partition& partition) {
+  const uint32_t microbatches = experiment.pipeline().microbatches();
+  const StageFlops flops = MostFlops(partition);
+  const double samples = static_cast<double>(experiment.data().batch_size()) / microbatches;
+  SequenceCost cost;  // in FLOPs
+  cost.seconds = kPasses * samples * flops.all;
+  cost.attention_share = flops.all > 0 ? flops.attention / flops.all : 0;
+  cost.slice_seconds = kFlopsPerSlice;
+  return BestSlices(partition.model.positions, partition.placement.stages,
+                    static_cast<int>(microbatches), cost);
+}
+
+// Slices of one length by their number, as a user would.
+void SetSlices(const std::vector<int64_t>& lengths, PipelineConfig* pipeline) {
+  pipeline->clear_slices();
+  const auto is_first = [&](int64_t length) { return length == lengths.front(); };
+  if (std::all_of(lengths.begin(), lengths.end(), is_first)) {
+    pipeline->add_slices(absl::StrCat(lengths.size()));
+    return;
+  }
+  for (const int64_t length : lengths) pipeline->add_slices(absl::StrCat(length));
+}
+
 }  // namespace
 
-absl::Status CheckSlices(const Experiment& experiment, const Partition& partition) {
-  const PipelineConfig& pipeline = experiment.pipeline();
-  ASSIGN_OR_RETURN(const ScheduleKind schedule, ScheduleFrom(experiment));
-  const uint32_t slices = pipeline.slices();
+absl::Status ResolveSlices(const Partition& partition, Experiment* experiment) {
+  PipelineConfig* pipeline = experiment->mutable_pipeline();
+  ASSIGN_OR_RETURN(const ScheduleKind schedule, ScheduleFrom(*experiment));
   if (!Slices(schedule)) {
-    if (!pipeline.has_slices()) return absl::OkStatus();
-    return absl::InvalidArgumentError(absl::StrCat(kPath, ": ", slices,
-                                                   ", want none with schedule ", Name(schedule),
-                                                   ", or schedule terapipe"));
+    if (pipeline->slices().empty()) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        absl::StrCat("pipeline.slices: ", absl::StrJoin(pipeline->slices(), ", "),
+                     ", want none with schedule ", Name(schedule), ", or schedule terapipe"));
   }
   RETURN_IF_ERROR(CheckModel(partition.model));
-  const int64_t positions = partition.model.positions;
-  if (!pipeline.has_slices() || slices < 1 || positions % slices != 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(kPath, ": ", pipeline.has_slices() ? absl::StrCat(slices) : "absent",
-                     ", want a divisor of ", positions, ", the positions of a sequence"));
-  }
-  for (const Cut& cut : partition.cuts) RETURN_IF_ERROR(CheckFeedback(experiment, cut.name));
-  return absl::OkStatus();
+  for (const Cut& cut : partition.cuts) RETURN_IF_ERROR(CheckFeedback(*experiment, cut.name));
+  const bool is_auto =
+      pipeline->slices().empty() || (pipeline->slices_size() == 1 && pipeline->slices(0) == "auto");
+  if (is_auto) SetSlices(AutoSlices(*experiment, partition), pipeline);
+  return SlicesFrom(*experiment, partition.model.positions).status();
 }
 
 }  // namespace thinwire

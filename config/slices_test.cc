@@ -6,12 +6,15 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "config/experiment.h"
 #include "config/resolve_testing.h"
+#include "config/specs.h"
 
 namespace thinwire {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 constexpr char kText[] = R"(
@@ -30,8 +33,42 @@ epochs: 1
 )";
 
 TEST(SlicesTest, StandInTheExperiment) {
-  EXPECT_EQ(With({}, kText).pipeline().slices(), 4u);
-  EXPECT_FALSE(With({}).pipeline().has_slices());
+  EXPECT_THAT(With({}, kText).pipeline().slices(), ElementsAre("4"));
+  EXPECT_THAT(With({"pipeline.slices=[10, 14]"}, kText).pipeline().slices(),
+              ElementsAre("10", "14"));
+  EXPECT_THAT(With({}).pipeline().slices(), ElementsAre());
+}
+
+std::vector<int64_t> SlicesWith(const std::vector<std::string>& overrides, const char* text) {
+  const Experiment experiment = With(overrides, text);
+  return *SlicesFrom(experiment, ModelFrom(experiment)->positions);
+}
+
+TEST(SlicesTest, AreAsManyOrAsLongAsTheExperimentSays) {
+  EXPECT_THAT(SlicesWith({}, kText), ElementsAre(6, 6, 6, 6));
+  EXPECT_THAT(SlicesWith({"pipeline.slices=[10, 14]"}, kText), ElementsAre(10, 14));
+  EXPECT_THAT(SlicesWith({}, kWhole), ElementsAre());
+  EXPECT_EQ(UnitsOf(With({"pipeline.microbatches=3"}, kText)), 12u);
+  EXPECT_EQ(UnitsOf(With({"pipeline.slices=[10, 14]"}, kText)), 2u);
+  EXPECT_EQ(UnitsOf(With({}, kWhole)), 1u);
+}
+
+// A network whose slices are worth it: shorter ones where positions attend to more.
+TEST(SlicesTest, AutoMakesThemOfTheModel) {
+  constexpr char kLong[] = R"(
+model: {name: gpt2, layers: 3, heads: 2, width: 64}
+data: {name: shakespeare, context: 512, batch_size: 16}
+pipeline: {cuts: [h.0, h.1], schedule: terapipe}
+optimizer: {lr: 0.1}
+epochs: 1
+)";
+  const std::vector<int64_t> slices = SlicesWith({}, kLong);
+  ASSERT_GT(slices.size(), 2u);
+  EXPECT_GT(slices.front(), slices.back());
+  EXPECT_EQ(SlicesWith({"pipeline.slices=auto"}, kLong), slices);
+  // Microbatches fill the pipeline, too, and one stage has nothing to fill.
+  EXPECT_LT(SlicesWith({"pipeline.microbatches=4"}, kLong).size(), slices.size());
+  EXPECT_THAT(With({"pipeline.stages=1"}, kLong).pipeline().slices(), ElementsAre("1"));
 }
 
 TEST(SlicesTest, WhatCannotBeIsRefusedWithItsName) {
@@ -39,10 +76,13 @@ TEST(SlicesTest, WhatCannotBeIsRefusedWithItsName) {
     return ErrorWith(overrides, kText);
   };
   EXPECT_THAT(error({"pipeline.slices=5"}),
-              HasSubstr("pipeline.slices: 5, want a divisor of 24, the positions of a sequence"));
-  EXPECT_THAT(error({"pipeline.slices=0"}), HasSubstr("pipeline.slices: 0, want a divisor of 24"));
-  EXPECT_THAT(ErrorWith({"pipeline.schedule=terapipe"}, kWhole),
-              HasSubstr("pipeline.slices: absent, want a divisor of 24"));
+              HasSubstr("pipeline.slices: 5, want auto, a divisor of 24, the positions of a "
+                        "sequence, or those of each slice, 24 in all"));
+  for (const char* wrong : {"0", "48", "many", "[12, 13]", "[auto, 12]", "[-12, 36]", "[24, 0]"}) {
+    EXPECT_THAT(error({absl::StrCat("pipeline.slices=", wrong)}),
+                HasSubstr("want auto, a divisor of 24"))
+        << wrong;
+  }
   EXPECT_THAT(error({"pipeline.schedule=gpipe"}),
               HasSubstr("pipeline.slices: 4, want none with schedule gpipe, or schedule terapipe"));
   EXPECT_THAT(error({"model.dropout=0.1"}), HasSubstr("terapipe with dropout 0.1"));

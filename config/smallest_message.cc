@@ -78,12 +78,14 @@ struct Crossing {
   std::string cut;
   Shape train, either;  // in training; in training or evaluation
 };
-std::vector<Crossing> CrossingsOf(const Partition& partition, int64_t slices,
+// `slices`: what SlicesFrom says.
+std::vector<Crossing> CrossingsOf(const Partition& partition, const std::vector<int64_t>& slices,
                                   const Smallest& smallest) {
   std::vector<Crossing> crossings;
   for (const Cut& cut : partition.cuts) {
     const Shape& sample = partition.model.blocks[cut.block].out;
-    const Shape part = slices == 1 ? sample : sample.With(1, sample[1] / slices);
+    const Shape part =
+        slices.empty() ? sample : sample.With(1, *std::min_element(slices.begin(), slices.end()));
     crossings.push_back({cut.name, part.WithBatch(smallest.train),
                          part.WithBatch(std::min(smallest.train, smallest.evaluate))});
   }
@@ -96,7 +98,8 @@ std::vector<Crossing> CrossingsOf(const Partition& partition, int64_t slices,
 
 absl::Status CheckSmallestMessages(const Experiment& experiment, const Partition& partition) {
   ASSIGN_OR_RETURN(const Smallest smallest, SmallestOf(experiment));
-  const int64_t slices = std::max<int64_t>(1, experiment.pipeline().slices());
+  ASSIGN_OR_RETURN(const std::vector<int64_t> slices,
+                   SlicesFrom(experiment, partition.model.positions));
   for (const Crossing& crossing : CrossingsOf(partition, slices, smallest)) {
     for (const bool gradient : {false, true}) {
       ASSIGN_OR_RETURN(const DirectionSpec does,

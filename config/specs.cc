@@ -1,10 +1,12 @@
 #include "config/specs.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "base/random.h"
 #include "base/status.h"
 #include "compress/feedback/plan.h"
@@ -316,8 +318,32 @@ absl::StatusOr<ScheduleKind> ScheduleFrom(const Experiment& experiment) {
   return kind;
 }
 
+absl::StatusOr<std::vector<int64_t>> SlicesFrom(const Experiment& experiment, int64_t positions) {
+  const auto& given = experiment.pipeline().slices();
+  std::vector<int64_t> slices;
+  bool are_valid = true;
+  for (const std::string& text : given) {
+    slices.push_back(0);
+    are_valid = are_valid && absl::SimpleAtoi(text, &slices.back()) && slices.back() >= 1 &&
+                slices.back() <= positions;
+  }
+  if (are_valid && slices.size() == 1) {
+    const int64_t count = slices.front();
+    if (positions % count == 0) return std::vector<int64_t>(count, positions / count);
+    are_valid = false;
+  }
+  const int64_t sum = std::accumulate(slices.begin(), slices.end(), int64_t{0});
+  if (slices.empty() || (are_valid && sum == positions)) return slices;
+  return absl::InvalidArgumentError(absl::StrCat(
+      "pipeline.slices: ", absl::StrJoin(given, ", "), ", want auto, a divisor of ", positions,
+      ", the positions of a sequence, or those of each slice, ", positions, " in all"));
+}
+
 uint32_t UnitsOf(const Experiment& experiment) {
-  return experiment.pipeline().microbatches() * std::max(1u, experiment.pipeline().slices());
+  const auto& slices = experiment.pipeline().slices();
+  uint32_t count = static_cast<uint32_t>(slices.size());
+  if (count <= 1 && (slices.empty() || !absl::SimpleAtoi(slices[0], &count))) count = 1;
+  return experiment.pipeline().microbatches() * count;
 }
 
 absl::StatusOr<Recompute> RecomputeFrom(const Experiment& experiment) {

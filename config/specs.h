@@ -66,6 +66,9 @@ absl::StatusOr<AugmentKind> AugmentFrom(const Experiment& experiment);
 absl::StatusOr<OptimizerSpec> OptimizerFrom(const Experiment& experiment);
 absl::StatusOr<LrScheduleSpec> LrScheduleFrom(const Experiment& experiment);
 absl::StatusOr<ScheduleKind> ScheduleFrom(const Experiment& experiment);
+// The positions of each slice of a training sequence that has so many, in order; none where it is
+// not cut. InvalidArgument unless they make the whole.
+absl::StatusOr<std::vector<int64_t>> SlicesFrom(const Experiment& experiment, int64_t positions);
 // Of a whole batch: its microbatches, or their slices (schedule/schedule.h).
 uint32_t UnitsOf(const Experiment& experiment);
 absl::StatusOr<Recompute> RecomputeFrom(const Experiment& experiment);

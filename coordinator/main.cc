@@ -236,7 +236,7 @@ void AddChoices(CLI::App* plan, thinwire::PlanFlags* flags) {
       ->allow_extra_args(false);
   plan->add_option("--schedule", flags->schedules,
                    "schedules to try on the link, as gpipe,terapipe:4 with 4 slices (default: all "
-                   "that the cuts allow)")
+                   "that the experiment allows)")
       ->delimiter(',')
       ->allow_extra_args(false);
 }

@@ -10,6 +10,7 @@
 #include "coordinator/exit_code.h"
 #include "coordinator/plan/codec_speeds.h"
 #include "coordinator/plan/run_speeds.h"
+#include "stage_server/grpc/transport_speed.h"
 
 namespace thinwire {
 namespace {
@@ -77,7 +78,10 @@ absl::Status MeasureSpeeds(const SpeedFlags& flags,
                            Interruption* interruption, Speeds* speeds) {
   RETURN_IF_ERROR(MeasureCompute(*experiments.front(), threads, session, interruption, speeds));
   interruption->OnFirst([] { _exit(kExitInterrupted); });
-  return MeasureCodecs(flags, experiments, speeds);
+  RETURN_IF_ERROR(MeasureCodecs(flags, experiments, speeds));
+  if (flags.gflops && flags.codec_gbps) return absl::OkStatus();  // a plan of given speeds alone
+  ASSIGN_OR_RETURN(speeds->transport, MeasureTransport());
+  return absl::OkStatus();
 }
 
 }  // namespace thinwire

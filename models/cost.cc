@@ -117,6 +117,7 @@ SegmentCost CostOf(const Model& model, const BlockRange& range, Recompute recomp
       if (parameter.hidden) cost.hidden_parameters += elements;
     }
     cost.forward_flops += ForwardFlops(block);
+    cost.attention_flops += AttentionFlops(block);
     cost.waiting_elements += WaitingElements(block.layers);
     cost.cached_elements += CachedElements(block.layers);
     AddActivations(block, recompute, &input_counted, &cost);

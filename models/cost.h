@@ -18,6 +18,7 @@ struct SegmentCost {
   int64_t copied_parameters = 0;  // elements of such copies (ParameterSpec::tied_to)
   int64_t fixed_parameters = 0;   // of what is not trained, copies too: no gradient, no buffers
   double forward_flops = 0;       // one sample; backward is twice that
+  double attention_flops = 0;     // of it
   // The share of it that Recompute::kBlocks does a second time, in the backward pass.
   double recomputed_flops = 0;
   // Elements per sample that a forward keeps for its backward: inputs of convolutions, linear

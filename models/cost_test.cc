@@ -91,7 +91,8 @@ TEST(SegmentCostsTest, WeightPartsWaitWithInputAndGradientOfEachProduct) {
   // All but the attention's.
   const BlockSpec& block = model.blocks[1];
   EXPECT_EQ(WeightFlops(block), 2.0 * kTensor * 768 * (3 + 1 + 4 + 4));
-  EXPECT_LT(WeightFlops(block), ForwardFlops(block));
+  EXPECT_EQ(WeightFlops(block) + AttentionFlops(block), ForwardFlops(block));
+  EXPECT_EQ(costs[1].attention_flops, AttentionFlops(block));
 }
 
 TEST(SegmentCostsTest, ATiedHeadTakesMemoryButIsNoParameter) {

@@ -133,7 +133,7 @@ std::vector<ParameterSpec> ParametersOfAll(const std::vector<LayerSpec>& layers)
 }
 
 // Queries by keys, and weights by values, of each pair of a position with one not behind it.
-double AttentionFlops(const LayerSpec& layer) {
+double PairFlops(const LayerSpec& layer) {
   const double positions = layer.in[1], features = layer.heads * HeadSize(layer);
   return 2 * 2 * features * positions * (positions + 1) / 2;
 }
@@ -142,7 +142,7 @@ double AttentionFlops(const LayerSpec& layer) {
 double FlopsOf(const LayerSpec& layer) {
   switch (layer.kind) {
     case LayerKind::kAttention:
-      return AttentionFlops(layer);
+      return PairFlops(layer);
     case LayerKind::kConv2d:
     case LayerKind::kLinear:
     case LayerKind::kProject:
@@ -161,6 +161,15 @@ double FlopsOfAll(const std::vector<LayerSpec>& layers) {
   double flops = 0;
   for (const LayerSpec& layer : layers) {
     flops += FlopsOf(layer) + FlopsOfAll(layer.body) + FlopsOfAll(layer.shortcut);
+  }
+  return flops;
+}
+
+double AttentionFlopsOfAll(const std::vector<LayerSpec>& layers) {
+  double flops = 0;
+  for (const LayerSpec& layer : layers) {
+    if (layer.kind == LayerKind::kAttention) flops += FlopsOf(layer);
+    flops += AttentionFlopsOfAll(layer.body) + AttentionFlopsOfAll(layer.shortcut);
   }
   return flops;
 }
@@ -321,6 +330,8 @@ int64_t TrainableParameters(const Model& model) {
 }
 
 double ForwardFlops(const BlockSpec& block) { return FlopsOfAll(block.layers); }
+
+double AttentionFlops(const BlockSpec& block) { return AttentionFlopsOfAll(block.layers); }
 
 double WeightFlops(const BlockSpec& block) { return WeightFlopsOfAll(block.layers); }
 

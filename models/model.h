@@ -250,6 +250,8 @@ void VisitParameters(Spec& layer, Visit&& visit) {
 // values up to its own position. Backward is taken as twice that. Elementwise layers and lookups
 // count nothing, as is usual.
 double ForwardFlops(const BlockSpec& block);
+// Of these, the attentions'.
+double AttentionFlops(const BlockSpec& block);
 
 // Whether a backward pass that is split leaves the gradient of this layer's weight to its second
 // part: that of a convolution, of a linear layer or of a trained basis, a product of x and dy.

@@ -162,6 +162,7 @@ TEST(ForwardFlopsTest, AnAttentionCountsThePositionsThatItSees) {
   block.layers = {attention};
   // 4 heads of 5 features; 1 + 2 + 3 pairs of positions; scores, then a weighted sum.
   EXPECT_EQ(ForwardFlops(block), 2.0 * 4 * 5 * 6 * 2);
+  EXPECT_EQ(AttentionFlops(block), ForwardFlops(block));
 }
 
 TEST(ForwardFlopsTest, CountsTwoForEveryMultiplyAddOfConvolutionsAndLinears) {

@@ -12,6 +12,7 @@
 
 #include "base/enum_names.h"
 #include "schedule/network.h"
+#include "schedule/slicing.h"
 
 namespace thinwire {
 namespace {
@@ -160,22 +161,51 @@ double SecondsOf(Action::Kind kind, const ChunkCost& cost) {
   return cost.weight_seconds;
 }
 
+// The slices of a sequence.
+class Parts {
+ public:
+  // `lengths`: of each; none: there is one.
+  explicit Parts(const std::vector<int64_t>& lengths) {
+    int64_t end = 0;
+    for (const int64_t length : lengths) ends_.push_back(static_cast<double>(end += length));
+    if (ends_.empty()) ends_ = {1};
+    for (double& share : ends_) share /= ends_.back();
+  }
+
+  int count() const { return static_cast<int>(ends_.size()); }
+  // Shares of what a microbatch takes: of time that grows as SliceShare says, and of what each
+  // position has alike.
+  double Time(int unit, double attention_share) const {
+    return SliceShare(Begin(unit), End(unit), attention_share);
+  }
+  double Positions(int unit) const { return End(unit) - Begin(unit); }
+
+ private:
+  double Begin(int unit) const { return unit % count() == 0 ? 0 : ends_[unit % count() - 1]; }
+  double End(int unit) const { return ends_[unit % count()]; }
+
+  std::vector<double> ends_;
+};
+
 // Task numbers of the actions of one chunk that exchange messages, by microbatch.
 struct ChunkTasks {
   std::vector<int> forward, backward;
 };
 
 // `chunks`: of the model, in its order.
-void AddStage(const Simulation& simulation, int stage, std::vector<ChunkTasks>* chunks,
-              TaskGraph* graph) {
+void AddStage(const Simulation& simulation, const Parts& parts, int stage,
+              std::vector<ChunkTasks>* chunks, TaskGraph* graph) {
   const int stages = simulation.stages();
   int last = -1;
   for (const Action& action :
        StageActions(simulation.schedule, stage, stages, simulation.microbatches,
-                    simulation.chunks_per_stage, simulation.slices)) {
+                    simulation.chunks_per_stage, parts.count())) {
     const int chunk = action.chunk * stages + stage;
+    const ChunkCost& cost = simulation.chunks[chunk];
     ChunkTasks& tasks = (*chunks)[chunk];
-    last = graph->Add(SecondsOf(action.kind, simulation.chunks[chunk]), /*needs_core=*/true, last);
+    last = graph->Add(
+        SecondsOf(action.kind, cost) * parts.Time(action.microbatch, cost.attention_share),
+        /*needs_core=*/true, last);
     if (action.kind == Action::Kind::kBackwardWeight) continue;
     (action.kind == Action::Kind::kForward ? tasks.forward : tasks.backward).push_back(last);
   }
@@ -208,22 +238,37 @@ Route RouteOf(const Simulation& simulation, int boundary, bool gradient) {
 // order.
 struct Stream {
   TransferCost cost;
+  bool gradient;
   Route route;
   const std::vector<int>& producers;
   const std::vector<int>& consumers;
 };
 
-void AddMessages(const Stream& stream, const LinkRate& link, TaskGraph* graph) {
-  const TransferCost& cost = stream.cost;
-  int encode = -1, send = -1, decode = -1;
+void AddMessages(const Simulation& simulation, const Parts& parts, const Stream& stream,
+                 TaskGraph* graph) {
+  const TransportCost& transport = simulation.transport;
+  const LinkRate& link = simulation.link;
+  int encode = -1, cross = -1, decode = -1;
+  int ends[] = {-1, -1};  // what the sender's and the receiver's processor do while it crosses
   for (size_t i = 0; i < stream.producers.size(); ++i) {
-    encode = graph->Add(cost.encode_seconds, /*needs_core=*/true, encode);
+    const int place = static_cast<int>(i);
+    const double share =
+        parts.Positions(stream.gradient ? UnitOfBackward(place, parts.count()) : place);
+    const double bytes = share * stream.cost.wire_bytes;
+    encode = graph->Add(share * stream.cost.encode_seconds + transport.seconds_per_message,
+                        /*needs_core=*/true, encode);
     graph->Follow(encode, stream.producers[i], 0);
-    send = link.bits_per_second > 0 ? graph->AddMessage(8 * cost.wire_bytes, stream.route, send)
-                                    : graph->Add(/*seconds=*/0, /*needs_core=*/false, send);
-    graph->Follow(send, encode, 0);
-    decode = graph->Add(cost.decode_seconds, /*needs_core=*/true, decode);
-    graph->Follow(decode, send, link.latency_seconds);
+    cross = link.bits_per_second > 0 ? graph->AddMessage(8 * bytes, stream.route, cross)
+                                     : graph->Add(/*seconds=*/0, /*needs_core=*/false, cross);
+    graph->Follow(cross, encode, 0);
+    decode = graph->Add(share * stream.cost.decode_seconds + transport.seconds_per_message,
+                        /*needs_core=*/true, decode);
+    graph->Follow(decode, cross, link.latency_seconds);
+    for (int& end : ends) {
+      end = graph->Add(bytes * transport.seconds_per_byte, /*needs_core=*/true, end);
+      graph->Follow(end, encode, 0);
+      graph->Follow(decode, end, link.latency_seconds);
+    }
     graph->Follow(stream.consumers[i], decode, 0);
   }
 }
@@ -245,17 +290,19 @@ Makespan Simulate(const Simulation& simulation) {
   assert(simulation.gradients.size() == chunks - 1);
   TaskGraph graph(Capacities(simulation));
   std::vector<ChunkTasks> tasks(chunks);
-  for (int stage = 0; stage < stages; ++stage) AddStage(simulation, stage, &tasks, &graph);
-  const LinkRate& link = simulation.link;
-  for (size_t b = 0; b + 1 < chunks; ++b) {
-    const int boundary = static_cast<int>(b);
-    const ChunkTasks &before = tasks[b], &behind = tasks[b + 1];
-    AddMessages({simulation.activations[b], RouteOf(simulation, boundary, /*gradient=*/false),
-                 before.forward, behind.forward},
-                link, &graph);
-    AddMessages({simulation.gradients[b], RouteOf(simulation, boundary, /*gradient=*/true),
-                 behind.backward, before.backward},
-                link, &graph);
+  const Parts parts(simulation.slices);
+  for (int stage = 0; stage < stages; ++stage) AddStage(simulation, parts, stage, &tasks, &graph);
+  for (int boundary = 0; boundary + 1 < static_cast<int>(chunks); ++boundary) {
+    const ChunkTasks &before = tasks[boundary], &behind = tasks[boundary + 1];
+    AddMessages(simulation, parts,
+                {simulation.activations[boundary], /*gradient=*/false,
+                 RouteOf(simulation, boundary, /*gradient=*/false), before.forward, behind.forward},
+                &graph);
+    AddMessages(
+        simulation, parts,
+        {simulation.gradients[boundary], /*gradient=*/true,
+         RouteOf(simulation, boundary, /*gradient=*/true), behind.backward, before.backward},
+        &graph);
   }
 
   Makespan makespan;
@@ -263,9 +310,9 @@ Makespan Simulate(const Simulation& simulation) {
   makespan.busy_seconds.resize(stages);
   for (size_t chunk = 0; chunk < chunks; ++chunk) {
     const ChunkCost& cost = simulation.chunks[chunk];
-    makespan.busy_seconds[chunk % stages] += simulation.microbatches * simulation.slices *
-                                                 (cost.forward_seconds + cost.backward_seconds) +
-                                             cost.update_seconds;
+    makespan.busy_seconds[chunk % stages] +=
+        simulation.microbatches * (cost.forward_seconds + cost.backward_seconds) +
+        cost.update_seconds;
   }
   const double busy =
       std::accumulate(makespan.busy_seconds.begin(), makespan.busy_seconds.end(), 0.0);

@@ -2,6 +2,7 @@
 // are judged by. A discrete-event simulation; pure.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -12,15 +13,17 @@ namespace thinwire {
 
 // One chunk of a stage.
 struct ChunkCost {
-  double forward_seconds = 0;  // one microbatch, or unit, on one core group
+  double forward_seconds = 0;  // one microbatch, on one core group
   double backward_seconds = 0;
   double update_seconds = 0;  // optimizer, once per step, after the stage's last backward
   // Of backward_seconds, those for the weights: kBackwardWeight takes them, kBackwardInput the
   // rest. At most backward_seconds.
   double weight_seconds = 0;
+  double attention_share = 0;  // of a microbatch's seconds, for its slices (schedule/slicing.h)
 };
 
-// One boundary and direction, per message (one microbatch, or unit).
+// One boundary and direction, of one microbatch: its message's, or its slices' together, of which
+// each has the part that it has of the positions.
 struct TransferCost {
   double encode_seconds = 0;
   double decode_seconds = 0;
@@ -46,17 +49,25 @@ struct LinkRate {
   Nic nic = Nic::kPrivate;
 };
 
+// What a message takes of a processor at each of its ends, besides its codec.
+struct TransportCost {
+  double seconds_per_message = 0;
+  double seconds_per_byte = 0;  // while it crosses the link
+};
+
 struct Simulation {
   ScheduleKind schedule = ScheduleKind::kOneForwardOneBackward;
   int microbatches = 1;
   int chunks_per_stage = 1;                          // 1, but where the schedule Interleaves
-  int slices = 1;                                    // 1, but where it Slices
+  std::vector<int64_t> slices;                       // positions of each, where it Slices
   std::vector<ChunkCost> chunks;                     // in model order; number i is at stage
                                                      // i mod stages()
   std::vector<TransferCost> activations, gradients;  // between them: one less
   LinkRate link;
-  // Processor groups that the stages share on one host: at most this many actions, encodes and
-  // decodes run at once, the longest-waiting first. 0: every stage has its own machine.
+  TransportCost transport;
+  // Processor groups that the stages share on one host: at most this many actions, encodes,
+  // decodes and ends of messages run at once, the longest-waiting first. 0: every stage has its own
+  // machine.
   int cores = 0;
 
   int stages() const { return static_cast<int>(chunks.size()) / chunks_per_stage; }

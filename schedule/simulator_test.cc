@@ -71,10 +71,27 @@ TEST(SimulateTest, ASliceMoreTakesASlotMoreAndAStageMoreTakesOneTooWhateverTheMi
   for (int slices : {1, 2, 4, 8}) {
     for (int stages = 1; stages <= 4; ++stages) {
       Simulation simulation = Pipeline(ScheduleKind::kTeraPipe, stages, /*microbatches=*/1);
-      simulation.slices = slices;
-      EXPECT_EQ(Simulate(simulation).seconds, (slices + stages - 1) * (kForward + kBackward));
+      simulation.slices.assign(slices, 24);
+      EXPECT_EQ(slices * Simulate(simulation).seconds,
+                (slices + stages - 1) * (kForward + kBackward));
     }
   }
+}
+
+// A quarter and three quarters of the positions, of which the first has a sixteenth of the pairs.
+TEST(SimulateTest, SlicesTakeWhatTheirPositionsDo) {
+  Simulation simulation = Pipeline(ScheduleKind::kTeraPipe, /*stages=*/2, /*microbatches=*/1);
+  simulation.slices = {16, 48};
+  simulation.chunks.assign(2, {64, 128, /*update_seconds=*/0});
+  // Forward 16 and 48 at the first stage, 48 at the second; 96 and 32 back, then 32.
+  EXPECT_EQ(Simulate(simulation).seconds, 16 + 48 + 48 + 96 + 96 + 32);
+  for (ChunkCost& cost : simulation.chunks) cost.attention_share = 1;
+  EXPECT_EQ(Simulate(simulation).seconds, 4 + 60 + 60 + 120 + 120 + 8);
+  // Messages of 10 and 30 bytes each way: that of 30 before the second slice forward and the first
+  // backward, that of 10 at the end alone.
+  SetTransfers({0, 0, 40}, &simulation);
+  EXPECT_EQ(Simulate(simulation).seconds, 4 + 60 + 30 + 60 + 120 + 30 + 120 + 8);
+  EXPECT_EQ(Simulate(simulation).busy_seconds[0], 64 + 128);
 }
 
 TEST(SimulateTest, InterleavedStagesAreARing) {
@@ -332,6 +349,19 @@ TEST(SharedNicTest, NamesAreThoseOfTheFlag) {
   Nic read = Nic::kPrivate;
   EXPECT_EQ(FromName("shard", &read).message(),
             "nic: unknown \"shard\", nearest is \"shared\" (want one of shared, private)");
+}
+
+TEST(SimulateTest, EndsOfMessagesTakeTheirProcessors) {
+  Simulation simulation = Pipeline(ScheduleKind::kGPipe, 2, 1);
+  SetTransfers({0, 0, 10}, &simulation);
+  simulation.transport = {1, 0.5};
+  // A second at each end; the bytes' five are within the ten that they take to cross.
+  constexpr double kStages = 2 * (kForward + kBackward);
+  EXPECT_EQ(Simulate(simulation).seconds, kStages + 2 * (1 + 10 + 1));
+  simulation.link.bits_per_second = 0;
+  EXPECT_EQ(Simulate(simulation).seconds, kStages + 2 * (1 + 5 + 1));
+  simulation.cores = 1;  // both ends by turns
+  EXPECT_EQ(Simulate(simulation).seconds, kStages + 2 * (1 + 5 + 5 + 1));
 }
 
 TEST(SimulateTest, ACostThatIsNoNumberEndsToo) {

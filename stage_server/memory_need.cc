@@ -21,12 +21,12 @@ uint64_t TrainingBytesOf(const StageSpec& spec) {
   double most = 0;
   for (const std::vector<Held>& state :
        FullestStates(spec.schedule, spec.stage, spec.stages(), spec.microbatches, spec.chunks(),
-                     spec.slices)) {
+                     spec.slices())) {
     double bytes = 0;  // beyond any machine's memory an integer may overflow
     for (int chunk = 0; chunk < spec.chunks(); ++chunk) {
       memory.samples_in_flight =
-          (memory.microbatch_samples * state[chunk].in_flight + spec.slices - 1) / spec.slices;
-      memory.samples_cached = spec.slices > 1 ? memory.samples_in_flight : 0;
+          (memory.microbatch_samples * state[chunk].in_flight + spec.slices() - 1) / spec.slices();
+      memory.samples_cached = spec.slices() > 1 ? memory.samples_in_flight : 0;
       memory.samples_waiting = memory.microbatch_samples * state[chunk].waiting;
       const SegmentRange& segments = spec.segments(chunk);
       for (int segment = segments.first; segment < segments.end; ++segment) {

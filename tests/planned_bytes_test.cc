@@ -81,10 +81,13 @@ TEST(PlannedBytesOfBasesTest, HaveTheGradientOfALearnedBasisInThem) {
 
 // Two microbatches of four slices, and the norm.
 TEST(PlannedBytesOfSlicesTest, AreThoseThatARunSends) {
-  ExpectPlannedBytes(kLanguageModel,
-                     {"pipeline.schedule=terapipe", "pipeline.slices=4",
-                      "compression.activations={codec: uniform, bits: 4, scope: token}"},
-                     /*messages=*/9);
+  for (const char* slices : {"4", "[3, 1, 6, 6]"}) {
+    SCOPED_TRACE(slices);
+    ExpectPlannedBytes(kLanguageModel,
+                       {"pipeline.schedule=terapipe", absl::StrCat("pipeline.slices=", slices),
+                        "compression.activations={codec: uniform, bits: 4, scope: token}"},
+                       /*messages=*/9);
+  }
 }
 
 TEST(PlannedBytesOfTiedWeightsTest, AreThoseThatARunSends) {

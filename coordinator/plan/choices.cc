@@ -5,6 +5,7 @@
 #include <tuple>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -77,49 +78,61 @@ absl::StatusOr<std::vector<int64_t>> Microbatches(const Experiment& experiment,
   return all;
 }
 
+void SetSchedule(const TriedSchedule& tried, PipelineConfig* pipeline) {
+  const std::string schedule = Name(tried.kind);
+  if (schedule != pipeline->schedule() || !tried.slices.empty()) pipeline->clear_slices();
+  pipeline->set_schedule(schedule);
+  if (!tried.slices.empty()) pipeline->add_slices(tried.slices);
+}
+
 // All, but none whose stages are to take turns on segments where the cuts do not make enough, and
-// of those that want slices the experiment's own.
+// none with slices where the model or what it is trained with has no use for them.
 std::vector<TriedSchedule> SchedulesOf(const Experiment& experiment) {
-  std::vector<ScheduleKind> all = AllSchedules();
-  const auto is_not_had = [&](ScheduleKind schedule) {
-    if (Slices(schedule)) return experiment.pipeline().schedule() != Name(schedule);
-    if (!Interleaves(schedule)) return false;
-    Experiment other = experiment;
-    other.mutable_pipeline()->set_schedule(Name(schedule));
-    other.mutable_pipeline()->clear_slices();
-    const absl::StatusOr<Partition> partition = PartitionFrom(other);
-    return !partition.ok() || partition->placement.chunks_per_stage() == 1;
-  };
   std::vector<TriedSchedule> had;
-  for (const ScheduleKind schedule : all) {
-    if (!is_not_had(schedule)) had.push_back({schedule});
+  for (const ScheduleKind schedule : AllSchedules()) {
+    Experiment other = experiment;
+    SetSchedule({schedule}, other.mutable_pipeline());
+    if (Slices(schedule) && !Resolve(&other).ok()) continue;
+    if (Interleaves(schedule)) {
+      const absl::StatusOr<Partition> partition = PartitionFrom(other);
+      if (!partition.ok() || partition->placement.chunks_per_stage() == 1) continue;
+    }
+    had.push_back({schedule});
   }
   return had;
+}
+
+std::string Spelled(const TriedSchedule& tried) {
+  return tried.slices.empty() ? Name(tried.kind)
+                              : absl::StrCat(Name(tried.kind), ":", tried.slices);
+}
+
+// Where it has slices, how many is said: the user's word, or what became of none.
+std::string Spelled(const TriedSchedule& tried, const PipelineConfig& resolved) {
+  TriedSchedule had = tried;
+  if (had.slices.empty() && resolved.slices_size() == 1) had.slices = resolved.slices(0);
+  if (had.slices.empty() && resolved.slices_size() > 1) had.slices = "auto";
+  return Spelled(had);
 }
 
 absl::StatusOr<Candidate> CandidateOf(const Experiment& experiment, const Compression& compression,
                                       int64_t microbatches, const TriedSchedule& tried) {
   const PipelineConfig& own = experiment.pipeline();
-  const std::string schedule = Name(tried.kind);
   Candidate candidate;
   candidate.codec = compression.name;
   candidate.experiment = experiment;
   candidate.other_microbatches = microbatches != own.microbatches();
-  candidate.is_own = compression.is_own && !candidate.other_microbatches &&
-                     schedule == own.schedule() &&
-                     (tried.slices == 0 || tried.slices == own.slices());
   *candidate.experiment.mutable_compression() = compression.config;
   PipelineConfig* pipeline = candidate.experiment.mutable_pipeline();
   pipeline->set_microbatches(static_cast<uint32_t>(microbatches));
-  if (schedule != pipeline->schedule()) pipeline->clear_slices();
-  pipeline->set_schedule(schedule);
-  if (tried.slices > 0) pipeline->set_slices(tried.slices);
+  SetSchedule(tried, pipeline);
   RETURN_IF_ERROR(Resolve(&candidate.experiment));
+  const PipelineConfig& resolved = candidate.experiment.pipeline();
+  candidate.schedule = Spelled(tried, resolved);
+  candidate.is_own = compression.is_own && !candidate.other_microbatches &&
+                     resolved.schedule() == own.schedule() &&
+                     absl::c_equal(resolved.slices(), own.slices());
   return candidate;
-}
-
-std::string Spelled(const TriedSchedule& tried) {
-  return tried.slices == 0 ? Name(tried.kind) : absl::StrCat(Name(tried.kind), ":", tried.slices);
 }
 
 }  // namespace
@@ -129,12 +142,13 @@ absl::StatusOr<TriedSchedule> ScheduleToTry(const std::string& text) {
   TriedSchedule tried;
   RETURN_IF_ERROR(FromName(text.substr(0, colon), &tried.kind));
   if (colon == std::string::npos) return tried;
-  if (Slices(tried.kind) && absl::SimpleAtoi(text.substr(colon + 1), &tried.slices) &&
-      tried.slices > 0) {
-    return tried;
-  }
-  return absl::InvalidArgumentError(absl::StrCat("schedule: ", text, ", want ", Name(tried.kind),
-                                                 Slices(tried.kind) ? ":N with N slices" : ""));
+  tried.slices = text.substr(colon + 1);
+  uint32_t count = 0;
+  const bool is_count = absl::SimpleAtoi(tried.slices, &count) && count > 0;
+  if (Slices(tried.kind) && (is_count || tried.slices == "auto")) return tried;
+  return absl::InvalidArgumentError(
+      absl::StrCat("schedule: ", text, ", want ", Name(tried.kind),
+                   Slices(tried.kind) ? ":N with N slices, or :auto" : ""));
 }
 
 absl::StatusOr<Candidates> CandidatesFor(const Experiment& experiment,
@@ -174,7 +188,7 @@ absl::StatusOr<std::vector<RankedChoice>> RankedChoices(const std::vector<Candid
     ASSIGN_OR_RETURN(const Plan plan, MakePlan(candidate.experiment, assumptions, speeds));
     RankedChoice choice;
     choice.codec = candidate.codec;
-    choice.schedule = plan.schedule;
+    choice.schedule = candidate.schedule;
     choice.microbatches = plan.microbatches;
     choice.is_own = candidate.is_own;
     choice.learns_otherwise = plan.batch_norm && candidate.other_microbatches;
@@ -195,7 +209,7 @@ absl::StatusOr<std::vector<RankedChoice>> RankedChoices(const std::vector<Candid
 std::string FormatChoices(const std::vector<RankedChoice>& choices,
                           const std::vector<std::string>& left_out) {
   std::string text =
-      absl::StrFormat("\n%10s %9s %8s %7s %6s %5s %-11s %s\n", "step ms", "samples/s", "wire MB",
+      absl::StrFormat("\n%10s %9s %8s %7s %6s %5s %-13s %s\n", "step ms", "samples/s", "wire MB",
                       "mem. MB", "bubble", "parts", "sched.", "codec");
   bool learns_otherwise = false, has_own = false;
   for (const RankedChoice& choice : choices) {
@@ -203,7 +217,7 @@ std::string FormatChoices(const std::vector<RankedChoice>& choices,
     has_own = has_own || choice.is_own;
     text +=
         Wrapped(absl::StrFormat(
-                    "%c%9.1f %9.0f %8.2f %7.1f %4.0f %% %4d%c %-11s ", choice.is_own ? '>' : ' ',
+                    "%c%9.1f %9.0f %8.2f %7.1f %4.0f %% %4d%c %-13s ", choice.is_own ? '>' : ' ',
                     1e3 * choice.step_seconds, choice.samples_per_second, choice.wire_bytes / 1e6,
                     choice.memory_bytes / 1e6, 100 * choice.bubble_ratio, choice.microbatches,
                     choice.learns_otherwise ? '*' : ' ', choice.schedule),

@@ -17,9 +17,9 @@ namespace thinwire {
 // A schedule, and where it has slices of sequences how many.
 struct TriedSchedule {
   ScheduleKind kind;
-  uint32_t slices = 0;  // 0: the experiment's
+  std::string slices = {};  // as an experiment has them; empty: the experiment's, or auto
 };
-// Of "1f1b" or "terapipe:4"; InvalidArgument names the value.
+// Of "1f1b", "terapipe:4" or "terapipe:auto"; InvalidArgument names the value.
 absl::StatusOr<TriedSchedule> ScheduleToTry(const std::string& text);
 
 // What is to be tried.
@@ -27,12 +27,13 @@ struct ChoiceOptions {
   std::vector<std::string> codecs;       // as ParseCodecPair has them, besides none and the own
   std::string parameters;                // JSON, of libraries among them
   std::vector<int64_t> microbatches;     // none: the experiment's, half and twice as many
-  std::vector<TriedSchedule> schedules;  // none: all that the cuts allow
+  std::vector<TriedSchedule> schedules;  // none: all that the experiment allows
 };
 
 // One of them, as an experiment.
 struct Candidate {
-  std::string codec;  // as the user wrote it; "none", "the file's"
+  std::string codec;     // as the user wrote it; "none", "the file's"
+  std::string schedule;  // "terapipe:4" with slices, "terapipe:auto" where the user left them open
   Experiment experiment;
   bool is_own = false;              // as the user's experiment is
   bool other_microbatches = false;  // than the user's

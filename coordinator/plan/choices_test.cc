@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "config/experiment.h"
 #include "config/specs.h"
 #include "gmock/gmock.h"
@@ -71,7 +72,7 @@ TEST(CandidatesTest, AreAllCombinationsWithNoneAndTheOwnCodec) {
     }
   }
   EXPECT_THAT(microbatches, ElementsAre(2, 4, 8));
-  // interleaved wants two segments a stage, terapipe sequences and slices
+  // interleaved wants two segments a stage, terapipe sequences
   const size_t had = AllSchedules().size() - 2;
   EXPECT_EQ(schedules.size(), had);
   EXPECT_EQ(candidates->all.size(), 4 * 3 * had);
@@ -123,15 +124,17 @@ epochs: 1
     std::vector<std::string> all;
     for (const Candidate& one : candidates->all) {
       const PipelineConfig& pipeline = one.experiment.pipeline();
-      all.push_back(
-          absl::StrCat(pipeline.schedule(), " ", pipeline.slices(), one.is_own ? "!" : ""));
+      all.push_back(absl::StrCat(one.schedule, " ", absl::StrJoin(pipeline.slices(), "+"),
+                                 one.is_own ? "!" : ""));
     }
     return all;
   };
-  EXPECT_THAT(slices({}), ElementsAre("gpipe 0", "1f1b 0", "zero_bubble 0", "terapipe 4!"));
+  EXPECT_THAT(slices({}), ElementsAre("gpipe ", "1f1b ", "zero_bubble ", "terapipe:4 4!"));
   EXPECT_THAT(slices({"1f1b", "terapipe:2", "terapipe:4", "terapipe:5"}),
-              ElementsAre("1f1b 0", "terapipe 2", "terapipe 4!"));
-  for (const char* wrong : {"1f1b:2", "terapipe:", "terapipe:0", "terapipe:x", "tera"}) {
+              ElementsAre("1f1b ", "terapipe:2 2", "terapipe:4 4!"));
+  EXPECT_THAT(slices({"terapipe:auto", "terapipe"}),
+              ElementsAre("terapipe:auto 1", "terapipe:4 4!"));
+  for (const char* wrong : {"1f1b:2", "1f1b:auto", "terapipe:", "terapipe:0", "tera"}) {
     EXPECT_EQ(ScheduleToTry(wrong).status().code(), absl::StatusCode::kInvalidArgument) << wrong;
   }
 }

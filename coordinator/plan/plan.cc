@@ -61,13 +61,14 @@ class Planner {
     plan_.assumptions = assumptions;
     plan_.compute_source = speeds.compute_source;
     plan_.codec_source = speeds.codec_source;
+    plan_.transport = speeds.transport;
   }
 
   absl::StatusOr<Plan> Make() {
     RETURN_IF_ERROR(CheckAssumptions(plan_.assumptions));
     ASSIGN_OR_RETURN(partition_, PartitionFrom(experiment_));
     ASSIGN_OR_RETURN(schedule_, ScheduleFrom(experiment_));
-    slices_ = static_cast<int>(std::max(1u, experiment_.pipeline().slices()));
+    ASSIGN_OR_RETURN(slices_, SlicesFrom(experiment_, partition_.model.positions));
     ASSIGN_OR_RETURN(compute_, ComputeFrom(experiment_));
     ASSIGN_OR_RETURN(optimizer_, OptimizerFrom(experiment_));
     if (!partition_.cuts.empty()) tied_ = FindTiedWeight(partition_.model);
@@ -79,7 +80,7 @@ class Planner {
     plan_.microbatches = experiment_.pipeline().microbatches();
     plan_.microbatch_size = (plan_.batch_size + plan_.microbatches - 1) / plan_.microbatches;
     plan_.schedule = Name(schedule_);
-    if (slices_ > 1) absl::StrAppend(&plan_.schedule, ":", slices_);
+    if (slices() > 1) absl::StrAppend(&plan_.schedule, ":", slices());
     plan_.precision = experiment_.precision();
     plan_.clip_norm = optimizer_.clip_norm;
     plan_.deterministic = OpsOptionsFrom(experiment_).deterministic;
@@ -102,6 +103,7 @@ class Planner {
  private:
   int tied_cut() const { return static_cast<int>(partition_.cuts.size()); }
   int num_stages() const { return partition_.placement.stages; }
+  int slices() const { return std::max(1, static_cast<int>(slices_.size())); }
 
   absl::Status AddStage(int stage) {
     PlannedStage planned;
@@ -131,12 +133,12 @@ class Planner {
     const int chunks = partition_.placement.chunks_per_stage();
     for (const std::vector<Held>& state :
          FullestStates(schedule_, stage, num_stages(), static_cast<int>(plan_.microbatches), chunks,
-                       slices_)) {
+                       slices())) {
       int64_t bytes = 0;
       for (int chunk = 0; chunk < chunks; ++chunk) {
         memory.samples_in_flight =
-            (plan_.microbatch_size * state[chunk].in_flight + slices_ - 1) / slices_;
-        memory.samples_cached = slices_ > 1 ? memory.samples_in_flight : 0;
+            (plan_.microbatch_size * state[chunk].in_flight + slices() - 1) / slices();
+        memory.samples_cached = slices() > 1 ? memory.samples_in_flight : 0;
         memory.samples_waiting = plan_.microbatch_size * state[chunk].waiting;
         const SegmentRange& segments = partition_.placement.At(stage, chunk);
         for (int segment = segments.first; segment < segments.end; ++segment) {
@@ -173,6 +175,16 @@ class Planner {
     const BlockSpec& spec = partition_.model.blocks[block];
     const double flops = 2 * ForwardFlops(spec);
     return flops > 0 ? WeightFlops(spec) / flops : 0;
+  }
+
+  // Of a chunk's FLOPs.
+  double AttentionShare(const SegmentRange& chunk) const {
+    double attention = 0, all = 0;
+    for (int segment = chunk.first; segment < chunk.end; ++segment) {
+      attention += segments_[segment].attention_flops;
+      all += segments_[segment].forward_flops;
+    }
+    return all > 0 ? attention / all : 0;
   }
 
   absl::Status AddBoundaries() {
@@ -238,8 +250,9 @@ class Planner {
     if (slot.cut == tied_cut()) return tied_->shape;
     const Cut& cut = partition_.cuts[slot.cut];
     const Shape& sample = partition_.model.blocks[cut.block].out;
-    const Shape part = slices_ == 1 ? sample : sample.With(1, sample[1] / slices_);
-    return part.WithBatch(SamplesOf(slot.microbatch / slices_));
+    const Shape part =
+        slices_.empty() ? sample : sample.With(1, slices_[slot.microbatch % slices()]);
+    return part.WithBatch(SamplesOf(slot.microbatch / slices()));
   }
   DType TypeOf(const MessageSlot& slot) const {
     return slot.cut == tied_cut() ? DType::kF32 : compute_;
@@ -310,11 +323,11 @@ class Planner {
     direction.level = does.level;
     direction.feedback = does.feedback;
     const int microbatches = cut == tied_cut() ? 1 : static_cast<int>(plan_.microbatches);
-    const int messages = cut == tied_cut() ? 1 : microbatches * slices_;
+    const int messages = cut == tied_cut() ? 1 : microbatches * slices();
     for (int m = 0; m < messages; ++m) {
       const bool is_exact =
           does.epilogue_only &&
-          !InCoolDown(cut, static_cast<int>(segments_.size()), microbatches, m / slices_);
+          !InCoolDown(cut, static_cast<int>(segments_.size()), microbatches, m / slices());
       direction.exact_messages += is_exact;
       ASSIGN_OR_RETURN(
           const MessageCost message,
@@ -339,8 +352,19 @@ class Planner {
 
   using CodedOf = std::function<Coded(const PlannedDirection&)>;
 
-  // Takes every microbatch to be as large as the first, so rather too long than too short; and each
-  // slice of one to take an equal part of its time, though later ones attend to more positions.
+  // A microbatch's, or of its slices together.
+  absl::StatusOr<TransferCost> Transfer(int cut, bool gradient, const Coded& coded) const {
+    TransferCost sum;
+    for (int slice = 0; slice < slices(); ++slice) {
+      ASSIGN_OR_RETURN(const MessageCost message, Message({cut, gradient, slice}, coded));
+      sum.encode_seconds += message.encode_seconds;
+      sum.decode_seconds += message.decode_seconds;
+      sum.wire_bytes += static_cast<double>(message.likely_wire_bytes);
+    }
+    return sum;
+  }
+
+  // Takes every microbatch to be as large as the first, so rather too long than too short.
   absl::StatusOr<Makespan> StepAt(double bits_per_second, const CodedOf& coded_of) const {
     Simulation simulation;
     simulation.schedule = schedule_;
@@ -350,14 +374,15 @@ class Planner {
         std::isinf(bits_per_second) ? 0 : bits_per_second * kPayloadShare;
     simulation.link.latency_seconds = plan_.assumptions.rtt_ms / 2000;
     simulation.link.nic = plan_.assumptions.nic;
+    simulation.transport = speeds_.transport;
     simulation.slices = slices_;
     simulation.chunks_per_stage = partition_.placement.chunks_per_stage();
     for (size_t i = 0; i < partition_.placement.chunks.size(); ++i) {
       const PlannedStage& stage = plan_.stages[i % plan_.stages.size()];
       const PlannedChunk& chunk = stage.chunks[i / plan_.stages.size()];
-      simulation.chunks.push_back({chunk.forward_seconds / slices_,
-                                   chunk.backward_seconds / slices_, /*update_seconds=*/0,
-                                   chunk.weight_seconds / slices_});
+      simulation.chunks.push_back({chunk.forward_seconds, chunk.backward_seconds,
+                                   /*update_seconds=*/0, chunk.weight_seconds,
+                                   AttentionShare(partition_.placement.chunks[i])});
     }
     // A stage updates once: that of its first chunk stands for all.
     for (size_t i = 0; i < plan_.stages.size(); ++i) {
@@ -368,17 +393,16 @@ class Planner {
       if (boundary.in_memory) continue;
       for (const bool gradient : {false, true}) {
         const PlannedDirection& direction = gradient ? boundary.gradients : boundary.activations;
-        const MessageSlot first = {static_cast<int>(cut), gradient, /*microbatch=*/0};
-        ASSIGN_OR_RETURN(const MessageCost coded, Message(first, coded_of(direction)));
-        ASSIGN_OR_RETURN(const MessageCost exact, Message(first, {}));
+        ASSIGN_OR_RETURN(const TransferCost coded,
+                         Transfer(static_cast<int>(cut), gradient, coded_of(direction)));
+        ASSIGN_OR_RETURN(const TransferCost exact, Transfer(static_cast<int>(cut), gradient, {}));
         // The simulator knows one cost for all messages of a direction: their mean.
         const double exact_share =
-            static_cast<double>(direction.exact_messages) / (plan_.microbatches * slices_);
+            static_cast<double>(direction.exact_messages) / (plan_.microbatches * slices());
         (gradient ? simulation.gradients : simulation.activations)
             .push_back({(1 - exact_share) * coded.encode_seconds,
                         (1 - exact_share) * coded.decode_seconds,
-                        (1 - exact_share) * static_cast<double>(coded.likely_wire_bytes) +
-                            exact_share * static_cast<double>(exact.wire_bytes)});
+                        (1 - exact_share) * coded.wire_bytes + exact_share * exact.wire_bytes});
       }
     }
     Makespan makespan = Simulate(simulation);
@@ -393,9 +417,12 @@ class Planner {
   // weight cross at once, then those of learned bases, at all cuts together, and then the sum of
   // squares passes all stages and comes back.
   absl::StatusOr<double> SecondsBehindPasses(const LinkRate& link, const CodedOf& coded_of) const {
-    const auto transfer = [&link](int64_t bytes) {
-      const double bits = 8 * static_cast<double>(bytes);
-      return link.latency_seconds + (link.bits_per_second > 0 ? bits / link.bits_per_second : 0);
+    const TransportCost& transport = speeds_.transport;
+    const auto transfer = [&](int64_t bytes) {
+      const auto amount = static_cast<double>(bytes);
+      const double crosses = link.bits_per_second > 0 ? 8 * amount / link.bits_per_second : 0;
+      return link.latency_seconds + 2 * transport.seconds_per_message +
+             std::max(crosses, amount * transport.seconds_per_byte);
     };
     double tied_seconds = 0;
     for (const bool gradient : {false, true}) {
@@ -439,7 +466,7 @@ class Planner {
   std::optional<TiedWeight> tied_;  // that cuts part from its copy
   OptimizerSpec optimizer_;
   ScheduleKind schedule_ = ScheduleKind::kOneForwardOneBackward;
-  int slices_ = 1;
+  std::vector<int64_t> slices_;  // what SlicesFrom says
   DType compute_ = DType::kF32;
   Recompute recompute_ = Recompute::kNone;
   std::vector<SegmentCost> segments_;

@@ -94,6 +94,7 @@ struct Plan {
   uint64_t warmup_steps = 0;
   PlanAssumptions assumptions;
   std::string compute_source, codec_source;  // of the speeds
+  TransportCost transport;                   // likewise
   std::vector<PlannedStage> stages;
   std::vector<PlannedBoundary> boundaries;  // the tied cut's is the last
   StatePlan state;                          // what feedback remembers

@@ -114,11 +114,19 @@ std::string Assumed(const Plan& plan) {
   const std::string hosts =
       assumed.cores == 0 ? "each stage has a machine of its own"
                          : absl::StrFormat("all stages share %d cores (--cores)", assumed.cores);
-  return Wrapped(
-      "", absl::StrFormat("Simulated: %s. Compute: %s. %s; %.1f %% of it are headers of "
-                          "TCP, IP and Ethernet. A round trip takes %g ms (--rtt_ms)%s.",
-                          hosts, plan.compute_source, nic, 100 * (1 - kPayloadShare),
-                          assumed.rtt_ms, assumed.rtt_ms > 0 ? ", without TCP's slow start" : ""));
+  const TransportCost& transport = plan.transport;
+  const std::string ends =
+      transport.seconds_per_message > 0
+          ? absl::StrFormat(
+                " Each end of a message takes %.0f us and %.2g ns a byte of a processor, measured "
+                "now.",
+                1e6 * transport.seconds_per_message, 1e9 * transport.seconds_per_byte)
+          : "";
+  return Wrapped("", absl::StrFormat(
+                         "Simulated: %s. Compute: %s. %s; %.1f %% of it are headers of "
+                         "TCP, IP and Ethernet. A round trip takes %g ms (--rtt_ms)%s.%s",
+                         hosts, plan.compute_source, nic, 100 * (1 - kPayloadShare), assumed.rtt_ms,
+                         assumed.rtt_ms > 0 ? ", without TCP's slow start" : "", ends));
 }
 
 std::string StepTable(const Plan& plan) {

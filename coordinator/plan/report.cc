@@ -83,6 +83,8 @@ PlanReport ReportOf(const std::string& name, const Plan& plan,
   assumed->set_cores(static_cast<uint32_t>(plan.assumptions.cores));
   assumed->set_compute(plan.compute_source);
   assumed->set_codecs(plan.codec_source);
+  assumed->set_message_us(1e6 * plan.transport.seconds_per_message);
+  assumed->set_message_ns_per_byte(1e9 * plan.transport.seconds_per_byte);
   for (size_t i = 0; i < plan.stages.size(); ++i) {
     FillStage(plan.stages[i], plan.state.stage_memory_bytes[i], report.add_stages());
   }

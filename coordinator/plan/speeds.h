@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "models/model.h"
+#include "schedule/simulator.h"
 
 namespace thinwire {
 
@@ -42,6 +43,7 @@ struct Speeds {
   std::vector<BlockSeconds> blocks;          // of the whole model, in order
   std::map<Coding, CodingSpeed> codings;     // but for codec none, which takes no time
   CodingSpeed others;                        // of codings that are not there
+  TransportCost transport;                   // of messages; none, unless it was measured
   std::string compute_source, codec_source;  // where both come from: "40 GFLOP/s, measured by …"
 };
 

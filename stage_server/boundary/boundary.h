@@ -4,8 +4,8 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "compress/direction_spec.h"
@@ -25,8 +25,8 @@ struct BoundarySpec {
   uint32_t cut = 0;  // index in model order
   Direction direction = DIRECTION_UNSPECIFIED;
   Shape sample;  // batch extent 1
-  // Of a sample's in messages of training; absent: all.
-  std::optional<int64_t> train_positions;
+  // Of a sample's, by slice, in messages of training, whose units are slices; none: all.
+  std::vector<int64_t> slice_positions;
   Shape basis;  // of the messages of PHASE_BASIS; rank 0: there are none
   DType compute = DType::kF32;
   CodecSpec codec;

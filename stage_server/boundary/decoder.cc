@@ -41,8 +41,11 @@ absl::Status MessageDecoder::Check(const Message& message) const {
   const bool may_be_short = message.key.phase == PHASE_GENERATE && spec_.sample.rank() == 3;
   const bool is_short =
       may_be_short && shape.rank() == 3 && 0 < shape[1] && shape[1] < spec_.sample[1];
-  const bool is_slice = message.key.phase == PHASE_TRAIN && spec_.train_positions;
-  const int64_t positions = is_slice ? *spec_.train_positions : is_short ? shape[1] : 0;
+  const std::vector<int64_t>& slices = spec_.slice_positions;
+  const bool is_slice = message.key.phase == PHASE_TRAIN && !slices.empty();
+  const int64_t positions = is_slice   ? slices[message.key.microbatch % slices.size()]
+                            : is_short ? shape[1]
+                                       : 0;
   const Shape sample = positions > 0 ? spec_.sample.With(1, positions) : spec_.sample;
   if (shape.rank() < 1 || shape[0] < 1 || shape[0] > spec_.max_batch ||
       shape != sample.WithBatch(shape[0])) {

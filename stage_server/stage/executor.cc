@@ -199,7 +199,7 @@ void Executor::Announce(const Work& work, const std::vector<std::vector<SampleRa
     const int count = static_cast<int>(parts.size());
     for (const Action& forward : Forwards(spec.stages(), count, spec.chunks())) {
       if (!ReadsSamples(spec, forward.chunk)) continue;
-      const int times = work.phase == PHASE_TRAIN ? spec.slices : 1;
+      const int times = work.phase == PHASE_TRAIN ? spec.slices() : 1;
       requests.insert(requests.end(), times, {work.phase, work.epoch, parts[forward.microbatch]});
     }
   }
@@ -211,11 +211,11 @@ absl::Status Executor::Accumulate(Work work, const SampleRange& batch, StepRepor
   const int count = static_cast<int>(std::min<int64_t>(spec.microbatches, work.batch_size));
   work.microbatches = count;
   LossSums sums;
-  for (const Action& action :
-       StageActions(spec.schedule, spec.stage, spec.stages(), count, spec.chunks(), spec.slices)) {
+  for (const Action& action : StageActions(spec.schedule, spec.stage, spec.stages(), count,
+                                           spec.chunks(), spec.slices())) {
     RETURN_IF_ERROR(Stopped());
     work.chunk = action.chunk;
-    const int microbatch = action.microbatch / spec.slices;
+    const int microbatch = action.microbatch / spec.slices();
     const SampleRange part = MicrobatchRange(work.batch_size, count, microbatch);
     work.microbatch = action.microbatch;
     work.samples = part.last - part.first;
@@ -258,9 +258,10 @@ absl::StatusOr<LossSums> Executor::ForwardOne(Work work, const SampleRange& batc
         samples,
         feed_->Take({work.phase, work.epoch, {batch.first + part.first, batch.first + part.last}}));
   }
-  if (samples && work.phase == PHASE_TRAIN && spec.slices > 1) {
-    ASSIGN_OR_RETURN(samples, SliceOf(*samples, spec.model.positions, work.microbatch % spec.slices,
-                                      spec.slice_positions()));
+  if (samples && work.phase == PHASE_TRAIN && spec.slices() > 1) {
+    const int slice = static_cast<int>(work.microbatch) % spec.slices();
+    ASSIGN_OR_RETURN(samples, PositionsOf(*samples, spec.model.positions, spec.FirstPosition(slice),
+                                          spec.slice_positions[slice]));
   }
   return stage_->Forward(work, samples);
 }

@@ -17,7 +17,7 @@ namespace thinwire {
 
 absl::StatusOr<std::unique_ptr<LocalStage>> LocalStage::Build(const StageSpec& spec,
                                                               const Backend& backend) {
-  if (spec.slices > 1 && !backend.device->is_host()) {
+  if (spec.slices() > 1 && !backend.device->is_host()) {
     return absl::InvalidArgumentError(absl::StrCat("pipeline.schedule: terapipe on ",
                                                    backend.device->name(), ", want device cpu"));
   }

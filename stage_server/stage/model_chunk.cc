@@ -56,8 +56,8 @@ absl::StatusOr<std::unique_ptr<ModelChunk>> ModelChunk::Build(const Stage& stage
   std::unique_ptr<ModelChunk> chunk(new ModelChunk(stage, index));
   RETURN_IF_ERROR(chunk->BuildSegments());
   RETURN_IF_ERROR(chunk->BuildInnerCuts());
-  chunk->in_flight_.resize(stage.spec.microbatches * stage.spec.slices);
-  if (stage.spec.slices > 1) chunk->caches_.resize(stage.spec.microbatches);
+  chunk->in_flight_.resize(stage.spec.microbatches * stage.spec.slices());
+  if (stage.spec.slices() > 1) chunk->caches_.resize(stage.spec.microbatches);
   return chunk;
 }
 
@@ -142,12 +142,12 @@ absl::StatusOr<LossSums> ModelChunk::Forward(const Work& work,
   const uint64_t digest = in_flight->sample_digest = input.sample_digest;
   Pass pass(ModeOf(work.phase), work.step, work.first_sample);
   if (reads_inputs_ && spec_.model.tokens) pass.ids = samples->inputs;
-  if (training && spec_.slices > 1) {
-    const int slice = static_cast<int>(work.microbatch) % spec_.slices;
-    std::unique_ptr<KeyValueCache>& cache = caches_[work.microbatch / spec_.slices];
+  if (training && spec_.slices() > 1) {
+    const int slice = static_cast<int>(work.microbatch) % spec_.slices();
+    std::unique_ptr<KeyValueCache>& cache = caches_[work.microbatch / spec_.slices()];
     if (slice == 0) cache = std::make_unique<KeyValueCache>();
     pass.cache = cache.get();
-    pass.first_position = slice * spec_.slice_positions();
+    pass.first_position = spec_.FirstPosition(slice);
   }
   Tensor x = std::move(input.tensor);
   for (size_t i = 0; i < segments_.size(); ++i) {
@@ -220,8 +220,8 @@ absl::Status ModelChunk::Backward(const Work& work) {
     ASSIGN_OR_RETURN(
         dy, Cross(*cut.downstream, *cut.upstream, work, in_flight->sample_digest, std::move(dy)));
   }
-  if (!caches_.empty() && work.microbatch % spec_.slices == 0) {
-    caches_[work.microbatch / spec_.slices].reset();
+  if (!caches_.empty() && work.microbatch % spec_.slices() == 0) {
+    caches_[work.microbatch / spec_.slices()].reset();
   }
   const uint64_t digest = in_flight->sample_digest;
   if (splits) in_flight_[work.microbatch] = std::move(in_flight);

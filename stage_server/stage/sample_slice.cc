@@ -17,21 +17,20 @@ void CopyPart(const int32_t* from, int64_t rows, int64_t row, int64_t first, int
 
 }  // namespace
 
-absl::StatusOr<Samples> SliceOf(const Samples& samples, int64_t positions, int64_t slice,
-                                int64_t slice_positions) {
-  const int64_t first = slice * slice_positions;
+absl::StatusOr<Samples> PositionsOf(const Samples& samples, int64_t positions, int64_t first,
+                                    int64_t count) {
   Samples part;
   part.digest = samples.digest;
   if (!samples.inputs.empty()) {
-    const Shape shape = samples.inputs.shape().With(1, slice_positions);
+    const Shape shape = samples.inputs.shape().With(1, count);
     ASSIGN_OR_RETURN(part.inputs,
                      Tensor::Allocate(samples.inputs.device(), samples.inputs.dtype(), shape));
-    CopyPart(static_cast<const int32_t*>(samples.inputs.data()), shape[0], positions, first,
-             slice_positions, static_cast<int32_t*>(part.inputs.data()));
+    CopyPart(static_cast<const int32_t*>(samples.inputs.data()), shape[0], positions, first, count,
+             static_cast<int32_t*>(part.inputs.data()));
   }
   const auto rows = static_cast<int64_t>(samples.labels.size()) / positions;
-  part.labels.resize(rows * slice_positions);
-  CopyPart(samples.labels.data(), rows, positions, first, slice_positions, part.labels.data());
+  part.labels.resize(rows * count);
+  CopyPart(samples.labels.data(), rows, positions, first, count, part.labels.data());
   return part;
 }
 

@@ -8,9 +8,9 @@
 
 namespace thinwire {
 
-// Slice `slice`, from 0, of so many positions of samples with `positions` each: of token ids
+// The positions [first, first + count) of samples with `positions` each: of token ids
 // [samples, positions] in host memory and of labels, or what of both there is.
-absl::StatusOr<Samples> SliceOf(const Samples& samples, int64_t positions, int64_t slice,
-                                int64_t slice_positions);
+absl::StatusOr<Samples> PositionsOf(const Samples& samples, int64_t positions, int64_t first,
+                                    int64_t count);
 
 }  // namespace thinwire

@@ -1,6 +1,7 @@
 #include "stage_server/stage/stage.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace thinwire {
 namespace {
@@ -9,7 +10,7 @@ namespace {
 // everywhere when a batch is one microbatch. Otherwise the two overlap.
 CodecKernels* KernelsFor(const StageSpec& spec, int cut, const Backend& backend) {
   const bool waits =
-      cut == spec.tied_cut() || spec.IsInner(cut) || spec.microbatches * spec.slices == 1;
+      cut == spec.tied_cut() || spec.IsInner(cut) || spec.microbatches * spec.slices() == 1;
   return waits && backend.threaded_kernels ? backend.threaded_kernels.get() : backend.kernels;
 }
 
@@ -18,12 +19,12 @@ void DescribeCut(const StageSpec& spec, int cut, BoundarySpec* boundary) {
   boundary->sample = spec.model.blocks[spec.cuts[cut].block].out;
   boundary->compute = spec.compute;
   boundary->max_batch = spec.batch_size;
-  if (spec.slices > 1) boundary->train_positions = spec.slice_positions();
+  boundary->slice_positions = spec.slice_positions;
   boundary->capacity = kEvaluationWindow;
   if (!spec.IsInner(cut)) {
     boundary->capacity = std::max(
         boundary->capacity, QueueCapacity(spec.schedule, spec.placement.ChunkOf(cut), spec.stages(),
-                                          spec.microbatches, spec.chunks(), spec.slices));
+                                          spec.microbatches, spec.chunks(), spec.slices()));
   }
   const std::optional<LearnedBasis> basis = LearnedBasisAt(spec.model, spec.cuts[cut]);
   if (!basis) return;
@@ -40,6 +41,10 @@ void DescribeTied(const TiedWeight& tied, BoundarySpec* boundary) {
 }
 
 }  // namespace
+
+int64_t StageSpec::FirstPosition(int slice) const {
+  return std::accumulate(slice_positions.begin(), slice_positions.begin() + slice, int64_t{0});
+}
 
 std::string StageSpec::CutName(int cut) const {
   return cut == tied_cut() ? kTiedCut : cuts[cut].name;
@@ -125,7 +130,7 @@ bool Compresses(const StageSpec& spec, const Work& work, const BoundarySpec& bou
   }
   // The receiver of a cut's gradients is the segment before it.
   return InCoolDown(static_cast<int>(boundary.cut), static_cast<int>(spec.cuts.size()) + 1,
-                    work.microbatches, static_cast<int>(work.microbatch) / spec.slices);
+                    work.microbatches, static_cast<int>(work.microbatch) / spec.slices());
 }
 
 PlannedSlice StepSlice(const StageSpec& spec, const Work& work, const char* name) {

@@ -2,6 +2,7 @@
 // messages go exact. Pure.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -54,7 +55,7 @@ struct StageSpec {
 
   ScheduleKind schedule = ScheduleKind::kOneForwardOneBackward;
   int microbatches = 1;
-  int slices = 1;  // of each sequence in training
+  std::vector<int64_t> slice_positions;  // of a sequence in training, in order; none: it is whole
   int64_t batch_size = 0;
   std::shared_ptr<Patience> patience = std::make_shared<Patience>();  // of every wait
   std::shared_ptr<StepTrace> trace;                                   // null: none
@@ -74,8 +75,9 @@ struct StageSpec {
   int stages() const { return placement.stages; }
   bool first() const { return stage == 0; }  // it has the first segment
   bool last() const { return stage + 1 == stages(); }
-  // Of a training message, where the model has sequences.
-  int64_t slice_positions() const { return model.positions / slices; }
+  int slices() const { return std::max(1, static_cast<int>(slice_positions.size())); }
+  // Of a slice, where sequences are cut.
+  int64_t FirstPosition(int slice) const;
   int chunks() const { return placement.chunks_per_stage(); }
   const SegmentRange& segments(int chunk) const { return placement.At(stage, chunk); }
   bool begins_model(int chunk) const { return segments(chunk).first == 0; }

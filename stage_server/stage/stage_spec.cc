@@ -49,7 +49,7 @@ absl::StatusOr<StageSpec> StageSpecFrom(const Experiment& experiment, int stage)
   }
   ASSIGN_OR_RETURN(spec.schedule, ScheduleFrom(experiment));
   spec.microbatches = static_cast<int>(experiment.pipeline().microbatches());
-  spec.slices = static_cast<int>(std::max(1u, experiment.pipeline().slices()));
+  ASSIGN_OR_RETURN(spec.slice_positions, SlicesFrom(experiment, spec.model.positions));
   spec.batch_size = experiment.data().batch_size();
   spec.patience =
       std::make_shared<Patience>(absl::Seconds(experiment.pipeline().deadline_seconds()));

@@ -35,7 +35,10 @@ optimizer: {name: sgd, lr: 0.2, momentum: 0.9, clip_norm: 1}
 epochs: 2
 )";
 
-std::vector<std::string> InSlices(int slices, std::vector<std::string> overrides = {}) {
+constexpr char kUneven[] = "[5, 16, 1, 2]";
+
+std::vector<std::string> InSlices(const std::string& slices,
+                                  std::vector<std::string> overrides = {}) {
   overrides.push_back("pipeline.schedule=terapipe");
   overrides.push_back(absl::StrCat("pipeline.slices=", slices));
   return overrides;
@@ -75,11 +78,11 @@ class TeraPipeTest : public ::testing::TestWithParam<const char*> {};
 TEST_P(TeraPipeTest, TrainsWhatWholeSequencesTrain) {
   const std::string one = "pipeline.stages=1";
   const Trained whole = Train(GetParam(), {one});
-  for (const int slices : {1, 4, 24}) {
+  for (const char* slices : {"1", "4", "24", kUneven}) {
     SCOPED_TRACE(slices);
     ExpectClose(whole, Train(GetParam(), InSlices(slices, {one})));
   }
-  ExpectClose(whole, Train(GetParam(), InSlices(4, {one, "pipeline.recompute=blocks"})));
+  ExpectClose(whole, Train(GetParam(), InSlices("4", {one, "pipeline.recompute=blocks"})));
 }
 
 TEST_P(TeraPipeTest, StagesTrainWhatOneDoes) {
@@ -87,8 +90,8 @@ TEST_P(TeraPipeTest, StagesTrainWhatOneDoes) {
        {"{codec: none}", "{codec: uniform, bits: 6, scope: token, rounding: stochastic}",
         "{codec: topk, ratio: 0.5, scope: token}"}) {
     const std::vector<std::string> both =
-        InSlices(4, {absl::StrCat("compression.activations=", codecs),
-                     absl::StrCat("compression.gradients=", codecs)});
+        InSlices(kUneven, {absl::StrCat("compression.activations=", codecs),
+                           absl::StrCat("compression.gradients=", codecs)});
     for (const char* microbatches : {"1", "3"}) {
       SCOPED_TRACE(absl::StrCat(codecs, " ", microbatches));
       std::vector<std::string> one = both;
@@ -107,14 +110,14 @@ TEST_P(TeraPipeTest, StagesTrainWhatOneDoes) {
 TEST_P(TeraPipeTest, ACodecOfTokensCodesSlicesAsItCodesWholeSequences) {
   const std::string codec = "compression.activations={codec: uniform, bits: 8, scope: token}";
   // A code at a border may fall on either side of it.
-  const Trained a = Train(GetParam(), InSlices(4, {codec})), b = Train(GetParam(), {codec});
+  const Trained a = Train(GetParam(), InSlices("4", {codec})), b = Train(GetParam(), {codec});
   for (size_t i = 0; i < a.losses.size(); ++i) EXPECT_NEAR(a.losses[i], b.losses[i], 1e-3) << i;
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, TeraPipeTest, ::testing::Values(kGpt, kLlama));
 
 TEST(TeraPipeStagesTest, GradientsAreThoseOfOneStage) {
-  Stages three(kGpt, InSlices(4)), one(kGpt, InSlices(4, {"pipeline.stages=1"}));
+  Stages three(kGpt, InSlices("4")), one(kGpt, InSlices("4", {"pipeline.stages=1"}));
   EXPECT_THAT(three.Gradients(1, true), ElementsAreArray(one.Gradients(1, true)));
 }
 
