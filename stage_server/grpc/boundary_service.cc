@@ -16,6 +16,7 @@
 #include "base/status.h"
 #include "proto/boundary.grpc.pb.h"
 #include "stage_server/grpc/settings.h"
+#include "stage_server/grpc/shared_memory.h"
 #include "stage_server/grpc/status.h"
 #include "stage_server/grpc/stream.h"
 #include "stage_server/grpc/stream_link.h"
@@ -31,12 +32,14 @@ class ServerReactor final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grp
 
   void Accept(std::shared_ptr<GrpcStream> stream) {
     stream_ = std::move(stream);
+    const bool shares = TakeMemory();
     if (!stream_->Attach(this)) {
       stream_ = nullptr;
       return Refuse(absl::FailedPreconditionError("the boundary has a peer or is closed"));
     }
+    if (shares) context_->AddInitialMetadata(kMemoryMetadata, "shared");
     StartSendInitialMetadata();
-    stream_->OnAccepted();
+    stream_->OnAccepted(shares);
   }
   void Refuse(const absl::Status& status) { ServerBidiReactor::Finish(ToGrpcStatus(status)); }
 
@@ -54,6 +57,18 @@ class ServerReactor final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grp
   void Finish(Ending, const absl::Status& reason) override { Refuse(reason); }
   std::string PeerAddress() const override { return context_->peer(); }
   bool status_follows() const override { return false; }
+
+  // Whether the peer has offered memory, by a Unix socket, that this process can have, too.
+  bool TakeMemory() {
+    const auto ticket = context_->client_metadata().find(kMemoryMetadata);
+    if (ticket == context_->client_metadata().end() || !IsUnixSocket(context_->peer())) {
+      return false;
+    }
+    auto memory = SharedMemory::Open({ticket->second.data(), ticket->second.size()});
+    if (!memory.ok()) return false;
+    stream_->Share(*std::move(memory));
+    return true;
+  }
 
   grpc::CallbackServerContext* const context_;
   std::shared_ptr<GrpcStream> stream_;  // null when refused

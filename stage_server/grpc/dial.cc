@@ -1,5 +1,7 @@
 #include "stage_server/grpc/dial.h"
 
+#include <algorithm>
+#include <cstdint>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -8,9 +10,11 @@
 #include "grpcpp/generic/generic_stub.h"
 #include "grpcpp/grpcpp.h"
 #include "stage_server/grpc/settings.h"
+#include "stage_server/grpc/shared_memory.h"
 #include "stage_server/grpc/status.h"
 #include "stage_server/grpc/stream.h"
 #include "stage_server/grpc/stream_link.h"
+#include "wire/frame.h"
 
 namespace thinwire {
 namespace {
@@ -29,6 +33,7 @@ class ClientReactor final : public grpc::ClientBidiReactor<grpc::ByteBuffer, grp
     context_.AddMetadata(kGenerationMetadata, absl::StrCat(options.generation));
     context_.AddMetadata(kCutMetadata, absl::StrCat(options.cut));
     context_.set_wait_for_ready(true);
+    if (IsUnixSocket(target)) OfferMemory(options);
   }
 
   void Start() {
@@ -41,7 +46,7 @@ class ClientReactor final : public grpc::ClientBidiReactor<grpc::ByteBuffer, grp
   GrpcStream* stream() { return &stream_; }
 
   void OnReadInitialMetadataDone(bool ok) override {
-    if (ok) stream_.OnAccepted();
+    if (ok) stream_.OnAccepted(context_.GetServerInitialMetadata().count(kMemoryMetadata) > 0);
   }
   void OnReadDone(bool ok) override { stream_.OnReadDone(ok); }
   void OnWriteDone(bool ok) override { stream_.OnWriteDone(ok); }
@@ -57,6 +62,15 @@ class ClientReactor final : public grpc::ClientBidiReactor<grpc::ByteBuffer, grp
   }
   std::string PeerAddress() const override { return context_.peer(); }
   bool status_follows() const override { return true; }
+
+  // Without it everything goes through the socket.
+  void OfferMemory(const LinkOptions& options) {
+    auto memory =
+        SharedMemory::Create(std::min<uint64_t>(options.max_payload_bytes, kMaxChunkBytes));
+    if (!memory.ok()) return;
+    context_.AddMetadata(kMemoryMetadata, (*memory)->Ticket());
+    stream_.Share(*std::move(memory));
+  }
 
   GrpcStream stream_;
   grpc::GenericStub stub_;

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "grpc/grpc.h"
 #include "security/security.h"
 #include "wire/frame.h"
@@ -46,6 +47,8 @@ void PrepareProcess() {
   }();
   static_cast<void>(prepared);
 }
+
+bool IsUnixSocket(const std::string& address) { return absl::StartsWith(address, "unix:"); }
 
 grpc::ChannelArguments DataChannelArguments(const std::string& target) {
   grpc::ChannelArguments arguments;

@@ -12,6 +12,9 @@ constexpr char kSecretMetadata[] = "thinwire-link-secret-bin";
 constexpr char kRunMetadata[] = "thinwire-run";
 constexpr char kGenerationMetadata[] = "thinwire-generation";
 constexpr char kCutMetadata[] = "thinwire-cut";
+// Over a Unix socket: the dialling end's SharedMemory::Ticket; in the answer that the other end has
+// opened it.
+constexpr char kMemoryMetadata[] = "thinwire-memory";
 constexpr char kExchangeMethod[] = "/thinwire.Boundary/Exchange";
 
 // What a process that uses links needs once; later calls do nothing. Keeps gRPC's threads until the
@@ -19,6 +22,8 @@ constexpr char kExchangeMethod[] = "/thinwire.Boundary/Exchange";
 // 1.51 sleeps through its own shutdown). Keeps freed memory for the next slices: else every
 // received byte costs a page fault (TCP loopback: 38 % of a bare socket, with it 65 %).
 void PrepareProcess();
+
+bool IsUnixSocket(const std::string& address);
 
 // For a channel that carries one boundary and nothing else.
 grpc::ChannelArguments DataChannelArguments(const std::string& target);

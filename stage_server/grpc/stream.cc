@@ -35,29 +35,95 @@ grpc::ByteBuffer ToByteBuffer(const OutgoingFrame& frame) {
   return grpc::ByteBuffer(slices.data(), slices.size());
 }
 
-IncomingFrame ToIncomingFrame(const grpc::ByteBuffer& buffer) {
-  const auto slices = std::make_shared<std::vector<grpc::Slice>>();
-  IncomingFrame frame;
-  if (!buffer.Dump(slices.get()).ok()) return frame;  // then it parses as a frame without header
-  for (const grpc::Slice& slice : *slices) frame.parts.emplace_back(slice.begin(), slice.size());
-  frame.owner = slices;
-  return frame;
+// A frame whose payload lies in shared memory (docs/wire.md): this byte, with which no frame
+// begins, the slot and the payload's bytes as little-endian numbers of four bytes, and the frame up
+// to its payload.
+constexpr char kSharedMark = 0x07;
+constexpr size_t kSharedHeadBytes = 1 + 4 + 4;
+// A smaller payload is as fast through a socket.
+constexpr size_t kLeastSharedBytes = 16 << 10;
+
+void AppendNumber(uint32_t number, std::string* bytes) {
+  for (int shift = 0; shift < 32; shift += 8) bytes->push_back(static_cast<char>(number >> shift));
+}
+
+uint32_t NumberAt(const std::string& bytes, size_t offset) {
+  uint32_t number = 0;
+  for (int i = 3; i >= 0; --i) number = number << 8 | static_cast<uint8_t>(bytes[offset + i]);
+  return number;
+}
+
+std::string TextOf(const std::vector<grpc::Slice>& slices) {
+  std::string text;
+  for (const grpc::Slice& slice : slices) {
+    text.append(reinterpret_cast<const char*>(slice.begin()), slice.size());
+  }
+  return text;
+}
+
+bool IsShared(const std::vector<grpc::Slice>& slices) {
+  return !slices.empty() && slices[0].size() > 0 && *slices[0].begin() == kSharedMark;
+}
+
+// What a frame in shared memory consists of.
+struct SharedFrame {
+  std::string prefix;
+  Payload payload;
+};
+
+absl::Status TakeShared(const std::string& text, SharedMemory* memory, IncomingFrame* to) {
+  if (memory == nullptr || text.size() < kSharedHeadBytes) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "a frame of ", text.size(), " bytes with its payload in shared memory, want ",
+        memory == nullptr ? "it here, as there is no such memory" : "more than its head"));
+  }
+  const auto frame = std::make_shared<SharedFrame>();
+  frame->prefix = text.substr(kSharedHeadBytes);
+  ASSIGN_OR_RETURN(frame->payload, memory->Take(NumberAt(text, 1), NumberAt(text, 5)));
+  to->parts = {BytesOf(frame->prefix), frame->payload.bytes};
+  to->owner = frame;
+  return absl::OkStatus();
 }
 
 }  // namespace
 
+grpc::ByteBuffer GrpcStream::Pack(const OutgoingFrame& frame, bool shares) const {
+  const ByteSpan payload = frame.payload.bytes;
+  if (!shares || payload.size() < kLeastSharedBytes) return ToByteBuffer(frame);
+  const std::optional<uint32_t> slot = shared_->Put(payload);
+  if (!slot) return ToByteBuffer(frame);
+  std::string text(1, kSharedMark);
+  AppendNumber(*slot, &text);
+  AppendNumber(static_cast<uint32_t>(payload.size()), &text);
+  const grpc::Slice slice(text + frame.prefix);
+  return grpc::ByteBuffer(&slice, 1);
+}
+
+absl::Status GrpcStream::Unpack(const grpc::ByteBuffer& buffer, IncomingFrame* to) const {
+  const auto slices = std::make_shared<std::vector<grpc::Slice>>();
+  if (!buffer.Dump(slices.get()).ok()) return absl::OkStatus();  // parses as one without header
+  if (IsShared(*slices)) return TakeShared(TextOf(*slices), shared_.get(), to);
+  for (const grpc::Slice& slice : *slices) to->parts.emplace_back(slice.begin(), slice.size());
+  to->owner = slices;
+  return absl::OkStatus();
+}
+
 uint64_t GrpcStream::Send(const Message& message) {
   uint64_t wire_bytes = 0;
-  {
-    const std::vector<OutgoingFrame> frames = ToFrames(message, options_.run, options_.generation);
+  const bool shares = SharesNow();
+  for (const OutgoingFrame& frame : ToFrames(message, options_.run, options_.generation)) {
+    wire_bytes += frame.wire_bytes();
+    grpc::ByteBuffer packed = Pack(frame, shares);
     const std::lock_guard<std::mutex> lock(mutex_);
-    for (const OutgoingFrame& frame : frames) {
-      wire_bytes += frame.wire_bytes();
-      if (ending_ == Ending::kNone) outbox_.push_back(ToByteBuffer(frame));
-    }
+    if (ending_ == Ending::kNone) outbox_.push_back(std::move(packed));
   }
   WriteNext();
   return wire_bytes;
+}
+
+bool GrpcStream::SharesNow() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return shares_ && ending_ == Ending::kNone;
 }
 
 absl::StatusOr<Message> GrpcStream::Receive(SteadyTime deadline) {
@@ -134,9 +200,10 @@ bool GrpcStream::Attach(StreamCalls* calls) {
   return true;
 }
 
-void GrpcStream::OnAccepted() {
+void GrpcStream::OnAccepted(bool shares) {
   const std::lock_guard<std::mutex> lock(mutex_);
   accepted_ = true;
+  shares_ = shares && shared_ != nullptr;
   peer_address_ = calls_->PeerAddress();
   changed_.notify_all();
 }
@@ -155,11 +222,20 @@ void GrpcStream::OnReadDone(bool ok) {
     if (!calls->status_follows()) inbox_.PeerIsGone("closed the stream");
     return End(Ending::kPeerEnded, absl::UnavailableError("the peer ended the stream"));
   }
-  absl::Status taken;
-  if (!ending) taken = inbox_.Push(ToIncomingFrame(received));
+  const absl::Status taken = ending ? absl::OkStatus() : Take(received);
   if (!taken.ok()) End(Ending::kPeerRefused, taken);
   // Also after an error: gRPC ends a call only when nothing that has come is left unread.
   calls->StartRead(&read_buffer_);
+}
+
+absl::Status GrpcStream::Take(const grpc::ByteBuffer& received) {
+  IncomingFrame frame;
+  const absl::Status unpacked = Unpack(received, &frame);
+  if (unpacked.ok()) return inbox_.Push(frame);
+  const absl::Status refused(unpacked.code(),
+                             absl::StrCat(LinkPrefix(options_), unpacked.message()));
+  inbox_.End(refused);
+  return refused;
 }
 
 void GrpcStream::OnWriteDone(bool ok) {

@@ -11,14 +11,18 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/steady_time.h"
 #include "grpcpp/grpcpp.h"
+#include "stage_server/grpc/shared_memory.h"
+#include "wire/frame.h"
 #include "wire/inbox.h"
 #include "wire/link.h"
 #include "wire/message.h"
@@ -47,6 +51,9 @@ class GrpcStream {
  public:
   explicit GrpcStream(const LinkOptions& options) : options_(options), inbox_(options) {}
 
+  // Before Attach: frames that come may have their payloads there.
+  void Share(std::shared_ptr<SharedMemory> memory) { shared_ = std::move(memory); }
+
   const LinkOptions& options() const { return options_; }
   // Nobody can attach any more, and who is attached leaves.
   bool ended() const;
@@ -67,7 +74,8 @@ class GrpcStream {
   // What the reactor calls. Attach starts reading and is refused (false) when there has been a
   // reactor before or the stream is closed; `calls` stays valid until OnDone.
   bool Attach(StreamCalls* calls);
-  void OnAccepted();
+  // `shares`: the peer, too, has the memory of Share, which large payloads then go through.
+  void OnAccepted(bool shares);
   void OnReadDone(bool ok);
   void OnWriteDone(bool ok);
   // Touches `this` no more once a waiter may have woken.
@@ -79,14 +87,21 @@ class GrpcStream {
   void FinishIfIdle();
   std::string Waiting();
 
+  bool SharesNow() const;
+  absl::Status Take(const grpc::ByteBuffer& received);
+  grpc::ByteBuffer Pack(const OutgoingFrame& frame, bool shares) const;
+  absl::Status Unpack(const grpc::ByteBuffer& buffer, IncomingFrame* to) const;
+
   const LinkOptions options_;
   Inbox inbox_;
+  std::shared_ptr<SharedMemory> shared_;  // null: none
 
   mutable std::mutex mutex_;  // of timed waits, which absl::Mutex takes by the time of day
   std::condition_variable changed_;
   StreamCalls* calls_ ABSL_GUARDED_BY(mutex_) = nullptr;
   bool attached_ ABSL_GUARDED_BY(mutex_) = false;  // there is or has been a reactor
   bool accepted_ ABSL_GUARDED_BY(mutex_) = false;
+  bool shares_ ABSL_GUARDED_BY(mutex_) = false;
   std::string peer_address_ ABSL_GUARDED_BY(mutex_);
   std::deque<grpc::ByteBuffer> outbox_ ABSL_GUARDED_BY(mutex_);
   bool writing_ ABSL_GUARDED_BY(mutex_) = false;
