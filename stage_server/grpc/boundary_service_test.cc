@@ -324,6 +324,8 @@ std::vector<BadPeer> BadPeers() {
   return {
       {"Garbage", kInvalid, "frame", [](RawPeer* peer) { peer->Write(std::string(1000, '\xAB')); }},
       {"EmptyFrame", kInvalid, "no header", [](RawPeer* peer) { peer->Write(std::string()); }},
+      {"SharedMemoryThatThereIsNot", kInvalid, "no such memory",
+       [](RawPeer* peer) { peer->Write(std::string("\x07\0\0\0\0\0\x40\0\0", 9)); }},
       {"TruncatedFrame", kInvalid, "frame ends in the payload",
        [](RawPeer* peer) {
          const std::string bytes = GoodFrames(1000)[0].SerializeAsString();

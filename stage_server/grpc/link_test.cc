@@ -65,6 +65,25 @@ TEST_P(LinkTest, MessagesArriveInTheOrderTheyWereSent) {
   sender.join();
 }
 
+// More than shared memory has slots for.
+TEST_P(LinkTest, ManyMessagesUnderWayArriveInOrder) {
+  constexpr uint32_t kMessages = 30;
+  LinkOptions upstream = UpstreamOptions(), downstream = DownstreamOptions();
+  upstream.queue_capacity = downstream.queue_capacity = kMessages;
+  ConnectedLinks links(GetParam(), upstream, downstream);
+  for (int round = 0; round < 2; ++round) {
+    for (uint32_t i = 0; i < kMessages; ++i) {
+      links.upstream->Send(TestMessage(DIRECTION_ACTIVATION, kMiB / 8 + i, i));
+    }
+    ASSERT_TRUE(links.upstream->Flush(TestDeadline()).ok());
+    for (uint32_t i = 0; i < kMessages; ++i) {
+      const absl::StatusOr<Message> message = links.downstream->Receive(TestDeadline());
+      ASSERT_TRUE(message.ok()) << message.status();
+      EXPECT_TRUE(SameMessage(*message, TestMessage(DIRECTION_ACTIVATION, kMiB / 8 + i, i))) << i;
+    }
+  }
+}
+
 TEST_P(LinkTest, WireBytesOfALargePayloadExceedItByLessThanAThousandth) {
   ConnectedLinks links(GetParam());
   const uint64_t wire_bytes = links.upstream->Send(TestMessage(DIRECTION_ACTIVATION, kMiB / 4));
