@@ -209,7 +209,7 @@ absl::StatusOr<std::vector<RankedChoice>> RankedChoices(const std::vector<Candid
 std::string FormatChoices(const std::vector<RankedChoice>& choices,
                           const std::vector<std::string>& left_out) {
   std::string text =
-      absl::StrFormat("\n%10s %9s %8s %7s %6s %5s %-13s %s\n", "step ms", "samples/s", "wire MB",
+      absl::StrFormat("\n%8s %9s %8s %7s %6s %5s %-13s %s\n", "step ms", "samples/s", "wire MB",
                       "mem. MB", "bubble", "parts", "sched.", "codec");
   bool learns_otherwise = false, has_own = false;
   for (const RankedChoice& choice : choices) {
@@ -217,7 +217,7 @@ std::string FormatChoices(const std::vector<RankedChoice>& choices,
     has_own = has_own || choice.is_own;
     text +=
         Wrapped(absl::StrFormat(
-                    "%c%9.1f %9.0f %8.2f %7.1f %4.0f %% %4d%c %-13s ", choice.is_own ? '>' : ' ',
+                    "%c%7.1f %9.0f %8.2f %7.1f %4.0f %% %4d%c %-13s ", choice.is_own ? '>' : ' ',
                     1e3 * choice.step_seconds, choice.samples_per_second, choice.wire_bytes / 1e6,
                     choice.memory_bytes / 1e6, 100 * choice.bubble_ratio, choice.microbatches,
                     choice.learns_otherwise ? '*' : ' ', choice.schedule),
