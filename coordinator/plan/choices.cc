@@ -208,9 +208,8 @@ absl::StatusOr<std::vector<RankedChoice>> RankedChoices(const std::vector<Candid
 
 std::string FormatChoices(const std::vector<RankedChoice>& choices,
                           const std::vector<std::string>& left_out) {
-  std::string text =
-      absl::StrFormat("\n%8s %9s %8s %7s %6s %5s %-13s %s\n", "step ms", "samples/s", "wire MB",
-                      "mem. MB", "bubble", "parts", "sched.", "codec");
+  std::string text = absl::StrFormat("\n%8s %9s %8s %7s %6s %5s %-13s %s\n", "step ms", "samples/s",
+                                     "wire MB", "mem. MB", "bubble", "parts", "sched.", "codec");
   bool learns_otherwise = false, has_own = false;
   for (const RankedChoice& choice : choices) {
     learns_otherwise = learns_otherwise || choice.learns_otherwise;
