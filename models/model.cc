@@ -157,28 +157,13 @@ double FlopsOf(const LayerSpec& layer) {
   }
 }
 
-double FlopsOfAll(const std::vector<LayerSpec>& layers) {
+// Of those of the layers, bodies and shortcuts too, that count.
+template <typename Counts>
+double FlopsOfAll(const std::vector<LayerSpec>& layers, const Counts& counts) {
   double flops = 0;
   for (const LayerSpec& layer : layers) {
-    flops += FlopsOf(layer) + FlopsOfAll(layer.body) + FlopsOfAll(layer.shortcut);
-  }
-  return flops;
-}
-
-double AttentionFlopsOfAll(const std::vector<LayerSpec>& layers) {
-  double flops = 0;
-  for (const LayerSpec& layer : layers) {
-    if (layer.kind == LayerKind::kAttention) flops += FlopsOf(layer);
-    flops += AttentionFlopsOfAll(layer.body) + AttentionFlopsOfAll(layer.shortcut);
-  }
-  return flops;
-}
-
-double WeightFlopsOfAll(const std::vector<LayerSpec>& layers) {
-  double flops = 0;
-  for (const LayerSpec& layer : layers) {
-    if (HasWaitingWeight(layer)) flops += FlopsOf(layer);
-    flops += WeightFlopsOfAll(layer.body) + WeightFlopsOfAll(layer.shortcut);
+    if (counts(layer)) flops += FlopsOf(layer);
+    flops += FlopsOfAll(layer.body, counts) + FlopsOfAll(layer.shortcut, counts);
   }
   return flops;
 }
@@ -329,10 +314,15 @@ int64_t TrainableParameters(const Model& model) {
   return elements;
 }
 
-double ForwardFlops(const BlockSpec& block) { return FlopsOfAll(block.layers); }
+double ForwardFlops(const BlockSpec& block) {
+  return FlopsOfAll(block.layers, [](const LayerSpec&) { return true; });
+}
 
-double AttentionFlops(const BlockSpec& block) { return AttentionFlopsOfAll(block.layers); }
+double AttentionFlops(const BlockSpec& block) {
+  return FlopsOfAll(block.layers,
+                    [](const LayerSpec& layer) { return layer.kind == LayerKind::kAttention; });
+}
 
-double WeightFlops(const BlockSpec& block) { return WeightFlopsOfAll(block.layers); }
+double WeightFlops(const BlockSpec& block) { return FlopsOfAll(block.layers, HasWaitingWeight); }
 
 }  // namespace thinwire
