@@ -6,7 +6,7 @@
 
 namespace thinwire {
 
-// Between two ends of a link over TCP in this process, for about half a second: messages of
+// Between two ends of a link over TCP in this process, for about a quarter of a second: messages of
 // nothing, which wake each other's end, and large ones. Errors of the sockets or of the link.
 absl::StatusOr<TransportCost> MeasureTransport();
 
