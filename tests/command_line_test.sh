@@ -86,6 +86,7 @@ check 'compute that cannot be measured is a failure' equals $? 1
 check '  which says what to do' contains "$work/log" 'give --gflops, or --from'
 "$thinwire" plan "$quickstart" --stage_server "$stage_server" >"$work/log" 2>&1
 check 'speeds are measured otherwise' contains "$work/log" 'Compute: [0-9.]+ GFLOP/s, as'
+check '  and ends of messages' contains <(tr '\n' ' ' <"$work/log") 'Each end of a message takes [0-9]+ us and [0-9.e-]+ ns a byte'
 
 echo '== a tune'
 tune() { refused "$1" "$2" tune "$quickstart" --out "$work/tuned" "${@:3}"; }

@@ -228,6 +228,22 @@ TEST(PlanTest, SlicesFillThePipelineSoonerAndKeepKeysAndValues) {
             2 * 4 * (2 * 64 * 32) * 8);
 }
 
+// A message at a time crosses two cuts and comes back; with clipping sums follow them.
+TEST(PlanTest, EndsOfMessagesCount) {
+  const Experiment experiment = *ParseExperiment(
+      kText, "test", {"pipeline.microbatches=1", "model.tied=true", "optimizer.clip_norm=1"});
+  PlanAssumptions free;
+  free.bits_per_second = {std::numeric_limits<double>::infinity()};
+  Speeds speeds = SomeSpeeds(experiment);
+  const double without = MakePlan(experiment, free, speeds)->steps[0].seconds;
+  speeds.transport.seconds_per_message = 10;
+  const Plan with = *MakePlan(experiment, free, speeds);
+  EXPECT_EQ(with.transport.seconds_per_message, 10);
+  // Each crossing has two ends: of two activations, two gradients, the tied weight's and four sums.
+  EXPECT_NEAR(with.steps[0].seconds - without, 2 * 10 * (2 + 2 + 1 + 4), 1e-6);
+  EXPECT_THAT(FormatPlan(with), HasSubstr("Each end of a message takes 10000000 us"));
+}
+
 TEST(PlanTest, SpeedsOfBlocksAndCodingsCount) {
   const Experiment experiment = *ParseExperiment(kExperiment, "test", {});
   Speeds speeds = SomeSpeeds(experiment);

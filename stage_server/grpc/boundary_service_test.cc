@@ -1,8 +1,12 @@
 #include "stage_server/grpc/boundary_service.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
+#include <cstring>
 #include <functional>
 #include <memory>
 #include <string>
@@ -49,7 +53,7 @@ class BoundaryServiceTest : public ::testing::Test {
 // A peer that writes whatever bytes it likes, with stock gRPC and nothing of ours.
 class RawPeer {
  public:
-  explicit RawPeer(const std::string& address)
+  explicit RawPeer(const std::string& address, const std::string& ticket = "")
       : channel_(grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(),
                                            DataChannelArguments(address))),
         method_(kExchangeMethod, grpc::internal::RpcMethod::BIDI_STREAMING) {
@@ -59,6 +63,7 @@ class RawPeer {
     context_.AddMetadata("thinwire-run", "77");
     context_.AddMetadata("thinwire-generation", "5");
     context_.AddMetadata("thinwire-cut", "3");
+    if (!ticket.empty()) context_.AddMetadata("thinwire-memory", ticket);
     using Factory = grpc::internal::ClientReaderWriterFactory<grpc::ByteBuffer, grpc::ByteBuffer>;
     stream_.reset(Factory::Create(channel_.get(), method_, &context_));
   }
@@ -73,6 +78,12 @@ class RawPeer {
   }
   void Write(const Frame& frame) { Write(frame.SerializeAsString()); }
   void WritesDone() { stream_->WritesDone(); }
+
+  // Whether the server has opened the memory of the ticket.
+  bool Shares() {
+    stream_->WaitForInitialMetadata();
+    return context_.GetServerInitialMetadata().count("thinwire-memory") > 0;
+  }
 
   // What the server ended the call with.
   grpc::Status End() {
@@ -115,6 +126,81 @@ TEST_F(BoundaryServiceTest, AFrameOfStockProtobufAndGrpcIsReceived) {
   const absl::StatusOr<Message> message = link_->Receive(TestDeadline());
   ASSERT_TRUE(message.ok()) << message.status();
   EXPECT_TRUE(SameMessage(*message, TestMessage(DIRECTION_ACTIVATION, 1000)));
+}
+
+// The memory that docs/wire.md describes, written by nothing of ours: slots of 64 KiB.
+class RawMemory {
+ public:
+  static constexpr size_t kPage = 4096, kSlot = 64 << 10, kBytes = kPage + 16 * kSlot;
+
+  RawMemory() : file_(memfd_create("raw", MFD_ALLOW_SEALING)) {
+    EXPECT_EQ(ftruncate(file_, kBytes), 0);
+    EXPECT_EQ(fcntl(file_, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL), 0);
+    bytes_ = static_cast<char*>(
+        mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_SHARED, file_, /*offset=*/0));
+    std::memcpy(bytes_, "\x65\x72\x69\x77\x6e\x69\x68\x74\0\0\1\0\0\0\0\0", 16);
+    std::memset(bytes_ + 16, 'a', 32);
+  }
+  ~RawMemory() {
+    munmap(bytes_, kBytes);
+    close(file_);
+  }
+
+  std::string Ticket() const {
+    std::string digits;
+    for (int i = 0; i < 32; ++i) digits += "61";
+    return absl::StrCat(getpid(), " ", file_, " ", digits);
+  }
+  void Put(int slot, const std::string& payload) {
+    std::memcpy(bytes_ + kPage + slot * kSlot, payload.data(), payload.size());
+    Word(slot) = 1;
+  }
+  volatile char& Word(int slot) { return bytes_[48 + 4 * slot]; }
+
+ private:
+  const int file_;
+  char* bytes_;
+};
+
+class SharedPayloadTest : public ::testing::Test {
+ protected:
+  SharedPayloadTest()
+      : server_(TestServer::Socket::kUnix),
+        link_(*server_.service()->Listen(DownstreamOptions())),
+        peer_(server_.address(), memory_.Ticket()),
+        frame_(ToFrames(TestMessage(DIRECTION_ACTIVATION, 50000), 77, 5).front()) {}
+
+  TestServer server_;
+  std::unique_ptr<Link> link_;
+  RawMemory memory_;
+  RawPeer peer_;
+  const OutgoingFrame frame_;
+};
+
+TEST_F(SharedPayloadTest, AsTheDocumentHasItIsReceivedAndItsSlotGivenBack) {
+  ASSERT_TRUE(peer_.Shares());
+  const ByteSpan payload = frame_.payload.bytes;
+  memory_.Put(3, std::string(payload.begin(), payload.end()));
+  peer_.Write(std::string("\x07\3\0\0\0\x50\xc3\0\0", 9) + frame_.prefix);
+  const absl::StatusOr<Message> message = link_->Receive(TestDeadline());
+  ASSERT_TRUE(message.ok()) << message.status();
+  EXPECT_TRUE(SameMessage(*message, TestMessage(DIRECTION_ACTIVATION, 50000)));
+  EXPECT_EQ(memory_.Word(3), 0);
+}
+
+TEST_F(SharedPayloadTest, OfASlotThatThereIsNotEndsTheLink) {
+  ASSERT_TRUE(peer_.Shares());
+  peer_.Write(std::string("\x07\x8\0\0\0\x50\xc3\0\0", 9) + frame_.prefix);
+  const absl::Status status = link_->Receive(TestDeadline()).status();
+  EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("50000 bytes in slot 8"));
+}
+
+TEST_F(SharedPayloadTest, ThatIsAnotherThanItsChecksumEndsTheLink) {
+  ASSERT_TRUE(peer_.Shares());
+  memory_.Put(0, std::string(50000, 'x'));
+  peer_.Write(std::string("\x07\0\0\0\0\x50\xc3\0\0", 9) + frame_.prefix);
+  EXPECT_TRUE(absl::IsDataLoss(link_->Receive(TestDeadline()).status()));
 }
 
 TEST_F(BoundaryServiceTest, WhatWasSentBeforeThePeerCameIsDelivered) {
