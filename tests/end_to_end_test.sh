@@ -123,13 +123,13 @@ check 'unreachable stages fail the run' equals $? 1
 check 'naming one' contains "$work/bad.log" 'stage 0.*127\.0\.0\.1:1'
 
 echo '== a stage dies'
-start dies --set model.width=64  # epochs take seconds: the kill falls into one
+start dies --set model.width=64 --set data.limit=3800  # epochs take seconds: the kill falls into one
 check 'while it trains' within 10 in_epoch dies 1
 kill -9 "$(stage_pid "$run" 2)"
 wait "$run"
 check 'the run fails' equals $? 1
 check 'naming the stage' contains "$work/dies.log" 'stage 2'
-check 'and its last words' contains "$work/dies.log" '^    .* info    run short-[0-9a-f]{8}, stage 2: epoch [0-9]+ begins: 400 samples'
+check 'and its last words' contains "$work/dies.log" '^    .* info    run short-[0-9a-f]{8}, stage 2: epoch [0-9]+ begins: 3800 samples'
 check 'its neighbour says why it failed' contains "$work/dies/logs/stage-1.log" ' error   run short-[0-9a-f]{8}, stage 1: Train failed \(peer_gone\): cut layer1, from stage 2'
 check 'the record says failed' contains "$work/dies/summary.json" '"status": *"failed"'
 check 'no stage is left' within 5 gone "${stages[@]}"

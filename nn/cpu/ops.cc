@@ -24,6 +24,7 @@
 #include "nn/cpu/pooling.h"
 #include "nn/cpu/sum_of_squares.h"
 #include "nn/cpu/weighted.h"
+#include "nn/cpu/winograd.h"
 
 namespace thinwire {
 namespace {
@@ -84,7 +85,11 @@ class CpuOps final : public Ops {
                        static_cast<long long>(spec.width), static_cast<long long>(spec.in_channels),
                        static_cast<long long>(spec.out_channels));
     }
-    *conv = new WeightedOp<Conv2d>(&onednn_, cpu::NewConv2dKind(&onednn_, spec));
+    if (cpu::WinogradPays(spec)) {
+      *conv = cpu::NewWinogradConv2d(&onednn_, spec).release();
+    } else {
+      *conv = new WeightedOp<Conv2d>(&onednn_, cpu::NewConv2dKind(&onednn_, spec));
+    }
     return Error{};
   }
 

@@ -25,16 +25,18 @@ inline constexpr int kMostVectors = HWY_TARGET <= HWY_AVX3 ? 4 : 2;
 struct Factor {
   const float* data;
   int64_t row, column;
+
+  const float* At(int64_t m) const { return data + m * row; }
 };
 
-// kVectors vectors of each of the strip's rows: c = a b, or c += a b.
-template <int kVectors, bool kAdds>
-HWY_INLINE void StripOfVectors(int64_t inner, const Factor& a, const float* b, int64_t b_row,
-                               float* c, int64_t c_row) {
+// kVectors vectors of each of kRows rows: c = a b, or c += a b.
+template <int kRows, int kVectors, bool kAdds>
+HWY_INLINE void RowsOfVectors(int64_t inner, const Factor& a, const float* b, int64_t b_row,
+                              float* c, int64_t c_row) {
   const FloatTag d;
   const int64_t lanes = hn::Lanes(d);
-  FloatVec sums[kStrip][kVectors];
-  for (int m = 0; m < kStrip; ++m) {
+  FloatVec sums[kRows][kVectors];
+  for (int m = 0; m < kRows; ++m) {
     for (int v = 0; v < kVectors; ++v) {
       sums[m][v] = kAdds ? hn::LoadU(d, c + m * c_row + v * lanes) : hn::Zero(d);
     }
@@ -42,12 +44,12 @@ HWY_INLINE void StripOfVectors(int64_t inner, const Factor& a, const float* b, i
   for (int64_t k = 0; k < inner; ++k) {
     FloatVec row[kVectors];
     for (int v = 0; v < kVectors; ++v) row[v] = hn::LoadU(d, b + k * b_row + v * lanes);
-    for (int m = 0; m < kStrip; ++m) {
+    for (int m = 0; m < kRows; ++m) {
       const FloatVec factor = hn::Set(d, a.data[m * a.row + k * a.column]);
       for (int v = 0; v < kVectors; ++v) sums[m][v] = hn::MulAdd(factor, row[v], sums[m][v]);
     }
   }
-  for (int m = 0; m < kStrip; ++m) {
+  for (int m = 0; m < kRows; ++m) {
     for (int v = 0; v < kVectors; ++v) hn::StoreU(sums[m][v], d, c + m * c_row + v * lanes);
   }
 }
@@ -60,11 +62,45 @@ HWY_INLINE void Strip(int64_t columns, int64_t inner, const Factor& a, const flo
   const int64_t lanes = hn::Lanes(FloatTag());
   int64_t j = 0;
   for (; j + kMostVectors * lanes <= columns; j += kMostVectors * lanes) {
-    StripOfVectors<kMostVectors, kAdds>(inner, a, b + j, b_row, c + j, c_row);
+    RowsOfVectors<kStrip, kMostVectors, kAdds>(inner, a, b + j, b_row, c + j, c_row);
   }
   for (; j < columns; j += lanes) {
-    StripOfVectors<1, kAdds>(inner, a, b + j, b_row, c + j, c_row);
+    RowsOfVectors<kStrip, 1, kAdds>(inner, a, b + j, b_row, c + j, c_row);
   }
+}
+
+// kVectors vectors of each row. The fewer there are of a row, the more rows are computed together:
+// as many sums as keep the multipliers busy.
+template <int kVectors, bool kAdds>
+HWY_INLINE void ColumnOfVectors(int64_t rows, int64_t inner, const Factor& a, const float* b,
+                                int64_t b_row, float* c, int64_t c_row) {
+  constexpr int kRows = kStrip * kMostVectors / kVectors;
+  int64_t m = 0;
+  for (; m + kRows <= rows; m += kRows) {
+    RowsOfVectors<kRows, kVectors, kAdds>(inner, {a.At(m), a.row, a.column}, b, b_row,
+                                          c + m * c_row, c_row);
+  }
+  for (; m < rows; m += kStrip) {
+    RowsOfVectors<kStrip, kVectors, kAdds>(inner, {a.At(m), a.row, a.column}, b, b_row,
+                                           c + m * c_row, c_row);
+  }
+}
+
+// c = a b, or c += a b.   a: [rows, inner]   b: [inner, columns]   `rows` is a multiple of kStrip,
+// `columns` of 16. Sums run along `inner` in order.
+template <bool kAdds>
+HWY_INLINE void Product(int64_t rows, int64_t columns, int64_t inner, const Factor& a,
+                        const float* b, int64_t b_row, float* c, int64_t c_row) {
+  const int64_t lanes = hn::Lanes(FloatTag());
+  int64_t j = 0;
+  for (; j + kMostVectors * lanes <= columns; j += kMostVectors * lanes) {
+    ColumnOfVectors<kMostVectors, kAdds>(rows, inner, a, b + j, b_row, c + j, c_row);
+  }
+  if (j + 2 * lanes <= columns) {
+    ColumnOfVectors<2, kAdds>(rows, inner, a, b + j, b_row, c + j, c_row);
+    j += 2 * lanes;
+  }
+  if (j < columns) ColumnOfVectors<1, kAdds>(rows, inner, a, b + j, b_row, c + j, c_row);
 }
 
 // NOLINTNEXTLINE(google-readability-namespace-comments)
