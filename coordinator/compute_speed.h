@@ -10,15 +10,18 @@
 
 namespace thinwire {
 
+// What large and small batches took.
 struct ComputeSpeed {
-  double gflops = 0;  // of forward and backward passes, 10^9 operations per second
-  std::string by;     // what was trained, for people: "resnet8 of width 16 on cpu, threads auto"
+  double gflops = 0;  // of forward and backward passes, 10^9 operations per second, but for
+  double layer_seconds =
+      0;           // what each layer's forward pass takes besides, and twice that backward
+  std::string by;  // what was trained, for people: "resnet8 of width 16 on cpu, threads auto"
 };
 
 // Trains, for about a second, a small network of embedded data that resembles the resolved
 // `experiment`'s: a ResNet of its width or a GPT-2 of its width, on the device and in the precision
-// of its first stage, in one stage of `threads` (as pipeline.threads). Errors of the session or of
-// the run, with what to do instead.
+// of its first stage, in one stage of `threads` (as pipeline.threads); first in large batches, then
+// in small ones. Errors of the session or of the run, with what to do instead.
 absl::StatusOr<ComputeSpeed> MeasureComputeSpeed(const Experiment& experiment,
                                                  const std::string& threads,
                                                  const SessionOptions& options,

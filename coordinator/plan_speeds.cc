@@ -10,22 +10,28 @@
 #include "coordinator/exit_code.h"
 #include "coordinator/plan/codec_speeds.h"
 #include "coordinator/plan/run_speeds.h"
-#include "stage_server/grpc/transport_speed.h"
+#include "stage_server/transport_speed.h"
 
 namespace thinwire {
 namespace {
 
-absl::Status MeasureCompute(const Experiment& experiment, const std::string& threads,
-                            const SessionOptions& session, Interruption* interruption,
-                            Speeds* speeds) {
-  if (!speeds->blocks.empty()) return absl::OkStatus();
+// How fast layers compute, unless a run has told, and what their passes take besides, which no run
+// tells.
+absl::Status MeasureCompute(const SpeedFlags& flags, const Experiment& experiment,
+                            const std::string& threads, const SessionOptions& session,
+                            Interruption* interruption, Speeds* speeds) {
+  if (flags.gflops) return absl::OkStatus();
   ASSIGN_OR_RETURN(const ComputeSpeed speed,
                    MeasureComputeSpeed(experiment, threads, session, interruption));
   ASSIGN_OR_RETURN(const Partition partition, PartitionFrom(experiment));
-  ASSIGN_OR_RETURN(speeds->blocks, BlocksAt(partition.model, speed.gflops));
-  speeds->compute_source =
-      absl::StrFormat("%.3g GFLOP/s, as training %s on this machine now took (--from, --gflops)",
-                      speed.gflops, speed.by);
+  if (speeds->blocks.empty()) {
+    ASSIGN_OR_RETURN(speeds->blocks, BlocksAt(partition.model, speed.gflops));
+    speeds->compute_source =
+        absl::StrFormat("%.3g GFLOP/s, as training %s on this machine now took (--from, --gflops)",
+                        speed.gflops, speed.by);
+  }
+  speeds->layer_seconds = speed.layer_seconds;
+  AddPasses(partition.model, speed.layer_seconds, speeds->samples_of_pass, &speeds->blocks);
   return absl::OkStatus();
 }
 
@@ -76,7 +82,8 @@ absl::Status MeasureSpeeds(const SpeedFlags& flags,
                            const std::vector<const Experiment*>& experiments,
                            const std::string& threads, const SessionOptions& session,
                            Interruption* interruption, Speeds* speeds) {
-  RETURN_IF_ERROR(MeasureCompute(*experiments.front(), threads, session, interruption, speeds));
+  RETURN_IF_ERROR(
+      MeasureCompute(flags, *experiments.front(), threads, session, interruption, speeds));
   interruption->OnFirst([] { _exit(kExitInterrupted); });
   RETURN_IF_ERROR(MeasureCodecs(flags, experiments, speeds));
   if (flags.gflops && flags.codec_gbps) return absl::OkStatus();  // a plan of given speeds alone

@@ -168,6 +168,14 @@ double FlopsOfAll(const std::vector<LayerSpec>& layers, const Counts& counts) {
   return flops;
 }
 
+int64_t LayersOfAll(const std::vector<LayerSpec>& layers) {
+  int64_t count = 0;
+  for (const LayerSpec& layer : layers) {
+    count += 1 + LayersOfAll(layer.body) + LayersOfAll(layer.shortcut);
+  }
+  return count;
+}
+
 }  // namespace
 
 const char* Name(LayerKind kind) {
@@ -322,6 +330,8 @@ double AttentionFlops(const BlockSpec& block) {
   return FlopsOfAll(block.layers,
                     [](const LayerSpec& layer) { return layer.kind == LayerKind::kAttention; });
 }
+
+int64_t CountLayers(const BlockSpec& block) { return LayersOfAll(block.layers); }
 
 double WeightFlops(const BlockSpec& block) { return FlopsOfAll(block.layers, HasWaitingWeight); }
 

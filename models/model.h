@@ -253,6 +253,9 @@ double ForwardFlops(const BlockSpec& block);
 // Of these, the attentions'.
 double AttentionFlops(const BlockSpec& block);
 
+// Layers, with those inside of others.
+int64_t CountLayers(const BlockSpec& block);
+
 // Whether a backward pass that is split leaves the gradient of this layer's weight to its second
 // part: that of a convolution, of a linear layer or of a trained basis, a product of x and dy.
 bool HasWaitingWeight(const LayerSpec& layer);

@@ -147,18 +147,26 @@ class TaskGraph {
   int free_cores_ = 0;
 };
 
-double SecondsOf(Action::Kind kind, const ChunkCost& cost) {
+// What an action takes with a whole microbatch, and of that what it takes with any part of one.
+struct ActionSeconds {
+  double whole, any;
+};
+
+ActionSeconds SecondsOf(Action::Kind kind, const ChunkCost& cost) {
+  const double weight_share =
+      cost.backward_seconds > 0 ? cost.weight_seconds / cost.backward_seconds : 0;
+  const double pass = 2 * cost.pass_seconds;
   switch (kind) {
     case Action::Kind::kForward:
-      return cost.forward_seconds;
+      return {cost.forward_seconds, cost.pass_seconds};
     case Action::Kind::kBackward:
-      return cost.backward_seconds;
+      return {cost.backward_seconds, pass};
     case Action::Kind::kBackwardInput:
-      return cost.backward_seconds - cost.weight_seconds;
+      return {cost.backward_seconds - cost.weight_seconds, pass * (1 - weight_share)};
     case Action::Kind::kBackwardWeight:
       break;
   }
-  return cost.weight_seconds;
+  return {cost.weight_seconds, pass * weight_share};
 }
 
 // The slices of a sequence.
@@ -203,9 +211,10 @@ void AddStage(const Simulation& simulation, const Parts& parts, int stage,
     const int chunk = action.chunk * stages + stage;
     const ChunkCost& cost = simulation.chunks[chunk];
     ChunkTasks& tasks = (*chunks)[chunk];
-    last = graph->Add(
-        SecondsOf(action.kind, cost) * parts.Time(action.microbatch, cost.attention_share),
-        /*needs_core=*/true, last);
+    const ActionSeconds seconds = SecondsOf(action.kind, cost);
+    const double share = parts.Time(action.microbatch, cost.attention_share);
+    last =
+        graph->Add(seconds.any + (seconds.whole - seconds.any) * share, /*needs_core=*/true, last);
     if (action.kind == Action::Kind::kBackwardWeight) continue;
     (action.kind == Action::Kind::kForward ? tasks.forward : tasks.backward).push_back(last);
   }
@@ -311,7 +320,8 @@ Makespan Simulate(const Simulation& simulation) {
   for (size_t chunk = 0; chunk < chunks; ++chunk) {
     const ChunkCost& cost = simulation.chunks[chunk];
     makespan.busy_seconds[chunk % stages] +=
-        simulation.microbatches * (cost.forward_seconds + cost.backward_seconds) +
+        simulation.microbatches * (cost.forward_seconds + cost.backward_seconds +
+                                   3 * (parts.count() - 1) * cost.pass_seconds) +
         cost.update_seconds;
   }
   const double busy =

@@ -20,6 +20,9 @@ struct ChunkCost {
   // rest. At most backward_seconds.
   double weight_seconds = 0;
   double attention_share = 0;  // of a microbatch's seconds, for its slices (schedule/slicing.h)
+  // Of forward_seconds, those that each slice takes again, however short; of backward_seconds,
+  // twice as many.
+  double pass_seconds = 0;
 };
 
 // One boundary and direction, of one microbatch: its message's, or its slices' together, of which

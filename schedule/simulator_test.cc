@@ -94,6 +94,21 @@ TEST(SimulateTest, SlicesTakeWhatTheirPositionsDo) {
   EXPECT_EQ(Simulate(simulation).busy_seconds[0], 64 + 128);
 }
 
+TEST(SimulateTest, EachSliceTakesWhatAPassTakes) {
+  Simulation simulation = Pipeline(ScheduleKind::kTeraPipe, /*stages=*/2, /*microbatches=*/1);
+  simulation.slices = {16, 48};
+  simulation.chunks.assign(2, {64, 128, /*update_seconds=*/0});
+  for (ChunkCost& cost : simulation.chunks) cost.pass_seconds = 8;
+  // A quarter of 56 and 8 forward, three quarters and 8; likewise of 112 and 16 back.
+  EXPECT_EQ(Simulate(simulation).seconds, 22 + 50 + 50 + 100 + 100 + 44);
+  EXPECT_EQ(Simulate(simulation).busy_seconds[0], 22 + 50 + 100 + 44);
+  simulation.slices = {};
+  simulation.schedule = ScheduleKind::kZeroBubble;
+  const double whole = Simulate(simulation).seconds;
+  for (ChunkCost& cost : simulation.chunks) cost.pass_seconds = 0;
+  EXPECT_EQ(Simulate(simulation).seconds, whole);  // it was part of them
+}
+
 TEST(SimulateTest, InterleavedStagesAreARing) {
   Simulation simulation = Pipeline(ScheduleKind::kInterleaved, /*stages=*/4, /*microbatches=*/1);
   simulation.chunks_per_stage = 2;

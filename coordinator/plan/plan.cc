@@ -62,6 +62,7 @@ class Planner {
     plan_.compute_source = speeds.compute_source;
     plan_.codec_source = speeds.codec_source;
     plan_.transport = speeds.transport;
+    plan_.layer_seconds = speeds.layer_seconds;
   }
 
   absl::StatusOr<Plan> Make() {
@@ -159,9 +160,12 @@ class Planner {
       const BlockSeconds& seconds = speeds_.blocks[block];
       const bool runs_again =
           recompute_ == Recompute::kBlocks && WorthRecomputing(partition_.model.blocks[block]);
-      chunk.forward_seconds += samples * seconds.forward;
-      chunk.backward_seconds += samples * (seconds.backward + (runs_again ? seconds.forward : 0));
-      chunk.weight_seconds += samples * seconds.backward * WeightShare(block);
+      const double forward = samples * seconds.forward + seconds.pass;
+      const double backward = samples * seconds.backward + 2 * seconds.pass;
+      chunk.forward_seconds += forward;
+      chunk.backward_seconds += backward + (runs_again ? forward : 0);
+      chunk.weight_seconds += backward * WeightShare(block);
+      chunk.pass_seconds += seconds.pass;
       stage->update_seconds += seconds.update;
     }
     stage->forward_seconds += chunk.forward_seconds;
@@ -382,7 +386,8 @@ class Planner {
       const PlannedChunk& chunk = stage.chunks[i / plan_.stages.size()];
       simulation.chunks.push_back({chunk.forward_seconds, chunk.backward_seconds,
                                    /*update_seconds=*/0, chunk.weight_seconds,
-                                   AttentionShare(partition_.placement.chunks[i])});
+                                   AttentionShare(partition_.placement.chunks[i]),
+                                   chunk.pass_seconds});
     }
     // A stage updates once: that of its first chunk stands for all.
     for (size_t i = 0; i < plan_.stages.size(); ++i) {

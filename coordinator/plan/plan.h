@@ -38,7 +38,8 @@ struct PlannedChunk {
   std::string first_block, last_block;
   double forward_seconds = 0, backward_seconds = 0;  // the largest microbatch
   double weight_seconds =
-      0;  // of backward_seconds, those for weights, which a schedule may put off
+      0;                    // of backward_seconds, those for weights, which a schedule may put off
+  double pass_seconds = 0;  // of forward_seconds, whatever the samples; backward twice as many
 };
 
 struct PlannedStage {
@@ -95,6 +96,7 @@ struct Plan {
   PlanAssumptions assumptions;
   std::string compute_source, codec_source;  // of the speeds
   TransportCost transport;                   // likewise
+  double layer_seconds = 0;                  // likewise
   std::vector<PlannedStage> stages;
   std::vector<PlannedBoundary> boundaries;  // the tied cut's is the last
   StatePlan state;                          // what feedback remembers

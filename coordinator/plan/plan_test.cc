@@ -247,14 +247,14 @@ TEST(PlanTest, EndsOfMessagesCount) {
 TEST(PlanTest, SpeedsOfBlocksAndCodingsCount) {
   const Experiment experiment = *ParseExperiment(kExperiment, "test", {});
   Speeds speeds = SomeSpeeds(experiment);
-  for (BlockSeconds& block : speeds.blocks) block = {1, 2, 3};
+  for (BlockSeconds& block : speeds.blocks) block = {1, 2, 3, /*pass=*/5};
   const PlannedDirection before = PlanOf({}).boundaries[0].activations;
   CodingSpeed& speed = speeds.codings[{"layer1", false, CodecText(before.codec), "none"}];
   speed = {1e-6, 2e-6, before.wire_bytes * 0.5 / before.raw_bytes};
   const Plan plan = *MakePlan(experiment, PlanAssumptions(), speeds);
   // stem, layer1.0: two blocks; microbatches of 32 samples.
-  EXPECT_DOUBLE_EQ(plan.stages[0].forward_seconds, 2 * 32 * 1);
-  EXPECT_DOUBLE_EQ(plan.stages[0].backward_seconds, 2 * 32 * 2);
+  EXPECT_DOUBLE_EQ(plan.stages[0].forward_seconds, 2 * (32 * 1 + 5));
+  EXPECT_DOUBLE_EQ(plan.stages[0].backward_seconds, 2 * (32 * 2 + 2 * 5));
   EXPECT_DOUBLE_EQ(plan.stages[0].update_seconds, 2 * 3);
   const PlannedDirection& after = plan.boundaries[0].activations;
   EXPECT_EQ(after.wire_bytes, before.wire_bytes);  // the most stays what it is

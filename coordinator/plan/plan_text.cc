@@ -122,11 +122,17 @@ std::string Assumed(const Plan& plan) {
                 "now.",
                 1e6 * transport.seconds_per_message, 1e9 * transport.seconds_per_byte)
           : "";
-  return Wrapped("", absl::StrFormat(
-                         "Simulated: %s. Compute: %s. %s; %.1f %% of it are headers of "
-                         "TCP, IP and Ethernet. A round trip takes %g ms (--rtt_ms)%s.%s",
-                         hosts, plan.compute_source, nic, 100 * (1 - kPayloadShare), assumed.rtt_ms,
-                         assumed.rtt_ms > 0 ? ", without TCP's slow start" : "", ends));
+  const std::string passes =
+      plan.layer_seconds > 0
+          ? absl::StrFormat(" and %.2g us a layer and pass besides, measured now",
+                            1e6 * plan.layer_seconds)
+          : "";
+  return Wrapped(
+      "", absl::StrFormat("Simulated: %s. Compute: %s%s. %s; %.1f %% of it are headers of "
+                          "TCP, IP and Ethernet. A round trip takes %g ms (--rtt_ms)%s.%s",
+                          hosts, plan.compute_source, passes, nic, 100 * (1 - kPayloadShare),
+                          assumed.rtt_ms, assumed.rtt_ms > 0 ? ", without TCP's slow start" : "",
+                          ends));
 }
 
 std::string StepTable(const Plan& plan) {

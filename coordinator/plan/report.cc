@@ -85,6 +85,7 @@ PlanReport ReportOf(const std::string& name, const Plan& plan,
   assumed->set_codecs(plan.codec_source);
   assumed->set_message_us(1e6 * plan.transport.seconds_per_message);
   assumed->set_message_ns_per_byte(1e9 * plan.transport.seconds_per_byte);
+  assumed->set_layer_us(1e6 * plan.layer_seconds);
   for (size_t i = 0; i < plan.stages.size(); ++i) {
     FillStage(plan.stages[i], plan.state.stage_memory_bytes[i], report.add_stages());
   }

@@ -102,6 +102,9 @@ absl::StatusOr<Speeds> SpeedsOf(const Summary& summary, const Experiment& ran,
               StageBlocks(partition.model, partition.cuts, partition.placement, i), recompute,
               &speeds.blocks);
   }
+  const ComputeRecord& first = summary.compute(0);
+  speeds.samples_of_pass =
+      static_cast<double>(first.samples()) / (static_cast<double>(first.steps()) * UnitsOf(ran));
   for (const BoundaryRecord& boundary : summary.boundaries()) {
     for (const bool gradient : {false, true}) AddCoding(boundary, gradient, &speeds);
   }

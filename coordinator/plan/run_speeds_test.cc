@@ -76,6 +76,7 @@ TEST(SpeedsOfRunTest, AStagesSecondsAreThoseOfItsBlocksByTheirFlops) {
   EXPECT_NEAR(speeds->blocks[0].forward / speeds->blocks[1].forward,
               ForwardFlops(blocks[0]) / ForwardFlops(blocks[1]), 1e-9);
   EXPECT_THAT(speeds->compute_source, HasSubstr("runs/a"));
+  EXPECT_EQ(speeds->samples_of_pass, 200.0 / (10 * 4));
 }
 
 TEST(SpeedsOfRunTest, WhatARunComputedAgainIsNoPartOfItsBackwardPasses) {

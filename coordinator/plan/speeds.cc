@@ -1,5 +1,7 @@
 #include "coordinator/plan/speeds.h"
 
+#include <algorithm>
+
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
@@ -26,6 +28,19 @@ absl::StatusOr<std::vector<BlockSeconds>> BlocksAt(const Model& model, double gf
     blocks.push_back({forward, 2 * forward, /*update=*/0});
   }
   return blocks;
+}
+
+void AddPasses(const Model& model, double layer_seconds, double samples_of_pass,
+               std::vector<BlockSeconds>* blocks) {
+  constexpr double kLeastRest = 0.1;  // of what was measured of a sample
+  for (size_t i = 0; i < blocks->size(); ++i) {
+    BlockSeconds& block = (*blocks)[i];
+    block.pass = layer_seconds * static_cast<double>(CountLayers(model.blocks[i]));
+    if (samples_of_pass == 0) continue;
+    const double of_sample = block.pass / samples_of_pass;
+    block.forward = std::max(kLeastRest * block.forward, block.forward - of_sample);
+    block.backward = std::max(kLeastRest * block.backward, block.backward - 2 * of_sample);
+  }
 }
 
 absl::StatusOr<CodingSpeed> CodingAt(double gigabytes_per_second) {

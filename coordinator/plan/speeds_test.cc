@@ -29,6 +29,23 @@ TEST(BlocksAtTest, BackwardTakesTwiceTheForwardFlops) {
   }
 }
 
+TEST(AddPassesTest, EachLayerTakesThemAndWhatWasMeasuredIsLessWithout) {
+  const Model model = SomeModel();
+  std::vector<BlockSeconds> given(model.blocks.size(), {10, 20, 1}), measured = given;
+  AddPasses(model, /*layer_seconds=*/2, /*samples_of_pass=*/0, &given);
+  AddPasses(model, /*layer_seconds=*/2, /*samples_of_pass=*/8, &measured);
+  const auto layers = static_cast<double>(CountLayers(model.blocks[1]));
+  EXPECT_GT(layers, 5);  // a residual block's
+  EXPECT_EQ(given[1].pass, 2 * layers);
+  EXPECT_EQ(given[1].forward, 10);
+  EXPECT_EQ(measured[1].pass, 2 * layers);
+  EXPECT_DOUBLE_EQ(measured[1].forward, 10 - 2 * layers / 8);
+  EXPECT_DOUBLE_EQ(measured[1].backward, 20 - 4 * layers / 8);
+  EXPECT_EQ(measured[1].update, 1);
+  AddPasses(model, /*layer_seconds=*/1e6, /*samples_of_pass=*/8, &given);
+  EXPECT_DOUBLE_EQ(given[1].forward, 1);  // something is left
+}
+
 TEST(CodingAtTest, TakesSecondsPerByteAndSaysNothingOfPayloads) {
   const auto speed = CodingAt(/*gigabytes_per_second=*/2);
   ASSERT_TRUE(speed.ok()) << speed.status();

@@ -1,4 +1,4 @@
-#include "stage_server/grpc/transport_speed.h"
+#include "stage_server/transport_speed.h"
 
 #include <gtest/gtest.h>
 

@@ -1,0 +1,215 @@
+#include "stage_server/transport_speed.h"
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <limits>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "base/random.h"
+#include "base/secret.h"
+#include "base/status.h"
+#include "base/steady_time.h"
+#include "compress/cpu/kernels.h"
+#include "grpcpp/grpcpp.h"
+#include "security/security.h"
+#include "stage_server/boundary/receiver.h"
+#include "stage_server/boundary/sender.h"
+#include "stage_server/grpc/boundary_service.h"
+#include "stage_server/grpc/dial.h"
+#include "tensor/cpu/device.h"
+#include "tensor/tensor.h"
+#include "wire/link.h"
+
+namespace thinwire {
+namespace {
+
+constexpr int64_t kLargeFloats = int64_t{1} << 18;
+constexpr int kSmallMessages = 200, kLargeMessages = 40;
+constexpr int kRounds = 3;
+constexpr absl::Duration kPatience = absl::Seconds(20);
+
+// What has passed, in seconds: of time, and of all of the process's threads.
+struct Seconds {
+  double wall, processor;
+
+  static Seconds Now() {
+    rusage usage = {};
+    getrusage(RUSAGE_SELF, &usage);
+    const auto seconds = [](const timeval& time) {
+      return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
+    };
+    return {absl::ToDoubleSeconds(SteadyTime::Now() - SteadyTime()),
+            seconds(usage.ru_utime) + seconds(usage.ru_stime)};
+  }
+};
+
+// Samples of one number, so that a message may have any number of bytes.
+BoundarySpec Numbers(Direction direction) {
+  BoundarySpec spec;
+  spec.name = "that is measured";
+  spec.peer = "this process";
+  spec.direction = direction;
+  spec.sample = {1, 1};
+  spec.max_batch = kLargeFloats;
+  spec.capacity = 2;
+  spec.device = CpuDevice();
+  spec.kernels = CpuCodecKernels();
+  return spec;
+}
+
+absl::StatusOr<LinkOptions> End(const std::string& secret, Direction receives) {
+  LinkOptions options;
+  options.name = "that is measured";
+  options.peer = "this process";
+  options.secret = secret;
+  options.receives = receives;
+  ASSIGN_OR_RETURN(options.max_payload_bytes, MaxPayloadBytes(Numbers(receives)));
+  return options;
+}
+
+// The boundary's two ends, as neighbouring stages have them.
+struct Ends {
+  std::unique_ptr<Link> link;
+  std::unique_ptr<BoundarySender> sender;
+  std::unique_ptr<BoundaryReceiver> receiver;
+
+  absl::Status Open(std::unique_ptr<Link> opened, Direction sends, Direction receives) {
+    link = std::move(opened);
+    ASSIGN_OR_RETURN(sender, BoundarySender::New(Numbers(sends), link.get(), Worker::kOwnThread,
+                                                 /*support=*/nullptr));
+    ASSIGN_OR_RETURN(receiver, BoundaryReceiver::New(Numbers(receives), link.get(),
+                                                     Worker::kOwnThread, /*support=*/nullptr));
+    return absl::OkStatus();
+  }
+  void Stop() {
+    if (receiver != nullptr) receiver->Stop(absl::CancelledError("it is measured"));
+  }
+  void Close() {
+    receiver.reset();
+    sender.reset();
+    link.reset();
+  }
+};
+
+// Small messages and then large ones, again and again.
+int64_t NumbersIn(uint64_t step) {
+  const uint64_t place = (step - 1) % (kSmallMessages + kLargeMessages);
+  return place < kSmallMessages ? 1 : kLargeFloats;
+}
+
+// Of the phase whose messages are answered by empty ones.
+MessageKey KeyOf(uint64_t step) {
+  return {PHASE_EVALUATE_UNCOMPRESSED,
+          DIRECTION_UNSPECIFIED,
+          /*cut=*/0,
+          /*epoch=*/1,
+          step,
+          /*microbatch=*/0};
+}
+
+// Between two ends that a link joins. The one that dials sends numbers, the other answers each
+// message with an empty one.
+class Pair {
+ public:
+  static absl::StatusOr<std::unique_ptr<Pair>> Connect() {
+    std::unique_ptr<Pair> pair(new Pair);
+    RETURN_IF_ERROR(pair->Open());
+    return pair;
+  }
+
+  ~Pair() {
+    for (Ends* ends : {&asking_, &answering_}) ends->Stop();
+    if (answerer_.joinable()) answerer_.join();
+    for (Ends* ends : {&asking_, &answering_}) ends->Close();
+    if (server_ != nullptr) server_->Shutdown();
+  }
+
+  // The next exchanges, of a message and the answer to it each: what one takes in the mean.
+  absl::StatusOr<Seconds> Exchange(int messages) {
+    ASSIGN_OR_RETURN(const Tensor tensor,
+                     Tensor::Allocate(CpuDevice(), DType::kF32, {NumbersIn(asked_ + 1), 1}));
+    RandomStream random(RandomKey(1, "transport"));
+    for (float& number : tensor.floats()) number = random.NextFloat();
+    const Seconds before = Seconds::Now();
+    for (int i = 0; i < messages; ++i) {
+      const MessageKey key = KeyOf(++asked_);
+      RETURN_IF_ERROR(asking_.sender->Send(key, kDigest, /*compress=*/false, tensor));
+      RETURN_IF_ERROR(asking_.receiver->ReceiveAcknowledgement(key, deadline_));
+    }
+    const Seconds after = Seconds::Now();
+    return Seconds{(after.wall - before.wall) / messages,
+                   (after.processor - before.processor) / messages};
+  }
+
+ private:
+  Pair() : service_(NewBoundaryService()), deadline_(SteadyTime::Now() + kPatience) {}
+
+  absl::Status Open() {
+    const std::string secret = NewSecret();
+    grpc::ServerBuilder builder;
+    int port = 0;
+    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
+    service_->Configure("127.0.0.1:0", &builder);
+    server_ = builder.BuildAndStart();
+    if (server_ == nullptr) return absl::UnavailableError("no port at 127.0.0.1 to listen at");
+    constexpr Direction kForth = DIRECTION_ACTIVATION, kBack = DIRECTION_GRADIENT;
+    ASSIGN_OR_RETURN(const LinkOptions answering, End(secret, kForth));
+    ASSIGN_OR_RETURN(const LinkOptions asking, End(secret, kBack));
+    ASSIGN_OR_RETURN(auto listening, service_->Listen(answering));
+    RETURN_IF_ERROR(answering_.Open(std::move(listening), kBack, kForth));
+    ASSIGN_OR_RETURN(auto dialled,
+                     DialLink(absl::StrCat("127.0.0.1:", port), asking, Security(), deadline_));
+    RETURN_IF_ERROR(asking_.Open(std::move(dialled), kForth, kBack));
+    answerer_ = std::thread([this] { Answer(); });
+    return absl::OkStatus();
+  }
+
+  void Answer() {
+    BoundaryReceiver::Expected expected;
+    expected.sample_digest = kDigest;
+    for (uint64_t step = 1;; ++step) {
+      expected.key = KeyOf(step);
+      expected.batch = NumbersIn(step);
+      if (!answering_.receiver->Receive(expected, deadline_).ok()) return;
+      if (!answering_.sender->SendAcknowledgement(KeyOf(step)).ok()) return;
+    }
+  }
+
+  static constexpr uint64_t kDigest = 1;
+
+  std::unique_ptr<BoundaryService> service_;
+  std::unique_ptr<grpc::Server> server_;
+  Ends answering_, asking_;
+  std::thread answerer_;
+  const SteadyTime deadline_;
+  uint64_t asked_ = 0;
+};
+
+}  // namespace
+
+// The least of some rounds is the least disturbed.
+absl::StatusOr<TransportCost> MeasureTransport() {
+  ASSIGN_OR_RETURN(const auto pair, Pair::Connect());
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  Seconds small{kInfinity, kInfinity}, large = small;
+  for (int round = 0; round <= kRounds; ++round) {
+    ASSIGN_OR_RETURN(const Seconds empty, pair->Exchange(kSmallMessages));
+    ASSIGN_OR_RETURN(const Seconds full, pair->Exchange(kLargeMessages));
+    if (round == 0) continue;  // memory and windows grow
+    small = {std::min(small.wall, empty.wall), std::min(small.processor, empty.processor)};
+    large = {std::min(large.wall, full.wall), std::min(large.processor, full.processor)};
+  }
+  TransportCost cost;
+  cost.seconds_per_message = small.wall / 4;  // both ends of two messages
+  cost.seconds_per_byte =
+      std::max(0., large.processor - small.processor) / 2 / (kLargeFloats * sizeof(float));
+  return cost;
+}
+
+}  // namespace thinwire
