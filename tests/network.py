@@ -1,4 +1,5 @@
 """Network namespaces on one bridge, whose lines can be slowed and cut. Wants root, ip and tc."""
+import math
 import os
 import subprocess
 
@@ -50,14 +51,25 @@ def address(name):
     return "10.99.0.1" if name == "c" else f"10.99.0.{10 + int(name)}"
 
 
-def slow(name, rate):
-    """Both ways of a namespace's line at a rate, e.g. "1mbit"; None: as before."""
+PACKET_SECONDS = 130e-6  # that a line takes for the longest packet, where it is longer than Ethernet's
+LEAST_PACKET, MOST_PACKET = 1514, 65536  # bytes
+
+
+def slow(name, mbit):
+    """Both ways of a namespace's line at a rate, Mbit/s; None or infinity: as before.
+
+    A network card cuts what TCP hands it into packets of Ethernet's size by itself. Here the processors would do that, so
+    that fast lines carry what takes them PACKET_SECONDS as one packet. A bucket of two packets bears timers that are late.
+    """
+    is_slow = mbit is not None and math.isfinite(mbit)
+    packet = min(max(LEAST_PACKET, int(mbit * 1e6 / 8 * PACKET_SECONDS)), MOST_PACKET) if is_slow else MOST_PACKET
     for where, device in ((name, "eth0"), ("hub", f"to{name}")):
         subprocess.run(inside(where, "tc", "qdisc", "del", "dev", device, "root"), check=False,
                        stderr=subprocess.DEVNULL)
-        if rate is not None:
-            call(*inside(where, "tc", "qdisc", "add", "dev", device, "root", "tbf", "rate", rate, "burst",
-                         "16kb", "latency", "200ms"))
+        call(*inside(where, "ip", "link", "set", "dev", device, "gso_max_size", packet))
+        if is_slow:
+            call(*inside(where, "tc", "qdisc", "add", "dev", device, "root", "tbf", "rate", f"{mbit}mbit", "burst",
+                         int(2.1 * packet), "latency", "200ms"))
 
 
 def connect(name, up):

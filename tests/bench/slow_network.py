@@ -132,7 +132,7 @@ def main():
     parser.add_argument("thinwire", type=pathlib.Path)
     parser.add_argument("stage_server", type=pathlib.Path)
     parser.add_argument("data", help="folder of CIFAR-10's binary version, or shakespeare")
-    parser.add_argument("--rate", type=float, default=100, help="of every line in each direction, Mbit/s")
+    parser.add_argument("--rate", type=float, default=100, help="of every line in each direction, Mbit/s; inf: as fast as it goes")
     parser.add_argument("--rtt_ms", type=float, default=0, help="what a round trip takes besides")
     parser.add_argument("--torch", help="an interpreter that has PyTorch")
     parser.add_argument("--codec", action="append",
@@ -158,7 +158,7 @@ def main():
         args.work = pathlib.Path(work)
         (args.work / "slow.yaml").write_text(text(args))
         for name in names:
-            slow(name, f"{args.rate}mbit")
+            slow(name, args.rate)
         counts = [int(count) for count in args.microbatches.split(",")]
         for count in counts:
             run(args, lambda *words: list(words), args.work / f"one{count}", "--stage_server", args.stage_server,

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Throughput of four stages with mutual TLS against the same without, in pairs of runs.
 
-usage: tls.py THINWIRE STAGE_SERVER [--pairs N] [--rate RATE]
+usage: tls.py THINWIRE STAGE_SERVER [--pairs N] [--rate MBIT]
 
-Over TCP on the loopback, or with --rate (1gbit; wants root) between network namespaces whose lines
-have that rate. Of each run the samples per second of its last epoch count; prints medians over pairs,
+Over TCP on the loopback, or with --rate (wants root) between network namespaces whose lines
+have that rate in Mbit/s. Of each run the samples per second of its last epoch count; prints medians over pairs,
 with the least and the most.
 """
 import argparse
@@ -87,9 +87,9 @@ def main():
     parser.add_argument("thinwire", type=pathlib.Path)
     parser.add_argument("stage_server", type=pathlib.Path)
     parser.add_argument("--pairs", type=int, default=5)
-    parser.add_argument("--rate", help="of every line, as tc has it")
+    parser.add_argument("--rate", type=float, help="of every line, Mbit/s")
     args = parser.parse_args()
-    print(f"{args.pairs} pairs, lines: {args.rate or 'loopback'}, {time.strftime('%F')}")
+    print(f"{args.pairs} pairs, lines: {f'{args.rate:g} Mbit/s' if args.rate else 'loopback'}, {time.strftime('%F')}")
     print("| model | codec | plain, samples/s | TLS, samples/s | TLS / plain |\n|---|---|---|---|---|")
     names = ["c", *(str(i) for i in range(STAGES))]
     with tempfile.TemporaryDirectory() as work, Network(names) if args.rate else contextlib.nullcontext():

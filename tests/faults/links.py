@@ -97,7 +97,7 @@ class Cluster:
 
 def slow_line(_, seconds=20):
     """Stage 1's line at 1 Mbit/s for a while."""
-    slow("1", "1mbit")
+    slow("1", 1)
     time.sleep(seconds)
     slow("1", None)
 
