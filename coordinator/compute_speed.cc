@@ -9,6 +9,7 @@
 #include "config/devices.h"
 #include "config/experiment.h"
 #include "config/specs.h"
+#include "coordinator/plan/run_speeds.h"
 #include "coordinator/run/run.h"
 #include "models/model.h"
 
@@ -38,8 +39,8 @@ model: {name: gpt2, layers: 1, heads: 1}
 data: {name: shakespeare, windows: 2}
 )";
 
-// Of a batch: as many pixels as 25 images of 32 x 32 have, or 128 tokens, and what is less than a
-// part of that.
+// Of a batch. Large: as many pixels as 25 images of 32 x 32 have, or 128 tokens. Small: about a
+// tenth of that.
 enum class Size { kLarge, kSmall };
 std::vector<std::string> BatchOf(Size size, bool tokens) {
   const bool is_large = size == Size::kLarge;
@@ -93,7 +94,7 @@ absl::StatusOr<Experiment> Resembling(const Experiment& experiment, const std::s
 struct Trained {
   double step_seconds = 0, step_flops = 0;
   int64_t layers = 0;
-  std::string by;
+  std::string by, machine;
 };
 
 absl::StatusOr<Trained> Train(const Experiment& experiment, const SessionOptions& options,
@@ -115,6 +116,7 @@ absl::StatusOr<Trained> Train(const Experiment& experiment, const SessionOptions
   for (const BlockSpec& block : model.blocks) trained.layers += CountLayers(block);
   trained.by = absl::StrCat(model.name, " of width ", experiment.model().width(), " on ",
                             summary.device(), ", threads ", summary.provenance().threads());
+  trained.machine = MachineOf(summary);
   return trained;
 }
 
@@ -125,6 +127,7 @@ ComputeSpeed SpeedFrom(const Trained& large, const Trained& small) {
   const double passes = large.step_seconds - slope * large.step_flops;
   ComputeSpeed speed;
   speed.by = large.by;
+  speed.machine = large.machine;
   speed.gflops = large.step_flops / (1e9 * large.step_seconds);
   // Noise may say that passes take less than no time, or all of it.
   if (!(passes > 0) || !(slope > 0)) return speed;

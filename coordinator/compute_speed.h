@@ -14,8 +14,9 @@ namespace thinwire {
 struct ComputeSpeed {
   double gflops = 0;  // of forward and backward passes, 10^9 operations per second, but for
   double layer_seconds =
-      0;           // what each layer's forward pass takes besides, and twice that backward
-  std::string by;  // what was trained, for people: "resnet8 of width 16 on cpu, threads auto"
+      0;                // what each layer's forward pass takes besides, and twice that backward
+  std::string by;       // what was trained, for people: "resnet8 of width 16 on cpu, threads 2"
+  std::string machine;  // as MachineOf has it
 };
 
 // Trains, for about a second, a small network of embedded data that resembles the resolved

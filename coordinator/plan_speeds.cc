@@ -15,23 +15,28 @@
 namespace thinwire {
 namespace {
 
-// How fast layers compute, unless a run has told, and what their passes take besides, which no run
-// tells.
+// How fast layers compute, unless a run has told; and what their passes take besides, which no run
+// tells, and which is measured where it was on a machine like this one.
 absl::Status MeasureCompute(const SpeedFlags& flags, const Experiment& experiment,
                             const std::string& threads, const SessionOptions& session,
                             Interruption* interruption, Speeds* speeds) {
   if (flags.gflops) return absl::OkStatus();
-  ASSIGN_OR_RETURN(const ComputeSpeed speed,
-                   MeasureComputeSpeed(experiment, threads, session, interruption));
+  const bool is_told = !speeds->blocks.empty();
+  const auto speed = MeasureComputeSpeed(experiment, threads, session, interruption);
+  if (is_told && !absl::IsCancelled(speed.status())) {
+    // The run may have had a device that is not here.
+    if (!speed.ok() || speed->machine != speeds->machine) return absl::OkStatus();
+  }
+  RETURN_IF_ERROR(speed.status());
   ASSIGN_OR_RETURN(const Partition partition, PartitionFrom(experiment));
-  if (speeds->blocks.empty()) {
-    ASSIGN_OR_RETURN(speeds->blocks, BlocksAt(partition.model, speed.gflops));
+  if (!is_told) {
+    ASSIGN_OR_RETURN(speeds->blocks, BlocksAt(partition.model, speed->gflops));
     speeds->compute_source =
         absl::StrFormat("%.3g GFLOP/s, as training %s on this machine now took (--from, --gflops)",
-                        speed.gflops, speed.by);
+                        speed->gflops, speed->by);
   }
-  speeds->layer_seconds = speed.layer_seconds;
-  AddPasses(partition.model, speed.layer_seconds, speeds->samples_of_pass, &speeds->blocks);
+  speeds->layer_seconds = speed->layer_seconds;
+  AddPasses(partition.model, speed->layer_seconds, speeds->samples_of_pass, &speeds->blocks);
   return absl::OkStatus();
 }
 

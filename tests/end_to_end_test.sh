@@ -68,6 +68,8 @@ check 'a codec error that no step measured is null' contains "$work/short/summar
 check 'a plan takes its speeds' contains "$work/plan.json" "\"compute\": \"as $work/short took it, 4 stages in"
 check '  and those of its codecs' contains "$work/plan.json" "\"codecs\": \"those of $work/short as it took them"
 check '  and ranks choices by them' contains "$work/plan.json" '"codec": "fp16"'
+"$thinwire" plan "$work/short.yaml" --from "$work/short" --stage_server "$work/none" --format json >"$work/plan.json"
+check '  without passes where no stage can be started' contains "$work/plan.json" '"layer_us": 0(\.0)?,?$'
 check 'steps stand in metrics.jsonl' equals "$(grep -c '"type": *"step"' "$work/short/metrics.jsonl")" 16
 check 'epochs stand in metrics.jsonl' equals "$(grep -c '"type": *"epoch"' "$work/short/metrics.jsonl")" 2
 check 'the bytes of the epochs are those of the summary' python3 - "$work/short" <<'PY'

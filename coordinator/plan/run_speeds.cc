@@ -102,6 +102,7 @@ absl::StatusOr<Speeds> SpeedsOf(const Summary& summary, const Experiment& ran,
               StageBlocks(partition.model, partition.cuts, partition.placement, i), recompute,
               &speeds.blocks);
   }
+  speeds.machine = MachineOf(summary);
   const ComputeRecord& first = summary.compute(0);
   speeds.samples_of_pass =
       static_cast<double>(first.samples()) / (static_cast<double>(first.steps()) * UnitsOf(ran));
@@ -114,6 +115,10 @@ absl::StatusOr<Speeds> SpeedsOf(const Summary& summary, const Experiment& ran,
                           ran.pipeline().microbatches());
   speeds.codec_source = absl::StrCat("those of ", name, " as it took them");
   return speeds;
+}
+
+std::string MachineOf(const Summary& summary) {
+  return absl::StrCat(summary.device(), ", ", summary.provenance().cpu_model());
 }
 
 absl::StatusOr<Speeds> SpeedsOfRun(const std::string& dir, const Experiment& experiment) {

@@ -21,4 +21,7 @@ absl::StatusOr<Speeds> SpeedsOfRun(const std::string& dir, const Experiment& exp
 absl::StatusOr<Speeds> SpeedsOf(const Summary& summary, const Experiment& ran,
                                 const Experiment& experiment, const std::string& name);
 
+// What the first stage of a run computed on, device and processor.
+std::string MachineOf(const Summary& summary);
+
 }  // namespace thinwire

@@ -33,6 +33,8 @@ Experiment With(const std::vector<std::string>& overrides) {
 // Two stages trained 200 samples in 10 steps.
 Summary SomeSummary() {
   Summary summary;
+  summary.set_device("cpu");
+  summary.mutable_provenance()->set_cpu_model("some processor");
   for (const double seconds : {2.0, 8.0}) {
     ComputeRecord* stage = summary.add_compute();
     stage->set_steps(10);
@@ -77,6 +79,7 @@ TEST(SpeedsOfRunTest, AStagesSecondsAreThoseOfItsBlocksByTheirFlops) {
               ForwardFlops(blocks[0]) / ForwardFlops(blocks[1]), 1e-9);
   EXPECT_THAT(speeds->compute_source, HasSubstr("runs/a"));
   EXPECT_EQ(speeds->samples_of_pass, 200.0 / (10 * 4));
+  EXPECT_EQ(speeds->machine, "cpu, some processor");
 }
 
 TEST(SpeedsOfRunTest, WhatARunComputedAgainIsNoPartOfItsBackwardPasses) {

@@ -43,6 +43,7 @@ struct CodingSpeed {
 struct Speeds {
   std::vector<BlockSeconds> blocks;          // of the whole model, in order
   double samples_of_pass = 0;                // in which they were measured, with what a pass takes
+  std::string machine;                       // that a run had, which has told them
   std::map<Coding, CodingSpeed> codings;     // but for codec none, which takes no time
   CodingSpeed others;                        // of codings that are not there
   TransportCost transport;                   // of messages; none, unless it was measured
