@@ -102,13 +102,14 @@ def stage_every_event(thinwire, servers, folder):
     codes = [run("done").wait(PATIENCE_SECONDS),
              run("stranger", token=()).wait(PATIENCE_SECONDS),
              run("failed", "--set", "optimizer.lr=1e30").wait(PATIENCE_SECONDS)]
-    with run("long", "--set", "epochs=1000", "--set", "data.limit=0", "--set", "model.width=16") as holder:
+    slow = ["--set", "epochs=1000", "--set", "data.limit=0", "--set", "model.width=64"]  # epochs take seconds
+    with run("long", *slow) as holder:
         wait_until_training(servers.logs[0])
         codes.append(run("refused").wait(PATIENCE_SECONDS))
         wait_until_training(servers.logs[0])
         holder.send_signal(signal.SIGINT)
         codes.append(holder.wait(PATIENCE_SECONDS))
-    with run("killed", "--set", "epochs=1000", "--set", "data.limit=0") as killed:
+    with run("killed", *slow) as killed:
         wait_until_training(servers.logs[0])
         killed.kill()
         codes.append(killed.wait(PATIENCE_SECONDS))
