@@ -7,7 +7,7 @@
 #include <memory>
 #include <vector>
 
-#include "nn/cpu/conv2d.h"
+#include "hwy/targets.h"
 #include "nn/cpu/testing.h"
 
 namespace thinwire::cpu {
@@ -104,16 +104,27 @@ double RelativeError(const Floats& got, const Doubles& want) {
   return greatest / std::sqrt(squares / static_cast<double>(want.size()));
 }
 
+// By each instruction set that this machine has.
 TEST(WinogradTest, IsTheConvolution) {
-  for (const Problem& problem :
-       {Problem(Spec(16, 16, 4, 4), 3), Problem(Spec(16, 32, 8, 8), 2),
-        Problem(Spec(48, 16, 7, 12), 3), Problem(Spec(32, 80, 11, 6), 1),
-        Problem(Spec(64, 64, 16, 16), 9), Problem(Spec(144, 16, 4, 8), 70)}) {
+  // Filters of few channels for many tiles, of which a thread takes several blocks; and the
+  // reverse.
+  const std::vector<Problem> problems = {
+      Problem(Spec(16, 16, 32, 32), 4), Problem(Spec(144, 16, 4, 8), 60),
+      Problem(Spec(48, 16, 7, 12), 3),  Problem(Spec(32, 80, 11, 6), 1),
+      Problem(Spec(64, 144, 8, 8), 2),  Problem(Spec(16, 32, 4, 4), 1)};
+  for (const Problem& problem : problems) {
     const Pass<Doubles> want = problem.Expected();
-    const Pass<Floats> got = problem.Computed(2);
-    EXPECT_LT(RelativeError(got.y, want.y), 2e-5);
-    EXPECT_LT(RelativeError(got.dx, want.dx), 2e-5);
-    EXPECT_LT(RelativeError(got.weights_gradient, want.weights_gradient), 2e-5);
+    for (const int64_t target : hwy::SupportedAndGeneratedTargets()) {
+      hwy::SetSupportedTargetsForTest(target);
+      hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+      const Pass<Floats> got = problem.Computed(2);
+      EXPECT_LT(RelativeError(got.y, want.y), 2e-5) << hwy::TargetName(target);
+      EXPECT_LT(RelativeError(got.dx, want.dx), 2e-5) << hwy::TargetName(target);
+      EXPECT_LT(RelativeError(got.weights_gradient, want.weights_gradient), 2e-5)
+          << hwy::TargetName(target);
+    }
+    hwy::SetSupportedTargetsForTest(0);
+    hwy::GetChosenTarget().Update(hwy::SupportedTargets());
   }
 }
 

@@ -46,8 +46,8 @@ struct Window {
   }
 };
 
-// As many channels as Product takes at once.
-int64_t ColumnWidth() { return kMostVectors * hn::Lanes(FloatTag()); }
+// As many channels as Product takes at once, or as filters are transformed together.
+int64_t ColumnWidth() { return std::max<int64_t>(kGroup, kMostVectors * hn::Lanes(FloatTag())); }
 
 // Values of tiles or filters: at each point a matrix [rows, channels], cut into columns of `width`
 // channels, the last perhaps of fewer, one behind the other.
