@@ -12,7 +12,7 @@ namespace thinwire::cpu {
 // Whether a convolution can be computed so, and with at most half of the multiplications.
 bool WinogradPays(const Conv2dSpec& spec);
 
-// Wants WinogradPays(spec). Only gradients of weights depend on the number of threads. Rounds two
+// Wants WinogradPays(spec). Only gradients of weights depend on the number of threads. Rounds up
 // to six times as coarsely as a direct convolution in fp32.
 std::unique_ptr<Conv2d> NewWinogradConv2d(OneDnn* onednn, const Conv2dSpec& spec);
 

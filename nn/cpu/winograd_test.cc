@@ -4,11 +4,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <memory>
 #include <vector>
 
 #include "hwy/targets.h"
+#include "nn/cpu/conv2d.h"
 #include "nn/cpu/testing.h"
+#include "nn/cpu/weighted.h"
 
 namespace thinwire::cpu {
 namespace {
@@ -77,7 +80,18 @@ struct Problem {
 
   Pass<Floats> Computed(int threads) const {
     OneDnn onednn(threads);
-    const std::unique_ptr<Conv2d> conv = NewWinogradConv2d(&onednn, spec);
+    return By(NewWinogradConv2d(&onednn, spec).get());
+  }
+  Pass<Floats> ComputedDirectly(int threads) const {
+    OneDnn onednn(threads);
+    Weighted direct(&onednn, NewConv2dKind(&onednn, spec));
+    return By(&direct);
+  }
+
+ private:
+  // Conv is Conv2d or Weighted: the same calls.
+  template <typename Conv>
+  Pass<Floats> By(Conv* conv) const {
     const Shape in{n, spec.height, spec.width, spec.in_channels},
         out{n, spec.height, spec.width, spec.out_channels};
     TestTensor x_tensor(spec.compute, in, x), dy_tensor(spec.compute, out, dy),
@@ -125,6 +139,24 @@ TEST(WinogradTest, IsTheConvolution) {
     }
     hwy::SetSupportedTargetsForTest(0);
     hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+  }
+}
+
+TEST(WinogradTest, RoundsLessThanTenTimesAsCoarselyAsADirectConvolution) {
+  for (const Problem& problem : {Problem(Spec(16, 16, 8, 8), 3), Problem(Spec(64, 64, 8, 8), 4),
+                                 Problem(Spec(144, 16, 8, 8), 9)}) {
+    const Pass<Doubles> want = problem.Expected();
+    const Pass<Floats> got = problem.Computed(2), direct = problem.ComputedDirectly(2);
+    const auto compare = [](const char* what, const Floats& ours, const Floats& directly,
+                            const Doubles& exact) {
+      const double error = RelativeError(ours, exact),
+                   direct_error = RelativeError(directly, exact);
+      std::printf("%s: %.2g, directly %.2g\n", what, error, direct_error);
+      EXPECT_LT(error, 10 * direct_error) << what;
+    };
+    compare("y", got.y, direct.y, want.y);
+    compare("dx", got.dx, direct.dx, want.dx);
+    compare("dW", got.weights_gradient, direct.weights_gradient, want.weights_gradient);
   }
 }
 
