@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -67,13 +68,12 @@ absl::StatusOr<Experiment> Resembling(const Experiment& experiment, const std::s
                                       Size size) {
   ASSIGN_OR_RETURN(const Model model, ModelFrom(experiment));
   ASSIGN_OR_RETURN(const std::string device, DeviceOf(experiment, /*stage=*/0));
-  std::vector<std::string> overrides = BatchOf(size, model.tokens);
-  for (const std::string& assignment :
-       {absl::StrCat("model.width=", WidthFor(experiment, model.tokens)),
-        absl::StrCat("precision=", experiment.precision()), absl::StrCat("device=", device),
-        absl::StrCat("pipeline.threads=", threads)}) {
-    overrides.push_back(assignment);
-  }
+  std::vector<std::string> overrides = {
+      absl::StrCat("model.width=", WidthFor(experiment, model.tokens)),
+      absl::StrCat("precision=", experiment.precision()), absl::StrCat("device=", device),
+      absl::StrCat("pipeline.threads=", threads)};
+  for (std::string& of_batch : BatchOf(size, model.tokens))
+    overrides.push_back(std::move(of_batch));
   const std::string text = absl::StrCat(kCommon, model.tokens ? kTokens : kImages);
   ASSIGN_OR_RETURN(const Experiment one, ParseExperiment(text, "plan.yaml", overrides));
   ASSIGN_OR_RETURN(const Model small, ModelFrom(one));

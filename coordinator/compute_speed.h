@@ -10,11 +10,11 @@
 
 namespace thinwire {
 
-// What large and small batches took.
+// What a forward and a backward pass take.
 struct ComputeSpeed {
-  double gflops = 0;  // of forward and backward passes, 10^9 operations per second, but for
-  double layer_seconds =
-      0;                // what each layer's forward pass takes besides, and twice that backward
+  double gflops = 0;  // 10^9 operations per second, without what follows
+  // Besides, each layer's forward pass, however few its samples, and a half of a backward pass.
+  double layer_seconds = 0;
   std::string by;       // what was trained, for people: "resnet8 of width 16 on cpu, threads 2"
   std::string machine;  // as MachineOf has it
 };

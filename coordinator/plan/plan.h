@@ -37,8 +37,8 @@ inline constexpr double kPayloadShare = 1448.0 / 1514.0;
 struct PlannedChunk {
   std::string first_block, last_block;
   double forward_seconds = 0, backward_seconds = 0;  // the largest microbatch
-  double weight_seconds =
-      0;                    // of backward_seconds, those for weights, which a schedule may put off
+  // Of backward_seconds, those for weights, which a schedule may put off.
+  double weight_seconds = 0;
   double pass_seconds = 0;  // of forward_seconds, whatever the samples; backward twice as many
 };
 
