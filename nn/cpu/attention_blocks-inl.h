@@ -102,10 +102,36 @@ HWY_INLINE cpu::HeadGroup OfCachedValues(cpu::HeadGroup g) {
   return g;
 }
 
+// Four columns of four rows, `stride` apart, become rows kBlock apart.
+HWY_INLINE void TransposeFour(const float* from, int64_t stride, float* to) {
+  const hn::FixedTag<float, 4> d;
+  const hn::FixedTag<double, 2> pairs;  // only moved, never computed with
+  const auto a = hn::LoadU(d, from), b = hn::LoadU(d, from + stride);
+  const auto c = hn::LoadU(d, from + 2 * stride), e = hn::LoadU(d, from + 3 * stride);
+  // a0 b0 a1 b1 and c0 e0 c1 e1 become a0 b0 c0 e0 and a1 b1 c1 e1; of the upper halves likewise.
+  const auto ab = hn::BitCast(pairs, hn::InterleaveLower(d, a, b));
+  const auto ce = hn::BitCast(pairs, hn::InterleaveLower(d, c, e));
+  const auto ab_upper = hn::BitCast(pairs, hn::InterleaveUpper(d, a, b));
+  const auto ce_upper = hn::BitCast(pairs, hn::InterleaveUpper(d, c, e));
+  hn::StoreU(hn::BitCast(d, hn::InterleaveLower(pairs, ab, ce)), d, to);
+  hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(pairs, ab, ce)), d, to + cpu::kBlock);
+  hn::StoreU(hn::BitCast(d, hn::InterleaveLower(pairs, ab_upper, ce_upper)), d,
+             to + 2 * cpu::kBlock);
+  hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(pairs, ab_upper, ce_upper)), d,
+             to + 3 * cpu::kBlock);
+}
+
 // rows: [kBlock, width]   across: [size, kBlock]
 HWY_INLINE void Transpose(const cpu::HeadGroup& g, const float* rows, float* across) {
-  for (int64_t j = 0; j < g.size(); ++j) {
-    for (int64_t t = 0; t < cpu::kBlock; ++t) across[j * cpu::kBlock + t] = rows[t * g.width() + j];
+  constexpr int64_t kBlock = cpu::kBlock;
+  const int64_t width = g.width(), by_four = g.size() / 4 * 4;
+  for (int64_t t = 0; t < kBlock; t += 4) {
+    for (int64_t j = 0; j < by_four; j += 4) {
+      TransposeFour(rows + t * width + j, width, across + j * kBlock + t);
+    }
+  }
+  for (int64_t j = by_four; j < g.size(); ++j) {
+    for (int64_t t = 0; t < kBlock; ++t) across[j * kBlock + t] = rows[t * width + j];
   }
 }
 
