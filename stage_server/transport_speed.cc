@@ -1,10 +1,14 @@
 #include "stage_server/transport_speed.h"
 
-#include <sys/resource.h>
+#include <sched.h>
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <ctime>
 #include <limits>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
@@ -20,6 +24,7 @@
 #include "security/security.h"
 #include "stage_server/boundary/receiver.h"
 #include "stage_server/boundary/sender.h"
+#include "stage_server/boundary/statistics.h"
 #include "stage_server/grpc/boundary_service.h"
 #include "stage_server/grpc/dial.h"
 #include "tensor/cpu/device.h"
@@ -30,23 +35,56 @@ namespace thinwire {
 namespace {
 
 constexpr int64_t kLargeFloats = int64_t{1} << 18;
-constexpr int kSmallMessages = 200, kLargeMessages = 40;
+constexpr int kSmallMessages = 60, kLargeMessages = 30;
 constexpr int kRounds = 3;
+// Before each message, so that the load has the caches again.
+constexpr std::chrono::milliseconds kPause(1);
 constexpr absl::Duration kPatience = absl::Seconds(20);
 
-// What has passed, in seconds: of time, and of all of the process's threads.
-struct Seconds {
-  double wall, processor;
+// What the processor has done for all of the process's threads so far, those that have ended too.
+double ProcessSeconds() {
+  timespec now;
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
 
-  static Seconds Now() {
-    rusage usage = {};
-    getrusage(RUSAGE_SELF, &usage);
-    const auto seconds = [](const timeval& time) {
-      return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
-    };
-    return {absl::ToDoubleSeconds(SteadyTime::Now() - SteadyTime()),
-            seconds(usage.ru_utime) + seconds(usage.ru_stime)};
+// A thread for each core that computes until it is stopped, as stages do beside their messages: no
+// core is idle when a message comes, and none has its caches as the last message left them.
+class Load {
+ public:
+  Load() : threads_(std::max(1u, std::thread::hardware_concurrency())) {
+    for (std::thread& thread : threads_) thread = std::thread([this] { Run(); });
   }
+  ~Load() { Stop(); }
+
+  // Returns what the processor has done for them, seconds.
+  double Stop() {
+    stop_ = true;
+    for (std::thread& thread : threads_) thread.join();
+    threads_.clear();
+    return seconds_;
+  }
+
+ private:
+  static constexpr size_t kFloats = size_t{1} << 18;  // of two vectors: 2 MiB, as a core's cache
+
+  void Run() {
+    // Where the process has a real-time priority, these threads would never give way to messages.
+    constexpr sched_param kNone = {};
+    sched_setscheduler(/*this thread*/ 0, SCHED_OTHER, &kNone);
+    std::vector<float> x(kFloats, 1), y(kFloats, 1);
+    while (!stop_) {
+      for (size_t i = 0; i < kFloats; ++i) y[i] = x[i] - 0.5F * y[i];
+    }
+    const double mine = ThreadCpuSeconds();
+    const std::lock_guard<std::mutex> lock(mutex_);
+    seconds_ += mine;
+  }
+
+  std::atomic<bool> stop_{false};
+  std::mutex mutex_;
+  double seconds_ = 0;
+  std::vector<std::thread> threads_;
 };
 
 // Samples of one number, so that a message may have any number of bytes.
@@ -130,21 +168,23 @@ class Pair {
     if (server_ != nullptr) server_->Shutdown();
   }
 
-  // The next exchanges, of a message and the answer to it each: what one takes in the mean.
-  absl::StatusOr<Seconds> Exchange(int messages) {
+  // The next exchanges, of a message and the answer to it each: what one takes of the processor in
+  // the mean, seconds.
+  absl::StatusOr<double> Exchange(int messages) {
     ASSIGN_OR_RETURN(const Tensor tensor,
                      Tensor::Allocate(CpuDevice(), DType::kF32, {NumbersIn(asked_ + 1), 1}));
     RandomStream random(RandomKey(1, "transport"));
     for (float& number : tensor.floats()) number = random.NextFloat();
-    const Seconds before = Seconds::Now();
+    Load load;
+    const double before = ProcessSeconds();
     for (int i = 0; i < messages; ++i) {
+      std::this_thread::sleep_for(kPause);
       const MessageKey key = KeyOf(++asked_);
       RETURN_IF_ERROR(asking_.sender->Send(key, kDigest, /*compress=*/false, tensor));
       RETURN_IF_ERROR(asking_.receiver->ReceiveAcknowledgement(key, deadline_));
     }
-    const Seconds after = Seconds::Now();
-    return Seconds{(after.wall - before.wall) / messages,
-                   (after.processor - before.processor) / messages};
+    const double of_load = load.Stop();
+    return (ProcessSeconds() - before - of_load) / messages;
   }
 
  private:
@@ -196,19 +236,17 @@ class Pair {
 // The least of some rounds is the least disturbed.
 absl::StatusOr<TransportCost> MeasureTransport() {
   ASSIGN_OR_RETURN(const auto pair, Pair::Connect());
-  constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  Seconds small{kInfinity, kInfinity}, large = small;
+  double small = std::numeric_limits<double>::infinity(), large = small;
   for (int round = 0; round <= kRounds; ++round) {
-    ASSIGN_OR_RETURN(const Seconds empty, pair->Exchange(kSmallMessages));
-    ASSIGN_OR_RETURN(const Seconds full, pair->Exchange(kLargeMessages));
+    ASSIGN_OR_RETURN(const double empty, pair->Exchange(kSmallMessages));
+    ASSIGN_OR_RETURN(const double full, pair->Exchange(kLargeMessages));
     if (round == 0) continue;  // memory and windows grow
-    small = {std::min(small.wall, empty.wall), std::min(small.processor, empty.processor)};
-    large = {std::min(large.wall, full.wall), std::min(large.processor, full.processor)};
+    small = std::min(small, empty);
+    large = std::min(large, full);
   }
   TransportCost cost;
-  cost.seconds_per_message = small.wall / 4;  // both ends of two messages
-  cost.seconds_per_byte =
-      std::max(0., large.processor - small.processor) / 2 / (kLargeFloats * sizeof(float));
+  cost.seconds_per_message = small / 4;  // both ends of two messages
+  cost.seconds_per_byte = std::max(0., large - small) / 2 / (kLargeFloats * sizeof(float));
   return cost;
 }
 

@@ -6,10 +6,10 @@
 
 namespace thinwire {
 
-// Between the ends of a boundary over TCP in this process, for about a quarter of a second:
-// messages of one number and large ones, sent and received as stages do, each answered by an empty
-// one. What a message takes is time, with the waking of threads; what a byte takes is the
-// processor's. Errors of the sockets or of the boundary.
+// Between the ends of a boundary over TCP in this process, for about half a second: messages of one
+// number and large ones, sent and received as stages do, each answered by an empty one, while all
+// cores compute. What both take is the processor's time, with the waking of threads. Errors of the
+// sockets or of the boundary.
 absl::StatusOr<TransportCost> MeasureTransport();
 
 }  // namespace thinwire
