@@ -110,6 +110,13 @@ StageReport ReportOf(const LocalStage& stage, const Executor& executor, const Ba
   for (const auto& [activity, spent] : ByName(seconds)) {
     (*report.mutable_activity_seconds())[activity] = spent;
   }
+  for (const auto& [number, segment] : seconds.segments) {
+    SegmentSeconds* const of_segment = report.add_segments();
+    of_segment->set_segment(static_cast<uint32_t>(number));
+    of_segment->set_forward(segment.forward);
+    of_segment->set_backward(segment.backward);
+    of_segment->set_optimizer(segment.optimizer);
+  }
   double encode = 0, decode = 0;
   for (const LocalStage::End& end : stage.ends()) {
     const BoundarySpec& spec = end.sender ? end.sender->spec() : end.receiver->spec();

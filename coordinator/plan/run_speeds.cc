@@ -34,45 +34,54 @@ absl::Status CheckModel(const Model& ran, const Model& planned, const std::strin
                                                  Described(planned), ", which the experiment has"));
 }
 
-absl::Status CheckCompute(const Summary& summary, size_t stages, const std::string& name) {
-  if (static_cast<size_t>(summary.compute_size()) != stages) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        name, ": its summary tells what ", summary.compute_size(), " stages computed, want ",
-        stages, ": a run of this build that trained to an epoch's end"));
-  }
-  for (const ComputeRecord& record : summary.compute()) {
-    for (const double seconds : {record.forward_seconds(), record.backward_seconds()}) {
-      if (record.steps() > 0 && record.samples() > 0 && seconds > 0 && std::isfinite(seconds)) {
-        continue;
-      }
-      return absl::InvalidArgumentError(absl::StrCat(name, ": its summary has ", seconds,
-                                                     " s of compute for ", record.steps(),
-                                                     " steps of a stage, want more than 0"));
+// What a segment took, and in how much training.
+struct SegmentCompute {
+  SegmentRecord took;
+  double steps = 0, samples = 0;  // above 0
+};
+
+// By segment, each of them.
+absl::StatusOr<std::vector<SegmentCompute>> SegmentsOf(const Summary& summary, size_t count,
+                                                       const std::string& name) {
+  std::vector<SegmentCompute> segments(count);
+  for (const ComputeRecord& stage : summary.compute()) {
+    for (const SegmentRecord& segment : stage.segments()) {
+      if (segment.segment() >= count) continue;
+      segments[segment.segment()] = {segment, static_cast<double>(stage.steps()),
+                                     static_cast<double>(stage.samples())};
     }
   }
-  return absl::OkStatus();
+  for (size_t i = 0; i < count; ++i) {
+    const SegmentCompute& of = segments[i];
+    for (const double seconds : {of.took.forward_seconds(), of.took.backward_seconds()}) {
+      if (of.steps > 0 && of.samples > 0 && seconds > 0 && std::isfinite(seconds)) continue;
+      return absl::InvalidArgumentError(
+          absl::StrCat(name, ": its summary has ", seconds, " s of compute for ", of.steps,
+                       " steps of segment ", i, " of ", count,
+                       ", want more than 0: a run of this build that trained to an epoch's end"));
+    }
+  }
+  return segments;
 }
 
-// What one stage took, shared out to its blocks.
-void AddBlocks(const ComputeRecord& record, const Model& model, const std::vector<int>& of_stage,
+// What one segment took, shared out to its blocks.
+void AddBlocks(const SegmentCompute& segment, const Model& model, const BlockRange& range,
                Recompute recompute, std::vector<BlockSeconds>* blocks) {
   double forward = 0, again = 0;  // FLOPs
-  for (const int i : of_stage) {
+  for (int i = range.first; i < range.last; ++i) {
     const BlockSpec& block = model.blocks[i];
     forward += ForwardFlops(block);
     if (recompute == Recompute::kBlocks && WorthRecomputing(block)) again += ForwardFlops(block);
   }
-  const auto samples = static_cast<double>(record.samples());
-  const auto steps = static_cast<double>(record.steps());
   // Of the backward passes only what they would do without.
   const double backward_share = forward > 0 ? 2 * forward / (2 * forward + again) : 1;
-  for (const int i : of_stage) {
+  for (int i = range.first; i < range.last; ++i) {
     // Blocks that count no FLOPs, as an embedding, take equal parts.
-    const double share = forward > 0 ? ForwardFlops(model.blocks[i]) / forward
-                                     : 1.0 / static_cast<double>(of_stage.size());
-    (*blocks)[i] = {share * record.forward_seconds() / samples,
-                    share * backward_share * record.backward_seconds() / samples,
-                    share * record.optimizer_seconds() / steps};
+    const double share =
+        forward > 0 ? ForwardFlops(model.blocks[i]) / forward : 1.0 / (range.last - range.first);
+    (*blocks)[i] = {share * segment.took.forward_seconds() / segment.samples,
+                    share * backward_share * segment.took.backward_seconds() / segment.samples,
+                    share * segment.took.optimizer_seconds() / segment.steps};
   }
 }
 
@@ -93,24 +102,22 @@ absl::StatusOr<Speeds> SpeedsOf(const Summary& summary, const Experiment& ran,
   ASSIGN_OR_RETURN(const Partition planned, PartitionFrom(experiment));
   ASSIGN_OR_RETURN(const Recompute recompute, RecomputeFrom(ran));
   RETURN_IF_ERROR(CheckModel(partition.model, planned.model, name));
-  const int stages = partition.placement.stages;
-  RETURN_IF_ERROR(CheckCompute(summary, static_cast<size_t>(stages), name));
+  const size_t count = partition.cuts.size() + 1;
+  ASSIGN_OR_RETURN(const std::vector<SegmentCompute> segments, SegmentsOf(summary, count, name));
   Speeds speeds;
   speeds.blocks.resize(partition.model.blocks.size());
-  for (int i = 0; i < stages; ++i) {
-    AddBlocks(summary.compute(i), partition.model,
-              StageBlocks(partition.model, partition.cuts, partition.placement, i), recompute,
+  for (size_t i = 0; i < count; ++i) {
+    AddBlocks(segments[i], partition.model,
+              SegmentBlocks(partition.model, partition.cuts, static_cast<int>(i)), recompute,
               &speeds.blocks);
   }
   speeds.machine = MachineOf(summary);
-  const ComputeRecord& first = summary.compute(0);
-  speeds.samples_of_pass =
-      static_cast<double>(first.samples()) / (static_cast<double>(first.steps()) * UnitsOf(ran));
+  speeds.samples_of_pass = segments[0].samples / (segments[0].steps * UnitsOf(ran));
   for (const BoundaryRecord& boundary : summary.boundaries()) {
     for (const bool gradient : {false, true}) AddCoding(boundary, gradient, &speeds);
   }
   speeds.compute_source =
-      absl::StrFormat("as %s took it, %d stages in microbatches of %d samples", name, stages,
+      absl::StrFormat("as %s took it, %d segments in microbatches of %d samples", name, count,
                       (ran.data().batch_size() + ran.pipeline().microbatches() - 1) /
                           ran.pipeline().microbatches());
   speeds.codec_source = absl::StrCat("those of ", name, " as it took them");

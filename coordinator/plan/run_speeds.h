@@ -11,10 +11,10 @@
 namespace thinwire {
 
 // From summary.json and experiment.yaml in the folder `dir` of a run. The seconds of each of its
-// stages go to its blocks by their FLOPs, and its codecs' seconds and payloads to the same codings
-// of the resolved `experiment`; other codings are left open. InvalidArgument, or NotFound, for a
-// folder that holds no run, a run of another model than the experiment's, or one that measured
-// nothing; each names the folder.
+// segments go to its blocks by their FLOPs, and its codecs' seconds and payloads to the same
+// codings of the resolved `experiment`; other codings are left open. InvalidArgument, or NotFound,
+// for a folder that holds no run, a run of another model than the experiment's, or one that
+// measured nothing; each names the folder.
 absl::StatusOr<Speeds> SpeedsOfRun(const std::string& dir, const Experiment& experiment);
 
 // The same of a run that ended with `summary`; `name` is what errors call it.

@@ -13,6 +13,9 @@
 namespace thinwire {
 namespace {
 
+using ::testing::DoubleEq;
+using ::testing::Each;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
@@ -30,18 +33,23 @@ Experiment With(const std::vector<std::string>& overrides) {
   return *ParseExperiment(kExperiment, "test", overrides);
 }
 
-// Two stages trained 200 samples in 10 steps.
+// Two stages trained 200 samples in 10 steps, the first of one segment, the second of two.
 Summary SomeSummary() {
   Summary summary;
   summary.set_device("cpu");
   summary.mutable_provenance()->set_cpu_model("some processor");
-  for (const double seconds : {2.0, 8.0}) {
+  uint32_t segment = 0;
+  for (const std::vector<double>& forward_seconds : {std::vector<double>{2}, {6, 8}}) {
     ComputeRecord* stage = summary.add_compute();
     stage->set_steps(10);
     stage->set_samples(200);
-    stage->set_forward_seconds(seconds);
-    stage->set_backward_seconds(3 * seconds);
-    stage->set_optimizer_seconds(0.5);
+    for (const double seconds : forward_seconds) {
+      SegmentRecord* record = stage->add_segments();
+      record->set_segment(segment++);
+      record->set_forward_seconds(seconds);
+      record->set_backward_seconds(3 * seconds);
+      record->set_optimizer_seconds(0.5);
+    }
   }
   BoundaryRecord* boundary = summary.add_boundaries();
   boundary->set_name("layer1");
@@ -56,25 +64,24 @@ Summary SomeSummary() {
   return summary;
 }
 
-TEST(SpeedsOfRunTest, AStagesSecondsAreThoseOfItsBlocksByTheirFlops) {
+TEST(SpeedsOfRunTest, ASegmentsSecondsAreThoseOfItsBlocksByTheirFlops) {
   const auto speeds = SpeedsOf(SomeSummary(), With({}), With({"pipeline.stages=3"}), "runs/a");
   ASSERT_TRUE(speeds.ok()) << speeds.status();
   const Partition partition = *PartitionFrom(With({}));
-  const int first_of_second =
-      SegmentBlocks(partition.model, partition.cuts, partition.placement.At(1, 0).first).first;
   const auto& blocks = partition.model.blocks;
   ASSERT_EQ(speeds->blocks.size(), blocks.size());
-  double forward[2] = {0, 0}, backward[2] = {0, 0}, update[2] = {0, 0};
-  for (int i = 0; i < static_cast<int>(blocks.size()); ++i) {
-    const int stage = i < first_of_second ? 0 : 1;
-    forward[stage] += speeds->blocks[i].forward;
-    backward[stage] += speeds->blocks[i].backward;
-    update[stage] += speeds->blocks[i].update;
+  double forward[3] = {0, 0, 0}, backward[3] = {0, 0, 0}, update[3] = {0, 0, 0};
+  for (int segment = 0; segment < 3; ++segment) {
+    const BlockRange range = SegmentBlocks(partition.model, partition.cuts, segment);
+    for (int i = range.first; i < range.last; ++i) {
+      forward[segment] += speeds->blocks[i].forward;
+      backward[segment] += speeds->blocks[i].backward;
+      update[segment] += speeds->blocks[i].update;
+    }
   }
-  EXPECT_DOUBLE_EQ(forward[0], 2.0 / 200);
-  EXPECT_DOUBLE_EQ(forward[1], 8.0 / 200);
-  EXPECT_DOUBLE_EQ(backward[1], 24.0 / 200);
-  EXPECT_DOUBLE_EQ(update[0], 0.05);
+  EXPECT_THAT(forward, ElementsAre(DoubleEq(2.0 / 200), DoubleEq(6.0 / 200), DoubleEq(8.0 / 200)));
+  EXPECT_DOUBLE_EQ(backward[2], 24.0 / 200);
+  EXPECT_THAT(update, Each(DoubleEq(0.05)));
   EXPECT_NEAR(speeds->blocks[0].forward / speeds->blocks[1].forward,
               ForwardFlops(blocks[0]) / ForwardFlops(blocks[1]), 1e-9);
   EXPECT_THAT(speeds->compute_source, HasSubstr("runs/a"));
@@ -112,11 +119,15 @@ TEST(SpeedsOfRunTest, AnotherModelIsRefusedAndBothAreNamed) {
 
 TEST(SpeedsOfRunTest, ARunThatMeasuredNothingIsRefused) {
   EXPECT_THAT(std::string(SpeedsOf({}, With({}), With({}), "runs/a").status().message()),
-              StartsWith("runs/a: its summary tells what 0 stages computed, want 2"));
+              StartsWith("runs/a: its summary has 0 s of compute for 0 steps of segment 0 of 3"));
   Summary none = SomeSummary();
   none.mutable_compute(1)->set_samples(0);
   EXPECT_THAT(std::string(SpeedsOf(none, With({}), With({}), "runs/a").status().message()),
-              HasSubstr("want more than 0"));
+              HasSubstr("segment 1 of 3, want more than 0"));
+  Summary older = SomeSummary();
+  older.mutable_compute(1)->mutable_segments()->RemoveLast();
+  EXPECT_THAT(std::string(SpeedsOf(older, With({}), With({}), "runs/a").status().message()),
+              HasSubstr("segment 2 of 3, want more than 0: a run of this build"));
 }
 
 class FolderTest : public ::testing::Test {

@@ -53,6 +53,11 @@ TEST(TallyTest, ComputeIsOfTheStepsWithTheseStages) {
   StageReport report = Sent(1000, 3);
   (*report.mutable_activity_seconds())["backward"] = 6;
   (*report.mutable_activity_seconds())["optimizer"] = 0.5;
+  SegmentSeconds* segment = report.add_segments();
+  segment->set_segment(4);
+  segment->set_forward(2.5);
+  segment->set_backward(5);
+  segment->set_optimizer(0.25);
   tally.Add(report);
   const std::vector<ComputeRecord> compute = tally.Compute();
   ASSERT_EQ(compute.size(), 2u);
@@ -63,6 +68,11 @@ TEST(TallyTest, ComputeIsOfTheStepsWithTheseStages) {
   EXPECT_EQ(compute[0].optimizer_seconds(), 0.5);
   EXPECT_EQ(compute[1].samples(), 40u);
   EXPECT_EQ(compute[1].forward_seconds(), 0);
+  ASSERT_EQ(compute[0].segments_size(), 1);
+  EXPECT_EQ(compute[0].segments(0).segment(), 4u);
+  EXPECT_EQ(compute[0].segments(0).forward_seconds(), 2.5);
+  EXPECT_EQ(compute[0].segments(0).backward_seconds(), 5);
+  EXPECT_EQ(compute[0].segments(0).optimizer_seconds(), 0.25);
 }
 
 TEST(TallyTest, TokensAreLabels) {

@@ -37,15 +37,26 @@ void MeasuredErrors::Add(const MeasuredError& error) {
   last_codec = of_codec;
 }
 
+ActivitySeconds::Layers ActivitySeconds::AllSegments() const {
+  Layers all;
+  for (const auto& [number, segment] : segments) {
+    all.forward += segment.forward;
+    all.backward += segment.backward;
+    all.optimizer += segment.optimizer;
+  }
+  return all;
+}
+
 std::array<std::pair<const char*, double>, 6> ByName(const ActivitySeconds& seconds) {
+  const ActivitySeconds::Layers layers = seconds.AllSegments();
   ActivitySeconds::Waits waits;
   for (const auto& [cut, at_cut] : seconds.waits) {
     waits.send += at_cut.send;
     waits.receive += at_cut.receive;
   }
-  return {{{"forward", seconds.forward},
-           {"backward", seconds.backward},
-           {"optimizer", seconds.optimizer},
+  return {{{"forward", layers.forward},
+           {"backward", layers.backward},
+           {"optimizer", layers.optimizer},
            {"data", seconds.data},
            {"send_wait", waits.send},
            {"receive_wait", waits.receive}}};

@@ -88,11 +88,17 @@ struct StepStatistics {
 
 // What an executor spends its time on.
 struct ActivitySeconds {
+  struct Layers {
+    double forward = 0, backward = 0, optimizer = 0;
+  };
   struct Waits {
     double send = 0, receive = 0;
   };
-  double forward = 0, backward = 0, optimizer = 0, data = 0;
-  std::map<int, Waits> waits;  // at the cuts to other stages, by their number in model order
+  std::map<int, Layers> segments;  // that the stage has, by their number in model order
+  std::map<int, Waits> waits;      // at the cuts to other stages, likewise
+  double data = 0;
+
+  Layers AllSegments() const;  // the sums
 };
 
 // Every activity by its name on /metrics and in reports; "send_wait" and "receive_wait" are the

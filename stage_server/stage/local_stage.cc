@@ -159,7 +159,8 @@ absl::Status LocalStage::ImportParameters(
 absl::Status LocalStage::SumTiedGradients(const Work& work) {
   if (!spec_.tied) return absl::OkStatus();
   if (!spec_.has_tied_cut()) {
-    ScopedTimer timer(&activity_.backward, StepSlice(spec_, work, "backward tied"));
+    ScopedTimer timer(&activity_.segments[spec_.segments(0).first].backward,
+                      StepSlice(spec_, work, "backward tied"));
     const absl::Span<Parameter> parameters = segments().front()->parameters();
     RETURN_IF_ERROR(AddTiedGradients(*FindParameter(parameters, spec_.tied->name),
                                      *FindParameter(parameters, spec_.tied->copy),
@@ -206,12 +207,8 @@ absl::Status LocalStage::Update(const Work& work, double lr) {
     ASSIGN_OR_RETURN(const double squares, SumOfSquares(work));
     gradient_scale = ClipScale(squares, spec_.optimizer.clip_norm);
   }
-  ScopedTimer timer(&activity_.optimizer, StepSlice(spec_, work, "optimizer"));
-  for (Optimizer* optimizer : optimizers()) {
-    RETURN_IF_ERROR(optimizer->Step(lr, gradient_scale));
-  }
-  for (Segment* segment : segments()) RETURN_IF_ERROR(segment->ParametersChanged());
-  return ToStatus(backend_.device->Finish());
+  for (const auto& chunk : chunks_) RETURN_IF_ERROR(chunk->Update(work, lr, gradient_scale));
+  return absl::OkStatus();
 }
 
 absl::StatusOr<Tensor> LocalStage::IdsOf(absl::Span<const int32_t> ids) const {

@@ -122,6 +122,12 @@ PlannedSlice ModelChunk::SliceOf(const Work& work, size_t segment, const char* n
   return planned;
 }
 
+PlannedSlice ModelChunk::StepSliceOf(const Work& work, size_t segment, const char* name) const {
+  PlannedSlice planned = StepSlice(spec_, work, name);
+  planned.slice.segment = range_.first + static_cast<int>(segment);
+  return planned;
+}
+
 absl::StatusOr<BoundaryReceiver::Received> ModelChunk::Input(
     const Work& work, const std::optional<Samples>& samples) {
   if (begins_model_) return BoundaryReceiver::Received{samples->inputs, samples->digest};
@@ -152,7 +158,7 @@ absl::StatusOr<LossSums> ModelChunk::Forward(const Work& work,
   Tensor x = std::move(input.tensor);
   for (size_t i = 0; i < segments_.size(); ++i) {
     {
-      ScopedTimer timer(&activity_.forward, SliceOf(work, i, "forward"));
+      ScopedTimer timer(&SecondsOf(i).forward, SliceOf(work, i, "forward"));
       ASSIGN_OR_RETURN(x,
                        segments_[i]->Forward(x, pass, training ? &in_flight->saved[i] : nullptr));
       if (i + 1 == segments_.size() && ends_model_) break;  // the loss waits
@@ -165,7 +171,8 @@ absl::StatusOr<LossSums> ModelChunk::Forward(const Work& work,
   LossSums sums;
   if (work.phase == PHASE_RECALIBRATE && ends_model_) return sums;
   if (ends_model_) {
-    ScopedTimer timer(&activity_.forward, SliceOf(work, segments_.size() - 1, "forward loss"));
+    const size_t last = segments_.size() - 1;
+    ScopedTimer timer(&SecondsOf(last).forward, SliceOf(work, last, "forward loss"));
     ASSIGN_OR_RETURN(sums, Loss(work, std::move(x), *samples, in_flight.get()));
   } else {
     RETURN_IF_ERROR(SendDownstream(work, digest, std::move(x)));
@@ -210,7 +217,7 @@ absl::Status ModelChunk::Backward(const Work& work) {
   const bool splits = SplitsBackward(spec_.schedule);
   for (size_t i = segments_.size(); i-- > 0;) {
     {
-      ScopedTimer timer(&activity_.backward,
+      ScopedTimer timer(&SecondsOf(i).backward,
                         SliceOf(work, i, splits ? "backward input" : "backward"));
       ASSIGN_OR_RETURN(dy, segments_[i]->Backward(dy, &in_flight->saved[i]));
       RETURN_IF_ERROR(FinishCompute());
@@ -231,11 +238,22 @@ absl::Status ModelChunk::Backward(const Work& work) {
 
 absl::Status ModelChunk::BackwardWeights(const Work& work) {
   const std::unique_ptr<InFlight> in_flight = std::move(in_flight_[work.microbatch]);
-  ScopedTimer timer(&activity_.backward, MicrobatchSlice(spec_, work, "backward weight"));
   for (size_t i = segments_.size(); i-- > 0;) {
+    ScopedTimer timer(&SecondsOf(i).backward, SliceOf(work, i, "backward weight"));
     RETURN_IF_ERROR(segments_[i]->BackwardWeights(&in_flight->saved[i]));
+    RETURN_IF_ERROR(FinishCompute());
   }
-  return FinishCompute();
+  return absl::OkStatus();
+}
+
+absl::Status ModelChunk::Update(const Work& work, double lr, double gradient_scale) {
+  for (size_t i = 0; i < segments_.size(); ++i) {
+    ScopedTimer timer(&SecondsOf(i).optimizer, StepSliceOf(work, i, "optimizer"));
+    RETURN_IF_ERROR(optimizers_[i]->Step(lr, gradient_scale));
+    RETURN_IF_ERROR(segments_[i]->ParametersChanged());
+    RETURN_IF_ERROR(FinishCompute());
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<double> ModelChunk::PassSquaresOn(const Work& work) {
@@ -249,7 +267,7 @@ absl::StatusOr<double> ModelChunk::PassSquaresOn(const Work& work) {
       const InnerCut& cut = inner_cuts_[i - 1];
       ASSIGN_OR_RETURN(sum, CrossSum(*cut.upstream, *cut.downstream, work, sum));
     }
-    ScopedTimer timer(&activity_.optimizer, StepSlice(spec_, work, "optimizer norm"));
+    ScopedTimer timer(&SecondsOf(i).optimizer, StepSliceOf(work, i, "optimizer norm"));
     RETURN_IF_ERROR(AddSquaresOf(segments_[i].get(), work, &sum));
   }
   if (downstream_) RETURN_IF_ERROR(downstream_->SendSumOfSquares(work, sum));

@@ -50,6 +50,8 @@ class ModelChunk {
   absl::StatusOr<LossSums> Forward(const Work& work, const std::optional<Samples>& samples);
   absl::Status Backward(const Work& work);
   absl::Status BackwardWeights(const Work& work);
+  // All gradients count with a factor.
+  absl::Status Update(const Work& work, double lr, double gradient_scale);
   absl::Status FinishEvaluation(const Work& last_batch);
   absl::Status FlushSends(SteadyTime deadline);
   void Abandon();
@@ -95,7 +97,11 @@ class ModelChunk {
   absl::Status BuildInnerCuts();
   // Of an end to another stage.
   ActivitySeconds::Waits& WaitsAt(const CutEnd& end) { return activity_.waits[end.cut()]; }
+  ActivitySeconds::Layers& SecondsOf(size_t segment) {
+    return activity_.segments[range_.first + static_cast<int>(segment)];
+  }
   PlannedSlice SliceOf(const Work& work, size_t segment, const char* name) const;
+  PlannedSlice StepSliceOf(const Work& work, size_t segment, const char* name) const;
   // Waits for the device. It stands within the timer of what was submitted, so that its seconds are
   // those of the device, and before a tensor goes to a codec's thread.
   absl::Status FinishCompute() { return ToStatus(backend_.device->Finish()); }

@@ -34,15 +34,41 @@ constexpr int kWarmupSteps = 3, kSteps = 24;
 struct BenchStage {
   std::unique_ptr<LocalStage> stage;
   std::unique_ptr<Feed> feed;
-  double weight_seconds = 0;  // of all backward passes so far, where the schedule splits them
+  std::vector<Action> actions;  // of a step
+  // Of this step:
+  size_t done = 0;                  // actions
+  int forwards = 0, backwards = 0;  // microbatches
+  double weight_seconds = 0;        // of all backward passes so far, where the schedule splits them
 
-  absl::Status Backward(const Work& work) {
-    RETURN_IF_ERROR(stage->Backward(work));
-    if (!SplitsBackward(stage->spec().schedule)) return absl::OkStatus();
-    ScopedTimer timer(&weight_seconds, {});
-    return stage->BackwardWeights(work);
+  absl::Status Run(const Action& action, const Work& work, const SampleRange& part) {
+    if (action.kind == Action::Kind::kBackwardWeight) {
+      ScopedTimer timer(&weight_seconds, {});
+      return stage->BackwardWeights(work);
+    }
+    if (action.kind != Action::Kind::kForward) {
+      ++backwards;
+      return stage->Backward(work);
+    }
+    ++forwards;
+    std::optional<Samples> samples;
+    if (stage->spec().first() || stage->spec().last()) {
+      ASSIGN_OR_RETURN(samples, feed->Take({work.phase, work.epoch, part}));
+    }
+    return stage->Forward(work, samples).status();
   }
 };
+
+absl::Status CheckWaits(const StageSpec& spec) {
+  if (spec.optimizer.clip_norm > 0 || spec.tied) {
+    return absl::InvalidArgumentError(
+        "stage_bench: want no optimizer.clip_norm and no tied weight, for which stages wait");
+  }
+  if (spec.chunks() > 1 || spec.slices() > 1) {
+    return absl::InvalidArgumentError(
+        "stage_bench: want stages of one chunk, not interleaved, and one slice");
+  }
+  return absl::OkStatus();
+}
 
 absl::StatusOr<std::vector<BenchStage>> BuildStages(const Experiment& experiment,
                                                     const DataSplits* data) {
@@ -51,7 +77,10 @@ absl::StatusOr<std::vector<BenchStage>> BuildStages(const Experiment& experiment
     ASSIGN_OR_RETURN(const StageSpec spec, StageSpecFrom(experiment, static_cast<int>(i)));
     const Backend backend{CpuDevice(), NewCpuOps(1), CpuCodecKernels()};
     BenchStage stage;
+    RETURN_IF_ERROR(CheckWaits(spec));
     ASSIGN_OR_RETURN(stage.stage, LocalStage::Build(spec, backend));
+    stage.actions =
+        StageActions(spec.schedule, static_cast<int>(i), spec.stages(), spec.microbatches);
     FeedSpec feed;
     feed.shuffle = {spec.shuffle, spec.data_seed, spec.batch_size};
     feed.compute = spec.compute;
@@ -66,41 +95,47 @@ absl::StatusOr<std::vector<BenchStage>> BuildStages(const Experiment& experiment
   return stages;
 }
 
-// One stage after the other, so that none may wait for one behind it.
+// Whether the neighbours have made what the next action of a stage needs.
+bool IsReady(const std::vector<BenchStage>& stages, size_t i) {
+  if (stages[i].done == stages[i].actions.size()) return false;
+  const Action& action = stages[i].actions[stages[i].done];
+  switch (action.kind) {
+    case Action::Kind::kForward:
+      return i == 0 || stages[i - 1].forwards > action.microbatch;
+    case Action::Kind::kBackward:
+    case Action::Kind::kBackwardInput:
+      return i + 1 == stages.size() || stages[i + 1].backwards > action.microbatch;
+    case Action::Kind::kBackwardWeight:
+      break;
+  }
+  return true;
+}
+
+// The stages take turns, so that each holds as many microbatches as in a run, and none waits.
 absl::Status RunStep(std::vector<BenchStage>& stages, uint64_t step) {
   const StageSpec& spec = stages[0].stage->spec();
-  if (spec.optimizer.clip_norm > 0 || spec.tied) {
-    return absl::InvalidArgumentError(
-        "stage_bench: want no optimizer.clip_norm and no tied weight, for which stages wait");
-  }
-  if (spec.chunks() > 1) {
-    return absl::InvalidArgumentError("stage_bench: want stages of one chunk, not interleaved");
-  }
-  std::vector<Work> works(spec.microbatches);
-  for (int m = 0; m < spec.microbatches; ++m) {
-    const SampleRange part = MicrobatchRange(spec.batch_size, spec.microbatches, m);
-    Work& work = works[m];
-    work.epoch = 1;
-    work.step = step;
-    work.microbatch = m;
-    work.batch_size = spec.batch_size;
-    work.samples = part.last - part.first;
-    work.first_sample = part.first;
-    work.deadline = SteadyTime::Never();
-    for (BenchStage& stage : stages) {
-      std::optional<Samples> samples;
-      if (stage.stage->spec().first() || stage.stage->spec().last()) {
-        ASSIGN_OR_RETURN(samples, stage.feed->Take({work.phase, work.epoch, part}));
-      }
-      RETURN_IF_ERROR(stage.stage->Forward(work, samples).status());
+  Work work;
+  work.epoch = 1;
+  work.step = step;
+  work.batch_size = spec.batch_size;
+  work.deadline = SteadyTime::Never();
+  for (BenchStage& stage : stages) stage.done = stage.forwards = stage.backwards = 0;
+  for (bool runs = true; runs;) {
+    runs = false;
+    for (size_t i = 0; i < stages.size(); ++i) {
+      if (!IsReady(stages, i)) continue;
+      const Action& action = stages[i].actions[stages[i].done++];
+      const SampleRange part =
+          MicrobatchRange(spec.batch_size, spec.microbatches, action.microbatch);
+      work.microbatch = action.microbatch;
+      work.samples = part.last - part.first;
+      work.first_sample = part.first;
+      RETURN_IF_ERROR(stages[i].Run(action, work, part));
+      runs = true;
     }
-    if (spec.schedule == ScheduleKind::kGPipe) continue;
-    for (size_t i = stages.size(); i-- > 0;) RETURN_IF_ERROR(stages[i].Backward(work));
   }
-  for (int m = 0; spec.schedule == ScheduleKind::kGPipe && m < spec.microbatches; ++m) {
-    for (size_t i = stages.size(); i-- > 0;) RETURN_IF_ERROR(stages[i].Backward(works[m]));
-  }
-  for (BenchStage& stage : stages) RETURN_IF_ERROR(stage.stage->Update(works[0], 0.01));
+  work.microbatch = 0;
+  for (BenchStage& stage : stages) RETURN_IF_ERROR(stage.stage->Update(work, 0.01));
   return absl::OkStatus();
 }
 
@@ -111,9 +146,9 @@ absl::Status Bench(const std::string& path, int cores, const std::vector<std::st
   ASSIGN_OR_RETURN(std::vector<BenchStage> stages, BuildStages(experiment, &data));
   uint64_t step = 0;
   while (step < kWarmupSteps) RETURN_IF_ERROR(RunStep(stages, ++step));
-  std::vector<ActivitySeconds> before;
+  std::vector<ActivitySeconds::Layers> before;
   for (BenchStage& stage : stages) {
-    before.push_back(stage.stage->activity());
+    before.push_back(stage.stage->activity().AllSegments());
     stage.weight_seconds = 0;
   }
   while (step < kWarmupSteps + kSteps) RETURN_IF_ERROR(RunStep(stages, ++step));
@@ -126,7 +161,7 @@ absl::Status Bench(const std::string& path, int cores, const std::vector<std::st
   nlohmann::ordered_json result;
   for (size_t i = 0; i < stages.size(); ++i) {
     ChunkCost cost;
-    const ActivitySeconds& now = stages[i].stage->activity();
+    const ActivitySeconds::Layers now = stages[i].stage->activity().AllSegments();
     cost.forward_seconds = (now.forward - before[i].forward) / kSteps / spec.microbatches;
     cost.backward_seconds = (now.backward - before[i].backward) / kSteps / spec.microbatches;
     cost.weight_seconds = stages[i].weight_seconds / kSteps / spec.microbatches;
