@@ -53,20 +53,23 @@ def address(name):
 
 PACKET_SECONDS = 130e-6  # that a line takes for the longest packet, where it is longer than Ethernet's
 LEAST_PACKET, MOST_PACKET = 1514, 65536  # bytes
+ETHERNET_MTU, MOST_MTU = 1500, 65535
 
 
 def slow(name, mbit):
-    """Both ways of a namespace's line at a rate, Mbit/s; None or infinity: as before.
+    """Both ways of a namespace's line at a rate, Mbit/s; None: as before; infinity: as fast as it goes.
 
     A network card cuts what TCP hands it into packets of Ethernet's size by itself. Here the processors would do that, so
     that fast lines carry what takes them PACKET_SECONDS as one packet. A bucket of two packets bears timers that are late.
+    The fastest line has no packets of Ethernet's size at all, as the loopback has none.
     """
     is_slow = mbit is not None and math.isfinite(mbit)
     packet = min(max(LEAST_PACKET, int(mbit * 1e6 / 8 * PACKET_SECONDS)), MOST_PACKET) if is_slow else MOST_PACKET
+    mtu = MOST_MTU if mbit == math.inf else ETHERNET_MTU
     for where, device in ((name, "eth0"), ("hub", f"to{name}")):
         subprocess.run(inside(where, "tc", "qdisc", "del", "dev", device, "root"), check=False,
                        stderr=subprocess.DEVNULL)
-        call(*inside(where, "ip", "link", "set", "dev", device, "gso_max_size", packet))
+        call(*inside(where, "ip", "link", "set", "dev", device, "mtu", mtu, "gso_max_size", packet))
         if is_slow:
             call(*inside(where, "tc", "qdisc", "add", "dev", device, "root", "tbf", "rate", f"{mbit}mbit", "burst",
                          int(2.1 * packet), "latency", "200ms"))

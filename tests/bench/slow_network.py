@@ -6,8 +6,9 @@ usage: slow_network.py THINWIRE STAGE_SERVER CIFAR10_DIR|shakespeare [--rate MBI
 
 ResNet-18 of width 16 on CIFAR-10, or a GPT-2 of four blocks on Tiny Shakespeare (terapipe:N has N slices of its
 sequences), in four stages of one thread, each in a network namespace whose line has
-that rate in each direction. For each number of microbatches a run of one process, one thread and codec none measures the compute that the plan takes (--from);
-the codecs' speeds are measured by the plan. All namespaces are on this machine, so the plan is made for its
+that rate in each direction. For each number of microbatches and slices a run of one process, one thread and codec none
+measures the compute that the plan takes (--from), as docs/plan.md advises: all microbatches are under way at once, and as
+many such runs as stages may compute at once. The codecs' speeds are measured by the plan. All namespaces are on this machine, so the plan is made for its
 cores. Of each run the median of its steps counts, without the first three.
 
 --rtt_ms: what reaches a stage server, and what it answers, comes by a proxy that keeps it for half of that time
@@ -15,6 +16,7 @@ cores. Of each run the median of its steps counts, without the first three.
 with codecs none and uniform4; it takes no delay.
 """
 import argparse
+import concurrent.futures
 import itertools
 import json
 import os
@@ -34,6 +36,7 @@ from network import Network, address, inside, slow  # noqa: E402
 STAGES = 4
 PORT, PROXY_PORT, STORE_PORT = 4700, 4800, 4900
 SKIPPED_STEPS = 3
+ONE_PROCESS_STEPS = 60  # of which the first, which fills caches and makes code, is no great part
 TORCH_STEPS = 8
 PATIENCE_SECONDS = 900
 OPTIMIZERS = ("{name: sgd, lr: 0.01, momentum: 0.9, weight_decay: 0.0005}", "{name: adamw, lr: 0.001, clip_norm: 1}")
@@ -61,7 +64,7 @@ def entry(codec):
     return "{" + ", ".join([f"codec: {name}", *fields]) + "}"
 
 
-def settings(codec, microbatches, schedule="1f1b"):
+def settings(codec, microbatches, schedule):
     """The --set words of one run. `codec`: of activations and gradients, "A | G", or one of both."""
     activations, _, gradients = codec.partition("|")
     schedule, _, slices = schedule.partition(":")
@@ -75,9 +78,26 @@ def run(args, place, folder, *words):
     subprocess.run([str(w) for w in place(args.thinwire, "run", args.work / "slow.yaml", "--quiet", "--overwrite",
                                           "--out", folder, "--allow_other_build", *words)],
                    check=True, timeout=PATIENCE_SECONDS)
-    lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    lines = [json.loads(line) for line in (pathlib.Path(folder) / "metrics.jsonl").read_text().splitlines()]
     steps = [line["seconds"] for line in lines if line["type"] == "step"]
     return statistics.median(steps[SKIPPED_STEPS:])
+
+
+def one_process(args, microbatches, schedule):
+    """The folder of the run that the plan is made from, which runs if there is none yet."""
+    schedule = schedule if schedule.startswith("terapipe") else "gpipe"
+    folder = args.work / f"one-{microbatches}-{schedule}"
+    if folder.exists():
+        return folder
+    count = ONE_PROCESS_STEPS * (12 if args.is_text else 100)
+    samples = ["--set", f"data.{'windows' if args.is_text else 'limit'}={count}"]
+    at_once = args.cores if microbatches > 1 or schedule.startswith("terapipe") else 1
+    with concurrent.futures.ThreadPoolExecutor() as runs:
+        for each in [runs.submit(run, args, lambda *words: list(words), folder if i == 0 else f"{folder}-{i}", "--stage_server",
+                                 args.stage_server, "--set", "pipeline.stages=1", *samples, *settings("none", microbatches, schedule))
+                     for i in range(at_once)]:
+            each.result()
+    return folder
 
 
 def over_links(args, *choice):
@@ -120,7 +140,7 @@ def by_torch(args, codec, microbatches):
 def planned(args, nic, codec, microbatches, schedule):
     """The step that the plan promises, with the compute of the run in one process."""
     words = [args.thinwire, "plan", args.work / "slow.yaml", *settings(codec, microbatches, schedule), "--link_mbit", args.rate,
-             "--rtt_ms", args.rtt_ms, "--cores", args.cores, "--nic", nic, "--from", args.work / f"one{microbatches}",
+             "--rtt_ms", args.rtt_ms, "--cores", args.cores, "--nic", nic, "--from", one_process(args, microbatches, schedule),
              "--microbatches", microbatches, "--schedule", schedule, "--format", "json"]
     report = json.loads(subprocess.run([str(w) for w in words], check=True, capture_output=True).stdout)
     return next(choice["step_seconds"] for choice in report["choices"] if choice["own"])
@@ -160,9 +180,6 @@ def main():
         for name in names:
             slow(name, args.rate)
         counts = [int(count) for count in args.microbatches.split(",")]
-        for count in counts:
-            run(args, lambda *words: list(words), args.work / f"one{count}", "--stage_server", args.stage_server,
-                "--set", "pipeline.stages=1", *settings("none", count))
         results = {}
         for choice in itertools.product(args.codec or ["none", "uniform(bits=4)"], counts, args.schedules.split(",")):
             codec, count, schedule = choice
