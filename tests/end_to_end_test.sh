@@ -65,7 +65,7 @@ check 'summary says completed' contains "$work/short/summary.json" '"status": *"
 check 'both accuracies stand there' contains "$work/short/summary.json" '"uncompressed"'
 check 'a codec error that no step measured is null' contains "$work/short/summary.json" '"codec_relative_error": *null'
 "$thinwire" plan "$work/short.yaml" --from "$work/short" --link_mbit 20 --codec fp16 --format json >"$work/plan.json"
-check 'a plan takes its speeds' contains "$work/plan.json" "\"compute\": \"as $work/short took it, 4 stages in"
+check 'a plan takes its speeds' contains "$work/plan.json" "\"compute\": \"as $work/short took it, 4 segments in"
 check '  and those of its codecs' contains "$work/plan.json" "\"codecs\": \"those of $work/short as it took them"
 check '  and ranks choices by them' contains "$work/plan.json" '"codec": "fp16"'
 "$thinwire" plan "$work/short.yaml" --from "$work/short" --stage_server "$work/none" --format json >"$work/plan.json"
