@@ -6,9 +6,9 @@ usage: slow_network.py THINWIRE STAGE_SERVER CIFAR10_DIR|shakespeare [--rate MBI
 
 ResNet-18 of width 16 on CIFAR-10, or a GPT-2 of four blocks on Tiny Shakespeare (terapipe:N has N slices of its
 sequences), in four stages of one thread, each in a network namespace whose line has
-that rate in each direction. For each number of microbatches and slices a run of one process, one thread and codec none
-measures the compute that the plan takes (--from), as docs/plan.md advises: all microbatches are under way at once, and as
-many such runs as stages may compute at once. The codecs' speeds are measured by the plan. All namespaces are on this machine, so the plan is made for its
+that rate in each direction. For each codec and number of microbatches and slices a run of one process and one thread
+measures the compute and the codec that the plan takes (--from), as docs/plan.md advises: all microbatches are under way at
+once, and as many such runs as stages may compute at once. All namespaces are on this machine, so the plan is made for its
 cores. Of each run the median of its steps counts, without the first three.
 
 --rtt_ms: what reaches a stage server, and what it answers, comes by a proxy that keeps it for half of that time
@@ -83,18 +83,19 @@ def run(args, place, folder, *words):
     return statistics.median(steps[SKIPPED_STEPS:])
 
 
-def one_process(args, microbatches, schedule):
+def one_process(args, codec, microbatches, schedule):
     """The folder of the run that the plan is made from, which runs if there is none yet."""
-    schedule = schedule if schedule.startswith("terapipe") else "gpipe"
-    folder = args.work / f"one-{microbatches}-{schedule}"
-    if folder.exists():
-        return folder
+    schedule = "gpipe" if schedule == "1f1b" else schedule
+    choice = (codec, microbatches, schedule)
+    if choice in args.alone:
+        return args.alone[choice]
+    folder = args.alone[choice] = args.work / f"alone{len(args.alone)}"
     count = ONE_PROCESS_STEPS * (12 if args.is_text else 100)
     samples = ["--set", f"data.{'windows' if args.is_text else 'limit'}={count}"]
-    at_once = args.cores if microbatches > 1 or schedule.startswith("terapipe") else 1
+    at_once = 1 if microbatches == 1 and schedule == "gpipe" else args.cores
     with concurrent.futures.ThreadPoolExecutor() as runs:
         for each in [runs.submit(run, args, lambda *words: list(words), folder if i == 0 else f"{folder}-{i}", "--stage_server",
-                                 args.stage_server, "--set", "pipeline.stages=1", *samples, *settings("none", microbatches, schedule))
+                                 args.stage_server, "--set", "pipeline.stages=1", *samples, *settings(*choice))
                      for i in range(at_once)]:
             each.result()
     return folder
@@ -140,7 +141,7 @@ def by_torch(args, codec, microbatches):
 def planned(args, nic, codec, microbatches, schedule):
     """The step that the plan promises, with the compute of the run in one process."""
     words = [args.thinwire, "plan", args.work / "slow.yaml", *settings(codec, microbatches, schedule), "--link_mbit", args.rate,
-             "--rtt_ms", args.rtt_ms, "--cores", args.cores, "--nic", nic, "--from", one_process(args, microbatches, schedule),
+             "--rtt_ms", args.rtt_ms, "--cores", args.cores, "--nic", nic, "--from", one_process(args, codec, microbatches, schedule),
              "--microbatches", microbatches, "--schedule", schedule, "--format", "json"]
     report = json.loads(subprocess.run([str(w) for w in words], check=True, capture_output=True).stdout)
     return next(choice["step_seconds"] for choice in report["choices"] if choice["own"])
@@ -175,7 +176,7 @@ def main():
     print("| codec | schedule | microbatches | measured, s | planned, s | planned / measured | planned with private links, s |"
           "\n|---|---|---|---|---|---|---|", flush=True)
     with tempfile.TemporaryDirectory() as work, Network(names):
-        args.work = pathlib.Path(work)
+        args.work, args.alone = pathlib.Path(work), {}
         (args.work / "slow.yaml").write_text(text(args))
         for name in names:
             slow(name, args.rate)
