@@ -34,11 +34,11 @@ constexpr int kWarmupSteps = 3, kSteps = 24;
 struct BenchStage {
   std::unique_ptr<LocalStage> stage;
   std::unique_ptr<Feed> feed;
+  double weight_seconds = 0;    // of all backward passes so far, where the schedule splits them
   std::vector<Action> actions;  // of a step
   // Of this step:
   size_t done = 0;                  // actions
   int forwards = 0, backwards = 0;  // microbatches
-  double weight_seconds = 0;        // of all backward passes so far, where the schedule splits them
 
   absl::Status Run(const Action& action, const Work& work, const SampleRange& part) {
     if (action.kind == Action::Kind::kBackwardWeight) {
