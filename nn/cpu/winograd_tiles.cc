@@ -4,6 +4,7 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "nn/cpu/winograd_tiles.cc"
+#include "hwy/cache_control.h"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
 #include "nn/cpu/product-inl.h"
@@ -180,10 +181,32 @@ int64_t GradientFloats(int64_t tiles, int64_t in, int64_t out) {
   return SpectrumFloats(tiles, in) + SpectrumFloats(tiles, out);
 }
 
+inline constexpr int64_t kTilesAhead = 2;
+
+// Asks for the pixels of a tile that the one before it in its line has not. They lie in rows of an
+// image far from one another, which the processor does not foresee. What gradients of weights are
+// made from has often left the caches; what a forward pass reads has just been written.
+template <typename T>
+HWY_INLINE void PrefetchTile(const T* images, const TileGrid& grid, const Window& window,
+                             int64_t channels) {
+  constexpr int64_t kLine = 64 / sizeof(T);
+  const Part part = window.Inside(grid);
+  const int64_t first = std::max(part.left, part.right - kTile);
+  for (int64_t i = part.top; i < part.bottom; ++i) {
+    const T* const pixels = images + (window.Pixel(grid) + i * grid.width + first) * channels;
+    for (int64_t j = 0; j < (part.right - first) * channels; j += kLine) hwy::Prefetch(pixels + j);
+  }
+}
+
 template <typename T>
 void ReadTyped(const T* x, const T* dy, const TileRange& range, int64_t begin, int64_t end,
                const GradientFactors& to) {
   for (int64_t i = begin; i < end; ++i) {
+    if (i + kTilesAhead < end) {
+      const int64_t ahead = range.first + i + kTilesAhead;
+      PrefetchTile(x, range.grid, Window(range.grid, ahead, 1), to.v.channels);
+      PrefetchTile(dy, range.grid, Window(range.grid, ahead, 0), to.dm.channels);
+    }
     ReadTile<InputLine>(x, range.grid, Window(range.grid, range.first + i, 1), to.v, i);
     ReadTile<OutputGradientLine>(dy, range.grid, Window(range.grid, range.first + i, 0), to.dm, i);
   }
