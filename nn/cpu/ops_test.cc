@@ -356,9 +356,14 @@ TEST(LinearTest, IsAProductForSmallAndLargeWeights) {
       cpu::TestTensor x(compute, {9, in}, product.x), dy(compute, {9, 257}, product.dy),
           y(compute, {9, 257}), dx(compute, {9, in});
       cpu::Floats weights_gradient(257 * in, 1), bias_gradient(257, 1);
-      ASSERT_TRUE(linear->LoadWeights(product.weights.data(), product.bias.data()).ok());
-      ASSERT_TRUE(linear->Forward(x.view(), y.view()).ok());
-      ASSERT_TRUE(linear->BackwardData(dy.view(), dx.view()).ok());
+      // Weights that are used, some that nothing uses, and those of the product.
+      const cpu::Floats others(product.weights.size(), 1);
+      for (const cpu::Floats* weights : {&others, &product.weights}) {
+        ASSERT_TRUE(linear->LoadWeights(others.data(), product.bias.data()).ok());
+        ASSERT_TRUE(linear->LoadWeights(weights->data(), product.bias.data()).ok());
+        ASSERT_TRUE(linear->Forward(x.view(), y.view()).ok());
+        ASSERT_TRUE(linear->BackwardData(dy.view(), dx.view()).ok());
+      }
       ASSERT_TRUE(
           linear
               ->BackwardWeights(x.view(), dy.view(), weights_gradient.data(), bias_gradient.data())

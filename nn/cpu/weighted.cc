@@ -11,12 +11,24 @@ Error Weighted::LoadWeights(const float* weights, const float* bias) {
   assert(kind_->bias() == (bias != nullptr));
   weights_ = weights;
   bias_ = bias;
-  for (Packed& packed : packed_) packed.fresh = false;
-  return Error{};
+  return Guarded(onednn_, kind_->name(), [&] {
+    for (Packed& packed : packed_) {
+      packed.fresh = false;
+      if (std::exchange(packed.used, false)) Pack(&packed);
+    }
+  });
 }
 
-// Packed when first used after LoadWeights: layouts that only an evaluation needs cost nothing
-// while training.
+void Weighted::Pack(Packed* packed) {
+  dnnl::memory plain(kind_->weights(), onednn_->engine, const_cast<float*>(weights_));
+  packed->pack.execute(onednn_->stream, plain, packed->memory);
+  onednn_->stream.wait();
+  packed->fresh = true;
+}
+
+// Layouts that were used before are packed as soon as other weights are loaded, when a stage has
+// nothing to wait for it. The first of all when it is asked for, and so those that only an
+// evaluation needs, which cost nothing while training.
 void* Weighted::PackedWeights(const dnnl::memory::desc& layout) {
   assert(weights_ != nullptr);
   const dnnl::memory plain(kind_->weights(), onednn_->engine, const_cast<float*>(weights_));
@@ -28,12 +40,8 @@ void* Weighted::PackedWeights(const dnnl::memory::desc& layout) {
     packed_.push_back({memory, dnnl::reorder(plain, memory), false});
   }
   Packed& packed = packed_[i];
-  if (!packed.fresh) {
-    dnnl::memory from = plain;
-    packed.pack.execute(onednn_->stream, from, packed.memory);
-    onednn_->stream.wait();
-    packed.fresh = true;
-  }
+  if (!packed.fresh) Pack(&packed);
+  packed.used = true;
   return packed.memory.get_data_handle();
 }
 

@@ -44,9 +44,11 @@ class Weighted {
   struct Packed {
     dnnl::memory memory;
     dnnl::reorder pack;
-    bool fresh = false;
+    bool fresh = false;  // they are those that were loaded last
+    bool used = false;   // since then
   };
 
+  void Pack(Packed* packed);
   void* PackedWeights(const dnnl::memory::desc& layout);
   void AddWeightsGradient(const dnnl::memory::desc& layout, const float* from, float* to);
   Execution* Find(Executions* executions, int64_t n,

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cassert>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "nn/cpu/parallel.h"
@@ -56,8 +57,13 @@ class WinogradConv2d final : public Conv2d {
     assert(bias == nullptr);
     static_cast<void>(bias);
     weights_ = weights;
-    forward_.fresh = turned_.fresh = false;
-    return Error{};
+    return Guarded(onednn_, "conv2d", [&] {
+      for (const bool turned : {false, true}) {
+        Filters& filters = turned ? turned_ : forward_;
+        filters.fresh = false;
+        if (std::exchange(filters.used, false)) Transform(turned, &filters);
+      }
+    });
   }
 
   Error Forward(const TensorView& x, const TensorView& y) override {
@@ -85,23 +91,30 @@ class WinogradConv2d final : public Conv2d {
  private:
   struct Filters {
     std::vector<float> values;
-    bool fresh = false;
+    bool fresh = false;  // they are the weights' that were loaded last
+    bool used = false;   // since then
   };
 
   int64_t Tiles(const TensorView& images) const { return images.dims[0] * grid_.per_image(); }
 
-  // Transformed once after LoadWeights, when first used.
+  // Those of weights that were used before are transformed as soon as others are loaded, when a
+  // stage has nothing to wait for it. The first of all, and what no step uses, when it is asked
+  // for.
   const float* Fresh(bool turned) {
     Filters& filters = turned ? turned_ : forward_;
-    if (filters.fresh) return filters.values.data();
+    if (!filters.fresh) Transform(turned, &filters);
+    filters.used = true;
+    return filters.values.data();
+  }
+
+  void Transform(bool turned, Filters* filters) {
     assert(weights_ != nullptr);
     const int64_t rows = turned ? out_ : in_, columns = turned ? in_ : out_;
-    filters.values.resize(SpectrumFloats(rows, columns));
+    filters->values.resize(SpectrumFloats(rows, columns));
     ParallelRange(onednn_->threads, rows, 2, [&](int64_t begin, int64_t end) {
-      TransformFilters(weights_, in_, out_, turned, begin, end, filters.values.data());
+      TransformFilters(weights_, in_, out_, turned, begin, end, filters->values.data());
     });
-    filters.fresh = true;
-    return filters.values.data();
+    filters->fresh = true;
   }
 
   float* Work(int64_t floats) {
