@@ -1,5 +1,7 @@
 #include "stage_server/run_report.h"
 
+#include <cmath>
+
 #include "compress/plugin.h"
 
 namespace thinwire {
@@ -84,6 +86,7 @@ void FillSlice(const Slice& slice, TraceSlice* report) {
   report->set_begin(slice.begin.nanoseconds());
   report->set_end(slice.end.nanoseconds());
   if (slice.ready > SteadyTime()) report->set_ready(slice.ready.nanoseconds());
+  report->set_core_wait(std::llround(1e9 * slice.core_wait_seconds));
   report->set_wire_bytes(slice.wire_bytes);
 }
 

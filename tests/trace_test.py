@@ -105,7 +105,8 @@ def check_messages(slices, events):
 
 
 def seconds(slices, stage, *activities):
-    return sum(e["dur"] for e in slices if e["pid"] == stage and e["cat"] in activities) / 1e6
+    return sum(e["dur"] - e["args"].get("core_wait", 0) for e in slices
+               if e["pid"] == stage and e["cat"] in activities) / 1e6
 
 
 def check_sums(slices, out):
@@ -116,6 +117,9 @@ def check_sums(slices, out):
     for stage, compute in enumerate(summary["compute"]):
         for activity in ("forward", "backward"):
             assert close(seconds(slices, stage, activity), compute[f"{activity}_seconds"]), (stage, activity)
+        waited = sum(e["args"].get("core_wait", 0) for e in slices
+                     if e["pid"] == stage and e["cat"] in ("forward", "backward", "optimizer")) / 1e6
+        assert close(waited, compute["core_wait_seconds"]), stage
     for before, boundary in enumerate(summary["boundaries"]):
         for direction, sender in (("activation", before), ("gradient", before + 1)):
             counted = boundary[f"{direction}s"]
@@ -137,7 +141,7 @@ def check_report(out, slices):
     report = json.loads(thinwire("trace", out, "--format", "json").stdout)
     assert (report["first_step"], report["last_step"], len(report["stages"])) == (1, STEPS, STAGES)
     for stage, row in enumerate(report["stages"]):
-        parts = [row[f"{name}_seconds"] for name in ("forward", "backward", "optimizer", "data", "waiting", "other")]
+        parts = [row[f"{name}_seconds"] for name in ("forward", "backward", "optimizer", "core_wait", "data", "waiting", "other")]
         assert abs(sum(parts) - row["step_seconds"]) < 1e-9 and min(parts) >= 0, row
         steps = sum(e["dur"] for e in slices if e["pid"] == stage and e["name"] == "step") / 1e6
         assert abs(row["step_seconds"] * STEPS - steps) < 1e-6, row

@@ -184,6 +184,7 @@ std::vector<ComputeRecord> BoundaryTotals::Compute(uint64_t steps, uint64_t samp
     record.set_forward_seconds(Seconds(stage, "forward"));
     record.set_backward_seconds(Seconds(stage, "backward"));
     record.set_optimizer_seconds(Seconds(stage, "optimizer"));
+    record.set_core_wait_seconds(Seconds(stage, "core_wait"));
     for (const SegmentSeconds& of_segment : stage.segments()) {
       SegmentRecord* const segment = record.add_segments();
       segment->set_segment(of_segment.segment());

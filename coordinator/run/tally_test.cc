@@ -53,6 +53,7 @@ TEST(TallyTest, ComputeIsOfTheStepsWithTheseStages) {
   StageReport report = Sent(1000, 3);
   (*report.mutable_activity_seconds())["backward"] = 6;
   (*report.mutable_activity_seconds())["optimizer"] = 0.5;
+  (*report.mutable_activity_seconds())["core_wait"] = 2;
   SegmentSeconds* segment = report.add_segments();
   segment->set_segment(4);
   segment->set_forward(2.5);
@@ -66,6 +67,7 @@ TEST(TallyTest, ComputeIsOfTheStepsWithTheseStages) {
   EXPECT_EQ(compute[0].forward_seconds(), 3);
   EXPECT_EQ(compute[0].backward_seconds(), 6);
   EXPECT_EQ(compute[0].optimizer_seconds(), 0.5);
+  EXPECT_EQ(compute[0].core_wait_seconds(), 2);
   EXPECT_EQ(compute[1].samples(), 40u);
   EXPECT_EQ(compute[1].forward_seconds(), 0);
   ASSERT_EQ(compute[0].segments_size(), 1);

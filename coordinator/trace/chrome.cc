@@ -120,6 +120,7 @@ class Writer {
       arguments["direction"] = NameOf(slice.gradient());
     }
     if (slice.has_ready()) arguments["ready"] = Microseconds(slice.ready());
+    if (slice.core_wait() > 0) arguments["core_wait"] = Microseconds(slice.core_wait());
     if (slice.wire_bytes() > 0) arguments["wire_bytes"] = slice.wire_bytes();
     return arguments;
   }
@@ -292,6 +293,7 @@ absl::Status ParseSlice(const nlohmann::json& object, const std::string& name, R
   }
   if (arguments.Has("cut")) RETURN_IF_ERROR(ParseMessage(&arguments, *trace, &slice));
   if (arguments.Has("ready")) slice.set_ready(arguments.Nanoseconds("ready"));
+  if (arguments.Has("core_wait")) slice.set_core_wait(arguments.Nanoseconds("core_wait"));
   if (arguments.Has("wire_bytes")) slice.set_wire_bytes(arguments.Whole("wire_bytes"));
   RETURN_IF_ERROR(arguments.status());
   trace->stages[stage].slices.push_back(std::move(slice));

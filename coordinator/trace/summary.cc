@@ -14,8 +14,9 @@
 namespace thinwire {
 namespace {
 
+// Without what the thread waited for a core.
 double Seconds(const TraceSlice& slice) {
-  return 1e-9 * static_cast<double>(slice.end() - slice.begin());
+  return 1e-9 * static_cast<double>(slice.end() - slice.begin() - slice.core_wait());
 }
 
 using MessageId = std::tuple<uint64_t, uint32_t, bool, uint32_t>;
@@ -64,7 +65,10 @@ class StageSums {
 
  private:
   void AddActivity(const TraceSlice& slice, StageTimes* times) {
-    if (slice.thread() == TraceSlice::EXECUTOR) shown_.emplace_back(slice.begin(), slice.end());
+    if (slice.thread() == TraceSlice::EXECUTOR) {
+      shown_.emplace_back(slice.begin(), slice.end());
+      times->core_wait += 1e-9 * static_cast<double>(slice.core_wait());
+    }
     const std::string activity = ActivityOf(slice);
     if (activity == "forward") times->forward += Seconds(slice);
     if (activity == "backward") times->backward += Seconds(slice);
@@ -98,8 +102,8 @@ class StageSums {
 
 void Divide(double by, StageTimes* times) {
   for (double* seconds :
-       {&times->step, &times->forward, &times->backward, &times->optimizer, &times->data,
-        &times->waiting, &times->other, &times->encode, &times->decode}) {
+       {&times->step, &times->forward, &times->backward, &times->optimizer, &times->core_wait,
+        &times->data, &times->waiting, &times->other, &times->encode, &times->decode}) {
     *seconds /= by;
   }
   for (double& seconds : times->waited_for) seconds /= by;
@@ -139,6 +143,7 @@ std::string Table(const TraceSummary& summary) {
   row("  forward", &StageTimes::forward);
   row("  backward", &StageTimes::backward);
   row("  optimizer", &StageTimes::optimizer);
+  row("  core_wait", &StageTimes::core_wait);
   row("  samples", &StageTimes::data);
   row("  waiting", &StageTimes::waiting);
   for (size_t i = 0; i < kWaitedFor.size(); ++i) {
@@ -209,6 +214,7 @@ nlohmann::ordered_json SummaryJson(const RunTrace& trace, const TraceSummary& su
                       {"forward_seconds", times.forward},
                       {"backward_seconds", times.backward},
                       {"optimizer_seconds", times.optimizer},
+                      {"core_wait_seconds", times.core_wait},
                       {"data_seconds", times.data},
                       {"waiting_seconds", times.waiting},
                       {"other_seconds", times.other},

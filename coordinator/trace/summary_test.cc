@@ -30,7 +30,8 @@ TEST(SummaryTest, AddsUpWhatTheExecutorDid) {
   EXPECT_EQ(Nanoseconds(first.step), 100);
   EXPECT_EQ(Nanoseconds(first.forward), 20);
   EXPECT_EQ(Nanoseconds(first.backward), 20);
-  EXPECT_EQ(Nanoseconds(first.optimizer), 4);
+  EXPECT_EQ(Nanoseconds(first.optimizer), 3);
+  EXPECT_EQ(Nanoseconds(first.core_wait), 1);
   EXPECT_EQ(Nanoseconds(first.data), 2);
   EXPECT_EQ(Nanoseconds(first.waiting), 53);
   EXPECT_EQ(Nanoseconds(first.other), 1);
@@ -40,6 +41,22 @@ TEST(SummaryTest, AddsUpWhatTheExecutorDid) {
   const StageTimes& last = summary->stages[1];
   EXPECT_EQ(Nanoseconds(last.forward), 20);  // the loss included
   EXPECT_EQ(Nanoseconds(last.waiting), 27);
+}
+
+// What they wait is no work of codec threads, and no time of the executor.
+TEST(SummaryTest, WaitsForACoreCountWhereTheyWere) {
+  RunTrace trace = MadeUpTrace();
+  for (TraceSlice& slice : trace.stages[0].slices) {
+    if (slice.name() == "encode" || slice.name() == "forward") slice.set_core_wait(1);
+  }
+  const absl::StatusOr<TraceSummary> summary = Summarize(trace, std::nullopt);
+  ASSERT_TRUE(summary.ok()) << summary.status();
+  const StageTimes& first = summary->stages[0];
+  EXPECT_EQ(Nanoseconds(first.encode), 4 - 2);
+  EXPECT_EQ(Nanoseconds(first.forward), 20 - 2);
+  EXPECT_EQ(Nanoseconds(first.core_wait), 2 + 1);
+  EXPECT_EQ(Nanoseconds(first.other), 1);
+  EXPECT_DOUBLE_EQ(first.bubble(), 0.62);
 }
 
 TEST(SummaryTest, SaysWhatEachWaitWasFor) {

@@ -54,7 +54,8 @@ inline void AddMessage(bool gradient, uint32_t microbatch, int64_t at, RunTrace*
   to.slices.push_back(decode);
 }
 
-// Nanoseconds. Stage 0: F0 F1 wait B0 wait B1 optimizer. Stage 1: wait F0 B0 wait F1 B1 optimizer.
+// Nanoseconds. Stage 0: F0 F1 wait B0 wait B1 optimizer, which waited 1 for a core. Stage 1: wait
+// F0 B0 wait F1 B1 optimizer.
 inline RunTrace MadeUpTrace() {
   RunTrace trace;
   trace.run = "made-up";
@@ -76,6 +77,7 @@ inline RunTrace MadeUpTrace() {
                             wait(true, 1, 65, 85),
                             Compute("backward", 1, 85, 95),
                             NewSlice("optimizer", TraceSlice::EXECUTOR, 95, 99)};
+  trace.stages[0].slices.back().set_core_wait(1);
   trace.stages[1].slices = {NewSlice("step", TraceSlice::EXECUTOR, -5, 80),
                             wait(false, 0, -5, 22),
                             Compute("forward", 0, 22, 30),

@@ -6,6 +6,7 @@
 #include "absl/time/clock.h"
 #include "base/status.h"
 #include "base/steady_time.h"
+#include "base/stopwatch.h"
 
 namespace thinwire {
 namespace {
@@ -110,22 +111,21 @@ absl::StatusOr<Tensor> BoundaryReceiver::Decode(const Message& message) {
   if (decoder_->NeedsRows(message)) {
     ASSIGN_OR_RETURN(rows, RowsOf(message.key));
   }
-  const SteadyTime start = SteadyTime::Now();
-  const double cpu_start = ThreadCpuSeconds();
+  const Stopwatch stopwatch;
   ASSIGN_OR_RETURN(Tensor tensor, decoder_->Decode(message, rows.get()));
   RETURN_IF_ERROR(ToStatus(spec_.device->Finish()));  // the tensor is the executor's
-  const SteadyTime end = SteadyTime::Now();
+  const Stopwatch::Reading took = stopwatch.Read();
   PlannedSlice slice =
       MessageSlice(spec_, has_worker_ ? Slice::Thread::kDecoder : Slice::Thread::kExecutor,
                    message.key, "decode");
   if (slice.trace != nullptr) {
     slice.slice.ready = message.arrived;
-    slice.Add(start, end);
+    slice.Add(took);
   }
   if (message.key.phase == PHASE_TRAIN) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    statistics_.decode.Observe(absl::ToDoubleSeconds(end - start));
-    statistics_.decode_cpu_seconds += ThreadCpuSeconds() - cpu_start;
+    statistics_.decode.Observe(took.seconds);
+    statistics_.decode_cpu_seconds += took.cpu_seconds;
   }
   return tensor;
 }

@@ -8,6 +8,7 @@
 #include "absl/time/clock.h"
 #include "base/status.h"
 #include "base/steady_time.h"
+#include "base/stopwatch.h"
 
 namespace thinwire {
 namespace {
@@ -202,16 +203,14 @@ uint64_t BoundarySender::SendTraced(Message message) {
 
 absl::StatusOr<Message> BoundarySender::Encode(const MessageEncoder::Outgoing& outgoing,
                                                Tensor* received) {
-  const SteadyTime start = SteadyTime::Now();
-  const double cpu_start = ThreadCpuSeconds();
+  const Stopwatch stopwatch;
   ASSIGN_OR_RETURN(MessageEncoder::Encoded encoded, encoder_->Encode(outgoing));
   RETURN_IF_ERROR(ToStatus(spec_.device->Finish()));  // the state's update is part of it
-  const SteadyTime end = SteadyTime::Now();
-  const double cpu_seconds = ThreadCpuSeconds() - cpu_start;
+  const Stopwatch::Reading took = stopwatch.Read();
   PlannedSlice slice = SliceOf(outgoing.key, "encode");
   if (slice.trace != nullptr) {
     slice.slice.ready = outgoing.submitted;
-    slice.Add(start, end);
+    slice.Add(took);
   }
   std::optional<MeasuredError> error;
   if (encoder_->IsMeasured(outgoing)) {
@@ -221,8 +220,8 @@ absl::StatusOr<Message> BoundarySender::Encode(const MessageEncoder::Outgoing& o
   if (received != nullptr) *received = encoded.feedback.received;
   if (outgoing.key.phase == PHASE_TRAIN) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    statistics_.encode.Observe(absl::ToDoubleSeconds(end - start));
-    statistics_.encode_cpu_seconds += cpu_seconds;
+    statistics_.encode.Observe(took.seconds);
+    statistics_.encode_cpu_seconds += took.cpu_seconds;
     StepStatistics& step = AtStep(outgoing.key.step);
     if (error) {
       statistics_.errors.Add(*error);

@@ -47,7 +47,7 @@ ActivitySeconds::Layers ActivitySeconds::AllSegments() const {
   return all;
 }
 
-std::array<std::pair<const char*, double>, 6> ByName(const ActivitySeconds& seconds) {
+std::array<std::pair<const char*, double>, 7> ByName(const ActivitySeconds& seconds) {
   const ActivitySeconds::Layers layers = seconds.AllSegments();
   ActivitySeconds::Waits waits;
   for (const auto& [cut, at_cut] : seconds.waits) {
@@ -57,15 +57,10 @@ std::array<std::pair<const char*, double>, 6> ByName(const ActivitySeconds& seco
   return {{{"forward", layers.forward},
            {"backward", layers.backward},
            {"optimizer", layers.optimizer},
+           {"core_wait", seconds.core_wait},
            {"data", seconds.data},
            {"send_wait", waits.send},
            {"receive_wait", waits.receive}}};
-}
-
-double ThreadCpuSeconds() {
-  timespec now;
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
 }  // namespace thinwire

@@ -4,13 +4,13 @@
 
 #include <array>
 #include <cstdint>
-#include <ctime>
 #include <map>
 #include <optional>
 #include <string>
 #include <utility>
 
 #include "base/steady_time.h"
+#include "base/stopwatch.h"
 #include "compress/distortion.h"
 #include "monitoring/buckets.h"
 #include "stage_server/boundary/step_trace.h"
@@ -69,7 +69,7 @@ struct BoundaryStatistics {
   };
   Traffic train, evaluate;
 
-  Histogram encode, decode;  // wall seconds, training
+  Histogram encode, decode;  // seconds without waits for a core, training
   double encode_cpu_seconds = 0, decode_cpu_seconds = 0;
   double last_receive_unix_seconds = 0;  // receiver; 0: never
 
@@ -96,6 +96,7 @@ struct ActivitySeconds {
   };
   std::map<int, Layers> segments;  // that the stage has, by their number in model order
   std::map<int, Waits> waits;      // at the cuts to other stages, likewise
+  double core_wait = 0;            // of layers, for a core: no part of theirs
   double data = 0;
 
   Layers AllSegments() const;  // the sums
@@ -103,10 +104,7 @@ struct ActivitySeconds {
 
 // Every activity by its name on /metrics and in reports; "send_wait" and "receive_wait" are the
 // sums over those cuts.
-std::array<std::pair<const char*, double>, 6> ByName(const ActivitySeconds& seconds);
-
-// CPU time of the calling thread, seconds.
-double ThreadCpuSeconds();
+std::array<std::pair<const char*, double>, 7> ByName(const ActivitySeconds& seconds);
 
 // Adds its own lifetime to *seconds, and to the trace as that slice.
 class ScopedTimer {
@@ -125,6 +123,27 @@ class ScopedTimer {
   double* seconds_;
   PlannedSlice slice_;
   SteadyTime start_;
+};
+
+// For what computes on the thread: its waits for a core count to *core_wait, and not to *seconds.
+class ComputeTimer {
+ public:
+  ComputeTimer(double* seconds, double* core_wait, const PlannedSlice& slice)
+      : seconds_(seconds), core_wait_(core_wait), slice_(slice) {}
+  ~ComputeTimer() {
+    const Stopwatch::Reading reading = stopwatch_.Read();
+    *seconds_ += reading.seconds;
+    *core_wait_ += reading.core_wait_seconds;
+    if (slice_.trace != nullptr) slice_.Add(reading);
+  }
+  ComputeTimer(const ComputeTimer&) = delete;
+  ComputeTimer& operator=(const ComputeTimer&) = delete;
+
+ private:
+  double* seconds_;
+  double* core_wait_;
+  PlannedSlice slice_;
+  const Stopwatch stopwatch_;
 };
 
 }  // namespace thinwire

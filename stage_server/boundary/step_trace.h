@@ -9,6 +9,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "base/steady_time.h"
+#include "base/stopwatch.h"
 #include "proto/boundary.pb.h"
 
 namespace thinwire {
@@ -29,6 +30,8 @@ struct Slice {
   // encode, decode: since when the thread could have begun. Otherwise the clock's beginning.
   SteadyTime ready = {};
   SteadyTime begin = {}, end = {};
+  double core_wait_seconds =
+      0;                    // of these, those that the thread waited for a core: layers, codecs
   uint64_t wire_bytes = 0;  // send: of the message
 };
 
@@ -76,6 +79,10 @@ struct PlannedSlice {
     slice.begin = begin;
     slice.end = end;
     trace->Add(slice);
+  }
+  void Add(const Stopwatch::Reading& took) {
+    slice.core_wait_seconds = took.core_wait_seconds;
+    Add(took.begin, took.end);
   }
 };
 

@@ -37,6 +37,16 @@ void BM_Timer(benchmark::State& state, bool is_traced) {
 BENCHMARK_CAPTURE(BM_Timer, off, false);
 BENCHMARK_CAPTURE(BM_Timer, on, true);
 
+// That of layers, which asks the kernel for waits and processor time besides.
+void BM_ComputeTimer(benchmark::State& state) {
+  double seconds = 0, core_wait = 0;
+  for (auto _ : state) {
+    ComputeTimer timer(&seconds, &core_wait, {});
+  }
+  benchmark::DoNotOptimize(seconds + core_wait);
+}
+BENCHMARK(BM_ComputeTimer);
+
 // A message's slice, whose thread has no timer where nothing is traced.
 void BM_Slice(benchmark::State& state, bool is_traced) {
   StepTrace trace(1, 1, size_t{1} << 15);

@@ -159,8 +159,8 @@ absl::Status LocalStage::ImportParameters(
 absl::Status LocalStage::SumTiedGradients(const Work& work) {
   if (!spec_.tied) return absl::OkStatus();
   if (!spec_.has_tied_cut()) {
-    ScopedTimer timer(&activity_.segments[spec_.segments(0).first].backward,
-                      StepSlice(spec_, work, "backward tied"));
+    ComputeTimer timer(&activity_.segments[spec_.segments(0).first].backward, &activity_.core_wait,
+                       StepSlice(spec_, work, "backward tied"));
     const absl::Span<Parameter> parameters = segments().front()->parameters();
     RETURN_IF_ERROR(AddTiedGradients(*FindParameter(parameters, spec_.tied->name),
                                      *FindParameter(parameters, spec_.tied->copy),

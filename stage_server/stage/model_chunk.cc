@@ -158,7 +158,7 @@ absl::StatusOr<LossSums> ModelChunk::Forward(const Work& work,
   Tensor x = std::move(input.tensor);
   for (size_t i = 0; i < segments_.size(); ++i) {
     {
-      ScopedTimer timer(&SecondsOf(i).forward, SliceOf(work, i, "forward"));
+      ComputeTimer timer(&SecondsOf(i).forward, &activity_.core_wait, SliceOf(work, i, "forward"));
       ASSIGN_OR_RETURN(x,
                        segments_[i]->Forward(x, pass, training ? &in_flight->saved[i] : nullptr));
       if (i + 1 == segments_.size() && ends_model_) break;  // the loss waits
@@ -172,7 +172,8 @@ absl::StatusOr<LossSums> ModelChunk::Forward(const Work& work,
   if (work.phase == PHASE_RECALIBRATE && ends_model_) return sums;
   if (ends_model_) {
     const size_t last = segments_.size() - 1;
-    ScopedTimer timer(&SecondsOf(last).forward, SliceOf(work, last, "forward loss"));
+    ComputeTimer timer(&SecondsOf(last).forward, &activity_.core_wait,
+                       SliceOf(work, last, "forward loss"));
     ASSIGN_OR_RETURN(sums, Loss(work, std::move(x), *samples, in_flight.get()));
   } else {
     RETURN_IF_ERROR(SendDownstream(work, digest, std::move(x)));
@@ -217,8 +218,8 @@ absl::Status ModelChunk::Backward(const Work& work) {
   const bool splits = SplitsBackward(spec_.schedule);
   for (size_t i = segments_.size(); i-- > 0;) {
     {
-      ScopedTimer timer(&SecondsOf(i).backward,
-                        SliceOf(work, i, splits ? "backward input" : "backward"));
+      ComputeTimer timer(&SecondsOf(i).backward, &activity_.core_wait,
+                         SliceOf(work, i, splits ? "backward input" : "backward"));
       ASSIGN_OR_RETURN(dy, segments_[i]->Backward(dy, &in_flight->saved[i]));
       RETURN_IF_ERROR(FinishCompute());
     }
@@ -239,7 +240,8 @@ absl::Status ModelChunk::Backward(const Work& work) {
 absl::Status ModelChunk::BackwardWeights(const Work& work) {
   const std::unique_ptr<InFlight> in_flight = std::move(in_flight_[work.microbatch]);
   for (size_t i = segments_.size(); i-- > 0;) {
-    ScopedTimer timer(&SecondsOf(i).backward, SliceOf(work, i, "backward weight"));
+    ComputeTimer timer(&SecondsOf(i).backward, &activity_.core_wait,
+                       SliceOf(work, i, "backward weight"));
     RETURN_IF_ERROR(segments_[i]->BackwardWeights(&in_flight->saved[i]));
     RETURN_IF_ERROR(FinishCompute());
   }
@@ -248,7 +250,8 @@ absl::Status ModelChunk::BackwardWeights(const Work& work) {
 
 absl::Status ModelChunk::Update(const Work& work, double lr, double gradient_scale) {
   for (size_t i = 0; i < segments_.size(); ++i) {
-    ScopedTimer timer(&SecondsOf(i).optimizer, StepSliceOf(work, i, "optimizer"));
+    ComputeTimer timer(&SecondsOf(i).optimizer, &activity_.core_wait,
+                       StepSliceOf(work, i, "optimizer"));
     RETURN_IF_ERROR(optimizers_[i]->Step(lr, gradient_scale));
     RETURN_IF_ERROR(segments_[i]->ParametersChanged());
     RETURN_IF_ERROR(FinishCompute());
@@ -267,7 +270,8 @@ absl::StatusOr<double> ModelChunk::PassSquaresOn(const Work& work) {
       const InnerCut& cut = inner_cuts_[i - 1];
       ASSIGN_OR_RETURN(sum, CrossSum(*cut.upstream, *cut.downstream, work, sum));
     }
-    ScopedTimer timer(&SecondsOf(i).optimizer, StepSliceOf(work, i, "optimizer norm"));
+    ComputeTimer timer(&SecondsOf(i).optimizer, &activity_.core_wait,
+                       StepSliceOf(work, i, "optimizer norm"));
     RETURN_IF_ERROR(AddSquaresOf(segments_[i].get(), work, &sum));
   }
   if (downstream_) RETURN_IF_ERROR(downstream_->SendSumOfSquares(work, sum));

@@ -6,17 +6,15 @@ usage: slow_network.py THINWIRE STAGE_SERVER CIFAR10_DIR|shakespeare [--rate MBI
 
 ResNet-18 of width 16 on CIFAR-10, or a GPT-2 of four blocks on Tiny Shakespeare (terapipe:N has N slices of its
 sequences), in four stages of one thread, each in a network namespace whose line has
-that rate in each direction. For each codec and number of microbatches and slices a run of one process and one thread
-measures the compute and the codec that the plan takes (--from), as docs/plan.md advises: all microbatches are under way at
-once, and as many such runs as stages may compute at once. All namespaces are on this machine, so the plan is made for its
-cores. Of each run the median of its steps counts, without the first three.
+that rate in each direction. Each choice runs on this machine without namespaces, too, whose compute and codec the plan takes
+(--from). All namespaces are on this machine, so the plan is made for its cores. Of each run the median of its steps counts,
+without the first three.
 
 --rtt_ms: what reaches a stage server, and what it answers, comes by a proxy that keeps it for half of that time
 (delay_proxy.py). --torch: the same network beside it, written by hand over PyTorch and gloo (gloo_pipeline.py),
 with codecs none and uniform4; it takes no delay.
 """
 import argparse
-import concurrent.futures
 import itertools
 import json
 import os
@@ -36,7 +34,7 @@ from network import Network, address, inside, slow  # noqa: E402
 STAGES = 4
 PORT, PROXY_PORT, STORE_PORT = 4700, 4800, 4900
 SKIPPED_STEPS = 3
-ONE_PROCESS_STEPS = 60  # of which the first, which fills caches and makes code, is no great part
+HERE_STEPS = 60  # of which the first, which fills caches and makes code, is no great part
 TORCH_STEPS = 8
 PATIENCE_SECONDS = 900
 OPTIMIZERS = ("{name: sgd, lr: 0.01, momentum: 0.9, weight_decay: 0.0005}", "{name: adamw, lr: 0.001, clip_norm: 1}")
@@ -83,21 +81,12 @@ def run(args, place, folder, *words):
     return statistics.median(steps[SKIPPED_STEPS:])
 
 
-def one_process(args, codec, microbatches, schedule):
-    """The folder of the run that the plan is made from, which runs if there is none yet."""
-    schedule = "gpipe" if schedule == "1f1b" else schedule
-    choice = (codec, microbatches, schedule)
-    if choice in args.alone:
-        return args.alone[choice]
-    folder = args.alone[choice] = args.work / f"alone{len(args.alone)}"
-    count = ONE_PROCESS_STEPS * (12 if args.is_text else 100)
-    samples = ["--set", f"data.{'windows' if args.is_text else 'limit'}={count}"]
-    at_once = 1 if microbatches == 1 and schedule == "gpipe" else args.cores
-    with concurrent.futures.ThreadPoolExecutor() as runs:
-        for each in [runs.submit(run, args, lambda *words: list(words), folder if i == 0 else f"{folder}-{i}", "--stage_server",
-                                 args.stage_server, "--set", "pipeline.stages=1", *samples, *settings(*choice))
-                     for i in range(at_once)]:
-            each.result()
+def on_this_machine(args, *choice):
+    """The folder of a run without namespaces and at normal priority, which the plan is made from."""
+    folder = args.work / "here"
+    samples = f"data.{'windows' if args.is_text else 'limit'}={HERE_STEPS * (12 if args.is_text else 100)}"
+    run(args, lambda *words: ["chrt", "--other", "0", *words], folder, "--stage_server", args.stage_server, "--set", samples,
+        *settings(*choice))
     return folder
 
 
@@ -138,10 +127,10 @@ def by_torch(args, codec, microbatches):
     return report["torch"], statistics.median(report["seconds"][SKIPPED_STEPS:])
 
 
-def planned(args, nic, codec, microbatches, schedule):
-    """The step that the plan promises, with the compute of the run in one process."""
+def planned(args, codec, microbatches, schedule):
+    """The step that the plan promises, with the compute of a run on this machine."""
     words = [args.thinwire, "plan", args.work / "slow.yaml", *settings(codec, microbatches, schedule), "--link_mbit", args.rate,
-             "--rtt_ms", args.rtt_ms, "--cores", args.cores, "--nic", nic, "--from", one_process(args, codec, microbatches, schedule),
+             "--rtt_ms", args.rtt_ms, "--cores", args.cores, "--from", on_this_machine(args, codec, microbatches, schedule),
              "--microbatches", microbatches, "--schedule", schedule, "--format", "json"]
     report = json.loads(subprocess.run([str(w) for w in words], check=True, capture_output=True).stdout)
     return next(choice["step_seconds"] for choice in report["choices"] if choice["own"])
@@ -173,10 +162,9 @@ def main():
     args.data = pathlib.Path(args.data).resolve()
     names = ["c", *(str(i) for i in range(STAGES))]
     print(f"lines of {args.rate:g} Mbit/s, round trips of {args.rtt_ms:g} ms, {args.cores} cores, {time.strftime('%F')}")
-    print("| codec | schedule | microbatches | measured, s | planned, s | planned / measured | planned with private links, s |"
-          "\n|---|---|---|---|---|---|---|", flush=True)
+    print("| codec | schedule | microbatches | measured, s | planned, s | planned / measured |\n|---|---|---|---|---|---|", flush=True)
     with tempfile.TemporaryDirectory() as work, Network(names):
-        args.work, args.alone = pathlib.Path(work), {}
+        args.work = pathlib.Path(work)
         (args.work / "slow.yaml").write_text(text(args))
         for name in names:
             slow(name, args.rate)
@@ -185,18 +173,18 @@ def main():
         for choice in itertools.product(args.codec or ["none", "uniform(bits=4)"], counts, args.schedules.split(",")):
             codec, count, schedule = choice
             measured = over_links(args, *choice)
-            shared, private = (planned(args, nic, *choice) for nic in ("shared", "private"))
-            results[choice] = (measured, shared)
+            promised = planned(args, *choice)
+            results[choice] = (measured, promised)
             cell = codec.replace("|", "&#124;")  # no further column of the table
-            print(f"| {cell} | {schedule} | {count} | {measured:.3f} | {shared:.3f} | {shared / measured:.2f} | "
-                  f"{private:.3f} |", flush=True)
+            print(f"| {cell} | {schedule} | {count} | {measured:.3f} | {promised:.3f} | {promised / measured:.2f} |",
+                  flush=True)
             print(f"load {os.getloadavg()[0]:.1f}", file=sys.stderr, flush=True)
         first, best = (min(results, key=lambda choice: results[choice][k]) for k in (1, 0))
         print(f"the plan's first choice, {first}, takes {results[first][0]:.3f} s; the best, {best}, {results[best][0]:.3f} s")
         for codec in ("none", "uniform4") if args.torch else ():
             for count in counts:
                 version, measured = by_torch(args, codec, count)
-                print(f"| PyTorch {version} and gloo, {codec} | 1f1b | {count} | {measured:.3f} | | | |", flush=True)
+                print(f"| PyTorch {version} and gloo, {codec} | 1f1b | {count} | {measured:.3f} | | |", flush=True)
 
 
 if __name__ == "__main__":
