@@ -10,8 +10,8 @@
 namespace thinwire {
 namespace {
 
-// "CPU_TIME CORE_WAIT TIMES", nanoseconds, of the thread that opens it (Linux,
-// Documentation/scheduler/sched-stats.rst). Negative where the kernel has no such file.
+// What the kernel counts of the thread that opens it (Linux, Documentation/scheduler/
+// sched-stats.rst): "CPU_TIME CORE_WAIT TIMES", nanoseconds.
 class SchedulerStatistics {
  public:
   SchedulerStatistics() : file_(open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC)) {}
@@ -29,7 +29,7 @@ class SchedulerStatistics {
   }
 
  private:
-  const int file_;
+  const int file_;  // negative where the kernel has none
 };
 
 }  // namespace

@@ -10,16 +10,13 @@
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "compress/direction_spec.h"
-#include "compress/feedback/plan.h"
-#include "compress/plugin.h"
 #include "config/devices.h"
 #include "config/specs.h"
 #include "coordinator/plan/break_even.h"
+#include "coordinator/plan/message_costs.h"
 #include "coordinator/plan/warnings.h"
-#include "models/bottleneck.h"
 #include "models/cost.h"
 #include "models/tied_weight.h"
-#include "wire/frame.h"
 
 namespace thinwire {
 namespace {
@@ -34,25 +31,6 @@ bool HasBatchNorm(const std::vector<LayerSpec>& layers) {
 // Within these bounds all sums of a simulation are finite numbers.
 constexpr double kLeastLinkRate = 1, kMostLinkRate = 1e18,
                  kMostMilliseconds = 1e12;  // bits per second
-
-// What a message is made by.
-struct Coded {
-  CodecSpec codec;
-  FeedbackSpec feedback;
-};
-
-// Which message of a training step.
-struct MessageSlot {
-  int cut = 0;
-  bool gradient = false;
-  int microbatch = 0;
-};
-
-struct MessageCost {
-  int64_t raw_bytes = 0;
-  int64_t wire_bytes = 0, likely_wire_bytes = 0;  // at most, and as the codec's speed has it
-  double encode_seconds = 0, decode_seconds = 0;
-};
 
 class Planner {
  public:
@@ -87,9 +65,7 @@ class Planner {
     plan_.deterministic = OpsOptionsFrom(experiment_).deterministic;
     plan_.warmup_epochs = experiment_.compression().warmup_epochs();
     plan_.warmup_steps = experiment_.compression().warmup_steps();
-    ASSIGN_OR_RETURN(const uint64_t samples, TrainingSamples(experiment_));
-    const uint64_t batch = experiment_.data().batch_size();
-    last_step_ = experiment_.epochs() * ((samples + batch - 1) / batch);
+    ASSIGN_OR_RETURN(messages_, MessageCosts::New(experiment_, partition_, speeds_));
     ASSIGN_OR_RETURN(plan_.state, PlanState(experiment_));
     ASSIGN_OR_RETURN(plan_.warnings, PlanWarnings(experiment_));
     for (const BlockSpec& block : partition_.model.blocks) {
@@ -222,103 +198,6 @@ class Planner {
     return absl::OkStatus();
   }
 
-  // The sizes of the microbatches differ by at most one; the first has the most samples.
-  int64_t SamplesOf(int microbatch) const {
-    return plan_.batch_size / plan_.microbatches +
-           (microbatch < plan_.batch_size % plan_.microbatches ? 1 : 0);
-  }
-
-  // The header in the last step, where epoch and step take the most bytes. Checksums and digests
-  // take as many whatever they are, unless they are 0. A digest of state counts where every step
-  // has one.
-  MessageHeader HeaderOf(const MessageSlot& slot, const Coded& coded, const Shape& shape) const {
-    constexpr uint64_t kSomeDigest = 1;
-    MessageHeader header;
-    header.key.phase = PHASE_TRAIN;
-    header.key.direction = slot.gradient ? DIRECTION_GRADIENT : DIRECTION_ACTIVATION;
-    header.key.cut = static_cast<uint32_t>(slot.cut);
-    header.key.epoch = experiment_.epochs();
-    header.key.step = last_step_;
-    header.key.microbatch = static_cast<uint32_t>(slot.microbatch);
-    header.dtype = TypeOf(slot);
-    header.shape = shape;
-    header.codec = coded.codec;
-    if (slot.cut != tied_cut()) header.sample_digest = kSomeDigest;
-    if (coded.feedback.digest_every == 1) header.state_digest = kSomeDigest;
-    return header;
-  }
-
-  // Of what crosses in a message: a microbatch or its slice, or at the tied cut a weight's
-  // gradient.
-  Shape ShapeOf(const MessageSlot& slot) const {
-    if (slot.cut == tied_cut()) return tied_->shape;
-    const Cut& cut = partition_.cuts[slot.cut];
-    const Shape& sample = partition_.model.blocks[cut.block].out;
-    const Shape part =
-        slices_.empty() ? sample : sample.With(1, slices_[slot.microbatch % slices()]);
-    return part.WithBatch(SamplesOf(slot.microbatch / slices()));
-  }
-  DType TypeOf(const MessageSlot& slot) const {
-    return slot.cut == tied_cut() ? DType::kF32 : compute_;
-  }
-
-  // What a part of the gradient's norm takes in that direction of a cut.
-  int64_t SumBytes(int cut, bool gradient) const {
-    MessageHeader header = HeaderOf({cut, gradient, /*microbatch=*/0}, Coded(), Shape{0});
-    header.key.phase = PHASE_GRADIENT_NORM;
-    header.sample_digest = 0;
-    header.sum_of_squares = 0;
-    return static_cast<int64_t>(
-        WireBytes(header, /*payload_bytes=*/0, /*run=*/1, /*generation=*/1));
-  }
-
-  std::string CutName(int cut) const {
-    return cut == tied_cut() ? kTiedCut : partition_.cuts[cut].name;
-  }
-
-  const CodingSpeed& SpeedOf(const MessageSlot& slot, const Coded& coded) const {
-    const auto found = speeds_.codings.find(
-        {CutName(slot.cut), slot.gradient, CodecText(coded.codec), coded.feedback.ToString()});
-    return found == speeds_.codings.end() ? speeds_.others : found->second;
-  }
-
-  // What the gradient of a learned basis takes there.
-  int64_t BasisBytes(int cut, bool gradient) const {
-    const std::optional<LearnedBasis> basis =
-        LearnedBasisAt(partition_.model, partition_.cuts[cut]);
-    if (!basis) return 0;
-    MessageHeader header = HeaderOf({cut, gradient, /*microbatch=*/0}, Coded(), basis->shape);
-    header.key.phase = PHASE_BASIS;
-    header.dtype = DType::kF32;
-    header.sample_digest = 0;
-    const auto payload = static_cast<uint64_t>(basis->shape.elements()) * sizeof(float);
-    return static_cast<int64_t>(WireBytes(header, payload, /*run=*/1, /*generation=*/1));
-  }
-
-  absl::StatusOr<MessageCost> Message(const MessageSlot& slot, const Coded& coded) const {
-    const Shape shape = ShapeOf(slot);
-    const DType type = TypeOf(slot);
-    ASSIGN_OR_RETURN(const size_t most_bytes,
-                     CompensatedMaxPayloadBytes(coded.feedback, coded.codec, shape, type));
-    const auto wire_bytes = [&](size_t payload_bytes) {
-      return static_cast<int64_t>(WireBytes(HeaderOf(slot, coded, shape), payload_bytes,
-                                            /*run=*/1, /*generation=*/1));
-    };
-    MessageCost cost;
-    cost.raw_bytes = shape.elements() * static_cast<int64_t>(SizeOf(type));
-    cost.wire_bytes = cost.likely_wire_bytes = wire_bytes(most_bytes);
-    if (coded.codec.is_exact()) return cost;
-    const CodingSpeed& speed = SpeedOf(slot, coded);
-    const auto raw_bytes = static_cast<double>(cost.raw_bytes);
-    cost.encode_seconds = raw_bytes * speed.encode_seconds_per_byte;
-    cost.decode_seconds = raw_bytes * speed.decode_seconds_per_byte;
-    const double likely = raw_bytes * speed.payload_per_byte;
-    if (likely > 0 && likely < static_cast<double>(most_bytes)) {
-      cost.likely_wire_bytes = wire_bytes(static_cast<size_t>(likely));
-    }
-    return cost;
-  }
-
   // Sums over the messages of a full step.
   absl::StatusOr<PlannedDirection> Direction(int cut, bool gradient,
                                              const DirectionSpec& does) const {
@@ -333,9 +212,9 @@ class Planner {
           does.epilogue_only &&
           !InCoolDown(cut, static_cast<int>(segments_.size()), microbatches, m / slices());
       direction.exact_messages += is_exact;
-      ASSIGN_OR_RETURN(
-          const MessageCost message,
-          Message({cut, gradient, m}, is_exact ? Coded() : Coded{direction.codec, does.feedback}));
+      ASSIGN_OR_RETURN(const MessageCost message,
+                       messages_->Of({cut, gradient, m},
+                                     is_exact ? Coded() : Coded{direction.codec, does.feedback}));
       direction.raw_bytes += message.raw_bytes;
       direction.wire_bytes += message.wire_bytes;
       direction.likely_wire_bytes += message.likely_wire_bytes;
@@ -343,8 +222,8 @@ class Planner {
       direction.decode_seconds += message.decode_seconds;
     }
     if (cut != tied_cut()) {
-      const int64_t sums = plan_.clip_norm > 0 ? SumBytes(cut, gradient) : 0;
-      const int64_t besides = sums + BasisBytes(cut, gradient);
+      const int64_t sums = plan_.clip_norm > 0 ? messages_->SumBytes(cut, gradient) : 0;
+      const int64_t besides = sums + messages_->BasisBytes(cut, gradient);
       direction.wire_bytes += besides;
       direction.likely_wire_bytes += besides;
     }
@@ -360,7 +239,7 @@ class Planner {
   absl::StatusOr<TransferCost> Transfer(int cut, bool gradient, const Coded& coded) const {
     TransferCost sum;
     for (int slice = 0; slice < slices(); ++slice) {
-      ASSIGN_OR_RETURN(const MessageCost message, Message({cut, gradient, slice}, coded));
+      ASSIGN_OR_RETURN(const MessageCost message, messages_->Of({cut, gradient, slice}, coded));
       sum.encode_seconds += message.encode_seconds;
       sum.decode_seconds += message.decode_seconds;
       sum.wire_bytes += static_cast<double>(message.likely_wire_bytes);
@@ -433,23 +312,24 @@ class Planner {
     for (const bool gradient : {false, true}) {
       if (!tied_ || num_stages() == 1) break;
       const PlannedBoundary& boundary = plan_.boundaries.back();
-      ASSIGN_OR_RETURN(const MessageCost message,
-                       Message({tied_cut(), gradient, /*microbatch=*/0},
-                               coded_of(gradient ? boundary.gradients : boundary.activations)));
+      ASSIGN_OR_RETURN(
+          const MessageCost message,
+          messages_->Of({tied_cut(), gradient, /*microbatch=*/0},
+                        coded_of(gradient ? boundary.gradients : boundary.activations)));
       tied_seconds = std::max(tied_seconds, message.encode_seconds + message.decode_seconds +
                                                 transfer(message.likely_wire_bytes));
     }
     int64_t basis_bytes = 0;
     for (int cut = 0; cut < tied_cut(); ++cut) {
       if (plan_.boundaries[cut].in_memory) continue;
-      basis_bytes = std::max(basis_bytes, BasisBytes(cut, /*gradient=*/false));
+      basis_bytes = std::max(basis_bytes, messages_->BasisBytes(cut, /*gradient=*/false));
     }
     const double shared_seconds = tied_seconds + (basis_bytes > 0 ? transfer(basis_bytes) : 0);
     if (plan_.clip_norm == 0) return shared_seconds;
     int crossings = 0;
     for (int cut = 0; cut < tied_cut(); ++cut) crossings += !plan_.boundaries[cut].in_memory;
     const double hops = 2.0 * crossings;
-    return shared_seconds + hops * transfer(SumBytes(/*cut=*/0, /*gradient=*/false));
+    return shared_seconds + hops * transfer(messages_->SumBytes(/*cut=*/0, /*gradient=*/false));
   }
 
   absl::Status AddStep(double bits_per_second) {
@@ -475,7 +355,7 @@ class Planner {
   DType compute_ = DType::kF32;
   Recompute recompute_ = Recompute::kNone;
   std::vector<SegmentCost> segments_;
-  uint64_t last_step_ = 0;
+  std::optional<MessageCosts> messages_;
 };
 
 }  // namespace

@@ -26,9 +26,9 @@ void Weighted::Pack(Packed* packed) {
   packed->fresh = true;
 }
 
-// Layouts that were used before are packed as soon as other weights are loaded, when a stage has
-// nothing to wait for it. The first of all when it is asked for, and so those that only an
-// evaluation needs, which cost nothing while training.
+// What was used of the weights before is packed when others are loaded, and no pass waits for it.
+// All else is packed when it is asked for: layouts that only an evaluation needs cost nothing while
+// training.
 void* Weighted::PackedWeights(const dnnl::memory::desc& layout) {
   assert(weights_ != nullptr);
   const dnnl::memory plain(kind_->weights(), onednn_->engine, const_cast<float*>(weights_));

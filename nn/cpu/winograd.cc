@@ -97,9 +97,8 @@ class WinogradConv2d final : public Conv2d {
 
   int64_t Tiles(const TensorView& images) const { return images.dims[0] * grid_.per_image(); }
 
-  // Those of weights that were used before are transformed as soon as others are loaded, when a
-  // stage has nothing to wait for it. The first of all, and what no step uses, when it is asked
-  // for.
+  // What was used of the weights before is transformed when others are loaded, and no pass waits
+  // for it; all else when it is asked for.
   const float* Fresh(bool turned) {
     Filters& filters = turned ? turned_ : forward_;
     if (!filters.fresh) Transform(turned, &filters);

@@ -1,0 +1,121 @@
+#include "coordinator/plan/message_costs.h"
+
+#include "base/status.h"
+#include "compress/feedback/plan.h"
+#include "compress/plugin.h"
+#include "coordinator/plan/state_plan.h"
+#include "models/bottleneck.h"
+#include "wire/frame.h"
+
+namespace thinwire {
+namespace {
+
+// They take as many bytes in a frame whatever they are, unless they are 0.
+constexpr uint64_t kRun = 1, kGeneration = 1, kSomeDigest = 1;
+
+int64_t BytesOf(const MessageHeader& header, size_t payload_bytes) {
+  return static_cast<int64_t>(WireBytes(header, payload_bytes, kRun, kGeneration));
+}
+
+}  // namespace
+
+absl::StatusOr<MessageCosts> MessageCosts::New(const Experiment& experiment,
+                                               const Partition& partition, const Speeds& speeds) {
+  MessageCosts costs(experiment, partition, speeds);
+  if (!partition.cuts.empty()) costs.tied_ = FindTiedWeight(partition.model);
+  ASSIGN_OR_RETURN(costs.slices_, SlicesFrom(experiment, partition.model.positions));
+  ASSIGN_OR_RETURN(costs.compute_, ComputeFrom(experiment));
+  ASSIGN_OR_RETURN(const uint64_t samples, TrainingSamples(experiment));
+  const uint64_t batch = experiment.data().batch_size();
+  costs.last_step_ = experiment.epochs() * ((samples + batch - 1) / batch);
+  return costs;
+}
+
+// The sizes of the microbatches differ by at most one; the first has the most samples.
+int64_t MessageCosts::SamplesOf(int microbatch) const {
+  const int64_t batch_size = experiment_->data().batch_size(),
+                microbatches = experiment_->pipeline().microbatches();
+  return batch_size / microbatches + (microbatch < batch_size % microbatches ? 1 : 0);
+}
+
+// Of what crosses in a message: a microbatch or its slice, or at the tied cut a weight's gradient.
+Shape MessageCosts::ShapeOf(const MessageSlot& slot) const {
+  if (slot.cut == tied_cut()) return tied_->shape;
+  const Shape& sample = partition_->model.blocks[partition_->cuts[slot.cut].block].out;
+  if (slices_.empty()) return sample.WithBatch(SamplesOf(slot.microbatch));
+  const int slices = static_cast<int>(slices_.size());
+  return sample.With(1, slices_[slot.microbatch % slices])
+      .WithBatch(SamplesOf(slot.microbatch / slices));
+}
+
+DType MessageCosts::TypeOf(const MessageSlot& slot) const {
+  return slot.cut == tied_cut() ? DType::kF32 : compute_;
+}
+
+// The header in the last step, where epoch and step take the most bytes. A digest of state counts
+// where every step has one.
+MessageHeader MessageCosts::HeaderOf(const MessageSlot& slot, const Coded& coded,
+                                     const Shape& shape) const {
+  MessageHeader header;
+  header.key.phase = PHASE_TRAIN;
+  header.key.direction = slot.gradient ? DIRECTION_GRADIENT : DIRECTION_ACTIVATION;
+  header.key.cut = static_cast<uint32_t>(slot.cut);
+  header.key.epoch = experiment_->epochs();
+  header.key.step = last_step_;
+  header.key.microbatch = static_cast<uint32_t>(slot.microbatch);
+  header.dtype = TypeOf(slot);
+  header.shape = shape;
+  header.codec = coded.codec;
+  if (slot.cut != tied_cut()) header.sample_digest = kSomeDigest;
+  if (coded.feedback.digest_every == 1) header.state_digest = kSomeDigest;
+  return header;
+}
+
+int64_t MessageCosts::SumBytes(int cut, bool gradient) const {
+  MessageHeader header = HeaderOf({cut, gradient, /*microbatch=*/0}, Coded(), Shape{0});
+  header.key.phase = PHASE_GRADIENT_NORM;
+  header.sample_digest = 0;
+  header.sum_of_squares = 0;
+  return BytesOf(header, /*payload_bytes=*/0);
+}
+
+int64_t MessageCosts::BasisBytes(int cut, bool gradient) const {
+  const std::optional<LearnedBasis> basis =
+      LearnedBasisAt(partition_->model, partition_->cuts[cut]);
+  if (!basis) return 0;
+  MessageHeader header = HeaderOf({cut, gradient, /*microbatch=*/0}, Coded(), basis->shape);
+  header.key.phase = PHASE_BASIS;
+  header.dtype = DType::kF32;
+  header.sample_digest = 0;
+  return BytesOf(header, static_cast<size_t>(basis->shape.elements()) * sizeof(float));
+}
+
+const CodingSpeed& MessageCosts::SpeedOf(const MessageSlot& slot, const Coded& coded) const {
+  const std::string name = slot.cut == tied_cut() ? kTiedCut : partition_->cuts[slot.cut].name;
+  const auto found = speeds_->codings.find(
+      {name, slot.gradient, CodecText(coded.codec), coded.feedback.ToString()});
+  return found == speeds_->codings.end() ? speeds_->others : found->second;
+}
+
+absl::StatusOr<MessageCost> MessageCosts::Of(const MessageSlot& slot, const Coded& coded) const {
+  const Shape shape = ShapeOf(slot);
+  const DType type = TypeOf(slot);
+  const MessageHeader header = HeaderOf(slot, coded, shape);
+  ASSIGN_OR_RETURN(const size_t most_bytes,
+                   CompensatedMaxPayloadBytes(coded.feedback, coded.codec, shape, type));
+  MessageCost cost;
+  cost.raw_bytes = shape.elements() * static_cast<int64_t>(SizeOf(type));
+  cost.wire_bytes = cost.likely_wire_bytes = BytesOf(header, most_bytes);
+  if (coded.codec.is_exact()) return cost;
+  const CodingSpeed& speed = SpeedOf(slot, coded);
+  const auto raw_bytes = static_cast<double>(cost.raw_bytes);
+  cost.encode_seconds = raw_bytes * speed.encode_seconds_per_byte;
+  cost.decode_seconds = raw_bytes * speed.decode_seconds_per_byte;
+  const double likely = raw_bytes * speed.payload_per_byte;
+  if (likely > 0 && likely < static_cast<double>(most_bytes)) {
+    cost.likely_wire_bytes = BytesOf(header, static_cast<size_t>(likely));
+  }
+  return cost;
+}
+
+}  // namespace thinwire
