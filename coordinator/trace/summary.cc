@@ -65,11 +65,11 @@ class StageSums {
 
  private:
   void AddActivity(const TraceSlice& slice, StageTimes* times) {
-    if (slice.thread() == TraceSlice::EXECUTOR) {
-      shown_.emplace_back(slice.begin(), slice.end());
+    if (slice.thread() == TraceSlice::EXECUTOR) shown_.emplace_back(slice.begin(), slice.end());
+    const std::string activity = ActivityOf(slice);
+    if (activity == "forward" || activity == "backward" || activity == "optimizer") {
       times->core_wait += 1e-9 * static_cast<double>(slice.core_wait());
     }
-    const std::string activity = ActivityOf(slice);
     if (activity == "forward") times->forward += Seconds(slice);
     if (activity == "backward") times->backward += Seconds(slice);
     if (activity == "optimizer") times->optimizer += Seconds(slice);

@@ -25,7 +25,7 @@ inline constexpr std::array<const char*, 8> kWaitedFor = {"peer", "queue",   "en
 struct StageTimes {
   double step = 0;
   double forward = 0, backward = 0, optimizer = 0;
-  double core_wait = 0;  // for a core, which others had; in no other
+  double core_wait = 0;  // of these three, for a core, which others had; in no other
   double data = 0;       // waiting for samples
   double waiting = 0;    // for messages
   double other = 0;      // what no slice shows

@@ -43,16 +43,20 @@ TEST(SummaryTest, AddsUpWhatTheExecutorDid) {
   EXPECT_EQ(Nanoseconds(last.waiting), 27);
 }
 
-// What they wait is no work of codec threads, and no time of the executor.
+// A codec's wait is no work of its own, and of the executor neither where it codes itself.
 TEST(SummaryTest, WaitsForACoreCountWhereTheyWere) {
   RunTrace trace = MadeUpTrace();
   for (TraceSlice& slice : trace.stages[0].slices) {
     if (slice.name() == "encode" || slice.name() == "forward") slice.set_core_wait(1);
   }
+  TraceSlice decode = OfMessage("decode", TraceSlice::EXECUTOR, true, 5, 30, 40);  // within a wait
+  decode.set_core_wait(3);
+  trace.stages[0].slices.push_back(decode);
   const absl::StatusOr<TraceSummary> summary = Summarize(trace, std::nullopt);
   ASSERT_TRUE(summary.ok()) << summary.status();
   const StageTimes& first = summary->stages[0];
   EXPECT_EQ(Nanoseconds(first.encode), 4 - 2);
+  EXPECT_EQ(Nanoseconds(first.decode), 4 + 10 - 3);
   EXPECT_EQ(Nanoseconds(first.forward), 20 - 2);
   EXPECT_EQ(Nanoseconds(first.core_wait), 2 + 1);
   EXPECT_EQ(Nanoseconds(first.other), 1);
