@@ -1,5 +1,7 @@
 #include "coordinator/plan/message_costs.h"
 
+#include <utility>
+
 #include "base/status.h"
 #include "compress/feedback/plan.h"
 #include "compress/plugin.h"
@@ -20,10 +22,11 @@ int64_t BytesOf(const MessageHeader& header, size_t payload_bytes) {
 }  // namespace
 
 absl::StatusOr<MessageCosts> MessageCosts::New(const Experiment& experiment,
-                                               const Partition& partition, const Speeds& speeds) {
+                                               const Partition& partition,
+                                               std::vector<int64_t> slices, const Speeds& speeds) {
   MessageCosts costs(experiment, partition, speeds);
   if (!partition.cuts.empty()) costs.tied_ = FindTiedWeight(partition.model);
-  ASSIGN_OR_RETURN(costs.slices_, SlicesFrom(experiment, partition.model.positions));
+  costs.slices_ = std::move(slices);
   ASSIGN_OR_RETURN(costs.compute_, ComputeFrom(experiment));
   ASSIGN_OR_RETURN(const uint64_t samples, TrainingSamples(experiment));
   const uint64_t batch = experiment.data().batch_size();

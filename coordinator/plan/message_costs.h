@@ -39,9 +39,10 @@ struct MessageCost {
 
 class MessageCosts {
  public:
-  // All three outlive it; `partition` is the experiment's. Errors of the experiment.
+  // `partition` is the experiment's, and `slices` what SlicesFrom says of it. The experiment, the
+  // partition and the speeds outlive it. Errors of the experiment.
   static absl::StatusOr<MessageCosts> New(const Experiment& experiment, const Partition& partition,
-                                          const Speeds& speeds);
+                                          std::vector<int64_t> slices, const Speeds& speeds);
 
   absl::StatusOr<MessageCost> Of(const MessageSlot& slot, const Coded& coded) const;
   // What a part of the gradient's norm takes in that direction of a cut.
@@ -64,7 +65,7 @@ class MessageCosts {
   const Partition* partition_;
   const Speeds* speeds_;
   std::optional<TiedWeight> tied_;
-  std::vector<int64_t> slices_;  // what SlicesFrom says
+  std::vector<int64_t> slices_;
   DType compute_ = DType::kF32;
   uint64_t last_step_ = 0;
 };

@@ -65,7 +65,7 @@ class Planner {
     plan_.deterministic = OpsOptionsFrom(experiment_).deterministic;
     plan_.warmup_epochs = experiment_.compression().warmup_epochs();
     plan_.warmup_steps = experiment_.compression().warmup_steps();
-    ASSIGN_OR_RETURN(messages_, MessageCosts::New(experiment_, partition_, speeds_));
+    ASSIGN_OR_RETURN(messages_, MessageCosts::New(experiment_, partition_, slices_, speeds_));
     ASSIGN_OR_RETURN(plan_.state, PlanState(experiment_));
     ASSIGN_OR_RETURN(plan_.warnings, PlanWarnings(experiment_));
     for (const BlockSpec& block : partition_.model.blocks) {
