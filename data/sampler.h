@@ -47,6 +47,10 @@ int64_t NumBatches(int64_t size, int64_t batch_size);
 // the larger ones first. `count` must not exceed n: callers use min(count, n) microbatches.
 struct SampleRange {
   int64_t first = 0, last = 0;
+
+  friend bool operator==(const SampleRange& a, const SampleRange& b) {
+    return a.first == b.first && a.last == b.last;
+  }
 };
 SampleRange MicrobatchRange(int64_t n, int count, int microbatch);
 

@@ -223,7 +223,6 @@ class Attention {
   virtual Error Forward(const AttentionForward& arguments) = 0;
   virtual Error Backward(const AttentionBackward& arguments) = 0;
   // Without dropout. InvalidArgument where first_position + T exceeds the cache's context.
-  // Unimplemented, as its Backward is, where a backend has no log_sum_exp of it.
   virtual Error Continue(const AttentionCached& arguments) = 0;
 };
 

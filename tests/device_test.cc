@@ -126,6 +126,26 @@ TEST(DeviceLanguageModelTest, StagesOnAGpuAreOneStageAndCloseToTheCpu) {
   }
 }
 
+// Keys and values of earlier slices stand in a cache on each stage's device.
+TEST(DeviceLanguageModelTest, StagesThatTrainBySlicesAreOneStageAndCloseToTheCpu) {
+  const auto train = [](const std::string& more, const std::string& precision) {
+    return TrainLanguageModel({"model.dropout=0", "model.width=64", "pipeline.schedule=terapipe",
+                               "pipeline.slices=[5, 8, 3]", "precision=" + precision, more});
+  };
+  for (const auto& [precision, bound] : {std::pair("fp32", 1e-3), std::pair("bf16", 2e-2)}) {
+    SCOPED_TRACE(precision);
+    const Trained one = train("pipeline.stages=1", precision);
+    ASSERT_THAT(one.step_losses, SizeIs(3));
+    const Trained three = train("pipeline.stages=3", precision);
+    EXPECT_THAT(three.step_losses, ElementsAreArray(one.step_losses));
+    EXPECT_TRUE(three.parameters == one.parameters);
+    EXPECT_THAT(one.step_losses,
+                Pointwise(DoubleNear(bound), train("device=cpu", precision).step_losses));
+  }
+  EXPECT_THAT(train("device=[cuda, cpu, cuda]", "fp32").step_losses,
+              Pointwise(DoubleNear(1e-3), train("device=cpu", "fp32").step_losses));
+}
+
 // Products of whole matrices in each step, token ids at every cut, a basis on both of its sides.
 TEST(DeviceSubspaceTest, StagesOnAGpuAreOneStageCloseToTheCpuAndTrainWithOne) {
   const auto train = [](const std::string& more) {

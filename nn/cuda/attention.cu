@@ -82,18 +82,13 @@ HeadRows RowsOf(const TensorView& x, int64_t first_head, int64_t head_size) {
   return {data == nullptr ? nullptr : data + offset, x.dims[1] * x.dims[2], x.dims[2], head_size};
 }
 
-// Part 0, keys, or 1, values, of a cache [batch, 2, context, kv_heads, head_size], from a position
-// on.
-HeadRows RowsOfCache(const TensorView& cache, int64_t part, int64_t first_position) {
+// Part 0, keys, or 1, values, of a cache [batch, 2, context, kv_heads, head_size] or of its
+// gradients, from a position on.
+HeadRows RowsOfCache(const TensorView& cache, int64_t part, int64_t first_position = 0) {
   const int64_t position = cache.dims[3] * cache.dims[4], of_part = cache.dims[2] * position;
   const auto offset =
       (part * of_part + first_position * position) * static_cast<int64_t>(SizeOf(cache.dtype));
   return {static_cast<char*>(cache.data) + offset, 2 * of_part, position, cache.dims[4]};
-}
-
-Error NoSlices() {
-  return MakeError(absl::StatusCode::kUnimplemented,
-                   "attention: training by slices of a sequence, want a CPU");
 }
 
 class CudaAttention final : public Attention {
@@ -112,17 +107,17 @@ class CudaAttention final : public Attention {
     if (a.log_sum_exp != nullptr) {
       task.masks = MasksOf(a.dropout_key, a.first_sample, spec_.dropout);
     }
-    return SuitTensorCores(a.qkv, a.y) ? AttendOnTensorCores(device_, task)
-                                       : AttendByTiles(device_, task);
+    return Attend(task, SuitTensorCores(a.qkv.data, a.y.data));
   }
 
   Error Backward(const AttentionBackward& a) override {
-    if (a.dcache != nullptr) return NoSlices();
     RETURN_ERROR(CheckDropout(spec_, a.qkv.dims[1]));
     if (a.qkv.elements() == 0) return Error{};
     AttentionTask task = TaskOf(a.qkv);
+    task.first_position = a.first_position;
     CudaScratch turned(device_), means(device_);
     RETURN_ERROR(Turn(a.qkv, &task, &turned));
+    if (a.dcache != nullptr) ReadCache(a.cache, a.dcache, &task);
     task.y = RowsOf(a.y, 0, spec_.head_size);
     task.dy = RowsOf(a.dy, 0, spec_.head_size);
     task.dq = RowsOf(a.dqkv, 0, spec_.head_size);
@@ -131,7 +126,7 @@ class CudaAttention final : public Attention {
     task.log_sum_exp = const_cast<float*>(a.log_sum_exp);
     task.masks = MasksOf(a.dropout_key, a.first_sample, spec_.dropout);
     RETURN_ERROR(MakeMeans(&task, &means));
-    const bool suits = SuitTensorCores(a.qkv, a.y) && SuitTensorCores(a.dqkv, a.dy);
+    const bool suits = SuitTensorCores(a.qkv.data, a.y.data, a.dqkv.data, a.dy.data, a.cache.data);
     RETURN_ERROR(suits ? DifferentiateOnTensorCores(device_, task)
                        : DifferentiateByTiles(device_, task));
     if (!is_rotary()) return Error{};
@@ -143,7 +138,7 @@ class CudaAttention final : public Attention {
     const int64_t first = a.first_position, end = first + a.qkv.dims[1];
     const int64_t context = a.cache.dims[2];
     RETURN_ERROR(CheckContext(first, end, context));
-    if (a.log_sum_exp != nullptr) return NoSlices();
+    if (a.log_sum_exp != nullptr) RETURN_ERROR(CheckNoDropout(spec_));
     if (a.qkv.elements() == 0) return Error{};
     AttentionTask task = TaskOf(a.qkv);
     task.first_position = first;
@@ -153,10 +148,10 @@ class CudaAttention final : public Attention {
                         MoveOf(task, task.k, RowsOfCache(a.cache, 0, first), spec_.kv_heads, 0)));
     RETURN_ERROR(Submit(device_, spec_.compute,
                         MoveOf(task, task.v, RowsOfCache(a.cache, 1, first), spec_.kv_heads, 0)));
-    task.k = RowsOfCache(a.cache, 0, 0);
-    task.v = RowsOfCache(a.cache, 1, 0);
+    ReadCache(a.cache, nullptr, &task);
     task.y = RowsOf(a.y, 0, spec_.head_size);
-    return AttendByTiles(device_, task);
+    task.log_sum_exp = a.log_sum_exp;
+    return Attend(task, SuitTensorCores(a.qkv.data, a.y.data, a.cache.data));
   }
 
  private:
@@ -164,10 +159,14 @@ class CudaAttention final : public Attention {
   int64_t turned_heads() const { return spec_.heads + spec_.kv_heads; }
 
   // Whole vectors of 16 bytes are read and written.
-  bool SuitTensorCores(const TensorView& qkv, const TensorView& y) const {
+  template <typename... P>
+  bool SuitTensorCores(const P*... tensors) const {
     const int64_t size = spec_.head_size;
     return spec_.compute == DType::kBF16 && (size == 32 || size == 64 || size == 128) &&
-           AreAligned(qkv.data, y.data);
+           AreAligned(tensors...);
+  }
+  Error Attend(const AttentionTask& task, bool suits_tensor_cores) {
+    return suits_tensor_cores ? AttendOnTensorCores(device_, task) : AttendByTiles(device_, task);
   }
 
   AttentionTask TaskOf(const TensorView& qkv) const {
@@ -183,6 +182,18 @@ class CudaAttention final : public Attention {
     task.k = RowsOf(qkv, spec_.heads, spec_.head_size);
     task.v = RowsOf(qkv, spec_.heads + spec_.kv_heads, spec_.head_size);
     return task;
+  }
+
+  // Keys and values are those of the cache, earlier positions' among them.
+  static void ReadCache(const TensorView& cache, float* dcache, AttentionTask* task) {
+    task->k = RowsOfCache(cache, 0);
+    task->v = RowsOfCache(cache, 1);
+    if (dcache == nullptr) return;
+    TensorView gradients = cache;
+    gradients.data = dcache;
+    gradients.dtype = DType::kF32;
+    task->cached_dk = RowsOfCache(gradients, 0);
+    task->cached_dv = RowsOfCache(gradients, 1);
   }
 
   // Of `heads` heads at the task's positions, turned by them (1), back (-1) or not at all (0).

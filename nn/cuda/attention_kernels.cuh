@@ -26,16 +26,34 @@ struct HeadRows {
 struct AttentionTask {
   DType type = DType::kF32;
   int64_t batch = 0, heads = 0, kv_heads = 0, head_size = 0;
-  int64_t queries = 0;           // positions
-  int64_t first_position = 0;    // of the queries; keys begin at 0. The backward pass's is 0
-  float scale = 1;               // of scores
-  HeadRows q, k, v, y;           // queries and keys turned, where rotary
-  HeadRows dy, dq, dk, dv;       // backward
+  int64_t queries = 0;         // positions
+  int64_t first_position = 0;  // of the queries; keys begin at 0
+  float scale = 1;             // of scores
+  HeadRows q, k, v, y;         // queries and keys turned, where rotary
+  HeadRows dy, dq, dk, dv;     // backward; rows of dk and dv are the queries' positions
+  // Of all positions, fp32: what gradients of keys and values have from later queries. Null: none.
+  HeadRows cached_dk, cached_dv;
   float* log_sum_exp = nullptr;  // [batch, heads, queries]; null: not wanted
   const float* means = nullptr;  // [batch, heads, queries], of dy . y; backward
   DropoutMasks masks;
 
+  __host__ __device__ int64_t keys() const { return first_position + queries; }
   __device__ int64_t group() const { return heads / kv_heads; }
+  // The first query that sees a key.
+  __device__ int64_t FirstQuery(int64_t key) const {
+    return key > first_position ? key - first_position : 0;
+  }
+  // Adds to the gradient of a key's or value's element what later queries gave. Whether it is of
+  // the queries' positions, and so to be stored; else it is in the cache now.
+  __device__ bool Complete(const HeadRows& cached, int64_t sample, int64_t key, int64_t head,
+                           int64_t column, float* gradient) const {
+    if (cached.data == nullptr) return true;
+    float* const later = cached.Row<float>(sample, key, head) + column;
+    *gradient += *later;
+    if (key >= first_position) return true;
+    *later = *gradient;
+    return false;
+  }
   // Of a query, in log_sum_exp and means.
   __device__ int64_t StatisticAt(int64_t sample, int64_t head, int64_t query) const {
     return (sample * heads + head) * queries + query;
@@ -46,11 +64,11 @@ struct AttentionTask {
   }
 };
 
-// Any type and head size, any first position.
+// Any type and head size.
 Error AttendByTiles(CudaDevice* device, const AttentionTask& task);
 Error DifferentiateByTiles(CudaDevice* device, const AttentionTask& task);
 
-// bf16, heads of 32, 64 or 128, first_position 0, all rows aligned to 16 bytes.
+// bf16, heads of 32, 64 or 128, all rows aligned to 16 bytes.
 Error AttendOnTensorCores(CudaDevice* device, const AttentionTask& task);
 Error DifferentiateOnTensorCores(CudaDevice* device, const AttentionTask& task);
 

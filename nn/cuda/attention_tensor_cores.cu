@@ -153,6 +153,29 @@ __device__ inline void StoreResult(const HeadRows& rows, int64_t sample, int64_t
   }
 }
 
+// Gradients of this warp's 16 keys or values, from `first` on, times factor, with what `cached` has
+// of them.
+template <int kSize>
+__device__ inline void StoreKeys(const AttentionTask& a, int64_t sample, int64_t head,
+                                 int64_t first, float factor, const HeadRows& rows,
+                                 const HeadRows& cached, const Result<kSize>& result) {
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    const int64_t key = first + RowOf(2 * half);
+    if (key >= a.keys()) return;
+#pragma unroll
+    for (int n = 0; n < kSize / 8; ++n) {
+      const int column = ColumnOf(n, 0);
+      float one = factor * result[n][2 * half], other = factor * result[n][2 * half + 1];
+      const bool is_whole = a.Complete(cached, sample, key, head, column, &one);
+      a.Complete(cached, sample, key, head, column + 1, &other);
+      if (!is_whole) continue;
+      uint16_t* const to = rows.Row<uint16_t>(sample, key - a.first_position, head) + column;
+      *reinterpret_cast<uint32_t*>(to) = NarrowTwo(one, other);
+    }
+  }
+}
+
 // The threads that share rows are four neighbours.
 template <typename Operation>
 __device__ inline float RowReduce(float value) {
@@ -164,8 +187,8 @@ __device__ inline float RowReduce(float value) {
 struct BlockPlace {
   int64_t sample, head, first;
 
-  __device__ BlockPlace(const AttentionTask& a, int64_t heads, bool last_is_longest) {
-    const int64_t tiles = (a.queries + kBlockRows - 1) / kBlockRows;
+  __device__ BlockPlace(const AttentionTask& a, int64_t heads, int64_t rows, bool last_is_longest) {
+    const int64_t tiles = (rows + kBlockRows - 1) / kBlockRows;
     int64_t at = blockIdx.x;
     head = at % heads;
     at /= heads;
@@ -221,7 +244,7 @@ struct KeyColumns {
   __device__ KeyColumns(const AttentionTask& a, int64_t head, int64_t query, int64_t key) {
     for (int half = 0; half < 2; ++half) {
       const int row = RowOf(2 * half);
-      last[half] = static_cast<int>(query - key) + row;
+      last[half] = static_cast<int>(a.first_position + query - key) + row;
       element[half] = a.ElementAt(head, query + row) + static_cast<uint32_t>(key);
     }
   }
@@ -235,7 +258,7 @@ template <int kSize>
 __global__ void __launch_bounds__(kBlockThreads) AttendRows(AttentionTask a) {
   constexpr int kKeys = kOthers<kSize>;
   __shared__ Pairs<kKeys, kSize> tiles;  // of keys and values
-  const BlockPlace at(a, a.heads, /*last_is_longest=*/true);
+  const BlockPlace at(a, a.heads, a.queries, /*last_is_longest=*/true);
   const int64_t kv_head = at.head / a.group(), query = at.first + Warp() * kWarpRows;
   const SampleMask mask(a.masks, at.sample);
   const bool drops = a.masks.dropped != 0;
@@ -245,8 +268,8 @@ __global__ void __launch_bounds__(kBlockThreads) AttendRows(AttentionTask a) {
   RunningSoftmax softmax;
   Result<kSize> y = {};
   const auto start = [&](int64_t key, int i) {
-    StartFill<kKeys, kSize>(a.k, at.sample, kv_head, key, a.queries, tiles.of[i][0].of);
-    StartFill<kKeys, kSize>(a.v, at.sample, kv_head, key, a.queries, tiles.of[i][1].of);
+    StartFill<kKeys, kSize>(a.k, at.sample, kv_head, key, a.keys(), tiles.of[i][0].of);
+    StartFill<kKeys, kSize>(a.v, at.sample, kv_head, key, a.keys(), tiles.of[i][1].of);
   };
   const auto use = [&](int64_t key, int i) {
     const KeyColumns columns(a, at.head, query, key);
@@ -277,7 +300,7 @@ __global__ void __launch_bounds__(kBlockThreads) AttendRows(AttentionTask a) {
     }
     MultiplyShares<kKeys, kSize>(scores, tiles.of[i][1].of, y);
   };
-  ForEachPair<kKeys>(0, min(at.first + kBlockRows, a.queries), start, use);
+  ForEachPair<kKeys>(0, min(a.first_position + at.first + kBlockRows, a.keys()), start, use);
   float factors[2];
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
@@ -296,7 +319,7 @@ template <int kSize>
 __global__ void __launch_bounds__(kBlockThreads) DifferentiateQueries(AttentionTask a) {
   constexpr int kKeys = kOthers<kSize>;
   __shared__ Pairs<kKeys, kSize> tiles;  // of keys and values
-  const BlockPlace at(a, a.heads, /*last_is_longest=*/true);
+  const BlockPlace at(a, a.heads, a.queries, /*last_is_longest=*/true);
   const int64_t kv_head = at.head / a.group(), query = at.first + Warp() * kWarpRows;
   const SampleMask mask(a.masks, at.sample);
   const bool drops = a.masks.dropped != 0;
@@ -313,8 +336,8 @@ __global__ void __launch_bounds__(kBlockThreads) DifferentiateQueries(AttentionT
   }
   Result<kSize> dq = {};
   const auto start = [&](int64_t key, int i) {
-    StartFill<kKeys, kSize>(a.k, at.sample, kv_head, key, a.queries, tiles.of[i][0].of);
-    StartFill<kKeys, kSize>(a.v, at.sample, kv_head, key, a.queries, tiles.of[i][1].of);
+    StartFill<kKeys, kSize>(a.k, at.sample, kv_head, key, a.keys(), tiles.of[i][0].of);
+    StartFill<kKeys, kSize>(a.v, at.sample, kv_head, key, a.keys(), tiles.of[i][1].of);
   };
   const auto use = [&](int64_t key, int i) {
     const KeyColumns columns(a, at.head, query, key);
@@ -332,7 +355,7 @@ __global__ void __launch_bounds__(kBlockThreads) DifferentiateQueries(AttentionT
     }
     MultiplyShares<kKeys, kSize>(ds, tiles.of[i][0].of, dq);
   };
-  ForEachPair<kKeys>(0, min(at.first + kBlockRows, a.queries), start, use);
+  ForEachPair<kKeys>(0, min(a.first_position + at.first + kBlockRows, a.keys()), start, use);
   StoreResult<kSize>(a.dq, at.sample, at.head, query, a.queries, {a.scale, a.scale}, dq);
 }
 
@@ -342,14 +365,14 @@ __global__ void __launch_bounds__(kBlockThreads) DifferentiateKeys(AttentionTask
   constexpr int kQueries = kOthers<kSize>;
   __shared__ Pairs<kQueries, kSize> tiles;  // of queries and dy
   __shared__ float log_sum_exp[2][kQueries], means[2][kQueries];
-  const BlockPlace at(a, a.kv_heads, /*last_is_longest=*/false);
+  const BlockPlace at(a, a.kv_heads, a.keys(), /*last_is_longest=*/false);
   const int64_t key = at.first + Warp() * kWarpRows;
   const SampleMask mask(a.masks, at.sample);
   const bool drops = a.masks.dropped != 0;
   const float scale = a.scale * kLog2E;
   Factor<kSize> keys, values;
-  LoadFactor<kSize>(a.k, at.sample, at.head, at.first, a.queries, tiles.of[0][0].of, keys);
-  LoadFactor<kSize>(a.v, at.sample, at.head, at.first, a.queries, tiles.of[0][0].of, values);
+  LoadFactor<kSize>(a.k, at.sample, at.head, at.first, a.keys(), tiles.of[0][0].of, keys);
+  LoadFactor<kSize>(a.v, at.sample, at.head, at.first, a.keys(), tiles.of[0][0].of, values);
   Result<kSize> dk = {}, dv = {};
   for (int64_t head = at.head * a.group(); head < (at.head + 1) * a.group(); ++head) {
     const auto start = [&](int64_t query, int i) {
@@ -363,7 +386,8 @@ __global__ void __launch_bounds__(kBlockThreads) DifferentiateKeys(AttentionTask
       means[i][threadIdx.x] = a.means[statistic];
     };
     const auto use = [&](int64_t query, int i) {
-      const int first = static_cast<int>(key - query);  // column that the warp's first key is for
+      // The first column that sees the warp's first key.
+      const int first = static_cast<int>(key - a.first_position - query);
       const uint32_t element = a.ElementAt(head, query) + static_cast<uint32_t>(key);
       Result<kQueries> kept = {}, ds = {};
       MultiplyByRows<kQueries, kSize>(keys, tiles.of[i][0].of, kept);
@@ -388,10 +412,10 @@ __global__ void __launch_bounds__(kBlockThreads) DifferentiateKeys(AttentionTask
       MultiplyShares<kQueries, kSize>(kept, tiles.of[i][1].of, dv);
       MultiplyShares<kQueries, kSize>(ds, tiles.of[i][0].of, dk);
     };
-    ForEachPair<kQueries>(at.first, a.queries, start, use);
+    ForEachPair<kQueries>(a.FirstQuery(at.first), a.queries, start, use);
   }
-  StoreResult<kSize>(a.dk, at.sample, at.head, key, a.queries, {a.scale, a.scale}, dk);
-  StoreResult<kSize>(a.dv, at.sample, at.head, key, a.queries, {1, 1}, dv);
+  StoreKeys<kSize>(a, at.sample, at.head, key, a.scale, a.dk, a.cached_dk, dk);
+  StoreKeys<kSize>(a, at.sample, at.head, key, 1, a.dv, a.cached_dv, dv);
 }
 
 using Kernel = void (*)(AttentionTask);
@@ -402,28 +426,29 @@ struct Kernels {
 };
 
 Error LaunchBlocks(CudaDevice* device, const Kernels& kernels, const AttentionTask& a,
-                   int64_t heads) {
+                   int64_t heads, int64_t rows) {
   cudaStream_t stream;
   RETURN_ERROR(device->Stream(&stream));
   const Kernel kernel = a.head_size == 32   ? kernels.of_32
                         : a.head_size == 64 ? kernels.of_64
                                             : kernels.of_128;
-  const int64_t tiles = (a.queries + kBlockRows - 1) / kBlockRows;
+  const int64_t tiles = (rows + kBlockRows - 1) / kBlockRows;
   return Launch(stream, BlocksWith(1, a.batch * heads * tiles), dim3(kBlockThreads), kernel, a);
 }
 
 }  // namespace
 
 Error AttendOnTensorCores(CudaDevice* device, const AttentionTask& a) {
-  return LaunchBlocks(device, {AttendRows<32>, AttendRows<64>, AttendRows<128>}, a, a.heads);
+  return LaunchBlocks(device, {AttendRows<32>, AttendRows<64>, AttendRows<128>}, a, a.heads,
+                      a.queries);
 }
 
 Error DifferentiateOnTensorCores(CudaDevice* device, const AttentionTask& a) {
   const Kernels queries = {DifferentiateQueries<32>, DifferentiateQueries<64>,
                            DifferentiateQueries<128>};
   const Kernels keys = {DifferentiateKeys<32>, DifferentiateKeys<64>, DifferentiateKeys<128>};
-  RETURN_ERROR(LaunchBlocks(device, queries, a, a.heads));
-  return LaunchBlocks(device, keys, a, a.kv_heads);
+  RETURN_ERROR(LaunchBlocks(device, queries, a, a.heads, a.queries));
+  return LaunchBlocks(device, keys, a, a.kv_heads, a.keys());
 }
 
 }  // namespace thinwire::cuda

@@ -96,6 +96,43 @@ TEST_P(NarrowAttentionTest, BothPassesAreTheCpusInTheNorm) {
 INSTANTIATE_TEST_SUITE_P(Cases, NarrowAttentionTest,
                          testing::Combine(testing::Values(DType::kBF16), kCases));
 
+// What the passes write of sequences in slices that end within blocks and at their borders.
+Outputs SlicedPasses(Side* side, const Case& c, DType type) {
+  const auto attention = New(side, c.Spec(type));
+  const Shape cache({c.batch, 2, c.positions + 10, c.kv_heads, c.head_size});
+  AttentionCached forward;
+  forward.cache = side->Unwritten(type, cache);
+  float* const dcache = side->Of(Floats(cache.elements()));
+  Outputs outputs;
+  std::vector<AttentionBackward> passes;
+  for (const int64_t count : {61, 3, 1, 80, 5}) {
+    Case slice = c;
+    slice.positions = count;
+    forward.qkv = side->Of(type, slice.wide(), Qkv(slice));
+    forward.y = side->Unwritten(type, slice.narrow());
+    forward.log_sum_exp = side->Unwritten(slice.statistics());
+    EXPECT_TRUE(attention->Continue(forward).ok());
+    outputs.push_back({"y", side->Read(forward.y)});
+    outputs.push_back({"log_sum_exp", side->Read(forward.log_sum_exp, slice.statistics())});
+    AttentionBackward& pass = passes.emplace_back();
+    pass.qkv = forward.qkv;
+    pass.y = forward.y;
+    pass.dy = side->Of(type, slice.narrow(), Dy(slice));
+    pass.dqkv = side->Unwritten(type, slice.wide());
+    pass.log_sum_exp = forward.log_sum_exp;
+    pass.cache = forward.cache;
+    pass.dcache = dcache;
+    pass.first_position = forward.first_position;
+    forward.first_position += count;
+  }
+  for (auto pass = passes.rbegin(); pass != passes.rend(); ++pass) {
+    EXPECT_TRUE(attention->Backward(*pass).ok());
+    outputs.push_back({"dqkv", side->Read(pass->dqkv)});
+  }
+  outputs.push_back({"dcache", side->Read(dcache, cache.elements())});
+  return outputs;
+}
+
 // One sequence after the other through a cache: a prompt, then positions one by one.
 TEST(AttentionCacheTest, PositionsWithACacheAreTheCpus) {
   for (const DType type : {DType::kF32, DType::kBF16}) {
@@ -121,6 +158,34 @@ TEST(AttentionCacheTest, PositionsWithACacheAreTheCpus) {
       });
     }
   }
+}
+
+// A sequence in slices, forward one behind the other, backward the last one first.
+TEST(AttentionCacheTest, TrainingBySlicesIsTheCpus) {
+  for (const DType type : {DType::kF32, DType::kBF16}) {
+    const Tolerance tolerance =
+        type == DType::kF32 ? Tolerance{2e-5, 2e-5} : Tolerance{0x1p-6, 0x1p-5};
+    for (const Case& c : {Case{2, 150, 2, 2, 32}, Case{1, 150, 4, 2, 24, 100},
+                          Case{1, 150, 2, 1, 64, 10000}, Case{1, 150, 1, 1, 80}}) {
+      ExpectTwins(tolerance, [&](Side* side) { return SlicedPasses(side, c, type); });
+    }
+  }
+}
+
+TEST(AttentionCacheTest, RefusesDropoutInTrainingInTheCpusWords) {
+  Side cpu = CpuSide(), device = DeviceSide();
+  const Case c{1, 3, 1, 1, 4, 0, 0.5f};
+  AttentionCached a;
+  a.qkv.rank = 3;
+  a.cache.rank = 5;
+  for (int i = 0; i < 3; ++i) a.qkv.dims[i] = c.wide()[i];
+  const Shape cache({1, 2, 8, 1, 4});
+  for (int i = 0; i < 5; ++i) a.cache.dims[i] = cache[i];
+  float log_sum_exp;
+  a.log_sum_exp = &log_sum_exp;
+  const absl::Status status = ToStatus(New(&device, c.Spec(DType::kF32))->Continue(a));
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(status, ToStatus(New(&cpu, c.Spec(DType::kF32))->Continue(a)));
 }
 
 TEST(AttentionCacheTest, RefusesPositionsBeyondItInTheCpusWords) {

@@ -116,8 +116,8 @@ struct BlockPlace {
     first = (last_is_longest ? tiles - 1 - at : at) * kTile;
   }
 };
-int64_t BlocksOf(const AttentionTask& a, int64_t heads) {
-  return a.batch * heads * ((a.queries + kTile - 1) / kTile) * ((a.head_size + kTile - 1) / kTile);
+int64_t BlocksOf(const AttentionTask& a, int64_t heads, int64_t rows) {
+  return a.batch * heads * ((rows + kTile - 1) / kTile) * ((a.head_size + kTile - 1) / kTile);
 }
 
 // Rows [first, first + 64) below `limit`, columns [column, column + 64) below `size`, times factor.
@@ -133,6 +133,25 @@ __device__ inline void StorePart(const HeadRows& rows, const BlockPlace& at, int
       const int64_t column = at.column + Column(j);
       if (column >= size) break;
       Store(part[i][j] * factor(i), rows.Row<T>(at.sample, row, at.head) + column);
+    }
+  }
+}
+
+// Gradients of 64 keys or values, times factor, with what `cached` has of them.
+template <typename T>
+__device__ inline void StoreKeys(const AttentionTask& a, const BlockPlace& at, float factor,
+                                 const HeadRows& rows, const HeadRows& cached, const Part& part) {
+#pragma unroll
+  for (int i = 0; i < kEach; ++i) {
+    const int64_t key = at.first + Row(i);
+    if (key >= a.keys()) return;
+#pragma unroll
+    for (int j = 0; j < kEach; ++j) {
+      const int64_t column = at.column + Column(j);
+      if (column >= a.head_size) break;
+      float gradient = part[i][j] * factor;
+      if (!a.Complete(cached, at.sample, key, at.head, column, &gradient)) continue;
+      Store(gradient, rows.Row<T>(at.sample, key - a.first_position, at.head) + column);
     }
   }
 }
@@ -164,7 +183,7 @@ __global__ void AttendTile(AttentionTask a) {
   __shared__ Staged staged;
   __shared__ Scores shares;
   const BlockPlace at(a, a.heads, a.queries, /*last_is_longest=*/true);
-  const int64_t kv_head = at.head / a.group(), keys = a.first_position + a.queries;
+  const int64_t kv_head = at.head / a.group(), keys = a.keys();
   const int64_t last = a.first_position + at.first + kTile - 1;  // that any query sees
   const SampleMask mask(a.masks, at.sample);
   RunningSoftmax softmax;
@@ -211,10 +230,10 @@ __device__ inline void MakeTile(const AttentionTask& a, const SampleMask& mask, 
                                 Part& kept, Part& ds) {
   const int64_t kv_head = head / a.group();
   Multiply<Along::kInner, Along::kInner>(Across<T>{a.q, sample, head, query, a.queries},
-                                         Across<T>{a.k, sample, kv_head, key, a.queries},
+                                         Across<T>{a.k, sample, kv_head, key, a.keys()},
                                          a.head_size, staged, kept);
   Multiply<Along::kInner, Along::kInner>(Across<T>{a.dy, sample, head, query, a.queries},
-                                         Across<T>{a.v, sample, kv_head, key, a.queries},
+                                         Across<T>{a.v, sample, kv_head, key, a.keys()},
                                          a.head_size, staged, ds);
 #pragma unroll
   for (int i = 0; i < kEach; ++i) {
@@ -225,7 +244,7 @@ __device__ inline void MakeTile(const AttentionTask& a, const SampleMask& mask, 
     const uint32_t element = a.ElementAt(head, row) + static_cast<uint32_t>(key);
 #pragma unroll
     for (int j = 0; j < kEach; ++j) {
-      const bool sees = exists && key + Column(j) <= row;
+      const bool sees = exists && key + Column(j) <= a.first_position + row;
       const float p = sees ? expf(kept[i][j] * a.scale - log_sum_exp) : 0.0f;
       const bool keeps = mask.Keeps(element + static_cast<uint32_t>(Column(j)));
       const float k = keeps ? a.masks.scale : 0.0f;
@@ -247,14 +266,15 @@ __global__ void DifferentiateQueries(AttentionTask a) {
   __shared__ Scores scores;
   const BlockPlace at(a, a.heads, a.queries, /*last_is_longest=*/true);
   const SampleMask mask(a.masks, at.sample);
+  const int64_t keys = a.keys(), last = a.first_position + at.first + kTile - 1;
   Part dq = {};
-  for (int64_t key = 0; key <= at.first; key += kTile) {
+  for (int64_t key = 0; key <= last && key < keys; key += kTile) {
     Part kept = {}, ds = {};
     MakeTile<T>(a, mask, at.sample, at.head, at.first, key, &staged, kept, ds);
     Share(ds, &scores);
     Multiply<Along::kInner, Along::kOuter>(
         [&](int64_t k, int i) { return scores.of[i][k]; },
-        Down<T>{a.k, at.sample, at.head / a.group(), key, a.queries, at.column, a.head_size}, kTile,
+        Down<T>{a.k, at.sample, at.head / a.group(), key, keys, at.column, a.head_size}, kTile,
         &staged, dq);
   }
   StorePart<T>(
@@ -265,12 +285,12 @@ template <typename T>
 __global__ void DifferentiateKeys(AttentionTask a) {
   __shared__ Staged staged;
   __shared__ Scores scores;
-  const BlockPlace at(a, a.kv_heads, a.queries, /*last_is_longest=*/false);
+  const BlockPlace at(a, a.kv_heads, a.keys(), /*last_is_longest=*/false);
   const SampleMask mask(a.masks, at.sample);
   const auto turned = [&](int64_t k, int i) { return scores.of[k][i]; };
   Part dk = {}, dv = {};
   for (int64_t head = at.head * a.group(); head < (at.head + 1) * a.group(); ++head) {
-    for (int64_t query = at.first; query < a.queries; query += kTile) {
+    for (int64_t query = a.FirstQuery(at.first); query < a.queries; query += kTile) {
       Part kept = {}, ds = {};
       MakeTile<T>(a, mask, at.sample, head, query, at.first, &staged, kept, ds);
       Share(kept, &scores);
@@ -283,10 +303,8 @@ __global__ void DifferentiateKeys(AttentionTask a) {
           &staged, dk);
     }
   }
-  StorePart<T>(
-      a.dk, at, a.queries, a.head_size, [&](int) { return a.scale; }, dk);
-  StorePart<T>(
-      a.dv, at, a.queries, a.head_size, [](int) { return 1.0f; }, dv);
+  StoreKeys<T>(a, at, a.scale, a.dk, a.cached_dk, dk);
+  StoreKeys<T>(a, at, 1.0f, a.dv, a.cached_dv, dv);
 }
 
 }  // namespace
@@ -294,7 +312,7 @@ __global__ void DifferentiateKeys(AttentionTask a) {
 Error AttendByTiles(CudaDevice* device, const AttentionTask& a) {
   cudaStream_t stream;
   RETURN_ERROR(device->Stream(&stream));
-  const dim3 blocks = BlocksWith(1, BlocksOf(a, a.heads));
+  const dim3 blocks = BlocksWith(1, BlocksOf(a, a.heads, a.queries));
   return a.type == DType::kF32 ? Launch(stream, blocks, dim3(kThreads), AttendTile<float>, a)
                                : Launch(stream, blocks, dim3(kThreads), AttendTile<uint16_t>, a);
 }
@@ -302,13 +320,14 @@ Error AttendByTiles(CudaDevice* device, const AttentionTask& a) {
 Error DifferentiateByTiles(CudaDevice* device, const AttentionTask& a) {
   cudaStream_t stream;
   RETURN_ERROR(device->Stream(&stream));
-  const auto launch = [&](int64_t heads, void (*kernel)(AttentionTask)) {
-    return Launch(stream, BlocksWith(1, BlocksOf(a, heads)), dim3(kThreads), kernel, a);
+  const auto launch = [&](int64_t blocks, void (*kernel)(AttentionTask)) {
+    return Launch(stream, BlocksWith(1, blocks), dim3(kThreads), kernel, a);
   };
   const bool wide = a.type == DType::kF32;
-  RETURN_ERROR(
-      launch(a.heads, wide ? DifferentiateQueries<float> : DifferentiateQueries<uint16_t>));
-  return launch(a.kv_heads, wide ? DifferentiateKeys<float> : DifferentiateKeys<uint16_t>);
+  RETURN_ERROR(launch(BlocksOf(a, a.heads, a.queries),
+                      wide ? DifferentiateQueries<float> : DifferentiateQueries<uint16_t>));
+  return launch(BlocksOf(a, a.kv_heads, a.keys()),
+                wide ? DifferentiateKeys<float> : DifferentiateKeys<uint16_t>);
 }
 
 }  // namespace thinwire::cuda

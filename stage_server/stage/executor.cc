@@ -10,7 +10,6 @@
 #include "base/steady_time.h"
 #include "nn/sampling.h"
 #include "schedule/schedule.h"
-#include "stage_server/stage/sample_slice.h"
 
 namespace thinwire {
 namespace {
@@ -33,6 +32,17 @@ std::vector<SampleRange> BatchesOf(const SampleRange& all, int64_t batch_size) {
     batches.push_back({first, std::min(first + batch_size, all.last)});
   }
   return batches;
+}
+
+// What a forward pass takes of samples `range`: in training a slice where the schedule makes such.
+FeedRequest RequestOf(const StageSpec& spec, const Work& work, const SampleRange& range,
+                      int slice) {
+  FeedRequest request{work.phase, work.epoch, range};
+  if (work.phase == PHASE_TRAIN && spec.slices() > 1) {
+    const int64_t first = spec.FirstPosition(slice);
+    request.positions = {first, first + spec.slice_positions[slice]};
+  }
+  return request;
 }
 
 SamplingSpec SamplingFrom(const Sampling& sampling) {
@@ -199,8 +209,10 @@ void Executor::Announce(const Work& work, const std::vector<std::vector<SampleRa
     const int count = static_cast<int>(parts.size());
     for (const Action& forward : Forwards(spec.stages(), count, spec.chunks())) {
       if (!ReadsSamples(spec, forward.chunk)) continue;
-      const int times = work.phase == PHASE_TRAIN ? spec.slices() : 1;
-      requests.insert(requests.end(), times, {work.phase, work.epoch, parts[forward.microbatch]});
+      const int slices = work.phase == PHASE_TRAIN ? spec.slices() : 1;
+      for (int slice = 0; slice < slices; ++slice) {
+        requests.push_back(RequestOf(spec, work, parts[forward.microbatch], slice));
+      }
     }
   }
   feed_->Announce(requests);
@@ -254,14 +266,10 @@ absl::StatusOr<LossSums> Executor::ForwardOne(Work work, const SampleRange& batc
   std::optional<Samples> samples;
   if (feed_ != nullptr && ReadsSamples(spec, work.chunk)) {
     ScopedTimer timer(&stage_->activity().data, MicrobatchSlice(spec, work, "data"));
-    ASSIGN_OR_RETURN(
-        samples,
-        feed_->Take({work.phase, work.epoch, {batch.first + part.first, batch.first + part.last}}));
-  }
-  if (samples && work.phase == PHASE_TRAIN && spec.slices() > 1) {
     const int slice = static_cast<int>(work.microbatch) % spec.slices();
-    ASSIGN_OR_RETURN(samples, PositionsOf(*samples, spec.model.positions, spec.FirstPosition(slice),
-                                          spec.slice_positions[slice]));
+    ASSIGN_OR_RETURN(samples,
+                     feed_->Take(RequestOf(
+                         spec, work, {batch.first + part.first, batch.first + part.last}, slice)));
   }
   return stage_->Forward(work, samples);
 }

@@ -122,6 +122,26 @@ TEST_F(TextFeedTest, LabelsAreTheNextTokensThoughTwoStagesLoadThem) {
   }
 }
 
+TEST_F(TextFeedTest, ASliceHasItsPositionsOfEverySampleOnAnyDevice) {
+  spec_.inputs = spec_.labels = true;
+  FeedRequest request = {PHASE_TRAIN, 1, {8, 16}};
+  const Samples whole = Take(request);
+  const std::vector<int32_t> ids = Ids(whole.inputs);
+  request.positions = {5, 8};
+  for (const Backend& backend : {CpuBackend(0), NewLateBackend()}) {
+    const Samples slice = Take(request, backend);
+    EXPECT_EQ(slice.digest, whole.digest);
+    ASSERT_EQ(slice.inputs.shape(), (Shape{8, 3}));
+    ASSERT_EQ(slice.labels.size(), 24u);
+    const std::vector<int32_t> slice_ids = Ids(slice.inputs);
+    for (int64_t i = 0; i < 24; ++i) {
+      const int64_t at = i / 3 * kContext + 5 + i % 3;
+      EXPECT_EQ(slice_ids[i], ids[at]) << i;
+      EXPECT_EQ(slice.labels[i], whole.labels[at]) << i;
+    }
+  }
+}
+
 TEST_F(TextFeedTest, WindowsAreElsewhereInTheNextEpoch) {
   spec_.inputs = true;
   const FeedRequest whole = {PHASE_TRAIN, 1, {0, kSamples}};

@@ -17,10 +17,6 @@ namespace thinwire {
 
 absl::StatusOr<std::unique_ptr<LocalStage>> LocalStage::Build(const StageSpec& spec,
                                                               const Backend& backend) {
-  if (spec.slices() > 1 && !backend.device->is_host()) {
-    return absl::InvalidArgumentError(absl::StrCat("pipeline.schedule: terapipe on ",
-                                                   backend.device->name(), ", want device cpu"));
-  }
   std::unique_ptr<LocalStage> stage(new LocalStage(spec, backend));
   const ModelChunk::Stage common{stage->spec_, stage->backend_, &stage->capture_,
                                  &stage->activity_};

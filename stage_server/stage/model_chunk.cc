@@ -19,11 +19,13 @@ Mode ModeOf(Phase phase) {
   return phase == PHASE_RECALIBRATE ? Mode::kRecalibrate : Mode::kEvaluate;
 }
 
-// Recordings know one step only, and one input.
-bool IsRecordable(const Model& model, const BlockRange& range) {
-  return std::none_of(
-      model.blocks.begin() + range.first, model.blocks.begin() + range.last,
-      [](const BlockSpec& block) { return IsRandom(block.layers) || ReadsIds(block.layers); });
+// Recordings know one step only, one input, and whole samples.
+bool IsRecordable(const StageSpec& spec, const BlockRange& range) {
+  return spec.slices() == 1 &&
+         std::none_of(spec.model.blocks.begin() + range.first,
+                      spec.model.blocks.begin() + range.last, [](const BlockSpec& block) {
+                        return IsRandom(block.layers) || ReadsIds(block.layers);
+                      });
 }
 
 // Takes a tensor through a cut inside the process.
@@ -85,7 +87,7 @@ absl::Status ModelChunk::BuildSegments() {
                                   options));
     ASSIGN_OR_RETURN(auto optimizer, NewOptimizer(spec_.optimizer, segment->parameters(),
                                                   backend_.device, backend_.ops.get()));
-    if (IsRecordable(spec_.model, blocks)) {
+    if (IsRecordable(spec_, blocks)) {
       segment = RecordSegment(std::move(segment), recording);
     }
     segments_.push_back(std::move(segment));

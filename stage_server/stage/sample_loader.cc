@@ -15,7 +15,8 @@ absl::StatusOr<LoadedSamples> SampleLoader::Load(const FeedRequest& request) {
   samples.digest = SampleDigest(ids_);
   if (spec_.labels) samples.labels = Labels(request, data);
   if (spec_.inputs) {
-    ASSIGN_OR_RETURN(samples.inputs, Inputs(request, data));
+    ASSIGN_OR_RETURN(samples.inputs,
+                     data.is_text() ? Tokens(request, data) : Images(request, data));
   }
   return samples;
 }
@@ -41,30 +42,40 @@ Dataset::Augmentation SampleLoader::AugmentationFor(const FeedRequest& request, 
 }
 
 std::vector<int32_t> SampleLoader::Labels(const FeedRequest& request, const Dataset& data) const {
-  const int64_t each = data.labels_per_sample();
-  std::vector<int32_t> labels(ids_.size() * each);
-  for (size_t i = 0; i < ids_.size(); ++i) {
-    data.Labels(ids_[i], AugmentationFor(request, data, ids_[i]),
-                absl::MakeSpan(labels).subspan(i * each, each));
+  std::vector<int32_t> labels, sample(data.labels_per_sample());
+  const SampleRange kept =
+      request.positions.value_or(SampleRange{0, static_cast<int64_t>(sample.size())});
+  labels.reserve(ids_.size() * (kept.last - kept.first));
+  for (const int64_t id : ids_) {
+    data.Labels(id, AugmentationFor(request, data, id), absl::MakeSpan(sample));
+    labels.insert(labels.end(), sample.begin() + kept.first, sample.begin() + kept.last);
   }
   return labels;
 }
 
-absl::StatusOr<Tensor> SampleLoader::Inputs(const FeedRequest& request, const Dataset& data) const {
+absl::StatusOr<Tensor> SampleLoader::Images(const FeedRequest& request, const Dataset& data) const {
   const Shape shape = data.sample_shape().WithBatch(static_cast<int64_t>(ids_.size()));
   const int64_t each = data.sample_shape().elements();
-  const DType type = data.is_text() ? DType::kI32 : DType::kF32;
-  ASSIGN_OR_RETURN(Tensor inputs, Tensor::Allocate(host_, type, shape));
+  ASSIGN_OR_RETURN(Tensor images, Tensor::Allocate(host_, DType::kF32, shape));
   for (size_t i = 0; i < ids_.size(); ++i) {
-    const Dataset::Augmentation augmentation = AugmentationFor(request, data, ids_[i]);
-    if (data.is_text()) {
-      int32_t* tokens = static_cast<int32_t*>(inputs.data()) + i * each;
-      data.LoadTokens(ids_[i], augmentation, absl::MakeSpan(tokens, each));
-    } else {
-      data.Load(ids_[i], augmentation, inputs.floats().subspan(i * each, each));
-    }
+    data.Load(ids_[i], AugmentationFor(request, data, ids_[i]),
+              images.floats().subspan(i * each, each));
   }
-  return inputs;
+  return images;
+}
+
+absl::StatusOr<Tensor> SampleLoader::Tokens(const FeedRequest& request, const Dataset& data) const {
+  std::vector<int32_t> sample(data.sample_shape().elements());
+  const SampleRange kept =
+      request.positions.value_or(SampleRange{0, static_cast<int64_t>(sample.size())});
+  const Shape shape = {static_cast<int64_t>(ids_.size()), kept.last - kept.first};
+  ASSIGN_OR_RETURN(Tensor tokens, Tensor::Allocate(host_, DType::kI32, shape));
+  auto* to = static_cast<int32_t*>(tokens.data());
+  for (const int64_t id : ids_) {
+    data.LoadTokens(id, AugmentationFor(request, data, id), absl::MakeSpan(sample));
+    to = std::copy(sample.begin() + kept.first, sample.begin() + kept.last, to);
+  }
+  return tokens;
 }
 
 }  // namespace thinwire

@@ -28,19 +28,22 @@ struct FeedRequest {
   Phase phase = PHASE_TRAIN;
   uint32_t epoch = 0;  // training
   SampleRange range;
+  // Of token sequences, these positions alone: a slice (schedule terapipe).
+  std::optional<SampleRange> positions = {};
 
   friend bool operator==(const FeedRequest& a, const FeedRequest& b) {
-    return a.phase == b.phase && a.epoch == b.epoch && a.range.first == b.range.first &&
-           a.range.last == b.range.last;
+    return a.phase == b.phase && a.epoch == b.epoch && a.range == b.range &&
+           a.positions == b.positions;
   }
 };
 
 struct LoadedSamples {
-  // Images are fp32, [samples, ...], tokens int32, [samples, context]; in memory of the host. Empty
-  // without `inputs`.
+  // Images are fp32, [samples, ...], tokens int32, [samples, positions]; in memory of the host.
+  // Empty without `inputs`.
   Tensor inputs;
-  std::vector<int32_t> labels;  // labels_per_sample() for each sample, one sample behind the other
-  uint64_t digest = 0;
+  // labels_per_sample(), or one a position, for each sample, one sample behind the other.
+  std::vector<int32_t> labels;
+  uint64_t digest = 0;  // of the samples, whole ones or not
 };
 
 // One thread at a time.
@@ -57,7 +60,8 @@ class SampleLoader {
   Dataset::Augmentation AugmentationFor(const FeedRequest& request, const Dataset& data,
                                         int64_t id) const;
   std::vector<int32_t> Labels(const FeedRequest& request, const Dataset& data) const;
-  absl::StatusOr<Tensor> Inputs(const FeedRequest& request, const Dataset& data) const;
+  absl::StatusOr<Tensor> Images(const FeedRequest& request, const Dataset& data) const;
+  absl::StatusOr<Tensor> Tokens(const FeedRequest& request, const Dataset& data) const;
 
   const FeedSpec spec_;
   const DataSplits* const data_;

@@ -103,10 +103,14 @@ CODECS = {
 }
 
 
+SLICES = {"pipeline.schedule": "terapipe", "pipeline.slices": 4}
 # Of a GPT-2. With bf16, its heads of 32 go through tensor cores.
 LANGUAGE_CODECS = {
     "gpt2": {"model.dropout": 0.1},
     "gpt2, topk, bf16": {**both("{codec: topk, ratio: 0.2, scope: token}"), "precision": "bf16"},
+    "gpt2, slices": SLICES,
+    "gpt2, slices, topk, bf16": {**both("{codec: topk, ratio: 0.2, scope: token}"),
+                                 "precision": "bf16", **SLICES},
 }
 
 
@@ -131,15 +135,18 @@ def n_stages(session, _):
     """N stages on the GPU are one stage, bit for bit."""
     spreads = {"one": {"pipeline.stages": 1}, "1f1b": {"pipeline.stages": 4},
                "gpipe": {"pipeline.stages": 4, "pipeline.schedule": "gpipe"}}
-    names = ["topk, ef21", "gpt2"] if session.rehearse else [*CODECS, *LANGUAGE_CODECS]
+    names = (["topk, ef21", "gpt2", "gpt2, slices"] if session.rehearse
+             else [*CODECS, *LANGUAGE_CODECS])
 
     def train(job):
         name, spread = job
         folder = re.sub(r"\W+", "-", f"n-{name}-{spread}")
         experiment, settings = short(session, name)
-        return job, session.train(folder, experiment, {**settings, **spreads[spread]})
+        return job, session.train(folder, experiment, {**spreads[spread], **settings})
 
-    jobs = [(name, spread) for name in names for spread in spreads]
+    # Slices have a schedule of their own.
+    jobs = [(name, spread) for name in names for spread in spreads
+            if not (spread == "gpipe" and "slices" in name)]
     with concurrent.futures.ThreadPoolExecutor(max(1, min(4, session.cores // 4))) as pool:
         runs = dict(pool.map(train, jobs))
     unequal = [f"{name}, 4 stages {spread}: {', '.join(differences)} differ"
@@ -153,15 +160,18 @@ def n_stages(session, _):
 
 
 def language(session, _):
-    """A small GPT-2 learns on the GPU what it learns on the CPU, in fp32."""
-    experiment, settings = short(session, "gpt2")
-    gpu, cpu = (session.train(f"language-{device}", experiment, {**settings, "device": device})
-                for device in ("cuda", "cpu"))
-    furthest = max(abs(a - b) for a, b in zip(gpu.losses(), cpu.losses()))
-    if furthest > 1e-3 or len(gpu.losses()) != len(cpu.losses()):
-        raise Failed(f"losses are {gpu.losses()} on the GPU, {cpu.losses()} on the CPU")
-    return {"figures": [figure("steps", len(gpu.losses())),
-                        figure("furthest loss", furthest)]}
+    """A small GPT-2 learns on the GPU what it learns on the CPU, in fp32, also by slices."""
+    figures = []
+    for name in ("gpt2", "gpt2, slices"):
+        experiment, settings = short(session, name)
+        gpu, cpu = (session.train(f"language-{device}", experiment, {**settings, "device": device})
+                    for device in ("cuda", "cpu"))
+        furthest = max(abs(a - b) for a, b in zip(gpu.losses(), cpu.losses()))
+        if furthest > 1e-3 or len(gpu.losses()) != len(cpu.losses()):
+            raise Failed(f"{name}: losses are {gpu.losses()} on the GPU, {cpu.losses()} on the CPU")
+        figures += [figure(f"{name}: steps", len(gpu.losses())),
+                    figure(f"{name}: furthest loss", furthest)]
+    return {"figures": figures}
 
 
 def mixed(session, _):
