@@ -1,0 +1,247 @@
+// Runs with checkpoints: where they are due, resumed, and after the loss of a stage.
+#include <atomic>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <utility>
+
+#include "absl/time/clock.h"
+#include "base/safetensors.h"
+#include "config/experiment.h"
+#include "coordinator/run/run_testing.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace thinwire {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+// The steps that are asked for, a sample each but for an epoch's first.
+void ReportSteps(const TrainRequest& request, FakeStage::Writer* writer) {
+  for (uint64_t step = request.first_step(); step <= request.last_step(); ++step) {
+    writer->Write(Step(step, /*loss=*/2, /*correct=*/1, /*samples=*/step % 2 == 1 ? 3 : 1));
+  }
+}
+
+// The model of the stages is real: checkpoints are dealt out by it.
+class CheckpointedRunTest : public RunTest {
+ protected:
+  CheckpointedRunTest() {
+    std::filesystem::remove_all(options_.checkpoints);
+    experiment_ = *ParseExperiment(R"(
+model:
+  name: custom
+  blocks:
+    - {name: a, layers: [{kind: flatten}, {kind: linear, name: fc, out: 1, bias: false}]}
+    - {name: b, layers: [{kind: linear, name: fc, out: 10, bias: false}]}
+data: {name: digits, batch_size: 3}
+pipeline: {cuts: [a]}
+optimizer: {lr: 0.1}
+checkpoint: {every_steps: 3, keep: 10}
+epochs: 2
+)",
+                                   "test", {});
+    first_.state = {FileOf("a.fc.weight", {1, 64})};
+    last_.state = {FileOf("b.fc.weight", {10, 1})};
+    last_.train = [](const TrainRequest& request, grpc::ServerContext*, FakeStage::Writer* writer) {
+      ReportSteps(request, writer);
+      return grpc::Status::OK;
+    };
+    options_.run = "run";
+  }
+  static std::pair<StatePart, std::string> FileOf(const std::string& name,
+                                                  const std::vector<int64_t>& shape) {
+    static const std::string bytes(4 * 64, 'x');
+    const auto elements = static_cast<size_t>(shape[0] * shape[1]);
+    std::pair<StatePart, std::string> file;
+    file.first.set_tensors("model");
+    const std::string_view data = std::string_view(bytes).substr(0, 4 * elements);
+    const absl::Status written =
+        WriteSafetensors({{}, {{name, "F32", shape, data}}}, 100, [&](std::string_view piece) {
+          file.second += piece;
+          return absl::OkStatus();
+        });
+    EXPECT_TRUE(written.ok()) << written;
+    return file;
+  }
+  absl::Status TrainOn() {
+    FleetOptions options;
+    options.grace = absl::Milliseconds(50);
+    options.patience = absl::Milliseconds(500);
+    fleet_ = std::make_unique<Fleet>(Addresses(), "run", options);
+    const absl::Status status =
+        RunExperiment(experiment_, fleet_.get(), &observer_, &summary_, options_);
+    fleet_->Release();
+    return status;
+  }
+  std::vector<std::string> Addresses() const { return {first_.address(), last_.address()}; }
+  std::vector<uint64_t> Checkpoints() const { return *ListCheckpoints(options_.checkpoints); }
+  void LetStagesBeReplaced() {
+    options_.next_generation = [this](const Failure& loss) -> absl::StatusOr<Fleet*> {
+      losses_.push_back(loss.stage);
+      FleetOptions options;
+      options.generation = losses_.size() + 1;
+      options.grace = absl::Milliseconds(50);
+      fleet_ = std::make_unique<Fleet>(Addresses(), "run", options);
+      return fleet_.get();
+    };
+  }
+  // The last stage is lost when it is asked for that step, so often; the checkpoint of the step
+  // before is on the disk then.
+  void LoseAt(uint64_t step, int times) {
+    last_.train = [this, step, left = std::make_shared<std::atomic<int>>(times)](
+                      const TrainRequest& request, grpc::ServerContext*,
+                      FakeStage::Writer* writer) {
+      const bool is_met = request.first_step() <= step && step <= request.last_step();
+      if (is_met && left->fetch_sub(1) > 0) {
+        const std::string before = CheckpointPath(options_.checkpoints, step - 1);
+        while (step > 1 && !std::filesystem::exists(before)) absl::SleepFor(absl::Milliseconds(1));
+        return grpc::Status(grpc::StatusCode::UNAVAILABLE, "Socket closed");
+      }
+      ReportSteps(request, writer);
+      return grpc::Status::OK;
+    };
+  }
+
+  RunOptions options_ = [] {
+    RunOptions options;
+    options.checkpoints = ::testing::TempDir() + "/run_test/checkpoints";
+    return options;
+  }();
+  std::unique_ptr<Fleet> fleet_;
+  std::vector<int> losses_;  // stages
+};
+
+TEST_F(CheckpointedRunTest, AnEpochIsTrainedInPartsThatEndWhereACheckpointIsDue) {
+  ASSERT_TRUE(TrainOn().ok());
+  EXPECT_THAT(Checkpoints(), ElementsAre(2, 3, 4));  // 3 by steps, 2 and 4 by epochs
+  EXPECT_EQ(observer_.steps.size(), 4u);
+  EXPECT_EQ(summary_.epochs_size(), 2);
+  const auto manifest = ReadManifest(CheckpointPath(options_.checkpoints, 3));
+  ASSERT_TRUE(manifest.ok()) << manifest.status();
+  EXPECT_EQ(manifest->epoch(), 2u);
+  EXPECT_EQ(manifest->progress().epochs_size(), 1);
+  EXPECT_EQ(manifest->progress().sums().samples(), 3u);
+  EXPECT_EQ(manifest->files_size(), 2);
+}
+
+TEST_F(CheckpointedRunTest, AnInterruptedEvaluationLeavesACheckpointOfTheStepBefore) {
+  experiment_.mutable_checkpoint()->set_every_steps(100);
+  experiment_.mutable_checkpoint()->set_every_epochs(2);
+  first_.evaluate = [this](const EvaluateRequest& request, grpc::ServerContext* context,
+                           FakeStage::Writer*) {
+    if (request.epoch() == 1) return grpc::Status::OK;
+    fleet_->Interrupt();
+    return FakeStage::Hang(context);
+  };
+  experiment_.set_epochs(3);
+  EXPECT_TRUE(absl::IsCancelled(TrainOn()));
+  EXPECT_THAT(Checkpoints(), ElementsAre(4));
+
+  first_.evaluate = [this](const EvaluateRequest& request, grpc::ServerContext* context,
+                           FakeStage::Writer*) {
+    if (request.epoch() < 3) return grpc::Status::OK;
+    fleet_->Interrupt();
+    return FakeStage::Hang(context);
+  };
+  summary_.Clear();
+  experiment_.mutable_checkpoint()->set_every_epochs(0);
+  EXPECT_TRUE(absl::IsCancelled(TrainOn()));
+  EXPECT_THAT(Checkpoints(), ElementsAre(4, 6));
+  EXPECT_EQ(ReadManifest(CheckpointPath(options_.checkpoints, 6))->progress().epochs_size(), 2);
+}
+
+TEST_F(CheckpointedRunTest, AResumedRunTrainsWhatIsLeftAndKnowsWhatWas) {
+  ASSERT_TRUE(TrainOn().ok());
+  std::filesystem::remove_all(CheckpointPath(options_.checkpoints, 4));
+  options_.from = *NewestCheckpoint(options_.checkpoints);
+  const Summary whole = summary_;
+  summary_.Clear();
+  observer_.steps.clear();
+  const absl::Status status = TrainOn();
+  ASSERT_TRUE(status.ok()) << status;
+  ASSERT_EQ(observer_.steps.size(), 1u);
+  EXPECT_EQ(observer_.steps[0].step(), 4u);
+  EXPECT_EQ(first_.restored_step(), 3u);
+  ASSERT_EQ(first_.restored().size(), 1u);
+  EXPECT_EQ(first_.restored()[0].first.tensors(), "model");
+  ASSERT_EQ(summary_.epochs_size(), 2);
+  EXPECT_EQ(summary_.epochs(1).train().loss(), whole.epochs(1).train().loss());
+  EXPECT_EQ(summary_.epochs(0).SerializeAsString(), whole.epochs(0).SerializeAsString());
+  ASSERT_EQ(summary_.events_size(), 1);
+  EXPECT_EQ(summary_.events(0).type(), "resumed");
+}
+
+TEST_F(CheckpointedRunTest, ALossIsMadeGoodFromTheLastCheckpoint) {
+  LetStagesBeReplaced();
+  LoseAt(/*step=*/4, /*times=*/1);
+  const absl::Status status = TrainOn();
+  ASSERT_TRUE(status.ok()) << status;
+  EXPECT_THAT(losses_, ElementsAre(1));
+  EXPECT_EQ(first_.restored_step(), 3u);
+  ASSERT_EQ(summary_.events_size(), 1);
+  EXPECT_EQ(summary_.events(0).type(), "restarted");
+  EXPECT_EQ(summary_.events(0).stage(), 1u);
+  EXPECT_EQ(summary_.events(0).step(), 3u);
+  EXPECT_TRUE(summary_.events(0).has_seconds());
+  EXPECT_EQ(summary_.epochs_size(), 2);
+}
+
+TEST_F(CheckpointedRunTest, BeforeTheFirstCheckpointTheRunBeginsAnew) {
+  LetStagesBeReplaced();
+  LoseAt(/*step=*/1, /*times=*/1);
+  const absl::Status status = TrainOn();
+  ASSERT_TRUE(status.ok()) << status;
+  EXPECT_EQ(summary_.events(0).step(), 0u);
+  EXPECT_TRUE(first_.restored().empty());
+  EXPECT_EQ(summary_.epochs_size(), 2);
+}
+
+TEST_F(CheckpointedRunTest, TooManyLossesEndTheRun) {
+  LetStagesBeReplaced();
+  LoseAt(/*step=*/4, /*times=*/100);
+  EXPECT_THAT(std::string(TrainOn().message()), HasSubstr("Socket closed"));
+  EXPECT_EQ(losses_.size(), 3u);  // restarts.max
+}
+
+TEST_F(CheckpointedRunTest, AnErrorOfTheWorkItselfIsNoLoss) {
+  LetStagesBeReplaced();
+  last_.train = [](const TrainRequest&, grpc::ServerContext*, FakeStage::Writer*) {
+    return grpc::Status(grpc::StatusCode::OUT_OF_RANGE, "the loss is nan");
+  };
+  EXPECT_THAT(std::string(TrainOn().message()), HasSubstr("the loss is nan"));
+  EXPECT_TRUE(losses_.empty());
+}
+
+TEST_F(CheckpointedRunTest, AStageThatDiesBeforeItIsLeasedIsLost) {
+  LetStagesBeReplaced();
+  std::atomic<bool> dies = true;
+  first_.acquire = [&] {
+    if (!dies.exchange(false)) return grpc::Status::OK;
+    fleet_->Fail({0, Failure::Kind::kDead, absl::UnavailableError("it died")});
+    return grpc::Status(grpc::StatusCode::UNAVAILABLE, "gone");
+  };
+  const absl::Status status = TrainOn();
+  ASSERT_TRUE(status.ok()) << status;
+  EXPECT_THAT(losses_, ElementsAre(0));
+}
+
+TEST_F(CheckpointedRunTest, AStageThatWasNeverThereIsNotLost) {
+  LetStagesBeReplaced();
+  first_.acquire = [] { return grpc::Status(grpc::StatusCode::UNAVAILABLE, "not there"); };
+  EXPECT_THAT(std::string(TrainOn().message()), HasSubstr("not there"));
+  EXPECT_TRUE(losses_.empty());
+}
+
+TEST_F(CheckpointedRunTest, ACheckpointThatCannotBeWrittenEndsTheRunAndNamesTheFile) {
+  std::filesystem::create_directories(std::filesystem::path(options_.checkpoints).parent_path());
+  std::ofstream(options_.checkpoints) << "no folder";
+  LetStagesBeReplaced();
+  EXPECT_THAT(std::string(TrainOn().message()), HasSubstr(options_.checkpoints));
+  EXPECT_TRUE(losses_.empty());
+}
+
+}  // namespace
+}  // namespace thinwire
