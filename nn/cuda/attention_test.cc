@@ -172,15 +172,21 @@ TEST(AttentionCacheTest, TrainingBySlicesIsTheCpus) {
   }
 }
 
-TEST(AttentionCacheTest, RefusesDropoutInTrainingInTheCpusWords) {
-  Side cpu = CpuSide(), device = DeviceSide();
-  const Case c{1, 3, 1, 1, 4, 0, 0.5f};
+// What is refused by its sizes alone: a case of one head, with a cache of 8 positions.
+AttentionCached WithoutMemory(const Case& c) {
   AttentionCached a;
   a.qkv.rank = 3;
   a.cache.rank = 5;
-  for (int i = 0; i < 3; ++i) a.qkv.dims[i] = c.wide()[i];
-  const Shape cache({1, 2, 8, 1, 4});
-  for (int i = 0; i < 5; ++i) a.cache.dims[i] = cache[i];
+  const Shape qkv = c.wide(), cache({c.batch, 2, 8, c.kv_heads, c.head_size});
+  std::copy(qkv.begin(), qkv.end(), a.qkv.dims);
+  std::copy(cache.begin(), cache.end(), a.cache.dims);
+  return a;
+}
+
+TEST(AttentionCacheTest, RefusesDropoutInTrainingInTheCpusWords) {
+  Side cpu = CpuSide(), device = DeviceSide();
+  const Case c{1, 3, 1, 1, 4, 0, 0.5f};
+  AttentionCached a = WithoutMemory(c);
   float log_sum_exp;
   a.log_sum_exp = &log_sum_exp;
   const absl::Status status = ToStatus(New(&device, c.Spec(DType::kF32))->Continue(a));
@@ -191,12 +197,7 @@ TEST(AttentionCacheTest, RefusesDropoutInTrainingInTheCpusWords) {
 TEST(AttentionCacheTest, RefusesPositionsBeyondItInTheCpusWords) {
   Side cpu = CpuSide(), device = DeviceSide();
   const Case c{1, 3, 1, 1, 4};
-  AttentionCached a;
-  a.qkv.rank = 3;
-  a.cache.rank = 5;
-  for (int i = 0; i < 3; ++i) a.qkv.dims[i] = c.wide()[i];
-  const Shape cache({1, 2, 8, 1, 4});
-  for (int i = 0; i < 5; ++i) a.cache.dims[i] = cache[i];
+  AttentionCached a = WithoutMemory(c);
   a.first_position = 6;
   const absl::Status status = ToStatus(New(&device, c.Spec(DType::kF32))->Continue(a));
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
