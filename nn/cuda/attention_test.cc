@@ -172,7 +172,7 @@ TEST(AttentionCacheTest, TrainingBySlicesIsTheCpus) {
   }
 }
 
-// What is refused by its sizes alone: a case of one head, with a cache of 8 positions.
+// What is refused by its sizes alone; the cache has 8 positions.
 AttentionCached WithoutMemory(const Case& c) {
   AttentionCached a;
   a.qkv.rank = 3;
