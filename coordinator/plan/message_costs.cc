@@ -6,6 +6,7 @@
 #include "compress/feedback/plan.h"
 #include "compress/plugin.h"
 #include "coordinator/plan/state_plan.h"
+#include "data/sampler.h"
 #include "models/bottleneck.h"
 #include "wire/frame.h"
 
@@ -29,16 +30,16 @@ absl::StatusOr<MessageCosts> MessageCosts::New(const Experiment& experiment,
   costs.slices_ = std::move(slices);
   ASSIGN_OR_RETURN(costs.compute_, ComputeFrom(experiment));
   ASSIGN_OR_RETURN(const uint64_t samples, TrainingSamples(experiment));
-  const uint64_t batch = experiment.data().batch_size();
-  costs.last_step_ = experiment.epochs() * ((samples + batch - 1) / batch);
+  costs.last_step_ = experiment.epochs() *
+                     NumBatches(static_cast<int64_t>(samples), experiment.data().batch_size());
   return costs;
 }
 
-// The sizes of the microbatches differ by at most one; the first has the most samples.
 int64_t MessageCosts::SamplesOf(int microbatch) const {
-  const int64_t batch_size = experiment_->data().batch_size(),
-                microbatches = experiment_->pipeline().microbatches();
-  return batch_size / microbatches + (microbatch < batch_size % microbatches ? 1 : 0);
+  const SampleRange range =
+      MicrobatchRange(experiment_->data().batch_size(),
+                      static_cast<int>(experiment_->pipeline().microbatches()), microbatch);
+  return range.last - range.first;
 }
 
 // Of what crosses in a message: a microbatch or its slice, or at the tied cut a weight's gradient.

@@ -1,6 +1,7 @@
 #include "coordinator/plan/message_costs.h"
 
 #include <string>
+#include <vector>
 
 #include "compress/plugin.h"
 #include "config/experiment.h"
