@@ -6,6 +6,14 @@
 #include "base/status.h"
 
 namespace thinwire {
+namespace {
+
+// Which of a sample's tokens or labels.
+SampleRange WantedOf(const std::vector<int32_t>& sample, const FeedRequest& request) {
+  return request.positions.value_or(SampleRange{0, static_cast<int64_t>(sample.size())});
+}
+
+}  // namespace
 
 absl::StatusOr<LoadedSamples> SampleLoader::Load(const FeedRequest& request) {
   const bool from_train = request.phase == PHASE_TRAIN || request.phase == PHASE_RECALIBRATE;
@@ -43,8 +51,7 @@ Dataset::Augmentation SampleLoader::AugmentationFor(const FeedRequest& request, 
 
 std::vector<int32_t> SampleLoader::Labels(const FeedRequest& request, const Dataset& data) const {
   std::vector<int32_t> labels, sample(data.labels_per_sample());
-  const SampleRange kept =
-      request.positions.value_or(SampleRange{0, static_cast<int64_t>(sample.size())});
+  const SampleRange kept = WantedOf(sample, request);
   labels.reserve(ids_.size() * (kept.last - kept.first));
   for (const int64_t id : ids_) {
     data.Labels(id, AugmentationFor(request, data, id), absl::MakeSpan(sample));
@@ -66,8 +73,7 @@ absl::StatusOr<Tensor> SampleLoader::Images(const FeedRequest& request, const Da
 
 absl::StatusOr<Tensor> SampleLoader::Tokens(const FeedRequest& request, const Dataset& data) const {
   std::vector<int32_t> sample(data.sample_shape().elements());
-  const SampleRange kept =
-      request.positions.value_or(SampleRange{0, static_cast<int64_t>(sample.size())});
+  const SampleRange kept = WantedOf(sample, request);
   const Shape shape = {static_cast<int64_t>(ids_.size()), kept.last - kept.first};
   ASSIGN_OR_RETURN(Tensor tokens, Tensor::Allocate(host_, DType::kI32, shape));
   auto* to = static_cast<int32_t*>(tokens.data());
