@@ -15,6 +15,7 @@
 
 namespace thinwire {
 
+// Keeps what it is told, and answers each step with `on_step`.
 class RecordingObserver : public RunObserver {
  public:
   absl::Status OnStep(const StepRecord& step) override {
@@ -33,7 +34,6 @@ class RecordingObserver : public RunObserver {
     captures.emplace_back(step, files);
     return absl::OkStatus();
   }
-
   absl::Status OnTrace(const RunTrace& trace) override {
     traces.push_back(trace);
     return absl::OkStatus();
@@ -47,6 +47,7 @@ class RecordingObserver : public RunObserver {
   RunTotals last_totals;
 };
 
+// What the last stage reports of a step.
 inline StageEvent Step(uint64_t step, double loss, uint32_t correct, uint32_t samples) {
   StageEvent event;
   event.mutable_step()->set_step(step);
