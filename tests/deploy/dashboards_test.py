@@ -21,7 +21,7 @@ from stage_servers import running, stage_servers
 
 # With feedback, so that there are residuals, and with epochs enough for several scrapes of the stages,
 # which Prometheus finds some seconds after the run has begun. It learns slowly: of a network that fits
-# its data the gradients of one message are ten times another's, and so are residuals beside them.
+# its data the gradients of one message are many times another's, and so are residuals beside them.
 EXPERIMENT = """
 name: watched
 model: {name: resnet8, width: 8}
