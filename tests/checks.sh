@@ -16,6 +16,8 @@ within() {
   shift
   until "$@"; do (( SECONDS < end )) || return 1; sleep 0.1; done
 }
+# has_checkpoint FOLDER: the run has written one, whole; one that is being written is step-N.tmp
+has_checkpoint() { compgen -G "$1/checkpoints/step-*[0-9]/manifest.json" >/dev/null; }
 # gone PID...: none of these processes is there
 gone() { local pid; for pid in "$@"; do ! kill -0 "$pid" 2>/dev/null || return 1; done; }
 # end_jobs: kills what this shell started and has not waited for. A process id that was kept may be another's by now.

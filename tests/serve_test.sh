@@ -47,7 +47,6 @@ is() { [[ $(state "$1") == "$2" ]]; }
 shows() { curl -sf "$metrics" | grep -qE "$1"; }
 processes() { pgrep -f -- "$work/$1/" || true; }
 none_left() { [[ -z $(processes "$1") ]]; }
-has_checkpoint() { compgen -G "$work/$1/checkpoints/step-*/manifest.json" >/dev/null; }
 # losses FOLDER: what training gave, without times
 losses() {
   python3 - "$1" <<'PY'
@@ -119,7 +118,7 @@ check 'a run that waits is cancelled' equals "$code" 0
 check '  at once' is short-4 cancelled
 (ask watch long-3; echo "$code" >"$work/watched") &
 watcher=$!
-check 'the long one has a checkpoint' within 60 has_checkpoint queue/runs/long-3
+check 'the long one has a checkpoint' within 60 has_checkpoint "$work/queue/runs/long-3"
 ask cancel long-3
 check 'one that runs is cancelled' equals "$code" 0
 check '  and listed so' is long-3 cancelled
@@ -141,7 +140,7 @@ echo '== a server that is killed'
 ask submit "$work/short.yaml" "$work/short.yaml" "$work/short.yaml" --set epochs=12
 killed=($(cat "$work/out"))
 ask cancel "${killed[2]}"
-check 'the first is under way, with a checkpoint' within 60 has_checkpoint "queue/runs/${killed[0]}"
+check 'the first is under way, with a checkpoint' within 60 has_checkpoint "$work/queue/runs/${killed[0]}"
 kill -9 "$pid"
 wait "$pid" 2>/dev/null
 check 'no process outlives it' within 10 none_left queue
@@ -161,7 +160,7 @@ check '  to the numbers of a run that nothing befell' \
 echo '== a server that is asked to end'
 ask submit "$work/long.yaml"
 run=$(cat "$work/out")
-check 'a run is under way' within 60 has_checkpoint "queue/runs/$run"
+check 'a run is under way' within 60 has_checkpoint "$work/queue/runs/$run"
 (ask watch "$run"; echo "$code" >"$work/watched"; cp "$work/out" "$work/lost") &
 watcher=$!
 check '  and is watched' within 30 contains "$work/out" '^epoch '
@@ -202,7 +201,7 @@ ask submit "$work/short.yaml" --set pipeline.stages=3 $with
 check 'an experiment of more stages than a group has is refused' equals "$code" 2
 ask submit "$work/short.yaml" "$work/short.yaml" --set epochs=12 $with
 check 'two are taken' equals "$code" 0
-both() { has_checkpoint remote/runs/short-1 && has_checkpoint remote/runs/short-2; }
+both() { has_checkpoint "$work/remote/runs/short-1" && has_checkpoint "$work/remote/runs/short-2"; }
 check 'both groups train at once' within 60 both
 kill -9 "$pid"
 wait "$pid" 2>/dev/null

@@ -62,7 +62,7 @@ under_way() {
   local run
   for run in "$work/$1"/runs/*; do
     [[ -e $run/summary.json ]] && continue
-    compgen -G "$run/checkpoints/step-*/manifest.json" >/dev/null && return 0
+    has_checkpoint "$run" && return 0
   done
   return 1
 }
@@ -181,7 +181,7 @@ first=$(address 0),$(address 1) second=$(address 2),$(address 3)
 both_under_way() {
   local seed
   for seed in 1 2; do
-    compgen -G "$work/remote/runs/base-seed$seed/checkpoints/step-*/manifest.json" >/dev/null || return 1
+    has_checkpoint "$work/remote/runs/base-seed$seed" || return 1
   done
 }
 remote "$first" "$second" 1,2 >"$work/remote.log" 2>&1 &

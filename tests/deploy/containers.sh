@@ -485,14 +485,13 @@ ask() {
     --tls_ca=/certs/ca.pem >"$scratch/log" 2>&1 </dev/null
 }
 is() { ask list; [[ $(awk -v run="$1" '$1 == run { print $2 }' "$scratch/log") == "$2" ]]; }
-under_way() { [[ -n $(find "$(volume runs)/queue/runs/$1/checkpoints" -name manifest.json 2>/dev/null) ]]; }
 check 'it answers another machine' within 60 ask list
 # submit NAME EPOCHS
 submit() { check "  takes an experiment, $1" ask submit /experiments/quickstart.yaml --set "name=$1" --set "epochs=$2"; }
 submit first 150
 submit second 5
 submit third 5
-check 'the first is under way, with a checkpoint' within 60 under_way first-1
+check 'the first is under way, with a checkpoint' within 60 has_checkpoint "$(volume runs)/queue/runs/first-1"
 check '  and the second waits' is second-2 waits
 check '  and the third is cancelled' ask cancel third-3
 check 'the server is killed in the middle' kill_processes server

@@ -75,7 +75,7 @@ def check_server(node, objects, folder, check):
         check("a server takes experiments from another machine",
               None if names == ["first-1", "second-2", "third-3"] else names)
         checkpoints = queue / "runs/first-1/checkpoints"
-        _wait_for("a checkpoint of the first", lambda: list(checkpoints.glob("*/manifest.json")))
+        _wait_for("a checkpoint of the first", lambda: list(checkpoints.glob("step-*[0-9]/manifest.json")))
         caller.ask("cancel", "third-3")
         wanted = {"first-1": "runs", "second-2": "waits", "third-3": "cancelled"}
         states = caller.states()
