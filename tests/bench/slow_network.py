@@ -3,12 +3,16 @@
 
 usage: slow_network.py THINWIRE STAGE_SERVER CIFAR10_DIR|shakespeare [--rate MBIT] [--rtt_ms MS] [--codec C]...
        [--microbatches 1,4,8] [--schedules 1f1b,zero_bubble,terapipe:4] [--init MODEL] [--torch PYTHON]
+       [--epochs N [--seed N]]
 
-ResNet-18 of width 16 on CIFAR-10, or a GPT-2 of four blocks on Tiny Shakespeare (terapipe:N has N slices of its
-sequences), in four stages of one thread, each in a network namespace whose line has
+The experiments of experiments/slow_network: ResNet-18 of width 16 on CIFAR-10, or a GPT-2 of four blocks on Tiny Shakespeare
+(terapipe:N has N slices of its sequences), in four stages of one thread, each in a network namespace whose line has
 that rate in each direction. Each choice runs on this machine without namespaces, too, whose compute and codec the plan takes
 (--from). All namespaces are on this machine, so the plan is made for its cores. Of each run the median of its steps counts,
 without the first three.
+
+--epochs: trains whole epochs in place of some steps, evaluation after each included, and tells how long they had trained
+when each ended, and how well.
 
 --rtt_ms: what reaches a stage server, and what it answers, comes by a proxy that keeps it for half of that time
 (delay_proxy.py). --torch: the same network beside it, written by hand over PyTorch and gloo (gloo_pipeline.py),
@@ -37,22 +41,23 @@ SKIPPED_STEPS = 3
 HERE_STEPS = 60  # of which the first, which fills caches and makes code, is no great part
 TORCH_STEPS = 8
 PATIENCE_SECONDS = 900
-OPTIMIZERS = ("{name: sgd, lr: 0.01, momentum: 0.9, weight_decay: 0.0005}", "{name: adamw, lr: 0.001, clip_norm: 1}")
+EPOCH_PATIENCE_SECONDS = 3 * 3600
 
 
-def text(args):
-    """The experiment."""
-    common = (f"optimizer: {OPTIMIZERS[args.is_text]}\nevaluation: {{compressed: false, uncompressed: false}}\n"
-              "metrics: {error_every: 0}\ncheckpoint: {every_epochs: 0}\nepochs: 1\n" +
-              (f"init: {args.init}\n" if args.init else ""))
-    if args.is_text:
-        return (f"name: slow\nmodel: {{name: gpt2, layers: 4, heads: 4, width: 128}}\n"
-                f"data: {{name: shakespeare, context: 64, batch_size: 12, windows: {12 * args.steps}, test_limit: 10}}\n"
-                f"pipeline: {{cuts: [h.0, h.1, h.2], stages: {STAGES}, threads: 1}}\n" + common)
-    return (f"name: slow\nmodel: {{name: resnet18, width: 16}}\n"
-            f"data: {{name: cifar10, dir: {args.data}, verify: false, batch_size: 100, limit: {100 * args.steps}, "
-            f"test_limit: 10}}\n"
-            f"pipeline: {{cuts: [layer1, layer2, layer3], stages: {STAGES}, threads: 1}}\n" + common)
+def samples(args, steps):
+    """The assignment that makes an epoch so many steps long."""
+    return f"data.windows={12 * steps}" if args.is_text else f"data.limit={100 * steps}"
+
+
+def assignments(args):
+    """What the experiment has besides its file."""
+    words = [] if args.is_text else [f"data.dir={args.data}", "data.verify=false"]
+    if args.init:
+        words.append(f"init={args.init}")
+    if args.epochs:
+        return [*words, f"epochs={args.epochs}", f"seed={args.seed}"]
+    return [*words, "epochs=1", samples(args, args.steps), "data.test_limit=10", "evaluation.compressed=false",
+            "evaluation.uncompressed=false", "metrics.error_every=0", "checkpoint.every_epochs=0"]
 
 
 def entry(codec):
@@ -62,36 +67,34 @@ def entry(codec):
     return "{" + ", ".join([f"codec: {name}", *fields]) + "}"
 
 
-def settings(codec, microbatches, schedule):
+def settings(args, codec, microbatches, schedule):
     """The --set words of one run. `codec`: of activations and gradients, "A | G", or one of both."""
     activations, _, gradients = codec.partition("|")
     schedule, _, slices = schedule.partition(":")
-    return ["--set", f"pipeline.microbatches={microbatches}", "--set", f"pipeline.schedule={schedule}",
-            *(["--set", f"pipeline.slices={slices}"] if slices else []), "--set", f"compression.activations={entry(activations)}", "--set",
-            f"compression.gradients={entry(gradients or activations)}"]
+    words = [*assignments(args), f"pipeline.microbatches={microbatches}", f"pipeline.schedule={schedule}",
+             *([f"pipeline.slices={slices}"] if slices else []), f"compression.activations={entry(activations)}",
+             f"compression.gradients={entry(gradients or activations)}"]
+    return [part for word in words for part in ("--set", word)]
 
 
 def run(args, place, folder, *words):
-    """A run's median step, seconds."""
-    subprocess.run([str(w) for w in place(args.thinwire, "run", args.work / "slow.yaml", "--quiet", "--overwrite",
-                                          "--out", folder, "--allow_other_build", *words)],
-                   check=True, timeout=PATIENCE_SECONDS)
-    lines = [json.loads(line) for line in (pathlib.Path(folder) / "metrics.jsonl").read_text().splitlines()]
-    steps = [line["seconds"] for line in lines if line["type"] == "step"]
-    return statistics.median(steps[SKIPPED_STEPS:])
+    """A run: the lines of its metrics."""
+    subprocess.run([str(w) for w in place(args.thinwire, "run", args.experiment, "--quiet", "--overwrite", "--out", folder,
+                                          "--allow_other_build", *words)],
+                   check=True, timeout=args.epochs * EPOCH_PATIENCE_SECONDS or PATIENCE_SECONDS)
+    return [json.loads(line) for line in (pathlib.Path(folder) / "metrics.jsonl").read_text().splitlines()]
 
 
 def on_this_machine(args, *choice):
     """The folder of a run without namespaces and at normal priority, which the plan is made from."""
     folder = args.work / "here"
-    samples = f"data.{'windows' if args.is_text else 'limit'}={HERE_STEPS * (12 if args.is_text else 100)}"
-    run(args, lambda *words: ["chrt", "--other", "0", *words], folder, "--stage_server", args.stage_server, "--set", samples,
-        *settings(*choice))
+    run(args, lambda *words: ["chrt", "--other", "0", *words], folder, "--stage_server", args.stage_server,
+        *settings(args, *choice), "--set", samples(args, HERE_STEPS))
     return folder
 
 
 def over_links(args, *choice):
-    """A run over the namespaces' links: its median step."""
+    """A run over the namespaces' links: the lines of its metrics."""
     servers = []
     try:
         for i in range(STAGES):
@@ -104,7 +107,7 @@ def over_links(args, *choice):
                 servers.append(subprocess.Popen(inside(i, *words)))
         stages = ",".join(f"{address(i)}:{PROXY_PORT if args.rtt_ms else PORT}" for i in range(STAGES))
         return run(args, lambda *words: inside("c", *words), args.work / "links", "--stages", stages,
-                   *settings(*choice))
+                   *settings(args, *choice))
     finally:
         for server in servers:
             server.terminate()
@@ -129,11 +132,48 @@ def by_torch(args, codec, microbatches):
 
 def planned(args, codec, microbatches, schedule):
     """The step that the plan promises, with the compute of a run on this machine."""
-    words = [args.thinwire, "plan", args.work / "slow.yaml", *settings(codec, microbatches, schedule), "--link_mbit", args.rate,
+    words = [args.thinwire, "plan", args.experiment, *settings(args, codec, microbatches, schedule), "--link_mbit", args.rate,
              "--rtt_ms", args.rtt_ms, "--cores", args.cores, "--from", on_this_machine(args, codec, microbatches, schedule),
              "--microbatches", microbatches, "--schedule", schedule, "--format", "json"]
     report = json.loads(subprocess.run([str(w) for w in words], check=True, capture_output=True).stdout)
     return next(choice["step_seconds"] for choice in report["choices"] if choice["own"])
+
+
+def measure_steps(args, choices):
+    """A row for each choice: its step as measured and as planned."""
+    print("| codec | schedule | microbatches | measured, s | planned, s | planned / measured |\n|---|---|---|---|---|---|", flush=True)
+    results = {}
+    for choice in choices:
+        steps = [line["seconds"] for line in over_links(args, *choice) if line["type"] == "step"]
+        measured = statistics.median(steps[SKIPPED_STEPS:])
+        promised = planned(args, *choice)
+        results[choice] = (measured, promised)
+        codec, count, schedule = choice
+        print(f"| {cell(codec)} | {schedule} | {count} | {measured:.3f} | {promised:.3f} | {promised / measured:.2f} |", flush=True)
+        print(f"load {os.getloadavg()[0]:.1f}", file=sys.stderr, flush=True)
+    first, best = (min(results, key=lambda choice: results[choice][k]) for k in (1, 0))
+    print(f"the plan's first choice, {first}, takes {results[first][0]:.3f} s; the best, {best}, {results[best][0]:.3f} s")
+
+
+def train_epochs(args, choices):
+    """A row for each epoch of each choice: when it ended, and how well the network did with its codecs."""
+    print("| codec | schedule | microbatches | epoch | trained, s | accuracy | loss |\n|---|---|---|---|---|---|---|", flush=True)
+    for choice in choices:
+        trained = 0
+        for line in over_links(args, *choice):
+            if line["type"] != "epoch":
+                continue
+            trained += line["seconds"]
+            test = line["test"]["compressed"]
+            accuracy = "" if args.is_text else f"{test['accuracy']:.2%}"
+            codec, count, schedule = choice
+            print(f"| {cell(codec)} | {schedule} | {count} | {line['epoch']} | {trained:.0f} | {accuracy} | {test['loss']:.4f} |",
+                  flush=True)
+
+
+def cell(codec):
+    """A codec's text without further columns of a table."""
+    return codec.replace("|", "&#124;")
 
 
 def main():
@@ -152,6 +192,8 @@ def main():
     parser.add_argument("--microbatches", default="1,4,8")
     parser.add_argument("--schedules", default="1f1b")
     parser.add_argument("--steps", type=int, default=15)
+    parser.add_argument("--epochs", type=int, default=0, help="whole epochs in place of steps")
+    parser.add_argument("--seed", type=int, default=1, help="of --epochs")
     parser.add_argument("--cores", type=int, default=os.cpu_count())
     args = parser.parse_args()
     if os.geteuid() != 0 or not all(map(shutil.which, ("ip", "tc"))):
@@ -161,26 +203,15 @@ def main():
         parser.error("--torch wants CIFAR-10")
     args.data = pathlib.Path(args.data).resolve()
     names = ["c", *(str(i) for i in range(STAGES))]
+    args.experiment = ROOT / "experiments/slow_network" / ("text.yaml" if args.is_text else "images.yaml")
     print(f"lines of {args.rate:g} Mbit/s, round trips of {args.rtt_ms:g} ms, {args.cores} cores, {time.strftime('%F')}")
-    print("| codec | schedule | microbatches | measured, s | planned, s | planned / measured |\n|---|---|---|---|---|---|", flush=True)
     with tempfile.TemporaryDirectory() as work, Network(names):
         args.work = pathlib.Path(work)
-        (args.work / "slow.yaml").write_text(text(args))
         for name in names:
             slow(name, args.rate)
         counts = [int(count) for count in args.microbatches.split(",")]
-        results = {}
-        for choice in itertools.product(args.codec or ["none", "uniform(bits=4)"], counts, args.schedules.split(",")):
-            codec, count, schedule = choice
-            measured = over_links(args, *choice)
-            promised = planned(args, *choice)
-            results[choice] = (measured, promised)
-            cell = codec.replace("|", "&#124;")  # no further column of the table
-            print(f"| {cell} | {schedule} | {count} | {measured:.3f} | {promised:.3f} | {promised / measured:.2f} |",
-                  flush=True)
-            print(f"load {os.getloadavg()[0]:.1f}", file=sys.stderr, flush=True)
-        first, best = (min(results, key=lambda choice: results[choice][k]) for k in (1, 0))
-        print(f"the plan's first choice, {first}, takes {results[first][0]:.3f} s; the best, {best}, {results[best][0]:.3f} s")
+        choices = itertools.product(args.codec or ["none", "uniform(bits=4)"], counts, args.schedules.split(","))
+        (train_epochs if args.epochs else measure_steps)(args, choices)
         for codec in ("none", "uniform4") if args.torch else ():
             for count in counts:
                 version, measured = by_torch(args, codec, count)
