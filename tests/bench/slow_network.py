@@ -39,7 +39,6 @@ STAGES = 4
 PORT, PROXY_PORT, STORE_PORT = 4700, 4800, 4900
 SKIPPED_STEPS = 3
 HERE_STEPS = 60  # of which the first, which fills caches and makes code, is no great part
-TORCH_STEPS = 8
 PATIENCE_SECONDS = 900
 EPOCH_PATIENCE_SECONDS = 3 * 3600
 
@@ -119,7 +118,7 @@ def by_torch(args, codec, microbatches):
     ranks = []
     for i in range(STAGES):
         words = ["env", "GLOO_SOCKET_IFNAME=eth0", args.torch, HERE / "gloo_pipeline.py", "--rank", i, "--store",
-                 f"{address(0)}:{STORE_PORT}", "--codec", codec, "--microbatches", microbatches, "--steps", TORCH_STEPS]
+                 f"{address(0)}:{STORE_PORT}", "--codec", codec, "--microbatches", microbatches, "--steps", args.steps]
         ranks.append(subprocess.Popen(inside(i, *words), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL))
     try:
         report = json.loads(ranks[0].communicate(timeout=PATIENCE_SECONDS)[0])

@@ -20,10 +20,10 @@ echo "commit $(git rev-parse --short HEAD); a ResNet-18 after an epoch"
 "$thinwire" run experiments/slow_network/images.yaml --quiet --out "$work/trained" --set data.dir="$cifar10" --set epochs=1 \
   --set data.verify=false --set pipeline.stages=1 --set 'pipeline.cuts=[]' --set pipeline.threads=auto
 for line in $lines; do
+  beside=()
+  [[ -z ${TORCH:-} || $line != *:0 ]] || beside=(--torch "$TORCH")
   over "$line" "$cifar10" --steps "$steps" --microbatches 1,4 --schedules 1f1b,zero_bubble --init "$work/trained/model" \
-    --codec none --codec 'uniform(bits=4)' --codec "$ecsq"
-  [[ -z ${TORCH:-} || $line != *:0 ]] || over "$line" "$cifar10" --steps "$steps" --microbatches 1,4 \
-    --init "$work/trained/model" --torch "$TORCH"
-  [[ $line != *00:0 ]] || over "$line" shakespeare --steps "$steps" --microbatches 1,4 --schedules 1f1b,terapipe:4,terapipe:auto \
-    --codec none --codec 'uniform(bits=8, scope=token)'
+    --codec none --codec 'uniform(bits=4)' --codec "$ecsq" "${beside[@]}"
+  [[ $line != *:0 || $line == inf:* ]] || over "$line" shakespeare --steps "$steps" --microbatches 1,4 \
+    --schedules 1f1b,terapipe:4,terapipe:auto --codec none --codec 'uniform(bits=8, scope=token)'
 done
