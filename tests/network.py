@@ -51,7 +51,8 @@ def address(name):
     return "10.99.0.1" if name == "c" else f"10.99.0.{10 + int(name)}"
 
 
-PACKET_SECONDS = 130e-6  # that a line takes for the longest packet, where it is longer than Ethernet's
+PACKET_SECONDS = 300e-6  # that a line takes for the longest packet, where it is longer than Ethernet's
+LATE_SECONDS = 130e-6  # that a timer may be late before a line loses of its rate
 LEAST_PACKET, MOST_PACKET = 1514, 65536  # bytes
 ETHERNET_MTU, MOST_MTU = 1500, 65535
 
@@ -59,8 +60,8 @@ ETHERNET_MTU, MOST_MTU = 1500, 65535
 def slow(name, mbit):
     """Both ways of a namespace's line at a rate, Mbit/s; None: as before; infinity: as fast as it goes.
 
-    A network card cuts what TCP hands it into packets of Ethernet's size by itself. Here the processors would do that, so
-    that fast lines carry what takes them PACKET_SECONDS as one packet. A bucket of two packets bears timers that are late.
+    A network card cuts what TCP hands it, up to a millisecond's bytes, into packets of Ethernet's size by itself. Here the
+    processors would do that and wake up for each, so that fast lines carry what takes them PACKET_SECONDS as one packet.
     The fastest line has no packets of Ethernet's size at all, as the loopback has none.
     """
     is_slow = mbit is not None and math.isfinite(mbit)
@@ -72,7 +73,7 @@ def slow(name, mbit):
         call(*inside(where, "ip", "link", "set", "dev", device, "mtu", mtu, "gso_max_size", packet))
         if is_slow:
             call(*inside(where, "tc", "qdisc", "add", "dev", device, "root", "tbf", "rate", f"{mbit}mbit", "burst",
-                         int(2.1 * packet), "latency", "200ms"))
+                         int(1.1 * packet + mbit * 1e6 / 8 * LATE_SECONDS), "latency", "200ms"))
 
 
 def connect(name, up):
