@@ -24,6 +24,7 @@ import json
 import os
 import pathlib
 import shutil
+import signal
 import statistics
 import subprocess
 import sys
@@ -138,6 +139,11 @@ def planned(args, codec, microbatches, schedule):
     return next(choice["step_seconds"] for choice in report["choices"] if choice["own"])
 
 
+def cell(codec):
+    """A codec's text without further columns of a table."""
+    return codec.replace("|", "&#124;")
+
+
 def measure_steps(args, choices):
     """A row for each choice: its step as measured and as planned."""
     print("| codec | schedule | microbatches | measured, s | planned, s | planned / measured |\n|---|---|---|---|---|---|", flush=True)
@@ -170,11 +176,6 @@ def train_epochs(args, choices):
                   flush=True)
 
 
-def cell(codec):
-    """A codec's text without further columns of a table."""
-    return codec.replace("|", "&#124;")
-
-
 def main():
     """Every codec with every number of microbatches."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -195,6 +196,7 @@ def main():
     parser.add_argument("--seed", type=int, default=1, help="of --epochs")
     parser.add_argument("--cores", type=int, default=os.cpu_count())
     args = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # the namespaces are removed
     if os.geteuid() != 0 or not all(map(shutil.which, ("ip", "tc"))):
         parser.error("wants root, ip and tc (Debian's iproute2)")
     args.is_text = args.data == "shakespeare"
