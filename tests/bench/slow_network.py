@@ -202,6 +202,8 @@ def main():
     args.is_text = args.data == "shakespeare"
     if args.is_text and args.torch:
         parser.error("--torch wants CIFAR-10")
+    if args.epochs and args.torch:
+        parser.error("--torch is measured in steps, not with --epochs")
     args.data = pathlib.Path(args.data).resolve()
     names = ["c", *(str(i) for i in range(STAGES))]
     args.experiment = ROOT / "experiments/slow_network" / ("text.yaml" if args.is_text else "images.yaml")

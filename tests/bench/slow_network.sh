@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # The tables of docs/benchmarks/slow_network.md: steps of a ResNet and of a GPT-2 over lines from 100 Mbit/s to as fast as they
-# go, with round trips of up to 100 ms, measured and planned (slow_network.py). Wants root, and an hour.
+# go, with round trips of up to 100 ms, measured and planned (slow_network.py). Wants root, an hour, and optimised
+# binaries in bazel-bin.
 # usage: tests/bench/slow_network.sh CIFAR10_DIR
 #   LINES="100:0 100:50 ..." (Mbit/s:ms of a round trip), STEPS=24 of which the first three do not count, and TORCH=PYTHON, whose
 #   PyTorch and gloo are measured beside ours where a round trip takes nothing, in the environment
