@@ -6,6 +6,7 @@
 #include <cmath>
 #include <functional>
 #include <ostream>
+#include <set>
 
 #include "models/bottleneck.h"
 #include "nn/testing.h"
@@ -179,6 +180,24 @@ std::vector<Case> Cases() {
       Curved(BottleneckCase("Subspaces", BottleneckKind::kSubspace)),
       Curved(LanguageCase("Llama", TinyLanguageModel("llama", /*dropout=*/0, /*tied=*/false))),
   };
+}
+
+void AddKinds(const std::vector<LayerSpec>& layers, std::set<LayerKind>* kinds) {
+  for (const LayerSpec& layer : layers) {
+    kinds->insert(layer.kind);
+    AddKinds(layer.body, kinds);
+    AddKinds(layer.shortcut, kinds);
+  }
+}
+
+TEST(CasesTest, HaveEveryLayer) {
+  std::set<LayerKind> kinds;
+  for (const Case& c : Cases()) {
+    for (const BlockSpec& block : c.blocks()) AddKinds(block.layers, &kinds);
+  }
+  for (const LayerKind kind : AllLayerKinds()) {
+    EXPECT_EQ(kinds.count(kind), 1u) << "extend Cases() by " << Name(kind);
+  }
 }
 
 class GradientTest : public testing::TestWithParam<Case> {

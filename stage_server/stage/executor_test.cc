@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/time/clock.h"
+#include "schedule/schedule_testing.h"
 #include "stage_server/stage/late_device_testing.h"
 #include "stage_server/stage/stages_testing.h"
 #include "wire/memory_link.h"
@@ -40,10 +41,10 @@ struct SmallStages : Stages {
       : Stages(kExperiment, overrides, backend_of) {}
 };
 
-class ExecutorTest : public ::testing::TestWithParam<const char*> {};
+class ExecutorTest : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(ExecutorTest, StagesOnThreadsTrainAndEvaluateLikeOne) {
-  const std::string schedule = std::string("pipeline.schedule=") + GetParam();
+  const std::string schedule = "pipeline.schedule=" + GetParam();
   SmallStages one({schedule, "pipeline.stages=1"}), three({schedule, "pipeline.stages=3"});
   const std::vector<double> losses = one.Train();
   ASSERT_THAT(losses, SizeIs(3));
@@ -61,7 +62,7 @@ TEST_P(ExecutorTest, StagesOnThreadsTrainAndEvaluateLikeOne) {
 }
 
 TEST_P(ExecutorTest, BlocksThatRunAgainTrainTheSameBits) {
-  const std::string schedule = std::string("pipeline.schedule=") + GetParam();
+  const std::string schedule = "pipeline.schedule=" + GetParam();
   SmallStages keeps({schedule}), again({schedule, "pipeline.recompute=blocks"});
   for (uint32_t epoch : {1, 2}) {
     EXPECT_THAT(again.Train(epoch), ElementsAreArray(keeps.Train(epoch)));
@@ -85,7 +86,7 @@ epochs: 1
 )";
 
 TEST_P(ExecutorTest, WhatIsDroppedDependsOnNeitherStagesNorMicrobatches) {
-  const std::string schedule = std::string("pipeline.schedule=") + GetParam();
+  const std::string schedule = "pipeline.schedule=" + GetParam();
   Stages one(kDropout, {schedule, "pipeline.stages=1"}), two(kDropout, {schedule}),
       whole(kDropout, {schedule, "pipeline.microbatches=1"}),
       other(kDropout, {schedule, "seeds.dropout=9"});
@@ -100,7 +101,7 @@ TEST_P(ExecutorTest, WhatIsDroppedDependsOnNeitherStagesNorMicrobatches) {
 }
 
 TEST_P(ExecutorTest, EvaluationChangesNothing) {
-  const std::string schedule = std::string("pipeline.schedule=") + GetParam();
+  const std::string schedule = "pipeline.schedule=" + GetParam();
   SmallStages plain({schedule}), evaluated({schedule});
   EXPECT_THAT(evaluated.Train(), ElementsAreArray(plain.Train()));
   evaluated.Evaluate(true);
@@ -119,7 +120,7 @@ TEST_P(ExecutorTest, EvaluationChangesNothing) {
 }
 
 TEST_P(ExecutorTest, TrainingThatEndsEarlyLeavesTheSameParametersInAnyNumberOfStages) {
-  const std::string schedule = std::string("pipeline.schedule=") + GetParam();
+  const std::string schedule = "pipeline.schedule=" + GetParam();
   SmallStages one({schedule, "pipeline.stages=1"}), three({schedule, "pipeline.stages=3"});
   one.executor(0).gate().EndAfter(2);
   for (int stage : {0, 1, 2}) three.executor(stage).gate().EndAfter(2);
@@ -130,7 +131,7 @@ TEST_P(ExecutorTest, TrainingThatEndsEarlyLeavesTheSameParametersInAnyNumberOfSt
 }
 
 TEST_P(ExecutorTest, CapturesDependNeitherOnTheStagesNorOnThemselves) {
-  const std::string schedule = std::string("pipeline.schedule=") + GetParam();
+  const std::string schedule = "pipeline.schedule=" + GetParam();
   const std::string capture = "capture.steps=[2, 3]";
   SmallStages plain({schedule}), one({schedule, capture, "pipeline.stages=1"}),
       three({schedule, capture, "pipeline.stages=3"});
@@ -167,7 +168,7 @@ void ExpectNested(std::vector<Slice> slices) {
 }
 
 TEST_P(ExecutorTest, ATraceHasEveryActionAndEveryMessageAndChangesNothing) {
-  const std::string schedule = std::string("pipeline.schedule=") + GetParam();
+  const std::string schedule = "pipeline.schedule=" + GetParam();
   for (const char* count : {"pipeline.stages=1", "pipeline.stages=3"}) {
     SCOPED_TRACE(count);
     std::vector<std::shared_ptr<StepTrace>> traces;
@@ -197,7 +198,7 @@ TEST_P(ExecutorTest, ATraceHasEveryActionAndEveryMessageAndChangesNothing) {
     }
     // Three segments, two cuts, three microbatches.
     EXPECT_EQ(names["forward"], 9);
-    const bool splits = GetParam() == std::string("zero_bubble");
+    const bool splits = GetParam() == "zero_bubble";
     EXPECT_EQ(names[splits ? "backward input" : "backward"], 9);
     EXPECT_EQ(names["backward weight"], splits ? 9 : 0);
     EXPECT_EQ(names["optimizer"], 3);
@@ -214,7 +215,7 @@ TEST_P(ExecutorTest, ATraceHasEveryActionAndEveryMessageAndChangesNothing) {
 }
 
 TEST_P(ExecutorTest, GradientsLeaveTheRunAsItWas) {
-  const std::string schedule = std::string("pipeline.schedule=") + GetParam();
+  const std::string schedule = "pipeline.schedule=" + GetParam();
   SmallStages plain({schedule}), probed({schedule});
   probed.Gradients(1, true);
   probed.Gradients(3, false);
@@ -224,7 +225,7 @@ TEST_P(ExecutorTest, GradientsLeaveTheRunAsItWas) {
 }
 
 TEST_P(ExecutorTest, GradientsAreThoseOfTheStepAndDependOnTheCodec) {
-  const std::string schedule = std::string("pipeline.schedule=") + GetParam();
+  const std::string schedule = "pipeline.schedule=" + GetParam();
   SmallStages one({schedule, "pipeline.stages=1"}), three({schedule, "pipeline.stages=3"});
   const std::vector<float> raw = one.Gradients(2, false);
   EXPECT_THAT(one.Gradients(2, false), ElementsAreArray(raw));
@@ -236,7 +237,7 @@ TEST_P(ExecutorTest, GradientsAreThoseOfTheStepAndDependOnTheCodec) {
 }
 
 TEST_P(ExecutorTest, ADeviceThatIsNotTheHostDoesTheSame) {
-  const std::string schedule = std::string("pipeline.schedule=") + GetParam();
+  const std::string schedule = "pipeline.schedule=" + GetParam();
   for (const char* codec : {"{codec: topk, ratio: 0.3}", "{codec: none}"}) {
     SCOPED_TRACE(codec);
     const std::vector<std::string> overrides = {schedule, "capture.steps=2",
@@ -272,8 +273,7 @@ TEST(ExecutorTest, AStepSubtractsTheGradient) {
   for (size_t i = 0; i < before.size(); ++i) EXPECT_EQ(after[i], before[i] - gradients[i]) << i;
 }
 
-INSTANTIATE_TEST_SUITE_P(Schedules, ExecutorTest,
-                         ::testing::Values("gpipe", "1f1b", "zero_bubble"));
+INSTANTIATE_TEST_SUITE_P(Schedules, ExecutorTest, ::testing::ValuesIn(PlainSchedulesForTests()));
 
 // The rate falls to nearly nothing, so that the running statistics are those of the parameters.
 TEST(ExecutorTest, WithoutACodecRecalibrationChangesLittle) {
