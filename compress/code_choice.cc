@@ -34,7 +34,7 @@ class Contexts {
     ToRows(codes, place_.count, rows);
     const auto in_rows = absl::MakeConstSpan(rows, size);
     if (!has_neighbours_) {
-      neighbours_ = ChooseNeighbours({codes, place_.count}, place_.distances);
+      neighbours_ = ChooseNeighbours({codes, place_.count}, place_.distances).neighbours;
     }
     has_neighbours_ = true;
     SumsOfNeighbours(neighbours_, rows, 0, num_rows, sums_in_rows);

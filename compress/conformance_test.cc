@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <set>
 
 #include "compress/cpu/kernels.h"
 #include "compress/plugin.h"
@@ -31,6 +32,44 @@ std::map<std::string, std::string> Failures(const CodecSpec& spec) {
   return failures;
 }
 
+constexpr const char* kBuiltIn[] = {
+
+    "none",
+    "fp16",
+    "bf16",
+    "fp8(format=e4m3)",
+    "fp8(format=e5m2)",
+    "uniform(bits=8)",
+    "uniform(bits=4, rounding=stochastic, scope=sample)",
+    "uniform(bits=2, zero=on_grid)",
+    "uniform(bits=4, range=max_abs, scope=token)",
+    "uniform(bits=4, range=fixed_point, scope=channel)",
+    "uniform(bits=4, scope=group, group=64, lossless=zstd)",
+    "uniform(bits=8, scope=sample, lossless=entropy)",
+    "fp8(lossless=entropy)",
+    "uniform(bits=4, rotation=hadamard, rotation_block=64)",
+    "uniform(bits=4, support=received_nonzero)",
+    "topk(ratio=0.1, scope=sample)",
+    "topk(ratio=0.1, scope=tensor, values=fp16, lossless=zstd)",
+    "topk(ratio=0.3, scope=token, values=uniform, bits=4)",
+    "topk(indices=shared)",
+    "topk(k=5, pad=exact_k)",
+    "topk(ratio=0.2, support=received_nonzero)",
+    "randomk(ratio=0.2)",
+    "randomk(ratio=0.2, unbiased=true, scope=tensor)",
+    "threshold(threshold=0.5)",
+    "threshold(threshold=1, relative_to=rms, values=bf16)",
+    "blockwise8(block=64)",
+    "low_rank(rank=4)",
+    "low_rank(rank=2, per_sample=true)",
+    "ecsq(step=0.5)",
+    "ecsq(step=2, scope=token, rounding=dither)",
+    "ecsq(step=0.01, rounding=stochastic, lossless=none)",
+    "ecsq(rounding=dead_zone, reconstruction=center, support=received_nonzero)",
+    "ecsq(step=2, rounding=nearest_nonzero)",
+    "ecsq(step=0.5, rotation=principal)",
+    "ecsq(step=2, scope=token, rounding=dither, rotation=principal, lossless=none)"};
+
 class EveryCodec : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(EveryCodec, Conforms) {
@@ -39,29 +78,17 @@ TEST_P(EveryCodec, Conforms) {
   EXPECT_THAT(Failures(*spec), IsEmpty());
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    BuiltIn, EveryCodec,
-    ::testing::Values(
-        "none", "fp16", "bf16", "fp8(format=e4m3)", "fp8(format=e5m2)", "uniform(bits=8)",
-        "uniform(bits=4, rounding=stochastic, scope=sample)", "uniform(bits=2, zero=on_grid)",
-        "uniform(bits=4, range=max_abs, scope=token)",
-        "uniform(bits=4, range=fixed_point, scope=channel)",
-        "uniform(bits=4, scope=group, group=64, lossless=zstd)",
-        "uniform(bits=8, scope=sample, lossless=entropy)", "fp8(lossless=entropy)",
-        "uniform(bits=4, rotation=hadamard, rotation_block=64)",
-        "uniform(bits=4, support=received_nonzero)", "topk(ratio=0.1, scope=sample)",
-        "topk(ratio=0.1, scope=tensor, values=fp16, lossless=zstd)",
-        "topk(ratio=0.3, scope=token, values=uniform, bits=4)", "topk(indices=shared)",
-        "topk(k=5, pad=exact_k)", "topk(ratio=0.2, support=received_nonzero)", "randomk(ratio=0.2)",
-        "randomk(ratio=0.2, unbiased=true, scope=tensor)", "threshold(threshold=0.5)",
-        "threshold(threshold=1, relative_to=rms, values=bf16)", "blockwise8(block=64)",
-        "low_rank(rank=4)", "low_rank(rank=2, per_sample=true)", "ecsq(step=0.5)",
-        "ecsq(step=2, scope=token, rounding=dither)",
-        "ecsq(step=0.01, rounding=stochastic, lossless=none)",
-        "ecsq(rounding=dead_zone, reconstruction=center, support=received_nonzero)",
-        "ecsq(step=2, rounding=nearest_nonzero)", "ecsq(step=0.5, rotation=principal)",
-        "ecsq(step=2, scope=token, rounding=dither, rotation=principal, lossless=none)"),
-    [](const auto& info) { return std::to_string(info.index); });
+INSTANTIATE_TEST_SUITE_P(BuiltIn, EveryCodec, ::testing::ValuesIn(kBuiltIn),
+                         [](const auto& info) { return std::to_string(info.index); });
+
+TEST(BuiltInTest, AreAllThereAre) {
+  std::set<CodecKind> kinds;
+  for (const char* text : kBuiltIn) kinds.insert(ParseCodec(text)->kind);
+  for (const CodecKind kind : AllCodecs()) {
+    EXPECT_TRUE(kinds.count(kind) == 1 || kind == CodecKind::kPlugin)
+        << "extend kBuiltIn by " << Name(kind);
+  }
+}
 
 std::map<std::string, std::string> FailuresOfFake(const std::string& mischief) {
   CodecSpec spec;

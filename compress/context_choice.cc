@@ -7,6 +7,7 @@
 #include "absl/algorithm/container.h"
 #include "base/random.h"
 #include "compress/cpu/bytes.h"
+#include "compress/cpu/pairs.h"
 #include "compress/cpu/scratch.h"
 #include "compress/cpu/stretches.h"
 
@@ -24,6 +25,10 @@ constexpr double kBitsOfTable = 24, kBitsOfEntry = 10;
 constexpr double kBitsOfChance = 0.72;
 // Less than this share of all bits is not worth the time.
 constexpr double kLeastSaved = 0.003;
+// A sample of this many rows or fewer says too little of what all codes take. Of more it may be
+// wrong by this share.
+constexpr size_t kFewRows = 1024;
+constexpr double kSampleError = 0.1;
 
 struct Cost {
   double code_bits = 0;
@@ -83,6 +88,22 @@ class Sample {
   void Choose(size_t k) { sums_ = SumsWith(k); }
 
   double Bits() const { return BitsWith(sums_); }
+  // If codes were taken two at a time, with one table.
+  double BitsOfPairs() const {
+    Frequencies pairs = {};
+    double large = 0;
+    const auto small = [&large](uint8_t code) {
+      large += code >= kLargeCode;
+      return std::min(code, kLargeCode);
+    };
+    static_assert(kSampledRows % 2 == 0, "the rows of a part are pairs");
+    for (size_t row = 0; row < bytes_.size(); row += 2 * kStates) {
+      for (size_t i = row; i < row + kStates; ++i) {
+        ++pairs[small(bytes_[i]) | small(bytes_[i + kStates]) << 4];
+      }
+    }
+    return BitsPerCode(CostOf(pairs)) + 8 * large / static_cast<double>(bytes_.size());
+  }
   // If those at one more distance were taken in.
   double BitsWith(size_t k) const { return BitsWith(SumsWith(k)); }
 
@@ -104,12 +125,14 @@ class Sample {
     SumCounter counter;
     counter.Add(bytes_, sums.data());
     double bits = 0;
-    for (const Frequencies& of_sum : counter.Total()) {
-      const Cost cost = CostOf(of_sum);
-      bits += (cost.code_bits + kBitsOfChance * cost.entries) / static_cast<double>(bytes_.size()) +
-              (BitsOf(cost) - cost.code_bits) / static_cast<double>(num_rows_ * kStates);
-    }
+    for (const Frequencies& of_sum : counter.Total()) bits += BitsPerCode(CostOf(of_sum));
     return bits;
+  }
+
+  // What a table and its bytes in the sample add to each code.
+  double BitsPerCode(const Cost& cost) const {
+    return (cost.code_bits + kBitsOfChance * cost.entries) / static_cast<double>(bytes_.size()) +
+           (BitsOf(cost) - cost.code_bits) / static_cast<double>(num_rows_ * kStates);
   }
 
   const size_t num_rows_;
@@ -190,9 +213,10 @@ std::vector<uint32_t> SampledParts(size_t num_codes, absl::Span<const uint32_t> 
 }
 
 // Takes the best of all, then the best beside it, and so on.
-Neighbours ChooseNeighboursOf(size_t num_codes, absl::Span<const uint32_t> distances,
-                              absl::Span<const uint8_t> rows) {
-  Neighbours neighbours;
+ContextChoice ChooseNeighboursOf(size_t num_codes, absl::Span<const uint32_t> distances,
+                                 absl::Span<const uint8_t> rows) {
+  ContextChoice choice;
+  Neighbours& neighbours = choice.neighbours;
   Sample sample(num_codes, distances.size(), rows);
   double fewest = sample.Bits();
   while (neighbours.count < Neighbours::kMost) {
@@ -204,14 +228,17 @@ Neighbours ChooseNeighboursOf(size_t num_codes, absl::Span<const uint32_t> dista
       fewest = bits;
       best = k;
     }
-    if (fewest == before) return neighbours;
+    if (fewest == before) break;
     sample.Choose(best);
     neighbours.rows[neighbours.count++] = distances[best];
   }
-  return neighbours;
+  choice.may_pay_in_pairs = neighbours.count == 0 || NumRows(num_codes) <= kFewRows ||
+                            sample.BitsOfPairs() <= (1 + kSampleError) * fewest;
+  return choice;
 }
 
-Neighbours ChooseNeighbours(absl::Span<const uint8_t> codes, absl::Span<const uint32_t> distances) {
+ContextChoice ChooseNeighbours(absl::Span<const uint8_t> codes,
+                               absl::Span<const uint32_t> distances) {
   const std::vector<uint32_t> parts = SampledParts(codes.size(), distances);
   if (parts.empty()) return {};
   std::vector<uint8_t> rows;

@@ -30,10 +30,18 @@ class SumCounter {
   SumCounts even_ = {}, odd_ = {};
 };
 
+// What is found out by a part of the codes.
+struct ContextChoice {
+  Neighbours neighbours;  // none if one table for all codes is likely to take as few bytes
+  // False if contexts by these neighbours surely take fewer bytes than codes two at a time
+  // (pairs_layout.h).
+  bool may_pay_in_pairs = true;
+};
+
 // Of those that are so many codes before one, in rows of their stretches (cpu/stretches.h), which
-// to look at; none if one table for all codes is likely to take as few bytes. Looks at a part of
-// the codes if they are many.
-Neighbours ChooseNeighbours(absl::Span<const uint8_t> codes, absl::Span<const uint32_t> distances);
+// to look at. Looks at a part of the codes if they are many.
+ContextChoice ChooseNeighbours(absl::Span<const uint8_t> codes,
+                               absl::Span<const uint32_t> distances);
 
 // The same of codes that are elsewhere, from a sample of them: the first rows of the parts that are
 // looked at, kSampledRows of each, in order; none if there are too few codes for neighbours.
@@ -41,8 +49,8 @@ constexpr size_t kSampledRows = 8;
 std::vector<uint32_t> SampledParts(size_t num_codes, absl::Span<const uint32_t> distances);
 // `sample`: the rows of the parts, one part behind the other; then for each distance those so many
 // rows before them, with zeros before the first row.
-Neighbours ChooseNeighboursOf(size_t num_codes, absl::Span<const uint32_t> distances,
-                              absl::Span<const uint8_t> sample);
+ContextChoice ChooseNeighboursOf(size_t num_codes, absl::Span<const uint32_t> distances,
+                                 absl::Span<const uint8_t> sample);
 
 // Bit s is set where sums from s on have another table than those below, so that codes and tables
 // take the fewest bits. Bit 0 is not.

@@ -273,7 +273,7 @@ TEST(EcsqTest, RefusesWhatNoEncoderWrites) {
 
 TEST(EcsqTest, ParametersOutOfRangeAreRefusedByName) {
   const auto refusal = [](const CodecSpec& spec) { return std::string(CheckSpec(spec).message()); };
-  for (const double step : {0.0, 1e-4, 2000.0, -1.0, static_cast<double>(NAN)}) {
+  for (const double step : {0.0, kLeastStep / 2, 2000.0, -1.0, static_cast<double>(NAN)}) {
     EXPECT_THAT(refusal(Ecsq(step)), HasSubstr("ecsq: step is "));
   }
   EXPECT_THAT(refusal(Ecsq(1, Rounding::kNearest, Scope::kChannel)), HasSubstr("scope is channel"));

@@ -3,12 +3,14 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "absl/types/optional.h"
 #include "base/status.h"
 #include "compress/context_choice.h"
 #include "compress/cpu/rans.h"
 #include "compress/cpu/scratch.h"
 #include "compress/cpu/stretches.h"
 #include "compress/entropy_layout.h"
+#include "compress/form_choice.h"
 #include "compress/frequencies.h"
 #include "compress/pairs_frame.h"
 #include "compress/pairs_layout.h"
@@ -16,78 +18,138 @@
 namespace thinwire {
 namespace {
 
-// One string on its way into a frame.
-class FrameWriter {
+// One string on its way into a frame of bytes one at a time. What it makes is in this thread's
+// memory.
+class BytesFrameWriter {
  public:
-  explicit FrameWriter(absl::Span<const uint8_t> bytes) : bytes_(bytes), coded_(bytes) {
+  explicit BytesFrameWriter(absl::Span<const uint8_t> bytes) : bytes_(bytes), coded_(bytes) {
     head_.num_bytes = head_.count = bytes.size();
   }
 
-  // Codes what is in `place` with neighbours, if that is likely to pay.
-  void UseNeighbours(const CodesPlace& place) {
+  // Codes what is in `place` with these.
+  void UseNeighbours(const CodesPlace& place, const Neighbours& neighbours) {
     static thread_local Scratch<uint8_t> rows_memory, sums_memory;
-    const auto codes = bytes_.subspan(place.begin, place.count);
-    head_.neighbours = ChooseNeighbours(codes, place.distances);
-    if (!has_neighbours()) return;
     const size_t num_rows = NumRows(place.count);
     uint8_t* const rows = rows_memory.Get(num_rows * kStates);
-    ToRows(codes.data(), place.count, rows);
+    ToRows(bytes_.data() + place.begin, place.count, rows);
+    head_.neighbours = neighbours;
     head_.begin = place.begin;
     head_.count = place.count;
     coded_ = {rows, num_rows * kStates};
     uint8_t* const sums = sums_memory.Get(num_rows * kStates);
-    SumsOfNeighbours(head_.neighbours, rows, 0, num_rows, sums);
+    SumsOfNeighbours(neighbours, rows, 0, num_rows, sums);
     sums_ = sums;
   }
 
-  bool has_neighbours() const { return head_.has_neighbours(); }
-
-  // Empty if that would not be shorter.
-  absl::Span<const uint8_t> Write() {
-    static thread_local Scratch<uint8_t> memory;
-    EntropyTables tables;
-    if (!ChooseTables(Counts(), &head_, &tables)) return {};
-    const size_t room = kMostEntropyHeadBytes + head_.uncoded_bytes() +
-                        head_.num_contexts() * kMaxTableBytes + RansBytes(coded_.size());
-    uint8_t* const begin = memory.Get(room);
-    uint8_t* to = WriteEntropyHead(head_, begin);
-    to = std::copy_n(bytes_.data(), head_.begin, to);
-    to = std::copy(bytes_.begin() + head_.begin + head_.count, bytes_.end(), to);
-    to = WriteTables(head_, tables, to);
-    uint8_t* const end = begin + room;
-    uint8_t* const states = RansEncode(coded_.data(), coded_.size(), sums_, tables.of_sum.data(),
-                                       sums_ == nullptr ? 1 : kSums, end);
-    to = std::copy(states, end, to);
-    const auto length = static_cast<size_t>(to - begin);
-    return length < bytes_.size() ? absl::MakeConstSpan(begin, length)
-                                  : absl::Span<const uint8_t>();
-  }
-
- private:
+  // With neighbours.
   SumCounts Counts() const {
-    if (sums_ == nullptr) return {CountsOf(coded_)};
     SumCounter counter;
     counter.Add(coded_, sums_);
     return counter.Total();
   }
 
+  // Chooses the tables. Returns how many bytes the frame is expected to take.
+  double Plan(const SumCounts& counts) { return ChooseTables(counts, &head_, &tables_); }
+
+  absl::Span<const uint8_t> Write() const {
+    static thread_local Scratch<uint8_t> plain_memory, neighbours_memory;
+    const size_t room = kMostEntropyHeadBytes + head_.uncoded_bytes() +
+                        head_.num_contexts() * kMaxTableBytes + RansBytes(coded_.size());
+    uint8_t* const begin = (sums_ == nullptr ? plain_memory : neighbours_memory).Get(room);
+    uint8_t* to = WriteEntropyHead(head_, begin);
+    to = std::copy_n(bytes_.data(), head_.begin, to);
+    to = std::copy(bytes_.begin() + head_.begin + head_.count, bytes_.end(), to);
+    to = WriteTables(head_, tables_, to);
+    uint8_t* const end = begin + room;
+    uint8_t* const states = RansEncode(coded_.data(), coded_.size(), sums_, tables_.of_sum.data(),
+                                       sums_ == nullptr ? 1 : kSums, end);
+    to = std::copy(states, end, to);
+    return {begin, static_cast<size_t>(to - begin)};
+  }
+
+ private:
   const absl::Span<const uint8_t> bytes_;
   EntropyHead head_;
+  EntropyTables tables_;
   absl::Span<const uint8_t> coded_;
   const uint8_t* sums_ = nullptr;  // of each byte in coded_; null without neighbours
+};
+
+void Add(const Frequencies& more, Frequencies* counts) {
+  for (int s = 0; s < kSymbols; ++s) (*counts)[s] += more[s];
+}
+
+// How often each code is there, of codes with neighbours.
+Frequencies CountsOfCodes(const SumCounts& of_sum, size_t count) {
+  Frequencies counts = {};
+  for (const Frequencies& of_one : of_sum) Add(of_one, &counts);
+  counts[0] -= static_cast<uint32_t>(NumRows(count) * kStates - count);  // behind the last
+  return counts;
+}
+
+// A string in all forms that it may have.
+class Forms {
+ public:
+  Forms(absl::Span<const uint8_t> bytes, const CodesPlace& place)
+      : bytes_(bytes), plain_(bytes), with_neighbours_(bytes) {
+    const auto codes = bytes.subspan(place.begin, place.count);
+    const ContextChoice choice = ChooseNeighbours(codes, place.distances);
+    absl::optional<Frequencies> counts;  // of the codes
+    if (choice.neighbours.count > 0) {
+      with_neighbours_.UseNeighbours(place, choice.neighbours);
+      const SumCounts of_sum = with_neighbours_.Counts();
+      expected_.neighbours = with_neighbours_.Plan(of_sum);
+      counts = CountsOfCodes(of_sum, place.count);
+    }
+    if (!codes.empty() && choice.may_pay_in_pairs && MayPayInPairs(codes)) {
+      pairs_.emplace(bytes, place);
+      expected_.pairs = pairs_->expected_bytes();
+      if (!counts.has_value()) counts = pairs_->CountsOfCodes();
+    }
+    SumCounts of_all = {counts.has_value() ? *counts : CountsOf(codes)};
+    Add(CountsOf(bytes.subspan(0, place.begin)), &of_all[0]);
+    Add(CountsOf(bytes.subspan(place.begin + place.count)), &of_all[0]);
+    expected_.plain = plain_.Plan(of_all);
+  }
+
+  // The frame of the form that costs least; empty if that is not shorter than the string.
+  absl::Span<const uint8_t> Best() const {
+    absl::Span<const uint8_t> best;
+    double least = static_cast<double>(bytes_.size());
+    for (const EntropyForm form : FormsToMake(expected_, bytes_.size())) {
+      const absl::Span<const uint8_t> frame = Write(form);
+      const double cost = FormCost(form, static_cast<double>(frame.size()));
+      if (frame.size() >= bytes_.size() || cost >= least) continue;
+      least = cost;
+      best = frame;
+    }
+    return best;
+  }
+
+ private:
+  absl::Span<const uint8_t> Write(EntropyForm form) const {
+    switch (form) {
+      case EntropyForm::kPlain:
+        return plain_.Write();
+      case EntropyForm::kNeighbours:
+        return with_neighbours_.Write();
+      case EntropyForm::kPairs:
+        return pairs_->Write();
+    }
+    return {};
+  }
+
+  const absl::Span<const uint8_t> bytes_;
+  BytesFrameWriter plain_, with_neighbours_;
+  absl::optional<PairsFrameWriter> pairs_;
+  FormBytes expected_;
 };
 
 }  // namespace
 
 absl::Span<const uint8_t> EntropyFrame(absl::Span<const uint8_t> bytes, const CodesPlace& codes) {
   if (bytes.empty() || bytes.size() > kMostEntropyBytes) return {};
-  FrameWriter writer(bytes);
-  writer.UseNeighbours(codes);
-  if (!writer.has_neighbours()) {
-    const auto pairs = PairsFrame(bytes, codes);
-    if (!pairs.empty()) return pairs;
-  }
-  return writer.Write();
+  return Forms(bytes, codes).Best();
 }
 
 absl::StatusOr<absl::Span<const uint8_t>> ReadEntropyFrame(absl::Span<const uint8_t> frame,

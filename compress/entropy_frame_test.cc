@@ -3,12 +3,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <string>
 #include <vector>
 
 #include "base/random.h"
+#include "compress/pairs_frame.h"
 #include "hwy/highway.h"
 
 namespace thinwire {
@@ -136,6 +138,63 @@ TEST(EntropyFrameTest, RefusesEveryCutAndEveryAddition) {
   EXPECT_THAT(RefusalOf(frame, 3000), HasSubstr("half a word"));
   frame.push_back(0);
   EXPECT_THAT(RefusalOf(frame, 3000), HasSubstr("words that are too many"));
+}
+
+// A string of ecsq's: steps, codes of a normal source of so many steps, a half of which are zero
+// with `volume`, and four bytes for each code that has none.
+struct String {
+  Bytes bytes;
+  CodesPlace place;
+};
+String StringOf(size_t n, size_t num_steps, double scale, bool has_volume) {
+  RandomStream random(n + num_steps);
+  String string{{}, {num_steps, n, {1, 2, 16}}};
+  for (size_t i = 0; i < num_steps; ++i) {
+    string.bytes.push_back(static_cast<uint8_t>(i % 2 != 0 ? 0x3C : random.Next() % 64));
+  }
+  Bytes behind;
+  for (size_t i = 0; i < n; ++i) {
+    double sum = -6;
+    for (int j = 0; j < 12; ++j) sum += random.NextFloat();
+    const double volume = has_volume ? std::exp(1.5 * std::sin(static_cast<double>(i) / 50)) : 1;
+    const auto code = static_cast<int>(std::lround(sum * scale * volume));
+    const int zigzag = code < 0 ? -2 * code - 1 : 2 * code;
+    string.bytes.push_back(static_cast<uint8_t>(std::min(zigzag, 255)));
+    if (zigzag < 255) continue;
+    for (int shift = 0; shift < 32; shift += 8)
+      behind.push_back(static_cast<uint8_t>(code >> shift));
+  }
+  string.bytes.insert(string.bytes.end(), behind.begin(), behind.end());
+  return string;
+}
+
+TEST(EntropyFrameTest, IsWithinAPercentOfTheShortestForm) {
+  int of_pairs = 0, of_neighbours = 0, plain = 0;
+  for (const size_t n : {300u, 1000u, 4096u, 40000u, 100000u}) {
+    for (const size_t num_steps : {size_t{2}, n / 16}) {
+      for (const double scale : {0.02, 0.3, 1.0, 3.0, 5.0, 8.0, 40.0, 200.0}) {
+        for (const bool has_volume : {false, true}) {
+          const String string = StringOf(n, num_steps, scale, has_volume);
+          const Bytes frame = FrameOf(string.bytes, string.place);
+          const size_t length = frame.empty() ? string.bytes.size() : frame.size();
+          const Bytes plain_frame = FrameOf(string.bytes);
+          size_t shortest = PairsFrameWriter(string.bytes, string.place).Write().size();
+          shortest = std::min(
+              {shortest, plain_frame.empty() ? length : plain_frame.size(), string.bytes.size()});
+          EXPECT_LE(static_cast<double>(length), 1.01 * static_cast<double>(shortest))
+              << n << " " << num_steps << " " << scale << " " << has_volume;
+          if (frame.empty()) continue;
+          EXPECT_EQ(*Read(frame, string.bytes.size()), string.bytes);
+          of_pairs += frame[4] == kPairsForm;
+          of_neighbours += frame[4] > 0 && frame[4] != kPairsForm;
+          plain += frame[4] == 0;
+        }
+      }
+    }
+  }
+  EXPECT_GT(of_pairs, 10);
+  EXPECT_GT(of_neighbours, 10);
+  EXPECT_GT(plain, 10);
 }
 
 TEST(EntropyFrameTest, RefusesMoreThanIsWanted) {

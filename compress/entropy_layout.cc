@@ -1,6 +1,7 @@
 #include "compress/entropy_layout.h"
 
 #include "compress/cpu/bytes.h"
+#include "compress/form_choice.h"
 #include "compress/frequencies.h"
 #include "compress/pairs_layout.h"
 
@@ -86,7 +87,7 @@ Error ReadEntropyHead(absl::Span<const uint8_t>* frame, size_t most, EntropyHead
   return head->has_neighbours() ? ReadNeighbours(&reader, head) : Error{};
 }
 
-bool ChooseTables(const SumCounts& counts, EntropyHead* head, EntropyTables* tables) {
+double ChooseTables(const SumCounts& counts, EntropyHead* head, EntropyTables* tables) {
   if (head->has_neighbours()) head->boundaries = ChooseBoundaries(counts);
   std::array<Frequencies, kSums> of_context = {};
   for (int sum = 0; sum < kSums; ++sum) {
@@ -94,16 +95,16 @@ bool ChooseTables(const SumCounts& counts, EntropyHead* head, EntropyTables* tab
     for (int s = 0; s < kSymbols; ++s) context[s] += counts[sum][s];
   }
   double bits = 0;
+  size_t plain_bytes = head->head_bytes() + head->uncoded_bytes();
   for (int t = 0; t < head->num_contexts(); ++t) {
     tables->of_context[t] = Scaled(of_context[t]);
     bits += CodedBits(of_context[t], tables->of_context[t]);
+    plain_bytes += TableBytes(tables->of_context[t]);
   }
   for (int sum = 0; sum < kSums; ++sum) {
     tables->of_sum[sum] = tables->of_context[head->ContextOf(sum)];
   }
-  // Within a few bytes.
-  const double frame_bytes = bits / 8 + static_cast<double>(kStatesBytes + head->uncoded_bytes());
-  return frame_bytes <= 1.02 * static_cast<double>(head->num_bytes);
+  return static_cast<double>(plain_bytes) + ExpectedRansBytes(bits, /*strings=*/1);
 }
 
 uint8_t* WriteTables(const EntropyHead& head, const EntropyTables& tables, uint8_t* to) {

@@ -26,6 +26,8 @@ struct EntropyHead {
   // Coded bytes are in rows where they have neighbours.
   size_t coded_bytes() const { return has_neighbours() ? NumRows(count) * kStates : num_bytes; }
   size_t uncoded_bytes() const { return num_bytes - count; }
+  // What WriteEntropyHead writes.
+  size_t head_bytes() const { return has_neighbours() ? 15 + 4 * neighbours.count : 5; }
   int num_contexts() const { return 1 + __builtin_popcount(boundaries); }
   uint8_t ContextOf(int sum) const {
     return static_cast<uint8_t>(__builtin_popcount(boundaries & ((2u << sum) - 1)));
@@ -49,8 +51,8 @@ struct EntropyTables {
 };
 
 // Of bytes so often there for each sum; all in the first where there are no neighbours. Chooses
-// where contexts begin. False if the frame is far from shorter than the bytes: it need not be made.
-bool ChooseTables(const SumCounts& counts, EntropyHead* head, EntropyTables* tables);
+// where contexts begin. Returns how many bytes the frame is expected to take.
+double ChooseTables(const SumCounts& counts, EntropyHead* head, EntropyTables* tables);
 
 // Returns the end; num_contexts kMaxTableBytes are enough.
 uint8_t* WriteTables(const EntropyHead& head, const EntropyTables& tables, uint8_t* to);

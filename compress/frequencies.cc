@@ -99,6 +99,11 @@ double CodedBits(const Frequencies& counts, const Frequencies& scaled) {
   return bits;
 }
 
+size_t TableBytes(const Frequencies& scaled) {
+  uint8_t bytes[kMaxTableBytes];
+  return static_cast<size_t>(WriteTable(scaled, bytes) - bytes);
+}
+
 uint8_t* WriteTable(const Frequencies& scaled, uint8_t* to) {
   for (int s = 0; s < kSymbols; ++s) {
     if (scaled[s] == 0) {

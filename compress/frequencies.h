@@ -22,6 +22,8 @@ Frequencies Scaled(const Frequencies& counts);
 // Bits that as many bytes as `counts` says take with the table `scaled`.
 double CodedBits(const Frequencies& counts, const Frequencies& scaled);
 
+// How many bytes WriteTable writes.
+size_t TableBytes(const Frequencies& scaled);
 // Returns the end; kMaxTableBytes are enough.
 uint8_t* WriteTable(const Frequencies& scaled, uint8_t* to);
 

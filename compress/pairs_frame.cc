@@ -14,13 +14,6 @@
 namespace thinwire {
 namespace {
 
-bool AreMostlySmall(absl::Span<const uint8_t> codes) {
-  const size_t stride = PairLookStride(codes.size());
-  size_t large = 0;
-  for (size_t i = 0; i < codes.size(); i += stride) large += codes[i] >= kLargeCode;
-  return large <= kMostLargeLooks;
-}
-
 // The codes two at a time, in this thread's memory.
 struct Pairs {
   absl::Span<const uint8_t> rows;  // whole ones
@@ -75,23 +68,39 @@ const char* DecodeParts(const PairsFrameView& view, uint8_t* pairs) {
 
 }  // namespace
 
-absl::Span<const uint8_t> PairsFrame(absl::Span<const uint8_t> bytes, const CodesPlace& place) {
+bool MayPayInPairs(absl::Span<const uint8_t> codes) {
+  const size_t stride = PairLookStride(codes.size());
+  size_t large = 0;
+  for (size_t i = 0; i < codes.size(); i += stride) large += codes[i] >= kLargeCode;
+  return MayPayInPairs(codes.size(), large);
+}
+
+PairsFrameWriter::PairsFrameWriter(absl::Span<const uint8_t> bytes, const CodesPlace& place)
+    : bytes_(bytes) {
+  const Pairs pairs = PairsOf(bytes.subspan(place.begin, place.count));
+  rows_ = pairs.rows;
+  large_ = pairs.large;
+  head_.begin = place.begin;
+  head_.count = place.count;
+  head_.num_large = large_.size();
+  head_.num_parts = NumPartsOf(head_.num_rows());
+  counts_ = CountsOf(rows_);
+  plan_ = PlanPairs(bytes.size(), head_, counts_);
+}
+
+Frequencies PairsFrameWriter::CountsOfCodes() const {
+  return CodesOfPairs(head_, counts_, CountsOf(large_));
+}
+
+absl::Span<const uint8_t> PairsFrameWriter::Write() const {
   static thread_local Scratch<uint8_t> memory;
-  const auto codes = bytes.subspan(place.begin, place.count);
-  if (codes.empty() || !AreMostlySmall(codes)) return {};
-  const Pairs pairs = PairsOf(codes);
-  PairsHead head{place.begin, place.count, pairs.large.size(), 1};
-  head.num_parts = NumPartsOf(head.num_rows());
-  const auto table = TableOfPairs(head, CountsOf(pairs.rows), CountsOf(pairs.large));
-  if (!table.has_value()) return {};
-  uint8_t* const frame = memory.Get(MostFrameBytes(bytes.size(), head));
-  uint8_t* to = WritePairsHead(bytes.size(), head, frame);
-  to = std::copy_n(bytes.data(), place.begin, to);
-  to = std::copy(codes.end(), bytes.end(), to);
-  to = std::copy(pairs.large.begin(), pairs.large.end(), to);
-  to = WriteParts(head, pairs.rows, *table, WriteTable(*table, to));
-  const auto length = static_cast<size_t>(to - frame);
-  return length < bytes.size() ? absl::MakeConstSpan(frame, length) : absl::Span<const uint8_t>();
+  uint8_t* const frame = memory.Get(MostFrameBytes(bytes_.size(), head_));
+  uint8_t* to = WritePairsHead(bytes_.size(), head_, frame);
+  to = std::copy_n(bytes_.data(), head_.begin, to);
+  to = std::copy(bytes_.begin() + head_.begin + head_.count, bytes_.end(), to);
+  to = std::copy(large_.begin(), large_.end(), to);
+  to = WriteParts(head_, rows_, plan_.table, WriteTable(plan_.table, to));
+  return {frame, static_cast<size_t>(to - frame)};
 }
 
 absl::Status ReadPairsFrame(absl::Span<const uint8_t> behind_form, absl::Span<uint8_t> bytes) {

@@ -8,12 +8,35 @@
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "compress/codes_place.h"
+#include "compress/cpu/rans.h"
+#include "compress/pairs_layout.h"
 
 namespace thinwire {
 
-// `bytes` as one such frame, in this thread's memory until its next call; empty if it does not pay
-// (TableOfPairs) or if there are no codes.
-absl::Span<const uint8_t> PairsFrame(absl::Span<const uint8_t> bytes, const CodesPlace& codes);
+// One string on its way into such a frame. A thread has one at a time: what it makes is in that
+// thread's memory.
+class PairsFrameWriter {
+ public:
+  // `codes`: some of `bytes`, which outlive this.
+  PairsFrameWriter(absl::Span<const uint8_t> bytes, const CodesPlace& codes);
+
+  double expected_bytes() const { return plan_.frame_bytes; }
+  // How often each code is there.
+  Frequencies CountsOfCodes() const;
+
+  absl::Span<const uint8_t> Write() const;
+
+ private:
+  const absl::Span<const uint8_t> bytes_;
+  PairsHead head_;
+  absl::Span<const uint8_t> rows_;   // the codes two at a time, in whole rows
+  absl::Span<const uint8_t> large_;  // those that are
+  Frequencies counts_;               // of rows_
+  PairsPlan plan_;
+};
+
+// False if it is known by a part of the codes that no such frame of them is among the shortest.
+bool MayPayInPairs(absl::Span<const uint8_t> codes);
 
 // What the frame holds behind its form, of as many bytes as `bytes` has. InvalidArgument unless it
 // is valid.

@@ -49,7 +49,7 @@ String StringOf(size_t n, float scale, size_t around) {
 }
 
 Bytes FrameOf(const String& string) {
-  const auto frame = PairsFrame(string.bytes, string.place);
+  const auto frame = PairsFrameWriter(string.bytes, string.place).Write();
   return {frame.begin(), frame.end()};
 }
 std::string RefusalOf(const Bytes& frame, size_t most) {
@@ -93,10 +93,30 @@ TEST(PairsFrameTest, TakesOnePercentMoreThanTheEntropy) {
   }
 }
 
-TEST(PairsFrameTest, LeavesLargeCodesToOthers) {
-  EXPECT_TRUE(FrameOf(StringOf(100000, 8.0f, 3)).empty());
-  EXPECT_TRUE(FrameOf(StringOf(100, 1.0f, 0)).empty());
-  EXPECT_TRUE(PairsFrame(Bytes(1000, 1), {}).empty());
+TEST(PairsFrameTest, IsAsLongAsExpected) {
+  for (const float scale : {0.1f, 0.5f, 1.5f, 3.0f}) {
+    for (const size_t n : {5000u, 50000u, 600001u}) {
+      const String string = StringOf(n, scale, 5);
+      const PairsFrameWriter writer(string.bytes, string.place);
+      const auto length = static_cast<double>(writer.Write().size());
+      EXPECT_NEAR(writer.expected_bytes(), length, 0.002 * length + 16) << scale << " " << n;
+    }
+  }
+}
+
+TEST(PairsFrameTest, KnowsHowOftenEachCodeIsThere) {
+  for (const size_t n : {1u, 63u, 5001u}) {
+    const String string = StringOf(n, 3, 7);
+    Frequencies counts = {};
+    for (size_t i = 0; i < n; ++i) ++counts[string.bytes[7 + i]];
+    EXPECT_EQ(PairsFrameWriter(string.bytes, string.place).CountsOfCodes(), counts) << n;
+  }
+}
+
+TEST(PairsFrameTest, ManyLargeCodesDoNotPay) {
+  EXPECT_FALSE(MayPayInPairs(Codes(100000, 8.0f, 1)));
+  EXPECT_TRUE(MayPayInPairs(Codes(100000, 2.0f, 1)));
+  EXPECT_TRUE(MayPayInPairs(Codes(1000, 8.0f, 1))) << "so few are taken both ways";
 }
 
 TEST(PairsFrameTest, IsTheSameOnEverySimdTarget) {

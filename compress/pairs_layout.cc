@@ -1,6 +1,7 @@
 #include "compress/pairs_layout.h"
 
 #include "compress/cpu/bytes.h"
+#include "compress/form_choice.h"
 #include "compress/frequencies.h"
 
 namespace thinwire {
@@ -12,30 +13,10 @@ constexpr size_t kFormAt = 4, kFrontBytes = 5;
 constexpr size_t kBeginAt = 0, kCountAt = 4, kLargeAt = 8, kPartsAt = 12, kBehindFormBytes = 14;
 static_assert(kFrontBytes + kBehindFormBytes == kPairsHeadBytes, "these are all");
 
-// More is too much for twice the speed.
-constexpr double kMostLonger = 1.01;
-// A part takes about 70 bytes, here half a percent of half a bit for each pair. Four at a time are
-// decoded together.
+// A part takes about 100 bytes. Four at a time are decoded together.
 constexpr size_t kPairsOfPart = 1 << 16, kPartsTogether = 4, kMostParts = 1 << 10;
 
 constexpr auto kRefused = absl::StatusCode::kInvalidArgument;
-
-double TableBits(const Frequencies& table) {
-  uint8_t bytes[kMaxTableBytes];
-  return 8.0 * static_cast<double>(WriteTable(table, bytes) - bytes);
-}
-
-// Bits of codes of a byte each with one table.
-double BitsWithoutPairs(const Frequencies& pairs, const Frequencies& large) {
-  Frequencies counts = {};
-  for (int pair = 0; pair < kSymbols; ++pair) {
-    counts[pair % 16] += pairs[pair];
-    counts[pair / 16] += pairs[pair];
-  }
-  for (int code = kLargeCode; code < kSymbols; ++code) counts[code] = large[code];
-  const Frequencies table = Scaled(counts);
-  return CodedBits(counts, table) + TableBits(table);
-}
 
 Error CheckParts(const PairsFrameView& view) {
   size_t left = view.parts.size();
@@ -58,15 +39,26 @@ size_t NumPartsOf(size_t rows) {
   return std::min(std::max(parts / kPartsTogether, size_t{1}) * kPartsTogether, kMostParts);
 }
 
-absl::optional<Frequencies> TableOfPairs(const PairsHead& head, const Frequencies& pairs,
-                                         const Frequencies& large) {
-  const Frequencies table = Scaled(pairs);
-  // A state is worth about half of its bytes.
-  const double plain_bits =
-      8.0 * static_cast<double>(head.num_large + (head.num_parts - 1) * kStatesBytes / 2);
-  const double bits = CodedBits(pairs, table) + TableBits(table) + plain_bits;
-  if (bits > kMostLonger * BitsWithoutPairs(pairs, large)) return absl::nullopt;
-  return table;
+PairsPlan PlanPairs(size_t num_bytes, const PairsHead& head, const Frequencies& pairs) {
+  PairsPlan plan = {Scaled(pairs), 0};
+  const size_t plain_bytes = kPairsHeadBytes + num_bytes - head.count + head.num_large +
+                             TableBytes(plan.table) + head.num_parts * kPartLengthBytes;
+  plan.frame_bytes = static_cast<double>(plain_bytes) +
+                     ExpectedRansBytes(CodedBits(pairs, plan.table), head.num_parts);
+  return plan;
+}
+
+Frequencies CodesOfPairs(const PairsHead& head, const Frequencies& pairs,
+                         const Frequencies& large) {
+  Frequencies counts = {};
+  for (int pair = 0; pair < kSymbols; ++pair) {
+    counts[pair % 16] += pairs[pair];
+    counts[pair / 16] += pairs[pair];
+  }
+  for (int code = kLargeCode; code < kSymbols; ++code) counts[code] = large[code];
+  counts[0] -=
+      static_cast<uint32_t>(2 * kStates * head.num_rows() - head.count);  // behind the last
+  return counts;
 }
 
 uint8_t* WritePairsHead(size_t num_bytes, const PairsHead& head, uint8_t* to) {

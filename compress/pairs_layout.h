@@ -1,4 +1,4 @@
-// Frames whose codes are coded two at a time: what stands where, and when they pay. Their form is
+// Frames whose codes are coded two at a time: what stands where, and what they take. Their form is
 // in docs/compression.md; pairs_frame.h makes and reads them.
 #pragma once
 
@@ -6,7 +6,6 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "absl/types/optional.h"
 #include "absl/types/span.h"
 #include "compress/cpu/pairs.h"
 #include "compress/cpu/rans.h"
@@ -31,18 +30,27 @@ struct PairsHead {
   size_t longest_part() const { return (num_rows() / num_parts + 1) * kStates; }
 };
 
-// More than one of so many codes are looked at before all are: kPairLooks or somewhat less, and
-// pairs do not pay where more of them are large.
-constexpr size_t kPairLooks = 4096, kMostLargeLooks = kPairLooks / 64;
+// Of many codes some are looked at before all are: kPairLooks or somewhat less. Pairs do not pay
+// where more than kMostLargeLooks of them are large.
+constexpr size_t kPairLooks = 4096, kMostLargeLooks = kPairLooks / 4;
 constexpr size_t PairLookStride(size_t codes) { return codes / kPairLooks + 1; }
+constexpr bool MayPayInPairs(size_t codes, size_t large_looks) {
+  return codes <= kPairLooks || large_looks <= kMostLargeLooks;
+}
 
 // How many parts the encoder makes of so many rows.
 size_t NumPartsOf(size_t rows);
 
-// The table of pairs, of which there are so many; none where codes of a byte each with one table
-// would be shorter by more than half a percent. `large`: how often each large code is there.
-absl::optional<Frequencies> TableOfPairs(const PairsHead& head, const Frequencies& pairs,
-                                         const Frequencies& large);
+// The table of pairs of which there are so many, and how many bytes a frame of `num_bytes` is
+// expected to take with it.
+struct PairsPlan {
+  Frequencies table;
+  double frame_bytes;
+};
+PairsPlan PlanPairs(size_t num_bytes, const PairsHead& head, const Frequencies& pairs);
+
+// How often each code is there. `large`: how often each large one.
+Frequencies CodesOfPairs(const PairsHead& head, const Frequencies& pairs, const Frequencies& large);
 
 // Returns the end, kPairsHeadBytes further.
 uint8_t* WritePairsHead(size_t num_bytes, const PairsHead& head, uint8_t* to);

@@ -8,11 +8,8 @@
 
 namespace thinwire {
 
-// `spec` has a rate. A message takes it within kRateTolerance; one that no step makes as long or as
-// short takes the nearest there is. The step is chosen by encoding the message itself, two or three
-// times as a rule.
+// `spec` has a rate. A message takes it within kRateTolerance, or comes nearest (step_search.h).
+// The step is chosen by encoding the message itself, two or three times as a rule.
 absl::StatusOr<std::unique_ptr<Codec>> NewRatedCodec(const CodecSpec& spec, CodecKernels* kernels);
-
-constexpr double kRateTolerance = 0.01;
 
 }  // namespace thinwire

@@ -109,7 +109,7 @@ enum class Fp8Format : uint8_t { kE4M3 = 0, kE5M2 = 1 };  // OCP 8-bit floating 
 enum class Lossless : uint8_t { kNone = 0, kZstd = 1, kEntropy = 2 };
 
 // ecsq. A value is at most 2^16 root mean squares of 2^32 elements, so that codes fit 32 bits.
-constexpr double kLeastStep = 0x1p-10, kMostStep = 0x1p10;
+constexpr double kLeastStep = 0x1p-14, kMostStep = 0x1p10;
 constexpr double kLeastRate = 0x1p-5, kMostRate = 0x1p4;
 
 // A member's initial value is the default of its parameter, but for those that

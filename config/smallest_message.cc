@@ -96,23 +96,35 @@ std::vector<Crossing> CrossingsOf(const Partition& partition, const std::vector<
 
 }  // namespace
 
-absl::Status CheckSmallestMessages(const Experiment& experiment, const Partition& partition) {
+absl::StatusOr<std::vector<SmallestMessage>> SmallestMessages(const Experiment& experiment,
+                                                              const Partition& partition) {
   ASSIGN_OR_RETURN(const Smallest smallest, SmallestOf(experiment));
   ASSIGN_OR_RETURN(const std::vector<int64_t> slices,
                    SlicesFrom(experiment, partition.model.positions));
+  std::vector<SmallestMessage> messages;
   for (const Crossing& crossing : CrossingsOf(partition, slices, smallest)) {
     for (const bool gradient : {false, true}) {
       ASSIGN_OR_RETURN(const DirectionSpec does,
                        DirectionFrom(DirectionOf(experiment, crossing.cut, gradient), gradient));
       const bool is_evaluated = IsEvaluated(experiment, does, gradient);
-      absl::Status status = CheckRank(does.codec, is_evaluated ? crossing.either : crossing.train);
-      status.Update(CheckChannels(does.codec, crossing.train));
-      status.Update(CheckHalves(does, crossing.train));
-      if (status.ok()) continue;
-      return absl::InvalidArgumentError(
-          absl::StrCat(DirectionPath(experiment, crossing.cut, gradient), ": ", status.message(),
-                       ", at cut ", crossing.cut));
+      messages.push_back({crossing.cut, gradient, does, crossing.train,
+                          is_evaluated ? crossing.either : crossing.train});
     }
+  }
+  return messages;
+}
+
+absl::Status CheckSmallestMessages(const Experiment& experiment, const Partition& partition) {
+  ASSIGN_OR_RETURN(const std::vector<SmallestMessage> messages,
+                   SmallestMessages(experiment, partition));
+  for (const SmallestMessage& message : messages) {
+    absl::Status status = CheckRank(message.does.codec, message.coded);
+    status.Update(CheckChannels(message.does.codec, message.train));
+    status.Update(CheckHalves(message.does, message.train));
+    if (status.ok()) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat(DirectionPath(experiment, message.cut, message.gradient), ": ",
+                     status.message(), ", at cut ", message.cut));
   }
   return absl::OkStatus();
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/file.h"
 #include "base/status.h"
 #include "compress/plugin.h"
 #include "coordinator/codecs/list.h"
@@ -40,6 +41,11 @@ absl::Status CheckFlags(const CodecsFlags& flags) {
   }
   if (!flags.measure && (!flags.codecs.empty() || !flags.files.empty())) {
     return absl::InvalidArgumentError("--codec and files belong to --measure");
+  }
+  for (const std::string& path : flags.files) {
+    const auto take_a_piece = [](std::string_view) { return absl::CancelledError(); };
+    const absl::Status readable = ReadFile(path, take_a_piece);
+    if (!readable.ok() && !absl::IsCancelled(readable)) return readable;
   }
   const bool has_library = IsLibrary(flags.conformance) ||
                            std::any_of(flags.codecs.begin(), flags.codecs.end(), IsLibrary);

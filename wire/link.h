@@ -51,7 +51,8 @@ class Link {
   // (Close). Every error names the cut and the peer. One thread at a time.
   virtual absl::StatusOr<Message> Receive(SteadyTime deadline) = 0;
 
-  // Ends both directions and wakes Receive, which then returns `reason`. Idempotent; any thread.
+  // Ends both directions and wakes Receive, which then returns `reason`. Unless that is Cancelled
+  // the upstream peer of a downstream end is told it, too. Idempotent; any thread.
   virtual void Close(absl::Status reason) = 0;
 
   // Waits until everything that was queued has been handed to the transport.

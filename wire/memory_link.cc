@@ -43,7 +43,9 @@ class MemoryLink final : public Link {
   void Close(absl::Status reason) override {
     open_ = false;
     own_.Close(reason);
-    peer_.PeerIsGone("closed the link");
+    peer_.PeerIsGone(absl::IsCancelled(reason)
+                         ? "closed the link"
+                         : absl::StrCat("closed the link: ", reason.ToString()));
   }
 
   absl::Status Flush(SteadyTime) override { return absl::OkStatus(); }

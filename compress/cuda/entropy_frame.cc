@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 #include <vector>
 
 #include "compress/context_choice.h"
@@ -12,6 +13,7 @@
 #include "compress/cuda/rans.h"
 #include "compress/cuda/stretches.h"
 #include "compress/entropy_layout.h"
+#include "compress/form_choice.h"
 #include "compress/frequencies.h"
 #include "compress/pairs_layout.h"
 #include "tensor/cuda/error.h"
@@ -23,13 +25,10 @@ Error Refused() {
   return MakeError(absl::StatusCode::kInvalidArgument, "entropy: a malformed frame");
 }
 
-// What is known of the codes before all of them are looked at.
-struct Looks {
-  Neighbours neighbours;
-  bool are_mostly_small = false;
-};
-
-Error Look(CudaDevice* device, const uint8_t* codes, const CodesPlace& place, Looks* looks) {
+// What is known of the codes before all of them are looked at: the neighbours, and whether they may
+// pay in pairs.
+Error Look(CudaDevice* device, const uint8_t* codes, const CodesPlace& place,
+           ContextChoice* choice) {
   cudaStream_t stream;
   RETURN_ERROR(device->Stream(&stream));
   const auto n = static_cast<int64_t>(place.count);
@@ -54,17 +53,15 @@ Error Look(CudaDevice* device, const uint8_t* codes, const CodesPlace& place, Lo
   }
   uint32_t large_looks = 0;
   RETURN_ERROR(device->CopyToHost(&large_looks, large.as<const void>(), sizeof(large_looks)));
-  looks->are_mostly_small = large_looks <= kMostLargeLooks;
-  if (num_parts > 0) {
-    looks->neighbours = ChooseNeighboursOf(place.count, place.distances, sample);
-  }
+  if (num_parts > 0) *choice = ChooseNeighboursOf(place.count, place.distances, sample);
+  choice->may_pay_in_pairs &= MayPayInPairs(place.count, large_looks);
   return Error{};
 }
 
-// One string on its way into a frame of codes of a byte each.
-class FrameWriter {
+// One string on its way into a frame of bytes one at a time.
+class BytesWriter {
  public:
-  FrameWriter(CudaDevice* device, const uint8_t* bytes, size_t n)
+  BytesWriter(CudaDevice* device, const uint8_t* bytes, size_t n)
       : device_(device),
         bytes_(bytes),
         coded_(bytes),
@@ -90,29 +87,29 @@ class FrameWriter {
                                   static_cast<int64_t>(NumRows(place.count)), sums_.as<uint8_t>());
   }
 
-  // *length is 0 if the frame would not be shorter.
-  Error Write(uint8_t* frame, size_t* length) {
-    *length = 0;
+  // Says how many bytes the frame is expected to take. Waits.
+  Error Plan(double* expected_bytes) {
     SumCounts counts = {};
     RETURN_ERROR(Count(&counts));
-    EntropyTables tables;
-    if (!ChooseTables(counts, &head_, &tables)) return Error{};
+    *expected_bytes = ChooseTables(counts, &head_, &tables_);
+    return Error{};
+  }
+
+  // After Plan. Appends the frame to *made, whose pieces in device memory are this writer's.
+  Error Write(FrameBytes* made) {
     const auto coded_bytes = static_cast<int64_t>(head_.coded_bytes());
     const RansStrings string = {coded_bytes, static_cast<int64_t>(NumRows(head_.coded_bytes())), 1};
-    RETURN_ERROR(writer_.Encode(coded_, string, sums(), tables.of_sum.data()));
+    RETURN_ERROR(writer_.Encode(coded_, string, sums(), tables_.of_sum.data()));
     std::array<uint8_t, kMostEntropyHeadBytes> head_bytes;
     std::vector<uint8_t> table_bytes(head_.num_contexts() * kMaxTableBytes);
-    FrameBytes made;
-    made.Add(head_bytes.data(), WriteEntropyHead(head_, head_bytes.data()) - head_bytes.data());
+    made->Add(head_bytes.data(), WriteEntropyHead(head_, head_bytes.data()) - head_bytes.data());
     const size_t behind = head_.begin + head_.count;
-    made.AddOnDevice(bytes_, head_.begin);
-    made.AddOnDevice(bytes_ + behind, head_.num_bytes - behind);
-    made.Add(table_bytes.data(),
-             WriteTables(head_, tables, table_bytes.data()) - table_bytes.data());
-    made.AddOnDevice(writer_.packed(), writer_.offsets().back());
-    if (made.size() >= head_.num_bytes) return Error{};
-    *length = made.size();
-    return made.CopyTo(device_, frame);
+    made->AddOnDevice(bytes_, head_.begin);
+    made->AddOnDevice(bytes_ + behind, head_.num_bytes - behind);
+    made->Add(table_bytes.data(),
+              WriteTables(head_, tables_, table_bytes.data()) - table_bytes.data());
+    made->AddOnDevice(writer_.packed(), writer_.offsets().back());
+    return Error{};
   }
 
  private:
@@ -137,8 +134,61 @@ class FrameWriter {
   const uint8_t* const bytes_;
   const uint8_t* coded_;
   EntropyHead head_;
+  EntropyTables tables_;
   CudaScratch rows_, sums_, counts_;
   RansWriter writer_;
+};
+
+// A string in all forms that it may have.
+class Forms {
+ public:
+  Forms(CudaDevice* device, const uint8_t* bytes, size_t n, const CodesPlace& place)
+      : n_(n),
+        plain_(device, bytes, n),
+        with_neighbours_(device, bytes, n),
+        pairs_(device, bytes, n, place) {}
+
+  // Waits, as Best does.
+  Error Plan(const CodesPlace& place, const ContextChoice& choice) {
+    if (choice.neighbours.count > 0) {
+      RETURN_ERROR(with_neighbours_.UseNeighbours(place, choice.neighbours));
+      RETURN_ERROR(with_neighbours_.Plan(&expected_.neighbours));
+    }
+    if (place.count > 0 && choice.may_pay_in_pairs) RETURN_ERROR(pairs_.Plan(&expected_.pairs));
+    return plain_.Plan(&expected_.plain);
+  }
+
+  // The frame of the form that costs least; empty if that is not shorter than the string.
+  Error Best(FrameBytes* best) {
+    double least = static_cast<double>(n_);
+    for (const EntropyForm form : FormsToMake(expected_, n_)) {
+      FrameBytes made;
+      RETURN_ERROR(Write(form, &made));
+      const double cost = FormCost(form, static_cast<double>(made.size()));
+      if (made.size() >= n_ || cost >= least) continue;
+      least = cost;
+      *best = std::move(made);
+    }
+    return Error{};
+  }
+
+ private:
+  Error Write(EntropyForm form, FrameBytes* made) {
+    switch (form) {
+      case EntropyForm::kPlain:
+        return plain_.Write(made);
+      case EntropyForm::kNeighbours:
+        return with_neighbours_.Write(made);
+      case EntropyForm::kPairs:
+        return pairs_.Write(made);
+    }
+    return Error{};
+  }
+
+  const size_t n_;
+  BytesWriter plain_, with_neighbours_;
+  CudaPairsWriter pairs_;
+  FormBytes expected_;
 };
 
 Error DecodeFrame(CudaDevice* device, const EntropyHead& head, const EntropyFrameView& view,
@@ -178,16 +228,14 @@ Error CudaEntropyFrame(CudaDevice* device, const uint8_t* bytes, size_t n, const
                        uint8_t* frame, size_t* length) {
   *length = 0;
   if (n == 0 || n > kMostEntropyBytes) return Error{};
-  Looks looks;
-  if (codes.count > 0) RETURN_ERROR(Look(device, bytes + codes.begin, codes, &looks));
-  FrameWriter writer(device, bytes, n);
-  if (looks.neighbours.count > 0) {
-    RETURN_ERROR(writer.UseNeighbours(codes, looks.neighbours));
-  } else if (looks.are_mostly_small) {
-    RETURN_ERROR(CudaPairsFrame(device, bytes, n, codes, frame, length));
-    if (*length > 0) return Error{};
-  }
-  return writer.Write(frame, length);
+  ContextChoice choice;
+  if (codes.count > 0) RETURN_ERROR(Look(device, bytes + codes.begin, codes, &choice));
+  Forms forms(device, bytes, n, codes);
+  RETURN_ERROR(forms.Plan(codes, choice));
+  FrameBytes best;
+  RETURN_ERROR(forms.Best(&best));
+  *length = best.size();
+  return best.CopyTo(device, frame);
 }
 
 Error CudaReadEntropyFrame(CudaDevice* device, absl::Span<const uint8_t> frame, size_t most,

@@ -63,6 +63,14 @@ Case CodesCase(size_t n, float scale, bool has_volume, size_t before, size_t beh
   return c;
 }
 
+// Each code twice, so that pairs take half as many bits.
+Case TwinsCase(size_t n) {
+  Case c{absl::StrCat(n, " codes twice"), Codes(n, 1, false, n), {0, 2 * n, {}}};
+  c.bytes.resize(2 * n);
+  for (size_t i = 2 * n; i-- > 0;) c.bytes[i] = c.bytes[i / 2];
+  return c;
+}
+
 std::vector<Case> Cases() {
   std::vector<Case> cases;
   for (const size_t n : {0, 1, 2, 31, 32, 33, 150, 1000, 4096, 4097, 40001}) {
@@ -74,7 +82,8 @@ std::vector<Case> Cases() {
       }
     }
   }
-  cases.push_back(CodesCase(300000, 1, false, 11, 6));  // several parts
+  for (const size_t n : {300, 1000, 4096, 4097, 40001, 300000}) cases.push_back(TwinsCase(n));
+  cases.push_back(CodesCase(300000, 1, false, 11, 6));
   cases.push_back(CodesCase(300000, 1, true, 11, 6));
   Bytes noise(5000);
   RandomStream random(3);
@@ -146,9 +155,8 @@ TEST(CudaEntropyFrameTest, HasTheCpusBytesAndReadsThem) {
 
 // A frame of each form, none of them long.
 std::vector<Case> ShortCases() {
-  Case large = CodesCase(900, 1.2f, false, 5, 3);
+  Case large = TwinsCase(450);
   for (size_t i = 20; i < 900; i += 300) large.bytes[i] = 200;
-  large.place.distances.clear();
   return {large, CodesCase(2500, 1.5f, true, 5, 3), {"bytes", Codes(333, 1, false, 4), {}}};
 }
 

@@ -5,10 +5,8 @@
 
 #include "compress/cpu/bytes.h"
 #include "compress/cuda/byte_counts.h"
-#include "compress/cuda/frame_bytes.h"
 #include "compress/cuda/large_bytes.h"
 #include "compress/cuda/pairs.h"
-#include "compress/cuda/rans.h"
 #include "compress/frequencies.h"
 #include "tensor/cuda/error.h"
 
@@ -19,104 +17,6 @@ RansStrings PartsOf(const PairsHead& head) {
   const auto rows = static_cast<int64_t>(head.num_rows());
   return {rows * static_cast<int64_t>(kStates), rows, static_cast<int64_t>(head.num_parts)};
 }
-
-// Codes in device memory, two at a time.
-class PairsWriter {
- public:
-  PairsWriter(CudaDevice* device, const uint8_t* bytes, size_t n, const CodesPlace& place)
-      : device_(device),
-        bytes_(bytes),
-        n_(n),
-        codes_(bytes + place.begin),
-        counts_(device),
-        pairs_(device),
-        offsets_(device),
-        large_(device),
-        writer_(device) {
-    head_.begin = place.begin;
-    head_.count = place.count;
-    head_.num_parts = NumPartsOf(head_.num_rows());
-  }
-
-  Error Write(uint8_t* frame, size_t* length) {
-    *length = 0;
-    Counts counts;
-    RETURN_ERROR(Count(&counts));
-    const auto table = TableOfPairs(head_, counts.pairs, counts.codes);
-    if (!table.has_value()) return Error{};
-    RETURN_ERROR(writer_.Encode(pairs_.as<const uint8_t>(), PartsOf(head_), nullptr, &*table));
-    RETURN_ERROR(ListLarge());
-    FrameBytes made;
-    AddFront(*table, &made);
-    made.AddOnDevice(writer_.packed(), writer_.offsets().back());
-    if (made.size() >= n_) return Error{};
-    *length = made.size();
-    return made.CopyTo(device_, frame);
-  }
-
- private:
-  struct Counts {
-    Frequencies pairs = {}, codes = {};
-  };
-
-  Error Count(Counts* counts) {
-    cudaStream_t stream;
-    RETURN_ERROR(device_->Stream(&stream));
-    const RansStrings parts = PartsOf(head_);
-    const auto count = static_cast<int64_t>(head_.count);
-    RETURN_ERROR(pairs_.Reserve(static_cast<size_t>(parts.bytes)));
-    RETURN_ERROR(SubmitToPairs(stream, codes_, count, pairs_.as<uint8_t>(), parts.bytes));
-    RETURN_ERROR(counts_.Reserve(sizeof(Counts)));
-    CUDA_RETURN_IF_ERROR(cudaMemsetAsync(counts_.as<void>(), 0, sizeof(Counts), stream));
-    auto* const on_device = counts_.as<uint32_t>();
-    RETURN_ERROR(SubmitByteCounts(stream, pairs_.as<const uint8_t>(), /*sums=*/nullptr, parts.bytes,
-                                  on_device));
-    RETURN_ERROR(SubmitByteCounts(stream, codes_, /*sums=*/nullptr, count, on_device + kSymbols));
-    RETURN_ERROR(device_->CopyToHost(counts, on_device, sizeof(*counts)));
-    for (int code = kLargeCode; code < kSymbols; ++code) head_.num_large += counts->codes[code];
-    return Error{};
-  }
-
-  Error ListLarge() {
-    if (head_.num_large == 0) return Error{};
-    cudaStream_t stream;
-    RETURN_ERROR(device_->Stream(&stream));
-    const auto count = static_cast<int64_t>(head_.count);
-    RETURN_ERROR(offsets_.Reserve(LargeOffsetsBytes(count)));
-    RETURN_ERROR(large_.Reserve(head_.num_large));
-    RETURN_ERROR(SubmitLargeOffsets(stream, codes_, count, kLargeCode, offsets_.as<uint64_t>()));
-    return SubmitLargeList(stream, codes_, count, kLargeCode, offsets_.as<const uint64_t>(),
-                           large_.as<uint8_t>(), /*places=*/nullptr);
-  }
-
-  // All before the parts.
-  void AddFront(const Frequencies& table, FrameBytes* made) const {
-    std::array<uint8_t, kPairsHeadBytes> head_bytes;
-    WritePairsHead(n_, head_, head_bytes.data());
-    made->Add(head_bytes.data(), head_bytes.size());
-    const size_t behind = head_.begin + head_.count;
-    made->AddOnDevice(bytes_, head_.begin);
-    made->AddOnDevice(bytes_ + behind, n_ - behind);
-    made->AddOnDevice(large_.as<const uint8_t>(), head_.num_large);
-    std::array<uint8_t, kMaxTableBytes> table_bytes;
-    made->Add(table_bytes.data(), WriteTable(table, table_bytes.data()) - table_bytes.data());
-    std::vector<uint8_t> lengths(head_.num_parts * kPartLengthBytes);
-    const std::vector<uint64_t>& offsets = writer_.offsets();
-    for (size_t part = 0; part < head_.num_parts; ++part) {
-      StoreAs(static_cast<uint32_t>(offsets[part + 1] - offsets[part]),
-              &lengths[part * kPartLengthBytes]);
-    }
-    made->Add(lengths.data(), lengths.size());
-  }
-
-  CudaDevice* const device_;
-  const uint8_t* const bytes_;
-  const size_t n_;
-  const uint8_t* const codes_;
-  PairsHead head_;
-  CudaScratch counts_, pairs_, offsets_, large_;
-  RansWriter writer_;
-};
 
 // Where the parts begin, and the last one ends; none if one has half a word.
 std::vector<uint64_t> OffsetsOf(const PairsFrameView& view) {
@@ -130,9 +30,89 @@ std::vector<uint64_t> OffsetsOf(const PairsFrameView& view) {
 
 }  // namespace
 
-Error CudaPairsFrame(CudaDevice* device, const uint8_t* bytes, size_t n, const CodesPlace& codes,
-                     uint8_t* frame, size_t* length) {
-  return PairsWriter(device, bytes, n, codes).Write(frame, length);
+CudaPairsWriter::CudaPairsWriter(CudaDevice* device, const uint8_t* bytes, size_t n,
+                                 const CodesPlace& place)
+    : device_(device),
+      bytes_(bytes),
+      n_(n),
+      codes_(bytes + place.begin),
+      counts_(device),
+      pairs_(device),
+      offsets_(device),
+      large_(device),
+      writer_(device) {
+  head_.begin = place.begin;
+  head_.count = place.count;
+  head_.num_parts = NumPartsOf(head_.num_rows());
+}
+
+Error CudaPairsWriter::Plan(double* expected_bytes) {
+  RETURN_ERROR(Count());
+  plan_ = PlanPairs(n_, head_, pair_counts_);
+  *expected_bytes = plan_.frame_bytes;
+  return Error{};
+}
+
+Error CudaPairsWriter::Write(FrameBytes* made) {
+  RETURN_ERROR(writer_.Encode(pairs_.as<const uint8_t>(), PartsOf(head_), nullptr, &plan_.table));
+  RETURN_ERROR(ListLarge());
+  AddFront(made);
+  made->AddOnDevice(writer_.packed(), writer_.offsets().back());
+  return Error{};
+}
+
+Error CudaPairsWriter::Count() {
+  struct Counts {
+    Frequencies pairs, codes;
+  } counts;
+  cudaStream_t stream;
+  RETURN_ERROR(device_->Stream(&stream));
+  const RansStrings parts = PartsOf(head_);
+  const auto count = static_cast<int64_t>(head_.count);
+  RETURN_ERROR(pairs_.Reserve(static_cast<size_t>(parts.bytes)));
+  RETURN_ERROR(SubmitToPairs(stream, codes_, count, pairs_.as<uint8_t>(), parts.bytes));
+  RETURN_ERROR(counts_.Reserve(sizeof(Counts)));
+  CUDA_RETURN_IF_ERROR(cudaMemsetAsync(counts_.as<void>(), 0, sizeof(Counts), stream));
+  auto* const on_device = counts_.as<uint32_t>();
+  RETURN_ERROR(SubmitByteCounts(stream, pairs_.as<const uint8_t>(), /*sums=*/nullptr, parts.bytes,
+                                on_device));
+  RETURN_ERROR(SubmitByteCounts(stream, codes_, /*sums=*/nullptr, count, on_device + kSymbols));
+  RETURN_ERROR(device_->CopyToHost(&counts, on_device, sizeof(counts)));
+  pair_counts_ = counts.pairs;
+  for (int code = kLargeCode; code < kSymbols; ++code) head_.num_large += counts.codes[code];
+  return Error{};
+}
+
+Error CudaPairsWriter::ListLarge() {
+  if (head_.num_large == 0) return Error{};
+  cudaStream_t stream;
+  RETURN_ERROR(device_->Stream(&stream));
+  const auto count = static_cast<int64_t>(head_.count);
+  RETURN_ERROR(offsets_.Reserve(LargeOffsetsBytes(count)));
+  RETURN_ERROR(large_.Reserve(head_.num_large));
+  RETURN_ERROR(SubmitLargeOffsets(stream, codes_, count, kLargeCode, offsets_.as<uint64_t>()));
+  return SubmitLargeList(stream, codes_, count, kLargeCode, offsets_.as<const uint64_t>(),
+                         large_.as<uint8_t>(), /*places=*/nullptr);
+}
+
+// All before the parts.
+void CudaPairsWriter::AddFront(FrameBytes* made) const {
+  std::array<uint8_t, kPairsHeadBytes> head_bytes;
+  WritePairsHead(n_, head_, head_bytes.data());
+  made->Add(head_bytes.data(), head_bytes.size());
+  const size_t behind = head_.begin + head_.count;
+  made->AddOnDevice(bytes_, head_.begin);
+  made->AddOnDevice(bytes_ + behind, n_ - behind);
+  made->AddOnDevice(large_.as<const uint8_t>(), head_.num_large);
+  std::array<uint8_t, kMaxTableBytes> table_bytes;
+  made->Add(table_bytes.data(), WriteTable(plan_.table, table_bytes.data()) - table_bytes.data());
+  std::vector<uint8_t> lengths(head_.num_parts * kPartLengthBytes);
+  const std::vector<uint64_t>& offsets = writer_.offsets();
+  for (size_t part = 0; part < head_.num_parts; ++part) {
+    StoreAs(static_cast<uint32_t>(offsets[part + 1] - offsets[part]),
+            &lengths[part * kPartLengthBytes]);
+  }
+  made->Add(lengths.data(), lengths.size());
 }
 
 Error CudaReadPairsFrame(CudaDevice* device, const PairsFrameView& view, uint8_t* bytes) {

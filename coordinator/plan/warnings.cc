@@ -6,14 +6,18 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "base/status.h"
 #include "compress/codec.h"
 #include "compress/cpu/kernels.h"
 #include "compress/feedback/plan.h"
+#include "compress/least_rate.h"
 #include "compress/level.h"
 #include "compress/plugin.h"
 #include "compress/spec.h"
+#include "compress/step_search.h"
+#include "config/smallest_message.h"
 #include "config/specs.h"
 #include "models/tied_weight.h"
 #include "tensor/cpu/device.h"
@@ -34,6 +38,12 @@ bool IsMeasured(const DirectionSpec& does) {
            does.codec.relative_to == RelativeTo::kAbsolute);
 }
 
+// Of the largest ones.
+int64_t MicrobatchSamples(const Experiment& experiment) {
+  const int64_t microbatches = experiment.pipeline().microbatches();
+  return (experiment.data().batch_size() + microbatches - 1) / microbatches;
+}
+
 // The largest message at a cut, or as many of its samples as are measured.
 struct Crossing {
   std::string cut;
@@ -43,8 +53,7 @@ std::vector<Crossing> CrossingsOf(const Experiment& experiment, const Partition&
   const auto measured = [](const Shape& sample, int64_t samples) {
     return sample.WithBatch(std::clamp<int64_t>(kMeasuredElements / sample.elements(), 1, samples));
   };
-  const int64_t microbatches = experiment.pipeline().microbatches();
-  const int64_t microbatch = (experiment.data().batch_size() + microbatches - 1) / microbatches;
+  const int64_t microbatch = MicrobatchSamples(experiment);
   std::vector<Crossing> crossings;
   for (const Cut& cut : partition.cuts) {
     crossings.push_back({cut.name, measured(partition.model.blocks[cut.block].out, microbatch)});
@@ -108,6 +117,37 @@ absl::Status AddContractions(const Experiment& experiment, std::vector<std::stri
   return absl::OkStatus();
 }
 
+// The message or as many of its samples as tell what rate is the least.
+Shape MeasuredForRate(const Shape& message) {
+  constexpr int64_t kElements = 1 << 20;
+  const int64_t of_sample = message.elements() / message[0];
+  return message.WithBatch(std::clamp<int64_t>(kElements / of_sample, 1, message[0]));
+}
+
+// Of messages at the codec's lowest rate: whether they can have it, the usual ones and the
+// smallest.
+absl::Status AddRates(const Experiment& experiment, std::vector<std::string>* warnings) {
+  ASSIGN_OR_RETURN(const Partition partition, PartitionFrom(experiment));
+  ASSIGN_OR_RETURN(const std::vector<SmallestMessage> smallest,
+                   SmallestMessages(experiment, partition));
+  const int64_t batch = MicrobatchSamples(experiment);
+  for (const SmallestMessage& message : smallest) {
+    const CodecSpec codec = Lowest(message.does.codec, message.does.level);
+    if (codec.kind != CodecKind::kEcsq || codec.rate == 0) continue;
+    const Shape usual = message.cut == kTiedCut ? message.coded : message.coded.WithBatch(batch);
+    for (const Shape& shape : {MeasuredForRate(usual), MeasuredForRate(message.coded)}) {
+      ASSIGN_OR_RETURN(const double least, MeasureLeastRate(codec, shape, CpuCodecKernels()));
+      if (least <= (1 + kRateTolerance) * codec.rate) continue;
+      warnings->push_back(absl::StrCat(Beginning(message.cut, message.gradient, CodecText(codec)),
+                                       ": rate ", codec.rate, ", but a message of ",
+                                       shape.ToString(), " takes ", absl::StrFormat("%.3g", least),
+                                       " bits per element and more, at which its values are lost"));
+      break;
+    }
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<std::vector<Causality>> CausalityOf(const Experiment& experiment) {
@@ -127,6 +167,7 @@ absl::StatusOr<std::vector<std::string>> PlanWarnings(const Experiment& experime
   std::vector<std::string> warnings;
   RETURN_IF_ERROR(AddCausality(experiment, &warnings));
   RETURN_IF_ERROR(AddContractions(experiment, &warnings));
+  RETURN_IF_ERROR(AddRates(experiment, &warnings));
   return warnings;
 }
 

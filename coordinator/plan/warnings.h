@@ -20,8 +20,9 @@ absl::StatusOr<std::vector<Causality>> CausalityOf(const Experiment& experiment)
 
 // A line for each codec of activations that is not causal, with the cuts of a model of tokens that
 // have it, and one for each direction of a cut whose codec, at its lowest level, is no contraction
-// for normal values, so that the state of its feedback may grow. Encodes one message of some
-// samples for each. `experiment` is resolved.
+// for normal values, so that the state of its feedback may grow; then one for each whose lowest
+// rate is less than a message takes anyway. Encodes a message or two of normal values for each.
+// `experiment` is resolved.
 absl::StatusOr<std::vector<std::string>> PlanWarnings(const Experiment& experiment);
 
 }  // namespace thinwire

@@ -74,6 +74,26 @@ TEST(PlanWarningsTest, TellWhereActivationsOfTokensAreNotCausal) {
       << "images have no tokens";
 }
 
+TEST(PlanWarningsTest, TellOfRatesThatMessagesTakeAnyway) {
+  EXPECT_THAT(WarningsOf("codec: ecsq, rate: 1.5"), IsEmpty());
+  EXPECT_THAT(WarningsOf("codec: ecsq, rate: 0.5, scope: token"),
+              ElementsAre(AllOf(StartsWith("warning: layer1, gradients: codec ecsq(rate=0.5, "),
+                                HasSubstr(": rate 0.5, but a message of "),
+                                HasSubstr(" bits per element and more"))));
+  EXPECT_THAT(WarningsOf("codec: ecsq, rate: 2, scope: token, level: {by_epoch: {2: 0.5}}"),
+              ElementsAre(HasSubstr("rate 0.5, but")))
+      << "the lowest";
+  EXPECT_THAT(WarningsOf("codec: ecsq, step: 2, scope: token"), IsEmpty());
+}
+
+TEST(PlanWarningsTest, TellOfARateThatTheLastBatchCannotHave) {
+  const std::vector<std::string> overrides = {"compression.gradients={codec: ecsq, rate: 0.5}",
+                                              "data.limit=33", "data.batch_size=32"};
+  EXPECT_THAT(
+      WarningsWith(overrides),
+      ElementsAre(AllOf(HasSubstr("rate 0.5, but a message of [1, "), HasSubstr("] takes 1."))));
+}
+
 TEST(PlanWarningsTest, ALevelIsMeasuredAtItsLowest) {
   EXPECT_THAT(WarningsOf("codec: uniform, feedback: ef21, level: {by_epoch: {1: 1, 2: 8}}"),
               ElementsAre(HasSubstr("codec uniform(bits=1, ")));
