@@ -21,6 +21,7 @@ inline CheckpointManifest ManifestOf(uint64_t step) {
   manifest.set_epoch(static_cast<uint32_t>((step - 1) / 10 + 1));
   manifest.set_steps_per_epoch(10);
   manifest.set_written("2026-01-31T12:00:00.000Z");
+  manifest.mutable_progress()->mutable_epochs_kept();
   return manifest;
 }
 

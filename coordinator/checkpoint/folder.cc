@@ -16,6 +16,7 @@
 #include "absl/strings/strip.h"
 #include "base/sha256.h"
 #include "base/status.h"
+#include "coordinator/checkpoint/epoch_log.h"
 #include "coordinator/files/model_folder.h"
 #include "coordinator/files/replace_folder.h"
 
@@ -119,9 +120,25 @@ absl::StatusOr<std::string> ReadManifestText(const std::string& path) {
   return text;
 }
 
+absl::Status VerifyFiles(const std::string& checkpoint, const CheckpointManifest& manifest) {
+  for (const CheckpointFile& file : manifest.files()) {
+    RETURN_IF_ERROR(VerifyFile(absl::StrCat(checkpoint, "/", file.name()), file));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<EpochRecord>> EpochsOf(const std::string& checkpoint,
+                                                  const CheckpointManifest& manifest) {
+  return ReadEpochs(fs::path(checkpoint).parent_path().string(), manifest.progress().epochs_kept());
+}
+
+// With its epochs, wherever its format has them.
 absl::StatusOr<CheckpointManifest> ReadWhole(const std::string& checkpoint) {
   ASSIGN_OR_RETURN(CheckpointManifest manifest, ReadManifest(checkpoint));
-  RETURN_IF_ERROR(VerifyCheckpoint(checkpoint, manifest));
+  RETURN_IF_ERROR(VerifyFiles(checkpoint, manifest));
+  if (manifest.format() == kFormatWithEpochs) return manifest;
+  ASSIGN_OR_RETURN(const std::vector<EpochRecord> epochs, EpochsOf(checkpoint, manifest));
+  *manifest.mutable_progress()->mutable_epochs() = {epochs.begin(), epochs.end()};
   return manifest;
 }
 
@@ -154,10 +171,8 @@ absl::StatusOr<CheckpointManifest> ReadManifest(const std::string& checkpoint) {
 }
 
 absl::Status VerifyCheckpoint(const std::string& checkpoint, const CheckpointManifest& manifest) {
-  for (const CheckpointFile& file : manifest.files()) {
-    RETURN_IF_ERROR(VerifyFile(absl::StrCat(checkpoint, "/", file.name()), file));
-  }
-  return absl::OkStatus();
+  RETURN_IF_ERROR(VerifyFiles(checkpoint, manifest));
+  return EpochsOf(checkpoint, manifest).status();
 }
 
 absl::StatusOr<FoundCheckpoint> NewestCheckpoint(const std::string& checkpoints) {

@@ -32,13 +32,13 @@ absl::StatusOr<std::vector<uint64_t>> ListCheckpoints(const std::string& checkpo
 // the folder's name says.
 absl::StatusOr<CheckpointManifest> ReadManifest(const std::string& checkpoint);
 
-// Reads every file that the manifest names: DataLoss names the first that is missing, of another
-// size or of another digest, with both.
+// Reads every file that the manifest names, and its epochs: DataLoss names the first file that is
+// missing, of another size or of another digest, with both.
 absl::Status VerifyCheckpoint(const std::string& checkpoint, const CheckpointManifest& manifest);
 
-// The newest checkpoint that is whole, its files included. `skipped` gets a line for each newer one
-// that is not. NotFound if there is none; DataLoss
-// if none is whole, with what is wrong with each.
+// The newest checkpoint that is whole, its files included; its manifest's progress has the epochs.
+// `skipped` gets a line for each newer one that is not. NotFound if there is none; DataLoss if none
+// is whole, with what is wrong with each.
 struct FoundCheckpoint {
   std::string path;
   CheckpointManifest manifest;

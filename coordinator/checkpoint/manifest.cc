@@ -1,7 +1,6 @@
 #include "coordinator/checkpoint/manifest.h"
 
 #include <climits>
-#include <cmath>
 #include <set>
 #include <utility>
 
@@ -15,20 +14,7 @@
 namespace thinwire {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 constexpr size_t kSha256Digits = 64;
-
-// As protobuf's JSON has these numbers.
-void NameNonFinite(Json* json) {
-  if (json->is_number_float()) {
-    const double number = json->get<double>();
-    if (std::isnan(number)) *json = "NaN";
-    if (std::isinf(number)) *json = number > 0 ? "Infinity" : "-Infinity";
-  } else if (json->is_structured()) {
-    for (Json& element : *json) NameNonFinite(&element);
-  }
-}
 
 bool IsSha256(const std::string& text) {
   if (text.size() != kSha256Digits) return false;
@@ -82,9 +68,16 @@ absl::Status CheckFiles(const CheckpointManifest& manifest) {
 }
 
 absl::Status Check(const CheckpointManifest& manifest) {
-  if (manifest.format() != kManifestFormat) {
-    return absl::DataLossError(
-        absl::StrCat("format: ", manifest.format(), ", want ", kManifestFormat));
+  if (manifest.format() != kManifestFormat && manifest.format() != kFormatWithEpochs) {
+    return absl::DataLossError(absl::StrCat("format: ", manifest.format(), ", want ",
+                                            kFormatWithEpochs, " or ", kManifestFormat));
+  }
+  const RunProgress& progress = manifest.progress();
+  if (manifest.format() == kManifestFormat &&
+      (!progress.has_epochs_kept() || progress.epochs_size() > 0)) {
+    return absl::DataLossError(absl::StrCat("progress: ", progress.epochs_size(),
+                                            " epochs, want none but epochs_kept in format ",
+                                            kManifestFormat));
   }
   const std::pair<const char*, uint64_t> counts[] = {
       {"step", manifest.step()},
@@ -109,9 +102,7 @@ absl::Status CheckFileName(const std::string& name) {
 }
 
 std::string ManifestText(const CheckpointManifest& manifest) {
-  Json json = ToJson(manifest);
-  NameNonFinite(&json);
-  return JsonText(json, 2) + "\n";
+  return JsonText(ToExactJson(manifest), 2) + "\n";
 }
 
 absl::StatusOr<CheckpointManifest> ParseManifest(const std::string& text, const std::string& path) {

@@ -10,7 +10,9 @@
 namespace thinwire {
 
 inline constexpr char kManifestFile[] = "manifest.json";
-inline constexpr uint32_t kManifestFormat = 1;
+inline constexpr uint32_t kManifestFormat = 2;
+// The one before, whose progress has the epochs themselves: it is read, and not written.
+inline constexpr uint32_t kFormatWithEpochs = 1;
 inline constexpr uint64_t kMaxManifestBytes = uint64_t{64} << 20;
 
 // Numbers that JSON does not have stand as the strings "NaN", "Infinity" and "-Infinity", so that

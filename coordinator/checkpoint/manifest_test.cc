@@ -27,6 +27,7 @@ CheckpointManifest Manifest() {
   manifest.set_step(12);
   manifest.set_epoch(2);
   manifest.set_steps_per_epoch(10);
+  manifest.mutable_progress()->mutable_epochs_kept();
   CheckpointFile model = File("model-00001-of-00001.safetensors");
   model.set_tensors("model");
   CheckpointFile end = File("cut-layer1-activation-sender.bin");
@@ -59,7 +60,7 @@ TEST(ManifestTest, IsReadAsItWasWritten) {
   RunProgress* const progress = manifest.mutable_progress();
   progress->mutable_sums()->set_loss(0.1 + 0.2);
   progress->set_metrics_bytes(std::numeric_limits<uint64_t>::max());
-  progress->add_epochs()->mutable_train()->set_loss(1e-300);
+  progress->mutable_epochs_kept()->set_crc32c(std::numeric_limits<uint32_t>::max());
   progress->add_events()->set_error("\"stage 1\":\n\tgone");
   progress->add_before_epoch()->mutable_gradients()->set_causal(false);
   const auto read = ParseManifest(ManifestText(manifest), "m.json");
@@ -105,8 +106,22 @@ TEST(ManifestTest, FieldsAreKnownAndOfTheirType) {
               HasSubstr("name"));
 }
 
+TEST(ManifestTest, TheFormatBeforeHasTheEpochsThemselves) {
+  CheckpointManifest manifest = Manifest();
+  manifest.set_format(kFormatWithEpochs);
+  manifest.mutable_progress()->clear_epochs_kept();
+  manifest.mutable_progress()->add_epochs()->mutable_train()->set_loss(1e-300);
+  const auto read = ParseManifest(ManifestText(manifest), "m.json");
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(read->SerializeAsString(), manifest.SerializeAsString());
+  EXPECT_EQ(ErrorOf([](Json* json) { (*json)["progress"]["epochs"] = {Json::object()}; }),
+            "progress: 1 epochs, want none but epochs_kept in format 2");
+  EXPECT_EQ(ErrorOf([](Json* json) { (*json)["progress"].erase("epochs_kept"); }),
+            "progress: 0 epochs, want none but epochs_kept in format 2");
+}
+
 TEST(ManifestTest, AnotherFormatAndCountsOfNothingAreRefused) {
-  EXPECT_EQ(ErrorOf([](Json* json) { (*json)["format"] = 2; }), "format: 2, want 1");
+  EXPECT_EQ(ErrorOf([](Json* json) { (*json)["format"] = 3; }), "format: 3, want 1 or 2");
   for (const std::string field : {"step", "epoch", "steps_per_epoch"}) {
     EXPECT_EQ(ErrorOf([&](Json* json) { json->erase(field); }), field + ": 0, want at least 1");
   }

@@ -10,8 +10,6 @@
 namespace thinwire {
 namespace {
 
-constexpr uint32_t kFormat = 1;
-
 // "model-00001-of-00004.safetensors", "cut-00001-of-00004-2.safetensors": number `of_stage` of the
 // files of one stage.
 std::string FileName(const StatePart& part, int stage, int stages, int of_stage) {
@@ -49,7 +47,8 @@ absl::Status Checkpointer::Finish() {
   return std::exchange(status_, absl::OkStatus());
 }
 
-absl::Status Checkpointer::Hold(CheckpointManifest manifest, bool codec_state) {
+absl::Status Checkpointer::Hold(CheckpointManifest manifest, const Epochs& epochs,
+                                bool codec_state) {
   held_.reset();
   RETURN_IF_ERROR(Finish());
   std::vector<TakeSnapshotResponse> snapshots(static_cast<size_t>(fleet_.size()));
@@ -58,7 +57,7 @@ absl::Status Checkpointer::Hold(CheckpointManifest manifest, bool codec_state) {
     if (taken.ok()) snapshots[static_cast<size_t>(stage.stage())] = *std::move(taken);
     return taken.status();
   }));
-  manifest.set_format(kFormat);
+  manifest.set_format(kManifestFormat);
   manifest.set_written(absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", absl::Now(), absl::UTCTimeZone()));
   for (int stage = 0; stage < fleet_.size(); ++stage) {
     const TakeSnapshotResponse& taken = snapshots[static_cast<size_t>(stage)];
@@ -66,14 +65,15 @@ absl::Status Checkpointer::Hold(CheckpointManifest manifest, bool codec_state) {
       *manifest.add_files() = FileOf(taken.files(i).part(), stage, fleet_.size(), i);
     }
   }
-  held_ = std::move(manifest);
+  const auto written = static_cast<std::ptrdiff_t>(log_.kept().epochs());
+  held_ = Held{std::move(manifest), {epochs.begin() + written, epochs.end()}};
   return absl::OkStatus();
 }
 
 void Checkpointer::WriteHeld() {
   if (!held_) return;
-  thread_ = std::thread(
-      [this, manifest = *std::move(held_)]() mutable { status_ = Write(std::move(manifest)); });
+  thread_ =
+      std::thread([this, held = *std::move(held_)]() mutable { status_ = Write(std::move(held)); });
   held_.reset();
 }
 
@@ -98,7 +98,8 @@ absl::Status Checkpointer::WriteFile(const CheckpointWriter& writer, int file_of
   return written;
 }
 
-absl::Status Checkpointer::Write(CheckpointManifest manifest) {
+absl::Status Checkpointer::Write(Held held) {
+  CheckpointManifest& manifest = held.manifest;
   const auto own = [this](absl::Status status) {
     if (!status.ok()) fleet_.Fail({Failure::kCoordinator, Failure::Kind::kError, status});
     return status;
@@ -110,6 +111,8 @@ absl::Status Checkpointer::Write(CheckpointManifest manifest) {
     if (i > 0 && manifest.files(i).stage() != manifest.files(i - 1).stage()) of_stage = 0;
     RETURN_IF_ERROR(WriteFile(**writer, of_stage, manifest.mutable_files(i)));
   }
+  RETURN_IF_ERROR(own(log_.Append(held.epochs)));
+  *manifest.mutable_progress()->mutable_epochs_kept() = log_.kept();
   RETURN_IF_ERROR(own((*writer)->Commit(manifest, options_.beside)));
   RETURN_IF_ERROR(own(PruneCheckpoints(options_.folder, options_.keep)));
   on_written_(manifest);

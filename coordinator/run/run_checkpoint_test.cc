@@ -6,8 +6,10 @@
 #include <utility>
 
 #include "absl/time/clock.h"
+#include "base/file.h"
 #include "base/safetensors.h"
 #include "config/experiment.h"
+#include "coordinator/checkpoint/epoch_log.h"
 #include "coordinator/run/run_testing.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -15,6 +17,7 @@
 namespace thinwire {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -122,7 +125,7 @@ TEST_F(CheckpointedRunTest, AnEpochIsTrainedInPartsThatEndWhereACheckpointIsDue)
   const auto manifest = ReadManifest(CheckpointPath(options_.checkpoints, 3));
   ASSERT_TRUE(manifest.ok()) << manifest.status();
   EXPECT_EQ(manifest->epoch(), 2u);
-  EXPECT_EQ(manifest->progress().epochs_size(), 1);
+  EXPECT_EQ(manifest->progress().epochs_kept().epochs(), 1u);
   EXPECT_EQ(manifest->progress().sums().samples(), 3u);
   EXPECT_EQ(manifest->files_size(), 2);
 }
@@ -150,7 +153,46 @@ TEST_F(CheckpointedRunTest, AnInterruptedEvaluationLeavesACheckpointOfTheStepBef
   experiment_.mutable_checkpoint()->set_every_epochs(0);
   EXPECT_TRUE(absl::IsCancelled(TrainOn()));
   EXPECT_THAT(Checkpoints(), ElementsAre(4, 6));
-  EXPECT_EQ(ReadManifest(CheckpointPath(options_.checkpoints, 6))->progress().epochs_size(), 2);
+  const auto manifest = ReadManifest(CheckpointPath(options_.checkpoints, 6));
+  EXPECT_EQ(manifest->progress().epochs_kept().epochs(), 2u);
+}
+
+TEST_F(CheckpointedRunTest, ARunOfTheFormatBeforeGoesOnInThisOne) {
+  ASSERT_TRUE(TrainOn().ok());
+  const Summary whole = summary_;
+  std::filesystem::remove_all(CheckpointPath(options_.checkpoints, 4));
+  std::filesystem::remove(options_.checkpoints + "/" + kEpochLog);
+  const std::string path = CheckpointPath(options_.checkpoints, 3) + "/" + kManifestFile;
+  CheckpointManifest manifest = *ReadManifest(CheckpointPath(options_.checkpoints, 3));
+  manifest.set_format(kFormatWithEpochs);
+  manifest.mutable_progress()->clear_epochs_kept();
+  *manifest.mutable_progress()->add_epochs() = whole.epochs(0);
+  ASSERT_TRUE(ReplaceFile(path, ManifestText(manifest)).ok());
+  options_.from = *NewestCheckpoint(options_.checkpoints);
+  summary_.Clear();
+  const absl::Status status = TrainOn();
+  ASSERT_TRUE(status.ok()) << status;
+  ASSERT_EQ(summary_.epochs_size(), 2);
+  EXPECT_EQ(summary_.epochs(0).SerializeAsString(), whole.epochs(0).SerializeAsString());
+  const auto newest = NewestCheckpoint(options_.checkpoints);
+  ASSERT_TRUE(newest.ok()) << newest.status();
+  EXPECT_EQ(newest->manifest.step(), 4u);
+  EXPECT_EQ(newest->manifest.format(), kManifestFormat);
+  ASSERT_EQ(newest->manifest.progress().epochs_size(), 1);
+  EXPECT_EQ(newest->manifest.progress().epochs(0).SerializeAsString(),
+            whole.epochs(0).SerializeAsString());
+}
+
+TEST_F(CheckpointedRunTest, ACheckpointIsAsLargeHoweverManyEpochsWereBefore) {
+  experiment_.set_epochs(40);
+  experiment_.mutable_checkpoint()->set_keep(100);
+  ASSERT_TRUE(TrainOn().ok());
+  const auto bytes = [this](uint64_t step) {
+    CheckpointManifest manifest = *ReadManifest(CheckpointPath(options_.checkpoints, step));
+    EXPECT_EQ(manifest.progress().epochs_kept().epochs(), step / 2 - 1);
+    return ManifestText(manifest).size();
+  };
+  EXPECT_LT(bytes(80), bytes(4) + 100);  // longer numbers
 }
 
 TEST_F(CheckpointedRunTest, AResumedRunTrainsWhatIsLeftAndKnowsWhatWas) {
@@ -172,6 +214,26 @@ TEST_F(CheckpointedRunTest, AResumedRunTrainsWhatIsLeftAndKnowsWhatWas) {
   EXPECT_EQ(summary_.epochs(0).SerializeAsString(), whole.epochs(0).SerializeAsString());
   ASSERT_EQ(summary_.events_size(), 1);
   EXPECT_EQ(summary_.events(0).type(), "resumed");
+}
+
+TEST_F(CheckpointedRunTest, ARunThatIsToGoOnWithOtherDataIsRefusedBeforeAStep) {
+  first_.configured.set_train_digest(1);
+  last_.configured.set_train_digest(1);
+  ASSERT_TRUE(TrainOn().ok());
+  options_.from = *NewestCheckpoint(options_.checkpoints);
+  EXPECT_EQ(options_.from->manifest.train_digest(), "0000000000000001");
+  first_.configured.set_train_digest(2);
+  last_.configured.set_train_digest(2);
+  observer_.steps.clear();
+  for (int time = 0; time < 2; ++time) {
+    EXPECT_THAT(std::string(TrainOn().message()),
+                AllOf(HasSubstr("step-4: the training data are others"),
+                      HasSubstr("(digest 0000000000000001, now 0000000000000002)")));
+    EXPECT_EQ(summary_.provenance().train_digest(), "0000000000000001");
+    EXPECT_EQ(summary_.epochs_size(), 1);  // the second was evaluated behind the checkpoint
+  }
+  EXPECT_TRUE(observer_.steps.empty());
+  EXPECT_TRUE(first_.restored().empty());
 }
 
 TEST_F(CheckpointedRunTest, ALossIsMadeGoodFromTheLastCheckpoint) {
