@@ -52,7 +52,9 @@ for program in "${programs[@]}"; do
 done
 # What is linked shared and is not part of every system or of CUDA: beside the programs.
 theirs='libc|libm|libdl|librt|libpthread|ld-linux-x86-64|libcu[a-zA-Z]*|libnv[a-zA-Z]*'
-[[ -n $output ]] || theirs+='|libgcc_s|libstdc\+\+|libz|libzstd|libcrypto|libssl'  # apt, dpkg and openssl have them too
+# In an image they are Debian's: of apt, dpkg, openssl and libmicrohttpd.
+[[ -n $output ]] || theirs+='|libgcc_s|libstdc\+\+|libz|libzstd|libcrypto|libssl|libmicrohttpd|libgnutls|libhogweed'
+[[ -n $output ]] || theirs+='|libnettle|libgmp|libp11-kit|libidn2|libunistring|libtasn1|libffi'
 LD_LIBRARY_PATH=$toolkit/lib64 find "$bundle" -maxdepth 1 -type f -perm -u+x -exec ldd {} + | awk '$2 == "=>" { print $3 }' | sort -u |
   grep -vE "/($theirs)\.so" |
   xargs -I{} cp -L {} "$bundle/lib/"

@@ -1,111 +1,128 @@
 #include "monitoring/metrics_server.h"
 
-#include <arpa/inet.h>
-#include <civetweb.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-#include <unistd.h>
+#include <microhttpd.h>
 
-#include <atomic>
-#include <chrono>
+#include <algorithm>
 #include <iterator>
-#include <thread>
+#include <string_view>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "base/host_port.h"
+#include "base/listening_sockets.h"
+#include "monitoring/process_metrics.h"
 #include "prometheus/text_serializer.h"
 
 namespace thinwire {
 namespace {
 
-// Whoever sends half a request holds a thread until then.
-constexpr char kThreads[] = "32", kRequestMilliseconds[] = "2000";
-constexpr int kOk = 200, kUnavailable = 503;
+// Of all addresses of a server together.
+constexpr unsigned kConnections = 32, kThreads = 4;
+// Whoever sends half a request holds a connection until then.
+constexpr unsigned kIdleSeconds = 2;
+constexpr size_t kMostRequestBytes = 32 << 10;
 constexpr char kPlainText[] = "text/plain; charset=utf-8";
 constexpr char kExposition[] = "text/plain; version=0.0.4; charset=utf-8";
 
-// Makes a connection and drops it. Without effect unless `host` is an IPv4 address.
-void Connect(const std::string& host, int port) {
-  sockaddr_in address = {};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(static_cast<uint16_t>(port));
-  if (inet_pton(AF_INET, host.c_str(), &address.sin_addr) != 1) return;
-  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-  if (fd < 0) return;
-  (void)connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address));
-  close(fd);
-}
+struct Page {
+  unsigned status = MHD_HTTP_OK;
+  const char* type = kPlainText;
+  std::string body;
+};
 
-// Returns what the library wants of a handler: the status that was sent.
-int Answer(mg_connection* connection, int status, const char* type, const std::string& body) {
-  const std::string head =
-      absl::StrCat("HTTP/1.1 ", status, status == kOk ? " OK" : " Service Unavailable",
-                   "\r\nContent-Type: ", type, "\r\nContent-Length: ", body.size(),
-                   "\r\nCache-Control: no-store\r\nConnection: close\r\n\r\n");
-  mg_write(connection, head.data(), head.size());
-  mg_write(connection, body.data(), body.size());
-  return status;
+MHD_Result Send(MHD_Connection* connection, const Page& page) {
+  MHD_Response* response = MHD_create_response_from_buffer(
+      page.body.size(), const_cast<char*>(page.body.data()), MHD_RESPMEM_MUST_COPY);
+  if (response == nullptr) return MHD_NO;  // the connection is closed then
+  MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, page.type);
+  MHD_add_response_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
+  MHD_add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
+  const MHD_Result queued = MHD_queue_response(connection, page.status, response);
+  MHD_destroy_response(response);
+  return queued;
 }
 
 }  // namespace
 
-int MetricsServer::ServeMetrics(mg_connection* connection, void* server) {
-  const auto& self = *static_cast<const MetricsServer*>(server);
-  std::vector<prometheus::MetricFamily> families = self.process_.Collect();
-  for (const auto& collectable : self.sources_.collectables) {
-    std::vector<prometheus::MetricFamily> more = collectable->Collect();
-    std::move(more.begin(), more.end(), std::back_inserter(families));
-  }
-  std::string body = prometheus::TextSerializer().Serialize(families);
-  if (self.sources_.text) body += self.sources_.text();
-  return Answer(connection, kOk, kExposition, body);
-}
+// What is served, on any thread.
+class MetricsServer::Pages {
+ public:
+  explicit Pages(MetricsSources sources) : sources_(std::move(sources)) {}
 
-int MetricsServer::ServeHealth(mg_connection* connection, void* server) {
-  const bool healthy = static_cast<const MetricsServer*>(server)->sources_.is_healthy();
-  return Answer(connection, healthy ? kOk : kUnavailable, kPlainText,
-                healthy ? "ok\n" : "not serving\n");
-}
+  // The library's handler of requests.
+  static MHD_Result Answer(void* pages, MHD_Connection* connection, const char* path,
+                           const char* method, const char* /*version*/, const char* /*data*/,
+                           size_t* /*data_bytes*/, void** /*request*/) {
+    return Send(connection, static_cast<const Pages*>(pages)->At(path, method));
+  }
+
+ private:
+  Page At(std::string_view path, std::string_view method) const {
+    if (path != "/metrics" && path != "/healthz") {
+      return {MHD_HTTP_NOT_FOUND, kPlainText, "want /metrics or /healthz\n"};
+    }
+    if (method != MHD_HTTP_METHOD_GET && method != MHD_HTTP_METHOD_HEAD) {
+      return {MHD_HTTP_METHOD_NOT_ALLOWED, kPlainText, "want GET\n"};
+    }
+    return path == "/metrics" ? Metrics() : Health();
+  }
+
+  Page Metrics() const {
+    std::vector<prometheus::MetricFamily> families = process_.Collect();
+    for (const auto& collectable : sources_.collectables) {
+      std::vector<prometheus::MetricFamily> more = collectable->Collect();
+      std::move(more.begin(), more.end(), std::back_inserter(families));
+    }
+    std::string body = prometheus::TextSerializer().Serialize(families);
+    if (sources_.text) body += sources_.text();
+    return {MHD_HTTP_OK, kExposition, std::move(body)};
+  }
+
+  Page Health() const {
+    if (sources_.is_healthy()) return {MHD_HTTP_OK, kPlainText, "ok\n"};
+    return {MHD_HTTP_SERVICE_UNAVAILABLE, kPlainText, "not serving\n"};
+  }
+
+  const MetricsSources sources_;
+  const ProcessMetrics process_;
+};
+
+MetricsServer::MetricsServer(MetricsSources sources)
+    : pages_(std::make_unique<const Pages>(std::move(sources))) {}
 
 absl::StatusOr<std::unique_ptr<MetricsServer>> MetricsServer::Start(const std::string& listen,
                                                                     MetricsSources sources) {
+  const auto cannot = [&listen](absl::StatusCode code, absl::string_view why) {
+    return absl::Status(code, absl::StrCat("cannot serve metrics at ", listen, ": ", why,
+                                           "; see --metrics_listen"));
+  };
+  const absl::StatusOr<HostPort> at = ParseHostPort(listen);
+  if (!at.ok()) return cannot(at.status().code(), at.status().message());
+  absl::StatusOr<ListeningSockets> listening = ListenAt(*at);
+  if (!listening.ok()) return cannot(listening.status().code(), listening.status().message());
   std::unique_ptr<MetricsServer> server(new MetricsServer(std::move(sources)));
-  mg_init_library(MG_FEATURES_DEFAULT);
-  const char* const options[] = {
-      "listening_ports",    listen.c_str(),       "num_threads", kThreads,
-      "request_timeout_ms", kRequestMilliseconds, nullptr};
-  // The library takes options as if it changed them.
-  server->context_ = mg_start(nullptr, nullptr, const_cast<const char**>(options));
-  mg_server_port port;
-  if (server->context_ == nullptr || mg_get_server_ports(server->context_, 1, &port) != 1) {
-    return absl::UnavailableError(
-        absl::StrCat("cannot serve metrics at ", listen,
-                     ": is the address taken or malformed? See --metrics_listen"));
+  const auto addresses = static_cast<unsigned>(listening->sockets.size());
+  for (OwnedDescriptor& socket : listening->sockets) {
+    MHD_Daemon* daemon = MHD_start_daemon(
+        MHD_USE_AUTO_INTERNAL_THREAD, 0, nullptr, nullptr, &Pages::Answer,
+        const_cast<Pages*>(server->pages_.get()), MHD_OPTION_LISTEN_SOCKET, socket.get(),
+        MHD_OPTION_THREAD_POOL_SIZE, std::max(2u, kThreads / addresses),
+        MHD_OPTION_CONNECTION_LIMIT, std::max(kThreads, kConnections / addresses),
+        MHD_OPTION_CONNECTION_TIMEOUT, kIdleSeconds, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+        kMostRequestBytes, MHD_OPTION_END);
+    if (daemon == nullptr) {
+      return cannot(absl::StatusCode::kUnavailable, "there are no threads or descriptors for it");
+    }
+    socket.Release();  // the daemon closes it
+    server->daemons_.push_back(daemon);
   }
-  server->port_ = port.port;
-  server->host_ = listen.substr(0, listen.rfind(':'));
-  server->address_ = absl::StrCat(server->host_, ":", server->port_);
-  mg_set_request_handler(server->context_, "/metrics", ServeMetrics, server.get());
-  mg_set_request_handler(server->context_, "/healthz", ServeHealth, server.get());
+  server->address_ = HostPort{at->host, listening->port}.Text();
   return server;
 }
 
-// The library looks for its end only between connections, and awaits those for two seconds at a
-// time; so it gets connections until it has seen it.
 MetricsServer::~MetricsServer() {
-  if (context_ != nullptr) {
-    std::atomic<bool> stopped{false};
-    std::thread stopper([&] {
-      mg_stop(context_);
-      stopped = true;
-    });
-    while (!stopped) {
-      Connect(host_, port_);
-      std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    }
-    stopper.join();
-  }
-  mg_exit_library();
+  for (MHD_Daemon* daemon : daemons_) MHD_stop_daemon(daemon);
 }
 
 }  // namespace thinwire

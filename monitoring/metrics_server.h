@@ -7,11 +7,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "monitoring/process_metrics.h"
 #include "prometheus/collectable.h"
 
-struct mg_context;  // of the HTTP library
-struct mg_connection;
+struct MHD_Daemon;  // of the HTTP library
 
 namespace thinwire {
 
@@ -27,8 +25,9 @@ struct MetricsSources {
 // Serves for as long as this object lives.
 class MetricsServer {
  public:
-  // Serves the sources' families and those of ProcessMetrics at http://LISTEN/metrics, host:port;
-  // port 0 lets the system choose. Unavailable when the address cannot be bound.
+  // Serves the sources' families and those of ProcessMetrics at http://LISTEN/metrics, host:port,
+  // at all addresses of the host (ListenAt); port 0 lets the system choose. InvalidArgument for
+  // what is no address, Unavailable where it cannot be served at; both name it.
   static absl::StatusOr<std::unique_ptr<MetricsServer>> Start(const std::string& listen,
                                                               MetricsSources sources);
   ~MetricsServer();
@@ -37,15 +36,13 @@ class MetricsServer {
   const std::string& address() const { return address_; }
 
  private:
-  explicit MetricsServer(MetricsSources sources) : sources_(std::move(sources)) {}
-  static int ServeMetrics(mg_connection* connection, void* server);
-  static int ServeHealth(mg_connection* connection, void* server);
+  class Pages;
 
-  const MetricsSources sources_;
-  const ProcessMetrics process_;
-  mg_context* context_ = nullptr;
-  std::string host_, address_;
-  int port_ = 0;
+  MetricsServer(MetricsSources sources);
+
+  const std::unique_ptr<const Pages> pages_;
+  std::vector<MHD_Daemon*> daemons_;  // owned; one for each address
+  std::string address_;
 };
 
 }  // namespace thinwire

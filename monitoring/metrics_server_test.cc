@@ -1,14 +1,14 @@
 #include "monitoring/metrics_server.h"
 
-#include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <string>
 
+#include "base/host_port.h"
+#include "base/loopback_testing.h"
 #include "prometheus/gauge.h"
 #include "prometheus/registry.h"
 
@@ -21,24 +21,22 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
 
-// The whole answer, headers first.
-std::string Get(const MetricsServer& server, const std::string& path) {
-  const std::string& address = server.address();
-  sockaddr_in peer = {};
-  peer.sin_family = AF_INET;
-  peer.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  peer.sin_port = htons(static_cast<uint16_t>(std::stoi(address.substr(address.rfind(':') + 1))));
-  const int fd = socket(AF_INET, SOCK_STREAM, 0);
-  EXPECT_EQ(connect(fd, reinterpret_cast<const sockaddr*>(&peer), sizeof(peer)), 0);
+// The whole answer, headers first, to who reaches the server at `host`.
+std::string Get(const MetricsServer& server, const std::string& path,
+                const std::string& host = "127.0.0.1") {
+  const OwnedDescriptor fd = ConnectedTo(host, ParseHostPort(server.address())->port);
   const std::string request = "GET " + path + " HTTP/1.0\r\n\r\n";
-  EXPECT_EQ(write(fd, request.data(), request.size()), static_cast<ssize_t>(request.size()));
+  EXPECT_EQ(write(fd.get(), request.data(), request.size()), static_cast<ssize_t>(request.size()));
   std::string answer;
   char buffer[4096];
-  for (ssize_t n; (n = read(fd, buffer, sizeof(buffer))) > 0;) {
+  for (ssize_t n; (n = read(fd.get(), buffer, sizeof(buffer))) > 0;) {
     answer.append(buffer, static_cast<size_t>(n));
   }
-  close(fd);
   return answer;
+}
+
+std::string Refusal(const std::string& address) {
+  return std::string(MetricsServer::Start(address, {}).status().message());
 }
 
 TEST(MetricsServerTest, TellsThePortThatItTook) {
@@ -48,11 +46,37 @@ TEST(MetricsServerTest, TellsThePortThatItTook) {
   EXPECT_NE((*server)->address(), "127.0.0.1:0");
 }
 
-TEST(MetricsServerTest, ATakenPortIsAnErrorThatNamesIt) {
+TEST(MetricsServerTest, ServesAtAddressesOfIpv6) {
+  if (!HasLoopback6()) GTEST_SKIP() << "this machine has no ::1";
+  const auto server = MetricsServer::Start("[::1]:0", {});
+  ASSERT_TRUE(server.ok()) << server.status();
+  EXPECT_THAT((*server)->address(), StartsWith("[::1]:"));
+  EXPECT_THAT(Get(**server, "/healthz", "::1"), StartsWith("HTTP/1.1 200 "));
+}
+
+TEST(MetricsServerTest, ServesAtAllAddressesOfBothKinds) {
+  for (const char* every : {"0.0.0.0:0", "[::]:0", "*:0"}) {
+    const auto server = MetricsServer::Start(every, {});
+    ASSERT_TRUE(server.ok()) << server.status();
+    EXPECT_THAT(Get(**server, "/healthz"), StartsWith("HTTP/1.1 200 ")) << every;
+    if (!HasLoopback6()) continue;
+    EXPECT_THAT(Get(**server, "/healthz", "::1"), StartsWith("HTTP/1.1 200 ")) << every;
+  }
+}
+
+TEST(MetricsServerTest, ServesAtAName) {
+  const auto server = MetricsServer::Start("localhost:0", {});
+  ASSERT_TRUE(server.ok()) << server.status();
+  EXPECT_THAT(Get(**server, "/healthz", "localhost"), StartsWith("HTTP/1.1 200 "));
+}
+
+TEST(MetricsServerTest, AnAddressThatIsTakenAndOneThatIsNoneAreToldApart) {
   const auto first = MetricsServer::Start("127.0.0.1:0", {});
   ASSERT_TRUE(first.ok()) << first.status();
-  const auto second = MetricsServer::Start((*first)->address(), {});
-  EXPECT_THAT(std::string(second.status().message()), HasSubstr((*first)->address()));
+  EXPECT_THAT(Refusal((*first)->address()),
+              HasSubstr("at " + (*first)->address() + ": Address already in use"));
+  EXPECT_THAT(Refusal("::1:0"), HasSubstr("\"::1:0\", want host:port"));
+  EXPECT_THAT(Refusal("nowhere.invalid:0"), HasSubstr("nowhere.invalid:0: "));
 }
 
 TEST(MetricsServerTest, ServesItsSourcesAndTheProcessAndNothingOfTheLibrary) {
@@ -63,7 +87,7 @@ TEST(MetricsServerTest, ServesItsSourcesAndTheProcessAndNothingOfTheLibrary) {
   EXPECT_THAT(Get(**server, "/metrics"),
               AllOf(StartsWith("HTTP/1.1 200 "), HasSubstr("\nanswer 42\n"),
                     HasSubstr("\nprocess_resident_memory_bytes "), Not(HasSubstr("exposer_"))));
-  EXPECT_THAT(Get(**server, "/other"), HasSubstr(" 404 "));
+  EXPECT_THAT(Get(**server, "/other"), StartsWith("HTTP/1.1 404 "));
 }
 
 TEST(MetricsServerTest, HealthIsThatOfTheServer) {

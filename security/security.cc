@@ -12,6 +12,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/file.h"
+#include "base/host_port.h"
+#include "base/path.h"
 #include "base/secret.h"
 #include "base/status.h"
 #include "grpcpp/security/tls_certificate_provider.h"
@@ -29,7 +31,7 @@ const char* NameOf(Role role) {
 }
 
 absl::StatusOr<std::string> Read(const char* what, const std::string& path) {
-  absl::StatusOr<std::string> content = ReadFile(path);
+  absl::StatusOr<std::string> content = ReadFile(WithHome(path));
   if (content.ok()) return content;
   return absl::InvalidArgumentError(absl::StrCat(what, ": ", content.status().message()));
 }
@@ -92,12 +94,11 @@ absl::Status CheckRole(const grpc::ServerContextBase& context, Role wanted) {
 }  // namespace
 
 bool IsLoopback(const std::string& address) {
-  for (const char* prefix : {"unix:", "unix-abstract:", "localhost:", "[::1]:"}) {
+  for (const char* prefix : {"unix:", "unix-abstract:"}) {
     if (absl::StartsWith(address, prefix)) return true;
   }
-  // A name may begin like an address.
-  const bool is_number = address.find_first_not_of("0123456789.:") == address.npos;
-  return is_number && absl::StartsWith(address, "127.");
+  const absl::StatusOr<HostPort> parsed = ParseHostPort(address);
+  return parsed.ok() && IsOwnMachine(parsed->host);
 }
 
 absl::StatusOr<Security> Security::Load(const SecurityOptions& options) {

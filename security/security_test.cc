@@ -23,15 +23,15 @@ std::string Refusal(const SecurityOptions& options) {
 }
 
 TEST(SecurityTest, ALoopbackAddressNeedsNothing) {
-  for (const char* address :
-       {"unix:/tmp/stage.sock", "127.0.0.1:0", "127.1.2.3:4700", "localhost:4700", "[::1]:4700"}) {
+  for (const char* address : {"unix:/tmp/stage.sock", "127.0.0.1:0", "127.1.2.3:4700",
+                              "localhost:4700", "[::1]:4700", "[0:0:0:0:0:0:0:1]:4700"}) {
     EXPECT_TRUE(Security().CheckListen(address).ok()) << address;
   }
 }
 
 TEST(SecurityTest, AnAddressThatOthersReachNeedsCertificatesOrAToken) {
-  for (const char* address :
-       {"0.0.0.0:0", "[::]:4700", "10.0.0.7:4700", "127.example.org:4700", "node1:4700"}) {
+  for (const char* address : {"0.0.0.0:0", "[::]:4700", "*:4700", "[fd00::1]:4700", "10.0.0.7:4700",
+                              "127.example.org:4700", "node1:4700"}) {
     EXPECT_THAT(std::string(Security().CheckListen(address).message()),
                 AllOf(HasSubstr(address), HasSubstr("--tls_cert"), HasSubstr("--token_file"),
                       HasSubstr("--insecure")));

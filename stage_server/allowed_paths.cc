@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/file.h"
+#include "base/path.h"
 #include "base/printable.h"
 #include "base/status.h"
 #include "config/stage_paths.h"
@@ -25,7 +26,7 @@ bool IsBelow(const fs::path& path, const fs::path& folder) {
 // Absolute, without "..", its links followed as far as there is something.
 absl::StatusOr<fs::path> WhereItLeads(const std::string& path) {
   std::error_code error;
-  const fs::path absolute = fs::absolute(path, error);
+  const fs::path absolute = fs::absolute(WithHome(path), error);
   if (error) return FileError(PrintableLine(path), "cannot follow", error.value());
   fs::path leads = fs::weakly_canonical(absolute, error);
   if (error) return FileError(PrintableLine(path), "cannot follow", error.value());

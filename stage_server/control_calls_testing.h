@@ -27,7 +27,7 @@ struct ControlCall {
   std::unique_ptr<google::protobuf::Message> (*request)(uint8_t variant, const KeptState& kept);
 };
 
-// All of service Stage.
+// All of service Stage, but those that measure links: seconds each, to peers of others' choosing.
 absl::Span<const ControlCall> ControlCalls();
 
 // How many there are; variant n of Configure asks for number n modulo that. The first trains alone,

@@ -53,7 +53,8 @@ void Journal::LeaseTaken(const AcquireRequest& request, const std::string& holde
 
 void Journal::LeaseRefused(const AcquireRequest& request, const std::string& holder,
                            const std::string& in_force, const absl::Status& why) {
-  const ErrorKind kind = KindOf(why);
+  // Nobody is gone: the server is another's, or about to end.
+  const ErrorKind kind = absl::IsUnavailable(why) ? ErrorKind::kFailedPrecondition : KindOf(why);
   errors_.Count(kind);
   const std::string against = in_force.empty() ? "" : absl::StrCat("; it is of ", in_force);
   log_.Write(

@@ -22,6 +22,10 @@ absl::Status NotTheHolder() {
 }
 
 absl::Status Refused(const Lease& held, const Lease& refused) {
+  if (held.run() == refused.run() && held.generation() == refused.generation()) {
+    return absl::FailedPreconditionError(absl::StrCat("this server is a stage of ", Spelled(held),
+                                                      " already; is it named by two addresses?"));
+  }
   return absl::FailedPreconditionError(
       absl::StrCat("this server is leased to ", Spelled(held), ", refused ", Spelled(refused)));
 }
@@ -42,7 +46,9 @@ absl::Status LeaseHolder::Acquire(const Lease& lease, const std::string& holder,
   }
   if (IsHeld(now)) {
     const Lease& held = held_->lease;
-    if (!SameSecret(held.secret(), lease.secret())) return NotTheHolder();
+    if (!SameSecret(held.secret(), lease.secret())) {
+      return absl::UnavailableError("this server is leased to another run");
+    }
     const bool takes_over = held.run() == lease.run() && lease.generation() > held.generation();
     if (!takes_over) return Refused(held, lease);
   }
@@ -60,6 +66,10 @@ absl::Status LeaseHolder::Check(const Lease& lease, SteadyTime now) const {
   if (!SameSecret(held.secret(), lease.secret())) return NotTheHolder();
   const bool is_it = held.run() == lease.run() && held.generation() == lease.generation();
   return is_it ? absl::OkStatus() : Refused(held, lease);
+}
+
+absl::Duration LeaseHolder::Left(SteadyTime now) const {
+  return lasts_ ? absl::InfiniteDuration() : held_->expires - now;
 }
 
 std::string LeaseHolder::InForce(SteadyTime now) const {

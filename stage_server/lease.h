@@ -21,8 +21,9 @@ class LeaseHolder {
   void set_lasts() { lasts_ = true; }
 
   // For `seconds` after now and after each renewal: more than 0, at most ten minutes.
-  // InvalidArgument also for a secret under kMinSecretBytes. FailedPrecondition while another lease
-  // has not expired, unless `lease` is of the same run and secret and of a higher generation.
+  // InvalidArgument also for a secret under kMinSecretBytes. While another lease has not expired:
+  // OK if `lease` is of the same run and secret and of a higher generation, FailedPrecondition if
+  // only the secret is the same, and else Unavailable, as the server will be free again.
   absl::Status Acquire(const Lease& lease, const std::string& holder, double seconds,
                        SteadyTime now);
   // FailedPrecondition unless `lease` is the one in force and has not expired.
@@ -30,6 +31,8 @@ class LeaseHolder {
   absl::Status Renew(const Lease& lease, SteadyTime now);
   absl::Status Release(const Lease& lease, SteadyTime now);
 
+  // How long a lease that is held lasts if nobody renews it; infinite where leases last.
+  absl::Duration Left(SteadyTime now) const;
   bool IsHeld(SteadyTime now) const { return held_ && (lasts_ || now < held_->expires); }
 
   // "run one generation 1 (host a)", for this machine's own log; empty where nobody holds it.

@@ -35,10 +35,11 @@ class LeaseTest : public ::testing::Test {
 TEST_F(LeaseTest, WhoLacksTheSecretIsRefusedAndToldNothing) {
   ASSERT_TRUE(Acquire(LeaseOf("one", 1), start_).ok());
   const Lease guessed = Guessed(LeaseOf("one", 1));
-  const absl::Status refusals[] = {Acquire(Guessed(LeaseOf("two", 9)), start_),
-                                   Acquire(Guessed(LeaseOf("one", 2)), start_),
-                                   holder_.Check(guessed, start_),
-                                   holder_.Renew(guessed, start_),
+  for (const Lease& lease : {Guessed(LeaseOf("two", 9)), Guessed(LeaseOf("one", 2))}) {
+    EXPECT_EQ(Acquire(lease, start_),
+              absl::UnavailableError("this server is leased to another run"));
+  }
+  const absl::Status refusals[] = {holder_.Check(guessed, start_), holder_.Renew(guessed, start_),
                                    holder_.Release(guessed, start_),
                                    holder_.Release(Lease(), start_)};
   for (const absl::Status& refusal : refusals) {
@@ -47,6 +48,15 @@ TEST_F(LeaseTest, WhoLacksTheSecretIsRefusedAndToldNothing) {
   }
   EXPECT_TRUE(holder_.Check(LeaseOf("one", 1), start_).ok());
   EXPECT_EQ(holder_.InForce(start_), "run one generation 1 (host a)");
+}
+
+TEST_F(LeaseTest, TellsHowLongItLasts) {
+  ASSERT_TRUE(Acquire(LeaseOf("one", 1), start_).ok());
+  EXPECT_EQ(holder_.Left(start_ + absl::Seconds(3)), absl::Seconds(7));
+  ASSERT_TRUE(holder_.Renew(LeaseOf("one", 1), start_ + absl::Seconds(4)).ok());
+  EXPECT_EQ(holder_.Left(start_ + absl::Seconds(4)), absl::Seconds(10));
+  holder_.set_lasts();
+  EXPECT_EQ(holder_.Left(start_), absl::InfiniteDuration());
 }
 
 TEST_F(LeaseTest, NoMessageHasASecret) {
@@ -88,8 +98,10 @@ TEST_F(LeaseTest, AHigherGenerationTakesOverAndFencesTheLowerOne) {
 
 TEST_F(LeaseTest, TheSameOrALowerGenerationIsRefused) {
   ASSERT_TRUE(Acquire(LeaseOf("one", 2), start_).ok());
-  EXPECT_FALSE(Acquire(LeaseOf("one", 2), start_).ok());
-  EXPECT_FALSE(Acquire(LeaseOf("one", 1), start_).ok());
+  EXPECT_EQ(Acquire(LeaseOf("one", 2), start_),
+            absl::FailedPreconditionError("this server is a stage of run one generation 2 already; "
+                                          "is it named by two addresses?"));
+  EXPECT_TRUE(absl::IsFailedPrecondition(Acquire(LeaseOf("one", 1), start_)));
 }
 
 TEST_F(LeaseTest, RenewingKeepsItAndSilenceEndsIt) {

@@ -14,6 +14,7 @@
 #include "absl/time/time.h"
 #include "base/build_info.h"
 #include "base/descriptors.h"
+#include "base/path.h"
 #include "base/steady_time.h"
 #include "grpc/support/log.h"
 #include "nlohmann/json.hpp"
@@ -130,7 +131,8 @@ int Main(int argc, char** argv) {
       ->capture_default_str();
   app.add_option("--cuda_plugin", options.cuda_plugin,
                  "path of libthinwire_cuda.so, opened when a run asks for a GPU (default: beside\n"
-                 "this program, in lib/ beside it, or in the build's tree)");
+                 "this program, in lib/ beside it, or in the build's tree)")
+      ->transform(&thinwire::WithHome);
   app.add_option("--codec_plugins", options.allowed.codec_plugins,
                  "folders, DIR[:DIR...], in which the codec plug-ins that a run names are looked\n"
                  "for, by file name; none: no plug-in is opened")

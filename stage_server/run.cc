@@ -108,7 +108,7 @@ StageRun::~StageRun() {
 }
 
 absl::Status StageRun::LoadFeed(const ConfigureRequest& request, ConfigureResponse* response) {
-  if (!ReadsSamples(spec_)) return absl::OkStatus();
+  if (generates_ || !ReadsSamples(spec_)) return absl::OkStatus();
   ASSIGN_OR_RETURN(const DataOptions options, DataFrom(request.experiment()));
   ASSIGN_OR_RETURN(data_, ReadWithin<DataSplits>(kReadingPatience, DataNames(request.experiment()),
                                                  [options] { return LoadData(options); }));
@@ -178,6 +178,10 @@ absl::Status StageRun::Connect(const ConnectRequest& request) {
 }
 
 absl::Status StageRun::CheckSamples(int64_t samples, bool training) const {
+  if (generates_) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "stage ", spec_.stage, " was configured to generate, and so has read no data"));
+  }
   if (samples < 1) {
     return absl::InvalidArgumentError(absl::StrCat("samples: ", samples, ", want at least 1"));
   }
@@ -225,12 +229,14 @@ absl::Status StageRun::Train(const TrainRequest& request, const OnEvent& on_even
       *event.mutable_stage() = ReportOf(*stage_, *executor_, backend_, step.step() - 1);
       on_event(event);
     });
-    RETURN_IF_ERROR(status);
+    // Of steps that were done before one failed, too.
+    const uint64_t last_step = status.ok() ? kEveryStep : executor_->last_step();
+    if (last_step == 0) return status;
     if (spec_.trace) ReportTrace(on_event);
     StageEvent event;
-    *event.mutable_stage() = ReportOf(*stage_, *executor_, backend_, kEveryStep);
+    *event.mutable_stage() = ReportOf(*stage_, *executor_, backend_, last_step);
     on_event(event);
-    return absl::OkStatus();
+    return status;
   });
 }
 

@@ -88,7 +88,8 @@ class StageRun {
       : memory_(backend.device),
         backend_(backend),
         security_(security),
-        subject_{request.lease().run(), static_cast<int>(request.stage())} {}
+        subject_{request.lease().run(), static_cast<int>(request.stage())},
+        generates_(request.generates()) {}
   absl::Status LoadFeed(const ConfigureRequest& request, ConfigureResponse* response);
   // Until the upstream stage dials and, where a tied weight has its copy there, the first one.
   absl::Status Listen(BoundaryService* boundaries);
@@ -105,6 +106,7 @@ class StageRun {
   const Backend backend_;
   const Security& security_;  // of the boundaries
   const LogSubject subject_;
+  const bool generates_;  // texts alone, without data
   StageSpec spec_;
   DataSplits data_;
   std::optional<Feed> feed_;

@@ -34,6 +34,16 @@ absl::StatusOr<Experiment> ResolvedHere(const Experiment& experiment, const Allo
       });
 }
 
+// The refusal of who asks for a server that is leased, with the time at which it will be free.
+absl::Status UntilFree(const absl::Status& leased, absl::Duration left) {
+  if (left == absl::InfiniteDuration()) return leased;
+  return absl::UnavailableError(
+      absl::StrCat(leased.message(), " until ",
+                   absl::FormatTime("%H:%M:%S", absl::Now() + left, absl::UTCTimeZone()), " UTC, ",
+                   absl::ToInt64Seconds(absl::Ceil(left, absl::Seconds(1))),
+                   " s from now, unless it is renewed"));
+}
+
 }  // namespace
 
 StageService::StageService(BackendFactory backend, BoundaryService* boundaries, Journal* journal)
@@ -154,20 +164,30 @@ StageService::Sink StageService::ChunksTo(const StageRun* run, grpc::ServerConte
   };
 }
 
+absl::Status StageService::Lend(const Lease& lease, const std::string& holder, double seconds) {
+  if (ends_) return absl::UnavailableError("this server is about to end");
+  const SteadyTime now = SteadyTime::Now();
+  const absl::Status status = lease_.Acquire(lease, holder, seconds, now);
+  return absl::IsUnavailable(status) ? UntilFree(status, lease_.Left(now)) : status;
+}
+
 grpc::Status StageService::Acquire(grpc::ServerContext* context, const AcquireRequest* request,
                                    AcquireResponse* response) {
   const std::string holder = absl::StrCat(request->holder(), " at ", context->peer());
   std::string in_force;
+  bool is_news = false;
   const absl::Status status = EndRun(
       [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
         in_force = lease_.InForce(SteadyTime::Now());
-        if (ends_) return absl::UnavailableError("this server is about to end");
-        return lease_.Acquire(request->lease(), holder, request->lease_seconds(),
-                              SteadyTime::Now());
+        const absl::Status leased = Lend(request->lease(), holder, request->lease_seconds());
+        // Who waits for the server asks again and again.
+        const std::string refused = leased.ok() ? "" : absl::StrCat(holder, "; ", in_force);
+        is_news = std::exchange(last_refused_, refused) != refused;
+        return leased;
       },
       absl::CancelledError("another generation took the server over"));
   if (!status.ok()) {
-    journal_.LeaseRefused(*request, holder, in_force, status);
+    if (is_news) journal_.LeaseRefused(*request, holder, in_force, status);
     return ToGrpcStatus(status);
   }
   journal_.LeaseTaken(*request, holder);

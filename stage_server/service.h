@@ -106,6 +106,9 @@ class StageService final : public Stage::Service {
   // Makes a change of the lease, and once that is made ends the run that was there, whose lease it
   // was.
   absl::Status EndRun(const std::function<absl::Status()>& change, const absl::Status& reason);
+  // Leases the server, or says until when it is not to be had.
+  absl::Status Lend(const Lease& lease, const std::string& holder, double seconds)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Build(const ConfigureRequest& request, ConfigureResponse* response);
   absl::StatusOr<Backend> OpenBackendOf(const ConfigureRequest& request) const;
   absl::StatusOr<std::shared_ptr<StageRun>> RunOf(const Lease& lease) const;
@@ -149,8 +152,9 @@ class StageService final : public Stage::Service {
 
   mutable absl::Mutex mutex_;
   LeaseHolder lease_ ABSL_GUARDED_BY(mutex_);
-  // The run of the lease in force, with which it goes; the last call that works for it destroys it.
+  std::string last_refused_ ABSL_GUARDED_BY(mutex_);  // to whom, and whose it was; empty: nobody
   std::function<void(const std::string& peer)> on_holder_ = [](const std::string&) {};
+  // The run of the lease in force, with which it goes; the last call that works for it destroys it.
   std::shared_ptr<StageRun> run_ ABSL_GUARDED_BY(mutex_);
   std::set<grpc::ServerContext*> transfers_ ABSL_GUARDED_BY(mutex_);  // see WithClient
   int uploads_ ABSL_GUARDED_BY(mutex_) = 0;                           // under way

@@ -20,6 +20,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "base/crc32c.h"
@@ -49,6 +50,7 @@ constexpr size_t kMostOrders = 40, kMostOpen = 3;
 constexpr absl::Duration kPatience = absl::Milliseconds(50), kHangs = absl::Seconds(60);
 constexpr absl::Duration kOpen = absl::Milliseconds(200);  // a call that is left open, at most
 constexpr char kRefusal[] = "this server is leased, and this call does not have the lease's secret";
+constexpr char kLeased[] = "this server is leased to another run until ";
 
 [[noreturn]] void Fail(const std::string& what) {
   std::fprintf(stderr, "service_fuzz: %s\n", what.c_str());
@@ -414,7 +416,9 @@ void Peer::CheckAcquire(const AcquireRequest& request, const grpc::Status& statu
   if (has_to && !status.ok()) Fail(told);
   if (!has_to && !may && status.ok()) Fail(told);
   const bool is_told = IsSureToHold() && lease.secret() == held_->secret();
-  if (is_valid && IsSureToHold() && !is_told && status.error_message() != kRefusal) Fail(told);
+  const bool says_leased = status.error_code() == StatusCode::UNAVAILABLE &&
+                           absl::StartsWith(status.error_message(), kLeased);
+  if (is_valid && IsSureToHold() && !is_told && !says_leased) Fail(told);
   if (!status.ok()) return;
   held_ = lease;
   is_brief_ = seconds < 60;

@@ -56,11 +56,16 @@ TEST_F(ServiceLogTest, WhoLacksTheLeasesSecretIsToldNothingOfIt) {
   Lease outsider = LeaseOf("one", 2);
   outsider.set_secret("a guess of a secret");
   const grpc::Status status = Acquire(outsider, &acquired_);
-  EXPECT_EQ(status.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
-  EXPECT_EQ(status.error_message(), kRefusal);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAVAILABLE);
+  EXPECT_THAT(status.error_message(),
+              MatchesRegex("this server is leased to another run until [0-9:]+ UTC, [0-9]+ s from "
+                           "now, unless it is renewed"));
   EXPECT_THAT(Lines().back(),
               MatchesRegex("warning run one: a lease is refused to a test at ipv4:.*: this server "
                            "is leased.*; it is of run one generation 1 \\(a test at ipv4:.*\\)"));
+  const size_t lines = Lines().size();
+  EXPECT_FALSE(Acquire(outsider, &acquired_).ok());
+  EXPECT_EQ(Lines().size(), lines) << "who waits for the server is told of once";
   outsider.set_generation(1);
   EXPECT_EQ(Release(outsider).error_message(), kRefusal);
   EXPECT_EQ(Evaluate(outsider, 20).error_message(), kRefusal);

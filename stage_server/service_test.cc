@@ -63,6 +63,28 @@ TEST_F(ServiceTest, TextsWantTheHolderAndALanguageModel) {
   EXPECT_THAT(Generate(lease).error_message(), HasSubstr("model resnet8 takes no tokens"));
 }
 
+TEST_F(ServiceTest, AStageForTextsReadsNoDataAndTrainsNothing) {
+  overrides_ = {"model={name: gpt2, layers: 1, heads: 1, width: 8}",
+                "data={name: text, file: no/such, context: 8, tokens: bytes, batch_size: 2,"
+                "limit: 0, test_limit: 0,"
+                "corpus: {vocabulary: 256, train_tokens: 99, test_tokens: 99}}"};
+  const Lease lease = LeaseOf("one");
+  ASSERT_TRUE(Acquire(lease, &acquired_).ok());
+  EXPECT_THAT(Configure(lease, 0, 1, &configured_).error_message(), HasSubstr("no/such"));
+  generates_ = true;
+  const grpc::Status configured = Configure(lease, 0, 1, &configured_);
+  ASSERT_TRUE(configured.ok()) << configured.error_message();
+  EXPECT_THAT(Generate(lease).error_message(), HasSubstr("ids: 0 from position 0"))
+      << "it is asked";
+  int steps = 0;
+  for (const grpc::Status& status :
+       {Train(lease, 12, &steps), Evaluate(lease, 12), Gradients(lease, 12, 1)}) {
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+    EXPECT_EQ(status.error_message(),
+              "stage 0 was configured to generate, and so has read no data");
+  }
+}
+
 TEST_F(ServiceTest, ConfiguresAndTrainsAndNamesWrongNumbers) {
   ASSERT_TRUE(Acquire(LeaseOf("one"), &acquired_).ok());
   EXPECT_THAT(Configure(LeaseOf("one"), 1, 1, &configured_).error_message(),

@@ -60,6 +60,7 @@ class ServiceTest : public ::testing::Test {
     request.set_stage(stage);
     request.set_threads(threads);
     if (trace_) *request.mutable_trace() = *trace_;
+    request.set_generates(generates_);
     return stub_->Configure(&context, request, response);
   }
   grpc::Status Train(const Lease& lease, uint64_t samples, int* steps, uint32_t epoch = 1) {
@@ -153,6 +154,7 @@ class ServiceTest : public ::testing::Test {
   std::unique_ptr<Stage::Stub> stub_;
   std::vector<std::string> overrides_;
   std::optional<TraceSteps> trace_;
+  bool generates_ = false;
   TraceReport traced_;  // all reports of training
   std::string link_secret_ = "what a link shows";
   std::function<void(Experiment*)> change_ = [](Experiment*) {};  // what a coordinator would not do

@@ -88,6 +88,7 @@ grpc::Status FakeStage::Configure(grpc::ServerContext*, const ConfigureRequest* 
   if (request->has_trace()) {
     Note(absl::StrCat("trace ", request->trace().first(), " to ", request->trace().last()));
   }
+  if (request->generates()) Note("generates");
   *response = configured;
   return grpc::Status::OK;
 }

@@ -26,7 +26,7 @@ struct FleetOptions {
   uint64_t generation = 1;
   std::string lease_secret = {};  // empty: a new one
   std::string build;              // that every stage must be of (base/build_info.h); empty: any
-  absl::Duration patience = absl::Seconds(15);          // for stages to be there
+  absl::Duration patience = absl::Seconds(20);          // for stages to be there, and free
   std::function<void(const std::string&)> say_waiting;  // lines while they are not; null: none
   Security security;
   HeartbeatOptions heartbeat;

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/cores.h"
 #include "base/file.h"
+#include "base/path.h"
 #include "base/status.h"
 #include "config/stage_paths.h"
 #include "coordinator/fleet/threads.h"
@@ -24,7 +25,7 @@ absl::StatusOr<std::vector<std::string>> FoldersOf(const std::vector<std::string
   std::set<std::string> folders;
   for (const std::string& path : libraries) {
     std::error_code error;
-    const auto library = std::filesystem::absolute(path, error).lexically_normal();
+    const auto library = std::filesystem::absolute(WithHome(path), error).lexically_normal();
     if (error) return FileError(path, "cannot follow", error.value());
     const std::string folder = library.parent_path().string();
     if (folder.find(':') != folder.npos) {

@@ -1,12 +1,14 @@
 #include "coordinator/fleet/stage_addresses.h"
 
+#include <set>
+
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
+#include "base/host_port.h"
 #include "base/status.h"
-#include "coordinator/fleet/host_port.h"
 
 namespace thinwire {
 namespace {
@@ -25,8 +27,20 @@ bool IsNumber(const std::string& text, int* number) {
 absl::Status CheckAddress(const std::string& address) {
   if (absl::StartsWith(address, "unix:")) return absl::OkStatus();
   ASSIGN_OR_RETURN(const HostPort parsed, ParseHostPort(address));
+  if (parsed.host == "*") return NotWanted(address, "the address of one server");
   return parsed.port > 0 ? absl::OkStatus()
                          : NotWanted(address, "the port that the stage listens at");
+}
+
+absl::Status CheckDistinct(const std::vector<std::string>& addresses) {
+  std::set<std::string> met;
+  for (const std::string& address : addresses) {
+    if (!met.insert(address).second) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("\"", address, "\" comes twice, want a server of its own for each stage"));
+    }
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -94,6 +108,7 @@ absl::StatusOr<std::vector<std::string>> StageAddresses::For(
   for (int i = 0; open_ && static_cast<int>(addresses.size()) < stages; ++i) {
     addresses.push_back(open_->At(open_->first + i));
   }
+  RETURN_IF_ERROR(CheckDistinct(addresses));
   if (spares != nullptr && static_cast<int>(addresses.size()) > stages) {
     spares->assign(addresses.begin() + stages, addresses.end());
     addresses.resize(static_cast<size_t>(stages));
@@ -105,17 +120,27 @@ absl::StatusOr<std::vector<std::string>> StageAddresses::For(
 
 absl::StatusOr<int> StagesOfGroups(const std::vector<std::string>& groups) {
   int stages = 0;
+  std::vector<std::string> all;
   for (const std::string& group : groups) {
-    ASSIGN_OR_RETURN(const StageAddresses named, StageAddresses::Parse(absl::StrSplit(group, ',')));
-    const int count = named.count().value_or(0);
+    const absl::StatusOr<StageAddresses> named = StageAddresses::Parse(absl::StrSplit(group, ','));
+    if (!named.ok()) {
+      return absl::Status(named.status().code(),
+                          absl::StrCat("--stages: ", named.status().message()));
+    }
+    const int count = named->count().value_or(0);
     if (&group != &groups[0] && count != stages) {
       return absl::InvalidArgumentError(absl::StrCat("--stages ", group, ": names ", count,
                                                      " servers, want ", stages,
                                                      " as the first group has"));
     }
     stages = count;
+    if (!named->count()) continue;  // an open range: how many there are the experiment says
+    ASSIGN_OR_RETURN(const std::vector<std::string> addresses, named->For(count));
+    all.insert(all.end(), addresses.begin(), addresses.end());
   }
-  return stages;
+  const absl::Status distinct = CheckDistinct(all);
+  if (distinct.ok()) return stages;
+  return absl::InvalidArgumentError(absl::StrCat("--stages: ", distinct.message()));
 }
 
 }  // namespace thinwire

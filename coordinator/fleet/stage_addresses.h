@@ -20,8 +20,8 @@ class StageAddresses {
   bool empty() const { return closed_.empty() && !open_; }
   // How many stages are named; none while a range is open.
   std::optional<int> count() const;
-  // Those of a pipeline of `stages` stages. InvalidArgument where that is not the number of them;
-  // more of them go to `spares`, unless it is null.
+  // Those of a pipeline of `stages` stages. InvalidArgument where that is not the number of them,
+  // or one comes twice; more of them go to `spares`, unless it is null.
   absl::StatusOr<std::vector<std::string>> For(int stages,
                                                std::vector<std::string>* spares = nullptr) const;
 
@@ -44,7 +44,8 @@ class StageAddresses {
 };
 
 // Stages that each group of servers names, "HOST:PORT,HOST:PORT"; 0 where there are no groups, or a
-// range is open. InvalidArgument for a group of another number than the first, and errors of Parse.
+// range is open. InvalidArgument for a group of another number than the first, for a server that
+// comes twice, and errors of Parse.
 absl::StatusOr<int> StagesOfGroups(const std::vector<std::string>& groups);
 
 }  // namespace thinwire

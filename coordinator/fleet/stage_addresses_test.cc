@@ -66,6 +66,7 @@ TEST(StageAddressesTest, RefusalsQuoteWhatWasMet) {
             "\"s{0..}:1\", want an end of its range, as other addresses follow");
   EXPECT_EQ(refused({"s{0..1}"}), "\"s0\", want host:port with a port of at most 65535");
   EXPECT_EQ(refused({"a:0"}), "\"a:0\", want the port that the stage listens at");
+  EXPECT_EQ(refused({"*:1"}), "\"*:1\", want the address of one server");
 }
 
 TEST(StageAddressesTest, MoreThanThereAreStagesMayBeSpares) {
@@ -76,12 +77,22 @@ TEST(StageAddressesTest, MoreThanThereAreStagesMayBeSpares) {
   EXPECT_FALSE(addresses->For(5, &spares).ok());
 }
 
+TEST(StageAddressesTest, AServerThatComesTwiceIsNamed) {
+  EXPECT_EQ(StageAddresses::Parse({"a{0..1}:1", "a1:1"})->For(3).status().message(),
+            "\"a1:1\" comes twice, want a server of its own for each stage");
+  EXPECT_EQ(StagesOfGroups({"a:1,b:1", "c:1,a:1"}).status().message(),
+            "--stages: \"a:1\" comes twice, want a server of its own for each stage");
+}
+
 TEST(StageAddressesTest, GroupsHaveEquallyManyStages) {
   EXPECT_EQ(*StagesOfGroups({}), 0);
   EXPECT_EQ(*StagesOfGroups({"a:1,b:1", "c{1..2}:1"}), 2);
   EXPECT_EQ(*StagesOfGroups({"a{1..}:1"}), 0);
+  EXPECT_EQ(*StagesOfGroups({"a:1,b{1..}:1"}), 0);
   EXPECT_EQ(std::string(StagesOfGroups({"a:1,b:1", "c:1"}).status().message()),
             "--stages c:1: names 1 servers, want 2 as the first group has");
+  EXPECT_EQ(std::string(StagesOfGroups({"foo"}).status().message()).rfind("--stages: \"foo\"", 0),
+            0u);
 }
 
 }  // namespace

@@ -203,13 +203,14 @@ void StageClient::AwaitNextTry() {
 
 absl::StatusOr<ConfigureResponse> StageClient::Configure(const Experiment& experiment, int threads,
                                                          const std::string& link_secret,
-                                                         const TraceSteps* trace) {
+                                                         const StagePurpose& purpose) {
   ConfigureRequest request;
   *request.mutable_experiment() = experiment;
   request.set_stage(static_cast<uint32_t>(stage_));
   request.set_threads(static_cast<uint32_t>(threads));
   request.set_link_secret(link_secret);
-  if (trace != nullptr) *request.mutable_trace() = *trace;
+  if (purpose.trace != nullptr) *request.mutable_trace() = *purpose.trace;
+  request.set_generates(purpose.generates);
   return Unary(Control("Configure", kConfigure), &Stage::Stub::Configure, std::move(request));
 }
 

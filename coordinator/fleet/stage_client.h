@@ -35,6 +35,12 @@ class CallSet {
   std::set<grpc::ClientContext*> calls_ ABSL_GUARDED_BY(mutex_);
 };
 
+// What a stage is configured for, besides the experiment.
+struct StagePurpose {
+  const TraceSteps* trace = nullptr;  // steps that are traced; null: none
+  bool generates = false;             // texts alone: no data are read
+};
+
 // Blocking calls; any thread, several at once. Errors keep the server's code and read
 // "stage 2 (127.0.0.1:4711): Train: what the server said". Renewals have a channel of their own,
 // so that no other call delays them.
@@ -50,15 +56,14 @@ class StageClient {
   const std::string& address() const { return address_; }
   std::string Name() const;  // "stage 2 (127.0.0.1:4711)"
 
-  // Tries again, until `patience` is over, while the server is not there; `on_missing` gets what
-  // gRPC says of each try, a name that does not resolve included.
+  // Tries again, until `patience` is over, while the server is not there or another run's;
+  // `on_missing` gets what it, or gRPC, says of each try, a name that does not resolve included.
   absl::StatusOr<AcquireResponse> Acquire(
       double lease_seconds, absl::Duration patience,
       const std::function<void(const std::string& reason)>& on_missing);
-  // `trace`: null where nothing is traced.
   absl::StatusOr<ConfigureResponse> Configure(const Experiment& experiment, int threads,
                                               const std::string& link_secret,
-                                              const TraceSteps* trace);
+                                              const StagePurpose& purpose);
   // Addresses of the next and of the last stage; the next one's is empty for the last stage.
   absl::Status Connect(const std::string& downstream, const std::string& last);
 

@@ -36,10 +36,11 @@ std::vector<int> StageThreads(const Experiment& experiment, Fleet* fleet,
 
 absl::StatusOr<Configured> ConfigureStages(const Experiment& experiment,
                                            const std::vector<int>& threads, Fleet* fleet,
-                                           const TraceSteps* trace) {
+                                           const StagePurpose& purpose) {
   std::vector<ConfigureResponse> answers(static_cast<size_t>(fleet->size()));
   RETURN_IF_ERROR(fleet->OnAll([&](StageClient& stage) {
-    auto answer = stage.Configure(experiment, threads[stage.stage()], fleet->link_secret(), trace);
+    auto answer =
+        stage.Configure(experiment, threads[stage.stage()], fleet->link_secret(), purpose);
     if (answer.ok()) answers[stage.stage()] = *answer;
     return answer.status();
   }));

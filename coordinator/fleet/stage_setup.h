@@ -21,10 +21,9 @@ struct Configured {
   std::vector<DeviceInfo> devices;  // by stage
 };
 // Configures all stages and connects each with the next. FailedPrecondition, naming both, when
-// stages read different data. May be called again with another experiment. The steps of `trace`, if
-// it is not null, are traced.
+// stages read different data. May be called again with another experiment.
 absl::StatusOr<Configured> ConfigureStages(const Experiment& experiment,
                                            const std::vector<int>& threads, Fleet* fleet,
-                                           const TraceSteps* trace = nullptr);
+                                           const StagePurpose& purpose = {});
 
 }  // namespace thinwire

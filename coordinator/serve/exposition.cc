@@ -3,7 +3,6 @@
 #include <netdb.h>
 #include <poll.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
@@ -15,9 +14,10 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
+#include "base/host_port.h"
+#include "base/owned_descriptor.h"
 #include "base/status.h"
 #include "base/steady_time.h"
-#include "coordinator/fleet/host_port.h"
 
 namespace thinwire {
 namespace {
@@ -25,18 +25,6 @@ namespace {
 constexpr char kOk[] = "HTTP/1.1 200 ";
 constexpr char kEndOfHead[] = "\r\n\r\n";
 constexpr size_t kMostBytes = size_t{16} << 20;
-
-class Descriptor {
- public:
-  explicit Descriptor(int fd) : fd_(fd) {}
-  ~Descriptor() { close(fd_); }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int get() const { return fd_; }
-
- private:
-  const int fd_;
-};
 
 absl::Status Unavailable(const std::string& address, absl::string_view why) {
   return absl::UnavailableError(absl::StrCat("metrics of ", address, ": ", why));
@@ -50,23 +38,35 @@ bool Await(int fd, short events, SteadyTime deadline) {
          poll(&entry, 1, static_cast<int>(absl::ToInt64Milliseconds(left)) + 1) > 0;
 }
 
-// A socket on its way to the address.
-absl::StatusOr<int> Dial(const std::string& address) {
+// A connection to one of the addresses; 0 in *error, or why there is none as an errno value.
+OwnedDescriptor Connect(const addrinfo& to, SteadyTime deadline, int* error) {
+  OwnedDescriptor fd(socket(to.ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  *error = fd.get() < 0 || connect(fd.get(), to.ai_addr, to.ai_addrlen) != 0 ? errno : 0;
+  if (*error != EINPROGRESS) return fd;
+  *error = ETIMEDOUT;
+  socklen_t size = sizeof(*error);
+  if (Await(fd.get(), POLLOUT, deadline)) {
+    getsockopt(fd.get(), SOL_SOCKET, SO_ERROR, error, &size);
+  }
+  return fd;
+}
+
+// A connection to the first address of the host that takes it.
+absl::StatusOr<OwnedDescriptor> Dial(const std::string& address, SteadyTime deadline) {
   ASSIGN_OR_RETURN(const HostPort target, ParseHostPort(address));
   addrinfo hints = {};
-  hints.ai_family = AF_INET;
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* found = nullptr;
-  const int error =
+  const int unknown =
       getaddrinfo(target.host.c_str(), std::to_string(target.port).c_str(), &hints, &found);
-  if (error != 0) return Unavailable(address, gai_strerror(error));
+  if (unknown != 0) return Unavailable(address, gai_strerror(unknown));
   const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owned(found, &freeaddrinfo);
-  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-  if (fd < 0) return Unavailable(address, strerror(errno));
-  if (connect(fd, found->ai_addr, found->ai_addrlen) == 0 || errno == EINPROGRESS) return fd;
-  const std::string why = strerror(errno);
-  close(fd);
-  return Unavailable(address, why);
+  int error = 0;
+  for (const addrinfo* to = found; to != nullptr; to = to->ai_next) {
+    OwnedDescriptor fd = Connect(*to, deadline, &error);
+    if (error == 0) return fd;
+  }
+  return Unavailable(address, strerror(error));
 }
 
 // "thinwire_epoch" of "# HELP thinwire_epoch Epoch of the last step"; empty of other lines.
@@ -79,8 +79,8 @@ absl::string_view FamilyOf(absl::string_view line) {
 
 absl::StatusOr<std::string> Scrape(const std::string& address, absl::Duration patience) {
   const SteadyTime deadline = SteadyTime::Now() + patience;
-  ASSIGN_OR_RETURN(const int fd, Dial(address));
-  const Descriptor socket(fd);
+  ASSIGN_OR_RETURN(const OwnedDescriptor connection, Dial(address, deadline));
+  const int fd = connection.get();
   const std::string request =
       absl::StrCat("GET /metrics HTTP/1.1\r\nHost: ", address, "\r\nConnection: close", kEndOfHead);
   if (!Await(fd, POLLOUT, deadline) || send(fd, request.data(), request.size(), MSG_NOSIGNAL) !=

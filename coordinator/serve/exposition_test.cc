@@ -2,11 +2,13 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-#include <unistd.h>
+
+#include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/listening_sockets.h"
+#include "base/loopback_testing.h"
 #include "monitoring/metrics_server.h"
 #include "prometheus/gauge.h"
 #include "prometheus/registry.h"
@@ -40,29 +42,30 @@ TEST(ExpositionTest, WhatAServerShowsIsScraped) {
       .Register(*registry)
       .Add({})
       .Set(5);
-  const auto server = MetricsServer::Start("127.0.0.1:0", {{registry}});
-  ASSERT_TRUE(server.ok()) << server.status();
-  const auto text = Scrape((*server)->address(), absl::Seconds(10));
-  ASSERT_TRUE(text.ok()) << text.status();
-  EXPECT_THAT(MergeExpositions({*text}),
-              "# HELP thinwire_step Last step\n# TYPE thinwire_step gauge\nthinwire_step 5\n");
+  std::vector<std::string> addresses = {"127.0.0.1:0", "localhost:0"};
+  if (HasLoopback6()) addresses.push_back("[::1]:0");
+  for (const std::string& address : addresses) {
+    const auto server = MetricsServer::Start(address, {{registry}});
+    ASSERT_TRUE(server.ok()) << server.status();
+    const auto text = Scrape((*server)->address(), absl::Seconds(10));
+    ASSERT_TRUE(text.ok()) << text.status();
+    EXPECT_THAT(MergeExpositions({*text}),
+                "# HELP thinwire_step Last step\n# TYPE thinwire_step gauge\nthinwire_step 5\n");
+  }
 }
 
 // A server that takes connections and says nothing, as a stopped process does.
 TEST(ExpositionTest, ASilentServerHoldsNobodyUp) {
-  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address = {};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof(address);
-  ASSERT_EQ(bind(fd, reinterpret_cast<sockaddr*>(&address), size), 0);
-  ASSERT_EQ(listen(fd, 1), 0);
-  getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size);
-  const std::string name = absl::StrCat("127.0.0.1:", ntohs(address.sin_port));
-  EXPECT_THAT(std::string(Scrape(name, absl::Milliseconds(50)).status().message()),
-              HasSubstr(name + ": no answer in time"));
-  close(fd);
-  EXPECT_FALSE(Scrape(name, absl::Seconds(10)).ok());
+  std::string name;
+  {
+    const auto silent = ListenAt({"127.0.0.1", 0});
+    ASSERT_TRUE(silent.ok()) << silent.status();
+    name = absl::StrCat("127.0.0.1:", silent->port);
+    EXPECT_THAT(std::string(Scrape(name, absl::Milliseconds(50)).status().message()),
+                HasSubstr(name + ": no answer in time"));
+  }
+  EXPECT_THAT(std::string(Scrape(name, absl::Seconds(10)).status().message()),
+              HasSubstr("Connection refused"));
 }
 
 }  // namespace

@@ -72,7 +72,7 @@ absl::StatusOr<Experiment> QueueService::Accepted(const SubmitRequest::File& fil
                                                   const std::vector<std::string>& overrides) const {
   ASSIGN_OR_RETURN(const int stages, StagesOfGroups(limits_.groups));
   ASSIGN_OR_RETURN(Experiment experiment, ParseExperiment(file.text(), file.name(), overrides,
-                                                          static_cast<uint32_t>(stages)));
+                                                          {static_cast<uint32_t>(stages)}));
   if (limits_.groups.empty()) return experiment;
   ASSIGN_OR_RETURN(const StageAddresses named,
                    StageAddresses::Parse(absl::StrSplit(limits_.groups.front(), ',')));

@@ -83,7 +83,7 @@ struct StepStatistics {
   uint64_t step = 0;
   BoundaryStatistics::Traffic sent;
   MeasuredErrors errors;
-  std::optional<double> level;  // as in BoundaryStatistics, after the step
+  std::optional<double> level;  // as in BoundaryStatistics, of messages of the step
 };
 
 // What an executor spends its time on.

@@ -135,6 +135,21 @@ TEST_P(LinkTest, PeerOfAClosedLinkIsToldThatItIsGone) {
   }
 }
 
+// Also if the link is destroyed at once.
+TEST_P(LinkTest, TheUpstreamPeerIsToldWhyALinkIsClosed) {
+  for (const bool is_destroyed : {false, true}) {
+    ConnectedLinks links(GetParam());
+    links.upstream->Send(TestMessage(DIRECTION_ACTIVATION, 1000));
+    ASSERT_TRUE(links.downstream->Receive(TestDeadline()).ok());
+    links.downstream->Close(absl::InvalidArgumentError("a payload that cannot be"));
+    if (is_destroyed) links.downstream = nullptr;
+    const absl::Status status = links.upstream->Receive(TestDeadline()).status();
+    EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+    EXPECT_THAT(std::string(status.message()),
+                HasSubstr("INVALID_ARGUMENT: a payload that cannot be"));
+  }
+}
+
 TEST_P(LinkTest, PeerOfADestroyedLinkIsToldThatItIsGone) {
   for (const bool upstream_goes : {true, false}) {
     ConnectedLinks links(GetParam());

@@ -1,7 +1,6 @@
 #include "stage_server/grpc/listener.h"
 
 #include <fcntl.h>
-#include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -18,6 +17,8 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/host_port.h"
+#include "base/listening_sockets.h"
 #include "base/status.h"
 #include "base/steady_time.h"
 #include "stage_server/grpc/socket_name.h"
@@ -32,9 +33,8 @@ constexpr int kWatchEveryMs = 20;
 constexpr absl::Duration kComplainEvery = absl::Seconds(10);
 constexpr char kUnix[] = "unix:";
 
-absl::Status CannotListen(const std::string& address, int error) {
-  return absl::UnavailableError(
-      absl::StrCat("cannot listen on ", address, ": ", std::strerror(error)));
+absl::Status CannotListen(const std::string& address, absl::string_view why) {
+  return absl::UnavailableError(absl::StrCat("cannot listen on ", address, ": ", why));
 }
 
 // 0 for what is no open descriptor.
@@ -63,49 +63,17 @@ bool SomebodyListensAt(const sockaddr_un& address) {
 // "127.0.0.1" of "127.0.0.1:4700".
 absl::string_view HostOf(absl::string_view name) { return name.substr(0, name.rfind(':')); }
 
-// A socket that listens at the address, or a negative errno value.
-int Listen(int family, const sockaddr* address, socklen_t bytes) {
-  const int fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-  if (fd < 0) return -errno;
-  const int on = 1, off = 0;
-  setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-  if (family == AF_INET6) setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
-  if (bind(fd, address, bytes) == 0 && listen(fd, kBacklog) == 0) return fd;
-  const int error = errno;
-  close(fd);
-  return -error;
-}
-
-uint16_t PortOf(int fd) {
-  sockaddr_storage address = {};
-  socklen_t size = sizeof(address);
-  getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size);
-  // Both families have the port at the same place.
-  return ntohs(reinterpret_cast<const sockaddr_in*>(&address)->sin_port);
-}
-
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Listener>> Listener::Bind(const std::string& address,
                                                          const ConnectionLimits& limits) {
   std::unique_ptr<Listener> listener(new Listener(address, limits));
-  if (pipe2(listener->stop_, O_CLOEXEC) != 0) return CannotListen(address, errno);
+  if (pipe2(listener->stop_, O_CLOEXEC) != 0) return CannotListen(address, std::strerror(errno));
   if (absl::StartsWith(address, kUnix)) {
     RETURN_IF_ERROR(listener->BindUnix(address.substr(std::strlen(kUnix))));
     return listener;
   }
-  const size_t colon = address.rfind(':');
-  if (colon == address.npos || colon == 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("cannot listen on ", address, ", want host:port or unix:/path"));
-  }
-  std::string host = address.substr(0, colon);
-  if (host.size() > 2 && host.front() == '[' && host.back() == ']') {
-    host = host.substr(1, host.size() - 2);
-  }
-  RETURN_IF_ERROR(listener->BindHost(host, address.substr(colon + 1)));
-  listener->address_ =
-      absl::StrCat(address.substr(0, colon), ":", PortOf(listener->listening_.front()));
+  RETURN_IF_ERROR(listener->BindHost());
   return listener;
 }
 
@@ -121,51 +89,31 @@ absl::Status Listener::BindUnix(const std::string& path) {
   struct stat about;
   const bool is_socket = lstat(path.c_str(), &about) == 0 && S_ISSOCK(about.st_mode);
   if (is_socket && !SomebodyListensAt(address)) unlink(path.c_str());
-  const int fd = Listen(AF_UNIX, reinterpret_cast<const sockaddr*>(&address), sizeof(address));
-  if (fd < 0) return CannotListen(address_, -fd);
-  listening_.push_back(fd);
+  OwnedDescriptor fd(socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0 ||
+      listen(fd.get(), kBacklog) != 0) {
+    return CannotListen(address_, std::strerror(errno));
+  }
+  listening_.push_back(std::move(fd));
   unix_path_ = path;
   return absl::OkStatus();
 }
 
-absl::Status Listener::BindHost(const std::string& host, const std::string& port) {
-  const bool is_wildcard = host == "0.0.0.0" || host == "::" || host == "*";
-  // The wildcard of IPv6 takes IPv4 too, where the machine has both.
-  if (is_wildcard && BindNamed("::", port).ok()) return absl::OkStatus();
-  return BindNamed(is_wildcard ? "0.0.0.0" : host, port);
-}
-
-absl::Status Listener::BindNamed(const std::string& host, const std::string& port) {
-  addrinfo hints = {};
-  hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = AI_PASSIVE;
-  addrinfo* found = nullptr;
-  if (const int error = getaddrinfo(host.c_str(), port.c_str(), &hints, &found); error != 0) {
-    return absl::UnavailableError(
-        absl::StrCat("cannot listen on ", address_, ": ", gai_strerror(error)));
+absl::Status Listener::BindHost() {
+  const absl::StatusOr<HostPort> at = ParseHostPort(address_);
+  if (!at.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat("cannot listen on ", address_, ": ",
+                                                   at.status().message(), "; or unix:/path"));
   }
-  const std::unique_ptr<addrinfo, void (*)(addrinfo*)> addresses(found, freeaddrinfo);
-  int error = 0;
-  for (addrinfo* one = found; one != nullptr; one = one->ai_next) {
-    auto* const inet = reinterpret_cast<sockaddr_in*>(one->ai_addr);  // the port of either family
-    if (inet->sin_port == 0 && !listening_.empty()) {
-      inet->sin_port = htons(PortOf(listening_.front()));
-    }
-    const int fd = Listen(one->ai_family, one->ai_addr, one->ai_addrlen);
-    if (fd >= 0) listening_.push_back(fd);
-    if (fd < 0) error = -fd;
-    // Who finds another server at one of our addresses would take it for us.
-    if (error == EADDRINUSE) break;
-  }
-  if (error != EADDRINUSE && !listening_.empty()) return absl::OkStatus();
-  for (const int fd : listening_) close(fd);
-  listening_.clear();
-  return CannotListen(address_, error);
+  absl::StatusOr<ListeningSockets> sockets = ListenAt(*at);
+  if (!sockets.ok()) return CannotListen(address_, sockets.status().message());
+  listening_ = std::move(sockets->sockets);
+  address_ = HostPort{at->host, sockets->port}.Text();
+  return absl::OkStatus();
 }
 
 Listener::~Listener() {
   Stop();
-  for (const int fd : listening_) close(fd);
   if (stop_[0] >= 0) close(stop_[0]);
   if (!unix_path_.empty()) unlink(unix_path_.c_str());
 }
@@ -189,7 +137,7 @@ void Listener::Stop() {
 
 void Listener::AcceptLoop() {
   std::vector<pollfd> entries = {{stop_[0], POLLIN, 0}};
-  for (const int fd : listening_) entries.push_back({fd, POLLIN, 0});
+  for (const OwnedDescriptor& fd : listening_) entries.push_back({fd.get(), POLLIN, 0});
   for (;;) {
     const int timeout = WatchUntrusted() ? kWatchEveryMs : -1;
     if (poll(entries.data(), entries.size(), timeout) < 0) continue;  // EINTR

@@ -14,6 +14,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
+#include "base/owned_descriptor.h"
 #include "base/steady_time.h"
 #include "grpcpp/grpcpp.h"
 
@@ -32,7 +33,8 @@ struct ConnectionLimits {
 class Listener {
  public:
   // Listens at "unix:/path" (a socket there that nobody listens at is replaced) or "host:port", at
-  // all addresses of the host; port 0 lets the system choose. Unavailable names the address.
+  // all addresses of the host (ListenAt); port 0 lets the system choose. Unavailable, or
+  // InvalidArgument for what is no address, name it.
   static absl::StatusOr<std::unique_ptr<Listener>> Bind(const std::string& address,
                                                         const ConnectionLimits& limits);
   ~Listener();
@@ -67,8 +69,7 @@ class Listener {
   Listener(std::string address, const ConnectionLimits& limits)
       : address_(std::move(address)), limits_(limits) {}
   absl::Status BindUnix(const std::string& path);
-  absl::Status BindHost(const std::string& host, const std::string& port);
-  absl::Status BindNamed(const std::string& host, const std::string& port);
+  absl::Status BindHost();
   void AcceptLoop();
   void AcceptAll(int listening);
   // Why the connection is not to be had; empty when it is.
@@ -79,7 +80,7 @@ class Listener {
 
   std::string address_, unix_path_;
   const ConnectionLimits limits_;
-  std::vector<int> listening_;
+  std::vector<OwnedDescriptor> listening_;
   int stop_[2] = {-1, -1};  // a pipe: closing one end wakes the accepting thread
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor_;
   std::function<void(const std::string&)> complain_;

@@ -15,6 +15,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "base/loopback_testing.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "proto/stage.grpc.pb.h"
@@ -128,15 +129,20 @@ class ListenerTest : public ::testing::Test {
 };
 
 TEST_F(ListenerTest, HandsCallsToTheServer) {
-  for (const std::string& address :
-       {std::string("127.0.0.1:0"), std::string("localhost:0"), std::string("0.0.0.0:0"),
-        absl::StrCat("unix:", folder_, "/l.sock")}) {
+  // By number: at a name gRPC asks a resolver that keeps memory for good.
+  std::vector<std::pair<std::string, std::string>> called = {{"127.0.0.1:0", "127.0.0.1"},
+                                                             {"localhost:0", "127.0.0.1"},
+                                                             {"0.0.0.0:0", "127.0.0.1"},
+                                                             {"unix:" + folder_ + "/l.sock", ""}};
+  if (HasLoopback6()) {
+    for (const char* address : {"[::1]:0", "[::]:0", "0.0.0.0:0", "*:0"}) {
+      called.emplace_back(address, "[::1]");
+    }
+  }
+  for (const auto& [address, host] : called) {
     Serve(address);
     std::string target = listener_->address();
-    // By number: at a name gRPC asks a resolver that keeps memory for good.
-    for (const std::string name : {"0.0.0.0", "localhost"}) {
-      if (target.rfind(name, 0) == 0) target.replace(0, name.size(), "127.0.0.1");
-    }
+    if (!host.empty()) target.replace(0, target.rfind(':'), host);
     const auto stub =
         Stage::NewStub(grpc::CreateChannel(target, grpc::InsecureChannelCredentials()));
     grpc::ClientContext context;
@@ -154,7 +160,8 @@ TEST_F(ListenerTest, AnAddressThatIsTakenIsNamed) {
   EXPECT_EQ(second.status().code(), absl::StatusCode::kUnavailable);
   EXPECT_THAT(std::string(second.status().message()),
               HasSubstr("cannot listen on " + listener_->address() + ": Address already in use"));
-  for (const std::string malformed : {"here", ":1", "unix:", "nowhere.invalid:1", "127.0.0.1:x"}) {
+  for (const std::string malformed :
+       {"here", ":1", "::1:1", "unix:", "nowhere.invalid:1", "127.0.0.1:x"}) {
     EXPECT_THAT(std::string(Listener::Bind(malformed, {}).status().message()),
                 HasSubstr("cannot listen on " + malformed));
   }

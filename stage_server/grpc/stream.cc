@@ -134,9 +134,15 @@ absl::StatusOr<Message> GrpcStream::Receive(SteadyTime deadline) {
   return message;
 }
 
+// A cancelled call brings its peer no reason.
 void GrpcStream::Close(const absl::Status& reason) {
   inbox_.Close(reason);
-  End(Ending::kClosed, reason);
+  End(absl::IsCancelled(reason) ? Ending::kClosed : Ending::kPeerRefused, reason);
+}
+
+void GrpcStream::Cancel() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (calls_ != nullptr) calls_->Cancel();
 }
 
 absl::Status GrpcStream::Flush(SteadyTime deadline) {
@@ -267,7 +273,10 @@ void GrpcStream::End(Ending ending, const absl::Status& reason) {
     }
     outbox_.clear();
     changed_.notify_all();
-    const bool cancel = ending == Ending::kClosed || (ending == Ending::kPeerRefused && writing_);
+    // Not while the peer is being told why.
+    const bool is_told = ending_ == Ending::kPeerRefused && finishing_;
+    const bool cancel =
+        (ending == Ending::kClosed && !is_told) || (ending == Ending::kPeerRefused && writing_);
     if (cancel && calls_ != nullptr) calls_->Cancel();
   }
   FinishIfIdle();

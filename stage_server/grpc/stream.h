@@ -4,7 +4,8 @@
 // A stream lives through: waiting for a peer -> attached -> ending -> done. While attached it has
 // one read and at most one write under way. Ending begins with the first of: the peer ends, the
 // peer breaks the protocol, Close. As soon as no write is under way the reactor is then told to
-// Finish, after which nothing is started any more and OnDone must come.
+// Finish, after which nothing is started any more and OnDone must come. A stream that is closed for
+// another reason than Cancelled ends as if the peer had broken the protocol: it is told why.
 #pragma once
 
 #include <condition_variable>
@@ -62,6 +63,8 @@ class GrpcStream {
   uint64_t Send(const Message& message);
   absl::StatusOr<Message> Receive(SteadyTime deadline);
   void Close(const absl::Status& reason);
+  // After Close: does not wait until the peer has been told why.
+  void Cancel();
   absl::Status Flush(SteadyTime deadline);
   uint64_t SocketBytesAcked() const;
 

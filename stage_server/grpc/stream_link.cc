@@ -7,6 +7,8 @@
 namespace thinwire {
 namespace {
 
+// How long a peer may take to be told why the call ends, before it is cancelled.
+constexpr absl::Duration kMaxTelling = absl::Seconds(1);
 // How long the end of a cancelled call may take. gRPC answers in milliseconds; this only bounds
 // what a defect could cost.
 constexpr absl::Duration kMaxEnding = absl::Seconds(10);
@@ -16,6 +18,8 @@ class StreamLink final : public Link {
   explicit StreamLink(std::shared_ptr<GrpcStream> stream) : stream_(std::move(stream)) {}
   ~StreamLink() override {
     stream_->Close(absl::CancelledError("the link was destroyed"));
+    if (stream_->WaitDone(SteadyTime::Now() + kMaxTelling)) return;
+    stream_->Cancel();
     if (stream_->WaitDone(SteadyTime::Now() + kMaxEnding)) return;
     new std::shared_ptr<GrpcStream>(stream_);  // rather a leak than freeing what gRPC still uses
   }

@@ -53,6 +53,12 @@ SamplingSpec SamplingFrom(const Sampling& sampling) {
   return spec;
 }
 
+// The logits of what may be drawn.
+absl::Span<const float> Drawable(const std::vector<float>& logits, const Sampling& sampling) {
+  const auto all = absl::MakeConstSpan(logits);
+  return sampling.vocabulary() > 0 ? all.subspan(0, sampling.vocabulary()) : all;
+}
+
 // `positions`: of the text so far.
 absl::Status CheckText(const GenerateRequest& request, const Model& model, int64_t positions) {
   if (!model.tokens) {
@@ -324,7 +330,8 @@ absl::StatusOr<GenerateResponse> Executor::Generate(const GenerateRequest& reque
                                               request.step(), " is no finite number"));
   }
   RandomStream random(RandomKey(RandomKey(request.sampling().seed(), "sampling"), request.step()));
-  response.set_id(SampleToken(*logits, SamplingFrom(request.sampling()), random.NextFloat()));
+  response.set_id(SampleToken(Drawable(*logits, request.sampling()),
+                              SamplingFrom(request.sampling()), random.NextFloat()));
   return response;
 }
 

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 #include <string>
 #include <utility>
@@ -147,6 +148,23 @@ TEST(GeneratedTextTest, TheSeedDecidesWhatIsDrawnAndCompressionWhatIsSent) {
   stages.wire_bytes = 0;
   stages.Text(/*compressed=*/false);
   EXPECT_GT(stages.wire_bytes, bytes + 100);
+}
+
+TEST(GeneratedTextTest, OnlyTokensOfTheVocabularyAreDrawn) {
+  TextStages stages({"pipeline.stages=2", "model.classes=500"});
+  Sampling& sampling = *stages.request_.mutable_sampling();
+  sampling.set_temperature(1000);
+  const auto greatest = [&] {
+    const Tokens text = stages.Text();
+    return *std::max_element(text.begin(), text.end());
+  };
+  EXPECT_GT(greatest(), 64);
+  sampling.set_vocabulary(65);
+  EXPECT_LT(greatest(), 65);
+  sampling.set_vocabulary(1);
+  EXPECT_EQ(stages.Next({1, 2, 3}, 0), 0);
+  sampling.set_vocabulary(9999);
+  EXPECT_GT(greatest(), 64);
 }
 
 TEST(GeneratedTextTest, TrainingIsAsItWouldHaveBeenAndEndsTheText) {

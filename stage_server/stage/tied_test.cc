@@ -16,6 +16,7 @@
 #include "config/experiment.h"
 #include "config/specs.h"
 #include "nn/gradient_norm.h"
+#include "schedule/schedule_testing.h"
 #include "stage_server/stage/join_testing.h"
 #include "stage_server/stage/late_device_testing.h"
 #include "stage_server/stage/safetensors.h"
@@ -100,7 +101,7 @@ Change WithCodec(const TiedCodec& codec) {
       };
 }
 
-class TiedTest : public ::testing::TestWithParam<const char*> {
+class TiedTest : public ::testing::TestWithParam<std::string> {
  protected:
   std::string schedule() const { return absl::StrCat("pipeline.schedule=", GetParam()); }
 };
@@ -281,7 +282,7 @@ TEST_P(TiedTest, AParameterWhoseGradientIsNoNumberIsNamed) {
   for (const absl::Status& status : statuses) EXPECT_FALSE(status.ok());  // nobody waits for ever
 }
 
-INSTANTIATE_TEST_SUITE_P(Schedules, TiedTest, ::testing::Values("gpipe", "1f1b", "zero_bubble"));
+INSTANTIATE_TEST_SUITE_P(Schedules, TiedTest, ::testing::ValuesIn(PlainSchedulesForTests()));
 
 // What a stage waits for when another one ends, or says nothing, behind its backward passes.
 TEST(TiedWaitTest, ASilentStageIsNamedAtTheDeadline) {
