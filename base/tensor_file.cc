@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/file.h"
+#include "base/stand_in.h"
 #include "base/status.h"
 
 namespace thinwire {
@@ -27,7 +28,10 @@ absl::StatusOr<TensorFile> ReadTensorFile(const std::string& path) {
   ASSIGN_OR_RETURN(std::string read, ReadFile(path));
   auto bytes = std::make_unique<const std::string>(std::move(read));
   absl::StatusOr<Safetensors> contents = ParseSafetensors(*bytes);
-  if (!contents.ok()) return Malformed(path, contents.status().message());
+  if (!contents.ok()) {
+    RETURN_IF_ERROR(CheckNoStandIn(path, *bytes));
+    return Malformed(path, contents.status().message());
+  }
   return TensorFile{std::move(bytes), *std::move(contents)};
 }
 
@@ -36,7 +40,8 @@ absl::StatusOr<OpenTensorFile> OpenTensorFile::Open(const std::string& path) {
   std::FILE* const opened = std::fopen(path.c_str(), "rbe");
   if (opened == nullptr) return FileError(path, "cannot open", errno);
   OpenTensorFile file(path, opened);
-  RETURN_IF_ERROR(file.ReadHeader());
+  const absl::Status read = file.ReadHeader();
+  if (!read.ok()) return StandInOr(path, read);
   return file;
 }
 

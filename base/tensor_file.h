@@ -29,6 +29,7 @@ class OpenTensorFile {
   // Errors as ReadTensorFile's.
   static absl::StatusOr<OpenTensorFile> Open(const std::string& path);
 
+  const std::string& path() const { return path_; }
   const SafetensorsHeader& header() const { return header_; }
   uint64_t data_bytes() const { return data_bytes_; }
 

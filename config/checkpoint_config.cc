@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <iterator>
 #include <limits>
 #include <optional>
@@ -13,9 +12,12 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/file.h"
+#include "base/stand_in.h"
 #include "base/status.h"
 #include "config/fields.h"
 #include "config/specs.h"
+#include "data/vocabulary_files.h"
 #include "models/options.h"
 #include "models/transformer.h"
 #include "nlohmann/json.hpp"
@@ -91,26 +93,49 @@ const std::vector<const char*>& GeluNames(GeluForm form) {
 // Keys that say nothing of the parameters: what the checkpoint says of them stays.
 constexpr const char* kTheirs[] = {"bos_token_id", "eos_token_id", "max_position_embeddings"};
 
+// Vocabularies are padded to a multiple of up to so many, and small ones to less than their double.
+constexpr int64_t kPaddedBelow = 1024;
+
 std::string ConfigPath(const Experiment& experiment) { return experiment.init() + "/config.json"; }
 
 absl::Status Refused(const Experiment& experiment, const std::string& what) {
   return absl::InvalidArgumentError(absl::StrCat("init: ", ConfigPath(experiment), ": ", what));
 }
 
+// The same for an error that names the file.
+absl::Status Refused(const absl::Status& status) {
+  return absl::InvalidArgumentError(absl::StrCat("init: ", status.message()));
+}
+
+// Makes `rope_theta` and `rope_scaling` say what the map of that key does, in which transformers 5
+// gathers what belongs to the rotary embedding, and 4 said how it is scaled: null, unless it is.
+void TakeRope(const char* key, Json* config) {
+  const Json rope = config->value(key, Json());
+  if (!rope.is_object()) return;
+  const Json kind = rope.value("rope_type", rope.value("type", Json("default")));
+  const bool is_by_layer =
+      std::any_of(rope.begin(), rope.end(), [](const Json& value) { return value.is_object(); });
+  if (rope.contains("rope_theta")) (*config)["rope_theta"] = rope["rope_theta"];
+  if (kind != "default" || is_by_layer) {
+    (*config)["rope_scaling"] = rope;
+  } else if (key == std::string_view("rope_scaling")) {
+    (*config)[key] = nullptr;
+  }
+}
+
 // The config.json of `init`; null if there is none.
 absl::StatusOr<Json> ReadConfig(const Experiment& experiment) {
   std::error_code error;
   if (!experiment.has_init() || !fs::exists(ConfigPath(experiment), error)) return Json();
-  std::ifstream file(ConfigPath(experiment));
-  if (!file) return Refused(experiment, "cannot be read");
-  Json config = Json::parse(file, nullptr, /*allow_exceptions=*/false);
-  if (!config.is_object()) return Refused(experiment, "is no JSON map");
-  // transformers 5 gathers what belongs to the rotary embedding.
-  if (config.contains("rope_parameters") && config["rope_parameters"].is_object()) {
-    const Json rope = config["rope_parameters"];
-    if (rope.contains("rope_theta")) config["rope_theta"] = rope["rope_theta"];
-    if (rope.value("rope_type", Json("default")) != "default") config["rope_scaling"] = rope;
+  const std::string path = ConfigPath(experiment);
+  const absl::StatusOr<std::string> text = ReadFile(path);
+  if (!text.ok()) return Refused(text.status());
+  Json config = Json::parse(*text, nullptr, /*allow_exceptions=*/false);
+  if (!config.is_object()) {
+    const absl::Status stands_in = CheckNoStandIn(path, *text);
+    return stands_in.ok() ? Refused(experiment, "is no JSON map") : Refused(stands_in);
   }
+  for (const char* key : {"rope_parameters", "rope_scaling"}) TakeRope(key, &config);
   return config;
 }
 
@@ -273,6 +298,25 @@ absl::Status CheckAgainstCheckpoint(const Experiment& experiment) {
                                                    key.key, " is ", value.dump()));
   }
   return absl::OkStatus();
+}
+
+absl::Status CheckIdsOfCheckpoint(const Experiment& experiment) {
+  ASSIGN_OR_RETURN(const Json config, ReadConfig(experiment));
+  ASSIGN_OR_RETURN(const DatasetInfo data, DatasetOf(experiment.data()));
+  if (config.is_null() || !data.is_text) return absl::OkStatus();
+  std::error_code error;
+  if (fs::exists(absl::StrCat(experiment.init(), "/", kVocabularyFile), error)) {
+    return absl::OkStatus();
+  }
+  const int64_t more = static_cast<int64_t>(experiment.model().classes()) - data.classes;
+  if (more < std::min(data.classes, kPaddedBelow)) return absl::OkStatus();
+  return Refused(
+      experiment,
+      absl::StrCat("vocab_size is ", experiment.model().classes(), ", but data.tokens: ",
+                   experiment.data().tokens(), " of ", data.name, " makes ", data.classes,
+                   " ids: want the tokens that the checkpoint was trained on (data.tokens, "
+                   "data.vocabulary), or, if the others are padding, model.classes: ",
+                   experiment.model().classes()));
 }
 
 absl::StatusOr<std::string> CheckpointConfig(const Experiment& experiment) {

@@ -19,6 +19,12 @@ absl::Status FillFromCheckpoint(Experiment* experiment);
 // its `init`: names the field, its value, the file, the key and its value.
 absl::Status CheckAgainstCheckpoint(const Experiment& experiment);
 
+// InvalidArgument if the model of a resolved experiment, whose `classes` are those of the
+// config.json in its `init`, has more ids than its text, and not by padding: the text is not in the
+// checkpoint's vocabulary then. A folder with a vocabulary of its own tells more, and is for others
+// to compare (data/vocabulary_files.h).
+absl::Status CheckIdsOfCheckpoint(const Experiment& experiment);
+
 // The config.json with which transformers loads the model of a resolved experiment, with what that
 // in its `init` says besides (tokens of a meaning of their own, who made it); empty for a model
 // that transformers does not know.

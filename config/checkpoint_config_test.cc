@@ -100,6 +100,77 @@ TEST_F(CheckpointConfigTest, TheNewerPlaceOfTheRotaryBaseIsKnown) {
   EXPECT_THAT(ErrorOf(), AllOf(HasSubstr("rope_scaling is {"), HasSubstr("want null")));
 }
 
+TEST_F(CheckpointConfigTest, AScalingThatSaysNothingIsNone) {
+  nlohmann::json config = nlohmann::json::parse(kLlama);
+  for (const nlohmann::json& nothing :
+       std::vector<nlohmann::json>{{{"rope_type", "default"}}, {{"type", "default"}}}) {
+    config["rope_scaling"] = nothing;
+    Write(config.dump());
+    const auto e = Resolved();
+    ASSERT_TRUE(e.ok()) << e.status();
+    EXPECT_EQ(e->model().rope_theta(), 500000);
+    EXPECT_EQ(nlohmann::json::parse(*CheckpointConfig(*e))["rope_scaling"], nullptr);
+  }
+  config["rope_scaling"] = {{"rope_type", "default"}, {"rope_theta", 20000.0}};
+  Write(config.dump());
+  EXPECT_EQ(Resolved()->model().rope_theta(), 20000) << "transformers 5 takes it from there";
+}
+
+TEST_F(CheckpointConfigTest, AScalingIsSeenHoweverItIsSpelt) {
+  for (const char* place : {"rope_parameters", "rope_scaling"}) {
+    for (const char* kind : {"rope_type", "type"}) {
+      nlohmann::json config = nlohmann::json::parse(kLlama);
+      config[place] = {{kind, "linear"}, {"factor", 2.0}};
+      Write(config.dump());
+      EXPECT_THAT(ErrorOf(), AllOf(HasSubstr("rope_scaling is {"), HasSubstr("want null")))
+          << place << " " << kind;
+    }
+  }
+  nlohmann::json config = nlohmann::json::parse(kLlama);
+  config["rope_parameters"] = {{"full_attention", {{"rope_type", "default"}}}};
+  Write(config.dump());
+  EXPECT_THAT(ErrorOf(), HasSubstr("rope_scaling is {")) << "layers that differ";
+}
+
+TEST_F(CheckpointConfigTest, IdsThatTheTextDoesNotHaveArePaddingOrAnotherVocabularys) {
+  for (const int padded : {65, 70, 128, 129}) {
+    WriteGpt2With("vocab_size", padded);
+    EXPECT_TRUE(Resolved().ok()) << padded;
+  }
+  for (const int other : {130, 256, 50257}) {
+    WriteGpt2With("vocab_size", other);
+    EXPECT_THAT(
+        ErrorOf(),
+        HasSubstr("init: " + dir_ + "/config.json: vocab_size is " + std::to_string(other) +
+                  ", but data.tokens: characters of shakespeare makes 65 ids: want the tokens that "
+                  "the checkpoint was trained on (data.tokens, data.vocabulary), or, if the others "
+                  "are padding, model.classes: " +
+                  std::to_string(other)))
+        << other;
+    const auto said = Resolved({"model.classes=" + std::to_string(other)});
+    EXPECT_TRUE(said.ok()) << said.status();
+  }
+  WriteGpt2With("vocab_size", 50304);
+  EXPECT_TRUE(Resolved({"data.tokens=bpe"}).ok());
+  EXPECT_THAT(ErrorOf({"data.tokens=bytes"}), HasSubstr("data.tokens: bytes of shakespeare"));
+  WriteGpt2With("vocab_size", 128256);
+  EXPECT_THAT(ErrorOf({"data.tokens=bpe"}), HasSubstr("makes 50257 ids"));
+}
+
+TEST_F(CheckpointConfigTest, AVocabularyOfItsOwnIsForOthersToCompare) {
+  WriteGpt2With("vocab_size", 256);
+  std::ofstream(dir_ + "/vocabulary.json") << "{}";
+  EXPECT_TRUE(Resolved().ok());
+}
+
+TEST_F(CheckpointConfigTest, WhatOnlyStandsInItsPlaceIsNamed) {
+  Write("version https://git-lfs.github.com/spec/v1\noid sha256:24\nsize 665\n");
+  EXPECT_THAT(ErrorOf(),
+              HasSubstr("init: " + dir_ + "/config.json: is a pointer of Git LFS to 665"));
+  Write("<!DOCTYPE html>");
+  EXPECT_THAT(ErrorOf(), HasSubstr("/config.json: is an HTML page"));
+}
+
 TEST_F(CheckpointConfigTest, WhatIsWrittenIsReadAsTheSameModel) {
   for (const char* given : {kGpt2, kLlama}) {
     Write(given);

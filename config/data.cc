@@ -32,6 +32,16 @@ absl::Status ResolveAugment(DataConfig* data) {
   return CheckName("data.augment", "augmentation", data->augment(), augmentations);
 }
 
+// A corpus that stands there without the field was counted when there was none, and its run is to
+// go on with the ids that it began with.
+absl::Status ResolveEndOfText(DataConfig* data) {
+  if (!data->has_end_of_text()) {
+    data->set_end_of_text(Name(data->has_corpus() ? EndOfText::kCharacters : EndOfText::kToken));
+  }
+  return CheckName("data.end_of_text", "end of text", data->end_of_text(),
+                   NamesOf(AllEndsOfText()));
+}
+
 absl::Status ResolveVocabulary(DataConfig* data) {
   TokenKind tokens;
   RETURN_IF_ERROR(
@@ -39,11 +49,15 @@ absl::Status ResolveVocabulary(DataConfig* data) {
   RETURN_IF_ERROR(FromName(data->tokens(), &tokens));
   if (tokens == TokenKind::kBpe) {
     if (!data->has_vocabulary()) data->set_vocabulary(kVocabulary);
-    return absl::OkStatus();
+    return ResolveEndOfText(data);
   }
-  if (!data->has_vocabulary()) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("data.vocabulary: ", data->vocabulary(), ", want data.tokens: bpe with it"));
+  const auto wants_bpe = [](const char* field, const std::string& value) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("data.", field, ": ", value, ", want data.tokens: bpe with it"));
+  };
+  if (data->has_vocabulary()) return wants_bpe("vocabulary", data->vocabulary());
+  if (data->has_end_of_text()) return wants_bpe("end_of_text", data->end_of_text());
+  return absl::OkStatus();
 }
 
 absl::Status CheckCorpus(const CorpusConfig& corpus) {

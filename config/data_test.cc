@@ -41,7 +41,8 @@ TEST(ResolveDataTest, FillsWhatBelongsToTheDataSet) {
   EXPECT_EQ(WriteYaml(*Resolved("{name: wikitext2, context: 1024}")),
             "name: wikitext2\ndir: data/wikitext2\nbatch_size: 100\naugment: per_epoch\nlimit: 0\n"
             "test_limit: 0\nverify: true\nshuffle: samples\ntokens: bpe\n"
-            "vocabulary: data/gpt2-bpe\ncontext: 1024\nwindows: 0\nheld_out: 0\n");
+            "vocabulary: data/gpt2-bpe\ncontext: 1024\nwindows: 0\nheld_out: 0\n"
+            "end_of_text: token\n");
   EXPECT_EQ(Resolved("{name: shakespeare, tokens: bpe}")->vocabulary(), "data/gpt2-bpe");
 }
 
@@ -55,6 +56,15 @@ TEST(ResolveDataTest, WhatIsResolvedResolvesToItself) {
     ASSERT_TRUE(ResolveData(&twice).ok());
     EXPECT_EQ(WriteYaml(twice), WriteYaml(*once));
   }
+}
+
+TEST(ResolveDataTest, ACorpusThatWasCountedBeforeThereWasAnEndOfTextKeepsItsIds) {
+  const std::string counted =
+      "name: text, file: a, corpus: {vocabulary: 9, train_tokens: 999, "
+      "test_tokens: 999}";
+  EXPECT_EQ(Resolved("{" + counted + "}")->end_of_text(), "characters");
+  EXPECT_EQ(Resolved("{" + counted + ", end_of_text: token}")->end_of_text(), "token");
+  EXPECT_FALSE(Resolved("{" + counted + ", tokens: characters}")->has_end_of_text());
 }
 
 TEST(ResolveDataTest, IsDescribedWithoutLoadingAnything) {
@@ -90,6 +100,9 @@ TEST(ResolveDataTest, EveryValueThatDoesNotFitIsRefused) {
       {"{name: shakespeare, tokens: words}", "data.tokens: unknown"},
       {"{name: shakespeare, vocabulary: here}",
        "data.vocabulary: here, want data.tokens: bpe with it"},
+      {"{name: shakespeare, end_of_text: token}",
+       "data.end_of_text: token, want data.tokens: bpe with it"},
+      {"{name: wikitext2, end_of_text: none}", "data.end_of_text: unknown"},
       {"{name: shakespeare, context: 0}", "data.context: 0, want 1 to 1048576"},
       {"{name: shakespeare, context: 200000}",
        "data: the test text of shakespeare has 111540 tokens, want at least 200001"},
@@ -133,6 +146,25 @@ TEST(ResolveDataTest, OtherTextIsCountedAnewThoughTheFileHasASize) {
   EXPECT_THAT(With({"data.context=9"}), Not(HasSubstr("no/such")));
   EXPECT_THAT(With({"data.split=0.5"}), HasSubstr("cannot read data.file no/such"));
   EXPECT_THAT(With({"data.file=no/more"}), HasSubstr("cannot read data.file no/more"));
+}
+
+TEST(ResolveDataTest, OfACorpusOfBeforeTheMovedTextKeepsItsIds) {
+  const std::string path = testing::TempDir() + "/moved.txt";
+  std::ofstream text(path);
+  for (int i = 0; i < 40; ++i) text << "the theatre<|endoftext|>";
+  text.close();
+  const std::string recorded =
+      "model: {name: gpt2, layers: 1, heads: 1, width: 8}\noptimizer: {lr: 0.1}\nepochs: 1\n"
+      "data: {name: text, file: no/such, tokens: bpe, vocabulary: data/bpe_testdata, context: 8,\n"
+      "       verify: false, corpus: {vocabulary: 957, train_tokens: 999, test_tokens: 99}}\n";
+  const auto moved = ParseExperiment(recorded, "f.yaml", {"data.file=" + path});
+  const auto said =
+      ParseExperiment(recorded, "f.yaml", {"data.file=" + path, "data.end_of_text=token"});
+  std::filesystem::remove(path);
+  ASSERT_TRUE(moved.ok()) << moved.status();
+  EXPECT_EQ(moved->data().end_of_text(), "characters");
+  ASSERT_TRUE(said.ok()) << said.status();
+  EXPECT_LT(said->data().corpus().train_tokens(), moved->data().corpus().train_tokens());
 }
 
 TEST(ResolveDataTest, OverridingTheNameDropsWhatBelongsToTheFormerData) {

@@ -12,11 +12,14 @@
 #include "base/file.h"
 #include "base/printable.h"
 #include "base/status.h"
+#include "config/experiment.h"
 #include "config/specs.h"
 #include "coordinator/exit_code.h"
+#include "coordinator/files/record.h"
 #include "coordinator/run/generated_text.h"
 #include "data/dataset.h"
 #include "data/unicode.h"
+#include "data/vocabulary_files.h"
 #include "nn/sampling.h"
 
 namespace thinwire {
@@ -93,17 +96,30 @@ absl::StatusOr<std::vector<int32_t>> Encoded(const std::string& prompt,
   return ids;
 }
 
+// The one that the run's model was taught with; of runs that did not keep it the one of its data.
+absl::StatusOr<std::unique_ptr<Tokenizer>> TokenizerOf(const std::string& model,
+                                                       const Experiment& experiment) {
+  auto kept = OpenVocabulary(model);
+  if (!absl::IsNotFound(kept.status())) return kept;
+  ASSIGN_OR_RETURN(const DataOptions data, DataFrom(experiment));
+  return LoadTokenizer(data);
+}
+
 absl::StatusOr<Prepared> Prepare(GenerateFlags* flags) {
-  ASSIGN_OR_RETURN(Experiment experiment, LoadForStages(flags->run + "/experiment.yaml",
-                                                        flags->overrides, &flags->session));
+  RETURN_IF_ERROR(CheckRecorded(flags->run));
+  const std::string recorded = flags->run + "/experiment.yaml";
+  ASSIGN_OR_RETURN(const Experiment trained, ReadResolved(recorded));
+  ASSIGN_OR_RETURN(Experiment experiment,
+                   LoadForStages(recorded, flags->overrides, &flags->session, &trained));
   const bool compressed = flags->compression == "on";
   RETURN_IF_ERROR(
       InFlag(absl::StrCat(flags->run, ": ").c_str(), CheckGenerates(experiment, compressed)));
-  ASSIGN_OR_RETURN(const Sampling sampling, SamplingFrom(*flags));
-  ASSIGN_OR_RETURN(ModelFolder folder, ModelFolder::Open(flags->run + "/model"));
+  ASSIGN_OR_RETURN(Sampling sampling, SamplingFrom(*flags));
+  const std::string model = flags->run + "/model";
+  ASSIGN_OR_RETURN(ModelFolder folder, ModelFolder::Open(model));
   ASSIGN_OR_RETURN(ModelShares weights, ModelShares::Of(experiment, std::move(folder)));
-  ASSIGN_OR_RETURN(const DataOptions data, DataFrom(experiment));
-  ASSIGN_OR_RETURN(auto tokenizer, LoadTokenizer(data));
+  ASSIGN_OR_RETURN(auto tokenizer, TokenizerOf(model, experiment));
+  sampling.set_vocabulary(static_cast<uint32_t>(tokenizer->vocabulary()));
   ASSIGN_OR_RETURN(std::vector<int32_t> prompt, Encoded(flags->prompt, *tokenizer));
   return Prepared{{std::move(experiment), std::move(weights), std::move(prompt), flags->tokens,
                    compressed, sampling},
@@ -138,6 +154,7 @@ void SaySpeed(const TextTotals& totals) {
 int GenerateCommand(GenerateFlags flags, Interruption* interruption) {
   if (flags.prompt == "-") {
     flags.prompt.assign(std::istreambuf_iterator<char>(std::cin), {});
+    flags.prompt.erase(0, ByteOrderMarkBytes(flags.prompt));
   }
   const absl::StatusOr<Prepared> prepared = Prepare(&flags);
   if (!prepared.ok()) return Complain(prepared.status(), kExitUsage);

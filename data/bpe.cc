@@ -58,26 +58,6 @@ absl::Status Bad(const std::string& problem) {
   return absl::InvalidArgumentError(absl::StrCat("vocabulary: ", problem));
 }
 
-struct VocabularyFiles {
-  std::string tokens, merges;
-};
-
-absl::StatusOr<VocabularyFiles> ReadVocabulary(const std::string& dir, bool verify) {
-  const OfficialData& official = OfficialDataOf("gpt2-bpe");
-  std::error_code ignored;  // a folder that is not there fails where it is read
-  const bool hugging_face = std::filesystem::exists(dir + "/vocab.json", ignored) &&
-                            !std::filesystem::exists(dir + "/encoder.json", ignored);
-  const std::string tokens = dir + (hugging_face ? "/vocab.json" : "/encoder.json");
-  const std::string merges = dir + (hugging_face ? "/merges.txt" : "/vocab.bpe");
-  VocabularyFiles files;
-  ASSIGN_OR_RETURN(files.tokens, ReadDataFile(tokens, official.name));
-  ASSIGN_OR_RETURN(files.merges, ReadDataFile(merges, official.name));
-  if (!verify) return files;
-  RETURN_IF_ERROR(CheckOfficial(official.files[0], tokens, files.tokens));
-  RETURN_IF_ERROR(CheckOfficial(official.files[1], merges, files.merges));
-  return files;
-}
-
 // A token of a word while its pairs are merged: a list in which merging unlinks the right one.
 struct Symbol {
   int32_t id;
@@ -98,23 +78,41 @@ using Candidates = std::priority_queue<Candidate, std::vector<Candidate>, std::g
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Bpe>> Bpe::Load(const std::string& dir, bool verify) {
-  ASSIGN_OR_RETURN(const VocabularyFiles files, ReadVocabulary(dir, verify));
-  absl::StatusOr<std::unique_ptr<Bpe>> bpe = Parse(files.tokens, files.merges);
+absl::StatusOr<BpeFiles> ReadBpeFiles(const std::string& dir, bool verify) {
+  const OfficialData& official = OfficialDataOf("gpt2-bpe");
+  std::error_code ignored;  // a folder that is not there fails where it is read
+  const bool hugging_face = std::filesystem::exists(dir + "/vocab.json", ignored) &&
+                            !std::filesystem::exists(dir + "/encoder.json", ignored);
+  const std::string vocabulary = dir + (hugging_face ? "/vocab.json" : "/encoder.json");
+  const std::string merges = dir + (hugging_face ? "/merges.txt" : "/vocab.bpe");
+  BpeFiles files;
+  ASSIGN_OR_RETURN(files.vocabulary, ReadDataFile(vocabulary, official.name));
+  ASSIGN_OR_RETURN(files.merges, ReadDataFile(merges, official.name));
+  if (!verify) return files;
+  RETURN_IF_ERROR(CheckOfficial(official.files[0], vocabulary, files.vocabulary));
+  RETURN_IF_ERROR(CheckOfficial(official.files[1], merges, files.merges));
+  return files;
+}
+
+absl::StatusOr<std::unique_ptr<Bpe>> Bpe::Load(const std::string& dir, bool verify,
+                                               EndOfText end_of_text) {
+  ASSIGN_OR_RETURN(const BpeFiles files, ReadBpeFiles(dir, verify));
+  absl::StatusOr<std::unique_ptr<Bpe>> bpe = Parse(files.vocabulary, files.merges, end_of_text);
   if (bpe.ok()) return bpe;
   return absl::InvalidArgumentError(absl::StrCat(dir, ": ", bpe.status().message()));
 }
 
 absl::StatusOr<std::unique_ptr<Bpe>> Bpe::Parse(std::string_view vocabulary,
-                                                std::string_view merges) {
+                                                std::string_view merges, EndOfText end_of_text) {
   std::unique_ptr<Bpe> bpe(new Bpe);
-  ASSIGN_OR_RETURN(const Ids ids, bpe->AddTokens(vocabulary));
+  ASSIGN_OR_RETURN(const Ids ids, bpe->AddTokens(vocabulary, end_of_text));
   RETURN_IF_ERROR(bpe->AddMerges(merges, ids));
-  bpe->digest_ = Sha256(absl::StrCat(Sha256(vocabulary), Sha256(merges)));
+  bpe->digest_ =
+      Sha256(absl::StrCat(Sha256(vocabulary), Sha256(merges), bpe->end_of_text_ ? kEndOfText : ""));
   return bpe;
 }
 
-absl::StatusOr<Bpe::Ids> Bpe::AddTokens(std::string_view vocabulary) {
+absl::StatusOr<Bpe::Ids> Bpe::AddTokens(std::string_view vocabulary, EndOfText end_of_text) {
   const auto json = nlohmann::json::parse(vocabulary, nullptr, /*allow_exceptions=*/false);
   if (!json.is_object() || json.empty() || json.size() > kMaxVocabulary) {
     return Bad("want a JSON object of tokens and their ids");
@@ -131,7 +129,7 @@ absl::StatusOr<Bpe::Ids> Bpe::AddTokens(std::string_view vocabulary) {
     if (is_given[to]) return Bad(absl::StrCat("id ", to, " stands there twice"));
     is_given[to] = true;
     const bool is_end = token == kEndOfText;
-    if (is_end) end_of_text_ = static_cast<int32_t>(to);
+    if (is_end && end_of_text == EndOfText::kToken) end_of_text_ = static_cast<int32_t>(to);
     const std::optional<std::string> bytes = is_end ? token : Unspelled(token);
     if (!bytes) return Bad(absl::StrCat("\"", token, "\" is not spelled by bytes"));
     bytes_[to] = *bytes;
@@ -220,38 +218,29 @@ void Bpe::EncodeWord(std::string_view word, std::vector<int32_t>* ids) const {
 }
 
 // A word that the text had before has the ids that were found then: they stand in `ids`.
-void Bpe::EncodeText(std::string_view text, std::vector<int32_t>* ids) const {
-  struct Known {
-    size_t first, count;
-  };
-  absl::flat_hash_map<std::string_view, Known> known;
+void Bpe::EncodeText(std::string_view text, KnownWords* known, std::vector<int32_t>* ids) const {
   for (size_t at = 0, end = 0; at < text.size(); at = end) {
     end = WordEnd(text, at);
     const std::string_view word = text.substr(at, end - at);
     const size_t first = ids->size();
-    const auto found = known.find(word);
-    if (found != known.end()) {
+    const auto found = known->find(word);
+    if (found != known->end()) {
       ids->resize(first + found->second.count);
       std::copy_n(ids->begin() + found->second.first, found->second.count, ids->begin() + first);
       continue;
     }
     EncodeWord(word, ids);
-    if (known.size() < kMaxKnownWords) known.emplace(word, Known{first, ids->size() - first});
+    if (known->size() < kMaxKnownWords) known->emplace(word, Place{first, ids->size() - first});
   }
 }
 
 absl::StatusOr<std::vector<int32_t>> Bpe::Encode(std::string_view text) const {
   std::vector<int32_t> ids;
   ids.reserve(text.size() / 4);
-  EncodeText(text, &ids);
-  return ids;
-}
-
-std::vector<int32_t> Bpe::EncodeWithEndOfText(std::string_view text) const {
-  std::vector<int32_t> ids;
+  KnownWords known;
   for (;;) {
     const size_t at = end_of_text_ ? text.find(kEndOfText) : std::string_view::npos;
-    EncodeText(text.substr(0, at), &ids);
+    EncodeText(text.substr(0, at), &known, &ids);
     if (at == std::string_view::npos) return ids;
     ids.push_back(*end_of_text_);
     text.remove_prefix(at + std::string_view(kEndOfText).size());

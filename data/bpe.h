@@ -20,13 +20,22 @@ namespace thinwire {
 
 inline constexpr char kEndOfText[] = "<|endoftext|>";
 
+// What a vocabulary is made of, as files have it.
+struct BpeFiles {
+  std::string vocabulary;  // JSON, {"token": id}
+  std::string merges;
+};
+
+// The files of a folder: encoder.json and vocab.bpe (OpenAI's names), or vocab.json and merges.txt
+// (Hugging Face's). NotFound names the folder and how to get the official ones; DataLoss, with
+// `verify`, a file that is not an official one, with the size and SHA-256 met and wanted.
+absl::StatusOr<BpeFiles> ReadBpeFiles(const std::string& dir, bool verify);
+
 class Bpe final : public Tokenizer {
  public:
-  // The files of a folder: encoder.json and vocab.bpe (OpenAI's names), or vocab.json and
-  // merges.txt (Hugging Face's). NotFound names the folder and how to get the official ones;
-  // DataLoss, with `verify`, a file that is not an official one, with the size and SHA-256 met and
-  // wanted; for the rest see Parse.
-  static absl::StatusOr<std::unique_ptr<Bpe>> Load(const std::string& dir, bool verify);
+  // Errors of ReadBpeFiles and of Parse.
+  static absl::StatusOr<std::unique_ptr<Bpe>> Load(const std::string& dir, bool verify,
+                                                   EndOfText end_of_text);
 
   // `vocabulary`: JSON, {"token": id}; ids are 0 to n - 1. `merges`: lines "left right" in order of
   // rank, after an optional line "#version...". Tokens are spelled with a printable character for
@@ -34,13 +43,11 @@ class Bpe final : public Tokenizer {
   // range, a byte without a token, a merge whose parts no line before has made, or whose product
   // has no id or is made twice.
   static absl::StatusOr<std::unique_ptr<Bpe>> Parse(std::string_view vocabulary,
-                                                    std::string_view merges);
+                                                    std::string_view merges, EndOfText end_of_text);
 
   int32_t vocabulary() const override { return static_cast<int32_t>(bytes_.size()); }
-  // Never fails. <|endoftext|> in a text is thirteen characters like any others.
+  // Never fails.
   absl::StatusOr<std::vector<int32_t>> Encode(std::string_view text) const override;
-  // The same, but <|endoftext|> is the token of that name where the vocabulary has one.
-  std::vector<int32_t> EncodeWithEndOfText(std::string_view text) const;
   absl::StatusOr<std::string> Decode(absl::Span<const int32_t> ids) const override;
   const std::string& digest() const override { return digest_; }
 
@@ -63,11 +70,17 @@ class Bpe final : public Tokenizer {
 
   using Ids = absl::flat_hash_map<std::string, int32_t>;  // of the tokens' bytes
 
+  // Words that a text had before, and where in the ids of that text theirs stand.
+  struct Place {
+    size_t first, count;
+  };
+  using KnownWords = absl::flat_hash_map<std::string_view, Place>;
+
   Bpe() = default;
-  absl::StatusOr<Ids> AddTokens(std::string_view vocabulary);
+  absl::StatusOr<Ids> AddTokens(std::string_view vocabulary, EndOfText end_of_text);
   absl::Status AddMerges(std::string_view merges, const Ids& ids);
   void EncodeWord(std::string_view word, std::vector<int32_t>* ids) const;
-  void EncodeText(std::string_view text, std::vector<int32_t>* ids) const;
+  void EncodeText(std::string_view text, KnownWords* known, std::vector<int32_t>* ids) const;
   const Merge* FindMerge(int32_t left, int32_t right) const;
 
   std::vector<std::string> bytes_;  // of each id

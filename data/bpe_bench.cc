@@ -54,7 +54,7 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "usage: bpe_bench VOCABULARY_DIR IDS_DIR|- FILE...\n");
     return 2;
   }
-  const auto bpe = thinwire::Bpe::Load(argv[1], /*verify=*/false);
+  const auto bpe = thinwire::Bpe::Load(argv[1], /*verify=*/false, thinwire::EndOfText::kToken);
   absl::Status status = bpe.status();
   for (int i = 3; status.ok() && i < argc; ++i) status = thinwire::Run(**bpe, argv[2], argv[i]);
   if (status.ok()) return 0;

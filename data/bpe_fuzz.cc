@@ -15,7 +15,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const size_t second = all.find('\0', first + 1);
   const std::string_view merges = all.substr(first + 1, second - first - 1);
   const std::string_view text = second == all.npos ? "" : all.substr(second + 1);
-  const auto bpe = thinwire::Bpe::Parse(all.substr(0, first), merges);
+  const auto bpe = thinwire::Bpe::Parse(all.substr(0, first), merges, thinwire::EndOfText::kToken);
   if (!bpe.ok()) return 0;
   const auto ids = (*bpe)->Encode(text);
   if (!ids.ok()) std::abort();

@@ -12,8 +12,10 @@ namespace thinwire {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 constexpr char kFolder[] = "data/bpe_testdata";  // made by bpe_fixture.py
 
@@ -24,14 +26,14 @@ std::string Content(const std::string& name) {
   return text.str();
 }
 
-std::unique_ptr<Bpe> Small() {
-  auto bpe = Bpe::Load(kFolder, /*verify=*/false);
+std::unique_ptr<Bpe> Small(EndOfText end_of_text = EndOfText::kToken) {
+  auto bpe = Bpe::Load(kFolder, /*verify=*/false, end_of_text);
   EXPECT_TRUE(bpe.ok()) << bpe.status();
   return *std::move(bpe);
 }
 
 TEST(BpeTest, GivesTheIdsOfTheReference) {
-  const auto bpe = Small();
+  const auto bpe = Small(EndOfText::kCharacters);  // as the reference reads ordinary text
   const auto cases = nlohmann::json::parse(Content("cases.json"));
   ASSERT_GT(cases.size(), 15u);
   for (const auto& known : cases) {
@@ -57,16 +59,28 @@ TEST(BpeTest, ALongWordTakesNoLongerPerByteThanAShortOne) {
   EXPECT_EQ(*bpe->Decode(*bpe->Encode(word)), word);
 }
 
-TEST(BpeTest, EndOfTextIsATokenWhereItIsAskedFor) {
+TEST(BpeTest, EndOfTextIsATokenUnlessItIsToBeCharacters) {
   const auto bpe = Small();
   const int32_t end = *bpe->end_of_text();
   EXPECT_EQ(end, bpe->vocabulary() - 1);
   const std::vector<int32_t> a = *bpe->Encode("a"), b = *bpe->Encode("b");
-  EXPECT_THAT(bpe->EncodeWithEndOfText("a<|endoftext|>b<|endoftext|>"),
-              ElementsAre(a[0], end, b[0], end));
-  const std::vector<int32_t> plain = *bpe->Encode("a<|endoftext|>b");
-  for (const int32_t id : plain) EXPECT_NE(id, end);
+  EXPECT_THAT(*bpe->Encode("a<|endoftext|>b<|endoftext|>a"),
+              ElementsAre(a[0], end, b[0], end, a[0]));
+  EXPECT_THAT(*bpe->Encode("<|endoftext|><|endoftext|>"), ElementsAre(end, end));
   EXPECT_EQ(*bpe->Decode({a[0], end}), "a<|endoftext|>");
+  const auto plain = Small(EndOfText::kCharacters);
+  EXPECT_EQ(plain->end_of_text(), std::nullopt);
+  EXPECT_THAT(*plain->Encode("a<|endoftext|>b"), Not(Contains(end)));
+  EXPECT_EQ(plain->vocabulary(), bpe->vocabulary());
+}
+
+TEST(BpeTest, AWordIsKnownBeyondTheEndOfADocument) {
+  const auto bpe = Small();
+  std::vector<int32_t> wanted = *bpe->Encode("First Citizen:\nspeak");
+  const std::vector<int32_t> once = wanted;
+  wanted.push_back(*bpe->end_of_text());
+  wanted.insert(wanted.end(), once.begin(), once.end());
+  EXPECT_EQ(*bpe->Encode("First Citizen:\nspeak<|endoftext|>First Citizen:\nspeak"), wanted);
 }
 
 TEST(BpeTest, AnIdOutsideTheVocabularyIsRefused) {
@@ -79,12 +93,14 @@ TEST(BpeTest, AnIdOutsideTheVocabularyIsRefused) {
 
 TEST(BpeTest, DigestNamesTheVocabulary) {
   const std::string tokens = Content("encoder.json"), merges = Content("vocab.bpe");
-  EXPECT_EQ((*Bpe::Parse(tokens, merges))->digest(), Small()->digest());
-  EXPECT_NE((*Bpe::Parse(tokens, "#version: 0.2\n"))->digest(), Small()->digest());
+  constexpr EndOfText kEnd = EndOfText::kToken;
+  EXPECT_EQ((*Bpe::Parse(tokens, merges, kEnd))->digest(), Small()->digest());
+  EXPECT_NE((*Bpe::Parse(tokens, "#version: 0.2\n", kEnd))->digest(), Small()->digest());
+  EXPECT_NE(Small(EndOfText::kCharacters)->digest(), Small()->digest()) << "other ids of a text";
 }
 
 TEST(BpeTest, OtherFilesThanTheOfficialOnesAreRefusedWhenVerified) {
-  const absl::Status status = Bpe::Load(kFolder, /*verify=*/true).status();
+  const absl::Status status = Bpe::Load(kFolder, /*verify=*/true, EndOfText::kToken).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
   EXPECT_THAT(std::string(status.message()),
               AllOf(HasSubstr("encoder.json has SHA-256 "), HasSubstr("want 196139668be63f"),
@@ -92,14 +108,14 @@ TEST(BpeTest, OtherFilesThanTheOfficialOnesAreRefusedWhenVerified) {
 }
 
 TEST(BpeTest, AMissingFolderIsNamedWithHowToGetTheFiles) {
-  const absl::Status status = Bpe::Load("no/such", /*verify=*/true).status();
+  const absl::Status status = Bpe::Load("no/such", /*verify=*/true, EndOfText::kToken).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
   EXPECT_THAT(std::string(status.message()),
               AllOf(HasSubstr("no/such/encoder.json"), HasSubstr("thinwire data fetch gpt2-bpe")));
 }
 
 std::string Refusal(const std::string& tokens, const std::string& merges) {
-  const absl::Status status = Bpe::Parse(tokens, merges).status();
+  const absl::Status status = Bpe::Parse(tokens, merges, EndOfText::kToken).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
   return std::string(status.message());
 }

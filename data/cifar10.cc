@@ -15,6 +15,7 @@
 #include "absl/types/span.h"
 #include "base/digest.h"
 #include "base/file.h"
+#include "base/stand_in.h"
 #include "base/status.h"
 #include "data/held_out.h"
 #include "data/images.h"
@@ -49,8 +50,9 @@ absl::StatusOr<std::string> ReadFile(const std::string& path) {
         " and unpacks it into data/cifar10; data.dir may name any folder that has its files"));
   }
   if (size == 0 || size % kRecordBytes != 0 || size > kMaxFileBytes) {
-    return absl::DataLossError(absl::StrCat(path, " has ", size, " bytes, want a multiple of ",
-                                            kRecordBytes, " up to ", kMaxFileBytes));
+    return StandInOr(
+        path, absl::DataLossError(absl::StrCat(path, " has ", size, " bytes, want a multiple of ",
+                                               kRecordBytes, " up to ", kMaxFileBytes)));
   }
   std::string bytes(size, '\0');
   if (!file.read(bytes.data(), static_cast<std::streamsize>(size))) {

@@ -164,6 +164,9 @@ TEST_F(Cifar10Test, WrongSizeIsRefused) {
               AllOf(HasSubstr("data_batch_2.bin has 3074 bytes"), HasSubstr("3073")));
   WriteBatch(2, "");
   EXPECT_THAT(Refusal(absl::StatusCode::kDataLoss), HasSubstr("data_batch_2.bin has 0 bytes"));
+  WriteBatch(2, "version https://git-lfs.github.com/spec/v1\nsize 30730000\n");
+  EXPECT_THAT(Refusal(absl::StatusCode::kDataLoss),
+              HasSubstr("data_batch_2.bin: is a pointer of Git LFS to 30730000 bytes"));
 }
 
 TEST_F(Cifar10Test, AFileCutAtARecordsBorderIsRefusedWhereNoLimitSaysHowMuchIsWanted) {

@@ -87,6 +87,9 @@ absl::StatusOr<CorpusText> ReadText(const DataOptions& options) {
 constexpr Named<TokenKind> kTokenNames[] = {
     {TokenKind::kCharacters, "characters"}, {TokenKind::kBytes, "bytes"}, {TokenKind::kBpe, "bpe"}};
 
+constexpr Named<EndOfText> kEndNames[] = {{EndOfText::kToken, "token"},
+                                          {EndOfText::kCharacters, "characters"}};
+
 }  // namespace
 
 const char* Name(TokenKind kind) { return NameIn(kTokenNames, kind); }
@@ -94,6 +97,12 @@ absl::Status FromName(const std::string& name, TokenKind* to) {
   return FindName("tokens", name, kTokenNames, to);
 }
 std::vector<TokenKind> AllTokenKinds() { return ValuesIn(kTokenNames); }
+
+const char* Name(EndOfText end_of_text) { return NameIn(kEndNames, end_of_text); }
+absl::Status FromName(const std::string& name, EndOfText* to) {
+  return FindName("end_of_text", name, kEndNames, to);
+}
+std::vector<EndOfText> AllEndsOfText() { return ValuesIn(kEndNames); }
 
 std::vector<KnownDataset> AllDatasets() {
   std::vector<KnownDataset> all;
@@ -167,7 +176,7 @@ absl::StatusOr<DataSplits> LoadData(const DataOptions& options) {
 absl::StatusOr<std::unique_ptr<Tokenizer>> LoadTokenizer(const DataOptions& options) {
   if (options.text.tokens != TokenKind::kCharacters) return TokenizerOf(CorpusText(), options);
   ASSIGN_OR_RETURN(const CorpusText text, ReadText(options));
-  return TokenizerOf(text, options);
+  return PlannedTokenizer(text, options);
 }
 
 }  // namespace thinwire

@@ -76,6 +76,11 @@ const char* Name(TokenKind kind);
 absl::Status FromName(const std::string& name, TokenKind* to);
 std::vector<TokenKind> AllTokenKinds();
 
+// "token", "characters"; likewise.
+const char* Name(EndOfText end_of_text);
+absl::Status FromName(const std::string& name, EndOfText* to);
+std::vector<EndOfText> AllEndsOfText();
+
 // What is known of a text's tokens without having them.
 struct CorpusSize {
   int64_t vocabulary = 0;
@@ -90,8 +95,9 @@ struct CorpusSize {
 // A text and how it is made of samples.
 struct TextOptions {
   TokenKind tokens = TokenKind::kBpe;
-  std::string vocabulary;  // bpe: the folder with GPT-2's files
-  int64_t context = 256;   // tokens of a sample
+  std::string vocabulary;                     // bpe: the folder with GPT-2's files
+  EndOfText end_of_text = EndOfText::kToken;  // bpe
+  int64_t context = 256;                      // tokens of a sample
   int64_t windows = 0;  // training samples, each at a random place; 0: the text in blocks, in order
   std::string file;     // text: the corpus
   double split = 0.9;   // text: share of the characters that is for training
@@ -131,6 +137,7 @@ void VisitParameters(Spec& spec, Visit&& visit) {
     if (!known.is_text) continue;
     visit("tokens", spec.text.tokens, Presence::kSpelled);
     visit("vocabulary", spec.text.vocabulary, Presence::kOptional);
+    visit("end_of_text", spec.text.end_of_text, Presence::kOptional);
     visit("context", spec.text.context, Presence::kWritten);
     visit("windows", spec.text.windows, Presence::kWritten);
     if (!known.has_file) continue;

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/file.h"
 #include "base/sha256.h"
+#include "base/stand_in.h"
 #include "base/status.h"
 
 namespace thinwire {
@@ -85,6 +86,7 @@ absl::Status CheckOfficial(const OfficialFile& file, const std::string& path,
   const auto bytes = static_cast<int64_t>(content.size());
   const std::string sha256 = Sha256(content);
   if (bytes == file.bytes && sha256 == file.sha256) return absl::OkStatus();
+  RETURN_IF_ERROR(CheckNoStandIn(path, content));
   return absl::DataLossError(absl::StrCat(path, " has SHA-256 ", sha256, " (", bytes,
                                           " bytes), want ", file.sha256, " (", file.bytes,
                                           " bytes)"));
@@ -104,6 +106,8 @@ absl::StatusOr<std::string> ReadDataFile(const std::string& path, std::string_vi
   if (!file.read(content.data(), static_cast<std::streamsize>(size))) {
     return absl::DataLossError(absl::StrCat("cannot read all ", size, " bytes of ", path));
   }
+  RETURN_IF_ERROR(CheckNoStandIn(path, content));
+  RETURN_IF_ERROR(CheckNoArchive(path, content));
   return content;
 }
 

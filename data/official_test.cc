@@ -45,5 +45,11 @@ TEST(CheckOfficialTest, NamesSizeAndChecksumMetAndWanted) {
             "bytes)");
 }
 
+TEST(CheckOfficialTest, SaysWhatStandsInAFilesPlace) {
+  const OfficialFile file = {"abc", 3, std::string(64, '0')};
+  EXPECT_THAT(std::string(CheckOfficial(file, "dir/abc", "<!DOCTYPE html>").message()),
+              StartsWith("dir/abc: is an HTML page"));
+}
+
 }  // namespace
 }  // namespace thinwire

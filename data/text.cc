@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/digest.h"
 #include "base/file.h"
+#include "base/stand_in.h"
 #include "base/status.h"
 #include "data/bpe.h"
 #include "data/bytes.h"
@@ -85,6 +86,36 @@ size_t SplitAt(std::string_view text, double share) {
   return at;
 }
 
+void Divide(std::string whole, double share, CorpusText* text) {
+  const size_t end = SplitAt(whole, share);
+  text->test = whole.substr(end);
+  whole.resize(end);
+  text->train = std::move(whole);
+}
+
+// The tokens of a text as it was planned. A text that was counted with the byte order mark at its
+// head, as programs did to which it was a character, is read with it.
+absl::StatusOr<Tokens> PlannedTokens(const CorpusText& text, const DataOptions& options) {
+  ASSIGN_OR_RETURN(Tokens tokens, TokensOf(text, options));
+  const CorpusSize& wanted = options.text.size;
+  const absl::Status fits = CheckSize(text, tokens.size(), wanted);
+  if (fits.ok()) return tokens;
+  if (!text.had_mark) return fits;
+  CorpusText marked = text;
+  Divide(absl::StrCat(kByteOrderMark, text.train, text.test), options.text.split, &marked);
+  ASSIGN_OR_RETURN(tokens, TokensOf(marked, options));
+  if (tokens.size() == wanted) return tokens;
+  return fits;
+}
+
+// True for a corpus of HTML, as opposed to the one page that a failed download leaves.
+bool IsMadeOfPages(const std::string& text) {
+  constexpr std::string_view kEnd = "</html";
+  const size_t first = text.find(kEnd);
+  return IsHtml(text) && first != std::string::npos &&
+         text.find(kEnd, first + 1) != std::string::npos;
+}
+
 absl::StatusOr<std::unique_ptr<Dataset>> Split(const std::string& what, std::vector<int32_t> tokens,
                                                int64_t vocabulary, const TextOptions& text,
                                                int64_t windows, int64_t limit) {
@@ -153,11 +184,19 @@ absl::StatusOr<int64_t> SamplesOf(const std::string& what, int64_t tokens, int64
 absl::StatusOr<std::unique_ptr<Tokenizer>> TokenizerOf(const CorpusText& text,
                                                        const DataOptions& options) {
   const TokenKind kind = options.text.tokens;
-  if (kind == TokenKind::kBpe) return Bpe::Load(options.text.vocabulary, options.verify);
+  if (kind == TokenKind::kBpe) {
+    return Bpe::Load(options.text.vocabulary, options.verify, options.text.end_of_text);
+  }
   if (kind == TokenKind::kBytes) return std::make_unique<Bytes>();
   auto characters = Characters::Of(absl::StrCat(text.train, text.test));
   if (!characters.ok()) return Named(text, characters.status());
   return characters;
+}
+
+absl::StatusOr<std::unique_ptr<Tokenizer>> PlannedTokenizer(const CorpusText& text,
+                                                            const DataOptions& options) {
+  ASSIGN_OR_RETURN(Tokens tokens, PlannedTokens(text, options));
+  return std::move(tokens.tokenizer);
 }
 
 absl::StatusOr<CorpusSize> SizeOf(const CorpusText& text, const DataOptions& options) {
@@ -166,8 +205,7 @@ absl::StatusOr<CorpusSize> SizeOf(const CorpusText& text, const DataOptions& opt
 }
 
 absl::StatusOr<DataSplits> LoadText(const CorpusText& text, const DataOptions& options) {
-  ASSIGN_OR_RETURN(Tokens tokens, TokensOf(text, options));
-  RETURN_IF_ERROR(CheckSize(text, tokens.size(), options.text.size));
+  ASSIGN_OR_RETURN(Tokens tokens, PlannedTokens(text, options));
   const int64_t vocabulary = tokens.tokenizer->vocabulary();
   if (options.held_out > 0) HoldOut(HeldOutTokens(options), &tokens);
   DataSplits splits;
@@ -194,13 +232,16 @@ absl::StatusOr<CorpusText> ReadTextFile(const DataOptions& options) {
   text.name = path;
   text.folder = std::filesystem::path(path).parent_path().string();
   if (text.folder.empty()) text.folder = ".";
-  text.train.resize(size);
-  if (!file.read(text.train.data(), static_cast<std::streamsize>(size))) {
+  std::string whole(size, '\0');
+  if (!file.read(whole.data(), static_cast<std::streamsize>(size))) {
     return absl::DataLossError(absl::StrCat("cannot read all ", size, " bytes of ", path));
   }
-  const size_t end = SplitAt(text.train, options.text.split);
-  text.test = text.train.substr(end);
-  text.train.resize(end);
+  if (!IsMadeOfPages(whole)) RETURN_IF_ERROR(CheckNoStandIn(path, whole));
+  RETURN_IF_ERROR(CheckNoArchive(path, whole));
+  const size_t mark = ByteOrderMarkBytes(whole);
+  text.had_mark = mark > 0;
+  whole.erase(0, mark);
+  Divide(std::move(whole), options.text.split, &text);
   return text;
 }
 

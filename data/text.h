@@ -17,7 +17,8 @@ namespace thinwire {
 struct CorpusText {
   std::string name;  // for messages: a file's path, or what it is
   std::string train, test;
-  std::string folder;  // where its tokens may be kept; empty: nowhere
+  std::string folder;     // where its tokens may be kept; empty: nowhere
+  bool had_mark = false;  // a byte order mark stood at its head, which is none of its characters
 };
 
 class TextDataset final : public Dataset {
@@ -63,14 +64,20 @@ absl::StatusOr<int64_t> SamplesOf(const std::string& what, int64_t tokens, int64
 absl::StatusOr<std::unique_ptr<Tokenizer>> TokenizerOf(const CorpusText& text,
                                                        const DataOptions& options);
 
+// The same for the text as it was planned: of the size in options.text.size, or any if that is of
+// vocabulary 0. InvalidArgument names both sizes otherwise.
+absl::StatusOr<std::unique_ptr<Tokenizer>> PlannedTokenizer(const CorpusText& text,
+                                                            const DataOptions& options);
+
 absl::StatusOr<CorpusSize> SizeOf(const CorpusText& text, const DataOptions& options);
 
 // Errors: see LoadData.
 absl::StatusOr<DataSplits> LoadText(const CorpusText& text, const DataOptions& options);
 
 // The file options.text.file. The first options.text.split of its characters, rounded down, are for
-// training; a byte that is no UTF-8 counts as one.
-// NotFound names the file; InvalidArgument one that is empty, or larger than 2 GiB.
+// training; a byte that is no UTF-8 counts as one, and a byte order mark at its head as none.
+// NotFound names the file; InvalidArgument one that is empty, or larger than 2 GiB; DataLoss one
+// that only stands in the place of a text (base/stand_in.h).
 absl::StatusOr<CorpusText> ReadTextFile(const DataOptions& options);
 
 }  // namespace thinwire

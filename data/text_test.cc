@@ -15,6 +15,7 @@ namespace thinwire {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -243,6 +244,62 @@ TEST_F(TextFileTest, ItsLastTrainingTokensMayBeHeldOut) {
   options_.held_out = 6;
   EXPECT_THAT(Refusal(absl::StatusCode::kInvalidArgument),
               AllOf(HasSubstr("without the 6 samples held out, has 2 tokens, want at least 5")));
+}
+
+TEST_F(TextFileTest, WhatStandsBetweenDocumentsIsOneTokenUnlessItIsToBeCharacters) {
+  std::string documents;
+  for (int i = 0; i < 40; ++i) documents += "the theatre<|endoftext|>";
+  Write(documents);
+  options_.text.tokens = TokenKind::kBpe;
+  options_.text.context = 16;
+  const auto tokenizer = *LoadTokenizer(options_);
+  const CorpusSize tokens = *MeasureCorpus(options_);
+  EXPECT_THAT(Tokens(*LoadData(options_)->train, 0), Contains(*tokenizer->end_of_text()));
+  options_.text.end_of_text = EndOfText::kCharacters;
+  const CorpusSize characters = *MeasureCorpus(options_);
+  EXPECT_GT(characters.train_tokens, 2 * tokens.train_tokens);
+  EXPECT_EQ((*LoadTokenizer(options_))->end_of_text(), std::nullopt);
+  EXPECT_EQ(Files(), 5) << "either kind of ids has its files";
+}
+
+TEST_F(TextFileTest, AByteOrderMarkIsNoCharacter) {
+  Write(
+      "\xEF\xBB\xBF"
+      "abcdabcdabcdabcdabcd");
+  options_.text.split = 0.75;
+  EXPECT_EQ(*MeasureCorpus(options_), (CorpusSize{4, 15, 5}));
+  EXPECT_THAT(Tokens(*LoadData(options_)->train, 0), ElementsAre(0, 1, 2, 3));
+  Write(
+      "abcd\xEF\xBB\xBF"
+      "abcdabcdabcdabcdabcd");
+  EXPECT_EQ(MeasureCorpus(options_)->vocabulary, 5) << "it is one elsewhere";
+}
+
+TEST_F(TextFileTest, ATextThatWasCountedWithItsMarkKeepsIt) {
+  Write(
+      "\xEF\xBB\xBF"
+      "abcdabcdabcdabcdabcd");
+  options_.text.split = 0.75;
+  options_.text.size = {5, 15, 6};
+  const auto splits = LoadData(options_);
+  ASSERT_TRUE(splits.ok()) << splits.status();
+  EXPECT_THAT(Tokens(*splits->train, 0), ElementsAre(4, 0, 1, 2));
+  EXPECT_EQ(*(*LoadTokenizer(options_))->Decode({4}), "\xEF\xBB\xBF");
+  options_.text.size = {5, 15, 7};
+  EXPECT_THAT(Refusal(absl::StatusCode::kInvalidArgument),
+              HasSubstr("has 15 and 5 tokens of a vocabulary of 4"));
+}
+
+TEST_F(TextFileTest, WhatOnlyStandsInItsPlaceIsNamed) {
+  Write("version https://git-lfs.github.com/spec/v1\noid sha256:24\nsize 1115394\n");
+  EXPECT_THAT(Refusal(absl::StatusCode::kDataLoss),
+              HasSubstr("corpus.txt: is a pointer of Git LFS to 1115394 bytes"));
+  Write("<!DOCTYPE html><html><body>Sign in</body></html>");
+  EXPECT_THAT(Refusal(absl::StatusCode::kDataLoss), HasSubstr("corpus.txt: is an HTML page"));
+  Write("\x1F\x8B\x08 packed");
+  EXPECT_THAT(Refusal(absl::StatusCode::kDataLoss), HasSubstr("corpus.txt: is packed (gzip)"));
+  Write("<html>a page</html><html>another page</html>");
+  EXPECT_TRUE(LoadData(options_).ok()) << "a corpus of pages";
 }
 
 TEST_F(TextFileTest, ALimitBeyondTheTextIsRefused) {

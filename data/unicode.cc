@@ -71,6 +71,11 @@ Character CharacterAt(std::string_view text, size_t at) {
   return {code, lead.bytes, Search(code)};
 }
 
+size_t ByteOrderMarkBytes(std::string_view text) {
+  const std::string_view mark = kByteOrderMark;
+  return text.substr(0, mark.size()) == mark ? mark.size() : 0;
+}
+
 size_t WholeCharacters(std::string_view text) {
   for (size_t behind = 1; behind < 4 && behind <= text.size(); ++behind) {
     const auto byte = static_cast<uint8_t>(text[text.size() - behind]);

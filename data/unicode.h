@@ -12,6 +12,7 @@ namespace thinwire {
 enum class CharacterClass : uint8_t { kLetter, kNumber, kSpace, kOther };
 
 constexpr uint32_t kNoCode = UINT32_MAX;
+constexpr char kByteOrderMark[] = "\xEF\xBB\xBF";  // at the head of a text
 
 struct Character {
   uint32_t code = kNoCode;  // the code point; kNoCode: a byte that is not part of valid UTF-8
@@ -23,6 +24,10 @@ struct Character {
 // well-formed character (RFC 3629: no overlong forms, no surrogates, nothing above U+10FFFF) is a
 // character of its own, of one byte and class kOther.
 Character CharacterAt(std::string_view text, size_t at);
+
+// Bytes of a byte order mark at the head of `text`, which is no character of it; 0 where there is
+// none.
+size_t ByteOrderMarkBytes(std::string_view text);
 
 // Bytes of `text` before a character at its end that more bytes might complete; all of them where
 // there is none.

@@ -67,7 +67,8 @@ refused 'a temperature below 0' '^thinwire: --temperature: -1, want' --temperatu
 refused 'a nucleus of nothing' '^thinwire: --top_p: 0, want a number in' --top_p 0
 refused 'a codec over several positions' 'cut h.0: activations: uniform\(bits=8.*scope=sample.*or --compression off' \
   --set compression.activations.scope=sample
-refused 'a number of stages that is not the run.s' '^thinwire: --stages: 2 addresses, want 3' --stages a:1,b:1
+refused 'a number of stages that is not the run.s' '^thinwire: --stages: 2 addresses, want 3' \
+  --stages a:1,b:1 --set pipeline.stages=3
 mv "$work/run/model" "$work/model"
 refused 'a run without a model' 'run/model: cannot open: No such file' --prompt A
 mkdir "$work/run/model"

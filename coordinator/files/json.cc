@@ -1,6 +1,7 @@
 #include "coordinator/files/json.h"
 
 #include <cassert>
+#include <cmath>
 #include <map>
 #include <string>
 
@@ -77,6 +78,16 @@ Json Repeated(const Message& message, const FieldDescriptor* field) {
   return array;
 }
 
+void NameNonFinite(Json* json) {
+  if (json->is_number_float()) {
+    const double number = json->get<double>();
+    if (std::isnan(number)) *json = "NaN";
+    if (std::isinf(number)) *json = number > 0 ? "Infinity" : "-Infinity";
+  } else if (json->is_structured()) {
+    for (Json& element : *json) NameNonFinite(&element);
+  }
+}
+
 }  // namespace
 
 Json ToJson(const Message& message) {
@@ -95,6 +106,12 @@ Json ToJson(const Message& message) {
     }
   }
   return object;
+}
+
+Json ToExactJson(const Message& message) {
+  Json json = ToJson(message);
+  NameNonFinite(&json);
+  return json;
 }
 
 std::string JsonText(const Json& json, int indent) {

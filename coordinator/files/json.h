@@ -15,6 +15,10 @@ namespace thinwire {
 // scalars than texts and unsigned integers are not used.
 nlohmann::ordered_json ToJson(const google::protobuf::Message& message);
 
+// The same, but NaN and infinities are the strings "NaN", "Infinity" and "-Infinity", as protobuf
+// reads them.
+nlohmann::ordered_json ToExactJson(const google::protobuf::Message& message);
+
 // On one line, or indented by `indent` spaces. Bytes that are not UTF-8, as file names may have,
 // become U+FFFD.
 std::string JsonText(const nlohmann::ordered_json& json, int indent = -1);

@@ -7,6 +7,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/sha256.h"
+#include "base/stand_in.h"
 #include "base/status.h"
 #include "nlohmann/json.hpp"
 
@@ -16,20 +18,19 @@ namespace fs = std::filesystem;
 
 absl::StatusOr<ModelFolder> ModelFolder::Open(const std::string& dir) {
   ModelFolder folder(dir);
+  std::error_code error;  // what may not be looked at fails where the index is read
+  if (fs::exists(dir + "/" + kModelFile, error)) {
+    RETURN_IF_ERROR(folder.OpenSingle());
+    return folder;
+  }
   const absl::StatusOr<std::string> index = ReadFile(dir + "/" + kModelIndex);
   if (index.ok()) {
     RETURN_IF_ERROR(folder.OpenShards(*index));
     return folder;
   }
-  std::error_code error;
   if (!absl::IsNotFound(index.status())) return index.status();
   if (!fs::exists(dir, error)) return FileError(dir, "cannot open", error ? error.value() : ENOENT);
-  if (!fs::exists(dir + "/" + kModelFile, error)) {
-    return absl::NotFoundError(
-        absl::StrCat(dir, ": has neither ", kModelFile, " nor ", kModelIndex));
-  }
-  RETURN_IF_ERROR(folder.OpenSingle());
-  return folder;
+  return absl::NotFoundError(absl::StrCat(dir, ": has neither ", kModelFile, " nor ", kModelIndex));
 }
 
 absl::StatusOr<ModelFolder> ModelFolder::OpenFiles(const std::string& dir,
@@ -58,30 +59,55 @@ absl::Status ModelFolder::OpenShards(const std::string& text) {
   const std::string path = dir_ + "/" + kModelIndex;
   const auto index = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!index.is_object() || !index.contains("weight_map") || !index["weight_map"].is_object()) {
+    RETURN_IF_ERROR(CheckNoStandIn(path, text));
     return absl::DataLossError(absl::StrCat(path, ": is no index with a weight_map"));
   }
-  std::map<std::string, std::vector<std::string>> by_shard;  // names of tensors
+  std::map<std::string, std::set<std::string>> by_shard;  // names of tensors
   for (const auto& [tensor, shard] : index["weight_map"].items()) {
     if (!shard.is_string() || fs::path(shard.get<std::string>()).has_parent_path()) {
       return absl::DataLossError(absl::StrCat(path, ": ", tensor, " stands in no shard"));
     }
-    by_shard[shard.get<std::string>()].push_back(tensor);
+    by_shard[shard.get<std::string>()].insert(tensor);
   }
-  for (const auto& [shard, names] : by_shard) {
-    ASSIGN_OR_RETURN(OpenTensorFile file, OpenTensorFile::Open(dir_ + "/" + shard));
-    std::map<std::string_view, const TensorPlace*> there;
-    for (const TensorPlace& tensor : file.header().tensors) there[tensor.name] = &tensor;
-    for (const std::string& name : names) {
-      const auto found = there.find(name);
-      if (found == there.end()) {
-        return absl::DataLossError(
-            absl::StrCat(dir_, "/", shard, ": ", name, ", which the index names, is not there"));
-      }
-      tensors_[name] = {*found->second, files_.size()};
-    }
-    files_.push_back(std::move(file));
-  }
+  for (const auto& [shard, named] : by_shard) RETURN_IF_ERROR(OpenShard(shard, named));
   return absl::OkStatus();
+}
+
+absl::Status ModelFolder::OpenShard(const std::string& shard, const std::set<std::string>& named) {
+  const std::string path = dir_ + "/" + shard;
+  ASSIGN_OR_RETURN(OpenTensorFile opened, OpenTensorFile::Open(path));
+  files_.push_back(std::move(opened));
+  std::set<std::string> missing = named;
+  for (const TensorPlace& tensor : files_.back().header().tensors) {
+    missing.erase(tensor.name);
+    const Entry entry{tensor, files_.size() - 1};
+    const auto [other, is_new] = tensors_.insert({tensor.name, entry});
+    if (is_new) continue;
+    ASSIGN_OR_RETURN(const bool are_equal, AreEqual(other->second, entry));
+    if (are_equal) continue;
+    return absl::DataLossError(absl::StrCat(path, ": ", tensor.name, " has other values than in ",
+                                            files_[other->second.file].path(),
+                                            ", want it once, or the same"));
+  }
+  if (missing.empty()) return absl::OkStatus();
+  return absl::DataLossError(
+      absl::StrCat(path, ": ", *missing.begin(), ", which the index names, is not there"));
+}
+
+absl::StatusOr<bool> ModelFolder::AreEqual(const Entry& a, const Entry& b) const {
+  if (a.place.dtype != b.place.dtype || a.place.shape != b.place.shape) return false;
+  constexpr size_t kPieceBytes = size_t{1} << 20;
+  const auto sha256 = [&](const Entry& entry) -> absl::StatusOr<std::string> {
+    Sha256Stream sum;
+    RETURN_IF_ERROR(Read(entry, kPieceBytes, [&](std::string_view piece) {
+      sum.Add(piece);
+      return absl::OkStatus();
+    }));
+    return sum.Digest();
+  };
+  ASSIGN_OR_RETURN(const std::string first, sha256(a));
+  ASSIGN_OR_RETURN(const std::string second, sha256(b));
+  return first == second;
 }
 
 absl::Status WriteModelIndex(const std::string& dir, const std::vector<std::string>& files) {

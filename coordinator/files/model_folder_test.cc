@@ -51,8 +51,9 @@ TEST_F(ModelFolderTest, OneFileIsAModel) {
 }
 
 TEST_F(ModelFolderTest, ShardsAreReadByTheirIndexAndStayWhatTheyWere) {
-  Write("a.safetensors", {{"x", "F32", {1}, "abcd"}, {"unnamed", "U8", {1}, "e"}});
+  Write("a.safetensors", {{"x", "F32", {1}, "abcd"}});
   Write("b.safetensors", {{"y", "F32", {1}, "efgh"}});
+  Write("c.safetensors", {{"z", "F32", {1}, "mnop"}});
   WriteIndex(R"({"weight_map": {"x": "a.safetensors", "y": "b.safetensors"}})");
   const auto folder = ModelFolder::Open(dir_);
   ASSERT_TRUE(folder.ok()) << folder.status();
@@ -60,6 +61,38 @@ TEST_F(ModelFolderTest, ShardsAreReadByTheirIndexAndStayWhatTheyWere) {
   Write("b.safetensors", {{"y", "F32", {1}, "ijkl"}});
   EXPECT_EQ(DataOf(*folder, "x"), "abcd");
   EXPECT_EQ(DataOf(*folder, "y"), "efgh");
+}
+
+TEST_F(ModelFolderTest, WhatAShardHasBesideItsIndexIsReadToo) {
+  Write("a.safetensors", {{"x", "F32", {1}, "abcd"}, {"unnamed", "U8", {1}, "e"}});
+  Write("b.safetensors", {{"x", "F32", {1}, "abcd"}, {"y", "F32", {1}, "efgh"}});
+  WriteIndex(R"({"weight_map": {"x": "a.safetensors", "y": "b.safetensors"}})");
+  const auto folder = ModelFolder::Open(dir_);
+  ASSERT_TRUE(folder.ok()) << folder.status();
+  EXPECT_THAT(folder->tensors(), SizeIs(3));
+  EXPECT_EQ(DataOf(*folder, "unnamed"), "e");
+  Write("b.safetensors", {{"x", "F32", {1}, "abce"}, {"y", "F32", {1}, "efgh"}});
+  EXPECT_EQ(ErrorOfOpening(), dir_ + "/b.safetensors: x has other values than in " + dir_ +
+                                  "/a.safetensors, want it once, or the same");
+  Write("b.safetensors", {{"x", "BF16", {2}, "abcd"}, {"y", "F32", {1}, "efgh"}});
+  EXPECT_THAT(ErrorOfOpening(), HasSubstr("x has other values than in "));
+}
+
+TEST_F(ModelFolderTest, OneFileGoesBeforeAnIndexBesideIt) {
+  Write("model.safetensors", {{"x", "F32", {1}, "abcd"}});
+  Write("a.safetensors", {{"x", "F32", {1}, "efgh"}});
+  WriteIndex(R"({"weight_map": {"x": "a.safetensors"}})");
+  EXPECT_EQ(DataOf(*ModelFolder::Open(dir_), "x"), "abcd");
+}
+
+TEST_F(ModelFolderTest, WhatOnlyStandsInTheirPlaceIsNamed) {
+  const std::string pointer = "version https://git-lfs.github.com/spec/v1\nsize 548105171\n";
+  WriteIndex(pointer);
+  EXPECT_THAT(ErrorOfOpening(), HasSubstr("index.json: is a pointer of Git LFS to 548105171"));
+  std::ofstream(dir_ + "/" + kModelFile) << pointer;
+  EXPECT_THAT(ErrorOfOpening(), HasSubstr("/model.safetensors: is a pointer of Git LFS to 5481"));
+  std::ofstream(dir_ + "/" + kModelFile) << "<!DOCTYPE html>\n<html>";
+  EXPECT_THAT(ErrorOfOpening(), HasSubstr("/model.safetensors: is an HTML page"));
 }
 
 TEST_F(ModelFolderTest, AnIndexIsWrittenOfTheFilesHeaders) {

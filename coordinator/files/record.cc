@@ -98,6 +98,12 @@ std::string Line(const char* type, const Json& fields) {
 
 }  // namespace
 
+absl::Status CheckRecorded(const std::string& dir) {
+  const absl::Status is_there = ReadFile(dir + "/experiment.yaml").status();
+  if (is_there.ok()) return is_there;
+  return absl::NotFoundError(absl::StrCat(dir, ": no run is recorded here: ", is_there.message()));
+}
+
 absl::StatusOr<std::unique_ptr<RunRecord>> RunRecord::Create(const std::string& dir,
                                                              bool overwrite) {
   RETURN_IF_ERROR(CheckFree(dir, overwrite));

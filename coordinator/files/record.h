@@ -29,6 +29,9 @@
 
 namespace thinwire {
 
+// NotFound says that no run is recorded in `dir`, and why.
+absl::Status CheckRecorded(const std::string& dir);
+
 // Every error names the file and what the system said. After an error the files keep what was
 // written before. One thread at a time.
 class RunRecord {

@@ -71,7 +71,9 @@ absl::Status Prepare(const TextTask& task, Fleet* fleet) {
   std::vector<AcquireResponse> answers;
   RETURN_IF_ERROR(fleet->Acquire(&answers));
   const std::vector<int> threads = StageThreads(task.experiment, fleet, answers);
-  RETURN_IF_ERROR(ConfigureStages(task.experiment, threads, fleet).status());
+  StagePurpose purpose;
+  purpose.generates = true;
+  RETURN_IF_ERROR(ConfigureStages(task.experiment, threads, fleet, purpose).status());
   return task.weights.Import(fleet);
 }
 

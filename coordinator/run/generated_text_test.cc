@@ -16,6 +16,7 @@
 namespace thinwire {
 namespace {
 
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -118,6 +119,7 @@ TEST_F(GeneratedTextTest, EachTokenFollowsAndTheStagesAreToldItAlone) {
     EXPECT_EQ(request.sampling().seed(), 7u);
   }
   EXPECT_FALSE(first_.imported().empty());
+  EXPECT_THAT(first_.calls(), Contains("generates")) << "no data are read for it";
 }
 
 TEST_F(GeneratedTextTest, AFullContextGoesOnWithItsLaterHalf) {

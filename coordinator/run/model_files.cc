@@ -9,27 +9,26 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/file.h"
 #include "base/status.h"
 #include "config/checkpoint_config.h"
+#include "config/specs.h"
 #include "coordinator/files/model_folder.h"
 #include "coordinator/files/replace_folder.h"
+#include "data/vocabulary_files.h"
 
 namespace thinwire {
 namespace {
 
 namespace fs = std::filesystem;
 
-// What transformers reads to tokenize and to generate.
-constexpr const char* kCopied[] = {"vocab.json",
-                                   "merges.txt",
-                                   "tokenizer.json",
-                                   "tokenizer.model",
-                                   "tokenizer_config.json",
-                                   "special_tokens_map.json",
-                                   "added_tokens.json",
-                                   "generation_config.json"};
+// What transformers, and we, read to tokenize and to generate.
+constexpr const char* kCopied[] = {
+    kVocabularyFile,           "vocab.json",        "merges.txt",
+    "tokenizer.json",          "tokenizer.model",   "tokenizer_config.json",
+    "special_tokens_map.json", "added_tokens.json", "generation_config.json"};
 
 absl::Status ReceiveShard(StageClient& stage, const std::string& path) {
   const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
@@ -46,6 +45,31 @@ absl::Status MakeEmptyFolder(const std::string& path) {
   fs::remove_all(path, error);
   if (!error) fs::create_directories(path, error);
   if (error) return FileError(path, "cannot make the folder", error.value());
+  return absl::OkStatus();
+}
+
+// Those with which the ids of the experiment's text are read, as far as they are on this machine.
+absl::Status AddVocabulary(const Experiment& experiment, SideFiles* files) {
+  ASSIGN_OR_RETURN(const KnownDataset data, KnownDatasetOf(experiment.data()));
+  if (!data.is_text) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const DataOptions options, DataFrom(experiment));
+  absl::StatusOr<SideFiles> vocabulary = VocabularyFiles(options);
+  if (absl::IsNotFound(vocabulary.status())) return absl::OkStatus();
+  RETURN_IF_ERROR(vocabulary.status());
+  for (auto& [name, content] : *vocabulary) (*files)[name] = std::move(content);
+  return absl::OkStatus();
+}
+
+// Adds what of the folder of `init` transformers reads beside the model.
+absl::Status AddPublished(const Experiment& experiment, SideFiles* files) {
+  for (const char* name : kCopied) {
+    absl::StatusOr<std::string> content = ReadFile(experiment.init() + "/" + name);
+    if (content.ok()) {
+      (*files)[name] = *std::move(content);
+    } else if (!absl::IsNotFound(content.status())) {
+      return content.status();
+    }
+  }
   return absl::OkStatus();
 }
 
@@ -72,18 +96,21 @@ std::string ShardName(int shard, int shards) {
 absl::StatusOr<SideFiles> SideFilesOf(const Experiment& experiment) {
   ASSIGN_OR_RETURN(std::string config, CheckpointConfig(experiment));
   SideFiles files;
-  if (config.empty()) return files;
-  files["config.json"] = std::move(config);
-  if (!experiment.has_init()) return files;
-  for (const char* name : kCopied) {
-    absl::StatusOr<std::string> content = ReadFile(experiment.init() + "/" + name);
-    if (content.ok()) {
-      files[name] = *std::move(content);
-    } else if (!absl::IsNotFound(content.status())) {
-      return content.status();
-    }
+  if (!config.empty()) {
+    files["config.json"] = std::move(config);
+    if (experiment.has_init()) RETURN_IF_ERROR(AddPublished(experiment, &files));
   }
+  RETURN_IF_ERROR(AddVocabulary(experiment, &files));
   return files;
+}
+
+absl::Status CheckInitialVocabulary(const Experiment& experiment) {
+  ASSIGN_OR_RETURN(const KnownDataset data, KnownDatasetOf(experiment.data()));
+  if (!data.is_text || !experiment.has_init()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const DataOptions options, DataFrom(experiment));
+  const absl::Status status = CheckVocabulary(experiment.init(), options);
+  if (status.ok() || absl::IsNotFound(status)) return absl::OkStatus();
+  return absl::Status(status.code(), absl::StrCat("init: ", status.message()));
 }
 
 absl::Status SaveModel(Fleet* fleet, const SideFiles& beside, const std::string& dir) {

@@ -92,6 +92,40 @@ TEST(SaveModelTest, AnExportThatIsNoSafetensorsFileLeavesNoModel) {
   EXPECT_FALSE(fs::exists(dir));
 }
 
+TEST(SideFilesTest, OfATextThatOnlyTheStagesHaveThereIsNoVocabulary) {
+  const Experiment e = *ParseExperiment(
+      "model: {name: gpt2, layers: 1, heads: 1, width: 8}\noptimizer: {lr: 0.1}\nepochs: 1\n"
+      "data: {name: text, file: no/such, vocabulary: no/such, context: 8,\n"
+      "       corpus: {vocabulary: 300, train_tokens: 99, test_tokens: 99}}\n",
+      "test", {});
+  const auto files = SideFilesOf(e);
+  ASSERT_TRUE(files.ok()) << files.status();
+  EXPECT_EQ(files->count("vocabulary.json"), 0u);
+  Experiment goes_on = e;
+  goes_on.set_init(::testing::TempDir() + "/checkpoint");
+  fs::create_directories(goes_on.init());
+  std::ofstream(goes_on.init() + "/vocabulary.json") << "its own";
+  EXPECT_EQ(SideFilesOf(goes_on)->at("vocabulary.json"), "its own");
+}
+
+TEST(CheckInitialVocabularyTest, IdsThatTheCheckpointDoesNotHaveAreRefused) {
+  const std::string dir = ::testing::TempDir() + "/taught";
+  fs::create_directories(dir);
+  std::ofstream(dir + "/vocabulary.json") << R"({"tokens": "characters", "characters": "abc"})";
+  const auto with = [&](const std::string& tokens) {
+    return *ParseExperiment(
+        "model: {name: gpt2, layers: 1, heads: 1, width: 8}\noptimizer: {lr: 0.1}\nepochs: 1\n"
+        "data: {name: shakespeare, context: 8}\n",
+        "test", {"init=" + dir, "data.tokens=" + tokens});
+  };
+  EXPECT_THAT(std::string(CheckInitialVocabulary(with("bytes")).message()),
+              HasSubstr("init: the data's vocabulary is not the checkpoint's: it has 256 tokens"));
+  EXPECT_THAT(std::string(CheckInitialVocabulary(with("characters")).message()),
+              HasSubstr("it has 65 tokens, but 3 by " + dir + "/vocabulary.json"));
+  std::ofstream(dir + "/vocabulary.json") << R"({"tokens": "bytes"})";
+  EXPECT_TRUE(CheckInitialVocabulary(with("bytes")).ok());
+}
+
 TEST(SideFilesTest, AreTheConfigAndWhatTokenizesInTheFolderOfInit) {
   const std::string dir = ::testing::TempDir() + "/published";
   fs::create_directories(dir);
@@ -104,11 +138,13 @@ TEST(SideFilesTest, AreTheConfigAndWhatTokenizesInTheFolderOfInit) {
                        "test", {"init=" + dir});
   const auto files = SideFilesOf(e);
   ASSERT_TRUE(files.ok()) << files.status();
-  ASSERT_EQ(files->size(), 2u);
+  ASSERT_EQ(files->size(), 3u);
   EXPECT_EQ(files->at("tokenizer.json"), "pieces");
   const auto config = nlohmann::json::parse(files->at("config.json"));
   EXPECT_EQ(config["author"], "me");
   EXPECT_EQ(config["bos_token_id"], 69);
+  const auto vocabulary = nlohmann::json::parse(files->at("vocabulary.json"));
+  EXPECT_EQ(vocabulary["characters"].get<std::string>().substr(0, 4), "\n !$");
   const Experiment images = *ParseExperiment(
       "model: {name: resnet8}\ndata: {name: digits}\noptimizer: {lr: 0.1}\nepochs: 1\n", "test",
       {});

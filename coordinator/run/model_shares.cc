@@ -22,7 +22,7 @@ constexpr size_t kMostProblems = 5;  // that one message names
 struct Wanted {
   std::vector<std::vector<FileTensor>> stages;
   std::map<std::string, const FileTensor*> by_name;
-  std::set<std::string> copies;                // of tied parameters, which files may have besides
+  std::map<std::string, std::string> copies;   // tied ones, which files may have besides, of which
   std::vector<std::vector<std::string>> kept;  // by stage: parameters that no file has
 };
 
@@ -54,7 +54,7 @@ Wanted WantedBy(const Partition& partition,
           kept.push_back(parameter.name);
           continue;
         }
-        if (!StandsInFiles(parameter)) wanted.copies.insert(parameter.name);
+        if (!StandsInFiles(parameter)) wanted.copies[parameter.name] = parameter.tied_to;
         for (FileTensor& tensor : FileTensors(parameter)) {
           if (seen.insert(tensor.name).second) own.push_back(std::move(tensor));
         }
@@ -67,9 +67,12 @@ Wanted WantedBy(const Partition& partition,
   return wanted;
 }
 
-// The name under which the model knows a tensor of a file; empty for what it does not have.
+// The name under which the model knows a tensor of a file; of a tied copy that of what it copies.
+// Empty for what it does not have.
 std::string KnownAs(const std::string& name, const Wanted& wanted) {
   for (std::string& meaning : MeaningsOf(name)) {
+    const auto copy = wanted.copies.find(meaning);
+    if (copy != wanted.copies.end()) return copy->second;
     if (wanted.by_name.count(meaning) > 0) return std::move(meaning);
   }
   return "";
@@ -79,25 +82,46 @@ bool IsReadable(const std::string& dtype) {
   return dtype == "F32" || dtype == "F16" || dtype == "BF16";
 }
 
-// What of the files stands for what of the model; what does not fit goes to `problems`.
-std::map<std::string, ModelFolder::Entry> Matched(const ModelFolder& folder, const Wanted& wanted,
-                                                  std::vector<std::string>* problems) {
-  std::map<std::string, ModelFolder::Entry> matched;
+// Why that tensor of the files does not fit what the model wants of it; empty if it does.
+std::string Misshape(const std::string& name, const TensorPlace& is, const FileTensor& want) {
+  if (IsReadable(is.dtype) && is.shape == want.shape) return "";
+  return absl::StrCat(name, " is ", is.dtype, " ", ShapeText(is.shape), ", want ",
+                      IsReadable(is.dtype) ? "" : "F32, F16 or BF16 ", ShapeText(want.shape));
+}
+
+using Entries = std::map<std::string, ModelFolder::Entry>;
+
+// Adds what of the files stands for what of the model, by the model's names; what does not fit goes
+// to `problems`, and so does a second tensor for the same with other values.
+absl::Status AddMatches(const ModelFolder& folder, const Wanted& wanted, Entries* matched,
+                        std::vector<std::string>* problems) {
+  std::map<std::string, std::string> names;  // in the files, by the model's
   for (const auto& [name, entry] : folder.tensors()) {
     const std::string known = KnownAs(name, wanted);
     if (known.empty()) {
-      if (IsKnownBuffer(name) || wanted.copies.count(name) > 0) continue;
-      problems->push_back(absl::StrCat(name, " is no parameter of the model"));
-    } else if (const FileTensor& want = *wanted.by_name.at(known);
-               !IsReadable(entry.place.dtype) || entry.place.shape != want.shape) {
-      problems->push_back(absl::StrCat(
-          name, " is ", entry.place.dtype, " ", ShapeText(entry.place.shape), ", want ",
-          IsReadable(entry.place.dtype) ? "" : "F32, F16 or BF16 ", ShapeText(want.shape)));
-      matched[known];
-    } else {
-      matched[known] = entry;
+      if (!IsKnownBuffer(name)) problems->push_back(name + " is no parameter of the model");
+      continue;
     }
+    const std::string problem = Misshape(name, entry.place, *wanted.by_name.at(known));
+    const auto [other, is_first] = names.insert({known, name});
+    if (!problem.empty()) problems->push_back(problem);
+    if (!problem.empty() || is_first) {
+      matched->insert({known, entry});
+      continue;
+    }
+    ASSIGN_OR_RETURN(const bool are_equal, folder.AreEqual(matched->at(known), entry));
+    if (are_equal) continue;
+    problems->push_back(
+        absl::StrCat(name, " and ", other->second, " differ, but are one parameter of the model"));
   }
+  return absl::OkStatus();
+}
+
+// The same, with what of the model is missing in the files among the problems.
+absl::StatusOr<Entries> Matched(const ModelFolder& folder, const Wanted& wanted,
+                                std::vector<std::string>* problems) {
+  Entries matched;
+  RETURN_IF_ERROR(AddMatches(folder, wanted, &matched, problems));
   for (const std::vector<FileTensor>& own : wanted.stages) {
     for (const FileTensor& tensor : own) {
       if (matched.count(tensor.name) > 0) continue;
@@ -171,7 +195,7 @@ absl::StatusOr<ModelShares> ModelShares::Match(const Partition& partition,
                                                std::vector<std::string> fresh, ModelFolder folder) {
   const Wanted wanted = WantedBy(partition, is_wanted, fresh);
   std::vector<std::string> problems;
-  const auto matched = Matched(folder, wanted, &problems);
+  ASSIGN_OR_RETURN(const Entries matched, Matched(folder, wanted, &problems));
   if (!problems.empty()) return Misfit(folder.dir(), problems);
   ModelShares shares(std::move(folder));
   shares.fresh_ = std::move(fresh);

@@ -91,19 +91,65 @@ TEST_F(ModelSharesTest, TheTrunksNamesMayStandAloneAndBuffersAreLeftOut) {
   EXPECT_TRUE(Shares().ok()) << Error();
 }
 
-TEST_F(ModelSharesTest, ATiedWeightGoesToBothStagesThatHaveACopy) {
-  const Experiment e = *ParseExperiment(
+TEST_F(ModelSharesTest, AParameterThatStandsThereTwiceIsTakenIfItIsTheSame) {
+  std::vector<StoredTensor> tensors = {Tensor("head.fc.weight", {10, 2}), Tensor("wte.bias", {2}),
+                                       Tensor("transformer.wte.bias", {2}),
+                                       Tensor("wte.weight", {2, 1, 1, 1})};
+  Write(tensors);
+  EXPECT_TRUE(Shares().ok()) << Error();
+  tensors[2].data = "xxxxyyyy";
+  Write(tensors);
+  EXPECT_THAT(Error(), HasSubstr("wte.bias and transformer.wte.bias differ, but are one parameter "
+                                 "of the model"));
+}
+
+// A GPT-2 of three stages, whose head is tied to its embedding.
+Experiment Tied() {
+  return *ParseExperiment(
       kExperiment, "test",
       {"model={name: gpt2, layers: 1, heads: 1, width: 1}", "data={name: shakespeare, context: 1}",
        "pipeline={cuts: [embedding, h.0], stages: 3}"});
+}
+
+std::vector<FileTensor> TensorsOf(const Experiment& e) {
+  std::vector<FileTensor> tensors;
   const Model model = *ModelFrom(e);
-  std::vector<StoredTensor> tensors;
   for (const BlockSpec& block : model.blocks) {
     for (const ParameterSpec& parameter : Parameters(block)) {
-      if (!StandsInFiles(parameter)) continue;
-      const FileTensor tensor = FileTensors(parameter)[0];
-      tensors.push_back(Tensor(tensor.name, tensor.shape));
+      if (StandsInFiles(parameter)) tensors.push_back(FileTensors(parameter)[0]);
     }
+  }
+  return tensors;
+}
+
+TEST_F(ModelSharesTest, ATiedWeightThatTheFilesHaveTwiceIsTakenIfItIsTheSame) {
+  const std::vector<FileTensor> wanted = TensorsOf(Tied());
+  std::vector<StoredTensor> tensors;  // of their names
+  for (const FileTensor& tensor : wanted) {
+    tensors.push_back(Tensor(tensor.name, tensor.shape));
+  }
+  tensors.push_back(Tensor("lm_head.weight", {65, 1}));
+  Write(tensors);
+  const auto error = [this] {
+    return std::string(ModelShares::Of(Tied(), *ModelFolder::Open(dir_)).status().message());
+  };
+  EXPECT_EQ(error(), "");
+  const std::string other(4 * 65, 'y');
+  tensors.back().data = other;
+  Write(tensors);
+  EXPECT_THAT(error(), HasSubstr("transformer.wte.weight and lm_head.weight differ, but are one "
+                                 "parameter of the model"));
+  tensors.back() = Tensor("lm_head.weight", {70, 1});
+  Write(tensors);
+  EXPECT_THAT(error(), HasSubstr("lm_head.weight is F32 [70, 1], want [65, 1]"));
+}
+
+TEST_F(ModelSharesTest, ATiedWeightGoesToBothStagesThatHaveACopy) {
+  const Experiment e = Tied();
+  const std::vector<FileTensor> wanted = TensorsOf(e);
+  std::vector<StoredTensor> tensors;  // of their names
+  for (const FileTensor& tensor : wanted) {
+    tensors.push_back(Tensor(tensor.name, tensor.shape));
   }
   Write(tensors);
   const auto shares = ModelShares::Of(e, *ModelFolder::Open(dir_));

@@ -1,0 +1,171 @@
+#include "data/vocabulary_files.h"
+
+#include <filesystem>
+#include <optional>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/file.h"
+#include "base/stand_in.h"
+#include "base/status.h"
+#include "data/bpe.h"
+#include "data/bytes.h"
+#include "data/characters.h"
+#include "nlohmann/json.hpp"
+
+namespace thinwire {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr char kTokens[] = "vocab.json", kMerges[] = "merges.txt", kFast[] = "tokenizer.json";
+
+bool IsThere(const std::string& path) {
+  std::error_code ignored;  // what may not be looked at fails where it is read
+  return std::filesystem::exists(path, ignored);
+}
+
+absl::StatusOr<Json> ReadJson(const std::string& path) {
+  ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
+  Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (json.is_object()) return json;
+  RETURN_IF_ERROR(CheckNoStandIn(path, text));
+  return absl::InvalidArgumentError(absl::StrCat(path, ": is no JSON map"));
+}
+
+std::string TextAt(const Json& json, const char* key) {
+  const Json value = json.value(key, Json());
+  return value.is_string() ? value.get<std::string>() : "";
+}
+
+absl::Status WithPath(const std::string& path, const absl::Status& status) {
+  return absl::Status(status.code(), absl::StrCat(path, ": ", status.message()));
+}
+
+absl::StatusOr<std::unique_ptr<Tokenizer>> OpenBpe(const std::string& dir, const Json& about) {
+  EndOfText end_of_text;
+  const absl::Status known = FromName(TextAt(about, "end_of_text"), &end_of_text);
+  if (!known.ok()) return WithPath(absl::StrCat(dir, "/", kVocabularyFile), known);
+  return Bpe::Load(dir, /*verify=*/false, end_of_text);
+}
+
+// Ids of tokens as a published file spells them: those of vocab.json, or of tokenizer.json with
+// the tokens that were added. Nothing where the folder has neither.
+absl::StatusOr<std::optional<Json>> PublishedIds(const std::string& dir, std::string* path) {
+  *path = absl::StrCat(dir, "/", kTokens);
+  if (IsThere(*path)) return ReadJson(*path);
+  *path = absl::StrCat(dir, "/", kFast);
+  if (!IsThere(*path)) return std::nullopt;
+  ASSIGN_OR_RETURN(const Json file, ReadJson(*path));
+  const Json model = file.value("model", Json());
+  if (!model.is_object() || TextAt(model, "type") != "BPE") return std::nullopt;
+  Json ids = model.value("vocab", Json());
+  if (!ids.is_object()) return std::nullopt;
+  for (const Json& added : file.value("added_tokens", Json::array())) {
+    if (added.is_object() && added.contains("id")) ids[TextAt(added, "content")] = added["id"];
+  }
+  return ids;
+}
+
+std::string Quoted(const std::string& token) {
+  return Json(token).dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+absl::Status Differs(const std::string& id_here, const std::string& there,
+                     const std::string& advice) {
+  return absl::InvalidArgumentError(absl::StrCat(
+      "the data's vocabulary is not the checkpoint's: ", id_here, ", but ", there, "; ", advice));
+}
+
+// Against files of other programs, which have byte pairs: token by token as both spell them.
+absl::Status CheckPublished(const std::string& dir, const DataOptions& options) {
+  std::string path;
+  ASSIGN_OR_RETURN(const std::optional<Json> theirs, PublishedIds(dir, &path));
+  if (!theirs) return absl::OkStatus();
+  const std::string advice =
+      absl::StrCat("want data.tokens: bpe and data.vocabulary: a folder with the checkpoint's ",
+                   kTokens, " and ", kMerges, " (data.verify: false unless it is GPT-2's own)");
+  if (options.text.tokens != TokenKind::kBpe) {
+    return Differs(absl::StrCat("data.tokens is ", Name(options.text.tokens)),
+                   absl::StrCat(path, " has byte pairs"), advice);
+  }
+  ASSIGN_OR_RETURN(const BpeFiles ours, ReadBpeFiles(options.text.vocabulary, options.verify));
+  const Json ids = Json::parse(ours.vocabulary, nullptr, /*allow_exceptions=*/false);
+  if (!ids.is_object()) return absl::OkStatus();  // whoever reads the text says so
+  for (const auto& [token, id] : ids.items()) {
+    const Json other = theirs->value(token, Json());
+    if (other == id) continue;
+    return Differs(absl::StrCat("token ", Quoted(token), " has id ", id.dump(), " in ",
+                                options.text.vocabulary),
+                   absl::StrCat(other.is_null() ? "none" : other.dump(), " in ", path), advice);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckOwn(const std::string& dir, const Tokenizer& theirs, const Tokenizer& ours) {
+  if (ours.digest() == theirs.digest()) return absl::OkStatus();
+  const std::string path = absl::StrCat(dir, "/", kVocabularyFile);
+  const std::string advice =
+      "want the tokens that the checkpoint was trained with (data.tokens, and data.vocabulary or a "
+      "text of the same characters)";
+  if (ours.vocabulary() != theirs.vocabulary()) {
+    return Differs(absl::StrCat("it has ", ours.vocabulary(), " tokens"),
+                   absl::StrCat(theirs.vocabulary(), " by ", path), advice);
+  }
+  for (int32_t id = 0; id < ours.vocabulary(); ++id) {
+    ASSIGN_OR_RETURN(const std::string here, ours.Decode({id}));
+    ASSIGN_OR_RETURN(const std::string there, theirs.Decode({id}));
+    if (here == there) continue;
+    return Differs(absl::StrCat("id ", id, " is ", Quoted(here)),
+                   absl::StrCat(Quoted(there), " by ", path), advice);
+  }
+  return absl::OkStatus();  // the same tokens, read otherwise
+}
+
+}  // namespace
+
+absl::StatusOr<std::map<std::string, std::string>> VocabularyFiles(const DataOptions& options) {
+  Json about = {{"tokens", Name(options.text.tokens)}};
+  std::map<std::string, std::string> files;
+  if (options.text.tokens == TokenKind::kBpe) {
+    ASSIGN_OR_RETURN(BpeFiles bpe, ReadBpeFiles(options.text.vocabulary, options.verify));
+    about["end_of_text"] = Name(options.text.end_of_text);
+    files[kTokens] = std::move(bpe.vocabulary);
+    files[kMerges] = std::move(bpe.merges);
+  } else if (options.text.tokens == TokenKind::kCharacters) {
+    ASSIGN_OR_RETURN(const std::unique_ptr<Tokenizer> tokenizer, LoadTokenizer(options));
+    std::string characters;
+    for (int32_t id = 0; id < tokenizer->vocabulary(); ++id) {
+      ASSIGN_OR_RETURN(const std::string character, tokenizer->Decode({id}));
+      characters += character;
+    }
+    about["characters"] = characters;
+  }
+  files[kVocabularyFile] = about.dump() + "\n";
+  return files;
+}
+
+absl::StatusOr<std::unique_ptr<Tokenizer>> OpenVocabulary(const std::string& dir) {
+  const std::string path = absl::StrCat(dir, "/", kVocabularyFile);
+  ASSIGN_OR_RETURN(const Json about, ReadJson(path));
+  TokenKind kind;
+  const absl::Status known = FromName(TextAt(about, "tokens"), &kind);
+  if (!known.ok()) return WithPath(path, known);
+  if (kind == TokenKind::kBytes) return std::make_unique<Bytes>();
+  if (kind == TokenKind::kBpe) return OpenBpe(dir, about);
+  auto characters = Characters::Of(TextAt(about, "characters"));
+  if (!characters.ok()) return WithPath(path, characters.status());
+  if ((*characters)->vocabulary() > 0) return characters;
+  return absl::InvalidArgumentError(absl::StrCat(path, ": has no characters, want at least one"));
+}
+
+absl::Status CheckVocabulary(const std::string& dir, const DataOptions& options) {
+  if (!IsThere(absl::StrCat(dir, "/", kVocabularyFile))) return CheckPublished(dir, options);
+  ASSIGN_OR_RETURN(const std::unique_ptr<Tokenizer> theirs, OpenVocabulary(dir));
+  ASSIGN_OR_RETURN(const std::unique_ptr<Tokenizer> ours, LoadTokenizer(options));
+  return CheckOwn(dir, *theirs, *ours);
+}
+
+}  // namespace thinwire

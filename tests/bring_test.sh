@@ -1,0 +1,116 @@
+#!/usr/bin/env bash
+# What people bring, as they bring it: texts of documents, other vocabularies, checkpoints with more than a model
+# has, files that are none; and what a run keeps of it, so that it goes on and speaks without.
+# usage: bring_test.sh THINWIRE STAGE_SERVER BPE_FOLDER
+set -uo pipefail
+source "$(dirname "$0")/checks.sh"
+thinwire=$1 stage_server=$2 bpe=$3
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+pointer=$'version https://git-lfs.github.com/spec/v1\noid sha256:24\nsize 1115394'
+
+run() { timeout 60 "$thinwire" run --stage_server "$stage_server" "$@" >"$work/out" 2>"$work/log"; }
+generate() { timeout 60 "$thinwire" generate --stage_server "$stage_server" "$@" 2>"$work/log"; }
+# refused WHAT TEXT ARGUMENTS...: `thinwire run` of these is a usage error that says TEXT
+refused() {
+  run "${@:3}" --out "$work/refused"
+  check "$1 is refused" equals $? 2
+  check '  and named' contains "$work/log" "$2"
+}
+# resolved FIELD: its value in the run's experiment
+resolved() { sed -n "s/^ *$1: //p" "$work/$2/experiment.yaml"; }
+
+cat >"$work/tiny.yaml" <<YAML
+name: tiny
+model: {name: gpt2, layers: 2, heads: 2, width: 16}
+data: {name: text, file: $work/text, tokens: characters, context: 16, windows: 40, batch_size: 20, test_limit: 2}
+pipeline: {cuts: [h.0], threads: 1}
+optimizer: {name: adamw, lr: 0.01}
+epochs: 1
+YAML
+bpe_run=("$work/tiny.yaml" --set data.tokens=bpe --set "data.vocabulary=$work/bpe" --set data.verify=false
+  --set data.file="$work/documents")
+cp -rL "$bpe" "$work/bpe"
+for i in {1..60}; do printf 'the theatre %s<|endoftext|>' "$i"; done >"$work/documents"
+for i in {1..60}; do printf 'To be, or not to be: %s\n' "$i"; done >"$work/text"
+cp "$work/text" "$work/whole"
+
+echo '== a text of documents'
+run "${bpe_run[@]}" --out "$work/documents_run"
+check 'it trains' equals $? 0
+tokens=$(resolved train_tokens documents_run)
+run "${bpe_run[@]}" --out "$work/characters_run" --set data.end_of_text=characters
+check 'spelt out it has many more tokens' test "$(resolved train_tokens characters_run)" -gt $((2 * tokens))
+sed -i '/end_of_text/d; /^derived:/,$d' "$work/characters_run/experiment.yaml"
+run --resume "$work/characters_run" --set epochs=2
+check 'a run recorded before the field goes on with its ids' equals $? 0
+rm -r "$work/bpe" "$work/documents"
+text=$(generate "$work/documents_run" --tokens 20)
+check 'it speaks without its text and its vocabulary' equals $? 0
+check '  the same each time' equals "$(generate "$work/documents_run" --tokens 20)" "$text"
+"$thinwire" checkpoint export "$work/documents_run" --out "$work/exported" >"$work/out"
+check 'its vocabulary is exported with the model, by names that transformers know' test -s "$work/exported/vocab.json" -a -s "$work/exported/merges.txt"
+
+echo '== a padded vocabulary'
+run "$work/tiny.yaml" --out "$work/run" --set model.classes=5000
+check 'it trains' equals $? 0
+rm "$work/text"
+text=$(generate "$work/run" --prompt To --temperature 1000 --tokens 100)
+check 'only what has a text is drawn, the run knows which, and its text may be gone' equals $? 0
+check '  as much as was asked for' equals "${#text}" 102
+printf '\xEF\xBB\xBF' | cat - "$work/whole" >"$work/text"
+run "$work/tiny.yaml" --out "$work/marked"
+check 'a byte order mark is no character' equals "$(resolved vocabulary marked)" "$(resolved vocabulary run)"
+printf '\xEF\xBB\xBFTo' | generate "$work/run" --prompt - --tokens 1 >/dev/null
+check '  of a prompt neither' equals $? 0
+
+echo '== the data that a run began with'
+cp "$work/whole" "$work/text"
+run "$work/tiny.yaml" --out "$work/began"
+sed 's/or not/or tno/' "$work/whole" >"$work/text"
+run --resume "$work/began" --set epochs=2
+check 'other data of the same name end it before a step' equals $? 1
+check '  which says so' contains "$work/log" 'the training data are others than those that the run began with \(digest'
+check '  and trains nothing' equals "$(grep -c '"step"' "$work/began/metrics.jsonl")" 2
+run --resume "$work/began" --set epochs=2
+check '  the second time too' equals $? 1
+mv "$work/text" "$work/other"
+run --resume "$work/began" --set epochs=2 --set data.file="$work/other"
+check 'other data by name are trained on' equals $? 0
+check '  and told' contains "$work/out" 'the training data are others'
+cp "$work/whole" "$work/text"
+run "$work/tiny.yaml" --out "$work/began" --overwrite
+sed 's/"train_digest": "[0-9a-f]*"/"train_digest": ""/' -i "$work"/began/checkpoints/*/manifest.json
+sed 's/or not/or tno/' "$work/whole" >"$work/text"
+run --resume "$work/began" --set epochs=2
+check 'of a checkpoint without digests the summary tells' contains "$work/log" 'the training data are others'
+cp "$work/whole" "$work/text"
+run --resume "$work/began" --set epochs=2
+check 'with its own data it goes on' equals $? 0
+
+echo '== a checkpoint of another vocabulary'
+refused 'a text of other characters' 'the data.s vocabulary is not the checkpoint.s: it has 957 tokens' \
+  "$work/tiny.yaml" --set init="$work/exported" --set data.tokens=bpe --set "data.vocabulary=$bpe" \
+  --set data.verify=false --set data.file="$work/text" --set init="$work/run/model"
+refused 'characters in the place of byte pairs' 'it has [0-9]+ tokens, but 957 by .*/exported/vocabulary.json' \
+  "$work/tiny.yaml" --set init="$work/exported"
+rm "$work/exported"/{vocabulary.json,vocab.json,merges.txt}
+refused 'a size that is no padding' 'vocab_size is 957, but data.tokens: characters of text makes .* model.classes: 957' \
+  "$work/tiny.yaml" --set init="$work/exported"
+
+echo '== files that are none'
+rm "$work/text"
+echo "$pointer" >"$work/text"
+refused 'a pointer of Git LFS for a text' 'text: is a pointer of Git LFS to 1115394 bytes' "$work/tiny.yaml"
+cp "$work/whole" "$work/text"
+cp -r "$work/began/model" "$work/model"
+echo "$pointer" >"$work/model/model.safetensors"
+refused 'for weights' 'model.safetensors: is a pointer of Git LFS to 1115394 bytes' "$work/tiny.yaml" \
+  --set init="$work/model"
+echo '<!DOCTYPE html><html>' >"$work/model/model.safetensors"
+refused 'a page for weights' 'model.safetensors: is an HTML page' "$work/tiny.yaml" --set init="$work/model"
+echo '<!DOCTYPE html><html>' >"$work/model/config.json"
+refused 'a page for a configuration' 'config.json: is an HTML page' "$work/tiny.yaml" --set init="$work/model"
+
+echo "$failures failures"
+(( failures == 0 ))
