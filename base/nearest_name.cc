@@ -1,10 +1,8 @@
 #include "base/nearest_name.h"
 
 #include <algorithm>
-#include <cstddef>
 
 namespace thinwire {
-namespace {
 
 size_t EditDistance(std::string_view a, std::string_view b) {
   std::vector<size_t> row(b.size() + 1);  // distances of a[0, i) to every b[0, j)
@@ -20,8 +18,6 @@ size_t EditDistance(std::string_view a, std::string_view b) {
   }
   return row.back();
 }
-
-}  // namespace
 
 std::string NearestName(std::string_view name, const std::vector<std::string>& names) {
   const auto nearest = std::min_element(names.begin(), names.end(),

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "config/experiment.h"
+#include "config/yaml_message.h"
 #include "config/yaml_tree.h"
 
 namespace thinwire {
@@ -25,7 +25,9 @@ void Flatten(const std::string& path, const YamlNode& node, Fields* fields) {
 
 Fields FieldsOf(const Experiment& experiment) {
   Fields fields;
-  const absl::StatusOr<YamlNode> tree = ParseYaml(ToYaml(experiment), "resolved");
+  Experiment values = experiment;
+  values.clear_derived();  // who gave a value makes no other experiment of it
+  const absl::StatusOr<YamlNode> tree = ParseYaml(WriteYaml(values), "resolved");
   if (tree.ok()) Flatten("", *tree, &fields);  // always: it is our own text
   return fields;
 }

@@ -14,7 +14,8 @@ struct FieldDifference {
 };
 
 // In the schema's order, what stands in `right` alone behind. A list is one field. Both are
-// resolved, so that equal experiments have equal fields.
+// resolved, so that equal experiments have equal fields. Which fields were given (`derived`) makes
+// no difference.
 std::vector<FieldDifference> Differences(const Experiment& left, const Experiment& right);
 
 }  // namespace thinwire

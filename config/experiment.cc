@@ -1,32 +1,37 @@
 #include "config/experiment.h"
 
+#include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "config/checkpoint_config.h"
 #include "config/choices.h"
+#include "config/derived.h"
 #include "config/direction.h"
+#include "config/local_paths.h"
 #include "config/origins.h"
 #include "config/resolve.h"
+#include "config/run_name.h"
 #include "config/silent_fields.h"
 #include "config/yaml_message.h"
 #include "config/yaml_tree.h"
+#include "data/dataset.h"
 
 namespace thinwire {
 namespace {
 
-// "dir/resnet18.yaml" -> "resnet18"
-std::string Stem(const std::string& path) {
-  const std::string file = path.substr(path.find_last_of('/') + 1);
-  return file.substr(0, file.find_last_of('.'));
-}
-
 // What was counted of a text says nothing of another one, nor of other tokens.
 void ForgetCorpus(const DataConfig& overlay, DataConfig* data) {
   const bool is_other = overlay.has_file() || overlay.has_split() || overlay.has_tokens() ||
-                        overlay.has_vocabulary() || overlay.has_dir() || overlay.has_verify();
-  if (is_other) data->clear_corpus();
+                        overlay.has_vocabulary() || overlay.has_dir() || overlay.has_verify() ||
+                        overlay.has_end_of_text();
+  if (!is_other || !data->has_corpus()) return;
+  // It was counted before there was an end_of_text, and so it stays (data.cc).
+  const bool keeps_ids = data->tokens() == Name(TokenKind::kBpe) && !overlay.has_tokens();
+  if (keeps_ids && !data->has_end_of_text()) data->set_end_of_text(Name(EndOfText::kCharacters));
+  data->clear_corpus();
 }
 
 void ForgetReplacedBy(const Experiment& overlay, Experiment* e) {
@@ -94,17 +99,31 @@ void ForgetSilencedBy(const CompressionConfig& before, const CompressionConfig& 
 absl::Status ApplyOverrides(const std::vector<std::string>& overrides, Experiment* e,
                             Origins* origins) {
   Experiment all;
+  std::vector<std::string> cleared;
   for (const std::string& assignment : overrides) {
     Experiment overlay;
     RETURN_IF_ERROR(Override(assignment, &overlay));
     ForgetReplacedBy(overlay, &all);
     RETURN_IF_ERROR(Override(assignment, &all, origins));
+    cleared.push_back(ClearedBy(assignment, all));
   }
+  if (!overrides.empty()) ForgetDerived(all, e);
+  for (const std::string& path : cleared) ClearField(path, e);
   const CompressionConfig file = e->compression();
   ForgetReplacedBy(all, e);
   RETURN_IF_ERROR(MergeYaml(WriteYaml(all), "--set", e));  // MergeFrom would append lists
   ForgetSilencedBy(file, all.compression(), e->mutable_compression());
   return absl::OkStatus();
+}
+
+absl::Status NameAfter(const std::string& source, Experiment* e) {
+  if (e->has_name()) return absl::OkStatus();
+  e->set_name(RunNameOf(source));
+  if (!e->name().empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(YamlPlace(source, /*line=*/0),
+                   "name: absent, and the file's own has no letter or digit that a name may have; "
+                   "want name, or --set name=..."));
 }
 
 // A field of the model that a checkpoint fills in is that file's word.
@@ -121,21 +140,81 @@ absl::Status FillModel(Experiment* e, Origins* origins) {
   return absl::OkStatus();
 }
 
+// What the file and the overrides say, and nothing else.
+absl::StatusOr<Experiment> Given(const std::string& text, const std::string& source,
+                                 const std::vector<std::string>& overrides, Origins* origins) {
+  Experiment e;
+  RETURN_IF_ERROR(MergeYaml(text, source, &e, origins));
+  RETURN_IF_ERROR(ApplyOverrides(overrides, &e, origins));
+  RETURN_IF_ERROR(NameAfter(source, &e));
+  MakeCoordinatorPathsAbsolute(&e);
+  return e;
+}
+
+int SegmentsOf(const PipelineConfig& resolved) {
+  return resolved.cuts(0) == kEmptyList ? 1 : resolved.cuts_size() + 1;
+}
+
+// How many stages the pipeline gets because there are servers for them; 0: as the experiment says.
+uint32_t StagesOf(const Surroundings& surroundings, const Experiment& given) {
+  const bool is_open = !given.pipeline().has_stages() || IsDerived(given, "pipeline.stages");
+  if (!is_open || surroundings.stages == 0) return 0;
+  if (surroundings.past == nullptr) return surroundings.stages;
+  return std::min(surroundings.stages,
+                  static_cast<uint32_t>(SegmentsOf(surroundings.past->pipeline())));
+}
+
+// The model of a run that began from a checkpoint is that run's, whatever stands there now.
+void FillModelOf(const Experiment& past, Experiment* e) {
+  ModelConfig model = past.model();
+  model.clear_blocks();  // lists would be joined
+  ForgetReplaced(e->model(), &model);
+  model.MergeFrom(e->model());
+  *e->mutable_model() = std::move(model);
+}
+
+// Codecs act at cuts: a run keeps its own on other machines, too.
+void FillCutsOf(const Experiment& past, Experiment* e) {
+  const auto& cuts = e->pipeline().cuts();
+  const bool is_open = cuts.empty() || (cuts.size() == 1 && cuts[0] == "auto");
+  if (!is_open || static_cast<int>(e->pipeline().stages()) > SegmentsOf(past.pipeline())) return;
+  *e->mutable_pipeline()->mutable_cuts() = past.pipeline().cuts();
+}
+
+// Fills what is not given, and checks all.
+absl::Status Complete(const Experiment* past, Experiment* e, Origins* origins) {
+  if (past != nullptr) {
+    if (e->has_init()) FillModelOf(*past, e);
+    FillCutsOf(*past, e);
+    return Resolve(e);
+  }
+  const bool says_classes = e->model().has_classes() && !IsDerived(*e, "model.classes");
+  RETURN_IF_ERROR(FillModel(e, origins));
+  RETURN_IF_ERROR(Resolve(e));
+  RETURN_IF_ERROR(CheckAgainstCheckpoint(*e));
+  return says_classes ? absl::OkStatus() : CheckIdsOfCheckpoint(*e);
+}
+
 }  // namespace
 
 absl::StatusOr<Experiment> ParseExperiment(const std::string& text, const std::string& source,
                                            const std::vector<std::string>& overrides,
-                                           uint32_t stages) {
-  Experiment e;
+                                           const Surroundings& surroundings) {
   Origins origins;
-  RETURN_IF_ERROR(MergeYaml(text, source, &e, &origins));
-  if (!e.has_name()) e.set_name(Stem(source));
-  RETURN_IF_ERROR(ApplyOverrides(overrides, &e, &origins));
-  if (stages > 0 && !e.pipeline().has_stages()) e.mutable_pipeline()->set_stages(stages);
-  absl::Status status = FillModel(&e, &origins);
-  if (status.ok()) status = Resolve(&e);
-  if (status.ok()) status = CheckAgainstCheckpoint(e);
-  if (status.ok()) return e;
+  ASSIGN_OR_RETURN(Experiment given, Given(text, source, overrides, &origins));
+  const uint32_t stages = StagesOf(surroundings, given);
+  const bool has_other_stages = stages > 0 && given.pipeline().stages() != stages;
+  if (has_other_stages) {
+    ForgetDerived(Experiment(), &given);  // cuts, slices and others may follow
+    given.mutable_pipeline()->clear_stages();
+  }
+  Experiment e = given;
+  if (has_other_stages) e.mutable_pipeline()->set_stages(stages);
+  const absl::Status status = Complete(surroundings.past, &e, &origins);
+  if (status.ok()) {
+    if (e.derived().empty()) NoteDerived(given, &e);
+    return e;
+  }
   const std::string refusal(status.message()), place = origins.Of(refusal);
   return absl::InvalidArgumentError(
       absl::StrCat(place.empty() ? YamlPlace(source, /*line=*/0) : place, refusal));
@@ -143,9 +222,31 @@ absl::StatusOr<Experiment> ParseExperiment(const std::string& text, const std::s
 
 absl::StatusOr<Experiment> LoadExperiment(const std::string& path,
                                           const std::vector<std::string>& overrides,
-                                          uint32_t stages) {
+                                          const Surroundings& surroundings) {
   ASSIGN_OR_RETURN(const std::string text, ReadYamlFile(path));
-  return ParseExperiment(text, path, overrides, stages);
+  return ParseExperiment(text, path, overrides, surroundings);
+}
+
+absl::StatusOr<Experiment> ParseResolved(const std::string& text, const std::string& source) {
+  Experiment e;
+  RETURN_IF_ERROR(MergeYaml(text, source, &e));
+  const absl::Status resolved = Resolve(&e);
+  if (resolved.ok()) return e;
+  return absl::InvalidArgumentError(
+      absl::StrCat(YamlPlace(source, /*line=*/0), resolved.message()));
+}
+
+absl::StatusOr<Experiment> ReadResolved(const std::string& path) {
+  ASSIGN_OR_RETURN(const std::string text, ReadYamlFile(path));
+  return ParseResolved(text, path);
+}
+
+absl::StatusOr<std::string> NameOfExperiment(const std::string& path,
+                                             const std::vector<std::string>& overrides) {
+  ASSIGN_OR_RETURN(const std::string text, ReadYamlFile(path));
+  Origins origins;
+  ASSIGN_OR_RETURN(const Experiment given, Given(text, path, overrides, &origins));
+  return given.name();
 }
 
 std::string ToYaml(const Experiment& experiment) { return WriteYaml(experiment); }

@@ -201,7 +201,8 @@ TEST(ExperimentTest, OverridingTheCodecOfOneCutWorksOnAResolvedFile) {
 TEST(ExperimentTest, OverridingTheKindOfABottleneckDropsItsWidth) {
   const Experiment narrow =
       *With({"compression.bottleneck={kind: layer_norm, width: 4}",
-             "compression.boundaries.layer1.bottleneck.width=8", "evaluation.uncompressed=false"});
+             "compression.boundaries.layer1.bottleneck={kind: layer_norm, width: 8}",
+             "evaluation.uncompressed=false"});
   const auto compression = [&](const std::vector<std::string>& overrides) {
     const auto e = ParseExperiment(ToYaml(narrow), "resolved.yaml", overrides);
     EXPECT_TRUE(e.ok()) << e.status();

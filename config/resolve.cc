@@ -17,6 +17,7 @@
 #include "config/data.h"
 #include "config/devices.h"
 #include "config/direction.h"
+#include "config/run_name.h"
 #include "config/slices.h"
 #include "config/smallest_message.h"
 #include "config/specs.h"
@@ -34,7 +35,6 @@ constexpr double kFlopsPerByte = 100;
 // Cuts when neither they nor the stages are given.
 constexpr int kAutoCuts = 3;
 
-constexpr size_t kMaxNameBytes = 128;
 constexpr uint32_t kMaxClasses = 1 << 20;
 constexpr uint64_t kMaxThreads = 1024;
 constexpr uint32_t kRecalibrationSamples = 2000;
@@ -43,27 +43,6 @@ constexpr double kMaxDeadlineSeconds = 86400;
 absl::Status Required(bool given, const std::string& path) {
   if (given) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(path, ": is required"));
-}
-
-absl::Status FillDefaults(Experiment* e) {
-  Experiment filled;
-  RETURN_IF_ERROR(MergeYaml(kExperimentDefaults, "defaults", &filled));
-  filled.MergeFrom(*e);
-  *e = std::move(filled);
-  return absl::OkStatus();
-}
-
-absl::Status CheckRunName(const std::string& name) {
-  const auto is_allowed = [](char c) {
-    return ('a' <= c && c <= 'z') || ('A' <= c && c <= 'Z') || ('0' <= c && c <= '9') || c == '.' ||
-           c == '_' || c == '-';
-  };
-  const bool good = !name.empty() && name.size() <= kMaxNameBytes && name != "." && name != ".." &&
-                    name[0] != '-' && std::all_of(name.begin(), name.end(), is_allowed);
-  if (good) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      "name: \"", name, "\", want 1 to ", kMaxNameBytes,
-      " letters, digits, '.', '_' and '-', not '.' or '..' and not beginning with '-'"));
 }
 
 absl::Status ResolveLayers(const std::string& path,
@@ -324,6 +303,14 @@ absl::Status CheckCheckpoints(const Experiment& e) {
 }
 
 }  // namespace
+
+absl::Status FillDefaults(Experiment* e) {
+  Experiment filled;
+  RETURN_IF_ERROR(MergeYaml(kExperimentDefaults, "defaults", &filled));
+  filled.MergeFrom(*e);
+  *e = std::move(filled);
+  return absl::OkStatus();
+}
 
 absl::Status Resolve(Experiment* e) {
   RETURN_IF_ERROR(FillDefaults(e));

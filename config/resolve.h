@@ -30,6 +30,9 @@ checkpoint: {every_steps: 0, every_epochs: 1, keep: 2, codec_state: full}
 restarts: {max: 3, window: 3600}
 )";
 
+// Fills what kExperimentDefaults says where it is absent.
+absl::Status FillDefaults(Experiment* experiment);
+
 // Fills every absent field that has a meaning in this experiment (not `bits` of topk), turns
 // `cuts: auto` into names, an uncut model into {"none"} and `augment: true` into per_epoch, gives
 // each entry of compression.boundaries the general fields it leaves open, and checks every value.

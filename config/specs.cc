@@ -7,6 +7,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/path.h"
 #include "base/random.h"
 #include "base/status.h"
 #include "compress/feedback/plan.h"
@@ -16,6 +17,7 @@
 #include "config/fields.h"
 #include "config/yaml_message.h"
 #include "models/bottleneck.h"
+#include "models/transformer.h"
 #include "models/zoo.h"
 
 namespace thinwire {
@@ -128,6 +130,9 @@ absl::StatusOr<DataOptions> DataOptionsFrom(const DataConfig& config) {
   options.held_out = config.held_out();
   options.verify = config.verify();
   RETURN_IF_ERROR(WithPath("data", ReadParameters(config, &options)));
+  for (std::string* path : {&options.dir, &options.text.file, &options.text.vocabulary}) {
+    *path = WithHome(*path);
+  }
   const CorpusConfig& corpus = config.corpus();
   options.text.size = {corpus.vocabulary(), static_cast<int64_t>(corpus.train_tokens()),
                        static_cast<int64_t>(corpus.test_tokens())};
@@ -158,6 +163,32 @@ absl::StatusOr<std::optional<ModelOptions>> ModelOptionsFrom(const Experiment& e
   ASSIGN_OR_RETURN(const DatasetInfo data, DatasetOf(experiment.data()));
   ASSIGN_OR_RETURN(ModelOptions options, OptionsFrom(experiment.model(), data.sample));
   return std::make_optional(std::move(options));
+}
+
+absl::StatusOr<ModelConfig> ModelInFull(const Experiment& experiment) {
+  ASSIGN_OR_RETURN(const std::optional<ModelOptions> options, ModelOptionsFrom(experiment));
+  if (!options) return experiment.model();
+  const ModelOptions completed = Completed(*options);
+  ModelConfig model;
+  model.set_name(experiment.model().name());
+  model.set_classes(static_cast<uint32_t>(completed.classes));
+  VisitParameters(completed, [&](const char* name, const auto& value, const auto&) {
+    WriteField(name, value, &model);
+  });
+  return model;
+}
+
+DataConfig DataInFull(const DataConfig& config) {
+  DataConfig data = config;
+  const absl::StatusOr<DataOptions> options = DataOptionsFrom(config);
+  if (!options.ok()) return data;
+  const CorpusSize size = KnownSize(*options);
+  if (size.vocabulary == 0) return data;
+  CorpusConfig* corpus = data.mutable_corpus();
+  corpus->set_vocabulary(static_cast<uint32_t>(size.vocabulary));
+  corpus->set_train_tokens(static_cast<uint64_t>(size.train_tokens));
+  corpus->set_test_tokens(static_cast<uint64_t>(size.test_tokens));
+  return data;
 }
 
 absl::StatusOr<Partition> PartitionFrom(const Experiment& experiment) {
@@ -213,7 +244,7 @@ absl::StatusOr<CodecSpec> CodecFrom(const DirectionConfig& config) {
   CodecSpec spec;
   RETURN_IF_ERROR(ReadCodec(config, &spec));
   if (spec.kind == CodecKind::kPlugin) {
-    ASSIGN_OR_RETURN(spec.plugin, LoadPlugin(config.plugin(), config.parameters()));
+    ASSIGN_OR_RETURN(spec.plugin, LoadPlugin(WithHome(config.plugin()), config.parameters()));
   }
   RETURN_IF_ERROR(CheckSpec(spec));
   return spec;

@@ -38,6 +38,11 @@ absl::StatusOr<Model> ModelFrom(const Experiment& experiment);
 // What makes up its model; nothing for one that the experiment writes itself.
 absl::StatusOr<std::optional<ModelOptions>> ModelOptionsFrom(const Experiment& experiment);
 
+// The experiment's model and its data with the values that absent fields stand for, so that two
+// which say the same are equal: `hidden` beside four times `width`, the size of a known text.
+absl::StatusOr<ModelConfig> ModelInFull(const Experiment& experiment);
+DataConfig DataInFull(const DataConfig& config);
+
 struct Partition {
   Model model;            // with the layers of its bottlenecks
   std::vector<Cut> cuts;  // in model order

@@ -13,8 +13,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "base/nearest_name.h"
 #include "base/status.h"
+#include "config/suggestion.h"
 #include "google/protobuf/descriptor.h"
 
 namespace thinwire {
@@ -219,6 +219,28 @@ Message* MutableEntry(const std::string& key, const FieldDescriptor* field, Mess
   return entry;
 }
 
+// The value of a map's entry, whose fields are to be cleared, or null where there is none or it
+// holds no fields. An entry that is the path's last step is removed.
+Message* EntryToClear(const std::string& key, bool is_last, const FieldDescriptor* field,
+                      Message* message) {
+  const Reflection* reflection = message->GetReflection();
+  const FieldDescriptor* key_field = field->message_type()->map_key();
+  const FieldDescriptor* value = field->message_type()->map_value();
+  const int size = reflection->FieldSize(*message, field);
+  for (int i = 0; i < size; ++i) {
+    Message* entry = reflection->MutableRepeatedMessage(message, field, i);
+    if (entry->GetReflection()->GetString(*entry, key_field) != key) continue;
+    if (!is_last) {
+      const bool has_fields = value->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE;
+      return has_fields ? entry->GetReflection()->MutableMessage(entry, value) : nullptr;
+    }
+    reflection->SwapElements(message, field, i, size - 1);
+    reflection->RemoveLast(message, field);
+    return nullptr;
+  }
+  return nullptr;
+}
+
 absl::Status MergeMap(const Place& place, const YamlNode& node, const FieldDescriptor* field,
                       Message* message) {
   if (node.kind == YamlNode::Kind::kNull && node.line > 0) return absl::OkStatus();
@@ -281,9 +303,10 @@ absl::Status MergeNode(const Place& place, const YamlNode& node, Message* messag
     const std::string& key = node.keys[i];
     const FieldDescriptor* field = message->GetDescriptor()->FindFieldByName(key);
     if (field == nullptr) {
-      return Error(place.Below(key), node.key_lines[i],
-                   absl::StrCat("unknown field; did you mean ", NearestName(key, names),
-                                "? Fields here: ", absl::StrJoin(names, ", ")));
+      return Error(
+          place.Below(key), node.key_lines[i],
+          absl::StrCat("unknown field; did you mean ", Suggestion(*message->GetDescriptor(), key),
+                       "? Fields here: ", absl::StrJoin(names, ", ")));
     }
     const bool is_section =
         field->is_map() ||
@@ -442,8 +465,49 @@ absl::Status MergeYaml(const std::string& text, const std::string& source, Messa
   return MergeNode({source, "", origins}, root, message);
 }
 
+std::string ClearedBy(const std::string& assignment, const Message& message) {
+  const size_t equals = assignment.find('=');
+  if (equals == std::string::npos) return "";
+  const absl::StatusOr<YamlNode> value = ParseYaml(assignment.substr(equals + 1), "");
+  if (!value.ok() || value->kind != YamlNode::Kind::kNull) return "";
+  const std::string path = assignment.substr(0, equals);
+  const FieldDescriptor* field = nullptr;
+  const Descriptor* descriptor = message.GetDescriptor();
+  for (const std::string& step : PathSteps(path, descriptor)) {
+    const bool is_key = field != nullptr && field->is_map();
+    field = descriptor == nullptr ? nullptr : descriptor->FindFieldByName(is_key ? "value" : step);
+    if (field == nullptr) return "";
+    descriptor = field->message_type();
+  }
+  return field->is_repeated() || descriptor != nullptr ? "" : path;
+}
+
+void ClearField(const std::string& path, Message* message) {
+  const std::vector<std::string> steps = PathSteps(path, message->GetDescriptor());
+  for (size_t i = 0; i < steps.size() && message != nullptr; ++i) {
+    const FieldDescriptor* field = message->GetDescriptor()->FindFieldByName(steps[i]);
+    if (field == nullptr) return;
+    const bool is_key_next = field->is_map() && i + 1 < steps.size();
+    if (i + 1 == steps.size()) {
+      message->GetReflection()->ClearField(message, field);
+    } else if (is_key_next) {
+      ++i;
+      message = EntryToClear(steps[i], /*is_last=*/i + 1 == steps.size(), field, message);
+    } else if (field->is_repeated() || field->message_type() == nullptr ||
+               !message->GetReflection()->HasField(*message, field)) {
+      return;
+    } else {
+      message = message->GetReflection()->MutableMessage(message, field);
+    }
+  }
+}
+
 absl::Status Override(const std::string& assignment, Message* message, Origins* origins) {
   const std::string source = absl::StrCat("--set ", assignment);
+  if (const std::string cleared = ClearedBy(assignment, *message); !cleared.empty()) {
+    ClearField(cleared, message);
+    return absl::OkStatus();
+  }
   const size_t equals = assignment.find('=');
   if (equals == std::string::npos || equals == 0) {
     return absl::InvalidArgumentError(absl::StrCat(source, ": want path.to.field=value"));

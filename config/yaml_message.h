@@ -30,9 +30,18 @@ absl::Status MergeYaml(const std::string& text, const std::string& source,
 
 // Merges "path.to.field=VALUE", VALUE in YAML: `pipeline.cuts=[layer1, layer2]`. Keys of maps stand
 // in the path like fields and may hold dots: `compression.boundaries.layer1.0.gradients.bits=4`.
-// Errors as above, with "--set path.to.field=VALUE" for the file.
+// Nothing, or null, clears a field of text, a number or a truth value. Errors as above, with "--set
+// path.to.field=VALUE" for the file.
 absl::Status Override(const std::string& assignment, google::protobuf::Message* message,
                       Origins* origins = nullptr);
+
+// The path of the field that an override clears; empty for one that sets a field, and for a
+// malformed one.
+std::string ClearedBy(const std::string& assignment, const google::protobuf::Message& message);
+
+// Makes the field of that path, spelt as in Override, absent. Sections around it stay. A path that
+// leads nowhere changes nothing.
+void ClearField(const std::string& path, google::protobuf::Message* message);
 
 // Every field that is set, in the schema's order: MergeYaml makes an equal message of it.
 std::string WriteYaml(const google::protobuf::Message& message);

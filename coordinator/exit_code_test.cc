@@ -1,5 +1,9 @@
 #include "coordinator/exit_code.h"
 
+#include <cerrno>
+#include <string>
+
+#include "absl/status/status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -27,6 +31,15 @@ TEST(ComplainTest, WhatAPeerSaidReachesTheTerminalHarmlessAndShort) {
   EXPECT_LT(cut.size(), 4200u);
   EXPECT_THAT(cut, StartsWith("thinwire: xxx"));
   EXPECT_THAT(cut, EndsWith("(1044480 more bytes)\n"));
+}
+
+TEST(ExitOfPathTest, AWrongPathIsTheUsersAndAFullDiskIsNot) {
+  for (const int error : {ENOENT, ENOTDIR, EACCES, EEXIST, EISDIR, EROFS}) {
+    EXPECT_EQ(ExitOfPath(absl::ErrnoToStatus(error, "")), kExitUsage) << error;
+  }
+  for (const int error : {ENOSPC, EDQUOT, EFBIG, EIO}) {
+    EXPECT_EQ(ExitOfPath(absl::ErrnoToStatus(error, "")), kExitFailed) << error;
+  }
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/file.h"
+#include "base/stand_in.h"
 #include "base/status.h"
 #include "coordinator/program.h"
 
@@ -146,8 +147,9 @@ class Fetcher {
     if (is_zip) command.insert(command.end(), {"-d", staging});
     ASSIGN_OR_RETURN(const int code, RunProgram(command, interruption_));
     if (code == 0) return absl::OkStatus();
-    return absl::DataLossError(absl::StrCat(command[0], " cannot unpack ", LastName(source.archive),
-                                            " (exit code ", code, ")"));
+    return StandInOr(archive, absl::DataLossError(absl::StrCat(command[0], " cannot unpack ",
+                                                               LastName(source.archive),
+                                                               " (exit code ", code, ")")));
   }
 
   absl::Status Files(const OfficialSource& source, const std::string& staging) {

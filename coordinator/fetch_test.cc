@@ -239,6 +239,14 @@ TEST_F(FetchDataTest, ATruncatedArchiveIsNamedAndRemoved) {
   EXPECT_THAT(Files(), IsEmpty());
 }
 
+TEST_F(FetchDataTest, APageInThePlaceOfAnArchiveIsNamed) {
+  std::ofstream(mirror_ + "/set.tar.gz") << "<!DOCTYPE html><html>Sign in</html>";
+  HasArchive(server_->Address("plain") + "/set.tar.gz");
+  EXPECT_THAT(Refusal(absl::StatusCode::kUnavailable),
+              HasSubstr("set.tar.gz.part: is an HTML page"));
+  EXPECT_THAT(Files(), IsEmpty());
+}
+
 TEST_F(FetchDataTest, AnAddressThatFailsGivesWayToTheNext) {
   HasArchive("http://127.0.0.1:1/set.zip");
   HasArchive(server_->Address("plain") + "/none.zip");

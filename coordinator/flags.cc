@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "base/path.h"
+
 namespace thinwire {
 
 // CLI::NonNegativeNumber takes nan.
@@ -14,7 +16,10 @@ extern const CLI::Validator kSeconds(
     "SECONDS");
 
 extern const CLI::Validator kPath(
-    [](std::string& text) -> std::string { return text.empty() ? "\"\", want a path" : ""; },
+    [](std::string& text) -> std::string {
+      text = WithHome(text);
+      return text.empty() ? "\"\", want a path" : "";
+    },
     "PATH");
 
 void AddOverrides(CLI::App* command, std::vector<std::string>* overrides) {
@@ -30,8 +35,10 @@ void AddOtherBuild(CLI::App* command, SessionOptions* session) {
 }
 
 void AddLaunch(CLI::App* command, SessionOptions* session) {
-  command->add_option("--stage_server", session->stage_server,
-                      "stage server binary (default: the one beside thinwire)");
+  command
+      ->add_option("--stage_server", session->stage_server,
+                   "stage server binary (default: the one beside thinwire)")
+      ->transform(kPath);
   command->add_option("--cuda_plugin", session->cuda_plugin,
                       "libthinwire_cuda.so of stages started here (default: where stage_server "
                       "looks for it)");
@@ -43,16 +50,16 @@ void AddSecurity(CLI::App* command, SecurityOptions* security) {
       ->add_option("--tls_cert", security->tls_cert,
                    "PEM file of this program's certificate, for coordinator.thinwire; "
                    "deploy/certs.sh makes it, its key and its authority's")
-      ->check(kPath);
-  command->add_option("--tls_key", security->tls_key, "PEM file of its key")->check(kPath);
+      ->transform(kPath);
+  command->add_option("--tls_key", security->tls_key, "PEM file of its key")->transform(kPath);
   command
       ->add_option("--tls_ca", security->tls_ca,
                    "PEM file of the authority that has signed all certificates of the run")
-      ->check(kPath);
+      ->transform(kPath);
   command
       ->add_option("--token_file", security->token_file,
                    "file with the secret that the servers of --stages want to see")
-      ->check(kPath);
+      ->transform(kPath);
 }
 
 }  // namespace thinwire

@@ -11,7 +11,7 @@ namespace thinwire {
 
 // A finite number of at least 0; CLI::NonNegativeNumber takes nan.
 extern const CLI::Validator kSeconds;
-// Not empty.
+// Not empty; a leading "~" becomes the home folder. For transform().
 extern const CLI::Validator kPath;
 
 // --set

@@ -24,6 +24,7 @@
 #include "coordinator/serve_flags.h"
 #include "coordinator/sweep_flags.h"
 #include "coordinator/tune_flags.h"
+#include "coordinator/unknown_argument.h"
 
 namespace {
 
@@ -102,7 +103,9 @@ constexpr char kCodecsExamples[] =
 
 void AddExperiment(CLI::App* command, std::string* experiment,
                    std::vector<std::string>* overrides) {
-  command->add_option("EXPERIMENT", *experiment, "experiment file (YAML)")->required();
+  command->add_option("EXPERIMENT", *experiment, "experiment file (YAML)")
+      ->required()
+      ->transform(kPath);
   AddOverrides(command, overrides);
 }
 
@@ -119,7 +122,7 @@ void AddStages(CLI::App* command, thinwire::SessionOptions* session) {
       ->allow_extra_args(false);
   command
       ->add_option("--stages_wait", session->wait_seconds,
-                   "seconds to wait for the servers of --stages to be there")
+                   "seconds to wait for the servers of --stages to be there and free")
       ->capture_default_str()
       ->check(kSeconds);
   AddSecurity(command, &session->security);
@@ -130,7 +133,8 @@ CLI::App* AddRun(CLI::App* app, thinwire::RunFlags* flags) {
   run->footer(kRunExamples);
   run->add_option("EXPERIMENT", flags->experiment,
                   "experiment file (YAML); with --resume only where no run stands yet, or to go on "
-                  "as another one");
+                  "as another one")
+      ->transform(kPath);
   AddOverrides(run, &flags->overrides);
   run->add_option("--resume", flags->resume,
                   "go on with the run in this folder from its last checkpoint, or begin EXPERIMENT "
@@ -138,8 +142,9 @@ CLI::App* AddRun(CLI::App* app, thinwire::RunFlags* flags) {
       ->type_name("DIR")
       ->expected(0, 1)
       ->default_str(thinwire::kFolderOfName)
-      ->check(kPath);
-  run->add_option("--out", flags->out, "folder of the results (default: runs/NAME)")->check(kPath);
+      ->transform(kPath);
+  run->add_option("--out", flags->out, "folder of the results (default: runs/NAME)")
+      ->transform(kPath);
   run->add_flag("--overwrite", flags->overwrite, "replace a run that stands in that folder");
   AddStages(run, &flags->session);
   run->add_option(
@@ -164,11 +169,13 @@ constexpr char kGenerateExamples[] =
     "Takes the weights that a run of a language model left in DIR/model and lets its stages draw\n"
     "token after token. Stdout gets the prompt and what follows it, stderr the speed and what\n"
     "crossed the cuts for each token, prompt included.\n\n"
-    "An empty prompt is the token <|endoftext|>, or a line's end where the vocabulary has no such\n"
-    "token; it is not printed. When the model's context is full, its later half becomes the\n"
-    "beginning of a new one. Equal flags and stages give equal texts. With compression on,\n"
-    "activations cross cuts as the experiment says, which takes codecs that code each position by\n"
-    "itself, as those with scope token do.\n\n"
+    "The vocabulary is that of DIR/model: the text may be gone. An empty prompt is the token\n"
+    "<|endoftext|>, or a line's end where the run was taught no such token; it is not printed. "
+    "When\n"
+    "the model's context is full, its later half becomes the beginning of a new one. Equal flags "
+    "and\n"
+    "stages give equal texts. With compression on, activations cross cuts as the experiment says,\n"
+    "which takes codecs that code each position by itself, as those with scope token do.\n\n"
     "Examples:\n"
     "  thinwire generate runs/shakespeare --prompt ROMEO: --tokens 300\n"
     "  thinwire generate runs/shakespeare --temperature 0.8 --top_k 20 --seed 7\n"
@@ -182,7 +189,7 @@ CLI::App* AddGenerate(CLI::App* app, thinwire::GenerateFlags* flags) {
   CLI::App* generate =
       app->add_subcommand("generate", "write a text with the language model that a run trained");
   generate->footer(kGenerateExamples);
-  generate->add_option("DIR", flags->run, "folder of the run")->required()->check(kPath);
+  generate->add_option("DIR", flags->run, "folder of the run")->required()->transform(kPath);
   generate->add_option("--prompt", flags->prompt, "what the text begins with; -: what stdin has");
   generate->add_option("--tokens", flags->tokens, "tokens to draw")
       ->capture_default_str()
@@ -252,7 +259,7 @@ CLI::App* AddPlan(CLI::App* app, thinwire::PlanFlags* flags) {
   plan->add_option("--from", flags->speeds.from,
                    "folder of a run of that model: what it measured of compute and codecs counts")
       ->type_name("DIR")
-      ->check(kPath);
+      ->transform(kPath);
   plan->add_option("--gflops", flags->speeds.gflops,
                    "compute speed of a stage, 10^9 operations per second (default: measured)");
   plan->add_option("--codec_gbps", flags->speeds.codec_gbps,
@@ -273,7 +280,8 @@ CLI::App* AddProbe(CLI::App* app, thinwire::ProbeFlags* flags) {
       "probe", "compare parameter gradients with and without codecs on given weights");
   probe->footer(kProbeExamples);
   probe->add_option("TARGET", flags->target, "folder of a completed run, or an experiment file")
-      ->required();
+      ->required()
+      ->transform(kPath);
   AddOverrides(probe, &flags->overrides);
   probe->add_option("--batches", flags->batches, "batches to compare, at most an epoch's")
       ->capture_default_str();
@@ -283,7 +291,8 @@ CLI::App* AddProbe(CLI::App* app, thinwire::ProbeFlags* flags) {
                    "stand often (default: a standard list)")
       ->allow_extra_args(false);
   probe->add_option("--parameters", flags->parameters, "JSON handed to libraries");
-  probe->add_option("--levels", flags->levels, "file of codecs to try, one per line");
+  probe->add_option("--levels", flags->levels, "file of codecs to try, one per line")
+      ->transform(kPath);
   probe
       ->add_option("--budget", flags->budget,
                    "mean bits per element of all directions of all cuts, to be shared among them: "
@@ -296,7 +305,7 @@ CLI::App* AddProbe(CLI::App* app, thinwire::ProbeFlags* flags) {
       ->check(CLI::IsMember({"md", "csv", "json", "yaml"}));
   probe->add_option("--out", flags->out, "file to write (default: stdout); may stand often")
       ->allow_extra_args(false)
-      ->check(kPath);
+      ->transform(kPath);
   AddLaunch(probe, &flags->session);
   return probe;
 }
@@ -309,7 +318,8 @@ CLI::App* AddCodecs(CLI::App* app, thinwire::CodecsFlags* flags) {
                      "check a codec: its text, as topk(ratio=0.1), or the path of a library");
   codecs->add_flag("--measure", flags->measure,
                    "bytes, error and speed on the tensors of FILES, or of a short run");
-  codecs->add_option("FILES", flags->files, "safetensors files, such as a run's captures");
+  codecs->add_option("FILES", flags->files, "safetensors files, such as a run's captures")
+      ->transform(kPath);
   codecs
       ->add_option("--codec", flags->codecs,
                    "measure this one, not the usual ones: its text, or the path of a library; may "
@@ -322,8 +332,10 @@ CLI::App* AddCodecs(CLI::App* app, thinwire::CodecsFlags* flags) {
   codecs->add_option("--seconds", flags->seconds, "longest measurement; fewer rounds than 30 then")
       ->capture_default_str()
       ->check(kSeconds);
-  codecs->add_option("--stage_server", flags->session.stage_server,
-                     "stage server binary of the short run (default: the one beside thinwire)");
+  codecs
+      ->add_option("--stage_server", flags->session.stage_server,
+                   "stage server binary of the short run (default: the one beside thinwire)")
+      ->transform(kPath);
   AddOtherBuild(codecs, &flags->session);
   return codecs;
 }
@@ -346,11 +358,11 @@ CLI::App* AddData(CLI::App* app, thinwire::DataFlags* flags) {
       ->check(CLI::IsMember({"list", "fetch"}));
   data->add_option("NAMES", flags->names, "fetch: data sets, or gpt2-bpe, GPT-2's vocabulary");
   data->add_option("--dir", flags->dir, "fetch: folder of the files (default: data/NAME)")
-      ->check(kPath);
+      ->transform(kPath);
   data->add_option("--from", flags->from,
                    "fetch: a mirror, a folder or an address below which the archive, or the files, "
                    "have their official names")
-      ->check(kPath);
+      ->transform(kPath);
   return data;
 }
 
@@ -376,13 +388,13 @@ CLI::App* AddCheckpoint(CLI::App* app, thinwire::CheckpointFlags* flags) {
   checkpoint->add_option("ACTION", flags->action, "list, verify or export")
       ->required()
       ->check(CLI::IsMember({"list", "verify", "export"}));
-  checkpoint->add_option("DIR", flags->run, "folder of the run")->required()->check(kPath);
+  checkpoint->add_option("DIR", flags->run, "folder of the run")->required()->transform(kPath);
   checkpoint->add_option("--step", flags->step,
                          "verify: this checkpoint alone; export: this one, not the newest");
   checkpoint
       ->add_option("--out", flags->out,
                    "export: folder of the model, new or empty (default: DIR/model-step-N)")
-      ->check(kPath);
+      ->transform(kPath);
   return checkpoint;
 }
 
@@ -416,6 +428,15 @@ CLI::App* AddDoctor(CLI::App* app, thinwire::DoctorFlags* flags) {
 
 // Prints what CLI11 makes of a command line that it did not accept, or the help that was asked for.
 int Leave(const CLI::App& app, const CLI::ParseError& error) {
+  const auto met = static_cast<CLI::ExitCodes>(error.get_exit_code());
+  const bool lacks_command = met == CLI::ExitCodes::RequiredError && app.get_subcommands().empty();
+  const bool may_be_unknown = met == CLI::ExitCodes::ExtrasError || lacks_command;
+  const std::string unknown = may_be_unknown ? thinwire::UnknownArgument(app) : "";
+  if (!unknown.empty()) {
+    return thinwire::Complain(
+        absl::InvalidArgumentError(unknown + "\nRun with --help for more information."),
+        thinwire::kExitUsage);
+  }
   std::ostringstream help;
   const int code = app.exit(error, help, std::cerr);
   const thinwire::ExitCode printed = thinwire::PrintResult(help.str());

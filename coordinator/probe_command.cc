@@ -18,11 +18,13 @@
 #include "config/experiment.h"
 #include "coordinator/exit_code.h"
 #include "coordinator/files/json.h"
+#include "coordinator/files/record.h"
 #include "coordinator/plan/state_plan.h"
 #include "coordinator/probe/budget.h"
 #include "coordinator/probe/configurations.h"
 #include "coordinator/probe/probe.h"
 #include "coordinator/probe/table.h"
+#include "coordinator/run/model_files.h"
 
 namespace thinwire {
 namespace {
@@ -110,14 +112,16 @@ absl::Status CheckBatches(const ProbeFlags& flags, const Experiment& experiment)
 absl::StatusOr<Prepared> Prepare(const ProbeFlags& flags) {
   std::error_code ignored;
   const bool is_run = fs::is_directory(flags.target, ignored);
+  if (is_run) RETURN_IF_ERROR(CheckRecorded(flags.target));
   const std::string path = is_run ? flags.target + "/experiment.yaml" : flags.target;
-  ASSIGN_OR_RETURN(const Experiment trained, LoadExperiment(path, {}));
+  ASSIGN_OR_RETURN(const Experiment trained,
+                   is_run ? ReadResolved(path) : LoadExperiment(path, {}));
   // Unless the user says otherwise.
   std::vector<std::string> overrides = {"pipeline.stages=1", "device=" + trained.device(0)};
   overrides.insert(overrides.end(), flags.overrides.begin(), flags.overrides.end());
   Prepared prepared;
   ProbeTask& task = prepared.task;
-  ASSIGN_OR_RETURN(task.experiment, LoadExperiment(path, overrides));
+  ASSIGN_OR_RETURN(task.experiment, LoadExperiment(path, overrides, {/*stages=*/0, &trained}));
   RETURN_IF_ERROR(CheckBatches(flags, task.experiment));
   task.batches = flags.batches;
   if (is_run) {
@@ -126,6 +130,7 @@ absl::StatusOr<Prepared> Prepare(const ProbeFlags& flags) {
     ASSIGN_OR_RETURN(task.weights, ModelShares::Of(task.experiment, std::move(folder)));
   } else if (task.experiment.has_init()) {
     ASSIGN_OR_RETURN(task.weights, ModelShares::Initial(task.experiment));
+    RETURN_IF_ERROR(CheckInitialVocabulary(task.experiment));
   }
   RETURN_IF_ERROR(CheckFormats(flags));
   RETURN_IF_ERROR(flags.budget != 0 ? AddBudget(flags, &prepared)

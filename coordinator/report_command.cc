@@ -52,7 +52,7 @@ int ReportCommand(const ReportCommandFlags& flags) {
   if (!text.ok()) return Complain(text.status(), kExitUsage);
   if (out.empty()) return PrintResult(*text);
   const absl::Status written = ReplaceFile(out, *text);
-  if (!written.ok()) return Complain(written, kExitFailed);
+  if (!written.ok()) return Complain(written, ExitOfPath(written));
   return PrintResult(absl::StrCat("report: ", out, "\n"));
 }
 

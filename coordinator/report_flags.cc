@@ -41,11 +41,11 @@ CLI::App* AddReport(CLI::App* app, ReportCommandFlags* flags) {
   report->footer(kReportExamples);
   report->add_option("DIR", flags->dirs, "folders of runs, or of folders of runs")
       ->required()
-      ->check(kPath);
+      ->transform(kPath);
   report
       ->add_option("--out", flags->out,
                    "file to write (default: DIR/report.html; stdout of md and csv)")
-      ->check(kPath);
+      ->transform(kPath);
   report
       ->add_option("--format", flags->format,
                    "html, md or csv (default: as the file ends, or html)")
@@ -68,7 +68,7 @@ CLI::App* AddTrace(CLI::App* app, TraceFlags* flags) {
   CLI::App* trace =
       app->add_subcommand("trace", "show where the time of a run's traced steps went");
   trace->footer(kTraceExamples);
-  trace->add_option("DIR", flags->run, "folder of the run")->required()->check(kPath);
+  trace->add_option("DIR", flags->run, "folder of the run")->required()->transform(kPath);
   trace->add_option("--step", flags->step, "this step alone (default: all that were traced)");
   trace->add_option("--format", flags->format, "text or json")
       ->capture_default_str()
@@ -76,7 +76,7 @@ CLI::App* AddTrace(CLI::App* app, TraceFlags* flags) {
   trace
       ->add_option("--svg", flags->svg,
                    "file for a picture of that step, without --step of the last one")
-      ->check(kPath);
+      ->transform(kPath);
   return trace;
 }
 

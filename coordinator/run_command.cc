@@ -15,13 +15,15 @@
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "base/file.h"
+#include "base/host_port.h"
 #include "base/printable.h"
 #include "base/status.h"
 #include "base/steady_time.h"
 #include "config/experiment.h"
+#include "config/specs.h"
 #include "coordinator/exit_code.h"
 #include "coordinator/files/record.h"
-#include "coordinator/fleet/host_port.h"
+#include "coordinator/files/summary.h"
 #include "coordinator/fleet/metrics_target.h"
 #include "coordinator/plan/state_plan.h"
 #include "coordinator/plan/warnings.h"
@@ -29,6 +31,7 @@
 #include "coordinator/run/metrics.h"
 #include "coordinator/run/model_files.h"
 #include "coordinator/run/model_shares.h"
+#include "coordinator/run/new_course.h"
 #include "coordinator/run/progress.h"
 #include "coordinator/run/restore.h"
 #include "coordinator/run/resumable.h"
@@ -36,6 +39,7 @@
 #include "coordinator/run/trace_recorder.h"
 #include "coordinator/trace/chrome.h"
 #include "coordinator/trace/steps.h"
+#include "data/vocabulary_files.h"
 #include "monitoring/metrics_server.h"
 
 namespace thinwire {
@@ -60,18 +64,25 @@ int TerminalColumns() {
   return size.ws_col == 0 ? 80 : size.ws_col;
 }
 
+void Tell(const std::string& line) {
+  std::fprintf(stderr, "thinwire: %s\n", PrintableLine(line).c_str());
+}
+
 // Writes what it hears to the run's folder.
 class Recorder final : public RunObserver {
  public:
-  // `metrics`: the coordinator's own, host:port.
-  Recorder(RunRecord* record, std::string metrics)
-      : record_(*record), metrics_(std::move(metrics)) {}
+  // `metrics`: the coordinator's own, host:port. `has_trained` learns of the first step.
+  Recorder(RunRecord* record, std::string metrics, bool* has_trained)
+      : record_(*record), metrics_(std::move(metrics)), has_trained_(*has_trained) {}
   absl::Status OnStart(const RunPlan& plan) override {
     std::vector<std::string> stages;
     for (const RunPlan::Stage& stage : plan.stages) stages.push_back(stage.metrics);
     return record_.WriteTargets(metrics_, stages);
   }
-  absl::Status OnStep(const StepRecord& step) override { return record_.Append(step); }
+  absl::Status OnStep(const StepRecord& step) override {
+    has_trained_ = true;
+    return record_.Append(step);
+  }
   absl::Status OnTraffic(const std::vector<TrafficRecord>& traffic) override {
     return record_.Append(traffic);
   }
@@ -86,6 +97,7 @@ class Recorder final : public RunObserver {
  private:
   RunRecord& record_;
   const std::string metrics_;
+  bool& has_trained_;
 };
 
 // Says what runs where before the first step.
@@ -198,20 +210,36 @@ class RecordedRun {
                      Session::Start(experiment_.name(), experiment_, options, &interruption_));
     ASSIGN_OR_RETURN(metrics_server_, MetricsServer::Start(flags_.metrics_listen, {{registry_}}));
     const std::string address = Announced(metrics_server_->address());
-    Recorder recorder(record_.get(), address);
+    Recorder recorder(record_.get(), address, &has_trained_);
     RunMetrics metrics(session_->run(), CutNames(experiment_), registry_.get());
     Greeter greeter({session_->run(), record_->dir(), address}, &progress_);
     std::vector<RunObserver*> observers = {&recorder, &metrics};
     if (!flags_.quiet) observers.push_back(&greeter);
     observers.push_back(&progress_);
     RunOptions run = OptionsOfRun();
-    ASSIGN_OR_RETURN(run.beside, SideFilesOf(experiment_));
+    ASSIGN_OR_RETURN(run.beside, SideFilesOf(WithOwnFiles()));
+    RETURN_IF_ERROR(WarnOfNoVocabulary(run.beside));
     ModelKeeper keeper(session_.get(), run.beside, record_->model_dir());
     observers.push_back(&keeper);
     Observers all(observers);
     const absl::Status status = RunExperiment(experiment_, session_->fleet(), &all, &summary_, run);
     if (!status.ok() && !interruption_.seen()) metrics.Failed(status);
     return status;
+  }
+
+  // What goes on has the files beside its model in its checkpoint: those of `init` may be gone.
+  Experiment WithOwnFiles() const {
+    Experiment own = experiment_;
+    if (from_) own.set_init(from_->path);
+    return own;
+  }
+
+  absl::Status WarnOfNoVocabulary(const SideFiles& beside) {
+    ASSIGN_OR_RETURN(const KnownDataset data, KnownDatasetOf(experiment_.data()));
+    if (!data.is_text || beside.count(kVocabularyFile) > 0) return absl::OkStatus();
+    return progress_.OnWarning(
+        "the text or its vocabulary is not on this machine, so the model is kept without: "
+        "thinwire generate will want it");
   }
 
   RunOptions OptionsOfRun() {
@@ -238,6 +266,14 @@ class RecordedRun {
     return absl::OkStatus();
   }
 
+  // What was reached before stays in the summary of a run that could not go on.
+  void KeepPast() {
+    const absl::StatusOr<Summary> past = ReadSummary(record_->dir());
+    if (!past.ok()) return;
+    *summary_.mutable_epochs() = past->epochs();
+    *summary_.mutable_boundaries() = past->boundaries();
+  }
+
   // Writes the summary and tells the user how it went.
   int Conclude(absl::Status status) {
     const bool interrupted = !status.ok() && interruption_.seen();
@@ -248,6 +284,7 @@ class RecordedRun {
       progress_.Break();
       Complain(status, kExitFailed);
     }
+    if (!status.ok() && from_ && !has_trained_) KeepPast();
     absl::Status written = RecordCausality();
     written.Update(record_->WriteSummary(summary_));
     if (interrupted) {
@@ -286,18 +323,26 @@ class RecordedRun {
   Interruption& interruption_;
   Progress progress_;
   Summary summary_;
+  bool has_trained_ = false;
   const std::shared_ptr<prometheus::Registry> registry_ = std::make_shared<prometheus::Registry>();
   std::unique_ptr<MetricsServer> metrics_server_;
   std::unique_ptr<Session> session_;
 };
 
-absl::StatusOr<Experiment> Load(RunFlags* flags) {
+// A run that is to go on, as its last checkpoint has it.
+struct Past {
+  FoundCheckpoint checkpoint;
+  Experiment experiment;
+};
+
+absl::StatusOr<Experiment> Load(const std::optional<Past>& past, RunFlags* flags) {
   const absl::Status listen = ParseHostPort(flags->metrics_listen).status();
   if (!listen.ok()) {
     return absl::Status(listen.code(), absl::StrCat("--metrics_listen: ", listen.message()));
   }
   flags->session.takes_spares = true;
-  return LoadForStages(flags->experiment, flags->overrides, &flags->session);
+  return LoadForStages(flags->experiment, flags->overrides, &flags->session,
+                       past ? &past->experiment : nullptr);
 }
 
 // Stages on this machine share its memory; of others' machines nothing is known here.
@@ -312,11 +357,10 @@ absl::Status CheckState(const RunFlags& flags, const Experiment& experiment) {
 absl::Status CheckInitial(const Experiment& experiment, bool quiet) {
   if (!experiment.has_init()) return absl::OkStatus();
   ASSIGN_OR_RETURN(const ModelShares initial, ModelShares::Initial(experiment));
+  RETURN_IF_ERROR(CheckInitialVocabulary(experiment));
   if (initial.fresh().empty() || quiet) return absl::OkStatus();
-  const std::string line =
-      absl::StrCat("init: ", experiment.init(), " has no bottlenecks for ",
-                   absl::StrJoin(initial.fresh(), ", "), ": they start random");
-  std::fprintf(stderr, "thinwire: %s\n", PrintableLine(line).c_str());
+  Tell(absl::StrCat("init: ", experiment.init(), " has no bottlenecks for ",
+                    absl::StrJoin(initial.fresh(), ", "), ": they start random"));
   return absl::OkStatus();
 }
 
@@ -342,52 +386,75 @@ absl::Status FindRun(RunFlags* flags) {
     if (flags->experiment.empty()) flags->experiment = recorded;
     return absl::OkStatus();
   }
-  if (!absl::IsNotFound(is_there) || flags->experiment.empty()) return is_there;
+  if (!absl::IsNotFound(is_there) || flags->experiment.empty()) return CheckRecorded(flags->resume);
   flags->out = std::exchange(flags->resume, "");
   flags->overwrite = true;  // what is there was broken off before it began
   return absl::OkStatus();
 }
 
-std::string FolderOfName(const Experiment& experiment) { return "runs/" + experiment.name(); }
+std::string FolderOf(const std::string& name) { return "runs/" + name; }
 
-// Where the folder to go on with follows from the experiment.
-absl::Status FindRunOf(const Experiment& experiment, RunFlags* flags) {
+// Where the folder to go on with follows from the experiment's name.
+absl::Status FindRunOfName(RunFlags* flags) {
   if (flags->resume != kFolderOfName) return absl::OkStatus();
-  flags->resume = FolderOfName(experiment);
+  ASSIGN_OR_RETURN(const std::string name, NameOfExperiment(flags->experiment, flags->overrides));
+  flags->resume = FolderOf(name);
   return FindRun(flags);
 }
 
 std::string DirOf(const RunFlags& flags, const Experiment& experiment) {
-  return flags.out.empty() ? FolderOfName(experiment) : flags.out;
+  return flags.out.empty() ? FolderOf(experiment.name()) : flags.out;
 }
 
-// Where `now` begins in the folder of a run: nowhere in a new one, and in one that was killed
-// before its first checkpoint.
-absl::StatusOr<std::optional<FoundCheckpoint>> FindResumption(const RunFlags& flags,
-                                                              const Experiment& now,
-                                                              const RunRecord& record) {
-  if (flags.resume.empty()) return std::nullopt;
+// A manifest of before there were digests in it gets those of the run's summary, where there is
+// one.
+void AddDigests(const std::string& dir, CheckpointManifest* manifest) {
+  if (!manifest->train_digest().empty()) return;
+  const absl::StatusOr<Summary> summary = ReadSummary(dir);
+  if (!summary.ok()) return;
+  manifest->set_train_digest(summary->provenance().train_digest());
+  manifest->set_test_digest(summary->provenance().test_digest());
+}
+
+// The past of the run in this folder: none in one that was killed before its first checkpoint.
+absl::StatusOr<std::optional<Past>> FindPast(const RunRecord& record, bool quiet) {
   absl::StatusOr<FoundCheckpoint> found = NewestCheckpoint(record.checkpoints_dir());
   if (absl::IsNotFound(found.status())) {
-    if (!flags.quiet) {
-      std::fprintf(stderr, "thinwire: %s: no checkpoint, beginning anew\n",
-                   PrintableLine(record.dir()).c_str());
-    }
+    if (!quiet) Tell(absl::StrCat(record.dir(), ": no checkpoint, beginning anew"));
     return std::nullopt;
   }
   RETURN_IF_ERROR(found.status());
-  ASSIGN_OR_RETURN(const Experiment then, ExperimentOf(*found));
-  RETURN_IF_ERROR(CheckGoesOn(then, now));
-  for (const std::string& line : found->skipped) {
-    std::fprintf(stderr, "thinwire: warning: %s\n", PrintableLine(line).c_str());
-  }
-  if (!flags.quiet && found->manifest.step() >= now.epochs() * found->manifest.steps_per_epoch()) {
-    std::fprintf(stderr,
-                 "thinwire: %s: all %u epochs are trained, this only ends the run again; more "
-                 "epochs, another folder or --overwrite train\n",
-                 PrintableLine(record.dir()).c_str(), now.epochs());
-  }
-  return *std::move(found);
+  for (const std::string& line : found->skipped) Tell("warning: " + line);
+  AddDigests(record.dir(), &found->manifest);
+  ASSIGN_OR_RETURN(Experiment then, ExperimentOf(*found));
+  return Past{*std::move(found), std::move(then)};
+}
+
+// Refuses an experiment that cannot go on with the run, and says what will be otherwise.
+absl::Status CheckCourse(const RunFlags& flags, const Past& past, const Experiment& now) {
+  RETURN_IF_ERROR(CheckGoesOn(past.experiment, now));
+  if (flags.quiet) return absl::OkStatus();
+  const CheckpointManifest& manifest = past.checkpoint.manifest;
+  ASSIGN_OR_RETURN(const std::vector<std::string> lines,
+                   NewCourse(past.experiment, now, manifest.step(), manifest.steps_per_epoch()));
+  for (const std::string& line : lines) Tell(absl::StrCat(flags.resume, ": ", line));
+  return absl::OkStatus();
+}
+
+// Whether the run has trained all that `now` asks for, and has said so: one that was killed between
+// its last step and its summary is still to be ended.
+bool HasEnded(const CheckpointManifest& reached, const Experiment& now, const RunRecord& record) {
+  if (reached.step() < now.epochs() * reached.steps_per_epoch()) return false;
+  const absl::StatusOr<Summary> summary = ReadSummary(record.dir());
+  return summary.ok() && summary->status() == "completed" &&
+         static_cast<uint32_t>(summary->epochs_size()) >= now.epochs();
+}
+
+std::string WhatTrainsOn(const RunRecord& record, const CheckpointManifest& reached) {
+  const uint64_t epochs = reached.step() / reached.steps_per_epoch();
+  return absl::StrCat(record.dir(), ": all ", epochs,
+                      " epochs are trained, nothing is left to do; --set epochs=", 2 * epochs,
+                      " would train on, --overwrite or another folder anew");
 }
 
 // The steps to trace, if the flags name any.
@@ -401,42 +468,51 @@ absl::StatusOr<std::optional<TraceSteps>> StepsToTrace(const RunFlags& flags,
 
 absl::Status Warn(const Experiment& experiment) {
   ASSIGN_OR_RETURN(const std::vector<std::string> warnings, PlanWarnings(experiment));
-  for (const std::string& warning : warnings) {
-    std::fprintf(stderr, "thinwire: %s\n", PrintableLine(warning).c_str());
-  }
+  for (const std::string& warning : warnings) Tell(warning);
   return absl::OkStatus();
+}
+
+// All that can be wrong with an experiment before stages start.
+absl::Status Check(const RunFlags& flags, const std::optional<Past>& past,
+                   const Experiment& experiment) {
+  if (past) RETURN_IF_ERROR(CheckCourse(flags, *past, experiment));
+  RETURN_IF_ERROR(CheckState(flags, experiment));
+  if (!past) RETURN_IF_ERROR(CheckInitial(experiment, flags.quiet));
+  return flags.quiet ? absl::OkStatus() : Warn(experiment);
 }
 
 }  // namespace
 
 int RunCommand(RunFlags flags, Interruption* interruption) {
   absl::Status usage = CheckUsage(flags);
-  usage.Update(FindRun(&flags));
+  if (usage.ok()) usage = FindRun(&flags);
+  if (usage.ok()) usage = FindRunOfName(&flags);
   if (!usage.ok()) return Complain(usage, kExitUsage);
-  absl::StatusOr<Experiment> experiment = Load(&flags);
+  absl::StatusOr<std::unique_ptr<RunRecord>> record(nullptr);
+  absl::StatusOr<std::optional<Past>> past(std::nullopt);
+  if (!flags.resume.empty()) {
+    record = RunRecord::Open(flags.resume);
+    if (!record.ok()) return Complain(record.status(), ExitOfPath(record.status()));
+    past = FindPast(**record, flags.quiet);
+    if (!past.ok()) return Complain(past.status(), kExitFailed);
+  }
+  absl::StatusOr<Experiment> experiment = Load(*past, &flags);
   if (!experiment.ok()) return Complain(experiment.status(), kExitUsage);
-  const absl::Status found = FindRunOf(*experiment, &flags);
-  if (!found.ok()) return Complain(found, kExitUsage);
   const absl::StatusOr<std::optional<TraceSteps>> trace = StepsToTrace(flags, *experiment);
   if (!trace.ok()) return Complain(trace.status(), kExitUsage);
-  const absl::Status state = CheckState(flags, *experiment);
-  if (!state.ok()) return Complain(state, kExitUsage);
-  const absl::Status initial = CheckInitial(*experiment, flags.quiet);
-  if (!initial.ok()) return Complain(initial, kExitUsage);
-  const absl::Status warned = flags.quiet ? absl::OkStatus() : Warn(*experiment);
-  if (!warned.ok()) return Complain(warned, kExitUsage);
-  auto record = flags.resume.empty() ? RunRecord::Create(DirOf(flags, *experiment), flags.overwrite)
-                                     : RunRecord::Open(flags.resume);
-  if (!record.ok()) {
-    return Complain(record.status(),
-                    absl::IsAlreadyExists(record.status()) ? kExitUsage : kExitFailed);
+  const absl::Status fits = Check(flags, *past, *experiment);
+  if (!fits.ok()) return Complain(fits, kExitUsage);
+  if (*past && HasEnded((*past)->checkpoint.manifest, *experiment, **record)) {
+    if (!flags.quiet) Tell(WhatTrainsOn(**record, (*past)->checkpoint.manifest));
+    return kExitDone;
   }
-  absl::StatusOr<std::optional<FoundCheckpoint>> from =
-      FindResumption(flags, *experiment, **record);
-  if (!from.ok()) {
-    return Complain(from.status(), absl::IsDataLoss(from.status()) ? kExitFailed : kExitUsage);
+  if (flags.resume.empty()) {
+    record = RunRecord::Create(DirOf(flags, *experiment), flags.overwrite);
+    if (!record.ok()) return Complain(record.status(), ExitOfPath(record.status()));
   }
-  return RecordedRun(flags, *std::move(experiment), *std::move(from), *trace, *std::move(record),
+  std::optional<FoundCheckpoint> from;
+  if (*past) from = std::move((*past)->checkpoint);
+  return RecordedRun(flags, *std::move(experiment), std::move(from), *trace, *std::move(record),
                      interruption)
       .Run();
 }

@@ -72,7 +72,7 @@ CLI::App* AddServe(CLI::App* app, ServeFlags* flags) {
       ->check(kSeconds);
   serve->add_option("--out", flags->out, "folder of the queue and of its runs")
       ->capture_default_str()
-      ->check(kPath);
+      ->transform(kPath);
   serve->add_option("--jobs", flags->jobs, "runs at once on this machine")
       ->capture_default_str()
       ->check(CLI::Range(1, 1024));
@@ -85,7 +85,7 @@ CLI::App* AddServe(CLI::App* app, ServeFlags* flags) {
       ->allow_extra_args(false);
   serve
       ->add_option("--stages_wait", flags->session.wait_seconds,
-                   "seconds for which a run waits for its servers of --stages to be there")
+                   "seconds for which a run waits for its servers of --stages to be there and free")
       ->capture_default_str()
       ->check(kSeconds);
   serve->add_flag("--insecure", flags->insecure,
@@ -100,7 +100,8 @@ QueueCommands AddQueueCommands(CLI::App* app, QueueFlags* flags) {
   commands.submit = app->add_subcommand("submit", "put experiments into the queue of a server");
   commands.submit->footer(kSubmitExamples);
   commands.submit->add_option("EXPERIMENT", flags->experiments, "experiment files (YAML)")
-      ->required();
+      ->required()
+      ->transform(kPath);
   AddOverrides(commands.submit, &flags->overrides);
   commands.watch = app->add_subcommand("watch", "show what a run of a server prints");
   commands.watch->footer(kWatchExamples);

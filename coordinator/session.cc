@@ -17,6 +17,7 @@
 #include "base/secret.h"
 #include "base/status.h"
 #include "config/experiment.h"
+#include "config/local_paths.h"
 #include "coordinator/fleet/local_launch.h"
 #include "coordinator/fleet/stage_addresses.h"
 
@@ -51,17 +52,21 @@ absl::Status InStages(const absl::Status& status) {
 
 absl::StatusOr<Experiment> LoadForStages(const std::string& path,
                                          const std::vector<std::string>& overrides,
-                                         SessionOptions* options) {
+                                         SessionOptions* options, const Experiment* past) {
   const absl::StatusOr<StageAddresses> named = StageAddresses::Parse(options->stages);
   if (!named.ok()) return InStages(named.status());
   ASSIGN_OR_RETURN(
       Experiment experiment,
-      LoadExperiment(path, overrides, static_cast<uint32_t>(named->count().value_or(0))));
-  if (named->empty()) return experiment;
+      LoadExperiment(path, overrides, {static_cast<uint32_t>(named->count().value_or(0)), past}));
+  if (named->empty()) {
+    MakeStagePathsAbsolute(&experiment);
+    return experiment;
+  }
   absl::StatusOr<std::vector<std::string>> all =
       named->For(static_cast<int>(experiment.pipeline().stages()),
                  options->takes_spares ? &options->spares : nullptr);
   if (!all.ok()) return InStages(all.status());
+  RETURN_IF_ERROR(Security::Load(SecurityOf(experiment.security(), options->security)).status());
   options->stages = *std::move(all);
   return experiment;
 }

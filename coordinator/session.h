@@ -23,8 +23,9 @@ struct SessionOptions {
   bool takes_spares = false;
   std::vector<std::string> spares;
   bool allow_other_build = false;  // than this program's
-  double wait_seconds = 15;        // for the servers to be there
-  double return_seconds = 300;     // for one that was lost to come back
+  // For the servers to be there, and free: a little longer than a lease that nobody renews.
+  double wait_seconds = 20;
+  double return_seconds = 300;  // for one that was lost to come back
   // Where the lease is kept for whoever comes back to these servers; empty: nowhere. One that is
   // there is taken up.
   std::string lease_file;
@@ -38,11 +39,12 @@ struct SessionOptions {
 };
 
 // The experiment of a file, with as many stages as `options->stages` names where neither the file
-// nor an override says; these become one address per stage, and spares. Errors of LoadExperiment,
-// and InvalidArgument for addresses.
+// nor an override says; these become one address per stage, and spares. Where the stages run on
+// this machine, the paths that they read become absolute. `past`: see Surroundings. Errors of
+// LoadExperiment, InvalidArgument for addresses, and those of the files that show us to the stages.
 absl::StatusOr<Experiment> LoadForStages(const std::string& path,
                                          const std::vector<std::string>& overrides,
-                                         SessionOptions* options);
+                                         SessionOptions* options, const Experiment* past = nullptr);
 
 class Session {
  public:

@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/printable.h"
 #include "base/status.h"
+#include "config/run_name.h"
 #include "coordinator/exit_code.h"
 #include "coordinator/fleet/stage_addresses.h"
 #include "coordinator/results/database.h"
@@ -55,6 +56,14 @@ absl::StatusOr<std::vector<SweepRun>> RunsOf(const SweepFlags& flags, const Swee
   return runs;
 }
 
+// A sweep's own name is held to what a run may be called: it is that of a folder as well.
+absl::StatusOr<std::string> FolderOf(const SweepFlags& flags, const Sweep& sweep) {
+  if (!flags.out.empty()) return flags.out;
+  const absl::Status named = CheckRunName(sweep.name);
+  if (named.ok()) return "runs/" + sweep.name;
+  return absl::Status(named.code(), absl::StrCat(flags.file, ": ", named.message(), "; or --out"));
+}
+
 int ExportCommand(const std::string& dir) {
   const absl::StatusOr<std::string> is_there = ReadFile(DatabaseOf(dir));
   if (!is_there.ok()) {
@@ -93,16 +102,15 @@ int SweepCommand(const SweepFlags& flags, Interruption* interruption) {
   if (!sweep.ok()) return Complain(sweep.status(), kExitUsage);
   auto runs = RunsOf(flags, *sweep);
   if (!runs.ok()) return Complain(runs.status(), kExitUsage);
-  const std::string dir = flags.out.empty() ? "runs/" + sweep->name : flags.out;
+  const absl::StatusOr<std::string> folder = FolderOf(flags, *sweep);
+  if (!folder.ok()) return Complain(folder.status(), kExitUsage);
+  const std::string& dir = *folder;
   if (flags.list) {
     const auto planned = PlanRuns(dir, *std::move(runs));
     return planned.ok() ? PrintResult(Listed(*planned)) : Complain(planned.status(), kExitUsage);
   }
   const auto lock = TakeSweepFolder(dir);
-  if (!lock.ok()) {
-    return Complain(lock.status(),
-                    absl::IsFailedPrecondition(lock.status()) ? kExitFailed : kExitUsage);
-  }
+  if (!lock.ok()) return Complain(lock.status(), ExitOfPath(lock.status()));
   const std::string baseline = sweep->baseline.empty() ? runs->front().row : sweep->baseline;
   const size_t all = runs->size();
   const auto swept =

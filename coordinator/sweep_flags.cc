@@ -36,7 +36,9 @@ CLI::App* AddSweep(CLI::App* app, SweepFlags* flags) {
   CLI::App* sweep =
       app->add_subcommand("sweep", "run several experiments with several seeds; compare them");
   sweep->footer(kSweepExamples);
-  sweep->add_option("FILE", flags->file, "sweep or experiment file (YAML)")->required();
+  sweep->add_option("FILE", flags->file, "sweep or experiment file (YAML)")
+      ->required()
+      ->transform(kPath);
   AddOverrides(sweep, &flags->overrides);
   sweep
       ->add_option("--grid", flags->grids,
@@ -47,7 +49,8 @@ CLI::App* AddSweep(CLI::App* app, SweepFlags* flags) {
       ->allow_extra_args(false);
   sweep->add_option("--only", flags->only,
                     "rows whose whole name matches this regular expression (default: all)");
-  sweep->add_option("--out", flags->out, "folder of the sweep (default: runs/NAME)")->check(kPath);
+  sweep->add_option("--out", flags->out, "folder of the sweep (default: runs/NAME)")
+      ->transform(kPath);
   sweep->add_option("--baseline", flags->baseline,
                     "row that the others are compared to (default: the sweep's, or the first)");
   sweep->add_option("--jobs", flags->jobs, "runs at once on this machine")
@@ -68,7 +71,7 @@ CLI::App* AddSweep(CLI::App* app, SweepFlags* flags) {
       ->allow_extra_args(false);
   sweep
       ->add_option("--stages_wait", flags->session.wait_seconds,
-                   "seconds to wait for the servers of --stages to be there")
+                   "seconds to wait for the servers of --stages to be there and free")
       ->capture_default_str()
       ->check(kSeconds);
   AddSecurity(sweep, &flags->session.security);
@@ -82,8 +85,8 @@ CLI::App* AddCompare(CLI::App* app, CompareFlags* flags) {
       "two runs or sweeps: fields that differ, first diverging step, epochs, paired "
       "differences");
   compare->footer(kCompareExamples);
-  compare->add_option("LEFT", flags->left, "folder")->required()->check(kPath);
-  compare->add_option("RIGHT", flags->right, "folder")->required()->check(kPath);
+  compare->add_option("LEFT", flags->left, "folder")->required()->transform(kPath);
+  compare->add_option("RIGHT", flags->right, "folder")->required()->transform(kPath);
   return compare;
 }
 

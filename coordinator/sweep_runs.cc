@@ -235,8 +235,7 @@ absl::StatusOr<std::vector<PlannedRun>> PlanRuns(const std::string& dir,
 
 absl::StatusOr<std::unique_ptr<FileLock>> TakeSweepFolder(const std::string& dir) {
   for (const char* folder : {"/runs", "/logs", "/experiments"}) {
-    const absl::Status made = MakeFolder(dir + folder);
-    if (!made.ok()) return absl::FailedPreconditionError(made.message());
+    RETURN_IF_ERROR(MakeFolder(dir + folder));
   }
   return FileLock::Take(dir + "/.sweep.lock");
 }

@@ -53,8 +53,8 @@ struct SweptRuns {
 std::string RunFolderOf(const std::string& dir, const std::string& run);
 std::string DatabaseOf(const std::string& dir);
 
-// Makes the sweep's folders and takes its lock. FailedPrecondition where that cannot be for what
-// the system says; AlreadyExists while another process has it.
+// Makes the sweep's folders and takes its lock: what the system says where that cannot be,
+// AlreadyExists while another process has it.
 absl::StatusOr<std::unique_ptr<FileLock>> TakeSweepFolder(const std::string& dir);
 
 // Runs those that are not finished, and brings results.sqlite up to date. A run that fails stops no

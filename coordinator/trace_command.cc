@@ -21,8 +21,9 @@ int TraceCommand(const TraceFlags& flags) {
   }
   if (!flags.svg.empty()) {
     const absl::StatusOr<std::string> svg = TimelineSvg(*trace, summary->steps.last());
-    const absl::Status written = svg.ok() ? ReplaceFile(flags.svg, *svg) : svg.status();
-    if (!written.ok()) return Complain(written, kExitFailed);
+    if (!svg.ok()) return Complain(svg.status(), kExitFailed);
+    const absl::Status written = ReplaceFile(flags.svg, *svg);
+    if (!written.ok()) return Complain(written, ExitOfPath(written));
   }
   if (flags.format == "json") {
     return PrintResult(JsonText(SummaryJson(*trace, *summary), 2) + "\n");

@@ -41,7 +41,7 @@ void AddLink(CLI::App* tune, TuneFlags* flags) {
   tune->add_option("--from", flags->speeds.from,
                    "folder of a run of that model: what it measured of compute and codecs counts")
       ->type_name("DIR")
-      ->check(kPath);
+      ->transform(kPath);
   tune->add_option("--gflops", flags->speeds.gflops,
                    "compute speed of a stage, 10^9 operations per second (default: measured)");
   tune->add_option("--codec_gbps", flags->speeds.codec_gbps,
@@ -80,7 +80,9 @@ CLI::App* AddTune(CLI::App* app, TuneFlags* flags) {
   CLI::App* tune = app->add_subcommand(
       "tune", "find the codec that reaches a target soonest over a link, by short trainings");
   tune->footer(kTuneExamples);
-  tune->add_option("EXPERIMENT", flags->experiment, "experiment file (YAML)")->required();
+  tune->add_option("EXPERIMENT", flags->experiment, "experiment file (YAML)")
+      ->required()
+      ->transform(kPath);
   AddOverrides(tune, &flags->overrides);
   AddLink(tune, flags);
   tune->add_option("--max_loss", flags->max_loss,
@@ -90,7 +92,7 @@ CLI::App* AddTune(CLI::App* app, TuneFlags* flags) {
                    "what is to be reached: per cent of accuracy, or nats (default: what the "
                    "experiment without codecs is predicted to end at, less --max_loss)");
   AddSearch(tune, flags);
-  tune->add_option("--out", flags->out, "folder (default: runs/NAME-tune)")->check(kPath);
+  tune->add_option("--out", flags->out, "folder (default: runs/NAME-tune)")->transform(kPath);
   tune->add_option("--format", flags->format, "text or json")
       ->capture_default_str()
       ->check(CLI::IsMember({"text", "json"}));

@@ -4,6 +4,7 @@
 set -uo pipefail
 source "$(dirname "$0")/checks.sh"
 thinwire=$1 quickstart=$2 stage_server=$3
+program=$(realpath -s "$thinwire")
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
@@ -40,6 +41,18 @@ run '--set of a bad value' '^thinwire: --set optimizer.lr=-1: optimizer.lr: -1, 
 refused 'an empty folder' '--out: "", want a path' run "$quickstart" --out ''
 refused 'state in a folder that is not there' 'feedback.dir: /nonexistent: No such file' plan "$quickstart" \
   --gflops 40 --codec_gbps 1 --set 'compression.gradients.feedback={kind: ef, dir: /nonexistent}'
+for pair in 'optimizer.learning_rate lr' 'batch data.batch_size' 'num_layers model.layers' 'lr optimizer.lr' \
+  'pipeline.micro_batches microbatches' 'data.seq_len context' 'compression.gradients.num_bits bits'; do
+  run "${pair% *}" "${pair% *}: unknown field; did you mean ${pair#* }\?" --set "${pair% *}=1"
+done
+refused 'an unknown command' '^thinwire: runn: unknown command; did you mean run\?' runn "$quickstart"
+run 'a field as a flag' '^thinwire: --epochs: unknown flag; did you mean --set epochs=...\?' --epochs 3
+run 'a mistyped flag' '^thinwire: --overwite: unknown flag; did you mean --overwrite\?' --overwite
+run 'one file too many' '^thinwire: b.yaml: one argument more than wanted' b.yaml
+for command in run sweep plan 'tune --link_mbit 50' probe submit; do
+  # shellcheck disable=SC2086
+  refused "$command of nothing" '(EXPERIMENT|FILE|TARGET): "", want a path' $command ''
+done
 "$thinwire" run --help >"$work/log"
 check '--help shows how stages are listed' contains "$work/log" '--stages HOST:PORT,HOST:PORT,...'
 
@@ -145,6 +158,33 @@ for command in "probe $quickstart" 'codecs --measure'; do
   check "$command without a temporary folder fails" equals $? 1
   check '  naming it' contains "$work/log" '^thinwire: /nonexistent/thinwire-.*No such file or directory'
 done
+
+mkdir "$work/empty-folder"
+echo text >"$work/a-file"
+for command in 'run --resume' generate probe; do
+  # shellcheck disable=SC2086
+  refused "$command of a folder without a run" "^thinwire: $work/empty-folder: no run is recorded here: " $command "$work/empty-folder"
+done
+refused 'a report on a file' "$work/a-file: is no folder, want that of a run or of runs" report "$work/a-file"
+refused 'codecs of a folder' "^thinwire: $work/empty-folder: cannot read: Is a directory" codecs --measure "$work/empty-folder"
+refused 'levels in a folder' "^thinwire: $work/empty-folder: cannot read: Is a directory" probe "$quickstart" --levels "$work/empty-folder"
+refused 'levels that are not there' "^thinwire: $work/none: cannot open: No such file" probe "$quickstart" --levels "$work/none"
+refused 'a run in a file' "^thinwire: $work/a-file: cannot make the folder: Not a directory" run "$quickstart" --out "$work/a-file"
+refused 'a sweep in a file' "^thinwire: $work/a-file/runs: cannot make the folder: Not a directory" \
+  sweep "$quickstart" --seeds 1 --out "$work/a-file"
+for file in none empty-folder a-file; do
+  run "the token of $file" "^thinwire: token_file: $work/$file" --stages a:1,b:1,c:1,d:1 --token_file "$work/$file"
+done
+check '  before anything is written' test ! -e "$work/out"
+refused 'a server without a port' '^thinwire: --stages: "foo", want host:port' serve --out "$work/queue" --stages foo
+for file in 'my exp (2)' 日; do grep -v '^name:' "$quickstart" >"$work/$file.yaml"; done
+(cd "$work" && "$program" run 'my exp (2).yaml' --stage_server "$work/none" --quiet) 2>"$work/log"
+check 'a file whose name is no name of a run' contains "$work/runs/my-exp-2/experiment.yaml" '^name: "?my-exp-2"?$'
+(cd "$work" && "$program" sweep 'my exp (2).yaml' --list) >/dev/null 2>"$work/log"
+check '  nor of a sweep' equals "$? $(cat "$work/log")" '0 '
+printf '{name: ../up, experiment: %s, seeds: [1]}\n' "$(realpath "$quickstart")" >"$work/up.yaml"
+refused 'a sweep that is named after another folder' 'up.yaml: name: "../up", want 1 to 128 letters' sweep "$work/up.yaml" --list
+refused 'a file without a letter that a name may have' "name: absent, .* want name, or --set name=..." run "$work/日.yaml" --quiet
 
 echo '== a limit on files'
 overwrite() { "$thinwire" run "$quickstart" --out "$work/limited" --overwrite --stage_server "$work/none" 2>&1; }

@@ -40,8 +40,11 @@ start() {
 # address LOG: where a server that was started by hand listens
 address() {
   within 10 contains "$1" 'serving on' >/dev/null
-  grep -oE 'serving on [0-9.:]+' "$1" | cut -d' ' -f3
+  grep -oE 'serving on [^ ,]+' "$1" | cut -d' ' -f3
 }
+# steps_of FILE: the steps that its lines are of
+steps_of() { grep -oE '"step": ?[0-9]+' "$1" | grep -oE '[0-9]+' | sort -nu | tr '\n' ' '; }
+has_ipv6() { python3 -c 'import socket; socket.create_server(("::1", 0), family=socket.AF_INET6)' 2>/dev/null; }
 # stage_pid RUN STAGE: children of the coordinator in order of stages
 stage_pid() { pgrep -P "$1" -f stage_server | sort -n | sed -n "$(($2 + 1))p"; }
 # in_epoch NAME STAGE: between the stage's words that an epoch begins and those that it is trained
@@ -120,7 +123,8 @@ check 'and the file is named' contains "$work/bad.log" "$work/none"
   --set compression.gradients.codec=none --out "$work/nan" >"$work/bad.log" 2>&1
 check 'a loss that is no number fails the run' equals $? 1
 check 'naming stage and step' contains "$work/bad.log" 'stage 3.*(nan|inf).*step [0-9]+'
-"$thinwire" run "$work/short.yaml" --stages 127.0.0.1:1,127.0.0.1:1,127.0.0.1:1,127.0.0.1:1 --out "$work/unreachable" >"$work/bad.log" 2>&1
+check 'and traffic.jsonl has every step that metrics.jsonl has' equals "$(steps_of "$work/nan/traffic.jsonl")" "$(steps_of "$work/nan/metrics.jsonl")"
+"$thinwire" run "$work/short.yaml" --stages '127.0.0.1:{1..4}' --stages_wait 1 --out "$work/unreachable" >"$work/bad.log" 2>&1
 check 'unreachable stages fail the run' equals $? 1
 check 'naming one' contains "$work/bad.log" 'stage 0.*127\.0\.0\.1:1'
 
@@ -212,6 +216,11 @@ check 'and serve the next run' equals $? 0
 page=$(grep -oE 'metrics on http://[0-9.:]+' "$work/server0.log" | cut -d/ -f3)
 check 'are healthy' equals "$(curl -sf "http://127.0.0.1:${page#*:}/healthz")" ok
 check 'are free' equals "$(curl -sf "http://127.0.0.1:${page#*:}/metrics" | grep ^thinwire_stage_busy)" 'thinwire_stage_busy 0'
+"$thinwire" run "$work/short.yaml" --stages "${targets[0]},${targets[0]}" --out "$work/twice" >"$work/twice.log" 2>&1
+check 'are one stage each' equals $? 2
+check 'and one that is named twice is named' contains "$work/twice.log" "\"${targets[0]}\" comes twice"
+"$thinwire" run "$work/short.yaml" --stages "${targets[1]},localhost:${targets[1]#*:}" --set pipeline.stages=2 --out "$work/twice" >"$work/twice.log" 2>&1
+check 'also by two names' contains "$work/twice.log" 'a stage of run short-[0-9a-f]+ generation 1 already; is it named by two addresses'
 kill "${children[-1]}"
 check 'say why they end' within 5 contains "$work/server3.log" 'info    the server ends: SIGTERM' >/dev/null
 "$stage_server" --listen 127.0.0.1:0 --log_format json 2>"$work/json.log" &
@@ -226,6 +235,37 @@ print(*[json.loads(line)["event"] for line in sys.stdin])' <"$work/json.log")" \
 "$stage_server" --log_level loud 2>"$work/loud.log"
 check 'take no other level' equals $? 2
 check 'and say which there are' contains "$work/loud.log" 'want debug, info, warning, error or off'
+
+echo '== a lease that nobody renews'
+start unrenewed --set pipeline.stages=1 --stages "${targets[0]}"
+kill -9 "$run"
+wait "$run" 2>/dev/null
+"$thinwire" run "$work/short.yaml" --set pipeline.stages=1 --stages "${targets[0]}" --stages_wait 0 --out "$work/refused" >"$work/refused.log" 2>&1
+check 'refuses who does not wait' equals $? 1
+check 'and says until when' contains "$work/refused.log" 'leased to another run until [0-9:]+ UTC, [0-9]+ s from now, unless it is renewed'
+"$thinwire" run "$work/short.yaml" --set pipeline.stages=1 --stages "${targets[0]}" --stages_wait 60 --out "$work/waits" >"$work/waits.log" 2>&1 &
+waits=$!
+
+if has_ipv6; then
+  echo '== IPv6 alone'
+  six=()
+  for i in 0 1; do
+    "$stage_server" --listen '[::1]:0' --metrics_listen '[::1]:0' 2>"$work/six$i.log" &
+    children+=($!)
+  done
+  for i in 0 1; do six+=("$(address "$work/six$i.log")"); done
+  "$thinwire" run "$work/short.yaml" --set pipeline.stages=2 --stages "${six[0]},${six[1]}" --metrics_listen '[::1]:0' \
+    --metrics_linger 60 --out "$work/six" >"$work/six.log" 2>&1 &
+  run=$!
+  check 'trains' within 30 test -e "$work/six/summary.json"
+  check 'to the same losses' equals "$(losses "$work/six")" "$(losses "$work/short")"
+  mapfile -t pages < <(grep -oE '"\[::1\]:[0-9]+"' "$work/six/targets.json" | tr -d '"')
+  check 'names each page' equals "${#pages[@]}" 3
+  for page in "${pages[@]}"; do check "$page answers" equals "$(curl -gsf "http://$page/healthz")" ok; done
+  kill -INT "$run"; wait "$run"
+else
+  echo 'skipped: IPv6 alone, as this machine has no ::1'
+fi
 
 echo '== a state file that may not grow'
 mkdir "$work/state"
@@ -255,6 +295,10 @@ if (( EUID == 0 )) && mkdir "$work/full" && mount -t tmpfs -o size=256k tmpfs "$
   check 'fails the run' equals $? 1
   check 'saying why' contains "$work/full.log" 'No space left'
 fi
+
+wait "$waits"
+check 'a lease that nobody renewed is waited for' equals $? 0
+check 'which is told' contains "$work/waits.log" 'waiting for 1 of 1 stages: stage 0 .*: this server is leased to another run until [0-9:]+ UTC'
 
 echo "$failures failures"
 (( failures == 0 ))

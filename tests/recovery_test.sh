@@ -44,46 +44,7 @@ sliced=(--set pipeline.schedule=terapipe --set pipeline.slices=4 --set model.dro
   --set 'compression={activations: {codec: topk, ratio: 0.3, feedback: none}, gradients: {codec: uniform, bits: 4, feedback: none}}')
 
 # same NAME OTHER: both runs left the same parameters and measured the same losses and accuracies
-same() {
-  python3 - "$work/$1" "$work/$2" <<'PY'
-import json, pathlib, sys
-
-def tensors(run):
-    found = {}
-    for path in pathlib.Path(run, "model").glob("*.safetensors"):
-        data = path.read_bytes()
-        size = int.from_bytes(data[:8], "little")
-        for name, tensor in json.loads(data[8:8 + size]).items():
-            if name == "__metadata__":
-                continue
-            begin, end = tensor["data_offsets"]
-            found[name] = data[8 + size + begin:8 + size + end]
-    return found
-
-def numbers(run):
-    summary = json.load(open(run + "/summary.json"))
-    assert summary["status"] == "completed", summary["error"]
-    epochs = [(e["epoch"], e["lr"], e["train"], e["test"], [
-        {k: v for k, v in b[d].items() if k != "relative_error"} for b in e["boundaries"]
-        for d in ("activations", "gradients")]) for e in summary["epochs"]]
-    sent = [(b["name"], d, b[d]["messages"], b[d]["wire_bytes"], b[d]["wire_bits_per_element"])
-            for b in summary["boundaries"] for d in ("activations", "gradients")]
-    return epochs, sent
-
-def steps(run):
-    return [(e["step"], e["loss"], e["accuracy"], e["lr"])
-            for e in map(json.loads, open(run + "/metrics.jsonl")) if e["type"] == "step"]
-
-def traffic(run):
-    return sorted((tuple(json.loads(line).items()) for line in open(run + "/traffic.jsonl")), key=lambda line: line[:3])
-
-a, b = sys.argv[1:]
-assert steps(a) == steps(b), "steps differ"
-assert traffic(a) == traffic(b), "what steps sent differs"
-assert tensors(a) == tensors(b), "parameters differ"
-assert numbers(a) == numbers(b), (numbers(a), numbers(b))
-PY
-}
+same() { python3 "$(dirname "$0")/same_run.py" "$work/$1" "$work/$2"; }
 # events NAME: "restarted 2 dead" a line
 events() {
   python3 -c '
@@ -109,7 +70,7 @@ for experiment in images text narrow; do
   finish
   check "$experiment: a run that nothing befalls" equals $? 0
 done
-check 'it keeps its last two checkpoints' equals "$(ls "$work/images/checkpoints" | sort)" $'step-460\nstep-462'
+check 'it keeps its last two checkpoints, and what it knows of its epochs' equals "$(ls "$work/images/checkpoints" | sort)" $'epochs.jsonl\nstep-460\nstep-462'
 "$thinwire" checkpoint verify "$work/images" >"$work/verify.log"
 check 'which are whole' equals $? 0
 
@@ -275,9 +236,17 @@ by_name 2
 check 'and goes on there' equals $? 0
 check 'from the last checkpoint' equals "$(events runs/by_name)" 'resumed None None'
 check 'with the same numbers' same runs/by_name two_epochs
+# state_of FOLDER: the contents and times of its files
+state_of() { (cd "$work/$1" && find . -type f ! -name '.thinwire.lock' -printf '%p %T@ ' -exec sha256sum {} \;) | sort; }
+ended=$(state_of runs/by_name)
 by_name 2
-check 'what is trained to its end is only ended again' equals $? 0
-check 'which is said' contains "$work/by_name.log" '^thinwire: runs/by_name: all 2 epochs are trained'
+check 'what has ended is no failure' equals $? 0
+check 'one line says so, and what would go on' equals "$(cat "$work/by_name.log")" \
+  'thinwire: runs/by_name: all 2 epochs are trained, nothing is left to do; --set epochs=4 would train on, --overwrite or another folder anew'
+check 'every file is as it was' equals "$(state_of runs/by_name)" "$ended"
+rm "$work/runs/by_name/summary.json"
+by_name 2
+check 'what was killed before its summary is ended' contains "$work/by_name.log" '^summary:  runs/by_name/summary.json'
 check 'with the same numbers' same runs/by_name two_epochs
 by_name 2 --set seed=2
 check 'another run in that folder is refused' equals $? 2

@@ -11,6 +11,7 @@
 #include "absl/strings/str_format.h"
 #include "base/status.h"
 #include "config/codec_pair.h"
+#include "config/derived.h"
 #include "config/resolve.h"
 #include "config/specs.h"
 #include "coordinator/plan/table_text.h"
@@ -78,9 +79,14 @@ absl::StatusOr<std::vector<int64_t>> Microbatches(const Experiment& experiment,
   return all;
 }
 
-void SetSchedule(const TriedSchedule& tried, PipelineConfig* pipeline) {
+// Slices that nobody gave are worked out anew: they depend on the microbatches.
+void SetSchedule(const TriedSchedule& tried, Experiment* experiment) {
+  PipelineConfig* const pipeline = experiment->mutable_pipeline();
   const std::string schedule = Name(tried.kind);
-  if (schedule != pipeline->schedule() || !tried.slices.empty()) pipeline->clear_slices();
+  const bool are_open = IsDerived(*experiment, "pipeline.slices");
+  if (are_open || schedule != pipeline->schedule() || !tried.slices.empty()) {
+    pipeline->clear_slices();
+  }
   pipeline->set_schedule(schedule);
   if (!tried.slices.empty()) pipeline->add_slices(tried.slices);
 }
@@ -91,7 +97,7 @@ std::vector<TriedSchedule> SchedulesOf(const Experiment& experiment) {
   std::vector<TriedSchedule> had;
   for (const ScheduleKind schedule : AllSchedules()) {
     Experiment other = experiment;
-    SetSchedule({schedule}, other.mutable_pipeline());
+    SetSchedule({schedule}, &other);
     if (Slices(schedule) && !Resolve(&other).ok()) continue;
     if (Interleaves(schedule)) {
       const absl::StatusOr<Partition> partition = PartitionFrom(other);
@@ -123,9 +129,8 @@ absl::StatusOr<Candidate> CandidateOf(const Experiment& experiment, const Compre
   candidate.experiment = experiment;
   candidate.other_microbatches = microbatches != own.microbatches();
   *candidate.experiment.mutable_compression() = compression.config;
-  PipelineConfig* pipeline = candidate.experiment.mutable_pipeline();
-  pipeline->set_microbatches(static_cast<uint32_t>(microbatches));
-  SetSchedule(tried, pipeline);
+  candidate.experiment.mutable_pipeline()->set_microbatches(static_cast<uint32_t>(microbatches));
+  SetSchedule(tried, &candidate.experiment);
   RETURN_IF_ERROR(Resolve(&candidate.experiment));
   const PipelineConfig& resolved = candidate.experiment.pipeline();
   candidate.schedule = Spelled(tried, resolved);

@@ -29,8 +29,8 @@ bool HasBatchNorm(const std::vector<LayerSpec>& layers) {
 }
 
 // Within these bounds all sums of a simulation are finite numbers.
-constexpr double kLeastLinkRate = 1, kMostLinkRate = 1e18,
-                 kMostMilliseconds = 1e12;  // bits per second
+constexpr double kLeastLinkRate = 1, kMostLinkRate = 1e18;  // bits per second
+constexpr double kMostMilliseconds = 1e12;
 
 class Planner {
  public:
@@ -291,9 +291,9 @@ class Planner {
     }
     Makespan makespan = Simulate(simulation);
     ASSIGN_OR_RETURN(const double behind, SecondsBehindPasses(simulation.link, coded_of));
-    const double busy_ratio = (1 - makespan.bubble_ratio) * makespan.seconds;
+    const double busy_seconds = (1 - makespan.bubble_ratio) * makespan.seconds;
     makespan.seconds += behind;
-    if (behind > 0) makespan.bubble_ratio = 1 - busy_ratio / makespan.seconds;
+    if (behind > 0) makespan.bubble_ratio = 1 - busy_seconds / makespan.seconds;
     return makespan;
   }
 

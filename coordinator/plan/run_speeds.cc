@@ -135,7 +135,7 @@ absl::StatusOr<Speeds> SpeedsOfRun(const std::string& dir, const Experiment& exp
         absl::StrCat(dir, ": no run is recorded here: ", summary.status().message()));
   }
   RETURN_IF_ERROR(summary.status());
-  ASSIGN_OR_RETURN(const Experiment ran, LoadExperiment(dir + "/experiment.yaml", {}));
+  ASSIGN_OR_RETURN(const Experiment ran, ReadResolved(dir + "/experiment.yaml"));
   return SpeedsOf(*summary, ran, experiment, dir);
 }
 

@@ -1,10 +1,11 @@
 #include "coordinator/probe/configurations.h"
 
-#include <fstream>
 #include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "base/file.h"
 #include "base/status.h"
 #include "config/codec_pair.h"
 #include "config/resolve.h"
@@ -32,11 +33,10 @@ absl::StatusOr<std::vector<ProbeConfiguration>> ParseProbeCodec(const std::strin
 
 absl::StatusOr<std::vector<ProbeConfiguration>> ReadProbeCodecs(const std::string& path,
                                                                 const std::string& parameters) {
-  std::ifstream file(path);
-  if (!file) return absl::NotFoundError(absl::StrCat(path, ": cannot be read"));
+  ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
   std::vector<ProbeConfiguration> all;
   int number = 0;
-  for (std::string line; std::getline(file, line);) {
+  for (std::string line : std::vector<std::string>(absl::StrSplit(text, '\n'))) {
     ++number;
     line = line.substr(0, line.find('#'));
     if (absl::StripAsciiWhitespace(line).empty()) continue;

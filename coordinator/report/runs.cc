@@ -31,8 +31,9 @@ bool IsRun(const fs::path& dir) {
 absl::StatusOr<std::vector<std::string>> RunsBelow(const std::string& path) {
   std::error_code error;
   if (!fs::is_directory(path, error)) {
-    return absl::NotFoundError(
-        absl::StrCat(path, ": no such folder, want that of a run or of runs"));
+    const bool is_there = fs::exists(path, error);
+    const std::string met = is_there ? "is no folder" : error ? error.message() : "no such folder";
+    return absl::NotFoundError(absl::StrCat(path, ": ", met, ", want that of a run or of runs"));
   }
   std::vector<std::string> found;
   if (IsRun(path)) {

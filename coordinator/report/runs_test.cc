@@ -77,6 +77,8 @@ TEST_F(RunsTest, ALongCurveIsMeansOfStretches) {
 TEST_F(RunsTest, ErrorsNameWhatIsThereAndWhatIsWanted) {
   EXPECT_THAT(Error(), HasSubstr("reported: no such folder, want that of a run or of runs"));
   Write("notes/a.txt", "");
+  EXPECT_THAT(std::string(ReadRuns({root_ + "/notes/a.txt"}).status().message()),
+              HasSubstr("a.txt: is no folder, want that of a run or of runs"));
   EXPECT_THAT(Error(), HasSubstr("no run is in or below it, want a folder with experiment.yaml"));
   Write("a/experiment.yaml", "name: a\n");
   Write("a/metrics.jsonl", "{\"type\": \"step\", \"epoch\": 1, \"step\": 1}\nnonsense\n");

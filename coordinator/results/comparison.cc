@@ -50,7 +50,7 @@ absl::StatusOr<std::string> ConfigurationText(const std::vector<Pair>& pairs) {
   std::string text;
   for (const Pair& pair : pairs) {
     const auto of = [](const ReadRun& run) {
-      return ParseExperiment(run.files.experiment, run.place.dir + "/experiment.yaml", {});
+      return ParseResolved(run.files.experiment, run.place.dir + "/experiment.yaml");
     };
     ASSIGN_OR_RETURN(const Experiment left, of(pair.left));
     ASSIGN_OR_RETURN(const Experiment right, of(pair.right));

@@ -98,7 +98,7 @@ absl::Status RestoreEnd(const FoundCheckpoint& checkpoint, const CheckpointFile&
 
 absl::StatusOr<Experiment> ExperimentOf(const FoundCheckpoint& checkpoint) {
   absl::StatusOr<Experiment> experiment =
-      ParseExperiment(checkpoint.manifest.experiment(), kManifestFile, {});
+      ParseResolved(checkpoint.manifest.experiment(), kManifestFile);
   if (experiment.ok()) return experiment;
   return absl::DataLossError(
       absl::StrCat(checkpoint.path, ": its experiment: ", experiment.status().message()));

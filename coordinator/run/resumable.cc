@@ -1,22 +1,30 @@
 #include "coordinator/run/resumable.h"
 
+#include <filesystem>
 #include <string>
+#include <system_error>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
+#include "config/specs.h"
 #include "google/protobuf/util/message_differencer.h"
 
 namespace thinwire {
 namespace {
 
-// What the state is about, and nothing else.
+bool HaveEqualSeeds(const Experiment& a, const Experiment& b) {
+  const Seeds left = SeedsFrom(a), right = SeedsFrom(b);
+  return left.init == right.init && left.data == right.data && left.codec == right.codec &&
+         left.dropout == right.dropout;
+}
+
+// What the state is about, and nothing else, in full: what is said by saying nothing is said.
 Experiment Essence(const Experiment& experiment) {
   Experiment essence;
-  essence.set_seed(experiment.seed());
-  *essence.mutable_seeds() = experiment.seeds();
-  *essence.mutable_model() = experiment.model();
-  *essence.mutable_data() = experiment.data();
+  const absl::StatusOr<ModelConfig> model = ModelInFull(experiment);
+  *essence.mutable_model() = model.ok() ? *model : experiment.model();
+  *essence.mutable_data() = DataInFull(experiment.data());
   DataConfig* data = essence.mutable_data();
   data->clear_dir();  // these say where it lies, and what evaluation runs through
   data->clear_vocabulary();
@@ -29,16 +37,68 @@ Experiment Essence(const Experiment& experiment) {
   return essence;
 }
 
+using google::protobuf::util::MessageDifferencer;
+
+// Recorded paths may be relative ones.
+bool AreTheSame(const std::string& a, const std::string& b) {
+  namespace fs = std::filesystem;
+  std::error_code error;  // without a working directory they are as they are spelt
+  return a == b ||
+         fs::absolute(a, error).lexically_normal() == fs::absolute(b, error).lexically_normal();
+}
+
+// Whether the two name the same files, and so mean the same data.
+bool NameTheSame(const DataConfig& a, const DataConfig& b) {
+  return AreTheSame(a.dir(), b.dir()) && AreTheSame(a.file(), b.file()) &&
+         AreTheSame(a.vocabulary(), b.vocabulary()) && a.verify() == b.verify();
+}
+
 }  // namespace
 
 absl::Status CheckGoesOn(const Experiment& then, const Experiment& now) {
+  Experiment was = Essence(then), is = Essence(now);
+  // What stands between documents counts where there is any: the corpus has another size then.
+  if (MessageDifferencer::Equals(was.data().corpus(), is.data().corpus())) {
+    was.mutable_data()->clear_end_of_text();
+    is.mutable_data()->clear_end_of_text();
+  }
   std::string differences;
-  google::protobuf::util::MessageDifferencer differencer;
+  MessageDifferencer differencer;
   differencer.ReportDifferencesToString(&differences);
-  if (differencer.Compare(Essence(then), Essence(now))) return absl::OkStatus();
+  if (!HaveEqualSeeds(then, now)) {
+    was.set_seed(then.seed());
+    is.set_seed(now.seed());
+    *was.mutable_seeds() = then.seeds();
+    *is.mutable_seeds() = now.seeds();
+  }
+  if (differencer.Compare(was, is)) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("the run cannot go on as another: ",
                    absl::StrReplaceAll(absl::StripSuffix(differences, "\n"), {{"\n", "; "}})));
+}
+
+absl::StatusOr<std::string> OtherData(const Experiment& then, const Experiment& now,
+                                      const CheckpointManifest& manifest,
+                                      const Provenance& provenance) {
+  const auto differ = [](const std::string& was, const std::string& is) {
+    return !was.empty() && !is.empty() && was != is;
+  };
+  const bool is_test_limited = then.data().test_limit() != now.data().test_limit();
+  std::string what, was, is;
+  if (differ(manifest.train_digest(), provenance.train_digest())) {
+    what = "training", was = manifest.train_digest(), is = provenance.train_digest();
+  } else if (!is_test_limited && differ(manifest.test_digest(), provenance.test_digest())) {
+    what = "test", was = manifest.test_digest(), is = provenance.test_digest();
+  } else {
+    return std::string();
+  }
+  const std::string line = absl::StrCat("the ", what, " data are others than those that the run ",
+                                        "began with (digest ", was, ", now ", is, ")");
+  if (!NameTheSame(then.data(), now.data())) return line;
+  return absl::InvalidArgumentError(
+      absl::StrCat(line,
+                   ", though the experiment names the same: want those, or other ones by "
+                   "name (--set data.file, data.dir or data.vocabulary)"));
 }
 
 }  // namespace thinwire

@@ -22,6 +22,7 @@
 #include "coordinator/run/provenance.h"
 #include "coordinator/run/restart_budget.h"
 #include "coordinator/run/restore.h"
+#include "coordinator/run/resumable.h"
 #include "coordinator/run/tally.h"
 #include "coordinator/run/trace_recorder.h"
 #include "coordinator/trace/steps.h"
@@ -153,11 +154,26 @@ class Runner {
                        StepsPerEpoch(), ": want the same data and batch size"));
     }
     ASSIGN_OR_RETURN(const Experiment then, ExperimentOf(from));
+    RETURN_IF_ERROR(CheckData(then, from));
     ASSIGN_OR_RETURN(const RestorePlan plan, PlanRestore(then, experiment_, manifest));
     for (const std::string& reset : plan.resets) RETURN_IF_ERROR(observer_.OnWarning(reset));
     RETURN_IF_ERROR(Restore(experiment_, from, plan, fleet_));
     RETURN_IF_ERROR(RemoveCheckpointsAfter(options_.checkpoints, manifest.step()));
     return SetProgress(manifest.progress(), manifest.step());
+  }
+
+  // The data are those that the run began with, or the user is told that they are others.
+  absl::Status CheckData(const Experiment& then, const FoundCheckpoint& from) {
+    Provenance* provenance = summary_.mutable_provenance();
+    const auto other = OtherData(then, experiment_, from.manifest, *provenance);
+    if (other.ok()) return other->empty() ? absl::OkStatus() : observer_.OnWarning(*other);
+    // The summary stays that of what was trained.
+    provenance->set_train_digest(from.manifest.train_digest());
+    provenance->set_test_digest(from.manifest.test_digest());
+    *summary_.mutable_epochs() = from.manifest.progress().epochs();
+    *summary_.mutable_boundaries() = from.manifest.progress().boundaries();
+    return absl::Status(other.status().code(),
+                        absl::StrCat(from.path, ": ", other.status().message()));
   }
 
   absl::Status SetProgress(const RunProgress& progress, uint64_t step) {
@@ -197,7 +213,8 @@ class Runner {
   void MakeCheckpointer() {
     if (options_.checkpoints.empty() || !WantsCheckpoints()) return;
     checkpointer_.emplace(
-        CheckpointerOptions{options_.checkpoints, experiment_.checkpoint().keep(), options_.beside},
+        CheckpointerOptions{options_.checkpoints, experiment_.checkpoint().keep(), options_.beside,
+                            from_ ? from_->manifest.progress().epochs_kept() : EpochsKept()},
         fleet_, [this](const CheckpointManifest& manifest) {
           absl::MutexLock lock(&events_);
           Own(observer_.OnCheckpoint(manifest)).IgnoreError();
@@ -221,9 +238,10 @@ class Runner {
   }
 
   absl::Status Configure() {
+    StagePurpose purpose;
+    if (options_.trace) purpose.trace = &*options_.trace;
     ASSIGN_OR_RETURN(const Configured configured,
-                     ConfigureStages(experiment_, threads_, fleet_,
-                                     options_.trace ? &*options_.trace : nullptr));
+                     ConfigureStages(experiment_, threads_, fleet_, purpose));
     data_ = configured.data;
     RecordConfigured(configured, &summary_);
     return absl::OkStatus();
@@ -344,8 +362,9 @@ class Runner {
     manifest.set_steps_per_epoch(StepsPerEpoch());
     manifest.set_build_id(summary_.provenance().build_id());
     manifest.set_experiment(ToYaml(experiment_));
+    manifest.set_train_digest(summary_.provenance().train_digest());
+    manifest.set_test_digest(summary_.provenance().test_digest());
     RunProgress* progress = manifest.mutable_progress();
-    *progress->mutable_epochs() = summary_.epochs();
     {
       absl::MutexLock lock(&events_);
       tally_.Save(progress);
@@ -353,7 +372,8 @@ class Runner {
     *progress->mutable_events() = summary_.events();
     if (options_.measure_record) RETURN_IF_ERROR(options_.measure_record(progress));
     return checkpointer_->Hold(
-        std::move(manifest), codec_state == "full" || (codec_state == "epoch_end" && is_epoch_end));
+        std::move(manifest), summary_.epochs(),
+        codec_state == "full" || (codec_state == "epoch_end" && is_epoch_end));
   }
 
   absl::Status OnTrainEvent(const StageClient& stage, const StageEvent& event)

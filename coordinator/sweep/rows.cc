@@ -11,6 +11,7 @@
 #include "base/nearest_name.h"
 #include "base/status.h"
 #include "config/experiment.h"
+#include "config/local_paths.h"
 
 namespace thinwire {
 namespace {
@@ -80,7 +81,8 @@ absl::StatusOr<Experiment> Resolved(const Sweep& sweep, const SweepVariant& vari
   }
   all.insert(all.end(), overrides.begin(), overrides.end());
   all.insert(all.end(), own.begin(), own.end());
-  auto experiment = ParseExperiment(sweep.text, sweep.source, all, stages);
+  auto experiment = ParseExperiment(sweep.text, sweep.source, all, {stages});
+  if (experiment.ok() && stages == 0) MakeStagePathsAbsolute(&*experiment);  // as its run does
   if (experiment.ok() || variant.name.empty()) return experiment;
   return absl::InvalidArgumentError(
       absl::StrCat(variant.place, "row ", variant.name, ": ", experiment.status().message()));

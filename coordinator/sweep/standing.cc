@@ -30,7 +30,7 @@ absl::StatusOr<Standing> StandingOf(const std::string& folder, const Experiment&
   const absl::StatusOr<std::string> text = ReadFile(path);
   if (absl::IsNotFound(text.status())) return Standing::kAbsent;
   RETURN_IF_ERROR(text.status());
-  ASSIGN_OR_RETURN(const Experiment there, ParseExperiment(*text, path, {}));
+  ASSIGN_OR_RETURN(const Experiment there, ParseResolved(*text, path));
   const std::vector<FieldDifference> differences = Differences(there, wanted);
   if (!differences.empty()) {
     const FieldDifference& first = differences[0];

@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "base/nearest_name.h"
 #include "base/status.h"
+#include "config/run_name.h"
 #include "config/yaml_message.h"
 #include "config/yaml_tree.h"
 #include "proto/experiment.pb.h"
@@ -180,7 +181,7 @@ absl::StatusOr<Sweep> ReadSweep(const std::string& path) {
   ASSIGN_OR_RETURN(const std::string text, ReadYamlFile(path));
   ASSIGN_OR_RETURN(const YamlNode root, ParseYaml(text, path));
   Sweep sweep;
-  sweep.name = std::filesystem::path(path).stem().string();
+  sweep.name = RunNameOf(path);
   const bool is_sweep =
       std::find(root.keys.begin(), root.keys.end(), "experiment") != root.keys.end();
   if (is_sweep) {

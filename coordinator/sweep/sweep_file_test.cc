@@ -79,6 +79,10 @@ TEST(SweepFileTest, RefusesWhatIsNoSweep) {
               HasSubstr(":2: rows: a: want a map from fields to values"));
 }
 
+TEST(SweepFileTest, IsNamedAfterItsFileAsARunIs) {
+  EXPECT_EQ(ReadSweep(Written("my codecs (2).yaml", "epochs: 3\n"))->name, "my-codecs-2");
+}
+
 TEST(SweepFileTest, AFieldThatIsNoneIsNamedWithTheNearest) {
   EXPECT_THAT(ErrorOf("experiment: {epochs: 1}\naxes:\n  optimizer.lrr: [0.1]\n"),
               HasSubstr(":3: optimizer.lrr: unknown field; did you mean lr?"));

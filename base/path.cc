@@ -1,0 +1,25 @@
+#include "base/path.h"
+
+#include <cstdlib>
+#include <filesystem>
+#include <system_error>
+
+namespace thinwire {
+
+std::string WithHome(const std::string& path) {
+  const bool names_home = path == "~" || path.compare(0, 2, "~/") == 0;
+  const char* const home = std::getenv("HOME");
+  if (!names_home || home == nullptr || *home == '\0') return path;
+  return home + path.substr(1);
+}
+
+std::string AbsolutePath(const std::string& path) {
+  if (path.empty()) return path;
+  std::string given = WithHome(path);
+  while (given.compare(0, 2, "./") == 0 && given.size() > 2) given.erase(0, 2);
+  std::error_code error;
+  const std::filesystem::path absolute = std::filesystem::absolute(given, error);
+  return error ? given : absolute.string();  // a working directory that is gone
+}
+
+}  // namespace thinwire

@@ -1,0 +1,26 @@
+// Which values of a resolved experiment nobody gave. They follow from others: `lr_schedule.t_max`
+// from `epochs`, a scope from the model, a cut's own entry from the general one. A file that says
+// which they are can be changed in one field, and what depends on that field changes with it.
+#pragma once
+
+#include <string>
+
+#include "proto/experiment.pb.h"
+
+namespace thinwire {
+
+// Writes to resolved->derived the path of each field that `resolved` has and `given` leaves open:
+// as absent, or as `auto`. A section that is wholly open is one path. What every experiment has by
+// default (resolve.h) depends on nothing and is not listed, nor is the count of a text.
+void NoteDerived(const Experiment& given, Experiment* resolved);
+
+bool IsDerived(const Experiment& experiment, const std::string& path);
+
+// Makes the derived fields absent, before `overlay` is laid over them, so that they are worked out
+// anew; and forgets which they were. A field keeps its value, as one that was given, where it is
+// not what follows from the rest: somebody has edited the file, or another build wrote it. With
+// `init` fields of the model come from there, and stay unless the overlay has another `init` or
+// model.
+void ForgetDerived(const Experiment& overlay, Experiment* experiment);
+
+}  // namespace thinwire

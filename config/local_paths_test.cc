@@ -1,0 +1,28 @@
+#include "config/local_paths.h"
+
+#include <filesystem>
+
+#include "gtest/gtest.h"
+
+namespace thinwire {
+namespace {
+
+TEST(LocalPathsTest, EachMachinesPathsBeginAtItsRoot) {
+  const std::string here = std::filesystem::current_path().string() + "/";
+  Experiment e;
+  e.set_init("models/a");
+  e.mutable_security()->set_token_file("token");
+  e.mutable_data()->set_file("text.txt");
+  e.mutable_compression()->mutable_gradients()->set_plugin("./libmine.so");
+  Experiment remote = e;
+  MakeCoordinatorPathsAbsolute(&remote);
+  EXPECT_EQ(remote.init(), here + "models/a");
+  EXPECT_EQ(remote.security().token_file(), here + "token");
+  EXPECT_EQ(remote.data().file(), "text.txt");  // another machine's
+  MakeStagePathsAbsolute(&e);
+  EXPECT_EQ(e.data().file(), here + "text.txt");
+  EXPECT_EQ(e.compression().gradients().plugin(), here + "libmine.so");
+}
+
+}  // namespace
+}  // namespace thinwire

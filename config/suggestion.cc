@@ -1,0 +1,121 @@
+#include "config/suggestion.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cstdint>
+#include <deque>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "base/nearest_name.h"
+#include "config/synonyms.h"
+#include "proto/experiment.pb.h"
+
+namespace thinwire {
+namespace {
+
+using google::protobuf::Descriptor;
+using google::protobuf::FieldDescriptor;
+
+// Of fields that stand in several sections under one name, those that are meant where none is told.
+constexpr const char* kUsual[] = {"compression.activations.codec", "data.context", "model.dropout",
+                                  "optimizer.epsilon", "lr_schedule.warmup_steps"};
+
+// Without case and separators: learningRate and learning-rate are learning_rate.
+std::string Folded(const std::string& name) {
+  std::string folded;
+  for (const char c : name) {
+    if (c != '_' && c != '-') folded += static_cast<char>(std::tolower(static_cast<uint8_t>(c)));
+  }
+  return folded;
+}
+
+std::vector<std::string> FieldNames(const Descriptor& section) {
+  std::vector<std::string> names;
+  for (int i = 0; i < section.field_count(); ++i) names.push_back(section.field(i)->name());
+  return names;
+}
+
+// The field of `section` of which `name` is a slip of the pen; empty if there is none.
+std::string Mistyped(const Descriptor& section, const std::string& name) {
+  const std::string nearest = NearestName(name, FieldNames(section));
+  if (Folded(nearest) == Folded(name)) return nearest;
+  const size_t distance = EditDistance(name, nearest);
+  return distance < name.size() && distance <= std::max<size_t>(1, name.size() / 4) ? nearest : "";
+}
+
+// What `name` is called in `section`; empty if it is no synonym there.
+std::string CalledThere(const Descriptor& section, const std::string& name) {
+  for (const Synonym& synonym : AllSynonyms()) {
+    const FieldDescriptor* field = FieldAt(synonym.path);
+    if (field->containing_type() == &section && Folded(synonym.name) == Folded(name)) {
+      return field->name();
+    }
+  }
+  return "";
+}
+
+// A path that --set takes: through no list and no map.
+bool IsSettable(const std::string& path) {
+  for (size_t dot = path.find('.'); dot != std::string::npos; dot = path.find('.', dot + 1)) {
+    if (FieldAt(path.substr(0, dot))->is_repeated()) return false;
+  }
+  return true;
+}
+
+std::string CalledElsewhere(const std::string& name) {
+  for (const Synonym& synonym : AllSynonyms()) {
+    if (Folded(synonym.name) == Folded(name) && IsSettable(synonym.path)) return synonym.path;
+  }
+  return "";
+}
+
+// The path of the first field of that name, sections nearer to the root first; empty if none.
+std::string StandsElsewhere(const std::string& name) {
+  for (const char* path : kUsual) {
+    if (Folded(FieldAt(path)->name()) == Folded(name)) return path;
+  }
+  std::deque<std::pair<std::string, const Descriptor*>> sections = {{"", Experiment::descriptor()}};
+  for (; !sections.empty(); sections.pop_front()) {
+    const auto [path, section] = sections.front();
+    for (int i = 0; i < section->field_count(); ++i) {
+      const FieldDescriptor* field = section->field(i);
+      const std::string below = absl::StrCat(path, path.empty() ? "" : ".", field->name());
+      if (Folded(field->name()) == Folded(name)) return below;
+      if (field->message_type() != nullptr && !field->is_repeated()) {
+        sections.emplace_back(below, field->message_type());
+      }
+    }
+  }
+  return "";
+}
+
+}  // namespace
+
+const FieldDescriptor* FieldAt(const std::string& path) {
+  const Descriptor* section = Experiment::descriptor();
+  const FieldDescriptor* field = nullptr;
+  for (const std::string& name : std::vector<std::string>(absl::StrSplit(path, '.'))) {
+    field = section != nullptr ? section->FindFieldByName(name) : nullptr;
+    if (field == nullptr) return nullptr;
+    section = field->is_map() ? field->message_type()->map_value()->message_type()
+                              : field->message_type();
+  }
+  return field;
+}
+
+std::string Suggestion(const Descriptor& section, const std::string& name) {
+  std::string meant = CalledThere(section, name);
+  if (meant.empty()) meant = Mistyped(section, name);
+  if (meant.empty()) meant = PathOf(name);
+  return meant.empty() ? NearestName(name, FieldNames(section)) : meant;
+}
+
+std::string PathOf(const std::string& name) {
+  const std::string path = StandsElsewhere(name);
+  return path.empty() ? CalledElsewhere(name) : path;
+}
+
+}  // namespace thinwire

@@ -1,0 +1,21 @@
+// Schedules that tests train with.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "schedule/schedule.h"
+
+namespace thinwire {
+
+// Names of those that any model and any number of stages have: neither several chunks of a stage
+// nor slices of sequences.
+inline std::vector<std::string> PlainSchedulesForTests() {
+  std::vector<std::string> names;
+  for (const ScheduleKind kind : AllSchedules()) {
+    if (!Interleaves(kind) && !Slices(kind)) names.emplace_back(Name(kind));
+  }
+  return names;
+}
+
+}  // namespace thinwire

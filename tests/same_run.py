@@ -1,0 +1,51 @@
+#!/usr/bin/env python3
+"""Fails, and says where, unless two runs trained the same to the last bit.
+
+usage: same_run.py DIR DIR
+
+Compares parameters, losses, learning rates, accuracies and what each step sent; not times, nor means over messages.
+"""
+import json
+import pathlib
+import sys
+
+
+def tensors(run):
+    """Bytes of the parameters, by name."""
+    found = {}
+    for path in pathlib.Path(run, "model").glob("*.safetensors"):
+        data = path.read_bytes()
+        size = int.from_bytes(data[:8], "little")
+        for name, tensor in json.loads(data[8:8 + size]).items():
+            if name == "__metadata__":
+                continue
+            begin, end = tensor["data_offsets"]
+            found[name] = data[8 + size + begin:8 + size + end]
+    return found
+
+
+def numbers(run):
+    summary = json.load(open(run + "/summary.json"))
+    assert summary["status"] == "completed", summary["error"]
+    epochs = [(e["epoch"], e["lr"], e["train"], e["test"], [
+        {k: v for k, v in b[d].items() if k != "relative_error"} for b in e["boundaries"]
+        for d in ("activations", "gradients")]) for e in summary["epochs"]]
+    sent = [(b["name"], d, b[d]["messages"], b[d]["wire_bytes"], b[d]["wire_bits_per_element"])
+            for b in summary["boundaries"] for d in ("activations", "gradients")]
+    return epochs, sent
+
+
+def steps(run):
+    return [(e["step"], e["loss"], e["accuracy"], e["lr"])
+            for e in map(json.loads, open(run + "/metrics.jsonl")) if e["type"] == "step"]
+
+
+def traffic(run):
+    return sorted((tuple(json.loads(line).items()) for line in open(run + "/traffic.jsonl")), key=lambda line: line[:3])
+
+
+a, b = sys.argv[1:]
+assert steps(a) == steps(b), "steps differ"
+assert traffic(a) == traffic(b), "what steps sent differs"
+assert tensors(a) == tensors(b), "parameters differ"
+assert numbers(a) == numbers(b), (numbers(a), numbers(b))
