@@ -44,7 +44,8 @@ PATIENCE_SECONDS = 120
 TYPES = {
     "CheckpointManifest": {
         "format": int, "run": str, "step": int, "epoch": int, "steps_per_epoch": int, "written": str,
-        "build_id": str, "files": ["CheckpointFile"], "progress": "RunProgress", "experiment": str},
+        "build_id": str, "files": ["CheckpointFile"], "progress": "RunProgress", "experiment": str,
+        "train_digest": str, "test_digest": str},
     "CheckpointFile": {
         "name": str, "bytes": int, "sha256": str, "stage": int, "tensors": str, "cut": str,
         "direction": str, "end": str, "level": ("LevelRecord",)},
@@ -52,7 +53,8 @@ TYPES = {
     "RunProgress": {
         "epochs": [dict], "sums": "EpochSums", "training_seconds": float, "boundaries": [dict],
         "before_epoch": [dict], "metrics_bytes": int, "events": [dict],
-        "traffic_bytes": int},
+        "traffic_bytes": int, "epochs_kept": "EpochsKept"},
+    "EpochsKept": {"epochs": int, "bytes": int, "crc32c": int},
     "EpochSums": {
         "loss": float, "correct": int, "samples": int, "labels": int, "lr": float, "seconds": float},
 }
@@ -198,7 +200,11 @@ class Checkpoint:
         sent = [json.loads(line)["step"] for line in traffic[:progress["traffic_bytes"]].splitlines()]
         check(f"{self.path}: traffic_bytes end with the step", set(sent) == set(range(1, step + 1)), sent)
         epochs = [line for line in lines if line["type"] == "epoch"]
-        check(f"{self.path}: epochs are the record's", progress["epochs"] ==
+        kept = progress["epochs_kept"]
+        log = (self.path.parent / "epochs.jsonl").read_bytes()[:kept["bytes"]] if kept["bytes"] else b""
+        known = [json.loads(line) for line in log.splitlines()]
+        check(f"{self.path}: so many epochs are kept", len(known) == kept["epochs"] and not progress["epochs"])
+        check(f"{self.path}: epochs are the record's", known ==
               [{key: value for key, value in line.items() if key not in ("type", "time")} for line in epochs])
         check(f"{self.path}: complete epochs, but its own", len(epochs) == manifest["epoch"] - 1)
         sums, under_way = progress["sums"], [s for s in steps if s["epoch"] == manifest["epoch"]]
@@ -208,7 +214,7 @@ class Checkpoint:
         correct = sum(s["accuracy"] * s["samples"] for s in under_way) * sums["labels"] / sums["samples"]
         check(f"{self.path}: labels of the epoch", math.isclose(sums["correct"], correct, rel_tol=1e-9))
         check(f"{self.path}: lr", sums["lr"] == steps[-1]["lr"])
-        before = [sum(epoch["boundaries"][i][direction]["wire_bytes"] for epoch in progress["epochs"])
+        before = [sum(epoch["boundaries"][i][direction]["wire_bytes"] for epoch in known)
                   for i in range(len(progress["before_epoch"])) for direction in ("activations", "gradients")]
         check(f"{self.path}: before_epoch is what the epochs sent", before == [
             boundary[direction]["wire_bytes"] for boundary in progress["before_epoch"]
@@ -224,7 +230,7 @@ def thinwire_run(programs, folder, text):
     thinwire, stage_server = programs
     subprocess.run([thinwire, "run", experiment, "--out", out, "--quiet", "--stage_server", stage_server],
                    check=True, timeout=PATIENCE_SECONDS)
-    paths = {int(path.name.split("-")[1]): path for path in (out / "checkpoints").iterdir()}
+    paths = {int(path.name.split("-")[1]): path for path in (out / "checkpoints").glob("step-*")}
     return out, dict(sorted(paths.items()))
 
 
@@ -353,7 +359,7 @@ def main():
         check_images(check_run(thinwire, run, paths, fields, set(), ["momentum_buffer"]))
         run, paths = thinwire_run((thinwire, stage_server), pathlib.Path(work, "text"), TEXT)
         check("text: one is kept for each epoch", list(paths) == [20, 40], paths)
-        check_text(check_run(thinwire, run, paths, fields, {"config.json"}, ["exp_avg", "exp_avg_sq"]))
+        check_text(check_run(thinwire, run, paths, fields, {"config.json", "vocabulary.json"}, ["exp_avg", "exp_avg_sq"]))
     print(f"{len(failures)} failures")
     return 1 if failures else 0
 

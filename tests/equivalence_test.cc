@@ -9,13 +9,17 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "compress/spec.h"
 #include "nn/cpu/ops.h"
+#include "schedule/schedule_testing.h"
 #include "tests/pipeline_testing.h"
 
 namespace thinwire {
 namespace {
 
 using ::testing::ElementsAreArray;
+using ::testing::HasSubstr;
 using ::testing::SizeIs;
 
 constexpr char kExperiment[] = R"(
@@ -92,6 +96,11 @@ const Codec kCodecs[] = {
      {"compression.activations={codec: topk, ratio: 0.5, level: {by_epoch: {2: 0.1}}}",
       "compression.gradients={codec: uniform, level: {target_error: 0.1, min: 2, max: 8}}",
       "metrics.error_every=1"}},
+    {"casts, blocks, random entries and a threshold",
+     {"compression.boundaries={stem: {activations: {codec: fp16}, gradients: {codec: bf16}}, "
+      "layer1: {activations: {codec: fp8}, gradients: {codec: blockwise8, block: 64}}, "
+      "layer2: {activations: {codec: threshold, threshold: 0.5, relative_to: rms}, "
+      "gradients: {codec: randomk, ratio: 0.2, unbiased: true}}}"}},
     {"adamw with a clipped gradient",
      {"optimizer={name: adamw, lr: 0.01, weight_decay: 0.1, decay: matrices, clip_norm: 0.5}",
       "lr_schedule={name: cosine, by: step, warmup_steps: 2}",
@@ -120,7 +129,7 @@ TEST_P(EquivalenceTest, StagesScheduleAndTransportChangeNothing) {
   const Trained one = Train(with({"pipeline.stages=1"}));
   EXPECT_THAT(one.step_losses, SizeIs(6));
   EXPECT_NE(one.recalibrated_loss, one.uncompressed_loss);
-  for (const char* schedule : {"gpipe", "1f1b", "zero_bubble"}) {
+  for (const std::string& schedule : PlainSchedulesForTests()) {
     const std::string set = absl::StrCat("pipeline.schedule=", schedule);
     SCOPED_TRACE(set);
     ExpectSame(one, Train(with({"pipeline.stages=2", set})));
@@ -137,6 +146,16 @@ TEST_P(EquivalenceTest, StagesScheduleAndTransportChangeNothing) {
 INSTANTIATE_TEST_SUITE_P(PrecisionsAndCodecs, EquivalenceTest,
                          ::testing::Combine(::testing::Values("fp32", "bf16"),
                                             ::testing::ValuesIn(kCodecs)));
+
+// A library of one's own is trained with in own_codec_test.sh.
+TEST(EquivalenceCodecsTest, AreAllThereAre) {
+  std::string all;
+  for (const Codec& codec : kCodecs) absl::StrAppend(&all, absl::StrJoin(codec.overrides, ", "));
+  for (const CodecKind kind : AllCodecs()) {
+    if (kind == CodecKind::kNone || kind == CodecKind::kPlugin) continue;
+    EXPECT_THAT(all, HasSubstr(absl::StrCat("codec: ", Name(kind)))) << "extend kCodecs";
+  }
+}
 
 // The head has the weight of the embedding, and its copy of it.
 constexpr char kLanguageModel[] = R"(
@@ -165,7 +184,7 @@ TEST_P(LanguageModelTest, StagesScheduleAndTransportChangeNothing) {
   EXPECT_EQ(one.parameters.count("transformer.wte.weight"), 1u);
   EXPECT_EQ(one.parameters.count("lm_head.weight"), 0u);  // a copy
   ASSERT_THAT(one.boundaries, SizeIs(8));
-  for (const char* schedule : {"gpipe", "1f1b", "zero_bubble"}) {
+  for (const std::string& schedule : PlainSchedulesForTests()) {
     const std::string set = absl::StrCat("pipeline.schedule=", schedule);
     SCOPED_TRACE(set);
     ExpectSame(one, Train({"pipeline.stages=2", set}));

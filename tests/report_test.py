@@ -115,7 +115,7 @@ def check_refusals(folder):
             (2, [folder / "browser"], "no run is in or below it"),
             (2, [folder / "runs", "--baseline", "nnoe"], "want one of none"),
             (2, [folder / "runs/0-seed1", folder / "runs/1-seed1"], "report of 2 folders without --out, want --out FILE"),
-            (1, [folder / "runs", "--out", folder / "no/such/page.html"], "No such file or directory")):
+            (2, [folder / "runs", "--out", folder / "no/such/page.html"], "No such file or directory")):
         done = subprocess.run([sys.argv[1], "report", *map(str, arguments)], capture_output=True, text=True, check=False)
         assert done.returncode == code and message in done.stderr, (arguments, done.returncode, done.stderr)
 

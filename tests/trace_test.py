@@ -175,7 +175,7 @@ def check_errors(folder):
     refused(thinwire("trace", folder / "late"), 2, "trace.json", "thinwire run --trace steps=N..M writes it")
     refused(thinwire("trace", folder / "nowhere"), 2, "trace.json")
     refused(thinwire("trace", folder / "1f1b", "--step", 11), 2, "step 11: the trace has steps 1 to 10")
-    refused(thinwire("trace", folder / "1f1b", "--svg", folder / "no/such/folder.svg"), 1, "folder.svg")
+    refused(thinwire("trace", folder / "1f1b", "--svg", folder / "no/such/folder.svg"), 2, "folder.svg")
     (folder / "late/trace.json").write_text('{"traceEvents": []}', encoding="utf-8")
     refused(thinwire("trace", folder / "late"), 2, "is no trace of Thinwire: file: otherData")
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs a tutorial's commands, line by line, and holds what they print against what it shows.
+"""Runs a tutorial's commands, line by line, and holds what they print against what it shows; then what it says of them.
 
 usage: tutorial_test.py THINWIRE STAGE_SERVER QUICKSTART DOCUMENT
 
@@ -11,7 +11,7 @@ command; lines that begin with "> " belong to it. The lines behind it are what i
 - so many blanks as there are may be more or fewer;
 - where nothing is shown, nothing is printed.
 
-A command must end with 0 within COMMAND_SECONDS.
+A command must end with 0 within COMMAND_SECONDS. What the text claims of numbers is in tutorial_claims.py.
 """
 import os
 import pathlib
@@ -23,6 +23,8 @@ import sys
 import tempfile
 import threading
 import time
+
+import tutorial_claims
 
 COMMAND_SECONDS = 120
 END = "--- end of a command"
@@ -109,15 +111,16 @@ class Session:
 
 
 def main():
-    """The number of commands that did not do as shown."""
+    """The number of commands that did not do as shown, and of claims that do not hold."""
     thinwire, stage_server, quickstart, document = map(pathlib.Path, sys.argv[1:])
-    failures = 0
+    failures, told = 0, []
     with tempfile.TemporaryDirectory() as folder:
         session = Session(pathlib.Path(folder), thinwire, stage_server, quickstart)
         try:
             for number, command, shown in commands_of(document):
                 since = time.monotonic()
                 code, printed = session.run(command)
+                told.append((command, printed))
                 wrong = mismatch(shown, printed)
                 if code != 0:
                     wrong = f"exit code {code}, want 0:" if code is not None else f"no end after {COMMAND_SECONDS} s:"
@@ -127,7 +130,10 @@ def main():
                 if wrong:
                     print("\n".join([f"  {wrong}", *(f"    {line}" for line in printed)]), flush=True)
                 if code is None:
-                    break
+                    return failures
+            for claim, holds in tutorial_claims.check(document, tutorial_claims.Told(pathlib.Path(folder), told)):
+                failures += not holds
+                print(f"{'ok' if holds else 'FAILED'}: {document}: {claim}", flush=True)
         finally:
             session.close()
     return failures

@@ -213,7 +213,7 @@ def check_second_job(node, objects):
     refused and leaves the results."""
     runs = node.claim("runs", None)
     code, log = run_job(node, hurried(objects), RUN_SECONDS)
-    check("a second Job ends the run again, and says so",
+    check("a second Job leaves the run as it is, and says so",
           missing("all 12 epochs are trained", log) if code == 0 else f"exit {code}: {log}")
     check("with the same numbers",
           None if numbers(runs / "quickstart") == numbers(runs / "alone") else "they differ")
