@@ -129,7 +129,7 @@ class Sample {
     return bits;
   }
 
-  // What a table and its bytes in the sample add to each code.
+  // Returns the bits that a code takes, its share of the tables included.
   double BitsPerCode(const Cost& cost) const {
     return (cost.code_bits + kBitsOfChance * cost.entries) / static_cast<double>(bytes_.size()) +
            (BitsOf(cost) - cost.code_bits) / static_cast<double>(num_rows_ * kStates);

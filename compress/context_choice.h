@@ -30,7 +30,7 @@ class SumCounter {
   SumCounts even_ = {}, odd_ = {};
 };
 
-// What is found out by a part of the codes.
+// The findings about a sample of the codes.
 struct ContextChoice {
   Neighbours neighbours;  // none if one table for all codes is likely to take as few bytes
   // False if contexts by these neighbours surely take fewer bytes than codes two at a time

@@ -11,7 +11,7 @@ namespace {
 
 // By so many bytes two expectations may differ from two frames.
 constexpr double kUncertain = 64;
-// Of longer frames that is less than a percent.
+// A frame of which kUncertain is a percent.
 constexpr double kShort = 100 * kUncertain;
 
 constexpr double kPairsShare = 0.991;

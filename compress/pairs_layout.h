@@ -30,8 +30,8 @@ struct PairsHead {
   size_t longest_part() const { return (num_rows() / num_parts + 1) * kStates; }
 };
 
-// Of many codes some are looked at before all are: kPairLooks or somewhat less. Pairs do not pay
-// where more than kMostLargeLooks of them are large.
+// First about kPairLooks codes are sampled, evenly. If more than kMostLargeLooks of these are
+// large, pairs do not pay.
 constexpr size_t kPairLooks = 4096, kMostLargeLooks = kPairLooks / 4;
 constexpr size_t PairLookStride(size_t codes) { return codes / kPairLooks + 1; }
 constexpr bool MayPayInPairs(size_t codes, size_t large_looks) {

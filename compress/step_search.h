@@ -48,7 +48,7 @@ class StepSearch {
   double step_;
   std::vector<Point> points_;  // by their steps
   double best_ = 0, best_distance_;
-  // Of guesses: the one before, and between which steps the wanted one is.
+  // The guess before, and the steps between which the wanted one is.
   Point before_;
   double finer_, coarser_;
 };

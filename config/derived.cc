@@ -100,7 +100,7 @@ bool IsBelow(const std::string& path, const std::string& section) {
 
 using Paths = std::vector<std::string>;
 
-// Those of the fields that have the values which follow from the rest.
+// Selects the fields whose values are those which follow from the rest.
 Paths Following(const Experiment& experiment, const Paths& paths) {
   Experiment again = experiment;
   for (const std::string& path : paths) ClearField(path, &again);

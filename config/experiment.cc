@@ -140,7 +140,7 @@ absl::Status FillModel(Experiment* e, Origins* origins) {
   return absl::OkStatus();
 }
 
-// What the file and the overrides say, and nothing else.
+// Reads what the file and the overrides say, and nothing else.
 absl::StatusOr<Experiment> Given(const std::string& text, const std::string& source,
                                  const std::vector<std::string>& overrides, Origins* origins) {
   Experiment e;

@@ -22,8 +22,8 @@ struct SmallestMessage {
   DirectionSpec does;
   Shape train, coded;  // in training; where the codec is at work, in evaluation too
 };
-// Of both directions of all cuts, the tied one included. `experiment` is resolved, `partition` made
-// from it.
+// Lists the smallest message of each direction of each cut, the tied one included. `experiment` is
+// resolved, `partition` made from it.
 absl::StatusOr<std::vector<SmallestMessage>> SmallestMessages(const Experiment& experiment,
                                                               const Partition& partition);
 

@@ -19,7 +19,7 @@ namespace {
 using google::protobuf::Descriptor;
 using google::protobuf::FieldDescriptor;
 
-// Of fields that stand in several sections under one name, those that are meant where none is told.
+// Fields whose names stand in several sections: the ones that are meant where no section is told.
 constexpr const char* kUsual[] = {"compression.activations.codec", "data.context", "model.dropout",
                                   "optimizer.epsilon", "lr_schedule.warmup_steps"};
 

@@ -17,7 +17,7 @@
 namespace thinwire {
 namespace {
 
-// Of all addresses of a server together.
+// Limits for all addresses of a server together.
 constexpr unsigned kConnections = 32, kThreads = 4;
 // Whoever sends half a request holds a connection until then.
 constexpr unsigned kIdleSeconds = 2;
@@ -45,7 +45,7 @@ MHD_Result Send(MHD_Connection* connection, const Page& page) {
 
 }  // namespace
 
-// What is served, on any thread.
+// The pages, which any thread may ask for.
 class MetricsServer::Pages {
  public:
   explicit Pages(MetricsSources sources) : sources_(std::move(sources)) {}

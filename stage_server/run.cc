@@ -229,7 +229,7 @@ absl::Status StageRun::Train(const TrainRequest& request, const OnEvent& on_even
       *event.mutable_stage() = ReportOf(*stage_, *executor_, backend_, step.step() - 1);
       on_event(event);
     });
-    // Of steps that were done before one failed, too.
+    // Steps that were done before one failed are told, too.
     const uint64_t last_step = status.ok() ? kEveryStep : executor_->last_step();
     if (last_step == 0) return status;
     if (spec_.trace) ReportTrace(on_event);

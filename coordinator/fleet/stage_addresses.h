@@ -20,8 +20,8 @@ class StageAddresses {
   bool empty() const { return closed_.empty() && !open_; }
   // How many stages are named; none while a range is open.
   std::optional<int> count() const;
-  // Those of a pipeline of `stages` stages. InvalidArgument where that is not the number of them,
-  // or one comes twice; more of them go to `spares`, unless it is null.
+  // Returns one address for each of `stages` stages. InvalidArgument where there are fewer, where
+  // there are more and `spares`, which takes them, is null, or where one comes twice.
   absl::StatusOr<std::vector<std::string>> For(int stages,
                                                std::vector<std::string>* spares = nullptr) const;
 

@@ -38,7 +38,7 @@ bool IsMeasured(const DirectionSpec& does) {
            does.codec.relative_to == RelativeTo::kAbsolute);
 }
 
-// Of the largest ones.
+// Counts the samples of a largest microbatch.
 int64_t MicrobatchSamples(const Experiment& experiment) {
   const int64_t microbatches = experiment.pipeline().microbatches();
   return (experiment.data().batch_size() + microbatches - 1) / microbatches;
@@ -124,8 +124,7 @@ Shape MeasuredForRate(const Shape& message) {
   return message.WithBatch(std::clamp<int64_t>(kElements / of_sample, 1, message[0]));
 }
 
-// Of messages at the codec's lowest rate: whether they can have it, the usual ones and the
-// smallest.
+// Warns where a message cannot have the codec's lowest rate: one of usual size, or the smallest.
 absl::Status AddRates(const Experiment& experiment, std::vector<std::string>* warnings) {
   ASSIGN_OR_RETURN(const Partition partition, PartitionFrom(experiment));
   ASSIGN_OR_RETURN(const std::vector<SmallestMessage> smallest,

@@ -48,7 +48,7 @@ absl::Status MakeEmptyFolder(const std::string& path) {
   return absl::OkStatus();
 }
 
-// Those with which the ids of the experiment's text are read, as far as they are on this machine.
+// Adds the files with which the text's ids are read, as far as they are on this machine.
 absl::Status AddVocabulary(const Experiment& experiment, SideFiles* files) {
   ASSIGN_OR_RETURN(const KnownDataset data, KnownDatasetOf(experiment.data()));
   if (!data.is_text) return absl::OkStatus();

@@ -19,7 +19,7 @@ bool HaveEqualSeeds(const Experiment& a, const Experiment& b) {
          left.dropout == right.dropout;
 }
 
-// What the state is about, and nothing else, in full: what is said by saying nothing is said.
+// Returns the fields that the state depends on, and no others, with defaults spelt out.
 Experiment Essence(const Experiment& experiment) {
   Experiment essence;
   const absl::StatusOr<ModelConfig> model = ModelInFull(experiment);
