@@ -5,6 +5,9 @@
 #include <cstdint>
 #include <vector>
 
+#include "compress/spec.h"
+#include "tensor/shape.h"
+
 namespace thinwire {
 
 // Where a string has zigzag codes of a tensor, a byte each, and how far before one those stand that
@@ -13,5 +16,9 @@ struct CodesPlace {
   size_t begin = 0, count = 0;
   std::vector<uint32_t> distances;
 };
+
+// Where ecsq's payload of a tensor has them; none of other codecs. `coded`: the tensor's shape, or
+// that of the entries that a support has, as one row.
+CodesPlace CodesOf(const CodecSpec& spec, const Shape& coded);
 
 }  // namespace thinwire

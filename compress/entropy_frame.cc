@@ -1,6 +1,7 @@
 #include "compress/entropy_frame.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "absl/strings/str_cat.h"
 #include "absl/types/optional.h"
@@ -126,19 +127,22 @@ class Forms {
     return best;
   }
 
- private:
+  // Empty if the string is not thought of in that form.
   absl::Span<const uint8_t> Write(EntropyForm form) const {
     switch (form) {
       case EntropyForm::kPlain:
         return plain_.Write();
       case EntropyForm::kNeighbours:
+        if (std::isinf(expected_.neighbours)) return {};
         return with_neighbours_.Write();
       case EntropyForm::kPairs:
+        if (!pairs_.has_value()) return {};
         return pairs_->Write();
     }
     return {};
   }
 
+ private:
   const absl::Span<const uint8_t> bytes_;
   BytesFrameWriter plain_, with_neighbours_;
   absl::optional<PairsFrameWriter> pairs_;
@@ -150,6 +154,16 @@ class Forms {
 absl::Span<const uint8_t> EntropyFrame(absl::Span<const uint8_t> bytes, const CodesPlace& codes) {
   if (bytes.empty() || bytes.size() > kMostEntropyBytes) return {};
   return Forms(bytes, codes).Best();
+}
+
+absl::Span<const uint8_t> EntropyFrameOfForm(EntropyForm form, absl::Span<const uint8_t> bytes,
+                                             const CodesPlace& codes) {
+  if (bytes.empty() || bytes.size() > kMostEntropyBytes) return {};
+  if (form == EntropyForm::kPairs) {
+    if (codes.count == 0) return {};
+    return PairsFrameWriter(bytes, codes).Write();
+  }
+  return Forms(bytes, codes).Write(form);
 }
 
 absl::StatusOr<absl::Span<const uint8_t>> ReadEntropyFrame(absl::Span<const uint8_t> frame,

@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "compress/codes_place.h"
+#include "compress/form_choice.h"
 
 namespace thinwire {
 
@@ -15,6 +16,10 @@ namespace thinwire {
 // be shorter. The codes, if there are any, have tables by the size of their neighbours where that
 // saves anything. Equal bytes give equal frames.
 absl::Span<const uint8_t> EntropyFrame(absl::Span<const uint8_t> bytes, const CodesPlace& codes);
+
+// The frame of that form, whatever it takes, in the same memory; empty if there is none.
+absl::Span<const uint8_t> EntropyFrameOfForm(EntropyForm form, absl::Span<const uint8_t> bytes,
+                                             const CodesPlace& codes);
 
 // What one frame holds, in this thread's memory until its next call. InvalidArgument unless `frame`
 // is exactly one valid frame of at most `most` bytes; whatever it says, no more memory than `most`

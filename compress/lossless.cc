@@ -6,9 +6,9 @@
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "compress/code_choice.h"
+#include "compress/codes_place.h"
 #include "compress/entropy_frame.h"
 #include "compress/kernel_codec.h"
-#include "compress/layout.h"
 #include "compress/support.h"
 #include "compress/zstd_frame.h"
 
@@ -29,32 +29,8 @@ absl::StatusOr<absl::Span<const uint8_t>> ReadFrame(Lossless lossless,
                                         : ReadZstdFrame(frame, most);
 }
 
-// Where ecsq's payload of a tensor has the codes. Like each other are those of the channels before,
-// and those of the channel at the positions before, beside and above; of a support, whose entries'
-// positions differ, those just before.
-CodesPlace CodesOf(const CodecSpec& spec, const Shape& of_tensor, const MessageContext& context) {
-  if (spec.kind != CodecKind::kEcsq) return {};
-  const bool has_support = spec.needs_support();
-  const Shape shape = has_support ? Shape{context.support->count()} : of_tensor;
-  if (shape.elements() == 0) return {};
-  const Scopes scopes = ScopesOf(shape, spec.scope, spec.group);
-  CodesPlace place{EcsqHeaderBytes(spec, scopes), static_cast<size_t>(shape.elements()), {}};
-  const auto add = [&](int64_t distance) {
-    if (0 < distance && distance < shape.elements()) {
-      place.distances.push_back(static_cast<uint32_t>(distance));
-    }
-  };
-  if (has_support) {
-    for (const int64_t distance : {1, 2, 3, 4, 6, 8}) add(distance);
-    return place;
-  }
-  if (shape.rank() == 0) return place;  // one code has no neighbour
-  const int64_t left = shape[shape.rank() - 1];
-  for (const int64_t distance : {int64_t{1}, int64_t{2}, left, 2 * left, 4 * left}) add(distance);
-  if (shape.rank() < 4) return place;
-  const int64_t up = left * shape[shape.rank() - 2];
-  for (const int64_t distance : {up, 2 * up, up - left, up + left}) add(distance);
-  return place;
+CodesPlace CodesIn(const CodecSpec& spec, const Tensor& x, const MessageContext& context) {
+  return CodesOf(spec, spec.needs_support() ? Shape{context.support->count()} : x.shape());
 }
 
 class LosslessCodec final : public Codec {
@@ -76,7 +52,7 @@ class LosslessCodec final : public Codec {
     RETURN_IF_ERROR(CheckHost(x));
     if (kernels_ != nullptr) return EncodeOnDevice(x, context, payload);
     ASSIGN_OR_RETURN(const size_t bytes, inner_->Encode(x, context, payload.subspan(1)));
-    const CodesPlace codes = CodesOf(spec(), x.shape(), context);
+    const CodesPlace codes = CodesIn(spec(), x, context);
     if (ChoosesCodes() && codes.count > 0) {
       ChooseCodes(spec(), x.view(), codes, payload.subspan(1, bytes));
     }
@@ -113,7 +89,7 @@ class LosslessCodec final : public Codec {
     SupportView support;
     ASSIGN_OR_RETURN(const KernelContext kernel_context,
                      KernelContextOf(inner_->spec(), context, x.elements(), &support));
-    const CodesPlace codes = CodesOf(spec(), x.shape(), context);
+    const CodesPlace codes = CodesIn(spec(), x, context);
     const CodesView view = {codes.begin, codes.count, codes.distances.data(),
                             codes.distances.size()};
     size_t bytes = 0;

@@ -127,6 +127,7 @@ bool StepSearch::DivideNext() {
     const Point &finer = points_[i], &coarser = points_[i + 1];
     const double width = coarser.step - finer.step;
     if (width < 2 * kNeighbours) continue;
+    if (!tries_all() && finer.bytes == points_.back().bytes) break;  // nothing but zeros behind it
     const bool has_both = (finer.bytes > wanted_) != (coarser.bytes > wanted_);
     const double middle = (finer.step + coarser.step) / 2;
     double step = middle;

@@ -84,6 +84,19 @@ TEST(StepSearchTest, EndsSoonWhereEveryStepTakesTheSame) {
   EXPECT_EQ(found.step, kLeastStep) << "the finest of equals";
 }
 
+// A third of all steps make nothing but zeros. Just before them a few codes cost less than none.
+TEST(StepSearchTest, SpendsNoTriesOfALargeMessageOnZeros) {
+  const Found found = Search(
+      0.5,
+      [](double step) {
+        const double octaves = std::log2(step);
+        if (octaves < 2.9) return 0.511 + 0.1 * (2.9 - octaves);
+        return octaves < 3.1 ? 0.508 : 0.511;
+      },
+      1 << 20);
+  EXPECT_LT(found.bits, 0.509);
+}
+
 TEST(StepSearchTest, TriesAFewStepsOfALargeMessage) {
   const Found found = Search(
       0.5, [](double step) { return 1 + Falling(step); }, 1 << 24);
