@@ -101,6 +101,7 @@ TEST_F(ServiceTest, OneThatIsWrongIsNamedAndNoneIsTaken) {
   EXPECT_THAT(refused.error_message(), StartsWith("mine.yaml:7: "));
   EXPECT_THAT(refused.error_message(), HasSubstr("epochs"));
   EXPECT_THAT(Submit({kExperiment}, {"epochs=none"}).error_message(), HasSubstr("epochs=none"));
+  EXPECT_THAT(Submit({"name: \xFF\n"}).error_message(), HasSubstr("malformed UTF-8"));
   EXPECT_THAT(Submit({}).error_message(), HasSubstr("no experiment"));
   EXPECT_EQ(Listed(), 0u);
 }
