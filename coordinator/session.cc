@@ -44,6 +44,22 @@ SecurityOptions SecurityOf(const SecurityConfig& config, SecurityOptions flags) 
   return flags;
 }
 
+// Refuses flags that nothing would heed: stages that the command starts itself want no secret.
+absl::Status CheckWanted(const SecurityOptions& flags) {
+  const std::pair<const char*, const std::string&> files[] = {{"--tls_cert", flags.tls_cert},
+                                                              {"--tls_key", flags.tls_key},
+                                                              {"--tls_ca", flags.tls_ca},
+                                                              {"--token_file", flags.token_file}};
+  for (const auto& [flag, path] : files) {
+    if (path.empty()) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat(flag, " is ", path,
+                     " without --stages: it is for servers that run already, want their addresses "
+                     "or none of these files"));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status InStages(const absl::Status& status) {
   return absl::Status(status.code(), absl::StrCat("--stages: ", status.message()));
 }
@@ -59,6 +75,7 @@ absl::StatusOr<Experiment> LoadForStages(const std::string& path,
       Experiment experiment,
       LoadExperiment(path, overrides, {static_cast<uint32_t>(named->count().value_or(0)), past}));
   if (named->empty()) {
+    RETURN_IF_ERROR(CheckWanted(options->security));
     MakeStagePathsAbsolute(&experiment);
     return experiment;
   }
@@ -85,6 +102,7 @@ absl::StatusOr<std::unique_ptr<Session>> Session::Start(const std::string& name,
   fleet_options.say_waiting = options.say_waiting;
   fleet_options.lease_secret = NewSecret();
   if (options.stages.empty()) {
+    RETURN_IF_ERROR(CheckWanted(options.security));
     RETURN_IF_ERROR(session->Launch(name, experiment, options));
     fleet_options.are_watched = true;
   } else {

@@ -175,6 +175,7 @@ refused 'a sweep in a file' "^thinwire: $work/a-file/runs: cannot make the folde
 for file in none empty-folder a-file; do
   run "the token of $file" "^thinwire: token_file: $work/$file" --stages a:1,b:1,c:1,d:1 --token_file "$work/$file"
 done
+run 'a token without --stages' "^thinwire: --token_file is $work/a-file without --stages: " --token_file "$work/a-file"
 check '  before anything is written' test ! -e "$work/out"
 refused 'a server without a port' '^thinwire: --stages: "foo", want host:port' serve --out "$work/queue" --stages foo
 for file in 'my exp (2)' 日; do grep -v '^name:' "$quickstart" >"$work/$file.yaml"; done
