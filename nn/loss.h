@@ -16,12 +16,14 @@ struct LossSums {
   int64_t correct = 0;  // argmax equals the label; the lower class wins ties
 };
 
-// logits: [..., classes], fp32 or bf16, with a label for each row. When `dlogits` is not null it
-// becomes (softmax(logits) - onehot(label)) / batch_rows in the type of `logits`: the rows of the
-// whole batch, so that the microbatches' gradients add up. It takes the memory of `logits` where
-// nobody else has a share in that: a language model has logits once. InvalidArgument for a label
-// outside the classes.
-absl::StatusOr<LossSums> SoftmaxCrossEntropy(Tensor logits, absl::Span<const int32_t> labels,
-                                             int64_t batch_rows, Ops* ops, Tensor* dlogits);
+// logits: [..., classes] or with longer rows, as a segment that ends a model makes them
+// (segment.h), fp32 or bf16, with a label for each row. When `dlogits` is not null it becomes
+// (softmax(logits) - onehot(label)) / batch_rows in the type of `logits`: the rows of the whole
+// batch, so that the microbatches' gradients add up. It takes the memory of `logits` where nobody
+// else has a share in that: a language model has logits once. InvalidArgument for a label outside
+// the classes.
+absl::StatusOr<LossSums> SoftmaxCrossEntropy(Tensor logits, int64_t classes,
+                                             absl::Span<const int32_t> labels, int64_t batch_rows,
+                                             Ops* ops, Tensor* dlogits);
 
 }  // namespace thinwire

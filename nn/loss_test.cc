@@ -21,7 +21,8 @@ class LossTest : public testing::Test {
   }
   absl::StatusOr<LossSums> Loss(const Tensor& logits, const std::vector<int32_t>& labels,
                                 int64_t batch_size, Tensor* dlogits = nullptr) {
-    return SoftmaxCrossEntropy(logits, labels, batch_size, ops_.get(), dlogits);
+    const int64_t classes = logits.shape()[logits.shape().rank() - 1];
+    return SoftmaxCrossEntropy(logits, classes, labels, batch_size, ops_.get(), dlogits);
   }
 
   std::unique_ptr<Ops> ops_ = NewCpuOps(1);
@@ -73,12 +74,26 @@ TEST_F(LossTest, TheGradientTakesTheMemoryOfLogitsThatNobodyElseHas) {
   Tensor logits = Logits({1, 2}, {std::log(3.0f), 0}), kept = Logits({1, 2}, {std::log(3.0f), 0});
   const void* const memory = logits.data();
   Tensor in_place, beside;
-  ASSERT_TRUE(SoftmaxCrossEntropy(std::move(logits), {1}, 10, ops_.get(), &in_place).ok());
-  ASSERT_TRUE(SoftmaxCrossEntropy(kept, {1}, 10, ops_.get(), &beside).ok());
+  ASSERT_TRUE(SoftmaxCrossEntropy(std::move(logits), 2, {1}, 10, ops_.get(), &in_place).ok());
+  ASSERT_TRUE(SoftmaxCrossEntropy(kept, 2, {1}, 10, ops_.get(), &beside).ok());
   EXPECT_EQ(in_place.data(), memory);
   EXPECT_NE(beside.data(), kept.data());
   EXPECT_EQ(kept.floats()[1], 0);
   for (int i = 0; i < 2; ++i) EXPECT_EQ(in_place.floats()[i], beside.floats()[i]);
+}
+
+TEST_F(LossTest, WhatStandsBehindTheClassesCountsForNothing) {
+  Tensor tight, longer;
+  const Tensor logits = Logits({2, 2}, {1, 0, 0, 2});
+  const Tensor rows = Logits({2, 4}, {1, 0, 9, NAN, 0, 2, 9, NAN});
+  const LossSums want = *Loss(logits, {0, 1}, 2, &tight);
+  const LossSums got = *SoftmaxCrossEntropy(rows, 2, {0, 1}, 2, ops_.get(), &longer);
+  EXPECT_EQ(got.loss, want.loss);
+  EXPECT_EQ(got.correct, want.correct);
+  for (int i = 0; i < 8; ++i) {
+    EXPECT_EQ(longer.floats()[i], i % 4 < 2 ? tight.floats()[i / 4 * 2 + i % 4] : 0) << i;
+  }
+  EXPECT_FALSE(SoftmaxCrossEntropy(rows, 5, {0, 1}, 2, ops_.get(), &longer).ok());
 }
 
 TEST_F(LossTest, RefusesALabelOutsideTheClasses) {

@@ -45,9 +45,14 @@ struct LinearSpec {
   int64_t in_features = 0, out_features = 0;
   bool bias = false;
   DType compute = DType::kF32;
+  // Elements of a row of y: those behind out_features are written as zeros, and zeros in dy. 0:
+  // out_features, as always on the CPU.
+  int64_t row = 0;
+
+  int64_t row_of_y() const { return row > 0 ? row : out_features; }
 };
 
-// y = x W^T + b, row by row.   x: [n, in]   W: [out, in]   b: [out]   y: [n, out]
+// y = x W^T + b, row by row.   x: [n, in]   W: [out, in]   b: [out]   y: [n, out] or longer rows
 // Layers pass tensors of more axes as rows.
 class Linear {
  public:
@@ -288,7 +293,8 @@ struct FloatRange {
 };
 
 struct CrossEntropy {
-  TensorView logits;                // [n, classes]
+  TensorView logits;                // [n, classes], or longer rows
+  int64_t classes = 0;              // those in front of a row; what is behind counts for nothing
   TensorView dlogits;               // as logits, perhaps the same memory; absent: not wanted
   const int32_t* labels = nullptr;  // host, [n], all within classes
   int64_t batch_size = 0;           // dlogits is divided by it
@@ -363,8 +369,12 @@ class Ops {
   virtual Error ToChannelsFirst(const TensorView& x, const TensorView& y) = 0;
   virtual Error ToChannelsLast(const TensorView& y, const TensorView& x) = 0;
 
+  // How many elements a row of a model's logits takes so that products with it are fast: `classes`,
+  // or more.
+  virtual int64_t RowOfLogits(int64_t classes) = 0;
   // Softmax cross-entropy: *loss is the sum over rows; *correct counts rows whose first greatest
-  // logit is the label's. dlogits = (softmax(logits) - onehot(labels)) / batch_size.
+  // logit is the label's. dlogits = (softmax(logits) - onehot(labels)) / batch_size, and zeros
+  // behind the classes.
   virtual Error SoftmaxCrossEntropy(const CrossEntropy& arguments, double* loss,
                                     int64_t* correct) = 0;
 

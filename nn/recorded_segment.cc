@@ -11,22 +11,33 @@
 namespace thinwire {
 namespace {
 
-// A tensor in memory of its own name: only `slot` and outsiders count as its users, whoever else
-// uses the memory below it.
-Tensor Leased(const Tensor& tensor) {
-  if (tensor.empty()) return Tensor();
-  return Tensor(Buffer::Wrap(tensor.device(), tensor.data(), tensor.bytes(), tensor.buffer()),
-                tensor.dtype(), tensor.shape());
-}
+// What a pass returns: memory that is lent to one microbatch at a time.
+class Result {
+ public:
+  void Set(Tensor tensor) { tensor_ = std::move(tensor); }
 
-bool IsUnused(const Tensor& leased) { return leased.empty() || leased.buffer().use_count() == 1; }
+  // The same memory under a name of its own, whose users are counted apart from whoever else uses
+  // it.
+  Tensor Lend() {
+    if (tensor_.empty()) return Tensor();
+    const auto lent =
+        Buffer::Wrap(tensor_.device(), tensor_.data(), tensor_.bytes(), tensor_.buffer());
+    lent_ = lent;
+    return Tensor(lent, tensor_.dtype(), tensor_.shape());
+  }
+  bool is_free() const { return lent_.expired(); }
+
+ private:
+  Tensor tensor_;
+  std::weak_ptr<Buffer> lent_;
+};
 
 // One microbatch in flight: its passes on memory of their own.
 struct Slot {
   std::unique_ptr<Recorder> recorder;
   Tensor token;  // a microbatch's Saved holds it, and nothing else of the slot
-  Tensor x, y;   // y leased, as dx
-  Tensor dy, dx;
+  Tensor x, dy;
+  Result y, dx;
   Saved saved;       // filled by every replay of the forward pass
   Saved waiting;     // filled by every replay of the backward pass, where that is split
   int forward = -1;  // recordings; -1: not yet
@@ -35,7 +46,7 @@ struct Slot {
 
   // Nobody waits for a backward pass, and nobody reads what the last ones returned. Other users
   // only ever let go, so that what is seen unused stays so.
-  bool is_free() const { return IsUnused(token) && IsUnused(y) && IsUnused(dx); }
+  bool is_free() const { return token.buffer().use_count() == 1 && y.is_free() && dx.is_free(); }
 };
 
 // Passes that have run layer by layer, to their end.
@@ -64,7 +75,7 @@ class RecordedSegment final : public Segment {
       if (is_recorded) {
         RETURN_IF_ERROR(ToStatus(slot->recorder->Replay(slot->forward)));
         saved->Push(slot->token);
-        return slot->y;
+        return slot->y.Lend();
       }
     }
     ASSIGN_OR_RETURN(Tensor y, segment_->Forward(x, pass, saved));
@@ -84,7 +95,9 @@ class RecordedSegment final : public Segment {
       return dx;
     }
     auto* const slot = static_cast<Slot*>(token.data());
-    RETURN_IF_ERROR(ToStatus(options_.ops->Convert(dy.view(), slot->dy.view())));
+    if (dy.data() != slot->dy.data()) {
+      RETURN_IF_ERROR(ToStatus(options_.ops->Convert(dy.view(), slot->dy.view())));
+    }
     if (slot->backward < 0 && recording_ && prepared.backward) RecordBackward(slot);
     if (slot->backward < 0) {
       *saved = slot->saved;
@@ -95,7 +108,7 @@ class RecordedSegment final : public Segment {
     }
     RETURN_IF_ERROR(ToStatus(slot->recorder->Replay(slot->backward)));
     if (slot->waiting.waits()) saved->Push(token);
-    return slot->dx;
+    return slot->dx.Lend();
   }
 
   absl::Status BackwardWeights(Saved* saved) override {
@@ -162,10 +175,12 @@ class RecordedSegment final : public Segment {
     Record(slot->recorder.get(), &slot->forward, [&]() -> absl::Status {
       slot->saved = Saved();
       ASSIGN_OR_RETURN(y, segment_->Forward(slot->x, Mode::kTrain, &slot->saved));
+      slot->dy = y;
+      if (options_.ends_model) return absl::OkStatus();
       ASSIGN_OR_RETURN(slot->dy, Tensor::Allocate(options_.device, y.dtype(), y.shape()));
       return absl::OkStatus();
     });
-    slot->y = Leased(y);
+    slot->y.Set(std::move(y));
     return slot->forward >= 0;
   }
 
@@ -177,7 +192,7 @@ class RecordedSegment final : public Segment {
       slot->waiting = std::move(of_forward);
       return absl::OkStatus();
     });
-    slot->dx = Leased(dx);
+    slot->dx.Set(std::move(dx));
   }
 
   absl::Status WeightsLayerByLayer(Slot* slot) {

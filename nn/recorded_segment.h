@@ -17,6 +17,9 @@ struct RecordingOptions {
   // Batches of these sizes are recorded, all others run layer by layer: the odd last batch of an
   // epoch comes too rarely to keep memory for it.
   int64_t least_batch = 0, most_batch = 0;
+  // As the segment's (segment.h): no pass reads the logits again, so that their gradient may take
+  // their memory, and costs no copy.
+  bool ends_model = false;
 };
 
 // The same segment to its user, bit for bit. It draws no random numbers (models/model.h: IsRandom),

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "nn/cuda/tested_ops_testing.h"
+#include "nn/loss.h"
 #include "nn/optimizer.h"
 #include "nn/parameters.h"
 #include "nn/testing.h"
@@ -227,6 +228,43 @@ TEST(RecordedLanguageModelTest, TokensToLogitsAreThoseOfTheSegmentItself) {
           << plain->parameters()[i].spec.name;
     }
     EXPECT_EQ(::testing::internal::GetCapturedStderr(), "") << "a recording failed";
+  }
+}
+
+// Two microbatches on their way at a time.
+TEST_F(RecordedSegmentTest, TheGradientOfLogitsTakesTheirMemory) {
+  SegmentOptions options;
+  options.device = device_;
+  options.ops = ops_.get();
+  options.ends_model = true;
+  const auto plain = *BuildSegment(blocks_, options);
+  const auto recorded =
+      RecordSegment(*BuildSegment(blocks_, options), {device_, ops_.get(), 4, 4, true});
+  ::testing::internal::CaptureStderr();
+  for (int step = 0; step < 4; ++step) {
+    for (Segment* segment : {plain.get(), recorded.get()}) {
+      Saved saved[2];
+      Tensor dlogits[2];
+      for (int i = 0; i < 2; ++i) {
+        Tensor logits = *segment->Forward(X(4, 2 * step + i), Mode::kTrain, &saved[i]);
+        EXPECT_EQ(logits.shape(), (Shape{4, ops_->RowOfLogits(5)}));
+        const void* const memory = logits.data();
+        ASSERT_TRUE(
+            SoftmaxCrossEntropy(std::move(logits), 5, {0, 1, 2, 4}, 8, ops_.get(), &dlogits[i])
+                .ok());
+        EXPECT_EQ(dlogits[i].data(), memory);
+      }
+      EXPECT_NE(dlogits[0].data(), dlogits[1].data());
+      for (int i = 0; i < 2; ++i) {
+        ASSERT_TRUE(segment->Backward(dlogits[i], &saved[i]).ok());
+        dlogits[i] = Tensor();
+      }
+    }
+  }
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "") << "a recording failed";
+  for (size_t i = 0; i < plain->parameters().size(); ++i) {
+    if (!plain->parameters()[i].spec.trainable) continue;
+    ExpectEqual(plain->parameters()[i].gradient, recorded->parameters()[i].gradient);
   }
 }
 

@@ -18,6 +18,17 @@ bool TakesIds(const BlockSpec& block) {
   return !block.layers.empty() && block.layers.front().kind == LayerKind::kEmbedding;
 }
 
+bool EndsLinear(const BlockSpec& block) {
+  return !block.layers.empty() && block.layers.back().kind == LayerKind::kLinear;
+}
+
+// The last block's, of a sample, as it stands in memory.
+Shape ResultOf(const BlockSpec& last, const SegmentOptions& options) {
+  const int axis = last.out.rank() - 1;
+  return options.ends_model ? last.out.With(axis, options.ops->RowOfLogits(last.out[axis]))
+                            : last.out;
+}
+
 class BuiltSegment final : public Segment {
  public:
   BuiltSegment(absl::Span<const BlockSpec> blocks, const SegmentOptions& options,
@@ -25,7 +36,7 @@ class BuiltSegment final : public Segment {
       : name_(blocks.front().name),
         in_(blocks.front().in),
         in_type_(TakesIds(blocks.front()) ? DType::kI32 : options.compute),
-        out_(blocks.back().out),
+        out_(ResultOf(blocks.back(), options)),
         options_(options),
         parameters_(std::move(parameters)) {}
 
@@ -34,8 +45,9 @@ class BuiltSegment final : public Segment {
                                options_.dropout_seed, options_.splits_backward};
     for (const BlockSpec& block : blocks) {
       const bool needs_dx = options_.needs_input_gradient || &block != &blocks.front();
-      ASSIGN_OR_RETURN(auto layers,
-                       BuildLayers(block.layers, needs_dx, absl::MakeSpan(parameters_), context));
+      const bool makes_logits = options_.ends_model && &block == &blocks.back();
+      ASSIGN_OR_RETURN(auto layers, BuildLayers(block.layers, needs_dx, absl::MakeSpan(parameters_),
+                                                context, makes_logits));
       const bool again = options_.recompute == Recompute::kBlocks && WorthRecomputing(block);
       if (again) {
         layers_.Append(std::make_unique<RecomputedLayer>(std::move(layers)));
@@ -120,6 +132,10 @@ size_t Saved::bytes() const {
 absl::StatusOr<std::unique_ptr<Segment>> BuildSegment(absl::Span<const BlockSpec> blocks,
                                                       const SegmentOptions& options) {
   if (blocks.empty()) return absl::InvalidArgumentError("a segment has at least one block");
+  if (options.ends_model && !EndsLinear(blocks.back())) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "block ", blocks.back().name, " ends the model, want a linear layer at its end"));
+  }
   RETURN_IF_ERROR(ToStatus(options.ops->CheckComputeType(options.compute)));
   ASSIGN_OR_RETURN(auto parameters, InitialParameters(blocks, options.init_seed, options.device));
   NewtonSchulz products(options.device, options.ops);

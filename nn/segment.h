@@ -133,6 +133,9 @@ struct SegmentOptions {
   // Backward leaves the gradients of the weights of products and convolutions to BackwardWeights
   // (Qi et al., Zero Bubble Pipeline Parallelism, ICLR 2024: its B and W).
   bool splits_backward = false;
+  // The last layer, a linear one, makes the model's logits, of which a row may be longer than there
+  // are classes (Ops::RowOfLogits).
+  bool ends_model = false;
 };
 
 class Segment {
@@ -141,7 +144,8 @@ class Segment {
 
   // x: [batch, ...] of the first block's `in`, in the compute type; int32 for an embedding. With a
   // cache of any number of positions up to that.
-  // Returns the last block's output. Any batch size.
+  // Returns the last block's output, of a segment that ends the model with rows of as many elements
+  // as suit the device, zeros behind the classes. Any batch size.
   virtual absl::StatusOr<Tensor> Forward(const Tensor& x, const Pass& pass, Saved* saved) = 0;
 
   // dy: gradient of the loss with respect to Forward's result. Empties `saved`. Adds to the

@@ -91,8 +91,9 @@ TEST_P(WithinTest, ACutLosesNothingBeforeAndBehindTraining) {
     EXPECT_LT(RelativeDistance(y, *uncut->Forward(pass.ids, pass, &unused)), 2e-5) << step;
     const Tensor rows(y.buffer(), DType::kF32, {kBatch * kTinyPositions, kTinyVocabulary});
     Tensor dlogits;
-    losses.push_back(
-        SoftmaxCrossEntropy(rows, labels, kBatch * kTinyPositions, ops.get(), &dlogits)->loss);
+    losses.push_back(SoftmaxCrossEntropy(rows, kTinyVocabulary, labels, kBatch * kTinyPositions,
+                                         ops.get(), &dlogits)
+                         ->loss);
     const Tensor dy(dlogits.buffer(), DType::kF32, y.shape());
     ASSERT_TRUE(narrow->Backward(dy, &saved).ok());
     ASSERT_TRUE(optimizer->Step(0.01).ok());

@@ -13,6 +13,7 @@
 #include "compress/refusals.h"
 #include "tensor/cuda/bf16.cuh"
 #include "tensor/cuda/error.h"
+#include "tensor/cuda/reduce.cuh"
 
 namespace thinwire {
 namespace {
@@ -26,6 +27,13 @@ __global__ void AbsmaxKernel(const Extremes* extremes, int64_t count, float* abs
   const uint32_t largest = LargestMagnitude(extremes[b]);
   if (largest >= kInfinityBits) atomicMax(nonfinite, 1u);
   absmax[b] = __uint_as_float(largest);
+}
+
+constexpr int kEntries = 2 * kCodebookBuckets;
+
+__device__ inline void LoadEntries(const CodebookTable* table, int32_t (&entries)[kEntries]) {
+  for (int i = threadIdx.x; i < kEntries; i += blockDim.x) entries[i] = table->entries[i];
+  __syncthreads();
 }
 
 // The code of the value nearest to t (codebook_table.h).
@@ -44,10 +52,8 @@ __device__ uint32_t NearestCode(float t, const int32_t* table) {
 template <typename T>
 __global__ void EncodeKernel(const T* x, int64_t n, ContiguousScopes blocks, const float* absmax,
                              const CodebookTable* table, uint8_t* codes) {
-  constexpr int kEntries = 2 * kCodebookBuckets;
   __shared__ int32_t entries[kEntries];
-  for (int i = threadIdx.x; i < kEntries; i += blockDim.x) entries[i] = table->entries[i];
-  __syncthreads();
+  LoadEntries(table, entries);
   for (int64_t tile = blockIdx.x; tile * kTile < n; tile += gridDim.x) {
     ScopeCursor cursor(blocks, TileBegin(tile));
     VisitTile(tile, x, n, [&](int64_t i, const float(&v)[4]) {
@@ -61,6 +67,44 @@ __global__ void EncodeKernel(const T* x, int64_t n, ContiguousScopes blocks, con
       if (i < n) *reinterpret_cast<uint32_t*>(codes + i) = word;
       cursor.Advance();
     });
+  }
+}
+
+// The same of blocks that are tiles, which are read once: their largest magnitudes, too.
+template <typename T>
+__global__ void EncodeTilesKernel(const T* x, int64_t n, const CodebookTable* table, float* absmax,
+                                  uint8_t* codes, uint32_t* nonfinite) {
+  __shared__ int32_t entries[kEntries];
+  LoadEntries(table, entries);
+  for (int64_t tile = blockIdx.x; tile * kTile < n; tile += gridDim.x) {
+    float values[kTileVectors][4];
+    int j = 0;
+    uint32_t largest = 0;
+    VisitTile(tile, x, n, [&](int64_t, const float(&v)[4]) {
+#pragma unroll
+      for (int k = 0; k < 4; ++k) {
+        values[j][k] = v[k];
+        largest = max(largest, __float_as_uint(v[k]) & kMagnitudeMask);
+      }
+      ++j;
+    });
+    largest = BlockReduce<Greatest>(largest);
+    const float unit = __uint_as_float(largest);
+    if (threadIdx.x == 0) {
+      absmax[tile] = unit;
+      if (largest >= kInfinityBits) atomicMax(nonfinite, 1u);
+    }
+#pragma unroll
+    for (int i = 0; i < kTileVectors; ++i) {
+      uint32_t word = 0;
+#pragma unroll
+      for (int k = 0; k < 4; ++k) {
+        const uint32_t code = unit == 0 ? kZeroCode : NearestCode(values[i][k] / unit, entries);
+        word |= code << (8 * k);
+      }
+      const int64_t at = TileBegin(tile) + i * kTileStride;
+      if (at < n) *reinterpret_cast<uint32_t*>(codes + at) = word;
+    }
   }
 }
 
@@ -113,17 +157,22 @@ Error SubmitEncode(CudaDevice* device, const TensorView& x, uint32_t block, uint
   RETURN_ERROR(device->Stream(&stream));
   const Scopes blocks = BlocksOf(x, block);
   CudaScratch extremes(device), table(device);
-  RETURN_ERROR(extremes.Reserve(blocks.count * sizeof(Extremes)));
   RETURN_ERROR(table.Reserve(sizeof(CodebookTable)));
   const CodebookTable& host_table = TheCodebookTable();
   RETURN_ERROR(device->SubmitCopyFromHost(table.as<void>(), &host_table, sizeof(host_table)));
-  RETURN_ERROR(SubmitExtremes(device, x, blocks, Counted::kAll, extremes.as<Extremes>()));
   CUDA_RETURN_IF_ERROR(cudaMemsetAsync(nonfinite, 0, sizeof(*nonfinite), stream));
   float* const absmax = reinterpret_cast<float*>(payload);
+  const dim3 grid = BlocksFor(blocks.total, kTile, kBlocksEach * device->multiprocessors());
+  if (block == kTile) {
+    return Launch(stream, grid, dim3(kTileThreads), EncodeTilesKernel<T>,
+                  static_cast<const T*>(x.data), blocks.total, table.as<const CodebookTable>(),
+                  absmax, payload + 4 * blocks.count, nonfinite);
+  }
+  RETURN_ERROR(extremes.Reserve(blocks.count * sizeof(Extremes)));
+  RETURN_ERROR(SubmitExtremes(device, x, blocks, Counted::kAll, extremes.as<Extremes>()));
   RETURN_ERROR(Launch(stream, BlocksFor(blocks.count, kTileThreads), dim3(kTileThreads),
                       AbsmaxKernel, extremes.as<const Extremes>(), blocks.count, absmax,
                       nonfinite));
-  const dim3 grid = BlocksFor(blocks.total, kTile, kBlocksEach * device->multiprocessors());
   return Launch(stream, grid, dim3(kTileThreads), EncodeKernel<T>, static_cast<const T*>(x.data),
                 blocks.total, ContiguousScopesOf(blocks), absmax, table.as<const CodebookTable>(),
                 payload + 4 * blocks.count);

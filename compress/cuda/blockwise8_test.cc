@@ -33,7 +33,9 @@ TEST(CudaBlockwise8Test, EveryMagnitudeFindsTheCpusCode) {
       values[i] = std::fabs(value) < 1.0f ? value : 1.0f;
     }
     const Tensor x = HostTensor({65536}, DType::kF32, values);
-    ExpectSameEncoding(x, Blockwise8PayloadBytes(65536, 65536), EncodeBy(SpecOf(65536)));
+    for (uint32_t block : {4096u, 65536u}) {
+      ExpectSameEncoding(x, Blockwise8PayloadBytes(block, 65536), EncodeBy(SpecOf(block)));
+    }
   }
 }
 

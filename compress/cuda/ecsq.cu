@@ -105,23 +105,29 @@ struct Numbers {
   }
 };
 
-// What a thread, then a block, adds to Found.
+// What a thread, then a block, adds to Found. Nothing here is indexed by a number that is known at
+// run time only: that would stand in local memory.
 struct CellSums {
-  long long count[kMeans] = {}, fractions[kMeans] = {};
+  static_assert(kMeans == 4 && 4 * kTileVectors < 256, "a thread's counts are bytes of a word");
+  uint32_t counts = 0;
+  int32_t fractions[kMeans] = {};  // of at most one apiece: no sum is out of bounds
 
   __device__ void Add(float y, int32_t code) {
     const int32_t magnitude = abs(code);
-    if (magnitude < 1 || magnitude > kMeans) return;
     const float above = fabsf(y) - static_cast<float>(magnitude);
-    ++count[magnitude - 1];
-    fractions[magnitude - 1] += static_cast<long long>(rintf(above * kFractionUnit));
+    const bool is_counted = magnitude >= 1 && magnitude <= kMeans;
+    const int32_t fraction = is_counted ? static_cast<int32_t>(rintf(above * kFractionUnit)) : 0;
+    if (is_counted) counts += 1u << (8 * (magnitude - 1));
+#pragma unroll
+    for (int m = 0; m < kMeans; ++m) fractions[m] += magnitude == m + 1 ? fraction : 0;
   }
   __device__ void AddTo(Found* found) const {
+#pragma unroll
     for (int m = 0; m < kMeans; ++m) {
-      const long long counts = BlockReduce<Sum>(count[m]);
-      const long long sums = BlockReduce<Sum>(fractions[m]);
-      if (threadIdx.x != 0 || counts == 0) continue;
-      atomicAdd(&found->count[m], static_cast<unsigned long long>(counts));
+      const uint32_t count = BlockReduce<Sum>(counts >> (8 * m) & 0xFFu);
+      const long long sums = BlockReduce<Sum>(static_cast<long long>(fractions[m]));
+      if (threadIdx.x != 0 || count == 0) continue;
+      atomicAdd(&found->count[m], static_cast<unsigned long long>(count));
       atomicAdd(&found->fractions[m], static_cast<unsigned long long>(sums));
     }
   }
@@ -166,6 +172,15 @@ __global__ void EscapesKernel(const T* x, const int64_t* where, int64_t count,
 
 struct Means {
   float of[kMeans] = {};
+
+  // 0 of magnitudes that have none.
+  __device__ float Of(uint32_t magnitude) const {
+    float mean = 0;
+#pragma unroll
+    for (int m = 0; m < kMeans; ++m)
+      mean = magnitude == static_cast<uint32_t>(m + 1) ? of[m] : mean;
+    return mean;
+  }
 };
 
 template <typename T>
@@ -185,9 +200,7 @@ __global__ void DecodeKernel(const uint8_t* bytes, int64_t n, const uint16_t* st
       if (k >= left) return;
       const uint32_t zigzag = (word >> (8 * k)) & 0xFFu;
       const uint32_t magnitude = (zigzag + 1) / 2;
-      const bool has_mean = magnitude >= 1 && magnitude <= kMeans;
-      const float mean = has_mean ? means.of[magnitude - 1] : 0.0f;
-      const float above = static_cast<float>(magnitude) + mean;
+      const float above = static_cast<float>(magnitude) + means.Of(magnitude);
       const float y = zigzag % 2 != 0 ? -above : above;
       v[k] = ValueOfSteps(dithers ? y - Dither(numbers.of[k]) : y, step);
     });

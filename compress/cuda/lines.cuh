@@ -1,5 +1,5 @@
 // The line of each element of a tensor, for kernels that go over it tile by tile (tile.cuh): read
-// from the header for contiguous scopes (once by each thread if there is one scope only), from a
+// from the header for contiguous scopes (once by each thread if a tile is of one scope), from a
 // table for strided ones.
 #pragma once
 
@@ -24,15 +24,21 @@ struct ToDecodeLine {
   __device__ DecodeLine operator()(const DecodeLine& range) const { return range; }
 };
 
-// The line of a tensor that is a single scope.
+// The line of a tile: of a tensor that is a single scope, or of contiguous ones of whole tiles.
 template <typename ToLine>
 struct OneLine {
   RangeHeader header;
+  int64_t count, elements;  // of scopes, and of a scope
   ToLine to_line;
+
+  __device__ int64_t ScopeOf(int64_t element) const {
+    return count == 1 ? 0 : min(element / elements, count - 1);
+  }
 
   class Cursor {
    public:
-    __device__ Cursor(const OneLine& one, int64_t) : line_(one.to_line(one.header.Read(0))) {}
+    __device__ Cursor(const OneLine& one, int64_t element)
+        : line_(one.to_line(one.header.Read(one.ScopeOf(element)))) {}
     __device__ void Advance() {}
     // Calls apply(k, line) for each of a vector's elements, but perhaps not for those behind the
     // `left` that are in the tensor.

@@ -155,7 +155,10 @@ Error SubmitTable(CudaDevice* device, const RangeHeader& header, const Scopes& s
 template <typename ToLine, typename Submit>
 Error WithLines(CudaDevice* device, const RangeHeader& header, const Scopes& scopes, ToLine to_line,
                 int numbers, const Submit& submit) {
-  if (scopes.count == 1) return submit(OneLine<ToLine>{header, to_line});
+  const bool has_whole_tiles = !scopes.strided && scopes.elements % kTile == 0;
+  if (scopes.count == 1 || has_whole_tiles) {
+    return submit(OneLine<ToLine>{header, scopes.count, scopes.elements, to_line});
+  }
   if (!scopes.strided) {
     return submit(ContiguousLines<ToLine>{header, ContiguousScopesOf(scopes), to_line});
   }

@@ -59,8 +59,9 @@ TEST(CudaUniformTest, EveryNumberOfBitsHasTheCpusBytes) {
 }
 
 TEST(CudaUniformTest, EveryShapeHasTheCpusBytes) {
-  for (const Shape& shape : {Shape{}, Shape{0}, Shape{1}, Shape{2, 0, 3}, Shape{127}, Shape{129, 1},
-                             Shape{1, 513}, Shape{2, 9, 9, 64}, Shape{4, 1025}, Shape{3, 2049}}) {
+  for (const Shape& shape :
+       {Shape{}, Shape{0}, Shape{1}, Shape{2, 0, 3}, Shape{127}, Shape{129, 1}, Shape{1, 513},
+        Shape{2, 9, 9, 64}, Shape{4, 1025}, Shape{3, 2049}, Shape{3, 4096}}) {
     const NamedValues normal{"normal", NormalValues(shape.elements())};
     for (Range range : kRanges) {
       for (uint32_t bits : {3, 8}) {

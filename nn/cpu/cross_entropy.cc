@@ -1,5 +1,6 @@
 #include "nn/cpu/cross_entropy.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <memory>
@@ -83,8 +84,8 @@ HWY_INLINE void Scaled(const double* exponentials, double factor, int64_t classe
 template <typename T>
 void LossOfRow(const CrossEntropy& a, int64_t row, double* exponentials, double* loss,
                bool* correct) {
-  const int64_t classes = a.logits.dims[1], label = a.labels[row];
-  const T* const logits = static_cast<const T*>(a.logits.data) + row * classes;
+  const int64_t classes = a.classes, elements = a.logits.dims[1], label = a.labels[row];
+  const T* const logits = static_cast<const T*>(a.logits.data) + row * elements;
   const float greatest = Greatest(logits, classes);
   int64_t top = 0;
   while (top < classes && LoadOne(logits + top) != greatest) ++top;
@@ -93,10 +94,11 @@ void LossOfRow(const CrossEntropy& a, int64_t row, double* exponentials, double*
   *loss =
       std::log(sum) + static_cast<double>(greatest) - static_cast<double>(LoadOne(logits + label));
   if (a.dlogits.data == nullptr) return;
-  T* const dlogits = static_cast<T*>(a.dlogits.data) + row * classes;
+  T* const dlogits = static_cast<T*>(a.dlogits.data) + row * elements;
   const double batch_size = static_cast<double>(a.batch_size);
   Scaled(exponentials, 1 / (sum * batch_size), classes, dlogits);
   StoreOne(static_cast<float>((exponentials[label] / sum - 1) / batch_size), dlogits + label);
+  std::fill(dlogits + classes, dlogits + elements, T{});
 }
 
 // `exponentials`: room for a row in whole vectors.
@@ -127,7 +129,7 @@ constexpr int64_t kMostLanes = 16;    // of a vector of fp32: AVX-512's
 }  // namespace
 
 void SoftmaxCrossEntropy(int threads, const CrossEntropy& a, double* loss, int64_t* correct) {
-  const int64_t rows = a.logits.dims[0], classes = a.logits.dims[1];
+  const int64_t rows = a.logits.dims[0], classes = a.classes;
   std::vector<double> losses(rows);
   const auto are_correct = std::make_unique<bool[]>(rows);
   ParallelRange(threads, rows, kGrain / classes, [&](int64_t begin, int64_t end) {

@@ -26,6 +26,7 @@ struct Loss {
        int64_t batch_size) {
     CrossEntropy a;
     a.logits = logits->view();
+    a.classes = a.logits.dims[1];
     if (dlogits_tensor != nullptr) a.dlogits = dlogits_tensor->view();
     a.labels = labels.data();
     a.batch_size = batch_size;

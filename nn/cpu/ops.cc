@@ -212,6 +212,7 @@ class CpuOps final : public Ops {
     return Error{};
   }
 
+  int64_t RowOfLogits(int64_t classes) override { return classes; }
   Error SoftmaxCrossEntropy(const CrossEntropy& arguments, double* loss,
                             int64_t* correct) override {
     cpu::SoftmaxCrossEntropy(threads(), arguments, loss, correct);

@@ -44,11 +44,12 @@ __global__ void SumRows(const T* dy, ColumnGrid grid, double* tile_sums) {
   StoreTileSums(grid, sums, tile_sums);
 }
 
-__global__ void AddTileSums(ColumnGrid grid, const double* tile_sums, float* sums) {
+__global__ void AddTileSums(ColumnGrid grid, const double* tile_sums, int64_t channels,
+                            float* sums) {
   int64_t column = 0;
   double totals[1];
   if (!SumTiles(tile_sums, grid.tiles, grid.columns, &column, totals)) return;
-  sums[column] += static_cast<float>(totals[0]);
+  if (column < channels) sums[column] += static_cast<float>(totals[0]);
 }
 
 }  // namespace
@@ -69,11 +70,11 @@ Error AddBias(CudaDevice* device, const float* bias, const TensorView& y) {
   });
 }
 
-Error AddColumnSums(CudaDevice* device, const TensorView& dy, float* sums) {
-  const int64_t channels = dy.dims[dy.rank - 1];
+Error AddColumnSums(CudaDevice* device, const TensorView& dy, int64_t channels, float* sums) {
+  const int64_t columns = dy.dims[dy.rank - 1];
   if (dy.elements() == 0) return Error{};
-  const bool wide = channels % WideOf(dy.dtype) == 0 && AreAligned(dy.data);
-  const ColumnGrid grid(dy.elements() / channels, channels, wide ? WideOf(dy.dtype) : 1);
+  const bool wide = columns % WideOf(dy.dtype) == 0 && AreAligned(dy.data);
+  const ColumnGrid grid(dy.elements() / columns, columns, wide ? WideOf(dy.dtype) : 1);
   cudaStream_t stream;
   RETURN_ERROR(device->Stream(&stream));
   CudaScratch tile_sums(device);
@@ -84,8 +85,8 @@ Error AddColumnSums(CudaDevice* device, const TensorView& dy, float* sums) {
     return Launch(stream, grid.blocks(), dim3(kThreads), SumRows<T, kN>,
                   static_cast<const T*>(dy.data), grid, tile_sums.as<double>());
   }));
-  return Launch(stream, BlocksFor(channels, kColumnsOfBlock), dim3(kThreads), AddTileSums, grid,
-                tile_sums.as<double>(), sums);
+  return Launch(stream, BlocksFor(columns, kColumnsOfBlock), dim3(kThreads), AddTileSums, grid,
+                tile_sums.as<double>(), channels, sums);
 }
 
 }  // namespace thinwire::cuda

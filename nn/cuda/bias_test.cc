@@ -42,7 +42,7 @@ TEST(BiasTest, GradientIsAddedToAndIsTheColumnsSum) {
       want[i % channels] += static_cast<double>(values[i]);
     }
     float* const sums = side->Of(Floats(channels, 3));
-    ASSERT_TRUE(AddColumnSums(OwnDevice(), dy, sums).ok());
+    ASSERT_TRUE(AddColumnSums(OwnDevice(), dy, channels, sums).ok());
     const Floats got = side->Read(sums, channels);
     // fp32 sums of up to 64 * 32 values before fp64 takes over.
     const double tolerance = 1e-5 * std::sqrt(static_cast<double>(rows));

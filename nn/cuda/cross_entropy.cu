@@ -16,56 +16,107 @@ struct Totals {
 template <typename T>
 struct Arguments {
   const T* logits;
-  T* dlogits;  // null: not wanted
+  T* dlogits;  // null: not wanted; perhaps logits
   const int32_t* labels;
   Totals* of_rows;
-  int64_t rows, classes;
+  int64_t rows, elements, classes;  // elements of a row, of which classes count
   double batch_size;
 };
 
-// The first greatest class of the row; every thread gets its index and logit. All threads start
-// with class 0, so that a NaN there stays the greatest and others are passed over, as on the CPU.
-template <typename T, int kRowWarps>
-__device__ inline int64_t FirstGreatest(const RowThread<kRowWarps>& thread, const T* logits,
-                                        int64_t classes, float* greatest) {
-  float best = Load(logits);
-  int64_t top = 0;
-  for (int64_t c = thread.index; c < classes; c += thread.kCount) {
-    const float v = Load(logits + c);
-    if (v > best) {
-      best = v;
-      top = c;
-    }
-  }
-  *greatest = thread.template Reduce<Greatest>(best);
-  return thread.template Reduce<Least>(best < *greatest ? classes : top);
+// e^(logit - greatest), which is 1 where they are equal, infinite ones too.
+__device__ inline float Exponential(float logit, float greatest) {
+  constexpr float kLog2E = 1.44269504f;
+  return logit == greatest ? 1.0f : exp2f((logit - greatest) * kLog2E);
 }
 
-template <typename T, int kRowWarps>
+// use(values, c) of the row's classes c, c + 1, ..., which are this thread's. All loads of kAhead
+// vectors come before the first use, which may store where they were.
+template <int kN, typename T, int kRowWarps, typename Use>
+__device__ inline void ForEachOfRow(const RowThread<kRowWarps>& thread, const T* logits,
+                                    int64_t classes, const Use& use) {
+  constexpr int kAhead = 4;
+  constexpr int64_t kStep = RowThread<kRowWarps>::kCount * kN;
+  const int64_t whole = classes / kN * kN;
+  for (int64_t first = thread.index * kN; first < whole; first += kAhead * kStep) {
+    float values[kAhead][kN];
+#pragma unroll
+    for (int j = 0; j < kAhead; ++j) {
+      const int64_t c = first + j * kStep;
+      if (c < whole) LoadAligned(logits + c, values[j]);
+    }
+#pragma unroll
+    for (int j = 0; j < kAhead; ++j) {
+      const int64_t c = first + j * kStep;
+      if (c < whole) use(values[j], c);
+    }
+  }
+  const int64_t c = whole + thread.index;  // fewer than there are threads
+  if (c >= classes) return;
+  const float value[1] = {Load(logits + c)};
+  use(value, c);
+}
+
+// What a thread has met of a row: the first greatest logit, and the exponentials' sum.
+struct Met {
+  float greatest, sum = 0;
+  int64_t top = 0;
+
+  template <int kN>
+  __device__ void Add(const float (&logits)[kN], int64_t c) {
+    const float before = greatest;
+#pragma unroll
+    for (int i = 0; i < kN; ++i) {
+      if (!(logits[i] > greatest)) continue;
+      greatest = logits[i];
+      top = c + i;
+    }
+    float more = 0;
+#pragma unroll
+    for (int i = 0; i < kN; ++i) more += Exponential(logits[i], greatest);
+    sum = sum * Exponential(before, greatest) + more;
+  }
+};
+
+// Two passes over a row, of which the second finds it in the L2 cache. A thread adds up a few
+// hundred exponentials in fp32; what threads add up, and the rest of the loss, is fp64. All threads
+// begin with class 0, so that a NaN there stays the greatest and others are passed over, as on the
+// CPU; either makes the sum one.
+template <typename T, int kN, int kRowWarps>
 __global__ void LossOfRow(Arguments<T> a) {
   const RowThread<kRowWarps> thread;
   if (thread.row >= a.rows) return;
-  const T* const logits = a.logits + thread.row * a.classes;
-  float best = 0;
-  const int64_t top = FirstGreatest(thread, logits, a.classes, &best);
-  const double greatest = static_cast<double>(best);
+  const T* const logits = a.logits + thread.row * a.elements;
   const int64_t label = a.labels[thread.row];
   // Read before the threads meet in a sum: dlogits may be the same memory.
   const double of_label = static_cast<double>(Load(logits + label));
-  double sum = 0;
-  for (int64_t c = thread.index; c < a.classes; c += thread.kCount) {
-    sum += exp(static_cast<double>(Load(logits + c)) - greatest);
-  }
-  sum = thread.template Reduce<Sum>(sum);
+  Met met{Load(logits)};
+  ForEachOfRow<kN>(thread, logits, a.classes,
+                   [&](const auto& values, int64_t c) { met.Add(values, c); });
+  const float greatest = thread.template Reduce<Greatest>(met.greatest);
+  const int64_t top = thread.template Reduce<Least>(met.greatest < greatest ? a.classes : met.top);
+  const double sum = thread.template Reduce<Sum>(
+      static_cast<double>(met.sum) * static_cast<double>(Exponential(met.greatest, greatest)));
   if (thread.index == 0) {
-    a.of_rows[thread.row].loss = log(sum) + greatest - of_label;
+    a.of_rows[thread.row].loss = log(sum) + static_cast<double>(greatest) - of_label;
     a.of_rows[thread.row].correct = top == label;
   }
   if (a.dlogits == nullptr) return;
-  T* const dlogits = a.dlogits + thread.row * a.classes;
-  for (int64_t c = thread.index; c < a.classes; c += thread.kCount) {
-    const double share = exp(static_cast<double>(Load(logits + c)) - greatest) / sum;
-    Store(static_cast<float>((share - (c == label ? 1.0 : 0.0)) / a.batch_size), dlogits + c);
+  T* const dlogits = a.dlogits + thread.row * a.elements;
+  const auto factor = static_cast<float>(1 / (sum * a.batch_size));
+  ForEachOfRow<kN>(thread, logits, a.classes, [&](const auto& values, int64_t c) {
+    constexpr int kCount = sizeof(values) / sizeof(float);
+    float gradients[kCount];
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) {
+      gradients[i] = factor * Exponential(values[i], greatest);
+      if (c + i != label) continue;
+      const double share = exp(of_label - static_cast<double>(greatest)) / sum;
+      gradients[i] = static_cast<float>((share - 1) / a.batch_size);
+    }
+    StoreAligned(gradients, dlogits + c);
+  });
+  for (int64_t c = a.classes + thread.index; c < a.elements; c += thread.kCount) {
+    Store(0, dlogits + c);
   }
 }
 
@@ -84,18 +135,18 @@ __global__ void AddUpLosses(const Totals* of_rows, int64_t rows, Totals* totals)
   totals->correct = correct;
 }
 
-template <typename T>
+template <typename T, int kN>
 Error LaunchRows(cudaStream_t stream, const Arguments<T>& a) {
   return IsLongRow(a.classes)
-             ? Launch(stream, BlocksWith(1, a.rows), dim3(kThreads), LossOfRow<T, kWarps>, a)
-             : Launch(stream, BlocksWith(kWarps, a.rows), dim3(kThreads), LossOfRow<T, 1>, a);
+             ? Launch(stream, BlocksWith(1, a.rows), dim3(kThreads), LossOfRow<T, kN, kWarps>, a)
+             : Launch(stream, BlocksWith(kWarps, a.rows), dim3(kThreads), LossOfRow<T, kN, 1>, a);
 }
 
 }  // namespace
 
 Error SoftmaxCrossEntropy(CudaDevice* device, const CrossEntropy& a, double* loss,
                           int64_t* correct) {
-  const int64_t rows = a.logits.dims[0], classes = a.logits.dims[1];
+  const int64_t rows = a.logits.dims[0], elements = a.logits.dims[1];
   cudaStream_t stream;
   RETURN_ERROR(device->Stream(&stream));
   // The totals of all rows stand behind those of each.
@@ -105,16 +156,19 @@ Error SoftmaxCrossEntropy(CudaDevice* device, const CrossEntropy& a, double* los
   RETURN_ERROR(device->SubmitCopyFromHost(labels.as<int32_t>(), a.labels,
                                           static_cast<size_t>(rows) * sizeof(int32_t)));
   Totals* const of_all = totals.as<Totals>() + rows;
-  RETURN_ERROR(WithElements(a.logits.dtype, /*wide=*/false, [&](auto elements) {
-    using T = typename decltype(elements)::Type;
+  const bool wide =
+      elements % WideOf(a.logits.dtype) == 0 && AreAligned(a.logits.data, a.dlogits.data);
+  RETURN_ERROR(WithElements(a.logits.dtype, wide, [&](auto type) {
+    using T = typename decltype(type)::Type;
     const Arguments<T> arguments{static_cast<const T*>(a.logits.data),
                                  static_cast<T*>(a.dlogits.data),
                                  labels.as<int32_t>(),
                                  totals.as<Totals>(),
                                  rows,
-                                 classes,
+                                 elements,
+                                 a.classes,
                                  static_cast<double>(a.batch_size)};
-    return LaunchRows(stream, arguments);
+    return LaunchRows<T, decltype(type)::kVector>(stream, arguments);
   }));
   RETURN_ERROR(
       Launch(stream, dim3(1), dim3(kThreads), AddUpLosses, totals.as<Totals>(), rows, of_all));

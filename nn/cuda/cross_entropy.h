@@ -1,4 +1,5 @@
-// Softmax cross-entropy; contract in nn/ops.h. Exponentials and sums in fp64, as the CPU's.
+// Softmax cross-entropy; contract in nn/ops.h. Exponentials are fp32, whose sums are fp64 from the
+// threads' own up: many GPUs have few units of fp64.
 #pragma once
 
 #include "nn/ops.h"

@@ -1,5 +1,5 @@
-// Both sides compute in fp64 and round once. Exponentials may differ by a unit in fp64's last
-// place, so results by one in the last place of what they are rounded to.
+// The CPU computes in fp64. Of exponentials and sums in fp32 the last three or four bits differ; a
+// gradient of nearly zero, of a label that is nearly certain, loses more.
 
 #include <gtest/gtest.h>
 
@@ -16,13 +16,20 @@ struct Loss {
 
 enum class Gradients { kNone, kApart, kInPlace };
 
-Loss LossOf(Side* side, DType type, int64_t n, int64_t classes, const Floats& logits,
-            Gradients gradients) {
+struct Size {
+  int64_t n, classes;
+  int64_t row = classes;  // elements of a row
+};
+
+Loss LossOf(Side* side, DType type, const Size& size, const Floats& logits, Gradients gradients) {
+  const int64_t n = size.n;
+  const Shape shape = {n, size.row};
   std::vector<int32_t> labels(n);
-  for (int64_t i = 0; i < n; ++i) labels[i] = static_cast<int32_t>(i * 7 % classes);
+  for (int64_t i = 0; i < n; ++i) labels[i] = static_cast<int32_t>(i * 7 % size.classes);
   CrossEntropy a;
-  a.logits = side->Of(type, Shape({n, classes}), logits);
-  if (gradients == Gradients::kApart) a.dlogits = side->Unwritten(type, Shape({n, classes}));
+  a.logits = side->Of(type, shape, logits);
+  a.classes = size.classes;
+  if (gradients == Gradients::kApart) a.dlogits = side->Unwritten(type, shape);
   if (gradients == Gradients::kInPlace) a.dlogits = a.logits;
   a.labels = labels.data();
   a.batch_size = n + 3;
@@ -32,59 +39,50 @@ Loss LossOf(Side* side, DType type, int64_t n, int64_t classes, const Floats& lo
   return loss;
 }
 
-struct Size {
-  int64_t n, classes;
-};
-
 class CrossEntropyTest : public testing::TestWithParam<std::tuple<DType, Size>> {
  protected:
   void ExpectTwin(const Floats& logits) {
     const auto [type, size] = GetParam();
-    const auto [n, classes] = size;
     Side cpu = CpuSide(), device = DeviceSide(), misaligned = DeviceSide(1);
-    const Loss want = LossOf(&cpu, type, n, classes, logits, Gradients::kApart);
+    const Loss want = LossOf(&cpu, type, size, logits, Gradients::kApart);
     for (Side* side : {&device, &misaligned}) {
-      const Loss got = LossOf(side, type, n, classes, logits, Gradients::kApart);
-      EXPECT_NEAR(got.loss, want.loss, 1e-12 * (1 + std::abs(want.loss)));
+      const Loss got = LossOf(side, type, size, logits, Gradients::kApart);
+      EXPECT_NEAR(got.loss, want.loss, 2e-6 * static_cast<double>(size.n));
       EXPECT_EQ(got.correct, want.correct);
       ExpectNear({{"dlogits", want.dlogits}}, {{"dlogits", got.dlogits}},
-                 Rounded(type, 0x1p-23, 1e-15));
+                 Rounded(type, 0x1p-19, 2e-6 / static_cast<double>(size.n + 3)));
     }
   }
 };
 
 TEST_P(CrossEntropyTest, IsTheCpus) {
-  const auto [type, size] = GetParam();
-  const auto [n, classes] = size;
-  ExpectTwin(RandomFloats(n * classes, 1, 5, 3));
+  const Size size = std::get<1>(GetParam());
+  ExpectTwin(RandomFloats(size.n * size.row, 1, 5, 3));
 }
 
 TEST_P(CrossEntropyTest, TheFirstOfEqualLogitsIsTheOneThatCounts) {
-  const auto [type, size] = GetParam();
-  const auto [n, classes] = size;
-  Floats logits = RandomFloats(n * classes, 1);
+  const Size size = std::get<1>(GetParam());
+  Floats logits = RandomFloats(size.n * size.row, 1);
   for (float& v : logits) v = std::round(v);
   ExpectTwin(logits);
 }
 
 TEST_P(CrossEntropyTest, WithoutGradientsTheLossIsTheSame) {
   const auto [type, size] = GetParam();
-  const auto [n, classes] = size;
-  const Floats logits = RandomFloats(n * classes, 1);
+  const Floats logits = RandomFloats(size.n * size.row, 1);
   Side side = DeviceSide();
-  const Loss with = LossOf(&side, type, n, classes, logits, Gradients::kApart);
-  const Loss without = LossOf(&side, type, n, classes, logits, Gradients::kNone);
+  const Loss with = LossOf(&side, type, size, logits, Gradients::kApart);
+  const Loss without = LossOf(&side, type, size, logits, Gradients::kNone);
   EXPECT_EQ(with.loss, without.loss);
   EXPECT_EQ(with.correct, without.correct);
 }
 
 TEST_P(CrossEntropyTest, TheGradientMayReplaceTheLogits) {
   const auto [type, size] = GetParam();
-  const auto [n, classes] = size;
-  const Floats logits = RandomFloats(n * classes, 1);
+  const Floats logits = RandomFloats(size.n * size.row, 1);
   Side side = DeviceSide();
-  const Loss apart = LossOf(&side, type, n, classes, logits, Gradients::kApart);
-  const Loss in_place = LossOf(&side, type, n, classes, logits, Gradients::kInPlace);
+  const Loss apart = LossOf(&side, type, size, logits, Gradients::kApart);
+  const Loss in_place = LossOf(&side, type, size, logits, Gradients::kInPlace);
   EXPECT_EQ(apart.loss, in_place.loss);
   EXPECT_EQ(apart.correct, in_place.correct);
   ExpectNear({{"dlogits", apart.dlogits}}, {{"dlogits", in_place.dlogits}}, kSameBits);
@@ -93,18 +91,40 @@ TEST_P(CrossEntropyTest, TheGradientMayReplaceTheLogits) {
 INSTANTIATE_TEST_SUITE_P(Sizes, CrossEntropyTest,
                          testing::Combine(testing::Values(DType::kF32, DType::kBF16),
                                           testing::Values(Size{1, 1}, Size{9, 3}, Size{300, 10},
-                                                          Size{17, 100}, Size{5, 1500})));
+                                                          Size{17, 100}, Size{5, 1500},
+                                                          Size{7, 10, 64}, Size{3, 1501, 1536})));
 
 TEST(CrossEntropyNumericsTest, LargeLogitsDoNotOverflow) {
   Side side = DeviceSide();
-  const Loss loss = LossOf(&side, DType::kF32, 1, 3, {1000, 3e38f, -3e38f}, Gradients::kApart);
+  const Loss loss = LossOf(&side, DType::kF32, {1, 3}, {1000, 3e38f, -3e38f}, Gradients::kApart);
   EXPECT_EQ(loss.loss, 3e38f - 1000.0f);
   EXPECT_EQ(loss.dlogits, (Floats{-0.25f, 0.25f, 0}));
 }
 
+TEST(CrossEntropyNumericsTest, WhatIsMinusInfiniteHasNoShare) {
+  Side side = DeviceSide();
+  Floats logits(1200, -INFINITY);
+  logits[0] = logits[7] = 2;
+  const Loss loss = LossOf(&side, DType::kF32, {1, 1200}, logits, Gradients::kApart);
+  EXPECT_NEAR(loss.loss, std::log(2.0), 1e-6);
+  EXPECT_EQ(loss.dlogits[1], 0);
+  EXPECT_NEAR(loss.dlogits[7], 0.125, 1e-6);
+}
+
+TEST(CrossEntropyNumericsTest, ANaNIsInTheLoss) {
+  for (const size_t at : {0, 5, 1100}) {
+    Side side = DeviceSide();
+    Floats logits(1200, 1);
+    logits[at] = NAN;
+    const Loss loss = LossOf(&side, DType::kF32, {1, 1200}, logits, Gradients::kApart);
+    EXPECT_TRUE(std::isnan(loss.loss)) << at;
+    EXPECT_EQ(loss.correct, 1) << "class 0 is the first that none exceeds";
+  }
+}
+
 TEST(CrossEntropyNumericsTest, NoRowsAreNoLoss) {
   Side side = DeviceSide();
-  const Loss loss = LossOf(&side, DType::kF32, 0, 10, {}, Gradients::kApart);
+  const Loss loss = LossOf(&side, DType::kF32, {0, 10}, {}, Gradients::kApart);
   EXPECT_EQ(loss.loss, 0);
   EXPECT_EQ(loss.correct, 0);
 }

@@ -15,11 +15,13 @@ class MatmulLinear final : public Linear {
   MatmulLinear(CudaDevice* device, const LinearSpec& spec, Matmul* matmul)
       : device_(device), spec_(spec), matmul_(matmul), weights_(device), bias_(device) {}
 
+  // What stands behind the weights and the bias of longer rows stays zero.
   Error Reserve() {
+    const int64_t row = spec_.row_of_y();
     const size_t of_element = SizeOf(spec_.compute);
     RETURN_ERROR(
-        weights_.Reserve(static_cast<size_t>(spec_.out_features * spec_.in_features) * of_element));
-    return bias_.Reserve(static_cast<size_t>(spec_.out_features) * of_element);
+        ReserveZeros(static_cast<size_t>(row * spec_.in_features) * of_element, &weights_));
+    return ReserveZeros(static_cast<size_t>(row) * of_element, &bias_);
   }
 
   // Copies in the compute type: in bf16 that rounds the bias too, as cuBLASLt adds it in y's type
@@ -34,7 +36,7 @@ class MatmulLinear final : public Linear {
 
   // y = x W^T + b
   Error Forward(const TensorView& x, const TensorView& y) override {
-    MatmulShape shape = Shape(x.dims[0], spec_.out_features, spec_.in_features);
+    MatmulShape shape = Shape(x.dims[0], spec_.row_of_y(), spec_.in_features);
     shape.transpose_b = true;
     shape.bias = spec_.bias;
     return matmul_->Run(shape, x.data, weights_.as<void>(), spec_.bias ? bias_.as<void>() : nullptr,
@@ -43,7 +45,7 @@ class MatmulLinear final : public Linear {
 
   // dx = dy W
   Error BackwardData(const TensorView& dy, const TensorView& dx) override {
-    const MatmulShape shape = Shape(dy.dims[0], spec_.in_features, spec_.out_features);
+    const MatmulShape shape = Shape(dy.dims[0], spec_.in_features, spec_.row_of_y());
     return matmul_->Run(shape, dy.data, weights_.as<void>(), nullptr, dx.data);
   }
 
@@ -53,13 +55,21 @@ class MatmulLinear final : public Linear {
     assert(spec_.bias == (bias_gradient != nullptr));
     MatmulShape shape = Shape(spec_.out_features, spec_.in_features, x.dims[0]);
     shape.transpose_a = true;
+    shape.row_of_a = spec_.row_of_y();
     shape.accumulate = true;
     shape.product = DType::kF32;
     RETURN_ERROR(matmul_->Run(shape, dy.data, x.data, nullptr, weights_gradient));
-    return spec_.bias ? AddColumnSums(device_, dy, bias_gradient) : Error{};
+    return spec_.bias ? AddColumnSums(device_, dy, spec_.out_features, bias_gradient) : Error{};
   }
 
  private:
+  Error ReserveZeros(size_t bytes, CudaScratch* memory) const {
+    RETURN_ERROR(memory->Reserve(bytes));
+    cudaStream_t stream;
+    RETURN_ERROR(device_->Stream(&stream));
+    CUDA_RETURN_IF_ERROR(cudaMemsetAsync(memory->as<void>(), 0, bytes, stream));
+    return Error{};
+  }
   MatmulShape Shape(int64_t rows, int64_t columns, int64_t inner) const {
     MatmulShape shape;
     shape.rows = rows;

@@ -51,6 +51,45 @@ TEST(LinearTest, IsTheCpusInFP32) { ExpectLinears(FP32()); }
 TEST(LinearTest, IsCloseInTF32) { ExpectLinears(TF32()); }
 TEST(LinearTest, RoundsResultsButNoSumsInBF16) { ExpectLinears(BF16()); }
 
+// [n, row] of [n, columns], with zeros behind.
+Floats Longer(const Floats& tight, int64_t columns, int64_t row) {
+  const auto n = static_cast<int64_t>(tight.size()) / columns;
+  Floats longer(n * row);
+  for (int64_t i = 0; i < n * columns; ++i) longer[i / columns * row + i % columns] = tight[i];
+  return longer;
+}
+
+TEST(LinearTest, LongerRowsHaveZerosBehindTheResults) {
+  for (const Precision& precision : {FP32(), BF16()}) {
+    for (const LinearCase& of : {LinearCase{7, 33, 10, true}, LinearCase{5, 64, 129, false}}) {
+      const DType compute = precision.compute;
+      const std::unique_ptr<Ops> ops = NewTestedOps(precision.options), on_cpu = NewCpuOps(1);
+      Side cpu = CpuSide(), side = DeviceSide();
+      Outputs want = RunLinear(&cpu, on_cpu.get(), of, DType::kF32, compute);
+      LinearSpec spec = SpecOf(of, compute);
+      const int64_t row = spec.row = ops->RowOfLogits(of.out);
+      EXPECT_EQ(row, (of.out + 63) / 64 * 64);
+      want[0].second = Longer(want[0].second, of.out, row);
+      Linear* made = nullptr;
+      ExpectOk(ops->NewLinear(spec, &made));
+      const std::unique_ptr<Linear> linear(made);
+      Product<Linear> product(&side, linear.get(), ShapesOf(of), compute, compute);
+      const Floats dy = side.Read(product.dy);
+      product.y = side.Unwritten(compute, {of.n, row});
+      product.dy = side.Of(compute, {of.n, row}, Longer(dy, of.out, row));
+      ExpectOk(linear->LoadWeights(product.weights, product.bias));
+      ExpectOk(product.Forward());
+      ExpectOk(product.Backward());
+      ExpectOk(product.Backward());
+      const Outputs got = product.Read(side, ShapesOf(of));
+      ExpectClose(want, got, precision);
+      for (int64_t i = 0; i < of.n * row; ++i) {
+        if (i % row >= of.out) ASSERT_EQ(got[0].second[i], 0) << i;
+      }
+    }
+  }
+}
+
 TEST(LinearTest, GivesEqualBitsInEveryOps) {
   for (const Precision& precision : {FP32(), TF32(), BF16()}) {
     Outputs of_ops[2];

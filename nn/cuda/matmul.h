@@ -16,11 +16,17 @@ namespace thinwire::cuda {
 // operand lies in memory as it is before op, a as [inner, rows] and b as [columns, inner].
 struct MatmulShape {
   int64_t rows = 0, columns = 0, inner = 0;
+  // Elements between the beginnings of a's rows in memory, where these are longer than what is
+  // multiplied; 0: they are contiguous.
+  int64_t row_of_a = 0;
   bool transpose_a = false, transpose_b = false;
   bool accumulate = false;      // + c
   bool bias = false;            // of c's type
   DType factors = DType::kF32;  // of a and b
   DType product = DType::kF32;  // of c; sums are fp32 in any case
+
+  int64_t a_columns() const { return transpose_a ? rows : inner; }  // as it lies in memory
+  int64_t a_step() const { return row_of_a > 0 ? row_of_a : a_columns(); }
 };
 
 // Submits to the calling thread's stream. What an Ops has of it is used by one thread at a time.

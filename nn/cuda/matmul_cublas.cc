@@ -52,10 +52,10 @@ cublasStatus_t Set(const Preference& preference, cublasLtMatmulPreferenceAttribu
   return cublasLtMatmulPreferenceSetAttribute(preference.get(), name, &value, sizeof(value));
 }
 
-// The layout of a row-major [rows, columns].
-cublasStatus_t Describe(DType type, int64_t rows, int64_t columns, Layout* layout) {
+// The layout of a row-major [rows, columns] whose rows begin `step` elements apart.
+cublasStatus_t Describe(DType type, int64_t rows, int64_t columns, int64_t step, Layout* layout) {
   return cublasLtMatrixLayoutCreate(layout->put(), CudaType(type), static_cast<uint64_t>(columns),
-                                    static_cast<uint64_t>(rows), columns);
+                                    static_cast<uint64_t>(rows), step);
 }
 
 class CublasMatmul final : public Matmul {
@@ -90,11 +90,13 @@ class CublasMatmul final : public Matmul {
   }
 
  private:
-  using Key = std::tuple<int64_t, int64_t, int64_t, bool, bool, bool, bool, DType, DType, uint32_t>;
+  using Key = std::tuple<int64_t, int64_t, int64_t, int64_t, bool, bool, bool, bool, DType, DType,
+                         uint32_t>;
 
   static Key KeyOf(const MatmulShape& shape, uint32_t alignment) {
-    return {shape.rows,       shape.columns, shape.inner,   shape.transpose_a, shape.transpose_b,
-            shape.accumulate, shape.bias,    shape.factors, shape.product,     alignment};
+    return {shape.rows,        shape.columns,     shape.inner,      shape.a_step(),
+            shape.transpose_a, shape.transpose_b, shape.accumulate, shape.bias,
+            shape.factors,     shape.product,     alignment};
   }
 
   Error Prepare(const MatmulShape& shape, uint32_t alignment, const void* bias,
@@ -114,11 +116,12 @@ class CublasMatmul final : public Matmul {
       CUBLAS_RETURN_IF_ERROR(Set(description, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias));
     }
     const int64_t rows = shape.rows, columns = shape.columns, inner = shape.inner;
+    const int64_t b_columns = shape.transpose_b ? inner : columns;
     CUBLAS_RETURN_IF_ERROR(Describe(shape.factors, shape.transpose_a ? inner : rows,
-                                    shape.transpose_a ? rows : inner, &prepared->a));
-    CUBLAS_RETURN_IF_ERROR(Describe(shape.factors, shape.transpose_b ? columns : inner,
-                                    shape.transpose_b ? inner : columns, &prepared->b));
-    CUBLAS_RETURN_IF_ERROR(Describe(shape.product, rows, columns, &prepared->c));
+                                    shape.a_columns(), shape.a_step(), &prepared->a));
+    CUBLAS_RETURN_IF_ERROR(Describe(shape.factors, shape.transpose_b ? columns : inner, b_columns,
+                                    b_columns, &prepared->b));
+    CUBLAS_RETURN_IF_ERROR(Describe(shape.product, rows, columns, columns, &prepared->c));
     return Choose(alignment, prepared);
   }
 

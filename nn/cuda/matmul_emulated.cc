@@ -31,7 +31,8 @@ std::vector<float> Read(Ops* cpu, const void* from, DType type, int64_t n) {
 Error Multiply(Ops* cpu, const MatmulShape& shape, const void* a, const void* b, const void* bias,
                void* c) {
   const int64_t rows = shape.rows, columns = shape.columns, inner = shape.inner;
-  const std::vector<float> wide_a = Read(cpu, a, shape.factors, rows * inner);
+  const std::vector<float> wide_a =
+      Read(cpu, a, shape.factors, (shape.transpose_a ? inner : rows) * shape.a_step());
   const std::vector<float> wide_b = Read(cpu, b, shape.factors, inner * columns);
   std::vector<float> wide_c(static_cast<size_t>(rows * columns));
   if (shape.accumulate) wide_c = Read(cpu, c, shape.product, rows * columns);
@@ -42,7 +43,7 @@ Error Multiply(Ops* cpu, const MatmulShape& shape, const void* a, const void* b,
   const cpu::ThreadsInForce threads(1);
   const dnnl::status status = dnnl::sgemm(
       shape.transpose_a ? 'T' : 'N', shape.transpose_b ? 'T' : 'N', rows, columns, inner,
-      /*alpha=*/1, wide_a.data(), shape.transpose_a ? rows : inner, wide_b.data(),
+      /*alpha=*/1, wide_a.data(), shape.a_step(), wide_b.data(),
       shape.transpose_b ? inner : columns, /*beta=*/1, wide_c.data(), columns);
   if (status != dnnl::status::success) {
     return MakeError(absl::StatusCode::kInternal, "dnnl::sgemm: status %d",

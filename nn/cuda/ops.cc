@@ -164,6 +164,7 @@ class CudaOps final : public Ops {
     return cuda::ToChannelsLast(device_, y, x);
   }
 
+  int64_t RowOfLogits(int64_t classes) override { return (classes + 63) / 64 * 64; }
   Error SoftmaxCrossEntropy(const CrossEntropy& arguments, double* loss,
                             int64_t* correct) override {
     return cuda::SoftmaxCrossEntropy(device_, arguments, loss, correct);

@@ -44,13 +44,13 @@ struct Builder {
     return NewResidualLayer(std::move(body_layers), std::move(last), std::move(shortcut), context);
   }
 
-  absl::StatusOr<std::unique_ptr<Layer>> Build(const LayerSpec& spec, bool relu,
-                                               bool needs_dx) const {
+  absl::StatusOr<std::unique_ptr<Layer>> Build(const LayerSpec& spec, bool relu, bool needs_dx,
+                                               bool makes_logits) const {
     switch (spec.kind) {
       case LayerKind::kConv2d:
         return NewConv2dLayer(spec, needs_dx, parameters, context);
       case LayerKind::kLinear:
-        return NewLinearLayer(spec, needs_dx, parameters, context);
+        return NewLinearLayer(spec, needs_dx, makes_logits, parameters, context);
       case LayerKind::kBatchNorm:
         return std::make_unique<BatchNormLayer>(spec, relu, parameters, context);
       case LayerKind::kLayerNorm:
@@ -97,13 +97,15 @@ struct Builder {
 absl::StatusOr<std::unique_ptr<Sequence>> BuildLayers(absl::Span<const LayerSpec> specs,
                                                       bool needs_dx,
                                                       absl::Span<Parameter> parameters,
-                                                      const LayerContext& context) {
+                                                      const LayerContext& context,
+                                                      bool makes_logits) {
   const Builder builder{parameters, context};
   auto sequence = std::make_unique<Sequence>();
   for (size_t i = 0; i < specs.size(); ++i) {
     const LayerSpec& spec = specs[i];
     const bool relu = TakesRelu(spec) && IsKind(specs, i + 1, LayerKind::kReLU);
-    ASSIGN_OR_RETURN(auto layer, builder.Build(spec, relu, needs_dx || i > 0));
+    ASSIGN_OR_RETURN(auto layer, builder.Build(spec, relu, needs_dx || i > 0,
+                                               makes_logits && i + 1 == specs.size()));
     sequence->Append(std::move(layer));
     if (relu) ++i;
   }

@@ -12,11 +12,13 @@
 
 namespace thinwire {
 
+// With `makes_logits` the last layer, where it is linear, makes rows of Ops::RowOfLogits.
 // Without `needs_dx` the first convolution or linear layer leaves out its data gradient, if it
 // stands first. `parameters` holds the parameters of `specs` and outlives the layers.
 absl::StatusOr<std::unique_ptr<Sequence>> BuildLayers(absl::Span<const LayerSpec> specs,
                                                       bool needs_dx,
                                                       absl::Span<Parameter> parameters,
-                                                      const LayerContext& context);
+                                                      const LayerContext& context,
+                                                      bool makes_logits = false);
 
 }  // namespace thinwire

@@ -20,10 +20,12 @@ TensorView ViewFor(const Tensor& tensor) {
 template <typename Op>
 class WeightedLayer final : public Layer {
  public:
-  WeightedLayer(const LayerSpec& spec, bool needs_dx, absl::Span<Parameter> parameters,
-                const LayerContext& context, std::unique_ptr<Op> op)
+  // `out`: of a whole sample, as it stands in memory.
+  WeightedLayer(const LayerSpec& spec, const Shape& out, bool needs_dx,
+                absl::Span<Parameter> parameters, const LayerContext& context,
+                std::unique_ptr<Op> op)
       : in_(spec.in),
-        out_(spec.out),
+        out_(out),
         needs_dx_(needs_dx),
         context_(context),
         weight_(FindParameter(parameters, spec.name + ".weight")),
@@ -87,11 +89,12 @@ absl::StatusOr<std::unique_ptr<Layer>> NewConv2dLayer(const LayerSpec& spec, boo
   conv.compute = context.compute;
   Conv2d* op = nullptr;
   RETURN_IF_ERROR(ToStatus(context.ops->NewConv2d(conv, &op)));
-  return std::make_unique<WeightedLayer<Conv2d>>(spec, needs_dx, parameters, context,
+  return std::make_unique<WeightedLayer<Conv2d>>(spec, spec.out, needs_dx, parameters, context,
                                                  std::unique_ptr<Conv2d>(op));
 }
 
 absl::StatusOr<std::unique_ptr<Layer>> NewLinearLayer(const LayerSpec& spec, bool needs_dx,
+                                                      bool makes_logits,
                                                       absl::Span<Parameter> parameters,
                                                       const LayerContext& context) {
   LinearSpec linear;
@@ -99,9 +102,11 @@ absl::StatusOr<std::unique_ptr<Layer>> NewLinearLayer(const LayerSpec& spec, boo
   linear.out_features = spec.out_features;
   linear.bias = spec.bias;
   linear.compute = context.compute;
+  if (makes_logits) linear.row = context.ops->RowOfLogits(spec.out_features);
   Linear* op = nullptr;
   RETURN_IF_ERROR(ToStatus(context.ops->NewLinear(linear, &op)));
-  return std::make_unique<WeightedLayer<Linear>>(spec, needs_dx, parameters, context,
+  const Shape out = spec.out.With(spec.out.rank() - 1, linear.row_of_y());
+  return std::make_unique<WeightedLayer<Linear>>(spec, out, needs_dx, parameters, context,
                                                  std::unique_ptr<Linear>(op));
 }
 

@@ -11,11 +11,13 @@
 namespace thinwire {
 
 // Keep x for Backward. Parameters are found by the spec's name and outlive the layer. Without
-// `needs_dx`, Backward returns an empty tensor and saves the work.
+// `needs_dx`, Backward returns an empty tensor and saves the work. With `makes_logits` rows of the
+// results are Ops::RowOfLogits long.
 absl::StatusOr<std::unique_ptr<Layer>> NewConv2dLayer(const LayerSpec& spec, bool needs_dx,
                                                       absl::Span<Parameter> parameters,
                                                       const LayerContext& context);
 absl::StatusOr<std::unique_ptr<Layer>> NewLinearLayer(const LayerSpec& spec, bool needs_dx,
+                                                      bool makes_logits,
                                                       absl::Span<Parameter> parameters,
                                                       const LayerContext& context);
 

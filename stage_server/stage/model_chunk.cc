@@ -81,6 +81,7 @@ absl::Status ModelChunk::BuildSegments() {
     options.recompute = spec_.recompute;
     options.needs_input_gradient = i > 0;
     options.splits_backward = SplitsBackward(spec_.schedule);
+    options.ends_model = recording.ends_model = ends_model_ && i + 1 == range_.end;
     ASSIGN_OR_RETURN(auto segment,
                      BuildSegment(absl::MakeConstSpan(spec_.model.blocks)
                                       .subspan(blocks.first, blocks.last - blocks.first),
@@ -196,8 +197,8 @@ absl::StatusOr<LossSums> ModelChunk::Loss(const Work& work, Tensor logits, const
                                           InFlight* in_flight) {
   const bool training = work.phase == PHASE_TRAIN;
   const int64_t batch_rows = work.batch_size * spec_.model.positions;
-  ASSIGN_OR_RETURN(LossSums sums, SoftmaxCrossEntropy(std::move(logits), samples.labels, batch_rows,
-                                                      backend_.ops.get(),
+  ASSIGN_OR_RETURN(LossSums sums, SoftmaxCrossEntropy(std::move(logits), Classes(), samples.labels,
+                                                      batch_rows, backend_.ops.get(),
                                                       training ? &in_flight->dlogits : nullptr));
   if (!std::isfinite(sums.loss)) {
     return absl::OutOfRangeError(absl::StrCat("stage ", spec_.stage, ": the loss is ", sums.loss,
@@ -329,13 +330,18 @@ absl::StatusOr<Tensor> ModelChunk::TextInput(const Work& work, const Pass& pass,
                    received.tensor.shape()[1], " positions, want ", positions));
 }
 
+int64_t ModelChunk::Classes() const {
+  const Shape& out = spec_.model.blocks.back().out;
+  return out[out.rank() - 1];
+}
+
 absl::StatusOr<std::vector<float>> ModelChunk::LastLogits(const Tensor& logits) {
-  const int64_t classes = logits.shape()[2], last = logits.shape()[1] - 1;
+  const int64_t classes = Classes(), last = logits.shape()[1] - 1;
   TensorView row = logits.view();
   row.rank = 2;
   row.dims[0] = 1;
   row.dims[1] = classes;
-  row.data = static_cast<uint8_t*>(row.data) + last * classes * SizeOf(row.dtype);
+  row.data = static_cast<uint8_t*>(row.data) + last * logits.shape()[2] * SizeOf(row.dtype);
   ASSIGN_OR_RETURN(const Tensor wide, Tensor::Allocate(backend_.device, DType::kF32, {1, classes}));
   RETURN_IF_ERROR(ToStatus(backend_.ops->Convert(row, wide.view())));
   std::vector<float> values(classes);

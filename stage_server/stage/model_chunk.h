@@ -114,6 +114,7 @@ class ModelChunk {
   // What the first segment takes of a text.
   absl::StatusOr<Tensor> TextInput(const Work& work, const Pass& pass, int64_t positions,
                                    uint64_t digest);
+  int64_t Classes() const;
   absl::StatusOr<std::vector<float>> LastLogits(const Tensor& logits);
 
   const StageSpec& spec_;

@@ -158,6 +158,7 @@ void CrossEntropyInPlace(benchmark::State& state) {
   const std::vector<int32_t> labels(kTokens, 7);
   CrossEntropy a;
   a.logits = a.dlogits = logits.view();
+  a.classes = kVocabulary;
   a.labels = labels.data();
   a.batch_size = kTokens;
   double loss = 0;

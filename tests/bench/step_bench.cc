@@ -110,9 +110,10 @@ absl::StatusOr<std::unique_ptr<Segment>> NewNetwork(const BenchOptions& bench, c
   options.ops = ops;
   options.compute = bench.compute();
   options.needs_input_gradient = false;
+  options.ends_model = true;
   ASSIGN_OR_RETURN(auto segment, BuildSegment(model.blocks, options));
   if (!bench.recorded) return segment;
-  return RecordSegment(std::move(segment), {device, ops, bench.batch, bench.batch});
+  return RecordSegment(std::move(segment), {device, ops, bench.batch, bench.batch, true});
 }
 
 OptimizerSpec OptimizerOf(const BenchOptions& bench) {
@@ -151,7 +152,7 @@ class Training {
     Saved saved;
     ASSIGN_OR_RETURN(Tensor logits, segment_->Forward(input_, Mode::kTrain, &saved));
     Tensor dlogits;
-    RETURN_IF_ERROR(SoftmaxCrossEntropy(std::move(logits), labels_,
+    RETURN_IF_ERROR(SoftmaxCrossEntropy(std::move(logits), classes_, labels_,
                                         static_cast<int64_t>(labels_.size()), ops_.get(), &dlogits)
                         .status());
     RETURN_IF_ERROR(segment_->Backward(dlogits, &saved).status());
@@ -184,7 +185,8 @@ class Training {
     tied_ = FindTiedWeight(model);
     ASSIGN_OR_RETURN(segment_, NewNetwork(bench_, model, device_, ops_.get()));
     ASSIGN_OR_RETURN(optimizer_, NewOptimizer(spec_, segment_->parameters(), device_, ops_.get()));
-    labels_ = RandomIds(bench_.batch * bench_.rows(), bench_.is_text() ? bench_.vocabulary : 10);
+    classes_ = bench_.is_text() ? bench_.vocabulary : 10;
+    labels_ = RandomIds(bench_.batch * bench_.rows(), classes_);
     ASSIGN_OR_RETURN(input_, bench_.is_text() ? RandomText(bench_, device_)
                                               : RandomImages(bench_, device_, ops_.get()));
     return absl::OkStatus();
@@ -205,6 +207,7 @@ class Training {
   std::optional<TiedWeight> tied_;
   std::unique_ptr<Segment> segment_;
   std::unique_ptr<Optimizer> optimizer_;
+  int64_t classes_ = 0;
   std::vector<int32_t> labels_;
   Tensor input_;
 };

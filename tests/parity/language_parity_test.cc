@@ -143,7 +143,8 @@ class LanguageParityTest : public testing::TestWithParam<std::tuple<const char*,
     logits_ = *segment_->Forward(Inputs(step), Mode::kTrain, &saved);
     const Tensor rows(logits_.buffer(), DType::kF32, {kRows, kVocabulary});
     Tensor dlogits;
-    const LossSums sums = *SoftmaxCrossEntropy(rows, Tokens(step, 1), kRows, ops_.get(), &dlogits);
+    const LossSums sums =
+        *SoftmaxCrossEntropy(rows, kVocabulary, Tokens(step, 1), kRows, ops_.get(), &dlogits);
     const Tensor dy(dlogits.buffer(), DType::kF32, logits_.shape());
     EXPECT_TRUE(segment_->Backward(dy, &saved).ok());
     if (copy_ != nullptr) {

@@ -98,8 +98,9 @@ class ParityTest : public testing::TestWithParam<const Place*> {
     Saved saved;
     *logits = *segment_->Forward(Images(batch), Mode::kTrain, &saved);
     Tensor dlogits;
-    const LossSums sums = *SoftmaxCrossEntropy(
-        *logits, std::vector<int32_t>(labels.begin(), labels.end()), kBatch, ops_.get(), &dlogits);
+    const LossSums sums = *SoftmaxCrossEntropy(*logits, logits->shape()[1],
+                                               std::vector<int32_t>(labels.begin(), labels.end()),
+                                               kBatch, ops_.get(), &dlogits);
     EXPECT_TRUE(segment_->Backward(dlogits, &saved).ok());
     return sums.loss / kBatch;
   }

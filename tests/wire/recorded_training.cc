@@ -208,8 +208,8 @@ absl::StatusOr<RecordedTraining::InFlight> RecordedTraining::Forward(const Work&
     ASSIGN_OR_RETURN(x, Cross(i, work, DIRECTION_ACTIVATION, in_flight.ids, x));
   }
   if (!training) return in_flight;
-  RETURN_IF_ERROR(SoftmaxCrossEntropy(x, samples.labels, work.batch_size, backend_.ops.get(),
-                                      &in_flight.dlogits)
+  RETURN_IF_ERROR(SoftmaxCrossEntropy(x, x.shape()[x.shape().rank() - 1], samples.labels,
+                                      work.batch_size, backend_.ops.get(), &in_flight.dlogits)
                       .status());
   return in_flight;
 }
