@@ -8,21 +8,27 @@ namespace {
 constexpr int kThreads = 256;
 constexpr int64_t kBytesOfBlock = 1 << 14, kMostBlocks = 1 << 10;
 
-// Sums of whole numbers are the same in any order.
-template <int kCounts>
+// Sums of whole numbers are the same in any order. Most bytes are a few: warps count them in tables
+// of their own, as far as shared memory has room, so that fewer threads wait for each other.
+template <int kCounts, int kTables>
 __global__ void CountKernel(const uint8_t* bytes, const uint8_t* sums, int64_t n,
                             uint32_t* counts) {
-  __shared__ uint32_t of_block[kCounts];
-  for (int i = threadIdx.x; i < kCounts; i += kThreads) of_block[i] = 0;
+  __shared__ uint32_t tables[kTables][kCounts];
+  for (int t = 0; t < kTables; ++t) {
+    for (int i = threadIdx.x; i < kCounts; i += kThreads) tables[t][i] = 0;
+  }
   __syncthreads();
+  uint32_t* const table = tables[threadIdx.x / 32 % kTables];
   const int64_t stride = int64_t{gridDim.x} * kThreads;
   for (int64_t i = int64_t{blockIdx.x} * kThreads + threadIdx.x; i < n; i += stride) {
     const int sum = sums == nullptr ? 0 : sums[i];
-    atomicAdd(&of_block[sum * kSymbols + bytes[i]], 1u);
+    atomicAdd(&table[sum * kSymbols + bytes[i]], 1u);
   }
   __syncthreads();
   for (int i = threadIdx.x; i < kCounts; i += kThreads) {
-    if (of_block[i] != 0) atomicAdd(&counts[i], of_block[i]);
+    uint32_t count = 0;
+    for (int t = 0; t < kTables; ++t) count += tables[t][i];
+    if (count != 0) atomicAdd(&counts[i], count);
   }
 }
 
@@ -30,9 +36,10 @@ __global__ void CountKernel(const uint8_t* bytes, const uint8_t* sums, int64_t n
 
 Error SubmitByteCounts(cudaStream_t stream, const uint8_t* bytes, const uint8_t* sums, int64_t n,
                        uint32_t* counts) {
-  return Launch(stream, BlocksFor(n, kBytesOfBlock, kMostBlocks), dim3(kThreads),
-                sums == nullptr ? CountKernel<kSymbols> : CountKernel<kSums * kSymbols>, bytes,
-                sums, n, counts);
+  return Launch(
+      stream, BlocksFor(n, kBytesOfBlock, kMostBlocks), dim3(kThreads),
+      sums == nullptr ? CountKernel<kSymbols, kThreads / 32> : CountKernel<kSums * kSymbols, 1>,
+      bytes, sums, n, counts);
 }
 
 }  // namespace thinwire

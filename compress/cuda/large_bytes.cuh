@@ -13,15 +13,16 @@ constexpr int kLargeThreads = 256;
 constexpr int kLargeEach = 16;  // neighbours of one thread
 constexpr int kLargeTile = kLargeThreads * kLargeEach;
 
-// The tile of this block, whose threads all call both functions.
+// The tile of this block, whose threads all call the constructor and both functions.
 class LargeTile {
  public:
+  // `least` is not zero.
   __device__ LargeTile(const uint8_t* bytes, int64_t n, uint8_t least)
-      : bytes_(bytes),
-        begin_(int64_t{blockIdx.x} * kLargeTile + int64_t{threadIdx.x} * kLargeEach),
-        end_(min(begin_ + kLargeEach, n)),
+      : begin_(int64_t{blockIdx.x} * kLargeTile + int64_t{threadIdx.x} * kLargeEach),
         least_(least) {
-    for (int64_t i = begin_; i < end_; ++i) own_ += bytes_[i] >= least_;
+    Load(bytes, n);
+#pragma unroll
+    for (int k = 0; k < kLargeEach; ++k) own_ += ByteAt(k) >= least_;
   }
 
   __device__ uint32_t Count() const { return BlockReduce<Sum>(own_); }
@@ -31,15 +32,33 @@ class LargeTile {
   __device__ void ForEach(uint64_t before, const Visit& visit) const {
     uint32_t total;
     uint64_t rank = before + BlockExclusiveSum(own_, &total);
-    for (int64_t i = begin_; i < end_; ++i) {
-      if (bytes_[i] >= least_) visit(i, rank++);
+#pragma unroll
+    for (int k = 0; k < kLargeEach; ++k) {
+      if (ByteAt(k) >= least_) visit(begin_ + k, rank++);
     }
   }
 
  private:
-  const uint8_t* const bytes_;
-  const int64_t begin_, end_;
+  // Through shared memory, where neighbouring threads read neighbouring bytes wherever these begin.
+  // What is behind the last is zero.
+  __device__ void Load(const uint8_t* bytes, int64_t n) {
+    __shared__ uint4 tile[kLargeThreads];
+    const int64_t first = int64_t{blockIdx.x} * kLargeTile;
+    auto* const to = reinterpret_cast<uint8_t*>(tile);
+#pragma unroll
+    for (int j = 0; j < kLargeEach; ++j) {
+      const int i = j * kLargeThreads + static_cast<int>(threadIdx.x);
+      to[i] = first + i < n ? bytes[first + i] : 0;
+    }
+    __syncthreads();
+    const uint4 own = tile[threadIdx.x];
+    words_[0] = own.x, words_[1] = own.y, words_[2] = own.z, words_[3] = own.w;
+  }
+  __device__ uint32_t ByteAt(int k) const { return words_[k / 4] >> (8 * (k % 4)) & 0xFFu; }
+
+  const int64_t begin_;
   const uint8_t least_;
+  uint32_t words_[kLargeEach / 4];
   uint32_t own_ = 0;
 };
 
