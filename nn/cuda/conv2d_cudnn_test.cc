@@ -33,7 +33,7 @@ TEST(GraphConvolutionTest, IsCloseInTF32) {
   ExpectConvolutionsBy(&cuda::NewGraphConvolution, TF32());
 }
 TEST(GraphConvolutionTest, RoundsResultsButNoSumsInBF16) {
-  ExpectConvolutionsBy(&cuda::NewGraphConvolution, BF16());
+  ExpectConvolutionsBy(&cuda::NewGraphConvolution, BF16Convolutions());
 }
 TEST(GraphConvolutionTest, IsTheCpusInFP32WhenTimed) {
   ExpectConvolutionsBy(&cuda::NewGraphConvolution, WhateverIsFastest(FP32()));
@@ -61,7 +61,7 @@ TEST(LegacyConvolutionTest, IsCloseInTF32) {
   ExpectConvolutionsBy(&cuda::NewLegacyConvolution, TF32());
 }
 TEST(LegacyConvolutionTest, RoundsResultsButNoSumsInBF16) {
-  ExpectConvolutionsBy(&cuda::NewLegacyConvolution, BF16());
+  ExpectConvolutionsBy(&cuda::NewLegacyConvolution, BF16Convolutions());
 }
 
 }  // namespace

@@ -13,19 +13,21 @@ void ExpectConvolutions(const std::vector<ConvCase>& cases, const Precision& pre
 
 TEST(Conv2dTest, IsTheCpusInFP32) { ExpectConvolutions(ConvCases(), FP32()); }
 TEST(Conv2dTest, IsCloseInTF32) { ExpectConvolutions(ConvCases(), TF32()); }
-TEST(Conv2dTest, RoundsResultsButNoSumsInBF16) { ExpectConvolutions(ConvCases(), BF16()); }
+TEST(Conv2dTest, RoundsResultsButNoSumsInBF16) {
+  ExpectConvolutions(ConvCases(), BF16Convolutions());
+}
 TEST(Conv2dTest, IsTheCpusInFP32WhenTimed) {
   ExpectConvolutions(FewConvCases(), WhateverIsFastest(FP32()));
 }
 TEST(Conv2dTest, RoundsResultsButNoSumsInBF16WhenTimed) {
-  ExpectConvolutions(FewConvCases(), WhateverIsFastest(BF16()));
+  ExpectConvolutions(FewConvCases(), WhateverIsFastest(BF16Convolutions()));
 }
 
 constexpr ConvCase kOne = {3, 16, 32, 8, 3, 1, 1, true};
 
 // Another Ops stands for another process.
 TEST(Conv2dTest, GivesEqualBitsInEveryOps) {
-  for (const Precision& precision : {FP32(), TF32(), BF16()}) {
+  for (const Precision& precision : {FP32(), TF32(), BF16Convolutions()}) {
     Outputs of_ops[2];
     for (Outputs& outputs : of_ops) {
       const std::unique_ptr<Ops> ops = NewTestedOps(precision.options);
@@ -58,7 +60,7 @@ TEST(Conv2dTest, TakesBatchesOfAnySizeInTurn) {
 }
 
 TEST(Conv2dTest, IsRecordedAndReplayed) {
-  for (const Precision& precision : {FP32(), BF16()}) {
+  for (const Precision& precision : {FP32(), BF16Convolutions()}) {
     const std::unique_ptr<Ops> ops = NewTestedOps(precision.options);
     Conv2d* made = nullptr;
     ASSERT_TRUE(ops->NewConv2d(SpecOf(kOne, precision.compute), &made).ok());

@@ -15,8 +15,8 @@
 namespace thinwire::cuda {
 
 // x: [n, height, width, in]   w: [out, kernel, kernel, in]   y: [n, h', w', out], all in the
-// compute type and aligned to 16 bytes; dw: as w, but fp32. Submitted to the calling thread's
-// stream.
+// compute type and aligned to 16 bytes; dw: as w, but fp32, of sums in fp32 that may have been
+// rounded to the compute type once. Submitted to the calling thread's stream.
 //
 // The first call of a kind and n prepares it (plans, perhaps timings) and cannot be recorded:
 // FailedPrecondition. Unimplemented when the library has no kernel for it.

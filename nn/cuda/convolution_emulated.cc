@@ -1,5 +1,5 @@
 // The emulator's twin of convolution.h: the CPU's convolution, one thread, in fp32 whatever the
-// compute type; bf16 is widened before and rounded after.
+// compute type; bf16 is widened before and rounded after, weight gradients too.
 #include <algorithm>
 #include <memory>
 #include <set>
@@ -58,6 +58,7 @@ class OnCpu {
     RETURN_ERROR(Read(dy, Y(n), &y_));
     weights_.assign(Weights(), 0.0f);
     RETURN_ERROR(conv_->BackwardWeights(ViewX(n), ViewY(n), weights_.data(), nullptr));
+    RETURN_ERROR(Round(&weights_));
     ForEachWeight([&](int64_t packed, int64_t plain) { dw[packed] = weights_[plain]; });
     return Error{};
   }
@@ -105,6 +106,12 @@ class OnCpu {
   Error Read(const void* from, int64_t n, std::vector<float>* values) {
     values->resize(static_cast<size_t>(n));
     return ops_->Convert(View(from, spec_.compute, {n}), View(values->data(), DType::kF32, {n}));
+  }
+  // To what the compute type holds, as cuDNN's weight gradients are.
+  Error Round(std::vector<float>* values) {
+    std::vector<char> rounded(values->size() * SizeOf(spec_.compute));
+    RETURN_ERROR(Write(*values, rounded.data()));
+    return Read(rounded.data(), static_cast<int64_t>(values->size()), values);
   }
   Error Write(const std::vector<float>& values, void* to) {
     const auto n = static_cast<int64_t>(values.size());

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "nn/cuda/convolution_plan.h"
+#include "nn/cuda/elementwise.h"
 #include "nn/cuda/plan_choice.h"
 #include "nn/cuda/plan_trial.h"
 #include "nn/cuda/workspace.h"
@@ -51,7 +52,13 @@ class GraphConvolution final : public Convolution {
     }
     Workspace workspace(cudnn_->device());
     RETURN_ERROR(workspace.Reserve(static_cast<size_t>(plan->second->workspace_bytes())));
-    return plan->second->Run(handle, x, w, y, workspace.data());
+    if (!plan->second->is_rounded()) return plan->second->Run(handle, x, w, y, workspace.data());
+    const int64_t weights = spec_.out_channels * spec_.in_channels * spec_.kernel * spec_.kernel;
+    CudaScratch rounded(cudnn_->device());
+    RETURN_ERROR(rounded.Reserve(static_cast<size_t>(weights) * SizeOf(spec_.compute)));
+    RETURN_ERROR(plan->second->Run(handle, x, rounded.as<void>(), y, workspace.data()));
+    auto* const dw = static_cast<float*>(const_cast<void*>(w));
+    return Widen(cudnn_->device(), rounded.as<void>(), spec_.compute, weights, dw);
   }
 
   // Plans are tried: what cuDNN plans may fail on the device, and there are other ways.

@@ -93,10 +93,12 @@ CudnnDescriptor SlidingWindow(const Conv2dSpec& spec) {
   return window;
 }
 
-// How a result comes out of its sums. On Hopper cuDNN 9.19 has no engine for the fp32 weight
-// gradient of a bf16 convolution, but it compiles some at run time where a second node takes the
-// sums, which stay in fp32. With the identity as that node none of them splits the sums.
-enum class Result { kItself, kTimesOne };
+// How a result comes out of its sums: as it is asked for; a weight gradient in the compute type;
+// or, of an fp32 weight gradient, by a second node. On Hopper cuDNN 9.19 has no engine for the fp32
+// weight gradient of a bf16 convolution, but it compiles some at run time where a second node takes
+// the sums, which stay in fp32. With the identity as that node none of them splits the sums, and
+// they take three times as long as those that write bf16.
+enum class Result { kItself, kRounded, kTimesOne };
 
 // A finalized graph with what it refers to.
 struct BuiltGraph {
@@ -129,7 +131,8 @@ Error Build(const PlanTarget& target, const ConvolutionGraph& wanted, Result res
     return ChannelsLast(role, type, spec.out_channels, spec.in_channels, spec.kernel, spec.kernel);
   };
   built->x = ChannelsLast(kX, spec.compute, wanted.n, spec.in_channels, spec.height, spec.width);
-  built->w = filter(kW, wanted.pass == Pass::kBackwardWeights ? DType::kF32 : spec.compute);
+  const bool is_wide = wanted.pass == Pass::kBackwardWeights && result != Result::kRounded;
+  built->w = filter(kW, is_wide ? DType::kF32 : spec.compute);
   built->y = ChannelsLast(kY, spec.compute, wanted.n, spec.out_channels,
                           OutputExtent(spec, spec.height), OutputExtent(spec, spec.width));
   built->window = SlidingWindow(spec);
@@ -240,7 +243,7 @@ Error MakePlan(const PlanTarget& target, Result result, CudnnDescriptor config,
     return MakeError(absl::StatusCode::kUnimplemented, "an engine with too large a workspace");
   }
   *is_enough = offer(ConvolutionPlan(std::move(config), std::move(plan), workspace_bytes[0],
-                                     result == Result::kTimesOne));
+                                     result == Result::kRounded, result == Result::kTimesOne));
   return Error{};
 }
 
@@ -296,8 +299,12 @@ Error ConvolutionPlan::Run(cudnnHandle_t handle, const void* x, const void* w, c
 
 Error FindPlans(const PlanTarget& target, const ConvolutionGraph& graph, const PlanRules& rules,
                 size_t most, const OfferPlan& offer) {
-  const Error error = FindPlansFor(target, graph, Result::kItself, rules, most, offer);
   const bool is_wider = graph.pass == Pass::kBackwardWeights && graph.spec.compute != DType::kF32;
+  if (is_wider) {
+    const Error error = FindPlansFor(target, graph, Result::kRounded, rules, most, offer);
+    if (!IsUnimplemented(error)) return error;
+  }
+  const Error error = FindPlansFor(target, graph, Result::kItself, rules, most, offer);
   if (!is_wider || !IsUnimplemented(error)) return error;
   const Error second =
       FindPlansFor(target, graph, Result::kTimesOne, rules, std::min(most, kMostCompiled), offer);

@@ -42,13 +42,16 @@ class ConvolutionPlan {
  public:
   // `scales`: of a graph with a factor (convolution_plan.cc).
   ConvolutionPlan(CudnnDescriptor config, CudnnDescriptor plan, int64_t workspace_bytes,
-                  bool scales)
+                  bool is_rounded, bool scales)
       : config_(std::move(config)),
         plan_(std::move(plan)),
         workspace_bytes_(workspace_bytes),
+        is_rounded_(is_rounded),
         scales_(scales) {}
 
   int64_t workspace_bytes() const { return workspace_bytes_; }
+  // Whether a weight gradient, summed in fp32, is written in the narrower compute type.
+  bool is_rounded() const { return is_rounded_; }
 
   // Submits it. One of x, w, y is the result; `workspace` may be null when it is to have no bytes.
   Error Run(cudnnHandle_t handle, const void* x, const void* w, const void* y,
@@ -58,15 +61,16 @@ class ConvolutionPlan {
   CudnnDescriptor config_;  // kept as long as the plan that was made from it
   CudnnDescriptor plan_;
   int64_t workspace_bytes_;
-  bool scales_;
+  bool is_rounded_, scales_;
 };
 
 // Gets a plan that may be used; true if no further one is wanted.
 using OfferPlan = std::function<bool(ConvolutionPlan)>;
 
 // Makes and offers plans, one by one and up to `most`, in the order of cuDNN's heuristics, which
-// depends on the graph, the device and cuDNN's version only. Unimplemented, with cuDNN's last
-// reason, when there is none; ResourceExhausted when memory was short.
+// depends on the graph, the device and cuDNN's version only. Weight gradients of bf16 are rounded
+// where cuDNN has plans for that, which are the fast ones, and fp32 else. Unimplemented, with
+// cuDNN's last reason, when there is none; ResourceExhausted when memory was short.
 Error FindPlans(const PlanTarget& target, const ConvolutionGraph& graph, const PlanRules& rules,
                 size_t most, const OfferPlan& offer);
 

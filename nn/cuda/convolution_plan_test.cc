@@ -91,20 +91,18 @@ constexpr std::initializer_list<Pass> kAll = {Pass::kForward, Pass::kBackwardDat
 
 TEST_F(ConvolutionPlanTest, FP32NeedsNoTensorCores) { ExpectPlans(DType::kF32, kAll, kExact); }
 TEST_F(ConvolutionPlanTest, FP32MayUseThem) { ExpectPlans(DType::kF32, kAll, kTensorCores); }
-TEST_F(ConvolutionPlanTest, BF16HasForwardAndDataOnTensorCores) {
-  ExpectPlans(DType::kBF16, {Pass::kForward, Pass::kBackwardData}, kOnTensorCores);
+TEST_F(ConvolutionPlanTest, BF16HasAllOnTensorCores) {
+  ExpectPlans(DType::kBF16, kAll, kOnTensorCores);
 }
 
-// Their engines are compiled at run time: where there is no driver or no NVRTC cuDNN proposes none,
-// or none that can be built. That it takes the graph is to be seen anywhere.
-TEST_F(ConvolutionPlanTest, BF16WeightGradientsInFP32AreThereOrUnimplemented) {
+TEST_F(ConvolutionPlanTest, WeightGradientsOfBF16AreRounded) {
   for (const Case& of : kCases) {
     std::vector<ConvolutionPlan> plans;
-    const Error error = Find(of, DType::kBF16, Pass::kBackwardWeights, kOnTensorCores, &plans);
-    EXPECT_EQ(error.ok(), !plans.empty());
-    if (error.ok()) continue;
-    EXPECT_EQ(ToStatus(error).code(), absl::StatusCode::kUnimplemented);
-    EXPECT_THAT(std::string(error.message), testing::StartsWith("cuDNN has no plan: "));
+    ASSERT_TRUE(Find(of, DType::kBF16, Pass::kBackwardWeights, kOnTensorCores, &plans).ok());
+    for (const ConvolutionPlan& plan : plans) EXPECT_TRUE(plan.is_rounded());
+    plans.clear();
+    ASSERT_TRUE(Find(of, DType::kF32, Pass::kBackwardWeights, kTensorCores, &plans).ok());
+    for (const ConvolutionPlan& plan : plans) EXPECT_FALSE(plan.is_rounded());
   }
 }
 

@@ -34,14 +34,7 @@ class WidenedConvolution final : public Convolution {
  private:
   Error Widen(const void* values, int64_t n, CudaScratch* wide) const {
     RETURN_ERROR(wide->Reserve(static_cast<size_t>(n) * sizeof(float)));
-    TensorView from, to;
-    from.data = const_cast<void*>(values);
-    from.dtype = spec_.compute;
-    to.data = wide->as<float>();
-    to.dtype = DType::kF32;
-    from.rank = to.rank = 1;
-    from.dims[0] = to.dims[0] = n;
-    return Convert(device_, from, to);
+    return cuda::Widen(device_, values, spec_.compute, n, wide->as<float>());
   }
 
   CudaDevice* const device_;

@@ -1,5 +1,4 @@
-// The weight gradient of a bf16 convolution where a library has none in fp32, as cuDNN 9.19 on
-// Hopper for 3 channels, or without NVRTC for any.
+// The weight gradient of a bf16 convolution where a library has none of bf16 tensors.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +15,7 @@ using MakeConvolution =
     std::function<std::shared_ptr<Convolution>(const OpsOptions&, const Conv2dSpec&)>;
 
 // make(options, spec); in bf16, one whose BackwardWeights, when Unimplemented, widens x and dy and
-// computes in fp32: slow, but dw is never rounded to bf16. It may use TF32, in which products of
+// computes in fp32, which is slow. It may use TF32, in which products of
 // bf16 are exact.
 std::shared_ptr<Convolution> Widened(CudaDevice* device, const OpsOptions& options,
                                      const Conv2dSpec& spec, const MakeConvolution& make);

@@ -72,6 +72,16 @@ Error Convert(CudaDevice* device, const TensorView& from, const TensorView& to) 
                                    : MapOne<8, Same, uint16_t, float>(device, from, to);
 }
 
+Error Widen(CudaDevice* device, const void* values, DType type, int64_t n, float* wide) {
+  TensorView from, to;
+  from.data = const_cast<void*>(values);
+  from.dtype = type;
+  to.data = wide;
+  from.rank = to.rank = 1;
+  from.dims[0] = to.dims[0] = n;
+  return Convert(device, from, to);
+}
+
 Error Combine(CudaDevice* device, const Combination& arguments) {
   const Combination& c = arguments;
   return LaunchMap<kWide<float>>(device, AreAligned(c.a, c.b, c.sum), c.n, Combined{c});

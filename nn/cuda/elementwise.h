@@ -1,6 +1,8 @@
 // Elementwise kernels, the same bits as the CPU's; contracts in nn/ops.h.
 #pragma once
 
+#include <cstdint>
+
 #include "nn/ops.h"
 #include "tensor/cuda/device.h"
 
@@ -11,6 +13,8 @@ Error ReluBackward(CudaDevice* device, const TensorView& y, const TensorView& dy
                    const TensorView& dx);
 Error Add(CudaDevice* device, const TensorView& a, const TensorView& b, const TensorView& sum);
 Error Convert(CudaDevice* device, const TensorView& from, const TensorView& to);
+// The same of n values of `type` to fp32.
+Error Widen(CudaDevice* device, const void* values, DType type, int64_t n, float* wide);
 Error Combine(CudaDevice* device, const Combination& arguments);
 Error Zero(CudaDevice* device, float* values, int64_t n);
 

@@ -37,6 +37,8 @@ inline Precision TF32() {
 // Half a unit in the last place, twice where a bias is added to rounded sums. Tensor cores add in
 // fp32, but cut off what others round.
 inline Precision BF16() { return {DType::kBF16, {}, 0x1p-7, 5e-5}; }
+// Weight gradients are rounded each time.
+inline Precision BF16Convolutions() { return {DType::kBF16, {}, 0x1p-7, 0x1p-8}; }
 inline Precision WhateverIsFastest(Precision precision) {
   precision.options.deterministic = false;
   return precision;
