@@ -14,7 +14,6 @@
 namespace thinwire::cuda {
 namespace {
 
-constexpr int64_t kMostWorkspaceBytes = int64_t{1} << 30;
 constexpr size_t kPlansToTry = 3;  // until one runs
 constexpr size_t kPlansToTime = 8;
 
@@ -88,7 +87,7 @@ class GraphConvolution final : public Convolution {
     const auto offer = [&](ConvolutionPlan plan) { return choice->Offer(std::move(plan)); };
     PlanRules rules;
     rules.deterministic = options_.deterministic;
-    rules.most_workspace_bytes = kMostWorkspaceBytes;
+    RETURN_ERROR(MostWorkspaceBytes(cudnn_->device(), &rules.most_workspace_bytes));
     const size_t most = options_.deterministic ? kPlansToTry : kPlansToTime;
     if (options_.deterministic && (bf16 || options_.tf32)) {
       // The first of all may do without, as cuDNN 9.19's for 1 x 1 pixels at stride 2.

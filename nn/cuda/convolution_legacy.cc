@@ -12,7 +12,6 @@
 namespace thinwire::cuda {
 namespace {
 
-constexpr size_t kMostWorkspaceBytes = size_t{1} << 30;
 constexpr int kMostAlgorithms = 16;  // more than any of the three passes has
 
 // A descriptor of cuDNN's, destroyed with this.
@@ -193,6 +192,8 @@ class LegacyConvolution final : public Convolution {
     if (choice->has_value()) return Error{};
     Performance found[kMostAlgorithms];
     int count = 0;
+    int64_t most_bytes = 0;
+    RETURN_ERROR(MostWorkspaceBytes(cudnn_->device(), &most_bytes));
     if (const cudnnStatus_t status = list(kMostAlgorithms, &count, found);
         status != CUDNN_STATUS_SUCCESS) {
       return CudnnError(status, "cudnnGetConvolution...Algorithm_v7");
@@ -202,7 +203,7 @@ class LegacyConvolution final : public Convolution {
       if (options_.deterministic && found[i].determinism != CUDNN_DETERMINISTIC) continue;
       size_t bytes = 0;
       if (measure(found[i].algo, &bytes) != CUDNN_STATUS_SUCCESS) continue;
-      if (bytes > kMostWorkspaceBytes) continue;
+      if (bytes > static_cast<size_t>(most_bytes)) continue;
       *choice = {found[i].algo, bytes};
       return Error{};
     }

@@ -1,12 +1,22 @@
-// Scratch memory of a library's call, aligned as libraries want it.
+// Scratch memory of a library's call, aligned as libraries want it, and how much it may be.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
 #include "tensor/cuda/device.h"
 
 namespace thinwire::cuda {
+
+// A convolution's: a share of the device's memory, since each recorded pass keeps its own. Alike on
+// equal devices, whoever else uses them.
+inline Error MostWorkspaceBytes(CudaDevice* device, int64_t* bytes) {
+  DeviceUsage usage;
+  RETURN_ERROR(device->Usage(&usage));
+  *bytes = static_cast<int64_t>(std::min<uint64_t>(usage.bytes_total / 32, uint64_t{1} << 30));
+  return Error{};
+}
 
 // Lives for the length of a scope, on the calling thread's stream, and is recorded with it.
 class Workspace {

@@ -10,8 +10,10 @@ Error NoCodeFor(int device) {
   cudaDeviceProp properties;
   CUDA_RETURN_IF_ERROR(cudaGetDeviceProperties(&properties, device));
   return MakeError(absl::StatusCode::kFailedPrecondition,
-                   "cuda:%d: this build has no code for %s, of compute capability %d.%d", device,
-                   properties.name, properties.major, properties.minor);
+                   "cuda:%d: this build has no code for %s, of compute capability %d.%d, want one "
+                   "with --define=cuda_arch=%d%d or =all",
+                   device, properties.name, properties.major, properties.minor, properties.major,
+                   properties.minor);
 }
 
 }  // namespace
