@@ -24,9 +24,10 @@ struct RecordingOptions {
 
 // The same segment to its user, bit for bit. It draws no random numbers (models/model.h: IsRandom),
 // as a recording knows one step only, and trains on whole samples, without a cache. What Forward
-// and Backward return is overwritten by a later pass only after every reference to it has gone.
-// Where the device does not record, and when a recording fails, passes run layer by layer; the
-// latter is said once on stderr.
+// and Backward return is overwritten by a later pass only after every reference to it has gone;
+// with ends_model, what Forward returns by that microbatch's Backward, too. Where the device does
+// not record, and when a recording fails, passes run layer by layer; the latter is said once on
+// stderr.
 std::unique_ptr<Segment> RecordSegment(std::unique_ptr<Segment> segment,
                                        const RecordingOptions& options);
 

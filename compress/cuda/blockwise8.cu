@@ -70,7 +70,7 @@ __global__ void EncodeKernel(const T* x, int64_t n, ContiguousScopes blocks, con
   }
 }
 
-// The same of blocks that are tiles, which are read once: their largest magnitudes, too.
+// Where each block is a tile, one read finds its largest magnitude and makes its codes.
 template <typename T>
 __global__ void EncodeTilesKernel(const T* x, int64_t n, const CodebookTable* table, float* absmax,
                                   uint8_t* codes, uint32_t* nonfinite) {

@@ -177,8 +177,9 @@ struct Means {
   __device__ float Of(uint32_t magnitude) const {
     float mean = 0;
 #pragma unroll
-    for (int m = 0; m < kMeans; ++m)
-      mean = magnitude == static_cast<uint32_t>(m + 1) ? of[m] : mean;
+    for (int m = 0; m < kMeans; ++m) {
+      if (magnitude == static_cast<uint32_t>(m + 1)) mean = of[m];
+    }
     return mean;
   }
 };

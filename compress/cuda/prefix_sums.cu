@@ -10,7 +10,7 @@ __global__ void PrefixSumsKernel(uint64_t* sums, int64_t n) { BlockPrefixSums(su
 }  // namespace
 
 Error SubmitPrefixSums(cudaStream_t stream, uint64_t* sums, int64_t n) {
-  return Launch(stream, dim3(1), dim3(1024), PrefixSumsKernel, sums, n);
+  return Launch(stream, dim3(1), dim3(512), PrefixSumsKernel, sums, n);
 }
 
 }  // namespace thinwire

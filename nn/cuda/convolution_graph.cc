@@ -83,11 +83,24 @@ class GraphConvolution final : public Convolution {
   // Offers the candidates. None is no error.
   Error Find(cudnnHandle_t handle, const ConvolutionGraph& graph,
              PlanChoice<ConvolutionPlan>* choice) const {
-    const bool bf16 = spec_.compute != DType::kF32;
-    const auto offer = [&](ConvolutionPlan plan) { return choice->Offer(std::move(plan)); };
     PlanRules rules;
     rules.deterministic = options_.deterministic;
     RETURN_ERROR(MostWorkspaceBytes(cudnn_->device(), &rules.most_workspace_bytes));
+    rules.rounds = graph.pass == Pass::kBackwardWeights && spec_.compute != DType::kF32;
+    if (rules.rounds) {
+      const Error error = FindBy(rules, handle, graph, choice);
+      if (choice->chosen().has_value() || choice->IsShortOfMemory()) return Error{};
+      if (IsExhausted(error)) return error;
+      rules.rounds = false;
+    }
+    return FindBy(rules, handle, graph, choice);
+  }
+
+  // The same of rules that want tensor cores chosen.
+  Error FindBy(PlanRules rules, cudnnHandle_t handle, const ConvolutionGraph& graph,
+               PlanChoice<ConvolutionPlan>* choice) const {
+    const bool bf16 = spec_.compute != DType::kF32;
+    const auto offer = [&](ConvolutionPlan plan) { return choice->Offer(std::move(plan)); };
     const size_t most = options_.deterministic ? kPlansToTry : kPlansToTime;
     if (options_.deterministic && (bf16 || options_.tf32)) {
       // The first of all may do without, as cuDNN 9.19's for 1 x 1 pixels at stride 2.

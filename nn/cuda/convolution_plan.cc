@@ -300,9 +300,8 @@ Error ConvolutionPlan::Run(cudnnHandle_t handle, const void* x, const void* w, c
 Error FindPlans(const PlanTarget& target, const ConvolutionGraph& graph, const PlanRules& rules,
                 size_t most, const OfferPlan& offer) {
   const bool is_wider = graph.pass == Pass::kBackwardWeights && graph.spec.compute != DType::kF32;
-  if (is_wider) {
-    const Error error = FindPlansFor(target, graph, Result::kRounded, rules, most, offer);
-    if (!IsUnimplemented(error)) return error;
+  if (is_wider && rules.rounds) {
+    return FindPlansFor(target, graph, Result::kRounded, rules, most, offer);
   }
   const Error error = FindPlansFor(target, graph, Result::kItself, rules, most, offer);
   if (!is_wider || !IsUnimplemented(error)) return error;

@@ -29,6 +29,8 @@ struct PlanRules {
   bool deterministic = true;
   TensorCores tensor_cores = TensorCores::kForbidden;  // which for fp32 mean TF32
   int64_t most_workspace_bytes = 0;
+  // A weight gradient of bf16, summed in fp32, is written in bf16, for which cuDNN has fast plans.
+  bool rounds = false;
 };
 
 // The GPU that plans are for: a handle's, or one that cuDNN only has a description of
@@ -68,8 +70,7 @@ class ConvolutionPlan {
 using OfferPlan = std::function<bool(ConvolutionPlan)>;
 
 // Makes and offers plans, one by one and up to `most`, in the order of cuDNN's heuristics, which
-// depends on the graph, the device and cuDNN's version only. Weight gradients of bf16 are rounded
-// where cuDNN has plans for that, which are the fast ones, and fp32 else. Unimplemented, with
+// depends on the graph, the device and cuDNN's version only. Unimplemented, with
 // cuDNN's last reason, when there is none; ResourceExhausted when memory was short.
 Error FindPlans(const PlanTarget& target, const ConvolutionGraph& graph, const PlanRules& rules,
                 size_t most, const OfferPlan& offer);

@@ -80,7 +80,7 @@ struct Met {
 // Two passes over a row, of which the second finds it in the L2 cache. A thread adds up a few
 // hundred exponentials in fp32; what threads add up, and the rest of the loss, is fp64. All threads
 // begin with class 0, so that a NaN there stays the greatest and others are passed over, as on the
-// CPU; either makes the sum one.
+// CPU; either makes the sum NaN. An infinite logit makes the loss infinite, where the CPU's is NaN.
 template <typename T, int kN, int kRowWarps>
 __global__ void LossOfRow(Arguments<T> a) {
   const RowThread<kRowWarps> thread;

@@ -1,5 +1,5 @@
-// Softmax cross-entropy; contract in nn/ops.h. Exponentials are fp32, whose sums are fp64 from the
-// threads' own up: many GPUs have few units of fp64.
+// Softmax cross-entropy; contract in nn/ops.h. A thread's exponentials and their sum are fp32, the
+// sum over threads and the loss fp64, of which many GPUs have few units.
 #pragma once
 
 #include "nn/ops.h"

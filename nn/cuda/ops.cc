@@ -55,6 +55,11 @@ Error CheckSpec(const LinearSpec& spec) {
         absl::StatusCode::kInvalidArgument, "linear: %lld -> %lld features, want at least 1",
         static_cast<long long>(spec.in_features), static_cast<long long>(spec.out_features));
   }
+  if (spec.row != 0 && spec.row < spec.out_features) {
+    return MakeError(absl::StatusCode::kInvalidArgument,
+                     "linear: rows of %lld elements, want at least %lld",
+                     static_cast<long long>(spec.row), static_cast<long long>(spec.out_features));
+  }
   return Error{};
 }
 

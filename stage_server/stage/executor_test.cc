@@ -100,6 +100,30 @@ TEST_P(ExecutorTest, WhatIsDroppedDependsOnNeitherStagesNorMicrobatches) {
   }
 }
 
+constexpr char kPooledHead[] = R"(
+name: executor
+model:
+  name: custom
+  blocks:
+    - name: stem
+      layers: [{kind: conv, name: c, out: 8, kernel: 3, padding: 1}, {kind: relu}]
+    - name: head
+      layers: [{kind: conv, name: c, out: 10, kernel: 3, padding: 1}, {kind: global_avg_pool}, {kind: relu}]
+data: {name: digits, batch_size: 20, limit: 50, test_limit: 90}
+pipeline: {cuts: stem, microbatches: 2, threads: 1}
+optimizer: {name: sgd, lr: 0.1}
+epochs: 1
+)";
+
+TEST_P(ExecutorTest, AModelMayEndInAnyLayer) {
+  const std::string schedule = "pipeline.schedule=" + GetParam();
+  Stages one(kPooledHead, {schedule, "pipeline.stages=1"}), two(kPooledHead, {schedule});
+  const std::vector<double> losses = one.Train();
+  EXPECT_THAT(losses, SizeIs(3));
+  EXPECT_THAT(two.Train(), ElementsAreArray(losses));
+  EXPECT_THAT(two.Values(), ElementsAreArray(one.Values()));
+}
+
 TEST_P(ExecutorTest, EvaluationChangesNothing) {
   const std::string schedule = "pipeline.schedule=" + GetParam();
   SmallStages plain({schedule}), evaluated({schedule});

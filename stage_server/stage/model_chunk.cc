@@ -28,6 +28,11 @@ bool IsRecordable(const StageSpec& spec, const BlockRange& range) {
                       });
 }
 
+// A model of one's own may end in any layer, which then reads its result again.
+bool EndsLinear(const BlockSpec& block) {
+  return !block.layers.empty() && block.layers.back().kind == LayerKind::kLinear;
+}
+
 // Takes a tensor through a cut inside the process.
 absl::StatusOr<Tensor> Cross(CutEnd& from, CutEnd& to, const Work& work, uint64_t digest,
                              Tensor x) {
@@ -81,7 +86,8 @@ absl::Status ModelChunk::BuildSegments() {
     options.recompute = spec_.recompute;
     options.needs_input_gradient = i > 0;
     options.splits_backward = SplitsBackward(spec_.schedule);
-    options.ends_model = recording.ends_model = ends_model_ && i + 1 == range_.end;
+    options.ends_model = recording.ends_model =
+        ends_model_ && i + 1 == range_.end && EndsLinear(spec_.model.blocks.back());
     ASSIGN_OR_RETURN(auto segment,
                      BuildSegment(absl::MakeConstSpan(spec_.model.blocks)
                                       .subspan(blocks.first, blocks.last - blocks.first),

@@ -11,9 +11,8 @@ Error NoCodeFor(int device) {
   CUDA_RETURN_IF_ERROR(cudaGetDeviceProperties(&properties, device));
   return MakeError(absl::StatusCode::kFailedPrecondition,
                    "cuda:%d: this build has no code for %s, of compute capability %d.%d, want one "
-                   "with --define=cuda_arch=%d%d or =all",
-                   device, properties.name, properties.major, properties.minor, properties.major,
-                   properties.minor);
+                   "with --define=cuda_arch=all, which is for 8.0 and later",
+                   device, properties.name, properties.major, properties.minor);
 }
 
 }  // namespace
