@@ -11,7 +11,7 @@
 namespace thinwire {
 namespace {
 
-// What a pass returns: memory that is lent to one microbatch at a time.
+// The result of a pass: memory that is lent to one microbatch at a time.
 class Result {
  public:
   void Set(Tensor tensor) { tensor_ = std::move(tensor); }

@@ -105,8 +105,8 @@ struct Numbers {
   }
 };
 
-// What a thread, then a block, adds to Found. Nothing here is indexed by a number that is known at
-// run time only: that would stand in local memory.
+// Counts and sums of a thread, then of a block, for Found. Nothing here is indexed by a number that
+// is known at run time only: that would stand in local memory.
 struct CellSums {
   static_assert(kMeans == 4 && 4 * kTileVectors < 256, "a thread's counts are bytes of a word");
   uint32_t counts = 0;

@@ -40,7 +40,7 @@ class LargeTile {
 
  private:
   // Through shared memory, where neighbouring threads read neighbouring bytes wherever these begin.
-  // What is behind the last is zero.
+  // Bytes behind the last are zeros.
   __device__ void Load(const uint8_t* bytes, int64_t n) {
     __shared__ uint4 tile[kLargeThreads];
     const int64_t first = int64_t{blockIdx.x} * kLargeTile;

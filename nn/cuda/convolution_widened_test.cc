@@ -67,7 +67,7 @@ TEST_F(WidenedTest, ComputesTheWeightGradientInFP32WhereBF16HasNone) {
   EXPECT_EQ(tf32, std::vector<bool>({false, true}));
   const Floats want = WeightGradient(library_->New(spec_).get());
   const Floats got = WeightGradient(widened.get());
-  // What is wanted has been rounded to bf16.
+  // The wanted values have been rounded to bf16.
   for (size_t i = 0; i < want.size(); ++i) {
     EXPECT_NEAR(got[i], want[i], 0x1p-8 * std::abs(want[i]) + 1e-5);
   }

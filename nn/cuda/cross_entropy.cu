@@ -56,7 +56,8 @@ __device__ inline void ForEachOfRow(const RowThread<kRowWarps>& thread, const T*
   use(value, c);
 }
 
-// What a thread has met of a row: the first greatest logit, and the exponentials' sum.
+// A thread's part of a row, as far as it has read: the first greatest logit, and the exponentials'
+// sum.
 struct Met {
   float greatest, sum = 0;
   int64_t top = 0;

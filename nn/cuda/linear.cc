@@ -15,7 +15,7 @@ class MatmulLinear final : public Linear {
   MatmulLinear(CudaDevice* device, const LinearSpec& spec, Matmul* matmul)
       : device_(device), spec_(spec), matmul_(matmul), weights_(device), bias_(device) {}
 
-  // What stands behind the weights and the bias of longer rows stays zero.
+  // Rows of zeros stand behind the weights of longer rows, zeros behind the bias, and stay.
   Error Reserve() {
     const int64_t row = spec_.row_of_y();
     const size_t of_element = SizeOf(spec_.compute);
