@@ -10,7 +10,11 @@ namespace {
 __device__ inline float AtLeast(float bound, float x) { return x < bound ? bound : x; }
 __device__ inline float AtMost(float bound, float x) { return x > bound ? bound : x; }
 
-__device__ inline float Sigmoid(float x) { return 1.0f / (1.0f + expf(-x)); }
+// Below -87, where that is nothing to fp32, 0.
+__device__ inline float Sigmoid(float x) {
+  constexpr float kLog2E = 1.44269504f;
+  return __fdividef(1.0f, 1.0f + exp2f(-kLog2E * x));
+}
 
 // A function of an element and its derivative. Below the numbers where it is nothing to fp32, x is
 // taken as the least of them.
@@ -23,10 +27,10 @@ struct TanhGelu {
   __device__ ValueAndSlope operator()(float x) const {
     constexpr float kFactor = 1.59576912f;  // 2 sqrt(2 / pi)
     const float near = AtMost(12.0f, AtLeast(-12.0f, x));
-    const float cubic = 0.044715f * near * near;
-    const float s = Sigmoid(kFactor * near * (1.0f + cubic));
-    const float ds = s * (1.0f - s) * kFactor * (1.0f + 3.0f * cubic);
-    return {AtLeast(-12.0f, x) * s, near * ds + s};
+    const float square = near * near;
+    const float s = Sigmoid(near * fmaf(kFactor * 0.044715f, square, kFactor));
+    const float ds = fmaf(-s, s, s) * fmaf(3 * kFactor * 0.044715f, square, kFactor);
+    return {AtLeast(-12.0f, x) * s, fmaf(near, ds, s)};
   }
 };
 

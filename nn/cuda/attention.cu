@@ -4,11 +4,14 @@
 #include "nn/attention_checks.h"
 #include "nn/cuda/attention.h"
 #include "nn/cuda/attention_kernels.cuh"
+#include "nn/cuda/preparation.h"
 #include "nn/cuda/rows.cuh"
 #include "tensor/cuda/launch.h"
 
 namespace thinwire::cuda {
 namespace {
+
+constexpr int64_t kLeastOfLibrary = 64;  // positions of a sequence
 
 // Cosine and sine of the angle of position t in plane i stand at t planes + i.
 __global__ void FillRotation(double theta, int64_t planes, int64_t n, float2* rotation) {
@@ -93,8 +96,8 @@ HeadRows RowsOfCache(const TensorView& cache, int64_t part, int64_t first_positi
 
 class CudaAttention final : public Attention {
  public:
-  CudaAttention(CudaDevice* device, const AttentionSpec& spec)
-      : device_(device), spec_(spec), rotation_(device) {}
+  CudaAttention(CudaDevice* device, const AttentionSpec& spec, FusedAttention* fused)
+      : device_(device), spec_(spec), fused_(fused), rotation_(device) {}
 
   Error Forward(const AttentionForward& a) override {
     RETURN_ERROR(CheckDropout(spec_, a.qkv.dims[1]));
@@ -107,7 +110,12 @@ class CudaAttention final : public Attention {
     if (a.log_sum_exp != nullptr) {
       task.masks = MasksOf(a.dropout_key, a.first_sample, spec_.dropout);
     }
-    return Attend(task, SuitTensorCores(a.qkv.data, a.y.data));
+    const bool suits = SuitTensorCores(a.qkv.data, a.y.data);
+    if (suits && IsForLibrary(task)) {
+      const Error error = fused_->Forward(task);
+      if (!IsUnimplemented(error)) return error;
+    }
+    return Attend(task, suits);
   }
 
   Error Backward(const AttentionBackward& a) override {
@@ -115,7 +123,7 @@ class CudaAttention final : public Attention {
     if (a.qkv.elements() == 0) return Error{};
     AttentionTask task = TaskOf(a.qkv);
     task.first_position = a.first_position;
-    CudaScratch turned(device_), means(device_);
+    CudaScratch turned(device_);
     RETURN_ERROR(Turn(a.qkv, &task, &turned));
     if (a.dcache != nullptr) ReadCache(a.cache, a.dcache, &task);
     task.y = RowsOf(a.y, 0, spec_.head_size);
@@ -125,10 +133,8 @@ class CudaAttention final : public Attention {
     task.dv = RowsOf(a.dqkv, spec_.heads + spec_.kv_heads, spec_.head_size);
     task.log_sum_exp = const_cast<float*>(a.log_sum_exp);
     task.masks = MasksOf(a.dropout_key, a.first_sample, spec_.dropout);
-    RETURN_ERROR(MakeMeans(&task, &means));
-    const bool suits = SuitTensorCores(a.qkv.data, a.y.data, a.dqkv.data, a.dy.data, a.cache.data);
-    RETURN_ERROR(suits ? DifferentiateOnTensorCores(device_, task)
-                       : DifferentiateByTiles(device_, task));
+    RETURN_ERROR(Differentiate(
+        &task, SuitTensorCores(a.qkv.data, a.y.data, a.dqkv.data, a.dy.data, a.cache.data)));
     if (!is_rotary()) return Error{};
     const HeadRows gradients = task.dq;  // of what was turned, keys behind queries
     return Submit(device_, spec_.compute, MoveOf(task, gradients, gradients, turned_heads(), -1));
@@ -165,8 +171,23 @@ class CudaAttention final : public Attention {
     return spec_.compute == DType::kBF16 && (size == 32 || size == 64 || size == 128) &&
            AreAligned(tensors...);
   }
+  // Of what suits tensor cores. Short sequences are not worth a plan each.
+  bool IsForLibrary(const AttentionTask& task) const {
+    return fused_ != nullptr && task.masks.dropped == 0 && task.first_position == 0 &&
+           task.cached_dk.data == nullptr && task.queries >= kLeastOfLibrary;
+  }
   Error Attend(const AttentionTask& task, bool suits_tensor_cores) {
     return suits_tensor_cores ? AttendOnTensorCores(device_, task) : AttendByTiles(device_, task);
+  }
+  Error Differentiate(AttentionTask* task, bool suits_tensor_cores) {
+    if (suits_tensor_cores && IsForLibrary(*task)) {
+      const Error error = fused_->Backward(*task);
+      if (!IsUnimplemented(error)) return error;
+    }
+    CudaScratch means(device_);
+    RETURN_ERROR(MakeMeans(task, &means));
+    return suits_tensor_cores ? DifferentiateOnTensorCores(device_, *task)
+                              : DifferentiateByTiles(device_, *task);
   }
 
   AttentionTask TaskOf(const TensorView& qkv) const {
@@ -253,14 +274,16 @@ class CudaAttention final : public Attention {
 
   CudaDevice* const device_;
   const AttentionSpec spec_;
+  FusedAttention* const fused_;  // null: there is none
   CudaScratch rotation_;
   int64_t rotated_ = 0;  // positions that `rotation_` has
 };
 
 }  // namespace
 
-Error NewAttention(CudaDevice* device, const AttentionSpec& spec, Attention** attention) {
-  *attention = new CudaAttention(device, spec);
+Error NewAttention(CudaDevice* device, const AttentionSpec& spec, FusedAttention* fused,
+                   Attention** attention) {
+  *attention = new CudaAttention(device, spec, fused);
   return Error{};
 }
 

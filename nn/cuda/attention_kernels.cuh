@@ -5,35 +5,18 @@
 
 #include <cstdint>
 
+#include "nn/cuda/attention_operands.h"
 #include "nn/cuda/dropout_mask.cuh"
 #include "tensor/cuda/device.h"
 #include "tensor/dtype.h"
 
 namespace thinwire::cuda {
 
-// Rows of [head_size] elements: of sample s, position t and head h begins
-// s sample + t position + h head elements behind `data`.
-struct HeadRows {
-  void* data = nullptr;
-  int64_t sample = 0, position = 0, head = 0;
-
-  template <typename T>
-  __device__ T* Row(int64_t s, int64_t t, int64_t h) const {
-    return static_cast<T*>(data) + s * sample + t * position + h * head;
-  }
-};
-
-struct AttentionTask {
+struct AttentionTask : AttentionOperands {
   DType type = DType::kF32;
-  int64_t batch = 0, heads = 0, kv_heads = 0, head_size = 0;
-  int64_t queries = 0;         // positions
   int64_t first_position = 0;  // of the queries; keys begin at 0
-  float scale = 1;             // of scores
-  HeadRows q, k, v, y;         // queries and keys turned, where rotary
-  HeadRows dy, dq, dk, dv;     // backward; rows of dk and dv are the queries' positions
   // Of all positions, fp32: what gradients of keys and values have from later queries. Null: none.
   HeadRows cached_dk, cached_dv;
-  float* log_sum_exp = nullptr;  // [batch, heads, queries]; null: not wanted
   const float* means = nullptr;  // [batch, heads, queries], of dy . y; backward
   DropoutMasks masks;
 

@@ -128,11 +128,23 @@ __device__ inline bool SumTiles(const double* tile_sums, int64_t tiles, int64_t 
   *column = static_cast<int64_t>(blockIdx.x) * kColumnsOfBlock + threadIdx.x % kColumnsOfBlock;
   double sums[kSums] = {};
   if (*column < columns) {
-    for (int64_t tile = threadIdx.x / kColumnsOfBlock; tile < tiles;
-         tile += kThreads / kColumnsOfBlock) {
+    constexpr int64_t kStep = kThreads / kColumnsOfBlock;
+    constexpr int kAhead = 8;  // tiles that are read before the first of them is added
+    for (int64_t first = threadIdx.x / kColumnsOfBlock; first < tiles; first += kAhead * kStep) {
+      double values[kAhead][kSums] = {};
 #pragma unroll
-      for (int k = 0; k < kSums; ++k) {
-        sums[k] += tile_sums[(kSums * tile + k) * columns + *column];
+      for (int i = 0; i < kAhead; ++i) {
+        const int64_t tile = first + i * kStep;
+        if (tile >= tiles) break;
+#pragma unroll
+        for (int k = 0; k < kSums; ++k) {
+          values[i][k] = tile_sums[(kSums * tile + k) * columns + *column];
+        }
+      }
+#pragma unroll
+      for (int i = 0; i < kAhead; ++i) {
+#pragma unroll
+        for (int k = 0; k < kSums; ++k) sums[k] += values[i][k];
       }
     }
   }

@@ -47,8 +47,9 @@ class PackedConv2d final : public Conv2d {
     RETURN_ERROR(CheckAlignment(x.data, dy.data));
     CudaScratch dw(device_);
     RETURN_ERROR(dw.Reserve(static_cast<size_t>(filter_.elements()) * sizeof(float)));
-    RETURN_ERROR(convolution_->BackwardWeights(x.dims[0], x.data, dy.data, dw.as<float>()));
-    RETURN_ERROR(AddPackedGradient(device_, filter_, dw.as<float>(), weights_gradient));
+    DType type = DType::kF32;
+    RETURN_ERROR(convolution_->BackwardWeights(x.dims[0], x.data, dy.data, dw.as<void>(), &type));
+    RETURN_ERROR(AddPackedGradient(device_, filter_, dw.as<void>(), type, weights_gradient));
     return spec_.bias ? AddColumnSums(device_, dy, spec_.out_channels, bias_gradient) : Error{};
   }
 

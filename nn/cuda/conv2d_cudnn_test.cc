@@ -45,11 +45,12 @@ TEST(GraphConvolutionTest, HasWeightGradientsInBF16) {
   const ConvCase of = {3, 64, 128, 32, 3, 2, 1};
   const Shape x = ShapesOf(of).x, dy = ShapesOf(of).y;
   Side side = OwnSide();
+  DType type = DType::kF32;
   const Error error =
       cuda::NewGraphConvolution(&cudnn, {}, SpecOf(of, DType::kBF16))
           ->BackwardWeights(of.n, side.Of(DType::kBF16, x, Floats(x.elements(), 1)).data,
                             side.Of(DType::kBF16, dy, Floats(dy.elements(), 1)).data,
-                            side.Unwritten(of.out * 9 * of.in));
+                            side.Unwritten(of.out * 9 * of.in), &type);
   if (cuda::IsUnimplemented(error)) GTEST_SKIP() << error.message;
   EXPECT_TRUE(error.ok()) << error.message;
 }

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "nn/cuda/preparation.h"
 #include "nn/ops.h"
 #include "tensor/cuda/device.h"
 #include "tensor/cuda/error.h"
@@ -15,8 +16,9 @@
 namespace thinwire::cuda {
 
 // x: [n, height, width, in]   w: [out, kernel, kernel, in]   y: [n, h', w', out], all in the
-// compute type and aligned to 16 bytes; dw: as w, but fp32, of sums in fp32 that may have been
-// rounded to the compute type once. Submitted to the calling thread's stream.
+// compute type and aligned to 16 bytes; dw: as w, of sums in fp32, in fp32 or rounded to the
+// compute type, whatever *type becomes; the memory is for fp32. Submitted to the calling thread's
+// stream.
 //
 // The first call of a kind and n prepares it (plans, perhaps timings) and cannot be recorded:
 // FailedPrecondition. Unimplemented when the library has no kernel for it.
@@ -25,7 +27,8 @@ class Convolution {
   virtual ~Convolution() = default;
   virtual Error Forward(int64_t n, const void* x, const void* w, void* y) = 0;
   virtual Error BackwardData(int64_t n, const void* dy, const void* w, void* dx) = 0;
-  virtual Error BackwardWeights(int64_t n, const void* x, const void* dy, float* dw) = 0;
+  virtual Error BackwardWeights(int64_t n, const void* x, const void* dy, void* dw,
+                                DType* type) = 0;
 };
 
 // What the convolutions of one Ops share: a library's handle. Outlives them; one thread at a time
@@ -39,24 +42,6 @@ class ConvolutionLibrary {
 
 std::unique_ptr<ConvolutionLibrary> NewConvolutionLibrary(CudaDevice* device,
                                                           const OpsOptions& options);
-
-// For implementations: FailedPrecondition if the calling thread records.
-inline Error CheckMayPrepare(CudaDevice* device, int64_t n) {
-  cudaStream_t stream;
-  RETURN_ERROR(device->Stream(&stream));
-  cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
-  CUDA_RETURN_IF_ERROR(cudaStreamIsCapturing(stream, &capture));
-  if (capture == cudaStreamCaptureStatusNone) return Error{};
-  return MakeError(absl::StatusCode::kFailedPrecondition,
-                   "conv2d: the first batch of %lld cannot be recorded", static_cast<long long>(n));
-}
-
-inline bool IsUnimplemented(const Error& error) {
-  return error.code == static_cast<int32_t>(absl::StatusCode::kUnimplemented);
-}
-inline bool IsExhausted(const Error& error) {
-  return error.code == static_cast<int32_t>(absl::StatusCode::kResourceExhausted);
-}
 
 // h' or w' of an extent of x.
 inline int64_t OutputExtent(const Conv2dSpec& spec, int64_t extent) {

@@ -27,9 +27,9 @@ class EitherConvolution final : public Convolution {
     const Error error = first_->BackwardData(n, dy, w, dx);
     return IsUnimplemented(error) ? second_->BackwardData(n, dy, w, dx) : error;
   }
-  Error BackwardWeights(int64_t n, const void* x, const void* dy, float* dw) override {
-    const Error error = first_->BackwardWeights(n, x, dy, dw);
-    return IsUnimplemented(error) ? second_->BackwardWeights(n, x, dy, dw) : error;
+  Error BackwardWeights(int64_t n, const void* x, const void* dy, void* dw, DType* type) override {
+    const Error error = first_->BackwardWeights(n, x, dy, dw, type);
+    return IsUnimplemented(error) ? second_->BackwardWeights(n, x, dy, dw, type) : error;
   }
 
  private:

@@ -52,15 +52,16 @@ class OnCpu {
     return Write(x_, dx);
   }
 
-  Error BackwardWeights(int64_t n, const void* x, const void* dy, float* dw) {
+  // dw in the compute type, as cuDNN's.
+  Error BackwardWeights(int64_t n, const void* x, const void* dy, void* dw) {
     RETURN_ERROR(made_);
     RETURN_ERROR(Read(x, X(n), &x_));
     RETURN_ERROR(Read(dy, Y(n), &y_));
     weights_.assign(Weights(), 0.0f);
     RETURN_ERROR(conv_->BackwardWeights(ViewX(n), ViewY(n), weights_.data(), nullptr));
-    RETURN_ERROR(Round(&weights_));
-    ForEachWeight([&](int64_t packed, int64_t plain) { dw[packed] = weights_[plain]; });
-    return Error{};
+    std::vector<float> packed(weights_.size());
+    ForEachWeight([&](int64_t to, int64_t plain) { packed[to] = weights_[plain]; });
+    return Write(packed, dw);
   }
 
  private:
@@ -107,12 +108,6 @@ class OnCpu {
     values->resize(static_cast<size_t>(n));
     return ops_->Convert(View(from, spec_.compute, {n}), View(values->data(), DType::kF32, {n}));
   }
-  // To what the compute type holds, as cuDNN's weight gradients are.
-  Error Round(std::vector<float>* values) {
-    std::vector<char> rounded(values->size() * SizeOf(spec_.compute));
-    RETURN_ERROR(Write(*values, rounded.data()));
-    return Read(rounded.data(), static_cast<int64_t>(values->size()), values);
-  }
   Error Write(const std::vector<float>& values, void* to) {
     const auto n = static_cast<int64_t>(values.size());
     return ops_->Convert(View(values.data(), DType::kF32, {n}), View(to, spec_.compute, {n}));
@@ -128,7 +123,10 @@ class OnCpu {
 class EmulatedConvolution final : public Convolution {
  public:
   EmulatedConvolution(CudaDevice* device, std::shared_ptr<Ops> ops, const Conv2dSpec& spec)
-      : device_(device), work_(device), cpu_(std::make_shared<OnCpu>(std::move(ops), spec)) {}
+      : device_(device),
+        type_(spec.compute),
+        work_(device),
+        cpu_(std::make_shared<OnCpu>(std::move(ops), spec)) {}
 
   Error Forward(int64_t n, const void* x, const void* w, void* y) override {
     RETURN_ERROR(Prepare(n, &forward_));
@@ -138,8 +136,9 @@ class EmulatedConvolution final : public Convolution {
     RETURN_ERROR(Prepare(n, &backward_data_));
     return work_.Submit([cpu = cpu_, n, dy, w, dx] { return cpu->BackwardData(n, dy, w, dx); });
   }
-  Error BackwardWeights(int64_t n, const void* x, const void* dy, float* dw) override {
+  Error BackwardWeights(int64_t n, const void* x, const void* dy, void* dw, DType* type) override {
     RETURN_ERROR(Prepare(n, &backward_weights_));
+    *type = type_;
     return work_.Submit([cpu = cpu_, n, x, dy, dw] { return cpu->BackwardWeights(n, x, dy, dw); });
   }
 
@@ -147,12 +146,13 @@ class EmulatedConvolution final : public Convolution {
   // There is nothing to do, but what would fail on a GPU fails here too.
   Error Prepare(int64_t n, std::set<int64_t>* prepared) {
     if (prepared->count(n) > 0) return Error{};
-    RETURN_ERROR(CheckMayPrepare(device_, n));
+    RETURN_ERROR(CheckMayPrepare(device_, "conv2d", n));
     prepared->insert(n);
     return Error{};
   }
 
   CudaDevice* const device_;
+  const DType type_;
   HostWork work_;
   const std::shared_ptr<OnCpu> cpu_;
   std::set<int64_t> forward_, backward_data_, backward_weights_;  // batch sizes

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "nn/cuda/convolution_plan.h"
-#include "nn/cuda/elementwise.h"
 #include "nn/cuda/plan_choice.h"
 #include "nn/cuda/plan_trial.h"
 #include "nn/cuda/workspace.h"
@@ -30,14 +29,18 @@ class GraphConvolution final : public Convolution {
   Error BackwardData(int64_t n, const void* dy, const void* w, void* dx) override {
     return Run(Pass::kBackwardData, n, dx, w, dy);
   }
-  Error BackwardWeights(int64_t n, const void* x, const void* dy, float* dw) override {
-    return Run(Pass::kBackwardWeights, n, x, dw, dy);
+  Error BackwardWeights(int64_t n, const void* x, const void* dy, void* dw, DType* type) override {
+    bool is_rounded = false;
+    RETURN_ERROR(Run(Pass::kBackwardWeights, n, x, dw, dy, &is_rounded));
+    *type = is_rounded ? spec_.compute : DType::kF32;
+    return Error{};
   }
 
  private:
   using Plan = std::optional<ConvolutionPlan>;  // nothing: cuDNN has none
 
-  Error Run(Pass pass, int64_t n, const void* x, const void* w, const void* y) {
+  Error Run(Pass pass, int64_t n, const void* x, const void* w, const void* y,
+            bool* is_rounded = nullptr) {
     cudnnHandle_t handle;
     RETURN_ERROR(cudnn_->Get(&handle));
     auto plan = plans_.find({pass, n});
@@ -51,20 +54,15 @@ class GraphConvolution final : public Convolution {
     }
     Workspace workspace(cudnn_->device());
     RETURN_ERROR(workspace.Reserve(static_cast<size_t>(plan->second->workspace_bytes())));
-    if (!plan->second->is_rounded()) return plan->second->Run(handle, x, w, y, workspace.data());
-    const int64_t weights = spec_.out_channels * spec_.in_channels * spec_.kernel * spec_.kernel;
-    CudaScratch rounded(cudnn_->device());
-    RETURN_ERROR(rounded.Reserve(static_cast<size_t>(weights) * SizeOf(spec_.compute)));
-    RETURN_ERROR(plan->second->Run(handle, x, rounded.as<void>(), y, workspace.data()));
-    auto* const dw = static_cast<float*>(const_cast<void*>(w));
-    return Widen(cudnn_->device(), rounded.as<void>(), spec_.compute, weights, dw);
+    if (is_rounded != nullptr) *is_rounded = plan->second->is_rounded();
+    return plan->second->Run(handle, x, w, y, workspace.data());
   }
 
   // Plans are tried: what cuDNN plans may fail on the device, and there are other ways.
   Error Choose(cudnnHandle_t handle, const ConvolutionGraph& graph, const TrialOperands& operands,
                Plan* chosen) const {
     CudaDevice* const device = cudnn_->device();
-    RETURN_ERROR(CheckMayPrepare(device, graph.n));
+    RETURN_ERROR(CheckMayPrepare(device, "conv2d", graph.n));
     const auto attempt = [&](const ConvolutionPlan& plan, float* milliseconds) {
       return options_.deterministic ? TryPlan(device, handle, plan, operands)
                                     : TimePlan(device, handle, plan, operands, milliseconds);

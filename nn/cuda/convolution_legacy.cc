@@ -106,7 +106,7 @@ class LegacyConvolution final : public Convolution {
     return Error{};
   }
 
-  Error BackwardWeights(int64_t n, const void* x, const void* dy, float* dw) override {
+  Error BackwardWeights(int64_t n, const void* x, const void* dy, void* dw, DType* type) override {
     if (spec_.compute != DType::kF32) {
       return MakeError(absl::StatusCode::kUnimplemented, "conv2d: no fp32 weight gradient of %s",
                        Name(spec_.compute));
@@ -130,6 +130,7 @@ class LegacyConvolution final : public Convolution {
         handle, &kOne, p->x.get(), x, p->y.get(), dy, p->window.get(),
         p->backward_weights->algorithm, workspace.data(), p->backward_weights->workspace_bytes,
         &kZero, p->w.get(), dw));
+    *type = DType::kF32;
     return Error{};
   }
 

@@ -21,14 +21,14 @@ class WidenedConvolution final : public Convolution {
     return narrow_->BackwardData(n, dy, w, dx);
   }
 
-  Error BackwardWeights(int64_t n, const void* x, const void* dy, float* dw) override {
-    const Error error = narrow_->BackwardWeights(n, x, dy, dw);
+  Error BackwardWeights(int64_t n, const void* x, const void* dy, void* dw, DType* type) override {
+    const Error error = narrow_->BackwardWeights(n, x, dy, dw, type);
     if (!IsUnimplemented(error)) return error;
     const int64_t pixels_out = OutputExtent(spec_, spec_.height) * OutputExtent(spec_, spec_.width);
     CudaScratch wide_x(device_), wide_dy(device_);
     RETURN_ERROR(Widen(x, n * spec_.height * spec_.width * spec_.in_channels, &wide_x));
     RETURN_ERROR(Widen(dy, n * pixels_out * spec_.out_channels, &wide_dy));
-    return wide_->BackwardWeights(n, wide_x.as<float>(), wide_dy.as<float>(), dw);
+    return wide_->BackwardWeights(n, wide_x.as<float>(), wide_dy.as<float>(), dw, type);
   }
 
  private:

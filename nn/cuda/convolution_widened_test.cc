@@ -16,7 +16,7 @@ class WithoutWeightGradient final : public Convolution {
   Error BackwardData(int64_t n, const void* dy, const void* w, void* dx) override {
     return rest_->BackwardData(n, dy, w, dx);
   }
-  Error BackwardWeights(int64_t, const void*, const void*, float*) override {
+  Error BackwardWeights(int64_t, const void*, const void*, void*, DType*) override {
     return MakeError(absl::StatusCode::kUnimplemented, "not in bf16");
   }
 
@@ -42,9 +42,9 @@ class WidenedTest : public testing::Test {
     Side side = OwnSide();
     const TensorView x = side.Of(DType::kBF16, {2, 6, 6, 3}, RandomFloats(2 * 6 * 6 * 3, 1));
     const TensorView dy = side.Of(DType::kBF16, {2, 3, 3, 5}, RandomFloats(2 * 3 * 3 * 5, 2));
-    float* const dw = side.Unwritten(5 * 9 * 3);
-    EXPECT_TRUE(convolution->BackwardWeights(2, x.data, dy.data, dw).ok());
-    return side.Read(dw, 5 * 9 * 3);
+    TensorView dw = side.Unwritten(DType::kF32, Shape({5 * 9 * 3}));
+    EXPECT_TRUE(convolution->BackwardWeights(2, x.data, dy.data, dw.data, &dw.dtype).ok());
+    return side.Read(dw);
   }
 
   Conv2dSpec spec_;

@@ -1,3 +1,4 @@
+#include <cfloat>
 #include <cmath>
 
 #include "nn/cuda/cross_entropy.h"
@@ -23,11 +24,14 @@ struct Arguments {
   double batch_size;
 };
 
-// e^(logit - greatest), which is 1 where they are equal, infinite ones too.
-__device__ inline float Exponential(float logit, float greatest) {
+// e^(logit - origin).
+__device__ inline float Exponential(float logit, float origin) {
   constexpr float kLog2E = 1.44269504f;
-  return logit == greatest ? 1.0f : exp2f((logit - greatest) * kLog2E);
+  return exp2f((logit - origin) * kLog2E);
 }
+
+// What exponentials are taken from: finite, so that logits of minus infinity have no share.
+__device__ inline float OriginOf(float greatest) { return fmaxf(greatest, -FLT_MAX); }
 
 // use(values, c) of the row's classes c, c + 1, ..., which are this thread's. All loads of kAhead
 // vectors come before the first use, which may store where they were.
@@ -59,29 +63,43 @@ __device__ inline void ForEachOfRow(const RowThread<kRowWarps>& thread, const T*
 // A thread's part of a row, as far as it has read: the first greatest logit, and the exponentials'
 // sum.
 struct Met {
-  float greatest, sum = 0;
+  float greatest, origin, sum = 0;
   int64_t top = 0;
+
+  __device__ explicit Met(float first) : greatest(first), origin(OriginOf(first)) {}
 
   template <int kN>
   __device__ void Add(const float (&logits)[kN], int64_t c) {
-    const float before = greatest;
+    float most = logits[0];
+#pragma unroll
+    for (int i = 1; i < kN; ++i) most = fmaxf(most, logits[i]);
+    if (most > greatest) Raise(logits, c);
+    float more = 0;
+#pragma unroll
+    for (int i = 0; i < kN; ++i) more += Exponential(logits[i], origin);
+    sum += more;
+  }
+
+ private:
+  // Seldom, and less so the further a row is read.
+  template <int kN>
+  __device__ void Raise(const float (&logits)[kN], int64_t c) {
+    const float before = origin;
 #pragma unroll
     for (int i = 0; i < kN; ++i) {
       if (!(logits[i] > greatest)) continue;
       greatest = logits[i];
       top = c + i;
     }
-    float more = 0;
-#pragma unroll
-    for (int i = 0; i < kN; ++i) more += Exponential(logits[i], greatest);
-    sum = sum * Exponential(before, greatest) + more;
+    origin = OriginOf(greatest);
+    sum *= Exponential(before, origin);
   }
 };
 
 // Two passes over a row, of which the second finds it in the L2 cache. A thread adds up a few
 // hundred exponentials in fp32; what threads add up, and the rest of the loss, is fp64. All threads
 // begin with class 0, so that a NaN there stays the greatest and others are passed over, as on the
-// CPU; either makes the sum NaN. An infinite logit makes the loss infinite, where the CPU's is NaN.
+// CPU; either makes the loss NaN, and so does an infinite logit.
 template <typename T, int kN, int kRowWarps>
 __global__ void LossOfRow(Arguments<T> a) {
   const RowThread<kRowWarps> thread;
@@ -95,8 +113,9 @@ __global__ void LossOfRow(Arguments<T> a) {
                    [&](const auto& values, int64_t c) { met.Add(values, c); });
   const float greatest = thread.template Reduce<Greatest>(met.greatest);
   const int64_t top = thread.template Reduce<Least>(met.greatest < greatest ? a.classes : met.top);
+  const float origin = OriginOf(greatest);
   const double sum = thread.template Reduce<Sum>(
-      static_cast<double>(met.sum) * static_cast<double>(Exponential(met.greatest, greatest)));
+      static_cast<double>(met.sum) * static_cast<double>(Exponential(met.origin, origin)));
   if (thread.index == 0) {
     a.of_rows[thread.row].loss = log(sum) + static_cast<double>(greatest) - of_label;
     a.of_rows[thread.row].correct = top == label;
@@ -108,11 +127,13 @@ __global__ void LossOfRow(Arguments<T> a) {
     constexpr int kCount = sizeof(values) / sizeof(float);
     float gradients[kCount];
 #pragma unroll
-    for (int i = 0; i < kCount; ++i) {
-      gradients[i] = factor * Exponential(values[i], greatest);
-      if (c + i != label) continue;
+    for (int i = 0; i < kCount; ++i) gradients[i] = factor * Exponential(values[i], origin);
+    if (c <= label && label < c + kCount) {
       const double share = exp(of_label - static_cast<double>(greatest)) / sum;
-      gradients[i] = static_cast<float>((share - 1) / a.batch_size);
+#pragma unroll
+      for (int i = 0; i < kCount; ++i) {
+        if (c + i == label) gradients[i] = static_cast<float>((share - 1) / a.batch_size);
+      }
     }
     StoreAligned(gradients, dlogits + c);
   });

@@ -1,3 +1,4 @@
+#include "nn/cuda/elementwise.h"
 #include "nn/cuda/filter.h"
 #include "nn/cuda/vectors.cuh"
 #include "tensor/cuda/bf16.cuh"
@@ -35,7 +36,8 @@ struct Parts {
 };
 
 // Neighbouring threads read neighbours in `packed`, then add to neighbours in `gradient`.
-__global__ void AddPacked(FilterShape shape, Parts parts, const float* packed, float* gradient) {
+template <typename T>
+__global__ void AddPacked(FilterShape shape, Parts parts, const T* packed, float* gradient) {
   __shared__ float part[kPixels][kChannels + 4];  // + 4: few of 3 x 3 pixels share a bank
   const int64_t out = blockIdx.x / (parts.of_channels * parts.of_pixels);
   const int64_t in = blockIdx.x / parts.of_pixels % parts.of_channels * kChannels;
@@ -43,12 +45,12 @@ __global__ void AddPacked(FilterShape shape, Parts parts, const float* packed, f
   const int channels = static_cast<int>(shape.in - in < kChannels ? shape.in - in : kChannels);
   const int pixels =
       static_cast<int>(shape.pixels - pixel < kPixels ? shape.pixels - pixel : kPixels);
-  const float* const from = packed + (out * shape.pixels + pixel) * shape.in + in;
+  const T* const from = packed + (out * shape.pixels + pixel) * shape.in + in;
   float* const to = gradient + (out * shape.in + in) * shape.pixels + pixel;
   const int thread = static_cast<int>(threadIdx.x), count = channels * pixels;
   const auto transposed = [&](int i) { return i / pixels * shape.pixels + i % pixels; };
   for (int i = thread; i < count; i += kThreads) {
-    part[i / channels][i % channels] = from[i / channels * shape.in + i % channels];
+    part[i / channels][i % channels] = Load(from + i / channels * shape.in + i % channels);
   }
   __syncthreads();
   for (int first = thread; first < count; first += kAtOnce * kThreads) {
@@ -72,6 +74,7 @@ dim3 Blocks(const FilterShape& shape) { return BlocksFor(shape.out * shape.in, k
 
 Error PackFilter(CudaDevice* device, const FilterShape& shape, const float* weights, DType type,
                  void* packed) {
+  if (shape.pixels == 1) return Narrow(device, weights, shape.elements(), type, packed);
   cudaStream_t stream;
   RETURN_ERROR(device->Stream(&stream));
   if (type == DType::kF32) {
@@ -82,13 +85,18 @@ Error PackFilter(CudaDevice* device, const FilterShape& shape, const float* weig
                 static_cast<uint16_t*>(packed));
 }
 
-Error AddPackedGradient(CudaDevice* device, const FilterShape& shape, const float* packed,
-                        float* gradient) {
+Error AddPackedGradient(CudaDevice* device, const FilterShape& shape, const void* packed,
+                        DType type, float* gradient) {
   cudaStream_t stream;
   RETURN_ERROR(device->Stream(&stream));
   const Parts parts(shape);
-  return Launch(stream, BlocksWith(1, shape.out * parts.of_channels * parts.of_pixels),
-                dim3(kThreads), AddPacked, shape, parts, packed, gradient);
+  const dim3 blocks = BlocksWith(1, shape.out * parts.of_channels * parts.of_pixels);
+  if (type == DType::kF32) {
+    return Launch(stream, blocks, dim3(kThreads), AddPacked<float>, shape, parts,
+                  static_cast<const float*>(packed), gradient);
+  }
+  return Launch(stream, blocks, dim3(kThreads), AddPacked<uint16_t>, shape, parts,
+                static_cast<const uint16_t*>(packed), gradient);
 }
 
 }  // namespace thinwire::cuda

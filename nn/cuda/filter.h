@@ -20,8 +20,8 @@ struct FilterShape {
 Error PackFilter(CudaDevice* device, const FilterShape& shape, const float* weights, DType type,
                  void* packed);
 
-// gradient += packed, each in its layout.
-Error AddPackedGradient(CudaDevice* device, const FilterShape& shape, const float* packed,
-                        float* gradient);
+// gradient += packed, of `type`, each in its layout.
+Error AddPackedGradient(CudaDevice* device, const FilterShape& shape, const void* packed,
+                        DType type, float* gradient);
 
 }  // namespace thinwire::cuda

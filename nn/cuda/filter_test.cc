@@ -36,14 +36,18 @@ TEST(FilterTest, PacksChannelsLastAndRounds) {
 
 TEST(FilterTest, AddsGradientsInTheParametersLayout) {
   for (const FilterShape& shape : kShapes) {
-    Side side = OwnSide();
-    const int64_t n = shape.elements();
-    const Floats packed = RandomFloats(n, 1), before = RandomFloats(n, 2);
-    Floats want = before;
-    ForEach(shape, [&](int64_t plain, int64_t from) { want[plain] += packed[from]; });
-    float* const gradient = side.Of(before);
-    ASSERT_TRUE(AddPackedGradient(OwnDevice(), shape, side.Of(packed), gradient).ok());
-    EXPECT_EQ(side.Read(gradient, n), want);
+    for (const DType type : {DType::kF32, DType::kBF16}) {
+      Side side = OwnSide();
+      const int64_t n = shape.elements();
+      const Floats before = RandomFloats(n, 2);
+      const TensorView packed = side.Of(type, Shape({n}), RandomFloats(n, 1));
+      const Floats values = side.Read(packed);
+      Floats want = before;
+      ForEach(shape, [&](int64_t plain, int64_t from) { want[plain] += values[from]; });
+      float* const gradient = side.Of(before);
+      ASSERT_TRUE(AddPackedGradient(OwnDevice(), shape, packed.data, type, gradient).ok());
+      EXPECT_EQ(side.Read(gradient, n), want);
+    }
   }
 }
 

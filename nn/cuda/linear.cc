@@ -10,6 +10,8 @@
 namespace thinwire::cuda {
 namespace {
 
+constexpr int64_t kRowStep = 64;
+
 class MatmulLinear final : public Linear {
  public:
   MatmulLinear(CudaDevice* device, const LinearSpec& spec, Matmul* matmul)
@@ -53,16 +55,27 @@ class MatmulLinear final : public Linear {
   Error BackwardWeights(const TensorView& x, const TensorView& dy, float* weights_gradient,
                         float* bias_gradient) override {
     assert(spec_.bias == (bias_gradient != nullptr));
-    MatmulShape shape = Shape(spec_.out_features, spec_.in_features, x.dims[0]);
-    shape.transpose_a = true;
-    shape.row_of_a = spec_.row_of_y();
-    shape.accumulate = true;
-    shape.product = DType::kF32;
-    RETURN_ERROR(matmul_->Run(shape, dy.data, x.data, nullptr, weights_gradient));
+    // Of whole steps of rows, for which cuBLAS has its fast kernels, and of what is left.
+    const int64_t whole = spec_.out_features / kRowStep * kRowStep;
+    RETURN_ERROR(AddProducts(x, dy, 0, whole, weights_gradient));
+    RETURN_ERROR(AddProducts(x, dy, whole, spec_.out_features - whole, weights_gradient));
     return spec_.bias ? AddColumnSums(device_, dy, spec_.out_features, bias_gradient) : Error{};
   }
 
  private:
+  // Rows of dW from `first` on.
+  Error AddProducts(const TensorView& x, const TensorView& dy, int64_t first, int64_t rows,
+                    float* weights_gradient) {
+    if (rows == 0) return Error{};
+    MatmulShape shape = Shape(rows, spec_.in_features, x.dims[0]);
+    shape.transpose_a = true;
+    shape.row_of_a = spec_.row_of_y();
+    shape.accumulate = true;
+    shape.product = DType::kF32;
+    const auto offset = first * static_cast<int64_t>(SizeOf(dy.dtype));
+    return matmul_->Run(shape, static_cast<const char*>(dy.data) + offset, x.data, nullptr,
+                        weights_gradient + first * spec_.in_features);
+  }
   Error ReserveZeros(size_t bytes, CudaScratch* memory) const {
     RETURN_ERROR(memory->Reserve(bytes));
     cudaStream_t stream;

@@ -14,6 +14,7 @@
 #include "nn/cuda/dropout.h"
 #include "nn/cuda/elementwise.h"
 #include "nn/cuda/embedding.h"
+#include "nn/cuda/fused_attention.h"
 #include "nn/cuda/layer_norm.h"
 #include "nn/cuda/linear.h"
 #include "nn/cuda/matmul.h"
@@ -68,7 +69,8 @@ class CudaOps final : public Ops {
   CudaOps(CudaDevice* device, const OpsOptions& options)
       : device_(device),
         convolutions_(cuda::NewConvolutionLibrary(device, options)),
-        matmul_(cuda::NewMatmul(device, options)) {}
+        matmul_(cuda::NewMatmul(device, options)),
+        attention_(cuda::NewFusedAttention(device, options)) {}
 
   // Every device that runs this code's instructions (8.0 and later) computes in bf16.
   Error CheckComputeType(DType compute) override { return CheckCompute(compute); }
@@ -86,7 +88,7 @@ class CudaOps final : public Ops {
   Error NewAttention(const AttentionSpec& spec, Attention** attention) override {
     RETURN_ERROR(CheckCompute(spec.compute));
     RETURN_ERROR(CheckSpec(spec));
-    return cuda::NewAttention(device_, spec, attention);
+    return cuda::NewAttention(device_, spec, attention_.get(), attention);
   }
 
   Error NormalizeBatch(const BatchNormForward& arguments) override {
@@ -187,6 +189,7 @@ class CudaOps final : public Ops {
   CudaDevice* const device_;
   const std::unique_ptr<cuda::ConvolutionLibrary> convolutions_;
   const std::unique_ptr<cuda::Matmul> matmul_;
+  const std::unique_ptr<cuda::FusedAttention> attention_;  // null: the library has none
 };
 
 }  // namespace

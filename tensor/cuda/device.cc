@@ -1,8 +1,10 @@
 #include "tensor/cuda/device.h"
 
+#include <chrono>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <unordered_map>
 #include <utility>
 
@@ -18,6 +20,9 @@
 
 namespace thinwire {
 namespace {
+
+constexpr unsigned kCoresToPoll = 8;
+constexpr std::chrono::milliseconds kPollTime{20};
 
 class Gpu final : public CudaDevice {
  public:
@@ -73,6 +78,7 @@ class Gpu final : public CudaDevice {
     RETURN_ERROR(CheckMayWait("wait"));
     cudaStream_t stream;
     RETURN_ERROR(Stream(&stream));
+    if (PollUntilDone(stream)) return Error{};
     CUDA_RETURN_IF_ERROR(cudaStreamSynchronize(stream));
     return Error{};
   }
@@ -101,6 +107,22 @@ class Gpu final : public CudaDevice {
     RETURN_ERROR(Stream(&stream));
     CUDA_RETURN_IF_ERROR(cudaMemcpyAsync(to, from, bytes, kind, stream));
     return Error{};
+  }
+
+  // Whether the stream is done, or has failed, soon. To be woken up takes a sleeping thread as long
+  // as ten small kernels take; a few threads may keep a core each from sleep where there are many.
+  // Others get the core that a poll does not use.
+  static bool PollUntilDone(cudaStream_t stream) {
+    static const bool has_cores = std::thread::hardware_concurrency() >= kCoresToPoll;
+    if (!has_cores) return false;
+    const auto end = std::chrono::steady_clock::now() + kPollTime;
+    while (std::chrono::steady_clock::now() < end) {
+      const cudaError_t state = cudaStreamQuery(stream);
+      if (state == cudaSuccess) return true;
+      if (state != cudaErrorNotReady) return false;
+      std::this_thread::yield();
+    }
+    return false;
   }
 
   // CUDA would refuse too, but spoil the recording with it.
@@ -172,8 +194,8 @@ Error NewCudaDevice(int index, CudaDevice** device) {
     return MakeError(absl::StatusCode::kInvalidArgument, "cuda:%d: there %s %d CUDA device%s",
                      index, count == 1 ? "is" : "are", count, count == 1 ? "" : "s");
   }
-  // Threads that wait sleep. By default they spin, and the stages of one machine have more threads
-  // that wait than it has cores. This makes the device's context, whose property it is.
+  // Threads that wait for long sleep. By default they spin, and the stages of one machine have more
+  // threads that wait than it has cores. This makes the device's context, whose property it is.
   CUDA_RETURN_IF_ERROR(
       cudaInitDevice(index, cudaDeviceScheduleBlockingSync, cudaInitDeviceFlagsAreValid));
   auto* const opened =

@@ -121,6 +121,7 @@ inline unsigned long long __umul64hi(unsigned long long a, unsigned long long b)
 
 inline unsigned __float_as_uint(float x) { return cuda_on_host::BitsAs<unsigned>(x); }
 inline int __float_as_int(float x) { return cuda_on_host::BitsAs<int>(x); }
+inline float __fdividef(float a, float b) { return a / b; }  // a quotient, somewhat rounded
 inline float __uint_as_float(unsigned x) { return cuda_on_host::BitsAs<float>(x); }
 inline float __int_as_float(int x) { return cuda_on_host::BitsAs<float>(x); }
 inline long long __double_as_longlong(double x) { return cuda_on_host::BitsAs<long long>(x); }
