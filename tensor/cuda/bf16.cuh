@@ -41,7 +41,7 @@ __device__ inline void Widen(uint32_t two, float* x) {
 __device__ inline uint32_t Narrow(const float* x) {
 #ifdef __CUDA_ARCH__
   // One instruction for two, which makes every NaN the same.
-  if (!isunordered(x[0], x[1])) {
+  if (x[0] == x[0] && x[1] == x[1]) {
     uint32_t two;
     asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(two) : "f"(x[1]), "f"(x[0]));
     return two;
