@@ -13,8 +13,8 @@
 #include <utility>
 #include <vector>
 
-#include "nn/cuda/convolution.h"
 #include "nn/cuda/cudnn.h"
+#include "nn/cuda/preparation.h"
 #include "nn/cuda/workspace.h"
 
 namespace thinwire::cuda {

@@ -45,9 +45,10 @@ cc_library(
 # NVIDIA's cudnn-frontend, headers alone; empty where there is none.
 cc_library(
     name = "cudnn_frontend",
-    hdrs = glob(["cudnn_frontend/**"]),
+    # Some of them name others as in ../include.
+    hdrs = glob(["cudnn_frontend/include/**"]),
     defines = [{frontend_define}],
-    includes = ["cudnn_frontend"],
+    includes = ["cudnn_frontend/include"],
     deps = [":cudnn"],
 )
 """
@@ -87,7 +88,7 @@ def _cuda_repository(repository_ctx):
         if frontend:
             for name in repository_ctx.path(frontend).readdir():
                 if name.basename.startswith("cudnn_frontend") or name.basename == "cudnn_backend_base.h":
-                    repository_ctx.symlink(name, "cudnn_frontend/" + name.basename)
+                    repository_ctx.symlink(name, "cudnn_frontend/include/" + name.basename)
         repository_ctx.file("BUILD", _FOUND.format(
             lib = home + "/lib64",
             frontend_define = '"THINWIRE_CUDNN_FRONTEND"' if frontend else "",
