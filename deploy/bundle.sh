@@ -3,18 +3,28 @@
 # else /usr/local/cuda), with it what tests/gpu/run.sh runs, and the example experiments. Runs on
 # x86-64-v2 Linux with glibc 2.34 or newer (Debian 12, Ubuntu 22.04, …) without any package; a GPU
 # wants its driver, cuDNN 9 and cuBLAS too.
-# usage: deploy/bundle.sh [OUTPUT.tar.xz]     default: thinwire-COMMIT.tar.xz
+# usage: deploy/bundle.sh [--arch LIST] [--fast] [OUTPUT.tar.xz]     default: thinwire-COMMIT.tar.xz
 #        deploy/bundle.sh --into FOLDER       no tarball; what an image of this Debian lacks: programs, CUDA backend, libraries
+#        --arch 90a or 80,90a: for these GPUs alone (default: all); --fast: light compression, of any size
+# On one's way to a machine with a GPU: deploy/bundle.sh --arch 90a --fast
 set -euo pipefail
 cd "$(dirname "$0")/.."
 readonly most_bytes=25000000
 
-output='' bundle=''
-case ${1-} in
-  --into) bundle=$(realpath -m "${2:?bundle.sh: --into wants a folder}") ;;
-  -*) echo "bundle.sh: unknown argument '$1', want --into FOLDER or the path of a tarball" >&2; exit 2 ;;
-  *) output=${1:-thinwire-$(git rev-parse --short=12 HEAD 2>/dev/null || echo local).tar.xz} ;;
-esac
+output='' bundle='' arch=all compress=(xz -9e)
+while (( $# )); do
+  case $1 in
+    --into) bundle=$(realpath -m "${2:?bundle.sh: --into wants a folder}"); shift ;;
+    --arch) arch=${2:?bundle.sh: --arch wants a list, as 80,90a}; shift ;;
+    --fast) compress=(xz -2 -T0) ;;
+    -*) echo "bundle.sh: unknown argument '$1', want --arch LIST, --fast, --into FOLDER or the path of a tarball" >&2; exit 2 ;;
+    *) output=$1 ;;
+  esac
+  shift
+done
+if [[ -z $bundle ]]; then
+  output=${output:-thinwire-$(git rev-parse --short=12 HEAD 2>/dev/null || echo local).tar.xz}
+fi
 deploy/setup.sh
 if [[ -z $bundle ]]; then
   folder=$(mktemp -d)
@@ -28,15 +38,19 @@ programs=(coordinator/thinwire stage_server/stage_server)
 cuda=()
 toolkit=${CUDA_HOME:-/usr/local/cuda}
 if [[ -x $toolkit/bin/nvcc ]]; then
-  cuda=(--config=cuda --define=cuda_arch=all)
+  cuda=(--config=cuda --define=cuda_arch="$arch")
+  CUDNN_FRONTEND=$(deploy/cudnn_frontend.sh)
+  export CUDNN_FRONTEND
   targets+=(//backend/cuda:libthinwire_cuda.so)
   programs+=(backend/cuda/libthinwire_cuda.so)
 else
   echo "bundle.sh: no CUDA backend, $toolkit/bin/nvcc does not exist"
 fi
 if (( ${#cuda[@]} )) && [[ -n $output ]]; then
-  targets+=(//tests:step_bench //tests/gpu:twins //tests/gpu:device_tests //tests/gpu:kernel_probe //compress/cuda:codec_bench)
-  programs+=(tests/step_bench tests/gpu/twins tests/gpu/device_tests tests/gpu/kernel_probe compress/cuda/codec_bench)
+  targets+=(//tests:step_bench //tests/gpu:twins //tests/gpu:device_tests //tests/gpu:kernel_probe //tests/gpu:libgpu_timeline.so)
+  targets+=(//compress/cuda:codec_bench)
+  programs+=(tests/step_bench tests/gpu/twins tests/gpu/device_tests tests/gpu/kernel_probe tests/gpu/libgpu_timeline.so)
+  programs+=(compress/cuda/codec_bench)
   mkdir -p "$bundle"/tests/{gpu,bench,parity}
   cp tests/gpu/*.{py,sh,md} "$bundle/tests/gpu/"
   rm "$bundle"/tests/gpu/*_test.*
@@ -64,11 +78,11 @@ if [[ -z $output ]]; then
 fi
 
 cp -r experiments README.md "$bundle/"
-tar -C "$folder" -c thinwire | xz -9e >"$output"
+tar -C "$folder" -c thinwire | "${compress[@]}" >"$output"
 (cd "$bundle" && du -b --apparent-size -- * lib/* | sort -k2)
 bytes=$(stat -c %s "$output")
 echo "bundle.sh: $output, $bytes bytes"
-if (( bytes > most_bytes )); then
+if (( bytes > most_bytes )) && [[ ${compress[1]} == -9e ]]; then
   echo "bundle.sh: want at most $most_bytes bytes" >&2
   exit 1
 fi

@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "models/model.h"
+#include "models/tied_weight.h"
 #include "nn/ops.h"
 #include "nn/segment.h"
 #include "tensor/device.h"
@@ -23,7 +24,12 @@ absl::StatusOr<std::vector<Parameter>> InitialParameters(absl::Span<const BlockS
 // Names are unique: parameters are built from the same specs as the layers that ask.
 Parameter* FindParameter(absl::Span<Parameter> parameters, const std::string& name);
 
-// Both gradients of a tied weight (models/tied_weight.h) become their sum, the embedding's first.
+// Lets both copies of a tied weight (models/tied_weight.h) that one segment holds be one memory, so
+// that it is updated once. The segment's owner calls it before anything else is made of it.
+absl::Status ShareTiedValue(const TiedWeight& tied, Segment* segment);
+
+// The gradient of a tied weight becomes the sum of both, the embedding's first: the head's too,
+// which is zero instead where it follows.
 absl::Status AddTiedGradients(const Parameter& embedding, const Parameter& head, Ops* ops);
 
 inline float* Floats(const Tensor& tensor) { return static_cast<float*>(tensor.data()); }

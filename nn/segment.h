@@ -26,6 +26,8 @@ struct Parameter {
   ParameterSpec spec;
   Tensor value;
   Tensor gradient;  // same shape; empty for running statistics. Backward adds to it.
+  // The value is the memory of the one that it is tied to, which alone is updated (ShareTiedValue).
+  bool follows = false;
 };
 
 enum class Mode {

@@ -9,6 +9,8 @@ set -uo pipefail
 cd "$(dirname "$0")/.."
 
 deploy/setup.sh --test || exit 1
+CUDNN_FRONTEND=$(deploy/cudnn_frontend.sh)
+export CUDNN_FRONTEND
 # A warning is an error where CI says so; a user's compiler may be newer and warn of more.
 strict=(${CI:+--config=strict})
 # Some tests mostly wait, for other processes or for deadlines: more run at once than there are cores.

@@ -92,6 +92,9 @@ absl::Status ModelChunk::BuildSegments() {
                      BuildSegment(absl::MakeConstSpan(spec_.model.blocks)
                                       .subspan(blocks.first, blocks.last - blocks.first),
                                   options));
+    if (spec_.tied && !spec_.has_tied_cut()) {
+      RETURN_IF_ERROR(ShareTiedValue(*spec_.tied, segment.get()));
+    }
     ASSIGN_OR_RETURN(auto optimizer, NewOptimizer(spec_.optimizer, segment->parameters(),
                                                   backend_.device, backend_.ops.get()));
     if (IsRecordable(spec_, blocks)) {

@@ -112,6 +112,9 @@ absl::StatusOr<std::unique_ptr<Segment>> NewNetwork(const BenchOptions& bench, c
   options.needs_input_gradient = false;
   options.ends_model = true;
   ASSIGN_OR_RETURN(auto segment, BuildSegment(model.blocks, options));
+  if (const std::optional<TiedWeight> tied = FindTiedWeight(model)) {
+    RETURN_IF_ERROR(ShareTiedValue(*tied, segment.get()));
+  }
   if (!bench.recorded) return segment;
   return RecordSegment(std::move(segment), {device, ops, bench.batch, bench.batch, true});
 }

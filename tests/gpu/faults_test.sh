@@ -77,7 +77,7 @@ EOF
 chmod +x "$work/bin/compute-sanitizer"
 run "$work/console"
 check 'every part fails' contains "$work/console.end" \
-  '^FAILED: device, twins, device_tests, parity, n_stages, language, mixed, codecs, step_bf16_512, step_gpt2, four_stages, sanitizer, quickstart, step_bf16_100,'
+  '^FAILED: device, twins, device_tests, parity, n_stages, language, mixed, timeline, codecs, step_gpt2, step_bf16_512, four_stages, step_bf16_100, step_tf32_512, sanitizer, quickstart,'
 says device '^== device failed: thinwire: exit [0-9]+: .*no memory for'
 says twins '^== twins failed: [0-9]+ tests failed: CudaCastTest' '^-- CudaCastTest.*:$' 'no memory for [0-9]+ bytes'
 says device_tests '^-- CudaDeviceTest.SaysWhatItIs:$' 'device_tests_emulated ended in this test: SIGABRT' 'sideways'

@@ -13,6 +13,7 @@ import machine
 import sanitizer
 import speed
 import test_programs
+import timeline
 from results import figure
 from session import Failed, Run
 
@@ -248,21 +249,25 @@ PARTS = [
     Part("n_stages", 60, "N stages are one stage, bit for bit", n_stages, most=150),
     Part("language", 30, "a small GPT-2 trains as on the CPU", language, most=60),
     Part("mixed", 30, "GPUs and CPUs in one pipeline", mixed, most=60),
-    Part("codecs", 40, "codecs against the card's copies", speed.codecs, most=120),
-    Part("step_bf16_512", 60, "a step against PyTorch, bf16, batch 512",
-         speed.step("bf16", 512), most=240),
-    Part("step_gpt2", 90, "a step of GPT-2 (124M) against PyTorch, bf16, 8 x 1024",
-         speed.step("bf16", 8, rounds=2, model=speed.GPT2), most=300),
-    Part("four_stages", 60, "four stages on one GPU against one", speed.four_stages, most=150),
+    Part("timeline", 20, "a step's kernels by time", timeline.timeline(
+        {"ResNet-18 at batch 512": ["--batch", 512], "GPT-2": ["--batch", 8, *speed.GPT2]}
+    ), most=60),
+    Part("codecs", 50, "codecs against the card's copies", speed.codecs, most=100),
+    Part("step_gpt2", 100, "a step of GPT-2 (124M) against PyTorch, bf16, 8 x 1024",
+         speed.step("bf16", 8, ["compile", "compile, autotuned"], rounds=1, model=speed.GPT2),
+         most=200),
+    Part("step_bf16_512", 100, "a step against PyTorch, bf16, batch 512",
+         speed.step("bf16", 512, ["eager", "compile", "compile, autotuned"], rounds=1), most=200),
+    Part("four_stages", 60, "four stages on one GPU against one", speed.four_stages, most=120),
+    Part("step_bf16_100", 50, "a step against PyTorch, bf16, batch 100",
+         speed.step("bf16", 100, rounds=1), most=120),
+    Part("step_tf32_512", 50, "a step against PyTorch, TF32, batch 512",
+         speed.step("tf32", 512, ["eager", "compile"], rounds=1, aim=1.1), most=120),
     Part("sanitizer", 40, "compute-sanitizer over kernels", sanitizer.sanitizer, most=90),
     Part("quickstart", 40, "the README's first run reaches its accuracy", quickstart, most=120),
-    Part("step_bf16_100", 60, "a step against PyTorch, bf16, batch 100",
-         speed.step("bf16", 100), most=240),
+    Part("step_gpt2_50304", 50, "the same of a vocabulary that PyTorch finds easy",
+         speed.step("bf16", 8, ["compile"], rounds=1,
+                    model=[*speed.GPT2_OF_ANY_VOCABULARY, "--vocabulary", 50304]), most=120),
     Part("codecs_in_pytorch", 60, "codecs against PyTorch", speed.codecs_in_pytorch, most=150),
-    Part("step_tf32_512", 60, "a step against PyTorch, TF32, batch 512",
-         speed.step("tf32", 512), most=240),
-    Part("step_tf32_100", 60, "the same, batch 100", speed.step("tf32", 100), most=240),
-    Part("step_autotuned", 150, "against PyTorch's longest search, bf16, batch 512",
-         speed.step("bf16", 512, ["compile, autotuned"], rounds=1), most=400),
     Part("paper1", 120, "arXiv 2401.07788 on CIFAR-10", paper1, most=1e9, needs_data=True),
 ]

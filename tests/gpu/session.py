@@ -20,6 +20,7 @@ PROGRAMS = {
     "device_tests": "tests/gpu",
     "kernel_probe": "tests/gpu",
     "codec_bench": "compress/cuda",
+    "libgpu_timeline.so": "tests/gpu",
     "libthinwire_cuda.so": "backend/cuda",
 }
 # Linked with CUDA itself; on the emulator they are programs of their own.
