@@ -35,19 +35,32 @@ struct Cost {
   int tables = 0, entries = 0;
 };
 
+double TimesLog(double count) { return count * std::log2(count); }
+
+// The same of small counts, as a sample has them, from a table.
+double TimesLogOfCount(uint32_t count) {
+  constexpr uint32_t kEntries = 1 << 13;
+  static const std::vector<double>& table = *[] {
+    auto* const made = new std::vector<double>(kEntries);
+    for (uint32_t i = 1; i < kEntries; ++i) (*made)[i] = TimesLog(i);
+    return made;
+  }();
+  return count < kEntries ? table[count] : TimesLog(count);
+}
+
 // Of bytes with a table of their own.
 Cost CostOf(const Frequencies& counts) {
   Cost cost;
-  double total = 0;
+  uint64_t total = 0;
   for (const uint32_t count : counts) {
     if (count == 0) continue;
     ++cost.entries;
     total += count;
-    cost.code_bits -= count * std::log2(count);
+    cost.code_bits -= TimesLogOfCount(count);
   }
   if (cost.entries == 0) return cost;
   cost.tables = 1;
-  cost.code_bits += total * std::log2(total);
+  cost.code_bits += TimesLog(static_cast<double>(total));
   return cost;
 }
 

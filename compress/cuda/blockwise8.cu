@@ -7,6 +7,7 @@
 #include "compress/cuda/device_payload.h"
 #include "compress/cuda/extremes.cuh"
 #include "compress/cuda/nonfinite.h"
+#include "compress/cuda/quotient.cuh"
 #include "compress/cuda/scope_cursor.cuh"
 #include "compress/cuda/tile.cuh"
 #include "compress/layout.h"
@@ -49,6 +50,11 @@ __device__ uint32_t NearestCode(float t, const int32_t* table) {
   return static_cast<uint32_t>(kZeroCode + (negative ? -rank : rank));
 }
 
+// Of an element of a block whose largest magnitude is `unit`.
+__device__ uint32_t CodeOf(float x, const Divisor& unit, const int32_t* table) {
+  return unit.value() == 0 ? kZeroCode : NearestCode(unit.Divide<2>(x), table);
+}
+
 template <typename T>
 __global__ void EncodeKernel(const T* x, int64_t n, ContiguousScopes blocks, const float* absmax,
                              const CodebookTable* table, uint8_t* codes) {
@@ -59,11 +65,8 @@ __global__ void EncodeKernel(const T* x, int64_t n, ContiguousScopes blocks, con
     VisitTile(tile, x, n, [&](int64_t i, const float(&v)[4]) {
       uint32_t word = 0;
       cursor.ForEach(
-          LeftOf(n, i), [&](int64_t block) { return absmax[block]; },
-          [&](int k, float unit) {
-            const uint32_t code = unit == 0 ? kZeroCode : NearestCode(v[k] / unit, entries);
-            word |= code << (8 * k);
-          });
+          LeftOf(n, i), [&](int64_t block) { return Divisor(absmax[block]); },
+          [&](int k, const Divisor& unit) { word |= CodeOf(v[k], unit, entries) << (8 * k); });
       if (i < n) *reinterpret_cast<uint32_t*>(codes + i) = word;
       cursor.Advance();
     });
@@ -89,9 +92,9 @@ __global__ void EncodeTilesKernel(const T* x, int64_t n, const CodebookTable* ta
       ++j;
     });
     largest = BlockReduce<Greatest>(largest);
-    const float unit = __uint_as_float(largest);
+    const Divisor unit(__uint_as_float(largest));
     if (threadIdx.x == 0) {
-      absmax[tile] = unit;
+      absmax[tile] = unit.value();
       if (largest >= kInfinityBits) atomicMax(nonfinite, 1u);
     }
 #pragma unroll
@@ -99,8 +102,7 @@ __global__ void EncodeTilesKernel(const T* x, int64_t n, const CodebookTable* ta
       uint32_t word = 0;
 #pragma unroll
       for (int k = 0; k < 4; ++k) {
-        const uint32_t code = unit == 0 ? kZeroCode : NearestCode(values[i][k] / unit, entries);
-        word |= code << (8 * k);
+        word |= CodeOf(values[i][k], unit, entries) << (8 * k);
       }
       const int64_t at = TileBegin(tile) + i * kTileStride;
       if (at < n) *reinterpret_cast<uint32_t*>(codes + at) = word;

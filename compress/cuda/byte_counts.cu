@@ -1,5 +1,6 @@
 #include "compress/cpu/rans.h"
 #include "compress/cuda/byte_counts.h"
+#include "compress/cuda/large_bytes.cuh"
 #include "tensor/cuda/launch.h"
 
 namespace thinwire {
@@ -19,10 +20,19 @@ __global__ void CountKernel(const uint8_t* bytes, const uint8_t* sums, int64_t n
   }
   __syncthreads();
   uint32_t* const table = tables[threadIdx.x / 32 % kTables];
-  const int64_t stride = int64_t{gridDim.x} * kThreads;
-  for (int64_t i = int64_t{blockIdx.x} * kThreads + threadIdx.x; i < n; i += stride) {
-    const int sum = sums == nullptr ? 0 : sums[i];
-    atomicAdd(&table[sum * kSymbols + bytes[i]], 1u);
+  const int64_t stride = int64_t{kLargeEach} * gridDim.x * kThreads;
+  int64_t i = int64_t{kLargeEach} * (int64_t{blockIdx.x} * kThreads + threadIdx.x);
+  for (; i < n; i += stride) {
+    uint32_t own[4], of_sums[4] = {};
+    LoadSixteen(bytes + i, n - i, own);
+    if (sums != nullptr) LoadSixteen(sums + i, n - i, of_sums);
+    const int count = static_cast<int>(min(n - i, int64_t{kLargeEach}));
+#pragma unroll
+    for (int k = 0; k < kLargeEach; ++k) {
+      if (k >= count) break;
+      const uint32_t sum = of_sums[k / 4] >> (8 * (k % 4)) & 0xFFu;
+      atomicAdd(&table[sum * kSymbols + (own[k / 4] >> (8 * (k % 4)) & 0xFFu)], 1u);
+    }
   }
   __syncthreads();
   for (int i = threadIdx.x; i < kCounts; i += kThreads) {

@@ -11,6 +11,7 @@
 #include "compress/cuda/large_bytes.h"
 #include "compress/cuda/nonfinite.h"
 #include "compress/cuda/philox.cuh"
+#include "compress/cuda/quotient.cuh"
 #include "compress/cuda/scope_cursor.cuh"
 #include "compress/cuda/sum_in_order.cuh"
 #include "compress/cuda/tile.cuh"
@@ -30,6 +31,7 @@ constexpr int kThreads = 256;
 struct Found {
   unsigned long long count[kMeans], fractions[kMeans];  // of the magnitudes 1 to kMeans; may wrap
   uint32_t nonfinite;
+  uint32_t escapes;  // whether there are any
 };
 
 // How the elements lie in scopes, and these in stretches of kSquareStretch.
@@ -71,8 +73,17 @@ __global__ void StepKernel(const double* sums, ScopeStretches scopes, double ste
   steps[scope] = is_finite ? StepBits(sum, scopes.ElementsOf(scope), step) : 0;
 }
 
+// rintf as an integer. Below 2^22 in magnitude the sum with 1.5 times 2^23 has no bits behind the
+// point: it is rounded to the nearest whole number, which its lower bits are then, and the bits of
+// the other number less.
+__device__ inline int32_t Rounded(float y) {
+  constexpr float kShift = 0x1.8p23f;
+  if (!(fabsf(y) < 0x1p22f)) return static_cast<int32_t>(rintf(y));
+  return __float_as_int(y + kShift) - __float_as_int(kShift);
+}
+
 struct ToNearest {
-  __device__ int32_t operator()(float y, uint32_t) const { return static_cast<int32_t>(rintf(y)); }
+  __device__ int32_t operator()(float y, uint32_t) const { return Rounded(y); }
 };
 struct DownTo {
   __device__ int32_t operator()(float y, uint32_t) const {
@@ -93,7 +104,7 @@ struct ByChance {
 };
 struct WithDither {
   __device__ int32_t operator()(float y, uint32_t random) const {
-    return static_cast<int32_t>(rintf(y + Dither(random)));
+    return Rounded(y + Dither(random));
   }
 };
 
@@ -116,7 +127,7 @@ struct CellSums {
     const int32_t magnitude = abs(code);
     const float above = fabsf(y) - static_cast<float>(magnitude);
     const bool is_counted = magnitude >= 1 && magnitude <= kMeans;
-    const int32_t fraction = is_counted ? static_cast<int32_t>(rintf(above * kFractionUnit)) : 0;
+    const int32_t fraction = is_counted ? Rounded(above * kFractionUnit) : 0;
     if (is_counted) counts += 1u << (8 * (magnitude - 1));
 #pragma unroll
     for (int m = 0; m < kMeans; ++m) fractions[m] += magnitude == m + 1 ? fraction : 0;
@@ -139,22 +150,25 @@ __global__ void EncodeKernel(const T* x, int64_t n, const uint16_t* steps, Conti
                              uint8_t* bytes, Found* found) {
   ScopeCursor cursor(scopes, TileBegin(blockIdx.x));
   CellSums cells;
+  bool escapes = false;
   VisitTile(blockIdx.x, x, n, [&](int64_t i, const float(&v)[4]) {
     const Numbers numbers(has_chance, key, i);
     const int left = LeftOf(n, i);
     uint32_t word = 0;
-    const auto step_of = [steps](int64_t scope) { return FromBFloat(steps[scope]); };
-    cursor.ForEach(left, step_of, [&](int k, float step) {
-      if (k >= left || step == 0) return;
-      const float y = v[k] / step;
+    const auto step_of = [steps](int64_t scope) { return Divisor(FromBFloat(steps[scope])); };
+    cursor.ForEach(left, step_of, [&](int k, const Divisor& step) {
+      if (k >= left || step.value() == 0) return;
+      const float y = step.Divide<1>(v[k]);
       const int32_t code = round(y, numbers.of[k]);
       if (has_means) cells.Add(y, code);
       const uint32_t zigzag = ZigZag(code);
-      word |= (zigzag < kEscape ? zigzag : kEscape) << (8 * k);
+      escapes = escapes || zigzag >= kEscape;
+      word |= min(zigzag, uint32_t{kEscape}) << (8 * k);
     });
     cursor.Advance();
     if (i < n) *reinterpret_cast<uint32_t*>(bytes + i) = word;
   });
+  if (escapes) found->escapes = 1;
   if (has_means) cells.AddTo(found);
 }
 
@@ -184,10 +198,15 @@ struct Means {
   }
 };
 
+// What a decoder finds.
+struct Met {
+  uint32_t fault, escapes;  // whether there is one; whether there are any
+};
+
 template <typename T>
 __global__ void DecodeKernel(const uint8_t* bytes, int64_t n, const uint16_t* steps,
-                             ContiguousScopes scopes, bool dithers, uint64_t key, Means means,
-                             T* x) {
+                             ContiguousScopes scopes, bool dithers, uint64_t key, Means means, T* x,
+                             Met* met) {
   ScopeCursor cursor(scopes, TileBegin(blockIdx.x));
   for (int j = 0; j < kTileVectors; ++j) {
     const int64_t i = TileBegin(blockIdx.x) + j * kTileStride;
@@ -200,6 +219,7 @@ __global__ void DecodeKernel(const uint8_t* bytes, int64_t n, const uint16_t* st
     cursor.ForEach(left, step_of, [&](int k, float step) {
       if (k >= left) return;
       const uint32_t zigzag = (word >> (8 * k)) & 0xFFu;
+      if (zigzag == kEscape) met->escapes = 1;
       const uint32_t magnitude = (zigzag + 1) / 2;
       const float above = static_cast<float>(magnitude) + means.Of(magnitude);
       const float y = zigzag % 2 != 0 ? -above : above;
@@ -210,19 +230,19 @@ __global__ void DecodeKernel(const uint8_t* bytes, int64_t n, const uint16_t* st
   }
 }
 
-__global__ void CheckStepsKernel(const uint16_t* steps, int64_t count, uint32_t* fault) {
+__global__ void CheckStepsKernel(const uint16_t* steps, int64_t count, Met* met) {
   const int64_t scope = int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-  if (scope < count && !IsStep(steps[scope])) *fault = 1;
+  if (scope < count && !IsStep(steps[scope])) met->fault = 1;
 }
 
 // The values of codes that have no byte.
 template <typename T>
 __global__ void PatchKernel(const int64_t* where, const int32_t* codes, int64_t count,
                             const uint16_t* steps, int64_t elements, bool dithers, uint64_t key,
-                            T* x, uint32_t* fault) {
+                            T* x, Met* met) {
   const int64_t j = int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
   if (j >= count) return;
-  if (ZigZag(codes[j]) < kEscape) *fault = 1;
+  if (ZigZag(codes[j]) < kEscape) met->fault = 1;
   const int64_t i = where[j];
   const Numbers numbers(dithers, key, i);
   const float code = static_cast<float>(codes[j]);
@@ -312,13 +332,13 @@ class Encoder {
     RETURN_ERROR(payload.SubmitCopy(device_, 0, steps.as<const void>(), 2 * scopes_.count));
     RETURN_ERROR(payload.SubmitCopy(device_, header_bytes, bytes.as<const void>(), scopes_.total));
     Found found;
-    RETURN_ERROR(device_->SubmitCopyToHost(&found, on_device, sizeof(found)));
-    Escapes escapes(device_);
-    RETURN_ERROR(escapes.Count(bytes.as<const uint8_t>(), scopes_.total));
+    RETURN_ERROR(device_->CopyToHost(&found, on_device, sizeof(found)));
     if (found.nonfinite != 0) return CudaNonFiniteError(device_, "ecsq", x_);
     RETURN_ERROR(PutHeader(found, payload.behind(2 * scopes_.count)));
     *payload.bytes = header_bytes + static_cast<size_t>(scopes_.total);
-    if (escapes.count() == 0) return Error{};
+    if (found.escapes == 0) return Error{};
+    Escapes escapes(device_);
+    RETURN_ERROR(escapes.Count(bytes.as<const uint8_t>(), scopes_.total));
     RETURN_ERROR(escapes.SubmitPlaces(bytes.as<const uint8_t>(), scopes_.total));
     return AppendEscapes(payload, escapes, steps.as<const uint16_t>());
   }
@@ -411,7 +431,7 @@ class Decoder {
         steps_(device),
         bytes_(device),
         codes_(device),
-        fault_(device) {}
+        met_(device) {}
 
   // Sets *is_refused if the payload, which has a header and a byte for each element, is no right
   // one. Waits.
@@ -422,23 +442,27 @@ class Decoder {
     RETURN_ERROR(ReadHeader(payload.behind(2 * scopes_.count)));
     RETURN_ERROR(steps_.Reserve(2 * scopes_.count));
     RETURN_ERROR(bytes_.Reserve(scopes_.total + 4));
-    RETURN_ERROR(fault_.Reserve(sizeof(uint32_t)));
-    CUDA_RETURN_IF_ERROR(cudaMemsetAsync(fault_.as<void>(), 0, sizeof(uint32_t), stream));
+    RETURN_ERROR(met_.Reserve(sizeof(Met)));
+    CUDA_RETURN_IF_ERROR(cudaMemsetAsync(met_.as<void>(), 0, sizeof(Met), stream));
     RETURN_ERROR(payload.SubmitCopy(device_, 0, 2 * scopes_.count, steps_.as<void>()));
     RETURN_ERROR(payload.SubmitCopy(device_, header_bytes, scopes_.total, bytes_.as<void>()));
     RETURN_ERROR(Launch(stream, BlocksFor(scopes_.count, kThreads), dim3(kThreads),
-                        CheckStepsKernel, steps(), scopes_.count, fault_.as<uint32_t>()));
+                        CheckStepsKernel, steps(), scopes_.count, met_.as<Met>()));
     RETURN_ERROR(LaunchTiles(stream, scopes_.total, DecodeKernel<T>, bytes(), scopes_.total,
-                             steps(), ContiguousScopesOf(scopes_), dithers(), key_, means_, x_));
+                             steps(), ContiguousScopesOf(scopes_), dithers(), key_, means_, x_,
+                             met_.as<Met>()));
+    Met met;
+    RETURN_ERROR(device_->CopyToHost(&met, met_.as<const void>(), sizeof(met)));
+    const size_t least = header_bytes + static_cast<size_t>(scopes_.total);
+    *is_refused = met.fault != 0 || (met.escapes == 0 && payload.bytes != least);
+    if (*is_refused || met.escapes == 0) return Error{};
     Escapes escapes(device_);
     RETURN_ERROR(escapes.Count(bytes(), scopes_.total));
-    const size_t least = header_bytes + static_cast<size_t>(scopes_.total);
     *is_refused = payload.bytes != least + 4 * static_cast<size_t>(escapes.count());
     if (*is_refused) return Error{};
     RETURN_ERROR(SubmitEscapes(payload.behind(least), &escapes));
-    uint32_t has_fault = 0;
-    RETURN_ERROR(device_->CopyToHost(&has_fault, fault_.as<const void>(), sizeof(has_fault)));
-    *is_refused = has_fault != 0;
+    RETURN_ERROR(device_->CopyToHost(&met, met_.as<const void>(), sizeof(met)));
+    *is_refused = met.fault != 0;
     return Error{};
   }
 
@@ -466,7 +490,7 @@ class Decoder {
     RETURN_ERROR(behind_bytes.SubmitCopy(device_, 0, 4 * count, codes_.as<void>()));
     return Launch(stream, BlocksFor(count, kThreads), dim3(kThreads), PatchKernel<T>,
                   escapes->places(), codes_.as<const int32_t>(), count, steps(), scopes_.elements,
-                  dithers(), key_, x_, fault_.as<uint32_t>());
+                  dithers(), key_, x_, met_.as<Met>());
   }
 
   CudaDevice* const device_;
@@ -475,7 +499,7 @@ class Decoder {
   T* const x_;
   uint64_t key_ = 0;
   Means means_;
-  CudaScratch steps_, bytes_, codes_, fault_;
+  CudaScratch steps_, bytes_, codes_, met_;
 };
 
 }  // namespace

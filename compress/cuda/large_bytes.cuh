@@ -13,6 +13,30 @@ constexpr int kLargeThreads = 256;
 constexpr int kLargeEach = 16;  // neighbours of one thread
 constexpr int kLargeTile = kLargeThreads * kLargeEach;
 
+// Sixteen bytes from an address that need not be aligned, zeros from the left-th on, four to a
+// word, the first the lowest. Whole words are read where none of them lies behind the last.
+__device__ inline void LoadSixteen(const uint8_t* bytes, int64_t left, uint32_t (&words)[4]) {
+  const auto offset = static_cast<unsigned>(reinterpret_cast<uintptr_t>(bytes) % 4);
+  if (left >= kLargeEach + 4) {
+    const auto* const from = reinterpret_cast<const uint32_t*>(bytes - offset);
+    uint64_t both = from[0];
+#pragma unroll
+    for (int w = 0; w < 4; ++w) {
+      both |= uint64_t{from[w + 1]} << 32;
+      words[w] = static_cast<uint32_t>(both >> (8 * offset));
+      both >>= 32;
+    }
+    return;
+  }
+#pragma unroll
+  for (int w = 0; w < 4; ++w) {
+    words[w] = 0;
+    for (int k = 0; k < 4; ++k) {
+      if (4 * w + k < left) words[w] |= uint32_t{bytes[4 * w + k]} << (8 * k);
+    }
+  }
+}
+
 // The tile of this block, whose threads all call the constructor and both functions.
 class LargeTile {
  public:
@@ -20,7 +44,7 @@ class LargeTile {
   __device__ LargeTile(const uint8_t* bytes, int64_t n, uint8_t least)
       : begin_(int64_t{blockIdx.x} * kLargeTile + int64_t{threadIdx.x} * kLargeEach),
         least_(least) {
-    Load(bytes, n);
+    LoadSixteen(bytes + begin_, n - begin_, words_);
 #pragma unroll
     for (int k = 0; k < kLargeEach; ++k) own_ += ByteAt(k) >= least_;
   }
@@ -39,21 +63,6 @@ class LargeTile {
   }
 
  private:
-  // Through shared memory, where neighbouring threads read neighbouring bytes wherever these begin.
-  // Bytes behind the last are zeros.
-  __device__ void Load(const uint8_t* bytes, int64_t n) {
-    __shared__ uint4 tile[kLargeThreads];
-    const int64_t first = int64_t{blockIdx.x} * kLargeTile;
-    auto* const to = reinterpret_cast<uint8_t*>(tile);
-#pragma unroll
-    for (int j = 0; j < kLargeEach; ++j) {
-      const int i = j * kLargeThreads + static_cast<int>(threadIdx.x);
-      to[i] = first + i < n ? bytes[first + i] : 0;
-    }
-    __syncthreads();
-    const uint4 own = tile[threadIdx.x];
-    words_[0] = own.x, words_[1] = own.y, words_[2] = own.z, words_[3] = own.w;
-  }
   __device__ uint32_t ByteAt(int k) const { return words_[k / 4] >> (8 * (k % 4)) & 0xFFu; }
 
   const int64_t begin_;

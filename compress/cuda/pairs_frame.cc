@@ -63,23 +63,24 @@ Error CudaPairsWriter::Write(FrameBytes* made) {
 
 Error CudaPairsWriter::Count() {
   struct Counts {
-    Frequencies pairs, codes;
+    Frequencies pairs;
+    uint32_t large;
   } counts;
   cudaStream_t stream;
   RETURN_ERROR(device_->Stream(&stream));
   const RansStrings parts = PartsOf(head_);
   const auto count = static_cast<int64_t>(head_.count);
   RETURN_ERROR(pairs_.Reserve(static_cast<size_t>(parts.bytes)));
-  RETURN_ERROR(SubmitToPairs(stream, codes_, count, pairs_.as<uint8_t>(), parts.bytes));
   RETURN_ERROR(counts_.Reserve(sizeof(Counts)));
   CUDA_RETURN_IF_ERROR(cudaMemsetAsync(counts_.as<void>(), 0, sizeof(Counts), stream));
   auto* const on_device = counts_.as<uint32_t>();
+  RETURN_ERROR(SubmitToPairs(stream, codes_, count, pairs_.as<uint8_t>(), parts.bytes,
+                             on_device + kSymbols));
   RETURN_ERROR(SubmitByteCounts(stream, pairs_.as<const uint8_t>(), /*sums=*/nullptr, parts.bytes,
                                 on_device));
-  RETURN_ERROR(SubmitByteCounts(stream, codes_, /*sums=*/nullptr, count, on_device + kSymbols));
   RETURN_ERROR(device_->CopyToHost(&counts, on_device, sizeof(counts)));
   pair_counts_ = counts.pairs;
-  for (int code = kLargeCode; code < kSymbols; ++code) head_.num_large += counts.codes[code];
+  head_.num_large = counts.large;
   return Error{};
 }
 

@@ -12,6 +12,7 @@ static_assert(kStates == kWarpThreads, "a thread has a state");
 constexpr int kWarps = 4;  // of a block: strings
 constexpr int kThreads = kWarps * kLanes;
 constexpr int kRowsAhead = 8;  // whose bytes an encoder loads together
+constexpr int kPackBlocks = 8, kPackThreads = 256;
 
 // How a byte enters a state, by a product instead of a division: x / f is the upper part of
 // x times reciprocal = ceil(2^(31 + s) / f), 31 + s bits further down, with 2^s the least power of
@@ -106,14 +107,15 @@ __global__ void EncodeKernel(const uint8_t* bytes, RansStrings strings, const ui
   if (Lane() == 0) lengths[p] = static_cast<uint64_t>(end - from) * kWordBytes;
 }
 
-// A block to a string.
+// kPackBlocks blocks to a string.
 __global__ void PackKernel(const uint8_t* room, int64_t room_bytes, const uint64_t* offsets,
                            uint8_t* packed) {
-  const int64_t p = blockIdx.x;
+  const int64_t p = blockIdx.x / kPackBlocks, part = blockIdx.x % kPackBlocks;
   const auto words = static_cast<int64_t>((offsets[p + 1] - offsets[p]) / kWordBytes);
   const auto* const from = reinterpret_cast<const uint16_t*>(room + (p + 1) * room_bytes) - words;
   auto* const to = reinterpret_cast<uint16_t*>(packed + offsets[p]);
-  for (int64_t i = threadIdx.x; i < words; i += blockDim.x) to[i] = from[i];
+  const int64_t step = int64_t{blockDim.x} * kPackBlocks;
+  for (int64_t i = part * blockDim.x + threadIdx.x; i < words; i += step) to[i] = from[i];
 }
 
 // A block to a table, a thread to each byte; the frequencies add up to kScale.
@@ -134,11 +136,16 @@ __global__ void FillDecoderKernel(const uint32_t* frequencies, DecoderEntry* ent
   }
 }
 
-// A string's words, of which each lane holds two: the 64 from some place on.
+// A string's words, of which each lane holds three: the 96 from some place on. The last 32 are
+// under way while the others are used.
 class Words {
  public:
   __device__ Words(const uint16_t* from, const uint16_t* end)
-      : next_(from), left_(end - from), first_(At(0)), second_(At(kLanes)) {}
+      : next_(from),
+        left_(end - from),
+        first_(At(0)),
+        second_(At(kLanes)),
+        third_(At(2 * kLanes)) {}
 
   __device__ int64_t left() const { return left_; }
 
@@ -157,7 +164,8 @@ class Words {
     used_ -= kLanes;
     next_ += kLanes;
     first_ = second_;
-    second_ = At(kLanes);
+    second_ = third_;
+    third_ = At(2 * kLanes);
   }
 
  private:
@@ -170,7 +178,7 @@ class Words {
   const uint16_t* next_;
   int64_t left_;  // behind those that are used up
   unsigned used_ = 0;
-  uint32_t first_, second_;
+  uint32_t first_, second_, third_;
 };
 
 // The string of this warp on its way in.
@@ -305,9 +313,9 @@ Error RansWriter::Encode(const uint8_t* bytes, const RansStrings& strings, const
                       entries_.as<const EncoderEntry>(), room_.as<uint8_t>(),
                       static_cast<int64_t>(room_bytes), offsets));
   RETURN_ERROR(SubmitPrefixSums(stream, offsets, strings.count));
-  RETURN_ERROR(Launch(stream, dim3(static_cast<unsigned>(count)), dim3(kThreads), PackKernel,
-                      room_.as<const uint8_t>(), static_cast<int64_t>(room_bytes), offsets,
-                      packed_.as<uint8_t>()));
+  RETURN_ERROR(Launch(stream, dim3(static_cast<unsigned>(count * kPackBlocks)), dim3(kPackThreads),
+                      PackKernel, room_.as<const uint8_t>(), static_cast<int64_t>(room_bytes),
+                      offsets, packed_.as<uint8_t>()));
   on_host_.resize(count + 1);
   return device_->CopyToHost(on_host_.data(), offsets, (count + 1) * sizeof(uint64_t));
 }

@@ -1,0 +1,14 @@
+// Quotients of quotient.cuh, between host memory.
+#pragma once
+
+#include <vector>
+
+#include "tensor/cuda/device.h"
+
+namespace thinwire {
+
+// quotients[i] = x[i] / d[i], with one correction or with two.
+Error Quotients(CudaDevice* device, const std::vector<float>& x, const std::vector<float>& d,
+                int corrections, std::vector<float>* quotients);
+
+}  // namespace thinwire
