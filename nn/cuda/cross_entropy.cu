@@ -38,7 +38,7 @@ __device__ inline float OriginOf(float greatest) { return fmaxf(greatest, -FLT_M
 template <int kN, typename T, int kRowWarps, typename Use>
 __device__ inline void ForEachOfRow(const RowThread<kRowWarps>& thread, const T* logits,
                                     int64_t classes, const Use& use) {
-  constexpr int kAhead = 4;
+  constexpr int kAhead = kRowWarps > kWarps ? 2 : 4;
   constexpr int64_t kStep = RowThread<kRowWarps>::kCount * kN;
   const int64_t whole = classes / kN * kN;
   for (int64_t first = thread.index * kN; first < whole; first += kAhead * kStep) {
@@ -101,7 +101,8 @@ struct Met {
 // begin with class 0, so that a NaN there stays the greatest and others are passed over, as on the
 // CPU; either makes the loss NaN, and so does an infinite logit.
 template <typename T, int kN, int kRowWarps>
-__global__ void LossOfRow(Arguments<T> a) {
+__global__ void __launch_bounds__(kRowWarps == 1 ? kThreads : kRowWarps * kWarpThreads,
+                                  kRowWarps > kWarps ? 2 : 1) LossOfRow(Arguments<T> a) {
   const RowThread<kRowWarps> thread;
   if (thread.row >= a.rows) return;
   const T* const logits = a.logits + thread.row * a.elements;
@@ -157,8 +158,17 @@ __global__ void AddUpLosses(const Totals* of_rows, int64_t rows, Totals* totals)
   totals->correct = correct;
 }
 
+// Of such rows a device has few under way, so that its L2 cache holds them from one pass to the
+// next.
+constexpr int kWarpsOfHuge = 12;
+constexpr size_t kHugeRowBytes = size_t{1} << 15;
+
 template <typename T, int kN>
 Error LaunchRows(cudaStream_t stream, const Arguments<T>& a) {
+  if (static_cast<size_t>(a.classes) * sizeof(T) >= kHugeRowBytes) {
+    return Launch(stream, BlocksWith(1, a.rows), dim3(kWarpsOfHuge * kWarpThreads),
+                  LossOfRow<T, kN, kWarpsOfHuge>, a);
+  }
   return IsLongRow(a.classes)
              ? Launch(stream, BlocksWith(1, a.rows), dim3(kThreads), LossOfRow<T, kN, kWarps>, a)
              : Launch(stream, BlocksWith(kWarps, a.rows), dim3(kThreads), LossOfRow<T, kN, 1>, a);

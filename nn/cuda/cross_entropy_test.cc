@@ -92,7 +92,8 @@ INSTANTIATE_TEST_SUITE_P(Sizes, CrossEntropyTest,
                          testing::Combine(testing::Values(DType::kF32, DType::kBF16),
                                           testing::Values(Size{1, 1}, Size{9, 3}, Size{300, 10},
                                                           Size{17, 100}, Size{5, 1500},
-                                                          Size{7, 10, 64}, Size{3, 1501, 1536})));
+                                                          Size{7, 10, 64}, Size{3, 1501, 1536},
+                                                          Size{2, 20001, 20032})));
 
 TEST(CrossEntropyNumericsTest, LargeLogitsDoNotOverflow) {
   Side side = DeviceSide();

@@ -25,7 +25,7 @@ __global__ void Pack(FilterShape shape, const float* weights, T* packed) {
 
 // The part of one output channel's filter that a block turns around in shared memory.
 constexpr int kChannels = 256, kPixels = 16;
-constexpr int kAtOnce = 3;  // loads of a thread under way, between which its stores must not be
+constexpr int kAtOnce = 9;  // loads of a thread under way, between which its stores must not be
 
 struct Parts {
   int64_t of_channels, of_pixels;
@@ -49,21 +49,25 @@ __global__ void AddPacked(FilterShape shape, Parts parts, const T* packed, float
   float* const to = gradient + (out * shape.in + in) * shape.pixels + pixel;
   const int thread = static_cast<int>(threadIdx.x), count = channels * pixels;
   const auto transposed = [&](int i) { return i / pixels * shape.pixels + i % pixels; };
+  float before[kAtOnce];
+  const auto load = [&](int first) {
+#pragma unroll
+    for (int j = 0; j < kAtOnce; ++j) {
+      const int i = first + j * kThreads;
+      before[j] = i < count ? to[transposed(i)] : 0;
+    }
+  };
+  load(thread);  // under way together with what is turned around
   for (int i = thread; i < count; i += kThreads) {
     part[i / channels][i % channels] = Load(from + i / channels * shape.in + i % channels);
   }
   __syncthreads();
   for (int first = thread; first < count; first += kAtOnce * kThreads) {
-    float sums[kAtOnce];
+    if (first != thread) load(first);
 #pragma unroll
     for (int j = 0; j < kAtOnce; ++j) {
       const int i = first + j * kThreads;
-      sums[j] = i < count ? to[transposed(i)] + part[i % pixels][i / pixels] : 0;
-    }
-#pragma unroll
-    for (int j = 0; j < kAtOnce; ++j) {
-      const int i = first + j * kThreads;
-      if (i < count) to[transposed(i)] = sums[j];
+      if (i < count) to[transposed(i)] = before[j] + part[i % pixels][i / pixels];
     }
   }
 }

@@ -2,6 +2,8 @@
 //   dx = rstd (g - mean(g) - xhat mean(g xhat)),  dscale += sum(dy xhat),  dbias += sum(dy).
 // RMS norm's are the same with 0 for both means, of x and of g.
 
+#include <algorithm>
+
 #include "nn/cuda/columns.cuh"
 #include "nn/cuda/layer_norm.h"
 #include "nn/cuda/rows.cuh"
@@ -60,6 +62,71 @@ __global__ void DifferentiateRow(Arguments<T> a, int64_t rows, int64_t features)
   }
 }
 
+// Both at once, of rows that a warp holds in registers, up to kVectors vectors a thread: the sums
+// of a block's rows go to tile_sums, [blocks, 2, features]. A thread adds up some rows in fp32.
+template <typename T, int kN, int kVectors>
+__global__ void __launch_bounds__(kThreads)
+    DifferentiateRows(Arguments<T> a, int64_t rows, int64_t features, double* tile_sums) {
+  constexpr int kOfWarp = kWarpThreads * kN;
+  const unsigned lane = threadIdx.x % kWarpThreads, warp = threadIdx.x / kWarpThreads;
+  float sums[2][kVectors][kN] = {};
+  const int64_t step = int64_t{gridDim.x} * kWarps;
+  for (int64_t row = int64_t{blockIdx.x} * kWarps + warp; row < rows; row += step) {
+    const int64_t first = row * features + lane * kN;
+    const float mean = a.MeanOf(row), rstd = a.rstd[row];
+    float xhats[kVectors][kN] = {}, dys[kVectors][kN] = {}, scale[kN];
+#pragma unroll
+    for (int v = 0; v < kVectors; ++v) {
+      if (lane * kN + v * kOfWarp >= features) continue;
+      LoadAligned(a.x + first + v * kOfWarp, xhats[v]);
+      LoadAligned(a.dy + first + v * kOfWarp, dys[v]);
+    }
+    float g_sum = 0, product_sum = 0;
+#pragma unroll
+    for (int v = 0; v < kVectors; ++v) {
+      if (lane * kN + v * kOfWarp >= features) continue;
+      LoadAligned(a.scale + lane * kN + v * kOfWarp, scale);
+#pragma unroll
+      for (int i = 0; i < kN; ++i) {
+        xhats[v][i] = (xhats[v][i] - mean) * rstd;
+        sums[0][v][i] += dys[v][i] * xhats[v][i];
+        sums[1][v][i] += dys[v][i];
+        dys[v][i] *= scale[i];
+        g_sum += dys[v][i];
+        product_sum += dys[v][i] * xhats[v][i];
+      }
+    }
+    const auto n = static_cast<float>(features);
+    const float g_mean = a.mean == nullptr ? 0.0f : WarpReduce<Sum>(g_sum) / n;
+    const float product_mean = WarpReduce<Sum>(product_sum) / n;
+#pragma unroll
+    for (int v = 0; v < kVectors; ++v) {
+      if (lane * kN + v * kOfWarp >= features) continue;
+#pragma unroll
+      for (int i = 0; i < kN; ++i) {
+        dys[v][i] = (dys[v][i] - g_mean - xhats[v][i] * product_mean) * rstd;
+      }
+      StoreAligned(dys[v], a.dx + first + v * kOfWarp);
+    }
+  }
+  __shared__ float of_warps[kWarps][kVectors * kOfWarp];
+#pragma unroll
+  for (int k = 0; k < 2; ++k) {
+    if (k > 0) __syncthreads();
+#pragma unroll
+    for (int v = 0; v < kVectors; ++v) {
+#pragma unroll
+      for (int i = 0; i < kN; ++i) of_warps[warp][v * kOfWarp + lane * kN + i] = sums[k][v][i];
+    }
+    __syncthreads();
+    for (int64_t j = threadIdx.x; j < features; j += kThreads) {
+      double total = 0;
+      for (int w = 0; w < kWarps; ++w) total += static_cast<double>(of_warps[w][j]);
+      tile_sums[(2 * int64_t{blockIdx.x} + k) * features + j] = total;
+    }
+  }
+}
+
 template <int kN>
 struct Row {
   float x[kN], dy[kN], mean, rstd;
@@ -90,13 +157,39 @@ __global__ void SumParameterGradients(Arguments<T> a, ColumnGrid grid, double* t
   StoreTileSums(grid, sums, tile_sums);
 }
 
-__global__ void AddParameterGradients(ColumnGrid grid, const double* tile_sums, float* dscale,
-                                      float* dbias) {
+__global__ void AddParameterGradients(int64_t tiles, int64_t features, const double* tile_sums,
+                                      float* dscale, float* dbias) {
   int64_t j = 0;
   double totals[2];
-  if (!SumTiles(tile_sums, grid.tiles, grid.columns, &j, totals)) return;
+  if (!SumTiles(tile_sums, tiles, features, &j, totals)) return;
   dscale[j] += static_cast<float>(totals[0]);
   if (dbias != nullptr) dbias[j] += static_cast<float>(totals[1]);
+}
+
+constexpr int64_t kMostBlocks = 256;
+
+// DifferentiateRows for a matrix: how many blocks, by its shape alone, and which instance.
+template <typename T, int kN>
+struct AtOnce {
+  static constexpr int kEach = 8 / kN;  // vectors of 8 elements
+  static constexpr int64_t kRowsOfWarp = 4;
+  using Kernel = void (*)(Arguments<T>, int64_t, int64_t, double*);
+
+  static bool Suits(int64_t features) { return kN > 1 && !IsLongRow(features); }
+  static int64_t Blocks(int64_t rows) {
+    return std::clamp<int64_t>(rows / (kWarps * kRowsOfWarp), 1, kMostBlocks);
+  }
+  static Kernel KernelFor(int64_t features) {
+    const int64_t vectors = (features + 8 * kWarpThreads - 1) / (8 * kWarpThreads);
+    return vectors == 1   ? DifferentiateRows<T, kN, kEach>
+           : vectors == 2 ? DifferentiateRows<T, kN, 2 * kEach>
+           : vectors == 3 ? DifferentiateRows<T, kN, 3 * kEach>
+                          : DifferentiateRows<T, kN, 4 * kEach>;
+  }
+};
+
+constexpr size_t MostTileSumsBytes(int64_t features) {
+  return static_cast<size_t>(2 * kMostBlocks * features) * sizeof(double);
 }
 
 template <typename T, int kN>
@@ -105,10 +198,22 @@ Error LaunchAll(cudaStream_t stream, const LayerNormBackward& views, const Colum
   const Arguments<T> a{static_cast<const T*>(views.x.data),  static_cast<const T*>(views.dy.data),
                        static_cast<T*>(views.dx.data),       views.scale,
                        views.centred ? views.mean : nullptr, views.rstd};
+  const auto add = [&](int64_t tiles) {
+    return Launch(stream, BlocksWith(kColumnsOfBlock, grid.columns), dim3(kThreads),
+                  AddParameterGradients, tiles, grid.columns, tile_sums, views.dscale, views.dbias);
+  };
+  if constexpr (kN > 1) {
+    if (AtOnce<T, kN>::Suits(grid.columns)) {
+      const int64_t blocks = AtOnce<T, kN>::Blocks(grid.rows);
+      RETURN_ERROR(Launch(stream, BlocksWith(1, blocks), dim3(kThreads),
+                          AtOnce<T, kN>::KernelFor(grid.columns), a, grid.rows, grid.columns,
+                          tile_sums));
+      return add(blocks);
+    }
+  }
   RETURN_ERROR(Launch(stream, grid.blocks(), dim3(kThreads), SumParameterGradients<T, kN>, a, grid,
                       tile_sums));
-  RETURN_ERROR(Launch(stream, BlocksWith(kColumnsOfBlock, grid.columns), dim3(kThreads),
-                      AddParameterGradients, grid, tile_sums, views.dscale, views.dbias));
+  RETURN_ERROR(add(grid.tiles));
   return IsLongRow(grid.columns)
              ? Launch(stream, BlocksWith(1, grid.rows), dim3(kThreads),
                       DifferentiateRow<T, kN, kWarps>, a, grid.rows, grid.columns)
@@ -127,7 +232,7 @@ Error NormalizeRowsBackward(CudaDevice* device, const LayerNormBackward& a) {
   cudaStream_t stream;
   RETURN_ERROR(device->Stream(&stream));
   CudaScratch tile_sums(device);
-  RETURN_ERROR(tile_sums.Reserve(TileSumsBytes(grid)));
+  RETURN_ERROR(tile_sums.Reserve(std::max(TileSumsBytes(grid), MostTileSumsBytes(features))));
   return WithElements(a.x.dtype, wide, [&](auto elements) {
     return LaunchAll<typename decltype(elements)::Type, decltype(elements)::kVector>(
         stream, a, grid, tile_sums.as<double>());

@@ -1,4 +1,4 @@
-// Rows of a matrix, each the work of a warp or, where rows are long, of a block of 256 threads.
+// Rows of a matrix, each the work of a warp or, where rows are long, of a block.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -14,17 +14,16 @@ constexpr int64_t kMostWarpElements = 1024;  // of a row that a warp has
 
 inline bool IsLongRow(int64_t elements) { return elements > kMostWarpElements; }
 
-// kRowWarps: 1, or all of the block's.
+// kRowWarps: 1, of a block of 256 threads, or all of the block's.
 template <int kRowWarps>
 struct RowThread {
-  static_assert(kRowWarps == 1 || kRowWarps == kWarps);
   static constexpr int64_t kCount = kRowWarps * kWarpThreads;  // threads that share a row
   int64_t row;                                                 // the same for all of them
   int64_t index;                                               // among them
 
   __device__ RowThread() {
-    row = static_cast<int64_t>(blockIdx.x) * (kWarps / kRowWarps);
-    if (kRowWarps == 1) row += threadIdx.x / kWarpThreads;
+    row = static_cast<int64_t>(blockIdx.x);
+    if (kRowWarps == 1) row = row * kWarps + threadIdx.x / kWarpThreads;
     index = threadIdx.x % kCount;
   }
   // Combines the values of the row's threads; all of them call it and get the result.
