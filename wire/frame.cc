@@ -270,17 +270,25 @@ class FrameReader {
 
 }  // namespace
 
+ByteSpan ChunkOf(const Message& message, uint64_t chunk) {
+  return message.payload.bytes.subspan(chunk * kMaxChunkBytes, kMaxChunkBytes);
+}
+
+OutgoingFrame ToFrame(const Message& message, uint64_t run, uint64_t generation, uint64_t chunk,
+                      uint32_t payload_crc32c) {
+  const ByteSpan bytes = ChunkOf(message, chunk);
+  FrameHeader header = ChunkHeader(message, message.payload.bytes.size(), chunk, run, generation);
+  header.set_payload_crc32c(payload_crc32c);
+  const std::string header_bytes = header.SerializeAsString();
+  return {Prefix(header_bytes, Crc32c(header_bytes.data(), header_bytes.size()), bytes.size()),
+          {message.payload.owner, bytes}};
+}
+
 std::vector<OutgoingFrame> ToFrames(const Message& message, uint64_t run, uint64_t generation) {
-  const ByteSpan bytes = message.payload.bytes;
-  std::vector<OutgoingFrame> frames(NumChunks(bytes.size()));
-  for (size_t i = 0; i < frames.size(); ++i) {
-    const ByteSpan chunk = bytes.subspan(i * kMaxChunkBytes, kMaxChunkBytes);
-    FrameHeader header = ChunkHeader(message, bytes.size(), i, run, generation);
-    header.set_payload_crc32c(Crc32c(chunk.data(), chunk.size()));
-    const std::string header_bytes = header.SerializeAsString();
-    frames[i] = {
-        Prefix(header_bytes, Crc32c(header_bytes.data(), header_bytes.size()), chunk.size()),
-        {message.payload.owner, chunk}};
+  std::vector<OutgoingFrame> frames;
+  for (uint64_t i = 0; i < NumChunks(message.payload.bytes.size()); ++i) {
+    const ByteSpan bytes = ChunkOf(message, i);
+    frames.push_back(ToFrame(message, run, generation, i, Crc32c(bytes.data(), bytes.size())));
   }
   return frames;
 }

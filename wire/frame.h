@@ -39,6 +39,12 @@ struct OutgoingFrame {
 // The message's chunks in order, each holding on to the message's payload.
 std::vector<OutgoingFrame> ToFrames(const Message& message, uint64_t run, uint64_t generation);
 
+// What chunk `chunk` has of the message's payload, and its frame; `payload_crc32c` is that of its
+// bytes.
+absl::Span<const uint8_t> ChunkOf(const Message& message, uint64_t chunk);
+OutgoingFrame ToFrame(const Message& message, uint64_t run, uint64_t generation, uint64_t chunk,
+                      uint32_t payload_crc32c);
+
 // The wire bytes of a message with this header and `payload_bytes` bytes of payload: the sum over
 // its ToFrames, which need not be made for it. A checksum that happens to be 0 takes no bytes; it
 // is counted with its 4 bytes and its tag here.

@@ -131,7 +131,7 @@ TEST_F(BoundaryServiceTest, AFrameOfStockProtobufAndGrpcIsReceived) {
 // The memory that docs/wire.md describes, written by nothing of ours: slots of 64 KiB.
 class RawMemory {
  public:
-  static constexpr size_t kPage = 4096, kSlot = 64 << 10, kBytes = kPage + 16 * kSlot;
+  static constexpr size_t kPage = 4096, kSlot = 64 << 10, kBytes = kPage + 64 * kSlot;
 
   RawMemory() : file_(memfd_create("raw", MFD_ALLOW_SEALING)) {
     EXPECT_EQ(ftruncate(file_, kBytes), 0);
@@ -193,10 +193,10 @@ TEST_F(SharedPayloadTest, AsTheDocumentHasItIsReceivedAndItsSlotGivenBack) {
 
 TEST_F(SharedPayloadTest, OfASlotThatThereIsNotEndsTheLink) {
   ASSERT_TRUE(peer_.Shares());
-  peer_.Write(std::string("\x07\x8\0\0\0\x50\xc3\0\0", 9) + frame_.prefix);
+  peer_.Write(std::string("\x07\x20\0\0\0\x50\xc3\0\0", 9) + frame_.prefix);
   const absl::Status status = link_->Receive(TestDeadline()).status();
   EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
-  EXPECT_THAT(std::string(status.message()), HasSubstr("50000 bytes in slot 8"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("50000 bytes in slot 32"));
 }
 
 TEST_F(SharedPayloadTest, ThatIsAnotherThanItsChecksumEndsTheLink) {

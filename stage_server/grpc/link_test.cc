@@ -67,7 +67,7 @@ TEST_P(LinkTest, MessagesArriveInTheOrderTheyWereSent) {
 
 // More than shared memory has slots for.
 TEST_P(LinkTest, ManyMessagesUnderWayArriveInOrder) {
-  constexpr uint32_t kMessages = 30;
+  constexpr uint32_t kMessages = 80;
   LinkOptions upstream = UpstreamOptions(), downstream = DownstreamOptions();
   upstream.queue_capacity = downstream.queue_capacity = kMessages;
   ConnectedLinks links(GetParam(), upstream, downstream);

@@ -15,13 +15,16 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "base/crc32c.h"
 #include "base/secret.h"
 #include "base/status.h"
 
 namespace thinwire {
 namespace {
 
-constexpr uint32_t kSlots = 8;  // in each direction: two messages under way, and some more
+// In each direction: of the largest exact messages some eight, more than schedules let stages be
+// ahead. What is never written takes no memory.
+constexpr uint32_t kSlots = 32;
 constexpr size_t kPageBytes = 4096;
 constexpr uint64_t kMagic = 0x7468696e77697265;  // "thinwire"
 constexpr size_t kTokenBytes = 32;
@@ -146,13 +149,13 @@ SharedMemory::~SharedMemory() {
 }
 
 // The lowest free slot, which is the one most likely to be in a cache.
-std::optional<uint32_t> SharedMemory::Put(ByteSpan bytes) {
+std::optional<uint32_t> SharedMemory::Put(ByteSpan bytes, uint32_t* crc32c) {
   if (bytes.size() > slot_bytes_) return std::nullopt;
   const bool dials = end_ == End::kDials;
   for (uint32_t slot = 0; slot < kSlots; ++slot) {
     std::atomic<uint32_t>& taken = header()->taken[dials ? 0 : 1][slot];
     if (taken.load(std::memory_order_acquire) != 0) continue;
-    std::memcpy(Slot(dials, slot), bytes.data(), bytes.size());
+    *crc32c = ExtendCrc32cAndCopy(/*crc=*/0, Slot(dials, slot), bytes.data(), bytes.size());
     taken.store(1, std::memory_order_release);
     return slot;
   }

@@ -34,9 +34,9 @@ class SharedMemory : public std::enable_shared_from_this<SharedMemory> {
   // Printable, a line.
   std::string Ticket() const;
 
-  // Copies the bytes to a slot of this end and returns its number; none where no slot is free or
-  // large enough. One thread at a time.
-  std::optional<uint32_t> Put(ByteSpan bytes);
+  // Copies the bytes to a slot of this end, sums them on the way and returns the slot's number; none
+  // where no slot is free or large enough. One thread at a time.
+  std::optional<uint32_t> Put(ByteSpan bytes, uint32_t* crc32c);
   // What the peer has put there. The slot is free again when the last owner goes. The peer can
   // write there even now, so the bytes are to be checked as they are read. InvalidArgument for a
   // slot that there is not, or for more bytes than it has.

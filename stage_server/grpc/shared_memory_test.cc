@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/crc32c.h"
 
 namespace thinwire {
 namespace {
@@ -24,12 +25,15 @@ class SharedMemoryTest : public ::testing::Test {
         listening_(*SharedMemory::Open(dialling_->Ticket())) {}
 
   std::shared_ptr<SharedMemory> dialling_, listening_;
+  uint32_t crc_ = 0;  // of what was put last
 };
 
 TEST_F(SharedMemoryTest, EachEndReadsWhatTheOtherHasPut) {
   const std::vector<uint8_t> down(5000, 3), up(100, 4);
-  const std::optional<uint32_t> there = dialling_->Put(down), back = listening_->Put(up);
+  const std::optional<uint32_t> there = dialling_->Put(down, &crc_),
+                                back = listening_->Put(up, &crc_);
   ASSERT_TRUE(there && back);
+  EXPECT_EQ(crc_, Crc32c(up.data(), up.size()));
   EXPECT_THAT(listening_->Take(*there, down.size())->bytes, ElementsAreArray(down));
   EXPECT_THAT(dialling_->Take(*back, up.size())->bytes, ElementsAreArray(up));
 }
@@ -37,32 +41,33 @@ TEST_F(SharedMemoryTest, EachEndReadsWhatTheOtherHasPut) {
 TEST_F(SharedMemoryTest, ASlotIsFreeAgainWhenItHasBeenRead) {
   const std::vector<uint8_t> bytes(10, 1);
   std::vector<uint32_t> slots;
-  while (const std::optional<uint32_t> slot = dialling_->Put(bytes)) slots.push_back(*slot);
+  while (const std::optional<uint32_t> slot = dialling_->Put(bytes, &crc_)) slots.push_back(*slot);
   EXPECT_GE(slots.size(), 2u);
   {
     const absl::StatusOr<Payload> payload = listening_->Take(slots[1], bytes.size());
     ASSERT_TRUE(payload.ok());
-    EXPECT_FALSE(dialling_->Put(bytes));
+    EXPECT_FALSE(dialling_->Put(bytes, &crc_));
   }
-  EXPECT_EQ(dialling_->Put(bytes), slots[1]);
-  EXPECT_TRUE(listening_->Put(bytes));  // the other direction has its own
+  EXPECT_EQ(dialling_->Put(bytes, &crc_), slots[1]);
+  EXPECT_TRUE(listening_->Put(bytes, &crc_));  // the other direction has its own
 }
 
 TEST_F(SharedMemoryTest, WhatIsTakenOutlivesBothEnds) {
   const std::vector<uint8_t> bytes(4096, 7);
-  const absl::StatusOr<Payload> payload = listening_->Take(*dialling_->Put(bytes), bytes.size());
+  const absl::StatusOr<Payload> payload =
+      listening_->Take(*dialling_->Put(bytes, &crc_), bytes.size());
   dialling_ = listening_ = nullptr;
   EXPECT_THAT(payload->bytes, ElementsAreArray(bytes));
 }
 
 TEST_F(SharedMemoryTest, WhatIsTooLargeFindsNoSlot) {
-  EXPECT_TRUE(dialling_->Put(std::vector<uint8_t>(8192)));  // whole pages
-  EXPECT_FALSE(dialling_->Put(std::vector<uint8_t>(8193)));
+  EXPECT_TRUE(dialling_->Put(std::vector<uint8_t>(8192), &crc_));  // whole pages
+  EXPECT_FALSE(dialling_->Put(std::vector<uint8_t>(8193), &crc_));
 }
 
 TEST_F(SharedMemoryTest, ASlotThatThereIsNotIsRefused) {
   for (const auto& [slot, bytes] : std::vector<std::pair<uint32_t, size_t>>{
-           {8, 1}, {0xffffffff, 1}, {0, 8193}, {0, 0xffffffff}}) {
+           {32, 1}, {0xffffffff, 1}, {0, 8193}, {0, 0xffffffff}}) {
     const absl::Status status = listening_->Take(slot, bytes).status();
     EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
     EXPECT_THAT(std::string(status.message()),

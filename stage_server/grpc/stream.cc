@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/crc32c.h"
 #include "base/status.h"
 #include "base/steady_time.h"
 #include "stage_server/grpc/tcp_info.h"
@@ -87,15 +88,23 @@ absl::Status TakeShared(const std::string& text, SharedMemory* memory, IncomingF
 
 }  // namespace
 
-grpc::ByteBuffer GrpcStream::Pack(const OutgoingFrame& frame, bool shares) const {
-  const ByteSpan payload = frame.payload.bytes;
-  if (!shares || payload.size() < kLeastSharedBytes) return ToByteBuffer(frame);
-  const std::optional<uint32_t> slot = shared_->Put(payload);
-  if (!slot) return ToByteBuffer(frame);
+grpc::ByteBuffer GrpcStream::Pack(const Message& message, uint64_t chunk, bool shares,
+                                  uint64_t* wire_bytes) const {
+  const ByteSpan payload = ChunkOf(message, chunk);
+  const auto frame_with = [&](uint32_t payload_crc32c) {
+    OutgoingFrame frame =
+        ToFrame(message, options_.run, options_.generation, chunk, payload_crc32c);
+    *wire_bytes += frame.wire_bytes();
+    return frame;
+  };
+  uint32_t crc = 0;
+  std::optional<uint32_t> slot;
+  if (shares && payload.size() >= kLeastSharedBytes) slot = shared_->Put(payload, &crc);
+  if (!slot) return ToByteBuffer(frame_with(Crc32c(payload.data(), payload.size())));
   std::string text(1, kSharedMark);
   AppendNumber(*slot, &text);
   AppendNumber(static_cast<uint32_t>(payload.size()), &text);
-  const grpc::Slice slice(text + frame.prefix);
+  const grpc::Slice slice(text + frame_with(crc).prefix);
   return grpc::ByteBuffer(&slice, 1);
 }
 
@@ -108,16 +117,18 @@ absl::Status GrpcStream::Unpack(const grpc::ByteBuffer& buffer, IncomingFrame* t
   return absl::OkStatus();
 }
 
+// While a chunk is copied and summed, the peer reads the one before it.
 uint64_t GrpcStream::Send(const Message& message) {
   uint64_t wire_bytes = 0;
   const bool shares = SharesNow();
-  for (const OutgoingFrame& frame : ToFrames(message, options_.run, options_.generation)) {
-    wire_bytes += frame.wire_bytes();
-    grpc::ByteBuffer packed = Pack(frame, shares);
-    const std::lock_guard<std::mutex> lock(mutex_);
-    if (ending_ == Ending::kNone) outbox_.push_back(std::move(packed));
+  for (uint64_t chunk = 0; chunk < NumChunks(message.payload.bytes.size()); ++chunk) {
+    grpc::ByteBuffer packed = Pack(message, chunk, shares, &wire_bytes);
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      if (ending_ == Ending::kNone) outbox_.push_back(std::move(packed));
+    }
+    WriteNext();
   }
-  WriteNext();
   return wire_bytes;
 }
 

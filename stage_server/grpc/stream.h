@@ -92,7 +92,9 @@ class GrpcStream {
 
   bool SharesNow() const;
   absl::Status Take(const grpc::ByteBuffer& received);
-  grpc::ByteBuffer Pack(const OutgoingFrame& frame, bool shares) const;
+  // A chunk's frame; adds the bytes that it counts for on the wire.
+  grpc::ByteBuffer Pack(const Message& message, uint64_t chunk, bool shares,
+                        uint64_t* wire_bytes) const;
   absl::Status Unpack(const grpc::ByteBuffer& buffer, IncomingFrame* to) const;
 
   const LinkOptions options_;
