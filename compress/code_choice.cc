@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <optional>
 
 #include "compress/context_choice.h"
 #include "compress/cpu/blocks.h"
@@ -31,18 +32,14 @@ class Contexts {
     const size_t num_rows = NumRows(place_.count), size = num_rows * kStates;
     uint8_t* const rows = rows_memory.Get(size);
     uint8_t* const sums_in_rows = sums_memory.Get(size);
-    ToRows(codes, place_.count, rows);
-    const auto in_rows = absl::MakeConstSpan(rows, size);
-    if (!has_neighbours_) {
-      neighbours_ = ChooseNeighbours({codes, place_.count}, place_.distances).neighbours;
-    }
-    has_neighbours_ = true;
-    SumsOfNeighbours(neighbours_, rows, 0, num_rows, sums_in_rows);
+    if (!choice_) choice_ = ChooseNeighbours({codes, place_.count}, place_.distances);
+    ToRows(codes, place_.count, choice_->layout, rows);
+    SumsOfNeighbours(choice_->neighbours, choice_->layout, rows, num_rows, sums_in_rows);
     SumCounter counter;
-    counter.Add(in_rows, sums_in_rows);
+    counter.Add(absl::MakeConstSpan(rows, size), sums_in_rows);
     FillCosts(counter.Total());
     uint8_t* const sums = memory.Get(place_.count);
-    FromRows(sums_in_rows, place_.count, sums);
+    FromRows(sums_in_rows, place_.count, choice_->layout, sums);
     return sums;
   }
   const float* costs() const { return costs_.data(); }
@@ -74,8 +71,7 @@ class Contexts {
   }
 
   const CodesPlace& place_;
-  Neighbours neighbours_;
-  bool has_neighbours_ = false;
+  std::optional<ContextChoice> choice_;
   std::array<float, kSums * kSymbols> costs_;
 };
 

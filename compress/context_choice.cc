@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <vector>
 
 #include "absl/algorithm/container.h"
@@ -14,8 +15,8 @@
 namespace thinwire {
 namespace {
 
-// About so many parts of the rows are looked at.
-constexpr size_t kParts = 32;
+// About so many pieces are looked at.
+constexpr size_t kPieces = 32;
 // Of fewer rows, tables for several contexts take what they save.
 constexpr size_t kLeastRows = 64;
 // A table takes about this many bits, and so many more for each byte that is in it.
@@ -68,17 +69,21 @@ double BitsOf(const Cost& cost) {
   return cost.code_bits + kBitsOfTable * cost.tables + kBitsOfEntry * cost.entries;
 }
 
-// The codes of a part's rows `distance` rows before them; 0 where there are none.
-void AppendRows(absl::Span<const uint8_t> codes, size_t row, size_t distance,
-                std::vector<uint8_t>* to) {
-  const size_t num_rows = NumRows(codes.size());
-  for (size_t j = row; j < row + kSampledRows; ++j) {
-    for (size_t s = 0; s < kStates; ++s) {
-      const size_t i = s * num_rows + j - distance;
-      to->push_back(j >= distance && i < codes.size() ? codes[i] : 0);
+// The codes of a piece `distance` codes before them; 0 where there are none.
+void AppendPiece(absl::Span<const uint8_t> codes, int64_t begin, int64_t distance,
+                 std::vector<uint8_t>* to) {
+  const auto n = static_cast<int64_t>(codes.size());
+  for (int64_t row = 0; row < static_cast<int64_t>(kSampledRows); ++row) {
+    for (int64_t lane = 0; lane < static_cast<int64_t>(kStates); ++lane) {
+      const int64_t i = PlaceInPiece(n, begin, row, lane, distance);
+      to->push_back(0 <= i && i < n ? codes[i] : 0);
     }
   }
 }
+
+// By so much a layout may take more bits than the best one, if its rows have longer runs of codes.
+constexpr double kMoreBits = 1.01;
+constexpr size_t kWidths[] = {32, 16, 1};
 
 // Bits for each code of a string, from what is seen of some parts of it.
 class Sample {
@@ -109,7 +114,7 @@ class Sample {
       large += code >= kLargeCode;
       return std::min(code, kLargeCode);
     };
-    static_assert(kSampledRows % 2 == 0, "the rows of a part are pairs");
+    static_assert(kSampledRows % 2 == 0, "the rows of a piece are pairs");
     for (size_t row = 0; row < bytes_.size(); row += 2 * kStates) {
       for (size_t i = row; i < row + kStates; ++i) {
         ++pairs[small(bytes_[i]) | small(bytes_[i + kStates]) << 4];
@@ -211,56 +216,92 @@ SumCounts SumCounter::Total() const {
   return total;
 }
 
-std::vector<uint32_t> SampledParts(size_t num_codes, absl::Span<const uint32_t> distances) {
-  std::vector<uint32_t> parts;
+std::vector<uint32_t> SampledPieces(size_t num_codes, absl::Span<const uint32_t> distances) {
+  std::vector<uint32_t> pieces;
   const size_t num_rows = NumRows(num_codes);
-  if (distances.empty() || num_rows < kLeastRows) return parts;
-  const size_t stretch = std::max(num_rows / kParts, kSampledRows);
+  if (distances.empty() || num_rows < kLeastRows) return pieces;
+  const bool is_in_parts = num_codes >= kLeastInParts;
+  const size_t all = is_in_parts ? num_codes : num_rows;
+  const size_t length = is_in_parts ? kSampledRows * kStates : kSampledRows;
+  const size_t stretch = std::max(all / kPieces, length);
   // Each begins somewhere in its stretch: the same place of all might be that of the first pixels
   // of an image's rows.
   RandomStream random(stretch);
-  for (size_t begin = 0; begin + stretch <= num_rows; begin += stretch) {
-    parts.push_back(static_cast<uint32_t>(begin + random.Next() % (stretch - kSampledRows + 1)));
+  for (size_t begin = 0; begin + stretch <= all; begin += stretch) {
+    pieces.push_back(static_cast<uint32_t>(begin + random.Next() % (stretch - length + 1)));
   }
-  return parts;
+  return pieces;
 }
 
-// Takes the best of all, then the best beside it, and so on.
-ContextChoice ChooseNeighboursOf(size_t num_codes, absl::Span<const uint32_t> distances,
-                                 absl::Span<const uint8_t> rows) {
-  ContextChoice choice;
-  Neighbours& neighbours = choice.neighbours;
-  Sample sample(num_codes, distances.size(), rows);
-  double fewest = sample.Bits();
-  while (neighbours.count < Neighbours::kMost) {
+namespace {
+
+// Of the distances that a width divides, takes the best of all, then the best beside it, and so on.
+// Returns the bits of a code.
+double ChooseAmong(absl::Span<const uint32_t> distances, size_t width, Sample* sample,
+                   Neighbours* neighbours) {
+  double fewest = sample->Bits();
+  while (neighbours->count < Neighbours::kMost) {
     const double before = fewest;
     size_t best = 0;
     for (size_t k = 0; k < distances.size(); ++k) {
-      const double bits = sample.BitsWith(k);
+      if (distances[k] % width != 0) continue;
+      const double bits = sample->BitsWith(k);
       if (bits >= fewest || bits > (1 - kLeastSaved) * before) continue;
       fewest = bits;
       best = k;
     }
     if (fewest == before) break;
-    sample.Choose(best);
-    neighbours.rows[neighbours.count++] = distances[best];
+    sample->Choose(best);
+    neighbours->rows[neighbours->count++] = static_cast<uint32_t>(distances[best] / width);
   }
-  choice.may_pay_in_pairs = neighbours.count == 0 || NumRows(num_codes) <= kFewRows ||
+  return fewest;
+}
+
+// The first layout whose neighbours are nearly as good as those of any.
+ContextChoice ChooseInParts(size_t num_codes, absl::Span<const uint32_t> distances,
+                            const Sample& sample, double* bits) {
+  ContextChoice choices[std::size(kWidths)];
+  double of_width[std::size(kWidths)];
+  for (size_t i = 0; i < std::size(kWidths); ++i) {
+    Sample with = sample;
+    choices[i].layout = {std::clamp<size_t>(num_codes / kCodesOfPart, 1, kMostParts), kWidths[i]};
+    of_width[i] = ChooseAmong(distances, kWidths[i], &with, &choices[i].neighbours);
+  }
+  const double least = *std::min_element(std::begin(of_width), std::end(of_width));
+  size_t i = 0;
+  while (of_width[i] > kMoreBits * least) ++i;
+  *bits = of_width[i];
+  return choices[i];
+}
+
+}  // namespace
+
+ContextChoice ChooseNeighboursOf(size_t num_codes, absl::Span<const uint32_t> distances,
+                                 absl::Span<const uint8_t> codes) {
+  Sample sample(num_codes, distances.size(), codes);
+  double fewest = 0;
+  ContextChoice choice;
+  if (num_codes >= kLeastInParts) {
+    choice = ChooseInParts(num_codes, distances, sample, &fewest);
+  } else {
+    fewest = ChooseAmong(distances, /*width=*/1, &sample, &choice.neighbours);
+  }
+  choice.may_pay_in_pairs = choice.neighbours.count == 0 || NumRows(num_codes) <= kFewRows ||
                             sample.BitsOfPairs() <= (1 + kSampleError) * fewest;
   return choice;
 }
 
 ContextChoice ChooseNeighbours(absl::Span<const uint8_t> codes,
                                absl::Span<const uint32_t> distances) {
-  const std::vector<uint32_t> parts = SampledParts(codes.size(), distances);
-  if (parts.empty()) return {};
-  std::vector<uint8_t> rows;
-  rows.reserve((1 + distances.size()) * parts.size() * kSampledRows * kStates);
-  for (const uint32_t row : parts) AppendRows(codes, row, 0, &rows);
+  const std::vector<uint32_t> pieces = SampledPieces(codes.size(), distances);
+  if (pieces.empty()) return {};
+  std::vector<uint8_t> sample;
+  sample.reserve((1 + distances.size()) * pieces.size() * kSampledRows * kStates);
+  for (const uint32_t begin : pieces) AppendPiece(codes, begin, 0, &sample);
   for (const uint32_t distance : distances) {
-    for (const uint32_t row : parts) AppendRows(codes, row, distance, &rows);
+    for (const uint32_t begin : pieces) AppendPiece(codes, begin, distance, &sample);
   }
-  return ChooseNeighboursOf(codes.size(), distances, rows);
+  return ChooseNeighboursOf(codes.size(), distances, sample);
 }
 
 uint16_t ChooseBoundaries(const SumCounts& counts) {

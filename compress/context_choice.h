@@ -8,7 +8,9 @@
 #include <vector>
 
 #include "absl/types/span.h"
+#include "base/host_device.h"
 #include "compress/cpu/rans.h"
+#include "compress/cpu/stretches.h"
 
 namespace thinwire {
 
@@ -30,25 +32,42 @@ class SumCounter {
   SumCounts even_ = {}, odd_ = {};
 };
 
+// Codes of which there are so many are dealt to parts, so that these can be coded at once.
+constexpr size_t kLeastInParts = 1 << 17;
+constexpr size_t kCodesOfPart = 1 << 16, kMostParts = UINT16_MAX;
+
 // The findings about a sample of the codes.
 struct ContextChoice {
   Neighbours neighbours;  // none if one table for all codes is likely to take as few bytes
+  RowLayout layout;       // in which they are
   // False if contexts by these neighbours surely take fewer bytes than codes two at a time
   // (pairs_layout.h).
   bool may_pay_in_pairs = true;
 };
 
-// Of those that are so many codes before one, in rows of their stretches (cpu/stretches.h), which
-// to look at. Looks at a part of the codes if they are many.
+// Of those that are so many codes before one, which to look at, and in which rows (cpu/stretches.h)
+// they are in the same place. Looks at some of the codes if they are many.
 ContextChoice ChooseNeighbours(absl::Span<const uint8_t> codes,
                                absl::Span<const uint32_t> distances);
 
-// The same of codes that are elsewhere, from a sample of them: the first rows of the parts that are
-// looked at, kSampledRows of each, in order; none if there are too few codes for neighbours.
+// The same of codes that are elsewhere, from a sample of them: pieces of kSampledRows rows, as they
+// begin, in order; none if there are too few codes for neighbours.
 constexpr size_t kSampledRows = 8;
-std::vector<uint32_t> SampledParts(size_t num_codes, absl::Span<const uint32_t> distances);
-// `sample`: the rows of the parts, one part behind the other; then for each distance those so many
-// rows before them, with zeros before the first row.
+std::vector<uint32_t> SampledPieces(size_t num_codes, absl::Span<const uint32_t> distances);
+// Where code `lane` of row `row` of a piece stands among all codes, `distance` codes before it; not
+// there if less than 0 or not below num_codes. Of fewer than kLeastInParts codes a piece begins at
+// a row of 32 stretches; of more it is a run, in 32 stretches of its own.
+HOST_DEVICE inline int64_t PlaceInPiece(int64_t num_codes, int64_t begin, int64_t row, int64_t lane,
+                                        int64_t distance) {
+  constexpr auto kRows = static_cast<int64_t>(kSampledRows), kLanes = static_cast<int64_t>(kStates);
+  if (num_codes >= static_cast<int64_t>(kLeastInParts)) {
+    return begin + lane * kRows + row - distance;
+  }
+  const int64_t num_rows = (num_codes + kLanes - 1) / kLanes, j = begin + row - distance;
+  return j < 0 ? -1 : lane * num_rows + j;
+}
+// `sample`: the codes of the pieces, row by row, one piece behind the other; then for each distance
+// those so many codes before them, with zeros where there are none.
 ContextChoice ChooseNeighboursOf(size_t num_codes, absl::Span<const uint32_t> distances,
                                  absl::Span<const uint8_t> sample);
 

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/types/optional.h"
 #include "base/status.h"
 #include "compress/context_choice.h"
+#include "compress/cpu/bytes.h"
 #include "compress/cpu/rans.h"
 #include "compress/cpu/scratch.h"
 #include "compress/cpu/stretches.h"
@@ -28,17 +30,19 @@ class BytesFrameWriter {
   }
 
   // Codes what is in `place` with these.
-  void UseNeighbours(const CodesPlace& place, const Neighbours& neighbours) {
+  void UseNeighbours(const CodesPlace& place, const ContextChoice& choice) {
     static thread_local Scratch<uint8_t> rows_memory, sums_memory;
     const size_t num_rows = NumRows(place.count);
     uint8_t* const rows = rows_memory.Get(num_rows * kStates);
-    ToRows(bytes_.data() + place.begin, place.count, rows);
-    head_.neighbours = neighbours;
+    ToRows(bytes_.data() + place.begin, place.count, choice.layout, rows);
+    head_.neighbours = choice.neighbours;
+    head_.layout = choice.layout;
+    head_.is_in_parts = place.count >= kLeastInParts;
     head_.begin = place.begin;
     head_.count = place.count;
     coded_ = {rows, num_rows * kStates};
     uint8_t* const sums = sums_memory.Get(num_rows * kStates);
-    SumsOfNeighbours(neighbours, rows, 0, num_rows, sums);
+    SumsOfNeighbours(choice.neighbours, choice.layout, rows, num_rows, sums);
     sums_ = sums;
   }
 
@@ -55,16 +59,28 @@ class BytesFrameWriter {
   absl::Span<const uint8_t> Write() const {
     static thread_local Scratch<uint8_t> plain_memory, neighbours_memory;
     const size_t room = kMostEntropyHeadBytes + head_.uncoded_bytes() +
-                        head_.num_contexts() * kMaxTableBytes + RansBytes(coded_.size());
+                        head_.num_contexts() * kMaxTableBytes + head_.lengths_bytes() +
+                        head_.layout.num_parts * RansBytes(0) + RansBytes(coded_.size());
     uint8_t* const begin = (sums_ == nullptr ? plain_memory : neighbours_memory).Get(room);
     uint8_t* to = WriteEntropyHead(head_, begin);
     to = std::copy_n(bytes_.data(), head_.begin, to);
     to = std::copy(bytes_.begin() + head_.begin + head_.count, bytes_.end(), to);
     to = WriteTables(head_, tables_, to);
-    uint8_t* const end = begin + room;
-    uint8_t* const states = RansEncode(coded_.data(), coded_.size(), sums_, tables_.of_sum.data(),
-                                       sums_ == nullptr ? 1 : kSums, end);
-    to = std::copy(states, end, to);
+    uint8_t* length = to;
+    to += head_.lengths_bytes();
+    for (size_t part = 0; part < head_.layout.num_parts; ++part) {
+      const size_t first = sums_ == nullptr ? 0 : head_.PartBegin(part);
+      const size_t last = sums_ == nullptr ? coded_.size() : head_.PartBegin(part + 1);
+      uint8_t* const end = begin + room;
+      uint8_t* const states = RansEncode(coded_.data() + first, last - first,
+                                         sums_ == nullptr ? nullptr : sums_ + first,
+                                         tables_.of_sum.data(), sums_ == nullptr ? 1 : kSums, end);
+      if (head_.is_in_parts) {
+        StoreAs(static_cast<uint32_t>(end - states), length);
+        length += sizeof(uint32_t);
+      }
+      to = std::copy(states, end, to);
+    }
     return {begin, static_cast<size_t>(to - begin)};
   }
 
@@ -97,7 +113,7 @@ class Forms {
     const ContextChoice choice = ChooseNeighbours(codes, place.distances);
     absl::optional<Frequencies> counts;  // of the codes
     if (choice.neighbours.count > 0) {
-      with_neighbours_.UseNeighbours(place, choice.neighbours);
+      with_neighbours_.UseNeighbours(place, choice);
       const SumCounts of_sum = with_neighbours_.Counts();
       expected_.neighbours = with_neighbours_.Plan(of_sum);
       counts = CountsOfCodes(of_sum, place.count);
@@ -182,12 +198,17 @@ absl::StatusOr<absl::Span<const uint8_t>> ReadEntropyFrame(absl::Span<const uint
   std::copy_n(view.context_of_sum, kSums, model.context_of_sum);
   uint8_t* const bytes = memory.Get(head.num_bytes);
   uint8_t* const coded = head.has_neighbours() ? rows_memory.Get(head.coded_bytes()) : bytes;
-  const RansPart part{view.states.begin(), view.states.end(), coded, head.coded_bytes()};
-  const char* const wrong = RansDecode(model, &part, 1);
+  std::vector<RansPart> parts;
+  for (const absl::Span<const uint8_t> part : view.parts) {
+    const size_t begin = head.has_neighbours() ? head.PartBegin(parts.size()) : 0;
+    const size_t end = head.has_neighbours() ? head.PartBegin(parts.size() + 1) : head.num_bytes;
+    parts.push_back({part.begin(), part.end(), coded + begin, end - begin});
+  }
+  const char* const wrong = RansDecode(model, parts.data(), parts.size());
   if (wrong != nullptr) return absl::InvalidArgumentError(absl::StrCat("entropy: ", wrong));
   if (head.has_neighbours()) {
     uint8_t* const codes = std::copy_n(view.uncoded.begin(), head.begin, bytes);
-    FromRows(coded, head.count, codes);
+    FromRows(coded, head.count, head.layout, codes);
     std::copy(view.uncoded.begin() + head.begin, view.uncoded.end(), codes + head.count);
   }
   return absl::MakeConstSpan(bytes, head.num_bytes);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/random.h"
+#include "compress/entropy_layout.h"
 #include "compress/pairs_layout.h"
 #include "hwy/highway.h"
 
@@ -246,16 +247,83 @@ TEST(EntropyFrameTest, GivesBackCodesWithNeighboursAndWhatStandsAroundThem) {
   }
 }
 
+// Codes in parts, of channels-last images whose channels have volumes that change slowly:
+// neighbours before, beside and above.
+Bytes Image(size_t n, size_t channels, size_t width, uint64_t seed) {
+  RandomStream random(seed);
+  Bytes bytes(n);
+  const size_t row = channels * width;
+  for (size_t i = 0; i < n; ++i) {
+    const auto before = [&](size_t distance) {
+      return i < distance ? 0.0 : (bytes[i - distance] + 1) / 2;
+    };
+    const double u = (random.Next() + 0.5) / 4294967296.0;
+    const double near = 0.3 + 0.35 * (before(channels) + before(row)) + 0.2 * before(2 * channels);
+    const auto magnitude = static_cast<int>(std::min(100.0, -std::log(u) * near));
+    bytes[i] = static_cast<uint8_t>(2 * magnitude - (magnitude > 0 && random.Next() % 2 != 0));
+  }
+  return bytes;
+}
+
+TEST(EntropyFrameTest, ManyCodesAreInPartsWhoseRowsSuitTheirNeighbours) {
+  for (const size_t n : {size_t{131072}, size_t{131073}, size_t{200001}, size_t{1} << 20}) {
+    for (const auto& [channels, stretches_log2] : {std::pair(64, 0), {16, 1}, {3, 5}}) {
+      const Bytes codes = Image(n, channels, 30, n);
+      const auto left = static_cast<uint32_t>(channels);
+      Bytes bytes(6, 9);
+      bytes.insert(bytes.end(), codes.begin(), codes.end());
+      bytes.insert(bytes.end(), 5, 8);
+      const Bytes frame = FrameOf(bytes, {6, n, {1, 2, left, 2 * left, 30 * left}});
+      ASSERT_GT(frame.size(), 30u);
+      EXPECT_EQ(frame[4], kPartsForm) << n << " " << channels;
+      EXPECT_EQ(frame[6], stretches_log2) << n << " " << channels;
+      EXPECT_EQ(frame[15] + 256 * frame[16], n / 65536) << "parts";
+      EXPECT_EQ(*Read(frame, bytes.size()), bytes) << n << " " << channels;
+      EXPECT_LT(static_cast<double>(frame.size()),
+                0.95 * static_cast<double>(FrameOf(bytes).size()))
+          << n << " " << channels;
+    }
+  }
+}
+
+TEST(EntropyFrameTest, RefusesPartsThatCannotBe) {
+  const size_t n = 131073;
+  const Bytes bytes = Image(n, 16, 30, 1);
+  const Bytes frame = FrameOf(bytes, {0, n, {16, 480}});
+  ASSERT_EQ(frame[4], kPartsForm);
+  for (size_t length = 0; length < frame.size(); length += length < 2000 ? 1 : 997) {
+    RefusalOf(Bytes(frame.begin(), frame.begin() + static_cast<std::ptrdiff_t>(length)), n);
+  }
+  const auto with = [&](size_t at, uint8_t byte) {
+    Bytes changed = frame;
+    changed[at] = byte;
+    return RefusalOf(changed, n);
+  };
+  EXPECT_THAT(with(5, 0), HasSubstr("0 neighbours in parts, want 1 to 8"));
+  EXPECT_THAT(with(5, 9), HasSubstr("9 neighbours in parts, want 1 to 8"));
+  EXPECT_THAT(with(6, 6), HasSubstr("2^6 stretches, want at most 32"));
+  EXPECT_THAT(with(13, 3), HasSubstr("codes up to byte"));
+  EXPECT_THAT(with(16, 0x7F), HasSubstr("parts of 4097 rows"));
+  EXPECT_THAT(with(17, frame[17] | 1), HasSubstr("a boundary before the first sum"));
+  EXPECT_THAT(with(19, 0), HasSubstr("a neighbour 0 rows before a code"));
+  Bytes longer = frame;
+  longer.push_back(0);
+  EXPECT_THAT(RefusalOf(longer, n), HasSubstr("bytes behind the last part"));
+  Bytes none = frame;
+  none[15] = none[16] = 0;
+  EXPECT_THAT(RefusalOf(none, n), HasSubstr("0 parts of 4097 rows"));
+}
+
 // Those that follow a magnitude are as if drawn from their own frequencies; the first ones of each
-// of the 32 stretches follow nothing. Of so many different codes one percent is lost as no
+// part follow nothing. Of so many different codes one percent is lost as no
 // frequency is below 2^-12.
 TEST(EntropyFrameTest, WithNeighboursIsAsLongAsTheEntropyOfTheContextsSays) {
   constexpr size_t kNumCodes = 1 << 20;
-  for (const uint32_t distance : {1u, 64u, 700u}) {
+  for (const uint32_t distance : {1u, 64u, 704u}) {
     const Bytes codes = Following(kNumCodes, distance, 3);
     std::array<Bytes, 16> by_magnitude;
     for (size_t i = 0; i < codes.size(); ++i) {
-      const bool is_first = i % (kNumCodes / 32) < distance;
+      const bool is_first = i % (1 << 16) < distance;
       const int before = is_first ? 0 : (codes[i - distance] + 1) / 2;
       by_magnitude[std::min(before, 15)].push_back(codes[i]);
     }

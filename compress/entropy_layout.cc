@@ -1,5 +1,7 @@
 #include "compress/entropy_layout.h"
 
+#include <algorithm>
+
 #include "compress/cpu/bytes.h"
 #include "compress/form_choice.h"
 #include "compress/frequencies.h"
@@ -29,8 +31,27 @@ class Reader {
   absl::Span<const uint8_t>* const frame_;
 };
 
+// What stands behind kPartsForm.
+Error ReadParts(Reader* reader, EntropyHead* head) {
+  uint8_t num_neighbours = 0, stretches_log2 = 0;
+  RETURN_ERROR(reader->Next(&num_neighbours));
+  RETURN_ERROR(reader->Next(&stretches_log2));
+  head->neighbours.count = num_neighbours;
+  if (num_neighbours == 0 || num_neighbours > Neighbours::kMost) {
+    return MakeError(kRefused, "entropy: %d neighbours in parts, want 1 to %d", num_neighbours,
+                     Neighbours::kMost);
+  }
+  if (stretches_log2 > kStatesLog2) {
+    return MakeError(kRefused, "entropy: 2^%d stretches, want at most %zu", stretches_log2,
+                     kStates);
+  }
+  head->layout.width = kStates >> stretches_log2;
+  return {};
+}
+
 Error ReadNeighbours(Reader* reader, EntropyHead* head) {
   uint32_t begin = 0, count = 0;
+  uint16_t num_parts = 1;
   RETURN_ERROR(reader->Next(&begin));
   RETURN_ERROR(reader->Next(&count));
   head->begin = begin;
@@ -38,6 +59,11 @@ Error ReadNeighbours(Reader* reader, EntropyHead* head) {
   if (head->begin + head->count > head->num_bytes) {
     return MakeError(kRefused, "entropy: codes up to byte %zu of %zu", head->begin + head->count,
                      head->num_bytes);
+  }
+  if (head->is_in_parts) RETURN_ERROR(reader->Next(&num_parts));
+  head->layout.num_parts = num_parts;
+  if (num_parts == 0 || num_parts > std::max<size_t>(NumRows(head->count), 1)) {
+    return MakeError(kRefused, "entropy: %d parts of %zu rows", num_parts, NumRows(head->count));
   }
   RETURN_ERROR(reader->Next(&head->boundaries));
   if (head->boundaries & 1) return MakeError(kRefused, "entropy: a boundary before the first sum");
@@ -50,6 +76,33 @@ Error ReadNeighbours(Reader* reader, EntropyHead* head) {
   return {};
 }
 
+// Of what stands behind the tables.
+Error ViewParts(const EntropyHead& head, absl::Span<const uint8_t> frame,
+                std::vector<absl::Span<const uint8_t>>* parts) {
+  const size_t lengths_bytes = head.lengths_bytes();
+  if (frame.size() < lengths_bytes) {
+    return MakeError(kRefused, "entropy: lengths that are cut short");
+  }
+  const absl::Span<const uint8_t> lengths = frame.subspan(0, lengths_bytes);
+  frame.remove_prefix(lengths_bytes);
+  parts->clear();
+  for (size_t at = 0; at < lengths_bytes; at += sizeof(uint32_t)) {
+    const size_t length = LoadAs<uint32_t>(lengths.data() + at);
+    if (length < kStatesBytes || length > frame.size()) {
+      return MakeError(kRefused, "entropy: a part of %zu bytes, want %zu to %zu", length,
+                       kStatesBytes, frame.size());
+    }
+    parts->push_back(frame.subspan(0, length));
+    frame.remove_prefix(length);
+  }
+  if (head.is_in_parts) {
+    return frame.empty() ? Error{} : MakeError(kRefused, "entropy: bytes behind the last part");
+  }
+  if (frame.size() < kStatesBytes) return MakeError(kRefused, "entropy: states that are cut short");
+  parts->push_back(frame);
+  return {};
+}
+
 }  // namespace
 
 uint8_t* WriteEntropyHead(const EntropyHead& head, uint8_t* to) {
@@ -58,10 +111,17 @@ uint8_t* WriteEntropyHead(const EntropyHead& head, uint8_t* to) {
     to += sizeof(value);
   };
   write(static_cast<uint32_t>(head.num_bytes));
+  if (head.is_in_parts) write(kPartsForm);
   write(static_cast<uint8_t>(head.neighbours.count));
   if (!head.has_neighbours()) return to;
+  if (head.is_in_parts) {
+    uint8_t stretches_log2 = 0;
+    while (head.layout.width << stretches_log2 < kStates) ++stretches_log2;
+    write(stretches_log2);
+  }
   write(static_cast<uint32_t>(head.begin));
   write(static_cast<uint32_t>(head.count));
+  if (head.is_in_parts) write(static_cast<uint16_t>(head.layout.num_parts));
   write(head.boundaries);
   for (int k = 0; k < head.neighbours.count; ++k) write(head.neighbours.rows[k]);
   return to;
@@ -80,7 +140,10 @@ Error ReadEntropyHead(absl::Span<const uint8_t>* frame, size_t most, EntropyHead
   RETURN_ERROR(reader.Next(&num_neighbours));
   head->neighbours.count = num_neighbours;
   if (num_neighbours == kPairsForm) return {};
-  if (num_neighbours > Neighbours::kMost) {
+  head->is_in_parts = num_neighbours == kPartsForm;
+  if (head->is_in_parts) {
+    RETURN_ERROR(ReadParts(&reader, head));
+  } else if (num_neighbours > Neighbours::kMost) {
     return MakeError(kRefused, "entropy: %d neighbours, want at most %d", num_neighbours,
                      Neighbours::kMost);
   }
@@ -95,7 +158,7 @@ double ChooseTables(const SumCounts& counts, EntropyHead* head, EntropyTables* t
     for (int s = 0; s < kSymbols; ++s) context[s] += counts[sum][s];
   }
   double bits = 0;
-  size_t plain_bytes = head->head_bytes() + head->uncoded_bytes();
+  size_t plain_bytes = head->head_bytes() + head->uncoded_bytes() + head->lengths_bytes();
   for (int t = 0; t < head->num_contexts(); ++t) {
     tables->of_context[t] = Scaled(of_context[t]);
     bits += CodedBits(of_context[t], tables->of_context[t]);
@@ -104,7 +167,7 @@ double ChooseTables(const SumCounts& counts, EntropyHead* head, EntropyTables* t
   for (int sum = 0; sum < kSums; ++sum) {
     tables->of_sum[sum] = tables->of_context[head->ContextOf(sum)];
   }
-  return static_cast<double>(plain_bytes) + ExpectedRansBytes(bits, /*strings=*/1);
+  return static_cast<double>(plain_bytes) + ExpectedRansBytes(bits, head->layout.num_parts);
 }
 
 uint8_t* WriteTables(const EntropyHead& head, const EntropyTables& tables, uint8_t* to) {
@@ -122,8 +185,7 @@ Error ViewEntropyFrame(const EntropyHead& head, absl::Span<const uint8_t> frame,
   for (int t = 0; t < head.num_contexts(); ++t) {
     RETURN_ERROR(ReadTable(&frame, &view->of_context[t]));
   }
-  if (frame.size() < kStatesBytes) return MakeError(kRefused, "entropy: states that are cut short");
-  view->states = frame;
+  RETURN_ERROR(ViewParts(head, frame, &view->parts));
   for (int sum = 0; sum < kSums; ++sum) view->context_of_sum[sum] = head.ContextOf(sum);
   return {};
 }

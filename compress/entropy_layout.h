@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "absl/types/span.h"
 #include "compress/context_choice.h"
@@ -14,10 +15,14 @@
 
 namespace thinwire {
 
+constexpr uint8_t kPartsForm = 17;  // stands where other frames have their number of neighbours
+
 // What a frame says before its tables.
 struct EntropyHead {
   size_t num_bytes = 0;
   Neighbours neighbours;  // a count of kPairsForm: a frame of pairs, of which the rest is not here
+  RowLayout layout;       // of codes with neighbours
+  bool is_in_parts = false;  // of kPartsForm; else the layout is one part of width 1
   // Without neighbours all bytes are coded, with one table; with them `count` from `begin` on.
   size_t begin = 0, count = 0;
   uint16_t boundaries = 0;  // see ChooseBoundaries
@@ -27,7 +32,14 @@ struct EntropyHead {
   size_t coded_bytes() const { return has_neighbours() ? NumRows(count) * kStates : num_bytes; }
   size_t uncoded_bytes() const { return num_bytes - count; }
   // What WriteEntropyHead writes.
-  size_t head_bytes() const { return has_neighbours() ? 15 + 4 * neighbours.count : 5; }
+  size_t head_bytes() const {
+    if (!has_neighbours()) return 5;
+    return (is_in_parts ? 19 : 15) + 4 * neighbours.count;
+  }
+  // Of a part's length, behind the tables.
+  size_t lengths_bytes() const { return is_in_parts ? 4 * layout.num_parts : 0; }
+  // The first byte of a part among the coded ones.
+  size_t PartBegin(size_t part) const { return layout.PartBegin(NumRows(count), part) * kStates; }
   int num_contexts() const { return 1 + __builtin_popcount(boundaries); }
   uint8_t ContextOf(int sum) const {
     return static_cast<uint8_t>(__builtin_popcount(boundaries & ((2u << sum) - 1)));
@@ -36,7 +48,7 @@ struct EntropyHead {
 
 // Longer strings have no frame.
 constexpr size_t kMostEntropyBytes = UINT32_MAX - kStates;
-constexpr size_t kMostEntropyHeadBytes = 15 + 4 * Neighbours::kMost;
+constexpr size_t kMostEntropyHeadBytes = 19 + 4 * Neighbours::kMost;
 
 // Returns the end.
 uint8_t* WriteEntropyHead(const EntropyHead& head, uint8_t* to);
@@ -61,7 +73,7 @@ uint8_t* WriteTables(const EntropyHead& head, const EntropyTables& tables, uint8
 struct EntropyFrameView {
   absl::Span<const uint8_t> uncoded;
   std::array<Frequencies, kSums> of_context;
-  absl::Span<const uint8_t> states;  // and words
+  std::vector<absl::Span<const uint8_t>> parts;  // states and words of each
   uint8_t context_of_sum[kSums];
 };
 

@@ -301,7 +301,7 @@ class Decoder {
                          Decoder* HWY_RESTRICT decoders) {
     const U32 d;
     const auto scale_mask = hn::Set(d, kScale - 1);
-    HWY_ALIGN uint8_t contexts[kStates];
+    HWY_ALIGN uint8_t contexts[kTogether][kStates];
     Words x[kTogether][kVectors];
     const uint8_t* word[kTogether];
     const uint8_t* last[kTogether];  // from which on there may be too few words
@@ -323,7 +323,9 @@ class Decoder {
       for (size_t k = 0; k < kTogether; ++k) has_words &= word[k] <= last[k];
       if (!has_words) break;
       if (kHasContexts) {
-        WriteContexts(model, decoders->part_.bytes, decoders->row_ + row, contexts);
+        for (size_t k = 0; k < kTogether; ++k) {
+          WriteContexts(model, decoders[k].part_.bytes, decoders[k].row_ + row, contexts[k]);
+        }
       }
       HWY_UNROLL(4)
       for (size_t u = 0; u < kVectors; ++u) {
@@ -333,7 +335,7 @@ class Decoder {
           auto place = hn::And(x[k][v], scale_mask);
           if (kHasContexts) {
             const auto context =
-                hn::PromoteTo(d, FromStates(hn::LoadU(U8(), contexts + v * kLanes)));
+                hn::PromoteTo(d, FromStates(hn::LoadU(U8(), contexts[k] + v * kLanes)));
             place = hn::Add(place, hn::ShiftLeft<kScaleBits>(context));
           }
           const auto entry = hn::GatherIndex(d, entries, hn::BitCast(I32(), place));
@@ -427,9 +429,7 @@ const char* DecodeParts(const RansModel& model, const DecoderEntry* entries, con
       decoders[k].Begin(parts[first + k]);
       if (const char* const wrong = decoders[k].Check()) return wrong;
     }
-    if (n == kTogether && !kHasContexts) {
-      Decoder::DecodeRows<false, kTogether>(model, entries, decoders);
-    }
+    if (n == kTogether) Decoder::DecodeRows<kHasContexts, kTogether>(model, entries, decoders);
     for (size_t k = 0; k < n; ++k) {
       if (const char* const wrong = decoders[k].Finish<kHasContexts>(model, entries)) return wrong;
     }

@@ -18,6 +18,7 @@ using Frequencies = std::array<uint32_t, kSymbols>;
 // A string is coded in rows of kStates bytes, byte i by state i % kStates: the bytes of a row are
 // coded at once and do not know each other.
 constexpr size_t kStates = 32;
+constexpr int kStatesLog2 = 5;
 // Between two bytes a state is at least 2^15 and less than 2^31; what does not fit leaves it in
 // words of 16 bits.
 constexpr int kWordBits = 16;
@@ -67,8 +68,8 @@ struct RansPart {
 };
 
 // The inverse, of `count` strings at once. Uses up all of each, and returns what is wrong with one,
-// or null. With neighbours there is one, and its n is a multiple of kStates. Several are decoded
-// faster than one after the other: the processor need not wait for the bytes of any.
+// or null. With neighbours n is a multiple of kStates. Several are decoded faster than one after
+// the other: the processor need not wait for the bytes of any.
 const char* RansDecode(const RansModel& model, const RansPart* parts, size_t count);
 
 }  // namespace thinwire

@@ -94,11 +94,64 @@ namespace thinwire {
 HWY_EXPORT(ToRowsImpl);
 HWY_EXPORT(FromRowsImpl);
 
-void ToRows(const uint8_t* bytes, size_t n, uint8_t* rows) {
-  HWY_DYNAMIC_DISPATCH(ToRowsImpl)(bytes, n, rows);
+namespace {
+
+// use(place among the bytes, place among the rows, how many) of each stretch's bytes in a row.
+template <typename Use>
+void ForEachPiece(size_t n, size_t width, const Use& use) {
+  const size_t num_rows = NumRows(n);
+  for (size_t t = 0; t < kStates / width; ++t) {
+    for (size_t j = 0; j < num_rows; ++j) {
+      const size_t at = (t * num_rows + j) * width;
+      use(at, j * kStates + t * width, at < n ? std::min(width, n - at) : 0);
+    }
+  }
 }
-void FromRows(const uint8_t* rows, size_t n, uint8_t* bytes) {
-  HWY_DYNAMIC_DISPATCH(FromRowsImpl)(rows, n, bytes);
+
+// use(first byte, how many) of each part; its rows begin where its bytes do.
+template <typename Use>
+void ForEachPart(size_t n, const RowLayout& layout, const Use& use) {
+  for (size_t part = 0; part < layout.num_parts; ++part) {
+    const size_t begin = layout.PartBegin(NumRows(n), part) * kStates;
+    const size_t end = std::min(n, layout.PartBegin(NumRows(n), part + 1) * kStates);
+    use(begin, end - begin);
+  }
+}
+
+}  // namespace
+
+void ToRows(const uint8_t* bytes, size_t n, size_t width, uint8_t* rows) {
+  if (width == 1) return HWY_DYNAMIC_DISPATCH(ToRowsImpl)(bytes, n, rows);
+  ForEachPiece(n, width, [&](size_t at, size_t to, size_t count) {
+    std::copy_n(bytes + at, count, rows + to);
+    std::fill_n(rows + to + count, width - count, 0);
+  });
+}
+
+void FromRows(const uint8_t* rows, size_t n, size_t width, uint8_t* bytes) {
+  if (width == 1) return HWY_DYNAMIC_DISPATCH(FromRowsImpl)(rows, n, bytes);
+  ForEachPiece(n, width, [&](size_t at, size_t from, size_t count) {
+    std::copy_n(rows + from, count, bytes + at);
+  });
+}
+
+void ToRows(const uint8_t* bytes, size_t n, const RowLayout& layout, uint8_t* rows) {
+  ForEachPart(n, layout, [&](size_t begin, size_t count) {
+    ToRows(bytes + begin, count, layout.width, rows + begin);
+  });
+}
+
+void FromRows(const uint8_t* rows, size_t n, const RowLayout& layout, uint8_t* bytes) {
+  ForEachPart(n, layout, [&](size_t begin, size_t count) {
+    FromRows(rows + begin, count, layout.width, bytes + begin);
+  });
+}
+
+void SumsOfNeighbours(const Neighbours& neighbours, const RowLayout& layout, const uint8_t* rows,
+                      size_t num_rows, uint8_t* sums) {
+  ForEachPart(num_rows * kStates, layout, [&](size_t begin, size_t count) {
+    SumsOfNeighbours(neighbours, rows + begin, 0, count / kStates, sums + begin);
+  });
 }
 
 }  // namespace thinwire

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "compress/context_choice.h"
+#include "compress/cpu/bytes.h"
 #include "compress/cuda/byte_counts.h"
 #include "compress/cuda/frame_bytes.h"
 #include "compress/cuda/pairs.h"
@@ -35,25 +36,25 @@ Error Look(CudaDevice* device, const uint8_t* codes, const CodesPlace& place,
   CudaScratch large(device), where_memory(device), sample_memory(device);
   RETURN_ERROR(large.Reserve(sizeof(uint32_t)));
   RETURN_ERROR(SubmitLargeLooks(stream, codes, n, large.as<uint32_t>()));
-  std::vector<uint32_t> where = SampledParts(place.count, place.distances);
-  const size_t num_parts = where.size(), num_distances = place.distances.size();
+  std::vector<uint32_t> where = SampledPieces(place.count, place.distances);
+  const size_t num_pieces = where.size(), num_distances = place.distances.size();
   std::vector<uint8_t> sample;
-  if (num_parts > 0) {
+  if (num_pieces > 0) {
     where.insert(where.end(), place.distances.begin(), place.distances.end());
-    sample.resize((1 + num_distances) * num_parts * kSampledRows * kStates);
+    sample.resize((1 + num_distances) * num_pieces * kSampledRows * kStates);
     const size_t where_bytes = where.size() * sizeof(uint32_t);
     RETURN_ERROR(where_memory.Reserve(where_bytes));
     RETURN_ERROR(sample_memory.Reserve(sample.size()));
     RETURN_ERROR(device->SubmitCopyFromHost(where_memory.as<void>(), where.data(), where_bytes));
     RETURN_ERROR(SubmitSample(stream, codes, n, where_memory.as<const uint32_t>(),
-                              static_cast<int64_t>(num_parts), static_cast<int64_t>(num_distances),
+                              static_cast<int64_t>(num_pieces), static_cast<int64_t>(num_distances),
                               sample_memory.as<uint8_t>()));
     RETURN_ERROR(
         device->SubmitCopyToHost(sample.data(), sample_memory.as<const void>(), sample.size()));
   }
   uint32_t large_looks = 0;
   RETURN_ERROR(device->CopyToHost(&large_looks, large.as<const void>(), sizeof(large_looks)));
-  if (num_parts > 0) *choice = ChooseNeighboursOf(place.count, place.distances, sample);
+  if (num_pieces > 0) *choice = ChooseNeighboursOf(place.count, place.distances, sample);
   choice->may_pay_in_pairs &= MayPayInPairs(place.count, large_looks);
   return Error{};
 }
@@ -72,19 +73,22 @@ class BytesWriter {
     head_.num_bytes = head_.count = n;
   }
 
-  Error UseNeighbours(const CodesPlace& place, const Neighbours& neighbours) {
+  Error UseNeighbours(const CodesPlace& place, const ContextChoice& choice) {
     cudaStream_t stream;
     RETURN_ERROR(device_->Stream(&stream));
-    head_.neighbours = neighbours;
+    head_.neighbours = choice.neighbours;
+    head_.layout = choice.layout;
+    head_.is_in_parts = place.count >= kLeastInParts;
     head_.begin = place.begin;
     head_.count = place.count;
     RETURN_ERROR(rows_.Reserve(head_.coded_bytes()));
     RETURN_ERROR(sums_.Reserve(head_.coded_bytes()));
     coded_ = rows_.as<const uint8_t>();
     RETURN_ERROR(SubmitToRows(stream, bytes_ + place.begin, static_cast<int64_t>(place.count),
-                              rows_.as<uint8_t>()));
-    return SubmitSumsOfNeighbours(stream, neighbours, coded_,
-                                  static_cast<int64_t>(NumRows(place.count)), sums_.as<uint8_t>());
+                              head_.layout, rows_.as<uint8_t>()));
+    return SubmitSumsOfNeighbours(stream, head_.neighbours, coded_,
+                                  static_cast<int64_t>(NumRows(place.count)), head_.layout,
+                                  sums_.as<uint8_t>());
   }
 
   // Says how many bytes the frame is expected to take. Waits.
@@ -98,8 +102,9 @@ class BytesWriter {
   // After Plan. Appends the frame to *made, whose pieces in device memory are this writer's.
   Error Write(FrameBytes* made) {
     const auto coded_bytes = static_cast<int64_t>(head_.coded_bytes());
-    const RansStrings string = {coded_bytes, static_cast<int64_t>(NumRows(head_.coded_bytes())), 1};
-    RETURN_ERROR(writer_.Encode(coded_, string, sums(), tables_.of_sum.data()));
+    const RansStrings strings = {coded_bytes, static_cast<int64_t>(NumRows(head_.coded_bytes())),
+                                 static_cast<int64_t>(head_.layout.num_parts)};
+    RETURN_ERROR(writer_.Encode(coded_, strings, sums(), tables_.of_sum.data()));
     std::array<uint8_t, kMostEntropyHeadBytes> head_bytes;
     std::vector<uint8_t> table_bytes(head_.num_contexts() * kMaxTableBytes);
     made->Add(head_bytes.data(), WriteEntropyHead(head_, head_bytes.data()) - head_bytes.data());
@@ -108,7 +113,13 @@ class BytesWriter {
     made->AddOnDevice(bytes_ + behind, head_.num_bytes - behind);
     made->Add(table_bytes.data(),
               WriteTables(head_, tables_, table_bytes.data()) - table_bytes.data());
-    made->AddOnDevice(writer_.packed(), writer_.offsets().back());
+    std::vector<uint8_t> lengths(head_.lengths_bytes());
+    const std::vector<uint64_t>& offsets = writer_.offsets();
+    for (size_t at = 0, part = 0; at < lengths.size(); at += sizeof(uint32_t), ++part) {
+      StoreAs(static_cast<uint32_t>(offsets[part + 1] - offsets[part]), &lengths[at]);
+    }
+    made->Add(lengths.data(), lengths.size());
+    made->AddOnDevice(writer_.packed(), offsets.back());
     return Error{};
   }
 
@@ -151,7 +162,7 @@ class Forms {
   // Waits, as Best does.
   Error Plan(const CodesPlace& place, const ContextChoice& choice) {
     if (choice.neighbours.count > 0) {
-      RETURN_ERROR(with_neighbours_.UseNeighbours(place, choice.neighbours));
+      RETURN_ERROR(with_neighbours_.UseNeighbours(place, choice));
       RETURN_ERROR(with_neighbours_.Plan(&expected_.neighbours));
     }
     if (place.count > 0 && choice.may_pay_in_pairs) RETURN_ERROR(pairs_.Plan(&expected_.pairs));
@@ -204,15 +215,17 @@ Error DecodeFrame(CudaDevice* device, const EntropyHead& head, const EntropyFram
   uint8_t* const coded = has_rows ? rows.as<uint8_t>() : bytes;
   RansModel model{head.neighbours, {}, view.of_context.data(), head.num_contexts()};
   std::copy_n(view.context_of_sum, kSums, model.context_of_sum);
-  const RansStrings string = {static_cast<int64_t>(head.coded_bytes()),
-                              static_cast<int64_t>(NumRows(head.coded_bytes())), 1};
-  const std::vector<uint64_t> offsets = {0, view.states.size()};
+  const RansStrings strings = {static_cast<int64_t>(head.coded_bytes()),
+                               static_cast<int64_t>(NumRows(head.coded_bytes())),
+                               static_cast<int64_t>(head.layout.num_parts)};
+  std::vector<uint64_t> offsets = {0};
+  for (const auto& part : view.parts) offsets.push_back(offsets.back() + part.size());
   RETURN_ERROR(
-      reader.Submit(view.states.data(), offsets, model, string, coded, fault.as<uint32_t>()));
+      reader.Submit(view.parts[0].data(), offsets, model, strings, coded, fault.as<uint32_t>()));
   if (has_rows) {
     RETURN_ERROR(device->SubmitCopyFromHost(bytes, view.uncoded.data(), head.begin));
-    RETURN_ERROR(
-        SubmitFromRows(stream, coded, static_cast<int64_t>(head.count), bytes + head.begin));
+    RETURN_ERROR(SubmitFromRows(stream, coded, static_cast<int64_t>(head.count), head.layout,
+                                bytes + head.begin));
     RETURN_ERROR(device->SubmitCopyFromHost(bytes + head.begin + head.count,
                                             view.uncoded.data() + head.begin,
                                             view.uncoded.size() - head.begin));
@@ -252,7 +265,9 @@ Error CudaReadEntropyFrame(CudaDevice* device, absl::Span<const uint8_t> frame, 
   }
   EntropyFrameView view;
   RETURN_ERROR(ViewEntropyFrame(head, frame, &view));
-  if (view.states.size() % kWordBytes != 0) return Refused();
+  for (const auto& part : view.parts) {
+    if (part.size() % kWordBytes != 0) return Refused();
+  }
   return DecodeFrame(device, head, view, bytes->as<uint8_t>());
 }
 

@@ -63,6 +63,26 @@ Case CodesCase(size_t n, float scale, bool has_volume, size_t before, size_t beh
   return c;
 }
 
+// Codes as large as those of the same channel before and above are.
+Case ImageCase(size_t n, uint32_t channels) {
+  Case c{absl::StrCat(n, " codes of ", channels, " channels"), Bytes(6, 1), {6, n, {}}};
+  const uint32_t above = 30 * channels;
+  RandomStream random(n + channels);
+  Bytes codes(n);
+  for (size_t i = 0; i < n; ++i) {
+    const int before = i < channels ? 0 : (codes[i - channels] + 1) / 2;
+    const int over = i < above ? 0 : (codes[i - above] + 1) / 2;
+    const float near = 0.3f + 0.45f * static_cast<float>(before + over);
+    const auto magnitude =
+        static_cast<int>(std::min(100.0f, -std::log(random.NextFloat() + 1e-6f) * near));
+    codes[i] = static_cast<uint8_t>(2 * magnitude - (magnitude > 0 && random.Next() % 2 != 0));
+  }
+  c.bytes.insert(c.bytes.end(), codes.begin(), codes.end());
+  c.bytes.insert(c.bytes.end(), 5, 3);
+  c.place.distances = {1, 2, channels, 2 * channels, above};
+  return c;
+}
+
 // Each code twice, so that pairs take half as many bits.
 Case TwinsCase(size_t n) {
   Case c{absl::StrCat(n, " codes twice"), Codes(n, 1, false, n), {0, 2 * n, {}}};
@@ -85,6 +105,9 @@ std::vector<Case> Cases() {
   for (const size_t n : {300, 1000, 4096, 4097, 40001, 300000}) cases.push_back(TwinsCase(n));
   cases.push_back(CodesCase(300000, 1, false, 11, 6));
   cases.push_back(CodesCase(300000, 1, true, 11, 6));
+  for (const uint32_t channels : {3u, 16u, 64u}) {
+    for (const size_t n : {131072, 131073, 200001}) cases.push_back(ImageCase(n, channels));
+  }
   Bytes noise(5000);
   RandomStream random(3);
   for (uint8_t& byte : noise) byte = static_cast<uint8_t>(random.Next());

@@ -246,15 +246,18 @@ struct ContextOfSum {
   uint8_t of[kSums];
 };
 
-// One string of whole rows with a table for each context, by one warp. A lane needs of the rows
-// before only the bytes that it has decoded itself.
+// Strings of whole rows with a table for each context, each by a block of one warp. A lane needs of
+// the rows before only the bytes that it has decoded itself.
 __global__ void DecodeInContextsKernel(const uint8_t* packed, const uint64_t* offsets,
-                                       int64_t num_rows, const DecoderEntry* entries,
-                                       Neighbours neighbours, ContextOfSum contexts, uint8_t* bytes,
-                                       uint32_t* fault) {
+                                       RansStrings strings, const DecoderEntry* entries,
+                                       Neighbours neighbours, ContextOfSum contexts,
+                                       uint8_t* all_bytes, uint32_t* fault) {
   constexpr int kRecent = 512;  // the last rows' magnitudes
   __shared__ uint8_t recent[kRecent][kLanes];
-  Decoder decoder = DecoderOf(packed, offsets, 0);
+  const int64_t p = blockIdx.x, begin = strings.begin(p);
+  const int64_t num_rows = (strings.begin(p + 1) - begin) / kLanes;
+  uint8_t* const bytes = all_bytes + begin;
+  Decoder decoder = DecoderOf(packed, offsets, p);
   bool is_right = decoder.CanBegin();
   for (int64_t row = 0; is_right && row < num_rows; ++row) {
     int sum = 0;
@@ -345,9 +348,10 @@ Error RansReader::Submit(const uint8_t* packed, const std::vector<uint64_t>& off
   }
   ContextOfSum contexts;
   for (int sum = 0; sum < kSums; ++sum) contexts.of[sum] = model.context_of_sum[sum];
-  return Launch(stream, dim3(1), dim3(kLanes), DecodeInContextsKernel, packed_.as<const uint8_t>(),
-                offsets_.as<const uint64_t>(), strings.rows, entries_.as<const DecoderEntry>(),
-                model.neighbours, contexts, bytes, fault);
+  return Launch(stream, dim3(static_cast<unsigned>(strings.count)), dim3(kLanes),
+                DecodeInContextsKernel, packed_.as<const uint8_t>(), offsets_.as<const uint64_t>(),
+                strings, entries_.as<const DecoderEntry>(), model.neighbours, contexts, bytes,
+                fault);
 }
 
 }  // namespace thinwire

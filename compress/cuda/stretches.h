@@ -7,23 +7,26 @@
 #include <cstdint>
 
 #include "compress/cpu/rans.h"
+#include "compress/cpu/stretches.h"
 #include "tensor/error.h"
 
 namespace thinwire {
 
 // See ToRows and FromRows.
-Error SubmitToRows(cudaStream_t stream, const uint8_t* bytes, int64_t n, uint8_t* rows);
-Error SubmitFromRows(cudaStream_t stream, const uint8_t* rows, int64_t n, uint8_t* bytes);
+Error SubmitToRows(cudaStream_t stream, const uint8_t* bytes, int64_t n, const RowLayout& layout,
+                   uint8_t* rows);
+Error SubmitFromRows(cudaStream_t stream, const uint8_t* rows, int64_t n, const RowLayout& layout,
+                     uint8_t* bytes);
 
-// See SumsOfNeighbours; of all rows.
+// See SumsOfNeighbours; of all rows of a string, in its parts.
 Error SubmitSumsOfNeighbours(cudaStream_t stream, const Neighbours& neighbours, const uint8_t* rows,
-                             int64_t num_rows, uint8_t* sums);
+                             int64_t num_rows, const RowLayout& layout, uint8_t* sums);
 
-// The rows of which ChooseNeighboursOf (compress/context_choice.h) chooses, of n codes:
-// `num_parts` times kSampledRows rows for the distance 0 and each of the `num_distances`.
-// `parts_and_distances`: one behind the other, in device memory.
+// The codes of which ChooseNeighboursOf (compress/context_choice.h) chooses, of n: `num_pieces`
+// pieces for the distance 0 and each of the `num_distances`. `pieces_and_distances`: one behind the
+// other, in device memory.
 Error SubmitSample(cudaStream_t stream, const uint8_t* codes, int64_t n,
-                   const uint32_t* parts_and_distances, int64_t num_parts, int64_t num_distances,
+                   const uint32_t* pieces_and_distances, int64_t num_pieces, int64_t num_distances,
                    uint8_t* sample);
 
 }  // namespace thinwire

@@ -249,10 +249,14 @@ absl::StatusOr<std::vector<RecordedRun>> AllRecordedRuns() {
   two_cuts.push_back("compression.boundaries.b.gradients.codec=fp8");
   RETURN_IF_ERROR(runs.Add("two_cuts", two_cuts));
   RETURN_IF_ERROR(runs.Add("two_chunks", {}, kTwoChunks));
-  std::vector<std::string> neighbours =
-      Both("codec: ecsq, step: 0.2", "codec: ecsq, step: 0.5, rounding: dither");
-  neighbours.insert(neighbours.end(), {"data.batch_size=4", "data.limit=4"});
-  RETURN_IF_ERROR(runs.Add("ecsq_neighbours", neighbours, kTwoChunks));
+  // Of 17 images a message has more than 2^17 codes, which are in parts.
+  for (const auto& [name, images] : {std::pair("ecsq_neighbours", 4), {"ecsq_parts", 17}}) {
+    std::vector<std::string> neighbours =
+        Both("codec: ecsq, step: 0.2", "codec: ecsq, step: 0.5, rounding: dither");
+    neighbours.push_back(absl::StrCat("data.batch_size=", images));
+    neighbours.push_back(absl::StrCat("data.limit=", images));
+    RETURN_IF_ERROR(runs.Add(name, neighbours, kTwoChunks));
+  }
   return runs.Take();
 }
 

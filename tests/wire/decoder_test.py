@@ -55,6 +55,7 @@ def main():
                 failed += 1
     assert entropy.frames_with_neighbours > 0, "no message has codes with neighbours"
     assert entropy.frames_of_pairs > 0, "no message has codes in pairs"
+    assert entropy.frames_in_parts > 0, "no message has codes with neighbours in parts"
     print(f"{failed} runs are not what the pages say")
     return failed > 0
 

@@ -4,18 +4,19 @@ import struct
 SCALE_BITS, STATES, LEAST_STATE, SUMS = 12, 32, 1 << 15, 16
 SCALE = 1 << SCALE_BITS
 
-PAIRS_FORM, LARGE = 16, 15
+PAIRS_FORM, PARTS_FORM, LARGE = 16, 17, 15
 
-frames_with_neighbours = frames_of_pairs = 0  # of those that were decoded
+frames_with_neighbours = frames_of_pairs = frames_in_parts = 0  # of those that were decoded
 
 
 class Choice:
     """What an encoder chooses: which bytes have neighbours, where these stand, and which of their sums
-    share a table; or which bytes are coded in pairs, in how many parts."""
+    share a table, in how many parts whose rows have so many stretches; or which bytes are coded in pairs,
+    in how many parts."""
 
-    def __init__(self, neighbours=(), begin=0, count=0, boundaries=0, parts=0):
+    def __init__(self, neighbours=(), begin=0, count=0, boundaries=0, parts=0, stretches=0):
         self.neighbours, self.begin, self.count, self.boundaries = tuple(neighbours), begin, count, boundaries
-        self.parts = parts
+        self.parts, self.stretches = parts, stretches
 
     @property
     def num_contexts(self):
@@ -24,7 +25,11 @@ class Choice:
     def head(self):
         """What a frame says of it."""
         head = bytes([len(self.neighbours)])
-        if self.neighbours:
+        if self.stretches:
+            head = bytes([PARTS_FORM, len(self.neighbours), self.stretches.bit_length() - 1])
+            head += struct.pack("<IIHH", self.begin, self.count, self.parts, self.boundaries)
+            head += struct.pack(f"<{len(self.neighbours)}I", *self.neighbours)
+        elif self.neighbours:
             head += struct.pack("<IIH", self.begin, self.count, self.boundaries)
             head += struct.pack(f"<{len(self.neighbours)}I", *self.neighbours)
         return head
@@ -97,6 +102,18 @@ def _from_rows(rows, count):
     return bytes(rows[j * STATES + s] for s in range(STATES) for j in range(length))[:count]
 
 
+def _arranged(count, parts, stretches):
+    """For each part the places of its codes in the order of its rows; None behind the last code."""
+    rows, width = _num_rows(count), STATES // stretches
+    bounds = [part * rows // parts for part in range(parts + 1)]
+    places = []
+    for first, end in zip(bounds, bounds[1:]):
+        of_part = [first * STATES + (t * (end - first) + j) * width + i
+                   for j in range(end - first) for t in range(stretches) for i in range(width)]
+        places.append([place if place < count else None for place in of_part])
+    return places
+
+
 def _coded(data, tables, contexts):
     """States and words of a string whose bytes have these contexts."""
     starts = [_starts(table) for table in tables]
@@ -134,10 +151,30 @@ def _encode_pairs(data, choice):
     return frame + struct.pack(f"<{len(parts)}I", *map(len, parts)) + b"".join(parts)
 
 
+def _encode_parts(data, choice):
+    """The frame of codes with neighbours in parts."""
+    end = choice.begin + choice.count
+    codes = data[choice.begin : end]
+    parts = [bytes(0 if place is None else codes[place] for place in places)
+             for places in _arranged(choice.count, choice.parts, choice.stretches)]
+    contexts = [[choice.context(part, *divmod(i, STATES)) for i in range(len(part))] for part in parts]
+    counts = [256 * [0] for _ in range(choice.num_contexts)]
+    for part, of_part in zip(parts, contexts):
+        for byte, context in zip(part, of_part):
+            counts[context][byte] += 1
+    tables = [_scaled(of_context) for of_context in counts]
+    strings = [_coded(part, tables, of_part) for part, of_part in zip(parts, contexts)]
+    frame = struct.pack("<I", len(data)) + choice.head() + data[: choice.begin] + data[end:]
+    frame += b"".join(map(_table, tables))
+    return frame + struct.pack(f"<{len(strings)}I", *map(len, strings)) + b"".join(strings)
+
+
 def encode(data, choice):
     """The frame, or None where it would not be shorter."""
     if not data:
         return None
+    if choice.stretches:
+        return _encode_parts(data, choice)
     if choice.parts:
         return _encode_pairs(data, choice)
     end = choice.begin + choice.count
@@ -214,6 +251,26 @@ def _decode_pairs(reader, length):
     return uncoded[:begin] + codes + uncoded[begin:], Choice((), begin, count, 0, num_parts)
 
 
+def _decode_parts(reader, length):
+    """What a frame of parts holds behind its form."""
+    global frames_in_parts
+    frames_in_parts += 1
+    num_neighbours, stretches_log2, begin, count, num_parts, boundaries = reader.next("BBIIHH")
+    neighbours = reader.next(f"{num_neighbours}I")
+    choice = Choice(neighbours, begin, count, boundaries, num_parts, 1 << stretches_log2)
+    uncoded = bytes(reader.next(f"{length - count}B"))
+    tables = [reader.table() for _ in range(choice.num_contexts)]
+    codes = bytearray(count)
+    arranged = _arranged(count, num_parts, choice.stretches)
+    for size, places in zip(reader.next(f"{num_parts}I"), arranged):
+        part = _decoded(bytes(reader.next(f"{size}B")), len(places), tables, choice)
+        for place, code in zip(places, part):
+            if place is not None:
+                codes[place] = code
+    assert reader.at == len(reader.frame)
+    return uncoded[:begin] + bytes(codes) + uncoded[begin:], choice
+
+
 def decode(frame):
     """What a frame holds, and its encoder's choice."""
     global frames_with_neighbours
@@ -221,6 +278,8 @@ def decode(frame):
     length, num_neighbours = reader.next("IB")
     if num_neighbours == PAIRS_FORM:
         return _decode_pairs(reader, length)
+    if num_neighbours == PARTS_FORM:
+        return _decode_parts(reader, length)
     choice, num_coded = Choice(), length
     frames_with_neighbours += num_neighbours > 0
     if num_neighbours:
