@@ -18,10 +18,6 @@ bool TakesIds(const BlockSpec& block) {
   return !block.layers.empty() && block.layers.front().kind == LayerKind::kEmbedding;
 }
 
-bool EndsLinear(const BlockSpec& block) {
-  return !block.layers.empty() && block.layers.back().kind == LayerKind::kLinear;
-}
-
 // The last block's, of a sample, as it stands in memory.
 Shape ResultOf(const BlockSpec& last, const SegmentOptions& options) {
   const int axis = last.out.rank() - 1;
@@ -121,6 +117,10 @@ class BuiltSegment final : public Segment {
 };
 
 }  // namespace
+
+bool EndsLinear(const BlockSpec& block) {
+  return !block.layers.empty() && block.layers.back().kind == LayerKind::kLinear;
+}
 
 size_t Saved::bytes() const {
   size_t bytes = 0;

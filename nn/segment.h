@@ -140,6 +140,10 @@ struct SegmentOptions {
   bool ends_model = false;
 };
 
+// Whether a segment that ends in it may have `ends_model`: a model of one's own may end in any
+// layer.
+bool EndsLinear(const BlockSpec& block);
+
 class Segment {
  public:
   virtual ~Segment() = default;

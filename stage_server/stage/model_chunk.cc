@@ -9,6 +9,7 @@
 #include "nn/gradient_norm.h"
 #include "nn/parameters.h"
 #include "nn/recorded_segment.h"
+#include "nn/segment.h"
 #include "wire/memory_link.h"
 
 namespace thinwire {
@@ -26,11 +27,6 @@ bool IsRecordable(const StageSpec& spec, const BlockRange& range) {
                       spec.model.blocks.begin() + range.last, [](const BlockSpec& block) {
                         return IsRandom(block.layers) || ReadsIds(block.layers);
                       });
-}
-
-// A model of one's own may end in any layer, which then reads its result again.
-bool EndsLinear(const BlockSpec& block) {
-  return !block.layers.empty() && block.layers.back().kind == LayerKind::kLinear;
 }
 
 // Takes a tensor through a cut inside the process.

@@ -38,10 +38,29 @@ class Done:
         return [line.strip() for line in self.out.splitlines() if line.strip()]
 
 
+class Stopped(BaseException):
+    """What runs was ended by stop()."""
+
+
+_running = set()
+_stopped = False
+
+
+def stop():
+    """Kills what runs, in all threads; run() then raises Stopped, and so at once from now on. It
+    raises nothing itself, as a handler of signals may come between any two lines."""
+    global _stopped  # pylint: disable=global-statement
+    _stopped = True
+    for child in list(_running):
+        _kill(child, signal.SIGKILL)
+
+
 def run(command, folder, env, limit, on_timeout=signal.SIGKILL):
     """Runs it in `folder` with `env` besides our own environment. When `limit` seconds are over, it
     and its children get `on_timeout`, and 20 seconds later SIGKILL. OSError if it does not
     start."""
+    if _stopped:
+        raise Stopped()
     done = Done(command)
     start = time.monotonic()
     # A process group of its own, so that its children end with it. One pipe for both streams: what
@@ -50,6 +69,9 @@ def run(command, folder, env, limit, on_timeout=signal.SIGKILL):
                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                              stderr=subprocess.STDOUT, env={**os.environ, **(env or {})},
                              start_new_session=True)
+    _running.add(child)
+    if _stopped:  # while it started
+        _kill(child, signal.SIGKILL)
     lines = []
     reader = threading.Thread(target=lambda: lines.extend(child.stdout), daemon=True)
     reader.start()
@@ -61,7 +83,10 @@ def run(command, folder, env, limit, on_timeout=signal.SIGKILL):
             done.timed_out = True
             _kill(child, how)
     done.status = child.wait()
+    _running.remove(child)
     _kill(child, signal.SIGKILL)  # what it left behind
+    if _stopped:
+        raise Stopped()
     reader.join(timeout=5)
     if not reader.is_alive():  # somebody in a session of his own may hold its other end
         child.stdout.close()

@@ -2,12 +2,15 @@
 """What becomes of what programs say and how they end, with programs that pretend: GoogleTest's,
 compute-sanitizer, and those that look at a machine."""
 import os
+import signal
 import sys
 import tempfile
+import time
 import unittest
 from unittest import mock
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import commands  # noqa: E402
 import googletest  # noqa: E402
 import machine  # noqa: E402
 import sanitizer  # noqa: E402
@@ -142,6 +145,34 @@ class TestProgramsTest(WithPrograms):
     def test_names_of_tests_with_parameters(self):
         self.assertEqual(googletest.names("main() of x\nA.\n  B\nC/D.  # TypeParam = int\n"
                                           "  E/0  # GetParam() = 7\n"), ["A.B", "C/D.E/0"])
+
+
+def is_alive(process):
+    try:
+        with open(f"/proc/{process}/stat", encoding="utf-8") as file:
+            return file.read().split()[2] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+class StopTest(unittest.TestCase):
+    def test_no_command_outlives_a_signal(self):
+        self.addCleanup(setattr, commands, "_stopped", False)
+        before = signal.signal(signal.SIGTERM, lambda *_: commands.stop())
+        self.addCleanup(signal.signal, signal.SIGTERM, before)
+        with tempfile.TemporaryDirectory() as folder:
+            with self.assertRaises(commands.Stopped):
+                commands.run(["sh", "-c", "sleep 300 & echo $! > pid; kill -TERM $PPID; wait"],
+                             folder, {}, limit=60)
+            with self.assertRaises(commands.Stopped):
+                commands.run(["touch", "started"], folder, {}, limit=60)
+            self.assertEqual(os.listdir(folder), ["pid"])
+            with open(os.path.join(folder, "pid"), encoding="utf-8") as file:
+                sleeper = int(file.read())
+        end = time.monotonic() + 30
+        while is_alive(sleeper):
+            self.assertLess(time.monotonic(), end, "it sleeps on")
+            time.sleep(0.02)
 
 
 class SanitizerTest(WithPrograms):

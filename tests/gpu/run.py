@@ -5,7 +5,7 @@ so that a call that was cut short loses nothing, and a second one with --resume 
 DIR gets results.json (all numbers), table.md (verdicts, figures and aims) and log.txt (commands and
 the head and tail of their output). What failed is printed last, in under 12,000 characters. Exit
 code: 0 if all parts passed, 1 if one failed, 2 for wrong usage, 3 if parts are left for another
-call.
+call, 130 if a signal stopped it.
 
 examples:
   tests/gpu/run.sh --out out
@@ -19,12 +19,14 @@ import collections
 import itertools
 import os
 import re
+import signal
 import sys
 import tempfile
 import time
 import traceback
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import commands  # noqa: E402
 import diagnosis  # noqa: E402
 import failures  # noqa: E402
 from parts import PARTS  # noqa: E402
@@ -118,6 +120,8 @@ def run_parts(parts, session, results, options):
 
 def main():
     options = parse_arguments()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: commands.stop())
     if options.list:
         for part in PARTS:
             print(f"{part.name:24} {part.seconds:4} s  {part.what}")
@@ -137,7 +141,11 @@ def main():
         except Failed as reason:
             print(f"run.py: {reason}", file=sys.stderr)
             return 1
-        run_parts(PARTS, session, results, options)
+        try:
+            run_parts(PARTS, session, results, options)
+        except commands.Stopped:
+            print("run.py: stopped; no program of ours is left", file=sys.stderr)
+            return 130
     print(results.table())
     print(failures.text(results))
     return results.exit_code()
