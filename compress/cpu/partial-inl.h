@@ -57,12 +57,45 @@ HWY_INLINE hn::Mask<D> MaskOfBits(D d, uint64_t bits) {
   return hn::LoadMaskBits(d, bytes);
 }
 
+// The lanes of `v` that the mask names, one behind the other, and then any.
+#if HWY_TARGET <= HWY_AVX3
+template <class D>
+HWY_INLINE hn::Vec<D> Compressed(hn::Vec<D> v, hn::Mask<D> mask, D) {
+  return hn::Compress(v, mask);
+}
+#else
+// For each set of eight lanes, as bits: which they are, in order. Highway's Compress puts such a
+// table on the stack at each call.
+struct LanesOfSets {
+  LanesOfSets() {
+    for (size_t set = 0; set < 256; ++set) {
+      size_t count = 0;
+      for (size_t lane = 0; lane < 8; ++lane) {
+        if (set >> lane & 1) of[set][count++] = static_cast<uint8_t>(lane);
+      }
+    }
+  }
+  HWY_ALIGN uint8_t of[256][8] = {};
+};
+
+template <class D>
+HWY_INLINE hn::Vec<D> Compressed(hn::Vec<D> v, hn::Mask<D> mask, D d) {
+  static_assert(sizeof(hn::TFromD<D>) == 4 && hn::MaxLanes(D()) <= 8, "a byte has all lanes");
+  static const LanesOfSets lanes;
+  const hn::RebindToUnsigned<D> du;
+  uint8_t bits[8] = {};
+  hn::StoreMaskBits(d, mask, bits);
+  const auto of_set = hn::LoadU(hn::Rebind<uint8_t, D>(), lanes.of[bits[0]]);
+  return hn::TableLookupLanes(v, hn::IndicesFromVec(d, hn::PromoteTo(du, of_set)));
+}
+#endif
+
 // Stores the lanes of `v` that the mask names, one behind the other, and returns how many.
 // Overwrites a whole vector at `to`. CompressStore need not, but Zen 4 compresses into memory
 // slowly: with it, encoding topk took four times as long there.
 template <class D, typename T = hn::TFromD<D>>
 HWY_INLINE size_t StoreCompressed(hn::Vec<D> v, hn::Mask<D> mask, D d, T* to) {
-  hn::StoreU(hn::Compress(v, mask), d, to);
+  hn::StoreU(Compressed(v, mask, d), d, to);
   return hn::CountTrue(d, mask);
 }
 

@@ -72,6 +72,40 @@ void SumsImpl(const Neighbours& neighbours, const uint8_t* bytes, size_t row, si
   }
 }
 
+// The lower words of the lanes that are in the set, at the end, the first one's last.
+#if HWY_TARGET <= HWY_AVX3
+HWY_INLINE hn::Vec<U16> LowerWords(Words x, hn::Mask<U32> set) {
+  return hn::TruncateTo(U16(), hn::Reverse(U32(), hn::Compress(x, set)));
+}
+#else
+// For each set of lanes, as bits: which bytes of all lower words they are. Highway's Compress puts
+// a table on the stack at each call.
+struct LowerBytes {
+  LowerBytes() {
+    for (size_t set = 0; set < kSets; ++set) {
+      uint8_t* to = of[set] + kBytes;
+      for (size_t lane = 0; lane < kLanes; ++lane) {
+        if ((set >> lane & 1) == 0) continue;
+        *--to = static_cast<uint8_t>(kWordBytes * lane + 1);
+        *--to = static_cast<uint8_t>(kWordBytes * lane);
+      }
+    }
+  }
+  static_assert(kLanes <= 8, "a byte has all lanes");
+  static constexpr size_t kSets = size_t{1} << kLanes, kBytes = kWordBytes * kLanes;
+  HWY_ALIGN uint8_t of[kSets][kBytes] = {};
+};
+
+HWY_INLINE hn::Vec<U16> LowerWords(Words x, hn::Mask<U32> set) {
+  static const LowerBytes bytes;
+  const hn::Repartition<uint8_t, U16> d;
+  HWY_ALIGN uint8_t bits[8] = {};
+  hn::StoreMaskBits(U32(), set, bits);
+  const auto words = hn::BitCast(d, hn::TruncateTo(U16(), x));
+  return hn::BitCast(U16(), hn::TableLookupBytes(words, hn::LoadU(d, bytes.of[bits[0]])));
+}
+#endif
+
 // The states, those that are full without their lower words, which are written before `word`, the
 // first lane's last.
 HWY_INLINE Words WithoutWords(Words x, Words f, uint8_t** word) {
@@ -79,9 +113,8 @@ HWY_INLINE Words WithoutWords(Words x, Words f, uint8_t** word) {
   const auto upper = hn::BitCast(I32(), hn::ShiftRight<kFullBits>(x));
   const auto most = hn::BitCast(I32(), hn::Sub(f, hn::Set(d, 1)));
   const auto full = hn::RebindMask(d, hn::Gt(upper, most));
-  const auto low = hn::Compress(x, full);
   auto* const end = reinterpret_cast<uint16_t*>(*word);
-  hn::StoreU(hn::TruncateTo(U16(), hn::Reverse(d, low)), U16(), end - kLanes);
+  hn::StoreU(LowerWords(x, full), U16(), end - kLanes);
   *word -= hn::CountTrue(d, full) * kWordBytes;
   return hn::IfThenElse(full, hn::ShiftRight<kWordBits>(x), x);
 }

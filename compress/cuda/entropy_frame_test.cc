@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/random.h"
 #include "compress/entropy_frame.h"
+#include "compress/entropy_layout.h"
 #include "compress/pairs_layout.h"
 
 namespace thinwire {
@@ -80,6 +81,19 @@ Case ImageCase(size_t n, uint32_t channels) {
   c.bytes.insert(c.bytes.end(), codes.begin(), codes.end());
   c.bytes.insert(c.bytes.end(), 5, 3);
   c.place.distances = {1, 2, channels, 2 * channels, above};
+  return c;
+}
+
+// Runs of small codes and of large ones: the code before tells which.
+Case RunsCase(size_t n) {
+  Case c{absl::StrCat(n, " codes in runs"), Bytes(5, 1), {5, n, {1}}};
+  RandomStream random(n);
+  for (size_t i = 0; i < n; ++i) {
+    const auto code =
+        static_cast<uint8_t>(i / 300 % 2 == 0 ? random.Next() % 2 : random.Next() % 12);
+    c.bytes.push_back(code);
+  }
+  c.bytes.insert(c.bytes.end(), 3, 3);
   return c;
 }
 
@@ -159,34 +173,90 @@ void ExpectSameVerdict(const Bytes& frame, size_t most) {
 }
 
 TEST(CudaEntropyFrameTest, HasTheCpusBytesAndReadsThem) {
-  int pairs = 0, neighbours = 0, plain = 0;
+  int pairs = 0, parts = 0, neighbours = 0, plain = 0;
   for (const Case& c : Cases()) {
     SCOPED_TRACE(c.name);
     const Bytes expected = FrameOf(c);
     ASSERT_TRUE(FrameOnDevice(c) == expected) << "of " << expected.size() << " bytes";
     if (expected.empty()) continue;
     const int form = expected[kFormAt];
-    ++(form == kPairsForm ? pairs : form == 0 ? plain : neighbours);
+    ++(form == kPairsForm ? pairs : form == kPartsForm ? parts : form == 0 ? plain : neighbours);
     const Read read = ReadOnDevice(expected, c.bytes.size());
     EXPECT_TRUE(read.ok);
     EXPECT_TRUE(read.bytes == c.bytes);
   }
   EXPECT_GE(pairs, 5);
+  EXPECT_GE(parts, 5);
   EXPECT_GE(neighbours, 5);
   EXPECT_GE(plain, 5);
 }
 
-// A frame of each form, none of them long.
-std::vector<Case> ShortCases() {
+// A frame of codes with neighbours as one of a single part, whose rows are of 32 stretches.
+Bytes InOnePart(const Bytes& frame) {
+  EntropyHead head;
+  absl::Span<const uint8_t> rest = frame;
+  EXPECT_TRUE(ReadEntropyHead(&rest, /*most=*/UINT16_MAX, &head).ok());
+  EntropyFrameView view;
+  EXPECT_TRUE(ViewEntropyFrame(head, rest, &view).ok());
+  const absl::Span<const uint8_t> states = view.parts.front();
+  const auto length = static_cast<uint32_t>(states.size());
+  head.is_in_parts = true;
+  Bytes parts(head.head_bytes());
+  WriteEntropyHead(head, parts.data());
+  parts.insert(parts.end(), rest.begin(), rest.end() - length);
+  for (int bits = 0; bits < 32; bits += 8) parts.push_back(static_cast<uint8_t>(length >> bits));
+  parts.insert(parts.end(), states.begin(), states.end());
+  return parts;
+}
+
+// A string that is not long, and a frame of it.
+struct Short {
+  std::string name;
+  int form = 0;
+  Bytes bytes, frame;
+};
+
+// Of each form.
+std::vector<Short> ShortFrames() {
   Case large = TwinsCase(450);
   for (size_t i = 20; i < 900; i += 300) large.bytes[i] = 200;
-  return {large, CodesCase(2500, 1.5f, true, 5, 3), {"bytes", Codes(333, 1, false, 4), {}}};
+  const Case codes = RunsCase(3000);
+  const Case bytes = {"bytes", Codes(333, 1, false, 4), {}};
+  return {{large.name, kPairsForm, large.bytes, FrameOf(large)},
+          {codes.name, 1, codes.bytes, FrameOf(codes)},
+          {bytes.name, 0, bytes.bytes, FrameOf(bytes)},
+          {"in parts", kPartsForm, codes.bytes, InOnePart(FrameOf(codes))}};
+}
+
+TEST(CudaEntropyFrameTest, ReadsAShortFrameOfEachForm) {
+  for (const Short& c : ShortFrames()) {
+    SCOPED_TRACE(c.name);
+    ASSERT_EQ(c.frame[kFormAt], c.form);
+    const Read read = ReadOnDevice(c.frame, c.bytes.size());
+    EXPECT_TRUE(read.ok);
+    EXPECT_TRUE(read.bytes == c.bytes);
+  }
+}
+
+// Lengths of parts that do not add up, and distances beyond a part.
+TEST(CudaEntropyFrameTest, HasTheCpusVerdictOnDamageToManyParts) {
+  const Case c = ImageCase(131072, 16);
+  const Bytes frame = FrameOf(c);
+  ASSERT_EQ(frame[kFormAt], kPartsForm);
+  RandomStream random(8);
+  for (int turn = 0; turn < 60; ++turn) {
+    Bytes damaged = frame;
+    const size_t at = random.Next() % (turn < 30 ? 30 : frame.size());
+    damaged[at] = static_cast<uint8_t>(random.Next());
+    SCOPED_TRACE(absl::StrCat("byte ", at, " is ", damaged[at]));
+    ExpectSameVerdict(damaged, c.bytes.size());
+  }
 }
 
 TEST(CudaEntropyFrameTest, RefusesEveryCutAndEveryAddition) {
-  for (const Case& c : ShortCases()) {
+  for (const Short& c : ShortFrames()) {
     SCOPED_TRACE(c.name);
-    const Bytes frame = FrameOf(c);
+    const Bytes& frame = c.frame;
     for (size_t bytes = 0; bytes <= frame.size() + 3; ++bytes) {
       Bytes cut = frame;
       cut.resize(bytes);
@@ -197,9 +267,9 @@ TEST(CudaEntropyFrameTest, RefusesEveryCutAndEveryAddition) {
 }
 
 TEST(CudaEntropyFrameTest, HasTheCpusVerdictOnEveryDamagedByte) {
-  for (const Case& c : ShortCases()) {
+  for (const Short& c : ShortFrames()) {
     SCOPED_TRACE(c.name);
-    const Bytes frame = FrameOf(c);
+    const Bytes& frame = c.frame;
     ASSERT_FALSE(frame.empty());
     for (size_t i = 0; i < frame.size(); ++i) {
       for (const uint8_t value : {0x00, 0x01, 0x10, 0x7F, 0x80, 0xFF}) {
@@ -215,9 +285,9 @@ TEST(CudaEntropyFrameTest, HasTheCpusVerdictOnEveryDamagedByte) {
 // Whatever other encoders send: as many parts as rows, and neighbours before all rows.
 TEST(CudaEntropyFrameTest, ReadsNoisyTails) {
   RandomStream random(5);
-  for (const Case& c : ShortCases()) {
+  for (const Short& c : ShortFrames()) {
     SCOPED_TRACE(c.name);
-    const Bytes frame = FrameOf(c);
+    const Bytes& frame = c.frame;
     for (int turn = 0; turn < 200; ++turn) {
       Bytes noisy = frame;
       const size_t from = random.Next() % frame.size();
