@@ -257,7 +257,8 @@ double ChooseAmong(absl::Span<const uint32_t> distances, size_t width, Sample* s
   return fewest;
 }
 
-// The first layout whose neighbours are nearly as good as those of any.
+// The first layout whose neighbours are nearly as good as those of any; one without neighbours only
+// if none is better.
 ContextChoice ChooseInParts(size_t num_codes, absl::Span<const uint32_t> distances,
                             const Sample& sample, double* bits) {
   ContextChoice choices[std::size(kWidths)];
@@ -267,9 +268,13 @@ ContextChoice ChooseInParts(size_t num_codes, absl::Span<const uint32_t> distanc
     choices[i].layout = {std::clamp<size_t>(num_codes / kCodesOfPart, 1, kMostParts), kWidths[i]};
     of_width[i] = ChooseAmong(distances, kWidths[i], &with, &choices[i].neighbours);
   }
-  const double least = *std::min_element(std::begin(of_width), std::end(of_width));
+  const size_t best =
+      std::min_element(std::begin(of_width), std::end(of_width)) - std::begin(of_width);
   size_t i = 0;
-  while (of_width[i] > kMoreBits * least) ++i;
+  while (i != best &&
+         (choices[i].neighbours.count == 0 || of_width[i] > kMoreBits * of_width[best])) {
+    ++i;
+  }
   *bits = of_width[i];
   return choices[i];
 }

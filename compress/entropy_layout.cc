@@ -62,8 +62,9 @@ Error ReadNeighbours(Reader* reader, EntropyHead* head) {
   }
   if (head->is_in_parts) RETURN_ERROR(reader->Next(&num_parts));
   head->layout.num_parts = num_parts;
-  if (num_parts == 0 || num_parts > std::max<size_t>(NumRows(head->count), 1)) {
-    return MakeError(kRefused, "entropy: %d parts of %zu rows", num_parts, NumRows(head->count));
+  if (num_parts == 0 || num_parts > NumRows(head->count)) {
+    return MakeError(kRefused, "entropy: %d parts of %zu rows, want 1 to %zu", num_parts,
+                     NumRows(head->count), NumRows(head->count));
   }
   RETURN_ERROR(reader->Next(&head->boundaries));
   if (head->boundaries & 1) return MakeError(kRefused, "entropy: a boundary before the first sum");

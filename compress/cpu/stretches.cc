@@ -102,8 +102,8 @@ void ForEachPiece(size_t n, size_t width, const Use& use) {
   const size_t num_rows = NumRows(n);
   for (size_t t = 0; t < kStates / width; ++t) {
     for (size_t j = 0; j < num_rows; ++j) {
-      const size_t at = (t * num_rows + j) * width;
-      use(at, j * kStates + t * width, at < n ? std::min(width, n - at) : 0);
+      const size_t at = std::min((t * num_rows + j) * width, n);
+      use(at, j * kStates + t * width, std::min(width, n - at));
     }
   }
 }

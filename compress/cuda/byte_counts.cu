@@ -29,9 +29,9 @@ __global__ void CountKernel(const uint8_t* bytes, const uint8_t* sums, int64_t n
     const int count = static_cast<int>(min(n - i, int64_t{kLargeEach}));
 #pragma unroll
     for (int k = 0; k < kLargeEach; ++k) {
-      if (k >= count) break;
       const uint32_t sum = of_sums[k / 4] >> (8 * (k % 4)) & 0xFFu;
-      atomicAdd(&table[sum * kSymbols + (own[k / 4] >> (8 * (k % 4)) & 0xFFu)], 1u);
+      const uint32_t at = sum * kSymbols + (own[k / 4] >> (8 * (k % 4)) & 0xFFu);
+      if (k < count) atomicAdd(&table[at], 1u);
     }
   }
   __syncthreads();

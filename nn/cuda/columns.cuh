@@ -135,10 +135,11 @@ __device__ inline bool SumTiles(const double* tile_sums, int64_t tiles, int64_t 
 #pragma unroll
       for (int i = 0; i < kAhead; ++i) {
         const int64_t tile = first + i * kStep;
-        if (tile >= tiles) break;
+        if (tile < tiles) {
 #pragma unroll
-        for (int k = 0; k < kSums; ++k) {
-          values[i][k] = tile_sums[(kSums * tile + k) * columns + *column];
+          for (int k = 0; k < kSums; ++k) {
+            values[i][k] = tile_sums[(kSums * tile + k) * columns + *column];
+          }
         }
       }
 #pragma unroll
