@@ -31,8 +31,11 @@ std::vector<float> Read(Ops* cpu, const void* from, DType type, int64_t n) {
 Error Multiply(Ops* cpu, const MatmulShape& shape, const void* a, const void* b, const void* bias,
                void* c) {
   const int64_t rows = shape.rows, columns = shape.columns, inner = shape.inner;
+  // The last row of a ends with its last factor, whatever the step.
+  const int64_t a_rows = shape.transpose_a ? inner : rows;
+  const int64_t a_columns = shape.transpose_a ? rows : inner;
   const std::vector<float> wide_a =
-      Read(cpu, a, shape.factors, (shape.transpose_a ? inner : rows) * shape.a_step());
+      Read(cpu, a, shape.factors, (a_rows - 1) * shape.a_step() + a_columns);
   const std::vector<float> wide_b = Read(cpu, b, shape.factors, inner * columns);
   std::vector<float> wide_c(static_cast<size_t>(rows * columns));
   if (shape.accumulate) wide_c = Read(cpu, c, shape.product, rows * columns);
