@@ -235,8 +235,8 @@ std::vector<uint32_t> SampledPieces(size_t num_codes, absl::Span<const uint32_t>
 
 namespace {
 
-// Of the distances that a width divides, takes the best of all, then the best beside it, and so on.
-// Returns the bits of a code.
+// Takes the best of the distances that a width divides, then the best beside it, and so on. Returns
+// the bits of a code.
 double ChooseAmong(absl::Span<const uint32_t> distances, size_t width, Sample* sample,
                    Neighbours* neighbours) {
   double fewest = sample->Bits();

@@ -45,8 +45,8 @@ struct ContextChoice {
   bool may_pay_in_pairs = true;
 };
 
-// Of those that are so many codes before one, which to look at, and in which rows (cpu/stretches.h)
-// they are in the same place. Looks at some of the codes if they are many.
+// Chooses which codes, of those at these distances before one, foretell it, and the rows
+// (cpu/stretches.h) in which they stand in its place. Looks at some of the codes if they are many.
 ContextChoice ChooseNeighbours(absl::Span<const uint8_t> codes,
                                absl::Span<const uint32_t> distances);
 

@@ -36,7 +36,7 @@ struct EntropyHead {
     if (!has_neighbours()) return 5;
     return (is_in_parts ? 19 : 15) + 4 * neighbours.count;
   }
-  // Of a part's length, behind the tables.
+  // The lengths of parts, behind the tables.
   size_t lengths_bytes() const { return is_in_parts ? 4 * layout.num_parts : 0; }
   // The first byte of a part among the coded ones.
   size_t PartBegin(size_t part) const { return layout.PartBegin(NumRows(count), part) * kStates; }

@@ -39,8 +39,8 @@ struct OutgoingFrame {
 // The message's chunks in order, each holding on to the message's payload.
 std::vector<OutgoingFrame> ToFrames(const Message& message, uint64_t run, uint64_t generation);
 
-// What chunk `chunk` has of the message's payload, and its frame; `payload_crc32c` is that of its
-// bytes.
+// Return the part of the message's payload that chunk `chunk` has, and its frame; `payload_crc32c`
+// is that of its bytes.
 absl::Span<const uint8_t> ChunkOf(const Message& message, uint64_t chunk);
 OutgoingFrame ToFrame(const Message& message, uint64_t run, uint64_t generation, uint64_t chunk,
                       uint32_t payload_crc32c);

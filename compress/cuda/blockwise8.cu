@@ -50,7 +50,7 @@ __device__ uint32_t NearestCode(float t, const int32_t* table) {
   return static_cast<uint32_t>(kZeroCode + (negative ? -rank : rank));
 }
 
-// Of an element of a block whose largest magnitude is `unit`.
+// Returns the code of an element of a block whose largest magnitude is `unit`.
 __device__ uint32_t CodeOf(float x, const Divisor& unit, const int32_t* table) {
   return unit.value() == 0 ? kZeroCode : NearestCode(unit.Divide<2>(x), table);
 }

@@ -198,7 +198,7 @@ struct Means {
   }
 };
 
-// What a decoder finds.
+// A decoder's findings.
 struct Met {
   uint32_t fault, escapes;  // whether there is one; whether there are any
 };

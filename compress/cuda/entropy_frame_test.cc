@@ -216,7 +216,7 @@ struct Short {
   Bytes bytes, frame;
 };
 
-// Of each form.
+// Returns one of each form.
 std::vector<Short> ShortFrames() {
   Case large = TwinsCase(450);
   for (size_t i = 20; i < 900; i += 300) large.bytes[i] = 200;

@@ -12,8 +12,8 @@ namespace thinwire {
 // *large is so many of the n codes that compress/pairs_layout.h says to look at before all are.
 Error SubmitLargeLooks(cudaStream_t stream, const uint8_t* codes, int64_t n, uint32_t* large);
 
-// Of n codes; pairs[i] is 0 behind the last one, up to `size`, a multiple of 8, as the address is.
-// What is large goes elsewhere: adds how many those are to *num_large.
+// Makes pairs of n codes; pairs[i] is 0 behind the last one, up to `size`, a multiple of 8, as the
+// address is. Large codes go elsewhere: adds how many they are to *num_large.
 Error SubmitToPairs(cudaStream_t stream, const uint8_t* codes, int64_t n, uint8_t* pairs,
                     int64_t size, uint32_t* num_large);
 

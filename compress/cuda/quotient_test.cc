@@ -43,7 +43,7 @@ void ExpectQuotients(const Floats& x, const Floats& d, int corrections) {
   EXPECT_EQ(wrong, 0u);
 }
 
-// Of any bits, but the sign of a divisor, and of numbers from 1 to 2.
+// Tries numbers of any bits, but the sign of a divisor, and numbers from 1 to 2.
 void ExpectRandomQuotients(uint32_t mask_of_divisor, int corrections) {
   std::mt19937 random(corrections);
   for (const bool any_bits : {true, false}) {

@@ -171,7 +171,8 @@ class CudaAttention final : public Attention {
     return spec_.compute == DType::kBF16 && (size == 32 || size == 64 || size == 128) &&
            AreAligned(tensors...);
   }
-  // Of what suits tensor cores. Short sequences are not worth a plan each.
+  // Whether the library may take what suits tensor cores. Short sequences are not worth a plan
+  // each.
   bool IsForLibrary(const AttentionTask& task) const {
     return fused_ != nullptr && task.masks.dropped == 0 && task.first_position == 0 &&
            task.cached_dk.data == nullptr && task.queries >= kLeastOfLibrary;

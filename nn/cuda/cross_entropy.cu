@@ -30,7 +30,8 @@ __device__ inline float Exponential(float logit, float origin) {
   return exp2f((logit - origin) * kLog2E);
 }
 
-// What exponentials are taken from: finite, so that logits of minus infinity have no share.
+// Returns what is taken off before an exponential: finite, so that logits of minus infinity have no
+// share.
 __device__ inline float OriginOf(float greatest) { return fmaxf(greatest, -FLT_MAX); }
 
 // use(values, c) of the row's classes c, c + 1, ..., which are this thread's. All loads of kAhead

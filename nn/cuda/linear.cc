@@ -55,7 +55,7 @@ class MatmulLinear final : public Linear {
   Error BackwardWeights(const TensorView& x, const TensorView& dy, float* weights_gradient,
                         float* bias_gradient) override {
     assert(spec_.bias == (bias_gradient != nullptr));
-    // Of whole steps of rows, for which cuBLAS has its fast kernels, and of what is left.
+    // Whole steps of rows, for which cuBLAS has its fast kernels, and then the rest.
     const int64_t whole = spec_.out_features / kRowStep * kRowStep;
     RETURN_ERROR(AddProducts(x, dy, 0, whole, weights_gradient));
     RETURN_ERROR(AddProducts(x, dy, whole, spec_.out_features - whole, weights_gradient));

@@ -1,4 +1,4 @@
-// What calls of libraries have in common that prepare themselves when they are first called.
+// The preparation of a library's call, which happens when it is first made.
 #pragma once
 
 #include <cuda_runtime.h>

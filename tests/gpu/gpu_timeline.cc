@@ -74,7 +74,7 @@ void FlushAtExit() {
 
 }  // namespace
 
-// What CUDA calls when it begins. Returns 1 for success.
+// Is called by CUDA when it begins. Returns 1 for success.
 extern "C" __attribute__((visibility("default"))) int InitializeInjection() {
   const char* const path = std::getenv("THINWIRE_TIMELINE");
   auto* const enable = Find<decltype(cuptiActivityEnable)>("cuptiActivityEnable");
