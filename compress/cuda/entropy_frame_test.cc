@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -267,15 +268,19 @@ TEST(CudaEntropyFrameTest, RefusesEveryCutAndEveryAddition) {
 }
 
 TEST(CudaEntropyFrameTest, HasTheCpusVerdictOnEveryDamagedByte) {
+  constexpr uint8_t kValues[] = {0x00, 0x01, 0x10, 0x7F, 0x80, 0xFF};
+  constexpr size_t kHead = 64;  // bytes that take every value; those behind take one each
   for (const Short& c : ShortFrames()) {
     SCOPED_TRACE(c.name);
     const Bytes& frame = c.frame;
     ASSERT_FALSE(frame.empty());
     for (size_t i = 0; i < frame.size(); ++i) {
-      for (const uint8_t value : {0x00, 0x01, 0x10, 0x7F, 0x80, 0xFF}) {
-        SCOPED_TRACE(absl::StrCat("byte ", i, " is ", value));
+      const size_t first = i < kHead ? 0 : i % std::size(kValues);
+      const size_t end = i < kHead ? std::size(kValues) : first + 1;
+      for (size_t j = first; j < end; ++j) {
+        SCOPED_TRACE(absl::StrCat("byte ", i, " is ", kValues[j]));
         Bytes damaged = frame;
-        damaged[i] = value;
+        damaged[i] = kValues[j];
         ExpectSameVerdict(damaged, c.bytes.size());
       }
     }
