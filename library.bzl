@@ -1,15 +1,13 @@
-"""The usual library: a header, its source, and its test beside them."""
+"""The usual library, a header and its source; the tests of a folder."""
 
-def library(name, srcs = None, hdrs = None, deps = [], test_deps = None, test = {}, **kwargs):
-    """A cc_library and, with `test_deps`, the cc_test `NAME_test` of NAME_test.cc.
+def library(name, srcs = None, hdrs = None, deps = [], **kwargs):
+    """A cc_library.
 
     Args:
-      name: of the library; its label stands in the test's deps by itself.
+      name: of the library.
       srcs: by default NAME.cc, where there is one.
       hdrs: by default NAME.h, where there is one.
       deps: of the library.
-      test_deps: of the test, besides the library and GoogleTest; None: there is no test.
-      test: further attributes of the test (data, shard_count, size, tags, ...).
       **kwargs: of the cc_library.
     """
     native.cc_library(
@@ -20,45 +18,85 @@ def library(name, srcs = None, hdrs = None, deps = [], test_deps = None, test = 
         linkstatic = True,  # nothing wants the shared library, which would be linked besides
         **kwargs
     )
-    if test_deps != None:
-        _test(name + "_test", deps = [":" + name] + test_deps, **test)
 
-def test(name, deps, **kwargs):
+def tests(deps, apart = [], size = "medium", **kwargs):
+    """The cc_test `tests` of every *_test.cc beside the BUILD file. To run some of them:
+    `bazel test //folder:tests --test_filter='Suite.*'`.
+
+    Args:
+      deps: besides GoogleTest.
+      apart: names of tests that are targets of their own.
+      size: as usual.
+      **kwargs: of the cc_test.
+    """
+    test(
+        name = "tests",
+        size = size,
+        srcs = native.glob(["*_test.cc"], exclude = [other + ".cc" for other in apart]),
+        deps = deps,
+        **kwargs
+    )
+
+def test(name, deps, size = "small", srcs = None, **kwargs):
     """A cc_test with GoogleTest's main.
 
     Args:
-      name: of the test; its source is NAME.cc unless `srcs` says otherwise.
+      name: of the test.
       deps: besides GoogleTest.
-      **kwargs: of the cc_test; `size` is small by default.
+      size: as usual.
+      srcs: NAME.cc by default.
+      **kwargs: of the cc_test.
     """
-    _test(name, deps, **kwargs)
+    native.cc_test(
+        name = name,
+        size = size,
+        srcs = _joined(name, [name + ".cc"] if srcs == None else srcs),
+        deps = deps + ["@debian//:gtest_main"],
+        **kwargs
+    )
 
-def shared_test(name, deps, test_deps = [], **kwargs):
+def shared_test(name, deps, srcs = None, test_deps = [], visibility = None, **kwargs):
     """A test of which a larger program has the cases too; they are compiled once.
 
     Makes `:NAME_cases`, a library for that program, and the cc_test.
 
     Args:
-      name: of the test; its source is NAME.cc.
+      name: of the test.
       deps: of the cases, besides GoogleTest.
+      srcs: NAME.cc by default.
       test_deps: what the cc_test has and the larger program brings itself.
+      visibility: of the cases.
       **kwargs: of the cc_test.
     """
     native.cc_library(
         name = name + "_cases",
         testonly = True,
-        srcs = [name + ".cc"],
+        srcs = _joined(name, [name + ".cc"] if srcs == None else srcs),
         alwayslink = True,
         linkstatic = True,
+        visibility = visibility,
         deps = deps + ["@debian//:gtest"],
     )
-    _test(name, deps = [":" + name + "_cases"] + test_deps, srcs = [], **kwargs)
+    test(name, deps = [":" + name + "_cases"] + test_deps, srcs = [], **kwargs)
 
-def _test(name, deps, size = "small", srcs = None, **kwargs):
-    native.cc_test(
-        name = name,
-        size = size,
-        srcs = [name + ".cc"] if srcs == None else srcs,
-        deps = deps + ["@debian//:gtest_main"],
-        **kwargs
-    )
+# Most of a test's compilation reads headers, so some tests are compiled as one source; not all of
+# them, so that a changed one does not compile a hundred.
+_TESTS_OF_A_SOURCE = 10
+
+def _joined(name, srcs):
+    if len(srcs) < 2:
+        return srcs
+    sources = len(range(0, len(srcs), _TESTS_OF_A_SOURCE))
+    joined = []
+    for source in range(sources):
+        joined.append("%s_%d_test.cc" % (name, source))
+        parts = srcs[source * len(srcs) // sources:(source + 1) * len(srcs) // sources]
+        native.genrule(
+            name = "%s_%d_source" % (name, source),
+            testonly = True,
+            srcs = parts,
+            outs = [joined[-1]],
+            cmd = "awk -f $(location //:join_tests.awk) %s >$@" % " ".join(["$(location %s)" % part for part in parts]),
+            tools = ["//:join_tests.awk"],
+        )
+    return joined

@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
+#include <vector>
+
 #include "tensor/tensor.h"
 
 namespace thinwire {
@@ -16,6 +19,13 @@ inline Tensor On(Device* device, const Tensor& x) {
                           : x.device()->CopyToHost(copy.data(), x.data(), x.bytes());
   EXPECT_TRUE(error.ok()) << error.message;
   return copy;
+}
+
+inline std::vector<uint8_t> BytesOf(const Tensor& x) {
+  std::vector<uint8_t> bytes(x.bytes());
+  const Error error = x.device()->CopyToHost(bytes.data(), x.data(), x.bytes());
+  EXPECT_TRUE(error.ok()) << error.message;
+  return bytes;
 }
 
 }  // namespace thinwire

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <functional>
 #include <limits>
 #include <string>
@@ -35,13 +34,6 @@ inline Tensor HostTensor(const Shape& shape, DType dtype, const std::vector<floa
     }
   }
   return x;
-}
-
-inline std::vector<uint8_t> BytesOf(const Tensor& x) {
-  const Tensor host = On(CpuDevice(), x);
-  std::vector<uint8_t> bytes(host.bytes());
-  if (!bytes.empty()) std::memcpy(bytes.data(), host.data(), bytes.size());
-  return bytes;
 }
 
 // About normal; as deterministic as its seed.

@@ -9,6 +9,7 @@
 #include "base/status.h"
 #include "compress/feedback/feedback.h"
 #include "compress/round_trip_testing.h"
+#include "tensor/copy_testing.h"
 
 namespace thinwire {
 
@@ -100,11 +101,6 @@ inline std::vector<std::vector<uint8_t>> StoredRows(StateStore* store) {
     if (!store->ReadStored(row, absl::MakeSpan(rows.back())).ok()) rows.back().clear();
   }
   return rows;
-}
-
-inline std::vector<uint8_t> BytesOf(const Tensor& x) {
-  const uint8_t* bytes = static_cast<const uint8_t*>(x.data());
-  return std::vector<uint8_t>(bytes, bytes + x.bytes());
 }
 
 // Dense and sparse, with and without random numbers.
