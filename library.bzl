@@ -19,6 +19,29 @@ def library(name, srcs = None, hdrs = None, deps = [], **kwargs):
         **kwargs
     )
 
+def folder_library(name, deps, apart = [], alone = [], **kwargs):
+    """The cc_library of every source and header beside the BUILD file but main.cc and what is for tests.
+
+    Args:
+      name: of the library.
+      deps: as usual.
+      apart: names of libraries that are targets of their own.
+      alone: names of its sources that cannot be compiled with others.
+      **kwargs: of the cc_library.
+    """
+    others = [other + suffix for other in apart for suffix in (".cc", ".h")]
+    by_itself = [source + ".cc" for source in alone]
+    library(
+        name = name,
+        srcs = _joined(name, native.glob(
+            ["*.cc"],
+            exclude = others + by_itself + ["main.cc", "*_bench.cc", "*_fuzz.cc", "*_test.cc", "*_testing.cc"],
+        ), suffix = ".cc", each_in_a_namespace = False) + by_itself,
+        hdrs = native.glob(["*.h"], exclude = others + ["*_testing.h"]),
+        deps = deps,
+        **kwargs
+    )
+
 def tests(deps, apart = [], size = "medium", **kwargs):
     """The cc_test `tests` of every *_test.cc beside the BUILD file. To run some of them:
     `bazel test //folder:tests --test_filter='Suite.*'`.
@@ -83,20 +106,20 @@ def shared_test(name, deps, srcs = None, test_deps = [], visibility = None, **kw
 # them, so that a changed one does not compile a hundred.
 _TESTS_OF_A_SOURCE = 10
 
-def _joined(name, srcs):
+def _joined(name, srcs, suffix = "_test.cc", each_in_a_namespace = True):
     if len(srcs) < 2:
         return srcs
     sources = len(range(0, len(srcs), _TESTS_OF_A_SOURCE))
     joined = []
     for source in range(sources):
-        joined.append("%s_%d_test.cc" % (name, source))
+        joined.append("%s_%d%s" % (name, source, suffix))
         parts = srcs[source * len(srcs) // sources:(source + 1) * len(srcs) // sources]
         native.genrule(
             name = "%s_%d_source" % (name, source),
-            testonly = True,
+            testonly = suffix == "_test.cc",
             srcs = parts,
             outs = [joined[-1]],
-            cmd = "awk -f $(location //:join_tests.awk) %s >$@" % " ".join(["$(location %s)" % part for part in parts]),
-            tools = ["//:join_tests.awk"],
+            cmd = "awk -v apart=%d -f $(location //:join_sources.awk) %s >$@" % (1 if each_in_a_namespace else 0, " ".join(["$(location %s)" % part for part in parts])),
+            tools = ["//:join_sources.awk"],
         )
     return joined

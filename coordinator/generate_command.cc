@@ -69,7 +69,7 @@ absl::Status InFlag(const char* flag, const absl::Status& status) {
   return absl::Status(status.code(), absl::StrCat(flag, status.message()));
 }
 
-struct Prepared {
+struct PreparedText {
   TextTask task;
   std::unique_ptr<Tokenizer> tokenizer;
 };
@@ -105,7 +105,7 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> TokenizerOf(const std::string& model,
   return LoadTokenizer(data);
 }
 
-absl::StatusOr<Prepared> Prepare(GenerateFlags* flags) {
+absl::StatusOr<PreparedText> Prepare(GenerateFlags* flags) {
   RETURN_IF_ERROR(CheckRecorded(flags->run));
   const std::string recorded = flags->run + "/experiment.yaml";
   ASSIGN_OR_RETURN(const Experiment trained, ReadResolved(recorded));
@@ -121,12 +121,12 @@ absl::StatusOr<Prepared> Prepare(GenerateFlags* flags) {
   ASSIGN_OR_RETURN(auto tokenizer, TokenizerOf(model, experiment));
   sampling.set_vocabulary(static_cast<uint32_t>(tokenizer->vocabulary()));
   ASSIGN_OR_RETURN(std::vector<int32_t> prompt, Encoded(flags->prompt, *tokenizer));
-  return Prepared{{std::move(experiment), std::move(weights), std::move(prompt), flags->tokens,
+  return PreparedText{{std::move(experiment), std::move(weights), std::move(prompt), flags->tokens,
                    compressed, sampling},
                   std::move(tokenizer)};
 }
 
-absl::Status Generate(const GenerateFlags& flags, const Prepared& prepared,
+absl::Status Generate(const GenerateFlags& flags, const PreparedText& prepared,
                       Interruption* interruption, TextTotals* totals) {
   ASSIGN_OR_RETURN(const auto session, Session::Start("generate", prepared.task.experiment,
                                                       flags.session, interruption));
@@ -156,7 +156,7 @@ int GenerateCommand(GenerateFlags flags, Interruption* interruption) {
     flags.prompt.assign(std::istreambuf_iterator<char>(std::cin), {});
     flags.prompt.erase(0, ByteOrderMarkBytes(flags.prompt));
   }
-  const absl::StatusOr<Prepared> prepared = Prepare(&flags);
+  const absl::StatusOr<PreparedText> prepared = Prepare(&flags);
   if (!prepared.ok()) return Complain(prepared.status(), kExitUsage);
   TextTotals totals;
   const absl::Status status = Generate(flags, *prepared, interruption, &totals);

@@ -34,7 +34,7 @@ namespace fs = std::filesystem;
 // What shares a budget unless the user says otherwise: gradients unbiased, activations not.
 constexpr char kBudgetCodecs[] = "ecsq(rounding=dead_zone) | ecsq(rounding=dither)";
 
-struct Prepared {
+struct PreparedProbe {
   ProbeTask task;
   std::vector<std::string> skipped;
   std::optional<Budget> budget;  // that the task is for
@@ -42,7 +42,7 @@ struct Prepared {
 
 // The user's codecs must all be right; of the standard ones those are left out that this build or
 // this model does not take.
-absl::Status AddConfigurations(const ProbeFlags& flags, Prepared* prepared) {
+absl::Status AddConfigurations(const ProbeFlags& flags, PreparedProbe* prepared) {
   const bool is_standard = flags.codecs.empty() && flags.levels.empty();
   std::vector<ProbeConfiguration> all;
   for (const std::string& text : is_standard ? StandardProbeCodecs() : flags.codecs) {
@@ -70,7 +70,7 @@ absl::Status AddConfigurations(const ProbeFlags& flags, Prepared* prepared) {
   return absl::OkStatus();
 }
 
-absl::Status AddBudget(const ProbeFlags& flags, Prepared* prepared) {
+absl::Status AddBudget(const ProbeFlags& flags, PreparedProbe* prepared) {
   if (flags.codecs.size() > 1 || !flags.levels.empty()) {
     return absl::InvalidArgumentError("--budget: want one --codec at most, and no --levels");
   }
@@ -109,7 +109,7 @@ absl::Status CheckBatches(const ProbeFlags& flags, const Experiment& experiment)
                                                  batches, ", the batches of an epoch"));
 }
 
-absl::StatusOr<Prepared> Prepare(const ProbeFlags& flags) {
+absl::StatusOr<PreparedProbe> Prepare(const ProbeFlags& flags) {
   std::error_code ignored;
   const bool is_run = fs::is_directory(flags.target, ignored);
   if (is_run) RETURN_IF_ERROR(CheckRecorded(flags.target));
@@ -119,7 +119,7 @@ absl::StatusOr<Prepared> Prepare(const ProbeFlags& flags) {
   // Unless the user says otherwise.
   std::vector<std::string> overrides = {"pipeline.stages=1", "device=" + trained.device(0)};
   overrides.insert(overrides.end(), flags.overrides.begin(), flags.overrides.end());
-  Prepared prepared;
+  PreparedProbe prepared;
   ProbeTask& task = prepared.task;
   ASSIGN_OR_RETURN(task.experiment, LoadExperiment(path, overrides, {/*stages=*/0, &trained}));
   RETURN_IF_ERROR(CheckBatches(flags, task.experiment));
@@ -181,7 +181,7 @@ std::vector<std::string> LibrariesOf(const std::vector<ProbeConfiguration>& conf
   return libraries;
 }
 
-absl::Status Probe(const ProbeFlags& flags, const Prepared& prepared, Interruption* interruption,
+absl::Status Probe(const ProbeFlags& flags, const PreparedProbe& prepared, Interruption* interruption,
                    ProbeReport* report) {
   const ProbeTask& task = prepared.task;
   SessionOptions options = flags.session;
@@ -197,7 +197,7 @@ absl::Status Probe(const ProbeFlags& flags, const Prepared& prepared, Interrupti
 int ProbeCommand(const ProbeFlags& flags, Interruption* interruption) {
   const absl::Status out = CheckOut(flags.out);
   if (!out.ok()) return Complain(out, kExitUsage);
-  const absl::StatusOr<Prepared> prepared = Prepare(flags);
+  const absl::StatusOr<PreparedProbe> prepared = Prepare(flags);
   if (!prepared.ok()) return Complain(prepared.status(), kExitUsage);
   ProbeReport report;
   report.set_source(flags.target);

@@ -17,11 +17,11 @@
 namespace thinwire {
 namespace {
 
-constexpr char kLock[] = "/.thinwire-lock";
+constexpr char kFolderLock[] = "/.thinwire-lock";
 
 // The lock file appears with its lock held: another process never finds it free.
 absl::StatusOr<int> MakeLock(const std::string& folder) {
-  const std::string path = folder + kLock, unlocked = path + ".new";
+  const std::string path = folder + kFolderLock, unlocked = path + ".new";
   const int lock = open(unlocked.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   if (lock < 0) return FileError(unlocked, "cannot open", errno);
   if (flock(lock, LOCK_EX | LOCK_NB) == 0 && std::rename(unlocked.c_str(), path.c_str()) == 0) {
@@ -43,7 +43,7 @@ void Sweep(const std::string& place) {
   for (const auto& entry : std::filesystem::directory_iterator(place, ignored)) {
     const std::string path = entry.path().string();
     if (!IsOwnFolder(path)) continue;
-    const int lock = open((path + kLock).c_str(), O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    const int lock = open((path + kFolderLock).c_str(), O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (lock < 0) continue;
     if (flock(lock, LOCK_EX | LOCK_NB) == 0) std::filesystem::remove_all(path, ignored);
     close(lock);

@@ -18,7 +18,7 @@ namespace thinwire {
 namespace {
 
 // "resnet18 of 699,354 parameters for [1, 32, 32, 3]"
-std::string Described(const Model& model) {
+std::string SizeOf(const Model& model) {
   return absl::StrCat(model.name, " of ", TrainableParameters(model), " parameters for inputs ",
                       model.input.ToString());
 }
@@ -30,8 +30,8 @@ absl::Status CheckModel(const Model& ran, const Model& planned, const std::strin
                                            ForwardFlops(a) == ForwardFlops(b);
                                   });
   if (is_same) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(name, ": trained ", Described(ran), ", want ",
-                                                 Described(planned), ", which the experiment has"));
+  return absl::InvalidArgumentError(absl::StrCat(name, ": trained ", SizeOf(ran), ", want ",
+                                                 SizeOf(planned), ", which the experiment has"));
 }
 
 // What a segment took, and in how much training.

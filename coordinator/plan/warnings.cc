@@ -44,25 +44,25 @@ int64_t MicrobatchSamples(const Experiment& experiment) {
   return (experiment.data().batch_size() + microbatches - 1) / microbatches;
 }
 
-// The largest message at a cut, or as many of its samples as are measured.
-struct Crossing {
+// The largest message at a cut, of at most as many samples as are measured.
+struct LargestMessage {
   std::string cut;
   Shape message;
 };
-std::vector<Crossing> CrossingsOf(const Experiment& experiment, const Partition& partition) {
+std::vector<LargestMessage> LargestMessages(const Experiment& experiment, const Partition& partition) {
   const auto measured = [](const Shape& sample, int64_t samples) {
     return sample.WithBatch(std::clamp<int64_t>(kMeasuredElements / sample.elements(), 1, samples));
   };
   const int64_t microbatch = MicrobatchSamples(experiment);
-  std::vector<Crossing> crossings;
+  std::vector<LargestMessage> largest;
   for (const Cut& cut : partition.cuts) {
-    crossings.push_back({cut.name, measured(partition.model.blocks[cut.block].out, microbatch)});
+    largest.push_back({cut.name, measured(partition.model.blocks[cut.block].out, microbatch)});
   }
   const std::optional<TiedWeight> tied = FindTiedWeight(partition.model);
-  if (tied && !crossings.empty()) {
-    crossings.push_back({kTiedCut, measured(Shape{1, tied->shape[1]}, tied->shape[0])});
+  if (tied && !largest.empty()) {
+    largest.push_back({kTiedCut, measured(Shape{1, tied->shape[1]}, tied->shape[0])});
   }
-  return crossings;
+  return largest;
 }
 
 // "warning: layer1, gradients: codec uniform(...)"
@@ -95,7 +95,7 @@ absl::Status AddCausality(const Experiment& experiment, std::vector<std::string>
 
 absl::Status AddContractions(const Experiment& experiment, std::vector<std::string>* warnings) {
   ASSIGN_OR_RETURN(const Partition partition, PartitionFrom(experiment));
-  for (const auto& [cut, message] : CrossingsOf(experiment, partition)) {
+  for (const auto& [cut, message] : LargestMessages(experiment, partition)) {
     for (const bool gradient : {false, true}) {
       ASSIGN_OR_RETURN(const DirectionSpec does,
                        DirectionFrom(DirectionOf(experiment, cut, gradient), gradient));

@@ -75,10 +75,6 @@ class MeanCurve {
   std::map<double, std::pair<double, int>> at_;
 };
 
-double Scaled(double value, Measure measure) {
-  return measure == Measure::kAccuracy ? 100 * value : value;
-}
-
 ReportedChart EvaluationChart(const std::vector<Configuration>& all, Measure measure) {
   ReportedChart chart;
   const bool is_accuracy = measure == Measure::kAccuracy;

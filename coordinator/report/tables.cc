@@ -15,11 +15,6 @@ namespace {
 
 constexpr char kNothing[] = "–";
 
-// Percent, or nats.
-double Scaled(double value, Measure measure) {
-  return measure == Measure::kAccuracy ? 100 * value : value;
-}
-
 int Decimals(Measure measure) { return measure == Measure::kAccuracy ? 2 : 4; }
 
 std::string Number(double value, Measure measure) {
@@ -180,6 +175,10 @@ std::string InferenceText(Inference inference) {
 std::string Shown(double value, Measure measure) {
   return measure == Measure::kAccuracy ? absl::StrFormat("%.2f %%", 100 * value)
                                        : absl::StrFormat("%.4f", value);
+}
+
+double Scaled(double value, Measure measure) {
+  return measure == Measure::kAccuracy ? 100 * value : value;
 }
 
 ReportTable SummaryTable(const std::vector<Configuration>& all, Measure measure, size_t baseline) {

@@ -17,6 +17,8 @@ ReportTable BoundaryTable(const std::vector<Configuration>& all);
 // Each run: seed, status, machine and version.
 ReportTable RunTable(const std::vector<Configuration>& all);
 
+// In the unit of tables and charts: percent, or nats.
+double Scaled(double value, Measure measure);
 // A value of that measure as tables have it: "79.41 %", "1.914".
 std::string Shown(double value, Measure measure);
 

@@ -34,7 +34,7 @@ std::vector<const TrainedRun*> RunsOf(const TrainedRung& rung, const std::string
   return runs;
 }
 
-BySeed Values(const std::vector<const TrainedRun*>& runs) {
+BySeed ReachedValues(const std::vector<const TrainedRun*>& runs) {
   BySeed values;
   for (const TrainedRun* run : runs) values.emplace_back(run->seed, run->compressed);
   return values;
@@ -61,7 +61,7 @@ void FillAgainst(const std::vector<const TrainedRun*>& none,
                  const std::vector<const TrainedRun*>& runs, bool is_loss, TuneCandidate* one) {
   // Accuracy that is missing, or nats that are too many.
   const auto estimate =
-      PairedEstimate(PairedDifferences(Values(none), Values(runs), is_loss ? 1 : -1));
+      PairedEstimate(PairedDifferences(ReachedValues(none), ReachedValues(runs), is_loss ? 1 : -1));
   if (estimate.ok()) {
     TuneLoss* const loss = one->mutable_loss();
     loss->Clear();
