@@ -36,7 +36,7 @@ def folder_library(name, deps, apart = [], alone = [], **kwargs):
         srcs = _joined(name, native.glob(
             ["*.cc"],
             exclude = others + by_itself + ["main.cc", "*_bench.cc", "*_fuzz.cc", "*_test.cc", "*_testing.cc"],
-        ), suffix = ".cc", each_in_a_namespace = False) + by_itself,
+        ), suffix = ".cc", apart = 0) + by_itself,
         hdrs = native.glob(["*.h"], exclude = others + ["*_testing.h"]),
         deps = deps,
         **kwargs
@@ -102,14 +102,15 @@ def shared_test(name, deps, srcs = None, test_deps = [], visibility = None, **kw
     )
     test(name, deps = [":" + name + "_cases"] + test_deps, srcs = [], **kwargs)
 
-# Most of a test's compilation reads headers, so some tests are compiled as one source; not all of
-# them, so that a changed one does not compile a hundred.
-_TESTS_OF_A_SOURCE = 10
+# Most of a compilation reads headers, so several sources are compiled as one; not all of a folder, so
+# that a changed one does not compile a hundred.
+_MOST_JOINED = 10
 
-def _joined(name, srcs, suffix = "_test.cc", each_in_a_namespace = True):
+def _joined(name, srcs, suffix = "_test.cc", apart = 1):
+    """Names of sources written from up to _MOST_JOINED of `srcs` each; `apart` as join_sources.awk has it."""
     if len(srcs) < 2:
         return srcs
-    sources = len(range(0, len(srcs), _TESTS_OF_A_SOURCE))
+    sources = len(range(0, len(srcs), _MOST_JOINED))
     joined = []
     for source in range(sources):
         joined.append("%s_%d%s" % (name, source, suffix))
@@ -119,7 +120,10 @@ def _joined(name, srcs, suffix = "_test.cc", each_in_a_namespace = True):
             testonly = suffix == "_test.cc",
             srcs = parts,
             outs = [joined[-1]],
-            cmd = "awk -v apart=%d -f $(location //:join_sources.awk) %s >$@" % (1 if each_in_a_namespace else 0, " ".join(["$(location %s)" % part for part in parts])),
+            cmd = "awk -v apart=%d -f $(location //:join_sources.awk) %s >$@" % (
+                apart,
+                " ".join(["$(location %s)" % part for part in parts]),
+            ),
             tools = ["//:join_sources.awk"],
         )
     return joined

@@ -122,8 +122,8 @@ absl::StatusOr<PreparedText> Prepare(GenerateFlags* flags) {
   sampling.set_vocabulary(static_cast<uint32_t>(tokenizer->vocabulary()));
   ASSIGN_OR_RETURN(std::vector<int32_t> prompt, Encoded(flags->prompt, *tokenizer));
   return PreparedText{{std::move(experiment), std::move(weights), std::move(prompt), flags->tokens,
-                   compressed, sampling},
-                  std::move(tokenizer)};
+                       compressed, sampling},
+                      std::move(tokenizer)};
 }
 
 absl::Status Generate(const GenerateFlags& flags, const PreparedText& prepared,

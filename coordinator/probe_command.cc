@@ -181,8 +181,8 @@ std::vector<std::string> LibrariesOf(const std::vector<ProbeConfiguration>& conf
   return libraries;
 }
 
-absl::Status Probe(const ProbeFlags& flags, const PreparedProbe& prepared, Interruption* interruption,
-                   ProbeReport* report) {
+absl::Status Probe(const ProbeFlags& flags, const PreparedProbe& prepared,
+                   Interruption* interruption, ProbeReport* report) {
   const ProbeTask& task = prepared.task;
   SessionOptions options = flags.session;
   options.libraries = LibrariesOf(task.configurations);

@@ -43,7 +43,8 @@ void Sweep(const std::string& place) {
   for (const auto& entry : std::filesystem::directory_iterator(place, ignored)) {
     const std::string path = entry.path().string();
     if (!IsOwnFolder(path)) continue;
-    const int lock = open((path + kFolderLock).c_str(), O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    const int lock =
+        open((path + kFolderLock).c_str(), O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (lock < 0) continue;
     if (flock(lock, LOCK_EX | LOCK_NB) == 0) std::filesystem::remove_all(path, ignored);
     close(lock);

@@ -49,7 +49,8 @@ struct LargestMessage {
   std::string cut;
   Shape message;
 };
-std::vector<LargestMessage> LargestMessages(const Experiment& experiment, const Partition& partition) {
+std::vector<LargestMessage> LargestMessages(const Experiment& experiment,
+                                            const Partition& partition) {
   const auto measured = [](const Shape& sample, int64_t samples) {
     return sample.WithBatch(std::clamp<int64_t>(kMeasuredElements / sample.elements(), 1, samples));
   };
