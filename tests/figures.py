@@ -59,15 +59,12 @@ class Page:
 TRAINING = Page("docs/benchmarks/training.md")
 ON_GPU = Page("docs/benchmarks/gpu.md")
 SLOW = Page("docs/benchmarks/slow_network.md")
-CIFAR10 = Page("docs/benchmarks/cifar10.md")
 RECOVERY = Page("docs/benchmarks/recovery.md")
-PROBE = Page("docs/probe.md")
 RESULTS = Page("docs/results.md")
-SWEEPS = Page("docs/sweeps.md")
 README, INDEX, GPU = Page("README.md"), Page("docs/index.md"), Page("docs/gpu.md")
 
 IMAGES, TEXTS = "One stage against PyTorch", "Language models: one stage against PyTorch"
-NARROW, FRONTIER, SHAKESPEARE = "paper1/narrow", "frontier/narrow", "language/shakespeare"
+FRONTIER = "frontier/narrow"
 ON, OFF = 2, 3  # columns of a configuration's row
 
 
@@ -123,36 +120,14 @@ def fewer(heading, configuration):
     return math.floor(bits(heading, "none") / bits(heading, configuration))
 
 
-def difference(heading, what):
-    """The mean difference in the last epoch and its interval."""
-    cells = RESULTS.row(heading, what)
-    return numbers(cells[3 if len(cells) > 3 else 2])
-
-
 def steps_on_gpu():
     """Milliseconds of a step of GPT-2 and of a ResNet-18 on a card: ours and torch.compile's."""
     rows = [cells for cells in ON_GPU.rows("27 November") if cells[0].startswith(("GPT-2", "ResNet-18"))]
     return [(numbers(cells[2])[0], numbers(cells[5])[0]) for cells in rows]
 
 
-def gigabytes(codec):
-    return numbers(CIFAR10.row("CIFAR-10", codec, "1")[5])[0]
-
-
-def backward_over_forward():
-    """The least and the most of what hurts gradients more: the ratios of cells in bold."""
-    pairs = [numbers(cell) for cells in PROBE.rows("") for cell in cells if re.fullmatch(r"\*\*[\d.]+ / [\d.]+\*\*", cell)]
-    return least_and_most([backward / forward for forward, backward in pairs])
-
-
-def sweep(row):
-    """With codecs, without, megabytes and the difference to none: of a row that docs/sweeps.md shows."""
-    return numbers(SWEEPS.find(rf"(?m)^{row} 3 (.*)$")[0])
-
-
 def claims():
     """(page, sentence, its numbers by the page that it cites)."""
-    ecsq, small, topk = sweep("ecsq-1.5"), "principal-0.35-1", "topk10"
     yield README, rf"trains a ResNet-18 {NUMBER} to {NUMBER} times", least_and_most(ratios(IMAGES))
     yield README, rf"and GPT-2s {NUMBER} to {NUMBER} times as fast", least_and_most(ratios(TEXTS))
     yield README, rf"four stages at least {NUMBER} times as fast as PyTorch and gloo", [min(over_gloo())]
@@ -162,37 +137,13 @@ def claims():
            [ours / theirs for ours, theirs in steps_on_gpu()])
     for heading in (IMAGES, TEXTS):
         yield TRAINING, rf"(?ms)^## {heading}$.*?The aim is {NUMBER}: reached in (\w+) of (\w+)", aim(heading)
-    yield README, rf"{NUMBER} MB cross the cuts for {NUMBER} MB without", [ecsq[4], sweep("none")[4]]
-    yield README, rf"point: {NUMBER} \[{NUMBER}, {NUMBER}\] with the codec", ecsq[5:8]
-    yield README, rf"at inference, {NUMBER} ± {NUMBER} % without\.", ecsq[2:4]
     yield README, rf"bit, with error feedback and all: {NUMBER} processes", map(value, RECOVERY.find(r"(\d+) kills, no run"))
-    yield (README, rf"TopK 10 % costs {NUMBER} points here, and switched off at inference it loses {NUMBER} more; {NUMBER} of",
-           [difference(NARROW, what)[0] for what in
-            (f"none on − {topk} on", f"{topk} on − {topk} off", f"{topk} recalibrated − {topk} off")])
-    yield (README, rf"eight for gradients cost {NUMBER} points, the reverse {NUMBER},",
-           [difference(NARROW, f"none on − uniform-{bit} on")[0] for bit in ("4-8", "8-4")])
-    yield (README, rf"with 10 % it loses (\w+) point on unchanging images and {NUMBER} on augmented",
-           [difference("paper1/aq_sgd", f"none{kind} on − topk10{kind} on")[0] for kind in ("", "-augmented")])
-    yield README, rf"sends {NUMBER} GB instead of {NUMBER} GB with TopK", [gigabytes("topk 0.1"), gigabytes("none")]
     yield README, rf"{NUMBER} times fewer bytes \({NUMBER} bits", [fewer(FRONTIER, "ecsq-1.5"), bits(FRONTIER, "ecsq-1.5")]
     yield README, rf"{NUMBER} ± {NUMBER} % with the codec at inference and", result(FRONTIER, "ecsq-1.5", ON)
     yield README, rf"inference and {NUMBER} ± {NUMBER} % without, against", result(FRONTIER, "ecsq-1.5", OFF)
     yield README, rf"against {NUMBER} ± {NUMBER} % without compression;", result(FRONTIER, "none", ON)
-    for configuration in ("ecsq-1.25", "ecsq-1"):
-        ending = "," if configuration == "ecsq-1.25" else r"\."
-        yield (README, rf"{NUMBER} times fewer at {NUMBER} %{ending}",
-               [fewer(FRONTIER, configuration), result(FRONTIER, configuration, ON)[0]])
     yield README, rf"TopK of 5 % sends as many bytes and ends at {NUMBER} %", result(FRONTIER, "topk5", ON)[:1]
     yield README, rf"a step of four stages takes {NUMBER} s instead of {NUMBER} s", slow_step()
-    mild = "principal-0.18-0.7"
-    yield (README, rf"directions: {NUMBER} bits \({NUMBER} times fewer bytes\) cost {NUMBER} \[{NUMBER}, {NUMBER}\] nats",
-           [bits(SHAKESPEARE, mild), fewer(SHAKESPEARE, mild), *difference(SHAKESPEARE, f"{mild} on − none on")])
-    yield README, rf"its validation loss of {NUMBER}, and", result(SHAKESPEARE, "none", ON)[:1]
-    yield (README, rf"and {NUMBER} bits {NUMBER} \[{NUMBER}, {NUMBER}\];",
-           [bits(SHAKESPEARE, small), *difference(SHAKESPEARE, f"{small} on − none on")])
-    yield (README, rf"; without the codec at inference {NUMBER} and {NUMBER} \(",
-           [difference(SHAKESPEARE, f"{one} off − none off")[0] for one in (mild, small)])
-    yield README, rf"hurts gradients {NUMBER} to {NUMBER} times more", backward_over_forward()
     yield INDEX, rf"with {NUMBER} bits for an element in place of", [bits(FRONTIER, "ecsq-1.5")]
     yield INDEX, rf"\*\*{NUMBER} times fewer bytes\*\*", [fewer(FRONTIER, "ecsq-1.5")]
     yield INDEX, rf"accuracy is {NUMBER} ± {NUMBER} % where", result(FRONTIER, "ecsq-1.5", ON)
