@@ -1,8 +1,6 @@
 #include "nn/gradient_norm.h"
 
-#include <algorithm>
 #include <cmath>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
@@ -10,17 +8,17 @@
 
 namespace thinwire {
 
-absl::Status AddSquares(absl::Span<const Parameter> parameters, Ops* ops, double* sum) {
+std::vector<const Parameter*> CountedParameters(absl::Span<const Parameter> parameters) {
   std::vector<const Parameter*> counted;
-  std::vector<FloatRange> gradients;
   for (const Parameter& parameter : parameters) {
     if (!parameter.spec.trainable || !parameter.spec.tied_to.empty()) continue;
     counted.push_back(&parameter);
-    gradients.push_back({Floats(parameter.gradient), parameter.gradient.elements()});
   }
-  std::vector<double> squares(gradients.size());
-  RETURN_IF_ERROR(ToStatus(ops->SumsOfSquares(
-      gradients.data(), static_cast<int64_t>(gradients.size()), squares.data())));
+  return counted;
+}
+
+absl::Status AddSquaresInOrder(const std::vector<const Parameter*>& counted,
+                               absl::Span<const double> squares, double* sum) {
   for (size_t i = 0; i < squares.size(); ++i) {
     *sum += squares[i];
     if (std::isfinite(*sum)) continue;
@@ -30,8 +28,16 @@ absl::Status AddSquares(absl::Span<const Parameter> parameters, Ops* ops, double
   return absl::OkStatus();
 }
 
-double ClipScale(double sum_of_squares, double clip_norm) {
-  return std::min(1.0, clip_norm / (std::sqrt(sum_of_squares) + 1e-6));
+absl::Status AddSquares(absl::Span<const Parameter> parameters, Ops* ops, double* sum) {
+  const std::vector<const Parameter*> counted = CountedParameters(parameters);
+  std::vector<FloatRange> gradients;
+  for (const Parameter* parameter : counted) {
+    gradients.push_back({Floats(parameter->gradient), parameter->gradient.elements()});
+  }
+  std::vector<double> squares(gradients.size());
+  RETURN_IF_ERROR(ToStatus(ops->SumsOfSquares(
+      gradients.data(), static_cast<int64_t>(gradients.size()), squares.data())));
+  return AddSquaresInOrder(counted, squares, sum);
 }
 
 }  // namespace thinwire

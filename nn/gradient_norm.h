@@ -1,10 +1,13 @@
-// The norm of the whole model's gradient, and what it is clipped by. Every part of the model adds
-// its squares to those of the parts before it, so that the sum is the same however the model is
-// divided.
+// The norm of the whole model's gradient, from which ClipScale follows. Every part of the model
+// adds its squares to those of the parts before it, so that the sum is the same however the model
+// is divided.
 #pragma once
+
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
+#include "nn/clip_scale.h"
 #include "nn/ops.h"
 #include "nn/segment.h"
 
@@ -15,8 +18,11 @@ namespace thinwire {
 // names the parameter with which the sum is no finite number.
 absl::Status AddSquares(absl::Span<const Parameter> parameters, Ops* ops, double* sum);
 
-// What a gradient of that sum of squares is multiplied by so that its norm is at most `clip_norm`;
-// 1 where it is not longer. As PyTorch's clip_grad_norm_: clip_norm / (norm + 1e-6), at most 1.
-double ClipScale(double sum_of_squares, double clip_norm);
+// The parameters whose squares count there, in that order.
+std::vector<const Parameter*> CountedParameters(absl::Span<const Parameter> parameters);
+
+// The part of AddSquares that adds: `squares` are those of each of `counted`.
+absl::Status AddSquaresInOrder(const std::vector<const Parameter*>& counted,
+                               absl::Span<const double> squares, double* sum);
 
 }  // namespace thinwire

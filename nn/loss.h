@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
@@ -11,9 +12,16 @@
 
 namespace thinwire {
 
-struct LossSums {
-  double loss = 0;      // sum over rows, natural logarithm
-  int64_t correct = 0;  // argmax equals the label; the lower class wins ties
+// A loss whose sums the device has yet to make. It stays until a Finish of the device.
+class PendingLoss {
+ public:
+  // In memory of Device::host(): the sums and, behind them, the labels.
+  explicit PendingLoss(Tensor memory) : memory_(std::move(memory)) {}
+  // After that.
+  const LossSums& sums() const { return *static_cast<const LossSums*>(memory_.data()); }
+
+ private:
+  Tensor memory_;
 };
 
 // logits: [..., classes] or with longer rows, as a segment that ends a model makes them
@@ -21,7 +29,13 @@ struct LossSums {
 // (softmax(logits) - onehot(label)) / batch_rows in the type of `logits`: the rows of the whole
 // batch, so that the microbatches' gradients add up. It takes the memory of `logits` where nobody
 // else has a share in that: a language model has logits once. InvalidArgument for a label outside
-// the classes.
+// the classes. Waits for nothing.
+absl::StatusOr<PendingLoss> SubmitSoftmaxCrossEntropy(Tensor logits, int64_t classes,
+                                                      absl::Span<const int32_t> labels,
+                                                      int64_t batch_rows, Ops* ops,
+                                                      Tensor* dlogits);
+
+// The same, and waits for the sums.
 absl::StatusOr<LossSums> SoftmaxCrossEntropy(Tensor logits, int64_t classes,
                                              absl::Span<const int32_t> labels, int64_t batch_rows,
                                              Ops* ops, Tensor* dlogits);

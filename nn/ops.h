@@ -252,6 +252,7 @@ struct SgdUpdate {
   float lr = 0, momentum = 0, weight_decay = 0;
   bool nesterov = false;
   float gradient_scale = 1;
+  const float* clip_factor = nullptr;  // in place of gradient_scale; ClipByNorm's
 };
 
 // `n` values of one parameter.
@@ -275,6 +276,7 @@ struct AdamWUpdate {
   int64_t step = 0;  // from 1
   double lr = 0, beta1 = 0, beta2 = 0, epsilon = 0;
   float gradient_scale = 1;
+  const float* clip_factor = nullptr;  // as SgdUpdate's
 };
 
 // sum[i] = alpha a[i] + beta b[i], every operation rounded on its own. Memory may be the same.
@@ -292,12 +294,40 @@ struct FloatRange {
   int64_t n = 0;
 };
 
+// Clipping by the norm of a gradient that is all here: `factor`, in device memory, becomes
+// min(1, clip_norm / (norm + 1e-6)), as in PyTorch's clip_grad_norm_, made in fp64. The norm is the
+// root of the sum, in their order, of what SumsOfSquares gives for the ranges. Where that sum is no
+// finite number, the factor is NaN, and an update with it changes nothing.
+struct NormClip {
+  const FloatRange* ranges = nullptr;  // host, [count]
+  int64_t count = 0;
+  double clip_norm = 0;
+  double* sums = nullptr;  // out: [count], SumsOfSquares', in memory of Device::host() after Finish
+  float* factor = nullptr;
+};
+
+struct LossSums {
+  double loss = 0;      // sum over rows, natural logarithm
+  int64_t correct = 0;  // argmax equals the label; the lower class wins ties
+};
+
 struct CrossEntropy {
-  TensorView logits;                // [n, classes], or longer rows
-  int64_t classes = 0;              // those in front of a row; what is behind counts for nothing
-  TensorView dlogits;               // as logits, perhaps the same memory; absent: not wanted
-  const int32_t* labels = nullptr;  // host, [n], all within classes
-  int64_t batch_size = 0;           // dlogits is divided by it
+  TensorView logits;    // [n, classes], or longer rows
+  int64_t classes = 0;  // those in front of a row; what is behind counts for nothing
+  TensorView dlogits;   // as logits, perhaps the same memory; absent: not wanted
+  // [n], all within classes; memory of Device::host(), which stays as it is until Finish.
+  const int32_t* labels = nullptr;
+  int64_t batch_size = 0;  // dlogits is divided by it
+};
+
+// How long a device takes for what a thread submits between Start and Stop. One thread at a time.
+class WorkTimer {
+ public:
+  virtual ~WorkTimer() = default;
+  virtual Error Start() = 0;
+  virtual Error Stop() = 0;
+  // After a Finish behind Stop; then it may Start again.
+  virtual Error Seconds(double* seconds) = 0;
 };
 
 // How a backend that has a choice computes; the CPU has none, and refuses tf32.
@@ -372,19 +402,27 @@ class Ops {
   // How many elements a row of a model's logits takes so that products with it are fast: `classes`,
   // or more.
   virtual int64_t RowOfLogits(int64_t classes) = 0;
-  // Softmax cross-entropy: *loss is the sum over rows; *correct counts rows whose first greatest
-  // logit is the label's. dlogits = (softmax(logits) - onehot(labels)) / batch_size, and zeros
-  // behind the classes.
-  virtual Error SoftmaxCrossEntropy(const CrossEntropy& arguments, double* loss,
-                                    int64_t* correct) = 0;
+  // Softmax cross-entropy. dlogits = (softmax(logits) - onehot(labels)) / batch_size, and zeros
+  // behind the classes. *sums, memory of Device::host(), is there after Finish: nothing waits here.
+  virtual Error SoftmaxCrossEntropy(const CrossEntropy& arguments, LossSums* sums) = 0;
 
   virtual Error Sgd(const SgdUpdate& arguments) = 0;
   virtual Error AdamW(const AdamWUpdate& arguments) = 0;
   // `ranges` and `sums` (host): [count]. sums[i] is that of ranges[i]'s squares, in fp64 and an
   // order that does not depend on the thread count.
   virtual Error SumsOfSquares(const FloatRange* ranges, int64_t count, double* sums) = 0;
+  virtual Error ClipByNorm(const NormClip& arguments) = 0;
   virtual Error Combine(const Combination& arguments) = 0;
   virtual Error Zero(float* values, int64_t n) = 0;
+
+  // Between these two, convolutions and products may put off what LoadWeights packs and what
+  // BackwardWeights adds to gradients, to do it for many at once. Nobody reads gradients before the
+  // second; the first forgets what a pass that failed has put off.
+  virtual void JoinWeights() = 0;
+  virtual Error FinishWeights() = 0;
+
+  // The caller deletes *timer. Unimplemented where a call has ended its work when it returns.
+  virtual Error NewWorkTimer(WorkTimer** timer) = 0;
 };
 
 }  // namespace thinwire

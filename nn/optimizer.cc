@@ -1,5 +1,6 @@
 #include "nn/optimizer.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -41,16 +42,24 @@ class BufferedOptimizer final : public Optimizer {
     return absl::OkStatus();
   }
 
-  absl::Status Step(double lr, double gradient_scale) override {
+  absl::Status Step(double lr, GradientScale gradient_scale) override {
     RETURN_IF_ERROR(ToStatus(StepSgd(lr, gradient_scale)));
     const bool has_muon = spec_.kind == OptimizerKind::kMuon;
     const double adamw_lr = has_muon ? lr * (spec_.adamw_lr / spec_.lr) : lr;
     RETURN_IF_ERROR(ToStatus(StepAdamW(adamw_lr, gradient_scale)));
-    RETURN_IF_ERROR(StepMuon(lr, gradient_scale));
-    RETURN_IF_ERROR(StepStiefel(lr, gradient_scale));
+    RETURN_IF_ERROR(StepMuon(lr, gradient_scale.value));
+    RETURN_IF_ERROR(StepStiefel(lr, gradient_scale.value));
     RETURN_IF_ERROR(KeepWithin(parameters_, &products_, device_));
     ++steps_;
     return absl::OkStatus();
+  }
+
+  bool takes_scale_on_device() const override {
+    const auto is_plain = [](const Slot& slot) {
+      return (slot.rule == UpdateRule::kSgd || slot.rule == UpdateRule::kAdamW) &&
+             slot.parameter->spec.within.empty();
+    };
+    return std::all_of(slots_.begin(), slots_.end(), is_plain);
   }
 
   int64_t steps() const override { return steps_; }
@@ -74,7 +83,7 @@ class BufferedOptimizer final : public Optimizer {
     std::vector<Tensor> buffers;  // in the order of their names
   };
 
-  Error StepSgd(double lr, double gradient_scale) {
+  Error StepSgd(double lr, GradientScale scale) {
     std::vector<SgdParameter> parameters;
     for (const Slot& slot : slots_) {
       if (slot.rule != UpdateRule::kSgd) continue;
@@ -90,11 +99,12 @@ class BufferedOptimizer final : public Optimizer {
     update.momentum = static_cast<float>(spec_.momentum);
     update.weight_decay = static_cast<float>(spec_.weight_decay);
     update.nesterov = spec_.nesterov;
-    update.gradient_scale = static_cast<float>(gradient_scale);
+    update.gradient_scale = static_cast<float>(scale.value);
+    update.clip_factor = scale.on_device;
     return ops_->Sgd(update);
   }
 
-  Error StepAdamW(double lr, double gradient_scale) {
+  Error StepAdamW(double lr, GradientScale scale) {
     std::vector<AdamWParameter> parameters;
     for (const Slot& slot : slots_) {
       if (slot.rule != UpdateRule::kAdamW) continue;
@@ -115,7 +125,8 @@ class BufferedOptimizer final : public Optimizer {
     update.beta1 = spec_.beta1;
     update.beta2 = spec_.beta2;
     update.epsilon = spec_.epsilon;
-    update.gradient_scale = static_cast<float>(gradient_scale);
+    update.gradient_scale = static_cast<float>(scale.value);
+    update.clip_factor = scale.on_device;
     return ops_->AdamW(update);
   }
 

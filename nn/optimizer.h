@@ -23,6 +23,15 @@ struct OptimizerState {
   Tensor tensor;          // of the parameter's shape, fp32; shares the optimizer's memory
 };
 
+// What gradients count with: a number, or one that the device makes of what was submitted before.
+struct GradientScale {
+  GradientScale(double value = 1) : value(value) {}
+  explicit GradientScale(const float* on_device) : on_device(on_device) {}
+
+  double value = 1;
+  const float* on_device = nullptr;  // null: `value`; NaN there: nothing is updated
+};
+
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
@@ -37,7 +46,9 @@ class Optimizer {
   //                       lr adamw_lr / (the schedule's first lr)
   // Whatever the optimizer: orthonormal parameters as nn/stiefel.h says, and in the end those that
   // are kept within a span go back to it (nn/within.h).
-  virtual absl::Status Step(double lr, double gradient_scale = 1) = 0;
+  virtual absl::Status Step(double lr, GradientScale gradient_scale = {}) = 0;
+  // Whether that scale may be the device's: whether no update needs to know it on the host.
+  virtual bool takes_scale_on_device() const = 0;
 
   // The steps taken, and for a state that was restored: how many had made it.
   virtual int64_t steps() const = 0;

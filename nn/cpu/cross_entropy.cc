@@ -128,7 +128,7 @@ constexpr int64_t kMostLanes = 16;    // of a vector of fp32: AVX-512's
 
 }  // namespace
 
-void SoftmaxCrossEntropy(int threads, const CrossEntropy& a, double* loss, int64_t* correct) {
+LossSums SoftmaxCrossEntropy(int threads, const CrossEntropy& a) {
   const int64_t rows = a.logits.dims[0], classes = a.classes;
   std::vector<double> losses(rows);
   const auto are_correct = std::make_unique<bool[]>(rows);
@@ -137,12 +137,12 @@ void SoftmaxCrossEntropy(int threads, const CrossEntropy& a, double* loss, int64
     HWY_DYNAMIC_DISPATCH(LossOfRows)
     (a, begin, end, exponentials.data(), losses.data(), are_correct.get());
   });
-  *loss = 0;
-  *correct = 0;
+  LossSums sums;
   for (int64_t row = 0; row < rows; ++row) {
-    *loss += losses[row];
-    *correct += are_correct[row];
+    sums.loss += losses[row];
+    sums.correct += are_correct[row];
   }
+  return sums;
 }
 
 }  // namespace cpu

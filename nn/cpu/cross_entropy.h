@@ -6,7 +6,6 @@
 
 namespace thinwire::cpu {
 
-void SoftmaxCrossEntropy(int threads, const CrossEntropy& arguments, double* loss,
-                         int64_t* correct);
+LossSums SoftmaxCrossEntropy(int threads, const CrossEntropy& arguments);
 
 }  // namespace thinwire::cpu

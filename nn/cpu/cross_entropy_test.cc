@@ -17,9 +17,7 @@ Labels SomeLabels(int64_t n, int64_t classes) {
   return labels;
 }
 
-struct Loss {
-  double loss = -1;
-  int64_t correct = -1;
+struct Loss : LossSums {
   Floats dlogits;
 
   Loss(int threads, TestTensor* logits, TestTensor* dlogits_tensor, const Labels& labels,
@@ -30,7 +28,7 @@ struct Loss {
     if (dlogits_tensor != nullptr) a.dlogits = dlogits_tensor->view();
     a.labels = labels.data();
     a.batch_size = batch_size;
-    SoftmaxCrossEntropy(threads, a, &loss, &correct);
+    static_cast<LossSums&>(*this) = SoftmaxCrossEntropy(threads, a);
     if (dlogits_tensor != nullptr) dlogits = dlogits_tensor->Read();
   }
 };

@@ -3,12 +3,15 @@
 #include <oneapi/dnnl/dnnl_debug.h>
 
 #include <cassert>
+#include <cmath>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <string_view>
 #include <utility>
 
 #include "nn/attention_checks.h"
+#include "nn/clip_scale.h"
 #include "nn/cpu/activations.h"
 #include "nn/cpu/adamw.h"
 #include "nn/cpu/attention.h"
@@ -53,6 +56,13 @@ class WeightedOp final : public Interface {
  private:
   cpu::Weighted weighted_;
 };
+
+// Makes a clip factor the gradients' scale. False where it is NaN: there is no update.
+template <typename Update>
+bool TakeFactor(Update* update) {
+  if (update->clip_factor != nullptr) update->gradient_scale = *update->clip_factor;
+  return update->clip_factor == nullptr || !std::isnan(*update->clip_factor);
+}
 
 class CpuOps final : public Ops {
  public:
@@ -213,24 +223,33 @@ class CpuOps final : public Ops {
   }
 
   int64_t RowOfLogits(int64_t classes) override { return classes; }
-  Error SoftmaxCrossEntropy(const CrossEntropy& arguments, double* loss,
-                            int64_t* correct) override {
-    cpu::SoftmaxCrossEntropy(threads(), arguments, loss, correct);
+  Error SoftmaxCrossEntropy(const CrossEntropy& arguments, LossSums* sums) override {
+    *sums = cpu::SoftmaxCrossEntropy(threads(), arguments);
     return Error{};
   }
 
   Error Sgd(const SgdUpdate& arguments) override {
-    cpu::Sgd(threads(), arguments);
+    SgdUpdate update = arguments;
+    if (TakeFactor(&update)) cpu::Sgd(threads(), update);
     return Error{};
   }
   Error AdamW(const AdamWUpdate& arguments) override {
-    cpu::AdamW(threads(), arguments);
+    AdamWUpdate update = arguments;
+    if (TakeFactor(&update)) cpu::AdamW(threads(), update);
     return Error{};
   }
   Error SumsOfSquares(const FloatRange* ranges, int64_t count, double* sums) override {
     for (int64_t i = 0; i < count; ++i) {
       sums[i] = cpu::SumOfSquares(threads(), ranges[i].values, ranges[i].n);
     }
+    return Error{};
+  }
+  Error ClipByNorm(const NormClip& arguments) override {
+    RETURN_ERROR(SumsOfSquares(arguments.ranges, arguments.count, arguments.sums));
+    double sum = 0;
+    for (int64_t i = 0; i < arguments.count; ++i) sum += arguments.sums[i];
+    *arguments.factor = std::isfinite(sum) ? static_cast<float>(ClipScale(sum, arguments.clip_norm))
+                                           : std::numeric_limits<float>::quiet_NaN();
     return Error{};
   }
   Error Combine(const Combination& arguments) override {
@@ -240,6 +259,12 @@ class CpuOps final : public Ops {
   Error Zero(float* values, int64_t n) override {
     std::memset(values, 0, n * sizeof(float));
     return Error{};
+  }
+
+  void JoinWeights() override {}
+  Error FinishWeights() override { return Error{}; }
+  Error NewWorkTimer(WorkTimer** /*timer*/) override {
+    return MakeError(absl::StatusCode::kUnimplemented, "cpu: a call's work ends with the call");
   }
 
  private:

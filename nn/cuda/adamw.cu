@@ -12,7 +12,7 @@ using Arrays = ParameterArrays<kArrays, kMost>;
 
 // The operations of nn/cpu/adamw.cc, rounded one by one, with factors made in fp64.
 struct Rule {
-  float scale;            // of the gradient
+  GradientFactor factor;
   float beta1, gain1;     // m = beta1 m + gain1 g
   float beta2, gain2;     // v = beta2 v + gain2 g^2
   float rate;             // lr / (1 - beta1^step)
@@ -20,7 +20,7 @@ struct Rule {
   float epsilon;
   float shrink[kMost];  // 1 - lr weight_decay, of each parameter
 
-  __device__ void operator()(int parameter, float (&x)[kArrays]) const {
+  __device__ void operator()(int parameter, float scale, float (&x)[kArrays]) const {
     const float g = scale * x[kGradient];
     x[kMean] = beta1 * x[kMean] + gain1 * g;
     x[kSquare] = beta2 * x[kSquare] + gain2 * (g * g);
@@ -33,7 +33,7 @@ struct Rule {
 Rule RuleOf(const AdamWUpdate& u) {
   const double step = static_cast<double>(u.step);
   Rule rule{};
-  rule.scale = u.gradient_scale;
+  rule.factor = {u.gradient_scale, u.clip_factor};
   rule.beta1 = static_cast<float>(u.beta1);
   rule.gain1 = static_cast<float>(1 - u.beta1);
   rule.beta2 = static_cast<float>(u.beta2);

@@ -9,17 +9,12 @@
 namespace thinwire::cuda {
 namespace {
 
-struct Totals {
-  double loss;
-  int64_t correct;
-};
-
 template <typename T>
 struct Arguments {
   const T* logits;
   T* dlogits;  // null: not wanted; perhaps logits
   const int32_t* labels;
-  Totals* of_rows;
+  LossSums* of_rows;
   int64_t rows, elements, classes;  // elements of a row, of which classes count
   double batch_size;
 };
@@ -144,8 +139,8 @@ __global__ void __launch_bounds__(kRowWarps == 1 ? kThreads : kRowWarps * kWarpT
   }
 }
 
-// Launched as one block.
-__global__ void AddUpLosses(const Totals* of_rows, int64_t rows, Totals* totals) {
+// Launched as one block. `sums` are memory of the host.
+__global__ void AddUpLosses(const LossSums* of_rows, int64_t rows, LossSums* sums) {
   double loss = 0;
   int64_t correct = 0;
   for (int64_t i = threadIdx.x; i < rows; i += kThreads) {
@@ -155,8 +150,8 @@ __global__ void AddUpLosses(const Totals* of_rows, int64_t rows, Totals* totals)
   loss = BlockReduce<Sum>(loss);
   correct = BlockReduce<Sum>(correct);
   if (threadIdx.x != 0) return;
-  totals->loss = loss;
-  totals->correct = correct;
+  sums->loss = loss;
+  sums->correct = correct;
 }
 
 // Of such rows a device has few under way, so that its L2 cache holds them from one pass to the
@@ -177,18 +172,15 @@ Error LaunchRows(cudaStream_t stream, const Arguments<T>& a) {
 
 }  // namespace
 
-Error SoftmaxCrossEntropy(CudaDevice* device, const CrossEntropy& a, double* loss,
-                          int64_t* correct) {
+Error SoftmaxCrossEntropy(CudaDevice* device, const CrossEntropy& a, LossSums* sums) {
   const int64_t rows = a.logits.dims[0], elements = a.logits.dims[1];
   cudaStream_t stream;
   RETURN_ERROR(device->Stream(&stream));
-  // The totals of all rows stand behind those of each.
-  CudaScratch labels(device), totals(device);
+  CudaScratch labels(device), of_rows(device);
   RETURN_ERROR(labels.Reserve(static_cast<size_t>(rows) * sizeof(int32_t)));
-  RETURN_ERROR(totals.Reserve(static_cast<size_t>(rows + 1) * sizeof(Totals)));
+  RETURN_ERROR(of_rows.Reserve(static_cast<size_t>(rows) * sizeof(LossSums)));
   RETURN_ERROR(device->SubmitCopyFromHost(labels.as<int32_t>(), a.labels,
                                           static_cast<size_t>(rows) * sizeof(int32_t)));
-  Totals* const of_all = totals.as<Totals>() + rows;
   const bool wide =
       elements % WideOf(a.logits.dtype) == 0 && AreAligned(a.logits.data, a.dlogits.data);
   RETURN_ERROR(WithElements(a.logits.dtype, wide, [&](auto type) {
@@ -196,20 +188,14 @@ Error SoftmaxCrossEntropy(CudaDevice* device, const CrossEntropy& a, double* los
     const Arguments<T> arguments{static_cast<const T*>(a.logits.data),
                                  static_cast<T*>(a.dlogits.data),
                                  labels.as<int32_t>(),
-                                 totals.as<Totals>(),
+                                 of_rows.as<LossSums>(),
                                  rows,
                                  elements,
                                  a.classes,
                                  static_cast<double>(a.batch_size)};
     return LaunchRows<T, decltype(type)::kVector>(stream, arguments);
   }));
-  RETURN_ERROR(
-      Launch(stream, dim3(1), dim3(kThreads), AddUpLosses, totals.as<Totals>(), rows, of_all));
-  Totals result{};
-  RETURN_ERROR(device->CopyToHost(&result, of_all, sizeof(result)));
-  *loss = result.loss;
-  *correct = result.correct;
-  return Error{};
+  return Launch(stream, dim3(1), dim3(kThreads), AddUpLosses, of_rows.as<LossSums>(), rows, sums);
 }
 
 }  // namespace thinwire::cuda

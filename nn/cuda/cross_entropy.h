@@ -8,7 +8,6 @@
 namespace thinwire::cuda {
 
 // Waits for its results, and so for all that this thread has submitted.
-Error SoftmaxCrossEntropy(CudaDevice* device, const CrossEntropy& arguments, double* loss,
-                          int64_t* correct);
+Error SoftmaxCrossEntropy(CudaDevice* device, const CrossEntropy& arguments, LossSums* sums);
 
 }  // namespace thinwire::cuda

@@ -24,6 +24,7 @@
 #include "nn/cuda/sgd.h"
 #include "nn/cuda/sums_of_squares.h"
 #include "nn/cuda/transpose.h"
+#include "nn/cuda/work_timer.h"
 #include "tensor/cuda/error.h"
 
 namespace thinwire {
@@ -172,9 +173,8 @@ class CudaOps final : public Ops {
   }
 
   int64_t RowOfLogits(int64_t classes) override { return (classes + 63) / 64 * 64; }
-  Error SoftmaxCrossEntropy(const CrossEntropy& arguments, double* loss,
-                            int64_t* correct) override {
-    return cuda::SoftmaxCrossEntropy(device_, arguments, loss, correct);
+  Error SoftmaxCrossEntropy(const CrossEntropy& arguments, LossSums* sums) override {
+    return cuda::SoftmaxCrossEntropy(device_, arguments, sums);
   }
 
   Error Sgd(const SgdUpdate& arguments) override { return cuda::Sgd(device_, arguments); }
@@ -182,8 +182,15 @@ class CudaOps final : public Ops {
   Error SumsOfSquares(const FloatRange* ranges, int64_t count, double* sums) override {
     return cuda::SumsOfSquares(device_, ranges, count, sums);
   }
+  Error ClipByNorm(const NormClip& arguments) override {
+    return cuda::ClipByNorm(device_, arguments);
+  }
   Error Combine(const Combination& arguments) override { return cuda::Combine(device_, arguments); }
   Error Zero(float* values, int64_t n) override { return cuda::Zero(device_, values, n); }
+
+  void JoinWeights() override {}
+  Error FinishWeights() override { return Error{}; }
+  Error NewWorkTimer(WorkTimer** timer) override { return cuda::NewWorkTimer(device_, timer); }
 
  private:
   CudaDevice* const device_;

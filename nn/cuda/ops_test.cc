@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <memory>
+
 #include "nn/cuda/testing.h"
 
 namespace thinwire {
@@ -37,6 +39,25 @@ TEST(CudaOpsTest, RefusesShapesInTheCpusWords) {
     EXPECT_EQ(ToStatus(device->NewAttention(bad, &attention)),
               ToStatus(cpu->NewAttention(bad, &attention)));
     EXPECT_EQ(attention, nullptr);
+  }
+}
+
+TEST(CudaOpsTest, AWorkTimerSaysWhatTheDeviceTookEachTime) {
+  Side side = DeviceSide();
+  constexpr int64_t kElements = 1 << 20;
+  float* const values = side.Of(Floats(kElements, 1));
+  WorkTimer* made = nullptr;
+  ASSERT_TRUE(side->NewWorkTimer(&made).ok());
+  const std::unique_ptr<WorkTimer> timer(made);
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_TRUE(timer->Start().ok());
+    ASSERT_TRUE(side->Zero(values, kElements).ok());
+    ASSERT_TRUE(timer->Stop().ok());
+    ASSERT_TRUE(side.device()->Finish().ok());
+    double seconds = -1;
+    ASSERT_TRUE(timer->Seconds(&seconds).ok());
+    EXPECT_GT(seconds, 0);
+    EXPECT_LT(seconds, 60);
   }
 }
 

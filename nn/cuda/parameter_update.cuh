@@ -27,6 +27,14 @@ struct ParameterArrays {
   int count;
 };
 
+// What gradients are multiplied by; NaN: there is no update.
+struct GradientFactor {
+  float value;
+  const float* on_device;  // null: it is `value`
+
+  __device__ float Read() const { return on_device == nullptr ? value : __ldg(on_device); }
+};
+
 // The last of `count` parameters whose first block is not behind `block`: its own, where a
 // parameter without elements has none.
 __device__ inline int ParameterOf(const int64_t* first_block, int count, int64_t block) {
@@ -47,7 +55,8 @@ namespace parameter_update_internal {
 __device__ inline bool IsAligned(const void* p) { return reinterpret_cast<uintptr_t>(p) % 16 == 0; }
 
 template <int kN, typename Arrays, typename Rule>
-__device__ inline void UpdateVector(const Arrays& a, const Rule& rule, int parameter, int64_t at) {
+__device__ inline void UpdateVector(const Arrays& a, const Rule& rule, int parameter, float factor,
+                                    int64_t at) {
   constexpr int kArrays = Arrays::kArrays;
   float x[kArrays][kN] = {};
 #pragma unroll
@@ -59,7 +68,7 @@ __device__ inline void UpdateVector(const Arrays& a, const Rule& rule, int param
     float element[kArrays];
 #pragma unroll
     for (int k = 0; k < kArrays; ++k) element[k] = x[k][i];
-    rule(parameter, element);
+    rule(parameter, factor, element);
 #pragma unroll
     for (int k = 0; k < kArrays; ++k) x[k][i] = element[k];
   }
@@ -73,6 +82,8 @@ __device__ inline void UpdateVector(const Arrays& a, const Rule& rule, int param
 template <typename Arrays, typename Rule>
 __global__ void UpdateAll(Arrays a, Rule rule) {
   static_assert(sizeof(Arrays) + sizeof(Rule) <= 4096, "does not fit a launch");
+  const float factor = rule.factor.Read();
+  if (isnan(factor)) return;
   const int parameter = ParameterOf(a.first_block, a.count, blockIdx.x);
   const int64_t begin =
       (static_cast<int64_t>(blockIdx.x) - a.first_block[parameter]) * kUpdatedElements;
@@ -85,19 +96,20 @@ __global__ void UpdateAll(Arrays a, Rule rule) {
   if (aligned) {
     scalars = end - (end - begin) % 4;
     for (int64_t at = begin + int64_t{4} * threadIdx.x; at < scalars; at += 4 * kThreads) {
-      UpdateVector<4>(a, rule, parameter, at);
+      UpdateVector<4>(a, rule, parameter, factor, at);
     }
   }
   for (int64_t at = scalars + threadIdx.x; at < end; at += kThreads) {
-    UpdateVector<1>(a, rule, parameter, at);
+    UpdateVector<1>(a, rule, parameter, factor, at);
   }
 }
 
 }  // namespace parameter_update_internal
 
-// rule(p, element) updates float element[kArrays] of parameter p of a launch, those of absent
-// arrays being 0. describe(i, p, &arrays, &rule) makes the i-th of `count` parameters the p-th of a
-// launch: arrays, n and what the rule has of it.
+// rule(p, factor, element) updates float element[kArrays] of parameter p of a launch, those of
+// absent arrays being 0; factor is what rule.factor, a GradientFactor, reads. describe(i, p,
+// &arrays, &rule) makes the i-th of `count` parameters the p-th of a launch: arrays, n and what the
+// rule has of it.
 template <typename Arrays, typename Rule, typename Describe>
 Error UpdateParameters(CudaDevice* device, int64_t count, Rule rule, const Describe& describe) {
   cudaStream_t stream;

@@ -9,11 +9,12 @@ using Arrays = ParameterArrays<kArrays, /*kMost=*/96>;
 
 // Multiplications and additions are rounded one by one, as on the CPU.
 struct Rule {
-  float lr, momentum, weight_decay, gradient_scale;
+  float lr, momentum, weight_decay;
+  GradientFactor factor;
   bool nesterov;
 
-  __device__ void operator()(int, float (&x)[kArrays]) const {
-    float g = gradient_scale * x[kGradient] + weight_decay * x[kValue];
+  __device__ void operator()(int, float scale, float (&x)[kArrays]) const {
+    float g = scale * x[kGradient] + weight_decay * x[kValue];
     if (momentum != 0) {
       x[kVelocity] = momentum * x[kVelocity] + g;
       g = nesterov ? g + momentum * x[kVelocity] : x[kVelocity];
@@ -26,7 +27,10 @@ struct Rule {
 }  // namespace
 
 Error Sgd(CudaDevice* device, const SgdUpdate& update) {
-  const Rule rule{update.lr, update.momentum, update.weight_decay, update.gradient_scale,
+  const Rule rule{update.lr,
+                  update.momentum,
+                  update.weight_decay,
+                  {update.gradient_scale, update.clip_factor},
                   update.nesterov};
   return UpdateParameters<Arrays>(device, update.count, rule,
                                   [&](int64_t i, int p, Arrays* arrays, Rule*) {

@@ -65,19 +65,47 @@ Error SubmitSums(CudaDevice* device, const FloatRange* ranges, int count, double
                 of_blocks.as<double>(), sums);
 }
 
+// Of any number.
+Error SubmitAllSums(CudaDevice* device, const FloatRange* ranges, int64_t count, double* sums) {
+  for (int64_t begin = 0; begin < count; begin += kMostRanges) {
+    const int64_t most = std::min<int64_t>(count - begin, kMostRanges);
+    RETURN_ERROR(SubmitSums(device, ranges + begin, static_cast<int>(most), sums + begin));
+  }
+  return Error{};
+}
+
+// Launched as one warp, of which one thread adds in order. The twin of nn/clip_scale.h.
+__global__ void MakeFactor(const double* sums, int64_t count, double clip_norm, float* factor) {
+  if (threadIdx.x != 0) return;
+  double sum = 0;
+#pragma unroll 16  // so many loads are under way
+  for (int64_t i = 0; i < count; ++i) sum += sums[i];
+  const double scale = clip_norm / (sqrt(sum) + 1e-6);
+  *factor = isfinite(sum) ? static_cast<float>(scale < 1 ? scale : 1.0) : nanf("");
+}
+
 }  // namespace
 
 Error SumsOfSquares(CudaDevice* device, const FloatRange* ranges, int64_t count, double* sums) {
   if (count == 0) return Error{};
+  const size_t bytes = static_cast<size_t>(count) * sizeof(double);
   CudaScratch on_device(device);
-  RETURN_ERROR(on_device.Reserve(static_cast<size_t>(count) * sizeof(double)));
-  for (int64_t begin = 0; begin < count; begin += kMostRanges) {
-    const int64_t most = std::min<int64_t>(count - begin, kMostRanges);
-    RETURN_ERROR(
-        SubmitSums(device, ranges + begin, static_cast<int>(most), on_device.as<double>() + begin));
-  }
-  return device->CopyToHost(sums, on_device.as<double>(),
-                            static_cast<size_t>(count) * sizeof(double));
+  RETURN_ERROR(on_device.Reserve(bytes));
+  RETURN_ERROR(SubmitAllSums(device, ranges, count, on_device.as<double>()));
+  return device->CopyToHost(sums, on_device.as<double>(), bytes);
+}
+
+Error ClipByNorm(CudaDevice* device, const NormClip& a) {
+  cudaStream_t stream;
+  RETURN_ERROR(device->Stream(&stream));
+  const size_t bytes = static_cast<size_t>(a.count) * sizeof(double);
+  CudaScratch on_device(device);
+  RETURN_ERROR(on_device.Reserve(bytes));
+  auto* const sums = on_device.as<double>();
+  RETURN_ERROR(SubmitAllSums(device, a.ranges, a.count, sums));
+  RETURN_ERROR(Launch(stream, dim3(1), dim3(kWarpThreads), MakeFactor, sums, a.count, a.clip_norm,
+                      a.factor));
+  return device->SubmitCopyToHost(a.sums, sums, bytes);
 }
 
 }  // namespace thinwire::cuda

@@ -8,5 +8,6 @@ namespace thinwire::cuda {
 
 // Two launches for up to 128 ranges, and one wait.
 Error SumsOfSquares(CudaDevice* device, const FloatRange* ranges, int64_t count, double* sums);
+Error ClipByNorm(CudaDevice* device, const NormClip& arguments);
 
 }  // namespace thinwire::cuda

@@ -228,7 +228,6 @@ absl::Status Executor::Accumulate(Work work, const SampleRange& batch, StepRepor
   const StageSpec& spec = stage_->spec();
   const int count = static_cast<int>(std::min<int64_t>(spec.microbatches, work.batch_size));
   work.microbatches = count;
-  LossSums sums;
   for (const Action& action : StageActions(spec.schedule, spec.stage, spec.stages(), count,
                                            spec.chunks(), spec.slices())) {
     RETURN_IF_ERROR(Stopped());
@@ -240,12 +239,9 @@ absl::Status Executor::Accumulate(Work work, const SampleRange& batch, StepRepor
     work.first_sample = part.first;
     work.deadline = spec.patience->Deadline();
     switch (action.kind) {
-      case Action::Kind::kForward: {
-        ASSIGN_OR_RETURN(const LossSums one, ForwardOne(work, batch, part));
-        sums.loss += one.loss;
-        sums.correct += one.correct;
+      case Action::Kind::kForward:
+        RETURN_IF_ERROR(ForwardOne(work, batch, part).status());
         break;
-      }
       case Action::Kind::kBackward:
       case Action::Kind::kBackwardInput:
         RETURN_IF_ERROR(stage_->Backward(work));
@@ -259,6 +255,7 @@ absl::Status Executor::Accumulate(Work work, const SampleRange& batch, StepRepor
   RETURN_IF_ERROR(Stopped());
   RETURN_IF_ERROR(stage_->SumTiedGradients(work));
   RETURN_IF_ERROR(stage_->SumBasisGradients(work));
+  ASSIGN_OR_RETURN(const LossSums sums, stage_->TakeLosses(work));
   const int64_t positions = spec.model.positions;
   report->set_loss(sums.loss / static_cast<double>(work.batch_size * positions));
   report->set_correct(sums.correct);
@@ -292,7 +289,7 @@ absl::StatusOr<EvaluationReport> Executor::Evaluate(const EvaluateRequest& reque
       request.recalibration_samples() > 0
           ? RecalibratedPass(work, request)
           : Pass(work, samples, [](int) { return absl::OkStatus(); });
-  stage_->activity() = before;  // evaluation leaves no trace in the training counters
+  stage_->RestoreActivity(before);  // evaluation leaves no trace in the training counters
   if (!sums.ok()) return Failed(sums.status());
   const Model& model = stage_->spec().model;
   const int64_t labels = samples * model.positions;

@@ -369,5 +369,57 @@ TEST(ExecutorTest, ALossThatIsNoNumberNamesStageAndStep) {
   EXPECT_FALSE(statuses[0].ok());  // and nobody waits for ever
 }
 
+// What optimizers change at the first stage.
+std::vector<float> TrainableValues(SmallStages* stages) {
+  std::vector<float> values;
+  for (const Parameter* parameter : stages->stage(0).parameters()) {
+    if (!parameter->spec.trainable) continue;
+    const Tensor& value = parameter->value;
+    values.resize(values.size() + value.elements());
+    float* const copy = values.data() + values.size() - value.elements();
+    EXPECT_TRUE(value.device()->CopyToHost(copy, value.data(), value.bytes()).ok());
+  }
+  return values;
+}
+
+const std::vector<std::string> kOneSegment = {"pipeline.stages=1", "pipeline.cuts=[]"};
+
+TEST(ExecutorTest, NoUpdateComesOfALossThatIsNoNumber) {
+  for (const BackendOf& backend :
+       {BackendOf(CpuBackend), BackendOf([](int) { return NewLateBackend(); })}) {
+    SmallStages stages({kOneSegment[0], kOneSegment[1], "optimizer.lr=1e30"}, backend);
+    stages.TrainSteps(1, 1, 1);
+    const std::vector<float> before = TrainableValues(&stages);
+    const absl::Status status = stages.TryTrain(1)[0];
+    EXPECT_EQ(status.code(), absl::StatusCode::kOutOfRange);
+    EXPECT_THAT(std::string(status.message()), HasSubstr("stage 0: the loss is"));
+    EXPECT_THAT(std::string(status.message()), HasSubstr("at step 1 of epoch 1"));
+    EXPECT_THAT(TrainableValues(&stages), ElementsAreArray(before));
+  }
+}
+
+TEST(ExecutorTest, AModelThatIsOneSegmentIsClippedLikeOneInParts) {
+  const std::vector<std::string> common = {"compression.activations.codec=none",
+                                           "compression.gradients.codec=none"};
+  for (const char* clip : {"optimizer.clip_norm=0.125", "optimizer.clip_norm=1000"}) {
+    SmallStages whole({common[0], common[1], clip, kOneSegment[0], kOneSegment[1]});
+    SmallStages parts({common[0], common[1], clip, "pipeline.stages=3"});
+    EXPECT_THAT(whole.Train(), ElementsAreArray(parts.Train()));
+    EXPECT_THAT(whole.Values(), ElementsAreArray(parts.Values()));
+  }
+}
+
+TEST(ExecutorTest, AGradientThatIsNoNumberIsNamedAndUpdatesNothing) {
+  SmallStages stages({kOneSegment[0], kOneSegment[1], "optimizer.clip_norm=1"});
+  const Parameter* const broken = stages.stage(0).parameters()[0];
+  broken->gradient.floats()[0] = std::nanf("");
+  const std::vector<float> before = TrainableValues(&stages);
+  const absl::Status status = stages.TryTrain(1)[0];
+  EXPECT_EQ(status.code(), absl::StatusCode::kOutOfRange);
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("stage 0: at step 1 of epoch 1 with the gradient of " + broken->spec.name));
+  EXPECT_THAT(TrainableValues(&stages), ElementsAreArray(before));
+}
+
 }  // namespace
 }  // namespace thinwire

@@ -18,8 +18,8 @@ namespace thinwire {
 absl::StatusOr<std::unique_ptr<LocalStage>> LocalStage::Build(const StageSpec& spec,
                                                               const Backend& backend) {
   std::unique_ptr<LocalStage> stage(new LocalStage(spec, backend));
-  const ModelChunk::Stage common{stage->spec_, stage->backend_, &stage->capture_,
-                                 &stage->activity_};
+  const ModelChunk::Stage common{stage->spec_, stage->backend_, &stage->capture_, &stage->activity_,
+                                 &stage->clock_};
   for (int i = 0; i < spec.chunks(); ++i) {
     ASSIGN_OR_RETURN(auto chunk, ModelChunk::Build(common, i));
     stage->chunks_.push_back(std::move(chunk));
@@ -155,13 +155,14 @@ absl::Status LocalStage::ImportParameters(
 absl::Status LocalStage::SumTiedGradients(const Work& work) {
   if (!spec_.tied) return absl::OkStatus();
   if (!spec_.has_tied_cut()) {
-    ComputeTimer timer(&activity_.segments[spec_.segments(0).first].backward, &activity_.core_wait,
-                       StepSlice(spec_, work, "backward tied"));
+    const PlannedSlice slice = StepSlice(spec_, work, "backward tied");
+    DeviceClock::Timer timer(&clock_, &activity_.segments[spec_.segments(0).first].backward,
+                             &activity_.core_wait, slice);
     const absl::Span<Parameter> parameters = segments().front()->parameters();
     RETURN_IF_ERROR(AddTiedGradients(*FindParameter(parameters, spec_.tied->name),
                                      *FindParameter(parameters, spec_.tied->copy),
                                      backend_.ops.get()));
-    return ToStatus(backend_.device->Finish());
+    return slice.trace != nullptr ? ToStatus(backend_.device->Finish()) : absl::OkStatus();
   }
   if (embedding_) RETURN_IF_ERROR(embedding_->Send(work));
   if (head_) RETURN_IF_ERROR(head_->Send(work));
@@ -197,14 +198,36 @@ absl::StatusOr<double> LocalStage::SumOfSquares(const Work& work) {
   return sum;
 }
 
-absl::Status LocalStage::Update(const Work& work, double lr) {
-  double gradient_scale = 1;
-  if (spec_.optimizer.clip_norm > 0) {
-    ASSIGN_OR_RETURN(const double squares, SumOfSquares(work));
-    gradient_scale = ClipScale(squares, spec_.optimizer.clip_norm);
+absl::StatusOr<LossSums> LocalStage::TakeLosses(const Work& work) {
+  LossSums sums;
+  for (const auto& chunk : chunks_) {
+    ASSIGN_OR_RETURN(const LossSums of_chunk, chunk->TakeLosses(work));
+    sums.loss += of_chunk.loss;
+    sums.correct += of_chunk.correct;
   }
-  for (const auto& chunk : chunks_) RETURN_IF_ERROR(chunk->Update(work, lr, gradient_scale));
-  return absl::OkStatus();
+  return sums;
+}
+
+absl::StatusOr<GradientScale> LocalStage::Clip(const Work& work) {
+  GradientScale scale;
+  if (spec_.optimizer.clip_norm == 0) return scale;
+  ASSIGN_OR_RETURN(const bool on_device, chunks_.front()->ClipOnDevice(work, &scale));
+  if (on_device) return scale;
+  ASSIGN_OR_RETURN(const double squares, SumOfSquares(work));
+  return GradientScale(ClipScale(squares, spec_.optimizer.clip_norm));
+}
+
+absl::Status LocalStage::Update(const Work& work, double lr) {
+  ASSIGN_OR_RETURN(const GradientScale scale, Clip(work));
+  for (const auto& chunk : chunks_) RETURN_IF_ERROR(chunk->Update(work, lr, scale));
+  RETURN_IF_ERROR(ToStatus(backend_.device->Finish()));
+  RETURN_IF_ERROR(clock_.Settle());
+  return chunks_.front()->CheckClip(work);
+}
+
+void LocalStage::RestoreActivity(const ActivitySeconds& before) {
+  clock_.Forget();
+  activity_ = before;
 }
 
 absl::StatusOr<Tensor> LocalStage::IdsOf(absl::Span<const int32_t> ids) const {
@@ -260,6 +283,7 @@ absl::Status LocalStage::FlushSends(SteadyTime deadline) {
 
 void LocalStage::Abandon() {
   for (const auto& chunk : chunks_) chunk->Abandon();
+  clock_.Forget();
 }
 
 std::vector<Segment*> LocalStage::segments() const {

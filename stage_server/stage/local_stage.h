@@ -23,6 +23,7 @@
 #include "stage_server/boundary/statistics.h"
 #include "stage_server/stage/capture.h"
 #include "stage_server/stage/cut_end.h"
+#include "stage_server/stage/device_clock.h"
 #include "stage_server/stage/model_chunk.h"
 #include "stage_server/stage/stage.h"
 #include "stage_server/stage/tied_copy.h"
@@ -53,8 +54,8 @@ class LocalStage {
   void StartEpoch(const EpochSpec& spec);
 
   // Runs one microbatch through the chunk of `work`: takes the activation from `samples` or the
-  // chunk before, hands it to the chunk behind or, behind the last segment, returns its loss
-  // (otherwise empty). Training keeps what the backward action needs.
+  // chunk before, hands it to the chunk behind or, behind the last segment, makes its loss, which
+  // an evaluation returns (otherwise empty). Training keeps what the backward action needs.
   absl::StatusOr<LossSums> Forward(const Work& work, const std::optional<Samples>& samples);
   // `work` as in its Forward. The gradient is on its way to the chunk before when this returns.
   // Where the schedule SplitsBackward, the gradients of weights are left to BackwardWeights, and
@@ -64,6 +65,10 @@ class LocalStage {
   absl::Status BackwardWeights(const Work& work) {
     return chunks_[work.chunk]->BackwardWeights(work);
   }
+  // After all backwards of a step: its loss, added up in the order of forwards, where the stage has
+  // the last segment. The wait for the device that an update wants. OutOfRange for a loss that is
+  // no finite number, which may come from a Backward already.
+  absl::StatusOr<LossSums> TakeLosses(const Work& work);
   // Gradients are zero. Update does so too.
   absl::Status ClearGradients();
   // Parameters, but for those whose names are in `kept`, have the values of the safetensors file
@@ -77,7 +82,8 @@ class LocalStage {
   // the stages at its other side.
   absl::Status SumBasisGradients(const Work& work);
   // After that, where the step is to be taken. With OptimizerSpec::clip_norm waits for all other
-  // stages, for the norm of the whole model's gradient.
+  // stages, for the norm of the whole model's gradient; a stage that has all of it in one segment
+  // does not even wait for its device, where the optimizer allows that.
   absl::Status Update(const Work& work, double lr);
   // Takes the acknowledgements that the last evaluation batches still owe.
   absl::Status FinishEvaluation(const Work& last_batch);
@@ -113,6 +119,8 @@ class LocalStage {
   const StageSpec& spec() const { return spec_; }
   ActivitySeconds& activity() { return activity_; }
   const ActivitySeconds& activity() const { return activity_; }
+  // What was counted since `before` is forgotten.
+  void RestoreActivity(const ActivitySeconds& before);
 
   using End = ModelChunk::End;
   // Every end at this stage, cuts inside the process included. Any thread; they live as long as
@@ -127,7 +135,7 @@ class LocalStage {
   };
 
   LocalStage(const StageSpec& spec, const Backend& backend)
-      : spec_(spec), backend_(backend), capture_(spec.capture) {}
+      : spec_(spec), backend_(backend), capture_(spec.capture), clock_(backend.ops.get()) {}
   absl::Status BuildInnerTies();
   absl::StatusOr<std::unique_ptr<TiedCopy>> NewTiedCopy(const CutEndSpec& end,
                                                         std::unique_ptr<Link> link);
@@ -136,12 +144,15 @@ class LocalStage {
   // The sum of squares of the whole model's gradient: the sum passes on from chunk to chunk, and
   // what it has become behind the last segment comes back.
   absl::StatusOr<double> SumOfSquares(const Work& work);
+  // What an update's gradients count with.
+  absl::StatusOr<GradientScale> Clip(const Work& work);
   absl::StatusOr<Tensor> IdsOf(absl::Span<const int32_t> ids) const;
 
   const StageSpec spec_;
   const Backend backend_;
   Capture capture_;  // of all cuts, which go before it
   ActivitySeconds activity_;
+  DeviceClock clock_;
   // The ends in chunks that are attached, and the copies of a tied weight: both where all cuts are
   // inside the process. Under the lock, but the thread that writes them may read them without.
   mutable std::mutex neighbours_mutex_;

@@ -50,6 +50,7 @@ ModelChunk::ModelChunk(const Stage& stage, int index)
       backend_(stage.backend),
       capture_(*stage.capture),
       activity_(*stage.activity),
+      clock_(*stage.clock),
       range_(spec_.segments(index)),
       begins_model_(spec_.begins_model(index)),
       ends_model_(spec_.ends_model(index)),
@@ -98,6 +99,11 @@ absl::Status ModelChunk::BuildSegments() {
     }
     segments_.push_back(std::move(segment));
     optimizers_.push_back(std::move(optimizer));
+  }
+  const bool is_one_segment = begins_model_ && ends_model_ && segments_.size() == 1;
+  if (spec_.optimizer.clip_norm > 0 && is_one_segment && optimizers_[0]->takes_scale_on_device()) {
+    ASSIGN_OR_RETURN(clip_, DeviceClip::New(segments_[0]->parameters(), spec_.optimizer.clip_norm,
+                                            backend_.device, backend_.ops.get()));
   }
   return absl::OkStatus();
 }
@@ -166,28 +172,30 @@ absl::StatusOr<LossSums> ModelChunk::Forward(const Work& work,
   Tensor x = std::move(input.tensor);
   for (size_t i = 0; i < segments_.size(); ++i) {
     {
-      ComputeTimer timer(&SecondsOf(i).forward, &activity_.core_wait, SliceOf(work, i, "forward"));
+      DeviceClock::Timer timer(&clock_, &SecondsOf(i).forward, &activity_.core_wait,
+                               SliceOf(work, i, "forward"));
       ASSIGN_OR_RETURN(x,
                        segments_[i]->Forward(x, pass, training ? &in_flight->saved[i] : nullptr));
-      if (i + 1 == segments_.size() && ends_model_) break;  // the loss waits
-      RETURN_IF_ERROR(FinishCompute());
+      if (i + 1 == segments_.size() && ends_model_) break;
+      RETURN_IF_ERROR(FinishCompute(work));
     }
     if (i + 1 == segments_.size()) break;
     const InnerCut& cut = inner_cuts_[i];
     ASSIGN_OR_RETURN(x, Cross(*cut.upstream, *cut.downstream, work, digest, std::move(x)));
   }
-  LossSums sums;
-  if (work.phase == PHASE_RECALIBRATE && ends_model_) return sums;
+  if (work.phase == PHASE_RECALIBRATE && ends_model_) return LossSums();
   if (ends_model_) {
     const size_t last = segments_.size() - 1;
-    ComputeTimer timer(&SecondsOf(last).forward, &activity_.core_wait,
-                       SliceOf(work, last, "forward loss"));
-    ASSIGN_OR_RETURN(sums, Loss(work, std::move(x), *samples, in_flight.get()));
+    const PlannedSlice slice = SliceOf(work, last, "forward loss");
+    DeviceClock::Timer timer(&clock_, &SecondsOf(last).forward, &activity_.core_wait, slice);
+    RETURN_IF_ERROR(SubmitLoss(work, std::move(x), *samples, in_flight.get()));
+    RETURN_IF_ERROR(training ? FinishTraced(work, slice) : FinishCompute(work));
   } else {
     RETURN_IF_ERROR(SendDownstream(work, digest, std::move(x)));
   }
-  if (training) in_flight_[work.microbatch] = std::move(in_flight);
-  return sums;
+  if (!training) return std::exchange(loss_sums_, LossSums());
+  in_flight_[work.microbatch] = std::move(in_flight);
+  return LossSums();
 }
 
 absl::Status ModelChunk::SendDownstream(const Work& work, uint64_t digest, Tensor y) {
@@ -198,19 +206,41 @@ absl::Status ModelChunk::SendDownstream(const Work& work, uint64_t digest, Tenso
   return downstream_->Send(work, digest, std::move(y));
 }
 
-absl::StatusOr<LossSums> ModelChunk::Loss(const Work& work, Tensor logits, const Samples& samples,
-                                          InFlight* in_flight) {
-  const bool training = work.phase == PHASE_TRAIN;
+absl::Status ModelChunk::SubmitLoss(const Work& work, Tensor logits, const Samples& samples,
+                                    InFlight* in_flight) {
   const int64_t batch_rows = work.batch_size * spec_.model.positions;
-  ASSIGN_OR_RETURN(LossSums sums, SoftmaxCrossEntropy(std::move(logits), Classes(), samples.labels,
-                                                      batch_rows, backend_.ops.get(),
-                                                      training ? &in_flight->dlogits : nullptr));
-  if (!std::isfinite(sums.loss)) {
-    return absl::OutOfRangeError(absl::StrCat("stage ", spec_.stage, ": the loss is ", sums.loss,
-                                              training ? " at step " : " at test batch ", work.step,
-                                              " of epoch ", work.epoch));
+  ASSIGN_OR_RETURN(PendingLoss loss,
+                   SubmitSoftmaxCrossEntropy(
+                       std::move(logits), Classes(), samples.labels, batch_rows, backend_.ops.get(),
+                       work.phase == PHASE_TRAIN ? &in_flight->dlogits : nullptr));
+  losses_.push_back(std::move(loss));
+  return absl::OkStatus();
+}
+
+absl::Status ModelChunk::FinishCompute(const Work& work) {
+  RETURN_IF_ERROR(ToStatus(backend_.device->Finish()));
+  RETURN_IF_ERROR(clock_.Settle());
+  return AddLosses(work);
+}
+
+absl::Status ModelChunk::AddLosses(const Work& work) {
+  const bool training = work.phase == PHASE_TRAIN;
+  for (const PendingLoss& loss : std::exchange(losses_, {})) {
+    const LossSums& sums = loss.sums();
+    if (!std::isfinite(sums.loss)) {
+      return absl::OutOfRangeError(absl::StrCat("stage ", spec_.stage, ": the loss is ", sums.loss,
+                                                training ? " at step " : " at test batch ",
+                                                work.step, " of epoch ", work.epoch));
+    }
+    loss_sums_.loss += sums.loss;
+    loss_sums_.correct += sums.correct;
   }
-  return sums;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<LossSums> ModelChunk::TakeLosses(const Work& work) {
+  RETURN_IF_ERROR(FinishCompute(work));
+  return std::exchange(loss_sums_, LossSums());
 }
 
 absl::Status ModelChunk::Backward(const Work& work) {
@@ -226,10 +256,11 @@ absl::Status ModelChunk::Backward(const Work& work) {
   const bool splits = SplitsBackward(spec_.schedule);
   for (size_t i = segments_.size(); i-- > 0;) {
     {
-      ComputeTimer timer(&SecondsOf(i).backward, &activity_.core_wait,
-                         SliceOf(work, i, splits ? "backward input" : "backward"));
+      const PlannedSlice slice = SliceOf(work, i, splits ? "backward input" : "backward");
+      DeviceClock::Timer timer(&clock_, &SecondsOf(i).backward, &activity_.core_wait, slice);
       ASSIGN_OR_RETURN(dy, segments_[i]->Backward(dy, &in_flight->saved[i]));
-      RETURN_IF_ERROR(FinishCompute());
+      const bool leaves = i > 0 || !begins_model_;
+      RETURN_IF_ERROR(leaves ? FinishCompute(work) : FinishTraced(work, slice));
     }
     if (i == 0) break;
     const InnerCut& cut = inner_cuts_[i - 1];
@@ -248,21 +279,21 @@ absl::Status ModelChunk::Backward(const Work& work) {
 absl::Status ModelChunk::BackwardWeights(const Work& work) {
   const std::unique_ptr<InFlight> in_flight = std::move(in_flight_[work.microbatch]);
   for (size_t i = segments_.size(); i-- > 0;) {
-    ComputeTimer timer(&SecondsOf(i).backward, &activity_.core_wait,
-                       SliceOf(work, i, "backward weight"));
+    const PlannedSlice slice = SliceOf(work, i, "backward weight");
+    DeviceClock::Timer timer(&clock_, &SecondsOf(i).backward, &activity_.core_wait, slice);
     RETURN_IF_ERROR(segments_[i]->BackwardWeights(&in_flight->saved[i]));
-    RETURN_IF_ERROR(FinishCompute());
+    RETURN_IF_ERROR(FinishTraced(work, slice));
   }
   return absl::OkStatus();
 }
 
-absl::Status ModelChunk::Update(const Work& work, double lr, double gradient_scale) {
+absl::Status ModelChunk::Update(const Work& work, double lr, GradientScale gradient_scale) {
   for (size_t i = 0; i < segments_.size(); ++i) {
-    ComputeTimer timer(&SecondsOf(i).optimizer, &activity_.core_wait,
-                       StepSliceOf(work, i, "optimizer"));
+    const PlannedSlice slice = StepSliceOf(work, i, "optimizer");
+    DeviceClock::Timer timer(&clock_, &SecondsOf(i).optimizer, &activity_.core_wait, slice);
     RETURN_IF_ERROR(optimizers_[i]->Step(lr, gradient_scale));
     RETURN_IF_ERROR(segments_[i]->ParametersChanged());
-    RETURN_IF_ERROR(FinishCompute());
+    RETURN_IF_ERROR(FinishTraced(work, slice));
   }
   return absl::OkStatus();
 }
@@ -278,9 +309,9 @@ absl::StatusOr<double> ModelChunk::PassSquaresOn(const Work& work) {
       const InnerCut& cut = inner_cuts_[i - 1];
       ASSIGN_OR_RETURN(sum, CrossSum(*cut.upstream, *cut.downstream, work, sum));
     }
-    ComputeTimer timer(&SecondsOf(i).optimizer, &activity_.core_wait,
-                       StepSliceOf(work, i, "optimizer norm"));
-    RETURN_IF_ERROR(AddSquaresOf(segments_[i].get(), work, &sum));
+    DeviceClock::Timer timer(&clock_, &SecondsOf(i).optimizer, &activity_.core_wait,
+                             StepSliceOf(work, i, "optimizer norm"));
+    RETURN_IF_ERROR(OfStep(work, AddSquares(segments_[i]->parameters(), backend_.ops.get(), &sum)));
   }
   if (downstream_) RETURN_IF_ERROR(downstream_->SendSumOfSquares(work, sum));
   return sum;
@@ -299,8 +330,22 @@ absl::StatusOr<double> ModelChunk::PassSquaresBack(const Work& work, double sum)
   return sum;
 }
 
-absl::Status ModelChunk::AddSquaresOf(Segment* segment, const Work& work, double* sum) const {
-  const absl::Status status = AddSquares(segment->parameters(), backend_.ops.get(), sum);
+absl::StatusOr<bool> ModelChunk::ClipOnDevice(const Work& work, GradientScale* gradient_scale) {
+  if (clip_ == nullptr) return false;
+  const PlannedSlice slice = StepSliceOf(work, 0, "optimizer norm");
+  DeviceClock::Timer timer(&clock_, &SecondsOf(0).optimizer, &activity_.core_wait, slice);
+  RETURN_IF_ERROR(clip_->Submit());
+  *gradient_scale = GradientScale(clip_->factor());
+  RETURN_IF_ERROR(FinishTraced(work, slice));
+  return true;
+}
+
+absl::Status ModelChunk::CheckClip(const Work& work) const {
+  return clip_ == nullptr ? absl::OkStatus() : OfStep(work, clip_->Check());
+}
+
+// Says in an error of a gradient where and when it was.
+absl::Status ModelChunk::OfStep(const Work& work, const absl::Status& status) const {
   if (status.ok()) return status;
   return absl::Status(status.code(), absl::StrCat("stage ", spec_.stage, ": at step ", work.step,
                                                   " of epoch ", work.epoch, " ", status.message()));
@@ -359,7 +404,7 @@ absl::StatusOr<std::vector<float>> ModelChunk::Generate(const Work& work, const 
   ASSIGN_OR_RETURN(Tensor x, TextInput(work, pass, positions, digest));
   for (size_t i = 0; i < segments_.size(); ++i) {
     ASSIGN_OR_RETURN(x, segments_[i]->Forward(x, pass, nullptr));
-    RETURN_IF_ERROR(FinishCompute());
+    RETURN_IF_ERROR(FinishCompute(work));
     if (i + 1 == segments_.size()) break;
     const InnerCut& cut = inner_cuts_[i];
     ASSIGN_OR_RETURN(x, Cross(*cut.upstream, *cut.downstream, work, digest, std::move(x)));
@@ -392,6 +437,9 @@ absl::Status ModelChunk::FlushSends(SteadyTime deadline) {
 }
 
 void ModelChunk::Abandon() {
+  if (!losses_.empty()) (void)backend_.device->Finish();  // it still writes them
+  losses_.clear();
+  loss_sums_ = LossSums();
   for (auto& in_flight : in_flight_) in_flight.reset();
   for (auto& cache : caches_) cache.reset();
   for (InnerCut& cut : inner_cuts_) {

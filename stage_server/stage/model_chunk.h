@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "base/status.h"
 #include "base/steady_time.h"
+#include "nn/device_clip.h"
 #include "nn/loss.h"
 #include "nn/optimizer.h"
 #include "nn/segment.h"
@@ -20,6 +21,7 @@
 #include "stage_server/stage/basis_copy.h"
 #include "stage_server/stage/capture.h"
 #include "stage_server/stage/cut_end.h"
+#include "stage_server/stage/device_clock.h"
 #include "stage_server/stage/stage.h"
 
 namespace thinwire {
@@ -39,6 +41,7 @@ class ModelChunk {
     const Backend& backend;
     Capture* capture;
     ActivitySeconds* activity;
+    DeviceClock* clock;  // of that activity
   };
   static absl::StatusOr<std::unique_ptr<ModelChunk>> Build(const Stage& stage, int index);
 
@@ -50,8 +53,9 @@ class ModelChunk {
   absl::StatusOr<LossSums> Forward(const Work& work, const std::optional<Samples>& samples);
   absl::Status Backward(const Work& work);
   absl::Status BackwardWeights(const Work& work);
-  // All gradients count with a factor.
-  absl::Status Update(const Work& work, double lr, double gradient_scale);
+  absl::StatusOr<LossSums> TakeLosses(const Work& work);
+  // All gradients count with a factor. Waits for nothing.
+  absl::Status Update(const Work& work, double lr, GradientScale gradient_scale);
   absl::Status FinishEvaluation(const Work& last_batch);
   absl::Status FlushSends(SteadyTime deadline);
   void Abandon();
@@ -64,6 +68,11 @@ class ModelChunk {
   absl::StatusOr<double> PassSquaresOn(const Work& work);
   // What the sum has become behind the last segment, where `sum` is it; the chunk before is told.
   absl::StatusOr<double> PassSquaresBack(const Work& work, double sum);
+  // Where the chunk has the whole model in one segment, and the optimizer takes it: the factor of
+  // an update behind it, which the device makes. Otherwise false, and nothing is done.
+  absl::StatusOr<bool> ClipOnDevice(const Work& work, GradientScale* gradient_scale);
+  // After that, and a Finish of the device.
+  absl::Status CheckClip(const Work& work) const;
   // One for each basis that a cut here learns.
   std::vector<BasisCopy> BasisCopies() const;
 
@@ -102,15 +111,21 @@ class ModelChunk {
   }
   PlannedSlice SliceOf(const Work& work, size_t segment, const char* name) const;
   PlannedSlice StepSliceOf(const Work& work, size_t segment, const char* name) const;
-  // Waits for the device. It stands within the timer of what was submitted, so that its seconds are
-  // those of the device, and before a tensor goes to a codec's thread.
-  absl::Status FinishCompute() { return ToStatus(backend_.device->Finish()); }
+  // Waits for the device, as before a tensor goes to a codec's thread, and takes what is known
+  // then: times and losses.
+  absl::Status FinishCompute(const Work& work);
+  // The same in a step that is traced, so that slices are what the device takes.
+  absl::Status FinishTraced(const Work& work, const PlannedSlice& slice) {
+    return slice.trace != nullptr ? FinishCompute(work) : absl::OkStatus();
+  }
   absl::StatusOr<BoundaryReceiver::Received> Input(const Work& work,
                                                    const std::optional<Samples>& samples);
-  absl::StatusOr<LossSums> Loss(const Work& work, Tensor logits, const Samples& samples,
-                                InFlight* in_flight);
+  absl::Status SubmitLoss(const Work& work, Tensor logits, const Samples& samples,
+                          InFlight* in_flight);
+  // Of those losses that the device is done with: all.
+  absl::Status AddLosses(const Work& work);
   absl::Status SendDownstream(const Work& work, uint64_t digest, Tensor y);
-  absl::Status AddSquaresOf(Segment* segment, const Work& work, double* sum) const;
+  absl::Status OfStep(const Work& work, const absl::Status& status) const;
   // What the first segment takes of a text.
   absl::StatusOr<Tensor> TextInput(const Work& work, const Pass& pass, int64_t positions,
                                    uint64_t digest);
@@ -121,13 +136,17 @@ class ModelChunk {
   const Backend& backend_;
   Capture& capture_;
   ActivitySeconds& activity_;
+  DeviceClock& clock_;
   const SegmentRange range_;
   const bool begins_model_, ends_model_, reads_inputs_;
   std::vector<std::unique_ptr<Segment>> segments_;
   std::vector<std::unique_ptr<Optimizer>> optimizers_;
+  std::unique_ptr<DeviceClip> clip_;  // null: the host's factor
   std::vector<InnerCut> inner_cuts_;
   std::unique_ptr<CutEnd> upstream_, downstream_;
   std::vector<std::unique_ptr<InFlight>> in_flight_;  // by microbatch, or unit
+  std::vector<PendingLoss> losses_;                   // in the order of their forwards
+  LossSums loss_sums_;                                // of those before them
   // By microbatch, where sequences are cut into slices: from the forward of the first slice to its
   // backward.
   std::vector<std::unique_ptr<KeyValueCache>> caches_;

@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <ctime>
 #include <memory>
@@ -22,7 +23,7 @@
 #include "models/tied_weight.h"
 #include "models/zoo.h"
 #include "nn/cpu/ops.h"
-#include "nn/gradient_norm.h"
+#include "nn/device_clip.h"
 #include "nn/loss.h"
 #include "nn/optimizer.h"
 #include "nn/parameters.h"
@@ -155,18 +156,15 @@ class Training {
     Saved saved;
     ASSIGN_OR_RETURN(Tensor logits, segment_->Forward(input_, Mode::kTrain, &saved));
     Tensor dlogits;
-    RETURN_IF_ERROR(SoftmaxCrossEntropy(std::move(logits), classes_, labels_,
-                                        static_cast<int64_t>(labels_.size()), ops_.get(), &dlogits)
-                        .status());
+    ASSIGN_OR_RETURN(
+        const PendingLoss loss,
+        SubmitSoftmaxCrossEntropy(std::move(logits), classes_, labels_,
+                                  static_cast<int64_t>(labels_.size()), ops_.get(), &dlogits));
     RETURN_IF_ERROR(segment_->Backward(dlogits, &saved).status());
     RETURN_IF_ERROR(SumTiedGradients());
-    double sum = 0;
-    if (spec_.clip_norm > 0) {
-      RETURN_IF_ERROR(AddSquares(segment_->parameters(), ops_.get(), &sum));
-    }
-    RETURN_IF_ERROR(optimizer_->Step(kRate, ClipScale(sum, spec_.clip_norm)));
-    RETURN_IF_ERROR(segment_->ParametersChanged());
-    return ToStatus(device_->Finish());
+    RETURN_IF_ERROR(ToStatus(device_->Finish()));
+    if (!std::isfinite(loss.sums().loss)) return absl::OutOfRangeError("the loss is no number");
+    return Update();
   }
 
   // Of multiplications and additions of one step.
@@ -188,11 +186,28 @@ class Training {
     tied_ = FindTiedWeight(model);
     ASSIGN_OR_RETURN(segment_, NewNetwork(bench_, model, device_, ops_.get()));
     ASSIGN_OR_RETURN(optimizer_, NewOptimizer(spec_, segment_->parameters(), device_, ops_.get()));
+    if (spec_.clip_norm > 0) {
+      ASSIGN_OR_RETURN(
+          clip_, DeviceClip::New(segment_->parameters(), spec_.clip_norm, device_, ops_.get()));
+    }
     classes_ = bench_.is_text() ? bench_.vocabulary : 10;
     labels_ = RandomIds(bench_.batch * bench_.rows(), classes_);
     ASSIGN_OR_RETURN(input_, bench_.is_text() ? RandomText(bench_, device_)
                                               : RandomImages(bench_, device_, ops_.get()));
     return absl::OkStatus();
+  }
+
+  // As a stage that has the whole model.
+  absl::Status Update() {
+    GradientScale scale;
+    if (clip_ != nullptr) {
+      RETURN_IF_ERROR(clip_->Submit());
+      scale = GradientScale(clip_->factor());
+    }
+    RETURN_IF_ERROR(optimizer_->Step(kRate, scale));
+    RETURN_IF_ERROR(segment_->ParametersChanged());
+    RETURN_IF_ERROR(ToStatus(device_->Finish()));
+    return clip_ != nullptr ? clip_->Check() : absl::OkStatus();
   }
 
   absl::Status SumTiedGradients() {
@@ -210,6 +225,7 @@ class Training {
   std::optional<TiedWeight> tied_;
   std::unique_ptr<Segment> segment_;
   std::unique_ptr<Optimizer> optimizer_;
+  std::unique_ptr<DeviceClip> clip_;  // null: gradients are as long as they are
   int64_t classes_ = 0;
   std::vector<int32_t> labels_;
   Tensor input_;

@@ -1,0 +1,57 @@
+#include "stage_server/stage/device_clock.h"
+
+#include <utility>
+
+#include "base/status.h"
+
+namespace thinwire {
+
+DeviceClock::Timer::Timer(DeviceClock* clock, double* seconds, double* core_wait,
+                          const PlannedSlice& slice)
+    : clock_(clock),
+      seconds_(seconds),
+      on_device_(clock->Start()),
+      on_host_(on_device_ ? &of_host_ : seconds, core_wait, slice) {}
+
+DeviceClock::Timer::~Timer() {
+  if (on_device_ == nullptr) return;
+  clock_->Note(on_device_->Stop());
+  clock_->timed_.push_back({std::move(on_device_), seconds_});
+}
+
+std::unique_ptr<WorkTimer> DeviceClock::Start() {
+  std::unique_ptr<WorkTimer> timer;
+  if (idle_.empty()) {
+    WorkTimer* made = nullptr;
+    if (!ops_->NewWorkTimer(&made).ok()) return nullptr;
+    timer.reset(made);
+  } else {
+    timer = std::move(idle_.back());
+    idle_.pop_back();
+  }
+  Note(timer->Start());
+  return timer;
+}
+
+void DeviceClock::Note(const Error& error) {
+  if (error_.ok()) error_ = error;
+}
+
+absl::Status DeviceClock::Settle() {
+  for (Timed& timed : timed_) {
+    double seconds = 0;
+    if (error_.ok()) Note(timed.timer->Seconds(&seconds));
+    *timed.seconds += seconds;
+    idle_.push_back(std::move(timed.timer));
+  }
+  timed_.clear();
+  return ToStatus(std::exchange(error_, Error{}));
+}
+
+void DeviceClock::Forget() {
+  for (Timed& timed : timed_) idle_.push_back(std::move(timed.timer));
+  timed_.clear();
+  error_ = Error{};
+}
+
+}  // namespace thinwire
