@@ -62,21 +62,29 @@ class BuiltSegment final : public Segment {
 
   absl::StatusOr<Tensor> Backward(const Tensor& dy, Saved* saved) override {
     RETURN_IF_ERROR(Check("dy", dy, SampleOf(out_, dy, saved->pass()), options_.compute));
-    ASSIGN_OR_RETURN(Tensor dx, layers_.Backward(dy, saved));
+    Tensor dx;
+    RETURN_IF_ERROR(WithWeightsJoined([&]() -> absl::Status {
+      ASSIGN_OR_RETURN(dx, layers_.Backward(dy, saved));
+      return absl::OkStatus();
+    }));
     return options_.needs_input_gradient ? dx : Tensor();
   }
 
   absl::Status BackwardWeights(Saved* saved) override {
-    for (WaitingWeights& waiting : saved->TakeWaiting()) {
-      RETURN_IF_ERROR(waiting.layer->BackwardWeights(waiting.x, waiting.dy));
-      waiting = WaitingWeights();
-    }
-    return absl::OkStatus();
+    return WithWeightsJoined([&]() -> absl::Status {
+      for (WaitingWeights& waiting : saved->TakeWaiting()) {
+        RETURN_IF_ERROR(waiting.layer->BackwardWeights(waiting.x, waiting.dy));
+        waiting = WaitingWeights();
+      }
+      return absl::OkStatus();
+    });
   }
 
   absl::Span<Parameter> parameters() override { return absl::MakeSpan(parameters_); }
 
-  absl::Status ParametersChanged() override { return layers_.ParametersChanged(); }
+  absl::Status ParametersChanged() override {
+    return WithWeightsJoined([this] { return layers_.ParametersChanged(); });
+  }
 
   absl::Status ClearGradients() override {
     for (const Parameter& parameter : parameters_) {
@@ -88,6 +96,14 @@ class BuiltSegment final : public Segment {
   }
 
  private:
+  // Calls `pass`; what it does to weights and their gradients takes few launches.
+  template <typename Pass>
+  absl::Status WithWeightsJoined(const Pass& pass) {
+    options_.ops->JoinWeights();
+    const absl::Status passed = pass();
+    const absl::Status finished = ToStatus(options_.ops->FinishWeights());
+    return passed.ok() ? finished : passed;
+  }
   // That of the tensor, where `whole` is one with all positions.
   static Shape SampleOf(const Shape& whole, const Tensor& x, const Pass& pass) {
     if (pass.cache == nullptr || x.empty() || x.shape().rank() < 2) return whole;

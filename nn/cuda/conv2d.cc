@@ -12,11 +12,13 @@ namespace {
 
 class PackedConv2d final : public Conv2d {
  public:
-  PackedConv2d(CudaDevice* device, const Conv2dSpec& spec, std::shared_ptr<Convolution> convolution)
+  PackedConv2d(CudaDevice* device, const Conv2dSpec& spec, std::shared_ptr<Convolution> convolution,
+               Filters* filters)
       : device_(device),
         spec_(spec),
         filter_{spec.out_channels, spec.in_channels, spec.kernel * spec.kernel},
         convolution_(std::move(convolution)),
+        filters_(filters),
         packed_(device) {}
 
   Error ReserveWeights() {
@@ -26,18 +28,20 @@ class PackedConv2d final : public Conv2d {
   Error LoadWeights(const float* weights, const float* bias) override {
     assert(spec_.bias == (bias != nullptr));
     bias_ = bias;
-    return PackFilter(device_, filter_, weights, spec_.compute, packed_.as<void>());
+    return filters_->Pack(filter_, weights, spec_.compute, packed_.as<void>());
   }
 
   // In bf16 y is rounded twice where there is a bias: before and after it is added.
   Error Forward(const TensorView& x, const TensorView& y) override {
     RETURN_ERROR(CheckAlignment(x.data, y.data));
+    RETURN_ERROR(filters_->FinishPacks());
     RETURN_ERROR(convolution_->Forward(x.dims[0], x.data, packed_.as<void>(), y.data));
     return spec_.bias ? AddBias(device_, bias_, y) : Error{};
   }
 
   Error BackwardData(const TensorView& dy, const TensorView& dx) override {
     RETURN_ERROR(CheckAlignment(dx.data, dy.data));
+    RETURN_ERROR(filters_->FinishPacks());
     return convolution_->BackwardData(dy.dims[0], dy.data, packed_.as<void>(), dx.data);
   }
 
@@ -45,11 +49,11 @@ class PackedConv2d final : public Conv2d {
                         float* bias_gradient) override {
     assert(spec_.bias == (bias_gradient != nullptr));
     RETURN_ERROR(CheckAlignment(x.data, dy.data));
-    CudaScratch dw(device_);
-    RETURN_ERROR(dw.Reserve(static_cast<size_t>(filter_.elements()) * sizeof(float)));
+    auto dw = std::make_unique<CudaScratch>(device_);
+    RETURN_ERROR(dw->Reserve(static_cast<size_t>(filter_.elements()) * sizeof(float)));
     DType type = DType::kF32;
-    RETURN_ERROR(convolution_->BackwardWeights(x.dims[0], x.data, dy.data, dw.as<void>(), &type));
-    RETURN_ERROR(AddPackedGradient(device_, filter_, dw.as<void>(), type, weights_gradient));
+    RETURN_ERROR(convolution_->BackwardWeights(x.dims[0], x.data, dy.data, dw->as<void>(), &type));
+    RETURN_ERROR(filters_->AddGradient(filter_, std::move(dw), type, weights_gradient));
     return spec_.bias ? AddColumnSums(device_, dy, spec_.out_channels, bias_gradient) : Error{};
   }
 
@@ -68,6 +72,7 @@ class PackedConv2d final : public Conv2d {
   const Conv2dSpec spec_;
   const FilterShape filter_;
   const std::shared_ptr<Convolution> convolution_;
+  Filters* const filters_;
   CudaScratch packed_;
   const float* bias_ = nullptr;
 };
@@ -75,8 +80,8 @@ class PackedConv2d final : public Conv2d {
 }  // namespace
 
 Error NewConv2d(CudaDevice* device, const Conv2dSpec& spec,
-                std::shared_ptr<Convolution> convolution, Conv2d** conv) {
-  auto made = std::make_unique<PackedConv2d>(device, spec, std::move(convolution));
+                std::shared_ptr<Convolution> convolution, Filters* filters, Conv2d** conv) {
+  auto made = std::make_unique<PackedConv2d>(device, spec, std::move(convolution), filters);
   RETURN_ERROR(made->ReserveWeights());
   *conv = made.release();
   return Error{};

@@ -4,14 +4,16 @@
 #include <memory>
 
 #include "nn/cuda/convolution.h"
+#include "nn/cuda/filter.h"
 #include "nn/ops.h"
 #include "tensor/cuda/device.h"
 
 namespace thinwire::cuda {
 
-// `convolution` computes what `spec`, which is valid, describes. The caller deletes *conv.
+// `convolution` computes what `spec`, which is valid, describes. `filters` outlive *conv, which the
+// caller deletes.
 // ResourceExhausted when there is no memory for the packed weights.
 Error NewConv2d(CudaDevice* device, const Conv2dSpec& spec,
-                std::shared_ptr<Convolution> convolution, Conv2d** conv);
+                std::shared_ptr<Convolution> convolution, Filters* filters, Conv2d** conv);
 
 }  // namespace thinwire::cuda

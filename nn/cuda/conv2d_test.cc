@@ -59,13 +59,14 @@ TEST(Conv2dTest, TakesBatchesOfAnySizeInTurn) {
   }
 }
 
-TEST(Conv2dTest, IsRecordedAndReplayed) {
+TEST(Conv2dTest, IsRecordedAndReplayedAndJoined) {
   for (const Precision& precision : {FP32(), BF16Convolutions()}) {
     const std::unique_ptr<Ops> ops = NewTestedOps(precision.options);
     Conv2d* made = nullptr;
     ASSERT_TRUE(ops->NewConv2d(SpecOf(kOne, precision.compute), &made).ok());
     const std::unique_ptr<Conv2d> conv(made);
     ExpectReplays(conv.get(), ShapesOf(kOne), precision.compute);
+    ExpectJoins(ops.get(), conv.get(), ShapesOf(kOne), precision.compute);
   }
 }
 

@@ -1,54 +1,100 @@
-#include "nn/cuda/elementwise.h"
+#include <algorithm>
+#include <utility>
+
 #include "nn/cuda/filter.h"
+#include "nn/cuda/parameter_update.cuh"
 #include "nn/cuda/vectors.cuh"
 #include "tensor/cuda/bf16.cuh"
+#include "tensor/cuda/error.h"
 #include "tensor/cuda/launch.h"
 
 namespace thinwire::cuda {
 namespace {
 
+// The filters of a launch, each with blocks of its own.
+struct Joined {
+  static constexpr int kMost = 96;
+
+  const void* from[kMost];
+  void* to[kMost];
+  int64_t out[kMost];
+  int64_t first_block[kMost];
+  int in[kMost], pixels[kMost];
+  bool wide[kMost];  // whether memory allows vectors
+  int count;
+};
+static_assert(sizeof(Joined) <= 4096, "does not fit a launch");
+
+constexpr int kVector = 8;            // elements of a thread at once, where a filter has one pixel
+constexpr int64_t kBlock = 4096;      // elements of such a filter's block
+constexpr int64_t kPairs = kThreads;  // (out, in) of any other's
+
+// Elements [begin, end) of a filter that is no other one packed.
+template <typename T>
+__device__ inline void Copy(const float* from, T* to, bool wide, int64_t begin, int64_t end) {
+  int64_t scalars = begin;  // from here on one by one
+  if (wide) {
+    scalars = end - (end - begin) % kVector;
+    for (int64_t at = begin + kVector * threadIdx.x; at < scalars; at += kVector * kThreads) {
+      float x[kVector];
+      LoadAligned(from + at, x);
+      StoreAligned(x, to + at);
+    }
+  }
+  for (int64_t at = scalars + threadIdx.x; at < end; at += kThreads) Store(from[at], to + at);
+}
+
 // A thread has all pixels of one (out, in): side by side in [out, in, pixels], so that a warp's
 // accesses there, though strided, use every byte of their lines; side by side among threads in
 // [out, pixels, in].
 template <typename T>
-__global__ void Pack(FilterShape shape, const float* weights, T* packed) {
-  const int64_t pairs = shape.out * shape.in;
-  const int64_t step = static_cast<int64_t>(gridDim.x) * blockDim.x;
-  int64_t pair = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
-  for (; pair < pairs; pair += step) {
-    const int64_t out = pair / shape.in, in = pair - out * shape.in;
-    const float* const from = weights + pair * shape.pixels;
-    T* const to = packed + out * shape.pixels * shape.in + in;
-    for (int64_t p = 0; p < shape.pixels; ++p) Store(from[p], to + p * shape.in);
+__global__ void PackAll(Joined filters) {
+  const int filter = ParameterOf(filters.first_block, filters.count, blockIdx.x);
+  const int64_t block = blockIdx.x - filters.first_block[filter];
+  const auto* const weights = static_cast<const float*>(filters.from[filter]);
+  auto* const packed = static_cast<T*>(filters.to[filter]);
+  const int in_count = filters.in[filter], pixels = filters.pixels[filter];
+  const int64_t pairs = filters.out[filter] * in_count;
+  if (pixels == 1) {
+    const int64_t end = (block + 1) * kBlock;
+    return Copy(weights, packed, filters.wide[filter], block * kBlock, end < pairs ? end : pairs);
   }
+  const int64_t pair = block * kPairs + threadIdx.x;
+  if (pair >= pairs) return;
+  const int64_t out = pair / in_count, in = pair - out * in_count;
+  const float* const from = weights + pair * pixels;
+  T* const to = packed + out * pixels * in_count + in;
+  for (int64_t p = 0; p < pixels; ++p) Store(from[p], to + p * in_count);
 }
 
 // The part of one output channel's filter that a block turns around in shared memory.
 constexpr int kChannels = 256, kPixels = 16;
 constexpr int kAtOnce = 9;  // loads of a thread under way, between which its stores must not be
 
-struct Parts {
-  int64_t of_channels, of_pixels;
-
-  explicit Parts(const FilterShape& shape)
-      : of_channels((shape.in + kChannels - 1) / kChannels),
-        of_pixels((shape.pixels + kPixels - 1) / kPixels) {}
-};
+// How many such parts there are of `extent`.
+__host__ __device__ constexpr int64_t Parts(int64_t extent, int64_t part) {
+  return (extent + part - 1) / part;
+}
 
 // Neighbouring threads read neighbours in `packed`, then add to neighbours in `gradient`.
 template <typename T>
-__global__ void AddPacked(FilterShape shape, Parts parts, const T* packed, float* gradient) {
+__global__ void AddAll(Joined filters) {
   __shared__ float part[kPixels][kChannels + 4];  // + 4: few of 3 x 3 pixels share a bank
-  const int64_t out = blockIdx.x / (parts.of_channels * parts.of_pixels);
-  const int64_t in = blockIdx.x / parts.of_pixels % parts.of_channels * kChannels;
-  const int64_t pixel = blockIdx.x % parts.of_pixels * kPixels;
-  const int channels = static_cast<int>(shape.in - in < kChannels ? shape.in - in : kChannels);
-  const int pixels =
-      static_cast<int>(shape.pixels - pixel < kPixels ? shape.pixels - pixel : kPixels);
-  const T* const from = packed + (out * shape.pixels + pixel) * shape.in + in;
-  float* const to = gradient + (out * shape.in + in) * shape.pixels + pixel;
+  const int filter = ParameterOf(filters.first_block, filters.count, blockIdx.x);
+  const int64_t block = blockIdx.x - filters.first_block[filter];
+  const int64_t all_in = filters.in[filter], all_pixels = filters.pixels[filter];
+  const int64_t of_channels = Parts(all_in, kChannels), of_pixels = Parts(all_pixels, kPixels);
+  const int64_t out = block / (of_channels * of_pixels);
+  const int64_t in = block / of_pixels % of_channels * kChannels;
+  const int64_t pixel = block % of_pixels * kPixels;
+  const int channels = static_cast<int>(all_in - in < kChannels ? all_in - in : kChannels);
+  const int pixels = static_cast<int>(all_pixels - pixel < kPixels ? all_pixels - pixel : kPixels);
+  const T* const from =
+      static_cast<const T*>(filters.from[filter]) + (out * all_pixels + pixel) * all_in + in;
+  float* const to =
+      static_cast<float*>(filters.to[filter]) + (out * all_in + in) * all_pixels + pixel;
   const int thread = static_cast<int>(threadIdx.x), count = channels * pixels;
-  const auto transposed = [&](int i) { return i / pixels * shape.pixels + i % pixels; };
+  const auto transposed = [&](int i) { return i / pixels * all_pixels + i % pixels; };
   float before[kAtOnce];
   const auto load = [&](int first) {
 #pragma unroll
@@ -59,7 +105,7 @@ __global__ void AddPacked(FilterShape shape, Parts parts, const T* packed, float
   };
   load(thread);  // under way together with what is turned around
   for (int i = thread; i < count; i += kThreads) {
-    part[i / channels][i % channels] = Load(from + i / channels * shape.in + i % channels);
+    part[i / channels][i % channels] = Load(from + i / channels * all_in + i % channels);
   }
   __syncthreads();
   for (int first = thread; first < count; first += kAtOnce * kThreads) {
@@ -72,35 +118,87 @@ __global__ void AddPacked(FilterShape shape, Parts parts, const T* packed, float
   }
 }
 
-dim3 Blocks(const FilterShape& shape) { return BlocksFor(shape.out * shape.in, kThreads); }
+int64_t PackBlocks(const FilterShape& shape) {
+  return Parts(shape.out * shape.in, shape.pixels == 1 ? kBlock : kPairs);
+}
+
+int64_t AddBlocks(const FilterShape& shape) {
+  return shape.out * Parts(shape.in, kChannels) * Parts(shape.pixels, kPixels);
+}
+
+// Launches the kernel over those filters whose elements are of `type`.
+template <typename Filter>
+Error LaunchJoined(CudaDevice* device, const std::vector<Filter>& filters, DType type,
+                   int64_t (*blocks_of)(const FilterShape&), void (*kernel)(Joined)) {
+  cudaStream_t stream;
+  RETURN_ERROR(device->Stream(&stream));
+  Joined joined{};
+  int64_t blocks = 0;
+  for (size_t i = 0; i < filters.size(); ++i) {
+    const Filter& filter = filters[i];
+    if (filter.type == type) {
+      const int at = joined.count++;
+      joined.from[at] = filter.from;
+      joined.to[at] = filter.to;
+      joined.out[at] = filter.shape.out;
+      joined.in[at] = static_cast<int>(filter.shape.in);
+      joined.pixels[at] = static_cast<int>(filter.shape.pixels);
+      joined.wide[at] = AreAligned(filter.from, filter.to);
+      joined.first_block[at] = blocks;
+      blocks += blocks_of(filter.shape);
+    }
+    const bool is_full = joined.count == Joined::kMost || i + 1 == filters.size();
+    if (!is_full || joined.count == 0) continue;
+    RETURN_ERROR(Launch(stream, BlocksWith(1, blocks), dim3(kThreads), kernel, joined));
+    joined.count = 0;
+    blocks = 0;
+  }
+  return Error{};
+}
 
 }  // namespace
 
-Error PackFilter(CudaDevice* device, const FilterShape& shape, const float* weights, DType type,
-                 void* packed) {
-  if (shape.pixels == 1) return Narrow(device, weights, shape.elements(), type, packed);
-  cudaStream_t stream;
-  RETURN_ERROR(device->Stream(&stream));
-  if (type == DType::kF32) {
-    return Launch(stream, Blocks(shape), dim3(kThreads), Pack<float>, shape, weights,
-                  static_cast<float*>(packed));
-  }
-  return Launch(stream, Blocks(shape), dim3(kThreads), Pack<uint16_t>, shape, weights,
-                static_cast<uint16_t*>(packed));
+Error Filters::Pack(const FilterShape& shape, const float* weights, DType type, void* packed) {
+  packs_.push_back({shape, type, weights, packed});
+  return joins_ ? Error{} : FinishPacks();
 }
 
-Error AddPackedGradient(CudaDevice* device, const FilterShape& shape, const void* packed,
-                        DType type, float* gradient) {
-  cudaStream_t stream;
-  RETURN_ERROR(device->Stream(&stream));
-  const Parts parts(shape);
-  const dim3 blocks = BlocksWith(1, shape.out * parts.of_channels * parts.of_pixels);
-  if (type == DType::kF32) {
-    return Launch(stream, blocks, dim3(kThreads), AddPacked<float>, shape, parts,
-                  static_cast<const float*>(packed), gradient);
-  }
-  return Launch(stream, blocks, dim3(kThreads), AddPacked<uint16_t>, shape, parts,
-                static_cast<const uint16_t*>(packed), gradient);
+// A gradient that waits already would lose one of two sums in a launch.
+Error Filters::AddGradient(const FilterShape& shape, std::unique_ptr<CudaScratch> packed,
+                           DType type, float* gradient) {
+  const auto is_same = [gradient](const Filter& filter) { return filter.to == gradient; };
+  if (std::any_of(gradients_.begin(), gradients_.end(), is_same)) RETURN_ERROR(FinishGradients());
+  gradients_.push_back({shape, type, packed->as<void>(), gradient});
+  memory_.push_back(std::move(packed));
+  return joins_ ? Error{} : FinishGradients();
+}
+
+void Filters::Join() {
+  packs_.clear();
+  gradients_.clear();
+  memory_.clear();
+  joins_ = true;
+}
+
+Error Filters::FinishPacks() {
+  if (packs_.empty()) return Error{};
+  const std::vector<Filter> packs = std::exchange(packs_, {});
+  RETURN_ERROR(LaunchJoined(device_, packs, DType::kF32, PackBlocks, PackAll<float>));
+  return LaunchJoined(device_, packs, DType::kBF16, PackBlocks, PackAll<uint16_t>);
+}
+
+Error Filters::FinishGradients() {
+  const std::vector<Filter> gradients = std::exchange(gradients_, {});
+  const std::vector<std::unique_ptr<CudaScratch>> memory = std::exchange(memory_, {});
+  RETURN_ERROR(LaunchJoined(device_, gradients, DType::kF32, AddBlocks, AddAll<float>));
+  return LaunchJoined(device_, gradients, DType::kBF16, AddBlocks, AddAll<uint16_t>);
+}
+
+Error Filters::Finish() {
+  joins_ = false;
+  const Error packed = FinishPacks();
+  const Error added = FinishGradients();
+  return packed.ok() ? added : packed;
 }
 
 }  // namespace thinwire::cuda

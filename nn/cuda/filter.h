@@ -1,8 +1,11 @@
 // Filters between the layout of parameters, [out, in, pixels] (PyTorch's), and channels-last,
-// [out, pixels, in], in which convolution.h computes.
+// [out, pixels, in], in which convolution.h computes. A filter is little work for a launch: between
+// Join and Finish they wait for one another.
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <vector>
 
 #include "tensor/cuda/device.h"
 #include "tensor/dtype.h"
@@ -16,12 +19,39 @@ struct FilterShape {
   int64_t elements() const { return out * in * pixels; }
 };
 
-// packed, of `type` (fp32 or bf16, rounded to nearest even), becomes `weights` channels-last.
-Error PackFilter(CudaDevice* device, const FilterShape& shape, const float* weights, DType type,
-                 void* packed);
+// Those of one Ops. One thread at a time.
+class Filters {
+ public:
+  explicit Filters(CudaDevice* device) : device_(device) {}
 
-// gradient += packed, of `type`, each in its layout.
-Error AddPackedGradient(CudaDevice* device, const FilterShape& shape, const void* packed,
-                        DType type, float* gradient);
+  // packed, of `type` (fp32 or bf16, rounded to nearest even), becomes `weights` channels-last;
+  // where it waits, at FinishPacks, until when both stay.
+  Error Pack(const FilterShape& shape, const float* weights, DType type, void* packed);
+  // gradient += packed, of `type`, each in its layout; where it waits, at Finish.
+  Error AddGradient(const FilterShape& shape, std::unique_ptr<CudaScratch> packed, DType type,
+                    float* gradient);
+
+  // From here on both wait; what waited is forgotten.
+  void Join();
+  // What Pack has left to do is submitted.
+  Error FinishPacks();
+  // So is all else, and nothing waits any more.
+  Error Finish();
+
+ private:
+  struct Filter {
+    FilterShape shape;
+    DType type;
+    const void* from;
+    void* to;
+  };
+
+  Error FinishGradients();
+
+  CudaDevice* const device_;
+  bool joins_ = false;
+  std::vector<Filter> packs_, gradients_;
+  std::vector<std::unique_ptr<CudaScratch>> memory_;  // of the gradients that wait
+};
 
 }  // namespace thinwire::cuda

@@ -14,8 +14,13 @@ constexpr int64_t kRowStep = 64;
 
 class MatmulLinear final : public Linear {
  public:
-  MatmulLinear(CudaDevice* device, const LinearSpec& spec, Matmul* matmul)
-      : device_(device), spec_(spec), matmul_(matmul), weights_(device), bias_(device) {}
+  MatmulLinear(CudaDevice* device, const LinearSpec& spec, Matmul* matmul, Filters* filters)
+      : device_(device),
+        spec_(spec),
+        matmul_(matmul),
+        filters_(filters),
+        weights_(device),
+        bias_(device) {}
 
   // Rows of zeros stand behind the weights of longer rows, zeros behind the bias, and stay.
   Error Reserve() {
@@ -30,14 +35,15 @@ class MatmulLinear final : public Linear {
   // to sums that are fp32 still. fp32 has a copy of its own for the sake of its alignment.
   Error LoadWeights(const float* weights, const float* bias) override {
     assert(spec_.bias == (bias != nullptr));
-    RETURN_ERROR(PackFilter(device_, {spec_.out_features, spec_.in_features}, weights,
-                            spec_.compute, weights_.as<void>()));
+    RETURN_ERROR(filters_->Pack({spec_.out_features, spec_.in_features}, weights, spec_.compute,
+                                weights_.as<void>()));
     if (!spec_.bias) return Error{};
-    return PackFilter(device_, {1, spec_.out_features}, bias, spec_.compute, bias_.as<void>());
+    return filters_->Pack({1, spec_.out_features}, bias, spec_.compute, bias_.as<void>());
   }
 
   // y = x W^T + b
   Error Forward(const TensorView& x, const TensorView& y) override {
+    RETURN_ERROR(filters_->FinishPacks());
     MatmulShape shape = Shape(x.dims[0], spec_.row_of_y(), spec_.in_features);
     shape.transpose_b = true;
     shape.bias = spec_.bias;
@@ -47,6 +53,7 @@ class MatmulLinear final : public Linear {
 
   // dx = dy W
   Error BackwardData(const TensorView& dy, const TensorView& dx) override {
+    RETURN_ERROR(filters_->FinishPacks());
     const MatmulShape shape = Shape(dy.dims[0], spec_.in_features, spec_.row_of_y());
     return matmul_->Run(shape, dy.data, weights_.as<void>(), nullptr, dx.data);
   }
@@ -95,13 +102,15 @@ class MatmulLinear final : public Linear {
   CudaDevice* const device_;
   const LinearSpec spec_;
   Matmul* const matmul_;
+  Filters* const filters_;
   CudaScratch weights_, bias_;
 };
 
 }  // namespace
 
-Error NewLinear(CudaDevice* device, const LinearSpec& spec, Matmul* matmul, Linear** linear) {
-  auto made = std::make_unique<MatmulLinear>(device, spec, matmul);
+Error NewLinear(CudaDevice* device, const LinearSpec& spec, Matmul* matmul, Filters* filters,
+                Linear** linear) {
+  auto made = std::make_unique<MatmulLinear>(device, spec, matmul, filters);
   RETURN_ERROR(made->Reserve());
   *linear = made.release();
   return Error{};

@@ -1,6 +1,7 @@
 // The linear layer with its parameters as layers keep them; contract in nn/ops.h.
 #pragma once
 
+#include "nn/cuda/filter.h"
 #include "nn/cuda/matmul.h"
 #include "nn/ops.h"
 #include "tensor/cuda/device.h"
@@ -9,6 +10,7 @@ namespace thinwire::cuda {
 
 // `spec` is valid; `matmul` outlives *linear, which the caller deletes. ResourceExhausted when
 // there is no memory for the weights in the compute type.
-Error NewLinear(CudaDevice* device, const LinearSpec& spec, Matmul* matmul, Linear** linear);
+Error NewLinear(CudaDevice* device, const LinearSpec& spec, Matmul* matmul, Filters* filters,
+                Linear** linear);
 
 }  // namespace thinwire::cuda

@@ -103,13 +103,14 @@ TEST(LinearTest, GivesEqualBitsInEveryOps) {
   }
 }
 
-TEST(LinearTest, IsRecordedAndReplayed) {
+TEST(LinearTest, IsRecordedAndReplayedAndJoined) {
   for (const Precision& precision : {FP32(), BF16()}) {
     const std::unique_ptr<Ops> ops = NewTestedOps(precision.options);
     Linear* made = nullptr;
     ASSERT_TRUE(ops->NewLinear(SpecOf(kCases[1], precision.compute), &made).ok());
     const std::unique_ptr<Linear> linear(made);
     ExpectReplays(linear.get(), ShapesOf(kCases[1]), precision.compute);
+    ExpectJoins(ops.get(), linear.get(), ShapesOf(kCases[1]), precision.compute);
   }
 }
 

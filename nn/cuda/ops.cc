@@ -14,6 +14,7 @@
 #include "nn/cuda/dropout.h"
 #include "nn/cuda/elementwise.h"
 #include "nn/cuda/embedding.h"
+#include "nn/cuda/filter.h"
 #include "nn/cuda/fused_attention.h"
 #include "nn/cuda/layer_norm.h"
 #include "nn/cuda/linear.h"
@@ -71,7 +72,8 @@ class CudaOps final : public Ops {
       : device_(device),
         convolutions_(cuda::NewConvolutionLibrary(device, options)),
         matmul_(cuda::NewMatmul(device, options)),
-        attention_(cuda::NewFusedAttention(device, options)) {}
+        attention_(cuda::NewFusedAttention(device, options)),
+        filters_(device) {}
 
   // Every device that runs this code's instructions (8.0 and later) computes in bf16.
   Error CheckComputeType(DType compute) override { return CheckCompute(compute); }
@@ -79,12 +81,12 @@ class CudaOps final : public Ops {
   Error NewConv2d(const Conv2dSpec& spec, Conv2d** conv) override {
     RETURN_ERROR(CheckCompute(spec.compute));
     RETURN_ERROR(CheckSpec(spec));
-    return cuda::NewConv2d(device_, spec, convolutions_->New(spec), conv);
+    return cuda::NewConv2d(device_, spec, convolutions_->New(spec), &filters_, conv);
   }
   Error NewLinear(const LinearSpec& spec, Linear** linear) override {
     RETURN_ERROR(CheckCompute(spec.compute));
     RETURN_ERROR(CheckSpec(spec));
-    return cuda::NewLinear(device_, spec, matmul_.get(), linear);
+    return cuda::NewLinear(device_, spec, matmul_.get(), &filters_, linear);
   }
   Error NewAttention(const AttentionSpec& spec, Attention** attention) override {
     RETURN_ERROR(CheckCompute(spec.compute));
@@ -188,8 +190,8 @@ class CudaOps final : public Ops {
   Error Combine(const Combination& arguments) override { return cuda::Combine(device_, arguments); }
   Error Zero(float* values, int64_t n) override { return cuda::Zero(device_, values, n); }
 
-  void JoinWeights() override {}
-  Error FinishWeights() override { return Error{}; }
+  void JoinWeights() override { filters_.Join(); }
+  Error FinishWeights() override { return filters_.Finish(); }
   Error NewWorkTimer(WorkTimer** timer) override { return cuda::NewWorkTimer(device_, timer); }
 
  private:
@@ -197,6 +199,7 @@ class CudaOps final : public Ops {
   const std::unique_ptr<cuda::ConvolutionLibrary> convolutions_;
   const std::unique_ptr<cuda::Matmul> matmul_;
   const std::unique_ptr<cuda::FusedAttention> attention_;  // null: the library has none
+  cuda::Filters filters_;
 };
 
 }  // namespace

@@ -152,4 +152,19 @@ void ExpectReplays(Op* op, const ProductShapes& shapes, DType compute) {
   ExpectNear(want, product.Read(side, shapes), kSameBits);
 }
 
+// What `op`, of `ops`, does to weights while these are joined has the bits of single calls.
+template <typename Op>
+void ExpectJoins(Ops* ops, Op* op, const ProductShapes& shapes, DType compute) {
+  Side side = DeviceSide();
+  const Outputs want = RunProduct(&side, op, shapes, compute, compute);
+  Product<Op> product(&side, op, shapes, compute, compute);
+  ops->JoinWeights();
+  ExpectOk(op->LoadWeights(product.weights, product.bias));
+  ExpectOk(product.Forward());
+  ExpectOk(product.Backward());
+  ExpectOk(product.Backward());
+  ExpectOk(ops->FinishWeights());
+  ExpectNear(want, product.Read(side, shapes), kSameBits);
+}
+
 }  // namespace thinwire
