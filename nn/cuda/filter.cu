@@ -25,9 +25,9 @@ struct Joined {
 };
 static_assert(sizeof(Joined) <= 4096, "does not fit a launch");
 
-constexpr int kVector = 8;            // elements of a thread at once, where a filter has one pixel
-constexpr int64_t kBlock = 4096;      // elements of such a filter's block
-constexpr int64_t kPairs = kThreads;  // (out, in) of any other's
+constexpr int kVector = 8;        // elements of a thread at once, where a filter has one pixel
+constexpr int kBlock = 4096;      // elements of such a filter's block
+constexpr int kPairs = kThreads;  // (out, in) of any other's
 
 // Elements [begin, end) of a filter that is no other one packed.
 template <typename T>
@@ -72,7 +72,8 @@ constexpr int kChannels = 256, kPixels = 16;
 constexpr int kAtOnce = 9;  // loads of a thread under way, between which its stores must not be
 
 // How many such parts there are of `extent`.
-__host__ __device__ constexpr int64_t Parts(int64_t extent, int64_t part) {
+template <typename T>
+__host__ __device__ constexpr T Parts(T extent, int part) {
   return (extent + part - 1) / part;
 }
 
@@ -81,14 +82,14 @@ template <typename T>
 __global__ void AddAll(Joined filters) {
   __shared__ float part[kPixels][kChannels + 4];  // + 4: few of 3 x 3 pixels share a bank
   const int filter = ParameterOf(filters.first_block, filters.count, blockIdx.x);
-  const int64_t block = blockIdx.x - filters.first_block[filter];
-  const int64_t all_in = filters.in[filter], all_pixels = filters.pixels[filter];
-  const int64_t of_channels = Parts(all_in, kChannels), of_pixels = Parts(all_pixels, kPixels);
+  const int block = static_cast<int>(blockIdx.x - filters.first_block[filter]);
+  const int all_in = filters.in[filter], all_pixels = filters.pixels[filter];
+  const int of_channels = Parts(all_in, kChannels), of_pixels = Parts(all_pixels, kPixels);
   const int64_t out = block / (of_channels * of_pixels);
-  const int64_t in = block / of_pixels % of_channels * kChannels;
-  const int64_t pixel = block % of_pixels * kPixels;
-  const int channels = static_cast<int>(all_in - in < kChannels ? all_in - in : kChannels);
-  const int pixels = static_cast<int>(all_pixels - pixel < kPixels ? all_pixels - pixel : kPixels);
+  const int in = block / of_pixels % of_channels * kChannels;
+  const int pixel = block % of_pixels * kPixels;
+  const int channels = all_in - in < kChannels ? all_in - in : kChannels;
+  const int pixels = all_pixels - pixel < kPixels ? all_pixels - pixel : kPixels;
   const T* const from =
       static_cast<const T*>(filters.from[filter]) + (out * all_pixels + pixel) * all_in + in;
   float* const to =
