@@ -18,10 +18,10 @@ namespace thinwire {
 // names the parameter with which the sum is no finite number.
 absl::Status AddSquares(absl::Span<const Parameter> parameters, Ops* ops, double* sum);
 
-// The parameters whose squares count there, in that order.
+// Returns the parameters whose squares count there, in that order.
 std::vector<const Parameter*> CountedParameters(absl::Span<const Parameter> parameters);
 
-// The part of AddSquares that adds: `squares` are those of each of `counted`.
+// Adds as AddSquares does: `squares` are those of each of `counted`.
 absl::Status AddSquaresInOrder(const std::vector<const Parameter*>& counted,
                                absl::Span<const double> squares, double* sum);
 

@@ -31,11 +31,11 @@ class Filters {
   Error AddGradient(const FilterShape& shape, std::unique_ptr<CudaScratch> packed, DType type,
                     float* gradient);
 
-  // From here on both wait; what waited is forgotten.
+  // Lets both wait from here on; forgets what waited.
   void Join();
-  // What Pack has left to do is submitted.
+  // Submits what Pack has left to do.
   Error FinishPacks();
-  // So is all else, and nothing waits any more.
+  // Submits all else too; nothing waits any more.
   Error Finish();
 
  private:

@@ -36,10 +36,10 @@ class DeviceClock {
     const ComputeTimer on_host_;
   };
 
-  // After a Finish of the device: all that was timed is added to its *seconds. The first error of
-  // the device's timers.
+  // Adds all that was timed to its *seconds, after a Finish of the device. Returns the first error
+  // of the device's timers.
   absl::Status Settle();
-  // What was timed and not settled counts for nothing.
+  // Drops what was timed and not settled.
   void Forget();
 
  private:

@@ -65,9 +65,9 @@ class LocalStage {
   absl::Status BackwardWeights(const Work& work) {
     return chunks_[work.chunk]->BackwardWeights(work);
   }
-  // After all backwards of a step: its loss, added up in the order of forwards, where the stage has
-  // the last segment. The wait for the device that an update wants. OutOfRange for a loss that is
-  // no finite number, which may come from a Backward already.
+  // Waits, after all backwards of a step, for the device, as an update wants it. Returns the step's
+  // loss, added up in the order of forwards, where the stage has the last segment. OutOfRange for a
+  // loss that is no finite number, which may come from a Backward already.
   absl::StatusOr<LossSums> TakeLosses(const Work& work);
   // Gradients are zero. Update does so too.
   absl::Status ClearGradients();
@@ -119,7 +119,7 @@ class LocalStage {
   const StageSpec& spec() const { return spec_; }
   ActivitySeconds& activity() { return activity_; }
   const ActivitySeconds& activity() const { return activity_; }
-  // What was counted since `before` is forgotten.
+  // Forgets what was counted since `before`.
   void RestoreActivity(const ActivitySeconds& before);
 
   using End = ModelChunk::End;
@@ -144,7 +144,7 @@ class LocalStage {
   // The sum of squares of the whole model's gradient: the sum passes on from chunk to chunk, and
   // what it has become behind the last segment comes back.
   absl::StatusOr<double> SumOfSquares(const Work& work);
-  // What an update's gradients count with.
+  // Returns what an update's gradients count with.
   absl::StatusOr<GradientScale> Clip(const Work& work);
   absl::StatusOr<Tensor> IdsOf(absl::Span<const int32_t> ids) const;
 

@@ -344,7 +344,6 @@ absl::Status ModelChunk::CheckClip(const Work& work) const {
   return clip_ == nullptr ? absl::OkStatus() : OfStep(work, clip_->Check());
 }
 
-// Says in an error of a gradient where and when it was.
 absl::Status ModelChunk::OfStep(const Work& work, const absl::Status& status) const {
   if (status.ok()) return status;
   return absl::Status(status.code(), absl::StrCat("stage ", spec_.stage, ": at step ", work.step,

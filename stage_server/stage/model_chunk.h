@@ -68,10 +68,10 @@ class ModelChunk {
   absl::StatusOr<double> PassSquaresOn(const Work& work);
   // What the sum has become behind the last segment, where `sum` is it; the chunk before is told.
   absl::StatusOr<double> PassSquaresBack(const Work& work, double sum);
-  // Where the chunk has the whole model in one segment, and the optimizer takes it: the factor of
-  // an update behind it, which the device makes. Otherwise false, and nothing is done.
+  // Has the device make the factor of the update behind it, where the chunk has the whole model in
+  // one segment and the optimizer takes that. Otherwise returns false and does nothing.
   absl::StatusOr<bool> ClipOnDevice(const Work& work, GradientScale* gradient_scale);
-  // After that, and a Finish of the device.
+  // Says, after that and a Finish of the device, whether there was such a factor.
   absl::Status CheckClip(const Work& work) const;
   // One for each basis that a cut here learns.
   std::vector<BasisCopy> BasisCopies() const;
@@ -122,9 +122,10 @@ class ModelChunk {
                                                    const std::optional<Samples>& samples);
   absl::Status SubmitLoss(const Work& work, Tensor logits, const Samples& samples,
                           InFlight* in_flight);
-  // Of those losses that the device is done with: all.
+  // Adds up the losses, all of which are known after a Finish.
   absl::Status AddLosses(const Work& work);
   absl::Status SendDownstream(const Work& work, uint64_t digest, Tensor y);
+  // Adds stage and step to an error of a gradient.
   absl::Status OfStep(const Work& work, const absl::Status& status) const;
   // What the first segment takes of a text.
   absl::StatusOr<Tensor> TextInput(const Work& work, const Pass& pass, int64_t positions,
