@@ -4,44 +4,20 @@
 
 #include <cstring>
 
+#include "base/crc32c_polynomials.h"
+
 namespace thinwire {
 namespace {
-
-// x^32 + x^28 + ... + 1, bits reversed: bit 31 is the coefficient of x^0.
-constexpr uint32_t kPolynomial = 0x82F63B78;
-constexpr uint32_t kOne = 0x80000000;
-
-// Polynomials over GF(2), modulo kPolynomial. A factor of x shifts to the right, towards higher
-// powers; the x^32 that falls out is kPolynomial.
-constexpr uint32_t TimesX(uint32_t a) { return (a >> 1) ^ ((a & 1) ? kPolynomial : 0); }
-
-constexpr uint32_t Multiply(uint32_t a, uint32_t b) {
-  uint32_t product = 0;
-  for (; a != 0; a <<= 1, b = TimesX(b)) {
-    if (a & kOne) product ^= b;
-  }
-  return product;
-}
-
-// x^(8 bytes), by squaring: `square` is x^8, x^16, x^32, ...
-constexpr uint32_t PowerOfX(size_t bytes) {
-  uint32_t power = kOne;
-  uint32_t square = kOne >> 8;
-  for (; bytes != 0; bytes >>= 1, square = Multiply(square, square)) {
-    if (bytes & 1) power = Multiply(power, square);
-  }
-  return power;
-}
 
 // The register after `kBytes` more bytes of zero, by one look-up for each of its bytes.
 template <size_t kBytes>
 class Shift {
  public:
   constexpr Shift() : table_() {
-    const uint32_t power = PowerOfX(kBytes);
+    const uint32_t power = crc32c::PowerOfX(kBytes);
     for (uint32_t i = 0; i < 4; ++i) {
       for (uint32_t value = 0; value < 256; ++value) {
-        table_[i][value] = Multiply(value << (8 * i), power);
+        table_[i][value] = crc32c::Multiply(value << (8 * i), power);
       }
     }
   }

@@ -1,11 +1,9 @@
 #include "tensor/cuda/device.h"
 
-#include <chrono>
 #include <cstring>
 #include <memory>
 #include <mutex>
 #include <string>
-#include <thread>
 #include <unordered_map>
 #include <utility>
 
@@ -16,14 +14,13 @@
 #include "tensor/cuda/memory_pool.h"
 #include "tensor/cuda/nvml.h"
 #include "tensor/cuda/pinned_memory.h"
+#include "tensor/cuda/poll.h"
 #include "tensor/cuda/recorder.h"
 #include "tensor/cuda/streams.h"
 
 namespace thinwire {
 namespace {
 
-constexpr unsigned kCoresToPoll = 8;
-constexpr std::chrono::milliseconds kPollTime{20};
 constexpr size_t kFewBytes = 4096;
 
 class Gpu final : public CudaDevice {
@@ -89,7 +86,7 @@ class Gpu final : public CudaDevice {
     RETURN_ERROR(CheckMayWait("wait"));
     cudaStream_t stream;
     RETURN_ERROR(Stream(&stream));
-    if (PollUntilDone(stream)) return Error{};
+    if (PollUntilDone([stream] { return cudaStreamQuery(stream); })) return Error{};
     CUDA_RETURN_IF_ERROR(cudaStreamSynchronize(stream));
     return Error{};
   }
@@ -118,22 +115,6 @@ class Gpu final : public CudaDevice {
     RETURN_ERROR(Stream(&stream));
     CUDA_RETURN_IF_ERROR(cudaMemcpyAsync(to, from, bytes, kind, stream));
     return Error{};
-  }
-
-  // Whether the stream is done, or has failed, soon. To be woken up takes a sleeping thread as long
-  // as ten small kernels take; a few threads may keep a core each from sleep where there are many.
-  // Others get the core that a poll does not use.
-  static bool PollUntilDone(cudaStream_t stream) {
-    static const bool has_cores = std::thread::hardware_concurrency() >= kCoresToPoll;
-    if (!has_cores) return false;
-    const auto end = std::chrono::steady_clock::now() + kPollTime;
-    while (std::chrono::steady_clock::now() < end) {
-      const cudaError_t state = cudaStreamQuery(stream);
-      if (state == cudaSuccess) return true;
-      if (state != cudaErrorNotReady) return false;
-      std::this_thread::yield();
-    }
-    return false;
   }
 
   // CUDA would refuse too, but spoil the recording with it.

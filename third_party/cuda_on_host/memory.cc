@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <map>
 #include <mutex>
 
@@ -25,7 +26,8 @@ struct Allocation {
   size_t bytes;
   cudaMemoryType type;
   int device;
-  bool leaving;  // freed on a stream that has not got there
+  bool leaving;             // freed on a stream that has not got there
+  bool registered = false;  // somebody else's memory
 };
 
 struct PerDevice {
@@ -51,7 +53,7 @@ void* Take(size_t bytes, cudaMemoryType type, int device) {
   void* memory = nullptr;
   if (posix_memalign(&memory, kAlignment, bytes) != 0) return nullptr;
   memset(memory, 0xff, bytes);  // not a number, so that reads before writes show
-  allocations[Address(memory)] = {bytes, type, device, false};
+  allocations[Address(memory)] = {bytes, type, device, false, false};
   if (counted) of.used += bytes;
   if (of.used > of.most_used) of.most_used = of.used;
   return memory;
@@ -73,7 +75,8 @@ void Release(void* memory) {
 bool StartRelease(void* memory, cudaMemoryType type) {
   std::lock_guard<std::mutex> lock(mutex);
   const auto found = allocations.find(Address(memory));
-  if (found == allocations.end() || found->second.type != type || found->second.leaving) {
+  if (found == allocations.end() || found->second.type != type || found->second.leaving ||
+      found->second.registered) {
     return false;
   }
   found->second.leaving = true;
@@ -89,6 +92,30 @@ cudaError_t Allocate(void** memory, size_t bytes, cudaMemoryType type) {
     *memory = Take(bytes, type, CurrentDevice());
   }
   return *memory == nullptr ? cudaErrorMemoryAllocation : cudaSuccess;
+}
+
+// False if any of it is known already.
+bool Register(void* memory, size_t bytes) {
+  std::lock_guard<std::mutex> lock(mutex);
+  const uintptr_t begin = Address(memory);
+  const auto after = allocations.lower_bound(begin + bytes);
+  if (after != allocations.begin()) {
+    const auto& [address, allocation] = *std::prev(after);
+    if (address + allocation.bytes > begin) return false;
+  }
+  allocations[begin] = {bytes, cudaMemoryTypeHost, 0, false, true};
+  return true;
+}
+
+bool IsRegistered(void* memory) {
+  std::lock_guard<std::mutex> lock(mutex);
+  const auto found = allocations.find(Address(memory));
+  return found != allocations.end() && found->second.registered;
+}
+
+void Unregister(void* memory) {
+  std::lock_guard<std::mutex> lock(mutex);
+  allocations.erase(Address(memory));
 }
 
 // What a copy of that kind may touch at its ends.
@@ -172,6 +199,20 @@ cudaError_t cudaFreeHost(void* memory) {
   if (!StartRelease(memory, cudaMemoryTypeHost)) return Noted(cudaErrorInvalidValue);
   FinishEveryQueue();
   Release(memory);
+  return cudaSuccess;
+}
+
+cudaError_t cudaHostRegister(void* memory, size_t bytes, unsigned) {
+  if (memory == nullptr || bytes == 0) return Noted(cudaErrorInvalidValue);
+  if (UnsafeWhileCapturing()) return Noted(cudaErrorStreamCaptureUnsupported);
+  return Register(memory, bytes) ? cudaSuccess : Noted(cudaErrorHostMemoryAlreadyRegistered);
+}
+
+cudaError_t cudaHostUnregister(void* memory) {
+  if (UnsafeWhileCapturing()) return Noted(cudaErrorStreamCaptureUnsupported);
+  if (!IsRegistered(memory)) return Noted(cudaErrorHostMemoryNotRegistered);
+  FinishEveryQueue();
+  Unregister(memory);
   return cudaSuccess;
 }
 

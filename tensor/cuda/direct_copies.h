@@ -1,0 +1,14 @@
+// Copies by the device's engines between its memory and page-locked memory of two processes.
+#pragma once
+
+#include <memory>
+
+#include "tensor/cuda/device.h"
+#include "tensor/direct_copies.h"
+
+namespace thinwire {
+
+// The device outlives it.
+std::unique_ptr<DirectCopies> NewCudaDirectCopies(CudaDevice* device);
+
+}  // namespace thinwire
