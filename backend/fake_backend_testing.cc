@@ -21,7 +21,8 @@ class FakeBackend final : public BackendPlugin {
     *description = DeviceDescription{"Fake", "Fake 1.0"};
     return index < FAKE_DEVICES ? Error{} : NoDevice();
   }
-  Error Open(int /*index*/, Device** /*device*/, CodecKernels** /*kernels*/) override {
+  Error Open(int /*index*/, Device** /*device*/, CodecKernels** /*kernels*/,
+             DirectCopies** /*copies*/) override {
     return NoDevice();
   }
   Error NewOps(Device* /*device*/, const OpsOptions& /*options*/, Ops** /*ops*/) override {

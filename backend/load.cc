@@ -50,7 +50,8 @@ absl::StatusOr<OpenedDevice> OpenOf(BackendPlugin* plugin, DeviceDecision decisi
   opened.plugin = plugin;
   opened.note = std::move(decision.note);
   RETURN_IF_ERROR(ToStatus(plugin->Describe(decision.index, &opened.description)));
-  RETURN_IF_ERROR(ToStatus(plugin->Open(decision.index, &opened.device, &opened.kernels)));
+  RETURN_IF_ERROR(
+      ToStatus(plugin->Open(decision.index, &opened.device, &opened.kernels, &opened.copies)));
   return opened;
 }
 

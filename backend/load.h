@@ -22,6 +22,7 @@ std::vector<std::string> DefaultBackendPaths();
 struct OpenedDevice {
   Device* device = nullptr;         // none of these is deleted
   CodecKernels* kernels = nullptr;  // on the CPU: single-threaded
+  DirectCopies* copies = nullptr;   // null: none
   BackendPlugin* plugin = nullptr;  // makes the device's Ops; null: the CPU
   DeviceDescription description;    // empty for the CPU
   std::string note;                 // for "auto": what was taken and why, in one line

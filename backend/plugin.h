@@ -1,5 +1,6 @@
 // What a backend's shared library gives to a stage server: the three interfaces of its devices
-// (tensor/device.h, nn/ops.h, compress/kernels.h) behind one C symbol.
+// (tensor/device.h, nn/ops.h, compress/kernels.h) behind one C symbol, and what they may offer
+// besides (tensor/direct_copies.h).
 //
 // Only pure-virtual interfaces of plain data cross the border, and each side frees what it
 // allocated (objects through their virtual destructors). Both sides come from one build: the
@@ -11,6 +12,7 @@
 #include "compress/kernels.h"
 #include "nn/ops.h"
 #include "tensor/device.h"
+#include "tensor/direct_copies.h"
 
 namespace thinwire {
 
@@ -28,8 +30,9 @@ class BackendPlugin {
   virtual Error CountDevices(int* count) = 0;
   // InvalidArgument naming the number of devices unless 0 <= index < count.
   virtual Error Describe(int index, DeviceDescription* description) = 0;
-  // There is one of each per device and process, for ever.
-  virtual Error Open(int index, Device** device, CodecKernels** kernels) = 0;
+  // There is one of each per device and process, for ever. *copies is null where the device has
+  // none.
+  virtual Error Open(int index, Device** device, CodecKernels** kernels, DirectCopies** copies) = 0;
   // The caller deletes *ops. `device` from Open.
   virtual Error NewOps(Device* device, const OpsOptions& options, Ops** ops) = 0;
 };

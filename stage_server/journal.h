@@ -3,6 +3,7 @@
 
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "absl/base/thread_annotations.h"
@@ -31,6 +32,8 @@ class Journal {
 
   // `note` as in Backend; told when it is another than before.
   void DeviceTaken(const LogSubject& subject, const std::string& note);
+  // A line about links, told once.
+  void LinkNote(const LogSubject& subject, const std::string& note);
   void Configured(const LogSubject& subject, const StageSpec& spec, const ConfigureRequest& request,
                   const ConfigureResponse& response);
   void Connected(const LogSubject& subject, const std::string& downstream);
@@ -48,6 +51,7 @@ class Journal {
   ErrorCounter errors_;
   std::mutex mutex_;
   std::string told_note_ ABSL_GUARDED_BY(mutex_);
+  std::set<std::string> told_of_links_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace thinwire

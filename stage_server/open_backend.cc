@@ -22,6 +22,7 @@ absl::StatusOr<Backend> OpenBackend(const BackendRequest& request, const std::st
   Backend backend;
   backend.device = opened.device;
   backend.kernels = opened.kernels;
+  backend.copies = opened.copies;
   backend.description = opened.description;
   backend.note = opened.note;
   if (opened.plugin != nullptr) {

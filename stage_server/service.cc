@@ -237,7 +237,9 @@ absl::Status StageService::Build(const ConfigureRequest& request, ConfigureRespo
   RETURN_IF_ERROR(EndRun(check, absl::CancelledError("the stage is configured anew")));
   ConfigureRequest checked = request;
   ASSIGN_OR_RETURN(*checked.mutable_experiment(), ResolvedHere(request.experiment(), allowed_));
-  ASSIGN_OR_RETURN(const Backend backend, OpenBackendOf(checked));
+  ASSIGN_OR_RETURN(Backend backend, OpenBackendOf(checked));
+  const LogSubject subject{request.lease().run(), static_cast<int>(request.stage())};
+  backend.on_note = [this, subject](const std::string& note) { journal_.LinkNote(subject, note); };
   ASSIGN_OR_RETURN(const std::shared_ptr<StageRun> run,
                    StageRun::New(checked, backend, boundaries_, response));
   {

@@ -66,6 +66,29 @@ TEST_P(DeviceTest, StagesOnAGpuAreOneStage) {
   }
 }
 
+// Messages of 20 KiB, which go by memory of both ends: the device copies what is exact.
+TEST(DeviceCopiesTest, StagesWhoseMessagesTheDeviceCopiesAreOneStage) {
+  const char* const ef21 = "codec: topk, ratio: 0.2, feedback: {kind: ef21, digest_every: 1}";
+  for (const char* const direction : {"codec: none", ef21}) {
+    SCOPED_TRACE(direction);
+    const auto train = [&](const std::string& more) {
+      std::vector<std::string> overrides = Both(direction, more);
+      for (const char* other :
+           {"data.batch_size=40", "data.limit=80", "compression.warmup_steps=1"}) {
+        overrides.push_back(other);
+      }
+      return Train(overrides);
+    };
+    const Trained one = train("pipeline.stages=1"), three = train("pipeline.stages=3");
+    ASSERT_THAT(one.step_losses, SizeIs(2));
+    EXPECT_THAT(three.step_losses, ElementsAreArray(one.step_losses));
+    EXPECT_EQ(three.uncompressed_loss, one.uncompressed_loss);
+    EXPECT_TRUE(three.parameters == one.parameters);
+    EXPECT_THAT(train("device=[cuda, cpu, cuda]").step_losses,
+                Pointwise(DoubleNear(1e-3), one.step_losses));
+  }
+}
+
 TEST(DeviceScheduleTest, SplitBackwardPassesChangeNothing) {
   const std::vector<std::string> uniform = {"compression.activations={codec: uniform, bits: 4}"};
   const auto with = [&](const char* schedule) {

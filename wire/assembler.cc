@@ -9,34 +9,98 @@
 #include "tensor/cpu/device.h"
 
 namespace thinwire {
+namespace {
+
+static_assert(kMaxChunkBytes <= CopyQueue::kMostBytes);
+
+// While a device copies a chunk, the next one comes.
+constexpr size_t kCopiesUnderWay = 1;
+
+// Copies the chunk's payload and returns its checksum: as it is in `to`, whatever happens to the
+// memory that it came from.
+uint32_t SumAndCopy(const PayloadChunk& chunk, uint8_t* to) {
+  uint32_t crc = 0;
+  for (const ByteSpan part : chunk.payload) {
+    crc = ExtendCrc32cAndCopy(crc, to, part.data(), part.size());
+    to += part.size();
+  }
+  return crc;
+}
+
+size_t BytesOf(const PayloadChunk& chunk) {
+  size_t bytes = 0;
+  for (const ByteSpan part : chunk.payload) bytes += part.size();
+  return bytes;
+}
+
+}  // namespace
+
 absl::Status Assembler::Begin(const PayloadChunk& first) {
   message_ = Message{*first.message, {}};
   filled_ = 0;
   buffer_ = nullptr;
   if (first.message_bytes == 0) return absl::OkStatus();
+  const bool on_device = options_.copies != nullptr && first.is_direct && message_.codec.is_exact();
   Device* const host = options_.host != nullptr ? options_.host : CpuDevice();
-  ASSIGN_OR_RETURN(buffer_, Buffer::Allocate(host, first.message_bytes));
+  ASSIGN_OR_RETURN(buffer_,
+                   Buffer::Allocate(on_device ? options_.device : host, first.message_bytes));
+  if (on_device) message_.payload.device = options_.device;
   return absl::OkStatus();
 }
 
-absl::Status Assembler::Append(const PayloadChunk& chunk) {
-  uint32_t crc = 0;
-  for (ByteSpan part : chunk.payload) {
-    crc = ExtendCrc32cAndCopy(crc, static_cast<uint8_t*>(buffer_->data()) + filled_, part.data(),
-                              part.size());
-    filled_ += part.size();
-  }
+absl::Status Assembler::CheckSum(const PayloadChunk& chunk, uint32_t crc) const {
   if (crc == chunk.payload_crc32c) return absl::OkStatus();
   return absl::DataLossError(absl::StrFormat(
       "%s%s: payload_crc32c of chunk %d is %#010x, the payload's bytes give %#010x",
       LinkPrefix(options_), message_.key.ToString(), chunk.index, chunk.payload_crc32c, crc));
 }
 
-absl::StatusOr<std::optional<Message>> Assembler::Add(const PayloadChunk& chunk) {
+absl::Status Assembler::AwaitAllBut(size_t copies) {
+  while (copied_.size() > copies) {
+    const PayloadChunk chunk = std::move(copied_.front());
+    copied_.pop_front();
+    uint32_t crc = 0;
+    RETURN_IF_ERROR(ToStatus(queue_->Await(&crc)));
+    RETURN_IF_ERROR(CheckSum(chunk, crc));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Assembler::Submit(PayloadChunk chunk, uint8_t* to) {
+  if (queue_ == nullptr) {
+    CopyQueue* made = nullptr;
+    RETURN_IF_ERROR(ToStatus(options_.copies->NewQueue(&made)));
+    queue_.reset(made);
+  }
+  const ByteSpan from = chunk.payload[0];
+  RETURN_IF_ERROR(ToStatus(queue_->SubmitFromHost(to, from.data(), from.size())));
+  copied_.push_back(std::move(chunk));
+  return AwaitAllBut(kCopiesUnderWay);
+}
+
+// What came by the socket, of a message that is gathered on a device.
+absl::Status Assembler::CopyByHost(const PayloadChunk& chunk, uint8_t* to) {
+  const size_t bytes = BytesOf(chunk);
+  ASSIGN_OR_RETURN(const auto copy, Buffer::Allocate(options_.device->host(), bytes));
+  RETURN_IF_ERROR(CheckSum(chunk, SumAndCopy(chunk, static_cast<uint8_t*>(copy->data()))));
+  return ToStatus(options_.device->CopyFromHost(to, copy->data(), bytes));
+}
+
+absl::Status Assembler::Gather(PayloadChunk chunk) {
+  if (buffer_ == nullptr) return CheckSum(chunk, /*crc=*/0);
+  uint8_t* const to = static_cast<uint8_t*>(buffer_->data()) + filled_;
+  filled_ += BytesOf(chunk);
+  if (message_.payload.device == nullptr) return CheckSum(chunk, SumAndCopy(chunk, to));
+  return chunk.is_direct ? Submit(std::move(chunk), to) : CopyByHost(chunk, to);
+}
+
+absl::StatusOr<std::optional<Message>> Assembler::Add(PayloadChunk chunk) {
   if (chunk.message) RETURN_IF_ERROR(Begin(chunk));
-  RETURN_IF_ERROR(Append(chunk));
-  chunks_ = chunk.is_last() ? 0 : chunk.index + 1;
-  if (!chunk.is_last()) return std::nullopt;
+  const uint32_t chunks = chunk.is_last() ? 0 : chunk.index + 1;
+  RETURN_IF_ERROR(Gather(std::move(chunk)));
+  chunks_ = chunks;
+  if (chunks_ > 0) return std::nullopt;
+  RETURN_IF_ERROR(AwaitAllBut(0));
   if (buffer_ != nullptr) {
     message_.payload.bytes = ByteSpan(static_cast<const uint8_t*>(buffer_->data()), filled_);
     message_.payload.owner = std::move(buffer_);

@@ -3,11 +3,13 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "tensor/direct_copies.h"
 #include "tensor/tensor.h"
 #include "wire/frame_checker.h"
 #include "wire/link.h"
@@ -20,22 +22,29 @@ class Assembler {
   explicit Assembler(const LinkOptions& options) : options_(options) {}
 
   // Takes the chunks in the order in which the link's FrameChecker gave them. Returns the message
-  // with its last one; its payload stands in one buffer of options.host, aligned to 64. DataLoss: a
-  // payload's checksum differs; ResourceExhausted: no memory. After an error the link is lost.
-  absl::StatusOr<std::optional<Message>> Add(const PayloadChunk& chunk);
+  // with its last one; its payload stands in one buffer of options.host, aligned to 64, or, if it
+  // is exact and its first chunk is direct, of options.device. DataLoss: a payload's checksum
+  // differs; ResourceExhausted: no memory; the device's errors. After an error the link is lost.
+  absl::StatusOr<std::optional<Message>> Add(PayloadChunk chunk);
 
   // How many chunks of the message under way have been added.
   uint32_t chunks() const { return chunks_; }
 
  private:
   absl::Status Begin(const PayloadChunk& first);
-  absl::Status Append(const PayloadChunk& chunk);
+  absl::Status Gather(PayloadChunk chunk);
+  absl::Status Submit(PayloadChunk chunk, uint8_t* to);
+  absl::Status CopyByHost(const PayloadChunk& chunk, uint8_t* to);
+  absl::Status AwaitAllBut(size_t copies);
+  absl::Status CheckSum(const PayloadChunk& chunk, uint32_t crc) const;
 
   const LinkOptions options_;
   Message message_;
   std::shared_ptr<Buffer> buffer_;
   size_t filled_ = 0;  // bytes of buffer_
   uint32_t chunks_ = 0;
+  std::deque<PayloadChunk> copied_;   // by the queue, and not awaited
+  std::unique_ptr<CopyQueue> queue_;  // made when it is needed; its end waits for its copies
 };
 
 }  // namespace thinwire

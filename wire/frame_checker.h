@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -23,6 +24,10 @@ struct PayloadChunk {
   uint32_t index = 0, count = 1;         // of the message's chunks
   ByteSpans payload;                     // as in ParsedFrame
   uint32_t payload_crc32c = 0;           // what it should be
+  // Both filled in by whoever brought it: what keeps the payload alive, and whether the device of
+  // LinkOptions copies from there.
+  std::shared_ptr<const void> owner;
+  bool is_direct = false;
 
   bool is_last() const { return index + 1 == count; }
 };

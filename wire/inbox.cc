@@ -14,9 +14,16 @@ Inbox::Inbox(const LinkOptions& options)
 
 absl::StatusOr<PayloadChunk> Inbox::Check(const IncomingFrame& frame) {
   const absl::StatusOr<ParsedFrame> parsed = ParseFrame(frame.parts);
-  if (parsed.ok()) return checker_.Check(*parsed);
-  return absl::Status(parsed.status().code(),
-                      absl::StrCat(LinkPrefix(options_), parsed.status().message()));
+  if (!parsed.ok()) {
+    return absl::Status(parsed.status().code(),
+                        absl::StrCat(LinkPrefix(options_), parsed.status().message()));
+  }
+  ASSIGN_OR_RETURN(PayloadChunk chunk, checker_.Check(*parsed));
+  chunk.owner = frame.owner;
+  // A device copies from where the payload should begin, and not from wherever a peer says.
+  chunk.is_direct = frame.is_direct && chunk.payload.size() == 1 &&
+                    chunk.payload[0].data() == frame.parts.back().data();
+  return chunk;
 }
 
 absl::Status Inbox::Enqueue(Arrived arrived) {
@@ -45,8 +52,7 @@ absl::Status Inbox::Push(const IncomingFrame& frame) {
   }
   if (options_.on_frame) options_.on_frame();
   absl::StatusOr<PayloadChunk> chunk = Check(frame);
-  const absl::Status status =
-      chunk.ok() ? Enqueue({*std::move(chunk), frame.owner}) : chunk.status();
+  const absl::Status status = chunk.ok() ? Enqueue({*std::move(chunk)}) : chunk.status();
   if (!status.ok()) End(status);
   return status;
 }
@@ -102,7 +108,8 @@ absl::StatusOr<Message> Inbox::Receive(SteadyTime deadline, const std::string& w
       chunks_.pop_front();
       if (next.chunk.is_last()) --num_complete_;
     }
-    absl::StatusOr<std::optional<Message>> message = assembler_.Add(next.chunk);
+    const SteadyTime at = next.at;
+    absl::StatusOr<std::optional<Message>> message = assembler_.Add(std::move(next.chunk));
     if (!message.ok()) {
       const std::lock_guard<std::mutex> lock(mutex_);
       chunks_.clear();
@@ -110,7 +117,7 @@ absl::StatusOr<Message> Inbox::Receive(SteadyTime deadline, const std::string& w
     }
     if (message->has_value()) {
       ++num_received_;
-      (*message)->arrived = next.at;
+      (*message)->arrived = at;
       return **std::move(message);
     }
   }

@@ -29,6 +29,7 @@ namespace thinwire {
 struct IncomingFrame {
   ByteSpans parts;
   std::shared_ptr<const void> owner;  // keeps `parts` alive
+  bool is_direct = false;             // the last part: as in PayloadChunk
 };
 
 class Inbox {
@@ -55,7 +56,6 @@ class Inbox {
  private:
   struct Arrived {
     PayloadChunk chunk;
-    std::shared_ptr<const void> owner;
     SteadyTime at = {};  // of a message's last chunk, where options_.stamps_arrivals
   };
 

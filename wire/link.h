@@ -8,8 +8,10 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "base/steady_time.h"
 #include "tensor/device.h"
+#include "tensor/direct_copies.h"
 #include "wire/message.h"
 
 namespace thinwire {
@@ -34,15 +36,34 @@ struct LinkOptions {
   bool stamps_arrivals = false;  // received messages say when their last byte came
   // Memory of the host that received payloads are gathered in; null: that of CpuDevice().
   Device* host = nullptr;
+  // The device of the tensors, where it has such copies: exact messages may be sent from its
+  // memory, and those that come by memory of both ends are gathered there. Null, both: nowhere but
+  // on the host.
+  Device* device = nullptr;
+  DirectCopies* copies = nullptr;
+  // How long Send may wait for room in memory of both ends; what finds none goes by the socket.
+  absl::Duration room_patience = absl::ZeroDuration();
+  // Called with a line for people about what is slower than it could be; may be empty. Any thread.
+  std::function<void(const std::string&)> on_note;
+};
+
+// The way that a payload's chunk takes, from the fastest.
+enum class Way {
+  kMemory,        // stays where it is, within a process
+  kDeviceCopies,  // a device copies it to memory of both ends
+  kHostCopies,    // the CPU does
+  kSocket,
 };
 
 class Link {
  public:
   virtual ~Link() = default;
 
-  // Queues the message and returns at once; its payload is referenced, not copied. After an error
-  // or Close nothing is sent. Any thread, but messages of one link from one thread at a time.
-  // Returns the message's wire bytes: serialised frames + 5 bytes of gRPC prefix each.
+  // Queues the message; its payload is referenced, not copied, unless memory of both ends has it
+  // (for which room is waited for) or it is a device's. Nothing holds a device's payload when the
+  // last of it leaves. After an error or Close nothing is sent. Any thread, but messages of one
+  // link from one thread at a time. Returns the message's wire bytes: serialised frames + 5 bytes
+  // of gRPC prefix each.
   virtual uint64_t Send(Message message) = 0;
 
   // The next message. DeadlineExceeded when none came by `deadline`; otherwise the first error of
@@ -57,6 +78,12 @@ class Link {
 
   // Waits until everything that was queued has been handed to the transport.
   virtual absl::Status Flush(SteadyTime deadline) = 0;
+
+  // The device whose memory payloads may stand in; null: the host's only.
+  virtual const Device* sends_from() const { return nullptr; }
+
+  // The slowest way that a chunk of the last message took. The thread's that sends.
+  virtual Way last_way() const { return Way::kMemory; }
 
   // tcpi_bytes_acked of the connection since it was made; 0 where there is no TCP socket.
   virtual uint64_t SocketBytesAcked() const = 0;

@@ -34,10 +34,14 @@ struct MessageKey {
   std::string ToString() const;
 };
 
+class Device;
+
 // Bytes with an owner: encoded in place, handed to gRPC without a copy, freed on its threads.
 struct Payload {
   std::shared_ptr<const void> owner;
   absl::Span<const uint8_t> bytes;
+  // Whose memory they stand in, aligned to 16, and the host cannot read them; null: the host's.
+  const Device* device = nullptr;
 };
 
 // What a message says of its tensor beside the payload.

@@ -12,6 +12,7 @@
 #include "compress/cuda/kernels.h"
 #include "nn/cuda/ops.h"
 #include "tensor/cuda/device.h"
+#include "tensor/cuda/direct_copies.h"
 #include "tensor/cuda/error.h"
 #include "tensor/cuda/nvml.h"
 
@@ -72,16 +73,18 @@ class CudaBackend final : public BackendPlugin {
     return Error{};
   }
 
-  Error Open(int index, Device** device, CodecKernels** kernels) override {
+  Error Open(int index, Device** device, CodecKernels** kernels, DirectCopies** copies) override {
     RETURN_ERROR(CheckIndex(index));
     const std::lock_guard<std::mutex> lock(mutex_);
     Opened& opened = opened_[index];
     if (opened.device == nullptr) {
       RETURN_ERROR(NewCudaDevice(index, &opened.device));
       opened.kernels = NewCudaCodecKernels(opened.device);
+      opened.copies = NewCudaDirectCopies(opened.device);
     }
     *device = opened.device;
     *kernels = opened.kernels.get();
+    *copies = opened.copies.get();
     return Error{};
   }
 
@@ -93,6 +96,7 @@ class CudaBackend final : public BackendPlugin {
   struct Opened {
     CudaDevice* device = nullptr;
     std::unique_ptr<CodecKernels> kernels;
+    std::unique_ptr<DirectCopies> copies;
   };
 
   Error CheckIndex(int index) {

@@ -68,6 +68,16 @@ bool MessageDecoder::NeedsRows(const Message& message) const {
   return message.key.phase == PHASE_TRAIN && spec_.feedback.kind == FeedbackKind::kEf21;
 }
 
+// Only what changes state without a codec was gathered on the device and is wanted on the host.
+absl::StatusOr<Payload> MessageDecoder::OnHost(const Payload& payload) const {
+  if (payload.device == nullptr) return payload;
+  const size_t bytes = payload.bytes.size();
+  ASSIGN_OR_RETURN(auto copy, Buffer::Allocate(spec_.device->host(), bytes));
+  RETURN_IF_ERROR(ToStatus(spec_.device->CopyToHost(copy->data(), payload.bytes.data(), bytes)));
+  const auto* const data = static_cast<const uint8_t*>(copy->data());
+  return Payload{std::move(copy), {data, bytes}};
+}
+
 // The gathered payload becomes the tensor where it lies, or is copied to where tensors live.
 absl::StatusOr<Tensor> MessageDecoder::TakeExact(const Message& message) const {
   const DType type = message.dtype;
@@ -76,7 +86,7 @@ absl::StatusOr<Tensor> MessageDecoder::TakeExact(const Message& message) const {
     return absl::InvalidArgumentError(
         absl::StrCat("payload of ", message.payload.bytes.size(), " bytes, want ", want));
   }
-  if (!spec_.device->is_host()) {
+  if (!spec_.device->is_host() && message.payload.device != spec_.device) {
     ASSIGN_OR_RETURN(const Tensor x, Tensor::Allocate(spec_.device, type, message.shape));
     const void* const bytes = message.payload.bytes.data();
     RETURN_IF_ERROR(ToStatus(spec_.device->CopyFromHost(x.data(), bytes, want)));
@@ -106,7 +116,8 @@ absl::StatusOr<Tensor> MessageDecoder::DecodeBytes(const Message& message, const
           absl::StrCat(message.shape[0], " samples, want ", row_keys.size()));
     }
   }
-  incoming.payload = message.payload.bytes;
+  ASSIGN_OR_RETURN(const Payload payload, OnHost(message.payload));
+  incoming.payload = payload.bytes;
   incoming.shape = message.shape;
   incoming.rows = row_keys;
   incoming.first_visit = message.first_visit;

@@ -26,34 +26,38 @@ absl::StatusOr<bool> IsFinite(const Tensor& x, CodecKernels* kernels) {
   return std::isfinite(sums.x);
 }
 
-// The tensor's own bytes: its memory, or where the host cannot read that a copy.
-absl::StatusOr<Payload> RawBytes(const Tensor& x) {
-  std::shared_ptr<Buffer> buffer = x.buffer();
-  if (!x.device()->is_host()) {
-    ASSIGN_OR_RETURN(buffer, Buffer::Allocate(x.device()->host(), x.bytes()));
-    RETURN_IF_ERROR(ToStatus(x.device()->CopyToHost(buffer->data(), x.data(), x.bytes())));
-  }
-  const auto* data = static_cast<const uint8_t*>(buffer->data());
-  return Payload{std::move(buffer), {data, x.bytes()}};
-}
-
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<MessageEncoder>> MessageEncoder::New(const BoundarySpec& spec,
-                                                                    SupportMaps* support) {
+                                                                    SupportMaps* support,
+                                                                    const Device* sends_from) {
   ASSIGN_OR_RETURN(auto feedback, FeedbackSender::New(FeedbackOptionsOf(spec)));
-  std::unique_ptr<MessageEncoder> encoder(new MessageEncoder(spec, support, std::move(feedback)));
+  std::unique_ptr<MessageEncoder> encoder(
+      new MessageEncoder(spec, support, sends_from, std::move(feedback)));
   RETURN_IF_ERROR(encoder->codecs_.Get(spec.codec).status());  // what it refuses, it refuses now
   return encoder;
 }
 
 MessageEncoder::MessageEncoder(const BoundarySpec& spec, SupportMaps* support,
-                               std::unique_ptr<FeedbackSender> feedback)
+                               const Device* sends_from, std::unique_ptr<FeedbackSender> feedback)
     : spec_(spec),
       support_(support),
+      sends_from_(sends_from),
       feedback_(std::move(feedback)),
       codecs_(spec.kernels),
       level_(spec.codec, spec.level) {}
+
+// The tensor's own bytes: its memory, or where neither the host nor the link can read that a copy.
+absl::StatusOr<Payload> MessageEncoder::RawBytes(const Tensor& x) const {
+  const bool stays = !x.device()->is_host() && x.device() == sends_from_;
+  std::shared_ptr<Buffer> buffer = x.buffer();
+  if (!x.device()->is_host() && !stays) {
+    ASSIGN_OR_RETURN(buffer, Buffer::Allocate(x.device()->host(), x.bytes()));
+    RETURN_IF_ERROR(ToStatus(x.device()->CopyToHost(buffer->data(), x.data(), x.bytes())));
+  }
+  const auto* data = static_cast<const uint8_t*>(buffer->data());
+  return Payload{std::move(buffer), {data, x.bytes()}, stays ? sends_from_ : nullptr};
+}
 
 bool MessageEncoder::IsMeasured(const Outgoing& outgoing) const {
   return spec_.error_every > 0 && outgoing.key.phase == PHASE_TRAIN && outgoing.compress &&

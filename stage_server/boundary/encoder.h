@@ -24,9 +24,11 @@ namespace thinwire {
 // One thread at a time. Messages are encoded in the order in which they are sent.
 class MessageEncoder {
  public:
-  // `support` outlives the encoder; null where no codec needs it.
+  // `support` outlives the encoder; null where no codec needs it. Payloads of exact tensors on
+  // `sends_from` stay in its memory; null: all are the host's.
   static absl::StatusOr<std::unique_ptr<MessageEncoder>> New(const BoundarySpec& spec,
-                                                             SupportMaps* support);
+                                                             SupportMaps* support,
+                                                             const Device* sends_from);
 
   struct Outgoing {
     MessageKey key;
@@ -60,8 +62,9 @@ class MessageEncoder {
   LevelController& level() { return level_; }
 
  private:
-  MessageEncoder(const BoundarySpec& spec, SupportMaps* support,
+  MessageEncoder(const BoundarySpec& spec, SupportMaps* support, const Device* sends_from,
                  std::unique_ptr<FeedbackSender> feedback);
+  absl::StatusOr<Payload> RawBytes(const Tensor& x) const;
   absl::StatusOr<Encoded> Prepare(const Outgoing& outgoing);
   absl::StatusOr<FeedbackSender::Encoded> EncodeOrPass(const Codec& codec,
                                                        FeedbackSender::Outgoing outgoing,
@@ -70,6 +73,7 @@ class MessageEncoder {
 
   const BoundarySpec spec_;
   SupportMaps* const support_;
+  const Device* const sends_from_;
   const std::unique_ptr<FeedbackSender> feedback_;
   CodecInForce codecs_;
   LevelController level_;

@@ -33,7 +33,7 @@ Message WithoutTensor(const MessageEncoder::Outgoing& outgoing, const BoundarySp
 absl::StatusOr<std::unique_ptr<BoundarySender>> BoundarySender::New(const BoundarySpec& spec,
                                                                     Link* link, Worker worker,
                                                                     SupportMaps* support) {
-  ASSIGN_OR_RETURN(auto encoder, MessageEncoder::New(spec, support));
+  ASSIGN_OR_RETURN(auto encoder, MessageEncoder::New(spec, support, link->sends_from()));
   RETURN_IF_ERROR(ToStatus(spec.device->Finish()));  // its memory is for whoever encodes
   return std::unique_ptr<BoundarySender>(
       new BoundarySender(spec, link, worker, std::move(encoder)));

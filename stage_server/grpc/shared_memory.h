@@ -1,19 +1,24 @@
 // Memory that both ends of a link on one machine have, so that payloads need not go through its
 // socket.
 //
-// It has a few slots for each direction. Who sends copies a payload to a free one and names it in a
-// frame; who receives frees it when the payload has been read. The memory has no name in any file
-// system: the end that dials makes it, the other opens it by the file descriptor that /proc shows,
-// and it is gone with the last of the two processes.
+// It has a few slots for each direction. Who sends reserves a free one, copies a payload there and
+// names it in a frame; who receives frees it when the payload has been read. A device that copies
+// by itself gets the pages of a slot locked when it is first used. The memory has no name in any
+// file system: the end that dials makes it, the other opens it by the file descriptor that /proc
+// shows, and it is gone with the last of the two processes.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "base/steady_time.h"
+#include "tensor/direct_copies.h"
 #include "wire/frame.h"
 #include "wire/message.h"
 
@@ -34,22 +39,45 @@ class SharedMemory : public std::enable_shared_from_this<SharedMemory> {
   // Printable, a line.
   std::string Ticket() const;
 
-  // Copies the bytes to a slot of this end, sums them on the way and returns the slot's number; none
-  // where no slot is free or large enough. One thread at a time.
-  std::optional<uint32_t> Put(ByteSpan bytes, uint32_t* crc32c);
-  // What the peer has put there. The slot is free again when the last owner goes. The peer can
-  // write there even now, so the bytes are to be checked as they are read. InvalidArgument for a
-  // slot that there is not, or for more bytes than it has.
-  absl::StatusOr<Payload> Take(uint32_t slot, size_t bytes);
+  // From now on a slot's pages are locked for `copies`, which outlives this. If they cannot be,
+  // `on_note` is called with why, once, and none is any more. Before anything else is called.
+  void LockFor(DirectCopies* copies, std::function<void(const std::string&)> on_note);
+
+  // The number of a free slot of this end, which then is not free; none where no slot is large
+  // enough, or none is free by the deadline or when `is_over`, which is asked now and then. One
+  // thread at a time, these four.
+  std::optional<uint32_t> Reserve(size_t bytes, SteadyTime deadline,
+                                  const std::function<bool()>& is_over);
+  // Copies the bytes to a reserved slot and returns their CRC-32C.
+  uint32_t Put(uint32_t slot, ByteSpan bytes);
+  // The memory of a reserved slot, for a device; null where its pages cannot be locked.
+  uint8_t* Locked(uint32_t slot);
+  // Gives up a reserved slot that the peer has not been told of.
+  void Release(uint32_t slot);
+
+  // What the peer has put there, and whether its pages are locked. The slot is free again when the
+  // last owner goes. The peer can write there even now, so the bytes are to be checked as they are
+  // read. InvalidArgument for a slot that there is not, or for more bytes than it has. One thread
+  // at a time.
+  struct Taken {
+    Payload payload;
+    bool is_locked = false;
+  };
+  absl::StatusOr<Taken> Take(uint32_t slot, size_t bytes);
 
  private:
+  // In each direction: of the largest exact messages some eight, more than schedules let stages be
+  // ahead. What is never written takes no memory.
+  static constexpr uint32_t kSlots = 32;
   struct Header;
   enum class End { kDials, kListens };
 
   SharedMemory(int file, uint8_t* memory, size_t slot_bytes, End end)
       : file_(file), memory_(memory), slot_bytes_(slot_bytes), end_(end) {}
 
+  bool dials() const { return end_ == End::kDials; }
   Header* header() const;
+  bool Lock(bool dials, uint32_t slot);
   // Of the slots that the dialling, or the other, end writes.
   uint8_t* Slot(bool dials, uint32_t slot) const;
 
@@ -57,6 +85,11 @@ class SharedMemory : public std::enable_shared_from_this<SharedMemory> {
   uint8_t* const memory_;
   const size_t slot_bytes_;
   const End end_;
+  DirectCopies* copies_ = nullptr;
+  std::function<void(const std::string&)> on_note_;
+  std::atomic<bool> may_lock_{false};  // nothing was refused
+  // By direction, as Header::taken: of the thread that reserves, and of the one that takes.
+  bool locked_[2][kSlots] = {};
 };
 
 }  // namespace thinwire

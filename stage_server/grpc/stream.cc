@@ -10,6 +10,7 @@
 #include "base/crc32c.h"
 #include "base/status.h"
 #include "base/steady_time.h"
+#include "stage_server/grpc/device_chunks.h"
 #include "stage_server/grpc/tcp_info.h"
 #include "wire/frame.h"
 
@@ -72,6 +73,13 @@ struct SharedFrame {
   Payload payload;
 };
 
+std::string SlotText(uint32_t slot, size_t bytes, const std::string& frame_prefix) {
+  std::string text(1, kSharedMark);
+  AppendNumber(slot, &text);
+  AppendNumber(static_cast<uint32_t>(bytes), &text);
+  return text + frame_prefix;
+}
+
 absl::Status TakeShared(const std::string& text, SharedMemory* memory, IncomingFrame* to) {
   if (memory == nullptr || text.size() < kSharedHeadBytes) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -80,32 +88,19 @@ absl::Status TakeShared(const std::string& text, SharedMemory* memory, IncomingF
   }
   const auto frame = std::make_shared<SharedFrame>();
   frame->prefix = text.substr(kSharedHeadBytes);
-  ASSIGN_OR_RETURN(frame->payload, memory->Take(NumberAt(text, 1), NumberAt(text, 5)));
+  ASSIGN_OR_RETURN(SharedMemory::Taken taken, memory->Take(NumberAt(text, 1), NumberAt(text, 5)));
+  frame->payload = std::move(taken.payload);
   to->parts = {BytesOf(frame->prefix), frame->payload.bytes};
   to->owner = frame;
+  to->is_direct = taken.is_locked;
   return absl::OkStatus();
 }
 
 }  // namespace
 
-grpc::ByteBuffer GrpcStream::Pack(const Message& message, uint64_t chunk, bool shares,
-                                  uint64_t* wire_bytes) const {
-  const ByteSpan payload = ChunkOf(message, chunk);
-  const auto frame_with = [&](uint32_t payload_crc32c) {
-    OutgoingFrame frame =
-        ToFrame(message, options_.run, options_.generation, chunk, payload_crc32c);
-    *wire_bytes += frame.wire_bytes();
-    return frame;
-  };
-  uint32_t crc = 0;
-  std::optional<uint32_t> slot;
-  if (shares && payload.size() >= kLeastSharedBytes) slot = shared_->Put(payload, &crc);
-  if (!slot) return ToByteBuffer(frame_with(Crc32c(payload.data(), payload.size())));
-  std::string text(1, kSharedMark);
-  AppendNumber(*slot, &text);
-  AppendNumber(static_cast<uint32_t>(payload.size()), &text);
-  const grpc::Slice slice(text + frame_with(crc).prefix);
-  return grpc::ByteBuffer(&slice, 1);
+void GrpcStream::Share(std::shared_ptr<SharedMemory> memory) {
+  memory->LockFor(options_.copies, options_.on_note);
+  shared_ = std::move(memory);
 }
 
 absl::Status GrpcStream::Unpack(const grpc::ByteBuffer& buffer, IncomingFrame* to) const {
@@ -117,19 +112,104 @@ absl::Status GrpcStream::Unpack(const grpc::ByteBuffer& buffer, IncomingFrame* t
   return absl::OkStatus();
 }
 
-// While a chunk is copied and summed, the peer reads the one before it.
-uint64_t GrpcStream::Send(const Message& message) {
-  uint64_t wire_bytes = 0;
-  const bool shares = SharesNow();
-  for (uint64_t chunk = 0; chunk < NumChunks(message.payload.bytes.size()); ++chunk) {
-    grpc::ByteBuffer packed = Pack(message, chunk, shares, &wire_bytes);
-    {
-      const std::lock_guard<std::mutex> lock(mutex_);
-      if (ending_ == Ending::kNone) outbox_.push_back(std::move(packed));
-    }
-    WriteNext();
+OutgoingFrame GrpcStream::FrameOf(uint64_t chunk, uint32_t payload_crc32c, Sending* sending) const {
+  OutgoingFrame frame =
+      ToFrame(sending->header, options_.run, options_.generation, chunk, payload_crc32c);
+  sending->wire_bytes += frame.wire_bytes();
+  return frame;
+}
+
+void GrpcStream::Push(grpc::ByteBuffer packed) {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (ending_ == Ending::kNone) outbox_.push_back(std::move(packed));
   }
-  return wire_bytes;
+  WriteNext();
+}
+
+std::optional<uint32_t> GrpcStream::Reserve(size_t bytes, SteadyTime deadline) {
+  if (bytes < kLeastSharedBytes || !SharesNow()) return std::nullopt;
+  return shared_->Reserve(bytes, deadline, [this] { return ended(); });
+}
+
+void GrpcStream::SendSlot(uint32_t slot, uint64_t chunk, uint32_t payload_crc32c,
+                          Sending* sending) {
+  const OutgoingFrame frame = FrameOf(chunk, payload_crc32c, sending);
+  const grpc::Slice slice(SlotText(slot, frame.payload.bytes.size(), frame.prefix));
+  Push(grpc::ByteBuffer(&slice, 1));
+}
+
+void GrpcStream::SendChunk(const Payload& chunk_bytes, uint64_t chunk,
+                           std::optional<uint32_t> crc32c, Sending* sending) {
+  const ByteSpan bytes = chunk_bytes.bytes;
+  if (const std::optional<uint32_t> slot = Reserve(bytes.size(), sending->room_deadline)) {
+    sending->Take(Way::kHostCopies);
+    return SendSlot(*slot, chunk, shared_->Put(*slot, bytes), sending);
+  }
+  if (chunk == 0 || bytes.size() >= kLeastSharedBytes) sending->Take(Way::kSocket);
+  if (!crc32c) crc32c = Crc32c(bytes.data(), bytes.size());
+  OutgoingFrame frame = FrameOf(chunk, *crc32c, sending);
+  frame.payload = chunk_bytes;
+  Push(ToByteBuffer(frame));
+}
+
+// While a chunk is copied and summed, the peer reads the one before it.
+void GrpcStream::SendFromHost(const Payload& payload, Sending* sending) {
+  for (uint64_t i = 0; i < NumChunks(payload.bytes.size()); ++i) {
+    SendChunk({payload.owner, ChunkOf(sending->header, i)}, i, std::nullopt, sending);
+  }
+}
+
+absl::StatusOr<CopyQueue*> GrpcStream::Copies() {
+  if (copies_ == nullptr) {
+    CopyQueue* made = nullptr;
+    RETURN_IF_ERROR(ToStatus(options_.copies->NewQueue(&made)));
+    copies_.reset(made);
+  }
+  return copies_.get();
+}
+
+absl::Status GrpcStream::SendFromDevice(Payload payload, Sending* sending) {
+  const uint64_t chunks = NumChunks(payload.bytes.size());
+  ASSIGN_OR_RETURN(CopyQueue* const queue, Copies());
+  const auto find_room = [&](size_t bytes) -> std::optional<DeviceChunks::Room> {
+    const std::optional<uint32_t> slot = Reserve(bytes, sending->room_deadline);
+    if (!slot) return std::nullopt;
+    uint8_t* const memory = shared_->Locked(*slot);
+    if (memory != nullptr) return DeviceChunks::Room{*slot, memory};
+    shared_->Release(*slot);
+    return std::nullopt;
+  };
+  DeviceChunks copied(std::move(payload), queue, options_.device->host(), find_room);
+  for (uint64_t i = 0; i < chunks; ++i) {
+    ASSIGN_OR_RETURN(const DeviceChunks::Chunk chunk, copied.Next());
+    if (chunk.slot) {
+      sending->Take(Way::kDeviceCopies);
+      SendSlot(*chunk.slot, i, chunk.crc32c, sending);
+    } else {
+      SendChunk(chunk.on_host, i, chunk.crc32c, sending);
+    }
+  }
+  return absl::OkStatus();
+}
+
+uint64_t GrpcStream::Send(Message message) {
+  Sending sending;
+  sending.room_deadline = SteadyTime::Now() + options_.room_patience;
+  Payload payload = std::move(message.payload);
+  sending.header = std::move(message);
+  sending.header.payload = {nullptr, payload.bytes};
+  absl::Status sent;
+  if (payload.device != nullptr && !payload.bytes.empty()) {
+    sent = SendFromDevice(std::move(payload), &sending);
+  } else {
+    SendFromHost(payload, &sending);
+  }
+  if (!sent.ok()) {
+    Close(absl::Status(sent.code(), absl::StrCat(LinkPrefix(options_), sent.message())));
+  }
+  last_way_ = sending.way;
+  return sending.wire_bytes;
 }
 
 bool GrpcStream::SharesNow() const {

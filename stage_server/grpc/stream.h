@@ -8,12 +8,14 @@
 // another reason than Cancelled ends as if the peer had broken the protocol: it is told why.
 #pragma once
 
+#include <algorithm>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -53,18 +55,19 @@ class GrpcStream {
   explicit GrpcStream(const LinkOptions& options) : options_(options), inbox_(options) {}
 
   // Before Attach: frames that come may have their payloads there.
-  void Share(std::shared_ptr<SharedMemory> memory) { shared_ = std::move(memory); }
+  void Share(std::shared_ptr<SharedMemory> memory);
 
   const LinkOptions& options() const { return options_; }
   // Nobody can attach any more, and who is attached leaves.
   bool ended() const;
 
   // As in Link.
-  uint64_t Send(const Message& message);
+  uint64_t Send(Message message);
   absl::StatusOr<Message> Receive(SteadyTime deadline);
   void Close(const absl::Status& reason);
   // After Close: does not wait until the peer has been told why.
   void Cancel();
+  Way last_way() const { return last_way_; }
   absl::Status Flush(SteadyTime deadline);
   uint64_t SocketBytesAcked() const;
 
@@ -90,16 +93,37 @@ class GrpcStream {
   void FinishIfIdle();
   std::string Waiting();
 
+  // Chunks of one message on their way out. `header` is the message; its payload's bytes are not
+  // looked at.
+  struct Sending {
+    Message header;
+    SteadyTime room_deadline;
+    uint64_t wire_bytes = 0;  // of the chunks so far
+    Way way = Way::kMemory;   // likewise, the slowest
+
+    void Take(Way chunk_way) { way = std::max(way, chunk_way); }
+  };
+  void SendFromHost(const Payload& payload, Sending* sending);
+  absl::Status SendFromDevice(Payload payload, Sending* sending);
+  // A chunk that the host can read; its checksum, where that is known already.
+  void SendChunk(const Payload& chunk_bytes, uint64_t chunk, std::optional<uint32_t> crc32c,
+                 Sending* sending);
+  absl::StatusOr<CopyQueue*> Copies();
+  // A slot for so many bytes, if the peer has the memory, too, and it is worth it.
+  std::optional<uint32_t> Reserve(size_t bytes, SteadyTime deadline);
+  OutgoingFrame FrameOf(uint64_t chunk, uint32_t payload_crc32c, Sending* sending) const;
+  void SendSlot(uint32_t slot, uint64_t chunk, uint32_t payload_crc32c, Sending* sending);
+  void Push(grpc::ByteBuffer packed);
+
   bool SharesNow() const;
   absl::Status Take(const grpc::ByteBuffer& received);
-  // A chunk's frame; adds the bytes that it counts for on the wire.
-  grpc::ByteBuffer Pack(const Message& message, uint64_t chunk, bool shares,
-                        uint64_t* wire_bytes) const;
   absl::Status Unpack(const grpc::ByteBuffer& buffer, IncomingFrame* to) const;
 
   const LinkOptions options_;
   Inbox inbox_;
   std::shared_ptr<SharedMemory> shared_;  // null: none
+  std::unique_ptr<CopyQueue> copies_;     // of what is sent; made when it is needed
+  Way last_way_ = Way::kMemory;           // the sending thread's
 
   mutable std::mutex mutex_;  // of timed waits, which absl::Mutex takes by the time of day
   std::condition_variable changed_;

@@ -24,12 +24,16 @@ class StreamLink final : public Link {
     new std::shared_ptr<GrpcStream>(stream_);  // rather a leak than freeing what gRPC still uses
   }
 
-  uint64_t Send(Message message) override { return stream_->Send(message); }
+  uint64_t Send(Message message) override { return stream_->Send(std::move(message)); }
   absl::StatusOr<Message> Receive(SteadyTime deadline) override {
     return stream_->Receive(deadline);
   }
   void Close(absl::Status reason) override { stream_->Close(reason); }
   absl::Status Flush(SteadyTime deadline) override { return stream_->Flush(deadline); }
+  const Device* sends_from() const override {
+    return stream_->options().copies != nullptr ? stream_->options().device : nullptr;
+  }
+  Way last_way() const override { return stream_->last_way(); }
   uint64_t SocketBytesAcked() const override { return stream_->SocketBytesAcked(); }
 
  private:

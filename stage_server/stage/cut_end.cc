@@ -7,6 +7,10 @@
 namespace thinwire {
 namespace {
 
+// A receiver frees the room that it has without its executor's help, but for an epoch that its
+// executor has not begun.
+constexpr absl::Duration kRoomPatience = absl::Seconds(10);
+
 BoundarySpec BoundaryAt(const StageSpec& stage, const CutEndSpec& end, Direction direction,
                         const Backend& backend) {
   BoundarySpec boundary = BoundaryOf(stage, end.cut, direction, backend);
@@ -63,6 +67,11 @@ absl::StatusOr<LinkOptions> LinkOptionsOf(const StageSpec& stage, const CutEndSp
   options.on_frame = [patience = stage.patience] { patience->Advance(); };
   options.stamps_arrivals = stage.trace != nullptr;
   options.host = received.device->host();
+  options.copies = backend.copies;
+  if (backend.copies != nullptr) options.device = received.device;
+  // Two ends that work within their executors may both send before either receives.
+  if (end.worker == Worker::kOwnThread) options.room_patience = kRoomPatience;
+  options.on_note = backend.on_note;
   return options;
 }
 

@@ -38,8 +38,11 @@ struct Backend {
   CodecKernels* kernels = nullptr;
   // The same with the threads that ops use, of one run; null: only one thread each.
   std::shared_ptr<CodecKernels> threaded_kernels = nullptr;
+  DirectCopies* copies = nullptr;      // null: the device has none
   DeviceDescription description = {};  // empty for the CPU
   std::string note = {};               // for "auto": which device was taken and why, in one line
+  // Called with a line about what is slower than it could be; may be empty. Any thread.
+  std::function<void(const std::string&)> on_note = {};
 };
 
 // The checked form of an experiment, for one stage.
