@@ -13,7 +13,7 @@ std::vector<TracedMessage> MessagesOf(const RunTrace& trace) {
   for (size_t stage = 0; stage < trace.stages.size(); ++stage) {
     for (const TraceSlice& slice : trace.stages[stage].slices) {
       if (!slice.has_cut() || !slice.has_microbatch()) continue;
-      const bool encodes = slice.name() == "encode", sends = slice.name() == "send",
+      const bool encodes = slice.name() == "encode", sends = ActivityOf(slice) == "send",
                  decodes = slice.name() == "decode";
       if (!encodes && !sends && !decodes) continue;
       TracedMessage& message =

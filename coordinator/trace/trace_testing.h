@@ -46,7 +46,7 @@ inline void AddMessage(bool gradient, uint32_t microbatch, int64_t at, RunTrace*
   encode.set_ready(at);
   from.slices.push_back(encode);
   from.slices.push_back(
-      OfMessage("send", TraceSlice::ENCODER, gradient, microbatch, at + 3, at + 4));
+      OfMessage("send host_copies", TraceSlice::ENCODER, gradient, microbatch, at + 3, at + 4));
   from.slices.back().set_wire_bytes(77);
   TraceSlice decode =
       OfMessage("decode", TraceSlice::DECODER, gradient, microbatch, at + 7, at + 9);

@@ -432,6 +432,39 @@ TEST_P(BoundaryTest, ADeadlineNamesCutAndMessage) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("layer1"));
 }
 
+// Takes whatever is sent, by that way.
+class OneWay final : public Link {
+ public:
+  explicit OneWay(Way way) : way_(way) {}
+  uint64_t Send(Message /*message*/) override { return 77; }
+  absl::StatusOr<Message> Receive(SteadyTime /*deadline*/) override {
+    return absl::CancelledError("nothing comes");
+  }
+  void Close(absl::Status /*reason*/) override {}
+  absl::Status Flush(SteadyTime /*deadline*/) override { return absl::OkStatus(); }
+  uint64_t SocketBytesAcked() const override { return 0; }
+  Way last_way() const override { return way_; }
+
+ private:
+  const Way way_;
+};
+
+TEST_P(BoundaryTest, ATraceSaysWhichWayAMessageTook) {
+  for (const auto& [way, name] :
+       {std::pair(Way::kMemory, "send"), std::pair(Way::kDeviceCopies, "send device_copies"),
+        std::pair(Way::kHostCopies, "send host_copies"), std::pair(Way::kSocket, "send socket")}) {
+    OneWay link(way);
+    spec_.trace = std::make_shared<StepTrace>(1, 1, 10);
+    const auto sender = *BoundarySender::New(spec_, &link, GetParam(), /*support=*/nullptr);
+    ASSERT_TRUE(sender->Send(Key(1), 5, true, Of({1, 2, 3, 4})).ok());
+    ASSERT_TRUE(sender->AwaitEncoded(Soon()).ok());
+    const StepTrace::Taken taken = spec_.trace->Take();
+    ASSERT_EQ(taken.slices.size(), 3u);  // encoded, its error measured, sent
+    EXPECT_STREQ(taken.slices[2].name, name);
+    EXPECT_EQ(taken.slices[2].wire_bytes, 77u);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Workers, BoundaryTest,
                          ::testing::Values(Worker::kInline, Worker::kOwnThread),
                          [](const auto& info) {

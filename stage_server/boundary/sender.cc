@@ -19,6 +19,21 @@ bool IsTraining(Phase phase) {
   return phase == PHASE_TRAIN || phase == PHASE_GRADIENT_NORM || phase == PHASE_BASIS;
 }
 
+// What a slice of the trace is called for the way that its message took.
+const char* SliceNameOf(Way way) {
+  switch (way) {
+    case Way::kMemory:
+      return "send";
+    case Way::kDeviceCopies:
+      return "send device_copies";
+    case Way::kHostCopies:
+      return "send host_copies";
+    case Way::kSocket:
+      return "send socket";
+  }
+  return "send";
+}
+
 Message WithoutTensor(const MessageEncoder::Outgoing& outgoing, const BoundarySpec& spec) {
   Message message;
   message.key = outgoing.key;
@@ -197,6 +212,7 @@ absl::Status BoundarySender::EncodeAndSend(MessageEncoder::Outgoing outgoing, Te
 uint64_t BoundarySender::SendTraced(Message message) {
   ScopedSlice slice(SliceOf(message.key, "send"));
   const uint64_t wire_bytes = link_->Send(std::move(message));
+  slice.set_name(SliceNameOf(link_->last_way()));
   slice.set_wire_bytes(wire_bytes);
   return wire_bytes;
 }

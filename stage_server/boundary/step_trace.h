@@ -98,6 +98,8 @@ class ScopedSlice {
   ScopedSlice(const ScopedSlice&) = delete;
   ScopedSlice& operator=(const ScopedSlice&) = delete;
 
+  // Instead of the planned one.
+  void set_name(const char* name) { planned_.slice.name = name; }
   void set_wire_bytes(uint64_t bytes) { planned_.slice.wire_bytes = bytes; }
 
  private:
