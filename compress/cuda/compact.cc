@@ -35,7 +35,7 @@ Error CudaCompact(CudaDevice* device, const TensorView& x, const SupportView& su
   EntryList list;
   list.values = compact.data;
   list.values_dtype = compact.dtype;
-  return SubmitEntryList(stream, x, ranked.bits(), /*support=*/{}, list);
+  return SubmitEntryList(stream, x, ranked.bits(), list);
 }
 
 Error CudaExpand(CudaDevice* device, const TensorView& compact, const SupportView& support,

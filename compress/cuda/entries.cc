@@ -19,15 +19,11 @@ Error EntriesOnDevice::Reserve(cudaStream_t stream, const TensorView& x, const C
   const int64_t n = x.elements();
   RETURN_ERROR(kept_.Reserve(BitmapBytes(n) + 8));
   RETURN_ERROR(offsets_.Reserve(TileOffsetsBytes(n)));
-  RETURN_ERROR(list_indices_.Reserve(4 * (most + 1)));
   RETURN_ERROR(plan_.Reserve(sizeof(EntriesPlan)));
   RETURN_ERROR(values_.Reserve(spec, most));
-  if (context.support == nullptr) {
-    RETURN_ERROR(indices_.Reserve(most, n, kept()));
-  } else {
-    RETURN_ERROR(support_offsets_.Reserve(TileOffsetsBytes(n)));
-    RETURN_ERROR(indices_.Reserve(most, context.support->count, nullptr));
-  }
+  const bool has_support = context.support != nullptr;
+  if (has_support) RETURN_ERROR(support_offsets_.Reserve(TileOffsetsBytes(n)));
+  RETURN_ERROR(indices_.Reserve(most, has_support ? context.support->count : n, has_support));
   CUDA_RETURN_IF_ERROR(cudaMemsetAsync(plan(), 0, sizeof(EntriesPlan), stream));
   return Error{};
 }
@@ -43,12 +39,10 @@ Error EntriesOnDevice::Submit(cudaStream_t stream) {
   }
   EntryList list;
   list.values = values_.data();
-  list.indices = list_indices_.as<uint32_t>();
   list.largest = &plan()->largest;
-  RETURN_ERROR(SubmitEntryList(stream, x_, bits, support, list));
-  const uint64_t* const count = bits.offsets + NumTiles(n);
-  RETURN_ERROR(indices_.Submit(stream, list.indices, count, plan()));
-  return values_.Submit(stream, count, list.largest);
+  RETURN_ERROR(SubmitEntryList(stream, x_, bits, list));
+  RETURN_ERROR(indices_.Submit(stream, bits, n, support, plan()));
+  return values_.Submit(stream, bits.offsets + NumTiles(n), list.largest);
 }
 
 Error EntriesOnDevice::CopyTo(const PayloadTarget& payload) {

@@ -21,7 +21,6 @@ class EntriesOnDevice {
         kept_(device),
         offsets_(device),
         support_offsets_(device),
-        list_indices_(device),
         plan_(device),
         values_(device),
         indices_(device) {}
@@ -51,7 +50,7 @@ class EntriesOnDevice {
   CodecSpec spec_;
   KernelContext context_;
   CudaScratch kept_, offsets_, support_offsets_;
-  CudaScratch list_indices_, plan_;
+  CudaScratch plan_;
   KeptValues values_;
   IndexBytes indices_;
 };

@@ -21,12 +21,12 @@ struct RankedBits {
 struct EntryList {
   void* values = nullptr;            // of values_dtype
   DType values_dtype = DType::kF32;  // or kBF16
-  uint32_t* indices = nullptr;       // unless null: of elements, or ranks in `support`
+  uint32_t* indices = nullptr;       // unless null: of elements
   uint32_t* largest = nullptr;       // unless null: becomes at least each magnitude
 };
 
 // Lists the elements of x whose bits are set in `kept`.
 Error SubmitEntryList(cudaStream_t stream, const TensorView& x, const RankedBits& kept,
-                      const RankedBits& support, const EntryList& list);
+                      const EntryList& list);
 
 }  // namespace thinwire

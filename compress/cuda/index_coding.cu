@@ -1,6 +1,7 @@
 #include <algorithm>
 
-#include "compress/cuda/entry_tiles.cuh"
+#include "compress/cuda/bit_writers.cuh"
+#include "compress/cuda/bitmap.cuh"
 #include "compress/cuda/index_coding.h"
 #include "compress/cuda/prefix_sums.cuh"
 #include "tensor/cuda/launch.h"
@@ -8,8 +9,9 @@
 namespace thinwire {
 namespace {
 
-constexpr int kPlanThreads = 512;
+constexpr int kPlanThreads = 1024;
 constexpr int kRiceCandidates = 5;
+constexpr int kWarps = kTileWords / static_cast<int>(kWarpThreads);
 
 // Rice's k is tried from `least` to `most`, for `count` > 0 entries with indices below `size`.
 // 63 less the zeros above the highest set bit is the floor of the logarithm.
@@ -22,30 +24,114 @@ struct RiceBits {
   uint32_t least, most;
 };
 
-// How many indices lie between entry i and the one before.
-__device__ inline uint32_t GapOf(const uint32_t* entries, int64_t i) {
-  return entries[i] - (i == 0 ? 0 : entries[i - 1] + 1);
-}
-
 __device__ inline uint64_t BytesOfBits(uint64_t bits) { return (bits + 7) / 8; }
 
-// sums[j * stride + t]: the quotients of tile t with j bits more than the least.
-__global__ void SumQuotientsKernel(const uint32_t* entries, const uint64_t* count, int64_t size,
-                                   int64_t stride, uint64_t* sums) {
-  const int64_t n = static_cast<int64_t>(*count);
-  for (int64_t tile = blockIdx.x; tile * kEntryTile < n; tile += gridDim.x) {
-    const RiceBits rice(size, n);
-    uint64_t own[kRiceCandidates] = {};
-    for (int j = 0; j < kEntriesEach; ++j) {
-      const int64_t i = tile * kEntryTile + j * kEntryThreads + threadIdx.x;
-      const uint32_t gap = i < n ? GapOf(entries, i) >> rice.least : 0;
-      for (int k = 0; k < kRiceCandidates; ++k) own[k] += gap >> k;
+// Moves bits of kept elements, all of them supported, to their ranks among the supported: a thread
+// reads a word. `listed` is zero before.
+__global__ void SqueezeKernel(const uint32_t* kept, RankedBits support, int64_t elements,
+                              uint32_t* listed) {
+  const int64_t num_words = NumWords(elements);
+  const TileWord own = LoadTileWord(support.words, num_words, support.offsets);
+  const int64_t word = int64_t{blockIdx.x} * kTileWords + threadIdx.x;
+  if (word >= num_words) return;
+  FieldWriter ranks(listed, own.before);
+  const uint32_t bits = kept[word];
+  // `left &= left - 1` clears the lowest set bit, and `left & (~left + 1)` is that bit alone.
+  uint32_t squeezed = 0, bit = 1;
+  for (uint32_t left = own.bits; left != 0; left &= left - 1, bit <<= 1) {
+    if ((bits & left & (~left + 1)) != 0) squeezed |= bit;
+  }
+  ranks.Append(squeezed, 32);
+  ranks.Finish();
+}
+
+// One more than the last set bit before the block's tile, of which bits.offsets knows that there is
+// one. The whole block calls it.
+__device__ inline uint32_t NextOfTilesBefore(const RankedBits& bits, int64_t num_words) {
+  // Most often it lies in the tile before. Else counts before tiles, which never fall, are halved
+  // down to the last tile that has fewer before it.
+  const uint64_t before = bits.offsets[blockIdx.x];
+  int64_t tile = int64_t{blockIdx.x} - 1;
+  if (bits.offsets[tile] == before) {
+    int64_t low = 0;
+    while (tile - low > 1) {
+      const int64_t middle = (low + tile) / 2;
+      (bits.offsets[middle] < before ? low : tile) = middle;
     }
-    for (int k = 0; k < kRiceCandidates; ++k) {
-      const uint64_t sum = BlockReduce<Sum>(own[k]);
-      if (threadIdx.x == 0) sums[k * stride + tile] = sum;
+    tile = low;
+  }
+  const int64_t word = tile * kTileWords + threadIdx.x;
+  const uint32_t own = word < num_words ? bits.words[word] : 0;
+  // 32 less the zeros above the highest set bit is one more than its number.
+  const uint32_t next = own == 0 ? 0 : static_cast<uint32_t>(word * 32) + (32 - __clz(own));
+  return BlockReduce<Greatest>(next);
+}
+
+// The entries of this thread's word of the block's tile.
+struct WordOfEntries {
+  uint32_t bits, begin;  // the index of the first bit
+  uint32_t next;         // one more than the last entry's before the word; 0 before the first
+
+  // visit(index, gap), the gap being the indices between an entry and the one before.
+  template <typename Visit>
+  __device__ void ForEach(Visit visit) const {
+    uint32_t least = next;
+    // `left &= left - 1` clears the lowest set bit: the loop visits them from the lowest up.
+    for (uint32_t left = bits; left != 0; left &= left - 1) {
+      const uint32_t index = begin + static_cast<uint32_t>(__ffs(static_cast<int>(left))) - 1;
+      visit(index, index - least);
+      least = index + 1;
     }
   }
+};
+
+// The whole block calls it, for a tile that has entries.
+__device__ inline WordOfEntries LoadWordOfEntries(const RankedBits& bits, int64_t num_words) {
+  __shared__ uint32_t next_of_warps[kWarps];
+  const unsigned lane = threadIdx.x % kWarpThreads, warp = threadIdx.x / kWarpThreads;
+  const int64_t word = int64_t{blockIdx.x} * kTileWords + threadIdx.x;
+  WordOfEntries own;
+  own.bits = word < num_words ? bits.words[word] : 0;
+  own.begin = static_cast<uint32_t>(word * 32);
+  own.next = bits.offsets[blockIdx.x] == 0 ? 0 : NextOfTilesBefore(bits, num_words);
+  const uint32_t next_behind = own.begin + (32 - __clz(own.bits));
+  // A vote has bit i set if lane i's word has entries: the highest set bit below this lane's names
+  // the word where the entry before is. A warp's last such word does so for the warps behind.
+  const uint32_t votes = __ballot_sync(kWholeWarp, own.bits != 0);
+  const uint32_t lower = BitsBelow(votes, lane);
+  const uint32_t of_lower =
+      __shfl_sync(kWholeWarp, next_behind, static_cast<int>(31 - __clz(lower | 1)));
+  if (votes == 0 ? lane == 0 : lane == static_cast<unsigned>(31 - __clz(votes))) {
+    next_of_warps[warp] = votes == 0 ? 0 : next_behind;
+  }
+  __syncthreads();
+  for (unsigned i = 0; i < warp; ++i) own.next = max(own.next, next_of_warps[i]);
+  if (lower != 0) own.next = of_lower;
+  return own;
+}
+
+// sums[j * tiles + t]: the quotients of tile t with j bits more than the least.
+__global__ void SumQuotientsKernel(RankedBits bits, int64_t size, int64_t tiles, uint32_t* sums) {
+  __shared__ uint32_t of_tile[kRiceCandidates];
+  const uint64_t count = bits.offsets[tiles];
+  if (count == 0) return;
+  if (threadIdx.x < kRiceCandidates) of_tile[threadIdx.x] = 0;
+  __syncthreads();
+  if (bits.offsets[blockIdx.x] != bits.offsets[blockIdx.x + 1]) {
+    const uint32_t least = RiceBits(size, count).least;
+    uint32_t own[kRiceCandidates] = {};
+    LoadWordOfEntries(bits, NumWords(size)).ForEach([&](uint32_t, uint32_t gap) {
+#pragma unroll
+      for (int k = 0; k < kRiceCandidates; ++k) own[k] += gap >> least >> k;
+    });
+#pragma unroll
+    for (int k = 0; k < kRiceCandidates; ++k) {
+      const uint32_t sum = WarpReduce<Sum>(own[k]);
+      if (threadIdx.x % kWarpThreads == 0) atomicAdd(&of_tile[k], sum);
+    }
+    __syncthreads();
+  }
+  if (threadIdx.x < kRiceCandidates) sums[threadIdx.x * tiles + blockIdx.x] = of_tile[threadIdx.x];
 }
 
 // The CPU twin's choice: the fewest bytes, the lower number in a tie, of Rice's the lowest k.
@@ -79,17 +165,17 @@ __device__ void Choose(const uint64_t* quotients, uint64_t size, uint32_t packed
   *plan = best;
 }
 
-// One block. Leaves in the first column of `sums` the quotients before each tile for Rice's k.
+// One block. `zeros` become the quotients before each tile for Rice's k.
 __global__ void __launch_bounds__(kPlanThreads)
-    PlanKernel(const uint64_t* count, int64_t size, uint32_t packed_bits, int64_t stride,
-               uint64_t* sums, EntriesPlan* plan) {
+    PlanKernel(const uint64_t* count, int64_t size, uint32_t packed_bits, int64_t tiles,
+               const uint32_t* sums, uint64_t* zeros, EntriesPlan* plan) {
   __shared__ uint64_t quotients[kRiceCandidates];
   const uint64_t n = *count;
-  const int64_t tiles = NumEntryTiles(static_cast<int64_t>(n));
-  for (int k = 0; k < kRiceCandidates; ++k) {
+  for (int k = 0; n > 0 && k < kRiceCandidates; ++k) {
     uint64_t sum = 0;
+#pragma unroll 8
     for (int64_t tile = threadIdx.x; tile < tiles; tile += kPlanThreads) {
-      sum += sums[k * stride + tile];
+      sum += sums[k * tiles + tile];
     }
     sum = BlockReduce<Sum>(sum);
     if (threadIdx.x == 0) quotients[k] = sum;
@@ -97,111 +183,51 @@ __global__ void __launch_bounds__(kPlanThreads)
   if (threadIdx.x == 0) Choose(quotients, size, packed_bits, n, plan);
   __syncthreads();
   if (plan->coding != static_cast<uint32_t>(IndexCoding::kRice)) return;
-  const uint32_t least = RiceBits(size, n).least;
-  const uint64_t* const chosen = sums + (plan->rice_bits - least) * stride;
-  for (int64_t tile = threadIdx.x; tile < tiles; tile += kPlanThreads) sums[tile] = chosen[tile];
+  const uint32_t* const chosen = sums + (plan->rice_bits - RiceBits(size, n).least) * tiles;
+#pragma unroll 8
+  for (int64_t tile = threadIdx.x; tile < tiles; tile += kPlanThreads) zeros[tile] = chosen[tile];
   __syncthreads();
-  BlockPrefixSums(sums, tiles);
+  BlockPrefixSums(zeros, tiles);
 }
 
-// The values of a tile of entries. Readers of every 32nd, 16th, ... meet no bank twice.
-class TileValues {
- public:
-  // The whole block calls it, and again for the next tile.
-  template <typename ValueOf>
-  __device__ TileValues(uint32_t (&memory)[kEntryTile + kEntryTile / 32], int64_t tile,
-                        int64_t entries, ValueOf value_of)
-      : values_(memory),
-        count_(static_cast<int>(min(entries - tile * kEntryTile, int64_t{kEntryTile}))) {
-    __syncthreads();
-    for (int i = threadIdx.x; i < count_; i += kEntryThreads) {
-      values_[i + i / 32] = value_of(tile * kEntryTile + i);
-    }
-    __syncthreads();
-  }
-  __device__ int count() const { return count_; }
-  __device__ uint32_t operator[](int i) const { return values_[i + i / 32]; }
-
- private:
-  uint32_t* values_;
-  int count_;
-};
-
-// The lowest `width` bits of each value without gaps, the first value in the lowest bits. A whole
-// tile fills whole words, from fields[0] on.
-__device__ void WriteFields(const TileValues& values, uint32_t width, uint32_t* fields) {
-  const int bits = static_cast<int>(width), words = (values.count() * bits + 31) / 32;
-  const uint32_t mask = width < 32 ? (1u << width) - 1 : ~0u;
-  for (int word = threadIdx.x; word < words; word += kEntryThreads) {
-    const int begin = word * 32;
-    uint32_t filled = 0;
-    for (int i = begin / bits; i < values.count() && i * bits < begin + 32; ++i) {
-      const int at = i * bits - begin;  // -31 to 31
-      const uint32_t value = values[i] & mask;
-      filled |= at >= 0 ? value << at : value >> -at;
-    }
-    fields[word] = filled;
-  }
-}
-
-// Rice's quotients in unary: entry i's one is behind i others and the zeros of quotients 0 to i,
-// of which `zeros` are before the tile, which begins with entry `first`.
-__device__ void WriteQuotients(const TileValues& gaps, uint32_t rice_bits, int64_t first,
-                               uint64_t zeros, uint32_t* flags) {
-  const int begin = static_cast<int>(threadIdx.x) * kEntriesEach;
-  uint32_t quotients[kEntriesEach];
-  uint64_t sum = 0, total;
-  for (int j = 0; j < kEntriesEach; ++j) {
-    quotients[j] = begin + j < gaps.count() ? gaps[begin + j] >> rice_bits : 0;
-    sum += quotients[j];
-  }
-  zeros += BlockExclusiveSum(sum, &total);
-  BitCollector bits(flags);
-  for (int j = 0; j < kEntriesEach && begin + j < gaps.count(); ++j) {
-    zeros += quotients[j];
-    bits.Set(zeros + static_cast<uint64_t>(first + begin + j));
-  }
-  bits.Finish();
-}
-
-__device__ void WriteBitmap(const uint32_t* entries, int64_t count, uint32_t* flags) {
-  for (int64_t tile = blockIdx.x; tile * kEntryTile < count; tile += gridDim.x) {
-    const int64_t first = tile * kEntryTile + int64_t{threadIdx.x} * kEntriesEach;
-    BitCollector bits(flags);
-    for (int j = 0; j < kEntriesEach && first + j < count; ++j) bits.Set(entries[first + j]);
-    bits.Finish();
-  }
-}
-
-__global__ void WriteIndicesKernel(const EntriesPlan* plan, const uint32_t* entries,
-                                   uint32_t packed_bits, bool has_bitmap,
-                                   const uint64_t* before_tiles, uint32_t* fields,
-                                   uint32_t* flags) {
-  __shared__ uint32_t memory[kEntryTile + kEntryTile / 32];
-  const EntriesPlan p = *plan;
-  const int64_t count = p.count;
-  const IndexCoding coding = static_cast<IndexCoding>(p.coding);
-  if (coding == IndexCoding::kBitmap) {
-    if (!has_bitmap) WriteBitmap(entries, count, flags);
+// A block per tile of the bitmap. Writes packed indices, or Rice's remainders, as fields, and
+// Rice's quotients in unary: entry i's one is behind i others and the zeros of quotients 0 to i.
+// `fields` and `flags` are zero before.
+__global__ void WriteIndicesKernel(const EntriesPlan* plan, RankedBits bits, int64_t size,
+                                   uint32_t packed_bits, const uint64_t* zeros_before_tiles,
+                                   uint32_t* fields, uint32_t* flags) {
+  const auto coding = static_cast<IndexCoding>(plan->coding);
+  if (coding == IndexCoding::kBitmap) return;
+  const uint64_t first = bits.offsets[blockIdx.x];
+  if (first == bits.offsets[blockIdx.x + 1]) return;
+  const WordOfEntries own = LoadWordOfEntries(bits, NumWords(size));
+  uint32_t total;
+  uint64_t rank = first + BlockExclusiveSum(static_cast<uint32_t>(__popc(own.bits)), &total);
+  if (coding == IndexCoding::kPacked) {
+    FieldWriter indices(fields, rank * packed_bits);
+    own.ForEach([&](uint32_t index, uint32_t) { indices.Append(index, packed_bits); });
+    indices.Finish();
     return;
   }
-  const bool is_rice = coding == IndexCoding::kRice;
-  const uint32_t width = is_rice ? static_cast<uint32_t>(p.rice_bits) : packed_bits;
-  for (int64_t tile = blockIdx.x; tile * kEntryTile < count; tile += gridDim.x) {
-    const TileValues values(memory, tile, count,
-                            [&](int64_t i) { return is_rice ? GapOf(entries, i) : entries[i]; });
-    if (width > 0) WriteFields(values, width, fields + tile * (kEntryTile / 32) * width);
-    if (!is_rice) continue;
-    WriteQuotients(values, width, tile * kEntryTile, before_tiles[tile], flags);
-  }
+  const auto width = static_cast<uint32_t>(plan->rice_bits);
+  uint32_t quotients = 0;
+  own.ForEach([&](uint32_t, uint32_t gap) { quotients += gap >> width; });
+  uint64_t zeros = zeros_before_tiles[blockIdx.x] + BlockExclusiveSum(quotients, &total);
+  FieldWriter remainders(fields, rank * width);
+  BitCollector ones(flags);
+  own.ForEach([&](uint32_t, uint32_t gap) {
+    remainders.Append(gap, width);
+    zeros += gap >> width;
+    ones.Set(zeros + rank++);
+  });
+  remainders.Finish();
+  ones.Finish();
 }
 
 }  // namespace
 
-Error IndexBytes::Reserve(int64_t most, int64_t size, const uint32_t* bitmap) {
-  most_ = most;
+Error IndexBytes::Reserve(int64_t most, int64_t size, bool are_ranks) {
   size_ = size;
-  bitmap_ = bitmap;
   // The smallest coding is chosen, so neither the bitmap nor packed indices are exceeded, but for
   // what fills the last byte.
   const uint64_t packed = PackedIndexBits(size) * static_cast<uint64_t>(most);
@@ -209,22 +235,37 @@ Error IndexBytes::Reserve(int64_t most, int64_t size, const uint32_t* bitmap) {
   bytes_ = static_cast<size_t>(bits / 32 + 2) * 4;
   RETURN_ERROR(fields_.Reserve(bytes_));
   RETURN_ERROR(flags_.Reserve(bytes_));
-  return sums_.Reserve(8 * kRiceCandidates * (NumEntryTiles(most) + 1));
+  RETURN_ERROR(sums_.Reserve(4 * kRiceCandidates * (NumTiles(size) + 1)));
+  RETURN_ERROR(zeros_.Reserve(TileOffsetsBytes(size)));
+  if (!are_ranks) return Error{};
+  RETURN_ERROR(listed_.Reserve(BitmapBytes(size) + 8));
+  return listed_offsets_.Reserve(TileOffsetsBytes(size));
 }
 
-Error IndexBytes::Submit(cudaStream_t stream, const uint32_t* entries, const uint64_t* count,
-                         EntriesPlan* plan) {
-  const int64_t tiles = NumEntryTiles(most_);
+Error IndexBytes::SubmitRanks(cudaStream_t stream, int64_t elements, const RankedBits& support) {
+  uint32_t* const listed = listed_.as<uint32_t>();
+  CUDA_RETURN_IF_ERROR(cudaMemsetAsync(listed, 0, BitmapBytes(size_) + 8, stream));
+  RETURN_ERROR(Launch(stream, BlocksFor(NumTiles(elements), 1), dim3(kTileWords), SqueezeKernel,
+                      bits_.words, support, elements, listed));
+  bits_ = {listed, listed_offsets_.as<uint64_t>()};
+  return SubmitTileOffsets(stream, listed, size_, listed_offsets_.as<uint64_t>());
+}
+
+Error IndexBytes::Submit(cudaStream_t stream, const RankedBits& kept, int64_t elements,
+                         const RankedBits& support, EntriesPlan* plan) {
+  bits_ = kept;
+  if (support.words != nullptr) RETURN_ERROR(SubmitRanks(stream, elements, support));
+  const int64_t tiles = NumTiles(size_);
   const uint32_t packed_bits = PackedIndexBits(size_);
-  const dim3 blocks = BlocksFor(tiles, 1, 8 * device_->multiprocessors());
-  uint64_t* const sums = sums_.as<uint64_t>();
+  const dim3 blocks = BlocksFor(tiles, 1), threads(kTileWords);
+  CUDA_RETURN_IF_ERROR(cudaMemsetAsync(fields_.as<void>(), 0, bytes_, stream));
   CUDA_RETURN_IF_ERROR(cudaMemsetAsync(flags_.as<void>(), 0, bytes_, stream));
-  RETURN_ERROR(Launch(stream, blocks, dim3(kEntryThreads), SumQuotientsKernel, entries, count,
-                      size_, tiles + 1, sums));
-  RETURN_ERROR(Launch(stream, dim3(1), dim3(kPlanThreads), PlanKernel, count, size_, packed_bits,
-                      tiles + 1, sums, plan));
-  return Launch(stream, blocks, dim3(kEntryThreads), WriteIndicesKernel, plan, entries, packed_bits,
-                bitmap_ != nullptr, sums, fields_.as<uint32_t>(), flags_.as<uint32_t>());
+  RETURN_ERROR(Launch(stream, blocks, threads, SumQuotientsKernel, bits_, size_, tiles,
+                      sums_.as<uint32_t>()));
+  RETURN_ERROR(Launch(stream, dim3(1), dim3(kPlanThreads), PlanKernel, bits_.offsets + tiles, size_,
+                      packed_bits, tiles, sums_.as<uint32_t>(), zeros_.as<uint64_t>(), plan));
+  return Launch(stream, blocks, threads, WriteIndicesKernel, plan, bits_, size_, packed_bits,
+                zeros_.as<uint64_t>(), fields_.as<uint32_t>(), flags_.as<uint32_t>());
 }
 
 }  // namespace thinwire

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "compress/cuda/entry_list.h"
 #include "compress/layout.h"
 #include "tensor/cuda/device.h"
 
@@ -24,33 +25,42 @@ struct EntriesPlan {
   uint64_t flags_bytes;   // of the bitmap, or of Rice's quotients, which follow
 };
 
-// The indices of at most `most` ascending entries below `size`, in device memory.
+// The indices of at most `most` entries, in device memory.
 class IndexBytes {
  public:
   explicit IndexBytes(CudaDevice* device)
-      : device_(device), fields_(device), flags_(device), sums_(device) {}
+      : fields_(device),
+        flags_(device),
+        sums_(device),
+        zeros_(device),
+        listed_(device),
+        listed_offsets_(device) {}
 
-  // `bitmap`: that of the entries' indices, which outlives this, or null if it does not exist yet.
-  Error Reserve(int64_t most, int64_t size, const uint32_t* bitmap);
-  // Chooses the coding with the fewest bytes for entries[0, *count), writes them, and what *plan
-  // has besides the first two.
-  Error Submit(cudaStream_t stream, const uint32_t* entries, const uint64_t* count,
-               EntriesPlan* plan);
+  // Indices are below `size`: elements, or ranks among those with support.
+  Error Reserve(int64_t most, int64_t size, bool are_ranks);
+  // Chooses the coding with the fewest bytes for the bits of `kept`, over `elements`, all of which
+  // have support; writes them, and what *plan has besides the first two. Without words `support` is
+  // of all. Launches only; `kept` stays.
+  Error Submit(cudaStream_t stream, const RankedBits& kept, int64_t elements,
+               const RankedBits& support, EntriesPlan* plan);
 
   // The bytes of the payload, as many as the plan says once it is read.
   const void* fields() const { return fields_.as<void>(); }
   const void* flags(IndexCoding coding) const {
-    const bool is_there = coding == IndexCoding::kBitmap && bitmap_ != nullptr;
-    return is_there ? bitmap_ : flags_.as<void>();
+    return coding == IndexCoding::kBitmap ? bits_.words : flags_.as<void>();
   }
 
  private:
-  CudaDevice* const device_;
-  int64_t most_ = 0, size_ = 0;
-  const uint32_t* bitmap_ = nullptr;
+  // Makes bits_ those of ranks.
+  Error SubmitRanks(cudaStream_t stream, int64_t elements, const RankedBits& support);
+
+  int64_t size_ = 0;
   size_t bytes_ = 0;  // of the longest indices, in whole words
+  RankedBits bits_;   // over indices
   CudaScratch fields_, flags_;
-  CudaScratch sums_;  // of quotients, per candidate for Rice's k and tile of entries
+  CudaScratch sums_;   // of quotients, per candidate for Rice's k and tile of the bitmap
+  CudaScratch zeros_;  // of quotients, before each tile
+  CudaScratch listed_, listed_offsets_;  // of ranks
 };
 
 }  // namespace thinwire

@@ -1,3 +1,4 @@
+#include "compress/cuda/bit_writers.cuh"
 #include "compress/cuda/bitmap.cuh"
 #include "compress/cuda/entry_tiles.cuh"
 #include "compress/cuda/index_reader.h"

@@ -5,12 +5,16 @@
 namespace thinwire {
 namespace {
 
-__global__ void PrefixSumsKernel(uint64_t* sums, int64_t n) { BlockPrefixSums(sums, n); }
+constexpr int kThreads = 1024;
+
+__global__ void __launch_bounds__(kThreads) PrefixSumsKernel(uint64_t* sums, int64_t n) {
+  BlockPrefixSums(sums, n);
+}
 
 }  // namespace
 
 Error SubmitPrefixSums(cudaStream_t stream, uint64_t* sums, int64_t n) {
-  return Launch(stream, dim3(1), dim3(512), PrefixSumsKernel, sums, n);
+  return Launch(stream, dim3(1), dim3(kThreads), PrefixSumsKernel, sums, n);
 }
 
 }  // namespace thinwire

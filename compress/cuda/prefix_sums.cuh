@@ -10,21 +10,34 @@
 namespace thinwire {
 
 // See SubmitPrefixSums; returns the sum of all to every thread. The whole block calls it, and all
-// it wrote is there for all of it afterwards.
+// it wrote is there for all of it afterwards. Lanes take neighbours, a warp one row after the
+// other.
 __device__ inline uint64_t BlockPrefixSums(uint64_t* sums, int64_t n) {
-  constexpr int kEach = 8;  // neighbours of one thread
+  constexpr int kRows = 8;
+  constexpr int kOfWarp = kRows * static_cast<int>(kWarpThreads);
+  const unsigned lane = threadIdx.x % kWarpThreads, warp = threadIdx.x / kWarpThreads;
   uint64_t before = 0;
-  for (int64_t start = 0; start < n; start += int64_t{kEach} * blockDim.x) {
-    const int64_t first = start + int64_t{kEach} * threadIdx.x;
-    uint64_t values[kEach], sum = 0, total;
-    for (int j = 0; j < kEach; ++j) {
-      values[j] = first + j < n ? sums[first + j] : 0;
-      sum += values[j];
+  for (int64_t start = 0; start < n; start += int64_t{kRows} * blockDim.x) {
+    const int64_t first = start + static_cast<int64_t>(warp) * kOfWarp + lane;
+    uint64_t values[kRows], of_warp = 0, total;
+#pragma unroll
+    for (int j = 0; j < kRows; ++j) {
+      const int64_t i = first + j * static_cast<int>(kWarpThreads);
+      values[j] = i < n ? sums[i] : 0;
     }
-    uint64_t next = before + BlockExclusiveSum(sum, &total);
-    for (int j = 0; j < kEach && first + j < n; ++j) {
-      sums[first + j] = next;
-      next += values[j];
+#pragma unroll
+    for (int j = 0; j < kRows; ++j) {
+      const uint64_t inclusive = WarpInclusiveSum(values[j]);
+      values[j] = of_warp + inclusive - values[j];
+      of_warp += __shfl_sync(kWholeWarp, inclusive, kWarpThreads - 1);
+    }
+    // The last lane alone has a part of the sum, so all lanes get that of the warps before.
+    const uint64_t base =
+        before + BlockExclusiveSum(lane == kWarpThreads - 1 ? of_warp : 0, &total);
+#pragma unroll
+    for (int j = 0; j < kRows; ++j) {
+      const int64_t i = first + j * static_cast<int>(kWarpThreads);
+      if (i < n) sums[i] = base + values[j];
     }
     before += total;
   }

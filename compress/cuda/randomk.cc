@@ -52,7 +52,7 @@ class Encoding {
     list.values = values_.data();
     list.indices = indices_.as<uint32_t>();
     list.largest = spec.unbiased ? nullptr : &found()->largest_kept;
-    RETURN_ERROR(SubmitEntryList(stream, x, chosen_.bits(), /*support=*/{}, list));
+    RETURN_ERROR(SubmitEntryList(stream, x, chosen_.bits(), list));
     if (spec.unbiased) RETURN_ERROR(SubmitFactors(stream, scopes, spec, context, most));
     RETURN_ERROR(values_.Submit(stream, chosen_.count(), &found()->largest_kept));
     CUDA_RETURN_IF_ERROR(cudaMemcpyAsync(&found()->count, chosen_.count(), sizeof(uint64_t),
