@@ -28,6 +28,18 @@ __device__ inline uint32_t BitsFrom(const uint32_t* words, int64_t begin, int64_
   return low | words[word + 1] << (32 - shift);
 }
 
+// Stores a word of a bitmap of zeros, or what of it belongs to [begin, end): words at the ends may
+// be shared with others who do the same. No other bits of `bits` are set.
+__device__ inline void StoreWordOf(int64_t begin, int64_t end, uint32_t bits, int64_t word,
+                                   uint32_t* words) {
+  if (word * 32 >= end) return;
+  if (word * 32 >= begin && word * 32 + 32 <= end) {
+    words[word] = bits;
+  } else {
+    atomicOr(&words[word], bits);
+  }
+}
+
 struct TileWord {
   uint32_t bits;
   uint64_t before;  // set bits of all words before it

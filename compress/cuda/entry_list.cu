@@ -30,11 +30,18 @@ __device__ inline Four FourOf(uint32_t bits, uint32_t ranks, int vector) {
           word * 32 + static_cast<int>(at)};
 }
 
+// *largest, unless that is null, becomes at least each thread's magnitude. Whole warps call it.
+__device__ inline void RaiseTo(uint32_t magnitude, uint32_t* largest) {
+  if (largest == nullptr) return;
+  magnitude = WarpReduce<Greatest>(magnitude);
+  if (threadIdx.x % kWarpThreads == 0 && magnitude > 0) atomicMax(largest, magnitude);
+}
+
 // A block per tile. A warp gathers the values of its 1024 elements in shared memory, from where
 // they go to their place side by side.
 template <typename T, typename Value>
 __global__ void EntryListKernel(const T* x, int64_t n, RankedBits kept, Value* values,
-                                uint32_t* indices, uint32_t* largest) {
+                                uint32_t* indices, uint32_t* largest, uint32_t* largest_of_all) {
   __shared__ Value staged[kWarps][kWarpBits];
   const TileWord own = LoadTileWord(kept.words, NumWords(n), kept.offsets);
   const unsigned lane = threadIdx.x % kWarpThreads;
@@ -44,7 +51,7 @@ __global__ void EntryListKernel(const T* x, int64_t n, RankedBits kept, Value* v
   const auto ranks = static_cast<uint32_t>(own.before - before);
   const uint32_t count =
       __shfl_sync(kWholeWarp, ranks + __popc(own.bits), static_cast<int>(kWarpThreads) - 1);
-  uint32_t magnitude = 0;
+  uint32_t magnitude = 0, of_all = 0;
   for (int vector = 0; vector < kVectors; vector += kAtOnce) {
     Four fours[kAtOnce];
     float v[kAtOnce][4];
@@ -52,7 +59,7 @@ __global__ void EntryListKernel(const T* x, int64_t n, RankedBits kept, Value* v
     for (int j = 0; j < kAtOnce; ++j) {
       fours[j] = FourOf(own.bits, ranks, vector + j);
       const int64_t i = begin + fours[j].begin;
-      if (fours[j].kept != 0) LoadVector(x + i, n - i, v[j]);
+      if (fours[j].kept != 0 || largest_of_all != nullptr) LoadVector(x + i, n - i, v[j]);
     }
 #pragma unroll
     for (int j = 0; j < kAtOnce; ++j) {
@@ -60,9 +67,11 @@ __global__ void EntryListKernel(const T* x, int64_t n, RankedBits kept, Value* v
       uint32_t rank = four.rank;
 #pragma unroll
       for (int k = 0; k < 4; ++k) {
+        const uint32_t own_magnitude = __float_as_uint(v[j][k]) & 0x7FFFFFFFu;
+        if (largest_of_all != nullptr) of_all = max(of_all, own_magnitude);
         if ((four.kept >> k & 1) == 0) continue;
         Store(v[j][k], of_warp + rank);
-        magnitude = max(magnitude, __float_as_uint(v[j][k]) & 0x7FFFFFFFu);
+        magnitude = max(magnitude, own_magnitude);
         if (indices != nullptr) {
           indices[before + rank] = static_cast<uint32_t>(begin + four.begin + k);
         }
@@ -72,9 +81,8 @@ __global__ void EntryListKernel(const T* x, int64_t n, RankedBits kept, Value* v
   }
   __syncwarp();
   for (uint32_t i = lane; i < count; i += kWarpThreads) values[before + i] = of_warp[i];
-  if (largest == nullptr) return;
-  magnitude = WarpReduce<Greatest>(magnitude);
-  if (lane == 0 && magnitude > 0) atomicMax(largest, magnitude);
+  RaiseTo(magnitude, largest);
+  RaiseTo(of_all, largest_of_all);
 }
 
 template <typename T>
@@ -84,10 +92,10 @@ Error SubmitOf(cudaStream_t stream, const TensorView& x, const RankedBits& kept,
   const dim3 blocks = BlocksFor(NumTiles(n), 1);
   if (list.values_dtype == DType::kF32) {
     return Launch(stream, blocks, dim3(kTileWords), EntryListKernel<T, float>, x.data, n, kept,
-                  list.values, list.indices, list.largest);
+                  list.values, list.indices, list.largest, list.largest_of_all);
   }
   return Launch(stream, blocks, dim3(kTileWords), EntryListKernel<T, uint16_t>, x.data, n, kept,
-                list.values, list.indices, list.largest);
+                list.values, list.indices, list.largest, list.largest_of_all);
 }
 
 }  // namespace

@@ -19,10 +19,11 @@ struct RankedBits {
 
 // Where the lists go, in device memory, with room for as many entries as bits are set.
 struct EntryList {
-  void* values = nullptr;            // of values_dtype
-  DType values_dtype = DType::kF32;  // or kBF16
-  uint32_t* indices = nullptr;       // unless null: of elements
-  uint32_t* largest = nullptr;       // unless null: becomes at least each magnitude
+  void* values = nullptr;              // of values_dtype
+  DType values_dtype = DType::kF32;    // or kBF16
+  uint32_t* indices = nullptr;         // unless null: of elements
+  uint32_t* largest = nullptr;         // unless null: becomes at least each magnitude
+  uint32_t* largest_of_all = nullptr;  // the same of all elements, kept or not
 };
 
 // Lists the elements of x whose bits are set in `kept`.

@@ -1,7 +1,9 @@
 #include "compress/cuda/kept.h"
 
 #include "compress/cuda/bitmap.h"
+#include "compress/cuda/block_select.h"
 #include "compress/cuda/channels.h"
+#include "compress/cuda/draws.h"
 #include "compress/cuda/radix_select.h"
 #include "compress/cuda/select.h"
 #include "tensor/cuda/error.h"
@@ -13,6 +15,9 @@ Error SubmitSelect(CudaDevice* device, cudaStream_t stream, const Keys& keys, co
                    uint32_t* kept, uint32_t* nonfinite) {
   if (IsSmallScope(keys.elements)) {
     return SubmitSelectInSmallScopes(stream, keys, rule, kept, nonfinite);
+  }
+  if (IsScopeOfBlock(keys, device->multiprocessors())) {
+    return SubmitSelectInScopesOfBlocks(stream, keys, rule, kept, nonfinite);
   }
   return SubmitSelectInLargeScopes(device, stream, keys, rule, kept, nonfinite);
 }
@@ -44,6 +49,12 @@ Error SubmitKeepLargest(CudaDevice* device, cudaStream_t stream, const Keys& key
   of_scopes.total = scopes.total;
   of_scopes.elements = scopes.elements;
   const bool is_turned = scopes.strided && scopes.count > 1 && scopes.elements > 1;
+  CudaScratch draws(device);
+  if (keys.data == nullptr && (is_turned || IsSmallScope(scopes.elements))) {
+    RETURN_ERROR(draws.Reserve(DrawsBytes(scopes.total)));
+    RETURN_ERROR(SubmitDraws(stream, keys.seed, scopes.total, draws.as<void>()));
+    of_scopes.data = draws.as<void>();
+  }
   if (!is_turned) return SubmitSelect(device, stream, of_scopes, rule, kept, nonfinite);
   return SubmitSelectInChannels(device, stream, of_scopes, scopes.count, rule, kept, nonfinite);
 }

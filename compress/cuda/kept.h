@@ -15,9 +15,10 @@ namespace thinwire {
 // scopes are `scopes`. Sets *nonfinite, in device memory, to 1 if something with support is NaN or
 // infinite, unless it is null; what is kept then means nothing.
 //
-// Passes over the tensor: one for scopes of up to 8192 elements (select.h), two and some percent
-// for larger ones (radix_select.h); for channels two more, to a copy in which they lie one behind
-// the other.
+// Passes over the tensor: one for scopes of up to 8192 elements (select.h), two for larger ones,
+// the second in the cache where there are many (block_select.h), else some percent more
+// (radix_select.h); for channels two more, to a copy in which they lie one behind the other. Draws
+// are written only for small scopes and channels.
 Error SubmitKeepLargest(CudaDevice* device, cudaStream_t stream, const Keys& keys,
                         const Scopes& scopes, const KeepRule& rule, uint32_t* kept,
                         uint32_t* nonfinite);

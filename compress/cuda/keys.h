@@ -1,4 +1,5 @@
-// What a choice of the K largest goes by: the bits of |x|, which are ordered like the values.
+// What a choice of the K largest goes by: the bits of |x|, which are ordered like the values; or
+// random draws.
 #pragma once
 
 #include <cstdint>
@@ -12,11 +13,12 @@ namespace thinwire {
 // `total` elements in device memory in scopes of `elements` each, one behind the other. Elements
 // without support count as zeros, whatever they hold.
 struct Keys {
-  const void* data = nullptr;
+  const void* data = nullptr;         // null: the draws of `seed` (draws.h), none of them zero
   DType dtype = DType::kF32;          // or kBF16
   const uint32_t* support = nullptr;  // a bitmap (bitmap.h), or null: all have support
   int64_t total = 0;
   int64_t elements = 0;
+  uint64_t seed = 0;
 };
 
 // The keys of a tensor that is one scope. `support` may be null.

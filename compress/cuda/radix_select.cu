@@ -1,15 +1,17 @@
 #include "compress/cuda/keys.cuh"
 #include "compress/cuda/radix_select.h"
+#include "compress/cuda/word_votes.cuh"
 #include "tensor/cuda/launch.h"
 
 namespace thinwire {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kAtOnce = 8;  // loads of a thread under way
-constexpr int kBins = 2048;
+constexpr int kAtOnce = 4;  // loads of a thread under way
+constexpr int kFirstBits = 12;
+constexpr int kBins = 1 << kFirstBits;
 constexpr int64_t kLeastElements = kTileBits / 2;  // of a scope
-constexpr uint32_t kFirstNonFiniteBin = kNonFiniteMagnitude >> 20;
+constexpr uint32_t kFirstNonFiniteBin = kNonFiniteMagnitude >> (31 - kFirstBits);
 constexpr uint64_t kLeastNonZero = uint64_t{1} << 32;  // of a magnitude of 1
 
 // Which bits of a key are a level's digit.
@@ -33,8 +35,8 @@ struct Range {
 
 // The elements of a block of threads, no more than a scope has: they lie in one scope or two.
 struct Span {
-  template <typename T>
-  __device__ Span(const TypedKeys<T>& keys, int64_t most)
+  template <typename K>
+  __device__ Span(const K& keys, int64_t most)
       : begin(most * blockIdx.x),
         length(static_cast<int>(min(most, keys.total - begin))),
         scope(begin / keys.elements),
@@ -73,24 +75,23 @@ struct Histograms {
 };
 
 // The first level's histograms. `most`: elements of a block.
-template <typename T>
-__global__ void CountAllKernel(TypedKeys<T> keys, int64_t most, bool zeros, Level level,
-                               uint32_t* tables) {
+template <typename K>
+__global__ void CountAllKernel(K keys, int64_t most, bool zeros, Level level, uint32_t* tables) {
   __shared__ uint32_t bins[2 * kBins];
   const Span span(keys, most);
   Histograms histograms(bins, span.num_scopes());
-  for (int first = threadIdx.x; first < span.length; first += kAtOnce * kThreads) {
-    uint32_t magnitudes[kAtOnce];
+  for (int first = 4 * threadIdx.x; first < span.length; first += 4 * kAtOnce * kThreads) {
+    uint32_t magnitudes[kAtOnce][4];
 #pragma unroll
     for (int j = 0; j < kAtOnce; ++j) {
-      const int at = first + j * kThreads;
-      magnitudes[j] = at < span.length ? keys.Magnitude(span.begin + at) : 0;
+      keys.Magnitudes(span.begin + first + 4 * j * kThreads, magnitudes[j]);
     }
 #pragma unroll
-    for (int j = 0; j < kAtOnce; ++j) {
-      const int at = first + j * kThreads;
-      if (at >= span.length || (magnitudes[j] == 0 && !zeros)) continue;
-      histograms.Add(span.ScopeOf(at), level.DigitOfMagnitude(magnitudes[j]));
+    for (int j = 0; j < 4 * kAtOnce; ++j) {
+      const int at = first + 4 * (j / 4) * kThreads + j % 4;
+      const uint32_t magnitude = magnitudes[j / 4][j % 4];
+      if (at >= span.length || (magnitude == 0 && !zeros)) continue;
+      histograms.Add(span.ScopeOf(at), level.DigitOfMagnitude(magnitude));
     }
   }
   histograms.AddTo(tables + span.scope * kBins);
@@ -151,45 +152,47 @@ struct MagnitudeRange {
 };
 
 // Looks at all elements after the first level: keeps what lies above its scope's range, makes
-// candidates of what lies in it and counts their digits. Lanes hold neighbours, so that each vote
-// of a warp is a word.
-template <typename T>
-__global__ void FindCandidatesKernel(TypedKeys<T> keys, int64_t most, const Range* ranges,
-                                     Level level, uint32_t* tables, uint32_t* candidates,
-                                     uint32_t* kept) {
+// candidates of what lies in it and counts their digits. Unless kSplits, no four neighbours from a
+// multiple of four on lie in two scopes.
+template <bool kSplits, typename K>
+__global__ void __launch_bounds__(kThreads, 4)
+    FindCandidatesKernel(K keys, int64_t most, const Range* ranges, Level level, uint32_t* tables,
+                         uint32_t* candidates, uint32_t* kept) {
   __shared__ uint32_t bins[2 * kBins];
-  const int lane = threadIdx.x % 32;
   const Span span(keys, most);
   const MagnitudeRange low(ranges[span.scope]), high(ranges[span.scope + span.num_scopes() - 1]);
   Histograms histograms(bins, span.num_scopes());
-  for (int first = threadIdx.x / 32 * 32; first * 32 < span.length; first += kThreads) {
-    uint32_t own_kept = 0, own_candidates = 0;
-    for (int word = 0; word < 32; word += kAtOnce) {
-      uint32_t magnitudes[kAtOnce];
+  const int warp = static_cast<int>(threadIdx.x / kWarpThreads);
+  for (int first = warp * kElementsOfWarp; first < span.length; first += 32 * kThreads) {
+    uint32_t above = 0, inside = 0;
+#pragma unroll 1
+    for (int vector = 0; vector < kVectorsOfLane; vector += kAtOnce) {
+      uint32_t magnitudes[kAtOnce][4], own_above = 0, own_inside = 0;
 #pragma unroll
       for (int j = 0; j < kAtOnce; ++j) {
-        const int at = (first + word + j) * 32 + lane;
-        magnitudes[j] = at < span.length ? keys.Magnitude(span.begin + at) : 0;
+        keys.Magnitudes(span.begin + first + VectorBegin(vector + j), magnitudes[j]);
       }
 #pragma unroll
-      for (int j = 0; j < kAtOnce; ++j) {
-        const int at = (first + word + j) * 32 + lane;
-        const int scope = span.ScopeOf(at);
+      for (int j = 0; j < 4 * kAtOnce; ++j) {
+        const int of_vector = first + VectorBegin(vector + j / 4), at = of_vector + j % 4;
+        const int scope = span.ScopeOf(kSplits ? at : of_vector);
         const uint32_t lower = scope == 0 ? low.lower : high.lower;
         const uint32_t upper = scope == 0 ? low.upper : high.upper;
-        const bool above = at < span.length && magnitudes[j] >= upper;
-        const bool inside = at < span.length && magnitudes[j] >= lower && magnitudes[j] < upper;
-        if (inside) histograms.Add(scope, level.DigitOfMagnitude(magnitudes[j]));
-        // A vote has bit i set if lane i's condition holds: a word of 32 neighbours. Each lane
-        // keeps the word of its own number and stores it below.
-        const uint32_t kept_word = __ballot_sync(kWholeWarp, above);
-        const uint32_t candidates_word = __ballot_sync(kWholeWarp, inside);
-        if (lane == word + j) own_kept = kept_word, own_candidates = candidates_word;
+        const uint32_t magnitude = magnitudes[j / 4][j % 4];
+        const bool is_above = at < span.length && magnitude >= upper;
+        const bool is_inside = at < span.length && magnitude >= lower && magnitude < upper;
+        if (is_above) own_above |= 1u << j;
+        if (is_inside) own_inside |= 1u << j;
+        if (is_inside) histograms.Add(scope, level.DigitOfMagnitude(magnitude));
       }
+      above |= own_above << (4 * vector);
+      inside |= own_inside << (4 * vector);
     }
-    if ((first + lane) * 32 >= span.length) continue;
-    kept[span.begin / 32 + first + lane] = own_kept;
-    candidates[span.begin / 32 + first + lane] = own_candidates;
+    const uint32_t own_kept = WordOfVotes(above), own_candidates = WordOfVotes(inside);
+    const int word = first / 32 + WordOfLane();
+    if (word * 32 >= span.length) continue;
+    kept[span.begin / 32 + word] = own_kept;
+    candidates[span.begin / 32 + word] = own_candidates;
   }
   histograms.AddTo(tables + span.scope * kBins);
 }
@@ -197,8 +200,8 @@ __global__ void FindCandidatesKernel(TypedKeys<T> keys, int64_t most, const Rang
 // Looks again at the candidates so far, a word of them for each thread: those that lie above the
 // range are kept, and those that lie below it are candidates no more. Does nothing if *wanted is 0:
 // there are none. `level` without bits is the end: nothing is counted for a next one.
-template <typename T>
-__global__ void NarrowKernel(TypedKeys<T> keys, int64_t most, const Range* ranges, Level level,
+template <typename K>
+__global__ void NarrowKernel(K keys, int64_t most, const Range* ranges, Level level,
                              const uint32_t* wanted, uint32_t* tables, uint32_t* candidates,
                              uint32_t* kept) {
   __shared__ uint32_t bins[2 * kBins];
@@ -234,9 +237,9 @@ __global__ void NarrowKernel(TypedKeys<T> keys, int64_t most, const Range* range
 // magnitudes end in 16 zeros.
 int LevelsOf(const Keys& keys, Level* levels) {
   int count = 0;
-  levels[count++] = {52, 11};
-  levels[count++] = {42, 10};
-  if (keys.dtype == DType::kF32) levels[count++] = {32, 10};
+  levels[count++] = {63 - kFirstBits, kFirstBits};
+  levels[count++] = {41, 10};
+  if (keys.dtype == DType::kF32) levels[count++] = {32, 9};
   if (keys.elements > int64_t{1} << 21) levels[count++] = {21, 11};
   levels[count++] = {10, 11};
   levels[count++] = {0, 10};
@@ -277,17 +280,18 @@ struct Work {
   CudaScratch table_memory, range_memory, candidate_memory, flag_memory;
 };
 
-template <typename T>
-Error SubmitOf(CudaDevice* device, cudaStream_t stream, const Keys& all, const KeepRule& rule,
-               uint32_t* kept, uint32_t* nonfinite) {
+template <typename K>
+Error SubmitOf(CudaDevice* device, cudaStream_t stream, const Keys& all, const K& keys,
+               const KeepRule& rule, uint32_t* kept, uint32_t* nonfinite) {
   Level levels[6];
   const int num_levels = LevelsOf(all, levels);
   Work work(device);
   RETURN_ERROR(work.Reserve(all, num_levels, stream));
-  const TypedKeys<T> keys = As<T>(all);
   const int64_t scopes = all.total / all.elements, span = SpanOf(all, *device);
   const dim3 blocks = BlocksFor(all.total, span), threads(kThreads);
-  RETURN_ERROR(Launch(stream, blocks, threads, CountAllKernel<T>, keys, span, rule.zeros, levels[0],
+  const auto find =
+      all.elements % 4 == 0 ? FindCandidatesKernel<false, K> : FindCandidatesKernel<true, K>;
+  RETURN_ERROR(Launch(stream, blocks, threads, CountAllKernel<K>, keys, span, rule.zeros, levels[0],
                       work.tables()));
   RETURN_ERROR(Launch(stream, BlocksFor(scopes, kThreads), threads, StartKernel, work.tables(),
                       work.ranges(), scopes, static_cast<uint64_t>(rule.k), rule.zeros, nonfinite));
@@ -296,10 +300,10 @@ Error SubmitOf(CudaDevice* device, cudaStream_t stream, const Keys& all, const K
                         work.tables(), work.ranges(), levels[i], work.undecided() + i));
     const Level next = i + 1 < num_levels ? levels[i + 1] : kNoLevel;
     if (i == 0) {
-      RETURN_ERROR(Launch(stream, blocks, threads, FindCandidatesKernel<T>, keys, span,
-                          work.ranges(), next, work.tables(), work.candidates(), kept));
+      RETURN_ERROR(Launch(stream, blocks, threads, find, keys, span, work.ranges(), next,
+                          work.tables(), work.candidates(), kept));
     } else {
-      RETURN_ERROR(Launch(stream, blocks, threads, NarrowKernel<T>, keys, span, work.ranges(), next,
+      RETURN_ERROR(Launch(stream, blocks, threads, NarrowKernel<K>, keys, span, work.ranges(), next,
                           work.undecided() + i - 1, work.tables(), work.candidates(), kept));
     }
   }
@@ -310,9 +314,9 @@ Error SubmitOf(CudaDevice* device, cudaStream_t stream, const Keys& all, const K
 
 Error SubmitSelectInLargeScopes(CudaDevice* device, cudaStream_t stream, const Keys& keys,
                                 const KeepRule& rule, uint32_t* kept, uint32_t* nonfinite) {
-  return keys.dtype == DType::kF32
-             ? SubmitOf<float>(device, stream, keys, rule, kept, nonfinite)
-             : SubmitOf<uint16_t>(device, stream, keys, rule, kept, nonfinite);
+  return WithTypedKeys(keys, [&](const auto& typed) {
+    return SubmitOf(device, stream, keys, typed, rule, kept, nonfinite);
+  });
 }
 
 }  // namespace thinwire

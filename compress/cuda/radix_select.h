@@ -2,14 +2,14 @@
 //
 // Elements are ordered by a key of 63 bits: the magnitude, below it how far the element lies from
 // the end of its scope, so that the first of equal ones is the largest and no two are equal. Each
-// level looks at the next 10 or 11 bits of the keys within the range that the K-th largest is known
+// level looks at the next 9 to 12 bits of the keys within the range that the K-th largest is known
 // to lie in: a histogram, the digit where the K-th falls, a narrower range. What lies above the
 // range is kept, what lies below is dropped, and what lies in it stays a candidate.
 //
 // x is read twice as a whole: by the first level's histogram, and to find the candidates that it
 // leaves. After that only candidates are read, which a bitmap names: of smooth data some percent
-// of all after the first level (11 bits) and next to none after the second. Levels of magnitudes
-// have 11, 10 and 10 bits (bf16: 11 and 10); those of indices are launched only where magnitudes
+// of all after the first level (12 bits) and next to none after the second. Levels of magnitudes
+// have 12, 10 and 9 bits (bf16: 12 and 10); those of indices are launched only where magnitudes
 // that equal the K-th largest are not all kept.
 #pragma once
 

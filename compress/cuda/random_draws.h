@@ -12,8 +12,7 @@
 
 namespace thinwire {
 
-// The elements chosen, in device memory. Draws are written once, as the bits of small floats, so
-// that topk's choice finds the K highest.
+// The elements chosen, in device memory: topk's choice finds the K highest draws (keys.h).
 class ChosenByDraw {
  public:
   explicit ChosenByDraw(CudaDevice* device) : device_(device), kept_(device), offsets_(device) {}
@@ -39,7 +38,8 @@ struct DrawFactors {
   const uint32_t* counts = nullptr;  // that drew, of each scope, in device memory; null: all
 };
 
-// Multiplies values[0, *count), which stand at the elements `indices`; *largest becomes at least
+// Multiplies values[0, *count), which stand at the elements `indices`: null if factors.counts is.
+// *largest becomes at least
 // the magnitude bits of each product. `most` is at least *count.
 Error SubmitDrawFactors(cudaStream_t stream, const DrawFactors& factors, const uint32_t* indices,
                         const uint64_t* count, int64_t most, float* values, uint32_t* largest);

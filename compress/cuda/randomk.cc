@@ -41,16 +41,21 @@ class Encoding {
                const KernelContext& context) {
     const Scopes scopes = ScopesOf(x, spec.scope, spec.group);
     const int64_t most = NumKept(spec, scopes.elements) * scopes.count;
-    RETURN_ERROR(indices_.Reserve(4 * (most + 1)));
+    const bool has_counts = spec.unbiased && context.support != nullptr;
+    if (has_counts) RETURN_ERROR(indices_.Reserve(4 * (most + 1)));
     RETURN_ERROR(values_.Reserve(spec, most));
     RETURN_ERROR(found_.Reserve(sizeof(Found)));
     CUDA_RETURN_IF_ERROR(cudaMemsetAsync(found(), 0, sizeof(Found), stream));
-    RETURN_ERROR(
-        SubmitLargestMagnitude(device_, stream, KeysOf(x, context.support), &found()->largest));
     RETURN_ERROR(chosen_.Submit(stream, scopes, spec, context.random_key, context.support));
     EntryList list;
     list.values = values_.data();
-    list.indices = indices_.as<uint32_t>();
+    list.indices = has_counts ? indices_.as<uint32_t>() : nullptr;
+    if (context.support == nullptr) {
+      list.largest_of_all = &found()->largest;
+    } else {
+      RETURN_ERROR(
+          SubmitLargestMagnitude(device_, stream, KeysOf(x, context.support), &found()->largest));
+    }
     list.largest = spec.unbiased ? nullptr : &found()->largest_kept;
     RETURN_ERROR(SubmitEntryList(stream, x, chosen_.bits(), list));
     if (spec.unbiased) RETURN_ERROR(SubmitFactors(stream, scopes, spec, context, most));

@@ -16,7 +16,7 @@ CodecSpec RandomK(double ratio, Scope scope = Scope::kTensor, bool unbiased = fa
 
 TEST(CudaRandomKTest, EveryShapeScopeAndRatioHasTheCpusBytes) {
   for (const Shape& shape : {Shape{}, Shape{0, 3}, Shape{1}, Shape{2, 3}, Shape{3, 17},
-                             Shape{2, 3, 5, 33}, Shape{2, 1500}, Shape{20011, 2}}) {
+                             Shape{2, 3, 5, 33}, Shape{2, 1500}, Shape{20011, 2}, Shape{5, 9001}}) {
     const NamedValues normal{"normal", NormalValues(shape.elements())};
     for (Scope scope : kScopes) {
       if (HasManyTinyScopes(shape, scope)) continue;
@@ -38,7 +38,8 @@ TEST(CudaRandomKTest, EveryKindOfValuesHasTheCpusBytes) {
 }
 
 TEST(CudaRandomKTest, OnlyWhatHasSupportDraws) {
-  for (const Shape& shape : {Shape{1}, Shape{7, 11, 13}, Shape{2, 9000}, Shape{100, 3}}) {
+  for (const Shape& shape :
+       {Shape{1}, Shape{7, 11, 13}, Shape{2, 9000}, Shape{100, 3}, Shape{4, 9001}}) {
     for (uint32_t one_in : {1, 2, 30}) {
       const TwinSupport support(SomeOf(shape.elements(), one_in));
       for (Scope scope : kScopes) {

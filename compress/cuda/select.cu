@@ -82,17 +82,6 @@ __device__ uint32_t KeptWord(const uint32_t (&magnitudes)[kWords], uint32_t thre
   return own_word;
 }
 
-// Words at the ends of [begin, end) may be shared with other scopes.
-__device__ inline void StoreWord(uint32_t bits, int64_t word, bool is_own, int64_t begin,
-                                 int64_t end, uint32_t* kept) {
-  if (!is_own || word * 32 >= end) return;
-  if (word * 32 >= begin && word * 32 + 32 <= end) {
-    kept[word] = bits;
-  } else {
-    atomicOr(&kept[word], bits);
-  }
-}
-
 // Lanes hold neighbours, so that each vote of a warp is a word of the bitmap; each warp has kWords
 // words of its scope, which need not begin or end with one.
 template <typename T, int kWarps, int kWords>
@@ -131,7 +120,7 @@ __global__ void SelectKernel(TypedKeys<T> keys, uint32_t k, bool zeros, uint32_t
   const uint32_t ties = threshold > 0 || zeros ? k - above : 0;
   sum(CountTies(magnitudes, threshold, first_word, begin, end), &before);
   const uint32_t word = KeptWord(magnitudes, threshold, ties, before, first_word, begin, end);
-  StoreWord(word, first_word + lane, lane < kWords, begin, end, kept);
+  if (lane < kWords) StoreWordOf(begin, end, word, first_word + lane, kept);
 }
 
 template <typename T, int kWarps, int kWords>

@@ -56,6 +56,28 @@ TEST(CudaTopKTest, ScopesOfAlmostATileHaveTheCpusBytes) {
   ExpectTwins(TopK(0.1, Scope::kSample), shape, normal);
 }
 
+// A scope for each block: the list of the range's keys holds all, or only after some passes over
+// equal magnitudes; words of the bitmap belong to two scopes.
+TEST(CudaTopKTest, ManyLargeScopesHaveTheCpusBytes) {
+  for (const Shape& shape : {Shape{5, 9001}, Shape{4, 20000}}) {
+    for (const NamedValues& c : FiniteCases(shape.elements())) {
+      for (double ratio : {0.001, 0.3}) ExpectTwins(TopK(ratio, Scope::kSample), shape, c);
+    }
+    CodecSpec exact = TopK(0.6, Scope::kSample);
+    exact.pad = Pad::kExactK;
+    for (const NamedValues& c : FiniteCases(shape.elements())) {
+      if (c.name == "ReLU" || c.name == "ties") ExpectTwins(exact, shape, c);
+    }
+    const TwinSupport support(SomeOf(shape.elements(), 3));
+    CodecSpec supported = TopK(0.05, Scope::kSample);
+    supported.support = Support::kReceivedNonzero;
+    ExpectTwins(supported, shape, {"normal", NormalValues(shape.elements())}, &support);
+    for (const NamedValues& c : ExtremeCases(shape.elements())) {
+      ExpectTwins(TopK(0.1, Scope::kSample), shape, c);
+    }
+  }
+}
+
 // Long enough for indices of more than 21 bits.
 TEST(CudaTopKTest, TiesOfAVeryLargeScopeGoToTheLowerIndex) {
   const Shape shape = {(int64_t{1} << 21) + 77};

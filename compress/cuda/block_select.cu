@@ -1,0 +1,225 @@
+#include "compress/cuda/block_select.h"
+#include "compress/cuda/keys.cuh"
+#include "compress/cuda/word_votes.cuh"
+#include "tensor/cuda/launch.h"
+
+namespace thinwire {
+namespace {
+
+constexpr int kAtOnce = 4;  // vectors of a lane under way
+constexpr int kKeyBits = 63, kDigitBits = 11;
+constexpr int kBins = 1 << kDigitBits;
+constexpr int kListed = 4096;  // keys in shared memory
+constexpr int kFirstNonFiniteBin = kNonFiniteMagnitude >> (31 - kDigitBits);
+
+// The digit whose highest bit is below bit `top` of a key.
+struct Digit {
+  __device__ explicit Digit(int top)
+      : shift(top > kDigitBits ? top - kDigitBits : 0), bits(top - shift) {}
+  __device__ uint32_t Of(uint64_t key) const {
+    return static_cast<uint32_t>(key >> shift) & ((1u << bits) - 1);
+  }
+  int shift, bits;
+};
+
+// The keys from `upper` on are kept, and the `wanted` largest of the `inside` ones in
+// [lower, upper).
+struct Range {
+  __device__ bool is_open() const { return lower < upper; }
+  __device__ bool Has(uint64_t key) const { return key >= lower && key < upper; }
+  uint64_t lower, upper, wanted;
+  uint32_t inside;
+};
+
+// The block's elements, counted from a multiple of 32.
+struct Scope {
+  __device__ explicit Scope(int64_t elements)
+      : base(elements * blockIdx.x / 32 * 32),
+        head(static_cast<int>(elements * blockIdx.x - base)),
+        tail(head + static_cast<int>(elements)) {}
+  __device__ bool Has(int at) const { return at >= head && at < tail; }
+  __device__ uint64_t KeyOf(int at, uint32_t magnitude) const {
+    return uint64_t{magnitude} << 32 | static_cast<uint32_t>(tail - 1 - at);
+  }
+  __device__ int64_t ElementOf(uint64_t key) const {
+    return base + tail - 1 - static_cast<int>(static_cast<uint32_t>(key));
+  }
+  int64_t base;
+  int head, tail;
+};
+
+// For each group of kAtOnce vectors that the warp has, visit(first, vector, magnitudes): `first` is
+// the first of the warp's elements, magnitudes[j] are those of vector `vector` + j. After the last
+// of them done(first). Elements of other scopes are among them.
+template <typename K, typename Visit, typename Done>
+__device__ void VisitScope(const K& keys, const Scope& scope, const Visit& visit,
+                           const Done& done) {
+  const int warp = static_cast<int>(threadIdx.x / kWarpThreads);
+  const int step = 32 * static_cast<int>(blockDim.x);
+  for (int first = warp * kElementsOfWarp; first < scope.tail; first += step) {
+#pragma unroll 1
+    for (int vector = 0; vector < kVectorsOfLane; vector += kAtOnce) {
+      uint32_t magnitudes[kAtOnce][4];
+#pragma unroll
+      for (int j = 0; j < kAtOnce; ++j) {
+        keys.Magnitudes(scope.base + first + VectorBegin(vector + j), magnitudes[j]);
+      }
+      visit(first, vector, magnitudes);
+    }
+    done(first);
+  }
+}
+
+// The whole block calls these, which begin and end as a __syncthreads() would.
+
+__device__ void Clear(uint32_t (&bins)[kBins]) {
+  for (int i = threadIdx.x; i < kBins; i += blockDim.x) bins[i] = 0;
+  __syncthreads();
+}
+
+template <typename K>
+__device__ void CountScope(const K& keys, const Scope& scope, const Range& range,
+                           const Digit& digit, uint32_t (&bins)[kBins]) {
+  Clear(bins);
+  const auto count = [&](int first, int vector, const uint32_t(&magnitudes)[kAtOnce][4]) {
+#pragma unroll
+    for (int j = 0; j < 4 * kAtOnce; ++j) {
+      const int at = first + VectorBegin(vector + j / 4) + j % 4;
+      const uint64_t key = scope.KeyOf(at, magnitudes[j / 4][j % 4]);
+      if (scope.Has(at) && range.Has(key)) atomicAdd(&bins[digit.Of(key)], 1u);
+    }
+  };
+  VisitScope(keys, scope, count, [](int) {});
+  __syncthreads();
+}
+
+__device__ void CountListed(const uint64_t (&listed)[kListed], uint32_t count, const Range& range,
+                            const Digit& digit, uint32_t (&bins)[kBins]) {
+  Clear(bins);
+  for (uint32_t i = threadIdx.x; i < count; i += blockDim.x) {
+    if (range.Has(listed[i])) atomicAdd(&bins[digit.Of(listed[i])], 1u);
+  }
+  __syncthreads();
+}
+
+// The range of the digit where the K-th largest falls.
+template <int kThreads>
+__device__ Range Pick(const uint32_t (&bins)[kBins], const Range& range, const Digit& digit) {
+  constexpr int kEach = kBins / kThreads;
+  __shared__ Range next;
+  const int top = kBins - 1 - static_cast<int>(threadIdx.x) * kEach;
+  uint32_t counts[kEach], sum = 0, total;
+#pragma unroll
+  for (int j = 0; j < kEach; ++j) sum += counts[j] = bins[top - j];
+  uint32_t above = BlockExclusiveSum(sum, &total);
+  if (total < range.wanted) {  // only of non-zeros: all of them are kept
+    if (threadIdx.x == 0) next = {range.lower, range.lower, 0, 0};
+  } else if (range.wanted > above && range.wanted <= uint64_t{above} + sum) {
+    const int higher = digit.shift + digit.bits;
+    const uint64_t prefix = range.lower >> higher << higher;
+#pragma unroll
+    for (int j = 0; j < kEach; ++j) {
+      if (range.wanted > above && range.wanted <= uint64_t{above} + counts[j]) {
+        const uint64_t begin = prefix + (static_cast<uint64_t>(top - j) << digit.shift);
+        next.lower = max(range.lower, begin);
+        next.wanted = range.wanted - above;
+        next.upper = next.wanted == counts[j] ? next.lower : begin + (uint64_t{1} << digit.shift);
+        next.inside = counts[j];
+      }
+      above += counts[j];
+    }
+  }
+  __syncthreads();
+  const Range picked = next;
+  __syncthreads();
+  return picked;
+}
+
+// Marks what lies above the range and lists what lies in it, no more than kListed keys.
+template <typename K>
+__device__ void MarkAndList(const K& keys, const Scope& scope, const Range& range,
+                            uint64_t (&listed)[kListed], uint32_t* num_listed, uint32_t* kept) {
+  if (threadIdx.x == 0) *num_listed = 0;
+  __syncthreads();
+  uint32_t above = 0;
+  const auto mark = [&](int first, int vector, const uint32_t(&magnitudes)[kAtOnce][4]) {
+    uint32_t own_above = 0, inside = 0;
+#pragma unroll
+    for (int j = 0; j < 4 * kAtOnce; ++j) {
+      const int at = first + VectorBegin(vector + j / 4) + j % 4;
+      const uint64_t key = scope.KeyOf(at, magnitudes[j / 4][j % 4]);
+      if (scope.Has(at) && key >= range.upper) own_above |= 1u << j;
+      if (scope.Has(at) && range.Has(key)) inside |= 1u << j;
+    }
+    above |= own_above << (4 * vector);
+    if (!range.is_open()) return;
+    // One addition for a warp: the last lane knows how many all have.
+    const uint32_t own = __popc(inside), through = WarpInclusiveSum(own);
+    uint32_t begin = 0;
+    if (threadIdx.x % kWarpThreads == kWarpThreads - 1) begin = atomicAdd(num_listed, through);
+    uint32_t next = __shfl_sync(kWholeWarp, begin, kWarpThreads - 1) + through - own;
+    // `left &= left - 1` clears the lowest set bit: the loop visits them from the lowest up.
+    for (uint32_t left = inside; left != 0; left &= left - 1) {
+      const int j = __ffs(static_cast<int>(left)) - 1;
+      const int at = first + VectorBegin(vector + j / 4) + j % 4;
+      listed[next++] = scope.KeyOf(at, keys.Magnitude(scope.base + at));
+    }
+  };
+  VisitScope(keys, scope, mark, [&](int first) {
+    StoreWordOf(scope.head, scope.tail, WordOfVotes(above), first / 32 + WordOfLane(),
+                kept + scope.base / 32);
+    above = 0;
+  });
+  __syncthreads();
+}
+
+template <int kThreads, typename K>
+__global__ void __launch_bounds__(kThreads, 1024 / kThreads)
+    SelectInScopeKernel(K keys, uint64_t k, bool zeros, uint32_t* kept, uint32_t* nonfinite) {
+  __shared__ uint32_t bins[kBins];
+  __shared__ uint64_t listed[kListed];
+  __shared__ uint32_t num_listed;
+  const Scope scope(keys.elements);
+  constexpr uint64_t kLeastNonZero = uint64_t{1} << 32;  // of a magnitude of 1
+  Range range = {zeros ? 0 : kLeastNonZero, uint64_t{1} << kKeyBits, k, 0};
+  int top = kKeyBits;
+  do {
+    const Digit digit(top);
+    CountScope(keys, scope, range, digit, bins);
+    const int bin = kFirstNonFiniteBin + static_cast<int>(threadIdx.x);
+    if (top == kKeyBits && nonfinite != nullptr && bin < kBins && bins[bin] != 0) {
+      atomicOr(nonfinite, 1u);
+    }
+    range = Pick<kThreads>(bins, range, digit);
+    top = digit.shift;
+  } while (range.is_open() && range.inside > kListed);
+  MarkAndList(keys, scope, range, listed, &num_listed, kept);
+  while (range.is_open()) {
+    const Digit digit(top);
+    CountListed(listed, num_listed, range, digit, bins);
+    range = Pick<kThreads>(bins, range, digit);
+    top = digit.shift;
+  }
+  for (uint32_t i = threadIdx.x; i < num_listed; i += kThreads) {
+    if (listed[i] < range.upper) continue;
+    const int64_t element = scope.ElementOf(listed[i]);
+    atomicOr(&kept[element / 32], 1u << (element % 32));
+  }
+}
+
+}  // namespace
+
+Error SubmitSelectInScopesOfBlocks(cudaStream_t stream, const Keys& keys, const KeepRule& rule,
+                                   uint32_t* kept, uint32_t* nonfinite) {
+  constexpr int kMost = 1024, kLeast = 256;
+  const bool is_short = keys.elements <= 2 * 32 * kLeast;
+  const dim3 blocks(static_cast<unsigned>(keys.total / keys.elements));
+  return WithTypedKeys(keys, [&](const auto& typed) {
+    using K = std::decay_t<decltype(typed)>;
+    const auto kernel = is_short ? SelectInScopeKernel<kLeast, K> : SelectInScopeKernel<kMost, K>;
+    return Launch(stream, blocks, dim3(is_short ? kLeast : kMost), kernel, typed,
+                  static_cast<uint64_t>(rule.k), rule.zeros, kept, nonfinite);
+  });
+}
+
+}  // namespace thinwire
