@@ -25,7 +25,7 @@ constexpr int kFieldBits = 13;
 constexpr uint32_t kFieldMask = (1u << kFieldBits) - 1;
 constexpr int kFullBits = 31 - kScaleBits;  // as in compress/cpu/rans.cc
 
-// For each of 2^12 lower ends of a state: as in compress/cpu/rans.cc.
+// For each of 2^12 lower ends of a state: as in compress/cpu/rans_decode.cc.
 using DecoderEntry = uint32_t;
 
 __device__ unsigned Lane() { return threadIdx.x % kLanes; }
@@ -254,6 +254,16 @@ __global__ void DecodeInContextsKernel(const uint8_t* packed, const uint64_t* of
                                        uint8_t* all_bytes, uint32_t* fault) {
   constexpr int kRecent = 512;  // the last rows' magnitudes
   __shared__ uint8_t recent[kRecent][kLanes];
+  // Arguments that a number picks at run time would stand in local memory.
+  __shared__ uint32_t rows_back[Neighbours::kMost];
+  __shared__ uint8_t context_of[kSums];
+  if (threadIdx.x == 0) {
+#pragma unroll
+    for (int k = 0; k < Neighbours::kMost; ++k) rows_back[k] = neighbours.rows[k];
+#pragma unroll
+    for (int sum = 0; sum < kSums; ++sum) context_of[sum] = contexts.of[sum];
+  }
+  __syncthreads();
   const int64_t p = blockIdx.x, begin = strings.begin(p);
   const int64_t num_rows = (strings.begin(p + 1) - begin) / kLanes;
   uint8_t* const bytes = all_bytes + begin;
@@ -262,12 +272,12 @@ __global__ void DecodeInContextsKernel(const uint8_t* packed, const uint64_t* of
   for (int64_t row = 0; is_right && row < num_rows; ++row) {
     int sum = 0;
     for (int k = 0; k < neighbours.count; ++k) {
-      const int64_t from = row - int64_t{neighbours.rows[k]};
+      const int64_t from = row - int64_t{rows_back[k]};
       if (from < 0) continue;
       sum += row - from <= kRecent ? recent[from % kRecent][Lane()]
                                    : (bytes[from * kLanes + Lane()] + 1) / 2;
     }
-    const uint32_t context = contexts.of[min(sum, kSums - 1)];
+    const uint32_t context = context_of[min(sum, kSums - 1)];
     const DecoderEntry entry = __ldg(entries + context * kScale + decoder.place());
     const auto byte = static_cast<uint8_t>(entry);
     bytes[row * kLanes + Lane()] = byte;
