@@ -1,4 +1,7 @@
 #include "compress/cuda/block_select.h"
+
+#include <type_traits>
+
 #include "compress/cuda/keys.cuh"
 #include "compress/cuda/word_votes.cuh"
 #include "tensor/cuda/launch.h"
@@ -212,6 +215,7 @@ __global__ void __launch_bounds__(kThreads, 1024 / kThreads)
 Error SubmitSelectInScopesOfBlocks(cudaStream_t stream, const Keys& keys, const KeepRule& rule,
                                    uint32_t* kept, uint32_t* nonfinite) {
   constexpr int kMost = 1024, kLeast = 256;
+  // Two turns of the fewer threads have a whole short scope.
   const bool is_short = keys.elements <= 2 * 32 * kLeast;
   const dim3 blocks(static_cast<unsigned>(keys.total / keys.elements));
   return WithTypedKeys(keys, [&](const auto& typed) {

@@ -1,16 +1,16 @@
 #include <cuda_runtime.h>
 
-#include <algorithm>
 #include <array>
 #include <cmath>
 
 #include "compress/cpu/bytes.h"
 #include "compress/cpu/ecsq_header.h"
 #include "compress/cpu/square_order.h"
+#include "compress/cuda/device_payload.h"
 #include "compress/cuda/ecsq.h"
-#include "compress/cuda/large_bytes.h"
+#include "compress/cuda/ecsq_codes.cuh"
+#include "compress/cuda/escapes.h"
 #include "compress/cuda/nonfinite.h"
-#include "compress/cuda/philox.cuh"
 #include "compress/cuda/quotient.cuh"
 #include "compress/cuda/scope_cursor.cuh"
 #include "compress/cuda/sum_in_order.cuh"
@@ -63,8 +63,9 @@ __global__ void SumStretchesKernel(const T* x, ScopeStretches scopes, int64_t al
 }
 
 // A block per scope.
-__global__ void StepKernel(const double* sums, ScopeStretches scopes, double step, uint16_t* steps,
-                           Found* found) {
+__global__ void __launch_bounds__(kSumThreads)
+    StepKernel(const double* sums, ScopeStretches scopes, double step, uint16_t* steps,
+               Found* found) {
   const int64_t scope = blockIdx.x;
   const double sum = SumInOrder(sums + scope * scopes.stretches, scopes.stretches);
   if (threadIdx.x != 0) return;
@@ -108,14 +109,6 @@ struct WithDither {
   }
 };
 
-// The numbers of the four elements from i on.
-struct Numbers {
-  uint32_t of[4] = {};
-  __device__ Numbers(bool are_needed, uint64_t key, int64_t i) {
-    if (are_needed) PhiloxNumbers(key, static_cast<uint64_t>(i) / 4, of);
-  }
-};
-
 // Counts and sums of a thread, then of a block, for Found. Nothing here is indexed by a number that
 // is known at run time only: that would stand in local memory.
 struct CellSums {
@@ -144,6 +137,20 @@ struct CellSums {
   }
 };
 
+// Stores the first `left` of four bytes, to an even address: behind a header it may be no multiple
+// of four.
+__device__ inline void StoreBytes(uint32_t word, int left, uint8_t* to) {
+  if (left < 4) {
+    for (int k = 0; k < left; ++k) to[k] = static_cast<uint8_t>(word >> (8 * k));
+  } else if (reinterpret_cast<uintptr_t>(to) % sizeof(word) == 0) {
+    *reinterpret_cast<uint32_t*>(to) = word;
+  } else {
+    auto* const halves = reinterpret_cast<uint16_t*>(to);
+    halves[0] = static_cast<uint16_t>(word);
+    halves[1] = static_cast<uint16_t>(word >> 16);
+  }
+}
+
 template <typename T, typename Round>
 __global__ void EncodeKernel(const T* x, int64_t n, const uint16_t* steps, ContiguousScopes scopes,
                              bool has_chance, uint64_t key, bool has_means, Round round,
@@ -166,7 +173,7 @@ __global__ void EncodeKernel(const T* x, int64_t n, const uint16_t* steps, Conti
       word |= min(zigzag, uint32_t{kEscape}) << (8 * k);
     });
     cursor.Advance();
-    if (i < n) *reinterpret_cast<uint32_t*>(bytes + i) = word;
+    StoreBytes(word, left, bytes + i);
   });
   if (escapes) found->escapes = 1;
   if (has_means) cells.AddTo(found);
@@ -181,110 +188,8 @@ __global__ void EscapesKernel(const T* x, const int64_t* where, int64_t count,
   if (j >= count) return;
   const int64_t i = where[j];
   const Numbers numbers(true, key, i);
-  codes[j] = round(Load(x + i) / FromBFloat(steps[i / elements]), numbers.of[i % 4]);
+  codes[j] = round(Load(x + i) / FromBFloat(steps[i / elements]), numbers.At(i % 4));
 }
-
-struct Means {
-  float of[kMeans] = {};
-
-  // 0 of magnitudes that have none.
-  __device__ float Of(uint32_t magnitude) const {
-    float mean = 0;
-#pragma unroll
-    for (int m = 0; m < kMeans; ++m) {
-      if (magnitude == static_cast<uint32_t>(m + 1)) mean = of[m];
-    }
-    return mean;
-  }
-};
-
-// A decoder's findings.
-struct Met {
-  uint32_t fault, escapes;  // whether there is one; whether there are any
-};
-
-template <typename T>
-__global__ void DecodeKernel(const uint8_t* bytes, int64_t n, const uint16_t* steps,
-                             ContiguousScopes scopes, bool dithers, uint64_t key, Means means, T* x,
-                             Met* met) {
-  ScopeCursor cursor(scopes, TileBegin(blockIdx.x));
-  for (int j = 0; j < kTileVectors; ++j) {
-    const int64_t i = TileBegin(blockIdx.x) + j * kTileStride;
-    if (i >= n) return;
-    const Numbers numbers(dithers, key, i);
-    const int left = LeftOf(n, i);
-    const uint32_t word = *reinterpret_cast<const uint32_t*>(bytes + i);
-    float v[4] = {};
-    const auto step_of = [steps](int64_t scope) { return FromBFloat(steps[scope]); };
-    cursor.ForEach(left, step_of, [&](int k, float step) {
-      if (k >= left) return;
-      const uint32_t zigzag = (word >> (8 * k)) & 0xFFu;
-      if (zigzag == kEscape) met->escapes = 1;
-      const uint32_t magnitude = (zigzag + 1) / 2;
-      const float above = static_cast<float>(magnitude) + means.Of(magnitude);
-      const float y = zigzag % 2 != 0 ? -above : above;
-      v[k] = ValueOfSteps(dithers ? y - Dither(numbers.of[k]) : y, step);
-    });
-    cursor.Advance();
-    StoreVector(v, left, x + i);
-  }
-}
-
-__global__ void CheckStepsKernel(const uint16_t* steps, int64_t count, Met* met) {
-  const int64_t scope = int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-  if (scope < count && !IsStep(steps[scope])) met->fault = 1;
-}
-
-// The values of codes that have no byte.
-template <typename T>
-__global__ void PatchKernel(const int64_t* where, const int32_t* codes, int64_t count,
-                            const uint16_t* steps, int64_t elements, bool dithers, uint64_t key,
-                            T* x, Met* met) {
-  const int64_t j = int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-  if (j >= count) return;
-  if (ZigZag(codes[j]) < kEscape) met->fault = 1;
-  const int64_t i = where[j];
-  const Numbers numbers(dithers, key, i);
-  const float code = static_cast<float>(codes[j]);
-  const float v[4] = {ValueOfSteps(dithers ? code - Dither(numbers.of[i % 4]) : code,
-                                   FromBFloat(steps[i / elements]))};
-  StoreVector(v, 1, x + i);
-}
-
-// The bytes of codes that have none, in device memory.
-class Escapes {
- public:
-  explicit Escapes(CudaDevice* device) : device_(device), offsets_(device), places_(device) {}
-
-  // Of n codes. Waits, also for what was submitted before.
-  Error Count(const uint8_t* bytes, int64_t n) {
-    cudaStream_t stream;
-    RETURN_ERROR(device_->Stream(&stream));
-    RETURN_ERROR(offsets_.Reserve(LargeOffsetsBytes(n)));
-    auto* const offsets = offsets_.as<uint64_t>();
-    RETURN_ERROR(SubmitLargeOffsets(stream, bytes, n, kEscape, offsets));
-    uint64_t count = 0;
-    RETURN_ERROR(device_->CopyToHost(&count, offsets + NumLargeTiles(n), sizeof(count)));
-    count_ = static_cast<int64_t>(count);
-    return Error{};
-  }
-  int64_t count() const { return count_; }
-
-  // Finds their places, of the same codes.
-  Error SubmitPlaces(const uint8_t* bytes, int64_t n) {
-    cudaStream_t stream;
-    RETURN_ERROR(device_->Stream(&stream));
-    RETURN_ERROR(places_.Reserve(sizeof(int64_t) * count_));
-    return SubmitLargeList(stream, bytes, n, kEscape, offsets_.as<const uint64_t>(),
-                           /*values=*/nullptr, places_.as<int64_t>());
-  }
-  const int64_t* places() const { return places_.as<const int64_t>(); }
-
- private:
-  CudaDevice* const device_;
-  CudaScratch offsets_, places_;
-  int64_t count_ = 0;
-};
 
 template <typename T>
 Error SubmitSteps(CudaDevice* device, const TensorView& x, const CodecSpec& spec,
@@ -317,20 +222,26 @@ class Encoder {
     cudaStream_t stream;
     RETURN_ERROR(device_->Stream(&stream));
     const size_t header_bytes = EcsqHeaderBytes(spec_, scopes_);
-    CudaScratch steps(device_), sums(device_), found_memory(device_), bytes(device_);
-    RETURN_ERROR(steps.Reserve(2 * scopes_.count));
+    CudaScratch sums(device_), found_memory(device_);
+    DevicePayload copied(device_);
     RETURN_ERROR(found_memory.Reserve(sizeof(Found)));
-    RETURN_ERROR(bytes.Reserve(scopes_.total + 4));
     auto* const on_device = found_memory.as<Found>();
     CUDA_RETURN_IF_ERROR(cudaMemsetAsync(on_device, 0, sizeof(Found), stream));
-    RETURN_ERROR(
-        SubmitSteps<T>(device_, x_, spec_, scopes_, &sums, steps.as<uint16_t>(), on_device));
+    // A payload in device memory is written where it lies.
+    if (payload.on_device() == nullptr) {
+      RETURN_ERROR(copied.Reserve(header_bytes, header_bytes + scopes_.total));
+    }
+    uint8_t* const room = payload.on_device() != nullptr ? payload.on_device() : copied.bytes();
+    auto* const steps = reinterpret_cast<uint16_t*>(room);
+    uint8_t* const bytes = room + header_bytes;
+    RETURN_ERROR(SubmitSteps<T>(device_, x_, spec_, scopes_, &sums, steps, on_device));
     RETURN_ERROR(LaunchTiles(stream, scopes_.total, EncodeKernel<T, Round>, data(), scopes_.total,
-                             steps.as<const uint16_t>(), ContiguousScopesOf(scopes_),
-                             IsUnbiased(spec_.rounding), key_, spec_.has_means(), Round{},
-                             bytes.as<uint8_t>(), on_device));
-    RETURN_ERROR(payload.SubmitCopy(device_, 0, steps.as<const void>(), 2 * scopes_.count));
-    RETURN_ERROR(payload.SubmitCopy(device_, header_bytes, bytes.as<const void>(), scopes_.total));
+                             steps, ContiguousScopesOf(scopes_), IsUnbiased(spec_.rounding), key_,
+                             spec_.has_means(), Round{}, bytes, on_device));
+    if (payload.on_device() == nullptr) {
+      RETURN_ERROR(payload.SubmitCopy(device_, 0, steps, 2 * scopes_.count));
+      RETURN_ERROR(payload.SubmitCopy(device_, header_bytes, bytes, scopes_.total));
+    }
     Found found;
     RETURN_ERROR(device_->CopyToHost(&found, on_device, sizeof(found)));
     if (found.nonfinite != 0) return CudaNonFiniteError(device_, "ecsq", x_);
@@ -338,9 +249,9 @@ class Encoder {
     *payload.bytes = header_bytes + static_cast<size_t>(scopes_.total);
     if (found.escapes == 0) return Error{};
     Escapes escapes(device_);
-    RETURN_ERROR(escapes.Count(bytes.as<const uint8_t>(), scopes_.total));
-    RETURN_ERROR(escapes.SubmitPlaces(bytes.as<const uint8_t>(), scopes_.total));
-    return AppendEscapes(payload, escapes, steps.as<const uint16_t>());
+    RETURN_ERROR(escapes.Count(bytes, scopes_.total));
+    RETURN_ERROR(escapes.SubmitPlaces(bytes, scopes_.total));
+    return AppendEscapes(payload, escapes, steps);
   }
 
  private:
@@ -398,110 +309,6 @@ Error EncodeAs(CudaDevice* device, const TensorView& x, const CodecSpec& spec, u
   return Error{};
 }
 
-// What is wrong with a payload that was refused.
-Error RefusalOf(const PayloadView& payload, const CodecSpec& spec, const Scopes& scopes) {
-  const size_t header_bytes = EcsqHeaderBytes(spec, scopes);
-  const size_t least = header_bytes + static_cast<size_t>(scopes.total);
-  const uint8_t* const bytes = payload.data + header_bytes;
-  const auto escapes = static_cast<size_t>(std::count(bytes, payload.data + least, kEscape));
-  RETURN_ERROR(CheckPayloadBytes("ecsq", payload.bytes, least + 4 * escapes));
-  for (int64_t scope = 0; scope < scopes.count; ++scope) {
-    const auto bits = LoadAs<uint16_t>(payload.data + 2 * scope);
-    if (!IsStep(bits)) return StepError(scope, FromBFloat(bits));
-  }
-  const uint8_t* next = payload.data + least;
-  for (int64_t i = 0; i < scopes.total; ++i) {
-    if (bytes[i] != kEscape) continue;
-    const auto code = LoadAs<int32_t>(next);
-    if (ZigZag(code) < kEscape) return EscapeError(i, code);
-    next += 4;
-  }
-  return MakeError(absl::StatusCode::kInternal, "ecsq: the GPU refuses what the CPU decodes");
-}
-
-// A payload of one element type, on its way into a tensor.
-template <typename T>
-class Decoder {
- public:
-  Decoder(CudaDevice* device, const CodecSpec& spec, const TensorView& x)
-      : device_(device),
-        spec_(spec),
-        scopes_(ScopesOf(x, spec.scope, spec.group)),
-        x_(static_cast<T*>(x.data)),
-        steps_(device),
-        bytes_(device),
-        codes_(device),
-        met_(device) {}
-
-  // Sets *is_refused if the payload, which has a header and a byte for each element, is no right
-  // one. Waits.
-  Error Decode(const PayloadSource& payload, bool* is_refused) {
-    cudaStream_t stream;
-    RETURN_ERROR(device_->Stream(&stream));
-    const size_t header_bytes = EcsqHeaderBytes(spec_, scopes_);
-    RETURN_ERROR(ReadHeader(payload.behind(2 * scopes_.count)));
-    RETURN_ERROR(steps_.Reserve(2 * scopes_.count));
-    RETURN_ERROR(bytes_.Reserve(scopes_.total + 4));
-    RETURN_ERROR(met_.Reserve(sizeof(Met)));
-    CUDA_RETURN_IF_ERROR(cudaMemsetAsync(met_.as<void>(), 0, sizeof(Met), stream));
-    RETURN_ERROR(payload.SubmitCopy(device_, 0, 2 * scopes_.count, steps_.as<void>()));
-    RETURN_ERROR(payload.SubmitCopy(device_, header_bytes, scopes_.total, bytes_.as<void>()));
-    RETURN_ERROR(Launch(stream, BlocksFor(scopes_.count, kThreads), dim3(kThreads),
-                        CheckStepsKernel, steps(), scopes_.count, met_.as<Met>()));
-    RETURN_ERROR(LaunchTiles(stream, scopes_.total, DecodeKernel<T>, bytes(), scopes_.total,
-                             steps(), ContiguousScopesOf(scopes_), dithers(), key_, means_, x_,
-                             met_.as<Met>()));
-    Met met;
-    RETURN_ERROR(device_->CopyToHost(&met, met_.as<const void>(), sizeof(met)));
-    const size_t least = header_bytes + static_cast<size_t>(scopes_.total);
-    *is_refused = met.fault != 0 || (met.escapes == 0 && payload.bytes != least);
-    if (*is_refused || met.escapes == 0) return Error{};
-    Escapes escapes(device_);
-    RETURN_ERROR(escapes.Count(bytes(), scopes_.total));
-    *is_refused = payload.bytes != least + 4 * static_cast<size_t>(escapes.count());
-    if (*is_refused) return Error{};
-    RETURN_ERROR(SubmitEscapes(payload.behind(least), &escapes));
-    RETURN_ERROR(device_->CopyToHost(&met, met_.as<const void>(), sizeof(met)));
-    *is_refused = met.fault != 0;
-    return Error{};
-  }
-
- private:
-  bool dithers() const { return spec_.rounding == Rounding::kDither; }
-  const uint16_t* steps() const { return steps_.as<const uint16_t>(); }
-  const uint8_t* bytes() const { return bytes_.as<const uint8_t>(); }
-
-  Error ReadHeader(const PayloadSource& behind_steps) {
-    if (dithers()) return behind_steps.Read(device_, 0, &key_);
-    if (!spec_.has_means()) return Error{};
-    std::array<int8_t, kMeans> means;
-    RETURN_ERROR(behind_steps.Read(device_, 0, &means));
-    for (int m = 0; m < kMeans; ++m) means_.of[m] = static_cast<float>(means[m]) * kMeanUnit;
-    return Error{};
-  }
-
-  Error SubmitEscapes(const PayloadSource& behind_bytes, Escapes* escapes) {
-    const int64_t count = escapes->count();
-    if (count == 0) return Error{};
-    cudaStream_t stream;
-    RETURN_ERROR(device_->Stream(&stream));
-    RETURN_ERROR(escapes->SubmitPlaces(bytes(), scopes_.total));
-    RETURN_ERROR(codes_.Reserve(4 * count));
-    RETURN_ERROR(behind_bytes.SubmitCopy(device_, 0, 4 * count, codes_.as<void>()));
-    return Launch(stream, BlocksFor(count, kThreads), dim3(kThreads), PatchKernel<T>,
-                  escapes->places(), codes_.as<const int32_t>(), count, steps(), scopes_.elements,
-                  dithers(), key_, x_, met_.as<Met>());
-  }
-
-  CudaDevice* const device_;
-  const CodecSpec& spec_;
-  const Scopes scopes_;
-  T* const x_;
-  uint64_t key_ = 0;
-  Means means_;
-  CudaScratch steps_, bytes_, codes_, met_;
-};
-
 }  // namespace
 
 Error CudaEcsqEncode(CudaDevice* device, const CodecSpec& spec, const TensorView& x,
@@ -515,22 +322,6 @@ Error CudaEcsqEncode(CudaDevice* device, const CodecSpec& spec, const TensorView
   }
   return x.dtype == DType::kF32 ? EncodeAs<float>(device, x, spec, context.random_key, payload)
                                 : EncodeAs<uint16_t>(device, x, spec, context.random_key, payload);
-}
-
-Error CudaEcsqDecode(CudaDevice* device, const PayloadSource& payload, const CodecSpec& spec,
-                     const KernelContext& /*context*/, const TensorView& x) {
-  const Scopes scopes = ScopesOf(x, spec.scope, spec.group);
-  const size_t least = EcsqHeaderBytes(spec, scopes) + static_cast<size_t>(scopes.total);
-  if (payload.bytes < least || scopes.count == 0) {
-    return CheckPayloadBytes("ecsq", payload.bytes, least);
-  }
-  bool is_refused = false;
-  RETURN_ERROR(x.dtype == DType::kF32
-                   ? Decoder<float>(device, spec, x).Decode(payload, &is_refused)
-                   : Decoder<uint16_t>(device, spec, x).Decode(payload, &is_refused));
-  if (!is_refused) return Error{};
-  return payload.is_on_device() ? PayloadSource::Refused()
-                                : RefusalOf(payload.on_host(), spec, scopes);
 }
 
 }  // namespace thinwire

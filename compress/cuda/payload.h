@@ -40,6 +40,9 @@ class PayloadTarget {
     return target;
   }
 
+  // Null if it is on the host. At least `capacity` bytes, from a multiple of 2 on.
+  uint8_t* on_device() const { return is_on_device_ ? data_ : nullptr; }
+
   // n bytes of device memory become those from byte `at` on; perhaps only at the stream's end.
   Error SubmitCopy(CudaDevice* device, size_t at, const void* from, size_t n) const {
     if (!is_on_device_) return device->SubmitCopyToHost(data_ + at, from, n);

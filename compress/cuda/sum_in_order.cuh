@@ -20,10 +20,11 @@
 
 namespace thinwire {
 
-constexpr int kSumThreads = 256;
+constexpr int kSumThreads = 1024;
 constexpr int kSumEach = 8;  // numbers of a thread in a scan
-// So many are added one by one before: they change the exponent most often.
-constexpr int64_t kSumAlone = 32;
+// So many are added one by one before: they change the exponent most often, and a scan for each
+// change takes longer.
+constexpr int64_t kSumAlone = 512;
 // A sum has fewer ulps, and at least half as many.
 constexpr int64_t kUlpsOfExponent = int64_t{1} << 53;
 
@@ -54,30 +55,41 @@ __device__ inline UlpSteps StepsOf(double value, double ulps) {
   return {whole + whole % 2, whole + (whole + 1) % 2};  // to the even sum
 }
 
-// What the threads of the block before this one do to a sum, and in *all what the whole block does.
-__device__ inline UlpSteps BlockStepsBefore(UlpSteps own, UlpSteps* all) {
-  __shared__ UlpSteps of_warps[kSumThreads / kWarpThreads];
-  const unsigned lane = threadIdx.x % kWarpThreads, warp = threadIdx.x / kWarpThreads;
+// What the lanes up to this one do to a sum, and in *before what those below it do. The whole warp
+// calls it.
+__device__ inline UlpSteps WarpSteps(UlpSteps own, UlpSteps* before) {
+  const unsigned lane = threadIdx.x % kWarpThreads;
 #pragma unroll
   for (unsigned distance = 1; distance < kWarpThreads; distance *= 2) {
-    UlpSteps before;
-    before.of_even = __shfl_up_sync(kWholeWarp, own.of_even, distance);
-    before.of_odd = __shfl_up_sync(kWholeWarp, own.of_odd, distance);
-    if (lane >= distance) own = Then(before, own);
+    UlpSteps lower;
+    lower.of_even = __shfl_up_sync(kWholeWarp, own.of_even, distance);
+    lower.of_odd = __shfl_up_sync(kWholeWarp, own.of_odd, distance);
+    if (lane >= distance) own = Then(lower, own);
   }
-  if (lane == kWarpThreads - 1) of_warps[warp] = own;
+  before->of_even = __shfl_up_sync(kWholeWarp, own.of_even, 1);
+  before->of_odd = __shfl_up_sync(kWholeWarp, own.of_odd, 1);
+  if (lane == 0) *before = {0, 0};
+  return own;
+}
+
+// What the threads of the block before this one do to a sum, and in *all what the whole block does.
+__device__ inline UlpSteps BlockStepsBefore(const UlpSteps& own, UlpSteps* all) {
+  constexpr unsigned kWarps = kSumThreads / kWarpThreads;
+  static_assert(kWarps == kWarpThreads, "a lane for each warp");
+  __shared__ UlpSteps of_warps[kWarps];
+  const unsigned lane = threadIdx.x % kWarpThreads, warp = threadIdx.x / kWarpThreads;
+  UlpSteps before, before_warp;
+  const UlpSteps through = WarpSteps(own, &before);
+  if (lane == kWarpThreads - 1) of_warps[warp] = through;
   __syncthreads();
-  UlpSteps before = {0, 0};
-  *all = {0, 0};
-  for (unsigned i = 0; i < kSumThreads / kWarpThreads; ++i) {
-    if (i == warp) before = *all;
-    *all = Then(*all, of_warps[i]);
-  }
+  const UlpSteps of_lane = WarpSteps(of_warps[lane], &before_warp);
+  all->of_even = __shfl_sync(kWholeWarp, of_lane.of_even, kWarps - 1);
+  all->of_odd = __shfl_sync(kWholeWarp, of_lane.of_odd, kWarps - 1);
+  UlpSteps of_earlier;
+  of_earlier.of_even = __shfl_sync(kWholeWarp, before_warp.of_even, static_cast<int>(warp));
+  of_earlier.of_odd = __shfl_sync(kWholeWarp, before_warp.of_odd, static_cast<int>(warp));
   __syncthreads();  // the next call writes of_warps
-  UlpSteps in_warp;
-  in_warp.of_even = __shfl_up_sync(kWholeWarp, own.of_even, 1);
-  in_warp.of_odd = __shfl_up_sync(kWholeWarp, own.of_odd, 1);
-  return lane == 0 ? before : Then(before, in_warp);
+  return Then(of_earlier, before);
 }
 
 // values[0] + values[1] + ..., each of them zero or above 2^-900, as squares of fp32 are: the same

@@ -52,7 +52,7 @@ std::vector<double> Values(size_t n, uint64_t seed, const std::function<double(u
 }
 
 TEST(SumInOrderTest, OfAnyNumberOfSquares) {
-  for (const size_t n : {0, 1, 2, 8, 255, 2047, 2048, 2049, 30000}) {
+  for (const size_t n : {0, 1, 2, 8, 255, 511, 512, 513, 8703, 8704, 8705, 30000}) {
     SCOPED_TRACE(n);
     ExpectSameBits(Values(n, n, [](uint64_t random) {
       const auto x = static_cast<double>(static_cast<float>(random >> 11));

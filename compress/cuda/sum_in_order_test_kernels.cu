@@ -5,7 +5,8 @@
 namespace thinwire {
 namespace {
 
-__global__ void SumKernel(const double* values, int64_t n, double* sums) {
+__global__ void __launch_bounds__(kSumThreads)
+    SumKernel(const double* values, int64_t n, double* sums) {
   sums[threadIdx.x] = SumInOrder(values, n);
 }
 

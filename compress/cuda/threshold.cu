@@ -34,8 +34,9 @@ __global__ void SumStretchesKernel(TypedKeys<T> keys, int64_t stretches, double*
 }
 
 // One block: *least from the sums of stretches.
-__global__ void RmsThresholdKernel(const double* sums, int64_t stretches, int64_t count,
-                                   double threshold, uint32_t* least) {
+__global__ void __launch_bounds__(kSumThreads)
+    RmsThresholdKernel(const double* sums, int64_t stretches, int64_t count, double threshold,
+                       uint32_t* least) {
   const double sum = SumInOrder(sums, stretches);
   if (threadIdx.x != 0) return;
   const double unit = sqrt(sum / static_cast<double>(count));

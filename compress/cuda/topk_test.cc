@@ -59,9 +59,9 @@ TEST(CudaTopKTest, ScopesOfAlmostATileHaveTheCpusBytes) {
 // A scope for each block: the list of the range's keys holds all, or only after some passes over
 // equal magnitudes; words of the bitmap belong to two scopes.
 TEST(CudaTopKTest, ManyLargeScopesHaveTheCpusBytes) {
-  for (const Shape& shape : {Shape{5, 9001}, Shape{4, 20000}}) {
+  for (const Shape& shape : {Shape{5, 9001}, Shape{4, 17000}}) {
     for (const NamedValues& c : FiniteCases(shape.elements())) {
-      for (double ratio : {0.001, 0.3}) ExpectTwins(TopK(ratio, Scope::kSample), shape, c);
+      ExpectTwins(TopK(0.3, Scope::kSample), shape, c);
     }
     CodecSpec exact = TopK(0.6, Scope::kSample);
     exact.pad = Pad::kExactK;

@@ -1,0 +1,23 @@
+// What both ways of ecsq's kernels share.
+#pragma once
+
+#include <cstdint>
+
+#include "compress/cuda/philox.cuh"
+
+namespace thinwire {
+
+// The numbers of the four elements from i on.
+struct Numbers {
+  uint32_t of[4] = {};
+  __device__ Numbers(bool are_needed, uint64_t key, int64_t i) {
+    if (are_needed) PhiloxNumbers(key, static_cast<uint64_t>(i) / 4, of);
+  }
+  // Number k, known at run time only: as an index that would want `of` in local memory.
+  __device__ uint32_t At(int64_t k) const {
+    const uint32_t low = (k & 1) != 0 ? of[1] : of[0], high = (k & 1) != 0 ? of[3] : of[2];
+    return (k & 2) != 0 ? high : low;
+  }
+};
+
+}  // namespace thinwire

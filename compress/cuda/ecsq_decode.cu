@@ -1,0 +1,213 @@
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <array>
+
+#include "compress/cpu/bytes.h"
+#include "compress/cpu/ecsq_header.h"
+#include "compress/cuda/ecsq.h"
+#include "compress/cuda/ecsq_codes.cuh"
+#include "compress/cuda/escapes.h"
+#include "compress/cuda/scope_cursor.cuh"
+#include "compress/cuda/tile.cuh"
+#include "compress/layout.h"
+#include "compress/refusals.h"
+#include "tensor/cuda/bf16.cuh"
+#include "tensor/cuda/error.h"
+#include "tensor/cuda/launch.h"
+
+namespace thinwire {
+namespace {
+
+constexpr int kThreads = 256;
+
+struct Means {
+  float of[kMeans] = {};
+
+  // 0 of magnitudes that have none.
+  __device__ float Of(uint32_t magnitude) const {
+    float mean = 0;
+#pragma unroll
+    for (int m = 0; m < kMeans; ++m) {
+      if (magnitude == static_cast<uint32_t>(m + 1)) mean = of[m];
+    }
+    return mean;
+  }
+};
+
+// A decoder's findings.
+struct Met {
+  uint32_t fault, escapes;  // whether there is one; whether there are any
+};
+
+template <typename T>
+__global__ void DecodeKernel(const uint8_t* bytes, int64_t n, const uint16_t* steps,
+                             ContiguousScopes scopes, bool dithers, uint64_t key, Means means, T* x,
+                             Met* met) {
+  ScopeCursor cursor(scopes, TileBegin(blockIdx.x));
+  for (int j = 0; j < kTileVectors; ++j) {
+    const int64_t i = TileBegin(blockIdx.x) + j * kTileStride;
+    if (i >= n) return;
+    const Numbers numbers(dithers, key, i);
+    const int left = LeftOf(n, i);
+    const uint32_t word = *reinterpret_cast<const uint32_t*>(bytes + i);
+    float v[4] = {};
+    const auto step_of = [steps](int64_t scope) { return FromBFloat(steps[scope]); };
+    cursor.ForEach(left, step_of, [&](int k, float step) {
+      if (k >= left) return;
+      const uint32_t zigzag = (word >> (8 * k)) & 0xFFu;
+      if (zigzag == kEscape) met->escapes = 1;
+      const uint32_t magnitude = (zigzag + 1) / 2;
+      const float above = static_cast<float>(magnitude) + means.Of(magnitude);
+      const float y = zigzag % 2 != 0 ? -above : above;
+      v[k] = ValueOfSteps(dithers ? y - Dither(numbers.of[k]) : y, step);
+    });
+    cursor.Advance();
+    StoreVector(v, left, x + i);
+  }
+}
+
+__global__ void CheckStepsKernel(const uint16_t* steps, int64_t count, Met* met) {
+  const int64_t scope = int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  if (scope < count && !IsStep(steps[scope])) met->fault = 1;
+}
+
+// The values of codes that have no byte.
+template <typename T>
+__global__ void PatchKernel(const int64_t* where, const int32_t* codes, int64_t count,
+                            const uint16_t* steps, int64_t elements, bool dithers, uint64_t key,
+                            T* x, Met* met) {
+  const int64_t j = int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  if (j >= count) return;
+  if (ZigZag(codes[j]) < kEscape) met->fault = 1;
+  const int64_t i = where[j];
+  const Numbers numbers(dithers, key, i);
+  const float code = static_cast<float>(codes[j]);
+  const float v[4] = {ValueOfSteps(dithers ? code - Dither(numbers.At(i % 4)) : code,
+                                   FromBFloat(steps[i / elements]))};
+  StoreVector(v, 1, x + i);
+}
+
+// What is wrong with a payload that was refused.
+Error RefusalOf(const PayloadView& payload, const CodecSpec& spec, const Scopes& scopes) {
+  const size_t header_bytes = EcsqHeaderBytes(spec, scopes);
+  const size_t least = header_bytes + static_cast<size_t>(scopes.total);
+  const uint8_t* const bytes = payload.data + header_bytes;
+  const auto escapes = static_cast<size_t>(std::count(bytes, payload.data + least, kEscape));
+  RETURN_ERROR(CheckPayloadBytes("ecsq", payload.bytes, least + 4 * escapes));
+  for (int64_t scope = 0; scope < scopes.count; ++scope) {
+    const auto bits = LoadAs<uint16_t>(payload.data + 2 * scope);
+    if (!IsStep(bits)) return StepError(scope, FromBFloat(bits));
+  }
+  const uint8_t* next = payload.data + least;
+  for (int64_t i = 0; i < scopes.total; ++i) {
+    if (bytes[i] != kEscape) continue;
+    const auto code = LoadAs<int32_t>(next);
+    if (ZigZag(code) < kEscape) return EscapeError(i, code);
+    next += 4;
+  }
+  return MakeError(absl::StatusCode::kInternal, "ecsq: the GPU refuses what the CPU decodes");
+}
+
+// A payload of one element type, on its way into a tensor.
+template <typename T>
+class Decoder {
+ public:
+  Decoder(CudaDevice* device, const CodecSpec& spec, const TensorView& x)
+      : device_(device),
+        spec_(spec),
+        scopes_(ScopesOf(x, spec.scope, spec.group)),
+        x_(static_cast<T*>(x.data)),
+        steps_(device),
+        bytes_(device),
+        codes_(device),
+        met_(device) {}
+
+  // Sets *is_refused if the payload, which has a header and a byte for each element, is no right
+  // one. Waits.
+  Error Decode(const PayloadSource& payload, bool* is_refused) {
+    cudaStream_t stream;
+    RETURN_ERROR(device_->Stream(&stream));
+    const size_t header_bytes = EcsqHeaderBytes(spec_, scopes_);
+    RETURN_ERROR(ReadHeader(payload.behind(2 * scopes_.count)));
+    RETURN_ERROR(steps_.Reserve(2 * scopes_.count));
+    RETURN_ERROR(bytes_.Reserve(scopes_.total + 4));
+    RETURN_ERROR(met_.Reserve(sizeof(Met)));
+    CUDA_RETURN_IF_ERROR(cudaMemsetAsync(met_.as<void>(), 0, sizeof(Met), stream));
+    RETURN_ERROR(payload.SubmitCopy(device_, 0, 2 * scopes_.count, steps_.as<void>()));
+    RETURN_ERROR(payload.SubmitCopy(device_, header_bytes, scopes_.total, bytes_.as<void>()));
+    RETURN_ERROR(Launch(stream, BlocksFor(scopes_.count, kThreads), dim3(kThreads),
+                        CheckStepsKernel, steps(), scopes_.count, met_.as<Met>()));
+    RETURN_ERROR(LaunchTiles(stream, scopes_.total, DecodeKernel<T>, bytes(), scopes_.total,
+                             steps(), ContiguousScopesOf(scopes_), dithers(), key_, means_, x_,
+                             met_.as<Met>()));
+    Met met;
+    RETURN_ERROR(device_->CopyToHost(&met, met_.as<const void>(), sizeof(met)));
+    const size_t least = header_bytes + static_cast<size_t>(scopes_.total);
+    *is_refused = met.fault != 0 || (met.escapes == 0 && payload.bytes != least);
+    if (*is_refused || met.escapes == 0) return Error{};
+    Escapes escapes(device_);
+    RETURN_ERROR(escapes.Count(bytes(), scopes_.total));
+    *is_refused = payload.bytes != least + 4 * static_cast<size_t>(escapes.count());
+    if (*is_refused) return Error{};
+    RETURN_ERROR(SubmitEscapes(payload.behind(least), &escapes));
+    RETURN_ERROR(device_->CopyToHost(&met, met_.as<const void>(), sizeof(met)));
+    *is_refused = met.fault != 0;
+    return Error{};
+  }
+
+ private:
+  bool dithers() const { return spec_.rounding == Rounding::kDither; }
+  const uint16_t* steps() const { return steps_.as<const uint16_t>(); }
+  const uint8_t* bytes() const { return bytes_.as<const uint8_t>(); }
+
+  Error ReadHeader(const PayloadSource& behind_steps) {
+    if (dithers()) return behind_steps.Read(device_, 0, &key_);
+    if (!spec_.has_means()) return Error{};
+    std::array<int8_t, kMeans> means;
+    RETURN_ERROR(behind_steps.Read(device_, 0, &means));
+    for (int m = 0; m < kMeans; ++m) means_.of[m] = static_cast<float>(means[m]) * kMeanUnit;
+    return Error{};
+  }
+
+  Error SubmitEscapes(const PayloadSource& behind_bytes, Escapes* escapes) {
+    const int64_t count = escapes->count();
+    if (count == 0) return Error{};
+    cudaStream_t stream;
+    RETURN_ERROR(device_->Stream(&stream));
+    RETURN_ERROR(escapes->SubmitPlaces(bytes(), scopes_.total));
+    RETURN_ERROR(codes_.Reserve(4 * count));
+    RETURN_ERROR(behind_bytes.SubmitCopy(device_, 0, 4 * count, codes_.as<void>()));
+    return Launch(stream, BlocksFor(count, kThreads), dim3(kThreads), PatchKernel<T>,
+                  escapes->places(), codes_.as<const int32_t>(), count, steps(), scopes_.elements,
+                  dithers(), key_, x_, met_.as<Met>());
+  }
+
+  CudaDevice* const device_;
+  const CodecSpec& spec_;
+  const Scopes scopes_;
+  T* const x_;
+  uint64_t key_ = 0;
+  Means means_;
+  CudaScratch steps_, bytes_, codes_, met_;
+};
+
+}  // namespace
+
+Error CudaEcsqDecode(CudaDevice* device, const PayloadSource& payload, const CodecSpec& spec,
+                     const KernelContext& /*context*/, const TensorView& x) {
+  const Scopes scopes = ScopesOf(x, spec.scope, spec.group);
+  const size_t least = EcsqHeaderBytes(spec, scopes) + static_cast<size_t>(scopes.total);
+  if (payload.bytes < least || scopes.count == 0) {
+    return CheckPayloadBytes("ecsq", payload.bytes, least);
+  }
+  bool is_refused = false;
+  RETURN_ERROR(x.dtype == DType::kF32
+                   ? Decoder<float>(device, spec, x).Decode(payload, &is_refused)
+                   : Decoder<uint16_t>(device, spec, x).Decode(payload, &is_refused));
+  if (!is_refused) return Error{};
+  return payload.is_on_device() ? PayloadSource::Refused()
+                                : RefusalOf(payload.on_host(), spec, scopes);
+}
+
+}  // namespace thinwire
