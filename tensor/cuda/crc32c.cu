@@ -74,8 +74,8 @@ struct Xor {
 
 // A block sums a stretch. Of every 256 units a thread sums one; the first round lacks those that
 // make the last round whole: zeros in front change no remainder.
-__global__ void SumStretches(const uint4* all_units, int64_t all_count, const uint8_t* tail,
-                             int tail_bytes, Crc32cParts* parts) {
+__global__ void SumStretches(const uint4* all_units, int64_t all_count, int tail_bytes,
+                             Crc32cParts* parts) {
   __shared__ Tables tables;
   MakeTables(tables);
   const int64_t first = int64_t{blockIdx.x} * kStretchUnits;
@@ -93,7 +93,7 @@ __global__ void SumStretches(const uint4* all_units, int64_t all_count, const ui
   sum = BlockReduce<Xor>(crc32c::Multiply(kPowersBehind.of[threadIdx.x], sum));
   if (threadIdx.x == 0) parts->remainders[blockIdx.x] = sum;
   if (blockIdx.x == 0 && static_cast<int>(threadIdx.x) < tail_bytes) {
-    parts->tail[threadIdx.x] = tail[threadIdx.x];
+    parts->tail[threadIdx.x] = reinterpret_cast<const uint8_t*>(all_units + all_count)[threadIdx.x];
   }
 }
 
@@ -103,10 +103,9 @@ Error SubmitCrc32c(CudaDevice* device, const void* bytes, size_t size, Crc32cPar
   cudaStream_t stream;
   RETURN_ERROR(device->Stream(&stream));
   const auto units = static_cast<int64_t>(size / Crc32cParts::kUnitBytes);
-  const auto* const tail = static_cast<const uint8_t*>(bytes) + units * Crc32cParts::kUnitBytes;
   const dim3 blocks = BlocksFor(units > 0 ? units : 1, kStretchUnits);
   return Launch(stream, blocks, kThreads, SumStretches, static_cast<const uint4*>(bytes), units,
-                tail, static_cast<int>(size % Crc32cParts::kUnitBytes), parts);
+                static_cast<int>(size % Crc32cParts::kUnitBytes), parts);
 }
 
 }  // namespace thinwire
