@@ -8,10 +8,10 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "base/steady_time.h"
 #include "stage_server/grpc/shared_memory.h"
 #include "tensor/direct_copies.h"
 #include "wire/message.h"
