@@ -1,7 +1,6 @@
-#include "compress/cuda/block_select.h"
-
 #include <type_traits>
 
+#include "compress/cuda/block_select.h"
 #include "compress/cuda/keys.cuh"
 #include "compress/cuda/word_votes.cuh"
 #include "tensor/cuda/launch.h"
