@@ -43,7 +43,7 @@ start() {
   done
 }
 trains() {
-  timeout 60 "$thinwire" run "$work/short.yaml" --overwrite --out "$work/run" --quiet "$@" >"$work/run.log" 2>&1
+  timeout -k 10 60 "$thinwire" run "$work/short.yaml" --overwrite --out "$work/run" --quiet "$@" >"$work/run.log" 2>&1
 }
 losses() { grep -oE '"loss": *[0-9.e+-]+' "$work/run/metrics.jsonl"; }
 # refused WHAT CLIENT SERVER FLAGS...: a run with these flags is, soon, in words of both sides
