@@ -23,7 +23,7 @@ struct OptimizerState {
   Tensor tensor;          // of the parameter's shape, fp32; shares the optimizer's memory
 };
 
-// What gradients count with: a number, or one that the device makes of what was submitted before.
+// The factor of gradients: a number, or one that the device makes of what was submitted before.
 struct GradientScale {
   GradientScale(double value = 1) : value(value) {}
   explicit GradientScale(const float* on_device) : on_device(on_device) {}

@@ -1,4 +1,4 @@
-// What a device may offer besides its own interface (device.h): copies between its memory and
+// An interface that a device may offer besides its own (device.h): copies between its memory and
 // memory that other processes have too, which it makes, and sums, without the host's help. A
 // backend's interface like that: pure-virtual, plain data.
 #pragma once

@@ -78,7 +78,7 @@ absl::Status Assembler::Submit(PayloadChunk chunk, uint8_t* to) {
   return AwaitAllBut(kCopiesUnderWay);
 }
 
-// What came by the socket, of a message that is gathered on a device.
+// Copies a chunk that came by the socket, of a message that is gathered on a device.
 absl::Status Assembler::CopyByHost(const PayloadChunk& chunk, uint8_t* to) {
   const size_t bytes = BytesOf(chunk);
   ASSIGN_OR_RETURN(const auto copy, Buffer::Allocate(options_.device->host(), bytes));

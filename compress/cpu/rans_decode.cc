@@ -153,7 +153,7 @@ class Decoder {
     }
   }
 
-  // What is left.
+  // Decodes the last rows, and checks that the string ends as it must.
   template <bool kHasContexts>
   const char* Finish(const RansModel& model, const DecoderEntry* entries) {
     DecodeRows<kHasContexts, 1>(model, entries, this);

@@ -1,4 +1,4 @@
-// What both ways of ecsq's kernels share.
+// Parts that the kernels of ecsq's encoder and of its decoder share.
 #pragma once
 
 #include <cstdint>

@@ -88,7 +88,7 @@ __global__ void PatchKernel(const int64_t* where, const int32_t* codes, int64_t 
   StoreVector(v, 1, x + i);
 }
 
-// What is wrong with a payload that was refused.
+// Says what is wrong with a refused payload.
 Error RefusalOf(const PayloadView& payload, const CodecSpec& spec, const Scopes& scopes) {
   const size_t header_bytes = EcsqHeaderBytes(spec, scopes);
   const size_t least = header_bytes + static_cast<size_t>(scopes.total);

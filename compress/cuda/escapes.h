@@ -10,12 +10,12 @@
 
 namespace thinwire {
 
-// Of codes in device memory.
+// Finds escapes among codes in device memory.
 class Escapes {
  public:
   explicit Escapes(CudaDevice* device) : device_(device), offsets_(device), places_(device) {}
 
-  // Of n codes. Waits, also for what was submitted before.
+  // Counts the escapes among n codes. Waits, also for what was submitted before.
   Error Count(const uint8_t* bytes, int64_t n) {
     cudaStream_t stream;
     RETURN_ERROR(device_->Stream(&stream));

@@ -34,7 +34,7 @@ struct TypedKeys {
     if (support != nullptr && !IsSet(support, i)) return 0;
     return __float_as_uint(Load(data + i)) & kMagnitudeBits;
   }
-  // Those of four neighbours from i on, a multiple of 4; zeros from `total` on.
+  // Gives the magnitudes of four neighbours from i on, a multiple of 4; zeros from `total` on.
   __device__ void Magnitudes(int64_t i, uint32_t (&magnitudes)[4]) const {
     float x[4];
     LoadVector(data + i, total - i, x);

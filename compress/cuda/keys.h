@@ -1,4 +1,4 @@
-// What a choice of the K largest goes by: the bits of |x|, which are ordered like the values; or
+// Keys by which the K largest are chosen: the bits of |x|, which are ordered like the values, or
 // random draws.
 #pragma once
 

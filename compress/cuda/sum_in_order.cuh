@@ -55,8 +55,8 @@ __device__ inline UlpSteps StepsOf(double value, double ulps) {
   return {whole + whole % 2, whole + (whole + 1) % 2};  // to the even sum
 }
 
-// What the lanes up to this one do to a sum, and in *before what those below it do. The whole warp
-// calls it.
+// Joins the steps of the lanes up to this one; *before has those of the lanes below it. The whole
+// warp calls it.
 __device__ inline UlpSteps WarpSteps(UlpSteps own, UlpSteps* before) {
   const unsigned lane = threadIdx.x % kWarpThreads;
 #pragma unroll
@@ -72,7 +72,7 @@ __device__ inline UlpSteps WarpSteps(UlpSteps own, UlpSteps* before) {
   return own;
 }
 
-// What the threads of the block before this one do to a sum, and in *all what the whole block does.
+// Joins the steps of the block's threads before this one; *all has those of the whole block.
 __device__ inline UlpSteps BlockStepsBefore(const UlpSteps& own, UlpSteps* all) {
   constexpr unsigned kWarps = kSumThreads / kWarpThreads;
   static_assert(kWarps == kWarpThreads, "a lane for each warp");

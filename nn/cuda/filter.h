@@ -19,7 +19,7 @@ struct FilterShape {
   int64_t elements() const { return out * in * pixels; }
 };
 
-// Those of one Ops. One thread at a time.
+// Packs the weights of one Ops and adds up their gradients. One thread at a time.
 class Filters {
  public:
   explicit Filters(CudaDevice* device) : device_(device) {}

@@ -27,7 +27,7 @@ struct ParameterArrays {
   int count;
 };
 
-// What gradients are multiplied by; NaN: there is no update.
+// The factor that gradients are multiplied by; NaN: there is no update.
 struct GradientFactor {
   float value;
   const float* on_device;  // null: it is `value`

@@ -152,7 +152,7 @@ void ExpectReplays(Op* op, const ProductShapes& shapes, DType compute) {
   ExpectNear(want, product.Read(side, shapes), kSameBits);
 }
 
-// What `op`, of `ops`, does to weights while these are joined has the bits of single calls.
+// Expects the bits of single calls of `op`, of `ops`, while weights are joined.
 template <typename Op>
 void ExpectJoins(Ops* ops, Op* op, const ProductShapes& shapes, DType compute) {
   Side side = DeviceSide();

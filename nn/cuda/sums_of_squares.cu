@@ -65,7 +65,7 @@ Error SubmitSums(CudaDevice* device, const FloatRange* ranges, int count, double
                 of_blocks.as<double>(), sums);
 }
 
-// Of any number.
+// Submits the sums of any number of ranges.
 Error SubmitAllSums(CudaDevice* device, const FloatRange* ranges, int64_t count, double* sums) {
   for (int64_t begin = 0; begin < count; begin += kMostRanges) {
     const int64_t most = std::min<int64_t>(count - begin, kMostRanges);

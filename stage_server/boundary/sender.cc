@@ -19,7 +19,7 @@ bool IsTraining(Phase phase) {
   return phase == PHASE_TRAIN || phase == PHASE_GRADIENT_NORM || phase == PHASE_BASIS;
 }
 
-// What a slice of the trace is called for the way that its message took.
+// Names a slice of the trace by the way that its message took.
 const char* SliceNameOf(Way way) {
   switch (way) {
     case Way::kMemory:

@@ -55,10 +55,10 @@ class SharedMemory : public std::enable_shared_from_this<SharedMemory> {
   // Gives up a reserved slot that the peer has not been told of.
   void Release(uint32_t slot);
 
-  // What the peer has put there, and whether its pages are locked. The slot is free again when the
-  // last owner goes. The peer can write there even now, so the bytes are to be checked as they are
-  // read. InvalidArgument for a slot that there is not, or for more bytes than it has. One thread
-  // at a time.
+  // Bytes that the peer has put there, and whether their pages are locked. The slot is free again
+  // when the last owner goes. The peer can write there even now, so the bytes are to be checked as
+  // they are read. InvalidArgument for a slot that there is not, or for more bytes than it has. One
+  // thread at a time.
   struct Taken {
     Payload payload;
     bool is_locked = false;

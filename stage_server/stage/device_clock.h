@@ -1,5 +1,5 @@
-// What layers take on a device that is behind the thread that submits them. Nobody waits for their
-// times: they are there when the device is done, once a step.
+// Times of layers on a device that is behind the thread that submits them. Nobody waits for them:
+// they are there when the device is done, once a step.
 #pragma once
 
 #include <memory>

@@ -369,7 +369,7 @@ TEST(ExecutorTest, ALossThatIsNoNumberNamesStageAndStep) {
   EXPECT_FALSE(statuses[0].ok());  // and nobody waits for ever
 }
 
-// What optimizers change at the first stage.
+// Reads the values that optimizers change at the first stage.
 std::vector<float> TrainableValues(SmallStages* stages) {
   std::vector<float> values;
   for (const Parameter* parameter : stages->stage(0).parameters()) {

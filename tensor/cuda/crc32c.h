@@ -8,12 +8,12 @@
 
 namespace thinwire {
 
-// What kernels find out about bytes, for the host to put together. In page-locked memory.
+// Results of the kernel, which the host puts together. In page-locked memory.
 struct Crc32cParts {
   static constexpr size_t kStretchBytes = 32 << 10, kMostBytes = 4 << 20, kUnitBytes = 16;
 
-  // Of each stretch, the last of which may be shorter: the remainder (base/crc32c_polynomials.h) of
-  // its whole units.
+  // The remainder (base/crc32c_polynomials.h) of the whole units of each stretch, the last of which
+  // may be shorter.
   uint32_t remainders[kMostBytes / kStretchBytes];
   uint8_t tail[kUnitBytes];  // the bytes behind the last whole unit
 };

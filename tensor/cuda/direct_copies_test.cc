@@ -162,7 +162,7 @@ TEST_F(DirectCopiesTest, SeveralCopiesAreAwaitedInTheirOrder) {
   copies_->UnlockPages(pages.data());
 }
 
-// What the peer writes to its memory meanwhile is no part of the sum.
+// Shows that bytes which the peer writes meanwhile are no part of the sum.
 TEST_F(DirectCopiesTest, TheSumIsThatOfTheCopyOnTheDevice) {
   const Pages pages(kPage);
   const std::vector<uint8_t> bytes = RandomBytes(kPage, 4);
