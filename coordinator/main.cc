@@ -25,6 +25,7 @@
 #include "coordinator/sweep_flags.h"
 #include "coordinator/tune_flags.h"
 #include "coordinator/unknown_argument.h"
+#include "security/security.h"
 
 namespace {
 
@@ -447,6 +448,7 @@ int Leave(const CLI::App& app, const CLI::ParseError& error) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  thinwire::KeepOpenSslToTheEnd();
   thinwire::Interruption interruption;
   signal(SIGPIPE, SIG_IGN);  // a reader of our output may leave; the run goes on
   signal(SIGXFSZ, SIG_IGN);  // a write beyond the limit on files is an error that names the file

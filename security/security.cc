@@ -19,6 +19,7 @@
 #include "grpcpp/security/tls_certificate_provider.h"
 #include "grpcpp/security/tls_certificate_verifier.h"
 #include "grpcpp/security/tls_credentials_options.h"
+#include "openssl/crypto.h"
 
 namespace thinwire {
 namespace {
@@ -167,5 +168,7 @@ absl::Status Security::Check(const grpc::ServerContextBase& context, Role wanted
   }
   return has_tls() ? CheckRole(context, wanted) : absl::OkStatus();
 }
+
+void KeepOpenSslToTheEnd() { OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, nullptr); }
 
 }  // namespace thinwire

@@ -54,6 +54,10 @@ class Security {
   std::string token_;
 };
 
+// Keeps OpenSSL's locks and tables until the process is gone: the first call of main. Otherwise exit()
+// frees them while gRPC's threads still take down their channels, which then crash.
+void KeepOpenSslToTheEnd();
+
 // "unix:", "127.0.0.1:4700", "localhost:…", "[::1]:…".
 bool IsLoopback(const std::string& address);
 

@@ -18,6 +18,7 @@
 #include "base/steady_time.h"
 #include "grpc/support/log.h"
 #include "nlohmann/json.hpp"
+#include "security/security.h"
 #include "spdlog/sinks/stdout_sinks.h"
 #include "stage_server/log.h"
 #include "stage_server/server.h"
@@ -117,6 +118,7 @@ void AwaitLeaving(const StageServer& server, int signals, double seconds) {
 }
 
 int Main(int argc, char** argv) {
+  KeepOpenSslToTheEnd();
   ServerOptions options;
   double leave_seconds = kLeaveSeconds;
   LogOptions logging;

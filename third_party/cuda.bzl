@@ -74,7 +74,7 @@ def cuda_library(name, srcs = None, hdrs = None, deps = [], cuda_deps = [], **kw
         name = name + "_emulated",
         srcs = host + wrapped,
         hdrs = hdrs,
-        copts = ["-Wno-unknown-pragmas"],
+        copts = ["-Wno-unknown-pragmas", "-Wno-pass-failed"],  # nvcc unrolls what others need not
         textual_hdrs = device + textual,
         deps = deps + [_emulated(dep) for dep in cuda_deps] + ["//third_party/cuda_on_host"],
         **kwargs
