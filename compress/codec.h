@@ -8,7 +8,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -82,9 +81,5 @@ class Codec {
  private:
   CodecSpec spec_;
 };
-
-// `kernels` belongs to the device of the tensors and outlives the codec; nullptr: only the codec's
-// bounds will be asked for. InvalidArgument if the specification is out of range (see CheckSpec).
-absl::StatusOr<std::unique_ptr<Codec>> NewCodec(const CodecSpec& spec, CodecKernels* kernels);
 
 }  // namespace thinwire

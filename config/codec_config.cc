@@ -4,9 +4,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
+#include "compress/codecs/plugin.h"
 #include "compress/feedback/spec.h"
 #include "compress/level.h"
-#include "compress/plugin.h"
 #include "compress/spec_parameters.h"
 #include "config/fields.h"
 

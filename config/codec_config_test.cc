@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "compress/plugin.h"
+#include "compress/codecs/plugin.h"
 #include "compress/spec_text.h"
 #include "config/direction.h"
 #include "config/specs.h"

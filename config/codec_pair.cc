@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "base/status.h"
-#include "compress/plugin.h"
+#include "compress/codecs/plugin.h"
 #include "config/codec_config.h"
 
 namespace thinwire {

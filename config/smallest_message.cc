@@ -8,7 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
-#include "compress/axes.h"
+#include "compress/codecs/axes.h"
 #include "compress/feedback/plan.h"
 #include "compress/layout.h"
 #include "compress/level.h"

@@ -7,7 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "compress/direction_spec.h"
+#include "compress/feedback/direction_spec.h"
 #include "config/specs.h"
 #include "proto/experiment.pb.h"
 #include "tensor/shape.h"

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "compress/direction_spec.h"
+#include "compress/feedback/direction_spec.h"
 #include "compress/feedback/spec.h"
 #include "compress/spec.h"
 #include "data/dataset.h"

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/random.h"
-#include "compress/plugin.h"
+#include "compress/codecs/plugin.h"
 #include "config/experiment.h"
 
 namespace thinwire {

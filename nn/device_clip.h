@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "nn/ops.h"
-#include "nn/segment.h"
+#include "nn/parameters.h"
 #include "tensor/device.h"
 
 namespace thinwire {

@@ -9,7 +9,7 @@
 #include "absl/types/span.h"
 #include "nn/clip_scale.h"
 #include "nn/ops.h"
-#include "nn/segment.h"
+#include "nn/parameters.h"
 
 namespace thinwire {
 

@@ -11,7 +11,7 @@
 #include "absl/status/status.h"
 #include "nn/newton_schulz.h"
 #include "nn/ops.h"
-#include "nn/segment.h"
+#include "nn/parameters.h"
 #include "tensor/tensor.h"
 
 namespace thinwire {

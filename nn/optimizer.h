@@ -12,7 +12,7 @@
 #include "absl/types/span.h"
 #include "nn/ops.h"
 #include "nn/optimizer_spec.h"
-#include "nn/segment.h"
+#include "nn/parameters.h"
 
 namespace thinwire {
 

@@ -117,14 +117,6 @@ Parameter* FindParameter(absl::Span<Parameter> parameters, const std::string& na
   return &*found;
 }
 
-absl::Status ShareTiedValue(const TiedWeight& tied, Segment* segment) {
-  const absl::Span<Parameter> parameters = segment->parameters();
-  Parameter* const head = FindParameter(parameters, tied.copy);
-  head->value = FindParameter(parameters, tied.name)->value;
-  head->follows = true;
-  return segment->ParametersChanged();
-}
-
 absl::Status AddTiedGradients(const Parameter& embedding, const Parameter& head, Ops* ops) {
   const TensorView sum = embedding.gradient.view();
   RETURN_IF_ERROR(ToStatus(ops->Add(sum, head.gradient.view(), sum)));

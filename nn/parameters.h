@@ -9,12 +9,20 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "models/model.h"
-#include "models/tied_weight.h"
 #include "nn/ops.h"
-#include "nn/segment.h"
 #include "tensor/device.h"
+#include "tensor/tensor.h"
 
 namespace thinwire {
+
+// One parameter or buffer in fp32 and PyTorch's layout, in device memory.
+struct Parameter {
+  ParameterSpec spec;
+  Tensor value;
+  Tensor gradient;  // same shape; empty for running statistics. Backward adds to it.
+  // The value is the memory of the one that it is tied to, which alone is updated (ShareTiedValue).
+  bool follows = false;
+};
 
 // All parameters of `blocks`, in model order, with cleared gradients. A value is a function of
 // (seed, name), where a tied parameter goes by the name of what it copies.
@@ -23,10 +31,6 @@ absl::StatusOr<std::vector<Parameter>> InitialParameters(absl::Span<const BlockS
 
 // Names are unique: parameters are built from the same specs as the layers that ask.
 Parameter* FindParameter(absl::Span<Parameter> parameters, const std::string& name);
-
-// Lets both copies of a tied weight (models/tied_weight.h) that one segment holds be one memory, so
-// that it is updated once. The segment's owner calls it before anything else is made of it.
-absl::Status ShareTiedValue(const TiedWeight& tied, Segment* segment);
 
 // The gradient of a tied weight becomes the sum of both, the embedding's first: the head's too,
 // which is zero instead where it follows.

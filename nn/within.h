@@ -5,7 +5,7 @@
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "nn/newton_schulz.h"
-#include "nn/segment.h"
+#include "nn/parameters.h"
 #include "tensor/device.h"
 
 namespace thinwire {

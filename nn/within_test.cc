@@ -12,7 +12,7 @@
 #include "models/partition.h"
 #include "nn/loss.h"
 #include "nn/optimizer.h"
-#include "nn/testing.h"
+#include "nn/segment/segment_testing.h"
 
 namespace thinwire {
 namespace {

@@ -8,7 +8,7 @@
 #include "absl/status/status.h"
 #include "grpcpp/grpcpp.h"
 #include "proto/stage.grpc.pb.h"
-#include "stage_server/grpc/status.h"
+#include "transport/status.h"
 
 namespace thinwire {
 

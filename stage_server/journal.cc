@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "compress/plugin.h"
+#include "compress/codecs/plugin.h"
 
 namespace thinwire {
 namespace {

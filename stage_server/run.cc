@@ -15,13 +15,13 @@
 #include "base/steady_time.h"
 #include "config/specs.h"
 #include "stage_server/allowed_paths.h"
-#include "stage_server/grpc/dial.h"
 #include "stage_server/memory_need.h"
 #include "stage_server/read_within.h"
 #include "stage_server/run_report.h"
 #include "stage_server/stage/safetensors.h"
 #include "stage_server/stage/stage_spec.h"
 #include "tensor/cpu/device.h"
+#include "transport/dial.h"
 
 namespace thinwire {
 namespace {

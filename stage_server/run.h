@@ -16,11 +16,11 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "proto/stage.pb.h"
-#include "stage_server/grpc/boundary_service.h"
 #include "stage_server/log.h"
 #include "stage_server/metrics.h"
 #include "stage_server/stage/executor.h"
 #include "stage_server/stage/stage_state.h"
+#include "transport/boundary_service.h"
 
 namespace thinwire {
 

@@ -11,14 +11,14 @@
 #include "grpcpp/health_check_service_interface.h"
 #include "monitoring/metrics_server.h"
 #include "prometheus/registry.h"
-#include "stage_server/grpc/boundary_service.h"
-#include "stage_server/grpc/listener.h"
 #include "stage_server/guarded_service.h"
 #include "stage_server/journal.h"
 #include "stage_server/metrics.h"
 #include "stage_server/open_backend.h"
 #include "stage_server/service.h"
 #include "tensor/cpu/device.h"
+#include "transport/boundary_service.h"
+#include "transport/listener.h"
 
 namespace thinwire {
 namespace {

@@ -9,8 +9,8 @@
 #include "absl/time/time.h"
 #include "security/security.h"
 #include "stage_server/allowed_paths.h"
-#include "stage_server/grpc/listener.h"
 #include "stage_server/log.h"
+#include "transport/listener.h"
 
 namespace thinwire {
 

@@ -13,9 +13,9 @@
 #include "config/devices.h"
 #include "config/resolve.h"
 #include "stage_server/event_queue.h"
-#include "stage_server/grpc/status.h"
 #include "stage_server/provenance.h"
 #include "stage_server/read_within.h"
+#include "transport/status.h"
 
 namespace thinwire {
 namespace {

@@ -17,11 +17,11 @@
 #include "absl/synchronization/mutex.h"
 #include "proto/stage.grpc.pb.h"
 #include "stage_server/allowed_paths.h"
-#include "stage_server/grpc/boundary_service.h"
 #include "stage_server/journal.h"
 #include "stage_server/lease.h"
 #include "stage_server/open_backend.h"
 #include "stage_server/run.h"
+#include "transport/boundary_service.h"
 
 namespace thinwire {
 

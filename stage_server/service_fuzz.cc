@@ -33,10 +33,10 @@
 #include "prometheus/registry.h"
 #include "proto/boundary.pb.h"
 #include "stage_server/control_calls_testing.h"
-#include "stage_server/grpc/settings.h"
 #include "stage_server/lease_testing.h"
 #include "stage_server/raw_call_testing.h"
 #include "stage_server/service.h"
+#include "transport/settings.h"
 
 namespace thinwire {
 namespace {

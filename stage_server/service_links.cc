@@ -2,10 +2,10 @@
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "base/steady_time.h"
-#include "stage_server/grpc/dial.h"
-#include "stage_server/grpc/status.h"
-#include "stage_server/link_measurement.h"
 #include "stage_server/service.h"
+#include "transport/dial.h"
+#include "transport/link_measurement.h"
+#include "transport/status.h"
 
 namespace thinwire {
 namespace {

@@ -3,8 +3,8 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
-#include "stage_server/grpc/status.h"
 #include "stage_server/service.h"
+#include "transport/status.h"
 
 namespace thinwire {
 namespace {

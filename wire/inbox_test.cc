@@ -1,4 +1,4 @@
-// Payloads that a device copies; link_test.cc of stage_server/grpc has all else.
+// Payloads that a device copies; link_test.cc of transport has all else.
 
 #include "wire/inbox.h"
 

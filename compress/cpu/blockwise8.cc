@@ -2,13 +2,13 @@
 
 #include <algorithm>
 
+#include "compress/bytes.h"
 #include "compress/cpu/blocks.h"
-#include "compress/cpu/bytes.h"
 #include "compress/cpu/codebook.h"
-#include "compress/cpu/half.h"
 #include "compress/cpu/nonfinite.h"
 #include "compress/cpu/parallel.h"
 #include "compress/cpu/scan.h"
+#include "compress/half.h"
 #include "compress/layout.h"
 #include "compress/refusals.h"
 

@@ -4,12 +4,12 @@
 #include <cassert>
 #include <cstring>
 
+#include "compress/bytes.h"
 #include "compress/cpu/blocks.h"
-#include "compress/cpu/bytes.h"
 #include "compress/cpu/convert.h"
-#include "compress/cpu/half.h"
 #include "compress/cpu/parallel.h"
 #include "compress/cpu/scan.h"
+#include "compress/half.h"
 #include "compress/layout.h"
 #include "compress/refusals.h"
 

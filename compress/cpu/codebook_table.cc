@@ -2,7 +2,7 @@
 
 #include <cassert>
 
-#include "compress/cpu/half.h"
+#include "compress/half.h"
 
 namespace thinwire {
 namespace {

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "base/random.h"
-#include "compress/cpu/half.h"
 #include "compress/cpu/kernels.h"
+#include "compress/half.h"
 
 namespace thinwire {
 namespace {

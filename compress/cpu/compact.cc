@@ -5,7 +5,7 @@
 
 #include "compress/cpu/blocks.h"
 #include "compress/cpu/parallel.h"
-#include "compress/cpu/scratch.h"
+#include "compress/scratch.h"
 
 // Each SIMD target compiles this file once more, from foreach_target.h on.
 // clang-format off

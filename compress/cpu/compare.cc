@@ -4,8 +4,8 @@
 
 #include "compress/cpu/blocks.h"
 #include "compress/cpu/parallel.h"
-#include "compress/cpu/scratch.h"
 #include "compress/refusals.h"
+#include "compress/scratch.h"
 
 namespace thinwire {
 namespace {

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <vector>
 
-#include "compress/cpu/half.h"
+#include "compress/half.h"
 
 namespace thinwire {
 namespace {

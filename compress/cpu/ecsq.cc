@@ -3,18 +3,18 @@
 #include <algorithm>
 #include <cmath>
 
+#include "compress/bytes.h"
 #include "compress/cpu/blocks.h"
-#include "compress/cpu/bytes.h"
 #include "compress/cpu/ecsq_header.h"
 #include "compress/cpu/nonfinite.h"
 #include "compress/cpu/parallel.h"
 #include "compress/cpu/philox.h"
-#include "compress/cpu/scratch.h"
 #include "compress/cpu/segments.h"
 #include "compress/cpu/sum_of_squares.h"
 #include "compress/cpu/whole_steps.h"
 #include "compress/layout.h"
 #include "compress/refusals.h"
+#include "compress/scratch.h"
 
 namespace thinwire {
 namespace {

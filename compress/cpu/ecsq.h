@@ -1,6 +1,6 @@
 // ecsq: entropy-coded scalar quantisation. Every element as a whole number of steps, unbounded; a
 // step is a multiple of the root mean square of its scope. What the numbers cost is the entropy
-// coder's business (compress/entropy_frame.h): here each is a byte, and the few that have none
+// coder's business (compress/entropy/frame.h): here each is a byte, and the few that have none
 // follow behind.
 //
 //   nearest, dead_zone  x^ = sign(q) (|q| + mean_|q|) step    reconstruction points at cells' means

@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "base/host_device.h"
-#include "compress/cpu/half.h"
+#include "compress/half.h"
 
 namespace thinwire {
 

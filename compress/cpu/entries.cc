@@ -2,16 +2,16 @@
 
 #include <algorithm>
 
-#include "compress/cpu/bytes.h"
+#include "compress/bytes.h"
 #include "compress/cpu/entries_header.h"
 #include "compress/cpu/index_coding.h"
 #include "compress/cpu/parallel.h"
-#include "compress/cpu/scratch.h"
 #include "compress/cpu/sparse_writer.h"
 #include "compress/cpu/support_ranks.h"
 #include "compress/cpu/values.h"
 #include "compress/layout.h"
 #include "compress/refusals.h"
+#include "compress/scratch.h"
 
 namespace thinwire {
 namespace {

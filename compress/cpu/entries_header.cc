@@ -1,7 +1,7 @@
 #include "compress/cpu/entries_header.h"
 
-#include "compress/cpu/bytes.h"
-#include "compress/cpu/half.h"
+#include "compress/bytes.h"
+#include "compress/half.h"
 
 namespace thinwire {
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "base/host_device.h"
-#include "compress/cpu/half.h"
+#include "compress/half.h"
 #include "compress/spec.h"
 
 namespace thinwire {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "compress/cpu/bytes.h"
+#include "compress/bytes.h"
 #include "compress/cpu/pack.h"
 #include "compress/cpu/parallel.h"
 #include "compress/cpu/rice.h"

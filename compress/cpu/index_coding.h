@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "absl/functional/function_ref.h"
-#include "compress/cpu/bytes.h"
+#include "compress/bytes.h"
 #include "compress/cpu/set_bits.h"
 #include "compress/layout.h"
 #include "tensor/error.h"

@@ -4,9 +4,9 @@
 #include <cstring>
 
 #include "compress/cpu/parallel.h"
-#include "compress/cpu/scratch.h"
 #include "compress/cpu/segments.h"
 #include "compress/cpu/select.h"
+#include "compress/scratch.h"
 
 namespace thinwire {
 namespace {

@@ -3,17 +3,17 @@
 #include <algorithm>
 #include <cmath>
 
+#include "compress/bytes.h"
 #include "compress/cpu/blocks.h"
-#include "compress/cpu/bytes.h"
 #include "compress/cpu/convert.h"
 #include "compress/cpu/factors.h"
-#include "compress/cpu/half.h"
 #include "compress/cpu/nonfinite.h"
 #include "compress/cpu/orthonormal.h"
 #include "compress/cpu/scan.h"
-#include "compress/cpu/scratch.h"
+#include "compress/half.h"
 #include "compress/low_rank_matrices.h"
 #include "compress/refusals.h"
+#include "compress/scratch.h"
 
 namespace thinwire {
 namespace {

@@ -2,22 +2,22 @@
 
 #include <algorithm>
 
+#include "compress/bytes.h"
 #include "compress/cpu/blocks.h"
-#include "compress/cpu/bytes.h"
 #include "compress/cpu/compact.h"
 #include "compress/cpu/entries_header.h"
-#include "compress/cpu/half.h"
 #include "compress/cpu/kept.h"
 #include "compress/cpu/nonfinite.h"
 #include "compress/cpu/parallel.h"
 #include "compress/cpu/philox.h"
 #include "compress/cpu/scan.h"
-#include "compress/cpu/scratch.h"
 #include "compress/cpu/segments.h"
 #include "compress/cpu/sparse_writer.h"
 #include "compress/cpu/values.h"
+#include "compress/half.h"
 #include "compress/layout.h"
 #include "compress/refusals.h"
+#include "compress/scratch.h"
 
 namespace thinwire {
 namespace {

@@ -1,6 +1,6 @@
 #include "compress/cpu/range_header.h"
 
-#include "compress/cpu/bytes.h"
+#include "compress/bytes.h"
 #include "compress/refusals.h"
 
 namespace thinwire {

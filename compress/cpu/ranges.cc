@@ -2,15 +2,15 @@
 
 #include <algorithm>
 
+#include "compress/bytes.h"
 #include "compress/cpu/blocks.h"
-#include "compress/cpu/bytes.h"
-#include "compress/cpu/half.h"
 #include "compress/cpu/nonfinite.h"
 #include "compress/cpu/parallel.h"
 #include "compress/cpu/range_header.h"
 #include "compress/cpu/scan.h"
-#include "compress/cpu/scratch.h"
 #include "compress/cpu/segments.h"
+#include "compress/half.h"
+#include "compress/scratch.h"
 
 namespace thinwire {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "compress/cpu/bytes.h"
+#include "compress/bytes.h"
 
 // Each SIMD target compiles this file once more, from foreach_target.h on.
 // clang-format off

@@ -2,18 +2,18 @@
 
 #include <algorithm>
 
+#include "compress/bytes.h"
 #include "compress/cpu/blocks.h"
-#include "compress/cpu/bytes.h"
 #include "compress/cpu/hadamard.h"
-#include "compress/cpu/half.h"
 #include "compress/cpu/nonfinite.h"
 #include "compress/cpu/parallel.h"
 #include "compress/cpu/philox.h"
 #include "compress/cpu/rotation.h"
 #include "compress/cpu/scan.h"
-#include "compress/cpu/scratch.h"
 #include "compress/cpu/uniform.h"
+#include "compress/half.h"
 #include "compress/layout.h"
+#include "compress/scratch.h"
 
 namespace thinwire {
 namespace {

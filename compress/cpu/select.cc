@@ -2,10 +2,10 @@
 
 #include <cstring>
 
-#include "compress/cpu/half.h"
 #include "compress/cpu/parallel.h"
 #include "compress/cpu/scan.h"
-#include "compress/cpu/scratch.h"
+#include "compress/half.h"
+#include "compress/scratch.h"
 
 // Each SIMD target compiles this file once more, from foreach_target.h on.
 // clang-format off

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/random.h"
-#include "compress/cpu/half.h"
+#include "compress/half.h"
 
 namespace thinwire {
 namespace {

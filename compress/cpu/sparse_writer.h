@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <cstring>
 
-#include "compress/cpu/bytes.h"
-#include "compress/cpu/half.h"
+#include "compress/bytes.h"
 #include "compress/cpu/values.h"
+#include "compress/half.h"
 #include "tensor/error.h"
 #include "tensor/tensor.h"
 

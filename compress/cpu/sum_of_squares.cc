@@ -4,8 +4,8 @@
 
 #include "compress/cpu/blocks.h"
 #include "compress/cpu/parallel.h"
-#include "compress/cpu/scratch.h"
 #include "compress/cpu/square_order.h"
+#include "compress/scratch.h"
 
 // Each SIMD target compiles this file once more, from foreach_target.h on.
 // clang-format off

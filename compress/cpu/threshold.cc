@@ -6,13 +6,13 @@
 #include "compress/cpu/compact.h"
 #include "compress/cpu/entries.h"
 #include "compress/cpu/entries_header.h"
-#include "compress/cpu/half.h"
 #include "compress/cpu/kept.h"
 #include "compress/cpu/nonfinite.h"
 #include "compress/cpu/parallel.h"
 #include "compress/cpu/scan.h"
 #include "compress/cpu/sum_of_squares.h"
 #include "compress/cpu/threshold_unit.h"
+#include "compress/half.h"
 #include "compress/layout.h"
 
 namespace thinwire {

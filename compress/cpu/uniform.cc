@@ -9,10 +9,10 @@
 #include "compress/cpu/quantize.h"
 #include "compress/cpu/range_header.h"
 #include "compress/cpu/ranges.h"
-#include "compress/cpu/scratch.h"
 #include "compress/cpu/segments.h"
 #include "compress/layout.h"
 #include "compress/refusals.h"
+#include "compress/scratch.h"
 
 namespace thinwire {
 namespace {

@@ -5,12 +5,12 @@
 
 #include "compress/cpu/convert.h"
 #include "compress/cpu/entries_header.h"
-#include "compress/cpu/half.h"
 #include "compress/cpu/parallel.h"
 #include "compress/cpu/scan.h"
-#include "compress/cpu/scratch.h"
 #include "compress/cpu/uniform.h"
+#include "compress/half.h"
 #include "compress/layout.h"
+#include "compress/scratch.h"
 
 namespace thinwire {
 namespace {

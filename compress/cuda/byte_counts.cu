@@ -1,6 +1,6 @@
-#include "compress/cpu/rans.h"
 #include "compress/cuda/byte_counts.h"
 #include "compress/cuda/large_bytes.cuh"
+#include "compress/entropy/rans.h"
 #include "tensor/cuda/launch.h"
 
 namespace thinwire {

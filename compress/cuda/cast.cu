@@ -1,12 +1,12 @@
 #include <cuda_runtime.h>
 
-#include "compress/cpu/bytes.h"
-#include "compress/cpu/half.h"
+#include "compress/bytes.h"
 #include "compress/cuda/cast.h"
 #include "compress/cuda/device_payload.h"
 #include "compress/cuda/extremes.cuh"
 #include "compress/cuda/half.cuh"
 #include "compress/cuda/tile.cuh"
+#include "compress/half.h"
 #include "compress/layout.h"
 #include "compress/refusals.h"
 #include "tensor/cuda/bf16.cuh"

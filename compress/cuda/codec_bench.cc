@@ -23,7 +23,7 @@
 
 #include "base/random.h"
 #include "base/status.h"
-#include "compress/codec.h"
+#include "compress/codecs/new_codec.h"
 #include "compress/cuda/codec_bench_calls.h"
 #include "compress/cuda/kernels.h"
 #include "tensor/cpu/device.h"

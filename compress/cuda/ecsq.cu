@@ -3,7 +3,7 @@
 #include <array>
 #include <cmath>
 
-#include "compress/cpu/bytes.h"
+#include "compress/bytes.h"
 #include "compress/cpu/ecsq_header.h"
 #include "compress/cpu/square_order.h"
 #include "compress/cuda/device_payload.h"
@@ -301,7 +301,7 @@ Error EncodeAs(CudaDevice* device, const TensorView& x, const CodecSpec& spec, u
     case Rounding::kDither:
       return Encoder<T, WithDither>(device, x, spec, key).Encode(payload);
     case Rounding::kDeadZone:
-    case Rounding::kRateDistortion:  // begins so (compress/code_choice.h)
+    case Rounding::kRateDistortion:  // begins so (compress/codecs/code_choice.h)
       return Encoder<T, DownTo>(device, x, spec, key).Encode(payload);
     case Rounding::kNearestNonzero:
       return Encoder<T, ToNearestNonzero>(device, x, spec, key).Encode(payload);

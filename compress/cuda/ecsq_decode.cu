@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "compress/cpu/bytes.h"
+#include "compress/bytes.h"
 #include "compress/cpu/ecsq_header.h"
 #include "compress/cuda/ecsq.h"
 #include "compress/cuda/ecsq_codes.cuh"

@@ -1,6 +1,6 @@
 #include "compress/cuda/entries.h"
 
-#include "compress/cpu/bytes.h"
+#include "compress/bytes.h"
 #include "compress/cpu/entries_header.h"
 #include "compress/cuda/bitmap.h"
 #include "compress/cuda/entry_list.h"

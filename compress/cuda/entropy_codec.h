@@ -2,7 +2,7 @@
 #pragma once
 
 #include "compress/cuda/codec.h"
-#include "compress/entropy_kernels.h"
+#include "compress/entropy/kernels.h"
 #include "tensor/cuda/device.h"
 
 namespace thinwire {

@@ -8,10 +8,11 @@
 #include <vector>
 
 #include "compress/codec.h"
+#include "compress/codecs/new_codec.h"
 #include "compress/cuda/twins_testing.h"
-#include "compress/entropy_frame.h"
-#include "compress/entropy_kernels.h"
-#include "compress/pairs_layout.h"
+#include "compress/entropy/frame.h"
+#include "compress/entropy/kernels.h"
+#include "compress/entropy/pairs_layout.h"
 #include "compress/support.h"
 
 namespace thinwire {

@@ -5,18 +5,18 @@
 #include <utility>
 #include <vector>
 
-#include "compress/context_choice.h"
-#include "compress/cpu/bytes.h"
+#include "compress/bytes.h"
 #include "compress/cuda/byte_counts.h"
 #include "compress/cuda/frame_bytes.h"
 #include "compress/cuda/pairs.h"
 #include "compress/cuda/pairs_frame.h"
 #include "compress/cuda/rans.h"
 #include "compress/cuda/stretches.h"
-#include "compress/entropy_layout.h"
-#include "compress/form_choice.h"
-#include "compress/frequencies.h"
-#include "compress/pairs_layout.h"
+#include "compress/entropy/context_choice.h"
+#include "compress/entropy/form_choice.h"
+#include "compress/entropy/frequencies.h"
+#include "compress/entropy/layout.h"
+#include "compress/entropy/pairs_layout.h"
 #include "tensor/cuda/error.h"
 
 namespace thinwire {

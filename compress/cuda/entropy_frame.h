@@ -1,4 +1,4 @@
-// The entropy coder's frames (compress/entropy_frame.h) of strings in device memory: bytes and
+// The entropy coder's frames (compress/entropy/frame.h) of strings in device memory: bytes and
 // states stay there, the host chooses neighbours and tables by counts, and by a sample of some
 // rows.
 #pragma once
@@ -7,7 +7,7 @@
 #include <cstdint>
 
 #include "absl/types/span.h"
-#include "compress/codes_place.h"
+#include "compress/entropy/codes_place.h"
 #include "tensor/cuda/device.h"
 #include "tensor/error.h"
 

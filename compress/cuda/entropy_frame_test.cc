@@ -11,9 +11,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/random.h"
-#include "compress/entropy_frame.h"
-#include "compress/entropy_layout.h"
-#include "compress/pairs_layout.h"
+#include "compress/entropy/frame.h"
+#include "compress/entropy/layout.h"
+#include "compress/entropy/pairs_layout.h"
 
 namespace thinwire {
 namespace {

@@ -6,9 +6,9 @@
 #include <cstdint>
 
 #include "base/host_device.h"
-#include "compress/cpu/half.h"
 #include "compress/cpu/range_line.h"
 #include "compress/cuda/extremes.h"
+#include "compress/half.h"
 
 namespace thinwire {
 

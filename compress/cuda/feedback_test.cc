@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "compress/codecs/new_codec.h"
 #include "compress/cuda/twin_testing.h"
 #include "compress/feedback/pair_testing.h"
 #include "tensor/copy_testing.h"

@@ -1,6 +1,6 @@
 #include <cuda_runtime.h>
 
-#include "compress/cpu/bytes.h"
+#include "compress/bytes.h"
 #include "compress/cpu/fp8_line.h"
 #include "compress/cuda/device_payload.h"
 #include "compress/cuda/extremes.cuh"

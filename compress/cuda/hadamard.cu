@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
-#include "compress/cpu/half.h"
 #include "compress/cpu/rotation.h"
 #include "compress/cuda/hadamard.h"
 #include "compress/cuda/philox.cuh"
+#include "compress/half.h"
 #include "tensor/cuda/bf16.cuh"
 #include "tensor/cuda/error.h"
 #include "tensor/cuda/launch.h"

@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-#include "compress/cpu/half.h"
+#include "compress/half.h"
 
 namespace thinwire {
 

@@ -1,9 +1,9 @@
 #include "compress/cuda/kept_values.h"
 
 #include "compress/cpu/entries_header.h"
-#include "compress/cpu/half.h"
 #include "compress/cuda/payload_copy.h"
 #include "compress/cuda/uniform.h"
+#include "compress/half.h"
 #include "compress/layout.h"
 #include "tensor/cuda/error.h"
 

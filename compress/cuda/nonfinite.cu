@@ -2,8 +2,8 @@
 
 #include <cstdint>
 
-#include "compress/cpu/half.h"
 #include "compress/cuda/nonfinite.h"
+#include "compress/half.h"
 #include "compress/refusals.h"
 #include "tensor/cuda/bf16.cuh"
 #include "tensor/cuda/error.h"

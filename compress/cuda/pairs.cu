@@ -1,8 +1,8 @@
-#include "compress/cpu/pairs.h"
 #include "compress/cuda/large_bytes.cuh"
 #include "compress/cuda/large_bytes.h"
 #include "compress/cuda/pairs.h"
-#include "compress/pairs_layout.h"
+#include "compress/entropy/pairs.h"
+#include "compress/entropy/pairs_layout.h"
 #include "tensor/cuda/launch.h"
 
 namespace thinwire {

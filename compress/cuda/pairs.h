@@ -1,4 +1,4 @@
-// Small codes two to a byte (compress/cpu/pairs.h), in device memory.
+// Small codes two to a byte (compress/entropy/pairs.h), in device memory.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -9,7 +9,8 @@
 
 namespace thinwire {
 
-// *large is so many of the n codes that compress/pairs_layout.h says to look at before all are.
+// *large is so many of the n codes that compress/entropy/pairs_layout.h says to look at before all
+// are.
 Error SubmitLargeLooks(cudaStream_t stream, const uint8_t* codes, int64_t n, uint32_t* large);
 
 // Makes pairs of n codes; pairs[i] is 0 behind the last one, up to `size`, a multiple of 8, as the

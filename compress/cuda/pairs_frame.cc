@@ -3,11 +3,11 @@
 #include <array>
 #include <vector>
 
-#include "compress/cpu/bytes.h"
+#include "compress/bytes.h"
 #include "compress/cuda/byte_counts.h"
 #include "compress/cuda/large_bytes.h"
 #include "compress/cuda/pairs.h"
-#include "compress/frequencies.h"
+#include "compress/entropy/frequencies.h"
 #include "tensor/cuda/error.h"
 
 namespace thinwire {

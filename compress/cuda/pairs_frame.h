@@ -1,13 +1,14 @@
-// The entropy coder's frames of pairs (compress/pairs_layout.h), of strings in device memory.
+// The entropy coder's frames of pairs (compress/entropy/pairs_layout.h), of strings in device
+// memory.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
-#include "compress/codes_place.h"
 #include "compress/cuda/frame_bytes.h"
 #include "compress/cuda/rans.h"
-#include "compress/pairs_layout.h"
+#include "compress/entropy/codes_place.h"
+#include "compress/entropy/pairs_layout.h"
 #include "tensor/cuda/device.h"
 #include "tensor/error.h"
 

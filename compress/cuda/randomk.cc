@@ -1,8 +1,7 @@
 #include "compress/cuda/randomk.h"
 
-#include "compress/cpu/bytes.h"
+#include "compress/bytes.h"
 #include "compress/cpu/entries_header.h"
-#include "compress/cpu/half.h"
 #include "compress/cuda/bitmap.h"
 #include "compress/cuda/entry_list.h"
 #include "compress/cuda/kept_values.h"
@@ -11,6 +10,7 @@
 #include "compress/cuda/random_draws.h"
 #include "compress/cuda/scope_counts.h"
 #include "compress/cuda/sparse_writer.h"
+#include "compress/half.h"
 #include "compress/layout.h"
 #include "compress/refusals.h"
 #include "tensor/cuda/error.h"

@@ -23,9 +23,9 @@ struct EncoderEntry {
 };
 constexpr int kFieldBits = 13;
 constexpr uint32_t kFieldMask = (1u << kFieldBits) - 1;
-constexpr int kFullBits = 31 - kScaleBits;  // as in compress/cpu/rans.cc
+constexpr int kFullBits = 31 - kScaleBits;  // as in compress/entropy/rans.cc
 
-// For each of 2^12 lower ends of a state: as in compress/cpu/rans_decode.cc.
+// For each of 2^12 lower ends of a state: as in compress/entropy/rans_decode.cc.
 using DecoderEntry = uint32_t;
 
 __device__ unsigned Lane() { return threadIdx.x % kLanes; }

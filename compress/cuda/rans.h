@@ -1,4 +1,4 @@
-// The loops of the entropy coder (compress/cpu/rans.h), in device memory: a warp to a string, a
+// The loops of the entropy coder (compress/entropy/rans.h), in device memory: a warp to a string, a
 // thread to each of its states.
 #pragma once
 
@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "compress/cpu/rans.h"
+#include "compress/entropy/rans.h"
 #include "tensor/cuda/device.h"
 #include "tensor/error.h"
 

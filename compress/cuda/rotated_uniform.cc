@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "compress/cpu/bytes.h"
+#include "compress/bytes.h"
 #include "compress/cpu/range_line.h"
 #include "compress/cpu/rotation.h"
 #include "compress/cuda/hadamard.h"

@@ -1,6 +1,6 @@
-#include "compress/context_choice.h"
-#include "compress/cpu/stretches.h"
 #include "compress/cuda/stretches.h"
+#include "compress/entropy/context_choice.h"
+#include "compress/entropy/stretches.h"
 #include "tensor/cuda/launch.h"
 
 namespace thinwire {

@@ -1,13 +1,13 @@
-// A string's stretches side by side, and what foretells its bytes (compress/cpu/stretches.h,
-// compress/cpu/rans.h), in device memory.
+// A string's stretches side by side, and what foretells its bytes (compress/entropy/stretches.h,
+// compress/entropy/rans.h), in device memory.
 #pragma once
 
 #include <cuda_runtime.h>
 
 #include <cstdint>
 
-#include "compress/cpu/rans.h"
-#include "compress/cpu/stretches.h"
+#include "compress/entropy/rans.h"
+#include "compress/entropy/stretches.h"
 #include "tensor/error.h"
 
 namespace thinwire {
@@ -22,9 +22,9 @@ Error SubmitFromRows(cudaStream_t stream, const uint8_t* rows, int64_t n, const 
 Error SubmitSumsOfNeighbours(cudaStream_t stream, const Neighbours& neighbours, const uint8_t* rows,
                              int64_t num_rows, const RowLayout& layout, uint8_t* sums);
 
-// The codes of which ChooseNeighboursOf (compress/context_choice.h) chooses, of n: `num_pieces`
-// pieces for the distance 0 and each of the `num_distances`. `pieces_and_distances`: one behind the
-// other, in device memory.
+// The codes of which ChooseNeighboursOf (compress/entropy/context_choice.h) chooses, of n:
+// `num_pieces` pieces for the distance 0 and each of the `num_distances`. `pieces_and_distances`:
+// one behind the other, in device memory.
 Error SubmitSample(cudaStream_t stream, const uint8_t* codes, int64_t n,
                    const uint32_t* pieces_and_distances, int64_t num_pieces, int64_t num_distances,
                    uint8_t* sample);

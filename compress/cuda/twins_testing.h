@@ -13,8 +13,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/random.h"
-#include "compress/cpu/half.h"
 #include "compress/cuda/twin_testing.h"
+#include "compress/half.h"
 #include "compress/layout.h"
 #include "tensor/copy_testing.h"
 #include "tensor/tensor.h"

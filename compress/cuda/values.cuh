@@ -5,9 +5,9 @@
 
 #include <cstdint>
 
-#include "compress/cpu/half.h"
 #include "compress/cuda/half.cuh"
 #include "compress/cuda/values.h"
+#include "compress/half.h"
 
 namespace thinwire {
 

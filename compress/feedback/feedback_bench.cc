@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/random.h"
+#include "compress/codecs/new_codec.h"
 #include "compress/cpu/kernels.h"
 #include "compress/feedback/feedback.h"
 #include "tensor/cpu/device.h"

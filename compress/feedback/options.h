@@ -7,7 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "compress/axes.h"
+#include "compress/codecs/axes.h"
 #include "compress/feedback/spec.h"
 #include "compress/feedback/state_store.h"
 #include "compress/kernels.h"

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "base/status.h"
+#include "compress/codecs/round_trip_testing.h"
 #include "compress/feedback/feedback.h"
-#include "compress/round_trip_testing.h"
 #include "tensor/copy_testing.h"
 
 namespace thinwire {

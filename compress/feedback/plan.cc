@@ -9,7 +9,8 @@
 #include "absl/strings/str_cat.h"
 #include "base/random.h"
 #include "base/status.h"
-#include "compress/distortion.h"
+#include "compress/checks/distortion.h"
+#include "compress/codecs/new_codec.h"
 #include "compress/feedback/state_store.h"
 #include "compress/layout.h"
 

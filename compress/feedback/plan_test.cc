@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "compress/round_trip_testing.h"
+#include "compress/codecs/round_trip_testing.h"
 
 namespace thinwire {
 namespace {

@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
+#include "compress/codecs/new_codec.h"
 #include "compress/feedback/feedback.h"
 #include "compress/feedback/state_digest.h"
 

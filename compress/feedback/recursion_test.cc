@@ -7,7 +7,7 @@
 #include <functional>
 #include <numeric>
 
-#include "compress/distortion.h"
+#include "compress/checks/distortion.h"
 #include "compress/feedback/pair_testing.h"
 
 namespace thinwire {

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
+#include "compress/codecs/new_codec.h"
 #include "compress/feedback/feedback.h"
 
 namespace thinwire {

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/random.h"
 #include "base/status.h"
+#include "compress/codecs/new_codec.h"
 
 namespace thinwire {
 

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "compress/codecs/round_trip_testing.h"
 #include "compress/feedback/feedback.h"
-#include "compress/round_trip_testing.h"
 
 namespace thinwire {
 namespace {

@@ -7,7 +7,7 @@
 #include <csignal>
 #include <cstring>
 
-#include "compress/round_trip_testing.h"
+#include "compress/codecs/round_trip_testing.h"
 
 namespace thinwire {
 namespace {

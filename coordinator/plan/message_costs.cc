@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "base/status.h"
+#include "compress/codecs/plugin.h"
 #include "compress/feedback/plan.h"
-#include "compress/plugin.h"
 #include "coordinator/plan/state_plan.h"
 #include "data/sampler.h"
 #include "models/bottleneck.h"

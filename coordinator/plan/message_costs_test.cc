@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "compress/plugin.h"
+#include "compress/codecs/plugin.h"
 #include "config/experiment.h"
 #include "gtest/gtest.h"
 

@@ -9,7 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
-#include "compress/direction_spec.h"
+#include "compress/feedback/direction_spec.h"
 #include "config/devices.h"
 #include "config/specs.h"
 #include "coordinator/plan/break_even.h"

@@ -5,7 +5,7 @@
 #include <sstream>
 
 #include "absl/strings/str_cat.h"
-#include "compress/plugin.h"
+#include "compress/codecs/plugin.h"
 #include "config/experiment.h"
 #include "config/specs.h"
 #include "gmock/gmock.h"

@@ -4,7 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "compress/plugin.h"
+#include "compress/codecs/plugin.h"
 #include "coordinator/plan/plan.h"
 #include "coordinator/plan/table_text.h"
 

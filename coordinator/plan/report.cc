@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "compress/plugin.h"
+#include "compress/codecs/plugin.h"
 
 namespace thinwire {
 namespace {

@@ -11,7 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/status.h"
-#include "compress/axes.h"
+#include "compress/codecs/axes.h"
 #include "config/specs.h"
 #include "coordinator/plan/table_text.h"
 #include "models/tied_weight.h"

@@ -9,7 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/synchronization/mutex.h"
 #include "base/status.h"
-#include "compress/plugin.h"
+#include "compress/codecs/plugin.h"
 #include "config/specs.h"
 #include "coordinator/fleet/stage_setup.h"
 #include "coordinator/probe/gradient.h"

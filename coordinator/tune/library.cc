@@ -2,7 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
-#include "compress/plugin.h"
+#include "compress/codecs/plugin.h"
 #include "config/codec_pair.h"
 #include "config/differences.h"
 #include "config/resolve.h"

@@ -7,7 +7,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "models/model.h"
-#include "nn/layer.h"
+#include "nn/layers/layer.h"
 #include "nn/layers/sequence.h"
 
 namespace thinwire {

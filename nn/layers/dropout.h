@@ -6,7 +6,7 @@
 #include <string>
 
 #include "models/model.h"
-#include "nn/layer.h"
+#include "nn/layers/layer.h"
 
 namespace thinwire {
 

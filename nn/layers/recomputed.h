@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/status.h"
-#include "nn/layer.h"
+#include "nn/layers/layer.h"
 
 namespace thinwire {
 

@@ -3,8 +3,8 @@
 
 #include <memory>
 
-#include "nn/layer.h"
 #include "nn/layers/batch_norm.h"
+#include "nn/layers/layer.h"
 #include "nn/layers/sequence.h"
 
 namespace thinwire {

@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "models/model.h"
-#include "nn/layer.h"
+#include "nn/layers/layer.h"
 
 namespace thinwire {
 

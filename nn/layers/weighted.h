@@ -6,7 +6,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "models/model.h"
-#include "nn/layer.h"
+#include "nn/layers/layer.h"
 
 namespace thinwire {
 

@@ -5,6 +5,7 @@
 
 #include "base/status.h"
 #include "compress/codec.h"
+#include "compress/codecs/new_codec.h"
 
 namespace thinwire {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "compress/direction_spec.h"
+#include "compress/feedback/direction_spec.h"
 #include "compress/feedback/feedback.h"
 #include "compress/kernels.h"
 #include "stage_server/boundary/patience.h"

@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/random.h"
 #include "base/status.h"
-#include "compress/distortion.h"
+#include "compress/checks/distortion.h"
 
 namespace thinwire {
 namespace {

@@ -11,7 +11,7 @@
 
 #include "base/steady_time.h"
 #include "base/stopwatch.h"
-#include "compress/distortion.h"
+#include "compress/checks/distortion.h"
 #include "monitoring/buckets.h"
 #include "stage_server/boundary/step_trace.h"
 

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "absl/status/status.h"
-#include "nn/segment.h"
+#include "nn/segment/segment.h"
 #include "stage_server/stage/cut_end.h"
 #include "stage_server/stage/stage.h"
 

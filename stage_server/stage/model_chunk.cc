@@ -8,8 +8,8 @@
 #include "base/status.h"
 #include "nn/gradient_norm.h"
 #include "nn/parameters.h"
-#include "nn/recorded_segment.h"
-#include "nn/segment.h"
+#include "nn/segment/recorded_segment.h"
+#include "nn/segment/segment.h"
 #include "wire/memory_link.h"
 
 namespace thinwire {

@@ -14,7 +14,7 @@
 #include "nn/device_clip.h"
 #include "nn/loss.h"
 #include "nn/optimizer.h"
-#include "nn/segment.h"
+#include "nn/segment/segment.h"
 #include "stage_server/boundary/receiver.h"
 #include "stage_server/boundary/sender.h"
 #include "stage_server/boundary/statistics.h"

@@ -12,7 +12,7 @@
 #include "absl/status/status.h"
 #include "base/safetensors.h"
 #include "models/file_tensors.h"
-#include "nn/segment.h"
+#include "nn/segment/segment.h"
 
 namespace thinwire {
 

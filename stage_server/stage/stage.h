@@ -11,7 +11,7 @@
 
 #include "backend/plugin.h"
 #include "base/steady_time.h"
-#include "compress/direction_spec.h"
+#include "compress/feedback/direction_spec.h"
 #include "compress/kernels.h"
 #include "data/sampler.h"
 #include "models/bottleneck.h"

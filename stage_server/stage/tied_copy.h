@@ -7,7 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "nn/segment.h"
+#include "nn/segment/segment.h"
 #include "stage_server/stage/cut_end.h"
 #include "stage_server/stage/stage.h"
 

@@ -1,4 +1,4 @@
-// Elements of fp32 (float) or bf16 (uint16_t) as floats, the same bits as compress/cpu/half.h.
+// Elements of fp32 (float) or bf16 (uint16_t) as floats, the same bits as compress/half.h.
 // Element types are template parameters, so that one kernel serves both.
 #pragma once
 

@@ -27,8 +27,8 @@
 #include "nn/loss.h"
 #include "nn/optimizer.h"
 #include "nn/parameters.h"
-#include "nn/recorded_segment.h"
-#include "nn/segment.h"
+#include "nn/segment/recorded_segment.h"
+#include "nn/segment/segment.h"
 #include "tensor/cpu/device.h"
 
 namespace thinwire {

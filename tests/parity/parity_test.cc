@@ -12,7 +12,7 @@
 #include "nn/cpu/ops.h"
 #include "nn/loss.h"
 #include "nn/optimizer.h"
-#include "nn/segment.h"
+#include "nn/segment/segment.h"
 #include "tensor/copy_testing.h"
 #include "tensor/cpu/device.h"
 #include "tests/parity/fixture.h"

@@ -10,7 +10,7 @@
 #include "absl/status/statusor.h"
 #include "data/dataset.h"
 #include "nn/optimizer.h"
-#include "nn/segment.h"
+#include "nn/segment/segment.h"
 #include "proto/experiment.pb.h"
 #include "stage_server/stage/feed.h"
 #include "tests/wire/recorded_cut.h"

@@ -1,0 +1,71 @@
+#include "compress/codecs/new_codec.h"
+
+#include "base/status.h"
+#include "compress/codecs/kernel_codec.h"
+#include "compress/codecs/lossless.h"
+#include "compress/codecs/plugin_codec.h"
+#include "compress/codecs/principal.h"
+#include "compress/codecs/rated.h"
+#include "compress/codecs/supported.h"
+#include "compress/layout.h"
+
+namespace thinwire {
+namespace {
+
+// The others send positions or derive them, and do so among the supported entries.
+bool IsSupportedFromOutside(const CodecSpec& spec) {
+  if (spec.indices == Indices::kShared) return true;
+  return spec.support == Support::kReceivedNonzero && spec.kind != CodecKind::kTopK &&
+         spec.kind != CodecKind::kThreshold && spec.kind != CodecKind::kRandomK;
+}
+
+CodecSpec WithoutSupport(CodecSpec spec) {
+  if (spec.indices == Indices::kShared) return CodecOfValues(spec);
+  spec.support = Support::kAll;
+  return spec;
+}
+
+CodecSpec WithoutRotation(CodecSpec spec) {
+  spec.rotation = Rotation::kNone;
+  spec.rotation_every = 0;
+  return spec;
+}
+
+// The lossless stage chooses codes by its own tables, beginning with those of the dead zone.
+CodecSpec WithoutLossless(CodecSpec spec) {
+  spec.lossless = Lossless::kNone;
+  if (spec.rounding == Rounding::kRateDistortion) spec.rounding = Rounding::kDeadZone;
+  return spec;
+}
+
+// The kernels' own lossless stage, where a codec's payload is theirs; low_rank's is read by the
+// host for the next message's start.
+EntropyKernels* EntropyOf(const CodecSpec& spec, CodecKernels* kernels) {
+  const bool is_kernels = spec.kind != CodecKind::kPlugin && spec.kind != CodecKind::kLowRank &&
+                          !IsSupportedFromOutside(spec);
+  if (kernels == nullptr || spec.lossless != Lossless::kEntropy || !is_kernels) return nullptr;
+  return kernels->entropy();
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Codec>> NewCodec(const CodecSpec& spec, CodecKernels* kernels) {
+  RETURN_IF_ERROR(CheckSpec(spec));
+  if (spec.rotation == Rotation::kPrincipal) {
+    ASSIGN_OR_RETURN(std::unique_ptr<Codec> inner, NewCodec(WithoutRotation(spec), kernels));
+    return NewPrincipalCodec(spec, std::move(inner), kernels);
+  }
+  if (spec.rate > 0) return NewRatedCodec(spec, kernels);
+  if (spec.lossless != Lossless::kNone) {
+    ASSIGN_OR_RETURN(std::unique_ptr<Codec> inner, NewCodec(WithoutLossless(spec), kernels));
+    return NewLosslessCodec(spec, std::move(inner), EntropyOf(spec, kernels));
+  }
+  if (IsSupportedFromOutside(spec)) {
+    ASSIGN_OR_RETURN(std::unique_ptr<Codec> inner, NewCodec(WithoutSupport(spec), kernels));
+    return NewSupportedCodec(spec, std::move(inner), kernels);
+  }
+  if (spec.kind == CodecKind::kPlugin) return NewPluginCodec(spec, kernels);
+  return NewKernelCodec(spec, kernels);
+}
+
+}  // namespace thinwire

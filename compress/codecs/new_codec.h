@@ -1,0 +1,17 @@
+// Makes a codec from its specification.
+#pragma once
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "compress/codec.h"
+#include "compress/kernels.h"
+#include "compress/spec.h"
+
+namespace thinwire {
+
+// `kernels` belongs to the device of the tensors and outlives the codec; nullptr: only the codec's
+// bounds will be asked for. InvalidArgument if the specification is out of range (see CheckSpec).
+absl::StatusOr<std::unique_ptr<Codec>> NewCodec(const CodecSpec& spec, CodecKernels* kernels);
+
+}  // namespace thinwire

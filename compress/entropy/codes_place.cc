@@ -1,0 +1,31 @@
+#include "compress/entropy/codes_place.h"
+
+#include "compress/layout.h"
+
+namespace thinwire {
+
+// Like each other are codes of the channels before, and those of the channel at the positions
+// before, beside and above; of a support, whose entries' positions differ, those just before.
+CodesPlace CodesOf(const CodecSpec& spec, const Shape& coded) {
+  if (spec.kind != CodecKind::kEcsq || coded.elements() == 0) return {};
+  const Scopes scopes = ScopesOf(coded, spec.scope, spec.group);
+  CodesPlace place{EcsqHeaderBytes(spec, scopes), static_cast<size_t>(coded.elements()), {}};
+  const auto add = [&](int64_t distance) {
+    if (0 < distance && distance < coded.elements()) {
+      place.distances.push_back(static_cast<uint32_t>(distance));
+    }
+  };
+  if (spec.needs_support()) {
+    for (const int64_t distance : {1, 2, 3, 4, 6, 8}) add(distance);
+    return place;
+  }
+  if (coded.rank() == 0) return place;  // one code has no neighbour
+  const int64_t left = coded[coded.rank() - 1];
+  for (const int64_t distance : {int64_t{1}, int64_t{2}, left, 2 * left, 4 * left}) add(distance);
+  if (coded.rank() < 4) return place;
+  const int64_t up = left * coded[coded.rank() - 2];
+  for (const int64_t distance : {up, 2 * up, up - left, up + left}) add(distance);
+  return place;
+}
+
+}  // namespace thinwire

@@ -1,0 +1,194 @@
+#include "compress/entropy/layout.h"
+
+#include <algorithm>
+
+#include "compress/bytes.h"
+#include "compress/entropy/form_choice.h"
+#include "compress/entropy/frequencies.h"
+#include "compress/entropy/pairs_layout.h"
+
+namespace thinwire {
+namespace {
+
+constexpr auto kRefused = absl::StatusCode::kInvalidArgument;
+
+// Takes numbers off the front of a frame.
+class Reader {
+ public:
+  explicit Reader(absl::Span<const uint8_t>* frame) : frame_(frame) {}
+
+  template <typename T>
+  Error Next(T* value) {
+    if (frame_->size() < sizeof(T)) {
+      return MakeError(kRefused, "entropy: a frame whose head is cut short");
+    }
+    *value = LoadAs<T>(frame_->data());
+    frame_->remove_prefix(sizeof(T));
+    return {};
+  }
+
+ private:
+  absl::Span<const uint8_t>* const frame_;
+};
+
+// Reads neighbours and stretches, which stand behind kPartsForm.
+Error ReadParts(Reader* reader, EntropyHead* head) {
+  uint8_t num_neighbours = 0, stretches_log2 = 0;
+  RETURN_ERROR(reader->Next(&num_neighbours));
+  RETURN_ERROR(reader->Next(&stretches_log2));
+  head->neighbours.count = num_neighbours;
+  if (num_neighbours == 0 || num_neighbours > Neighbours::kMost) {
+    return MakeError(kRefused, "entropy: %d neighbours in parts, want 1 to %d", num_neighbours,
+                     Neighbours::kMost);
+  }
+  if (stretches_log2 > kStatesLog2) {
+    return MakeError(kRefused, "entropy: 2^%d stretches, want at most %zu", stretches_log2,
+                     kStates);
+  }
+  head->layout.width = kStates >> stretches_log2;
+  return {};
+}
+
+Error ReadNeighbours(Reader* reader, EntropyHead* head) {
+  uint32_t begin = 0, count = 0;
+  uint16_t num_parts = 1;
+  RETURN_ERROR(reader->Next(&begin));
+  RETURN_ERROR(reader->Next(&count));
+  head->begin = begin;
+  head->count = count;
+  if (head->begin + head->count > head->num_bytes) {
+    return MakeError(kRefused, "entropy: codes up to byte %zu of %zu", head->begin + head->count,
+                     head->num_bytes);
+  }
+  if (head->is_in_parts) RETURN_ERROR(reader->Next(&num_parts));
+  head->layout.num_parts = num_parts;
+  if (num_parts == 0 || num_parts > NumRows(head->count)) {
+    return MakeError(kRefused, "entropy: %d parts of %zu rows, want 1 to %zu", num_parts,
+                     NumRows(head->count), NumRows(head->count));
+  }
+  RETURN_ERROR(reader->Next(&head->boundaries));
+  if (head->boundaries & 1) return MakeError(kRefused, "entropy: a boundary before the first sum");
+  for (int k = 0; k < head->neighbours.count; ++k) {
+    RETURN_ERROR(reader->Next(&head->neighbours.rows[k]));
+    if (head->neighbours.rows[k] == 0) {
+      return MakeError(kRefused, "entropy: a neighbour 0 rows before a code");
+    }
+  }
+  return {};
+}
+
+// Finds the parts in what stands behind the tables.
+Error ViewParts(const EntropyHead& head, absl::Span<const uint8_t> frame,
+                std::vector<absl::Span<const uint8_t>>* parts) {
+  const size_t lengths_bytes = head.lengths_bytes();
+  if (frame.size() < lengths_bytes) {
+    return MakeError(kRefused, "entropy: lengths that are cut short");
+  }
+  const absl::Span<const uint8_t> lengths = frame.subspan(0, lengths_bytes);
+  frame.remove_prefix(lengths_bytes);
+  parts->clear();
+  for (size_t at = 0; at < lengths_bytes; at += sizeof(uint32_t)) {
+    const size_t length = LoadAs<uint32_t>(lengths.data() + at);
+    if (length < kStatesBytes || length > frame.size()) {
+      return MakeError(kRefused, "entropy: a part of %zu bytes, want %zu to %zu", length,
+                       kStatesBytes, frame.size());
+    }
+    parts->push_back(frame.subspan(0, length));
+    frame.remove_prefix(length);
+  }
+  if (head.is_in_parts) {
+    return frame.empty() ? Error{} : MakeError(kRefused, "entropy: bytes behind the last part");
+  }
+  if (frame.size() < kStatesBytes) return MakeError(kRefused, "entropy: states that are cut short");
+  parts->push_back(frame);
+  return {};
+}
+
+}  // namespace
+
+uint8_t* WriteEntropyHead(const EntropyHead& head, uint8_t* to) {
+  const auto write = [&to](auto value) {
+    StoreAs(value, to);
+    to += sizeof(value);
+  };
+  write(static_cast<uint32_t>(head.num_bytes));
+  if (head.is_in_parts) write(kPartsForm);
+  write(static_cast<uint8_t>(head.neighbours.count));
+  if (!head.has_neighbours()) return to;
+  if (head.is_in_parts) {
+    uint8_t stretches_log2 = 0;
+    while (head.layout.width << stretches_log2 < kStates) ++stretches_log2;
+    write(stretches_log2);
+  }
+  write(static_cast<uint32_t>(head.begin));
+  write(static_cast<uint32_t>(head.count));
+  if (head.is_in_parts) write(static_cast<uint16_t>(head.layout.num_parts));
+  write(head.boundaries);
+  for (int k = 0; k < head.neighbours.count; ++k) write(head.neighbours.rows[k]);
+  return to;
+}
+
+Error ReadEntropyHead(absl::Span<const uint8_t>* frame, size_t most, EntropyHead* head) {
+  Reader reader(frame);
+  uint32_t num_bytes = 0;
+  uint8_t num_neighbours = 0;
+  *head = {};
+  RETURN_ERROR(reader.Next(&num_bytes));
+  head->num_bytes = head->count = num_bytes;
+  if (head->num_bytes > most) {
+    return MakeError(kRefused, "entropy: a frame of %u bytes, want at most %zu", num_bytes, most);
+  }
+  RETURN_ERROR(reader.Next(&num_neighbours));
+  head->neighbours.count = num_neighbours;
+  if (num_neighbours == kPairsForm) return {};
+  head->is_in_parts = num_neighbours == kPartsForm;
+  if (head->is_in_parts) {
+    RETURN_ERROR(ReadParts(&reader, head));
+  } else if (num_neighbours > Neighbours::kMost) {
+    return MakeError(kRefused, "entropy: %d neighbours, want at most %d", num_neighbours,
+                     Neighbours::kMost);
+  }
+  return head->has_neighbours() ? ReadNeighbours(&reader, head) : Error{};
+}
+
+double ChooseTables(const SumCounts& counts, EntropyHead* head, EntropyTables* tables) {
+  if (head->has_neighbours()) head->boundaries = ChooseBoundaries(counts);
+  std::array<Frequencies, kSums> of_context = {};
+  for (int sum = 0; sum < kSums; ++sum) {
+    Frequencies& context = of_context[head->ContextOf(sum)];
+    for (int s = 0; s < kSymbols; ++s) context[s] += counts[sum][s];
+  }
+  double bits = 0;
+  size_t plain_bytes = head->head_bytes() + head->uncoded_bytes() + head->lengths_bytes();
+  for (int t = 0; t < head->num_contexts(); ++t) {
+    tables->of_context[t] = Scaled(of_context[t]);
+    bits += CodedBits(of_context[t], tables->of_context[t]);
+    plain_bytes += TableBytes(tables->of_context[t]);
+  }
+  for (int sum = 0; sum < kSums; ++sum) {
+    tables->of_sum[sum] = tables->of_context[head->ContextOf(sum)];
+  }
+  return static_cast<double>(plain_bytes) + ExpectedRansBytes(bits, head->layout.num_parts);
+}
+
+uint8_t* WriteTables(const EntropyHead& head, const EntropyTables& tables, uint8_t* to) {
+  for (int t = 0; t < head.num_contexts(); ++t) to = WriteTable(tables.of_context[t], to);
+  return to;
+}
+
+Error ViewEntropyFrame(const EntropyHead& head, absl::Span<const uint8_t> frame,
+                       EntropyFrameView* view) {
+  if (frame.size() < head.uncoded_bytes()) {
+    return MakeError(kRefused, "entropy: uncoded bytes that are cut short");
+  }
+  view->uncoded = {frame.data(), head.uncoded_bytes()};
+  frame.remove_prefix(head.uncoded_bytes());
+  for (int t = 0; t < head.num_contexts(); ++t) {
+    RETURN_ERROR(ReadTable(&frame, &view->of_context[t]));
+  }
+  RETURN_ERROR(ViewParts(head, frame, &view->parts));
+  for (int sum = 0; sum < kSums; ++sum) view->context_of_sum[sum] = head.ContextOf(sum);
+  return {};
+}
+
+}  // namespace thinwire

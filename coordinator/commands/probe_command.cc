@@ -1,0 +1,215 @@
+#include "coordinator/commands/probe_command.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <filesystem>
+#include <optional>
+#include <system_error>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "base/file.h"
+#include "base/printable.h"
+#include "base/status.h"
+#include "compress/codecs/plugin.h"
+#include "config/experiment.h"
+#include "coordinator/files/json.h"
+#include "coordinator/files/record.h"
+#include "coordinator/plan/state_plan.h"
+#include "coordinator/probe/budget.h"
+#include "coordinator/probe/configurations.h"
+#include "coordinator/probe/probe.h"
+#include "coordinator/probe/table.h"
+#include "coordinator/run/model_files.h"
+#include "coordinator/session/exit_code.h"
+
+namespace thinwire {
+namespace {
+
+namespace fs = std::filesystem;
+
+// What shares a budget unless the user says otherwise: gradients unbiased, activations not.
+constexpr char kBudgetCodecs[] = "ecsq(rounding=dead_zone) | ecsq(rounding=dither)";
+
+struct PreparedProbe {
+  ProbeTask task;
+  std::vector<std::string> skipped;
+  std::optional<Budget> budget;  // that the task is for
+};
+
+// The user's codecs must all be right; of the standard ones those are left out that this build or
+// this model does not take.
+absl::Status AddConfigurations(const ProbeFlags& flags, PreparedProbe* prepared) {
+  const bool is_standard = flags.codecs.empty() && flags.levels.empty();
+  std::vector<ProbeConfiguration> all;
+  for (const std::string& text : is_standard ? StandardProbeCodecs() : flags.codecs) {
+    absl::StatusOr<std::vector<ProbeConfiguration>> some = ParseProbeCodec(text, flags.parameters);
+    if (!some.ok()) {
+      return absl::InvalidArgumentError(absl::StrCat("--codec: ", some.status().message()));
+    }
+    all.insert(all.end(), some->begin(), some->end());
+  }
+  if (!flags.levels.empty()) {
+    ASSIGN_OR_RETURN(const std::vector<ProbeConfiguration> some,
+                     ReadProbeCodecs(flags.levels, flags.parameters));
+    all.insert(all.end(), some.begin(), some.end());
+  }
+  for (const ProbeConfiguration& one : all) {
+    const absl::Status status = WithCodecs(prepared->task.experiment, one).status();
+    if (status.ok()) {
+      prepared->task.configurations.push_back(one);
+    } else if (is_standard) {  // a model may be too small for one
+      prepared->skipped.push_back(absl::StrCat(one.Directions(), ": ", status.message()));
+    } else {
+      return status;
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status AddBudget(const ProbeFlags& flags, PreparedProbe* prepared) {
+  if (flags.codecs.size() > 1 || !flags.levels.empty()) {
+    return absl::InvalidArgumentError("--budget: want one --codec at most, and no --levels");
+  }
+  ASSIGN_OR_RETURN(
+      prepared->budget,
+      ParseBudget(flags.budget, flags.codecs.empty() ? kBudgetCodecs : flags.codecs.front()));
+  ProbeTask& task = prepared->task;
+  ASSIGN_OR_RETURN(task.configurations, BudgetConfigurations(*prepared->budget, task.experiment));
+  return WithCodecs(task.experiment, task.configurations.front()).status();
+}
+
+std::string FormatOf(const ProbeFlags& flags, const std::string& path) {
+  if (!flags.format.empty()) return flags.format;
+  for (const char* format : {"json", "csv", "yaml"}) {
+    if (absl::EndsWith(path, absl::StrCat(".", format))) return format;
+  }
+  return "md";
+}
+
+absl::Status CheckFormats(const ProbeFlags& flags) {
+  if (flags.budget != 0) return absl::OkStatus();
+  bool has_yaml = flags.format == "yaml";
+  for (const std::string& path : flags.out) has_yaml = has_yaml || FormatOf(flags, path) == "yaml";
+  if (!has_yaml) return absl::OkStatus();
+  return absl::InvalidArgumentError("YAML has the shares of a budget: want --budget with it");
+}
+
+// Known before stages start, which takes seconds.
+absl::Status CheckBatches(const ProbeFlags& flags, const Experiment& experiment) {
+  ASSIGN_OR_RETURN(const uint64_t samples, TrainingSamples(experiment));
+  const uint64_t size = experiment.data().batch_size(), batches = (samples + size - 1) / size;
+  if (flags.batches >= 1 && static_cast<uint64_t>(flags.batches) <= batches) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat("--batches: ", flags.batches, ", want 1 to ",
+                                                 batches, ", the batches of an epoch"));
+}
+
+absl::StatusOr<PreparedProbe> Prepare(const ProbeFlags& flags) {
+  std::error_code ignored;
+  const bool is_run = fs::is_directory(flags.target, ignored);
+  if (is_run) RETURN_IF_ERROR(CheckRecorded(flags.target));
+  const std::string path = is_run ? flags.target + "/experiment.yaml" : flags.target;
+  ASSIGN_OR_RETURN(const Experiment trained,
+                   is_run ? ReadResolved(path) : LoadExperiment(path, {}));
+  // Unless the user says otherwise.
+  std::vector<std::string> overrides = {"pipeline.stages=1", "device=" + trained.device(0)};
+  overrides.insert(overrides.end(), flags.overrides.begin(), flags.overrides.end());
+  PreparedProbe prepared;
+  ProbeTask& task = prepared.task;
+  ASSIGN_OR_RETURN(task.experiment, LoadExperiment(path, overrides, {/*stages=*/0, &trained}));
+  RETURN_IF_ERROR(CheckBatches(flags, task.experiment));
+  task.batches = flags.batches;
+  if (is_run) {
+    task.epochs_trained = trained.epochs();
+    ASSIGN_OR_RETURN(ModelFolder folder, ModelFolder::Open(flags.target + "/model"));
+    ASSIGN_OR_RETURN(task.weights, ModelShares::Of(task.experiment, std::move(folder)));
+  } else if (task.experiment.has_init()) {
+    ASSIGN_OR_RETURN(task.weights, ModelShares::Initial(task.experiment));
+    RETURN_IF_ERROR(CheckInitialVocabulary(task.experiment));
+  }
+  RETURN_IF_ERROR(CheckFormats(flags));
+  RETURN_IF_ERROR(flags.budget != 0 ? AddBudget(flags, &prepared)
+                                    : AddConfigurations(flags, &prepared));
+  return prepared;
+}
+
+std::string Formatted(const ProbeReport& report, const std::string& format) {
+  if (format == "json") return JsonText(ToJson(report), 2) + "\n";
+  if (format == "yaml") return SharesYaml(report.budget());
+  return format == "csv" ? ProbeCsv(report) : ProbeMarkdown(report);
+}
+
+void Say(const std::string& line) { std::fprintf(stderr, "%s\n", PrintableLine(line).c_str()); }
+
+// Whether files can be made there: known before the probe, which may take hours.
+absl::Status CheckOut(const std::vector<std::string>& files) {
+  for (const std::string& path : files) {
+    RETURN_IF_ERROR(CheckReplaceable(path));
+    const std::string folder = (fs::path(path).parent_path() / ".").string();
+    if (access(folder.c_str(), W_OK | X_OK) != 0) return FileError(path, "cannot write", errno);
+  }
+  return absl::OkStatus();
+}
+
+// Goes on with the other files after an error. A report that does not stand in all of them goes to
+// stdout as well.
+ExitCode Write(const ProbeFlags& flags, const ProbeReport& report) {
+  ExitCode exit_code = kExitDone;
+  for (const std::string& path : flags.out) {
+    const absl::Status status = ReplaceFile(path, Formatted(report, FormatOf(flags, path)));
+    if (!status.ok()) exit_code = Complain(status, kExitFailed);
+  }
+  if (!flags.out.empty() && exit_code == kExitDone) return exit_code;
+  const ExitCode printed = PrintResult(Formatted(report, FormatOf(flags, "")));
+  return printed == kExitDone ? exit_code : printed;
+}
+
+// Paths of the codec plug-ins among them.
+std::vector<std::string> LibrariesOf(const std::vector<ProbeConfiguration>& configurations) {
+  std::vector<std::string> libraries;
+  for (const ProbeConfiguration& one : configurations) {
+    for (const std::optional<CodecSpec>& codec : {one.activations, one.gradients}) {
+      const Plugin* const plugin = codec ? FindPlugin(codec->plugin) : nullptr;
+      if (plugin != nullptr) libraries.push_back(plugin->path);
+    }
+  }
+  return libraries;
+}
+
+absl::Status Probe(const ProbeFlags& flags, const PreparedProbe& prepared,
+                   Interruption* interruption, ProbeReport* report) {
+  const ProbeTask& task = prepared.task;
+  SessionOptions options = flags.session;
+  options.libraries = LibrariesOf(task.configurations);
+  ASSIGN_OR_RETURN(const auto session,
+                   Session::Start("probe", task.experiment, options, interruption));
+  RETURN_IF_ERROR(RunProbe(task, session->fleet(), Say, report));
+  return prepared.budget ? AddShares(*prepared.budget, task.experiment, report) : absl::OkStatus();
+}
+
+}  // namespace
+
+int ProbeCommand(const ProbeFlags& flags, Interruption* interruption) {
+  const absl::Status out = CheckOut(flags.out);
+  if (!out.ok()) return Complain(out, kExitUsage);
+  const absl::StatusOr<PreparedProbe> prepared = Prepare(flags);
+  if (!prepared.ok()) return Complain(prepared.status(), kExitUsage);
+  ProbeReport report;
+  report.set_source(flags.target);
+  for (const std::string& skipped : prepared->skipped) {
+    Say(absl::StrCat("skipped, ", skipped));
+    report.add_skipped(skipped);
+  }
+  const absl::Status status = Probe(flags, *prepared, interruption, &report);
+  if (!status.ok() && interruption->seen()) {
+    return Complain(absl::CancelledError("interrupted"), kExitInterrupted);
+  }
+  return status.ok() ? Write(flags, report) : Complain(status, kExitFailed);
+}
+
+}  // namespace thinwire

@@ -1,0 +1,213 @@
+#include "coordinator/session/session.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <random>
+#include <utility>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
+#include "base/build_info.h"
+#include "base/file.h"
+#include "base/secret.h"
+#include "base/status.h"
+#include "config/experiment.h"
+#include "config/local_paths.h"
+#include "coordinator/fleet/local_launch.h"
+#include "coordinator/fleet/stage_addresses.h"
+
+namespace thinwire {
+namespace {
+
+constexpr int kRestartTries = 3;
+
+// Unique among the runs of one name.
+std::string NewRunId(const std::string& name) {
+  std::random_device random;
+  return absl::StrFormat("%s-%08x", name, random());
+}
+
+// What the command's flags name, and for the rest what the experiment does.
+SecurityOptions SecurityOf(const SecurityConfig& config, SecurityOptions flags) {
+  const auto take = [](const std::string& path, std::string* to) {
+    if (to->empty()) *to = path;
+  };
+  take(config.tls_cert(), &flags.tls_cert);
+  take(config.tls_key(), &flags.tls_key);
+  take(config.tls_ca(), &flags.tls_ca);
+  take(config.token_file(), &flags.token_file);
+  return flags;
+}
+
+// Refuses flags that nothing would heed: stages that the command starts itself want no secret.
+absl::Status CheckWanted(const SecurityOptions& flags) {
+  const std::pair<const char*, const std::string&> files[] = {{"--tls_cert", flags.tls_cert},
+                                                              {"--tls_key", flags.tls_key},
+                                                              {"--tls_ca", flags.tls_ca},
+                                                              {"--token_file", flags.token_file}};
+  for (const auto& [flag, path] : files) {
+    if (path.empty()) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat(flag, " is ", path,
+                     " without --stages: it is for servers that run already, want their addresses "
+                     "or none of these files"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status InStages(const absl::Status& status) {
+  return absl::Status(status.code(), absl::StrCat("--stages: ", status.message()));
+}
+
+}  // namespace
+
+absl::StatusOr<Experiment> LoadForStages(const std::string& path,
+                                         const std::vector<std::string>& overrides,
+                                         SessionOptions* options, const Experiment* past) {
+  const absl::StatusOr<StageAddresses> named = StageAddresses::Parse(options->stages);
+  if (!named.ok()) return InStages(named.status());
+  ASSIGN_OR_RETURN(
+      Experiment experiment,
+      LoadExperiment(path, overrides, {static_cast<uint32_t>(named->count().value_or(0)), past}));
+  if (named->empty()) {
+    RETURN_IF_ERROR(CheckWanted(options->security));
+    MakeStagePathsAbsolute(&experiment);
+    return experiment;
+  }
+  absl::StatusOr<std::vector<std::string>> all =
+      named->For(static_cast<int>(experiment.pipeline().stages()),
+                 options->takes_spares ? &options->spares : nullptr);
+  if (!all.ok()) return InStages(all.status());
+  RETURN_IF_ERROR(Security::Load(SecurityOf(experiment.security(), options->security)).status());
+  options->stages = *std::move(all);
+  return experiment;
+}
+
+absl::StatusOr<std::unique_ptr<Session>> Session::Start(const std::string& name,
+                                                        const Experiment& experiment,
+                                                        const SessionOptions& options,
+                                                        Interruption* interruption) {
+  std::unique_ptr<Session> session(new Session(NewRunId(name), interruption));
+  session->addresses_ = options.stages;
+  session->spares_ = options.spares;
+  session->return_patience_ = absl::Seconds(options.return_seconds);
+  FleetOptions& fleet_options = session->fleet_options_;
+  if (!options.allow_other_build) fleet_options.build = BuildId();
+  fleet_options.patience = absl::Seconds(options.wait_seconds);
+  fleet_options.say_waiting = options.say_waiting;
+  fleet_options.lease_secret = NewSecret();
+  if (options.stages.empty()) {
+    RETURN_IF_ERROR(CheckWanted(options.security));
+    RETURN_IF_ERROR(session->Launch(name, experiment, options));
+    fleet_options.are_watched = true;
+  } else {
+    ASSIGN_OR_RETURN(fleet_options.security,
+                     Security::Load(SecurityOf(experiment.security(), options.security)));
+    session->lease_file_ = options.lease_file;
+    RETURN_IF_ERROR(session->ReadLease());
+  }
+  RETURN_IF_ERROR(session->MakeFleet());
+  return session;
+}
+
+absl::Status Session::MakeFleet() {
+  RETURN_IF_ERROR(WriteLease());
+  if (local_) addresses_ = local_->addresses();
+  fleet_ = std::make_unique<Fleet>(addresses_, run_, fleet_options_);
+  Fleet* fleet = fleet_.get();
+  interruption_.OnFirst([fleet] { fleet->Interrupt(); });
+  if (local_) local_->Watch([fleet](Failure failure) { fleet->Fail(std::move(failure)); });
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Fleet*> Session::NextGeneration(const Failure& loss) {
+  interruption_.OnFirst(nullptr);
+  if (local_) local_->Unwatch();
+  fleet_->Abandon();
+  if (loss.kind == Failure::Kind::kEnds) fleet_->stage(loss.stage).Release().IgnoreError();
+  fleet_.reset();
+  if (interruption_.seen()) return absl::CancelledError("interrupted");
+  for (int i = 0; local_ && i < static_cast<int>(addresses_.size()); ++i) {
+    const bool hangs = i == loss.stage && loss.kind == Failure::Kind::kSilent;
+    if (hangs || !local_->IsThere(i)) RETURN_IF_ERROR(RestartLocal(i));
+  }
+  const bool moves = loss.kind == Failure::Kind::kSilent || loss.kind == Failure::Kind::kEnds;
+  if (!local_ && moves && !spares_.empty()) {
+    std::swap(addresses_[static_cast<size_t>(loss.stage)], spares_.front());
+    std::rotate(spares_.begin(), spares_.begin() + 1, spares_.end());  // it may come back
+  }
+  ++fleet_options_.generation;
+  fleet_options_.patience = return_patience_;
+  RETURN_IF_ERROR(MakeFleet());
+  return fleet_.get();
+}
+
+// What killed it may do so again before it serves.
+absl::Status Session::RestartLocal(int stage) {
+  absl::Status status;
+  for (int tries = 0; tries < kRestartTries; ++tries) {
+    status = local_->Restart(stage);
+    if (!absl::IsUnavailable(status)) return status;
+  }
+  return status;
+}
+
+absl::Status Session::ReadLease() {
+  if (lease_file_.empty()) return absl::OkStatus();
+  const absl::StatusOr<std::string> text = ReadFile(lease_file_);
+  if (absl::IsNotFound(text.status())) return absl::OkStatus();
+  RETURN_IF_ERROR(text.status());
+  const std::vector<std::string> lines = absl::StrSplit(*text, '\n');
+  uint64_t generation = 0;
+  if (lines.size() < 3 || lines[0].empty() || !absl::SimpleAtoi(lines[1], &generation)) {
+    return absl::DataLossError(
+        absl::StrCat(lease_file_, ": is no lease; remove it, and wait until the lease has ended"));
+  }
+  run_ = lines[0];
+  fleet_options_.generation = generation + 1;
+  fleet_options_.lease_secret = absl::HexStringToBytes(lines[2]);
+  return absl::OkStatus();
+}
+
+// The run's id, the generation and the secret, a line each.
+absl::Status Session::WriteLease() const {
+  if (lease_file_.empty()) return absl::OkStatus();
+  const mode_t before = umask(077);
+  const absl::Status written = ReplaceFile(
+      lease_file_, absl::StrCat(run_, "\n", fleet_options_.generation, "\n",
+                                absl::BytesToHexString(fleet_options_.lease_secret), "\n"));
+  umask(before);
+  return written;
+}
+
+absl::Status Session::Launch(const std::string& name, const Experiment& experiment,
+                             const SessionOptions& options) {
+  std::string logs_dir = options.logs_dir;
+  if (logs_dir.empty()) {
+    ASSIGN_OR_RETURN(logs_, TemporaryFolder::Make("thinwire-" + name));
+    logs_dir = logs_->path();
+  }
+  ASSIGN_OR_RETURN(LaunchOptions launch,
+                   LocalLaunch(experiment, options.stage_server, options.libraries));
+  launch.cuda_plugin = options.cuda_plugin;
+  launch.logs_dir = logs_dir;
+  launch.interrupt_fd = interruption_.fd();
+  ASSIGN_OR_RETURN(local_, LocalStages::Start(launch));
+  return absl::OkStatus();
+}
+
+void Session::Release() {
+  if (fleet_ == nullptr || std::exchange(released_, true)) return;
+  interruption_.OnFirst(nullptr);
+  fleet_->Release();
+  if (!lease_file_.empty()) unlink(lease_file_.c_str());  // it is nobody's any more
+}
+
+Session::~Session() { Release(); }
+
+}  // namespace thinwire

@@ -1,0 +1,120 @@
+#include "coordinator/session/session.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <fstream>
+
+#include "base/build_info.h"
+#include "coordinator/fleet/fake_stage_testing.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace thinwire {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+class SessionTest : public ::testing::Test {
+ protected:
+  std::unique_ptr<Session> Start(bool allow_other_build = false) {
+    SessionOptions options;
+    options.allow_other_build = allow_other_build;
+    options.stages = {stage_.address()};
+    auto session = Session::Start("digits", Experiment(), options, &interruption_);
+    EXPECT_TRUE(session.ok()) << session.status();
+    return *std::move(session);
+  }
+  absl::Status TrainUntilCtrlC(Session* session) {
+    stage_.train = [](const TrainRequest&, grpc::ServerContext* context, FakeStage::Writer*) {
+      kill(getpid(), SIGINT);
+      return FakeStage::Hang(context);
+    };
+    return session->fleet()->OnAll([](StageClient& stage) {
+      return stage.Train(TrainRequest(), [](const StageEvent&) { return absl::OkStatus(); });
+    });
+  }
+
+  Interruption interruption_;
+  FakeStage stage_;
+};
+
+TEST_F(SessionTest, RunsOfOneNameHaveDifferentIds) {
+  const auto first = Start(), second = Start();
+  EXPECT_THAT(first->run(), StartsWith("digits-"));
+  EXPECT_NE(first->run(), second->run());
+}
+
+TEST_F(SessionTest, ASignalInterruptsTheFleet) {
+  EXPECT_EQ(TrainUntilCtrlC(Start().get()).code(), absl::StatusCode::kCancelled);
+}
+
+TEST_F(SessionTest, ItsEndReleasesTheStages) {
+  Start();
+  EXPECT_TRUE(stage_.released());
+}
+
+TEST_F(SessionTest, ASignalAfterTheReleaseIsNotForTheFleet) {
+  const auto session = Start();
+  session->Release();
+  kill(getpid(), SIGINT);
+  while (!interruption_.seen()) continue;
+  EXPECT_FALSE(session->fleet()->interrupted());
+}
+
+TEST_F(SessionTest, AStageOfAnotherBuildIsLeasedOnlyWhenThatIsAllowed) {
+  stage_.build.set_build_id("another");
+  std::vector<AcquireResponse> answers;
+  EXPECT_THAT(std::string(Start()->fleet()->Acquire(&answers).message()),
+              AllOf(HasSubstr("is of build \"another\", this program of build \"" + BuildId()),
+                    HasSubstr("--allow_other_build")));
+  EXPECT_TRUE(Start(/*allow_other_build=*/true)->fleet()->Acquire(&answers).ok());
+}
+
+TEST_F(SessionTest, WhoComesBackToItsServersHasTheLeaseUntilItIsReleased) {
+  SessionOptions options;
+  options.stages = {stage_.address()};
+  options.lease_file = ::testing::TempDir() + "/lease";
+  const auto start = [&] {
+    auto session = Session::Start("digits", Experiment(), options, &interruption_);
+    EXPECT_TRUE(session.ok()) << session.status();
+    return *std::move(session);
+  };
+  std::vector<AcquireResponse> answers;
+  const auto killed = start();
+  ASSERT_TRUE(killed->fleet()->Acquire(&answers).ok());
+  const Lease first = stage_.lease();
+  struct stat file;
+  ASSERT_EQ(stat(options.lease_file.c_str(), &file), 0);
+  EXPECT_EQ(file.st_mode & 0777, 0600u);
+  const auto back = start();
+  ASSERT_TRUE(back->fleet()->Acquire(&answers).ok());
+  EXPECT_EQ(back->run(), killed->run());
+  EXPECT_EQ(stage_.lease().secret(), first.secret());
+  EXPECT_EQ(stage_.lease().generation(), 2u);
+  const auto next = back->NextGeneration({0, Failure::Kind::kSilent, absl::UnavailableError("")});
+  ASSERT_TRUE(next.ok()) << next.status();
+  ASSERT_TRUE((*next)->Acquire(&answers).ok());
+  EXPECT_EQ(stage_.lease().generation(), 3u);
+  back->Release();
+  EXPECT_NE(stat(options.lease_file.c_str(), &file), 0);
+  std::ofstream(options.lease_file) << "no lease";
+  EXPECT_THAT(
+      std::string(
+          Session::Start("digits", Experiment(), options, &interruption_).status().message()),
+      HasSubstr("is no lease"));
+  unlink(options.lease_file.c_str());
+}
+
+TEST_F(SessionTest, AFolderForLogsThatCannotBeMadeIsNamed) {
+  setenv("TMPDIR", "/nonexistent", /*overwrite=*/1);
+  const auto session = Session::Start("digits", Experiment(), SessionOptions(), &interruption_);
+  EXPECT_THAT(std::string(session.status().message()), HasSubstr("/nonexistent/thinwire-digits-"));
+}
+
+}  // namespace
+}  // namespace thinwire

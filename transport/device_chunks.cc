@@ -1,0 +1,51 @@
+#include "transport/device_chunks.h"
+
+#include <utility>
+
+#include "base/status.h"
+#include "tensor/tensor.h"
+#include "wire/frame.h"
+
+namespace thinwire {
+namespace {
+
+// One that is awaited, and one that is copied meanwhile.
+constexpr size_t kUnderWay = 2;
+
+}  // namespace
+
+DeviceChunks::~DeviceChunks() {
+  for (; !submitted_.empty(); submitted_.pop_front()) {
+    (void)queue_->Await(&submitted_.front().crc32c);
+  }
+}
+
+absl::Status DeviceChunks::SubmitNext() {
+  const ByteSpan from = payload_.bytes.subspan(submitted_bytes_, kMaxChunkBytes);
+  Chunk chunk;
+  uint8_t* to = nullptr;
+  if (const std::optional<Room> room = find_room_(from.size())) {
+    chunk.slot = room->slot;
+    to = room->memory;
+  } else {
+    ASSIGN_OR_RETURN(auto buffer, Buffer::Allocate(host_, from.size()));
+    to = static_cast<uint8_t*>(buffer->data());
+    chunk.on_host = {std::move(buffer), {to, from.size()}};
+  }
+  RETURN_IF_ERROR(ToStatus(queue_->SubmitToHost(to, from.data(), from.size())));
+  submitted_bytes_ += from.size();
+  submitted_.push_back(std::move(chunk));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<DeviceChunks::Chunk> DeviceChunks::Next() {
+  const size_t bytes = payload_.bytes.size();
+  while (submitted_.size() < kUnderWay && submitted_bytes_ < bytes) RETURN_IF_ERROR(SubmitNext());
+  Chunk chunk = std::move(submitted_.front());
+  submitted_.pop_front();
+  RETURN_IF_ERROR(ToStatus(queue_->Await(&chunk.crc32c)));
+  if (submitted_.empty() && submitted_bytes_ == bytes) payload_.owner = nullptr;
+  return chunk;
+}
+
+}  // namespace thinwire

@@ -1,0 +1,409 @@
+#include "transport/stream.h"
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/crc32c.h"
+#include "base/status.h"
+#include "base/steady_time.h"
+#include "transport/device_chunks.h"
+#include "transport/tcp_info.h"
+#include "wire/frame.h"
+
+namespace thinwire {
+namespace {
+
+constexpr absl::Duration kStopCheckEvery = absl::Milliseconds(100);
+
+using Owner = std::shared_ptr<const void>;
+
+// gRPC may call this on a thread of its own, after the link has gone.
+void ReleaseOwner(void* owner) { delete static_cast<Owner*>(owner); }
+
+// A slice of bytes that stay where they are.
+grpc::Slice ToSlice(const Payload& payload) {
+  return grpc::Slice(const_cast<uint8_t*>(payload.bytes.data()), payload.bytes.size(), ReleaseOwner,
+                     new Owner(payload.owner));
+}
+
+grpc::ByteBuffer ToByteBuffer(const OutgoingFrame& frame) {
+  const grpc::Slice prefix(frame.prefix);
+  if (frame.payload.bytes.empty()) return grpc::ByteBuffer(&prefix, 1);
+  const std::array<grpc::Slice, 2> slices = {prefix, ToSlice(frame.payload)};
+  return grpc::ByteBuffer(slices.data(), slices.size());
+}
+
+// A frame whose payload lies in shared memory (docs/wire.md): this byte, with which no frame
+// begins, the slot and the payload's bytes as little-endian numbers of four bytes, and the frame up
+// to its payload.
+constexpr char kSharedMark = 0x07;
+constexpr size_t kSharedHeadBytes = 1 + 4 + 4;
+// A smaller payload is as fast through a socket.
+constexpr size_t kLeastSharedBytes = 16 << 10;
+
+void AppendNumber(uint32_t number, std::string* bytes) {
+  for (int shift = 0; shift < 32; shift += 8) bytes->push_back(static_cast<char>(number >> shift));
+}
+
+uint32_t NumberAt(const std::string& bytes, size_t offset) {
+  uint32_t number = 0;
+  for (int i = 3; i >= 0; --i) number = number << 8 | static_cast<uint8_t>(bytes[offset + i]);
+  return number;
+}
+
+std::string TextOf(const std::vector<grpc::Slice>& slices) {
+  std::string text;
+  for (const grpc::Slice& slice : slices) {
+    text.append(reinterpret_cast<const char*>(slice.begin()), slice.size());
+  }
+  return text;
+}
+
+bool IsShared(const std::vector<grpc::Slice>& slices) {
+  return !slices.empty() && slices[0].size() > 0 && *slices[0].begin() == kSharedMark;
+}
+
+// What a frame in shared memory consists of.
+struct SharedFrame {
+  std::string prefix;
+  Payload payload;
+};
+
+std::string SlotText(uint32_t slot, size_t bytes, const std::string& frame_prefix) {
+  std::string text(1, kSharedMark);
+  AppendNumber(slot, &text);
+  AppendNumber(static_cast<uint32_t>(bytes), &text);
+  return text + frame_prefix;
+}
+
+absl::Status TakeShared(const std::string& text, SharedMemory* memory, IncomingFrame* to) {
+  if (memory == nullptr || text.size() < kSharedHeadBytes) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "a frame of ", text.size(), " bytes with its payload in shared memory, want ",
+        memory == nullptr ? "it here, as there is no such memory" : "more than its head"));
+  }
+  const auto frame = std::make_shared<SharedFrame>();
+  frame->prefix = text.substr(kSharedHeadBytes);
+  ASSIGN_OR_RETURN(SharedMemory::Taken taken, memory->Take(NumberAt(text, 1), NumberAt(text, 5)));
+  frame->payload = std::move(taken.payload);
+  to->parts = {BytesOf(frame->prefix), frame->payload.bytes};
+  to->owner = frame;
+  to->is_direct = taken.is_locked;
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void GrpcStream::Share(std::shared_ptr<SharedMemory> memory) {
+  memory->LockFor(options_.copies, options_.on_note);
+  shared_ = std::move(memory);
+}
+
+absl::Status GrpcStream::Unpack(const grpc::ByteBuffer& buffer, IncomingFrame* to) const {
+  const auto slices = std::make_shared<std::vector<grpc::Slice>>();
+  if (!buffer.Dump(slices.get()).ok()) return absl::OkStatus();  // parses as one without header
+  if (IsShared(*slices)) return TakeShared(TextOf(*slices), shared_.get(), to);
+  for (const grpc::Slice& slice : *slices) to->parts.emplace_back(slice.begin(), slice.size());
+  to->owner = slices;
+  return absl::OkStatus();
+}
+
+OutgoingFrame GrpcStream::FrameOf(uint64_t chunk, uint32_t payload_crc32c, Sending* sending) const {
+  OutgoingFrame frame =
+      ToFrame(sending->header, options_.run, options_.generation, chunk, payload_crc32c);
+  sending->wire_bytes += frame.wire_bytes();
+  return frame;
+}
+
+void GrpcStream::Push(grpc::ByteBuffer packed) {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (ending_ == Ending::kNone) outbox_.push_back(std::move(packed));
+  }
+  WriteNext();
+}
+
+std::optional<uint32_t> GrpcStream::Reserve(size_t bytes, SteadyTime deadline) {
+  if (bytes < kLeastSharedBytes || !SharesNow()) return std::nullopt;
+  return shared_->Reserve(bytes, deadline, [this] { return ended(); });
+}
+
+void GrpcStream::SendSlot(uint32_t slot, uint64_t chunk, uint32_t payload_crc32c,
+                          Sending* sending) {
+  const OutgoingFrame frame = FrameOf(chunk, payload_crc32c, sending);
+  const grpc::Slice slice(SlotText(slot, frame.payload.bytes.size(), frame.prefix));
+  Push(grpc::ByteBuffer(&slice, 1));
+}
+
+void GrpcStream::SendChunk(const Payload& chunk_bytes, uint64_t chunk,
+                           std::optional<uint32_t> crc32c, Sending* sending) {
+  const ByteSpan bytes = chunk_bytes.bytes;
+  if (const std::optional<uint32_t> slot = Reserve(bytes.size(), sending->room_deadline)) {
+    sending->Take(Way::kHostCopies);
+    return SendSlot(*slot, chunk, shared_->Put(*slot, bytes), sending);
+  }
+  if (chunk == 0 || bytes.size() >= kLeastSharedBytes) sending->Take(Way::kSocket);
+  if (!crc32c) crc32c = Crc32c(bytes.data(), bytes.size());
+  OutgoingFrame frame = FrameOf(chunk, *crc32c, sending);
+  frame.payload = chunk_bytes;
+  Push(ToByteBuffer(frame));
+}
+
+// While a chunk is copied and summed, the peer reads the one before it.
+void GrpcStream::SendFromHost(const Payload& payload, Sending* sending) {
+  for (uint64_t i = 0; i < NumChunks(payload.bytes.size()); ++i) {
+    SendChunk({payload.owner, ChunkOf(sending->header, i)}, i, std::nullopt, sending);
+  }
+}
+
+absl::StatusOr<CopyQueue*> GrpcStream::Copies() {
+  if (copies_ == nullptr) {
+    CopyQueue* made = nullptr;
+    RETURN_IF_ERROR(ToStatus(options_.copies->NewQueue(&made)));
+    copies_.reset(made);
+  }
+  return copies_.get();
+}
+
+absl::Status GrpcStream::SendFromDevice(Payload payload, Sending* sending) {
+  const uint64_t chunks = NumChunks(payload.bytes.size());
+  ASSIGN_OR_RETURN(CopyQueue* const queue, Copies());
+  const auto find_room = [&](size_t bytes) -> std::optional<DeviceChunks::Room> {
+    const std::optional<uint32_t> slot = Reserve(bytes, sending->room_deadline);
+    if (!slot) return std::nullopt;
+    uint8_t* const memory = shared_->Locked(*slot);
+    if (memory != nullptr) return DeviceChunks::Room{*slot, memory};
+    shared_->Release(*slot);
+    return std::nullopt;
+  };
+  DeviceChunks copied(std::move(payload), queue, options_.device->host(), find_room);
+  for (uint64_t i = 0; i < chunks; ++i) {
+    ASSIGN_OR_RETURN(const DeviceChunks::Chunk chunk, copied.Next());
+    if (chunk.slot) {
+      sending->Take(Way::kDeviceCopies);
+      SendSlot(*chunk.slot, i, chunk.crc32c, sending);
+    } else {
+      SendChunk(chunk.on_host, i, chunk.crc32c, sending);
+    }
+  }
+  return absl::OkStatus();
+}
+
+uint64_t GrpcStream::Send(Message message) {
+  Sending sending;
+  sending.room_deadline = SteadyTime::Now() + options_.room_patience;
+  Payload payload = std::move(message.payload);
+  sending.header = std::move(message);
+  sending.header.payload = {nullptr, payload.bytes};
+  absl::Status sent;
+  if (payload.device != nullptr && !payload.bytes.empty()) {
+    sent = SendFromDevice(std::move(payload), &sending);
+  } else {
+    SendFromHost(payload, &sending);
+  }
+  if (!sent.ok()) {
+    Close(absl::Status(sent.code(), absl::StrCat(LinkPrefix(options_), sent.message())));
+  }
+  last_way_ = sending.way;
+  return sending.wire_bytes;
+}
+
+bool GrpcStream::SharesNow() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return shares_ && ending_ == Ending::kNone;
+}
+
+absl::StatusOr<Message> GrpcStream::Receive(SteadyTime deadline) {
+  absl::StatusOr<Message> message = inbox_.Receive(deadline, Waiting());
+  if (!message.ok() && !absl::IsDeadlineExceeded(message.status())) {
+    End(Ending::kPeerRefused, message.status());
+  }
+  return message;
+}
+
+// A cancelled call brings its peer no reason.
+void GrpcStream::Close(const absl::Status& reason) {
+  inbox_.Close(reason);
+  End(absl::IsCancelled(reason) ? Ending::kClosed : Ending::kPeerRefused, reason);
+}
+
+void GrpcStream::Cancel() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (calls_ != nullptr) calls_->Cancel();
+}
+
+absl::Status GrpcStream::Flush(SteadyTime deadline) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  const bool settled = changed_.wait_until(lock, deadline.chrono(), [this] {
+    return ending_ != Ending::kNone || (outbox_.empty() && !writing_);
+  });
+  if (ending_ == Ending::kPeerEnded) {
+    return absl::UnavailableError(
+        absl::StrCat(LinkPrefix(options_), "the peer ended the stream: ", reason_.ToString()));
+  }
+  if (ending_ != Ending::kNone) return reason_;
+  if (settled) return absl::OkStatus();
+  return absl::DeadlineExceededError(absl::StrCat(
+      "cut ", options_.name, ", to ", options_.peer, ": ", outbox_.size() + (writing_ ? 1 : 0),
+      " frames are not sent by the deadline", attached_ ? "" : "; the peer has not connected"));
+}
+
+uint64_t GrpcStream::SocketBytesAcked() const {
+  std::string address;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    address = peer_address_;
+  }
+  return TcpBytesAcked(address);
+}
+
+bool GrpcStream::ended() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return ending_ != Ending::kNone;
+}
+
+absl::Status GrpcStream::WaitAccepted(SteadyTime deadline,
+                                      const std::function<absl::Status()>& stopped) {
+  const auto is_settled = [this] { return accepted_ || calls_ == nullptr; };
+  std::unique_lock<std::mutex> lock(mutex_);
+  while (!is_settled() && SteadyTime::Now() < deadline) {
+    RETURN_IF_ERROR(stopped());
+    const SteadyTime next_check = std::min(deadline, SteadyTime::Now() + kStopCheckEvery);
+    changed_.wait_until(lock, next_check.chrono(), is_settled);
+  }
+  if (calls_ == nullptr) return reason_;
+  if (accepted_) return absl::OkStatus();
+  return absl::UnavailableError("not reached by the deadline");
+}
+
+bool GrpcStream::WaitDone(SteadyTime deadline) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  return changed_.wait_until(lock, deadline.chrono(), [this] { return calls_ == nullptr; });
+}
+
+bool GrpcStream::Attach(StreamCalls* calls) {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (attached_ || ending_ != Ending::kNone) return false;
+    attached_ = true;
+    calls_ = calls;
+  }
+  calls->StartRead(&read_buffer_);
+  WriteNext();
+  return true;
+}
+
+void GrpcStream::OnAccepted(bool shares) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  accepted_ = true;
+  shares_ = shares && shared_ != nullptr;
+  peer_address_ = calls_->PeerAddress();
+  changed_.notify_all();
+}
+
+void GrpcStream::OnReadDone(bool ok) {
+  StreamCalls* calls;
+  bool ending;
+  grpc::ByteBuffer received;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    calls = calls_;
+    ending = ending_ != Ending::kNone;
+    received.Swap(&read_buffer_);
+  }
+  if (!ok) {
+    if (!calls->status_follows()) inbox_.PeerIsGone("closed the stream");
+    return End(Ending::kPeerEnded, absl::UnavailableError("the peer ended the stream"));
+  }
+  const absl::Status taken = ending ? absl::OkStatus() : Take(received);
+  if (!taken.ok()) End(Ending::kPeerRefused, taken);
+  // Also after an error: gRPC ends a call only when nothing that has come is left unread.
+  calls->StartRead(&read_buffer_);
+}
+
+absl::Status GrpcStream::Take(const grpc::ByteBuffer& received) {
+  IncomingFrame frame;
+  const absl::Status unpacked = Unpack(received, &frame);
+  if (unpacked.ok()) return inbox_.Push(frame);
+  const absl::Status refused(unpacked.code(),
+                             absl::StrCat(LinkPrefix(options_), unpacked.message()));
+  inbox_.End(refused);
+  return refused;
+}
+
+void GrpcStream::OnWriteDone(bool ok) {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    writing_ = false;
+    write_buffer_.Clear();
+    changed_.notify_all();
+  }
+  if (!ok) End(Ending::kPeerEnded, absl::UnavailableError("the peer takes no more frames"));
+  WriteNext();
+  FinishIfIdle();
+}
+
+void GrpcStream::OnDone(const absl::Status& peer_status) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  inbox_.PeerIsGone(absl::StrCat("ended the stream: ", peer_status.ToString()));
+  if (ending_ == Ending::kPeerEnded) reason_ = peer_status;
+  calls_ = nullptr;
+  changed_.notify_all();
+}
+
+void GrpcStream::End(Ending ending, const absl::Status& reason) {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (ending_ == Ending::kNone) {
+      ending_ = ending;
+      reason_ = reason;
+    }
+    outbox_.clear();
+    changed_.notify_all();
+    // Not while the peer is being told why.
+    const bool is_told = ending_ == Ending::kPeerRefused && finishing_;
+    const bool cancel =
+        (ending == Ending::kClosed && !is_told) || (ending == Ending::kPeerRefused && writing_);
+    if (cancel && calls_ != nullptr) calls_->Cancel();
+  }
+  FinishIfIdle();
+}
+
+void GrpcStream::WriteNext() {
+  StreamCalls* calls;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (calls_ == nullptr || ending_ != Ending::kNone || writing_ || outbox_.empty()) return;
+    writing_ = true;
+    write_buffer_.Swap(&outbox_.front());
+    outbox_.pop_front();
+    calls = calls_;
+  }
+  calls->StartWrite(&write_buffer_);
+}
+
+void GrpcStream::FinishIfIdle() {
+  StreamCalls* calls;
+  Ending ending;
+  absl::Status reason;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (calls_ == nullptr || ending_ == Ending::kNone || writing_ || finishing_) return;
+    finishing_ = true;
+    calls = calls_;
+    ending = ending_;
+    reason = reason_;
+  }
+  calls->Finish(ending, reason);
+}
+
+std::string GrpcStream::Waiting() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return attached_ ? "" : "the peer has not connected";
+}
+
+}  // namespace thinwire

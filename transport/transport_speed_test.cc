@@ -1,0 +1,19 @@
+#include "transport/transport_speed.h"
+
+#include <gtest/gtest.h>
+
+namespace thinwire {
+namespace {
+
+// Whatever the machine: a message takes some of its processor, and a byte far less.
+TEST(MeasureTransportTest, AMessageAndItsBytesTakeTheProcessor) {
+  const absl::StatusOr<TransportCost> cost = MeasureTransport();
+  ASSERT_TRUE(cost.ok()) << cost.status();
+  EXPECT_GT(cost->seconds_per_message, 1e-7);
+  EXPECT_LT(cost->seconds_per_message, 0.1);
+  EXPECT_GT(cost->seconds_per_byte, 0);
+  EXPECT_LT(cost->seconds_per_byte, 1e-6);
+}
+
+}  // namespace
+}  // namespace thinwire
