@@ -29,5 +29,5 @@ def cc_grpc_library(name, srcs, deps = [], visibility = ["//visibility:public"])
         srcs = sources,
         hdrs = headers,
         visibility = visibility,
-        deps = [":"] + ["@debian//:grpc"],
+        deps = [":" + dep.lstrip(":") for dep in deps] + ["@debian//:grpc"],
     )
