@@ -4,9 +4,13 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "absl/status/status.h"
 #include "tensor/error.h"
 
 namespace thinwire {
+
+// The code of an error about malformed bytes.
+constexpr absl::StatusCode kRefused = absl::StatusCode::kInvalidArgument;
 
 // InvalidArgument unless an encoder's payload memory, or a decoder's payload, is as long as wanted.
 Error CheckCapacity(const char* codec, size_t capacity, size_t want);

@@ -24,6 +24,12 @@ struct Matrix {
   int64_t elements() const { return rows * columns; }
 };
 
+// The memory of an fp32 tensor as a matrix whose rows are its last axis.
+inline Matrix MatrixOf(const Tensor& tensor) {
+  const int64_t columns = tensor.shape()[tensor.shape().rank() - 1];
+  return {static_cast<float*>(tensor.data()), tensor.elements() / columns, columns};
+}
+
 // p(X) = a X + b (X X^T) X + c (X X^T)^2 X.
 struct OddQuintic {
   float a = 0, b = 0, c = 0;

@@ -14,10 +14,6 @@ constexpr double kGreatestRate = 0.5;
 constexpr int kDirectionSteps = 5, kRetractionSteps = 8;
 constexpr double kEpsilon = 1e-7;
 
-Matrix MatrixOf(const Tensor& tensor) {
-  return {Floats(tensor), tensor.shape()[0], tensor.shape()[1]};
-}
-
 }  // namespace
 
 absl::Status StiefelDescent::ToTangent(const Matrix& w, const Matrix& g) {

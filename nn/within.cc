@@ -4,14 +4,6 @@
 #include "nn/parameters.h"
 
 namespace thinwire {
-namespace {
-
-Matrix MatrixOf(const Tensor& tensor) {
-  const int64_t columns = tensor.shape()[tensor.shape().rank() - 1];
-  return {Floats(tensor), tensor.elements() / columns, columns};
-}
-
-}  // namespace
 
 absl::Status KeepWithin(absl::Span<Parameter> parameters, NewtonSchulz* products, Device* device) {
   for (const Parameter& parameter : parameters) {

@@ -86,20 +86,27 @@ class Load {
   std::vector<std::thread> threads_;
 };
 
-// What one thread hands to another, in order; an error is the last. Any thread.
+// Messages that one thread hands to another, in order. Any thread.
 class Mailbox {
  public:
-  void Put(absl::StatusOr<Message> message) {
+  void Put(Message message) {
     const std::lock_guard<std::mutex> lock(mutex_);
     messages_.push_back(std::move(message));
     changed_.notify_one();
   }
+  // Whoever takes from now on gets `reason`.
+  void Close(absl::Status reason) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    closed_ = std::move(reason);
+    changed_.notify_one();
+  }
   absl::StatusOr<Message> Take(SteadyTime deadline) {
     std::unique_lock<std::mutex> lock(mutex_);
-    const bool has_come =
-        changed_.wait_until(lock, deadline.chrono(), [this] { return !messages_.empty(); });
-    if (!has_come) return absl::DeadlineExceededError("no message came");
-    absl::StatusOr<Message> message = std::move(messages_.front());
+    changed_.wait_until(lock, deadline.chrono(),
+                        [this] { return !messages_.empty() || !closed_.ok(); });
+    RETURN_IF_ERROR(closed_);
+    if (messages_.empty()) return absl::DeadlineExceededError("no message came");
+    Message message = std::move(messages_.front());
     messages_.pop_front();
     return message;
   }
@@ -107,7 +114,8 @@ class Mailbox {
  private:
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<absl::StatusOr<Message>> messages_ ABSL_GUARDED_BY(mutex_);
+  std::deque<Message> messages_ ABSL_GUARDED_BY(mutex_);
+  absl::Status closed_ ABSL_GUARDED_BY(mutex_);
 };
 
 // A link's end with the threads that a stage has for its codecs, between the executor and the link.
@@ -115,19 +123,8 @@ class End {
  public:
   explicit End(std::unique_ptr<Link> link)
       : link_(std::move(link)),
-        encoder_([this] {
-          for (auto message = outgoing_.Take(SteadyTime::Never()); message.ok();
-               message = outgoing_.Take(SteadyTime::Never())) {
-            link_->Send(*std::move(message));
-          }
-        }),
-        decoder_([this] {
-          for (bool is_over = false; !is_over;) {
-            absl::StatusOr<Message> message = link_->Receive(SteadyTime::Never());
-            is_over = !message.ok();
-            incoming_.Put(std::move(message));
-          }
-        }) {}
+        encoder_([this] { SendAll(); }),
+        decoder_([this] { ReceiveAll(); }) {}
 
   ~End() {
     Stop();
@@ -141,11 +138,26 @@ class End {
   // Ends what both threads, and who receives, wait for.
   void Stop() {
     const absl::Status reason = absl::CancelledError("it is measured");
-    outgoing_.Put(reason);
+    outgoing_.Close(reason);
     link_->Close(reason);
   }
 
  private:
+  void SendAll() {
+    for (;;) {
+      absl::StatusOr<Message> message = outgoing_.Take(SteadyTime::Never());
+      if (!message.ok()) return;
+      link_->Send(*std::move(message));
+    }
+  }
+  void ReceiveAll() {
+    for (;;) {
+      absl::StatusOr<Message> message = link_->Receive(SteadyTime::Never());
+      if (!message.ok()) return incoming_.Close(message.status());
+      incoming_.Put(*std::move(message));
+    }
+  }
+
   const std::unique_ptr<Link> link_;
   Mailbox outgoing_, incoming_;
   std::thread encoder_, decoder_;

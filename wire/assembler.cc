@@ -27,7 +27,7 @@ uint32_t SumAndCopy(const PayloadChunk& chunk, uint8_t* to) {
   return crc;
 }
 
-size_t BytesOf(const PayloadChunk& chunk) {
+size_t PayloadBytes(const PayloadChunk& chunk) {
   size_t bytes = 0;
   for (const ByteSpan part : chunk.payload) bytes += part.size();
   return bytes;
@@ -80,7 +80,7 @@ absl::Status Assembler::Submit(PayloadChunk chunk, uint8_t* to) {
 
 // Copies a chunk that came by the socket, of a message that is gathered on a device.
 absl::Status Assembler::CopyByHost(const PayloadChunk& chunk, uint8_t* to) {
-  const size_t bytes = BytesOf(chunk);
+  const size_t bytes = PayloadBytes(chunk);
   ASSIGN_OR_RETURN(const auto copy, Buffer::Allocate(options_.device->host(), bytes));
   RETURN_IF_ERROR(CheckSum(chunk, SumAndCopy(chunk, static_cast<uint8_t*>(copy->data()))));
   return ToStatus(options_.device->CopyFromHost(to, copy->data(), bytes));
@@ -89,7 +89,7 @@ absl::Status Assembler::CopyByHost(const PayloadChunk& chunk, uint8_t* to) {
 absl::Status Assembler::Gather(PayloadChunk chunk) {
   if (buffer_ == nullptr) return CheckSum(chunk, /*crc=*/0);
   uint8_t* const to = static_cast<uint8_t*>(buffer_->data()) + filled_;
-  filled_ += BytesOf(chunk);
+  filled_ += PayloadBytes(chunk);
   if (message_.payload.device == nullptr) return CheckSum(chunk, SumAndCopy(chunk, to));
   return chunk.is_direct ? Submit(std::move(chunk), to) : CopyByHost(chunk, to);
 }

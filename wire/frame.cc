@@ -13,13 +13,13 @@ namespace thinwire {
 namespace {
 
 // The fields of Frame.
-enum Field : uint32_t { kHeader = 1, kHeaderChecksum = 2, kPayload = 3 };
+enum FrameField : uint32_t { kHeader = 1, kHeaderChecksum = 2, kPayload = 3 };
 
 // Wire types of protobuf's encoding.
 enum Wire : uint32_t { kVarint = 0, kFixed64 = 1, kLength = 2, kFixed32 = 5 };
 
 // Protobuf's tag: the field's number above the 3 bits of its wire type.
-constexpr uint8_t Tag(Field field, Wire wire) { return static_cast<uint8_t>(field << 3 | wire); }
+constexpr uint8_t Tag(FrameField field, Wire wire) { return static_cast<uint8_t>(field << 3 | wire); }
 
 // Protobuf's varint: 7 bits a byte, lowest first; the top bit of each byte but the last is set,
 // which says that more follow.

@@ -34,7 +34,7 @@ struct Matrix {
 
 // Calls visit(first row, block) for each block of rows, times `lift`. Memory is this thread's.
 template <typename Visit>
-void ForEachBlock(const Matrix& m, float lift, Visit visit) {
+void ForEachRows(const Matrix& m, float lift, Visit visit) {
   static thread_local Scratch<float> memory;
   const size_t most = BlockRows(m.columns);
   float* scratch = memory.Get(most * m.columns);
@@ -67,7 +67,7 @@ Columns Start(const Matrix& m, const float* warm_start) {
 // P = lift M Q; returns the bits of the largest magnitude in M.
 uint32_t Project(const Matrix& m, float lift, const Columns& q, const Columns& p) {
   uint32_t largest = 0;
-  ForEachBlock(m, lift, [&](size_t row, const RowBlock& block) {
+  ForEachRows(m, lift, [&](size_t row, const RowBlock& block) {
     largest = std::max(largest, LargestMagnitude(block.values, block.rows * block.columns));
     MultiplyByFactor(block, q, {p.values + row, p.stride, p.count});
   });
@@ -82,7 +82,7 @@ float Reproject(const Matrix& m, float lift, const Columns& p, uint8_t* to) {
   double* sums = sums_memory.Get(n);
   float* of_block = block_memory.Get(n);
   std::fill_n(sums, n, 0.0);
-  ForEachBlock(m, lift, [&](size_t row, const RowBlock& block) {
+  ForEachRows(m, lift, [&](size_t row, const RowBlock& block) {
     MultiplyTransposed(block, {p.values + row, p.stride, p.count}, {of_block, m.columns, m.rank});
     for (size_t i = 0; i < n; ++i) sums[i] += of_block[i];
   });

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "compress/bytes.h"
+#include "compress/refusals.h"
 #include "compress/scratch.h"
 
 namespace thinwire {
@@ -13,8 +14,6 @@ namespace {
 
 // A byte under this is a frequency, one with it set the upper seven bits of one.
 constexpr uint8_t kTwoBytes = 0x80;
-
-constexpr auto kRefused = absl::StatusCode::kInvalidArgument;
 
 // Four counters take turns: a run of equal bytes does not wait for itself.
 void CountSingly(absl::Span<const uint8_t> bytes, Frequencies* counts) {

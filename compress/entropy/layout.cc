@@ -6,11 +6,10 @@
 #include "compress/entropy/form_choice.h"
 #include "compress/entropy/frequencies.h"
 #include "compress/entropy/pairs_layout.h"
+#include "compress/refusals.h"
 
 namespace thinwire {
 namespace {
-
-constexpr auto kRefused = absl::StatusCode::kInvalidArgument;
 
 // Takes numbers off the front of a frame.
 class Reader {

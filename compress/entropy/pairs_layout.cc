@@ -3,6 +3,7 @@
 #include "compress/bytes.h"
 #include "compress/entropy/form_choice.h"
 #include "compress/entropy/frequencies.h"
+#include "compress/refusals.h"
 
 namespace thinwire {
 namespace {
@@ -14,9 +15,7 @@ constexpr size_t kBeginAt = 0, kCountAt = 4, kLargeAt = 8, kPartsAt = 12, kBehin
 static_assert(kFrontBytes + kBehindFormBytes == kPairsHeadBytes, "these are all");
 
 // A part takes about 100 bytes. Four at a time are decoded together.
-constexpr size_t kPairsOfPart = 1 << 16, kPartsTogether = 4, kMostParts = 1 << 10;
-
-constexpr auto kRefused = absl::StatusCode::kInvalidArgument;
+constexpr size_t kPairsOfPart = 1 << 16, kPartsTogether = 4, kMostPairParts = 1 << 10;
 
 Error CheckParts(const PairsFrameView& view) {
   size_t left = view.parts.size();
@@ -36,7 +35,7 @@ Error CheckParts(const PairsFrameView& view) {
 size_t NumPartsOf(size_t rows) {
   const size_t parts = rows * kStates / kPairsOfPart;
   if (parts < 2) return 1;
-  return std::min(std::max(parts / kPartsTogether, size_t{1}) * kPartsTogether, kMostParts);
+  return std::min(std::max(parts / kPartsTogether, size_t{1}) * kPartsTogether, kMostPairParts);
 }
 
 PairsPlan PlanPairs(size_t num_bytes, const PairsHead& head, const Frequencies& pairs) {
