@@ -67,14 +67,15 @@ def check_arrows(folder, shown):
 
 def check_commands():
     page = (ROOT / "coordinator/README.md").read_text(encoding="utf-8")
-    for path in sorted((ROOT / "coordinator").glob("*.cc")):
+    for path in sorted((ROOT / "coordinator/commands").glob("*.cc")):
         for command in SUBCOMMAND.findall(path.read_text(encoding="utf-8")):
             if f"`thinwire {command}`" not in page:
                 yield f"coordinator/README.md: lacks `thinwire {command}`"
 
 
 def main():
-    wrong = [*check_headers(), *check_arrows("coordinator", {"wire"}), *check_commands()]
+    wrong = [*check_headers(), *check_arrows("compress", set()),
+             *check_arrows("coordinator", {"wire"}), *check_commands()]
     print("\n".join(wrong), file=sys.stderr)
     print(f"folder_pages.py: {len(list(folders()))} pages, {len(wrong)} that disagree")
     return 1 if wrong else 0
