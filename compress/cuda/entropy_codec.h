@@ -1,4 +1,4 @@
-// A codec with the entropy coder behind it: its payload does not leave the device but as a frame.
+// Codecs with the entropy coder behind them: their payloads leave the device only as frames.
 #pragma once
 
 #include "compress/cuda/codec.h"
