@@ -12,7 +12,7 @@ namespace {
 
 constexpr auto kRefused = absl::StatusCode::kInvalidArgument;
 
-// Takes numbers off the front of a frame.
+// Reads numbers and removes them from the front of a frame.
 class Reader {
  public:
   explicit Reader(absl::Span<const uint8_t>* frame) : frame_(frame) {}
@@ -31,7 +31,7 @@ class Reader {
   absl::Span<const uint8_t>* const frame_;
 };
 
-// Reads neighbours and stretches, which stand behind kPartsForm.
+// Reads the number of neighbours and of stretches, which follow kPartsForm.
 Error ReadParts(Reader* reader, EntropyHead* head) {
   uint8_t num_neighbours = 0, stretches_log2 = 0;
   RETURN_ERROR(reader->Next(&num_neighbours));
@@ -77,7 +77,7 @@ Error ReadNeighbours(Reader* reader, EntropyHead* head) {
   return {};
 }
 
-// Finds the parts in what stands behind the tables.
+// Finds the parts in what follows the tables.
 Error ViewParts(const EntropyHead& head, absl::Span<const uint8_t> frame,
                 std::vector<absl::Span<const uint8_t>>* parts) {
   const size_t lengths_bytes = head.lengths_bytes();
