@@ -5,7 +5,7 @@
 namespace thinwire {
 namespace {
 
-constexpr int kTilesOfBlock = 8;  // a warp each
+constexpr int kTilesOfBlock = 8;  // one per warp
 
 __global__ void CountTilesKernel(const uint32_t* words, int64_t num_words, int64_t tiles,
                                  uint64_t* counts) {

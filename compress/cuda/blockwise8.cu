@@ -19,7 +19,7 @@
 namespace thinwire {
 namespace {
 
-constexpr int64_t kBlocksEach = 8;  // per multiprocessor: each loads the codebook's table once
+constexpr int64_t kBlocksEach = 8;  // per multiprocessor; each block loads the table once
 
 __global__ void AbsmaxKernel(const Extremes* extremes, int64_t count, float* absmax,
                              uint32_t* nonfinite) {
@@ -37,10 +37,10 @@ __device__ inline void LoadEntries(const CodebookTable* table, int32_t (&entries
   __syncthreads();
 }
 
-// The code of the value nearest to t (codebook_table.h).
+// Returns the code of the value nearest to t (codebook_table.h).
 __device__ uint32_t NearestCode(float t, const int32_t* table) {
   const uint32_t bits = __float_as_uint(t), magnitude = bits & kMagnitudeMask;
-  // From 0 to 1 it is, but for elements of blocks that are refused.
+  // It lies between 0 and 1, except for elements of blocks that are refused.
   const int32_t in_table =
       min(max(static_cast<int32_t>(magnitude), kCodebookLeastBits), kCodebookOneBits);
   const bool negative = bits >> 31 != 0;
@@ -73,7 +73,8 @@ __global__ void EncodeKernel(const T* x, int64_t n, ContiguousScopes blocks, con
   }
 }
 
-// Where each block is a tile, one read finds its largest magnitude and makes its codes.
+// Encodes a tensor whose blocks are tiles each: one read finds the largest magnitude and makes the
+// codes.
 template <typename T>
 __global__ void EncodeTilesKernel(const T* x, int64_t n, const CodebookTable* table, float* absmax,
                                   uint8_t* codes, uint32_t* nonfinite) {
@@ -130,7 +131,7 @@ __global__ void DecodeKernel(const uint8_t* codes, const float* absmax, int64_t 
     const auto unit_of = [&](int64_t block) {
       const float unit = absmax[block];
       if (__float_as_uint(unit) >= kInfinityBits) {
-        // The complement of the first block is the largest; zero stands for none.
+        // The complement of the first block is the largest; zero means that none is refused.
         atomicMax(refused, ~static_cast<unsigned long long>(block));
       }
       return unit;

@@ -21,7 +21,7 @@ __global__ void ConvertKernel(const From* from, int64_t n, To* to) {
             [&](int64_t i, const float(&v)[4]) { StoreVector(v, n - i, to + i); });
 }
 
-// Four halves at an aligned address, or the first `left` of them.
+// Stores four halves at an aligned address, or the first `left` of them.
 __device__ void StoreHalves(const uint16_t (&h)[4], int64_t left, uint16_t* to) {
   if (left >= 4) {
     uint2 words;

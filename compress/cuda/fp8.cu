@@ -15,20 +15,21 @@
 namespace thinwire {
 namespace {
 
-// A format of `kFractionBits` bits of fraction and an exponent biased by `kBias`.
+// Format with `kFractionBits` bits of fraction and an exponent biased by `kBias`.
 template <int kFractionBits, int kBias>
 struct Fp8 {
   static constexpr int kShift = 23 - kFractionBits;
   static constexpr uint32_t kRebias = static_cast<uint32_t>(127 - kBias) << 23;
   static constexpr uint32_t kLeastNormal = static_cast<uint32_t>(128 - kBias) << 23;
-  static constexpr int kLeastExponent = 1 - kBias - kFractionBits;  // of the last bit
+  static constexpr int kLeastExponent = 1 - kBias - kFractionBits;  // exponent of the last bit
   static constexpr uint32_t kLastBit = static_cast<uint32_t>(127 + kLeastExponent) << 23;
   static constexpr uint32_t kRounder = static_cast<uint32_t>(127 + 23 + kLeastExponent) << 23;
 
-  // The code of x, 0 <= x <= the largest value.
+  // Returns the code of x, 0 <= x <= the largest value.
   __device__ static uint32_t Narrow(float x) {
     const uint32_t bits = __float_as_uint(x);
-    // Below the normal numbers the adder rounds, at the last bit of its result.
+    // Below the normal numbers: adding a float whose last bit is the format's last bit makes the
+    // adder round there; the difference of the bits is the code.
     if (bits < kLeastNormal) return __float_as_uint(x + __uint_as_float(kRounder)) - kRounder;
     const uint32_t odd = (bits >> kShift) & 1;
     return (bits - kRebias + (1u << (kShift - 1)) - 1 + odd) >> kShift;

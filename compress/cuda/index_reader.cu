@@ -9,7 +9,7 @@
 namespace thinwire {
 namespace {
 
-// Field i of `width` <= 32 bits. A word beyond the last field's can be read.
+// Returns field i of `width` <= 32 bits. The word behind the last field's must be readable.
 __device__ inline uint64_t FieldAt(const uint32_t* fields, int64_t i, uint32_t width) {
   const int64_t bit = i * width;
   const uint64_t words = fields[bit / 32] | uint64_t{fields[bit / 32 + 1]} << 32;
@@ -37,7 +37,7 @@ __global__ void ReadPackedKernel(const uint32_t* fields, uint32_t width, int64_t
   if (!ascends) *fault = 1;
 }
 
-// quotients[i]: the zeros before the one of entry i.
+// Sets quotients[i] to the number of zeros before the one of entry i.
 __global__ void ListQuotientsKernel(const uint32_t* flags, const uint64_t* offsets, int64_t bits,
                                     uint64_t count, uint64_t* quotients) {
   const TileWord own = LoadTileWord(flags, NumWords(bits), offsets);
@@ -58,7 +58,7 @@ __global__ void SumRemaindersKernel(const uint32_t* fields, uint32_t width, int6
   if (threadIdx.x == 0) sums[blockIdx.x] = sum;
 }
 
-// Indices ascend by construction. *num_flags: how many quotients there are.
+// Reads Rice's indices, which ascend by construction. *num_flags is the number of quotients found.
 __global__ void ReadRiceKernel(const uint32_t* fields, uint32_t width, const uint64_t* quotients,
                                const uint64_t* num_flags, const uint64_t* sums, int64_t count,
                                uint64_t size, uint32_t* listed, uint32_t* fault) {
@@ -83,7 +83,7 @@ __global__ void ReadRiceKernel(const uint32_t* fields, uint32_t width, const uin
   if (!inside) *fault = 1;
 }
 
-// Moves bits of indices, which are ranks of supported elements, to the elements: a thread makes a
+// Moves bits of indices, which are ranks of supported elements, to the elements. A thread makes a
 // word.
 __global__ void SpreadKernel(const uint32_t* listed, RankedBits support, int64_t elements,
                              uint32_t* bits) {
@@ -112,7 +112,7 @@ Error ReserveZeros(cudaStream_t stream, size_t bytes, CudaScratch* memory) {
 
 }  // namespace
 
-// The bytes of packed indices, or of Rice's remainders; flags are behind them.
+// Returns the bytes of packed indices, or of Rice's remainders; the flags are behind them.
 size_t GpuIndexReader::FieldsBytes() const {
   switch (indices_.plan.coding) {
     case IndexCoding::kBitmap:

@@ -14,7 +14,7 @@
 namespace thinwire {
 namespace {
 
-// What every matrix starts from, [count, rank, columns].
+// Returns where every matrix starts, [count, rank, columns].
 std::vector<float> Start(const LowRankMatrices& m, const float* warm_start) {
   std::vector<float> start(m.count * m.q_floats());
   for (int64_t column = 0; column < m.count * m.rank; ++column) {

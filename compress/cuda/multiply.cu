@@ -6,7 +6,7 @@ namespace thinwire {
 namespace {
 
 constexpr unsigned kThreads = 256;
-// A thread per kRows rows of kColumns columns.
+// Tile of a thread: kRows rows of kColumns columns.
 constexpr int kRows = 4, kColumns = 4;
 
 struct Extents {

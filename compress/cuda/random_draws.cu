@@ -7,7 +7,7 @@
 namespace thinwire {
 namespace {
 
-// fp32(n / K) of a scope of which n elements drew.
+// Returns fp32(n / K) for a scope in which n elements drew.
 __device__ inline float FactorOf(const DrawFactors& factors, int64_t n) {
   const int64_t kept = min(factors.most, n);
   return static_cast<float>(static_cast<double>(n) / static_cast<double>(kept));

@@ -13,7 +13,7 @@ namespace thinwire {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int64_t kMostBlocks = 1024;  // of the kernel that ends in atomics
+constexpr int64_t kMostBlocks = 1024;  // of the kernel that ends with atomic operations
 
 __device__ int64_t ThreadIndex() {
   return static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
@@ -25,7 +25,7 @@ __global__ void MinMaxKernel(const Extremes* extremes, int64_t count, Zero zero,
   if (s >= count) return;
   if (LargestMagnitude(extremes[s]) >= kInfinityBits) atomicMax(&found->nonfinite, 1u);
   const DecodeLine line = MinMaxLine(MinMaxOf(extremes[s]), zero, divisor);
-  // The complement of the first scope is the largest; zero stands for none.
+  // The complement of the first scope is the largest; zero means that none overflows.
   if (!IsUsable(line)) atomicMax(&found->overflow, ~static_cast<unsigned long long>(s));
   header[2 * s] = line.offset;
   header[2 * s + 1] = line.range;
@@ -39,7 +39,7 @@ __global__ void MaxAbsKernel(const Extremes* extremes, int64_t count, float* hea
   header[s] = LargestOf(MinMaxOf(extremes[s]));
 }
 
-// What the pre-scale exponent depends on: all scopes.
+// Finds what the pre-scale exponent depends on, over all scopes.
 __global__ void FixedPointFindings(const Extremes* extremes, int64_t count, UniformEncoded* found) {
   const float first = MinMaxOf(extremes[0]).min;
   uint32_t largest = 0, varies = 0;
