@@ -33,7 +33,7 @@ class ConformanceSubject {
   const Codec& codec() const { return *codec_; }
   CodecKernels* kernels() const { return kernels_; }
 
-  // Some common shapes that the codec accepts, smallest first; at least one.
+  // Returns the common shapes that the codec accepts, smallest first; at least one.
   const std::vector<Shape>& shapes() const { return shapes_; }
 
   // Makes a message whose element i is value(i).

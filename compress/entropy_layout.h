@@ -30,19 +30,19 @@ struct EntropyHead {
   uint16_t boundaries = 0;  // see ChooseBoundaries
 
   bool has_neighbours() const { return neighbours.count > 0; }
-  // Number of bytes that are coded, the padding of the last row included if there are neighbours.
+  // Returns how many bytes are coded, with the padding of the last row if there are neighbours.
   size_t coded_bytes() const { return has_neighbours() ? NumRows(count) * kStates : num_bytes; }
   size_t uncoded_bytes() const { return num_bytes - count; }
-  // Number of bytes that WriteEntropyHead writes.
+  // Returns the number of bytes that WriteEntropyHead writes.
   size_t head_bytes() const {
     if (!has_neighbours()) return 5;
     return (is_in_parts ? 19 : 15) + 4 * neighbours.count;
   }
-  // Number of bytes of the parts' lengths, which follow the tables.
+  // Returns the number of bytes of the parts' lengths, which follow the tables.
   size_t lengths_bytes() const { return is_in_parts ? 4 * layout.num_parts : 0; }
-  // Index of a part's first byte among the coded bytes.
+  // Returns the index of a part's first byte among the coded bytes.
   size_t PartBegin(size_t part) const { return layout.PartBegin(NumRows(count), part) * kStates; }
-  // Number of contexts, and the context of a sum: the boundaries at or below the sum, counted.
+  // Returns the number of contexts; ContextOf returns a sum's, the number of boundaries up to it.
   int num_contexts() const { return 1 + __builtin_popcount(boundaries); }
   uint8_t ContextOf(int sum) const {
     return static_cast<uint8_t>(__builtin_popcount(boundaries & ((2u << sum) - 1)));

@@ -66,7 +66,7 @@ absl::Status CheckMet(const CodecSpec& met, const CodecSpec& codec, const LevelS
 // observations give equal levels. One thread.
 class LevelController {
  public:
-  // `codec` as in the experiment.
+  // Starts with `codec` as in the experiment.
   LevelController(const CodecSpec& codec, const LevelSpec& spec);
 
   // Returns the codec of a training message. `step` never decreases from call to call.

@@ -19,7 +19,8 @@ struct LowRankMatrices {
   int64_t columns = 0;
   int64_t rank = 0;
 
-  // Number of floats of P, [rows, rank], and of Q, [columns, rank]. A matrix is sent as P, then Q.
+  // Return the number of floats of P, [rows, rank], and of Q, [columns, rank]. A matrix is sent as
+  // P, then Q.
   HOST_DEVICE int64_t p_floats() const { return rows * rank; }
   HOST_DEVICE int64_t q_floats() const { return columns * rank; }
   size_t payload_bytes() const { return 4 * static_cast<size_t>(p_floats() + q_floats()); }

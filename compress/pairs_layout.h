@@ -26,9 +26,9 @@ struct PairsHead {
   size_t num_large = 0, num_parts = 1;  // codes from kLargeCode on; parts
 
   size_t num_rows() const { return NumRows(NumPairs(count)); }
-  // Index of the first byte of a part among the bytes of all rows.
+  // Returns the index of a part's first byte among the bytes of all rows.
   size_t part_begin(size_t part) const { return part * num_rows() / num_parts * kStates; }
-  // Upper bound of a part's bytes.
+  // Returns an upper bound of a part's bytes.
   size_t longest_part() const { return (num_rows() / num_parts + 1) * kStates; }
 };
 

@@ -17,7 +17,7 @@ constexpr double kRateTolerance = 0.01;
 // 2^(1/512) count as the same. Pure; one thread.
 class StepSearch {
  public:
-  // `rate`: wanted bits per element. `elements` > 0.
+  // Starts the search for a step that takes `rate` bits per element. `elements` > 0.
   StepSearch(double rate, int64_t elements);
 
   // Returns the step to try next.

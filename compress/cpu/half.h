@@ -10,7 +10,7 @@
 
 namespace thinwire {
 
-// Reinterpret the bits of a float as an integer, and back.
+// Reinterpret a float's bits as an integer, and back.
 HOST_DEVICE inline uint32_t BitsOf(float x) {
   uint32_t bits;
   std::memcpy(&bits, &x, 4);

@@ -18,13 +18,13 @@ struct DecodeLines {
 
 // Quantise x. Without `random` they round to nearest, ties to even. With it they round up with the
 // probability of the fraction: iff the upper 24 bits of random[i], as a number in [0, 1), are below
-// the fraction.
+// it.
 void Quantize(const float* x, size_t n, const EncodeLine& line, int32_t zero_code, int32_t max_code,
               const uint32_t* random, uint8_t* codes);
 void QuantizeEach(const float* x, size_t n, const EncodeLines& lines, int32_t zero_code,
                   int32_t max_code, const uint32_t* random, uint8_t* codes);
 
-// Dequantise codes, as written above.
+// Dequantise codes, as given above.
 void Dequantize(const uint8_t* codes, size_t n, const DecodeLine& line, int32_t zero_code,
                 float reciprocal, float* x);
 void DequantizeEach(const uint8_t* codes, size_t n, const DecodeLines& lines, int32_t zero_code,

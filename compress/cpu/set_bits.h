@@ -24,7 +24,7 @@ class SetBits {
     while (next_ == num_listed_) ListNextBytes();
     return num_listed_ - next_;
   }
-  // Bit numbers: the i-th of these has the number first() + offsets()[i].
+  // Return parts of bit numbers: the i-th of these bits has the number first() + offsets()[i].
   uint64_t first() const { return first_; }
   const uint32_t* offsets() const { return listed_ + next_; }
   void Skip(size_t n) { next_ += n; }

@@ -30,10 +30,10 @@ class EntriesOnDevice {
   Error Reserve(cudaStream_t stream, const TensorView& x, const CodecSpec& spec,
                 const KernelContext& context, int64_t most);
 
-  // Bitmap of the elements to keep, all of them supported (BitmapBytes(x.elements())). The caller
-  // sets it.
+  // Returns the bitmap of the elements to keep, all of them supported (BitmapBytes(x.elements())).
+  // The caller sets it.
   uint32_t* kept() const { return kept_.as<uint32_t>(); }
-  // Plan, of which the caller sets `nonfinite`.
+  // Returns the plan, of which the caller sets `nonfinite`.
   EntriesPlan* plan() const { return plan_.as<EntriesPlan>(); }
 
   // Lists what is kept, chooses and writes the index coding, narrows the values. Only launches

@@ -44,7 +44,7 @@ class GpuIndexReader {
   // the tensor.
   Error Submit(cudaStream_t stream, int64_t elements, const RankedBits& support, uint32_t* fault);
 
-  // Bitmap over the elements.
+  // Returns the bitmap over the elements.
   const RankedBits& bits() const { return result_; }
 
  private:

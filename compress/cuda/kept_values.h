@@ -20,7 +20,7 @@ class KeptValues {
 
   // Reserves memory for at most `most` values.
   Error Reserve(const CodecSpec& spec, int64_t most);
-  // Memory of the values, in memory order, which the caller writes.
+  // Returns the memory of the values, in memory order, which the caller writes.
   float* data() const { return values_.as<float>(); }
 
   // Narrows data()[0, *count) to the type that travels; uniform's codes are made later. *largest is

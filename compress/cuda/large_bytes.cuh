@@ -42,7 +42,7 @@ __device__ inline void LoadSixteen(const uint8_t* bytes, int64_t left, uint32_t 
 // Tile of this block, whose threads all call the constructor and both functions.
 class LargeTile {
  public:
-  // `least` is not zero.
+  // Loads this thread's bytes and counts the large ones. `least` is not zero.
   __device__ LargeTile(const uint8_t* bytes, int64_t n, uint8_t least)
       : begin_(int64_t{blockIdx.x} * kLargeTile + int64_t{threadIdx.x} * kLargeEach),
         least_(least) {

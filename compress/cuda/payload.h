@@ -41,8 +41,8 @@ class PayloadTarget {
     return target;
   }
 
-  // Device memory of at least `capacity` bytes, at a multiple of 2; null if the target is on the
-  // host.
+  // Returns the target's memory on the device: at least `capacity` bytes, at a multiple of 2. Null
+  // if the target is on the host.
   uint8_t* on_device() const { return is_on_device_ ? data_ : nullptr; }
 
   // Copies n bytes of device memory to byte `at`, perhaps only at the stream's end.

@@ -22,7 +22,7 @@ class ChosenByDraw {
   Error Submit(cudaStream_t stream, const Scopes& scopes, const CodecSpec& spec, uint64_t seed,
                const SupportView* support);
   RankedBits bits() const { return {kept_.as<uint32_t>(), offsets_.as<uint64_t>()}; }
-  // Number of chosen elements, in device memory.
+  // Returns the number of chosen elements, in device memory.
   const uint64_t* count() const { return count_; }
 
  private:

@@ -37,9 +37,9 @@ class RansWriter {
   Error Encode(const uint8_t* bytes, const RansStrings& strings, const uint8_t* sums,
                const Frequencies* tables);
 
-  // Offsets of the strings in packed(), and behind them its length: in host memory.
+  // Returns the offsets of the strings in packed(), and behind them its length: in host memory.
   const std::vector<uint64_t>& offsets() const { return on_host_; }
-  // Coded strings, in device memory.
+  // Returns the coded strings, in device memory.
   const uint8_t* packed() const { return packed_.as<const uint8_t>(); }
 
  private:

@@ -61,11 +61,10 @@ class FeedbackSender {
     Tensor received;  // what the receiver will use, of the compute type; only if want_received
   };
   // Writes the payload of one message to `payload`, host memory of at least
-  // FeedbackMaxPayloadBytes. State stays as it was after the following errors. InvalidArgument: the
-  // codec does not go with the feedback. OutOfRange: the codec refuses the values (NaN); the same
-  // message may then be sent without `compress`. ResourceExhausted, with and without `compress`:
-  // names limit, bytes wanted and rows. Errors of the state's memory or file leave the state
-  // unspecified.
+  // FeedbackMaxPayloadBytes. After these errors, state is as before. InvalidArgument: the codec
+  // does not go with the feedback. OutOfRange: the codec refuses the values (NaN); the message may
+  // then be sent without `compress`. ResourceExhausted, with and without `compress`: names limit,
+  // bytes wanted and rows. Errors of the state's memory or file leave the state unspecified.
   absl::StatusOr<Encoded> Encode(const Codec& codec, const Outgoing& outgoing,
                                  absl::Span<uint8_t> payload);
 

@@ -30,7 +30,7 @@ class MessageRows {
   bool is_known(size_t i) const { return rows_[i].known; }
   bool is_there(size_t i) const { return rows_[i].number != StateStore::kAbsent; }
   size_t number(size_t i) const { return rows_[i].number; }
-  // Number of new rows that find room.
+  // Returns the number of new rows that find room.
   size_t num_new() const { return num_new_; }
   std::string NewKeys() const;  // "7, 9, ... (12 in all)"
 

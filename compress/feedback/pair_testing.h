@@ -94,7 +94,7 @@ inline CodecSpec UniformOf(uint32_t bits, Rounding rounding = Rounding::kNearest
   return spec;
 }
 
-// All stored bytes, by row.
+// Returns all stored bytes, by row.
 inline std::vector<std::vector<uint8_t>> StoredRows(StateStore* store) {
   std::vector<std::vector<uint8_t>> rows;
   for (size_t row = 0; row < store->keys().size(); ++row) {

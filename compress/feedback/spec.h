@@ -96,7 +96,7 @@ const char* Name(StateInit init);
 const char* Name(StateStorage store);
 const char* Name(OnFull on_full);
 
-// The inverse of Name, as in spec.h.
+// Invert Name, as in spec.h.
 absl::Status FromName(const std::string& name, StateKey* to);
 absl::Status FromName(const std::string& name, StateInit* to);
 absl::Status FromName(const std::string& name, StateStorage* to);

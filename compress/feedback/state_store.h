@@ -45,7 +45,7 @@ class StateStore {
   const StateStoreOptions& options() const { return options_; }
   size_t row_bytes() const { return row_bytes_; }  // as stored
   size_t capacity() const { return capacity_; }    // rows within the limit
-  // Keys of all rows, by the row's number.
+  // Returns the keys of all rows, by the row's number.
   const std::vector<uint64_t>& keys() const { return keys_; }
 
   // Returns the row's number, or kAbsent.
@@ -56,7 +56,7 @@ class StateStore {
   // Forgets all rows.
   absl::Status Clear();
 
-  // Number of rows that can be open (Load, ToWrite) at once: all if they are changed in place,
+  // Returns how many rows can be open (Load, ToWrite) at once: all if they are changed in place,
   // otherwise one, until the next is opened.
   size_t most_open() const { return in_place_ ? SIZE_MAX : 1; }
   // Opens a row and returns its values, [elements] of fp32 on the device. The caller may change
