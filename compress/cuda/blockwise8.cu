@@ -21,6 +21,7 @@ namespace {
 
 constexpr int64_t kBlocksEach = 8;  // per multiprocessor; each block loads the table once
 
+// Turns the blocks' extremes into the payload's absmax values, a thread per block.
 __global__ void AbsmaxKernel(const Extremes* extremes, int64_t count, float* absmax,
                              uint32_t* nonfinite) {
   const int64_t b = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
@@ -32,6 +33,7 @@ __global__ void AbsmaxKernel(const Extremes* extremes, int64_t count, float* abs
 
 constexpr int kEntries = 2 * kCodebookBuckets;
 
+// Copies the codebook's table to shared memory, where lookups by many lanes are fast.
 __device__ inline void LoadEntries(const CodebookTable* table, int32_t (&entries)[kEntries]) {
   for (int i = threadIdx.x; i < kEntries; i += blockDim.x) entries[i] = table->entries[i];
   __syncthreads();
@@ -55,6 +57,7 @@ __device__ uint32_t CodeOf(float x, const Divisor& unit, const int32_t* table) {
   return unit.value() == 0 ? kZeroCode : NearestCode(unit.Divide<2>(x), table);
 }
 
+// Encodes blocks of any size, whose absmax is known. A thread stores four codes as one word.
 template <typename T>
 __global__ void EncodeKernel(const T* x, int64_t n, ContiguousScopes blocks, const float* absmax,
                              const CodebookTable* table, uint8_t* codes) {
@@ -115,6 +118,8 @@ struct Values {
   float of_code[256];
 };
 
+// Decodes a tile. The codebook comes as a kernel argument and is copied to shared memory, because
+// codes index it at run time.
 template <typename T>
 __global__ void DecodeKernel(const uint8_t* codes, const float* absmax, int64_t n,
                              ContiguousScopes blocks, Values values, T* x,

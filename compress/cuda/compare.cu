@@ -54,6 +54,7 @@ __global__ void CompareKernel(const X* x, const Y* y, int64_t total, Share* of_t
   AddUp(share, of_tiles + blockIdx.x);
 }
 
+// Adds up the sums of all tiles, with one block.
 __global__ void __launch_bounds__(kThreadsOfTotal)
     TotalKernel(const Share* of_tiles, int64_t tiles, Share* total) {
   Share share = {};

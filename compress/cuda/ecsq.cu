@@ -112,6 +112,7 @@ struct WithDither {
 // Counts and sums of a thread, then of a block, for Found. Nothing here is indexed by a number
 // known only at run time, which would need local memory.
 struct CellSums {
+  // A thread sees at most 16 elements, so its four counts share one word, a byte each.
   static_assert(kMeans == 4 && 4 * kTileVectors < 256, "a thread's counts are bytes of a word");
   uint32_t counts = 0;
   int32_t fractions[kMeans] = {};  // of at most one apiece: no sum is out of bounds
@@ -151,6 +152,8 @@ __device__ inline void StoreBytes(uint32_t word, int left, uint8_t* to) {
   }
 }
 
+// Encodes a tile: bytes, sums of cells, and whether there are escapes. An escape's code is computed
+// again later (EscapesKernel), so that codes need no memory of their own.
 template <typename T, typename Round>
 __global__ void EncodeKernel(const T* x, int64_t n, const uint16_t* steps, ContiguousScopes scopes,
                              bool has_chance, uint64_t key, bool has_means, Round round,

@@ -40,6 +40,7 @@ struct Met {
   uint32_t fault, escapes;  // whether there is a fault, or an escape
 };
 
+// Decodes a tile as if there were no escapes; PatchKernel overwrites the values of those.
 template <typename T>
 __global__ void DecodeKernel(const uint8_t* bytes, int64_t n, const uint16_t* steps,
                              ContiguousScopes scopes, bool dithers, uint64_t key, Means means, T* x,
@@ -67,6 +68,7 @@ __global__ void DecodeKernel(const uint8_t* bytes, int64_t n, const uint16_t* st
   }
 }
 
+// Reports a fault if a step is neither zero nor a normal number.
 __global__ void CheckStepsKernel(const uint16_t* steps, int64_t count, Met* met) {
   const int64_t scope = int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
   if (scope < count && !IsStep(steps[scope])) met->fault = 1;

@@ -92,6 +92,7 @@ struct Columns {
   int64_t rows = 0, rows_each = 0;
 };
 
+// Adds rows [row, end) of the four columns from `column` on to e, kBatch rows at a time.
 template <typename T>
 __device__ void AddColumns(const T* x, const Scopes& scopes, const Columns& columns, int64_t column,
                            int64_t row, int64_t end, Counted counted, Extremes (&e)[4]) {
@@ -114,6 +115,8 @@ __device__ void AddColumns(const T* x, const Scopes& scopes, const Columns& colu
   }
 }
 
+// Finds extremes of strided scopes. Blocks gather in shared memory, so that they need one atomic
+// operation in device memory per slot only.
 template <typename T>
 __global__ void StridedKernel(const T* x, Scopes scopes, Columns columns, Counted counted,
                               Extremes* extremes) {

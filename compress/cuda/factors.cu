@@ -128,6 +128,7 @@ __global__ void AddPartsKernel(LowRankMatrices m, int64_t blocks_of_matrix, int6
   if (threadIdx.x == 0) atomicMax(&extremes[matrix].factor, largest);
 }
 
+// Copies P, [count, rank, rows], into the payloads as [rows, rank], a thread per entry.
 __global__ void StoreFactorKernel(LowRankMatrices m, const float* p, float* payload) {
   const int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   if (i >= m.count * m.p_floats()) return;

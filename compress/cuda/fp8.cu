@@ -43,6 +43,8 @@ struct Fp8 {
 using E4M3 = Fp8<3, 7>;
 using E5M2 = Fp8<2, 15>;
 
+// Encodes a tile. Every block computes the pre-scale exponent from the extremes; the first one
+// stores it.
 template <typename Number, typename T>
 __global__ void NarrowKernel(const T* x, int64_t n, const Extremes* extremes, Fp8Format format,
                              int16_t* exponent, uint8_t* codes, uint32_t* largest) {
@@ -67,6 +69,7 @@ __global__ void NarrowKernel(const T* x, int64_t n, const Extremes* extremes, Fp
   });
 }
 
+// Decodes a tile and reports the largest code that has no value.
 template <typename Number, typename T>
 __global__ void WidenKernel(const uint8_t* codes, int64_t n, float scale, uint32_t most, T* x,
                             uint32_t* largest) {

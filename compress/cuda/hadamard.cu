@@ -97,6 +97,7 @@ __device__ void Report(float x, int64_t element, const Limit& limit) {
 // Does the steps h = 2^bit for `first` <= bit < min(first + 4, bits). Each thread takes the 16
 // elements of the tile that these steps combine.
 __device__ void Steps(int first, int bits, float* values) {
+  // The 16 elements differ in bits low to low + 3 of their place; the other bits are the thread's.
   const int low = min(first, kTileBits - 4), t = static_cast<int>(threadIdx.x);
   const int base = (t & ((1 << low) - 1)) | (t >> low) << (low + 4);
   float v[16];

@@ -16,10 +16,12 @@ __device__ inline uint64_t FieldAt(const uint32_t* fields, int64_t i, uint32_t w
   return (words >> (bit % 32)) & ((uint64_t{1} << width) - 1);
 }
 
+// Reports a fault if the number found is not the number wanted.
 __global__ void CheckCountKernel(const uint64_t* count, uint64_t want, uint32_t* fault) {
   if (threadIdx.x == 0 && *count != want) *fault = 1;
 }
 
+// Reads packed indices and reports a fault unless they ascend and are below the size.
 __global__ void ReadPackedKernel(const uint32_t* fields, uint32_t width, int64_t count,
                                  uint64_t size, uint32_t* listed, uint32_t* fault) {
   const int64_t first = (int64_t{blockIdx.x} * kEntryThreads + threadIdx.x) * int64_t{kEntriesEach};
@@ -47,6 +49,7 @@ __global__ void ListQuotientsKernel(const uint32_t* flags, const uint64_t* offse
   });
 }
 
+// Sums the remainders of each tile of entries.
 __global__ void SumRemaindersKernel(const uint32_t* fields, uint32_t width, int64_t count,
                                     uint64_t* sums) {
   uint64_t sum = 0;

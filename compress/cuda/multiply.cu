@@ -13,6 +13,8 @@ struct Extents {
   int64_t rows, k, n;
 };
 
+// Computes a tile of the product per thread, with its sums in registers: an entry of the factor is
+// loaded once for kRows rows. Rows behind the last repeat it.
 template <typename X, typename Out>
 __global__ void MultiplyKernel(const X* x, const float* factor, Extents extents, Out* out) {
   const int64_t column_tiles = (extents.n + kColumns - 1) / kColumns;

@@ -13,7 +13,9 @@ constexpr int kAtOnce = 4;  // loads of a thread before its stores
 constexpr double kVanished = 0x1p-20;
 constexpr double kLostMuch = 0.5;
 
-// Subtracts: p -= along q unless `along` is 0. Then returns <next, p>.
+// Subtracts: p -= along q unless `along` is 0. Then returns <next, p>. Doing both in one pass
+// halves the reads of p. All loads of a round come before its stores, so that they are under way
+// together.
 __device__ double TakeAwayAndMultiply(const float* q, double along, const float* next, int64_t n,
                                       float* p) {
   double sum = 0;

@@ -56,6 +56,8 @@ struct PartRows {
   }
 };
 
+// Transposes a tile through shared memory, so that both the loads and the stores of neighbouring
+// threads are of neighbouring bytes.
 __global__ void ToRowsKernel(const uint8_t* bytes, PartRows parts, uint8_t* rows) {
   __shared__ uint8_t tile[kLanes][kTileStride];
   parts.ForEachCode(
@@ -73,12 +75,14 @@ __global__ void FromRowsKernel(const uint8_t* rows, PartRows parts, uint8_t* byt
   });
 }
 
+// Sums the neighbours' magnitudes, a thread per byte.
 __global__ void SumsKernel(Neighbours neighbours, const uint8_t* rows, int64_t num_rows,
                            int64_t num_parts, uint8_t* sums) {
   const int64_t i = int64_t{blockIdx.x} * kThreads + threadIdx.x;
   const int64_t row = i / kLanes;
   if (row >= num_rows) return;
   // Part p has the rows from p num_rows / num_parts on, rounded down.
+  // This inverts it: the last part that begins at or before the row.
   const int64_t part = ((row + 1) * num_parts - 1) / num_rows;
   const int64_t begin = part * num_rows / num_parts;
   int sum = 0;
@@ -89,6 +93,7 @@ __global__ void SumsKernel(Neighbours neighbours, const uint8_t* rows, int64_t n
   sums[i] = static_cast<uint8_t>(min(sum, kSums - 1));
 }
 
+// Gathers the sample, a thread per byte.
 __global__ void SampleKernel(const uint8_t* codes, int64_t n, const uint32_t* pieces_and_distances,
                              int64_t num_pieces, int64_t size, uint8_t* sample) {
   constexpr int64_t kBytesOfPiece = int64_t{kSampledRows} * kLanes;

@@ -86,6 +86,7 @@ __global__ void EncodeKernel(const T* x, int64_t n, Lines lines, Grid grid, Roun
   });
 }
 
+// Decodes a tile. All packed words are loaded first, so that their latencies overlap.
 template <typename T, typename Lines>
 __global__ void DecodeKernel(const uint32_t* words, int64_t num_words, Lines lines, Grid grid,
                              float reciprocal, T* x, int64_t n, UniformDecoded* found) {
@@ -118,12 +119,14 @@ __global__ void DecodeKernel(const uint32_t* words, int64_t num_words, Lines lin
   }
 }
 
+// Fills a line table, a thread per entry of a period.
 template <typename ToLine>
 __global__ void TableKernel(RangeHeader header, int64_t count, ToLine to_line, LineTable table) {
   const int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   if (i < table.period) WriteLine(to_line(header.Read(i % count)), i, table);
 }
 
+// Fills a tensor with one value.
 template <typename T>
 __global__ void FillKernel(float value, T* x, int64_t n) {
   const float v[4] = {value, value, value, value};
