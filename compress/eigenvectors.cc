@@ -107,7 +107,8 @@ void Turn(Work* work, int i, double c, double s) {
   }
 }
 
-// Does one implicit QR step on [first, last].
+// Does one implicit QR step with Wilkinson's shift on [first, last]: a rotation of each pair of
+// neighbouring rows in turn chases the entry beside the tridiagonal down and out.
 void Step(Work* work, int first, int last) {
   std::vector<double>&d = work->diagonal, &e = work->beside;
   const double half = (d[last - 1] - d[last]) / 2, coupling = e[last - 1];
@@ -131,6 +132,8 @@ void Step(Work* work, int first, int last) {
   }
 }
 
+// Makes the matrix diagonal. Entries beside the diagonal that are negligible count as zero and
+// split the matrix; QR steps work on its last part until that is diagonal.
 void MakeDiagonal(Work* work) {
   constexpr double kNothing = 0x1p-52;
   constexpr int kStepsOfOne = 60;

@@ -53,6 +53,7 @@ void ForEachBlock(const Matrix& m, float lift, Visit visit) {
   }
 }
 
+// Returns the columns from which the iteration starts, padded for MultiplyByFactor.
 Columns Start(const Matrix& m, const float* warm_start) {
   static thread_local Scratch<float> memory;
   const size_t stride = PaddedElements(m.columns);
@@ -99,6 +100,8 @@ float Reproject(const Matrix& m, float lift, const Columns& p, uint8_t* to) {
   return largest;
 }
 
+// Encodes one matrix. If its values are so small or large that fp32 would lose sums of products, it
+// is multiplied by a lift and projected again.
 Error EncodeMatrix(const Matrix& m, const float* warm_start, uint8_t* payload) {
   static thread_local Scratch<float> memory;
   const Columns q = Start(m, warm_start);

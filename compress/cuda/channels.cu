@@ -9,7 +9,8 @@ constexpr int kThreads = 256;
 constexpr int kSide = 32;                  // side of the square that a block transposes
 constexpr int kAtOnce = kThreads / kSide;  // rows of it that are moved at a time
 
-// Transposes elements as their bits, so that a NaN stays as it is.
+// Transposes squares through shared memory, so that loads and stores are coalesced; the odd stride
+// avoids bank conflicts. Elements are moved as their bits, so that a NaN stays as it is.
 template <typename T>
 __global__ void TransposeKernel(const T* from, const uint32_t* support, int64_t rows,
                                 int64_t channels, int64_t squares_across, T* to) {

@@ -202,6 +202,7 @@ class Forms {
   FormBytes expected_;
 };
 
+// Decodes a frame of bytes one at a time into `bytes` of device memory. Waits.
 Error DecodeFrame(CudaDevice* device, const EntropyHead& head, const EntropyFrameView& view,
                   uint8_t* bytes) {
   cudaStream_t stream;

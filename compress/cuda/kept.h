@@ -16,9 +16,10 @@ namespace thinwire {
 // or infinite; what is kept then means nothing. `nonfinite` may be null.
 //
 // It passes over the tensor once for scopes of up to 8192 elements (select.h) and twice for larger
-// ones. The second pass finds x in the cache if there are many scopes (block_select.h), otherwise
-// it reads some percent more (radix_select.h). For channels two more passes make a copy in which
-// they lie one after the other. Draws are written to memory only for small scopes and channels.
+// ones. If there are many of these, the second pass finds them in the cache (block_select.h); if
+// not, some percent of them are read again (radix_select.h). For channels two more passes make a
+// copy in which they lie one after the other. Draws are written to memory only for small scopes and
+// channels.
 Error SubmitKeepLargest(CudaDevice* device, cudaStream_t stream, const Keys& keys,
                         const Scopes& scopes, const KeepRule& rule, uint32_t* kept,
                         uint32_t* nonfinite);

@@ -53,6 +53,7 @@ Error Submit(cudaStream_t stream, const TensorView& x, const LowRankMatrices& m,
   return MultiplyTransposed(stream, x, m, p, memory.partial.as<double>(), payload, extremes);
 }
 
+// Returns the error that the extremes of the matrices mean, if any.
 Error CheckExtremes(CudaDevice* device, const TensorView& x, int64_t rank,
                     const std::vector<LowRankExtremes>& extremes) {
   for (const LowRankExtremes& of_matrix : extremes) {

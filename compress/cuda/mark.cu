@@ -40,6 +40,7 @@ __global__ void MarkKernel(TypedKeys<T> keys, LeastMarked least, uint32_t* marks
   }
 }
 
+// Raises *largest, with one atomic operation per block.
 template <typename T>
 __global__ void LargestKernel(TypedKeys<T> keys, uint32_t* largest) {
   const int64_t step = int64_t{gridDim.x} * blockDim.x;

@@ -17,6 +17,7 @@ __device__ inline int64_t ScopeOf(const Scopes& scopes, uint32_t index) {
   return scopes.strided ? index % scopes.count : index / scopes.elements;
 }
 
+// Multiplies kept values by their scopes' factors.
 __global__ void FactorsKernel(DrawFactors factors, const uint32_t* indices, const uint64_t* count,
                               float* values, uint32_t* largest) {
   const int64_t n = static_cast<int64_t>(*count);

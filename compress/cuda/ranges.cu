@@ -19,6 +19,7 @@ __device__ int64_t ThreadIndex() {
   return static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
 }
 
+// Writes minimum and range of each scope, a thread per scope.
 __global__ void MinMaxKernel(const Extremes* extremes, int64_t count, Zero zero, int32_t divisor,
                              float* header, UniformEncoded* found) {
   const int64_t s = ThreadIndex();
@@ -31,6 +32,7 @@ __global__ void MinMaxKernel(const Extremes* extremes, int64_t count, Zero zero,
   header[2 * s + 1] = line.range;
 }
 
+// Writes the largest magnitude of each scope, a thread per scope.
 __global__ void MaxAbsKernel(const Extremes* extremes, int64_t count, float* header,
                              UniformEncoded* found) {
   const int64_t s = ThreadIndex();
@@ -58,6 +60,7 @@ __global__ void FixedPointFindings(const Extremes* extremes, int64_t count, Unif
   if (blockIdx.x == 0) found->constant = first + 0.0f;  // -0 becomes 0
 }
 
+// Writes the pre-scale exponent and the scale of each scope, a thread per scope.
 __global__ void FixedPointKernel(const Extremes* extremes, int64_t count, uint16_t* header,
                                  const UniformEncoded* found) {
   const int64_t s = ThreadIndex();

@@ -43,6 +43,7 @@ __global__ void __launch_bounds__(kSumThreads)
   *least = LeastMagnitude(threshold * unit);
 }
 
+// Computes *least from the largest magnitude.
 __global__ void MaxThresholdKernel(const uint32_t* largest, double threshold, uint32_t* least) {
   if (threadIdx.x == 0) *least = LeastMagnitude(threshold * double{FloatOf(*largest)});
 }
@@ -73,7 +74,7 @@ Error SubmitMax(CudaDevice* device, cudaStream_t stream, const Keys& keys, doubl
                 threshold, unit->least.as<uint32_t>());
 }
 
-// Sets *least.
+// Sets *least, either to a number or to where the device will have it.
 Error SubmitLeast(CudaDevice* device, cudaStream_t stream, const Keys& keys, int64_t count,
                   const CodecSpec& spec, Unit* unit, LeastMarked* least) {
   RETURN_ERROR(unit->least.Reserve(4));
