@@ -72,8 +72,8 @@ HOST_DEVICE inline int64_t PlaceInPiece(int64_t num_codes, int64_t begin, int64_
   const int64_t num_rows = (num_codes + kLanes - 1) / kLanes, j = begin + row - distance;
   return j < 0 ? -1 : lane * num_rows + j;
 }
-// Chooses from `sample`: the codes of all pieces, row by row, one piece after the other; then, for
-// each distance, the codes that stand that far before them, zeros where there are none.
+// Chooses from `sample`: the codes of all pieces, row by row, one piece after the other. For each
+// distance the codes that stand that far before them follow, zeros where there are none.
 ContextChoice ChooseNeighboursOf(size_t num_codes, absl::Span<const uint32_t> distances,
                                  absl::Span<const uint8_t> sample);
 

@@ -235,11 +235,10 @@ CodecSpec DefaultSpec(CodecKind kind);
 // wanted.
 absl::Status CheckSpec(const CodecSpec& spec);
 
-// Returns true if the codec is causal: what it decodes at one position of a sequence, a row of
-// `width` elements, follows from that row alone, so that positions can be coded one after the
-// other. The power of two by which fp16 and fp8 scale a message is disregarded, because it affects
-// only values that are negligible beside the greatest. False for a plugin, of which this is not
-// known.
+// Returns true if the codec is causal. That is, what it decodes at a position of a sequence, a row
+// of `width` elements, follows from that row alone, so positions can be coded one after the other.
+// The power of two by which fp16 and fp8 scale a message is disregarded, because it affects only
+// values that are negligible beside the greatest. False for a plugin, of which this is not known.
 bool IsCausal(const CodecSpec& spec, int64_t width);
 
 }  // namespace thinwire

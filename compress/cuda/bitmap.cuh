@@ -28,9 +28,9 @@ __device__ inline uint32_t BitsFrom(const uint32_t* words, int64_t begin, int64_
   return low | words[word + 1] << (32 - shift);
 }
 
-// Stores word `word` of a bitmap of zeros, or what of it belongs to [begin, end): words at the ends
-// may be shared with threads that do the same, so these use an atomic operation. `bits` has no bits
-// set outside of [begin, end).
+// Stores word `word` of a bitmap of zeros, or what of it belongs to [begin, end). Words at the ends
+// may be shared with threads that do the same, so these are stored by an atomic operation. `bits`
+// has no bits set outside of [begin, end).
 __device__ inline void StoreWordOf(int64_t begin, int64_t end, uint32_t bits, int64_t word,
                                    uint32_t* words) {
   if (word * 32 >= end) return;
