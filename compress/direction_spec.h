@@ -1,5 +1,5 @@
-// What one direction of a cut does to its messages: the checked form of an experiment's
-// `activations` and `gradients`.
+// Specification of one direction of a cut: the checked form of an experiment's `activations` and
+// `gradients`.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace thinwire {
 
-// What happens to a message with NaN or infinity if the codec cannot carry them.
+// Treatment of a message with NaN or infinity if the codec cannot carry them.
 enum class OnNonfinite : uint8_t {
   kError = 0,  // the run fails
   kPass = 1,   // the message is sent exactly

@@ -61,7 +61,7 @@ size_t EcsqHeaderBytes(const CodecSpec& spec, const Scopes& scopes);
 int64_t MostEscapes(const CodecSpec& spec, int64_t elements);
 size_t EcsqMaxPayloadBytes(const CodecSpec& spec, const Scopes& scopes);
 
-// How a payload of topk or threshold says where the kept values stood.
+// Coding of the places of kept values in a payload of topk or threshold.
 enum class IndexCoding : uint8_t { kBitmap = 0, kPacked = 1, kRice = 2 };
 constexpr size_t kEntriesHeaderBytes = 8;
 constexpr uint32_t kMaxRiceBits = 31;

@@ -11,7 +11,7 @@
 
 namespace thinwire {
 
-// How the level is chosen.
+// Rule by which the level is chosen.
 enum class LevelKind : uint8_t {
   kFixed = 0,    // the codec's own level, always
   kByEpoch = 1,  // from a table that both ends know

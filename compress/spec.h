@@ -42,7 +42,7 @@ enum class Range : uint8_t {
   kMaxAbs = 1,      // [-max|x|, max|x|], symmetric, odd number of levels
   kFixedPoint = 2,  // AC-SGD: fp16 scale s = max|x|, q = clip(round(2^(b-1) x / s))
 };
-// How a value is rounded to a code.
+// Rounding of a value to a code.
 enum class Rounding : uint8_t {
   kNearest = 0,
   kStochastic = 1,  // up with the probability of the fraction: unbiased
@@ -55,36 +55,37 @@ enum class Rounding : uint8_t {
 constexpr bool IsUnbiased(Rounding rounding) {
   return rounding == Rounding::kStochastic || rounding == Rounding::kDither;
 }
-// Where in its cell ecsq decodes a value.
+// Point of its cell at which ecsq decodes a value.
 enum class Reconstruction : uint8_t {
   kMean = 0,    // at the mean of the values that were rounded to the code
   kCenter = 1,  // at the whole number of steps
 };
-// Whether zero is one of the levels of a min_max grid.
+// Treatment of zero by a min_max grid.
 enum class Zero : uint8_t {
   kFree = 0,    // zero need not be a level
   kOnGrid = 1,  // the range is moved so that zero is a level
 };
 
-// What uniform and ecsq do to the tensor before they quantise it.
+// Rotation of the tensor before uniform or ecsq quantises it.
 enum class Rotation : uint8_t {
   kNone = 0,
   kHadamard = 1,   // uniform: random signs and an orthonormal Hadamard transform of each block
   kPrincipal = 2,  // ecsq: into principal axes of the channels, from an earlier message
 };
 
-// How K follows from the ratio under topk and randomk.
+// Rule by which K follows from the ratio under topk and randomk.
 enum class Count : uint8_t {
   kCeil = 0,    // K = ceil(ratio n), capped to n
   kPaper1 = 1,  // K = n - int(n (1 - ratio)) as in the released code of arXiv 2401.07788
 };
-// Whether topk pads its K entries with zeros.
+// Padding of topk's K entries with zeros.
 enum class Pad : uint8_t {
   kNone = 0,    // zeros are never sent
   kExactK = 1,  // exactly K entries, zeros included, for comparisons
 };
 
-// How the kept values of topk, randomk and threshold travel. The numbers are those of DType.
+// Type of the kept values of topk, randomk and threshold on the wire. The numbers are those of
+// DType.
 enum class Values : uint8_t {
   kF32 = 1,
   kBF16 = 2,
@@ -92,19 +93,19 @@ enum class Values : uint8_t {
   kUniform = 4,  // bits, range, rounding, zero, group as for codec uniform; range over all values
 };
 
-// For topk on gradients: what says where the kept entries stand.
+// Source of the places of topk's kept entries, for gradients.
 enum class Indices : uint8_t {
   kOwn = 0,     // the message
   kShared = 1,  // the received activation's non-zeros: all of them are sent, values only
 };
 
-// For gradients: which entries can be sent at all.
+// Entries of gradients that can be sent at all.
 enum class Support : uint8_t {
   kAll = 0,
   kReceivedNonzero = 1,  // where the received activation is not zero; no index says so
 };
 
-// For threshold: what `threshold` is a multiple of, in each message.
+// Unit of `threshold` in each message.
 enum class RelativeTo : uint8_t { kAbsolute = 0, kRms = 1, kMax = 2 };
 
 enum class Fp8Format : uint8_t { kE4M3 = 0, kE5M2 = 1 };  // OCP 8-bit floating point

@@ -26,7 +26,7 @@ HOST_DEVICE inline uint8_t LargestFp8Code(Fp8Format format, int exponent) {
   return format == Fp8Format::kE4M3 ? 0x7E : 0x7B;
 }
 
-// How fp32 becomes fp8: multiplied by a power of two, then limited to this code (without sign).
+// Map from fp32 to fp8: a factor, which is a power of two, then a limit of the code (without sign).
 struct Fp8Line {
   float scale;
   uint8_t largest_code;

@@ -2,9 +2,9 @@
 // JSON for each codec, tensor and direction, after one for the copies.
 //
 // bytes_per_second counts the bytes of the fp32 tensor (encode: read, decode: written), from device
-// memory to device memory. of_copy is that number over the bytes per second of a cudaMemcpyAsync of
-// the same tensor within the device. Each byte counts once there too, though a copy reads and
-// writes it. So a codec that reads the tensor once and writes nothing could reach 2.
+// memory to device memory. of_copy is that number over the one of a cudaMemcpyAsync of the same
+// tensor within the device. Each byte counts once there too, though a copy reads and writes it. So
+// a codec that reads the tensor once and writes nothing could reach 2.
 //
 // `by` says how device time was found. "events" is around functions that only launch kernels.
 // "events less copy" is around the kernel's whole entry, less the time of copying the payload

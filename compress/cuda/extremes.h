@@ -18,7 +18,7 @@ struct Extremes {
   uint32_t least;     // complement of the key of the least value
 };
 
-// Which values count.
+// Values that count.
 enum class Counted { kAll, kFinite };
 
 // Sets extremes[s], in device memory, for each scope. Under kFinite, a scope without finite values

@@ -1,6 +1,6 @@
-// Benchmark of what compensation costs on top of its codec: fp32 bytes of the tensor per second at
-// the sender and at the receiver, for every kind and storage, beside memcpy of the same 25 MiB in
-// the same run. One thread.
+// Benchmark of what compensation costs on top of its codec. Measures fp32 bytes of the tensor per
+// second at the sender and at the receiver, for every kind and storage, beside memcpy of the same
+// 25 MiB in the same run. One thread.
 //   bazel run --config=opt //compress/feedback:feedback_bench -- --benchmark_repetitions=30
 //     --benchmark_enable_random_interleaving=true --benchmark_min_time=0.02
 //     --benchmark_report_aggregates_only=true

@@ -20,7 +20,7 @@ enum class FeedbackKind : uint8_t {
   kSplit = 3,  // sends C'(x) and C'(e), each of half the budget; e <- decay (x + e - what was sent)
 };
 
-// What identifies the row of state of sample i of a message.
+// Identity of the row of state of sample i of a message.
 enum class StateKey : uint8_t {
   kStream = 0,  // i: what one microbatch lost goes to the next
   kSlot = 1,    // the sample's index in the whole batch
@@ -37,7 +37,7 @@ enum class StateInit : uint8_t {
 // Format of stored rows: q8 and q4 are uniform codes with one symmetric range per 256 elements.
 enum class StateStorage : uint8_t { kF32 = 0, kF16 = 1, kQ8 = 2, kQ4 = 3 };
 
-// What happens to a new row if `limit_bytes` are in use.
+// Treatment of a new row if `limit_bytes` are in use.
 enum class OnFull : uint8_t {
   kError = 0,  // the run fails, naming the limit
   kPlain = 1,  // the row has no state: it counts as zero and is forgotten at once
