@@ -24,7 +24,7 @@ struct KernelContext {
   // Key of the message's counter-based random numbers; for encoders only.
   uint64_t random_key = 0;
   // For topk with indices of its own, threshold and randomk: a bit per element of x that may be
-  // sent; null if any may. Entries without support are sent as zeros, whatever they hold.
+  // sent; null if any may. Entries without support count as zeros, whatever they hold.
   const SupportView* support = nullptr;
   // For low_rank's encoder: [columns, rank] for each matrix, in host memory, as the payload before
   // had it; null for a fresh start.

@@ -70,7 +70,7 @@ enum class Zero : uint8_t {
 enum class Rotation : uint8_t {
   kNone = 0,
   kHadamard = 1,   // uniform: random signs and an orthonormal Hadamard transform of each block
-  kPrincipal = 2,  // ecsq: into principal axes of the channels, from an earlier message
+  kPrincipal = 2,  // ecsq: into principal axes of the channels (compress/principal.h)
 };
 
 // Rule by which K follows from the ratio under topk and randomk.
@@ -148,7 +148,7 @@ struct CodecSpec {
   double threshold = 0;
   RelativeTo relative_to = RelativeTo::kAbsolute;
 
-  // For gradients: indices of topk; support of uniform, topk, threshold, randomk and the casts.
+  // For gradients: indices of topk; support of every codec but low_rank and plugins.
   Indices indices = Indices::kOwn;
   Support support = Support::kAll;
 
