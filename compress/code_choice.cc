@@ -42,7 +42,7 @@ class Contexts {
     FromRows(sums_in_rows, place_.count, choice_->layout, sums);
     return sums;
   }
-  // Costs of bytes, in squared steps: entry sum * kSymbols + byte.
+  // Returns the costs of bytes, in squared steps: entry sum * kSymbols + byte.
   const float* costs() const { return costs_.data(); }
 
  private:

@@ -67,10 +67,10 @@ void ChooseDense(const uint8_t* b, CodecSpec* spec) {
   }
 }
 
-// Reads a choice from ten bytes: codec; lossless stage and rotation; scope; bits, value type, rank
-// or format; options; ratio, threshold, block or step; three extents. Options of sparse codecs and
-// the support follow. ecsq has no number of its own among the codecs: it is bf16 with a fifth byte
-// from 128 on.
+// Reads a choice from ten bytes. The first five are: codec, lossless stage and rotation; scope;
+// bits, value type, rank or format; options; ratio, threshold, block or step. The others are three
+// extents, options of sparse codecs and the support, and the number that places the support. ecsq
+// has no number of its own among the codecs: it is bf16 with a fifth byte from 128 on.
 Choice ChoiceOf(const uint8_t* b) {
   Choice c;
   c.spec.kind = static_cast<CodecKind>(b[0] % static_cast<int>(CodecKind::kPlugin));

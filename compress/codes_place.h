@@ -10,8 +10,8 @@
 
 namespace thinwire {
 
-// Location of a tensor's zigzag codes in a string, one byte each. `distances` (in codes, at least
-// 1) says how far before a code those stand that are likely to be of similar size.
+// Location of a tensor's zigzag codes in a string, one byte each. Codes that stand one of
+// `distances` (in codes, at least 1) before a code are likely to be of similar size.
 struct CodesPlace {
   size_t begin = 0, count = 0;
   std::vector<uint32_t> distances;

@@ -178,8 +178,7 @@ Result NonFiniteIsNotHidden(const Subject& s) {
   for (const float bad : {std::nanf(""), std::numeric_limits<float>::infinity(),
                           -std::numeric_limits<float>::infinity()}) {
     for (const int64_t where : {int64_t{0}, shape.elements() / 2 + 1, shape.elements() - 1}) {
-      if (s.spec().needs_support() && where % 3 == 1)
-        continue;  // entries without support are not read
+      if (s.spec().needs_support() && where % 3 == 1) continue;  // has no support
       ASSIGN_OR_RETURN(const TrialMessage m, s.Make("not finite", shape, [&](int64_t i) {
         return i == where ? bad : base.x.floats()[i];
       }));

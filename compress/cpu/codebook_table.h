@@ -18,8 +18,8 @@ constexpr int kZeroCode = 127;  // code of the value 0; the value 1 is the last
 // Returns the values, ascending.
 std::array<float, 256> CodebookValues();
 
-// Numbers of the search for the value nearest to t, which takes one look at the upper bits of |t|
-// and one addition instead of comparisons with all values.
+// Constants of the search for the value nearest to t, which takes one look at the upper bits of |t|
+// and one addition.
 //
 // A magnitude has a rank p from 0 (zero) to 128 (one); the code is kZeroCode plus or minus the
 // rank. The floats from 2^-22 to 1 fall into buckets of equal upper 15 bits (exponent and six bits

@@ -62,7 +62,7 @@ __global__ void SumStretchesKernel(const T* x, ScopeStretches scopes, int64_t al
   if (lane == 0 && index < all) sums[index] = sum;
 }
 
-// Adds up a scope's stretches, a block per scope.
+// Adds up a scope's stretches and writes its step, a block per scope.
 __global__ void __launch_bounds__(kSumThreads)
     StepKernel(const double* sums, ScopeStretches scopes, double step, uint16_t* steps,
                Found* found) {

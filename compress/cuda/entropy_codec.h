@@ -1,4 +1,5 @@
-// Codecs with the entropy coder behind them: their payloads leave the device only as frames.
+// Codecs with the entropy coder behind them. A payload stays on the device and only its frame
+// leaves it, unless the frame would not be shorter.
 #pragma once
 
 #include "compress/cuda/codec.h"

@@ -108,7 +108,7 @@ class FeedbackSender {
                          const Outgoing& outgoing, Tensor* decoded) const;
   // Returns x + sign * state, of type `dtype`.
   absl::StatusOr<Tensor> AddState(const Tensor& x, float sign, DType dtype);
-  // Sets the rows of state to what `sent` lost of `message`.
+  // Sets the rows of state to `decay` times what `sent` lost of `message`.
   absl::Status KeepErrors(const Tensor& message, const Tensor& sent);
 
   const FeedbackOptions options_;
