@@ -23,8 +23,9 @@ class EntropyKernels {
  public:
   virtual ~EntropyKernels() = default;
 
-  // Writes the payload of CodecKernels::Encode as a frame of EntropyFrame (entropy_frame.h) if that
-  // is shorter, else as it is. *is_frame says which. Returns the same errors as they.
+  // Writes the payload of CodecKernels::Encode, as a frame of EntropyFrame (entropy_frame.h) if
+  // that is shorter, else as it is. *is_frame says which. Returns the errors of
+  // CodecKernels::Encode.
   virtual Error EncodeFrame(const CodecSpec& spec, const TensorView& x,
                             const KernelContext& context, const CodesView& codes,
                             const PayloadBuffer& payload, bool* is_frame) = 0;

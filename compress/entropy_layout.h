@@ -20,7 +20,7 @@ constexpr uint8_t kPartsForm = 17;  // stands where other frames have their numb
 // Head of a frame: what stands before its tables.
 struct EntropyHead {
   size_t num_bytes = 0;
-  // A count of kPairsForm marks a frame of pairs, for which the other members are not set.
+  // A count of kPairsForm marks a frame of pairs, for which only num_bytes means anything.
   Neighbours neighbours;
   RowLayout layout;          // of codes with neighbours
   bool is_in_parts = false;  // form kPartsForm; otherwise the layout is one part of width 1
