@@ -9,6 +9,7 @@ namespace thinwire {
 
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "payloads are little-endian");
 
+// Returns the number that is stored at `from`.
 template <typename T>
 T LoadAs(const uint8_t* from) {
   T value;
@@ -21,7 +22,7 @@ void StoreAs(T value, uint8_t* to) {
   std::memcpy(to, &value, sizeof(T));
 }
 
-// Up to eight bytes at `from`, zeros where `end` comes first.
+// Returns up to eight bytes at `from` as a word; bytes from `end` on are zeros.
 inline uint64_t LoadUpTo8(const uint8_t* from, const uint8_t* end) {
   if (end - from >= 8) return LoadAs<uint64_t>(from);
   uint64_t word = 0;

@@ -1,8 +1,8 @@
-// Turns one boundary tensor into bytes and back. A codec is stateless and thread-safe: equal
-// values and keys give equal bytes. What must be remembered between messages lives outside.
+// Codec: turns one boundary tensor into bytes and back. A codec is stateless and thread-safe: equal
+// values and keys give equal bytes. What must be remembered between messages is kept by its caller.
 //
-// decode(bytes) is bit-specified: the same on every SIMD target, thread count and backend.
-// Layouts are in docs/compression.md.
+// The result of Decode is specified bit for bit: it is the same on every SIMD target, thread count
+// and backend. Payload layouts are in docs/compression.md.
 #pragma once
 
 #include <cstddef>
@@ -21,20 +21,22 @@ namespace thinwire {
 class Axes;
 class SupportMap;
 
-// What a message may use besides its tensor.
+// Inputs of a message besides its tensor.
 struct MessageContext {
-  // Key of the message's counter-based random numbers. Encode only: what a decoder needs of it is
-  // in the payload.
+  // Key of the message's counter-based random numbers. For Encode only: the payload holds what a
+  // decoder needs of it.
   uint64_t random_key = 0;
-  // The received activation's non-zeros; set iff spec().needs_support(). Same elements as x.
+  // Non-zeros of the received activation; set iff spec().needs_support(). As many elements as x.
   const SupportMap* support = nullptr;
-  // What WarmStart gave for the message before; null or of another shape: a fresh start. Of any
-  // number of samples: those that it lacks start afresh. Encode only.
+  // Factor that WarmStart returned for the message before. If it is null or has another shape, the
+  // iteration starts afresh. It may have any number of samples; those that it lacks start afresh.
+  // For Encode only.
   const Tensor* warm_start = nullptr;
-  // rotation principal: what NewAxes gave of the last message that had axes; null: none did.
-  // Outlive the call.
+  // For rotation principal: the axes that NewAxes returned for the last message that carried some;
+  // null if none has yet. They outlive the call.
   const Axes* axes = nullptr;
-  // rotation principal, encode only: the message is sent in axes of its own, which go with it.
+  // For rotation principal, Encode only: true if the message is sent in new axes of its own, which
+  // travel with it.
   bool takes_axes = true;
 };
 
@@ -44,7 +46,8 @@ class Codec {
 
   const CodecSpec& spec() const { return spec_; }
 
-  // No payload of `values` of this shape and type is longer. Receive limits rest on it.
+  // Returns an upper bound of the payload's bytes for any tensor of this shape and type. Receive
+  // limits rest on it.
   virtual size_t MaxPayloadBytes(const Shape& shape, DType dtype) const = 0;
 
   // Writes the payload of `x` ([batch, ...], fp32 or bf16, which widens exactly) to `payload`
@@ -53,22 +56,22 @@ class Codec {
   virtual absl::StatusOr<size_t> Encode(const Tensor& x, const MessageContext& context,
                                         absl::Span<uint8_t> payload) const = 0;
 
-  // Overwrites every element of `x`; shape and type come from the boundary, never from the
-  // payload. InvalidArgument if `payload` is malformed or is not for that tensor; `x` is then
-  // unspecified.
+  // Decodes `payload` and overwrites every element of `x`. Shape and type come from the boundary,
+  // never from the payload. InvalidArgument if `payload` is malformed or is not for that tensor;
+  // `x` is then unspecified.
   virtual absl::Status Decode(absl::Span<const uint8_t> payload, const MessageContext& context,
                               Tensor* x) const = 0;
 
-  // low_rank: the factor that the next message's iteration may start from, from the payload of
-  // this one ([columns, rank] or [samples, columns, rank], fp32). Empty for other codecs.
+  // For low_rank: returns the factor in this payload, from which the next message's iteration may
+  // start ([columns, rank] or [samples, columns, rank], fp32). Empty for other codecs.
   virtual absl::StatusOr<Tensor> WarmStart(absl::Span<const uint8_t> /*payload*/,
                                            const Shape& /*shape*/) const {
     return Tensor();
   }
 
-  // rotation principal: the axes that go with this payload, from which those behind it are decoded;
-  // null if none do. Null for other codecs. `device`: of the tensors. InvalidArgument if they are
-  // malformed.
+  // For rotation principal: returns the axes that travel with this payload, by which later messages
+  // are decoded; null if it carries none. Null for other codecs. `device` is that of the tensors.
+  // InvalidArgument if the axes are malformed.
   virtual absl::StatusOr<std::shared_ptr<const Axes>> NewAxes(absl::Span<const uint8_t> /*payload*/,
                                                               const Shape& /*shape*/,
                                                               Device* /*device*/) const {

@@ -1,5 +1,5 @@
-/* A codec of your own as a shared library. This header is all that it needs: C, no Thinwire
- * library. The way from here to a training run: docs/add_a_codec.md.
+/* C interface of a user's own codec, built as a shared library. The library needs only this header,
+ * no Thinwire library. How to get from here to a training run: docs/add_a_codec.md.
  *
  * Rules that Thinwire rests on:
  *   - A codec remembers nothing between calls: equal values and keys give equal payloads.
@@ -20,30 +20,31 @@
 extern "C" {
 #endif
 
-/* The number of this interface. A library built for another one is refused. */
+/* Version of this interface. A library built for another one is refused. */
 #define THINWIRE_CODEC_ABI 1u
 
-/* Of one boundary tensor, outermost first, the last one contiguous: [batch, height, width,
- * channels], [batch, seq, hidden] or [batch, features]. An extent may be 0. */
+/* Shape of one boundary tensor, outermost extent first, the last one contiguous: [batch, height,
+ * width, channels], [batch, seq, hidden] or [batch, features]. An extent may be 0. */
 typedef struct thinwire_shape_v1 {
   const int64_t* dims;
   int32_t rank; /* number of extents, 1 to 6 */
 } thinwire_shape_v1;
 
-/* A parameter that the codec takes; strings live as long as the library. */
+/* Parameter that the codec takes. Its strings live as long as the library. */
 typedef struct thinwire_parameter_v1 {
   const char* name;
   const char* default_json; /* as JSON: "true", "0.5", "\"fast\"" */
   const char* help;         /* one line */
 } thinwire_parameter_v1;
 
-/* Where a function says in one line what is wrong: `bytes` bytes, the last one a NUL. */
+/* Buffer of `bytes` bytes in which a function says in one line, ended by a NUL, what is wrong. */
 typedef struct thinwire_error_v1 {
   char* text;
   size_t bytes;
 } thinwire_error_v1;
 
-/* What a library is. Lives as long as the library. No pointer is null, but `parameters` of none. */
+/* Description of a library, which lives as long as the library. No pointer in it is null, except
+ * `parameters` if there are none. */
 typedef struct thinwire_codec_v1 {
   uint32_t abi;          /* THINWIRE_CODEC_ABI */
   uint32_t struct_bytes; /* sizeof(thinwire_codec_v1) */
@@ -55,29 +56,32 @@ typedef struct thinwire_codec_v1 {
   const thinwire_parameter_v1* parameters;
   size_t num_parameters;
 
-  /* A codec with these parameters: a JSON object without spaces that holds every parameter above,
-   * in alphabetical order, and nothing else. Null if a value makes no sense; error says why. */
+  /* Makes a codec. `parameters_json` is a JSON object without spaces that holds every parameter
+   * above, in alphabetical order, and nothing else. Returns null if a value makes no sense; error
+   * says why. */
   void* (*create)(const char* parameters_json, thinwire_error_v1 error);
   void (*destroy)(void* codec);
 
-  /* Bytes: no payload of a tensor of this shape is longer. Receivers reserve as much. */
+  /* Returns an upper bound of the payload's bytes for tensors of this shape; receivers reserve as
+   * much. */
   size_t (*bound)(const void* codec, const thinwire_shape_v1* shape);
 
   /* Writes at most `capacity` bytes (at least bound) to `payload` and their number to *bytes.
-   * `random_key` is another one for each message, for codecs that draw random numbers; whatever the
+   * `random_key` differs from message to message, for codecs that draw random numbers; what the
    * decoder needs of it goes into the payload. Returns 0, or another number if the values cannot be
    * encoded (NaN, infinity); error says why. */
   int (*encode)(const void* codec, const float* values, const thinwire_shape_v1* shape,
                 uint64_t random_key, uint8_t* payload, size_t capacity, size_t* bytes,
                 thinwire_error_v1 error);
 
-  /* Overwrites every one of the values. Returns 0, or another number if `payload` is not one of a
-   * tensor of this shape; error says why. Reads no more than `bytes` bytes, whatever they are. */
+  /* Decodes `payload` and overwrites all values. Returns 0, or another number if `payload` is not
+   * for a tensor of this shape; error says why. Reads no more than `bytes` bytes, whatever they
+   * hold. */
   int (*decode)(const void* codec, const uint8_t* payload, size_t bytes,
                 const thinwire_shape_v1* shape, float* values, thinwire_error_v1 error);
 } thinwire_codec_v1;
 
-/* The one symbol that a library exports. */
+/* Returns the library's description. The only symbol that a library must export. */
 const thinwire_codec_v1* thinwire_codec(void);
 
 #ifdef __cplusplus

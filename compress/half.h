@@ -1,5 +1,5 @@
-// fp16 and bf16 numbers in plain integer arithmetic, so that every machine and GPU gives the same
-// bits.
+// Conversions to and from fp16 and bf16 in plain integer arithmetic, so that every machine and GPU
+// gives the same bits.
 #pragma once
 
 #include <cmath>
@@ -10,6 +10,7 @@
 
 namespace thinwire {
 
+// Reinterpret a float's bits as an integer, and back.
 HOST_DEVICE inline uint32_t BitsOf(float x) {
   uint32_t bits;
   std::memcpy(&bits, &x, 4);
@@ -26,8 +27,9 @@ constexpr uint32_t kInfinityBits = 0x7F800000u;   // magnitudes from here on are
 constexpr float kMaxHalf = 65504.0f;
 constexpr float kMaxBFloat = 0x1.FEp127f;
 
-// Rounds to nearest even: adding 0x7FFF, and the lowest bit that stays, carries into the upper half
-// exactly where nearest even rounds up. A NaN stays a (quiet) NaN: 0x40 is its upper mantissa bit.
+// Rounds to bf16, to nearest even: adding 0x7FFF, and the lowest bit that stays, carries into the
+// upper half exactly where nearest even rounds up. A NaN stays a (quiet) NaN: 0x40 is its upper
+// mantissa bit.
 HOST_DEVICE inline uint16_t ToBFloat(float x) {
   const uint32_t bits = BitsOf(x);
   if ((bits & kMagnitudeMask) > kInfinityBits) return static_cast<uint16_t>((bits >> 16) | 0x40);
@@ -35,7 +37,7 @@ HOST_DEVICE inline uint16_t ToBFloat(float x) {
 }
 HOST_DEVICE inline float FromBFloat(uint16_t b) { return FloatOf(static_cast<uint32_t>(b) << 16); }
 
-// Requires 0 <= x <= kMaxHalf. Rounds to nearest even.
+// Rounds to fp16, to nearest even. Requires 0 <= x <= kMaxHalf.
 HOST_DEVICE inline uint16_t ToHalf(float x) {
   // Adding 0.5 lets the adder round a value below the normal halves at its last bit, 2^-24.
   if (x < 0x1p-14f) return static_cast<uint16_t>(BitsOf(x + 0.5f) - BitsOf(0.5f));
@@ -44,15 +46,15 @@ HOST_DEVICE inline uint16_t ToHalf(float x) {
   const uint32_t bits = BitsOf(x) - (112u << 23);
   return static_cast<uint16_t>((bits + 0xFFF + ((bits >> 13) & 1)) >> 13);
 }
-// Requires a finite h >= 0.
+// Returns the value of a finite half h >= 0.
 HOST_DEVICE inline float FromHalf(uint16_t h) {
   if (h < 0x400) return h * 0x1p-24f;
   return FloatOf((static_cast<uint32_t>(h) << 13) + (112u << 23));
 }
 
-// A short type travels scaled by 2^e, with the largest e up to 126 that keeps `largest` (finite,
-// >= 0) at or below `most`, the type's largest value: tiny gradients survive and no finite value
-// overflows. For fp16 e is -113 or more.
+// Returns the pre-scale exponent e: a short type travels multiplied by 2^e. It is the largest e up
+// to 126 that keeps `largest` (finite, >= 0) at or below `most`, the type's largest value. So tiny
+// gradients survive and no finite value overflows. For fp16 e is -113 or more.
 constexpr int kLeastPreScale = -113, kMostPreScale = 126;
 HOST_DEVICE inline int16_t PreScaleFor(float largest, float most = kMaxHalf) {
   if (largest == 0) return 0;
@@ -62,7 +64,7 @@ HOST_DEVICE inline int16_t PreScaleFor(float largest, float most = kMaxHalf) {
   const int e = (fraction <= most_fraction ? most_exponent : most_exponent - 1) - exponent;
   return static_cast<int16_t>(e < kMostPreScale ? e : kMostPreScale);
 }
-// Requires -126 <= e <= 127.
+// Returns 2^e. Requires -126 <= e <= 127.
 HOST_DEVICE inline float PowerOfTwo(int e) { return FloatOf(static_cast<uint32_t>(e + 127) << 23); }
 
 }  // namespace thinwire

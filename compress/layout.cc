@@ -89,7 +89,7 @@ int64_t NumKept(const CodecSpec& spec, int64_t n) {
   } else if (spec.count == Count::kPaper1) {
     kept = n - std::trunc(n * (1 - spec.ratio));
   } else {
-    // ratio * n may lie one rounding above the whole number that is meant: 0.07 * 100 > 7.
+    // ratio * n may lie one rounding above the intended whole number: 0.07 * 100 > 7.
     kept = std::ceil(spec.ratio * n * (1 - 0x1p-50));
   }
   return std::clamp<int64_t>(static_cast<int64_t>(kept), 1, n);
@@ -138,8 +138,9 @@ size_t EcsqHeaderBytes(const CodecSpec& spec, const Scopes& scopes) {
          (spec.has_means() ? kMeans : 0);
 }
 
-// What has no byte is 127 steps or more from zero. Of squares that add up to so many squared root
-// mean squares, no more can be so large; a step is off by its rounding to bf16.
+// Codes without a byte are those of 127 steps or more. The squares of n elements add up to n
+// squared root mean squares, so no more than this can be so large. The step may be off by its
+// rounding to bf16.
 int64_t MostEscapes(const CodecSpec& spec, int64_t elements) {
   constexpr double kRoundedStep = 1.01;
   const double least = 127 * spec.step;

@@ -44,7 +44,8 @@ TEST(NumKeptTest, DoesNotRoundUpAWholeNumber) {
   EXPECT_EQ(NumKept(Ratio(0.07, Count::kCeil), 100), 7);
 }
 
-// Entries kept per sample by the released code of arXiv 2401.07788 at its three cuts.
+// Tests the entries kept per sample against the released code of arXiv 2401.07788 at its three
+// cuts.
 TEST(NumKeptTest, FollowsPaper1) {
   const double ratios[] = {.5, .3, .2, .1, .05};
   const int64_t kept[][5] = {{32768, 19661, 13108, 6554, 3277},
@@ -75,7 +76,8 @@ TEST(PackedIndexBitsTest, CoversEveryIndex) {
   EXPECT_EQ(PackedIndexBits(kSparseMaxElements), 32u);
 }
 
-// Both ends of the range must decode exactly: the reciprocal has to give one at the last code.
+// Tests that both ends of the range decode exactly: the reciprocal has to give one at the last
+// code.
 TEST(GridTest, TheReciprocalOfEveryDivisorReachesOne) {
   for (uint32_t bits = 1; bits <= 8; ++bits) {
     const float divisor = static_cast<float>((1 << bits) - 1);

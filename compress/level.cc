@@ -12,7 +12,7 @@ namespace thinwire {
 namespace {
 
 constexpr double kRatioNotch = 1.25;
-constexpr double kContent = 0.8;  // errors from this share of the target to it change nothing
+constexpr double kContent = 0.8;  // errors from this share of the target up to it change nothing
 
 absl::Status CheckOne(const CodecSpec& codec, const char* field, double level) {
   absl::Status status;

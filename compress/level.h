@@ -1,6 +1,5 @@
-// How hard a codec compresses in the course of training. Its level is the kept ratio of topk and
-// randomk, the bits of uniform and the rate of ecsq; a higher level sends more and loses less.
-// Pure.
+// Compression level in the course of training: the kept ratio of topk and randomk, the bits of
+// uniform, the rate of ecsq. A higher level sends more and loses less. Pure.
 #pragma once
 
 #include <cstdint>
@@ -12,20 +11,23 @@
 
 namespace thinwire {
 
+// Rule by which the level is chosen.
 enum class LevelKind : uint8_t {
-  kFixed = 0,    // as the codec says
-  kByEpoch = 1,  // a table, known to both ends
-  kByError = 2,  // the sender follows the error that it measures; frames carry the level
+  kFixed = 0,    // the codec's own level, always
+  kByEpoch = 1,  // from a table that both ends know
+  kByError = 2,  // set by the sender from the error it measures; frames carry it
 };
 
+// Level of one direction, as experiments give it.
 struct LevelSpec {
   LevelKind kind = LevelKind::kFixed;
-  // kByEpoch: from which epoch on (from 1) which level; before the first, the codec's own.
+  // kByEpoch: the level from each listed epoch (counted from 1) on; before the first of them, the
+  // codec's own level holds.
   std::map<uint32_t, double> by_epoch;
   double target_error = 0;  // kByError: wanted ||m - D(C(m))|| / ||m||
   double min = 0, max = 0;  // kByError: bounds of the level
 
-  // "by_epoch(1: 0.5, 3: 0.1)", "target_error(0.1, 0.02 to 0.5)", "" when fixed.
+  // Returns "by_epoch(1: 0.5, 3: 0.1)", "target_error(0.1, 0.02 to 0.5)", or "" when fixed.
   std::string ToString() const;
 };
 
@@ -33,57 +35,62 @@ struct LevelSpec {
 // ecsq (with a rate).
 bool TakesLevel(CodecKind kind);
 
-// InvalidArgument naming field, the value met and the values wanted: a codec without a level, a
-// level out of the codec's range, bounds out of order.
+// Checks that `spec` goes with `codec`. InvalidArgument names the field, the value met and the
+// values wanted: for a codec without a level, a level out of the codec's range, or bounds out of
+// order.
 absl::Status CheckLevel(const LevelSpec& spec, const CodecSpec& codec);
 
-// The codec with another level; both as CheckLevel accepts them.
+// Returns the codec with another level; LevelOf returns a codec's level. Both expect what
+// CheckLevel accepts.
 CodecSpec AtLevel(CodecSpec codec, double level);
 double LevelOf(const CodecSpec& codec);
 
-// What `codec` is in an epoch; under kByError what it is before the first measurement.
+// Returns `codec` as it is in an epoch; under kByError, as it is before the first measurement.
 CodecSpec InEpoch(const CodecSpec& codec, const LevelSpec& spec, uint32_t epoch);
-// What evaluation uses: the table's last entry, otherwise the codec before the first measurement.
+// Returns the codec of evaluation: the table's last entry, otherwise the codec before the first
+// measurement.
 CodecSpec Target(const CodecSpec& codec, const LevelSpec& spec);
-// The codec with the most to send that the specification allows: receive limits rest on it.
+// Returns the codec with the most to send that the specification allows; receive limits rest on it.
 CodecSpec Largest(const CodecSpec& codec, const LevelSpec& spec);
-// The codec with the least to send of all that training uses.
+// Returns the codec with the least to send of all that training uses.
 CodecSpec Lowest(const CodecSpec& codec, const LevelSpec& spec);
 
-// OK if a message of that epoch may be coded by `met`. `training` false: by evaluation's codec.
-// InvalidArgument names what was met and what is wanted.
+// Checks that a message of this epoch may be coded by `met`; if `training` is false, by
+// evaluation's codec. InvalidArgument names what was met and what is wanted.
 absl::Status CheckMet(const CodecSpec& met, const CodecSpec& codec, const LevelSpec& spec,
                       uint32_t epoch, bool training);
 
-// Follows the error: what was measured in one step decides the level of all later ones, by their
-// mean, until more is measured. Above the target the level rises one notch (a quarter of the ratio
-// or rate, or one bit of uniform), below 0.8 of it falls one. Equal observations give equal levels.
-// One thread.
+// Controller that follows the measured error. The mean error of one step's messages decides the
+// level of all later steps, until more is measured. Above the target the level rises one notch (a
+// quarter of the ratio or rate, or one bit of uniform); below 0.8 of it, it falls one. Equal
+// observations give equal levels. One thread.
 class LevelController {
  public:
-  // `codec` as in the experiment.
+  // Starts with `codec` as in the experiment.
   LevelController(const CodecSpec& codec, const LevelSpec& spec);
 
-  // The codec of a training message. Steps never fall.
+  // Returns the codec of a training message. `step` never decreases from call to call.
   const CodecSpec& Train(uint32_t epoch, uint64_t step);
-  // The codec of evaluation: under kByError the one in force.
+  // Returns the codec of evaluation: under kByError the one in force.
   const CodecSpec& Evaluate();
-  // The relative error of one message of `step` under the codec of that step; not negative.
+  // Records the relative error (not negative) of one message of `step`, coded by the codec of that
+  // step.
   void Observe(uint64_t step, double relative_error);
 
-  // What it remembers, for checkpoints.
+  // State of the controller, for checkpoints.
   struct State {
-    double level = 0;      // in force
+    double level = 0;      // level in force
     uint64_t step = 0;     // the step whose errors are in the sum
-    double error_sum = 0;  // of so many messages
+    double error_sum = 0;  // sum over `measured` messages
     uint32_t measured = 0;
   };
   State state() const { return {LevelOf(current_), step_, error_sum_, measured_}; }
-  // InvalidArgument names what is out of range: a level outside of the bounds, a sum that no errors
-  // have. Nothing is changed then. Only kByError.
+  // Restores a state. InvalidArgument names what is out of range: a level outside of the bounds, or
+  // a sum that errors cannot have; nothing is changed then. Only for kByError.
   absl::Status Restore(const State& state);
 
  private:
+  // Sets the level from the errors in the sum, and empties the sum.
   void Conclude();
 
   const CodecSpec codec_;

@@ -10,7 +10,8 @@
 namespace thinwire {
 namespace {
 
-// Entry c of column j of a start that knows nothing: four uniform numbers, of variance 1 together.
+// Returns entry c of column j of a fresh start: the sum of four uniform numbers, with variance 1 in
+// all.
 float FreshStart(int64_t c, int64_t j) {
   static const uint64_t key = RandomKey(0, "low_rank");
   const uint64_t block = static_cast<uint64_t>(j) << 32 | static_cast<uint64_t>(c);

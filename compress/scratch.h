@@ -1,4 +1,4 @@
-// Memory that one thread uses again for every message, so that a message allocates nothing.
+// Memory that one thread reuses for every message, so that a message allocates nothing.
 #pragma once
 
 #include <cstddef>
@@ -6,7 +6,8 @@
 
 namespace thinwire {
 
-// At least `n` elements, uninitialised. Growing drops what was there.
+// Memory that only grows. Get returns at least `n` uninitialised elements; growing drops the
+// contents.
 template <typename T>
 class Scratch {
  public:

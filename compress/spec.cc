@@ -178,7 +178,7 @@ absl::Status CheckPrincipal(const CodecSpec& spec) {
                 ", want support all: entries of a support have no channels");
 }
 
-// What a code costs is known where the entropy coder has its neighbours.
+// Checks rate_distortion, which needs the entropy coder: it knows what a code costs.
 absl::Status CheckRateDistortion(const CodecSpec& spec) {
   if (spec.rounding != Rounding::kRateDistortion) return absl::OkStatus();
   if (spec.lossless != Lossless::kEntropy) {
@@ -293,7 +293,7 @@ bool IsCausal(const CodecSpec& spec, int64_t width) {
       return true;
     case CodecKind::kUniform:
       return by_rows && (spec.rotation == Rotation::kNone || divides(spec.rotation_block));
-    case CodecKind::kEcsq:  // means, bits and what a rate takes are those of a whole message
+    case CodecKind::kEcsq:  // means, bit costs and a rate's step follow from the whole message
       return by_rows && !spec.has_means() && spec.rate == 0 &&
              spec.rounding != Rounding::kRateDistortion;
     case CodecKind::kTopK:

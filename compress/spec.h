@@ -1,5 +1,5 @@
-// What codec, with which parameters: the checked form of an experiment's `compression` entries.
-// Two ends agree on a codec iff their specs are equal.
+// Specification of a codec and its parameters: the checked form of an experiment's `compression`
+// entries. Two ends agree on a codec iff their specifications are equal.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,8 @@
 
 namespace thinwire {
 
-// The numbers of all enums here travel in frames (proto/boundary.proto): never reuse one.
+// Kind of a codec. The numbers of all enums here travel in frames (proto/boundary.proto): never
+// reuse one.
 enum class CodecKind : uint8_t {
   kNone = 0,
   kFp16 = 1,
@@ -23,10 +24,10 @@ enum class CodecKind : uint8_t {
   kBlockwise8 = 8,  // SWARM's wire: absmax per block and a codebook of 256 entries
   kLowRank = 9,     // PowerSGD: P^ and Q of a warm-started power iteration
   kPlugin = 10,     // a user's own library (codec_plugin.h)
-  kEcsq = 11,       // entropy-coded scalar quantisation: unbounded integers of a step in rms
+  kEcsq = 11,       // entropy-coded scalar quantisation: unbounded integers, step in rms
 };
 
-// Over which elements one threshold or one range is taken. Tensors are [batch, ..., channels].
+// Elements over which one threshold or one range is taken. Tensors are [batch, ..., channels].
 enum class Scope : uint8_t {
   kTensor = 0,   // the whole message
   kSample = 1,   // each [...] of one sample
@@ -35,91 +36,96 @@ enum class Scope : uint8_t {
   kGroup = 4,    // stretches of `group` elements in memory order
 };
 
-// uniform: how the grid is laid (papers: 1 = min-max per tensor; AC-SGD = fixed point).
+// Layout of uniform's grid (papers: 1 = min-max per tensor; AC-SGD = fixed point).
 enum class Range : uint8_t {
   kMinMax = 0,      // [min, max] of the scope
   kMaxAbs = 1,      // [-max|x|, max|x|], symmetric, odd number of levels
   kFixedPoint = 2,  // AC-SGD: fp16 scale s = max|x|, q = clip(round(2^(b-1) x / s))
 };
+// Rounding of a value to a code.
 enum class Rounding : uint8_t {
   kNearest = 0,
   kStochastic = 1,  // up with the probability of the fraction: unbiased
   // ecsq only
-  kDither = 2,          // to nearest of x plus noise that the decoder subtracts: unbiased
-  kDeadZone = 3,        // towards zero from a fraction of 2/3 down: fewer bits
-  kRateDistortion = 4,  // to what costs least, error and bits together
-  kNearestNonzero = 5,  // to nearest, but to zero only what is zero: the support stays
+  kDither = 2,          // x plus noise to nearest; the decoder subtracts the noise: unbiased
+  kDeadZone = 3,        // fractions below 2/3 towards zero: fewer bits
+  kRateDistortion = 4,  // to the code that costs least in error and bits together
+  kNearestNonzero = 5,  // to nearest, but only zero becomes zero: keeps the support
 };
 constexpr bool IsUnbiased(Rounding rounding) {
   return rounding == Rounding::kStochastic || rounding == Rounding::kDither;
 }
-// ecsq: where in its cell a value is decoded.
+// Point of its cell at which ecsq decodes a value.
 enum class Reconstruction : uint8_t {
-  kMean = 0,    // the mean of the values that were rounded to it
-  kCenter = 1,  // the whole number of steps
+  kMean = 0,    // at the mean of the values that were rounded to the code
+  kCenter = 1,  // at the whole number of steps
 };
+// Treatment of zero by a min_max grid.
 enum class Zero : uint8_t {
   kFree = 0,    // zero need not be a level
   kOnGrid = 1,  // the range is moved so that zero is a level
 };
 
-// uniform, ecsq: what happens to the tensor before it is quantised.
+// Rotation of the tensor before uniform or ecsq quantises it.
 enum class Rotation : uint8_t {
   kNone = 0,
   kHadamard = 1,   // uniform: random signs and an orthonormal Hadamard transform of each block
-  kPrincipal = 2,  // ecsq: into the principal axes of the channels of a message before
+  kPrincipal = 2,  // ecsq: into principal axes of the channels (compress/principal.h)
 };
 
-// topk, randomk: how K follows from the ratio.
+// Rule by which K follows from the ratio under topk and randomk.
 enum class Count : uint8_t {
   kCeil = 0,    // K = ceil(ratio n), capped to n
   kPaper1 = 1,  // K = n - int(n (1 - ratio)) as in the released code of arXiv 2401.07788
 };
+// Padding of topk's K entries with zeros.
 enum class Pad : uint8_t {
   kNone = 0,    // zeros are never sent
   kExactK = 1,  // exactly K entries, zeros included, for comparisons
 };
 
-// topk, randomk, threshold: how the kept values travel. The numbers are those of DType.
+// Type of the kept values of topk, randomk and threshold on the wire. The numbers are those of
+// DType.
 enum class Values : uint8_t {
   kF32 = 1,
   kBF16 = 2,
   kF16 = 3,
-  kUniform = 4,  // bits, range, rounding, zero, group as for the codec uniform; range of all values
+  kUniform = 4,  // bits, range, rounding, zero, group as for codec uniform; range over all values
 };
 
-// topk, gradients: who says where the kept entries stand.
+// Source of the places of topk's kept entries, for gradients.
 enum class Indices : uint8_t {
   kOwn = 0,     // the message
   kShared = 1,  // the received activation's non-zeros: all of them are sent, values only
 };
 
-// Gradients: which entries can be sent at all.
+// Entries of gradients that can be sent at all.
 enum class Support : uint8_t {
   kAll = 0,
   kReceivedNonzero = 1,  // where the received activation is not zero; no index says so
 };
 
-// threshold: what `threshold` is a multiple of, per message.
+// Unit of `threshold` in each message.
 enum class RelativeTo : uint8_t { kAbsolute = 0, kRms = 1, kMax = 2 };
 
 enum class Fp8Format : uint8_t { kE4M3 = 0, kE5M2 = 1 };  // OCP 8-bit floating point
 
-// The lossless stage behind the codec.
+// Lossless stage behind the codec.
 enum class Lossless : uint8_t { kNone = 0, kZstd = 1, kEntropy = 2 };
 
-// ecsq. A value is at most 2^16 root mean squares of 2^32 elements, so that codes fit 32 bits.
+// Bounds of ecsq's step and rate. A value is at most 2^16 root mean squares of 2^32 elements, so
+// codes fit 32 bits.
 constexpr double kLeastStep = 0x1p-14, kMostStep = 0x1p10;
 constexpr double kLeastRate = 0x1p-5, kMostRate = 0x1p4;
 
-// A member's initial value is the default of its parameter, but for those that
-// compress/spec_parameters.h names.
+// Specification of one codec. A member's initial value is the default of its parameter, except for
+// those that compress/spec_parameters.h names.
 struct CodecSpec {
   CodecKind kind = CodecKind::kNone;
   Scope scope = Scope::kTensor;
-  uint32_t group = 0;  // elements, for Scope::kGroup; kept values of one range, 0: all
+  uint32_t group = 0;  // elements of Scope::kGroup; or kept values per range (0: all of them)
 
-  // uniform, and Values::kUniform but for the rotation, which ecsq has, too
+  // For uniform and, except the rotation, for Values::kUniform. ecsq has the rotation too.
   uint32_t bits = 8;  // 1 to 8
   Range range = Range::kMinMax;
   Rounding rounding = Rounding::kNearest;
@@ -130,28 +136,28 @@ struct CodecSpec {
 
   // topk, randomk
   double ratio = 0;  // in (0, 1], or 0 when `k` is set
-  uint64_t k = 0;    // absolute entries per scope, or 0 when `ratio` is set
+  uint64_t k = 0;    // entries per scope, or 0 when `ratio` is set
   Count count = Count::kCeil;
   Pad pad = Pad::kNone;
-  bool unbiased = false;  // randomk: kept values times n / K
+  bool unbiased = false;  // randomk: kept values are multiplied by n / K
 
   // topk, randomk, threshold
   Values values = Values::kF32;
 
-  // threshold: kept are the entries of at least this magnitude, zeros never
+  // For threshold: entries of at least this magnitude are kept, zeros never.
   double threshold = 0;
   RelativeTo relative_to = RelativeTo::kAbsolute;
 
-  // gradients: indices of topk; support of uniform, topk, threshold, randomk and the casts
+  // For gradients: indices of topk; support of every codec but low_rank and plugins.
   Indices indices = Indices::kOwn;
   Support support = Support::kAll;
 
-  double rate = 0;  // ecsq: bits per element that a message takes, or 0 where `step` is what counts
+  double rate = 0;  // ecsq: bits per element that a message takes, or 0 if `step` is given
   double step = 1;  // ecsq: in root mean squares of the scope
   Reconstruction reconstruction = Reconstruction::kMean;  // ecsq
 
   Fp8Format format = Fp8Format::kE4M3;  // fp8
-  uint32_t block = 0;                   // blockwise8: elements of one absmax
+  uint32_t block = 0;                   // blockwise8: elements per absmax
   uint32_t rank = 0;                    // low_rank
   bool per_sample = false;              // low_rank: a matrix per sample, not one per message
 
@@ -164,8 +170,8 @@ struct CodecSpec {
     return indices == Indices::kShared || support == Support::kReceivedNonzero;
   }
 
-  // ecsq: whether values are decoded at the means of their cells. An unbiased rounding would not be
-  // one with them.
+  // For ecsq: returns whether values are decoded at the means of their cells. Means would make an
+  // unbiased rounding biased.
   bool has_means() const {
     return !IsUnbiased(rounding) && reconstruction == Reconstruction::kMean;
   }
@@ -173,11 +179,11 @@ struct CodecSpec {
   friend bool operator==(const CodecSpec& a, const CodecSpec& b);
   friend bool operator!=(const CodecSpec& a, const CodecSpec& b) { return !(a == b); }
 
-  // True for the tensor's own bytes: what carries messages that are sent exactly.
+  // Returns true for codec none, which sends the tensor's own bytes and carries exact messages.
   bool is_exact() const { return *this == CodecSpec(); }
 
-  // "topk(ratio=0.1, scope=sample, values=fp32)": name and the parameters that matter to it, but
-  // for rarely changed ones that have their defaults.
+  // Returns e.g. "topk(ratio=0.1, scope=sample, values=fp32)": the name and the parameters that
+  // matter to it, without rarely changed ones that have their defaults.
   std::string ToString() const;
 };
 
@@ -198,8 +204,8 @@ const char* Name(RelativeTo);
 const char* Name(Fp8Format);
 const char* Name(Lossless);
 
-// The inverse of Name, into *to. InvalidArgument gives the name met, the nearest valid one and all
-// valid ones.
+// Set *to to the value with this name. InvalidArgument gives the name met, the nearest valid one
+// and all valid ones.
 absl::Status FromName(const std::string& name, CodecKind* to);
 absl::Status FromName(const std::string& name, Scope* to);
 absl::Status FromName(const std::string& name, Range* to);
@@ -216,23 +222,24 @@ absl::Status FromName(const std::string& name, RelativeTo* to);
 absl::Status FromName(const std::string& name, Fp8Format* to);
 absl::Status FromName(const std::string& name, Lossless* to);
 
-// "the K entries of largest magnitude, and where they stood"
+// Returns e.g. "the K entries of largest magnitude, and where they stood".
 const char* Description(CodecKind kind);
 
-// In the order in which errors and lists name them.
+// Returns all codecs, in the order in which errors and lists name them.
 std::vector<CodecKind> AllCodecs();
 
-// `kind` with the default of every parameter. It need not be a valid specification: topk needs a
-// ratio or k.
+// Returns `kind` with the default of every parameter. This need not be a valid specification: topk
+// needs a ratio or k.
 CodecSpec DefaultSpec(CodecKind kind);
 
-// InvalidArgument naming codec, parameter, the value met and the values wanted.
+// Checks a specification. InvalidArgument names codec, parameter, the value met and the values
+// wanted.
 absl::Status CheckSpec(const CodecSpec& spec);
 
-// True if what is decoded at a position of a sequence, a row of `width` elements, follows from that
-// row alone, so that positions can be coded one after the other. The power of two by which fp16 and
-// fp8 scale a message is not counted: it moves only what is next to nothing beside the greatest.
-// Nobody knows it of a plugin: false.
+// Returns true if the codec is causal. That is, what it decodes at a position of a sequence, a row
+// of `width` elements, follows from that row alone, so positions can be coded one after the other.
+// The power of two by which fp16 and fp8 scale a message is disregarded, because it affects only
+// values that are negligible beside the greatest. False for a plugin, of which this is not known.
 bool IsCausal(const CodecSpec& spec, int64_t width);
 
 }  // namespace thinwire

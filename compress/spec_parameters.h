@@ -1,6 +1,6 @@
-// Which parameters belong to which codec, which of them matter beside the others, and their
-// defaults: the one list from which frames, experiment files, command lines, `thinwire codecs` and
-// ToString() take it.
+// Parameters of each codec: which belong to it, which of them matter given the others, and their
+// defaults. Frames, experiment files, command lines, `thinwire codecs` and ToString() all use this
+// one list.
 #pragma once
 
 #include "base/parameters.h"
@@ -8,17 +8,18 @@
 
 namespace thinwire {
 
+// Use of a parameter by a codec.
 template <typename T>
 struct ParameterUse {
-  T fallback;                   // the value of one that is left out
+  T fallback;                   // the value if the parameter is left out
   Presence presence;            // see base/parameters.h
-  const char* unmet = nullptr;  // what it would need to matter: "scope group"; null if it matters
+  const char* unmet = nullptr;  // what it needs in order to matter: "scope group"; null if it does
 };
 
 // Calls visit(name, field, use) for each parameter of the codec `spec.kind`, in the order in which
-// people name them, whether it matters to `spec` as it is or not. `name` is that of the field in
-// experiment files and in frames. `visit` may set the field: parameters that depend on it come
-// after it.
+// people name them, also for those that do not matter to `spec` as it is. `name` is the field's
+// name in experiment files and in frames. `visit` may set the field: parameters that depend on it
+// come after it.
 template <typename Spec, typename Visit, ForSpec<Spec, CodecSpec> = 0>
 void VisitAllParameters(Spec& spec, Visit&& visit) {
   constexpr Presence kRequired = Presence::kRequired, kSpelled = Presence::kSpelled;
@@ -30,7 +31,7 @@ void VisitAllParameters(Spec& spec, Visit&& visit) {
   const auto show = [&](const char* name, auto member, Presence presence) {
     show_or(name, member, presence, CodecSpec().*member);
   };
-  // What `shown` shows matters only if the condition `need` is met, and those around it are.
+  // Calls `shown`, whose parameters matter only if `need` and all conditions around it are met.
   const auto with = [&](bool is_met, const char* need, auto shown) {
     const char* const around = unmet;
     if (unmet == nullptr && !is_met) unmet = need;
@@ -128,8 +129,8 @@ void VisitAllParameters(Spec& spec, Visit&& visit) {
           spec.kind == CodecKind::kEcsq ? Lossless::kEntropy : CodecSpec().lossless);
 }
 
-// The same for the parameters that matter to `spec` as it is: two specifications that are equal in
-// these are the same codec.
+// Calls visit(name, field) for the parameters that matter to `spec` as it is. Two specifications of
+// one kind that are equal in these are the same codec.
 template <typename Spec, typename Visit, ForSpec<Spec, CodecSpec> = 0>
 void VisitParameters(Spec& spec, Visit&& visit) {
   VisitAllParameters(spec, [&](const char* name, auto& field, const auto& use) {
@@ -137,16 +138,16 @@ void VisitParameters(Spec& spec, Visit&& visit) {
   });
 }
 
-// The default of `scope` where messages are sequences of tokens: a wider one is not causal, as what
-// is kept of a token then depends on those behind it. `uniform` and `ecsq` with a support have no
-// tokens, only the entries that are left of them, and keep the default of all messages.
+// Returns the default of `scope` for messages that are sequences of tokens. A wider scope would not
+// be causal: what is kept of a token would depend on later ones. `uniform` and `ecsq` with a
+// support see no tokens, only the supported entries, and keep the default of all messages.
 inline Scope DefaultScopeOfTokens(const CodecSpec& spec) {
   const bool has_no_tokens = (spec.kind == CodecKind::kUniform || spec.kind == CodecKind::kEcsq) &&
                              spec.support == Support::kReceivedNonzero;
   return has_no_tokens ? CodecSpec().scope : Scope::kToken;
 }
 
-// The parameters of a plug-in that gets none. They are JSON, and a CodecSpec has a digest of them.
+// Parameters of a plug-in that gets none: JSON, of which a CodecSpec has a digest.
 inline constexpr char kNoPluginParameters[] = "{}";
 
 }  // namespace thinwire

@@ -21,7 +21,7 @@ namespace {
 
 using Parameters = std::vector<std::pair<std::string, std::string>>;
 
-// "a=1, b=2" as pairs.
+// Splits "a=1, b=2" into pairs.
 absl::StatusOr<Parameters> Split(absl::string_view text) {
   Parameters parameters;
   for (absl::string_view part : absl::StrSplit(text, ',', absl::SkipWhitespace())) {
@@ -56,7 +56,7 @@ absl::Status Parse(const std::string& text, T* to) {
       "met \"", text, "\", want a ", std::is_same_v<T, bool> ? "true or false" : "number"));
 }
 
-// Takes the parameter from `given` if it is there.
+// Reads the parameter from `given` if it is there.
 template <typename T>
 absl::Status Take(const char* name, Parameters* given, T* to) {
   for (auto it = given->begin(); it != given->end(); ++it) {

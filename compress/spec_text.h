@@ -1,4 +1,4 @@
-// Codecs as people write them on a command line: "topk(ratio=0.1, scope=sample)", "fp16".
+// Text form of codecs on a command line: "topk(ratio=0.1, scope=sample)", "fp16".
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace thinwire {
 
-// The inverse of CodecSpec::ToString. Parameters that are left out have the values that they have
-// in experiment files. InvalidArgument names what it met, and what is wanted.
+// Parses what CodecSpec::ToString returns. Parameters that are left out get the values that they
+// have in experiment files. InvalidArgument names what it met, and what is wanted.
 absl::StatusOr<CodecSpec> ParseCodec(const std::string& text);
 
 }  // namespace thinwire

@@ -1,5 +1,5 @@
-// Which entries of a tensor are not zero: what both ends of a boundary know of an activation when
-// its gradient comes back, so that no index needs to say it.
+// Support of a tensor: which of its entries are not zero. Both ends of a boundary know that of an
+// activation when its gradient comes back, so no index needs to say it.
 #pragma once
 
 #include <cstdint>
@@ -11,15 +11,16 @@
 
 namespace thinwire {
 
-// Immutable. Copies share the memory: one bit per element, on the tensor's device.
+// Bitmap of a tensor's non-zeros, one bit per element, on the tensor's device. Immutable; copies
+// share the memory.
 class SupportMap {
  public:
-  // `x`: as the receiver got it. `kernels` are of its device.
+  // Finds the non-zeros of `x`, the activation as the receiver got it. `kernels` are of its device.
   static absl::StatusOr<SupportMap> Of(const Tensor& x, CodecKernels* kernels);
 
   SupportView view() const;
   int64_t elements() const { return elements_; }
-  int64_t count() const { return count_; }  // of those that are not zero
+  int64_t count() const { return count_; }  // number of non-zeros
 
  private:
   std::shared_ptr<Buffer> words_;

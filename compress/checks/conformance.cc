@@ -35,7 +35,7 @@ bool IsFinite(const Tensor& x) {
                      [](float v) { return std::isfinite(v); });
 }
 
-// Shapes that the codec takes, of normal values and of a ReLU's.
+// Returns messages of the shapes that the codec takes, of normal values and of a ReLU's output.
 absl::StatusOr<std::vector<TrialMessage>> Ordinary(const Subject& s) {
   std::vector<TrialMessage> all;
   for (const Shape& shape : s.shapes()) {
@@ -98,7 +98,8 @@ Result CutsAreRefused(const Subject& s) {
   return absl::StrCat(whole, " cuts");
 }
 
-// Refused, or a tensor that does not depend on what lay there before.
+// Checks that a damaged payload is refused or gives a tensor that does not depend on what the
+// memory held before.
 Result DamageIsHarmless(const Subject& s) {
   ASSIGN_OR_RETURN(const TrialMessage m, s.Random(s.shapes().front(), /*relu=*/false));
   ASSIGN_OR_RETURN(const std::vector<uint8_t> good, s.Encode(m));
@@ -119,7 +120,7 @@ Result DamageIsHarmless(const Subject& s) {
   return absl::StrCat(kTries - accepted, " of ", kTries, " damaged payloads refused");
 }
 
-// Every value of the tensor is carried about as it is: at least, nothing becomes infinite.
+// Checks that no finite value of a message arrives as NaN or infinity.
 absl::Status Survives(const Subject& s, const TrialMessage& m) {
   ASSIGN_OR_RETURN(const std::vector<uint8_t> payload, s.Encode(m));
   ASSIGN_OR_RETURN(const Tensor y, s.DecodeOverAnything(payload, m));
@@ -156,7 +157,7 @@ Result SpecialTensorsArrive(const Subject& s) {
   return std::string();
 }
 
-// Tensors that a codec may refuse to carry.
+// Checks the smallest tensors, which a codec may refuse to carry.
 Result SmallestTensors(const Subject& s) {
   std::string refused;
   for (const Shape& shape : {Shape{0, 8}, Shape{0, 5, 7}, Shape{1, 1}, Shape{1, 1, 1, 1}}) {
@@ -168,7 +169,8 @@ Result SmallestTensors(const Subject& s) {
   return refused;
 }
 
-// Refused, or carried: a codec that lets one through as a number hides a failed training run.
+// Checks that NaN and infinity are refused or carried: a codec that passes one on as a number hides
+// a failed training run.
 Result NonFiniteIsNotHidden(const Subject& s) {
   const Shape& shape = s.shapes().front();
   ASSIGN_OR_RETURN(const TrialMessage base, s.Random(shape, /*relu=*/false));
@@ -176,7 +178,7 @@ Result NonFiniteIsNotHidden(const Subject& s) {
   for (const float bad : {std::nanf(""), std::numeric_limits<float>::infinity(),
                           -std::numeric_limits<float>::infinity()}) {
     for (const int64_t where : {int64_t{0}, shape.elements() / 2 + 1, shape.elements() - 1}) {
-      if (s.spec().needs_support() && where % 3 == 1) continue;  // outside it nobody looks
+      if (s.spec().needs_support() && where % 3 == 1) continue;  // has no support
       ASSIGN_OR_RETURN(const TrialMessage m, s.Make("not finite", shape, [&](int64_t i) {
         return i == where ? bad : base.x.floats()[i];
       }));
@@ -196,7 +198,7 @@ Result NonFiniteIsNotHidden(const Subject& s) {
   return std::string(refused == tried ? "refused" : refused == 0 ? "carried" : "some refused");
 }
 
-// delta of ||D(C(x)) - x||^2 <= (1 - delta) ||x||^2: what error feedback rests on.
+// Measures delta in ||D(C(x)) - x||^2 <= (1 - delta) ||x||^2, on which error feedback rests.
 Result Contraction(const Subject& s) {
   const Shape& shape = s.shapes().back();
   std::string text = "delta";

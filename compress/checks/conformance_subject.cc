@@ -86,7 +86,7 @@ absl::StatusOr<std::vector<uint8_t>> ConformanceSubject::Encode(const TrialMessa
 
 absl::StatusOr<Tensor> ConformanceSubject::Decode(absl::Span<const uint8_t> payload,
                                                   const TrialMessage& m, uint8_t fill) const {
-  // A payload of its own, so that a memory checker sees who reads behind it.
+  // A copy of exactly its size, so that a memory checker sees reads behind it.
   const std::vector<uint8_t> own(payload.begin(), payload.end());
   ASSIGN_OR_RETURN(Tensor y, Tensor::Allocate(CpuDevice(), m.x.dtype(), m.x.shape()));
   if (y.bytes() > 0) std::memset(y.data(), fill, y.bytes());

@@ -1,4 +1,4 @@
-// One codec under test with messages of its own making. Private to conformance.cc.
+// Codec under test, with the messages that it is tested on. Private to conformance.cc.
 #pragma once
 
 #include <cstdint>
@@ -13,15 +13,19 @@
 
 namespace thinwire {
 
-// A tensor, and the received activation's non-zeros for codecs that use them.
+// Message to test with: a tensor and, for codecs that use them, the received activation's
+// non-zeros.
 struct TrialMessage {
   std::string name;  // "zeros [2, 5, 7]"
   Tensor x;
   SupportMap support;
 };
 
+// One codec, and what the checks do with it.
 class ConformanceSubject {
  public:
+  // Makes the codec and finds shapes that it takes. Returns an error if there is no such codec or
+  // it refuses all shapes.
   static absl::StatusOr<std::shared_ptr<ConformanceSubject>> New(const CodecSpec& spec,
                                                                  CodecKernels* kernels);
 
@@ -29,21 +33,23 @@ class ConformanceSubject {
   const Codec& codec() const { return *codec_; }
   CodecKernels* kernels() const { return kernels_; }
 
-  // Shapes among some common ones that the codec takes, smallest first; at least one.
+  // Returns the common shapes that the codec accepts, smallest first; at least one.
   const std::vector<Shape>& shapes() const { return shapes_; }
 
-  // value(i) is element i.
+  // Makes a message whose element i is value(i).
   absl::StatusOr<TrialMessage> Make(const std::string& name, const Shape& shape,
                                     const std::function<float(int64_t)>& value) const;
-  // About normal; with `relu`, half of them zero.
+  // Makes a message of nearly normally distributed values; with `relu`, half of them are zero.
   absl::StatusOr<TrialMessage> Random(const Shape& shape, bool relu) const;
 
-  // Also an error: a payload longer than the bound, or bytes written behind it.
+  // Encodes a message. Also returns an error if the payload is longer than the codec's bound or if
+  // bytes behind it were written.
   absl::StatusOr<std::vector<uint8_t>> Encode(const TrialMessage& m, uint64_t key = 1) const;
-  // Decoded into memory full of `fill` bytes.
+  // Decodes into memory that was filled with bytes `fill`.
   absl::StatusOr<Tensor> Decode(absl::Span<const uint8_t> payload, const TrialMessage& m,
                                 uint8_t fill = 0xFF) const;
-  // Decoded twice, over different bytes; an Internal error if that shows.
+  // Decodes twice, into memory with different contents. Returns an Internal error if the results
+  // differ.
   absl::StatusOr<Tensor> DecodeOverAnything(absl::Span<const uint8_t> payload,
                                             const TrialMessage& m) const;
 

@@ -1,5 +1,5 @@
-// Every built-in codec keeps the promises that a user's own is held to, and the checks notice when
-// one does not.
+// Tests that every built-in codec keeps the promises to which users' codecs are held, and that the
+// checks notice a codec that does not.
 #include "compress/checks/conformance.h"
 
 #include <gmock/gmock.h>
@@ -20,7 +20,7 @@ using ::testing::IsEmpty;
 using ::testing::Pair;
 using ::testing::UnorderedElementsAre;
 
-// Names of the checks that fail, with their errors.
+// Returns the names of the checks that fail, with their errors.
 std::map<std::string, std::string> Failures(const CodecSpec& spec) {
   std::map<std::string, std::string> failures;
   const auto checks = ConformanceChecks(spec, CpuCodecKernels());

@@ -9,7 +9,7 @@
 namespace thinwire {
 namespace {
 
-// A sum of squares is no number only where one of the elements is none.
+// Returns whether x or y has NaN: only then is a sum of squares NaN.
 bool HasNan(const CodecKernels::Sums& sums) { return std::isnan(sums.x) || std::isnan(sums.y); }
 
 double RelativeError(const CodecKernels::Sums& sums) {

@@ -1,7 +1,7 @@
-// Checks what docs/compression.md says of rates and frames on captured tensors: that every message
-// of ecsq with a rate takes it within 1 %, or that no step of each quarter of an octave comes
-// nearer; and that no frame is over 1 % longer than the shortest of its forms. Every scope, two
-// roundings. Prints a line for each rate; fails if any message breaks this.
+// Checks on captured tensors what docs/compression.md says of rates and frames. Every message of
+// ecsq with a rate must take it within 1 %, unless no step of each quarter of an octave comes
+// nearer. No frame may be over 1 % longer than the shortest of its forms. Covers every scope and
+// two roundings, prints a line for each rate, and fails if any message breaks this.
 //   thinwire run EXPERIMENT --set 'capture={steps: [20]}' --set compression.activations.codec=none
 //     --set compression.gradients.codec=none --out runs/capture
 //   bazel run --config=opt //compress/checks:rate_check -- $PWD/runs/capture/captures/*.safetensors
@@ -34,8 +34,8 @@ constexpr uint64_t kKey = 5;
 struct Tally {
   int messages = 0;
   int met = 0;         // within the tolerance
-  int nearest = 0;     // not, but no step comes nearer
-  double longest = 0;  // frame over its shortest form
+  int nearest = 0;     // not within it, but no step comes nearer
+  double longest = 0;  // largest ratio of a frame to its shortest form
   int broken = 0;
 
   void Add(const Tally& more) {
@@ -68,7 +68,7 @@ double BitsOf(size_t bytes, const Tensor& x) {
   return 8.0 * static_cast<double>(bytes) / static_cast<double>(x.elements());
 }
 
-// Whether a step of the grid takes a message nearer to the rate than `off`, in bits.
+// Returns whether a step of the grid brings a message nearer to the rate than `off`, in bits.
 absl::StatusOr<bool> AStepIsNearer(CodecSpec spec, const Tensor& x, double off) {
   const double rate = spec.rate;
   spec.rate = 0;
@@ -81,7 +81,7 @@ absl::StatusOr<bool> AStepIsNearer(CodecSpec spec, const Tensor& x, double off) 
   return false;
 }
 
-// A payload's frame over the shortest that its codes have; 1 if it is stored.
+// Returns the length of a payload's frame over that of the shortest form; 1 if it is stored.
 absl::StatusOr<double> OverShortest(const CodecSpec& spec, const Tensor& x,
                                     const std::vector<uint8_t>& payload) {
   const bool is_stored = payload[0] == 0;

@@ -15,15 +15,15 @@ namespace {
 
 constexpr size_t kScaleBytes = 4;
 constexpr float kMostCode = 127;
-// Axes have length 1, so that no entry is above it, but for rounding.
+// Largest scale of an axis. Axes have length 1, so no entry is above 1, except for rounding.
 constexpr float kMostScale = 1.01f / kMostCode;
-// So many rows for each channel say enough of how channels vary together.
+// Rows per channel that are enough to see how channels vary together.
 constexpr int64_t kRowsOfChannel = 16;
 
 size_t BytesOfAxis(int64_t channels) { return kScaleBytes + static_cast<size_t>(channels); }
 
-// The lower triangle of the rows' X^T X, divided by the largest square. Its trace is NaN or
-// infinity if any of them has such.
+// Returns the lower triangle of X^T X of (a sample of) the rows. The diagonal has NaN or infinity
+// if a sampled value is not finite.
 std::vector<double> Moments(const TensorView& x, int64_t channels) {
   const int64_t rows = x.elements() / channels;
   const int64_t stride = std::max<int64_t>(1, rows / (kRowsOfChannel * channels));
@@ -43,7 +43,7 @@ std::vector<double> Moments(const TensorView& x, int64_t channels) {
   return moments;
 }
 
-// Host memory of what x holds: its own where that is.
+// Returns a view of x in host memory: its own memory, or a copy in *memory.
 absl::StatusOr<TensorView> OnHost(const Tensor& x, std::vector<uint8_t>* memory) {
   TensorView view = x.view();
   if (x.device()->is_host()) return view;
@@ -53,6 +53,7 @@ absl::StatusOr<TensorView> OnHost(const Tensor& x, std::vector<uint8_t>* memory)
   return view;
 }
 
+// Writes an axis as a scale and a signed byte per channel.
 void WriteAxis(const double* axis, int64_t channels, uint8_t* to) {
   double largest = 0;
   for (int64_t c = 0; c < channels; ++c) largest = std::max(largest, std::fabs(axis[c]));
@@ -71,7 +72,8 @@ absl::StatusOr<Tensor> ToDevice(const std::vector<float>& values, const Shape& s
   return tensor;
 }
 
-// D^T (2 - D D^T), which is the inverse of D but for the square of what D D^T is from 1.
+// Returns D^T (2 - D D^T), one Newton step towards the inverse of D: the error that is left is the
+// square of how far D D^T is from 1.
 absl::StatusOr<Tensor> InverseOf(const Tensor& axes, const std::vector<float>& transposed,
                                  CodecKernels* kernels) {
   const Shape& shape = axes.shape();

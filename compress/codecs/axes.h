@@ -1,6 +1,7 @@
-// Principal axes: directions along which the channels of a message vary together, most first. Along
-// them most of a tensor stands in few numbers of each row. One end takes them from a message and
-// sends them; both keep what was sent (docs/compression.md, rotation principal).
+// Principal axes: directions along which the channels of a message vary together, strongest first.
+// In these coordinates few numbers of each row hold most of a tensor. One end computes the axes
+// from a message and sends them; both ends keep what was sent (docs/compression.md, rotation
+// principal).
 #pragma once
 
 #include <cstddef>
@@ -16,32 +17,38 @@
 
 namespace thinwire {
 
-// How many numbers a row of a tensor has: the extent of its last axis; 1 of a tensor of one axis.
+// Returns how many numbers a row of a tensor has: the extent of the last axis, 1 for a tensor of
+// one axis.
 int64_t ChannelsOf(const Shape& shape);
 
+// Principal axes as both ends know them: 8-bit codes and a scale per axis, and matrices made of
+// them. Immutable.
 class Axes {
  public:
-  // What finding the axes of more would take is minutes.
+  // Largest number of channels. Finding the axes of more would take minutes.
   static constexpr int64_t kMostChannels = 4096;
 
+  // Returns the number of bytes of sent axes.
   static size_t Bytes(int64_t channels);
-  // What one end keeps.
+  // Returns how many bytes one end keeps: the sent bytes and both matrices.
   static uint64_t StateBytes(int64_t channels);
-  // Those of the rows of x, as they are sent. Of many rows a part is looked at, evenly. Equal
-  // tensors give equal bytes. OutOfRange if what is looked at has NaN or infinity.
+  // Returns the axes of the rows of x, as bytes to send. If x has many rows, it looks at an even
+  // sample of them. Equal tensors give equal bytes. OutOfRange if the sampled rows hold NaN or
+  // infinity.
   static absl::StatusOr<std::vector<uint8_t>> Of(const Tensor& x);
-  // InvalidArgument if they are malformed. `device`: where tensors will be rotated; `kernels` are
-  // its own.
+  // Reads sent axes. InvalidArgument if `bytes` are malformed. `device` is where tensors will be
+  // rotated, `kernels` are those of that device.
   static absl::StatusOr<std::shared_ptr<const Axes>> Read(absl::Span<const uint8_t> bytes,
                                                           int64_t channels, Device* device,
                                                           CodecKernels* kernels);
 
   int64_t channels() const { return channels_; }
-  // As they were sent.
+  // Axes as they were sent.
   absl::Span<const uint8_t> bytes() const { return bytes_; }
 
-  // [channels, channels], fp32: a row times this are its coordinates, and these times the other are
-  // the row, but for what rounding of the axes leaves (their inverse to first order).
+  // Matrices [channels, channels] of fp32. A row of a tensor times to() gives its coordinates;
+  // coordinates times from() give the row. The product of the two is the identity but for the
+  // squared rounding error of the axes.
   const Tensor& to() const { return to_; }
   const Tensor& from() const { return from_; }
 
@@ -53,10 +60,10 @@ class Axes {
   Tensor to_, from_;
 };
 
-// What one end of a direction keeps.
+// Axes that one end of a direction keeps from message to message.
 struct KeptAxes {
-  std::shared_ptr<const Axes> axes;  // null: none yet
-  uint64_t messages = 0;             // the sender's: how many it has coded in them
+  std::shared_ptr<const Axes> axes;  // null: none sent yet
+  uint64_t messages = 0;             // sender only: number of messages coded in these axes
 };
 
 }  // namespace thinwire

@@ -19,8 +19,8 @@ CodecSpec Blockwise8(uint32_t block) {
   return spec;
 }
 
-// The published construction: each decade below 1 has its [0.1, 1] cut into 2^i parts, and their
-// middles are the values.
+// Returns the values by the published construction: in each decade below 1, [0.1, 1] is cut into
+// 2^i parts, and their middles are the values.
 std::vector<float> Codebook() {
   std::vector<float> values = {0, 1};
   for (int i = 0; i < 7; ++i) {
@@ -36,7 +36,7 @@ std::vector<float> Codebook() {
   return values;
 }
 
-// By a search of all, the first of equally near ones.
+// Finds the nearest value by a search of all; the first of equally near ones.
 int NearestCode(const std::vector<float>& codebook, float t) {
   int best = 0;
   for (int code = 1; code < 256; ++code) {
@@ -88,7 +88,7 @@ TEST(Blockwise8Test, IsTheNearestEntryForEveryShapeAndBlock) {
   }
 }
 
-// Between each entry and the next: below, at and above the middle.
+// Tests values between each entry and the next: below, at and above the middle.
 TEST(Blockwise8Test, TiesGoToTheLowerEntry) {
   const std::vector<float> codebook = Codebook();
   int num_ties = 0;

@@ -18,15 +18,15 @@ namespace thinwire {
 namespace {
 
 constexpr int kPasses = 2;
-const double kLambda = std::log(2.0) / 6;  // squares of a step for each bit
+const double kLambda = std::log(2.0) / 6;  // squared steps per bit
 
-// The codes as the entropy coder sees them.
+// Contexts of the codes and bit costs, as the entropy coder sees them.
 class Contexts {
  public:
   explicit Contexts(const CodesPlace& place) : place_(place) {}
 
-  // The sum of each code's neighbours, in the codes' order, and what each byte costs by it. The
-  // neighbours are chosen once.
+  // Returns the sum of each code's neighbours, in the codes' order, and sets costs() to what each
+  // byte costs given its sum. Chooses the neighbours at the first call only.
   const uint8_t* Look(const uint8_t* codes) {
     static thread_local Scratch<uint8_t> rows_memory, sums_memory, memory;
     const size_t num_rows = NumRows(place_.count), size = num_rows * kStates;
@@ -42,6 +42,7 @@ class Contexts {
     FromRows(sums_in_rows, place_.count, choice_->layout, sums);
     return sums;
   }
+  // Returns the costs of bytes, in squared steps: entry sum * kSymbols + byte.
   const float* costs() const { return costs_.data(); }
 
  private:
@@ -58,8 +59,8 @@ class Contexts {
       first = last;
     }
   }
-  // Of sums from `first` to before `last`. A byte that is not there yet costs as if half of one
-  // were.
+  // Fills in the costs for sums from `first` to before `last`. A byte that does not occur yet costs
+  // as if it occurred half a time.
   void FillCosts(const Frequencies& counts, int first, int last) {
     double total = 0;
     for (const uint32_t count : counts) total += count;

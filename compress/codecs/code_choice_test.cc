@@ -19,8 +19,8 @@ using ::testing::HasSubstr;
 
 const Shape kShape = {4, 16, 16, 24};
 
-// Values that are often small and seldom large, as behind a ReLU, whose scale differs by channel
-// and by each four by four pixels.
+// Returns values that are often small and seldom large, as behind a ReLU. Their scale differs by
+// channel and by blocks of four by four pixels.
 std::vector<float> Patches(uint64_t seed) {
   std::vector<float> x = RandomValues(kShape.elements(), seed, /*relu=*/true);
   for (size_t i = 0; i < x.size(); ++i) {
@@ -40,7 +40,7 @@ CodecSpec Ecsq(Rounding rounding, double step = 1) {
   return spec;
 }
 
-// The square of the error in steps, and (ln 2) / 6 for each bit.
+// Cost of a code: the square of the error in steps, and (ln 2) / 6 for each bit.
 double CostOf(const CodecSpec& spec, const std::vector<float>& x) {
   const std::vector<uint8_t> payload = *EncodeToBytes(spec, TensorOf(kShape, x), /*key=*/7);
   const std::vector<float> y = *RoundTrip(spec, TensorOf(kShape, x), 7);
@@ -114,7 +114,7 @@ struct Chosen {
   CellSums cells;
 };
 
-// One element after the other.
+// Chooses codes one element after the other, as the definition says.
 Chosen Reference(const std::vector<float>& x, float step, const float* means,
                  const std::vector<uint8_t>& sums, const std::vector<float>& costs,
                  std::vector<uint8_t> bytes) {

@@ -1,8 +1,7 @@
-// Encode and decode speed of every codec, as fp32 bytes per second (encode: of its input, decode:
-// of its output), beside memcpy of the same 25 MiB in the same run. One thread, or codecs with
-// --threads=N.
-//   bazel run --config=opt //compress/codecs:codec_bench --
-//   --benchmark_enable_random_interleaving=true
+// Benchmark of the encode and decode speed of every codec, in fp32 bytes per second (encode: of its
+// input, decode: of its output), beside memcpy of the same 25 MiB in the same run. Runs one thread,
+// or N with --threads=N.
+//   bazel run --config=opt //compress:codec_bench -- --benchmark_enable_random_interleaving=true
 //     --benchmark_repetitions=30 --benchmark_min_time=0.02 --benchmark_report_aggregates_only=true
 #include <benchmark/benchmark.h>
 #include <zstd.h>
@@ -31,8 +30,8 @@ namespace {
 
 const Shape kShape = {100, 32, 32, 64};  // 25 MiB of fp32: ResNet-18's first cut at batch 100
 
-// Sums of twelve uniform numbers: normal enough. Activations are cut off at zero; gradients are
-// small, and their scale differs by channel.
+// Returns nearly normal values: sums of twelve uniform numbers. Activations are cut off at zero;
+// gradients are small, and their scale differs by channel.
 Tensor NormalTensor(bool activations) {
   Tensor x = *Tensor::Allocate(CpuDevice(), DType::kF32, kShape);
   RandomStream random(RandomKey(1, "bench"));
@@ -46,8 +45,8 @@ Tensor NormalTensor(bool activations) {
   return x;
 }
 
-// Activations whose scale differs by channel and by each four by four pixels, so that neighbours
-// are alike.
+// Returns activations whose scale differs by channel and by blocks of four by four pixels, so that
+// neighbours are alike.
 Tensor PatchyTensor() {
   Tensor x = NormalTensor(/*activations=*/true);
   uint32_t i = 0;
@@ -60,7 +59,7 @@ Tensor PatchyTensor() {
   return x;
 }
 
-// Rows of so many channels, each of which follows the one before. About as many bytes.
+// Returns rows of `channels` channels, each of which depends on the one before; about 25 MiB.
 Tensor RowsOf(int64_t channels) {
   Tensor x = *Tensor::Allocate(CpuDevice(), DType::kF32, {kShape.elements() / channels, channels});
   RandomStream random(RandomKey(1, "rows"));
@@ -102,7 +101,7 @@ CodecKernels* Kernels() {
   return kernels.get();
 }
 
-// Of one tensor, found once.
+// Returns the axes of one tensor, found once.
 const Axes* AxesOf(const Tensor& x) {
   static auto* const found = new std::map<const Tensor*, std::shared_ptr<const Axes>>();
   auto& axes = (*found)[&x];
@@ -112,8 +111,8 @@ const Axes* AxesOf(const Tensor& x) {
   return axes.get();
 }
 
-// A gradient's: where the activations are not zero, about half of the elements. Rotated messages
-// are sent in axes that both ends have.
+// Returns the context of a gradient: about half of the elements, where the activations are not
+// zero, have support. Rotated messages are sent in axes that both ends have.
 MessageContext ContextOf(const CodecSpec& spec, const Tensor& x) {
   static const SupportMap* const support =
       new SupportMap(*SupportMap::Of(Activations(), Kernels()));
@@ -140,7 +139,7 @@ void Memcpy(benchmark::State& state) {
   SetBytes(state, x, x.bytes());
 }
 
-// Finding axes and writing them down.
+// Measures finding axes and writing them as bytes.
 void FindAxes(benchmark::State& state, const Tensor& (*tensor)()) {
   const Tensor& x = tensor();
   size_t bytes = 0;
@@ -178,7 +177,7 @@ void Decode(benchmark::State& state, const CodecSpec& spec, const Tensor& (*tens
   SetBytes(state, x, bytes);
 }
 
-// `lossless: zstd` as it would be at a level of zstd's: one frame of the codec's payload.
+// Measures `lossless: zstd` at another zstd level: one frame of the codec's payload.
 void ZstdLevel(benchmark::State& state, const CodecSpec& spec, int level, bool decodes,
                const Tensor& (*tensor)()) {
   const auto codec = std::move(*NewCodec(spec, Kernels()));

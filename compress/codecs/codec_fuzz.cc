@@ -1,5 +1,5 @@
-// Any bytes as the payload of any codec: refused, or decoded to a tensor that the codec could have
-// sent. The first ten bytes choose codec, shape and support.
+// Fuzz test: decodes any bytes as the payload of any codec. They must be refused, or decoded to a
+// tensor that the codec could have sent. The first ten bytes choose codec, shape and support.
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -30,7 +30,7 @@ bool IsSparse(CodecKind kind) {
   return kind == CodecKind::kTopK || kind == CodecKind::kThreshold || kind == CodecKind::kRandomK;
 }
 
-// What topk, threshold and randomk have besides.
+// Chooses the parameters that only topk, threshold and randomk have.
 void ChooseSparse(const uint8_t* b, CodecSpec* spec) {
   constexpr Values kValues[] = {Values::kF32, Values::kF16, Values::kBF16};
   if (spec->kind == CodecKind::kTopK) spec->pad = static_cast<Pad>(b[3] / 32 % 2);
@@ -48,7 +48,7 @@ void ChooseSparse(const uint8_t* b, CodecSpec* spec) {
   spec->unbiased = spec->kind == CodecKind::kRandomK && b[8] / 4 % 2;
 }
 
-// What the codecs of all elements have besides.
+// Chooses the parameters of the codecs that send all elements.
 void ChooseDense(const uint8_t* b, CodecSpec* spec) {
   if (spec->kind == CodecKind::kFp8) spec->format = static_cast<Fp8Format>(b[2] % 2);
   if (spec->kind == CodecKind::kBlockwise8) spec->block = 1 + b[4];
@@ -68,9 +68,10 @@ void ChooseDense(const uint8_t* b, CodecSpec* spec) {
   }
 }
 
-// Bytes: codec, lossless stage and rotation, scope, bits or value type or rank or format, options,
-// ratio or threshold or block or step, three extents, options of sparse codecs, and the support.
-// ecsq has no number of its own among the codecs: it is bf16 with a fifth byte from 128 on.
+// Reads a choice from ten bytes. The first five are: codec, lossless stage and rotation; scope;
+// bits, value type, rank or format; options; ratio, threshold, block or step. The others are three
+// extents, options of sparse codecs and the support, and the number that places the support. ecsq
+// has no number of its own among the codecs: it is bf16 with a fifth byte from 128 on.
 Choice ChoiceOf(const uint8_t* b) {
   Choice c;
   c.spec.kind = static_cast<CodecKind>(b[0] % static_cast<int>(CodecKind::kPlugin));
@@ -106,7 +107,8 @@ void Require(bool condition) {
 
 Tensor NewTensor(const Choice& c) { return *Tensor::Allocate(CpuDevice(), c.dtype, c.shape); }
 
-// About c.support / 256 of the elements have none: the upper byte of a multiplicative hash decides.
+// Returns whether an element has support. About c.support / 256 of the elements have none: the
+// upper byte of a multiplicative hash decides.
 bool IsSupported(const Choice& c, int64_t element) {
   return (static_cast<uint32_t>(element + c.support) * 0x9E3779B9u >> 24) >= c.support;
 }
@@ -125,7 +127,8 @@ std::vector<uint8_t> Encoded(const Codec& codec, const Tensor& x, const MessageC
   return payload;
 }
 
-// What topk decoded in fp32 has at most K entries per scope, so sending it again loses nothing.
+// Requires that sending a tensor that topk decoded in fp32 again loses nothing: it has at most K
+// entries per scope.
 void RequireTheSameTensor(const Codec& codec, const Choice& c, const MessageContext& context,
                           const Tensor& x) {
   Tensor y = NewTensor(c);
@@ -133,7 +136,8 @@ void RequireTheSameTensor(const Codec& codec, const Choice& c, const MessageCont
   Require(std::equal(x.floats().begin(), x.floats().end(), y.floats().begin()));
 }
 
-// Positions that both ends know leave one way to say the same. Frames say it in many.
+// Requires that a tensor's payload is the one it was decoded from: positions that both ends know
+// leave only one way to say the same. Frames can say it in many ways and are excluded.
 void RequireTheSamePayload(const Codec& codec, MessageContext context, const Tensor& x,
                            absl::Span<const uint8_t> payload) {
   if (codec.spec().lossless != Lossless::kNone) return;
@@ -143,7 +147,7 @@ void RequireTheSamePayload(const Codec& codec, MessageContext context, const Ten
   Require(absl::MakeConstSpan(Encoded(codec, x, context)) == payload);
 }
 
-// Whether the codec carries no NaN and no infinity.
+// Returns whether the codec carries neither NaN nor infinity.
 bool IsFinite(const CodecSpec& spec) {
   if (spec.kind == CodecKind::kTopK && spec.indices == Indices::kShared) {
     return spec.values == Values::kUniform;

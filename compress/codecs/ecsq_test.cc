@@ -22,7 +22,7 @@ constexpr uint64_t kKey = 7;
 constexpr Rounding kRoundings[] = {Rounding::kNearest, Rounding::kStochastic, Rounding::kDither,
                                    Rounding::kDeadZone, Rounding::kNearestNonzero};
 
-// Without the lossless stage, but where a test sets it.
+// Returns ecsq without the lossless stage; a test may set it.
 CodecSpec Ecsq(double step, Rounding rounding = Rounding::kNearest, Scope scope = Scope::kTensor) {
   CodecSpec spec;
   spec.kind = CodecKind::kEcsq;
@@ -39,8 +39,8 @@ CodecSpec Centered(CodecSpec spec) {
 
 float AsBFloat(double x) { return FromBFloat(ToBFloat(static_cast<float>(x))); }
 
-// The step of elements [begin, end), their squares summed without regard to an order: that differs
-// in the last bits of fp64, and hardly ever in bf16.
+// Returns the step of elements [begin, end), with squares summed in any order. That differs in the
+// last bits of fp64 only, and hardly ever in bf16.
 float StepOf(const CodecSpec& spec, const std::vector<float>& x, int64_t begin, int64_t end) {
   double sum = 0;
   for (int64_t i = begin; i < end; ++i) sum += double{x[i]} * double{x[i]};
@@ -65,7 +65,7 @@ int32_t CodeOf(Rounding rounding, float y, float chance) {
   return 0;
 }
 
-// docs/compression.md, one element after the other.
+// Encodes and decodes as docs/compression.md says, one element after the other.
 std::vector<float> Reference(const CodecSpec& spec, const Shape& shape,
                              const std::vector<float>& x) {
   const Scopes scopes = ScopesOf(shape, spec.scope, spec.group);

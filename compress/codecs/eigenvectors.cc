@@ -7,7 +7,7 @@
 namespace thinwire {
 namespace {
 
-// A matrix on its way to a diagonal one. Rows of `q` become its eigenvectors.
+// Matrix that is being diagonalised. Rows of `q` become its eigenvectors.
 struct Work {
   int n;
   std::vector<double> a;                 // [n, n]; below the tridiagonal part, the reflections
@@ -18,8 +18,8 @@ struct Work {
   double* row_of_q(int i) { return q.data() + static_cast<size_t>(i) * n; }
 };
 
-// The reflection I - 2 v v^T, |v| = 1, that leaves of `x`, n elements, only the first, which gets
-// the value returned. Writes v to x; zeros if there is nothing to do.
+// Finds the reflection I - 2 v v^T, |v| = 1, that maps `x`, n elements, to its first coordinate,
+// and returns the value there. Writes v to x; zeros if there is nothing to do.
 double Reflect(double* x, int n) {
   double rest = 0;
   for (int i = 1; i < n; ++i) rest += x[i] * x[i];
@@ -36,8 +36,8 @@ double Reflect(double* x, int n) {
   return left;
 }
 
-// A <- H A H of the lower triangle of rows and columns [first, n), H = I - 2 v v^T:
-// A - v w^T - w v^T with w = 2 (A v - (v^T A v) v). `w`: memory.
+// Computes A <- H A H for the lower triangle of rows and columns [first, n), with H = I - 2 v v^T.
+// This is A - v w^T - w v^T with w = 2 (A v - (v^T A v) v). `w` is scratch memory.
 void ReflectBothSides(Work* work, int first, const double* v, double* w) {
   const int m = work->n - first;
   std::fill_n(w, m, 0.0);
@@ -59,7 +59,7 @@ void ReflectBothSides(Work* work, int first, const double* v, double* w) {
   }
 }
 
-// Column k below the diagonal goes, one after the other; reflection k is kept in row k of `q`.
+// Makes the matrix tridiagonal, one column after the other. Keeps reflection k in row k of `q`.
 void MakeTridiagonal(Work* work) {
   const int n = work->n;
   std::vector<double> w(n);
@@ -74,8 +74,9 @@ void MakeTridiagonal(Work* work) {
   }
 }
 
-// The rows of q become those of H_(n-2) ... H_0, whose transpose takes the tridiagonal matrix's
-// eigenvectors back. From the last on, each acts on rows and columns behind its own only.
+// Replaces the rows of q by those of H_(n-2) ... H_0, whose transpose turns the tridiagonal
+// matrix's eigenvectors back. It starts with the last reflection, so each acts on later rows and
+// columns only.
 void MultiplyReflections(Work* work) {
   const int n = work->n;
   std::vector<double> v(n);
@@ -85,7 +86,7 @@ void MultiplyReflections(Work* work) {
     std::copy_n(row + first, m, v.data());
     std::fill_n(row, n, 0.0);
     row[k] = 1;
-    // The product so far, times H from the right: each row loses what it has along v, twice.
+    // The product so far, times H from the right: each row loses twice its component along v.
     for (int i = first; i < n; ++i) {
       double* const of_q = work->row_of_q(i) + first;
       double along = 0;
@@ -95,7 +96,7 @@ void MultiplyReflections(Work* work) {
   }
 }
 
-// Turns rows i and i + 1 of q.
+// Rotates rows i and i + 1 of q.
 void Turn(Work* work, int i, double c, double s) {
   double* const a = work->row_of_q(i);
   double* const b = work->row_of_q(i + 1);
@@ -106,7 +107,8 @@ void Turn(Work* work, int i, double c, double s) {
   }
 }
 
-// One implicit QR step on [first, last].
+// Does one implicit QR step with Wilkinson's shift on [first, last]: a rotation of each pair of
+// neighbouring rows in turn chases the entry beside the tridiagonal down and out.
 void Step(Work* work, int first, int last) {
   std::vector<double>&d = work->diagonal, &e = work->beside;
   const double half = (d[last - 1] - d[last]) / 2, coupling = e[last - 1];
@@ -130,6 +132,8 @@ void Step(Work* work, int first, int last) {
   }
 }
 
+// Makes the matrix diagonal. Entries beside the diagonal that are negligible count as zero and
+// split the matrix; QR steps work on its last part until that is diagonal.
 void MakeDiagonal(Work* work) {
   constexpr double kNothing = 0x1p-52;
   constexpr int kStepsOfOne = 60;

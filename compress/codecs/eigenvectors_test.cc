@@ -22,7 +22,7 @@ std::vector<double> RandomSymmetric(int n, double decay) {
   return matrix;
 }
 
-// Of what A v is from its value times v, and of v v^T from 1, the most.
+// Returns the largest deviation of A v from its value times v, and of v v^T from 1.
 void ExpectEigenvectors(const std::vector<double>& matrix, int n) {
   const Eigenvectors found = EigenvectorsOf(matrix, n);
   ASSERT_EQ(found.values.size(), static_cast<size_t>(n));

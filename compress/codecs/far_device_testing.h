@@ -1,5 +1,5 @@
-// The CPU's memory as that of a device which is not the host, for tests: with the CPU's kernels a
-// backend whose tensors host code must not touch. Counts what is copied between the two.
+// Device for tests that uses the CPU's memory but is not the host. With the CPU's kernels it is a
+// backend whose tensors host code must not touch. Counts the copies between the two.
 #pragma once
 
 #include <cstddef>

@@ -21,7 +21,7 @@ CodecSpec Fp8(Fp8Format format) {
   return spec;
 }
 
-// The OCP specification's tables: sign, exponent, fraction.
+// Decodes by the OCP specification's tables: sign, exponent, fraction.
 double ValueOf(Fp8Format format, uint32_t code) {
   const int fraction_bits = format == Fp8Format::kE4M3 ? 3 : 2;
   const int bias = format == Fp8Format::kE4M3 ? 7 : 15;
@@ -44,7 +44,7 @@ int ExponentOf(Fp8Format format, const std::vector<float>& x) {
   return e;
 }
 
-// The nearest code by a search of all, ties to the even one.
+// Finds the nearest code by a search of all, ties to the even one.
 std::vector<float> Reference(Fp8Format format, const std::vector<float>& x) {
   const int e = ExponentOf(format, x);
   std::vector<float> y;
@@ -96,7 +96,7 @@ TEST(Fp8Test, IsTheNearestCodeOfAScaledTensor) {
   }
 }
 
-// Between each value and the next: below, at and above the middle.
+// Tests values between each value and the next: below, at and above the middle.
 TEST(Fp8Test, TiesGoToEven) {
   for (Fp8Format format : kFormats) {
     const float top = ValueOf(format, LargestCode(format));

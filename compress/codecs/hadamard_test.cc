@@ -1,4 +1,4 @@
-// uniform with rotation hadamard.
+// Tests of uniform with rotation hadamard.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -29,7 +29,7 @@ CodecSpec Plain(CodecSpec spec) {
   return spec;
 }
 
-// The textbook loop.
+// Transforms by the textbook's loop.
 void Transform(float* x, size_t size) {
   for (size_t h = 1; h < size; h *= 2) {
     for (size_t i = 0; i < size; ++i) {

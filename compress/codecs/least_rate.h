@@ -1,4 +1,4 @@
-// The rate that a message of ecsq takes however coarse its step is.
+// Rate that a message of ecsq takes however coarse its step is.
 #pragma once
 
 #include "absl/status/statusor.h"
@@ -8,10 +8,11 @@
 
 namespace thinwire {
 
-// Bits for each element of a message of normally distributed values, a fixed draw, whose codes are
-// next to all zero: what steps, tables and states take. Of rotated messages what counts for their
-// rate; with a support, of which nothing is known, as if half of the elements were in it. `spec`:
-// ecsq with a rate. `kernels`: of the host.
+// Returns bits per element of a message of normally distributed values (a fixed draw) with the
+// coarsest step, whose codes are nearly all zero: the cost of steps, tables and rANS states. For
+// rotated messages it measures the rotated tensor's payload, without axes. With a support, of which
+// nothing is known, it assumes that half of the elements are supported. `spec` is ecsq with a rate.
+// `kernels` are the host's.
 absl::StatusOr<double> MeasureLeastRate(const CodecSpec& spec, const Shape& shape,
                                         CodecKernels* kernels);
 

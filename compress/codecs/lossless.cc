@@ -15,10 +15,11 @@
 namespace thinwire {
 namespace {
 
-// The payload's first byte: kStored, or Lossless as a number.
+// First byte of a payload: kStored, or Lossless as a number.
 constexpr uint8_t kStored = 0;
 
-// Each in this thread's memory until its next call; Frame is empty where that would not be shorter.
+// Make and read frames, in this thread's memory until its next call. Frame is empty if it would not
+// be shorter.
 absl::StatusOr<absl::Span<const uint8_t>> Frame(Lossless lossless, absl::Span<const uint8_t> bytes,
                                                 const CodesPlace& codes) {
   return lossless == Lossless::kEntropy ? EntropyFrame(bytes, codes) : ZstdFrame(bytes);
@@ -70,7 +71,7 @@ class LosslessCodec final : public Codec {
                       Tensor* x) const override {
     if (kernels_ != nullptr && !payload.empty() && payload[0] == form()) {
       const absl::Status status = DecodeOnDevice(payload.subspan(1), context, x);
-      if (!absl::IsInvalidArgument(status)) return status;  // else the host knows why
+      if (!absl::IsInvalidArgument(status)) return status;  // else the host finds the reason
     }
     ASSIGN_OR_RETURN(const auto inner_payload, InnerPayload(payload, x->shape(), x->dtype()));
     return inner_->Decode(inner_payload, context, x);
@@ -112,7 +113,8 @@ class LosslessCodec final : public Codec {
                                           inner_->spec(), kernel_context, x->view()));
   }
 
-  // Within `payload` or in this thread's memory, until its next message.
+  // Returns the inner codec's payload: a part of `payload`, or this thread's memory until its next
+  // message.
   absl::StatusOr<absl::Span<const uint8_t>> InnerPayload(absl::Span<const uint8_t> payload,
                                                          const Shape& shape, DType dtype) const {
     if (payload.empty()) {

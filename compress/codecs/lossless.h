@@ -1,8 +1,8 @@
-// The lossless stage behind any codec: its payload as a frame of zstd or of the entropy coder, or
-// stored where that does not pay.
+// Lossless stage behind any codec: the codec's payload as a frame of zstd or of the entropy coder,
+// or stored as it is if a frame would not be shorter.
 //
-// A message costs one byte more than before at worst. Each thread keeps their memory and one
-// payload's, so that a message allocates nothing after the largest one.
+// A message costs at most one byte more than without the stage. Each thread keeps the coders'
+// memory and that of one payload, so that a message allocates nothing after the largest one.
 #pragma once
 
 #include <memory>
@@ -12,10 +12,11 @@
 
 namespace thinwire {
 
-// `inner`: the codec of the same specification with Lossless::kNone; of ecsq with rounding
-// rate_distortion that of dead_zone, whose codes are chosen anew here, of tensors in host memory
-// only. `kernels`: of the device of the tensors, for which `inner` is NewKernelCodec; null: the
-// host makes and reads frames.
+// Returns the codec that adds the lossless stage to `inner`, which is the codec of the same
+// specification with Lossless::kNone. For ecsq with rounding rate_distortion, `inner` has rounding
+// dead_zone, and the codes are chosen anew here, for tensors in host memory only. `kernels` are of
+// the device of the tensors, and `inner` is then a NewKernelCodec; null if the host makes and reads
+// frames.
 std::unique_ptr<Codec> NewLosslessCodec(const CodecSpec& spec, std::unique_ptr<Codec> inner,
                                         EntropyKernels* kernels);
 

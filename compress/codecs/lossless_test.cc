@@ -100,7 +100,7 @@ TEST_P(EachLosslessTest, NoPayloadIsLongerThanTheLimitSays) {
   }
 }
 
-// A thread's tables hold earlier messages; what it writes must not depend on them.
+// Tests that what a thread writes does not depend on its tables, which hold earlier messages.
 TEST_P(EachLosslessTest, EqualMessagesGiveEqualPayloadsOnAnyThreadAfterAnyOther) {
   std::vector<std::vector<uint8_t>> fresh;
   for (const CodecSpec& inner : InnerSpecs()) {
@@ -160,7 +160,8 @@ TEST(LosslessTest, RefusesFramesOfAnotherLength) {
   EXPECT_TRUE(DecodeFromBytes(spec, Payload(1, FrameOf(std::vector<uint8_t>(400))), {100}).ok());
 }
 
-// A window of 2^41 bytes, and a content of 2^60 bytes: nothing is allocated by either.
+// Tests a frame with a window of 2^41 bytes and a content of 2^60 bytes: nothing is allocated by
+// either.
 TEST(LosslessTest, RefusesFramesThatLieAboutTheirSize) {
   const std::vector<uint8_t> window = {0x28, 0xB5, 0x2F, 0xFD, 0x00, 0xF8, 0x01, 0x00, 0x00};
   const std::vector<uint8_t> content = {0x28, 0xB5, 0x2F, 0xFD, 0xC0, 0x58, 0, 0, 0,

@@ -21,7 +21,7 @@ CodecSpec LowRank(uint32_t rank, bool per_sample = false) {
   return spec;
 }
 
-// The product of random factors.
+// Returns the product of random factors.
 std::vector<float> OfRank(int64_t rows, int64_t columns, int64_t rank, uint64_t seed = 1) {
   const std::vector<float> a = RandomValues(rows * rank, seed);
   const std::vector<float> b = RandomValues(columns * rank, seed + 100);
@@ -48,8 +48,8 @@ double ErrorOf(const CodecSpec& spec, const Tensor& x, const Tensor* warm_start 
   return MeasureDistortion(x, y, CpuCodecKernels())->relative_error;
 }
 
-// Relative error of the best approximation of that rank: subspace iteration in double on the
-// smaller side, with far more steps than any codec takes.
+// Returns the relative error of the best approximation of that rank, by subspace iteration in
+// double on the smaller side, with far more steps than any codec takes.
 double BestError(const std::vector<float>& m, size_t rows, size_t columns, size_t rank) {
   std::vector<double> gram(columns * columns), q(columns * rank), next(columns * rank);
   double total = 0;
@@ -117,7 +117,7 @@ TEST(LowRankTest, WarmStartsComeNearToTheBestApproximation) {
   const double best = BestError(m, kRows, kColumns, kRank);
   Tensor start;
   double error = ErrorOf(LowRank(kRank), x, nullptr, &start);
-  EXPECT_GT(error, 1.02 * best);  // one step from a start that knows nothing is not enough
+  EXPECT_GT(error, 1.02 * best);  // one step from a fresh start is not enough
   for (int step = 0; step < 30; ++step) {
     const double next = ErrorOf(LowRank(kRank), x, &start, &start);
     EXPECT_LE(next, error * (1 + 1e-6)) << "step " << step;
@@ -170,7 +170,7 @@ TEST(LowRankTest, PerSampleAStartOfMoreOrFewerSamplesServesThoseItHas) {
   EXPECT_FALSE(std::equal(fresh.begin(), fresh.begin() + last, short_by_one.begin()));
 }
 
-// After a message of lower rank some columns of Q are zero: they must not stay so for ever.
+// Tests messages after one of lower rank, which leaves columns of Q at zero: they must recover.
 TEST(LowRankTest, AColumnOfZerosInTheWarmStartStartsAfresh) {
   const Tensor zeros = TensorOf({30, 9}, std::vector<float>(270));
   Tensor start;

@@ -12,7 +12,8 @@
 namespace thinwire {
 namespace {
 
-// The others send positions or derive them, and do so among the supported entries.
+// True for codecs whose support is handled by a codec around them. The others send or derive
+// positions, and do so among the supported entries.
 bool IsSupportedFromOutside(const CodecSpec& spec) {
   if (spec.indices == Indices::kShared) return true;
   return spec.support == Support::kReceivedNonzero && spec.kind != CodecKind::kTopK &&
@@ -31,15 +32,16 @@ CodecSpec WithoutRotation(CodecSpec spec) {
   return spec;
 }
 
-// The lossless stage chooses codes by its own tables, beginning with those of the dead zone.
+// Returns `spec` without the lossless stage. Under rate_distortion that stage chooses the codes,
+// beginning with those of the dead zone.
 CodecSpec WithoutLossless(CodecSpec spec) {
   spec.lossless = Lossless::kNone;
   if (spec.rounding == Rounding::kRateDistortion) spec.rounding = Rounding::kDeadZone;
   return spec;
 }
 
-// The kernels' own lossless stage, where a codec's payload is theirs; low_rank's is read by the
-// host for the next message's start.
+// Returns the kernels' entropy coder if they make the codec's payload. low_rank's payload is
+// excluded: the host reads it for the next message's start.
 EntropyKernels* EntropyOf(const CodecSpec& spec, CodecKernels* kernels) {
   const bool is_kernels = spec.kind != CodecKind::kPlugin && spec.kind != CodecKind::kLowRank &&
                           !IsSupportedFromOutside(spec);

@@ -10,8 +10,9 @@
 
 namespace thinwire {
 
-// `kernels` belongs to the device of the tensors and outlives the codec; nullptr: only the codec's
-// bounds will be asked for. InvalidArgument if the specification is out of range (see CheckSpec).
+// Returns the codec of a specification. `kernels` belong to the device of the tensors and outlive
+// the codec; nullptr if only the codec's bounds will be asked for. InvalidArgument if the
+// specification is out of range (see CheckSpec).
 absl::StatusOr<std::unique_ptr<Codec>> NewCodec(const CodecSpec& spec, CodecKernels* kernels);
 
 }  // namespace thinwire

@@ -1,4 +1,4 @@
-// What holds for every codec.
+// Tests of what holds for every codec.
 #include "compress/codecs/new_codec.h"
 
 #include <gmock/gmock.h>
@@ -14,7 +14,7 @@
 namespace thinwire {
 namespace {
 
-// Every way to send kept values, by which codes and on which support.
+// Returns specifications with every way to send kept values, every code for them and every support.
 std::vector<CodecSpec> SpecsOfValues() {
   std::vector<CodecSpec> specs;
   for (Support support : {Support::kAll, Support::kReceivedNonzero}) {
@@ -62,7 +62,7 @@ void AppendSparseSpecs(const CodecSpec& values, std::vector<CodecSpec>* specs) {
   specs->push_back(spec);
 }
 
-// Codecs that send all elements, on the support.
+// Returns the codecs that send all elements, on the support.
 void AppendSupportedSpecs(std::vector<CodecSpec>* specs) {
   CodecSpec spec;
   spec.support = Support::kReceivedNonzero;
@@ -149,7 +149,7 @@ std::vector<CodecSpec> EverySpec() {
   return specs;
 }
 
-// Payloads and decoded bytes of every codec for some tensors.
+// Digest of payloads and decoded bytes of every codec for some tensors.
 std::vector<std::vector<uint8_t>> EverythingOf(const std::vector<CodecSpec>& specs) {
   std::vector<std::vector<uint8_t>> all;
   for (const Shape& shape : {Shape{3, 11, 13}, Shape{2, 2500}}) {

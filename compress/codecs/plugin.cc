@@ -81,7 +81,7 @@ absl::StatusOr<const thinwire_codec_v1*> Open(const std::string& path) {
   return table;
 }
 
-// The library's defaults, overlaid by what is given.
+// Returns the library's defaults, overridden by the parameters that are given.
 absl::StatusOr<std::string> Parameters(const std::string& path, const thinwire_codec_v1& table,
                                        const std::string& text) {
   const json given = json::parse(text.empty() ? "{}" : text, nullptr, /*allow_exceptions=*/false);
@@ -162,7 +162,7 @@ class Registry {
 
  private:
   absl::Mutex mutex_;
-  // None is removed.
+  // Loaded plug-ins by digest; none is ever removed.
   std::map<uint64_t, std::unique_ptr<const Plugin>> plugins_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -10,7 +10,7 @@
 namespace thinwire {
 namespace {
 
-// Where a library writes what is wrong.
+// Buffer in which a library writes what is wrong.
 class ErrorText {
  public:
   thinwire_error_v1 to() { return {text_, sizeof(text_)}; }
@@ -25,7 +25,8 @@ class ErrorText {
 
 thinwire_shape_v1 ShapeOf(const Shape& shape) { return {shape.begin(), shape.rank()}; }
 
-// C libraries may hand a pointer on to memcpy, which wants one even for no bytes.
+// Returns a pointer that is never null: C libraries may pass it to memcpy, which requires one even
+// for no bytes.
 template <typename T>
 T* NotNull(T* memory) {
   alignas(16) static uint8_t nothing[16];
@@ -88,7 +89,7 @@ class PluginCodec final : public Codec {
   }
 
  private:
-  // The values of x: its own memory, or a copy in *memory.
+  // Returns the values of x in host memory: x's own, or a copy in *memory.
   absl::StatusOr<const float*> HostFloats(const Tensor& x, std::shared_ptr<Buffer>* memory) const {
     if (IsHostF32(x)) return static_cast<const float*>(x.data());
     size_t bytes = CastPayloadBytes(DType::kF32, x.elements());

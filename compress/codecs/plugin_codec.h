@@ -1,4 +1,4 @@
-// plugin: a codec from a user's own library, which LoadPlugin has opened.
+// Codec plugin: a codec from a user's own library, which LoadPlugin has opened.
 #pragma once
 
 #include <memory>
@@ -8,7 +8,7 @@
 
 namespace thinwire {
 
-// FailedPrecondition if the library is not loaded in this process.
+// Returns the codec of a plug-in. FailedPrecondition if the library is not loaded in this process.
 absl::StatusOr<std::unique_ptr<Codec>> NewPluginCodec(const CodecSpec& spec, CodecKernels* kernels);
 
 }  // namespace thinwire

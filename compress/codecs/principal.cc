@@ -11,11 +11,11 @@
 namespace thinwire {
 namespace {
 
-// The payload's first byte.
+// First byte of a payload.
 enum Form : uint8_t {
   kPlain = 0,     // not rotated
-  kKeptAxes = 1,  // in the axes that both ends have
-  kNewAxes = 2,   // in those that follow
+  kKeptAxes = 1,  // rotated into axes that both ends have
+  kNewAxes = 2,   // rotated into the axes that follow
 };
 
 class PrincipalCodec final : public Codec {
@@ -105,8 +105,8 @@ class PrincipalCodec final : public Codec {
     return header + *bytes;
   }
 
-  // Of a tensor that was refused: what the inner codec says of the tensor itself, whose elements
-  // people know, unless it has nothing to say.
+  // Returns the error for a refused tensor: preferably what the inner codec says of the tensor
+  // itself, whose elements people know, otherwise `of_rotated`.
   absl::Status RefusalOf(const Tensor& x, const MessageContext& context,
                          const absl::Status& of_rotated, absl::Span<uint8_t> payload) const {
     const absl::Status of_x = inner_->Encode(x, context, payload).status();

@@ -1,6 +1,5 @@
-// Rotation principal: a tensor in the principal axes of its channels, through the codec that it is
-// a rotation of. Axes are those of a message before, which both ends have kept, or go with this
-// one.
+// Rotation principal: codes a tensor in the principal axes of its channels. The axes are those of
+// an earlier message, which both ends have kept, or travel with this message.
 #pragma once
 
 #include <memory>
@@ -9,7 +8,8 @@
 
 namespace thinwire {
 
-// `inner`: the codec of the same specification with Rotation::kNone.
+// Returns the codec that rotates tensors and passes them to `inner`, the codec of the same
+// specification with Rotation::kNone.
 std::unique_ptr<Codec> NewPrincipalCodec(const CodecSpec& spec, std::unique_ptr<Codec> inner,
                                          CodecKernels* kernels);
 

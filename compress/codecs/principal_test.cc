@@ -25,7 +25,7 @@ CodecSpec WithoutRotation(CodecSpec spec) {
   return spec;
 }
 
-// Rows in which a few sums of all channels make up most.
+// Returns rows that consist mostly of a few sums of all channels.
 std::vector<float> CorrelatedRows(int64_t rows, int64_t channels, uint64_t seed) {
   constexpr int64_t kParts = 3;
   const std::vector<float> parts = RandomValues(kParts * channels, 100);
@@ -46,7 +46,7 @@ std::shared_ptr<const Axes> AxesOf(const Tensor& x) {
   return *Axes::Read(*Axes::Of(x), ChannelsOf(x.shape()), CpuDevice(), CpuCodecKernels());
 }
 
-// x times a matrix, each sum from left to right.
+// Returns x times a matrix, with each sum taken from left to right.
 std::vector<float> Product(const std::vector<float>& x, const Tensor& matrix) {
   const int64_t k = matrix.shape()[0], n = matrix.shape()[1];
   std::vector<float> out(x.size() / k * n);

@@ -21,7 +21,7 @@ CodecSpec RandomK(double ratio, Scope scope = Scope::kTensor) {
   return spec;
 }
 
-// Sorts each scope by (draw descending, index ascending); what comes first is kept. A draw is the
+// Sorts each scope by (draw descending, index ascending) and keeps what comes first. A draw is the
 // upper 30 bits of the element's number in the seed's stream.
 std::vector<float> Reference(const CodecSpec& spec, const Shape& shape, const std::vector<float>& x,
                              uint64_t seed, const std::vector<float>* activation = nullptr) {
@@ -105,9 +105,10 @@ TEST(RandomKTest, KeepsExactlyKOfEveryScopeZerosAmongThem) {
   EXPECT_EQ(EncodeToBytes(RandomK(0.3), zeros)->size(), 8u + 4 * 30);
 }
 
-// In 20000 draws of 5 from 50, an element is kept 2000 times with a standard deviation of 42.4; a
-// given pair 20000 * 5 * 4 / (50 * 49) = 163.3 with one of 12.7. Bounds of five deviations fail
-// one time in ten thousand, were seeds not fixed.
+// Tests the frequencies of kept elements. In 20000 draws of 5 from 50, an element is kept 2000
+// times with a standard deviation of 42.4; a given pair 20000 * 5 * 4 / (50 * 49) = 163.3 times
+// with one of 12.7. If seeds were not fixed, bounds of five deviations would fail one time in ten
+// thousand.
 TEST(RandomKTest, EveryElementAndEveryNeighbourIsKeptEquallyOften) {
   constexpr int kElements = 50, kDraws = 20000;
   const Tensor ones = TensorOf(std::vector<float>(kElements, 1.0f));
@@ -145,7 +146,8 @@ TEST(RandomKTest, UnbiasedIsTheTensorOnAverage) {
   }
 }
 
-// With codes the mean must be right too: what is kept and how it is rounded must not be related.
+// Tests that the mean is right with codes as well: which entries are kept and how they are rounded
+// must be independent.
 TEST(RandomKTest, StochasticCodesOfKeptValuesAreRightOnAverage) {
   CodecSpec spec = RandomK(0.5);
   spec.values = Values::kUniform;

@@ -17,7 +17,8 @@ CodecSpec AtStep(CodecSpec spec, double step) {
 
 class RatedCodec final : public Codec {
  public:
-  // `longest`: the codec of the least step, which reads what any step wrote.
+  // Encodes with the step that a search finds. `longest` is the codec of the least step, which
+  // reads what any step wrote.
   RatedCodec(const CodecSpec& spec, std::unique_ptr<Codec> longest, CodecKernels* kernels)
       : Codec(spec), longest_(std::move(longest)), kernels_(kernels) {}
 

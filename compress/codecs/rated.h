@@ -1,4 +1,5 @@
-// ecsq with a rate: so many bits for each element of the tensor, whatever step that takes.
+// Codec ecsq with a rate: a message takes a given number of bits per element, whatever step that
+// needs.
 #pragma once
 
 #include <memory>
@@ -8,8 +9,9 @@
 
 namespace thinwire {
 
-// `spec` has a rate. A message takes it within kRateTolerance, or comes nearest (step_search.h).
-// The step is chosen by encoding the message itself, two or three times as a rule.
+// Returns the codec of `spec`, which has a rate. A message meets the rate within kRateTolerance, or
+// comes as near as possible (step_search.h). The step is found by encoding the message itself, two
+// or three times as a rule.
 absl::StatusOr<std::unique_ptr<Codec>> NewRatedCodec(const CodecSpec& spec, CodecKernels* kernels);
 
 }  // namespace thinwire

@@ -23,7 +23,7 @@ constexpr uint64_t kKey = 5;
 
 CodecSpec Parsed(const std::string& text) { return *ParseCodec(text); }
 
-// Numbers whose logarithms are normal, of either sign: few are large.
+// Returns numbers of either sign whose logarithms are normal: few are large.
 std::vector<float> HeavyTailed(size_t n) {
   std::vector<float> values = RandomValues(n, 3);
   for (float& value : values) value = std::copysign(std::exp(4 * std::fabs(value)) - 1, value);
@@ -35,8 +35,8 @@ double BitsOf(const CodecSpec& spec, const Tensor& x) {
          static_cast<double>(x.elements());
 }
 
-// How far the bits of the best step are from the rate: of steps from 2^first to 2^last, so many to
-// an octave.
+// Returns how far the bits of the best step are from the rate, among steps from 2^first to 2^last,
+// with the given number of steps per octave.
 double NearestOfGrid(CodecSpec spec, const Tensor& x, int first, int last, int of_an_octave) {
   const double rate = spec.rate;
   spec.rate = 0;
@@ -82,7 +82,7 @@ TEST_P(RatedTest, IsWhatTheStepThatItChoseDecodesTo) {
             FloatsOf(*DecodeFromBytes(by_step, payload, shape)));
 }
 
-// Normal numbers, those of a ReLU, heavy tails, and numbers of two magnitudes, whose rate need not
+// Tests normal numbers, a ReLU's, heavy tails, and numbers of two magnitudes, whose rate need not
 // fall with the step.
 std::vector<Tensor> SmallTensors(const Shape& shape) {
   const size_t n = shape.elements();
@@ -110,8 +110,8 @@ TEST(RatedTest, WhatMissesItsRateComesAsNearAsAnyStep) {
   EXPECT_GT(missed, 5);
 }
 
-// Steps of tokens alone take more than a bit: the codes must not pay for that with an error of
-// hundreds where they need not.
+// Tests a rate below what the steps of tokens alone take, more than a bit: codes must not pay for
+// it by errors of hundreds where they need not.
 TEST(RatedTest, ANearerStepIsTakenBeforeTheCoarsest) {
   const Shape shape = {64, 4, 16};
   const CodecSpec spec = Parsed("ecsq(rate=1.5, scope=token, rounding=dither)");

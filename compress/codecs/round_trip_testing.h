@@ -1,4 +1,4 @@
-// What codec tests share: tensors from lists, and a codec's way there and back.
+// Helpers for tests of codecs: tensors from lists, and a codec's round trip.
 #pragma once
 
 #include <cstring>
@@ -27,7 +27,7 @@ inline Tensor TensorOf(const std::vector<float>& values) {
   return TensorOf({static_cast<int64_t>(values.size())}, values);
 }
 
-// The upper halves of values that bf16 holds exactly.
+// Returns a bf16 tensor of the upper halves of the values, which bf16 holds exactly.
 inline Tensor BFloatTensorOf(const Shape& shape, const std::vector<float>& values) {
   Tensor x = *Tensor::Allocate(CpuDevice(), DType::kBF16, shape);
   uint8_t* to = static_cast<uint8_t*>(x.data());
@@ -50,7 +50,8 @@ inline std::vector<float> FloatsOf(const Tensor& x) {
   return values;
 }
 
-// About normal: sums of uniform numbers. With `relu`, negative ones are zero.
+// Returns nearly normally distributed values, each a sum of uniform numbers. With `relu`, negative
+// ones are zero.
 inline std::vector<float> RandomValues(size_t n, uint64_t seed, bool relu = false) {
   RandomStream random(RandomKey(seed, "values"));
   std::vector<float> values(n);
@@ -68,7 +69,8 @@ inline std::unique_ptr<Codec> CodecOf(const CodecSpec& spec) {
 inline SupportMap SupportOfValues(const std::vector<float>& activation) {
   return *SupportMap::Of(TensorOf(activation), CpuCodecKernels());
 }
-// About half of the elements, the first among them: the highest bit of a multiplicative hash.
+// Returns a support of about half of the elements, among them the first: an element is in it by the
+// highest bit of a multiplicative hash of its index.
 inline SupportMap SomeSupport(int64_t elements) {
   std::vector<float> activation(elements);
   for (int64_t i = 0; i < elements; ++i) {
@@ -77,7 +79,7 @@ inline SupportMap SomeSupport(int64_t elements) {
   return SupportOfValues(activation);
 }
 
-// A codec that needs a support and is given none gets SomeSupport.
+// Context of a test's message. A codec that needs a support and is given none gets SomeSupport.
 class TestContext {
  public:
   TestContext(const CodecSpec& spec, int64_t elements, uint64_t random_key,
@@ -105,7 +107,7 @@ inline absl::StatusOr<std::vector<uint8_t>> EncodeToBytes(const CodecSpec& spec,
   return payload;
 }
 
-// Decodes over ones, so that an element left alone shows.
+// Decodes into memory filled with 0x3F bytes, so that an element left alone shows.
 inline absl::StatusOr<Tensor> DecodeFromBytes(const CodecSpec& spec,
                                               const std::vector<uint8_t>& payload,
                                               const Shape& shape, DType dtype = DType::kF32,

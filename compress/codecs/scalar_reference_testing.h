@@ -1,5 +1,5 @@
-// The formulas of two codecs as plain loops, one element after the other: what the benchmark
-// holds the kernels against.
+// Scalar reference of two codecs: their formulas as plain loops over the elements. The benchmark
+// compares the kernels' speed with these.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,8 @@
 
 namespace thinwire {
 
-// uniform, 8 bits, min_max over all of x, nearest. `codes` as long as x; returns {minimum, range}.
+// Encodes as uniform with 8 bits, min_max over all of x, nearest. `codes` is as long as x. Returns
+// {minimum, range}.
 inline std::pair<float, float> ScalarUniformEncode(absl::Span<const float> x, uint8_t* codes) {
   float least = x[0], greatest = x[0];
   for (float value : x) {
@@ -37,7 +38,8 @@ struct ScalarEntries {
   std::vector<uint32_t> positions;
 };
 
-// topk per sample of n elements: a threshold by std::nth_element, then values and 32-bit positions.
+// Encodes as topk per sample of n elements: a threshold by std::nth_element, then values and 32-bit
+// positions.
 inline void ScalarTopKEncode(absl::Span<const float> x, size_t n, size_t k, ScalarEntries* out) {
   std::vector<float> magnitudes(n);
   out->values.clear();

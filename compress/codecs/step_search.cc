@@ -13,34 +13,37 @@ namespace {
 const double kFinest = std::log2(kLeastStep), kCoarsest = std::log2(kMostStep);
 
 constexpr int kMostGuesses = 8;
-constexpr double kFarthest = 3;  // from one guess to the next
-constexpr double kNeighbours = 1.0 / 512;
+constexpr double kFarthest = 3;            // largest distance between consecutive guesses
+constexpr double kNeighbours = 1.0 / 512;  // steps closer than this count as the same
 
-// Together messages are coded no more often than this takes for so many elements, or so often.
+// Most tries for a message: as many as code kMostElements elements in all, but at least kFewTries
+// and at most kManyTries.
 constexpr int64_t kMostElements = 1 << 22;
 constexpr int64_t kFewTries = 32, kManyTries = 512;
 
-// A message that is coded soon is coded with each of so many steps of an octave, if it must be.
+// Steps per octave that are all tried, if necessary, for a message small enough.
 constexpr int kTriedOfOctave = 4;
 
-// By so much more or less than at both of its ends a message may take within an interval: a share
-// that is the more the wider it is, in doublings of the step.
+// Assumed roughness of the size between two tries: the share by which a message may exceed both
+// ends of an interval, or fall below both. It is kRoughness times the width in doublings of the
+// step, within these bounds.
 constexpr double kLeastRoughness = 0.05, kRoughness = 0.4, kMostRoughness = 0.5;
 
-// Entropy, in bits, of what is so with probability p.
+// Returns the entropy, in bits, of an event of probability p.
 double BinaryEntropy(double p) {
   return p <= 0 || p >= 1 ? 0 : -p * std::log2(p) - (1 - p) * std::log2(1 - p);
 }
 
-// Entropy, in bits, of the whole steps of a Laplacian source of variance 1 (Sullivan 1996): zero,
-// or a sign and a geometric magnitude.
+// Returns the entropy, in bits, of a Laplacian source of variance 1 in whole steps (Sullivan 1996):
+// zero, or a sign and a geometric magnitude.
 double LaplacianBits(double step) {
   const double decay = std::exp(-std::sqrt(2.0) * step);
   const double not_zero = std::sqrt(decay);
   return BinaryEntropy(not_zero) + not_zero * (1 + BinaryEntropy(decay) / (1 - decay));
 }
 
-// The step with which it has so many bits; the nearest that there may be.
+// Returns (the logarithm of) the step with which this source has `bits` bits, or the nearest
+// possible.
 double StepOfLaplacian(double bits) {
   constexpr int kHalvings = 40;
   double finer = kFinest, coarser = kCoarsest;
@@ -88,7 +91,8 @@ void StepSearch::Add(const Point& point) {
   best_distance_ = distance;
 }
 
-// False if the guess is next to one before it.
+// Guesses the next step from the last two tries. Returns false if the guess is next to an earlier
+// step.
 bool StepSearch::GuessNext(const Point& met) {
   (met.bytes > wanted_ ? finer_ : coarser_) = met.step;
   step_ = std::clamp(Guess(met), kFinest, kCoarsest);
@@ -102,7 +106,7 @@ double StepSearch::Guess(const Point& met) const {
   const double missing = std::log2(wanted_ / met.bytes);
   const double slope = std::log2(met.bytes / before_.bytes) / (met.step - before_.step);
   double guess = met.step + missing / slope;
-  // The first time: the source takes as many times what a Laplacian one does as it did.
+  // First guess: the message is assumed to keep its ratio to the size of a Laplacian source.
   if (std::isnan(slope)) {
     guess = StepOfLaplacian(LaplacianBits(std::exp2(met.step)) * wanted_ / met.bytes);
   } else if (!(slope < 0)) {
@@ -113,9 +117,9 @@ double StepSearch::Guess(const Point& met) const {
   return is_inside ? guess : (finer_ + coarser_) / 2;
 }
 
-// Both ends; then the middle of an interval in which there may be the nearest: first of those whose
-// ends take too much and too little, the narrowest, then of the others the widest. False if none is
-// nearer than what was met.
+// Tries both ends of the range; then the middle of an interval that may contain a nearer step.
+// Intervals whose ends take too much and too little come first, narrowest first, then the others,
+// widest first. Returns false if no interval can beat the best try.
 bool StepSearch::DivideNext() {
   if (points_.front().step > kFinest) return step_ = kFinest, true;
   if (points_.back().step < kCoarsest) return step_ = kCoarsest, true;
@@ -145,7 +149,7 @@ bool StepSearch::DivideNext() {
   return first != kNone;
 }
 
-// How near to what is wanted a message may come with a step between these.
+// Returns how near to the wanted size a message may come with a step between these.
 double StepSearch::LeastDistance(const Point& finer, const Point& coarser) const {
   const double roughness =
       std::clamp(kRoughness * (coarser.step - finer.step), kLeastRoughness, kMostRoughness);

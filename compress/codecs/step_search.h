@@ -1,4 +1,4 @@
-// The step with which a message takes its rate: found by what it took with others.
+// Search for the quantiser step with which a message takes a wanted rate, by trial encodings.
 #pragma once
 
 #include <cstddef>
@@ -7,48 +7,52 @@
 
 namespace thinwire {
 
-// A message takes its rate within this share, or comes nearest.
+// Share of the wanted bytes within which a message's size counts as met. If no step meets it, the
+// nearest is taken.
 constexpr double kRateTolerance = 0.01;
 
-// Looks for it among steps from kLeastStep to kMostStep, with two or three as a rule. Where these
-// miss the tolerance it goes on between the steps that it has met, as long as there may be a nearer
-// one: a finer step takes more bytes, but not always. Steps that are a 2^(1/512) apart are
-// neighbours. Pure; one thread.
+// Searches steps from kLeastStep to kMostStep; two or three tries are the rule. If these miss the
+// tolerance, the search divides the intervals between the steps tried, as long as a nearer step may
+// lie there: a finer step usually takes more bytes, but not always. Steps closer than a factor of
+// 2^(1/512) count as the same. Pure; one thread.
 class StepSearch {
  public:
-  // `rate`: bits for each of `elements`, of which there are some.
+  // Starts the search for a step that takes `rate` bits per element. `elements` > 0.
   StepSearch(double rate, int64_t elements);
 
-  // The one to try.
+  // Returns the step to try next.
   double step() const;
-  // Takes in how many bytes the message took with step(). False if that ends the search.
+  // Records that the message took `bytes` bytes with step(). Returns false if the search has ended.
   bool Next(size_t bytes);
 
-  // The one that came nearest, of equals the finest.
+  // Returns the step that came nearest to the rate; of equals the finest.
   double best() const;
   bool is_met() const { return best_distance_ <= kRateTolerance * wanted_; }
 
  private:
-  // Steps are logarithms to base 2.
+  // One try. All steps below are logarithms to base 2.
   struct Point {
     double step, bytes;
   };
 
-  // Whether the message is small enough for a step of each quarter of an octave.
+  // Whether the message is small enough to try a step in each quarter of an octave.
   bool tries_all() const;
+  // Inserts a try into points_ and updates best_.
   void Add(const Point& point);
+  // Sets step_ by interpolation (GuessNext, Guess) or by bisection (DivideNext). Each returns false
+  // if it knows no useful step.
   bool GuessNext(const Point& met);
   bool DivideNext();
   double Guess(const Point& met) const;
   double LeastDistance(const Point& finer, const Point& coarser) const;
 
-  const double elements_, wanted_;  // bytes
+  const double elements_, wanted_;  // wanted_ in bytes
   const int most_tries_;
   int tries_ = 0;
   double step_;
-  std::vector<Point> points_;  // by their steps
+  std::vector<Point> points_;  // all tries, by ascending step
   double best_ = 0, best_distance_;
-  // The guess before, and the steps between which the wanted one is.
+  // The try before the last guess, and the steps between which the wanted one lies.
   Point before_;
   double finer_, coarser_;
 };

@@ -36,7 +36,7 @@ Found Search(double rate, const BytesAtStep& bits_at, int64_t elements = kElemen
   return {search.best(), bits, tries};
 }
 
-// A bit for each halving of the step, at high rates.
+// Models a size that changes by a bit for each halving of the step, as at high rates.
 double Falling(double step) { return std::log2(1 + 2 / step); }
 
 TEST(StepSearchTest, MeetsARateThatFallsWithTheStepInAFewTries) {
@@ -54,7 +54,8 @@ TEST(StepSearchTest, TakesTheEndThatIsNearestWhereNoStepMeetsTheRate) {
   EXPECT_EQ(Search(16, [](double step) { return Falling(step) / 4; }).step, kLeastStep);
 }
 
-// Coarser ones take more again, as where steps themselves are most of a message.
+// Models sizes that rise again for coarser steps, as where the steps themselves are most of a
+// message.
 TEST(StepSearchTest, DoesNotStayAtTheEndWhereAStepBeforeItIsNearer) {
   const Found found = Search(1.5, [](double step) {
     const double octaves = std::log2(step / 8);
@@ -84,7 +85,8 @@ TEST(StepSearchTest, EndsSoonWhereEveryStepTakesTheSame) {
   EXPECT_EQ(found.step, kLeastStep) << "the finest of equals";
 }
 
-// A third of all steps make nothing but zeros. Just before them a few codes cost less than none.
+// Models sizes where a third of all steps give nothing but zeros. Just before them a few codes cost
+// less than none.
 TEST(StepSearchTest, SpendsNoTriesOfALargeMessageOnZeros) {
   const Found found = Search(
       0.5,

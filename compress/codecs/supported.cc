@@ -15,7 +15,7 @@ class SupportedCodec final : public Codec {
   SupportedCodec(const CodecSpec& spec, std::unique_ptr<Codec> inner, CodecKernels* kernels)
       : Codec(spec), inner_(std::move(inner)), kernels_(kernels) {}
 
-  // Nothing is longer than with all entries supported.
+  // No payload is longer than with all entries supported.
   size_t MaxPayloadBytes(const Shape& shape, DType dtype) const override {
     return inner_->MaxPayloadBytes({shape.elements()}, InnerType(dtype));
   }
@@ -46,7 +46,8 @@ class SupportedCodec final : public Codec {
     return Tensor::Allocate(x.device(), InnerType(x.dtype()), {support.count});
   }
 
-  // What `inner_` said, unless that was of a value: it counts the supported elements only.
+  // Returns the error for a refused tensor: `of_inner`, unless that was about a value. Then the
+  // element is named anew, because the inner codec counts supported elements only.
   absl::Status Refusal(const Tensor& x, const SupportView& support,
                        const absl::Status& of_inner) const {
     std::vector<uint8_t> values(x.bytes());

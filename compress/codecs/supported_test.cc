@@ -1,4 +1,4 @@
-// Gradients where the received activation is not zero.
+// Tests of gradients that are sent only where the received activation is not zero.
 #include "compress/codecs/supported.h"
 
 #include <gmock/gmock.h>
@@ -34,7 +34,7 @@ CodecSpec Shared(Values values) {
   return spec;
 }
 
-// An activation of which about this share is not zero.
+// Returns an activation of which about this share is not zero.
 std::vector<float> Activation(int64_t n, double share, uint64_t seed) {
   RandomStream random(RandomKey(seed, "activation"));
   std::vector<float> values(n);
@@ -64,7 +64,7 @@ constexpr double kShares[] = {0, 0.01, 0.3, 0.5, 0.9, 1};
 constexpr int64_t kSizes[] = {0,  1,  2,  3,   4,    5,    7,    8,    15,   16,   17,
                               63, 64, 65, 127, 1000, 4095, 4096, 4097, 4100, 20001};
 
-// A number too small for any normal one is not zero, -0 is.
+// Tests that a number too small for any normal one is not zero, and that -0 is.
 TEST(SupportMapTest, KnowsWhatIsNotZeroOnEverySimdTarget) {
   for (int64_t target : hwy::SupportedAndGeneratedTargets()) {
     hwy::SetSupportedTargetsForTest(target);
@@ -125,7 +125,8 @@ TEST(SharedIndicesTest, SendTheValuesOfTheSupportAndNothingElse) {
               ElementsAre(0, 1, 0, 0, -2.5f, 0));
 }
 
-// The payload is that of another codec for the supported entries alone; what arrives, too.
+// Tests that the payload, and what arrives, are those of another codec for the supported entries
+// alone.
 void ExpectAsInner(const CodecSpec& spec, const CodecSpec& inner, const std::vector<float>& x,
                    const std::vector<float>& activation) {
   const SupportMap support = SupportOfValues(activation);
@@ -177,7 +178,7 @@ TEST(SupportedTest, ElementwiseCodecsSendTheSupportedEntriesAlone) {
   }
 }
 
-// With one scope, the payload is that of as many entries out of the supported ones alone.
+// Tests that with one scope the payload is that of as many entries out of the supported ones alone.
 TEST(SupportedTest, TopKPlacesEntriesAmongTheSupported) {
   for (int64_t n : kSizes) {
     for (double share : kShares) {
@@ -190,7 +191,7 @@ TEST(SupportedTest, TopKPlacesEntriesAmongTheSupported) {
   }
 }
 
-// Against sorting: K counts every element of a scope, only supported ones are chosen.
+// Tests against sorting: K counts every element of a scope, only supported ones are chosen.
 TEST(SupportedTest, TopKHoldsForEveryScope) {
   for (const Shape& shape : {Shape{2, 3}, Shape{7, 1, 5}, Shape{4, 9, 33}, Shape{5, 3000}}) {
     const std::vector<float> x = RandomValues(shape.elements(), 3);
@@ -227,14 +228,14 @@ TEST(SupportedTest, TopKsIndicesCostLess) {
   EXPECT_GT(EncodeToBytes(spec, TensorOf(x))->size() - 8 - 4 * 10000, 1.8 * support.count() / 8);
 }
 
-// The codes of a large sample foretell each other, though what stands beside them is not sent.
+// Tests a large sample, whose codes foretell each other although their neighbours are not sent.
 TEST(SupportedTest, CodesOfEcsqAreForetoldByThoseBefore) {
   constexpr int64_t kSamples = 100, kElements = 3000, kCount = kSamples * kElements;
   CodecSpec spec = Supported(CodecKind::kEcsq);
   spec.rounding = Rounding::kDither;
   spec.lossless = Lossless::kEntropy;
   const SupportMap support = SupportOfValues(Activation(kCount, 0.6, 3));
-  // Elements of so many scales, those of `run` after one another alike.
+  // Elements of several scales; those of `run` consecutive elements are alike.
   const auto bytes_of_runs = [&](int64_t run) {
     std::vector<float> x = RandomValues(kCount, 4);
     RandomStream scales(5);

@@ -1,4 +1,4 @@
-// Kernels give the same bytes and bits for any number of threads.
+// Tests that kernels give the same bytes and bits for any number of threads.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -16,18 +16,20 @@ namespace {
 
 constexpr int kThreadCounts[] = {2, 3};
 
-// Odd axes. Of the large ones (1.03 and 2.1 MiB of fp32) the first has more scopes of each kind
-// than threads; a sample of the second is above 1 MiB by itself, and three threads share each.
+// Shapes with odd axes. Of the large ones (1.03 and 2.1 MiB of fp32) the first has more scopes of
+// each kind than threads; a sample of the second is above 1 MiB by itself, and three threads share
+// each.
 const Shape kShapes[] = {{3, 7, 5, 43}, {5, 97, 13, 43}, {2, 81, 79, 43}};
 
-// About normal, with an outlier.
+// Returns nearly normal values with an outlier.
 Tensor SmoothTensor(const Shape& shape) {
   std::vector<float> values = RandomValues(shape.elements(), 5);
   values[values.size() / 2] = 40;
   return TensorOf(shape, values);
 }
 
-// Few unlike values, so that many equal each threshold, and half of them zeros of both signs.
+// Returns few different values, so that many equal each threshold; half of them are zeros of both
+// signs.
 std::vector<float> CoarseValues(int64_t n) {
   std::vector<float> values = RandomValues(n, 6, /*relu=*/true);
   for (size_t i = 0; i < values.size(); ++i) {
@@ -52,7 +54,7 @@ struct Message {
   Tensor decoded;
 };
 
-// `x` there and back.
+// Encodes and decodes `x`.
 Message Travel(const CodecSpec& spec, const Tensor& x, CodecKernels* kernels) {
   const auto codec = std::move(*NewCodec(spec, kernels));
   const TestContext context(spec, x.elements(), /*random_key=*/9, nullptr);
@@ -120,7 +122,8 @@ void AppendSparse(const CodecSpec& values, std::vector<CodecSpec>* specs) {
   }
 }
 
-// Every way to send kept values once with and once without a support, and every index coding.
+// Returns every way to send kept values, once with and once without a support, and every index
+// coding.
 void AppendEverySparse(std::vector<CodecSpec>* specs) {
   CodecSpec spec;
   AppendSparse(spec, specs);
@@ -246,7 +249,7 @@ TEST(KernelThreadsTest, TheFirstBadValueIsNamed) {
   }
 }
 
-// What a part meets must reach the caller.
+// Tests that an error in one part reaches the caller.
 TEST(KernelThreadsTest, ABadCodeInAnyPartIsRefused) {
   const Tensor x = SmoothTensor(kShapes[2]);
   const auto kernels = NewCpuCodecKernels(3);

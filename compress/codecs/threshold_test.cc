@@ -20,7 +20,7 @@ CodecSpec Threshold(double threshold, RelativeTo relative_to = RelativeTo::kAbso
   return spec;
 }
 
-// The root mean square, its sum in the order of docs/compression.md.
+// Returns the root mean square, with its sum in the order of docs/compression.md.
 double Rms(const std::vector<float>& x) {
   double sum = 0;
   for (size_t begin = 0; begin < x.size(); begin += 4096) {
@@ -71,7 +71,7 @@ TEST(ThresholdTest, SelectsAsTheFormulaDoesForEveryShape) {
   }
 }
 
-// A threshold between two neighbouring fp32 numbers keeps the upper one alone.
+// Tests that a threshold between two neighbouring fp32 numbers keeps the upper one alone.
 TEST(ThresholdTest, IsNotRoundedToFp32) {
   const float upper = std::nextafter(1.0f, 2.0f);
   const double between = 0.5 * (1.0 + upper);

@@ -171,7 +171,8 @@ TEST(TopKTest, NonFiniteInputIsAnErrorThatNamesTheElement) {
   }
 }
 
-// Entries are moved between scopes: the payload stays well-formed as a tensor.
+// Tests that a payload is refused if a scope has more entries than K, although it is well-formed
+// for the tensor as one scope.
 TEST(TopKTest, RefusesMoreEntriesInAScopeThanK) {
   const Tensor x = TensorOf({2, 4}, {1, 2, 3, 4, 0, 0, 0, 0});
   const auto payload = *EncodeToBytes(TopK(0.5), x);  // all four in the first sample

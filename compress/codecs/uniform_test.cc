@@ -24,12 +24,12 @@ CodecSpec Uniform(uint32_t bits, Range range = Range::kMinMax, Scope scope = Sco
   return spec;
 }
 
-// Which scope element i is in.
+// Returns the scope of element i.
 int64_t ScopeOf(const Scopes& scopes, int64_t i) {
   return scopes.strided ? i % scopes.count : i / scopes.elements;
 }
 
-// The paper's formulas, one element after the other, in fp32 where the codec says fp32.
+// Computes the paper's formulas, one element after the other, in fp32 where the codec says fp32.
 std::vector<float> Reference(const CodecSpec& spec, const Shape& shape,
                              const std::vector<float>& x) {
   const Scopes scopes = ScopesOf(shape, spec.scope, spec.group);
@@ -220,7 +220,7 @@ TEST(UniformTest, StochasticRoundingLeavesLevelsAlone) {
   }
 }
 
-// Element i is moved by number i of the message's stream, whatever stands around it.
+// Tests that element i is rounded by number i of the message's stream, whatever surrounds it.
 TEST(UniformTest, StochasticRoundingUsesTheNumberOfTheElement) {
   CodecSpec spec = Uniform(4);
   spec.rounding = Rounding::kStochastic;

@@ -1,4 +1,5 @@
-// Kept values as codes: those that fp32 would have kept, through the formula of the page.
+// Tests of kept values as codes: those that fp32 would have kept, by the formula of
+// docs/compression.md.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -31,7 +32,7 @@ float Rounded(float y, const CodecSpec& spec, uint32_t random) {
   return std::floor(y) + (chance < y - std::floor(y) ? 1.0f : 0.0f);
 }
 
-// One group, value by value, in the operations of docs/compression.md.
+// Computes one group, value by value, with the operations of docs/compression.md.
 void QuantiseGroup(const CodecSpec& spec, RandomStream* random, float* v, size_t n) {
   const UniformGrid grid = GridOf(spec);
   const float least = *std::min_element(v, v + n), largest = *std::max_element(v, v + n);
@@ -53,7 +54,7 @@ void QuantiseGroup(const CodecSpec& spec, RandomStream* random, float* v, size_t
   }
 }
 
-// What arrives of x: the values of those entries that topk with fp32 keeps, in memory order.
+// Returns what arrives of x: the values of the entries that topk with fp32 keeps, in memory order.
 std::vector<float> Reference(CodecSpec spec, const Tensor& x, uint64_t key) {
   CodecSpec exact = spec;
   exact.values = Values::kF32;

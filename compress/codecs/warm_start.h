@@ -1,4 +1,4 @@
-// low_rank: the factor Q that one message's power iteration leaves to the next.
+// Warm start of low_rank: the factor Q that one message's power iteration leaves to the next.
 #pragma once
 
 #include <cstdint>
@@ -11,14 +11,14 @@
 
 namespace thinwire {
 
-// Q of a payload for a tensor of `shape`, fp32: [columns, rank], per_sample [samples, columns,
-// rank]. InvalidArgument unless the payload has that tensor's length.
+// Returns the Q in a payload for a tensor of `shape`: fp32 [columns, rank], or [samples, columns,
+// rank] with per_sample. InvalidArgument unless the payload has the length for that tensor.
 absl::StatusOr<Tensor> WarmStartOf(const CodecSpec& spec, absl::Span<const uint8_t> payload,
                                    const Shape& shape);
 
-// `warm_start` as a kernel takes it (KernelContext): null if it is not of low_rank or not of this
-// shape, its own memory where it has a factor for each matrix of the tensor, else a copy in *padded
-// with zeros behind, which start afresh.
+// Returns `warm_start` as kernels take it (KernelContext). Null if it is not low_rank's or does not
+// fit this shape. It is the tensor's own memory if that has a factor for each matrix; otherwise a
+// copy in *padded, with zeros for the missing factors, which start afresh.
 const float* WarmStartFor(const CodecSpec& spec, const Shape& shape, const Tensor& warm_start,
                           std::vector<float>* padded);
 

@@ -1,4 +1,4 @@
-// The worked examples of docs/compression.md are what the codecs really write and read.
+// Tests that the worked examples of docs/compression.md are what the codecs really write and read.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

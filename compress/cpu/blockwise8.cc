@@ -15,7 +15,7 @@
 namespace thinwire {
 namespace {
 
-// Bits of the largest magnitude of x[begin, end), and the codes that it makes of them.
+// Encodes x[begin, end) into `codes` and returns the bits of its largest magnitude.
 uint32_t EncodeBlock(const TensorView& x, int64_t begin, int64_t end, uint8_t* codes) {
   alignas(64) float scratch[kBlock];
   uint32_t largest = 0;

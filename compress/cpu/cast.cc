@@ -16,6 +16,7 @@
 namespace thinwire {
 namespace {
 
+// Returns fp16's pre-scale exponent for the largest finite value of x.
 int16_t PreScaleOf(const TensorView& x, const Parts& parts) {
   const uint32_t largest = LargestOfParts(parts, [&](int64_t begin, int64_t end) {
     alignas(64) float scratch[kBlock];

@@ -1,8 +1,8 @@
-// none, fp16 and bf16: every element is sent, in its own or a shorter type.
+// Codecs none, fp16 and bf16: every element is sent, in its own or a shorter type.
 //
 // They carry NaN and infinity. fp16 multiplies the whole tensor by a power of two, sent in front,
-// so that the largest finite value fits: tiny gradients survive and nothing finite overflows. bf16
-// has fp32's range; only values above 3.39e38 round to infinity.
+// so that the largest finite value fits. So tiny gradients survive and nothing finite overflows.
+// bf16 has the range of fp32; only values above 3.39e38 round to infinity.
 #pragma once
 
 #include "compress/cpu/codec.h"

@@ -28,15 +28,18 @@ void NearestCodesImpl(const float* HWY_RESTRICT x, size_t n, float absmax,
   for (size_t i = 0; i < n; i += kLanes) {
     PrefetchPage(x + i);
     const auto t = hn::Div(LoadPart(f, x + i, n - i), unit);
-    const auto negative = hn::ShiftRight<31>(hn::BitCast(s, t));  // -1 or 0
+    // An arithmetic shift spreads the sign: -1 for negative values, which use the table's second
+    // half.
+    const auto negative = hn::ShiftRight<31>(hn::BitCast(s, t));
     const auto bits = hn::Max(hn::BitCast(s, hn::Abs(t)), hn::Set(s, kCodebookLeastBits));
     const auto bucket =
         hn::Add(hn::Sub(hn::ShiftRight<kCodebookLowBits>(bits), hn::Set(s, kCodebookFirstBucket)),
                 hn::And(negative, hn::Set(s, kCodebookBuckets)));
     const auto entry = hn::GatherIndex(s, entries, bucket);
+    // The lower bits carry into the rank where |t| is above the bucket's limit (codebook_table.h).
     const auto low = hn::And(bits, hn::Set(s, kCodebookLowMask));
     const auto rank = hn::ShiftRight<kCodebookLowBits>(hn::Add(entry, low));
-    // Complement and one more negate the rank where `negative` is -1, and leave it where that is 0.
+    // Negates the rank where `negative` is -1 (complement plus one) and leaves it where that is 0.
     const auto signed_rank = hn::Sub(hn::Xor(rank, negative), negative);
     const auto code = hn::Add(signed_rank, hn::Set(s, kZeroCode));
     StorePart(hn::DemoteTo(U8(), code), U8(), codes + i, n - i);

@@ -7,10 +7,11 @@
 namespace thinwire {
 namespace {
 
-// The last float for which `rank` is nearer than the next rank, ties counted by the sign.
+// Returns the bits of the last float for which `rank` is nearer than the next rank; ties go by the
+// sign.
 uint32_t LimitBits(const std::array<float, 256>& values, int rank, bool negative) {
   const float* magnitudes = &values[kZeroCode];
-  // Exact: neighbours are so close that their sum fits fp64.
+  // This is exact: neighbours are so close that their sum fits fp64.
   const double middle = (static_cast<double>(magnitudes[rank]) + magnitudes[rank + 1]) / 2;
   uint32_t bits = BitsOf(static_cast<float>(middle));
   while (FloatOf(bits) > middle || (negative && FloatOf(bits) == middle)) --bits;

@@ -1,5 +1,5 @@
-// The form that every codec has on the CPU. A codec's header declares functions of these types:
-// `CpuEncode CpuTopKEncode;` is the declaration of a function with CpuEncode's parameters.
+// Function types that every codec has on the CPU. A codec's header declares functions of these
+// types: `CpuEncode CpuTopKEncode;` declares a function with CpuEncode's parameters.
 #pragma once
 
 #include "compress/kernels.h"
@@ -8,7 +8,7 @@
 
 namespace thinwire {
 
-// See CodecKernels::Encode and Decode. `threads` of NewCpuCodecKernels share the tensor.
+// Encode and decode, see CodecKernels. `threads` threads (NewCpuCodecKernels) share the tensor.
 using CpuEncode = Error(const CodecSpec& spec, const TensorView& x, const KernelContext& context,
                         const PayloadBuffer& payload, int threads);
 using CpuDecode = Error(const PayloadView& payload, const CodecSpec& spec,

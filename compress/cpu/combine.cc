@@ -18,7 +18,8 @@ HWY_BEFORE_NAMESPACE();
 namespace thinwire {
 namespace HWY_NAMESPACE {
 
-// `to` may be x or y: a vector is read before it is written.
+// Computes to = a x + b y for n elements. `to` may be x or y: a vector is read before it is
+// written.
 void CombineImpl(float a, const float* x, float b, const float* y, size_t n, bool zero_nonfinite,
                  float* to) {
   const hn::ScalableTag<float> d;
@@ -46,7 +47,7 @@ HWY_EXPORT(CombineImpl);
 
 namespace {
 
-// Row i, flat; no data if it has no memory.
+// Returns row i, flat, without data if it has no memory.
 TensorView RowAt(const RowsView& rows, int64_t i, int64_t elements) {
   TensorView row;
   row.rank = 1;
@@ -60,13 +61,14 @@ TensorView RowAt(const RowsView& rows, int64_t i, int64_t elements) {
   return row;
 }
 
+// Returns elements of a row as floats; zeros if the row has no memory.
 const float* ReadOrZeros(const TensorView& row, int64_t begin, size_t n, float* scratch) {
   if (row.data != nullptr) return ReadFloats(row, begin, n, scratch);
   std::fill_n(scratch, n, 0.0f);
   return scratch;
 }
 
-// Elements [begin, end) of row i.
+// Combines elements [begin, end) of row `row`.
 void CombineRow(const RowSums& sums, int64_t row, int64_t begin, int64_t end) {
   const TensorView x = RowAt(sums.x, row, sums.elements), y = RowAt(sums.y, row, sums.elements);
   const TensorView out = RowAt(sums.out, row, sums.elements);

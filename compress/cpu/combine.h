@@ -1,4 +1,4 @@
-// Sums of a message's rows.
+// Weighted sums of a message's rows.
 #pragma once
 
 #include "compress/kernels.h"

@@ -11,7 +11,7 @@
 namespace thinwire {
 namespace {
 
-// Two blocks and a part of a vector.
+// Elements of a test: two blocks and a part of a vector.
 constexpr size_t kElements = 2 * 4096 + 13;
 
 std::vector<float> RandomValues(uint64_t seed) {

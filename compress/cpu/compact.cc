@@ -25,7 +25,8 @@ using F32x4 = hn::FixedTag<float, 4>;
 using Bytes16 = hn::FixedTag<uint8_t, 16>;
 constexpr size_t kLanes = hn::MaxLanes(F32());
 
-// Writes those of x[0, n) whose bits are set, and returns how many. Memory for kLanes more.
+// Writes the elements of x[0, n) whose bits are set, and returns their number. `out` has memory for
+// kLanes more.
 size_t CompactImpl(const float* HWY_RESTRICT x, size_t n, const uint64_t* HWY_RESTRICT words,
                    float* HWY_RESTRICT out) {
   size_t count = 0;
@@ -39,8 +40,8 @@ size_t CompactImpl(const float* HWY_RESTRICT x, size_t n, const uint64_t* HWY_RE
   return count;
 }
 
-// For every mask of four elements: from which byte of the next compact ones each byte comes; 0x80
-// gives zero.
+// Shuffle table: for every mask of four elements, it says from which byte of the next compact
+// elements each byte comes; 0x80 gives zero.
 struct ExpandTable {
   ExpandTable() {
     for (int mask = 0; mask < 16; ++mask) {
@@ -58,7 +59,7 @@ struct ExpandTable {
 };
 
 // Overwrites x[0, n rounded up to 64): the next element of `compact` where a bit is set, zero
-// elsewhere. Three more elements of `compact` are read.
+// elsewhere. Reads three more elements of `compact`.
 void ExpandImpl(const float* HWY_RESTRICT compact, const uint64_t* HWY_RESTRICT words, size_t n,
                 float* HWY_RESTRICT x) {
   static const ExpandTable table;
@@ -66,8 +67,8 @@ void ExpandImpl(const float* HWY_RESTRICT compact, const uint64_t* HWY_RESTRICT 
   const Bytes16 bytes;
   for (size_t word = 0; word < n; word += 64) {
     uint64_t bits = words[word / 64];
-    // Four bits choose a row of the table, which spreads the next compact elements over four lanes;
-    // as many of these are used up as bits are set.
+    // Four bits choose a row of the table, which spreads the next compact elements over four lanes.
+    // It consumes as many of them as bits are set.
     for (size_t i = word; i < word + 64; i += 4, bits >>= 4) {
       const auto next = hn::BitCast(bytes, hn::LoadU(d, compact));
       const auto from = hn::Load(bytes, table.bytes[bits & 15]);
@@ -103,7 +104,7 @@ HWY_EXPORT(KeepSupportedImpl);
 namespace {
 
 static_assert(kBlock % 64 == 0, "a block starts at a whole word");
-constexpr size_t kSlack = 64;  // of vectors at the end of a block
+constexpr size_t kSlack = 64;  // room for whole vectors at the end of a block
 
 size_t CountSetBits(const uint64_t* words, size_t n) {
   size_t count = 0;
@@ -111,7 +112,7 @@ size_t CountSetBits(const uint64_t* words, size_t n) {
   return count;
 }
 
-// For each part the set bits before it.
+// Number of set bits before each part.
 struct PartOffsets {
   PartOffsets(const uint64_t* words, const Parts& parts) {
     if (parts.count() == 1) return;
@@ -123,7 +124,7 @@ struct PartOffsets {
   int64_t at[Parts::kMost] = {};
 };
 
-// Elements [begin, begin + n) of a tensor, in its type.
+// Writes elements [begin, begin + n) of a tensor, in its type.
 void WriteFloats(const float* from, size_t n, int64_t begin, const TensorView& x) {
   if (x.dtype == DType::kF32) {
     std::memcpy(static_cast<float*>(x.data) + begin, from, 4 * n);

@@ -16,6 +16,8 @@ struct Lanes {
   double difference[kLanes] = {}, x[kLanes] = {}, y[kLanes] = {}, product[kLanes] = {};
 };
 
+// Adds a block's sums, element i in lane i % kLanes. The order is fixed, and lanes let the compiler
+// use vectors.
 void AddBlock(const float* x, const float* y, size_t n, Lanes* lanes) {
   for (size_t i = 0; i < n; ++i) {
     const size_t lane = i % kLanes;

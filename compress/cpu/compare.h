@@ -1,12 +1,12 @@
-// Two tensors side by side, for distortion.
+// Comparison of two tensors, for distortion.
 #pragma once
 
 #include "compress/kernels.h"
 
 namespace thinwire {
 
-// See CodecKernels::Compare. Sums are of eight interleaved lanes of each stretch of
-// kMostOfOneThread elements, one stretch after the other: the same on every machine.
+// See CodecKernels::Compare. Sums are taken in eight interleaved lanes over each stretch of
+// kMostOfOneThread elements, one stretch after the other, so they are the same on every machine.
 Error CpuCompare(const TensorView& x, const TensorView& y, CodecKernels::Sums* sums, int threads);
 
 }  // namespace thinwire

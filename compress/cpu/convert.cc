@@ -22,13 +22,13 @@ constexpr size_t kLanes = hn::MaxLanes(F32());
 const uint16_t* AsU16(const uint8_t* p) { return reinterpret_cast<const uint16_t*>(p); }
 uint16_t* AsU16(uint8_t* p) { return reinterpret_cast<uint16_t*>(p); }
 
-// Values below 2^16, so saturation never acts.
+// Narrows values below 2^16, for which saturation never acts.
 HWY_INLINE hn::Vec<U16> LowHalves(hn::Vec<U32> bits) {
   return hn::DemoteTo(U16(), hn::BitCast(I32(), bits));
 }
 
-// As ToBFloat of half.h: adding 0x7FFF and the lowest bit that stays rounds to nearest even; 0x40
-// keeps a NaN one.
+// Rounds as ToBFloat of half.h: adding 0x7FFF and the lowest bit that stays rounds to nearest even;
+// 0x40 keeps a NaN a NaN.
 HWY_INLINE hn::Vec<U16> ToBFloatLanes(hn::Vec<F32> x) {
   const U32 u;
   const auto bits = hn::BitCast(u, x);
@@ -44,7 +44,8 @@ HWY_INLINE hn::Vec<F32> FromBFloatLanes(hn::Vec<U16> b) {
   return hn::BitCast(F32(), hn::ShiftLeft<16>(hn::PromoteTo(U32(), b)));
 }
 
-// As ToHalf of half.h, with sign, infinity and NaN.
+// Rounds as ToHalf of half.h, with sign, infinity and NaN. It computes the results for tiny, normal
+// and huge magnitudes in all lanes and then selects.
 HWY_INLINE hn::Vec<U16> ToHalfLanes(hn::Vec<F32> x) {
   const F32 f;
   const U32 u;
@@ -69,8 +70,8 @@ HWY_INLINE hn::Vec<U16> ToHalfLanes(hn::Vec<F32> x) {
   return LowHalves(hn::Or(hn::IfThenElse(is_huge, huge, finite), sign));
 }
 
-// The last floats would round up to 2^128, which decodes as infinity: they become the largest float
-// of eleven bits.
+// Replaces the last floats, which would round up to 2^128 and decode as infinity, by the largest
+// float of eleven bits.
 HWY_INLINE hn::Vec<F32> RoundableToHalf(hn::Vec<F32> x) {
   const I32 s;
   const auto bits = hn::BitCast(s, x);
@@ -82,8 +83,9 @@ HWY_INLINE hn::Vec<F32> RoundableToHalf(hn::Vec<F32> x) {
   return hn::BitCast(F32(), hn::IfThenElse(too_large, hn::Or(most, sign), bits));
 }
 
-// As FromHalf of half.h, with sign, infinity and NaN: the mantissa moves up by 13 bits, the
-// exponent by the difference of the biases, 112; halves below 0x400 have no exponent of their own.
+// Widens as FromHalf of half.h, with sign, infinity and NaN: the mantissa moves up by 13 bits, the
+// exponent by the difference of the biases, 112. Halves below 0x400 are denormal: they have no
+// exponent of their own and are multiplied by 2^-24.
 HWY_INLINE hn::Vec<F32> FromHalfLanes(hn::Vec<U16> h) {
   const F32 f;
   const U32 u;
@@ -136,7 +138,7 @@ void WidenHalfImpl(const uint8_t* HWY_RESTRICT from, size_t n, float scale,
   }
 }
 
-// Not memcpy, which GCC makes a slow `rep movs` of.
+// Copies floats. Not by memcpy, which GCC turns into a slow `rep movs`.
 void CopyFloatsImpl(const uint8_t* HWY_RESTRICT from, size_t n, float* HWY_RESTRICT to) {
   const float* floats = reinterpret_cast<const float*>(from);
   for (size_t i = 0; i < n; i += kLanes) {

@@ -11,7 +11,7 @@
 namespace thinwire {
 namespace {
 
-// Any alignment, as in a payload.
+// Returns every half, at any alignment, as in a payload.
 std::vector<uint8_t> EveryHalf() {
   std::vector<uint8_t> bytes(2 * 65536 + 1);
   for (uint32_t i = 0; i < 65536; ++i) {
@@ -50,7 +50,7 @@ TEST(HalfTest, EveryCodePointWidensAndComesBack) {
   }
 }
 
-// Between each half and the next: below, at and above the middle.
+// Tests values between each half and the next: below, at and above the middle.
 TEST(HalfTest, RoundsToTheNearestAndTiesToEven) {
   for (uint32_t i = 0; i < 0x7BFF; ++i) {
     const float low = FromHalf(i), high = FromHalf(i + 1), middle = (low + high) / 2;

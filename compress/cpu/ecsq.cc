@@ -21,7 +21,7 @@ namespace {
 
 bool NeedsChance(const CodecSpec& spec) { return IsUnbiased(spec.rounding); }
 
-// Where the parts of a payload lie.
+// Offsets of the parts of a payload.
 struct Places {
   Places(const CodecSpec& spec, const Scopes& scopes) {
     key = 2 * scopes.count;
@@ -36,7 +36,7 @@ float StepAt(const uint8_t* payload, int64_t scope) {
   return FromBFloat(LoadAs<uint16_t>(payload + 2 * scope));
 }
 
-// Writes the step of each scope; false if an element is not finite.
+// Writes the step of each scope. Returns false if an element is not finite.
 bool WriteSteps(const TensorView& x, const CodecSpec& spec, const Scopes& scopes, int threads,
                 uint8_t* payload) {
   const bool splits_scopes = SplitsScopes(scopes, threads);
@@ -54,7 +54,7 @@ bool WriteSteps(const TensorView& x, const CodecSpec& spec, const Scopes& scopes
          });
 }
 
-// What a part of the tensor adds to the payload behind the bytes, and to its means.
+// Result of one part of the tensor: its escapes, and what it adds to the means.
 struct PartResult {
   CellSums sums;
   int32_t* escapes = nullptr;
@@ -66,7 +66,7 @@ class Encoder {
   Encoder(const CodecSpec& spec, const Scopes& scopes, uint64_t random_key, uint8_t* payload)
       : spec_(spec), scopes_(scopes), random_key_(random_key), payload_(payload) {}
 
-  // Elements [begin, end).
+  // Encodes elements [begin, end).
   void Encode(const TensorView& x, int64_t begin, int64_t end, uint8_t* bytes,
               PartResult* result) const {
     alignas(64) float scratch[kBlock];
@@ -97,7 +97,7 @@ class Encoder {
   const CodecSpec& spec_;
   const Scopes& scopes_;
   const uint64_t random_key_;
-  const uint8_t* const payload_;  // has the steps
+  const uint8_t* const payload_;  // begins with the steps
 };
 
 void WriteMeans(const PartResult* results, int parts, uint8_t* to) {
@@ -111,7 +111,7 @@ void WriteMeans(const PartResult* results, int parts, uint8_t* to) {
   }
 }
 
-// Returns how many bytes they take.
+// Writes the escapes of all parts and returns their bytes.
 size_t WriteEscapes(const PartResult* results, int parts, uint8_t* to) {
   uint8_t* const begin = to;
   for (int part = 0; part < parts; ++part) {
@@ -122,7 +122,7 @@ size_t WriteEscapes(const PartResult* results, int parts, uint8_t* to) {
   return static_cast<size_t>(to - begin);
 }
 
-// What a payload says besides its bytes.
+// Decoder of a payload: all that it says besides its bytes.
 struct Decoder {
   const CodecSpec& spec;
   const Scopes& scopes;
@@ -130,7 +130,7 @@ struct Decoder {
   uint64_t key = 0;
   float means[kMeans] = {};
 
-  // Elements [begin, end), the first of whose escapes is at `escapes`.
+  // Decodes elements [begin, end), the first of whose escapes is at `escapes`.
   Error Decode(int64_t begin, int64_t end, const uint8_t* bytes, const uint8_t* escapes,
                const TensorView& x) const {
     alignas(64) float scratch[kBlock];

@@ -1,7 +1,7 @@
-// ecsq: entropy-coded scalar quantisation. Every element as a whole number of steps, unbounded; a
-// step is a multiple of the root mean square of its scope. What the numbers cost is the entropy
-// coder's business (compress/entropy/frame.h): here each is a byte, and the few that have none
-// follow behind.
+// Codec ecsq: entropy-coded scalar quantisation. Every element becomes an unbounded whole number of
+// steps; a step is a multiple of the root mean square of its scope. The entropy coder
+// (compress/entropy/frame.h) makes frequent numbers cheap. Here each number is a byte, and the few
+// that have no byte follow behind.
 //
 //   nearest, dead_zone  x^ = sign(q) (|q| + mean_|q|) step    reconstruction points at cells' means
 //                                                             (Lloyd 1957; Max 1960)

@@ -1,4 +1,4 @@
-// The arithmetic of ecsq that is done once per scope, magnitude or escape, the same on CPU and GPU.
+// Arithmetic of ecsq that is done once per scope, magnitude or escape, the same on CPU and GPU.
 #pragma once
 
 #include <cmath>
@@ -9,14 +9,14 @@
 
 namespace thinwire {
 
-constexpr uint8_t kEscape = 255;  // the byte of a code that follows behind all bytes
+constexpr uint8_t kEscape = 255;  // byte of a code that has none and follows behind all bytes
 
-// 0, -1, 1, -2, 2, ... become 0, 1, 2, 3, 4, ...
+// Returns the zigzag of a code: 0, -1, 1, -2, 2, ... become 0, 1, 2, 3, 4, ...
 HOST_DEVICE inline uint32_t ZigZag(int32_t code) {
   return (static_cast<uint32_t>(code) << 1) ^ static_cast<uint32_t>(code >> 31);
 }
 
-// The step that travels, as bf16: 0 of zeros alone, otherwise a normal number.
+// Returns the step as it travels, in bf16: 0 if all values are zero, otherwise a normal number.
 HOST_DEVICE inline uint16_t StepBits(double sum_of_squares, int64_t elements, double step) {
   constexpr uint16_t kLeastNormal = 0x0080;
   if (sum_of_squares == 0) return 0;
@@ -28,14 +28,15 @@ HOST_DEVICE inline bool IsStep(uint16_t bits) {
   return bits == 0 || (bits >= 0x0080 && bits < 0x7F80);
 }
 
-// Noise in [-1/2, 1/2) of a random number.
+// Returns noise in [-1/2, 1/2) from a random number.
 HOST_DEVICE inline float Dither(uint32_t random) {
   return static_cast<float>(random >> 8) * 0x1p-24f - 0.5f;
 }
 
-// How far the values of a magnitude lie above it on average, in 2^-7 steps, from the sum of how far
-// each does in 2^-16 steps; to the nearest, halves away from zero, and above -1, so that no code
-// but 0 decodes to zero.
+// Returns how far the values of a magnitude lie above it on average, in units of 2^-7 steps.
+// `fractions` is the sum of how far each lies above it, in units of 2^-16 steps. The mean is
+// rounded to nearest, halves away from zero, and is above -1 step, so that only code 0 decodes to
+// zero.
 constexpr float kFractionUnit = 0x1p16f, kMeanUnit = 0x1p-7f;
 HOST_DEVICE inline int8_t MeanOf(int64_t fractions, int64_t count) {
   if (count == 0) return 0;
@@ -45,7 +46,8 @@ HOST_DEVICE inline int8_t MeanOf(int64_t fractions, int64_t count) {
   return static_cast<int8_t>(mean > 127 ? 127 : mean < -127 ? -127 : mean);
 }
 
-// What `steps`, not always whole, decode to: finite in fp32 and bf16, whatever a payload says.
+// Returns the value of `steps` steps, not always a whole number: finite in fp32 and bf16, whatever
+// a payload says.
 HOST_DEVICE inline float ValueOfSteps(float steps, float step) {
   const float x = steps * step;
   return x > kMaxBFloat ? kMaxBFloat : x < -kMaxBFloat ? -kMaxBFloat : x;

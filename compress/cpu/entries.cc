@@ -16,7 +16,8 @@
 namespace thinwire {
 namespace {
 
-// Holds a payload to so many entries per scope. Positions come in ascending order.
+// Checks that a payload has at most `most` entries in each scope. Positions come in ascending
+// order.
 class ScopeGuard {
  public:
   ScopeGuard(const Scopes& scopes, int64_t most) : scopes_(scopes), most_(most) {
@@ -25,7 +26,7 @@ class ScopeGuard {
     counts_ = memory.Get(scopes.count);
     std::fill(counts_, counts_ + scopes.count, 0);
   }
-  // False if a scope has too many.
+  // Counts more positions. Returns false if a scope has too many.
   bool Accept(const uint32_t* positions, size_t n) {
     if (scopes_.count == 1) return true;  // the count of the header was checked
     return scopes_.strided ? AcceptStrided(positions, n) : AcceptContiguous(positions, n);
@@ -46,7 +47,8 @@ class ScopeGuard {
         scope_end_ = (*next / scopes_.elements + 1) * scopes_.elements;
         scope_count_ = 0;
       }
-      // A scope has no more entries than elements.
+      // The search for the scope's end needs to look no further: a scope has no more entries than
+      // elements.
       const uint32_t* const furthest = next + std::min<int64_t>(end - next, scopes_.elements);
       const uint32_t* const next_scope = std::lower_bound(next, furthest, scope_end_);
       scope_count_ += next_scope - next;
@@ -63,15 +65,15 @@ class ScopeGuard {
   int64_t scope_count_ = 0;
 };
 
-// Indices are below this: they count all elements, or those with support.
+// Returns the bound of indices: they count all elements, or those with support.
 int64_t NumIndices(int64_t total, const KernelContext& context) {
   return context.support == nullptr ? total : context.support->count;
 }
 
-// Where entries stand in the tensor, block by block.
+// Reader of the positions of entries in the tensor, block by block.
 class PositionReader {
  public:
-  // `indices` is open; all outlive the reader.
+  // Reads from `indices`, which is open. All arguments outlive the reader.
   PositionReader(IndexReader* indices, const CodecSpec& spec, const Scopes& scopes,
                  const SupportView* support)
       : indices_(indices),
@@ -98,7 +100,7 @@ class PositionReader {
   SupportedPositions supported_;
 };
 
-// In one pass over the payload. `values` is open, for `count` entries.
+// Decodes entries in one pass over the payload. `values` is open, for `count` entries.
 Error DecodeEntries(size_t count, PositionReader* positions, ValueReader* values,
                     const TensorView& x) {
   uint32_t block[kEntriesAtOnce];
@@ -116,7 +118,8 @@ Error DecodeEntries(size_t count, PositionReader* positions, ValueReader* values
   return Error{};
 }
 
-// The same by threads, once one of them has read all positions: each depends on those before.
+// Decodes entries by several threads. One thread reads all positions first, because each depends on
+// those before.
 Error DecodeEntriesByParts(size_t count, PositionReader* positions, const ValueReader& values,
                            int threads, const TensorView& x) {
   static thread_local Scratch<uint32_t> memory;

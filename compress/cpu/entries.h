@@ -1,6 +1,6 @@
-// The payload of topk and threshold: chosen entries, and where they stood, by bitmap, packed
-// indices or Rice-coded gaps, whichever is smallest for the message. Where an entry stood is, with
-// support, its rank among the supported.
+// Payload of topk and threshold: the kept entries, and where they stood. The positions are a
+// bitmap, packed indices or Rice-coded gaps, whichever is smallest for the message. With support, a
+// position is the entry's rank among the supported ones.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,9 @@
 
 namespace thinwire {
 
-// InvalidArgument if the payload's memory does not suffice or the tensor, of `total` elements, has
-// too many. Takes the arrays of `kept` for its own.
+// Writes the payload of `kept`, whose arrays it may change, for a tensor of `total` elements, which
+// CheckElements has accepted. InvalidArgument if the payload's memory does not suffice or the
+// values' range overflows fp32 (uniform).
 Error WriteEntries(Kept* kept, int64_t total, const CodecSpec& spec, const KernelContext& context,
                    const PayloadBuffer& payload, int threads);
 

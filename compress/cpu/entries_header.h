@@ -1,5 +1,4 @@
-// What a payload of topk, threshold or randomk says before its entries, and what all backends
-// refuse in it.
+// Head of payloads of topk, threshold and randomk, and what all backends refuse in it.
 #pragma once
 
 #include <cstddef>
@@ -11,33 +10,33 @@
 
 namespace thinwire {
 
-// The first kEntriesHeaderBytes bytes of a payload of topk or threshold.
+// Head of a payload of topk or threshold: its first kEntriesHeaderBytes bytes.
 struct EntriesHeader {
   uint8_t coding;     // an IndexCoding
   uint8_t rice_bits;  // of each gap's remainder; 0 under other codings
   int16_t exponent;   // values were multiplied by 2^exponent; 0 unless they are fp16
-  uint32_t count;     // of entries
+  uint32_t count;     // number of entries
 };
 static_assert(sizeof(EntriesHeader) == kEntriesHeaderBytes, "as in docs/compression.md");
 
-// InvalidArgument if a sparse codec cannot place entries in so large a tensor.
+// Returns InvalidArgument if the tensor is too large for a sparse codec to place entries in it.
 Error CheckElements(const CodecSpec& spec, int64_t total);
 
-// InvalidArgument unless a payload has a header's bytes.
+// Returns InvalidArgument unless a payload has a header's bytes.
 Error CheckHeaderBytes(const CodecSpec& spec, size_t bytes, size_t want);
 
-// InvalidArgument unless the payload holds a header, that many values at least, and both are
-// possible for the scopes. The exponent is not looked at.
+// Reads the header. InvalidArgument unless the payload holds a header and at least as many values
+// as it says, and both are possible for the scopes. The exponent is not checked.
 Error ReadEntriesHeader(const uint8_t* payload, size_t bytes, const CodecSpec& spec,
                         const Scopes& scopes, EntriesHeader* header);
 
-// InvalidArgument unless values can have this pre-scale exponent: 0 if they are not fp16.
+// Returns InvalidArgument unless values can have this pre-scale exponent: 0 if they are not fp16.
 Error CheckValueExponent(const CodecSpec& spec, int exponent);
 
-// The error of a decoder that met NaN or infinity.
+// Returns the error of a decoder that met NaN or infinity.
 Error NonFiniteValue(const CodecSpec& spec);
 
-// randomk, unbiased: the error of an encoder whose products are not finite.
+// Returns the error of randomk with `unbiased` if a value times n / K is not finite.
 Error OverflowOfProduct();
 
 }  // namespace thinwire

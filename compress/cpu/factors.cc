@@ -15,9 +15,10 @@ namespace HWY_NAMESPACE {
 
 using F32 = hn::ScalableTag<float>;
 constexpr size_t kLanes = hn::MaxLanes(F32());
-constexpr size_t kTile = 4;  // columns of a factor at once
+constexpr size_t kTile = 4;  // columns of a factor that are computed together
 
-// Eight sums, whatever the vectors' length.
+// Each product of a row is eight partial sums whatever the vectors' length, so that all targets
+// round alike.
 constexpr size_t kSums = 8;
 using Part = hn::CappedTag<float, kSums>;
 constexpr size_t kPartLanes = hn::MaxLanes(Part());
@@ -27,7 +28,8 @@ HWY_INLINE float SumOf(const float* s) {
   return ((s[0] + s[4]) + (s[2] + s[6])) + ((s[1] + s[5]) + (s[3] + s[7]));
 }
 
-// The products of one row with kTile columns of q. The row's last group of eight may be short.
+// Computes the products of one row with kTile columns of q, which are independent chains of
+// additions. The row's last group of eight may be short.
 HWY_INLINE void RowTimesTile(const float* HWY_RESTRICT row, size_t n, const float* HWY_RESTRICT q,
                              size_t stride, float* HWY_RESTRICT out) {
   const Part d;
@@ -63,13 +65,13 @@ void MultiplyByFactorImpl(const RowBlock& m, const Columns& q, const Columns& p)
   }
 }
 
-// One vector of the matrix's columns, from c on, times up to kTile columns of p, from j on.
+// Multiplies one vector of the matrix's columns, from c on, by up to kTile columns of p, from j on.
 HWY_INLINE void TransposedTile(const RowBlock& m, size_t c, const Columns& p, size_t j,
                                const Columns& q) {
   const F32 d;
   const size_t n = m.columns - c;
   const size_t used = HWY_MIN(kTile, p.count - j);
-  const float* column[kTile];  // those behind the last repeat it
+  const float* column[kTile];  // columns behind the last repeat it
   for (size_t k = 0; k < kTile; ++k) column[k] = p.values + (j + HWY_MIN(k, used - 1)) * p.stride;
   auto s0 = hn::Zero(d), s1 = s0, s2 = s0, s3 = s0;
   for (size_t i = 0; i < m.rows; ++i) {

@@ -20,22 +20,24 @@ using Floats = hn::Vec<F32>;
 using Ints = hn::Vec<I32>;
 constexpr size_t kLanes = hn::MaxLanes(F32());
 
-// A format of `kFractionBits` bits of fraction and an exponent biased by `kBias`.
+// Format with `kFractionBits` bits of fraction and an exponent biased by `kBias`.
 template <int kFractionBits, int kBias>
 struct Fp8Lanes {
   static constexpr int kShift = 23 - kFractionBits;
   static constexpr int kRebias = (127 - kBias) << 23;
   static constexpr int kLeastNormal = (128 - kBias) << 23;            // bits of 2^(1 - bias)
-  static constexpr int kLeastExponent = 1 - kBias - kFractionBits;    // of the last bit
+  static constexpr int kLeastExponent = 1 - kBias - kFractionBits;    // exponent of the last bit
   static constexpr int kLastBit = (127 + kLeastExponent) << 23;       // bits of its value
-  static constexpr int kRounder = (127 + 23 + kLeastExponent) << 23;  // a float that ends there
+  static constexpr int kRounder = (127 + 23 + kLeastExponent) << 23;  // float whose ulp is that bit
 
-  // The code of x, 0 <= x <= the largest value.
+  // Returns the code of x, 0 <= x <= the largest value. Normal numbers: adding half of the last bit
+  // less one, plus that bit, rounds to nearest even; the bias changes in the same addition.
   static HWY_INLINE Ints Narrow(Floats x) {
     const F32 f;
     const I32 s;
     const auto bits = hn::BitCast(s, x);
-    // Below the normal numbers the adder rounds, at the last bit of its result.
+    // Below the normal numbers: adding a float whose last bit is the format's last bit makes the
+    // adder round there; the difference of the bits is the code.
     const auto rounder = hn::Set(s, kRounder);
     const auto tiny = hn::Sub(hn::BitCast(s, hn::Add(x, hn::BitCast(f, rounder))), rounder);
     const auto odd = hn::And(hn::ShiftRight<kShift>(bits), hn::Set(s, 1));

@@ -13,7 +13,7 @@
 #include "compress/cpu/partial-inl.h"
 // clang-format on
 
-// Two steps of the transform (h and 2 h) are one pass over memory: same sums, half the traffic.
+// Two steps of the transform (h and 2 h) take one pass over memory: same sums, half the traffic.
 HWY_BEFORE_NAMESPACE();
 namespace thinwire {
 namespace HWY_NAMESPACE {
@@ -39,7 +39,7 @@ void FlipSignsImpl(const float* from, size_t n, const uint32_t* HWY_RESTRICT num
   }
 }
 
-// h = 1, for blocks of two.
+// Does step h = 1, for blocks of two.
 void FirstStep(float* HWY_RESTRICT x, size_t n) {
   const F32 f;
   for (size_t i = 0; i < n; i += 2 * kLanes) {
@@ -49,7 +49,7 @@ void FirstStep(float* HWY_RESTRICT x, size_t n) {
   }
 }
 
-// h = 1 and h = 2.
+// Does steps h = 1 and h = 2. Interleaved loads bring every fourth element into one vector.
 void FirstTwoSteps(float* HWY_RESTRICT x, size_t n) {
   const F32 f;
   for (size_t i = 0; i < n; i += 4 * kLanes) {
@@ -62,7 +62,7 @@ void FirstTwoSteps(float* HWY_RESTRICT x, size_t n) {
   }
 }
 
-// One step, of vectors of D that divide h.
+// Does one step with vectors of D, whose length divides h.
 template <class D>
 HWY_INLINE void Step(D f, float* HWY_RESTRICT x, size_t n, size_t h) {
   for (size_t begin = 0; begin < n; begin += 2 * h) {
@@ -74,7 +74,7 @@ HWY_INLINE void Step(D f, float* HWY_RESTRICT x, size_t n, size_t h) {
   }
 }
 
-// The steps h and 2 h.
+// Does the steps h and 2 h.
 template <class D>
 HWY_INLINE void TwoSteps(D f, float* HWY_RESTRICT x, size_t n, size_t h) {
   for (size_t begin = 0; begin < n; begin += 4 * h) {
@@ -91,11 +91,11 @@ HWY_INLINE void TwoSteps(D f, float* HWY_RESTRICT x, size_t n, size_t h) {
   }
 }
 
-// Vectors no longer than h, and no longer than this target has.
+// Vector type of at most kMost lanes, and at most as many as this target has.
 template <size_t kMost>
 using Part = hn::CappedTag<float, kMost>;
 
-// Unscaled; n is a multiple of 64 and of size, which is at least 2.
+// Transforms without scaling. n is a multiple of 64 and of size, which is at least 2.
 void TransformImpl(float* HWY_RESTRICT x, size_t n, size_t size) {
   if (size == 2) return FirstStep(x, n);
   FirstTwoSteps(x, n);
@@ -127,10 +127,10 @@ HWY_EXPORT(ScaleImpl);
 
 namespace {
 
-constexpr size_t kStride = 64;         // what vectors of every target divide four times
-constexpr size_t kRunOfBlocks = 4096;  // small blocks that go through the passes together
+constexpr size_t kStride = 64;         // a multiple of four vectors of every target
+constexpr size_t kRunOfBlocks = 4096;  // elements of small blocks that pass together
 
-// Fewer elements than passes take at a time, zeros behind them.
+// Transforms fewer elements than a pass takes at a time, padded with zeros.
 void TransformRest(float* x, size_t n, size_t size) {
   alignas(64) float padded[kStride] = {};
   std::copy(x, x + n, padded);

@@ -13,14 +13,14 @@ namespace {
 
 size_t BytesOfBits(uint64_t bits) { return static_cast<size_t>((bits + 7) / 8); }
 
-// The number of the highest set bit: 63 less the zeros above it. Requires x > 0.
+// Returns the number of the highest set bit: 63 less the zeros above it. Requires x > 0.
 uint32_t FloorLog2(uint64_t x) { return 63 - static_cast<uint32_t>(__builtin_clzll(x)); }
 
-// Fields of one width, the lowest bit of a byte first.
+// Writer of fields, the lowest bit of a byte first.
 class FieldWriter {
  public:
   explicit FieldWriter(uint8_t* to) : to_(to) {}
-  // Requires value < 2^width and width <= 32.
+  // Appends a field. Requires value < 2^width and width <= 32.
   void Add(uint64_t value, uint32_t width) {
     word_ |= value << filled_;
     filled_ += width;
@@ -43,7 +43,7 @@ class FieldWriter {
   uint32_t filled_ = 0;
 };
 
-// Sets bits of ascending numbers in `bytes` bytes of zeros.
+// Writer that sets bits of ascending numbers in `bytes` bytes of zeros.
 class FlagWriter {
  public:
   FlagWriter(uint8_t* to, size_t bytes) : to_(to), bytes_(bytes) { std::memset(to, 0, bytes); }
@@ -66,7 +66,8 @@ class FlagWriter {
   uint64_t word_ = 0;
 };
 
-// Calls visit(gap): how many positions lie between one and the one before.
+// Calls visit(gap) for each position, where gap is the number of positions between it and the one
+// before.
 template <typename Visit>
 void ForEachGap(const uint32_t* positions, size_t count, Visit visit) {
   uint32_t next = 0;
@@ -76,13 +77,13 @@ void ForEachGap(const uint32_t* positions, size_t count, Visit visit) {
   }
 }
 
-// Quotients of the gaps with `least` remainder bits and with up to four more, summed.
+// Sums of the gaps' quotients with `least` remainder bits and with up to four more.
 constexpr uint32_t kRiceCandidates = 5;
 struct Quotients {
   uint32_t sums[kRiceCandidates] = {};  // gaps sum up to less than 2^32, and so does each of these
 };
 
-// The sums over the gaps before entries [begin, end).
+// Returns the sums over the gaps before entries [begin, end).
 Quotients QuotientsOf(const uint32_t* positions, int64_t begin, int64_t end, uint32_t least) {
   Quotients q;
   for (int64_t i = begin; i < end; ++i) {
@@ -215,7 +216,7 @@ Error CheckIndexBytes(const IndexPlan& plan, absl::FunctionRef<uint8_t(size_t)> 
     return Malformed("remainder bytes", plan.bytes, BytesOfBits(bits));
   }
   if (!UnusedBitsAreZero(byte_at, bits)) return Malformed("unused bits of remainders", 1, 0);
-  // Longer flags could only spell positions beyond n; shorter ones keep every sum in 64 bits.
+  // Longer flags could only encode positions beyond n. This bound also keeps every sum in 64 bits.
   const size_t flag_bytes = plan.bytes - BytesOfBits(bits);
   const uint64_t most = BytesOfBits((static_cast<uint64_t>(n) >> plan.rice_bits) + count);
   if (flag_bytes > most) return Malformed("quotient bytes", flag_bytes, most);
@@ -244,7 +245,7 @@ Error IndexReader::Open(const IndexPlan& plan, const uint8_t* bytes, size_t coun
 
 Error IndexReader::Read(size_t num, uint32_t* positions) {
   if (num == 0) return Error{};
-  // Flags ascend by construction: the last position speaks for all.
+  // Positions from flags ascend by construction, so it suffices to check the last one.
   uint64_t last = 0;
   bool ascending = true;
   switch (plan_.coding) {
@@ -292,7 +293,8 @@ uint64_t IndexReader::ReadPacked(size_t num, uint32_t* positions, bool* ascendin
   return largest;
 }
 
-// The i-th flag stands behind i others and the sum of the quotients up to the i-th gap.
+// Bit numbers of flags: i earlier flags, and zeros for all quotients up to gap i, precede flag i.
+// So its number less i is the sum of quotients up to the i-th gap.
 uint64_t IndexReader::ReadRice(size_t num, uint32_t* positions) {
   const uint64_t last_flag = ReadBitmap(num, positions);
   if (plan_.rice_bits <= kMostRiceBitsAtOnce && num_read_ % 8 == 0) {

@@ -1,4 +1,4 @@
-// Ascending positions below n as bytes, in one of three codings; see docs/compression.md.
+// Coding of ascending positions below n as bytes, in one of three ways; see docs/compression.md.
 #pragma once
 
 #include <cstddef>
@@ -12,22 +12,26 @@
 
 namespace thinwire {
 
+// Coding of one message's positions, and its size.
 struct IndexPlan {
   IndexCoding coding = IndexCoding::kPacked;
   uint32_t rice_bits = 0;  // of each gap's remainder
   size_t bytes = 0;
 };
 
-// The coding with the fewest bytes for these positions; the lower number wins a tie. Rice's
-// remainder takes log2(n / count) bits, one more, or up to three fewer: whichever is smallest.
+// Returns the coding with the fewest bytes for these positions; the lower number wins a tie. A Rice
+// remainder takes log2(n / count) bits, one more, or up to three fewer: whichever gives the fewest
+// bytes.
 IndexPlan PlanIndices(const uint32_t* positions, size_t count, int64_t n, int threads);
+// Writes the positions as planned: plan.bytes bytes.
 void WriteIndices(const IndexPlan& plan, const uint32_t* positions, size_t count, int64_t n,
                   int threads, uint8_t* bytes);
 
-// Numbers of `width` <= 32 bits, one after the other. The lowest bit of a byte is the first.
+// Reader of numbers of `width` <= 32 bits, stored one after the other, the lowest bit of a byte
+// first.
 class FieldReader {
  public:
-  // Begins with number `first` of those that begin at `from`.
+  // Starts at number `first` of those stored from `from` on.
   FieldReader(const uint8_t* from, const uint8_t* end, uint32_t width, uint64_t first)
       : from_(from + first * width / 8),
         end_(end),
@@ -38,7 +42,7 @@ class FieldReader {
     word_ = uint64_t{*from_++} >> skipped;
     filled_ = 8 - skipped;
   }
-  // Zeros where no byte is left.
+  // Returns the next number; bits behind the last byte are zeros.
   uint64_t Next() {
     if (filled_ < width_) {
       word_ |= (LoadUpTo8(from_, end_) & 0xFFFFFFFF) << filled_;
@@ -56,31 +60,33 @@ class FieldReader {
   const uint8_t* end_;
   const uint32_t width_;
   const uint64_t mask_;
-  uint64_t word_ = 0;    // bits that were read and not handed out
-  uint32_t filled_ = 0;  // so many of them
+  uint64_t word_ = 0;    // bits that were read and not returned yet
+  uint32_t filled_ = 0;  // their number
 };
 
-// InvalidArgument unless the plan.bytes that byte_at(i) gives are as many as `count` positions
-// below n can take and no unused bit is set: two of them are looked at. How many flags are set, and
-// what the positions are, is not.
+// Checks the length of indices and their padding. InvalidArgument unless plan.bytes is a length
+// that `count` positions below n can take, and no unused bit is set. Reads at most two bytes, by
+// byte_at(i). Does not check how many flags are set, nor the positions.
 Error CheckIndexBytes(const IndexPlan& plan, absl::FunctionRef<uint8_t(size_t)> byte_at,
                       size_t count, int64_t n);
 
-// Reads positions from bytes of any origin.
+// Reader of positions from bytes that are not trusted.
 class IndexReader {
  public:
-  // `plan` says what lies at `bytes`, which outlives the reader. InvalidArgument unless there are
-  // exactly `count` positions and no unused bit is set.
+  // Starts reading at `bytes`, which outlive the reader and are as `plan` says. InvalidArgument
+  // unless there are exactly `count` positions and no unused bit is set.
   Error Open(const IndexPlan& plan, const uint8_t* bytes, size_t count, int64_t n);
-  // The next `num` positions; no more than `count` in all. InvalidArgument if they do not ascend or
-  // one is not below n.
+  // Reads the next `num` positions; no more than `count` in all. InvalidArgument if they do not
+  // ascend or one is not below n.
   Error Read(size_t num, uint32_t* positions);
 
  private:
-  // All return the largest position, of which `positions` have only the low 32 bits.
+  // Read `num` positions in one coding. Each returns the largest of them; `positions` have only the
+  // low 32 bits.
   uint64_t ReadBitmap(size_t num, uint32_t* positions);
   uint64_t ReadPacked(size_t num, uint32_t* positions, bool* ascending);
   uint64_t ReadRice(size_t num, uint32_t* positions);
+  // Turn Rice's flags into positions: eight at a time, or one by one for long remainders.
   void PlaceAtOnce(size_t num, uint32_t* positions);
   void PlaceOneByOne(size_t num, uint32_t* positions);
 
@@ -90,7 +96,7 @@ class IndexReader {
   const uint8_t* fields_ = nullptr;  // packed positions, or Rice's remainders
   const uint8_t* fields_end_ = nullptr;
   uint64_t num_read_ = 0;
-  uint64_t remainders_ = 0;  // sum of those read
+  uint64_t remainders_ = 0;  // sum of the remainders read
   uint64_t least_ = 0;       // the next packed position is at least this
 };
 

@@ -21,7 +21,8 @@ std::vector<uint32_t> Positions(int64_t n, uint32_t one_in, uint64_t seed) {
 void ExpectThereAndBack(const IndexPlan& plan, const std::vector<uint32_t>& positions, int64_t n) {
   std::vector<uint8_t> bytes(plan.bytes);
   WriteIndices(plan, positions.data(), positions.size(), n, /*threads=*/1, bytes.data());
-  // In two parts: entries are placed eight at a time or, behind an odd number of them, one by one.
+  // Reads in two parts: entries are placed eight at a time or, behind an odd number of them, one by
+  // one.
   for (size_t first : {size_t{0}, positions.size() / 24 * 8, positions.size() / 3}) {
     IndexReader reader;
     ASSERT_TRUE(reader.Open(plan, bytes.data(), positions.size(), n).ok());

@@ -11,19 +11,19 @@
 namespace thinwire {
 namespace {
 
-// Zeros are never sent, unless every scope has to send exactly K.
+// Changes a selection so that no zeros are sent, unless every scope has to send exactly K.
 void LeaveOutZeros(const CodecSpec& spec, Selection* s) {
   if (spec.pad == Pad::kNone && s->threshold == 0) *s = {s->finite, 1, /*all_ties=*/true, 0};
 }
 
-// Entries of one part of the tensor, somewhere in the arrays of Kept.
+// Entries of one part of the tensor, from `start` on in the arrays of Kept.
 struct PartEntries {
   size_t start = 0;
   size_t count = 0;
   bool finite = true;
 };
 
-// Appends the entries of the parts, which begin where they shall stand or behind it.
+// Appends the entries of the parts, each of which starts at its final place or behind it.
 void Join(const PartEntries* parts, int num_parts, Kept* kept) {
   for (int i = 0; i < num_parts; ++i) {
     const PartEntries& part = parts[i];
@@ -36,7 +36,8 @@ void Join(const PartEntries* parts, int num_parts, Kept* kept) {
   }
 }
 
-// The least magnitude kept of a scope before element `ties_end`; from there on one more.
+// Cut of a scope: before element `ties_end` magnitudes of at least `threshold` are kept, from there
+// on only larger ones.
 struct ScopeCut {
   uint32_t threshold;
   size_t ties_end;
@@ -62,8 +63,8 @@ void Collect(const float* x, size_t begin, size_t end, const ScopeCut& cut, uint
                                  positions + found->count);
 }
 
-// Appends those of a whole scope x[0, n), by threads, each to as much memory as its part has
-// elements.
+// Appends the entries of a whole scope x[0, n), found by several threads. Each writes to memory of
+// its own, as long as its part.
 void CollectByParts(const float* x, size_t n, const ScopeCut& cut, uint32_t base, int threads,
                     Kept* kept) {
   const Parts parts(n, threads);
@@ -75,7 +76,7 @@ void CollectByParts(const float* x, size_t n, const ScopeCut& cut, uint32_t base
   Join(found, parts.count(), kept);
 }
 
-// The scopes in x[begin, end).
+// Keeps the K largest of each scope in x[begin, end).
 void KeepWholeScopes(const float* x, int64_t begin, int64_t end, const Scopes& scopes,
                      const CodecSpec& spec, const Kept& memory, PartEntries* found) {
   const size_t n = scopes.elements, k = NumKept(spec, n);
@@ -89,7 +90,7 @@ void KeepWholeScopes(const float* x, int64_t begin, int64_t end, const Scopes& s
   }
 }
 
-// One scope after the other, each by all threads.
+// Keeps the K largest of one scope after the other, each with all threads.
 void KeepLargeScopes(const float* x, const Scopes& scopes, const CodecSpec& spec, int threads,
                      Kept* kept) {
   const size_t n = scopes.elements, k = NumKept(spec, n);
@@ -116,19 +117,20 @@ void KeepContiguous(const float* x, const Scopes& scopes, const CodecSpec& spec,
   Join(found, parts.count(), kept);
 }
 
-// A channel's threshold: ties are kept up to `last_tie_row` and dropped behind it.
+// Cut of a channel: ties are kept up to row `last_tie_row` and dropped behind it.
 struct ChannelCut {
   uint32_t threshold;
   int64_t last_tie_row;  // the last row, if nothing is dropped
   int64_t channel;
 };
 
-// Cuts channels [first, first + num) at once, so that each cache line is read only once.
+// Finds the cuts of channels [first, first + num) at once, so that each cache line is read only
+// once: copies them as columns. Returns false if a value is not finite.
 bool CutChannels(const float* x, const Scopes& scopes, const CodecSpec& spec, int64_t first,
                  int64_t num, ChannelCut* cuts) {
   static thread_local Scratch<float> memory;
   const int64_t rows = scopes.elements;
-  // One cache line beyond a page: columns whole pages apart would evict each other.
+  // Columns lie one cache line more than whole pages apart; otherwise they would evict each other.
   const int64_t stride = (rows + 1023) / 1024 * 1024 + 16;
   float* columns = memory.Get(num * stride);
   for (int64_t r = 0; r < rows; ++r) {
@@ -153,7 +155,7 @@ bool CutChannels(const float* x, const Scopes& scopes, const CodecSpec& spec, in
   return true;
 }
 
-// False if a value is not finite.
+// Finds the cuts of all channels. Returns false if a value is not finite.
 bool CutAllChannels(const float* x, const Scopes& scopes, const CodecSpec& spec, int threads,
                     ChannelCut* cuts) {
   constexpr int64_t kChannelsAtOnce = 16;  // a cache line
@@ -170,10 +172,11 @@ bool CutAllChannels(const float* x, const Scopes& scopes, const CodecSpec& spec,
   return std::all_of(finite, finite + parts.count(), [](bool is) { return is; });
 }
 
-// Collects the entries of some rows with one threshold per channel.
+// Collector of the entries of some rows, with one threshold per channel. A threshold rises by one
+// behind the channel's last tie; cuts sorted by that row give the order of these changes.
 class StridedCollector {
  public:
-  // `cuts` of all channels, ascending in last_tie_row.
+  // Starts with `cuts` of all channels, ascending in last_tie_row.
   StridedCollector(const float* x, const Scopes& scopes, const ChannelCut* cuts, const Kept& memory,
                    PartEntries* found)
       : x_(x), scopes_(scopes), cuts_(cuts), period_(PeriodOf(scopes)), found_(found) {
@@ -182,7 +185,7 @@ class StridedCollector {
     values_ = memory.values + found->start;
     positions_ = memory.positions + found->start;
   }
-  // Elements [begin, end), which are whole rows.
+  // Collects from elements [begin, end), which are whole rows.
   void Collect(int64_t begin, int64_t end) {
     next_ = begin;
     for (int64_t c = 0; c < scopes_.count; ++c) {
@@ -241,8 +244,8 @@ void KeepStrided(const float* x, const Scopes& scopes, const CodecSpec& spec, in
   Join(found, parts.count(), kept);
 }
 
-// This thread's arrays for entries of `total` elements, `most` of which are kept. Threads write
-// theirs to arrays as long as the tensor, of which they touch little.
+// Returns this thread's arrays for entries of `total` elements, of which `most` are kept. With
+// several threads the arrays are as long as the tensor, but little of them is touched.
 Kept MemoryFor(int64_t total, size_t most, int threads) {
   static thread_local Scratch<float> values;
   static thread_local Scratch<uint32_t> positions;

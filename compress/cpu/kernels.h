@@ -1,4 +1,4 @@
-// The codec kernels on the CPU: the definition that every other backend has to match.
+// Codec kernels on the CPU: the definition that every other backend has to match.
 #pragma once
 
 #include <memory>
@@ -7,13 +7,14 @@
 
 namespace thinwire {
 
-// For tensors in host memory. Single-threaded, from any thread, several at once; each thread keeps
-// the scratch memory of its largest message. Never destroyed.
+// Returns the kernels for tensors in host memory. They run on the calling thread, and any thread
+// may call them, several at once; each thread keeps the scratch memory of its largest message.
+// Never destroyed.
 CodecKernels* CpuCodecKernels();
 
-// The same bytes and bits, with `threads` > 0 threads at work on each tensor of more than 1 MiB of
-// fp32 (as many elements of bf16), but for low_rank's. They are OpenMP's: the calling thread and
-// those it computes layers with.
+// Returns kernels that give the same bytes and bits with `threads` > 0 threads on each tensor of
+// more than 1 MiB of fp32 (or as many elements of bf16), except for low_rank. The threads are
+// OpenMP's: the calling thread and those with which it computes layers.
 std::unique_ptr<CodecKernels> NewCpuCodecKernels(int threads);
 
 }  // namespace thinwire

@@ -18,21 +18,23 @@
 namespace thinwire {
 namespace {
 
-// Rows of a block: what fits the first-level cache, but enough to use the factors more than once.
+// Returns the rows of a block: these fit the first-level cache, but are enough to use the factors
+// more than once.
 size_t BlockRows(size_t columns) {
   return static_cast<size_t>(LowRankBlockRows(static_cast<int64_t>(columns)));
 }
 
-// One matrix of a tensor and the factors' size.
+// One matrix of a tensor, and the rank of its factors.
 struct Matrix {
   TensorView x;
-  int64_t begin = 0;  // of its elements in x
+  int64_t begin = 0;  // its first element in x
   size_t rows = 0;
   size_t columns = 0;
   size_t rank = 0;
 };
 
-// Calls visit(first row, block) for each block of rows, times `lift`. Memory is this thread's.
+// Calls visit(first row, block) for each block of rows, multiplied by `lift`. Blocks lie in this
+// thread's memory.
 template <typename Visit>
 void ForEachRows(const Matrix& m, float lift, Visit visit) {
   static thread_local Scratch<float> memory;
@@ -51,6 +53,7 @@ void ForEachRows(const Matrix& m, float lift, Visit visit) {
   }
 }
 
+// Returns the columns from which the iteration starts, padded for MultiplyByFactor.
 Columns Start(const Matrix& m, const float* warm_start) {
   static thread_local Scratch<float> memory;
   const size_t stride = PaddedElements(m.columns);
@@ -64,7 +67,7 @@ Columns Start(const Matrix& m, const float* warm_start) {
   return {q, stride, m.rank};
 }
 
-// P = lift M Q; returns the bits of the largest magnitude in M.
+// Computes P = lift M Q; returns the bits of the largest magnitude in M.
 uint32_t Project(const Matrix& m, float lift, const Columns& q, const Columns& p) {
   uint32_t largest = 0;
   ForEachRows(m, lift, [&](size_t row, const RowBlock& block) {
@@ -74,7 +77,7 @@ uint32_t Project(const Matrix& m, float lift, const Columns& q, const Columns& p
   return largest;
 }
 
-// Q = (lift M)^T P / lift, [columns, rank] at `to`. Blocks are summed in fp64, in order.
+// Computes Q = (lift M)^T P / lift as [columns, rank] at `to`. Blocks are summed in fp64, in order.
 float Reproject(const Matrix& m, float lift, const Columns& p, uint8_t* to) {
   static thread_local Scratch<double> sums_memory;
   static thread_local Scratch<float> block_memory;
@@ -97,6 +100,8 @@ float Reproject(const Matrix& m, float lift, const Columns& p, uint8_t* to) {
   return largest;
 }
 
+// Encodes one matrix. If its values are so small or large that fp32 would lose sums of products, it
+// is multiplied by a lift and projected again.
 Error EncodeMatrix(const Matrix& m, const float* warm_start, uint8_t* payload) {
   static thread_local Scratch<float> memory;
   const Columns q = Start(m, warm_start);
@@ -115,7 +120,7 @@ Error EncodeMatrix(const Matrix& m, const float* warm_start, uint8_t* payload) {
                             static_cast<int64_t>(m.rank));
 }
 
-// Memory for `n` floats of the payload, which lies at any address.
+// Returns `n` floats of the payload, which lies at any address, in *memory.
 const float* Floats(const uint8_t* payload, size_t n, Scratch<float>* memory) {
   float* floats = memory->Get(n);
   CopyFloats(payload, n, floats);

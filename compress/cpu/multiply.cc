@@ -19,23 +19,24 @@
 #define THINWIRE_COMPRESS_CPU_MULTIPLY_CC_
 namespace thinwire {
 
-constexpr size_t kBlockRows = 4;   // whose sums are in registers at once
-constexpr size_t kChunkRows = 64;  // for which a panel of the factor is read once
+constexpr size_t kBlockRows = 4;   // rows whose sums are in registers at once
+constexpr size_t kChunkRows = 64;  // rows for which a panel of the factor is read once
 
-// Which rows of the factor a block of rows needs: not those that zeros in all of them leave out.
+// Rows of the factor that a block of rows needs. Those for which x is zero in all rows of the block
+// are left out.
 struct UsedRows {
   const uint32_t* rows;
   size_t count;
 };
 
-// `rows` rows of k elements, times a factor of k rows of n elements.
+// Arguments of a product: `rows` rows of k elements times a factor of k rows of n elements.
 struct Chunk {
   const float* x;
   size_t rows, k;
   const float* factor;
   size_t n;
   float* out;
-  const UsedRows* used;  // of each block
+  const UsedRows* used;  // one per block
 };
 
 }  // namespace thinwire
@@ -47,9 +48,9 @@ namespace HWY_NAMESPACE {
 
 using F32 = hn::ScalableTag<float>;
 constexpr size_t kLanes = hn::MaxLanes(F32());
-constexpr size_t kPanel = 2 * kLanes;  // columns
+constexpr size_t kPanel = 2 * kLanes;  // columns of a panel
 
-// Columns [c, c + kPanel) of the factor side by side, zeros behind the last.
+// Copies columns [c, c + kPanel) of the factor into consecutive memory, with zeros behind the last.
 HWY_INLINE void PackPanel(const Chunk& chunk, size_t c, float* HWY_RESTRICT panel) {
   const F32 d;
   const size_t n = chunk.n - c;
@@ -61,7 +62,8 @@ HWY_INLINE void PackPanel(const Chunk& chunk, size_t c, float* HWY_RESTRICT pane
   }
 }
 
-// Columns of a panel for the rows from `first` on. Those behind the last repeat it.
+// Multiplies kBlockRows rows from `first` on by a panel: eight sums stay in registers, and a
+// panel's row is loaded once for four rows. Rows behind the last repeat it.
 HWY_INLINE void MultiplyBlock(const Chunk& chunk, size_t first, const float* HWY_RESTRICT panel,
                               size_t c) {
   const F32 d;
@@ -96,7 +98,7 @@ HWY_INLINE void MultiplyBlock(const Chunk& chunk, size_t first, const float* HWY
   }
 }
 
-// `panel`: memory for k rows of 2 vectors.
+// Multiplies a chunk of rows. `panel` is memory for k rows of 2 vectors.
 void MultiplyChunkImpl(const Chunk& chunk, float* panel) {
   for (size_t c = 0; c < chunk.n; c += kPanel) {
     PackPanel(chunk, c, panel);
@@ -122,7 +124,9 @@ namespace {
 
 constexpr size_t kMostBlocks = kChunkRows / kBlockRows;
 
-// Returns the end of what it has written to `rows`.
+// Writes to `rows` which factor rows the block from row `first` on needs. Returns the end. The
+// store is unconditional; only the pointer's step depends on the data, so there is no branch to
+// mispredict.
 uint32_t* FindUsed(const Chunk& chunk, size_t first, uint32_t* rows) {
   const size_t last = std::min(first + kBlockRows, chunk.rows);
   for (size_t j = 0; j < chunk.k; ++j) {

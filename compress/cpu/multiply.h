@@ -1,3 +1,4 @@
+// Product of a tensor's rows with a matrix.
 #pragma once
 
 #include "tensor/error.h"

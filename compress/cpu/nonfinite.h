@@ -1,4 +1,4 @@
-// The error of a codec that cannot carry NaN or infinity.
+// Errors of codecs that cannot carry NaN or infinity.
 #pragma once
 
 #include <cstdint>
@@ -9,11 +9,11 @@
 
 namespace thinwire {
 
-// The first element that is NaN or infinite, of those with support (null: of all); x.elements() if
-// there is none.
+// Returns the first element that is NaN or infinite, among those with support (all if `support` is
+// null); x.elements() if there is none.
 int64_t FirstNonFinite(const TensorView& x, const SupportView* support);
 
-// Requires that there is one; the message names it.
+// Returns the error that names that element. Requires that there is one.
 Error NonFiniteError(const char* codec, const TensorView& x, const SupportView* support = nullptr);
 
 }  // namespace thinwire

@@ -19,7 +19,7 @@ namespace HWY_NAMESPACE {
 using F32 = hn::ScalableTag<float>;
 constexpr size_t kLanes = hn::MaxLanes(F32());
 
-// Writes a bit for each of x[0, n), unused ones zero, and returns how many are set.
+// Writes a bit for each element of x[0, n), unused ones zero, and returns how many are set.
 size_t FindNonzerosImpl(const float* HWY_RESTRICT x, size_t n, uint64_t* HWY_RESTRICT words) {
   const F32 d;
   size_t count = 0;

@@ -7,10 +7,11 @@ namespace thinwire {
 namespace {
 
 constexpr double kVanished = 0x1p-20;
-// A column that has lost this much is mostly rounding errors of what was taken away: once more.
+// Share of its length below which a column consists mostly of rounding errors, so that it is made
+// orthogonal once more.
 constexpr double kLostMuch = 0.5;
 
-// Eight running sums, which the compiler keeps in vectors, added up pairwise.
+// Returns <a, b> from eight running sums, which the compiler keeps in vectors, added up pairwise.
 double Dot(const float* a, const float* b, size_t n) {
   constexpr size_t kSums = 8;
   double sums[kSums] = {};
@@ -26,7 +27,7 @@ double Dot(const float* a, const float* b, size_t n) {
   return ((sums[0] + sums[1]) + (sums[2] + sums[3])) + ((sums[4] + sums[5]) + (sums[6] + sums[7]));
 }
 
-// p -= <q, p> q for each of the `count` columns q.
+// Subtracts from p its components: p -= <q, p> q for each of the `count` columns q.
 void TakeAway(const float* columns, size_t count, size_t n, float* p) {
   for (size_t k = 0; k < count; ++k) {
     const float* q = columns + k * n;

@@ -1,5 +1,5 @@
-// Codes of 1 to 8 bits without gaps: code i takes bits [i b, (i + 1) b) of the bytes, the lowest
-// bit of a byte first.
+// Packing of codes of 1 to 8 bits without gaps: code i takes bits [i b, (i + 1) b) of the bytes,
+// the lowest bit of a byte first.
 #pragma once
 
 #include <cstddef>
@@ -7,11 +7,11 @@
 
 namespace thinwire {
 
-// `codes` has memory for n rounded up to 64 and is overwritten; codes[0, n) are below 2^bits.
-// Writes ceil(n bits / 8) bytes, unused bits zero.
+// Packs codes[0, n), all below 2^bits, into ceil(n bits / 8) bytes; unused bits are zero. `codes`
+// has memory for n rounded up to 64 and is overwritten.
 void PackCodes(uint8_t* codes, size_t n, uint32_t bits, uint8_t* bytes);
 
-// Reads ceil(n bits / 8) bytes. `codes` has memory for n rounded up to 64.
+// Unpacks n codes from ceil(n bits / 8) bytes. `codes` has memory for n rounded up to 64.
 void UnpackCodes(const uint8_t* bytes, size_t n, uint32_t bits, uint8_t* codes);
 
 }  // namespace thinwire

@@ -7,7 +7,7 @@
 namespace thinwire {
 namespace {
 
-// Bit by bit.
+// Packs codes bit by bit.
 std::vector<uint8_t> Packed(const std::vector<uint8_t>& codes, uint32_t bits) {
   std::vector<uint8_t> bytes((codes.size() * bits + 7) / 8);
   for (size_t i = 0; i < codes.size() * bits; ++i) {

@@ -9,8 +9,8 @@ namespace thinwire {
 
 #ifdef __SANITIZE_THREAD__
 
-// The sanitizer does not see how OpenMP's threads wait for each other; plain threads' races it
-// does.
+// The thread sanitizer does not see how OpenMP's threads wait for each other; with plain threads it
+// finds races.
 void RunParts(int count, void (*run)(const void* body, int part), const void* body) {
   std::vector<std::thread> others;
   for (int part = 1; part < count; ++part) others.emplace_back(run, body, part);
@@ -20,7 +20,8 @@ void RunParts(int count, void (*run)(const void* body, int part), const void* bo
 
 #else
 
-// OpenMP's threads are those that layers compute with, where one thread does both in turn.
+// Runs parts on OpenMP's threads. If one thread computes layers and codecs in turn, layers use the
+// same threads.
 void RunParts(int count, void (*run)(const void* body, int part), const void* body) {
 #pragma omp parallel for num_threads(count) schedule(static)
   for (int part = 0; part < count; ++part) run(body, part);

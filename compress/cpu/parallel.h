@@ -1,6 +1,6 @@
-// A tensor's elements dealt to threads in parts. Kernels give the same bits for any number of
-// threads: they write what does not depend on the cuts, and put parts' results together in a way
-// that does not either.
+// Division of a tensor's elements among threads. Kernels give the same bits for any number of
+// threads: what they write does not depend on the cuts, nor does the way in which parts' results
+// are combined.
 #pragma once
 
 #include <algorithm>
@@ -11,11 +11,12 @@
 
 namespace thinwire {
 
-// 1 MiB of fp32. Up to it starting other threads costs more than it gains.
+// Largest tensor for one thread: 1 MiB of fp32. Up to it, starting other threads costs more than it
+// gains.
 constexpr int64_t kMostOfOneThread = int64_t{1} << 18;
 
-// Elements [0, total) in at most `threads` nearly equal parts, each of which begins at a multiple
-// of `grain`. One part for kMostOfOneThread elements or fewer.
+// Elements [0, total) divided into at most `threads` nearly equal parts, each of which begins at a
+// multiple of `grain`. There is one part for kMostOfOneThread elements or fewer.
 class Parts {
  public:
   static constexpr int kMost = 64;
@@ -34,11 +35,11 @@ class Parts {
   int count_ = 1;
 };
 
-// Calls run(body, part) for each part in [0, count), at the same time, and waits for all.
+// Calls run(body, part) for each part in [0, count), all at the same time, and waits for all.
 void RunParts(int count, void (*run)(const void* body, int part), const void* body);
 
-// body(part, begin, end) for each part, on threads of their own. Memory of the calling thread may
-// be shared; thread_local memory that a body asks for is that of the body's thread.
+// Calls body(part, begin, end) for each part, each on a thread of its own. Memory of the calling
+// thread may be shared; thread_local memory that a body uses belongs to the body's thread.
 template <typename Body>
 void ForEachPart(const Parts& parts, const Body& body) {
   if (parts.count() == 1) return body(0, parts.begin(0), parts.end(0));
@@ -47,7 +48,8 @@ void ForEachPart(const Parts& parts, const Body& body) {
   RunParts(parts.count(), run, &one);
 }
 
-// The same with bodies that return an Error; that of the first part which has one.
+// Like ForEachPart, but with bodies that return an Error. Returns the error of the first part that
+// has one.
 template <typename Body>
 Error TryEachPart(const Parts& parts, const Body& body) {
   if (parts.count() == 1) return body(0, parts.begin(0), parts.end(0));
@@ -59,7 +61,7 @@ Error TryEachPart(const Parts& parts, const Body& body) {
   return first == end ? Error{} : *first;
 }
 
-// The largest body(begin, end) of all parts.
+// Returns the largest body(begin, end) of all parts.
 template <typename Body>
 uint32_t LargestOfParts(const Parts& parts, const Body& body) {
   uint32_t largest[Parts::kMost];
@@ -68,7 +70,7 @@ uint32_t LargestOfParts(const Parts& parts, const Body& body) {
   return *std::max_element(largest, largest + parts.count());
 }
 
-// The sum of body(begin, end) over all parts.
+// Returns the sum of body(begin, end) over all parts.
 template <typename Body>
 int64_t SumOfParts(const Parts& parts, const Body& body) {
   int64_t sums[Parts::kMost], sum = 0;

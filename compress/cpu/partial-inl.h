@@ -1,5 +1,5 @@
-// Passes over arrays: vectors at their end, memory asked for ahead of time. Included once per SIMD
-// target.
+// Helpers of passes over arrays: partial vectors at their end, prefetching, compression of lanes.
+// Included once per SIMD target.
 #if defined(THINWIRE_COMPRESS_CPU_PARTIAL_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef THINWIRE_COMPRESS_CPU_PARTIAL_INL_H_
 #undef THINWIRE_COMPRESS_CPU_PARTIAL_INL_H_
@@ -20,15 +20,15 @@ namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Asks for what a pass over an array reads a page after `from`. Without it a pass over 25 MiB took
-// twice as long (docs/benchmarks/codecs.md). The address may lie behind the array.
+// Prefetches what a pass over an array reads a page after `from`. Without it a pass over 25 MiB
+// took twice as long (docs/benchmarks/codecs.md). The address may lie behind the array.
 template <typename T>
 HWY_INLINE void PrefetchPage(const T* from) {
   constexpr uintptr_t kPageBytes = 4096;
   hwy::Prefetch(reinterpret_cast<const T*>(reinterpret_cast<uintptr_t>(from) + kPageBytes));
 }
 
-// The first `n` elements at `from`, `pad` in the lanes behind them. Any alignment.
+// Returns the first `n` elements at `from`, with `pad` in the lanes behind them. Any alignment.
 template <class D, typename T = hn::TFromD<D>>
 HWY_INLINE hn::Vec<D> LoadPart(D d, const T* from, size_t n, T pad = T{}) {
   constexpr size_t kLanes = hn::MaxLanes(d);
@@ -49,7 +49,7 @@ HWY_INLINE void StorePart(hn::Vec<D> v, D d, T* to, size_t n) {
   std::memcpy(static_cast<void*>(to), static_cast<const void*>(lanes), n * sizeof(T));
 }
 
-// The mask of as many lanes as a vector has, from the lowest bits of `bits`.
+// Returns a mask of a vector's lanes from the lowest bits of `bits`.
 template <class D>
 HWY_INLINE hn::Mask<D> MaskOfBits(D d, uint64_t bits) {
   uint8_t bytes[8];
@@ -57,15 +57,16 @@ HWY_INLINE hn::Mask<D> MaskOfBits(D d, uint64_t bits) {
   return hn::LoadMaskBits(d, bytes);
 }
 
-// The lanes of `v` that the mask names, one behind the other, and then any.
+// Returns the lanes of `v` that the mask names, side by side from the first lane on; the others are
+// unspecified.
 #if HWY_TARGET <= HWY_AVX3
 template <class D>
 HWY_INLINE hn::Vec<D> Compressed(hn::Vec<D> v, hn::Mask<D> mask, D) {
   return hn::Compress(v, mask);
 }
 #else
-// For each set of eight lanes, as bits: which they are, in order. Highway's Compress puts such a
-// table on the stack at each call.
+// Table that lists, for each set of eight lanes (as bits), its lanes in order. Highway's Compress
+// puts such a table on the stack at each call.
 struct LanesOfSets {
   LanesOfSets() {
     for (size_t set = 0; set < 256; ++set) {
@@ -90,8 +91,8 @@ HWY_INLINE hn::Vec<D> Compressed(hn::Vec<D> v, hn::Mask<D> mask, D d) {
 }
 #endif
 
-// Stores the lanes of `v` that the mask names, one behind the other, and returns how many.
-// Overwrites a whole vector at `to`. CompressStore need not, but Zen 4 compresses into memory
+// Stores the lanes of `v` that the mask names side by side at `to`, and returns their number. It
+// overwrites a whole vector at `to`. CompressStore need not, but Zen 4 compresses into memory
 // slowly: with it, encoding topk took four times as long there.
 template <class D, typename T = hn::TFromD<D>>
 HWY_INLINE size_t StoreCompressed(hn::Vec<D> v, hn::Mask<D> mask, D d, T* to) {

@@ -21,13 +21,13 @@ using U32 = hn::Repartition<uint32_t, U64>;
 using Words = hn::Vec<U64>;
 constexpr size_t kCounters = hn::MaxLanes(U64());
 
-// The product of the low halves of each word.
+// Returns the product of the low halves of each word.
 HWY_INLINE Words Product(Words a, Words b) {
   return hn::MulEven(hn::BitCast(U32(), a), hn::BitCast(U32(), b));
 }
 
-// One counter per 64-bit lane, each of its four 32-bit words in a vector of its own. The upper
-// halves of x0 to x3 are left dirty: products ignore them and the end cuts them off.
+// Computes one counter per 64-bit lane, with each of its four 32-bit words in a vector of its own.
+// The upper halves of x0 to x3 are left dirty: products ignore them and the end cuts them off.
 void PhiloxImpl(uint64_t key, uint64_t first_counter, size_t num_counters,
                 uint32_t* HWY_RESTRICT numbers) {
   const U64 d;

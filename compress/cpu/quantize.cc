@@ -20,7 +20,7 @@ using U8 = hn::Rebind<uint8_t, F32>;
 using Floats = hn::Vec<F32>;
 constexpr size_t kLanes = hn::MaxLanes(F32());
 
-// The parameters of elements [i, i + left): the same for all, or one per element.
+// Parameters of elements [i, i + left): the same for all, or one per element.
 struct OneEncodeLine {
   explicit OneEncodeLine(const EncodeLine& line)
       : offset(hn::Set(F32(), line.offset)),
@@ -41,6 +41,8 @@ struct ManyEncodeLines {
   EncodeLines lines;
 };
 
+// Rounds up with the probability of the fraction: 24 random bits as a number in [0, 1) are compared
+// with it.
 HWY_INLINE hn::Vec<I32> RoundUpByChance(Floats y, const uint32_t* random, size_t left) {
   const auto whole = hn::Floor(y);
   const auto bits = hn::BitCast(I32(), hn::ShiftRight<8>(LoadPart(U32(), random, left)));

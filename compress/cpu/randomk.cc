@@ -22,9 +22,9 @@
 namespace thinwire {
 namespace {
 
-// The draw of an element is the upper 30 bits of its number in the seed's stream, plus one, as the
-// bits of a small fp32, so that topk's choice finds the K highest of each scope. Without support
-// the draw is zero, which is never kept.
+// Returns the kept entries. The draw of an element is the upper 30 bits of its number in the seed's
+// stream, plus one, as the bits of a small fp32. So topk's choice finds the K highest of each
+// scope. Without support the draw is zero, which is never kept.
 Kept Draw(const Scopes& scopes, const CodecSpec& spec, uint64_t seed, const SupportView* support,
           int threads) {
   static thread_local Scratch<float> memory;
@@ -40,7 +40,7 @@ Kept Draw(const Scopes& scopes, const CodecSpec& spec, uint64_t seed, const Supp
   return KeepLargest(draws, scopes, spec, threads);
 }
 
-// Supported elements of every scope. The memory is this thread's.
+// Counts the supported elements of every scope, in this thread's memory.
 const int64_t* CountSupported(const Scopes& scopes, const SupportView& support) {
   static thread_local Scratch<int64_t> memory;
   int64_t* counts = memory.Get(scopes.count);
@@ -54,7 +54,8 @@ const int64_t* CountSupported(const Scopes& scopes, const SupportView& support) 
   return counts;
 }
 
-// Times what could have been kept over what is: the mean over all seeds is then the tensor.
+// Multiplies kept values by the number that could have been kept over the number kept: the mean
+// over all seeds is then the tensor.
 void Rescale(const Scopes& scopes, const CodecSpec& spec, const SupportView* support, Kept* kept) {
   const int64_t most = NumKept(spec, scopes.elements);
   const auto factor = [&](int64_t n) {
@@ -96,7 +97,7 @@ Error CpuRandomKEncode(const CodecSpec& spec, const TensorView& x, const KernelC
   StoreAs(context.random_key, payload.data);
   const int16_t exponent = ValueExponent(kept.values, kept.count, spec, threads);
   if (spec.values == Values::kF16) StoreAs(exponent, payload.data + kSeedBytes);
-  // The seed's own numbers say who is kept: rounding needs others.
+  // The seed's own numbers decide who is kept, so rounding needs others.
   return WriteValues(kept.values, kept.count, spec, exponent, ~context.random_key, threads,
                      payload.data + RandomKHeaderBytes(spec));
 }

@@ -1,4 +1,4 @@
-// What a payload of uniform says besides its codes, and what it must not say.
+// Header of uniform's payloads: what they say besides codes, and which of it decoders refuse.
 #pragma once
 
 #include <cstddef>
@@ -11,24 +11,26 @@
 
 namespace thinwire {
 
-// The encoder's refusal of a range that overflows.
+// Returns the encoder's error for a range that overflows.
 Error RangeOverflow(const MinMax& m);
 
-// The range of one scope. Requires CheckRanges.
+// Returns the range of one scope. Requires that CheckRanges accepted the header.
 DecodeLine ReadRange(const CodecSpec& spec, const uint8_t* header, int64_t scope);
 
-// InvalidArgument unless fixed_point's exponent is possible; of a header of any `range`.
+// Returns InvalidArgument unless fixed_point's exponent is possible. The header may be of any
+// `range`.
 Error CheckExponent(const CodecSpec& spec, const uint8_t* header);
-// InvalidArgument unless everything the header can decode to is finite.
+// Returns InvalidArgument unless everything that the header can decode to is finite.
 Error CheckRanges(const CodecSpec& spec, const Scopes& scopes, const uint8_t* header);
 
-// InvalidArgument if bits are set behind the last of `total` codes, in the payload's last byte.
+// Returns InvalidArgument if bits behind the last of `total` codes are set in the payload's last
+// byte.
 Error CheckLastByte(uint8_t last_byte, const CodecSpec& spec, int64_t total);
-// InvalidArgument if the largest code met has no value.
+// Returns InvalidArgument if the largest code met has no value.
 Error CheckLargestCode(uint32_t largest, uint32_t max_code);
 
-// fixed_point: whether the payload is that of a constant tensor, and the constant: InvalidArgument
-// unless it is finite.
+// For fixed_point: say whether the payload is that of a constant tensor; read the constant
+// (InvalidArgument unless it is finite); write it.
 bool IsConstant(const CodecSpec& spec, const Scopes& scopes, const uint8_t* payload, size_t bytes);
 Error ReadConstant(const uint8_t* payload, float* value);
 void WriteConstant(float value, uint8_t* payload);

@@ -15,10 +15,10 @@
 namespace thinwire {
 namespace {
 
-// The range of x[begin, end).
+// Returns the range of x[begin, end).
 ValueRange RangeOf(const TensorView& x, int64_t begin, int64_t end) {
   alignas(64) float scratch[kBlock];
-  // fp32 is read in place, so that only bf16 needs blocks.
+  // fp32 is read in place, so only bf16 needs blocks.
   const int64_t step = x.dtype == DType::kF32 ? end - begin : kBlock;
   ValueRange range;
   for (int64_t i = begin; i < end; i += step) {
@@ -28,7 +28,7 @@ ValueRange RangeOf(const TensorView& x, int64_t begin, int64_t end) {
   return range;
 }
 
-// The same by all threads.
+// Returns the range of x[begin, end), found by all threads.
 ValueRange RangeOfLargeScope(const TensorView& x, int64_t begin, int64_t end, int threads) {
   const Parts parts(end - begin, threads);
   ValueRange ranges[Parts::kMost];
@@ -43,7 +43,7 @@ ValueRange RangeOfLargeScope(const TensorView& x, int64_t begin, int64_t end, in
   return ranges[0];
 }
 
-// min and max of every scope; false if a value is not finite.
+// Finds the minimum and maximum of every scope. Returns false if a value is not finite.
 bool MeasureContiguous(const TensorView& x, const Scopes& scopes, int threads, MinMax* out) {
   const bool splits_scopes = SplitsScopes(scopes, threads);
   const Parts parts(scopes.total, splits_scopes ? 1 : threads,
@@ -62,7 +62,8 @@ bool MeasureContiguous(const TensorView& x, const Scopes& scopes, int threads, M
   return magnitude < kInfinityBits;
 }
 
-// One period's minima and maxima, of the elements [begin, end); returns the largest magnitude.
+// Adds elements [begin, end) to one period's minima and maxima. Returns the largest magnitude's
+// bits.
 uint32_t AddPeriods(const TensorView& x, int64_t begin, int64_t end, int64_t period, float* min,
                     float* max) {
   std::fill(min, min + period, ValueRange().min);

@@ -22,7 +22,8 @@ using U32 = hn::CappedTag<uint32_t, 8>;
 constexpr size_t kLanes = hn::MaxLanes(U32());
 static_assert(8 % kLanes == 0, "eight entries are whole vectors");
 
-// Entry i of these eight stands behind `first` + i others. `sums` has those of its remainders.
+// Turns the flags of eight entries into positions. Flag i of these stands behind `first` + i flags.
+// `sums` are the running sums of the eight remainders, `sum` that of all before.
 HWY_INLINE void PlaceEight(uint32_t* flags, const uint8_t* sums, int rice_bits, uint32_t first,
                            uint32_t sum) {
   const U32 d;
@@ -41,8 +42,8 @@ uint32_t PositionsOfFlagsImpl(uint32_t* HWY_RESTRICT flags, const uint8_t* HWY_R
   const int k = static_cast<int>(rice_bits);
   uint8_t sums[8] = {};
   size_t i = 0;
-  // Multiplying by a one in every byte adds up eight copies, each shifted by a byte more: byte j of
-  // the product is the sum of bytes 0 to j.
+  // Multiplying by a word of ones adds up eight copies, each shifted by one more byte: byte j of
+  // the product is the sum of bytes 0 to j, a prefix sum in one multiplication.
   for (; i + 8 <= n; i += 8) {
     StoreAs(LoadAs<uint64_t>(remainders + i) * 0x0101010101010101, sums);
     PlaceEight(flags + i, sums, k, first + static_cast<uint32_t>(i), sum);

@@ -18,7 +18,7 @@
 namespace thinwire {
 namespace {
 
-// Transforms whole blocks of x[0, n), then the rest cut into descending powers of two.
+// Transforms whole blocks of x[0, n), then the rest, divided into descending powers of two.
 void TransformAll(float* x, size_t n, size_t block) {
   for (size_t size = block; n > 0; size /= 2) {
     const size_t length = n / size * size;
@@ -28,14 +28,15 @@ void TransformAll(float* x, size_t n, size_t block) {
   }
 }
 
-// The signs of elements [begin, begin + n).
+// Flips the signs of elements [begin, begin + n).
 void FlipSignsAt(const float* from, int64_t begin, size_t n, uint64_t key, float* to) {
   alignas(64) uint32_t numbers[kBlock / 32];
   PhiloxNumbers(key, begin / 32, (n + 31) / 32, numbers);
   FlipSigns(from, n, numbers, to);
 }
 
-// Signs and transforms of elements [begin, end). Returns the bits of the largest magnitude before.
+// Flips signs and transforms elements [begin, end). Returns the bits of the largest magnitude
+// before.
 uint32_t RotateChunk(const TensorView& x, int64_t begin, int64_t end, const CodecSpec& spec,
                      uint64_t key, float* out) {
   uint32_t largest = 0;
@@ -65,7 +66,7 @@ Error Rotate(const TensorView& x, const CodecSpec& spec, uint64_t key, int threa
   return TooLargeToRotate(FloatOf(largest), spec.rotation_block);
 }
 
-// In place in `y`, then to x unless it is that memory.
+// Rotates back in place in `y`, then writes x unless it is that memory.
 Error RotateBack(float* y, const CodecSpec& spec, uint64_t key, int threads, const TensorView& x) {
   const int64_t chunk = PieceOfRotation(spec.rotation_block);
   const Parts parts(x.elements(), threads, chunk);
@@ -105,7 +106,7 @@ Error CpuRotatedUniformEncode(const CodecSpec& spec, const TensorView& x,
   Error error = Rotate(x, spec, context.random_key, threads, rotated);
   if (!error.ok()) return error;
   StoreAs<uint64_t>(context.random_key, payload.data);
-  // Rounding must not depend on the signs.
+  // Rounding must be independent of the signs.
   KernelContext rounding;
   rounding.random_key = ~context.random_key;
   error = CpuUniformEncode(WithoutRotation(spec), FloatsLike(x, rotated), rounding,

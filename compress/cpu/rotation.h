@@ -1,5 +1,5 @@
-// The numbers of a random rotation that every backend shares: how far values may go, and the
-// transform's factor. Plain functions.
+// Numbers of a random rotation that every backend shares: limits of values, and the transform's
+// factor. Plain functions.
 #pragma once
 
 #include <algorithm>
@@ -12,15 +12,15 @@
 
 namespace thinwire {
 
-// fp32(1 / sqrt(size)) of a power of two.
+// Returns fp32(1 / sqrt(size)) for a power of two.
 HOST_DEVICE inline float InverseRoot(int64_t size) {
   float root = 1;
   for (; size >= 4; size /= 4) root /= 2;
   return size == 2 ? root * 0x1.6A09E6p-1f : root;
 }
 
-// Up to 2^125 / block^2 neither the transform nor the inverse of what its codes decode to
-// overflows.
+// Returns the largest magnitude that may be rotated. Up to 2^125 / block^2 neither the transform
+// overflows nor the inverse of what its codes decode to.
 inline double MostToRotate(uint32_t block) { return 0x1p125 / (1.0 * block * block); }
 inline Error TooLargeToRotate(float magnitude, uint32_t block) {
   return MakeError(absl::StatusCode::kInvalidArgument,
@@ -28,6 +28,7 @@ inline Error TooLargeToRotate(float magnitude, uint32_t block) {
                    static_cast<double>(magnitude), MostToRotate(block), block);
 }
 
+// Returns the largest magnitude of a rotated value that a decoder accepts.
 inline float MostRotated(uint32_t block) { return 0x1p127f / static_cast<float>(block); }
 inline Error TooLargeRotated(float magnitude, uint32_t block) {
   return MakeError(absl::StatusCode::kInvalidArgument,
@@ -35,11 +36,12 @@ inline Error TooLargeRotated(float magnitude, uint32_t block) {
                    static_cast<double>(magnitude), static_cast<double>(MostRotated(block)));
 }
 
-// The decoder names the largest value of the first such piece, of whole blocks, in which one is too
-// large.
+// Returns the size of the pieces, of whole blocks, in which large values are looked for: the
+// decoder names the largest value of the first piece that has one too large.
 inline int64_t PieceOfRotation(uint32_t block) { return std::max<int64_t>(4096, block); }
 
-// What is done to the rotated tensor, and that tensor: of x's shape, fp32.
+// Returns the specification for the rotated tensor; FloatsLike returns that tensor, of x's shape in
+// fp32.
 inline CodecSpec WithoutRotation(CodecSpec spec) {
   spec.rotation = Rotation::kNone;
   spec.rotation_block = 0;

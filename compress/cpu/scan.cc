@@ -31,6 +31,7 @@ void AddToRangeImpl(const float* HWY_RESTRICT x, size_t n, ValueRange* range) {
   if (n == 0) return;
   const F32 d;
   const I32 s;
+  // Two sets of accumulators halve the wait for each other's results.
   auto min0 = hn::Set(d, range->min), min1 = min0;
   auto max0 = hn::Set(d, range->max), max1 = max0;
   auto top0 = hn::Set(s, static_cast<int32_t>(range->magnitude)), top1 = top0;
@@ -48,6 +49,7 @@ void AddToRangeImpl(const float* HWY_RESTRICT x, size_t n, ValueRange* range) {
     top1 = hn::Max(top1, Magnitudes(b));
   }
   for (; i < n; i += kLanes) {
+    // Lanes behind the end repeat x[i], which changes neither extreme.
     const auto a = LoadPart(d, x + i, n - i, x[i]);
     min0 = hn::Min(min0, a);
     max0 = hn::Max(max0, a);

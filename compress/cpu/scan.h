@@ -1,4 +1,4 @@
-// One look over an array: its range, and whether every value is finite.
+// One pass over an array that finds its range, and whether every value is finite.
 #pragma once
 
 #include <cstddef>
@@ -6,8 +6,8 @@
 
 namespace thinwire {
 
-// The extremes of some values; min > max if there are none. When `magnitude` is not finite, the
-// other two mean nothing.
+// Extremes of some values; min > max if there are none. If `magnitude` is not finite, the other two
+// mean nothing.
 struct ValueRange {
   float min = 3.402823466e38f;
   float max = -3.402823466e38f;
@@ -17,14 +17,15 @@ struct ValueRange {
 // Adds the values of x[0, n) to *range.
 void AddToRange(const float* x, size_t n, ValueRange* range);
 
-// Element by element: min[i] = min(min[i], x[i]), max likewise; returns the largest magnitude bits.
+// Updates element by element: min[i] = min(min[i], x[i]), max likewise. Returns the largest
+// magnitude bits.
 uint32_t AddToRanges(const float* x, size_t n, float* min, float* max);
 
-// Bits of the largest |x|, and of the largest |x| that is finite; 0 if there is none.
+// Return the bits of the largest |x|, and of the largest finite |x|; 0 if there is none.
 uint32_t LargestMagnitude(const float* x, size_t n);
 uint32_t LargestFiniteMagnitude(const float* x, size_t n);
 
-// LargestMagnitude by so many threads.
+// Returns LargestMagnitude, found by `threads` threads.
 uint32_t LargestMagnitude(const float* x, size_t n, int threads);
 
 }  // namespace thinwire

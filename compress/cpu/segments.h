@@ -1,4 +1,4 @@
-// How a block of elements falls into scopes.
+// Division of a block of elements into segments of single scopes.
 #pragma once
 
 #include <algorithm>
@@ -25,18 +25,19 @@ void ForEachSegment(int64_t begin, size_t n, int64_t period, Visit visit) {
   }
 }
 
+// Returns the scope of an element.
 inline int64_t ScopeAt(const Scopes& scopes, int64_t element) {
   return scopes.strided ? element % scopes.count : element / scopes.elements;
 }
 
-// Whether threads share each scope, one scope after the other, because there are too few scopes for
-// a thread to take whole ones. Not for strided scopes.
+// Returns whether threads share each scope, one scope after the other, because there are too few
+// scopes for each thread to take whole ones. Not for strided scopes.
 inline bool SplitsScopes(const Scopes& scopes, int threads) {
   return scopes.count < threads && scopes.elements > kMostOfOneThread;
 }
 
-// Strided scopes repeat every `count` elements. Parameters laid out for this many elements, a
-// multiple of it, keep vectors full when there are few channels.
+// Returns a multiple of scopes.count, for strided scopes, which repeat every `count` elements.
+// Parameters laid out for this many elements keep vectors full even with few channels.
 inline int64_t PeriodOf(const Scopes& scopes) {
   constexpr int64_t kEnough = 512;
   return (kEnough + scopes.count - 1) / scopes.count * scopes.count;

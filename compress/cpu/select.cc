@@ -29,7 +29,9 @@ HWY_INLINE hn::Vec<I32> Magnitudes(hn::Vec<F32> x) {
   return hn::And(hn::BitCast(I32(), x), hn::Set(I32(), 0x7FFFFFFF));
 }
 
-// Magnitudes of at least `threshold` in x[0, n). Requires threshold > 0.
+// Counts the magnitudes of at least `threshold` in x[0, n). Requires threshold > 0. As signed
+// integers magnitudes are ordered like the values. "> threshold - 1" stands for ">=", which integer
+// vectors of x86 lack before AVX-512.
 size_t CountAtLeastImpl(const float* HWY_RESTRICT x, size_t n, uint32_t threshold) {
   const auto below = hn::Set(I32(), static_cast<int32_t>(threshold - 1));
   size_t count = 0;
@@ -64,7 +66,7 @@ size_t CollectBetweenImpl(const float* HWY_RESTRICT x, size_t n, uint32_t from, 
   return count;
 }
 
-// The thresholds of elements [i, i + left): one for all, or one each.
+// Thresholds of elements [i, i + left): one for all, or one each.
 struct OneThreshold {
   HWY_INLINE hn::Vec<I32> At(size_t, size_t) const { return threshold; }
   hn::Vec<I32> threshold;
@@ -86,6 +88,8 @@ HWY_INLINE size_t Collect(const float* HWY_RESTRICT x, size_t n, const Threshold
   for (size_t i = 0; i < n; i += kLanes) {
     PrefetchPage(x + i);
     const auto v = LoadPart(F32(), x + i, n - i);
+    // m + 1 > threshold means m >= threshold, for a threshold of 0 too. Lanes behind the end, which
+    // are zeros, then need a mask.
     auto kept = hn::Gt(hn::Add(Magnitudes(v), hn::Set(I32(), 1)), thresholds.At(i, n - i));
     if (HWY_UNLIKELY(n - i < kLanes)) kept = hn::And(kept, hn::FirstN(I32(), n - i));
     StoreCompressed(position, hn::RebindMask(u, kept), u, positions + count);
@@ -120,10 +124,10 @@ HWY_EXPORT(CollectAtLeastEachImpl);
 
 namespace {
 
-// A histogram costs more than it saves below this many elements.
+// Largest array that is selected from without a histogram, which would cost more than it saves.
 constexpr size_t kSmall = 4096;
 
-// The upper 11 bits of a magnitude (exponent and 3 bits of fraction) are its bucket.
+// Buckets of the histogram: the upper 11 bits of a magnitude (exponent and 3 bits of fraction).
 constexpr uint32_t kBucketShift = 20;
 constexpr uint32_t kNumBuckets = 1u << (31 - kBucketShift);
 constexpr uint32_t kFirstNonFiniteBucket = kInfinityBits >> kBucketShift;
@@ -134,8 +138,8 @@ size_t CountAtLeast(const float* x, size_t n, uint32_t threshold, int threads) {
   });
 }
 
-// The k-th largest of magnitudes that all have the bits `prefix` above bit `num_bits`: tries its
-// bits from the highest, keeping each that leaves at least k elements. 1 <= k <= n.
+// Finds the k-th largest of magnitudes that all have the bits `prefix` above bit `num_bits`. Tries
+// its bits from the highest, and keeps each that leaves at least k elements. Requires 1 <= k <= n.
 Selection SelectByBits(const float* x, size_t n, size_t k, uint32_t prefix, uint32_t num_bits,
                        int threads) {
   Selection s;
@@ -163,7 +167,8 @@ Selection SelectSmall(const float* x, size_t n, size_t k, uint32_t largest) {
   return SelectByBits(x, n, k, 0, num_bits, /*threads=*/1);
 }
 
-// Neighbours count into unlike tables, so that equal ones (zeros) do not wait for each other.
+// Histogram of magnitudes. Neighbours are counted in different tables, so that equal ones (zeros)
+// do not wait for each other's increments.
 struct Histogram {
   static constexpr size_t kTables = 4;
   uint32_t tables[kTables][kNumBuckets];
@@ -185,7 +190,7 @@ struct Histogram {
   }
 };
 
-// A histogram of each part of an array. The memory is this thread's until its next.
+// Histograms of the parts of an array, in memory of this thread that the next object reuses.
 class Histograms {
  public:
   Histograms(const float* x, const Parts& parts) : count_(parts.count()) {
@@ -207,8 +212,8 @@ class Histograms {
   int count_;
 };
 
-// The elements of x in `bucket`, zeros left out: no bit tells them apart. The memory is this
-// thread's until its next call.
+// Elements of x in `bucket`, without zeros, which no bit tells apart. The memory is this thread's
+// until its next call.
 struct Candidates {
   float* values = nullptr;
   size_t count = 0;
@@ -245,7 +250,7 @@ Selection SelectByHistogram(const float* x, size_t n, size_t k, int threads) {
   for (uint32_t b = kFirstNonFiniteBucket; b < kNumBuckets; ++b) s.finite &= histogram[b] == 0;
   if (!s.finite) return s;
 
-  const Candidates candidates = CollectBucket(x, parts, histogram, bucket);  // the K-th is there
+  const Candidates candidates = CollectBucket(x, parts, histogram, bucket);  // it holds the K-th
   const size_t wanted = k - above;
   if (candidates.count < wanted) {
     s.all_ties = k == n;
@@ -254,11 +259,11 @@ Selection SelectByHistogram(const float* x, size_t n, size_t k, int threads) {
   }
   s = SelectByBits(candidates.values, candidates.count, wanted, bucket << kBucketShift,
                    kBucketShift, threads);
-  if (s.threshold == 0) s.threshold = 1;  // all candidates, and no zeros
+  if (s.threshold == 0) s.threshold = 1;  // keep all candidates, but no zeros
   return s;
 }
 
-// The same as FindNthOfMagnitude.
+// Finds what FindNthOfMagnitude does, on one thread.
 size_t FindNthInOrder(const float* x, size_t n, uint32_t magnitude, size_t nth) {
   size_t i = 0;
   for (; i < n; ++i) {

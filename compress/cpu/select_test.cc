@@ -12,7 +12,7 @@
 namespace thinwire {
 namespace {
 
-// The K-th largest by sorting, for arrays on either side of every change of method.
+// Tests against sorting, for arrays on either side of every change of method.
 TEST(SelectLargestTest, AgreesWithSorting) {
   for (size_t n : {1, 5, 64, 4096, 4097, 30000}) {
     RandomStream random(RandomKey(n, "select"));

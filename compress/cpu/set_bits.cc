@@ -21,7 +21,8 @@ using U32 = hn::ScalableTag<uint32_t>;
 constexpr size_t kLanes = hn::MaxLanes(U32());
 static_assert(kLanes <= 32, "memory behind a list, and what a word is shifted by");
 
-// Writes the numbers of the set bits and returns how many. Memory for kLanes more.
+// Writes the numbers of the set bits and returns how many there are. `out` has memory for kLanes
+// more.
 size_t ListSetBitsImpl(const uint8_t* HWY_RESTRICT from, const uint8_t* end,
                        uint32_t* HWY_RESTRICT out) {
   const U32 d;

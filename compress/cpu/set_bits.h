@@ -1,4 +1,4 @@
-// Which bits are set, as numbers.
+// Listing of set bits by their numbers.
 #pragma once
 
 #include <cstddef>
@@ -6,11 +6,11 @@
 
 namespace thinwire {
 
-// The set bits of [from, end), ascending from the lowest of the first byte, listed 128 bytes after
-// the other: a vector finds many at once. The bytes outlive the object.
+// Set bits of [from, end), ascending, counted from the lowest bit of the first byte. They are
+// listed 128 bytes at a time, because a vector finds many at once. The bytes outlive the object.
 class SetBits {
  public:
-  // Begins with these bytes; before that there are none.
+  // Starts with these bytes; before that there are none.
   void Open(const uint8_t* from, const uint8_t* end) {
     from_ = from;
     end_ = end;
@@ -18,13 +18,13 @@ class SetBits {
     next_ = num_listed_ = 0;
   }
 
-  // Set bits that are listed and not yet skipped; lists on until there is one. Requires that one is
-  // left.
+  // Returns how many set bits are listed and not yet skipped; lists more until there is one.
+  // Requires that one is left.
   size_t size() {
     while (next_ == num_listed_) ListNextBytes();
     return num_listed_ - next_;
   }
-  // The i-th of these has the number first() + offsets()[i].
+  // Return parts of bit numbers: the i-th of these bits has the number first() + offsets()[i].
   uint64_t first() const { return first_; }
   const uint32_t* offsets() const { return listed_ + next_; }
   void Skip(size_t n) { next_ += n; }

@@ -1,4 +1,4 @@
-// A decoded tensor that is zero but for some of its elements.
+// Writer of a decoded tensor that is zero except for some elements.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@ class SparseWriter {
   SparseWriter(const TensorView& x, int64_t begin, int64_t end)
       : data_(static_cast<uint8_t*>(x.data)), size_(SizeOf(x.dtype)), written_(begin), end_(end) {}
 
-  // Requires n > 0.
+  // Writes n > 0 values at these positions, and zeros up to the last of them.
   void Write(const uint32_t* positions, const float* values, size_t n) {
     ZeroUpTo(static_cast<int64_t>(positions[n - 1]) + 1);
     uint8_t* const data = data_;  // a local: the stores below may not alias it
@@ -31,6 +31,7 @@ class SparseWriter {
       }
     }
   }
+  // Writes zeros up to the end.
   void Finish() { ZeroUpTo(end_); }
 
  private:
@@ -41,15 +42,15 @@ class SparseWriter {
 
   uint8_t* data_;
   int64_t size_;
-  int64_t written_;  // up to here
+  int64_t written_;  // elements before this are written
   int64_t end_;
 };
 
-// How many entries are written at once: they and the zeros around them stay in the cache.
+// Number of entries written at once: they and the zeros around them stay in the cache.
 constexpr size_t kEntriesAtOnce = 512;
 
-// Overwrites all of x: the next `count` of `values` at ascending `positions` below x.elements(),
-// zeros elsewhere. InvalidArgument if a value is not finite.
+// Overwrites all of x: the next `count` of `values` go to the ascending `positions`, which are
+// below x.elements(), zeros elsewhere. InvalidArgument if a value is not finite.
 Error WriteSparse(const uint32_t* positions, size_t count, const ValueReader& values, int threads,
                   const TensorView& x);
 

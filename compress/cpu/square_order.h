@@ -1,6 +1,6 @@
-// The order in which a sum of squares is taken, the same on CPU and GPU. It is part of the
-// payload's definition (docs/compression.md): sixteen lanes of each stretch of 4096 elements, so
-// that vectors and thread blocks can follow it.
+// Order in which a sum of squares is taken, the same on CPU and GPU. It is part of the payload's
+// definition (docs/compression.md): sixteen lanes of each stretch of 4096 elements, which suits
+// both vectors and thread blocks.
 #pragma once
 
 #include <cstdint>

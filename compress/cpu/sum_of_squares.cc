@@ -24,6 +24,7 @@ using F64 = hn::CappedTag<double, kSquareLanes>;
 using F32 = hn::Rebind<float, F64>;
 constexpr int64_t kLanes = hn::MaxLanes(F64()), kVectors = kSquareLanes / kLanes;
 
+// Sums the squares of one stretch in kSquareLanes lanes, then the lanes in order.
 double SumOfStretchImpl(const float* HWY_RESTRICT x, int64_t n) {
   hn::Vec<F64> sums[kVectors];
   for (auto& sum : sums) sum = hn::Zero(F64());

@@ -1,4 +1,4 @@
-// The sum of a scope's squares in fp64: what root mean squares are taken of.
+// Sum of a scope's squares in fp64, from which root mean squares follow.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,8 @@
 
 namespace thinwire {
 
-// Of elements [begin, begin + n) of x, fp32 or bf16, in the order of square_order.h. Not finite iff
-// one of them is not.
+// Returns the sum over elements [begin, begin + n) of x, fp32 or bf16, in the order of
+// square_order.h. It is finite iff all of them are.
 double SumOfSquares(const TensorView& x, int64_t begin, int64_t n, int threads);
 
 }  // namespace thinwire

@@ -4,12 +4,12 @@ namespace thinwire {
 
 void ToRanks(const SupportView& support, uint32_t* positions, size_t n) {
   int64_t word = 0;
-  uint32_t before = 0;  // set bits of the words before
+  uint32_t before = 0;  // set bits in the words before
   for (size_t i = 0; i < n; ++i) {
     const int64_t position = positions[i];
     for (; word < position / 64; ++word) before += __builtin_popcountll(support.words[word]);
-    // One less than the position's bit has all lower bits set: its rank is how many of these are
-    // set.
+    // One less than the position's bit has all lower bits set; the rank counts those of them that
+    // have support.
     const uint64_t lower = (uint64_t{1} << (position % 64)) - 1;
     positions[i] = before + __builtin_popcountll(support.words[word] & lower);
   }

@@ -26,8 +26,8 @@ TensorView FloatsView(const float* x, int64_t n) {
   return view;
 }
 
-// The number that the threshold is a multiple of. `count`: elements of x[0, n) that are not there
-// as zeros.
+// Returns the number of which the threshold is a multiple. `count` is the number of elements of
+// x[0, n) that are not just zeros for lack of support.
 double UnitOf(const float* x, int64_t n, int64_t count, uint32_t largest, RelativeTo relative_to,
               int threads) {
   switch (relative_to) {

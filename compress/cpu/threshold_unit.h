@@ -1,4 +1,4 @@
-// What threshold computes, the same numbers on CPU and GPU.
+// Arithmetic of threshold, with the same results on CPU and GPU.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@
 
 namespace thinwire {
 
-// Bits of the least fp32 magnitude that is at least `threshold` and not zero; of infinity if no
-// finite one is.
+// Returns the bits of the least fp32 magnitude that is at least `threshold` and not zero; those of
+// infinity if no finite one is.
 HOST_DEVICE inline uint32_t LeastMagnitude(double threshold) {
   if (threshold > double{FloatOf(kInfinityBits - 1)}) return kInfinityBits;
   const float nearest = static_cast<float>(threshold);

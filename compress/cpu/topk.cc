@@ -9,7 +9,8 @@
 
 namespace thinwire {
 
-// Zeros are never sent, and entries without support are zeros here: so what is kept has support.
+// Zeros are never sent, and entries without support are zeros here, so all that is kept has
+// support.
 Error CpuTopKEncode(const CodecSpec& spec, const TensorView& x, const KernelContext& context,
                     const PayloadBuffer& payload, int threads) {
   const Scopes scopes = ScopesOf(x, spec.scope, spec.group);

@@ -17,7 +17,7 @@
 namespace thinwire {
 namespace {
 
-// Quantises a block of strided scopes with the parameters of one period.
+// Encoder of blocks of strided scopes, with the parameters of one period laid out in arrays.
 class StridedEncoder {
  public:
   StridedEncoder(const CodecSpec& spec, const Scopes& scopes, const uint8_t* header)

@@ -23,7 +23,7 @@ TensorView FlatView(const float* values, size_t n) {
   return view;
 }
 
-// As fixed-width numbers.
+// Writes values as fixed-width numbers.
 void WriteNumbers(float* values, size_t n, const CodecSpec& spec, float scale, uint8_t* out) {
   switch (spec.values) {
     case Values::kF32:
@@ -33,7 +33,7 @@ void WriteNumbers(float* values, size_t n, const CodecSpec& spec, float scale, u
       NarrowToHalf(values, n, scale, out);
       return;
     case Values::kBF16:
-      // Only finite values are decoded: what would round to infinity stays the largest bf16.
+      // Only finite values are decoded: what would round to infinity becomes the largest bf16.
       for (size_t i = 0; i < n; ++i) values[i] = std::clamp(values[i], -kMaxBFloat, kMaxBFloat);
       NarrowToBFloat(values, n, out);
       return;

@@ -1,5 +1,5 @@
-// The kept values of a sparse codec on the wire, in memory order: as numbers of one type, or
-// quantised like a flat tensor by the codec uniform.
+// Kept values of a sparse codec on the wire, in memory order: as numbers of one type, or quantised
+// like a flat tensor by the codec uniform.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace thinwire {
 
-// The pre-scale exponent of fp16 values, as under the codec fp16; 0 for other types.
+// Returns the pre-scale exponent of fp16 values, as under the codec fp16; 0 for other types.
 int16_t ValueExponent(const float* values, size_t n, const CodecSpec& spec, int threads);
 
 // Writes ValueBytes(spec, n) bytes. Requires finite values, which it may change. `random_key` is
@@ -18,15 +18,16 @@ int16_t ValueExponent(const float* values, size_t n, const CodecSpec& spec, int 
 Error WriteValues(float* values, size_t n, const CodecSpec& spec, int exponent, uint64_t random_key,
                   int threads, uint8_t* out);
 
-// Reads values from bytes of any origin.
+// Reader of values from bytes that are not trusted.
 class ValueReader {
  public:
-  // `from` holds ValueBytes(spec, n) bytes and outlives the reader, of which a thread has one at a
-  // time. InvalidArgument if the exponent or what uniform says is impossible.
+  // Starts reading at `from`, which holds ValueBytes(spec, n) bytes and outlives the reader. A
+  // thread has one reader at a time. InvalidArgument if the exponent or what uniform says is
+  // impossible.
   Error Open(const uint8_t* from, size_t n, const CodecSpec& spec, int exponent, int threads);
-  // Leaves out the next `n`.
+  // Skips the next `n`.
   void Skip(size_t n);
-  // The next `n`, of all that there are. InvalidArgument unless they are finite.
+  // Reads the next `n`, of all that there are. InvalidArgument unless they are finite.
   Error Read(size_t n, float* values);
 
  private:

@@ -25,7 +25,7 @@ using Floats = hn::Vec<F32>;
 using Ints = hn::Vec<I32>;
 constexpr size_t kLanes = hn::MaxLanes(F32());
 
-// 24 bits of each random number, as a number in [0, 1).
+// Returns the upper 24 bits of each random number, as a number in [0, 1).
 HWY_INLINE Floats Chances(const uint32_t* random, size_t left) {
   const auto bits = hn::BitCast(I32(), hn::ShiftRight<8>(LoadPart(U32(), random, left)));
   return hn::Mul(hn::ConvertTo(F32(), bits), hn::Set(F32(), 0x1p-24f));
@@ -59,7 +59,8 @@ HWY_INLINE Ints Rounded(Floats y, const uint32_t* random, size_t left) {
   return hn::NearestInt(y);
 }
 
-// Sums of a block, whose elements are too few to overflow 32 bits in a lane.
+// Sums of CellSums in vector lanes, for one block, whose elements are too few to overflow 32 bits.
+// A lane of both_ holds a count above 24 bits of a sum of fractions, so one addition adds to both.
 class CellLanes {
  public:
   HWY_INLINE CellLanes() {
@@ -69,7 +70,8 @@ class CellLanes {
   HWY_INLINE void Add(Floats y, Ints codes) {
     const auto magnitude = hn::Abs(codes);
     const auto above = hn::Sub(hn::Abs(y), hn::ConvertTo(F32(), magnitude));
-    // The lower bits of a number of so many units are whole ones, to nearest even.
+    // Adding 1.5 * 2^23 rounds to nearest even, and leaves the integer in the float's lower bits.
+    // Subtracting the constant's bits gives it, and 2^24 more counts one.
     constexpr float kWhole = 0x1.8p23f;
     constexpr int32_t kBitsOfWhole = 0x4B400000;
     const auto units = hn::Mul(above, hn::Set(F32(), kFractionUnit));
@@ -99,10 +101,11 @@ class CellLanes {
   }
 
  private:
-  // A value lies at most two and a half steps above its magnitude: so many sums of fractions are
-  // within 24 bits.
+  // A value lies at most two and a half steps above its magnitude, that is 2.5 * 2^16 units. So 32
+  // of them add up within 24 bits.
   static constexpr int kFractionBits = 24, kMostAdded = 32;
 
+  // Moves both_ to the two sums. Shifting up and back extends the fraction's sign from 24 bits.
   HWY_INLINE void Split() {
     HWY_UNROLL(4)
     for (int m = 0; m < kMeans; ++m) {
@@ -116,7 +119,7 @@ class CellLanes {
   }
 
   Ints count_[kMeans], fractions_[kMeans];
-  Ints both_[kMeans];  // of the values since the last Split: counts above sums of fractions
+  Ints both_[kMeans];  // values since the last Split: counts above sums of fractions
   int added_ = 0;
 };
 
@@ -134,10 +137,11 @@ HWY_INLINE uint32_t ToWholeStepsAll(const float* HWY_RESTRICT x, size_t n, float
     const auto y = hn::Div(LoadPart(F32(), x + i, left), steps);
     const auto code = Rounded<kRounding>(y, random == nullptr ? nullptr : random + i, left);
     if (kSums) cells.Add(y, code);
+    // Zigzag: twice the code, and all bits flipped if it is negative.
     const auto zigzag =
         hn::BitCast(U32(), hn::Xor(hn::ShiftLeft<1>(code), hn::BroadcastSignBit(code)));
     const auto byte = hn::Min(zigzag, hn::Set(U32(), kEscape));
-    // What stands in the lanes behind the last element is zero plus noise: no large code.
+    // Lanes behind the last element hold zero plus noise, no large code.
     largest = hn::Max(largest, zigzag);
     StorePart(code, I32(), codes + i, left);
     StorePart(hn::TruncateTo(U8(), byte), U8(), bytes + i, left);
@@ -168,7 +172,7 @@ uint32_t ToWholeStepsImpl(const float* x, size_t n, float step, Rounding roundin
   return 0;
 }
 
-// With the mean of its cell.
+// Returns a magnitude plus the mean of its cell.
 HWY_INLINE Floats MagnitudeOf(Ints code, const float* HWY_RESTRICT means) {
   auto mean = hn::Zero(F32());
   for (int m = 0; m < kMeans; ++m) {
@@ -216,7 +220,7 @@ void CheapestStepsImpl(const float* HWY_RESTRICT x, size_t n, float step,
   lanes.AddTo(cells);
 }
 
-// The value of each code's byte.
+// Returns the value of each code's byte.
 HWY_INLINE Floats ValuesOf(Ints zigzag, const float* HWY_RESTRICT means, Floats steps,
                            const uint32_t* random, size_t left) {
   const auto most = hn::Set(F32(), kMaxBFloat), least = hn::Neg(most);
@@ -228,7 +232,8 @@ HWY_INLINE Floats ValuesOf(Ints zigzag, const float* HWY_RESTRICT means, Floats 
   return hn::Min(hn::Max(hn::Mul(y, steps), least), most);
 }
 
-// The values of the first bytes, without noise, in two vectors: so are most of them found faster.
+// Values of the first bytes, without noise, in two vectors: a lookup in these is faster than
+// computing the value, and most bytes are small.
 class FirstValues {
  public:
   static constexpr int kVector = static_cast<int>(kLanes), kCount = 2 * kVector;
@@ -255,7 +260,7 @@ uint8_t FromWholeStepsImpl(const uint8_t* HWY_RESTRICT bytes, size_t n, float st
                            float* HWY_RESTRICT x) {
   auto largest = hn::Zero(I32());
   const auto steps = hn::Set(F32(), step);
-  // Of less it does not pay.
+  // For fewer elements, filling the two vectors does not pay.
   const bool has_first_values = random == nullptr && n >= 8 * kLanes;
   FirstValues first_values;
   if (has_first_values) first_values.Fill(means, steps);

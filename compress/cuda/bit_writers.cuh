@@ -1,4 +1,4 @@
-// Bits that several threads put into words of zeros, each thread ascending ones.
+// Writers of bits into words of zeros by several threads, each of which writes ascending bits.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -7,8 +7,8 @@
 
 namespace thinwire {
 
-// Sets bits of zeros that others set too; quick where neighbours in a word come one after the
-// other.
+// Sets bits in words that other threads write too. Bits of one word are collected in a register, so
+// that consecutive bits of a word cost one atomic operation.
 class BitCollector {
  public:
   __device__ explicit BitCollector(uint32_t* words) : words_(words) {}
@@ -30,13 +30,13 @@ class BitCollector {
   uint32_t bits_ = 0;
 };
 
-// Fields one behind the other, the first in the lowest bits.
+// Writes fields one after the other, the first in the lowest bits.
 class FieldWriter {
  public:
-  // The first field begins at `bit`.
+  // Starts writing at bit `bit` of `words`.
   __device__ FieldWriter(uint32_t* words, uint64_t bit)
       : words_(words + bit / 32), filled_(static_cast<uint32_t>(bit % 32)) {}
-  // The lowest `width` <= 32 bits of value.
+  // Appends the lowest `width` <= 32 bits of value.
   __device__ void Append(uint32_t value, uint32_t width) {
     bits_ |= (value & ((uint64_t{1} << width) - 1)) << filled_;
     filled_ += width;
@@ -54,7 +54,7 @@ class FieldWriter {
  private:
   uint32_t* words_;
   uint64_t bits_ = 0;
-  uint32_t filled_;  // of the lowest 32 bits
+  uint32_t filled_;  // how many of the lowest 32 bits of bits_ are in use
 };
 
 }  // namespace thinwire

@@ -5,8 +5,9 @@
 namespace thinwire {
 namespace {
 
-constexpr int kTilesOfBlock = 8;  // a warp each
+constexpr int kTilesOfBlock = 8;  // one per warp
 
+// Counts the set bits of each tile, with a warp per tile.
 __global__ void CountTilesKernel(const uint32_t* words, int64_t num_words, int64_t tiles,
                                  uint64_t* counts) {
   const unsigned lane = threadIdx.x % kWarpThreads;

@@ -1,4 +1,4 @@
-// How the threads of a block go through a tile of a bitmap (bitmap.h).
+// Device functions with which the threads of a block go through a tile of a bitmap (bitmap.h).
 #pragma once
 
 #include <cuda_runtime.h>
@@ -14,12 +14,12 @@ __device__ inline bool IsSet(const uint32_t* words, int64_t i) {
   return (words[i / 32] >> (i % 32)) & 1;
 }
 
-// The bits of `word` below bit `lane`: one less than that bit has all lower ones set.
+// Returns the bits of `word` below bit `lane`: one less than that bit has all lower ones set.
 __device__ inline uint32_t BitsBelow(uint32_t word, unsigned lane) {
   return word & ((1u << lane) - 1);
 }
 
-// 32 bits from bit `begin` on, of which those before `end` matter.
+// Returns 32 bits from bit `begin` on, of which those before `end` are valid.
 __device__ inline uint32_t BitsFrom(const uint32_t* words, int64_t begin, int64_t end) {
   const int64_t word = begin / 32;
   const int shift = static_cast<int>(begin % 32);
@@ -28,8 +28,9 @@ __device__ inline uint32_t BitsFrom(const uint32_t* words, int64_t begin, int64_
   return low | words[word + 1] << (32 - shift);
 }
 
-// Stores a word of a bitmap of zeros, or what of it belongs to [begin, end): words at the ends may
-// be shared with others who do the same. No other bits of `bits` are set.
+// Stores word `word` of a bitmap of zeros, or what of it belongs to [begin, end). Words at the ends
+// may be shared with threads that do the same, so these are stored by an atomic operation. `bits`
+// has no bits set outside of [begin, end).
 __device__ inline void StoreWordOf(int64_t begin, int64_t end, uint32_t bits, int64_t word,
                                    uint32_t* words) {
   if (word * 32 >= end) return;
@@ -40,12 +41,13 @@ __device__ inline void StoreWordOf(int64_t begin, int64_t end, uint32_t bits, in
   }
 }
 
+// Word of a bitmap, and its rank.
 struct TileWord {
   uint32_t bits;
-  uint64_t before;  // set bits of all words before it
+  uint64_t before;  // number of set bits in all words before it
 };
 
-// This thread's word of the block's tile. The whole block, of kTileWords threads, calls it.
+// Returns this thread's word of the block's tile. The whole block, of kTileWords threads, calls it.
 __device__ inline TileWord LoadTileWord(const uint32_t* words, int64_t num_words,
                                         const uint64_t* offsets) {
   const int64_t word = int64_t{blockIdx.x} * kTileWords + threadIdx.x;
@@ -55,9 +57,10 @@ __device__ inline TileWord LoadTileWord(const uint32_t* words, int64_t num_words
   return {bits, offsets[blockIdx.x] + before};
 }
 
-// For elements i < n, each lane for one of every word of its warp, visit(i, is_set, rank,
-// load(i, is_set, rank)) with rank = set bits before i. Several loads come before the first of
-// their visits, which may store. Whole warps call it; load and visit may be called by parts of one.
+// Calls visit(i, is_set, rank, load(i, is_set, rank)) for elements i < n, where rank is the number
+// of set bits before i. For each word of its warp, a lane visits one element. Several loads precede
+// the first of their visits, which may store. Whole warps call it; load and visit may diverge
+// within one.
 template <typename LoadOne, typename Visit>
 __device__ inline void VisitWords(const TileWord& own, int64_t n, LoadOne load, Visit visit) {
   constexpr int kAtOnce = 8;

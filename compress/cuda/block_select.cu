@@ -8,13 +8,13 @@
 namespace thinwire {
 namespace {
 
-constexpr int kAtOnce = 4;  // vectors of a lane under way
+constexpr int kAtOnce = 4;  // vectors that a lane loads at a time
 constexpr int kKeyBits = 63, kDigitBits = 11;
 constexpr int kBins = 1 << kDigitBits;
-constexpr int kListed = 4096;  // keys in shared memory
+constexpr int kListed = 4096;  // most keys listed in shared memory
 constexpr int kFirstNonFiniteBin = kNonFiniteMagnitude >> (31 - kDigitBits);
 
-// The digit whose highest bit is below bit `top` of a key.
+// Digit of a key: up to kDigitBits bits, the highest just below bit `top`.
 struct Digit {
   __device__ explicit Digit(int top)
       : shift(top > kDigitBits ? top - kDigitBits : 0), bits(top - shift) {}
@@ -24,8 +24,8 @@ struct Digit {
   int shift, bits;
 };
 
-// The keys from `upper` on are kept, and the `wanted` largest of the `inside` ones in
-// [lower, upper).
+// Range of keys: those from `upper` on are kept, and so are the `wanted` largest of the `inside`
+// ones in [lower, upper).
 struct Range {
   __device__ bool is_open() const { return lower < upper; }
   __device__ bool Has(uint64_t key) const { return key >= lower && key < upper; }
@@ -33,7 +33,7 @@ struct Range {
   uint32_t inside;
 };
 
-// The block's elements, counted from a multiple of 32.
+// Scope of a block. Its elements are counted from a multiple of 32, so that bitmap words are whole.
 struct Scope {
   __device__ explicit Scope(int64_t elements)
       : base(elements * blockIdx.x / 32 * 32),
@@ -50,9 +50,9 @@ struct Scope {
   int head, tail;
 };
 
-// For each group of kAtOnce vectors that the warp has, visit(first, vector, magnitudes): `first` is
-// the first of the warp's elements, magnitudes[j] are those of vector `vector` + j. After the last
-// of them done(first). Elements of other scopes are among them.
+// Calls visit(first, vector, magnitudes) for each group of kAtOnce vectors of the warp. `first` is
+// the first of the warp's elements, magnitudes[j] are those of vector `vector` + j. Calls
+// done(first) after the last group. Elements of neighbouring scopes are among them.
 template <typename K, typename Visit, typename Done>
 __device__ void VisitScope(const K& keys, const Scope& scope, const Visit& visit,
                            const Done& done) {
@@ -72,7 +72,7 @@ __device__ void VisitScope(const K& keys, const Scope& scope, const Visit& visit
   }
 }
 
-// The whole block calls these, which begin and end as a __syncthreads() would.
+// The whole block calls the next functions, which begin and end like a __syncthreads().
 
 __device__ void Clear(uint32_t (&bins)[kBins]) {
   for (int i = threadIdx.x; i < kBins; i += blockDim.x) bins[i] = 0;
@@ -104,7 +104,8 @@ __device__ void CountListed(const uint64_t (&listed)[kListed], uint32_t count, c
   __syncthreads();
 }
 
-// The range of the digit where the K-th largest falls.
+// Returns the range of the digit where the K-th largest falls. Each thread sums some bins from the
+// top; the prefix sum over threads tells which one passes `wanted`.
 template <int kThreads>
 __device__ Range Pick(const uint32_t (&bins)[kBins], const Range& range, const Digit& digit) {
   constexpr int kEach = kBins / kThreads;
@@ -114,7 +115,7 @@ __device__ Range Pick(const uint32_t (&bins)[kBins], const Range& range, const D
 #pragma unroll
   for (int j = 0; j < kEach; ++j) sum += counts[j] = bins[top - j];
   uint32_t above = BlockExclusiveSum(sum, &total);
-  if (total < range.wanted) {  // only of non-zeros: all of them are kept
+  if (total < range.wanted) {  // without zeros there are fewer: all are kept
     if (threadIdx.x == 0) next = {range.lower, range.lower, 0, 0};
   } else if (range.wanted > above && range.wanted <= uint64_t{above} + sum) {
     const int higher = digit.shift + digit.bits;
@@ -137,7 +138,7 @@ __device__ Range Pick(const uint32_t (&bins)[kBins], const Range& range, const D
   return picked;
 }
 
-// Marks what lies above the range and lists what lies in it, no more than kListed keys.
+// Marks the elements above the range and lists the keys in it, at most kListed.
 template <typename K>
 __device__ void MarkAndList(const K& keys, const Scope& scope, const Range& range,
                             uint64_t (&listed)[kListed], uint32_t* num_listed, uint32_t* kept) {
@@ -155,7 +156,7 @@ __device__ void MarkAndList(const K& keys, const Scope& scope, const Range& rang
     }
     above |= own_above << (4 * vector);
     if (!range.is_open()) return;
-    // One addition for a warp: the last lane knows how many all have.
+    // One atomic addition serves a warp: the last lane knows how many keys all lanes have.
     const uint32_t own = __popc(inside), through = WarpInclusiveSum(own);
     uint32_t begin = 0;
     if (threadIdx.x % kWarpThreads == kWarpThreads - 1) begin = atomicAdd(num_listed, through);
@@ -214,7 +215,7 @@ __global__ void __launch_bounds__(kThreads, 1024 / kThreads)
 Error SubmitSelectInScopesOfBlocks(cudaStream_t stream, const Keys& keys, const KeepRule& rule,
                                    uint32_t* kept, uint32_t* nonfinite) {
   constexpr int kMost = 1024, kLeast = 256;
-  // Two turns of the fewer threads have a whole short scope.
+  // A short scope takes two rounds of the smaller block.
   const bool is_short = keys.elements <= 2 * 32 * kLeast;
   const dim3 blocks(static_cast<unsigned>(keys.total / keys.elements));
   return WithTypedKeys(keys, [&](const auto& typed) {

@@ -19,8 +19,9 @@
 namespace thinwire {
 namespace {
 
-constexpr int64_t kBlocksEach = 8;  // per multiprocessor: each loads the codebook's table once
+constexpr int64_t kBlocksEach = 8;  // per multiprocessor; each block loads the table once
 
+// Turns the blocks' extremes into the payload's absmax values, a thread per block.
 __global__ void AbsmaxKernel(const Extremes* extremes, int64_t count, float* absmax,
                              uint32_t* nonfinite) {
   const int64_t b = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
@@ -32,15 +33,16 @@ __global__ void AbsmaxKernel(const Extremes* extremes, int64_t count, float* abs
 
 constexpr int kEntries = 2 * kCodebookBuckets;
 
+// Copies the codebook's table to shared memory, where lookups by many lanes are fast.
 __device__ inline void LoadEntries(const CodebookTable* table, int32_t (&entries)[kEntries]) {
   for (int i = threadIdx.x; i < kEntries; i += blockDim.x) entries[i] = table->entries[i];
   __syncthreads();
 }
 
-// The code of the value nearest to t (codebook_table.h).
+// Returns the code of the value nearest to t (codebook_table.h).
 __device__ uint32_t NearestCode(float t, const int32_t* table) {
   const uint32_t bits = __float_as_uint(t), magnitude = bits & kMagnitudeMask;
-  // From 0 to 1 it is, but for elements of blocks that are refused.
+  // It lies between 0 and 1, except for elements of blocks that are refused.
   const int32_t in_table =
       min(max(static_cast<int32_t>(magnitude), kCodebookLeastBits), kCodebookOneBits);
   const bool negative = bits >> 31 != 0;
@@ -55,6 +57,7 @@ __device__ uint32_t CodeOf(float x, const Divisor& unit, const int32_t* table) {
   return unit.value() == 0 ? kZeroCode : NearestCode(unit.Divide<2>(x), table);
 }
 
+// Encodes blocks of any size, whose absmax is known. A thread stores four codes as one word.
 template <typename T>
 __global__ void EncodeKernel(const T* x, int64_t n, ContiguousScopes blocks, const float* absmax,
                              const CodebookTable* table, uint8_t* codes) {
@@ -73,7 +76,8 @@ __global__ void EncodeKernel(const T* x, int64_t n, ContiguousScopes blocks, con
   }
 }
 
-// Where each block is a tile, one read finds its largest magnitude and makes its codes.
+// Encodes a tensor whose blocks are tiles each: one read finds the largest magnitude and makes the
+// codes.
 template <typename T>
 __global__ void EncodeTilesKernel(const T* x, int64_t n, const CodebookTable* table, float* absmax,
                                   uint8_t* codes, uint32_t* nonfinite) {
@@ -114,6 +118,8 @@ struct Values {
   float of_code[256];
 };
 
+// Decodes a tile. The codebook comes as a kernel argument and is copied to shared memory, because
+// codes index it at run time.
 template <typename T>
 __global__ void DecodeKernel(const uint8_t* codes, const float* absmax, int64_t n,
                              ContiguousScopes blocks, Values values, T* x,
@@ -130,7 +136,7 @@ __global__ void DecodeKernel(const uint8_t* codes, const float* absmax, int64_t 
     const auto unit_of = [&](int64_t block) {
       const float unit = absmax[block];
       if (__float_as_uint(unit) >= kInfinityBits) {
-        // The complement of the first block is the largest; zero stands for none.
+        // The complement of the first block is the largest; zero means that none is refused.
         atomicMax(refused, ~static_cast<unsigned long long>(block));
       }
       return unit;

@@ -13,7 +13,7 @@ CodecSpec SpecOf(uint32_t block) {
 }
 
 const Shape kShapes[] = {{0}, {1}, {3}, {5, 7}, {2, 3, 5, 64}, {4096}, {3, 11111}};
-// One of more elements than any tensor here, or than one warp looks at, among them.
+// Block sizes; one is larger than any tensor here, one larger than what one warp looks at.
 constexpr uint32_t kBlocks[] = {1, 2, 3, 5, 64, 1000, 2049, 4096, 4000000000u};
 
 TEST(CudaBlockwise8Test, BytesAndBitsAreTheCpus) {
@@ -24,7 +24,7 @@ TEST(CudaBlockwise8Test, BytesAndBitsAreTheCpus) {
   }
 }
 
-// All upper halves of the floats up to the absmax, with several lower halves.
+// Tests all upper halves of the floats up to the absmax, with several lower halves.
 TEST(CudaBlockwise8Test, EveryMagnitudeFindsTheCpusCode) {
   for (uint32_t low : {0u, 1u, 0x7FFFu, 0x8000u, 0xFFFFu}) {
     std::vector<float> values(65536);

@@ -9,8 +9,8 @@ namespace {
 constexpr int kThreads = 256;
 constexpr int64_t kBytesOfBlock = 1 << 14, kMostBlocks = 1 << 10;
 
-// Sums of whole numbers are the same in any order. Most bytes are a few: warps count them in tables
-// of their own, as far as shared memory has room, so that fewer threads wait for each other.
+// Counts bytes. Integer sums are the same in any order. Most bytes have few values, so warps count
+// in tables of their own, as far as shared memory has room: then fewer threads wait for each other.
 template <int kCounts, int kTables>
 __global__ void CountKernel(const uint8_t* bytes, const uint8_t* sums, int64_t n,
                             uint32_t* counts) {

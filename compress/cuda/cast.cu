@@ -15,13 +15,14 @@
 namespace thinwire {
 namespace {
 
+// Converts between fp32 and bf16.
 template <typename From, typename To>
 __global__ void ConvertKernel(const From* from, int64_t n, To* to) {
   VisitTile(blockIdx.x, from, n,
             [&](int64_t i, const float(&v)[4]) { StoreVector(v, n - i, to + i); });
 }
 
-// Four halves at an aligned address, or the first `left` of them.
+// Stores four halves at an aligned address, or the first `left` of them.
 __device__ void StoreHalves(const uint16_t (&h)[4], int64_t left, uint16_t* to) {
   if (left >= 4) {
     uint2 words;
@@ -45,6 +46,8 @@ __device__ void LoadHalves(const uint16_t* from, int64_t left, uint16_t (&h)[4])
   for (int k = 0; k < 4; ++k) h[k] = k < left ? from[k] : 0;
 }
 
+// Converts to fp16. Every block computes the pre-scale exponent from the extremes; the first one
+// stores it.
 template <typename T>
 __global__ void NarrowToHalf(const T* x, int64_t n, const Extremes* of_finite, int16_t* exponent,
                              uint16_t* to) {

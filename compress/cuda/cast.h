@@ -1,4 +1,4 @@
-// none, fp16 and bf16: every element in another type.
+// Codecs none, fp16 and bf16: every element in another type.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,8 @@ Error CudaCastTo(CudaDevice* device, DType wire, const TensorView& x, const Payl
 Error CudaCastFrom(CudaDevice* device, const PayloadSource& payload, DType wire,
                    const TensorView& x);
 
-// The same within device memory; launches only. `body` is what follows the header, aligned to 16
-// bytes; *exponent is fp16's, null for other types.
+// Encode and decode within device memory; they only launch kernels. `body` is what follows the
+// header, aligned to 16 bytes. *exponent is fp16's; it is null for other types.
 Error SubmitCastEncode(CudaDevice* device, const TensorView& x, DType to, int16_t* exponent,
                        uint8_t* body);
 Error SubmitCastDecode(CudaDevice* device, const uint8_t* body, DType from, int exponent,

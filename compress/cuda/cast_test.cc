@@ -59,7 +59,7 @@ TEST(CudaCastTest, EveryHalfDecodesToTheCpusBits) {
   }
 }
 
-// All upper halves of floats, with lower halves around the ties of both short types.
+// Tests all upper halves of floats, with lower halves around the ties of both short types.
 TEST(CudaCastTest, FloatsOfEveryMagnitudeNarrowToTheCpusBits) {
   for (uint32_t low : {0u, 1u, 0x0FFFu, 0x1000u, 0x7FFFu, 0x8000u, 0x8001u, 0xFFFFu}) {
     std::vector<float> values(65536);

@@ -6,10 +6,11 @@ namespace thinwire {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kSide = 32;                  // of a square that a block turns
-constexpr int kAtOnce = kThreads / kSide;  // rows of it
+constexpr int kSide = 32;                  // side of the square that a block transposes
+constexpr int kAtOnce = kThreads / kSide;  // rows of it that are moved at a time
 
-// Elements as their bits: a NaN stays as it is.
+// Transposes squares through shared memory, so that loads and stores are coalesced; the odd stride
+// avoids bank conflicts. Elements are moved as their bits, so that a NaN stays as it is.
 template <typename T>
 __global__ void TransposeKernel(const T* from, const uint32_t* support, int64_t rows,
                                 int64_t channels, int64_t squares_across, T* to) {
@@ -30,8 +31,8 @@ __global__ void TransposeKernel(const T* from, const uint32_t* support, int64_t 
   }
 }
 
-// A warp for each square: lane c reads 32 rows of one channel, and has 32 channels of one row
-// after a vote for each.
+// Transposes bits, a warp per square of 32 by 32: lane c reads 32 rows of one channel and, after 32
+// votes, has 32 channels of one row.
 __global__ void TransposeBitsKernel(const uint32_t* from, int64_t rows, int64_t channels,
                                     int64_t squares_across, int64_t squares, uint32_t* to) {
   const int64_t square = (int64_t{blockIdx.x} * kThreads + threadIdx.x) / 32;

@@ -1,4 +1,4 @@
-// Scopes that are strided (channels) as scopes one behind the other, and back.
+// Transposition of strided scopes (channels) to scopes one after the other, and back.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -10,8 +10,8 @@
 
 namespace thinwire {
 
-// to[c * rows + r] = keys.data[r * channels + c], or zero where that has no support; both of
-// keys.dtype. rows * channels = keys.total.
+// Sets to[c * rows + r] = keys.data[r * channels + c], or zero where that has no support. Both have
+// type keys.dtype. Requires rows * channels = keys.total.
 Error SubmitTranspose(cudaStream_t stream, const Keys& keys, int64_t channels, void* to);
 
 // Sets bit r * channels + c of `to`, a bitmap of zeros, where bit c * rows + r of `from` is set.

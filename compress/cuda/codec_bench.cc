@@ -1,14 +1,15 @@
-// Speed of the codecs on a GPU, beside the card's own copies in the same run. Prints a line of JSON
-// for each codec, tensor and direction, after one for the copies.
+// Benchmark of the codecs on a GPU, beside the card's own copies in the same run. Prints a line of
+// JSON for each codec, tensor and direction, after one for the copies.
 //
-// bytes_per_second: of the fp32 tensor (encode: read, decode: written), from device memory to
-// device memory. of_copy: that number over the bytes per second of cudaMemcpyAsync from device to
-// device of the same tensor, each byte of which counts once there too, though a copy reads and
-// writes it. So a codec that reads the tensor once and writes nothing could reach 2.
+// bytes_per_second counts the bytes of the fp32 tensor (encode: read, decode: written), from device
+// memory to device memory. of_copy is that number over the one of a cudaMemcpyAsync of the same
+// tensor within the device. Each byte counts once there too, though a copy reads and writes it. So
+// a codec that reads the tensor once and writes nothing could reach 2.
 //
-// `by` says how device time was found: "events", around functions that only launch; or "events less
-// copy", around the kernel's whole entry, less what the payload's copy across PCIe takes on its
-// own. entry_bytes_per_second: the whole entry, PCIe and waiting included, in the host's time.
+// `by` says how device time was found. "events" is around functions that only launch kernels.
+// "events less copy" is around the kernel's whole entry, less the time of copying the payload
+// across PCIe. entry_bytes_per_second is for the whole entry, PCIe and waiting included, in the
+// host's time.
 #include <cuda_runtime.h>
 
 #include <CLI/CLI.hpp>
@@ -51,7 +52,7 @@ absl::Status Cuda(cudaError_t code, const char* call) {
   return code == cudaSuccess ? absl::OkStatus() : ToStatus(CudaError(code, call));
 }
 
-// The time between two events of the calling thread's stream.
+// Stopwatch for the time between two events of the calling thread's stream.
 class Stopwatch {
  public:
   static absl::StatusOr<std::unique_ptr<Stopwatch>> New(CudaDevice* device) {
@@ -68,7 +69,7 @@ class Stopwatch {
 
   cudaStream_t stream() const { return stream_; }
 
-  // Seconds, the median of `repeats` after `warmup` calls.
+  // Returns seconds: the median of `repeats` calls after `warmup` calls.
   absl::StatusOr<double> Time(const BenchOptions& options, int repeats, const Call& call) {
     std::vector<double> seconds;
     for (int i = 0; i < options.warmup + repeats; ++i) {
@@ -90,7 +91,7 @@ class Stopwatch {
   cudaEvent_t start_ = nullptr, stop_ = nullptr;
 };
 
-// Seconds by the host's clock, for calls that have finished when they return.
+// Returns seconds by the host's clock, for calls that have finished when they return.
 absl::StatusOr<double> TimeOnHost(int repeats, const Call& call) {
   std::vector<double> seconds;
   for (int i = 0; i < 1 + repeats; ++i) {
@@ -102,14 +103,14 @@ absl::StatusOr<double> TimeOnHost(int repeats, const Call& call) {
   return std::max(Median(seconds), 1e-9);
 }
 
-// What a number is multiplied by in patches: it differs by channel and by each four by four
-// positions, so that codes tell how large their neighbours are. `i`: of [batch, 32, 32, 64].
+// Returns the factor of an element in patches. It differs by channel and by blocks of four by four
+// positions, so that codes tell how large their neighbours are. `i` indexes [batch, 32, 32, 64].
 float ScaleOfPatch(uint32_t i) {
   const uint32_t patch = (i >> 13 & 0x1F) << 9 | (i >> 8 & 7) << 6 | (i & 63);
   return 1.0f / static_cast<float>(1u << (patch * 0x9E3779B9u >> 29));
 }
 
-// Sums of four uniform numbers, about normal; of relu half of them are zero.
+// Returns nearly normal values, each a sum of four uniform numbers; for relu half of them are zero.
 absl::StatusOr<Tensor> RandomOnDevice(CudaDevice* device, const Shape& shape,
                                       const std::string& name) {
   ASSIGN_OR_RETURN(const Tensor host, Tensor::Allocate(CpuDevice(), DType::kF32, shape));
@@ -159,7 +160,7 @@ std::vector<CodecSpec> SpecsToTime() {
   return specs;
 }
 
-// With the entropy coder behind them, and one of their payloads without it.
+// Returns codecs with the entropy coder, and one of them without it.
 std::vector<CodecSpec> SpecsToCode() {
   std::vector<CodecSpec> specs = {DefaultSpec(CodecKind::kEcsq), DefaultSpec(CodecKind::kEcsq),
                                   DefaultSpec(CodecKind::kUniform)};
@@ -168,7 +169,7 @@ std::vector<CodecSpec> SpecsToCode() {
   return specs;
 }
 
-// All that is timed works on these.
+// State of the benchmark: all that is timed works on these tensors.
 class Bench {
  public:
   Bench(const BenchOptions& options, CudaDevice* device, std::unique_ptr<Stopwatch> stopwatch)
@@ -179,7 +180,7 @@ class Bench {
 
   absl::Status Run() {
     for (const std::string name : {"dense", "relu", "patches"}) {
-      // What codes by neighbours takes long: an eighth of it.
+      // Coding by neighbours takes long, so an eighth of the size is used.
       const int64_t mib = name == "patches" ? std::max<int64_t>(1, options_.mib / 8) : options_.mib;
       const Shape shape = {4 * mib, 32, 32, 64};  // 256 KiB a sample
       ASSIGN_OR_RETURN(y_, Tensor::Allocate(device_, DType::kF32, shape));
@@ -245,7 +246,8 @@ class Bench {
     return TimeDirection(spec, "decode", calls.decode, decode, data, bytes);
   }
 
-  // `payload`: page-locked memory in which `entry` leaves `bytes`, or from which it takes them.
+  // Times one direction. `payload` is page-locked memory to which `entry` writes `bytes`, or from
+  // which it reads them.
   absl::Status TimeDirection(const CodecSpec& spec, const char* direction,
                              const std::function<Error()>& launches, const Call& entry,
                              uint8_t* payload, size_t bytes) {
@@ -256,14 +258,14 @@ class Bench {
       const Call call = [&] { return ToStatus(launches()); };
       ASSIGN_OR_RETURN(seconds, stopwatch_->Time(options_, options_.repeats, call));
     } else {
-      // What the entropy coder does by one warp takes long.
+      // What one warp of the entropy coder does takes long.
       const int repeats =
           spec.lossless == Lossless::kNone ? options_.repeats : options_.entry_repeats;
       ASSIGN_OR_RETURN(const double all, stopwatch_->Time(options_, repeats, entry));
       ASSIGN_OR_RETURN(const double across, TimePayloadCopy(direction, payload, bytes));
       seconds = std::max(all - across, 1e-9);
     }
-    // An encoder's last call: the payload is whole again after the copies above.
+    // The entry runs again, so that an encoder's payload is whole after the copies above.
     ASSIGN_OR_RETURN(const double entry_seconds, TimeOnHost(options_.entry_repeats, entry));
     const auto tensor_bytes = static_cast<double>(x_.bytes());
     Print({{"codec", spec.ToString()},
@@ -279,7 +281,7 @@ class Bench {
     return absl::OkStatus();
   }
 
-  // As many bytes as the payload has, of other contents.
+  // Copies as many bytes as the payload has, with other contents.
   absl::StatusOr<double> TimePayloadCopy(const std::string& direction, uint8_t* payload,
                                          size_t bytes) {
     const size_t copied = std::min(bytes, y_.bytes());

@@ -17,7 +17,7 @@
 namespace thinwire {
 namespace {
 
-// A payload and what a call found, in device memory.
+// Payload and findings of a call, in device memory.
 struct Memory {
   explicit Memory(CudaDevice* device) : payload(device), found(device) {}
 
@@ -98,7 +98,7 @@ Error MakeUniform(CudaDevice* device, const CodecSpec& spec, const TensorView& x
 using SubmitEntries = Error (*)(CudaDevice*, const TensorView&, const CodecSpec&,
                                 const KernelContext&, EntriesOnDevice*);
 
-// The memory of the payload is taken from the pool in each call, as it is in training.
+// Makes calls for entries. They take the payload's memory from the pool each time, as in training.
 Error MakeEntries(CudaDevice* device, const CodecSpec& spec, const TensorView& x,
                   const TensorView& y, SubmitEntries submit, DeviceCalls* calls) {
   calls->encode = [=] {

@@ -1,4 +1,4 @@
-// The codecs as calls from device memory to device memory, for codec_bench.
+// Codecs as calls from device memory to device memory, for codec_bench.
 #pragma once
 
 #include <functional>
@@ -9,14 +9,15 @@
 
 namespace thinwire {
 
-// Launches only; null where a codec has no such function, as none with a lossless stage has.
+// Calls that only launch kernels. Null where a codec has no such function; this includes every
+// codec with a lossless stage.
 struct DeviceCalls {
-  std::function<Error()> encode;  // of x
-  std::function<Error()> decode;  // into y, of what `encode` left last
+  std::function<Error()> encode;  // encodes x
+  std::function<Error()> decode;  // decodes into y what `encode` wrote last
 };
 
-// For tensors in memory of `device` that are not empty, of one shape, and outlive *calls. Encodes x
-// once.
+// Makes the calls for tensors x and y of one shape, not empty, in memory of `device`. Both outlive
+// *calls. Encodes x once.
 Error MakeDeviceCalls(CudaDevice* device, const CodecSpec& spec, const TensorView& x,
                       const TensorView& y, DeviceCalls* calls);
 

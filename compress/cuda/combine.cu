@@ -5,7 +5,7 @@
 namespace thinwire {
 namespace {
 
-// The most rows of a launch, whose arguments say where they lie: 2 KiB of the 4 they may have.
+// Most rows of a launch. Its arguments hold their addresses: 2 KiB of the 4 that they may take.
 constexpr int kMostRows = 64;
 
 constexpr unsigned kThreads = 256;
@@ -13,18 +13,18 @@ constexpr int kVector = 4, kVectors = 4;  // elements of a thread: kVectors time
 constexpr int64_t kTile = int64_t{kThreads} * kVector * kVectors;
 
 struct Rows {
-  void* each[kMostRows];  // null: zeros, or not written
+  void* each[kMostRows];  // null: reads as zeros, is not written
   bool is_bfloat;
 };
 
 struct Sums {
   Rows x, y, out, also;
-  int64_t elements, tiles;  // of a row
+  int64_t elements, tiles;  // per row
   float a, b;
   bool zero_nonfinite;
 };
 
-// Element i of a row and the ones behind it, of which n are left.
+// Loads element i of a row and those behind it, of which the row has n.
 __device__ void LoadFrom(const void* row, bool is_bfloat, int64_t i, int64_t n,
                          float (&x)[kVector]) {
   if (row == nullptr) {
@@ -46,10 +46,11 @@ __device__ void StoreTo(void* row, bool is_bfloat, int64_t i, int64_t n,
   }
 }
 
-// All exponent bits are set in infinities and NaNs and in nothing else.
+// Returns whether x is finite: all exponent bits are set in infinities and NaNs only.
 __device__ bool IsFinite(float x) { return (__float_as_uint(x) & 0x7FFFFFFFu) < 0x7F800000u; }
 
-// A block per tile of a row. `out` may be x or y: a thread reads its elements before it writes.
+// Combines rows, a block per tile of a row. `out` may be x or y: a thread reads its elements before
+// it writes them.
 __global__ void CombineKernel(Sums sums) {
   const int row = static_cast<int>(blockIdx.x / sums.tiles);
   const int64_t tile = blockIdx.x % sums.tiles;
@@ -72,7 +73,7 @@ __global__ void CombineKernel(Sums sums) {
   }
 }
 
-// Rows [first, first + count), of `elements` each.
+// Returns rows [first, first + count), of `elements` each.
 Rows RowsOf(const RowsView& view, int64_t first, int64_t count, int64_t elements) {
   Rows rows = {};
   rows.is_bfloat = view.dtype == DType::kBF16;

@@ -9,7 +9,7 @@
 namespace thinwire {
 namespace {
 
-// Where the rows of one operand lie.
+// Placement of the rows of one operand.
 enum class Lie { kTogether, kApart, kNowhere, kSomeNowhere, kOverX };
 
 struct Case {
@@ -27,7 +27,7 @@ std::string Spelled(const Case& c) {
                       " ", Name(c.out_type), " ", Name(c.also_type));
 }
 
-// One operand on a device: its memory, and a view of it.
+// Operand on a device: its memory, and a view of it.
 struct Operand {
   Operand(Device* device, const Case& c, Lie lie, DType dtype, const std::vector<float>& values)
       : memory(On(device, HostTensor({c.count, c.elements}, dtype, values))) {

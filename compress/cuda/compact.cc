@@ -8,7 +8,7 @@
 namespace thinwire {
 namespace {
 
-// With tile offsets, whose memory this holds until what was submitted has used it.
+// Support with tile offsets; holds their memory until what was submitted has used it.
 class RankedSupport {
  public:
   explicit RankedSupport(CudaDevice* device) : offsets_(device) {}

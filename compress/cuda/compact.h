@@ -1,4 +1,4 @@
-// The entries of a tensor that a support map names, without the others between them.
+// Gathering of the entries of a tensor that have support, and the way back.
 #pragma once
 
 #include "compress/kernels.h"
@@ -6,7 +6,7 @@
 
 namespace thinwire {
 
-// See CodecKernels::Compact and Expand. Launches only.
+// See CodecKernels::Compact and Expand. These only launch kernels.
 Error CudaCompact(CudaDevice* device, const TensorView& x, const SupportView& support,
                   const TensorView& compact);
 Error CudaExpand(CudaDevice* device, const TensorView& compact, const SupportView& support,

@@ -17,7 +17,7 @@ std::vector<float> Values(int64_t n) {
   return values;
 }
 
-// `from` on each twin through a call that fills a tensor of `to_shape`, over other bytes.
+// Returns what a call makes of `from` on a twin: it fills a tensor of `to_shape` over other bytes.
 std::vector<uint8_t> Filled(
     const Twin& twin, const Tensor& from, const Shape& to_shape, DType to_type,
     const std::function<Error(CodecKernels*, const TensorView&, const TensorView&)>& fill) {
@@ -56,7 +56,7 @@ TEST(CudaCompactTest, GathersAndSpreadsAsTheCpuDoes) {
   }
 }
 
-// A bf16 tensor holds the words, over other bits.
+// Words of a bitmap, held by a bf16 tensor, over other bits.
 struct Nonzeros {
   std::vector<uint8_t> words;
   int64_t count = -1;

@@ -13,13 +13,13 @@ constexpr unsigned kThreads = 256, kThreadsOfTotal = 512;
 constexpr int kVector = 4, kVectors = 16;  // elements of a thread: kVectors times kVector
 constexpr int64_t kTile = int64_t{kThreads} * kVector * kVectors;
 
-// One thread's share; an aggregate, so that a kernel may keep it in registers.
+// Sums of one thread; an aggregate, so that a kernel may keep it in registers.
 struct Share {
   double difference, x, y, product;
   int64_t nonzeros_x, nonzeros_y;
 };
 
-// The block's shares as one, written by its first thread.
+// Adds up the block's sums; its first thread writes them.
 __device__ void AddUp(const Share& share, Share* to) {
   Share sum;
   sum.difference = BlockReduce<Sum>(share.difference);
@@ -31,7 +31,7 @@ __device__ void AddUp(const Share& share, Share* to) {
   if (threadIdx.x == 0) *to = sum;
 }
 
-// A block per tile. What lies behind the last element reads as zeros, which add nothing.
+// Compares tiles, one per block. Elements behind the last read as zeros, which add nothing.
 template <typename X, typename Y>
 __global__ void CompareKernel(const X* x, const Y* y, int64_t total, Share* of_tiles) {
   Share share = {};
@@ -54,6 +54,7 @@ __global__ void CompareKernel(const X* x, const Y* y, int64_t total, Share* of_t
   AddUp(share, of_tiles + blockIdx.x);
 }
 
+// Adds up the sums of all tiles, with one block.
 __global__ void __launch_bounds__(kThreadsOfTotal)
     TotalKernel(const Share* of_tiles, int64_t tiles, Share* total) {
   Share share = {};
@@ -91,7 +92,7 @@ Error CudaCompare(CudaDevice* device, const TensorView& x, const TensorView& y, 
   const int64_t tiles = (x.elements() + kTile - 1) / kTile;
   cudaStream_t stream;
   RETURN_ERROR(device->Stream(&stream));
-  CudaScratch shares(device);  // of the tiles, and behind them the total
+  CudaScratch shares(device);  // sums of the tiles, then the total
   RETURN_ERROR(shares.Reserve((tiles + 1) * sizeof(Share)));
   Share* const of_tiles = shares.as<Share>();
   RETURN_ERROR(x.dtype == DType::kF32 ? LaunchCompare<float>(stream, x, y, tiles, of_tiles)

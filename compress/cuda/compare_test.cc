@@ -18,8 +18,8 @@ Sums Compared(const Twin& twin, const Tensor& host_x, const Tensor& host_y) {
   return sums;
 }
 
-// Each sum has the same fp64 terms in another order. With n of them, orders differ by at most
-// n 2^-53 of the sum of their magnitudes, here below 2^-37; sums in trees by much less.
+// Expects sums of the same fp64 terms in another order. With n terms, orders differ by at most n
+// 2^-53 of the sum of their magnitudes, here below 2^-37; sums in trees by much less.
 void ExpectEqualSums(const Tensor& x, const Tensor& y) {
   const Sums expected = Compared(CpuTwin(), x, y), met = Compared(GpuTwin(), x, y);
   constexpr double kTolerance = 1e-12;

@@ -1,4 +1,4 @@
-// A payload in device memory, on its way to or from the host.
+// Payload in device memory, on its way to or from the host.
 #pragma once
 
 #include <cstddef>
@@ -9,12 +9,13 @@
 
 namespace thinwire {
 
-// A header of any length and a body that begins at a multiple of 64 bytes, as kernels want it,
-// whatever the header's length; behind the body there is memory up to the next such multiple.
+// Memory of one payload. Its body begins at a multiple of 64 bytes, as kernels need it, whatever
+// the length of the header before it. Behind the body there is memory up to the next such multiple.
 class DevicePayload {
  public:
   explicit DevicePayload(CudaDevice* device) : scratch_(device) {}
 
+  // Reserves memory for a header and `bytes` bytes in all.
   Error Reserve(size_t header_bytes, size_t bytes) {
     constexpr size_t kAlignment = 64;
     const size_t padding = (kAlignment - header_bytes % kAlignment) % kAlignment;

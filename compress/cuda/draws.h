@@ -1,4 +1,4 @@
-// A random draw for each element of a tensor, in device memory (docs/compression.md, randomk).
+// Random draws for the elements of a tensor, in device memory (docs/compression.md, randomk).
 #pragma once
 
 #include <cuda_runtime.h>
@@ -12,7 +12,8 @@ namespace thinwire {
 
 inline size_t DrawsBytes(int64_t n) { return 16 * static_cast<size_t>((n + 3) / 4); }
 
-// Overwrites `draws`, DrawsBytes(n), with those of Keys without data (keys.h), as bits of floats.
+// Overwrites `draws`, DrawsBytes(n) bytes, with the draws of Keys without data (keys.h), as bits of
+// floats.
 Error SubmitDraws(cudaStream_t stream, uint64_t seed, int64_t n, void* draws);
 
 }  // namespace thinwire

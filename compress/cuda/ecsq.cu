@@ -27,14 +27,14 @@ namespace {
 constexpr int kLanes = static_cast<int>(kSquareLanes);
 constexpr int kThreads = 256;
 
-// What an encoder finds besides the bytes.
+// Findings of an encoder besides the bytes.
 struct Found {
   unsigned long long count[kMeans], fractions[kMeans];  // of the magnitudes 1 to kMeans; may wrap
   uint32_t nonfinite;
   uint32_t escapes;  // whether there are any
 };
 
-// How the elements lie in scopes, and these in stretches of kSquareStretch.
+// Division of elements into scopes, and of these into stretches of kSquareStretch.
 struct ScopeStretches {
   int64_t total, elements, stretches;
   __device__ int64_t ElementsOf(int64_t scope) const {
@@ -42,7 +42,7 @@ struct ScopeStretches {
   }
 };
 
-// A thread per lane of a stretch, as for threshold.
+// Sums squares with a thread per lane of a stretch, as for threshold.
 template <typename T>
 __global__ void SumStretchesKernel(const T* x, ScopeStretches scopes, int64_t all, double* sums) {
   const int lane = threadIdx.x % kLanes;
@@ -62,7 +62,7 @@ __global__ void SumStretchesKernel(const T* x, ScopeStretches scopes, int64_t al
   if (lane == 0 && index < all) sums[index] = sum;
 }
 
-// A block per scope.
+// Adds up a scope's stretches and writes its step, a block per scope.
 __global__ void __launch_bounds__(kSumThreads)
     StepKernel(const double* sums, ScopeStretches scopes, double step, uint16_t* steps,
                Found* found) {
@@ -74,9 +74,9 @@ __global__ void __launch_bounds__(kSumThreads)
   steps[scope] = is_finite ? StepBits(sum, scopes.ElementsOf(scope), step) : 0;
 }
 
-// rintf as an integer. Below 2^22 in magnitude the sum with 1.5 times 2^23 has no bits behind the
-// point: it is rounded to the nearest whole number, which its lower bits are then, and the bits of
-// the other number less.
+// Returns rintf(y) as an integer, for magnitudes below 2^22. The sum with 1.5 * 2^23 has no bits
+// behind the point, so it is rounded to the nearest whole number. Its lower bits, less those of the
+// constant, are that number.
 __device__ inline int32_t Rounded(float y) {
   constexpr float kShift = 0x1.8p23f;
   if (!(fabsf(y) < 0x1p22f)) return static_cast<int32_t>(rintf(y));
@@ -109,9 +109,10 @@ struct WithDither {
   }
 };
 
-// Counts and sums of a thread, then of a block, for Found. Nothing here is indexed by a number that
-// is known at run time only: that would stand in local memory.
+// Counts and sums of a thread, then of a block, for Found. Nothing here is indexed by a number
+// known only at run time, which would need local memory.
 struct CellSums {
+  // A thread sees at most 16 elements, so its four counts share one word, a byte each.
   static_assert(kMeans == 4 && 4 * kTileVectors < 256, "a thread's counts are bytes of a word");
   uint32_t counts = 0;
   int32_t fractions[kMeans] = {};  // of at most one apiece: no sum is out of bounds
@@ -137,8 +138,8 @@ struct CellSums {
   }
 };
 
-// Stores the first `left` of four bytes, to an even address: behind a header it may be no multiple
-// of four.
+// Stores the first `left` of four bytes at an even address; behind a header it need not be a
+// multiple of four.
 __device__ inline void StoreBytes(uint32_t word, int left, uint8_t* to) {
   if (left < 4) {
     for (int k = 0; k < left; ++k) to[k] = static_cast<uint8_t>(word >> (8 * k));
@@ -151,6 +152,8 @@ __device__ inline void StoreBytes(uint32_t word, int left, uint8_t* to) {
   }
 }
 
+// Encodes a tile: bytes, sums of cells, and whether there are escapes. An escape's code is computed
+// again later (EscapesKernel), so that codes need no memory of their own.
 template <typename T, typename Round>
 __global__ void EncodeKernel(const T* x, int64_t n, const uint16_t* steps, ContiguousScopes scopes,
                              bool has_chance, uint64_t key, bool has_means, Round round,
@@ -179,7 +182,7 @@ __global__ void EncodeKernel(const T* x, int64_t n, const uint16_t* steps, Conti
   if (has_means) cells.AddTo(found);
 }
 
-// The codes of some elements once more, that have no byte.
+// Computes the codes of some elements again: those that have no byte.
 template <typename T, typename Round>
 __global__ void EscapesKernel(const T* x, const int64_t* where, int64_t count,
                               const uint16_t* steps, int64_t elements, uint64_t key, Round round,
@@ -207,7 +210,7 @@ Error SubmitSteps(CudaDevice* device, const TensorView& x, const CodecSpec& spec
                 sums->as<double>(), stretches, spec.step, steps, found);
 }
 
-// Codes, bytes and escapes of one element type and rounding.
+// Encoder for one element type and rounding.
 template <typename T, typename Round>
 class Encoder {
  public:
@@ -227,7 +230,7 @@ class Encoder {
     RETURN_ERROR(found_memory.Reserve(sizeof(Found)));
     auto* const on_device = found_memory.as<Found>();
     CUDA_RETURN_IF_ERROR(cudaMemsetAsync(on_device, 0, sizeof(Found), stream));
-    // A payload in device memory is written where it lies.
+    // A payload in device memory is written in place.
     if (payload.on_device() == nullptr) {
       RETURN_ERROR(copied.Reserve(header_bytes, header_bytes + scopes_.total));
     }
@@ -257,7 +260,7 @@ class Encoder {
  private:
   const T* data() const { return static_cast<const T*>(x_.data); }
 
-  // What stands behind the steps.
+  // Writes the header behind the steps.
   Error PutHeader(const Found& found, const PayloadTarget& to) const {
     if (spec_.rounding == Rounding::kDither) return to.Put(device_, 0, key_);
     if (!spec_.has_means()) return Error{};
@@ -301,7 +304,7 @@ Error EncodeAs(CudaDevice* device, const TensorView& x, const CodecSpec& spec, u
     case Rounding::kDither:
       return Encoder<T, WithDither>(device, x, spec, key).Encode(payload);
     case Rounding::kDeadZone:
-    case Rounding::kRateDistortion:  // begins so (compress/codecs/code_choice.h)
+    case Rounding::kRateDistortion:  // starts as dead_zone (compress/codecs/code_choice.h)
       return Encoder<T, DownTo>(device, x, spec, key).Encode(payload);
     case Rounding::kNearestNonzero:
       return Encoder<T, ToNearestNonzero>(device, x, spec, key).Encode(payload);

@@ -24,7 +24,7 @@ constexpr int kThreads = 256;
 struct Means {
   float of[kMeans] = {};
 
-  // 0 of magnitudes that have none.
+  // Returns the mean of a magnitude; 0 if it has none.
   __device__ float Of(uint32_t magnitude) const {
     float mean = 0;
 #pragma unroll
@@ -35,11 +35,12 @@ struct Means {
   }
 };
 
-// A decoder's findings.
+// Findings of a decoder.
 struct Met {
-  uint32_t fault, escapes;  // whether there is one; whether there are any
+  uint32_t fault, escapes;  // whether there is a fault, or an escape
 };
 
+// Decodes a tile as if there were no escapes; PatchKernel overwrites the values of those.
 template <typename T>
 __global__ void DecodeKernel(const uint8_t* bytes, int64_t n, const uint16_t* steps,
                              ContiguousScopes scopes, bool dithers, uint64_t key, Means means, T* x,
@@ -67,12 +68,13 @@ __global__ void DecodeKernel(const uint8_t* bytes, int64_t n, const uint16_t* st
   }
 }
 
+// Reports a fault if a step is neither zero nor a normal number.
 __global__ void CheckStepsKernel(const uint16_t* steps, int64_t count, Met* met) {
   const int64_t scope = int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
   if (scope < count && !IsStep(steps[scope])) met->fault = 1;
 }
 
-// The values of codes that have no byte.
+// Writes the values of codes that have no byte.
 template <typename T>
 __global__ void PatchKernel(const int64_t* where, const int32_t* codes, int64_t count,
                             const uint16_t* steps, int64_t elements, bool dithers, uint64_t key,
@@ -88,7 +90,7 @@ __global__ void PatchKernel(const int64_t* where, const int32_t* codes, int64_t 
   StoreVector(v, 1, x + i);
 }
 
-// Says what is wrong with a refused payload.
+// Returns the error for a refused payload.
 Error RefusalOf(const PayloadView& payload, const CodecSpec& spec, const Scopes& scopes) {
   const size_t header_bytes = EcsqHeaderBytes(spec, scopes);
   const size_t least = header_bytes + static_cast<size_t>(scopes.total);
@@ -109,7 +111,7 @@ Error RefusalOf(const PayloadView& payload, const CodecSpec& spec, const Scopes&
   return MakeError(absl::StatusCode::kInternal, "ecsq: the GPU refuses what the CPU decodes");
 }
 
-// A payload of one element type, on its way into a tensor.
+// Decoder of a payload into a tensor of one element type.
 template <typename T>
 class Decoder {
  public:
@@ -123,8 +125,8 @@ class Decoder {
         codes_(device),
         met_(device) {}
 
-  // Sets *is_refused if the payload, which has a header and a byte for each element, is no right
-  // one. Waits.
+  // Decodes a payload that has a header and a byte for each element. Sets *is_refused if it is
+  // malformed. Waits.
   Error Decode(const PayloadSource& payload, bool* is_refused) {
     cudaStream_t stream;
     RETURN_ERROR(device_->Stream(&stream));

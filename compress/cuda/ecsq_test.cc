@@ -8,7 +8,7 @@ namespace {
 constexpr Rounding kRoundings[] = {Rounding::kNearest, Rounding::kStochastic, Rounding::kDither,
                                    Rounding::kDeadZone, Rounding::kNearestNonzero};
 
-// Every rounding, with means and without.
+// Returns every rounding, with means and without.
 std::vector<CodecSpec> SpecsOf(double step, Scope scope, uint32_t group = 0) {
   std::vector<CodecSpec> specs;
   for (Rounding rounding : kRoundings) {

@@ -1,4 +1,4 @@
-// The payload of topk and threshold: chosen entries, and where they stood.
+// Payload of topk and threshold: the kept entries, and where they stood.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -13,7 +13,7 @@
 
 namespace thinwire {
 
-// A payload in device memory, part by part, until its length is known.
+// Parts of an encoder's payload in device memory, until its length is known.
 class EntriesOnDevice {
  public:
   explicit EntriesOnDevice(CudaDevice* device)
@@ -25,21 +25,24 @@ class EntriesOnDevice {
         values_(device),
         indices_(device) {}
 
-  // For at most `most` entries of x; what `context` refers to outlives this. *plan() is all zero.
+  // Reserves memory for at most `most` entries of x, and zeroes *plan(). What `context` refers to
+  // outlives this.
   Error Reserve(cudaStream_t stream, const TensorView& x, const CodecSpec& spec,
                 const KernelContext& context, int64_t most);
 
-  // To be set: the bits of elements to keep, all of them supported (BitmapBytes(x.elements())).
+  // Returns the bitmap of the elements to keep, all of them supported (BitmapBytes(x.elements())).
+  // The caller sets it.
   uint32_t* kept() const { return kept_.as<uint32_t>(); }
-  // To be set: `nonfinite`.
+  // Returns the plan, of which the caller sets `nonfinite`.
   EntriesPlan* plan() const { return plan_.as<EntriesPlan>(); }
 
-  // Lists what is kept, chooses and writes the index coding, narrows the values. Launches only;
-  // what is missing then is the header, and uniform's quantisation.
+  // Lists what is kept, chooses and writes the index coding, narrows the values. Only launches
+  // kernels; the header and uniform's quantisation are still missing then.
   Error Submit(cudaStream_t stream);
 
-  // Waits for the length, and for the copies. InvalidArgument if the tensor holds NaN or infinity,
-  // the payload's memory does not suffice, or values overflow (uniform).
+  // Writes the payload; waits for its length and for the copies. OutOfRange if the tensor holds NaN
+  // or infinity; InvalidArgument if the payload's memory does not suffice or values overflow
+  // (uniform).
   Error CopyTo(const PayloadTarget& payload);
 
  private:
@@ -55,20 +58,20 @@ class EntriesOnDevice {
   IndexBytes indices_;
 };
 
-// A payload on its way into a tensor.
+// Payload that is decoded into a tensor.
 class EntriesToDecode {
  public:
   explicit EntriesToDecode(CudaDevice* device)
       : device_(device), support_offsets_(device), indices_(device), values_(device) {}
 
-  // `payload` stays until the stream is done; what `context` refers to outlives this.
-  // InvalidArgument if what the host can see of it is impossible for x; uniform's values are
-  // decoded, for which this waits.
+  // Copies the payload to the device. `payload` stays until the stream is done; what `context`
+  // refers to outlives this. InvalidArgument if the host sees that it is impossible for x. Decodes
+  // uniform's values, for which it waits.
   Error SubmitCopy(cudaStream_t stream, const PayloadSource& payload, const CodecSpec& spec,
                    const KernelContext& context, const TensorView& x);
 
-  // Overwrites all of x. Launches only. Sets *fault, in device memory, to 1 if the payload is to be
-  // refused; x is then unspecified.
+  // Overwrites all of x. Only launches kernels. Sets *fault, in device memory, to 1 if the payload
+  // is to be refused; x is then unspecified.
   Error Submit(cudaStream_t stream, const TensorView& x, uint32_t* fault);
 
  private:

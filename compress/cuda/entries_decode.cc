@@ -22,8 +22,8 @@ struct HostCopy {
   std::unique_ptr<uint8_t[]> memory;
 };
 
-// What is wrong with a payload that the device found at fault: the CPU twin reads it once more, so
-// that the words are the same. Training ends with it, and time does not matter.
+// Returns the error for a payload that the device found at fault. The CPU twin reads it again, so
+// that the words are the same. Training ends with it, so time does not matter.
 Error RefusalOf(CudaDevice* device, const PayloadView& payload, const CodecSpec& spec,
                 const KernelContext& context, const TensorView& x) {
   const int64_t n = x.elements();
@@ -59,7 +59,7 @@ Error CheckIndices(CudaDevice* device, const EntryIndices& indices) {
   return of_read.ok() ? checked : of_read;
 }
 
-// Sets *fault if a scope has too many entries.
+// Submits a check that sets *fault if a scope has too many entries.
 Error SubmitScopeGuard(CudaDevice* device, cudaStream_t stream, const CodecSpec& spec,
                        const Scopes& scopes, const RankedBits& bits, uint32_t* fault) {
   const int64_t most = MostEntriesOfScope(spec, scopes.elements);
@@ -120,7 +120,7 @@ Error CudaEntriesDecode(CudaDevice* device, const PayloadSource& payload, const 
   EntriesToDecode entries(device);
   Error error = entries.SubmitCopy(stream, payload, spec, context, x);
   if (error.ok()) error = entries.Submit(stream, x, fault.as<uint32_t>());
-  // Waits, also after an error: until then the payload is being read.
+  // Waits, also after an error: until then the device reads the payload.
   uint32_t is_faulty = 0;
   RETURN_ERROR(device->CopyToHost(&is_faulty, fault.as<void>(), 4));
   constexpr int kInvalidArgument = static_cast<int>(absl::StatusCode::kInvalidArgument);

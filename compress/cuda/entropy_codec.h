@@ -1,4 +1,5 @@
-// A codec with the entropy coder behind it: its payload does not leave the device but as a frame.
+// Codecs with the entropy coder behind them. A payload stays on the device and only its frame
+// leaves it, unless the frame would not be shorter.
 #pragma once
 
 #include "compress/cuda/codec.h"

@@ -1,5 +1,5 @@
-// Codecs with the lossless stage entropy: on a GPU they write the CPU's payloads, and decode and
-// refuse as it does.
+// Tests that codecs with the lossless stage entropy write the CPU's payloads on a GPU, and decode
+// and refuse as it does.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -67,7 +67,7 @@ std::vector<CodecSpec> SparseSpecs() {
   return specs;
 }
 
-// Every kind of codec that has a twin of equal bytes, with every form of payload.
+// Returns every kind of codec that has a twin of equal bytes, with every form of payload.
 std::vector<CodecSpec> Specs() {
   std::vector<CodecSpec> specs;
   for (const CodecKind kind : {CodecKind::kNone, CodecKind::kFp16, CodecKind::kBf16,
@@ -131,7 +131,7 @@ Received Decode(const Coder& coder, const std::vector<uint8_t>& payload, const T
   return received;
 }
 
-// Both codecs' verdict on one payload.
+// Expects the same verdict of both codecs on one payload.
 void ExpectSameDecoding(const Coder& cpu, const Coder& gpu, const std::vector<uint8_t>& payload,
                         const Tensor& like) {
   const Received expected = Decode(cpu, payload, like), met = Decode(gpu, payload, like);
@@ -139,7 +139,7 @@ void ExpectSameDecoding(const Coder& cpu, const Coder& gpu, const std::vector<ui
   EXPECT_TRUE(expected.bytes == met.bytes) << "the decoded tensors differ";
 }
 
-// That the GPU itself reads a frame, not the host in its place.
+// Expects that the GPU itself decodes a frame, not the host in its place.
 void ExpectDecodesFrame(const Coder& gpu, const std::vector<uint8_t>& payload, const Tensor& like) {
   CodecSpec spec = gpu.codec->spec();
   spec.lossless = Lossless::kNone;
@@ -150,7 +150,7 @@ void ExpectDecodesFrame(const Coder& gpu, const std::vector<uint8_t>& payload, c
   EXPECT_TRUE(error.ok()) << error.message;
 }
 
-// Returns the CPU's payload.
+// Expects equal payloads and decoding; returns the CPU's payload.
 std::vector<uint8_t> ExpectTwins(const CodecSpec& spec, const Tensor& x) {
   const Coder cpu(CpuTwin(), spec), gpu(GpuTwin(), spec);
   const Sent expected = Encode(cpu, x), met = Encode(gpu, x);
@@ -172,8 +172,8 @@ const std::vector<Shape>& Shapes() {
   return shapes;
 }
 
-// Values whose scale differs by channel and by each four by four pixels, so that codes tell how
-// large their neighbours are.
+// Returns values whose scale differs by channel and by blocks of four by four pixels, so that codes
+// tell how large their neighbours are.
 std::vector<float> Patches(const Shape& shape) {
   std::vector<float> x = NormalValues(shape.elements());
   const int64_t channels = shape[3], width = shape[2];
@@ -233,7 +233,7 @@ TEST_P(CudaEntropyCodecTest, CodesHaveTheCpusNeighboursAndPairs) {
 INSTANTIATE_TEST_SUITE_P(Types, CudaEntropyCodecTest, testing::Values(DType::kF32, DType::kBF16),
                          [](const auto& info) { return std::string(Name(info.param)); });
 
-// A message of each codec whose payload is a frame, and short.
+// Returns codecs whose payload for a short message is a frame.
 std::vector<CodecSpec> SpecsToDamage() {
   std::vector<CodecSpec> specs = {Ecsq(1), Ecsq(0.02, Rounding::kDither),
                                   Entropy(DefaultSpec(CodecKind::kBf16))};
@@ -245,7 +245,7 @@ std::vector<CodecSpec> SpecsToDamage() {
   return specs;
 }
 
-// Quarters, most of them zero and a few large: whatever the codec, its bytes are worth coding.
+// Returns quarters, most of them zero and a few large: for any codec, their bytes are worth coding.
 Tensor Peaked() {
   std::vector<float> values = NormalValues(1200);
   for (size_t i = 0; i < values.size(); ++i) {
@@ -276,8 +276,8 @@ TEST(CudaEntropyCodecDamageTest, HasTheCpusVerdicts) {
   }
 }
 
-// Frames that are right around payloads that are not: the codec's own decoder refuses them on the
-// device, and the host says why.
+// Tests valid frames around malformed payloads: the codec's own decoder refuses them on the device,
+// and the host says why.
 TEST(CudaEntropyCodecDamageTest, HasTheCpusWordsForPayloadsInFrames) {
   const Tensor x = Peaked();
   for (const CodecSpec& spec : SpecsToDamage()) {
@@ -300,7 +300,8 @@ TEST(CudaEntropyCodecDamageTest, HasTheCpusWordsForPayloadsInFrames) {
   }
 }
 
-// What is known to be zero on both sides is the host's to code.
+// Tests codecs on a support. ecsq's support is applied by a codec around it, so that the host does
+// its entropy coding.
 TEST(CudaEntropyCodecSupportTest, HasTheCpusBytes) {
   const Shape shape = {3, 700};
   std::vector<float> activation = NormalValues(shape.elements(), 5);

@@ -26,8 +26,7 @@ Error Refused() {
   return MakeError(absl::StatusCode::kInvalidArgument, "entropy: a malformed frame");
 }
 
-// What is known of the codes before all of them are looked at: the neighbours, and whether they may
-// pay in pairs.
+// Finds, before all codes are read, the neighbours and whether codes may pay in pairs.
 Error Look(CudaDevice* device, const uint8_t* codes, const CodesPlace& place,
            ContextChoice* choice) {
   cudaStream_t stream;
@@ -59,7 +58,7 @@ Error Look(CudaDevice* device, const uint8_t* codes, const CodesPlace& place,
   return Error{};
 }
 
-// One string on its way into a frame of bytes one at a time.
+// Writer of a string as a frame that codes one byte at a time.
 class BytesWriter {
  public:
   BytesWriter(CudaDevice* device, const uint8_t* bytes, size_t n)
@@ -91,7 +90,7 @@ class BytesWriter {
                                   sums_.as<uint8_t>());
   }
 
-  // Says how many bytes the frame is expected to take. Waits.
+  // Sets *expected_bytes to the expected size of the frame. Waits.
   Error Plan(double* expected_bytes) {
     SumCounts counts = {};
     RETURN_ERROR(Count(&counts));
@@ -99,7 +98,8 @@ class BytesWriter {
     return Error{};
   }
 
-  // After Plan. Appends the frame to *made, whose pieces in device memory are this writer's.
+  // Appends the frame to *made, whose pieces in device memory belong to this writer. Call Plan
+  // before.
   Error Write(FrameBytes* made) {
     const auto coded_bytes = static_cast<int64_t>(head_.coded_bytes());
     const RansStrings strings = {coded_bytes, static_cast<int64_t>(NumRows(head_.coded_bytes())),
@@ -124,7 +124,7 @@ class BytesWriter {
   }
 
  private:
-  // Of each byte in coded_; null without neighbours.
+  // Returns the sums, one per byte of coded_; null without neighbours.
   const uint8_t* sums() const {
     return head_.has_neighbours() ? sums_.as<const uint8_t>() : nullptr;
   }
@@ -150,7 +150,7 @@ class BytesWriter {
   RansWriter writer_;
 };
 
-// A string in all forms that it may have.
+// A string in all forms that its frame may have.
 class Forms {
  public:
   Forms(CudaDevice* device, const uint8_t* bytes, size_t n, const CodesPlace& place)
@@ -159,7 +159,7 @@ class Forms {
         with_neighbours_(device, bytes, n),
         pairs_(device, bytes, n, place) {}
 
-  // Waits, as Best does.
+  // Plans each form. Waits, as Best does.
   Error Plan(const CodesPlace& place, const ContextChoice& choice) {
     if (choice.neighbours.count > 0) {
       RETURN_ERROR(with_neighbours_.UseNeighbours(place, choice));
@@ -169,7 +169,7 @@ class Forms {
     return plain_.Plan(&expected_.plain);
   }
 
-  // The frame of the form that costs least; empty if that is not shorter than the string.
+  // Makes the frame of the form that costs least; empty if that is not shorter than the string.
   Error Best(FrameBytes* best) {
     double least = static_cast<double>(n_);
     for (const EntropyForm form : FormsToMake(expected_, n_)) {
@@ -202,6 +202,7 @@ class Forms {
   FormBytes expected_;
 };
 
+// Decodes a frame of bytes one at a time into `bytes` of device memory. Waits.
 Error DecodeFrame(CudaDevice* device, const EntropyHead& head, const EntropyFrameView& view,
                   uint8_t* bytes) {
   cudaStream_t stream;

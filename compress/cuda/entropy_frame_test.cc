@@ -1,4 +1,4 @@
-// Frames of strings in device memory against those that the CPU makes and reads.
+// Tests frames of strings in device memory against those that the CPU makes and reads.
 #include "compress/cuda/entropy_frame.h"
 
 #include <gtest/gtest.h>
@@ -30,14 +30,14 @@ CudaDevice* TheDevice() {
   return device;
 }
 
-// A string, and where it has codes.
+// String, and where it has codes.
 struct Case {
   std::string name;
   Bytes bytes;
   CodesPlace place;
 };
 
-// Zigzag codes of a source of deviation `scale`; with `volume` it changes slowly, so that
+// Returns zigzag codes of a source of deviation `scale`. With `volume` it changes slowly, so that
 // neighbours tell how large a code is.
 Bytes Codes(size_t n, float scale, bool has_volume, uint64_t seed) {
   RandomStream random(seed);
@@ -65,7 +65,7 @@ Case CodesCase(size_t n, float scale, bool has_volume, size_t before, size_t beh
   return c;
 }
 
-// Codes as large as those of the same channel before and above are.
+// Returns codes about as large as those of the same channel before and above.
 Case ImageCase(size_t n, uint32_t channels) {
   Case c{absl::StrCat(n, " codes of ", channels, " channels"), Bytes(6, 1), {6, n, {}}};
   const uint32_t above = 30 * channels;
@@ -85,7 +85,7 @@ Case ImageCase(size_t n, uint32_t channels) {
   return c;
 }
 
-// Runs of small codes and of large ones: the code before tells which.
+// Returns runs of small and of large codes: the code before tells which.
 Case RunsCase(size_t n) {
   Case c{absl::StrCat(n, " codes in runs"), Bytes(5, 1), {5, n, {1}}};
   RandomStream random(n);
@@ -98,7 +98,7 @@ Case RunsCase(size_t n) {
   return c;
 }
 
-// Each code twice, so that pairs take half as many bits.
+// Returns each code twice, so that pairs take half as many bits.
 Case TwinsCase(size_t n) {
   Case c{absl::StrCat(n, " codes twice"), Codes(n, 1, false, n), {0, 2 * n, {}}};
   c.bytes.resize(2 * n);
@@ -164,7 +164,7 @@ Read ReadOnDevice(const Bytes& frame, size_t most) {
   return read;
 }
 
-// What the host reads of a frame the device does too, and it refuses what the host refuses.
+// Expects that the device reads what the host reads of a frame, and refuses what it refuses.
 void ExpectSameVerdict(const Bytes& frame, size_t most) {
   const auto expected = ReadEntropyFrame(frame, most);
   const Read met = ReadOnDevice(frame, most);
@@ -192,7 +192,7 @@ TEST(CudaEntropyFrameTest, HasTheCpusBytesAndReadsThem) {
   EXPECT_GE(plain, 5);
 }
 
-// A frame of codes with neighbours as one of a single part, whose rows are of 32 stretches.
+// Returns a frame of codes with neighbours as one of a single part, whose rows are of 32 stretches.
 Bytes InOnePart(const Bytes& frame) {
   EntropyHead head;
   absl::Span<const uint8_t> rest = frame;
@@ -210,7 +210,7 @@ Bytes InOnePart(const Bytes& frame) {
   return parts;
 }
 
-// A string that is not long, and a frame of it.
+// Short string, and a frame of it.
 struct Short {
   std::string name;
   int form = 0;
@@ -239,7 +239,7 @@ TEST(CudaEntropyFrameTest, ReadsAShortFrameOfEachForm) {
   }
 }
 
-// Lengths of parts that do not add up, and distances beyond a part.
+// Tests lengths of parts that do not add up, and distances beyond a part.
 TEST(CudaEntropyFrameTest, HasTheCpusVerdictOnDamageToManyParts) {
   const Case c = ImageCase(131072, 16);
   const Bytes frame = FrameOf(c);
@@ -287,7 +287,7 @@ TEST(CudaEntropyFrameTest, HasTheCpusVerdictOnEveryDamagedByte) {
   }
 }
 
-// Whatever other encoders send: as many parts as rows, and neighbours before all rows.
+// Tests what other encoders may send: as many parts as rows, and neighbours before all rows.
 TEST(CudaEntropyFrameTest, ReadsNoisyTails) {
   RandomStream random(5);
   for (const Short& c : ShortFrames()) {

@@ -8,18 +8,19 @@ namespace {
 
 constexpr int kWarps = kTileWords / static_cast<int>(kWarpThreads);
 constexpr int kWarpBits = 32 * static_cast<int>(kWarpThreads);
-constexpr int kNibblesOfWord = 8;  // a lane's four elements each
-constexpr int kVectors = 8;        // of a lane
-constexpr int kAtOnce = 4;         // loads of a lane under way
+constexpr int kNibblesOfWord = 8;  // each holds a lane's four elements
+constexpr int kVectors = 8;        // per lane
+constexpr int kAtOnce = 4;         // loads of a lane at a time
 
-// Four neighbours of a warp's elements, those of a lane.
+// Four neighbours among a warp's elements, which belong to one lane.
 struct Four {
-  uint32_t rank;  // of the first that is kept, among the warp's entries
-  uint32_t kept;  // bit k: element k is
-  int begin;      // the first, counted from the warp's
+  uint32_t rank;  // rank of the first kept one among the warp's entries
+  uint32_t kept;  // bit k: element k is kept
+  int begin;      // place of the first among the warp's elements
 };
 
-// `ranks`: in each lane, the entries of the warp before its word. The whole warp calls it.
+// Returns the lane's four elements of a vector. In each lane, `ranks` is the number of the warp's
+// entries before its word. The whole warp calls it.
 __device__ inline Four FourOf(uint32_t bits, uint32_t ranks, int vector) {
   const unsigned lane = threadIdx.x % kWarpThreads;
   const int word = vector * 4 + static_cast<int>(lane) / kNibblesOfWord;
@@ -30,15 +31,15 @@ __device__ inline Four FourOf(uint32_t bits, uint32_t ranks, int vector) {
           word * 32 + static_cast<int>(at)};
 }
 
-// *largest, unless that is null, becomes at least each thread's magnitude. Whole warps call it.
+// Raises *largest to at least each thread's magnitude, unless it is null. Whole warps call it.
 __device__ inline void RaiseTo(uint32_t magnitude, uint32_t* largest) {
   if (largest == nullptr) return;
   magnitude = WarpReduce<Greatest>(magnitude);
   if (threadIdx.x % kWarpThreads == 0 && magnitude > 0) atomicMax(largest, magnitude);
 }
 
-// A block per tile. A warp gathers the values of its 1024 elements in shared memory, from where
-// they go to their place side by side.
+// Lists entries, a block per tile. A warp gathers the values of its 1024 elements in shared memory
+// and then writes them side by side, so that stores are coalesced.
 template <typename T, typename Value>
 __global__ void EntryListKernel(const T* x, int64_t n, RankedBits kept, Value* values,
                                 uint32_t* indices, uint32_t* largest, uint32_t* largest_of_all) {

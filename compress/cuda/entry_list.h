@@ -1,4 +1,4 @@
-// What is kept, as lists: the values and where they stood, in memory order.
+// Lists of kept elements: their values and where they stood, in memory order.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -10,20 +10,20 @@
 
 namespace thinwire {
 
-// A bitmap of `elements` bits with its tile offsets (bitmap.h), in device memory; null words stand
-// for all ones.
+// Bitmap over elements with its tile offsets (bitmap.h), in device memory. Null words stand for all
+// ones.
 struct RankedBits {
   const uint32_t* words = nullptr;
   const uint64_t* offsets = nullptr;
 };
 
-// Where the lists go, in device memory, with room for as many entries as bits are set.
+// Destination of the lists, in device memory, with room for as many entries as bits are set.
 struct EntryList {
-  void* values = nullptr;              // of values_dtype
+  void* values = nullptr;              // of type values_dtype
   DType values_dtype = DType::kF32;    // or kBF16
-  uint32_t* indices = nullptr;         // unless null: of elements
-  uint32_t* largest = nullptr;         // unless null: becomes at least each magnitude
-  uint32_t* largest_of_all = nullptr;  // the same of all elements, kept or not
+  uint32_t* indices = nullptr;         // indices of elements; may be null
+  uint32_t* largest = nullptr;         // raised to each magnitude's bits; may be null
+  uint32_t* largest_of_all = nullptr;  // likewise, over all elements, kept or not
 };
 
 // Lists the elements of x whose bits are set in `kept`.

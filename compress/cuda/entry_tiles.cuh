@@ -1,5 +1,5 @@
-// Lists of entries by blocks: each takes tiles of them, as many of which hold entries as a count in
-// device memory says.
+// Tiles of lists of entries: each block takes one tile after the other. A count in device memory
+// says how many tiles hold entries.
 #pragma once
 
 #include <cuda_runtime.h>

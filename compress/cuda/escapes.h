@@ -1,4 +1,4 @@
-// Where codes of ecsq stand that have no byte of their own.
+// Places of ecsq's escapes: codes that have no byte of their own.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,7 @@ class Escapes {
   }
   int64_t count() const { return count_; }
 
-  // Finds their places, of the same codes.
+  // Finds the places of the escapes among the same codes.
   Error SubmitPlaces(const uint8_t* bytes, int64_t n) {
     cudaStream_t stream;
     RETURN_ERROR(device_->Stream(&stream));

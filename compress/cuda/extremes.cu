@@ -13,20 +13,20 @@ namespace thinwire {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kBatch = 4;           // vectors that a thread asks for at once
-constexpr int64_t kShort = 2048;    // elements of a scope that part of a warp looks at
-constexpr int64_t kColumns = 1024;  // of a block over strided scopes, four per thread
-// Blocks per multiprocessor, where a tensor has enough elements: many, so that the last ones end
-// together; fewer where each ends with an atomic operation per column.
+constexpr int kBatch = 4;           // vectors that a thread loads at a time
+constexpr int64_t kShort = 2048;    // most elements of a scope that part of a warp reads
+constexpr int64_t kColumns = 1024;  // columns of a block over strided scopes, four per thread
+// Blocks per multiprocessor, if a tensor has enough elements: many, so that the last ones end
+// together; fewer where each block ends with an atomic operation per column.
 constexpr int64_t kLongBlocksEach = 32, kStridedBlocksEach = 8;
-constexpr int64_t kLeastChunk = 4096;  // elements that are worth a block
+constexpr int64_t kLeastChunk = 4096;  // least elements worth a block
 
-// The extremes of this thread's share, among `threads` (4 at least), of x[begin, end).
+// Returns the extremes of this thread's share, among `threads` (4 at least), of x[begin, end).
 template <typename T>
 __device__ Extremes OfShare(const T* x, int64_t begin, int64_t end, unsigned thread,
                             unsigned threads, Counted counted) {
   Extremes e = {};
-  // Vectors begin at multiples of four, wherever the scope does; fewer than four are left at
+  // Vectors begin at multiples of four, wherever the scope does; up to three elements are left at
   // either end.
   const int64_t first = min((begin + 3) / 4 * 4, end), last = max(end / 4 * 4, first);
   if (thread < first - begin) AddValue(Load(x + begin + thread), counted, &e);
@@ -52,7 +52,7 @@ __device__ int64_t EndOf(const Scopes& scopes, int64_t scope) {
   return min((scope + 1) * scopes.elements, scopes.total);
 }
 
-// Scopes of a few elements: `lanes` threads (4 to 32, a power of two) for each.
+// Finds extremes of scopes of few elements, with `lanes` threads (4 to 32, a power of two) each.
 template <typename T>
 __global__ void ShortKernel(const T* x, Scopes scopes, unsigned lanes, Counted counted,
                             Extremes* extremes) {
@@ -70,7 +70,7 @@ __global__ void ShortKernel(const T* x, Scopes scopes, unsigned lanes, Counted c
   if (scope < scopes.count && lane == 0) extremes[scope] = e;
 }
 
-// A block per chunk of a scope. `extremes` begin as zeros.
+// Finds extremes with a block per chunk of a scope. `extremes` are zeros before.
 template <typename T>
 __global__ void LongKernel(const T* x, Scopes scopes, int64_t chunk, int64_t chunks_each,
                            Counted counted, Extremes* extremes) {
@@ -84,14 +84,15 @@ __global__ void LongKernel(const T* x, Scopes scopes, int64_t chunk, int64_t chu
   if (threadIdx.x == 0) AddShared(e, &extremes[scope]);
 }
 
-// Strided scopes as columns of a matrix whose rows are `period` elements: a multiple of the number
-// of scopes, so that a column lies in one scope, and of four. A block looks at kColumns of them in
-// `rows_each` rows. `extremes` begin as zeros.
+// Strided scopes as columns of a matrix. Its rows are `period` elements long: a multiple of the
+// number of scopes, so that a column lies in one scope, and of four. A block reads kColumns columns
+// of `rows_each` rows. `extremes` are zeros before.
 struct Columns {
   int64_t period = 0, tiles = 0;  // tiles of kColumns in a row
   int64_t rows = 0, rows_each = 0;
 };
 
+// Adds rows [row, end) of the four columns from `column` on to e, kBatch rows at a time.
 template <typename T>
 __device__ void AddColumns(const T* x, const Scopes& scopes, const Columns& columns, int64_t column,
                            int64_t row, int64_t end, Counted counted, Extremes (&e)[4]) {
@@ -114,10 +115,12 @@ __device__ void AddColumns(const T* x, const Scopes& scopes, const Columns& colu
   }
 }
 
+// Finds extremes of strided scopes. Blocks gather in shared memory, so that they need one atomic
+// operation in device memory per slot only.
 template <typename T>
 __global__ void StridedKernel(const T* x, Scopes scopes, Columns columns, Counted counted,
                               Extremes* extremes) {
-  // Few scopes have a slot each, many a slot per column.
+  // Each scope has a slot if there are few; otherwise each column has one.
   __shared__ Extremes slots[kColumns];
   const int64_t tile = blockIdx.x % columns.tiles, rows = blockIdx.x / columns.tiles;
   const int64_t first = tile * kColumns, column = first + 4 * static_cast<int64_t>(threadIdx.x);
@@ -155,7 +158,7 @@ Error SubmitShort(cudaStream_t stream, const T* x, const Scopes& scopes, Counted
 template <typename T>
 Error SubmitLong(cudaStream_t stream, int64_t blocks, const T* x, const Scopes& scopes,
                  Counted counted, Extremes* extremes) {
-  // Chunks of whole vectors, so that only the scope's own ends are ragged.
+  // Chunks consist of whole vectors, so that only the scope's own ends are ragged.
   const int64_t chunk = std::max(CeilDiv(CeilDiv(scopes.total, blocks), 4) * 4, kLeastChunk);
   const int64_t chunks_each = CeilDiv(scopes.elements, chunk);
   return Launch(stream, BlocksFor(scopes.count * chunks_each, 1), dim3(kThreads), LongKernel<T>, x,

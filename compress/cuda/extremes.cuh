@@ -1,4 +1,4 @@
-// What Extremes (extremes.h) say, and how a kernel gathers them.
+// Device functions that gather and read Extremes (extremes.h).
 #pragma once
 
 #include <cuda_runtime.h>
@@ -12,8 +12,9 @@
 
 namespace thinwire {
 
-// A key orders the bits of floats as unsigned integers in the order of their values: it flips all
-// bits of a negative float, whose magnitude counts downwards, and only the sign bit of others.
+// Return the key of a float's bits, and back. Keys, as unsigned integers, are ordered like the
+// values. A key flips all bits of a negative float, whose magnitude counts downwards, and only the
+// sign bit of others.
 HOST_DEVICE inline uint32_t KeyOfBits(uint32_t bits) {
   return bits ^ ((bits >> 31) != 0 ? 0xFFFFFFFFu : 0x80000000u);
 }
@@ -21,6 +22,7 @@ HOST_DEVICE inline uint32_t BitsOfKey(uint32_t key) {
   return key ^ ((key >> 31) != 0 ? 0x80000000u : 0xFFFFFFFFu);
 }
 
+// Adds one value to *e. With Counted::kFinite, NaN and infinity count as 0.
 __device__ inline void AddValue(float x, Counted counted, Extremes* e) {
   uint32_t bits = __float_as_uint(x);
   if (counted == Counted::kFinite && (bits & kMagnitudeMask) >= kInfinityBits) bits = 0;
@@ -30,18 +32,18 @@ __device__ inline void AddValue(float x, Counted counted, Extremes* e) {
   e->least = ~key > e->least ? ~key : e->least;
 }
 
-// Adds to extremes that other threads add to.
+// Adds to extremes that other threads add to as well.
 __device__ inline void AddShared(const Extremes& value, Extremes* shared) {
   atomicMax(&shared->greatest, value.greatest);
   atomicMax(&shared->least, value.least);
 }
 
-// The extremes of at least one value.
+// Returns the extremes of at least one value as floats.
 HOST_DEVICE inline MinMax MinMaxOf(const Extremes& e) {
   return {FloatOf(BitsOfKey(~e.least)), FloatOf(BitsOfKey(e.greatest))};
 }
 
-// Bits of the largest |x|; kInfinityBits or more if any is not finite.
+// Returns the bits of the largest |x|; kInfinityBits or more if any value is not finite.
 HOST_DEVICE inline uint32_t LargestMagnitude(const Extremes& e) {
   const uint32_t least = BitsOfKey(~e.least) & kMagnitudeMask;
   const uint32_t greatest = BitsOfKey(e.greatest) & kMagnitudeMask;

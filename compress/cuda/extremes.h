@@ -1,5 +1,5 @@
-// The least and the greatest value of every scope of a tensor: what uniform, blockwise8 and the
-// pre-scale exponents start from.
+// Least and greatest value of every scope of a tensor, needed by uniform, blockwise8 and the
+// pre-scale exponents.
 #pragma once
 
 #include <cstdint>
@@ -10,18 +10,19 @@
 
 namespace thinwire {
 
-// Keys are the bits of floats, changed so that they are ordered like the values, with NaN at the
-// ends. From zeros on both numbers only grow, so that threads may add to them in any order.
+// Extremes of some values as keys. A key is a float's bits, changed so that keys are ordered like
+// the values, with NaN at the ends. Both members start from zero and only grow, so threads may add
+// to them in any order.
 struct Extremes {
   uint32_t greatest;  // key of the greatest value
-  uint32_t least;     // the complement of the key of the least
+  uint32_t least;     // complement of the key of the least value
 };
 
-// Whose values count.
+// Values that count.
 enum class Counted { kAll, kFinite };
 
-// extremes[s], in device memory, of each scope; of no finite value under kFinite: of a zero.
-// Launches only. x is of fp32 or bf16.
+// Sets extremes[s], in device memory, for each scope. Under kFinite, a scope without finite values
+// has the extremes of a zero. Only launches kernels. x is fp32 or bf16.
 Error SubmitExtremes(CudaDevice* device, const TensorView& x, const Scopes& scopes, Counted counted,
                      Extremes* extremes);
 

@@ -7,22 +7,22 @@ namespace thinwire {
 namespace {
 
 constexpr unsigned kThreads = 256;
-constexpr int kTile = 4;  // columns of a factor at once
+constexpr int kTile = 4;  // columns of a factor that are computed together
 
 __device__ uint32_t MagnitudeOf(float x) { return __float_as_uint(x) & kMagnitudeMask; }
 
-// Column k of a tile; those behind the last repeat it.
+// Returns column k of a tile; those behind the last repeat it.
 __device__ int64_t ColumnOf(int64_t tile, int k, int64_t rank) {
   const int64_t j = tile * kTile + k;
   return j < rank ? j : rank - 1;
 }
 
-// Eight threads per row add up every eighth product each, then pairwise.
+// Threads per row: each adds up every eighth product, then they add pairwise, as on the CPU.
 constexpr unsigned kSums = 8;
 constexpr unsigned kRowsOfBlock = kThreads / kSums;
 
-// The products of a row with the columns of S that make a tile, times `lift`, in every thread of
-// the row's eight. Returns the largest magnitude of the thread's entries.
+// Computes, in every thread of the row's eight, the products of a row with the columns of S that
+// make a tile, times `lift`. Returns the largest magnitude of the thread's entries.
 template <typename T>
 __device__ uint32_t RowTimesTile(const T* row, const LowRankMatrices& m, const float* s,
                                  int64_t tile, float lift, float (&products)[kTile]) {
@@ -46,8 +46,8 @@ __device__ uint32_t RowTimesTile(const T* row, const LowRankMatrices& m, const f
   return largest;
 }
 
-// A block per kRowsOfBlock rows. The first time M is taken as it is and its largest entry found;
-// the second time only matrices that need a lift are multiplied once more.
+// Multiplies M by S, a block per kRowsOfBlock rows. The first time M is taken as it is and its
+// largest entry is found; the second time only matrices that need a lift are multiplied again.
 template <typename T>
 __global__ void ByFactorKernel(const T* x, LowRankMatrices m, int64_t blocks_of_matrix,
                                const float* s, float* p, bool lifted, LowRankExtremes* extremes) {
@@ -72,7 +72,7 @@ __global__ void ByFactorKernel(const T* x, LowRankMatrices m, int64_t blocks_of_
   if (threadIdx.x == 0) atomicMax(&extremes[matrix].matrix, largest);
 }
 
-// A thread per column of M, tile of P's columns and part of M's rows.
+// Multiplies M^T by P, with a thread per column of M, tile of P's columns and part of M's rows.
 template <typename T>
 __global__ void TransposedKernel(const T* x, LowRankMatrices m, int64_t parts, const float* p,
                                  const LowRankExtremes* extremes, double* partial) {
@@ -109,7 +109,7 @@ __global__ void TransposedKernel(const T* x, LowRankMatrices m, int64_t parts, c
   }
 }
 
-// A thread per entry of Q, a row of blocks per matrix.
+// Adds up the parts, with a thread per entry of Q and a row of blocks per matrix.
 __global__ void AddPartsKernel(LowRankMatrices m, int64_t blocks_of_matrix, int64_t parts,
                                const double* partial, float* payload, LowRankExtremes* extremes) {
   const int64_t matrix = blockIdx.x / blocks_of_matrix;
@@ -128,6 +128,7 @@ __global__ void AddPartsKernel(LowRankMatrices m, int64_t blocks_of_matrix, int6
   if (threadIdx.x == 0) atomicMax(&extremes[matrix].factor, largest);
 }
 
+// Copies P, [count, rank, rows], into the payloads as [rows, rank], a thread per entry.
 __global__ void StoreFactorKernel(LowRankMatrices m, const float* p, float* payload) {
   const int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   if (i >= m.count * m.p_floats()) return;
@@ -136,7 +137,7 @@ __global__ void StoreFactorKernel(LowRankMatrices m, const float* p, float* payl
   payload[matrix * (m.p_floats() + m.q_floats()) + entry] = p[(matrix * m.rank + j) * m.rows + row];
 }
 
-// q: [count, rank, columns].
+// Copies Q from the payload to q, [count, rank, columns].
 __global__ void LoadFactorKernel(LowRankMatrices m, const float* payload, float* q) {
   const int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   if (i >= m.count * m.q_floats()) return;
@@ -146,11 +147,11 @@ __global__ void LoadFactorKernel(LowRankMatrices m, const float* payload, float*
   q[i] = from[c * m.rank + j];
 }
 
-// A thread per kRows rows of kColumns columns.
+// Tile of a thread: kRows rows of kColumns columns.
 constexpr int kRows = 4, kColumns = 4;
 
-// products[r][k] = p[row + r][0] q[0][c + k] + ..., from left to right. Rows behind the last repeat
-// it; of columns only n are there.
+// Computes products[r][k] = p[row + r][0] q[0][c + k] + ..., from left to right. Rows behind the
+// last repeat it; only n columns exist.
 __device__ void MultiplyTile(const LowRankMatrices& m, const float* p, const float* q, int64_t row,
                              int64_t n, float (&products)[kRows][kColumns]) {
   for (int64_t j = 0; j < m.rank; ++j) {
@@ -166,7 +167,8 @@ __device__ void MultiplyTile(const LowRankMatrices& m, const float* p, const flo
   }
 }
 
-// Every entry of both factors is in some product, which is not finite unless they are.
+// Writes M and checks that it is finite. Every entry of both factors is part of some product, which
+// is not finite unless they are.
 template <typename T>
 __global__ void FactorsKernel(LowRankMatrices m, const float* payload, const float* q, T* x,
                               uint32_t* nonfinite) {
@@ -224,7 +226,8 @@ Error MultiplyByFactor(cudaStream_t stream, const TensorView& x, const LowRankMa
                               extremes);
 }
 
-// Enough threads to keep memory busy, few enough that partial sums are little beside M.
+// Returns a number of parts with enough threads to keep memory busy, but with partial sums that are
+// small beside M.
 int64_t TransposedParts(const LowRankMatrices& matrices) {
   constexpr int64_t kWantedThreads = int64_t{1} << 18;
   const int64_t of_part = matrices.count * Blocks(matrices.rank, kTile) * matrices.columns;

@@ -1,5 +1,5 @@
-// Products of tall matrices with a few columns and of a few columns with each other, for low_rank:
-// all matrices of a tensor at once. Sums are those of compress/cpu/factors.h, in its order, but for
+// Products of tall matrices with few columns, and of few columns with each other, for low_rank; all
+// matrices of a tensor at once. Sums and their order are those of compress/cpu/factors.h, except
 // where MultiplyTransposed says so.
 #pragma once
 
@@ -13,32 +13,33 @@
 
 namespace thinwire {
 
-// What a matrix shows on the way, as bits of magnitudes; zero before. At least kInfinityBits if
+// Largest magnitudes met in a matrix, as bits; zero before. They are at least kInfinityBits if
 // anything is not finite.
 struct LowRankExtremes {
   uint32_t matrix;  // largest |entry|
-  uint32_t factor;  // of Q
+  uint32_t factor;  // largest |entry| of Q
 };
 
-// P = M S with S of [count, rank, columns]; `p`: [count, rank, rows]. Writes extremes[i].matrix,
-// and multiplies M by LowRankLift of it.
+// Computes P = M S, with S of [count, rank, columns] and `p` of [count, rank, rows]. Writes
+// extremes[i].matrix, and multiplies M by LowRankLift of it.
 Error MultiplyByFactor(cudaStream_t stream, const TensorView& x, const LowRankMatrices& matrices,
                        const float* s, float* p, LowRankExtremes* extremes);
 
-// Q = M^T P, with M multiplied by its lift and Q divided by it, as [columns, rank] behind the
-// P of each matrix's `payload`; writes extremes[i].factor. As on the CPU blocks of rows are added
-// in fp64, but in parts, whose sums are added at the end: `partial` has memory for these.
+// Computes Q = M^T P, with M multiplied by its lift and Q divided by it. Writes Q as [columns,
+// rank] behind the P of each matrix's `payload`, and extremes[i].factor. As on the CPU blocks of
+// rows are added in fp64, but in parts, whose sums are added at the end; `partial` has memory for
+// these.
 int64_t TransposedParts(const LowRankMatrices& matrices);
 Error MultiplyTransposed(cudaStream_t stream, const TensorView& x, const LowRankMatrices& matrices,
                          const float* p, double* partial, float* payload,
                          LowRankExtremes* extremes);
 
-// P of [count, rank, rows] as [rows, rank] into the payloads.
+// Copies P of [count, rank, rows] as [rows, rank] into the payloads.
 Error StoreFactor(cudaStream_t stream, const LowRankMatrices& matrices, const float* p,
                   float* payload);
 
-// M = P Q^T of the payloads. `q`: memory for [count, rank, columns]. Sets *nonfinite, zero before,
-// unless factors and products are all finite.
+// Computes M = P Q^T from the payloads. `q` is memory for [count, rank, columns]. Sets *nonfinite,
+// zero before, unless factors and products are all finite.
 Error MultiplyFactors(cudaStream_t stream, const float* payload, const LowRankMatrices& matrices,
                       float* q, const TensorView& x, uint32_t* nonfinite);
 

@@ -1,5 +1,5 @@
-// A direction whose ends compute on unlike backends: what one remembers, the other must too, to the
-// last bit.
+// Tests of a direction whose ends compute on different backends: both must remember the same, to
+// the last bit.
 #include "compress/feedback/feedback.h"
 
 #include <gtest/gtest.h>
@@ -31,7 +31,7 @@ FeedbackOptions OnTested(const FeedbackSpec& spec, DType dtype) {
   return options;
 }
 
-// Slowly changing, as messages of training are.
+// Returns slowly changing messages, as in training.
 Tensor MessageOf(uint64_t step, DType dtype) {
   const Shape shape = kSample.WithBatch(kBatch);
   const std::vector<float> fixed = RandomValues(shape.elements(), 1);
@@ -40,7 +40,7 @@ Tensor MessageOf(uint64_t step, DType dtype) {
   return dtype == DType::kF32 ? TensorOf(shape, values) : BFloatTensorOf(shape, values);
 }
 
-// Rows that come again in another order, with one that is new now and then.
+// Returns rows that come again in another order, with a new one now and then.
 Rows RowsOf(uint64_t step) { return {step % 4, 10 + (step + 1) % 4, 20 + step / 9}; }
 
 struct Sent {
@@ -48,7 +48,7 @@ struct Sent {
   std::vector<uint8_t> payload;
 };
 
-// 30 steps, of which some go exact. What was received and sent, step by step.
+// Runs 30 steps, some of them exact. Returns what was received and sent in each.
 std::vector<Sent> Run(const FeedbackOptions& from, const FeedbackOptions& to,
                       const CodecSpec& codec_spec, FeedbackPair* pair) {
   pair->receiver = std::move(*FeedbackReceiver::New(to));
@@ -100,7 +100,7 @@ void ExpectEndsAgree(const FeedbackSpec& spec, const CodecSpec& codec, DType dty
   ASSERT_EQ(here.size(), expected.size());
   for (size_t step = 0; step < expected.size(); ++step) {
     EXPECT_TRUE(there[step].received == expected[step].received) << "step " << step;
-    // A GPU's low_rank has factors of its own; whoever made them, both ends agree on them.
+    // A GPU's low_rank has factors of its own. Both ends agree on them, whoever made them.
     if (codec.kind == CodecKind::kLowRank) continue;
     EXPECT_TRUE(here[step].payload == expected[step].payload) << "step " << step;
   }
@@ -115,7 +115,7 @@ void ExpectEndsAgree(const FeedbackSpec& spec, const CodecSpec& codec, DType dty
   EXPECT_TRUE(StoredRows(back.sender->state()) == StoredRows(reference.sender->state()));
 }
 
-// One codec of every kind where state rows are stored as they are, a few where they are encoded.
+// Returns one codec of every kind if state rows are stored as they are, a few if they are encoded.
 std::vector<CodecSpec> CodecsWith(StateStorage store) {
   if (store != StateStorage::kF32) return {UniformOf(4), TopKOf(0.1)};
   CodecSpec low_rank;
@@ -174,7 +174,8 @@ TEST_P(UnlikeEndsTest, AgreeWithRowsInAFile) {
 INSTANTIATE_TEST_SUITE_P(Types, UnlikeEndsTest, testing::Values(DType::kF32, DType::kBF16),
                          [](const auto& info) { return std::string(Name(info.param)); });
 
-// Each sample's factor is that of the last message that had the sample, on both backends.
+// Tests that each sample's factor is that of the last message that had the sample, on both
+// backends.
 TEST(CudaFeedbackTest, LowRankPerSampleStartsFromTheCpusFactors) {
   CodecSpec spec;
   spec.kind = CodecKind::kLowRank;
@@ -197,7 +198,8 @@ TEST(CudaFeedbackTest, LowRankPerSampleStartsFromTheCpusFactors) {
   }
 }
 
-// fp32 has finite numbers above the largest bf16, 3.39e38: at a bf16 receiver they are infinite.
+// Tests fp32 numbers above the largest bf16, 3.39e38: they are finite, but infinite at a bf16
+// receiver.
 TEST(CudaFeedbackTest, WhatOverflowsDoesNotStayInState) {
   CodecSpec bf16;
   bf16.kind = CodecKind::kBf16;

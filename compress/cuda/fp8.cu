@@ -15,20 +15,21 @@
 namespace thinwire {
 namespace {
 
-// A format of `kFractionBits` bits of fraction and an exponent biased by `kBias`.
+// Format with `kFractionBits` bits of fraction and an exponent biased by `kBias`.
 template <int kFractionBits, int kBias>
 struct Fp8 {
   static constexpr int kShift = 23 - kFractionBits;
   static constexpr uint32_t kRebias = static_cast<uint32_t>(127 - kBias) << 23;
   static constexpr uint32_t kLeastNormal = static_cast<uint32_t>(128 - kBias) << 23;
-  static constexpr int kLeastExponent = 1 - kBias - kFractionBits;  // of the last bit
+  static constexpr int kLeastExponent = 1 - kBias - kFractionBits;  // exponent of the last bit
   static constexpr uint32_t kLastBit = static_cast<uint32_t>(127 + kLeastExponent) << 23;
   static constexpr uint32_t kRounder = static_cast<uint32_t>(127 + 23 + kLeastExponent) << 23;
 
-  // The code of x, 0 <= x <= the largest value.
+  // Returns the code of x, 0 <= x <= the largest value.
   __device__ static uint32_t Narrow(float x) {
     const uint32_t bits = __float_as_uint(x);
-    // Below the normal numbers the adder rounds, at the last bit of its result.
+    // Below the normal numbers: adding a float whose last bit is the format's last bit makes the
+    // adder round there; the difference of the bits is the code.
     if (bits < kLeastNormal) return __float_as_uint(x + __uint_as_float(kRounder)) - kRounder;
     const uint32_t odd = (bits >> kShift) & 1;
     return (bits - kRebias + (1u << (kShift - 1)) - 1 + odd) >> kShift;
@@ -42,6 +43,8 @@ struct Fp8 {
 using E4M3 = Fp8<3, 7>;
 using E5M2 = Fp8<2, 15>;
 
+// Encodes a tile. Every block computes the pre-scale exponent from the extremes; the first one
+// stores it.
 template <typename Number, typename T>
 __global__ void NarrowKernel(const T* x, int64_t n, const Extremes* extremes, Fp8Format format,
                              int16_t* exponent, uint8_t* codes, uint32_t* largest) {
@@ -66,6 +69,7 @@ __global__ void NarrowKernel(const T* x, int64_t n, const Extremes* extremes, Fp
   });
 }
 
+// Decodes a tile and reports the largest code that has no value.
 template <typename Number, typename T>
 __global__ void WidenKernel(const uint8_t* codes, int64_t n, float scale, uint32_t most, T* x,
                             uint32_t* largest) {

@@ -1,4 +1,4 @@
-// fp8: every element as an 8-bit float of the tensor times a power of two.
+// Codec fp8: every element as an 8-bit float of the tensor times a power of two.
 #pragma once
 
 #include <cstdint>
@@ -12,9 +12,10 @@ namespace thinwire {
 CudaEncode CudaFp8Encode;
 CudaDecode CudaFp8Decode;
 
-// The same within device memory; launches only. `codes` are aligned to 4 bytes. *largest becomes
-// the bits of the largest magnitude, of which kInfinityBits and more are refused, or the largest
-// code without its sign, if that exceeds LargestFp8Code.
+// Encode and decode within device memory; they only launch kernels. `codes` are aligned to 4 bytes.
+// The encoder sets *largest to the bits of the largest magnitude; the caller refuses kInfinityBits
+// and more. The decoder sets it to the largest code without its sign, if that exceeds
+// LargestFp8Code.
 Error SubmitFp8Encode(CudaDevice* device, const TensorView& x, Fp8Format format, int16_t* exponent,
                       uint8_t* codes, uint32_t* largest);
 Error SubmitFp8Decode(CudaDevice* device, const uint8_t* codes, int exponent, Fp8Format format,

@@ -24,7 +24,8 @@ TEST(CudaFp8Test, BytesAndBitsAreTheCpus) {
   }
 }
 
-// The largest magnitude sets the scale: all upper halves of smaller floats round as on the CPU.
+// Tests that all upper halves of floats below the largest magnitude, which sets the scale, round as
+// on the CPU.
 TEST(CudaFp8Test, FloatsOfEveryMagnitudeNarrowToTheCpusBits) {
   for (uint32_t low : {0u, 1u, 0x7FFFu, 0x8000u, 0xFFFFu}) {
     std::vector<float> values(65536);

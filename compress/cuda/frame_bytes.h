@@ -1,5 +1,5 @@
-// A frame of the entropy coder on its way to the host: pieces one behind the other, some of which
-// the host has made and some of which are in device memory.
+// Frame of the entropy coder on its way to the host: consecutive pieces, some made by the host and
+// some in device memory.
 #pragma once
 
 #include <algorithm>
@@ -15,14 +15,14 @@ namespace thinwire {
 
 class FrameBytes {
  public:
-  // Made by the host; copied here.
+  // Appends bytes that the host has made; copies them.
   void Add(const uint8_t* bytes, size_t n) { Add({nullptr, {bytes, bytes + n}, n}); }
-  // In device memory, which outlives the last call of CopyTo.
+  // Appends bytes in device memory, which outlive the last call of CopyTo.
   void AddOnDevice(const uint8_t* bytes, size_t n) { Add({bytes, {}, n}); }
 
   size_t size() const { return size_; }
 
-  // Waits. `to` is host memory of size() bytes.
+  // Copies the frame to `to`, host memory of size() bytes. Waits.
   Error CopyTo(CudaDevice* device, uint8_t* to) const {
     for (const Piece& piece : pieces_) {
       if (piece.on_device != nullptr) {

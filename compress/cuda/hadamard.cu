@@ -13,22 +13,22 @@
 namespace thinwire {
 namespace {
 
-// A block of threads transforms a tile in shared memory: stretches of up to kTile elements. Longer
-// ones take their last steps in a second kernel.
+// Tile that a block of threads transforms in shared memory. It holds stretches of up to kTile
+// elements; longer ones take their last steps in a second kernel.
 constexpr int kTileBits = 13;
 constexpr int kTile = 1 << kTileBits;
 constexpr int kThreads = kTile / 16;
-constexpr int kSignBlocks = kTile / 128 + 1;  // Philox's, each of 128 signs
+constexpr int kSignBlocks = kTile / 128 + 1;  // blocks of Philox, 128 signs each
 
-// Elements [0, main) are in stretches of `size`, those behind in stretches of descending powers of
-// two.
+// Division of a tensor: elements [0, main) are in stretches of `size`, those behind in stretches of
+// descending powers of two.
 struct Plan {
   int64_t total, main, main_tiles;
   int size;
-  bool main_is_whole;  // or further steps follow
+  bool main_is_whole;  // false: further steps follow
 };
 
-// One tile: a whole number of stretches.
+// Stretches of one tile: a whole number of them.
 struct Stretches {
   int64_t begin;
   int length, size;
@@ -41,7 +41,8 @@ __device__ Stretches StretchesOf(const Plan& plan, int64_t tile) {
     const int length = static_cast<int>(min(plan.main - begin, int64_t{kTile}));
     return {begin, length, plan.size, plan.main_is_whole};
   }
-  // The rest is less than 2 kTile elements. Each set bit of that number is a stretch of as many.
+  // The rest is less than 2 kTile elements. Each set bit of that number is a stretch of that
+  // length.
   const int rest = static_cast<int>(plan.total - plan.main);
   int64_t before = tile - plan.main_tiles;
   int size = kTile;
@@ -56,13 +57,14 @@ __device__ Stretches StretchesOf(const Plan& plan, int64_t tile) {
 
 struct Signs {
   uint64_t key;
-  bool before, after;  // the transform
+  bool before, after;  // whether signs are flipped before or after the transform
 };
 
-// Two threads in 32 would meet in one bank otherwise.
+// Returns the place of element i in shared memory. The padding keeps two threads of a warp from
+// meeting in one bank.
 __device__ int Padded(int i) { return i + i / 32; }
 
-// The random numbers of the tile's signs, from that of element begin / 128 * 128 on.
+// Draws the random numbers of the tile's signs, from that of element begin / 128 * 128 on.
 __device__ void DrawSigns(int64_t begin, uint64_t key, uint32_t* numbers) {
   if (threadIdx.x >= kSignBlocks) return;
   uint32_t four[4];
@@ -70,21 +72,21 @@ __device__ void DrawSigns(int64_t begin, uint64_t key, uint32_t* numbers) {
   for (int k = 0; k < 4; ++k) numbers[4 * threadIdx.x + k] = four[k];
 }
 
-// Bit i of the numbers is the sign that element i is multiplied by: moved to bit 31, it flips the
+// Returns x with the sign of element i applied: bit i of the numbers, moved to bit 31, flips the
 // float's own.
 __device__ float Signed(float x, const uint32_t* numbers, int i) {
   return __uint_as_float(__float_as_uint(x) ^ (((numbers[i / 32] >> (i % 32)) & 1u) << 31));
 }
 
 struct Limit {
-  uint32_t most;  // bits
+  uint32_t most;  // bits of the largest magnitude allowed
   int64_t piece;
   unsigned long long* refused;
 };
 
-// The piece's number stands above 31 bits that say how far the magnitude lies below the largest.
-// The complement of the first piece and of its largest magnitude is the greatest of all, and zero
-// stands for none.
+// Reports a magnitude above the limit. The word holds the piece's number and below it, in 31 bits,
+// how far the magnitude lies below the largest. Its complement is greatest for the first piece and
+// its largest magnitude; zero means that none was reported.
 __device__ void Report(float x, int64_t element, const Limit& limit) {
   const uint32_t magnitude = __float_as_uint(x) & kMagnitudeMask;
   if (magnitude <= limit.most) return;
@@ -92,9 +94,10 @@ __device__ void Report(float x, int64_t element, const Limit& limit) {
   atomicMax(limit.refused, ~(piece << 31 | (kMagnitudeMask - magnitude)));
 }
 
-// The steps h = 2^bit of a transform for `first` <= bit < min(first + 4, bits), each thread having
-// the 16 elements of the tile that they combine.
+// Does the steps h = 2^bit for `first` <= bit < min(first + 4, bits). Each thread takes the 16
+// elements of the tile that these steps combine.
 __device__ void Steps(int first, int bits, float* values) {
+  // The 16 elements differ in bits low to low + 3 of their place; the other bits are the thread's.
   const int low = min(first, kTileBits - 4), t = static_cast<int>(threadIdx.x);
   const int base = (t & ((1 << low) - 1)) | (t >> low) << (low + 4);
   float v[16];
@@ -115,7 +118,7 @@ __device__ void Steps(int first, int bits, float* values) {
   for (int j = 0; j < 16; ++j) values[Padded(base | j << low)] = v[j];
 }
 
-// Stretches that are not whole yet go to `between`.
+// Transforms tiles. Stretches that are not complete yet go to `between`.
 template <typename From, typename To>
 __global__ void __launch_bounds__(kThreads)
     TileKernel(const From* from, float* between, To* to, Plan plan, Signs signs, Limit limit) {
@@ -156,8 +159,8 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-// The last steps of stretches of kParts tiles, from `begin` on: a thread has four neighbours of
-// each tile of a stretch.
+// Does the last steps of stretches of kParts tiles, from `begin` on. A thread takes four neighbours
+// of each tile of a stretch.
 template <int kParts, typename To>
 __global__ void LastSteps(const float* from, To* to, int64_t begin, Signs signs) {
   const int64_t index = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
@@ -196,7 +199,7 @@ Error SubmitLastSteps(cudaStream_t stream, const float* from, To* to, int64_t be
                 LastSteps<kParts, To>, from, to, begin, signs);
 }
 
-// `between`, which may be `from` or `to`, is for stretches longer than a tile.
+// Submits a rotation. `between`, which may be `from` or `to`, is for stretches longer than a tile.
 template <typename From, typename To>
 Error Submit(CudaDevice* device, const From* from, float* between, To* to, int64_t n,
              uint32_t block, const Signs& signs, const RotationLimit& limit) {
@@ -214,7 +217,7 @@ Error Submit(CudaDevice* device, const From* from, float* between, To* to, int64
                       between, to, plan, signs,
                       Limit{BitsOf(limit.most), limit.piece, limit.refused}));
   if (plan.main_is_whole) return Error{};
-  // The last steps of the longest stretches, and then perhaps those of one of two tiles.
+  // Submits the last steps of the longest stretches, and then those of a rest of two tiles, if any.
   const int64_t longest = n / block * block;
   RETURN_ERROR(block == 4 * kTile ? SubmitLastSteps<4>(stream, between, to, 0, longest, signs)
                                   : SubmitLastSteps<2>(stream, between, to, 0, longest, signs));

@@ -1,6 +1,6 @@
-// A random rotation: signs, and the Walsh-Hadamard transform of each block of a tensor, what is
-// left over in stretches of descending powers of two (compress/cpu/hadamard.h). The same bits.
-// Launches only.
+// Random rotation of a tensor: signs, and the Walsh-Hadamard transform of each block. What is left
+// over is transformed in stretches of descending powers of two (compress/cpu/hadamard.h). Gives the
+// CPU's bits. Only launches kernels.
 #pragma once
 
 #include <cstdint>
@@ -10,20 +10,21 @@
 
 namespace thinwire {
 
-// Which magnitudes are too large to be transformed, and where that is reported.
+// Limit above which magnitudes are too large to be transformed, and where such are reported.
 struct RotationLimit {
   float most;
-  int64_t piece;                // elements
-  unsigned long long* refused;  // in device memory; begins as zero and stays so if nothing is
+  int64_t piece;                // elements per piece in which they are looked for
+  unsigned long long* refused;  // in device memory; zero before and if nothing is refused
 };
-// The largest magnitude in the first piece that has one above the limit. Requires refused != 0.
+// Returns the largest magnitude in the first piece that has one above the limit. Requires refused
+// != 0.
 float RefusedMagnitude(unsigned long long refused);
 
-// to[i], fp32, of x: signs, then the transform. x is not empty; `block` is a power of two up to
-// 2^15.
+// Writes the rotated x, fp32, to `to`: signs, then the transform. x is not empty; `block` is a
+// power of two up to 2^15.
 Error SubmitRotate(CudaDevice* device, const TensorView& x, uint32_t block, uint64_t key,
                    const RotationLimit& limit, float* to);
-// The inverse. `from` is overwritten; it may be x's own memory.
+// Inverts SubmitRotate. `from` is overwritten; it may be x's own memory.
 Error SubmitRotateBack(CudaDevice* device, float* from, uint32_t block, uint64_t key,
                        const RotationLimit& limit, const TensorView& x);
 

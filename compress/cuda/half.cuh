@@ -1,5 +1,5 @@
-// fp16 with a power of two (compress/cpu/convert.h) in a kernel, the same bits. What multiplies
-// touches no NaN: a GPU would change its bits.
+// Conversions to and from fp16 times a power of two (compress/cpu/convert.h) in a kernel, with the
+// same bits. A NaN is never multiplied, because a GPU would change its bits.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -10,7 +10,8 @@
 
 namespace thinwire {
 
-// Half of scale * x, with sign, infinity and NaN. Finite values above 0x1.FFCp127 count as that.
+// Returns the half of scale * x, with sign, infinity and NaN. Finite values above 0x1.FFCp127 count
+// as that.
 __device__ inline uint16_t ScaledHalf(float x, float scale) {
   constexpr uint32_t kMostRoundable = 0x7F7FE000u;
   const uint32_t bits = __float_as_uint(x);
@@ -25,7 +26,7 @@ __device__ inline uint16_t ScaledHalf(float x, float scale) {
   return static_cast<uint16_t>(sign | ToHalf(scaled));
 }
 
-// scale * h.
+// Returns scale * h.
 __device__ inline float ScaledOfHalf(uint16_t h, float scale) {
   // The sign goes from bit 15 to bit 31. A NaN keeps its mantissa, 13 bits further up, and is made
   // quiet by the mantissa's highest bit.

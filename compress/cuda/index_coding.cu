@@ -13,8 +13,8 @@ constexpr int kPlanThreads = 1024;
 constexpr int kRiceCandidates = 5;
 constexpr int kWarps = kTileWords / static_cast<int>(kWarpThreads);
 
-// Rice's k is tried from `least` to `most`, for `count` > 0 entries with indices below `size`.
-// 63 less the zeros above the highest set bit is the floor of the logarithm.
+// Candidates of Rice's k, from `least` to `most`, for `count` > 0 entries with indices below
+// `size`. 63 less the zeros above the highest set bit is the floor of the logarithm.
 struct RiceBits {
   __device__ RiceBits(uint64_t size, uint64_t count) {
     const uint32_t log2 = 63 - __clzll(static_cast<long long>(size / count));
@@ -26,8 +26,8 @@ struct RiceBits {
 
 __device__ inline uint64_t BytesOfBits(uint64_t bits) { return (bits + 7) / 8; }
 
-// Moves bits of kept elements, all of them supported, to their ranks among the supported: a thread
-// reads a word. `listed` is zero before.
+// Moves the bits of kept elements, all of them supported, to their ranks among the supported. A
+// thread reads a word. `listed` is zero before.
 __global__ void SqueezeKernel(const uint32_t* kept, RankedBits support, int64_t elements,
                               uint32_t* listed) {
   const int64_t num_words = NumWords(elements);
@@ -45,11 +45,11 @@ __global__ void SqueezeKernel(const uint32_t* kept, RankedBits support, int64_t 
   ranks.Finish();
 }
 
-// One more than the last set bit before the block's tile, of which bits.offsets knows that there is
+// Returns one more than the last set bit before the block's tile; bits.offsets says that there is
 // one. The whole block calls it.
 __device__ inline uint32_t NextOfTilesBefore(const RankedBits& bits, int64_t num_words) {
-  // Most often it lies in the tile before. Else counts before tiles, which never fall, are halved
-  // down to the last tile that has fewer before it.
+  // It mostly lies in the tile before. Otherwise a binary search over the counts before tiles,
+  // which never fall, finds the last tile that has fewer before it.
   const uint64_t before = bits.offsets[blockIdx.x];
   int64_t tile = int64_t{blockIdx.x} - 1;
   if (bits.offsets[tile] == before) {
@@ -67,12 +67,13 @@ __device__ inline uint32_t NextOfTilesBefore(const RankedBits& bits, int64_t num
   return BlockReduce<Greatest>(next);
 }
 
-// The entries of this thread's word of the block's tile.
+// Entries of this thread's word of the block's tile.
 struct WordOfEntries {
-  uint32_t bits, begin;  // the index of the first bit
+  uint32_t bits, begin;  // the word; index of its first bit
   uint32_t next;         // one more than the last entry's before the word; 0 before the first
 
-  // visit(index, gap), the gap being the indices between an entry and the one before.
+  // Calls visit(index, gap) for each entry, where gap is the number of indices between it and the
+  // entry before.
   template <typename Visit>
   __device__ void ForEach(Visit visit) const {
     uint32_t least = next;
@@ -85,7 +86,7 @@ struct WordOfEntries {
   }
 };
 
-// The whole block calls it, for a tile that has entries.
+// Returns the entries of this thread's word. The whole block calls it, for a tile that has entries.
 __device__ inline WordOfEntries LoadWordOfEntries(const RankedBits& bits, int64_t num_words) {
   __shared__ uint32_t next_of_warps[kWarps];
   const unsigned lane = threadIdx.x % kWarpThreads, warp = threadIdx.x / kWarpThreads;
@@ -95,8 +96,8 @@ __device__ inline WordOfEntries LoadWordOfEntries(const RankedBits& bits, int64_
   own.begin = static_cast<uint32_t>(word * 32);
   own.next = bits.offsets[blockIdx.x] == 0 ? 0 : NextOfTilesBefore(bits, num_words);
   const uint32_t next_behind = own.begin + (32 - __clz(own.bits));
-  // A vote has bit i set if lane i's word has entries: the highest set bit below this lane's names
-  // the word where the entry before is. A warp's last such word does so for the warps behind.
+  // A vote has bit i set if lane i's word has entries. The highest set bit below this lane's says
+  // which word has the entry before. The warp's last such word says it for the warps behind.
   const uint32_t votes = __ballot_sync(kWholeWarp, own.bits != 0);
   const uint32_t lower = BitsBelow(votes, lane);
   const uint32_t of_lower =
@@ -110,7 +111,7 @@ __device__ inline WordOfEntries LoadWordOfEntries(const RankedBits& bits, int64_
   return own;
 }
 
-// sums[j * tiles + t]: the quotients of tile t with j bits more than the least.
+// Sets sums[j * tiles + t] to the sum of tile t's quotients with j bits more than the least.
 __global__ void SumQuotientsKernel(RankedBits bits, int64_t size, int64_t tiles, uint32_t* sums) {
   __shared__ uint32_t of_tile[kRiceCandidates];
   const uint64_t count = bits.offsets[tiles];
@@ -134,8 +135,8 @@ __global__ void SumQuotientsKernel(RankedBits bits, int64_t size, int64_t tiles,
   if (threadIdx.x < kRiceCandidates) sums[threadIdx.x * tiles + blockIdx.x] = of_tile[threadIdx.x];
 }
 
-// The CPU twin's choice: the fewest bytes, the lower number in a tie, of Rice's the lowest k.
-// `quotients` are summed per candidate.
+// Makes the CPU twin's choice: the fewest bytes, the lower number in a tie, for Rice the lowest k.
+// `quotients` are sums per candidate.
 __device__ void Choose(const uint64_t* quotients, uint64_t size, uint32_t packed_bits,
                        uint64_t count, EntriesPlan* plan) {
   EntriesPlan best = *plan;
@@ -165,7 +166,8 @@ __device__ void Choose(const uint64_t* quotients, uint64_t size, uint32_t packed
   *plan = best;
 }
 
-// One block. `zeros` become the quotients before each tile for Rice's k.
+// Chooses the coding, with one block. For Rice it sets `zeros` to the sum of quotients before each
+// tile.
 __global__ void __launch_bounds__(kPlanThreads)
     PlanKernel(const uint64_t* count, int64_t size, uint32_t packed_bits, int64_t tiles,
                const uint32_t* sums, uint64_t* zeros, EntriesPlan* plan) {
@@ -190,9 +192,9 @@ __global__ void __launch_bounds__(kPlanThreads)
   BlockPrefixSums(zeros, tiles);
 }
 
-// A block per tile of the bitmap. Writes packed indices, or Rice's remainders, as fields, and
-// Rice's quotients in unary: entry i's one is behind i others and the zeros of quotients 0 to i.
-// `fields` and `flags` are zero before.
+// Writes indices, with a block per tile of the bitmap: packed indices, or Rice's remainders, as
+// fields, and Rice's quotients in unary. Entry i's one is preceded by i others and by the zeros of
+// quotients 0 to i. `fields` and `flags` are zero before.
 __global__ void WriteIndicesKernel(const EntriesPlan* plan, RankedBits bits, int64_t size,
                                    uint32_t packed_bits, const uint64_t* zeros_before_tiles,
                                    uint32_t* fields, uint32_t* flags) {
@@ -228,8 +230,8 @@ __global__ void WriteIndicesKernel(const EntriesPlan* plan, RankedBits bits, int
 
 Error IndexBytes::Reserve(int64_t most, int64_t size, bool are_ranks) {
   size_ = size;
-  // The smallest coding is chosen, so neither the bitmap nor packed indices are exceeded, but for
-  // what fills the last byte.
+  // The smallest coding is chosen, so its bytes exceed neither the bitmap's nor the packed
+  // indices', except for what fills the last byte.
   const uint64_t packed = PackedIndexBits(size) * static_cast<uint64_t>(most);
   const uint64_t bits = std::min(static_cast<uint64_t>(size), packed);
   bytes_ = static_cast<size_t>(bits / 32 + 2) * 4;

@@ -9,17 +9,19 @@
 namespace thinwire {
 namespace {
 
-// Field i of `width` <= 32 bits. A word beyond the last field's can be read.
+// Returns field i of `width` <= 32 bits. The word behind the last field's must be readable.
 __device__ inline uint64_t FieldAt(const uint32_t* fields, int64_t i, uint32_t width) {
   const int64_t bit = i * width;
   const uint64_t words = fields[bit / 32] | uint64_t{fields[bit / 32 + 1]} << 32;
   return (words >> (bit % 32)) & ((uint64_t{1} << width) - 1);
 }
 
+// Reports a fault if the number found is not the number wanted.
 __global__ void CheckCountKernel(const uint64_t* count, uint64_t want, uint32_t* fault) {
   if (threadIdx.x == 0 && *count != want) *fault = 1;
 }
 
+// Reads packed indices and reports a fault unless they ascend and are below the size.
 __global__ void ReadPackedKernel(const uint32_t* fields, uint32_t width, int64_t count,
                                  uint64_t size, uint32_t* listed, uint32_t* fault) {
   const int64_t first = (int64_t{blockIdx.x} * kEntryThreads + threadIdx.x) * int64_t{kEntriesEach};
@@ -37,7 +39,7 @@ __global__ void ReadPackedKernel(const uint32_t* fields, uint32_t width, int64_t
   if (!ascends) *fault = 1;
 }
 
-// quotients[i]: the zeros before the one of entry i.
+// Sets quotients[i] to the number of zeros before the one of entry i.
 __global__ void ListQuotientsKernel(const uint32_t* flags, const uint64_t* offsets, int64_t bits,
                                     uint64_t count, uint64_t* quotients) {
   const TileWord own = LoadTileWord(flags, NumWords(bits), offsets);
@@ -47,6 +49,7 @@ __global__ void ListQuotientsKernel(const uint32_t* flags, const uint64_t* offse
   });
 }
 
+// Sums the remainders of each tile of entries.
 __global__ void SumRemaindersKernel(const uint32_t* fields, uint32_t width, int64_t count,
                                     uint64_t* sums) {
   uint64_t sum = 0;
@@ -58,7 +61,7 @@ __global__ void SumRemaindersKernel(const uint32_t* fields, uint32_t width, int6
   if (threadIdx.x == 0) sums[blockIdx.x] = sum;
 }
 
-// Indices ascend by construction. *num_flags: how many quotients there are.
+// Reads Rice's indices, which ascend by construction. *num_flags is the number of quotients found.
 __global__ void ReadRiceKernel(const uint32_t* fields, uint32_t width, const uint64_t* quotients,
                                const uint64_t* num_flags, const uint64_t* sums, int64_t count,
                                uint64_t size, uint32_t* listed, uint32_t* fault) {
@@ -83,7 +86,7 @@ __global__ void ReadRiceKernel(const uint32_t* fields, uint32_t width, const uin
   if (!inside) *fault = 1;
 }
 
-// Moves bits of indices, which are ranks of supported elements, to the elements: a thread makes a
+// Moves bits of indices, which are ranks of supported elements, to the elements. A thread makes a
 // word.
 __global__ void SpreadKernel(const uint32_t* listed, RankedBits support, int64_t elements,
                              uint32_t* bits) {
@@ -112,7 +115,7 @@ Error ReserveZeros(cudaStream_t stream, size_t bytes, CudaScratch* memory) {
 
 }  // namespace
 
-// The bytes of packed indices, or of Rice's remainders; flags are behind them.
+// Returns the bytes of packed indices, or of Rice's remainders; the flags are behind them.
 size_t GpuIndexReader::FieldsBytes() const {
   switch (indices_.plan.coding) {
     case IndexCoding::kBitmap:

@@ -1,4 +1,5 @@
-// Indices of entries, read from bytes of any origin: as a bitmap over the tensor's elements.
+// Reader of the indices of entries, from bytes that are not trusted, into a bitmap over the
+// tensor's elements.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -13,15 +14,15 @@
 
 namespace thinwire {
 
-// What says where the entries of a payload stand.
+// Indices in a payload, as bytes.
 struct EntryIndices {
   IndexPlan plan;
-  PayloadSource bytes;  // as CheckIndexBytes wants them
-  int64_t count = 0;    // of entries
-  int64_t size = 0;     // indices are below it: elements, or those with support
+  PayloadSource bytes;  // accepted by CheckIndexBytes
+  int64_t count = 0;    // number of entries
+  int64_t size = 0;     // indices are below it: number of elements, or of those with support
 };
 
-// The memory of one payload's indices on the device.
+// Reader of one payload's indices, and its memory on the device.
 class GpuIndexReader {
  public:
   explicit GpuIndexReader(CudaDevice* device)
@@ -35,19 +36,19 @@ class GpuIndexReader {
         bits_(device),
         offsets_(device) {}
 
-  // indices.bytes stay until the stream is done.
+  // Copies indices.bytes, which stay until the stream is done.
   Error SubmitCopy(cudaStream_t stream, const EntryIndices& indices);
 
-  // Reads what was copied; launches only. Sets *fault, in device memory, to 1 unless there are
-  // exactly indices.count ascending indices; what bits() says is then of no use, but none is set
-  // beyond the tensor.
+  // Reads what was copied; only launches kernels. Sets *fault, in device memory, to 1 unless there
+  // are exactly indices.count ascending indices. bits() is then of no use, but has no bit beyond
+  // the tensor.
   Error Submit(cudaStream_t stream, int64_t elements, const RankedBits& support, uint32_t* fault);
 
-  // Over the elements.
+  // Returns the bitmap over the elements.
   const RankedBits& bits() const { return result_; }
 
  private:
-  // Each makes listed_, a bitmap over the indices below indices_.size.
+  // Make listed_, a bitmap over the indices below indices_.size.
   Error SubmitPacked(cudaStream_t stream, uint32_t* fault);
   Error SubmitRice(cudaStream_t stream, uint32_t* fault);
   size_t FieldsBytes() const;

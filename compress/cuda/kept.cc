@@ -22,7 +22,7 @@ Error SubmitSelect(CudaDevice* device, cudaStream_t stream, const Keys& keys, co
   return SubmitSelectInLargeScopes(device, stream, keys, rule, kept, nonfinite);
 }
 
-// In a copy whose channels lie one behind the other.
+// Selects in a copy whose channels lie one after the other.
 Error SubmitSelectInChannels(CudaDevice* device, cudaStream_t stream, const Keys& keys,
                              int64_t channels, const KeepRule& rule, uint32_t* kept,
                              uint32_t* nonfinite) {

@@ -1,4 +1,4 @@
-// What topk and randomk choose: which entries of a tensor are kept, as a bitmap over its elements.
+// Choice of the entries that topk and randomk keep, as a bitmap over a tensor's elements.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -11,14 +11,15 @@
 
 namespace thinwire {
 
-// Overwrites `kept`, BitmapBytes(scopes.total) of device memory. keys.elements is not looked at:
-// scopes are `scopes`. Sets *nonfinite, in device memory, to 1 if something with support is NaN or
-// infinite, unless it is null; what is kept then means nothing.
+// Overwrites `kept`, BitmapBytes(scopes.total) of device memory. The scopes are `scopes`;
+// keys.elements is ignored. Sets *nonfinite, in device memory, to 1 if anything with support is NaN
+// or infinite; what is kept then means nothing. `nonfinite` may be null.
 //
-// Passes over the tensor: one for scopes of up to 8192 elements (select.h), two for larger ones,
-// the second in the cache where there are many (block_select.h), else some percent more
-// (radix_select.h); for channels two more, to a copy in which they lie one behind the other. Draws
-// are written only for small scopes and channels.
+// It passes over the tensor once for scopes of up to 8192 elements (select.h) and twice for larger
+// ones. If there are many of these, the second pass finds them in the cache (block_select.h); if
+// not, some percent of them are read again (radix_select.h). For channels two more passes make a
+// copy in which they lie one after the other. Draws are written to memory only for small scopes and
+// channels.
 Error SubmitKeepLargest(CudaDevice* device, cudaStream_t stream, const Keys& keys,
                         const Scopes& scopes, const KeepRule& rule, uint32_t* kept,
                         uint32_t* nonfinite);

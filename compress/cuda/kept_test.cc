@@ -16,8 +16,8 @@ struct ScopesOfTest {
   int64_t count, elements;
 };
 
-// Scopes that each kernel takes: registers of a warp, of a block, histograms of many blocks, and
-// those of a block for each scope.
+// Scopes for each kernel: registers of a warp, of a block, histograms of many blocks, and those of
+// a block per scope.
 class KeptTest : public testing::TestWithParam<ScopesOfTest> {
  protected:
   KeptTest() : memory_(OwnDevice()), kept_(OwnDevice()), nonfinite_(OwnDevice()) {}
@@ -30,7 +30,7 @@ class KeptTest : public testing::TestWithParam<ScopesOfTest> {
     return device;
   }
 
-  // The elements kept, the two largest of each scope. `nonfinite` may be null.
+  // Returns the elements kept, the two largest of each scope. `nonfinite` may be null.
   std::vector<int64_t> Keep(const std::vector<float>& values, uint32_t* nonfinite) {
     const auto total = static_cast<int64_t>(values.size());
     cudaStream_t stream;
@@ -58,7 +58,7 @@ class KeptTest : public testing::TestWithParam<ScopesOfTest> {
     return kept;
   }
 
-  // Scopes of which elements 1 and 3 are the largest.
+  // Returns scopes in which elements 1 and 3 are the largest.
   std::vector<float> Values() const {
     const ScopesOfTest& scopes = GetParam();
     std::vector<float> values(scopes.count * scopes.elements, 0.5f);

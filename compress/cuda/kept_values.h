@@ -1,4 +1,4 @@
-// The kept values of a sparse codec on their way to the wire, in device memory.
+// Kept values of a sparse codec on their way to the wire, in device memory.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -13,21 +13,22 @@
 
 namespace thinwire {
 
+// Values that an encoder keeps.
 class KeptValues {
  public:
   explicit KeptValues(CudaDevice* device) : device_(device), values_(device), narrow_(device) {}
 
-  // For at most `most` values.
+  // Reserves memory for at most `most` values.
   Error Reserve(const CodecSpec& spec, int64_t most);
-  // To be written, in memory order.
+  // Returns the memory of the values, in memory order, which the caller writes.
   float* data() const { return values_.as<float>(); }
 
   // Narrows data()[0, *count) to the type that travels; uniform's codes are made later. *largest is
-  // their largest magnitude; both numbers are in device memory. Launches only.
+  // the largest magnitude of the values. Both numbers are in device memory. Only launches kernels.
   Error Submit(cudaStream_t stream, const uint64_t* count, const uint32_t* largest);
 
   // Writes the first ValueBytes(spec, count) bytes of `out`, perhaps only at the stream's end.
-  // `random_key` is for stochastic rounding. InvalidArgument if their range overflows fp32
+  // `random_key` is for stochastic rounding. InvalidArgument if the values' range overflows fp32
   // (uniform, which waits).
   Error SubmitCopy(int64_t count, uint64_t random_key, const PayloadTarget& out);
 
@@ -38,17 +39,17 @@ class KeptValues {
   CudaScratch values_, narrow_;
 };
 
-// What precedes fp16 values: the exponent of the power of two that goes with their largest
-// magnitude, of which these are the bits; 0 for other types.
+// Returns the pre-scale exponent that precedes fp16 values whose largest magnitude has the bits
+// `largest`; 0 for other types.
 int16_t ValueExponentFor(const CodecSpec& spec, uint32_t largest);
 
-// `count` values from a payload, of any origin, in device memory.
+// Values of a payload, which is not trusted, in device memory.
 class PayloadValues {
  public:
   explicit PayloadValues(CudaDevice* device) : device_(device), memory_(device) {}
 
-  // The first ValueBytes(spec, count) of `bytes` stay until the stream is done. InvalidArgument if
-  // the exponent or what uniform says is impossible; uniform waits.
+  // Reads `count` values. The first ValueBytes(spec, count) of `bytes` stay until the stream is
+  // done. InvalidArgument if the exponent or what uniform says is impossible; uniform waits.
   Error Submit(cudaStream_t stream, const PayloadSource& bytes, int64_t count,
                const CodecSpec& spec, int exponent);
   const WireValues& values() const { return result_; }

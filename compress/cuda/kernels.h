@@ -1,4 +1,4 @@
-// The codec kernels on a GPU: the bytes and bits of compress/cpu/kernels.h.
+// Codec kernels on a GPU, which give the bytes and bits of compress/cpu/kernels.h.
 #pragma once
 
 #include <memory>
@@ -8,8 +8,8 @@
 
 namespace thinwire {
 
-// For tensors in memory of `device`, which outlives it. From any thread, several at once: each
-// works on its own stream.
+// Makes the kernels for tensors in memory of `device`, which outlives them. Any thread may call
+// them, several at once; each thread works on its own stream.
 std::unique_ptr<CodecKernels> NewCudaCodecKernels(CudaDevice* device);
 
 }  // namespace thinwire

@@ -1,4 +1,4 @@
-// The elements of Keys (keys.h) in a kernel: of float or bf16 (uint16_t), or drawn.
+// Elements of Keys (keys.h) in a kernel: float, bf16 (uint16_t) or random draws.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -13,11 +13,11 @@
 namespace thinwire {
 
 constexpr uint32_t kMagnitudeBits = 0x7FFFFFFFu;
-constexpr uint32_t kNonFiniteMagnitude = 0x7F800000u;  // from here on
+constexpr uint32_t kNonFiniteMagnitude = 0x7F800000u;  // from here on not finite
 
 namespace keys_internal {
 
-// Bit k: element i + k has support; i is a multiple of 4.
+// Returns four bits: bit k says whether element i + k has support. i is a multiple of 4.
 __device__ inline uint32_t SupportOfFour(const uint32_t* support, int64_t i) {
   return support == nullptr ? 15 : support[i / 32] >> (i % 32) & 15;
 }
@@ -34,7 +34,8 @@ struct TypedKeys {
     if (support != nullptr && !IsSet(support, i)) return 0;
     return __float_as_uint(Load(data + i)) & kMagnitudeBits;
   }
-  // Gives the magnitudes of four neighbours from i on, a multiple of 4; zeros from `total` on.
+  // Sets `magnitudes` to those of four neighbours from i on, a multiple of 4; zeros from `total`
+  // on.
   __device__ void Magnitudes(int64_t i, uint32_t (&magnitudes)[4]) const {
     float x[4];
     LoadVector(data + i, total - i, x);
@@ -51,15 +52,15 @@ TypedKeys<T> As(const Keys& keys) {
   return {static_cast<const T*>(keys.data), keys.support, keys.total, keys.elements};
 }
 
-// Draws are the upper 30 bits of each number, plus one: none is zero, which is never kept, and all
-// are the bits of finite floats.
+// Computes the draws of four elements from i on. A draw is the upper 30 bits of a random number,
+// plus one: so none is zero, which is never kept, and all are the bits of finite floats.
 __device__ inline void DrawFour(uint64_t seed, int64_t i, uint32_t (&draws)[4]) {
   PhiloxNumbers(seed, static_cast<uint64_t>(i / 4), draws);
 #pragma unroll
   for (int k = 0; k < 4; ++k) draws[k] = (draws[k] >> 2) + 1;
 }
 
-// As TypedKeys, without memory: a draw is computed whenever it is looked at.
+// Like TypedKeys, but without memory: a draw is computed each time it is read.
 struct DrawnKeys {
   uint64_t seed;
   const uint32_t* support;
@@ -83,7 +84,7 @@ struct DrawnKeys {
   }
 };
 
-// call(the keys as a kernel has them).
+// Calls call(keys) with the keys in the type that a kernel takes.
 template <typename Call>
 auto WithTypedKeys(const Keys& keys, const Call& call) {
   if (keys.data == nullptr) {

@@ -1,5 +1,5 @@
-// Keys by which the K largest are chosen: the bits of |x|, which are ordered like the values, or
-// random draws.
+// Keys by which the K largest elements are chosen: the bits of |x|, which are ordered like the
+// values, or random draws.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace thinwire {
 
-// `total` elements in device memory in scopes of `elements` each, one behind the other. Elements
+// Elements in device memory, `total` in scopes of `elements` each, one after the other. Elements
 // without support count as zeros, whatever they hold.
 struct Keys {
   const void* data = nullptr;         // null: the draws of `seed` (draws.h), none of them zero
@@ -21,15 +21,15 @@ struct Keys {
   uint64_t seed = 0;
 };
 
-// The keys of a tensor that is one scope. `support` may be null.
+// Returns the keys of a tensor that is one scope. `support` may be null.
 inline Keys KeysOf(const TensorView& x, const SupportView* support) {
   return {x.data, x.dtype, WordsOf(support), x.elements(), x.elements()};
 }
 
-// Which keys are kept: the `k` largest of each scope, the first among equal ones.
+// Rule that says which keys are kept: the `k` largest of each scope, the first among equal ones.
 struct KeepRule {
   int64_t k = 0;       // 1 to the scope's elements
-  bool zeros = false;  // zeros too, where a scope has fewer than k others
+  bool zeros = false;  // keep zeros too if a scope has fewer than k others
 };
 
 }  // namespace thinwire

@@ -6,11 +6,13 @@
 namespace thinwire {
 namespace {
 
+// Counts the large bytes of each tile.
 __global__ void CountKernel(const uint8_t* bytes, int64_t n, uint8_t least, uint64_t* counts) {
   const uint32_t count = LargeTile(bytes, n, least).Count();
   if (threadIdx.x == 0) counts[blockIdx.x] = count;
 }
 
+// Lists each tile's large bytes where its offset says.
 __global__ void ListKernel(const uint8_t* bytes, int64_t n, uint8_t least, const uint64_t* offsets,
                            uint8_t* values, int64_t* places) {
   LargeTile(bytes, n, least).ForEach(offsets[blockIdx.x], [&](int64_t i, uint64_t rank) {

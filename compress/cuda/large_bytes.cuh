@@ -1,4 +1,5 @@
-// The bytes of a string from some value on, each with its rank among them.
+// Device code that finds the bytes of a string that are at least some value, each with its rank
+// among them.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -13,8 +14,9 @@ constexpr int kLargeThreads = 256;
 constexpr int kLargeEach = 16;  // neighbours of one thread
 constexpr int kLargeTile = kLargeThreads * kLargeEach;
 
-// Sixteen bytes from an address that need not be aligned, zeros from the left-th on, four to a
-// word, the first the lowest. Whole words are read where none of them lies behind the last.
+// Loads sixteen bytes from an address that need not be aligned, four to a word, the first the
+// lowest; bytes from the left-th on are zeros. Far from the end it reads five aligned words and
+// shifts them together; near the end it reads single bytes.
 __device__ inline void LoadSixteen(const uint8_t* bytes, int64_t left, uint32_t (&words)[4]) {
   const auto offset = static_cast<unsigned>(reinterpret_cast<uintptr_t>(bytes) % 4);
   if (left >= kLargeEach + 4) {
@@ -37,10 +39,10 @@ __device__ inline void LoadSixteen(const uint8_t* bytes, int64_t left, uint32_t 
   }
 }
 
-// The tile of this block, whose threads all call the constructor and both functions.
+// Tile of this block, whose threads all call the constructor and both functions.
 class LargeTile {
  public:
-  // `least` is not zero.
+  // Loads this thread's bytes and counts the large ones. `least` is not zero.
   __device__ LargeTile(const uint8_t* bytes, int64_t n, uint8_t least)
       : begin_(int64_t{blockIdx.x} * kLargeTile + int64_t{threadIdx.x} * kLargeEach),
         least_(least) {
@@ -51,7 +53,7 @@ class LargeTile {
 
   __device__ uint32_t Count() const { return BlockReduce<Sum>(own_); }
 
-  // Calls visit(i, rank) of each, `before` of which are in the tiles before.
+  // Calls visit(i, rank) for each such byte; `before` of them are in earlier tiles.
   template <typename Visit>
   __device__ void ForEach(uint64_t before, const Visit& visit) const {
     uint32_t total;

@@ -1,4 +1,5 @@
-// Lists of the bytes from some value on, in their order: codes that do not fit where most do.
+// Lists of the bytes of a string that are at least some value, in order: codes that do not fit
+// where most codes do.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -10,15 +11,15 @@
 
 namespace thinwire {
 
-// Of n bytes.
+// Returns the number of tiles of n bytes.
 int64_t NumLargeTiles(int64_t n);
-// Memory for where in the list each tile begins, and for the list's length behind.
+// Returns the memory for `offsets`: where in the list each tile begins, and the list's length.
 size_t LargeOffsetsBytes(int64_t n);
 
-// Of the bytes from `least` on.
+// Writes the offsets for the bytes that are at least `least`.
 Error SubmitLargeOffsets(cudaStream_t stream, const uint8_t* bytes, int64_t n, uint8_t least,
                          uint64_t* offsets);
-// Their values and their places, each unless null.
+// Lists these bytes' values and places. `values` or `places` may be null.
 Error SubmitLargeList(cudaStream_t stream, const uint8_t* bytes, int64_t n, uint8_t least,
                       const uint64_t* offsets, uint8_t* values, int64_t* places);
 

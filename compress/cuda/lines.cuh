@@ -1,6 +1,6 @@
-// The line of each element of a tensor, for kernels that go over it tile by tile (tile.cuh): read
-// from the header for contiguous scopes (once by each thread if a tile is of one scope), from a
-// table for strided ones.
+// Lines (range_line.h) of a tensor's elements, for kernels that go over it tile by tile (tile.cuh).
+// For contiguous scopes they are read from the header, once by each thread if a tile lies in one
+// scope. For strided scopes they are read from a table.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -13,7 +13,7 @@
 
 namespace thinwire {
 
-// Turns ranges into what a kernel wants.
+// Functors that turn a scope's range into the line that a kernel needs.
 struct ToEncodeLine {
   int32_t divisor;
   __device__ EncodeLine operator()(const DecodeLine& range) const {
@@ -24,11 +24,12 @@ struct ToDecodeLine {
   __device__ DecodeLine operator()(const DecodeLine& range) const { return range; }
 };
 
-// The line of a tile: of a tensor that is a single scope, or of contiguous ones of whole tiles.
+// Lines for tiles that lie in one scope each: the tensor is a single scope, or scopes are
+// contiguous and consist of whole tiles.
 template <typename ToLine>
 struct OneLine {
   RangeHeader header;
-  int64_t count, elements;  // of scopes, and of a scope
+  int64_t count, elements;  // number of scopes, elements per scope
   ToLine to_line;
 
   __device__ int64_t ScopeOf(int64_t element) const {
@@ -40,8 +41,8 @@ struct OneLine {
     __device__ Cursor(const OneLine& one, int64_t element)
         : line_(one.to_line(one.header.Read(one.ScopeOf(element)))) {}
     __device__ void Advance() {}
-    // Calls apply(k, line) for each of a vector's elements, but perhaps not for those behind the
-    // `left` that are in the tensor.
+    // Calls apply(k, line) for each element of a vector; elements from `left` on, which are not in
+    // the tensor, may be left out.
     template <typename Apply>
     __device__ void ForEach(int, const Apply& apply) const {
 #pragma unroll
@@ -53,6 +54,7 @@ struct OneLine {
   };
 };
 
+// Lines for contiguous scopes of any length.
 template <typename ToLine>
 struct ContiguousLines {
   RangeHeader header;
@@ -79,13 +81,14 @@ struct ContiguousLines {
    private:
     const ContiguousLines& lines_;
     ScopeCursor cursor_;
-    int64_t scope_ = -1;  // whose line this is: a thread's vectors are mostly of one scope
+    int64_t scope_ = -1;  // scope of line_, kept since most of a thread's vectors share one
     decltype(ToLine()(DecodeLine())) line_;
   };
 };
 
-// A line's numbers, each in an array of `period` floats: a multiple of the number of scopes and of
-// four, so that vectors of the tensor meet vectors of the table.
+// Table of lines: each of a line's numbers has an array of `period` floats. The period is a
+// multiple of the number of scopes and of four, so that vectors of the tensor match vectors of the
+// table.
 struct LineTable {
   float* floats;
   int64_t period;

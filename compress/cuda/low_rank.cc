@@ -14,7 +14,7 @@
 namespace thinwire {
 namespace {
 
-// What every matrix starts from, [count, rank, columns].
+// Returns where every matrix starts, [count, rank, columns].
 std::vector<float> Start(const LowRankMatrices& m, const float* warm_start) {
   std::vector<float> start(m.count * m.q_floats());
   for (int64_t column = 0; column < m.count * m.rank; ++column) {
@@ -53,6 +53,7 @@ Error Submit(cudaStream_t stream, const TensorView& x, const LowRankMatrices& m,
   return MultiplyTransposed(stream, x, m, p, memory.partial.as<double>(), payload, extremes);
 }
 
+// Returns the error that the extremes of the matrices mean, if any.
 Error CheckExtremes(CudaDevice* device, const TensorView& x, int64_t rank,
                     const std::vector<LowRankExtremes>& extremes) {
   for (const LowRankExtremes& of_matrix : extremes) {

@@ -1,12 +1,12 @@
-// Matrices of low rank.
+// Codec low_rank.
 #pragma once
 
 #include "compress/cuda/codec.h"
 
 namespace thinwire {
 
-// The steps are those of compress/cpu/low_rank.h; the orders of their fp64 sums are not, so that
-// factors may differ from the CPU's in their last bits.
+// Takes the steps of compress/cpu/low_rank.h, but adds fp64 sums in other orders, so that factors
+// may differ from the CPU's in their last bits.
 CudaEncode CudaLowRankEncode;
 // Equal to the CPU's to the last bit.
 CudaDecode CudaLowRankDecode;

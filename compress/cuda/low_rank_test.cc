@@ -23,7 +23,7 @@ struct Case {
   bool per_sample = false;
 };
 
-// Rows and columns that are and are not multiples of tiles, one matrix and several.
+// Returns rows and columns that are and are not multiples of tiles, for one matrix and several.
 std::vector<Case> Cases() {
   return {{{2, 2}, 1},    {{9, 3}, 2},           {{37, 5}, 4},
           {{130, 8}, 3},  {{4, 6, 6, 64}, 4},    {{700, 12}, 5},
@@ -35,7 +35,7 @@ std::string Spelled(const Case& c, DType dtype) {
   return absl::StrCat(c.shape.ToString(), " rank ", c.rank, " ", c.per_sample, " ", Name(dtype));
 }
 
-// ||x - decoded|| / ||x||.
+// Returns ||x - decoded|| / ||x||.
 double ErrorOf(const CodecSpec& spec, const Tensor& x, const std::vector<uint8_t>& payload) {
   Tensor y = *Tensor::Allocate(CpuDevice(), DType::kF32, x.shape());
   EXPECT_TRUE(CpuCodecKernels()
@@ -86,7 +86,7 @@ TEST(CudaLowRankTest, RefusesFactorsThatAreNotFiniteWhereverTheyStand) {
   }
 }
 
-// The factors are those of the CPU but for sums in fp64 in another order, of which rounding to fp32
+// Tests that factors are the CPU's except for fp64 sums in another order, of which rounding to fp32
 // leaves a last bit here and there.
 TEST(CudaLowRankTest, EncodesToTheCpusFactors) {
   for (const Case& c : Cases()) {
@@ -146,7 +146,7 @@ TEST(CudaLowRankTest, StartsFromTheFactorBefore) {
   }
 }
 
-// A matrix of lower rank than asked for: what Gram-Schmidt leaves of the rest is zeros.
+// Tests a matrix of lower rank than asked for: Gram-Schmidt leaves zeros in the other columns.
 TEST(CudaLowRankTest, ColumnsThatVanishAreZeros) {
   const CodecSpec spec = SpecOf(3);
   std::vector<float> values(40 * 8);

@@ -5,9 +5,9 @@
 namespace thinwire {
 namespace {
 
-constexpr int kAtOnce = 8;  // loads of a thread under way
+constexpr int kAtOnce = 8;  // loads of a thread at a time
 
-// A block per tile: lanes hold neighbours, so that each vote of a warp is a word.
+// Marks elements, a block per tile. Lanes hold neighbours, so that each vote of a warp is a word.
 template <typename T>
 __global__ void MarkKernel(TypedKeys<T> keys, LeastMarked least, uint32_t* marks, uint64_t* count,
                            uint32_t* nonfinite) {
@@ -40,6 +40,7 @@ __global__ void MarkKernel(TypedKeys<T> keys, LeastMarked least, uint32_t* marks
   }
 }
 
+// Raises *largest, with one atomic operation per block.
 template <typename T>
 __global__ void LargestKernel(TypedKeys<T> keys, uint32_t* largest) {
   const int64_t step = int64_t{gridDim.x} * blockDim.x;

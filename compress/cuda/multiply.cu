@@ -6,13 +6,15 @@ namespace thinwire {
 namespace {
 
 constexpr unsigned kThreads = 256;
-// A thread per kRows rows of kColumns columns.
+// Tile of a thread: kRows rows of kColumns columns.
 constexpr int kRows = 4, kColumns = 4;
 
 struct Extents {
   int64_t rows, k, n;
 };
 
+// Computes a tile of the product per thread, with its sums in registers: an entry of the factor is
+// loaded once for kRows rows. Rows behind the last repeat it.
 template <typename X, typename Out>
 __global__ void MultiplyKernel(const X* x, const float* factor, Extents extents, Out* out) {
   const int64_t column_tiles = (extents.n + kColumns - 1) / kColumns;

@@ -1,4 +1,4 @@
-// Rows of a tensor times a matrix.
+// Product of a tensor's rows with a matrix.
 #pragma once
 
 #include "compress/kernels.h"
@@ -6,7 +6,8 @@
 
 namespace thinwire {
 
-// See CodecKernels::Multiply. Equal to compress/cpu/multiply.h to the last bit. Launches only.
+// See CodecKernels::Multiply. Equal to compress/cpu/multiply.h to the last bit. Only launches
+// kernels.
 Error CudaMultiply(CudaDevice* device, const TensorView& x, const TensorView& factor,
                    const TensorView& out);
 

@@ -15,8 +15,8 @@ namespace {
 constexpr int kThreads = 256;
 constexpr int64_t kMostBlocks = 4096;
 
-// Finds the complement of the first index that is not finite, which is the largest of complements;
-// zero stands for none. `support`: null for all.
+// Finds the complement of the first index that is not finite: the largest of all complements; zero
+// means none. A null `support` stands for all elements.
 template <typename T>
 __global__ void FindFirst(const T* x, int64_t n, const uint64_t* support,
                           unsigned long long* complement) {

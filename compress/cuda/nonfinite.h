@@ -1,4 +1,4 @@
-// The error of a codec that cannot carry NaN or infinity.
+// Error of codecs that cannot carry NaN or infinity.
 #pragma once
 
 #include "compress/kernels.h"
@@ -8,8 +8,8 @@
 
 namespace thinwire {
 
-// Requires that x, in device memory, holds at least one such value, of those with support (null: of
-// all); the message names the first. Waits for it.
+// Returns the error that names the first NaN or infinity in x, which is in device memory, among
+// elements with support (all if null). Requires that there is one. Waits for x.
 Error CudaNonFiniteError(CudaDevice* device, const char* codec, const TensorView& x,
                          const SupportView* support = nullptr);
 

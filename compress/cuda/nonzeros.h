@@ -1,4 +1,4 @@
-// The bits of a SupportView.
+// Bitmap of a tensor's non-zeros, as a SupportView has it.
 #pragma once
 
 #include <cstdint>

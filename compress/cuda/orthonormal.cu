@@ -5,15 +5,17 @@
 namespace thinwire {
 namespace {
 
-// A block works on a set of columns alone. Each thread has the same elements of every column, so
-// that only sums need the others.
+// Threads of a block, which works on a set of columns alone. Each thread has the same elements of
+// every column, so that threads meet only for sums.
 constexpr int kThreads = 1024;
-constexpr int kAtOnce = 4;  // loads of a thread under way, which its stores may not be between
+constexpr int kAtOnce = 4;  // loads of a thread before its stores
 
 constexpr double kVanished = 0x1p-20;
 constexpr double kLostMuch = 0.5;
 
-// p -= along q unless `along` is 0; then <next, p>.
+// Subtracts: p -= along q unless `along` is 0. Then returns <next, p>. Doing both in one pass
+// halves the reads of p. All loads of a round come before its stores, so that they are under way
+// together.
 __device__ double TakeAwayAndMultiply(const float* q, double along, const float* next, int64_t n,
                                       float* p) {
   double sum = 0;
@@ -43,7 +45,8 @@ __device__ double TakeAwayAndMultiply(const float* q, double along, const float*
   return BlockReduce<Sum>(sum);
 }
 
-// p -= <q, p> q for each of the `count` columns q; returns the length of p then.
+// Subtracts from p its components: p -= <q, p> q for each of the `count` columns q. Returns the
+// length of p then.
 __device__ double TakeAway(const float* columns, int64_t count, int64_t n, float* p) {
   double along = TakeAwayAndMultiply(p, 0, count > 0 ? columns : p, n, p);
   for (int64_t k = 0; k < count; ++k) {

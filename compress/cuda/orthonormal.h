@@ -1,4 +1,4 @@
-// Orthonormal bases of some columns.
+// Orthonormal bases of sets of columns.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -9,8 +9,9 @@
 
 namespace thinwire {
 
-// compress/cpu/orthonormal.h for `matrices` sets of columns, one behind the other: p holds
-// [matrices, count, n]. The same steps with fp64 sums in another order, which n alone fixes.
+// Makes columns orthonormal as compress/cpu/orthonormal.h does, for `matrices` sets of columns, one
+// after the other: p holds [matrices, count, n]. The steps are the same, but the order of the fp64
+// sums is another, which n alone fixes.
 Error Orthonormalise(cudaStream_t stream, float* p, int64_t matrices, int64_t count, int64_t n);
 
 }  // namespace thinwire

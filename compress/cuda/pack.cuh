@@ -1,4 +1,5 @@
-// Codes of 1 to 8 bits without gaps (compress/cpu/pack.h), between the threads of a warp and words.
+// Packing of codes of 1 to 8 bits without gaps (compress/cpu/pack.h), between the threads of a warp
+// and words.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -9,9 +10,9 @@
 
 namespace thinwire {
 
-// A warp holds 128 codes of b bits, each thread four neighbours as a piece: 4 b bits, the first
-// code in the lowest. They are 4 b words, of which thread w has word w. Both functions are called
-// by whole warps.
+// Packer of one warp, which holds 128 codes of b bits. Each thread has a piece, four neighbouring
+// codes in 4 b bits, the first in the lowest. Together they are 4 b words, of which thread w has
+// word w. Pack and Unpack are called by whole warps.
 class WarpPacker {
  public:
   __device__ explicit WarpPacker(uint32_t bits)
@@ -23,12 +24,12 @@ class WarpPacker {
         pieces_((2 * bits - (bits & (0 - bits)) + 7) / bits) {}
 
   __device__ bool HasWord() const { return lane_ < 4 * bits_; }
-  // Where this thread's word stands, if this thread's piece begins with `element`.
+  // Returns the index of this thread's word, given that this thread's piece begins with `element`.
   __device__ int64_t WordIndex(int64_t element) const {
     return (element >> 7) * (4 * static_cast<int64_t>(bits_)) + lane_;
   }
 
-  // Unspecified for threads without a word.
+  // Returns this thread's word; unspecified for threads without one.
   __device__ uint32_t Pack(uint32_t piece) const {
     uint32_t word = PieceOf(piece, first_) >> skipped_;
     uint32_t position = 4 * bits_ - skipped_;
@@ -39,6 +40,7 @@ class WarpPacker {
     return word;
   }
 
+  // Returns this thread's piece.
   __device__ uint32_t Unpack(uint32_t word) const {
     const uint32_t index = bits_ * lane_ / 8, offset = bits_ * lane_ % 8 * 4;
     const uint32_t low = PieceOf(word, index), high = PieceOf(word, index + 1);
@@ -52,9 +54,9 @@ class WarpPacker {
   }
 
   uint32_t bits_, lane_;
-  uint32_t first_;    // the thread whose piece this thread's word begins in
-  uint32_t skipped_;  // bits of that piece that are the word's before
-  uint32_t pieces_;   // as many as a word can touch, wherever it begins
+  uint32_t first_;    // the thread in whose piece this thread's word begins
+  uint32_t skipped_;  // bits of that piece that belong to the word before
+  uint32_t pieces_;   // most pieces that a word can touch, wherever it begins
 };
 
 }  // namespace thinwire

@@ -9,9 +9,9 @@ namespace thinwire {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int64_t kCodesEach = kLargeEach;  // of a thread
+constexpr int64_t kCodesEach = kLargeEach;  // codes per thread
 
-// One block.
+// Counts large codes in the sample, with one block.
 __global__ void LooksKernel(const uint8_t* codes, int64_t n, int64_t stride, uint32_t* large) {
   uint32_t own = 0;
   for (int64_t i = threadIdx.x * stride; i < n; i += kThreads * stride) {
@@ -21,11 +21,12 @@ __global__ void LooksKernel(const uint8_t* codes, int64_t n, int64_t stride, uin
   if (threadIdx.x == 0) *large = all;
 }
 
-// Codes from kLargeCode on become that. Returns how many there are.
+// Replaces codes above kLargeCode by it in a word of four. Returns how many are kLargeCode or more.
 __device__ inline uint32_t ClampLarge(uint32_t* word) {
   static_assert(kLargeCode == 15, "a nibble");
-  // A byte of 15 has the fifth bit when it is one more; larger ones have one of the upper bits. A
-  // carry out of 255 may name its neighbour too, which the slow way sees.
+  // Test for four small codes at once. A byte of 15 has its fifth bit set when one is added; larger
+  // ones have one of the upper bits. A carry out of 255 may flag its neighbour too, which the slow
+  // path sorts out.
   if (((*word & 0xF0F0F0F0u) | ((*word + 0x01010101u) & 0x10101010u)) == 0) return 0;
   uint32_t count = 0, clamped = 0;
   for (int shift = 0; shift < 32; shift += 8) {
@@ -37,8 +38,8 @@ __device__ inline uint32_t ClampLarge(uint32_t* word) {
   return count;
 }
 
-// A thread makes eight pairs of sixteen codes. `pairs` is aligned to 8 bytes, `size` a multiple of
-// that.
+// Makes pairs: eight of sixteen codes in each thread. `pairs` is aligned to 8 bytes, `size` a
+// multiple of that.
 __global__ void ToPairsKernel(const uint8_t* codes, int64_t n, uint8_t* pairs, int64_t size,
                               uint32_t* num_large) {
   const int64_t i = kCodesEach * (int64_t{blockIdx.x} * kThreads + threadIdx.x);
@@ -49,7 +50,7 @@ __global__ void ToPairsKernel(const uint8_t* codes, int64_t n, uint8_t* pairs, i
 #pragma unroll
     for (int w = 0; w < 4; ++w) {
       large += ClampLarge(&words[w]);
-      // The odd codes go into the upper halves of the bytes before them.
+      // The odd codes move into the upper halves of the bytes before them.
       const uint32_t both = words[w] | words[w] >> 4;
       halves[w] = (both & 0xFFu) | (both >> 8 & 0xFF00u);
     }
@@ -62,12 +63,12 @@ __global__ void ToPairsKernel(const uint8_t* codes, int64_t n, uint8_t* pairs, i
   if (threadIdx.x == 0 && large != 0) atomicAdd(num_large, large);
 }
 
-// Pairs are a stream of codes of four bits, the first the lowest. A thread writes the sixteen codes
-// of four words, aligned where they go.
+// Splits pairs, which are a stream of codes of four bits, the first in the lowest. A thread writes
+// the sixteen codes of four words at an aligned address.
 __global__ void FromPairsKernel(const uint8_t* pairs, int64_t n, uint8_t* codes) {
   const auto offset = static_cast<int64_t>(reinterpret_cast<uintptr_t>(codes) % 4);
   const int64_t i = kCodesEach * (int64_t{blockIdx.x} * kThreads + threadIdx.x) - offset;
-  if (i < 0 || i + kCodesEach + 16 > n) {  // 16: codes of the words that are read
+  if (i < 0 || i + kCodesEach + 16 > n) {  // 16 more codes are in the words read
     for (int64_t j = max(i, int64_t{0}); j < min(i + kCodesEach, n); ++j) {
       codes[j] = pairs[j / 2] >> (j % 2 * 4) & kLargeCode;
     }
@@ -81,18 +82,18 @@ __global__ void FromPairsKernel(const uint8_t* pairs, int64_t n, uint8_t* codes)
   auto* const to = reinterpret_cast<uint32_t*>(codes + i);
 #pragma unroll
   for (int w = 0; w < 4; ++w) {
-    // Four codes of two bytes, to a byte each.
+    // Spreads four codes of two bytes to a byte each.
     uint32_t four = eights[w / 2] >> (16 * (w % 2)) & 0xFFFFu;
     four = (four | four << 8) & 0x00FF00FFu;
     to[w] = (four | four << 4) & 0x0F0F0F0Fu;
   }
 }
 
-// Puts the large ones in their places.
+// Puts the large codes in their places.
 __global__ void PatchKernel(int64_t n, const uint8_t* large, uint64_t num_large,
                             const uint64_t* offsets, uint8_t* codes, uint32_t* fault) {
   const int64_t num_tiles = gridDim.x;
-  if (offsets[num_tiles] != num_large) {  // in all blocks alike
+  if (offsets[num_tiles] != num_large) {  // the same in all blocks
     *fault = 1;
     return;
   }

@@ -1,4 +1,4 @@
-// Small codes two to a byte (compress/entropy/pairs.h), in device memory.
+// Pairing of small codes, two to a byte (compress/entropy/pairs.h), in device memory.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -9,17 +9,17 @@
 
 namespace thinwire {
 
-// *large is so many of the n codes that compress/entropy/pairs_layout.h says to look at before all
-// are.
+// Samples the n codes as compress/entropy/pairs_layout.h says, and sets *large to the number of
+// large ones among them.
 Error SubmitLargeLooks(cudaStream_t stream, const uint8_t* codes, int64_t n, uint32_t* large);
 
-// Makes pairs of n codes; pairs[i] is 0 behind the last one, up to `size`, a multiple of 8, as the
-// address is. Large codes go elsewhere: adds how many they are to *num_large.
+// Makes pairs of n codes. Bytes behind the last pair, up to `size`, are 0; `size` and the address
+// are multiples of 8. The large codes are not written; their number is added to *num_large.
 Error SubmitToPairs(cudaStream_t stream, const uint8_t* codes, int64_t n, uint8_t* pairs,
                     int64_t size, uint32_t* num_large);
 
-// The inverse. Sets *fault to 1 if the large codes are not `num_large`, or one is not large.
-// `pairs` is aligned to 4 bytes. `offsets`: memory of LargeOffsetsBytes(n) (large_bytes.h).
+// Inverts this. Sets *fault to 1 if there are not `num_large` large codes, or one is not large.
+// `pairs` is aligned to 4 bytes. `offsets` is memory of LargeOffsetsBytes(n) (large_bytes.h).
 Error SubmitFromPairs(cudaStream_t stream, const uint8_t* pairs, int64_t n, const uint8_t* large,
                       int64_t num_large, uint64_t* offsets, uint8_t* codes, uint32_t* fault);
 

@@ -18,7 +18,7 @@ RansStrings PartsOf(const PairsHead& head) {
   return {rows * static_cast<int64_t>(kStates), rows, static_cast<int64_t>(head.num_parts)};
 }
 
-// Where the parts begin, and the last one ends; none if one has half a word.
+// Returns where the parts begin, and the last one ends; empty if a part has half a word.
 std::vector<uint64_t> OffsetsOf(const PairsFrameView& view) {
   std::vector<uint64_t> offsets = {0};
   for (size_t part = 0; part < view.head.num_parts; ++part) {
@@ -96,7 +96,7 @@ Error CudaPairsWriter::ListLarge() {
                          large_.as<uint8_t>(), /*places=*/nullptr);
 }
 
-// All before the parts.
+// Appends all that precedes the parts.
 void CudaPairsWriter::AddFront(FrameBytes* made) const {
   std::array<uint8_t, kPairsHeadBytes> head_bytes;
   WritePairsHead(n_, head_, head_bytes.data());

@@ -1,4 +1,4 @@
-// The entropy coder's frames of pairs (compress/entropy/pairs_layout.h), of strings in device
+// Frames of pairs of the entropy coder (compress/entropy/pairs_layout.h), for strings in device
 // memory.
 #pragma once
 
@@ -14,16 +14,17 @@
 
 namespace thinwire {
 
-// One string on its way into such a frame. What it makes stays in device memory.
+// Writer of one string as such a frame. What it makes stays in device memory.
 class CudaPairsWriter {
  public:
-  // `bytes`: n in device memory, which outlive this; of some of which `codes` says that they are
-  // codes.
+  // Starts with a string of n bytes in device memory, which outlive the writer; `codes` says which
+  // of them are codes.
   CudaPairsWriter(CudaDevice* device, const uint8_t* bytes, size_t n, const CodesPlace& codes);
 
-  // Says how many bytes the frame is expected to take. Waits.
+  // Sets *expected_bytes to the expected size of the frame. Waits.
   Error Plan(double* expected_bytes);
-  // After Plan. Appends the frame to *made, whose pieces in device memory are this writer's.
+  // Appends the frame to *made, whose pieces in device memory belong to this writer. Call Plan
+  // before.
   Error Write(FrameBytes* made);
 
  private:
@@ -42,8 +43,8 @@ class CudaPairsWriter {
   RansWriter writer_;
 };
 
-// What a frame in host memory holds, to device memory. InvalidArgument if it is refused, also if it
-// has no codes. Waits.
+// Decodes a frame in host memory to device memory. InvalidArgument if it is refused, also if it has
+// no codes. Waits.
 Error CudaReadPairsFrame(CudaDevice* device, const PairsFrameView& view, uint8_t* bytes);
 
 }  // namespace thinwire

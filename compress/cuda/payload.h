@@ -1,5 +1,5 @@
-// Where a codec's payload goes and where it comes from on a GPU: memory of the host, or of the
-// device, where the entropy coder is (entropy_codec.h).
+// Source and target of a codec's payload on a GPU: memory of the host or, next to the entropy coder
+// (entropy_codec.h), of the device.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -15,13 +15,14 @@
 
 namespace thinwire {
 
-// Up to 16 bytes that travel with a launch.
+// Up to 16 bytes that travel as a kernel's argument. SubmitFewBytes writes them to device memory.
 struct FewBytes {
   uint8_t of[16] = {};
   uint32_t count = 0;
 };
 Error SubmitFewBytes(cudaStream_t stream, const FewBytes& bytes, uint8_t* to);
 
+// Memory to which an encoder writes its payload.
 class PayloadTarget {
  public:
   PayloadTarget(const PayloadBuffer& host)  // NOLINT: wherever a target is wanted
@@ -32,7 +33,7 @@ class PayloadTarget {
     return target;
   }
 
-  // What lies behind the first n bytes, whose writer adds them to *bytes.
+  // Returns the memory behind the first n bytes. Whoever wrote those n bytes adds them to *bytes.
   PayloadTarget behind(size_t n) const {
     PayloadTarget target = *this;
     target.data_ += n;
@@ -40,10 +41,11 @@ class PayloadTarget {
     return target;
   }
 
-  // Null if it is on the host. At least `capacity` bytes, from a multiple of 2 on.
+  // Returns the target's memory on the device: at least `capacity` bytes, at a multiple of 2. Null
+  // if the target is on the host.
   uint8_t* on_device() const { return is_on_device_ ? data_ : nullptr; }
 
-  // n bytes of device memory become those from byte `at` on; perhaps only at the stream's end.
+  // Copies n bytes of device memory to byte `at`, perhaps only at the stream's end.
   Error SubmitCopy(CudaDevice* device, size_t at, const void* from, size_t n) const {
     if (!is_on_device_) return device->SubmitCopyToHost(data_ + at, from, n);
     if (n == 0) return Error{};
@@ -53,7 +55,7 @@ class PayloadTarget {
     return Error{};
   }
 
-  // The same of a number that the host knows, of at most 16 bytes.
+  // Writes a number that the host knows, of at most 16 bytes, to byte `at`.
   template <typename T>
   Error Put(CudaDevice* device, size_t at, const T& number) const {
     FewBytes few;
@@ -70,13 +72,14 @@ class PayloadTarget {
   }
 
   size_t capacity;
-  size_t* bytes;  // gets the payload's length
+  size_t* bytes;  // set to the payload's length
 
  private:
   uint8_t* data_;
   bool is_on_device_ = false;
 };
 
+// Memory from which a decoder reads its payload.
 class PayloadSource {
  public:
   PayloadSource(const PayloadView& host = {})  // NOLINT: wherever a source is wanted
@@ -94,7 +97,7 @@ class PayloadSource {
     return source;
   }
 
-  // n bytes from byte `at` on, which stay until the stream is done, to device memory.
+  // Copies n bytes from byte `at` on to device memory. They stay until the stream is done.
   Error SubmitCopy(CudaDevice* device, size_t at, size_t n, void* to) const {
     if (!is_on_device_) return device->SubmitCopyFromHost(to, data_ + at, n);
     if (n == 0) return Error{};
@@ -104,7 +107,7 @@ class PayloadSource {
     return Error{};
   }
 
-  // n bytes from byte `at` on, for the host: headers. Waits if they are on the device.
+  // Reads n bytes from byte `at` on to the host, for headers. Waits if they are on the device.
   Error Read(CudaDevice* device, size_t at, size_t n, void* to) const {
     if (is_on_device_) return device->CopyToHost(to, data_ + at, n);
     if (n > 0) std::memcpy(to, data_ + at, n);
@@ -116,9 +119,10 @@ class PayloadSource {
   }
 
   bool is_on_device() const { return is_on_device_; }
-  // Of a source on the host.
+  // Returns the payload of a source on the host.
   PayloadView on_host() const { return {data_, bytes}; }
-  // What is wrong with a payload on the device is found on the host, from the frame it came in.
+  // Returns the error for a malformed payload on the device. The host finds out what is wrong, from
+  // the frame in which it came.
   static Error Refused() {
     return MakeError(absl::StatusCode::kInvalidArgument, "a malformed payload in device memory");
   }

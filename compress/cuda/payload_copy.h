@@ -1,4 +1,4 @@
-// A part of a payload as whole words in device memory.
+// Copy of a part of a payload as whole words in device memory.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -13,8 +13,8 @@
 
 namespace thinwire {
 
-// Reserves *to and submits the copy. At least one 64-bit word of zeros follows the last byte, and
-// zeros fill the word that this lies in. The payload stays as it is until the stream is done.
+// Reserves *to and submits the copy. Zeros fill the last 64-bit word, and at least one such word of
+// zeros follows it. The payload must not change until the stream is done.
 inline Error SubmitPayloadCopy(CudaDevice* device, cudaStream_t stream,
                                const PayloadSource& payload, size_t at, size_t n, CudaScratch* to) {
   const size_t with_zeros = BitmapBytes(8 * static_cast<int64_t>(n)) + 8;

@@ -1,4 +1,4 @@
-// The numbers of base/random.h in a kernel.
+// Random numbers of base/random.h in a kernel.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -7,7 +7,7 @@
 
 namespace thinwire {
 
-// Numbers 4 counter to 4 counter + 3 of RandomStream(key).
+// Computes numbers 4 counter to 4 counter + 3 of RandomStream(key).
 __device__ inline void PhiloxNumbers(uint64_t key, uint64_t counter, uint32_t (&numbers)[4]) {
   constexpr uint32_t kMultiplier0 = 0xD2511F53u, kMultiplier1 = 0xCD9E8D57u;
   uint32_t k0 = static_cast<uint32_t>(key), k1 = static_cast<uint32_t>(key >> 32);

@@ -9,9 +9,9 @@
 
 namespace thinwire {
 
-// See SubmitPrefixSums; returns the sum of all to every thread. The whole block calls it, and all
-// it wrote is there for all of it afterwards. Lanes take neighbours, a warp one row after the
-// other.
+// Computes prefix sums as SubmitPrefixSums does, and returns the sum of all to every thread. The
+// whole block calls it; afterwards every thread sees all that it wrote. Lanes take neighbours, a
+// warp one row after the other.
 __device__ inline uint64_t BlockPrefixSums(uint64_t* sums, int64_t n) {
   constexpr int kRows = 8;
   constexpr int kOfWarp = kRows * static_cast<int>(kWarpThreads);

@@ -1,4 +1,5 @@
-// Where each part begins, when every part has some: prefix sums over an array in device memory.
+// Prefix sums over an array in device memory: they say where each part's output begins, if every
+// part has some.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -9,8 +10,8 @@
 
 namespace thinwire {
 
-// sums[i] becomes the sum of those before it, and sums[n], which need not be set, that of all n.
-// One block: for arrays with an entry per tile of a tensor, not per element.
+// Replaces sums[i] by the sum of the entries before it, and sets sums[n] to the sum of all n. One
+// block does it: for arrays with an entry per tile of a tensor, not per element.
 Error SubmitPrefixSums(cudaStream_t stream, uint64_t* sums, int64_t n);
 
 }  // namespace thinwire

@@ -9,7 +9,7 @@
 namespace thinwire {
 namespace {
 
-// More than a block takes at once, too.
+// Tests also more than a block takes at once.
 TEST(PrefixSumsTest, EachIsTheSumOfThoseBefore) {
   CudaDevice* device = nullptr;
   ASSERT_TRUE(NewCudaDevice(/*index=*/0, &device).ok());

@@ -1,11 +1,12 @@
-// Quotients by one divisor, the same bits as a division gives, in fewer instructions: CUDA's
-// division leaves the fast path for every zero.
+// Division of many numbers by one divisor in fewer instructions, with the bits of a true division.
+// CUDA's own division leaves its fast path for every zero.
 //
-// With r the nearest number to 1 / d, q = x r is within two units of x / d, and the rest x - q d is
-// exact in a fused operation. One correction q + rest r is within a unit of the quotient, and a
-// second one is the quotient, correctly rounded (Markstein, IBM Journal of Research and
-// Development, 1990). Divisors of 8 bits, as those of bf16, want one: no quotient by such lies so
-// near the middle between two numbers that the error of the first, 2^-23 of a unit, matters.
+// With r the number nearest to 1 / d, q = x r is within two units of x / d, and the remainder x - q
+// d is exact in a fused operation. One correction, q + remainder r, is within a unit of the
+// quotient. The second one is the quotient, correctly rounded (Markstein, IBM Journal of Research
+// and Development, 1990). Divisors of 8 bits, such as bf16 numbers, need one correction. Their
+// quotients never lie so near the middle between two numbers that the first one's error, 2^-23 of a
+// unit, matters.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -14,6 +15,7 @@
 
 namespace thinwire {
 
+// Divisor with its reciprocal.
 class Divisor {
  public:
   __device__ explicit Divisor(float d)
@@ -21,11 +23,12 @@ class Divisor {
 
   __device__ float value() const { return d_; }
 
-  // x / d. kCorrections: 1 for a d that is a bf16, else 2.
+  // Returns x / d. kCorrections is 1 for a d that is a bf16 number, otherwise 2.
   template <int kCorrections>
   __device__ float Divide(float x) const {
     const float q = x * inverse_;
-    // Where it is small or large, products may not be exact; it is 0 of a d that is so, too.
+    // If q is very small or large, products may not be exact, so a true division follows. q is 0 if
+    // d is so itself.
     if (!(fabsf(q) >= kLeast && fabsf(q) <= kMost)) return x == 0 && inverse_ > 0 ? x : x / d_;
     float quotient = q;
 #pragma unroll

@@ -28,7 +28,7 @@ float OfBits(uint32_t bits) {
   return value;
 }
 
-// The upper 16 bits of a float are those of a bf16.
+// Mask of the bits of a float that a bf16 has.
 constexpr uint32_t kBFloat = 0xFFFF0000;
 
 void ExpectQuotients(const Floats& x, const Floats& d, int corrections) {
@@ -43,7 +43,7 @@ void ExpectQuotients(const Floats& x, const Floats& d, int corrections) {
   EXPECT_EQ(wrong, 0u);
 }
 
-// Tries numbers of any bits, but the sign of a divisor, and numbers from 1 to 2.
+// Tries numbers of any bits, except a divisor's sign, and numbers from 1 to 2.
 void ExpectRandomQuotients(uint32_t mask_of_divisor, int corrections) {
   std::mt19937 random(corrections);
   for (const bool any_bits : {true, false}) {
@@ -61,7 +61,7 @@ TEST(QuotientTest, IsWhatADivisionGives) { ExpectRandomQuotients(0xFFFFFFFF, 2);
 
 TEST(QuotientTest, ByABFloatOneCorrectionSuffices) { ExpectRandomQuotients(kBFloat, 1); }
 
-// Quotients by these lie as near as can be to the middle between two numbers.
+// Tests divisors whose quotients lie as near as possible to the middle between two numbers.
 TEST(QuotientTest, OfNeighboursOfPowersOfTwo) {
   Floats x, d;
   for (uint32_t a = 0; a < 256; ++a) {

@@ -1,4 +1,4 @@
-// Quotients of quotient.cuh, between host memory.
+// Calls quotient.cuh from tests, between host memory.
 #pragma once
 
 #include <vector>
@@ -7,7 +7,7 @@
 
 namespace thinwire {
 
-// quotients[i] = x[i] / d[i], with one correction or with two.
+// Sets quotients[i] = x[i] / d[i], with one correction or two.
 Error Quotients(CudaDevice* device, const std::vector<float>& x, const std::vector<float>& d,
                 int corrections, std::vector<float>* quotients);
 

@@ -7,33 +7,34 @@ namespace thinwire {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kAtOnce = 4;  // loads of a thread under way
+constexpr int kAtOnce = 4;  // loads of a thread at a time
 constexpr int kFirstBits = 12;
 constexpr int kBins = 1 << kFirstBits;
-constexpr int64_t kLeastElements = kTileBits / 2;  // of a scope
+constexpr int64_t kLeastElements = kTileBits / 2;  // least elements of a scope
 constexpr uint32_t kFirstNonFiniteBin = kNonFiniteMagnitude >> (31 - kFirstBits);
-constexpr uint64_t kLeastNonZero = uint64_t{1} << 32;  // of a magnitude of 1
+constexpr uint64_t kLeastNonZero = uint64_t{1} << 32;  // least key of magnitude bits 1
 
-// Which bits of a key are a level's digit.
+// Level of the search: the bits of a key that are its digit.
 struct Level {
   int shift;
   int bits;
   __device__ uint32_t Digit(uint64_t key) const {
     return static_cast<uint32_t>(key >> shift) & ((1u << bits) - 1);
   }
-  // The digit of a level whose bits are all the magnitude's.
+  // Returns the digit of a level whose bits are all in the magnitude.
   __device__ uint32_t DigitOfMagnitude(uint32_t magnitude) const {
     return (magnitude >> (shift - 32)) & ((1u << bits) - 1);
   }
 };
 constexpr Level kNoLevel = {0, 0};
 
-// The keys from `upper` on are kept, and the `wanted` largest of those in [lower, upper).
+// Range of keys: those from `upper` on are kept, and so are the `wanted` largest of those in
+// [lower, upper).
 struct Range {
   uint64_t lower, upper, wanted;
 };
 
-// The elements of a block of threads, no more than a scope has: they lie in one scope or two.
+// Elements of a block of threads, no more than a scope has, so that they lie in one scope or two.
 struct Span {
   template <typename K>
   __device__ Span(const K& keys, int64_t most)
@@ -44,7 +45,7 @@ struct Span {
         boundary((scope + 1) * keys.elements),
         second(static_cast<int>(min(int64_t{length}, boundary - begin))) {}
   __device__ int num_scopes() const { return second < length ? 2 : 1; }
-  // 0 or 1.
+  // Returns which of the span's scopes, 0 or 1, element `at` is in.
   __device__ int ScopeOf(int at) const { return at >= second; }
   __device__ uint64_t KeyOf(int at, uint32_t magnitude) const {
     const int64_t end = at < second ? boundary : boundary + elements;
@@ -52,12 +53,12 @@ struct Span {
   }
   int64_t begin;
   int length;
-  int64_t scope;  // the first's number
+  int64_t scope;  // number of the first scope
   int64_t elements, boundary;
   int second;  // where the second scope begins, or the length
 };
 
-// A histogram for each of a span's scopes, in shared memory; added to those in device memory.
+// Histograms of a span's scopes in shared memory, which are added to those in device memory.
 struct Histograms {
   __device__ Histograms(uint32_t (&bins)[2 * kBins], int scopes) : bins(bins), num(scopes * kBins) {
     for (int i = threadIdx.x; i < num; i += kThreads) bins[i] = 0;
@@ -74,7 +75,7 @@ struct Histograms {
   int num;
 };
 
-// The first level's histograms. `most`: elements of a block.
+// Makes the first level's histograms. `most` is the number of elements per block.
 template <typename K>
 __global__ void CountAllKernel(K keys, int64_t most, bool zeros, Level level, uint32_t* tables) {
   __shared__ uint32_t bins[2 * kBins];
@@ -97,8 +98,9 @@ __global__ void CountAllKernel(K keys, int64_t most, bool zeros, Level level, ui
   histograms.AddTo(tables + span.scope * kBins);
 }
 
-// A block per scope: finds the digit of the K-th largest and clears the histogram for the next
-// level. *undecided becomes 1 if candidates are left.
+// Finds the digit of the K-th largest, with a block per scope, and clears the histogram for the
+// next level. *undecided becomes 1 if candidates are left. Each thread sums some bins from the top;
+// the prefix sum over threads tells which one passes `wanted`.
 __global__ void PickKernel(uint32_t* tables, Range* ranges, Level level, uint32_t* undecided) {
   constexpr int kEach = kBins / kThreads;
   const Range range = ranges[blockIdx.x];
@@ -112,7 +114,7 @@ __global__ void PickKernel(uint32_t* tables, Range* ranges, Level level, uint32_
     sum += counts[j];
   }
   uint32_t above = BlockExclusiveSum(sum, &total);
-  if (total < range.wanted) {  // only of non-zeros: all of them are kept
+  if (total < range.wanted) {  // without zeros there are fewer: all are kept
     if (threadIdx.x == 0) ranges[blockIdx.x] = {range.lower, range.lower, 0};
     return;
   }
@@ -143,7 +145,7 @@ __global__ void StartKernel(const uint32_t* tables, Range* ranges, int64_t scope
   }
 }
 
-// A scope's range after the first level, which tells no indices apart.
+// Range of a scope after the first level, which does not distinguish indices.
 struct MagnitudeRange {
   __device__ explicit MagnitudeRange(const Range& range)
       : lower(static_cast<uint32_t>(range.lower >> 32)),
@@ -151,9 +153,9 @@ struct MagnitudeRange {
   uint32_t lower, upper;
 };
 
-// Looks at all elements after the first level: keeps what lies above its scope's range, makes
-// candidates of what lies in it and counts their digits. Unless kSplits, no four neighbours from a
-// multiple of four on lie in two scopes.
+// Looks at all elements after the first level: keeps those above their scope's range, makes
+// candidates of those in it and counts their digits. Unless kSplits, four neighbours from a
+// multiple of four on never lie in two scopes.
 template <bool kSplits, typename K>
 __global__ void __launch_bounds__(kThreads, 4)
     FindCandidatesKernel(K keys, int64_t most, const Range* ranges, Level level, uint32_t* tables,
@@ -197,9 +199,9 @@ __global__ void __launch_bounds__(kThreads, 4)
   histograms.AddTo(tables + span.scope * kBins);
 }
 
-// Looks again at the candidates so far, a word of them for each thread: those that lie above the
-// range are kept, and those that lie below it are candidates no more. Does nothing if *wanted is 0:
-// there are none. `level` without bits is the end: nothing is counted for a next one.
+// Narrows the candidates, a word of them per thread. Those above the range are kept, those below it
+// are candidates no more. Does nothing if *wanted is 0, because there are none. A `level` without
+// bits is the end: nothing is counted for a next one.
 template <typename K>
 __global__ void NarrowKernel(K keys, int64_t most, const Range* ranges, Level level,
                              const uint32_t* wanted, uint32_t* tables, uint32_t* candidates,
@@ -233,8 +235,8 @@ __global__ void NarrowKernel(K keys, int64_t most, const Range* ranges, Level le
   if (level.bits > 0) histograms.AddTo(tables + span.scope * kBins);
 }
 
-// The levels that tell keys apart: indices within a scope have ceil(log2 elements) bits, and bf16
-// magnitudes end in 16 zeros.
+// Writes the levels that distinguish keys and returns their number: indices within a scope have
+// ceil(log2 elements) bits, and bf16 magnitudes end in 16 zeros.
 int LevelsOf(const Keys& keys, Level* levels) {
   int count = 0;
   levels[count++] = {63 - kFirstBits, kFirstBits};
@@ -246,8 +248,8 @@ int LevelsOf(const Keys& keys, Level* levels) {
   return count;
 }
 
-// The most elements of a block: whole rounds of its threads, no more than a scope has, and enough
-// blocks for every multiprocessor.
+// Returns the most elements of a block: whole rounds of its threads, no more than a scope has, and
+// enough blocks for every multiprocessor.
 int64_t SpanOf(const Keys& keys, const CudaDevice& device) {
   int64_t span = kLeastElements;
   while (2 * span <= keys.elements &&
@@ -257,7 +259,7 @@ int64_t SpanOf(const Keys& keys, const CudaDevice& device) {
   return span;
 }
 
-// The memory of a choice.
+// Memory of one selection.
 struct Work {
   explicit Work(CudaDevice* device)
       : table_memory(device), range_memory(device), candidate_memory(device), flag_memory(device) {}

@@ -7,7 +7,7 @@
 namespace thinwire {
 namespace {
 
-// fp32(n / K) of a scope of which n elements drew.
+// Returns fp32(n / K) for a scope in which n elements drew.
 __device__ inline float FactorOf(const DrawFactors& factors, int64_t n) {
   const int64_t kept = min(factors.most, n);
   return static_cast<float>(static_cast<double>(n) / static_cast<double>(kept));
@@ -17,6 +17,7 @@ __device__ inline int64_t ScopeOf(const Scopes& scopes, uint32_t index) {
   return scopes.strided ? index % scopes.count : index / scopes.elements;
 }
 
+// Multiplies kept values by their scopes' factors.
 __global__ void FactorsKernel(DrawFactors factors, const uint32_t* indices, const uint64_t* count,
                               float* values, uint32_t* largest) {
   const int64_t n = static_cast<int64_t>(*count);

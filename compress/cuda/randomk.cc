@@ -18,11 +18,11 @@
 namespace thinwire {
 namespace {
 
-// In device memory until the host reads it.
+// Findings in device memory until the host reads them.
 struct Found {
-  uint64_t count;         // of entries
+  uint64_t count;         // number of entries
   uint32_t largest;       // magnitude bits of all elements that have support
-  uint32_t largest_kept;  // of what is sent
+  uint32_t largest_kept;  // magnitude bits of the entries sent
 };
 
 // Memory and launches of one payload.
@@ -114,7 +114,7 @@ Error CudaRandomKEncode(CudaDevice* device, const CodecSpec& spec, const TensorV
   if (spec.values == Values::kF16) {
     RETURN_ERROR(payload.Put(device, kSeedBytes, ValueExponentFor(spec, found.largest_kept)));
   }
-  // The seed's own numbers say who is kept: rounding needs others.
+  // The seed's own numbers decide who is kept, so rounding needs others.
   const Error copied = encoding.values()->SubmitCopy(count, ~context.random_key,
                                                      payload.behind(RandomKHeaderBytes(spec)));
   const Error finished = device->Finish();
@@ -147,7 +147,7 @@ Error CudaRandomKDecode(CudaDevice* device, const PayloadSource& payload, const 
   RETURN_ERROR(values.Submit(stream, payload.behind(header_bytes), count, spec, exponent));
   const Error submitted =
       SubmitSparse(stream, chosen.bits(), values.values(), count, x, fault.as<uint32_t>());
-  // Waits, also after an error: until then the payload is being read.
+  // Waits, also after an error: until then the device reads the payload.
   uint32_t is_nonfinite = 0;
   RETURN_ERROR(device->CopyToHost(&is_nonfinite, fault.as<void>(), 4));
   return is_nonfinite != 0 ? NonFiniteValue(spec) : submitted;

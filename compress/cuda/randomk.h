@@ -1,4 +1,4 @@
-// randomk: of each scope the elements with the highest random draws of a seed's stream.
+// Codec randomk: keeps the elements of each scope with the highest random draws of a seed's stream.
 #pragma once
 
 #include "compress/cuda/codec.h"

@@ -13,24 +13,26 @@ namespace thinwire {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int64_t kMostBlocks = 1024;  // of the kernel that ends in atomics
+constexpr int64_t kMostBlocks = 1024;  // of the kernel that ends with atomic operations
 
 __device__ int64_t ThreadIndex() {
   return static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
 }
 
+// Writes minimum and range of each scope, a thread per scope.
 __global__ void MinMaxKernel(const Extremes* extremes, int64_t count, Zero zero, int32_t divisor,
                              float* header, UniformEncoded* found) {
   const int64_t s = ThreadIndex();
   if (s >= count) return;
   if (LargestMagnitude(extremes[s]) >= kInfinityBits) atomicMax(&found->nonfinite, 1u);
   const DecodeLine line = MinMaxLine(MinMaxOf(extremes[s]), zero, divisor);
-  // The complement of the first scope is the largest; zero stands for none.
+  // The complement of the first scope is the largest; zero means that none overflows.
   if (!IsUsable(line)) atomicMax(&found->overflow, ~static_cast<unsigned long long>(s));
   header[2 * s] = line.offset;
   header[2 * s + 1] = line.range;
 }
 
+// Writes the largest magnitude of each scope, a thread per scope.
 __global__ void MaxAbsKernel(const Extremes* extremes, int64_t count, float* header,
                              UniformEncoded* found) {
   const int64_t s = ThreadIndex();
@@ -39,7 +41,7 @@ __global__ void MaxAbsKernel(const Extremes* extremes, int64_t count, float* hea
   header[s] = LargestOf(MinMaxOf(extremes[s]));
 }
 
-// What the pre-scale exponent depends on: all scopes.
+// Finds what the pre-scale exponent depends on, over all scopes.
 __global__ void FixedPointFindings(const Extremes* extremes, int64_t count, UniformEncoded* found) {
   const float first = MinMaxOf(extremes[0]).min;
   uint32_t largest = 0, varies = 0;
@@ -58,6 +60,7 @@ __global__ void FixedPointFindings(const Extremes* extremes, int64_t count, Unif
   if (blockIdx.x == 0) found->constant = first + 0.0f;  // -0 becomes 0
 }
 
+// Writes the pre-scale exponent and the scale of each scope, a thread per scope.
 __global__ void FixedPointKernel(const Extremes* extremes, int64_t count, uint16_t* header,
                                  const UniformEncoded* found) {
   const int64_t s = ThreadIndex();

@@ -1,4 +1,4 @@
-// The ranges of uniform's scopes, read in a kernel.
+// Ranges of uniform's scopes, read in a kernel.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -10,12 +10,13 @@
 
 namespace thinwire {
 
+// Header of a payload of uniform, in device memory.
 struct RangeHeader {
   const uint8_t* bytes;
   Range range;
 
   __device__ const float* floats() const { return reinterpret_cast<const float*>(bytes); }
-  // fixed_point: the exponent, then a half per scope.
+  // For fixed_point: the exponent, then a half per scope.
   __device__ int exponent() const { return *reinterpret_cast<const int16_t*>(bytes); }
   __device__ uint16_t half(int64_t scope) const {
     return reinterpret_cast<const uint16_t*>(bytes)[1 + scope];

@@ -1,4 +1,5 @@
-// The ranges of uniform's scopes as they travel: written from extremes, checked. Launches only.
+// Ranges of uniform's scopes as they travel: written from extremes, and checked. Functions only
+// launch kernels.
 #pragma once
 
 #include <cstdint>
@@ -11,12 +12,12 @@
 
 namespace thinwire {
 
-// Writes UniformHeaderBytes bytes at an even address (a multiple of 4 but under fixed_point).
-// *found begins as zeros.
+// Writes UniformHeaderBytes bytes at an even address (a multiple of 4 except under fixed_point).
+// *found is all zero before.
 Error SubmitRanges(CudaDevice* device, const Extremes* extremes, const CodecSpec& spec,
                    const Scopes& scopes, uint8_t* header, UniformEncoded* found);
 
-// Sets found->bad_ranges, which begins as zero. Requires CheckExponent.
+// Sets found->bad_ranges, which is zero before. Requires CheckExponent.
 Error SubmitCheckRanges(CudaDevice* device, const uint8_t* header, const CodecSpec& spec,
                         const Scopes& scopes, UniformDecoded* found);
 

@@ -9,14 +9,14 @@ namespace {
 
 constexpr int kLanes = static_cast<int>(kStates);
 static_assert(kStates == kWarpThreads, "a thread has a state");
-constexpr int kWarps = 4;  // of a block: strings
+constexpr int kWarps = 4;  // warps of a block; each codes a string
 constexpr int kThreads = kWarps * kLanes;
-constexpr int kRowsAhead = 8;  // whose bytes an encoder loads together
+constexpr int kRowsAhead = 8;  // rows whose bytes an encoder loads together
 constexpr int kPackBlocks = 8, kPackThreads = 256;
 
-// How a byte enters a state, by a product instead of a division: x / f is the upper part of
-// x times reciprocal = ceil(2^(31 + s) / f), 31 + s bits further down, with 2^s the least power of
-// two from f on, for all x < 2^31 (Alverson, ARITH 1991).
+// Table entry of a byte, which replaces the division x / f by a product. For all x < 2^31, x / f is
+// x times `reciprocal`, shifted down by 31 + s bits. Here reciprocal = ceil(2^(31 + s) / f), and
+// 2^s is the least power of two not below f (Alverson, ARITH 1991).
 struct EncoderEntry {
   uint32_t reciprocal = 0;
   uint32_t packed = 0;  // f (13 bits), the sum of the frequencies before it (13 bits), s (4 bits)
@@ -25,17 +25,19 @@ constexpr int kFieldBits = 13;
 constexpr uint32_t kFieldMask = (1u << kFieldBits) - 1;
 constexpr int kFullBits = 31 - kScaleBits;  // as in compress/entropy/rans.cc
 
-// For each of 2^12 lower ends of a state: as in compress/entropy/rans_decode.cc.
+// Table entry for each value of a state's lower 12 bits, as in compress/entropy/rans_decode.cc.
 using DecoderEntry = uint32_t;
 
 __device__ unsigned Lane() { return threadIdx.x % kLanes; }
 
-// The string of this warp on its way out: words before `word`, the last one first.
+// Encoder of this warp's string. Words are written before `word_`, the last one first.
 class Encoder {
  public:
   __device__ explicit Encoder(uint16_t* end) : word_(end) {}
 
-  // A byte by its entry into the state of each lane that has one; the whole warp calls it.
+  // Adds a byte, given its entry, to the state of each lane that has one; the whole warp calls it.
+  // A vote tells which states are full, and the number of full lower lanes where each writes its
+  // word.
   __device__ void Step(bool has_byte, const EncoderEntry& entry) {
     const uint32_t f = entry.packed & kFieldMask;
     const bool is_full = has_byte && (x_ >> kFullBits) >= f;
@@ -53,7 +55,7 @@ class Encoder {
     x_ = (quotient << kScaleBits) + (x_ - quotient * f) + start;
   }
 
-  // Puts the states before the words and returns where they begin.
+  // Writes the states before the words and returns where they begin.
   __device__ uint16_t* Finish() {
     word_ -= 2 * kLanes;
     word_[2 * Lane()] = static_cast<uint16_t>(x_);
@@ -66,7 +68,8 @@ class Encoder {
   uint16_t* word_;
 };
 
-// kTables: with more than one, `sums` choose. String p ends where room p of `room_bytes` does.
+// Codes strings, a warp each. With kTables > 1, `sums` choose the table. String p ends where room p
+// of `room_bytes` does.
 template <int kTables>
 __global__ void EncodeKernel(const uint8_t* bytes, RansStrings strings, const uint8_t* sums,
                              const EncoderEntry* entries, uint8_t* room, int64_t room_bytes,
@@ -107,7 +110,7 @@ __global__ void EncodeKernel(const uint8_t* bytes, RansStrings strings, const ui
   if (Lane() == 0) lengths[p] = static_cast<uint64_t>(end - from) * kWordBytes;
 }
 
-// kPackBlocks blocks to a string.
+// Copies coded strings to consecutive memory, with kPackBlocks blocks per string.
 __global__ void PackKernel(const uint8_t* room, int64_t room_bytes, const uint64_t* offsets,
                            uint8_t* packed) {
   const int64_t p = blockIdx.x / kPackBlocks, part = blockIdx.x % kPackBlocks;
@@ -118,7 +121,8 @@ __global__ void PackKernel(const uint8_t* room, int64_t room_bytes, const uint64
   for (int64_t i = part * blockDim.x + threadIdx.x; i < words; i += step) to[i] = from[i];
 }
 
-// A block to a table, a thread to each byte; the frequencies add up to kScale.
+// Fills decoding tables, with a block per table and a thread per byte. The frequencies add up to
+// kScale.
 __global__ void FillDecoderKernel(const uint32_t* frequencies, DecoderEntry* entries) {
   __shared__ uint32_t starts[kSymbols], own[kSymbols];
   const int64_t table = blockIdx.x;
@@ -128,7 +132,9 @@ __global__ void FillDecoderKernel(const uint32_t* frequencies, DecoderEntry* ent
   own[threadIdx.x] = f;
   __syncthreads();
   for (uint32_t place = threadIdx.x; place < kScale; place += kSymbols) {
-    uint32_t s = 0;  // the last byte that begins at the place or before: it has a frequency
+    // A binary search finds the last byte that begins at or before the place; its frequency is not
+    // 0.
+    uint32_t s = 0;
     for (uint32_t step = kSymbols / 2; step > 0; step /= 2) {
       if (starts[s + step] <= place) s += step;
     }
@@ -136,8 +142,8 @@ __global__ void FillDecoderKernel(const uint32_t* frequencies, DecoderEntry* ent
   }
 }
 
-// A string's words, of which each lane holds three: the 96 from some place on. The last 32 are
-// under way while the others are used.
+// Window over a string's words: each lane holds three of 96. The last 32 are still being loaded
+// while the others are used.
 class Words {
  public:
   __device__ Words(const uint16_t* from, const uint16_t* end)
@@ -149,14 +155,14 @@ class Words {
 
   __device__ int64_t left() const { return left_; }
 
-  // The next words but `rank`, below 32; the whole warp calls it.
+  // Returns the unused word number `rank`, below 32; the whole warp calls it.
   __device__ uint32_t Get(unsigned rank) const {
     const int at = static_cast<int>(used_ + rank);
     const uint32_t a = __shfl_sync(kWholeWarp, first_, at % kLanes);
     const uint32_t b = __shfl_sync(kWholeWarp, second_, at % kLanes);
     return at < kLanes ? a : b;
   }
-  // At most 32, and what is left. As many in all lanes.
+  // Marks `count` words as used: at most 32 and at most what is left, equally many in all lanes.
   __device__ void Use(unsigned count) {
     used_ += count;
     left_ -= count;
@@ -169,22 +175,22 @@ class Words {
   }
 
  private:
-  // 0 behind the end.
+  // Returns this lane's word i; 0 behind the end.
   __device__ uint32_t At(int64_t i) const {
     const int64_t at = i + Lane();
     return at < left_ + used_ ? next_[at] : 0;
   }
 
   const uint16_t* next_;
-  int64_t left_;  // behind those that are used up
+  int64_t left_;  // number of words not used yet
   unsigned used_ = 0;
   uint32_t first_, second_, third_;
 };
 
-// The string of this warp on its way in.
+// Decoder of this warp's string.
 class Decoder {
  public:
-  // Its states and words.
+  // Starts with the states and words of the string.
   __device__ Decoder(const uint16_t* from, const uint16_t* end)
       : words_(from + 2 * kLanes, end),
         x_(from[2 * Lane()] | static_cast<uint32_t>(from[2 * Lane() + 1]) << kWordBits) {}
@@ -196,10 +202,10 @@ class Decoder {
     return __all_sync(kWholeWarp, x_ == kLeastState && words_.left() == 0) != 0;
   }
 
-  // The entry's place in its table.
+  // Returns the place of the next byte's entry in its table.
   __device__ uint32_t place() const { return x_ % kScale; }
-  // Takes the byte of each lane that has one off its state; the whole warp calls it. False, for the
-  // whole warp, if words are missing.
+  // Removes the byte of each lane that has one from its state; the whole warp calls it. Returns
+  // false, in the whole warp, if words are missing.
   __device__ bool Step(bool has_byte, DecoderEntry entry) {
     if (has_byte) x_ = ((entry >> 8) % kScale + 1) * (x_ >> kScaleBits) + (entry >> 20);
     const bool is_low = has_byte && x_ < kLeastState;
@@ -222,7 +228,7 @@ __device__ Decoder DecoderOf(const uint8_t* packed, const uint64_t* offsets, int
                  reinterpret_cast<const uint16_t*>(packed + offsets[p + 1]));
 }
 
-// Strings with one table.
+// Decodes strings with one table.
 __global__ void DecodeKernel(const uint8_t* packed, const uint64_t* offsets, RansStrings strings,
                              const DecoderEntry* entries, uint8_t* bytes, uint32_t* fault) {
   __shared__ DecoderEntry table[kScale];
@@ -246,15 +252,15 @@ struct ContextOfSum {
   uint8_t of[kSums];
 };
 
-// Strings of whole rows with a table for each context, each by a block of one warp. A lane needs of
-// the rows before only the bytes that it has decoded itself.
+// Decodes strings of whole rows with a table for each context, each by a block of one warp. Of
+// earlier rows a lane needs only the bytes that it has decoded itself.
 __global__ void DecodeInContextsKernel(const uint8_t* packed, const uint64_t* offsets,
                                        RansStrings strings, const DecoderEntry* entries,
                                        Neighbours neighbours, ContextOfSum contexts,
                                        uint8_t* all_bytes, uint32_t* fault) {
-  constexpr int kRecent = 512;  // the last rows' magnitudes
+  constexpr int kRecent = 512;  // number of last rows whose magnitudes are kept
   __shared__ uint8_t recent[kRecent][kLanes];
-  // Arguments that a number picks at run time would stand in local memory.
+  // Copied to shared memory: arguments that are indexed at run time would stand in local memory.
   __shared__ uint32_t rows_back[Neighbours::kMost];
   __shared__ uint8_t context_of[kSums];
   if (threadIdx.x == 0) {

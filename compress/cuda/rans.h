@@ -1,5 +1,5 @@
-// The loops of the entropy coder (compress/entropy/rans.h), in device memory: a warp to a string, a
-// thread to each of its states.
+// Loops of the entropy coder (compress/entropy/rans.h) in device memory: a warp per string, a
+// thread for each of its states.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -14,8 +14,8 @@
 
 namespace thinwire {
 
-// Strings that lie one behind the other in `bytes` bytes, which are `rows` rows, the last of which
-// need not be whole: string p has the rows from p rows / count on, rounded down.
+// Strings that lie one after the other in `bytes` bytes. These are `rows` rows, of which the last
+// may be incomplete. String p consists of the rows from p rows / count (rounded down) on.
 struct RansStrings {
   int64_t bytes = 0, rows = 0, count = 1;
 
@@ -26,20 +26,20 @@ struct RansStrings {
   int64_t longest() const { return (rows / count + 1) * static_cast<int64_t>(kStates); }
 };
 
-// Codes strings, and packs what they became: states and words, one string behind the other.
+// Writer that codes strings and packs the results, states and words, one string after the other.
 class RansWriter {
  public:
   explicit RansWriter(CudaDevice* device)
       : device_(device), entries_(device), room_(device), offsets_(device), packed_(device) {}
 
-  // See RansEncode. `sums` of a byte each choose among kSums tables; null: there is one. `tables`
-  // are in host memory. Waits. Results stay until the next call.
+  // Codes strings, see RansEncode. sums[i] chooses among kSums tables for byte i; if `sums` is null
+  // there is one table. `tables` are in host memory. Waits. Results stay until the next call.
   Error Encode(const uint8_t* bytes, const RansStrings& strings, const uint8_t* sums,
                const Frequencies* tables);
 
-  // Where each string begins, and behind the last one: in host memory.
+  // Returns the offsets of the strings in packed(), and behind them its length: in host memory.
   const std::vector<uint64_t>& offsets() const { return on_host_; }
-  // In device memory.
+  // Returns the coded strings, in device memory.
   const uint8_t* packed() const { return packed_.as<const uint8_t>(); }
 
  private:
@@ -48,8 +48,9 @@ class RansWriter {
   std::vector<uint64_t> on_host_;
 };
 
-// Decodes strings whose states and words lie in `packed`, from offsets[p] to before offsets[p + 1]:
-// at least kStatesBytes, an even number. Both are in host memory and stay until the stream is done.
+// Reader of coded strings. The states and words of string p lie in `packed`, from offsets[p] to
+// before offsets[p + 1]: at least kStatesBytes, an even number. Both arrays are in host memory and
+// stay until the stream is done.
 class RansReader {
  public:
   explicit RansReader(CudaDevice* device)
@@ -59,8 +60,8 @@ class RansReader {
         offsets_(device),
         packed_(device) {}
 
-  // See RansDecode. Sets *fault, in device memory, to 1 if one of the strings is refused; the bytes
-  // are then unspecified.
+  // Decodes strings, see RansDecode. Sets *fault, in device memory, to 1 if one of the strings is
+  // refused; the bytes are then unspecified.
   Error Submit(const uint8_t* packed, const std::vector<uint64_t>& offsets, const RansModel& model,
                const RansStrings& strings, uint8_t* bytes, uint32_t* fault);
 

@@ -14,7 +14,7 @@
 namespace thinwire {
 namespace {
 
-// Where a rotation reports what it refuses.
+// Place where a rotation reports what it refuses.
 class Refusals {
  public:
   explicit Refusals(CudaDevice* device) : device_(device), memory_(device) {}
@@ -28,7 +28,7 @@ class Refusals {
     return Error{};
   }
   unsigned long long* on_device() const { return memory_.as<unsigned long long>(); }
-  // Waits.
+  // Reads the report. Waits.
   Error Read(unsigned long long* refused) const {
     return device_->CopyToHost(refused, on_device(), sizeof(*refused));
   }
@@ -54,13 +54,13 @@ Error CudaRotatedUniformEncode(CudaDevice* device, const CodecSpec& spec, const 
   RETURN_ERROR(refusals.Open());
   if (elements > 0) {
     RETURN_ERROR(rotated.Reserve(elements * sizeof(float)));
-    // All of it is one piece: named is the largest value.
+    // The tensor is one piece, so the error names its largest value.
     const RotationLimit limit = {static_cast<float>(MostToRotate(block)), elements,
                                  refusals.on_device()};
     RETURN_ERROR(SubmitRotate(device, x, block, context.random_key, limit, rotated.as<float>()));
   }
   RETURN_ERROR(payload.Put(device, 0, context.random_key));
-  // Rounding must not depend on the signs.
+  // Rounding must be independent of the signs.
   KernelContext rounding;
   rounding.random_key = ~context.random_key;
   const Error error =

@@ -1,4 +1,4 @@
-// uniform on a tensor that was rotated first.
+// Codec uniform with rotation: uniform on a tensor that was rotated first.
 #pragma once
 
 #include "compress/cuda/codec.h"

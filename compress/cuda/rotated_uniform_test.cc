@@ -20,14 +20,14 @@ TEST(CudaRotatedUniformTest, EveryBlockHasTheCpusBytes) {
   for (int64_t n : {0, 1, 2, 3, 255, 257, 5000, 8193}) {
     const NamedValues normal{"normal", NormalValues(n)};
     for (uint32_t block = 2; block <= 1u << 15; block *= 2) {
-      // Small tensors are of one remainder under all the larger blocks.
+      // Under all larger blocks, small tensors consist of one remainder.
       if (block > 2 * n + 2) continue;
       ExpectTwins(SpecOf(block), {n}, normal);
     }
   }
 }
 
-// Blocks of more elements than a block of threads holds, and remainders that are.
+// Tests blocks, and remainders, of more elements than a block of threads holds.
 TEST(CudaRotatedUniformTest, LongBlocksHaveTheCpusBytes) {
   const std::pair<int64_t, DType> tensors[] = {
       {16384, DType::kF32}, {24576, DType::kBF16}, {40000, DType::kF32}, {65535, DType::kBF16}};
@@ -64,7 +64,7 @@ TEST(CudaRotatedUniformTest, TheLargestValueIsNamed) {
   EXPECT_EQ(encoded.error.code, static_cast<int>(absl::StatusCode::kInvalidArgument));
 }
 
-// Ranges that are finite, but too large to be rotated back.
+// Tests ranges that are finite, but too large to be rotated back.
 TEST(CudaRotatedUniformTest, TooLargeRotatedValuesMeetTheCpusError) {
   const Shape shape = {30000};
   for (uint32_t block : {2u, 64u, 8192u, 32768u}) {

@@ -8,7 +8,7 @@ namespace {
 constexpr int kThreads = 256;
 constexpr int64_t kRowsOfWarp = 256;
 
-// Set bits of [begin, end), by a warp.
+// Counts the set bits of [begin, end), with a warp.
 __device__ uint64_t CountRange(const uint32_t* words, int64_t begin, int64_t end) {
   const int64_t last = (end + 31) / 32;
   uint64_t count = 0;
@@ -22,13 +22,13 @@ __device__ uint64_t CountRange(const uint32_t* words, int64_t begin, int64_t end
   return WarpReduce<Sum>(count);
 }
 
-// Set bits before i, by a warp.
+// Counts the set bits before i, with a warp.
 __device__ uint64_t RankOf(const RankedBits& bits, int64_t i) {
   const int64_t tile = i / kTileBits;
   return bits.offsets[tile] + CountRange(bits.words, tile * kTileBits, i);
 }
 
-// A warp per scope.
+// Counts contiguous scopes, with a warp per scope.
 __global__ void CountContiguousKernel(RankedBits bits, Scopes scopes, uint32_t* counts) {
   const int64_t scope = (int64_t{blockIdx.x} * kThreads + threadIdx.x) / 32;
   if (scope >= scopes.count) return;  // whole warps
@@ -39,7 +39,7 @@ __global__ void CountContiguousKernel(RankedBits bits, Scopes scopes, uint32_t* 
   if (threadIdx.x % 32 == 0) counts[scope] = static_cast<uint32_t>(count);
 }
 
-// A warp per 32 channels and some rows; counts are zero before.
+// Counts channels, with a warp per 32 channels and some rows; counts are zero before.
 __global__ void CountChannelsKernel(const uint32_t* words, Scopes scopes, int64_t warps_across,
                                     int64_t warps, uint32_t* counts) {
   const int64_t warp = (int64_t{blockIdx.x} * kThreads + threadIdx.x) / 32;

@@ -1,4 +1,4 @@
-// How many bits are set of each scope.
+// Counts of the set bits of each scope.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -11,7 +11,8 @@
 
 namespace thinwire {
 
-// counts[s] in device memory, of a bitmap over scopes.total elements.
+// Sets counts[s], in device memory, to the number of set bits of scope s in a bitmap over
+// scopes.total elements.
 Error SubmitScopeCounts(cudaStream_t stream, const RankedBits& bits, const Scopes& scopes,
                         uint32_t* counts);
 

@@ -1,4 +1,5 @@
-// Which of a tensor's contiguous scopes a thread's vectors lie in, with one division per tile.
+// Cursor that follows a thread's vectors through a tensor's contiguous scopes, with one division
+// per tile.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -10,8 +11,8 @@
 
 namespace thinwire {
 
-// Scopes of `elements` each, and the step from a vector to the thread's next: so many whole scopes
-// and a rest.
+// Scopes of `elements` each, and the step from a thread's vector to its next: `whole` scopes and
+// `rest` elements.
 struct ContiguousScopes {
   int64_t elements = 1, whole = 0, rest = 0;
 };
@@ -19,6 +20,7 @@ inline ContiguousScopes ContiguousScopesOf(const Scopes& scopes) {
   return {scopes.elements, kTileStride / scopes.elements, kTileStride % scopes.elements};
 }
 
+// Position of a thread's vector: its scope and its place within it.
 class ScopeCursor {
  public:
   __device__ ScopeCursor(const ContiguousScopes& scopes, int64_t element)
@@ -26,7 +28,7 @@ class ScopeCursor {
         scope_(element / scopes.elements),
         within_(element - scope_ * scopes.elements) {}
 
-  // To the thread's next vector.
+  // Moves to the thread's next vector.
   __device__ void Advance() {
     scope_ += scopes_.whole;
     within_ += scopes_.rest;
@@ -36,8 +38,8 @@ class ScopeCursor {
     }
   }
 
-  // Calls apply(k, line_of(scope)) for each element k of the vector; not for elements from `left`
-  // on if these might be of no scope.
+  // Calls apply(k, line_of(scope)) for each element k of the vector. Elements from `left` on are
+  // left out if they might belong to no scope.
   template <typename LineOf, typename Apply>
   __device__ void ForEach(int left, const LineOf& line_of, const Apply& apply) const {
     if (left <= 0) return;

@@ -7,19 +7,21 @@ namespace {
 
 constexpr int kThreads = 256;
 
-// Sums over the warps of a scope: a part of a block, or all of it.
+// Sums over the warps of a scope, which are a part of a block or all of it.
 template <int kWarps>
 class ScopeSum {
  public:
   __device__ explicit ScopeSum(uint32_t (*of_warps)[kWarps]) : of_warps_(of_warps) {}
 
-  // The sum of what each thread of the scope has; *before: of the warps before this one.
+  // Returns the sum of `value` over the scope's threads. Sets *before to the sum over the warps
+  // before this one.
   __device__ uint32_t operator()(uint32_t value, uint32_t* before) {
     value = WarpReduce<Sum>(value);
     *before = 0;
     if (kWarps == 1) return value;
     const int warp = threadIdx.x / kWarpThreads;
-    // Two arrays in turn: this call's meeting is after all have read the other.
+    // Two arrays are used in turn: this call's barrier comes after all threads have read the other
+    // one.
     turn_ ^= 1;
     if (threadIdx.x % kWarpThreads == 0) of_warps_[turn_][warp] = value;
     __syncthreads();
@@ -44,8 +46,8 @@ __device__ uint32_t CountAtLeast(const uint32_t (&magnitudes)[kWords], uint32_t 
   return count;
 }
 
-// Elements of [begin, end) whose magnitude equals the threshold. `magnitudes` are of this lane's
-// element of the words from first_word on.
+// Counts the elements of [begin, end) whose magnitude equals the threshold. `magnitudes` are this
+// lane's elements of the words from first_word on.
 template <int kWords>
 __device__ uint32_t CountTies(const uint32_t (&magnitudes)[kWords], uint32_t threshold,
                               int64_t first_word, int64_t begin, int64_t end) {
@@ -58,8 +60,8 @@ __device__ uint32_t CountTies(const uint32_t (&magnitudes)[kWords], uint32_t thr
   return count;
 }
 
-// In lane j word first_word + j of what is kept: what is above the threshold, and those of its
-// equals before which there are fewer than `ties`, of which `before` lie in earlier warps.
+// Returns, in lane j, word first_word + j of the kept elements: those above the threshold, and the
+// first `ties` of those that equal it, of which `before` lie in earlier warps.
 template <int kWords>
 __device__ uint32_t KeptWord(const uint32_t (&magnitudes)[kWords], uint32_t threshold,
                              uint32_t ties, uint32_t before, int64_t first_word, int64_t begin,
@@ -82,8 +84,8 @@ __device__ uint32_t KeptWord(const uint32_t (&magnitudes)[kWords], uint32_t thre
   return own_word;
 }
 
-// Lanes hold neighbours, so that each vote of a warp is a word of the bitmap; each warp has kWords
-// words of its scope, which need not begin or end with one.
+// Selects in scopes. Lanes hold neighbours, so that each vote of a warp is a word of the bitmap.
+// Each warp has kWords words of its scope, which need not begin or end at a word.
 template <typename T, int kWarps, int kWords>
 __global__ void SelectKernel(TypedKeys<T> keys, uint32_t k, bool zeros, uint32_t* kept,
                              uint32_t* nonfinite) {
@@ -114,8 +116,8 @@ __global__ void SelectKernel(TypedKeys<T> keys, uint32_t k, bool zeros, uint32_t
     if (count == k) break;
   }
 
-  // Its equals are taken in order until there are k. With a threshold of zero fewer than k are
-  // left: all, and as many zeros as are wanted.
+  // Elements equal to the threshold are taken in order until there are k. With a threshold of zero
+  // there are fewer than k others: all are kept, and as many zeros as are wanted.
   const uint32_t above = sum(CountAtLeast(magnitudes, threshold + 1), &before);
   const uint32_t ties = threshold > 0 || zeros ? k - above : 0;
   sum(CountTies(magnitudes, threshold, first_word, begin, end), &before);

@@ -1,5 +1,4 @@
-// What the tests of sparse codecs on a GPU share: supports, and the ways in which
-// kept values travel.
+// Helpers for tests of sparse codecs on a GPU: supports, and the ways in which kept values travel.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -12,7 +11,7 @@
 
 namespace thinwire {
 
-// About one of `one_in` elements, in stretches and apart, and always the first.
+// Returns a set of about one in `one_in` elements, in stretches and apart; always with the first.
 inline std::vector<bool> SomeOf(int64_t n, uint32_t one_in, uint64_t seed = 3) {
   RandomStream random(RandomKey(seed, "support"));
   std::vector<bool> set(n);
@@ -22,12 +21,13 @@ inline std::vector<bool> SomeOf(int64_t n, uint32_t one_in, uint64_t seed = 3) {
 
 constexpr Scope kScopes[] = {Scope::kTensor, Scope::kSample, Scope::kChannel, Scope::kToken};
 
-// The emulator takes very long for scopes of a few elements: it simulates a warp for each.
+// Returns true if a shape has many scopes of few elements. The emulator takes very long for these,
+// because it simulates a warp for each.
 inline bool HasManyTinyScopes(const Shape& shape, Scope scope) {
   return ScopesOf(shape, scope, /*group=*/0).count > 1000;
 }
 
-// `spec` with every way in which values travel.
+// Returns `spec` with each of the ways in which values travel.
 inline std::vector<CodecSpec> EveryKindOfValues(const CodecSpec& spec) {
   std::vector<CodecSpec> specs;
   for (Values values : {Values::kF32, Values::kBF16, Values::kF16}) {

@@ -7,6 +7,7 @@
 namespace thinwire {
 namespace {
 
+// Writes a tile: an element whose bit is set takes the value of its rank, others are zero.
 template <typename T>
 __global__ void SparseKernel(RankedBits bits, WireValues values, uint64_t count, int64_t n, T* x,
                              uint32_t* fault) {

@@ -1,4 +1,4 @@
-// A decoded tensor that is zero but for some of its elements.
+// Writer of a decoded tensor that is zero except for some elements.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -12,9 +12,9 @@
 
 namespace thinwire {
 
-// Overwrites all of x: values[0, count) where bits are set, in order, and zeros elsewhere, and
-// where more bits are set than there are values. Sets *fault, unless it is null, to 1 if a value
-// is NaN or infinite.
+// Overwrites all of x: values[0, count) where bits are set, in order, and zeros elsewhere, also
+// where more bits are set than there are values. Sets *fault to 1 if a value is NaN or infinite;
+// `fault` may be null.
 Error SubmitSparse(cudaStream_t stream, const RankedBits& bits, const WireValues& values,
                    int64_t count, const TensorView& x, uint32_t* fault);
 

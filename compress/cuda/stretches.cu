@@ -9,14 +9,14 @@ namespace {
 constexpr int kThreads = 256;
 constexpr int kLanes = static_cast<int>(kStates);
 constexpr int kRowsOfTile = 128;
-// So that the bytes of a column are in unlike banks.
+// Stride of a tile in shared memory that puts the bytes of a column in different banks.
 constexpr int kTileStride = kRowsOfTile + 4;
 
 int64_t RowsOf(int64_t n) { return static_cast<int64_t>(NumRows(static_cast<size_t>(n))); }
 
-// The parts of a string of n bytes, and a block's share: some rows of one of them.
+// Parts of a string of n bytes, and a block's share: some rows of one of them.
 struct PartRows {
-  int64_t n, num_rows, num_parts, width, tiles;  // tiles: the most of a part
+  int64_t n, num_rows, num_parts, width, tiles;  // tiles: most tiles of a part
 
   PartRows(int64_t n, const RowLayout& layout)
       : n(n),
@@ -26,8 +26,8 @@ struct PartRows {
         tiles((num_rows / num_parts + kRowsOfTile) / kRowsOfTile) {}
   int64_t blocks() const { return num_parts * tiles; }
 
-  // use(code, row within the tile, lane) of each byte of the block's tile;
-  // codes from n on are behind the last. Neighbouring threads have neighbouring codes.
+  // Calls use(code, row within the tile, lane) for each byte of the block's tile. Codes from n on
+  // are behind the last. Neighbouring threads have neighbouring codes.
   template <typename Use>
   __device__ void ForEachCode(const Use& use) const {
     const int64_t part = blockIdx.x / tiles, tile = blockIdx.x % tiles;
@@ -42,7 +42,8 @@ struct PartRows {
       use(code, j, t * static_cast<int>(width) + o % static_cast<int>(width));
     }
   }
-  // use(byte among the rows, row within the tile, lane); neighbouring threads have neighbours.
+  // Calls use(byte among the rows, row within the tile, lane); neighbouring threads have
+  // neighbours.
   template <typename Use>
   __device__ void ForEachByte(const Use& use) const {
     const int64_t part = blockIdx.x / tiles, tile = blockIdx.x % tiles;
@@ -55,6 +56,8 @@ struct PartRows {
   }
 };
 
+// Transposes a tile through shared memory, so that both the loads and the stores of neighbouring
+// threads are of neighbouring bytes.
 __global__ void ToRowsKernel(const uint8_t* bytes, PartRows parts, uint8_t* rows) {
   __shared__ uint8_t tile[kLanes][kTileStride];
   parts.ForEachCode(
@@ -72,12 +75,14 @@ __global__ void FromRowsKernel(const uint8_t* rows, PartRows parts, uint8_t* byt
   });
 }
 
+// Sums the neighbours' magnitudes, a thread per byte.
 __global__ void SumsKernel(Neighbours neighbours, const uint8_t* rows, int64_t num_rows,
                            int64_t num_parts, uint8_t* sums) {
   const int64_t i = int64_t{blockIdx.x} * kThreads + threadIdx.x;
   const int64_t row = i / kLanes;
   if (row >= num_rows) return;
   // Part p has the rows from p num_rows / num_parts on, rounded down.
+  // This inverts it: the last part that begins at or before the row.
   const int64_t part = ((row + 1) * num_parts - 1) / num_rows;
   const int64_t begin = part * num_rows / num_parts;
   int sum = 0;
@@ -88,12 +93,13 @@ __global__ void SumsKernel(Neighbours neighbours, const uint8_t* rows, int64_t n
   sums[i] = static_cast<uint8_t>(min(sum, kSums - 1));
 }
 
+// Gathers the sample, a thread per byte.
 __global__ void SampleKernel(const uint8_t* codes, int64_t n, const uint32_t* pieces_and_distances,
                              int64_t num_pieces, int64_t size, uint8_t* sample) {
   constexpr int64_t kBytesOfPiece = int64_t{kSampledRows} * kLanes;
   const int64_t i = int64_t{blockIdx.x} * kThreads + threadIdx.x;
   if (i >= size) return;
-  const int64_t k = i / (num_pieces * kBytesOfPiece);  // 0: no distance
+  const int64_t k = i / (num_pieces * kBytesOfPiece);  // 0: distance 0
   const int64_t begin = pieces_and_distances[i / kBytesOfPiece % num_pieces];
   const int64_t distance = k == 0 ? 0 : pieces_and_distances[num_pieces + k - 1];
   const int64_t at = PlaceInPiece(n, begin, i % kBytesOfPiece / kLanes, i % kLanes, distance);

@@ -1,4 +1,4 @@
-// A string's stretches side by side, and what foretells its bytes (compress/entropy/stretches.h,
+// Arrangement of strings in rows, and sums of neighbours (compress/entropy/stretches.h,
 // compress/entropy/rans.h), in device memory.
 #pragma once
 
@@ -18,13 +18,13 @@ Error SubmitToRows(cudaStream_t stream, const uint8_t* bytes, int64_t n, const R
 Error SubmitFromRows(cudaStream_t stream, const uint8_t* rows, int64_t n, const RowLayout& layout,
                      uint8_t* bytes);
 
-// See SumsOfNeighbours; of all rows of a string, in its parts.
+// See SumsOfNeighbours; for all rows of a string, each within its part.
 Error SubmitSumsOfNeighbours(cudaStream_t stream, const Neighbours& neighbours, const uint8_t* rows,
                              int64_t num_rows, const RowLayout& layout, uint8_t* sums);
 
-// The codes of which ChooseNeighboursOf (compress/entropy/context_choice.h) chooses, of n:
-// `num_pieces` pieces for the distance 0 and each of the `num_distances`. `pieces_and_distances`:
-// one behind the other, in device memory.
+// Gathers the sample from which ChooseNeighboursOf (compress/entropy/context_choice.h) chooses,
+// among n codes: `num_pieces` pieces at distance 0 and at each of the `num_distances` distances.
+// `pieces_and_distances` has the pieces' begins, then the distances, in device memory.
 Error SubmitSample(cudaStream_t stream, const uint8_t* codes, int64_t n,
                    const uint32_t* pieces_and_distances, int64_t num_pieces, int64_t num_distances,
                    uint8_t* sample);

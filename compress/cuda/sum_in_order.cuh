@@ -1,13 +1,15 @@
-// The sum of numbers added one after the other, by all threads of a block, with the bits that one
-// thread would get.
+// Sum of numbers in sequence, computed by all threads of a block, with the bits that one thread
+// would get by adding them one after the other.
 //
-// As long as a sum keeps its exponent, each addition takes it a whole number of its ulps further:
-// the number added, rounded to them. That does not depend on the sum, except where the number lies
-// halfway between two: then it depends on whether the sum is odd. So what a run of numbers does to
-// a sum is told by two integers, how far it takes an even one and how far an odd one; these pairs
-// combine associatively, and a scan finds where every addition leads. The first addition that
-// changes the exponent is done as it is, and the next scan begins behind it: sums of n numbers of a
-// kind need some n / (kSumThreads * kSumEach) + log2(n / kSumAlone) scans.
+// As long as a sum keeps its exponent, an addition moves it by a whole number of its ulps (units in
+// the last place): the number added, rounded to ulps. The rounding depends on the sum only if the
+// number lies halfway between two ulps; then it depends on whether the sum is odd. So two integers
+// say what a run of numbers does to a sum: how far it moves an even one and how far an odd one.
+// These pairs combine associatively, and a scan finds where every addition leads.
+//
+// The first addition that changes the exponent is done as it is, and the next scan begins behind
+// it. Sums of n numbers of similar size need about n / (kSumThreads * kSumEach) + log2(n /
+// kSumAlone) scans.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -21,18 +23,21 @@
 namespace thinwire {
 
 constexpr int kSumThreads = 1024;
-constexpr int kSumEach = 8;  // numbers of a thread in a scan
-// So many are added one by one before: they change the exponent most often, and a scan for each
-// change takes longer.
+constexpr int kSumEach = 8;  // numbers per thread in a scan
+// Numbers that are added one by one before the first scan: they change the exponent most often, and
+// a scan for each change takes longer.
 constexpr int64_t kSumAlone = 512;
-// A sum has fewer ulps, and at least half as many.
+// Bound of a sum in ulps: it has fewer, and at least half as many.
 constexpr int64_t kUlpsOfExponent = int64_t{1} << 53;
 
-// How many ulps some additions take a sum further. From kUlpsOfExponent on it means "too far".
+// Number of ulps by which some additions move a sum that is even or odd. From kUlpsOfExponent on it
+// means "too far".
 struct UlpSteps {
   int64_t of_even, of_odd;
 };
 
+// Returns how far `first` ulps and then `second` move a sum; the pair version does so for both
+// parities.
 __device__ inline int64_t Then(int64_t first, bool was_odd, const UlpSteps& second) {
   const bool is_odd = (first % 2 != 0) != was_odd;
   return min(first + (is_odd ? second.of_odd : second.of_even), kUlpsOfExponent);
@@ -41,8 +46,8 @@ __device__ inline UlpSteps Then(const UlpSteps& first, const UlpSteps& second) {
   return {Then(first.of_even, false, second), Then(first.of_odd, true, second)};
 }
 
-// Of one addition of `value`, not negative, to a sum whose ulp is 1 / `ulps`, or, if that is 0,
-// which is zero: it has no ulp, and whatever is not zero takes it too far.
+// Returns the steps of adding `value` (not negative) to a sum whose ulp is 1 / `ulps`. If `ulps` is
+// 0 the sum is zero: it has no ulp, and any value but zero moves it too far.
 __device__ inline UlpSteps StepsOf(double value, double ulps) {
   if (value == 0) return {0, 0};
   const double scaled = value * ulps;
@@ -55,8 +60,8 @@ __device__ inline UlpSteps StepsOf(double value, double ulps) {
   return {whole + whole % 2, whole + (whole + 1) % 2};  // to the even sum
 }
 
-// Joins the steps of the lanes up to this one; *before has those of the lanes below it. The whole
-// warp calls it.
+// Returns the joined steps of the lanes up to this one, an inclusive scan; *before has those of the
+// lanes below it. The whole warp calls it.
 __device__ inline UlpSteps WarpSteps(UlpSteps own, UlpSteps* before) {
   const unsigned lane = threadIdx.x % kWarpThreads;
 #pragma unroll
@@ -72,7 +77,8 @@ __device__ inline UlpSteps WarpSteps(UlpSteps own, UlpSteps* before) {
   return own;
 }
 
-// Joins the steps of the block's threads before this one; *all has those of the whole block.
+// Returns the joined steps of the block's threads before this one; *all has those of the whole
+// block.
 __device__ inline UlpSteps BlockStepsBefore(const UlpSteps& own, UlpSteps* all) {
   constexpr unsigned kWarps = kSumThreads / kWarpThreads;
   static_assert(kWarps == kWarpThreads, "a lane for each warp");
@@ -92,9 +98,9 @@ __device__ inline UlpSteps BlockStepsBefore(const UlpSteps& own, UlpSteps* all) 
   return Then(of_earlier, before);
 }
 
-// values[0] + values[1] + ..., each of them zero or above 2^-900, as squares of fp32 are: the same
-// in every thread, all kSumThreads of which call it. If one is NaN or the sum is infinite, one of
-// the two.
+// Returns values[0] + values[1] + ... to every thread; all kSumThreads threads call it. Each value
+// is zero or above 2^-900, as squares of fp32 are. If one is NaN or the sum is infinite, returns
+// NaN or infinity.
 __device__ inline double SumInOrder(const double* values, int64_t n) {
   constexpr int64_t kTile = int64_t{kSumThreads} * kSumEach;
   __shared__ double before_change;

@@ -43,7 +43,7 @@ void ExpectSameBits(const std::vector<double>& values) {
   }
 }
 
-// values[i] = of(a random number)
+// Returns values[i] = of(a random number).
 std::vector<double> Values(size_t n, uint64_t seed, const std::function<double(uint64_t)>& of) {
   std::mt19937_64 random(seed);
   std::vector<double> values(n);
@@ -61,7 +61,7 @@ TEST(SumInOrderTest, OfAnyNumberOfSquares) {
   }
 }
 
-// An ulp of what lies between 2^52 and 2^53 is 1: most additions lie halfway between two sums.
+// Tests sums between 2^52 and 2^53, whose ulp is 1: most additions lie halfway between two sums.
 TEST(SumInOrderTest, TiesGoToTheEvenSum) {
   for (uint64_t seed = 0; seed < 20; ++seed) {
     SCOPED_TRACE(seed);
@@ -78,7 +78,7 @@ TEST(SumInOrderTest, ExponentsThatChangeOftenOrBarely) {
   std::vector<double> doubled = {1};
   while (doubled.size() < 500) doubled.push_back(doubled.back() * 2);
   ExpectSameBits(doubled);
-  // To the last sum of an exponent, and to the first of the next by rounding alone.
+  // Leads to the last sum of an exponent, and to the first of the next by rounding alone.
   for (const double last : {0.25, 0.5, 0.75, 1.0, 1.5}) {
     ExpectSameBits({0x1p53 - 2, 0.5, 0.5, last, last, last, 0.25, 3});
     ExpectSameBits({0x1p53 - 1, last, 1, 1, 3});

@@ -1,4 +1,4 @@
-// SumInOrder by one block, between host memory.
+// Calls SumInOrder by one block from tests, between host memory.
 #pragma once
 
 #include <vector>
@@ -7,7 +7,7 @@
 
 namespace thinwire {
 
-// sums[i]: what thread i got.
+// Sets sums[i] to the sum that thread i got.
 Error SumInOrderByAll(CudaDevice* device, const std::vector<double>& values,
                       std::vector<double>* sums);
 

@@ -15,7 +15,7 @@ namespace {
 constexpr int kThreads = 256;
 constexpr int kStretchesOfBlock = kThreads / static_cast<int>(kSquareLanes);
 
-// A thread per lane of a stretch: each sums its own, then all sum those in the order of lanes.
+// Sums squares with a thread per lane of a stretch; then all threads sum the lanes in order.
 template <typename T>
 __global__ void SumStretchesKernel(TypedKeys<T> keys, int64_t stretches, double* sums) {
   constexpr int kLanes = static_cast<int>(kSquareLanes);
@@ -33,7 +33,7 @@ __global__ void SumStretchesKernel(TypedKeys<T> keys, int64_t stretches, double*
   if (lane == 0 && stretch < stretches) sums[stretch] = sum;
 }
 
-// One block: *least from the sums of stretches.
+// Computes *least from the sums of stretches, with one block.
 __global__ void __launch_bounds__(kSumThreads)
     RmsThresholdKernel(const double* sums, int64_t stretches, int64_t count, double threshold,
                        uint32_t* least) {
@@ -43,11 +43,12 @@ __global__ void __launch_bounds__(kSumThreads)
   *least = LeastMagnitude(threshold * unit);
 }
 
+// Computes *least from the largest magnitude.
 __global__ void MaxThresholdKernel(const uint32_t* largest, double threshold, uint32_t* least) {
   if (threadIdx.x == 0) *least = LeastMagnitude(threshold * double{FloatOf(*largest)});
 }
 
-// What the threshold is computed from, and the threshold itself.
+// Numbers from which the threshold is computed, and the threshold itself.
 struct Unit {
   explicit Unit(CudaDevice* device) : sums(device), largest(device), least(device) {}
   CudaScratch sums, largest, least;
@@ -73,7 +74,7 @@ Error SubmitMax(CudaDevice* device, cudaStream_t stream, const Keys& keys, doubl
                 threshold, unit->least.as<uint32_t>());
 }
 
-// Sets *least.
+// Sets *least, either to a number or to where the device will have it.
 Error SubmitLeast(CudaDevice* device, cudaStream_t stream, const Keys& keys, int64_t count,
                   const CodecSpec& spec, Unit* unit, LeastMarked* least) {
   RETURN_ERROR(unit->least.Reserve(4));

@@ -1,4 +1,4 @@
-// threshold: every magnitude from a multiple of the message's own unit on.
+// Codec threshold: keeps every magnitude from a multiple of the message's own unit on.
 #pragma once
 
 #include "compress/cuda/codec.h"
@@ -9,8 +9,8 @@ namespace thinwire {
 
 CudaEncode CudaThresholdEncode;
 
-// The same up to the copies to the host; launches only. x has at most kSparseMaxElements.
-// Reads x once, before that once more for a unit that is not absolute, and then what is kept.
+// Encodes up to the copies to the host; only launches kernels. x has at most kSparseMaxElements.
+// Reads x once, before that once more if the unit is not absolute, and then what is kept.
 Error SubmitThresholdEncode(CudaDevice* device, const TensorView& x, const CodecSpec& spec,
                             const KernelContext& context, EntriesOnDevice* payload);
 

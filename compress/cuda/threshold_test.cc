@@ -25,7 +25,8 @@ TEST(CudaThresholdTest, EveryUnitHasTheCpusBytes) {
   }
 }
 
-// The sum for rms depends on its order: stretches of 4096 elements, the last of any length.
+// Tests the sum for rms, which depends on its order: stretches of 4096 elements, the last of any
+// length.
 TEST(CudaThresholdTest, StretchesOfEveryLengthHaveTheCpusBytes) {
   for (int64_t n : {4095, 4096, 4097, 4096 + 17, 20003}) {
     for (RelativeTo unit : kUnits) {

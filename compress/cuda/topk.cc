@@ -7,8 +7,8 @@
 
 namespace thinwire {
 
-// Zeros are never sent where there is a support, and entries without it are zeros here: so what is
-// kept has support.
+// With a support zeros are never sent, and entries without it are zeros here, so all that is kept
+// has support.
 Error SubmitTopKEncode(CudaDevice* device, const TensorView& x, const CodecSpec& spec,
                        const KernelContext& context, EntriesOnDevice* payload) {
   cudaStream_t stream;

@@ -1,4 +1,4 @@
-// topk with indices of its own: the largest magnitudes of each scope.
+// Codec topk with indices of its own: keeps the largest magnitudes of each scope.
 #pragma once
 
 #include "compress/cuda/codec.h"
@@ -9,8 +9,8 @@ namespace thinwire {
 
 CudaEncode CudaTopKEncode;
 
-// The same up to the copies to the host; launches only. x has at most kSparseMaxElements. Reads x
-// as often as kept.h says, and then what is kept.
+// Encodes up to the copies to the host; only launches kernels. x has at most kSparseMaxElements.
+// Reads x as often as kept.h says, and then what is kept.
 Error SubmitTopKEncode(CudaDevice* device, const TensorView& x, const CodecSpec& spec,
                        const KernelContext& context, EntriesOnDevice* payload);
 

@@ -35,7 +35,7 @@ TEST(CudaTopKTest, EveryContentHasTheCpusBytes) {
   }
 }
 
-// Scopes of many blocks each, in which elements of one block belong to two.
+// Tests scopes of many blocks each, in which elements of one block belong to two.
 TEST(CudaTopKTest, LargeScopesHaveTheCpusBytes) {
   for (const Shape& shape : {Shape{1, 30011}, Shape{2, 8193}}) {
     for (const NamedValues& c : FiniteCases(shape.elements())) {
@@ -49,15 +49,16 @@ TEST(CudaTopKTest, LargeScopesHaveTheCpusBytes) {
   ExpectTwins(TopK(0.1), {100003}, {"normal", NormalValues(100003)});
 }
 
-// Scopes a little shorter than a tile, so many that some tile holds a whole one and more.
+// Tests scopes a little shorter than a tile, enough of them for some tile to hold a whole one and
+// more.
 TEST(CudaTopKTest, ScopesOfAlmostATileHaveTheCpusBytes) {
   const Shape shape = {266, 8161};
   const NamedValues normal{"normal", NormalValues(shape.elements())};
   ExpectTwins(TopK(0.1, Scope::kSample), shape, normal);
 }
 
-// A scope for each block: the list of the range's keys holds all, or only after some passes over
-// equal magnitudes; words of the bitmap belong to two scopes.
+// Tests a scope per block. The list holds all keys of the range, or does so only after some passes
+// over equal magnitudes; words of the bitmap belong to two scopes.
 TEST(CudaTopKTest, ManyLargeScopesHaveTheCpusBytes) {
   for (const Shape& shape : {Shape{5, 9001}, Shape{4, 17000}}) {
     for (const NamedValues& c : FiniteCases(shape.elements())) {
@@ -78,7 +79,7 @@ TEST(CudaTopKTest, ManyLargeScopesHaveTheCpusBytes) {
   }
 }
 
-// Long enough for indices of more than 21 bits.
+// Tests a scope long enough for indices of more than 21 bits.
 TEST(CudaTopKTest, TiesOfAVeryLargeScopeGoToTheLowerIndex) {
   const Shape shape = {(int64_t{1} << 21) + 77};
   NamedValues c{"ties", std::vector<float>(shape.elements())};
@@ -199,7 +200,7 @@ TEST(CudaTopKTest, TooLittleMemoryIsRefused) {
   }
 }
 
-// Small payloads of each coding, with values of each kind.
+// Small payload of each coding, with values of each kind.
 struct Small {
   Small(const CodecSpec& spec, const Shape& shape, IndexCoding want, uint32_t support_one_in = 0)
       : spec(spec), shape(shape) {

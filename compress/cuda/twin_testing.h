@@ -1,4 +1,4 @@
-// Where the tests of codec kernels make each call: on the CPU, and on the GPU under test.
+// Twins on which tests of codec kernels make each call: the CPU, and the GPU under test.
 #pragma once
 
 #include "compress/cpu/kernels.h"
@@ -13,8 +13,8 @@ struct Twin {
 
 inline Twin CpuTwin() { return {CpuDevice(), CpuCodecKernels()}; }
 
-// The same in every call. The test program links one of two definitions: that of
-// emulated_twin_testing.cc, the emulated GPU, or that of backend/, any plugin's.
+// Returns the GPU's twin, the same in every call. The test program links one of two definitions:
+// the emulated GPU of emulated_twin_testing.cc, or any plugin's of backend/.
 Twin GpuTwin();
 
 }  // namespace thinwire

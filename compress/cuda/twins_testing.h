@@ -1,5 +1,5 @@
-// What the tests of GPU codec kernels share: the same call made on the CPU and on the GPU under
-// test (twin_testing.h), whose errors, payloads and tensors must be equal to the last bit.
+// Helpers for tests of GPU codec kernels: each call is made on the CPU and on the GPU under test
+// (twin_testing.h), and errors, payloads and tensors must be equal to the last bit.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ namespace thinwire {
 
 constexpr DType kTensorTypes[] = {DType::kF32, DType::kBF16};
 
-// `values` (as many as `shape` has) in host memory, as fp32 or rounded to bf16.
+// Returns `values` (as many as `shape` has) in host memory, as fp32 or rounded to bf16.
 inline Tensor HostTensor(const Shape& shape, DType dtype, const std::vector<float>& values) {
   Tensor x = *Tensor::Allocate(CpuDevice(), dtype, shape);
   for (int64_t i = 0; i < x.elements(); ++i) {
@@ -36,7 +36,7 @@ inline Tensor HostTensor(const Shape& shape, DType dtype, const std::vector<floa
   return x;
 }
 
-// About normal; as deterministic as its seed.
+// Returns nearly normally distributed values, which the seed determines.
 inline std::vector<float> NormalValues(int64_t n, uint64_t seed = 1) {
   RandomStream random(RandomKey(seed, "values"));
   std::vector<float> values(n);
@@ -51,7 +51,7 @@ struct NamedValues {
   std::vector<float> values;
 };
 
-// Finite tensors of n elements at which encoders have to be careful.
+// Returns finite tensors of n elements at which encoders have to be careful.
 inline std::vector<NamedValues> FiniteCases(int64_t n) {
   const auto made = [n](const char* name, const std::function<float(int64_t)>& value) {
     NamedValues named{name, std::vector<float>(n)};
@@ -74,7 +74,7 @@ inline std::vector<NamedValues> FiniteCases(int64_t n) {
   };
 }
 
-// Tensors with values of which some codecs make an error; n > 0.
+// Returns tensors with values for which some codecs return an error; n > 0.
 inline std::vector<NamedValues> ExtremeCases(int64_t n) {
   std::vector<NamedValues> cases;
   const auto add = [&](const char* name, float first, float last) {
@@ -96,7 +96,7 @@ inline std::vector<NamedValues> ExtremeCases(int64_t n) {
   return cases;
 }
 
-// All of them, for n >= 0; of more elements than tests of every case have time for, normal ones.
+// Returns all cases for n >= 0; only normal values if n is too large for tests of every case.
 inline std::vector<NamedValues> CasesOf(int64_t n) {
   if (n > 5000) return {{"normal", NormalValues(n)}};
   std::vector<NamedValues> cases = FiniteCases(n);
@@ -105,7 +105,7 @@ inline std::vector<NamedValues> CasesOf(int64_t n) {
   return cases;
 }
 
-// A bit per element in the memory of each twin.
+// Support with a bit per element, in the memory of each twin.
 class TwinSupport {
  public:
   explicit TwinSupport(const std::vector<bool>& set) {
@@ -141,11 +141,11 @@ using EncodeCall =
 using DecodeCall =
     std::function<Error(CodecKernels* kernels, const PayloadView& payload, const TensorView& x)>;
 
-// What the random key of every message is.
+// Random key of every message.
 constexpr uint64_t kRandomKey = 0x1234567890ABCDEF;
 
-// Calls of the codec's own kernels. `support` and `warm_start`, where they are not null, outlive
-// the call that is returned.
+// Return calls of the codec's own kernels. `support` and `warm_start` may be null and outlive the
+// call that is returned.
 inline EncodeCall EncodeBy(const CodecSpec& spec, const TwinSupport* support = nullptr,
                            const float* warm_start = nullptr) {
   return [=](CodecKernels* kernels, const TensorView& x, const PayloadBuffer& payload) {
@@ -170,7 +170,7 @@ struct Encoded {
   std::vector<uint8_t> payload;
 };
 
-// Into `capacity` bytes; what lies behind them must stay as it was.
+// Encodes into `capacity` bytes; expects that bytes behind them stay as they were.
 inline Encoded EncodeOn(const Twin& twin, const Tensor& host_x, size_t capacity,
                         const EncodeCall& encode) {
   constexpr size_t kGuard = 64;
@@ -191,7 +191,7 @@ struct Decoded {
   std::vector<uint8_t> bytes;  // of the tensor; none after an error
 };
 
-// Over a tensor of no meaning, so that an element left alone shows.
+// Decodes into a tensor filled with arbitrary bytes, so that an element left alone shows.
 inline Decoded DecodeOn(const Twin& twin, const std::vector<uint8_t>& payload, const Shape& shape,
                         DType dtype, const DecodeCall& decode) {
   Tensor before = *Tensor::Allocate(CpuDevice(), dtype, shape);
@@ -211,7 +211,7 @@ inline void ExpectSameError(const Error& expected, const Error& met) {
   EXPECT_STREQ(expected.message, met.message);
 }
 
-// Both twins' verdict on one payload: the same error, or the same bits.
+// Expects both twins to give the same error, or the same bits, for one payload.
 inline void ExpectSameDecoding(const std::vector<uint8_t>& payload, const Shape& shape, DType dtype,
                                const DecodeCall& decode) {
   const Decoded expected = DecodeOn(CpuTwin(), payload, shape, dtype, decode);
@@ -220,7 +220,7 @@ inline void ExpectSameDecoding(const std::vector<uint8_t>& payload, const Shape&
   EXPECT_TRUE(expected.bytes == met.bytes) << "the decoded tensors differ";
 }
 
-// Both twins' payload, or error, for one tensor. Returns the CPU's.
+// Expects both twins to give the same payload, or error, for one tensor. Returns the CPU's.
 inline Encoded ExpectSameEncoding(const Tensor& x, size_t capacity, const EncodeCall& encode) {
   const Encoded expected = EncodeOn(CpuTwin(), x, capacity, encode);
   const Encoded met = EncodeOn(GpuTwin(), x, capacity, encode);
@@ -235,7 +235,7 @@ inline Encoded ExpectSameEncoding(const Tensor& x, size_t capacity, const Encode
   return expected;
 }
 
-// Both ways. Returns the CPU's payload, empty after an error.
+// Expects equal encoding and decoding. Returns the CPU's payload, empty after an error.
 inline std::vector<uint8_t> ExpectTwins(const Tensor& x, size_t capacity, const EncodeCall& encode,
                                         const DecodeCall& decode) {
   const Encoded encoded = ExpectSameEncoding(x, capacity, encode);
@@ -250,7 +250,7 @@ inline std::vector<uint8_t> ExpectTwins(const CodecSpec& spec, const Shape& shap
   return ExpectTwins(HostTensor(shape, dtype, c.values), Capacity(spec, shape),
                      EncodeBy(spec, support), DecodeBy(spec, support));
 }
-// The same for a tensor of each type; returns the CPU's payload of the fp32 one.
+// Does the same for a tensor of each type; returns the CPU's payload of the fp32 one.
 inline std::vector<uint8_t> ExpectTwins(const CodecSpec& spec, const Shape& shape,
                                         const NamedValues& c,
                                         const TwinSupport* support = nullptr) {
@@ -258,7 +258,7 @@ inline std::vector<uint8_t> ExpectTwins(const CodecSpec& spec, const Shape& shap
   return ExpectTwins(spec, shape, DType::kF32, c, support);
 }
 
-// The payload cut at each byte, and one byte too long.
+// Expects the same verdicts on the payload cut at each byte, and with one byte too many.
 inline void ExpectSameVerdictsWhenCut(const std::vector<uint8_t>& payload, const Shape& shape,
                                       DType dtype, const DecodeCall& decode) {
   for (size_t bytes = 0; bytes <= payload.size() + 1; ++bytes) {
@@ -269,8 +269,8 @@ inline void ExpectSameVerdictsWhenCut(const std::vector<uint8_t>& payload, const
   }
 }
 
-// Each byte in turn overwritten by values that fields of a header dislike, and payloads of random
-// bytes.
+// Expects the same verdicts on payloads in which each byte in turn is overwritten by values that
+// fields of a header dislike, and on payloads of random bytes.
 inline void ExpectSameVerdictsWhenDamaged(const std::vector<uint8_t>& payload, const Shape& shape,
                                           DType dtype, const DecodeCall& decode) {
   for (size_t i = 0; i < payload.size(); ++i) {

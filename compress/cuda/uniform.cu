@@ -26,12 +26,13 @@ struct Grid {
   UniformGrid codes;
 };
 
-// Codes of values y from -255 to 255 (compress/cpu/quantize.h), less the code of zero.
+// Rounds values y from -255 to 255 to codes (compress/cpu/quantize.h), without adding the zero
+// code.
 struct ToNearest {
   struct Numbers {};
   __device__ Numbers Of(int64_t) const { return {}; }
-  // Floats are integers from 2^23 on, where a sum rounds to nearest, ties to even: y's integer is
-  // what that adds to the bits.
+  // From 2^23 on, floats are integers, and a sum rounds to nearest, ties to even: what y adds to
+  // the bits is its integer.
   __device__ uint32_t operator()(float y, const Numbers&, int) const {
     return __float_as_uint(y + 0x1.8p23f) - __float_as_uint(0x1.8p23f);
   }
@@ -41,7 +42,7 @@ struct ByChance {
   struct Numbers {
     uint32_t of[4];
   };
-  // The numbers of the four elements at i.
+  // Returns the random numbers of the four elements at i.
   __device__ Numbers Of(int64_t i) const {
     Numbers numbers;
     PhiloxNumbers(key, i / 4, numbers.of);
@@ -54,7 +55,7 @@ struct ByChance {
   }
 };
 
-// What an element becomes before it is rounded.
+// Returns an element on the grid, before it is rounded.
 __device__ float OnGrid(float x, const EncodeLine& line, const Grid& grid) {
   const float least = static_cast<float>(-grid.codes.zero_code);
   const float most = static_cast<float>(grid.codes.max_code - grid.codes.zero_code);
@@ -62,7 +63,7 @@ __device__ float OnGrid(float x, const EncodeLine& line, const Grid& grid) {
   return fminf(fmaxf(mapped, least), most);
 }
 
-// The last tiles first: they are what the pass for the ranges has left in the cache.
+// Encodes tiles, the last ones first, because the pass for the ranges has left these in the cache.
 template <typename T, typename Lines, typename Round>
 __global__ void EncodeKernel(const T* x, int64_t n, Lines lines, Grid grid, Round round,
                              uint32_t* words, int64_t num_words) {
@@ -85,6 +86,7 @@ __global__ void EncodeKernel(const T* x, int64_t n, Lines lines, Grid grid, Roun
   });
 }
 
+// Decodes a tile. All packed words are loaded first, so that their latencies overlap.
 template <typename T, typename Lines>
 __global__ void DecodeKernel(const uint32_t* words, int64_t num_words, Lines lines, Grid grid,
                              float reciprocal, T* x, int64_t n, UniformDecoded* found) {
@@ -117,12 +119,14 @@ __global__ void DecodeKernel(const uint32_t* words, int64_t num_words, Lines lin
   }
 }
 
+// Fills a line table, a thread per entry of a period.
 template <typename ToLine>
 __global__ void TableKernel(RangeHeader header, int64_t count, ToLine to_line, LineTable table) {
   const int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   if (i < table.period) WriteLine(to_line(header.Read(i % count)), i, table);
 }
 
+// Fills a tensor with one value.
 template <typename T>
 __global__ void FillKernel(float value, T* x, int64_t n) {
   const float v[4] = {value, value, value, value};
@@ -136,7 +140,7 @@ int64_t NumWords(const CodecSpec& spec, const Scopes& scopes) {
   return (spec.bits * scopes.total + 31) / 32;
 }
 
-// A table of lines of `numbers` floats each, from the header.
+// Makes a table of lines of `numbers` floats each, from the header.
 template <typename ToLine>
 Error SubmitTable(CudaDevice* device, const RangeHeader& header, const Scopes& scopes,
                   ToLine to_line, int numbers, CudaScratch* memory, LineTable* table) {
@@ -151,7 +155,7 @@ Error SubmitTable(CudaDevice* device, const RangeHeader& header, const Scopes& s
                 TableKernel<ToLine>, header, scopes.count, to_line, *table);
 }
 
-// submit(lines) with the lines of all elements, by what the header says.
+// Calls submit(lines) with the lines of all elements, according to the header.
 template <typename ToLine, typename Submit>
 Error WithLines(CudaDevice* device, const RangeHeader& header, const Scopes& scopes, ToLine to_line,
                 int numbers, const Submit& submit) {

@@ -1,4 +1,4 @@
-// uniform: a grid of 2^bits levels over the range of each scope.
+// Codec uniform: a grid of 2^bits levels over the range of each scope.
 #pragma once
 
 #include <cstdint>
@@ -10,15 +10,15 @@
 
 namespace thinwire {
 
-// Without rotation: rotated_uniform.h has the other.
+// Without rotation; rotated_uniform.h has the codec with it.
 CudaEncode CudaUniformEncode;
 CudaDecode CudaUniformDecode;
 
-// Within device memory, for tensors that are not empty; launches only. `payload` has memory for
-// UniformPayloadBytes; its codes begin at a multiple of 4 bytes, with memory up to the next one
-// behind them.
+// The functions below work within device memory, on tensors that are not empty; they only launch
+// kernels. `payload` has memory for UniformPayloadBytes; its codes begin at a multiple of 4 bytes,
+// with memory up to the next one behind them.
 
-// What an encoder has found, in device memory.
+// Findings of an encoder, in device memory.
 struct UniformEncoded {
   uint32_t nonfinite;  // 1 if x holds NaN or infinity
   uint32_t largest;    // fixed_point: bits of the largest magnitude
@@ -28,16 +28,16 @@ struct UniformEncoded {
 };
 Error SubmitUniformEncode(CudaDevice* device, const TensorView& x, const CodecSpec& spec,
                           uint64_t random_key, uint8_t* payload, UniformEncoded* found);
-// The encoder's error, if `found` (in host memory by now) means one. May wait.
+// Returns the encoder's error if `found` (in host memory by now) means one. May wait.
 Error UniformEncodeError(CudaDevice* device, const TensorView& x, const CodecSpec& spec,
                          const UniformEncoded& found);
 
-// What a decoder has found, in device memory. x is unspecified if anything is refused.
+// Findings of a decoder, in device memory. x is unspecified if anything is refused.
 struct UniformDecoded {
   uint32_t bad_ranges;    // 1 if CheckRanges would refuse them
-  uint32_t largest_code;  // of those above the grid's
+  uint32_t largest_code;  // the largest code above the grid's; 0 if there is none
 };
-// Not for constant tensors. Requires CheckExponent.
+// Decodes a payload that is not a constant tensor's. Requires CheckExponent.
 Error SubmitUniformDecode(CudaDevice* device, const uint8_t* payload, const CodecSpec& spec,
                           const TensorView& x, UniformDecoded* found);
 

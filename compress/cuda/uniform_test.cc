@@ -15,7 +15,7 @@ CodecSpec SpecOf(Range range, uint32_t bits) {
 
 constexpr Range kRanges[] = {Range::kMinMax, Range::kMaxAbs, Range::kFixedPoint};
 
-// Every range with each of these scopes.
+// Returns `spec` with each of these scopes.
 std::vector<CodecSpec> Scoped(const CodecSpec& spec) {
   std::vector<CodecSpec> specs;
   for (Scope scope : {Scope::kTensor, Scope::kSample, Scope::kToken, Scope::kChannel}) {
@@ -30,7 +30,7 @@ std::vector<CodecSpec> Scoped(const CodecSpec& spec) {
   return specs;
 }
 
-// Both roundings, and both settings of zero.
+// Returns both roundings, and both settings of zero.
 std::vector<CodecSpec> SpecsOf(Range range, uint32_t bits) {
   std::vector<CodecSpec> specs;
   for (const CodecSpec& scoped : Scoped(SpecOf(range, bits))) {

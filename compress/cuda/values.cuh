@@ -1,4 +1,4 @@
-// Values as they lie on the wire (values.h) in a kernel.
+// Reads values as they lie on the wire (values.h) in a kernel.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -11,7 +11,7 @@
 
 namespace thinwire {
 
-// Infinite or NaN where the number is.
+// Returns value i; infinite or NaN if the number is.
 __device__ inline float ValueAt(const WireValues& values, int64_t i) {
   switch (values.type) {
     case Values::kBF16:
@@ -23,7 +23,7 @@ __device__ inline float ValueAt(const WireValues& values, int64_t i) {
   }
 }
 
-// What would round to infinity is the largest bf16.
+// Returns x as bf16; what would round to infinity becomes the largest bf16.
 __device__ inline uint16_t FiniteBFloat(float x) {
   return ToBFloat(x > kMaxBFloat ? kMaxBFloat : x < -kMaxBFloat ? -kMaxBFloat : x);
 }

@@ -4,8 +4,9 @@
 
 namespace thinwire {
 
-// Like each other are codes of the channels before, and those of the channel at the positions
-// before, beside and above; of a support, whose entries' positions differ, those just before.
+// Codes are likely to resemble those of the channels before, and those of the same channel at the
+// positions before, beside and above. With a support, whose entries' positions vary, they resemble
+// those just before.
 CodesPlace CodesOf(const CodecSpec& spec, const Shape& coded) {
   if (spec.kind != CodecKind::kEcsq || coded.elements() == 0) return {};
   const Scopes scopes = ScopesOf(coded, spec.scope, spec.group);

@@ -1,4 +1,4 @@
-// Where a string that is to be coded has codes.
+// Location of quantiser codes within a string that is to be entropy-coded.
 #pragma once
 
 #include <cstddef>
@@ -10,15 +10,15 @@
 
 namespace thinwire {
 
-// Where a string has zigzag codes of a tensor, a byte each, and how far before one those stand that
-// are likely to be of its size: at least 1, in codes.
+// Location of a tensor's zigzag codes in a string, one byte each. Codes that stand one of
+// `distances` (in codes, at least 1) before a code are likely to be of similar size.
 struct CodesPlace {
   size_t begin = 0, count = 0;
   std::vector<uint32_t> distances;
 };
 
-// Where ecsq's payload of a tensor has them; none of other codecs. `coded`: the tensor's shape, or
-// that of the entries that a support has, as one row.
+// Returns where ecsq's payload has its codes; an empty place for other codecs. `coded` is the shape
+// of the tensor or, with a support, one row of the supported entries.
 CodesPlace CodesOf(const CodecSpec& spec, const Shape& coded);
 
 }  // namespace thinwire

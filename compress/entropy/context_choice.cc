@@ -15,30 +15,32 @@
 namespace thinwire {
 namespace {
 
-// About so many pieces are looked at.
+// Approximate number of pieces in a sample.
 constexpr size_t kPieces = 32;
-// Of fewer rows, tables for several contexts take what they save.
+// Least number of rows for which the saving of several contexts exceeds their tables' cost.
 constexpr size_t kLeastRows = 64;
-// A table takes about this many bits, and so many more for each byte that is in it.
+// Bits of a table, and more for each byte that occurs in it; estimates.
 constexpr double kBitsOfTable = 24, kBitsOfEntry = 10;
-// Of bytes that its own frequencies were taken from, a table promises fewer bits than of others:
-// half a nat for each entry.
+// Optimism of a table: it promises half a nat per entry less for the bytes from which it was made
+// than for others.
 constexpr double kBitsOfChance = 0.72;
-// Less than this share of all bits is not worth the time.
+// Least share of all bits that another neighbour must save to be worth the time.
 constexpr double kLeastSaved = 0.003;
-// A sample of this many rows or fewer says too little of what all codes take. Of more it may be
-// wrong by this share.
+// Limit of small samples: one of this many rows or fewer says too little about all codes. The
+// estimate from a larger one may be wrong by the share kSampleError.
 constexpr size_t kFewRows = 1024;
 constexpr double kSampleError = 0.1;
 
+// Cost of bytes and of the tables that code them.
 struct Cost {
   double code_bits = 0;
   int tables = 0, entries = 0;
 };
 
+// Returns count * log2(count).
 double TimesLog(double count) { return count * std::log2(count); }
 
-// The same of small counts, as a sample has them, from a table.
+// Returns TimesLog(count), from a table for small counts, as samples have them.
 double TimesLogOfCount(uint32_t count) {
   constexpr uint32_t kEntries = 1 << 13;
   static const std::vector<double>& table = *[] {
@@ -49,7 +51,8 @@ double TimesLogOfCount(uint32_t count) {
   return count < kEntries ? table[count] : TimesLog(count);
 }
 
-// Of bytes with a table of their own.
+// Returns the cost of bytes that have a table of their own: their entropy, sum of log2(total /
+// count).
 Cost CostOf(const Frequencies& counts) {
   Cost cost;
   uint64_t total = 0;
@@ -69,7 +72,8 @@ double BitsOf(const Cost& cost) {
   return cost.code_bits + kBitsOfTable * cost.tables + kBitsOfEntry * cost.entries;
 }
 
-// The codes of a piece `distance` codes before them; 0 where there are none.
+// Appends to *to the codes that stand `distance` codes before those of a piece; 0 where there are
+// none.
 void AppendPiece(absl::Span<const uint8_t> codes, int64_t begin, int64_t distance,
                  std::vector<uint8_t>* to) {
   const auto n = static_cast<int64_t>(codes.size());
@@ -81,11 +85,12 @@ void AppendPiece(absl::Span<const uint8_t> codes, int64_t begin, int64_t distanc
   }
 }
 
-// By so much a layout may take more bits than the best one, if its rows have longer runs of codes.
+// Factor by which a layout may exceed the bits of the best one if its rows have longer runs of
+// codes. kWidths are the lengths of these runs, the preferred one first.
 constexpr double kMoreBits = 1.01;
 constexpr size_t kWidths[] = {32, 16, 1};
 
-// Bits for each code of a string, from what is seen of some parts of it.
+// Estimates of the bits per code, from a sample of a string.
 class Sample {
  public:
   // See ChooseNeighboursOf.
@@ -102,11 +107,12 @@ class Sample {
     sums_.resize(size);
   }
 
-  // Takes the neighbours at the distance of place k in.
+  // Adds the neighbours at distance number k to the chosen ones.
   void Choose(size_t k) { sums_ = SumsWith(k); }
 
+  // Returns the bits per code with the chosen neighbours.
   double Bits() const { return BitsWith(sums_); }
-  // If codes were taken two at a time, with one table.
+  // Returns the bits per code if codes were taken in pairs, with one table.
   double BitsOfPairs() const {
     Frequencies pairs = {};
     double large = 0;
@@ -122,11 +128,13 @@ class Sample {
     }
     return BitsPerCode(CostOf(pairs)) + 8 * large / static_cast<double>(bytes_.size());
   }
-  // If those at one more distance were taken in.
+  // Returns the bits per code with the neighbours at distance number k as well.
   double BitsWith(size_t k) const { return BitsWith(SumsWith(k)); }
 
  private:
-  // Eight sums at a time, each of two numbers of four bits and at most 15.
+  // Returns the chosen sums plus the magnitudes at distance number k, capped at 15, eight at a time
+  // in a word. Bytes hold numbers of four bits. Bit 4 of a byte's sum says that it exceeds 15;
+  // times 15 it sets the four lower bits.
   std::vector<uint8_t> SumsWith(size_t k) const {
     static_assert(kSums == 16, "sums are numbers of four bits");
     constexpr uint64_t kOnes = 0x0101010101010101;
@@ -147,7 +155,7 @@ class Sample {
     return bits;
   }
 
-  // Returns the bits that a code takes, its share of the tables included.
+  // Returns the bits per code, including its share of the tables.
   double BitsPerCode(const Cost& cost) const {
     return (cost.code_bits + kBitsOfChance * cost.entries) / static_cast<double>(bytes_.size()) +
            (BitsOf(cost) - cost.code_bits) / static_cast<double>(num_rows_ * kStates);
@@ -156,10 +164,10 @@ class Sample {
   const size_t num_rows_;
   std::vector<uint8_t> bytes_;
   std::vector<std::vector<uint8_t>> magnitudes_;  // for each distance, at most kSums - 1
-  std::vector<uint8_t> sums_;                     // of those that were chosen
+  std::vector<uint8_t> sums_;                     // of the chosen neighbours
 };
 
-// Sums that follow one another.
+// Context: consecutive sums, from `first` on, that share a table.
 struct Context {
   int first;
   Frequencies counts;
@@ -198,6 +206,8 @@ size_t SumCounter::AddByTwos(absl::Span<const uint8_t> bytes, const uint8_t* sum
       for (size_t j = i; j < i + 8; ++j) ++odd_[sums[j]][bytes[j]];
       continue;
     }
+    // Each byte now holds a sum in its upper and a code in its lower four bits. Two such bytes
+    // index one counter, so that eight codes take four increments.
     const uint64_t both = LoadAs<uint64_t>(sums + i) << 4 | eight;
     for (int shift = 0; shift < 64; shift += 16) ++twos[both >> shift & 0xFFFF];
   }
@@ -224,8 +234,8 @@ std::vector<uint32_t> SampledPieces(size_t num_codes, absl::Span<const uint32_t>
   const size_t all = is_in_parts ? num_codes : num_rows;
   const size_t length = is_in_parts ? kSampledRows * kStates : kSampledRows;
   const size_t stretch = std::max(all / kPieces, length);
-  // Each begins somewhere in its stretch: the same place of all might be that of the first pixels
-  // of an image's rows.
+  // Each piece begins at a random place of its stretch: a fixed place might always meet, for
+  // instance, the first pixels of an image's rows.
   RandomStream random(stretch);
   for (size_t begin = 0; begin + stretch <= all; begin += stretch) {
     pieces.push_back(static_cast<uint32_t>(begin + random.Next() % (stretch - length + 1)));
@@ -235,8 +245,8 @@ std::vector<uint32_t> SampledPieces(size_t num_codes, absl::Span<const uint32_t>
 
 namespace {
 
-// Takes the best of the distances that a width divides, then the best beside it, and so on. Returns
-// the bits of a code.
+// Adds neighbours greedily: the best of the distances that `width` divides, then the best in
+// addition to it, and so on. Returns the bits per code.
 double ChooseAmong(absl::Span<const uint32_t> distances, size_t width, Sample* sample,
                    Neighbours* neighbours) {
   double fewest = sample->Bits();
@@ -257,8 +267,8 @@ double ChooseAmong(absl::Span<const uint32_t> distances, size_t width, Sample* s
   return fewest;
 }
 
-// The first layout whose neighbours are nearly as good as those of any; one without neighbours only
-// if none is better.
+// Returns the first layout whose neighbours are nearly as good as the best of any layout; one
+// without neighbours only if no layout does better.
 ContextChoice ChooseInParts(size_t num_codes, absl::Span<const uint32_t> distances,
                             const Sample& sample, double* bits) {
   ContextChoice choices[std::size(kWidths)];
@@ -314,7 +324,7 @@ uint16_t ChooseBoundaries(const SumCounts& counts) {
   for (int sum = 0; sum < kSums; ++sum) {
     contexts.push_back({sum, counts[sum], BitsOf(CostOf(counts[sum]))});
   }
-  // As long as it saves bits, two contexts become one, first the two that save most.
+  // Join two neighbouring contexts as long as this saves bits, each time the two that save most.
   while (contexts.size() > 1) {
     std::vector<Context> pairs;
     std::vector<double> saved;

@@ -9,17 +9,18 @@
 namespace thinwire {
 namespace {
 
-// By so many bytes two expectations may differ from two frames.
+// Bytes by which two expectations may differ from the two frames.
 constexpr double kUncertain = 64;
-// A frame of which kUncertain is a percent.
+// Length of a frame of which kUncertain is one percent.
 constexpr double kShort = 100 * kUncertain;
 
 constexpr double kPairsShare = 0.991;
 
 }  // namespace
 
-// A state begins with 15 bits that are worth nothing and ends, in 32, with 23 on average; as long
-// as no word has left any, states are all there is.
+// A state starts at 2^15, that is, with 15 bits that carry nothing, and ends with 23 bits on
+// average in its 32. So each of the kStates states is worth 8 bits of the string. Until that is
+// used up, no word leaves a state, and a frame has only states.
 double ExpectedRansBytes(double bits, size_t strings) {
   constexpr double kWorth = kStates;  // bytes
   const auto states = static_cast<double>(strings);

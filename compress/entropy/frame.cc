@@ -21,7 +21,7 @@
 namespace thinwire {
 namespace {
 
-// One string on its way into a frame of bytes one at a time. What it makes is in this thread's
+// Writer of a string as a frame that codes one byte at a time. Its data lie in this thread's
 // memory.
 class BytesFrameWriter {
  public:
@@ -29,7 +29,7 @@ class BytesFrameWriter {
     head_.num_bytes = head_.count = bytes.size();
   }
 
-  // Codes what is in `place` with these.
+  // Codes the codes at `place` with these neighbours, in these rows.
   void UseNeighbours(const CodesPlace& place, const ContextChoice& choice) {
     static thread_local Scratch<uint8_t> rows_memory, sums_memory;
     const size_t num_rows = NumRows(place.count);
@@ -46,7 +46,7 @@ class BytesFrameWriter {
     sums_ = sums;
   }
 
-  // With neighbours.
+  // Returns the histogram per sum; requires neighbours.
   SumCounts Counts() const {
     SumCounter counter;
     counter.Add(coded_, sums_);
@@ -89,22 +89,22 @@ class BytesFrameWriter {
   EntropyHead head_;
   EntropyTables tables_;
   absl::Span<const uint8_t> coded_;
-  const uint8_t* sums_ = nullptr;  // of each byte in coded_; null without neighbours
+  const uint8_t* sums_ = nullptr;  // one per byte of coded_; null without neighbours
 };
 
 void Add(const Frequencies& more, Frequencies* counts) {
   for (int s = 0; s < kSymbols; ++s) (*counts)[s] += more[s];
 }
 
-// How often each code is there, of codes with neighbours.
+// Returns how often each code occurs, from the counts with neighbours.
 Frequencies CountsOfCodes(const SumCounts& of_sum, size_t count) {
   Frequencies counts = {};
   for (const Frequencies& of_one : of_sum) Add(of_one, &counts);
-  counts[0] -= static_cast<uint32_t>(NumRows(count) * kStates - count);  // behind the last
+  counts[0] -= static_cast<uint32_t>(NumRows(count) * kStates - count);  // padding
   return counts;
 }
 
-// A string in all forms that it may have.
+// A string in all forms that its frame may have.
 class Forms {
  public:
   Forms(absl::Span<const uint8_t> bytes, const CodesPlace& place)
@@ -129,7 +129,7 @@ class Forms {
     expected_.plain = plain_.Plan(of_all);
   }
 
-  // The frame of the form that costs least; empty if that is not shorter than the string.
+  // Returns the frame of the form that costs least; empty if that is not shorter than the string.
   absl::Span<const uint8_t> Best() const {
     absl::Span<const uint8_t> best;
     double least = static_cast<double>(bytes_.size());
@@ -143,7 +143,7 @@ class Forms {
     return best;
   }
 
-  // Empty if the string is not thought of in that form.
+  // Returns the frame of this form; empty if the form was not considered for the string.
   absl::Span<const uint8_t> Write(EntropyForm form) const {
     switch (form) {
       case EntropyForm::kPlain:

@@ -1,5 +1,5 @@
-// An entropy coder of byte strings: frames of range asymmetric numeral systems, whose tables of
-// frequencies they hold. Their form is in docs/compression.md.
+// Entropy coder of byte strings. A frame holds a string coded by range asymmetric numeral systems
+// (rANS), and the frequency tables for it. The format is in docs/compression.md.
 #pragma once
 
 #include <cstddef>
@@ -12,18 +12,19 @@
 
 namespace thinwire {
 
-// `bytes` as one frame, in this thread's memory until its next call; empty if the frame would not
-// be shorter. The codes, if there are any, have tables by the size of their neighbours where that
-// saves anything. Equal bytes give equal frames.
+// Returns `bytes` as one frame, in memory of this thread that is valid until its next call; empty
+// if the frame would not be shorter than `bytes`. `codes` says which bytes are codes, if any: they
+// get tables by the size of their neighbours where that saves bytes. Equal bytes give equal frames.
 absl::Span<const uint8_t> EntropyFrame(absl::Span<const uint8_t> bytes, const CodesPlace& codes);
 
-// The frame of that form, whatever it takes, in the same memory; empty if there is none.
+// Returns the frame of form `form`, even if it is longer than `bytes`, in the same memory; empty if
+// the string has no frame of that form.
 absl::Span<const uint8_t> EntropyFrameOfForm(EntropyForm form, absl::Span<const uint8_t> bytes,
                                              const CodesPlace& codes);
 
-// What one frame holds, in this thread's memory until its next call. InvalidArgument unless `frame`
-// is exactly one valid frame of at most `most` bytes; whatever it says, no more memory than `most`
-// is taken.
+// Returns the string that a frame holds, in memory of this thread that is valid until its next
+// call. InvalidArgument unless `frame` is exactly one valid frame of at most `most` bytes. It takes
+// no more memory than `most` bytes, whatever the frame says.
 absl::StatusOr<absl::Span<const uint8_t>> ReadEntropyFrame(absl::Span<const uint8_t> frame,
                                                            size_t most);
 

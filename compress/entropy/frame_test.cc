@@ -35,7 +35,8 @@ std::string RefusalOf(const Bytes& frame, size_t most) {
   return std::string(bytes.status().message());
 }
 
-// Two-sided geometric around 128: what codes of a quantiser look like. `decay`: of one to the next.
+// Returns bytes that are distributed as a quantiser's codes: two-sided geometric around 128, with
+// the factor `decay` from one to the next.
 Bytes Geometric(size_t n, double decay, uint64_t seed) {
   RandomStream random(seed);
   Bytes bytes(n);
@@ -47,7 +48,7 @@ Bytes Geometric(size_t n, double decay, uint64_t seed) {
   return bytes;
 }
 
-// Zigzag codes, each of which is likely to be as large as the one `distance` before it.
+// Returns zigzag codes, each of which is likely to be as large as the one `distance` before it.
 Bytes Following(size_t n, size_t distance, uint64_t seed) {
   RandomStream random(seed);
   Bytes bytes(n);
@@ -61,7 +62,7 @@ Bytes Following(size_t n, size_t distance, uint64_t seed) {
   return bytes;
 }
 
-// Bits, of the bytes as if drawn from their own frequencies.
+// Returns the bits of the bytes if they were drawn from their own frequencies.
 double Entropy(const Bytes& bytes) {
   std::array<double, 256> counts = {};
   for (const uint8_t byte : bytes) ++counts[byte];
@@ -107,7 +108,7 @@ TEST(EntropyFrameTest, AByteThatIsThereOnceCanBeSaid) {
   EXPECT_EQ(*Read(FrameOf(bytes), bytes.size()), bytes);
 }
 
-// 256 different bytes: as many frequencies of 16, rounded up and down before they add up.
+// Tests 256 different bytes: their frequencies of 16 are rounded up and down before they add up.
 TEST(EntropyFrameTest, FrequenciesAddUpWhateverTheCounts) {
   for (int rare = 1; rare < 256; rare += 17) {
     Bytes bytes;
@@ -141,8 +142,8 @@ TEST(EntropyFrameTest, RefusesEveryCutAndEveryAddition) {
   EXPECT_THAT(RefusalOf(frame, 3000), HasSubstr("words that are too many"));
 }
 
-// A string of ecsq's: steps, codes of a normal source of so many steps, a half of which are zero
-// with `volume`, and four bytes for each code that has none.
+// String like ecsq's: steps, then codes of a normal source, then four bytes for each code that has
+// no byte. With `has_volume` the size of the codes varies slowly.
 struct String {
   Bytes bytes;
   CodesPlace place;
@@ -247,8 +248,8 @@ TEST(EntropyFrameTest, GivesBackCodesWithNeighboursAndWhatStandsAroundThem) {
   }
 }
 
-// Codes in parts, of channels-last images whose channels have volumes that change slowly:
-// neighbours before, beside and above.
+// Tests codes in parts, of channels-last images whose channels have volumes that change slowly.
+// Neighbours are before, beside and above.
 Bytes Image(size_t n, size_t channels, size_t width, uint64_t seed) {
   RandomStream random(seed);
   Bytes bytes(n);
@@ -314,9 +315,9 @@ TEST(EntropyFrameTest, RefusesPartsThatCannotBe) {
   EXPECT_THAT(RefusalOf(none, n), HasSubstr("0 parts of 4097 rows"));
 }
 
-// Those that follow a magnitude are as if drawn from their own frequencies; the first ones of each
-// part follow nothing. Of so many different codes one percent is lost as no
-// frequency is below 2^-12.
+// Codes that follow a magnitude are as if drawn from their own frequencies; the first ones of each
+// part follow nothing. With this many different codes one percent is lost, because no frequency is
+// below 2^-12.
 TEST(EntropyFrameTest, WithNeighboursIsAsLongAsTheEntropyOfTheContextsSays) {
   constexpr size_t kNumCodes = 1 << 20;
   for (const uint32_t distance : {1u, 64u, 704u}) {
@@ -380,7 +381,8 @@ TEST(EntropyFrameTest, RefusesNeighboursThatCannotBe) {
   EXPECT_THAT(with(15, 0), HasSubstr("a neighbour 0 rows before a code"));
 }
 
-// A changed bit gives other bytes or none; nothing outside is touched (the sanitizers look).
+// Tests that a changed bit gives other bytes or an error, and touches nothing outside (the
+// sanitizers look).
 TEST(EntropyFrameTest, AChangedBitDoesNoHarm) {
   const Bytes bytes = Following(4096, 1, 1);
   for (Bytes frame : {FrameOf(bytes), FrameOf(bytes, {0, bytes.size(), {1}})}) {

@@ -12,10 +12,12 @@
 namespace thinwire {
 namespace {
 
-// A byte under this is a frequency, one with it set the upper seven bits of one.
+// Flag of a frequency of two bytes: a byte below it is a frequency; one with it has a frequency's
+// upper seven bits.
 constexpr uint8_t kTwoBytes = 0x80;
 
-// Four counters take turns: a run of equal bytes does not wait for itself.
+// Counts one byte at a time in four histograms in turn, so that a run of equal bytes need not wait
+// for the increment just before.
 void CountSingly(absl::Span<const uint8_t> bytes, Frequencies* counts) {
   std::array<Frequencies, 4> parts = {};
   const size_t whole = bytes.size() / 4 * 4;
@@ -28,7 +30,8 @@ void CountSingly(absl::Span<const uint8_t> bytes, Frequencies* counts) {
   }
 }
 
-// Two bytes at a time, of a multiple of four times two.
+// Counts two bytes at a time in 2^16 counters, which halves the increments, and then adds each
+// counter to the two bytes it stands for. The length is a multiple of eight.
 void CountByTwos(absl::Span<const uint8_t> bytes, Frequencies* counts) {
   static thread_local Scratch<uint32_t> memory;
   constexpr size_t kTwos = size_t{kSymbols} * kSymbols;
@@ -55,7 +58,8 @@ Frequencies CountsOf(absl::Span<const uint8_t> bytes) {
   return counts;
 }
 
-// Rounded to the nearest, then one by one where it costs the fewest bits.
+// Rounds each frequency to nearest, then moves single frequencies by one where it costs the fewest
+// bits, until the sum is 2^12.
 Frequencies Scaled(const Frequencies& counts) {
   const uint64_t total = std::accumulate(counts.begin(), counts.end(), uint64_t{0});
   Frequencies scaled = {};
@@ -70,7 +74,8 @@ Frequencies Scaled(const Frequencies& counts) {
     scaled[s] = static_cast<uint32_t>(std::max<uint64_t>(1, nearest));
     sum += scaled[s];
   }
-  // A step from f to f + 1 saves count / (f + 1/2) bits over ln 2, nearly.
+  // Raising a frequency from f to f + 1 saves about count / ((f + 1/2) ln 2) bits; `odd` is 2 f +
+  // 1.
   const auto value = [&](int s, uint32_t odd) { return (uint64_t{counts[s]} << 16) / odd; };
   for (; sum < kScale; ++sum) {
     int best = 0;

@@ -1,5 +1,5 @@
-// The entropy coder's tables: how often each byte is there, in 2^12ths. Their form in a frame is in
-// docs/compression.md.
+// Frequency tables of the entropy coder: probabilities of the 256 bytes in units of 2^-12. Their
+// format in a frame is in docs/compression.md.
 #pragma once
 
 #include <cstddef>
@@ -11,23 +11,27 @@
 
 namespace thinwire {
 
+// Upper bound of a written table's bytes.
 constexpr size_t kMaxTableBytes = 2 * kSymbols;
 
+// Returns how often each byte occurs.
 Frequencies CountsOf(absl::Span<const uint8_t> bytes);
 
-// What adds up to 2^12, is not 0 where the count is not, and is as the counts are, so that the
-// fewest bits are lost. Of no counts at all: byte 0 alone.
+// Returns frequencies that add up to 2^12, are not 0 where the count is not 0, and follow the
+// counts so that the fewest bits are lost. If all counts are 0, byte 0 gets all of it.
 Frequencies Scaled(const Frequencies& counts);
 
-// Bits that as many bytes as `counts` says take with the table `scaled`.
+// Returns the bits that bytes with these counts take when coded with the table `scaled`.
 double CodedBits(const Frequencies& counts, const Frequencies& scaled);
 
-// How many bytes WriteTable writes.
+// Returns the number of bytes that WriteTable writes.
 size_t TableBytes(const Frequencies& scaled);
-// Returns the end; kMaxTableBytes are enough.
+// Writes the table to `to`, which has room for kMaxTableBytes bytes. Returns the end of what it
+// wrote.
 uint8_t* WriteTable(const Frequencies& scaled, uint8_t* to);
 
-// Takes the table off the front of `frame`. InvalidArgument unless it adds up.
+// Reads a table and removes it from the front of `frame`. InvalidArgument unless it adds up to
+// 2^12.
 Error ReadTable(absl::Span<const uint8_t>* frame, Frequencies* scaled);
 
 }  // namespace thinwire

@@ -1,5 +1,5 @@
-// The lossless stage entropy where payloads are in a device's memory. Pure-virtual and plain data,
-// as kernels.h.
+// Lossless stage `entropy` for payloads in a device's memory. Pure-virtual and plain data, as
+// kernels.h.
 #pragma once
 
 #include <cstddef>
@@ -16,20 +16,22 @@ struct CodesView {
   size_t num_distances = 0;
 };
 
-// Any thread, several at once. `spec` is of any kind but kPlugin and kLowRank, as for
-// CodecKernels::Encode and Decode. Both have finished when they return.
+// Entropy coder of one backend, callable from any thread, several at once. `spec` is of any kind
+// but kPlugin and kLowRank, as for CodecKernels::Encode and Decode. Both calls have finished when
+// they return.
 class EntropyKernels {
  public:
   virtual ~EntropyKernels() = default;
 
-  // The payload of CodecKernels::Encode as EntropyFrame (entropy_frame.h) has it, where that is
-  // shorter: *is_frame says so; else as it is. The same errors.
+  // Writes the payload of CodecKernels::Encode, as a frame of EntropyFrame (entropy_frame.h) if
+  // that is shorter, else as it is. *is_frame says which. Returns the errors of
+  // CodecKernels::Encode.
   virtual Error EncodeFrame(const CodecSpec& spec, const TensorView& x,
                             const KernelContext& context, const CodesView& codes,
                             const PayloadBuffer& payload, bool* is_frame) = 0;
 
-  // The inverse of a frame of at most `most` bytes. InvalidArgument if the host's coder or
-  // CodecKernels::Decode refuses it, whose words say why; x is then unspecified.
+  // Decodes a frame that holds a payload of at most `most` bytes. InvalidArgument if the host's
+  // coder or CodecKernels::Decode refuses it, whose words say why; x is then unspecified.
   virtual Error DecodeFrame(const PayloadView& frame, size_t most, const CodecSpec& spec,
                             const KernelContext& context, const TensorView& x) = 0;
 };

@@ -11,7 +11,7 @@
 namespace thinwire {
 namespace {
 
-// Takes numbers off the front of a frame.
+// Reads numbers and removes them from the front of a frame.
 class Reader {
  public:
   explicit Reader(absl::Span<const uint8_t>* frame) : frame_(frame) {}
@@ -30,7 +30,7 @@ class Reader {
   absl::Span<const uint8_t>* const frame_;
 };
 
-// Reads neighbours and stretches, which stand behind kPartsForm.
+// Reads the number of neighbours and of stretches, which follow kPartsForm.
 Error ReadParts(Reader* reader, EntropyHead* head) {
   uint8_t num_neighbours = 0, stretches_log2 = 0;
   RETURN_ERROR(reader->Next(&num_neighbours));
@@ -76,7 +76,7 @@ Error ReadNeighbours(Reader* reader, EntropyHead* head) {
   return {};
 }
 
-// Finds the parts in what stands behind the tables.
+// Finds the parts in what follows the tables.
 Error ViewParts(const EntropyHead& head, absl::Span<const uint8_t> frame,
                 std::vector<absl::Span<const uint8_t>>* parts) {
   const size_t lengths_bytes = head.lengths_bytes();

@@ -15,12 +15,14 @@ namespace thinwire {
 namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
-// Two codes in a lane of 16 bits are a pair in one of 8.
+// Two codes in a lane of 16 bits become a pair in one of 8.
 using Twos = hn::ScalableTag<uint16_t>;
 using Codes = hn::Repartition<uint8_t, Twos>;
 using Pairs = hn::Rebind<uint8_t, Twos>;
 constexpr size_t kPairs = hn::MaxLanes(Twos());
 
+// Appends the large codes and returns the end. It always stores and advances only for a large code,
+// which saves an unpredictable branch.
 uint8_t* AppendLarge(const uint8_t* codes, size_t n, uint8_t* large) {
   for (size_t i = 0; i < n; ++i) {
     *large = codes[i];
@@ -40,6 +42,7 @@ size_t ToPairsImpl(const uint8_t* HWY_RESTRICT codes, size_t n, uint8_t* HWY_RES
     if (HWY_UNLIKELY(!hn::AllFalse(Codes(), hn::Eq(small, most)))) {
       end = AppendLarge(codes + i, 2 * kPairs, end);
     }
+    // The second code moves from bits 8 to 11 of its lane to bits 4 to 7, next to the first.
     const auto two = hn::BitCast(Twos(), small);
     const auto pair = hn::And(hn::Or(two, hn::ShiftRight<4>(two)), hn::Set(Twos(), 0xFF));
     hn::StoreU(hn::DemoteTo(Pairs(), hn::BitCast(hn::RebindToSigned<Twos>(), pair)), Pairs(),
@@ -54,7 +57,8 @@ size_t ToPairsImpl(const uint8_t* HWY_RESTRICT codes, size_t n, uint8_t* HWY_RES
 const char* FromPairsImpl(const uint8_t* HWY_RESTRICT pairs, size_t n, const uint8_t* large,
                           size_t num_large, uint8_t* HWY_RESTRICT codes) {
   const uint8_t* const end = large + num_large;
-  // Puts the large ones of some codes in their places.
+  // Replaces each kLargeCode among some codes by the next large code. Returns false if there is
+  // none or it is not large.
   const auto patch = [&](uint8_t* some, size_t count) {
     for (size_t j = 0; j < count; ++j) {
       if (some[j] != kLargeCode) continue;

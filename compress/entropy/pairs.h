@@ -1,4 +1,4 @@
-// Small codes two to a byte, so that the entropy coder takes half as many steps.
+// Pairing of small codes, two to a byte, which halves the steps of the entropy coder.
 #pragma once
 
 #include <cstddef>
@@ -6,16 +6,17 @@
 
 namespace thinwire {
 
-// A code from here on is large: this stands for it in its pair, and it follows in a list.
+// Least large code. In its pair this value stands for any large code; the code itself follows in a
+// list.
 constexpr uint8_t kLargeCode = 15;
 
 constexpr size_t NumPairs(size_t codes) { return (codes + 1) / 2; }
 
-// pairs[i] = codes[2 i] + 16 codes[2 i + 1] of NumPairs(n) pairs; there is no code behind the last
-// one: 0. Writes the large codes to `large`, of n + 1 bytes, and returns how many they are.
+// Sets pairs[i] = codes[2 i] + 16 codes[2 i + 1] for NumPairs(n) pairs; behind the last code counts
+// a 0. Writes the large codes to `large`, of n + 1 bytes, and returns their number.
 size_t ToPairs(const uint8_t* codes, size_t n, uint8_t* pairs, uint8_t* large);
 
-// The inverse, of n codes. Returns what is wrong with the large ones, or null.
+// Inverts ToPairs for n codes. Returns what is wrong with the large codes, or null.
 const char* FromPairs(const uint8_t* pairs, size_t n, const uint8_t* large, size_t num_large,
                       uint8_t* codes);
 

@@ -14,9 +14,9 @@
 namespace thinwire {
 namespace {
 
-// The codes two at a time, in this thread's memory.
+// Codes in pairs, in this thread's memory.
 struct Pairs {
-  absl::Span<const uint8_t> rows;  // whole ones
+  absl::Span<const uint8_t> rows;  // whole rows
   absl::Span<const uint8_t> large;
 };
 
@@ -30,7 +30,7 @@ Pairs PairsOf(absl::Span<const uint8_t> codes) {
   return {{pairs, in_rows}, {large, num_large}};
 }
 
-// Returns the end.
+// Codes all parts, writes their lengths to `lengths` and the parts behind them. Returns the end.
 uint8_t* WriteParts(const PairsHead& head, absl::Span<const uint8_t> rows, const Frequencies& table,
                     uint8_t* lengths) {
   static thread_local Scratch<uint8_t> memory;

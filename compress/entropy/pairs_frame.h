@@ -13,33 +13,34 @@
 
 namespace thinwire {
 
-// One string on its way into such a frame. A thread has one at a time: what it makes is in that
-// thread's memory.
+// Writer of one string as such a frame. A thread has one at a time, because its data lie in memory
+// of that thread.
 class PairsFrameWriter {
  public:
-  // `codes`: some of `bytes`, which outlive this.
+  // Plans the frame. `codes` says which of `bytes` are codes. `bytes` outlive the writer.
   PairsFrameWriter(absl::Span<const uint8_t> bytes, const CodesPlace& codes);
 
   double expected_bytes() const { return plan_.frame_bytes; }
-  // How often each code is there.
+  // Returns how often each code occurs.
   Frequencies CountsOfCodes() const;
 
+  // Returns the frame, in memory of this thread.
   absl::Span<const uint8_t> Write() const;
 
  private:
   const absl::Span<const uint8_t> bytes_;
   PairsHead head_;
-  absl::Span<const uint8_t> rows_;   // the codes two at a time, in whole rows
-  absl::Span<const uint8_t> large_;  // those that are
-  Frequencies counts_;               // of rows_
+  absl::Span<const uint8_t> rows_;   // the pairs, in whole rows
+  absl::Span<const uint8_t> large_;  // the large codes
+  Frequencies counts_;               // histogram of rows_
   PairsPlan plan_;
 };
 
-// False if it is known by a part of the codes that no such frame of them is among the shortest.
+// Returns false if a sample of the codes shows that their frame in pairs is not among the shortest.
 bool MayPayInPairs(absl::Span<const uint8_t> codes);
 
-// What the frame holds behind its form, of as many bytes as `bytes` has. InvalidArgument unless it
-// is valid.
+// Decodes what follows the form in a frame into `bytes`, whose length the frame gave.
+// InvalidArgument unless the frame is valid.
 absl::Status ReadPairsFrame(absl::Span<const uint8_t> behind_form, absl::Span<uint8_t> bytes);
 
 }  // namespace thinwire

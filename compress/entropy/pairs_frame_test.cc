@@ -18,8 +18,8 @@ namespace {
 using ::testing::HasSubstr;
 using Bytes = std::vector<uint8_t>;
 
-// Zigzag codes of a normal source of deviation `scale`, rounded to nearest: sums of twelve uniform
-// numbers.
+// Returns zigzag codes of a normal source of deviation `scale`, rounded to nearest: sums of twelve
+// uniform numbers.
 Bytes Codes(size_t n, float scale, uint64_t seed) {
   RandomStream random(seed);
   Bytes codes(n);
@@ -82,8 +82,8 @@ TEST(PairsFrameTest, GivesBackCodesAndWhatStandsAroundThem) {
   }
 }
 
-// Codes that know nothing of each other: what the frame takes above their entropy are the table,
-// the states, and what no frequency below 2^-12 costs.
+// Tests independent codes: above their entropy a frame takes the table, the states, and what is
+// lost because no frequency is below 2^-12.
 TEST(PairsFrameTest, TakesOnePercentMoreThanTheEntropy) {
   for (const float scale : {0.5f, 0.8f, 1.0f, 1.5f}) {
     const String string = StringOf(1 << 20, scale, 0);
@@ -162,7 +162,8 @@ TEST(PairsFrameTest, RefusesWhatCannotBe) {
   EXPECT_THAT(with(25, 14), HasSubstr("large codes that are too few or not large"));
 }
 
-// A changed bit gives other bytes or none; nothing outside is touched (the sanitizers look).
+// Tests that a changed bit gives other bytes or an error, and touches nothing outside (the
+// sanitizers look).
 TEST(PairsFrameTest, AChangedBitDoesNoHarm) {
   const String string = StringOf(50000, 1.0f, 3);
   Bytes frame = FrameOf(string);

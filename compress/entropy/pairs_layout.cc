@@ -8,13 +8,13 @@
 namespace thinwire {
 namespace {
 
-// Before the form: the number of bytes.
+// Offsets in front: the number of bytes, then the form.
 constexpr size_t kFormAt = 4, kFrontBytes = 5;
-// Behind it: the codes' begin and count, the number of large ones, that of parts.
+// Offsets behind the form: the codes' begin and count, the number of large codes and of parts.
 constexpr size_t kBeginAt = 0, kCountAt = 4, kLargeAt = 8, kPartsAt = 12, kBehindFormBytes = 14;
 static_assert(kFrontBytes + kBehindFormBytes == kPairsHeadBytes, "these are all");
 
-// A part takes about 100 bytes. Four at a time are decoded together.
+// Size and number of parts. A part costs about 100 bytes; four parts are decoded together.
 constexpr size_t kPairsOfPart = 1 << 16, kPartsTogether = 4, kMostPairParts = 1 << 10;
 
 Error CheckParts(const PairsFrameView& view) {
@@ -55,8 +55,7 @@ Frequencies CodesOfPairs(const PairsHead& head, const Frequencies& pairs,
     counts[pair / 16] += pairs[pair];
   }
   for (int code = kLargeCode; code < kSymbols; ++code) counts[code] = large[code];
-  counts[0] -=
-      static_cast<uint32_t>(2 * kStates * head.num_rows() - head.count);  // behind the last
+  counts[0] -= static_cast<uint32_t>(2 * kStates * head.num_rows() - head.count);  // padding
   return counts;
 }
 

@@ -1,5 +1,5 @@
-// Frames whose codes are coded two at a time: what stands where, and what they take. Their form is
-// in docs/compression.md; pairs_frame.h makes and reads them.
+// Layout of frames whose codes are coded two at a time, and their size. The format is in
+// docs/compression.md; pairs_frame.h writes and reads whole frames.
 #pragma once
 
 #include <algorithm>
@@ -16,17 +16,19 @@ namespace thinwire {
 
 constexpr uint8_t kPairsForm = 16;  // stands where other frames have their number of neighbours
 
-// The number of bytes, the form, and what PairsHead says.
+// Size of the head: the number of bytes, the form, and the members of PairsHead.
 constexpr size_t kPairsHeadBytes = 19;
 constexpr size_t kPartLengthBytes = 4;
 
+// Numbers that the head of such a frame holds.
 struct PairsHead {
-  size_t begin = 0, count = 0;  // of the codes
-  size_t num_large = 0, num_parts = 1;
+  size_t begin = 0, count = 0;          // where the codes are, and how many
+  size_t num_large = 0, num_parts = 1;  // codes from kLargeCode on; parts
 
   size_t num_rows() const { return NumRows(NumPairs(count)); }
-  // The first byte of a part's rows, among all of them.
+  // Returns the index of a part's first byte among the bytes of all rows.
   size_t part_begin(size_t part) const { return part * num_rows() / num_parts * kStates; }
+  // Returns an upper bound of a part's bytes.
   size_t longest_part() const { return (num_rows() / num_parts + 1) * kStates; }
 };
 
@@ -38,24 +40,24 @@ constexpr bool MayPayInPairs(size_t codes, size_t large_looks) {
   return codes <= kPairLooks || large_looks <= kMostLargeLooks;
 }
 
-// How many parts the encoder makes of so many rows.
+// Returns how many parts the encoder makes of `rows` rows.
 size_t NumPartsOf(size_t rows);
 
-// The table of pairs of which there are so many, and how many bytes a frame of `num_bytes` is
-// expected to take with it.
+// Table of the pairs, and the expected size of the frame of a string of `num_bytes` bytes.
+// PlanPairs makes it from `pairs`, the histogram of the pairs.
 struct PairsPlan {
   Frequencies table;
   double frame_bytes;
 };
 PairsPlan PlanPairs(size_t num_bytes, const PairsHead& head, const Frequencies& pairs);
 
-// How often each code is there. `large`: how often each large one.
+// Returns the histogram of the codes, from that of the pairs and that of the large codes.
 Frequencies CodesOfPairs(const PairsHead& head, const Frequencies& pairs, const Frequencies& large);
 
-// Returns the end, kPairsHeadBytes further.
+// Writes the head and returns its end, `to` + kPairsHeadBytes.
 uint8_t* WritePairsHead(size_t num_bytes, const PairsHead& head, uint8_t* to);
 
-// A frame whose every size was checked, but none of what is coded.
+// Frame whose sizes were all checked, but whose coded pairs were not.
 struct PairsFrameView {
   PairsHead head;
   absl::Span<const uint8_t> uncoded, large;
@@ -63,10 +65,12 @@ struct PairsFrameView {
   absl::Span<const uint8_t> lengths;  // kPartLengthBytes of each part
   absl::Span<const uint8_t> parts;
 
+  // Returns the number of bytes of a part.
   size_t length(size_t part) const;
 };
 
-// Of what stands behind the form of a frame of so many bytes. InvalidArgument names what is wrong.
+// Reads what follows the form in the frame of a string of `num_bytes` bytes. InvalidArgument names
+// what is wrong.
 Error ViewPairsFrame(absl::Span<const uint8_t> behind_form, size_t num_bytes, PairsFrameView* view);
 
 }  // namespace thinwire

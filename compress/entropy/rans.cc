@@ -18,10 +18,12 @@
 #define THINWIRE_RANS_ENCODER_ENTRY
 namespace thinwire {
 
-// How a byte enters a state: its frequency (16 bits), and the sum of those before it (16 bits).
+// Table entry of a byte: its frequency (16 bits), and the sum of the frequencies before it (16
+// bits).
 using EncoderEntry = uint32_t;
 
-// A state of at least 2^19 times its frequency would not be below 2^31 with a byte in it.
+// Shift of the test for a full state: a state of at least 2^19 times the byte's frequency would not
+// stay below 2^31 with the byte in it.
 constexpr int kFullBits = 31 - kScaleBits;
 
 }  // namespace thinwire
@@ -41,14 +43,14 @@ void SumsImpl(const Neighbours& neighbours, const uint8_t* bytes, size_t row, si
   }
 }
 
-// The lower words of the lanes that are in the set, at the end, the first one's last.
+// Returns the lower words of the lanes in the set, at the end of the vector, the first lane's last.
 #if HWY_TARGET <= HWY_AVX3
 HWY_INLINE hn::Vec<U16> LowerWords(Words x, hn::Mask<U32> set) {
   return hn::TruncateTo(U16(), hn::Reverse(U32(), hn::Compress(x, set)));
 }
 #else
-// For each set of lanes, as bits: which bytes of all lower words they are. Highway's Compress puts
-// a table on the stack at each call.
+// Shuffle table: for each set of lanes (as bits), which bytes of all lower words they are.
+// Highway's Compress puts a table on the stack at each call.
 struct LowerBytes {
   LowerBytes() {
     for (size_t set = 0; set < kSets; ++set) {
@@ -75,8 +77,9 @@ HWY_INLINE hn::Vec<U16> LowerWords(Words x, hn::Mask<U32> set) {
 }
 #endif
 
-// The states, those that are full without their lower words, which are written before `word`, the
-// first lane's last.
+// Renormalises: removes the lower words from full states and writes them before `word`, the first
+// lane's last. A state is full iff x >> 19 is at least f. A whole vector is stored, but `word`
+// moves only over the words of full states.
 HWY_INLINE Words WithoutWords(Words x, Words f, uint8_t** word) {
   const U32 d;
   const auto upper = hn::BitCast(I32(), hn::ShiftRight<kFullBits>(x));
@@ -88,23 +91,25 @@ HWY_INLINE Words WithoutWords(Words x, Words f, uint8_t** word) {
   return hn::IfThenElse(full, hn::ShiftRight<kWordBits>(x), x);
 }
 
-// The states with a byte more, of frequency f and with so many before it; x < f 2^19.
+// Returns the states with one more byte of frequency f, where `start` is the sum of the frequencies
+// before it: (x / f << 12) + x % f + start. Requires x < f 2^19. The division is done in fp32,
+// because vectors have none for integers.
 HWY_INLINE Words WithByte(Words state, Words frequency, Words start) {
   const I32 d;
   const auto x = hn::BitCast(d, state), f = hn::BitCast(d, frequency);
-  // Three roundings of 2^-24 each are less than what is taken off, and that is less than one of a
-  // quotient below 2^19: it is right or one too small.
+  // Three roundings of 2^-24 each are less than the factor takes off, and that is less than one
+  // unit of a quotient below 2^19. So the quotient is right or one too small.
   const auto less = hn::Mul(hn::ConvertTo(F32(), x), hn::Set(F32(), 1 - 0x1p-21f));
   const auto quotient = hn::ConvertTo(d, hn::Div(less, hn::ConvertTo(F32(), f)));
   const auto rest = hn::Sub(x, hn::Mul(quotient, f));
   const auto nearly =
       hn::Add(hn::ShiftLeft<kScaleBits>(quotient), hn::Add(rest, hn::BitCast(d, start)));
-  // One more of the quotient is f less of the rest.
+  // If it is too small, one more of the quotient (2^12 of the state) means f less of the rest.
   const auto one_more = hn::Add(nearly, hn::Sub(hn::Set(d, kScale), f));
   return hn::BitCast(U32(), hn::IfThenElse(hn::Lt(rest, f), nearly, one_more));
 }
 
-// One byte, of the last row.
+// Adds one byte to one state; for the last, incomplete row.
 HWY_INLINE uint32_t WithByte(uint32_t x, EncoderEntry entry, uint8_t** word) {
   const uint32_t f = entry & 0xFFFF, start = entry >> 16;
   if (x >> kFullBits >= f) {
@@ -115,11 +120,12 @@ HWY_INLINE uint32_t WithByte(uint32_t x, EncoderEntry entry, uint8_t** word) {
   return (x / f << kScaleBits) + x % f + start;
 }
 
-// The entries of the bytes of a row, each in its context.
+// Table entries of the bytes of a row, each in its context.
 struct RowEntries {
   Words frequencies[kVectors], starts[kVectors];
 };
 
+// Tables of several contexts, in memory. Look gathers the entries of a row.
 class Contexts {
  public:
   Contexts(const EncoderEntry* entries, const uint8_t* contexts)
@@ -147,7 +153,7 @@ class Contexts {
 };
 
 #if HWY_TARGET <= HWY_AVX3
-// Of one context: its table is in registers.
+// Table of a single context, held in registers.
 class OneContext {
  public:
   explicit OneContext(const EncoderEntry* entries) {
@@ -172,7 +178,8 @@ class OneContext {
   using Part = hn::CappedTag<uint16_t, kStates>;
   static constexpr int kParts = kSymbols / kStates;
 
-  // Two parts at a time, of which the upper two bits of a place choose.
+  // Looks up 32 words in 256. Each of four permutes looks in 64 entries by the lower six bits of a
+  // place; the upper two bits choose among the four.
   static HWY_INLINE hn::Vec<Part> Find(const hn::Vec<Part>* parts, hn::Vec<Part> places) {
     const auto of_two = [&](int i) HWY_ATTR {
       return _mm512_permutex2var_epi16(parts[i].raw, places.raw, parts[i + 1].raw);
@@ -194,8 +201,8 @@ class OneContext {
 };
 #endif
 
-// Codes bytes from the last row to the first and, in a row, from the first to the last, so that
-// words come out in the reverse of the order in which they are read: before `end`.
+// Codes bytes from the last row to the first and, within a row, from the first to the last. So
+// words come out in the reverse of the order in which they are read; they are written before `end`.
 template <class Model>
 HWY_INLINE uint8_t* EncodeRows(const uint8_t* bytes, size_t n, const Model& model,
                                const EncoderEntry* entries, uint8_t* end) {

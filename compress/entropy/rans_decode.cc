@@ -17,8 +17,8 @@
 #define THINWIRE_RANS_DECODER_ENTRY
 namespace thinwire {
 
-// For each of 2^12 lower ends of a state: the byte (8 bits), its frequency less 1 (12 bits), and
-// the place within the frequency (12 bits).
+// Table entry for each value of a state's lower 12 bits: the byte (8 bits), its frequency less 1
+// (12 bits), and the place within the frequency (12 bits).
 using DecoderEntry = uint32_t;
 
 }  // namespace thinwire
@@ -28,8 +28,9 @@ HWY_BEFORE_NAMESPACE();
 namespace thinwire {
 namespace HWY_NAMESPACE {
 
-// States in a vector of a decoder: AVX-512 spreads words over lanes from the first lane on, and so
-// has the last state there, whose word comes first. Others look each lane's rank up.
+// Conversions between the order of states and that of a decoder's lanes. AVX-512 spreads words over
+// lanes from the first lane on. So its first lane has the last state, whose word comes first. Other
+// targets look up each lane's rank.
 #if HWY_TARGET <= HWY_AVX3
 HWY_INLINE Words FromStates(Words states) { return hn::Reverse(U32(), states); }
 HWY_INLINE Words ToStates(Words x) { return hn::Reverse(U32(), x); }
@@ -38,7 +39,7 @@ HWY_INLINE hn::Vec<U8> FromStates(hn::Vec<U8> bytes) {
 }
 HWY_INLINE hn::Vec<U8> ToStates(hn::Vec<U8> bytes) { return FromStates(bytes); }
 
-// A word for each lane that is in the set, the first ones.
+// Gives each lane in the set a word: the first words, in order.
 HWY_INLINE Words Spread(Words words, hn::Mask<U32> set) {
   return Words{_mm512_maskz_expand_epi32(set.raw, words.raw)};
 }
@@ -48,7 +49,7 @@ HWY_INLINE Words ToStates(Words x) { return x; }
 HWY_INLINE hn::Vec<U8> FromStates(hn::Vec<U8> bytes) { return bytes; }
 HWY_INLINE hn::Vec<U8> ToStates(hn::Vec<U8> bytes) { return bytes; }
 
-// For each set of lanes, as bits: how many lanes above each are in it.
+// Ranks: for each set of lanes (as bits), how many lanes above each lane are in it.
 struct Ranks {
   Ranks() {
     for (int set = 0; set < 256; ++set) {
@@ -60,7 +61,7 @@ struct Ranks {
   HWY_ALIGN uint8_t of[256][8];
 };
 
-// A word for each lane that is in the set, the first one for the last lane.
+// Gives each lane in the set a word, the first one to the last lane.
 HWY_INLINE Words Spread(Words words, hn::Mask<U32> set) {
   static_assert(kLanes <= 8, "a byte has all lanes");
   static const Ranks ranks;
@@ -72,7 +73,7 @@ HWY_INLINE Words Spread(Words words, hn::Mask<U32> set) {
 }
 #endif
 
-// The states that a string was put into, and the words behind them.
+// Decoder of one string: its states, and the words behind them.
 class Decoder {
  public:
   void Begin(const RansPart& part) {
@@ -89,8 +90,8 @@ class Decoder {
     return (part_.end - word_) % kWordBytes != 0 ? "half a word" : nullptr;
   }
 
-  // The whole rows of some strings for which there are surely words enough, as long as all have
-  // one.
+  // Decodes whole rows of kTogether strings, as long as all have one and surely enough words. The
+  // strings' chains of dependent operations are interleaved, so their latencies overlap.
   template <bool kHasContexts, size_t kTogether>
   static void DecodeRows(const RansModel& model, const DecoderEntry* HWY_RESTRICT entries,
                          Decoder* HWY_RESTRICT decoders) {
@@ -99,7 +100,7 @@ class Decoder {
     HWY_ALIGN uint8_t contexts[kTogether][kStates];
     Words x[kTogether][kVectors];
     const uint8_t* word[kTogether];
-    const uint8_t* last[kTogether];  // from which on there may be too few words
+    const uint8_t* last[kTogether];  // behind this there may be too few words
     uint8_t* to[kTogether];
     size_t rows = SIZE_MAX;
     for (size_t k = 0; k < kTogether; ++k) {
@@ -173,6 +174,7 @@ class Decoder {
  private:
   static bool IsState(uint32_t x) { return x >= kLeastState && x < 1u << 31; }
 
+  // Writes the context of each byte of a row.
   static HWY_INLINE void WriteContexts(const RansModel& model, const uint8_t* bytes, size_t row,
                                        uint8_t* contexts) {
     const auto of_sum = hn::LoadDup128(Row(), model.context_of_sum);
@@ -182,7 +184,7 @@ class Decoder {
     }
   }
 
-  // A byte of each of the first n states. False if words are missing.
+  // Decodes a byte of each of the first n states. Returns false if words are missing.
   bool DecodeBytes(const DecoderEntry* entries, const uint8_t* contexts, size_t n, uint8_t* bytes) {
     for (size_t lane = n; lane > 0;) {
       uint32_t& x = states_[--lane];
@@ -197,7 +199,8 @@ class Decoder {
     return true;
   }
 
-  // The states, those that are too low with a word more each, the last one's first.
+  // Returns the states after renormalisation: those that are too low take one word each, the last
+  // state first.
   static HWY_INLINE Words WithWords(Words x, const uint8_t** word) {
     const U32 d;
     const auto is_low = hn::Lt(hn::BitCast(I32(), x), hn::Set(I32(), kLeastState));
@@ -210,7 +213,7 @@ class Decoder {
   RansPart part_;
   HWY_ALIGN uint32_t states_[kStates];
   const uint8_t* word_ = nullptr;
-  size_t row_ = 0;  // the first that is not decoded
+  size_t row_ = 0;  // first row that is not decoded
 };
 
 template <bool kHasContexts>

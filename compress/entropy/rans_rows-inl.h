@@ -1,4 +1,5 @@
-// Rows of states in vectors, and the neighbours of a row's bytes. Included once per SIMD target.
+// Rows of rANS states in vectors, and the neighbours of a row's bytes. Included once per SIMD
+// target.
 #if defined(THINWIRE_COMPRESS_CPU_RANS_ROWS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef THINWIRE_COMPRESS_CPU_RANS_ROWS_INL_H_
 #undef THINWIRE_COMPRESS_CPU_RANS_ROWS_INL_H_
@@ -27,8 +28,9 @@ constexpr size_t kLanes = hn::MaxLanes(U32());
 static_assert(kStates % kLanes == 0, "a row is whole vectors");
 constexpr size_t kVectors = kStates / kLanes;
 
-// A vector of a row's bytes: those from `lane` on. No wider than what is stored at once, so that a
-// row can be loaded as soon as it is decoded.
+// Vector of a row's bytes, and the sums of the neighbours of those from `lane` on. The vector is no
+// wider than what the decoder stores at once, so that a row can be loaded as soon as it is decoded
+// (store forwarding). AverageRound with zero gives half of a code, rounded up: its magnitude.
 constexpr size_t kRowCap = kLanes < 16 ? kStates : 16;
 using Row = hn::CappedTag<uint8_t, kRowCap>;
 constexpr size_t kRowLanes = hn::MaxLanes(Row());

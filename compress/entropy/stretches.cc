@@ -20,9 +20,10 @@ static_assert(kStates % kBlock == 0, "a row is whole blocks");
 using U8 = hn::FixedTag<uint8_t, kBlock>;
 using Row = hn::Vec<U8>;
 
-// Row i of `from` becomes column i of `to`. Four times the first half of the rows is shuffled with
-// the second, as cards are, byte by byte: each time the bits of a byte's place, four of its row and
-// four of its column, turn by one.
+// Transposes 16 rows of 16 bytes: row i of `from` becomes column i of `to`. Four times the first
+// half of the rows is interleaved with the second, byte by byte, like cards in a perfect shuffle.
+// Each time the eight bits of a byte's place, four of its row and four of its column, rotate by
+// one.
 HWY_INLINE void Transpose(const uint8_t* HWY_RESTRICT from, size_t from_stride,
                           uint8_t* HWY_RESTRICT to, size_t to_stride) {
   constexpr size_t kHalf = kBlock / 2;
@@ -41,11 +42,11 @@ HWY_INLINE void Transpose(const uint8_t* HWY_RESTRICT from, size_t from_stride,
   for (size_t i = 0; i < kBlock; ++i) hn::StoreU(a[i], U8(), to + i * to_stride);
 }
 
-// Stretches may lie a multiple of a cache's ways apart, so that their lines are in each other's
-// way: a line of each is used up at a time.
+// Bytes taken from each stretch at a time: a cache line. Stretches may lie a multiple of a cache
+// way apart and evict each other's lines, so each line is used up at once.
 constexpr size_t kLine = 64;
 
-// Whether all stretches have a line more from their byte j on, the last one too.
+// Returns whether all stretches, the last one too, have a whole line from their byte j on.
 bool HasLine(size_t j, size_t n) { return (kStates - 1) * NumRows(n) + j + kLine <= n; }
 
 void ToRowsImpl(const uint8_t* bytes, size_t n, uint8_t* rows) {
@@ -96,7 +97,7 @@ HWY_EXPORT(FromRowsImpl);
 
 namespace {
 
-// use(place among the bytes, place among the rows, how many) of each stretch's bytes in a row.
+// Calls use(place among the bytes, place among the rows, count) for each stretch's bytes in a row.
 template <typename Use>
 void ForEachPiece(size_t n, size_t width, const Use& use) {
   const size_t num_rows = NumRows(n);
@@ -108,7 +109,7 @@ void ForEachPiece(size_t n, size_t width, const Use& use) {
   }
 }
 
-// use(first byte, how many) of each part; its rows begin where its bytes do.
+// Calls use(first byte, count) for each part; its rows begin where its bytes do.
 template <typename Use>
 void ForEachPart(size_t n, const RowLayout& layout, const Use& use) {
   for (size_t part = 0; part < layout.num_parts; ++part) {

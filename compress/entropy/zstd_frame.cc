@@ -20,7 +20,7 @@ struct FreeContext {
   void operator()(ZSTD_DCtx* context) const { ZSTD_freeDCtx(context); }
 };
 
-// Frames are checked by the message's own checksum.
+// Returns this thread's compressor. Frames have no checksum, because the message has its own.
 ZSTD_CCtx* ThreadsCompressor() {
   static thread_local std::unique_ptr<ZSTD_CCtx, FreeContext> context;
   if (context != nullptr) return context.get();
@@ -51,7 +51,7 @@ absl::StatusOr<absl::Span<const uint8_t>> ZstdFrame(absl::Span<const uint8_t> by
   if (bytes.empty()) return absl::Span<const uint8_t>();
   ZSTD_CCtx* const context = ThreadsCompressor();
   if (context == nullptr) return NoMemory();
-  const size_t capacity = bytes.size() - 1;  // what is not shorter does not pay
+  const size_t capacity = bytes.size() - 1;  // a frame that is not shorter does not pay
   uint8_t* const frame = memory.Get(capacity);
   const size_t length = ZSTD_compress2(context, frame, capacity, bytes.data(), bytes.size());
   if (!ZSTD_isError(length)) return absl::MakeConstSpan(frame, length);

@@ -1,4 +1,4 @@
-// Counts every operator new of the process.
+// Tests of how much compensation allocates: counts every operator new of the process.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -11,7 +11,7 @@ namespace {
 std::atomic<int64_t> num_allocations{0};
 }  // namespace
 
-// Not inlined: GCC 12 would take new and free for a mismatch.
+// Not inlined, because GCC 12 would report new and free as a mismatch.
 __attribute__((noinline)) void* operator new(size_t bytes) {
   ++num_allocations;
   void* memory = std::malloc(bytes > 0 ? bytes : 1);
@@ -30,7 +30,7 @@ struct Counts {
   int64_t sender = 0, receiver = 0;
 };
 
-// What the fourth message of four samples allocates.
+// Returns what the fourth message of four samples allocates.
 Counts AllocationsOf(const FeedbackSpec& spec) {
   const Shape shape = {4, 6, 16};
   FeedbackPair pair(FeedbackOptionsOf(spec, shape.WithBatch(1)));

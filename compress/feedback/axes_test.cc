@@ -1,4 +1,5 @@
-// Rotation principal between two ends: whose axes a message is in, and what of them stays.
+// Tests of rotation principal between two ends: whose axes a message uses, and which of them are
+// kept.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -87,7 +88,7 @@ TEST(AxesOfADirectionTest, WhatIsRestoredGoesOnBitForBit) {
     FeedbackPair pair = PairOf(kind), copy = PairOf(kind);
     const auto codec = CodecOf(Principal());
     const Rows rows = {0, 1, 2, 3};
-    // Under feedback from a begin, which leaves no rows.
+    // With feedback it starts from the beginning, which leaves no rows.
     const uint64_t before = kind == FeedbackKind::kNone ? kEvery + 2 : 0;
     for (uint64_t i = 0; i < before; ++i) {
       ASSERT_TRUE(pair.Send(*codec, RandomMessage(4, i), rows).ok());

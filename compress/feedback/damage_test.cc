@@ -1,5 +1,5 @@
-// What must not stay in state or pass unseen: differing ends, values that are not finite, payloads
-// and rows that do not fit.
+// Tests of what must not stay in state or pass unnoticed: ends that differ, values that are not
+// finite, payloads and rows that do not fit.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -92,7 +92,8 @@ TEST(NonfiniteTest, SentExactlyItDoesNotStayInState) {
   }
 }
 
-// fp32 has finite numbers above the largest bf16, 3.39e38: at a bf16 receiver they are infinite.
+// Tests fp32 numbers above the largest bf16, 3.39e38: they are finite, but infinite at a bf16
+// receiver.
 TEST(NonfiniteTest, WhatOverflowsTheReceiversTypeDoesNotStayInState) {
   constexpr float kLargestBFloat = 0x1.FEp127f;
   CodecSpec fp16;
@@ -102,12 +103,12 @@ TEST(NonfiniteTest, WhatOverflowsTheReceiversTypeDoesNotStayInState) {
   const auto send = [&](float value) {
     return pair.Send(*codec, BFloatTensorOf({1, 2}, {value, 1}), {0});
   };
-  // A row that says: 0x1.8p119 is still to be sent.
+  // A row in which 0x1.8p119 is still to be sent.
   ASSERT_TRUE(pair.sender->state()
                   ->Restore(0, absl::MakeConstSpan(BytesOf(TensorOf({0x1.8p119f, 0}))))
                   .ok());
   ASSERT_EQ(FloatsOf(*send(kLargestBFloat))[0], INFINITY);
-  // Beside such a value, 1 is nothing in fp16: it is still to be sent.
+  // Beside such a value fp16 loses 1, which is still to be sent.
   EXPECT_EQ(StoredRows(pair.sender->state())[0], BytesOf(TensorOf({0, 1})));
   EXPECT_EQ(FloatsOf(*send(2)), std::vector<float>({2, 2}));
 }

@@ -1,5 +1,5 @@
-// What one direction of a cut does to its messages: the checked form of an experiment's
-// `activations` and `gradients`.
+// Specification of one direction of a cut: the checked form of an experiment's `activations` and
+// `gradients`.
 #pragma once
 
 #include <cstdint>
@@ -13,24 +13,25 @@
 
 namespace thinwire {
 
-// What a message with NaN or infinity that the codec cannot carry is.
+// Treatment of a message with NaN or infinity if the codec cannot carry them.
 enum class OnNonfinite : uint8_t {
-  kError = 0,  // the run's end
-  kPass = 1,   // sent exactly
+  kError = 0,  // the run fails
+  kPass = 1,   // the message is sent exactly
 };
 
-// Names as experiment files spell them, and back as in spec.h.
+// Names as experiment files spell them; FromName and the list of all, as in spec.h.
 const char* Name(OnNonfinite value);
 absl::Status FromName(const std::string& name, OnNonfinite* to);
 std::vector<OnNonfinite> AllOnNonfinite();
 
+// Everything that one direction does to its messages.
 struct DirectionSpec {
   CodecSpec codec;
   LevelSpec level;
   FeedbackSpec feedback;
   OnNonfinite on_nonfinite = OnNonfinite::kError;
-  // Gradients: compressed only if its receiver is in the cool-down of 1F1B (schedule.h), taking
-  // every segment for a stage (Optimus-CC, arXiv 2301.09830).
+  // For gradients: true if a message is compressed only while its receiver is in the cool-down of
+  // 1F1B (schedule.h), with every segment taken for a stage (Optimus-CC, arXiv 2301.09830).
   bool epilogue_only = false;
 };
 

@@ -1,13 +1,13 @@
-// Error compensation around any codec: what is added to a message so that what earlier ones lost is
-// paid back (FeedbackSpec has the recursions, docs/compression.md all of it). One sender and one
-// receiver per direction of a cut; under ef21 both keep state, changed only by what was decoded,
-// and equal bit for bit.
+// Error compensation around any codec: adds to each message what earlier ones lost (FeedbackSpec
+// has the recursions, docs/compression.md the full description). Each direction of a cut has one
+// sender and one receiver. Under ef21 both keep state, which is changed only by decoded payloads
+// and is equal bit for bit.
 //
 // State is kept by row: each sample of a message has one, and the caller says which (StateKey).
 // Arithmetic on state is fp32 whatever the tensors' type.
 //
-// On a device that is not the host the payload is there when Encode returns; tensors and state may
-// still be under way, and go to another thread after Finish (tensor/device.h).
+// On a device that is not the host, the payload is complete when Encode returns. Tensors and state
+// may still be under way; they go to another thread only after Finish (tensor/device.h).
 #pragma once
 
 #include <cstddef>
@@ -31,54 +31,58 @@
 
 namespace thinwire {
 
-// One thread at a time.
+// Sending end of a direction. One thread at a time.
 class FeedbackSender {
  public:
-  // InvalidArgument if the specification is out of range (CheckFeedback).
+  // Makes a sender. InvalidArgument if the specification is out of range (CheckFeedback).
   static absl::StatusOr<std::unique_ptr<FeedbackSender>> New(const FeedbackOptions& options);
 
+  // Message to send.
   struct Outgoing {
     const Tensor* x = nullptr;        // [batch, ...], of the compute type
-    absl::Span<const uint64_t> rows;  // of each sample, all different; may be empty under kNone
-    bool compress = true;             // false: the message goes exact
-    bool frozen = false;     // evaluation: plain C(x) or x, no state is read or written; low_rank
-                             // starts from the factor of training
-    uint64_t step = 0;       // says when digests are taken
+    absl::Span<const uint64_t> rows;  // distinct row keys, one per sample; kNone: may be empty
+    bool compress = true;             // false: the message is sent exactly
+    // True for evaluation: sends plain C(x) or x, and neither reads nor writes state. low_rank
+    // starts from the factor of training.
+    bool frozen = false;
+    uint64_t step = 0;       // decides whether a digest is due
     MessageContext context;  // warm_start, axes and takes_axes are filled in
     bool want_received = false;
   };
-  // Tensors share the sender's memory and are valid until its next message.
+  // Message that was sent. The tensors use the sender's memory and are valid until its next
+  // message.
   struct Encoded {
     size_t bytes = 0;
-    bool exact = false;  // the payload is that of codec none, whatever codec was given
+    bool exact = false;  // the payload is codec none's, whatever codec was given
     bool first_visit = false;
     std::optional<uint64_t> state_digest;
-    Tensor message;   // what the codec got: x itself, or fp32, or if exact of the compute type
-    Tensor decoded;   // what the codec gives back; only if want_received where no state needs it
+    Tensor message;   // what the codec got: x itself or fp32; of the compute type if exact
+    Tensor decoded;   // the decoded payload; set if want_received or if state needs it
     Tensor received;  // what the receiver will use, of the compute type; only if want_received
   };
-  // Writes the payload of one message to host memory of at least FeedbackMaxPayloadBytes.
-  // InvalidArgument if the codec does not go with the feedback, OutOfRange if it refuses the values
-  // (NaN; the same message may be sent without `compress`), ResourceExhausted naming limit, bytes
-  // wanted and rows, with and without `compress`: state is then as before. Errors of the state's
-  // memory or file leave it unspecified.
+  // Writes the payload of one message to `payload`, host memory of at least
+  // FeedbackMaxPayloadBytes. After these errors, state is as before. InvalidArgument: the codec
+  // does not go with the feedback. OutOfRange: the codec refuses the values (NaN); the message may
+  // then be sent without `compress`. ResourceExhausted, with and without `compress`: names limit,
+  // bytes wanted and rows. Errors of the state's memory or file leave the state unspecified.
   absl::StatusOr<Encoded> Encode(const Codec& codec, const Outgoing& outgoing,
                                  absl::Span<uint8_t> payload);
 
-  // ||e|| / ||x|| after the message just sent; under ef21 ||x - A|| / ||x|| with the A before it. 0
-  // under kNone and after exact messages. `x` as it was sent.
+  // Returns ||e|| / ||x|| after the message just sent; under ef21, ||x - A|| / ||x|| with the A
+  // before it. 0 under kNone and after exact messages. `x` is the tensor as it was sent.
   absl::StatusOr<double> RelativeResidual(const Tensor& x) const;
 
-  // For checkpoints: null under kNone.
+  // Returns the state, for checkpoints; null under kNone.
   StateStore* state() { return state_.get(); }
-  // low_rank's factor after the last message it coded, under every kind; with per_sample also those
-  // of samples that only longer messages before it had. Empty for other codecs.
+  // Returns low_rank's factor after the last message it coded, under every kind. With per_sample it
+  // also holds the factors of samples that only earlier, longer messages had. Empty for other
+  // codecs.
   const Tensor& warm_start() const { return warm_start_; }
   void set_warm_start(Tensor factor) { warm_start_ = std::move(factor); }
-  // Rotation principal, under every kind: the axes of the last message that had some, and how many
-  // messages have been sent in them. Null for other codecs.
+  // For rotation principal, under every kind: returns the axes of the last message that carried
+  // some, and how many messages have been sent in them. Null for other codecs.
   const KeptAxes& axes() const { return axes_; }
-  // `bytes` of an Axes. InvalidArgument if they are malformed.
+  // Sets the kept axes from the `bytes` of an Axes. InvalidArgument if they are malformed.
   absl::Status SetAxes(absl::Span<const uint8_t> bytes, uint64_t messages);
 
  private:
@@ -95,15 +99,16 @@ class FeedbackSender {
                                       absl::Span<uint8_t> payload);
   absl::StatusOr<Encoded> EncodeEf21(const Codec& codec, const Outgoing& outgoing,
                                      absl::Span<uint8_t> payload);
-  // Encodes with what is kept for low_rank or rotation principal, and keeps what the next message
-  // needs unless frozen.
+  // Encodes with the kept factor or axes (low_rank, rotation principal), and keeps what the next
+  // message needs unless frozen.
   absl::StatusOr<size_t> EncodeWarm(const Codec& codec, const Tensor& x, const Outgoing& outgoing,
                                     absl::Span<uint8_t> payload);
-  // What the receiver makes of the payload that EncodeWarm just wrote.
+  // Decodes the payload that EncodeWarm just wrote as the receiver does.
   absl::Status DecodeOwn(const Codec& codec, absl::Span<const uint8_t> payload,
                          const Outgoing& outgoing, Tensor* decoded) const;
-  // x + sign * state, of `dtype`.
+  // Returns x + sign * state, of type `dtype`.
   absl::StatusOr<Tensor> AddState(const Tensor& x, float sign, DType dtype);
+  // Sets the rows of state to `decay` times what `sent` lost of `message`.
   absl::Status KeepErrors(const Tensor& message, const Tensor& sent);
 
   const FeedbackOptions options_;
@@ -114,34 +119,35 @@ class FeedbackSender {
   Tensor warm_start_;
   KeptAxes axes_;
   ReusedTensor message_memory_, decoded_memory_, received_memory_;
-  Tensor last_message_, last_decoded_;  // empty after a message without a residual
+  Tensor last_message_, last_decoded_;  // empty if the last message left no residual
 };
 
-// One thread at a time.
+// Receiving end of a direction. One thread at a time.
 class FeedbackReceiver {
  public:
   static absl::StatusOr<std::unique_ptr<FeedbackReceiver>> New(const FeedbackOptions& options);
 
+  // Message received.
   struct Incoming {
     absl::Span<const uint8_t> payload;
     Shape shape;                      // [batch, ...]
-    absl::Span<const uint64_t> rows;  // as this end knows them; may be empty except under ef21
-    bool exact = false;               // these three as the sender says
+    absl::Span<const uint64_t> rows;  // keys as this end knows them; may be empty without ef21
+    bool exact = false;               // this and the next two as the sender says
     bool first_visit = false;
     std::optional<uint64_t> state_digest;
     bool frozen = false;  // as for the sender
     uint64_t step = 0;
     MessageContext context;
   };
-  // What the receiver uses, of the compute type. InvalidArgument if the payload is malformed,
-  // FailedPrecondition starting with "DESYNC" if the message's first_visit is not what this end's
-  // rows say: state is then as before. FailedPrecondition "state differs" if the digest is another,
-  // naming step and row.
+  // Returns the tensor that the receiver uses, of the compute type. InvalidArgument if the payload
+  // is malformed; FailedPrecondition starting with "DESYNC" if first_visit disagrees with the rows
+  // of this end. State is then as before. FailedPrecondition "state differs", naming step and row,
+  // if the digest is another.
   absl::StatusOr<Tensor> Decode(const Codec& codec, const Incoming& incoming);
 
-  // For checkpoints: null unless ef21.
+  // Returns the state, for checkpoints; null unless ef21.
   StateStore* state() { return state_.get(); }
-  // As the sender's; messages are not counted.
+  // Like the sender's, but messages are not counted.
   const KeptAxes& axes() const { return axes_; }
   absl::Status SetAxes(absl::Span<const uint8_t> bytes, uint64_t messages);
 
@@ -152,7 +158,8 @@ class FeedbackReceiver {
   absl::Status CheckFlags(const Incoming& incoming, bool tracks) const;
   absl::Status CheckDigest(const Incoming& incoming);
   absl::StatusOr<Tensor> DecodePlain(const Codec& codec, const Incoming& incoming);
-  // In the axes that are kept or come with it; keeps those unless frozen.
+  // Decodes in the axes that are kept or that travel with the payload; keeps the latter unless
+  // frozen.
   absl::Status DecodeWarm(const Codec& codec, const Incoming& incoming, Tensor* x);
   absl::StatusOr<Tensor> DecodeTracked(const Codec& codec, const Incoming& incoming);
 

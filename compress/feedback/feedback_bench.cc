@@ -1,6 +1,6 @@
-// What compensation costs on top of its codec: fp32 bytes of the tensor per second at the sender
-// and at the receiver, for every kind and storage, beside memcpy of the same 25 MiB in the same
-// run. One thread.
+// Benchmark of what compensation costs on top of its codec. Measures fp32 bytes of the tensor per
+// second at the sender and at the receiver, for every kind and storage, beside memcpy of the same
+// 25 MiB in the same run. One thread.
 //   bazel run --config=opt //compress/feedback:feedback_bench -- --benchmark_repetitions=30
 //     --benchmark_enable_random_interleaving=true --benchmark_min_time=0.02
 //     --benchmark_report_aggregates_only=true
@@ -22,7 +22,7 @@ namespace {
 
 const Shape kShape = {100, 32, 32, 64};  // ResNet-18's first cut at batch 100
 
-// Two messages in turn: x of a step and, nearly the same, of the next.
+// Returns two messages in turn: x of a step and, nearly equal, x of the next.
 const Tensor& MessageOf(int turn) {
   static const std::vector<Tensor>* const messages = [] {
     auto* made = new std::vector<Tensor>;
@@ -61,8 +61,7 @@ void Memcpy(benchmark::State& state) {
   SetBytes(state);
 }
 
-// Both ends' messages go through one run, so that state is what it is in training; only one end is
-// timed.
+// Runs messages through both ends, so that state is what it is in training. Only one end is timed.
 void Run(benchmark::State& state, const FeedbackSpec& spec, const CodecSpec& codec_spec,
          bool time_sender) {
   const auto codec = std::move(*NewCodec(codec_spec, CpuCodecKernels()));

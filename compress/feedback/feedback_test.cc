@@ -1,4 +1,4 @@
-// Both ends of a direction: equal state whatever is sent, exact messages, checkpoints.
+// Tests of both ends of a direction: equal state whatever is sent, exact messages, checkpoints.
 #include "compress/feedback/feedback.h"
 
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 namespace thinwire {
 namespace {
 
-// Rows of the messages of 100 steps: batches of four samples, two messages of 3 and 1 each.
+// Returns the rows of the messages of 100 steps: batches of four samples, in messages of 3 and 1.
 std::vector<Rows> RowsOf(StateKey key) {
   std::vector<Rows> all;
   for (uint64_t step = 0; step < 50; ++step) {
@@ -243,7 +243,7 @@ TEST(WarmStartTest, ASmallerMessageForgetsNoSample) {
   EXPECT_EQ(last_of(kept), last_of(of_four));
   EXPECT_NE(BytesOf(kept), BytesOf(of_four));
   ASSERT_TRUE(pair.Send(*codec, four, {0, 1, 2, 3}).ok());
-  // One that never saw a smaller message.
+  // A pair of ends that never saw a smaller message.
   FeedbackPair always(FeedbackOptionsOf(SpecOf(FeedbackKind::kNone), kSampleShape));
   ASSERT_TRUE(always.Send(*codec, four, {0, 1, 2, 3}).ok());
   ASSERT_TRUE(always.Send(*codec, four, {0, 1, 2, 3}).ok());

@@ -1,5 +1,4 @@
-// Tensors of a message on its way through compensation: row by row, in memory that the next message
-// uses again.
+// Tensors of a message during compensation: their rows, and memory that the next message reuses.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +11,7 @@
 
 namespace thinwire {
 
-// Sample i of x, flat.
+// Returns sample i of x, flat.
 inline TensorView RowOf(const Tensor& x, size_t i) {
   TensorView row;
   row.rank = 1;
@@ -22,15 +21,15 @@ inline TensorView RowOf(const Tensor& x, size_t i) {
   return row;
 }
 
-// The samples of x from `first` on.
+// Returns the samples of x from `first` on.
 inline RowsView RowsFrom(const Tensor& x, size_t first) {
   return {RowOf(x, first).data, nullptr, x.dtype()};
 }
 
-// A tensor whose memory is allocated once for the largest message.
+// Tensor whose memory is allocated once, for the largest message.
 class ReusedTensor {
  public:
-  // Uninitialised; shares its memory with what was got before.
+  // Returns an uninitialised tensor, which shares its memory with those returned before.
   absl::StatusOr<Tensor> Get(Device* device, DType dtype, const Shape& shape) {
     const size_t bytes = shape.elements() * SizeOf(dtype);
     if (buffer_ == nullptr || buffer_->bytes() < bytes) {

@@ -1,4 +1,4 @@
-// What both ends of a compensated direction are made from.
+// Options from which both ends of a compensated direction are made.
 #pragma once
 
 #include <cstddef>
@@ -15,22 +15,25 @@
 
 namespace thinwire {
 
+// Specification, shape and place of one end.
 struct FeedbackOptions {
   FeedbackSpec spec;
-  Shape sample;                 // of one sample, the first extent 1
-  DType compute = DType::kF32;  // of the tensors that come and go: fp32 or bf16
-  Device* device = nullptr;     // of tensors and state; outlives what is made, as do the kernels
+  Shape sample;                 // shape of one sample, the first extent 1
+  DType compute = DType::kF32;  // type of the tensors that come and go: fp32 or bf16
+  Device* device = nullptr;     // of tensors and state; it and the kernels outlive both ends
   CodecKernels* kernels = nullptr;
 };
 
+// Makes the store of one end's state.
 absl::StatusOr<std::unique_ptr<StateStore>> NewStateStore(const FeedbackOptions& options);
 
-// The axes of messages that have such samples, from their bytes. InvalidArgument if those are
+// Returns the axes of messages with such samples, from their bytes. InvalidArgument if those are
 // malformed or of other messages.
 absl::StatusOr<std::shared_ptr<const Axes>> AxesOf(const FeedbackOptions& options,
                                                    absl::Span<const uint8_t> bytes);
 
-// InvalidArgument unless a message of this shape has such samples and as many rows.
+// Returns InvalidArgument unless a message of this shape has such samples and `num_rows` is their
+// number.
 absl::Status CheckMessage(const FeedbackOptions& options, const Shape& shape, size_t num_rows);
 
 }  // namespace thinwire

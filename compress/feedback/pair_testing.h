@@ -1,4 +1,4 @@
-// Both ends of a compensated direction, for tests: what one sends, the other decodes.
+// Both ends of a compensated direction, for tests: what the sender encodes, the receiver decodes.
 #pragma once
 
 #include <cstring>
@@ -15,7 +15,7 @@ namespace thinwire {
 
 using Rows = std::vector<uint64_t>;
 
-// What tests send when its contents do not matter: samples of 96 random numbers.
+// Samples that tests send when contents do not matter: 96 random numbers each.
 inline constexpr int kSampleElements = 96;
 inline const Shape kSampleShape = {1, 6, 16};
 
@@ -26,14 +26,15 @@ inline Tensor RandomMessage(int batch, uint64_t seed, DType dtype = DType::kF32)
   return BFloatTensorOf(shape, values);  // cut to bf16
 }
 
+// A sender and a receiver with the same options.
 struct FeedbackPair {
   explicit FeedbackPair(const FeedbackOptions& options) : options(options) {
     sender = std::move(*FeedbackSender::New(options));
     receiver = std::move(*FeedbackReceiver::New(options));
   }
 
-  // Sends `x`; `outgoing` says the rest but for x and rows. What was sent stands in `encoded` and
-  // `payload`, also when the receiver refuses it.
+  // Sends `x` and decodes it. `outgoing` gives all but x and rows. What was sent is in `encoded`
+  // and `payload`, also if the receiver refuses it.
   absl::StatusOr<Tensor> Send(const Codec& codec, const Tensor& x, const Rows& rows,
                               FeedbackSender::Outgoing outgoing = {}) {
     outgoing.x = &x;
@@ -93,7 +94,7 @@ inline CodecSpec UniformOf(uint32_t bits, Rounding rounding = Rounding::kNearest
   return spec;
 }
 
-// All stored bytes, by row.
+// Returns all stored bytes, by row.
 inline std::vector<std::vector<uint8_t>> StoredRows(StateStore* store) {
   std::vector<std::vector<uint8_t>> rows;
   for (size_t row = 0; row < store->keys().size(); ++row) {
@@ -103,7 +104,7 @@ inline std::vector<std::vector<uint8_t>> StoredRows(StateStore* store) {
   return rows;
 }
 
-// Dense and sparse, with and without random numbers.
+// Returns dense and sparse codecs, with and without random numbers.
 inline std::vector<CodecSpec> SomeCodecs() {
   CodecSpec fp16;
   fp16.kind = CodecKind::kFp16;

@@ -100,7 +100,7 @@ StateBytes StateBytesOf(const FeedbackSpec& spec, const Shape& sample, uint64_t 
 absl::StatusOr<size_t> CompensatedMaxPayloadBytes(const FeedbackSpec& spec, const CodecSpec& codec,
                                                   const Shape& shape, DType compute) {
   const auto most = [&](const CodecSpec& part, DType dtype) -> absl::StatusOr<size_t> {
-    // Its bound needs no kernels.
+    // The bound of a codec needs no kernels.
     ASSIGN_OR_RETURN(const std::unique_ptr<Codec> bound, NewCodec(part, /*kernels=*/nullptr));
     return bound->MaxPayloadBytes(shape, dtype);
   };
@@ -114,7 +114,7 @@ absl::StatusOr<size_t> CompensatedMaxPayloadBytes(const FeedbackSpec& spec, cons
 
 size_t FeedbackMaxPayloadBytes(const FeedbackSpec& spec, const Codec& codec, const Shape& shape,
                                DType compute) {
-  // Compensated messages are fp32. Neither half of a budget takes more than the whole.
+  // Compensated messages are fp32, and neither half of a budget takes more than the whole.
   size_t most = codec.MaxPayloadBytes(shape, DType::kF32);
   if (spec.kind == FeedbackKind::kSplit) most = kSplitHeaderBytes + 2 * most;
   return std::max(

@@ -161,7 +161,7 @@ TEST(CompensatedMaxPayloadBytesTest, IsWithoutExactMessages) {
                                     DType::kBF16));
 }
 
-// As a plan asks, before there are kernels.
+// Tests the bound without kernels, as a plan asks for it.
 TEST(CompensatedMaxPayloadBytesTest, WantsNoKernels) {
   CodecSpec codec;
   codec.ratio = 0.1;

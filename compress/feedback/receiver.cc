@@ -81,6 +81,7 @@ absl::StatusOr<Tensor> FeedbackReceiver::DecodeTracked(const Codec& codec,
   return used;
 }
 
+// Checks that the sender's flags are what this end's rows and step imply.
 absl::Status FeedbackReceiver::CheckFlags(const Incoming& incoming, bool tracks) const {
   const bool first_visit = tracks && IsFirstVisit(options_.spec, rows_->message());
   if (incoming.first_visit != first_visit) {

@@ -1,5 +1,5 @@
-// The recursions against plain loops over the papers' formulas (EF: Karimireddy et al., arXiv
-// 1901.09847; EF21: Richtarik et al., arXiv 2106.05203), and what is known of them.
+// Tests of the recursions against plain loops over the papers' formulas (EF: Karimireddy et al.,
+// arXiv 1901.09847; EF21: Richtarik et al., arXiv 2106.05203), and of their known properties.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -19,7 +19,7 @@ using Compressor = std::function<Values(const Values&)>;
 constexpr int kBatch = 3, kElements = 40;
 const Shape kShape = {kBatch, kElements};
 
-// D(C(x)) for the K largest magnitudes of all of x, ties to the lower index.
+// Computes D(C(x)) for the K largest magnitudes of all of x, ties to the lower index.
 Values TopKLoop(const Values& x, size_t k) {
   std::vector<size_t> order(x.size());
   std::iota(order.begin(), order.end(), 0);
@@ -30,7 +30,7 @@ Values TopKLoop(const Values& x, size_t k) {
   return y;
 }
 
-// D(C(x)) for min-max quantisation of all of x to nearest even.
+// Computes D(C(x)) for min-max quantisation of all of x to nearest even.
 Values UniformLoop(const Values& x, int bits) {
   const float min = *std::min_element(x.begin(), x.end());
   const float range = *std::max_element(x.begin(), x.end()) - min;
@@ -109,7 +109,7 @@ TEST(EfMixedBTest, FollowsTheFormulaBitByBit) {
   }
 }
 
-// Entries of the two parts of the pair's last payload, both of topk.
+// Returns the number of entries in the two parts of the pair's last payload, both of topk.
 uint32_t EntriesOf(const FeedbackPair& pair) {
   uint64_t x_bytes;
   uint32_t of_x, of_e;
@@ -222,7 +222,8 @@ TEST(EfTest, ErrorsOfARowReachThatRowOnly) {
   one.scope = Scope::kSample;
   const auto codec = CodecOf(one);
   ASSERT_TRUE(pair.Send(*codec, TensorOf({2, 4}, {3, 2, 0, 0, 0, 0, 5, 1}), {8, 9}).ok());
-  // Rows in another order: what 8 lost, 2 at its second element, comes with the second sample.
+  // The rows come in another order: what row 8 lost, 2 at its second element, comes with the second
+  // sample.
   const Tensor received = *pair.Send(*codec, TensorOf({2, 4}, {0, 0, 0, 0.5f, 0, 0, 0, 0}), {9, 8});
   EXPECT_EQ(FloatsOf(received), Values({0, 0, 0, 1.5f, 0, 2, 0, 0}));
 }

@@ -34,7 +34,7 @@ class RowFile final : public RowPlace {
   absl::Status Write(size_t row) override { return Transfer("writing", row, pwrite); }
 
  private:
-  // `move` is pread or pwrite: it may move fewer bytes than asked for.
+  // Reads or writes the row by `move`, pread or pwrite, which may move fewer bytes than asked for.
   template <typename Move>
   absl::Status Transfer(const char* verb, size_t row, Move move) {
     for (size_t done = 0; done < row_.size();) {

@@ -8,8 +8,9 @@
 namespace thinwire {
 namespace {
 
-// Each slab is twice as large as the one before: a small state takes little, and few slabs hold
-// gigabytes. Of the largest the pool's rounding wastes little.
+// Sizes of slabs. Each is twice as large as the one before, so that a small state takes little
+// memory and few slabs hold gigabytes. The largest is large enough for the pool's rounding to waste
+// little.
 constexpr size_t kFirstSlabBytes = size_t{64} << 10;
 constexpr size_t kLargestSlabBytes = size_t{16} << 20;
 constexpr size_t kAlignment = 64;
@@ -45,10 +46,10 @@ class RowMemory final : public RowPlace {
   const size_t stride_;
   const size_t most_rows_;
   std::vector<std::shared_ptr<Buffer>> slabs_;
-  std::vector<uint8_t*> rows_;           // where each lies
-  size_t slab_bytes_ = kFirstSlabBytes;  // of the next slab
-  uint8_t* next_ = nullptr;              // of the last slab, the first row not yet given
-  size_t free_rows_ = 0;                 // from there on
+  std::vector<uint8_t*> rows_;           // address of each row
+  size_t slab_bytes_ = kFirstSlabBytes;  // size of the next slab
+  uint8_t* next_ = nullptr;              // first unused row of the last slab
+  size_t free_rows_ = 0;                 // unused rows from next_ on
 };
 
 }  // namespace

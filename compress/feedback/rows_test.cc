@@ -1,4 +1,4 @@
-// Rows of state at both ends: those that are new, and those that find no room.
+// Tests of rows of state at both ends: new ones, and those that find no room.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -10,7 +10,7 @@
 namespace thinwire {
 namespace {
 
-// Codecs that carry NaN and infinity, or may: state would keep them for ever.
+// True for codecs that carry NaN and infinity, or may: state would keep these for ever.
 bool MayCarryNonfinite(CodecKind kind) {
   return kind == CodecKind::kFp16 || kind == CodecKind::kBf16 || kind == CodecKind::kPlugin;
 }
@@ -24,8 +24,8 @@ absl::Status CheckFinite(const CodecSpec& codec, const Tensor& message, CodecKer
       Name(codec.kind), ": a message with NaN or infinity, want finite values under feedback"));
 }
 
-// Factors of samples, [samples, columns, rank], and of `before` those of more samples: a message of
-// few forgets none. Other factors stay as they are.
+// Returns `next` with the factors of later samples that only `before` has, if both are [samples,
+// columns, rank]: a message of few samples must not forget any. Other factors stay as they are.
 absl::StatusOr<Tensor> WithThoseBehind(Tensor next, const Tensor& before) {
   if (next.empty() || before.empty() || next.shape().rank() != 3 || before.shape().rank() != 3 ||
       before.shape()[0] <= next.shape()[0] ||
@@ -129,7 +129,8 @@ absl::StatusOr<FeedbackSender::Encoded> FeedbackSender::EncodeEf(const Codec& co
   ASSIGN_OR_RETURN(encoded.message, AddState(*outgoing.x, 1, DType::kF32));
   RETURN_IF_ERROR(CheckFinite(codec.spec(), encoded.message, options_.kernels));
   ASSIGN_OR_RETURN(encoded.bytes, EncodeWarm(codec, encoded.message, outgoing, payload));
-  // In the type that the receiver decodes to: rounding to it is a loss too and is paid back.
+  // Decodes in the type that the receiver decodes to: rounding to it is a loss too and is paid
+  // back.
   ASSIGN_OR_RETURN(encoded.decoded,
                    decoded_memory_.Get(options_.device, options_.compute, outgoing.x->shape()));
   RETURN_IF_ERROR(DecodeOwn(codec, payload.subspan(0, encoded.bytes), outgoing, &encoded.decoded));

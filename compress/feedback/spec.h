@@ -1,5 +1,5 @@
-// What is done about the error that a codec leaves: the checked form of an experiment's `feedback`,
-// and the presets under whose names experiments choose it.
+// Specification of error compensation: the checked form of an experiment's `feedback`, and the
+// presets by whose names experiments choose it.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace thinwire {
 
-// x: what the sender has; C: the codec; D: its inverse.
+// Recursion by which errors are compensated. x is what the sender has, C the codec, D its inverse.
 enum class FeedbackKind : uint8_t {
   kNone = 0,
   kEf = 1,     // m = x + e; sends C(m); e <- decay (m - D(C(m))). State e at the sender.
@@ -20,29 +20,30 @@ enum class FeedbackKind : uint8_t {
   kSplit = 3,  // sends C'(x) and C'(e), each of half the budget; e <- decay (x + e - what was sent)
 };
 
-// Which row of state belongs to sample i of a message.
+// Identity of the row of state of sample i of a message.
 enum class StateKey : uint8_t {
-  kStream = 0,  // i: what one microbatch left goes to the next
-  kSlot = 1,    // its index in the whole batch
-  kSample = 2,  // its id in the data set
-  kBatch = 3,   // the batch's index in the epoch and its index there; the batches stay the same
+  kStream = 0,  // i: what one microbatch lost goes to the next
+  kSlot = 1,    // the sample's index in the whole batch
+  kSample = 2,  // the sample's id in the data set
+  kBatch = 3,   // batch's index in the epoch and sample's index in it; batches stay the same
 };
 
-// What stands in a row of ef21 before its first message.
+// Contents of a row of ef21 before its first message.
 enum class StateInit : uint8_t {
   kZero = 0,
-  kExact = 1,  // the first message of a row goes exact
+  kExact = 1,  // the first message of a row is sent exactly
 };
 
-// How rows are stored: q8 and q4 as uniform codes with one symmetric range per 256 elements.
+// Format of stored rows: q8 and q4 are uniform codes with one symmetric range per 256 elements.
 enum class StateStorage : uint8_t { kF32 = 0, kF16 = 1, kQ8 = 2, kQ4 = 3 };
 
-// When `limit_bytes` are in use and a row is new.
+// Treatment of a new row if `limit_bytes` are in use.
 enum class OnFull : uint8_t {
   kError = 0,  // the run fails, naming the limit
-  kPlain = 1,  // the row travels without state: as if it were zero, and forgotten at once
+  kPlain = 1,  // the row has no state: it counts as zero and is forgotten at once
 };
 
+// Error compensation of one direction.
 struct FeedbackSpec {
   FeedbackKind kind = FeedbackKind::kNone;
   StateKey key = StateKey::kSlot;
@@ -51,13 +52,13 @@ struct FeedbackSpec {
   double decay = 1;  // kEf, kSplit: in (0, 1]
   OnFull on_full = OnFull::kError;
   uint64_t limit_bytes = 0;   // of one end's rows; 0: no limit
-  uint64_t digest_every = 0;  // kEf21: steps; 0: never
-  std::string dir;  // a folder on the stage's machine: rows lie in a file there, not in memory
+  uint64_t digest_every = 0;  // kEf21: steps between digests; 0: never
+  std::string dir;            // folder on the stage's machine for a file of rows; empty: in memory
 
-  // Whether messages of evaluation go exact: state by sample knows nothing of test samples, and
-  // what it did for training was to send nearly the exact tensor (AQ-SGD).
+  // Whether messages of evaluation are sent exactly. State by sample knows nothing of test samples,
+  // and what it did for training was to send nearly the exact tensor (AQ-SGD).
   bool evaluates_exactly() const { return kind == FeedbackKind::kEf21 && key == StateKey::kSample; }
-  // "ef21(key=sample, init=exact, store=fp32)"
+  // Returns e.g. "ef21(key=sample, init=exact, store=fp32)".
   std::string ToString() const;
 };
 
@@ -76,16 +77,16 @@ void VisitParameters(Spec& spec, Visit&& visit) {
   if (is_ef21) visit("digest_every", spec.digest_every, Presence::kWritten);
 }
 
-// What an experiment's `kind` names.
+// Named choice of `kind` in experiments.
 struct FeedbackPreset {
   const char* name;
   const char* what;
   FeedbackSpec spec;            // the defaults of its parameters
-  bool gradients_only = false;  // activations have none under it
+  bool gradients_only = false;  // activations are not compensated
 };
-// In the order in which errors and lists name them.
+// Returns all presets, in the order in which errors and lists name them.
 const std::vector<FeedbackPreset>& FeedbackPresets();
-// InvalidArgument for an unknown name.
+// Finds a preset. InvalidArgument for an unknown name.
 absl::StatusOr<FeedbackPreset> FindFeedbackPreset(const std::string& name);
 
 // Names as experiment files spell them.
@@ -95,13 +96,13 @@ const char* Name(StateInit init);
 const char* Name(StateStorage store);
 const char* Name(OnFull on_full);
 
-// The inverse of Name, as in spec.h.
+// Invert Name, as in spec.h.
 absl::Status FromName(const std::string& name, StateKey* to);
 absl::Status FromName(const std::string& name, StateInit* to);
 absl::Status FromName(const std::string& name, StateStorage* to);
 absl::Status FromName(const std::string& name, OnFull* to);
 
-// InvalidArgument naming parameter, the value met and the values wanted.
+// Checks a specification. InvalidArgument names the parameter, the value met and the values wanted.
 absl::Status CheckFeedback(const FeedbackSpec& spec);
 
 }  // namespace thinwire

@@ -31,7 +31,7 @@ absl::StatusOr<size_t> SplitCodec::Encode(const CodecSpec& codec, const Tensor& 
   const uint64_t length = x_bytes;
   std::memcpy(payload.data(), &length, kSplitHeaderBytes);
   MessageContext e_context = context;
-  e_context.random_key = RandomKey(context.random_key, 1);  // randomk draws anew
+  e_context.random_key = RandomKey(context.random_key, 1);  // other draws of randomk
   ASSIGN_OR_RETURN(const size_t e_bytes, e_codec_->Encode(e, e_context, x_part.subspan(x_bytes)));
   return kSplitHeaderBytes + x_bytes + e_bytes;
 }

@@ -1,4 +1,4 @@
-// ef_mixed_b's payload: a message's x and its e, each coded with half of the budget.
+// Codec of ef_mixed_b: a message's x and its e, each coded with half of the budget.
 //
 // Layout: u64 length of the first payload, the payload of x, the payload of e.
 #pragma once
@@ -15,20 +15,21 @@
 
 namespace thinwire {
 
-// One thread at a time.
+// Codec of a pair x, e. One thread at a time.
 class SplitCodec {
  public:
   explicit SplitCodec(CodecKernels* kernels) : kernels_(kernels) {}
 
-  // The length of the payload of x and e, which is at most FeedbackMaxPayloadBytes. `codec` has the
-  // whole budget.
+  // Writes the payload of x and e and returns its length, at most FeedbackMaxPayloadBytes. `codec`
+  // has the whole budget.
   absl::StatusOr<size_t> Encode(const CodecSpec& codec, const Tensor& x, const Tensor& e,
                                 const MessageContext& context, absl::Span<uint8_t> payload);
-  // sum = D(C'(x)) + D(C'(e)), added in fp32.
+  // Sets sum = D(C'(x)) + D(C'(e)), added in fp32.
   absl::Status Decode(const CodecSpec& codec, absl::Span<const uint8_t> payload,
                       const MessageContext& context, Tensor* sum);
 
  private:
+  // Makes the codecs of both halves of `codec`'s budget, unless they are at hand.
   absl::Status UseHalvesOf(const CodecSpec& codec, const Shape& shape);
 
   CodecKernels* const kernels_;

@@ -14,7 +14,7 @@
 namespace thinwire {
 namespace {
 
-// The type and shape that the rows of a store have in a file.
+// Returns the type and shape that the rows of a store have in a file.
 StoredTensor RowsOf(const std::string& prefix, const StateStore& state, int64_t rows) {
   const bool is_fp32 = state.options().store == StateStorage::kF32;
   const auto width = is_fp32 ? state.options().elements : static_cast<int64_t>(state.row_bytes());

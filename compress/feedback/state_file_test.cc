@@ -37,7 +37,7 @@ struct Ends {
       : sender(*FeedbackSender::New(OptionsOf(store))),
         receiver(*FeedbackReceiver::New(OptionsOf(store))) {}
 
-  // Sends the message of a step; what the receiver uses, or its error.
+  // Sends the message of a step. Returns what the receiver uses, or its error.
   absl::StatusOr<std::vector<float>> Cross(const Codec& codec, uint64_t step) {
     const Tensor x = TensorOf({2, kElements}, RandomValues(2 * kElements, step));
     const std::vector<uint64_t> rows = {step % 3, 7 + step % 2};

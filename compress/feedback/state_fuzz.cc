@@ -1,5 +1,5 @@
-// Any bytes as the file of what one end of a cut remembers: refused, or taken, and then written as
-// what is taken again. The first byte chooses the storage.
+// Fuzz test: reads any bytes as the state file of one end of a cut. They must be refused, or read
+// and then written as something that reads again. The first byte chooses the storage.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

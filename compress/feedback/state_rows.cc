@@ -10,7 +10,8 @@
 namespace thinwire {
 namespace {
 
-// Squares of finite fp32 numbers add up to a finite fp64 number, and nothing else does.
+// Returns whether x is finite. Squares of finite fp32 numbers have a finite sum in fp64; any other
+// value makes it infinite or NaN.
 absl::StatusOr<bool> IsFinite(const TensorView& x, CodecKernels* kernels) {
   CodecKernels::Sums sums;
   RETURN_IF_ERROR(ToStatus(kernels->Compare(x, x, &sums)));

@@ -1,6 +1,6 @@
-// What a message does to the rows of state of its samples: the recursions of FeedbackSpec in few
-// calls of the kernels, all rows at once where the store changes them in place, else one by one.
-// State is finite: where a sum overflows, it begins anew from zero.
+// Effect of a message on the rows of state of its samples: the recursions of FeedbackSpec in few
+// kernel calls. All rows are handled at once if the store changes them in place, otherwise one by
+// one. State stays finite: where a sum overflows, it starts again from zero.
 #pragma once
 
 #include <cstddef>
@@ -18,51 +18,54 @@
 
 namespace thinwire {
 
-// One thread at a time. What is computed is submitted to the device in the thread's order.
+// Rows of state of one message at a time. One thread at a time. Its arithmetic is submitted to the
+// device in the thread's order.
 class StateRows {
  public:
-  // Both outlive it.
+  // Uses `store` and `kernels`, which outlive it.
   StateRows(StateStore* store, CodecKernels* kernels) : store_(store), kernels_(kernels) {}
 
-  // The message that the rest is about: see MessageRows.
+  // Chooses the message for all other calls; see MessageRows.
   absl::Status Plan(absl::Span<const uint64_t> keys, OnFull on_full) {
     return rows_.Plan(*store_, keys, on_full);
   }
   const MessageRows& message() const { return rows_; }
 
-  // sum = x + sign s, s being the state, zeros of samples without a row.
+  // Computes sum = x + sign s. The state s is zero for samples without a row.
   absl::Status AddTo(const Tensor& x, float sign, const Tensor& sum);
-  // to = s.
+  // Computes to = s.
   absl::Status Gather(const Tensor& to);
 
-  // s <- 0. A row that is not there yet is zero already.
+  // Sets s <- 0. A row that does not exist yet is zero already.
   absl::Status Clear();
-  // These add the new rows that find room. s <- decay message - decay sent:
+  // Sets s <- decay message - decay sent. This call and the next two add the new rows that find
+  // room.
   absl::Status KeepErrors(float decay, const Tensor& message, const Tensor& sent);
-  // s <- s + d; *used = s + d unless null, also of samples without a row.
+  // Sets s <- s + d, and *used = s + d unless `used` is null, also for samples without a row.
   absl::Status Track(const Tensor& d, const Tensor* used);
-  // s <- x; a row with NaN or infinity, which no codec could take back, becomes zero.
+  // Sets s <- x. A row with NaN or infinity, which no codec could take back, becomes zero.
   absl::Status Set(const Tensor& x);
 
-  // The digest of the rows as they are stored now.
+  // Returns the digest of the rows as they are stored now.
   absl::StatusOr<uint64_t> Digest();
 
  private:
-  // Samples whose rows are open together. Null are rows that were not there (`before`) or will not
-  // be (`after`).
+  // Samples whose rows are open at the same time. A row is null if it did not exist (`before`) or
+  // will not (`after`).
   struct Group {
     size_t first = 0, count = 0;
     RowsView before, after;
   };
   enum class Access { kRead, kWrite, kReadWrite };
-  // Calls visit(group), which returns a Status, for one group after the other; saves what it wrote.
+  // Calls visit(group), which returns a Status, for one group after the other, and saves what it
+  // wrote.
   template <typename Visit>
   absl::Status ForEachGroup(Access access, const Visit& visit);
   absl::StatusOr<Group> Open(Access access, size_t first);
   absl::Status Save(const Group& group);
-  // Sums of the group's size, all else to be filled in.
+  // Returns sums of the group's size, with all else to be filled in.
   RowSums SumsOf(const Group& group) const;
-  // The rows of x, null where one is not finite.
+  // Returns the rows of x, null where one is not finite.
   absl::StatusOr<RowsView> FiniteRows(const Tensor& x, const Group& group);
 
   StateStore* const store_;
@@ -71,12 +74,12 @@ class StateRows {
   std::vector<void*> before_, after_;  // where the rows of the open group lie
 };
 
-// True if messages of this step carry a digest.
+// Returns true if messages of this step carry a digest.
 inline bool IsDigestDue(const FeedbackSpec& spec, uint64_t step) {
   return spec.kind == FeedbackKind::kEf21 && spec.digest_every > 0 && step % spec.digest_every == 0;
 }
 
-// True if a message must go exact, being the first of a row.
+// Returns true if a message must be sent exactly because it is the first of a row.
 inline bool IsFirstVisit(const FeedbackSpec& spec, const MessageRows& rows) {
   return spec.init == StateInit::kExact && rows.num_new() > 0;
 }

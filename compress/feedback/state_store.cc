@@ -11,8 +11,8 @@
 namespace thinwire {
 namespace {
 
-// The codec that stores a row. q8 and q4 have one symmetric range per 256 elements, so that one
-// large value costs its neighbours only.
+// Returns the codec that stores a row. q8 and q4 have one symmetric range per 256 elements, so that
+// a large value costs only its neighbours.
 CodecSpec CodecOf(StateStorage store) {
   CodecSpec spec;
   if (store == StateStorage::kF32) return spec;

@@ -1,6 +1,6 @@
-// What a compensator remembers: rows of fp32 numbers, one per sample that a message may hold, found
-// by a 64-bit key. Stored as fp32 or encoded by bit-specified codecs, so that two ends which store
-// equal values hold equal bytes; in memory or in a file.
+// Store of what a compensator remembers: rows of fp32 numbers, one per sample that a message may
+// hold, found by a 64-bit key. Rows are stored as fp32 or encoded by bit-specified codecs, so that
+// two ends which store equal values hold equal bytes. They lie in memory or in a file.
 #pragma once
 
 #include <cstddef>
@@ -20,60 +20,61 @@
 
 namespace thinwire {
 
-// Bytes of one stored row of so many elements.
+// Returns the bytes of one stored row of `elements` elements.
 uint64_t StoredRowBytes(StateStorage store, int64_t elements);
 
+// Format, size and place of the rows.
 struct StateStoreOptions {
   StateStorage store = StateStorage::kF32;
-  int64_t elements = 0;      // of a row
-  uint64_t limit_bytes = 0;  // of all rows; 0: none
-  std::string dir;           // rows lie in a file of this folder; empty: in memory
+  int64_t elements = 0;      // per row
+  uint64_t limit_bytes = 0;  // for all rows; 0: no limit
+  std::string dir;           // folder for a file of rows; empty: they lie in memory
   Device* device = nullptr;  // where rows are read and changed; outlives the store
   CodecKernels* kernels = nullptr;
 };
 
-// Rows are numbered in the order in which they were added. One thread at a time; rows on a device
-// that is not the host go to another thread after Finish.
+// Rows by key, numbered in the order in which they were added. One thread at a time; rows on a
+// device that is not the host go to another thread after Finish.
 class StateStore {
  public:
   static constexpr size_t kAbsent = SIZE_MAX;
 
-  // An error names the folder in which no file could be made.
+  // Makes an empty store. An error names the folder in which no file could be made.
   static absl::StatusOr<std::unique_ptr<StateStore>> New(const StateStoreOptions& options);
 
   const StateStoreOptions& options() const { return options_; }
   size_t row_bytes() const { return row_bytes_; }  // as stored
   size_t capacity() const { return capacity_; }    // rows within the limit
-  // The key of every row, by the row's number.
+  // Returns the keys of all rows, by the row's number.
   const std::vector<uint64_t>& keys() const { return keys_; }
 
-  // The row's number, or kAbsent.
+  // Returns the row's number, or kAbsent.
   size_t Find(uint64_t key) const;
-  // A new row, to be saved before it is loaded. Requires that it is absent and within the capacity.
-  // ResourceExhausted when there is no memory.
+  // Adds a row, to be saved before it is loaded, and returns its number. Requires that it is absent
+  // and within the capacity. ResourceExhausted if there is no memory.
   absl::StatusOr<size_t> Add(uint64_t key);
   // Forgets all rows.
   absl::Status Clear();
 
-  // How many rows can be open (Load, ToWrite) at once: all, where they are changed in place, or
-  // one, until the next is opened.
+  // Returns how many rows can be open (Load, ToWrite) at once: all if they are changed in place,
+  // otherwise one, until the next is opened.
   size_t most_open() const { return in_place_ ? SIZE_MAX : 1; }
-  // Opens a row: its values, [elements] of fp32 on the device. The caller may change them and then
-  // saves the row.
+  // Opens a row and returns its values, [elements] of fp32 on the device. The caller may change
+  // them and then saves the row.
   absl::StatusOr<TensorView> Load(size_t row);
-  // Opens a row whose values do not matter: all of them will be written.
+  // Opens a row whose old values do not matter, because the caller writes all of them.
   TensorView ToWrite(size_t row);
   // Stores the open row. fp32 and fp16 keep NaN and infinity; q8 and q4 store a row with one as
   // zeros.
   absl::Status Save(size_t row);
 
-  // The stored bytes: what checkpoints hold. `to` has row_bytes(), host memory.
+  // Copies the stored bytes, which checkpoints hold, to `to`: row_bytes() of host memory.
   absl::Status ReadStored(size_t row, absl::Span<uint8_t> to);
-  // Adds the row or replaces it. InvalidArgument when the size is another, ResourceExhausted when
-  // the limit is met.
+  // Adds the row or replaces it. InvalidArgument if the size is another, ResourceExhausted if the
+  // limit is met.
   absl::Status Restore(uint64_t key, absl::Span<const uint8_t> stored);
 
-  // A digest of the row's key and stored bytes.
+  // Returns a digest of the row's key and stored bytes.
   absl::StatusOr<uint64_t> RowDigest(size_t row);
 
  private:

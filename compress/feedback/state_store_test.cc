@@ -201,7 +201,7 @@ TEST(StateFileTest, AFullDiskIsResourceExhaustedAndNamesTheFile) {
   const auto store = StoreOf(OptionsOf(StateStorage::kF32, testing::TempDir()));
   const std::vector<float> x = RandomValues(kElements, 1);
   Put(store.get(), *store->Add(1), x);
-  // Files may not grow past the first row and a half.
+  // Limits files to the first row and a half.
   rlimit before;
   ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
   const auto ignored = std::signal(SIGXFSZ, SIG_IGN);
