@@ -12,7 +12,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// A loss that falls by 1 a step, from `from`.
+// Returns a loss that starts at `from` and falls by `by` a step.
 std::vector<double> Falling(double from, size_t steps, double by = 1) {
   std::vector<double> losses;
   for (size_t i = 0; i < steps; ++i) losses.push_back(from - by * static_cast<double>(i));
@@ -31,7 +31,7 @@ std::vector<std::string> Names(TuneCandidates* all) {
   return names;
 }
 
-// `lead` of the accuracy of `none` in each seed.
+// Adds runs whose accuracy exceeds that of `none` by `lead`, one entry per seed.
 void AddRuns(const std::string& name, const std::vector<double>& lead, size_t delay,
              TrainedRung* rung) {
   for (size_t i = 0; i < lead.size(); ++i) {
@@ -41,7 +41,7 @@ void AddRuns(const std::string& name, const std::vector<double>& lead, size_t de
 }
 
 TEST(StepsRatioTest, IsHowMuchLaterTheSameLossIsReached) {
-  // none is where the other ends 20 steps before it ends, 80 of 100 steps.
+  // `none` is after 80 of 100 steps where the other ends.
   EXPECT_DOUBLE_EQ(StepsRatio(Falling(1000, 100), Falling(1020, 100)), 100.0 / 80);
   EXPECT_DOUBLE_EQ(StepsRatio(Falling(1000, 100), Falling(1000, 100)), 1);
 }
