@@ -17,7 +17,7 @@
 namespace thinwire {
 namespace {
 
-// As large as a microbatch at the first cut of a narrow ResNet.
+// Its first cut has a message as large as that of a narrow ResNet.
 constexpr char kExperiment[] = R"(
 name: doctor
 model: {name: resnet8, width: 32}
