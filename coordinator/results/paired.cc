@@ -12,7 +12,7 @@ namespace {
 
 constexpr double kPi = 3.14159265358979323846;
 
-// P(|T| <= t) (Abramowitz & Stegun 26.7.3 and 26.7.4).
+// Returns P(|T| <= t) (Abramowitz & Stegun 26.7.3 and 26.7.4).
 double Within(double t, size_t degrees) {
   const double angle = std::atan(t / std::sqrt(static_cast<double>(degrees)));
   const double cosine = std::cos(angle);
