@@ -50,7 +50,7 @@ TEST_F(RunTest, ObserversSeeEveryStepAndEpochAndTheTotals) {
   EXPECT_EQ(observer_.last_totals.boundaries[0].activations().wire_bytes(), 50u);
 }
 
-// A report of `steps`, each a slice of a millisecond that began at so many milliseconds.
+// Returns a report of `steps`: step i takes the millisecond that begins i ms after `clock` (ns).
 StageEvent Traced(int64_t clock, const std::vector<uint64_t>& steps) {
   StageEvent event;
   for (const uint64_t step : steps) {

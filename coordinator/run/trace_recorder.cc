@@ -10,7 +10,7 @@
 namespace thinwire {
 namespace {
 
-constexpr int kReadings = 16;  // with each report
+constexpr int kReadings = 16;  // clock readings with each report
 constexpr absl::Duration kReadingPatience = absl::Seconds(2);
 
 }  // namespace
