@@ -39,7 +39,7 @@ void Align(RunTrace* trace) {
   std::vector<int64_t> shifts(trace->stages.size(), 0);
   const std::vector<TracedMessage> messages = MessagesOf(*trace);
   for (int stage = 1; stage < static_cast<int>(shifts.size()); ++stage) {
-    int64_t least = -kFar, most = kFar;  // of this stage's shift, by those before it
+    int64_t least = -kFar, most = kFar;  // bounds of this stage's shift, from earlier stages
     for (const TracedMessage& message : messages) {
       if (!message.crossed()) continue;
       const int64_t under_way = message.decode->ready() - message.send->begin();
