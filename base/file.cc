@@ -101,7 +101,7 @@ absl::Status SyncFolder(const std::string& path) {
   const int folder = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (folder < 0) return FileError(path, "cannot open", errno);
   absl::Status status;
-  // EINVAL: a file system that does not sync folders.
+  // EINVAL means that the file system does not sync folders.
   if (fsync(folder) != 0 && errno != EINVAL) status = FileError(path, "cannot sync", errno);
   close(folder);
   return status;

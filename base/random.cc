@@ -42,8 +42,8 @@ uint32_t RandomStream::Next() {
 }
 
 uint32_t RandomStream::Below(uint32_t bound) {
-  // Lemire's method: the high word of a product is uniform once short low words are rejected.
-  // -bound % bound is 2^32 % bound.
+  // Lemire's method: the high word of the product is uniform once products with a small low word
+  // are rejected. In 32 bits -bound % bound is 2^32 % bound.
   const uint32_t threshold = -bound % bound;
   for (;;) {
     const uint64_t product = uint64_t{Next()} * bound;

@@ -19,7 +19,8 @@ constexpr Named<AugmentKind> kAugmentNames[] = {{AugmentKind::kNone, "none"},
                                                 {AugmentKind::kFixed, "fixed"},
                                                 {AugmentKind::kPerEpoch, "per_epoch"}};
 
-// Epochs count from 1, so this one's order is free to say which samples make which batch.
+// Epoch whose order decides which samples make which batch. Epochs count from 1, so no other use
+// has it.
 constexpr int64_t kFixedBatches = 0;
 
 void Permute(RandomStream random, absl::Span<int64_t> items) {  // Fisher-Yates

@@ -39,9 +39,9 @@ std::array<CharacterClass, kAsciiEnd> AsciiClasses() {
 }
 
 struct Lead {
-  uint8_t bytes;        // of the character; 0: nothing begins so
-  uint32_t bits;        // of the code that the first byte holds
-  uint32_t least_code;  // smaller ones are overlong
+  uint8_t bytes;        // of the character; 0: no character begins like this
+  uint32_t bits;        // bits of the code in the first byte
+  uint32_t least_code;  // smaller codes are overlong
 };
 
 Lead LeadOf(uint8_t byte) {
