@@ -4,12 +4,12 @@
 //   metrics.jsonl    a line per step and epoch     targets.json  where Prometheus scrapes
 //   traffic.jsonl    a line per step, cut and direction
 //   logs/            one file per local stage      model/        the trained parameters
-// checkpoints/     from which the run can continue (coordinator/checkpoint/)
+//   checkpoints/     from which the run can continue (coordinator/checkpoint/)
 //   captures/        tensors of chosen steps, if the experiment asks for them
-// trace.json       what all stages did in some steps, if asked for
-// .thinwire        marks such a folder; created first but for the lock, never removed
-// .thinwire.lock   held by the process that writes the run
-// .thinwire.lease  readable by its user only: what a session needs to take over its stages
+//   trace.json       what all stages did in some steps, if asked for
+//   .thinwire        marks such a folder; created first but for the lock, never removed
+//   .thinwire.lock   held by the process that writes the run
+//   .thinwire.lease  readable by its user only: what a session needs to take over its stages
 #pragma once
 
 #include <cstdint>

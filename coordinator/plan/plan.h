@@ -54,7 +54,7 @@ struct PlannedStage {
   // That backward computes again, with pipeline.recompute; of one sample.
   double recomputed_flops = 0;
   int64_t memory_bytes = 0;  // parameters, gradients, optimizer state, what backward needs
-  // Of the largest microbatch, all chunks together.
+  // Seconds of the largest microbatch, all chunks together.
   double forward_seconds = 0, backward_seconds = 0;
   double update_seconds = 0;  // of the optimizer, once a step
 };

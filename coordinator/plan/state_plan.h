@@ -27,7 +27,7 @@ struct PlannedState {
 
 struct StatePlan {
   std::vector<PlannedState> directions;  // in model order
-  // Of each stage, sent and received directions together; without state in files.
+  // Memory of each stage, sent and received directions together; without state in files.
   std::vector<uint64_t> stage_memory_bytes;
 };
 
