@@ -6,8 +6,9 @@
 namespace thinwire {
 
 // Returns the least of three numbers, but at least 1: the machine's cores, those that the process
-// is bound to (sched_setaffinity), and the whole cores of CPU time that its control groups allow
-// (version 1 or 2), as containers limit it. A limit that cannot be read does not count.
+// is bound to (sched_setaffinity), and those that its control groups (version 1 or 2) allow. The
+// latter are whole cores of CPU time, as containers limit it. A limit that cannot be read does not
+// count.
 int UsableCores();
 
 // Returns the whole cores of `quota` microseconds of CPU time in every `period`; 0 if nothing is

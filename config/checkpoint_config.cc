@@ -108,8 +108,8 @@ absl::Status Refused(const absl::Status& status) {
   return absl::InvalidArgumentError(absl::StrCat("init: ", status.message()));
 }
 
-// Copies the map of that key to `rope_theta` and `rope_scaling`. transformers 5 collects in it all
-// of the rotary embedding; in 4 it said how that is scaled, and is null if it is not.
+// Copies the map of that key to `rope_theta` and `rope_scaling`. In transformers 5 it has all about
+// the rotary embedding. In version 4 it has only the scaling, which is null if there is none.
 void TakeRope(const char* key, Json* config) {
   const Json rope = config->value(key, Json());
   if (!rope.is_object()) return;

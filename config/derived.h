@@ -17,11 +17,10 @@ void NoteDerived(const Experiment& given, Experiment* resolved);
 // Returns whether the field at `path`, or a section around it, is derived.
 bool IsDerived(const Experiment& experiment, const std::string& path);
 
-// Makes the derived fields absent, before `overlay` is laid over them, so that they are worked out
-// anew; and forgets which they were. A field keeps its value, as one that was given, where it is
-// not what follows from the rest: somebody has edited the file, or another build wrote it. With
-// `init` fields of the model come from there, and stay unless the overlay has another `init` or
-// model.
+// Clears the derived fields, and `derived`, so that they are derived again after `overlay` is
+// merged over the experiment. A field keeps its value, as if it had been given, if that is not what
+// follows from the rest: somebody has edited the file, or another build wrote it. Fields of the
+// model that come from `init` stay unless the overlay has another `init` or model.
 void ForgetDerived(const Experiment& overlay, Experiment* experiment);
 
 }  // namespace thinwire

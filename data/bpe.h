@@ -41,9 +41,9 @@ class Bpe final : public Tokenizer {
 
   // `vocabulary` is JSON, {"token": id}, with the ids 0 to n - 1. `merges` has lines "left right"
   // in order of rank, after an optional line "#version...". Tokens are spelled with a printable
-  // character for each byte, as in GPT-2. InvalidArgument names the token or the line: an id that
-  // is repeated or out of range, a byte without a token, a merge of parts that no earlier line
-  // made, or one whose product has no id or is made twice.
+  // character for each byte, as in GPT-2. InvalidArgument names the token or the line:
+  // - an id that is repeated or out of range, or a byte without a token;
+  // - a merge of parts that no earlier line made, or one whose product has no id or is made twice.
   static absl::StatusOr<std::unique_ptr<Bpe>> Parse(std::string_view vocabulary,
                                                     std::string_view merges, EndOfText end_of_text);
 

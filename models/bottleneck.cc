@@ -17,7 +17,7 @@ using Layers = std::vector<LayerSpec>;
 
 constexpr int64_t kMostHidden = 1 << 20;   // number of features
 constexpr double kAnchorDeviation = 0.02;  // of fixed anchors, like that of embeddings
-// Of a parameter's name, before the cut, the layer and the parameter.
+// Beginning of a parameter's name, before the cut, the layer and the parameter.
 constexpr char kPrefix[] = "bottleneck.";
 
 constexpr Named<BottleneckKind> kKindNames[] = {

@@ -183,7 +183,7 @@ TEST(PlanTest, StagesThatTakeTurnsAreARingAndKeepWhatTheirSegmentsNeed) {
     EXPECT_EQ(boundary.upstream_stage, cut % 2);
     EXPECT_EQ(boundary.downstream_stage, (cut + 1) % 2);
   }
-  // Of five passes in flight the first stage has three or four in its first segment.
+  // The first stage has three or four of its five passes in flight in its first segment.
   const Partition partition = *PartitionFrom(*ParseExperiment(kExperiment, "test", two));
   const auto costs = SegmentCosts(partition.model, partition.cuts);
   const auto bytes = [&](int segment, int64_t in_flight) {
