@@ -25,6 +25,8 @@ std::array<uint32_t, 4> Philox(uint64_t key, uint64_t counter) {
   uint32_t k0 = static_cast<uint32_t>(key), k1 = static_cast<uint32_t>(key >> 32);
   std::array<uint32_t, 4> x = {static_cast<uint32_t>(counter), static_cast<uint32_t>(counter >> 32),
                                0, 0};
+  // In each round the high halves of two products mix with the other words and the key; then the
+  // key moves on. The constants are those of Philox.
   for (int round = 0; round < 10; ++round) {
     const uint64_t p0 = uint64_t{0xD2511F53u} * x[0];
     const uint64_t p1 = uint64_t{0xCD9E8D57u} * x[2];

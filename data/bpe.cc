@@ -183,6 +183,8 @@ const Bpe::Merge* Bpe::FindMerge(int32_t left, int32_t right) const {
   return found == merges_.end() ? nullptr : &found->second;
 }
 
+// Encodes one word. A heap gives the next pair to merge, so n bytes take O(n log n). A pair that
+// has changed since it was pushed is recognised by its rank and skipped.
 void Bpe::EncodeWord(std::string_view word, std::vector<int32_t>* ids) const {
   std::vector<Symbol> symbols;
   symbols.reserve(word.size());

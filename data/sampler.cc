@@ -56,6 +56,7 @@ std::vector<int64_t> BatchOrder(const Shuffle& shuffle, int64_t epoch, int64_t s
   std::vector<int64_t> order(NumBatches(size, shuffle.batch_size));
   std::iota(order.begin(), order.end(), 0);
   if (shuffle.kind == ShuffleKind::kSamples) return order;
+  // A smaller last batch stays where it is.
   Permute(RandomStream(RandomKey(RandomKey(shuffle.seed, "batches"), epoch)),
           absl::MakeSpan(order).subspan(0, size / shuffle.batch_size));
   return order;

@@ -72,6 +72,8 @@ std::vector<int> BalancedSpans(int items, int parts,
       }
     }
   }
+  // Of all cheapest splits, takes the earliest next start after which the rest can still be as
+  // cheap.
   std::vector<int> starts = {0};
   for (int k = parts - 1; k > 0; --k) {
     int next = starts.back() + 1;

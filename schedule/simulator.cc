@@ -253,6 +253,8 @@ struct Stream {
   const std::vector<int>& consumers;
 };
 
+// Adds the encoding, crossing and decoding of each message. While a message crosses, the processors
+// of both ends also work, for each of its bytes.
 void AddMessages(const Simulation& simulation, const Parts& parts, const Stream& stream,
                  TaskGraph* graph) {
   const TransportCost& transport = simulation.transport;
@@ -320,6 +322,8 @@ Makespan Simulate(const Simulation& simulation) {
   makespan.busy_seconds.resize(stages);
   for (size_t chunk = 0; chunk < chunks; ++chunk) {
     const ChunkCost& cost = simulation.chunks[chunk];
+    // Each slice after the first takes the fixed cost of a pass once more, forward once and
+    // backward twice.
     makespan.busy_seconds[chunk % stages] +=
         simulation.microbatches * (cost.forward_seconds + cost.backward_seconds +
                                    3 * (parts.count() - 1) * cost.pass_seconds) +

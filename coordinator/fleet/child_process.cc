@@ -53,6 +53,7 @@ std::vector<std::string> ChildEnvironment(int threads) {
 
 // Runs in the child, which may use async-signal-safe calls only.
 [[noreturn]] void Become(const ChildPlan& plan, pid_t parent) {
+  // This process blocks or ignores some signals, which the child would inherit through execve.
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);

@@ -106,6 +106,7 @@ absl::Status LocalStages::Spawn(int stage) {
   }
   child.threads = options_.threads;
   child.log = LogOf(stage);
+  // The child writes its address to `ready`, and ends when it reads the end of the lifeline.
   child.inherited_fds = {lifeline_[0], ready[1]};
   const absl::StatusOr<pid_t> process = StartChild(child);
   close(ready[1]);

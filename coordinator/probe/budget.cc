@@ -156,6 +156,7 @@ std::vector<double> ShareBits(const std::vector<RateCurve>& curves, double bits)
     for (size_t i = 0; i < curves.size(); ++i) sum += curves[i].elements * rates[i];
     return sum / elements;
   };
+  // Bisects the logarithm of the price: the rates fall as it rises.
   double low = -200, high = 200;
   for (int i = 0; i < kHalvings; ++i) {
     const double middle = (low + high) / 2;

@@ -106,6 +106,7 @@ std::vector<double> RoundTicks(double least, double most, int wanted) {
   const double range = std::max(most - least, 1e-9 * std::max(std::abs(most), 1.0));
   const double rough = range / wanted;
   const double power = std::pow(10.0, std::floor(std::log10(rough)));
+  // The step is the least of 1, 2, 5 and 10 times a power of ten that is not below the rough one.
   double step = 10 * power;
   for (const double factor : {5.0, 2.0, 1.0}) {
     if (factor * power >= rough) step = factor * power;

@@ -42,6 +42,7 @@ double DeviationOf(const std::vector<double>& values) {
   return std::sqrt(squares / static_cast<double>(values.size() - 1));
 }
 
+// Bisects, as the probability rises with t.
 double StudentT95(size_t degrees) {
   double low = 0, high = 1;
   while (Within(high, degrees) < 0.95) high *= 2;

@@ -42,6 +42,8 @@ void Align(RunTrace* trace) {
     int64_t least = -kFar, most = kFar;  // bounds of this stage's shift, from earlier stages
     for (const TracedMessage& message : messages) {
       if (!message.crossed()) continue;
+      // After the shifts the message must take at least 0:
+      // under_way + shifts[to] - shifts[from] >= 0.
       const int64_t under_way = message.decode->ready() - message.send->begin();
       if (message.to == stage && message.from < stage) {
         least = std::max(least, shifts[message.from] - under_way);
