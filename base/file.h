@@ -28,8 +28,8 @@ absl::Status ReadFile(const std::string& path, const FileSink& sink);
 // Writes all of `data` to the open descriptor `file`. `path` is for messages.
 absl::Status WriteAll(int file, const std::string& path, std::string_view data);
 
-// InvalidArgument unless `path` is a regular file or does not exist: a rename onto a device, a pipe
-// or a folder would replace it.
+// Returns InvalidArgument unless `path` is a regular file or does not exist: a rename onto a
+// device, a pipe or a folder would replace it.
 absl::Status CheckReplaceable(const std::string& path);
 
 // Writes PATH.tmp, syncs and renames it, so that PATH has the old content or all of the new. Errors

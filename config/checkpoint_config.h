@@ -16,14 +16,15 @@ namespace thinwire {
 // wanted.
 absl::Status FillFromCheckpoint(Experiment* experiment);
 
-// InvalidArgument if the model of a resolved experiment differs from that of the config.json in its
-// `init`: names the field, its value, the file, the key and its value.
+// Returns InvalidArgument if the model of a resolved experiment differs from that of the
+// config.json in its `init`: names the field, its value, the file, the key and its value.
 absl::Status CheckAgainstCheckpoint(const Experiment& experiment);
 
-// InvalidArgument if the model of a resolved experiment has more token ids than its text, and by
-// more than padding explains: then the text does not use the checkpoint's vocabulary. The model's
-// `classes` must be those of the config.json in `init`. If that folder has a vocabulary of its own,
-// nothing is checked here, as comparing the vocabularies tells more (data/vocabulary_files.h).
+// Returns InvalidArgument if the model of a resolved experiment has more token ids than its text,
+// and by more than padding explains: then the text does not use the checkpoint's vocabulary. The
+// model's `classes` must be those of the config.json in `init`. If that folder has a vocabulary of
+// its own, nothing is checked here, as comparing the vocabularies tells more
+// (data/vocabulary_files.h).
 absl::Status CheckIdsOfCheckpoint(const Experiment& experiment);
 
 // Returns the config.json with which transformers loads the model of a resolved experiment. It

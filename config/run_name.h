@@ -7,8 +7,8 @@
 
 namespace thinwire {
 
-// InvalidArgument unless `name` is a valid name: 1 to 128 letters, digits, '.', '_' and '-', not
-// '.' or '..', and not beginning with '-'.
+// Returns InvalidArgument unless `name` is a valid name: 1 to 128 letters, digits, '.', '_' and
+// '-', not '.' or '..', and not beginning with '-'.
 absl::Status CheckRunName(const std::string& name);
 
 // Returns the name of a run from its file: "dir/my exp.yaml" -> "my-exp". It is the file's name

@@ -9,8 +9,8 @@
 
 namespace thinwire {
 
-// InvalidArgument if a parameter of the codec is set but does not matter, as the user's wish would
-// have no effect. The error names the field below `path`, its value and what it needs.
+// Returns InvalidArgument if a parameter of the codec is set but does not matter, as the user's
+// wish would have no effect. The error names the field below `path`, its value and what it needs.
 absl::Status CheckNoSilentField(const std::string& path, const DirectionConfig& direction);
 
 // Clears parameters that mattered in `before`, do not matter in `*after` and are not set in `next`,

@@ -27,7 +27,7 @@ struct SmallestMessage {
 absl::StatusOr<std::vector<SmallestMessage>> SmallestMessages(const Experiment& experiment,
                                                               const Partition& partition);
 
-// InvalidArgument names the cut and the direction in these cases:
+// Checks the smallest messages. InvalidArgument names the cut and the direction in these cases:
 // - low_rank would factor a message with no more rows or columns than its rank;
 // - ef_mixed_b would halve a scope that has a single entry in a training message;
 // - rotation principal would have more channels than Axes allows.

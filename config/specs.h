@@ -25,7 +25,7 @@
 
 namespace thinwire {
 
-// InvalidArgument for an unknown name, with the most similar and all known names.
+// Returns InvalidArgument for an unknown name, with the most similar and all known names.
 absl::StatusOr<KnownDataset> KnownDatasetOf(const DataConfig& config);
 absl::StatusOr<DataOptions> DataOptionsFrom(const DataConfig& config);
 

@@ -23,7 +23,7 @@ class Interruption {
   Interruption(const Interruption&) = delete;
   Interruption& operator=(const Interruption&) = delete;
 
-  // A descriptor that is readable from the first signal on.
+  // Returns a descriptor that is readable from the first signal on.
   int fd() const { return seen_fd_; }
   bool seen() const;
 

@@ -22,10 +22,10 @@ class Dataset {
   virtual ~Dataset() = default;
   virtual int64_t size() const = 0;
   virtual int64_t classes() const = 0;  // of a text: size of the vocabulary
-  // Shape with batch extent 1: [1, h, w, c] for images, [1, context] for a text.
+  // Returns the shape with batch extent 1: [1, h, w, c] for images, [1, context] for a text.
   virtual Shape sample_shape() const = 0;
   virtual bool is_text() const { return false; }
-  // An image has one label, a text has one for each position.
+  // Returns 1 for an image, the number of positions for a text.
   virtual int64_t labels_per_sample() const { return 1; }
 
   // How one sample is changed.
@@ -42,12 +42,12 @@ class Dataset {
   // Writes labels_per_sample() classes to `out`.
   virtual void Labels(int64_t sample, const Augmentation& augmentation,
                       absl::Span<int32_t> out) const = 0;
-  // For images only: writes the normalised sample, channels-last, to `out`: h w c floats.
+  // Writes the normalised sample, channels-last, to `out`: h w c floats. For images only.
   virtual void Load(int64_t /*sample*/, const Augmentation& /*augmentation*/,
                     absl::Span<float> /*out*/) const {
     assert(!is_text());
   }
-  // For a text only: writes `context` ids to `out`.
+  // Writes `context` ids to `out`. For a text only.
   virtual void LoadTokens(int64_t /*sample*/, const Augmentation& /*augmentation*/,
                           absl::Span<int32_t> /*out*/) const {
     assert(is_text());
@@ -56,8 +56,8 @@ class Dataset {
   // equal.
   virtual uint64_t digest() const = 0;
 
-  // How this kind of data can be augmented: padding of crops in pixels (0: none), whether flips are
-  // allowed, and the number of places where a window can begin (0: samples do not move).
+  // Return how this kind of data can be augmented: padding of crops in pixels (0: none), whether
+  // flips are allowed, and the number of places where a window can begin (0: samples do not move).
   virtual int crop_padding() const { return 0; }
   virtual bool may_flip() const { return false; }
   virtual int64_t places() const { return 0; }
@@ -74,14 +74,13 @@ enum class TokenKind : uint8_t {
   kBpe,         // GPT-2's byte pair encoding (bpe.h)
 };
 
-// Name returns "characters", "bytes" or "bpe". FromName is its inverse; InvalidArgument lists the
-// known names.
+// Returns "characters", "bytes" or "bpe". FromName is its inverse; InvalidArgument lists the known
+// names.
 const char* Name(TokenKind kind);
 absl::Status FromName(const std::string& name, TokenKind* to);
 std::vector<TokenKind> AllTokenKinds();
 
-// Name returns "token" or "characters". FromName is its inverse; InvalidArgument lists the known
-// names.
+// Returns "token" or "characters". FromName is its inverse; InvalidArgument lists the known names.
 const char* Name(EndOfText end_of_text);
 absl::Status FromName(const std::string& name, EndOfText* to);
 std::vector<EndOfText> AllEndsOfText();

@@ -27,7 +27,8 @@ absl::StatusOr<ImageParts> PartsOf(const std::string& what, int64_t samples,
 // Returns the first `limit` of `samples`; 0: all.
 SampleRange FirstOf(int64_t samples, int64_t limit);
 
-// InvalidArgument, "a limit of 11 samples, but the test digits hold 10", if there are too few.
+// Returns InvalidArgument, "a limit of 11 samples, but the test digits hold 10", if there are too
+// few.
 absl::Status CheckLimit(const std::string& what, int64_t samples, int64_t limit);
 
 // Returns the number of tokens at the end of a training text that are held out: the blocks of the

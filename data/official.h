@@ -36,8 +36,8 @@ const std::vector<OfficialData>& AllOfficialData();
 // Returns the data set called `name`, which must exist.
 const OfficialData& OfficialDataOf(std::string_view name);
 
-// DataLoss, with `path` and the size and SHA-256 met and wanted, unless `content` is that of
-// `file`.
+// Returns DataLoss, with `path` and the size and SHA-256 met and wanted, unless `content` is that
+// of `file`.
 absl::Status CheckOfficial(const OfficialFile& file, const std::string& path,
                            std::string_view content);
 

@@ -22,8 +22,7 @@ enum class ShuffleKind : uint8_t {
   kBatches,
 };
 
-// Name returns "samples" or "batches". FromName is its inverse; InvalidArgument lists the known
-// names.
+// Returns "samples" or "batches". FromName is its inverse; InvalidArgument lists the known names.
 const char* Name(ShuffleKind kind);
 absl::Status FromName(const std::string& name, ShuffleKind* to);
 std::vector<ShuffleKind> AllShuffles();
@@ -65,8 +64,8 @@ uint64_t SampleDigest(absl::Span<const int64_t> samples);
 // each epoch.
 enum class AugmentKind { kNone, kFixed, kPerEpoch };
 
-// Name returns "none", "fixed" or "per_epoch". FromName is its inverse; InvalidArgument lists the
-// known names.
+// Returns "none", "fixed" or "per_epoch". FromName is its inverse; InvalidArgument lists the known
+// names.
 const char* Name(AugmentKind kind);
 absl::Status FromName(const std::string& name, AugmentKind* to);
 std::vector<AugmentKind> AllAugmentations();

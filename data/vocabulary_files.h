@@ -26,9 +26,9 @@ absl::StatusOr<std::map<std::string, std::string>> VocabularyFiles(const DataOpt
 // DataLoss names a file that is not as described above.
 absl::StatusOr<std::unique_ptr<Tokenizer>> OpenVocabulary(const std::string& dir);
 
-// InvalidArgument if an id of the options' text means something else in `dir`, as far as files
-// there tell. Those are the files above, or vocab.json or tokenizer.json of other checkpoints. The
-// error names the id, both meanings and what to set. Errors of LoadTokenizer too.
+// Returns InvalidArgument if an id of the options' text means something else in `dir`, as far as
+// files there tell. Those are the files above, or vocab.json or tokenizer.json of other
+// checkpoints. The error names the id, both meanings and what to set. Errors of LoadTokenizer too.
 absl::Status CheckVocabulary(const std::string& dir, const DataOptions& options);
 
 }  // namespace thinwire

@@ -39,8 +39,8 @@ enum class BottleneckKind {
   kSubspace,
 };
 
-// Name returns the spelling in experiment files: "layer_norm". FromName is its inverse;
-// InvalidArgument lists the known names.
+// Returns the spelling in experiment files: "layer_norm". FromName is its inverse; InvalidArgument
+// lists the known names.
 const char* Name(BottleneckKind kind);
 absl::Status FromName(const std::string& name, BottleneckKind* to);
 std::vector<BottleneckKind> AllBottleneckKinds();

@@ -49,7 +49,7 @@ enum class Recompute {
   kBlocks,  // blocks that are WorthRecomputing keep only their input, and run forward twice
 };
 
-// Name returns the spelling in experiment files: "blocks". FromName is its inverse; InvalidArgument
+// Returns the spelling in experiment files: "blocks". FromName is its inverse; InvalidArgument
 // lists the known names.
 const char* Name(Recompute recompute);
 absl::Status FromName(const std::string& name, Recompute* to);

@@ -162,14 +162,14 @@ std::vector<ParameterSpec> Parameters(const BlockSpec& block);
 // Returns the number of trainable elements; copies of other parameters are not counted.
 int64_t TrainableParameters(const Model& model);
 
-// Name returns the spelling in experiment files: "conv", "global_avg_pool". FromName is its
-// inverse; InvalidArgument lists the known names.
+// Returns the spelling in experiment files: "conv", "global_avg_pool". FromName is its inverse;
+// InvalidArgument lists the known names.
 const char* Name(LayerKind kind);
 absl::Status FromName(const std::string& name, LayerKind* to);
 std::vector<LayerKind> AllLayerKinds();
 
-// Name returns the spelling in experiment files: "tanh". FromName is its inverse; InvalidArgument
-// names both.
+// Returns the spelling in experiment files: "tanh". FromName is its inverse; InvalidArgument names
+// both.
 const char* Name(GeluForm form);
 absl::Status FromName(const std::string& name, GeluForm* to);
 

@@ -48,8 +48,8 @@ struct Action {
   }
 };
 
-// Name returns "gpipe", "1f1b", "zero_bubble", "interleaved" or "terapipe". FromName is its
-// inverse; InvalidArgument lists the known names.
+// Returns "gpipe", "1f1b", "zero_bubble", "interleaved" or "terapipe". FromName is its inverse;
+// InvalidArgument lists the known names.
 const char* Name(ScheduleKind kind);
 absl::Status FromName(const std::string& name, ScheduleKind* to);
 std::vector<ScheduleKind> AllSchedules();

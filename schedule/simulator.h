@@ -42,7 +42,7 @@ enum class Nic {
   kPrivate,  // nobody: every boundary and direction has the full rate
 };
 
-// Name returns "shared" or "private". FromName is its inverse; InvalidArgument names both.
+// Returns "shared" or "private". FromName is its inverse; InvalidArgument names both.
 const char* Name(Nic nic);
 absl::Status FromName(const std::string& name, Nic* to);
 std::vector<Nic> AllNics();

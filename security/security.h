@@ -36,8 +36,9 @@ class Security {
   bool has_tls() const { return provider_ != nullptr; }
   bool has_token() const { return !token_.empty(); }
 
-  // InvalidArgument, with advice, if others than this machine's users could call a server at
-  // `address` that has neither certificates nor a token. `address` is "host:port" or "unix:/path".
+  // Returns InvalidArgument, with advice, if others than this machine's users could call a server
+  // at `address` that has neither certificates nor a token. `address` is "host:port" or
+  // "unix:/path".
   absl::Status CheckListen(const std::string& address) const;
 
   std::shared_ptr<grpc::ServerCredentials> ServerCredentials() const;

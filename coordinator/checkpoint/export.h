@@ -9,7 +9,7 @@
 
 namespace thinwire {
 
-// AlreadyExists unless `out` does not exist or is an empty folder.
+// Returns AlreadyExists unless `out` does not exist or is an empty folder.
 absl::Status CheckExportFolder(const std::string& out);
 
 // Copies the checkpoint's files of the part "model", which must have been verified, and the files

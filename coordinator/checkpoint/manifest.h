@@ -26,8 +26,8 @@ std::string ManifestText(const CheckpointManifest& manifest);
 // twice.
 absl::StatusOr<CheckpointManifest> ParseManifest(const std::string& text, const std::string& path);
 
-// DataLoss unless a checkpoint's file may have this name: it must not lead out of the folder or be
-// one of the names that every checkpoint uses.
+// Returns DataLoss unless a checkpoint's file may have this name: it must not lead out of the
+// folder or be one of the names that every checkpoint uses.
 absl::Status CheckFileName(const std::string& name);
 
 }  // namespace thinwire

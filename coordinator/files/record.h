@@ -50,7 +50,7 @@ class RunRecord {
   std::string model_dir() const { return dir_ + "/model"; }
   std::string checkpoints_dir() const { return dir_ + "/checkpoints"; }
   std::string experiment_path() const { return dir_ + "/experiment.yaml"; }
-  // Path of the file in which a session keeps what it needs to take over its stages.
+  // Returns the path of the file in which a session keeps what it needs to take over its stages.
   std::string lease_path() const { return dir_ + "/.thinwire.lease"; }
 
   absl::Status WriteExperiment(const std::string& yaml);
@@ -62,8 +62,8 @@ class RunRecord {
   // Does the same for traffic.jsonl.
   absl::Status Append(const std::vector<TrafficRecord>& traffic);
 
-  // Measure stores the sizes of both files in *progress. Cut truncates both to the sizes in
-  // `progress`, and drops incomplete last lines.
+  // Store the sizes of both files in *progress (Measure), or truncate both to the sizes in
+  // `progress` and drop incomplete last lines (Cut).
   absl::Status Measure(RunProgress* progress) const;
   absl::Status Cut(const RunProgress& progress);
 

@@ -52,7 +52,7 @@ class Fleet {
   int size() const { return static_cast<int>(clients_.size()); }
   StageClient& stage(int i) { return *clients_[static_cast<size_t>(i)]; }
 
-  // The secret that the stages' links show each other.
+  // Returns the secret that the stages' links show each other.
   const std::string& link_secret() const { return link_secret_; }
 
   // Waits for every stage, acquires it and renews its lease from then on. `answers` are in order of
@@ -69,8 +69,8 @@ class Fleet {
   // them has begun. This returns Cancelled too, but the stages can take other calls, all after that
   // same step.
   absl::Status TrainOnAll(const std::function<absl::Status(StageClient&)>& work);
-  // While `in_epoch` is set, an Interrupt between two calls of TrainOnAll cancels nothing, and the
-  // next TrainOnAll does not begin. Any thread.
+  // Sets `in_epoch`. While `in_epoch` is set, an Interrupt between two calls of TrainOnAll cancels
+  // nothing, and the next TrainOnAll does not begin. Any thread.
   void set_in_epoch(bool in_epoch);
   // Returns whether TrainOnAll ended after a step, or did not begin, because of Interrupt or Leave.
   bool ended_after_step() const;

@@ -69,8 +69,8 @@ class StageClient {
   // stage.
   absl::Status Connect(const std::string& downstream, const std::string& last);
 
-  // Train and the other streams return when the stream has ended. An error of the callback ends the
-  // call and is returned. They fill in the lease of the request.
+  // Trains. This and the other streams return when the stream has ended. An error of the callback
+  // ends the call and is returned. They fill in the lease of the request.
   absl::Status Train(TrainRequest request, const OnEvent& on_event);
   // Holds training before its next step; returns the last step that has begun.
   absl::StatusOr<uint64_t> HoldTraining();
@@ -104,7 +104,7 @@ class StageClient {
   absl::Status Restore(const StatePart& part, uint64_t step,
                        const std::function<absl::Status(const Sink&)>& write);
 
-  // `advances` is that of RenewRequest.
+  // Renews the lease. `advances` is that of RenewRequest.
   absl::StatusOr<RenewResponse> Renew(absl::Duration timeout, uint64_t advances);
 
   // Ends the lease; works after Cancel too. Waits up to 3 s.

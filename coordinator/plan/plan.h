@@ -113,7 +113,8 @@ struct Plan {
   std::vector<std::string> warnings;
 };
 
-// InvalidArgument names a value that is out of range by the flag that sets it.
+// Checks the ranges of all values. InvalidArgument names a value that is out of range by the flag
+// that sets it.
 absl::Status CheckAssumptions(const PlanAssumptions& assumptions);
 
 // Plans the resolved `experiment` with `speeds` of its model. Returns the errors of

@@ -38,11 +38,13 @@ absl::StatusOr<uint64_t> TrainingSamples(const Experiment& experiment);
 // where limit_bytes is less than all rows take, if on_full makes a row without room end the run.
 absl::StatusOr<StatePlan> PlanState(const Experiment& experiment);
 
-// ResourceExhausted if the state in memory exceeds `machine_bytes`; the error names the stage, its
-// bytes and the direction that takes most of them. `one_machine`: all stages share that memory.
+// Returns ResourceExhausted if the state in memory exceeds `machine_bytes`; the error names the
+// stage, its bytes and the direction that takes most of them. `one_machine`: all stages share that
+// memory.
 absl::Status CheckMemory(const StatePlan& plan, uint64_t machine_bytes, bool one_machine);
 
-// InvalidArgument names the first feedback.dir in which this machine can create no file.
+// Checks that files can be created in every feedback.dir. InvalidArgument names the first one in
+// which this machine can create none.
 absl::Status CheckFolders(const StatePlan& plan);
 
 // Returns the bytes of this machine's memory.

@@ -44,7 +44,7 @@ struct Traffic {
 };
 // Returns the sum over all training epochs up to the `epochs`-th, both directions of all cuts.
 Traffic Sent(const ReportedRun& run, size_t epochs);
-// The same for all epochs.
+// Does the same for all epochs.
 Traffic Sent(const ReportedRun& run);
 
 struct MeanAndDeviation {

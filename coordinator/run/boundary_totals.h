@@ -23,7 +23,7 @@ class BoundaryTotals {
   BoundaryTotals(std::vector<std::string> cuts, int stages,
                  std::vector<BoundaryRecord> before = {});
 
-  // `stage` in the report must be below `stages`. Reports of unknown boundaries are ignored.
+  // Takes a report. Its `stage` must be below `stages`; unknown boundaries are ignored.
   void Update(const StageReport& report);
 
   // Returns one record per cut, in model order, with both directions.

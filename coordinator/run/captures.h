@@ -10,8 +10,9 @@
 
 namespace thinwire {
 
-// InvalidArgument if a step to capture is after the last one of `plan`. That can happen although
-// the experiment was checked, as data files other than the official ones may hold fewer samples.
+// Returns InvalidArgument if a step to capture is after the last one of `plan`. That can happen
+// although the experiment was checked, as data files other than the official ones may hold fewer
+// samples.
 absl::Status CheckCaptureSteps(const Experiment& experiment, const RunPlan& plan);
 
 // Passes the captures of the steps after `after`, up to `until`, to the observer. ResourceExhausted

@@ -31,7 +31,7 @@ struct TextTotals {
   uint64_t wire_bytes = 0;  // sent across cuts by all stages
 };
 
-// InvalidArgument if the experiment cannot generate text: its model takes no tokens or, if
+// Returns InvalidArgument if the experiment cannot generate text: its model takes no tokens or, if
 // `compressed`, a cut has a codec that does not work position by position (IsCausal).
 absl::Status CheckGenerates(const Experiment& experiment, bool compressed);
 

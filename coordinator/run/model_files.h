@@ -23,9 +23,9 @@ using SideFiles = std::map<std::string, std::string>;
 // (data/vocabulary_files.h), unless only the stages' machines have it. An error names the file.
 absl::StatusOr<SideFiles> SideFilesOf(const Experiment& experiment);
 
-// InvalidArgument if the token ids of the experiment's text are not those that the model in the
-// folder of `init` was trained with, as far as files there tell. OK if they or the text are not on
-// this machine.
+// Returns InvalidArgument if the token ids of the experiment's text are not those that the model in
+// the folder of `init` was trained with, as far as files there tell. OK if they or the text are not
+// on this machine.
 absl::Status CheckInitialVocabulary(const Experiment& experiment);
 
 // Streams one shard per stage into `dir` and adds the files `beside` and

@@ -51,9 +51,10 @@ class RunObserver {
   // Reports the bytes that steps sent, before OnTotals: one record for each step, cut and
   // direction, in no particular order.
   virtual absl::Status OnTraffic(const std::vector<TrafficRecord>&) { return absl::OkStatus(); }
-  // Every stage has done the epoch's last step, or the one with which an interruption ended it.
+  // Tells that every stage has done the epoch's last step, or the one with which an interruption
+  // ended it.
   virtual absl::Status OnTrained(uint32_t /*epoch*/) { return absl::OkStatus(); }
-  // An evaluation begins.
+  // Tells that an evaluation begins.
   virtual absl::Status OnEvaluation(uint32_t /*epoch*/, Inference) { return absl::OkStatus(); }
   // Reports the captures of one step: a safetensors file per stage (see stage.proto).
   virtual absl::Status OnCapture(uint64_t /*step*/, const std::vector<std::string>& /*files*/) {
@@ -63,9 +64,9 @@ class RunObserver {
   // pauses. Each report includes the earlier ones.
   virtual absl::Status OnTrace(const RunTrace&) { return absl::OkStatus(); }
   virtual absl::Status OnEpoch(const EpochRecord&) { return absl::OkStatus(); }
-  // The checkpoint is on the disk.
+  // Tells that the checkpoint is on the disk.
   virtual absl::Status OnCheckpoint(const CheckpointManifest&) { return absl::OkStatus(); }
-  // The run continues from a checkpoint. OnStart comes again before its next step.
+  // Tells that the run continues from a checkpoint. OnStart comes again before its next step.
   virtual absl::Status OnEvent(const RunEvent&) { return absl::OkStatus(); }
   // Reports a problem in spite of which the run goes on.
   virtual absl::Status OnWarning(const std::string& /*line*/) { return absl::OkStatus(); }

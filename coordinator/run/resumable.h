@@ -11,9 +11,10 @@
 
 namespace thinwire {
 
-// InvalidArgument names the fields that differ and may not: those that the state of a run depends
-// on (model, data, batches, seeds, kinds of optimizer and of numbers). Cuts, stages, compression,
-// learning rate and epochs may differ. Both are resolved.
+// Checks that `now` can continue the run of `then`; both are resolved. InvalidArgument names the
+// fields that differ and may not: those that the state of a run depends on (model, data, batches,
+// seeds, kinds of optimizer and of numbers). Cuts, stages, compression, learning rate and epochs
+// may differ.
 absl::Status CheckGoesOn(const Experiment& then, const Experiment& now);
 
 // Compares the data that the stages have read with those of the run of `manifest`, as far as the

@@ -21,7 +21,7 @@ class QueueMetrics {
 
   MetricsSources sources();
 
-  // A run's series are shown from the moment when its folder says where they are, until Ended.
+  // Shows the run's series from the moment when its folder says where they are, until Ended.
   void Begun(const std::string& run, const std::string& folder);
   void Ended(const std::string& run);
   // Sets the number of runs by state (RunQueue::Count).

@@ -21,8 +21,8 @@ struct QueueLimits {
   uint64_t least_free_bytes = uint64_t{64} << 20;
 };
 
-// ResourceExhausted, with both figures, if the disk of the results has less free space than the
-// limit. Otherwise one run after the other would fail on a full disk.
+// Returns ResourceExhausted, with both figures, if the disk of the results has less free space than
+// the limit. Otherwise one run after the other would fail on a full disk.
 absl::Status CheckRoom(const QueueLimits& limits);
 
 // `queue` must outlive the service. A call that waits returns once the queue is closed.
