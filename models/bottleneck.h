@@ -21,8 +21,8 @@ namespace thinwire {
 enum class BottleneckKind {
   kNone,
   kLinear,     // E | D: the AE of Bian et al. (MLSys 2024)
-  kLayerNorm,  // "bottleneck" of SWARM (Ryabinin et al., ICML 2023)
-  kMaxout,     // "maxout" of SWARM
+  kLayerNorm,  // N E N | D: "bottleneck" of SWARM (Ryabinin et al., ICML 2023)
+  kMaxout,     // N maxout N | D: "maxout" of SWARM
   // I + B | I + B: after ResBM (Aboudib et al., arXiv 2604.11947), whose rectangular identities are
   // I. We found no description of the rest of its encoder and decoder; B is ours.
   kResidual,
