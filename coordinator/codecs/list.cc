@@ -14,7 +14,7 @@ namespace {
 
 struct Entry {
   std::string name, what;
-  // Pairs of name and default; an empty default: required.
+  // Pairs of name and default; empty: there is no default.
   std::vector<std::pair<std::string, std::string>> parameters;
 };
 
