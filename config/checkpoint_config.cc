@@ -333,7 +333,8 @@ absl::StatusOr<std::string> CheckpointConfig(const Experiment& experiment) {
                                      std::string_view(key)) != std::end(kTheirs);
     if (!is_theirs || !config.contains(key)) config[key] = value;
   }
-  if (config.contains("dtype")) config["dtype"] = config["torch_dtype"];  // its newer name
+  // Newer name of torch_dtype.
+  if (config.contains("dtype")) config["dtype"] = config["torch_dtype"];
   return config.dump(2) + "\n";
 }
 

@@ -88,7 +88,7 @@ TEST(BalancedCutsTest, SplitsTheWorkEvenly) {
 }
 
 TEST(BalancedCutsTest, TiesGoToTheEarlierCut) {
-  // Either cut leaves two of the three equal blocks together.
+  // Either cut leaves two of the three equal blocks together, so the earlier is taken.
   EXPECT_THAT(Blocks(BalancedCuts(Chain({8, 8, 8, 8}), 1, 0)), ElementsAre(0));
 }
 

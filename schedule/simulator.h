@@ -19,7 +19,7 @@ struct ChunkCost {
   // Part of backward_seconds for the gradients of weights. kBackwardWeight takes these seconds and
   // kBackwardInput the rest. At most backward_seconds.
   double weight_seconds = 0;
-  // Part of a microbatch's seconds, for its slices (schedule/slicing.h).
+  // Share of attention in a microbatch's seconds, for its slices (schedule/slicing.h).
   double attention_share = 0;
   // Part of forward_seconds that each slice takes in full, however short; twice that of
   // backward_seconds.

@@ -26,7 +26,7 @@ int Rank(const Failure& failure) {
   }
 }
 
-// The likeliest cause first.
+// Sorts by likelihood, the likeliest cause first.
 void Sort(std::vector<Failure>* failures) {
   std::stable_sort(failures->begin(), failures->end(),
                    [](const Failure& a, const Failure& b) { return Rank(a) < Rank(b); });

@@ -17,7 +17,7 @@
 namespace thinwire {
 namespace {
 
-// "resnet18 of 699,354 parameters for [1, 32, 32, 3]"
+// Returns "resnet18 of 699,354 parameters for [1, 32, 32, 3]".
 std::string SizeOf(const Model& model) {
   return absl::StrCat(model.name, " of ", TrainableParameters(model), " parameters for inputs ",
                       model.input.ToString());

@@ -67,7 +67,7 @@ std::vector<LargestMessage> LargestMessages(const Experiment& experiment,
   return largest;
 }
 
-// "warning: layer1, gradients: codec uniform(...)"
+// Returns "warning: layer1, gradients: codec uniform(...)".
 std::string Beginning(const std::string& cuts, bool gradient, const std::string& codec) {
   return absl::StrCat("warning: ", cuts, ", ", gradient ? "gradients" : "activations", ": codec ",
                       codec);

@@ -122,8 +122,10 @@ TEST(AddSharesTest, TheShareIsAFileOfItsOwnAndTakesTheBudget) {
   ASSERT_TRUE(AddShares(budget, experiment, &report).ok());
   const ProbeBudget& shared = report.budget();
   ASSERT_EQ(shared.shares_size(), 4);
-  EXPECT_NEAR(shared.shares(0).rate() - shared.shares(1).rate(), 1, 1e-3);    // twice the error
-  EXPECT_NEAR(shared.shares(2).rate() - shared.shares(0).rate(), 0.5, 1e-3);  // half the elements
+  // One has twice the error.
+  EXPECT_NEAR(shared.shares(0).rate() - shared.shares(1).rate(), 1, 1e-3);
+  // One has half the elements.
+  EXPECT_NEAR(shared.shares(2).rate() - shared.shares(0).rate(), 0.5, 1e-3);
   EXPECT_LT(shared.relative_error(), shared.equal_relative_error());
   const std::string plain =
       "model: {name: resnet8}\ndata: {name: digits}\noptimizer: {lr: 0.1}\n"

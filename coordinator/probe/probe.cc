@@ -256,7 +256,7 @@ class Prober {
   size_t element_bytes_ = 0;  // of an element that crosses uncompressed
   bool verified_ = false;     // the data's checksums need comparing once
   const std::vector<Batch>* reference_ = nullptr;
-  // The last configuration that compressed activations alone.
+  // The codec of the last configuration that compressed activations alone.
   std::optional<CodecSpec> forward_codec_;
   std::vector<Batch> forward_;
 };

@@ -155,7 +155,7 @@ TEST(JudgeRungTest, AFailedRunAndOneThatEndsWithoutANumberFall) {
   EXPECT_EQ(Named(all, "broken").fell(), "rung 1: its run failed: no memory");
 }
 
-// none: 60 per cent after 100 steps, 80 after 200.
+// none has 60 per cent after 100 steps and 80 after 200.
 Trend Rising() {
   TrainedRung first = {false, 100, {{"none", 1, {}, 60, {}}}};
   TrainedRung last = {false, 200, {{"none", 1, {}, 80, {}}}};
@@ -172,7 +172,8 @@ TEST(TrendTest, HalvesWhatIsWrongWithEveryDoubling) {
 TEST(TrendTest, NatsAreAPowerOfTheStepsToo) {
   const TrainedRung first = {true, 100, {{"none", 1, {}, 3, {}}}};
   const TrainedRung last = {true, 400, {{"none", 1, {}, 1.5, {}}, {"none", 2, {}, 2.5, {}}}};
-  const Trend trend = TrendOf(first, last);  // halves with four times the steps, from a mean of 2
+  // Halves when steps are four times as many, from a mean of 2.
+  const Trend trend = TrendOf(first, last);
   EXPECT_NEAR(trend.ValueAt(1600), 1, 1e-9);
   EXPECT_NEAR(*trend.StepsTo(1), 1600, 1e-6);
 }
@@ -218,7 +219,7 @@ TEST(ConcludeTest, TheSoonestAtTheTargetOfThoseWithinTheLossIsChosen) {
 
 TEST(ConcludeTest, AFasterOneThatLosesTooMuchIsNot) {
   TuneReport report = Judged();
-  // 20 per cent are wrong after the rung, 10 at the end: a loss of a point then is one of two now.
+  // 20 per cent are wrong after the rung, 10 at the end: a loss of one point at the end is two now.
   report.mutable_candidates(2)->mutable_loss()->set_mean(1.9);
   const Trend trend = Rising();
   Conclude(&trend, &report);
