@@ -26,7 +26,7 @@ struct Surroundings {
 // (config/checkpoint_config.h).
 //
 //
-// Of several overrides of one field the last counts. An override that chooses another codec, data
+// If several overrides set one field, the last counts. An override that chooses another codec, data
 // set, model, optimizer or learning rate schedule drops what the file or an earlier override says
 // for the former one. Other overrides of the same entry are kept, whatever their order. An override
 // that changes the data's corpus drops its size. With overrides, those fields of a resolved file

@@ -72,8 +72,7 @@ std::vector<int> BalancedSpans(int items, int parts,
       }
     }
   }
-  // Of all cheapest splits, takes the earliest next start after which the rest can still be as
-  // cheap.
+  // Takes the earliest next start after which the rest can still be split as cheaply.
   std::vector<int> starts = {0};
   for (int k = parts - 1; k > 0; --k) {
     int next = starts.back() + 1;
